@@ -1,0 +1,137 @@
+package events
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// ErrMalformed is in the chain of every error about input that cannot be read: do not send it again as it is.
+var ErrMalformed = errors.New("events: malformed")
+
+// ErrOutOfRole is in the chain of every error about a fact that its writer may not say.
+var ErrOutOfRole = errors.New("events: out of role")
+
+// FieldError says which field of a request, a fact or a policy was wrong.
+type FieldError struct {
+	Field string
+	Err   error
+}
+
+// Error is the field and what is wrong with it.
+func (e *FieldError) Error() string { return e.Field + ": " + e.Err.Error() }
+
+// Unwrap is the reason, usually [ErrMalformed].
+func (e *FieldError) Unwrap() error { return e.Err }
+
+func bad(field, format string, args ...any) error {
+	return &FieldError{Field: field, Err: fmt.Errorf("%w: "+format, append([]any{ErrMalformed}, args...)...)}
+}
+
+// Standing is what stands where a wish came too late: the ending that was there first.
+type Standing struct {
+	Status  string    `json:"status"`
+	Reason  string    `json:"reason,omitempty"`
+	Answers []Answer  `json:"answers,omitempty"`
+	By      string    `json:"by,omitempty"`
+	At      time.Time `json:"at,omitzero"`
+	Seq     uint64    `json:"seq,omitempty"`
+	Prompt  string    `json:"prompt,omitempty"`
+}
+
+// Refusal is a service's "no": a code as HTTP uses it, a sentence for people, and a body whose shape the code decides
+// (see the contract, section 4). It travels in the micro headers and as the reply's JSON body.
+type Refusal struct {
+	Code      int               // HTTP-like status
+	Message   string            // what was wrong, with what, and what to do
+	Field     string            // 400: the field
+	What      string            // 404: what there is none of
+	Stands    *Standing         // 409, 410
+	LimitMax  int               // 413: bytes
+	Questions map[string]string // 422: reason by question id
+}
+
+// Error is code and message.
+func (r *Refusal) Error() string { return fmt.Sprintf("%d %s", r.Code, r.Message) }
+
+// Body is the JSON body of the reply.
+func (r *Refusal) Body() []byte {
+	var v any
+	switch {
+	case r.Questions != nil:
+		v = map[string]any{"questions": r.Questions, "reason": r.Message}
+	case r.Stands != nil:
+		v = r.Stands
+	case r.What != "":
+		v = map[string]string{"what": r.What}
+	case r.LimitMax > 0:
+		v = map[string]int{"limit": r.LimitMax}
+	case r.Field != "":
+		v = map[string]string{"field": r.Field, "reason": r.Message}
+	default:
+		v = map[string]string{"reason": r.Message}
+	}
+	body, err := json.Marshal(v)
+	if err != nil { // nothing in a Refusal can fail to encode
+		return []byte(`{}`)
+	}
+	return body
+}
+
+// ParseRefusal reads a refusal back from a reply's code, description and body.
+func ParseRefusal(code int, message string, body []byte) *Refusal {
+	r := &Refusal{Code: code, Message: message}
+	var v struct {
+		Standing
+		Field     string            `json:"field"`
+		What      string            `json:"what"`
+		Limit     int               `json:"limit"`
+		Questions map[string]string `json:"questions"`
+	}
+	if json.Unmarshal(body, &v) != nil {
+		return r
+	}
+	r.Field, r.What, r.LimitMax, r.Questions = v.Field, v.What, v.Limit, v.Questions
+	if v.Status != "" {
+		r.Stands = &v.Standing
+	}
+	return r
+}
+
+// BadRequest refuses a malformed request (400); the field is taken from a [FieldError] in the chain.
+func BadRequest(err error) *Refusal {
+	r := &Refusal{Code: http.StatusBadRequest, Message: err.Error()}
+	if fe, ok := errors.AsType[*FieldError](err); ok {
+		r.Field = fe.Field
+	} else {
+		r.Field = "body"
+	}
+	return r
+}
+
+// NotFound refuses a request about something that is not there (404).
+func NotFound(what, id string) *Refusal {
+	return &Refusal{Code: http.StatusNotFound, Message: fmt.Sprintf("no such %s: %s", what, id), What: what}
+}
+
+// Conflict refuses a wish that contradicts what stands (409).
+func Conflict(message string, stands Standing) *Refusal {
+	return &Refusal{Code: http.StatusConflict, Message: message, Stands: &stands}
+}
+
+// Gone refuses a wish about something that ended otherwise (410).
+func Gone(message string, stands Standing) *Refusal {
+	return &Refusal{Code: http.StatusGone, Message: message, Stands: &stands}
+}
+
+// TooLarge refuses content over the limit, in bytes (413).
+func TooLarge(message string, limitBytes int) *Refusal {
+	return &Refusal{Code: http.StatusRequestEntityTooLarge, Message: message, LimitMax: limitBytes}
+}
+
+// Unavailable refuses for now: try again (503).
+func Unavailable(message string) *Refusal {
+	return &Refusal{Code: http.StatusServiceUnavailable, Message: message}
+}

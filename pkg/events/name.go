@@ -1,0 +1,337 @@
+package events
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// TokenBytesMax is the longest id, in bytes after encoding, that can be a part of a subject or of a key.
+const TokenBytesMax = 128
+
+// DefaultPrefix is the prefix of a cell whose operator chose none.
+const DefaultPrefix = "hf"
+
+const hexDigits = "0123456789ABCDEF"
+
+// Token encodes an id as one subject token: bytes outside A–Z a–z 0–9 _ - become =XX. It fails with [ErrMalformed]
+// when the id is empty or longer than [TokenBytesMax] once encoded.
+func Token(id string) (string, error) {
+	extra := 0
+	for i := range len(id) {
+		if !plain(id[i]) {
+			extra += 2
+		}
+	}
+	switch n := len(id) + extra; {
+	case n == 0:
+		return "", fmt.Errorf("%w: an id is empty", ErrMalformed)
+	case n > TokenBytesMax:
+		return "", fmt.Errorf("%w: an id is %d bytes long when encoded, at most %d are allowed: %.40q…", ErrMalformed, n, TokenBytesMax, id)
+	case extra == 0:
+		return id, nil
+	}
+	var b strings.Builder
+	b.Grow(len(id) + extra)
+	for i := range len(id) {
+		if c := id[i]; plain(c) {
+			b.WriteByte(c)
+		} else {
+			b.WriteByte('=')
+			b.WriteByte(hexDigits[c>>4])
+			b.WriteByte(hexDigits[c&15])
+		}
+	}
+	return b.String(), nil
+}
+
+func plain(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-'
+}
+
+// ID decodes a token made by [Token]. It fails with [ErrMalformed] on anything Token would not have made.
+func ID(token string) (string, error) {
+	if !strings.Contains(token, "=") {
+		if _, err := Token(token); err != nil {
+			return "", err
+		}
+		if strings.IndexFunc(token, func(r rune) bool { return r > 127 || !plain(byte(r)) }) >= 0 {
+			return "", fmt.Errorf("%w: not a token: %.60q", ErrMalformed, token)
+		}
+		return token, nil
+	}
+	var b strings.Builder
+	for i := 0; i < len(token); i++ {
+		if token[i] != '=' {
+			b.WriteByte(token[i])
+			continue
+		}
+		if i+2 >= len(token) {
+			return "", fmt.Errorf("%w: a token ends within =XX: %.60q", ErrMalformed, token)
+		}
+		v, err := strconv.ParseUint(token[i+1:i+3], 16, 8)
+		if err != nil {
+			return "", fmt.Errorf("%w: not =XX: %.60q", ErrMalformed, token)
+		}
+		b.WriteByte(byte(v))
+		i += 2
+	}
+	id := b.String()
+	if again, err := Token(id); err != nil || again != token {
+		return "", fmt.Errorf("%w: not a token: %.60q", ErrMalformed, token)
+	}
+	return id, nil
+}
+
+// Ref names a session: the harness it belongs to for good, and its own id. Both are unencoded.
+type Ref struct {
+	Harness string `json:"harness"`
+	Session string `json:"session"`
+}
+
+// String is harness/session, for people.
+func (r Ref) String() string { return r.Harness + "/" + r.Session }
+
+// Validate says whether both ids can be tokens; the error wraps [ErrMalformed] and names the field.
+func (r Ref) Validate() error {
+	if _, err := Token(r.Harness); err != nil {
+		return &FieldError{Field: "harness", Err: err}
+	}
+	if _, err := Token(r.Session); err != nil {
+		return &FieldError{Field: "session", Err: err}
+	}
+	return nil
+}
+
+// tok encodes an id that was validated before it got here. An id that cannot be a token gives a token that no valid id
+// has, so that a forgotten check can never name somebody else's subject.
+func tok(id string) string {
+	t, err := Token(id)
+	if err != nil {
+		return "=invalid"
+	}
+	return t
+}
+
+func (r Ref) tokens() string { return tok(r.Harness) + "." + tok(r.Session) }
+
+// Writer is the last token of a log subject: who appended. It is what permissions are given by.
+type Writer string
+
+// The writers of a log.
+const (
+	WriterHarness    Writer = "harness"
+	WriterLedger     Writer = "ledger"
+	WriterRetry      Writer = "retry"
+	WriterCompaction Writer = "compaction"
+	WriterReconciler Writer = "reconciler"
+)
+
+// Writers lists all writers, in the order of the contract.
+func Writers() []Writer {
+	return []Writer{WriterHarness, WriterLedger, WriterRetry, WriterCompaction, WriterReconciler}
+}
+
+// Cell names everything one cell has on the wire. The zero Cell is not usable; see [NewCell].
+type Cell struct{ lower, upper string }
+
+// NewCell makes the names of the cell with this prefix: 1 to 32 bytes of a–z, 0–9, _ and -, beginning with a letter.
+func NewCell(prefix string) (Cell, error) {
+	ok := len(prefix) >= 1 && len(prefix) <= 32 && prefix[0] >= 'a' && prefix[0] <= 'z'
+	for i := range len(prefix) {
+		c := prefix[i]
+		ok = ok && (c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '_' || c == '-')
+	}
+	if !ok {
+		return Cell{}, &FieldError{Field: "prefix", Err: fmt.Errorf("%w: %q: want 1 to 32 of a–z, 0–9, _ and -, beginning with a letter", ErrMalformed, prefix)}
+	}
+	return Cell{lower: prefix, upper: strings.ToUpper(prefix)}, nil
+}
+
+// Prefix is the cell's prefix, hf by default.
+func (c Cell) Prefix() string { return c.lower }
+
+// LogStream is the stream that is the truth.
+func (c Cell) LogStream() string { return c.upper + "_LOG" }
+
+// FeedStream carries each fact that counted once more, by kind.
+func (c Cell) FeedStream() string { return c.upper + "_FEED" }
+
+// TimerStream holds the broker's alarms.
+func (c Cell) TimerStream() string { return c.upper + "_TIMERS" }
+
+// ParkedStream holds input that could not be read.
+func (c Cell) ParkedStream() string { return c.upper + "_PARKED" }
+
+// StateBucket holds documents and views.
+func (c Cell) StateBucket() string { return c.lower + "_state" }
+
+// LeaseBucket holds tickets and leases.
+func (c Cell) LeaseBucket() string { return c.lower + "_leases" }
+
+// LogSubjects is what the log stream listens to.
+func (c Cell) LogSubjects() string { return c.lower + ".log.*.*.*" }
+
+// LogSubject is where this writer appends to this session.
+func (c Cell) LogSubject(r Ref, w Writer) string {
+	return c.lower + ".log." + r.tokens() + "." + string(w)
+}
+
+// LogGuard is the filter over all writers of a session, which every compare-and-set names.
+func (c Cell) LogGuard(r Ref) string { return c.lower + ".log." + r.tokens() + ".*" }
+
+// ParseLog takes a log subject apart.
+func (c Cell) ParseLog(subject string) (Ref, Writer, error) {
+	rest, ok := strings.CutPrefix(subject, c.lower+".log.")
+	parts := strings.Split(rest, ".")
+	if !ok || len(parts) != 3 {
+		return Ref{}, "", fmt.Errorf("%w: not a log subject: %.100q", ErrMalformed, subject)
+	}
+	r, err := parseRef(parts[0], parts[1])
+	return r, Writer(parts[2]), err
+}
+
+func parseRef(harness, session string) (Ref, error) {
+	h, err := ID(harness)
+	if err != nil {
+		return Ref{}, err
+	}
+	s, err := ID(session)
+	return Ref{Harness: h, Session: s}, err
+}
+
+// FeedSubjects is what the feed stream listens to.
+func (c Cell) FeedSubjects() string { return c.lower + ".feed.>" }
+
+// FeedSubject is where facts of a kind are fed.
+func (c Cell) FeedSubject(k Kind) string { return c.lower + ".feed." + string(k) }
+
+// TimerSubjects is what the timer stream listens to: what is pending and what is due.
+func (c Cell) TimerSubjects() []string { return []string{c.lower + ".timer.>", c.lower + ".due.>"} }
+
+// TimerSubject is where an alarm of this sort waits; publishing again replaces it.
+func (c Cell) TimerSubject(what string, r Ref) string {
+	return c.lower + ".timer." + what + "." + r.tokens()
+}
+
+// DueSubject is where that alarm arrives.
+func (c Cell) DueSubject(what string, r Ref) string {
+	return c.lower + ".due." + what + "." + r.tokens()
+}
+
+// DueFilter matches the fired alarms of one sort.
+func (c Cell) DueFilter(what string) string { return c.lower + ".due." + what + ".>" }
+
+// ParseDue takes the subject of a fired alarm apart.
+func (c Cell) ParseDue(subject string) (what string, r Ref, err error) {
+	rest, ok := strings.CutPrefix(subject, c.lower+".due.")
+	parts := strings.Split(rest, ".")
+	if !ok || len(parts) != 3 {
+		return "", Ref{}, fmt.Errorf("%w: not a subject of a fired timer: %.100q", ErrMalformed, subject)
+	}
+	r, err = parseRef(parts[1], parts[2])
+	return parts[0], r, err
+}
+
+// ParkedSubjects is what the stream of parked input listens to.
+func (c Cell) ParkedSubjects() string { return c.lower + ".parked.>" }
+
+// ParkedSubject is where input of this session that could not be read is kept, by reason (one token).
+func (c Cell) ParkedSubject(why string, r Ref) string {
+	return c.lower + ".parked." + why + "." + r.tokens()
+}
+
+// NudgeSubject is where a harness hears that one of its sessions changed.
+func (c Cell) NudgeSubject(harness string) string { return c.lower + ".nudge." + tok(harness) }
+
+// ProgressSubject is where a harness says that a session is alive.
+func (c Cell) ProgressSubject(r Ref) string { return c.lower + ".progress." + r.tokens() }
+
+// ServiceSubject is where a service answers requests of this verb.
+func (c Cell) ServiceSubject(service, verb string) string {
+	return c.lower + ".svc." + service + "." + verb
+}
+
+// ServiceName is the micro service's name.
+func ServiceName(service string) string { return "holdfast-" + service }
+
+// SessionKey is the key of a session's document.
+func SessionKey(r Ref) string { return "session." + r.tokens() }
+
+// SessionKeys is the filter for the documents of one harness, or of all ("").
+func SessionKeys(harness string) string {
+	if harness == "" {
+		return "session.>"
+	}
+	return "session." + tok(harness) + ".*"
+}
+
+// ParseSessionKey takes the key of a document apart.
+func ParseSessionKey(key string) (Ref, error) {
+	rest, ok := strings.CutPrefix(key, "session.")
+	h, s, two := strings.Cut(rest, ".")
+	if !ok || !two {
+		return Ref{}, fmt.Errorf("%w: not the key of a document: %.100q", ErrMalformed, key)
+	}
+	return parseRef(h, s)
+}
+
+// BlockerKey is the key of one prompt's entry in the people's view.
+func BlockerKey(harness, root, session, prompt string) string {
+	return "blocker." + tok(harness) + "." + tok(root) + "." + tok(session) + "." + tok(prompt)
+}
+
+// BlockerKeys is the filter for the entries of one root session ("" for all of the harness; both "" for all).
+func BlockerKeys(harness, root string) string {
+	switch {
+	case harness == "":
+		return "blocker.>"
+	case root == "":
+		return "blocker." + tok(harness) + ".>"
+	default:
+		return "blocker." + tok(harness) + "." + tok(root) + ".>"
+	}
+}
+
+// WorkKey is the key of a session's entry in the harness's view.
+func WorkKey(r Ref) string { return "work." + r.tokens() }
+
+// WorkKeys is the filter for all of a harness's entries ("" for all harnesses).
+func WorkKeys(harness string) string {
+	if harness == "" {
+		return "work.>"
+	}
+	return "work." + tok(harness) + ".*"
+}
+
+// TicketKey is where incarnations are drawn: the revision of a put is the number.
+func TicketKey(harness string) string { return "ticket." + tok(harness) }
+
+// HarnessLeaseKey is the key of one harness process's lease.
+func HarnessLeaseKey(harness, incarnation string) string {
+	return "harness." + tok(harness) + "." + tok(incarnation)
+}
+
+// HarnessLeaseKeys is the filter for all leases of a harness ("" for all harnesses).
+func HarnessLeaseKeys(harness string) string {
+	if harness == "" {
+		return "harness.>"
+	}
+	return "harness." + tok(harness) + ".*"
+}
+
+// ServiceLeaseKey is the key of one service process's lease.
+func ServiceLeaseKey(name, instance string) string {
+	return "service." + tok(name) + "." + tok(instance)
+}
+
+// ParseLeaseKey takes the key of a lease apart; class is harness or service, id the harness or the service's name,
+// member the incarnation or the instance. Tickets are no leases.
+func ParseLeaseKey(key string) (class, id, member string, err error) {
+	parts := strings.Split(key, ".")
+	if len(parts) != 3 || parts[0] != "harness" && parts[0] != "service" {
+		return "", "", "", fmt.Errorf("%w: not the key of a lease: %.100q", ErrMalformed, key)
+	}
+	r, err := parseRef(parts[1], parts[2])
+	return parts[0], r.Harness, r.Session, err
+}

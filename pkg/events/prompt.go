@@ -1,0 +1,299 @@
+package events
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// QuestionsBytesMax is the most that a prompt's questions, or a person's answers, may take, in bytes of JSON.
+const QuestionsBytesMax = 64 << 10
+
+// PromptKind says what a prompt is for. An unknown kind is a generic blocker, never nothing.
+type PromptKind string
+
+// Kinds of prompts.
+const (
+	PromptQuestion   PromptKind = "question"
+	PromptPermission PromptKind = "permission"
+	PromptPlan       PromptKind = "plan"
+)
+
+// Delivery says how an answer reaches the agent.
+type Delivery string
+
+// Deliveries.
+const (
+	DeliverToolResult Delivery = "tool-result" // it is the call's output
+	DeliverMessage    Delivery = "message"     // it is a message
+	DeliverCallback   Delivery = "callback"    // it resolves a promise in the asking process
+)
+
+// OwnerLoss says what becomes of a prompt when the asking process is gone.
+type OwnerLoss string
+
+// What becomes of a prompt.
+const (
+	LossKeep   OwnerLoss = "keep"
+	LossExpire OwnerLoss = "expire"
+)
+
+// Reasons of endings that several programs write or look for.
+const (
+	ReasonOwnerLost  = "owner-lost"
+	ReasonDeadline   = "deadline"
+	ReasonShutdown   = "shutdown"
+	ReasonTurnEnded  = "turn-ended"
+	ReasonCallEnded  = "call-ended"
+	ReasonClosed     = "session-closed"
+	ReasonReplaced   = "replaced"
+	ReasonAnswered   = "answered-in-chat"
+	ReasonChildEnded = "child-settled"
+)
+
+// Option is one answer that a question offers.
+type Option struct {
+	Label       string `json:"label"`
+	Description string `json:"description,omitempty"`
+}
+
+// Question is one question of a prompt. Multi allows several labels, Custom a text of one's own.
+type Question struct {
+	ID       string   `json:"id"`
+	Header   string   `json:"header,omitempty"`
+	Question string   `json:"question"`
+	Options  []Option `json:"options,omitempty"`
+	Multi    bool     `json:"multi"`
+	Custom   bool     `json:"custom"`
+}
+
+// Answer is what a person said to one question. An answer with nothing selected and no text is a skipped question.
+type Answer struct {
+	Question string   `json:"question"`
+	Selected []string `json:"selected"`
+	Text     string   `json:"text,omitempty"`
+}
+
+// PermissionQuestion is the id of the question that a permission without questions has.
+const PermissionQuestion = "permission"
+
+// PermissionQuestions are the questions of a permission that came without any.
+func PermissionQuestions(title string) []Question {
+	return []Question{{ID: PermissionQuestion, Question: title, Options: []Option{{Label: "once"}, {Label: "always"}}}}
+}
+
+// PromptRequested asks a person.
+type PromptRequested struct {
+	Prompt      string          `json:"prompt"`
+	Turn        string          `json:"turn,omitempty"`
+	Call        string          `json:"call,omitempty"`
+	PromptKind  PromptKind      `json:"kind"`
+	Title       string          `json:"title,omitempty"`
+	Questions   []Question      `json:"questions,omitempty"`
+	Delivery    Delivery        `json:"delivery"`
+	OnOwnerLoss OwnerLoss       `json:"on_owner_loss,omitempty"` // default: expire iff delivery is callback, else keep
+	Blocking    *bool           `json:"blocking,omitempty"`      // default true
+	Deadline    time.Time       `json:"deadline,omitzero"`
+	Native      json.RawMessage `json:"native,omitempty"` // opaque
+}
+
+// Kind implements [Fact].
+func (PromptRequested) Kind() Kind { return "prompt.requested" }
+
+// Subject implements [Fact].
+func (f PromptRequested) Subject() string { return f.Prompt }
+
+// Validate implements [Fact].
+func (f PromptRequested) Validate() error {
+	return first(needID("prompt", f.Prompt), mayID("turn", f.Turn), mayID("call", f.Call))
+}
+
+// Blocks is whether the agent waits for the answer.
+func (f PromptRequested) Blocks() bool { return f.Blocking == nil || *f.Blocking }
+
+// Loss is what becomes of it when its owner is gone, the default filled in.
+func (f PromptRequested) Loss() OwnerLoss {
+	switch {
+	case f.OnOwnerLoss == LossKeep || f.OnOwnerLoss == LossExpire:
+		return f.OnOwnerLoss
+	case f.Delivery == DeliverCallback:
+		return LossExpire
+	default:
+		return LossKeep
+	}
+}
+
+// Asked is what a person is asked: the questions, or those that a permission without any has.
+func (f PromptRequested) Asked() []Question {
+	if len(f.Questions) == 0 && f.PromptKind == PromptPermission {
+		return PermissionQuestions(f.Title)
+	}
+	return f.Questions
+}
+
+// decodePromptRequested reads a prompt even when its questions are beyond reading: the agent waits all the same, so the
+// prompt stands as a generic blocker, and the error says what was wrong.
+func decodePromptRequested(raw json.RawMessage) (Fact, error) {
+	type plainPrompt PromptRequested // no questions, no recursion
+	var v struct {
+		plainPrompt
+		Questions json.RawMessage `json:"questions"`
+		Title     json.RawMessage `json:"title"`
+		Deadline  json.RawMessage `json:"deadline"`
+	}
+	if err := json.Unmarshal(raw, &v); err != nil {
+		return nil, fmt.Errorf("%w: data: %v", ErrMalformed, err)
+	}
+	f := PromptRequested(v.plainPrompt)
+	f.Title = rawTitle(v.Title)
+	if len(v.Deadline) > 0 {
+		if err := json.Unmarshal(v.Deadline, &f.Deadline); err != nil {
+			return f, bad("deadline", "want an RFC 3339 instant: %v", err)
+		}
+	}
+	var err error
+	f.Questions, err = decodeQuestions(v.Questions)
+	return f, err
+}
+
+// rawTitle is the title if it is text, else whatever was sent.
+func rawTitle(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		return s
+	}
+	return string(raw)
+}
+
+func decodeQuestions(raw json.RawMessage) ([]Question, error) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil, nil
+	}
+	if len(raw) > QuestionsBytesMax {
+		return nil, bad("questions", "%d bytes: at most %d are allowed", len(raw), QuestionsBytesMax)
+	}
+	var qs []Question
+	if err := json.Unmarshal(raw, &qs); err != nil {
+		return nil, bad("questions", "want a list of questions: %v", err)
+	}
+	seen := make(map[string]bool, len(qs))
+	for i, q := range qs {
+		switch {
+		case q.ID == "":
+			return nil, bad("questions", "question %d has no id", i)
+		case q.Question == "":
+			return nil, bad("questions", "question %q has no text", q.ID)
+		case seen[q.ID]:
+			return nil, bad("questions", "question %q is there twice", q.ID)
+		}
+		seen[q.ID] = true
+	}
+	return qs, nil
+}
+
+// PromptAnswered is a person's answer. Said by the harness it came in through it, and is thereby delivered.
+type PromptAnswered struct {
+	Prompt  string   `json:"prompt"`
+	Answers []Answer `json:"answers"`
+	By      string   `json:"by,omitempty"`
+}
+
+// Kind implements [Fact].
+func (PromptAnswered) Kind() Kind { return "prompt.answered" }
+
+// Subject implements [Fact].
+func (f PromptAnswered) Subject() string { return f.Prompt }
+
+// Validate implements [Fact].
+func (f PromptAnswered) Validate() error { return needID("prompt", f.Prompt) }
+
+// PromptRejected is a person's no; with a text it is a correction that the model reads.
+type PromptRejected struct {
+	Prompt string `json:"prompt"`
+	Text   string `json:"text,omitempty"`
+	By     string `json:"by,omitempty"`
+}
+
+// Kind implements [Fact].
+func (PromptRejected) Kind() Kind { return "prompt.rejected" }
+
+// Subject implements [Fact].
+func (f PromptRejected) Subject() string { return f.Prompt }
+
+// Validate implements [Fact].
+func (f PromptRejected) Validate() error { return needID("prompt", f.Prompt) }
+
+// PromptDismissed puts a prompt away.
+type PromptDismissed struct {
+	Prompt string `json:"prompt"`
+	By     string `json:"by,omitempty"`
+}
+
+// Kind implements [Fact].
+func (PromptDismissed) Kind() Kind { return "prompt.dismissed" }
+
+// Subject implements [Fact].
+func (f PromptDismissed) Subject() string { return f.Prompt }
+
+// Validate implements [Fact].
+func (f PromptDismissed) Validate() error { return needID("prompt", f.Prompt) }
+
+// PromptWithdrawn says the asker no longer needs an answer.
+type PromptWithdrawn struct {
+	Prompt string `json:"prompt"`
+	Reason string `json:"reason"`
+}
+
+// Kind implements [Fact].
+func (PromptWithdrawn) Kind() Kind { return "prompt.withdrawn" }
+
+// Subject implements [Fact].
+func (f PromptWithdrawn) Subject() string { return f.Prompt }
+
+// Validate implements [Fact].
+func (f PromptWithdrawn) Validate() error { return needID("prompt", f.Prompt) }
+
+// PromptSuperseded says a person's message took the prompt's place.
+type PromptSuperseded struct {
+	Prompt  string `json:"prompt"`
+	Message string `json:"message"`
+}
+
+// Kind implements [Fact].
+func (PromptSuperseded) Kind() Kind { return "prompt.superseded" }
+
+// Subject implements [Fact].
+func (f PromptSuperseded) Subject() string { return f.Prompt }
+
+// Validate implements [Fact].
+func (f PromptSuperseded) Validate() error { return needID("prompt", f.Prompt) }
+
+// PromptExpired says nobody can use an answer any more: its owner is lost, or its deadline has passed.
+type PromptExpired struct {
+	Prompt string `json:"prompt"`
+	Reason string `json:"reason"` // owner-lost, deadline
+}
+
+// Kind implements [Fact].
+func (PromptExpired) Kind() Kind { return "prompt.expired" }
+
+// Subject implements [Fact].
+func (f PromptExpired) Subject() string { return f.Prompt }
+
+// Validate implements [Fact].
+func (f PromptExpired) Validate() error { return needID("prompt", f.Prompt) }
+
+// PromptDelivered is the receipt: the harness has the decision, or refuses it with a text.
+type PromptDelivered struct {
+	Prompt  string `json:"prompt"`
+	Refused string `json:"refused,omitempty"`
+}
+
+// Kind implements [Fact].
+func (PromptDelivered) Kind() Kind { return "prompt.delivered" }
+
+// Subject implements [Fact].
+func (f PromptDelivered) Subject() string { return f.Prompt }
+
+// Validate implements [Fact].
+func (f PromptDelivered) Validate() error { return needID("prompt", f.Prompt) }

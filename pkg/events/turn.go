@@ -1,0 +1,165 @@
+package events
+
+import "encoding/json"
+
+// OptionsBytesMax is the most a turn's options may take, in bytes of JSON.
+const OptionsBytesMax = 16 << 10
+
+// Cause says why a turn is wanted.
+type Cause string
+
+// Causes of turns.
+const (
+	CauseMessage  Cause = "message"
+	CauseFollowUp Cause = "follow-up"
+	CauseRetry    Cause = "retry"
+	CauseResume   Cause = "resume"
+	CauseAnswer   Cause = "answer"
+)
+
+// Actors of a stop.
+const (
+	ActorPerson     = "person"
+	ActorCompaction = "compaction"
+	ActorStall      = "stall"
+)
+
+// Failure is what went wrong: a kind that rules are written about, and a text for people.
+type Failure struct {
+	Kind         string `json:"kind"`
+	Text         string `json:"text,omitempty"`
+	Status       int    `json:"status,omitempty"`         // HTTP status of the provider
+	RetryAfterMS int64  `json:"retry_after_ms,omitempty"` // the provider's wish, milliseconds
+}
+
+// TurnRequested is pending work: a harness shall start this turn.
+type TurnRequested struct {
+	Turn       string          `json:"turn"`
+	Cause      Cause           `json:"cause"`
+	OfTurn     string          `json:"of_turn,omitempty"` // the turn it retries or goes on with
+	Message    string          `json:"message,omitempty"`
+	Attempt    int             `json:"attempt,omitempty"`
+	Options    json.RawMessage `json:"options,omitempty"` // of the turn it repeats, opaque
+	Compaction string          `json:"compaction,omitempty"`
+	Prompt     string          `json:"prompt,omitempty"` // the settled prompt it carries to the harness
+}
+
+// Kind implements [Fact].
+func (TurnRequested) Kind() Kind { return "turn.requested" }
+
+// Subject implements [Fact].
+func (f TurnRequested) Subject() string { return f.Turn }
+
+// Validate implements [Fact].
+func (f TurnRequested) Validate() error {
+	return first(needID("turn", f.Turn), mayID("of_turn", f.OfTurn), mayID("message", f.Message), mayID("compaction", f.Compaction), mayID("prompt", f.Prompt), optionsFit(f.Options))
+}
+
+// TurnStarted says the harness works on a turn. Options are opaque: what makes a retry the same request.
+type TurnStarted struct {
+	Turn      string          `json:"turn"`
+	Cause     Cause           `json:"cause"`
+	Synthetic bool            `json:"synthetic"`         // not caused by a person
+	OfTurn    string          `json:"of_turn,omitempty"` // if open, ends as continued
+	Message   string          `json:"message,omitempty"` // taken out of the queue
+	Prompt    string          `json:"prompt,omitempty"`  // delivered with it
+	Attempt   int             `json:"attempt,omitempty"`
+	Options   json.RawMessage `json:"options,omitempty"`
+}
+
+// Kind implements [Fact].
+func (TurnStarted) Kind() Kind { return "turn.started" }
+
+// Subject implements [Fact].
+func (f TurnStarted) Subject() string { return f.Turn }
+
+// Validate implements [Fact].
+func (f TurnStarted) Validate() error {
+	return first(needID("turn", f.Turn), mayID("of_turn", f.OfTurn), mayID("message", f.Message), mayID("prompt", f.Prompt), optionsFit(f.Options))
+}
+
+// TurnCompleted says the turn came to its end.
+type TurnCompleted struct {
+	Turn   string `json:"turn"`
+	Finish string `json:"finish,omitempty"` // the provider's finish reason
+}
+
+// Kind implements [Fact].
+func (TurnCompleted) Kind() Kind { return "turn.completed" }
+
+// Subject implements [Fact].
+func (f TurnCompleted) Subject() string { return f.Turn }
+
+// Validate implements [Fact].
+func (f TurnCompleted) Validate() error { return needID("turn", f.Turn) }
+
+// TurnFailed says the turn ended in an error.
+type TurnFailed struct {
+	Turn      string  `json:"turn"`
+	Error     Failure `json:"error"`
+	HadOutput bool    `json:"had_output"`
+}
+
+// Kind implements [Fact].
+func (TurnFailed) Kind() Kind { return "turn.failed" }
+
+// Subject implements [Fact].
+func (f TurnFailed) Subject() string { return f.Turn }
+
+// Validate implements [Fact].
+func (f TurnFailed) Validate() error { return needID("turn", f.Turn) }
+
+// TurnStopRequested is pending work: the harness shall stop this turn and say [TurnStopped].
+type TurnStopRequested struct {
+	Turn   string `json:"turn"`
+	Actor  string `json:"actor"` // person, compaction, stall
+	By     string `json:"by,omitempty"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// Kind implements [Fact].
+func (TurnStopRequested) Kind() Kind { return "turn.stop_requested" }
+
+// Subject implements [Fact].
+func (f TurnStopRequested) Subject() string { return f.Turn }
+
+// Validate implements [Fact].
+func (f TurnStopRequested) Validate() error { return needID("turn", f.Turn) }
+
+// TurnStopped says the turn was stopped; for a turn that has ended already it is the receipt of the request.
+type TurnStopped struct {
+	Turn   string `json:"turn"`
+	Actor  string `json:"actor"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// Kind implements [Fact].
+func (TurnStopped) Kind() Kind { return "turn.stopped" }
+
+// Subject implements [Fact].
+func (f TurnStopped) Subject() string { return f.Turn }
+
+// Validate implements [Fact].
+func (f TurnStopped) Validate() error { return needID("turn", f.Turn) }
+
+// TurnInterrupted says the turn's process died.
+type TurnInterrupted struct {
+	Turn   string `json:"turn"`
+	Reason string `json:"reason"`
+}
+
+// Kind implements [Fact].
+func (TurnInterrupted) Kind() Kind { return "turn.interrupted" }
+
+// Subject implements [Fact].
+func (f TurnInterrupted) Subject() string { return f.Turn }
+
+// Validate implements [Fact].
+func (f TurnInterrupted) Validate() error { return needID("turn", f.Turn) }
+
+func optionsFit(raw json.RawMessage) error {
+	if len(raw) > OptionsBytesMax {
+		return bad("options", "%d bytes: at most %d are allowed", len(raw), OptionsBytesMax)
+	}
+	return nil
+}
