@@ -1,0 +1,281 @@
+// Package bus is the only door to NATS: appends with the session's compare-and-set, reads from the leader, documents
+// and views, watches, leases, timers, ordered delivery and requests. Nothing of nats.go can be seen from outside, and
+// every foreign error becomes one of this package's errors, once, in [translate].
+//
+// What holds for all of it:
+//
+//  1. A write that was acknowledged is stored. A write whose acknowledgement was lost is looked up, and its true result
+//     returned; only when the context ends first is the outcome unknown, and the error then says so ([ErrUnreachable]).
+//  2. A write under a guard is sent again only with the same guard, so sending again can never store it twice.
+//  3. Reads that decisions rest on ([Bus.Read], [Bus.Load]) are answered by the stream's leader.
+//  4. While the broker is away nothing is buffered: calls wait for its return until their context ends.
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+	"github.com/rs/zerolog"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// Limits of a connection.
+const (
+	reconnectDelayMinMS  = 20    // first pause between attempts to connect
+	reconnectDelayMaxMS  = 500   // longest pause: it bounds how late a process notices that the broker is back
+	connectTimeoutMS     = 2_000 // for one attempt
+	pingIntervalMS       = 5_000 // a silent connection is found dead after about two of these
+	drainTimeoutMS       = 5_000 // for what is under way when closing
+	ackTimeoutMS         = 5_000 // an acknowledgement later than this is looked up instead
+	requestTimeoutMS     = 5_000 // for one request to the JetStream API
+	publishWindowMax     = 4_096 // publishes without an acknowledgement yet
+	clockFreshS          = 10    // how long a measured offset to the broker's clock is used
+	defaultPrefix        = "hf"
+	defaultFeedAge       = 72 * time.Hour
+	defaultConnectionTag = "holdfast"
+)
+
+// InProcess is an embedded server, reached without a socket.
+type InProcess interface {
+	// InProcessConn is a new connection to the server.
+	InProcessConn() (net.Conn, error)
+}
+
+// Config says which broker and which cell. The zero value of each field means its default.
+type Config struct {
+	// URL of the broker, nats://host:port, several separated by commas. May be empty when Server is set.
+	URL string
+	// Server is an embedded broker; it takes the place of URL.
+	Server InProcess
+	// Creds is the path of a credentials file; none by default.
+	Creds string
+	// Name of the connection, seen in the broker's monitoring. Default: holdfast.
+	Name string
+	// Prefix of the cell. Default: hf.
+	Prefix string
+	// Replicas of each stream and bucket, 1, 3 or 5. Default: 1. With too few a lost disk is lost data.
+	Replicas int
+	// FeedAge is how long the feed keeps facts. Default: 72 h; negative: no feed.
+	FeedAge time.Duration
+	// LogBytesMax is the size, in bytes, at which the log refuses new commits. Default: 0, no limit but the disk's.
+	LogBytesMax int64
+	// Log takes one line for each lost and regained connection. Default: nothing is logged.
+	Log zerolog.Logger
+}
+
+// Bus is one connection to one cell. All methods may be called at the same time.
+type Bus struct {
+	nc       *nats.Conn
+	js       jetstream.JetStream
+	cell     events.Cell
+	cfg      Config
+	log      zerolog.Logger
+	instance string
+	denied   *denials
+	clock    clock
+
+	authErr atomic.Pointer[error] // why the broker last refused to let us in; nil while connected
+
+	mu          sync.Mutex
+	onReconnect []func()
+}
+
+// Pending is a write under way. Wait once for it.
+type Pending struct {
+	wait func(ctx context.Context) (uint64, error)
+}
+
+// Wait blocks until the write's result is certain or ctx ends. It returns the sequence (log) or revision (buckets) and
+// the same errors as the blocking form of the write. The zero Pending is done: (0, nil).
+func (p Pending) Wait(ctx context.Context) (uint64, error) {
+	if p.wait == nil {
+		return 0, nil
+	}
+	return p.wait(ctx)
+}
+
+// Open connects to the broker and checks that it is new enough and has JetStream. It keeps trying until ctx ends, then
+// fails with [ErrUnreachable]; [ErrForbidden], [ErrNoJetStream] and [ErrTooOld] end it at once. Later the connection is
+// restored for ever.
+func Open(ctx context.Context, cfg Config) (*Bus, error) {
+	cfg.Prefix = orDefault(cfg.Prefix, defaultPrefix)
+	cfg.Name = orDefault(cfg.Name, defaultConnectionTag)
+	cfg.Replicas = max(cfg.Replicas, 1)
+	if cfg.FeedAge == 0 {
+		cfg.FeedAge = defaultFeedAge
+	}
+	cell, err := events.NewCell(cfg.Prefix)
+	if err != nil {
+		return nil, fmt.Errorf("bus: open: %w", err)
+	}
+	b := &Bus{cell: cell, cfg: cfg, log: cfg.Log, instance: nuid.Next(), denied: newDenials()}
+	if err := b.connect(ctx); err != nil {
+		return nil, err
+	}
+	if err := b.check(ctx); err != nil {
+		b.nc.Close()
+		return nil, err
+	}
+	return b, nil
+}
+
+func orDefault(s, d string) string {
+	if s == "" {
+		return d
+	}
+	return s
+}
+
+// connect tries until it is connected, ctx ends or the broker refuses us.
+func (b *Bus) connect(ctx context.Context) error {
+	try := func() error {
+		nc, err := nats.Connect(b.cfg.URL, b.options()...)
+		if err == nil {
+			b.nc = nc
+			return nil
+		}
+		if err = translate("connect to "+b.target(), err); errors.Is(err, ErrForbidden) {
+			return backoff.Permanent(err)
+		}
+		return err
+	}
+	var last error
+	err := backoff.RetryNotify(try, backoff.WithContext(newBackoff(), ctx), func(err error, _ time.Duration) { last = err })
+	switch {
+	case err == nil:
+	case errors.Is(err, ErrForbidden):
+		return err
+	case last != nil:
+		return unreachable("connect to "+b.target(), last)
+	default:
+		return unreachable("connect to "+b.target(), err)
+	}
+	b.js, err = jetstream.New(b.nc,
+		jetstream.WithPublishAsyncMaxPending(publishWindowMax),
+		jetstream.WithPublishAsyncTimeout(ackTimeoutMS*time.Millisecond),
+		jetstream.WithDefaultTimeout(requestTimeoutMS*time.Millisecond))
+	if err != nil {
+		b.nc.Close()
+		return fmt.Errorf("bus: open: %w", err)
+	}
+	return nil
+}
+
+// newBackoff is the pace of every endless loop here: from 20 ms to half a second, never giving up by itself.
+func newBackoff() *backoff.ExponentialBackOff {
+	return backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(reconnectDelayMinMS*time.Millisecond),
+		backoff.WithMaxInterval(reconnectDelayMaxMS*time.Millisecond),
+		backoff.WithMaxElapsedTime(0))
+}
+
+// target names the broker for people.
+func (b *Bus) target() string {
+	if b.cfg.Server != nil {
+		return "the embedded broker"
+	}
+	return orDefault(b.cfg.URL, nats.DefaultURL)
+}
+
+func (b *Bus) options() []nats.Option {
+	opts := []nats.Option{
+		nats.Name(b.cfg.Name),
+		nats.Timeout(connectTimeoutMS * time.Millisecond),
+		nats.PingInterval(pingIntervalMS * time.Millisecond),
+		nats.MaxReconnects(-1),
+		nats.ReconnectBufSize(-1), // nothing is sent behind the caller's back after its call has returned
+		nats.IgnoreAuthErrorAbort(),
+		nats.CustomReconnectDelay(reconnectDelay),
+		nats.DrainTimeout(drainTimeoutMS * time.Millisecond),
+		nats.DisconnectErrHandler(b.disconnected),
+		nats.ReconnectHandler(b.reconnected),
+		nats.ErrorHandler(b.asyncError),
+	}
+	if b.cfg.Server != nil {
+		opts = append(opts, nats.InProcessServer(b.cfg.Server))
+	}
+	if b.cfg.Creds != "" {
+		opts = append(opts, nats.UserCredentials(b.cfg.Creds))
+	}
+	return opts
+}
+
+// reconnectDelay is the pause before the given attempt, counted from 1.
+func reconnectDelay(attempt int) time.Duration {
+	p := newBackoff()
+	var d time.Duration
+	for range min(attempt, 12) { // by then it has reached its maximum
+		d = p.NextBackOff()
+	}
+	return min(d, reconnectDelayMaxMS*time.Millisecond)
+}
+
+func (b *Bus) disconnected(nc *nats.Conn, err error) {
+	if nc.IsClosed() || nc.IsDraining() {
+		return
+	}
+	b.log.Warn().Err(err).Str("service", b.cfg.Name).Msg("broker lost")
+}
+
+func (b *Bus) reconnected(*nats.Conn) {
+	b.authErr.Store(nil)
+	b.log.Info().Str("service", b.cfg.Name).Msg("broker back")
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, fn := range b.onReconnect {
+		go fn()
+	}
+}
+
+// asyncError keeps what the broker refuses without an answer, so that whoever waits for one is told why.
+func (b *Bus) asyncError(_ *nats.Conn, _ *nats.Subscription, err error) {
+	switch {
+	case errors.Is(err, nats.ErrPermissionViolation):
+		b.denied.add(err)
+	case isAuth(err):
+		err = translate("connect to "+b.target(), err)
+		b.authErr.Store(&err)
+	default:
+		b.log.Warn().Err(err).Str("service", b.cfg.Name).Msg("broker reports")
+	}
+}
+
+// Close drains what is under way and closes the connection. It returns when that is done.
+func (b *Bus) Close() {
+	done := make(chan struct{})
+	b.nc.SetClosedHandler(func(*nats.Conn) { close(done) })
+	if err := b.nc.Drain(); err != nil { // already closed, or not connected: nothing to drain
+		b.nc.Close()
+		return
+	}
+	<-done
+}
+
+// Cell is how this cell names things on the wire.
+func (b *Bus) Cell() events.Cell { return b.cell }
+
+// Connected is whether the broker can be reached at this moment.
+func (b *Bus) Connected() bool { return b.nc.IsConnected() }
+
+// OnReconnect calls fn, on a goroutine of its own, after each time the connection was restored.
+func (b *Bus) OnReconnect(fn func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.onReconnect = append(b.onReconnect, fn)
+}
+
+// Instance is this connection's unique id, for sources of events and for leases.
+func (b *Bus) Instance() string { return b.instance }
+
+// NewID is a new unique id for an event.
+func (b *Bus) NewID() string { return nuid.Next() }
