@@ -1,0 +1,153 @@
+package session
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// answerOutput is what an answer becomes as the output of a call, or as the content of a message.
+type answerOutput struct {
+	Questions []events.Question `json:"questions,omitempty"`
+	Answers   []events.Answer   `json:"answers"`
+}
+
+func encode(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil { // text and lists of it always encode
+		return json.RawMessage(`null`)
+	}
+	return b
+}
+
+// resultOf is a decision as the result of its call.
+func resultOf(call string, status Status, asked []events.Question, answers []events.Answer, text string) events.Fact {
+	switch status {
+	case Answered:
+		return events.ToolCompleted{Call: call, Output: encode(answerOutput{asked, answers}), Synthetic: true}
+	case Superseded:
+		return events.ToolFailed{Call: call, Error: events.Failure{Kind: events.ReasonAnswered, Text: "answered in chat"}, Synthetic: true}
+	default:
+		return events.ToolFailed{Call: call, Error: events.Failure{Kind: string(status), Text: cut(text, TextBytesMax)}, Synthetic: true}
+	}
+}
+
+// trimmed is a person's answers without the white space around them.
+func trimmed(answers []events.Answer) []events.Answer {
+	out := make([]events.Answer, len(answers))
+	for i, a := range answers {
+		out[i] = events.Answer{Question: a.Question, Selected: []string{}, Text: strings.TrimSpace(a.Text)}
+		for _, label := range a.Selected {
+			if label = strings.TrimSpace(label); label != "" {
+				out[i].Selected = append(out[i].Selected, label)
+			}
+		}
+	}
+	return out
+}
+
+// UnmarshalJSON reads a wish. Answers that are not made of text are noted instead of failing the whole, so that the
+// refusal can name their question.
+func (w *AnswerWish) UnmarshalJSON(body []byte) error {
+	var v struct {
+		events.Ref
+		Prompt  string          `json:"prompt"`
+		Answers json.RawMessage `json:"answers"`
+		By      string          `json:"by"`
+	}
+	if err := json.Unmarshal(body, &v); err != nil {
+		return err
+	}
+	*w = AnswerWish{Ref: v.Ref, Prompt: v.Prompt, By: v.By, unreadable: map[string]string{}}
+	var raws []json.RawMessage
+	if json.Unmarshal(v.Answers, &raws) != nil {
+		w.unreadable[""] = "answers: want a list of {question, selected, text}"
+		return nil
+	}
+	for _, raw := range raws {
+		var a events.Answer
+		err := json.Unmarshal(raw, &a)
+		if err != nil {
+			w.unreadable[a.Question] = "not text: " + err.Error()
+		}
+		w.Answers = append(w.Answers, a)
+	}
+	return nil
+}
+
+// checkAnswers trims a person's answers and holds them against what was asked. The refusal is 422 with a reason for each
+// question, or 413; the prompt stays open. An empty answer is a skipped question.
+func checkAnswers(asked []events.Question, answers []events.Answer, unreadable map[string]string) ([]events.Answer, error) {
+	if size := len(encode(answers)); size > events.QuestionsBytesMax {
+		return nil, events.TooLarge(fmt.Sprintf("the answers take %d bytes: shorten them", size), events.QuestionsBytesMax)
+	}
+	wrong := map[string]string{}
+	given := map[string]bool{}
+	answers = trimmed(answers)
+	for i := range answers {
+		a := &answers[i]
+		at := slices.IndexFunc(asked, func(q events.Question) bool { return q.ID == a.Question })
+		switch {
+		case given[a.Question]:
+			wrong[a.Question] = "answered twice"
+		case at >= 0:
+			if reason := misfit(&asked[at], a); reason != "" {
+				wrong[a.Question] = reason
+			}
+		case len(asked) > 0:
+			wrong[a.Question] = "no such question"
+		}
+		given[a.Question] = true
+	}
+	for _, q := range asked {
+		if !given[q.ID] {
+			wrong[q.ID] = "not answered: send an empty answer to skip it"
+		}
+	}
+	maps.Copy(wrong, unreadable)
+	if len(wrong) > 0 {
+		return nil, &events.Refusal{Code: http.StatusUnprocessableEntity, Message: "the answer does not fit the questions; the prompt stays open: " + firstOf(wrong), Questions: wrong}
+	}
+	return answers, nil
+}
+
+func firstOf(wrong map[string]string) string {
+	id := sortedKeys(wrong)[0]
+	return fmt.Sprintf("%s: %s", orElse(id, `""`), wrong[id])
+}
+
+// misfit says why an answer does not fit its question, "" if it does.
+func misfit(q *events.Question, a *events.Answer) string {
+	free := q.Custom || len(q.Options) == 0
+	values := len(a.Selected)
+	if a.Text != "" {
+		values++
+	}
+	if values > 1 && !q.Multi {
+		return "several answers to a single choice"
+	}
+	for i, label := range a.Selected {
+		if slices.Contains(a.Selected[:i], label) {
+			return fmt.Sprintf("%q is selected twice", label)
+		}
+		if !free && !slices.ContainsFunc(q.Options, func(o events.Option) bool { return o.Label == label }) {
+			return fmt.Sprintf("%q is not offered", label)
+		}
+	}
+	if a.Text != "" && !free {
+		return "a text of one's own is not offered"
+	}
+	return ""
+}
+
+// sameAnswers compares what was stored with what is asked for again.
+func sameAnswers(a, b []events.Answer) bool {
+	return slices.EqualFunc(a, b, func(x, y events.Answer) bool {
+		return x.Question == y.Question && x.Text == y.Text && slices.Equal(x.Selected, y.Selected)
+	})
+}

@@ -1,0 +1,181 @@
+package session
+
+import (
+	"slices"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// messageAccepted queues user input. A person's supersedes what blocks, whoever took it in.
+func (f *fold) messageAccepted(fact events.MessageAccepted) string {
+	same := func(m Message) bool { return m.ID == fact.Message }
+	switch {
+	case slices.ContainsFunc(f.Queue, same) || f.ended(EntityMessage, fact.Message) != nil:
+		return whyClosedID
+	case len(f.Queue) >= QueuedMax:
+		return whyLimit
+	}
+	f.Queue = append(f.Queue, Message{ID: fact.Message, Seq: f.c.Seq, Synthetic: fact.Synthetic, At: f.c.At})
+	if !fact.Synthetic {
+		f.ActiveAt = f.c.At
+		f.supersede(fact.Message)
+	}
+	return ""
+}
+
+func (f *fold) messageWithdrawn(fact events.MessageWithdrawn) string {
+	i := slices.IndexFunc(f.Queue, func(m Message) bool { return m.ID == fact.Message })
+	switch {
+	case i < 0 && f.ended(EntityMessage, fact.Message) != nil:
+		return whyClosedID
+	case i < 0:
+		return whyUnknown
+	}
+	f.Queue = slices.Delete(f.Queue, i, i+1)
+	f.end(Ending{Entity: EntityMessage, ID: fact.Message, Outcome: string(Withdrawn)})
+	if p := f.Pending.Turn; p != nil && p.Message == fact.Message {
+		f.Pending.Turn = nil
+	}
+	return ""
+}
+
+// usageReported takes the report of the open turn, or of the one that has just ended: it says nothing about a turn's life.
+func (f *fold) usageReported(fact events.UsageReported) string {
+	last := f.LastTurn != nil && f.LastTurn.ID == fact.Turn
+	if fact.Turn != "" && f.openTurn(fact.Turn) == "" && !last {
+		return whyUnknown
+	}
+	if fact.Model != "" {
+		f.Model = cut(fact.Model, NameBytesMax)
+	}
+	if fact.ContextLimit > 0 {
+		f.ContextLimit = fact.ContextLimit
+	}
+	f.Usage = &Usage{Tokens: fact.Tokens, Used: fact.Used(), At: f.c.At}
+	f.recount()
+	return ""
+}
+
+// warnBelow is how far below the threshold, as a part of the limit, people are warned.
+const warnBelow = 0.10
+
+// recount derives what usage means under the present limit and policy.
+func (f *fold) recount() {
+	u := f.Usage
+	if u == nil {
+		return
+	}
+	u.Limit, u.Percent, u.Warn = f.Limit(), 0, false
+	if u.Limit <= 0 {
+		return
+	}
+	u.Percent = float64(u.Used*1000/u.Limit) / 10
+	t := f.Policy.CompactionThreshold
+	u.Warn = t < 1 && float64(u.Used) >= (t-warnBelow)*float64(u.Limit)
+}
+
+// Limit is how many tokens fit: the policy's, else the reported one, else the session's; 0 is unknown.
+func (s *State) Limit() int64 {
+	if s.Policy.ContextLimit > 0 {
+		return s.Policy.ContextLimit
+	}
+	return max(s.ContextLimit, 0)
+}
+
+// retryScheduled arms a retry of the turn that failed last.
+func (f *fold) retryScheduled(fact events.RetryScheduled) string {
+	if f.LastTurn == nil || f.LastTurn.ID != fact.Turn || f.Turn != nil {
+		return whyUnknown
+	}
+	f.Retry.State, f.Retry.Turn, f.Retry.Attempt, f.Retry.DueAt = RetryScheduled, fact.Turn, fact.Attempt, fact.DueAt
+	f.Retry.Error, f.Retry.Reason = cutFailure(fact.Error), ""
+	return ""
+}
+
+func (f *fold) retryAbandoned(fact events.RetryAbandoned) string {
+	if f.LastTurn == nil || f.LastTurn.ID != fact.Turn && f.Retry.Turn != fact.Turn {
+		return whyUnknown
+	}
+	f.Retry.State, f.Retry.Turn, f.Retry.Reason = RetryAbandoned, fact.Turn, cut(fact.Reason, TextBytesMax)
+	f.Retry.Attempt = max(f.Retry.Attempt, fact.Attempt)
+	if p := f.Pending.Turn; p != nil && (p.Cause == events.CauseRetry || p.Cause == events.CauseResume) {
+		f.Pending.Turn = nil
+	}
+	return ""
+}
+
+func (f *fold) applyCompaction() string {
+	switch fact := f.e.Fact.(type) {
+	case events.CompactionRequested:
+		return f.compactionRequested(fact)
+	case events.CompactionStarted:
+		return f.compactionStarted(fact)
+	case events.CompactionCompleted:
+		return f.compactionEnds(fact.Compaction, OutcomeCompleted, fact.UsedAfter, nil)
+	case events.CompactionFailed:
+		return f.compactionEnds(fact.Compaction, OutcomeFailed, 0, cutFailure(fact.Error))
+	}
+	return whyUnknown
+}
+
+// compactionOpen says whether one is wanted or under way.
+func (s *State) compactionOpen() bool {
+	return s.Compaction != nil && (s.Compaction.State == CompactionRequested || s.Compaction.State == CompactionRunning)
+}
+
+func (f *fold) compactionRequested(fact events.CompactionRequested) string {
+	switch {
+	case f.compactionOpen():
+		return whyOpen
+	case f.ended(EntityCompaction, fact.Compaction) != nil:
+		return whyClosedID
+	}
+	f.Compaction = &Compaction{State: CompactionRequested, ID: fact.Compaction, Reason: cut(fact.Reason, NameBytesMax), FollowUp: fact.FollowUp,
+		Message: fact.Message, Since: f.c.At, Used: fact.Used, Limit: fact.Limit, Epoch: f.Epoch}
+	f.Pending.Compaction = &PendingCompaction{ID: fact.Compaction, Reason: f.Compaction.Reason, Message: fact.Message, At: f.c.At, Seq: f.c.Seq}
+	if fact.Reason == events.CompactMidStream && f.Turn != nil {
+		f.Turn.Compaction, f.Compaction.Turn = fact.Compaction, f.Turn.ID
+	}
+	return ""
+}
+
+func (f *fold) compactionStarted(fact events.CompactionStarted) string {
+	c := f.Compaction
+	switch {
+	case f.ended(EntityCompaction, fact.Compaction) != nil:
+		return whyClosedID
+	case !f.compactionOpen() || c.ID != fact.Compaction:
+		return whyUnknown
+	case c.State == CompactionRunning && c.Epoch == f.Epoch:
+		return whyOpen
+	}
+	c.State, c.Since, c.Epoch = CompactionRunning, f.c.At, f.Epoch
+	f.Pending.Compaction = nil
+	return ""
+}
+
+// compactionEnds: usage of before a completed one counts no more. What follows it is owed until a turn is requested for it.
+func (f *fold) compactionEnds(id, outcome string, usedAfter int64, failure *events.Failure) string {
+	c := f.Compaction
+	switch {
+	case f.ended(EntityCompaction, id) != nil:
+		return whyClosedID
+	case !f.compactionOpen() || c.ID != id:
+		return whyUnknown
+	}
+	l := &LastCompaction{ID: id, Outcome: outcome, Reason: c.Reason, UsedBefore: c.Used, UsedAfter: max(usedAfter, 0), At: f.c.At,
+		FollowUp: c.FollowUp, Message: c.Message, Turn: c.Turn, Error: failure}
+	reason := ""
+	if outcome == OutcomeCompleted {
+		f.Usage = nil
+	} else {
+		reason = failure.Kind
+		l.Failures = 1
+		if f.LastCompaction != nil {
+			l.Failures += f.LastCompaction.Failures
+		}
+	}
+	f.end(Ending{Entity: EntityCompaction, ID: id, Outcome: outcome, Reason: reason})
+	f.LastCompaction, f.Compaction, f.Pending.Compaction = l, nil, nil
+	return ""
+}

@@ -1,0 +1,292 @@
+// Package session is the one fold: it turns any commits of a session into its [State], which is also its document, and
+// derives from it what people and harnesses look at, and what their wishes come to.
+//
+//	commits ──▶ Fold ──▶ State ──▶ Blocker, Work   (views)
+//	                       │
+//	          wish ────────┴────▶ facts to append, or a refusal
+//
+// Promises:
+//
+//  1. Fold is total: it never fails and never panics, whatever it is given. What is not lawful is ignored and counted,
+//     what cannot be read is parked and counted; either way the session's place in the log moves on.
+//  2. Fold is deterministic, and the State is all there is: folding from the start and folding on from a stored document
+//     are the same. A commit that was folded already changes nothing.
+//  3. The first ending of an entity counts. A later one is noted as late where recovery came first.
+//  4. What ends takes with it what belonged to it: a turn its prompts and calls, a call its prompt, the session all.
+//
+// Everything here is pure: instants come from commits or are arguments.
+package session
+
+import (
+	"errors"
+	"unicode/utf8"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// ErrNewerLayout says a document was written by a newer build: upgrade this one.
+var ErrNewerLayout = errors.New("session: document of a newer layout")
+
+// Why facts are ignored, in [IgnoredFact].
+const (
+	whyNotOpen     = "not-open"
+	whyAlreadyOpen = "already-open"
+	whyClosed      = "closed"
+	whyEpoch       = "epoch"
+	whySource      = "source"
+	whyNotOwner    = "not-owner"
+	whyClosedID    = "closed-id"
+	whyTurnEnded   = "turn-ended"
+	whyUnknown     = "unknown"
+	whyLimit       = "limit"
+	whyOpen        = "already-open-id"
+	whyClaim       = "claim-refused"
+)
+
+// Result is what folding one commit came to, beside the state.
+type Result struct {
+	Folded bool           // false: the commit was folded before, nothing changed
+	Gap    bool           // the commit's guard names a predecessor that has not been folded: read the log
+	Feed   []events.Event // what counted, in order, and what containment closed (Derived)
+	Parked []Parked       // what could not be read, or was out of role
+}
+
+// Parked is one event that is to be kept for an operator.
+type Parked struct {
+	Index int    // in the commit, -1 for the whole
+	Why   string // one token: malformed or out-of-role
+	Err   error
+}
+
+// Why input is parked.
+const (
+	ParkMalformed = "malformed"
+	ParkOutOfRole = "out-of-role"
+)
+
+// fold carries one event through the rules.
+type fold struct {
+	*State
+	c   *events.Commit
+	e   *events.Event
+	res *Result
+}
+
+// Fold takes the next commit in.
+func (s *State) Fold(c *events.Commit) Result {
+	var res Result
+	if c.Seq <= s.Seq {
+		return res
+	}
+	res.Folded = true
+	res.Gap = c.Guarded && c.Guard > s.Seq
+	if res.Gap && s.Seq == 0 {
+		s.tombstone(c)
+	}
+	s.Seq, s.UpdatedAt = c.Seq, c.At
+	s.Commits++
+	if c.Err != nil {
+		s.Parked++
+		res.Parked = append(res.Parked, Parked{Index: -1, Why: ParkMalformed, Err: c.Err})
+	}
+	for i := range c.Events {
+		f := fold{State: s, c: c, e: &c.Events[i], res: &res}
+		f.event(i)
+	}
+	s.Phase = s.phase()
+	return res
+}
+
+// tombstone: the first commit that the log still has names a predecessor, so the session was closed and purged.
+func (s *State) tombstone(c *events.Commit) {
+	s.Closed = &Closing{Reason: "purged", At: c.At, Seq: c.Seq, Purged: true}
+}
+
+// event sorts one event into parked, unknown, ignored or counted.
+func (f *fold) event(i int) {
+	spec := events.Lookup(f.e.Kind)
+	if f.e.Foreign {
+		spec = nil
+	}
+	switch {
+	case f.e.Err != nil && f.e.Fact == nil:
+		f.park(i, ParkMalformed, f.e.Err)
+		return
+	case spec == nil:
+		f.UnknownFacts++
+		return
+	case !spec.May(f.c.Writer):
+		f.park(i, ParkOutOfRole, events.ErrOutOfRole)
+		return
+	case f.e.Err != nil:
+		f.park(i, ParkMalformed, f.e.Err) // and it stands all the same
+	}
+	why := f.admit()
+	if why == "" {
+		why = f.apply()
+	}
+	if why != "" {
+		f.ignore(why, spec)
+		return
+	}
+	f.res.Feed = append(f.res.Feed, *f.e)
+}
+
+func (f *fold) park(i int, why string, err error) {
+	f.State.Parked++
+	f.res.Parked = append(f.res.Parked, Parked{Index: i, Why: why, Err: err})
+}
+
+// ignore counts a fact that changed nothing else; a result that came too late is noted where it belongs.
+func (f *fold) ignore(why string, spec *events.Spec) {
+	f.Ignored.Count++
+	f.Ignored.Last = &IgnoredFact{Type: f.e.Type(), Writer: string(f.c.Writer), Why: why, Seq: f.c.Seq}
+	if spec.Ends == "" || f.c.Writer != events.WriterHarness {
+		return
+	}
+	e := f.ended(spec.Ends, f.e.Fact.Subject())
+	if e == nil || e.Late != nil {
+		return
+	}
+	recovered := e.Outcome == OutcomeInterrupted || e.Outcome == string(Expired)
+	if recovered || f.e.Epoch < f.Epoch || why == whyNotOwner {
+		e.Late = &Late{Seq: f.c.Seq, At: f.c.At}
+	}
+}
+
+// admit says whether the writer may be heard at all: "" or why not.
+func (f *fold) admit() string {
+	switch fact := f.e.Fact.(type) {
+	case events.SessionOpened:
+		return f.admitOpened(fact)
+	case events.SessionClaimed:
+		return f.admitClaimed(fact)
+	}
+	switch {
+	case !f.Opened():
+		return whyNotOpen
+	case f.Closed != nil:
+		return whyClosed
+	case f.e.Epoch != f.Epoch:
+		return whyEpoch
+	case f.c.Writer != events.WriterHarness:
+		return ""
+	case f.e.Source != events.HarnessSource(f.Harness, f.Incarnation):
+		return whySource
+	case !f.Owned:
+		return whyNotOwner
+	}
+	return ""
+}
+
+// apply hands a fact that may be heard to its family: "" if it counted, or why it changed nothing.
+func (f *fold) apply() string {
+	switch fact := f.e.Fact.(type) {
+	case events.SessionOpened:
+		return f.opened(fact)
+	case events.SessionClaimed:
+		return f.claimed(fact)
+	case events.SessionConfigured:
+		return f.configured(fact)
+	case events.SessionReleased:
+		return f.released()
+	case events.SessionOrphaned:
+		return f.orphaned(fact)
+	case events.SessionClosed:
+		return f.closed(fact)
+	case events.MessageAccepted:
+		return f.messageAccepted(fact)
+	case events.MessageWithdrawn:
+		return f.messageWithdrawn(fact)
+	case events.UsageReported:
+		return f.usageReported(fact)
+	case events.RetryScheduled:
+		return f.retryScheduled(fact)
+	case events.RetryAbandoned:
+		return f.retryAbandoned(fact)
+	}
+	if why, ok := f.applyTurn(); ok {
+		return why
+	}
+	if why, ok := f.applyTool(); ok {
+		return why
+	}
+	if why, ok := f.applyPrompt(); ok {
+		return why
+	}
+	return f.applyCompaction()
+}
+
+// phase is the first that holds.
+func (s *State) phase() Phase {
+	switch {
+	case s.Closed != nil:
+		return Closed
+	case s.BlockedBy() != "" || len(s.WaitsFor) > 0:
+		return Waiting
+	case s.Compaction != nil && (s.Compaction.State == CompactionRequested || s.Compaction.State == CompactionRunning):
+		return Compacting
+	case s.Owned && s.Turn != nil && s.Turn.Epoch == s.Epoch:
+		return Running
+	case s.Retry.State == RetryScheduled || s.Retry.State == RetryStarting:
+		return Retrying
+	case s.Pending.Turn != nil || len(s.Queue) > 0:
+		return Queued
+	case s.Turn != nil || s.LastTurn != nil && s.LastTurn.Outcome == OutcomeInterrupted:
+		return Interrupted
+	}
+	return Idle
+}
+
+// ended finds how something ended, nil if it has not, or too long ago.
+func (s *State) ended(entity, id string) *Ending {
+	for i := len(s.Recent) - 1; i >= 0; i-- {
+		if s.Recent[i].Entity == entity && s.Recent[i].ID == id {
+			return &s.Recent[i]
+		}
+	}
+	return nil
+}
+
+// Ended is how something ended; ok is false if it has not, or so long ago that it is no longer kept.
+func (s *State) Ended(entity, id string) (e Ending, ok bool) {
+	if p := s.ended(entity, id); p != nil {
+		return *p, true
+	}
+	return Ending{}, false
+}
+
+// end keeps an ending.
+func (f *fold) end(e Ending) {
+	e.At, e.Seq, e.Reason = f.c.At, f.c.Seq, cut(e.Reason, TextBytesMax)
+	if n := len(f.Recent); n >= RecentMax {
+		copy(f.Recent, f.Recent[n-RecentMax+1:])
+		f.Recent = f.Recent[:RecentMax-1]
+	}
+	f.Recent = append(f.Recent, e)
+}
+
+// derive feeds what containment closed.
+func (f *fold) derive(fact events.Fact) {
+	e := events.New(f.e.ID+"/"+string(fact.Kind())+"/"+fact.Subject(), f.e.Source, f.Ref(), f.Epoch, f.e.Time, fact)
+	e.Derived = true
+	f.res.Feed = append(f.res.Feed, e)
+}
+
+// cut shortens a text to at most n bytes, at a character, with "…".
+func cut(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	const mark = "…"
+	n -= len(mark)
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n] + mark
+}
+
+func cutFailure(e events.Failure) *events.Failure {
+	e.Kind, e.Text = cut(e.Kind, NameBytesMax), cut(e.Text, TextBytesMax)
+	return &e
+}

@@ -1,0 +1,176 @@
+package session
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+func (f *fold) admitOpened(fact events.SessionOpened) string {
+	switch {
+	case f.Closed != nil:
+		return whyClosed
+	case f.Opened():
+		return whyAlreadyOpen
+	case f.e.Epoch != 1:
+		return whyEpoch
+	case f.e.Source != events.HarnessSource(f.Harness, fact.Incarnation):
+		return whySource
+	}
+	return ""
+}
+
+// admitClaimed: unowned, or an exclusive owner of a lower incarnation; never below whoever had it or took its place.
+func (f *fold) admitClaimed(fact events.SessionClaimed) string {
+	switch {
+	case !f.Opened():
+		return whyNotOpen
+	case f.Closed != nil:
+		return whyClosed
+	case f.e.Epoch != f.Epoch+1:
+		return whyEpoch
+	case f.e.Source != events.HarnessSource(f.Harness, fact.Incarnation):
+		return whySource
+	case !f.State.Claimable(fact.Incarnation):
+		return whyClaim
+	}
+	return ""
+}
+
+// Claimable says whether this incarnation may take the session now.
+func (s *State) Claimable(incarnation string) bool {
+	switch {
+	case s.Closed != nil || !s.Opened():
+		return false
+	case s.Owned && !s.Exclusive:
+		return false
+	case s.Owned && !Older(s.Incarnation, incarnation):
+		return false
+	case s.Exclusive && Older(incarnation, s.Incarnation):
+		return false
+	}
+	return s.SupersededBy == "" || !Older(incarnation, s.SupersededBy)
+}
+
+// Older says whether incarnation a came before b. Incarnations are numbers drawn from the broker; what is no number is
+// older than every number, so that it can never take anything from one.
+func Older(a, b string) bool {
+	x, errA := strconv.ParseUint(a, 10, 64)
+	y, errB := strconv.ParseUint(b, 10, 64)
+	switch {
+	case errA == nil && errB == nil:
+		return x < y
+	case errA != nil && errB != nil:
+		return a < b
+	}
+	return errA != nil
+}
+
+func orTrue(b *bool) bool { return b == nil || *b }
+
+func (f *fold) opened(fact events.SessionOpened) string {
+	s := f.State
+	s.Epoch, s.Owned, s.Incarnation, s.Exclusive = 1, true, fact.Incarnation, orTrue(fact.Exclusive)
+	s.Parent, s.ParentCall = fact.Parent, fact.ParentCall
+	if fact.Root != "" && fact.Parent != "" {
+		s.Root = fact.Root
+	}
+	s.Title, s.Agent, s.Model = cut(fact.Title, TitleBytesMax), cut(fact.Agent, NameBytesMax), cut(fact.Model, NameBytesMax)
+	s.ContextLimit = max(fact.ContextLimit, 0)
+	s.Policy = fact.Policy.Apply(s.Policy)
+	s.OpenedAt, s.ActiveAt = f.c.At, f.c.At
+	return ""
+}
+
+func (f *fold) claimed(fact events.SessionClaimed) string {
+	s := f.State
+	s.Epoch, s.Owned, s.Incarnation, s.Exclusive = s.Epoch+1, true, fact.Incarnation, orTrue(fact.Exclusive)
+	s.Left = ""
+	f.dropReceipt()
+	return ""
+}
+
+func (f *fold) configured(fact events.SessionConfigured) string {
+	f.Policy = fact.Policy.Apply(f.Policy)
+	f.recount()
+	if fact.ProviderChanged && f.Retry.State == RetryAbandoned && curable(f.Retry.Reason) {
+		f.Retry.State, f.Retry.Reason = "", ""
+	}
+	return ""
+}
+
+// curable are the reasons to give up that a new key or provider takes away.
+func curable(reason string) bool {
+	return slices.Contains([]string{"authentication", "quota", "api_key_not_found", "oauth_not_connected", "provider_disabled"}, reason)
+}
+
+func (f *fold) released() string {
+	f.Owned, f.Left = false, LeftReleased
+	f.dropReceipt()
+	return ""
+}
+
+// orphaned is the fence. On a session that nobody owns it only says what is held for which child.
+func (f *fold) orphaned(fact events.SessionOrphaned) string {
+	if fact.Incarnation != f.Incarnation {
+		return whySource
+	}
+	if f.Owned {
+		f.Owned, f.Left = false, LeftOrphaned
+	}
+	if fact.SupersededBy != "" && Older(f.SupersededBy, fact.SupersededBy) {
+		f.SupersededBy = fact.SupersededBy
+	}
+	f.WaitsFor = nil
+	for _, w := range fact.WaitsFor {
+		if f.Tools[w.Call] != nil {
+			f.WaitsFor = append(f.WaitsFor, w)
+		}
+	}
+	f.dropReceipt()
+	return ""
+}
+
+// dropReceipt: a stop of a turn that has ended waits for a receipt only from the process that ran it.
+func (f *fold) dropReceipt() {
+	if p := f.Pending.Stop; p != nil && (f.Turn == nil || f.Turn.ID != p.Turn) {
+		f.Pending.Stop = nil
+	}
+}
+
+// closed ends the session and everything in it, for good.
+func (f *fold) closed(fact events.SessionClosed) string {
+	if f.Turn != nil {
+		f.endTurn(OutcomeStopped, events.ReasonClosed, nil)
+		f.derive(events.TurnStopped{Turn: f.LastTurn.ID, Actor: events.ActorPerson, Reason: events.ReasonClosed})
+	}
+	for _, id := range sortedKeys(f.Prompts) {
+		f.withdraw(id, events.ReasonClosed)
+		delete(f.Prompts, id)
+	}
+	for _, id := range sortedKeys(f.Tools) {
+		f.endCallContained(id, "ended-with-session", events.ReasonClosed)
+	}
+	for _, m := range f.Queue {
+		f.end(Ending{Entity: EntityMessage, ID: m.ID, Outcome: string(Withdrawn), Reason: events.ReasonClosed})
+		f.derive(events.MessageWithdrawn{Message: m.ID, By: fact.By})
+	}
+	if c := f.Compaction; c != nil && (c.State == CompactionRequested || c.State == CompactionRunning) {
+		f.end(Ending{Entity: EntityCompaction, ID: c.ID, Outcome: OutcomeFailed, Reason: events.ReasonClosed})
+		f.derive(events.CompactionFailed{Compaction: c.ID, Error: events.Failure{Kind: events.ReasonClosed}})
+	}
+	f.Queue, f.WaitsFor, f.Pending, f.Retry, f.Compaction = nil, nil, Pending{}, Retry{}, nil
+	f.Owned, f.Left = false, ""
+	f.State.Closed = &Closing{Reason: cut(fact.Reason, TextBytesMax), By: cut(fact.By, NameBytesMax), At: f.c.At, Seq: f.c.Seq}
+	return ""
+}
+
+func sortedKeys[T any](m map[string]T) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,192 @@
+package session
+
+import (
+	"time"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+func (f *fold) applyPrompt() (why string, ok bool) {
+	switch fact := f.e.Fact.(type) {
+	case events.PromptRequested:
+		return f.promptRequested(fact), true
+	case events.PromptAnswered:
+		return f.decided(fact.Prompt, Answered, ""), true
+	case events.PromptRejected:
+		return f.decided(fact.Prompt, Rejected, fact.Text), true
+	case events.PromptDismissed:
+		return f.decided(fact.Prompt, Dismissed, ""), true
+	case events.PromptWithdrawn:
+		return f.settle(fact.Prompt, Withdrawn, fact.Reason), true
+	case events.PromptSuperseded:
+		return f.settle(fact.Prompt, Superseded, fact.Message), true
+	case events.PromptExpired:
+		return f.settle(fact.Prompt, Expired, fact.Reason), true
+	case events.PromptDelivered:
+		return f.promptDelivered(fact), true
+	}
+	return "", false
+}
+
+// promptRequested opens a prompt. Again while it is open: the newer body, and the newer epoch owns it with its call and
+// turn. Under a closed id it is ignored, so that an answer always meets the opening it was given for.
+func (f *fold) promptRequested(fact events.PromptRequested) string {
+	p := f.Prompts[fact.Prompt]
+	switch {
+	case p != nil && p.Status != Awaiting:
+		return whyClosedID
+	case p == nil && f.ended(EntityPrompt, fact.Prompt) != nil:
+		return whyClosedID
+	case p == nil && f.turnIsOver(fact.Turn):
+		return whyTurnEnded
+	case p == nil && f.Tools[fact.Call] == nil && f.ended(EntityTool, fact.Call) != nil:
+		return whyClosedID
+	case p == nil && f.awaiting() >= OpenPromptsMax:
+		return whyLimit
+	case p == nil:
+		p = &Prompt{Since: f.c.At, Status: Awaiting}
+		if f.Prompts == nil {
+			f.Prompts = map[string]*Prompt{}
+		}
+		f.Prompts[fact.Prompt] = p
+	}
+	p.Kind, p.Blocking, p.OnOwnerLoss, p.Delivery = events.PromptKind(cut(string(fact.PromptKind), NameBytesMax)), fact.Blocks(), fact.Loss(), fact.Delivery
+	p.Turn, p.Call = f.openTurn(orElse(fact.Turn, p.Turn)), orElse(f.openCall(fact.Call), f.openCall(p.Call))
+	p.UpdatedAt, p.Seq, p.Deadline = f.c.At, f.c.Seq, nil
+	if !fact.Deadline.IsZero() {
+		d := fact.Deadline.UTC()
+		p.Deadline = &d
+	}
+	p.Epoch = f.Epoch
+	f.adoptCall(p.Call)
+	if p.Turn != "" {
+		f.Turn.Epoch = f.Epoch
+	}
+	return ""
+}
+
+func (s *State) openCall(call string) string {
+	if s.Tools[call] != nil {
+		return call
+	}
+	return ""
+}
+
+func (s *State) awaiting() int {
+	n := 0
+	for _, p := range s.Prompts {
+		if p.Status == Awaiting {
+			n++
+		}
+	}
+	return n
+}
+
+// decided is a person's decision; said by the harness it came in through it, and is thereby delivered.
+func (f *fold) decided(id string, to Status, text string) string {
+	if why := f.settle(id, to, text); why != "" {
+		return why
+	}
+	f.ActiveAt = f.c.At
+	if f.c.Writer == events.WriterHarness {
+		f.deliver(id, f.c.At)
+	}
+	return ""
+}
+
+// settle ends an awaiting prompt. It stays among the prompts until the harness has what was decided; what nobody is
+// there to receive goes at once.
+func (f *fold) settle(id string, to Status, reason string) string {
+	p := f.Prompts[id]
+	switch {
+	case p == nil && f.ended(EntityPrompt, id) == nil:
+		return whyUnknown
+	case p == nil || p.Status != Awaiting:
+		return whyClosedID
+	}
+	p.Status, p.Reason, p.SettledSeq, p.UpdatedAt = to, cut(reason, TextBytesMax), f.c.Seq, f.c.At
+	f.end(Ending{Entity: EntityPrompt, ID: id, Name: string(p.Kind), Outcome: string(to), Reason: reason,
+		OpenedSeq: p.Seq, Since: p.Since, Epoch: p.Epoch, Call: p.Call})
+	if to == Withdrawn || to == Expired && reason != events.ReasonDeadline {
+		delete(f.Prompts, id)
+	}
+	return ""
+}
+
+// withdraw is settle by containment; a settled prompt stays as it is.
+func (f *fold) withdraw(id, reason string) {
+	if p := f.Prompts[id]; p != nil && p.Status == Awaiting {
+		f.settle(id, Withdrawn, reason)
+		f.derive(events.PromptWithdrawn{Prompt: id, Reason: reason})
+	}
+}
+
+// promptDelivered is the receipt; "" for an awaiting one would lose it, so that is unknown.
+func (f *fold) promptDelivered(fact events.PromptDelivered) string {
+	p := f.Prompts[fact.Prompt]
+	switch {
+	case p == nil && f.ended(EntityPrompt, fact.Prompt) != nil:
+		return whyClosedID
+	case p == nil || p.Status == Awaiting:
+		return whyUnknown
+	}
+	f.deliver(fact.Prompt, f.c.At)
+	if e := f.ended(EntityPrompt, fact.Prompt); e != nil && fact.Refused != "" {
+		e.Reason = cut("refused: "+fact.Refused, TextBytesMax)
+	}
+	return ""
+}
+
+// deliver takes a settled prompt out: the harness has it.
+func (f *fold) deliver(id string, at time.Time) {
+	p := f.Prompts[id]
+	if p == nil || p.Status == Awaiting {
+		return
+	}
+	delete(f.Prompts, id)
+	if e := f.ended(EntityPrompt, id); e != nil {
+		e.DeliveredAt = at
+	}
+}
+
+// deliverOrphans: what was decided for a process that is gone reaches its successor with the turn that goes on, or is
+// overtaken by it.
+func (f *fold) deliverOrphans() {
+	for _, id := range sortedKeys(f.Prompts) {
+		if p := f.Prompts[id]; p.Epoch < f.Epoch && f.openCall(p.Call) == "" {
+			f.deliver(id, f.c.At)
+		}
+	}
+}
+
+// supersede: a person's message takes the place of every awaiting blocking question whose answer could have been one.
+func (f *fold) supersede(message string) {
+	for _, id := range sortedKeys(f.Prompts) {
+		if p := f.Prompts[id]; p.Status == Awaiting && p.Blocking && p.OnOwnerLoss == events.LossKeep {
+			f.settle(id, Superseded, message)
+			f.derive(events.PromptSuperseded{Prompt: id, Message: message})
+		}
+	}
+}
+
+// BlockedBy is an awaiting blocking prompt, the first by id; "" if nothing blocks.
+func (s *State) BlockedBy() string {
+	found := ""
+	for id, p := range s.Prompts {
+		if p.Status == Awaiting && p.Blocking && (found == "" || id < found) {
+			found = id
+		}
+	}
+	return found
+}
+
+// PendingPrompts are the ids of all awaiting prompts, blocking or not, sorted: what waits for a person.
+func (s *State) PendingPrompts() []string {
+	var ids []string
+	for _, id := range sortedKeys(s.Prompts) {
+		if s.Prompts[id].Status == Awaiting {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}

@@ -1,0 +1,352 @@
+package session
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// Version is the layout of a [State] as it is stored. A document of a greater version is not read.
+const Version = 1
+
+// Limits of what a session holds. Beyond them a fact is ignored, reason "limit", or its text is cut, with "…".
+const (
+	OpenCallsMax   = 1000
+	OpenPromptsMax = 100
+	QueuedMax      = 1000
+	RecentMax      = 50
+	TitleBytesMax  = 200
+	NameBytesMax   = 100
+	TextBytesMax   = 2 << 10
+)
+
+// Phase is what a session is doing, for people; see [State.phase] for what makes which.
+type Phase string
+
+// Phases, in the order in which the first that holds is taken.
+const (
+	Closed      Phase = "closed"
+	Waiting     Phase = "waiting"
+	Compacting  Phase = "compacting"
+	Running     Phase = "running"
+	Retrying    Phase = "retrying"
+	Queued      Phase = "queued"
+	Interrupted Phase = "interrupted"
+	Idle        Phase = "idle"
+)
+
+// Phases lists all phases.
+func Phases() []Phase {
+	return []Phase{Closed, Waiting, Compacting, Running, Retrying, Queued, Interrupted, Idle}
+}
+
+// How the last owner went.
+const (
+	LeftReleased = "released"
+	LeftOrphaned = "orphaned"
+)
+
+// State is a session: the whole state of the fold, and the document as it is stored. The zero State is a session of
+// which nothing is known yet; [New] names it. All instants are the broker's.
+type State struct {
+	V          int    `json:"v"`
+	Harness    string `json:"harness"`
+	Session    string `json:"session"`
+	Root       string `json:"root"` // itself, for a session without parent
+	Parent     string `json:"parent"`
+	ParentCall string `json:"parent_call,omitempty"` // the parent's call that waits for this session
+	Title      string `json:"title"`
+	Agent      string `json:"agent"`
+	Model      string `json:"model"`
+
+	Incarnation  string           `json:"incarnation"` // of the owner, or of the last one
+	Exclusive    bool             `json:"exclusive"`
+	SupersededBy string           `json:"superseded_by"`
+	Epoch        uint64           `json:"epoch"`          // 0: never opened
+	Owned        bool             `json:"owned"`          // from opened or claimed until released, orphaned or closed
+	Left         string           `json:"left,omitempty"` // how the last owner went, when nobody owns it
+	WaitsFor     []events.WaitFor `json:"waits_for,omitempty"`
+
+	Phase     Phase     `json:"phase"`
+	Seq       uint64    `json:"seq"`     // of the last commit: n of the next append
+	Commits   uint64    `json:"commits"` // folded so far
+	OpenedAt  time.Time `json:"opened_at,omitzero"`
+	UpdatedAt time.Time `json:"updated_at,omitzero"`
+	ActiveAt  time.Time `json:"active_at,omitzero"` // last message, answer or turn of a person
+	Closed    *Closing  `json:"closed,omitempty"`
+
+	Turn     *Turn              `json:"turn,omitempty"`
+	LastTurn *LastTurn          `json:"last_turn,omitempty"`
+	Tools    map[string]*Tool   `json:"tools,omitempty"`   // open calls, by id
+	Prompts  map[string]*Prompt `json:"prompts,omitempty"` // awaiting, and settled but not delivered, by id
+	Queue    []Message          `json:"queue,omitempty"`   // oldest first
+	Pending  Pending            `json:"pending,omitzero"`
+
+	Retry          Retry           `json:"retry,omitzero"`
+	Compaction     *Compaction     `json:"compaction,omitempty"`
+	LastCompaction *LastCompaction `json:"last_compaction,omitempty"`
+	Usage          *Usage          `json:"usage,omitempty"`
+	ContextLimit   int64           `json:"context_limit,omitempty"` // tokens, as the session was opened with
+	Policy         events.Policy   `json:"policy"`
+
+	Recent       []Ending `json:"recent,omitempty"` // last RecentMax endings, oldest first
+	Ignored      Ignored  `json:"ignored"`
+	UnknownFacts uint64   `json:"unknown_facts"`
+	Parked       uint64   `json:"parked"`
+}
+
+// Closing says how a session ended. Purged: only its tombstone is left in the log.
+type Closing struct {
+	Reason string    `json:"reason"`
+	By     string    `json:"by,omitempty"`
+	At     time.Time `json:"at"`
+	Seq    uint64    `json:"seq"`
+	Purged bool      `json:"purged,omitempty"`
+}
+
+// Turn is the open turn.
+type Turn struct {
+	ID         string          `json:"id"`
+	Cause      events.Cause    `json:"cause"`
+	Synthetic  bool            `json:"synthetic"`
+	OfTurn     string          `json:"of_turn,omitempty"`
+	Message    string          `json:"message,omitempty"`
+	Compaction string          `json:"compaction,omitempty"` // the one requested in mid-stream of this turn
+	Since      time.Time       `json:"since"`
+	Attempt    int             `json:"attempt"`
+	Epoch      uint64          `json:"epoch"` // opened or adopted under
+	Options    json.RawMessage `json:"options,omitempty"`
+}
+
+// Outcomes of turns, calls, prompts, messages and compactions in [Ending] and [LastTurn].
+const (
+	OutcomeCompleted     = "completed"
+	OutcomeFailed        = "failed"
+	OutcomeStopped       = "stopped"
+	OutcomeInterrupted   = "interrupted"
+	OutcomeContinued     = "continued"
+	OutcomeEndedWithTurn = "ended-with-turn"
+	OutcomeDelivered     = "delivered" // a message that a turn took
+)
+
+// LastTurn is the turn that ended last.
+type LastTurn struct {
+	ID        string          `json:"id"`
+	Outcome   string          `json:"outcome"`
+	Reason    string          `json:"reason,omitempty"`
+	At        time.Time       `json:"at"`
+	Error     *events.Failure `json:"error,omitempty"`
+	Message   string          `json:"message,omitempty"`
+	Options   json.RawMessage `json:"options,omitempty"`
+	Cause     events.Cause    `json:"cause,omitempty"`
+	OfTurn    string          `json:"of_turn,omitempty"`
+	Attempt   int             `json:"attempt"`
+	Synthetic bool            `json:"synthetic"`
+	HadOutput bool            `json:"had_output"`
+	Actor     string          `json:"actor,omitempty"` // who stopped it, or asked for it
+	Seq       uint64          `json:"seq"`
+}
+
+// Tool is an open call.
+type Tool struct {
+	Name       string    `json:"name"`
+	Title      string    `json:"title,omitempty"`
+	Turn       string    `json:"turn,omitempty"`
+	Since      time.Time `json:"since"`
+	Epoch      uint64    `json:"epoch"` // opened or adopted under
+	Background bool      `json:"background"`
+}
+
+// Status says where a prompt stands.
+type Status string
+
+// Statuses of prompts. Only an awaiting one can be answered.
+const (
+	Awaiting   Status = "awaiting"
+	Answered   Status = "answered"
+	Rejected   Status = "rejected"
+	Dismissed  Status = "dismissed"
+	Withdrawn  Status = "withdrawn"
+	Superseded Status = "superseded"
+	Expired    Status = "expired"
+)
+
+// Prompt is a question that waits for a person, or whose settlement waits for the harness.
+type Prompt struct {
+	Kind        events.PromptKind `json:"kind"`
+	Call        string            `json:"call,omitempty"`
+	Turn        string            `json:"turn,omitempty"`
+	Since       time.Time         `json:"since"` // armed at
+	UpdatedAt   time.Time         `json:"updated_at"`
+	Status      Status            `json:"status"`
+	Reason      string            `json:"reason,omitempty"`
+	Epoch       uint64            `json:"epoch"` // opened or adopted under
+	Blocking    bool              `json:"blocking"`
+	Seq         uint64            `json:"seq"`         // of the commit with its newest body
+	SettledSeq  uint64            `json:"settled_seq"` // of the commit that settled it, 0 while awaiting
+	OnOwnerLoss events.OwnerLoss  `json:"on_owner_loss"`
+	Delivery    events.Delivery   `json:"delivery"`
+	Deadline    *time.Time        `json:"deadline"`
+}
+
+// Message is one entry of the queue. Its content is in the commit at Seq.
+type Message struct {
+	ID        string    `json:"message"`
+	Seq       uint64    `json:"seq"`
+	Synthetic bool      `json:"synthetic"`
+	At        time.Time `json:"at"`
+}
+
+// Pending is what a harness has been asked and has not taken.
+type Pending struct {
+	Turn       *PendingTurn       `json:"turn,omitempty"`
+	Stop       *PendingStop       `json:"stop,omitempty"`
+	Compaction *PendingCompaction `json:"compaction,omitempty"`
+}
+
+// PendingTurn is a requested turn.
+type PendingTurn struct {
+	ID         string          `json:"turn"`
+	Cause      events.Cause    `json:"cause"`
+	OfTurn     string          `json:"of_turn,omitempty"`
+	Message    string          `json:"message,omitempty"`
+	Attempt    int             `json:"attempt"`
+	Options    json.RawMessage `json:"options,omitempty"`
+	Compaction string          `json:"compaction,omitempty"`
+	Prompt     string          `json:"prompt,omitempty"`
+	At         time.Time       `json:"at"`
+	Seq        uint64          `json:"seq"`
+}
+
+// PendingStop is a requested stop. Its turn may have ended: then a receipt is awaited.
+type PendingStop struct {
+	Turn   string    `json:"turn"`
+	Actor  string    `json:"actor"`
+	By     string    `json:"by,omitempty"`
+	Reason string    `json:"reason,omitempty"`
+	At     time.Time `json:"at"`
+	Seq    uint64    `json:"seq"`
+}
+
+// PendingCompaction is a requested compaction that no harness has taken.
+type PendingCompaction struct {
+	ID      string    `json:"compaction"`
+	Reason  string    `json:"reason"`
+	Message string    `json:"message,omitempty"`
+	At      time.Time `json:"at"`
+	Seq     uint64    `json:"seq"`
+}
+
+// States of [Retry].
+const (
+	RetryScheduled = "scheduled"
+	RetryStarting  = "starting"
+	RetryAbandoned = "abandoned"
+)
+
+// Retry is where the repetition of failed turns stands. The counters outlive a single retry.
+type Retry struct {
+	State        string          `json:"state,omitempty"`
+	Turn         string          `json:"turn,omitempty"` // the turn that failed
+	Attempt      int             `json:"attempt"`
+	DueAt        time.Time       `json:"due_at,omitzero"`
+	Reason       string          `json:"reason,omitempty"`
+	Error        *events.Failure `json:"error,omitempty"`
+	SameFailures int             `json:"same_failures"` // in a row, of one kind
+	Resumes      int             `json:"resumes"`       // continuations since the last progress
+}
+
+// States of [Compaction].
+const (
+	CompactionRequested = "requested"
+	CompactionRunning   = "running"
+	CompactionHeld      = "held"
+	CompactionStalled   = "stalled"
+)
+
+// Compaction is the one that is wanted or under way.
+type Compaction struct {
+	State    string          `json:"state"`
+	ID       string          `json:"id"`
+	Reason   string          `json:"reason"`
+	FollowUp string          `json:"follow_up,omitempty"`
+	Message  string          `json:"message,omitempty"`
+	Turn     string          `json:"turn,omitempty"` // that it was requested in
+	Since    time.Time       `json:"since"`
+	Used     int64           `json:"used"`
+	Limit    int64           `json:"limit"`
+	Epoch    uint64          `json:"epoch"`
+	Error    *events.Failure `json:"error,omitempty"`
+}
+
+// LastCompaction is the one that ended last. FollowUp is still owed while it is set.
+type LastCompaction struct {
+	ID         string          `json:"id"`
+	Outcome    string          `json:"outcome"`
+	Reason     string          `json:"reason,omitempty"`
+	UsedBefore int64           `json:"used_before"`
+	UsedAfter  int64           `json:"used_after"`
+	At         time.Time       `json:"at"`
+	Failures   int             `json:"failures"` // in a row
+	FollowUp   string          `json:"follow_up,omitempty"`
+	Message    string          `json:"message,omitempty"`
+	Turn       string          `json:"turn,omitempty"`
+	Error      *events.Failure `json:"error,omitempty"`
+}
+
+// Usage is the newest report since the last compaction.
+type Usage struct {
+	Tokens  events.Tokens `json:"tokens"`
+	Used    int64         `json:"used"`
+	Limit   int64         `json:"limit"` // 0: unknown
+	Percent float64       `json:"percent"`
+	Warn    bool          `json:"warn"`
+	At      time.Time     `json:"at"`
+}
+
+// Late is a result that came after its entity had ended.
+type Late struct {
+	Seq uint64    `json:"seq"`
+	At  time.Time `json:"at"`
+}
+
+// Entities of [Ending].
+const (
+	EntityTurn       = "turn"
+	EntityTool       = "tool"
+	EntityPrompt     = "prompt"
+	EntityMessage    = "message"
+	EntityCompaction = "compaction"
+)
+
+// Ending is how something ended: kept so that its id stays closed and people can see what became of it.
+type Ending struct {
+	Entity      string    `json:"entity"`
+	ID          string    `json:"id"`
+	Name        string    `json:"name,omitempty"` // a tool's name, a prompt's kind
+	Outcome     string    `json:"outcome"`
+	Reason      string    `json:"reason,omitempty"`
+	At          time.Time `json:"at"`
+	Seq         uint64    `json:"seq"`
+	Late        *Late     `json:"late"`
+	OpenedSeq   uint64    `json:"opened_seq,omitempty"`  // prompts: the commit with the body
+	Since       time.Time `json:"since,omitzero"`        // prompts: armed at
+	DeliveredAt time.Time `json:"delivered_at,omitzero"` // prompts
+	Epoch       uint64    `json:"epoch,omitempty"`       // prompts: opened or adopted under
+	Call        string    `json:"call,omitempty"`        // prompts
+}
+
+// Ignored counts facts that changed nothing, and shows the last.
+type Ignored struct {
+	Count uint64       `json:"count"`
+	Last  *IgnoredFact `json:"last,omitempty"`
+}
+
+// IgnoredFact is a fact that changed nothing, and why.
+type IgnoredFact struct {
+	Type   string `json:"type"`
+	Writer string `json:"writer"`
+	Why    string `json:"why"`
+	Seq    uint64 `json:"seq"`
+}

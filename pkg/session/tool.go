@@ -1,0 +1,107 @@
+package session
+
+import (
+	"slices"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+func (f *fold) applyTool() (why string, ok bool) {
+	switch fact := f.e.Fact.(type) {
+	case events.ToolStarted:
+		return f.toolStarted(fact), true
+	case events.ToolCompleted:
+		return f.toolEnds(fact.Call, OutcomeCompleted, ""), true
+	case events.ToolFailed:
+		return f.toolEnds(fact.Call, OutcomeFailed, orElse(fact.Error.Text, fact.Error.Kind)), true
+	case events.ToolInterrupted:
+		return f.toolEnds(fact.Call, OutcomeInterrupted, fact.Reason), true
+	}
+	return "", false
+}
+
+// toolStarted opens a call, adopts it under a newer epoch, or brings a newer title.
+func (f *fold) toolStarted(fact events.ToolStarted) string {
+	if c := f.Tools[fact.Call]; c != nil {
+		c.Title = cut(orElse(fact.Title, c.Title), TitleBytesMax)
+		if c.Epoch != f.Epoch {
+			f.adoptCall(fact.Call)
+		}
+		return ""
+	}
+	switch {
+	case f.ended(EntityTool, fact.Call) != nil:
+		return whyClosedID
+	case f.turnIsOver(fact.Turn):
+		return whyTurnEnded
+	case len(f.Tools) >= OpenCallsMax:
+		return whyLimit
+	}
+	if f.Tools == nil {
+		f.Tools = map[string]*Tool{}
+	}
+	f.Tools[fact.Call] = &Tool{Name: cut(fact.Name, NameBytesMax), Title: cut(fact.Title, TitleBytesMax), Turn: f.openTurn(fact.Turn),
+		Since: f.c.At, Epoch: f.Epoch, Background: fact.Background}
+	return ""
+}
+
+// turnIsOver: what a harness says of a turn that has ended no longer opens anything.
+func (s *State) turnIsOver(turn string) bool {
+	return turn != "" && (s.Turn == nil || s.Turn.ID != turn) && s.ended(EntityTurn, turn) != nil
+}
+
+// openTurn is the turn if it is the open one; what names an unknown turn is opened without one.
+func (s *State) openTurn(turn string) string {
+	if s.Turn != nil && s.Turn.ID == turn {
+		return turn
+	}
+	return ""
+}
+
+// adoptCall: the newer epoch answers for the call from now on, so nobody holds it for a child any more.
+func (f *fold) adoptCall(call string) {
+	if c := f.Tools[call]; c != nil {
+		c.Epoch = f.Epoch
+		f.unhold(call)
+	}
+}
+
+func (f *fold) unhold(call string) {
+	f.WaitsFor = slices.DeleteFunc(f.WaitsFor, func(w events.WaitFor) bool { return w.Call == call })
+}
+
+// toolEnds closes a call that a fact says has ended: its awaiting prompt is withdrawn, its settled one delivered.
+func (f *fold) toolEnds(call, outcome, reason string) string {
+	c := f.Tools[call]
+	switch {
+	case c == nil && f.ended(EntityTool, call) != nil:
+		return whyClosedID
+	case c == nil:
+		return whyUnknown
+	}
+	f.closeCall(call, outcome, reason)
+	for _, id := range sortedKeys(f.Prompts) {
+		if f.Prompts[id].Call == call {
+			f.withdraw(id, events.ReasonCallEnded)
+			f.deliver(id, f.c.At)
+		}
+	}
+	return ""
+}
+
+// endCallContained closes a call because what it belonged to has ended. It delivers nothing.
+func (f *fold) endCallContained(call, outcome, reason string) {
+	f.closeCall(call, outcome, reason)
+	f.derive(events.ToolFailed{Call: call, Error: events.Failure{Kind: outcome}, Synthetic: true})
+	for _, id := range sortedKeys(f.Prompts) {
+		if f.Prompts[id].Call == call {
+			f.withdraw(id, events.ReasonCallEnded)
+		}
+	}
+}
+
+func (f *fold) closeCall(call, outcome, reason string) {
+	f.end(Ending{Entity: EntityTool, ID: call, Name: f.Tools[call].Name, Outcome: outcome, Reason: reason})
+	delete(f.Tools, call)
+	f.unhold(call)
+}

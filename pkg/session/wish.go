@@ -1,0 +1,289 @@
+package session
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// AnswerWish is a person's answer to a prompt. Refusals: 400, 404, 409, 410, 422.
+type AnswerWish struct {
+	events.Ref
+	Prompt  string          `json:"prompt"`
+	Answers []events.Answer `json:"answers"`
+	By      string          `json:"by"`
+
+	unreadable map[string]string // by question: why its answer is none
+}
+
+// RejectWish is a person's no; with a text it is a correction that the model reads.
+type RejectWish struct {
+	events.Ref
+	Prompt string `json:"prompt"`
+	Text   string `json:"text,omitempty"`
+	By     string `json:"by"`
+}
+
+// DismissWish puts a prompt away.
+type DismissWish struct {
+	events.Ref
+	Prompt string `json:"prompt"`
+	By     string `json:"by"`
+}
+
+// StopWish stops what runs. Force also stops what waits for a person.
+type StopWish struct {
+	events.Ref
+	By     string `json:"by"`
+	Reason string `json:"reason,omitempty"`
+	Force  bool   `json:"force,omitempty"`
+}
+
+// CloseWish ends a session for good.
+type CloseWish struct {
+	events.Ref
+	Reason string `json:"reason"`
+	By     string `json:"by"`
+}
+
+// ConfigureWish changes the policy.
+type ConfigureWish struct {
+	events.Ref
+	Policy          *events.PolicyPatch `json:"policy,omitempty"`
+	ProviderChanged bool                `json:"provider_changed,omitempty"`
+	By              string              `json:"by"`
+}
+
+// Decision is what a wish comes to: facts to append, or nothing because it has come true already (Seq says where).
+type Decision struct {
+	Facts []events.Fact
+	Seq   uint64
+}
+
+func (s *State) found() error {
+	if !s.Opened() {
+		return events.NotFound("session", s.Ref().String())
+	}
+	return nil
+}
+
+func (s *State) refuseClosed() error {
+	if s.Closed == nil {
+		return nil
+	}
+	c := s.Closed
+	return events.Conflict("the session is closed ("+c.Reason+"): open another one", events.Standing{Status: string(Closed), Reason: c.Reason, By: c.By, At: c.At, Seq: c.Seq})
+}
+
+// Answer decides on an answer. The error is an [*events.Refusal], or that a commit could not be read.
+func (s *State) Answer(w AnswerWish, src Source) (Decision, error) {
+	p, err := s.awaitingPrompt(w.Prompt)
+	if err != nil {
+		return Decision{}, err
+	}
+	if p == nil {
+		return s.tooLate(w.Prompt, Answered, src, func(b *Blocker) bool { return sameAnswers(b.Answers, trimmed(w.Answers)) })
+	}
+	req, err := request(src, p.Seq, w.Prompt)
+	if err != nil {
+		return Decision{}, err
+	}
+	answers, err := checkAnswers(req.Asked(), w.Answers, w.unreadable)
+	if err != nil {
+		return Decision{}, err
+	}
+	facts := []events.Fact{events.PromptAnswered{Prompt: w.Prompt, Answers: answers, By: w.By}}
+	return Decision{Facts: append(facts, s.Settlement(w.Prompt, Answered, req.Asked(), answers, "")...)}, nil
+}
+
+// Reject decides on a rejection.
+func (s *State) Reject(w RejectWish, src Source) (Decision, error) {
+	p, err := s.awaitingPrompt(w.Prompt)
+	if err != nil {
+		return Decision{}, err
+	}
+	if p == nil {
+		return s.tooLate(w.Prompt, Rejected, src, func(b *Blocker) bool { return b.Reason == cut(w.Text, TextBytesMax) })
+	}
+	if len(w.Text) > events.QuestionsBytesMax {
+		return Decision{}, events.TooLarge("the text of a rejection is too long: shorten it", events.QuestionsBytesMax)
+	}
+	facts := []events.Fact{events.PromptRejected{Prompt: w.Prompt, Text: w.Text, By: w.By}}
+	return Decision{Facts: append(facts, s.Settlement(w.Prompt, Rejected, nil, nil, w.Text)...)}, nil
+}
+
+// Dismiss decides on a dismissal.
+func (s *State) Dismiss(w DismissWish, src Source) (Decision, error) {
+	p, err := s.awaitingPrompt(w.Prompt)
+	if err != nil {
+		return Decision{}, err
+	}
+	if p == nil {
+		return s.tooLate(w.Prompt, Dismissed, src, func(*Blocker) bool { return true })
+	}
+	facts := []events.Fact{events.PromptDismissed{Prompt: w.Prompt, By: w.By}}
+	return Decision{Facts: append(facts, s.Settlement(w.Prompt, Dismissed, nil, nil, "")...)}, nil
+}
+
+// awaitingPrompt is the prompt if it can be decided, nil if it was decided or closed; 404 if it never was.
+func (s *State) awaitingPrompt(prompt string) (*Prompt, error) {
+	if err := s.found(); err != nil {
+		return nil, err
+	}
+	p := s.Prompts[prompt]
+	if p != nil && p.Status == Awaiting {
+		return p, nil
+	}
+	if p == nil && s.ended(EntityPrompt, prompt) == nil {
+		if err := s.refuseClosed(); err != nil {
+			return nil, err
+		}
+		return nil, events.NotFound("prompt", prompt)
+	}
+	return nil, nil
+}
+
+// tooLate tells what stands: the same decision again is a success; another decision is 409; closed without one is 410.
+func (s *State) tooLate(prompt string, wanted Status, src Source, same func(*Blocker) bool) (Decision, error) {
+	b, err := s.Blocker(prompt, src)
+	if err != nil {
+		return Decision{}, err
+	}
+	if b.Status == wanted && same(b) {
+		return Decision{Seq: b.Seq}, nil
+	}
+	stands := events.Standing{Status: string(b.Status), Reason: b.Reason, Answers: b.Answers, By: b.By, At: b.ClosedAt, Seq: b.Seq, Prompt: prompt}
+	switch b.Status {
+	case Answered, Rejected:
+		return Decision{}, events.Conflict(fmt.Sprintf("prompt %s was %s by %s already", prompt, b.Status, orElse(b.By, "somebody")), stands)
+	case Dismissed:
+		if wanted != Answered {
+			return Decision{}, events.Conflict(fmt.Sprintf("prompt %s was dismissed by %s already", prompt, orElse(b.By, "somebody")), stands)
+		}
+	}
+	return Decision{}, events.Gone(fmt.Sprintf("prompt %s is %s (%s): it can no longer be decided", prompt, b.Status, orElse(b.Reason, "no reason given")), stands)
+}
+
+// Settlement is what has to be said with, or after, a decision about a prompt whose asker is gone: its call is closed
+// with the decision as its result, or the decision becomes a message, and when nothing else blocks the conversation goes
+// on. It is nothing while the asker is there, which then does all that itself. Status is what the decision made of the
+// prompt; questions and answers belong to Answered, text to Rejected.
+func (s *State) Settlement(prompt string, status Status, asked []events.Question, answers []events.Answer, text string) []events.Fact {
+	p := s.Prompts[prompt]
+	if p == nil || s.Owned && p.Epoch == s.Epoch {
+		return nil
+	}
+	var facts []events.Fact
+	message := ""
+	switch {
+	case s.Tools[p.Call] != nil:
+		facts = append(facts, resultOf(p.Call, status, asked, answers, text))
+	case p.Delivery == events.DeliverMessage && status == Answered:
+		message = events.DeriveID("answer", s.Session, prompt, fmt.Sprint(p.Seq))
+		facts = append(facts, events.MessageAccepted{Message: message, Content: encode(answerOutput{asked, answers}), Synthetic: true})
+	}
+	return append(facts, s.continuation(prompt, p, message)...)
+}
+
+// continuation requests one turn that goes on, unless something still blocks or holds it.
+func (s *State) continuation(prompt string, p *Prompt, message string) []events.Fact {
+	for id, q := range s.Prompts {
+		if id != prompt && q.Status == Awaiting && q.Blocking {
+			return nil
+		}
+	}
+	for _, w := range s.WaitsFor {
+		if c := s.Tools[w.Call]; c != nil && c.Turn == p.Turn {
+			return nil
+		}
+	}
+	return []events.Fact{s.Continue(prompt, p.Turn, message)}
+}
+
+// Continue is the request for the turn that goes on after a settled prompt (or, with none, after a child has settled).
+// Its id depends on the session's place in the log alone, so a decision made twice asks for one turn.
+func (s *State) Continue(prompt, ofTurn, message string) events.TurnRequested {
+	f := events.TurnRequested{Turn: events.DeriveID("turn", s.Session, prompt, ofTurn, fmt.Sprint(s.Seq)), Cause: events.CauseAnswer, OfTurn: ofTurn, Message: message, Prompt: prompt}
+	switch {
+	case s.Turn != nil && s.Turn.ID == ofTurn:
+		f.Options = s.Turn.Options
+	case s.LastTurn != nil && s.LastTurn.ID == ofTurn:
+		f.Options = s.LastTurn.Options
+	}
+	return f
+}
+
+// Stop decides on a stop. What is not running needs none, which is a success.
+func (s *State) Stop(w StopWish) (Decision, error) {
+	if err := s.found(); err != nil {
+		return Decision{}, err
+	}
+	if err := s.refuseClosed(); err != nil {
+		return Decision{}, err
+	}
+	if id := s.BlockedBy(); id != "" && !w.Force {
+		return Decision{}, events.Conflict("prompt "+id+" waits for an answer: answer, reject or dismiss it, or stop with force",
+			events.Standing{Status: string(Waiting), Reason: "a blocking prompt is open", Prompt: id, Seq: s.Prompts[id].Seq, At: s.Prompts[id].Since})
+	}
+	turn := ""
+	switch {
+	case s.Turn != nil:
+		turn = s.Turn.ID
+	case s.Pending.Turn != nil:
+		turn = s.Pending.Turn.ID
+	case s.Retry.State == RetryScheduled || s.Retry.State == RetryStarting:
+		turn = s.Retry.Turn
+	default:
+		return Decision{Seq: s.Seq}, nil
+	}
+	if p := s.Pending.Stop; p != nil && p.Turn == turn && p.Actor == events.ActorPerson {
+		return Decision{Seq: p.Seq}, nil
+	}
+	return Decision{Facts: []events.Fact{events.TurnStopRequested{Turn: turn, Actor: events.ActorPerson, By: w.By, Reason: w.Reason}}}, nil
+}
+
+// Close decides on the end of a session.
+func (s *State) Close(w CloseWish) (Decision, error) {
+	if err := s.found(); err != nil {
+		return Decision{}, err
+	}
+	if s.Closed != nil {
+		return Decision{Seq: s.Closed.Seq}, nil
+	}
+	reason := orElse(w.Reason, "finished")
+	if !slices.Contains([]string{"finished", "archived", "deleted"}, reason) {
+		return Decision{}, &events.Refusal{Code: http.StatusBadRequest, Field: "reason", Message: fmt.Sprintf("reason %q: want finished, archived or deleted", reason)}
+	}
+	return Decision{Facts: []events.Fact{events.SessionClosed{Reason: reason, By: w.By}}}, nil
+}
+
+// Configure decides on a change of policy.
+func (s *State) Configure(w ConfigureWish) (Decision, error) {
+	if err := w.Policy.Validate(); err != nil {
+		return Decision{}, events.BadRequest(err)
+	}
+	if err := s.found(); err != nil {
+		return Decision{}, err
+	}
+	if err := s.refuseClosed(); err != nil {
+		return Decision{}, err
+	}
+	if w.Policy == nil && !w.ProviderChanged {
+		return Decision{}, &events.Refusal{Code: http.StatusBadRequest, Field: "policy", Message: "nothing to change: give a policy, or provider_changed"}
+	}
+	return Decision{Facts: []events.Fact{events.SessionConfigured{Policy: w.Policy, ProviderChanged: w.ProviderChanged, By: w.By}}}, nil
+}
+
+// Deadlines is the next instant at which an awaiting prompt expires, zero for none.
+func (s *State) Deadlines() time.Time {
+	var next time.Time
+	for _, p := range s.Prompts {
+		if p.Status == Awaiting && p.Deadline != nil && (next.IsZero() || p.Deadline.Before(next)) {
+			next = *p.Deadline
+		}
+	}
+	return next
+}
