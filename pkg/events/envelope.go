@@ -10,7 +10,6 @@
 package events
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/json"
@@ -66,21 +65,21 @@ type Commit struct {
 	Err     error // the whole body is no batch
 }
 
-// wire is the CloudEvents JSON form of an event.
+// wire is the CloudEvents JSON form of an event, for reading.
 type wire struct {
 	SpecVersion     string          `json:"specversion"`
 	ID              string          `json:"id"`
 	Source          string          `json:"source"`
 	Type            string          `json:"type"`
-	Subject         string          `json:"subject,omitempty"`
-	Time            string          `json:"time,omitempty"`
-	DataContentType string          `json:"datacontenttype,omitempty"`
-	Session         string          `json:"session,omitempty"`
-	Epoch           uint64          `json:"epoch,omitempty"`
-	Trace           string          `json:"traceparent,omitempty"`
-	Derived         bool            `json:"derived,omitempty"`
-	Data            json.RawMessage `json:"data,omitempty"`
-	DataBase64      json.RawMessage `json:"data_base64,omitempty"`
+	Subject         string          `json:"subject"`
+	Time            string          `json:"time"`
+	DataContentType string          `json:"datacontenttype"`
+	Session         string          `json:"session"`
+	Epoch           uint64          `json:"epoch"`
+	Trace           string          `json:"traceparent"`
+	Derived         bool            `json:"derived"`
+	Data            json.RawMessage `json:"data"`
+	DataBase64      json.RawMessage `json:"data_base64"`
 }
 
 // New wraps a fact for a session. The caller sets nothing else before [EncodeBatch].
@@ -112,26 +111,6 @@ func DeriveID(prefix string, parts ...string) string {
 	return prefix + "-" + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:20])
 }
 
-// MarshalJSON is the structured CloudEvents form.
-func (e Event) MarshalJSON() ([]byte, error) {
-	w := wire{SpecVersion: specVersion, ID: e.ID, Source: e.Source, Type: e.Type(), Subject: e.Subject,
-		DataContentType: jsonType, Session: e.Session, Epoch: e.Epoch, Trace: e.Trace, Derived: e.Derived, Data: e.Data}
-	if !e.Time.IsZero() {
-		w.Time = e.Time.UTC().Format(time.RFC3339Nano)
-	}
-	if w.Data == nil && e.Fact != nil {
-		data, err := json.Marshal(e.Fact)
-		if err != nil {
-			return nil, fmt.Errorf("%w: %s: data: %v", ErrMalformed, e.Kind, err)
-		}
-		w.Data = data
-	}
-	if w.Data == nil {
-		w.DataContentType = ""
-	}
-	return json.Marshal(w)
-}
-
 // Type is the CloudEvents type attribute.
 func (e *Event) Type() string {
 	if e.Foreign {
@@ -149,35 +128,6 @@ func DecodeEvent(body []byte) Event {
 	return w.event(w.Session)
 }
 
-// EncodeBatch is the body of a commit. It fails with [ErrMalformed] when a fact is invalid or a limit is passed: what
-// this returns, every reader can read.
-func EncodeBatch(evs []Event) ([]byte, error) {
-	if len(evs) == 0 || len(evs) > CommitFactsMax {
-		return nil, bad("commit", "%d facts: want 1 to %d", len(evs), CommitFactsMax)
-	}
-	var b bytes.Buffer
-	b.Grow(400 * len(evs))
-	for i := range evs {
-		e := &evs[i]
-		if e.Fact != nil {
-			if err := e.Fact.Validate(); err != nil {
-				return nil, fmt.Errorf("%s: %w", e.Kind, err)
-			}
-		}
-		one, err := e.MarshalJSON()
-		if err != nil {
-			return nil, err
-		}
-		b.WriteByte("[,"[min(i, 1)])
-		b.Write(one)
-	}
-	b.WriteByte(']')
-	if b.Len() > CommitBytesMax-commitOverhead {
-		return nil, bad("commit", "%d bytes: at most %d are allowed; put large content in the object store and send its reference", b.Len(), CommitBytesMax-commitOverhead)
-	}
-	return b.Bytes(), nil
-}
-
 // DecodeBatch reads the body of a commit of this session. The error, which wraps [ErrMalformed], means the whole body is
 // no batch; what is wrong with single events is in their Err.
 func DecodeBatch(r Ref, body []byte) ([]Event, error) {
@@ -189,6 +139,7 @@ func DecodeBatch(r Ref, body []byte) ([]Event, error) {
 		evs := make([]Event, len(ws))
 		for i := range ws {
 			evs[i] = ws[i].event(r.Session)
+			evs[i].Derived = false // the feed's word, nobody else's
 		}
 		return evs, nil
 	}
@@ -212,6 +163,7 @@ func decodeOneByOne(r Ref, body []byte) ([]Event, error) {
 			continue
 		}
 		evs[i] = w.event(r.Session)
+		evs[i].Derived = false
 	}
 	return evs, nil
 }
@@ -254,37 +206,54 @@ func (w *wire) dataOrEmpty() json.RawMessage {
 	return w.Data
 }
 
-// attributes checks the envelope of an event of any kind.
+// attributes checks what travelled around the data of an event of any kind.
 func (w *wire) attributes(e *Event, session string) error {
 	switch {
 	case w.SpecVersion != specVersion:
-		return bad("specversion", "%q: want 1.0", w.SpecVersion)
-	case w.ID == "":
-		return bad("id", "missing")
-	case w.Source == "":
-		return bad("source", "missing")
-	case w.Type == "":
-		return bad("type", "missing")
-	case w.Session != session:
-		return bad("session", "%.100q, but the subject says %.100q", w.Session, session)
-	case w.Epoch < 1:
-		return bad("epoch", "missing or 0: want 1 or more")
+		return bad("specversion", "%.20q: want 1.0", w.SpecVersion)
 	case len(w.DataBase64) > 0:
 		return bad("data_base64", "want JSON in data")
 	case w.DataContentType != "" && !isJSON(w.DataContentType):
-		return bad("datacontenttype", "%q: want application/json", w.DataContentType)
-	case len(w.Data) > DataBytesMax:
-		return bad("data", "%d bytes: at most %d are allowed, larger content goes by reference", len(w.Data), DataBytesMax)
+		return bad("datacontenttype", "%.100q: want application/json", w.DataContentType)
 	}
 	if w.Time != "" {
 		t, err := time.Parse(time.RFC3339Nano, w.Time)
-		if err != nil {
-			return bad("time", "want RFC 3339: %v", err)
+		if err != nil || !hasRFC3339(t.UTC()) {
+			return bad("time", "%.60q: want RFC 3339", w.Time)
 		}
 		e.Time = t
 	}
+	return first(e.envelope(session), dataFits(len(w.Data)))
+}
+
+// envelope checks the attributes of an event of any kind.
+func (e *Event) envelope(session string) error {
+	switch {
+	case e.ID == "":
+		return bad("id", "missing")
+	case e.Source == "":
+		return bad("source", "missing")
+	case e.Kind == "":
+		return bad("type", "missing")
+	case e.Session == "":
+		return bad("session", "missing")
+	case e.Session != session:
+		return bad("session", "%.100q, but the subject says %.100q", e.Session, session)
+	case e.Epoch < 1:
+		return bad("epoch", "missing or 0: want 1 or more")
+	}
 	return nil
 }
+
+func dataFits(n int) error {
+	if n > DataBytesMax {
+		return bad("data", "%d bytes: at most %d are allowed, larger content goes by reference", n, DataBytesMax)
+	}
+	return nil
+}
+
+// hasRFC3339 says whether an instant in UTC can be written: RFC 3339 has years of four digits.
+func hasRFC3339(at time.Time) bool { return at.Year() >= 0 && at.Year() <= 9999 }
 
 func isJSON(contentType string) bool {
 	base, _, _ := strings.Cut(contentType, ";")
@@ -321,10 +290,7 @@ func mayID(field, id string) error {
 	if id == "" {
 		return nil
 	}
-	if _, err := Token(id); err != nil {
-		return &FieldError{Field: field, Err: err}
-	}
-	return nil
+	return isID(field, id)
 }
 
 func first(errs ...error) error {

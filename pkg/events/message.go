@@ -26,7 +26,7 @@ func (f MessageAccepted) Validate() error { return needID("message", f.Message) 
 // MessageWithdrawn takes a queued message back.
 type MessageWithdrawn struct {
 	Message string `json:"message"`
-	By      string `json:"by,omitempty"`
+	By      string `json:"by"`
 }
 
 // Kind implements [Fact].

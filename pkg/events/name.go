@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // TokenBytesMax is the longest id, in bytes after encoding, that can be a part of a subject or of a key.
@@ -94,11 +95,16 @@ func (r Ref) String() string { return r.Harness + "/" + r.Session }
 
 // Validate says whether both ids can be tokens; the error wraps [ErrMalformed] and names the field.
 func (r Ref) Validate() error {
-	if _, err := Token(r.Harness); err != nil {
-		return &FieldError{Field: "harness", Err: err}
+	return first(isID("harness", r.Harness), isID("session", r.Session))
+}
+
+// isID says whether an id can travel: as a token, and as text in JSON.
+func isID(field, id string) error {
+	if _, err := Token(id); err != nil {
+		return &FieldError{Field: field, Err: err}
 	}
-	if _, err := Token(r.Session); err != nil {
-		return &FieldError{Field: "session", Err: err}
+	if !utf8.ValidString(id) {
+		return bad(field, "%.60q is no text in UTF-8", id)
 	}
 	return nil
 }

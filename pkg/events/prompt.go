@@ -3,6 +3,7 @@ package events
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -62,7 +63,7 @@ type Question struct {
 	ID       string   `json:"id"`
 	Header   string   `json:"header,omitempty"`
 	Question string   `json:"question"`
-	Options  []Option `json:"options,omitempty"`
+	Options  []Option `json:"options"`
 	Multi    bool     `json:"multi"`
 	Custom   bool     `json:"custom"`
 }
@@ -72,6 +73,24 @@ type Answer struct {
 	Question string   `json:"question"`
 	Selected []string `json:"selected"`
 	Text     string   `json:"text,omitempty"`
+}
+
+// MarshalJSON writes a list of options even if there are none, as the contract has it.
+func (q Question) MarshalJSON() ([]byte, error) {
+	type plain Question // no recursion
+	if q.Options == nil {
+		q.Options = []Option{}
+	}
+	return marshal(plain(q))
+}
+
+// MarshalJSON writes a list of what was selected even if there is nothing in it, as the contract has it.
+func (a Answer) MarshalJSON() ([]byte, error) {
+	type plain Answer // no recursion
+	if a.Selected == nil {
+		a.Selected = []string{}
+	}
+	return marshal(plain(a))
 }
 
 // PermissionQuestion is the id of the question that a permission without questions has.
@@ -105,7 +124,7 @@ func (f PromptRequested) Subject() string { return f.Prompt }
 
 // Validate implements [Fact].
 func (f PromptRequested) Validate() error {
-	return first(needID("prompt", f.Prompt), mayID("turn", f.Turn), mayID("call", f.Call))
+	return first(needID("prompt", f.Prompt), mayID("turn", f.Turn), mayID("call", f.Call), checkQuestions(f.Questions))
 }
 
 // Blocks is whether the agent waits for the answer.
@@ -176,26 +195,31 @@ func decodeQuestions(raw json.RawMessage) ([]Question, error) {
 	if err := json.Unmarshal(raw, &qs); err != nil {
 		return nil, bad("questions", "want a list of questions: %v", err)
 	}
-	seen := make(map[string]bool, len(qs))
+	if err := checkQuestions(qs); err != nil {
+		return nil, err
+	}
+	return qs, nil
+}
+
+func checkQuestions(qs []Question) error {
 	for i, q := range qs {
 		switch {
 		case q.ID == "":
-			return nil, bad("questions", "question %d has no id", i)
+			return bad("questions", "question %d has no id", i)
 		case q.Question == "":
-			return nil, bad("questions", "question %q has no text", q.ID)
-		case seen[q.ID]:
-			return nil, bad("questions", "question %q is there twice", q.ID)
+			return bad("questions", "question %.60q has no text", q.ID)
+		case slices.ContainsFunc(qs[:i], func(other Question) bool { return other.ID == q.ID }):
+			return bad("questions", "question %.60q is there twice", q.ID)
 		}
-		seen[q.ID] = true
 	}
-	return qs, nil
+	return nil
 }
 
 // PromptAnswered is a person's answer. Said by the harness it came in through it, and is thereby delivered.
 type PromptAnswered struct {
 	Prompt  string   `json:"prompt"`
 	Answers []Answer `json:"answers"`
-	By      string   `json:"by,omitempty"`
+	By      string   `json:"by"`
 }
 
 // Kind implements [Fact].
@@ -207,11 +231,20 @@ func (f PromptAnswered) Subject() string { return f.Prompt }
 // Validate implements [Fact].
 func (f PromptAnswered) Validate() error { return needID("prompt", f.Prompt) }
 
+// MarshalJSON writes a list of answers even if there are none, as the contract has it.
+func (f PromptAnswered) MarshalJSON() ([]byte, error) {
+	type plain PromptAnswered // no recursion
+	if f.Answers == nil {
+		f.Answers = []Answer{}
+	}
+	return marshal(plain(f))
+}
+
 // PromptRejected is a person's no; with a text it is a correction that the model reads.
 type PromptRejected struct {
 	Prompt string `json:"prompt"`
 	Text   string `json:"text,omitempty"`
-	By     string `json:"by,omitempty"`
+	By     string `json:"by"`
 }
 
 // Kind implements [Fact].
@@ -226,7 +259,7 @@ func (f PromptRejected) Validate() error { return needID("prompt", f.Prompt) }
 // PromptDismissed puts a prompt away.
 type PromptDismissed struct {
 	Prompt string `json:"prompt"`
-	By     string `json:"by,omitempty"`
+	By     string `json:"by"`
 }
 
 // Kind implements [Fact].

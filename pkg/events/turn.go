@@ -1,6 +1,9 @@
 package events
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"time"
+)
 
 // OptionsBytesMax is the most a turn's options may take, in bytes of JSON.
 const OptionsBytesMax = 16 << 10
@@ -27,7 +30,7 @@ const (
 // Failure is what went wrong: a kind that rules are written about, and a text for people.
 type Failure struct {
 	Kind         string `json:"kind"`
-	Text         string `json:"text,omitempty"`
+	Text         string `json:"text"`
 	Status       int    `json:"status,omitempty"`         // HTTP status of the provider
 	RetryAfterMS int64  `json:"retry_after_ms,omitempty"` // the provider's wish, milliseconds
 }
@@ -156,6 +159,40 @@ func (f TurnInterrupted) Subject() string { return f.Turn }
 
 // Validate implements [Fact].
 func (f TurnInterrupted) Validate() error { return needID("turn", f.Turn) }
+
+// RetryScheduled says that a failed turn will be tried again. DueAt is the broker's time of the failure + DelayMS.
+type RetryScheduled struct {
+	Turn    string    `json:"turn"`
+	Attempt int       `json:"attempt"` // counted from 1
+	DelayMS int64     `json:"delay_ms"`
+	DueAt   time.Time `json:"due_at"`
+	Error   Failure   `json:"error"`
+}
+
+// Kind implements [Fact].
+func (RetryScheduled) Kind() Kind { return "retry.scheduled" }
+
+// Subject implements [Fact].
+func (f RetryScheduled) Subject() string { return f.Turn }
+
+// Validate implements [Fact].
+func (f RetryScheduled) Validate() error { return needID("turn", f.Turn) }
+
+// RetryAbandoned says that a failed turn will not be tried again by itself.
+type RetryAbandoned struct {
+	Turn    string `json:"turn"`
+	Attempt int    `json:"attempt"`
+	Reason  string `json:"reason"`
+}
+
+// Kind implements [Fact].
+func (RetryAbandoned) Kind() Kind { return "retry.abandoned" }
+
+// Subject implements [Fact].
+func (f RetryAbandoned) Subject() string { return f.Turn }
+
+// Validate implements [Fact].
+func (f RetryAbandoned) Validate() error { return needID("turn", f.Turn) }
 
 func optionsFit(raw json.RawMessage) error {
 	if len(raw) > OptionsBytesMax {

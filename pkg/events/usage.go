@@ -12,7 +12,7 @@ type Tokens struct {
 // UsageReported is the usage of a turn's last model call; the newest report stands.
 type UsageReported struct {
 	Turn                string `json:"turn"`
-	Model               string `json:"model,omitempty"`
+	Model               string `json:"model"`
 	Tokens              Tokens `json:"tokens"`
 	InputIncludesCached bool   `json:"input_includes_cached,omitempty"`
 	ContextLimit        int64  `json:"context_limit,omitempty"` // tokens
