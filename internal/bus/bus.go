@@ -40,6 +40,7 @@ const (
 	requestTimeoutMS     = 5_000 // for one request to the JetStream API
 	publishWindowMax     = 4_096 // publishes without an acknowledgement yet
 	clockFreshS          = 10    // how long a measured offset to the broker's clock is used
+	clockPatienceMS      = 500   // a later answer says too little about the time
 	defaultPrefix        = "hf"
 	defaultFeedAge       = 72 * time.Hour
 	defaultConnectionTag = "holdfast"
@@ -82,6 +83,7 @@ type Bus struct {
 	log      zerolog.Logger
 	instance string
 	denied   *denials
+	attempts attempts
 	clock    clock
 
 	authErr atomic.Pointer[error] // why the broker last refused to let us in; nil while connected
@@ -221,6 +223,7 @@ func reconnectDelay(attempt int) time.Duration {
 }
 
 func (b *Bus) disconnected(nc *nats.Conn, err error) {
+	b.attempts.cut()
 	if nc.IsClosed() || nc.IsDraining() {
 		return
 	}
@@ -242,6 +245,7 @@ func (b *Bus) asyncError(_ *nats.Conn, _ *nats.Subscription, err error) {
 	switch {
 	case errors.Is(err, nats.ErrPermissionViolation):
 		b.denied.add(err)
+		b.attempts.cut()
 	case isAuth(err):
 		err = translate("connect to "+b.target(), err)
 		b.authErr.Store(&err)
@@ -279,3 +283,79 @@ func (b *Bus) Instance() string { return b.instance }
 
 // NewID is a new unique id for an event.
 func (b *Bus) NewID() string { return nuid.Next() }
+
+// check looks whether the broker will do.
+func (b *Bus) check(ctx context.Context) error {
+	if v := b.nc.ConnectedServerVersion(); !newEnough(v) {
+		return fmt.Errorf("%w: %s runs nats-server %s: %s or later is needed", ErrTooOld, b.target(), v, ServerVersionMin)
+	}
+	op, pace := "look for JetStream on "+b.target(), newBackoff()
+	for {
+		var info struct{}
+		err := b.callOnce(ctx, op, apiPrefix+"INFO", nil, &info)
+		has, _ := b.nc.ConnectedServerJetStream()
+		switch {
+		case err == nil, errors.Is(err, ErrForbidden): // who may not ask may still append
+			return nil
+		case errors.Is(err, nats.ErrNoResponders) && b.nc.IsConnected() && !has:
+			return translate(op, jetstream.ErrJetStreamNotEnabled)
+		case !errors.Is(err, ErrUnreachable):
+			return err
+		case !pause(ctx, pace.NextBackOff()):
+			return b.late(op, err)
+		}
+	}
+}
+
+// clock is the broker's clock as measured from here.
+type clock struct {
+	mu     sync.Mutex
+	broker time.Time // an instant of the broker's clock …
+	local  time.Time // … and when that was here, on the monotonic clock
+	last   time.Time // what was given out last; nothing earlier may follow
+}
+
+// Now is the broker's time, to half a round trip, and never goes back. It is measured every ten seconds and runs on by
+// itself in between and while the broker is away; only the very first call fails without a broker ([ErrUnreachable]) or
+// without a log ([ErrNotFound]).
+func (b *Bus) Now(ctx context.Context) (time.Time, error) {
+	c := &b.clock
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	first := c.local.IsZero()
+	if first || time.Since(c.local) > clockFreshS*time.Second {
+		if err := b.measure(ctx, first); err != nil && first {
+			return time.Time{}, err
+		}
+	}
+	now := c.broker.Add(time.Since(c.local))
+	if now.Before(c.last) {
+		now = c.last
+	}
+	c.last = now
+	return now, nil
+}
+
+// measure asks the broker what time it is. It keeps asking only when it must have an answer. The clock is locked.
+func (b *Bus) measure(ctx context.Context, must bool) error {
+	op, pace := "ask the time", newBackoff()
+	for {
+		var reply struct {
+			Now time.Time `json:"ts"`
+		}
+		short, cancel := context.WithTimeout(ctx, clockPatienceMS*time.Millisecond)
+		sent := time.Now()
+		err := b.callOnce(short, op, apiPrefix+"STREAM.INFO."+b.cell.LogStream(), nil, &reply)
+		cancel()
+		switch {
+		case err == nil:
+			b.clock.local = time.Now()
+			b.clock.broker = reply.Now.Add(b.clock.local.Sub(sent) / 2)
+			return nil
+		case !must || !errors.Is(err, ErrUnreachable):
+			return err
+		case !pause(ctx, pace.NextBackOff()):
+			return b.late(op, err)
+		}
+	}
+}

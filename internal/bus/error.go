@@ -196,8 +196,9 @@ const deniedMax = 1024
 // asynchronous error, and whoever waits for the answer must be told.
 type denials struct {
 	mu      sync.Mutex
-	at      map[string]time.Time
-	changed chan struct{} // closed and replaced at each denial
+	at      map[string]time.Time // by subject
+	inbox   time.Time            // when the subscription that answers come to was denied
+	changed chan struct{}        // closed and replaced at each denial
 }
 
 func newDenials() *denials {
@@ -217,6 +218,9 @@ func (d *denials) add(err error) {
 		clear(d.at)
 	}
 	d.at[subject] = time.Now()
+	if strings.HasPrefix(subject, nats.InboxPrefix) {
+		d.inbox = d.at[subject]
+	}
 	close(d.changed)
 	d.changed = make(chan struct{})
 }
@@ -228,17 +232,15 @@ func (d *denials) next() <-chan struct{} {
 	return d.changed
 }
 
-// since is [ErrForbidden] if this subject, or the inbox that answers come to, was denied after t.
+// since is [ErrForbidden] if this subject, or the inbox that answers come to, was denied at t or later.
 func (d *denials) since(subject string, t time.Time) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if at, ok := d.at[subject]; ok && !at.Before(t) {
 		return fmt.Errorf("%w: %s: not permitted to this user%s", ErrForbidden, subject, advice(ErrForbidden))
 	}
-	for s, at := range d.at {
-		if strings.HasPrefix(s, nats.InboxPrefix) && !at.Before(t) {
-			return fmt.Errorf("%w: %s: the inbox is not permitted to this user, so no answer can arrive", ErrForbidden, s)
-		}
+	if !d.inbox.IsZero() && !d.inbox.Before(t) {
+		return fmt.Errorf("%w: %s: no answer can arrive, the inbox is not permitted to this user", ErrForbidden, subject)
 	}
 	return nil
 }

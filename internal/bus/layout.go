@@ -1,0 +1,275 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// The layout of a cell: streams, buckets and their limits.
+const (
+	layoutVersion     = 1
+	layoutKey         = "hf.layout" // metadata key: the version of the layout that a stream was last brought up to
+	raisedKey         = "hf.raised" // metadata key: the log's limit was raised once
+	consumersMax      = 100_000     // consumers, and so watchers, of a bucket; the broker's own default is 1,000
+	parkedAge         = 30 * 24 * time.Hour
+	parkedWindow      = 24 * time.Hour  // how long parking the same input again is recognised
+	publishWindow     = 2 * time.Minute // the broker's default for recognising message ids
+	markerTTL         = time.Hour       // how long the mark of a deleted key stays, for watchers that were away
+	ensureAttemptsMax = 5               // two services that start at once may meet on the same stream
+	neverMax          = -1              // no limit
+	logRaise          = 10              // the log's limit is raised by one part in so many
+	raiseFloorBytes   = int64(64) << 10 // and by no less than this
+	headersBytesMax   = int32(64) << 10 // headers count against the log's message size only within the body's limit
+	logMessageMax     = int32(events.CommitBytesMax)
+)
+
+// kvStream is the stream behind a bucket, as every KV client knows it.
+func kvStream(bucket string) string { return "KV_" + bucket }
+
+// kvSubject is the subject of a key, or of a filter over keys.
+func kvSubject(bucket, key string) string { return "$KV." + bucket + "." + key }
+
+// bucket is a bucket's name.
+func (b *Bus) bucket(bk Bucket) string {
+	if bk == Leases {
+		return b.cell.LeaseBucket()
+	}
+	return b.cell.StateBucket()
+}
+
+// Ensure creates what is missing of the cell's streams and buckets, and brings what is there up to this layout. It never
+// narrows a limit that it finds. It fails with [ErrNewerLayout] when a later version set the cell up, before it has
+// changed anything.
+func (b *Bus) Ensure(ctx context.Context) error {
+	want := b.layout()
+	found := make([]*jetstream.StreamInfo, len(want))
+	for i := range want {
+		info, err := b.streamInfo(ctx, want[i].Name)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		if info != nil && layoutOf(info.Config) > layoutVersion {
+			return fmt.Errorf("%w: %s has layout %d, this program knows %d: upgrade this program", ErrNewerLayout, want[i].Name, layoutOf(info.Config), layoutVersion)
+		}
+		found[i] = info
+	}
+	for i := range want {
+		if err := b.ensureStream(ctx, want[i], found[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ensureStream creates or widens one stream. Somebody else may do the same at the same time: then look again.
+func (b *Bus) ensureStream(ctx context.Context, want jetstream.StreamConfig, found *jetstream.StreamInfo) error {
+	var err error
+	for range ensureAttemptsMax {
+		verb, cfg := "CREATE", want
+		if found != nil {
+			verb, cfg = "UPDATE", widen(found.Config, want)
+			if reflect.DeepEqual(cfg, found.Config) {
+				return nil
+			}
+		}
+		var made jetstream.StreamInfo
+		if err = b.call(ctx, "set up stream "+want.Name, "STREAM."+verb+"."+want.Name, cfg, &made); err == nil {
+			return nil
+		}
+		if kindOf(err) == ErrForbidden || ctx.Err() != nil {
+			return err
+		}
+		again, lookErr := b.streamInfo(ctx, want.Name)
+		if lookErr != nil && !errors.Is(lookErr, ErrNotFound) {
+			return lookErr
+		}
+		if (again == nil) == (found == nil) && (again == nil || reflect.DeepEqual(again.Config, found.Config)) {
+			return err // nothing moved: it is our configuration that is refused
+		}
+		found = again
+	}
+	return err
+}
+
+// streamInfo is a stream as it stands; [ErrNotFound] when there is none.
+func (b *Bus) streamInfo(ctx context.Context, stream string) (*jetstream.StreamInfo, error) {
+	var info jetstream.StreamInfo
+	if err := b.call(ctx, "look at stream "+stream, "STREAM.INFO."+stream, nil, &info); err != nil {
+		return nil, err
+	}
+	return &info, nil
+}
+
+// layoutOf is the layout that a stream was last brought up to, 0 for one that was not made by us.
+func layoutOf(cfg jetstream.StreamConfig) int {
+	v, err := strconv.Atoi(cfg.Metadata[layoutKey])
+	if err != nil {
+		return 0
+	}
+	return v
+}
+
+// layout is all of the cell's streams, as they are made.
+func (b *Bus) layout() []jetstream.StreamConfig {
+	all := []jetstream.StreamConfig{b.logConfig(), b.bucketConfig(State), b.bucketConfig(Leases), b.timerConfig(), b.parkedConfig()}
+	if b.cfg.FeedAge > 0 {
+		all = append(all, b.feedConfig())
+	}
+	return all
+}
+
+// base is what all streams have in common.
+func (b *Bus) base(name, description string, subjects ...string) jetstream.StreamConfig {
+	return jetstream.StreamConfig{
+		Name:         name,
+		Description:  description,
+		Subjects:     subjects,
+		Retention:    jetstream.LimitsPolicy,
+		Storage:      jetstream.FileStorage,
+		Replicas:     b.cfg.Replicas,
+		MaxConsumers: neverMax, MaxMsgs: neverMax, MaxBytes: neverMax, MaxMsgsPerSubject: neverMax, MaxMsgSize: neverMax,
+		Duplicates: publishWindow,
+		Metadata:   map[string]string{layoutKey: strconv.Itoa(layoutVersion)},
+	}
+}
+
+// logConfig: schedules, roll-up, per-message TTL and direct get are off, see the contract.
+func (b *Bus) logConfig() jetstream.StreamConfig {
+	c := b.base(b.cell.LogStream(), "Holdfast: the log of all sessions", b.cell.LogSubjects())
+	c.Discard = jetstream.DiscardNew
+	c.MaxMsgSize = logMessageMax
+	if b.cfg.LogBytesMax > 0 {
+		c.MaxBytes = b.cfg.LogBytesMax
+	}
+	return c
+}
+
+func (b *Bus) bucketConfig(bk Bucket) jetstream.StreamConfig {
+	bucket := b.bucket(bk)
+	c := b.base(kvStream(bucket), "Holdfast: "+map[Bucket]string{State: "documents and views", Leases: "tickets and leases"}[bk], kvSubject(bucket, ">"))
+	c.Discard = jetstream.DiscardNew
+	c.MaxMsgsPerSubject = 1
+	c.MaxConsumers = consumersMax
+	c.AllowRollup, c.DenyDelete, c.AllowDirect = true, true, true
+	c.AllowMsgTTL, c.SubjectDeleteMarkerTTL = true, markerTTL
+	return c
+}
+
+func (b *Bus) timerConfig() jetstream.StreamConfig {
+	c := b.base(b.cell.TimerStream(), "Holdfast: alarms, pending and fired", b.cell.TimerSubjects()...)
+	c.Discard = jetstream.DiscardOld // schedules need it
+	c.AllowMsgSchedules, c.AllowRollup, c.AllowMsgTTL = true, true, true
+	c.AllowDirect = true
+	return c
+}
+
+func (b *Bus) feedConfig() jetstream.StreamConfig {
+	c := b.base(b.cell.FeedStream(), "Holdfast: each fact that counted, by kind", b.cell.FeedSubjects())
+	c.Discard = jetstream.DiscardOld
+	c.MaxAge = b.cfg.FeedAge
+	c.Duplicates = min(publishWindow, c.MaxAge)
+	c.AllowDirect = true
+	return c
+}
+
+func (b *Bus) parkedConfig() jetstream.StreamConfig {
+	c := b.base(b.cell.ParkedStream(), "Holdfast: input that could not be read", b.cell.ParkedSubjects())
+	c.Discard = jetstream.DiscardOld
+	c.MaxAge = parkedAge
+	c.Duplicates = parkedWindow
+	c.AllowDirect = true
+	return c
+}
+
+// widen is the configuration found, with every limit and every feature at least as wide as wanted, and nothing narrower.
+func widen(found, want jetstream.StreamConfig) jetstream.StreamConfig {
+	c := found
+	c.Description = want.Description
+	c.Discard = want.Discard
+	c.Subjects = union(found.Subjects, want.Subjects)
+	c.Replicas = max(found.Replicas, want.Replicas)
+	c.MaxConsumers = max(found.MaxConsumers, want.MaxConsumers) // no limit means the broker's, which is lower
+	if want.MaxBytes > 0 {                                      // else whoever set a limit keeps it
+		c.MaxBytes = wider(found.MaxBytes, want.MaxBytes)
+	}
+	c.MaxMsgsPerSubject = wider(found.MaxMsgsPerSubject, want.MaxMsgsPerSubject)
+	c.MaxMsgSize = wider(found.MaxMsgSize, want.MaxMsgSize)
+	c.MaxAge = wider(found.MaxAge, want.MaxAge)
+	c.Duplicates = max(found.Duplicates, want.Duplicates)
+	c.SubjectDeleteMarkerTTL = max(found.SubjectDeleteMarkerTTL, want.SubjectDeleteMarkerTTL)
+	c.AllowRollup = found.AllowRollup || want.AllowRollup
+	c.AllowDirect = found.AllowDirect || want.AllowDirect
+	c.AllowMsgTTL = found.AllowMsgTTL || want.AllowMsgTTL
+	c.AllowMsgSchedules = found.AllowMsgSchedules || want.AllowMsgSchedules
+	c.Metadata = maps.Clone(found.Metadata)
+	if c.Metadata == nil {
+		c.Metadata = map[string]string{}
+	}
+	maps.Copy(c.Metadata, want.Metadata)
+	return c
+}
+
+// wider is the greater of two limits, where 0 and less mean no limit.
+func wider[T int | int32 | int64 | time.Duration](found, want T) T {
+	if found <= 0 || want <= 0 {
+		return min(found, want)
+	}
+	return max(found, want)
+}
+
+// union is all of the first list and what the second adds.
+func union(found, want []string) []string {
+	all := append([]string(nil), found...)
+next:
+	for _, w := range want {
+		for _, f := range found {
+			if f == w {
+				continue next
+			}
+		}
+		all = append(all, w)
+	}
+	return all
+}
+
+// LogUsage is how much the log holds and how much it may hold, in bytes; a maximum of 0 is none.
+func (b *Bus) LogUsage(ctx context.Context) (usedBytes, maxBytes uint64, err error) {
+	info, err := b.streamInfo(ctx, b.cell.LogStream())
+	if err != nil {
+		return 0, 0, err
+	}
+	return info.State.Bytes, uint64(max(info.Config.MaxBytes, 0)), nil
+}
+
+// RaiseLogLimit raises the log's limit by a tenth, once in its life, so that recovery has room in a log that others
+// have filled. It says whether it did; false means there is no limit or it was raised before.
+func (b *Bus) RaiseLogLimit(ctx context.Context) (bool, error) {
+	info, err := b.streamInfo(ctx, b.cell.LogStream())
+	if err != nil {
+		return false, err
+	}
+	c := info.Config
+	if c.MaxBytes <= 0 || c.Metadata[raisedKey] != "" {
+		return false, nil
+	}
+	c.Metadata = maps.Clone(c.Metadata)
+	if c.Metadata == nil {
+		c.Metadata = map[string]string{}
+	}
+	c.Metadata[raisedKey] = strconv.FormatInt(c.MaxBytes, 10)
+	c.MaxBytes += max(c.MaxBytes/logRaise, raiseFloorBytes)
+	var made jetstream.StreamInfo
+	if err := b.call(ctx, "raise the log's limit", "STREAM.UPDATE."+c.Name, c, &made); err != nil {
+		return false, err
+	}
+	return true, nil
+}

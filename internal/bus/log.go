@@ -1,0 +1,277 @@
+package bus
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// Headers on the wire.
+const (
+	headerContentType  = "Content-Type"
+	headerHarness      = "Hf-Harness"
+	headerSession      = "Hf-Session"
+	headerSeq          = "Hf-Seq"
+	headerParkedReason = "Hf-Parked-Reason"
+	headerParkedSeq    = "Hf-Parked-Seq"
+	originalPrefix     = "Hf-Original-" // the broker's own headers of a parked message are kept under this prefix
+	brokerPrefix       = "Nats-"
+)
+
+const (
+	readSinglesMax = 16      // commits of a session that are read one by one before a reader is set up for the rest
+	oddKind        = "other" // where the feed puts kinds that cannot be two tokens of a subject
+)
+
+// Append stores facts of one session as one commit and returns its place in the log. after is the session's last commit
+// that the writer has folded, 0 for none: when another one was first, nothing is stored and the error is [ErrLostRace].
+// The same events appended again with the same after are recognised by the first one's id: the place they have is returned. [ErrFull]: the
+// log's limits refuse. [ErrUnreachable]: ctx ended and what became of the commit is unknown; append the same again.
+// Facts that no reader could read are refused with an error of pkg/events.
+func (b *Bus) Append(ctx context.Context, r events.Ref, w events.Writer, after uint64, evs []events.Event) (uint64, error) {
+	return b.AppendAsync(ctx, r, w, after, evs).Wait(ctx)
+}
+
+// AppendAsync is [Bus.Append] without waiting, so that commits of many sessions travel together. It blocks only while
+// the window of publishes without an acknowledgement is full.
+func (b *Bus) AppendAsync(ctx context.Context, r events.Ref, w events.Writer, after uint64, evs []events.Event) Pending {
+	op := "append to " + r.String()
+	err := r.Validate()
+	var body []byte
+	if err == nil {
+		body, err = events.EncodeBatch(evs)
+	}
+	if err != nil {
+		return failed(fmt.Errorf("bus: %s: %w", op, err))
+	}
+	guard := b.cell.LogGuard(r)
+	msg := &nats.Msg{Subject: b.cell.LogSubject(r, w), Data: body, Header: nats.Header{
+		headerContentType:                       {events.BatchContentType},
+		jetstream.ExpectedLastSubjSeqHeader:     {strconv.FormatUint(after, 10)},
+		jetstream.ExpectedLastSubjSeqSubjHeader: {guard},
+	}}
+	first := evs[0].ID
+	look := func(ctx context.Context) (verdict, uint64, error) {
+		m, err := b.get(ctx, b.cell.LogStream(), getRequest{Seq: after + 1, Next: guard})
+		switch {
+		case errors.Is(err, ErrNotFound) && b.logExists(ctx):
+			return undecided, 0, nil
+		case err != nil:
+			return undecided, 0, err
+		}
+		c := b.commit(m)
+		if c.Writer == w && c.Guard == after && len(c.Events) == len(evs) && c.Events[0].ID == first {
+			return stored, m.Seq, nil
+		}
+		return lost, 0, nil
+	}
+	return b.begin(ctx, &write{op: op, msg: msg, look: look})
+}
+
+// logExists tells a log without the commit that was asked for from no log at all.
+func (b *Bus) logExists(ctx context.Context) bool {
+	_, err := b.streamInfo(ctx, b.cell.LogStream())
+	return !errors.Is(err, ErrNotFound)
+}
+
+// failed is a write that came to nothing before it began.
+func failed(err error) Pending {
+	return Pending{wait: func(context.Context) (uint64, error) { return 0, err }}
+}
+
+// Read returns a session's commits from a place in the log on, oldest first, none when there are none. They come from the
+// log's leader, and all that were acknowledged before the call are among them.
+func (b *Bus) Read(ctx context.Context, r events.Ref, from uint64) ([]events.Commit, error) {
+	if err := r.Validate(); err != nil {
+		return nil, fmt.Errorf("bus: read %s: %w", r, err)
+	}
+	stream, guard := b.cell.LogStream(), b.cell.LogGuard(r)
+	var all []events.Commit
+	from = max(from, 1)
+	for range readSinglesMax {
+		m, err := b.get(ctx, stream, getRequest{Seq: from, Next: guard})
+		if errors.Is(err, ErrNotFound) {
+			return all, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("bus: read %s: %w", r, err)
+		}
+		all = append(all, b.commit(m))
+		from = m.Seq + 1
+	}
+	end, err := b.get(ctx, stream, getRequest{Last: guard})
+	if err != nil {
+		return nil, fmt.Errorf("bus: read %s: %w", r, err)
+	}
+	err = b.replay(ctx, span{stream: stream, filter: guard, from: from, last: end.Seq}, func(m *message) error {
+		all = append(all, b.commit(m))
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("bus: read %s: %w", r, err)
+	}
+	return all, nil
+}
+
+// Commit reads one commit by its place in the log; [ErrNotFound] when it was purged or never was.
+func (b *Bus) Commit(ctx context.Context, seq uint64) (events.Commit, error) {
+	if seq == 0 {
+		return events.Commit{}, fmt.Errorf("%w: commit 0: the log begins with 1", ErrNotFound)
+	}
+	m, err := b.get(ctx, b.cell.LogStream(), getRequest{Seq: seq})
+	if err != nil {
+		return events.Commit{}, err
+	}
+	return b.commit(m), nil
+}
+
+// Scan gives fn every commit of the log from a place on, in order, up to the log's end at the time of the call. What cannot be
+// read comes with Err set. It ends early with the error of fn, as it is.
+func (b *Bus) Scan(ctx context.Context, from uint64, fn func(events.Commit) error) error {
+	last, err := b.LastSeq(ctx)
+	if err != nil {
+		return err
+	}
+	s := span{stream: b.cell.LogStream(), filter: b.cell.LogSubjects(), from: max(from, 1), last: last}
+	return b.replay(ctx, s, func(m *message) error { return fn(b.commit(m)) })
+}
+
+// LastSeq is the place of the log's last commit ever, 0 for none.
+func (b *Bus) LastSeq(ctx context.Context) (uint64, error) {
+	info, err := b.streamInfo(ctx, b.cell.LogStream())
+	if err != nil {
+		return 0, err
+	}
+	return info.State.LastSeq, nil
+}
+
+// commit reads a stored message. It never fails: what is wrong is in Err.
+func (b *Bus) commit(m *message) events.Commit {
+	c := events.Commit{Seq: m.Seq, At: m.Time}
+	c.Ref, c.Writer, c.Err = b.cell.ParseLog(m.Subject)
+	if c.Err != nil {
+		return c
+	}
+	if m.Header.Get(jetstream.ExpectedLastSubjSeqSubjHeader) == b.cell.LogGuard(c.Ref) {
+		n, err := strconv.ParseUint(m.Header.Get(jetstream.ExpectedLastSubjSeqHeader), 10, 64)
+		c.Guard, c.Guarded = n, err == nil
+	}
+	c.Events, c.Err = events.DecodeBatch(c.Ref, m.Data)
+	return c
+}
+
+// PurgeSession removes a session's commits before keepFrom, for good. It must be a commit of the session: what stays is
+// what the session's next compare-and-set is checked against.
+func (b *Bus) PurgeSession(ctx context.Context, r events.Ref, keepFrom uint64) error {
+	if err := r.Validate(); err != nil {
+		return fmt.Errorf("bus: purge %s: %w", r, err)
+	}
+	m, err := b.get(ctx, b.cell.LogStream(), getRequest{Seq: max(keepFrom, 1), Next: b.cell.LogGuard(r)})
+	if err != nil {
+		return fmt.Errorf("bus: purge %s: %w", r, err)
+	}
+	if m.Seq != keepFrom {
+		return fmt.Errorf("%w: purge %s: %d is none of its commits", ErrNotFound, r, keepFrom)
+	}
+	req := map[string]any{"filter": b.cell.LogGuard(r), "seq": keepFrom}
+	var resp struct{}
+	return b.call(ctx, "purge "+r.String(), "STREAM.PURGE."+b.cell.LogStream(), req, &resp)
+}
+
+// Parked is input that could not be read, kept where an operator sees it.
+type Parked struct {
+	Why    string              // one token: what sort of trouble
+	Ref    events.Ref          // the session, as far as it is known
+	Reason string              // for people
+	Header map[string][]string // of the original message
+	Body   []byte              // of the original message, or of the one fact
+	Seq    uint64              // its place in the log
+	Index  int                 // of the fact in its commit
+}
+
+// Park stores it. The same place, sort, index and body parked again within a day is one message.
+func (b *Bus) Park(ctx context.Context, p Parked) error {
+	h := nats.Header{}
+	for k, v := range p.Header {
+		if strings.HasPrefix(strings.ToLower(k), strings.ToLower(brokerPrefix)) {
+			k = originalPrefix + k // they would take effect once more
+		}
+		h[k] = v
+	}
+	sum := sha256.Sum256(p.Body)
+	id := fmt.Sprintf("%d.%s.%d.%s", p.Seq, p.Why, p.Index, hex.EncodeToString(sum[:8]))
+	h[headerParkedReason] = []string{strings.NewReplacer("\r", " ", "\n", " ").Replace(p.Reason)}
+	h[headerParkedSeq] = []string{strconv.FormatUint(p.Seq, 10)}
+	h[jetstream.MsgIDHeader] = []string{id}
+	msg := &nats.Msg{Subject: b.cell.ParkedSubject(p.Why, p.Ref), Header: h, Data: p.Body}
+	_, err := b.repeat(ctx, "park "+p.Ref.String(), msg, b.send(ctx, msg))
+	return err
+}
+
+// repeat waits for a publish that carries a message id and sends it again for as long as nobody knows.
+func (b *Bus) repeat(ctx context.Context, op string, msg *nats.Msg, s sent) (uint64, error) {
+	pace := newBackoff()
+	for {
+		seq, err := b.ack(ctx, s)
+		if err == nil {
+			return seq, nil
+		}
+		if !errors.Is(err, ErrUnreachable) || ctx.Err() != nil || !pause(ctx, pace.NextBackOff()) {
+			return 0, fmt.Errorf("bus: %s: %w", op, err)
+		}
+		s = b.send(ctx, msg)
+	}
+}
+
+// Feed publishes facts that counted once more, one message each, by kind. seq is the commit that made them count. Wait
+// returns the place of the last in the feed. Without a feed it does nothing.
+func (b *Bus) Feed(ctx context.Context, r events.Ref, seq uint64, evs []events.Event) Pending {
+	if b.cfg.FeedAge < 0 || len(evs) == 0 {
+		return Pending{}
+	}
+	op, place := "feed "+r.String(), strconv.FormatUint(seq, 10)
+	msgs, under := make([]*nats.Msg, len(evs)), make([]sent, len(evs))
+	for i := range evs {
+		body, err := json.Marshal(evs[i])
+		if err != nil {
+			return failed(fmt.Errorf("bus: %s: %w", op, err))
+		}
+		msgs[i] = &nats.Msg{Subject: b.cell.FeedSubject(feedKind(evs[i].Kind)), Data: body, Header: nats.Header{
+			headerContentType:     {events.EventContentType},
+			headerHarness:         {r.Harness},
+			headerSession:         {r.Session},
+			headerSeq:             {place},
+			jetstream.MsgIDHeader: {place + "." + strconv.Itoa(i)},
+		}}
+		under[i] = b.send(ctx, msgs[i])
+	}
+	return Pending{wait: func(ctx context.Context) (last uint64, err error) {
+		for i, s := range under {
+			if last, err = b.repeat(ctx, op, msgs[i], s); err != nil {
+				return 0, err
+			}
+		}
+		return last, nil
+	}}
+}
+
+// feedKind is the kind as tokens of a subject. What others invent may be anything, so it goes to one place of its own.
+func feedKind(k events.Kind) events.Kind {
+	entity, verb, two := strings.Cut(string(k), ".")
+	for _, part := range []string{entity, verb} {
+		if t, err := events.Token(part); err != nil || t != part || !two {
+			return oddKind + "." + oddKind
+		}
+	}
+	return k
+}

@@ -1,0 +1,393 @@
+package bus
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+)
+
+const (
+	apiPrefix        = "$JS.API."
+	inFlightGraceMS  = 100 // a refusal without anything new in the stream is believed to be a proposal under way for so long
+	refusedRoundsMax = 30  // refusals in a row, with nothing new in the stream, until the guard itself is found wrong
+
+	replayWindowMax = 8_192       // messages asked for ahead
+	replayIdleMax   = time.Minute // the broker forgets a reader that has gone after so long
+	replaySilentMS  = 2_000       // nothing for so long, though there is more: begin again where we are
+)
+
+// sent is one publish that waits for its acknowledgement.
+type sent struct {
+	subject string
+	at      time.Time
+	paf     jetstream.PubAckFuture
+	err     error // it could not even be sent
+}
+
+// send publishes; it blocks only while the window is full.
+func (b *Bus) send(ctx context.Context, m *nats.Msg) sent {
+	s := sent{subject: m.Subject, at: time.Now()}
+	for {
+		s.paf, s.err = b.js.PublishMsgAsync(m)
+		if !errors.Is(s.err, jetstream.ErrTooManyStalledMsgs) || ctx.Err() != nil {
+			return s
+		}
+	}
+}
+
+// ack waits for the acknowledgement: the sequence, or a translated error. [ErrUnreachable] means that nobody knows.
+func (b *Bus) ack(ctx context.Context, s sent) (uint64, error) {
+	if s.err != nil {
+		return 0, translate("publish to "+s.subject, s.err)
+	}
+	ok, failed := s.paf.Ok(), s.paf.Err()
+	for {
+		changed := b.denied.next()
+		if err := b.denied.since(s.subject, s.at); err != nil {
+			return 0, err
+		}
+		select {
+		case a := <-ok:
+			return a.Sequence, nil
+		case err := <-failed:
+			return 0, translate("publish to "+s.subject, err)
+		case <-changed:
+		case <-ctx.Done():
+			return 0, b.late("publish to "+s.subject, ctx.Err())
+		}
+	}
+}
+
+// late is the error when the caller's time is over: the reason the broker keeps us out, if it does.
+func (b *Bus) late(op string, err error) error {
+	if auth := b.authErr.Load(); auth != nil {
+		return *auth
+	}
+	return fmt.Errorf("%w: %s: %w", ErrUnreachable, op, err)
+}
+
+// verdict is what the stream itself says about a write whose publish was refused or got no answer.
+type verdict int
+
+const (
+	undecided verdict = iota // neither it nor anything else: send it again
+	stored                   // it is there: only the acknowledgement was lost
+	lost                     // something else is there
+	moved                    // the wish holds under another guard, now set: send it again
+)
+
+// write is a publish under a guard, with the means to find out what became of it.
+type write struct {
+	op  string // what is done, and about whom, for errors
+	msg *nats.Msg
+	// look asks the stream's leader; it may move the guard in msg when the same wish holds under a newer one.
+	look func(ctx context.Context) (verdict, uint64, error)
+}
+
+// begin sends a guarded write; the result is certain when Wait returns without [ErrUnreachable].
+func (b *Bus) begin(ctx context.Context, w *write) Pending {
+	s := b.send(ctx, w.msg)
+	return Pending{wait: func(ctx context.Context) (uint64, error) { return b.settle(ctx, w, s) }}
+}
+
+// settle waits for a write and, when it was refused or not answered, finds out what is true, sending it again under the
+// same guard when that is nothing.
+func (b *Bus) settle(ctx context.Context, w *write, s sent) (uint64, error) {
+	pace := newBackoff()
+	for refused := 0; ; {
+		seq, err := b.ack(ctx, s)
+		if err == nil {
+			return seq, nil
+		}
+		if !errors.Is(err, ErrLostRace) && !errors.Is(err, ErrUnreachable) || ctx.Err() != nil {
+			return 0, fmt.Errorf("bus: %s: %w", w.op, err)
+		}
+		if errors.Is(err, ErrLostRace) {
+			refused++
+		}
+		v, seq, err := b.lookAgain(ctx, w, errors.Is(err, ErrLostRace))
+		switch {
+		case err != nil:
+			return 0, fmt.Errorf("bus: %s: %w", w.op, err)
+		case v == stored:
+			return seq, nil
+		case v == lost:
+			return 0, fmt.Errorf("%w: %s", ErrLostRace, w.op)
+		case refused >= refusedRoundsMax:
+			return 0, fmt.Errorf("%w: %s: refused %d times with nothing new: the stream never had what the guard names", ErrLostRace, w.op, refused)
+		case refused == 0 && !pause(ctx, pace.NextBackOff()):
+			return 0, b.late(w.op, ctx.Err())
+		}
+		s = b.send(ctx, w.msg)
+	}
+}
+
+// lookAgain looks until there is something to see, for as long as a proposal under way may take.
+func (b *Bus) lookAgain(ctx context.Context, w *write, refused bool) (verdict, uint64, error) {
+	started, pace := time.Now(), newBackoff()
+	for {
+		v, seq, err := w.look(ctx)
+		if err != nil || v != undecided || !refused || time.Since(started) > inFlightGraceMS*time.Millisecond {
+			return v, seq, err
+		}
+		if !pause(ctx, pace.NextBackOff()/2) {
+			return undecided, 0, b.late(w.op, ctx.Err())
+		}
+	}
+}
+
+// pause waits and says whether ctx is still alive.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// attempts are the requests under way: a lost connection or a denial ends them at once, instead of after their time-out.
+type attempts struct {
+	mu     sync.Mutex
+	next   int
+	cancel map[int]context.CancelFunc
+}
+
+// enter begins an attempt; the returned function ends it.
+func (a *attempts) enter(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeoutMS*time.Millisecond)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.cancel == nil {
+		a.cancel = map[int]context.CancelFunc{}
+	}
+	a.next++
+	id := a.next
+	a.cancel[id] = cancel
+	return ctx, func() {
+		cancel()
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		delete(a.cancel, id)
+	}
+}
+
+// cut ends all attempts under way.
+func (a *attempts) cut() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, cancel := range a.cancel {
+		cancel()
+	}
+}
+
+// call asks the JetStream API (subject without its prefix) and decodes the reply into resp. It tries again while the
+// broker or a leader is away, until ctx ends: so use it only for what may be done twice. Errors are translated.
+func (b *Bus) call(ctx context.Context, op, subject string, req, resp any) error {
+	body, err := json.Marshal(req)
+	if err != nil {
+		return fmt.Errorf("bus: %s: %w", op, err)
+	}
+	if req == nil {
+		body = nil
+	}
+	try := func() error {
+		err := b.callOnce(ctx, op, apiPrefix+subject, body, resp)
+		if err != nil && (ctx.Err() != nil || !errors.Is(err, ErrUnreachable)) {
+			return backoff.Permanent(err)
+		}
+		return err
+	}
+	var last error
+	err = backoff.RetryNotify(try, backoff.WithContext(newBackoff(), ctx), func(err error, _ time.Duration) { last = err })
+	if err == nil || ctx.Err() == nil {
+		return err
+	}
+	if last == nil {
+		last = err
+	}
+	return b.late(op, last)
+}
+
+func (b *Bus) callOnce(ctx context.Context, op, subject string, body []byte, resp any) error {
+	started := time.Now()
+	attempt, leave := b.attempts.enter(ctx)
+	defer leave()
+	m, err := b.nc.RequestWithContext(attempt, subject, body)
+	if denied := b.denied.since(subject, started); denied != nil {
+		return denied
+	}
+	switch {
+	case errors.Is(err, context.Canceled):
+		return fmt.Errorf("%w: %s: %w", ErrUnreachable, op, err)
+	case err != nil:
+		return translate(op, err)
+	}
+	if bytes.Contains(m.Data, []byte(`"error"`)) {
+		var failed struct {
+			Error *jetstream.APIError `json:"error"`
+		}
+		if err := json.Unmarshal(m.Data, &failed); err == nil && failed.Error != nil {
+			return translate(op, failed.Error)
+		}
+	}
+	if err := json.Unmarshal(m.Data, resp); err != nil {
+		return fmt.Errorf("bus: %s: reply: %w", op, err)
+	}
+	return nil
+}
+
+// getRequest asks for one message: by sequence, the first of a subject from a sequence on, or the last of a subject.
+type getRequest struct {
+	Seq  uint64 `json:"seq,omitempty"`
+	Next string `json:"next_by_subj,omitempty"`
+	Last string `json:"last_by_subj,omitempty"`
+}
+
+// message is one stored message.
+type message struct {
+	Subject string      `json:"subject"`
+	Seq     uint64      `json:"seq"`
+	RawHead []byte      `json:"hdrs"`
+	Data    []byte      `json:"data"`
+	Time    time.Time   `json:"time"`
+	Header  nats.Header `json:"-"`
+}
+
+// get reads one message from the stream's leader; [ErrNotFound] when there is none.
+func (b *Bus) get(ctx context.Context, stream string, req getRequest) (*message, error) {
+	var resp struct {
+		Message *message `json:"message"`
+	}
+	if err := b.call(ctx, "read "+stream, "STREAM.MSG.GET."+stream, req, &resp); err != nil {
+		return nil, err
+	}
+	m := resp.Message
+	if m == nil {
+		return nil, fmt.Errorf("%w: read %s: empty reply", ErrUnreachable, stream)
+	}
+	if len(m.RawHead) == 0 {
+		return m, nil
+	}
+	h, err := nats.DecodeHeadersMsg(m.RawHead)
+	if err != nil {
+		return nil, fmt.Errorf("bus: read %s: headers of message %d: %w", stream, m.Seq, err)
+	}
+	m.Header = h
+	return m, nil
+}
+
+// span is what is read: the messages of a filter from a sequence on, up to last. With open set, what is written during
+// the reading is read too, until nothing is left.
+type span struct {
+	stream, filter string
+	from, last     uint64
+	open           bool
+}
+
+// replay gives fn every stored message of the span, once, in order, on the caller's goroutine. It survives lost messages,
+// restarts of the broker and replicas that lag: it is done only when the leader has no more. An error of fn ends it and
+// is returned as it is.
+func (b *Bus) replay(ctx context.Context, s span, fn func(*message) error) error {
+	pace := newBackoff()
+	for s.from <= s.last {
+		before := s.from
+		err := b.replayOnce(ctx, &s, fn)
+		var mine callbackError
+		switch {
+		case errors.As(err, &mine):
+			return mine.error
+		case ctx.Err() != nil:
+			return b.late("read "+s.stream, ctx.Err())
+		case err != nil && kindOf(err) != ErrUnreachable && !errors.Is(err, errInterrupted):
+			return err
+		case s.from > s.last:
+			return nil
+		}
+		m, err := b.get(ctx, s.stream, getRequest{Seq: s.from, Next: s.filter})
+		switch {
+		case errors.Is(err, ErrNotFound), err == nil && m.Seq > s.last:
+			return nil // the rest was purged, or replaced by what came later
+		case err != nil:
+			return err
+		case s.from > before:
+			pace.Reset()
+		case !pause(ctx, pace.NextBackOff()):
+			return b.late("read "+s.stream, ctx.Err())
+		}
+	}
+	return nil
+}
+
+// replayOnce reads with one consumer and moves s.from past what it has read. nil: it came to the end as its replica sees
+// it.
+func (b *Bus) replayOnce(ctx context.Context, s *span, fn func(*message) error) error {
+	cfg := jetstream.ConsumerConfig{
+		Name:              "read-" + nuid.Next(),
+		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
+		OptStartSeq:       s.from,
+		AckPolicy:         jetstream.AckNonePolicy,
+		FilterSubject:     s.filter,
+		InactiveThreshold: replayIdleMax,
+		MemoryStorage:     true,
+		Replicas:          1,
+	}
+	var info jetstream.ConsumerInfo
+	create := "CONSUMER.CREATE." + s.stream + "." + cfg.Name + "." + s.filter
+	if err := b.call(ctx, "read "+s.stream, create, createConsumer{Stream: s.stream, Config: cfg, Action: "create"}, &info); err != nil {
+		return err
+	}
+	defer b.forget(s.stream, cfg.Name)
+	if info.NumPending == 0 {
+		return nil
+	}
+	f, err := b.flow(s.stream, cfg.Name, replayWindowMax, 1, pull{})
+	if err != nil {
+		return err
+	}
+	defer f.close()
+	for {
+		ds, err := b.takeSoon(ctx, f)
+		if err != nil {
+			return err
+		}
+		for _, d := range ds {
+			if d.seq > s.last && !s.open {
+				s.from = d.seq
+				return nil
+			}
+			if err := fn(&message{Subject: d.msg.Subject, Seq: d.seq, Header: d.msg.Header, Data: d.msg.Data, Time: d.at}); err != nil {
+				return callbackError{err}
+			}
+			s.from = d.seq + 1
+			if d.pending == 0 || s.from > s.last && !s.open {
+				return nil
+			}
+		}
+	}
+}
+
+// takeSoon is flow.take with a limit to its patience: the last message of all may have been lost on its way.
+func (b *Bus) takeSoon(ctx context.Context, f *flow) ([]delivery, error) {
+	ctx, cancel := context.WithTimeout(ctx, replaySilentMS*time.Millisecond)
+	defer cancel()
+	return f.take(ctx, replayWindowMax)
+}
+
+// forget deletes a consumer without waiting for the answer; the broker would do so by itself later.
+func (b *Bus) forget(stream, consumer string) {
+	if err := b.nc.PublishRequest(apiPrefix+"CONSUMER.DELETE."+stream+"."+consumer, nats.NewInbox(), nil); err != nil {
+		b.log.Debug().Err(err).Str("entity", "consumer").Str("id", consumer).Msg("left to expire")
+	}
+}
