@@ -299,6 +299,11 @@ func BlockerKeys(harness, root string) string {
 	}
 }
 
+// BlockerSessionKeys is the filter for the entries of one session.
+func BlockerSessionKeys(harness, root, session string) string {
+	return "blocker." + tok(harness) + "." + tok(root) + "." + tok(session) + ".*"
+}
+
 // WorkKey is the key of a session's entry in the harness's view.
 func WorkKey(r Ref) string { return "work." + r.tokens() }
 

@@ -77,3 +77,15 @@ func cloneMap[T any](m map[string]*T) map[string]*T {
 	}
 	return c
 }
+
+// ViewClone is a copy of what the views are derived from, and of nothing else: what [BlockersChanged] and [WorkChanged]
+// need of the state before.
+func (s *State) ViewClone() *State {
+	c := &State{Epoch: s.Epoch, Owned: s.Owned, Root: s.Root, Pending: s.Pending, Prompts: cloneMap(s.Prompts)}
+	for i := range s.Recent {
+		if s.Recent[i].Entity == EntityPrompt {
+			c.Recent = append(c.Recent, s.Recent[i])
+		}
+	}
+	return c
+}

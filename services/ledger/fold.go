@@ -1,0 +1,325 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// folder is the active part: it owns the cache, and is called by one goroutine.
+type folder struct {
+	bus   *bus.Bus
+	cfg   Config
+	log   zerolog.Logger
+	cache cache
+}
+
+func newFolder(b *bus.Bus, cfg Config, log zerolog.Logger) *folder {
+	return &folder{bus: b, cfg: cfg, log: log, cache: newCache(cfg.CachedMax)}
+}
+
+// touched is one session in one batch.
+type touched struct {
+	ref     events.Ref
+	msgs    []bus.Message
+	commits []events.Commit
+	known   bool // the document was there before this batch
+	state   *session.State
+	rev     uint64
+	before  *session.State // what the views were derived from; nil: all of them are to be written
+	owed    bool           // some of the commits had been folded before: feed and views may be owed
+	changed bool
+	feed    []fed
+	parked  []parked
+}
+
+// fed is what one commit gives to the feed.
+type fed struct {
+	seq    uint64
+	events []events.Event
+}
+
+// parked is what one commit gives to the operator.
+type parked struct {
+	seq   uint64
+	index int
+	why   string
+	err   error
+}
+
+// Takeover implements [bus.Handler]: whoever was active before may have stored newer documents.
+func (f *folder) Takeover(context.Context) error {
+	f.cache = newCache(f.cfg.CachedMax)
+	f.log.Info().Msg("active: folding from the acknowledged floor")
+	return nil
+}
+
+// Batch implements [bus.Handler]: all is stored when it returns without an error. After an error nothing is cached and
+// nothing acked, so the same messages come again and meet whatever was stored of them.
+func (f *folder) Batch(ctx context.Context, ms []bus.Message) (int, error) {
+	ts, strays := f.group(ms)
+	err := f.batch(ctx, ts, strays)
+	if err != nil {
+		for _, t := range ts {
+			f.cache.drop(t.ref)
+		}
+		return 0, err
+	}
+	return len(ms), nil
+}
+
+func (f *folder) batch(ctx context.Context, ts []*touched, strays []bus.Parked) error {
+	if err := f.load(ctx, ts); err != nil {
+		return err
+	}
+	for _, t := range ts {
+		if err := f.foldOne(ctx, t); err != nil {
+			return err
+		}
+	}
+	docs, err := f.storeDocs(ctx, ts)
+	if err != nil {
+		return err
+	}
+	feeds := f.feed(ctx, ts)
+	if err := f.park(ctx, ts, strays); err != nil {
+		return err
+	}
+	if err := f.docsStored(ctx, ts, docs); err != nil {
+		return err
+	}
+	if err := f.storeViews(ctx, ts); err != nil {
+		return err
+	}
+	for _, p := range feeds {
+		if _, err := p.Wait(ctx); err != nil {
+			return fmt.Errorf("ledger: feed: %w", err)
+		}
+	}
+	return nil
+}
+
+// group sorts a batch by session, in order. What is not about any session can only be parked.
+func (f *folder) group(ms []bus.Message) (ts []*touched, strays []bus.Parked) {
+	at := make(map[events.Ref]*touched, len(ms))
+	for _, m := range ms {
+		c := f.bus.Decode(m)
+		if err := c.Ref.Validate(); err != nil {
+			strays = append(strays, bus.Parked{Why: session.ParkMalformed, Ref: events.Ref{Harness: "unknown", Session: "unknown"},
+				Reason: fmt.Sprintf("subject %s: %v", m.Subject, err), Header: m.Header, Body: m.Body, Seq: m.Seq})
+			continue
+		}
+		t := at[c.Ref]
+		if t == nil {
+			t = &touched{ref: c.Ref}
+			at[c.Ref] = t
+			ts = append(ts, t)
+		}
+		t.msgs, t.commits = append(t.msgs, m), append(t.commits, c)
+	}
+	return ts, strays
+}
+
+// load finds each session's state: in the cache, or its document, or nothing yet.
+func (f *folder) load(ctx context.Context, ts []*touched) error {
+	var missing []*touched
+	for _, t := range ts {
+		if e, ok := f.cache.get(t.ref); ok {
+			t.state, t.rev, t.known = e.state, e.rev, true
+			continue
+		}
+		missing = append(missing, t)
+	}
+	return each(ctx, loadsMax, missing, func(ctx context.Context, t *touched) error {
+		st, rev, err := loadDoc(ctx, f.bus, t.ref)
+		t.state, t.rev, t.known = st, rev, rev > 0
+		return err
+	})
+}
+
+// loadDoc reads a session's document from the leader; a new state and revision 0 when there is none.
+func loadDoc(ctx context.Context, b *bus.Bus, r events.Ref) (*session.State, uint64, error) {
+	e, err := b.Load(ctx, bus.State, events.SessionKey(r))
+	switch {
+	case errors.Is(err, bus.ErrNotFound):
+		return session.New(r), 0, nil
+	case err != nil:
+		return nil, 0, fmt.Errorf("ledger: document of %s: %w", r, err)
+	}
+	st, err := session.Decode(e.Value)
+	if err != nil {
+		return nil, 0, fmt.Errorf("ledger: document of %s: %w", r, err)
+	}
+	return st, e.Rev, nil
+}
+
+// foldOne takes a session's commits in. Commits that the document had folded before are owed again what they gave to the
+// feed, since whoever folded them may have died before it was written.
+func (f *folder) foldOne(ctx context.Context, t *touched) error {
+	floor := t.state.Seq
+	t.before = t.state.ViewClone()
+	for i := range t.commits {
+		c := &t.commits[i]
+		if c.Seq <= floor {
+			t.owed = true
+			continue
+		}
+		if c.Guarded && c.Guard > t.state.Seq {
+			if err := f.readGap(ctx, t, c.Seq); err != nil {
+				return err
+			}
+		}
+		t.take(c)
+	}
+	if t.owed {
+		return f.foldAgain(ctx, t, floor)
+	}
+	return nil
+}
+
+// take folds one commit and keeps what it gives.
+func (t *touched) take(c *events.Commit) {
+	res := t.state.Fold(c)
+	if !res.Folded {
+		return
+	}
+	t.changed = true
+	t.keep(c.Seq, res)
+}
+
+func (t *touched) keep(seq uint64, res session.Result) {
+	if len(res.Feed) > 0 {
+		t.feed = append(t.feed, fed{seq, res.Feed})
+	}
+	for _, p := range res.Parked {
+		t.parked = append(t.parked, parked{seq, p.Index, p.Why, p.Err})
+	}
+}
+
+// readGap folds what lies between the document and a commit whose guard names a predecessor that was not delivered.
+func (f *folder) readGap(ctx context.Context, t *touched, before uint64) error {
+	missed, err := f.bus.Read(ctx, t.ref, t.state.Seq+1)
+	if err != nil {
+		return fmt.Errorf("ledger: read %s from %d: %w", t.ref, t.state.Seq+1, err)
+	}
+	f.log.Warn().Str("session", t.ref.String()).Uint64("seq", before).Msg("gap: the session's log was read from the leader")
+	for i := range missed {
+		t.take(&missed[i])
+	}
+	return nil
+}
+
+// foldAgain folds the session's log from its start, for what the commits up to floor gave.
+func (f *folder) foldAgain(ctx context.Context, t *touched, floor uint64) error {
+	all, err := f.bus.Read(ctx, t.ref, 0)
+	if err != nil {
+		return fmt.Errorf("ledger: read %s: %w", t.ref, err)
+	}
+	owed := map[uint64]bool{}
+	for _, c := range t.commits {
+		owed[c.Seq] = c.Seq <= floor
+	}
+	later := t.feed
+	t.feed, t.before = nil, nil
+	st := session.New(t.ref)
+	for i := range all {
+		if res := st.Fold(&all[i]); owed[all[i].Seq] {
+			t.keep(all[i].Seq, res)
+		}
+	}
+	t.feed = append(t.feed, later...)
+	return nil
+}
+
+// storeDocs begins to store every document that changed.
+func (f *folder) storeDocs(ctx context.Context, ts []*touched) ([]bus.Pending, error) {
+	docs := make([]bus.Pending, len(ts))
+	for i, t := range ts {
+		if !t.changed {
+			continue
+		}
+		doc, err := t.state.Encode()
+		if err != nil {
+			return nil, err
+		}
+		docs[i] = f.bus.StoreAsync(ctx, bus.State, events.SessionKey(t.ref), doc, t.rev)
+	}
+	return docs, nil
+}
+
+func (f *folder) docsStored(ctx context.Context, ts []*touched, docs []bus.Pending) error {
+	for i, t := range ts {
+		if !t.changed {
+			continue
+		}
+		rev, err := docs[i].Wait(ctx)
+		if err != nil {
+			return fmt.Errorf("ledger: document of %s: %w", t.ref, err)
+		}
+		t.rev = rev
+		f.cache.put(t.ref, cached{t.state, rev})
+	}
+	return nil
+}
+
+func (f *folder) feed(ctx context.Context, ts []*touched) []bus.Pending {
+	var feeds []bus.Pending
+	for _, t := range ts {
+		for _, x := range t.feed {
+			feeds = append(feeds, f.bus.Feed(ctx, t.ref, x.seq, x.events))
+		}
+	}
+	return feeds
+}
+
+// park keeps what could not be read where an operator sees it, the whole message each time.
+func (f *folder) park(ctx context.Context, ts []*touched, strays []bus.Parked) error {
+	for _, t := range ts {
+		for _, p := range t.parked {
+			stray := bus.Parked{Why: p.why, Ref: t.ref, Seq: p.seq, Index: p.index, Reason: reason(p)}
+			for _, m := range t.msgs {
+				if m.Seq == p.seq {
+					stray.Header, stray.Body = m.Header, m.Body
+				}
+			}
+			strays = append(strays, stray)
+		}
+	}
+	for _, p := range strays {
+		f.log.Warn().Str("session", p.Ref.String()).Uint64("seq", p.Seq).Str("reason", p.Reason).Msg("parked")
+		if err := f.bus.Park(ctx, p); err != nil {
+			return fmt.Errorf("ledger: park %d: %w", p.Seq, err)
+		}
+	}
+	return nil
+}
+
+func reason(p parked) string {
+	if p.index < 0 {
+		return p.err.Error()
+	}
+	return fmt.Sprintf("fact %d: %v", p.index, p.err)
+}
+
+// ttlMin is the shortest time a key can be given to live.
+const ttlMin = time.Second
+
+// blockerTTL is how long an entry of the people's view is still to live, as of an instant; 0: for ever; gone: it is over.
+func blockerTTL(b *session.Blocker, closedFor time.Duration, now time.Time) (ttl time.Duration, gone bool) {
+	if b.ClosedAt.IsZero() {
+		return 0, false
+	}
+	since := b.ClosedAt
+	if b.DeliveredAt.After(since) {
+		since = b.DeliveredAt
+	}
+	ttl = closedFor - max(now.Sub(since), 0)
+	return max(ttl, ttlMin), ttl <= 0
+}

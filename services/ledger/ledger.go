@@ -1,0 +1,113 @@
+// Package ledger folds the log into documents, views and the feed, and appends what people ask for.
+//
+//	HF_LOG ──▶ Batch: group by session ─▶ fold in memory ─▶ document (CAS on the key's revision)
+//	                                                        ─▶ views     (guarded by the document's revision)
+//	                                                        ─▶ feed      (each fact that counted)
+//	                                                        ─▶ parked    (what could not be read)
+//	                                                        ─▶ ack
+//
+// One ledger at a time is the active one (a pinned consumer); any number answer requests. Nothing rests on there being
+// only one: a document is stored against the revision it was folded from, and a view against the document it was derived
+// from, so a ledger that was paused loses races, not data.
+//
+// Under failure:
+//
+//	killed between any two stores   the messages are not acked; its successor is given them again. A document that has
+//	                                folded them already tells so, and then the session's log is folded once more for
+//	                                the feed and the views that may be owed.
+//	lost race on a document         another ledger is at work, or a rebuild: forget what is cached, take the messages again.
+//	a gap in a session's guards     delivery skipped something: the session's log is read from the leader.
+//	a commit beyond reading         it is parked with its reason, counted in the document, and moves the session on.
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/control"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// Name is the service's name on the wire.
+const Name = "ledger"
+
+// Config is how one ledger works. [Default] fills it.
+type Config struct {
+	// ClosedFor is how long a settled prompt stays in the people's view. Default 10 m, at least 1 s. Too short: a person
+	// who looks a moment later does not see what became of a question.
+	ClosedFor time.Duration
+	// Retain is how long after its end a session's log is kept. Default 720 h, at least 1 s. Too long: the disk fills.
+	Retain time.Duration
+	// RetainEvery is the pause between looks for sessions to purge. Default 1 m.
+	RetainEvery time.Duration
+	// BatchMax is how many commits are folded at once. Default 512. Larger: better coalescing, longer until the first
+	// of a batch is seen.
+	BatchMax int
+	// CachedMax is how many sessions' states are kept in memory. Default 10,000. Too few: documents are read again.
+	CachedMax int
+	// Version is what the service says of itself.
+	Version string
+}
+
+// Default is a ledger as it is started by one who chose nothing.
+func Default() Config {
+	return Config{ClosedFor: 10 * time.Minute, Retain: 720 * time.Hour, RetainEvery: time.Minute, BatchMax: 512, CachedMax: 10_000, Version: "0.1.0"}
+}
+
+// Validate reports everything that is wrong, and changes nothing.
+func (c Config) Validate() error {
+	var errs []error
+	need := func(ok bool, name, want string) {
+		if !ok {
+			errs = append(errs, fmt.Errorf("ledger: config: %s: want %s", name, want))
+		}
+	}
+	need(c.ClosedFor >= time.Second, "closed-for", "1s or more")
+	need(c.Retain >= time.Second, "retain", "1s or more")
+	need(c.RetainEvery > 0, "retain-every", "more than 0")
+	need(c.BatchMax >= 1, "batch-max", "1 or more")
+	need(c.CachedMax >= 1, "cached-max", "1 or more")
+	return errors.Join(errs...)
+}
+
+// Ledger is one process's ledger.
+type Ledger struct {
+	bus  *bus.Bus
+	cfg  Config
+	log  zerolog.Logger
+	fold *folder
+}
+
+// New makes a ledger; the cell must have been set up ([bus.Bus.Ensure]).
+func New(b *bus.Bus, cfg Config, log zerolog.Logger) (*Ledger, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	log = log.With().Str("service", Name).Logger()
+	return &Ledger{bus: b, cfg: cfg, log: log, fold: newFolder(b, cfg, log)}, nil
+}
+
+// Source is the consumer that a ledger reads the log with.
+func Source(cfg Config) bus.Source {
+	return bus.Source{Stream: bus.LogStream, Durable: Name, BatchMax: cfg.BatchMax}
+}
+
+// Run serves until ctx ends, then hands over and returns nil. An error is one that trying again will not mend.
+func (l *Ledger) Run(ctx context.Context) error {
+	return control.Together(ctx,
+		func(ctx context.Context) error { return l.bus.Consume(ctx, Source(l.cfg), l.fold) },
+		func(ctx context.Context) error {
+			return l.bus.Serve(ctx, Name, l.cfg.Version, "folds the log, appends what people ask for", l.endpoints())
+		},
+		func(ctx context.Context) error { return control.Register(ctx, l.bus, Name, l.cfg.Version) },
+		l.retain,
+	)
+}
+
+// source is the source attribute of what this ledger appends for a person.
+func source(by string) string { return events.PersonSource(by) }

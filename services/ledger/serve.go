@@ -1,0 +1,282 @@
+package ledger
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// racesMax is how often a wish is decided again after somebody else wrote first.
+const racesMax = 10
+
+// changedReply is the answer to a wish: where in the log it stands. A document with this seq or more has seen it.
+type changedReply struct {
+	Seq uint64 `json:"seq,omitempty"`
+}
+
+func (l *Ledger) endpoints() []bus.Endpoint {
+	return []bus.Endpoint{
+		{Verb: "get", Handle: l.get},
+		{Verb: "list", Handle: l.list},
+		{Verb: "rebuild", Handle: l.rebuild},
+		{Verb: "answer", Handle: wish(l, func(w session.AnswerWish) (events.Ref, string, error) {
+			return w.Ref, w.By, need("prompt", w.Prompt)
+		}, func(st *session.State, w session.AnswerWish, src session.Source) (session.Decision, error) {
+			return st.Answer(w, src)
+		})},
+		{Verb: "reject", Handle: wish(l, func(w session.RejectWish) (events.Ref, string, error) {
+			return w.Ref, w.By, need("prompt", w.Prompt)
+		}, func(st *session.State, w session.RejectWish, src session.Source) (session.Decision, error) {
+			return st.Reject(w, src)
+		})},
+		{Verb: "dismiss", Handle: wish(l, func(w session.DismissWish) (events.Ref, string, error) {
+			return w.Ref, w.By, need("prompt", w.Prompt)
+		}, func(st *session.State, w session.DismissWish, src session.Source) (session.Decision, error) {
+			return st.Dismiss(w, src)
+		})},
+		{Verb: "stop", Handle: wish(l, func(w session.StopWish) (events.Ref, string, error) { return w.Ref, w.By, nil },
+			func(st *session.State, w session.StopWish, _ session.Source) (session.Decision, error) {
+				return st.Stop(w)
+			})},
+		{Verb: "close", Handle: wish(l, func(w session.CloseWish) (events.Ref, string, error) { return w.Ref, w.By, nil },
+			func(st *session.State, w session.CloseWish, _ session.Source) (session.Decision, error) {
+				return st.Close(w)
+			})},
+		{Verb: "configure", Handle: wish(l, func(w session.ConfigureWish) (events.Ref, string, error) { return w.Ref, w.By, nil },
+			func(st *session.State, w session.ConfigureWish, _ session.Source) (session.Decision, error) {
+				return st.Configure(w)
+			})},
+	}
+}
+
+func need(field, id string) error {
+	if _, err := events.Token(id); err != nil {
+		return &events.FieldError{Field: field, Err: err}
+	}
+	return nil
+}
+
+// decode reads a request; what is wrong with it is a 400 that names the field.
+func decode(body []byte, to any) error {
+	err := json.Unmarshal(body, to)
+	if err == nil {
+		return nil
+	}
+	if typeErr, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && typeErr.Field != "" {
+		return &events.Refusal{Code: http.StatusBadRequest, Field: typeErr.Field, Message: fmt.Sprintf("%s: want %s, got %s", typeErr.Field, typeErr.Type, typeErr.Value)}
+	}
+	return events.BadRequest(fmt.Errorf("%w: the request is not JSON: %v", events.ErrMalformed, err))
+}
+
+// wish makes the handler of one kind of wish: read it, decide it on the session as it is, append what it comes to, and
+// decide again when somebody else wrote first.
+func wish[W any](l *Ledger, about func(W) (events.Ref, string, error), decide func(*session.State, W, session.Source) (session.Decision, error)) func(context.Context, []byte) ([]byte, error) {
+	return func(ctx context.Context, body []byte) ([]byte, error) {
+		var w W
+		if err := decode(body, &w); err != nil {
+			return nil, err
+		}
+		r, by, err := about(w)
+		if err == nil {
+			err = need("by", by)
+		}
+		if err := errors.Join(r.Validate(), err); err != nil {
+			return nil, events.BadRequest(err)
+		}
+		seq, err := l.carryOut(ctx, r, by, func(st *session.State, src session.Source) (session.Decision, error) { return decide(st, w, src) })
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(changedReply{seq})
+	}
+}
+
+// carryOut decides and appends until nobody else was first.
+func (l *Ledger) carryOut(ctx context.Context, r events.Ref, by string, decide func(*session.State, session.Source) (session.Decision, error)) (uint64, error) {
+	for range racesMax {
+		st, tail, err := l.current(ctx, r)
+		if err != nil {
+			return 0, err
+		}
+		d, err := decide(st, commitSource(ctx, l.bus, tail))
+		if err != nil || len(d.Facts) == 0 {
+			return d.Seq, err
+		}
+		evs := make([]events.Event, len(d.Facts))
+		now := time.Now() // when it is said; nothing is decided by it
+		for i, f := range d.Facts {
+			evs[i] = events.New(l.bus.NewID(), source(by), r, st.Epoch, now, f)
+		}
+		seq, err := l.bus.Append(ctx, r, events.WriterLedger, st.Seq, evs)
+		switch {
+		case err == nil:
+			l.bus.Nudge(r, seq)
+			l.log.Info().Str("session", r.String()).Str("entity", string(d.Facts[0].Kind())).Str("id", d.Facts[0].Subject()).Uint64("seq", seq).Msg("wish")
+			return seq, nil
+		case errors.Is(err, bus.ErrLostRace):
+			continue
+		case events.IsMalformed(err):
+			return 0, events.BadRequest(err)
+		}
+		return 0, err
+	}
+	return 0, events.Unavailable(fmt.Sprintf("%s: somebody else wrote first %d times in a row: try again", r, racesMax))
+}
+
+// current is the session as it is: its document, and what the log has beyond it, from the leader.
+func (l *Ledger) current(ctx context.Context, r events.Ref) (*session.State, []events.Commit, error) {
+	st, _, err := loadDoc(ctx, l.bus, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	tail, err := l.bus.Read(ctx, r, st.Seq+1)
+	if err != nil {
+		return nil, nil, fmt.Errorf("ledger: read %s: %w", r, err)
+	}
+	for i := range tail {
+		st.Fold(&tail[i])
+	}
+	return st, tail, nil
+}
+
+// get answers with the session's document, folded up to this instant.
+func (l *Ledger) get(ctx context.Context, body []byte) ([]byte, error) {
+	var r events.Ref
+	if err := decode(body, &r); err != nil {
+		return nil, err
+	}
+	if err := r.Validate(); err != nil {
+		return nil, events.BadRequest(err)
+	}
+	st, _, err := l.current(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	if st.Seq == 0 {
+		return nil, events.NotFound("session", r.String())
+	}
+	doc, err := st.Encode()
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(struct {
+		Document json.RawMessage `json:"document"`
+	}{doc})
+}
+
+// Limits of a page of documents.
+const (
+	listDefault    = 100
+	listMax        = 1000
+	listBytesMax   = 768 << 10 // a reply must fit into one message
+	listSlackTimes = 4         // how many pages are kept while looking
+)
+
+type listRequest struct {
+	Harness string        `json:"harness"`
+	Phase   session.Phase `json:"phase"`
+	Root    string        `json:"root"`
+	Waiting bool          `json:"waiting"`
+	After   string        `json:"after"`
+	Limit   int           `json:"limit"`
+}
+
+type listReply struct {
+	Documents []json.RawMessage `json:"documents"`
+	Next      string            `json:"next,omitempty"`
+}
+
+func (q *listRequest) validate() error {
+	switch {
+	case q.Harness != "" && need("harness", q.Harness) != nil:
+		return need("harness", q.Harness)
+	case q.Phase != "" && !slices.Contains(session.Phases(), q.Phase):
+		return &events.FieldError{Field: "phase", Err: fmt.Errorf("%w: %q: want one of %v", events.ErrMalformed, q.Phase, session.Phases())}
+	case q.Limit < 0 || q.Limit > listMax:
+		return &events.FieldError{Field: "limit", Err: fmt.Errorf("%w: %d: want 1 to %d", events.ErrMalformed, q.Limit, listMax)}
+	}
+	return nil
+}
+
+// wants says whether a document belongs into the list. Only what is asked about is decoded.
+func (q *listRequest) wants(doc []byte) bool {
+	if q.Phase == "" && q.Root == "" && !q.Waiting {
+		return true
+	}
+	var d struct {
+		Phase   session.Phase              `json:"phase"`
+		Root    string                     `json:"root"`
+		Prompts map[string]*session.Prompt `json:"prompts"`
+	}
+	if json.Unmarshal(doc, &d) != nil {
+		return false
+	}
+	st := session.State{Prompts: d.Prompts}
+	return (q.Phase == "" || d.Phase == q.Phase) && (q.Root == "" || d.Root == q.Root) && (!q.Waiting || len(st.PendingPrompts()) > 0)
+}
+
+// list answers with a page of documents in the order of their keys, as they are stored.
+func (l *Ledger) list(ctx context.Context, body []byte) ([]byte, error) {
+	var q listRequest
+	if err := decode(body, &q); err != nil {
+		return nil, err
+	}
+	if err := q.validate(); err != nil {
+		return nil, events.BadRequest(err)
+	}
+	if q.Limit == 0 {
+		q.Limit = listDefault
+	}
+	var page []bus.Entry
+	cut := func(n int) {
+		slices.SortFunc(page, func(a, b bus.Entry) int { return compare(a.Key, b.Key) })
+		page = page[:min(n, len(page))]
+	}
+	err := l.bus.List(ctx, bus.State, events.SessionKeys(q.Harness), func(e bus.Entry) error {
+		if e.Key > q.After && q.wants(e.Value) {
+			page = append(page, e)
+		}
+		if len(page) > listSlackTimes*(q.Limit+1) {
+			cut(q.Limit + 1)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("ledger: list: %w", err)
+	}
+	cut(q.Limit + 1)
+	return json.Marshal(pageOf(page, q.Limit))
+}
+
+func compare(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// pageOf cuts a page at its limit, or where a reply would no longer fit into one message.
+func pageOf(found []bus.Entry, limit int) listReply {
+	reply := listReply{Documents: []json.RawMessage{}}
+	size := 0
+	for i, e := range found {
+		size += len(e.Value)
+		if i == limit || i > 0 && size > listBytesMax {
+			reply.Next = found[i-1].Key
+			break
+		}
+		reply.Documents = append(reply.Documents, e.Value)
+	}
+	return reply
+}
