@@ -1,0 +1,222 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// Limits of a lease.
+const (
+	leaseTTLMin     = time.Second     // the broker knows no shorter one
+	leaseMarginMax  = 2 * time.Second // a renewal so near the end may be acknowledged and lost all the same
+	leaseMarginPart = 5               // of a short lease the margin is only one part in so many
+	leaseRenewPart  = 3               // a lease is renewed after one part in so many of its TTL
+	headerLease     = "Hf-Lease"      // tells our own writes from others'
+)
+
+// Ticket draws the next incarnation of a harness: later ones are greater, numbers may be left out.
+func (b *Bus) Ticket(ctx context.Context, harness string) (incarnation uint64, err error) {
+	if _, err := events.Token(harness); err != nil {
+		return 0, fmt.Errorf("bus: ticket: %w", err)
+	}
+	key := events.TicketKey(harness)
+	return b.put(ctx, "draw "+key, &nats.Msg{Subject: kvSubject(b.bucket(Leases), key), Data: []byte(b.instance)})
+}
+
+// put publishes without a guard until it is acknowledged or ctx ends; it may be stored twice.
+func (b *Bus) put(ctx context.Context, op string, m *nats.Msg) (uint64, error) {
+	for pace := newBackoff(); ; {
+		seq, err := b.ack(ctx, b.send(ctx, m))
+		if err == nil {
+			return seq, nil
+		}
+		if !errors.Is(err, ErrUnreachable) || ctx.Err() != nil {
+			return 0, fmt.Errorf("bus: %s: %w", op, err)
+		}
+		pause(ctx, pace.NextBackOff())
+	}
+}
+
+// Lease is a key that lives only while it is renewed. Its methods may be called at the same time.
+//
+// It is lost when the broker refuses a renewal, or when none was acknowledged for its life: its TTL less a margin, by
+// this process's monotonic clock, counted from before the last renewal was sent. So this side counts it as lost before
+// anybody else can see it expire.
+type Lease struct {
+	b     *Bus
+	key   string
+	token string // tells our writes from others'
+	ttl   time.Duration
+
+	writing sync.Mutex // one write at a time; it may wait for the broker
+	rev     uint64
+	value   []byte
+	lost    error
+
+	mu      sync.Mutex
+	renewed time.Time // monotonic; before the last acknowledged renewal was sent
+	gap     time.Time // monotonic; the last renewal that came later than half a TTL after its predecessor
+}
+
+// AcquireLease creates the key with a TTL of at least a second. [ErrExists] when somebody has it.
+func (b *Bus) AcquireLease(ctx context.Context, key string, value []byte, ttl time.Duration) (*Lease, error) {
+	if ttl < leaseTTLMin {
+		return nil, fmt.Errorf("bus: acquire %s: %w: a TTL of %s, the least is %s", key, events.ErrMalformed, ttl, leaseTTLMin)
+	}
+	l := &Lease{b: b, key: key, token: nuid.Next(), ttl: ttl}
+	now := time.Now()
+	err := l.write(ctx, "acquire", value)
+	if errors.Is(err, ErrLostRace) {
+		return nil, fmt.Errorf("%w: lease %s", ErrExists, key)
+	}
+	if err != nil {
+		return nil, err
+	}
+	l.note(now)
+	return l, nil
+}
+
+// write stores the value in place of the lease's revision, 0 for a key that must not be alive.
+func (l *Lease) write(ctx context.Context, op string, value []byte) error {
+	guard := l.rev
+	msg := &nats.Msg{Subject: kvSubject(l.b.bucket(Leases), l.key), Data: value, Header: nats.Header{
+		headerLease:                         {l.token},
+		jetstream.MsgTTLHeader:              {ttlSeconds(l.ttl)},
+		jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatUint(guard, 10)},
+	}}
+	look := func(ctx context.Context) (verdict, uint64, error) {
+		m, err := l.b.get(ctx, kvStream(l.b.bucket(Leases)), getRequest{Last: msg.Subject})
+		switch {
+		case errors.Is(err, ErrNotFound) && guard == 0:
+			return undecided, 0, nil
+		case errors.Is(err, ErrNotFound):
+			return lost, 0, nil
+		case err != nil:
+			return undecided, 0, err
+		case m.Seq == guard:
+			return undecided, 0, nil
+		case m.Header.Get(headerLease) == l.token && m.Seq > guard:
+			return stored, m.Seq, nil
+		}
+		if deleted, _ := deletion(m.Header); l.rev == 0 && deleted {
+			guard = m.Seq
+			msg.Header[jetstream.ExpectedLastSubjSeqHeader] = []string{strconv.FormatUint(guard, 10)}
+			return moved, 0, nil
+		}
+		return lost, 0, nil
+	}
+	rev, err := l.b.begin(ctx, &write{op: op + " lease " + l.key, msg: msg, look: look}).Wait(ctx)
+	if err == nil {
+		l.rev, l.value = rev, value
+	}
+	return err
+}
+
+// life is how long a renewal is good for.
+func (l *Lease) life() time.Duration { return l.ttl - min(leaseMarginMax, l.ttl/leaseMarginPart) }
+
+// Renew stores value (nil: the same again) and gives the lease another TTL. It keeps trying until ctx or the lease's
+// life ends. [ErrLeaseLost], from then on always: it is no longer ours. Any other error leaves it as it was.
+func (l *Lease) Renew(ctx context.Context, value []byte) error {
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	if l.lost != nil {
+		return l.lost
+	}
+	if value == nil {
+		value = l.value
+	}
+	end := l.LastRenewed().Add(l.life())
+	attempt, cancel := context.WithDeadline(ctx, end)
+	defer cancel()
+	now := time.Now()
+	err := l.write(attempt, "renew", value)
+	switch {
+	case errors.Is(err, ErrLostRace):
+		l.lost = fmt.Errorf("%w: %s: somebody else wrote it, or it expired", ErrLeaseLost, l.key)
+	case !time.Now().Before(end):
+		l.lost = fmt.Errorf("%w: %s: not renewed within %s", ErrLeaseLost, l.key, l.life())
+	case err != nil:
+		return err
+	default:
+		l.note(now)
+	}
+	return l.lost
+}
+
+// note keeps when a write was sent that has been acknowledged.
+func (l *Lease) note(sent time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.renewed.IsZero() || sent.Sub(l.renewed) > l.ttl/2 {
+		l.gap = sent
+	}
+	l.renewed = sent
+}
+
+// Release deletes the key. [ErrLeaseLost] when somebody else has it; one that is gone already is a success.
+func (l *Lease) Release(ctx context.Context) error {
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	err := l.b.Delete(ctx, Leases, l.key, l.rev)
+	if errors.Is(err, ErrLostRace) {
+		err = fmt.Errorf("%w: %s: somebody else has it", ErrLeaseLost, l.key)
+	}
+	if err == nil && l.lost == nil {
+		l.lost = fmt.Errorf("%w: %s: released", ErrLeaseLost, l.key)
+	}
+	return err
+}
+
+// Keep renews every so often (0: a third of the TTL) with what value returns (nil func: the same again) until ctx ends.
+// The channel gets [ErrLeaseLost] once, when the lease is lost; it is closed when Keep is over.
+func (l *Lease) Keep(ctx context.Context, every time.Duration, value func() []byte) <-chan error {
+	if every <= 0 {
+		every = l.ttl / leaseRenewPart
+	}
+	out := make(chan error, 1)
+	go func() {
+		defer close(out)
+		for next := every; pause(ctx, next); next = every {
+			var v []byte
+			if value != nil {
+				v = value()
+			}
+			err := l.Renew(ctx, v)
+			switch {
+			case errors.Is(err, ErrLeaseLost):
+				out <- err
+				return
+			case err != nil && ctx.Err() == nil:
+				l.b.log.Warn().Str("id", l.key).AnErr("err", err).Msg("lease not renewed: tried again")
+			}
+		}
+	}()
+	return out
+}
+
+// LastRenewed is when the last acknowledged renewal, or the acquisition, was sent. It has a monotonic clock reading.
+func (l *Lease) LastRenewed() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.renewed
+}
+
+// Gap is the last renewal that came more than half a TTL after the one before, or the acquisition: since then, without
+// an interruption, this process and the broker have been well, and who did not renew could have. It has a monotonic
+// clock reading. A look at [Lease.LastRenewed] tells whether an interruption is under way.
+func (l *Lease) Gap() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.gap
+}

@@ -1,0 +1,304 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// Limits of a flow.
+const (
+	heartbeatMS      = 500    // the broker says so often that a pull is still alive; twice this without a word is a loss
+	pullExpiryMS     = 30_000 // a pull that was not filled is made again after so long
+	heartbeatsMissed = 2      // silent heart-beats until delivery counts as interrupted
+	statusPending    = "Nats-Pending-Messages"
+	headerPin        = "Nats-Pin-Id"
+	headerStatus     = "Status"
+	headerReason     = "Description"
+)
+
+// Status codes of the broker's messages about a pull.
+const (
+	statusHeartbeat = "100"
+	statusNoMore    = "404"
+	statusExpired   = "408"
+	statusPinLost   = "423"
+	statusNobody    = "503"
+)
+
+// Why a flow ends.
+var (
+	errPinLost     = errors.New("bus: another process has become the active one")
+	errInterrupted = errors.New("bus: delivery interrupted")
+)
+
+// pull is a request for messages, as the broker reads it. Durations are nanoseconds.
+type pull struct {
+	Expires   time.Duration `json:"expires,omitempty"`
+	Batch     int           `json:"batch"`
+	Heartbeat time.Duration `json:"idle_heartbeat,omitempty"`
+	Group     string        `json:"group,omitempty"`
+	Pin       string        `json:"id,omitempty"`
+}
+
+// delivery is a message and what its reply subject says about it.
+type delivery struct {
+	msg     *nats.Msg
+	seq     uint64    // in the stream
+	pending uint64    // messages of the consumer still to come
+	at      time.Time // the broker's, when it was stored
+	got     time.Time // ours, when it came
+}
+
+// flow pulls from one consumer, a window of messages ahead, and hands out what is there. It ends, with a reason, at the
+// first sign that delivery may have been interrupted: a lost connection, missed heart-beats, a gap or a step back in the
+// consumer's numbering, any status that is not part of the ordinary course. It never mends itself: whoever owns it
+// begins anew from a place known to be right. Hence what it hands out is gapless and in order.
+type flow struct {
+	b       *Bus
+	subject string // where pulls go
+	ask     pull
+	window  int
+	sub     *nats.Subscription
+
+	mu    sync.Mutex
+	buf   []delivery
+	asked int    // messages asked for that have not come
+	next  uint64 // the consumer's own number of the next delivery; 0: any will do
+	last  uint64 // stream sequence of the last delivery
+	heard time.Time
+	err   error
+	news  chan struct{} // cap 1: there is something in buf, or err
+	done  chan struct{}
+}
+
+// flow begins to pull. first is the number of the first delivery, which a new or reset consumer counts from 1; 0 when
+// it is not known.
+func (b *Bus) flow(stream, consumer string, window int, first uint64, ask pull) (*flow, error) {
+	f := &flow{b: b, subject: apiPrefix + "CONSUMER.MSG.NEXT." + stream + "." + consumer, ask: ask, window: window, next: first,
+		heard: time.Now(), news: make(chan struct{}, 1), done: make(chan struct{})}
+	f.ask.Expires, f.ask.Heartbeat = pullExpiryMS*time.Millisecond, heartbeatMS*time.Millisecond
+	status := b.nc.StatusChanged(nats.RECONNECTING, nats.CLOSED) // before the look at the connection: no loss goes unseen
+	sub, err := b.nc.Subscribe(b.nc.NewInbox(), f.receive)
+	if err == nil && !b.nc.IsConnected() {
+		err = nats.ErrDisconnected
+	}
+	if err == nil {
+		f.sub, err = sub, sub.SetPendingLimits(-1, -1) // the window is the limit
+	}
+	if err == nil {
+		f.mu.Lock()
+		err = f.refill()
+		f.mu.Unlock()
+	}
+	if err != nil {
+		b.nc.RemoveStatusListener(status)
+		if sub != nil {
+			err = errors.Join(err, ignoreClosed(sub.Unsubscribe()))
+		}
+		return nil, translate("pull from "+stream+" "+consumer, err)
+	}
+	go f.guard(status)
+	return f, nil
+}
+
+// ignoreClosed: unsubscribing fails only where there is no connection left to hold a subscription.
+func ignoreClosed(err error) error {
+	if errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, nats.ErrBadSubscription) {
+		return nil
+	}
+	return err
+}
+
+// guard ends the flow on silence and on the loss of the connection.
+func (f *flow) guard(status chan nats.Status) {
+	defer f.b.nc.RemoveStatusListener(status)
+	tick := time.NewTicker(heartbeatMS * time.Millisecond / 2)
+	defer tick.Stop()
+	for {
+		select {
+		case <-f.done:
+			return
+		case s := <-status:
+			f.fail(fmt.Errorf("%w: connection %s", errInterrupted, s))
+			return
+		case <-tick.C:
+			f.mu.Lock()
+			silent := f.asked > 0 && time.Since(f.heard) > heartbeatsMissed*heartbeatMS*time.Millisecond
+			f.mu.Unlock()
+			if silent {
+				f.fail(fmt.Errorf("%w: no heart-beat", errInterrupted))
+				return
+			}
+		}
+	}
+}
+
+// fail ends the flow; the first reason stands.
+func (f *flow) fail(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.failLocked(err)
+}
+
+func (f *flow) failLocked(err error) {
+	if f.err == nil {
+		f.err = err
+	}
+	f.wake()
+}
+
+func (f *flow) wake() {
+	select {
+	case f.news <- struct{}{}:
+	default:
+	}
+}
+
+// close ends the flow and forgets what it holds.
+func (f *flow) close() {
+	close(f.done)
+	f.fail(fmt.Errorf("%w: closed", errInterrupted))
+	if err := ignoreClosed(f.sub.Unsubscribe()); err != nil {
+		f.b.log.Warn().Err(err).Msg("pull: unsubscribe")
+	}
+}
+
+// receive takes one message from the connection.
+func (f *flow) receive(m *nats.Msg) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err != nil {
+		return
+	}
+	f.heard = time.Now()
+	if m.Reply == "" { // a delivery has one, to be acknowledged at
+		f.status(m.Header)
+		return
+	}
+	meta, err := m.Metadata()
+	switch {
+	case err != nil:
+		f.failLocked(fmt.Errorf("%w: not a delivery: %w", errInterrupted, err))
+		return
+	case f.next != 0 && meta.Sequence.Consumer != f.next:
+		f.failLocked(fmt.Errorf("%w: delivery %d came where %d was due", errInterrupted, meta.Sequence.Consumer, f.next))
+		return
+	case meta.Sequence.Stream <= f.last:
+		f.failLocked(fmt.Errorf("%w: message %d came behind %d", errInterrupted, meta.Sequence.Stream, f.last))
+		return
+	}
+	f.next, f.last = meta.Sequence.Consumer+1, meta.Sequence.Stream
+	f.asked--
+	f.buf = append(f.buf, delivery{msg: m, seq: meta.Sequence.Stream, pending: meta.NumPending, at: meta.Timestamp, got: f.heard})
+	f.wake()
+}
+
+// status handles what the broker says about a pull.
+func (f *flow) status(h nats.Header) {
+	switch code := h.Get(headerStatus); code {
+	case statusHeartbeat:
+	case statusExpired, statusNoMore:
+		if left, err := strconv.Atoi(h.Get(statusPending)); err == nil {
+			f.asked -= left
+		} else {
+			f.asked = 0
+		}
+		if err := f.refill(); err != nil {
+			f.failLocked(fmt.Errorf("%w: %w", errInterrupted, err))
+		}
+	case statusPinLost:
+		f.failLocked(errPinLost)
+	case statusNobody:
+		f.failLocked(fmt.Errorf("%w: no such consumer: %w", errInterrupted, ErrNotFound))
+	default: // leadership changed, consumer deleted, server shutting down, a bad request
+		f.failLocked(fmt.Errorf("%w: %s %s", errInterrupted, code, h.Get(headerReason)))
+	}
+}
+
+// refill asks for more when half of the window is open.
+func (f *flow) refill() error {
+	open := f.window - f.asked - len(f.buf)
+	if 2*open < f.window {
+		return nil
+	}
+	ask := f.ask
+	ask.Batch = open
+	body, err := json.Marshal(ask)
+	if err != nil {
+		return err
+	}
+	f.asked, f.heard = f.asked+open, time.Now()
+	return f.b.nc.PublishRequest(f.subject, f.sub.Subject, body)
+}
+
+// take waits for a message and returns it with what else is already there, most at a time. It waits for nothing but
+// the first. Once the flow has ended it returns the reason, whatever is still there.
+func (f *flow) take(ctx context.Context, most int) ([]delivery, error) {
+	for {
+		if ds, err := f.poll(most); err != nil || len(ds) > 0 {
+			return ds, err
+		}
+		select {
+		case <-f.news:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (f *flow) poll(most int) ([]delivery, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err != nil {
+		return nil, f.err
+	}
+	n := min(most, len(f.buf))
+	if n == 0 {
+		return nil, nil
+	}
+	ds := f.buf[:n:n]
+	f.buf = f.buf[n:]
+	if len(f.buf) == 0 {
+		f.buf = nil
+	} else {
+		f.wake()
+	}
+	if err := f.refill(); err != nil {
+		f.failLocked(fmt.Errorf("%w: %w", errInterrupted, err))
+		return nil, f.err
+	}
+	return ds, nil
+}
+
+// waiting are the messages delivered to us that nobody has taken.
+func (f *flow) waiting() []delivery {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.buf[:len(f.buf):len(f.buf)]
+}
+
+// awaitConnected waits until the broker can be reached. It fails when ctx ends or the connection was closed for good.
+func (b *Bus) awaitConnected(ctx context.Context) error {
+	status := b.nc.StatusChanged(nats.CONNECTED, nats.CLOSED)
+	defer b.nc.RemoveStatusListener(status)
+	for {
+		switch {
+		case b.nc.IsConnected():
+			return nil
+		case b.nc.IsClosed(), b.nc.IsDraining():
+			return translate("wait for the broker", nats.ErrConnectionClosed)
+		}
+		select {
+		case <-status:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

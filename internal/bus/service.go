@@ -1,0 +1,333 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nats.go/micro"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// Limits of services and hints.
+const (
+	requestsAtOnceMax   = 256            // requests that one service process works on; the others wait in its subscription
+	requestHandleMaxMS  = 10_000         // for one request within its service, by default
+	requestWaitMaxMS    = 10_000         // for one request, when the caller's context has no deadline
+	serviceStopGraceMS  = 2_000          // requests under way when ctx ends may go on for so long
+	firedKept           = 24 * time.Hour // how long the broker keeps an alarm that has fired
+	headerSchedule      = "Nats-Schedule"
+	headerScheduleTo    = "Nats-Schedule-Target"
+	headerScheduleTTL   = "Nats-Schedule-TTL"
+	headerScheduleKeeps = "Nats-Schedule-Rollup"
+)
+
+// Endpoint answers the requests of one verb.
+type Endpoint struct {
+	// Verb is the last token of the subject.
+	Verb string
+	// Handle gets the request's body and returns the reply's. A *[events.Refusal] in its error's chain is what the caller
+	// gets; any other error is a 503 with its text. It is called on many goroutines at once.
+	Handle func(ctx context.Context, body []byte) ([]byte, error)
+	// TimeMax is when Handle's ctx ends. Default: 10 s.
+	TimeMax time.Duration
+}
+
+// Serve registers the micro service holdfast-<service> and answers its requests, together with all other processes that
+// do, until ctx ends. Requests under way are then finished. It survives the broker's restarts. It fails when the service
+// cannot be registered. version is a semantic one.
+func (b *Bus) Serve(ctx context.Context, service, version, description string, eps []Endpoint) error {
+	svc, err := micro.AddService(b.nc, micro.Config{Name: events.ServiceName(service), Version: version, Description: description})
+	if err != nil {
+		return translate("serve "+service, err)
+	}
+	s := &server{b: b, service: service, slots: make(chan struct{}, requestsAtOnceMax)}
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	for _, ep := range eps {
+		subject := b.cell.ServiceSubject(service, ep.Verb)
+		if err := svc.AddEndpoint(ep.Verb, s.handler(ctx, life, ep), micro.WithEndpointSubject(subject)); err != nil {
+			return errors.Join(translate("serve "+subject, err), svc.Stop())
+		}
+	}
+	b.log.Info().Str("service", service).Msg("serving")
+	<-ctx.Done()
+	err = svc.Stop()
+	grace, cancel := context.WithTimeout(life, serviceStopGraceMS*time.Millisecond)
+	defer cancel()
+	for range cap(s.slots) { // all slots ours: nothing is under way
+		select {
+		case s.slots <- struct{}{}:
+		case <-grace.Done():
+			return nil
+		}
+	}
+	if err != nil && !errors.Is(err, nats.ErrConnectionClosed) && b.nc.IsConnected() {
+		return translate("stop serving "+service, err)
+	}
+	return nil
+}
+
+// server is one Serve.
+type server struct {
+	b       *Bus
+	service string
+	slots   chan struct{} // one for each request under way
+}
+
+// handler gives each request a goroutine of its own, as long as there are slots: a request may take several round trips,
+// and others must not wait for it.
+func (s *server) handler(ctx, life context.Context, ep Endpoint) micro.Handler {
+	most := ep.TimeMax
+	if most <= 0 {
+		most = requestHandleMaxMS * time.Millisecond
+	}
+	return micro.HandlerFunc(func(req micro.Request) {
+		select {
+		case s.slots <- struct{}{}:
+		case <-ctx.Done():
+			s.reply(req.Reply(), nil, events.Unavailable("the "+s.service+" service is stopping: ask again"))
+			return
+		}
+		body, reply := req.Data(), req.Reply()
+		go func() {
+			defer func() { <-s.slots }()
+			ctx, cancel := context.WithTimeout(life, most)
+			defer cancel()
+			out, err := s.call(ctx, ep, body)
+			s.reply(reply, out, err)
+		}()
+	})
+}
+
+// call handles one request; a panic becomes an error, for one bad request must not take the others with it.
+func (s *server) call(ctx context.Context, ep Endpoint, body []byte) (out []byte, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.b.log.Error().Str("service", s.service).Str("entity", ep.Verb).Str("reason", fmt.Sprint(p)).Bytes("err", debug.Stack()).Msg("panic in a request")
+			out, err = nil, events.Unavailable(fmt.Sprintf("%s failed inside the %s service: see its log", ep.Verb, s.service))
+		}
+	}()
+	return ep.Handle(ctx, body)
+}
+
+// reply answers. It does so by itself, not through the micro request, which is not made for another goroutine.
+func (s *server) reply(to string, body []byte, err error) {
+	if to == "" {
+		return
+	}
+	m := &nats.Msg{Subject: to, Data: body}
+	if err != nil {
+		r, ok := errors.AsType[*events.Refusal](err)
+		if !ok {
+			r = events.Unavailable(err.Error())
+		}
+		m.Data = r.Body()
+		m.Header = nats.Header{
+			micro.ErrorHeader:     {oneLine(r.Message)},
+			micro.ErrorCodeHeader: {strconv.Itoa(r.Code)},
+		}
+	}
+	if err := s.b.nc.PublishMsg(m); err != nil { // the caller will time out and ask again
+		s.b.log.Debug().Str("service", s.service).AnErr("err", err).Msg("reply not sent")
+	}
+}
+
+// oneLine makes a text fit for a header.
+func oneLine(s string) string { return strings.NewReplacer("\r", " ", "\n", " ").Replace(s) }
+
+// Request asks a service: req is sent as JSON, the reply decoded into reply (nil: not looked at). A service's "no" comes
+// back as *[events.Refusal]; so does "nobody is there", as a 503. While the broker is away it waits for its return, until
+// ctx ends or for 10 s when ctx has no deadline. [ErrUnreachable]: no answer came, and whether the request was handled is
+// unknown; requests may be repeated.
+func (b *Bus) Request(ctx context.Context, service, verb string, req, reply any) error {
+	subject := b.cell.ServiceSubject(service, verb)
+	body, err := json.Marshal(req)
+	if err != nil {
+		return fmt.Errorf("bus: request %s: %w", subject, err)
+	}
+	if _, has := ctx.Deadline(); !has {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, requestWaitMaxMS*time.Millisecond)
+		defer cancel()
+	}
+	m, err := b.ask(ctx, subject, body)
+	if errors.Is(err, nats.ErrNoResponders) {
+		return events.Unavailable(fmt.Sprintf("nobody answers %s: the %s service is not running on this cell; start it with `holdfast %s` (or `holdfast up`)", subject, service, service))
+	}
+	if err != nil {
+		return err
+	}
+	if code := m.Header.Get(micro.ErrorCodeHeader); code != "" {
+		n, err := strconv.Atoi(code)
+		if err != nil {
+			return fmt.Errorf("bus: request %s: refused with code %q: %s", subject, code, m.Header.Get(micro.ErrorHeader))
+		}
+		return events.ParseRefusal(n, m.Header.Get(micro.ErrorHeader), m.Data)
+	}
+	if reply == nil {
+		return nil
+	}
+	if err := json.Unmarshal(m.Data, reply); err != nil {
+		return fmt.Errorf("bus: request %s: reply: %w", subject, err)
+	}
+	return nil
+}
+
+// ask sends one request, once the broker is there.
+func (b *Bus) ask(ctx context.Context, subject string, body []byte) (*nats.Msg, error) {
+	if err := b.awaitConnected(ctx); err != nil {
+		return nil, b.late("request "+subject, err)
+	}
+	ctx, cut := context.WithCancel(ctx)
+	defer cut()
+	status := b.nc.StatusChanged(nats.RECONNECTING, nats.CLOSED)
+	defer b.nc.RemoveStatusListener(status) // which closes it
+	go func() {
+		if _, lost := <-status; lost {
+			cut() // no answer can come any more
+		}
+	}()
+	started := time.Now()
+	m, err := b.nc.RequestWithContext(ctx, subject, body)
+	switch {
+	case err == nil:
+		return m, nil
+	case errors.Is(err, nats.ErrNoResponders):
+		return nil, err
+	}
+	if denied := b.denied.since(subject, started); denied != nil {
+		return nil, denied
+	}
+	return nil, unreachable("request "+subject, err)
+}
+
+// Timer is an alarm kept by the broker. There is one for each What and session.
+type Timer struct {
+	What string     // one token: who is to look
+	Ref  events.Ref // at which session
+	Due  time.Time  // the broker's time; an alarm for the past goes off at once
+	Body []byte     // comes back with the alarm
+}
+
+// SetTimer sets an alarm, in place of the one there is. It goes off never early, some 0.1 to 0.3 s late, at least once,
+// also when the broker was down at that instant; consume [Due] to hear it. An alarm that nobody consumed in the 24 hours
+// after it went off is dropped, and of several for one session only the last is kept.
+func (b *Bus) SetTimer(ctx context.Context, t Timer) error {
+	if err := t.validate(); err != nil {
+		return fmt.Errorf("bus: set timer: %w", err)
+	}
+	m := &nats.Msg{Subject: b.cell.TimerSubject(t.What, t.Ref), Data: t.Body, Header: nats.Header{
+		headerSchedule:      {"@at " + t.Due.UTC().Format(time.RFC3339Nano)}, // the library's own option drops the fraction: early
+		headerScheduleTo:    {b.cell.DueSubject(t.What, t.Ref)},
+		headerScheduleTTL:   {ttlSeconds(firedKept)},
+		headerScheduleKeeps: {jetstream.MsgRollupSubject},
+	}}
+	_, err := b.put(ctx, "set timer "+m.Subject, m)
+	return err
+}
+
+func (t Timer) validate() error {
+	if err := t.Ref.Validate(); err != nil {
+		return err
+	}
+	if what, err := events.Token(t.What); err != nil || what != t.What {
+		return &events.FieldError{Field: "what", Err: fmt.Errorf("%w: %q: want one token", events.ErrMalformed, t.What)}
+	}
+	if t.Due.IsZero() {
+		return &events.FieldError{Field: "due", Err: fmt.Errorf("%w: no instant", events.ErrMalformed)}
+	}
+	return nil
+}
+
+// CancelTimer takes an alarm back. There being none, or its having gone off already, is a success.
+func (b *Bus) CancelTimer(ctx context.Context, what string, r events.Ref) error {
+	if err := (Timer{What: what, Ref: r, Due: time.Now()}).validate(); err != nil {
+		return fmt.Errorf("bus: cancel timer: %w", err)
+	}
+	req := map[string]string{"filter": b.cell.TimerSubject(what, r)}
+	return b.call(ctx, "cancel timer "+req["filter"], "STREAM.PURGE."+b.cell.TimerStream(), req, new(json0))
+}
+
+// nudge is the body of a nudge.
+type nudge struct {
+	Session string `json:"session"`
+	Seq     uint64 `json:"seq"`
+}
+
+// Nudge tells the session's harness that somebody appended seq to it. It is a hint: it may be lost.
+func (b *Bus) Nudge(r events.Ref, seq uint64) {
+	body, err := json.Marshal(nudge{Session: r.Session, Seq: seq})
+	if err == nil {
+		err = b.nc.Publish(b.cell.NudgeSubject(r.Harness), body)
+	}
+	if err != nil {
+		b.log.Debug().Str("session", r.String()).AnErr("err", err).Msg("not nudged")
+	}
+}
+
+// OnNudge calls fn for each nudge to this harness, one at a time, until ctx ends. It returns when the broker knows.
+func (b *Bus) OnNudge(ctx context.Context, harness string, fn func(session string, seq uint64)) error {
+	return b.onHint(ctx, b.cell.NudgeSubject(harness), func(m *nats.Msg) {
+		var n nudge
+		if err := json.Unmarshal(m.Data, &n); err != nil || n.Session == "" {
+			b.log.Debug().Str("entity", m.Subject).AnErr("err", err).Msg("unreadable nudge")
+			return
+		}
+		fn(n.Session, n.Seq)
+	})
+}
+
+// Progress says that a session is alive. It is a hint: it may be lost. Send at most one a second.
+func (b *Bus) Progress(r events.Ref) {
+	if err := b.nc.Publish(b.cell.ProgressSubject(r), nil); err != nil {
+		b.log.Debug().Str("session", r.String()).AnErr("err", err).Msg("progress not told")
+	}
+}
+
+// OnProgress calls fn for each sign of life of any session, one at a time, until ctx ends. It returns when the broker
+// knows.
+func (b *Bus) OnProgress(ctx context.Context, fn func(events.Ref)) error {
+	prefix := b.cell.Prefix() + ".progress."
+	return b.onHint(ctx, prefix+"*.*", func(m *nats.Msg) {
+		harness, session, _ := strings.Cut(strings.TrimPrefix(m.Subject, prefix), ".")
+		h, err := events.ID(harness)
+		s, err2 := events.ID(session)
+		if err != nil || err2 != nil {
+			b.log.Debug().Str("entity", m.Subject).AnErr("err", errors.Join(err, err2)).Msg("unreadable sign of life")
+			return
+		}
+		fn(events.Ref{Harness: h, Session: s})
+	})
+}
+
+// onHint subscribes until ctx ends and returns when the broker knows.
+func (b *Bus) onHint(ctx context.Context, subject string, fn nats.MsgHandler) error {
+	if err := b.awaitConnected(ctx); err != nil {
+		return b.late("subscribe to "+subject, err)
+	}
+	sub, err := b.nc.Subscribe(subject, fn)
+	if err != nil {
+		return translate("subscribe to "+subject, err)
+	}
+	started := time.Now()
+	context.AfterFunc(ctx, func() {
+		if err := ignoreClosed(sub.Unsubscribe()); err != nil {
+			b.log.Debug().Str("entity", subject).AnErr("err", err).Msg("not unsubscribed")
+		}
+	})
+	flush, cancel := context.WithTimeout(ctx, requestTimeoutMS*time.Millisecond)
+	defer cancel()
+	if err := b.nc.FlushWithContext(flush); err != nil {
+		return unreachable("subscribe to "+subject, err)
+	}
+	return b.denied.since(subject, started)
+}
