@@ -1,0 +1,277 @@
+// Package embed runs a NATS server with JetStream on disk inside this process, for one data directory at a time.
+//
+// A directory is ours when it carries the marker file; anything else that is not empty is refused, so that nobody's
+// files are mixed with a store. A lock on the directory, which ends with the process however it dies, refuses a second
+// server on the same data. Nothing here handles signals or ends the process: what nats-server would die of is the error of
+// [Start], or a line in the log.
+package embed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/rs/zerolog"
+)
+
+const (
+	readyPollMS = 5  // how often a starting server is asked whether it is ready
+	readyWaitMS = 1  // how long it may take to answer
+	randomPort  = -1 // nats-server's word for "any"
+)
+
+// Config says where a server keeps its data and where it listens. The zero value of each field but Dir means its default.
+type Config struct {
+	// Dir is the data directory; it is made if need be. Required.
+	Dir string
+	// Listen is host:port for clients; port 0 is any free one. Default: no socket, only connections within the process.
+	Listen string
+	// Name of the server, unique in a cluster and kept across restarts. Default: made up at each start.
+	Name string
+	// SyncAlways has every write on the disk before it is acknowledged. Without it a power failure loses what was
+	// acknowledged in the last two minutes; a killed process loses nothing either way.
+	SyncAlways bool
+	// Cluster joins the server to others. Default: it stands alone.
+	Cluster *Cluster
+	// Log takes the server's warnings and errors. Default: nothing is logged.
+	Log zerolog.Logger
+}
+
+// Cluster says how a server finds the others.
+type Cluster struct {
+	Name   string   // the same on all of them
+	Listen string   // host:port for the others
+	Routes []string // nats://host:port of each, this one may be among them
+}
+
+// Server is one running server.
+type Server struct {
+	cfg  Config
+	srv  *server.Server
+	lock *lock
+	done chan struct{}
+	once sync.Once
+}
+
+// Start runs a server and returns when it accepts connections. It fails with [ErrDirInUse], [ErrNotOurs], [ErrNewerData],
+// [ErrPortInUse], or with what nats-server says. ctx bounds the start only; end a running server with [Server.Shutdown].
+func Start(ctx context.Context, cfg Config) (*Server, error) {
+	opts, err := options(cfg)
+	if err != nil {
+		return nil, err
+	}
+	l, err := openDir(cfg.Dir)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{cfg: cfg, lock: l, done: make(chan struct{})}
+	if err := s.start(ctx, opts); err != nil {
+		return nil, errors.Join(err, l.release())
+	}
+	if !opts.DontListen {
+		s.cfg.Listen = s.srv.Addr().String()
+	}
+	return s, nil
+}
+
+// start runs the server and waits until it is ready, has given up, or ctx ends. A server that did not get ready is gone
+// when it returns.
+func (s *Server) start(ctx context.Context, opts *server.Options) error {
+	for _, addr := range []string{s.cfg.Listen, s.clusterListen()} {
+		if err := free(ctx, addr); err != nil {
+			return err
+		}
+	}
+	srv, err := server.NewServer(opts)
+	if err != nil {
+		return fmt.Errorf("embed: start: %w", err)
+	}
+	fatal := make(chan string, 1)
+	srv.SetLoggerV2(&logger{log: s.cfg.Log, fatal: fatal}, false, false, false)
+	started := make(chan struct{})
+	go func() {
+		srv.Start()
+		close(started)
+	}()
+	poll := time.NewTicker(readyPollMS * time.Millisecond)
+	defer poll.Stop()
+	for {
+		select {
+		case text := <-fatal:
+			err = s.fatal(text)
+		case <-ctx.Done():
+			err = fmt.Errorf("embed: start: %w", ctx.Err())
+		case <-poll.C:
+			if !srv.ReadyForConnections(readyWaitMS * time.Millisecond) {
+				continue
+			}
+		}
+		break
+	}
+	if err != nil {
+		srv.Shutdown()
+		<-started
+		srv.WaitForShutdown()
+		return err
+	}
+	s.srv = srv
+	return nil
+}
+
+func (s *Server) clusterListen() string {
+	if s.cfg.Cluster == nil {
+		return ""
+	}
+	return s.cfg.Cluster.Listen
+}
+
+// free fails with [ErrPortInUse] when somebody listens there; "" and port 0 are always free.
+func free(ctx context.Context, addr string) error {
+	if addr == "" || strings.HasSuffix(addr, ":0") {
+		return nil
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return portInUse(addr)
+	}
+	if err != nil {
+		return fmt.Errorf("embed: listen on %s: %w", addr, err)
+	}
+	return l.Close()
+}
+
+// fatal is the error for what nats-server would have died of.
+func (s *Server) fatal(text string) error {
+	if strings.Contains(text, syscall.EADDRINUSE.Error()) {
+		return portInUse(s.cfg.Listen)
+	}
+	return fmt.Errorf("embed: start: %s", text)
+}
+
+// options translates a Config.
+func options(cfg Config) (*server.Options, error) {
+	o := &server.Options{
+		ServerName: cfg.Name,
+		JetStream:  true,
+		StoreDir:   cfg.Dir,
+		SyncAlways: cfg.SyncAlways,
+		NoSigs:     true,
+		NoLog:      true,
+		DontListen: cfg.Listen == "",
+	}
+	if cfg.Dir == "" {
+		return nil, fmt.Errorf("%w: no data directory is given", ErrNotOurs)
+	}
+	var err error
+	if cfg.Listen != "" {
+		if o.Host, o.Port, err = hostPort(cfg.Listen); err != nil {
+			return nil, err
+		}
+	}
+	if cfg.Cluster == nil {
+		return o, nil
+	}
+	o.Cluster.Name = cfg.Cluster.Name
+	if o.Cluster.Host, o.Cluster.Port, err = hostPort(cfg.Cluster.Listen); err != nil {
+		return nil, err
+	}
+	o.Routes = server.RoutesFromStr(strings.Join(cfg.Cluster.Routes, ","))
+	return o, nil
+}
+
+// hostPort takes an address apart; port 0 becomes nats-server's word for any.
+func hostPort(addr string) (string, int, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return "", 0, fmt.Errorf("embed: listen on %q: want host:port: %w", addr, err)
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return "", 0, fmt.Errorf("embed: listen on %q: want a port from 0 to 65535", addr)
+	}
+	if n == 0 {
+		return host, randomPort, nil
+	}
+	return host, int(n), nil
+}
+
+// URL is where clients connect, "" without a socket.
+func (s *Server) URL() string {
+	if s.cfg.Listen == "" {
+		return ""
+	}
+	return "nats://" + s.cfg.Listen
+}
+
+// Config is what the server runs with; a port that was chosen by the system is filled in.
+func (s *Server) Config() Config { return s.cfg }
+
+// Leads is whether this server leads the JetStream of its cluster. Until one does, nothing can be set up in it.
+func (s *Server) Leads() bool { return s.srv.JetStreamIsLeader() }
+
+// InProcessConn is a new connection without a socket.
+func (s *Server) InProcessConn() (net.Conn, error) {
+	c, err := s.srv.InProcessConn()
+	if err != nil {
+		return nil, fmt.Errorf("embed: connect: %w", err)
+	}
+	return c, nil
+}
+
+// Shutdown ends the server and returns when all is on the disk and the directory is free again. Calling it again only
+// waits.
+func (s *Server) Shutdown() {
+	s.once.Do(func() {
+		s.srv.Shutdown()
+		s.srv.WaitForShutdown()
+		if err := s.lock.release(); err != nil {
+			s.cfg.Log.Warn().Err(err).Str("service", "broker").Msg("data directory not unlocked")
+		}
+		close(s.done)
+	})
+	<-s.done
+}
+
+// Done is closed when Shutdown is through.
+func (s *Server) Done() <-chan struct{} { return s.done }
+
+// logger passes warnings and errors on, and keeps what nats-server would die of.
+type logger struct {
+	log   zerolog.Logger
+	fatal chan<- string // room for one: the first is the cause
+}
+
+// Noticef implements [server.Logger]; the server's ordinary course is not of interest.
+func (l *logger) Noticef(string, ...any) {}
+
+// Debugf implements [server.Logger].
+func (l *logger) Debugf(string, ...any) {}
+
+// Tracef implements [server.Logger].
+func (l *logger) Tracef(string, ...any) {}
+
+// Warnf implements [server.Logger].
+func (l *logger) Warnf(format string, v ...any) {
+	l.log.Warn().Str("service", "broker").Msgf(format, v...)
+}
+
+// Errorf implements [server.Logger].
+func (l *logger) Errorf(format string, v ...any) {
+	l.log.Error().Str("service", "broker").Msgf(format, v...)
+}
+
+// Fatalf implements [server.Logger]. It does not end the process.
+func (l *logger) Fatalf(format string, v ...any) {
+	l.log.Error().Str("service", "broker").Msgf(format, v...)
+	select {
+	case l.fatal <- fmt.Sprintf(format, v...):
+	default:
+	}
+}

@@ -1,0 +1,179 @@
+// Package natstest gives a test a real broker, or three, and connections to it. Everything listens on loopback, on ports
+// of the system's choice, keeps its data in the test's directory and ends with the test.
+package natstest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/embed"
+)
+
+const (
+	startTimeoutS   = 30 // to start a broker, or to connect
+	clusterNodes    = 3
+	clusterPortsMax = 5  // attempts: another process may take a port between choosing and using it
+	pollMS          = 10 // how often [Until] looks
+	loopbackAny     = "127.0.0.1:0"
+)
+
+// Option changes how a broker is started.
+type Option func(*embed.Config)
+
+// Lazy leaves syncing to the system, as tests do by default: they are fast, and no test here cuts the power.
+func Lazy() Option { return func(c *embed.Config) { c.SyncAlways = false } }
+
+// Synced has every write on the disk before it is acknowledged, as in production.
+func Synced() Option { return func(c *embed.Config) { c.SyncAlways = true } }
+
+// Listen makes the broker listen there, host:port; "" for no socket.
+func Listen(addr string) Option { return func(c *embed.Config) { c.Listen = addr } }
+
+// BusOption changes how a connection is opened.
+type BusOption func(*bus.Config)
+
+// Start runs one broker.
+func Start(t testing.TB, opts ...Option) *embed.Server {
+	t.Helper()
+	cfg := embed.Config{Dir: t.TempDir(), Listen: loopbackAny}
+	for _, o := range opts {
+		o(&cfg)
+	}
+	s, err := start(t, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func start(t testing.TB, cfg embed.Config) (*embed.Server, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeoutS*time.Second)
+	defer cancel()
+	s, err := embed.Start(ctx, cfg)
+	if err == nil {
+		t.Cleanup(s.Shutdown)
+	}
+	return s, err
+}
+
+// Restart stops a broker, if it runs, and starts it again on the same data and the same port.
+func Restart(t testing.TB, s *embed.Server) *embed.Server {
+	t.Helper()
+	s.Shutdown()
+	again, err := start(t, s.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return again
+}
+
+// Cluster runs three brokers and returns when their JetStream has a leader.
+func Cluster(t testing.TB) []*embed.Server {
+	t.Helper()
+	var err error
+	for range clusterPortsMax {
+		var nodes []*embed.Server
+		if nodes, err = cluster(t); err == nil {
+			Until(t, "the cluster to have a leader", func() bool { return leader(nodes) != nil })
+			return nodes
+		}
+		if !errors.Is(err, embed.ErrPortInUse) {
+			break
+		}
+	}
+	t.Fatal(err)
+	return nil
+}
+
+func cluster(t testing.TB) ([]*embed.Server, error) {
+	t.Helper()
+	addrs, routes := make([]string, clusterNodes), make([]string, clusterNodes)
+	held := make([]net.Listener, clusterNodes) // all at once, so that they differ
+	for i := range addrs {
+		l, err := net.Listen("tcp", loopbackAny)
+		if err != nil {
+			return nil, err
+		}
+		held[i], addrs[i], routes[i] = l, l.Addr().String(), "nats://"+l.Addr().String()
+	}
+	for _, l := range held {
+		if err := l.Close(); err != nil {
+			return nil, err
+		}
+	}
+	return clusterOn(t, addrs, routes)
+}
+
+func clusterOn(t testing.TB, addrs, routes []string) ([]*embed.Server, error) {
+	t.Helper()
+	var nodes []*embed.Server
+	for i, addr := range addrs {
+		s, err := start(t, embed.Config{Dir: t.TempDir(), Listen: loopbackAny, Name: fmt.Sprintf("node-%d", i+1),
+			Cluster: &embed.Cluster{Name: "test", Listen: addr, Routes: routes}})
+		if err != nil {
+			for _, n := range nodes {
+				n.Shutdown()
+			}
+			return nil, err
+		}
+		nodes = append(nodes, s)
+	}
+	return nodes, nil
+}
+
+func leader(nodes []*embed.Server) *embed.Server {
+	for _, n := range nodes {
+		if n.Leads() {
+			return n
+		}
+	}
+	return nil
+}
+
+// Bus opens a connection over the broker's socket, or within the process if it has none, and sets the cell up.
+func Bus(t testing.TB, s *embed.Server, opts ...BusOption) *bus.Bus {
+	t.Helper()
+	cfg := bus.Config{URL: s.URL(), Name: t.Name()}
+	if s.URL() == "" {
+		cfg.Server = s
+	}
+	if s.Config().Cluster != nil {
+		cfg.Replicas = clusterNodes
+	}
+	for _, o := range opts {
+		o(&cfg)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeoutS*time.Second)
+	defer cancel()
+	b, err := bus.Open(ctx, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	if err := b.Ensure(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// Until waits for the thing: it looks again and again until ok, and fails the test when that takes too long.
+func Until(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(pollMS * time.Millisecond)
+	defer tick.Stop()
+	late := time.NewTimer(startTimeoutS * time.Second)
+	defer late.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-late.C:
+			t.Fatalf("waited %d s for %s", startTimeoutS, what)
+		}
+	}
+}
