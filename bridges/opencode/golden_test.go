@@ -1,0 +1,272 @@
+package opencode
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+var update = flag.Bool("update", false, "write the goldens")
+
+// TestGoldens translates every recording and compares what comes out with the file beside it, which is meant to be read.
+func TestGoldens(t *testing.T) {
+	traces, err := filepath.Glob("testdata/*.jsonl")
+	if err != nil || len(traces) == 0 {
+		t.Fatalf("no recordings: %v", err)
+	}
+	for _, path := range traces {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".jsonl"), func(t *testing.T) {
+			steps, report := translateFile(t, path)
+			if report.Unreadable > 0 || len(report.Unknown) > 0 {
+				t.Errorf("a recording of the version this is made for: unreadable %v, unknown %v", report.Problems, report.Unknown)
+			}
+			lawful(t, steps)
+			compare(t, strings.TrimSuffix(path, ".jsonl")+".facts", render(steps, report))
+		})
+	}
+}
+
+func translateFile(t *testing.T, path string) ([]Step, Report) {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	trace, err := ReadTrace(f)
+	if err != nil || trace.Skipped > 0 {
+		t.Fatalf("read: %v, skipped %v", err, trace.Problems)
+	}
+	return Steps(trace.Records)
+}
+
+func compare(t *testing.T, path, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v (write it with: go test ./bridges/opencode -update)", err)
+	}
+	if got != string(want) {
+		t.Errorf("%s is not what the recording translates to; look at it with: go test ./bridges/opencode -update && git diff\ngot:\n%s", path, got)
+	}
+}
+
+// render is one line a fact; facts of one commit after the first begin with &.
+func render(steps []Step, report Report) string {
+	var b strings.Builder
+	var start time.Time
+	for _, s := range steps {
+		if start.IsZero() {
+			start = s.At
+		}
+		lead := fmt.Sprintf("+%.3fs", s.At.Sub(start).Seconds())
+		line := func(what string, v any) {
+			fmt.Fprintf(&b, "%-9s %s %s %s\n", lead, s.Session, what, text(v))
+			lead = "       &"
+		}
+		if s.Restart {
+			fmt.Fprintf(&b, "%-9s -- died after +%.3fs, restarted\n", lead, s.Died.Sub(start).Seconds())
+		}
+		if s.Open != nil {
+			line("session.opened", s.Open)
+		}
+		if s.Claim {
+			line("session.claimed", struct{}{})
+		}
+		for _, f := range s.Facts {
+			line(string(f.Kind()), f)
+		}
+	}
+	list := func(name string, ids []string) {
+		for _, id := range ids {
+			fmt.Fprintf(&b, "%s %s\n", name, id)
+		}
+	}
+	list("lost", report.Lost)
+	list("open", report.Open)
+	for _, name := range slices.Sorted(maps.Keys(report.Unknown)) {
+		fmt.Fprintf(&b, "unknown %s %d\n", name, report.Unknown[name])
+	}
+	fmt.Fprintf(&b, "records %d, facts %d, duplicates %d, late %d, unreadable %d\n", report.Records, report.Facts, report.Duplicates, report.Late, report.Unreadable)
+	return b.String()
+}
+
+func text(v any) string {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return err.Error()
+	}
+	return string(raw)
+}
+
+// lawful checks what holds for every translation: each fact is valid and each step fits a commit, which reads back as it
+// was written; a session is opened before it says anything, claimed after a restart, and says nothing once it is closed; each
+// turn, call, prompt and compaction has one beginning and at most one end, in this order; time does not go back.
+func lawful(t *testing.T, steps []Step) {
+	t.Helper()
+	l := ledger{open: map[string]bool{}, ended: map[string]bool{}, sessions: map[string]string{}}
+	var last time.Time
+	for i, s := range steps {
+		if s.At.Before(last) {
+			t.Errorf("step %d: %v is before %v", i, s.At, last)
+		}
+		last = s.At
+		if s.Restart {
+			l.restart()
+			continue
+		}
+		if err := l.enter(s); err != nil {
+			t.Errorf("step %d: %v", i, err)
+		}
+		roundTrip(t, i, s)
+		for _, f := range s.Facts {
+			if err := l.fact(s.Session, f); err != nil {
+				t.Errorf("step %d: %s: %v", i, f.Kind(), err)
+			}
+		}
+	}
+}
+
+func roundTrip(t *testing.T, i int, s Step) {
+	t.Helper()
+	r := events.Ref{Harness: "h", Session: s.Session}
+	if err := r.Validate(); err != nil {
+		t.Errorf("step %d: %v", i, err)
+	}
+	facts := s.Facts
+	if s.Open != nil {
+		open := *s.Open
+		open.Incarnation = "1"
+		facts = append([]events.Fact{open}, facts...)
+	}
+	if len(facts) == 0 {
+		return
+	}
+	evs := make([]events.Event, len(facts))
+	for j, f := range facts {
+		evs[j] = events.New(fmt.Sprint(j), events.HarnessSource("h", "1"), r, 1, s.At, f)
+	}
+	body, err := events.EncodeBatch(evs)
+	if err != nil {
+		t.Errorf("step %d: %v", i, err)
+		return
+	}
+	back, err := events.DecodeBatch(r, body)
+	if err != nil {
+		t.Errorf("step %d: %v", i, err)
+	}
+	for _, e := range back {
+		if e.Err != nil || e.Fact == nil {
+			t.Errorf("step %d: %s reads back as %v: %v", i, e.Kind, e.Fact, e.Err)
+		} else if !events.Lookup(e.Kind).May(events.WriterHarness) {
+			t.Errorf("step %d: a harness may not say %s", i, e.Kind)
+		}
+	}
+}
+
+// ledger is the stupid twin of a fold: it knows what is open and what has ended.
+type ledger struct {
+	open, ended map[string]bool   // session/entity/id, open ones with their turn
+	sessions    map[string]string // opened, lost or closed
+}
+
+func (l *ledger) restart() {
+	for id, is := range l.sessions {
+		if is == "opened" {
+			l.sessions[id] = "lost"
+		}
+	}
+	for id := range l.open {
+		l.ended[id] = true
+	}
+	clear(l.open)
+}
+
+func (l *ledger) enter(s Step) error {
+	switch is := l.sessions[s.Session]; {
+	case s.Open != nil && is != "":
+		return fmt.Errorf("%s is opened again", s.Session)
+	case s.Open == nil && is == "":
+		return fmt.Errorf("%s says something before it is opened", s.Session)
+	case s.Claim != (is == "lost"):
+		return fmt.Errorf("%s is %s, claim is %v", s.Session, is, s.Claim)
+	case is == "closed":
+		return fmt.Errorf("%s says something after it is closed", s.Session)
+	}
+	l.sessions[s.Session] = "opened"
+	return nil
+}
+
+func (l *ledger) fact(session string, f events.Fact) error {
+	spec := events.Lookup(f.Kind())
+	entity, verb, _ := strings.Cut(string(f.Kind()), ".")
+	id := session + "/" + entity + "/" + f.Subject()
+	switch {
+	case entity == "usage":
+		return l.needs(session, "turn", f.Subject())
+	case entity == "session":
+		l.sessions[session] = "closed"
+	case verb == "started" || verb == "accepted":
+		return l.begin(session, id, f)
+	case verb == "requested" && l.ended[id]:
+		return fmt.Errorf("%s has ended", id)
+	case verb == "requested":
+		l.open[id] = true
+	case spec.Ends != "" && !l.open[id]:
+		return fmt.Errorf("%s is not open", id)
+	case spec.Ends != "":
+		delete(l.open, id)
+		l.ended[id] = true
+	}
+	return nil
+}
+
+func (l *ledger) begin(session, id string, f events.Fact) error {
+	if l.open[id] || l.ended[id] {
+		return fmt.Errorf("%s begins again", id)
+	}
+	l.open[id] = true
+	switch f := f.(type) {
+	case events.MessageAccepted:
+		l.ended[id] = true
+	case events.ToolStarted:
+		return l.needs(session, "turn", f.Turn)
+	case events.TurnStarted:
+		for other := range l.open {
+			if strings.HasPrefix(other, session+"/turn/") && other != id {
+				if other != session+"/turn/"+f.OfTurn {
+					return fmt.Errorf("%s is still open", other)
+				}
+				delete(l.open, other)
+				l.ended[other] = true
+			}
+		}
+	}
+	return nil
+}
+
+func (l *ledger) needs(session, entity, id string) error {
+	if name := session + "/" + entity + "/" + id; !l.open[name] {
+		return fmt.Errorf("%s is not open", name)
+	}
+	return nil
+}

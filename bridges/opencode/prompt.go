@@ -1,0 +1,235 @@
+package opencode
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// bySomebody is who answered: OpenCode does not say which person did.
+const bySomebody = "opencode"
+
+// feedbackMark stands before what a person wrote with a rejection, in the error of the rejected call.
+const feedbackMark = "with the following feedback: "
+
+// questionsMax is how many questions of one prompt are put; OpenCode's tool asks a handful at most.
+const questionsMax = 100
+
+// prompt is a question or a permission that was asked.
+type prompt struct {
+	id        string
+	turn      *turn
+	call      *call
+	questions []events.Question
+	done      bool
+	feedback  string
+}
+
+func (t *Translator) questionAsked(s *session, b *body) {
+	var raw []struct {
+		Question string          `json:"question"`
+		Header   string          `json:"header"`
+		Options  []events.Option `json:"options"`
+		Multiple bool            `json:"multiple"`
+		Custom   *bool           `json:"custom"`
+	}
+	f := events.PromptRequested{PromptKind: events.PromptQuestion}
+	if err := json.Unmarshal(b.Questions, &raw); err != nil {
+		// The agent waits all the same: it stands as a prompt without questions, under what was sent as its title.
+		t.problem("record %d: questions: %v", t.report.Records, err)
+		raw, f.Title = nil, cutText(string(b.Questions), titleBytesMax)
+	}
+	for i, q := range raw[:min(len(raw), questionsMax)] {
+		f.Questions = append(f.Questions, events.Question{ID: questionID(i), Header: q.Header, Question: firstOf(q.Question, q.Header, "(no text)"),
+			Options: q.Options, Multi: q.Multiple, Custom: q.Custom == nil || *q.Custom})
+		if f.Title == "" {
+			f.Title = cutText(firstOf(q.Question, q.Header), titleBytesMax)
+		}
+	}
+	t.entitle(s, b.Tool, f.Title)
+	t.ask(s, b.ID, b.Tool, f)
+}
+
+// entitle says a call that is held back, before the prompt that names it. What it asks for tells best what it is.
+func (t *Translator) entitle(s *session, ref *toolRef, title string) {
+	if c := s.named(ref); c != nil && c.title == "" {
+		c.title = cutText(title, titleBytesMax)
+	}
+	t.release(s)
+}
+
+func questionID(i int) string { return fmt.Sprintf("q%d", i+1) }
+
+func firstOf(texts ...string) string {
+	for _, s := range texts {
+		if s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+func (t *Translator) permissionAsked(s *session, b *body) {
+	patterns := slices.Concat(b.Patterns, b.Resources)
+	name := firstOf(b.Permission, b.Action, "permission")
+	title := name
+	if len(patterns) > 0 {
+		title += ": " + strings.Join(patterns, ", ")
+	}
+	ref := b.Tool
+	if ref == nil {
+		ref = b.Source
+	}
+	t.entitle(s, ref, firstOf(append(patterns, name)...))
+	type native struct {
+		Permission string          `json:"permission"`
+		Patterns   []string        `json:"patterns,omitempty"`
+		Always     json.RawMessage `json:"always,omitempty"`
+		Metadata   json.RawMessage `json:"metadata,omitempty"`
+	}
+	n := native{Permission: name, Patterns: patterns, Always: b.Always, Metadata: b.Metadata}
+	if n.Always == nil {
+		n.Always = b.Save
+	}
+	raw := small(encode(n), nativeBytesMax)
+	if raw == nil {
+		raw = small(encode(native{Permission: name, Always: n.Always}), nativeBytesMax)
+	}
+	t.ask(s, b.ID, ref, events.PromptRequested{PromptKind: events.PromptPermission, Title: cutText(title, titleBytesMax), Native: raw})
+}
+
+// ask says a prompt. Asked again while it is open it has the newer body; a closed one stays closed.
+func (t *Translator) ask(s *session, id string, ref *toolRef, f events.PromptRequested) {
+	if id == "" {
+		t.problem("record %d: a prompt without an id", t.report.Records)
+		return
+	}
+	p := s.prompts[id]
+	if p == nil {
+		p = &prompt{id: ident("prompt", id), turn: s.turn, call: s.named(ref)}
+		s.prompts[id] = p
+	}
+	if p.done {
+		t.report.Late++
+		return
+	}
+	if len(encode(f.Questions)) > events.QuestionsBytesMax {
+		t.problem("record %d: questions of more than %d bytes", t.report.Records, events.QuestionsBytesMax)
+		f.Questions = nil
+	}
+	f.Prompt, f.Delivery, f.OnOwnerLoss = p.id, events.DeliverCallback, events.LossExpire
+	p.questions = f.Asked()
+	if p.turn != nil {
+		f.Turn = p.turn.id
+	}
+	if p.call != nil {
+		f.Call = p.call.id
+	}
+	t.say(s, t.at, f)
+}
+
+// settle is the open prompt of a reply, nil if there is none.
+func (t *Translator) settle(s *session, id string) *prompt {
+	p := s.prompts[id]
+	if p == nil || p.done {
+		t.report.Late++
+		return nil
+	}
+	p.done = true
+	return p
+}
+
+func (t *Translator) questionReplied(s *session, b *body) {
+	p := t.settle(s, b.RequestID)
+	if p == nil {
+		return
+	}
+	var given [][]string
+	if err := json.Unmarshal(b.Answers, &given); err != nil {
+		t.problem("record %d: answers: %v", t.report.Records, err)
+	}
+	t.say(s, t.at, events.PromptAnswered{Prompt: p.id, Answers: answers(p.questions, given), By: bySomebody})
+}
+
+// answers puts what was given to the questions, by their places. What is no offered label is the person's own text.
+func answers(questions []events.Question, given [][]string) []events.Answer {
+	out := make([]events.Answer, 0, len(questions))
+	for i, q := range questions {
+		a := events.Answer{Question: q.ID, Selected: []string{}}
+		var own []string
+		for _, g := range given[min(i, len(given)):min(i+1, len(given))] {
+			for _, text := range g {
+				if slices.ContainsFunc(q.Options, func(o events.Option) bool { return o.Label == text }) {
+					a.Selected = append(a.Selected, text)
+				} else {
+					own = append(own, text)
+				}
+			}
+		}
+		a.Text = cutText(strings.Join(own, ", "), answerBytesMax)
+		out = append(out, a)
+	}
+	return out
+}
+
+func (t *Translator) questionRejected(s *session, b *body) {
+	if p := t.settle(s, b.RequestID); p != nil {
+		p.refuse()
+		t.say(s, t.at, p.reject())
+	}
+}
+
+// permissionReplied holds a rejection back until the next record: its text comes only with the call's error. A rejection
+// cascades to the session's other permissions, so several may be held.
+func (t *Translator) permissionReplied(s *session, b *body) {
+	if b.Reply != "reject" || !s.holdsRejections() {
+		t.release(s)
+	}
+	if b.Reply == "" {
+		t.problem("record %d: a reply that says nothing", t.report.Records)
+		return
+	}
+	p := t.settle(s, b.RequestID)
+	switch {
+	case p == nil:
+	case b.Reply == "reject" && b.Message == "" && p.call != nil:
+		p.refuse()
+		s.held = append(s.held, held{at: t.at, prompt: p})
+	case b.Reply == "reject":
+		p.refuse()
+		p.feedback = b.Message
+		t.say(s, t.at, p.reject())
+	default:
+		t.say(s, t.at, events.PromptAnswered{Prompt: p.id, By: bySomebody,
+			Answers: []events.Answer{{Question: events.PermissionQuestion, Selected: []string{cutText(b.Reply, nameBytesMax)}}}})
+	}
+}
+
+func (s *session) holdsRejections() bool {
+	return slices.ContainsFunc(s.held, func(h held) bool { return h.prompt != nil })
+}
+
+// complain gives a held rejection the text that the call's error carries.
+func (s *session) complain(c *call, text string) {
+	for _, h := range s.held {
+		if h.prompt == nil || h.prompt.call != c {
+			continue
+		}
+		if _, feedback, ok := strings.Cut(text, feedbackMark); ok {
+			h.prompt.feedback = feedback
+		}
+	}
+}
+
+func (p *prompt) refuse() {
+	if p.call != nil {
+		p.call.rejected = true
+	}
+}
+
+func (p *prompt) reject() events.Fact {
+	return events.PromptRejected{Prompt: p.id, Text: cutText(p.feedback, errorBytesMax), By: bySomebody}
+}

@@ -1,0 +1,209 @@
+package opencode
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// session is what must be known of one session to tell what its next event means.
+type session struct {
+	id         string
+	info       sessionInfo
+	parent     *session
+	root       string
+	parentCall *call // of the parent, as long as it is known
+	opened     bool
+	closed     bool
+	claim      bool // another process goes on with it: it must claim it before it says anything
+
+	turn       *turn // the open one
+	lastTurn   string
+	turnIDs    map[string]bool // every one there was: an id is not used twice
+	pending    []*message      // user messages that no turn has taken, oldest first
+	messages   map[string]*message
+	calls      map[string]*call // by id of the part
+	callParts  map[string]string
+	prompts    map[string]*prompt
+	compaction *compaction
+	held       []held
+}
+
+// held is what is said only when the next record of the session has been seen: a call that is still pending, or a
+// rejection whose text comes with the call's error.
+type held struct {
+	at     time.Time
+	call   *call
+	prompt *prompt
+}
+
+// session finds a session, or begins to watch one.
+func (t *Translator) session(id string) *session {
+	id = ident("ses", id)
+	s := t.sessions[id]
+	if s == nil {
+		s = &session{id: id, turnIDs: map[string]bool{}, messages: map[string]*message{}, calls: map[string]*call{},
+			callParts: map[string]string{}, prompts: map[string]*prompt{}}
+		t.sessions[id] = s
+		t.ordered = append(t.ordered, s)
+	}
+	return s
+}
+
+// sessionCreated opens the session. A sub-agent's names the session and, if it can be told, the call that waits for it.
+func (t *Translator) sessionCreated(s *session, b *body) {
+	if s.opened || s.closed {
+		t.report.Late++
+		return
+	}
+	t.sessionUpdated(s, b)
+	if s.parent != nil {
+		t.release(s.parent)
+	}
+	t.step(s, t.at, 0)
+}
+
+func (t *Translator) sessionUpdated(s *session, b *body) {
+	s.info = b.sessionInfo
+	if s.opened || s.info.ParentID == "" || ident("ses", s.info.ParentID) == s.id {
+		return
+	}
+	s.parent = t.session(s.info.ParentID)
+	s.root = s.parent.rootID()
+	s.parentCall = s.parent.spawner(s)
+}
+
+// sessionDeleted closes the session for good. An archived one stays open: OpenCode can take it out of the archive.
+func (t *Translator) sessionDeleted(s *session, _ *body) {
+	if s.opened {
+		t.say(s, t.at, events.SessionClosed{Reason: "deleted"})
+	}
+	s.lose()
+	s.opened, s.closed = true, true
+}
+
+// rootMax is how deep sub-agents are nested at most; a recording that says otherwise contradicts itself.
+const rootMax = 100
+
+func (s *session) rootID() string {
+	at := s
+	for range rootMax {
+		if at.parent == nil {
+			break
+		}
+		at = at.parent
+	}
+	return at.id
+}
+
+// opening is what the harness says when it opens the session. The incarnation is the harness's to fill in.
+func (s *session) opening() *events.SessionOpened {
+	o := &events.SessionOpened{Title: cutText(s.info.Title, titleBytesMax), Agent: cutText(s.info.Agent, nameBytesMax), Model: s.info.Model.name()}
+	if s.parent != nil {
+		o.Parent, o.Root = s.parent.id, s.root
+	}
+	if s.parentCall != nil {
+		o.ParentCall = s.parentCall.id
+	}
+	if s.info.Directory != "" || s.info.Version != "" {
+		o.Native = small(encode(map[string]string{"directory": s.info.Directory, "version": s.info.Version}), nativeBytesMax)
+	}
+	return o
+}
+
+// spawner is the call that waits for this child: the one that names it; else, of those that name none yet, the one that
+// gave the child its title, or the only one there is. A guess between several would be worse than none.
+func (s *session) spawner(child *session) *call {
+	var free, titled []*call
+	for _, c := range s.calls {
+		switch {
+		case c.done || c.child != "" && c.child != child.id:
+		case c.child == child.id:
+			return c
+		case c.name == "task":
+			free = append(free, c)
+			if d := c.description; d != "" && strings.HasPrefix(child.info.Title, d) {
+				titled = append(titled, c)
+			}
+		}
+	}
+	for _, candidates := range [][]*call{titled, free} {
+		if len(candidates) == 1 {
+			candidates[0].child = child.id
+			return candidates[0]
+		}
+	}
+	return nil
+}
+
+// release says what the session holds back.
+func (t *Translator) release(s *session) {
+	for _, h := range s.held {
+		t.sayHeld(s, h)
+	}
+	s.held = nil
+}
+
+func (t *Translator) sayHeld(s *session, h held) {
+	at := latest(h.at, t.said)
+	if h.call != nil {
+		t.say(s, at, h.call.begin())
+	} else {
+		t.say(s, at, h.prompt.reject())
+	}
+}
+
+// releaseCall says what is held back about one call, and whether there was anything.
+func (t *Translator) releaseCall(s *session, c *call) bool {
+	n := len(s.held)
+	s.held = slices.DeleteFunc(s.held, func(h held) bool {
+		mine := h.call == c || h.prompt != nil && h.prompt.call == c
+		if mine {
+			t.sayHeld(s, h)
+		}
+		return mine
+	})
+	return len(s.held) < n
+}
+
+// open lists what is open in the session, sorted.
+func (s *session) open() []string {
+	var ids []string
+	add := func(entity, id string) { ids = append(ids, fmt.Sprintf("%s/%s/%s", s.id, entity, id)) }
+	if s.turn != nil {
+		add("turn", s.turn.id)
+	}
+	for _, c := range s.calls {
+		if !c.done {
+			add("tool", c.id)
+		}
+	}
+	for _, p := range s.prompts {
+		if !p.done {
+			add("prompt", p.id)
+		}
+	}
+	if s.compaction != nil {
+		add("compaction", s.compaction.id)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// lose ends everything open, because its process is gone or the session is closed: nothing of it is said any more.
+func (s *session) lose() {
+	if s.turn != nil {
+		s.endTurn()
+	}
+	for _, c := range s.calls {
+		c.end()
+	}
+	for _, p := range s.prompts {
+		p.done = true
+	}
+	s.compaction, s.held = nil, nil
+	s.claim = s.opened
+}
