@@ -1,0 +1,215 @@
+package bus_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+const key = "session.h.s"
+
+func mustStore(t testing.TB, b *bus.Bus, key, value string, rev uint64) uint64 {
+	t.Helper()
+	rev, err := b.Store(within(t, 20*time.Second), bus.State, key, []byte(value), rev)
+	if err != nil {
+		t.Fatalf("store %s: %v", key, err)
+	}
+	return rev
+}
+
+func TestStoreAndLoad(t *testing.T) {
+	b := natstest.Bus(t, natstest.Start(t))
+	ctx := within(t, 10*time.Second)
+	if _, err := b.Load(ctx, bus.State, key); !errors.Is(err, bus.ErrNotFound) {
+		t.Fatalf("load of nothing: %v, want ErrNotFound", err)
+	}
+	first := mustStore(t, b, key, "one", 0)
+	e, err := b.Load(ctx, bus.State, key)
+	if err != nil || e.Key != key || string(e.Value) != "one" || e.Rev != first || e.At.IsZero() || e.Deleted {
+		t.Fatalf("load = %+v, %v", e, err)
+	}
+	second := mustStore(t, b, key, "two", first)
+	for name, rev := range map[string]uint64{"as new": 0, "at the old revision": first, "at a revision to come": second + 1} {
+		if _, err := b.Store(ctx, bus.State, key, []byte("three"), rev); !errors.Is(err, bus.ErrLostRace) {
+			t.Errorf("store %s: %v, want ErrLostRace", name, err)
+		}
+	}
+	if again := mustStore(t, b, key, "two", first); again != second {
+		t.Errorf("the same again = %d, want %d: only the acknowledgement was lost", again, second)
+	}
+	if _, err := b.Load(ctx, bus.Leases, key); !errors.Is(err, bus.ErrNotFound) {
+		t.Errorf("the other bucket has it too: %v", err)
+	}
+}
+
+func TestDeleteAndCreateAgain(t *testing.T) {
+	b := natstest.Bus(t, natstest.Start(t))
+	ctx := within(t, 10*time.Second)
+	first := mustStore(t, b, key, "one", 0)
+	if err := b.Delete(ctx, bus.State, key, first+1); !errors.Is(err, bus.ErrLostRace) {
+		t.Errorf("delete at another revision: %v, want ErrLostRace", err)
+	}
+	for range 2 { // the second finds it done
+		if err := b.Delete(ctx, bus.State, key, first); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := b.Load(ctx, bus.State, key); !errors.Is(err, bus.ErrNotFound) {
+		t.Errorf("load of a deleted key: %v, want ErrNotFound", err)
+	}
+	if _, err := b.Store(ctx, bus.State, key, []byte("late"), first); !errors.Is(err, bus.ErrLostRace) {
+		t.Errorf("store in place of what was deleted: %v, want ErrLostRace", err)
+	}
+	mustStore(t, b, key, "again", 0)
+	if err := b.Delete(ctx, bus.State, "session.h.never", 7); err != nil {
+		t.Errorf("delete of a key that is gone without a trace: %v", err)
+	}
+}
+
+func TestStoreRaceHasOneWinner(t *testing.T) {
+	s := natstest.Start(t)
+	storeRace(t, []*bus.Bus{natstest.Bus(t, s), natstest.Bus(t, s)}, racersN, roundsN)
+}
+
+func storeRace(t *testing.T, buses []*bus.Bus, racers, rounds int) {
+	t.Helper()
+	rev := uint64(0)
+	for round := range rounds {
+		var wg sync.WaitGroup
+		revs, errs := make([]uint64, racers), make([]error, racers)
+		for i := range racers {
+			wg.Go(func() {
+				revs[i], errs[i] = buses[i%len(buses)].Store(within(t, 30*time.Second), bus.State, key, fmt.Appendf(nil, "%d-%d", round, i), rev)
+			})
+		}
+		wg.Wait()
+		e, err := buses[0].Load(within(t, 10*time.Second), bus.State, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range racers {
+			won := string(e.Value) == fmt.Sprintf("%d-%d", round, i)
+			if won && (errs[i] != nil || revs[i] != e.Rev) || !won && !errors.Is(errs[i], bus.ErrLostRace) {
+				t.Fatalf("round %d: racer %d was told (%d, %v), but the key is %s at %d", round, i, revs[i], errs[i], e.Value, e.Rev)
+			}
+		}
+		rev = e.Rev
+	}
+}
+
+func TestViewIsGuardedByItsDocument(t *testing.T) {
+	b := natstest.Bus(t, natstest.Start(t))
+	ctx := within(t, 30*time.Second)
+	first := mustStore(t, b, key, "one", 0)
+	view := bus.View{Key: "work.h.s", Value: []byte("of one"), GuardKey: key, GuardRev: first}
+	if _, err := b.StoreView(ctx, view).Wait(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.StoreView(ctx, view).Wait(ctx); err != nil {
+		t.Errorf("the same again: %v, want success while the document stands", err)
+	}
+	second := mustStore(t, b, key, "two", first)
+	for name, v := range map[string]bus.View{
+		"of an old document":      {Key: "work.h.s", Value: []byte("of one"), GuardKey: key, GuardRev: first},
+		"deletion by an old one":  {Key: "work.h.s", GuardKey: key, GuardRev: first},
+		"of a document not there": {Key: "work.h.x", Value: []byte("x"), GuardKey: "session.h.x", GuardRev: 3},
+	} {
+		if _, err := b.StoreView(ctx, v).Wait(ctx); !errors.Is(err, bus.ErrLostRace) {
+			t.Errorf("view %s: %v, want ErrLostRace", name, err)
+		}
+	}
+	if e, err := b.Load(ctx, bus.State, "work.h.s"); err != nil || string(e.Value) != "of one" {
+		t.Errorf("view = %+v, %v", e, err)
+	}
+	if _, err := b.StoreView(ctx, bus.View{Key: "work.h.s", GuardKey: key, GuardRev: second}).Wait(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Load(ctx, bus.State, "work.h.s"); !errors.Is(err, bus.ErrNotFound) {
+		t.Errorf("a deleted view: %v, want ErrNotFound", err)
+	}
+}
+
+func TestViewExpires(t *testing.T) {
+	b := natstest.Bus(t, natstest.Start(t))
+	ctx := within(t, 30*time.Second)
+	rev := mustStore(t, b, key, "one", 0)
+	v := bus.View{Key: "blocker.h.s.s.p", Value: []byte("closed"), GuardKey: key, GuardRev: rev, TTL: 300 * time.Millisecond}
+	if _, err := b.StoreView(ctx, v).Wait(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Load(ctx, bus.State, v.Key); err != nil {
+		t.Fatalf("before its time: %v", err)
+	}
+	natstest.Until(t, "the view to expire", func() bool {
+		_, err := b.Load(ctx, bus.State, v.Key)
+		return errors.Is(err, bus.ErrNotFound)
+	})
+}
+
+func TestList(t *testing.T) {
+	b := natstest.Bus(t, natstest.Start(t))
+	ctx := within(t, 20*time.Second)
+	keys := func(filter string) []string {
+		var got []string
+		if err := b.List(ctx, bus.State, filter, func(e bus.Entry) error { got = append(got, e.Key+"="+string(e.Value)); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	if got := keys(">"); len(got) != 0 {
+		t.Errorf("an empty bucket lists %v", got)
+	}
+	rev := mustStore(t, b, "session.h.a", "1", 0)
+	mustStore(t, b, "session.h.b", "1", 0)
+	mustStore(t, b, "session.i.c", "1", 0)
+	gone := mustStore(t, b, "session.h.d", "1", 0)
+	mustStore(t, b, "session.h.a", "2", rev)
+	if err := b.Delete(ctx, bus.State, "session.h.d", gone); err != nil {
+		t.Fatal(err)
+	}
+	if got := keys(events.SessionKeys("h")); !slices.Equal(got, []string{"session.h.b=1", "session.h.a=2"}) {
+		t.Errorf("of one harness: %v", got)
+	}
+	if got := keys(events.SessionKeys("")); len(got) != 3 {
+		t.Errorf("of all: %v", got)
+	}
+	enough := errors.New("enough")
+	if err := b.List(ctx, bus.State, ">", func(bus.Entry) error { return enough }); err != enough {
+		t.Errorf("list = %v, want the caller's error", err)
+	}
+}
+
+// TestList100000 also fills the window of pipelined stores many times over.
+func TestList100000(t *testing.T) {
+	const n, listMaxS = 100_000, 10 // the bound is for a loaded machine; the time taken is logged
+	b := natstest.Bus(t, natstest.Start(t))
+	ctx := within(t, 60*time.Second)
+	value := make([]byte, 400)
+	pending := make([]bus.Pending, n)
+	started := time.Now()
+	for i := range pending {
+		pending[i] = b.StoreAsync(ctx, bus.State, fmt.Sprintf("session.h.%d", i), value, 0)
+	}
+	for i, p := range pending {
+		if _, err := p.Wait(ctx); err != nil {
+			t.Fatalf("store %d: %v", i, err)
+		}
+	}
+	stored, seen := time.Since(started), map[string]bool{}
+	started = time.Now()
+	if err := b.List(ctx, bus.State, events.SessionKeys("h"), func(e bus.Entry) error { seen[e.Key] = true; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	took := time.Since(started)
+	t.Logf("stored in %s, listed in %s", stored, took)
+	if len(seen) != n || took > listMaxS*time.Second {
+		t.Errorf("%d keys in %s", len(seen), took)
+	}
+}
