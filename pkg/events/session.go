@@ -52,7 +52,7 @@ func (f SessionClaimed) Validate() error { return needID("incarnation", f.Incarn
 
 // SessionConfigured changes the policy.
 type SessionConfigured struct {
-	Policy          *PolicyPatch `json:"policy,omitempty"`
+	Policy          *PolicyPatch `json:"policy"`                     // null or absent: unchanged
 	ProviderChanged bool         `json:"provider_changed,omitempty"` // lifts abandon marks that a new key or provider cures
 	By              string       `json:"by"`
 }
@@ -225,14 +225,14 @@ func (s Setting[T]) apply(to *T, def T) {
 
 // PolicyPatch changes some fields of a [Policy]. A nil patch changes nothing.
 type PolicyPatch struct {
-	AutoRetry            Setting[bool]    `json:"auto_retry,omitzero"`
-	RetryMax             Setting[int]     `json:"retry_max,omitzero"`
-	Resume               Setting[string]  `json:"resume,omitzero"`
-	ResumeMax            Setting[int]     `json:"resume_max,omitzero"`
-	CompactionThreshold  Setting[float64] `json:"compaction_threshold,omitzero"`
-	ContextLimit         Setting[int64]   `json:"context_limit,omitzero"`
-	IdleCompactionAfterS Setting[int64]   `json:"idle_compaction_after_s,omitzero"`
-	StallAfterS          Setting[int64]   `json:"stall_after_s,omitzero"`
+	AutoRetry            Setting[bool]    `json:"auto_retry,omitzero"`              // default true
+	RetryMax             Setting[int]     `json:"retry_max,omitzero"`               // attempts, 0 (default): no bound but no-progress
+	Resume               Setting[string]  `json:"resume,omitzero"`                  // auto (default) or hold
+	ResumeMax            Setting[int]     `json:"resume_max,omitzero"`              // continuations after crashes without progress, default 10
+	CompactionThreshold  Setting[float64] `json:"compaction_threshold,omitzero"`    // part of the context limit, 0.1 to 1.0, default 0.7; 1.0 is off
+	ContextLimit         Setting[int64]   `json:"context_limit,omitzero"`           // tokens, 0 (default): what the harness reports
+	IdleCompactionAfterS Setting[int64]   `json:"idle_compaction_after_s,omitzero"` // seconds, 0 (default): off
+	StallAfterS          Setting[int64]   `json:"stall_after_s,omitzero"`           // seconds, 0: off, default 600
 }
 
 // Apply is the policy with this patch.
