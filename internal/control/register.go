@@ -1,0 +1,168 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// Limits of a service's lease.
+const (
+	serviceTTL     = 5 * time.Second // how long a killed service is still listed
+	releaseMaxMS   = 1_000           // for taking the lease back at a clean stop
+	reacquirePause = 200 * time.Millisecond
+)
+
+// States of a [Lease].
+const (
+	LeaseStarting = "starting" // has not said yet what it takes over
+	LeaseReady    = "ready"
+	LeaseDraining = "draining"
+)
+
+// Lease is what a process says about itself under its key in the bucket of leases. Harness processes and services alike.
+type Lease struct {
+	ID          string    `json:"id"` // the harness, or the service's name
+	Incarnation string    `json:"incarnation"`
+	Exclusive   bool      `json:"exclusive"`
+	State       string    `json:"state"`
+	TTLMS       int64     `json:"ttl_ms"`
+	Host        string    `json:"host,omitempty"`
+	PID         int       `json:"pid,omitempty"`
+	Version     string    `json:"version,omitempty"`
+	StartedAt   time.Time `json:"started_at,omitzero"`
+	RenewedAt   time.Time `json:"renewed_at,omitzero"`
+}
+
+// UnmarshalJSON reads a lease of any language's making: exclusive is true by default, an incarnation may be a number.
+func (l *Lease) UnmarshalJSON(body []byte) error {
+	type plain Lease // no recursion
+	v := struct {
+		*plain
+		Incarnation json.RawMessage `json:"incarnation"`
+		Exclusive   *bool           `json:"exclusive"`
+	}{plain: (*plain)(l)}
+	if err := json.Unmarshal(body, &v); err != nil {
+		return fmt.Errorf("control: lease: %w: %w", events.ErrMalformed, err)
+	}
+	l.Exclusive = v.Exclusive == nil || *v.Exclusive
+	if json.Unmarshal(v.Incarnation, &l.Incarnation) != nil {
+		l.Incarnation = string(v.Incarnation)
+	}
+	return nil
+}
+
+// Held is a service's lease that outlives its own loss: it is taken again. It is the service's entry among the leases.
+type Held struct {
+	bus   *bus.Bus
+	lease Lease
+	ttl   time.Duration
+	every time.Duration
+	onOK  func(sent, acked time.Time)
+}
+
+// NewHeld is a lease for this process under a service's name. It is renewed every so often (0: a third of the TTL); ok,
+// if given, is called after each renewal that was acknowledged, with the instants (of this process's clock) between which
+// the broker stored it.
+func NewHeld(b *bus.Bus, name, version string, every time.Duration, ok func(sent, acked time.Time)) *Held {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "" // only people miss it
+	}
+	if every <= 0 {
+		every = serviceTTL / 3
+	}
+	now := time.Now().UTC()
+	return &Held{bus: b, ttl: serviceTTL, every: every, onOK: ok, lease: Lease{ID: name, Incarnation: b.Instance(), State: LeaseReady,
+		TTLMS: serviceTTL.Milliseconds(), Host: host, PID: os.Getpid(), Version: version, StartedAt: now}}
+}
+
+// Run holds the lease until ctx ends, then gives it back and returns nil.
+func (h *Held) Run(ctx context.Context) error {
+	for {
+		err := h.hold(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, bus.ErrForbidden):
+			return err
+		}
+		if !wait(ctx, reacquirePause) {
+			return nil
+		}
+	}
+}
+
+// hold takes the lease and renews it until it is lost or ctx ends.
+func (h *Held) hold(ctx context.Context) error {
+	sent := time.Now()
+	l, err := h.bus.AcquireLease(ctx, events.ServiceLeaseKey(h.lease.ID, h.lease.Incarnation), h.value(), h.ttl)
+	if err != nil {
+		return err
+	}
+	h.ok(sent)
+	tick := time.NewTicker(h.every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return release(ctx, l)
+		}
+		sent = time.Now()
+		err := l.Renew(ctx, h.value())
+		switch {
+		case err == nil:
+			h.ok(sent)
+		case errors.Is(err, bus.ErrLeaseLost) || errors.Is(err, bus.ErrForbidden):
+			return err
+		}
+	}
+}
+
+func (h *Held) ok(sent time.Time) {
+	if h.onOK != nil {
+		h.onOK(sent, time.Now())
+	}
+}
+
+func (h *Held) value() []byte {
+	v := h.lease
+	v.RenewedAt = time.Now().UTC()
+	body, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // texts, numbers and instants of today always encode
+	}
+	return body
+}
+
+// release gives a lease back, though ctx has ended.
+func release(ctx context.Context, l *bus.Lease) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseMaxMS*time.Millisecond)
+	defer cancel()
+	return l.Release(ctx)
+}
+
+// Register lists this process as a running service among the leases until ctx ends, then takes it off and returns nil.
+// The reconciler looks at everything once when a service appears there.
+func Register(ctx context.Context, b *bus.Bus, name, version string) error {
+	return NewHeld(b, name, version, 0, nil).Run(ctx)
+}
+
+// wait waits and says whether ctx is still alive.
+func wait(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
