@@ -1,0 +1,246 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// recorder is a consumer that only keeps what is delivered.
+type recorder struct {
+	want int
+	got  []bus.Message
+}
+
+func (r *recorder) Takeover(context.Context) error { return nil }
+
+func (r *recorder) Batch(_ context.Context, ms []bus.Message) (int, error) {
+	r.got = append(r.got, ms...)
+	if len(r.got) >= r.want {
+		return len(ms), errFound
+	}
+	return len(ms), nil
+}
+
+// delivered are the first n messages of the log as a consumer is given them.
+func (w *world) delivered(n int) []bus.Message {
+	w.t.Helper()
+	r := &recorder{want: n}
+	ctx, cancel := context.WithCancel(w.t.Context())
+	done := make(chan error, 1)
+	go func() {
+		done <- w.bus.Consume(ctx, bus.Source{Stream: bus.LogStream, Durable: "recorder", BatchMax: 100}, stopAt{r, cancel})
+	}()
+	<-ctx.Done()
+	<-done
+	if len(r.got) < n {
+		w.t.Fatalf("delivered %d of %d", len(r.got), n)
+	}
+	return r.got[:n]
+}
+
+// stopAt ends the consumer when its recorder has what it wants.
+type stopAt struct {
+	*recorder
+	stop func()
+}
+
+func (s stopAt) Batch(ctx context.Context, ms []bus.Message) (int, error) {
+	n, err := s.recorder.Batch(ctx, ms)
+	if errors.Is(err, errFound) {
+		s.stop()
+	}
+	return n, nil
+}
+
+func (w *world) folder() *folder { return newFolder(w.bus, Default(), zerolog.Nop()) }
+
+func (w *world) load(key string) []byte {
+	w.t.Helper()
+	e, err := w.bus.Load(w.t.Context(), bus.State, key)
+	if errors.Is(err, bus.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return e.Value
+}
+
+func (w *world) fold(f *folder, ms ...bus.Message) {
+	w.t.Helper()
+	if n, err := f.Batch(w.t.Context(), ms); err != nil || n != len(ms) {
+		w.t.Fatalf("batch: %d of %d: %v", n, len(ms), err)
+	}
+}
+
+var blockerKey = events.BlockerKey(ref.Harness, ref.Session, ref.Session, "p1")
+
+func TestRedeliveryWritesTheViewsThatMayBeOwed(t *testing.T) {
+	w := newWorld(t)
+	w.open(ref)
+	ms := w.delivered(2)
+	w.fold(w.folder(), ms...)
+	doc, view := w.load(events.SessionKey(ref)), w.load(blockerKey)
+	if view == nil {
+		t.Fatal("no view")
+	}
+	e, err := w.bus.Load(t.Context(), bus.State, blockerKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.bus.Delete(t.Context(), bus.State, blockerKey, e.Rev); err != nil { // as if the first ledger had died before it
+		t.Fatal(err)
+	}
+	w.fold(w.folder(), ms...)
+	if again := w.load(blockerKey); !bytes.Equal(again, view) {
+		t.Errorf("the view was not written again: %s", again)
+	}
+	if !bytes.Equal(doc, w.load(events.SessionKey(ref))) {
+		t.Error("folding again changed the document")
+	}
+}
+
+func TestAPausedLedgerOverwritesNothing(t *testing.T) {
+	w := newWorld(t)
+	w.open(ref)
+	ms := w.delivered(2)
+	old, young := w.folder(), w.folder()
+	w.fold(old, ms[0])
+	w.fold(young, ms...)
+	doc := w.load(events.SessionKey(ref))
+	if n, err := old.Batch(t.Context(), ms[1:]); !errors.Is(err, bus.ErrLostRace) || n != 0 {
+		t.Errorf("acked %d, %v", n, err)
+	}
+	if !bytes.Equal(doc, w.load(events.SessionKey(ref))) {
+		t.Error("the document was overwritten")
+	}
+	w.fold(old, ms[1:]...) // it has forgotten what it knew, and sees that nothing is left to do
+}
+
+func TestAGapIsReadFromTheLog(t *testing.T) {
+	w := newWorld(t)
+	w.open(ref)
+	w.say(ref, events.ToolStarted{Call: "c2", Turn: "t1", Name: "bash"})
+	ms := w.delivered(3)
+	f := w.folder()
+	w.fold(f, ms[0])
+	w.fold(f, ms[2])
+	st, err := session.Decode(w.load(events.SessionKey(ref)))
+	if err != nil || st.Commits != 3 || st.Tools["c1"] == nil || st.Tools["c2"] == nil {
+		t.Errorf("%v %+v", err, st)
+	}
+	w.fold(f, ms[1]) // late
+	if st, _ := session.Decode(w.load(events.SessionKey(ref))); st.Commits != 3 {
+		t.Errorf("commits %d", st.Commits)
+	}
+}
+
+// appendRaw stores bytes of any kind in the log, as a foreign writer can.
+func (w *world) appendOdd(r events.Ref, e events.Event) {
+	w.t.Helper()
+	seq, err := w.bus.Append(w.t.Context(), r, events.WriterHarness, w.seq[r], []events.Event{e})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.seq[r] = seq
+}
+
+func TestStrangeFactsAreParkedAndEverythingElseGoesOn(t *testing.T) {
+	w := newWorld(t)
+	w.open(ref)
+	w.appendOdd(ref, events.Event{ID: "x", Source: events.HarnessSource("h1", "1"), Kind: "tool.started", Subject: "c9", Session: "s1", Epoch: 1, Data: []byte(`{"call":9}`)})
+	w.sayAs(ref, events.WriterHarness, events.HarnessSource("h1", "1"), events.ToolInterrupted{Call: "c1", Reason: "x"})
+	w.appendOdd(ref, events.Event{ID: "y", Source: events.HarnessSource("h1", "1"), Kind: "tool.vanished", Subject: "c1", Session: "s1", Epoch: 1, Data: []byte(`{}`)})
+	w.sayAs(ref, events.WriterHarness, events.HarnessSource("h2", "1"), events.ToolCompleted{Call: "c1"})
+	w.say(ref, events.ToolStarted{Call: "c2", Turn: "t1", Name: "bash"})
+	w.fold(w.folder(), w.delivered(7)...)
+	st, err := session.Decode(w.load(events.SessionKey(ref)))
+	if err != nil || st.Parked != 2 || st.UnknownFacts != 1 || st.Ignored.Count != 1 || st.Ignored.Last.Why != "source" {
+		t.Errorf("%v parked %d unknown %d ignored %+v", err, st.Parked, st.UnknownFacts, st.Ignored)
+	}
+	if st.Tools["c1"] == nil || st.Tools["c2"] == nil || st.Seq != w.seq[ref] {
+		t.Errorf("tools %v", st.Tools)
+	}
+}
+
+func TestRebuildMakesDocumentsAndViewsFromTheLogAlone(t *testing.T) {
+	w := newWorld(t)
+	w.run(Default())
+	w.open(ref)
+	st := w.document(ref, w.seq[ref])
+	w.blocker(st, "p1", session.Awaiting)
+	doc, view := w.load(events.SessionKey(ref)), w.load(blockerKey)
+	e, err := w.bus.Load(t.Context(), bus.State, events.SessionKey(ref))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.bus.Store(t.Context(), bus.State, e.Key, []byte(strings.Replace(string(doc), "a session", "a lie", 1)), e.Rev); err != nil {
+		t.Fatal(err)
+	}
+	stray := events.SessionKey(events.Ref{Harness: "h1", Session: "stray"})
+	for _, key := range []string{stray, events.BlockerKey("h1", "s1", "s1", "stray")} {
+		if _, err := w.bus.Store(t.Context(), bus.State, key, doc, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v, err := w.bus.Load(t.Context(), bus.State, blockerKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.bus.Delete(t.Context(), bus.State, blockerKey, v.Rev); err != nil {
+		t.Fatal(err)
+	}
+	var reply rebuildReply
+	if r := w.ask("rebuild", map[string]any{}, &reply); r != nil || reply.Sessions != 1 || reply.Changed != 1 || reply.Removed != 1 || len(reply.Failed) > 0 {
+		t.Errorf("%v %+v", r, reply)
+	}
+	if got := w.load(events.SessionKey(ref)); !bytes.Equal(got, doc) {
+		t.Errorf("document: %s", got)
+	}
+	if got := w.load(blockerKey); !bytes.Equal(got, view) {
+		t.Errorf("view: %s", got)
+	}
+	if w.load(stray) != nil || w.load(events.BlockerKey("h1", "s1", "s1", "stray")) != nil {
+		t.Error("strays are still there")
+	}
+	if r := w.ask("rebuild", map[string]any{}, &reply); r != nil || reply.Changed+reply.Removed+reply.Views != 0 {
+		t.Errorf("a second rebuild changed something: %+v", reply)
+	}
+}
+
+func TestRetentionLeavesATombstoneThatStillGuards(t *testing.T) {
+	w := newWorld(t)
+	cfg := Default()
+	cfg.Retain = time.Second
+	cfg.RetainEvery = 100 * time.Millisecond
+	w.run(cfg)
+	w.open(ref)
+	w.document(ref, w.seq[ref])
+	if r := w.ask("close", session.CloseWish{Ref: ref, Reason: "finished", By: "ada"}, nil); r != nil {
+		t.Fatal(r)
+	}
+	w.await(events.SessionKey(ref), func(e bus.Entry) bool { return e.Deleted })
+	left, err := w.bus.Read(t.Context(), ref, 0)
+	if err != nil || len(left) != 1 || left[0].Guard == 0 {
+		t.Fatalf("%v: %d commits left", err, len(left))
+	}
+	evs := []events.Event{events.New("again", events.HarnessSource("h1", "2"), ref, 1, time.Unix(0, 0), events.SessionOpened{Incarnation: "2"})}
+	if _, err := w.bus.Append(t.Context(), ref, events.WriterHarness, 0, evs); !errors.Is(err, bus.ErrLostRace) {
+		t.Errorf("the id was opened again: %v", err)
+	}
+	w.seq[ref] = left[0].Seq
+	w.sayAs(ref, events.WriterHarness, events.HarnessSource("h1", "2"), events.SessionOpened{Incarnation: "2"})
+	if st := w.document(ref, w.seq[ref]); st.Phase != session.Closed || !st.Closed.Purged {
+		t.Errorf("%s %+v", st.Phase, st.Closed)
+	}
+}

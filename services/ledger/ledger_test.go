@@ -1,0 +1,279 @@
+package ledger
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// world is one broker with a connection, and sessions that are written by hand.
+type world struct {
+	t   *testing.T
+	bus *bus.Bus
+	seq map[events.Ref]uint64
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	return &world{t: t, bus: natstest.Bus(t, natstest.Start(t)), seq: map[events.Ref]uint64{}}
+}
+
+// run starts a ledger and stops it with the test.
+func (w *world) run(cfg Config) {
+	w.t.Helper()
+	l, err := New(w.bus, cfg, zerolog.Nop())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- l.Run(ctx) }()
+	w.t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			w.t.Errorf("run: %v", err)
+		}
+	})
+}
+
+// say appends facts of a harness as one commit.
+func (w *world) say(r events.Ref, facts ...events.Fact) uint64 {
+	w.t.Helper()
+	return w.sayAs(r, events.WriterHarness, events.HarnessSource(r.Harness, "1"), facts...)
+}
+
+func (w *world) sayAs(r events.Ref, writer events.Writer, source string, facts ...events.Fact) uint64 {
+	w.t.Helper()
+	evs := make([]events.Event, len(facts))
+	for i, f := range facts {
+		evs[i] = events.New(w.bus.NewID(), source, r, 1, time.Unix(0, 0), f)
+	}
+	seq, err := w.bus.Append(w.t.Context(), r, writer, w.seq[r], evs)
+	if err != nil {
+		w.t.Fatalf("append: %v", err)
+	}
+	w.seq[r] = seq
+	return seq
+}
+
+// open opens a session with a turn, a call and a question that its death would not end.
+func (w *world) open(r events.Ref) {
+	w.t.Helper()
+	w.say(r, events.SessionOpened{Incarnation: "1", Title: "a session"})
+	w.say(r, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage}, events.ToolStarted{Call: "c1", Turn: "t1", Name: "question"},
+		events.PromptRequested{Prompt: "p1", Turn: "t1", Call: "c1", PromptKind: events.PromptQuestion, Title: "Which?", Delivery: events.DeliverToolResult,
+			Questions: []events.Question{{ID: "q", Question: "Which?", Options: []events.Option{{Label: "a"}, {Label: "b"}}}}})
+}
+
+// await waits until an entry of the state bucket satisfies ok.
+func (w *world) await(key string, ok func(bus.Entry) bool) bus.Entry {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), 10*time.Second)
+	defer cancel()
+	var found bus.Entry
+	err := w.bus.Watch(ctx, bus.State, []string{key}, func(u bus.Update) error {
+		if !u.Ready && ok(u.Entry) {
+			found = u.Entry
+			return errFound
+		}
+		return nil
+	})
+	if !errors.Is(err, errFound) {
+		w.t.Fatalf("%s: not seen in time: %v", key, err)
+	}
+	return found
+}
+
+var errFound = errors.New("found")
+
+// document waits for the document that has seen seq.
+func (w *world) document(r events.Ref, seq uint64) *session.State {
+	w.t.Helper()
+	e := w.await(events.SessionKey(r), func(e bus.Entry) bool {
+		st, err := session.Decode(e.Value)
+		return err == nil && st.Seq >= seq
+	})
+	st, err := session.Decode(e.Value)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return st
+}
+
+func (w *world) blocker(st *session.State, prompt string, status session.Status) session.Blocker {
+	w.t.Helper()
+	var b session.Blocker
+	w.await(st.BlockerKey(prompt), func(e bus.Entry) bool {
+		return json.Unmarshal(e.Value, &b) == nil && b.Status == status
+	})
+	return b
+}
+
+// ask sends a request and returns the refusal, if there is one.
+func (w *world) ask(verb string, req, reply any) *events.Refusal {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), 10*time.Second)
+	defer cancel()
+	for {
+		err := w.bus.Request(ctx, Name, verb, req, reply)
+		refusal, ok := errors.AsType[*events.Refusal](err)
+		switch {
+		case err == nil:
+			return nil
+		case ok && refusal.Code == 503 && ctx.Err() == nil: // the service is starting
+			continue
+		case ok:
+			return refusal
+		}
+		w.t.Fatalf("%s: %v", verb, err)
+	}
+}
+
+var ref = events.Ref{Harness: "h1", Session: "s1"}
+
+func TestFactsBecomeDocumentViewsAndFeed(t *testing.T) {
+	w := newWorld(t)
+	w.run(Default())
+	w.open(ref)
+	st := w.document(ref, w.seq[ref])
+	if st.Phase != session.Waiting || st.Title != "a session" || st.Tools["c1"] == nil {
+		t.Errorf("document: %+v", st)
+	}
+	b := w.blocker(st, "p1", session.Awaiting)
+	if b.Title != "Which?" || len(b.Questions) != 1 || b.Tool == nil || b.Tool.Name != "question" || !b.Owned {
+		t.Errorf("blocker: %+v", b)
+	}
+	var reply changedReply
+	if refusal := w.ask("answer", answer("a"), &reply); refusal != nil {
+		t.Fatal(refusal)
+	}
+	w.seq[ref] = reply.Seq
+	b = w.blocker(st, "p1", session.Answered)
+	if b.By != "ada" || len(b.Answers) != 1 || b.Answers[0].Selected[0] != "a" || !b.DeliveredAt.IsZero() {
+		t.Errorf("answered: %+v", b)
+	}
+	var work session.Work
+	w.await(events.WorkKey(ref), func(e bus.Entry) bool { return json.Unmarshal(e.Value, &work) == nil && len(work.Prompts) == 1 })
+	if p := work.Prompts["p1"]; p.Status != session.Answered || p.By != "ada" {
+		t.Errorf("work: %+v", p)
+	}
+	w.say(ref, events.ToolCompleted{Call: "c1"})
+	w.await(events.WorkKey(ref), func(e bus.Entry) bool { return e.Deleted })
+	w.await(st.BlockerKey("p1"), func(e bus.Entry) bool {
+		return json.Unmarshal(e.Value, &b) == nil && !b.DeliveredAt.IsZero()
+	})
+}
+
+func answer(labels ...string) session.AnswerWish {
+	return session.AnswerWish{Ref: ref, Prompt: "p1", By: "ada", Answers: []events.Answer{{Question: "q", Selected: labels}}}
+}
+
+func TestWishesAreRefusedClearly(t *testing.T) {
+	w := newWorld(t)
+	w.run(Default())
+	w.open(ref)
+	tests := []struct {
+		name, verb string
+		req        any
+		code       int
+		has        string
+	}{
+		{"not JSON but text", "answer", "x", 400, "body"},
+		{"a number for an id", "answer", map[string]any{"harness": "h1", "session": 7}, 400, "session"},
+		{"no harness", "get", map[string]any{"session": "s1"}, 400, "harness"},
+		{"no by", "answer", map[string]any{"harness": "h1", "session": "s1", "prompt": "p1", "answers": []any{}}, 400, "by"},
+		{"an id that is too long", "answer", map[string]any{"harness": "h1", "session": "s1", "by": "ada", "prompt": strings.Repeat("x", 129)}, 400, "prompt"},
+		{"an unknown session", "stop", map[string]any{"harness": "h1", "session": "nope", "by": "ada"}, 404, "session"},
+		{"an unknown prompt", "reject", map[string]any{"harness": "h1", "session": "s1", "by": "ada", "prompt": "nope"}, 404, "prompt"},
+		{"too many choices", "answer", answer("a", "b"), 422, "several"},
+		{"what is not offered", "answer", answer("c"), 422, "not offered"},
+		{"no text", "answer", map[string]any{"harness": "h1", "session": "s1", "by": "ada", "prompt": "p1", "answers": []any{map[string]any{"question": "q", "selected": []any{7}}}}, 422, "not text"},
+		{"too few answers", "answer", map[string]any{"harness": "h1", "session": "s1", "by": "ada", "prompt": "p1", "answers": []any{}}, 422, "not answered"},
+		{"stop while a question is open", "stop", map[string]any{"harness": "h1", "session": "s1", "by": "ada"}, 409, "p1"},
+		{"a policy out of range", "configure", map[string]any{"harness": "h1", "session": "s1", "by": "ada", "policy": map[string]any{"compaction_threshold": 7}}, 400, "policy.compaction_threshold"},
+		{"an unknown phase", "list", map[string]any{"phase": "nope"}, 400, "phase"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w.t = t
+			refusal := w.ask(tt.verb, tt.req, nil)
+			if refusal == nil || refusal.Code != tt.code || !strings.Contains(refusal.Message+refusal.Field+string(refusal.Body()), tt.has) {
+				t.Errorf("got %v (body %s), want %d with %q", refusal, refusal.Body(), tt.code, tt.has)
+			}
+		})
+	}
+	w.t = t
+	if st := w.document(ref, w.seq[ref]); st.Prompts["p1"].Status != session.Awaiting {
+		t.Error("a refused answer closed the prompt")
+	}
+}
+
+func TestTheSameAnswerAgainIsASuccess(t *testing.T) {
+	w := newWorld(t)
+	w.run(Default())
+	w.open(ref)
+	var first, again changedReply
+	if r := w.ask("answer", answer(" a "), &first); r != nil {
+		t.Fatal(r)
+	}
+	if r := w.ask("answer", answer("a"), &again); r != nil || again != first {
+		t.Errorf("again: %v %v, want %v", again, r, first)
+	}
+	r := w.ask("answer", answer("b"), nil)
+	if r == nil || r.Code != 409 || r.Stands == nil || r.Stands.By != "ada" || r.Stands.Seq != first.Seq || r.Stands.Answers[0].Selected[0] != "a" {
+		t.Errorf("another answer: %v", r)
+	}
+	w.seq[ref] = first.Seq
+	w.say(ref, events.TurnCompleted{Turn: "t1"}, events.TurnStarted{Turn: "t2", Cause: events.CauseMessage},
+		events.PromptRequested{Prompt: "p2", Turn: "t2", PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback}, events.TurnCompleted{Turn: "t2"})
+	late := answer("a")
+	late.Prompt = "p2"
+	if r := w.ask("answer", late, nil); r == nil || r.Code != 410 || r.Stands.Status != "withdrawn" || r.Stands.Reason != "turn-ended" {
+		t.Errorf("a withdrawn prompt: %v", r)
+	}
+}
+
+func TestListPagesInOrder(t *testing.T) {
+	w := newWorld(t)
+	w.run(Default())
+	for i := range 25 {
+		w.say(events.Ref{Harness: "h1", Session: fmt.Sprintf("s%02d", i)}, events.SessionOpened{Incarnation: "1"})
+	}
+	w.open(ref)
+	w.document(ref, w.seq[ref])
+	var names []string
+	for after := ""; ; {
+		var page struct {
+			Documents []session.State `json:"documents"`
+			Next      string          `json:"next"`
+		}
+		if r := w.ask("list", map[string]any{"harness": "h1", "limit": 10, "after": after}, &page); r != nil {
+			t.Fatal(r)
+		}
+		for _, d := range page.Documents {
+			names = append(names, d.Session)
+		}
+		if after = page.Next; after == "" {
+			break
+		}
+	}
+	if len(names) != 26 || !slices.IsSorted(names) {
+		t.Errorf("got %d: %v", len(names), names)
+	}
+	var waiting listReply
+	if r := w.ask("list", map[string]any{"waiting": true}, &waiting); r != nil || len(waiting.Documents) != 1 {
+		t.Errorf("waiting: %v %d", r, len(waiting.Documents))
+	}
+}
