@@ -170,6 +170,12 @@ func (b *Bus) commit(m *message) events.Commit {
 	return c
 }
 
+// Decode reads a message of the log, as [Bus.Consume] delivers it, as the commit it is. It never fails: what is wrong is
+// in Err, and in that of single events.
+func (b *Bus) Decode(m Message) events.Commit {
+	return b.commit(&message{Subject: m.Subject, Seq: m.Seq, Data: m.Body, Time: m.At, Header: m.Header})
+}
+
 // PurgeSession removes a session's commits before keepFrom, for good. It must be a commit of the session: what stays is
 // what the session's next compare-and-set is checked against.
 func (b *Bus) PurgeSession(ctx context.Context, r events.Ref, keepFrom uint64) error {
@@ -226,7 +232,7 @@ func (b *Bus) repeat(ctx context.Context, op string, msg *nats.Msg, s sent) (uin
 		if err == nil {
 			return seq, nil
 		}
-		if !errors.Is(err, ErrUnreachable) || ctx.Err() != nil || !pause(ctx, pace.NextBackOff()) {
+		if !errors.Is(err, ErrUnreachable) || ctx.Err() != nil || b.nc.IsClosed() || !pause(ctx, pace.NextBackOff()) {
 			return 0, fmt.Errorf("bus: %s: %w", op, err)
 		}
 		s = b.send(ctx, msg)
