@@ -16,6 +16,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,6 +25,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nkeys"
 	"github.com/nats-io/nuid"
 	"github.com/rs/zerolog"
 
@@ -120,6 +123,9 @@ func Open(ctx context.Context, cfg Config) (*Bus, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bus: open: %w", err)
 	}
+	if err := checkCreds(cfg.Creds); err != nil {
+		return nil, err
+	}
 	b := &Bus{cell: cell, cfg: cfg, log: cfg.Log, instance: nuid.Next(), denied: newDenials()}
 	if err := b.connect(ctx); err != nil {
 		return nil, err
@@ -138,29 +144,48 @@ func orDefault(s, d string) string {
 	return s
 }
 
+// checkCreds refuses a credentials file that is none before the broker is asked again and again.
+func checkCreds(path string) error {
+	if path == "" {
+		return nil
+	}
+	body, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("%w: credentials: %w", ErrForbidden, err)
+	}
+	if _, err = nkeys.ParseDecoratedJWT(body); err == nil {
+		_, err = nkeys.ParseDecoratedUserNKey(body)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: credentials %s: %w", ErrForbidden, path, err)
+	}
+	return nil
+}
+
 // connect tries until it is connected, ctx ends or the broker refuses us.
 func (b *Bus) connect(ctx context.Context) error {
+	var last error
 	try := func() error {
 		nc, err := nats.Connect(b.cfg.URL, b.options()...)
 		if err == nil {
 			b.nc = nc
 			return nil
 		}
-		if err = translate("connect to "+b.target(), err); errors.Is(err, ErrForbidden) {
+		last = err
+		if isAuth(err) || errors.As(err, new(*url.Error)) {
 			return backoff.Permanent(err)
 		}
 		return err
 	}
-	var last error
-	err := backoff.RetryNotify(try, backoff.WithContext(newBackoff(), ctx), func(err error, _ time.Duration) { last = err })
-	switch {
-	case err == nil:
-	case errors.Is(err, ErrForbidden):
-		return err
-	case last != nil:
+	err := backoff.Retry(try, backoff.WithContext(newBackoff(), ctx))
+	if err != nil {
+		if last == nil {
+			last = err
+		}
+		if isAuth(last) {
+			return translate("connect to "+b.target(), last)
+		}
 		return unreachable("connect to "+b.target(), last)
-	default:
-		return unreachable("connect to "+b.target(), err)
 	}
 	b.js, err = jetstream.New(b.nc,
 		jetstream.WithPublishAsyncMaxPending(publishWindowMax),

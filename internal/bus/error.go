@@ -137,10 +137,16 @@ func kindOfCode(e *jetstream.APIError) error {
 	}
 }
 
-// isAuth is whether the broker refuses to let us in.
+// isAuth is whether the broker refuses to let us in. While connecting it says so in words only.
 func isAuth(err error) bool {
-	return errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) || errors.Is(err, nats.ErrAuthRevoked) ||
-		errors.Is(err, nats.ErrAccountAuthExpired)
+	for _, refused := range []error{nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrAuthRevoked, nats.ErrAccountAuthExpired} {
+		if errors.Is(err, refused) {
+			return true
+		}
+	}
+	text := strings.ToLower(err.Error())
+	return strings.Contains(text, "authentication expired") || strings.Contains(text, "authentication revoked") ||
+		strings.Contains(text, "authorization violation")
 }
 
 // isAway is whether the broker, or the stream's leader, cannot be reached for the moment.
@@ -159,7 +165,7 @@ func isAway(err error) bool {
 
 // unreachable says that the time given was over before the broker answered, and what the last trouble was.
 func unreachable(op string, cause error) error {
-	if kind := kindOf(cause); kind == ErrForbidden || kind == ErrUnreachable && errors.Is(cause, ErrUnreachable) {
+	if errors.Is(cause, ErrForbidden) || errors.Is(cause, ErrUnreachable) {
 		return cause
 	}
 	return fmt.Errorf("%w: %s: %w", ErrUnreachable, op, cause)

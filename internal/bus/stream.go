@@ -18,7 +18,7 @@ import (
 const (
 	apiPrefix        = "$JS.API."
 	inFlightGraceMS  = 100 // a refusal without anything new in the stream is believed to be a proposal under way for so long
-	refusedRoundsMax = 30  // refusals in a row, with nothing new in the stream, until the guard itself is found wrong
+	refusedRoundsMax = 10  // refusals in a row, with nothing new in the stream, until the guard itself is found wrong
 
 	replayWindowMax = 8_192       // messages asked for ahead
 	replayIdleMax   = time.Minute // the broker forgets a reader that has gone after so long
@@ -38,6 +38,9 @@ func (b *Bus) send(ctx context.Context, m *nats.Msg) sent {
 	s := sent{subject: m.Subject, at: time.Now()}
 	for {
 		s.paf, s.err = b.js.PublishMsgAsync(m)
+		if s.err != nil && b.nc.IsClosed() {
+			s.err = nats.ErrConnectionClosed
+		}
 		if !errors.Is(s.err, jetstream.ErrTooManyStalledMsgs) || ctx.Err() != nil {
 			return s
 		}
@@ -72,7 +75,7 @@ func (b *Bus) late(op string, err error) error {
 	if auth := b.authErr.Load(); auth != nil {
 		return *auth
 	}
-	return fmt.Errorf("%w: %s: %w", ErrUnreachable, op, err)
+	return unreachable(op, err)
 }
 
 // verdict is what the stream itself says about a write whose publish was refused or got no answer.
@@ -108,7 +111,7 @@ func (b *Bus) settle(ctx context.Context, w *write, s sent) (uint64, error) {
 		if err == nil {
 			return seq, nil
 		}
-		if !errors.Is(err, ErrLostRace) && !errors.Is(err, ErrUnreachable) || ctx.Err() != nil {
+		if !errors.Is(err, ErrLostRace) && !errors.Is(err, ErrUnreachable) || ctx.Err() != nil || b.nc.IsClosed() {
 			return 0, fmt.Errorf("bus: %s: %w", w.op, err)
 		}
 		if errors.Is(err, ErrLostRace) {
@@ -204,7 +207,7 @@ func (b *Bus) call(ctx context.Context, op, subject string, req, resp any) error
 	}
 	try := func() error {
 		err := b.callOnce(ctx, op, apiPrefix+subject, body, resp)
-		if err != nil && (ctx.Err() != nil || !errors.Is(err, ErrUnreachable)) {
+		if err != nil && (ctx.Err() != nil || b.nc.IsClosed() || !errors.Is(err, ErrUnreachable)) {
 			return backoff.Permanent(err)
 		}
 		return err

@@ -38,6 +38,8 @@ type Config struct {
 	// SyncAlways has every write on the disk before it is acknowledged. Without it a power failure loses what was
 	// acknowledged in the last two minutes; a killed process loses nothing either way.
 	SyncAlways bool
+	// File is a nats-server configuration file for all that is not said here: accounts, permissions, limits. Default: none.
+	File string
 	// Cluster joins the server to others. Default: it stands alone.
 	Cluster *Cluster
 	// Log takes the server's warnings and errors. Default: nothing is logged.
@@ -157,19 +159,17 @@ func (s *Server) fatal(text string) error {
 
 // options translates a Config.
 func options(cfg Config) (*server.Options, error) {
-	o := &server.Options{
-		ServerName: cfg.Name,
-		JetStream:  true,
-		StoreDir:   cfg.Dir,
-		SyncAlways: cfg.SyncAlways,
-		NoSigs:     true,
-		NoLog:      true,
-		DontListen: cfg.Listen == "",
-	}
 	if cfg.Dir == "" {
 		return nil, fmt.Errorf("%w: no data directory is given", ErrNotOurs)
 	}
-	var err error
+	o, err := new(server.Options), error(nil)
+	if cfg.File != "" {
+		if o, err = server.ProcessConfigFile(cfg.File); err != nil {
+			return nil, fmt.Errorf("embed: configuration %s: %w", cfg.File, err)
+		}
+	}
+	o.ServerName, o.StoreDir, o.SyncAlways, o.DontListen = cfg.Name, cfg.Dir, cfg.SyncAlways, cfg.Listen == ""
+	o.JetStream, o.NoSigs, o.NoLog = true, true, true
 	if cfg.Listen != "" {
 		if o.Host, o.Port, err = hostPort(cfg.Listen); err != nil {
 			return nil, err

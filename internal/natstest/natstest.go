@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -33,6 +35,16 @@ func Synced() Option { return func(c *embed.Config) { c.SyncAlways = true } }
 
 // Listen makes the broker listen there, host:port; "" for no socket.
 func Listen(addr string) Option { return func(c *embed.Config) { c.Listen = addr } }
+
+// Settings gives the broker a nats-server configuration beside ours: accounts, permissions, limits.
+func Settings(t testing.TB, text string) Option {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "nats.conf")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return func(c *embed.Config) { c.File = path }
+}
 
 // BusOption changes how a connection is opened.
 type BusOption func(*bus.Config)

@@ -1,0 +1,194 @@
+package bus_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/embed"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+func TestOpenRefusesBrokersThatWillNotDo(t *testing.T) {
+	noAccount := natstest.Start(t, natstest.Settings(t, `
+		accounts { A { jetstream: enabled, users: [{user: a, password: a}] }, B { users: [{user: b, password: b}] } }`))
+	broken := filepath.Join(t.TempDir(), "user.creds")
+	if err := os.WriteFile(broken, []byte("no credentials"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		cfg  bus.Config
+		want error
+		says string
+	}{
+		"too old":                   {bus.Config{URL: natstest.Impostor{Version: "2.12.9", JetStream: true}.Start(t)}, bus.ErrTooOld, bus.ServerVersionMin},
+		"without JetStream":         {bus.Config{URL: natstest.Impostor{}.Start(t)}, bus.ErrNoJetStream, "nats-server with -js"},
+		"JetStream off for us":      {bus.Config{URL: strings.Replace(noAccount.URL(), "//", "//b:b@", 1)}, bus.ErrNoJetStream, "account"},
+		"wrong password":            {bus.Config{URL: strings.Replace(noAccount.URL(), "//", "//a:x@", 1)}, bus.ErrForbidden, "credentials"},
+		"expired credentials":       {bus.Config{URL: natstest.Impostor{Refusal: "User Authentication Expired"}.Start(t)}, bus.ErrForbidden, "Expired"},
+		"credentials that are none": {bus.Config{URL: noAccount.URL(), Creds: broken}, bus.ErrForbidden, broken},
+		"credentials that are gone": {bus.Config{URL: noAccount.URL(), Creds: broken + "x"}, bus.ErrForbidden, broken + "x"},
+		"a prefix that cannot be":   {bus.Config{URL: noAccount.URL(), Prefix: "A.b"}, events.ErrMalformed, "prefix"},
+		"an address that cannot be": {bus.Config{URL: "nats://127.0.0.1:port"}, bus.ErrUnreachable, "127.0.0.1:port"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			started := time.Now()
+			b, err := bus.Open(within(t, 20*time.Second), c.cfg)
+			if err == nil {
+				b.Close()
+			}
+			if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("Open = %v, want %v saying %q", err, c.want, c.says)
+			}
+			if took := time.Since(started); took > 10*time.Second {
+				t.Errorf("refused after %s, want at once", took)
+			}
+		})
+	}
+}
+
+func TestOpenWaitsForABroker(t *testing.T) {
+	s := natstest.Start(t)
+	s.Shutdown()
+	if _, err := bus.Open(within(t, 300*time.Millisecond), bus.Config{URL: s.URL()}); !errors.Is(err, bus.ErrUnreachable) || !strings.Contains(err.Error(), s.URL()) {
+		t.Fatalf("Open = %v, want ErrUnreachable naming %s", err, s.URL())
+	}
+	opened := make(chan error, 1)
+	go func() {
+		b, err := bus.Open(within(t, 20*time.Second), bus.Config{URL: s.URL()})
+		if err == nil {
+			b.Close()
+		}
+		opened <- err
+	}()
+	natstest.Restart(t, s)
+	if err := <-opened; err != nil {
+		t.Errorf("Open = %v once the broker was there", err)
+	}
+}
+
+func TestWithinTheProcess(t *testing.T) {
+	b := natstest.Bus(t, natstest.Start(t, natstest.Listen("")))
+	mustAppend(t, b, session, 0, "a")
+	if !b.Connected() || b.Instance() == "" || b.NewID() == b.NewID() || b.Cell().Prefix() != "hf" {
+		t.Errorf("connected %t, instance %q, cell %q", b.Connected(), b.Instance(), b.Cell().Prefix())
+	}
+}
+
+func TestCloseTwice(t *testing.T) {
+	s := natstest.Start(t)
+	b := natstest.Bus(t, s)
+	b.Close()
+	b.Close()
+	if b.Connected() {
+		t.Error("connected after Close")
+	}
+	if _, err := b.Append(within(t, 200*time.Millisecond), session, events.WriterHarness, 0, facts("a")); !errors.Is(err, bus.ErrUnreachable) {
+		t.Errorf("append after Close: %v, want ErrUnreachable", err)
+	}
+	gone := natstest.Bus(t, s)
+	s.Shutdown()
+	gone.Close() // without a broker there is nothing to drain
+}
+
+func TestNowIsTheBrokersAndNeverGoesBack(t *testing.T) {
+	s := natstest.Start(t)
+	b := natstest.Bus(t, s)
+	ctx := within(t, 20*time.Second)
+	before, err := b.Now(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seq := mustAppend(t, b, session, 0, "a")
+	c, err := b.Commit(ctx, seq)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Shutdown()
+	last := before
+	for range 100 {
+		now, err := b.Now(ctx)
+		if err != nil || now.Before(last) {
+			t.Fatalf("now = %s, %v; before it was %s", now, err, last)
+		}
+		last = now
+	}
+	if skew := c.At.Sub(before); skew < -time.Second || skew > 5*time.Second {
+		t.Errorf("a commit appended right after %s is dated %s", before, c.At)
+	}
+	fresh, err := bus.Open(within(t, 20*time.Second), bus.Config{Server: natstest.Start(t, natstest.Listen(""))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fresh.Close()
+	if _, err := fresh.Now(ctx); !errors.Is(err, bus.ErrNotFound) {
+		t.Errorf("now without a log: %v, want ErrNotFound", err)
+	}
+}
+
+// restricted is a broker whose user h may append to its own sessions and nothing else, and whose user a may do all.
+func restricted(t *testing.T) (*embed.Server, *bus.Bus) {
+	t.Helper()
+	s := natstest.Start(t, natstest.Settings(t, `
+		accounts { A { jetstream: enabled, users: [
+			{user: a, password: a},
+			{user: h, password: h, permissions: {publish: ["hf.log.h.*.harness", "$JS.API.STREAM.MSG.GET.HF_LOG"], subscribe: ["_INBOX.>"]}},
+			{user: m, password: m, permissions: {publish: ["hf.>", "$JS.>"], subscribe: ["elsewhere"]}}] } }`))
+	natstest.Bus(t, s, func(c *bus.Config) { c.URL = as(s, "a") })
+	h, err := bus.Open(within(t, 20*time.Second), bus.Config{URL: as(s, "h")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(h.Close)
+	return s, h
+}
+
+func as(s *embed.Server, user string) string {
+	return strings.Replace(s.URL(), "//", "//"+user+":"+user+"@", 1)
+}
+
+// TestForbiddenIsSaidAtOnce: the broker answers a forbidden publish with nothing at all.
+func TestForbiddenIsSaidAtOnce(t *testing.T) {
+	s, h := restricted(t)
+	mustAppend(t, h, session, 0, "a")
+	mute, err := bus.Open(within(t, 20*time.Second), bus.Config{URL: as(s, "m")})
+	if err == nil {
+		t.Cleanup(mute.Close)
+	}
+	other := events.Ref{Harness: "other", Session: "s"}
+	for name, call := range map[string]func(context.Context) error{
+		"append to another's session": func(ctx context.Context) error {
+			_, err := h.Append(ctx, other, events.WriterHarness, 0, []events.Event{fact("a", other)})
+			return err
+		},
+		"append as a service": func(ctx context.Context) error {
+			_, err := h.Append(ctx, session, events.WriterLedger, 0, facts("b"))
+			return err
+		},
+		"write a document": func(ctx context.Context) error { _, err := h.Store(ctx, bus.State, key, []byte("x"), 0); return err },
+		"set up":           h.Ensure,
+		"answers that cannot arrive": func(ctx context.Context) error {
+			if err != nil {
+				return err
+			}
+			_, err := mute.Append(ctx, session, events.WriterHarness, 0, facts("b"))
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			started := time.Now()
+			if err := call(within(t, 20*time.Second)); !errors.Is(err, bus.ErrForbidden) || !strings.Contains(err.Error(), "permitted") {
+				t.Errorf("%v, want ErrForbidden that says what is not permitted", err)
+			}
+			if took := time.Since(started); took > 3*time.Second {
+				t.Errorf("said after %s, want at once", took)
+			}
+		})
+	}
+}

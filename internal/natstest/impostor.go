@@ -1,0 +1,82 @@
+package natstest
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+)
+
+// Impostor speaks just enough of the NATS protocol to be taken for a broker that will not do.
+type Impostor struct {
+	Version   string // what it says it is; default: a recent one
+	JetStream bool   // whether it says it has JetStream
+	Refusal   string // an error of the protocol, such as Authorization Violation, that it answers everybody with; "" for none
+}
+
+// Start runs it until the test ends and returns its URL. It answers every request with "no responders".
+func (i Impostor) Start(t testing.TB) string {
+	t.Helper()
+	if i.Version == "" {
+		i.Version = "2.15.2"
+	}
+	l, err := net.Listen("tcp", loopbackAny)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go i.serve(conn)
+		}
+	}()
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+			t.Error(err)
+		}
+		<-gone
+	})
+	return "nats://" + l.Addr().String()
+}
+
+// serve talks to one client until either hangs up.
+func (i Impostor) serve(conn net.Conn) {
+	defer func() { _ = conn.Close() }() // the client may have closed it
+	say := func(format string, v ...any) bool {
+		_, err := fmt.Fprintf(conn, format+"\r\n", v...)
+		return err == nil
+	}
+	say(`INFO {"server_id":"IMPOSTOR","version":%q,"headers":true,"max_payload":1048576,"jetstream":%t,"proto":1}`, i.Version, i.JetStream)
+	sids := map[string]string{} // of subscriptions, by inbox
+	in := bufio.NewScanner(conn)
+	for in.Scan() {
+		words := strings.Fields(in.Text())
+		if len(words) == 0 {
+			continue
+		}
+		switch words[0] {
+		case "CONNECT":
+			if i.Refusal != "" {
+				say("-ERR '%s'", i.Refusal)
+				return
+			}
+		case "PING":
+			say("PONG")
+		case "SUB":
+			sids[strings.TrimSuffix(words[1], ".*")] = words[len(words)-1]
+		case "PUB", "HPUB":
+			if len(words) < 4 || !strings.HasPrefix(words[2], "_INBOX.") {
+				continue
+			}
+			reply := words[2]
+			say("HMSG %s %s 16 16\r\nNATS/1.0 503\r\n\r\n", reply, sids[reply[:strings.LastIndexByte(reply, '.')]])
+		}
+	}
+}
