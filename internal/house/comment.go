@@ -1,0 +1,89 @@
+package house
+
+import (
+	"go/ast"
+	"strings"
+)
+
+// documented wants a comment on every exported name outside tests. The name in a group may be explained by the group.
+func documented(t *Tree) {
+	for _, f := range t.goFiles(false) {
+		for _, d := range f.Syntax.Decls {
+			switch d := d.(type) {
+			case *ast.FuncDecl:
+				if d.Name.IsExported() && exportedReceiver(d) && empty(d.Doc) {
+					t.undocumented(f, d.Name)
+				}
+			case *ast.GenDecl:
+				for _, spec := range d.Specs {
+					t.documentedSpec(f, d, spec)
+				}
+			}
+		}
+	}
+}
+
+func (t *Tree) documentedSpec(f *File, d *ast.GenDecl, spec ast.Spec) {
+	switch s := spec.(type) {
+	case *ast.TypeSpec:
+		if s.Name.IsExported() && empty(d.Doc) && empty(s.Doc) {
+			t.undocumented(f, s.Name)
+		}
+	case *ast.ValueSpec:
+		for _, name := range s.Names {
+			if name.IsExported() && empty(d.Doc) && empty(s.Doc) && empty(s.Comment) {
+				t.undocumented(f, name)
+			}
+		}
+	}
+}
+
+func (t *Tree) undocumented(f *File, name *ast.Ident) {
+	t.find(f.Path, f.Line(name.Pos()), "%s is exported and not documented: say its shape, its unit, its errors", name.Name)
+}
+
+func empty(c *ast.CommentGroup) bool { return c == nil || strings.TrimSpace(c.Text()) == "" }
+
+// exportedReceiver says whether a function belongs to nobody or to an exported type.
+func exportedReceiver(d *ast.FuncDecl) bool {
+	if d.Recv == nil || len(d.Recv.List) == 0 {
+		return true
+	}
+	typ := d.Recv.List[0].Type
+	for {
+		switch x := typ.(type) {
+		case *ast.StarExpr:
+			typ = x.X
+		case *ast.IndexExpr:
+			typ = x.X
+		case *ast.IndexListExpr:
+			typ = x.X
+		case *ast.Ident:
+			return x.IsExported()
+		default:
+			return false
+		}
+	}
+}
+
+// packageComments wants one package comment a package, in one file.
+func packageComments(t *Tree) {
+	folders, files := t.packages()
+	for _, folder := range folders {
+		var with []*File
+		for _, f := range files[folder] {
+			if !empty(f.Syntax.Doc) {
+				with = append(with, f)
+			}
+		}
+		name := files[folder][0].Syntax.Name.Name
+		switch {
+		case len(with) == 0:
+			t.find(files[folder][0].Path, 1, "package %s has no package comment: what it is for, what it promises, what happens under failure", name)
+		case len(with) > 1:
+			t.find(with[1].Path, 1, "package %s has a second package comment, the first is in %s: one design page a package", name, with[0].Path)
+		case name != "main" && !strings.HasPrefix(with[0].Syntax.Doc.Text(), "Package "+name+" "):
+			t.find(with[0].Path, 1, "the package comment begins otherwise than \"Package %s …\"", name)
+		}
+	}
+}

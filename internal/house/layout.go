@@ -1,0 +1,106 @@
+package house
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// forbiddenNames say nothing about what is inside.
+var forbiddenNames = []string{"util", "utils", "common", "helper", "helpers", "types", "misc", "base", "shared", "lib", "tools"}
+
+func packageNames(t *Tree) {
+	folders, files := t.packages()
+	for _, folder := range folders {
+		name := files[folder][0].Syntax.Name
+		if slices.Contains(forbiddenNames, name.Name) || slices.Contains(forbiddenNames, path.Base(folder)) {
+			t.find(files[folder][0].Path, files[folder][0].Line(name.Pos()), "package %s: a package is a noun that says what is inside", name.Name)
+		}
+	}
+}
+
+const (
+	manifests = "deploy/k8s/base"
+	ledger    = "services/ledger" // its brain is pkg/session
+)
+
+// services wants the parts of each service: the brain, the file with its design page, its manifest.
+func services(t *Tree) {
+	folders, _ := t.packages()
+	anyManifest := slices.ContainsFunc(t.Files, func(f *File) bool { return f.Folder() == manifests })
+	for _, folder := range folders {
+		if path.Dir(folder) != "services" {
+			continue
+		}
+		name := path.Base(folder)
+		if !t.has(folder+"/decide.go") && folder != ledger {
+			t.find(folder, 0, "service %s has no decide.go: its brain, pure, Decide(state, now, …) → facts and the next look", name)
+		}
+		if !t.has(folder + "/" + name + ".go") {
+			t.find(folder, 0, "service %s has no %s.go: the design page, Config, New, Run", name, name)
+		}
+		if anyManifest && !t.has(manifests+"/"+name+".yaml") {
+			t.find(folder, 0, "service %s has no %s/%s.yaml: without it nobody runs it", name, manifests, name)
+		}
+	}
+}
+
+const decisions = "docs/adr"
+
+// dependencies wants the reason of every module that we import ourselves in a dated decision.
+func dependencies(t *Tree) {
+	var reasons strings.Builder
+	for _, f := range t.Files {
+		if f.Folder() == decisions {
+			reasons.WriteString(f.Text)
+		}
+	}
+	modules, seen := t.modules(), make(map[string]bool)
+	for _, f := range t.goFiles(true) {
+		for _, spec := range f.Syntax.Imports {
+			module := moduleOf(modules, importOf(spec))
+			if module == "" || seen[module] {
+				continue
+			}
+			seen[module] = true
+			if !strings.Contains(reasons.String(), module) {
+				t.find(f.Path, f.Line(spec.Pos()), "%s is a dependency without a reason: write one page in %s that names it", module, decisions)
+			}
+		}
+	}
+}
+
+// modules are the required modules of go.mod, without their versions.
+func (t *Tree) modules() []string {
+	var list []string
+	for _, f := range t.Files {
+		if f.Path != "go.mod" {
+			continue
+		}
+		for line := range strings.Lines(f.Text) {
+			words := strings.Fields(strings.TrimPrefix(strings.TrimSpace(line), "require "))
+			if len(words) >= 2 && strings.HasPrefix(words[1], "v") {
+				list = append(list, words[0])
+			}
+		}
+	}
+	return list
+}
+
+// moduleOf is the module that a package is of, "" for the standard library and our own. A module that go.mod does not
+// know is named by the import itself.
+func moduleOf(modules []string, imported string) string {
+	if !strings.Contains(strings.Split(imported, "/")[0], ".") || under(imported, Module) {
+		return ""
+	}
+	longest := ""
+	for _, m := range modules {
+		if under(imported, m) && len(m) > len(longest) {
+			longest = m
+		}
+	}
+	if longest == "" {
+		return imported
+	}
+	return longest
+}
