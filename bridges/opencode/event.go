@@ -262,6 +262,10 @@ func (t *Translator) dispatch(ev event) {
 		return // an error of the server itself, or of a session that it does not name
 	}
 	s := t.session(id)
+	if s.closed {
+		t.report.Late++
+		return
+	}
 	if !h.careful {
 		t.release(s)
 	}

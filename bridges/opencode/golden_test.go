@@ -2,6 +2,7 @@ package opencode
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -123,7 +124,7 @@ func text(v any) string {
 // turn, call, prompt and compaction has one beginning and at most one end, in this order; time does not go back.
 func lawful(t *testing.T, steps []Step) {
 	t.Helper()
-	l := ledger{open: map[string]bool{}, ended: map[string]bool{}, sessions: map[string]string{}}
+	l := newLedger()
 	var last time.Time
 	for i, s := range steps {
 		if s.At.Before(last) {
@@ -185,8 +186,43 @@ func roundTrip(t *testing.T, i int, s Step) {
 
 // ledger is the stupid twin of a fold: it knows what is open and what has ended.
 type ledger struct {
-	open, ended map[string]bool   // session/entity/id, open ones with their turn
+	open, ended map[string]bool   // session/entity/id
+	in          map[string]string // what an open thing belongs to: its turn, or its call
 	sessions    map[string]string // opened, lost or closed
+}
+
+func newLedger() *ledger {
+	return &ledger{open: map[string]bool{}, ended: map[string]bool{}, in: map[string]string{}, sessions: map[string]string{}}
+}
+
+// replayed is the ledger after these steps; what is unlawful in them is for [lawful] to say.
+func replayed(steps []Step) *ledger {
+	l := newLedger()
+	for _, s := range steps {
+		if s.Restart {
+			l.restart()
+			continue
+		}
+		err := l.enter(s)
+		for _, f := range s.Facts {
+			err = errors.Join(err, l.fact(s.Session, f))
+		}
+		if err != nil {
+			break
+		}
+	}
+	return l
+}
+
+// end ends a thing with all that belongs to it.
+func (l *ledger) end(id string) {
+	delete(l.open, id)
+	l.ended[id] = true
+	for other, owner := range l.in {
+		if owner == id && l.open[other] {
+			l.end(other)
+		}
+	}
 }
 
 func (l *ledger) restart() {
@@ -225,19 +261,35 @@ func (l *ledger) fact(session string, f events.Fact) error {
 		return l.needs(session, "turn", f.Subject())
 	case entity == "session":
 		l.sessions[session] = "closed"
+		for other := range l.open {
+			if strings.HasPrefix(other, session+"/") {
+				l.end(other)
+			}
+		}
 	case verb == "started" || verb == "accepted":
 		return l.begin(session, id, f)
 	case verb == "requested" && l.ended[id]:
 		return fmt.Errorf("%s has ended", id)
 	case verb == "requested":
-		l.open[id] = true
+		return l.ask(session, id, f.(events.PromptRequested))
 	case spec.Ends != "" && !l.open[id]:
 		return fmt.Errorf("%s is not open", id)
 	case spec.Ends != "":
-		delete(l.open, id)
-		l.ended[id] = true
+		l.end(id)
 	}
 	return nil
+}
+
+func (l *ledger) ask(session, id string, f events.PromptRequested) error {
+	var err error
+	l.open[id] = true
+	for _, owner := range []struct{ entity, id string }{{"turn", f.Turn}, {"tool", f.Call}} {
+		if owner.id != "" {
+			l.in[id] = session + "/" + owner.entity + "/" + owner.id
+			err = errors.Join(err, l.needs(session, owner.entity, owner.id))
+		}
+	}
+	return err
 }
 
 func (l *ledger) begin(session, id string, f events.Fact) error {
@@ -249,6 +301,7 @@ func (l *ledger) begin(session, id string, f events.Fact) error {
 	case events.MessageAccepted:
 		l.ended[id] = true
 	case events.ToolStarted:
+		l.in[id] = session + "/turn/" + f.Turn
 		return l.needs(session, "turn", f.Turn)
 	case events.TurnStarted:
 		for other := range l.open {
@@ -256,8 +309,7 @@ func (l *ledger) begin(session, id string, f events.Fact) error {
 				if other != session+"/turn/"+f.OfTurn {
 					return fmt.Errorf("%s is still open", other)
 				}
-				delete(l.open, other)
-				l.ended[other] = true
+				l.end(other)
 			}
 		}
 	}

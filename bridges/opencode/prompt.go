@@ -111,6 +111,9 @@ func (t *Translator) ask(s *session, id string, ref *toolRef, f events.PromptReq
 	if p == nil {
 		p = &prompt{id: ident("prompt", id), turn: s.turn, call: s.named(ref)}
 		s.prompts[id] = p
+		if p.turn != nil {
+			p.turn.prompts = append(p.turn.prompts, p)
+		}
 	}
 	if p.done {
 		t.report.Late++

@@ -55,7 +55,7 @@ func (t *Translator) session(id string) *session {
 
 // sessionCreated opens the session. A sub-agent's names the session and, if it can be told, the call that waits for it.
 func (t *Translator) sessionCreated(s *session, b *body) {
-	if s.opened || s.closed {
+	if s.opened {
 		t.report.Late++
 		return
 	}
@@ -117,8 +117,11 @@ func (s *session) opening() *events.SessionOpened {
 // spawner is the call that waits for this child: the one that names it; else, of those that name none yet, the one that
 // gave the child its title, or the only one there is. A guess between several would be worse than none.
 func (s *session) spawner(child *session) *call {
+	if s.turn == nil {
+		return nil
+	}
 	var free, titled []*call
-	for _, c := range s.calls {
+	for _, c := range s.turn.calls {
 		switch {
 		case c.done || c.child != "" && c.child != child.id:
 		case c.child == child.id:

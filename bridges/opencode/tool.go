@@ -22,6 +22,12 @@ type call struct {
 	rejected    bool // a person said no to what it asked
 }
 
+// join begins the call as a part of its turn.
+func (c *call) join(u *turn) {
+	c.turn, c.begun = u, true
+	u.calls, u.hadOutput = append(u.calls, c), true
+}
+
 func (c *call) end() { c.done, c.input = true, nil }
 
 // partUpdated follows one part of a message: text, a call, what a model call used, the wish for a compaction.
@@ -123,7 +129,6 @@ func (t *Translator) toolOpen(s *session, m *message, c *call, p *part) {
 	if !t.adopt(s, m, c) {
 		return
 	}
-	c.begun = true
 	if p.State.Status == "pending" {
 		s.held = append(s.held, held{at: t.at, call: c})
 		return
@@ -148,8 +153,7 @@ func (t *Translator) adopt(s *session, m *message, c *call) bool {
 		t.report.Late++
 		return false
 	}
-	c.turn = m.turn
-	c.turn.hadOutput = true
+	c.join(m.turn)
 	return true
 }
 
@@ -166,12 +170,12 @@ func (t *Translator) toolEnd(s *session, m *message, c *call, p *part) {
 			t.report.Late++
 			return
 		}
-		c.turn, c.begun = m.turn, true
+		c.join(m.turn)
 		t.say(s, t.at, c.begin())
 	}
 	t.say(s, t.at, c.finish(p))
 	c.end()
-	for _, q := range s.prompts {
+	for _, q := range c.turn.prompts {
 		q.done = q.done || q.call == c
 	}
 }

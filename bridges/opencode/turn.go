@@ -29,6 +29,8 @@ type turn struct {
 	finish     string          // of that call
 	summarised bool            // a summary was made in it
 	hadOutput  bool
+	calls      []*call
+	prompts    []*prompt
 }
 
 // finished says that the newest model call came to an end of its own.
@@ -224,15 +226,14 @@ func (s *session) beginTurn(id string) {
 
 // endTurn ends the turn with everything open in it, as the fold does.
 func (s *session) endTurn() {
-	s.turn.ended = true
-	for _, c := range s.calls {
-		if c.turn == s.turn {
-			c.end()
-		}
+	u := s.turn
+	for _, c := range u.calls {
+		c.end()
 	}
-	for _, p := range s.prompts {
-		p.done = p.done || p.turn == s.turn
+	for _, p := range u.prompts {
+		p.done = true
 	}
+	u.ended, u.calls, u.prompts = true, nil, nil
 	s.turn = nil
 }
 
