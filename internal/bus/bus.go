@@ -39,8 +39,8 @@ const (
 	connectTimeoutMS     = 2_000 // for one attempt
 	pingIntervalMS       = 5_000 // a silent connection is found dead after about two of these
 	drainTimeoutMS       = 5_000 // for what is under way when closing
-	ackTimeoutMS         = 5_000 // an acknowledgement later than this is looked up instead
-	requestTimeoutMS     = 5_000 // for one request to the JetStream API
+	ackTimeoutMS         = 2_000 // an acknowledgement later than this is looked up instead: its leader may be gone
+	requestTimeoutMS     = 2_000 // for one request to the JetStream API, which is then made again
 	publishWindowMax     = 4_096 // publishes without an acknowledgement yet
 	clockFreshS          = 10    // how long a measured offset to the broker's clock is used
 	clockPatienceMS      = 500   // a later answer says too little about the time
