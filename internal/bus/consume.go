@@ -55,7 +55,7 @@ type Message struct {
 	Body        []byte
 	Seq         uint64 // in the stream; for [StateDocs] also the revision
 	At          time.Time
-	Redelivered bool // it was delivered before the last reset, and perhaps handled
+	Redelivered bool // it was delivered before, and perhaps handled. A hint: false proves nothing
 	Deleted     bool // [StateDocs]: the key is gone
 }
 
@@ -151,11 +151,13 @@ type consumption struct {
 	filters      []string
 	batch        int
 	idle         time.Duration
-	exists       bool // the durable was made by this call
-	mu           sync.Mutex
-	running      []delivery // the batch that the handler has
-	flow         *flow
-	confirmed    time.Time // when the broker last said that the pin is ours
+	exists       bool   // the durable was made by this call
+	acked        string // where the last acknowledgement was sent
+
+	mu        sync.Mutex
+	flow      *flow      // nil between stretches
+	held      []delivery // delivered to the handler, or left when the last stretch ended, and not done
+	confirmed time.Time  // when the broker last said that the pin is ours
 }
 
 // turn is one turn of standing by and then, perhaps, being active.
@@ -295,7 +297,7 @@ func (c *consumption) stretch(ctx, life context.Context, pin string, before uint
 	}
 	defer f.close()
 	c.working(f, nil)
-	defer c.working(nil, nil)
+	defer func() { c.working(nil, slices.Concat(c.held, f.waiting())) }()
 	for {
 		ds, err := f.take(ctx, c.batch)
 		if err != nil {
@@ -311,8 +313,9 @@ func (c *consumption) stretch(ctx, life context.Context, pin string, before uint
 			if err := c.b.nc.Publish(d.msg.Reply, []byte(bodyAck)); err != nil {
 				return worked, fmt.Errorf("%w: acknowledge: %w", errInterrupted, err)
 			}
+			c.acked = d.msg.Reply
 		}
-		c.working(f, nil)
+		c.working(f, ds[done:])
 		worked = worked || done > 0
 		if err == nil && done < len(ds) {
 			err = fmt.Errorf("bus: consume %s: %d of %d messages done", c.name, done, len(ds))
@@ -327,7 +330,7 @@ func (c *consumption) stretch(ctx, life context.Context, pin string, before uint
 func (c *consumption) working(f *flow, ds []delivery) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.flow, c.running = f, ds
+	c.flow, c.held = f, ds
 }
 
 // messages are deliveries as the handler sees them; up to before they were delivered to somebody once.

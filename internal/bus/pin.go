@@ -19,7 +19,9 @@ const (
 	handOverMS      = 400             // the hand-over may take so long
 	keepAliveExpiry = time.Nanosecond // a pull that renews the pin and ends before it can be filled
 	consumeGroup    = "active"
+	settleMaxMS     = 200 // to wait for acknowledgements to be worked in
 	bodyInProgress  = "+WPI"
+	bodyNotDone     = "-NAK"
 )
 
 // reset puts the consumer back to its ack floor: what was delivered and not acknowledged comes again, in order, before
@@ -28,6 +30,7 @@ const (
 func (c *consumption) reset(ctx context.Context, pin string) (before uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, joinTimeoutMS*time.Millisecond)
 	defer cancel()
+	c.settled(ctx)
 	info, err := c.info(ctx)
 	if err != nil {
 		return 0, err
@@ -37,6 +40,20 @@ func (c *consumption) reset(ctx context.Context, pin string) (before uint64, err
 	}
 	c.confirm(time.Now())
 	return info.Delivered.Stream, c.b.call(ctx, "reset consumer "+c.name, "CONSUMER.RESET."+c.stream+"."+c.name, nil, new(json0))
+}
+
+// settled waits until the broker has worked in the acknowledgements that were sent: it takes them one after the other, and
+// answers the last one's subject in its turn. Without it a reset might go behind what is done, to no harm but more work.
+func (c *consumption) settled(ctx context.Context) {
+	if c.acked == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, settleMaxMS*time.Millisecond)
+	defer cancel()
+	if _, err := c.b.nc.RequestWithContext(ctx, c.acked, []byte(bodyInProgress)); err != nil {
+		c.b.log.Debug().Str("service", c.name).AnErr("reason", err).Msg("acknowledgements may be worked in late")
+	}
+	c.acked = ""
 }
 
 func (c *consumption) info(ctx context.Context) (*jetstream.ConsumerInfo, error) {
@@ -128,7 +145,7 @@ func (c *consumption) extend() {
 	if c.flow == nil {
 		return
 	}
-	for _, d := range slices.Concat(c.running, c.flow.waiting()) {
+	for _, d := range slices.Concat(c.held, c.flow.waiting()) {
 		if time.Since(d.got) < extendAfterMS*time.Millisecond {
 			continue
 		}
@@ -143,11 +160,16 @@ func (c *consumption) extend() {
 func (c *consumption) handOver(ctx context.Context, pin string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handOverMS*time.Millisecond)
 	defer cancel()
+	c.settled(ctx)
 	info, err := c.info(ctx)
 	if err == nil && pinned(info) != pin {
 		return
 	}
-	if err == nil && info.NumAckPending > 0 {
+	switch {
+	case err != nil || info.NumAckPending == 0:
+	case len(c.held) > 0: // one is enough to pin the next process, which takes back all
+		err = c.b.nc.Publish(c.held[0].msg.Reply, []byte(bodyNotDone))
+	default: // on its way to us when we stopped listening
 		err = c.b.call(ctx, "reset consumer "+c.name, "CONSUMER.RESET."+c.stream+"."+c.name, nil, new(json0))
 	}
 	if err == nil {

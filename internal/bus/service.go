@@ -207,7 +207,7 @@ func (b *Bus) ask(ctx context.Context, subject string, body []byte) (*nats.Msg, 
 	if denied := b.denied.since(subject, started); denied != nil {
 		return nil, denied
 	}
-	return nil, unreachable("request "+subject, err)
+	return nil, b.late("request "+subject, err)
 }
 
 // Timer is an alarm kept by the broker. There is one for each What and session.
@@ -327,7 +327,7 @@ func (b *Bus) onHint(ctx context.Context, subject string, fn nats.MsgHandler) er
 	flush, cancel := context.WithTimeout(ctx, requestTimeoutMS*time.Millisecond)
 	defer cancel()
 	if err := b.nc.FlushWithContext(flush); err != nil {
-		return unreachable("subscribe to "+subject, err)
+		return b.late("subscribe to "+subject, err)
 	}
 	return b.denied.since(subject, started)
 }

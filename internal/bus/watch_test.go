@@ -1,0 +1,286 @@
+package bus_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+)
+
+// watching runs a watch and gives its updates on a channel; the returned function ends it and returns its error.
+func watching(t testing.TB, b *bus.Bus, bk bus.Bucket, filters ...string) (<-chan bus.Update, func() error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(background(t))
+	updates, done := make(chan bus.Update, 100_000), make(chan error, 1)
+	go func() {
+		done <- b.Watch(ctx, bk, filters, func(u bus.Update) error {
+			updates <- u
+			return nil
+		})
+	}()
+	stop := sync.OnceValue(func() error {
+		cancel()
+		return <-done
+	})
+	t.Cleanup(func() { _ = stop() })
+	return updates, stop
+}
+
+func store(t testing.TB, b *bus.Bus, bk bus.Bucket, key, value string, rev uint64) uint64 {
+	t.Helper()
+	rev, err := b.Store(background(t), bk, key, []byte(value), rev)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rev
+}
+
+// say is an update as a test reads it.
+func say(u bus.Update) string {
+	switch {
+	case u.Ready:
+		return "ready"
+	case u.Expired:
+		return u.Key + " expired"
+	case u.Deleted:
+		return u.Key + " deleted"
+	default:
+		return u.Key + "=" + string(u.Value)
+	}
+}
+
+func expect(t testing.TB, updates <-chan bus.Update, want ...string) {
+	t.Helper()
+	for _, w := range want {
+		if got := say(receive(t, updates, w)); got != w {
+			t.Fatalf("the watch shows %q, want %q", got, w)
+		}
+	}
+}
+
+func TestWatchShowsWhatIsThereThenReadyThenChanges(t *testing.T) {
+	b := natstest.Bus(t, natstest.Start(t))
+	store(t, b, bus.State, "session.h.a", "1", 0)
+	gone := store(t, b, bus.State, "session.h.gone", "1", 0)
+	store(t, b, bus.State, "work.h.a", "1", 0)
+	rev := store(t, b, bus.State, "session.h.b", "1", 0)
+	if err := b.Delete(background(t), bus.State, "session.h.gone", gone); err != nil {
+		t.Fatal(err)
+	}
+	updates, stop := watching(t, b, bus.State, "session.h.*", "blocker.>")
+	expect(t, updates, "session.h.a=1", "session.h.b=1", "ready")
+
+	rev = store(t, b, bus.State, "session.h.b", "2", rev)
+	store(t, b, bus.State, "work.h.b", "not watched", 0)
+	if err := b.Delete(background(t), bus.State, "session.h.b", rev); err != nil {
+		t.Fatal(err)
+	}
+	doc := store(t, b, bus.State, "session.h.c", "1", 0)
+	view := bus.View{Key: "blocker.h.r.c.p", Value: []byte("x"), GuardKey: "session.h.c", GuardRev: doc, TTL: time.Second}
+	if _, err := b.StoreView(background(t), view).Wait(background(t)); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, updates, "session.h.b=2", "session.h.b deleted", "session.h.c=1", "blocker.h.r.c.p=x", "blocker.h.r.c.p expired")
+	if err := stop(); err != nil {
+		t.Fatalf("a watch whose context ends returns %v, want nil", err)
+	}
+}
+
+func TestWatchOfNothingIsReadyAtOnce(t *testing.T) {
+	b := natstest.Bus(t, natstest.Start(t))
+	updates, _ := watching(t, b, bus.Leases)
+	expect(t, updates, "ready")
+}
+
+func TestWatchEndsWithTheErrorOfItsCallback(t *testing.T) {
+	b := natstest.Bus(t, natstest.Start(t))
+	mine := errors.New("mine")
+	err := b.Watch(background(t), bus.State, nil, func(bus.Update) error { return mine })
+	if err != mine {
+		t.Fatalf("got %v, want the callback's error", err)
+	}
+}
+
+func TestWatchSurvivesABrokerRestartWithoutAGapOfTwoSeconds(t *testing.T) {
+	const keys, gapMax = 50, 2 * time.Second
+	s := natstest.Start(t)
+	b, writer := natstest.Bus(t, s), natstest.Bus(t, s)
+	updates, _ := watching(t, b, bus.State)
+	expect(t, updates, "ready")
+
+	// One writer changes all keys without a pause, before, during and after the restart.
+	ctx, cancel := context.WithCancel(background(t))
+	final, done := map[string]string{}, make(chan struct{})
+	go func() {
+		defer close(done)
+		revs := map[string]uint64{}
+		for i := 0; ctx.Err() == nil; i++ {
+			key, value := fmt.Sprintf("session.h.%d", i%keys), fmt.Sprint(i)
+			rev, err := writer.Store(background(t), bus.State, key, []byte(value), revs[key])
+			if err != nil {
+				t.Errorf("store %s: %v", key, err)
+				return
+			}
+			revs[key], final[key] = rev, value
+		}
+	}()
+	seen := map[string]string{}
+	see := func(until func(bus.Update) bool) {
+		for {
+			u := receive(t, updates, "a change")
+			if u.Ready || u.Deleted {
+				t.Fatalf("shown in the midst of changes: %s", say(u))
+			}
+			seen[u.Key] = string(u.Value)
+			if until(u) {
+				return
+			}
+		}
+	}
+	see(func(bus.Update) bool { return len(seen) == keys })
+	natstest.Restart(t, s)
+	back := time.Now()
+	see(func(u bus.Update) bool { return u.At.After(back) })
+	gap := time.Since(back)
+	t.Logf("first change shown %s after the broker was back", gap)
+	if gap > gapMax {
+		t.Errorf("the first change was shown %s after the broker was back, want at most %s", gap, gapMax)
+	}
+	clear(seen)
+	see(func(bus.Update) bool { return len(seen) == keys })
+	cancel()
+	<-done
+	store(t, writer, bus.State, "session.h.end", "", 0)
+	see(func(u bus.Update) bool { return u.Key == "session.h.end" })
+	for key, want := range final {
+		if got := seen[key]; got != want {
+			t.Errorf("the last value of %s shown is %q, want %q", key, got, want)
+		}
+	}
+}
+
+func TestWatchShowsAfterAnInterruptionOnlyWhatChanged(t *testing.T) {
+	s := natstest.Start(t)
+	writer, p := natstest.Bus(t, s), newProxy(t, s)
+	b := busAt(t, p.addr)
+	kept := store(t, writer, bus.State, "session.h.kept", "1", 0)
+	changed := store(t, writer, bus.State, "session.h.changed", "1", 0)
+	deleted := store(t, writer, bus.State, "session.h.deleted", "1", 0)
+	updates, _ := watching(t, b, bus.State)
+	expect(t, updates, "session.h.kept=1", "session.h.changed=1", "session.h.deleted=1", "ready")
+
+	p.hold(true, true)
+	store(t, writer, bus.State, "session.h.changed", "2", changed)
+	if err := writer.Delete(background(t), bus.State, "session.h.deleted", deleted); err != nil {
+		t.Fatal(err)
+	}
+	store(t, writer, bus.State, "session.h.new", "1", 0)
+	p.cut()
+	p.hold(false, false)
+	expect(t, updates, "session.h.changed=2", "session.h.deleted deleted", "session.h.new=1")
+	store(t, writer, bus.State, "session.h.kept", "2", kept)
+	expect(t, updates, "session.h.kept=2")
+}
+
+func TestWatchShowsWhatVanishedWithItsBucket(t *testing.T) {
+	s := natstest.Start(t)
+	b := natstest.Bus(t, s)
+	_, js := outsider(t, s)
+	store(t, b, bus.State, "session.h.a", "old", 0)
+	store(t, b, bus.State, "session.h.b", "old", 0)
+	updates, _ := watching(t, b, bus.State)
+	expect(t, updates, "session.h.a=old", "session.h.b=old", "ready")
+
+	if err := js.DeleteStream(background(t), "KV_hf_state"); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Ensure(background(t)); err != nil {
+		t.Fatal(err)
+	}
+	store(t, b, bus.State, "session.h.a", "new", 0) // at the same revision as the old one
+	got := map[string]bool{}
+	for range 2 {
+		got[say(receive(t, updates, "what became of the old keys"))] = true
+	}
+	if !got["session.h.b expired"] || !got["session.h.a=new"] && !got["session.h.a expired"] {
+		t.Fatalf("the watch shows %v, want session.h.a=new and session.h.b expired", got)
+	}
+	if got["session.h.a expired"] { // it began anew before the key was back
+		expect(t, updates, "session.h.a=new")
+	}
+}
+
+// A key that is written while everything is read again moves behind what the count of messages at the start foresaw.
+// It must not be called gone: a lease that is renewed all the time would look dead.
+func TestWatchNeverCallsALivingKeyGone(t *testing.T) {
+	const keys, rounds = 200, 25
+	s := natstest.Start(t)
+	b, writer := natstest.Bus(t, s), natstest.Bus(t, s)
+	_, js := outsider(t, s)
+	ctx, cancel := context.WithCancel(background(t))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		revs := map[string]uint64{}
+		for ctx.Err() == nil {
+			var flying [keys]bus.Pending
+			for i := range keys {
+				key := fmt.Sprintf("harness.h.%d", i)
+				flying[i] = writer.StoreAsync(background(t), bus.Leases, key, []byte(time.Now().String()), revs[key])
+			}
+			for i, p := range flying {
+				rev, err := p.Wait(background(t))
+				if err != nil {
+					t.Errorf("store: %v", err)
+					return
+				}
+				revs[fmt.Sprintf("harness.h.%d", i)] = rev
+			}
+		}
+	}()
+	updates, stop := watching(t, b, bus.Leases)
+	stream, err := js.Stream(background(t), "KV_hf_leases")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range rounds {
+		for range keys {
+			receive(t, updates, "a change")
+		}
+		interrupt(t, stream)
+	}
+	cancel()
+	<-done
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	for len(updates) > 0 {
+		if u := <-updates; u.Deleted {
+			t.Fatalf("%s is alive and was called gone", u.Key)
+		}
+	}
+}
+
+// interrupt takes the consumers of all watches away.
+func interrupt(t testing.TB, stream jetstream.Stream) {
+	t.Helper()
+	names := stream.ConsumerNames(background(t))
+	for name := range names.Name() {
+		if strings.HasPrefix(name, "watch-") {
+			if err := stream.DeleteConsumer(background(t), name); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+				t.Fatal(err)
+			}
+		}
+	}
+	if names.Err() != nil {
+		t.Fatal(names.Err())
+	}
+}
