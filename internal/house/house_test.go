@@ -118,7 +118,9 @@ func TestLoadFails(t *testing.T) {
 
 // Limits hold to the line: what is just within is not found.
 func TestSizesToTheLine(t *testing.T) {
-	file := func(lines int) string { return "// Package x is.\npackage x\n" + strings.Repeat("// a line\n", lines-2) }
+	file := func(lines int) string {
+		return "// Package x is.\npackage x\n" + strings.Repeat("// a line\n", lines-2)
+	}
 	function := func(lines int) string {
 		return "// Package x is.\npackage x\nfunc f() {\n" + strings.Repeat("\t_ = 1\n", lines-2) + "}\n"
 	}

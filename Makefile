@@ -1,0 +1,55 @@
+# Everything here needs Go alone; what else is named is fetched, at the version below, through the Go module proxy.
+
+GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+KUSTOMIZE     := sigs.k8s.io/kustomize/kustomize/v5@v5.8.1
+
+GO        ?= go
+TEST_TIME ?= 10m
+LONG_TIME ?= 90m
+OVERLAY   ?= deploy/k8s/base
+BENCH     ?=
+
+# Packages in which goroutines meet: those that the race detector is for. Pure code has none.
+RACE_PACKAGES := ./bridges/... ./cmd/... ./harness/... ./internal/... ./services/...
+
+# Packages whose tests have an -update flag: they keep golden files or printed pages.
+golden_packages = $(sort $(dir $(shell grep -rl --include='*_test.go' 'flag.Bool."update"' .)))
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check fmt vet lint race long golden bench render
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: ## build, start everything, play a crash, watch it heal
+	CGO_ENABLED=0 $(GO) build -o bin/holdfast ./cmd/holdfast
+	./bin/holdfast try
+
+test: ## all tests that need nothing but Go
+	CGO_ENABLED=0 $(GO) test -timeout $(TEST_TIME) ./...
+
+check: fmt vet lint test ## what has to hold before a commit
+
+fmt: ## is everything formatted
+	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt these files:"; echo "$$files"; exit 1; fi
+
+vet: ## go vet
+	$(GO) vet ./...
+
+lint: ## golangci-lint, pinned
+	$(GO) run $(GOLANGCI_LINT) run
+
+race: ## tests with the race detector where goroutines meet (needs a C compiler)
+	CGO_ENABLED=1 $(GO) test -race -timeout $(TEST_TIME) $(RACE_PACKAGES)
+
+long: ## the full crash, cluster and simulation tests (an hour)
+	HOLDFAST_LONG=1 CGO_ENABLED=0 $(GO) test -count=1 -timeout $(LONG_TIME) ./...
+
+golden: ## write golden files and printed pages anew; read the difference
+	@for p in $(golden_packages); do $(GO) test $$p -update || exit 1; done
+
+bench: ## measure against the raw floor beside it: one run, ratios (BENCH=arguments)
+	CGO_ENABLED=0 $(GO) run ./bench $(BENCH)
+
+render: ## print the Kubernetes manifests (OVERLAY=folder)
+	@$(GO) run $(KUSTOMIZE) build $(OVERLAY)
