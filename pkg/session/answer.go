@@ -145,9 +145,11 @@ func misfit(q *events.Question, a *events.Answer) string {
 	return ""
 }
 
-// sameAnswers compares what was stored with what is asked for again.
+// sameAnswers compares what was stored with what is asked for again. Neither questions nor labels have an order.
 func sameAnswers(a, b []events.Answer) bool {
-	return slices.EqualFunc(a, b, func(x, y events.Answer) bool {
-		return x.Question == y.Question && x.Text == y.Text && slices.Equal(x.Selected, y.Selected)
+	byQuestion := func(x, y events.Answer) int { return strings.Compare(x.Question, y.Question) }
+	return slices.EqualFunc(slices.SortedStableFunc(slices.Values(a), byQuestion), slices.SortedStableFunc(slices.Values(b), byQuestion), func(x, y events.Answer) bool {
+		return x.Question == y.Question && x.Text == y.Text &&
+			slices.Equal(slices.Sorted(slices.Values(x.Selected)), slices.Sorted(slices.Values(y.Selected)))
 	})
 }

@@ -1,8 +1,10 @@
 package session
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
@@ -20,11 +22,23 @@ func (s *State) Opened() bool { return s.Epoch > 0 || s.Closed != nil }
 
 // Encode is the document as it is stored. Equal states give equal bytes.
 func (s *State) Encode() ([]byte, error) {
-	b, err := json.Marshal(s)
+	b, err := EncodeView(s)
 	if err != nil {
 		return nil, fmt.Errorf("session: encode %s: %w", s.Ref(), err)
 	}
 	return b, nil
+}
+
+// EncodeView is JSON as documents and views are stored: without the escapes that only HTML needs, which would make what
+// is opaque grow beyond the limits it was accepted under.
+func EncodeView(v any) ([]byte, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return buf.Bytes()[:buf.Len()-1], nil // without the line feed that Encode ends with
 }
 
 // Decode reads a stored document. It fails with [ErrNewerLayout] on one of a newer version: that is for a newer build
@@ -43,6 +57,11 @@ func Decode(doc []byte) (*State, error) {
 	if s.V > Version {
 		return nil, fmt.Errorf("%w: version %d, this build knows %d", ErrNewerLayout, s.V, Version)
 	}
+	if s.V < 1 {
+		return nil, fmt.Errorf("%w: document: no version", events.ErrMalformed)
+	}
+	maps.DeleteFunc(s.Tools, func(_ string, c *Tool) bool { return c == nil })
+	maps.DeleteFunc(s.Prompts, func(_ string, p *Prompt) bool { return p == nil })
 	return &s, nil
 }
 

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"math"
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -8,23 +9,23 @@ import (
 
 // messageAccepted queues user input. A person's supersedes what blocks, whoever took it in.
 func (f *fold) messageAccepted(fact events.MessageAccepted) string {
-	same := func(m Message) bool { return m.ID == fact.Message }
 	switch {
-	case slices.ContainsFunc(f.Queue, same) || f.ended(EntityMessage, fact.Message) != nil:
+	case f.queued(fact.Message) >= 0 || f.ended(EntityMessage, fact.Message) != nil:
 		return whyClosedID
-	case len(f.Queue) >= QueuedMax:
+	case len(f.Queue) >= QueuedMax || !f.room(fact.Message):
 		return whyLimit
 	}
 	f.Queue = append(f.Queue, Message{ID: fact.Message, Seq: f.c.Seq, Synthetic: fact.Synthetic, At: f.c.At})
 	if !fact.Synthetic {
 		f.ActiveAt = f.c.At
+		f.Policy.AutoRetry = true // a person who goes on wants it to go on
 		f.supersede(fact.Message)
 	}
 	return ""
 }
 
 func (f *fold) messageWithdrawn(fact events.MessageWithdrawn) string {
-	i := slices.IndexFunc(f.Queue, func(m Message) bool { return m.ID == fact.Message })
+	i := f.queued(fact.Message)
 	switch {
 	case i < 0 && f.ended(EntityMessage, fact.Message) != nil:
 		return whyClosedID
@@ -39,11 +40,19 @@ func (f *fold) messageWithdrawn(fact events.MessageWithdrawn) string {
 	return ""
 }
 
-// usageReported takes the report of the open turn, or of the one that has just ended: it says nothing about a turn's life.
+// usageReported takes the report of the open turn, or of the one that has just ended: it says nothing about a turn's
+// life. What was counted before the conversation was compacted says nothing any more.
 func (f *fold) usageReported(fact events.UsageReported) string {
-	last := f.LastTurn != nil && f.LastTurn.ID == fact.Turn
-	if fact.Turn != "" && f.openTurn(fact.Turn) == "" && !last {
+	last, l := f.LastTurn, f.LastCompaction
+	switch {
+	case fact.Turn == "" || f.openTurn(fact.Turn) != "":
+	case last == nil || last.ID != fact.Turn:
+		if f.ended(EntityTurn, fact.Turn) != nil {
+			return whyTurnEnded
+		}
 		return whyUnknown
+	case l != nil && l.Outcome == OutcomeCompleted && !last.At.After(l.At):
+		return whyTurnEnded
 	}
 	if fact.Model != "" {
 		f.Model = cut(fact.Model, NameBytesMax)
@@ -59,6 +68,9 @@ func (f *fold) usageReported(fact events.UsageReported) string {
 // warnBelow is how far below the threshold, as a part of the limit, people are warned.
 const warnBelow = 0.10
 
+// warnExact: a threshold of 0.8 warns at 0.7, not at the 0.7000000000000001 that the subtraction gives.
+const warnExact = 1e9
+
 // recount derives what usage means under the present limit and policy.
 func (f *fold) recount() {
 	u := f.Usage
@@ -71,7 +83,7 @@ func (f *fold) recount() {
 	}
 	u.Percent = float64(u.Used*1000/u.Limit) / 10
 	t := f.Policy.CompactionThreshold
-	u.Warn = t < 1 && float64(u.Used) >= (t-warnBelow)*float64(u.Limit)
+	u.Warn = t < 1 && float64(u.Used) >= math.Round((t-warnBelow)*warnExact)/warnExact*float64(u.Limit)
 }
 
 // Limit is how many tokens fit: the policy's, else the reported one, else the session's; 0 is unknown.
@@ -87,7 +99,7 @@ func (f *fold) retryScheduled(fact events.RetryScheduled) string {
 	if f.LastTurn == nil || f.LastTurn.ID != fact.Turn || f.Turn != nil {
 		return whyUnknown
 	}
-	f.Retry.State, f.Retry.Turn, f.Retry.Attempt, f.Retry.DueAt = RetryScheduled, fact.Turn, fact.Attempt, fact.DueAt
+	f.Retry.State, f.Retry.Turn, f.Retry.Attempt, f.Retry.DueAt = RetryScheduled, fact.Turn, fact.Attempt, instant(fact.DueAt)
 	f.Retry.Error, f.Retry.Reason = cutFailure(fact.Error), ""
 	return ""
 }
@@ -130,7 +142,7 @@ func (f *fold) compactionRequested(fact events.CompactionRequested) string {
 	case f.ended(EntityCompaction, fact.Compaction) != nil:
 		return whyClosedID
 	}
-	f.Compaction = &Compaction{State: CompactionRequested, ID: fact.Compaction, Reason: cut(fact.Reason, NameBytesMax), FollowUp: fact.FollowUp,
+	f.Compaction = &Compaction{State: CompactionRequested, ID: fact.Compaction, Reason: cut(fact.Reason, NameBytesMax), FollowUp: word(fact.FollowUp),
 		Message: fact.Message, Since: f.c.At, Used: fact.Used, Limit: fact.Limit, Epoch: f.Epoch}
 	f.Pending.Compaction = &PendingCompaction{ID: fact.Compaction, Reason: f.Compaction.Reason, Message: fact.Message, At: f.c.At, Seq: f.c.Seq}
 	if fact.Reason == events.CompactMidStream && f.Turn != nil {

@@ -19,7 +19,6 @@ package session
 
 import (
 	"errors"
-	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
@@ -64,12 +63,15 @@ const (
 	ParkOutOfRole = "out-of-role"
 )
 
-// fold carries one event through the rules.
+// fold carries the events of one commit through the rules, one after the other.
 type fold struct {
 	*State
-	c   *events.Commit
-	e   *events.Event
-	res *Result
+	c     *events.Commit
+	e     *events.Event
+	res   *Result
+	owner string // the source attribute of the owning process; "" until it is needed
+
+	openBytes int // what [State.weigh] said, and what was opened since; 0 until it is needed
 }
 
 // Fold takes the next commit in.
@@ -89,8 +91,9 @@ func (s *State) Fold(c *events.Commit) Result {
 		s.Parked++
 		res.Parked = append(res.Parked, Parked{Index: -1, Why: ParkMalformed, Err: c.Err})
 	}
+	f := fold{State: s, c: c, res: &res}
 	for i := range c.Events {
-		f := fold{State: s, c: c, e: &c.Events[i], res: &res}
+		f.e = &c.Events[i]
 		f.event(i)
 	}
 	s.Phase = s.phase()
@@ -118,18 +121,29 @@ func (f *fold) event(i int) {
 	case !spec.May(f.c.Writer):
 		f.park(i, ParkOutOfRole, events.ErrOutOfRole)
 		return
+	case f.e.Fact == nil || f.e.Fact.Kind() != f.e.Kind: // no decoder makes such an event
+		f.park(i, ParkMalformed, events.ErrMalformed)
+		return
 	case f.e.Err != nil:
 		f.park(i, ParkMalformed, f.e.Err) // and it stands all the same
 	}
-	why := f.admit()
-	if why == "" {
-		why = f.apply()
-	}
-	if why != "" {
+	if why := f.admit(); why != "" {
 		f.ignore(why, spec)
 		return
 	}
-	f.res.Feed = append(f.res.Feed, *f.e)
+	n := len(f.res.Feed)
+	f.feed(*f.e) // before what it closes by containment
+	if why := f.apply(); why != "" {
+		f.res.Feed = f.res.Feed[:n]
+		f.ignore(why, spec)
+	}
+}
+
+func (f *fold) feed(e events.Event) {
+	if f.res.Feed == nil {
+		f.res.Feed = make([]events.Event, 0, len(f.c.Events))
+	}
+	f.res.Feed = append(f.res.Feed, e)
 }
 
 func (f *fold) park(i int, why string, err error) {
@@ -171,12 +185,20 @@ func (f *fold) admit() string {
 		return whyEpoch
 	case f.c.Writer != events.WriterHarness:
 		return ""
-	case f.e.Source != events.HarnessSource(f.Harness, f.Incarnation):
+	case f.e.Source != f.ownerSource():
 		return whySource
 	case !f.Owned:
 		return whyNotOwner
 	}
 	return ""
+}
+
+// ownerSource is what the owning process writes as its source. It changes with the owner only.
+func (f *fold) ownerSource() string {
+	if f.owner == "" {
+		f.owner = events.HarnessSource(f.Harness, f.Incarnation)
+	}
+	return f.owner
 }
 
 // apply hands a fact that may be heard to its family: "" if it counted, or why it changed nothing.
@@ -270,23 +292,5 @@ func (f *fold) end(e Ending) {
 func (f *fold) derive(fact events.Fact) {
 	e := events.New(f.e.ID+"/"+string(fact.Kind())+"/"+fact.Subject(), f.e.Source, f.Ref(), f.Epoch, f.e.Time, fact)
 	e.Derived = true
-	f.res.Feed = append(f.res.Feed, e)
-}
-
-// cut shortens a text to at most n bytes, at a character, with "…".
-func cut(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	const mark = "…"
-	n -= len(mark)
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return text[:n] + mark
-}
-
-func cutFailure(e events.Failure) *events.Failure {
-	e.Kind, e.Text = cut(e.Kind, NameBytesMax), cut(e.Text, TextBytesMax)
-	return &e
+	f.feed(e)
 }

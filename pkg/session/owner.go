@@ -71,7 +71,7 @@ func orTrue(b *bool) bool { return b == nil || *b }
 
 func (f *fold) opened(fact events.SessionOpened) string {
 	s := f.State
-	s.Epoch, s.Owned, s.Incarnation, s.Exclusive = 1, true, fact.Incarnation, orTrue(fact.Exclusive)
+	s.Epoch, s.Owned, s.Incarnation, s.Exclusive, f.owner = 1, true, fact.Incarnation, orTrue(fact.Exclusive), ""
 	s.Parent, s.ParentCall = fact.Parent, fact.ParentCall
 	if fact.Root != "" && fact.Parent != "" {
 		s.Root = fact.Root
@@ -86,7 +86,7 @@ func (f *fold) opened(fact events.SessionOpened) string {
 func (f *fold) claimed(fact events.SessionClaimed) string {
 	s := f.State
 	s.Epoch, s.Owned, s.Incarnation, s.Exclusive = s.Epoch+1, true, fact.Incarnation, orTrue(fact.Exclusive)
-	s.Left = ""
+	s.Left, f.owner = "", ""
 	f.dropReceipt()
 	return ""
 }
@@ -120,11 +120,11 @@ func (f *fold) orphaned(fact events.SessionOrphaned) string {
 		f.Owned, f.Left = false, LeftOrphaned
 	}
 	if fact.SupersededBy != "" && Older(f.SupersededBy, fact.SupersededBy) {
-		f.SupersededBy = fact.SupersededBy
+		f.SupersededBy = word(fact.SupersededBy)
 	}
 	f.WaitsFor = nil
 	for _, w := range fact.WaitsFor {
-		if f.Tools[w.Call] != nil {
+		if f.Tools[w.Call] != nil && !f.held(w.Call) {
 			f.WaitsFor = append(f.WaitsFor, w)
 		}
 	}
@@ -142,8 +142,7 @@ func (f *fold) dropReceipt() {
 // closed ends the session and everything in it, for good.
 func (f *fold) closed(fact events.SessionClosed) string {
 	if f.Turn != nil {
-		f.endTurn(OutcomeStopped, events.ReasonClosed, nil)
-		f.derive(events.TurnStopped{Turn: f.LastTurn.ID, Actor: events.ActorPerson, Reason: events.ReasonClosed})
+		f.endTurn(OutcomeStopped, events.ReasonClosed, nil, events.TurnStopped{Turn: f.Turn.ID, Reason: events.ReasonClosed})
 	}
 	for _, id := range sortedKeys(f.Prompts) {
 		f.withdraw(id, events.ReasonClosed)

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -39,9 +40,9 @@ func (f *fold) promptRequested(fact events.PromptRequested) string {
 		return whyClosedID
 	case p == nil && f.turnIsOver(fact.Turn):
 		return whyTurnEnded
-	case p == nil && f.Tools[fact.Call] == nil && f.ended(EntityTool, fact.Call) != nil:
+	case p == nil && f.callIsOver(fact.Call):
 		return whyClosedID
-	case p == nil && f.awaiting() >= OpenPromptsMax:
+	case p == nil && (f.awaiting() >= OpenPromptsMax || !f.room(fact.Prompt, fact.Call, fact.Turn, string(word(fact.PromptKind)))):
 		return whyLimit
 	case p == nil:
 		p = &Prompt{Since: f.c.At, Status: Awaiting}
@@ -50,14 +51,13 @@ func (f *fold) promptRequested(fact events.PromptRequested) string {
 		}
 		f.Prompts[fact.Prompt] = p
 	}
-	p.Kind, p.Blocking, p.OnOwnerLoss, p.Delivery = events.PromptKind(cut(string(fact.PromptKind), NameBytesMax)), fact.Blocks(), fact.Loss(), fact.Delivery
-	p.Turn, p.Call = f.openTurn(orElse(fact.Turn, p.Turn)), orElse(f.openCall(fact.Call), f.openCall(p.Call))
-	p.UpdatedAt, p.Seq, p.Deadline = f.c.At, f.c.Seq, nil
-	if !fact.Deadline.IsZero() {
-		d := fact.Deadline.UTC()
-		p.Deadline = &d
+	p.Kind, p.Blocking, p.OnOwnerLoss, p.Delivery = word(fact.PromptKind), fact.Blocks(), fact.Loss(), word(fact.Delivery)
+	p.Turn = orElse(f.openTurn(fact.Turn), f.openTurn(p.Turn))
+	if fact.Call != "" && !f.callIsOver(fact.Call) {
+		p.Call = fact.Call
 	}
-	p.Epoch = f.Epoch
+	f.link(p)
+	p.UpdatedAt, p.Seq, p.Deadline, p.Epoch = f.c.At, f.c.Seq, deadlineOf(fact.Deadline), f.Epoch
 	f.adoptCall(p.Call)
 	if p.Turn != "" {
 		f.Turn.Epoch = f.Epoch
@@ -65,11 +65,15 @@ func (f *fold) promptRequested(fact events.PromptRequested) string {
 	return ""
 }
 
-func (s *State) openCall(call string) string {
-	if s.Tools[call] != nil {
-		return call
+// link ties a prompt to its call, whichever came first: some agents ask before they say that the call runs.
+func (f *fold) link(p *Prompt) {
+	if c := f.Tools[p.Call]; c != nil {
+		p.Tool, p.Turn = c.Name, orElse(p.Turn, f.openTurn(c.Turn))
 	}
-	return ""
+}
+
+func (s *State) callIsOver(call string) bool {
+	return s.Tools[call] == nil && s.ended(EntityTool, call) != nil
 }
 
 func (s *State) awaiting() int {
@@ -106,11 +110,33 @@ func (f *fold) settle(id string, to Status, reason string) string {
 	}
 	p.Status, p.Reason, p.SettledSeq, p.UpdatedAt = to, cut(reason, TextBytesMax), f.c.Seq, f.c.At
 	f.end(Ending{Entity: EntityPrompt, ID: id, Name: string(p.Kind), Outcome: string(to), Reason: reason,
-		OpenedSeq: p.Seq, Since: p.Since, Epoch: p.Epoch, Call: p.Call})
+		OpenedSeq: p.Seq, Since: p.Since, Epoch: p.Epoch, Call: p.Call, Tool: p.Tool})
 	if to == Withdrawn || to == Expired && reason != events.ReasonDeadline {
 		delete(f.Prompts, id)
 	}
+	f.forgetUndelivered()
 	return ""
+}
+
+// forgetUndelivered lets go of the decision that has waited longest for a harness that takes none.
+func (f *fold) forgetUndelivered() {
+	if len(f.Prompts) <= UndeliveredMax {
+		return
+	}
+	n, oldest := 0, ""
+	for _, id := range sortedKeys(f.Prompts) {
+		p := f.Prompts[id]
+		if p.Status == Awaiting {
+			continue
+		}
+		n++
+		if oldest == "" || p.SettledSeq < f.Prompts[oldest].SettledSeq {
+			oldest = id
+		}
+	}
+	if n > UndeliveredMax {
+		delete(f.Prompts, oldest)
+	}
 }
 
 // withdraw is settle by containment; a settled prompt stays as it is.
@@ -149,14 +175,31 @@ func (f *fold) deliver(id string, at time.Time) {
 	}
 }
 
-// deliverOrphans: what was decided for a process that is gone reaches its successor with the turn that goes on, or is
-// overtaken by it.
-func (f *fold) deliverOrphans() {
-	for _, id := range sortedKeys(f.Prompts) {
-		if p := f.Prompts[id]; p.Epoch < f.Epoch && f.openCall(p.Call) == "" {
+// overtake: when a person goes on, what was decided for a process or a turn that is gone is no longer owed to anybody.
+// It was not delivered, and does not say so.
+func (f *fold) overtake() {
+	for id, p := range f.Prompts {
+		if p.Status == Awaiting || f.Tools[p.Call] != nil {
+			continue
+		}
+		if p.Epoch < f.Epoch || p.Turn != "" && f.openTurn(p.Turn) == "" {
+			delete(f.Prompts, id)
+		}
+	}
+}
+
+// deliverAsMessage: a turn took the message that an answer had become.
+func (f *fold) deliverAsMessage(message string) {
+	for id, p := range f.Prompts {
+		if p.Status == Answered && p.Delivery == events.DeliverMessage && f.answerMessage(id, p) == message {
 			f.deliver(id, f.c.At)
 		}
 	}
+}
+
+// answerMessage is the id of the message that the answer to a prompt becomes when its asker is gone.
+func (s *State) answerMessage(prompt string, p *Prompt) string {
+	return events.DeriveID("answer", s.Session, prompt, strconv.FormatUint(p.Seq, 10))
 }
 
 // supersede: a person's message takes the place of every awaiting blocking question whose answer could have been one.

@@ -10,17 +10,6 @@ import (
 // Version is the layout of a [State] as it is stored. A document of a greater version is not read.
 const Version = 1
 
-// Limits of what a session holds. Beyond them a fact is ignored, reason "limit", or its text is cut, with "…".
-const (
-	OpenCallsMax   = 1000
-	OpenPromptsMax = 100
-	QueuedMax      = 1000
-	RecentMax      = 50
-	TitleBytesMax  = 200
-	NameBytesMax   = 100
-	TextBytesMax   = 2 << 10
-)
-
 // Phase is what a session is doing, for people; see [State.phase] for what makes which.
 type Phase string
 
@@ -175,7 +164,8 @@ const (
 // Prompt is a question that waits for a person, or whose settlement waits for the harness.
 type Prompt struct {
 	Kind        events.PromptKind `json:"kind"`
-	Call        string            `json:"call,omitempty"`
+	Call        string            `json:"call,omitempty"` // as it was named: it may start later
+	Tool        string            `json:"tool,omitempty"` // the call's name, once it has started
 	Turn        string            `json:"turn,omitempty"`
 	Since       time.Time         `json:"since"` // armed at
 	UpdatedAt   time.Time         `json:"updated_at"`
@@ -252,9 +242,9 @@ type Retry struct {
 	Attempt      int             `json:"attempt"`
 	DueAt        time.Time       `json:"due_at,omitzero"`
 	Reason       string          `json:"reason,omitempty"`
-	Error        *events.Failure `json:"error,omitempty"`
-	SameFailures int             `json:"same_failures"` // in a row, of one kind
-	Resumes      int             `json:"resumes"`       // continuations since the last progress
+	Error        *events.Failure `json:"error,omitempty"` // the last failure since progress
+	SameFailures int             `json:"same_failures"`   // in a row, of one kind
+	Resumes      int             `json:"resumes"`         // continuations since the last progress
 }
 
 // States of [Compaction].
@@ -335,6 +325,7 @@ type Ending struct {
 	DeliveredAt time.Time `json:"delivered_at,omitzero"` // prompts
 	Epoch       uint64    `json:"epoch,omitempty"`       // prompts: opened or adopted under
 	Call        string    `json:"call,omitempty"`        // prompts
+	Tool        string    `json:"tool,omitempty"`        // prompts: the call's name
 }
 
 // Ignored counts facts that changed nothing, and shows the last.

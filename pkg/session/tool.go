@@ -23,7 +23,9 @@ func (f *fold) applyTool() (why string, ok bool) {
 // toolStarted opens a call, adopts it under a newer epoch, or brings a newer title.
 func (f *fold) toolStarted(fact events.ToolStarted) string {
 	if c := f.Tools[fact.Call]; c != nil {
-		c.Title = cut(orElse(fact.Title, c.Title), TitleBytesMax)
+		if len(f.Tools) <= longTitlesMax {
+			c.Title = cut(orElse(fact.Title, c.Title), TitleBytesMax)
+		}
 		if c.Epoch != f.Epoch {
 			f.adoptCall(fact.Call)
 		}
@@ -34,14 +36,23 @@ func (f *fold) toolStarted(fact events.ToolStarted) string {
 		return whyClosedID
 	case f.turnIsOver(fact.Turn):
 		return whyTurnEnded
-	case len(f.Tools) >= OpenCallsMax:
+	case len(f.Tools) >= OpenCallsMax || !f.room(fact.Call, fact.Turn, cut(fact.Name, NameBytesMax), cut(fact.Title, TitleBytesMax)):
 		return whyLimit
 	}
 	if f.Tools == nil {
 		f.Tools = map[string]*Tool{}
 	}
-	f.Tools[fact.Call] = &Tool{Name: cut(fact.Name, NameBytesMax), Title: cut(fact.Title, TitleBytesMax), Turn: f.openTurn(fact.Turn),
+	name, title := NameBytesMax, TitleBytesMax
+	if len(f.Tools) >= longTitlesMax {
+		name, title = shortBytesMax, shortBytesMax
+	}
+	f.Tools[fact.Call] = &Tool{Name: cut(fact.Name, name), Title: cut(fact.Title, title), Turn: f.openTurn(fact.Turn),
 		Since: f.c.At, Epoch: f.Epoch, Background: fact.Background}
+	for _, p := range f.Prompts {
+		if p.Call == fact.Call {
+			f.link(p)
+		}
+	}
 	return ""
 }
 
@@ -64,6 +75,10 @@ func (f *fold) adoptCall(call string) {
 		c.Epoch = f.Epoch
 		f.unhold(call)
 	}
+}
+
+func (s *State) held(call string) bool {
+	return slices.ContainsFunc(s.WaitsFor, func(w events.WaitFor) bool { return w.Call == call })
 }
 
 func (f *fold) unhold(call string) {

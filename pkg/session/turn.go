@@ -28,15 +28,19 @@ func (f *fold) applyTurn() (why string, ok bool) {
 
 // turnRequested: a newer request replaces a pending one.
 func (f *fold) turnRequested(fact events.TurnRequested) string {
-	if f.Turn != nil && f.Turn.ID == fact.Turn || f.ended(EntityTurn, fact.Turn) != nil {
+	switch {
+	case f.Turn != nil && f.Turn.ID == fact.Turn || f.ended(EntityTurn, fact.Turn) != nil:
 		return whyClosedID
+	case f.Pending.Turn != nil && f.Pending.Turn.ID == fact.Turn:
+		return whyOpen
 	}
-	f.Pending.Turn = &PendingTurn{ID: fact.Turn, Cause: fact.Cause, OfTurn: fact.OfTurn, Message: fact.Message, Attempt: fact.Attempt,
+	f.Pending.Turn = &PendingTurn{ID: fact.Turn, Cause: word(fact.Cause), OfTurn: fact.OfTurn, Message: fact.Message, Attempt: fact.Attempt,
 		Options: fact.Options, Compaction: fact.Compaction, Prompt: fact.Prompt, At: f.c.At, Seq: f.c.Seq}
 	switch fact.Cause {
 	case events.CauseRetry, events.CauseResume:
 		f.Retry.State = RetryStarting
 		f.Retry.Turn = orElse(f.Retry.Turn, fact.OfTurn)
+		f.Retry.Attempt = max(f.Retry.Attempt, fact.Attempt)
 		if fact.Cause == events.CauseResume {
 			f.Retry.Resumes++
 		}
@@ -62,33 +66,55 @@ func (f *fold) turnStarted(fact events.TurnStarted) string {
 	if f.ended(EntityTurn, fact.Turn) != nil {
 		return whyClosedID
 	}
-	if t := f.Turn; t != nil {
-		outcome, reason := OutcomeStopped, events.ReasonReplaced
-		if fact.OfTurn == t.ID {
-			outcome, reason = OutcomeContinued, ""
-		}
-		f.endTurn(outcome, reason, nil)
-		f.derive(events.TurnStopped{Turn: t.ID, Reason: orElse(reason, OutcomeContinued)})
-	}
-	byPerson := !fact.Synthetic && (fact.Cause == events.CauseMessage || fact.Cause == events.CauseFollowUp && fact.Message != "")
-	prompt := fact.Prompt
 	if p := f.Pending.Turn; p != nil && p.ID == fact.Turn {
-		prompt = orElse(prompt, p.Prompt)
+		fact = p.completed(fact)
 	}
-	f.Turn = &Turn{ID: fact.Turn, Cause: fact.Cause, Synthetic: fact.Synthetic, OfTurn: fact.OfTurn, Message: fact.Message,
+	f.replaceTurn(fact.OfTurn)
+	fact.Synthetic = fact.Synthetic || f.queuedSynthetic(fact.Message)
+	f.Turn = &Turn{ID: fact.Turn, Cause: word(fact.Cause), Synthetic: fact.Synthetic, OfTurn: fact.OfTurn, Message: fact.Message,
 		Since: f.c.At, Attempt: max(fact.Attempt, 1), Epoch: f.Epoch, Options: fact.Options}
 	f.take(fact.Message)
-	f.deliver(prompt, f.c.At)
-	f.deliverOrphans()
+	f.deliver(fact.Prompt, f.c.At)
 	f.Pending.Turn = nil
 	switch {
-	case byPerson:
-		f.Retry = Retry{}
-		f.ActiveAt = f.c.At
-	case f.Retry.State != RetryAbandoned || fact.Cause == events.CauseRetry || fact.Cause == events.CauseResume:
-		f.Retry = Retry{Attempt: f.Retry.Attempt, SameFailures: f.Retry.SameFailures, Resumes: f.Retry.Resumes}
+	case f.Turn.byPerson():
+		f.Retry, f.ActiveAt = Retry{}, f.c.At
+		f.overtake()
+	case f.Retry.State == RetryStarting || fact.Cause == events.CauseRetry || fact.Cause == events.CauseResume,
+		f.Retry.State == RetryScheduled && fact.Cause == events.CauseAnswer:
+		f.Retry = Retry{Attempt: f.Retry.Attempt, SameFailures: f.Retry.SameFailures, Resumes: f.Retry.Resumes, Error: f.Retry.Error}
 	}
 	return ""
+}
+
+// completed is a start with what its request had said and the harness did not repeat: else a message would be handed out
+// twice, or a turn that goes on would look like one that was cut off.
+func (p *PendingTurn) completed(fact events.TurnStarted) events.TurnStarted {
+	fact.Cause = events.Cause(orElse(string(fact.Cause), string(p.Cause)))
+	fact.OfTurn, fact.Message, fact.Prompt = orElse(fact.OfTurn, p.OfTurn), orElse(fact.Message, p.Message), orElse(fact.Prompt, p.Prompt)
+	fact.Attempt = max(fact.Attempt, p.Attempt)
+	if len(fact.Options) == 0 {
+		fact.Options = p.Options
+	}
+	return fact
+}
+
+// replaceTurn ends the open turn, if any, because another begins: it goes on in that one if that one says so.
+func (f *fold) replaceTurn(continued string) {
+	t := f.Turn
+	if t == nil {
+		return
+	}
+	outcome, reason := OutcomeStopped, events.ReasonReplaced
+	if continued == t.ID {
+		outcome, reason = OutcomeContinued, ""
+	}
+	f.endTurn(outcome, reason, nil, events.TurnStopped{Turn: t.ID, Reason: orElse(reason, OutcomeContinued)})
+}
+
+// byPerson: a person's message made this turn, at once or after a compaction.
+func (t *Turn) byPerson() bool {
+	return !t.Synthetic && (t.Cause == events.CauseMessage || t.Cause == events.CauseFollowUp && t.Message != "")
 }
 
 // turnAgain: the same id while it is open is adoption by a newer epoch, else nothing new.
@@ -106,24 +132,38 @@ func (f *fold) turnAgain(fact events.TurnStarted) string {
 	return ""
 }
 
-// take removes a message from the queue: a turn has it.
+// take removes a message from the queue: a turn has it. One that was never queued is noted too, so that it is not queued
+// behind the turn that has it.
 func (f *fold) take(message string) {
 	if message == "" {
 		return
 	}
-	i := slices.IndexFunc(f.Queue, func(m Message) bool { return m.ID == message })
-	if i < 0 {
+	i := f.queued(message)
+	switch {
+	case i >= 0:
+		f.Queue = slices.Delete(f.Queue, i, i+1)
+	case f.ended(EntityMessage, message) != nil:
 		return
 	}
-	f.Queue = slices.Delete(f.Queue, i, i+1)
 	f.end(Ending{Entity: EntityMessage, ID: message, Outcome: OutcomeDelivered})
+	f.deliverAsMessage(message)
+}
+
+// queued is the message's place in the queue, -1 if it is not there.
+func (s *State) queued(message string) int {
+	return slices.IndexFunc(s.Queue, func(m Message) bool { return m.ID == message })
+}
+
+func (s *State) queuedSynthetic(message string) bool {
+	i := s.queued(message)
+	return i >= 0 && s.Queue[i].Synthetic
 }
 
 // turnEnds is an ordinary ending of the turn it names.
 func (f *fold) turnEnds(turn, outcome, reason string, failure *events.Failure) string {
 	switch {
 	case f.Turn != nil && f.Turn.ID == turn:
-		f.endTurn(outcome, reason, failure)
+		f.endTurn(outcome, reason, failure, nil)
 	case f.ended(EntityTurn, turn) != nil:
 		return whyClosedID
 	default:
@@ -137,64 +177,92 @@ func (f *fold) turnEnds(turn, outcome, reason string, failure *events.Failure) s
 
 func (f *fold) turnFailed(fact events.TurnFailed) string {
 	failure := cutFailure(fact.Error)
-	before := f.Retry.Error
-	if l := f.LastTurn; before == nil && l != nil {
-		before = l.Error
-	}
 	if why := f.turnEnds(fact.Turn, OutcomeFailed, failure.Kind, failure); why != "" {
 		return why
 	}
 	f.LastTurn.HadOutput = fact.HadOutput
-	if before == nil || before.Kind == failure.Kind {
+	if before := f.Retry.Error; before == nil || before.Kind == failure.Kind {
 		f.Retry.SameFailures++
 	} else {
 		f.Retry.SameFailures = 1
 	}
+	f.Retry.Error = failure
 	return ""
 }
 
-// turnStopRequested is pending work until the receipt, for the process that runs or ran the turn. A turn nobody has
-// started yet is simply no longer wanted.
+// turnStopRequested is pending work until the receipt, for the process that runs or ran the turn. A person's stop also
+// takes back what was only asked for: a requested turn, a retry.
 func (f *fold) turnStopRequested(fact events.TurnStopRequested) string {
-	known := false
-	if p := f.Pending.Turn; p != nil && fact.Actor == events.ActorPerson {
-		known = p.ID == fact.Turn
-		f.Pending.Turn = nil
-	}
+	p, person := f.Pending.Turn, fact.Actor == events.ActorPerson
 	open := f.Turn != nil && f.Turn.ID == fact.Turn
 	past := f.ended(EntityTurn, fact.Turn) != nil
-	switch {
-	case open || past && f.Owned:
-		f.Pending.Stop = &PendingStop{Turn: fact.Turn, Actor: fact.Actor, By: cut(fact.By, NameBytesMax), Reason: cut(fact.Reason, TextBytesMax), At: f.c.At, Seq: f.c.Seq}
-	case !known && !past:
+	if !open && !past && !(person && p != nil && p.ID == fact.Turn) {
 		return whyUnknown
 	}
-	if l := f.LastTurn; past && l != nil && l.ID == fact.Turn && fact.Actor == events.ActorPerson {
-		l.Actor = fact.Actor
+	if open || past && f.Owned {
+		f.Pending.Stop = &PendingStop{Turn: fact.Turn, Actor: word(fact.Actor), By: cut(fact.By, NameBytesMax), Reason: cut(fact.Reason, TextBytesMax), At: f.c.At, Seq: f.c.Seq}
+	}
+	if person {
+		f.takeBack(fact)
 	}
 	return ""
 }
+
+// takeBack: nothing that was asked for starts after a person's stop, and the last turn shows who wanted that.
+func (f *fold) takeBack(fact events.TurnStopRequested) {
+	p := f.Pending.Turn
+	took := p != nil
+	if took {
+		f.Pending.Turn = nil
+		f.end(Ending{Entity: EntityTurn, ID: p.ID, Outcome: OutcomeStopped, Reason: fact.Reason})
+		if f.Turn == nil && (f.LastTurn == nil || p.Cause != events.CauseRetry && p.Cause != events.CauseResume) {
+			f.LastTurn = &LastTurn{ID: p.ID, Outcome: OutcomeStopped, Reason: cut(fact.Reason, TextBytesMax), At: f.c.At, Message: p.Message, Options: p.Options,
+				Cause: p.Cause, OfTurn: p.OfTurn, Attempt: max(p.Attempt, 1), Seq: f.c.Seq}
+		}
+	}
+	if l := f.LastTurn; f.Turn == nil && l != nil && (took || l.ID == fact.Turn) {
+		l.Actor = events.ActorPerson
+	}
+	if r := &f.Retry; r.State == RetryScheduled || r.State == RetryStarting {
+		r.State, r.Reason = RetryAbandoned, reasonStopped
+		f.derive(events.RetryAbandoned{Turn: r.Turn, Attempt: r.Attempt, Reason: reasonStopped})
+	}
+}
+
+// reasonStopped is why a retry was given up that a person stopped.
+const reasonStopped = "stopped"
 
 // turnStopped ends the turn, or is the receipt for one that ended before its stop was heard of.
 func (f *fold) turnStopped(fact events.TurnStopped) string {
-	receipt := f.Pending.Stop != nil && f.Pending.Stop.Turn == fact.Turn
+	asked := f.Pending.Stop
+	if asked != nil && asked.Turn != fact.Turn {
+		asked = nil
+	}
 	why := f.turnEnds(fact.Turn, OutcomeStopped, fact.Reason, nil)
-	if why == "" {
-		f.LastTurn.Actor = fact.Actor
+	switch {
+	case why == "" && asked != nil:
+		f.LastTurn.Actor = orElse(word(fact.Actor), asked.Actor)
+	case why == "":
+		f.LastTurn.Actor = word(fact.Actor)
+	case asked == nil:
+		return why
 	}
-	if receipt {
+	if asked != nil {
 		f.Pending.Stop = nil
-		return ""
 	}
-	return why
+	return ""
 }
 
-// endTurn closes the open turn with what belongs to it. The turn's own ending comes last, so that it outlives those of
-// its calls among the endings that are kept.
-func (f *fold) endTurn(outcome, reason string, failure *events.Failure) {
+// endTurn closes the open turn with what belongs to it; said is the fact that nobody wrote, for the feed. The turn's own
+// ending comes last, so that it outlives those of its calls among the endings that are kept.
+func (f *fold) endTurn(outcome, reason string, failure *events.Failure, said events.Fact) {
 	t := f.Turn
+	if said != nil {
+		f.derive(said)
+	}
 	for _, id := range sortedKeys(f.Prompts) {
-		if p := f.Prompts[id]; p.Turn == t.ID {
+		p := f.Prompts[id]
+		if c := f.Tools[p.Call]; p.Turn == t.ID && (c == nil || !c.Background) {
 			f.withdraw(id, events.ReasonTurnEnded)
 		}
 	}
@@ -208,4 +276,7 @@ func (f *fold) endTurn(outcome, reason string, failure *events.Failure) {
 		Cause: t.Cause, OfTurn: t.OfTurn, Attempt: t.Attempt, Synthetic: t.Synthetic, Seq: f.c.Seq}
 	f.end(Ending{Entity: EntityTurn, ID: t.ID, Outcome: outcome, Reason: reason})
 	f.Turn = nil
+	if !f.Owned {
+		f.dropReceipt() // nobody ran it any more
+	}
 }

@@ -1,9 +1,10 @@
 package session
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
-	"reflect"
+	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -45,16 +46,23 @@ type Blocker struct {
 	Seq         uint64            `json:"seq"`
 }
 
-// request finds the newest body of a prompt in the commit that the document points to.
-func request(src Source, seq uint64, prompt string) (events.PromptRequested, error) {
+// request finds the newest body of a prompt in the commit that the document points to: the last one under the epoch it
+// was opened under, before anything there ended the prompt.
+func request(src Source, seq, epoch uint64, prompt string) (events.PromptRequested, error) {
 	var found events.PromptRequested
 	c, err := src(seq)
 	if err != nil {
 		return found, fmt.Errorf("session: the request of prompt %s: %w", prompt, err)
 	}
 	for i := range c.Events {
-		if f, ok := c.Events[i].Fact.(events.PromptRequested); ok && f.Prompt == prompt {
+		e := &c.Events[i]
+		if e.Fact == nil || e.Epoch != epoch || e.Subject != prompt {
+			continue
+		}
+		if f, ok := e.Fact.(events.PromptRequested); ok {
 			found = f
+		} else if spec := events.Lookup(e.Kind); spec != nil && spec.Ends == EntityPrompt && spec.May(c.Writer) && found.Prompt != "" {
+			break
 		}
 	}
 	return found, nil
@@ -67,81 +75,71 @@ type settlement struct {
 	by      string
 }
 
-// settled finds what settled a prompt. A settlement by containment said nothing about it, which is no error.
-func settled(src Source, seq uint64, prompt string) (settlement, error) {
+// settled finds what a person said when a prompt came to this status; nothing when it was no person.
+func settled(src Source, seq uint64, prompt string, to Status) (settlement, error) {
+	var none settlement
+	if to != Answered && to != Rejected && to != Dismissed {
+		return none, nil
+	}
 	c, err := src(seq)
 	if err != nil {
-		return settlement{}, fmt.Errorf("session: the settlement of prompt %s: %w", prompt, err)
+		return none, fmt.Errorf("session: the settlement of prompt %s: %w", prompt, err)
 	}
 	for i := range c.Events {
+		if c.Events[i].Subject != prompt {
+			continue
+		}
 		switch f := c.Events[i].Fact.(type) {
 		case events.PromptAnswered:
-			if f.Prompt == prompt {
+			if to == Answered {
 				return settlement{answers: f.Answers, by: f.By}, nil
 			}
 		case events.PromptRejected:
-			if f.Prompt == prompt {
+			if to == Rejected {
 				return settlement{text: f.Text, by: f.By}, nil
 			}
 		case events.PromptDismissed:
-			if f.Prompt == prompt {
+			if to == Dismissed {
 				return settlement{by: f.By}, nil
 			}
 		}
 	}
-	return settlement{}, nil
+	return none, nil
 }
 
 // Blocker is the people's view of one prompt: awaiting, settled, or among the recent endings. It is nil when the session
-// knows no such prompt (any more).
+// knows no such prompt (any more). Owned is about prompts that still wait for a person or for the harness.
 func (s *State) Blocker(prompt string, src Source) (*Blocker, error) {
-	b := &Blocker{Harness: s.Harness, Session: s.Session, Root: s.Root, Prompt: prompt, Owned: s.Owned}
+	b := &Blocker{Harness: s.Harness, Session: s.Session, Root: s.Root, Prompt: prompt}
 	p, e := s.Prompts[prompt], s.ended(EntityPrompt, prompt)
-	var openedSeq uint64
-	call := ""
+	var tool BlockedTool
+	var opened, epoch uint64
 	switch {
 	case p != nil:
-		openedSeq, call = p.Seq, p.Call
-		b.Kind, b.Status, b.Reason, b.ArmedAt, b.UpdatedAt = p.Kind, p.Status, p.Reason, p.Since, p.UpdatedAt
+		opened, epoch, tool = p.Seq, p.Epoch, BlockedTool{Call: p.Call, Name: p.Tool}
+		b.Kind, b.Status, b.Reason, b.ArmedAt, b.UpdatedAt, b.Owned = p.Kind, p.Status, p.Reason, p.Since, p.UpdatedAt, s.Owned
 		b.Seq = max(p.Seq, p.SettledSeq)
+		if p.Status != Awaiting {
+			b.ClosedAt = p.UpdatedAt
+		}
 	case e != nil:
-		openedSeq, call = e.OpenedSeq, e.Call
+		opened, epoch, tool = e.OpenedSeq, e.Epoch, BlockedTool{Call: e.Call, Name: e.Tool}
 		b.Kind, b.Status, b.Reason, b.ArmedAt, b.UpdatedAt = events.PromptKind(e.Name), Status(e.Outcome), e.Reason, e.Since, e.At
-		b.Seq = e.Seq
+		b.Seq, b.ClosedAt, b.DeliveredAt = e.Seq, e.At, e.DeliveredAt
 	default:
 		return nil, nil
 	}
-	if e != nil && b.Status != Awaiting {
-		b.ClosedAt, b.DeliveredAt = e.At, e.DeliveredAt
-	}
-	req, err := request(src, openedSeq, prompt)
+	req, err := request(src, opened, epoch, prompt)
 	if err != nil {
 		return nil, err
 	}
-	b.Title, b.Questions, b.OnOwnerLoss, b.Blocking, b.Turn = cut(req.Title, TitleBytesMax), req.Asked(), req.Loss(), req.Blocks(), req.Turn
-	if !req.Deadline.IsZero() {
-		d := req.Deadline.UTC()
-		b.Deadline = &d
+	b.Title, b.Questions, b.OnOwnerLoss, b.Blocking, b.Turn, b.Deadline = cut(req.Title, TitleBytesMax), req.Asked(), req.Loss(), req.Blocks(), req.Turn, deadlineOf(req.Deadline)
+	if tool.Call != "" {
+		b.Tool = &tool
 	}
-	if call != "" {
-		b.Tool = &BlockedTool{Call: call, Name: s.callName(call)}
-	}
-	if b.Status == Awaiting {
-		return b, nil
-	}
-	said, err := settled(src, b.Seq, prompt)
+	said, err := settled(src, b.Seq, prompt, b.Status)
 	b.Answers, b.By = said.answers, said.by
 	return b, err
-}
-
-func (s *State) callName(call string) string {
-	if c := s.Tools[call]; c != nil {
-		return c.Name
-	}
-	if e := s.ended(EntityTool, call); e != nil {
-		return e.Name
-	}
-	return ""
 }
 
 // BlockerKey is where the people's view of a prompt is kept.
@@ -165,7 +163,8 @@ func (s *State) BlockerPrompts(endedSince time.Time) []string {
 }
 
 // BlockersChanged are the prompts whose entry in the people's view may differ between two documents of a session; before
-// is nil for a session that had none.
+// is nil for a session that had none. An entry whose [State.Blocker] is nil now is to be removed: the prompt was closed
+// with so much else that it is no longer among the recent endings.
 func BlockersChanged(before, after *State) []string {
 	if before == nil {
 		return after.BlockerPrompts(time.Time{})
@@ -181,8 +180,13 @@ func BlockersChanged(before, after *State) []string {
 		if e.Entity != EntityPrompt {
 			continue
 		}
-		if q := before.ended(EntityPrompt, e.ID); q == nil || !q.DeliveredAt.Equal(e.DeliveredAt) || q.Reason != e.Reason {
+		if q := before.ended(EntityPrompt, e.ID); q == nil || q.Seq != e.Seq || !q.DeliveredAt.Equal(e.DeliveredAt) || q.Reason != e.Reason {
 			ids[e.ID] = true
+		}
+	}
+	for id := range before.Prompts {
+		if after.Prompts[id] == nil {
+			ids[id] = true
 		}
 	}
 	return sortedKeys(ids)
@@ -280,22 +284,38 @@ func (s *State) Work(src Source) (*Work, error) {
 	if p := s.Pending.Compaction; p != nil {
 		w.Compaction = &WorkCompaction{Compaction: p.ID, Reason: p.Reason, Message: p.Message}
 	}
-	for id, p := range s.Prompts {
+	err := s.workPrompts(w, src)
+	if err != nil {
+		return nil, err
+	}
+	w.Turn, err = s.workTurn(src)
+	return w, err
+}
+
+// workPrompts fills in what was decided, oldest first, as much as an entry can hold.
+func (s *State) workPrompts(w *Work, src Source) error {
+	ids := sortedKeys(s.Prompts)
+	slices.SortStableFunc(ids, func(a, b string) int { return cmp.Compare(s.Prompts[a].SettledSeq, s.Prompts[b].SettledSeq) })
+	size := 0
+	for _, id := range ids {
+		p := s.Prompts[id]
 		if !s.owes(p) {
 			continue
 		}
-		said, err := settled(src, p.SettledSeq, id)
+		said, err := settled(src, p.SettledSeq, id, p.Status)
 		if err != nil {
-			return nil, err
+			return err
+		}
+		entry := &WorkPrompt{Status: p.Status, Answers: said.answers, Text: said.text, By: said.by, Reason: p.Reason}
+		if size += len(encode(entry)); size > WorkBytesMax && len(w.Prompts) > 0 {
+			return nil
 		}
 		if w.Prompts == nil {
 			w.Prompts = map[string]*WorkPrompt{}
 		}
-		w.Prompts[id] = &WorkPrompt{Status: p.Status, Answers: said.answers, Text: said.text, By: said.by, Reason: p.Reason}
+		w.Prompts[id] = entry
 	}
-	var err error
-	w.Turn, err = s.workTurn(src)
-	return w, err
+	return nil
 }
 
 func (s *State) workTurn(src Source) (*WorkTurn, error) {
@@ -304,21 +324,36 @@ func (s *State) workTurn(src Source) (*WorkTurn, error) {
 		return nil, nil
 	}
 	t := &WorkTurn{Turn: p.ID, Cause: p.Cause, OfTurn: p.OfTurn, Message: p.Message, Options: p.Options, Attempt: max(p.Attempt, 1), Prompt: p.Prompt, Compaction: p.Compaction}
-	for _, m := range s.Queue {
-		if m.ID != p.Message {
-			continue
-		}
-		c, err := src(m.Seq)
-		if err != nil {
-			return nil, fmt.Errorf("session: the content of message %s: %w", m.ID, err)
-		}
-		for i := range c.Events {
-			if f, ok := c.Events[i].Fact.(events.MessageAccepted); ok && f.Message == m.ID {
-				t.Content, t.Ref, t.Synthetic = f.Content, f.Ref, f.Synthetic
-			}
+	at := s.queued(p.Message)
+	if at < 0 {
+		return t, nil
+	}
+	c, err := src(s.Queue[at].Seq)
+	if err != nil {
+		return nil, fmt.Errorf("session: the content of message %s: %w", p.Message, err)
+	}
+	for i := range c.Events {
+		if f, ok := c.Events[i].Fact.(events.MessageAccepted); ok && f.Message == p.Message {
+			t.Content, t.Ref, t.Synthetic = f.Content, f.Ref, f.Synthetic
+			break
 		}
 	}
 	return t, nil
+}
+
+// marks are the places in the log that say what is pending: each is said once, and never changed afterwards.
+func (p *Pending) marks() [3]uint64 {
+	var m [3]uint64
+	if p.Turn != nil {
+		m[0] = p.Turn.Seq
+	}
+	if p.Stop != nil {
+		m[1] = p.Stop.Seq
+	}
+	if p.Compaction != nil {
+		m[2] = p.Compaction.Seq
+	}
+	return m
 }
 
 // WorkChanged says whether the harness's view may differ between two documents of a session. Seq alone is no difference.
@@ -327,7 +362,7 @@ func WorkChanged(before, after *State) bool {
 	if !had || !after.HasWork() {
 		return had != after.HasWork()
 	}
-	if before.Epoch != after.Epoch || before.Owned != after.Owned || !reflect.DeepEqual(before.Pending, after.Pending) {
+	if before.Epoch != after.Epoch || before.Owned != after.Owned || before.Pending.marks() != after.Pending.marks() {
 		return true
 	}
 	n := 0
@@ -336,7 +371,7 @@ func WorkChanged(before, after *State) bool {
 			continue
 		}
 		n++
-		if q := before.Prompts[id]; q == nil || !before.owes(q) {
+		if q := before.Prompts[id]; q == nil || !before.owes(q) || q.SettledSeq != p.SettledSeq {
 			return true
 		}
 	}

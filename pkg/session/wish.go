@@ -85,9 +85,9 @@ func (s *State) Answer(w AnswerWish, src Source) (Decision, error) {
 		return Decision{}, err
 	}
 	if p == nil {
-		return s.tooLate(w.Prompt, Answered, src, func(b *Blocker) bool { return sameAnswers(b.Answers, trimmed(w.Answers)) })
+		return s.tooLate(w.Prompt, Answered, src, func(said settlement) bool { return sameAnswers(said.answers, trimmed(w.Answers)) })
 	}
-	req, err := request(src, p.Seq, w.Prompt)
+	req, err := request(src, p.Seq, p.Epoch, w.Prompt)
 	if err != nil {
 		return Decision{}, err
 	}
@@ -106,7 +106,7 @@ func (s *State) Reject(w RejectWish, src Source) (Decision, error) {
 		return Decision{}, err
 	}
 	if p == nil {
-		return s.tooLate(w.Prompt, Rejected, src, func(b *Blocker) bool { return b.Reason == cut(w.Text, TextBytesMax) })
+		return s.tooLate(w.Prompt, Rejected, src, func(said settlement) bool { return said.text == w.Text })
 	}
 	if len(w.Text) > events.QuestionsBytesMax {
 		return Decision{}, events.TooLarge("the text of a rejection is too long: shorten it", events.QuestionsBytesMax)
@@ -122,7 +122,7 @@ func (s *State) Dismiss(w DismissWish, src Source) (Decision, error) {
 		return Decision{}, err
 	}
 	if p == nil {
-		return s.tooLate(w.Prompt, Dismissed, src, func(*Blocker) bool { return true })
+		return s.tooLate(w.Prompt, Dismissed, src, func(settlement) bool { return true })
 	}
 	facts := []events.Fact{events.PromptDismissed{Prompt: w.Prompt, By: w.By}}
 	return Decision{Facts: append(facts, s.Settlement(w.Prompt, Dismissed, nil, nil, "")...)}, nil
@@ -147,22 +147,21 @@ func (s *State) awaitingPrompt(prompt string) (*Prompt, error) {
 }
 
 // tooLate tells what stands: the same decision again is a success; another decision is 409; closed without one is 410.
-func (s *State) tooLate(prompt string, wanted Status, src Source, same func(*Blocker) bool) (Decision, error) {
+func (s *State) tooLate(prompt string, wanted Status, src Source, same func(settlement) bool) (Decision, error) {
 	b, err := s.Blocker(prompt, src)
 	if err != nil {
 		return Decision{}, err
 	}
-	if b.Status == wanted && same(b) {
+	said, err := settled(src, b.Seq, prompt, b.Status)
+	if err != nil {
+		return Decision{}, err
+	}
+	if b.Status == wanted && same(said) {
 		return Decision{Seq: b.Seq}, nil
 	}
 	stands := events.Standing{Status: string(b.Status), Reason: b.Reason, Answers: b.Answers, By: b.By, At: b.ClosedAt, Seq: b.Seq, Prompt: prompt}
-	switch b.Status {
-	case Answered, Rejected:
+	if b.Status == Answered || b.Status == Rejected {
 		return Decision{}, events.Conflict(fmt.Sprintf("prompt %s was %s by %s already", prompt, b.Status, orElse(b.By, "somebody")), stands)
-	case Dismissed:
-		if wanted != Answered {
-			return Decision{}, events.Conflict(fmt.Sprintf("prompt %s was dismissed by %s already", prompt, orElse(b.By, "somebody")), stands)
-		}
 	}
 	return Decision{}, events.Gone(fmt.Sprintf("prompt %s is %s (%s): it can no longer be decided", prompt, b.Status, orElse(b.Reason, "no reason given")), stands)
 }
@@ -182,7 +181,7 @@ func (s *State) Settlement(prompt string, status Status, asked []events.Question
 	case s.Tools[p.Call] != nil:
 		facts = append(facts, resultOf(p.Call, status, asked, answers, text))
 	case p.Delivery == events.DeliverMessage && status == Answered:
-		message = events.DeriveID("answer", s.Session, prompt, fmt.Sprint(p.Seq))
+		message = s.answerMessage(prompt, p)
 		facts = append(facts, events.MessageAccepted{Message: message, Content: encode(answerOutput{asked, answers}), Synthetic: true})
 	}
 	return append(facts, s.continuation(prompt, p, message)...)
@@ -196,7 +195,7 @@ func (s *State) continuation(prompt string, p *Prompt, message string) []events.
 		}
 	}
 	for _, w := range s.WaitsFor {
-		if c := s.Tools[w.Call]; c != nil && c.Turn == p.Turn {
+		if c := s.Tools[w.Call]; c != nil && c.Turn == p.Turn && w.Call != p.Call {
 			return nil
 		}
 	}

@@ -1,0 +1,135 @@
+package session
+
+import (
+	"time"
+	"unicode/utf8"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// Limits of what a session holds. Beyond them a fact is ignored, reason "limit", or its text is cut, with "…".
+const (
+	OpenCallsMax   = 1000
+	OpenPromptsMax = 100
+	QueuedMax      = 1000
+	RecentMax      = 50
+	TitleBytesMax  = 200
+	NameBytesMax   = 100
+	TextBytesMax   = 2 << 10
+
+	// UndeliveredMax is how many decided prompts wait for a harness that never says it has them. Beyond, the oldest goes.
+	UndeliveredMax = 100
+
+	// DocumentBytesMax is more than any document takes: what is kept once is bounded by the limits above, what is open and
+	// queued by openBytesMax. A document that could not be stored would stop the fold of every session.
+	DocumentBytesMax = 700 << 10
+
+	// WorkBytesMax is the most that the decisions in one entry of the harness's view take. The rest follows as they are taken.
+	WorkBytesMax = 512 << 10
+
+	openBytesMax  = 480 << 10 // bytes of JSON that calls, prompts, queue and holds take together
+	openFew       = 100       // entries that can never come near openBytesMax
+	longTitlesMax = 200       // open calls that keep a long title and name
+	shortBytesMax = 40        // bytes of a title or a name beyond them
+	entryOverhead = 160       // bytes of JSON around the texts of a call or a message
+	promptBytes   = 480       // the same for a prompt, which has more fields
+)
+
+// room says whether one more entry of about this size may be opened. What is open is weighed once a commit, so that
+// closing and opening in the same commit is judged as if all were open at once.
+func (f *fold) room(texts ...string) bool {
+	if len(f.Tools)+len(f.Prompts)+len(f.Queue)+len(f.WaitsFor) < openFew {
+		return true
+	}
+	if f.openBytes == 0 {
+		f.openBytes = f.weigh()
+	}
+	size := promptBytes
+	for _, t := range texts {
+		size += jsonBytes(t)
+	}
+	if f.openBytes+size > openBytesMax {
+		return false
+	}
+	f.openBytes += size
+	return true
+}
+
+// weigh is about how many bytes of the document are open and queued things.
+func (s *State) weigh() int {
+	n := 0
+	for id, c := range s.Tools {
+		n += entryOverhead + jsonBytes(id) + jsonBytes(c.Name) + jsonBytes(c.Title) + jsonBytes(c.Turn)
+	}
+	for id, p := range s.Prompts {
+		n += promptBytes + jsonBytes(id) + jsonBytes(p.Call) + jsonBytes(p.Turn) + jsonBytes(string(p.Kind)) + jsonBytes(p.Tool) + jsonBytes(p.Reason)
+	}
+	for i := range s.Queue {
+		n += entryOverhead + jsonBytes(s.Queue[i].ID)
+	}
+	for i := range s.WaitsFor {
+		n += entryOverhead + jsonBytes(s.WaitsFor[i].Call) + jsonBytes(s.WaitsFor[i].Child)
+	}
+	return n
+}
+
+// escapeBytes is what a control character takes in JSON: \u001b.
+const escapeBytes = 6
+
+// jsonBytes is at most how many bytes a text takes in JSON.
+func jsonBytes(text string) int {
+	n := len(text)
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c < ' ':
+			n += escapeBytes - 1
+		case c == '"' || c == '\\' || c == 0xE2: // U+2028 and U+2029 begin with E2 and double
+			n += escapeBytes / 2
+		}
+	}
+	return n
+}
+
+// cut shortens a text to at most n bytes, at a character, with "…". What JSON has to escape counts as long as it becomes.
+func cut(text string, n int) string {
+	if len(text)*escapeBytes <= n || jsonBytes(text) <= n {
+		return text
+	}
+	const mark = "…"
+	n -= len(mark)
+	end := 0
+	for end < len(text) {
+		_, size := utf8.DecodeRuneInString(text[end:])
+		if n -= jsonBytes(text[end : end+size]); n < 0 {
+			break
+		}
+		end += size
+	}
+	return text[:end] + mark
+}
+
+func cutFailure(e events.Failure) *events.Failure {
+	e.Kind, e.Text = cut(e.Kind, NameBytesMax), cut(e.Text, TextBytesMax)
+	return &e
+}
+
+// word cuts what should be one of a few words, and is kept as it came.
+func word[T ~string](w T) T { return T(cut(string(w), NameBytesMax)) }
+
+// instant is an instant in UTC, as all of them are kept; one at the edge of the calendar, which would fall out of what
+// can be written, stays in its zone.
+func instant(t time.Time) time.Time {
+	const yearMax = 9999
+	if u := t.UTC(); u.Year() >= 0 && u.Year() <= yearMax {
+		return u
+	}
+	return t
+}
+
+func deadlineOf(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = instant(t)
+	return &t
+}
