@@ -189,10 +189,11 @@ type ledger struct {
 	open, ended map[string]bool   // session/entity/id
 	in          map[string]string // what an open thing belongs to: its turn, or its call
 	sessions    map[string]string // opened, lost or closed
+	last        map[string]string // the newest turn of each session, as long as its process lives
 }
 
 func newLedger() *ledger {
-	return &ledger{open: map[string]bool{}, ended: map[string]bool{}, in: map[string]string{}, sessions: map[string]string{}}
+	return &ledger{open: map[string]bool{}, ended: map[string]bool{}, in: map[string]string{}, sessions: map[string]string{}, last: map[string]string{}}
 }
 
 // replayed is the ledger after these steps; what is unlawful in them is for [lawful] to say.
@@ -235,6 +236,7 @@ func (l *ledger) restart() {
 		l.ended[id] = true
 	}
 	clear(l.open)
+	clear(l.last)
 }
 
 func (l *ledger) enter(s Step) error {
@@ -258,7 +260,9 @@ func (l *ledger) fact(session string, f events.Fact) error {
 	id := session + "/" + entity + "/" + f.Subject()
 	switch {
 	case entity == "usage":
-		return l.needs(session, "turn", f.Subject())
+		if l.last[session] != f.Subject() {
+			return fmt.Errorf("%s is not the newest turn", f.Subject())
+		}
 	case entity == "session":
 		l.sessions[session] = "closed"
 		for other := range l.open {
@@ -304,6 +308,7 @@ func (l *ledger) begin(session, id string, f events.Fact) error {
 		l.in[id] = session + "/turn/" + f.Turn
 		return l.needs(session, "turn", f.Turn)
 	case events.TurnStarted:
+		l.last[session] = f.Turn
 		for other := range l.open {
 			if strings.HasPrefix(other, session+"/turn/") && other != id {
 				if other != session+"/turn/"+f.OfTurn {

@@ -35,7 +35,7 @@ func vocabulary() []string {
 				of(strings.NewReplacer("m1", m, "a1", a).Replace(answers1), finished(a, m, "stop"), finished(a, m, "tool-calls"))
 			}
 		}
-		for _, state := range []string{`{"status":"pending"}`, running, `{"status":"running","metadata":{"sessionId":"ses_2"}}`, `{"status":"completed","output":"x"}`, `{"status":"error","error":"x"}`} {
+		for _, state := range []string{`{"status":"pending"}`, running, `{"status":"running","metadata":{"sessionId":"ses_2"}}`, `{"status":"completed","output":"x"}`, `{"status":"error","error":"x"}`, `{"status":"levitating"}`} {
 			for _, a := range []string{"a1", "a2", "a4"} {
 				of(strings.ReplaceAll(tool("p1"+a, "c1", state), `"a1"`, `"`+a+`"`), strings.ReplaceAll(strings.ReplaceAll(tool("p2"+a, "c2", state), `"a1"`, `"`+a+`"`), "bash", "task"))
 			}
@@ -62,6 +62,7 @@ func TestAnyHistory(t *testing.T) {
 			t.Errorf("the second translation is another one")
 		}
 		checkReport(t, steps, report)
+		foldsAsReported(t, steps, report)
 		if t.Failed() {
 			t.Fatalf("seed %d:\n%s\nsaid:\n%s", seed, strings.Join(lines, "\n"), strings.Join(said(steps), "\n"))
 		}

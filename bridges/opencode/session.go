@@ -180,7 +180,7 @@ func (s *session) open() []string {
 		add("turn", s.turn.id)
 	}
 	for _, c := range s.calls {
-		if !c.done {
+		if c.begun && !c.done {
 			add("tool", c.id)
 		}
 	}
@@ -198,6 +198,11 @@ func (s *session) open() []string {
 
 // lose ends everything open, because its process is gone or the session is closed: nothing of it is said any more.
 func (s *session) lose() {
+	for _, m := range s.messages {
+		if m.turn != nil {
+			m.turn.lost = true
+		}
+	}
 	if s.turn != nil {
 		s.endTurn()
 	}

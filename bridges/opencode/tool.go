@@ -280,13 +280,14 @@ func output(st *toolState) json.RawMessage {
 	}{exit, text})
 }
 
-// usage reports what a model call counted. A summary's is not what the next call starts with.
+// usage reports what a model call counted, also when that is told after the turn's end: it says nothing about a turn's
+// life. A summary's is not what the next call starts with.
 func (t *Translator) usage(s *session, m *message, p *part) {
 	if m.summary || m.used[p.ID] {
 		return
 	}
 	m.used[p.ID] = true
-	if m.turn == nil || m.turn.ended {
+	if u := m.turn; u == nil || u.ended && (u.lost || s.turn != nil || s.lastTurn != u.id) {
 		t.report.Late++
 		return
 	}

@@ -305,22 +305,27 @@ func TestFailureKinds(t *testing.T) {
 	}
 }
 
-// FuzzTranslate: whatever is in a recording, it is translated without a panic to lawful steps.
+// FuzzTranslate: whatever is in a recording, it is translated without a panic to lawful steps that fold as reported.
 func FuzzTranslate(f *testing.F) {
-	for _, name := range []string{"a-text", "d-permission-reject", "g-abort-question", "h-kill9-tool", "j-kill9-compact"} {
-		raw, err := os.ReadFile("testdata/" + name + ".jsonl")
-		if err != nil {
-			f.Fatal(err)
+	add := func(records []Record) {
+		var b strings.Builder
+		for _, r := range records {
+			fmt.Fprintf(&b, "{\"at\":%d,\"event\":%s}\n", r.At.UnixMilli(), r.Event)
 		}
-		f.Add(raw)
+		f.Add([]byte(b.String()))
 	}
+	pending := tool("p2", "c1", `{"status":"pending"}`)
+	add(script(append(slices.Clone(begun), pending, permission("r1", "c1", "rm"), replied("r1", "reject"), tool("p2", "c1", `{"status":"error"}`), finished("a1", "m1", "stop"), idle)...))
+	add(script(append(slices.Clone(begun), pending, question(`[{"question":"?"}]`), `server.connected {}`, idle, busy)...))
+	add(script(append(slices.Clone(begun), `message.updated {"sessionID":"ses_1","info":{"id":"s1","role":"assistant","summary":true}}`, "session.compacted", idle)...))
 	f.Add([]byte(`{"event":{"payload":{"syncEvent":{"type":"session.created.1","data":{"info":{"id":"\u0000","parentID":"x"}}}}}}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		trace, err := ReadTrace(strings.NewReader(string(raw)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		steps, _ := Steps(trace.Records)
+		steps, report := Steps(trace.Records)
 		lawful(t, steps)
+		foldsAsReported(t, steps, report)
 	})
 }

@@ -23,6 +23,7 @@ const (
 type turn struct {
 	id         string
 	ended      bool
+	lost       bool            // with its process
 	retrying   bool            // OpenCode waits to try the model call again
 	failure    *events.Failure // what was told last, unless the run went on after it
 	completed  bool            // the newest model call, summaries apart
