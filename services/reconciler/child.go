@@ -1,0 +1,147 @@
+package reconciler
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// childRest is how long a child whose turn has failed is given before its parent is told: retry may take it up.
+const childRest = 2 * time.Second
+
+// childrenOf are the sessions that a call waits for, in a fixed order.
+func childrenOf(children []*session.State, call string) []*session.State {
+	var of []*session.State
+	for _, c := range children {
+		if c.ParentCall == call && call != "" {
+			of = append(of, c)
+		}
+	}
+	slices.SortFunc(of, func(a, b *session.State) int {
+		switch {
+		case a.Session < b.Session:
+			return -1
+		case a.Session > b.Session:
+			return 1
+		}
+		return 0
+	})
+	return of
+}
+
+// Unsettled says whether something may still come of a session by itself or by a person: an awaiting prompt, an open
+// turn, pending work, a retry, a compaction.
+func Unsettled(s *session.State) bool {
+	switch {
+	case s.Closed != nil:
+		return false
+	case s.Turn != nil || s.Pending != (session.Pending{}) || len(s.PendingPrompts()) > 0:
+		return true
+	case s.Retry.State == session.RetryScheduled || s.Retry.State == session.RetryStarting:
+		return true
+	}
+	return s.Compaction != nil && (s.Compaction.State == session.CompactionRequested || s.Compaction.State == session.CompactionRunning)
+}
+
+// unsettled are the children that a call is held for, sorted.
+func (d *desk) unsettled(call string) []string {
+	var ids []string
+	for _, c := range childrenOf(d.in.Children, call) {
+		if Unsettled(c) || d.resting(call, c) {
+			ids = append(ids, c.Session)
+		}
+	}
+	return ids
+}
+
+// held says whether a call is held for a child; it notes when to look again if that is a matter of time.
+func (d *desk) held(call string) bool {
+	for _, c := range childrenOf(d.in.Children, call) {
+		if !Unsettled(c) && d.resting(call, c) {
+			d.lookAt(c.LastTurn.At.Add(childRest))
+		}
+	}
+	return len(d.unsettled(call)) > 0
+}
+
+// holds says whether a call of this turn is held for a child.
+func (d *desk) holds(turn string) bool {
+	for id, c := range d.Tools {
+		if c.Turn == turn && d.left(c.Epoch) && len(d.unsettled(id)) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// waited says whether the log says that a call is held, for a child that may be gone by now.
+func (d *desk) waited(call string) bool {
+	return slices.ContainsFunc(d.WaitsFor, func(w events.WaitFor) bool { return w.Call == call })
+}
+
+// resting says whether a settled child has failed so lately that retry may not have seen it yet.
+func (d *desk) resting(call string, c *session.State) bool {
+	l := c.LastTurn
+	if l == nil || c.Closed != nil || c.Retry.State != "" || !c.Policy.AutoRetry || !d.waited(call) || d.fellWith(c) {
+		return false
+	}
+	lost := l.Outcome == session.OutcomeFailed || l.Outcome == session.OutcomeInterrupted
+	return lost && d.in.Now.Before(l.At.Add(childRest))
+}
+
+// fellWith says whether a child was interrupted together with this session: by the loss of the same process.
+func (d *desk) fellWith(c *session.State) bool {
+	l := c.LastTurn
+	return l != nil && l.Outcome == session.OutcomeInterrupted && c.Incarnation == d.Incarnation && !c.Owned
+}
+
+// childOutput is what a parent's call says about its child.
+type childOutput struct {
+	Child   string `json:"child"`
+	Outcome string `json:"outcome"`
+	Turn    string `json:"turn,omitempty"` // the child's last one: its messages tell the rest
+}
+
+// becameOf is how a call ends whose children have settled: as the one did that moved last. whole is false when that child
+// fell together with its parent, or never worked: then the conversation was interrupted and has not waited for anything.
+func (d *desk) becameOf(call string, kids []*session.State) (result events.Fact, whole bool) {
+	var last *session.State
+	for _, c := range kids {
+		if c.LastTurn != nil && (last == nil || c.LastTurn.Seq > last.LastTurn.Seq) {
+			last = c
+		}
+	}
+	interrupted := events.ToolInterrupted{Call: call, Reason: d.reason(), Outcome: events.OutcomeUnknown}
+	if last == nil {
+		return interrupted, d.waited(call) && len(kids) == 0 // held for a child that was purged since
+	}
+	name := "child session " + last.Session
+	switch l := last.LastTurn; l.Outcome {
+	case session.OutcomeCompleted:
+		return events.ToolCompleted{Call: call, Output: encode(childOutput{last.Session, l.Outcome, l.ID}), Synthetic: true}, true
+	case session.OutcomeFailed:
+		text := name + " failed"
+		if l.Error != nil {
+			text += ": " + l.Error.Kind + " " + l.Error.Text
+		}
+		return events.ToolFailed{Call: call, Error: events.Failure{Kind: events.ReasonChildEnded, Text: text}, Synthetic: true}, true
+	case session.OutcomeStopped:
+		return events.ToolFailed{Call: call, Error: events.Failure{Kind: events.ReasonChildEnded, Text: name + " was stopped"}, Synthetic: true}, true
+	}
+	if !d.waited(call) || d.fellWith(last) {
+		return interrupted, false
+	}
+	interrupted.Reason = events.ReasonChildEnded
+	return interrupted, true
+}
+
+func encode(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil { // texts always encode
+		return json.RawMessage(`null`)
+	}
+	return b
+}

@@ -1,0 +1,186 @@
+package reconciler
+
+import (
+	"slices"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// Input is what a decision rests on beside the session itself.
+type Input struct {
+	Now      time.Time        // the broker's
+	Owner    Owner            // what is known of the session's owner; not looked at when nobody owns it
+	Children []*session.State // the sessions whose parent this one is, as they are after their own recovery
+}
+
+// Decision is what the reconciler would do about a session now.
+type Decision struct {
+	Facts []events.Fact  // to append, in this order
+	Look  time.Time      // when to look again; zero: at the next change
+	After *session.State // the session as it will be then, at the place in the log that it has now; not to be changed
+}
+
+// Decide looks at one session and says what recovery and deadlines call for. Deciding again on what comes of it calls for
+// nothing. It changes neither the session nor its children. An error means that a commit which the session points to
+// could not be read: then nothing is decided.
+//
+//	closed, or never opened     nothing
+//	owned, owner alive          deadlines, and what epochs before the owner's left open
+//	owned, owner starting       deadlines: the owner may still adopt what earlier epochs left open
+//	owned, owner dead           session.orphaned, then everything
+//	owned by nobody             everything
+func Decide(s *session.State, in Input, src session.Source) (Decision, error) {
+	if !s.Opened() || s.Closed != nil {
+		return Decision{After: s}, nil
+	}
+	d := &desk{State: s, in: in, src: src}
+	dead := s.Owned && in.Owner.Life == Dead
+	if dead || !s.Owned {
+		d.fence(dead)
+	}
+	d.expireOverdue()
+	if d.Owned {
+		d.lookAt(in.Owner.Look)
+	}
+	if !d.Owned || in.Owner.Life == Alive {
+		if err := d.recover(); err != nil {
+			return Decision{After: s}, err
+		}
+	}
+	return Decision{Facts: d.facts, Look: d.look, After: d.State}, nil
+}
+
+// Fence is what fences a session of a tree whose owner is dead before any of the tree is decided: the orphaning, with
+// every open call that has a known child. It is nil where there is nothing to fence.
+func Fence(s *session.State, in Input) []events.Fact {
+	if !s.Opened() || s.Closed != nil || !s.Owned || in.Owner.Life != Dead {
+		return nil
+	}
+	f := orphaning(s, in)
+	for _, call := range sortedKeys(s.Tools) {
+		for _, c := range childrenOf(in.Children, call) {
+			f.WaitsFor = append(f.WaitsFor, events.WaitFor{Call: call, Child: c.Session})
+		}
+	}
+	return []events.Fact{f}
+}
+
+func orphaning(s *session.State, in Input) events.SessionOrphaned {
+	return events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: s.Incarnation, SupersededBy: in.Owner.SupersededBy}
+}
+
+// desk is one decision in the making: the session as it is after the facts said so far, so that each next one is lawful
+// and none is owed twice.
+type desk struct {
+	*session.State
+	in    Input
+	src   session.Source
+	facts []events.Fact
+	look  time.Time
+	goOn  []events.TurnRequested // continuations called for; one is requested
+}
+
+// say adds a fact and folds it.
+func (d *desk) say(f events.Fact) {
+	if len(d.facts) == 0 {
+		d.State = d.Clone()
+	}
+	d.facts = append(d.facts, f)
+	seq := d.Seq
+	c := events.Commit{Ref: d.Ref(), Writer: events.WriterReconciler, Seq: seq + 1, At: d.in.Now,
+		Events: []events.Event{events.New(string(f.Kind()), events.ServiceSource(Name, Name), d.Ref(), d.Epoch, d.in.Now, f)}}
+	d.Fold(&c)
+	d.Seq = seq // ids that are derived from the place in the log stay the same however often this is decided
+}
+
+func (d *desk) lookAt(at time.Time) {
+	if !at.IsZero() && (d.look.IsZero() || at.Before(d.look)) {
+		d.look = at
+	}
+}
+
+// left says whether something was left behind by whoever opened or adopted it under this epoch.
+func (d *desk) left(epoch uint64) bool { return !d.Owned || epoch < d.Epoch }
+
+// leftTurn says whether the open turn was left behind. Whoever adopted a part of it answers for it.
+func (d *desk) leftTurn() bool {
+	t := d.Turn
+	if t == nil || !d.left(t.Epoch) {
+		return false
+	}
+	for _, c := range d.Tools {
+		if c.Turn == t.ID && !d.left(c.Epoch) {
+			return false
+		}
+	}
+	for _, p := range d.Prompts {
+		if p.Turn == t.ID && !d.left(p.Epoch) {
+			return false
+		}
+	}
+	return true
+}
+
+// reason is why what is left behind ends.
+func (d *desk) reason() string {
+	if !d.Owned && d.Left == session.LeftReleased {
+		return events.ReasonShutdown
+	}
+	return events.ReasonOwnerLost
+}
+
+// fence says that the owner is gone, if that is news, and which calls are held for which child, if that is news.
+func (d *desk) fence(dead bool) {
+	f := orphaning(d.State, d.in)
+	news := dead
+	for _, w := range d.WaitsFor {
+		if c := d.Tools[w.Call]; c != nil && !d.stopping(c.Turn) {
+			f.WaitsFor = append(f.WaitsFor, w)
+		}
+	}
+	for _, call := range sortedKeys(d.Tools) {
+		if d.stopping(d.Tools[call].Turn) {
+			continue
+		}
+		for _, child := range d.unsettled(call) {
+			if w := (events.WaitFor{Call: call, Child: child}); !slices.Contains(f.WaitsFor, w) {
+				f.WaitsFor = append(f.WaitsFor, w)
+				news = true
+			}
+		}
+	}
+	if news {
+		d.say(f)
+	}
+}
+
+// expireOverdue ends the prompts whose deadline has passed, whoever owns them: a live harness sees it in its view.
+func (d *desk) expireOverdue() {
+	for _, id := range sortedKeys(d.Prompts) {
+		p := d.Prompts[id]
+		switch {
+		case p.Status != session.Awaiting || p.Deadline == nil:
+		case p.Deadline.After(d.in.Now):
+			d.lookAt(*p.Deadline)
+		default:
+			d.say(events.PromptExpired{Prompt: id, Reason: events.ReasonDeadline})
+		}
+	}
+}
+
+// stopping says whether a stop of this turn is owed that nobody is there to carry out.
+func (d *desk) stopping(turn string) bool {
+	p, t := d.Pending.Stop, d.Turn
+	return turn != "" && p != nil && p.Turn == turn && t != nil && t.ID == turn && (d.in.Owner.Life == Dead || d.leftTurn())
+}
+
+func sortedKeys[T any](m map[string]T) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,6 @@
+package reconciler
+
+// Name is the service's name on the wire.
+const Name = "reconciler"
+
+const stateStarting = "starting"

@@ -1,0 +1,156 @@
+package reconciler
+
+import (
+	"time"
+
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// Life is what is known of an owner.
+type Life int
+
+// Lives. Only of the dead is anything taken.
+const (
+	Alive    Life = iota // or may be
+	Starting             // alive, and has not said yet what it adopts
+	Dead
+)
+
+// String is the life for people.
+func (l Life) String() string { return [...]string{"alive", "starting", "dead"}[l] }
+
+// Owner is the verdict about a session's owner.
+type Owner struct {
+	Life         Life
+	SupersededBy string    // the incarnation that took the place of a dead one
+	Look         time.Time // when the verdict may change by itself; zero: with the leases only
+}
+
+// Margins are what liveness is judged with.
+type Margins struct {
+	Grace    time.Duration // from the end of a lease that ended by itself to the owner's being called dead
+	Adoption time.Duration // how long a new incarnation that does not say ready may adopt
+	Unknown  time.Duration // the TTL of a lease that was never seen
+}
+
+// Seen is a lease as it was seen. All instants are the broker's.
+type Seen struct {
+	Exclusive bool
+	State     string
+	TTL       time.Duration
+	Since     time.Time // first seen, or created
+	Renewed   time.Time // last renewal
+	Ended     time.Time // zero: alive
+	Released  bool      // given back by its owner, who thereby says that it is gone
+}
+
+// Gap is a stretch in which the reconciler could not renew its own lease: for so long nobody else may have been able to.
+type Gap struct{ Began, End time.Time }
+
+// LeaseView is what the reconciler knows of leases.
+type LeaseView struct {
+	Start   time.Time                   // since when leases have been watched
+	Renewed time.Time                   // the own lease
+	Gaps    []Gap                       // of the own lease, oldest first
+	Leases  map[string]map[string]*Seen // by harness and incarnation
+}
+
+// Judge says what is known of the owner of a session that is owned. Nothing is declared dead that could not have renewed.
+//
+//	a newer exclusive incarnation says ready (or the adoption grace is over)   dead at once
+//	the lease was given back                                                   dead at once
+//	the lease ended by itself                                                  dead after the grace
+//	no such lease was ever seen                                                dead after a TTL of the unknown and the grace,
+//	                                                                           from the start of the watch or the last commit
+//
+// A gap in the reconciler's own lease that is long enough to have cost this one starts the clock over: a TTL and the
+// grace from the gap's end.
+func Judge(v *LeaseView, m Margins, s *session.State, now time.Time) Owner {
+	leases := v.Leases[s.Harness]
+	own := leases[s.Incarnation]
+	if s.Exclusive {
+		if by, look := superseder(leases, m, s.Incarnation, now); by != "" {
+			return Owner{Life: Dead, SupersededBy: by}
+		} else if own != nil && own.Ended.IsZero() {
+			return own.life(m, now, look)
+		} else {
+			return v.gone(m, s, own, now).sooner(look)
+		}
+	}
+	if own != nil && own.Ended.IsZero() {
+		return own.life(m, now, time.Time{})
+	}
+	return v.gone(m, s, own, now)
+}
+
+// superseder is the newest incarnation that has taken the place of this one; else, when the first may.
+func superseder(leases map[string]*Seen, m Margins, incarnation string, now time.Time) (by string, look time.Time) {
+	for id, l := range leases {
+		if !l.Exclusive || !l.Ended.IsZero() || !session.Older(incarnation, id) {
+			continue
+		}
+		settled := l.Since.Add(m.Adoption)
+		switch {
+		case l.State != stateStarting || !now.Before(settled):
+			if by == "" || session.Older(by, id) {
+				by = id
+			}
+		case look.IsZero() || settled.Before(look):
+			look = settled
+		}
+	}
+	return by, look
+}
+
+// life is what a lease that has not ended tells.
+func (l *Seen) life(m Margins, now, look time.Time) Owner {
+	o := Owner{Life: Alive, Look: look}
+	if settled := l.Since.Add(m.Adoption); l.State == stateStarting && now.Before(settled) {
+		o.Life = Starting
+		return o.sooner(settled)
+	}
+	return o
+}
+
+// sooner looks at an instant if that is before the one there is.
+func (o Owner) sooner(look time.Time) Owner {
+	if o.Life != Dead && !look.IsZero() && (o.Look.IsZero() || look.Before(o.Look)) {
+		o.Look = look
+	}
+	return o
+}
+
+// gone is the verdict about an owner without a lease (nil: never seen).
+func (v *LeaseView) gone(m Margins, s *session.State, own *Seen, now time.Time) Owner {
+	if own != nil && own.Released {
+		return Owner{Life: Dead}
+	}
+	ttl, from, renewed := m.Unknown, later(v.Start, s.UpdatedAt).Add(m.Unknown), v.Start
+	if own != nil {
+		ttl, from, renewed = own.TTL, own.Ended, own.Renewed
+	}
+	at := later(from, v.excuse(ttl, renewed, now)).Add(m.Grace)
+	if now.Before(at) {
+		return Owner{Life: Alive, Look: at}
+	}
+	return Owner{Life: Dead}
+}
+
+// excuse is until when a lease of this TTL may have been kept from renewing: a TTL after the last gap that could have cost
+// it. It is renewed at a third, so a gap of half its TTL could.
+func (v *LeaseView) excuse(ttl time.Duration, renewed, now time.Time) time.Time {
+	var until time.Time
+	for _, g := range append(v.Gaps[:len(v.Gaps):len(v.Gaps)], Gap{Began: v.Renewed, End: now}) {
+		if g.End.After(renewed) && g.End.Sub(g.Began) >= ttl/2 {
+			until = later(until, g.End.Add(ttl))
+		}
+	}
+	return until
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,94 @@
+package reconciler
+
+import (
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// sec is an instant of a test, in seconds since it began.
+func sec(n float64) time.Time { return began.Add(time.Duration(n * float64(time.Second))) }
+
+func TestJudge(t *testing.T) {
+	margins := Margins{Grace: 2 * time.Second, Adoption: 5 * time.Second, Unknown: 15 * time.Second}
+	ready := func(since float64) *Seen {
+		return &Seen{Exclusive: true, State: "ready", TTL: 5 * time.Second, Since: sec(since), Renewed: sec(since)}
+	}
+	with := func(l *Seen, change func(*Seen)) *Seen { change(l); return l }
+	ended := func(renewed, at float64) *Seen {
+		return with(ready(0), func(l *Seen) { l.Renewed, l.Ended = sec(renewed), sec(at) })
+	}
+	starting := func(since float64) *Seen { return with(ready(since), func(l *Seen) { l.State = stateStarting }) }
+	pooled := func(l *Seen) *Seen { l.Exclusive = false; return l }
+	for name, c := range map[string]struct {
+		leases  map[string]*Seen
+		gaps    []Gap
+		start   float64
+		shared  bool    // the session's owner is one of a pool
+		now     float64 // and the own lease is as fresh
+		renewed float64 // of the own lease, when it is not
+		life    Life
+		by      string
+		look    float64
+	}{
+		"a lease that lives":                       {leases: map[string]*Seen{"17": ready(0)}, now: 100, life: Alive},
+		"starting within the adoption grace":       {leases: map[string]*Seen{"17": starting(98)}, now: 100, life: Starting, look: 103},
+		"starting for longer":                      {leases: map[string]*Seen{"17": starting(90)}, now: 100, life: Alive},
+		"ended by itself, within the grace":        {leases: map[string]*Seen{"17": ended(94, 99)}, now: 100, life: Alive, look: 101},
+		"ended by itself, grace over":              {leases: map[string]*Seen{"17": ended(94, 99)}, now: 101, life: Dead},
+		"given back":                               {leases: map[string]*Seen{"17": with(ended(94, 99.9), func(l *Seen) { l.Released = true })}, now: 100, life: Dead},
+		"a newer one is ready":                     {leases: map[string]*Seen{"17": ready(0), "18": ready(99)}, now: 100, life: Dead, by: "18"},
+		"the newest of several":                    {leases: map[string]*Seen{"17": ready(0), "9": ready(1), "18": ready(98), "101": ready(99)}, now: 100, life: Dead, by: "101"},
+		"a newer one is starting":                  {leases: map[string]*Seen{"17": ready(0), "18": starting(98)}, now: 100, life: Alive, look: 103},
+		"a newer one has started for long":         {leases: map[string]*Seen{"17": ready(0), "18": starting(95)}, now: 100, life: Dead, by: "18"},
+		"a newer one came and went":                {leases: map[string]*Seen{"17": ready(0), "18": ended(1, 2)}, now: 100, life: Alive},
+		"a newer one is one of a pool":             {leases: map[string]*Seen{"17": ready(0), "18": pooled(ready(99))}, now: 100, life: Alive},
+		"an older one is ready":                    {leases: map[string]*Seen{"17": ready(0), "16": ready(99)}, now: 100, life: Alive},
+		"one of a pool, a newer one is ready":      {leases: map[string]*Seen{"17": pooled(ready(0)), "18": ready(99)}, shared: true, now: 100, life: Alive},
+		"one of a pool, its lease ended":           {leases: map[string]*Seen{"17": pooled(ended(90, 95)), "18": ready(99)}, shared: true, now: 100, life: Dead},
+		"ended, and a newer one is starting":       {leases: map[string]*Seen{"17": ended(94, 99), "18": starting(95.5)}, now: 100, life: Alive, look: 100.5},
+		"never seen, the watch is young":           {start: 90, now: 100, life: Alive, look: 107},
+		"never seen, the watch is old":             {start: 80, now: 100, life: Dead},
+		"never seen, and a newer one is ready":     {leases: map[string]*Seen{"18": ready(99)}, start: 99, now: 100, life: Dead, by: "18"},
+		"the broker was away while it should have": {leases: map[string]*Seen{"17": ended(50, 55)}, gaps: []Gap{{sec(51), sec(95)}}, now: 100, life: Alive, look: 102},
+		"it had a whole TTL after the broker came": {leases: map[string]*Seen{"17": ended(50, 55)}, gaps: []Gap{{sec(51), sec(95)}}, now: 102, life: Dead},
+		"it was renewed after the broker came":     {leases: map[string]*Seen{"17": ended(93, 98)}, gaps: []Gap{{sec(51), sec(92)}}, now: 100, life: Dead},
+		"the broker's absence was short":           {leases: map[string]*Seen{"17": ended(93, 98)}, gaps: []Gap{{sec(94), sec(96)}}, now: 100, life: Dead},
+		"the broker is away at this moment":        {leases: map[string]*Seen{"17": ended(90, 95)}, now: 100, renewed: 97, life: Alive, look: 107},
+		"never seen, the broker was away":          {start: 10, gaps: []Gap{{sec(50), sec(90)}}, now: 100, life: Alive, look: 107},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := session.New(events.Ref{Harness: "h", Session: "s"})
+			s.Incarnation, s.Exclusive, s.Owned, s.Epoch = "17", !c.shared, true, 1
+			v := &LeaseView{Start: sec(c.start), Renewed: sec(c.now), Gaps: c.gaps, Leases: map[string]map[string]*Seen{"h": c.leases}}
+			if c.renewed > 0 {
+				v.Renewed = sec(c.renewed)
+			}
+			got := Judge(v, margins, s, sec(c.now))
+			want := Owner{Life: c.life, SupersededBy: c.by}
+			if c.look > 0 {
+				want.Look = sec(c.look)
+			}
+			if got.Life != want.Life || got.SupersededBy != want.SupersededBy || !got.Look.Equal(want.Look) {
+				t.Errorf("got %s by %q, look %v\nwant %s by %q, look %v", got.Life, got.SupersededBy, got.Look.Sub(began), want.Life, want.SupersededBy, want.Look.Sub(began))
+			}
+		})
+	}
+}
+
+// TestAnUnseenOwnerThatWritesIsAlive: a commit proves that its session's owner could be there a moment ago.
+func TestAnUnseenOwnerThatWritesIsAlive(t *testing.T) {
+	margins := Margins{Grace: 2 * time.Second, Unknown: 15 * time.Second}
+	s := session.New(events.Ref{Harness: "h", Session: "s"})
+	s.Incarnation, s.Owned, s.Epoch, s.UpdatedAt = "17", true, 1, sec(90)
+	v := &LeaseView{Start: sec(0), Renewed: sec(100)}
+	if got := Judge(v, margins, s, sec(100)); got.Life != Alive || !got.Look.Equal(sec(107)) {
+		t.Errorf("got %s, look %v", got.Life, got.Look.Sub(began))
+	}
+	v.Renewed = sec(107)
+	if got := Judge(v, margins, s, sec(107)); got.Life != Dead {
+		t.Errorf("got %s", got.Life)
+	}
+}

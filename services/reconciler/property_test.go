@@ -1,0 +1,169 @@
+package reconciler
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// world is a random history of a parent and its child, and what is decided about it.
+type world struct {
+	*story
+	t *rapid.T
+}
+
+// steps are the things that may happen, most of them at any time: what is not lawful is ignored by the fold.
+var steps = []string{
+	`turn.started {"turn":"t#","cause":"message"}`,
+	`tool.started {"call":"c#","turn":"t#","name":"bash"}`,
+	`tool.started {"call":"b#","turn":"t#","name":"bash","background":true}`,
+	`prompt.requested {"prompt":"p#","turn":"t#","call":"c#","kind":"question","delivery":"tool-result"}`,
+	`prompt.requested {"prompt":"q#","turn":"t#","call":"c#","kind":"permission","delivery":"callback"}`,
+	`prompt.requested {"prompt":"m#","kind":"plan","delivery":"message","blocking":false}`,
+	`prompt.requested {"prompt":"d#","turn":"t#","call":"c#","kind":"question","delivery":"tool-result","deadline":"2026-03-01T12:00:40Z"}`,
+	`prompt.answered {"prompt":"p#","answers":[],"by":"u"}`,
+	`prompt.rejected {"prompt":"q#","by":"u"}`,
+	`prompt.dismissed {"prompt":"m#","by":"u"}`,
+	`turn.stop_requested {"turn":"t#","actor":"person"}`,
+	`turn.requested {"turn":"r#","cause":"retry","of_turn":"t#"}`,
+	`message.accepted {"message":"u#","content":"x","synthetic":false}`,
+	`compaction.requested {"compaction":"k#","reason":"manual","used":1,"limit":2}`,
+	`compaction.started {"compaction":"k#"}`,
+	`turn.failed {"turn":"t#","error":{"kind":"e","text":"e"},"had_output":false}`,
+	`turn.completed {"turn":"t#"}`,
+	`session.released {}`,
+	`session.claimed {"incarnation":"18"}`,
+}
+
+// something appends a random fact, whether or not it counts.
+func (w *world) something() {
+	name := rapid.SampledFrom([]string{"s", "k"}).Draw(w.t, "session")
+	step := rapid.SampledFrom(steps).Draw(w.t, "step")
+	n := strconv.Itoa(rapid.IntRange(0, 2).Draw(w.t, "n"))
+	kind, data, _ := strings.Cut(strings.ReplaceAll(step, "#", n), " ")
+	seq := w.last + 1
+	w.happen(name, seq, began.Add(time.Duration(seq)*time.Second), "", kind, data)
+}
+
+// random makes a history of two sessions and owners for them.
+func random(t *rapid.T, y *story) *world {
+	w := &world{story: y, t: t}
+	w.fact("s", `1 session.opened {"incarnation":"17"}`)
+	w.fact("s", `2 turn.started {"turn":"t0","cause":"message"}`)
+	w.fact("s", `3 tool.started {"call":"c0","turn":"t0","name":"task"}`)
+	w.fact("k", `4 session.opened {"incarnation":"17","parent":"s","parent_call":"c0","root":"s"}`)
+	for range rapid.IntRange(0, 25).Draw(t, "steps") {
+		w.something()
+	}
+	w.now = began.Add(time.Duration(rapid.IntRange(5, 60).Draw(t, "now")) * time.Second)
+	for _, name := range w.names {
+		w.owners[name] = Owner{Life: Life(rapid.IntRange(int(Alive), int(Dead)).Draw(t, "life"))}
+	}
+	return w
+}
+
+// TestDecidingTwice: what is decided counts, whole, and a second look, also at the stored document, finds nothing (V3).
+func TestDecidingTwice(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		w := random(rt, newStory(rt))
+		first := w.decide() // which checks all of that
+		second := ""
+		for _, name := range w.names {
+			doc, err := w.sessions[name].Encode()
+			if err != nil {
+				rt.Fatal(err)
+			}
+			s, err := session.Decode(doc)
+			if err != nil {
+				rt.Fatal(err)
+			}
+			d, err := Decide(s, w.input(name), w.source)
+			if err != nil {
+				rt.Fatal(err)
+			}
+			for _, f := range d.Facts {
+				second += fmt.Sprintf("%s %s %s\n", name, f.Kind(), compact(rt, f))
+			}
+		}
+		if second != "" {
+			rt.Fatalf("after\n%s\na second look finds\n%s", first, second)
+		}
+	})
+}
+
+// TestNothingIsLeftOpen: after recovery nothing is open under a dead epoch but what waits for a person or a child (V2).
+func TestNothingIsLeftOpen(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		w := random(rt, newStory(rt))
+		for _, name := range w.names {
+			if w.owners[name].Life == Starting {
+				w.owners[name] = Owner{Life: Alive}
+			}
+		}
+		w.decide()
+		for _, name := range w.names {
+			s := w.sessions[name]
+			d := &desk{State: s, in: w.input(name)}
+			for id, p := range s.Prompts {
+				if d.left(p.Epoch) && p.Status == session.Awaiting && p.OnOwnerLoss != events.LossKeep {
+					rt.Fatalf("%s: prompt %s is open", name, id)
+				}
+			}
+			for id, c := range s.Tools {
+				if d.left(c.Epoch) && len(d.unsettled(id)) == 0 && !d.awaitsPerson(func(p *session.Prompt) bool { return p.Call == id }) {
+					rt.Fatalf("%s: call %s is open", name, id)
+				}
+			}
+			if turn := s.Turn; d.leftTurn() && !d.keeps(turn.ID) && (s.Pending.Turn == nil || s.Pending.Turn.OfTurn != turn.ID) {
+				rt.Fatalf("%s: turn %s is open", name, turn.ID)
+			}
+			if c := s.Compaction; c != nil && d.left(c.Epoch) && c.State == session.CompactionRunning {
+				rt.Fatalf("%s: compaction %s is open", name, c.ID)
+			}
+		}
+	})
+}
+
+// TestTheLivingAreLeftAlone: of what a live owner opened or adopted nothing ends but prompts whose deadline has passed
+// (N: never answer, expire or close on behalf of an owner that may be alive).
+func TestTheLivingAreLeftAlone(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		w := random(rt, newStory(rt))
+		for _, name := range w.names {
+			s := w.sessions[name]
+			if !s.Owned {
+				continue
+			}
+			w.owners[name] = Owner{Life: Life(rapid.IntRange(int(Alive), int(Starting)).Draw(rt, "alive"))}
+			d, err := Decide(s, w.input(name), w.source)
+			if err != nil {
+				rt.Fatal(err)
+			}
+			after := d.After
+			for id, c := range s.Tools {
+				if c.Epoch == s.Epoch && after.Tools[id] == nil {
+					rt.Fatalf("%s: call %s of a live owner was closed by %v", name, id, d.Facts)
+				}
+			}
+			for id, p := range s.Prompts {
+				q := after.Prompts[id]
+				if p.Epoch == s.Epoch && (q == nil || q.Status != p.Status && q.Reason != events.ReasonDeadline) {
+					rt.Fatalf("%s: prompt %s of a live owner was closed by %v", name, id, d.Facts)
+				}
+			}
+			if turn := s.Turn; turn != nil && turn.Epoch == s.Epoch && (after.Turn == nil || after.Turn.ID != turn.ID) {
+				rt.Fatalf("%s: the turn of a live owner was closed by %v", name, d.Facts)
+			}
+			if !after.Owned {
+				rt.Fatalf("%s: was taken from a live owner", name)
+			}
+		}
+	})
+}

@@ -1,0 +1,180 @@
+package reconciler
+
+import (
+	"slices"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// recover closes, keeps or goes on with each thing that was left behind, by kind.
+func (d *desk) recover() error {
+	for _, id := range sortedKeys(d.Prompts) {
+		p := d.Prompts[id]
+		switch {
+		case p.Status != session.Awaiting || p.OnOwnerLoss != events.LossExpire || !d.left(p.Epoch):
+		case d.reason() == events.ReasonShutdown:
+			d.say(events.PromptWithdrawn{Prompt: id, Reason: events.ReasonShutdown})
+		default:
+			d.say(events.PromptExpired{Prompt: id, Reason: events.ReasonOwnerLost})
+		}
+	}
+	for _, id := range sortedKeys(d.Prompts) {
+		if p := d.Prompts[id]; p != nil && p.Status != session.Awaiting && d.left(p.Epoch) {
+			if err := d.settle(id, p); err != nil {
+				return err
+			}
+		}
+	}
+	d.closeCalls()
+	if c := d.Compaction; c != nil && c.State == session.CompactionRunning && d.left(c.Epoch) {
+		d.say(events.CompactionFailed{Compaction: c.ID, Error: events.Failure{Kind: d.reason(), Text: "the harness that compacted is gone"}})
+	}
+	d.endTurn()
+	d.closeCalls() // a call of another turn may have waited for a prompt that went with this one
+	return nil
+}
+
+func (d *desk) closeCalls() {
+	for _, id := range sortedKeys(d.Tools) {
+		if c := d.Tools[id]; c != nil && d.left(c.Epoch) {
+			d.closeCall(id, c)
+		}
+	}
+}
+
+// settle says what a decision comes to that its asker did not live to use: it becomes the call's output, and the
+// conversation goes on. A turn that a stop is owed for does not go on.
+func (d *desk) settle(id string, p *session.Prompt) error {
+	switch c := d.Tools[p.Call]; {
+	case c == nil && !d.awaited(p):
+		return nil // it travels with the next turn
+	case c != nil && !d.left(c.Epoch):
+		return nil // whoever adopted the call answers for it
+	}
+	var asked []events.Question
+	var answers []events.Answer
+	if p.Status == session.Answered {
+		b, err := d.Blocker(id, d.src)
+		if err != nil {
+			return err
+		}
+		asked, answers = b.Questions, b.Answers
+	}
+	message := ""
+	for _, f := range d.Settlement(id, p.Status, asked, answers, p.Reason) {
+		if _, next := f.(events.TurnRequested); next || !events.Lookup(f.Kind()).May(events.WriterReconciler) {
+			continue // whether it goes on is decided when all has been said
+		}
+		if m, ok := f.(events.MessageAccepted); ok {
+			message = m.Message
+		}
+		d.say(f)
+	}
+	next := d.Continue(id, p.Turn, message)
+	if p.Status == session.Superseded && slices.ContainsFunc(d.Queue, func(m session.Message) bool { return m.ID == p.Reason }) {
+		next.Cause, next.Message = events.CauseMessage, p.Reason // the message that overtook the question has its turn (P14)
+	}
+	d.goOn = append(d.goOn, next)
+	return nil
+}
+
+// awaited says whether a settled prompt without a call is what the open turn, or the turn-less conversation of an owner
+// that has only now been found dead, was waiting for. One that was seen before is not asked about again: a person may
+// have stopped its continuation.
+func (d *desk) awaited(p *session.Prompt) bool {
+	if p.Turn != "" {
+		return d.Turn != nil && d.Turn.ID == p.Turn
+	}
+	return len(d.facts) > 0 && d.Turn == nil
+}
+
+// closeCall ends a call that was left behind, unless it waits for a person or for a child.
+func (d *desk) closeCall(id string, c *session.Tool) {
+	stopping := d.stopping(c.Turn)
+	switch {
+	case d.awaitsPerson(func(p *session.Prompt) bool { return p.Call == id }):
+		return // with a stop under way, it goes with its turn
+	case !stopping && d.held(id):
+		return
+	}
+	kids := childrenOf(d.in.Children, id)
+	if stopping || len(kids) == 0 && !d.waited(id) {
+		d.say(events.ToolInterrupted{Call: id, Reason: d.reason(), Outcome: events.OutcomeUnknown})
+		return
+	}
+	result, whole := d.becameOf(id, kids)
+	d.say(result)
+	p := d.Policy
+	if whole && d.Turn != nil && d.Turn.ID == c.Turn && p.Resume == events.ResumeAuto && d.Retry.Resumes < p.ResumeMax {
+		next := d.Continue("", c.Turn, "")
+		next.Cause = events.CauseResume
+		d.goOn = append(d.goOn, next)
+	}
+}
+
+func (d *desk) awaitsPerson(which func(*session.Prompt) bool) bool {
+	for _, p := range d.Prompts {
+		if p.Status == session.Awaiting && which(p) {
+			return true
+		}
+	}
+	return false
+}
+
+// endTurn ends the open turn if it was left behind and nothing keeps it: a person, a child, or a continuation.
+func (d *desk) endTurn() {
+	t := d.Turn
+	switch {
+	case !d.leftTurn():
+		d.continueOnce("")
+	case d.stopping(t.ID):
+		d.say(events.TurnStopped{Turn: t.ID, Actor: d.Pending.Stop.Actor, Reason: d.Pending.Stop.Reason})
+	case d.keeps(t.ID):
+		d.continueOnce(t.ID)
+	case !d.continueOnce(t.ID):
+		d.say(events.TurnInterrupted{Turn: t.ID, Reason: d.reason()})
+	}
+}
+
+// keeps says whether anything in a turn is still waited for or worked on.
+func (d *desk) keeps(turn string) bool {
+	if d.awaitsPerson(func(p *session.Prompt) bool { return p.Turn == turn }) {
+		return true
+	}
+	for _, c := range d.Tools {
+		// what is open now was kept; a background call outlives its turn by itself
+		if c.Turn == turn && !c.Background {
+			return true
+		}
+	}
+	return false
+}
+
+// continueOnce requests the one continuation that is called for and says whether the turn has one now. What a person
+// wanted meanwhile stands; what still waits for a person or a child is waited for.
+func (d *desk) continueOnce(turn string) bool {
+	if p := d.Pending.Turn; p != nil {
+		return turn != "" && p.OfTurn == turn
+	}
+	var best *events.TurnRequested
+	for i := range d.goOn {
+		f := &d.goOn[i]
+		if turn != "" && f.OfTurn != turn {
+			continue
+		}
+		if best == nil || rank(f.Cause) > rank(best.Cause) {
+			best = f
+		}
+	}
+	if best == nil || d.BlockedBy() != "" || d.holds(best.OfTurn) {
+		return false
+	}
+	d.say(*best)
+	return true
+}
+
+// rank puts what a person said last first, then what a person answered.
+func rank(c events.Cause) int {
+	return slices.Index([]events.Cause{events.CauseResume, events.CauseAnswer, events.CauseMessage}, c)
+}

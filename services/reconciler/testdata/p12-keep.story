@@ -1,0 +1,18 @@
+A question whose answer is the call's output stays open, with its call and its turn, while what ran beside it is closed
+(P12, P17).
+
+-- facts --
+1 session.opened {"incarnation":"17"}
+2 turn.started {"turn":"t1","cause":"message"}
+3 tool.started {"call":"ask","turn":"t1","name":"question"}
+4 tool.started {"call":"c1","turn":"t1","name":"bash"}
+5 prompt.requested {"prompt":"p1","turn":"t1","call":"ask","kind":"question","delivery":"tool-result","questions":[{"id":"q","question":"Which?"}]}
+-- owner --
+dead
+-- at --
+60
+-- decide --
+s session.orphaned {"reason":"owner-lost","incarnation":"17"}
+s tool.interrupted {"call":"c1","reason":"owner-lost","outcome":"unknown"}
+-- state --
+s waiting turn=t1 call=ask prompt=p1,awaiting

@@ -1,0 +1,19 @@
+A person wrote in the chat instead of answering, and the owner died before it saw that: the call is closed, and the turn
+that is requested has the message (P14).
+
+-- facts --
+1 session.opened {"incarnation":"17"}
+2 turn.started {"turn":"t1","cause":"message"}
+3 tool.started {"call":"ask","turn":"t1","name":"question"}
+4 prompt.requested {"prompt":"p1","turn":"t1","call":"ask","kind":"question","delivery":"tool-result","questions":[{"id":"q","question":"Which?"}]}
+5/compaction message.accepted {"message":"m2","content":"do something else","synthetic":false,"by":"user-1"}
+-- owner --
+dead
+-- at --
+60
+-- decide --
+s session.orphaned {"reason":"owner-lost","incarnation":"17"}
+s tool.failed {"call":"ask","error":{"kind":"answered-in-chat","text":"answered in chat"},"synthetic":true}
+s turn.requested {"turn":"turn-z3ao44pwarq65qsh3etl","cause":"message","of_turn":"t1","message":"m2","prompt":"p1"}
+-- state --
+s queued turn=t1 pending=message queued=1

@@ -1,0 +1,32 @@
+Two children, one of which waits for a person: the call of the other is interrupted, the turn stays for the one (P16).
+
+-- facts --
+1 session.opened {"incarnation":"17"}
+2 turn.started {"turn":"t1","cause":"message"}
+3 tool.started {"call":"task1","turn":"t1","name":"task"}
+4 tool.started {"call":"task2","turn":"t1","name":"task"}
+-- facts a --
+5 session.opened {"incarnation":"17","parent":"s","parent_call":"task1","root":"s"}
+6 turn.started {"turn":"k1","cause":"message","synthetic":true}
+7 prompt.requested {"prompt":"p1","turn":"k1","kind":"question","delivery":"tool-result","questions":[{"id":"q","question":"Which?"}]}
+-- facts b --
+8 session.opened {"incarnation":"17","parent":"s","parent_call":"task2","root":"s"}
+9 turn.started {"turn":"k2","cause":"message","synthetic":true}
+-- owner --
+dead
+-- owner a --
+dead
+-- owner b --
+dead
+-- at --
+20
+-- decide --
+a session.orphaned {"reason":"owner-lost","incarnation":"17"}
+b session.orphaned {"reason":"owner-lost","incarnation":"17"}
+b turn.interrupted {"turn":"k2","reason":"owner-lost"}
+s session.orphaned {"reason":"owner-lost","incarnation":"17","waits_for":[{"call":"task1","child":"a"}]}
+s tool.interrupted {"call":"task2","reason":"owner-lost","outcome":"unknown"}
+-- state --
+s waiting turn=t1 call=task1 holds=task1,a
+a waiting turn=k1 prompt=p1,awaiting
+b interrupted last=k2,interrupted,owner-lost

@@ -1,0 +1,15 @@
+Nothing is taken from an owner that may be alive, whatever else died (R2).
+
+-- facts --
+1 session.opened {"incarnation":"18"}
+2 turn.started {"turn":"t1","cause":"message"}
+3 tool.started {"call":"c1","turn":"t1","name":"bash"}
+4 prompt.requested {"prompt":"p1","turn":"t1","call":"c1","kind":"permission","delivery":"callback"}
+-- owner --
+alive
+-- at --
+4000
+-- decide --
+nothing
+-- state --
+s waiting owned-by=18 turn=t1 call=c1 prompt=p1,awaiting

@@ -1,0 +1,17 @@
+A newer incarnation that says ready without claiming the session takes the place of the old one: the fence names it, so
+that the old one cannot take the session back (R6, R7).
+
+-- facts --
+1 session.opened {"incarnation":"17"}
+2 turn.started {"turn":"t1","cause":"message"}
+3 tool.started {"call":"c1","turn":"t1","name":"bash"}
+-- owner --
+dead 18
+-- at --
+10
+-- decide --
+s session.orphaned {"reason":"owner-lost","incarnation":"17","superseded_by":"18"}
+s tool.interrupted {"call":"c1","reason":"owner-lost","outcome":"unknown"}
+s turn.interrupted {"turn":"t1","reason":"owner-lost"}
+-- state --
+s interrupted last=t1,interrupted,owner-lost

@@ -1,0 +1,21 @@
+The owner died after an answer and before it closed the call, and meanwhile a person wanted another turn: the answer
+becomes the call's output, and the person's turn stands (R15, P13).
+
+-- facts --
+1 session.opened {"incarnation":"17"}
+2 turn.started {"turn":"t1","cause":"message"}
+3 tool.started {"call":"ask","turn":"t1","name":"question"}
+4 prompt.requested {"prompt":"p1","turn":"t1","call":"ask","kind":"question","delivery":"tool-result","questions":[{"id":"q","question":"Which?"}]}
+5/ledger prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"user-1"}
+6/compaction message.accepted {"message":"m2","content":"never mind","synthetic":false,"by":"user-1"}
+6/compaction turn.requested {"turn":"t2","cause":"message","message":"m2"}
+-- owner --
+dead
+-- at --
+60
+-- decide --
+s session.orphaned {"reason":"owner-lost","incarnation":"17"}
+s tool.completed {"call":"ask","output":{"questions":[{"id":"q","question":"Which?","options":[],"multi":false,"custom":false}],"answers":[{"question":"q","selected":[],"text":"blue"}]},"synthetic":true}
+s turn.interrupted {"turn":"t1","reason":"owner-lost"}
+-- state --
+s queued last=t1,interrupted,owner-lost pending=message queued=1

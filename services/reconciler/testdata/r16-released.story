@@ -1,0 +1,18 @@
+A clean stop: what was left open ends by shutdown at once, a callback prompt is withdrawn, not expired, and what a person
+can still answer stays (R16).
+
+-- facts --
+1 session.opened {"incarnation":"17"}
+2 turn.started {"turn":"t1","cause":"message"}
+3 tool.started {"call":"c1","turn":"t1","name":"edit"}
+4 tool.started {"call":"ask","turn":"t1","name":"question"}
+5 prompt.requested {"prompt":"p1","turn":"t1","call":"c1","kind":"permission","delivery":"callback"}
+6 prompt.requested {"prompt":"p2","turn":"t1","call":"ask","kind":"question","delivery":"tool-result","questions":[{"id":"q","question":"Which?"}]}
+7 session.released {"reason":"shutdown"}
+-- at --
+8
+-- decide --
+s prompt.withdrawn {"prompt":"p1","reason":"shutdown"}
+s tool.interrupted {"call":"c1","reason":"shutdown","outcome":"unknown"}
+-- state --
+s waiting turn=t1 call=ask prompt=p2,awaiting

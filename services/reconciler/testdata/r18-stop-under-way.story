@@ -1,0 +1,18 @@
+The owner died while a stop was under way: the turn is stopped, not interrupted; its calls are not taken for finished
+(R4, R18).
+
+-- facts --
+1 session.opened {"incarnation":"17"}
+2 turn.started {"turn":"t1","cause":"message"}
+3 tool.started {"call":"c1","turn":"t1","name":"bash"}
+4/ledger turn.stop_requested {"turn":"t1","actor":"person","by":"user-1"}
+-- owner --
+dead
+-- at --
+60
+-- decide --
+s session.orphaned {"reason":"owner-lost","incarnation":"17"}
+s tool.interrupted {"call":"c1","reason":"owner-lost","outcome":"unknown"}
+s turn.stopped {"turn":"t1","actor":"person"}
+-- state --
+s idle last=t1,stopped,

@@ -1,0 +1,19 @@
+A stop of a turn that waits for a person, and that nobody owns, is carried out by recovery: by the same actor (R18).
+
+-- facts --
+1 session.opened {"incarnation":"17"}
+2 turn.started {"turn":"t1","cause":"message"}
+3 tool.started {"call":"ask","turn":"t1","name":"question"}
+4 prompt.requested {"prompt":"p1","turn":"t1","call":"ask","kind":"question","delivery":"tool-result","questions":[{"id":"q","question":"Which?"}]}
+-- owner --
+dead
+-- at --
+60
+-- decide --
+s session.orphaned {"reason":"owner-lost","incarnation":"17"}
+-- facts --
+70/ledger turn.stop_requested {"turn":"t1","actor":"person","by":"user-1","reason":"enough"}
+-- decide --
+s turn.stopped {"turn":"t1","actor":"person","reason":"enough"}
+-- state --
+s idle last=t1,stopped,enough
