@@ -9,6 +9,7 @@
 //	habit.go    what code does not do: sleep, skip, draw numbers in pure code …
 //	comment.go  what is documented
 //	layout.go   what has to be where
+//	fact.go     what belongs to a new kind of fact
 //	text.go     what no file says
 package house
 
@@ -126,7 +127,7 @@ func Rules() []Rule {
 		{"no sleep in tests", noSleep}, {"no skipped tests", noSkip}, {"no init", noInit}, {"no package variables", noVariables},
 		{"pure code", pure}, {"package names", packageNames},
 		{"exported names documented", documented}, {"package comments", packageComments},
-		{"services", services}, {"dependencies have reasons", dependencies},
+		{"facts", facts}, {"services", services}, {"dependencies have reasons", dependencies},
 		{"nothing left to do", nothingLeft}, {"nothing names the workplace", noWorkplace},
 	}
 }

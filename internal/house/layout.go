@@ -1,6 +1,7 @@
 package house
 
 import (
+	"go/ast"
 	"path"
 	"slices"
 	"strings"
@@ -22,9 +23,11 @@ func packageNames(t *Tree) {
 const (
 	manifests = "deploy/k8s/base"
 	ledger    = "services/ledger" // its brain is pkg/session
+	targets   = "cmd/holdfast/target.go"
 )
 
-// services wants the parts of each service: the brain, the file with its design page, its manifest.
+// services wants the parts of each service: the brain, the file with its design page, its line in the table of targets,
+// its manifest.
 func services(t *Tree) {
 	folders, _ := t.packages()
 	anyManifest := slices.ContainsFunc(t.Files, func(f *File) bool { return f.Folder() == manifests })
@@ -39,10 +42,20 @@ func services(t *Tree) {
 		if !t.has(folder + "/" + name + ".go") {
 			t.find(folder, 0, "service %s has no %s.go: the design page, Config, New, Run", name, name)
 		}
+		if t.has(targets) && !t.imports(targets, Module+"/"+folder) {
+			t.find(folder, 0, "service %s is not in the table of targets (%s): holdfast up does not start it", name, targets)
+		}
 		if anyManifest && !t.has(manifests+"/"+name+".yaml") {
 			t.find(folder, 0, "service %s has no %s/%s.yaml: without it nobody runs it", name, manifests, name)
 		}
 	}
+}
+
+// imports says whether a file imports this.
+func (t *Tree) imports(file, imported string) bool {
+	return slices.ContainsFunc(t.goFiles(true), func(f *File) bool {
+		return f.Path == file && slices.ContainsFunc(f.Syntax.Imports, func(s *ast.ImportSpec) bool { return importOf(s) == imported })
+	})
 }
 
 const decisions = "docs/adr"
