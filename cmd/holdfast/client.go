@@ -1,0 +1,211 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/screen"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+const (
+	progressAfterMS = 2_000 // what takes longer says that it is at work
+	progressEveryMS = 2_000
+	candidatesMax   = 5 // sessions named when a name fits several
+)
+
+// checkCreds says that a credentials file cannot be read before anything is tried with it.
+func (a *app) checkCreds(cmd *cobra.Command) error {
+	if a.creds == "" || cmd.Flags().Lookup("creds") == nil {
+		return nil
+	}
+	f, err := os.Open(a.creds)
+	if err != nil {
+		return usage(cmd, "--creds: %v", err)
+	}
+	return f.Close()
+}
+
+// connect opens the connection of a command, within --timeout.
+func (a *app) connect(ctx context.Context) (*bus.Bus, error) {
+	ctx, cancel := context.WithTimeout(ctx, a.timeout)
+	defer cancel()
+	return bus.Open(ctx, a.busConfig("cli"))
+}
+
+// with runs a command's work on a connection of its own.
+func (a *app) with(ctx context.Context, do func(ctx context.Context, b *bus.Bus) error) error {
+	b, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	return do(ctx, b)
+}
+
+// withSession is with for commands about one session, which is looked up by its name.
+func (a *app) withSession(ctx context.Context, name string, do func(ctx context.Context, b *bus.Bus, r events.Ref) error) error {
+	return a.with(ctx, func(ctx context.Context, b *bus.Bus) error {
+		r, err := a.resolve(ctx, b, name)
+		if err != nil {
+			return err
+		}
+		return do(ctx, b, r)
+	})
+}
+
+// resolve finds the session that a person means: harness/session, or the session alone when only one harness has it.
+func (a *app) resolve(ctx context.Context, b *bus.Bus, name string) (events.Ref, error) {
+	ctx, cancel := context.WithTimeout(ctx, a.timeout)
+	defer cancel()
+	for i := range name { // a session's own id may hold a slash, too
+		if name[i] != '/' {
+			continue
+		}
+		r := events.Ref{Harness: name[:i], Session: name[i+1:]}
+		known, err := knows(ctx, b, r)
+		if known || err != nil {
+			return r, err
+		}
+	}
+	var found []events.Ref
+	err := b.List(ctx, bus.State, events.SessionKeys(""), func(e bus.Entry) error {
+		if r, err := events.ParseSessionKey(e.Key); err == nil && r.Session == name {
+			found = append(found, r)
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return events.Ref{}, fmt.Errorf("holdfast: look for session %s: %w", name, err)
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) == 0:
+		return events.Ref{}, &events.Refusal{Code: http.StatusNotFound, What: "session", Message: fmt.Sprintf("no such session: %s (`holdfast sessions --all` lists them)", name)}
+	}
+	var names []string
+	for _, r := range found[:min(len(found), candidatesMax)] {
+		names = append(names, r.String())
+	}
+	return events.Ref{}, &events.Refusal{Code: http.StatusConflict, Message: fmt.Sprintf("%d harnesses have a session %s: say which: %s", len(found), name, strings.Join(names, ", "))}
+}
+
+// knows is whether there is a session of this name: a document, or a log that nobody has folded yet.
+func knows(ctx context.Context, b *bus.Bus, r events.Ref) (bool, error) {
+	if r.Validate() != nil {
+		return false, nil
+	}
+	_, err := b.Load(ctx, bus.State, events.SessionKey(r))
+	if err == nil {
+		return true, nil
+	}
+	if !errors.Is(err, bus.ErrNotFound) {
+		return false, fmt.Errorf("holdfast: look for session %s: %w", r, err)
+	}
+	commits, err := b.Read(ctx, r, 0)
+	if errors.Is(err, bus.ErrNotFound) {
+		return false, nil
+	}
+	return len(commits) > 0, err
+}
+
+// current is a session as the log has it at this moment, whether or not a ledger runs; behind is how many commits the
+// stored document has not seen.
+func (a *app) current(ctx context.Context, b *bus.Bus, r events.Ref) (st *session.State, behind int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, a.timeout)
+	defer cancel()
+	st = session.New(r)
+	e, err := b.Load(ctx, bus.State, events.SessionKey(r))
+	if err == nil {
+		st, err = session.Decode(e.Value)
+	}
+	if err != nil && !errors.Is(err, bus.ErrNotFound) {
+		return nil, 0, fmt.Errorf("holdfast: session %s: %w", r, err)
+	}
+	tail, err := b.Read(ctx, r, st.Seq+1)
+	if err != nil {
+		return nil, 0, fmt.Errorf("holdfast: session %s: %w", r, err)
+	}
+	for i := range tail {
+		st.Fold(&tail[i])
+	}
+	return st, len(tail), nil
+}
+
+// source finds commits for the views of a session.
+func (a *app) source(ctx context.Context, b *bus.Bus) session.Source {
+	return func(seq uint64) (*events.Commit, error) {
+		ctx, cancel := context.WithTimeout(ctx, a.timeout)
+		defer cancel()
+		c, err := b.Commit(ctx, seq)
+		return &c, err
+	}
+}
+
+// request asks a service. What takes longer than two seconds says so beside the result.
+func (a *app) request(ctx context.Context, b *bus.Bus, service, verb, doing string, req, reply any) error {
+	ctx, cancel := context.WithTimeout(ctx, max(a.timeout, a.patience))
+	defer cancel()
+	return a.progress(doing, func() error { return b.Request(ctx, service, verb, req, reply) })
+}
+
+// progress runs something and says, from the second second on, that it is still at work.
+func (a *app) progress(doing string, run func() error) error {
+	done := make(chan error, 1)
+	began := time.Now()
+	go func() { done <- run() }()
+	wait := time.NewTimer(progressAfterMS * time.Millisecond)
+	defer wait.Stop()
+	for {
+		select {
+		case err := <-done:
+			return err
+		case <-wait.C:
+			a.tell("%s … %s", doing, screen.Age(time.Since(began)))
+			wait.Reset(progressEveryMS * time.Millisecond)
+		}
+	}
+}
+
+// now is the broker's time; without a log, this machine's: it is only for showing ages.
+func (a *app) now(ctx context.Context, b *bus.Bus) time.Time {
+	ctx, cancel := context.WithTimeout(ctx, a.timeout)
+	defer cancel()
+	now, err := b.Now(ctx)
+	if err != nil {
+		return time.Now()
+	}
+	return now
+}
+
+// lines reads what a person types, or a script pipes in.
+type lines struct{ scanner *bufio.Scanner }
+
+func newLines(r io.Reader) *lines {
+	if r == nil {
+		r = strings.NewReader("")
+	}
+	return &lines{scanner: bufio.NewScanner(r)}
+}
+
+// next is the next line; [io.EOF] when there is none.
+func (l *lines) next() (string, error) {
+	if l.scanner.Scan() {
+		return strings.TrimSpace(l.scanner.Text()), nil
+	}
+	if err := l.scanner.Err(); err != nil {
+		return "", fmt.Errorf("holdfast: read the answer: %w", err)
+	}
+	return "", io.EOF
+}

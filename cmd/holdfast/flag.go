@@ -1,0 +1,179 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/services/ledger"
+)
+
+// envPrefix stands before the name of every variable of the environment that holds a flag.
+const envPrefix = "HOLDFAST_"
+
+// settings are the values of the options that several commands share.
+type settings struct {
+	nats, creds, prefix string
+	timeout             time.Duration
+	json                bool
+	by                  string
+
+	data, listen, http, readyFile string
+	logLevel                      string
+	lagMax                        uint64
+	replicas                      int
+	feedAge                       time.Duration
+	closedFor, retain             time.Duration
+	grace, adoptionGrace          time.Duration
+}
+
+// option is one of them. The reference page is printed from this table.
+type option struct {
+	name  string
+	usage string // meaning and unit
+	wrong string // what gets worse when it is wrong
+	bind  func(fs *pflag.FlagSet, s *settings, o *option)
+}
+
+func stringOption(name, def string, at func(*settings) *string, usage, wrong string) option {
+	return option{name, usage, wrong, func(fs *pflag.FlagSet, s *settings, o *option) { fs.StringVar(at(s), name, def, o.usage) }}
+}
+
+func durationOption(name string, def time.Duration, at func(*settings) *time.Duration, usage, wrong string) option {
+	return option{name, usage, wrong, func(fs *pflag.FlagSet, s *settings, o *option) { fs.DurationVar(at(s), name, def, o.usage) }}
+}
+
+// options is the table.
+var options = []option{
+	stringOption("nats", "nats://127.0.0.1:4222", func(s *settings) *string { return &s.nats },
+		"the broker's `URL`, several separated by commas", "Nothing is reached, or another cell is."),
+	stringOption("creds", "", func(s *settings) *string { return &s.creds },
+		"a credentials `file`; none by default", "The broker refuses."),
+	stringOption("prefix", "hf", func(s *settings) *string { return &s.prefix },
+		"the cell's `prefix`: the first word of all its streams, buckets and subjects", "Another, perhaps empty, cell is seen."),
+	durationOption("timeout", 10*time.Second, func(s *settings) *time.Duration { return &s.timeout },
+		"how long to try to reach the broker, and to wait for an answer", "Too short: gives up during an election (4 to 7 s). Too long: a script hangs."),
+	{"json", "print JSON, one object a line", "", func(fs *pflag.FlagSet, s *settings, o *option) { fs.BoolVar(&s.json, o.name, false, o.usage) }},
+	stringOption("by", "", func(s *settings) *string { return &s.by },
+		"who asks (default $USER)", "The log names somebody else for what was decided."),
+	stringOption("data", "./holdfast-data", func(s *settings) *string { return &s.data },
+		"`directory` of the embedded broker's data; made if need be", "On a disk that is slow or not kept, everything is slow or lost."),
+	stringOption("listen", "127.0.0.1:4222", func(s *settings) *string { return &s.listen },
+		"`host:port` where the embedded broker listens; port 0: any", "The embedded broker asks nobody for a password: beyond loopback everybody on the network can write."),
+	stringOption("http", "127.0.0.1:8480", func(s *settings) *string { return &s.http },
+		"`host:port` of /healthz, /readyz and /metrics; port 0: any", "Beyond loopback everybody on the network can read them."),
+	stringOption("ready-file", "", func(s *settings) *string { return &s.readyFile },
+		"`file` written when all is ready: {\"nats\", \"http\", \"pid\"}; removed at a clean end", "A script starts before there is anything to talk to."),
+	stringOption("log-level", "info", func(s *settings) *string { return &s.logLevel },
+		"the least `level` that is logged: debug, info, warn, error", "Too low: the disk fills. Too high: nothing tells what was decided."),
+	{"lag-max", "how many commits may wait before /readyz says no", "Too low: taken out of service under a burst. Too high: people see old state and nobody is told.",
+		func(fs *pflag.FlagSet, s *settings, o *option) { fs.Uint64Var(&s.lagMax, o.name, 10_000, o.usage) }},
+	{"replicas", "copies of each stream and bucket: 1, 3 or 5; never lowered", "Too few: a lost disk is lost data. More than there are nodes: refused by the broker.",
+		func(fs *pflag.FlagSet, s *settings, o *option) { fs.IntVar(&s.replicas, o.name, 1, o.usage) }},
+	durationOption("feed-age", 72*time.Hour, func(s *settings) *time.Duration { return &s.feedAge },
+		"how long the feed keeps facts; 0: no feed", "Too short: a notifier that was down misses facts. Too long: the disk fills."),
+	durationOption("closed-for", ledger.Default().ClosedFor, func(s *settings) *time.Duration { return &s.closedFor },
+		"how long a settled prompt stays in the people's view", "Too short: who looks a moment later does not see what became of a question."),
+	durationOption("retain", ledger.Default().Retain, func(s *settings) *time.Duration { return &s.retain },
+		"how long after its end a session's log is kept", "Too short: what happened cannot be looked up. Too long: the disk fills."),
+	durationOption("grace", 5*time.Second, func(s *settings) *time.Duration { return &s.grace },
+		"how long after a lease ended by itself its owner is held for dead", "Too short: a short pause costs a running turn. Too long: people wait for what nobody runs."),
+	durationOption("adoption-grace", 5*time.Second, func(s *settings) *time.Duration { return &s.adoptionGrace },
+		"how long a newer incarnation that is not ready may adopt what an older one held", "Too short: questions expire that would have been adopted. Too long: what the dead one held stays open."),
+}
+
+// Groups of options.
+var (
+	optionsBroker  = []string{"nats", "creds", "prefix"}
+	optionsCommand = []string{"nats", "creds", "prefix", "timeout", "json"}
+	optionsService = []string{"http", "ready-file", "log-level", "lag-max", "replicas", "feed-age"}
+)
+
+// take gives a command some of the options.
+func (a *app) take(cmd *cobra.Command, names ...[]string) {
+	for _, group := range names {
+		for _, name := range group {
+			if cmd.Flags().Lookup(name) != nil {
+				continue
+			}
+			for i := range options {
+				if options[i].name == name {
+					options[i].bind(cmd.Flags(), &a.settings, &options[i])
+				}
+			}
+		}
+	}
+}
+
+// envName is the variable that holds a flag.
+func envName(flag string) string {
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// fromEnvironment sets every flag that the command line left alone and the environment has.
+func (a *app) fromEnvironment(cmd *cobra.Command) error {
+	var wrong error
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		value := a.env(envName(f.Name))
+		if f.Changed || value == "" || f.Name == "help" || f.Name == "version" || wrong != nil {
+			return
+		}
+		if err := cmd.Flags().Set(f.Name, value); err != nil {
+			wrong = usage(cmd, "%s=%q: %v", envName(f.Name), value, err)
+		}
+	})
+	if wrong != nil {
+		return wrong
+	}
+	return a.checkSettings(cmd)
+}
+
+// checkSettings says what is wrong with the shared options before anything is started.
+func (a *app) checkSettings(cmd *cobra.Command) error {
+	has := func(name string) bool { return cmd.Flags().Lookup(name) != nil }
+	switch {
+	case has("timeout") && a.timeout <= 0:
+		return usage(cmd, "--timeout %s: want more than 0", a.timeout)
+	case has("replicas") && a.replicas != 1 && a.replicas != 3 && a.replicas != 5:
+		return usage(cmd, "--replicas %d: want 1, 3 or 5", a.replicas)
+	case has("feed-age") && a.feedAge < 0:
+		return usage(cmd, "--feed-age %s: want 0 (no feed) or more", a.feedAge)
+	}
+	if has("log-level") {
+		if _, err := a.logger(); err != nil {
+			return usage(cmd, "--log-level %q: want debug, info, warn or error", a.logLevel)
+		}
+	}
+	return a.checkCreds(cmd)
+}
+
+// busConfig is the connection that the options describe.
+func (a *app) busConfig(name string) bus.Config {
+	feedAge := a.feedAge
+	if feedAge == 0 {
+		feedAge = -1 // the bus's word for none
+	}
+	return bus.Config{URL: a.nats, Creds: a.creds, Name: "holdfast-" + name, Prefix: a.prefix, Replicas: a.replicas, FeedAge: feedAge}
+}
+
+// person is who asks.
+func (a *app) person(cmd *cobra.Command) (string, error) {
+	for _, by := range []string{a.by, a.env("USER"), a.env("LOGNAME")} {
+		if by != "" {
+			return by, nil
+		}
+	}
+	return "", usage(cmd, "who asks? say --by NAME ($USER is not set)")
+}
+
+// describe is a command's long help with examples.
+func describe(text string, examples ...string) (long, example string) {
+	for i, e := range examples {
+		examples[i] = fmt.Sprintf("  %s", e)
+	}
+	return text, strings.Join(examples, "\n")
+}

@@ -1,0 +1,255 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/screen"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// sessionFilter says which sessions are of interest.
+type sessionFilter struct {
+	harness, root, phase string
+	waiting, all         bool
+}
+
+func (f *sessionFilter) bind(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.harness, "harness", "", "only sessions of this `harness`")
+	cmd.Flags().StringVar(&f.root, "root", "", "only this root `session` and those below it")
+	cmd.Flags().StringVar(&f.phase, "phase", "", "only sessions in this `phase`: "+phaseNames())
+	cmd.Flags().BoolVar(&f.waiting, "waiting", false, "only sessions that wait for a person")
+	cmd.Flags().BoolVar(&f.all, "all", false, "closed ones too")
+}
+
+func phaseNames() string {
+	var names []string
+	for _, p := range session.Phases() {
+		names = append(names, string(p))
+	}
+	return strings.Join(names, ", ")
+}
+
+func (f *sessionFilter) check(cmd *cobra.Command) error {
+	if f.phase != "" && !slices.Contains(session.Phases(), session.Phase(f.phase)) {
+		return usage(cmd, "--phase %q: want one of %s", f.phase, phaseNames())
+	}
+	return nil
+}
+
+func (f *sessionFilter) wants(s *session.State) bool {
+	return (f.harness == "" || s.Harness == f.harness) && (f.root == "" || s.Root == f.root) &&
+		(f.phase == "" || s.Phase == session.Phase(f.phase)) && (!f.waiting || len(s.PendingPrompts()) > 0) &&
+		(f.all || f.phase != "" || s.Phase != session.Closed)
+}
+
+func sessionsCommand(a *app) *cobra.Command {
+	var f sessionFilter
+	long, example := describe("List sessions: the documents as they are stored.", "holdfast sessions", "holdfast sessions --waiting", "holdfast sessions --phase running --json | jq .session")
+	cmd := &cobra.Command{Use: "sessions", Short: "List sessions", Long: long, Example: example, GroupID: groupLook, Args: arguments(0, 0)}
+	a.take(cmd, optionsCommand)
+	f.bind(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := f.check(cmd); err != nil {
+			return err
+		}
+		return a.with(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+			docs, err := a.documents(ctx, b, &f)
+			if err != nil {
+				return err
+			}
+			return a.saySessions(ctx, b, docs)
+		})
+	}
+	return cmd
+}
+
+// documents are the stored documents that are wanted, in the order of their names.
+func (a *app) documents(ctx context.Context, b *bus.Bus, f *sessionFilter) ([]*session.State, error) {
+	ctx, cancel := context.WithTimeout(ctx, a.timeout)
+	defer cancel()
+	byName := map[string]*session.State{}
+	err := a.progress("reading sessions", func() error {
+		return b.List(ctx, bus.State, events.SessionKeys(f.harness), func(e bus.Entry) error {
+			s, err := session.Decode(e.Value)
+			if err != nil {
+				return fmt.Errorf("holdfast: %s: %w", e.Key, err)
+			}
+			if delete(byName, s.Ref().String()); f.wants(s) {
+				byName[s.Ref().String()] = s
+			}
+			return nil
+		})
+	})
+	return sortedValues(byName), err
+}
+
+func (a *app) saySessions(ctx context.Context, b *bus.Bus, docs []*session.State) error {
+	if a.json {
+		for _, s := range docs {
+			if err := a.sayJSON(s); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if len(docs) == 0 {
+		a.tell("no sessions")
+		return nil
+	}
+	return a.say(screen.Sessions(docs, a.now(ctx, b), a.style(a.Stdout)))
+}
+
+func promptsCommand(a *app) *cobra.Command {
+	var harness, root string
+	var all bool
+	long, example := describe("List what waits for a person: the people's view as it is stored.", "holdfast prompts", "holdfast prompts --all --json")
+	cmd := &cobra.Command{Use: "prompts", Short: "List what waits for a person", Long: long, Example: example, GroupID: groupLook, Args: arguments(0, 0)}
+	a.take(cmd, optionsCommand)
+	cmd.Flags().StringVar(&harness, "harness", "", "only prompts of this `harness`")
+	cmd.Flags().StringVar(&root, "root", "", "only prompts of this root `session` and those below it")
+	cmd.Flags().BoolVar(&all, "all", false, "settled ones too, as long as they are kept")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return a.with(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+			bs, err := a.blockers(ctx, b, harness, func(x *session.Blocker) bool {
+				return (root == "" || x.Root == root) && (all || x.Status == session.Awaiting)
+			})
+			if err != nil {
+				return err
+			}
+			return a.sayPrompts(ctx, b, bs)
+		})
+	}
+	return cmd
+}
+
+// blockers are the wanted entries of the people's view, oldest first.
+func (a *app) blockers(ctx context.Context, b *bus.Bus, harness string, wants func(*session.Blocker) bool) ([]*session.Blocker, error) {
+	ctx, cancel := context.WithTimeout(ctx, a.timeout)
+	defer cancel()
+	byKey := map[string]*session.Blocker{}
+	err := b.List(ctx, bus.State, events.BlockerKeys(harness, ""), func(e bus.Entry) error {
+		var x session.Blocker
+		if err := json.Unmarshal(e.Value, &x); err != nil {
+			return fmt.Errorf("holdfast: %s: %w", e.Key, err)
+		}
+		if delete(byKey, e.Key); wants(&x) {
+			byKey[e.Key] = &x
+		}
+		return nil
+	})
+	all := sortedValues(byKey)
+	slices.SortStableFunc(all, func(x, y *session.Blocker) int { return x.ArmedAt.Compare(y.ArmedAt) })
+	return all, err
+}
+
+func (a *app) sayPrompts(ctx context.Context, b *bus.Bus, bs []*session.Blocker) error {
+	if a.json {
+		for _, x := range bs {
+			if err := a.sayJSON(x); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if len(bs) == 0 {
+		a.tell("nothing waits for a person")
+		return nil
+	}
+	return a.say(screen.Prompts(bs, a.now(ctx, b), a.style(a.Stdout)))
+}
+
+func showCommand(a *app) *cobra.Command {
+	var waits []string
+	long, example := describe(`Show one session: its owner, what is open, what was asked, how things ended.
+
+It shows the log as it is at this moment, folded here, so it works while no service runs. With --wait it first waits until
+the stored document fulfils all conditions, at most --timeout, and fails otherwise: phase=waiting · seq=4711 (or later) ·
+owned=true · prompts=0 (awaiting) · tools=0 (open calls).`,
+		"holdfast show my-agent/build-42", "holdfast show build-42 --wait phase=idle --timeout 60s --json")
+	cmd := &cobra.Command{Use: "show S", Short: "Show one session", Long: long, Example: example, GroupID: groupLook, Args: arguments(1, 1, "the session S")}
+	a.take(cmd, optionsCommand)
+	cmd.Flags().StringArrayVar(&waits, "wait", nil, "wait for `KEY=VALUE` first; may be repeated")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		conds, err := parseConditions(cmd, waits)
+		if err != nil {
+			return err
+		}
+		return a.with(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+			if len(conds) > 0 {
+				if err := a.await(ctx, b, args[0], conds); err != nil {
+					return err
+				}
+			}
+			r, err := a.resolve(ctx, b, args[0])
+			if err != nil {
+				return err
+			}
+			return a.saySession(ctx, b, r)
+		})
+	}
+	return cmd
+}
+
+func (a *app) saySession(ctx context.Context, b *bus.Bus, r events.Ref) error {
+	st, behind, err := a.current(ctx, b, r)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.sayJSON(st)
+	}
+	var open []*session.Blocker
+	for _, id := range st.PendingPrompts() {
+		x, err := st.Blocker(id, a.source(ctx, b))
+		if err != nil {
+			return fmt.Errorf("holdfast: session %s: prompt %s: %w", r, id, err)
+		}
+		open = append(open, x)
+	}
+	text := screen.Session(st, open, a.now(ctx, b), a.style(a.Stdout))
+	if behind > 0 {
+		a.tell("the stored document is %s behind the log: is a ledger running? (`holdfast doctor`)", screen.Plural(behind, "commit"))
+	}
+	return a.say(text)
+}
+
+// condition is something to wait for.
+type condition struct {
+	text  string
+	holds func(*session.State) bool
+}
+
+func parseConditions(cmd *cobra.Command, texts []string) ([]condition, error) {
+	var all []condition
+	for _, text := range texts {
+		key, value, _ := strings.Cut(text, "=")
+		n, numberErr := strconv.ParseUint(value, 10, 64)
+		yes, boolErr := strconv.ParseBool(value)
+		c := condition{text: text}
+		switch {
+		case key == "phase" && slices.Contains(session.Phases(), session.Phase(value)):
+			c.holds = func(s *session.State) bool { return string(s.Phase) == value }
+		case key == "seq" && numberErr == nil:
+			c.holds = func(s *session.State) bool { return s.Seq >= n }
+		case key == "prompts" && numberErr == nil:
+			c.holds = func(s *session.State) bool { return uint64(len(s.PendingPrompts())) == n }
+		case key == "tools" && numberErr == nil:
+			c.holds = func(s *session.State) bool { return uint64(len(s.Tools)) == n }
+		case key == "owned" && boolErr == nil:
+			c.holds = func(s *session.State) bool { return s.Owned == yes }
+		default:
+			return nil, usage(cmd, "--wait %q: want phase=%s, seq=N, owned=BOOL, prompts=N or tools=N", text, strings.ReplaceAll(phaseNames(), ", ", "|"))
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}

@@ -1,0 +1,278 @@
+// Command holdfast keeps the state of AI-agent sessions true across restarts: it runs the services, and shows and settles
+// what they keep.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/screen"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// version is what the program and its services say of themselves.
+const version = "0.1.0"
+
+// Exit codes.
+const (
+	exitDone        = 0
+	exitFailed      = 1 // a promise or a check failed, or a service said no
+	exitUsage       = 2
+	exitUnreachable = 3 // broker or service not reachable: trying again later may help
+)
+
+func main() {
+	// The first signal asks for a clean end; from then on a second one has its ordinary effect and ends the process.
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	p := &Program{Args: os.Args[1:], Env: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
+	os.Exit(p.Run(ctx))
+}
+
+// Program is one run of holdfast, as a value: tests start the very program that the operator starts.
+type Program struct {
+	Args   []string // without the program's name
+	Env    []string // KEY=value
+	Stdin  io.Reader
+	Stdout io.Writer
+	Stderr io.Writer
+}
+
+// app is what the commands of one run share.
+type app struct {
+	*Program
+	settings
+	input    *lines
+	patience time.Duration // for one request, when longer than --timeout
+}
+
+// Run does what the arguments say until it is done or ctx ends, and returns the exit code. The end of ctx is a wish to
+// leave cleanly.
+func (p *Program) Run(ctx context.Context) int {
+	a := &app{Program: p, input: newLines(p.Stdin)}
+	root := a.root()
+	root.SetArgs(p.Args)
+	root.SetIn(p.Stdin)
+	root.SetOut(p.Stdout)
+	root.SetErr(p.Stderr)
+	err := root.ExecuteContext(ctx)
+	if err != nil {
+		a.complain(err)
+	}
+	return exitCode(err)
+}
+
+// commands is every command, in the order of the help. To add one: write its file, add its line.
+var commands = []func(*app) *cobra.Command{
+	upCommand, ledgerCommand,
+	watchCommand, sessionsCommand, promptsCommand, showCommand, eventsCommand,
+	answerCommand, rejectCommand, dismissCommand, stopCommand, closeCommand, configureCommand,
+	doctorCommand, rebuildCommand,
+}
+
+// Groups of commands in the help.
+const (
+	groupRun    = "run"
+	groupLook   = "look"
+	groupDecide = "decide"
+	groupRepair = "repair"
+)
+
+const about = `Holdfast keeps the state of AI-agent sessions true across restarts.
+
+holdfast up starts everything in one process: an embedded broker with its data on disk, and all services.
+S names a session: harness/session, or the session alone when only one harness has it. P names a prompt in it.
+
+Each flag can also be given in the environment: --ready-file as HOLDFAST_READY_FILE. What is on the command line wins.
+Exit codes: 0 done · 1 a promise or a check failed, or a service said no · 2 usage · 3 broker or service not reachable.`
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "holdfast",
+		Short:         "Keeps the state of AI-agent sessions true across restarts",
+		Long:          about,
+		Version:       version,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.ArbitraryArgs,
+		RunE:          a.noCommand,
+	}
+	root.SetVersionTemplate("holdfast {{.Version}}\n")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, "%v", err) })
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.fromEnvironment(cmd) }
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.AddGroup(&cobra.Group{ID: groupRun, Title: "Run:"}, &cobra.Group{ID: groupLook, Title: "Look:"},
+		&cobra.Group{ID: groupDecide, Title: "Decide:"}, &cobra.Group{ID: groupRepair, Title: "Check and repair:"})
+	for _, make := range commands {
+		root.AddCommand(make(a))
+	}
+	return root
+}
+
+// noCommand is for a line without a command, or with one that there is none of.
+func (a *app) noCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return cmd.Help()
+	}
+	hint := ""
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = "; did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return usage(cmd, "there is no command %q%s", args[0], hint)
+}
+
+// usageError is a wrong command line.
+type usageError struct {
+	text string
+	cmd  string
+}
+
+// Error is what was wrong, and where to read how it is done.
+func (e *usageError) Error() string {
+	return fmt.Sprintf("%s (see `%s --help`)", e.text, e.cmd)
+}
+
+func usage(cmd *cobra.Command, format string, args ...any) error {
+	return &usageError{text: fmt.Sprintf(format, args...), cmd: cmd.CommandPath()}
+}
+
+// arguments checks their number, and names what is missing.
+func arguments(least, most int, names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < least:
+			return usage(cmd, "%s is missing", strings.Join(names[len(args):least], " and "))
+		case most >= 0 && len(args) > most:
+			return usage(cmd, "%q is one argument too many", args[most])
+		}
+		return nil
+	}
+}
+
+// exitCode sorts errors: what trying again later may help is told apart from what it will not.
+func exitCode(err error) int {
+	if err == nil {
+		return exitDone
+	}
+	if _, ok := errors.AsType[*usageError](err); ok {
+		return exitUsage
+	}
+	if refusal, ok := errors.AsType[*events.Refusal](err); ok {
+		if refusal.Code == http.StatusServiceUnavailable {
+			return exitUnreachable
+		}
+		return exitFailed
+	}
+	if errors.Is(err, bus.ErrUnreachable) {
+		return exitUnreachable
+	}
+	return exitFailed
+}
+
+// complain tells what was wrong, with what, and what to do; as one JSON object with --json.
+func (a *app) complain(err error) {
+	text := err.Error()
+	refusal, refused := errors.AsType[*events.Refusal](err)
+	if errors.Is(err, bus.ErrUnreachable) {
+		text += fmt.Sprintf("\n  is a broker running at %s? start one with `holdfast up`, or say where it is with --nats", a.nats)
+	}
+	if a.json {
+		v := map[string]any{"error": text, "exit": exitCode(err)}
+		if refused {
+			v["code"], v["body"] = refusal.Code, json.RawMessage(refusal.Body())
+		}
+		body, encodeErr := json.Marshal(v)
+		if encodeErr == nil {
+			a.tell("%s", body)
+			return
+		}
+	}
+	a.tell("holdfast: %s", screen.CleanLines(text))
+	if refused && len(refusal.Questions) > 0 {
+		for id, reason := range refusal.Questions {
+			a.tell("  %s: %s", screen.Clean(id), screen.Clean(reason))
+		}
+	}
+}
+
+// tell writes a line to the side of what was asked for. That nobody can read it is no reason to fail.
+func (a *app) tell(format string, args ...any) {
+	_, _ = fmt.Fprintf(a.Stderr, format+"\n", args...)
+}
+
+// say writes to what was asked for.
+func (a *app) say(text string) error {
+	if _, err := io.WriteString(a.Stdout, text); err != nil {
+		return fmt.Errorf("holdfast: write the result: %w", err)
+	}
+	return nil
+}
+
+// sayJSON writes a value as one line.
+func (a *app) sayJSON(v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("holdfast: write the result: %w", err)
+	}
+	return a.say(string(body) + "\n")
+}
+
+// style is how text is to look where it goes: in colour on a terminal that wants it.
+func (a *app) style(w io.Writer) screen.Style {
+	fd, ok := terminal(w)
+	if !ok {
+		return screen.Style{}
+	}
+	width, _, err := term.GetSize(fd)
+	if err != nil {
+		width = 0 // not bounded
+	}
+	return screen.Style{Color: a.env("NO_COLOR") == "" && a.env("TERM") != "dumb", Width: width}
+}
+
+// terminal is the descriptor of a terminal, if this is one.
+func terminal(stream any) (int, bool) {
+	f, ok := stream.(*os.File)
+	if !ok || f == nil {
+		return 0, false
+	}
+	return int(f.Fd()), term.IsTerminal(int(f.Fd()))
+}
+
+// env is a variable of the environment; of several the last.
+func (a *app) env(name string) string {
+	value := ""
+	for _, kv := range a.Env {
+		if k, v, ok := strings.Cut(kv, "="); ok && k == name {
+			value = v
+		}
+	}
+	return value
+}
+
+// logger writes JSON, and for a person on a terminal a form for people.
+func (a *app) logger() (zerolog.Logger, error) {
+	level, err := zerolog.ParseLevel(a.logLevel)
+	if err != nil {
+		return zerolog.Nop(), err
+	}
+	var w io.Writer = a.Stderr
+	if _, ok := terminal(a.Stderr); ok {
+		w = zerolog.ConsoleWriter{Out: a.Stderr, NoColor: !a.style(a.Stderr).Color, TimeFormat: "15:04:05.000"}
+	}
+	return zerolog.New(w).Level(level).With().Timestamp().Logger(), nil
+}

@@ -1,0 +1,329 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/control"
+	"github.com/holdfast-dev/holdfast/internal/embed"
+	"github.com/holdfast-dev/holdfast/internal/health"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/services/ledger"
+)
+
+// Limits of starting and stopping.
+const (
+	stopMaxS       = 10  // a clean end takes no longer
+	readyPollMS    = 20  // how often a starting process is asked whether it is ready
+	probeTimeoutMS = 500 // for one question whether a service answers
+)
+
+// service is what a target runs.
+type service interface {
+	// Run works until ctx ends, then hands over and returns nil.
+	Run(ctx context.Context) error
+}
+
+// target is one service that this program can be. up is all of them in one process.
+type target struct {
+	name      string
+	short     string
+	options   []string // beside those that every service takes
+	probe     string   // a verb that answers at once, to see whether anybody does
+	make      func(b *bus.Bus, s *settings, log zerolog.Logger) (service, error)
+	consumers func(s *settings) []bus.Source
+}
+
+// targets is the table of services. To add one: its folder under services, its entry here, its file in deploy.
+var targets = []target{
+	{
+		name: ledger.Name, short: "Run the ledger: it folds the log into documents and views, and appends what people ask for",
+		options: []string{"closed-for", "retain"}, probe: "get",
+		make: func(b *bus.Bus, s *settings, log zerolog.Logger) (service, error) {
+			return ledger.New(b, ledgerConfig(s), log)
+		},
+		consumers: func(s *settings) []bus.Source { return []bus.Source{ledger.Source(ledgerConfig(s))} },
+	},
+}
+
+func ledgerConfig(s *settings) ledger.Config {
+	cfg := ledger.Default()
+	cfg.ClosedFor, cfg.Retain, cfg.Version = s.closedFor, s.retain, version
+	return cfg
+}
+
+func ledgerCommand(a *app) *cobra.Command { return a.serviceCommand(&targets[0]) }
+
+// serviceCommand runs one target against a broker.
+func (a *app) serviceCommand(t *target) *cobra.Command {
+	long, example := describe(t.short+".\n\nSeveral may run at once: one of them is active, another takes over when it goes. It waits for the broker for as long as it takes.",
+		"holdfast "+t.name+" --nats nats://broker:4222 --creds service.creds --replicas 3")
+	cmd := &cobra.Command{Use: t.name, Short: t.short, Long: long, Example: example, GroupID: groupRun, Args: arguments(0, 0)}
+	a.take(cmd, optionsBroker, optionsService, t.options)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return a.bounded(cmd.Context(), func(ctx context.Context) error { return a.runService(ctx, t) })
+	}
+	return cmd
+}
+
+// runService is one process with one service.
+func (a *app) runService(ctx context.Context, t *target) error {
+	log, err := a.logger()
+	if err != nil {
+		return err
+	}
+	h, err := health.Listen(ctx, a.http, version)
+	if err != nil {
+		return err
+	}
+	p := &process{app: a, health: h, log: log, nats: a.nats, connect: func(ctx context.Context, name string) (*bus.Bus, error) {
+		cfg := a.busConfig(name)
+		cfg.Log = log
+		return bus.Open(ctx, cfg)
+	}}
+	return p.run(ctx, []target{*t})
+}
+
+// process is a process that runs services.
+type process struct {
+	app     *app
+	health  *health.Server
+	log     zerolog.Logger
+	nats    string // where others reach the broker
+	connect func(ctx context.Context, name string) (*bus.Bus, error)
+}
+
+// run runs these targets until ctx ends or one of them fails; then it ends all and returns what failed.
+func (p *process) run(ctx context.Context, ts []target) error {
+	parts := []func(context.Context) error{p.health.Run, func(ctx context.Context) error { return p.whenReady(ctx, ts) }}
+	added := make(chan error, len(ts))
+	for i := range ts {
+		parts = append(parts, func(ctx context.Context) error { return p.serve(ctx, &ts[i], added) })
+	}
+	parts = append(parts, func(ctx context.Context) error {
+		for range ts {
+			select {
+			case <-added:
+			case <-ctx.Done():
+				return nil
+			}
+		}
+		p.health.Started()
+		return nil
+	})
+	err := control.Together(ctx, parts...)
+	if gone := p.removeReadyFile(); gone != nil {
+		err = errors.Join(err, gone)
+	}
+	return err
+}
+
+// serve connects one service, sets up what is missing of the cell, and runs it.
+func (p *process) serve(ctx context.Context, t *target, added chan<- error) error {
+	b, err := p.connect(ctx, t.name)
+	if err != nil {
+		return stopped(ctx, err)
+	}
+	defer b.Close()
+	if err := b.Ensure(ctx); err != nil {
+		return stopped(ctx, err)
+	}
+	s, err := t.make(b, &p.app.settings, p.log)
+	if err != nil {
+		return err
+	}
+	part := health.Part{Name: t.name, Connected: b.Connected, LagMax: p.app.lagMax}
+	for _, src := range t.consumers(&p.app.settings) {
+		part.Consumers = append(part.Consumers, health.Consumer{Name: src.Durable, Lag: func(ctx context.Context) (uint64, string, error) { return b.Lag(ctx, src) }})
+	}
+	if c, ok := s.(interface{ Counts() map[string]uint64 }); ok {
+		part.Counts = c.Counts
+	}
+	p.health.Add(part)
+	added <- nil
+	return s.Run(ctx)
+}
+
+// stopped is nil for a failure that is only the end that was asked for.
+func stopped(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// bounded runs something that is to end within [stopMaxS] of ctx's end. What does not is reported and left behind.
+func (a *app) bounded(ctx context.Context, run func(context.Context) error) error {
+	done := make(chan error, 1)
+	go func() { done <- run(ctx) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	late := time.NewTimer(stopMaxS * time.Second)
+	defer late.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-late.C:
+		return fmt.Errorf("holdfast: stop: not done within %d s; what was acknowledged is stored, nothing else is lost", stopMaxS)
+	}
+}
+
+// whenReady waits until everything is fit for work, and says so once.
+func (p *process) whenReady(ctx context.Context, ts []target) error {
+	if err := p.removeReadyFile(); err != nil { // of a process that was killed
+		return err
+	}
+	tick := time.NewTicker(readyPollMS * time.Millisecond)
+	defer tick.Stop()
+	for !p.health.Report(ctx).OK {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+	if err := p.answering(ctx, ts, tick.C); err != nil || ctx.Err() != nil {
+		return stopped(ctx, err)
+	}
+	return p.ready()
+}
+
+// answering waits until every service answers requests. What it answers does not matter: the request is empty.
+func (p *process) answering(ctx context.Context, ts []target, tick <-chan time.Time) error {
+	b, err := p.connect(ctx, "start")
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	for i := range ts {
+		for !answers(ctx, b, &ts[i]) {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-tick:
+			}
+		}
+	}
+	return nil
+}
+
+func answers(ctx context.Context, b *bus.Bus, t *target) bool {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeoutMS*time.Millisecond)
+	defer cancel()
+	err := b.Request(ctx, t.name, t.probe, struct{}{}, nil)
+	refusal, refused := errors.AsType[*events.Refusal](err)
+	return err == nil || refused && refusal.Code != http.StatusServiceUnavailable
+}
+
+// readyNote is the content of the ready file.
+type readyNote struct {
+	NATS string `json:"nats"`
+	HTTP string `json:"http"`
+	PID  int    `json:"pid"`
+}
+
+// ready tells whoever started the process: in the file first, since scripts wait for that.
+func (p *process) ready() error {
+	note := readyNote{NATS: p.nats, HTTP: p.health.URL(), PID: os.Getpid()}
+	if err := p.writeReadyFile(note); err != nil {
+		return err
+	}
+	p.log.Info().Str("service", "holdfast").Str("id", note.NATS).Msg("ready")
+	return p.app.ready(note)
+}
+
+func upCommand(a *app) *cobra.Command {
+	long, example := describe(`Run everything in one process: an embedded broker that syncs every write before it is acknowledged, and all services.
+
+It listens on loopback only, needs no account and no configuration, and keeps its data in one directory. Only one process
+can have a directory at a time. SIGTERM and SIGINT end it cleanly within 10 s.`,
+		"holdfast up", "holdfast up --data /var/lib/holdfast --listen 127.0.0.1:0 --http 127.0.0.1:0 --ready-file /run/holdfast.json")
+	cmd := &cobra.Command{Use: "up", Short: "Run everything in one process", Long: long, Example: example, GroupID: groupRun, Args: arguments(0, 0)}
+	a.take(cmd, []string{"data", "listen", "http", "ready-file", "prefix", "log-level", "lag-max", "replicas", "feed-age", "json"})
+	for i := range targets {
+		a.take(cmd, targets[i].options)
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.bounded(cmd.Context(), a.up) }
+	return cmd
+}
+
+// up runs the broker and all targets until ctx ends.
+func (a *app) up(ctx context.Context) error {
+	log, err := a.logger()
+	if err != nil {
+		return err
+	}
+	h, err := health.Listen(ctx, a.http, version)
+	if err != nil {
+		return err
+	}
+	srv, err := embed.Start(ctx, embed.Config{Dir: a.data, Listen: a.listen, SyncAlways: true, Log: log})
+	if err != nil {
+		return errors.Join(err, h.Close())
+	}
+	defer srv.Shutdown()
+	p := &process{app: a, health: h, log: log, nats: srv.URL(), connect: func(ctx context.Context, name string) (*bus.Bus, error) {
+		cfg := a.busConfig(name)
+		cfg.URL, cfg.Server, cfg.Creds, cfg.Log = "", srv, "", log
+		return bus.Open(ctx, cfg)
+	}}
+	return p.run(ctx, targets)
+}
+
+// ready tells a person, or a program, what runs where.
+func (a *app) ready(note readyNote) error {
+	if a.json {
+		return a.sayJSON(note)
+	}
+	text := fmt.Sprintf("holdfast %s is ready (process %d)\n  broker  %s\n  health  %s/readyz\n", version, note.PID, note.NATS, note.HTTP)
+	if a.data != "" {
+		text += fmt.Sprintf("  data    %s, every write synced\n  next    holdfast watch · holdfast sessions · holdfast doctor\n", a.data)
+	}
+	return a.say(text)
+}
+
+const readyFileMode = 0o644
+
+// writeReadyFile makes the file as a whole or not at all.
+func (p *process) writeReadyFile(note readyNote) error {
+	path := p.app.readyFile
+	if path == "" {
+		return nil
+	}
+	body, err := json.Marshal(note)
+	if err != nil {
+		return fmt.Errorf("holdfast: ready file %s: %w", path, err)
+	}
+	temp := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%d", filepath.Base(path), note.PID))
+	if err := os.WriteFile(temp, append(body, '\n'), readyFileMode); err != nil {
+		return fmt.Errorf("holdfast: ready file: %w", err)
+	}
+	if err := os.Rename(temp, path); err != nil {
+		return fmt.Errorf("holdfast: ready file: %w", err)
+	}
+	return nil
+}
+
+// removeReadyFile takes it away: nothing is ready any more, or yet.
+func (p *process) removeReadyFile() error {
+	if p.app.readyFile == "" {
+		return nil
+	}
+	if err := os.Remove(p.app.readyFile); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("holdfast: ready file: %w", err)
+	}
+	return nil
+}

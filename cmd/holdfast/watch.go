@@ -1,0 +1,261 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/screen"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+const (
+	redrawMinMS  = 100   // between two drawings of the table
+	redrawAgesMS = 1_000 // drawn again at least so often, for the ages in it
+	clearScreen  = "\x1b[H\x1b[2J"
+)
+
+func sortedValues[V any](m map[string]V) []V {
+	var all []V
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		all = append(all, m[k])
+	}
+	return all
+}
+
+func watchCommand(a *app) *cobra.Command {
+	var f sessionFilter
+	var once bool
+	long, example := describe(`Watch sessions and what waits for a person, redrawn from the views as they change.
+
+On a terminal a table; elsewhere, or with --json, a line for each change. --once prints the table and ends.`,
+		"holdfast watch", "holdfast watch --once", "holdfast watch --waiting --json")
+	cmd := &cobra.Command{Use: "watch", Short: "Watch sessions live", Long: long, Example: example, GroupID: groupLook, Args: arguments(0, 0)}
+	a.take(cmd, optionsCommand)
+	f.bind(cmd)
+	cmd.Flags().BoolVar(&once, "once", false, "print the table once")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := f.check(cmd); err != nil {
+			return err
+		}
+		return a.with(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+			if once {
+				return a.watchOnce(ctx, b, &f)
+			}
+			if _, onTerminal := terminal(a.Stdout); onTerminal && !a.json {
+				return a.watchTable(ctx, b, &f)
+			}
+			return a.watchLines(ctx, b, &f)
+		})
+	}
+	return cmd
+}
+
+// board is what a watch has seen so far.
+type board struct {
+	mu       sync.Mutex
+	sessions map[string]*session.State
+	blockers map[string]*session.Blocker
+	unread   int // entries of a form that this build cannot read
+}
+
+func newBoard() *board {
+	return &board{sessions: map[string]*session.State{}, blockers: map[string]*session.Blocker{}}
+}
+
+// take keeps one entry and returns the document it replaces and the new one; both nil for anything else.
+func (x *board) take(u bus.Update) (before, after *session.State) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	isSession := strings.HasPrefix(u.Key, "session.")
+	switch {
+	case u.Ready:
+	case u.Deleted:
+		delete(x.sessions, u.Key)
+		delete(x.blockers, u.Key)
+	case isSession:
+		s, err := session.Decode(u.Value)
+		if err != nil {
+			x.unread++
+			return nil, nil
+		}
+		before, after = x.sessions[u.Key], s
+		x.sessions[u.Key] = s
+	default:
+		var b session.Blocker
+		if json.Unmarshal(u.Value, &b) != nil {
+			x.unread++
+			return nil, nil
+		}
+		x.blockers[u.Key] = &b
+	}
+	return before, after
+}
+
+// text is the table: sessions first, then what they ask.
+func (x *board) text(f *sessionFilter, now time.Time, st screen.Style) string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var docs []*session.State
+	for _, s := range sortedValues(x.sessions) {
+		if f.wants(s) {
+			docs = append(docs, s)
+		}
+	}
+	var open []*session.Blocker
+	for _, b := range sortedValues(x.blockers) {
+		if b.Status == session.Awaiting && (f.harness == "" || b.Harness == f.harness) && (f.root == "" || b.Root == f.root) {
+			open = append(open, b)
+		}
+	}
+	text := "no sessions\n"
+	if len(docs) > 0 {
+		text = screen.Sessions(docs, now, st)
+	}
+	if len(open) > 0 {
+		text += "\n" + screen.Prompts(open, now, st)
+	}
+	if x.unread > 0 {
+		text += fmt.Sprintf("\n%s of a newer form: upgrade this program\n", screen.Plural(x.unread, "entry"))
+	}
+	return text
+}
+
+// watched are the keys that a board is made of.
+func watched(f *sessionFilter) []string {
+	return []string{events.SessionKeys(f.harness), events.BlockerKeys(f.harness, "")}
+}
+
+// errEnough ends a watch that has shown what was wanted.
+var errEnough = errors.New("holdfast: watch: enough")
+
+func (a *app) watchOnce(ctx context.Context, b *bus.Bus, f *sessionFilter) error {
+	ctx, cancel := context.WithTimeout(ctx, a.timeout)
+	defer cancel()
+	x := newBoard()
+	err := b.Watch(ctx, bus.State, watched(f), func(u bus.Update) error {
+		x.take(u)
+		if u.Ready {
+			return errEnough
+		}
+		return nil
+	})
+	switch {
+	case err == nil:
+		return fmt.Errorf("%w: the views were not there within %s", bus.ErrUnreachable, a.timeout)
+	case !errors.Is(err, errEnough):
+		return err
+	}
+	return a.say(x.text(f, a.now(ctx, b), a.style(a.Stdout)))
+}
+
+// watchTable draws the table when it has changed, and now and then for the ages in it.
+func (a *app) watchTable(ctx context.Context, b *bus.Bus, f *sessionFilter) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	x := newBoard()
+	changed := make(chan struct{}, 1)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- b.Watch(ctx, bus.State, watched(f), func(u bus.Update) error {
+			x.take(u)
+			select {
+			case changed <- struct{}{}:
+			default:
+			}
+			return nil
+		})
+	}()
+	ages := time.NewTicker(redrawAgesMS * time.Millisecond)
+	defer ages.Stop()
+	for {
+		select {
+		case err := <-ended:
+			return err
+		case <-changed:
+		case <-ages.C:
+		}
+		if err := a.say(clearScreen + a.headline(b) + x.text(f, a.now(ctx, b), a.style(a.Stdout))); err != nil {
+			return err
+		}
+		pause := time.NewTimer(redrawMinMS * time.Millisecond)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+		}
+	}
+}
+
+// headline says what is watched and whether it is alive.
+func (a *app) headline(b *bus.Bus) string {
+	st := a.style(a.Stdout)
+	if !b.Connected() {
+		return st.Painted("holdfast watch · "+a.nats+" · broker lost, trying again", screen.Alarm) + "\n\n"
+	}
+	return st.Painted("holdfast watch · "+a.nats+" · Ctrl-C ends it", screen.Faint) + "\n\n"
+}
+
+// watchLines prints a line for each change: first everything that is there, then what happens.
+func (a *app) watchLines(ctx context.Context, b *bus.Bus, f *sessionFilter) error {
+	x := newBoard()
+	return b.Watch(ctx, bus.State, watched(f), func(u bus.Update) error {
+		before, after := x.take(u)
+		if after == nil || !f.wants(after) && (before == nil || !f.wants(before)) {
+			return nil
+		}
+		if a.json {
+			return a.sayJSON(after)
+		}
+		var text strings.Builder
+		for _, l := range screen.Changes(before, after, u.At) {
+			fmt.Fprintf(&text, "%s  %s  %s\n", screen.Clock(u.At), screen.Clean(after.Ref().String()), l)
+		}
+		return a.say(text.String())
+	})
+}
+
+// await waits until a session's stored document fulfils all conditions. The session may not be there yet.
+func (a *app) await(ctx context.Context, b *bus.Bus, name string, conds []condition) error {
+	limited, cancel := context.WithTimeout(ctx, a.timeout)
+	defer cancel()
+	missing := "there is no such session"
+	err := b.Watch(limited, bus.State, []string{events.SessionKeys("")}, func(u bus.Update) error {
+		r, err := events.ParseSessionKey(u.Key)
+		if u.Ready || u.Deleted || err != nil || r.String() != name && r.Session != name {
+			return nil
+		}
+		s, err := session.Decode(u.Value)
+		if err != nil {
+			return fmt.Errorf("holdfast: session %s: %w", r, err)
+		}
+		missing = ""
+		for _, c := range conds {
+			if !c.holds(s) {
+				missing = fmt.Sprintf("%s does not hold: phase %s, seq %d, owned %t, %s awaiting, %s open", c.text, s.Phase, s.Seq, s.Owned,
+					screen.Plural(len(s.PendingPrompts()), "prompt"), screen.Plural(len(s.Tools), "call"))
+				return nil
+			}
+		}
+		return errEnough
+	})
+	switch {
+	case errors.Is(err, errEnough):
+		return nil
+	case err != nil:
+		return err
+	case ctx.Err() != nil:
+		return fmt.Errorf("holdfast: wait for session %s: interrupted", name)
+	}
+	return fmt.Errorf("holdfast: wait for session %s: not within %s: %s", name, a.timeout, missing)
+}

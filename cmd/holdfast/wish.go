@@ -1,0 +1,364 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/screen"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+	"github.com/holdfast-dev/holdfast/services/ledger"
+)
+
+// changed is a service's answer to a wish: where in the log it stands.
+type changed struct {
+	Seq uint64 `json:"seq"`
+}
+
+// wishCommand prepares a command that asks the ledger for something in a person's name.
+func (a *app) wishCommand(use, short, long string, args cobra.PositionalArgs, examples ...string) *cobra.Command {
+	long, example := describe(long, examples...)
+	cmd := &cobra.Command{Use: use, Short: short, Long: long, Example: example, GroupID: groupDecide, Args: args}
+	a.take(cmd, optionsCommand, []string{"by"})
+	return cmd
+}
+
+// wish finds the session, has the request made in its name, and tells what became of it.
+func (a *app) wish(cmd *cobra.Command, name, verb, past string, request func(ctx context.Context, b *bus.Bus, r events.Ref, by string) (any, error)) error {
+	by, err := a.person(cmd)
+	if err != nil {
+		return err
+	}
+	return a.withSession(cmd.Context(), name, func(ctx context.Context, b *bus.Bus, r events.Ref) error {
+		req, err := request(ctx, b, r, by)
+		if err != nil {
+			return err
+		}
+		var reply changed
+		if err := a.request(ctx, b, ledger.Name, verb, verb+" "+r.String(), req, &reply); err != nil {
+			return err
+		}
+		if a.json {
+			return a.sayJSON(reply)
+		}
+		return a.say(fmt.Sprintf("%s (%s, seq %d)\n", past, screen.Clean(r.String()), reply.Seq))
+	})
+}
+
+func answerCommand(a *app) *cobra.Command {
+	var raw string
+	cmd := a.wishCommand("answer S [P] [ANSWER…]", "Answer a prompt",
+		`Answer a prompt. Each ANSWER answers one question, in the order of the questions: an option's label, its number, or a text
+of your own where the question allows it; an empty one skips the question. QUESTION=ANSWER answers the question of that id,
+and may be repeated where several options may be chosen.
+
+Without answers each question is asked, and read from the terminal or from standard input. P may be left out when only one
+prompt of the session waits.`,
+		arguments(1, -1, "the session S"),
+		"holdfast answer my-agent/build-42 q1 yes", "holdfast answer build-42 q1 color=red color=blue size=L", "holdfast answer build-42",
+		`holdfast answer build-42 q1 --answers '[{"question":"color","selected":["red"]}]'`)
+	cmd.Flags().StringVar(&raw, "answers", "", "the answers as a `JSON` list of {question, selected, text}; - reads it from standard input")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if raw != "" && len(args) != 2 {
+			return usage(cmd, "--answers goes with S and P and nothing else")
+		}
+		return a.wish(cmd, args[0], "answer", "answered", func(ctx context.Context, b *bus.Bus, r events.Ref, by string) (any, error) {
+			w := session.AnswerWish{Ref: r, By: by}
+			var err error
+			if w.Prompt, err = a.promptMeant(ctx, b, r, args[1:]); err != nil {
+				return nil, err
+			}
+			if w.Answers, err = a.answersMeant(ctx, cmd, b, w, args[min(len(args), 2):], raw); err != nil {
+				return nil, err
+			}
+			return w, nil
+		})
+	}
+	return cmd
+}
+
+// promptMeant is the prompt that was named, or the only one that waits.
+func (a *app) promptMeant(ctx context.Context, b *bus.Bus, r events.Ref, args []string) (string, error) {
+	if len(args) > 0 {
+		return args[0], nil
+	}
+	st, _, err := a.current(ctx, b, r)
+	if err != nil {
+		return "", err
+	}
+	open := st.PendingPrompts()
+	switch len(open) {
+	case 0:
+		return "", events.NotFound("prompt", "nothing waits in "+r.String())
+	case 1:
+		return open[0], nil
+	}
+	return "", fmt.Errorf("holdfast: answer: %d prompts wait in %s: say which: %s", len(open), r, strings.Join(open, ", "))
+}
+
+// answersMeant are the answers as given: as JSON, as arguments, or asked for.
+func (a *app) answersMeant(ctx context.Context, cmd *cobra.Command, b *bus.Bus, w session.AnswerWish, args []string, raw string) ([]events.Answer, error) {
+	if raw != "" {
+		return a.answersFromJSON(cmd, raw)
+	}
+	st, _, err := a.current(ctx, b, w.Ref)
+	if err != nil {
+		return nil, err
+	}
+	prompt, err := st.Blocker(w.Prompt, a.source(ctx, b))
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case prompt == nil: // the ledger knows best what to say about it
+		return nil, nil
+	case len(args) > 0:
+		return answersFromArgs(cmd, prompt.Questions, args)
+	case prompt.Status != session.Awaiting: // do not ask what nobody can use: the ledger says what stands
+		return nil, nil
+	}
+	a.tell("%s", strings.TrimRight(screen.Prompt(prompt, a.now(ctx, b), a.style(a.Stderr)), "\n"))
+	return a.ask(cmd, prompt.Questions)
+}
+
+func (a *app) answersFromJSON(cmd *cobra.Command, raw string) ([]events.Answer, error) {
+	body := []byte(raw)
+	if raw == "-" {
+		var err error
+		if body, err = io.ReadAll(io.LimitReader(a.Stdin, events.QuestionsBytesMax+1)); err != nil {
+			return nil, fmt.Errorf("holdfast: read the answers: %w", err)
+		}
+	}
+	var answers []events.Answer
+	if err := json.Unmarshal(body, &answers); err != nil {
+		return nil, usage(cmd, "--answers: want a JSON list of {question, selected, text}: %v", err)
+	}
+	return answers, nil
+}
+
+// answersFromArgs gives each argument to its question.
+func answersFromArgs(cmd *cobra.Command, questions []events.Question, args []string) ([]events.Answer, error) {
+	if len(questions) == 0 {
+		return []events.Answer{{Text: strings.Join(args, " ")}}, nil
+	}
+	var answers []events.Answer
+	next := 0
+	for _, arg := range args {
+		at := -1
+		if id, value, ok := strings.Cut(arg, "="); ok {
+			if at = slices.IndexFunc(questions, func(q events.Question) bool { return q.ID == id }); at >= 0 {
+				arg = value
+			}
+		}
+		switch {
+		case at >= 0:
+		case next < len(questions):
+			at = next
+			next++
+		case len(questions) == 1 && questions[0].Multi:
+			at = 0
+		default:
+			return nil, usage(cmd, "%q is one answer too many: %s asked", arg, screen.Plural(len(questions), "question"))
+		}
+		answers = addAnswer(answers, &questions[at], arg)
+	}
+	return answers, nil
+}
+
+// addAnswer adds one value to the answer of a question.
+func addAnswer(answers []events.Answer, q *events.Question, value string) []events.Answer {
+	at := slices.IndexFunc(answers, func(a events.Answer) bool { return a.Question == q.ID })
+	if at < 0 {
+		answers = append(answers, events.Answer{Question: q.ID})
+		at = len(answers) - 1
+	}
+	value = strings.TrimSpace(value)
+	label, offered := optionMeant(q, value)
+	switch {
+	case value == "":
+	case offered:
+		answers[at].Selected = append(answers[at].Selected, label)
+	case len(q.Options) > 0 && !q.Custom: // let the ledger say that it is not offered
+		answers[at].Selected = append(answers[at].Selected, value)
+	default:
+		answers[at].Text = value
+	}
+	return answers
+}
+
+// optionMeant is the option with this label, in any case, or with this number.
+func optionMeant(q *events.Question, value string) (string, bool) {
+	for _, same := range []func(string) bool{
+		func(label string) bool { return label == value },
+		func(label string) bool { return strings.EqualFold(strings.TrimSpace(label), value) },
+	} {
+		for _, o := range q.Options {
+			if same(o.Label) {
+				return o.Label, true
+			}
+		}
+	}
+	if n, err := strconv.Atoi(value); err == nil && n >= 1 && n <= len(q.Options) {
+		return q.Options[n-1].Label, true
+	}
+	return "", false
+}
+
+// ask reads an answer to each question: for several options, numbers or labels separated by commas.
+func (a *app) ask(cmd *cobra.Command, questions []events.Question) ([]events.Answer, error) {
+	if len(questions) == 0 {
+		questions = []events.Question{{Question: "your answer"}}
+	}
+	var answers []events.Answer
+	for i := range questions {
+		q := &questions[i]
+		_, _ = fmt.Fprintf(a.Stderr, "%s> ", screen.Clean(q.ID))
+		text, err := a.input.next()
+		if errors.Is(err, io.EOF) {
+			return nil, usage(cmd, "no answer to question %q: give answers as arguments, or on standard input, a line each (an empty line skips)", q.ID)
+		}
+		if err != nil {
+			return nil, err
+		}
+		values := []string{text}
+		if _, whole := optionMeant(q, text); q.Multi && !whole && !q.Custom {
+			values = strings.Split(text, ",")
+		}
+		for _, value := range values {
+			answers = addAnswer(answers, q, value)
+		}
+	}
+	return answers, nil
+}
+
+func rejectCommand(a *app) *cobra.Command {
+	cmd := a.wishCommand("reject S P [TEXT…]", "Say no to a prompt", "Say no to a prompt. With a TEXT it is a correction that the model reads; without, a plain no.",
+		arguments(2, -1, "the session S", "the prompt P"), "holdfast reject build-42 p1", "holdfast reject build-42 p1 use the staging database")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.wish(cmd, args[0], "reject", "rejected", func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (any, error) {
+			return session.RejectWish{Ref: r, Prompt: args[1], Text: strings.Join(args[2:], " "), By: by}, nil
+		})
+	}
+	return cmd
+}
+
+func dismissCommand(a *app) *cobra.Command {
+	cmd := a.wishCommand("dismiss S P", "Put a prompt away without an answer", "Put a prompt away without an answer. The agent is told so.",
+		arguments(2, 2, "the session S", "the prompt P"), "holdfast dismiss build-42 p1")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.wish(cmd, args[0], "dismiss", "dismissed", func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (any, error) {
+			return session.DismissWish{Ref: r, Prompt: args[1], By: by}, nil
+		})
+	}
+	return cmd
+}
+
+func stopCommand(a *app) *cobra.Command {
+	var force bool
+	var reason string
+	cmd := a.wishCommand("stop S", "Stop what a session runs", "Stop the turn that a session runs, or is about to run. While a question waits for an answer this is refused, unless --force.",
+		arguments(1, 1, "the session S"), "holdfast stop build-42 --reason 'wrong branch'")
+	cmd.Flags().BoolVar(&force, "force", false, "also while a question waits for an answer")
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for whoever looks later")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.wish(cmd, args[0], "stop", "stop asked for", func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (any, error) {
+			return session.StopWish{Ref: r, By: by, Reason: reason, Force: force}, nil
+		})
+	}
+	return cmd
+}
+
+func closeCommand(a *app) *cobra.Command {
+	var reason string
+	cmd := a.wishCommand("close S", "End a session for good", "End a session for good, with everything that is open in it.", arguments(1, 1, "the session S"), "holdfast close build-42 --reason archived")
+	cmd.Flags().StringVar(&reason, "reason", "finished", "finished, archived or deleted")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.wish(cmd, args[0], "close", "closed", func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (any, error) {
+			return session.CloseWish{Ref: r, Reason: reason, By: by}, nil
+		})
+	}
+	return cmd
+}
+
+func configureCommand(a *app) *cobra.Command {
+	var providerChanged bool
+	cmd := a.wishCommand("configure S KEY=VALUE…", "Change a session's policy",
+		`Change what may happen to a session by itself. An empty VALUE sets a key back to its default.
+
+  auto_retry=BOOL             retry failed turns
+  retry_max=N                 attempts; 0: no bound but no progress
+  resume=auto|hold            go on after a crash, or wait for a person
+  resume_max=N                continuations after crashes without progress
+  compaction_threshold=X      part of the context limit, 0.1 to 1.0; 1.0 is off
+  context_limit=N             tokens; 0: what the harness reports
+  idle_compaction_after_s=N   seconds; 0: off
+  stall_after_s=N             seconds; 0: off`,
+		arguments(1, -1, "the session S"), "holdfast configure build-42 resume=hold auto_retry=false", "holdfast configure build-42 --provider-changed")
+	cmd.Flags().BoolVar(&providerChanged, "provider-changed", false, "the provider's key or account was changed: lift what was given up because of it")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		policy, err := parsePolicy(cmd, args[1:])
+		if err != nil {
+			return err
+		}
+		if policy == nil && !providerChanged {
+			return usage(cmd, "KEY=VALUE is missing")
+		}
+		return a.wish(cmd, args[0], "configure", "configured", func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (any, error) {
+			return session.ConfigureWish{Ref: r, Policy: policy, ProviderChanged: providerChanged, By: by}, nil
+		})
+	}
+	return cmd
+}
+
+// parsePolicy makes a patch of KEY=VALUE.
+func parsePolicy(cmd *cobra.Command, args []string) (*events.PolicyPatch, error) {
+	if len(args) == 0 {
+		return nil, nil
+	}
+	fields := map[string]json.RawMessage{}
+	for _, arg := range args {
+		key, value, ok := strings.Cut(arg, "=")
+		if !ok {
+			return nil, usage(cmd, "%q: want KEY=VALUE", arg)
+		}
+		switch {
+		case value == "":
+			fields[key] = json.RawMessage("null")
+		case json.Valid([]byte(value)):
+			fields[key] = json.RawMessage(value)
+		default:
+			text, err := json.Marshal(value)
+			if err != nil {
+				return nil, usage(cmd, "%q: %v", arg, err)
+			}
+			fields[key] = text
+		}
+	}
+	body, err := json.Marshal(fields)
+	if err != nil {
+		return nil, fmt.Errorf("holdfast: configure: %w", err)
+	}
+	var patch events.PolicyPatch
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&patch); err != nil {
+		return nil, usage(cmd, "%s: %v", strings.Join(args, " "), err)
+	}
+	if err := patch.Validate(); err != nil {
+		if field, ok := errors.AsType[*events.FieldError](err); ok {
+			err = field
+		}
+		return nil, usage(cmd, "%v", err)
+	}
+	return &patch, nil
+}

@@ -1,0 +1,210 @@
+// Package health tells over HTTP how a process is: /healthz (alive), /readyz (fit for work) and /metrics (Prometheus).
+//
+// A process is ready when each of its parts is connected to the broker, its consumers exist, some process of the service
+// has them as soon as there is anything to do, and what waits for each is below a limit. Each question is asked anew at each request, within
+// [checkTimeoutMS]; a part that cannot tell in time is not ready.
+package health
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Limits of the server.
+const (
+	checkTimeoutMS  = 2_000
+	headerTimeoutMS = 5_000
+	stopTimeoutMS   = 1_000 // for requests under way when the process ends
+)
+
+// ErrPortInUse says somebody listens on that address: stop that one, or choose another port (0: any).
+var ErrPortInUse = errors.New("health: port in use")
+
+// Part is one service of this process.
+type Part struct {
+	// Name of the service.
+	Name string
+	// Connected is whether the broker can be reached at this moment.
+	Connected func() bool
+	// Consumers of the service; none for one that consumes nothing.
+	Consumers []Consumer
+	// LagMax is how many messages may wait for one consumer. More: not ready.
+	LagMax uint64
+	// Counts are the service's own counters by name, growing only; nil for none.
+	Counts func() map[string]uint64
+}
+
+// Consumer is one durable consumer as health looks at it.
+type Consumer struct {
+	// Name of the durable.
+	Name string
+	// Lag is how many messages are not done yet, and who is active ("" for nobody).
+	Lag func(ctx context.Context) (pending uint64, active string, err error)
+}
+
+// Server answers. Parts may be added while it runs.
+type Server struct {
+	listener net.Listener
+	mux      *http.ServeMux
+
+	mu       sync.Mutex
+	parts    []Part
+	starting bool
+}
+
+// Listen opens the socket, host:port; port 0 is any. It fails with [ErrPortInUse]. Nothing is answered before
+// [Server.Run]. version is shown in the metrics.
+func Listen(ctx context.Context, addr, version string) (*Server, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("%w: %s: stop what listens there, or choose another address (port 0: any)", ErrPortInUse, addr)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("health: listen on %s: %w", addr, err)
+	}
+	s := &Server{listener: l, mux: http.NewServeMux(), starting: true}
+	s.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, Report{OK: true}) })
+	s.mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		rep := s.Report(r.Context())
+		code := http.StatusOK
+		if !rep.OK {
+			code = http.StatusServiceUnavailable
+		}
+		reply(w, code, rep)
+	})
+	registry := prometheus.NewRegistry()
+	if err := register(registry, s, version); err != nil {
+		return nil, errors.Join(fmt.Errorf("health: metrics: %w", err), l.Close())
+	}
+	s.mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	return s, nil
+}
+
+// Handle serves something else beside; pattern as in [http.ServeMux].
+func (s *Server) Handle(pattern string, h http.Handler) { s.mux.Handle(pattern, h) }
+
+// Add makes a part count.
+func (s *Server) Add(p Part) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.parts = append(s.parts, p)
+}
+
+// Started says that all parts have been added. Before that the process is not ready.
+func (s *Server) Started() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.starting = false
+}
+
+// Close gives the socket back, for a server that was never run.
+func (s *Server) Close() error { return s.listener.Close() }
+
+// URL is where it is reached.
+func (s *Server) URL() string { return "http://" + s.listener.Addr().String() }
+
+// Run answers until ctx ends, then lets requests under way finish for a moment.
+func (s *Server) Run(ctx context.Context) error {
+	srv := &http.Server{Handler: s.mux, ReadHeaderTimeout: headerTimeoutMS * time.Millisecond}
+	stopped := make(chan struct{})
+	defer context.AfterFunc(ctx, func() {
+		defer close(stopped)
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeoutMS*time.Millisecond)
+		defer cancel()
+		if srv.Shutdown(grace) != nil { // a reader that does not read
+			srv.Close()
+		}
+	})()
+	err := srv.Serve(s.listener)
+	if errors.Is(err, http.ErrServerClosed) {
+		<-stopped
+		return nil
+	}
+	return fmt.Errorf("health: %w", err)
+}
+
+// Report is what /readyz answers.
+type Report struct {
+	OK    bool         `json:"ok"`
+	Parts []PartReport `json:"parts,omitempty"`
+}
+
+// PartReport is one part of it.
+type PartReport struct {
+	Name   string `json:"name"`
+	OK     bool   `json:"ok"`
+	Reason string `json:"reason,omitempty"` // why it is not ready
+
+	Connected bool             `json:"connected"`
+	Consumers []ConsumerReport `json:"consumers,omitempty"` // those that could be asked
+}
+
+// ConsumerReport is one consumer of a part.
+type ConsumerReport struct {
+	Name   string `json:"name"`
+	Lag    uint64 `json:"lag"`    // messages that are not done yet
+	Active bool   `json:"active"` // some process of the service has it
+}
+
+// Report asks every part.
+func (s *Server) Report(ctx context.Context) Report {
+	s.mu.Lock()
+	parts, starting := append([]Part(nil), s.parts...), s.starting
+	s.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, checkTimeoutMS*time.Millisecond)
+	defer cancel()
+	rep := Report{OK: !starting}
+	for i := range parts {
+		p := parts[i].report(ctx)
+		rep.OK = rep.OK && p.OK
+		rep.Parts = append(rep.Parts, p)
+	}
+	return rep
+}
+
+func (p *Part) report(ctx context.Context) PartReport {
+	rep := PartReport{Name: p.Name, Connected: p.Connected()}
+	if !rep.Connected {
+		rep.Reason = "not connected to the broker"
+		return rep
+	}
+	for _, c := range p.Consumers {
+		pending, active, err := c.Lag(ctx)
+		if err != nil {
+			rep.Reason = fmt.Sprintf("consumer %s: %v", c.Name, err)
+			continue
+		}
+		rep.Consumers = append(rep.Consumers, ConsumerReport{Name: c.Name, Lag: pending, Active: active != ""})
+		switch {
+		case active == "" && pending > 0: // with nothing to do the broker names nobody
+			rep.Reason = fmt.Sprintf("consumer %s: %d messages wait and nobody is active", c.Name, pending)
+		case pending > p.LagMax:
+			rep.Reason = fmt.Sprintf("consumer %s: %d messages wait, more than %d", c.Name, pending, p.LagMax)
+		}
+	}
+	rep.OK = rep.Reason == ""
+	return rep
+}
+
+func reply(w http.ResponseWriter, code int, v any) {
+	body, err := json.Marshal(v)
+	if err != nil { // texts and numbers always encode
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	if _, err := w.Write(append(body, '\n')); err != nil {
+		return // the reader has gone
+	}
+}

@@ -1,0 +1,137 @@
+package screen
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// writerPaints tells who said something.
+var writerPaints = map[events.Writer]Paint{
+	events.WriterHarness: Plain, events.WriterLedger: Good, events.WriterRetry: Later, events.WriterCompaction: Busy, events.WriterReconciler: Wait,
+}
+
+// noteBytesMax is how much of a fact's data is shown in a line.
+const noteBytesMax = 160
+
+// Fact is one event of a commit as a line: place, instant, writer, kind, what it is about, the rest of its data, and a
+// note ("ignored: …").
+func Fact(c *events.Commit, e *events.Event, note string, st Style) string {
+	id := e.Subject
+	if strings.HasPrefix(string(e.Kind), "session.") {
+		id = ""
+	}
+	cells := []Cell{{fmt.Sprintf("%6d", c.Seq), Faint}, {Clock(c.At), Faint}, {fmt.Sprintf("%-10s", c.Writer), writerPaints[c.Writer]},
+		{fmt.Sprintf("%-20s", e.Kind), Strong}, {id, Plain}, {details(e), Faint}}
+	if e.Err != nil {
+		note = strings.TrimSpace(note + " unreadable: " + e.Err.Error())
+	}
+	if note != "" {
+		cells = append(cells, Cell{"← " + note, Alarm})
+	}
+	return joined(cells, st)
+}
+
+// Whole is the line for a commit that is no batch.
+func Whole(c *events.Commit, st Style) string {
+	return joined([]Cell{{fmt.Sprintf("%6d", c.Seq), Faint}, {Clock(c.At), Faint}, {fmt.Sprintf("%-10s", c.Writer), writerPaints[c.Writer]},
+		{"← parked: " + c.Err.Error(), Alarm}}, st)
+}
+
+func joined(cells []Cell, st Style) string {
+	var parts []string
+	for _, c := range cells {
+		if c.Text != "" {
+			parts = append(parts, st.paint(printable(c.Text), c.Paint))
+		}
+	}
+	return strings.TrimRight(strings.Join(parts, " "), " ")
+}
+
+// printable is [Clean] that keeps the spaces which align a column.
+func printable(s string) string {
+	if strings.IndexFunc(s, unprintable) < 0 {
+		return s
+	}
+	return Clean(s)
+}
+
+// details is a fact's data without what the line shows already.
+func details(e *events.Event) string {
+	var fields map[string]json.RawMessage
+	dec := json.NewDecoder(bytes.NewReader(data(e)))
+	if dec.Decode(&fields) != nil {
+		return ""
+	}
+	entity, _, _ := strings.Cut(string(e.Kind), ".")
+	if entity == "tool" {
+		entity = "call"
+	}
+	delete(fields, entity)
+	if len(fields) == 0 {
+		return ""
+	}
+	body, err := json.Marshal(fields)
+	if err != nil {
+		return ""
+	}
+	return Cut(string(body), noteBytesMax)
+}
+
+func data(e *events.Event) []byte {
+	if len(e.Data) > 0 || e.Fact == nil {
+		return e.Data
+	}
+	body, err := json.Marshal(e.Fact)
+	if err != nil { // an event that was read can be written
+		return nil
+	}
+	return body
+}
+
+// Changes says, a line each, what a person should know of the step from one document of a session to the next; before is
+// nil for a session that was not there.
+func Changes(before, after *session.State, now time.Time) []string {
+	var lines []string
+	say := func(format string, args ...any) {
+		lines = append(lines, strings.Join(strings.Fields(Clean(fmt.Sprintf(format, args...))), " "))
+	}
+	if before == nil {
+		before = &session.State{}
+	}
+	if before.Phase != after.Phase {
+		say("%s → %s  %s", orDash(string(before.Phase)), after.Phase, Doing(after, now))
+	}
+	if before.Owned && !after.Owned && after.Closed == nil {
+		say("owner %s (incarnation %s, epoch %d)", after.Left, after.Incarnation, after.Epoch)
+	}
+	if after.Owned && (after.Epoch != before.Epoch || !before.Owned) {
+		say("owned by incarnation %s, epoch %d", after.Incarnation, after.Epoch)
+	}
+	for _, id := range after.PendingPrompts() {
+		if before.Prompts[id] == nil {
+			say("asks: %s %s", after.Prompts[id].Kind, id)
+		}
+	}
+	for i := range after.Recent {
+		e := &after.Recent[i]
+		if e.Seq > before.Seq {
+			say("%s %s %s %s %s", e.Entity, e.ID, e.Name, e.Outcome, e.Reason)
+		} else if e.Late != nil && e.Late.Seq > before.Seq {
+			say("%s %s %s: its result came late and changes nothing", e.Entity, e.ID, e.Name)
+		}
+	}
+	return lines
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "–"
+	}
+	return s
+}

@@ -1,0 +1,108 @@
+package screen
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// statusPaints says which status of a prompt is seen how.
+var statusPaints = map[session.Status]Paint{
+	session.Awaiting: Wait, session.Answered: Good, session.Rejected: Alarm, session.Dismissed: Faint, session.Withdrawn: Faint,
+	session.Superseded: Faint, session.Expired: Alarm,
+}
+
+// Prompts is a table of prompts, one a line, in the order given.
+func Prompts(bs []*session.Blocker, now time.Time, st Style) string {
+	rows := make([][]Cell, len(bs))
+	for i, b := range bs {
+		rows[i] = []Cell{{b.Harness + "/" + b.Session, Strong}, {b.Prompt, Plain}, {string(b.Kind), Plain}, {string(b.Status), statusPaints[b.Status]},
+			{ago(b.ArmedAt, now), Faint}, {reach(b), Plain}, {Asked(b), Plain}}
+	}
+	return Table([]string{"SESSION", "PROMPT", "KIND", "STATUS", "AGE", "AGENT", "QUESTION"}, rows, st)
+}
+
+// reach says whether an agent is there, and whether it has what was decided.
+func reach(b *session.Blocker) string {
+	switch {
+	case b.Status != session.Awaiting && !b.DeliveredAt.IsZero():
+		return "has it"
+	case b.Status == session.Answered, b.Status == session.Rejected:
+		return "not yet told"
+	case b.Status != session.Awaiting:
+		return "–"
+	case b.Owned:
+		return "waits"
+	default:
+		return "gone, answer kept"
+	}
+}
+
+// Asked is what a prompt asks, in one line.
+func Asked(b *session.Blocker) string {
+	if b.Title != "" {
+		return b.Title
+	}
+	for _, q := range b.Questions {
+		return q.Question
+	}
+	return string(b.Kind)
+}
+
+// Prompt is one prompt with its questions and options.
+func Prompt(b *session.Blocker, now time.Time, st Style) string {
+	var s strings.Builder
+	fmt.Fprintf(&s, "%s %s  %s  %s  %s ago", b.Kind, st.Painted(b.Prompt, Strong), st.Painted(string(b.Status), statusPaints[b.Status]), Clean(b.Title), ago(b.ArmedAt, now))
+	if b.Tool != nil {
+		fmt.Fprintf(&s, "  (tool %s, call %s)", Clean(b.Tool.Name), Clean(b.Tool.Call))
+	}
+	s.WriteByte('\n')
+	for i := range b.Questions {
+		s.WriteString(Question(&b.Questions[i], st))
+	}
+	if b.Status != session.Awaiting {
+		fmt.Fprintf(&s, "  %s by %s: %s\n", b.Status, Clean(cmp.Or(b.By, "the agent")), Clean(cmp.Or(answers(b.Answers), b.Reason, "–")))
+	}
+	return s.String()
+}
+
+// Question is one question with its numbered options.
+func Question(q *events.Question, st Style) string {
+	var s strings.Builder
+	how := "one of"
+	switch {
+	case len(q.Options) == 0:
+		how = "your own text"
+	case q.Multi && q.Custom:
+		how = "any of, or your own text"
+	case q.Multi:
+		how = "any of"
+	case q.Custom:
+		how = "one of, or your own text"
+	}
+	fmt.Fprintf(&s, "  %s %s %s\n", st.Painted(q.ID+":", Strong), Clean(q.Question), st.paint("("+how+")", Faint))
+	for i, o := range q.Options {
+		fmt.Fprintf(&s, "    %d) %s", i+1, Clean(o.Label))
+		if o.Description != "" {
+			s.WriteString(st.Painted("  "+o.Description, Faint))
+		}
+		s.WriteByte('\n')
+	}
+	return s.String()
+}
+
+func answers(as []events.Answer) string {
+	var parts []string
+	for _, a := range as {
+		values := append([]string(nil), a.Selected...)
+		if a.Text != "" {
+			values = append(values, a.Text)
+		}
+		parts = append(parts, a.Question+"="+cmp.Or(strings.Join(values, ","), "(skipped)"))
+	}
+	return strings.Join(parts, " ")
+}

@@ -1,0 +1,190 @@
+// Package screen turns documents, views and facts into text for a terminal. It is pure: what it is given decides every
+// byte, so that what a person sees can be held against a golden file.
+//
+// Titles, names and reasons come from agents and models. Nothing of them reaches a terminal but printable characters:
+// a title cannot move the cursor or colour the screen.
+package screen
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Style is how text is to look. The zero Style is plain text of any width.
+type Style struct {
+	Color bool // ANSI colours, for terminals only
+	Width int  // columns, 0: not bounded
+}
+
+// Paint is a colour of a cell; it is a table's word, not a terminal's.
+type Paint string
+
+// Paints, by what they are for.
+const (
+	Plain  Paint = ""
+	Strong Paint = "1"
+	Faint  Paint = "2"
+	Good   Paint = "32"
+	Alarm  Paint = "31"
+	Wait   Paint = "33"
+	Busy   Paint = "36"
+	Later  Paint = "35"
+)
+
+// Cell is one cell of a table.
+type Cell struct {
+	Text  string
+	Paint Paint
+}
+
+// Text makes plain cells.
+func Text(texts ...string) []Cell {
+	cells := make([]Cell, len(texts))
+	for i, t := range texts {
+		cells[i].Text = t
+	}
+	return cells
+}
+
+// columnGap is what stands between two columns.
+const columnGap = "  "
+
+// Table is rows under a header, each column as wide as it needs, cut at the style's width.
+func Table(header []string, rows [][]Cell, st Style) string {
+	head := make([]Cell, len(header))
+	for i, h := range header {
+		head[i] = Cell{h, Faint}
+	}
+	all := append([][]Cell{head}, rows...)
+	widths := make([]int, len(header))
+	for _, row := range all {
+		for i := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(Clean(row[i].Text)))
+		}
+	}
+	var b strings.Builder
+	for _, row := range all {
+		b.WriteString(line(row, widths, st))
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// line is one row, padded to the widths and cut at the style's.
+func line(row []Cell, widths []int, st Style) string {
+	var b strings.Builder
+	used := 0
+	for i, c := range row {
+		text := Clean(c.Text)
+		if i > 0 {
+			b.WriteString(columnGap)
+			used += len(columnGap)
+		}
+		if st.Width > 0 {
+			text = Cut(text, max(st.Width-used, 0))
+		}
+		n := utf8.RuneCountInString(text)
+		b.WriteString(st.paint(text, c.Paint))
+		if i < len(row)-1 {
+			b.WriteString(strings.Repeat(" ", widths[i]-min(n, widths[i])))
+		}
+		used += widths[i]
+		if st.Width > 0 && used+len(columnGap) >= st.Width {
+			break
+		}
+	}
+	return strings.TrimRight(b.String(), " ")
+}
+
+// paint colours a text where colours are wanted.
+func (st Style) paint(text string, p Paint) string {
+	if !st.Color || p == Plain || text == "" {
+		return text
+	}
+	return "\x1b[" + string(p) + "m" + text + "\x1b[0m"
+}
+
+// Painted is a text in a colour, where colours are wanted.
+func (st Style) Painted(text string, p Paint) string { return st.paint(Clean(text), p) }
+
+// Clean is a text as one line of printable characters.
+func Clean(s string) string {
+	if strings.IndexFunc(s, unprintable) < 0 {
+		return s
+	}
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n', r == '\t', r == '\r':
+			return ' '
+		case unprintable(r):
+			return -1
+		}
+		return r
+	}, s))
+}
+
+// CleanLines is [Clean] for each line of a text.
+func CleanLines(s string) string {
+	all := strings.Split(s, "\n")
+	for i, l := range all {
+		indent := l[:len(l)-len(strings.TrimLeft(l, " "))]
+		all[i] = indent + Clean(l[len(indent):])
+	}
+	return strings.Join(all, "\n")
+}
+
+func unprintable(r rune) bool { return r == utf8.RuneError || r != ' ' && !unicode.IsPrint(r) }
+
+// Cut shortens a text to so many columns, with an ellipsis.
+func Cut(s string, columns int) string {
+	if utf8.RuneCountInString(s) <= columns {
+		return s
+	}
+	if columns <= 0 {
+		return ""
+	}
+	return string([]rune(s)[:columns-1]) + "…"
+}
+
+// Age is how long ago, or how long, in the largest two units that say something: 3s, 4m10s, 2h05m, 3d4h.
+func Age(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "0s"
+	case d < time.Second:
+		return fmt.Sprintf("%dms", d.Milliseconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+	case d < 24*time.Hour:
+		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+	default:
+		return fmt.Sprintf("%dd%dh", int(d.Hours())/24, int(d.Hours())%24)
+	}
+}
+
+// ago is the age of an instant, "–" for none.
+func ago(at, now time.Time) string {
+	if at.IsZero() {
+		return "–"
+	}
+	return Age(now.Sub(at))
+}
+
+// clockForm is how instants are shown: in UTC, to the millisecond.
+const clockForm = "15:04:05.000"
+
+// Clock is an instant of a day.
+func Clock(at time.Time) string { return at.UTC().Format(clockForm) }
+
+// Plural is a number with its noun.
+func Plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -1,0 +1,203 @@
+package screen
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// phasePaints says which phase is seen how.
+var phasePaints = map[session.Phase]Paint{
+	session.Closed: Faint, session.Waiting: Wait, session.Compacting: Busy, session.Running: Good, session.Retrying: Later,
+	session.Queued: Busy, session.Interrupted: Alarm, session.Idle: Plain,
+}
+
+// PhaseCell is a phase in its colour.
+func PhaseCell(p session.Phase) Cell { return Cell{string(p), phasePaints[p]} }
+
+// Sessions is a table of sessions, one a line, in the order given.
+func Sessions(docs []*session.State, now time.Time, st Style) string {
+	rows := make([][]Cell, len(docs))
+	for i, s := range docs {
+		rows[i] = []Cell{{s.Ref().String(), Strong}, PhaseCell(s.Phase), ownerCell(s), {Doing(s, now), Plain}, {ago(s.UpdatedAt, now), Faint}, {s.Title, Plain}}
+	}
+	return Table([]string{"SESSION", "PHASE", "OWNER", "DOING", "CHANGED", "TITLE"}, rows, st)
+}
+
+// ownerCell is who owns a session: the incarnation and epoch, or how the last owner went.
+func ownerCell(s *session.State) Cell {
+	switch {
+	case s.Owned:
+		return Cell{fmt.Sprintf("#%s e%d", s.Incarnation, s.Epoch), Plain}
+	case s.Left == session.LeftOrphaned:
+		return Cell{"lost", Alarm}
+	case s.Closed != nil:
+		return Cell{"–", Faint}
+	default:
+		return Cell{cmp.Or(s.Left, "nobody"), Faint}
+	}
+}
+
+// Doing says in a few words what a session has open or owes.
+func Doing(s *session.State, now time.Time) string {
+	var parts []string
+	add := func(ok bool, format string, args ...any) {
+		if ok {
+			parts = append(parts, fmt.Sprintf(format, args...))
+		}
+	}
+	if s.Closed != nil {
+		return s.Closed.Reason
+	}
+	n := len(s.PendingPrompts())
+	add(n > 0, "%s", Plural(n, "question"))
+	add(len(s.WaitsFor) > 0, "waits for %s", Plural(len(s.WaitsFor), "child session"))
+	if s.Turn != nil {
+		add(true, "turn %s", ago(s.Turn.Since, now))
+	}
+	add(len(s.Tools) > 0, "%s: %s", Plural(len(s.Tools), "tool"), toolNames(s))
+	if s.Compaction != nil {
+		add(true, "compaction %s", s.Compaction.State)
+	}
+	add(s.Retry.State == session.RetryScheduled, "retry %d in %s", s.Retry.Attempt, Age(s.Retry.DueAt.Sub(now)))
+	add(s.Retry.State == session.RetryAbandoned, "retry given up: %s", s.Retry.Reason)
+	add(s.Pending.Turn != nil, "turn wanted")
+	add(s.Pending.Stop != nil, "stop wanted")
+	add(len(s.Queue) > 0, "%s queued", Plural(len(s.Queue), "message"))
+	if len(parts) == 0 && s.LastTurn != nil {
+		add(true, "last turn %s", s.LastTurn.Outcome)
+	}
+	return strings.Join(parts, " · ")
+}
+
+// namesShownMax is how many names of open calls are shown in a line.
+const namesShownMax = 3
+
+func toolNames(s *session.State) string {
+	var names []string
+	for _, id := range slices.Sorted(maps.Keys(s.Tools)) {
+		names = append(names, s.Tools[id].Name)
+	}
+	if len(names) > namesShownMax {
+		names = append(names[:namesShownMax], "…")
+	}
+	return strings.Join(names, ", ")
+}
+
+// Session is everything a person may want to know of one session. Blockers are the entries of its open prompts.
+func Session(s *session.State, blockers []*session.Blocker, now time.Time, st Style) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  %s  %s\n", st.Painted(s.Ref().String(), Strong), st.Painted(string(s.Phase), phasePaints[s.Phase]), Clean(s.Title))
+	field := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "  %s %s\n", st.paint(fmt.Sprintf("%-10s", name), Faint), Clean(fmt.Sprintf(format, args...)))
+	}
+	about(s, now, field)
+	open(s, now, field)
+	for _, p := range blockers {
+		b.WriteString("\n" + Prompt(p, now, st))
+	}
+	if len(s.Recent) > 0 {
+		b.WriteString("\n" + recent(s, now, st))
+	}
+	return b.String()
+}
+
+// about writes who owns a session, and where it stands.
+func about(s *session.State, now time.Time, field func(name, format string, args ...any)) {
+	owner := "nobody"
+	switch {
+	case s.Owned:
+		owner = fmt.Sprintf("incarnation %s, epoch %d", s.Incarnation, s.Epoch)
+	case s.Left != "":
+		owner = fmt.Sprintf("nobody: %s by incarnation %s, epoch %d", s.Left, s.Incarnation, s.Epoch)
+	}
+	field("owner", "%s", owner)
+	if s.Root != s.Session {
+		field("root", "%s, parent %s", s.Root, s.Parent)
+	}
+	if s.Agent != "" || s.Model != "" {
+		field("agent", "%s %s", s.Agent, s.Model)
+	}
+	field("log", "seq %d, %s, changed %s ago", s.Seq, Plural(int(s.Commits), "commit"), ago(s.UpdatedAt, now))
+	if s.Usage != nil {
+		field("usage", "%d of %d tokens (%.0f %%)", s.Usage.Used, s.Usage.Limit, s.Usage.Percent)
+	}
+	if c := s.Closed; c != nil {
+		field("closed", "%s by %s, %s ago", c.Reason, cmp.Or(c.By, "the harness"), ago(c.At, now))
+	}
+	if last := s.Ignored.Last; last != nil {
+		field("ignored", "%s; last: %s from %s: %s", Plural(int(s.Ignored.Count), "fact"), last.Type, last.Writer, last.Why)
+	}
+	if s.Parked > 0 {
+		field("parked", "%s could not be read", Plural(int(s.Parked), "fact"))
+	}
+}
+
+// open writes what is open and what is owed.
+func open(s *session.State, now time.Time, field func(name, format string, args ...any)) {
+	if t := s.Turn; t != nil {
+		field("turn", "%s, %s, attempt %d, %s", t.ID, t.Cause, max(t.Attempt, 1), ago(t.Since, now))
+	} else if t := s.LastTurn; t != nil {
+		field("last turn", "%s: %s %s, %s ago", t.ID, t.Outcome, why(t.Reason, t.Error != nil && t.Error.Text != "", t), ago(t.At, now))
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.Tools)) {
+		t := s.Tools[id]
+		field("tool", "%s %s %s, %s", id, t.Name, t.Title, ago(t.Since, now))
+	}
+	for _, w := range s.WaitsFor {
+		field("waits for", "session %s (call %s)", w.Child, w.Call)
+	}
+	if p := s.Pending.Stop; p != nil {
+		field("stop", "of turn %s wanted by %s %s, %s ago", p.Turn, cmp.Or(p.By, p.Actor), p.Reason, ago(p.At, now))
+	}
+	if p := s.Pending.Turn; p != nil {
+		field("wanted", "turn %s, %s, asked for %s ago and not taken", p.ID, p.Cause, ago(p.At, now))
+	}
+	if r := s.Retry; r.State != "" {
+		field("retry", "%s, attempt %d %s", r.State, r.Attempt, r.Reason)
+	}
+	if c := s.Compaction; c != nil {
+		field("compaction", "%s %s, %s", c.ID, c.State, c.Reason)
+	}
+	if len(s.Queue) > 0 {
+		field("queue", "%s, the oldest %s ago", Plural(len(s.Queue), "message"), ago(s.Queue[0].At, now))
+	}
+}
+
+func why(reason string, failed bool, t *session.LastTurn) string {
+	switch {
+	case failed:
+		return fmt.Sprintf("(%s: %s)", t.Error.Kind, t.Error.Text)
+	case reason != "":
+		return "(" + reason + ")"
+	}
+	return ""
+}
+
+// recentShownMax is how many endings are shown.
+const recentShownMax = 10
+
+// outcomePaints tells recovery from success and from a person's doing.
+var outcomePaints = map[string]Paint{
+	session.OutcomeCompleted: Good, session.OutcomeFailed: Alarm, session.OutcomeInterrupted: Alarm, session.OutcomeStopped: Wait,
+	string(session.Expired): Alarm, string(session.Answered): Good,
+}
+
+// recent is a table of what ended last, newest first.
+func recent(s *session.State, now time.Time, st Style) string {
+	var rows [][]Cell
+	for i := len(s.Recent) - 1; i >= 0 && len(rows) < recentShownMax; i-- {
+		e := &s.Recent[i]
+		note := e.Reason
+		if e.Late != nil {
+			note = strings.TrimSpace(note + fmt.Sprintf(" (a result came late, seq %d)", e.Late.Seq))
+		}
+		rows = append(rows, []Cell{{e.Entity, Plain}, {e.ID, Plain}, {e.Name, Plain}, {e.Outcome, outcomePaints[e.Outcome]}, {note, Plain}, {ago(e.At, now), Faint}})
+	}
+	return Table([]string{"ENDED", "ID", "NAME", "OUTCOME", "REASON", "AGO"}, rows, st)
+}
