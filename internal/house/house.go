@@ -10,6 +10,7 @@
 //	comment.go  what is documented
 //	layout.go   what has to be where
 //	fact.go     what belongs to a new kind of fact
+//	log.go      what log lines are made of
 //	text.go     what no file says
 package house
 
@@ -125,7 +126,7 @@ func Rules() []Rule {
 		{"imports", imports}, {"pure imports", pureImports}, {"assertions", assertions},
 		{"function size", functionSizes}, {"file size", fileSizes}, {"package size", packageSizes}, {"interface size", interfaceSizes},
 		{"no sleep in tests", noSleep}, {"no skipped tests", noSkip}, {"no init", noInit}, {"no package variables", noVariables},
-		{"pure code", pure}, {"package names", packageNames},
+		{"pure code", pure}, {"log keys", logs}, {"package names", packageNames},
 		{"exported names documented", documented}, {"package comments", packageComments},
 		{"facts", facts}, {"services", services}, {"dependencies have reasons", dependencies},
 		{"nothing left to do", nothingLeft}, {"nothing names the workplace", noWorkplace},

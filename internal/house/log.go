@@ -1,0 +1,36 @@
+package house
+
+import (
+	"go/ast"
+	"go/token"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// logKeys is the closed list of keys in logs: whoever searches them knows them all.
+var logKeys = []string{"service", "session", "entity", "id", "seq", "epoch", "reason", "err", "took"}
+
+// logMethods are zerolog's, each with a key and a value.
+var logMethods = []string{"Str", "Strs", "Stringer", "Bool", "Int", "Int64", "Uint", "Uint64", "Float64", "Dur", "Time", "Any", "Interface", "RawJSON", "AnErr"}
+
+// logs holds log lines to the list of keys.
+func logs(t *Tree) {
+	for _, f := range t.goFiles(false) {
+		ast.Inspect(f.Syntax, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || len(call.Args) != 2 {
+				return true
+			}
+			method, isMethod := call.Fun.(*ast.SelectorExpr)
+			key, isLiteral := call.Args[0].(*ast.BasicLit)
+			if !isMethod || !isLiteral || key.Kind != token.STRING || !slices.Contains(logMethods, method.Sel.Name) {
+				return true
+			}
+			if word, err := strconv.Unquote(key.Value); err == nil && !slices.Contains(logKeys, word) {
+				t.find(f.Path, f.Line(key.Pos()), "log key %q: the keys are %s; put the rest into the message", word, strings.Join(logKeys, ", "))
+			}
+			return true
+		})
+	}
+}
