@@ -1,0 +1,350 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// batchBytesMax is how much of what waits travels in one commit, in bytes: with the envelopes below the commit's limit.
+const batchBytesMax = 400 << 10
+
+// op is one caller's facts, which are stored together or not at all.
+type op struct {
+	facts []events.Event // as readers will read them; envelopes are completed when the op is sent
+	bytes int
+	relay bool // also what the fold will ignore
+	// check looks at the state before the facts are tried on it: done means there is nothing to append. It is called with
+	// the session locked, again after each lost race. May be nil.
+	check func(*session.State) (done bool, err error)
+
+	done chan struct{}
+	err  error // set before done is closed
+}
+
+// flight is the commit under way.
+type flight struct {
+	first string // id of its first event
+	ops   []*op
+}
+
+// buffer bounds what waits in the process.
+type buffer struct {
+	factsMax, bytesMax int
+	mu                 sync.Mutex
+	facts, bytes       int
+}
+
+func (b *buffer) take(facts, bytes int) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.facts+facts > b.factsMax || b.bytes+bytes > b.bytesMax {
+		return fmt.Errorf("%w: %d facts, %d bytes wait", ErrBufferFull, b.facts, b.bytes)
+	}
+	b.facts, b.bytes = b.facts+facts, b.bytes+bytes
+	return nil
+}
+
+func (b *buffer) give(facts, bytes int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.facts, b.bytes = b.facts-facts, b.bytes-bytes
+}
+
+// newOp encodes the facts and reads them back, so that what is folded here is what everybody will fold. Errors are those
+// of pkg/events: nothing malformed, and nothing that a harness may not say, gets into the queue.
+func (s *Session) newOp(facts []events.Fact) (*op, error) {
+	for _, f := range facts {
+		if spec := events.Lookup(f.Kind()); spec == nil || !spec.May(events.WriterHarness) {
+			return nil, fmt.Errorf("harness: %s: %w", f.Kind(), events.ErrOutOfRole)
+		}
+	}
+	evs := make([]events.Event, len(facts))
+	now := time.Now().UTC()
+	for i, f := range facts {
+		evs[i] = events.New(s.h.bus.NewID(), "/harness", s.ref, 1, now, f)
+	}
+	body, err := events.EncodeBatch(evs)
+	if err != nil {
+		return nil, fmt.Errorf("harness: %s: %w", s.ref, err)
+	}
+	if evs, err = events.DecodeBatch(s.ref, body); err != nil {
+		return nil, fmt.Errorf("harness: %s: %w", s.ref, err)
+	}
+	for i := range evs {
+		if evs[i].Err != nil {
+			return nil, fmt.Errorf("harness: %s: %w", s.ref, evs[i].Err)
+		}
+	}
+	return &op{facts: evs, bytes: len(body), done: make(chan struct{})}, nil
+}
+
+// Append stores facts as one commit (perhaps together with others that wait), all or none. It is for what the other
+// methods do not offer; session.opened and session.claimed are refused. Each fact must count under the state as it is
+// when it is stored, else the error says why it would not: [ErrEnded], [ErrClosedID], [ErrUnknown], [ErrLimit].
+func (s *Session) Append(ctx context.Context, facts ...events.Fact) error {
+	return s.append(ctx, nil, facts...)
+}
+
+// Relay stores facts as one commit as they come, also those that will be recorded but not count. It is for bridges, which
+// tell what a foreign system said. Only ownership is checked.
+func (s *Session) Relay(ctx context.Context, facts ...events.Fact) error {
+	o, err := s.newOp(facts)
+	if err != nil {
+		return err
+	}
+	o.relay = true
+	return s.do(ctx, o)
+}
+
+func (s *Session) append(ctx context.Context, check func(*session.State) (bool, error), facts ...events.Fact) error {
+	o, err := s.newOp(facts)
+	if err != nil {
+		return err
+	}
+	o.check = check
+	return s.do(ctx, o)
+}
+
+// do queues an op and waits until it is stored.
+func (s *Session) do(ctx context.Context, o *op) error {
+	for i := range o.facts {
+		if k := o.facts[i].Kind; k == (events.SessionOpened{}).Kind() || k == (events.SessionClaimed{}).Kind() {
+			return fmt.Errorf("harness: %s: %w: use Open or Claim", k, events.ErrOutOfRole)
+		}
+	}
+	if err := context.Cause(ctx); err != nil {
+		return fmt.Errorf("harness: %s: %w", s.ref, err)
+	}
+	if err := s.queueUp(o); err != nil {
+		return err
+	}
+	select {
+	case <-o.done:
+		return o.err
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-o.done:
+		return o.err
+	default:
+	}
+	cause := context.Cause(ctx)
+	if s.flight != nil && contains(s.flight.ops, o) {
+		return fmt.Errorf("%w: %s: %w", ErrPending, s.ref, cause)
+	}
+	s.queue = without(s.queue, o)
+	s.finish(o, cause)
+	return fmt.Errorf("harness: %s: not stored: %w", s.ref, cause)
+}
+
+// queueUp puts an op behind the others and sees to it that somebody sends them.
+func (s *Session) queueUp(o *op) error {
+	if err := s.h.buffer.take(len(o.facts), o.bytes); err != nil {
+		return fmt.Errorf("%w: %s", err, s.ref)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.footing == apart {
+		s.h.buffer.give(len(o.facts), o.bytes)
+		return fmt.Errorf("harness: %s: %w", s.ref, s.why)
+	}
+	s.queue = append(s.queue, o)
+	if !s.running {
+		s.running = true
+		go s.run()
+	}
+	return nil
+}
+
+// finish tells an op's caller. The session is locked.
+func (s *Session) finish(o *op, err error) {
+	s.h.buffer.give(len(o.facts), o.bytes)
+	o.err = err
+	close(o.done)
+}
+
+// run sends what is queued, one commit after the other, until nothing is left.
+func (s *Session) run() {
+	for s.mayRun() {
+		s.writing <- struct{}{}
+		s.send()
+		<-s.writing
+	}
+}
+
+// mayRun waits until the session may be written and says whether there is anything to write.
+func (s *Session) mayRun() bool {
+	for {
+		s.mu.Lock()
+		if len(s.queue) == 0 {
+			s.running = false
+			s.mu.Unlock()
+			return false
+		}
+		if s.footing != suspended {
+			s.mu.Unlock()
+			return true // apart sessions have an empty queue
+		}
+		wait := s.resumed
+		s.mu.Unlock()
+		<-wait
+	}
+}
+
+// send stores as much of the queue as one commit takes. The caller may write.
+func (s *Session) send() {
+	s.mu.Lock()
+	if s.footing != owner {
+		s.mu.Unlock()
+		return
+	}
+	ops, evs := s.pick()
+	if len(ops) == 0 {
+		s.mu.Unlock()
+		return
+	}
+	s.flight = &flight{first: evs[0].ID, ops: ops}
+	ctx, after := s.life.ctx, s.st.Seq
+	s.mu.Unlock()
+
+	seq, err := s.h.bus.Append(ctx, s.ref, events.WriterHarness, after, evs)
+	switch {
+	case err == nil:
+		s.fold([]events.Commit{s.commit(seq, after, evs)})
+	case errors.Is(err, bus.ErrLostRace):
+		s.unsend()
+		if err := s.catchUp(ctx); err != nil && ctx.Err() == nil {
+			s.failQueue(translate(err))
+		} else if err == nil && s.at(after) {
+			s.drop(fmt.Errorf("%w: the log no longer has what was read of it", ErrFenced))
+		}
+	case ctx.Err() != nil:
+		s.suspend(context.Cause(ctx)) // what became of the commit is seen when the session is read again
+	default:
+		s.mu.Lock()
+		s.settleFlight(fmt.Errorf("harness: %s: %w", s.ref, translate(err)))
+		s.mu.Unlock()
+	}
+}
+
+// at says whether nothing was folded beyond seq.
+func (s *Session) at(seq uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.st.Seq == seq
+}
+
+// unsend puts what is under way back, for it is certain that it was not stored.
+func (s *Session) unsend() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.flight = nil
+}
+
+// failQueue fails all that waits.
+func (s *Session) failQueue(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, o := range s.queue {
+		s.finish(o, fmt.Errorf("harness: %s: %w", s.ref, err))
+	}
+	s.queue, s.flight = nil, nil
+}
+
+// settleFlight takes what was under way out of the queue. The session is locked.
+func (s *Session) settleFlight(err error) {
+	for _, o := range s.flight.ops {
+		s.queue = without(s.queue, o)
+		s.finish(o, err)
+	}
+	s.flight = nil
+}
+
+// pick decides what the next commit is: each op is tried on a copy of the state, on top of those before it. An op that is
+// not lawful, or has nothing to say, is answered if nothing goes before it, else it waits for the next round. Ops that are
+// picked stay in the queue until they are stored. The session is locked.
+func (s *Session) pick() (ops []*op, evs []events.Event) {
+	trial, bytes := s.st.Clone(), 0
+	for len(ops) < len(s.queue) {
+		o := s.queue[len(ops)]
+		if len(ops) > 0 && (len(evs)+len(o.facts) > events.CommitFactsMax || bytes+o.bytes > batchBytesMax) {
+			break
+		}
+		done, err := false, error(nil)
+		if o.check != nil {
+			done, err = o.check(trial)
+		}
+		own := s.wrap(o)
+		if !done && err == nil {
+			err = s.try(trial, own, o.relay)
+		}
+		switch {
+		case !done && err == nil:
+			ops, evs, bytes = append(ops, o), append(evs, own...), bytes+o.bytes
+		case len(ops) > 0:
+			return ops, evs
+		default:
+			s.queue = s.queue[1:]
+			s.finish(o, err)
+			trial = s.st.Clone()
+		}
+	}
+	return ops, evs
+}
+
+// wrap completes the envelopes for the present owner.
+func (s *Session) wrap(o *op) []events.Event {
+	evs := make([]events.Event, len(o.facts))
+	source, now := events.HarnessSource(s.ref.Harness, s.life.incarnation), time.Now().UTC()
+	for i, e := range o.facts {
+		e.ID, e.Source, e.Epoch, e.Time = s.h.bus.NewID(), source, s.epoch, now
+		evs[i] = e
+	}
+	return evs
+}
+
+// try folds facts into a copy of the state and says why one of them would not count.
+func (s *Session) try(trial *session.State, evs []events.Event, relay bool) error {
+	for i := range evs {
+		ignored := trial.Ignored.Count
+		c := s.commit(trial.Seq+1, trial.Seq, evs[i:i+1])
+		trial.Fold(&c)
+		if trial.Ignored.Count != ignored && !relay {
+			return refusal(trial, evs[i].Fact)
+		}
+	}
+	return nil
+}
+
+// commit is what this process appended, as it will be read; its instant is this process's own until then.
+func (s *Session) commit(seq, after uint64, evs []events.Event) events.Commit {
+	return events.Commit{Ref: s.ref, Writer: events.WriterHarness, Seq: seq, Guard: after, Guarded: true, At: time.Now().UTC(), Events: evs}
+}
+
+func contains(ops []*op, o *op) bool {
+	for _, have := range ops {
+		if have == o {
+			return true
+		}
+	}
+	return false
+}
+
+func without(ops []*op, o *op) []*op {
+	kept := ops[:0:0]
+	for _, have := range ops {
+		if have != o {
+			kept = append(kept, have)
+		}
+	}
+	return kept
+}

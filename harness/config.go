@@ -1,0 +1,118 @@
+package harness
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// Defaults and limits of [Config].
+const (
+	ttlDefault         = 15 * time.Second
+	ttlMin             = time.Second // the broker knows no shorter one
+	bufferFactsDefault = 100_000     // facts
+	bufferBytesDefault = 64 << 20    // bytes
+)
+
+// LeaseLoss says what a process does when its lease is lost.
+type LeaseLoss int
+
+const (
+	// LeaseRestart cancels the contexts of all sessions and turns with [ErrLeaseLost], then starts over by itself: a new
+	// incarnation claims again what nobody took. The default, and safe whoever else may take over.
+	LeaseRestart LeaseLoss = iota
+	// LeaseRideOut starts over without cancelling: work goes on, only that nothing is recorded, hence nothing new begun,
+	// until a new incarnation has the sessions again. A session that was taken is cancelled with [ErrFenced] when that is
+	// seen. For harnesses of which no other process can run: what a cut off process does, another might do too.
+	LeaseRideOut
+	// LeaseStop cancels everything with [ErrLeaseLost], for good: connect anew.
+	LeaseStop
+)
+
+// Config says who a harness is and where its cell. Zero fields mean their defaults.
+type Config struct {
+	// ID is the harness id: an installation, or a pool of workers. It outlives restarts. Required.
+	ID string
+	// URL of the broker, nats://host:port, several separated by commas. Default: nats://127.0.0.1:4222.
+	URL string
+	// InProcess is an embedded broker, in place of URL.
+	InProcess interface{ InProcessConn() (net.Conn, error) }
+	// Creds is the path of a credentials file. Default: none.
+	Creds string
+	// Prefix of the cell. Default: hf.
+	Prefix string
+	// TTL of the lease: how long after a crash until it is noticed. Default 15 s, at least 1 s. Too short: a busy machine
+	// or a slow broker costs the lease. Too long: recovery waits.
+	TTL time.Duration
+	// Pool lets several processes of this harness id live at once, each owning its own sessions. Default: a newer process
+	// takes the place of all older ones.
+	Pool bool
+	// OnLeaseLoss says what to do when the lease is lost. Default: [LeaseRestart].
+	OnLeaseLoss LeaseLoss
+	// Host and Version are told in the lease, for people. Default: the machine's name, and nothing.
+	Host, Version string
+	// BufferFactsMax and BufferBytesMax bound what waits to be stored in this process, in facts and in bytes of JSON.
+	// Defaults: 100,000 and 64 MiB. Too small: calls fail with [ErrBufferFull] in a short outage. Too large: memory.
+	BufferFactsMax, BufferBytesMax int
+	// Log takes one line for each decision about the lease and about who owns a session. Default: nothing is logged.
+	Log zerolog.Logger
+}
+
+func (c Config) withDefaults() Config {
+	if c.URL == "" && c.InProcess == nil {
+		c.URL = "nats://127.0.0.1:4222"
+	}
+	if c.TTL == 0 {
+		c.TTL = ttlDefault
+	}
+	if c.Prefix == "" {
+		c.Prefix = events.DefaultPrefix
+	}
+	if c.BufferFactsMax == 0 {
+		c.BufferFactsMax = bufferFactsDefault
+	}
+	if c.BufferBytesMax == 0 {
+		c.BufferBytesMax = bufferBytesDefault
+	}
+	if c.Host == "" {
+		if name, err := os.Hostname(); err == nil { // only shown to people
+			c.Host = name
+		}
+	}
+	return c
+}
+
+// Validate reports everything that is wrong, and changes nothing.
+func (c Config) Validate() error {
+	c = c.withDefaults()
+	var errs []error
+	need := func(ok bool, field, want string) {
+		if !ok {
+			errs = append(errs, fmt.Errorf("harness: config: %s: want %s", field, want))
+		}
+	}
+	_, err := events.Token(c.ID)
+	need(err == nil, "ID", fmt.Sprintf("1 to %d bytes, encoded; got %.40q", events.TokenBytesMax, c.ID))
+	_, err = events.NewCell(c.Prefix)
+	need(err == nil, "Prefix", fmt.Sprintf("1 to 32 of a–z, 0–9, _ and -, beginning with a letter; got %.40q", c.Prefix))
+	need(c.TTL >= ttlMin, "TTL", fmt.Sprintf("%s or more; got %s", ttlMin, c.TTL))
+	need(c.OnLeaseLoss >= LeaseRestart && c.OnLeaseLoss <= LeaseStop, "OnLeaseLoss", "LeaseRestart, LeaseRideOut or LeaseStop")
+	need(c.BufferFactsMax > 0, "BufferFactsMax", "1 or more")
+	need(c.BufferBytesMax > 0, "BufferBytesMax", "1 or more")
+	return errors.Join(errs...)
+}
+
+// exclusive is what the process says about itself in session.opened and session.claimed; nil is the default, true.
+func (c Config) exclusive() *bool {
+	if !c.Pool {
+		return nil
+	}
+	no := false
+	return &no
+}

@@ -1,0 +1,172 @@
+package harness
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// What can go wrong. Every error of this package has one of these, or one of pkg/events, in its chain.
+var (
+	// ErrFenced says another process, or recovery, took the session: stop at once and discard what is not stored. One may
+	// claim it again afterwards.
+	ErrFenced = errors.New("harness: fenced: the session was taken from this process")
+	// ErrEnded says the turn, call or prompt has ended already; [*EndedError] tells how. What stands, stands: go on with it.
+	ErrEnded = errors.New("harness: ended already")
+	// ErrClosedID says the id was used for something that has ended: use a new id.
+	ErrClosedID = errors.New("harness: closed id: use a new id")
+	// ErrUnknown says a fact names a turn, call, prompt or compaction that the session does not know, or that ended too long
+	// ago to be kept: open it first.
+	ErrUnknown = errors.New("harness: the session knows no such thing")
+	// ErrLimit says the session holds as many calls, prompts or messages as it can: end some.
+	ErrLimit = errors.New("harness: limit of the session reached")
+	// ErrSessionClosed says the session has ended for good: open another.
+	ErrSessionClosed = errors.New("harness: the session is closed")
+	// ErrReleased says this process gave the session up: claim it again.
+	ErrReleased = errors.New("harness: the session was released")
+	// ErrOwned says another process has the session: leave it alone, or wait for its work view.
+	ErrOwned = errors.New("harness: another process owns the session")
+	// ErrNotFound says there is no such session: open it.
+	ErrNotFound = errors.New("harness: no such session")
+	// ErrLeaseLost says the lease is lost: stop all work. Under [LeaseRestart] the client starts over by itself.
+	ErrLeaseLost = errors.New("harness: lease lost")
+	// ErrStopped is the cause of a turn's context when somebody asked it to stop; [*StopError] tells who. Stop, then say
+	// [Turn.Stop].
+	ErrStopped = errors.New("harness: asked to stop")
+	// ErrPending says the context ended after the fact was handed to the broker: it will be stored unless it turns out to be
+	// unlawful. Say the same again to find out.
+	ErrPending = errors.New("harness: under way, outcome not awaited")
+	// ErrBufferFull says too much waits to be stored: slow down until the broker is back.
+	ErrBufferFull = errors.New("harness: buffer full")
+	// ErrClosed says this Harness was closed: connect anew.
+	ErrClosed = errors.New("harness: closed")
+	// ErrUnreachable says the broker did not answer in the time given: try again.
+	ErrUnreachable = errors.New("harness: broker unreachable")
+	// ErrFull says the log refuses new commits: an operator must make room.
+	ErrFull = errors.New("harness: log full")
+	// ErrForbidden says the credentials do not allow it: an operator must change them.
+	ErrForbidden = errors.New("harness: forbidden")
+	// ErrNoCell says the broker has no such cell: start the services, or correct the prefix.
+	ErrNoCell = errors.New("harness: no such cell")
+)
+
+// Why the fold ignores a fact: the words that a document shows in ignored.last.why.
+const (
+	whyClosedID  = "closed-id"
+	whyTurnEnded = "turn-ended"
+	whyOpen      = "already-open-id"
+	whyUnknown   = "unknown"
+	whyLimit     = "limit"
+	whyClosed    = "closed"
+	whyNotOwner  = "not-owner"
+	whyEpoch     = "epoch"
+	whySource    = "source"
+)
+
+// EndedError tells how something ended that the caller took for open. errors.Is finds [ErrEnded].
+type EndedError struct {
+	Stands session.Ending // which entity, which id, how and why it ended
+}
+
+// Error names the entity and its ending.
+func (e *EndedError) Error() string {
+	text := fmt.Sprintf("%v: %s %s: %s", ErrEnded, e.Stands.Entity, e.Stands.ID, e.Stands.Outcome)
+	if e.Stands.Reason != "" {
+		text += " (" + e.Stands.Reason + ")"
+	}
+	return text
+}
+
+// Is finds [ErrEnded].
+func (e *EndedError) Is(target error) bool { return target == ErrEnded }
+
+// StopError tells who asked a turn to stop. errors.Is finds [ErrStopped].
+type StopError struct {
+	Actor  string // person, compaction or stall
+	By     string
+	Reason string
+}
+
+// Error names the actor and the reason.
+func (e *StopError) Error() string {
+	text := fmt.Sprintf("%v by %s", ErrStopped, e.Actor)
+	if e.By != "" {
+		text += " " + e.By
+	}
+	if e.Reason != "" {
+		text += ": " + e.Reason
+	}
+	return text
+}
+
+// Is finds [ErrStopped].
+func (e *StopError) Is(target error) bool { return target == ErrStopped }
+
+// translate puts our name for it in front of an error of the bus.
+func translate(err error) error {
+	for _, pair := range [][2]error{
+		{bus.ErrLeaseLost, ErrLeaseLost}, {bus.ErrForbidden, ErrForbidden}, {bus.ErrFull, ErrFull}, {bus.ErrUnreachable, ErrUnreachable},
+	} {
+		if errors.Is(err, pair[0]) && !errors.Is(err, pair[1]) {
+			return fmt.Errorf("%w: %w", pair[1], err)
+		}
+	}
+	return err
+}
+
+// refusal turns the fold's reason for ignoring a fact into what the caller should know. st is the state that ignored it.
+func refusal(st *session.State, f events.Fact) error {
+	why := ""
+	if st.Ignored.Last != nil {
+		why = st.Ignored.Last.Why
+	}
+	what := fmt.Sprintf("%s %s in %s", f.Kind(), f.Subject(), st.Ref())
+	switch why {
+	case whyClosedID, whyTurnEnded:
+		if e, ok := stands(st, f); ok {
+			return fmt.Errorf("harness: %s: %w", what, &EndedError{Stands: e})
+		}
+		return fmt.Errorf("%w: %s", ErrClosedID, what)
+	case whyOpen:
+		return fmt.Errorf("%w: %s: it is open", ErrClosedID, what)
+	case whyUnknown:
+		return fmt.Errorf("%w: %s", ErrUnknown, what)
+	case whyLimit:
+		return fmt.Errorf("%w: %s", ErrLimit, what)
+	case whyClosed:
+		return fmt.Errorf("%w: %s", ErrSessionClosed, what)
+	case whyNotOwner, whyEpoch, whySource:
+		return fmt.Errorf("%w: %s", ErrFenced, what)
+	default:
+		return fmt.Errorf("harness: %s: not lawful: %s", what, why)
+	}
+}
+
+// stands finds the ending that a fact came too late for: of the entity it ends, or of the turn or call it names.
+func stands(st *session.State, f events.Fact) (session.Ending, bool) {
+	if spec := events.Lookup(f.Kind()); spec != nil && spec.Ends != "" {
+		return st.Ended(spec.Ends, f.Subject())
+	}
+	turn, call := "", ""
+	switch f := f.(type) {
+	case events.ToolStarted:
+		if _, own := st.Ended(session.EntityTool, f.Call); own {
+			return session.Ending{}, false
+		}
+		turn = f.Turn
+	case events.PromptRequested:
+		if _, own := st.Ended(session.EntityPrompt, f.Prompt); own {
+			return session.Ending{}, false
+		}
+		turn, call = f.Turn, f.Call
+	case events.PromptDelivered:
+		return st.Ended(session.EntityPrompt, f.Prompt)
+	}
+	if e, ok := st.Ended(session.EntityTurn, turn); ok && turn != "" {
+		return e, true
+	}
+	return st.Ended(session.EntityTool, call)
+}

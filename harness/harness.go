@@ -1,0 +1,331 @@
+// Package harness is what an agent harness imports to keep its sessions true across restarts: it opens and claims
+// sessions, says what happens in them, asks people and waits for their answers, and takes the work that others request.
+//
+// # Terms
+//
+// A harness id outlives restarts; each process of it is an incarnation, a number drawn from the broker, with a lease that
+// it renews. A session has one owner at a time; each taking of it begins an epoch. What a process says of a session
+// counts only while that process is its owner under the present epoch.
+//
+// # What is authoritative
+//
+// The log. Every fact is appended under a compare-and-set on the whole session, one commit after the other, so each was
+// decided in full knowledge of what others wrote. This package folds what it appends and what it reads into a State with
+// the very code that everybody uses. Promises:
+//
+//  1. A call that returned nil is stored. Append first, then show or act: a question is durable before it is visible, a
+//     call before it runs.
+//  2. Facts of one session are stored in the order in which their calls were made. Those that wait at the same time
+//     travel in one commit.
+//  3. Somebody else wrote first: what is new is read and folded, and the fact is stored if it is still lawful. If not,
+//     the error says what stands ([ErrEnded], [ErrClosedID], [ErrUnknown], [ErrFenced] …).
+//  4. A context that ends before a fact was handed to the broker takes it back. Afterwards the call returns [ErrPending]:
+//     the fact will be stored unless it turns out to be unlawful.
+//  5. While the broker is away calls wait, as many as [Config] allows, then fail with [ErrBufferFull] at once.
+//
+// Instants in a State that come from this process's own commits are its own clock's until the session is read again:
+// nothing may be decided by them.
+//
+// # The life of a process
+//
+//	          ticket, lease "starting"            Ready                  Close
+//	Connect ───────────────────────────▶ starting ──────▶ ready ─────────────────▶ draining ──▶ lease gone
+//	                                        ▲               │                      (callback prompts withdrawn,
+//	                                        │  lease lost   ▼                       sessions released)
+//	            new ticket, new lease,      └────────── suspended
+//	            sessions claimed again
+//
+// A lease is lost when the broker refuses a renewal, or when none succeeded for a TTL by this process's monotonic clock.
+// Then somebody else may take over at any moment, so all contexts of sessions and turns are cancelled with
+// [ErrLeaseLost] and nothing is appended. By default the client then starts over by itself: it draws a new incarnation,
+// and claims each session again whose log shows that nobody took it meanwhile, together with what was open in it in this
+// process: the turn, the calls, the prompts. Facts that waited are stored then, an Ask that waits goes on waiting,
+// [Turn.Context] and [Session.Context] are new ones. So an outage of the broker loses nothing. See [LeaseLoss].
+//
+// # The life of a session in this process
+//
+//	         Open, Claim                     Release, Close
+//	apart ────────────────▶ owner ────────────────────────────▶ apart
+//	                        │   ▲ ╲
+//	             lease lost ▼   │  ╲ orphaned, a higher epoch, closed by a person
+//	                      suspended ╲──────────────────────────▶ apart: ErrFenced, ErrSessionClosed
+//
+// ErrFenced means: stop at once and discard. The session's contexts are cancelled with it. It may be claimed again.
+//
+// # Questions
+//
+// [Turn.Ask] returns when the prompt is settled. The prompt is in the log, not in the process: after a crash the next
+// incarnation claims the session with [Adopt] and asks again under the same id. It is then attached to the open prompt,
+// or returns at once what was decided meanwhile. An answer reaches a waiting Ask by a nudge and one read of the log; the
+// work view is the certain, slower way.
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/rs/zerolog"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// Limits of one process.
+const (
+	claimsAtOnceMax = 64 // sessions that are claimed again at the same time after a lease was lost
+	looksAtOnceMax  = 64 // sessions that are read at the same time after the connection was restored
+)
+
+// Harness is one process of a harness: an incarnation, its lease and its sessions. All methods may be called at the same
+// time. Make it with [Connect] and end it with [Harness.Close].
+type Harness struct {
+	cfg    Config
+	bus    *bus.Bus
+	log    zerolog.Logger
+	buffer buffer
+
+	ctx     context.Context // ends with Close, or when a lost lease is final
+	cancel  context.CancelCauseFunc
+	running sync.WaitGroup // what this package started and Close waits for
+
+	mu       sync.Mutex
+	life     *life
+	state    string // of the lease: starting, ready, draining
+	sessions map[string]*Session
+	offers   map[string]session.Work // the work view as last seen, of this harness
+	dirty    map[string]bool         // sessions that Work is to look at
+	poked    chan struct{}           // there is something in dirty
+	working  bool                    // Work runs
+}
+
+// Connect draws an incarnation and takes its lease, in state starting. It waits for the broker until ctx ends. Errors:
+// [ErrUnreachable], [ErrForbidden], [ErrNoCell], or what is wrong with the configuration.
+func Connect(ctx context.Context, cfg Config) (*Harness, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	b, err := bus.Open(ctx, bus.Config{URL: cfg.URL, Server: cfg.InProcess, Creds: cfg.Creds, Name: "harness-" + cfg.ID, Prefix: cfg.Prefix, Log: cfg.Log})
+	if err != nil {
+		return nil, fmt.Errorf("harness: connect %s: %w", cfg.ID, translate(err))
+	}
+	h := &Harness{cfg: cfg, bus: b, log: cfg.Log, state: leaseStarting, sessions: map[string]*Session{}, offers: map[string]session.Work{},
+		dirty: map[string]bool{}, poked: make(chan struct{}, 1)}
+	h.buffer = buffer{factsMax: cfg.BufferFactsMax, bytesMax: cfg.BufferBytesMax}
+	h.ctx, h.cancel = context.WithCancelCause(context.Background())
+	if err := h.start(ctx); err != nil {
+		h.cancel(ErrClosed)
+		b.Close()
+		return nil, fmt.Errorf("harness: connect %s: %w", cfg.ID, translate(err))
+	}
+	return h, nil
+}
+
+// start is everything of Connect that can fail.
+func (h *Harness) start(ctx context.Context) error {
+	if _, err := h.bus.LastSeq(ctx); errors.Is(err, bus.ErrNotFound) {
+		return fmt.Errorf("%w: prefix %s: start `holdfast up`, or a service, first", ErrNoCell, h.bus.Cell().Prefix())
+	}
+	l, err := h.begin(ctx)
+	if err != nil {
+		return err
+	}
+	h.life = l
+	if err := h.bus.OnNudge(h.ctx, h.cfg.ID, h.nudged); err != nil {
+		return err
+	}
+	h.bus.OnReconnect(h.lookEverywhere)
+	h.running.Go(h.watch)
+	h.running.Go(h.tend)
+	h.log.Info().Str("id", h.cfg.ID).Str("entity", "harness").Str("reason", l.incarnation).Msg("connected")
+	return nil
+}
+
+// ID is the harness id.
+func (h *Harness) ID() string { return h.cfg.ID }
+
+// Incarnation is the number of this process, as text. It changes when a lost lease made the client start over.
+func (h *Harness) Incarnation() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.life.incarnation
+}
+
+// Context ends when this process may no longer do anything as this harness: its cause is [ErrClosed], or [ErrLeaseLost]
+// under [LeaseStop].
+func (h *Harness) Context() context.Context { return h.ctx }
+
+// Sessions are the stored documents of this harness's sessions, to decide what to go on with. They may lag behind the
+// log by what the ledger has not folded yet; [Harness.Claim] does not.
+func (h *Harness) Sessions(ctx context.Context) ([]*session.State, error) {
+	latest := map[string]*session.State{}
+	var order []string
+	err := h.bus.List(ctx, bus.State, events.SessionKeys(h.cfg.ID), func(e bus.Entry) error {
+		st, err := session.Decode(e.Value)
+		if err != nil {
+			return fmt.Errorf("document %s: %w", e.Key, err)
+		}
+		if latest[e.Key] == nil {
+			order = append(order, e.Key)
+		}
+		latest[e.Key] = st
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("harness: sessions of %s: %w", h.cfg.ID, translate(err))
+	}
+	all := make([]*session.State, len(order))
+	for i, key := range order {
+		all[i] = latest[key]
+	}
+	return all, nil
+}
+
+// nudged: somebody appended to a session of this harness.
+func (h *Harness) nudged(id string, seq uint64) {
+	h.mu.Lock()
+	s := h.sessions[id]
+	h.mu.Unlock()
+	if s != nil {
+		s.look(seq)
+	}
+}
+
+// lookEverywhere reads what was missed while the broker was away, where somebody waits.
+func (h *Harness) lookEverywhere() {
+	slots := make(chan struct{}, looksAtOnceMax)
+	for _, s := range h.owned() {
+		if !s.awaitsNews() {
+			continue
+		}
+		slots <- struct{}{}
+		go func() {
+			defer func() { <-slots }()
+			if err := s.catchUp(h.ctx); err != nil && h.ctx.Err() == nil {
+				h.log.Warn().Str("session", s.ref.String()).AnErr("err", err).Msg("not read after the broker's return")
+			}
+		}()
+	}
+}
+
+// owned are the sessions that this process has, or is about to have again.
+func (h *Harness) owned() []*Session {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := make([]*Session, 0, len(h.sessions))
+	for _, s := range h.sessions {
+		all = append(all, s)
+	}
+	return all
+}
+
+// session is the handle for an id, the same for all who ask; give it back with leaveGo.
+func (h *Harness) session(id string) (*Session, error) {
+	ref := events.Ref{Harness: h.cfg.ID, Session: id}
+	if err := ref.Validate(); err != nil {
+		return nil, fmt.Errorf("harness: session %.40q: %w", id, err)
+	}
+	if err := h.ctx.Err(); err != nil {
+		return nil, fmt.Errorf("harness: session %s: %w", id, context.Cause(h.ctx))
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.state == leaseDraining {
+		return nil, fmt.Errorf("harness: session %s: %w", id, ErrClosed)
+	}
+	s := h.sessions[id]
+	if s == nil {
+		s = newSession(h, ref)
+		h.sessions[id] = s
+	}
+	s.users++
+	return s, nil
+}
+
+// leaveGo says that a handle is no longer being taken.
+func (h *Harness) leaveGo(s *Session) {
+	h.mu.Lock()
+	s.users--
+	h.mu.Unlock()
+	h.forget(s)
+}
+
+// forget drops the handle of a session that is not this process's, unless somebody is about to take it.
+func (h *Harness) forget(s *Session) {
+	s.mu.Lock() // always before the harness's
+	defer s.mu.Unlock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if s.footing == apart && s.users == 0 && h.sessions[s.ref.Session] == s {
+		s.cancel(s.why)
+		delete(h.sessions, s.ref.Session)
+	}
+}
+
+// Close leaves in good order: nothing new begins, callback prompts are withdrawn (reason shutdown), sessions released,
+// the lease deleted. What is open in a session is left for recovery, which then needs no grace. It returns when that is
+// done or ctx ends; the connection is closed in any case.
+func (h *Harness) Close(ctx context.Context) error {
+	h.mu.Lock()
+	if h.state == leaseDraining {
+		h.mu.Unlock()
+		return nil
+	}
+	h.state = leaseDraining
+	h.mu.Unlock()
+	defer h.bus.Close()
+	var errs []error
+	if err := h.renew(ctx); err != nil {
+		errs = append(errs, err)
+	}
+	errs = append(errs, h.releaseAll(ctx)...)
+	h.cancel(ErrClosed)
+	for _, s := range h.owned() {
+		s.drop(ErrClosed)
+	}
+	h.running.Wait()
+	h.mu.Lock()
+	l := h.life
+	h.mu.Unlock()
+	if err := l.lease.Release(ctx); err != nil && !errors.Is(err, bus.ErrLeaseLost) {
+		errs = append(errs, translate(err))
+	}
+	l.cancel(ErrClosed)
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("harness: close %s: %w", h.cfg.ID, err)
+	}
+	h.log.Info().Str("id", h.cfg.ID).Str("entity", "harness").Msg("left")
+	return nil
+}
+
+func (h *Harness) releaseAll(ctx context.Context) []error {
+	var mu sync.Mutex
+	var errs []error
+	h.each(h.owned(), func(s *Session) {
+		err := s.Release(ctx, events.ReasonShutdown)
+		if err == nil || s.isApart() {
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		errs = append(errs, err)
+	})
+	return errs
+}
+
+// each calls fn for many sessions, some at a time, and returns when all are done.
+func (h *Harness) each(all []*Session, fn func(*Session)) {
+	slots := make(chan struct{}, claimsAtOnceMax)
+	var wg sync.WaitGroup
+	for _, s := range all {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			fn(s)
+		})
+	}
+	wg.Wait()
+}

@@ -1,0 +1,398 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// Opening says what a session is, when it is opened. All fields may be empty.
+type Opening struct {
+	Parent       string // the session that this one works for
+	ParentCall   string // the parent's call that waits for it
+	Root         string // the outermost session; required with Parent
+	Title        string
+	Agent        string
+	Model        string
+	ContextLimit int64 // tokens
+	Policy       *events.PolicyPatch
+	Native       any // encoded as JSON, opaque
+}
+
+// Adopt says what a process goes on with of what an earlier one left open in a session. It is said in the very commit
+// that claims the session, so nothing of it is recovered meanwhile; what is not adopted is, once the lease says ready.
+type Adopt struct {
+	// Prompts whose answers this process will take: ask them again, under the same id, with [Turn.Ask]. They bring their
+	// calls and their turn along. With an id alone the question stays as it was asked.
+	Prompts []Prompt
+	// Calls that go on.
+	Calls []string
+	// Turn: the open turn goes on. [Session.OpenTurn] is its handle.
+	Turn bool
+}
+
+// Open opens a session, or claims it if there is one, or finds that this process has it. Errors: those of
+// [Harness.Claim] but [ErrNotFound].
+func (h *Harness) Open(ctx context.Context, id string, o Opening) (*Session, error) {
+	native, err := encode(o.Native)
+	if err != nil {
+		return nil, fmt.Errorf("harness: open %s: native: %w", id, err)
+	}
+	opened := events.SessionOpened{Exclusive: h.cfg.exclusive(), Parent: o.Parent, ParentCall: o.ParentCall, Root: o.Root, Title: o.Title,
+		Agent: o.Agent, Model: o.Model, ContextLimit: o.ContextLimit, Policy: o.Policy, Native: native}
+	return h.own(ctx, id, func(s *Session, l *life) ([]events.Fact, error) {
+		if s.st.Opened() {
+			return s.claim(l)
+		}
+		opened.Incarnation = l.incarnation
+		return []events.Fact{opened}, nil
+	})
+}
+
+// Claim takes a session over and goes on with what is named. [Session.State] then shows what an earlier process left.
+// Errors: [ErrNotFound]; [ErrSessionClosed]; [ErrOwned], another member of the pool has it; [ErrFenced], a newer
+// incarnation has it or took this one's place.
+func (h *Harness) Claim(ctx context.Context, id string, adopt ...Adopt) (*Session, error) {
+	var rest []events.Fact
+	s, err := h.own(ctx, id, func(s *Session, l *life) ([]events.Fact, error) {
+		facts, err := s.claim(l)
+		if err != nil {
+			return nil, err
+		}
+		again, err := s.adoption(ctx, adopt)
+		if err != nil {
+			return nil, err
+		}
+		again, rest = split(again)
+		return append(facts, again...), nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for len(rest) > 0 {
+		var next []events.Fact
+		next, rest = split(rest)
+		if err := s.Relay(ctx, next...); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// split takes from the front what fits into one commit. Sizes are guessed from above: questions are what can be large.
+func split(facts []events.Fact) (now, later []events.Fact) {
+	const otherBytesMax, factsMax = 8 << 10, 1000
+	bytes := 0
+	for i, f := range facts {
+		bytes += 1 << 10
+		if p, ok := f.(events.PromptRequested); ok && len(p.Questions)+len(p.Native) > 0 {
+			raw, err := encode(p)
+			if err != nil { // it was read from JSON, or will be refused as it is
+				return facts[:i+1], facts[i+1:]
+			}
+			bytes += len(raw)
+		}
+		if i > 0 && (i >= factsMax || bytes > batchBytesMax-otherBytesMax) {
+			return facts[:i], facts[i:]
+		}
+	}
+	return facts, nil
+}
+
+// own makes this process the owner of a session. build says what to append for that, given the session as it is and the
+// present incarnation; it is asked again when somebody else wrote first, and not at all if the session is owned already.
+func (h *Harness) own(ctx context.Context, id string, build func(*Session, *life) ([]events.Fact, error)) (*Session, error) {
+	s, err := h.session(id)
+	if err != nil {
+		return nil, err
+	}
+	defer h.leaveGo(s)
+	select {
+	case s.writing <- struct{}{}:
+		defer func() { <-s.writing }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("harness: claim %s: %w", s.ref, context.Cause(ctx))
+	}
+	if !s.isApart() {
+		return s, nil
+	}
+	if err = s.load(ctx); err == nil {
+		h.mu.Lock()
+		l := h.life
+		h.mu.Unlock()
+		err = s.take(ctx, l, func() ([]events.Fact, error) { return build(s, l) })
+	}
+	if err != nil {
+		return nil, fmt.Errorf("harness: claim %s: %w", s.ref, translate(err))
+	}
+	return s, nil
+}
+
+// load reads the stored document and what the log has beyond it.
+func (s *Session) load(ctx context.Context) error {
+	st := session.New(s.ref)
+	e, err := s.h.bus.Load(ctx, bus.State, events.SessionKey(s.ref))
+	if err == nil {
+		if st, err = session.Decode(e.Value); err != nil {
+			return err
+		}
+	} else if !errors.Is(err, bus.ErrNotFound) {
+		return err
+	}
+	s.mu.Lock()
+	s.st = st
+	s.mu.Unlock()
+	return s.catchUp(ctx)
+}
+
+// take appends what makes this incarnation the owner, until nobody else is first. The caller may write.
+func (s *Session) take(ctx context.Context, l *life, build func() ([]events.Fact, error)) error {
+	for {
+		if s.begin(l) {
+			return nil
+		}
+		facts, err := build()
+		if err != nil {
+			return err
+		}
+		evs, after := s.envelop(l, facts)
+		seq, err := s.h.bus.Append(ctx, s.ref, events.WriterHarness, after, evs)
+		if errors.Is(err, bus.ErrLostRace) {
+			if err := s.catchUp(ctx); err != nil {
+				return err
+			}
+			continue
+		}
+		if err != nil {
+			s.doubt = l.incarnation
+			return err
+		}
+		s.fold([]events.Commit{s.commit(seq, after, evs)})
+		if !s.begin(l) {
+			return fmt.Errorf("%w: it was taken at once", ErrFenced)
+		}
+		s.h.log.Info().Str("session", s.ref.String()).Uint64("seq", seq).Str("reason", string(facts[0].Kind())).Msg("owned")
+		return nil
+	}
+}
+
+// begin starts this process's part if the log says that this incarnation owns the session.
+func (s *Session) begin(l *life) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.st.Owned || s.st.Incarnation != l.incarnation {
+		return false
+	}
+	if s.ctx.Err() != nil {
+		s.ctx, s.cancel = context.WithCancelCause(s.h.ctx)
+	}
+	if s.footing == suspended {
+		close(s.resumed)
+	}
+	s.footing, s.why, s.life, s.epoch, s.flight, s.want = owner, nil, l, s.st.Epoch, nil, 0
+	if t := s.turn; t != nil && t.ctx.Err() != nil {
+		t.ctx, t.cancel = context.WithCancelCause(s.ctx)
+	}
+	s.follow()
+	return true
+}
+
+// envelop wraps facts that make an incarnation the owner: a claim begins a new epoch for those that follow it.
+func (s *Session) envelop(l *life, facts []events.Fact) (evs []events.Event, after uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	epoch, incarnation := max(s.st.Epoch, 1), l.incarnation
+	now := time.Now().UTC()
+	for _, f := range facts {
+		switch f.(type) {
+		case events.SessionClaimed:
+			epoch, incarnation = epoch+1, l.incarnation
+		case events.SessionReleased:
+			incarnation = s.st.Incarnation
+		}
+		evs = append(evs, events.New(s.h.bus.NewID(), events.HarnessSource(s.ref.Harness, incarnation), s.ref, epoch, now, f))
+	}
+	return evs, s.st.Seq
+}
+
+// claim is the claim of the session as it is, or why it cannot be claimed.
+func (s *Session) claim(l *life) ([]events.Fact, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := s.st
+	switch {
+	case st.Closed != nil:
+		return nil, fmt.Errorf("%w (%s)", ErrSessionClosed, st.Closed.Reason)
+	case !st.Opened():
+		return nil, ErrNotFound
+	case st.Claimable(l.incarnation):
+		return []events.Fact{events.SessionClaimed{Incarnation: l.incarnation, Exclusive: s.h.cfg.exclusive()}}, nil
+	case st.Owned && !st.Exclusive:
+		return nil, fmt.Errorf("%w: incarnation %s", ErrOwned, st.Incarnation)
+	default:
+		return nil, fmt.Errorf("%w: incarnation %s has it or had it, superseded by %q; this one is %s", ErrFenced, st.Incarnation, st.SupersededBy, l.incarnation)
+	}
+}
+
+// adoption is what to say again to go on with it. What is not open any more is left out. Settled prompts cannot be asked
+// again, but what they belong to goes on, so that their asker can use what was decided.
+func (s *Session) adoption(ctx context.Context, adopt []Adopt) ([]events.Fact, error) {
+	st := s.State()
+	var first, prompts []events.Fact
+	turn, calls := false, map[string]bool{}
+	for _, a := range adopt {
+		turn = turn || a.Turn
+		for _, id := range a.Calls {
+			calls[id] = true
+		}
+		for _, want := range a.Prompts {
+			p := st.Prompts[want.ID]
+			if p == nil {
+				continue
+			}
+			if p.Status != session.Awaiting {
+				calls[p.Call], turn = true, turn || st.Turn != nil && p.Turn == st.Turn.ID
+				continue
+			}
+			f, err := s.again(ctx, want, p)
+			if err != nil {
+				return nil, err
+			}
+			prompts = append(prompts, f)
+		}
+	}
+	if turn && st.Turn != nil {
+		first = append(first, turnAgain(st.Turn))
+	}
+	for id := range calls {
+		if c := st.Tools[id]; c != nil {
+			first = append(first, events.ToolStarted{Call: id, Turn: c.Turn, Name: c.Name, Title: c.Title, Background: c.Background})
+		}
+	}
+	return append(first, prompts...), nil
+}
+
+// again is the request of an open prompt once more: with a new body, or as it is in the log.
+func (s *Session) again(ctx context.Context, want Prompt, p *session.Prompt) (events.Fact, error) {
+	if want.Kind != "" || want.Title != "" || len(want.Questions) > 0 {
+		return want.requested(p.Turn)
+	}
+	c, err := s.h.bus.Commit(ctx, p.Seq)
+	if err != nil {
+		return nil, fmt.Errorf("the request of prompt %s: %w", want.ID, err)
+	}
+	for i := range c.Events {
+		if f, ok := c.Events[i].Fact.(events.PromptRequested); ok && f.Prompt == want.ID {
+			return f, nil
+		}
+	}
+	return nil, fmt.Errorf("the request of prompt %s: %w: not in commit %d", want.ID, events.ErrMalformed, p.Seq)
+}
+
+func turnAgain(t *session.Turn) events.TurnStarted {
+	return events.TurnStarted{Turn: t.ID, Cause: t.Cause, Synthetic: t.Synthetic, OfTurn: t.OfTurn, Message: t.Message, Attempt: t.Attempt}
+}
+
+// reclaim has a new incarnation of this process claim the session, if nobody took it since the lease was lost, and go on
+// with all that is open in it.
+func (s *Session) reclaim(l *life) error {
+	s.writing <- struct{}{}
+	defer func() { <-s.writing }()
+	s.mu.Lock()
+	held, was, epoch := s.footing == suspended, s.life, s.epoch
+	s.mu.Unlock()
+	if !held {
+		return nil
+	}
+	var rest []events.Fact
+	err := s.catchUp(l.ctx)
+	if st := s.State(); st.Owned && st.Epoch == epoch+1 && st.Incarnation == s.doubt {
+		was, epoch = &life{incarnation: s.doubt}, st.Epoch // an attempt whose outcome was in doubt had succeeded
+	}
+	if err == nil {
+		err = s.take(l.ctx, l, func() (facts []events.Fact, err error) {
+			facts, rest, err = s.reclaiming(l, was, epoch)
+			return facts, err
+		})
+	}
+	if err == nil {
+		err = s.sayNow(rest)
+	}
+	switch {
+	case err == nil, l.ctx.Err() != nil: // the new lease is lost, too: it stays suspended for the next one
+	default:
+		s.drop(err)
+	}
+	return err
+}
+
+// reclaiming is what to append, or why the session cannot be had again.
+func (s *Session) reclaiming(l, was *life, epoch uint64) (facts, rest []events.Fact, err error) {
+	st := s.State()
+	switch {
+	case st.Closed != nil:
+		return nil, nil, ErrSessionClosed
+	case !st.Owned && st.Epoch == epoch && st.Left == session.LeftReleased:
+		return nil, nil, ErrReleased
+	case !st.Owned || st.Epoch != epoch || st.Incarnation != was.incarnation:
+		return nil, nil, ErrFenced
+	}
+	if !st.Exclusive {
+		facts = append(facts, events.SessionReleased{Reason: "lease-lost"}) // nobody else may; the next fact takes it back
+	}
+	facts = append(facts, events.SessionClaimed{Incarnation: l.incarnation, Exclusive: s.h.cfg.exclusive()})
+	a := Adopt{Turn: st.Turn != nil && st.Turn.Epoch == epoch}
+	for id, c := range st.Tools {
+		if c.Epoch == epoch {
+			a.Calls = append(a.Calls, id)
+		}
+	}
+	var told []events.Fact
+	if c := st.Compaction; c != nil && c.State == session.CompactionRunning && c.Epoch == epoch {
+		facts = append(facts, events.CompactionStarted{Compaction: c.ID})
+	}
+	for id, p := range st.Prompts {
+		switch {
+		case p.Epoch != epoch:
+		case p.Status == session.Awaiting:
+			a.Prompts = append(a.Prompts, Prompt{ID: id})
+		case s.heard(id):
+			told = append(told, events.PromptDelivered{Prompt: id}) // under a lower epoch it would be taken for lost
+		}
+	}
+	again, err := s.adoption(l.ctx, []Adopt{a})
+	if err != nil {
+		return nil, nil, err
+	}
+	again, rest = split(append(again, told...))
+	return append(facts, again...), rest, nil
+}
+
+// heard says whether an Ask has returned, or is about to return, what was decided about a prompt.
+func (s *Session) heard(prompt string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.told[prompt] || s.waiters[prompt] != nil
+}
+
+// sayNow puts facts in front of all that waits. They are adoptions: what they name may have ended meanwhile.
+func (s *Session) sayNow(facts []events.Fact) error {
+	for len(facts) > 0 {
+		var now []events.Fact
+		now, facts = split(facts)
+		o, err := s.newOp(now)
+		if err != nil {
+			return err
+		}
+		o.relay = true
+		if err := s.queueUp(o); err != nil {
+			return err
+		}
+	}
+	return nil
+}

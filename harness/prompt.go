@@ -1,0 +1,252 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// toldMax is how many prompts are remembered as told before those that the session has forgotten, too, are dropped.
+const toldMax = 2 * session.RecentMax
+
+// Prompt is a question to people.
+type Prompt struct {
+	ID        string // default: a new one; choose it, to find the prompt again after a restart
+	Call      string // the call that waits for it
+	Kind      events.PromptKind
+	Title     string
+	Questions []events.Question
+	// Delivery says how the answer reaches the agent. Default: it is the result of Call, if there is one and the prompt is
+	// no permission; else a callback in this process.
+	Delivery events.Delivery
+	// OnOwnerLoss says what becomes of it when this process dies. Default: a callback expires, others are kept.
+	OnOwnerLoss events.OwnerLoss
+	Deadline    time.Time
+	NonBlocking bool // the agent does not wait for it
+	Native      any  // encoded as JSON, opaque
+}
+
+// Answer is how a prompt was settled. Only an answered one has Answers.
+type Answer struct {
+	Status  session.Status // answered, rejected, dismissed, withdrawn, superseded or expired
+	Answers []events.Answer
+	Text    string // rejected: the correction, if any
+	By      string
+	Reason  string // withdrawn, expired: why; superseded: by which message
+}
+
+// requested is the fact. Kind defaults to question.
+func (p Prompt) requested(turn string) (events.PromptRequested, error) {
+	f := events.PromptRequested{Prompt: p.ID, Turn: turn, Call: p.Call, PromptKind: p.Kind, Title: p.Title, Questions: p.Questions,
+		Delivery: p.Delivery, OnOwnerLoss: p.OnOwnerLoss, Deadline: p.Deadline}
+	if f.PromptKind == "" {
+		f.PromptKind = events.PromptQuestion
+	}
+	switch {
+	case f.Delivery != "":
+	case p.Call != "" && f.PromptKind != events.PromptPermission:
+		f.Delivery = events.DeliverToolResult
+	default:
+		f.Delivery = events.DeliverCallback
+	}
+	if p.NonBlocking {
+		f.Blocking = new(bool)
+	}
+	var err error
+	if f.Native, err = encode(p.Native); err != nil {
+		err = fmt.Errorf("harness: prompt %s: native: %w", p.ID, err)
+	}
+	return f, err
+}
+
+// waiter is what Asks for one prompt wait for.
+type waiter struct {
+	asks   int
+	done   chan struct{}
+	answer Answer
+	err    error
+}
+
+func (w *waiter) settle(a Answer, err error) {
+	w.answer, w.err = a, err
+	close(w.done)
+}
+
+// Ask asks people, in this turn, and returns when the prompt is settled, however that came. When the prompt's Call waits
+// for the answer as its result, end the call with it: that is the receipt; for others Ask gives the receipt itself.
+//
+// Asked again under the same id it is attached to the open prompt, or returns at once how the prompt was settled, also
+// when that was while no process was there. An id whose settlement was returned already, or that is kept no longer, is
+// [ErrClosedID]. When ctx ends, the prompt stays open: ask again, or withdraw it.
+func (t *Turn) Ask(ctx context.Context, p Prompt) (Answer, error) { return t.s.ask(ctx, t.id, p) }
+
+// Ask is [Turn.Ask] for a prompt that belongs to no turn.
+func (s *Session) Ask(ctx context.Context, p Prompt) (Answer, error) { return s.ask(ctx, "", p) }
+
+// Withdraw takes a question back: the agent no longer needs an answer. Whoever waits for it is told.
+func (s *Session) Withdraw(ctx context.Context, prompt, reason string) error {
+	return s.Append(ctx, events.PromptWithdrawn{Prompt: prompt, Reason: reason})
+}
+
+// Refuse says that the harness cannot use what was decided about a prompt, and why. Nobody is asked twice.
+func (s *Session) Refuse(ctx context.Context, prompt, text string) error {
+	return s.Append(ctx, events.PromptDelivered{Prompt: prompt, Refused: text})
+}
+
+func (s *Session) ask(ctx context.Context, turn string, p Prompt) (Answer, error) {
+	p.ID = orNew(s, p.ID)
+	f, err := p.requested(turn)
+	if err != nil {
+		return Answer{}, err
+	}
+	w := s.expect(p.ID)
+	defer s.unexpect(p.ID, w)
+	var settled uint64
+	err = s.append(ctx, func(st *session.State) (done bool, err error) {
+		done, settled, err = s.attach(st, p.ID)
+		return done, err
+	}, f)
+	if err != nil {
+		return Answer{}, err
+	}
+	if settled != 0 {
+		select {
+		case <-w.done: // it was settled while this Ask was on its way
+		default:
+			return s.readAnswer(ctx, p.ID, settled)
+		}
+	}
+	select {
+	case <-w.done:
+	case <-ctx.Done():
+		return Answer{}, fmt.Errorf("harness: prompt %s in %s: %w", p.ID, s.ref, context.Cause(ctx))
+	}
+	if w.err == nil {
+		s.have(p.ID)
+	}
+	return w.answer, w.err
+}
+
+// expect registers an Ask before its request is stored, so that no answer can come too early for it.
+func (s *Session) expect(prompt string) *waiter {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := s.waiters[prompt]
+	if w == nil {
+		w = &waiter{done: make(chan struct{})}
+		s.waiters[prompt] = w
+	}
+	w.asks++
+	return w
+}
+
+func (s *Session) unexpect(prompt string, w *waiter) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w.asks--; w.asks == 0 && s.waiters[prompt] == w {
+		delete(s.waiters, prompt)
+	}
+}
+
+// attach says whether a prompt need not be requested: it is open under this epoch, or settled, then by which commit.
+func (s *Session) attach(st *session.State, prompt string) (done bool, settled uint64, err error) {
+	p := st.Prompts[prompt]
+	e, ended := st.Ended(session.EntityPrompt, prompt)
+	switch {
+	case p != nil && p.Status == session.Awaiting:
+		return p.Epoch == st.Epoch, 0, nil
+	case !ended && p == nil:
+		return false, 0, nil
+	case s.told[prompt]:
+		return false, 0, fmt.Errorf("%w: prompt %s in %s", ErrClosedID, prompt, s.ref)
+	case p != nil:
+		return true, p.SettledSeq, nil
+	default:
+		return true, e.Seq, nil
+	}
+}
+
+// readAnswer finds in the log how a prompt was settled.
+func (s *Session) readAnswer(ctx context.Context, prompt string, seq uint64) (Answer, error) {
+	c, err := s.h.bus.Commit(ctx, seq)
+	if err != nil {
+		return Answer{}, fmt.Errorf("harness: the settlement of prompt %s in %s: %w", prompt, s.ref, translate(err))
+	}
+	s.mu.Lock()
+	e, _ := s.st.Ended(session.EntityPrompt, prompt)
+	s.mu.Unlock()
+	a := Answer{Status: session.Status(e.Outcome), Reason: e.Reason} // by containment: no fact says more
+	for i := range c.Events {
+		if said, id := settlement(c.Events[i].Fact); id == prompt && said.Status == a.Status {
+			a = said
+		}
+	}
+	s.have(prompt)
+	return a, nil
+}
+
+// settlement is how a fact settles a prompt; "" if it settles none.
+func settlement(f events.Fact) (a Answer, prompt string) {
+	switch f := f.(type) {
+	case events.PromptAnswered:
+		return Answer{Status: session.Answered, Answers: f.Answers, By: f.By}, f.Prompt
+	case events.PromptRejected:
+		return Answer{Status: session.Rejected, Text: f.Text, By: f.By}, f.Prompt
+	case events.PromptDismissed:
+		return Answer{Status: session.Dismissed, By: f.By}, f.Prompt
+	case events.PromptWithdrawn:
+		return Answer{Status: session.Withdrawn, Reason: f.Reason}, f.Prompt
+	case events.PromptSuperseded:
+		return Answer{Status: session.Superseded, Reason: f.Message}, f.Prompt
+	case events.PromptExpired:
+		return Answer{Status: session.Expired, Reason: f.Reason}, f.Prompt
+	}
+	return Answer{}, ""
+}
+
+// wake tells whoever waits for the prompt that this fact, which counted, has settled. The session is locked.
+func (s *Session) wake(e *events.Event) {
+	a, prompt := settlement(e.Fact)
+	w := s.waiters[prompt]
+	if prompt == "" || w == nil {
+		return
+	}
+	delete(s.waiters, prompt)
+	w.settle(a, nil)
+}
+
+// have remembers that an Ask returns what was decided, and gives the receipt unless the end of the call will be it. The
+// receipt is not waited for: should it be lost with the process, the next one is told again.
+func (s *Session) have(prompt string) {
+	s.mu.Lock()
+	s.told[prompt] = true
+	if len(s.told) > toldMax {
+		for id := range s.told {
+			if _, kept := s.st.Ended(session.EntityPrompt, id); !kept {
+				delete(s.told, id)
+			}
+		}
+	}
+	due := s.owesReceipt(s.st, prompt)
+	s.mu.Unlock()
+	if !due {
+		return
+	}
+	o, err := s.newOp([]events.Fact{events.PromptDelivered{Prompt: prompt}})
+	if err == nil {
+		o.check = func(st *session.State) (bool, error) { return !s.owesReceipt(st, prompt), nil }
+		err = s.queueUp(o)
+	}
+	if err != nil {
+		s.h.log.Debug().Str("session", s.ref.String()).Str("entity", session.EntityPrompt).Str("id", prompt).AnErr("err", err).Msg("no receipt")
+	}
+}
+
+// owesReceipt says whether prompt.delivered is for Ask to say.
+func (s *Session) owesReceipt(st *session.State, prompt string) bool {
+	p := st.Prompts[prompt]
+	return p != nil && p.Status != session.Awaiting && (p.Delivery != events.DeliverToolResult || st.Tools[p.Call] == nil)
+}

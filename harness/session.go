@@ -1,0 +1,357 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// progressEvery is how often a sign of life is sent at most.
+const progressEvery = time.Second
+
+// footing is what this process is to a session.
+type footing int
+
+const (
+	apart     footing = iota // nothing: not yet, or no longer
+	owner                    // its owner
+	suspended                // its owner until the lease was lost; another incarnation is to claim it again
+)
+
+// Session is one session that this process owns, or has owned. All methods may be called at the same time.
+type Session struct {
+	h       *Harness
+	ref     events.Ref
+	writing chan struct{} // holds a token while somebody appends: one at a time
+
+	mu      sync.Mutex
+	st      *session.State // folded so far; nil until it was read
+	footing footing
+	why     error         // apart: what calls fail with
+	life    *life         // the incarnation that owns it
+	doubt   string        // the incarnation whose claim was last sent without an answer; for whoever may write
+	epoch   uint64        // of that ownership
+	resumed chan struct{} // suspended: closed when that is over
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+
+	queue   []*op   // in the order of the calls; what is under way stays in front until it is stored
+	flight  *flight // the commit under way, or whose outcome is in doubt
+	running bool    // somebody sends the queue
+
+	turn    *Turn              // the handle of the open turn, if anybody asked for it
+	waiters map[string]*waiter // by prompt
+	told    map[string]bool    // prompts whose settlement an Ask has returned
+	receipt uint64             // the stop that was confirmed last, by its seq
+
+	users   int    // who is about to take it; guarded by the harness
+	want    uint64 // somebody said that the log has got so far
+	reading bool   // somebody reads towards it
+	pinged  time.Time
+}
+
+func newSession(h *Harness, ref events.Ref) *Session {
+	s := &Session{h: h, ref: ref, writing: make(chan struct{}, 1), why: ErrReleased, waiters: map[string]*waiter{}, told: map[string]bool{}}
+	s.ctx, s.cancel = context.WithCancelCause(h.ctx)
+	return s
+}
+
+// ID is the session's id.
+func (s *Session) ID() string { return s.ref.Session }
+
+// Context is alive while this process owns the session. Its cause then says why it ended: [ErrFenced], [ErrLeaseLost],
+// [ErrReleased], [ErrSessionClosed], [ErrClosed]. After a lease was lost and the session claimed again it is a new one.
+func (s *Session) Context() context.Context {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ctx
+}
+
+// State is a copy of the session as it is known here: all that this process has stored, and what it has heard of others.
+func (s *Session) State() *session.State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.st.Clone()
+}
+
+// Release gives the session up in good order: callback prompts are withdrawn (reason shutdown), what waits is stored
+// before. What is open in it is left to recovery.
+func (s *Session) Release(ctx context.Context, reason string) error {
+	return s.leave(ctx, events.SessionReleased{Reason: reason}, true)
+}
+
+// Close ends the session and everything open in it, for good. Reason: finished, archived or deleted.
+func (s *Session) Close(ctx context.Context, reason string) error {
+	return s.leave(ctx, events.SessionClosed{Reason: reason}, false)
+}
+
+// leave withdraws what only this process could have delivered, then says the last word; in one commit if nothing changes
+// meanwhile.
+func (s *Session) leave(ctx context.Context, last events.Fact, withdraw bool) error {
+	for {
+		var facts []events.Fact
+		if withdraw {
+			for _, id := range s.callbacks() {
+				facts = append(facts, events.PromptWithdrawn{Prompt: id, Reason: events.ReasonShutdown})
+			}
+		}
+		err := s.append(ctx, nil, append(facts, last)...)
+		if len(facts) > 0 && (errors.Is(err, ErrEnded) || errors.Is(err, ErrUnknown)) {
+			continue // one of them was settled meanwhile: fewer are left
+		}
+		return err
+	}
+}
+
+// callbacks are the awaiting prompts whose answers would go to this process and nowhere else.
+func (s *Session) callbacks() (ids []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.st == nil {
+		return nil
+	}
+	for _, id := range s.st.PendingPrompts() {
+		if p := s.st.Prompts[id]; p.Delivery == events.DeliverCallback && p.Epoch == s.st.Epoch {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// Progress tells that the session is alive, at most once a second; more often it does nothing. It is a hint that keeps a
+// turn without facts from being taken for stalled.
+func (s *Session) Progress() {
+	s.mu.Lock()
+	now := time.Now()
+	due := s.footing == owner && now.Sub(s.pinged) >= progressEvery
+	if due {
+		s.pinged = now
+	}
+	s.mu.Unlock()
+	if due {
+		s.h.bus.Progress(s.ref)
+	}
+}
+
+// isApart says whether this process has nothing to do with the session any more.
+func (s *Session) isApart() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.footing == apart
+}
+
+// awaitsNews says whether anything that others write would change what this process does.
+func (s *Session) awaitsNews() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.footing == owner && (len(s.waiters) > 0 || s.turn != nil)
+}
+
+// look reads the session up to seq, soon; calls meanwhile are merged into one.
+func (s *Session) look(seq uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.footing != owner || seq <= s.st.Seq || seq <= s.want {
+		return
+	}
+	s.want = seq
+	if !s.reading {
+		s.reading = true
+		go s.readOn()
+	}
+}
+
+// readOn reads until the session is where others said it is.
+func (s *Session) readOn() {
+	for {
+		s.mu.Lock()
+		seq, have := s.want, s.st.Seq
+		if seq <= have || s.footing != owner {
+			s.reading = false
+			s.mu.Unlock()
+			return
+		}
+		ctx := s.life.ctx
+		s.mu.Unlock()
+		if err := s.readTo(ctx, seq, have); err != nil {
+			if ctx.Err() == nil {
+				s.h.log.Warn().Str("session", s.ref.String()).AnErr("err", err).Msg("not read")
+			}
+			s.mu.Lock()
+			s.reading, s.want = false, 0
+			s.mu.Unlock()
+			return
+		}
+	}
+}
+
+// readTo reads the one commit that was named, if it is the next one, else all that is new. One that is not in the log,
+// or not this session's, was a false hint.
+func (s *Session) readTo(ctx context.Context, seq, have uint64) error {
+	c, err := s.h.bus.Commit(ctx, seq)
+	if err == nil && c.Ref == s.ref && c.Guarded && c.Guard == have {
+		s.fold([]events.Commit{c})
+		return nil
+	}
+	if err := s.catchUp(ctx); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.want == seq && s.st.Seq < seq {
+		s.want = 0
+	}
+	return nil
+}
+
+// catchUp reads and folds what is new in the log, from its leader.
+func (s *Session) catchUp(ctx context.Context) error {
+	s.mu.Lock()
+	from := s.st.Seq + 1
+	s.mu.Unlock()
+	cs, err := s.h.bus.Read(ctx, s.ref, from)
+	if err != nil {
+		return fmt.Errorf("harness: read %s: %w", s.ref, translate(err))
+	}
+	s.fold(cs)
+	return nil
+}
+
+// fold takes commits in and does what follows from them. Those that were folded before change nothing, so it does not
+// matter whether a commit of one's own is first seen by its acknowledgement or in the log.
+func (s *Session) fold(cs []events.Commit) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range cs {
+		s.foldOne(&cs[i])
+	}
+	s.judge()
+	s.follow()
+}
+
+func (s *Session) foldOne(c *events.Commit) {
+	if c.Seq <= s.st.Seq {
+		return
+	}
+	res := s.st.Fold(c)
+	if s.flight != nil && len(c.Events) > 0 && c.Events[0].ID == s.flight.first {
+		s.settleFlight(nil)
+	}
+	for i := range res.Feed {
+		s.wake(&res.Feed[i])
+	}
+}
+
+// judge notices that the session is no longer this process's. The session is locked.
+func (s *Session) judge() {
+	if s.footing != owner {
+		return
+	}
+	st := s.st
+	switch {
+	case st.Closed != nil:
+		s.part(ErrSessionClosed)
+	case st.Owned && st.Epoch == s.epoch && st.Incarnation == s.life.incarnation:
+	case st.Epoch == s.epoch && st.Left == session.LeftReleased:
+		s.part(ErrReleased)
+	default:
+		s.h.log.Warn().Str("session", s.ref.String()).Uint64("epoch", s.epoch).Uint64("seq", st.Seq).Msg("fenced")
+		s.part(ErrFenced)
+	}
+}
+
+// follow does what the state calls for in this process: the open turn's context ends with the turn or with a wish to
+// stop it; the stop of a turn that has ended is confirmed. The session is locked.
+func (s *Session) follow() {
+	if s.footing != owner {
+		return
+	}
+	if t := s.turn; t != nil && (s.st.Turn == nil || s.st.Turn.ID != t.id) {
+		s.turn = nil
+		t.cancel(s.endOf(t.id))
+	}
+	if s.st.HasWork() {
+		s.h.poke(s.ref.Session)
+	}
+	p := s.st.Pending.Stop
+	switch {
+	case p == nil:
+	case s.st.Turn != nil && s.st.Turn.ID == p.Turn:
+		if s.turn != nil {
+			s.turn.cancel(&StopError{Actor: p.Actor, By: p.By, Reason: p.Reason})
+		}
+	case s.receipt != p.Seq:
+		s.receipt = p.Seq
+		go s.confirm(*p)
+	}
+}
+
+// confirm gives the receipt for the stop of a turn that has ended.
+func (s *Session) confirm(p session.PendingStop) {
+	err := s.append(s.h.ctx, func(st *session.State) (bool, error) {
+		return st.Pending.Stop == nil || st.Pending.Stop.Turn != p.Turn, nil
+	}, events.TurnStopped{Turn: p.Turn, Actor: p.Actor, Reason: p.Reason})
+	if err != nil {
+		s.h.log.Debug().Str("session", s.ref.String()).Str("entity", session.EntityTurn).Str("id", p.Turn).AnErr("err", err).Msg("stop not confirmed")
+	}
+}
+
+// endOf is why a turn's context ends. The session is locked.
+func (s *Session) endOf(turn string) error {
+	if e, ok := s.st.Ended(session.EntityTurn, turn); ok {
+		return &EndedError{Stands: e}
+	}
+	return fmt.Errorf("%w: turn %s", ErrEnded, turn)
+}
+
+// part ends this process's part in the session: contexts, calls that wait, prompts that are waited for. The session is
+// locked.
+func (s *Session) part(why error) {
+	if s.footing == suspended {
+		close(s.resumed)
+	}
+	s.footing, s.why = apart, why
+	err := fmt.Errorf("harness: %s: %w", s.ref, why)
+	s.cancel(err)
+	s.turn = nil
+	for _, o := range s.queue {
+		s.finish(o, err)
+	}
+	s.queue, s.flight = nil, nil
+	for id, w := range s.waiters {
+		delete(s.waiters, id)
+		w.settle(Answer{}, err)
+	}
+	go s.h.forget(s) // which locks the harness
+}
+
+// drop is part for those who have not locked the session.
+func (s *Session) drop(why error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.footing != apart {
+		s.part(why)
+	}
+}
+
+// suspend holds the session because the lease is lost: what waits goes on waiting, nothing is appended.
+func (s *Session) suspend(cause error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.footing != owner {
+		return
+	}
+	if errors.Is(cause, ErrClosed) || s.h.ctx.Err() != nil {
+		s.part(cause)
+		return
+	}
+	s.footing, s.resumed = suspended, make(chan struct{})
+	if s.h.cfg.OnLeaseLoss != LeaseRideOut {
+		s.cancel(cause)
+	}
+}

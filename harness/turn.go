@@ -1,0 +1,229 @@
+package harness
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// Start says what a turn is. All fields may be empty.
+type Start struct {
+	ID    string       // default: a new one. An id that is open already is attached to, nothing is appended
+	Cause events.Cause // default: message
+
+	// Message is the user input that the turn takes; with Content or Ref it is new and stored in the same commit, else it
+	// waits in the queue. Default with Content or Ref: a new id.
+	Message   string
+	Content   any    // encoded as JSON, usually a string
+	Ref       string // of large content in the object store, in place of Content
+	By        string // who said it
+	Synthetic bool   // not caused by a person
+
+	OfTurn  string // the turn it goes on with; if open, that ends as continued
+	Prompt  string // the settled prompt that it brings to the agent
+	Attempt int
+	Options any // encoded as JSON, opaque: what makes a retry the same request
+}
+
+// Turn is an open turn of a session, or one that was. All methods may be called at the same time.
+type Turn struct {
+	s       *Session
+	id      string
+	request session.WorkTurn
+
+	ctx    context.Context // guarded by the session, for it is replaced when a lost session is claimed again
+	cancel context.CancelCauseFunc
+}
+
+// Usage is what a model counted for its last call.
+type Usage struct {
+	Model               string
+	Tokens              events.Tokens
+	InputIncludesCached bool
+	ContextLimit        int64 // tokens; 0: unchanged
+}
+
+// StartTurn begins a turn: [message.accepted, turn.started] in one commit when it has a message of its own. A turn that is
+// open in the session ends by it: as continued if named by OfTurn, else as stopped.
+func (s *Session) StartTurn(ctx context.Context, start Start) (*Turn, error) {
+	facts, id, err := s.starting(start)
+	if err != nil {
+		return nil, err
+	}
+	err = s.append(ctx, func(st *session.State) (bool, error) {
+		return st.Turn != nil && st.Turn.ID == id && st.Turn.Epoch == st.Epoch, nil
+	}, facts...)
+	if err != nil {
+		return nil, err
+	}
+	return s.handle(id), nil
+}
+
+// starting is what to say for a start.
+func (s *Session) starting(start Start) (facts []events.Fact, id string, err error) {
+	id = orNew(s, start.ID)
+	content, err := encode(start.Content)
+	if err != nil {
+		return nil, "", fmt.Errorf("harness: turn %s: content: %w", id, err)
+	}
+	options, err := encode(start.Options)
+	if err != nil {
+		return nil, "", fmt.Errorf("harness: turn %s: options: %w", id, err)
+	}
+	if content != nil || start.Ref != "" {
+		start.Message = orNew(s, start.Message)
+		facts = append(facts, events.MessageAccepted{Message: start.Message, Content: content, Ref: start.Ref, Synthetic: start.Synthetic, By: start.By})
+	}
+	if start.Cause == "" {
+		start.Cause = events.CauseMessage
+	}
+	return append(facts, events.TurnStarted{Turn: id, Cause: start.Cause, Synthetic: start.Synthetic, OfTurn: start.OfTurn, Message: start.Message,
+		Prompt: start.Prompt, Attempt: start.Attempt, Options: options}), id, nil
+}
+
+// OpenTurn is the handle of the open turn if it is this process's: started by it, or adopted. Else nil.
+func (s *Session) OpenTurn() *Turn {
+	s.mu.Lock()
+	id := ""
+	if s.st != nil && s.st.Turn != nil && s.st.Turn.Epoch == s.epoch && s.footing != apart {
+		id = s.st.Turn.ID
+	}
+	s.mu.Unlock()
+	if id == "" {
+		return nil
+	}
+	return s.handle(id)
+}
+
+// handle is the one handle of a turn. That of a turn which has ended meanwhile has a context that has ended.
+func (s *Session) handle(id string) *Turn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.turn != nil && s.turn.id == id {
+		return s.turn
+	}
+	t := &Turn{s: s, id: id}
+	t.ctx, t.cancel = context.WithCancelCause(s.ctx)
+	if s.st.Turn == nil || s.st.Turn.ID != id {
+		t.cancel(s.endOf(id))
+		return t
+	}
+	s.turn = t
+	s.follow()
+	return t
+}
+
+// ID is the turn's id.
+func (t *Turn) ID() string { return t.id }
+
+// Session is the turn's session.
+func (t *Turn) Session() *Session { return t.s }
+
+// Request is what was asked for, if the turn was taken by [Harness.Work]: its message's content, its cause, its options.
+func (t *Turn) Request() session.WorkTurn {
+	t.s.mu.Lock()
+	defer t.s.mu.Unlock()
+	return t.request
+}
+
+// Context ends when the turn ends or shall end. Its cause tells why: [ErrStopped], somebody asked for it: stop, then say
+// [Turn.Stop]; [ErrEnded]; or what ended the session's. After a lost lease it is a new one once the session is claimed.
+func (t *Turn) Context() context.Context {
+	t.s.mu.Lock()
+	defer t.s.mu.Unlock()
+	return t.ctx
+}
+
+// Usage reports what the model counted; the newest report stands.
+func (t *Turn) Usage(ctx context.Context, u Usage) error {
+	return t.s.Append(ctx, events.UsageReported{Turn: t.id, Model: u.Model, Tokens: u.Tokens, InputIncludesCached: u.InputIncludesCached, ContextLimit: u.ContextLimit})
+}
+
+// Complete ends the turn. Finish is the provider's reason, if any. Calls and prompts that are open in it end with it.
+func (t *Turn) Complete(ctx context.Context, finish string) error {
+	return t.s.Append(ctx, events.TurnCompleted{Turn: t.id, Finish: finish})
+}
+
+// Fail ends the turn in an error. Its kind decides whether it is tried again.
+func (t *Turn) Fail(ctx context.Context, e events.Failure, hadOutput bool) error {
+	return t.s.Append(ctx, events.TurnFailed{Turn: t.id, Error: e, HadOutput: hadOutput})
+}
+
+// Stop ends the turn because somebody asked for it, or says that it had ended before that was heard. Actor: person,
+// compaction or stall, as the [*StopError] has it.
+func (t *Turn) Stop(ctx context.Context, actor, reason string) error {
+	return t.s.Append(ctx, events.TurnStopped{Turn: t.id, Actor: actor, Reason: reason})
+}
+
+// Progress is [Session.Progress].
+func (t *Turn) Progress() { t.s.Progress() }
+
+// Tool says what a call is.
+type Tool struct {
+	ID         string // default: a new one. An id that is open already is attached to
+	Name       string
+	Title      string
+	Input      any  // encoded as JSON
+	Background bool // outlives its turn
+}
+
+// Call is an open call, or one that was.
+type Call struct {
+	s  *Session
+	id string
+}
+
+// Tool says that a call is about to be handed to its tool. Run the tool after it has returned.
+func (t *Turn) Tool(ctx context.Context, tool Tool) (*Call, error) {
+	input, err := encode(tool.Input)
+	if err != nil {
+		return nil, fmt.Errorf("harness: call %s: input: %w", tool.ID, err)
+	}
+	id := orNew(t.s, tool.ID)
+	err = t.s.Append(ctx, events.ToolStarted{Call: id, Turn: t.id, Name: tool.Name, Title: tool.Title, Input: input, Background: tool.Background})
+	if err != nil {
+		return nil, err
+	}
+	return &Call{s: t.s, id: id}, nil
+}
+
+// Call is the handle of a call by its id: of one that was adopted, for instance. Nothing is checked before it is used.
+func (s *Session) Call(id string) *Call { return &Call{s: s, id: id} }
+
+// ID is the call's id.
+func (c *Call) ID() string { return c.id }
+
+// Complete ends the call with its output, encoded as JSON. The answer of a prompt that belongs to it is thereby delivered.
+func (c *Call) Complete(ctx context.Context, output any) error {
+	raw, err := encode(output)
+	if err != nil {
+		return fmt.Errorf("harness: call %s: output: %w", c.id, err)
+	}
+	return c.s.Append(ctx, events.ToolCompleted{Call: c.id, Output: raw})
+}
+
+// Fail ends the call in an error.
+func (c *Call) Fail(ctx context.Context, e events.Failure) error {
+	return c.s.Append(ctx, events.ToolFailed{Call: c.id, Error: e})
+}
+
+func orNew(s *Session, id string) string {
+	if id == "" {
+		return s.h.bus.NewID()
+	}
+	return id
+}
+
+// encode is JSON, nil for nothing.
+func encode(v any) (json.RawMessage, error) {
+	switch v := v.(type) {
+	case nil:
+		return nil, nil
+	case json.RawMessage:
+		return v, nil
+	}
+	return json.Marshal(v)
+}

@@ -1,0 +1,166 @@
+package harness_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// A turn with a call and a question, from beginning to end: all of it is in the log, in order, and nothing is ignored.
+func TestATurn(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect()
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{Title: "a title", Model: "m"}))
+	check(t, h.Ready(w.ctx))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "paint it", By: "ada"}))
+	call := must[*harness.Call](t)(turn.Tool(w.ctx, harness.Tool{ID: "c1", Name: "ask", Input: map[string]int{"a": 1}}))
+	out := ask(w.ctx, turn, harness.Prompt{ID: "p1", Call: "c1", Questions: question()})
+	w.awaiting("s", "p1")
+	w.mustAnswer("s", "p1", "red")
+	a := got(t, out)
+	if a.err != nil || a.answer.Status != session.Answered || a.answer.By != "ada" || len(a.answer.Answers) != 1 || a.answer.Answers[0].Text != "red" {
+		t.Fatalf("%+v", a)
+	}
+	if p := w.state("s").Prompts["p1"]; p == nil || p.Status != session.Answered {
+		t.Fatalf("the answer is delivered by the end of its call, not before: %+v", p)
+	}
+	check(t, call.Complete(w.ctx, a.answer.Answers))
+	check(t, turn.Usage(w.ctx, harness.Usage{Model: "m2", Tokens: events.Tokens{Input: 7}}))
+	check(t, turn.Complete(w.ctx, "stop"))
+	wantErr(t, ended(t, turn.Context()), harness.ErrEnded)
+
+	st := w.state("s")
+	if st.Ignored.Count != 0 || st.Parked != 0 || st.Phase != session.Idle || st.LastTurn.Outcome != session.OutcomeCompleted || len(st.Prompts) != 0 {
+		t.Errorf("%+v", st)
+	}
+	mine := s.State()
+	if mine.Seq != st.Seq || mine.Commits != st.Commits || mine.Phase != st.Phase || mine.Model != "m2" {
+		t.Errorf("folded here: %+v, from the log: %+v", mine, st)
+	}
+}
+
+// Each refusal says what the caller should do.
+func TestLostRacesAreToldTruthfully(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect()
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	call := must[*harness.Call](t)(turn.Tool(w.ctx, harness.Tool{ID: "c1", Name: "bash"}))
+
+	// Somebody else closes the call, and this process hears of it by losing the race.
+	if _, err := w.decide("s", events.WriterReconciler, func(st *session.State) ([]events.Fact, error) {
+		return []events.Fact{events.ToolInterrupted{Call: "c1", Reason: "gone", Outcome: events.OutcomeUnknown}}, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	err := call.Complete(w.ctx, "late")
+	var e *harness.EndedError
+	if !errors.As(err, &e) || !errors.Is(err, harness.ErrEnded) || e.Stands.Outcome != session.OutcomeInterrupted || e.Stands.ID != "c1" || e.Stands.Reason != "gone" {
+		t.Fatalf("%v", err)
+	}
+	if n := w.state("s").Ignored.Count; n != 0 {
+		t.Errorf("%d facts were stored that do not count", n)
+	}
+	_, err = turn.Tool(w.ctx, harness.Tool{ID: "c1", Name: "bash"})
+	wantErr(t, err, harness.ErrClosedID)
+	wantErr(t, s.Call("never").Complete(w.ctx, 1), harness.ErrUnknown)
+	wantErr(t, s.Append(w.ctx, events.ToolInterrupted{Call: "c1"}), events.ErrOutOfRole)
+	wantErr(t, s.Append(w.ctx, events.SessionClaimed{Incarnation: "1"}), events.ErrOutOfRole)
+	wantErr(t, s.Append(w.ctx, events.ToolStarted{}), events.ErrMalformed)
+
+	// A fact that is still lawful is stored although somebody wrote in between.
+	w.say("s", events.WriterLedger, events.SessionConfigured{ProviderChanged: true, By: "ada"})
+	call2 := must[*harness.Call](t)(turn.Tool(w.ctx, harness.Tool{ID: "c2", Name: "bash"}))
+	w.say("s", events.WriterRetry, events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: "stalled"}})
+	wantErr(t, ended(t, turn.Context()), harness.ErrEnded)
+	wantErr(t, call2.Complete(w.ctx, 1), harness.ErrEnded)
+	wantErr(t, turn.Complete(w.ctx, ""), harness.ErrEnded)
+	_, err = turn.Tool(w.ctx, harness.Tool{ID: "c3", Name: "bash"})
+	wantErr(t, err, harness.ErrEnded)
+	_, err = s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "again"})
+	wantErr(t, err, harness.ErrClosedID)
+}
+
+// What many goroutines say of one session at once is stored in few commits, each caller told of its own.
+func TestConcurrentFactsTravelTogether(t *testing.T) {
+	const calls = 200
+	w := newWorld(t)
+	h := w.connect()
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	var wg sync.WaitGroup
+	errs := make(chan error, 2*calls)
+	for i := range calls {
+		wg.Go(func() {
+			c, err := turn.Tool(w.ctx, harness.Tool{ID: fmt.Sprint("c", i), Name: "bash"})
+			if err != nil {
+				errs <- err
+				return
+			}
+			errs <- c.Complete(w.ctx, i)
+			if err := c.Complete(w.ctx, i); !errors.Is(err, harness.ErrEnded) && !errors.Is(err, harness.ErrUnknown) {
+				errs <- fmt.Errorf("completed twice: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	close(errs)
+	for err := range errs {
+		check(t, err)
+	}
+	st := w.state("s")
+	if len(st.Tools) != 0 || st.Ignored.Count != 0 {
+		t.Errorf("%d calls open, %d facts ignored", len(st.Tools), st.Ignored.Count)
+	}
+	if st.Commits > calls {
+		t.Errorf("%d commits for %d facts", st.Commits, 2*calls)
+	}
+}
+
+// A context that ends takes back what was not handed over; what has ended never is.
+func TestContexts(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect()
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	over, cancel := context.WithCancelCause(w.ctx)
+	cancel(errors.New("enough"))
+	if _, err := s.StartTurn(over, harness.Start{ID: "t1"}); err == nil || w.state("s").Commits != 1 {
+		t.Errorf("stored under a context that had ended: %v", err)
+	}
+	check(t, s.Close(w.ctx, "finished"))
+	wantErr(t, ended(t, s.Context()), harness.ErrSessionClosed)
+	_, err := s.StartTurn(w.ctx, harness.Start{})
+	wantErr(t, err, harness.ErrSessionClosed)
+	_, err = h.Claim(w.ctx, "s")
+	wantErr(t, err, harness.ErrSessionClosed)
+	_, err = h.Claim(w.ctx, "none")
+	wantErr(t, err, harness.ErrNotFound)
+}
+
+// A stop reaches the turn's context, also when nobody works; the stop of a turn that has ended is confirmed.
+func TestStops(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect()
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	w.say("s", events.WriterLedger, events.TurnStopRequested{Turn: "t1", Actor: events.ActorPerson, By: "ada", Reason: "no"})
+	cause := ended(t, turn.Context())
+	var stop *harness.StopError
+	if !errors.Is(cause, harness.ErrStopped) || !errors.As(cause, &stop) || stop.By != "ada" || stop.Reason != "no" || stop.Actor != events.ActorPerson {
+		t.Fatalf("%v", cause)
+	}
+	check(t, turn.Stop(w.ctx, stop.Actor, stop.Reason))
+	if l := w.state("s").LastTurn; l.Outcome != session.OutcomeStopped || l.Actor != events.ActorPerson {
+		t.Errorf("%+v", l)
+	}
+	turn = must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t2", Content: "x"}))
+	check(t, turn.Complete(w.ctx, ""))
+	w.say("s", events.WriterLedger, events.TurnStopRequested{Turn: "t2", Actor: events.ActorPerson, By: "ada"})
+	w.until("s", "the receipt", func(st *session.State) bool { return st.Pending.Stop == nil })
+}

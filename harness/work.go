@@ -1,0 +1,402 @@
+package harness
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// Limits of [Harness.Work].
+const (
+	turnsMaxDefault = 16 // turns and compactions at once
+	lastWordMaxS    = 10 // seconds that the end of a turn may take to be stored after Work's context has ended
+)
+
+// failureLeaseLost is the kind of failure of a turn that was given up because the lease was lost.
+const failureLeaseLost = "lease_lost"
+
+// Worker does what a harness is asked to do.
+type Worker struct {
+	// Turn runs a turn that was requested and has been taken: [Turn.Request] says what it is. ctx is [Turn.Context]. The
+	// turn may be ended in it; if it was not, nil completes it, [ErrStopped] as the cause of ctx stops it, and any other
+	// error fails it ([*FailureError] says how). nil: turns stay pending.
+	Turn func(ctx context.Context, t *Turn) error
+	// Compact compacts the session's conversation and returns how many tokens are used after it; an error fails the
+	// compaction. nil: compactions stay pending.
+	Compact func(ctx context.Context, s *Session, c session.WorkCompaction) (usedAfter int64, err error)
+	// TurnsMax is how many turns and compactions run at once. Default 16. What is beyond stays pending.
+	TurnsMax int
+}
+
+// FailureError is an error that says how a turn or a compaction failed.
+type FailureError struct {
+	Failure   events.Failure
+	HadOutput bool // of a turn
+}
+
+// Error is kind and text.
+func (e *FailureError) Error() string { return "harness: " + e.Failure.Kind + ": " + e.Failure.Text }
+
+// failureOf is an error as a failure; one that says nothing about its kind is of kind error.
+func failureOf(err error) (events.Failure, bool) {
+	if f, ok := errors.AsType[*FailureError](err); ok {
+		return f.Failure, f.HadOutput
+	}
+	return events.Failure{Kind: "error", Text: err.Error()}, false
+}
+
+// watch follows the work view: the certain way to hear what is asked, while nudges are the quick one.
+func (h *Harness) watch() {
+	if err := h.bus.Watch(h.ctx, bus.State, []string{events.WorkKeys(h.cfg.ID)}, h.offered); err != nil {
+		h.log.Error().Str("id", h.cfg.ID).AnErr("err", err).Msg("the work view cannot be watched: only nudges tell of answers")
+	}
+}
+
+func (h *Harness) offered(u bus.Update) error {
+	if u.Ready {
+		return nil
+	}
+	var w session.Work
+	if !u.Deleted {
+		if err := json.Unmarshal(u.Value, &w); err != nil {
+			h.log.Warn().Str("id", u.Key).AnErr("err", err).Msg("unreadable work")
+			return nil
+		}
+	}
+	h.mu.Lock()
+	if u.Deleted {
+		delete(h.offers, u.Key)
+	} else {
+		h.offers[u.Key] = w
+	}
+	h.mu.Unlock()
+	if !u.Deleted {
+		h.nudged(w.Session, w.Seq)
+		h.poke(w.Session)
+	}
+	return nil
+}
+
+// poke has Work look at a session.
+func (h *Harness) poke(id string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.working {
+		return
+	}
+	h.dirty[id] = true
+	select {
+	case h.poked <- struct{}{}:
+	default:
+	}
+}
+
+// Work takes what is asked of this harness, in its own sessions and in those that nobody owns, and has it done, until ctx
+// ends; then it waits for what is under way (whose contexts end with ctx) and returns nil. Taking is the compare-and-set:
+// of several processes one wins. Answers reach their [Turn.Ask], and stops their [Turn.Context], also without Work.
+//
+// In a pool a session that Work took is released when its turn has ended, for whoever is free next.
+func (h *Harness) Work(ctx context.Context, w Worker) error {
+	if w.TurnsMax <= 0 {
+		w.TurnsMax = turnsMaxDefault
+	}
+	h.mu.Lock()
+	if h.working {
+		h.mu.Unlock()
+		return fmt.Errorf("harness: work of %s: Work runs already", h.cfg.ID)
+	}
+	h.working = true
+	var all []string
+	for _, offer := range h.offers {
+		all = append(all, offer.Session)
+	}
+	for id := range h.sessions {
+		all = append(all, id)
+	}
+	h.mu.Unlock()
+	for _, id := range all {
+		h.poke(id)
+	}
+	k := &shift{h: h, w: w, slots: make(chan struct{}, w.TurnsMax), busy: map[string]bool{}}
+	for {
+		select {
+		case <-h.poked:
+			k.handOut(ctx)
+		case <-ctx.Done():
+			return k.end(nil)
+		case <-h.ctx.Done():
+			return k.end(fmt.Errorf("harness: work of %s: %w", h.cfg.ID, context.Cause(h.ctx)))
+		}
+	}
+}
+
+// shift is one Work.
+type shift struct {
+	h     *Harness
+	w     Worker
+	slots chan struct{}
+	wg    sync.WaitGroup
+
+	mu   sync.Mutex
+	busy map[string]bool // sessions somebody works on
+}
+
+func (k *shift) end(err error) error {
+	k.wg.Wait()
+	k.h.mu.Lock()
+	defer k.h.mu.Unlock()
+	k.h.working = false
+	clear(k.h.dirty)
+	return err
+}
+
+// handOut gives each session that has something to do to a goroutine, one a session, as many as there are slots.
+func (k *shift) handOut(ctx context.Context) {
+	for {
+		select {
+		case k.slots <- struct{}{}:
+		default:
+			return // whoever gets free hands out the rest
+		}
+		id := k.next()
+		if id == "" {
+			<-k.slots
+			return
+		}
+		k.wg.Go(func() {
+			k.serve(ctx, id)
+			k.mu.Lock()
+			delete(k.busy, id)
+			k.mu.Unlock()
+			<-k.slots
+			select {
+			case k.h.poked <- struct{}{}:
+			default:
+			}
+		})
+	}
+}
+
+// next is a session to look at that nobody works on; it is marked as being worked on.
+func (k *shift) next() string {
+	k.h.mu.Lock()
+	defer k.h.mu.Unlock()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for id := range k.h.dirty {
+		if !k.busy[id] {
+			delete(k.h.dirty, id)
+			k.busy[id] = true
+			return id
+		}
+	}
+	return ""
+}
+
+// serve does all that there is to do in a session, in the contract's order. (Stops and prompts are dealt with where they
+// are folded.)
+func (k *shift) serve(ctx context.Context, id string) {
+	for ctx.Err() == nil {
+		more, err := k.serveOnce(ctx, id)
+		if err != nil && ctx.Err() == nil {
+			k.h.log.Debug().Str("session", id).AnErr("err", err).Msg("work not taken, or not finished")
+		}
+		if !more || err != nil {
+			return
+		}
+	}
+}
+
+func (k *shift) serveOnce(ctx context.Context, id string) (more bool, err error) {
+	k.h.mu.Lock()
+	s := k.h.sessions[id]
+	offer, offered := k.h.offers[events.WorkKey(events.Ref{Harness: k.h.cfg.ID, Session: id})]
+	k.h.mu.Unlock()
+	switch {
+	case s != nil && !s.isApart():
+		job, err := k.look(ctx, s)
+		if err != nil || job == nil {
+			return false, err
+		}
+		err = s.append(ctx, job.wanted, job.taking()...)
+		if err != nil || job.gone {
+			return false, err
+		}
+		return true, k.do(ctx, s, job)
+	case offered && !offer.Owned:
+		return k.takeOver(ctx, id)
+	default:
+		return false, nil
+	}
+}
+
+// takeOver takes work of a session that nobody owns, and the session with it, by one commit.
+func (k *shift) takeOver(ctx context.Context, id string) (more bool, err error) {
+	var job *job
+	s, err := k.h.own(ctx, id, func(s *Session, l *life) ([]events.Fact, error) {
+		if s.State().Owned {
+			return nil, ErrOwned
+		}
+		facts, err := s.claim(l)
+		if err != nil {
+			return nil, err
+		}
+		if job, err = k.look(ctx, s); err != nil {
+			return nil, err
+		}
+		if job == nil {
+			return nil, errNothing
+		}
+		return append(facts, job.taking()...), nil
+	})
+	if errors.Is(err, errNothing) || errors.Is(err, ErrOwned) {
+		return false, nil // somebody else was first
+	}
+	if err != nil || job == nil { // no job: this process had the session already
+		return err == nil, err
+	}
+	err = k.do(ctx, s, job)
+	if k.h.cfg.Pool && s.OpenTurn() == nil {
+		late, cancel := k.lastWord(ctx)
+		defer cancel()
+		if err := s.Release(late, "worked"); err != nil && !s.isApart() {
+			return false, err
+		}
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// errNothing says there was nothing to take: another was first, or it was withdrawn.
+var errNothing = errors.New("harness: no work")
+
+// job is one thing to take: a compaction or a turn.
+type job struct {
+	compaction *session.WorkCompaction
+	turn       *session.WorkTurn
+	gone       bool // when it was to be taken it was no longer wanted
+}
+
+// look says what there is to take in a session as it is: nil for nothing that may be taken now.
+func (k *shift) look(ctx context.Context, s *Session) (*job, error) {
+	st := s.State()
+	if !takeable(st, k.w.Compact != nil, k.w.Turn != nil) {
+		return nil, nil
+	}
+	w, err := st.Work(func(seq uint64) (*events.Commit, error) {
+		c, err := s.h.bus.Commit(ctx, seq)
+		return &c, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("harness: work of %s: %w", s.ref, translate(err))
+	}
+	if w.Compaction != nil && k.w.Compact != nil {
+		return &job{compaction: w.Compaction}, nil
+	}
+	return &job{turn: w.Turn}, nil
+}
+
+// takeable says whether a compaction, or else a turn, may be taken now. A turn waits until a compaction is over, and until
+// the open one has ended, unless it goes on with that, or nobody runs it any more.
+func takeable(st *session.State, compactions, turns bool) bool {
+	if st.Pending.Compaction != nil {
+		return compactions && st.Turn == nil
+	}
+	p, t := st.Pending.Turn, st.Turn
+	return turns && p != nil && st.Phase != session.Compacting && (t == nil || p.OfTurn == t.ID || t.Epoch < st.Epoch || !st.Owned)
+}
+
+// taking is what is said to take it.
+func (j *job) taking() []events.Fact {
+	if c := j.compaction; c != nil {
+		return []events.Fact{events.CompactionStarted{Compaction: c.Compaction}}
+	}
+	t := j.turn
+	byPerson := !t.Synthetic && (t.Cause == events.CauseMessage || t.Cause == events.CauseFollowUp && t.Message != "")
+	return []events.Fact{events.TurnStarted{Turn: t.Turn, Cause: t.Cause, Synthetic: !byPerson, OfTurn: t.OfTurn, Message: t.Message,
+		Prompt: t.Prompt, Attempt: t.Attempt, Options: t.Options}}
+}
+
+// wanted says whether it is still to be taken, for [op].check: done when it is not.
+func (j *job) wanted(st *session.State) (done bool, err error) {
+	switch {
+	case j.compaction != nil:
+		j.gone = st.Pending.Compaction == nil || st.Pending.Compaction.ID != j.compaction.Compaction
+	default:
+		j.gone = st.Pending.Turn == nil || st.Pending.Turn.ID != j.turn.Turn || !takeable(st, false, true)
+	}
+	return j.gone, nil
+}
+
+// do has what was taken done, and says how it ended.
+func (k *shift) do(ctx context.Context, s *Session, j *job) error {
+	if j.compaction != nil {
+		return k.compact(ctx, s, *j.compaction)
+	}
+	t := s.handle(j.turn.Turn)
+	s.mu.Lock()
+	t.request = *j.turn
+	s.mu.Unlock()
+	run, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
+	err := k.w.Turn(run, t)
+	cause := context.Cause(run)
+	late, done := k.lastWord(ctx)
+	defer done()
+	if err = k.endTurn(late, t, cause, err, ctx.Err() != nil); errors.Is(err, ErrEnded) {
+		return nil
+	}
+	return err
+}
+
+// endTurn says how a turn ended, unless its handler or somebody else has. A turn that gave up because the lease was lost
+// has failed, once the session is claimed again; if it is not, recovery says so.
+func (k *shift) endTurn(ctx context.Context, t *Turn, cause, err error, leaving bool) error {
+	stop, stopped := errors.AsType[*StopError](cause)
+	switch {
+	case errors.Is(cause, ErrEnded):
+		return nil
+	case stopped:
+		return t.Stop(ctx, stop.Actor, stop.Reason)
+	case err == nil:
+		return t.Complete(ctx, "")
+	case errors.Is(cause, ErrLeaseLost):
+		return t.Fail(ctx, events.Failure{Kind: failureLeaseLost, Text: err.Error()}, false)
+	case leaving:
+		return err // recovery ends it as interrupted
+	default:
+		failure, output := failureOf(err)
+		return t.Fail(ctx, failure, output)
+	}
+}
+
+func (k *shift) compact(ctx context.Context, s *Session, c session.WorkCompaction) error {
+	run, cancel := context.WithCancelCause(s.Context())
+	defer cancel(nil)
+	defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
+	used, err := k.w.Compact(run, s, c)
+	late, done := k.lastWord(ctx)
+	defer done()
+	if err == nil {
+		return s.Append(late, events.CompactionCompleted{Compaction: c.Compaction, UsedAfter: used})
+	}
+	failure, _ := failureOf(err)
+	return s.Append(late, events.CompactionFailed{Compaction: c.Compaction, Error: failure})
+}
+
+// lastWord is a context for what is said at the end: while this process works, for as long as it takes; when it leaves,
+// for a while.
+func (k *shift) lastWord(ctx context.Context) (context.Context, context.CancelFunc) {
+	if ctx.Err() == nil {
+		return context.WithCancel(k.h.ctx)
+	}
+	return context.WithTimeout(context.WithoutCancel(ctx), lastWordMaxS*time.Second)
+}

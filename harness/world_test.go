@@ -1,0 +1,271 @@
+package harness_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/embed"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+const (
+	me       = "laptop"
+	patience = 20 * time.Second // no test waits longer for anything
+	ttl      = 2 * time.Second
+)
+
+// world is a broker, and a connection for the parts that services and people play.
+type world struct {
+	t      testing.TB
+	server *embed.Server
+	bus    *bus.Bus
+	ctx    context.Context
+}
+
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	s := natstest.Start(t)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
+	t.Cleanup(cancel)
+	return &world{t: t, server: s, bus: natstest.Bus(t, s), ctx: ctx}
+}
+
+func (w *world) connect(change ...func(*harness.Config)) *harness.Harness {
+	w.t.Helper()
+	cfg := harness.Config{ID: me, URL: w.server.URL(), TTL: ttl}
+	for _, c := range change {
+		c(&cfg)
+	}
+	h, err := harness.Connect(w.ctx, cfg)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if err := h.Close(ctx); err != nil {
+			w.t.Logf("close: %v", err) // tests that close for a reason look at the error themselves
+		}
+	})
+	return h
+}
+
+func pool(c *harness.Config) { c.Pool = true }
+
+func ref(id string) events.Ref { return events.Ref{Harness: me, Session: id} }
+
+// state is the fold of the log.
+func (w *world) state(id string) *session.State {
+	w.t.Helper()
+	cs, err := w.bus.Read(w.ctx, ref(id), 0)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	st := session.New(ref(id))
+	for i := range cs {
+		st.Fold(&cs[i])
+	}
+	return st
+}
+
+func (w *world) source(seq uint64) (*events.Commit, error) {
+	c, err := w.bus.Commit(w.ctx, seq)
+	return &c, err
+}
+
+// say appends facts as a service does, whatever the session has come to meanwhile, and nudges.
+func (w *world) say(id string, by events.Writer, facts ...events.Fact) uint64 {
+	w.t.Helper()
+	seq, err := w.decide(id, by, func(*session.State) ([]events.Fact, error) { return facts, nil })
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return seq
+}
+
+func (w *world) decide(id string, by events.Writer, decide func(*session.State) ([]events.Fact, error)) (uint64, error) {
+	for {
+		st := w.state(id)
+		facts, err := decide(st)
+		if err != nil || len(facts) == 0 {
+			return st.Seq, err
+		}
+		evs := make([]events.Event, len(facts))
+		for i, f := range facts {
+			evs[i] = events.New(w.bus.NewID(), events.ServiceSource(string(by), "test"), ref(id), st.Epoch, time.Now(), f)
+		}
+		seq, err := w.bus.Append(w.ctx, ref(id), by, st.Seq, evs)
+		if errors.Is(err, bus.ErrLostRace) {
+			continue
+		}
+		if err == nil {
+			w.bus.Nudge(ref(id), seq)
+		}
+		return seq, err
+	}
+}
+
+// answer answers as a person does, through the very decision that the ledger makes.
+func (w *world) answer(id, prompt, text string) error {
+	_, err := w.decide(id, events.WriterLedger, func(st *session.State) ([]events.Fact, error) {
+		d, err := st.Answer(session.AnswerWish{Ref: ref(id), Prompt: prompt, By: "ada", Answers: []events.Answer{{Question: "q", Text: text}}}, w.source)
+		return d.Facts, err
+	})
+	return err
+}
+
+func (w *world) mustAnswer(id, prompt, text string) {
+	w.t.Helper()
+	if err := w.answer(id, prompt, text); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// show stores the session's document and its work view, as the ledger would.
+func (w *world) show(id string) {
+	w.t.Helper()
+	st := w.state(id)
+	doc, err := st.Encode()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.put(events.SessionKey(ref(id)), doc)
+	work, err := st.Work(w.source)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if work == nil {
+		return
+	}
+	view, err := json.Marshal(work)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.put(events.WorkKey(ref(id)), view)
+}
+
+func (w *world) put(key string, value []byte) {
+	w.t.Helper()
+	e, err := w.bus.Load(w.ctx, bus.State, key)
+	if err != nil && !errors.Is(err, bus.ErrNotFound) {
+		w.t.Fatal(err)
+	}
+	if _, err := w.bus.Store(w.ctx, bus.State, key, value, e.Rev); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// until waits until the session's log says so.
+func (w *world) until(id, what string, ok func(*session.State) bool) *session.State {
+	w.t.Helper()
+	var st *session.State
+	natstest.Until(w.t, what, func() bool {
+		st = w.state(id)
+		return ok(st)
+	})
+	return st
+}
+
+func (w *world) awaiting(id, prompt string) {
+	w.t.Helper()
+	w.until(id, "prompt "+prompt+" to be open", func(st *session.State) bool {
+		p := st.Prompts[prompt]
+		return p != nil && p.Status == session.Awaiting && p.Epoch == st.Epoch
+	})
+}
+
+// crash is what a SIGKILL leaves: a process that is gone without a word. Its lease is taken away, as its expiry would.
+func (w *world) crash(h *harness.Harness) {
+	w.t.Helper()
+	w.dropLease(h)
+}
+
+// dropLease has the broker refuse the next renewal.
+func (w *world) dropLease(h *harness.Harness) {
+	w.t.Helper()
+	key := events.HarnessLeaseKey(me, h.Incarnation())
+	natstest.Until(w.t, "the lease to be gone", func() bool {
+		e, err := w.bus.Load(w.ctx, bus.Leases, key)
+		if errors.Is(err, bus.ErrNotFound) {
+			return true
+		}
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		err = w.bus.Delete(w.ctx, bus.Leases, key, e.Rev)
+		if err != nil && !errors.Is(err, bus.ErrLostRace) {
+			w.t.Fatal(err)
+		}
+		return err == nil
+	})
+}
+
+func question() []events.Question { return []events.Question{{ID: "q", Question: "Which colour?"}} }
+
+func must[T any](t testing.TB) func(T, error) T {
+	return func(v T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantErr(t testing.TB, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Fatalf("got %v, want %v", err, want)
+	}
+}
+
+// asked is an Ask under way.
+type asked struct {
+	answer harness.Answer
+	err    error
+}
+
+func ask(ctx context.Context, t *harness.Turn, p harness.Prompt) chan asked {
+	out := make(chan asked, 1)
+	go func() {
+		a, err := t.Ask(ctx, p)
+		out <- asked{a, err}
+	}()
+	return out
+}
+
+func got(t testing.TB, out chan asked) asked {
+	t.Helper()
+	select {
+	case a := <-out:
+		return a
+	case <-time.After(patience):
+		t.Fatal("Ask did not return")
+		return asked{}
+	}
+}
+
+func ended(t testing.TB, ctx context.Context) error {
+	t.Helper()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(patience):
+		t.Fatal("the context did not end")
+		return nil
+	}
+}
