@@ -1,0 +1,128 @@
+package control
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// Sizes that decide whether a commit is measured before it is appended.
+const (
+	plainFactsMax     = 400 // so many facts without content of their own always fit: none is larger than a kilobyte
+	plainWaitsMax     = 4   // calls that an orphaning may name to be one of these
+	envelopeBytesMore = 8   // a list's commas and brackets, for each
+	batchBytesMax     = events.CommitBytesMax - 2<<10
+)
+
+// Append appends facts to a session in as few commits as they fit, under the compare-and-set, and folds them. It returns
+// the session as it is then; with [bus.ErrLostRace], as it was when another one wrote first.
+func (l *Loop) Append(ctx context.Context, s *session.State, facts []events.Fact) (*session.State, error) {
+	now, err := l.bus.Now(ctx)
+	if err != nil {
+		return s, err
+	}
+	s, _, err = l.append(ctx, s, facts, now)
+	return s, err
+}
+
+// append also says which of the facts are in the log.
+func (l *Loop) append(ctx context.Context, s *session.State, facts []events.Fact, now time.Time) (*session.State, []events.Fact, error) {
+	if len(facts) == 0 {
+		return s, nil, nil
+	}
+	r := s.Ref()
+	evs := make([]events.Event, len(facts))
+	for i, f := range facts {
+		evs[i] = events.New(l.bus.NewID(), l.source, r, s.Epoch, now, f)
+	}
+	s = s.Clone()
+	done := 0
+	for len(evs) > 0 {
+		n, err := fitting(evs)
+		if err != nil {
+			return s, facts[:done], err
+		}
+		seq, err := l.bus.Append(ctx, r, l.cfg.Writer, s.Seq, evs[:n])
+		if err != nil {
+			l.appended(ctx, s, facts[:done])
+			return s, facts[:done], err
+		}
+		s.Fold(&events.Commit{Ref: r, Writer: l.cfg.Writer, Seq: seq, Guard: s.Seq, Guarded: true, At: now, Events: evs[:n]})
+		l.bus.Nudge(r, seq)
+		evs, done = evs[n:], done+n
+	}
+	l.appended(ctx, s, facts)
+	return s, facts, nil
+}
+
+// appended counts, remembers and tells what was appended.
+func (l *Loop) appended(ctx context.Context, s *session.State, facts []events.Fact) {
+	if len(facts) == 0 {
+		return
+	}
+	l.count.decisions.Add(1)
+	l.count.facts.Add(uint64(len(facts)))
+	l.mu.Lock()
+	if len(l.own) >= ownAppendsMax {
+		clear(l.own)
+	}
+	l.own[s.Ref()] = s.Seq
+	l.mu.Unlock()
+	l.cfg.Log.Info().Str("session", s.Ref().String()).Uint64("seq", s.Seq).Str("entity", string(facts[0].Kind())).Msg("decided")
+	if l.cfg.Decided != nil {
+		l.cfg.Decided(ctx, s, facts)
+	}
+}
+
+// outdated says whether a document is older than what this process has appended itself: a newer one is under way.
+func (l *Loop) outdated(s *session.State) bool {
+	r := s.Ref()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	seq, ok := l.own[r]
+	if ok && s.Seq >= seq {
+		delete(l.own, r)
+		return false
+	}
+	return ok
+}
+
+// fitting is how many of the events, from the first, fit into one commit.
+func fitting(evs []events.Event) (int, error) {
+	n := min(len(evs), events.CommitFactsMax)
+	if n <= plainFactsMax && plain(evs) {
+		return n, nil
+	}
+	size := 0
+	for i := range evs[:n] {
+		body, err := events.EncodeEvent(&evs[i])
+		if err != nil {
+			return 0, err
+		}
+		if size += len(body) + envelopeBytesMore; size > batchBytesMax {
+			if i == 0 {
+				return 1, nil // it is for the append to say what is wrong with it
+			}
+			return i, nil
+		}
+	}
+	return n, nil
+}
+
+// plain says whether none of the facts has content of its own.
+func plain(evs []events.Event) bool {
+	for i := range evs {
+		switch f := evs[i].Fact.(type) {
+		case events.ToolInterrupted, events.PromptExpired, events.PromptWithdrawn, events.TurnInterrupted, events.CompactionFailed:
+		case events.SessionOrphaned:
+			if len(f.WaitsFor) > plainWaitsMax {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,55 @@
+package control
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// WalkSoon asks for a walk over all documents now, or once more when one is under way.
+func (l *Loop) WalkSoon() {
+	select {
+	case l.walks <- struct{}{}:
+	default:
+	}
+}
+
+// walkForEver walks over all documents, for ever, slowly.
+func (l *Loop) walkForEver(ctx context.Context) error {
+	l.WalkSoon()
+	for {
+		next := time.NewTimer(l.cfg.Walk)
+		select {
+		case <-ctx.Done():
+			next.Stop()
+			return nil
+		case <-next.C:
+		case <-l.walks:
+			next.Stop()
+		}
+		if err := l.Walk(ctx); err != nil && ctx.Err() == nil {
+			l.count.errors.Add(1)
+			l.cfg.Log.Warn().AnErr("err", err).Msg("walk not finished")
+		}
+		wait(ctx, min(walkPauseMin, l.cfg.Walk))
+	}
+}
+
+// Walk looks once at every document.
+func (l *Loop) Walk(ctx context.Context) error {
+	began := time.Now()
+	var all sync.WaitGroup
+	err := l.bus.List(ctx, bus.State, events.SessionKeys(""), func(e bus.Entry) error {
+		if !l.enter(ctx, &all, func() { l.document(ctx, e.Key, e.Value) }) {
+			return ctx.Err()
+		}
+		return nil
+	})
+	all.Wait()
+	l.count.walks.Add(1)
+	l.count.walkMS.Add(uint64(time.Since(began).Milliseconds()))
+	return err
+}
