@@ -1,0 +1,281 @@
+// Package race holds two people's answers, and an answer and an expiry, against each other on a real broker: exactly one
+// wins, and every caller is told the one that stands (P9, P10).
+package race
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+	"github.com/rs/zerolog"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+	"github.com/holdfast-dev/holdfast/services/ledger"
+)
+
+var rounds = flag.Int("rounds", 10_000, "races of each sort")
+
+const (
+	lanes   = 16               // sessions that are raced in at the same time
+	timeout = 20 * time.Minute // for all rounds together
+)
+
+// wish is what one caller asks of a prompt: an answer, or its expiry ("").
+type wish struct {
+	prompt string
+	value  string
+}
+
+// told is what the caller was told: it won, or what stands.
+type told struct {
+	won    bool
+	stands string
+}
+
+const expired = "expired"
+
+// register is a prompt as a register that can be written once.
+var register = porcupine.Model{
+	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
+		by := map[string][]porcupine.Operation{}
+		for _, op := range history {
+			by[op.Input.(wish).prompt] = append(by[op.Input.(wish).prompt], op)
+		}
+		parts := make([][]porcupine.Operation, 0, len(by))
+		for _, ops := range by {
+			parts = append(parts, ops)
+		}
+		return parts
+	},
+	Init: func() any { return "" },
+	Step: func(state, input, output any) (bool, any) {
+		stands, w, t := state.(string), input.(wish), output.(told)
+		if t.won {
+			return stands == "" || stands == w.value, w.value
+		}
+		return stands != "" && stands == t.stands, stands
+	},
+}
+
+// lane is one session in which prompts are raced, one after the other.
+type lane struct {
+	bus *bus.Bus
+	ref events.Ref
+	st  *session.State
+	ops []porcupine.Operation
+}
+
+func open(t *testing.T, b *bus.Bus, name string) *lane {
+	t.Helper()
+	l := &lane{bus: b, ref: events.Ref{Harness: "h1", Session: name}}
+	l.st = session.New(l.ref)
+	l.say(t, events.WriterHarness, 1, events.SessionOpened{Incarnation: "1"})
+	return l
+}
+
+// say appends as the only writer that is at work at that moment.
+func (l *lane) say(t *testing.T, w events.Writer, epoch uint64, facts ...events.Fact) {
+	t.Helper() // it may run on any goroutine
+	if err := l.append(t.Context(), w, epoch, facts...); err != nil {
+		t.Error(err)
+	}
+}
+
+func (l *lane) append(ctx context.Context, w events.Writer, epoch uint64, facts ...events.Fact) error {
+	source := events.HarnessSource("h1", "1")
+	if w != events.WriterHarness {
+		source = events.ServiceSource(string(w), "race")
+	}
+	evs := make([]events.Event, len(facts))
+	for i, f := range facts {
+		evs[i] = events.New(l.bus.NewID(), source, l.ref, epoch, time.Unix(0, 0), f)
+	}
+	if _, err := l.bus.Append(ctx, l.ref, w, l.st.Seq, evs); err != nil {
+		return err
+	}
+	return l.fold(ctx)
+}
+
+func (l *lane) fold(ctx context.Context) error {
+	tail, err := l.bus.Read(ctx, l.ref, l.st.Seq+1)
+	for i := range tail {
+		l.st.Fold(&tail[i])
+	}
+	return err
+}
+
+// answer is one person's request.
+func (l *lane) answer(ctx context.Context, prompt, value string) (told, error) {
+	err := l.bus.Request(ctx, ledger.Name, "answer", session.AnswerWish{Ref: l.ref, Prompt: prompt, By: value,
+		Answers: []events.Answer{{Question: "q", Selected: []string{value}}}}, nil)
+	refusal, refused := errors.AsType[*events.Refusal](err)
+	switch {
+	case err == nil:
+		return told{won: true}, nil
+	case !refused || refusal.Stands == nil:
+		return told{}, err
+	case refusal.Code == 409 && refusal.Stands.Status == string(session.Answered):
+		return told{stands: refusal.Stands.Answers[0].Selected[0]}, nil
+	case refusal.Code == 410:
+		return told{stands: refusal.Stands.Status}, nil
+	}
+	return told{}, err
+}
+
+// expire is what the reconciler does: it decides on what it knows, and again when somebody was first.
+func (l *lane) expire(ctx context.Context, prompt string) (told, error) {
+	mine := &lane{bus: l.bus, ref: l.ref, st: l.st.Clone()}
+	if err := l.bus.Request(ctx, ledger.Name, "get", l.ref, nil); err != nil { // about as long as an answer takes
+		return told{}, err
+	}
+	for {
+		if p := mine.st.Prompts[prompt]; p == nil || p.Status != session.Awaiting {
+			return told{stands: "a"}, nil // the only answer that is given in that race
+		}
+		err := mine.append(ctx, events.WriterReconciler, 1, events.PromptExpired{Prompt: prompt, Reason: events.ReasonDeadline})
+		if err == nil {
+			return told{won: true}, nil
+		}
+		if !errors.Is(err, bus.ErrLostRace) {
+			return told{}, err
+		}
+		if err := mine.fold(ctx); err != nil {
+			return told{}, err
+		}
+	}
+}
+
+// race lets two callers loose on a fresh prompt and notes what they were told.
+func (l *lane) race(t *testing.T, prompt string, callers ...func(context.Context) (wish, told, error)) {
+	t.Helper()
+	l.say(t, events.WriterHarness, 1, events.PromptRequested{Prompt: prompt, PromptKind: events.PromptQuestion, Delivery: events.DeliverMessage,
+		Questions: []events.Question{{ID: "q", Question: "?", Options: []events.Option{{Label: "a"}, {Label: "b"}}}}})
+	var wg sync.WaitGroup
+	ops := make([]porcupine.Operation, len(callers))
+	for i, call := range callers {
+		wg.Go(func() {
+			start := time.Now().UnixNano()
+			w, out, err := call(t.Context())
+			if err != nil {
+				t.Errorf("%s: caller %d was told %v", prompt, i, err)
+			}
+			ops[i] = porcupine.Operation{ClientId: i, Input: w, Call: start, Output: out, Return: time.Now().UnixNano()}
+		})
+	}
+	wg.Wait()
+	l.ops = append(l.ops, ops...)
+	if err := l.fold(t.Context()); err != nil {
+		t.Error(err)
+	}
+	l.say(t, events.WriterHarness, 1, events.PromptDelivered{Prompt: prompt})
+}
+
+// run races in all lanes at once and holds what everybody was told, and the log, against the register.
+func run(t *testing.T, callers func(l *lane, prompt string) []func(context.Context) (wish, told, error)) {
+	b := natstest.Bus(t, natstest.Start(t))
+	led, err := ledger.New(b, ledger.Default(), zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithTimeout(context.Background(), timeout)
+	defer stop()
+	go led.Run(ctx) // its end is the test's
+	ready(t, b)
+	var wg sync.WaitGroup
+	all := make([]*lane, lanes)
+	for n := range all {
+		all[n] = open(t, b, fmt.Sprintf("s%d", n))
+		wg.Go(func() {
+			for i := range *rounds / lanes {
+				prompt := fmt.Sprintf("p%d-%d", n, i)
+				all[n].race(t, prompt, callers(all[n], prompt)...)
+			}
+		})
+	}
+	wg.Wait()
+	var history []porcupine.Operation
+	settled := 0
+	for _, l := range all {
+		history = append(history, l.ops...)
+		settled += l.settlements(t)
+	}
+	if settled != *rounds/lanes*lanes {
+		t.Errorf("%d prompts were settled in %d rounds", settled, *rounds)
+	}
+	if !porcupine.CheckOperations(register, history) {
+		t.Error("somebody was told what does not stand")
+	}
+	won := map[string]int{}
+	for _, op := range history {
+		if op.Output.(told).won {
+			won[op.Input.(wish).value]++
+		}
+	}
+	t.Logf("%d rounds, won: %v", settled, won)
+	if len(won) < 2 {
+		t.Errorf("there was no race: %v", won)
+	}
+}
+
+// settlements counts what settled prompts in the log; each must count once.
+func (l *lane) settlements(t *testing.T) int {
+	t.Helper()
+	commits, err := l.bus.Read(t.Context(), l.ref, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, n := session.New(l.ref), 0
+	for i := range commits {
+		for _, e := range st.Fold(&commits[i]).Feed {
+			if events.Lookup(e.Kind).Ends == "prompt" {
+				n++
+			}
+		}
+	}
+	if st.Ignored.Count > 0 {
+		t.Errorf("%s: a fact was appended in vain: %+v", l.ref, st.Ignored.Last)
+	}
+	return n
+}
+
+func ready(t *testing.T, b *bus.Bus) {
+	t.Helper()
+	natstest.Until(t, "the ledger answers", func() bool {
+		return b.Request(t.Context(), ledger.Name, "list", struct{}{}, nil) == nil
+	})
+}
+
+func TestTwoPeopleAnswer(t *testing.T) {
+	run(t, func(l *lane, prompt string) []func(context.Context) (wish, told, error) {
+		by := func(value string) func(context.Context) (wish, told, error) {
+			return func(ctx context.Context) (wish, told, error) {
+				out, err := l.answer(ctx, prompt, value)
+				return wish{prompt, value}, out, err
+			}
+		}
+		return []func(context.Context) (wish, told, error){by("a"), by("b")}
+	})
+}
+
+func TestAnswerAndExpiry(t *testing.T) {
+	run(t, func(l *lane, prompt string) []func(context.Context) (wish, told, error) {
+		return []func(context.Context) (wish, told, error){
+			func(ctx context.Context) (wish, told, error) {
+				out, err := l.answer(ctx, prompt, "a")
+				return wish{prompt, "a"}, out, err
+			},
+			func(ctx context.Context) (wish, told, error) {
+				out, err := l.expire(ctx, prompt)
+				return wish{prompt, expired}, out, err
+			},
+		}
+	})
+}
