@@ -130,8 +130,16 @@ func DecodeEvent(body []byte) Event {
 }
 
 // DecodeBatch reads the body of a commit of this session. The error, which wraps [ErrMalformed], means the whole body is
-// no batch; what is wrong with single events is in their Err.
+// no batch; what is wrong with single events is in their Err. The body must not change afterwards: Data points into it.
 func DecodeBatch(r Ref, body []byte) ([]Event, error) {
+	if evs, ok := decodeQuickly(r, body); ok {
+		return evs, nil
+	}
+	return decodeThoroughly(r, body)
+}
+
+// decodeThoroughly reads anything, and says what is wrong with what.
+func decodeThoroughly(r Ref, body []byte) ([]Event, error) {
 	ws := make([]wire, 0, min(bytes.Count(body, []byte(eventMark)), CommitFactsMax)) // a hint, not more
 	if err := json.Unmarshal(body, &ws); err == nil {
 		if err := batchFits(len(ws)); err != nil {

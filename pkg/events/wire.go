@@ -191,3 +191,196 @@ func (enc *encoder) value(v any) error {
 	enc.buf.Truncate(enc.buf.Len() - 1) // the line feed that Encode ends with
 	return nil
 }
+
+// decodeQuickly reads a batch as nearly all are: attributes that this package knows, in plain ASCII, and facts of known
+// kinds without a fault. For anything else it says false, and the thorough way decides: it never gives another answer
+// than that one, only sooner. Data points into the body.
+func decodeQuickly(r Ref, body []byte) ([]Event, bool) {
+	s := &scanner{body: body, words: [...]string{specVersion, jsonType, r.Session, ""}}
+	if !s.next('[') {
+		return nil, false
+	}
+	evs := make([]Event, 0, min(bytes.Count(body, []byte(eventMark)), CommitFactsMax))
+	for {
+		var w wire
+		if len(evs) == CommitFactsMax || !s.event(&w) {
+			return nil, false
+		}
+		e := w.event(r.Session)
+		if e.Fact == nil {
+			return nil, false
+		}
+		evs = append(evs, e)
+		if !s.next(',') {
+			return evs, s.next(']') && s.atEnd()
+		}
+	}
+}
+
+// scanner walks over JSON. Its methods say false at the first thing out of the ordinary, and are of no use afterwards.
+type scanner struct {
+	body  []byte
+	at    int
+	words [4]string // what events of a batch have in common; the last is the source of the event before
+}
+
+func (s *scanner) space() {
+	for s.at < len(s.body) && (s.body[s.at] == ' ' || s.body[s.at] == '\n' || s.body[s.at] == '\r' || s.body[s.at] == '\t') {
+		s.at++
+	}
+}
+
+func (s *scanner) atEnd() bool {
+	s.space()
+	return s.at == len(s.body)
+}
+
+// next takes this byte, if it is the next but for white space.
+func (s *scanner) next(c byte) bool {
+	s.space()
+	if s.at >= len(s.body) || s.body[s.at] != c {
+		return false
+	}
+	s.at++
+	return true
+}
+
+// event takes one object.
+func (s *scanner) event(w *wire) bool {
+	if !s.next('{') {
+		return false
+	}
+	for {
+		name, ok := s.text()
+		if !ok || !s.next(':') || !s.attribute(w, name) {
+			return false
+		}
+		if !s.next(',') {
+			return s.next('}')
+		}
+	}
+}
+
+// attribute takes one value. An attribute that is not known here may be known in other letters: that is for others.
+func (s *scanner) attribute(w *wire, name []byte) (ok bool) {
+	var to *string
+	switch string(name) {
+	case "specversion":
+		to = &w.SpecVersion
+	case "id":
+		to = &w.ID
+	case "source":
+		to = &w.Source
+	case "type":
+		to = &w.Type
+	case "subject":
+		to = &w.Subject
+	case "time":
+		to = &w.Time
+	case "datacontenttype":
+		to = &w.DataContentType
+	case "session":
+		to = &w.Session
+	case "traceparent":
+		to = &w.Trace
+	case "epoch":
+		w.Epoch, ok = s.number()
+		return ok
+	case "data":
+		w.Data, ok = s.object()
+		return ok
+	default:
+		return false
+	}
+	value, ok := s.text()
+	*to = s.word(value)
+	if to == &w.Source {
+		s.words[len(s.words)-1] = w.Source
+	}
+	return ok
+}
+
+// word is the string of these bytes, without making it anew if it is at hand.
+func (s *scanner) word(value []byte) string {
+	for _, w := range s.words {
+		if string(value) == w {
+			return w
+		}
+	}
+	return string(value)
+}
+
+// text takes a string that is written as it is meant.
+func (s *scanner) text() ([]byte, bool) {
+	if !s.next('"') {
+		return nil, false
+	}
+	for start := s.at; s.at < len(s.body); s.at++ {
+		switch c := s.body[s.at]; {
+		case c == '"':
+			s.at++
+			return s.body[start : s.at-1], true
+		case c < ' ' || c > '~' || c == '\\':
+			return nil, false
+		}
+	}
+	return nil, false
+}
+
+// epochDigitsMax is how many digits surely fit 64 bits.
+const epochDigitsMax = 18
+
+func (s *scanner) number() (n uint64, ok bool) {
+	s.space()
+	start := s.at
+	for ; s.at < len(s.body) && s.body[s.at] >= '0' && s.body[s.at] <= '9'; s.at++ {
+		n = 10*n + uint64(s.body[s.at]-'0')
+	}
+	digits := s.at - start
+	return n, digits >= 1 && digits <= epochDigitsMax && s.body[start] != '0'
+}
+
+// quickDepthMax is how many brackets may be open; encoding/json has a limit of its own, far beyond.
+const quickDepthMax = 1000
+
+// object takes an object whole by counting brackets. Whether it is JSON within is for those to say who read it: all that
+// is certain is that no JSON object ends elsewhere.
+func (s *scanner) object() (json.RawMessage, bool) {
+	s.space()
+	start, depth := s.at, 0
+	if s.at >= len(s.body) || s.body[s.at] != '{' {
+		return nil, false
+	}
+	for ; s.at < len(s.body); s.at++ {
+		switch s.body[s.at] {
+		case '{', '[':
+			if depth++; depth > quickDepthMax {
+				return nil, false
+			}
+		case '}', ']':
+			depth--
+		case '"':
+			if !s.skipString() {
+				return nil, false
+			}
+		}
+		if depth == 0 {
+			s.at++
+			return s.body[start:s.at:s.at], true
+		}
+	}
+	return nil, false
+}
+
+// skipString goes from the quote that opens a string to the one that closes it.
+func (s *scanner) skipString() bool {
+	for s.at++; s.at < len(s.body); s.at++ {
+		switch s.body[s.at] {
+		case '"':
+			return true
+		case '\\':
+			s.at++
+		}
+	}
+	return false
+}

@@ -1,0 +1,114 @@
+package events
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+var quickRef = Ref{Harness: "h", Session: "s"}
+
+func quickSeeds(t testing.TB) [][]byte {
+	t.Helper()
+	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	e := New("e1", "/harness/h/1", quickRef, 3, at, ToolStarted{Call: "c", Turn: "t", Name: "bash", Input: json.RawMessage(`{"a":"}]\\\"","b":[[{}]]}`)})
+	e.Trace = "00-1"
+	one, err := EncodeBatch([]Event{e})
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := EncodeBatch([]Event{e, e})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wide bytes.Buffer
+	if err := json.Indent(&wide, two, " ", "\t"); err != nil {
+		t.Fatal(err)
+	}
+	return [][]byte{one, two, wide.Bytes()}
+}
+
+// Ordinary batches go the quick way, or it would be there for nothing.
+func TestOrdinaryBatchesAreReadQuickly(t *testing.T) {
+	for _, body := range quickSeeds(t) {
+		quick, ok := decodeQuickly(quickRef, body)
+		if !ok {
+			t.Errorf("not quickly: %s", body)
+		}
+		slow, err := decodeThoroughly(quickRef, body)
+		if err != nil || !reflect.DeepEqual(quick, slow) {
+			t.Errorf("quickly   %+v\nthoroughly %+v, %v", quick, slow, err)
+		}
+	}
+}
+
+// What is out of the ordinary is left to the thorough way, even where that one takes it.
+func TestTheRestIsReadThoroughly(t *testing.T) {
+	body := string(quickSeeds(t)[0])
+	for name, change := range map[string][2]string{
+		"an escaped attribute":       {`"e1"`, `"e\u0031"`},
+		"an attribute beyond ASCII":  {`"e1"`, `"é"`},
+		"an attribute it knows not":  {`"id"`, `"x":1,"id"`},
+		"a name in other letters":    {`"id"`, `"ID"`},
+		"a derived one":              {`"id"`, `"derived":true,"id"`},
+		"an unknown kind":            {`tool.started`, `tool.danced`},
+		"an event with a fault":      {`"epoch":3`, `"epoch":0`},
+		"an epoch with a fraction":   {`"epoch":3`, `"epoch":3.5`},
+		"an epoch like Go's octal":   {`"epoch":3`, `"epoch":03`},
+		"an epoch that is too long":  {`"epoch":3`, `"epoch":3000000000000000003`},
+		"an epoch that is missing":   {`"epoch":3`, `"epoch":`},
+		"data that is null":          {`"data":{`, `"data":null,"x":{`},
+		"data that is no JSON":       {`"call"`, `call`},
+		"data that fits no brackets": {`[[{}]]`, `[[{]}]`},
+		"a control character":        {`"e1"`, "\"e\x01\""},
+	} {
+		changed := strings.Replace(body, change[0], change[1], 1)
+		if changed == body {
+			t.Fatalf("%s: nothing is changed", name)
+		}
+		if evs, ok := decodeQuickly(quickRef, []byte(changed)); ok {
+			t.Errorf("%s was read quickly: %+v", name, evs)
+		}
+	}
+	for name, changed := range map[string]string{
+		"something behind the batch": body + "]",
+		"a comma too many":           strings.TrimSuffix(body, "]") + ",]",
+		"two commas":                 strings.Replace(body, `,"id"`, `,,"id"`, 1),
+		"data nested deeply":         strings.Replace(body, `[[{}]]`, strings.Repeat("[", 1001)+strings.Repeat("]", 1001), 1),
+	} {
+		if evs, ok := decodeQuickly(quickRef, []byte(changed)); ok || changed == body {
+			t.Errorf("%s was read quickly: %+v", name, evs)
+		}
+	}
+	for n := range body {
+		if evs, ok := decodeQuickly(quickRef, []byte(body[:n])); ok {
+			t.Errorf("the first %d bytes were read quickly: %+v", n, evs)
+		}
+	}
+	many := "[" + strings.Repeat(body[1:len(body)-1]+",", CommitFactsMax) + body[1:]
+	if _, ok := decodeQuickly(quickRef, []byte(many)); ok {
+		t.Error("2001 facts were read quickly")
+	}
+}
+
+// FuzzDecodeQuickly: whenever the quick way gives an answer, it is that of the thorough one.
+func FuzzDecodeQuickly(f *testing.F) {
+	for _, body := range quickSeeds(f) {
+		f.Add(body)
+	}
+	f.Add([]byte(`[{"specversion":"1.0","id":"e","source":"x","type":"holdfast.session.released","subject":"s","session":"s","epoch":1,"data":{"reason":1,"reason":"x"}}]`))
+	f.Add([]byte(`[{"specversion":"1.0","id":"e","id":"f","source":"x","type":"holdfast.session.released","subject":"s","session":"s","epoch":1}]`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		quick, ok := decodeQuickly(quickRef, body)
+		if !ok {
+			return
+		}
+		slow, err := decodeThoroughly(quickRef, body)
+		if err != nil || !reflect.DeepEqual(quick, slow) {
+			t.Fatalf("quickly   %+v\nthoroughly %+v, %v", quick, slow, err)
+		}
+	})
+}
