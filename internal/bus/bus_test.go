@@ -89,8 +89,15 @@ func TestCloseTwice(t *testing.T) {
 	if b.Connected() {
 		t.Error("connected after Close")
 	}
-	if _, err := b.Append(within(t, 200*time.Millisecond), session, events.WriterHarness, 0, facts("a")); !errors.Is(err, bus.ErrUnreachable) {
-		t.Errorf("append after Close: %v, want ErrUnreachable", err)
+	ctx := within(t, 20*time.Second)
+	for name, call := range map[string]func() error{
+		"append": func() error { _, err := b.Append(ctx, session, events.WriterHarness, 0, facts("a")); return err },
+		"read":   func() error { _, err := b.Read(ctx, session, 0); return err },
+		"park":   func() error { return b.Park(ctx, bus.Parked{Why: "x", Ref: session}) },
+	} {
+		if err := call(); !errors.Is(err, bus.ErrUnreachable) || ctx.Err() != nil {
+			t.Errorf("%s after Close: %v, want ErrUnreachable at once", name, err)
+		}
 	}
 	gone := natstest.Bus(t, s)
 	s.Shutdown()

@@ -121,3 +121,16 @@ func TestTTLSeconds(t *testing.T) {
 		}
 	}
 }
+
+// TestTheClockNeverGoesBack measures a broker whose clock was set back.
+func TestTheClockNeverGoesBack(t *testing.T) {
+	given := time.Unix(2_000, 0)
+	b := &Bus{clock: clock{broker: time.Unix(1_000, 0), local: time.Now(), last: given}}
+	if now, err := b.Now(context.Background()); err != nil || !now.Equal(given) {
+		t.Errorf("now = %s, %v; want %s again", now, err, given)
+	}
+	b.clock.broker = time.Unix(3_000, 0)
+	if now, err := b.Now(context.Background()); err != nil || now.Before(time.Unix(3_000, 0)) {
+		t.Errorf("now = %s, %v; want it to go on", now, err)
+	}
+}

@@ -81,6 +81,22 @@ func TestWriteLostOnTheWay(t *testing.T) {
 	}
 }
 
+// TestNothingIsSentBehindTheCallersBack: an append that has returned without a broker is not stored when it is back.
+func TestNothingIsSentBehindTheCallersBack(t *testing.T) {
+	s := natstest.Start(t)
+	b := natstest.Bus(t, s)
+	s.Shutdown()
+	natstest.Until(t, "the loss to be noticed", func() bool { return !b.Connected() })
+	if _, err := b.Append(within(t, 100*time.Millisecond), session, events.WriterHarness, 0, facts("x")); !errors.Is(err, bus.ErrUnreachable) {
+		t.Fatalf("append without a broker: %v, want ErrUnreachable", err)
+	}
+	natstest.Restart(t, s)
+	mustAppend(t, b, session, 0, "a")
+	if cs := mustRead(t, b, session, 0); len(cs) != 1 || cs[0].Events[0].ID != "a" {
+		t.Errorf("log = %+v", cs)
+	}
+}
+
 // TestWaitGivesUpWithItsContext: what became of the write is unknown then, and the error says so.
 func TestWaitGivesUpWithItsContext(t *testing.T) {
 	s := natstest.Start(t)

@@ -97,7 +97,7 @@ func TestEnsureNeverNarrows(t *testing.T) {
 		{Name: "HF_FEED", Subjects: []string{"hf.feed.>", "more.>"}, MaxAge: 100 * time.Hour, Duplicates: time.Hour},
 		{Name: "HF_PARKED", Subjects: []string{"hf.parked.>"}},
 		{Name: "HF_LOG", Subjects: []string{"hf.log.*.*.*"}, MaxBytes: 1 << 30, MaxMsgSize: 1 << 20, MaxAge: time.Hour, Discard: jetstream.DiscardOld},
-		{Name: "KV_hf_state", Subjects: []string{"$KV.hf_state.>"}, MaxMsgsPerSubject: 5, MaxConsumers: 10, DenyDelete: true},
+		{Name: "KV_hf_state", Subjects: []string{"$KV.hf_state.>"}, MaxMsgsPerSubject: 5, MaxConsumers: -1, DenyDelete: true},
 		{Name: "KV_hf_leases", Subjects: []string{"$KV.hf_leases.>"}, MaxMsgsPerSubject: 1, MaxConsumers: 200_000, Metadata: map[string]string{"theirs": "kept"}},
 	} {
 		if _, err := js.CreateStream(ctx, c); err != nil {

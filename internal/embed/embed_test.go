@@ -133,6 +133,11 @@ func TestPortInUseIsNamed(t *testing.T) {
 	if !errors.Is(err, ErrPortInUse) || !strings.Contains(err.Error(), l.Addr().String()) {
 		t.Fatalf("Start = %v, want ErrPortInUse naming %s", err, l.Addr())
 	}
+	routes := &Cluster{Name: "c", Listen: l.Addr().String(), Routes: []string{"nats://" + l.Addr().String()}}
+	_, err = start(t, Config{Dir: dir, Listen: "127.0.0.1:0", Name: "n", Cluster: routes})
+	if !errors.Is(err, ErrPortInUse) || !strings.Contains(err.Error(), l.Addr().String()) {
+		t.Fatalf("Start = %v, want ErrPortInUse naming %s", err, l.Addr())
+	}
 	mustStart(t, Config{Dir: dir, Listen: "127.0.0.1:0"}) // the failed start has left the directory free
 }
 
@@ -141,7 +146,7 @@ func TestWhatTheServerWouldDieOfIsAnError(t *testing.T) {
 	mustStart(t, Config{Dir: dir}).Shutdown()
 	write(t, filepath.Join(dir, "jetstream"), "in the way")
 	_, err := start(t, Config{Dir: dir})
-	if err == nil || !strings.Contains(err.Error(), "embed: start") {
+	if err == nil || !strings.Contains(err.Error(), "JetStream") {
 		t.Fatalf("Start = %v, want what nats-server says", err)
 	}
 }
