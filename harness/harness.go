@@ -278,7 +278,7 @@ func (h *Harness) Close(ctx context.Context) error {
 	h.mu.Unlock()
 	defer h.bus.Close()
 	var errs []error
-	if err := h.renew(ctx); err != nil {
+	if err := h.renew(ctx); err != nil && !errors.Is(err, ErrLeaseLost) { // without a lease there is none to change
 		errs = append(errs, err)
 	}
 	errs = append(errs, h.releaseAll(ctx)...)

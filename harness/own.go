@@ -173,6 +173,7 @@ func (s *Session) take(ctx context.Context, l *life, build func() ([]events.Fact
 			return err
 		}
 		s.fold([]events.Commit{s.commit(seq, after, evs)})
+		s.h.bus.Nudge(s.ref, seq) // to whoever had it
 		if !s.begin(l) {
 			return fmt.Errorf("%w: it was taken at once", ErrFenced)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,6 +28,9 @@ type world struct {
 	server *embed.Server
 	bus    *bus.Bus
 	ctx    context.Context
+
+	mu     sync.Mutex
+	folded map[string]*session.State // as last read
 }
 
 func newWorld(t testing.TB) *world {
@@ -34,7 +38,7 @@ func newWorld(t testing.TB) *world {
 	s := natstest.Start(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
 	t.Cleanup(cancel)
-	return &world{t: t, server: s, bus: natstest.Bus(t, s), ctx: ctx}
+	return &world{t: t, server: s, bus: natstest.Bus(t, s), ctx: ctx, folded: map[string]*session.State{}}
 }
 
 func (w *world) connect(change ...func(*harness.Config)) *harness.Harness {
@@ -64,15 +68,24 @@ func ref(id string) events.Ref { return events.Ref{Harness: me, Session: id} }
 // state is the fold of the log.
 func (w *world) state(id string) *session.State {
 	w.t.Helper()
-	cs, err := w.bus.Read(w.ctx, ref(id), 0)
+	w.mu.Lock()
+	st := w.folded[id]
+	if st == nil {
+		st = session.New(ref(id))
+	}
+	st = st.Clone()
+	w.mu.Unlock()
+	cs, err := w.bus.Read(w.ctx, ref(id), st.Seq+1)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	st := session.New(ref(id))
 	for i := range cs {
 		st.Fold(&cs[i])
 	}
-	return st
+	w.mu.Lock()
+	w.folded[id] = st
+	w.mu.Unlock()
+	return st.Clone()
 }
 
 func (w *world) source(seq uint64) (*events.Commit, error) {
@@ -268,4 +281,10 @@ func ended(t testing.TB, ctx context.Context) error {
 		t.Fatal("the context did not end")
 		return nil
 	}
+}
+
+// back starts the broker again, on the same data and port.
+func (w *world) back() {
+	w.t.Helper()
+	w.server = natstest.Restart(w.t, w.server)
 }

@@ -1,0 +1,208 @@
+package harness_test
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// leased is what a lease says.
+type leased struct {
+	ID          string `json:"id"`
+	Incarnation string `json:"incarnation"`
+	Exclusive   bool   `json:"exclusive"`
+	State       string `json:"state"`
+	TTLMS       int64  `json:"ttl_ms"`
+}
+
+func (w *world) lease(incarnation string) (l leased, ok bool) {
+	w.t.Helper()
+	e, err := w.bus.Load(w.ctx, bus.Leases, events.HarnessLeaseKey(me, incarnation))
+	if errors.Is(err, bus.ErrNotFound) {
+		return l, false
+	}
+	check(w.t, err)
+	check(w.t, json.Unmarshal(e.Value, &l))
+	return l, true
+}
+
+// The lease says what the process is, and what it is about to do.
+func TestLease(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect(pool)
+	want := leased{ID: me, Incarnation: h.Incarnation(), State: "starting", TTLMS: ttl.Milliseconds()}
+	if l, _ := w.lease(h.Incarnation()); l != want {
+		t.Errorf("%+v", l)
+	}
+	check(t, h.Ready(w.ctx))
+	want.State = "ready"
+	if l, _ := w.lease(h.Incarnation()); l != want {
+		t.Errorf("%+v", l)
+	}
+	other := w.connect()
+	if l, _ := w.lease(other.Incarnation()); !l.Exclusive || l.Incarnation == h.Incarnation() {
+		t.Errorf("%+v", l)
+	}
+}
+
+// A lost lease: work is told to stop, then the client starts over by itself, with the turn, the call and the question that
+// it still holds; a question that waits goes on waiting.
+func TestLeaseLostAndStartedOver(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		set  func(*harness.Config)
+		told bool // the contexts are cancelled
+	}{
+		{"restart", func(*harness.Config) {}, true},
+		{"restart of a pool's member", pool, true},
+		{"ride out", func(c *harness.Config) { c.OnLeaseLoss = harness.LeaseRideOut }, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t)
+			h := w.connect(c.set)
+			s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+			turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+			call := must[*harness.Call](t)(turn.Tool(w.ctx, harness.Tool{ID: "c1", Name: "ask"}))
+			out := ask(w.ctx, turn, harness.Prompt{ID: "p1", Call: "c1", Questions: question()})
+			cb := ask(w.ctx, turn, harness.Prompt{ID: "p2", Questions: question()})
+			w.awaiting("s", "p1")
+			w.awaiting("s", "p2")
+			check(t, h.Ready(w.ctx))
+			first, before := h.Incarnation(), turn.Context()
+			w.dropLease(h)
+			st := w.until("s", "the session to be claimed again", func(st *session.State) bool { return st.Epoch == 2 })
+			if c.told {
+				wantErr(t, ended(t, before), harness.ErrLeaseLost)
+			}
+			natstest.Until(t, "the new lease to be ready", func() bool {
+				l, _ := w.lease(h.Incarnation())
+				return h.Incarnation() != first && l.State == "ready"
+			})
+			if !st.Owned || st.Ignored.Count != 0 || st.Turn.Epoch != 2 || st.Tools["c1"].Epoch != 2 || st.Prompts["p1"].Epoch != 2 || st.Prompts["p2"].Epoch != 2 {
+				t.Errorf("%+v", st)
+			}
+			if after := turn.Context(); after.Err() != nil || c.told == (after == before) {
+				t.Errorf("the turn's context after it: %v, the same one: %v", after.Err(), after == before)
+			}
+			w.mustAnswer("s", "p1", "red")
+			w.mustAnswer("s", "p2", "blue")
+			for _, o := range []chan asked{out, cb} {
+				if a := got(t, o); a.err != nil || a.answer.Status != session.Answered {
+					t.Fatalf("%+v", a)
+				}
+			}
+			check(t, call.Complete(w.ctx, "red"))
+			check(t, turn.Complete(w.ctx, ""))
+			if st := w.state("s"); st.Ignored.Count != 0 || st.Phase != session.Idle {
+				t.Errorf("%+v", st)
+			}
+		})
+	}
+}
+
+// R6: what was taken while the lease was lost is not claimed again.
+func TestLeaseLostAndFenced(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect()
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	kept := must[*harness.Session](t)(h.Open(w.ctx, "kept", harness.Opening{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	out := ask(w.ctx, turn, harness.Prompt{ID: "p1", Questions: question()})
+	w.awaiting("s", "p1")
+	evs := []events.Event{events.New(w.bus.NewID(), events.ServiceSource("reconciler", "test"), ref("s"), 1, time.Now(),
+		events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: h.Incarnation()})}
+	if _, err := w.bus.Append(w.ctx, ref("s"), events.WriterReconciler, w.state("s").Seq, evs); err != nil { // and no nudge
+		t.Fatal(err)
+	}
+	w.dropLease(h)
+	wantErr(t, got(t, out).err, harness.ErrFenced)
+	_, err := turn.Tool(w.ctx, harness.Tool{Name: "bash"})
+	wantErr(t, err, harness.ErrFenced)
+	w.until("kept", "the other session to be claimed again", func(st *session.State) bool { return st.Epoch == 2 })
+	check(t, kept.Append(w.ctx, events.TurnStarted{Turn: "t", Cause: events.CauseMessage}))
+	again := must[*harness.Session](t)(h.Claim(w.ctx, "s"))
+	if again.State().Epoch != 2 {
+		t.Errorf("%+v", again.State())
+	}
+}
+
+// LeaseStop: everything ends, for good.
+func TestLeaseLostForGood(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect(func(c *harness.Config) { c.OnLeaseLoss = harness.LeaseStop })
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	out := ask(w.ctx, turn, harness.Prompt{ID: "p1", Questions: question()})
+	w.awaiting("s", "p1")
+	w.dropLease(h)
+	wantErr(t, ended(t, h.Context()), harness.ErrLeaseLost)
+	wantErr(t, ended(t, turn.Context()), harness.ErrLeaseLost)
+	wantErr(t, got(t, out).err, harness.ErrLeaseLost)
+	_, err := h.Open(w.ctx, "other", harness.Opening{})
+	wantErr(t, err, harness.ErrLeaseLost)
+	if st := w.state("s"); st.Epoch != 1 {
+		t.Errorf("claimed again: %+v", st)
+	}
+}
+
+// The broker restarts while an Ask waits and a call begins: the call is stored once it is back, the answer arrives.
+func TestBrokerRestart(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect(func(c *harness.Config) { c.TTL = time.Minute })
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	out := ask(w.ctx, turn, harness.Prompt{ID: "p1", Questions: question()})
+	w.awaiting("s", "p1")
+	w.server.Shutdown()
+	called := make(chan error, 1)
+	go func() {
+		_, err := turn.Tool(w.ctx, harness.Tool{ID: "c1", Name: "bash"})
+		called <- err
+	}()
+	w.back()
+	check(t, <-called)
+	w.mustAnswer("s", "p1", "red")
+	if a := got(t, out); a.err != nil || a.answer.Answers[0].Text != "red" {
+		t.Fatalf("%+v", a)
+	}
+	if st := w.state("s"); st.Epoch != 1 || st.Ignored.Count != 0 || st.Tools["c1"] == nil {
+		t.Errorf("%+v", st)
+	}
+	check(t, h.Close(w.ctx))
+}
+
+// R8: the broker is away for longer than the TTL. The process starts over by itself and nothing is lost, not even what it
+// said meanwhile.
+func TestOutageLongerThanTheTTL(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect(func(c *harness.Config) { c.TTL = time.Second })
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	out := ask(w.ctx, turn, harness.Prompt{ID: "p1", Questions: question()})
+	w.awaiting("s", "p1")
+	w.server.Shutdown()
+	called := make(chan error, 1)
+	go func() {
+		_, err := turn.Tool(w.ctx, harness.Tool{ID: "c1", Name: "bash"})
+		called <- err
+	}()
+	wantErr(t, ended(t, turn.Context()), harness.ErrLeaseLost)
+	w.back()
+	check(t, <-called)
+	w.awaiting("s", "p1")
+	w.mustAnswer("s", "p1", "red")
+	if a := got(t, out); a.err != nil || a.answer.Answers[0].Text != "red" {
+		t.Fatalf("%+v", a)
+	}
+	if st := w.state("s"); st.Epoch < 2 || !st.Owned || st.Ignored.Count != 0 || st.Tools["c1"].Epoch != st.Epoch || st.Turn.Epoch != st.Epoch {
+		t.Errorf("%+v", st)
+	}
+	check(t, h.Close(w.ctx))
+}

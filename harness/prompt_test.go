@@ -1,0 +1,201 @@
+package harness_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// However a prompt is settled, Ask says so.
+func TestAskTellsEverySettlement(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect()
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	for _, c := range []struct {
+		name string
+		by   events.Writer
+		say  func(prompt string) events.Fact
+		want harness.Answer
+	}{
+		{"a rejection with its correction", events.WriterLedger, func(p string) events.Fact {
+			return events.PromptRejected{Prompt: p, Text: "use tabs", By: "ada"}
+		}, harness.Answer{Status: session.Rejected, Text: "use tabs", By: "ada"}},
+		{"a dismissal", events.WriterLedger, func(p string) events.Fact { return events.PromptDismissed{Prompt: p, By: "ada"} },
+			harness.Answer{Status: session.Dismissed, By: "ada"}},
+		{"a deadline that passed", events.WriterReconciler, func(p string) events.Fact { return events.PromptExpired{Prompt: p, Reason: events.ReasonDeadline} },
+			harness.Answer{Status: session.Expired, Reason: events.ReasonDeadline}},
+		{"a message in its place", events.WriterCompaction, func(p string) events.Fact { return events.PromptSuperseded{Prompt: p, Message: "m9"} },
+			harness.Answer{Status: session.Superseded, Reason: "m9"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			id := "p-" + string(c.want.Status)
+			out := ask(w.ctx, turn, harness.Prompt{ID: id, Questions: question()})
+			w.awaiting("s", id)
+			w.say("s", c.by, c.say(id))
+			if a := got(t, out); a.err != nil || fmt.Sprint(a.answer) != fmt.Sprint(c.want) {
+				t.Fatalf("%+v, want %+v", a, c.want)
+			}
+			w.until("s", "the receipt", func(st *session.State) bool { return st.Prompts[id] == nil })
+		})
+	}
+	t.Run("the end of its turn", func(t *testing.T) {
+		out := ask(w.ctx, turn, harness.Prompt{ID: "p-end", Questions: question()})
+		w.awaiting("s", "p-end")
+		check(t, turn.Complete(w.ctx, ""))
+		if a := got(t, out); a.err != nil || a.answer.Status != session.Withdrawn || a.answer.Reason != events.ReasonTurnEnded {
+			t.Fatalf("%+v", a)
+		}
+	})
+	if n := w.state("s").Ignored.Count; n != 0 {
+		t.Errorf("%d facts ignored", n)
+	}
+}
+
+// The same id is one prompt; an answer is given for it once.
+func TestAskAgain(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect()
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	p := harness.Prompt{ID: "p1", Questions: question(), OnOwnerLoss: events.LossKeep}
+	short, cancel := context.WithCancel(w.ctx)
+	first := ask(short, turn, p)
+	w.awaiting("s", "p1")
+	cancel()
+	if a := got(t, first); a.err == nil {
+		t.Fatalf("%+v", a)
+	}
+	commits := w.state("s").Commits
+	second, third := ask(w.ctx, turn, p), ask(w.ctx, turn, p)
+	check(t, turn.Usage(w.ctx, harness.Usage{Tokens: events.Tokens{Input: 1}})) // behind both in the queue
+	if n := w.state("s").Commits; n != commits+1 {
+		t.Errorf("asking again under an open id appended %d commits", n-commits-1)
+	}
+	w.mustAnswer("s", "p1", "red")
+	for _, out := range []chan asked{second, third} {
+		if a := got(t, out); a.err != nil || a.answer.Status != session.Answered {
+			t.Fatalf("%+v", a)
+		}
+	}
+	_, err := turn.Ask(w.ctx, p)
+	wantErr(t, err, harness.ErrClosedID)
+
+	// Settled while nobody asked: the next Ask gets it, and only that one.
+	short, cancel = context.WithCancel(w.ctx)
+	out := ask(short, turn, harness.Prompt{ID: "p2", Questions: question()})
+	w.awaiting("s", "p2")
+	cancel()
+	got(t, out)
+	w.mustAnswer("s", "p2", "blue")
+	a, err := turn.Ask(w.ctx, harness.Prompt{ID: "p2", Questions: question()})
+	if err != nil || a.Answers[0].Text != "blue" {
+		t.Fatalf("%+v %v", a, err)
+	}
+	_, err = turn.Ask(w.ctx, harness.Prompt{ID: "p2", Questions: question()})
+	wantErr(t, err, harness.ErrClosedID)
+}
+
+// A permission's answer is no result of its call: the receipt is given at once, so that a crash while the tool runs does
+// not make "once" the tool's output.
+func TestAPermissionIsDeliveredBeforeItsCallEnds(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect()
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	must[*harness.Call](t)(turn.Tool(w.ctx, harness.Tool{ID: "c1", Name: "bash"}))
+	out := ask(w.ctx, turn, harness.Prompt{ID: "p1", Call: "c1", Kind: events.PromptPermission, Questions: question()})
+	w.awaiting("s", "p1")
+	w.mustAnswer("s", "p1", "yes")
+	if a := got(t, out); a.err != nil {
+		t.Fatal(a.err)
+	}
+	st := w.until("s", "the receipt", func(st *session.State) bool { return st.Prompts["p1"] == nil })
+	if st.Tools["c1"] == nil {
+		t.Error("the call has ended")
+	}
+}
+
+// A thousand questions wait in one process; each gets its own answer.
+func TestManyAsks(t *testing.T) {
+	const sessions, each = 20, 50
+	w := newWorld(t)
+	h := w.connect()
+	outs := map[string]chan asked{}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for i := range sessions {
+		wg.Go(func() {
+			id := fmt.Sprint("s", i)
+			s, err := h.Open(w.ctx, id, harness.Opening{})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			turn, err := s.StartTurn(w.ctx, harness.Start{ID: "t", Content: "x"})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			for j := range each {
+				mu.Lock()
+				outs[fmt.Sprint(id, "/p", j)] = ask(w.ctx, turn, harness.Prompt{ID: fmt.Sprint("p", j), Questions: question()})
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	for i := range sessions {
+		wg.Go(func() {
+			id := fmt.Sprint("s", i)
+			for j := range each {
+				w.awaiting(id, fmt.Sprint("p", j))
+				if err := w.answer(id, fmt.Sprint("p", j), fmt.Sprint(id, "/p", j)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for name, out := range outs {
+		if a := got(t, out); a.err != nil || len(a.answer.Answers) != 1 || a.answer.Answers[0].Text != name {
+			t.Fatalf("%s got %+v", name, a)
+		}
+	}
+}
+
+// The log refuses what the process would have to remember without bound; the caller is told at once.
+func TestTheBufferIsBounded(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect(func(c *harness.Config) { c.BufferFactsMax, c.TTL = 3, time.Minute })
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	w.server.Shutdown()
+	errs := make(chan error, 4)
+	for i := range 4 {
+		go func() {
+			_, err := turn.Tool(w.ctx, harness.Tool{ID: fmt.Sprint("c", i), Name: "bash"})
+			errs <- err
+		}()
+	}
+	select {
+	case err := <-errs:
+		wantErr(t, err, harness.ErrBufferFull)
+	case <-time.After(patience):
+		t.Fatal("nobody was told that the buffer is full")
+	}
+	w.back()
+	for range 3 {
+		check(t, <-errs)
+	}
+	if n := len(w.state("s").Tools); n != 3 {
+		t.Errorf("%d calls are stored, want 3", n)
+	}
+	check(t, h.Close(w.ctx))
+}
