@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/services/ledger"
 )
 
@@ -142,6 +143,11 @@ func (a *app) checkSettings(cmd *cobra.Command) error {
 		return usage(cmd, "--replicas %d: want 1, 3 or 5", a.replicas)
 	case has("feed-age") && a.feedAge < 0:
 		return usage(cmd, "--feed-age %s: want 0 (no feed) or more", a.feedAge)
+	}
+	if has("prefix") {
+		if _, err := events.NewCell(a.prefix); err != nil {
+			return usage(cmd, "--%v", err)
+		}
 	}
 	if has("log-level") {
 		if _, err := a.logger(); err != nil {

@@ -92,6 +92,9 @@ const (
 	groupRepair = "repair"
 )
 
+// suggestionsDistanceMax is how many letters may be wrong in a command that is suggested.
+const suggestionsDistanceMax = 2
+
 const about = `Holdfast keeps the state of AI-agent sessions true across restarts.
 
 holdfast up starts everything in one process: an embedded broker with its data on disk, and all services.
@@ -115,6 +118,7 @@ func (a *app) root() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, "%v", err) })
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.fromEnvironment(cmd) }
 	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SuggestionsMinimumDistance = suggestionsDistanceMax
 	root.AddGroup(&cobra.Group{ID: groupRun, Title: "Run:"}, &cobra.Group{ID: groupLook, Title: "Look:"},
 		&cobra.Group{ID: groupDecide, Title: "Decide:"}, &cobra.Group{ID: groupRepair, Title: "Check and repair:"})
 	for _, make := range commands {

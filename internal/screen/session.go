@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
@@ -94,7 +95,8 @@ func Session(s *session.State, blockers []*session.Blocker, now time.Time, st St
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s  %s\n", st.Painted(s.Ref().String(), Strong), st.Painted(string(s.Phase), phasePaints[s.Phase]), Clean(s.Title))
 	field := func(name, format string, args ...any) {
-		fmt.Fprintf(&b, "  %s %s\n", st.paint(fmt.Sprintf("%-10s", name), Faint), Clean(fmt.Sprintf(format, args...)))
+		text := strings.Join(strings.Fields(Clean(fmt.Sprintf(format, args...))), " ")
+		fmt.Fprintf(&b, "  %s %s\n", st.paint(fmt.Sprintf("%-10s", name), Faint), strings.ReplaceAll(text, " ,", ","))
 	}
 	about(s, now, field)
 	open(s, now, field)
@@ -131,7 +133,7 @@ func about(s *session.State, now time.Time, field func(name, format string, args
 		field("closed", "%s by %s, %s ago", c.Reason, cmp.Or(c.By, "the harness"), ago(c.At, now))
 	}
 	if last := s.Ignored.Last; last != nil {
-		field("ignored", "%s; last: %s from %s: %s", Plural(int(s.Ignored.Count), "fact"), last.Type, last.Writer, last.Why)
+		field("ignored", "%s; last: %s from %s: %s", Plural(int(s.Ignored.Count), "fact"), strings.TrimPrefix(last.Type, events.TypePrefix), last.Writer, last.Why)
 	}
 	if s.Parked > 0 {
 		field("parked", "%s could not be read", Plural(int(s.Parked), "fact"))

@@ -1,0 +1,305 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/control"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+const (
+	scriptWaitMaxS = 30 // for anything that a script waits for
+	scriptPollMS   = 20
+)
+
+// Scripts start the very program that the operator starts, as processes of their own.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"holdfast": main})
+}
+
+// Every command and every exit code, against a real `holdfast up`. A script opens with why it exists. Beside holdfast
+// itself it has the commands of [scriptCommands]; a fresh broker is had by
+//
+//	holdfast up --data data --listen 127.0.0.1:0 --http 127.0.0.1:0 --ready-file ready.json &up&
+//	ready
+func TestScripts(t *testing.T) {
+	noAccount := natstest.Start(t, natstest.Settings(t, `accounts { A { users: [{user: a, password: a}] } }`+"\nno_auth_user: a\n"))
+	brokers := map[string]string{
+		"TOO_OLD":      natstest.Impostor{Version: "2.12.9", JetStream: true}.Start(t),
+		"EXPIRED":      natstest.Impostor{Refusal: "User Authentication Expired"}.Start(t),
+		"NO_JETSTREAM": noAccount.URL(),
+	}
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("USER", "ann")
+			for name, url := range brokers {
+				env.Setenv(name, url)
+			}
+			return nil
+		},
+		Cmds: scriptCommands,
+	})
+}
+
+var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args []string){
+	"ready":      scriptReady,
+	"lease":      scriptLease,
+	"seed":       scriptSeed,
+	"eventually": scriptEventually,
+	"fetch":      scriptFetch,
+	"exits":      scriptExits,
+	"term":       scriptTerm,
+	"start":      scriptStart,
+	"seen":       scriptSeen,
+}
+
+// until polls, and fails the script when it takes too long. try says what is missing, nil for nothing.
+func until(ts *testscript.TestScript, try func() error) {
+	tick := time.NewTicker(scriptPollMS * time.Millisecond)
+	defer tick.Stop()
+	late := time.NewTimer(scriptWaitMaxS * time.Second)
+	defer late.Stop()
+	for err := try(); err != nil; err = try() {
+		select {
+		case <-tick.C:
+		case <-late.C:
+			ts.Fatalf("waited %d s: %v", scriptWaitMaxS, err)
+		}
+	}
+}
+
+// ready [FILE]: wait for the ready file (ready.json), and have its broker in HOLDFAST_NATS and its URL in HTTP.
+func scriptReady(ts *testscript.TestScript, _ bool, args []string) {
+	file := "ready.json"
+	if len(args) > 0 {
+		file = args[0]
+	}
+	var note readyNote
+	until(ts, func() error {
+		body, err := os.ReadFile(ts.MkAbs(file))
+		if err != nil {
+			return err
+		}
+		ts.Check(json.Unmarshal(body, &note)) // it is there as a whole or not at all
+		return nil
+	})
+	ts.Setenv("HOLDFAST_NATS", note.NATS)
+	ts.Setenv("HTTP", note.HTTP)
+	ts.Setenv("ADDRESS", strings.TrimPrefix(note.HTTP, "http://"))
+	ts.Setenv("PID", fmt.Sprint(note.PID))
+}
+
+func scriptBus(ts *testscript.TestScript) *bus.Bus {
+	ctx, cancel := context.WithTimeout(context.Background(), scriptWaitMaxS*time.Second)
+	defer cancel()
+	b, err := bus.Open(ctx, bus.Config{URL: ts.Getenv("HOLDFAST_NATS"), Name: "script"})
+	ts.Check(err)
+	ts.Defer(b.Close)
+	return b
+}
+
+// lease HARNESS: be a live process of this harness for the rest of the script, with its incarnation in INC.
+func scriptLease(ts *testscript.TestScript, _ bool, args []string) {
+	b, ctx := scriptBus(ts), context.Background()
+	n, err := b.Ticket(ctx, args[0])
+	ts.Check(err)
+	inc := fmt.Sprint(n)
+	value, err := json.Marshal(control.Lease{ID: args[0], Incarnation: inc, Exclusive: true, State: control.LeaseReady, TTLMS: time.Hour.Milliseconds()})
+	ts.Check(err)
+	_, err = b.AcquireLease(ctx, events.HarnessLeaseKey(args[0], inc), value, time.Hour)
+	ts.Check(err)
+	ts.Setenv("INC", inc)
+}
+
+// seed FILE: append facts. The file's paragraphs are commits:
+//
+//	HARNESS/SESSION WRITER SOURCE EPOCH
+//	KIND DATA
+//
+// with variables of the environment in it. What is strange is appended as it is.
+func scriptSeed(ts *testscript.TestScript, _ bool, args []string) {
+	b, ctx := scriptBus(ts), context.Background()
+	text := os.Expand(ts.ReadFile(args[0]), ts.Getenv)
+	for _, commit := range strings.Split(strings.TrimSpace(text), "\n\n") {
+		head, facts, _ := strings.Cut(commit, "\n")
+		var name, writer, source string
+		var epoch uint64
+		_, err := fmt.Sscan(head, &name, &writer, &source, &epoch)
+		ts.Check(err)
+		harness, session, _ := strings.Cut(name, "/")
+		r := events.Ref{Harness: harness, Session: session}
+		var evs []events.Event
+		for _, l := range strings.Split(facts, "\n") {
+			kind, data, _ := strings.Cut(strings.TrimSpace(l), " ")
+			evs = append(evs, events.Event{ID: b.NewID(), Source: source, Kind: events.Kind(kind), Subject: subject(ts, kind, data, session),
+				Session: session, Epoch: epoch, Time: time.Now(), Data: json.RawMessage(data)})
+		}
+		commits, err := b.Read(ctx, r, 0)
+		ts.Check(err)
+		after := uint64(0)
+		if len(commits) > 0 {
+			after = commits[len(commits)-1].Seq
+		}
+		seq, err := b.Append(ctx, r, events.Writer(writer), after, evs)
+		ts.Check(err)
+		ts.Setenv("SEQ", fmt.Sprint(seq))
+	}
+}
+
+// subject is the id of what a fact is about.
+func subject(ts *testscript.TestScript, kind, data, session string) string {
+	entity, _, _ := strings.Cut(kind, ".")
+	var fields map[string]any
+	ts.Check(json.Unmarshal([]byte(data), &fields))
+	if entity == "tool" {
+		entity = "call"
+	}
+	if id, ok := fields[entity].(string); ok && entity != "session" {
+		return id
+	}
+	return session
+}
+
+// eventually REGEX COMMAND…: run the command until it succeeds and its output matches.
+func scriptEventually(ts *testscript.TestScript, neg bool, args []string) {
+	want, err := regexp.Compile("(?m)" + args[0])
+	ts.Check(err)
+	until(ts, func() error {
+		err := ts.Exec(args[1], args[2:]...)
+		out := ts.ReadFile("stdout")
+		if err == nil && want.MatchString(out) != neg {
+			return nil
+		}
+		return fmt.Errorf("%q: %v\n%s%s", args[1:], err, out, ts.ReadFile("stderr"))
+	})
+}
+
+// fetch PATH STATUS [REGEX]: get it from the HTTP server that ready found.
+func scriptFetch(ts *testscript.TestScript, _ bool, args []string) {
+	resp, err := http.Get(ts.Getenv("HTTP") + args[0])
+	ts.Check(err)
+	body, err := io.ReadAll(resp.Body)
+	ts.Check(errors.Join(err, resp.Body.Close()))
+	if fmt.Sprint(resp.StatusCode) != args[1] {
+		ts.Fatalf("%s: %s: %s", args[0], resp.Status, body)
+	}
+	if len(args) > 2 && !regexp.MustCompile("(?m)"+args[2]).Match(body) {
+		ts.Fatalf("%s: no %s in %s", args[0], args[2], body)
+	}
+}
+
+// term: send SIGTERM to the process that ready found.
+func scriptTerm(ts *testscript.TestScript, _ bool, _ []string) {
+	pid, err := strconv.Atoi(ts.Getenv("PID"))
+	ts.Check(err)
+	ts.Check(syscall.Kill(pid, syscall.SIGTERM))
+}
+
+// start FILE ARGUMENT…: run holdfast in the background until the script ends, its output in FILE.
+func scriptStart(ts *testscript.TestScript, _ bool, args []string) {
+	out, err := os.Create(ts.MkAbs(args[0]))
+	ts.Check(err)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*scriptWaitMaxS*time.Second)
+	ended := make(chan int, 1)
+	p := &Program{Args: args[1:], Env: []string{"HOLDFAST_NATS=" + ts.Getenv("HOLDFAST_NATS")}, Stdout: out, Stderr: io.Discard}
+	go func() { ended <- p.Run(ctx) }()
+	ts.Defer(func() {
+		cancel()
+		code := <-ended
+		ts.Check(out.Close())
+		if code != exitDone {
+			ts.Fatalf("%q ended with exit code %d", args[1:], code)
+		}
+	})
+}
+
+// seen FILE REGEX: wait until the file matches; with ! in front, see that it does not.
+func scriptSeen(ts *testscript.TestScript, neg bool, args []string) {
+	want, err := regexp.Compile("(?m)" + args[1])
+	ts.Check(err)
+	read := func() string {
+		body, err := os.ReadFile(ts.MkAbs(args[0]))
+		ts.Check(err)
+		return string(body)
+	}
+	if neg {
+		if text := read(); want.MatchString(text) {
+			ts.Fatalf("%s matches %s:\n%s", args[0], want, text)
+		}
+		return
+	}
+	until(ts, func() error {
+		if text := read(); !want.MatchString(text) {
+			return fmt.Errorf("%s: no %s in:\n%s", args[0], want, text)
+		}
+		return nil
+	})
+}
+
+// exits CODE COMMAND…: run the command and hold its exit code against this.
+func scriptExits(ts *testscript.TestScript, _ bool, args []string) {
+	code := 0
+	err := ts.Exec(args[1], args[2:]...)
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		code = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if fmt.Sprint(code) != args[0] {
+		ts.Fatalf("exit code %d, want %s", code, args[0])
+	}
+}
+
+// A script that nobody wrote down why it exists is not understood when it fails.
+func TestScriptsSayWhyTheyExist(t *testing.T) {
+	files, err := fs.Glob(os.DirFS("testdata/script"), "*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d scripts: %v", len(files), err)
+	}
+	for _, f := range files {
+		body, err := os.ReadFile("testdata/script/" + f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.HasPrefix(body, []byte("# ")) {
+			t.Errorf("%s: the first line does not say why it exists", f)
+		}
+	}
+}
+
+// A run whose output nobody can take fails instead of pretending.
+func TestOutputThatCannotBeWritten(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = w.Close() }()
+	var stderr bytes.Buffer
+	a := &app{Program: &Program{Stdout: w, Stderr: &stderr}}
+	if err := a.say("x"); err == nil || !errors.Is(err, fs.ErrClosed) && !strings.Contains(err.Error(), "broken pipe") {
+		t.Errorf("written into a closed pipe: %v", err)
+	}
+}
