@@ -107,6 +107,9 @@ func render(steps []Step, report Report) string {
 	for _, name := range slices.Sorted(maps.Keys(report.Unknown)) {
 		fmt.Fprintf(&b, "unknown %s %d\n", name, report.Unknown[name])
 	}
+	if report.Dead {
+		b.WriteString("the process is dead\n")
+	}
 	fmt.Fprintf(&b, "records %d, facts %d, duplicates %d, late %d, unreadable %d\n", report.Records, report.Facts, report.Duplicates, report.Late, report.Unreadable)
 	return b.String()
 }

@@ -47,7 +47,7 @@ import (
 // step with Restart set is about no session.
 type Step struct {
 	At      time.Time             // of the record it comes from
-	Restart bool                  // the process had died, and another one talks from here on
+	Restart bool                  // the process had died, and another one is there; if this is the last step, it says nothing
 	Died    time.Time             // with Restart: the last sign of life of the process that died
 	Session string                // the session's id
 	Open    *events.SessionOpened // the session begins; whoever appends it fills in the incarnation
@@ -143,7 +143,7 @@ func (t *Translator) step(s *session, at time.Time, room int) *Step {
 	case s.claim:
 		step.Claim = true
 	}
-	s.claim, t.said = false, at
+	s.claim, t.said, t.report.Dead = false, at, false
 	t.out = append(t.out, step)
 	return &t.out[len(t.out)-1]
 }
@@ -159,6 +159,7 @@ func (t *Translator) restart() {
 		s.lose()
 	}
 	t.out = append(t.out, Step{At: t.at, Restart: true, Died: t.before})
+	t.report.Dead = true
 }
 
 // Report is what the translation came to so far. What is open at the end of a recording is what its process held when it
@@ -171,5 +172,6 @@ func (t *Translator) Report() Report {
 	for _, s := range t.ordered {
 		r.Open = append(r.Open, s.open()...)
 	}
+	r.Dead = r.Dead || len(r.Open) > 0
 	return r
 }

@@ -36,6 +36,8 @@ func TestPrompts(t *testing.T) {
 			slices.Concat(began, []string{"prompt.rejected r1 use rm -i", "tool.failed c1 rejected", "prompt.rejected r2", "tool.failed c2 rejected"})},
 		{"the other call's error first", slices.Concat(asked, []string{replied("r1", "reject"), replied("r2", "reject"), tool("p3", "c2", `{"status":"error","error":"no"}`), tool("p2", "c1", failed)}),
 			slices.Concat(began, []string{"prompt.rejected r2", "tool.failed c2 rejected", "prompt.rejected r1 use rm -i", "tool.failed c1 rejected"})},
+		{"another call's end between a rejection and its text", slices.Concat(asked, []string{tool("p4", "c3", running), replied("r1", "reject"), tool("p4", "c3", `{"status":"completed","output":"x"}`), tool("p2", "c1", failed)}),
+			slices.Concat(began, []string{`tool.started c3 bash "ls" {"command":"ls"}`, `tool.completed c3 "x"`, "prompt.rejected r1 use rm -i", "tool.failed c1 rejected"})},
 		{"a rejection that nothing follows is not held back for ever", slices.Concat(asked, []string{replied("r1", "reject")}),
 			slices.Concat(began, []string{"prompt.rejected r1"})},
 		{"a rejection and then an abort", slices.Concat(asked, []string{replied("r1", "reject"), `session.error {"sessionID":"ses_1","error":{"name":"MessageAbortedError"}}`, tool("p2", "c1", failed)}),

@@ -22,6 +22,7 @@ type Report struct {
 	Restarts   int            // how often the process died and came back
 	Lost       []string       // what it held when it died: session/entity/id
 	Open       []string       // what is open now: session/entity/id
+	Dead       bool           // the recording ends with its process dead: something is open, or a restart was the last step
 }
 
 func (t *Translator) problem(format string, args ...any) {

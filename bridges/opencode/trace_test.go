@@ -271,6 +271,21 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// TestManyWaitingMessages: however much waits when a session gets busy, each commit stays within its limit.
+func TestManyWaitingMessages(t *testing.T) {
+	const waiting = 20
+	lines := []string{created}
+	for i := range waiting {
+		lines = append(lines, fmt.Sprintf(`message.updated {"sessionID":"ses_1","info":{"id":"m%d","role":"user"}}`, i),
+			fmt.Sprintf(`message.part.updated {"sessionID":"ses_1","part":{"id":"p%d","messageID":"m%d","type":"text","text":%q}}`, i, i, strings.Repeat("x", contentBytesMax)))
+	}
+	steps, report := Steps(script(append(lines, busy)...))
+	lawful(t, steps)
+	if report.Facts != 2*waiting {
+		t.Errorf("%d facts, want %d", report.Facts, 2*waiting)
+	}
+}
+
 func TestFailureKinds(t *testing.T) {
 	for _, tt := range []struct {
 		in   string

@@ -138,6 +138,9 @@ func TestTranslation(t *testing.T) {
 			[]string{"turn.stopped m1 person: " + reasonBackOff}},
 		{"an idle event without an end is a stop, too",
 			[]string{idle}, []string{"turn.stopped m1 person: " + reasonNoFinish}},
+		{"an older model call told again says nothing of the newest",
+			[]string{finished("a1", "m1", "tool-calls"), `message.updated {"sessionID":"ses_1","info":{"id":"a2","parentID":"m1","role":"assistant"}}`, finished("a1", "m1", "stop"), idle},
+			[]string{"turn.stopped m1 person: " + reasonNoFinish}},
 		{"an error that the run goes on after is no failure",
 			[]string{`session.error {"sessionID":"ses_1","error":{"name":"UnknownError","data":{"message":"x"}}}`, finished("a1", "m1", "stop"), idle},
 			[]string{"turn.completed m1 stop"}},
@@ -168,6 +171,17 @@ func TestTranslation(t *testing.T) {
 		{"the same message worked on again is a turn of its own",
 			[]string{finished("a1", "m1", "stop"), idle, `message.updated {"sessionID":"ses_1","info":{"id":"a2","parentID":"m1","role":"assistant"}}`},
 			[]string{"turn.completed m1 stop", "turn.started a2 resume m1 of=m1"}},
+		{"a message that asks for a compaction begins no turn, in whichever order it is told",
+			[]string{finished("a1", "m1", "stop"), idle, `message.part.updated {"sessionID":"ses_1","part":{"id":"p9","messageID":"m2","type":"compaction"}}`,
+				`message.part.updated {"sessionID":"ses_1","part":{"id":"p8","messageID":"m2","type":"text","text":"x"}}`, `message.updated {"sessionID":"ses_1","info":{"id":"m2","role":"user"}}`, busy},
+			[]string{"turn.completed m1 stop"}},
+		{"an abort of a compaction",
+			[]string{finished("a1", "m1", "stop"), idle, `message.updated {"sessionID":"ses_1","info":{"id":"s1","role":"assistant","summary":true}}`, `session.error {"sessionID":"ses_1","error":{"name":"MessageAbortedError"}}`, idle},
+			[]string{"turn.completed m1 stop", "compaction.started s1", "compaction.failed s1 aborted"}},
+		{"what a model call used is reported once, also when it is told late",
+			[]string{finished("a1", "m1", "stop"), idle, `message.part.updated {"sessionID":"ses_1","part":{"id":"p9","messageID":"a1","type":"step-finish","tokens":{"input":5}}}`,
+				`message.part.updated {"sessionID":"ses_1","part":{"id":"p9","messageID":"a1","type":"step-finish","tokens":{"input":5}}}`},
+			[]string{"turn.completed m1 stop", "usage.reported m1"}},
 		{"a deleted session is over, whatever is told about it",
 			[]string{tool("p2", "c1", running), `session.deleted {"sessionID":"ses_1","info":{"id":"ses_1"}}`, idle, tool("p2", "c1", `{"status":"error"}`), busy, answers1},
 			[]string{`tool.started c1 bash "ls" {"command":"ls"}`, "session.closed"}},
@@ -232,6 +246,28 @@ func TestEndOfRecording(t *testing.T) {
 	}
 }
 
+// TestDead: who plays a recording must know whether it ends with a process that lives.
+func TestDead(t *testing.T) {
+	pending := tool("p2", "c1", `{"status":"pending"}`)
+	for _, tt := range []struct {
+		name string
+		when []string
+		want bool
+	}{
+		{"settled", []string{idle}, false},
+		{"cut off in a turn", []string{pending}, true},
+		{"restarted, and nothing since", []string{pending, `server.connected {}`, idle}, true},
+		{"restarted, and at work since", []string{`server.connected {}`, `message.updated {"sessionID":"ses_1","info":{"id":"a2","parentID":"m1","role":"assistant"}}`}, true},
+		{"restarted, and settled since", []string{`server.connected {}`, `message.updated {"sessionID":"ses_1","info":{"id":"a2","parentID":"m1","role":"assistant"}}`, idle}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if _, report := Steps(script(slices.Concat(begun, tt.when)...)); report.Dead != tt.want {
+				t.Errorf("dead is %v, want %v", report.Dead, tt.want)
+			}
+		})
+	}
+}
+
 // TestDied: a restart tells when the process was last heard, so that a replay knows when to let go of its lease.
 func TestDied(t *testing.T) {
 	records := script(append(slices.Clone(begun), `server.heartbeat {}`, `server.connected {}`)...)
@@ -253,6 +289,7 @@ func TestAttachedLate(t *testing.T) {
 		{"at a call", []string{tool("p2", "c1", running), tool("p2", "c1", `{"status":"completed"}`), answers1, idle},
 			[]string{"opened //", "turn.started a1 message  of=", `tool.started c1 bash "ls" {"command":"ls"}`, `tool.completed c1 ""`, "turn.stopped a1 person: " + reasonNoFinish}},
 		{"at the end of a call", []string{tool("p2", "c1", `{"status":"completed"}`), finished("a1", "m1", "stop"), idle}, nil},
+		{"at the end of a compaction", []string{`message.updated {"sessionID":"ses_1","info":{"id":"s1","role":"assistant","summary":true,"time":{"completed":1}}}`, "session.compacted"}, nil},
 		{"at the end of a prompt", []string{`question.replied {"sessionID":"ses_1","requestID":"q","answers":[]}`}, nil},
 		{"at a prompt", []string{`question.asked {"sessionID":"ses_1","id":"q","questions":[{"question":"?"}],"tool":{"messageID":"a1","callID":"c1"}}`, `question.rejected {"sessionID":"ses_1","requestID":"q"}`},
 			[]string{"opened //", "prompt.requested q question ? call= 1 questions", "prompt.rejected q"}},

@@ -26,7 +26,8 @@ type turn struct {
 	lost       bool            // with its process
 	retrying   bool            // OpenCode waits to try the model call again
 	failure    *events.Failure // what was told last, unless the run went on after it
-	completed  bool            // the newest model call, summaries apart
+	newest     *message        // model call, summaries apart
+	completed  bool            // that call
 	finish     string          // of that call
 	summarised bool            // a summary was made in it
 	hadOutput  bool
@@ -129,10 +130,10 @@ func (t *Translator) modelCall(s *session, info *messageInfo) {
 	if u == nil || u.ended {
 		return
 	}
-	if info.Finish != "" && u.finish == "" {
+	if u.newest == m && info.Finish != "" && u.finish == "" {
 		u.finish, u.failure = cutText(info.Finish, nameBytesMax), nil
 	}
-	u.completed = u.completed || info.completed()
+	u.completed = u.completed || u.newest == m && info.completed()
 	if info.Error != nil {
 		t.failed(s, info.Error)
 	}
@@ -145,7 +146,7 @@ func (t *Translator) beginCall(s *session, m *message, info *messageInfo) {
 	}
 	m.turn = s.turn
 	if u := m.turn; u != nil && !m.summary {
-		u.completed, u.finish, u.failure, u.retrying = false, "", nil, false
+		u.newest, u.completed, u.finish, u.failure, u.retrying = m, false, "", nil, false
 	}
 }
 
@@ -297,13 +298,7 @@ func (t *Translator) failed(s *session, e *errorInfo) {
 	if s.turn != nil {
 		s.turn.failure = &f
 	}
-	if e.Name != abortedError {
-		return
-	}
-	if s.compaction != nil {
-		t.compactionFailed(s, f)
-	}
-	if s.turn != nil {
+	if e.Name == abortedError && s.turn != nil {
 		t.end(s, events.TurnStopped{Turn: s.turn.id, Actor: events.ActorPerson, Reason: reasonAborted})
 	}
 }
