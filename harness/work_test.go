@@ -1,0 +1,259 @@
+package harness_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// work runs Work until the test ends, or stop is called.
+func (w *world) work(h *harness.Harness, k harness.Worker) (stop func() error) {
+	ctx, cancel := context.WithCancel(w.ctx)
+	done := make(chan error, 1)
+	go func() { done <- h.Work(ctx, k) }()
+	var once sync.Once
+	stop = func() (err error) {
+		once.Do(func() {
+			cancel()
+			select {
+			case err = <-done:
+			case <-time.After(patience):
+				err = errors.New("Work did not end")
+			}
+		})
+		return err
+	}
+	w.t.Cleanup(func() {
+		if err := stop(); err != nil && !errors.Is(err, harness.ErrClosed) {
+			w.t.Error(err)
+		}
+	})
+	return stop
+}
+
+// request asks for a turn with a message, as the compaction service does, and shows it.
+func (w *world) request(id, turn, content string) {
+	w.t.Helper()
+	body, err := json.Marshal(content)
+	check(w.t, err)
+	w.say(id, events.WriterCompaction, events.MessageAccepted{Message: "m-" + turn, Content: body, By: "ada"},
+		events.TurnRequested{Turn: turn, Cause: events.CauseMessage, Message: "m-" + turn})
+	w.show(id)
+}
+
+// released is a session that nobody owns.
+func (w *world) released(h *harness.Harness, id string) {
+	w.t.Helper()
+	s := must[*harness.Session](w.t)(h.Open(w.ctx, id, harness.Opening{}))
+	check(w.t, s.Release(w.ctx, ""))
+}
+
+// What is asked for is taken and done: in one's own session, and in one that nobody owns, by one commit.
+func TestWorkIsTaken(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect()
+	must[*harness.Session](t)(h.Open(w.ctx, "own", harness.Opening{}))
+	w.released(h, "free")
+	seen := make(chan string, 8)
+	w.work(h, harness.Worker{Turn: func(ctx context.Context, turn *harness.Turn) error {
+		seen <- fmt.Sprint(turn.Session().ID(), " ", string(turn.Request().Content))
+		return nil
+	}})
+	for _, id := range []string{"own", "free"} {
+		before := w.state(id)
+		w.request(id, "t1", "hello "+id)
+		select {
+		case got := <-seen:
+			if got != id+` "hello `+id+`"` {
+				t.Errorf("got %s", got)
+			}
+		case <-time.After(patience):
+			t.Fatal("not taken: ", id)
+		}
+		st := w.until(id, "the turn to be over", func(st *session.State) bool { return st.LastTurn != nil })
+		if st.LastTurn.ID != "t1" || st.LastTurn.Outcome != session.OutcomeCompleted || st.Ignored.Count != 0 || len(st.Queue) != 0 {
+			t.Errorf("%+v", st)
+		}
+		if st.Commits != before.Commits+3 { // asked, taken (with the session), completed
+			t.Errorf("%s: %d commits", id, st.Commits-before.Commits)
+		}
+	}
+}
+
+// The end of a turn is what its handler makes it.
+func TestHowTurnsEnd(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		run     func(ctx context.Context, w *world, turn *harness.Turn) error
+		outcome string
+		reason  string
+	}{
+		{"an error fails it", func(context.Context, *world, *harness.Turn) error { return errors.New("no luck") }, session.OutcomeFailed, "error"},
+		{"an error that says how", func(context.Context, *world, *harness.Turn) error {
+			return &harness.FailureError{Failure: events.Failure{Kind: "rate_limit"}}
+		}, session.OutcomeFailed, "rate_limit"},
+		{"its own word stands", func(ctx context.Context, w *world, turn *harness.Turn) error {
+			return errors.Join(turn.Complete(ctx, "length"), errors.New("and then"))
+		}, session.OutcomeCompleted, "length"},
+		{"a stop stops it", func(ctx context.Context, w *world, turn *harness.Turn) error {
+			w.say("s", events.WriterLedger, events.TurnStopRequested{Turn: turn.ID(), Actor: events.ActorPerson, By: "ada", Reason: "enough"})
+			<-ctx.Done()
+			return ctx.Err()
+		}, session.OutcomeStopped, "enough"},
+		{"a lost lease fails it once the session is claimed again", func(ctx context.Context, w *world, turn *harness.Turn) error {
+			h := ctx.Value(keyHarness{}).(*harness.Harness)
+			w.dropLease(h)
+			<-ctx.Done()
+			return ctx.Err()
+		}, session.OutcomeFailed, "lease_lost"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t)
+			h := w.connect()
+			must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+			w.work(h, harness.Worker{Turn: func(ctx context.Context, turn *harness.Turn) error {
+				return c.run(context.WithValue(ctx, keyHarness{}, h), w, turn)
+			}})
+			w.request("s", "t1", "x")
+			st := w.until("s", "the turn to be over", func(st *session.State) bool { return st.LastTurn != nil })
+			if l := st.LastTurn; l.Outcome != c.outcome || l.Reason != c.reason || st.Ignored.Count != 0 {
+				t.Errorf("%+v", l)
+			}
+		})
+	}
+}
+
+type keyHarness struct{}
+
+// A compaction goes first; the turn waits for its end.
+func TestCompactionGoesFirst(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect()
+	w.released(h, "s")
+	order := make(chan string, 4)
+	w.say("s", events.WriterCompaction, events.CompactionRequested{Compaction: "k1", Reason: events.CompactManual, Used: 90, Limit: 100})
+	w.request("s", "t1", "x")
+	w.work(h, harness.Worker{
+		Turn: func(context.Context, *harness.Turn) error { order <- "turn"; return nil },
+		Compact: func(_ context.Context, s *harness.Session, c session.WorkCompaction) (int64, error) {
+			if st := w.state("s"); st.Compaction == nil || st.Compaction.State != session.CompactionRunning {
+				return 0, errors.New("not taken")
+			}
+			order <- c.Compaction
+			return 12, nil
+		},
+	})
+	if a, b := <-order, <-order; a != "k1" || b != "turn" {
+		t.Errorf("%s before %s", a, b)
+	}
+	st := w.until("s", "the turn to be over", func(st *session.State) bool { return st.LastTurn != nil })
+	if l := st.LastCompaction; l.Outcome != session.OutcomeCompleted || l.UsedAfter != 12 || st.Ignored.Count != 0 {
+		t.Errorf("%+v", l)
+	}
+}
+
+// Several processes of one pool: each piece of work is done once, and by more than one of them.
+func TestPool(t *testing.T) {
+	const members, pieces = 3, 60
+	w := newWorld(t)
+	var mu sync.Mutex
+	did, by := map[string]int{}, map[string]int{}
+	first := w.connect(pool)
+	for i := range pieces {
+		w.released(first, fmt.Sprint(i))
+	}
+	for range members {
+		h := w.connect(pool)
+		check(t, h.Ready(w.ctx))
+		w.work(h, harness.Worker{TurnsMax: 4, Turn: func(ctx context.Context, turn *harness.Turn) error {
+			mu.Lock()
+			defer mu.Unlock()
+			did[turn.Session().ID()]++
+			by[h.Incarnation()]++
+			return nil
+		}})
+	}
+	for i := range pieces {
+		w.request(fmt.Sprint(i), "t1", "x")
+	}
+	for i := range pieces {
+		st := w.until(fmt.Sprint(i), "the session to be free again", func(st *session.State) bool { return st.LastTurn != nil && !st.Owned })
+		if st.LastTurn.Outcome != session.OutcomeCompleted || st.Ignored.Count != 0 {
+			t.Errorf("%d: %+v, %+v", i, st.LastTurn, st.Ignored.Last)
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for id, n := range did {
+		if n != 1 {
+			t.Errorf("%s was done %d times", id, n)
+		}
+	}
+	if len(did) != pieces || len(by) < 2 {
+		t.Errorf("%d pieces done by %v", len(did), by)
+	}
+}
+
+// A member of a pool leaves the sessions of the others alone.
+func TestPoolMembersKeepApart(t *testing.T) {
+	w := newWorld(t)
+	one, two := w.connect(pool), w.connect(pool)
+	must[*harness.Session](t)(one.Open(w.ctx, "s", harness.Opening{}))
+	_, err := two.Open(w.ctx, "s", harness.Opening{})
+	wantErr(t, err, harness.ErrOwned)
+	w.work(two, harness.Worker{Turn: func(context.Context, *harness.Turn) error { return errors.New("not mine") }})
+	done := make(chan struct{})
+	w.work(one, harness.Worker{Turn: func(context.Context, *harness.Turn) error { close(done); return nil }})
+	w.request("s", "t1", "x")
+	select {
+	case <-done:
+	case <-time.After(patience):
+		t.Fatal("not taken by its owner")
+	}
+	w.until("s", "the turn to be over", func(st *session.State) bool {
+		return st.LastTurn != nil && st.LastTurn.Outcome == session.OutcomeCompleted
+	})
+}
+
+// Work that waits while all slots are taken is done when one gets free; Work's end waits for what is under way.
+func TestSlots(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect()
+	running, release := make(chan string, 8), make(chan struct{})
+	stop := w.work(h, harness.Worker{TurnsMax: 1, Turn: func(ctx context.Context, turn *harness.Turn) error {
+		running <- turn.Session().ID()
+		select {
+		case <-release:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}})
+	for _, id := range []string{"a", "b", "c"} {
+		w.released(h, id)
+		w.request(id, "t1", "x")
+	}
+	first := <-running
+	select {
+	case id := <-running:
+		t.Fatalf("%s runs beside %s", id, first)
+	default:
+	}
+	release <- struct{}{}
+	second := <-running
+	if first == second {
+		t.Errorf("%s twice", first)
+	}
+	check(t, stop())
+	if st := w.state(second); st.Turn == nil {
+		t.Errorf("a turn that was cut off by leaving is for recovery to end: %+v", st.LastTurn)
+	}
+}
