@@ -76,7 +76,7 @@ func (p *Program) Run(ctx context.Context) int {
 	return exitCode(err)
 }
 
-// commands is every command, in the order of the help. To add one: write its file, add its line.
+// commands is every command. To add one: write its file, add its name.
 var commands = []func(*app) *cobra.Command{
 	upCommand, ledgerCommand,
 	watchCommand, sessionsCommand, promptsCommand, showCommand, eventsCommand,

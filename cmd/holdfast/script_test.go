@@ -22,6 +22,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/control"
+	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
@@ -70,6 +71,7 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 	"exits":      scriptExits,
 	"term":       scriptTerm,
 	"start":      scriptStart,
+	"broker":     scriptBroker,
 	"seen":       scriptSeen,
 }
 
@@ -180,14 +182,18 @@ func subject(ts *testscript.TestScript, kind, data, session string) string {
 	return session
 }
 
-// eventually REGEX COMMAND…: run the command until it succeeds and its output matches.
+// eventually REGEX [unwell] COMMAND…: run the command until it succeeds (unwell: or fails) and its output matches.
 func scriptEventually(ts *testscript.TestScript, neg bool, args []string) {
 	want, err := regexp.Compile("(?m)" + args[0])
 	ts.Check(err)
+	unwell := args[1] == "unwell"
+	if unwell {
+		args = args[1:]
+	}
 	until(ts, func() error {
 		err := ts.Exec(args[1], args[2:]...)
 		out := ts.ReadFile("stdout")
-		if err == nil && want.MatchString(out) != neg {
+		if (err == nil || unwell) && want.MatchString(out) != neg {
 			return nil
 		}
 		return fmt.Errorf("%q: %v\n%s%s", args[1:], err, out, ts.ReadFile("stderr"))
@@ -254,6 +260,16 @@ func scriptSeen(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		return nil
 	})
+}
+
+// broker: run a broker of one's own, without any service, with its URL in HOLDFAST_NATS.
+func scriptBroker(ts *testscript.TestScript, _ bool, _ []string) {
+	ctx, cancel := context.WithTimeout(context.Background(), scriptWaitMaxS*time.Second)
+	defer cancel()
+	srv, err := embed.Start(ctx, embed.Config{Dir: ts.MkAbs("broker"), Listen: "127.0.0.1:0"})
+	ts.Check(err)
+	ts.Defer(srv.Shutdown)
+	ts.Setenv("HOLDFAST_NATS", srv.URL())
 }
 
 // exits CODE COMMAND…: run the command and hold its exit code against this.

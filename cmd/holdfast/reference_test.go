@@ -1,0 +1,176 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/holdfast-dev/holdfast/services/ledger"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// golden compares a text with a file, or writes the file.
+func golden(t *testing.T, path, got string) {
+	t.Helper()
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s is not what the code says; `go test ./cmd/holdfast -update` writes it anew, then read the diff\n%s", path, firstDifference(string(want), got))
+	}
+}
+
+func firstDifference(want, got string) string {
+	a, b := strings.Split(want, "\n"), strings.Split(got, "\n")
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return fmt.Sprintf("line %d\n- %s\n+ %s", i+1, a[i], b[i])
+		}
+	}
+	return fmt.Sprintf("%d lines in the file, %d from the code", len(a), len(b))
+}
+
+// all is every command of the program.
+func all(a *app) []*cobra.Command {
+	root := a.root()
+	return append([]*cobra.Command{root}, root.Commands()...)
+}
+
+// Every help text, as an operator reads it: a change of the command line is seen as a diff.
+func TestHelp(t *testing.T) {
+	var text strings.Builder
+	for _, cmd := range all(&app{Program: &Program{}}) {
+		if cmd.Hidden || cmd.Name() == "help" || cmd.Name() == "completion" {
+			continue
+		}
+		args := append(strings.Fields(cmd.CommandPath())[1:], "--help")
+		var out, errs bytes.Buffer
+		p := &Program{Args: args, Stdout: &out, Stderr: &errs}
+		if code := p.Run(context.Background()); code != exitDone || errs.Len() > 0 {
+			t.Errorf("%v: exit code %d, %s", args, code, &errs)
+		}
+		fmt.Fprintf(&text, "$ holdfast %s\n%s\n", strings.Join(args, " "), &out)
+	}
+	golden(t, "testdata/help.txt", text.String())
+}
+
+// Every command has what a person needs to use it, and every flag says what it is.
+func TestCommandsAreDescribed(t *testing.T) {
+	for _, cmd := range all(&app{Program: &Program{}}) {
+		if cmd.Name() == "help" || cmd.Name() == "completion" || !cmd.HasParent() {
+			continue
+		}
+		if cmd.Short == "" || cmd.Long == "" || cmd.GroupID == "" || cmd.Example == "" || cmd.Args == nil {
+			t.Errorf("%s: want Short, Long, GroupID, Example and Args", cmd.Name())
+		}
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if f.Usage == "" {
+				t.Errorf("%s --%s: no usage", cmd.Name(), f.Name)
+			}
+		})
+	}
+}
+
+// Every shared option is taken by some command, and says what gets worse when it is wrong.
+func TestOptionsAreUsedAndExplained(t *testing.T) {
+	takers := takersOfFlags()
+	for _, o := range options {
+		if len(takers[o.name]) == 0 {
+			t.Errorf("--%s: no command takes it", o.name)
+		}
+		if o.usage == "" || o.wrong == "" && o.name != "json" {
+			t.Errorf("--%s: want what it is and what gets worse when it is wrong", o.name)
+		}
+	}
+	s := settings{}
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	for i := range options {
+		options[i].bind(fs, &s, &options[i])
+	}
+	if d := ledger.Default(); s.closedFor != d.ClosedFor || s.retain != d.Retain {
+		t.Errorf("the ledger's defaults are %s and %s, the flags say %s and %s", d.ClosedFor, d.Retain, s.closedFor, s.retain)
+	}
+}
+
+func takersOfFlags() map[string][]string {
+	takers := map[string][]string{}
+	for _, cmd := range all(&app{Program: &Program{}}) {
+		if cmd.Name() == "help" || cmd.Name() == "completion" {
+			continue
+		}
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) { takers[f.Name] = append(takers[f.Name], cmd.Name()) })
+	}
+	return takers
+}
+
+// The reference page of the configuration is printed from the table of options and from the commands.
+func TestConfigReference(t *testing.T) {
+	golden(t, "../../docs/reference/config.md", configReference())
+}
+
+func configReference() string {
+	var b strings.Builder
+	b.WriteString("# Configuration\n\nPrinted from the code (`go test ./cmd/holdfast -update`); do not edit.\n\n" +
+		"Everything is a flag. Each flag can also be given in the environment; the command line wins. There is no configuration file.\n" +
+		"Durations are written `90s`, `10m`, `720h`.\n\n## Shared options\n")
+	takers := takersOfFlags()
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	for i := range options {
+		o := &options[i]
+		o.bind(fs, &settings{}, o)
+		def := fs.Lookup(o.name).DefValue
+		if def == "" {
+			def = "none"
+		}
+		fmt.Fprintf(&b, "\n### `--%s`\n\n%s.\n\n- environment: `%s`\n- default: `%s`\n- commands: %s\n", o.name, sentence(o.usage), envName(o.name), def, takersOf(takers[o.name]))
+		if o.wrong != "" {
+			fmt.Fprintf(&b, "- when it is wrong: %s\n", o.wrong)
+		}
+	}
+	b.WriteString("\n## Options of single commands\n\n| command | flag | environment | default | meaning |\n|---|---|---|---|---|\n")
+	for _, cmd := range all(&app{Program: &Program{}}) {
+		if cmd.Name() == "help" || cmd.Name() == "completion" || !cmd.HasParent() {
+			continue
+		}
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if f.Name != "help" && !slices.ContainsFunc(options, func(o option) bool { return o.name == f.Name }) {
+				fmt.Fprintf(&b, "| `%s` | `--%s` | `%s` | `%s` | %s |\n", cmd.Name(), f.Name, envName(f.Name), f.DefValue, strings.ReplaceAll(strings.ReplaceAll(f.Usage, "`", ""), "|", `\|`))
+			}
+		})
+	}
+	return b.String()
+}
+
+// takersOf lists the commands that take an option; most of them take the ordinary ones.
+func takersOf(names []string) string {
+	quoted := make([]string, len(names))
+	for i, n := range names {
+		quoted[i] = "`" + n + "`"
+	}
+	return strings.Join(quoted, " ")
+}
+
+func sentence(s string) string {
+	s = strings.ReplaceAll(s, "`", "")
+	return strings.ToUpper(s[:1]) + s[1:]
+}
