@@ -1,0 +1,95 @@
+package harness_test
+
+import (
+	"io"
+	"net"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// line is a network between a harness and the broker, which can be made to swallow what the broker says.
+type line struct {
+	url     string
+	deaf    atomic.Bool // the broker hears, nobody hears the broker
+	mu      sync.Mutex
+	through []net.Conn
+}
+
+func newLine(t *testing.T, to string) *line {
+	t.Helper()
+	target := must[*url.URL](t)(url.Parse(to)).Host
+	listener := must[net.Listener](t)(net.Listen("tcp", "127.0.0.1:0"))
+	l := &line{url: "nats://" + listener.Addr().String()}
+	t.Cleanup(func() {
+		check(t, listener.Close())
+		l.cut()
+	})
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return // closed
+			}
+			broker, err := net.Dial("tcp", target)
+			if err != nil {
+				client.Close()
+				continue
+			}
+			l.mu.Lock()
+			l.through = append(l.through, client, broker)
+			l.mu.Unlock()
+			go func() { _, _ = io.Copy(broker, client); broker.Close() }()
+			go func() { _, _ = io.Copy(swallower{client, &l.deaf}, broker); client.Close() }()
+		}
+	}()
+	return l
+}
+
+func (l *line) cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range l.through {
+		c.Close()
+	}
+	l.through = nil
+}
+
+type swallower struct {
+	to   io.Writer
+	deaf *atomic.Bool
+}
+
+func (s swallower) Write(p []byte) (int, error) {
+	if s.deaf.Load() {
+		return len(p), nil
+	}
+	return s.to.Write(p)
+}
+
+// The commit is stored, its acknowledgement lost with the connection: the caller is told the truth, and it is stored once.
+func TestLostAcknowledgement(t *testing.T) {
+	w := newWorld(t)
+	l := newLine(t, w.server.URL())
+	h := w.connect(func(c *harness.Config) { c.URL = l.url })
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	l.deaf.Store(true)
+	called := make(chan error, 1)
+	go func() {
+		_, err := turn.Tool(w.ctx, harness.Tool{ID: "c1", Name: "bash"})
+		called <- err
+	}()
+	stored := w.until("s", "the call to be stored", func(st *session.State) bool { return st.Tools["c1"] != nil })
+	l.cut()
+	l.deaf.Store(false)
+	check(t, <-called)
+	check(t, s.Call("c1").Complete(w.ctx, "done"))
+	if st := w.state("s"); st.Commits != stored.Commits+1 || st.Ignored.Count != 0 || s.State().Seq != st.Seq {
+		t.Errorf("%d commits after the call began, %d ignored", st.Commits-stored.Commits, st.Ignored.Count)
+	}
+}

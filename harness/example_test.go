@@ -1,0 +1,107 @@
+package harness_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// The shortest complete harness: it connects, opens a session, runs a turn with a call that asks a person, and leaves.
+func Example() {
+	ctx := context.Background()
+	cell := startCell(ctx) // `holdfast up`
+	defer cell.stop()
+
+	h, err := harness.Connect(ctx, harness.Config{ID: "painter", URL: cell.url})
+	fatal(err)
+	s, err := h.Open(ctx, "wall", harness.Opening{Title: "Paint the wall"})
+	fatal(err)
+	fatal(h.Ready(ctx))
+
+	turn, err := s.StartTurn(ctx, harness.Start{Content: "paint the wall", By: "ada"})
+	fatal(err)
+	call, err := turn.Tool(ctx, harness.Tool{Name: "ask_user"})
+	fatal(err)
+
+	go cell.person(ctx, events.Ref{Harness: "painter", Session: "wall"}, "which-colour", "red")
+	answer, err := turn.Ask(ctx, harness.Prompt{ID: "which-colour", Call: call.ID(),
+		Questions: []events.Question{{ID: "colour", Question: "Which colour?", Custom: true}}})
+	fatal(err)
+	fmt.Println(answer.By, "says", answer.Answers[0].Text)
+
+	fatal(call.Complete(ctx, answer.Answers)) // the answer is delivered
+	fatal(turn.Complete(ctx, "stop"))
+	fatal(h.Close(ctx))
+	// Output: ada says red
+}
+
+// A harness is killed while it waits for an answer. The next process of it claims the session together with the open
+// question, and asks again under the same id: nobody is asked twice.
+func Example_restart() {
+	ctx := context.Background()
+	cell := startCell(ctx)
+	defer cell.stop()
+	colour := harness.Prompt{ID: "which-colour", Call: "call-1", Questions: []events.Question{{ID: "colour", Question: "Which colour?", Custom: true}}}
+
+	before, err := harness.Connect(ctx, harness.Config{ID: "painter", URL: cell.url})
+	fatal(err)
+	s, err := before.Open(ctx, "wall", harness.Opening{})
+	fatal(err)
+	turn, err := s.StartTurn(ctx, harness.Start{Content: "paint the wall"})
+	fatal(err)
+	_, err = turn.Tool(ctx, harness.Tool{ID: "call-1", Name: "ask_user"})
+	fatal(err)
+	waiting := make(chan error, 1)
+	go func() {
+		_, err := turn.Ask(ctx, colour)
+		waiting <- err
+	}()
+	cell.waits(ctx, events.Ref{Harness: "painter", Session: "wall"}, colour.ID)
+	// SIGKILL, in real life. Here the process lives on, to show that it is fenced.
+
+	after, err := harness.Connect(ctx, harness.Config{ID: "painter", URL: cell.url})
+	fatal(err)
+	s, err = after.Claim(ctx, "wall", harness.Adopt{Prompts: []harness.Prompt{colour}})
+	fatal(err)
+	fatal(after.Ready(ctx))
+	go cell.person(ctx, events.Ref{Harness: "painter", Session: "wall"}, "which-colour", "blue")
+	turn = s.OpenTurn()
+	answer, err := turn.Ask(ctx, colour)
+	fatal(err)
+	fmt.Println(answer.Status, answer.Answers[0].Text)
+	fatal(s.Call("call-1").Complete(ctx, answer.Answers))
+	fatal(turn.Complete(ctx, ""))
+	fatal(after.Close(ctx))
+	fmt.Println("the one before is fenced:", errors.Is(<-waiting, harness.ErrFenced))
+	// Output:
+	// answered blue
+	// the one before is fenced: true
+}
+
+// A pool of workers: whoever is free takes the work of sessions that nobody owns.
+func Example_pool() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	cell := startCell(ctx)
+	defer cell.stop()
+
+	h, err := harness.Connect(ctx, harness.Config{ID: "pool", URL: cell.url, Pool: true})
+	fatal(err)
+	s, err := h.Open(ctx, "report", harness.Opening{})
+	fatal(err)
+	fatal(s.Release(ctx, "for whoever is free"))
+	fatal(h.Ready(ctx))
+	cell.request(ctx, events.Ref{Harness: "pool", Session: "report"}, "turn-1") // a person sends a message
+
+	err = h.Work(ctx, harness.Worker{Turn: func(ctx context.Context, turn *harness.Turn) error {
+		defer cancel() // this example has one piece of work
+		fmt.Println(turn.Session().ID(), turn.ID(), string(turn.Request().Content))
+		return turn.Complete(ctx, "stop")
+	}})
+	fatal(err)
+	fatal(h.Close(context.Background()))
+	// Output: report turn-1 "sum it up"
+}
