@@ -3,7 +3,6 @@ package bus_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -18,146 +17,6 @@ const (
 	failoverMax = 3 * time.Second        // after a kill
 	handOverMax = 500 * time.Millisecond // after a clean stop
 )
-
-// ledgers are the processes of one service under test, and what all of them together were given.
-type ledgers struct {
-	t  testing.TB
-	mu sync.Mutex
-	// seen is every sequence handled, how often.
-	seen   map[uint64]int
-	active string
-	at     map[string]time.Time // when each was first given a batch
-	// news says which process was given a batch.
-	news chan string
-}
-
-func newLedgers(t testing.TB) *ledgers {
-	return &ledgers{t: t, seen: map[uint64]int{}, at: map[string]time.Time{}, news: make(chan string, 1_000_000)}
-}
-
-// process is one of them: a [bus.Handler] that checks the order.
-type process struct {
-	all    *ledgers
-	name   string
-	last   uint64 // the last one in this stretch
-	active bool
-	// act, when set, does the work: how many are done, and an error.
-	act func(ctx context.Context, ms []bus.Message) (int, error)
-}
-
-func (p *process) Takeover(context.Context) error {
-	p.all.mu.Lock()
-	defer p.all.mu.Unlock()
-	p.active, p.last, p.all.active = true, 0, p.name
-	return nil
-}
-
-func (p *process) Batch(ctx context.Context, ms []bus.Message) (int, error) {
-	done, err := len(ms), error(nil)
-	if p.act != nil {
-		done, err = p.act(ctx, ms)
-	}
-	p.all.mu.Lock()
-	defer p.all.mu.Unlock()
-	if !p.active {
-		p.all.t.Errorf("%s was given a batch before it took over", p.name)
-	}
-	for i, m := range ms {
-		switch {
-		case i > 0 && m.Seq != ms[i-1].Seq+1:
-			p.all.t.Errorf("%s was given %d after %d", p.name, m.Seq, ms[i-1].Seq)
-		case i == 0 && p.last > 0 && m.Seq != p.last+1 && !m.Redelivered:
-			p.all.t.Errorf("%s was given %d after %d and not told why", p.name, m.Seq, p.last)
-		case m.Seq > 1 && p.all.seen[m.Seq-1] == 0 && i <= done:
-			p.all.t.Errorf("%s was given %d, and nobody has handled %d", p.name, m.Seq, m.Seq-1)
-		case p.all.seen[m.Seq] > 0 && !m.Redelivered:
-			p.all.t.Errorf("%s was given %d, which was handled, and not told so", p.name, m.Seq)
-		}
-		if i < done {
-			p.all.seen[m.Seq]++
-			p.last = m.Seq
-		}
-	}
-	p.all.at[p.name] = time.Now()
-	select {
-	case p.all.news <- p.name:
-	default:
-	}
-	return done, err
-}
-
-// run consumes on b until the returned function is called.
-func (l *ledgers) run(b *bus.Bus, name string, src bus.Source, act func(context.Context, []bus.Message) (int, error)) (stop func()) {
-	ctx, cancel := context.WithCancel(background(l.t))
-	done := make(chan error, 1)
-	go func() { done <- b.Consume(ctx, src, &process{all: l, name: name, act: act}) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; err != nil && b.Connected() {
-			l.t.Errorf("%s: consume: %v", name, err)
-		}
-	})
-	l.t.Cleanup(stop)
-	return stop
-}
-
-// await waits until this process is given a batch.
-func (l *ledgers) await(name string) {
-	l.t.Helper()
-	for receive(l.t, l.news, name+" to be active") != name {
-	}
-}
-
-// all waits until n messages were handled.
-func (l *ledgers) all(n int) {
-	l.t.Helper()
-	natstest.Until(l.t, fmt.Sprintf("all %d messages", n), func() bool {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		return len(l.seen) == n
-	})
-}
-
-func (l *ledgers) twice() (n int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, times := range l.seen {
-		if times > 1 {
-			n++
-		}
-	}
-	return n
-}
-
-var subjects = []string{"hf.log.h.a.harness", "hf.log.h.b.ledger", "hf.log.h.c.harness", "hf.log.i.a.retry"}
-
-var ledgerSource = bus.Source{Stream: bus.LogStream, Durable: "ledger", BatchMax: 64}
-
-// feeding publishes messages, at a pace, until the returned function is called, which says how many there were.
-func feeding(t testing.TB, js jetstream.JetStream) (stop func() int) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(background(t))
-	count := make(chan int, 1)
-	go func() {
-		n := 0
-		tick := time.NewTicker(time.Millisecond)
-		defer tick.Stop()
-		for ctx.Err() == nil {
-			<-tick.C
-			for range 5 {
-				if _, err := js.Publish(background(t), subjects[n%len(subjects)], fmt.Appendf(nil, "%d", n)); err == nil {
-					n++
-				}
-			}
-		}
-		count <- n
-	}()
-	t.Cleanup(cancel)
-	return sync.OnceValue(func() int {
-		cancel()
-		return <-count
-	})
-}
 
 func TestConsumeHandsOverAtOnceAfterACleanStop(t *testing.T) {
 	s, a, b := pair(t)
@@ -310,15 +169,22 @@ func TestConsumeKeepsASlowBatchToItself(t *testing.T) {
 		})
 		return len(ms), nil
 	}
-	publish(t, js, 20, subjects...)
+	publish(t, js, 7, subjects...) // fewer than are asked for ahead: the broker may deliver more at any time
 	l.run(a, "a", src, slow)
 	l.run(b, "b", src, slow)
-	l.all(20)
+	l.all(7)
 	if n := l.twice(); n > 0 {
 		t.Errorf("%d messages were handled twice", n)
 	}
 	if len(l.at) != 1 {
 		t.Errorf("both processes worked")
+	}
+	consumer, err := js.Consumer(background(t), "HF_LOG", "ledger")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := consumer.CachedInfo().Delivered.Consumer; n != 7 {
+		t.Errorf("the broker delivered %d times, want 7 times: it was not told that messages are being worked on", n)
 	}
 }
 
@@ -428,6 +294,111 @@ func TestConsumeDropsWhatItHeldWhenItWasCutOff(t *testing.T) {
 	for len(l.news) > 0 {
 		if name := <-l.news; name != "b" {
 			t.Errorf("%s was given messages that b had handled", name)
+		}
+	}
+}
+
+func TestConsumeSkipsNothingWhenADeliveryIsLost(t *testing.T) {
+	s := natstest.Start(t)
+	_, js := outsider(t, s)
+	natstest.Bus(t, s)
+	p := newProxy(t, s)
+	l := newLedgers(t)
+	src := ledgerSource
+	src.BatchMax = 5
+	lost := p.lose(false, `HMSG hf\.log\.\S+ (\d+) `, 8, "99999999")
+	l.run(busAt(t, p.addr), "a", src, nil)
+	publish(t, js, 40, subjects...)
+	receive(t, lost, "a delivery to be lost")
+	l.all(40)
+}
+
+// The broker does not hear that messages are being worked on and delivers them again, behind newer ones.
+func TestConsumeKeepsTheOrderWhenTheBrokerDeliversAgain(t *testing.T) {
+	s := natstest.Start(t)
+	_, js := outsider(t, s)
+	natstest.Bus(t, s)
+	p := newProxy(t, s)
+	l := newLedgers(t)
+	src := ledgerSource
+	src.BatchMax = 5
+	var once sync.Once
+	released := make(chan struct{})
+	l.run(busAt(t, p.addr), "a", src, func(_ context.Context, ms []bus.Message) (int, error) {
+		once.Do(func() {
+			p.hold(true, false)
+			<-time.After(1700 * time.Millisecond) // the broker's patience is 1.5 s
+			p.hold(false, false)
+			close(released)
+		})
+		return len(ms), nil
+	})
+	publish(t, js, 7, subjects...) // fewer than are asked for ahead: the broker may deliver more at any time
+	receive(t, closing(released), "the broker to have delivered again")
+	publish(t, js, 33, subjects...)
+	l.all(40)
+}
+
+// A process that is cut off is given nothing that it holds, for another one may have handled it.
+func TestConsumeGivesNothingWhileCutOff(t *testing.T) {
+	s := natstest.Start(t)
+	_, js := outsider(t, s)
+	natstest.Bus(t, s)
+	p := newProxy(t, s)
+	a, b := busAt(t, p.addr), busAt(t, s.URL())
+	l := newLedgers(t)
+	src := ledgerSource
+	src.BatchMax = 1
+	calls := 0
+	held, handled := make(chan struct{}), make(chan struct{})
+	stop := l.run(a, "a", src, func(_ context.Context, ms []bus.Message) (int, error) {
+		if calls++; calls == 1 {
+			close(held)
+			<-handled
+		}
+		return len(ms), nil
+	})
+	publish(t, js, 8, subjects...)
+	receive(t, closing(held), "the first batch")
+	p.hold(true, true)
+	l.run(b, "b", src, nil)
+	l.all(8)
+	close(handled)
+	<-time.After(500 * time.Millisecond) // in which nothing may happen
+	stop()
+	if calls != 1 {
+		t.Errorf("a process that was cut off was given %d batches, want 1", calls)
+	}
+}
+
+func TestConsumeLetsABatchFinishWhenItStops(t *testing.T) {
+	s := natstest.Start(t)
+	b := natstest.Bus(t, s)
+	_, js := outsider(t, s)
+	publish(t, js, 2, subjects...)
+	for name, work := range map[string]time.Duration{"short": 100 * time.Millisecond, "endless": time.Hour} {
+		src := ledgerSource
+		src.Durable = name
+		begun, ended := make(chan struct{}), make(chan error, 1)
+		stop := newLedgers(t).run(b, name, src, func(ctx context.Context, ms []bus.Message) (int, error) {
+			close(begun)
+			select {
+			case <-time.After(work):
+				ended <- nil
+				return len(ms), nil
+			case <-ctx.Done():
+				ended <- ctx.Err()
+				return 0, ctx.Err()
+			}
+		})
+		receive(t, closing(begun), "the batch")
+		asked := time.Now()
+		stop()
+		if took := time.Since(asked); took > handOverMax {
+			t.Errorf("%s: stopped after %s, want at most %s", name, took, handOverMax)
+		}
+		if err := <-ended; (err == nil) != (name == "short") {
+			t.Errorf("%s: the batch ended with %v", name, err)
 		}
 	}
 }

@@ -1,4 +1,15 @@
 package bus
 
+import "context"
+
 // Kill ends the connection as the death of the process would: nothing is handed over, nothing is flushed.
 func (b *Bus) Kill() { b.nc.Close() }
+
+// CaughtUp is the end of a round of reading everything in which the watch did not see the keys that it knows.
+func (b *Bus) CaughtUp(ctx context.Context, bk Bucket, known []Entry, fn func(Update) error) error {
+	w := &watch{b: b, bk: bk, fn: fn, known: map[string]shown{}, round: 2, ready: true}
+	for _, e := range known {
+		w.known[e.Key] = shown{rev: e.Rev, at: e.At.UnixNano(), round: 1}
+	}
+	return w.caughtUp(ctx)
+}

@@ -79,18 +79,48 @@ func TestWatchShowsWhatIsThereThenReadyThenChanges(t *testing.T) {
 	expect(t, updates, "session.h.a=1", "session.h.b=1", "ready")
 
 	rev = store(t, b, bus.State, "session.h.b", "2", rev)
+	expect(t, updates, "session.h.b=2") // changes that nobody has seen may be merged
 	store(t, b, bus.State, "work.h.b", "not watched", 0)
 	if err := b.Delete(background(t), bus.State, "session.h.b", rev); err != nil {
 		t.Fatal(err)
 	}
+	expect(t, updates, "session.h.b deleted")
 	doc := store(t, b, bus.State, "session.h.c", "1", 0)
 	view := bus.View{Key: "blocker.h.r.c.p", Value: []byte("x"), GuardKey: "session.h.c", GuardRev: doc, TTL: time.Second}
 	if _, err := b.StoreView(background(t), view).Wait(background(t)); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, updates, "session.h.b=2", "session.h.b deleted", "session.h.c=1", "blocker.h.r.c.p=x", "blocker.h.r.c.p expired")
+	expect(t, updates, "session.h.c=1", "blocker.h.r.c.p=x", "blocker.h.r.c.p expired")
 	if err := stop(); err != nil {
 		t.Fatalf("a watch whose context ends returns %v, want nil", err)
+	}
+}
+
+// However long it takes to show what is there, Ready comes after it.
+func TestWatchIsNotReadyBeforeAllIsShown(t *testing.T) {
+	const keys = 5000
+	b := natstest.Bus(t, natstest.Start(t))
+	var flying [keys]bus.Pending
+	for i := range flying {
+		flying[i] = b.StoreAsync(background(t), bus.State, fmt.Sprintf("session.h.%d", i), nil, 0)
+	}
+	for _, p := range flying {
+		if _, err := p.Wait(background(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shown, done := 0, errors.New("ready")
+	err := b.Watch(background(t), bus.State, nil, func(u bus.Update) error {
+		if u.Ready {
+			return done
+		}
+		if shown++; shown == 1 {
+			<-time.After(1100 * time.Millisecond)
+		}
+		return nil
+	})
+	if err != done || shown != keys {
+		t.Errorf("%d of %d keys were shown before %v", shown, keys, err)
 	}
 }
 
@@ -267,6 +297,53 @@ func TestWatchNeverCallsALivingKeyGone(t *testing.T) {
 			t.Fatalf("%s is alive and was called gone", u.Key)
 		}
 	}
+}
+
+func TestWatchAsksTheLeaderBeforeItCallsAKeyGone(t *testing.T) {
+	b := natstest.Bus(t, natstest.Start(t))
+	rev := store(t, b, bus.Leases, "harness.h.deleted", "", 0)
+	if err := b.Delete(background(t), bus.Leases, "harness.h.deleted", rev); err != nil {
+		t.Fatal(err)
+	}
+	store(t, b, bus.Leases, "harness.h.alive", "", 0)
+	known := []bus.Entry{{Key: "harness.h.alive", Rev: 1}, {Key: "harness.h.deleted", Rev: 1}, {Key: "harness.h.vanished", Rev: 1}}
+	got := map[string]bool{}
+	err := b.CaughtUp(background(t), bus.Leases, known, func(u bus.Update) error {
+		got[say(u)] = true
+		return nil
+	})
+	if err != nil || len(got) != 2 || !got["harness.h.deleted expired"] || !got["harness.h.vanished expired"] {
+		t.Errorf("called gone: %v, %v", got, err)
+	}
+}
+
+// The broker never hears the first pull, and so never says a word.
+func TestWatchNoticesSilence(t *testing.T) {
+	s := natstest.Start(t)
+	store(t, natstest.Bus(t, s), bus.State, "session.h.a", "1", 0)
+	p := newProxy(t, s)
+	b := busAt(t, p.addr)
+	lost := p.lose(true, `CONSUMER\.MSG\.(NEXT)\.KV_hf_state\.watch`, 1, "LOST")
+	began := time.Now()
+	updates, _ := watching(t, b, bus.State)
+	expect(t, updates, "session.h.a=1", "ready")
+	receive(t, lost, "the pull to be lost")
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("silence was noticed after %s, want at most 2 s", took)
+	}
+}
+
+func TestWatchNoticesALostChange(t *testing.T) {
+	s := natstest.Start(t)
+	writer, p := natstest.Bus(t, s), newProxy(t, s)
+	b := busAt(t, p.addr)
+	updates, _ := watching(t, b, bus.State)
+	expect(t, updates, "ready")
+	lost := p.lose(false, `HMSG \$KV\.\S+ (\d+) `, 1, "99999999")
+	store(t, writer, bus.State, "session.h.a", "1", 0)
+	receive(t, lost, "the change to be lost")
+	store(t, writer, bus.State, "session.h.b", "1", 0)
+	expect(t, updates, "session.h.a=1", "session.h.b=1")
 }
 
 // interrupt takes the consumers of all watches away.
