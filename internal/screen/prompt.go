@@ -56,7 +56,7 @@ func Asked(b *session.Blocker) string {
 // Prompt is one prompt with its questions and options.
 func Prompt(b *session.Blocker, now time.Time, st Style) string {
 	var s strings.Builder
-	fmt.Fprintf(&s, "%s %s  %s  %s  %s ago", b.Kind, st.Painted(b.Prompt, Strong), st.Painted(string(b.Status), statusPaints[b.Status]), Clean(b.Title), ago(b.ArmedAt, now))
+	fmt.Fprintf(&s, "%s %s  %s  %s  %s ago", Clean(string(b.Kind)), st.Painted(b.Prompt, Strong), st.Painted(string(b.Status), statusPaints[b.Status]), Clean(b.Title), ago(b.ArmedAt, now))
 	if b.Tool != nil {
 		fmt.Fprintf(&s, "  (tool %s, call %s)", Clean(b.Tool.Name), Clean(b.Tool.Call))
 	}

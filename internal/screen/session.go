@@ -116,7 +116,7 @@ func about(s *session.State, now time.Time, field func(name, format string, args
 	case s.Owned:
 		owner = fmt.Sprintf("incarnation %s, epoch %d", s.Incarnation, s.Epoch)
 	case s.Left != "":
-		owner = fmt.Sprintf("nobody: %s by incarnation %s, epoch %d", s.Left, s.Incarnation, s.Epoch)
+		owner = fmt.Sprintf("nobody: %s; the last was incarnation %s, epoch %d", s.Left, s.Incarnation, s.Epoch)
 	}
 	field("owner", "%s", owner)
 	if s.Root != s.Session {
