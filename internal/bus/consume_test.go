@@ -358,6 +358,10 @@ func TestConsumeGivesNothingWhileCutOff(t *testing.T) {
 	})
 	publish(t, js, 8, subjects...)
 	receive(t, closing(held), "the first batch")
+	natstest.Until(t, "the process to hold all that it asks for ahead", func() bool {
+		consumer, err := js.Consumer(background(t), "HF_LOG", "ledger")
+		return err == nil && consumer.CachedInfo().NumAckPending == 3
+	})
 	p.hold(true, true)
 	l.run(b, "b", src, nil)
 	l.all(8)
