@@ -245,8 +245,11 @@ func (a *app) style(w io.Writer) screen.Style {
 	if err != nil {
 		width = 0 // not bounded
 	}
-	return screen.Style{Color: a.env("NO_COLOR") == "" && a.env("TERM") != "dumb", Width: width}
+	return screen.Style{Color: a.wantsColor(), Width: width}
 }
+
+// wantsColor is whether the environment leaves colours on.
+func (a *app) wantsColor() bool { return a.env("NO_COLOR") == "" && a.env("TERM") != "dumb" }
 
 // terminal is the descriptor of a terminal, if this is one.
 func terminal(stream any) (int, bool) {

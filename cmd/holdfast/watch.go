@@ -126,7 +126,7 @@ func (x *board) text(f *sessionFilter, now time.Time, st screen.Style) string {
 		text += "\n" + screen.Prompts(open, now, st)
 	}
 	if x.unread > 0 {
-		text += fmt.Sprintf("\n%s of a newer form: upgrade this program\n", screen.Plural(x.unread, "entry"))
+		text += fmt.Sprintf("\nof a newer form, not shown: %s; upgrade this program\n", screen.Plural(x.unread, "view"))
 	}
 	return text
 }

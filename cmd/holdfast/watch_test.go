@@ -1,0 +1,124 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/internal/screen"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// screenshots keeps the last screen that was drawn.
+type screenshots struct {
+	mu   sync.Mutex
+	last string
+}
+
+// Write takes one drawing: the table is written as a whole.
+func (s *screenshots) Write(text []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last = string(text)
+	return len(text), nil
+}
+
+func (s *screenshots) shows(texts ...string) func() bool {
+	return func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, t := range texts {
+			if !strings.Contains(s.last, t) {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+// The table on a terminal is drawn again whenever a view changes, and says when the broker is away.
+func TestLiveTable(t *testing.T) {
+	srv := natstest.Start(t)
+	b := natstest.Bus(t, srv)
+	store := func(title string, rev uint64) uint64 {
+		s := session.New(events.Ref{Harness: "agent", Session: "s1"})
+		s.Title = title
+		doc, err := s.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		rev, err = b.Store(t.Context(), bus.State, events.SessionKey(s.Ref()), doc, rev)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return rev
+	}
+	seen := &screenshots{}
+	a := &app{Program: &Program{Stdout: seen, Stderr: io.Discard}}
+	a.timeout, a.nats = time.Minute, srv.URL()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- a.watchTable(ctx, b, &sessionFilter{}) }()
+	natstest.Until(t, "an empty table", seen.shows(clearScreen, "holdfast watch · "+srv.URL(), "no sessions"))
+	rev := store("first", 0)
+	natstest.Until(t, "the session", seen.shows(clearScreen, "agent/s1", "first"))
+	store("second", rev)
+	natstest.Until(t, "its new title", seen.shows(clearScreen, "agent/s1", "second"))
+	srv.Shutdown()
+	natstest.Until(t, "the broker to be missed", seen.shows("broker lost", "second"))
+	natstest.Restart(t, srv)
+	natstest.Until(t, "the broker to be back", seen.shows("Ctrl-C", "second"))
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// Away from a terminal, and where the environment asks for it, nothing is coloured.
+func TestColourOnlyOnATerminal(t *testing.T) {
+	a := &app{Program: &Program{}}
+	if st := a.style(&bytes.Buffer{}); st.Color || st.Width != 0 {
+		t.Errorf("%+v into a buffer", st)
+	}
+	for _, env := range []string{"NO_COLOR=1", "TERM=dumb"} {
+		a.Env = []string{"TERM=xterm", env}
+		if a.wantsColor() {
+			t.Errorf("coloured with %s", env)
+		}
+	}
+	a.Env = []string{"NO_COLOR=", "TERM=xterm"}
+	if !a.wantsColor() {
+		t.Error("not coloured on an ordinary terminal")
+	}
+}
+
+// A board takes what it cannot read for what it is, and forgets what is gone.
+func TestBoard(t *testing.T) {
+	x, f := newBoard(), &sessionFilter{}
+	put := func(key, value string) { x.take(bus.Update{Entry: bus.Entry{Key: key, Value: []byte(value)}}) }
+	put("session.a.s1", `{"v":1,"harness":"a","session":"s1","phase":"running"}`)
+	put("session.a.s2", `{"v":99,"harness":"a","session":"s2"}`)
+	put("blocker.a.s1.s1.p1", `{"harness":"a","session":"s1","root":"s1","prompt":"p1","kind":"question","status":"awaiting"}`)
+	put("blocker.a.s1.s1.p2", `[]`)
+	text := x.text(f, time.Now(), screen.Style{})
+	for _, want := range []string{"a/s1", "p1", "of a newer form, not shown: 2 views; upgrade this program"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if text := x.text(&sessionFilter{harness: "b"}, time.Now(), screen.Style{}); strings.Contains(text, "a/s1") || strings.Contains(text, "p1") {
+		t.Errorf("of harness b:\n%s", text)
+	}
+	x.take(bus.Update{Entry: bus.Entry{Key: "session.a.s1", Deleted: true}})
+	x.take(bus.Update{Entry: bus.Entry{Key: "blocker.a.s1.s1.p1", Deleted: true}})
+	if text := x.text(f, time.Now(), screen.Style{}); strings.Contains(text, "a/s1") || strings.Contains(text, "p1") {
+		t.Errorf("after both are gone:\n%s", text)
+	}
+}
