@@ -282,7 +282,7 @@ func (b *Bus) asyncError(_ *nats.Conn, _ *nats.Subscription, err error) {
 // Close drains what is under way and closes the connection. It returns when that is done.
 func (b *Bus) Close() {
 	closed := b.nc.StatusChanged(nats.CLOSED) // not the handler: a service that stops puts back the one it found
-	if err := b.nc.Drain(); err != nil { // already closed, or not connected: nothing to drain
+	if err := b.nc.Drain(); err != nil {      // already closed, or not connected: nothing to drain
 		b.nc.Close()
 		return
 	}

@@ -48,56 +48,69 @@ func (b *Bus) bucket(bk Bucket) string {
 
 // Ensure creates what is missing of the cell's streams and buckets, and brings what is there up to this layout. It never
 // narrows a limit that it finds. It fails with [ErrNewerLayout] when a later version set the cell up, before it has
-// changed anything.
+// changed anything. The broker has no compare-and-set on configurations: after a change it looks again, in case another
+// service with another idea has written over it.
 func (b *Bus) Ensure(ctx context.Context) error {
-	want := b.layout()
-	found := make([]*jetstream.StreamInfo, len(want))
-	for i := range want {
-		info, err := b.streamInfo(ctx, want[i].Name)
-		if err != nil && !errors.Is(err, ErrNotFound) {
-			return err
-		}
-		if info != nil && layoutOf(info.Config) > layoutVersion {
-			return fmt.Errorf("%w: %s has layout %d, this program knows %d: upgrade this program", ErrNewerLayout, want[i].Name, layoutOf(info.Config), layoutVersion)
-		}
-		found[i] = info
-	}
-	for i := range want {
-		if err := b.ensureStream(ctx, want[i], found[i]); err != nil {
+	for range ensureAttemptsMax {
+		changed, err := b.ensureOnce(ctx)
+		if err != nil || !changed {
 			return err
 		}
 	}
 	return nil
 }
 
+// ensureOnce looks at all streams, then makes or widens those that need it.
+func (b *Bus) ensureOnce(ctx context.Context) (changed bool, err error) {
+	want := b.layout()
+	found := make([]*jetstream.StreamInfo, len(want))
+	for i := range want {
+		info, err := b.streamInfo(ctx, want[i].Name)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return false, err
+		}
+		if info != nil && layoutOf(info.Config) > layoutVersion {
+			return false, fmt.Errorf("%w: %s has layout %d, this program knows %d: upgrade this program", ErrNewerLayout, want[i].Name, layoutOf(info.Config), layoutVersion)
+		}
+		found[i] = info
+	}
+	for i := range want {
+		touched, err := b.ensureStream(ctx, want[i], found[i])
+		if err != nil {
+			return false, err
+		}
+		changed = changed || touched
+	}
+	return changed, nil
+}
+
 // ensureStream creates or widens one stream. Somebody else may do the same at the same time: then look again.
-func (b *Bus) ensureStream(ctx context.Context, want jetstream.StreamConfig, found *jetstream.StreamInfo) error {
-	var err error
+func (b *Bus) ensureStream(ctx context.Context, want jetstream.StreamConfig, found *jetstream.StreamInfo) (changed bool, err error) {
 	for range ensureAttemptsMax {
 		verb, cfg := "CREATE", want
 		if found != nil {
 			verb, cfg = "UPDATE", widen(found.Config, want)
 			if reflect.DeepEqual(cfg, found.Config) {
-				return nil
+				return false, nil
 			}
 		}
 		var made jetstream.StreamInfo
 		if err = b.call(ctx, "set up stream "+want.Name, "STREAM."+verb+"."+want.Name, cfg, &made); err == nil {
-			return nil
+			return true, nil
 		}
 		if kindOf(err) == ErrForbidden || ctx.Err() != nil {
-			return err
+			return false, err
 		}
 		again, lookErr := b.streamInfo(ctx, want.Name)
 		if lookErr != nil && !errors.Is(lookErr, ErrNotFound) {
-			return lookErr
+			return false, lookErr
 		}
 		if (again == nil) == (found == nil) && (again == nil || reflect.DeepEqual(again.Config, found.Config)) {
-			return err // nothing moved: it is our configuration that is refused
+			return false, err // nothing moved: it is our configuration that is refused
 		}
 		found = again
 	}
-	return err
+	return false, err
 }
 
 // streamInfo is a stream as it stands; [ErrNotFound] when there is none.

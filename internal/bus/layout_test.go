@@ -158,12 +158,15 @@ func TestEnsureSaysWhatTheBrokerRefuses(t *testing.T) {
 	}
 }
 
+// TestManyEnsureAtOnce lets services with different ideas of the feed's age start together. None may fail, and a later
+// look of the one that wants most gives it that.
 func TestManyEnsureAtOnce(t *testing.T) {
+	const services = 8
 	s := natstest.Start(t)
 	var wg sync.WaitGroup
-	for range 8 {
+	for i := range services {
 		wg.Go(func() {
-			b, err := bus.Open(within(t, 20*time.Second), bus.Config{URL: s.URL()})
+			b, err := bus.Open(within(t, 20*time.Second), bus.Config{URL: s.URL(), FeedAge: time.Duration(i+1) * time.Hour})
 			if err != nil {
 				t.Error(err)
 				return
@@ -175,6 +178,11 @@ func TestManyEnsureAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
+	natstest.Bus(t, s, func(c *bus.Config) { c.FeedAge = services * time.Hour })
+	_, js := outsider(t, s)
+	if c := config(t, js, "HF_FEED"); c.MaxAge != services*time.Hour {
+		t.Errorf("feed keeps %s, want %s", c.MaxAge, services*time.Hour)
+	}
 }
 
 // TestFullLog fills the log, sees it refuse, and raises its limit once.

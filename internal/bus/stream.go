@@ -111,7 +111,7 @@ func (b *Bus) settle(ctx context.Context, w *write, s sent) (uint64, error) {
 		if err == nil {
 			return seq, nil
 		}
-		if !errors.Is(err, ErrLostRace) && !errors.Is(err, ErrUnreachable) || ctx.Err() != nil || b.nc.IsClosed() {
+		if !errors.Is(err, ErrLostRace) && !errors.Is(err, ErrUnreachable) || ctx.Err() != nil {
 			return 0, fmt.Errorf("bus: %s: %w", w.op, err)
 		}
 		if errors.Is(err, ErrLostRace) {
