@@ -15,6 +15,9 @@ import (
 // batchBytesMax is how much of what waits travels in one commit, in bytes: with the envelopes below the commit's limit.
 const batchBytesMax = 400 << 10
 
+// lazyMS is how long what nobody waits for waits for company, in milliseconds.
+const lazyMS = 5
+
 // op is one caller's facts, which are stored together or not at all.
 type op struct {
 	facts []events.Event // as readers will read them; envelopes are completed when the op is sent
@@ -122,7 +125,7 @@ func (s *Session) do(ctx context.Context, o *op) error {
 	if err := context.Cause(ctx); err != nil {
 		return fmt.Errorf("harness: %s: %w", s.ref, err)
 	}
-	if err := s.queueUp(o); err != nil {
+	if err := s.queueUp(o, false); err != nil {
 		return err
 	}
 	select {
@@ -146,8 +149,9 @@ func (s *Session) do(ctx context.Context, o *op) error {
 	return fmt.Errorf("harness: %s: not stored: %w", s.ref, cause)
 }
 
-// queueUp puts an op behind the others and sees to it that somebody sends them.
-func (s *Session) queueUp(o *op) error {
+// queueUp puts an op behind the others and sees to it that somebody sends them: at once, or, for what nobody waits for,
+// soon, so that it travels with what comes next.
+func (s *Session) queueUp(o *op, lazily bool) error {
 	if err := s.h.buffer.take(len(o.facts), o.bytes); err != nil {
 		return fmt.Errorf("%w: %s", err, s.ref)
 	}
@@ -158,11 +162,26 @@ func (s *Session) queueUp(o *op) error {
 		return fmt.Errorf("harness: %s: %w", s.ref, s.why)
 	}
 	s.queue = append(s.queue, o)
-	if !s.running {
+	if lazily {
+		time.AfterFunc(lazyMS*time.Millisecond, s.kick)
+	} else {
+		s.kickLocked()
+	}
+	return nil
+}
+
+// kick sees to it that somebody sends the queue.
+func (s *Session) kick() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kickLocked()
+}
+
+func (s *Session) kickLocked() {
+	if !s.running && len(s.queue) > 0 {
 		s.running = true
 		go s.run()
 	}
-	return nil
 }
 
 // finish tells an op's caller. The session is locked.

@@ -391,7 +391,7 @@ func (s *Session) sayNow(facts []events.Fact) error {
 			return err
 		}
 		o.relay = true
-		if err := s.queueUp(o); err != nil {
+		if err := s.queueUp(o, false); err != nil {
 			return err
 		}
 	}

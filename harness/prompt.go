@@ -238,7 +238,7 @@ func (s *Session) have(prompt string) {
 	o, err := s.newOp([]events.Fact{events.PromptDelivered{Prompt: prompt}})
 	if err == nil {
 		o.check = func(st *session.State) (bool, error) { return !s.owesReceipt(st, prompt), nil }
-		err = s.queueUp(o)
+		err = s.queueUp(o, true)
 	}
 	if err != nil {
 		s.h.log.Debug().Str("session", s.ref.String()).Str("entity", session.EntityPrompt).Str("id", prompt).AnErr("err", err).Msg("no receipt")

@@ -1,0 +1,131 @@
+package harness_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// BenchmarkAsk has many sessions ask and be answered, every write synced: answer-p50 is from the moment the answer is
+// given until Ask has returned.
+func BenchmarkAsk(b *testing.B) {
+	for _, concurrent := range []int{1, 64, 512} {
+		b.Run(fmt.Sprint(concurrent), func(b *testing.B) { benchmarkAsk(b, concurrent) })
+	}
+}
+
+func benchmarkAsk(b *testing.B, concurrent int) {
+	s := natstest.Start(b, natstest.Synced())
+	w := &world{t: b, server: s, bus: natstest.Bus(b, s), ctx: context.Background(), folded: map[string]*session.State{}}
+	h := w.connect(func(c *harness.Config) { c.TTL = time.Minute })
+	turns := make([]*harness.Turn, concurrent)
+	var wg sync.WaitGroup
+	for i := range turns {
+		wg.Go(func() {
+			s := must[*harness.Session](b)(h.Open(w.ctx, fmt.Sprint(i), harness.Opening{}))
+			turns[i] = must[*harness.Turn](b)(s.StartTurn(w.ctx, harness.Start{ID: "t", Content: "x"}))
+		})
+	}
+	wg.Wait()
+	p := &people{w: w, given: map[string]time.Time{}}
+	ctx, cancel := context.WithCancel(w.ctx)
+	defer cancel()
+	go func() {
+		if err := w.bus.Consume(ctx, bus.Source{Stream: bus.LogStream, Durable: "people", BatchMax: 256}, p); err != nil {
+			b.Error(err)
+		}
+	}()
+	var rounds atomic.Int64
+	took := make([][]time.Duration, concurrent)
+	b.ResetTimer()
+	for i, turn := range turns {
+		wg.Go(func() {
+			for n := rounds.Add(1); n <= int64(b.N); n = rounds.Add(1) {
+				id := fmt.Sprint("p", n)
+				a, err := turn.Ask(w.ctx, harness.Prompt{ID: id, Questions: question()})
+				back := time.Now()
+				if err != nil || a.Status != session.Answered {
+					b.Error(a, err)
+				}
+				took[i] = append(took[i], back.Sub(p.at(id)))
+			}
+		})
+	}
+	wg.Wait()
+	b.StopTimer()
+	all := slices.Concat(took...)
+	slices.Sort(all)
+	b.ReportMetric(float64(all[len(all)/2].Microseconds()), "answer-p50-µs")
+	b.ReportMetric(float64(all[len(all)*99/100].Microseconds()), "answer-p99-µs")
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "rounds/s")
+}
+
+// people answer every prompt as soon as it is in the log, as through the ledger: append, nudge.
+type people struct {
+	w     *world
+	mu    sync.Mutex
+	given map[string]time.Time
+}
+
+func (p *people) at(prompt string) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.given[prompt]
+}
+
+func (p *people) Takeover(context.Context) error { return nil }
+
+func (p *people) Batch(_ context.Context, ms []bus.Message) (int, error) {
+	for _, m := range ms {
+		r, _, err := p.w.bus.Cell().ParseLog(m.Subject)
+		if err != nil {
+			return 0, err
+		}
+		evs, err := events.DecodeBatch(r, m.Body)
+		if err != nil {
+			return 0, err
+		}
+		for _, e := range evs {
+			if f, ok := e.Fact.(events.PromptRequested); ok {
+				go p.answer(r, f.Prompt, e.Epoch, m.Seq)
+			}
+		}
+	}
+	return len(ms), nil
+}
+
+func (p *people) answer(r events.Ref, prompt string, epoch, seq uint64) {
+	p.mu.Lock()
+	p.given[prompt] = time.Now()
+	p.mu.Unlock()
+	fact := events.PromptAnswered{Prompt: prompt, By: "ada", Answers: []events.Answer{{Question: "q", Text: "x"}}}
+	for {
+		ev := events.New(p.w.bus.NewID(), events.PersonSource("ada"), r, epoch, time.Now(), fact)
+		at, err := p.w.bus.Append(p.w.ctx, r, events.WriterLedger, seq, []events.Event{ev})
+		if err == nil {
+			p.w.bus.Nudge(r, at)
+			return
+		}
+		if !errors.Is(err, bus.ErrLostRace) {
+			p.w.t.Error(err)
+			return
+		}
+		cs, err := p.w.bus.Read(p.w.ctx, r, seq+1)
+		if err != nil {
+			p.w.t.Error(err)
+			return
+		}
+		seq = cs[len(cs)-1].Seq
+	}
+}
