@@ -38,6 +38,14 @@ type turn struct {
 // finished says that the newest model call came to an end of its own.
 func (u *turn) finished() bool { return u.completed && u.finish != "" }
 
+// follow notes what is told of the newest model call. One that finishes has overcome the error that was told before.
+func (u *turn) follow(info *messageInfo) {
+	if info.Finish != "" && u.finish == "" {
+		u.finish, u.failure = cutText(info.Finish, nameBytesMax), nil
+	}
+	u.completed = u.completed || info.completed()
+}
+
 // message is a user's message or one model call's.
 type message struct {
 	id         string
@@ -130,10 +138,9 @@ func (t *Translator) modelCall(s *session, info *messageInfo) {
 	if u == nil || u.ended {
 		return
 	}
-	if u.newest == m && info.Finish != "" && u.finish == "" {
-		u.finish, u.failure = cutText(info.Finish, nameBytesMax), nil
+	if u.newest == m {
+		u.follow(info)
 	}
-	u.completed = u.completed || u.newest == m && info.completed()
 	if info.Error != nil {
 		t.failed(s, info.Error)
 	}
