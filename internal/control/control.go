@@ -75,6 +75,8 @@ type Config struct {
 	// Walk is the pause between two walks over all documents. Default 30 s. Longer: what was left to the walk waits longer;
 	// shorter: more reading.
 	Walk time.Duration
+	// WalkBy, if set, is what a walk does, in place of a look at each document.
+	WalkBy func(ctx context.Context) error
 	// AtOnceMax is how many sessions are worked on at once. Default 512. Fewer: less is in flight to the broker at a time;
 	// more: more memory.
 	AtOnceMax int

@@ -41,6 +41,17 @@ func (l *Loop) walkForEver(ctx context.Context) error {
 // Walk looks once at every document.
 func (l *Loop) Walk(ctx context.Context) error {
 	began := time.Now()
+	walk := l.cfg.WalkBy
+	if walk == nil {
+		walk = l.walkAll
+	}
+	err := walk(ctx)
+	l.count.walks.Add(1)
+	l.count.walkMS.Add(uint64(time.Since(began).Milliseconds()))
+	return err
+}
+
+func (l *Loop) walkAll(ctx context.Context) error {
 	var all sync.WaitGroup
 	err := l.bus.List(ctx, bus.State, events.SessionKeys(""), func(e bus.Entry) error {
 		if !l.enter(ctx, &all, func() { l.document(ctx, e.Key, e.Value) }) {
@@ -49,7 +60,5 @@ func (l *Loop) Walk(ctx context.Context) error {
 		return nil
 	})
 	all.Wait()
-	l.count.walks.Add(1)
-	l.count.walkMS.Add(uint64(time.Since(began).Milliseconds()))
 	return err
 }

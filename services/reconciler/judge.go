@@ -6,6 +6,9 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
+// leaseStarting is the state of a lease whose process has not said yet what it adopts.
+const leaseStarting = "starting"
+
 // Life is what is known of an owner.
 type Life int
 
@@ -91,7 +94,7 @@ func superseder(leases map[string]*Seen, m Margins, incarnation string, now time
 		}
 		settled := l.Since.Add(m.Adoption)
 		switch {
-		case l.State != stateStarting || !now.Before(settled):
+		case l.State != leaseStarting || !now.Before(settled):
 			if by == "" || session.Older(by, id) {
 				by = id
 			}
@@ -105,7 +108,7 @@ func superseder(leases map[string]*Seen, m Margins, incarnation string, now time
 // life is what a lease that has not ended tells.
 func (l *Seen) life(m Margins, now, look time.Time) Owner {
 	o := Owner{Life: Alive, Look: look}
-	if settled := l.Since.Add(m.Adoption); l.State == stateStarting && now.Before(settled) {
+	if settled := l.Since.Add(m.Adoption); l.State == leaseStarting && now.Before(settled) {
 		o.Life = Starting
 		return o.sooner(settled)
 	}

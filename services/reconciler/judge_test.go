@@ -20,7 +20,7 @@ func TestJudge(t *testing.T) {
 	ended := func(renewed, at float64) *Seen {
 		return with(ready(0), func(l *Seen) { l.Renewed, l.Ended = sec(renewed), sec(at) })
 	}
-	starting := func(since float64) *Seen { return with(ready(since), func(l *Seen) { l.State = stateStarting }) }
+	starting := func(since float64) *Seen { return with(ready(since), func(l *Seen) { l.State = leaseStarting }) }
 	pooled := func(l *Seen) *Seen { l.Exclusive = false; return l }
 	for name, c := range map[string]struct {
 		leases  map[string]*Seen

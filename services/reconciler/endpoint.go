@@ -1,0 +1,254 @@
+package reconciler
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/control"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// Limits of the endpoints.
+const (
+	sweepMax     = 5 * time.Minute // for one sweep
+	wouldMax     = 200             // sessions listed by a dry run; the others are only counted
+	wouldFactMax = 20              // facts listed of each
+)
+
+// SweepRequest asks for a pass: over one session, a harness's, or all. A dry run appends nothing.
+type SweepRequest struct {
+	Harness string `json:"harness,omitempty"`
+	Session string `json:"session,omitempty"`
+	DryRun  bool   `json:"dry_run,omitempty"`
+}
+
+// SweepReply is what a pass came to.
+type SweepReply struct {
+	Sessions int               `json:"sessions"`        // looked at closely: something of them is open, or nobody lives who owns them
+	Facts    map[string]int    `json:"facts"`           // appended (or that would be), by kind
+	Failed   int               `json:"failed"`          // sessions that could not be recovered
+	Would    []Would           `json:"would,omitempty"` // of a dry run
+	More     int               `json:"more,omitempty"`  // sessions of a dry run that are not listed
+	Suspects []control.Suspect `json:"suspects,omitempty"`
+}
+
+// Would is what a dry run would append to one session.
+type Would struct {
+	events.Ref
+	Owner string        `json:"owner"` // what is known of it: alive, starting, dead, or none
+	Facts []WouldBeFact `json:"facts"`
+	More  int           `json:"more,omitempty"` // facts that are not listed
+}
+
+// WouldBeFact is a fact that a dry run would append.
+type WouldBeFact struct {
+	Type string      `json:"type"`
+	Data events.Fact `json:"data"`
+}
+
+// Count is how often an outcome was recorded for a reason.
+type Count struct {
+	Outcome string `json:"outcome"` // kind of the fact
+	Reason  string `json:"reason"`
+	Count   int    `json:"count"`
+}
+
+// LastPass is the pass that ended last.
+type LastPass struct {
+	At       time.Time `json:"at"` // its end, by the reconciler's clock
+	TookMS   int64     `json:"took_ms"`
+	Harness  string    `json:"harness,omitempty"` // empty: all
+	Sessions int       `json:"sessions"`
+	Facts    int       `json:"facts"`
+	Failed   int       `json:"failed"`
+}
+
+// Report is what this reconciler has done since it was started.
+type Report struct {
+	Since    time.Time         `json:"since"`
+	Instance string            `json:"instance"`
+	Counts   []Count           `json:"counts"`
+	LastPass *LastPass         `json:"last_pass,omitempty"`
+	Suspects []control.Suspect `json:"suspects"`
+}
+
+func (r *Reconciler) endpoints() []bus.Endpoint {
+	return []bus.Endpoint{{Verb: "sweep", Handle: r.sweep, TimeMax: sweepMax}, {Verb: "report", Handle: r.report}}
+}
+
+// sweep passes over what was asked for.
+func (r *Reconciler) sweep(ctx context.Context, body []byte) ([]byte, error) {
+	var req SweepRequest
+	if len(body) > 0 {
+		if err := json.Unmarshal(body, &req); err != nil {
+			return nil, events.BadRequest(err)
+		}
+	}
+	scope := events.Ref{Harness: req.Harness, Session: req.Session}
+	if err := checkScope(scope); err != nil {
+		return nil, events.BadRequest(err)
+	}
+	select {
+	case <-r.leases.ready:
+	default:
+		return nil, events.Unavailable("the reconciler does not know yet who lives: ask again")
+	}
+	p := r.newPass(scope)
+	var reply SweepReply
+	if req.DryRun {
+		if err := p.dryRun(ctx, &reply); err != nil {
+			return nil, err
+		}
+	} else if err := p.run(ctx); err != nil {
+		return nil, err
+	}
+	reply.Sessions, reply.Failed, reply.Facts = p.looked, p.failed, map[string]int{}
+	for _, f := range p.facts {
+		reply.Facts[string(f.Kind())]++
+	}
+	reply.Suspects = r.loop.Suspects()
+	return json.Marshal(reply)
+}
+
+func checkScope(scope events.Ref) error {
+	one := scope
+	if one.Session == "" {
+		one.Session = "any"
+	}
+	if one.Harness == "" && scope.Session == "" {
+		one.Harness = "any"
+	}
+	return one.Validate()
+}
+
+// dryRun decides without appending.
+func (p *pass) dryRun(ctx context.Context, reply *SweepReply) error {
+	if err := p.collect(ctx); err != nil {
+		return err
+	}
+	now, err := p.r.bus.Now(ctx)
+	if err != nil {
+		return err
+	}
+	src := p.r.loop.Source(ctx)
+	for _, t := range p.trees {
+		for _, s := range p.inScope(t) {
+			p.looked++
+			owner, err := p.r.judge(ctx, s, now)
+			if err != nil {
+				return err
+			}
+			d, err := p.family(now, src).decide(ctx, s, owner, 0)
+			if err != nil {
+				p.failed++
+				continue
+			}
+			p.facts = append(p.facts, d.Facts...)
+			reply.would(s, owner, d)
+		}
+	}
+	slices.SortFunc(reply.Would, func(a, b Would) int {
+		return cmp.Or(cmp.Compare(a.Harness, b.Harness), cmp.Compare(a.Session, b.Session))
+	})
+	return nil
+}
+
+func (y *SweepReply) would(s *session.State, owner Owner, d Decision) {
+	switch {
+	case len(d.Facts) == 0:
+		return
+	case len(y.Would) >= wouldMax:
+		y.More++
+		return
+	}
+	w := Would{Ref: s.Ref(), Owner: "none"}
+	if s.Owned {
+		w.Owner = owner.Life.String()
+	}
+	for i, f := range d.Facts {
+		if i >= wouldFactMax {
+			w.More = len(d.Facts) - i
+			break
+		}
+		w.Facts = append(w.Facts, WouldBeFact{events.TypePrefix + string(f.Kind()), f})
+	}
+	y.Would = append(y.Would, w)
+}
+
+func (r *Reconciler) report(context.Context, []byte) ([]byte, error) {
+	rep := r.tally.report()
+	rep.Instance = r.bus.Instance()
+	rep.Suspects = r.loop.Suspects()
+	return json.Marshal(rep)
+}
+
+// tally counts what was appended since the start.
+type tally struct {
+	mu     sync.Mutex
+	since  time.Time
+	counts map[Count]int // with Count 0
+	last   *LastPass
+}
+
+func newTally() *tally { return &tally{since: time.Now().UTC(), counts: map[Count]int{}} }
+
+func (t *tally) count(facts []events.Fact) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, f := range facts {
+		t.counts[Count{Outcome: string(f.Kind()), Reason: reasonOf(f)}]++
+	}
+}
+
+// reasonOf is why a fact was appended.
+func reasonOf(f events.Fact) string {
+	switch f := f.(type) {
+	case events.SessionOrphaned:
+		return f.Reason
+	case events.PromptExpired:
+		return f.Reason
+	case events.PromptWithdrawn:
+		return f.Reason
+	case events.ToolInterrupted:
+		return f.Reason
+	case events.ToolFailed:
+		return f.Error.Kind
+	case events.ToolCompleted:
+		return "settled"
+	case events.TurnInterrupted:
+		return f.Reason
+	case events.TurnStopped:
+		return f.Actor
+	case events.TurnRequested:
+		return string(f.Cause)
+	case events.CompactionFailed:
+		return f.Error.Kind
+	}
+	return ""
+}
+
+func (t *tally) passed(p *pass, took time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.last = &LastPass{At: time.Now().UTC(), TookMS: took.Milliseconds(), Harness: p.scope.Harness, Sessions: p.looked, Facts: len(p.facts), Failed: p.failed}
+}
+
+func (t *tally) report() Report {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	rep := Report{Since: t.since, LastPass: t.last, Counts: []Count{}}
+	for c, n := range t.counts {
+		c.Count = n
+		rep.Counts = append(rep.Counts, c)
+	}
+	slices.SortFunc(rep.Counts, func(a, b Count) int {
+		return cmp.Or(cmp.Compare(a.Outcome, b.Outcome), cmp.Compare(a.Reason, b.Reason))
+	})
+	return rep
+}

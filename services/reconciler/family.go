@@ -1,0 +1,103 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// family decides on a session with what becomes of its children.
+type family struct {
+	r     *Reconciler
+	now   time.Time
+	src   session.Source
+	known *known // of a pass; nil: the kin knows
+}
+
+// known are the sessions that a pass has listed, as they are after what it has appended.
+type known struct {
+	mu       sync.Mutex
+	states   map[events.Ref]*session.State
+	children map[events.Ref][]events.Ref
+}
+
+func (k *known) put(s *session.State) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.states[s.Ref()] = s
+}
+
+func (k *known) get(r events.Ref) *session.State {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.states[r]
+}
+
+func (f *family) decide(ctx context.Context, s *session.State, owner Owner, depth int) (Decision, error) {
+	in, err := f.input(ctx, s, owner, depth)
+	if err != nil {
+		return Decision{After: s}, err
+	}
+	return Decide(s, in, f.src)
+}
+
+// input is what a session is decided on.
+func (f *family) input(ctx context.Context, s *session.State, owner Owner, depth int) (Input, error) {
+	in := Input{Now: f.now, Owner: owner}
+	if len(s.Tools) == 0 || depth >= familyMax || !leftCalls(s) && owner.Life != Dead {
+		return in, nil
+	}
+	children, err := f.children(ctx, s)
+	if err != nil {
+		return in, err
+	}
+	for i, c := range children {
+		owner, err := f.r.judge(ctx, c, f.now)
+		if err != nil {
+			return in, err
+		}
+		d, err := f.decide(ctx, c, owner, depth+1)
+		if err != nil {
+			return in, err
+		}
+		children[i] = d.After
+	}
+	in.Children = children
+	return in, nil
+}
+
+// children are the sessions that open calls of this one wait for, as they are now.
+func (f *family) children(ctx context.Context, s *session.State) ([]*session.State, error) {
+	var refs []events.Ref
+	if f.known == nil {
+		refs = f.r.kin.of(s)
+	} else {
+		refs = f.known.children[s.Ref()]
+	}
+	var children []*session.State
+	for _, ref := range refs {
+		var c *session.State
+		if f.known != nil {
+			c = f.known.get(ref)
+		}
+		if c == nil {
+			var err error
+			c, err = f.r.loop.Load(ctx, ref)
+			if errors.Is(err, bus.ErrNotFound) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		if s.Tools[c.ParentCall] != nil {
+			children = append(children, c)
+		}
+	}
+	return children, nil
+}

@@ -1,0 +1,113 @@
+package reconciler
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// kin knows which sessions are whose children. It is a cache of documents: complete in the active replica only.
+type kin struct {
+	mu       sync.Mutex
+	children map[events.Ref]map[string]string // by parent: the parent's call by child
+	waiting  map[events.Ref]bool              // parents with calls that were left behind
+	complete bool
+}
+
+func newKin() *kin {
+	return &kin{children: map[events.Ref]map[string]string{}, waiting: map[events.Ref]bool{}}
+}
+
+// note remembers whose child a session is.
+func (k *kin) note(s *session.State) { k.add(s.Ref(), s.Parent, s.ParentCall) }
+
+func (k *kin) add(child events.Ref, parent, call string) {
+	if parent == "" || call == "" || parent == child.Session {
+		return
+	}
+	of := events.Ref{Harness: child.Harness, Session: parent}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.children[of] == nil {
+		k.children[of] = map[string]string{}
+	}
+	k.children[of][child.Session] = call
+}
+
+// of are the children that this session's open calls wait for.
+func (k *kin) of(s *session.State) []events.Ref {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var refs []events.Ref
+	for child, call := range k.children[s.Ref()] {
+		if s.Tools[call] != nil {
+			refs = append(refs, events.Ref{Harness: s.Harness, Session: child})
+		}
+	}
+	return refs
+}
+
+func (k *kin) awaits(r events.Ref, waits bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if waits {
+		k.waiting[r] = true
+	} else {
+		delete(k.waiting, r)
+	}
+}
+
+func (k *kin) isAwaiting(r events.Ref) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.waiting[r]
+}
+
+func (k *kin) whole() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.complete
+}
+
+func (k *kin) setWhole(whole bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.complete = whole
+}
+
+// learnKin reads whose child each session is: this process has become the active one, and from here on sees every
+// document that changes, until ctx ends.
+func (r *Reconciler) learnKin(ctx context.Context) error {
+	err := r.bus.List(ctx, bus.State, events.SessionKeys(""), func(e bus.Entry) error {
+		var v struct {
+			Parent     string `json:"parent"`
+			ParentCall string `json:"parent_call"`
+		}
+		ref, err := events.ParseSessionKey(e.Key)
+		if err != nil || json.Unmarshal(e.Value, &v) != nil {
+			return nil // whoever decides on it reports it
+		}
+		r.kin.add(ref, v.Parent, v.ParentCall)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	r.kin.setWhole(true)
+	context.AfterFunc(ctx, func() { r.kin.setWhole(false) })
+	r.loop.WalkSoon()
+	return nil
+}
+
+// tellParent has a parent decided again when its child has settled.
+func (r *Reconciler) tellParent(ctx context.Context, child *session.State) {
+	parent := events.Ref{Harness: child.Harness, Session: child.Parent}
+	if child.Parent == "" || child.Parent == child.Session || Unsettled(child) || !r.kin.isAwaiting(parent) {
+		return
+	}
+	r.loop.Look(ctx, parent)
+}

@@ -1,0 +1,311 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/control"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// Limits of a pass.
+const (
+	fencesMax = 10 // races lost in a row while fencing one session
+	readAhead = 256
+)
+
+// pass is one look at all sessions of a harness, or of all.
+type pass struct {
+	r     *Reconciler
+	scope events.Ref // harness "": all; session "": all of the harness
+	known *known
+
+	mu     sync.Mutex
+	trees  map[events.Ref][]*session.State // by root: what may call for something
+	looked int
+	facts  []events.Fact
+	failed int
+}
+
+// passSoon has a harness passed over as soon as possible.
+func (r *Reconciler) passSoon(harness string) { r.plan.add(harness, time.Now()) }
+
+// passOver is a pass over one harness that the plan called for.
+func (r *Reconciler) passOver(ctx context.Context, harness string) {
+	p := r.newPass(events.Ref{Harness: harness})
+	if err := p.run(ctx); err != nil && ctx.Err() == nil {
+		r.log.Warn().Str("entity", harness).AnErr("err", err).Msg("pass not finished: tried again")
+		r.plan.add(harness, time.Now().Add(tooEarly))
+	}
+}
+
+// passOverAll is the slow walk.
+func (r *Reconciler) passOverAll(ctx context.Context) error { return r.newPass(events.Ref{}).run(ctx) }
+
+func (r *Reconciler) newPass(scope events.Ref) *pass {
+	k := &known{states: map[events.Ref]*session.State{}, children: map[events.Ref][]events.Ref{}}
+	return &pass{r: r, scope: scope, known: k, trees: map[events.Ref][]*session.State{}}
+}
+
+// run lists, and recovers tree by tree.
+func (p *pass) run(ctx context.Context) error {
+	began := time.Now()
+	if err := p.collect(ctx); err != nil {
+		return err
+	}
+	trees := make([][]*session.State, 0, len(p.trees))
+	for _, t := range p.trees {
+		if t = p.inScope(t); len(t) > 0 {
+			trees = append(trees, t)
+		}
+	}
+	p.r.loop.Each(ctx, len(trees), func(i int) { p.tree(ctx, trees[i]) })
+	p.r.tally.passed(p, time.Since(began))
+	return ctx.Err()
+}
+
+// inScope leaves of a tree what was asked for.
+func (p *pass) inScope(tree []*session.State) []*session.State {
+	if p.scope.Session == "" {
+		return tree
+	}
+	return slices.DeleteFunc(tree, func(s *session.State) bool { return s.Session != p.scope.Session })
+}
+
+// collect lists the documents and keeps those that may call for something, with their families.
+func (p *pass) collect(ctx context.Context) error {
+	now, err := p.r.bus.Now(ctx)
+	if err != nil {
+		return err
+	}
+	entries := make(chan bus.Entry, readAhead)
+	var readers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		readers.Go(func() {
+			for e := range entries {
+				p.document(ctx, e, now)
+			}
+		})
+	}
+	err = p.r.bus.List(ctx, bus.State, events.SessionKeys(p.scope.Harness), func(e bus.Entry) error {
+		select {
+		case entries <- e:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+	close(entries)
+	readers.Wait()
+	return err
+}
+
+// document takes one document into the pass.
+func (p *pass) document(ctx context.Context, e bus.Entry, now time.Time) {
+	ref, err := events.ParseSessionKey(e.Key)
+	if err != nil {
+		return // nobody's session
+	}
+	var s *session.State
+	p.r.loop.Try(ctx, ref, func() (err error) { s, err = session.Decode(e.Value); return err })
+	if s == nil || !s.Opened() {
+		return
+	}
+	child := s.Parent != "" && s.ParentCall != "" && s.Parent != s.Session
+	quiet := s.Closed != nil || p.r.quiet(s, now)
+	if quiet && !child {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if child {
+		parent := events.Ref{Harness: s.Harness, Session: s.Parent}
+		p.known.children[parent] = append(p.known.children[parent], ref)
+		p.r.kin.note(s)
+	}
+	if quiet {
+		s = slim(s)
+	} else {
+		root := events.Ref{Harness: s.Harness, Session: s.Root}
+		p.trees[root] = append(p.trees[root], s)
+	}
+	p.known.put(s)
+}
+
+// slim is what a parent has to know of a child for which nothing is to be done.
+func slim(s *session.State) *session.State {
+	c := *s
+	if c.Closed != nil {
+		c.Tools, c.Prompts, c.Queue = nil, nil, nil
+	}
+	c.Recent, c.Usage, c.LastCompaction = nil, nil, nil
+	return &c
+}
+
+// quiet says whether a session calls for nothing, whatever its family does.
+func (r *Reconciler) quiet(s *session.State, now time.Time) bool {
+	if !s.Deadlines().IsZero() {
+		return false
+	}
+	left := func(epoch uint64) bool { return !s.Owned || epoch < s.Epoch }
+	for _, c := range s.Tools {
+		if left(c.Epoch) {
+			return false
+		}
+	}
+	for _, q := range s.Prompts {
+		if left(q.Epoch) {
+			return false
+		}
+	}
+	if s.Turn != nil && left(s.Turn.Epoch) || s.Compaction != nil && left(s.Compaction.Epoch) {
+		return false
+	}
+	if !s.Owned {
+		return true
+	}
+	o, known := r.leases.judge(s, now)
+	if !o.Look.IsZero() {
+		r.plan.add(s.Harness, r.leases.local(o.Look))
+	}
+	return known && o.Life != Dead
+}
+
+// tree recovers the sessions of one tree: those whose owner is dead are fenced, all of them; then leaves first, those of
+// one depth at once.
+func (p *pass) tree(ctx context.Context, tree []*session.State) {
+	if len(tree) == 1 {
+		p.settle(ctx, tree[0])
+		return
+	}
+	p.each(tree, func(s *session.State) { p.fence(ctx, s) })
+	depth := map[string]int{}
+	for _, s := range tree {
+		depth[s.Session] = p.depth(s)
+	}
+	slices.SortFunc(tree, func(a, b *session.State) int { return depth[b.Session] - depth[a.Session] })
+	for len(tree) > 0 && ctx.Err() == nil {
+		n := slices.IndexFunc(tree, func(s *session.State) bool { return depth[s.Session] != depth[tree[0].Session] })
+		if n < 0 {
+			n = len(tree)
+		}
+		p.each(tree[:n], func(s *session.State) { p.settle(ctx, p.known.get(s.Ref())) })
+		tree = tree[n:]
+	}
+}
+
+func (p *pass) each(sessions []*session.State, do func(*session.State)) {
+	slots := make(chan struct{}, readAhead)
+	var all sync.WaitGroup
+	for _, s := range sessions {
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			do(s)
+		})
+	}
+	all.Wait()
+}
+
+// depth is how many of the sessions listed are above this one.
+func (p *pass) depth(s *session.State) int {
+	n := 0
+	for s != nil && s.Parent != "" && n < familyMax {
+		s = p.known.get(events.Ref{Harness: s.Harness, Session: s.Parent})
+		n++
+	}
+	return n
+}
+
+// fence fences one session of a tree.
+func (p *pass) fence(ctx context.Context, s *session.State) {
+	r := p.r
+	p.note(s, nil, r.loop.Try(ctx, s.Ref(), func() error {
+		for range fencesMax {
+			now, err := r.bus.Now(ctx)
+			if err != nil {
+				return err
+			}
+			f := p.family(now, nil)
+			in := Input{Now: now}
+			if in.Owner, err = r.judge(ctx, s, now); err != nil {
+				return err
+			}
+			if in.Children, err = f.children(ctx, s); err != nil {
+				return err
+			}
+			facts := Fence(s, in)
+			if facts == nil {
+				return nil
+			}
+			after, err := r.loop.Append(ctx, s, facts)
+			switch {
+			case err == nil:
+				p.note(after, facts, true)
+				return nil
+			case !errors.Is(err, bus.ErrLostRace):
+				return err
+			}
+			if s, err = r.loop.CatchUp(ctx, after); err != nil {
+				return err
+			}
+			p.known.put(s)
+		}
+		return bus.ErrLostRace
+	}))
+}
+
+// settle recovers one session.
+func (p *pass) settle(ctx context.Context, s *session.State) {
+	ok := p.r.loop.Try(ctx, s.Ref(), func() error {
+		after, facts, err := p.r.loop.SettleBy(ctx, s, p.decide)
+		p.note(after, facts, true)
+		s = after
+		return err
+	})
+	p.note(s, nil, ok)
+	p.mu.Lock()
+	p.looked++
+	p.mu.Unlock()
+}
+
+func (p *pass) note(s *session.State, facts []events.Fact, ok bool) {
+	p.mu.Lock()
+	p.facts = append(p.facts, facts...)
+	if !ok {
+		p.failed++
+	}
+	p.mu.Unlock()
+	if len(facts) > 0 {
+		p.known.put(s)
+	}
+}
+
+func (p *pass) family(now time.Time, src session.Source) *family {
+	return &family{r: p.r, now: now, src: src, known: p.known}
+}
+
+func (p *pass) decide(ctx context.Context, s *session.State, now time.Time, src session.Source) (control.Decision, error) {
+	owner, err := p.r.judge(ctx, s, now)
+	if err != nil {
+		return control.Decision{}, err
+	}
+	waits := len(s.Tools) > 0 && (leftCalls(s) || owner.Life == Dead)
+	if waits {
+		p.r.kin.awaits(s.Ref(), true)
+	}
+	d, err := p.family(now, src).decide(ctx, s, owner, 0)
+	if err != nil {
+		return control.Decision{}, err
+	}
+	if waits && !leftCalls(d.After) {
+		p.r.kin.awaits(s.Ref(), false)
+	}
+	return p.r.forLoop(s, owner, d), nil
+}

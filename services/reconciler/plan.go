@@ -1,0 +1,97 @@
+package reconciler
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Limits of the plan.
+const (
+	passesAtOnceMax = 8                     // harnesses that are passed over at the same time
+	passPauseMin    = 20 * time.Millisecond // between two passes over one harness, however many triggers there are
+	planIdle        = time.Minute
+)
+
+// plan is when to pass over which harness next. Instants are of this process's clock.
+type plan struct {
+	mu    sync.Mutex
+	due   map[string]time.Time
+	busy  map[string]bool
+	after map[string]time.Time // not before
+	news  chan struct{}
+}
+
+func newPlan() *plan {
+	return &plan{due: map[string]time.Time{}, busy: map[string]bool{}, after: map[string]time.Time{}, news: make(chan struct{}, 1)}
+}
+
+// add plans a pass at an instant, if there is none planned before.
+func (p *plan) add(harness string, at time.Time) {
+	p.mu.Lock()
+	old, planned := p.due[harness]
+	if !planned || at.Before(old) {
+		p.due[harness] = at
+	}
+	p.mu.Unlock()
+	p.tell()
+}
+
+func (p *plan) tell() {
+	select {
+	case p.news <- struct{}{}:
+	default:
+	}
+}
+
+// take takes what is due, and says how long until the next may be.
+func (p *plan) take(now time.Time) (due []string, next time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	next = planIdle
+	for h, at := range p.due {
+		at = later(at, p.after[h])
+		switch {
+		case p.busy[h]: // it tells when it is done
+		case at.After(now):
+			next = min(next, at.Sub(now))
+		default:
+			delete(p.due, h)
+			p.busy[h] = true
+			due = append(due, h)
+		}
+	}
+	return due, next
+}
+
+func (p *plan) done(harness string) {
+	p.mu.Lock()
+	delete(p.busy, harness)
+	p.after[harness] = time.Now().Add(passPauseMin)
+	p.mu.Unlock()
+	p.tell()
+}
+
+// run passes over harnesses when they are due, until ctx ends.
+func (p *plan) run(ctx context.Context, pass func(ctx context.Context, harness string)) {
+	slots := make(chan struct{}, passesAtOnceMax)
+	var all sync.WaitGroup
+	defer all.Wait()
+	for ctx.Err() == nil {
+		due, next := p.take(time.Now())
+		for _, h := range due {
+			all.Go(func() {
+				slots <- struct{}{}
+				defer func() { <-slots; p.done(h) }()
+				pass(ctx, h)
+			})
+		}
+		t := time.NewTimer(next)
+		select {
+		case <-t.C:
+		case <-p.news:
+		case <-ctx.Done():
+		}
+		t.Stop()
+	}
+}

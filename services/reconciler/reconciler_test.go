@@ -1,0 +1,284 @@
+package reconciler
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// TestKilled is R1 and R2: all of a killed harness's calls are closed once, with a reason; another's are untouched.
+func TestKilled(t *testing.T) {
+	c := start(t)
+	c.reconcile(c.b, quick())
+	dead, alive := c.harness("dead", "ready", time.Second), c.harness("alive", "ready", 5*time.Second)
+	for i := range 20 {
+		dead.open(fmt.Sprint("s", i), 3)
+	}
+	alive.open("s", 3)
+	dead.die()
+	for i := range 20 {
+		name := fmt.Sprint("s", i)
+		natstest.Until(t, name+" to be recovered", func() bool { return recovered(c.state("dead", name)) })
+		if got := c.facts("dead", name); got["session.orphaned"] != 1 || got["tool.interrupted"] != 3 || got["turn.interrupted"] != 1 || len(got) != 3 {
+			t.Errorf("%s: recovery said %v", name, got)
+		}
+	}
+	if s := c.state("alive", "s"); !s.Owned || len(s.Tools) != 3 {
+		t.Errorf("the living one's session was touched: %+v", s)
+	}
+}
+
+// TestReadySupersedes: what an older incarnation held is closed when the newer one says ready, at once, though the older
+// one's lease lives; it is fenced by name.
+func TestReadySupersedes(t *testing.T) {
+	c := start(t)
+	c.reconcile(c.b, quick())
+	old := c.harness("h", "ready", 10*time.Second)
+	old.open("s", 2)
+	newer := c.harness("h", "starting", 10*time.Second)
+	natstest.Until(t, "the document", func() bool { _, err := c.b.Load(c.ctx, bus.State, "session.h.s"); return err == nil })
+	if s := c.state("h", "s"); !s.Owned {
+		t.Error("fenced before the newer incarnation said ready")
+	}
+	said := time.Now()
+	newer.say("ready")
+	natstest.Until(t, "recovery", func() bool { return recovered(c.state("h", "s")) })
+	if took := time.Since(said); took > time.Second {
+		t.Errorf("took %s", took)
+	}
+	if s := c.state("h", "s"); s.SupersededBy != newer.incarnation {
+		t.Errorf("superseded by %q", s.SupersededBy)
+	}
+}
+
+// TestAdoptionGrace: a newer incarnation that never says ready takes the older one's place after the adoption grace.
+func TestAdoptionGrace(t *testing.T) {
+	c := start(t)
+	cfg := quick()
+	cfg.AdoptionGrace, cfg.Walk = 500*time.Millisecond, time.Hour
+	c.reconcile(c.b, cfg)
+	c.harness("h", "ready", 10*time.Second).open("s", 1)
+	c.harness("h", "starting", 10*time.Second)
+	natstest.Until(t, "recovery", func() bool { return recovered(c.state("h", "s")) })
+}
+
+// TestReleased is R16: a lease that was given back needs no grace.
+func TestReleased(t *testing.T) {
+	c := start(t)
+	cfg := quick()
+	cfg.Grace, cfg.Walk = time.Hour, time.Hour
+	c.reconcile(c.b, cfg)
+	p := c.harness("h", "ready", 10*time.Second)
+	p.open("s", 1)
+	p.append("s", events.PromptRequested{Prompt: "p", Turn: "t1", Call: "c0", PromptKind: events.PromptPermission, Delivery: events.DeliverCallback})
+	p.append("s", events.SessionReleased{})
+	p.open("kept", 1) // and one that it forgot to release
+	p.end()
+	if err := p.lease.Release(c.ctx); err != nil {
+		t.Fatal(err)
+	}
+	natstest.Until(t, "recovery", func() bool { return recovered(c.state("h", "s")) && recovered(c.state("h", "kept")) })
+	s := c.state("h", "s")
+	if e, _ := s.Ended(session.EntityPrompt, "p"); e.Outcome != string(session.Withdrawn) || e.Reason != events.ReasonShutdown {
+		t.Errorf("the callback prompt ended as %+v", e)
+	}
+	if n := c.facts("h", "s")["session.orphaned"]; n != 0 {
+		t.Error("a released session was orphaned")
+	}
+}
+
+// TestTwoReplicas is R3: two reconcilers at once say everything once.
+func TestTwoReplicas(t *testing.T) {
+	s := natstest.Start(t)
+	c := newCell(t, natstest.Bus(t, s))
+	c.reconcile(c.b, quick())
+	c.reconcile(natstest.Bus(t, s), quick())
+	p := c.harness("h", "ready", time.Second)
+	for i := range 50 {
+		p.open(fmt.Sprint("s", i), 4)
+	}
+	p.die()
+	for i := range 50 {
+		name := fmt.Sprint("s", i)
+		natstest.Until(t, "recovery", func() bool { return recovered(c.state("h", name)) })
+		st := c.state("h", name)
+		if got := c.facts("h", name); got["session.orphaned"] != 1 || got["tool.interrupted"] != 4 || got["turn.interrupted"] != 1 || st.Ignored.Count != 0 {
+			t.Errorf("%s: recovery said %v, ignored %d", name, got, st.Ignored.Count)
+		}
+	}
+}
+
+// TestStartsLate: what died before the reconciler was there is found at its start, lease unseen.
+func TestStartsLate(t *testing.T) {
+	c := start(t)
+	p := c.harness("h", "ready", 10*time.Second)
+	p.open("s", 2)
+	p.end()
+	if err := p.lease.Release(c.ctx); err != nil {
+		t.Fatal(err)
+	}
+	c.harness("h", "ready", 10*time.Second)
+	natstest.Until(t, "the document", func() bool { _, err := c.b.Load(c.ctx, bus.State, "session.h.s"); return err == nil })
+	c.reconcile(c.b, quick())
+	natstest.Until(t, "recovery", func() bool { return recovered(c.state("h", "s")) })
+}
+
+// TestTree is R1 and P16: a tree whose child waits for a person is held, and its root goes on when the child has settled.
+func TestTree(t *testing.T) {
+	c := start(t)
+	c.reconcile(c.b, quick())
+	p := c.harness("h", "ready", time.Second)
+	p.open("root", 2)
+	for i, name := range []string{"waits", "works"} {
+		p.append(name, events.SessionOpened{Incarnation: p.incarnation, Parent: "root", ParentCall: fmt.Sprint("c", i), Root: "root"},
+			events.TurnStarted{Turn: "k1", Cause: events.CauseMessage, Synthetic: true}, events.ToolStarted{Call: "k", Turn: "k1", Name: "question"})
+	}
+	p.append("waits", question("p1", "k1", "k"))
+	p.die()
+	natstest.Until(t, "recovery", func() bool {
+		s := c.state("h", "root")
+		return !s.Owned && len(s.Tools) == 1 && recovered(c.state("h", "works")) && !c.state("h", "waits").Owned
+	})
+	s := c.state("h", "root")
+	if s.Tools["c0"] == nil || s.Turn == nil || s.Phase != session.Waiting {
+		t.Fatalf("the root does not wait: %s %v", s.Phase, s.Tools)
+	}
+	next := c.harness("h", "ready", 10*time.Second)
+	next.seqs["waits"], next.epochs["waits"] = c.state("h", "waits").Seq, 1
+	next.append("waits", events.SessionClaimed{Incarnation: next.incarnation},
+		events.TurnStarted{Turn: "k2", Cause: events.CauseAnswer, OfTurn: "k1", Synthetic: true}, events.TurnCompleted{Turn: "k2"})
+	natstest.Until(t, "the root to go on", func() bool {
+		s := c.state("h", "root")
+		return s.Pending.Turn != nil && len(s.Tools) == 0
+	})
+	s = c.state("h", "root")
+	if e, _ := s.Ended(session.EntityTool, "c0"); e.Outcome != session.OutcomeCompleted || s.Pending.Turn.OfTurn != "t1" || s.Pending.Turn.Cause != events.CauseResume {
+		t.Errorf("call %+v, pending %+v", e, s.Pending.Turn)
+	}
+	if n := c.facts("h", "root")["turn.requested"]; n != 1 {
+		t.Errorf("%d continuations", n)
+	}
+}
+
+// TestDeadline is P19: within a second; also when it passed while nobody was there.
+func TestDeadline(t *testing.T) {
+	c := start(t)
+	cfg := quick()
+	cfg.Walk = time.Hour
+	p := c.harness("h", "ready", 10*time.Second)
+	past := question("late", "t1", "c0")
+	past.Deadline = time.Now().Add(-time.Hour)
+	p.open("past", 1)
+	p.append("past", past)
+	c.reconcile(c.b, cfg)
+	expired := func(name, prompt string) bool {
+		p := c.state("h", name).Prompts[prompt]
+		return p != nil && p.Status == session.Expired && p.Reason == events.ReasonDeadline
+	}
+	natstest.Until(t, "the past deadline", func() bool { return expired("past", "late") })
+	soon := question("soon", "t1", "c0")
+	soon.Deadline = time.Now().Add(1500 * time.Millisecond)
+	p.open("soon", 1)
+	p.append("soon", soon)
+	natstest.Until(t, "the deadline", func() bool { return expired("soon", "soon") })
+	if late := c.state("h", "soon").UpdatedAt.Sub(soon.Deadline); late < 0 || late > time.Second {
+		t.Errorf("expired %s after the deadline", late)
+	}
+	if s := c.state("h", "soon"); s.Tools["c0"] == nil {
+		t.Error("the call of a living owner was closed")
+	}
+}
+
+// TestUnreadable is R11: a session that cannot be read does not stop the others, and is reported.
+func TestUnreadable(t *testing.T) {
+	c := start(t)
+	if _, err := c.b.Store(c.ctx, bus.State, "session.h.broken", []byte(`{"v":1,"seq":`), 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.b.Store(c.ctx, bus.State, "session.h.newer", []byte(`{"v":99}`), 0); err != nil {
+		t.Fatal(err)
+	}
+	r, _ := c.reconcile(c.b, quick())
+	p := c.harness("h", "ready", time.Second)
+	p.open("s", 2)
+	p.die()
+	natstest.Until(t, "recovery", func() bool { return recovered(c.state("h", "s")) })
+	natstest.Until(t, "suspects", func() bool { return len(r.loop.Suspects()) == 2 })
+	var rep Report
+	if err := c.b.Request(c.ctx, Name, "report", nil, &rep); err != nil {
+		t.Fatal(err)
+	}
+	if len(rep.Suspects) != 2 || !strings.Contains(fmt.Sprint(rep.Suspects), "newer") {
+		t.Errorf("suspects %+v", rep.Suspects)
+	}
+	want := map[string]int{"session.orphaned": 1, "tool.interrupted": 2, "turn.interrupted": 1}
+	for _, n := range rep.Counts {
+		if n.Reason != events.ReasonOwnerLost || want[n.Outcome] != n.Count {
+			t.Errorf("counted %+v", n)
+		}
+	}
+	if rep.LastPass == nil || len(rep.Counts) != len(want) {
+		t.Errorf("report %+v", rep)
+	}
+}
+
+// TestBrokerAway is R8: the broker is away for longer than every TTL; when it is back, nobody who lives is called dead.
+func TestBrokerAway(t *testing.T) {
+	s := natstest.Start(t)
+	c := newCell(t, natstest.Bus(t, s))
+	c.reconcile(c.b, quick())
+	p := c.harness("h", "ready", time.Second)
+	p.open("s", 1)
+	natstest.Until(t, "the document", func() bool { _, err := c.b.Load(c.ctx, bus.State, "session.h.s"); return err == nil })
+	p.end() // its lease will be lost with the broker, and it starts over with a new incarnation
+	s.Shutdown()
+	away := time.NewTimer(2500 * time.Millisecond)
+	<-away.C
+	natstest.Restart(t, s)
+	back := time.Now()
+	natstest.Until(t, "the broker", c.b.Connected)
+	again := c.harness("h", "starting", 5*time.Second)
+	again.seqs["s"], again.epochs["s"] = p.seqs["s"], 1
+	again.append("s", events.SessionClaimed{Incarnation: again.incarnation}, events.ToolStarted{Call: "c0", Turn: "t1", Name: "bash"},
+		events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
+	again.say("ready")
+	t.Logf("claimed %s after the broker was back", time.Since(back))
+	if n := c.facts("h", "s"); len(n) > 0 {
+		t.Errorf("recovery said %v", n)
+	}
+}
+
+// TestSweep: a dry run tells and appends nothing; a sweep does.
+func TestSweep(t *testing.T) {
+	c := start(t)
+	cfg := quick()
+	cfg.Walk, cfg.Grace = time.Hour, time.Hour
+	c.reconcile(c.b, cfg)
+	p := c.harness("h", "ready", 10*time.Second)
+	p.open("s", 2)
+	p.append("s", events.SessionReleased{})
+	natstest.Until(t, "recovery", func() bool { return recovered(c.state("h", "s")) })
+	var reply SweepReply
+	if err := c.b.Request(c.ctx, Name, "sweep", SweepRequest{DryRun: true}, &reply); err != nil {
+		t.Fatal(err)
+	}
+	if len(reply.Would) != 0 || len(reply.Facts) != 0 {
+		t.Errorf("a pass after a pass would say %+v", reply)
+	}
+	err := c.b.Request(c.ctx, Name, "sweep", SweepRequest{Session: "s"}, nil)
+	if r, ok := err.(*events.Refusal); !ok || r.Code != http.StatusBadRequest || r.Field != "harness" {
+		t.Errorf("a session without its harness: %v", err)
+	}
+	err = c.b.Request(c.ctx, Name, "sweep", json.RawMessage(`[]`), nil)
+	if r, ok := err.(*events.Refusal); !ok || r.Code != http.StatusBadRequest {
+		t.Errorf("a list: %v", err)
+	}
+}

@@ -1,0 +1,249 @@
+package reconciler
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/control"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// folder is the least of a ledger: it folds the log into documents.
+type folder struct {
+	b     *bus.Bus
+	cache map[events.Ref]*folded
+}
+
+type folded struct {
+	state *session.State
+	rev   uint64
+}
+
+func (f *folder) Takeover(context.Context) error { f.cache = map[events.Ref]*folded{}; return nil }
+
+func (f *folder) Batch(ctx context.Context, ms []bus.Message) (int, error) {
+	touched := map[events.Ref]*folded{}
+	for _, m := range ms {
+		c := f.b.Decode(m)
+		d := f.cache[c.Ref]
+		if d == nil {
+			d = &folded{state: session.New(c.Ref)}
+			if e, err := f.b.Load(ctx, bus.State, events.SessionKey(c.Ref)); err == nil {
+				if d.state, err = session.Decode(e.Value); err != nil {
+					return 0, err
+				}
+				d.rev = e.Rev
+			}
+			f.cache[c.Ref] = d
+		}
+		d.state.Fold(&c)
+		touched[c.Ref] = d
+	}
+	for r, d := range touched {
+		doc, err := d.state.Encode()
+		if err == nil {
+			d.rev, err = f.b.Store(ctx, bus.State, events.SessionKey(r), doc, d.rev)
+		}
+		if err != nil {
+			delete(f.cache, r)
+			return 0, err
+		}
+	}
+	return len(ms), nil
+}
+
+// cell is a broker with a folder.
+type cell struct {
+	t   testing.TB
+	ctx context.Context
+	b   *bus.Bus
+}
+
+func newCell(t testing.TB, b *bus.Bus) *cell {
+	c := &cell{t: t, b: b}
+	var stop func()
+	c.ctx, stop = context.WithCancel(context.Background())
+	t.Cleanup(stop)
+	c.fold()
+	return c
+}
+
+// start starts a broker and a folder.
+func start(t testing.TB) *cell { return newCell(t, natstest.Bus(t, natstest.Start(t))) }
+
+// background runs something until the test ends, and waits for its end.
+func (c *cell) background(run func(ctx context.Context) error) (stop func()) {
+	ctx, cancel := context.WithCancel(c.ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := run(ctx); err != nil && !errors.Is(err, context.Canceled) {
+			c.t.Error(err)
+		}
+	}()
+	stop = func() { cancel(); <-done }
+	c.t.Cleanup(stop)
+	return stop
+}
+
+func (c *cell) fold() (stop func()) {
+	return c.background(func(ctx context.Context) error {
+		return c.b.Consume(ctx, bus.Source{Stream: bus.LogStream, Durable: "folder"}, &folder{b: c.b})
+	})
+}
+
+// quick is a reconciler for tests: short margins.
+func quick() Config {
+	cfg := Default()
+	cfg.Grace, cfg.AdoptionGrace, cfg.Walk = 300*time.Millisecond, 2*time.Second, 5*time.Second
+	return cfg
+}
+
+// reconcile runs a reconciler on this connection.
+func (c *cell) reconcile(b *bus.Bus, cfg Config) (r *Reconciler, stop func()) {
+	r, err := New(b, cfg, zerolog.Nop())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	stop = c.background(r.Run)
+	natstest.Until(c.t, "the reconciler to know who lives", func() bool {
+		select {
+		case <-r.leases.ready:
+			return true
+		default:
+			return false
+		}
+	})
+	return r, stop
+}
+
+// process is a harness process.
+type process struct {
+	*cell
+	harness, incarnation string
+	lease                *bus.Lease
+	value                control.Lease
+	end                  context.CancelFunc
+	seqs                 map[string]uint64
+	epochs               map[string]uint64
+}
+
+// harness starts a process: it holds a lease from now on.
+func (c *cell) harness(name, state string, ttl time.Duration) *process {
+	c.t.Helper()
+	n, err := c.b.Ticket(c.ctx, name)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	p := &process{cell: c, harness: name, incarnation: strconv.FormatUint(n, 10), seqs: map[string]uint64{}, epochs: map[string]uint64{}}
+	p.value = control.Lease{ID: name, Incarnation: p.incarnation, Exclusive: true, State: state, TTLMS: ttl.Milliseconds()}
+	p.lease, err = c.b.AcquireLease(c.ctx, events.HarnessLeaseKey(name, p.incarnation), p.body(), ttl)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	ctx, end := context.WithCancel(c.ctx)
+	p.end = end
+	p.lease.Keep(ctx, 0, nil)
+	c.t.Cleanup(end)
+	return p
+}
+
+func (p *process) body() []byte {
+	body, err := json.Marshal(p.value)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return body
+}
+
+// say changes the state of the lease.
+func (p *process) say(state string) {
+	p.t.Helper()
+	p.value.State = state
+	if err := p.lease.Renew(p.ctx, p.body()); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// die is SIGKILL: nothing is renewed any more.
+func (p *process) die() { p.end() }
+
+// append appends facts, "<kind> <data>", to one of the process's sessions as one commit.
+func (p *process) append(name string, lines ...events.Fact) {
+	p.t.Helper()
+	ref := events.Ref{Harness: p.harness, Session: name}
+	var evs []events.Event
+	for _, f := range lines {
+		switch f.(type) {
+		case events.SessionOpened, events.SessionClaimed:
+			p.epochs[name]++
+		}
+		evs = append(evs, events.New(p.b.NewID(), events.HarnessSource(p.harness, p.incarnation), ref, max(p.epochs[name], 1), time.Now(), f))
+	}
+	seq, err := p.b.Append(p.ctx, ref, events.WriterHarness, p.seqs[name], evs)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.seqs[name] = seq
+}
+
+// open opens a session with a turn and some calls.
+func (p *process) open(name string, calls int) {
+	p.t.Helper()
+	facts := []events.Fact{events.SessionOpened{Incarnation: p.incarnation}, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage}}
+	for i := range calls {
+		facts = append(facts, events.ToolStarted{Call: fmt.Sprint("c", i), Turn: "t1", Name: "bash"})
+	}
+	p.append(name, facts...)
+}
+
+func question(prompt, turn, call string) events.PromptRequested {
+	return events.PromptRequested{Prompt: prompt, Turn: turn, Call: call, PromptKind: events.PromptQuestion, Delivery: events.DeliverToolResult,
+		Questions: []events.Question{{ID: "q", Question: "Which?"}}}
+}
+
+// state is the fold of a session's log.
+func (c *cell) state(harness, name string) *session.State {
+	c.t.Helper()
+	s := session.New(events.Ref{Harness: harness, Session: name})
+	commits, err := c.b.Read(c.ctx, s.Ref(), 0)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for i := range commits {
+		s.Fold(&commits[i])
+	}
+	return s
+}
+
+// recovered says whether nothing of a session is open.
+func recovered(s *session.State) bool { return !s.Owned && s.Turn == nil && len(s.Tools) == 0 }
+
+// facts counts what the reconciler has said in a session, by kind.
+func (c *cell) facts(harness, name string) map[events.Kind]int {
+	c.t.Helper()
+	n := map[events.Kind]int{}
+	commits, err := c.b.Read(c.ctx, events.Ref{Harness: harness, Session: name}, 0)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for _, commit := range commits {
+		if commit.Writer != events.WriterReconciler {
+			continue
+		}
+		for _, e := range commit.Events {
+			n[e.Kind]++
+		}
+	}
+	return n
+}
