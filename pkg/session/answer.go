@@ -13,12 +13,19 @@ import (
 
 // answerOutput is what an answer becomes as the output of a call, or as the content of a message.
 type answerOutput struct {
-	Questions []events.Question `json:"questions,omitempty"`
+	Questions []events.Question `json:"questions"`
 	Answers   []events.Answer   `json:"answers"`
 }
 
+func outputOf(asked []events.Question, answers []events.Answer) json.RawMessage {
+	if asked == nil {
+		asked = []events.Question{}
+	}
+	return encode(answerOutput{asked, answers})
+}
+
 func encode(v any) json.RawMessage {
-	b, err := json.Marshal(v)
+	b, err := EncodeView(v)
 	if err != nil { // text and lists of it always encode
 		return json.RawMessage(`null`)
 	}
@@ -29,7 +36,7 @@ func encode(v any) json.RawMessage {
 func resultOf(call string, status Status, asked []events.Question, answers []events.Answer, text string) events.Fact {
 	switch status {
 	case Answered:
-		return events.ToolCompleted{Call: call, Output: encode(answerOutput{asked, answers}), Synthetic: true}
+		return events.ToolCompleted{Call: call, Output: outputOf(asked, answers), Synthetic: true}
 	case Superseded:
 		return events.ToolFailed{Call: call, Error: events.Failure{Kind: events.ReasonAnswered, Text: "answered in chat"}, Synthetic: true}
 	default:

@@ -9,13 +9,16 @@ import (
 
 // messageAccepted queues user input. A person's supersedes what blocks, whoever took it in.
 func (f *fold) messageAccepted(fact events.MessageAccepted) string {
+	e := f.ended(EntityMessage, fact.Message)
 	switch {
-	case f.queued(fact.Message) >= 0 || f.ended(EntityMessage, fact.Message) != nil:
+	case e != nil && e.Seq == f.c.Seq && e.Outcome == OutcomeDelivered: // the turn that has it is in the same commit
+	case e != nil || f.queued(fact.Message) >= 0:
 		return whyClosedID
-	case len(f.Queue) >= QueuedMax || !f.room(fact.Message):
+	case len(f.Queue) >= QueuedMax || !f.room(messageBytes, fact.Message):
 		return whyLimit
+	default:
+		f.Queue = append(f.Queue, Message{ID: fact.Message, Seq: f.c.Seq, Synthetic: fact.Synthetic, At: f.c.At})
 	}
-	f.Queue = append(f.Queue, Message{ID: fact.Message, Seq: f.c.Seq, Synthetic: fact.Synthetic, At: f.c.At})
 	if !fact.Synthetic {
 		f.ActiveAt = f.c.At
 		f.Policy.AutoRetry = true // a person who goes on wants it to go on

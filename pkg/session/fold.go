@@ -96,6 +96,7 @@ func (s *State) Fold(c *events.Commit) Result {
 		f.e = &c.Events[i]
 		f.event(i)
 	}
+	s.forgetUndelivered()
 	s.Phase = s.phase()
 	return res
 }

@@ -20,6 +20,8 @@ const (
 	// UndeliveredMax is how many decided prompts wait for a harness that never says it has them. Beyond, the oldest goes.
 	UndeliveredMax = 100
 
+	undeliveredBytesMax = 32 << 10 // bytes of their reasons, likewise
+
 	// DocumentBytesMax is more than any document takes: what is kept once is bounded by the limits above, what is open and
 	// queued by openBytesMax. A document that could not be stored would stop the fold of every session.
 	DocumentBytesMax = 700 << 10
@@ -29,22 +31,23 @@ const (
 
 	openBytesMax  = 480 << 10 // bytes of JSON that calls, prompts, queue and holds take together
 	openFew       = 100       // entries that can never come near openBytesMax
-	longTitlesMax = 200       // open calls that keep a long title and name
-	shortBytesMax = 40        // bytes of a title or a name beyond them
-	entryOverhead = 160       // bytes of JSON around the texts of a call or a message
-	promptBytes   = 480       // the same for a prompt, which has more fields
+	longTitlesMax = 100       // open calls that keep a long title and name
+	shortBytesMax = 32        // bytes of a title or a name beyond them
+	callBytes     = 135       // bytes of JSON around the texts of a call
+	promptBytes   = 340       // of a prompt
+	messageBytes  = 115       // of a queued message
+	holdBytes     = 25        // of a call that waits for a child
 )
 
 // room says whether one more entry of about this size may be opened. What is open is weighed once a commit, so that
 // closing and opening in the same commit is judged as if all were open at once.
-func (f *fold) room(texts ...string) bool {
+func (f *fold) room(size int, texts ...string) bool {
 	if len(f.Tools)+len(f.Prompts)+len(f.Queue)+len(f.WaitsFor) < openFew {
 		return true
 	}
 	if f.openBytes == 0 {
 		f.openBytes = f.weigh()
 	}
-	size := promptBytes
 	for _, t := range texts {
 		size += jsonBytes(t)
 	}
@@ -59,16 +62,16 @@ func (f *fold) room(texts ...string) bool {
 func (s *State) weigh() int {
 	n := 0
 	for id, c := range s.Tools {
-		n += entryOverhead + jsonBytes(id) + jsonBytes(c.Name) + jsonBytes(c.Title) + jsonBytes(c.Turn)
+		n += callBytes + jsonBytes(id) + jsonBytes(c.Name) + jsonBytes(c.Title) + jsonBytes(c.Turn)
 	}
 	for id, p := range s.Prompts {
-		n += promptBytes + jsonBytes(id) + jsonBytes(p.Call) + jsonBytes(p.Turn) + jsonBytes(string(p.Kind)) + jsonBytes(p.Tool) + jsonBytes(p.Reason)
+		n += promptBytes + jsonBytes(id) + jsonBytes(p.Call) + jsonBytes(p.Turn) + jsonBytes(string(p.Kind)) + jsonBytes(p.Tool) + jsonBytes(p.Reason) + jsonBytes(string(p.Delivery))
 	}
 	for i := range s.Queue {
-		n += entryOverhead + jsonBytes(s.Queue[i].ID)
+		n += messageBytes + jsonBytes(s.Queue[i].ID)
 	}
 	for i := range s.WaitsFor {
-		n += entryOverhead + jsonBytes(s.WaitsFor[i].Call) + jsonBytes(s.WaitsFor[i].Child)
+		n += holdBytes + jsonBytes(s.WaitsFor[i].Call) + jsonBytes(s.WaitsFor[i].Child)
 	}
 	return n
 }

@@ -124,7 +124,7 @@ func (f *fold) orphaned(fact events.SessionOrphaned) string {
 	}
 	f.WaitsFor = nil
 	for _, w := range fact.WaitsFor {
-		if f.Tools[w.Call] != nil && !f.held(w.Call) {
+		if f.Tools[w.Call] != nil && !slices.Contains(f.WaitsFor, w) && f.room(holdBytes, w.Call, w.Child) {
 			f.WaitsFor = append(f.WaitsFor, w)
 		}
 	}

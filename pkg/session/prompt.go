@@ -42,7 +42,7 @@ func (f *fold) promptRequested(fact events.PromptRequested) string {
 		return whyTurnEnded
 	case p == nil && f.callIsOver(fact.Call):
 		return whyClosedID
-	case p == nil && (f.awaiting() >= OpenPromptsMax || !f.room(fact.Prompt, fact.Call, fact.Turn, string(word(fact.PromptKind)))):
+	case p == nil && (f.awaiting() >= OpenPromptsMax || !f.room(promptBytes, fact.Prompt, fact.Call, fact.Turn, string(word(fact.PromptKind)), string(word(fact.Delivery)))):
 		return whyLimit
 	case p == nil:
 		p = &Prompt{Since: f.c.At, Status: Awaiting}
@@ -114,28 +114,27 @@ func (f *fold) settle(id string, to Status, reason string) string {
 	if to == Withdrawn || to == Expired && reason != events.ReasonDeadline {
 		delete(f.Prompts, id)
 	}
-	f.forgetUndelivered()
 	return ""
 }
 
-// forgetUndelivered lets go of the decision that has waited longest for a harness that takes none.
-func (f *fold) forgetUndelivered() {
-	if len(f.Prompts) <= UndeliveredMax {
-		return
-	}
-	n, oldest := 0, ""
-	for _, id := range sortedKeys(f.Prompts) {
-		p := f.Prompts[id]
-		if p.Status == Awaiting {
-			continue
+// forgetUndelivered lets go of the decisions that have waited longest for a harness that takes none.
+func (s *State) forgetUndelivered() {
+	for len(s.Prompts) > undeliveredBytesMax/TextBytesMax {
+		n, bytes, oldest := 0, 0, ""
+		for _, id := range sortedKeys(s.Prompts) {
+			p := s.Prompts[id]
+			if p.Status == Awaiting {
+				continue
+			}
+			n, bytes = n+1, bytes+jsonBytes(p.Reason)
+			if oldest == "" || p.SettledSeq < s.Prompts[oldest].SettledSeq {
+				oldest = id
+			}
 		}
-		n++
-		if oldest == "" || p.SettledSeq < f.Prompts[oldest].SettledSeq {
-			oldest = id
+		if n <= UndeliveredMax && bytes <= undeliveredBytesMax {
+			return
 		}
-	}
-	if n > UndeliveredMax {
-		delete(f.Prompts, oldest)
+		delete(s.Prompts, oldest)
 	}
 }
 

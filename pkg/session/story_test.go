@@ -250,7 +250,7 @@ func (w *world) envelope(d *draft, env map[string]any, kind, data string) {
 		d.c.Writer = usualWriter(events.Kind(kind))
 	}
 	entity, _, _ := strings.Cut(kind, ".")
-	subject := map[string]any{"session": storyRef.Session, "usage": orElse(fmt.Sprint(ids["turn"]), "s1"), "retry": ids["turn"]}[entity]
+	subject := map[string]any{"session": storyRef.Session, "usage": orElse(fmt.Sprint(ids["turn"]), "s1"), "retry": ids["turn"], "tool": ids["call"]}[entity]
 	if subject == nil {
 		subject = ids[entity]
 	}

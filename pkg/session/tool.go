@@ -36,7 +36,7 @@ func (f *fold) toolStarted(fact events.ToolStarted) string {
 		return whyClosedID
 	case f.turnIsOver(fact.Turn):
 		return whyTurnEnded
-	case len(f.Tools) >= OpenCallsMax || !f.room(fact.Call, fact.Turn, cut(fact.Name, NameBytesMax), cut(fact.Title, TitleBytesMax)):
+	case len(f.Tools) >= OpenCallsMax || !f.room(callBytes, fact.Call, fact.Turn, cut(fact.Name, NameBytesMax), cut(fact.Title, TitleBytesMax)):
 		return whyLimit
 	}
 	if f.Tools == nil {
@@ -75,10 +75,6 @@ func (f *fold) adoptCall(call string) {
 		c.Epoch = f.Epoch
 		f.unhold(call)
 	}
-}
-
-func (s *State) held(call string) bool {
-	return slices.ContainsFunc(s.WaitsFor, func(w events.WaitFor) bool { return w.Call == call })
 }
 
 func (f *fold) unhold(call string) {

@@ -44,6 +44,8 @@ func (f *fold) turnRequested(fact events.TurnRequested) string {
 		if fact.Cause == events.CauseResume {
 			f.Retry.Resumes++
 		}
+	case events.CauseAnswer: // what a person decided goes on by itself, with no retry beside it
+		f.setRetryAside()
 	}
 	if l := f.LastCompaction; l != nil && fact.Compaction == l.ID {
 		l.FollowUp = ""
@@ -80,11 +82,24 @@ func (f *fold) turnStarted(fact events.TurnStarted) string {
 	case f.Turn.byPerson():
 		f.Retry, f.ActiveAt = Retry{}, f.c.At
 		f.overtake()
-	case f.Retry.State == RetryStarting || fact.Cause == events.CauseRetry || fact.Cause == events.CauseResume,
-		f.Retry.State == RetryScheduled && fact.Cause == events.CauseAnswer:
-		f.Retry = Retry{Attempt: f.Retry.Attempt, SameFailures: f.Retry.SameFailures, Resumes: f.Retry.Resumes, Error: f.Retry.Error}
+	case fact.Cause == events.CauseRetry || fact.Cause == events.CauseResume:
+		f.Retry = f.Retry.counters() // this is it, also by hand after it was given up
+	case f.Retry.State == RetryStarting || fact.Cause == events.CauseAnswer:
+		f.setRetryAside()
 	}
 	return ""
+}
+
+// counters is the retry without what was planned.
+func (r *Retry) counters() Retry {
+	return Retry{Attempt: r.Attempt, SameFailures: r.SameFailures, Resumes: r.Resumes, Error: r.Error}
+}
+
+// setRetryAside forgets a retry that is planned; one that was given up stays so.
+func (f *fold) setRetryAside() {
+	if f.Retry.State != RetryAbandoned {
+		f.Retry = f.Retry.counters()
+	}
 }
 
 // completed is a start with what its request had said and the harness did not repeat: else a message would be handed out

@@ -182,7 +182,7 @@ func (s *State) Settlement(prompt string, status Status, asked []events.Question
 		facts = append(facts, resultOf(p.Call, status, asked, answers, text))
 	case p.Delivery == events.DeliverMessage && status == Answered:
 		message = s.answerMessage(prompt, p)
-		facts = append(facts, events.MessageAccepted{Message: message, Content: encode(answerOutput{asked, answers}), Synthetic: true})
+		facts = append(facts, events.MessageAccepted{Message: message, Content: outputOf(asked, answers), Synthetic: true})
 	}
 	return append(facts, s.continuation(prompt, p, message)...)
 }

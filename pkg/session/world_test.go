@@ -324,6 +324,9 @@ func order(body []byte) []string {
 // same wherever one looks.
 func (w *world) check() {
 	w.t.Helper()
+	if len(w.ignored)+len(w.parked)+len(w.refusals) > 0 {
+		w.t.Errorf("the story does not show: %q", slices.Concat(w.ignored, w.parked, w.refusals))
+	}
 	want := mustEncode(w.t, w.s)
 	s := session.New(storyRef)
 	for i, c := range w.log {

@@ -1,0 +1,306 @@
+package session_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// Few ids of each sort, so that they meet; together fewer than are kept among the endings.
+const (
+	turnIDs, callIDs, promptIDs, messageIDs, compactionIDs = 9, 10, 10, 8, 4
+	commitsMax, factsMax                                   = 60, 5
+)
+
+func pick(t *rapid.T, prefix string, n int) string {
+	return fmt.Sprintf("%s%d", prefix, rapid.IntRange(0, n-1).Draw(t, prefix))
+}
+
+func oneOf[T any](t *rapid.T, label string, vs ...T) T { return rapid.SampledFrom(vs).Draw(t, label) }
+
+func chance(t *rapid.T, label string, percent int) bool {
+	return rapid.IntRange(0, 99).Draw(t, label) < percent
+}
+
+// openOr is mostly something that is open, else any id.
+func openOr(t *rapid.T, prefix string, n int, open []string) string {
+	if len(open) > 0 && chance(t, "open", 70) {
+		return rapid.SampledFrom(open).Draw(t, prefix)
+	}
+	return pick(t, prefix, n)
+}
+
+func openTurn(t *rapid.T, s *session.State) string {
+	if s.Turn != nil && chance(t, "open turn", 80) {
+		return s.Turn.ID
+	}
+	return pick(t, "t", turnIDs)
+}
+
+func openCall(t *rapid.T, s *session.State) string {
+	return openOr(t, "c", callIDs, keys(s.Tools))
+}
+
+func openPrompt(t *rapid.T, s *session.State) string {
+	return openOr(t, "p", promptIDs, keys(s.Prompts))
+}
+
+func keys[V any](m map[string]V) []string {
+	var ids []string
+	for i := range 100 { // in a fixed order, as rapid wants it
+		for _, prefix := range []string{"c", "p"} {
+			if id := fmt.Sprintf("%s%d", prefix, i); i < 20 {
+				if _, ok := m[id]; ok {
+					ids = append(ids, id)
+				}
+			}
+		}
+	}
+	return ids
+}
+
+func failure(t *rapid.T) events.Failure {
+	return events.Failure{Kind: oneOf(t, "failure", "rate_limit", "server_error"), Text: "x"}
+}
+
+// lives are facts about a session's life.
+func lives(t *rapid.T, s *session.State) events.Fact {
+	incarnation := fmt.Sprint(rapid.IntRange(15, 25).Draw(t, "incarnation"))
+	switch rapid.IntRange(0, 9).Draw(t, "life") {
+	case 0:
+		return events.SessionOpened{Incarnation: incarnation}
+	case 1, 2, 3:
+		return events.SessionClaimed{Incarnation: incarnation, Exclusive: ptr(chance(t, "exclusive", 80))}
+	case 4, 5, 6:
+		f := events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: s.Incarnation}
+		if chance(t, "held", 40) {
+			f.WaitsFor = []events.WaitFor{{Call: openCall(t, s), Child: "s2"}, {Call: openCall(t, s), Child: "s3"}}
+		}
+		f.Incarnation = orElse(f.Incarnation, "17")
+		return f
+	case 7:
+		return events.SessionReleased{}
+	case 8:
+		return events.SessionConfigured{Policy: &events.PolicyPatch{Resume: events.Set(oneOf(t, "resume", "auto", "hold"))}, ProviderChanged: chance(t, "provider", 30)}
+	default:
+		if chance(t, "close", 15) {
+			return events.SessionClosed{Reason: "finished"}
+		}
+		return events.UsageReported{Turn: openTurn(t, s), Tokens: events.Tokens{Input: 5}, ContextLimit: 10}
+	}
+}
+
+// turns are facts about turns, messages, retries and compactions.
+func turns(t *rapid.T, s *session.State) events.Fact {
+	turn, message := openTurn(t, s), pick(t, "m", messageIDs)
+	last := turn
+	if s.LastTurn != nil && chance(t, "last", 70) {
+		last = s.LastTurn.ID
+	}
+	compaction := pick(t, "k", compactionIDs)
+	if s.Compaction != nil && chance(t, "open compaction", 70) {
+		compaction = s.Compaction.ID
+	}
+	cause := oneOf(t, "cause", events.CauseMessage, events.CauseFollowUp, events.CauseRetry, events.CauseResume, events.CauseAnswer)
+	switch rapid.IntRange(0, 19).Draw(t, "turn fact") {
+	case 0, 1, 2, 3, 4:
+		f := events.TurnStarted{Turn: pick(t, "t", turnIDs), Cause: cause, Synthetic: chance(t, "synthetic", 60), OfTurn: oneOf(t, "of", "", turn)}
+		if s.Pending.Turn != nil && chance(t, "take", 60) {
+			f.Turn = s.Pending.Turn.ID
+		}
+		if chance(t, "with message", 40) {
+			f.Message = message
+		}
+		f.Prompt = oneOf(t, "with prompt", "", openPrompt(t, s))
+		return f
+	case 5, 6:
+		return events.TurnCompleted{Turn: turn}
+	case 7:
+		return events.TurnFailed{Turn: turn, Error: failure(t)}
+	case 8:
+		return events.TurnInterrupted{Turn: turn, Reason: events.ReasonOwnerLost}
+	case 9:
+		return events.TurnStopped{Turn: turn, Actor: events.ActorPerson}
+	case 10:
+		f := events.TurnStopRequested{Turn: oneOf(t, "stop what", turn, last), Actor: oneOf(t, "actor", events.ActorPerson, events.ActorCompaction)}
+		if s.Pending.Turn != nil && chance(t, "stop pending", 50) {
+			f.Turn = s.Pending.Turn.ID
+		}
+		return f
+	case 11, 12:
+		return events.TurnRequested{Turn: pick(t, "t", turnIDs), Cause: cause}
+	case 13:
+		return events.RetryScheduled{Turn: last, Attempt: 1, DueAt: storyBegin, Error: failure(t)}
+	case 14:
+		return events.RetryAbandoned{Turn: last, Attempt: 1, Reason: oneOf(t, "why", "quota", "cancelled")}
+	case 15, 16:
+		return events.MessageAccepted{Message: message, Content: json.RawMessage(`"x"`), Synthetic: chance(t, "synthetic", 50)}
+	case 17:
+		return oneOf[events.Fact](t, "message or compaction", events.MessageWithdrawn{Message: message}, events.CompactionStarted{Compaction: compaction})
+	case 18:
+		return events.CompactionRequested{Compaction: compaction, Reason: oneOf(t, "why", "idle", "mid-stream")}
+	default:
+		return oneOf[events.Fact](t, "compacted", events.CompactionCompleted{Compaction: compaction}, events.CompactionFailed{Compaction: compaction, Error: failure(t)})
+	}
+}
+
+// asks are facts about calls and prompts.
+func asks(t *rapid.T, s *session.State) events.Fact {
+	switch rapid.IntRange(0, 17).Draw(t, "ask") {
+	case 0, 1, 2:
+		return events.ToolStarted{Call: pick(t, "c", callIDs), Turn: oneOf(t, "of", "", openTurn(t, s)), Name: "bash", Background: chance(t, "background", 20)}
+	case 3:
+		return events.ToolCompleted{Call: openCall(t, s)}
+	case 4:
+		return events.ToolFailed{Call: openCall(t, s), Error: failure(t), Synthetic: true}
+	case 5:
+		return events.ToolInterrupted{Call: openCall(t, s), Reason: events.ReasonOwnerLost}
+	case 6, 7, 8, 9:
+		return events.PromptRequested{Prompt: pick(t, "p", promptIDs), Turn: oneOf(t, "of turn", "", openTurn(t, s)), Call: oneOf(t, "of call", "", openCall(t, s)),
+			PromptKind: oneOf(t, "kind", events.PromptQuestion, "note"), Blocking: ptr(chance(t, "blocking", 70)), Title: oneOf(t, "title", "a", "b"),
+			Delivery: oneOf(t, "delivery", events.DeliverToolResult, events.DeliverCallback, events.DeliverMessage)}
+	case 10:
+		return events.PromptAnswered{Prompt: openPrompt(t, s), Answers: []events.Answer{{Question: "q", Text: oneOf(t, "answer", "x", "y")}}, By: "ada"}
+	case 11:
+		return events.PromptRejected{Prompt: openPrompt(t, s), Text: oneOf(t, "text", "", "no"), By: "ada"}
+	case 12:
+		return events.PromptDismissed{Prompt: openPrompt(t, s), By: "ada"}
+	case 13:
+		return events.PromptWithdrawn{Prompt: openPrompt(t, s), Reason: events.ReasonShutdown}
+	case 14:
+		return events.PromptSuperseded{Prompt: openPrompt(t, s), Message: "m1"}
+	case 15:
+		return events.PromptExpired{Prompt: openPrompt(t, s), Reason: oneOf(t, "why", events.ReasonOwnerLost, events.ReasonDeadline)}
+	default:
+		return events.PromptDelivered{Prompt: openPrompt(t, s), Refused: oneOf(t, "refused", "", "", "unknown")}
+	}
+}
+
+// history draws commits as several processes and services would write them, and as they should not.
+func history(t *rapid.T) []*events.Commit {
+	s := session.New(storyRef)
+	var log []*events.Commit
+	at, seq := storyBegin, uint64(0)
+	for range rapid.IntRange(1, commitsMax).Draw(t, "commits") {
+		seq += uint64(rapid.IntRange(1, 3).Draw(t, "step"))
+		at = at.Add(time.Second)
+		c := &events.Commit{Ref: storyRef, Seq: seq, Guard: s.Seq, Guarded: true, At: at}
+		if s.Seq == 0 {
+			c.Guard = 0
+		}
+		body := commitBody(t, s, c)
+		c.Events, c.Err = events.DecodeBatch(storyRef, body)
+		s.Fold(c)
+		log = append(log, c)
+	}
+	return log
+}
+
+func commitBody(t *rapid.T, s *session.State, c *events.Commit) []byte {
+	if chance(t, "garbage", 2) {
+		c.Writer = events.WriterHarness
+		return []byte(oneOf(t, "body", "no json", "[]", "[42]", `[{"specversion":"1.0"}]`))
+	}
+	var evs []events.Event
+	epoch, incarnation := max(s.Epoch, 1), orElse(s.Incarnation, "17")
+	for i := range rapid.IntRange(1, factsMax).Draw(t, "facts") {
+		var f events.Fact
+		switch {
+		case s.Epoch == 0 && len(evs) == 0 && chance(t, "open", 80):
+			f = events.SessionOpened{Incarnation: incarnation}
+		default:
+			f = oneOf(t, "family", lives, turns, turns, asks, asks, asks)(t, s)
+		}
+		if c.Writer == "" {
+			c.Writer = oneOf(t, "writer", events.Lookup(f.Kind()).By...)
+		}
+		switch claim := f.(type) {
+		case events.SessionClaimed:
+			epoch, incarnation = epoch+1, claim.Incarnation
+		case events.SessionOpened:
+			incarnation = claim.Incarnation
+		}
+		e, inc := epoch, incarnation
+		if chance(t, "wrong epoch", 4) {
+			e = uint64(rapid.IntRange(1, int(epoch)+2).Draw(t, "epoch"))
+		}
+		if chance(t, "wrong source", 4) {
+			inc = fmt.Sprint(rapid.IntRange(15, 25).Draw(t, "source"))
+		}
+		source := events.ServiceSource(string(c.Writer), "a")
+		if c.Writer == events.WriterHarness {
+			source = events.HarnessSource(storyRef.Harness, inc)
+		}
+		ev := events.New(fmt.Sprintf("e%d-%d", c.Seq, i), source, storyRef, e, c.At, f)
+		if chance(t, "unknown kind", 2) {
+			ev.Kind, ev.Fact, ev.Data = "turn.bent", nil, json.RawMessage(`{"a":1}`)
+		}
+		evs = append(evs, ev)
+	}
+	body, err := events.EncodeBatch(evs)
+	if err != nil {
+		t.Fatalf("what was drawn cannot travel: %v", err)
+	}
+	return body
+}
+
+// again folds a session through stored documents, with redeliveries.
+func foldInParts(t *rapid.T, log []*events.Commit) *session.State {
+	s := session.New(storyRef)
+	for i, c := range log {
+		s.Fold(c)
+		if chance(t, "store", 30) {
+			again, err := session.Decode(encoded(t, s))
+			if err != nil {
+				t.Fatal(err)
+			}
+			s = again
+		}
+		if chance(t, "clone", 10) {
+			s = s.Clone()
+		}
+		if chance(t, "redeliver", 30) && s.Fold(log[rapid.IntRange(0, i).Draw(t, "which")]).Folded {
+			t.Fatalf("a commit was folded twice")
+		}
+	}
+	return s
+}
+
+func encoded(t *rapid.T, s *session.State) []byte {
+	doc, err := s.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
+// TestHistories: what holds of every history, lawful or not (P1, V1, V4, V5).
+func TestHistories(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		log := history(t)
+		h := &replay{t: t, s: session.New(storyRef), src: sourceOf(log), ended: map[string]string{}}
+		for _, c := range log {
+			h.next(c)
+		}
+		if a, b := string(encoded(t, h.s)), string(encoded(t, foldInParts(t, log))); a != b {
+			t.Fatalf("folded in parts\n%s\nfolded at once\n%s", b, a)
+		}
+	})
+}
+
+func sourceOf(log []*events.Commit) session.Source {
+	return func(seq uint64) (*events.Commit, error) {
+		for _, c := range log {
+			if c.Seq == seq {
+				return c, nil
+			}
+		}
+		return nil, fmt.Errorf("commit %d is not there", seq)
+	}
+}

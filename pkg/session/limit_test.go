@@ -1,0 +1,302 @@
+package session_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// feeder appends facts of the owner and of services to one session.
+type feeder struct {
+	t     *testing.T
+	s     *session.State
+	log   []*events.Commit
+	chunk int // facts in a commit
+}
+
+func newFeeder(t *testing.T) *feeder {
+	f := &feeder{t: t, s: session.New(storyRef), chunk: 100}
+	f.say(events.WriterHarness, events.SessionOpened{Incarnation: "17"})
+	return f
+}
+
+// say appends facts, in as many commits as they need.
+func (f *feeder) say(by events.Writer, facts ...events.Fact) {
+	f.t.Helper()
+	for len(facts) > 0 {
+		n := min(len(facts), f.chunk)
+		f.commit(by, facts[:n])
+		facts = facts[n:]
+	}
+}
+
+func (f *feeder) commit(by events.Writer, facts []events.Fact) {
+	f.t.Helper()
+	source := events.ServiceSource(string(by), "a")
+	if by == events.WriterHarness {
+		source = events.HarnessSource(storyRef.Harness, orElse(f.s.Incarnation, "17"))
+	}
+	c := &events.Commit{Ref: storyRef, Writer: by, Seq: f.s.Seq + 1, Guard: f.s.Seq, Guarded: true, At: storyBegin.Add(time.Duration(f.s.Seq) * time.Second)}
+	evs := make([]events.Event, len(facts))
+	for i, fact := range facts {
+		evs[i] = events.New(fmt.Sprintf("e%d-%d", c.Seq, i), source, storyRef, max(f.s.Epoch, 1), c.At, fact)
+	}
+	body, err := events.EncodeBatch(evs)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	c.Events, c.Err = events.DecodeBatch(storyRef, body)
+	f.s.Fold(c)
+	f.log = append(f.log, c)
+}
+
+func (f *feeder) mustIgnore(n uint64, why string) {
+	f.t.Helper()
+	if f.s.Ignored.Count != n || f.s.Ignored.Last == nil || f.s.Ignored.Last.Why != why {
+		f.t.Errorf("ignored: %+v %+v, want %d, the last because of %s", f.s.Ignored, f.s.Ignored.Last, n, why)
+	}
+}
+
+func (f *feeder) src(seq uint64) (*events.Commit, error) { return sourceOf(f.log)(seq) }
+
+func many(n int, fact func(i int) events.Fact) []events.Fact {
+	facts := make([]events.Fact, n)
+	for i := range facts {
+		facts[i] = fact(i)
+	}
+	return facts
+}
+
+func call(i int) events.Fact {
+	return events.ToolStarted{Call: fmt.Sprintf("call-%d", i), Turn: "t1", Name: "bash", Title: "go test ./..."}
+}
+
+func TestLimitCalls(t *testing.T) {
+	f := newFeeder(t)
+	f.say(events.WriterHarness, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
+	f.say(events.WriterHarness, many(session.OpenCallsMax+2, call)...)
+	if n := len(f.s.Tools); n != session.OpenCallsMax {
+		t.Errorf("%d calls are open, want %d", n, session.OpenCallsMax)
+	}
+	f.mustIgnore(2, "limit")
+	f.say(events.WriterHarness, events.ToolCompleted{Call: "call-0"}, call(session.OpenCallsMax+5))
+	if f.s.Tools[fmt.Sprintf("call-%d", session.OpenCallsMax+5)] == nil {
+		t.Error("there is room again, and the call was not opened")
+	}
+}
+
+func TestLimitPrompts(t *testing.T) {
+	f := newFeeder(t)
+	ask := func(i int) events.Fact {
+		return events.PromptRequested{Prompt: fmt.Sprintf("p%03d", i), PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback}
+	}
+	f.say(events.WriterHarness, many(session.OpenPromptsMax+1, ask)...)
+	f.mustIgnore(1, "limit")
+	f.say(events.WriterHarness, ask(3)) // open: asked again
+	f.mustIgnore(1, "limit")
+	answer := func(i int) events.Fact { return events.PromptAnswered{Prompt: fmt.Sprintf("p%03d", i), By: "ada"} }
+	f.say(events.WriterLedger, many(session.OpenPromptsMax, answer)...)
+	f.say(events.WriterHarness, many(3, func(i int) events.Fact { return ask(500 + i) })...)
+	f.say(events.WriterLedger, many(2, func(i int) events.Fact { return answer(500 + i) })...)
+	if n := len(f.s.Prompts); n != session.UndeliveredMax+1 {
+		t.Errorf("%d prompts are kept, want %d undelivered and one that awaits", n, session.UndeliveredMax)
+	}
+	if f.s.Prompts["p000"] != nil || f.s.Prompts["p500"] == nil || f.s.Prompts["p502"] == nil {
+		t.Errorf("not the oldest decisions were let go of: %v", keys(f.s.Prompts))
+	}
+	f.say(events.WriterHarness, many(90, func(i int) events.Fact {
+		return events.PromptRequested{Prompt: fmt.Sprintf("k%03d", i), PromptKind: events.PromptQuestion, Delivery: events.DeliverMessage}
+	})...)
+	f.say(events.WriterCompaction, events.MessageAccepted{Message: "m1", Content: json.RawMessage(`"x"`)})
+	if n := len(f.s.Prompts); n != session.UndeliveredMax+1 || f.s.Prompts["k089"] == nil {
+		t.Errorf("%d prompts are kept after all were superseded, want %d", n, session.UndeliveredMax+1)
+	}
+}
+
+func TestLimitQueue(t *testing.T) {
+	f := newFeeder(t)
+	accept := func(i int) events.Fact {
+		return events.MessageAccepted{Message: fmt.Sprintf("m%d", i), Content: json.RawMessage(`"x"`)}
+	}
+	f.say(events.WriterCompaction, many(session.QueuedMax+3, accept)...)
+	if n := len(f.s.Queue); n != session.QueuedMax {
+		t.Errorf("%d messages are queued, want %d", n, session.QueuedMax)
+	}
+	f.mustIgnore(3, "limit")
+}
+
+// TestLimitRecent: an id stays closed for as long as its ending is kept, the last 50.
+func TestLimitRecent(t *testing.T) {
+	f := newFeeder(t)
+	for i := range session.RecentMax + 1 {
+		f.say(events.WriterHarness, call(i), events.ToolCompleted{Call: fmt.Sprintf("call-%d", i)})
+	}
+	if n := len(f.s.Recent); n != session.RecentMax {
+		t.Fatalf("%d endings are kept, want %d", n, session.RecentMax)
+	}
+	f.say(events.WriterHarness, call(1))
+	f.mustIgnore(1, "closed-id")
+	f.say(events.WriterHarness, call(0))
+	if f.s.Tools["call-0"] == nil {
+		t.Error("an id whose ending is no longer kept was not opened")
+	}
+	if e, ok := f.s.Ended(session.EntityTool, "call-50"); !ok || e.Outcome != session.OutcomeCompleted {
+		t.Errorf("call-50 ended as %+v", e)
+	}
+	if _, ok := f.s.Ended(session.EntityTool, "call-0"); ok {
+		t.Error("call-0 is still said to have ended")
+	}
+}
+
+func TestLimitTexts(t *testing.T) {
+	long := strings.Repeat("ä", 4000)
+	f := newFeeder(t)
+	f.s = session.New(storyRef)
+	f.say(events.WriterHarness, events.SessionOpened{Incarnation: "17", Title: long, Agent: long, Model: long},
+		events.TurnStarted{Turn: "t1", Cause: events.Cause(long)},
+		events.ToolStarted{Call: "c1", Name: long, Title: long},
+		events.PromptRequested{Prompt: "p1", PromptKind: events.PromptKind(long), Delivery: events.Delivery(long)},
+		events.PromptRequested{Prompt: "p2", PromptKind: "note"},
+		events.PromptRejected{Prompt: "p2", Text: long, By: long},
+		events.ToolFailed{Call: "c1", Error: events.Failure{Kind: long, Text: long}},
+		events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: long, Text: long}})
+	f.say(events.WriterReconciler, events.SessionOrphaned{Incarnation: "17", SupersededBy: "99" + long})
+	for what, got := range map[string]struct {
+		text string
+		max  int
+	}{
+		"title": {f.s.Title, session.TitleBytesMax}, "agent": {f.s.Agent, session.NameBytesMax}, "model": {f.s.Model, session.NameBytesMax},
+		"cause": {string(f.s.LastTurn.Cause), session.NameBytesMax}, "error": {f.s.LastTurn.Error.Text, session.TextBytesMax},
+		"error kind": {f.s.LastTurn.Error.Kind, session.NameBytesMax}, "prompt kind": {string(f.s.Prompts["p1"].Kind), session.NameBytesMax},
+		"delivery": {string(f.s.Prompts["p1"].Delivery), session.NameBytesMax}, "superseded_by": {f.s.SupersededBy, session.NameBytesMax},
+		"rejection": {ending(f.s, session.EntityPrompt).Reason, session.TextBytesMax}, "tool name": {ending(f.s, session.EntityTool).Name, session.NameBytesMax},
+		"tool error": {ending(f.s, session.EntityTool).Reason, session.TextBytesMax},
+	} {
+		if len(got.text) > got.max || len(got.text) < got.max-4 || !strings.HasSuffix(got.text, "…") || !strings.HasPrefix(strings.TrimPrefix(got.text, "99"), "ää") {
+			t.Errorf("%s: %d bytes %.20q…, want at most %d, cut with …", what, len(got.text), got.text, got.max)
+		}
+	}
+}
+
+func ending(s *session.State, entity string) session.Ending {
+	for _, e := range s.Recent {
+		if e.Entity == entity {
+			return e
+		}
+	}
+	return session.Ending{}
+}
+
+// worst is an id as long as a token can be, which takes the most bytes in JSON.
+func worst(prefix string, i int) string {
+	id := fmt.Sprintf("%s%04d", prefix, i)
+	for {
+		longer := id + "\x01"
+		if _, err := events.Token(longer); err != nil {
+			return id
+		}
+		id = longer
+	}
+}
+
+// TestLimitDocument: whatever is said, a document can be stored, and a session with ordinary ids reaches all limits.
+func TestLimitDocument(t *testing.T) {
+	for name, c := range map[string]struct {
+		id   func(prefix string, i int) string
+		text string
+		all  bool // nothing but the limits of numbers is felt
+	}{
+		"ordinary": {func(prefix string, i int) string { return fmt.Sprintf("%s_01JD5ZK3Q2W8%04d", prefix, i) }, strings.Repeat("title ", 500), true},
+		"long ids": {func(prefix string, i int) string { return fmt.Sprintf("%s%0124d", prefix, i) }, strings.Repeat("x", 5000), false},
+		"escapes":  {worst, strings.Repeat("\x1b\"<&>\u2028", 1000), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFeeder(t)
+			f.chunk = 5
+			f.fill(c.id, c.text)
+			doc, err := f.s.Encode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%d bytes: %d calls, %d prompts, %d queued, %d held, %d endings", len(doc), len(f.s.Tools), len(f.s.Prompts), len(f.s.Queue), len(f.s.WaitsFor), len(f.s.Recent))
+			if len(doc) >= session.DocumentBytesMax {
+				t.Errorf("the document takes %d bytes, want less than %d", len(doc), session.DocumentBytesMax)
+			}
+			if c.all && (len(f.s.Tools) != session.OpenCallsMax || len(f.s.Queue) != session.QueuedMax || len(f.s.PendingPrompts()) != session.OpenPromptsMax) {
+				t.Error("a session with ordinary ids does not reach its limits")
+			}
+			if _, err := session.Decode(doc); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// fill takes a session to all its limits, with these ids and texts.
+func (f *feeder) fill(id func(string, int) string, text string) {
+	options := json.RawMessage(`"` + strings.Repeat("<", events.OptionsBytesMax-2) + `"`)
+	fail := events.Failure{Kind: text, Text: text}
+	ask := func(prefix string, n int) []events.Fact {
+		return many(n, func(i int) events.Fact {
+			return events.PromptRequested{Prompt: id(prefix, i), Turn: id("t", 2), Call: id("c", i), PromptKind: events.PromptKind(text), Title: text,
+				Delivery: events.Delivery(text[:20]), Deadline: time.Date(2026, 1, 1, 0, 0, 0, 123456789, time.UTC)}
+		})
+	}
+	h := events.WriterHarness
+	f.say(h, events.TurnStarted{Turn: id("t", 1), Cause: events.CauseMessage, Options: options}, events.TurnFailed{Turn: id("t", 1), Error: fail})
+	f.say(events.WriterRetry, events.RetryScheduled{Turn: id("t", 1), Attempt: 1, DueAt: storyBegin, Error: fail})
+	f.say(events.WriterCompaction, events.CompactionRequested{Compaction: id("k", 1), Reason: text, FollowUp: text, Message: id("m", 1)})
+	f.say(h, events.CompactionFailed{Compaction: id("k", 1), Error: fail})
+	f.say(events.WriterCompaction, events.CompactionRequested{Compaction: id("k", 2), Reason: text, FollowUp: text, Message: id("m", 1)})
+	f.say(h, events.TurnStarted{Turn: id("t", 2), Cause: events.CauseRetry, Options: options})
+	f.say(events.WriterLedger, events.TurnStopRequested{Turn: id("t", 2), Actor: events.ActorCompaction, By: text, Reason: text})
+	f.say(events.WriterRetry, events.TurnRequested{Turn: id("t", 3), Cause: events.CauseRetry, Options: options, Message: id("m", 2), Prompt: id("p", 1)})
+	f.say(events.WriterCompaction, many(session.QueuedMax, func(i int) events.Fact {
+		return events.MessageAccepted{Message: id("m", i), Content: json.RawMessage(`1`), Synthetic: true}
+	})...)
+	for _, e := range ask("q", session.OpenPromptsMax) {
+		f.say(h, e)
+		f.say(events.WriterLedger, events.PromptRejected{Prompt: e.Subject(), Text: text, By: "ada"})
+	}
+	f.say(h, ask("p", session.OpenPromptsMax)...)
+	f.say(h, many(session.OpenCallsMax, func(i int) events.Fact {
+		return events.ToolStarted{Call: id("c", i), Turn: id("t", 2), Name: text[:8], Title: text[:300]}
+	})...)
+	var held []events.WaitFor
+	for i := range session.OpenCallsMax / 4 {
+		held = append(held, events.WaitFor{Call: id("c", i), Child: id("s", i)})
+	}
+	f.say(events.WriterReconciler, events.SessionOrphaned{Incarnation: "17", WaitsFor: held})
+}
+
+// TestLimitWork: what was decided is handed out as far as one entry can hold it, the oldest first, and the rest follows.
+func TestLimitWork(t *testing.T) {
+	f := newFeeder(t)
+	const answered = 30
+	for i := range answered {
+		f.say(events.WriterHarness, events.PromptRequested{Prompt: fmt.Sprintf("p%02d", i), PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback})
+		f.say(events.WriterLedger, events.PromptAnswered{Prompt: fmt.Sprintf("p%02d", i), Answers: []events.Answer{{Question: "q", Text: strings.Repeat("<", 60<<10)}}})
+	}
+	w, err := f.s.Work(f.src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := session.EncodeView(w)
+	if err != nil || len(body) > session.WorkBytesMax+(64<<10) {
+		t.Errorf("the entry takes %d bytes, %v", len(body), err)
+	}
+	if w.Prompts["p00"] == nil || len(w.Prompts) == answered {
+		t.Errorf("%d of %d are handed out", len(w.Prompts), answered)
+	}
+	before := f.s.Clone()
+	f.say(events.WriterHarness, events.PromptDelivered{Prompt: "p00"})
+	next, err := f.s.Work(f.src)
+	if err != nil || len(next.Prompts) != len(w.Prompts) || next.Prompts["p00"] != nil || !session.WorkChanged(before, f.s) {
+		t.Errorf("the rest does not follow: %d, %v", len(next.Prompts), err)
+	}
+}

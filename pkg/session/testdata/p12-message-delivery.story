@@ -1,0 +1,35 @@
+Owner gone, the answer is a message: the same commit queues it and requests the turn that takes it; the turn's start is its delivery (P12).
+
+-- facts --
+1 session.opened {"incarnation":"17"}
+2 turn.started {"turn":"t1","cause":"message"}
+3 prompt.requested {"prompt":"p1","turn":"t1","kind":"question","delivery":"message","questions":[{"id":"q","question":"Which?"}]}
+4 by=reconciler session.orphaned {"reason":"owner-lost","incarnation":"17"}
+-- wish --
+answer {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"left"}],"by":"ada"}
+-- facts appended --
+5 prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"left"}],"by":"ada"}
+5 message.accepted {"message":"answer-tlimvrwgwljuj3yhhyfz","content":{"questions":[{"id":"q","question":"Which?","options":[],"multi":false,"custom":false}],"answers":[{"question":"q","selected":[],"text":"left"}]},"synthetic":true}
+5 turn.requested {"turn":"turn-c5pdiwnwmsli5tt2svkq","cause":"answer","of_turn":"t1","message":"answer-tlimvrwgwljuj3yhhyfz","prompt":"p1"}
+-- work turn --
+turn: {"turn":"turn-c5pdiwnwmsli5tt2svkq","cause":"answer","of_turn":"t1","message":"answer-tlimvrwgwljuj3yhhyfz","content":{"questions":[{"id":"q","question":"Which?","options":[],"multi":false,"custom":false}],"answers":[{"question":"q","selected":[],"text":"left"}]},"synthetic":true,"attempt":1,"prompt":"p1"}
+-- blocker p1 status delivered_at --
+status: "answered"
+delivered_at: (nothing)
+-- state queue --
+queue: [{"message":"answer-tlimvrwgwljuj3yhhyfz","seq":5,"synthetic":true,"at":@5s}]
+-- facts --
+6 session.claimed {"incarnation":"18"}
+6 turn.started {"turn":"turn-c5pdiwnwmsli5tt2svkq","cause":"answer","synthetic":true}
+-- blocker p1 status delivered_at --
+status: "answered"
+delivered_at: @6s
+-- state turn queue prompts pending --
+turn: {"id":"turn-c5pdiwnwmsli5tt2svkq","cause":"answer","synthetic":true,"of_turn":"t1","message":"answer-tlimvrwgwljuj3yhhyfz","since":@6s,"attempt":1,"epoch":2}
+queue: (nothing)
+prompts: (nothing)
+pending: (nothing)
+-- endings --
+5 prompt p1 answered delivered @6s
+6 turn t1 continued
+6 message answer-tlimvrwgwljuj3yhhyfz delivered

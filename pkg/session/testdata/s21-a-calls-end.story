@@ -1,0 +1,42 @@
+The end of a call closes its awaiting prompt as call-ended; if it comes as a tool fact, whoever wrote it, it delivers the settled one (§2.1).
+
+-- facts --
+1 session.opened {"incarnation":"17"}
+2 turn.started {"turn":"t1","cause":"message"}
+2 tool.started {"call":"c1","turn":"t1","name":"ask"}
+2 tool.started {"call":"c2","turn":"t1","name":"ask"}
+2 tool.started {"call":"c3","turn":"t1","name":"ask"}
+3 prompt.requested {"prompt":"p1","turn":"t1","call":"c1","kind":"question","delivery":"tool-result"}
+3 prompt.requested {"prompt":"p2","turn":"t1","call":"c2","kind":"question","delivery":"tool-result"}
+3 prompt.requested {"prompt":"p3","turn":"t1","call":"c3","kind":"question","delivery":"tool-result"}
+4 by=ledger prompt.answered {"prompt":"p2","answers":[],"by":"ada"}
+4 by=ledger prompt.dismissed {"prompt":"p3","by":"ada"}
+5 tool.completed {"call":"c1"}
+6 by=reconciler tool.failed {"call":"c2","error":{"kind":"x","text":"y"},"synthetic":true}
+7 by=reconciler tool.interrupted {"call":"c3","reason":"owner-lost","outcome":"unknown"}
+-- feed --
+1 session.opened s1
+2 turn.started t1
+2 tool.started c1
+2 tool.started c2
+2 tool.started c3
+3 prompt.requested p1
+3 prompt.requested p2
+3 prompt.requested p3
+4 prompt.answered p2
+4 prompt.dismissed p3
+5 tool.completed c1
+5 prompt.withdrawn p1 derived {"prompt":"p1","reason":"call-ended"}
+6 tool.failed c2
+7 tool.interrupted c3
+-- endings --
+4 prompt p2 answered delivered @6s
+4 prompt p3 dismissed delivered @7s
+5 tool c1 completed
+5 prompt p1 withdrawn (call-ended)
+6 tool c2 failed (y)
+7 tool c3 interrupted (owner-lost)
+-- state prompts tools phase --
+prompts: (nothing)
+tools: (nothing)
+phase: "running"
