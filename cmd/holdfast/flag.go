@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/services/ledger"
+	"github.com/holdfast-dev/holdfast/services/reconciler"
 )
 
 // envPrefix stands before the name of every variable of the environment that holds a flag.
@@ -81,9 +82,9 @@ var options = []option{
 		"how long a settled prompt stays in the people's view", "Too short: who looks a moment later does not see what became of a question."),
 	durationOption("retain", ledger.Default().Retain, func(s *settings) *time.Duration { return &s.retain },
 		"how long after its end a session's log is kept", "Too short: what happened cannot be looked up. Too long: the disk fills."),
-	durationOption("grace", 5*time.Second, func(s *settings) *time.Duration { return &s.grace },
+	durationOption("grace", reconciler.Default().Grace, func(s *settings) *time.Duration { return &s.grace },
 		"how long after a lease ended by itself its owner is held for dead", "Too short: a short pause costs a running turn. Too long: people wait for what nobody runs."),
-	durationOption("adoption-grace", 5*time.Second, func(s *settings) *time.Duration { return &s.adoptionGrace },
+	durationOption("adoption-grace", reconciler.Default().AdoptionGrace, func(s *settings) *time.Duration { return &s.adoptionGrace },
 		"how long a newer incarnation that is not ready may adopt what an older one held", "Too short: questions expire that would have been adopted. Too long: what the dead one held stays open."),
 }
 

@@ -1,11 +1,10 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -16,8 +15,8 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/control"
 	"github.com/holdfast-dev/holdfast/internal/screen"
 	"github.com/holdfast-dev/holdfast/pkg/events"
-	"github.com/holdfast-dev/holdfast/pkg/session"
 	"github.com/holdfast-dev/holdfast/services/ledger"
+	"github.com/holdfast-dev/holdfast/services/reconciler"
 )
 
 // rebuildTimeout is the patience for a rebuild when no --timeout was given: it reads the whole log.
@@ -71,295 +70,90 @@ func (a *app) sayRebuilt(r rebuilt) error {
 		screen.Age(time.Duration(r.TookMS)*time.Millisecond), screen.Plural(r.Changed, "document"), r.Removed, screen.Plural(r.Views, "view")))
 }
 
+// swept is the reconciler's answer.
+type swept struct {
+	Sessions int            `json:"sessions"`
+	Facts    map[string]int `json:"facts"`
+	Failed   int            `json:"failed"`
+	Would    []struct {
+		events.Ref
+		Owner string `json:"owner"`
+		Facts []struct {
+			Type string          `json:"type"`
+			Data json.RawMessage `json:"data"`
+		} `json:"facts"`
+		More int `json:"more,omitempty"`
+	} `json:"would,omitempty"`
+	More     int               `json:"more,omitempty"`
+	Suspects []control.Suspect `json:"suspects,omitempty"`
+}
+
+// sweepRequest is what the reconciler is asked.
+type sweepRequest struct {
+	events.Ref
+	DryRun bool `json:"dry_run"`
+}
+
+func sweepCommand(a *app) *cobra.Command {
+	var dryRun bool
+	cmd := a.repairCommand("sweep [S]", "Have the reconciler look at everything now",
+		"Have the reconciler pass over all sessions, or one, now: it closes what died and ends what is overdue. With --dry-run it only says what it would do.",
+		arguments(0, 1, "the session S"), "holdfast sweep --dry-run", "holdfast sweep build-42")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "change nothing, only say what would be done")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		a.patience = rebuildTimeout
+		return a.onOne(cmd.Context(), args, func(ctx context.Context, b *bus.Bus, r events.Ref) error {
+			var reply swept
+			if err := a.request(ctx, b, reconciler.Name, "sweep", "sweeping", sweepRequest{r, dryRun}, &reply); err != nil {
+				return err
+			}
+			if err := a.saySwept(reply, dryRun); err != nil || reply.Failed == 0 {
+				return err
+			}
+			return fmt.Errorf("holdfast: sweep: %s could not be recovered; the reconciler's log says why", screen.Plural(reply.Failed, "session"))
+		})
+	}
+	return cmd
+}
+
+func (a *app) saySwept(r swept, dryRun bool) error {
+	if a.json {
+		return a.sayJSON(r)
+	}
+	var text strings.Builder
+	for _, w := range r.Would {
+		fmt.Fprintf(&text, "%s (owner %s)\n", screen.Clean(w.Ref.String()), w.Owner)
+		for _, f := range w.Facts {
+			fmt.Fprintf(&text, "  %s %s\n", strings.TrimPrefix(f.Type, events.TypePrefix), screen.Clean(string(f.Data)))
+		}
+		if w.More > 0 {
+			fmt.Fprintf(&text, "  and %d more\n", w.More)
+		}
+	}
+	if r.More > 0 {
+		fmt.Fprintf(&text, "and %s more\n", screen.Plural(r.More, "session"))
+	}
+	total := 0
+	var kinds []string
+	for _, kind := range slices.Sorted(maps.Keys(r.Facts)) {
+		total += r.Facts[kind]
+		kinds = append(kinds, fmt.Sprintf("%d %s", r.Facts[kind], kind))
+	}
+	verb := "appended"
+	if dryRun {
+		verb = "would be appended"
+	}
+	fmt.Fprintf(&text, "%s looked at, %s %s", screen.Plural(r.Sessions, "session"), screen.Plural(total, "fact"), verb)
+	if total > 0 {
+		text.WriteString(": " + strings.Join(kinds, ", "))
+	}
+	return a.say(text.String() + "\n")
+}
+
 // onOne runs a command on the session that was named, or on all of them: then the ref is empty.
 func (a *app) onOne(ctx context.Context, args []string, do func(ctx context.Context, b *bus.Bus, r events.Ref) error) error {
 	if len(args) == 0 {
 		return a.with(ctx, func(ctx context.Context, b *bus.Bus) error { return do(ctx, b, events.Ref{}) })
 	}
 	return a.withSession(ctx, args[0], do)
-}
-
-// Levels of a [finding].
-const (
-	levelOK    = "ok"
-	levelNote  = "note"
-	levelWrong = "wrong"
-)
-
-// finding is what one check of the doctor comes to.
-type finding struct {
-	Check string `json:"check"`
-	Level string `json:"level"` // ok, note (worth knowing) or wrong
-	Found string `json:"found"`
-	Do    string `json:"do,omitempty"`
-}
-
-// errUnwell says that the doctor found something wrong. It has been shown.
-var errUnwell = errors.New("holdfast: doctor: something is wrong")
-
-func doctorCommand(a *app) *cobra.Command {
-	cmd := a.repairCommand("doctor", "Check the cell, and say what to do",
-		"Check broker, layout, consumers, services, harnesses and sessions, and say for each what to do. It changes nothing. It fails when something is wrong.",
-		arguments(0, 0), "holdfast doctor", "holdfast doctor --json | jq 'select(.level == \"wrong\")'")
-	a.take(cmd, []string{"lag-max"})
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		found, err := a.examine(cmd.Context())
-		if sayErr := a.sayFindings(found); sayErr != nil || err != nil {
-			return errors.Join(err, sayErr)
-		}
-		n := 0
-		for _, f := range found {
-			if f.Level == levelWrong {
-				n++
-			}
-		}
-		if n > 0 {
-			return fmt.Errorf("%w: %s failed", errUnwell, screen.Plural(n, "check"))
-		}
-		return nil
-	}
-	return cmd
-}
-
-func (a *app) sayFindings(found []finding) error {
-	if a.json {
-		for _, f := range found {
-			if err := a.sayJSON(f); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	paints := map[string]screen.Paint{levelOK: screen.Good, levelNote: screen.Wait, levelWrong: screen.Alarm}
-	var text strings.Builder
-	st := a.style(a.Stdout)
-	for _, f := range found {
-		fmt.Fprintf(&text, "%s %-16s %s\n", st.Painted(fmt.Sprintf("%-5s", f.Level), paints[f.Level]), f.Check, screen.Clean(f.Found))
-		if f.Do != "" {
-			fmt.Fprintf(&text, "      → %s\n", screen.Clean(f.Do))
-		}
-	}
-	return a.say(text.String())
-}
-
-// patient is the doctor at work.
-type patient struct {
-	app   *app
-	bus   *bus.Bus
-	found []finding
-}
-
-func (p *patient) note(check, level, do, format string, args ...any) {
-	if level == levelOK {
-		do = ""
-	}
-	p.found = append(p.found, finding{Check: check, Level: level, Found: fmt.Sprintf(format, args...), Do: do})
-}
-
-// examine makes all checks. The error is one that makes further ones impossible.
-func (a *app) examine(ctx context.Context) ([]finding, error) {
-	p := &patient{app: a}
-	b, err := a.connect(ctx)
-	if err != nil {
-		p.note("broker", levelWrong, brokerAdvice(err), "%v", err)
-		return p.found, err
-	}
-	defer b.Close()
-	p.bus = b
-	ctx, cancel := context.WithTimeout(ctx, a.timeout)
-	defer cancel()
-	p.note("broker", levelOK, "", "reached at %s, nats-server %s or later, JetStream on", a.nats, bus.ServerVersionMin)
-	if !p.log(ctx) {
-		return p.found, nil
-	}
-	p.consumers(ctx)
-	leases, err := p.leases(ctx)
-	if err != nil {
-		return p.found, err
-	}
-	return p.found, p.sessions(ctx, leases)
-}
-
-// brokerAdvice is what to do about a broker that will not do.
-func brokerAdvice(err error) string {
-	switch {
-	case errors.Is(err, bus.ErrNoJetStream):
-		return "start the broker with JetStream (nats-server -js), or enable it for this account"
-	case errors.Is(err, bus.ErrTooOld):
-		return "upgrade the broker to nats-server " + bus.ServerVersionMin + " or later"
-	case errors.Is(err, bus.ErrForbidden):
-		return "give credentials that are valid with --creds"
-	default:
-		return "start one with `holdfast up`, or say where it is with --nats"
-	}
-}
-
-// logFullPercent is when new sessions and messages begin to be refused.
-const logFullPercent = 90
-
-// log looks at the truth itself; without it there is nothing else to look at.
-func (p *patient) log(ctx context.Context) bool {
-	used, most, err := p.bus.LogUsage(ctx)
-	switch {
-	case errors.Is(err, bus.ErrNotFound):
-		p.note("layout", levelWrong, "start `holdfast up` or any service: it sets the cell up; or say which cell with --prefix", "there is no cell %q here", p.app.prefix)
-		return false
-	case err != nil:
-		p.note("layout", levelWrong, "", "%v", err)
-		return false
-	case most > 0 && used*100 >= most*logFullPercent:
-		p.note("log", levelWrong, "raise the stream's limit, or close sessions and shorten --retain", "%d of %d bytes are used: new sessions are refused", used, most)
-	default:
-		p.note("log", levelOK, "", "%d bytes", used)
-	}
-	return true
-}
-
-// consumers looks whether each service keeps up.
-func (p *patient) consumers(ctx context.Context) {
-	for i := range targets {
-		t := &targets[i]
-		for _, src := range t.consumers(&p.app.settings) {
-			check := "consumer " + src.Durable
-			start := "start `holdfast " + t.name + "`, or look into its log"
-			pending, active, err := p.bus.Lag(ctx, src)
-			switch {
-			case errors.Is(err, bus.ErrNotFound):
-				p.note(check, levelWrong, start, "never ran on this cell")
-			case err != nil:
-				p.note(check, levelWrong, start, "%v", err)
-			case pending > p.app.lagMax:
-				p.note(check, levelWrong, "wait; if it does not shrink look into its log", "%d messages wait", pending)
-			case active == "" && pending > 0: // with nothing to do the broker names nobody
-				p.note(check, levelWrong, start, "nobody works; %d messages wait", pending)
-			default:
-				p.note(check, levelOK, "", "%d messages wait", pending)
-			}
-		}
-	}
-}
-
-// leases lists who is alive, by lease key.
-func (p *patient) leases(ctx context.Context) (map[string]control.Lease, error) {
-	all := map[string]control.Lease{}
-	harnesses, services := map[string]int{}, map[string]int{}
-	err := p.bus.List(ctx, bus.Leases, ">", func(e bus.Entry) error {
-		class, id, _, err := events.ParseLeaseKey(e.Key)
-		if err != nil { // a ticket
-			return nil
-		}
-		var l control.Lease
-		if err := json.Unmarshal(e.Value, &l); err != nil {
-			p.note("lease "+e.Key, levelWrong, "its harness writes leases of another form: look at its version", "%v", err)
-		}
-		if _, known := all[e.Key]; !known && class == "service" {
-			services[id]++
-		} else if !known {
-			harnesses[id]++
-		}
-		all[e.Key] = l
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("holdfast: doctor: leases: %w", err)
-	}
-	for i := range targets {
-		name := targets[i].name
-		if services[name] == 0 {
-			p.note("service "+name, levelWrong, "start `holdfast "+name+"` (or `holdfast up`)", "no process is alive")
-			continue
-		}
-		p.note("service "+name, levelOK, "", "%s alive", processes(services[name]))
-	}
-	var names []string
-	total := 0
-	for id, n := range harnesses {
-		names = append(names, id)
-		total += n
-	}
-	slices.Sort(names)
-	p.note("harnesses", levelOK, "", "%s alive: %s", processes(total), cmp.Or(strings.Join(names, ", "), "none"))
-	return all, nil
-}
-
-func processes(n int) string {
-	if n == 1 {
-		return "1 process"
-	}
-	return fmt.Sprintf("%d processes", n)
-}
-
-// tally is what the sessions come to.
-type tally struct {
-	sessions, waiting, parked, ignored, unread int
-	orphans, odd                               []string
-}
-
-// sessions looks at every document: who owns it is alive, and nothing was left out.
-func (p *patient) sessions(ctx context.Context, leases map[string]control.Lease) error {
-	var t tally
-	seen := map[string]uint64{}
-	err := p.bus.List(ctx, bus.State, events.SessionKeys(""), func(e bus.Entry) error {
-		if _, again := seen[e.Key]; again { // it moved while it was listed
-			return nil
-		}
-		seen[e.Key] = e.Rev
-		s, err := session.Decode(e.Value)
-		if err != nil {
-			t.unread++
-			return nil
-		}
-		t.count(s, leases)
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("holdfast: doctor: sessions: %w", err)
-	}
-	p.note("sessions", levelOK, "", "%s, %d with an open question", screen.Plural(t.sessions, "session"), t.waiting)
-	p.judge(len(t.orphans), "orphans", levelWrong, "the reconciler closes them within lease TTL and grace: is one running? else `holdfast sweep --dry-run` tells why not",
-		"open under a process that is gone: "+shorten(t.orphans))
-	p.judge(t.unread, "documents", levelWrong, "upgrade this program, or `holdfast rebuild`", "written by a newer version, or unreadable")
-	p.judge(t.parked, "parked", levelNote, "`holdfast events S` shows which; the input is kept for 30 days in the stream of parked input", "facts could not be read: "+shorten(t.odd))
-	p.judge(t.ignored, "ignored", levelNote, "`holdfast events S` shows which and why; a few are normal after a crash", "facts changed nothing: "+shorten(t.odd))
-	return nil
-}
-
-func (p *patient) judge(n int, check, level, do, text string) {
-	if n == 0 {
-		p.note(check, levelOK, "", "none")
-		return
-	}
-	p.note(check, level, do, "%d %s", n, text)
-}
-
-func (t *tally) count(s *session.State, leases map[string]control.Lease) {
-	t.sessions++
-	if len(s.PendingPrompts()) > 0 {
-		t.waiting++
-	}
-	t.parked += int(s.Parked)
-	t.ignored += int(s.Ignored.Count)
-	if s.Parked > 0 || s.Ignored.Count > 0 {
-		t.odd = append(t.odd, s.Ref().String())
-	}
-	_, alive := leases[events.HarnessLeaseKey(s.Harness, s.Incarnation)]
-	if s.Owned && !alive || !s.Owned && leftOpen(s) {
-		t.orphans = append(t.orphans, s.Ref().String())
-	}
-}
-
-// leftOpen is whether something is open that nobody owns, and that neither a person nor a child session holds open.
-func leftOpen(s *session.State) bool {
-	return s.Closed == nil && (s.Turn != nil || len(s.Tools) > 0) && len(s.PendingPrompts()) == 0 && len(s.WaitsFor) == 0
-}
-
-// namesMax is how many sessions a finding names.
-const namesMax = 5
-
-func shorten(names []string) string {
-	slices.Sort(names)
-	if len(names) > namesMax {
-		return strings.Join(names[:namesMax], ", ") + fmt.Sprintf(" and %d more", len(names)-namesMax)
-	}
-	return strings.Join(names, ", ")
 }

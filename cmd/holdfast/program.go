@@ -76,12 +76,12 @@ func (p *Program) Run(ctx context.Context) int {
 	return exitCode(err)
 }
 
-// commands is every command. To add one: write its file, add its name.
+// commands is every command but the services, which are in the table of targets. To add one: write its file, add its name.
 var commands = []func(*app) *cobra.Command{
-	upCommand, ledgerCommand,
+	upCommand,
 	watchCommand, sessionsCommand, promptsCommand, showCommand, eventsCommand,
 	answerCommand, rejectCommand, dismissCommand, stopCommand, closeCommand, configureCommand,
-	doctorCommand, rebuildCommand,
+	doctorCommand, sweepCommand, rebuildCommand,
 }
 
 // Groups of commands in the help.
@@ -123,6 +123,9 @@ func (a *app) root() *cobra.Command {
 		&cobra.Group{ID: groupDecide, Title: "Decide:"}, &cobra.Group{ID: groupRepair, Title: "Check and repair:"})
 	for _, make := range commands {
 		root.AddCommand(make(a))
+	}
+	for i := range targets {
+		root.AddCommand(a.serviceCommand(&targets[i]))
 	}
 	return root
 }

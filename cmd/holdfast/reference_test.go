@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/holdfast-dev/holdfast/services/ledger"
+	"github.com/holdfast-dev/holdfast/services/reconciler"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -106,6 +107,9 @@ func TestOptionsAreUsedAndExplained(t *testing.T) {
 	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
 	for i := range options {
 		options[i].bind(fs, &s, &options[i])
+	}
+	if d := reconciler.Default(); s.grace != d.Grace || s.adoptionGrace != d.AdoptionGrace {
+		t.Errorf("the reconciler's defaults are %s and %s, the flags say %s and %s", d.Grace, d.AdoptionGrace, s.grace, s.adoptionGrace)
 	}
 	if d := ledger.Default(); s.closedFor != d.ClosedFor || s.retain != d.Retain {
 		t.Errorf("the ledger's defaults are %s and %s, the flags say %s and %s", d.ClosedFor, d.Retain, s.closedFor, s.retain)

@@ -120,15 +120,22 @@ func scriptBus(ts *testscript.TestScript) *bus.Bus {
 	return b
 }
 
-// lease HARNESS: be a live process of this harness for the rest of the script, with its incarnation in INC.
+// lease HARNESS [TTL]: be a live process of this harness, with its incarnation in INC; for the rest of the script, or, since
+// nothing renews it, for the TTL.
 func scriptLease(ts *testscript.TestScript, _ bool, args []string) {
 	b, ctx := scriptBus(ts), context.Background()
+	ttl := time.Hour
+	if len(args) > 1 {
+		var err error
+		ttl, err = time.ParseDuration(args[1])
+		ts.Check(err)
+	}
 	n, err := b.Ticket(ctx, args[0])
 	ts.Check(err)
 	inc := fmt.Sprint(n)
-	value, err := json.Marshal(control.Lease{ID: args[0], Incarnation: inc, Exclusive: true, State: control.LeaseReady, TTLMS: time.Hour.Milliseconds()})
+	value, err := json.Marshal(control.Lease{ID: args[0], Incarnation: inc, Exclusive: true, State: control.LeaseReady, TTLMS: ttl.Milliseconds()})
 	ts.Check(err)
-	_, err = b.AcquireLease(ctx, events.HarnessLeaseKey(args[0], inc), value, time.Hour)
+	_, err = b.AcquireLease(ctx, events.HarnessLeaseKey(args[0], inc), value, ttl)
 	ts.Check(err)
 	ts.Setenv("INC", inc)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/health"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/services/ledger"
+	"github.com/holdfast-dev/holdfast/services/reconciler"
 )
 
 // Limits of starting and stopping.
@@ -41,7 +42,7 @@ type target struct {
 	options   []string // beside those that every service takes
 	probe     string   // a verb that answers at once, to see whether anybody does
 	make      func(b *bus.Bus, s *settings, log zerolog.Logger) (service, error)
-	consumers func(s *settings) []bus.Source
+	consumers func(b *bus.Bus, s *settings) []bus.Source
 }
 
 // targets is the table of services. To add one: its folder under services, its entry here, its file in deploy.
@@ -52,7 +53,15 @@ var targets = []target{
 		make: func(b *bus.Bus, s *settings, log zerolog.Logger) (service, error) {
 			return ledger.New(b, ledgerConfig(s), log)
 		},
-		consumers: func(s *settings) []bus.Source { return []bus.Source{ledger.Source(ledgerConfig(s))} },
+		consumers: func(_ *bus.Bus, s *settings) []bus.Source { return []bus.Source{ledger.Source(ledgerConfig(s))} },
+	},
+	{
+		name: reconciler.Name, short: "Run the reconciler: it closes, keeps or goes on with what died, and ends what has a deadline",
+		options: []string{"grace", "adoption-grace"}, probe: "report",
+		make: func(b *bus.Bus, s *settings, log zerolog.Logger) (service, error) {
+			return reconciler.New(b, reconcilerConfig(s), log)
+		},
+		consumers: func(b *bus.Bus, _ *settings) []bus.Source { return reconciler.Sources(b) },
 	},
 }
 
@@ -62,7 +71,11 @@ func ledgerConfig(s *settings) ledger.Config {
 	return cfg
 }
 
-func ledgerCommand(a *app) *cobra.Command { return a.serviceCommand(&targets[0]) }
+func reconcilerConfig(s *settings) reconciler.Config {
+	cfg := reconciler.Default()
+	cfg.Grace, cfg.AdoptionGrace, cfg.Version = s.grace, s.adoptionGrace, version
+	return cfg
+}
 
 // serviceCommand runs one target against a broker.
 func (a *app) serviceCommand(t *target) *cobra.Command {
@@ -143,7 +156,7 @@ func (p *process) serve(ctx context.Context, t *target, added chan<- error) erro
 		return err
 	}
 	part := health.Part{Name: t.name, Connected: b.Connected, LagMax: p.app.lagMax}
-	for _, src := range t.consumers(&p.app.settings) {
+	for _, src := range t.consumers(b, &p.app.settings) {
 		part.Consumers = append(part.Consumers, health.Consumer{Name: src.Durable, Lag: func(ctx context.Context) (uint64, string, error) { return b.Lag(ctx, src) }})
 	}
 	if c, ok := s.(interface{ Counts() map[string]uint64 }); ok {
