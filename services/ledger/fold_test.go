@@ -41,7 +41,9 @@ func (w *world) delivered(n int) []bus.Message {
 		done <- w.bus.Consume(ctx, bus.Source{Stream: bus.LogStream, Durable: "recorder", BatchMax: 100}, stopAt{r, cancel})
 	}()
 	<-ctx.Done()
-	<-done
+	if err := <-done; err != nil {
+		w.t.Fatal(err)
+	}
 	if len(r.got) < n {
 		w.t.Fatalf("delivered %d of %d", len(r.got), n)
 	}

@@ -29,7 +29,7 @@ func (l *Ledger) retain(ctx context.Context) error {
 			if n, err := l.Retain(ctx); err != nil && ctx.Err() == nil {
 				l.log.Error().Err(err).Msg("retention")
 			} else if n > 0 {
-				l.log.Info().Int("sessions", n).Msg("retention: purged closed sessions")
+				l.log.Info().Msgf("retention: purged %d closed sessions", n)
 			}
 		}
 	}

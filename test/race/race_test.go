@@ -186,8 +186,14 @@ func run(t *testing.T, callers func(l *lane, prompt string) []func(context.Conte
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithTimeout(context.Background(), timeout)
-	defer stop()
-	go led.Run(ctx) // its end is the test's
+	ended := make(chan error, 1)
+	go func() { ended <- led.Run(ctx) }()
+	defer func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
 	ready(t, b)
 	var wg sync.WaitGroup
 	all := make([]*lane, lanes)

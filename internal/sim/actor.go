@@ -1,0 +1,251 @@
+package sim
+
+import (
+	"errors"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// person reads, thinks for a while, and asks the ledger for something. The ledger decides and appends in two steps, so
+// that others can be first.
+type person struct {
+	w       *world
+	wish    func(*session.State) (session.Decision, error)
+	st      *session.State
+	facts   []events.Fact
+	attempt int
+}
+
+const racesMax = 10
+
+func (p *person) step() {
+	if p.w.away {
+		return
+	}
+	if p.facts == nil {
+		p.decide()
+		return
+	}
+	_, ok := p.w.append("person", p.st.Ref(), events.WriterLedger, events.PersonSource("ada"), p.st.Epoch, p.st.Seq, p.facts)
+	p.facts = nil
+	if p.attempt++; ok || p.attempt >= racesMax {
+		p.wish = nil
+	}
+}
+
+// decide takes the session as it is and what it comes to. A refusal must be true.
+func (p *person) decide() {
+	if p.wish == nil {
+		if len(p.w.log.sessions) == 0 {
+			return
+		}
+		r := p.w.log.sessions[p.w.rng.IntN(len(p.w.log.sessions))]
+		p.st, p.attempt = p.w.newest(r), 0
+		p.wish = p.choose(p.st)
+	}
+	p.st = p.w.newest(p.st.Ref())
+	d, err := p.wish(p.st)
+	refusal, refused := errors.AsType[*events.Refusal](err)
+	if err != nil && !refused {
+		p.w.fail("a wish failed: %v", err)
+	}
+	if refused && refusal.Stands != nil && refusal.Stands.Prompt != "" && refusal.Code == 410 {
+		if q := p.w.current(p.st.Ref()).Prompts[refusal.Stands.Prompt]; q != nil && q.Status == session.Awaiting {
+			p.w.fail("told that prompt %s is closed, and it is not", refusal.Stands.Prompt)
+		}
+	}
+	if p.facts = d.Facts; len(p.facts) == 0 {
+		p.wish, p.facts = nil, nil
+	}
+}
+
+func (p *person) choose(st *session.State) func(*session.State) (session.Decision, error) {
+	r, w := st.Ref(), p.w
+	prompt := ""
+	if ids := st.PendingPrompts(); len(ids) > 0 {
+		prompt = ids[w.rng.IntN(len(ids))]
+	}
+	switch n := w.rng.IntN(20); {
+	case prompt != "" && n < 11:
+		return func(st *session.State) (session.Decision, error) {
+			return st.Answer(session.AnswerWish{Ref: r, Prompt: prompt, Answers: []events.Answer{{Question: "q", Text: "yes"}}, By: "ada"}, w.log.source)
+		}
+	case prompt != "" && n < 13:
+		return func(st *session.State) (session.Decision, error) {
+			return st.Reject(session.RejectWish{Ref: r, Prompt: prompt, Text: "no", By: "ada"}, w.log.source)
+		}
+	case prompt != "" && n < 14:
+		return func(st *session.State) (session.Decision, error) {
+			return st.Dismiss(session.DismissWish{Ref: r, Prompt: prompt, By: "ada"}, w.log.source)
+		}
+	case n < 16:
+		force := w.chance(2)
+		return func(st *session.State) (session.Decision, error) {
+			return st.Stop(session.StopWish{Ref: r, By: "ada", Force: force})
+		}
+	case n < 17 && w.chance(10):
+		return func(st *session.State) (session.Decision, error) {
+			return st.Close(session.CloseWish{Ref: r, Reason: "archived", By: "ada"})
+		}
+	}
+	return func(st *session.State) (session.Decision, error) {
+		return st.Configure(session.ConfigureWish{Ref: r, Policy: &events.PolicyPatch{RetryMax: events.Set(w.rng.IntN(9))}, By: "ada"})
+	}
+}
+
+// reconciler walks all documents for ever, and hears of leases that end. It decides and appends in two steps.
+type reconciler struct {
+	w       *world
+	start   time.Time
+	renewed time.Time
+	gaps    []Gap
+	seen    map[string]*Lease
+	heard   []events.Ref // triggers, in any order, some lost
+	cursor  int
+	st      *session.State
+	commits [][]events.Fact
+}
+
+// gapMin is how long the reconciler's own lease may go without renewal before that counts as a gap.
+const gapMin = time.Second
+
+func newReconciler(w *world) *reconciler {
+	return &reconciler{w: w, start: w.now, renewed: w.now, seen: map[string]*Lease{}}
+}
+
+// renew keeps its own lease, and looks at which leases there are.
+func (r *reconciler) renew() {
+	if r.w.now.Sub(r.renewed) > gapMin {
+		r.gaps = append(r.gaps, Gap{r.renewed, r.w.now})
+	}
+	r.renewed = r.w.now
+	for inc, l := range r.w.leases {
+		if r.seen[inc] == nil {
+			r.seen[inc] = &Lease{Harness: l.harness, Incarnation: inc, Since: r.w.now}
+		}
+		r.seen[inc].Ready, r.seen[inc].Renewed = l.ready, l.renewed
+	}
+	for _, inc := range sorted(r.seen) {
+		if l := r.seen[inc]; r.w.leases[inc] == nil && l.Ended.IsZero() {
+			l.Ended = r.w.now
+			r.hear(inc)
+		}
+	}
+}
+
+// hear is the event of a lease's end: some sessions are triggered, some triggers are lost, some come twice.
+func (r *reconciler) hear(incarnation string) {
+	for _, s := range sortedRefs(r.w.docs) {
+		if r.w.docs[s].incarnation == incarnation && !r.w.chance(5) {
+			r.heard = append(r.heard, s)
+			if r.w.chance(5) {
+				r.heard = append(r.heard, s)
+			}
+		}
+	}
+	r.w.rng.Shuffle(len(r.heard), func(i, j int) { r.heard[i], r.heard[j] = r.heard[j], r.heard[i] })
+}
+
+func (r *reconciler) step() {
+	if r.w.away {
+		return
+	}
+	if len(r.commits) > 0 {
+		r.append()
+		return
+	}
+	ref, ok := r.next()
+	if !ok {
+		return
+	}
+	r.look(ref)
+}
+
+// next is the session to look at: one that was heard of, or the next in the walk.
+func (r *reconciler) next() (events.Ref, bool) {
+	if n := len(r.heard); n > 0 {
+		ref := r.heard[n-1]
+		r.heard = r.heard[:n-1]
+		return ref, true
+	}
+	if r.w.cfg.Bug == EdgeTriggered || len(r.w.log.sessions) == 0 {
+		return events.Ref{}, false
+	}
+	r.cursor++
+	return r.w.log.sessions[r.cursor%len(r.w.log.sessions)], true
+}
+
+// look decides on a document, which may lag behind the log.
+func (r *reconciler) look(ref events.Ref) {
+	d := r.w.docs[ref]
+	if d == nil {
+		return
+	}
+	r.decide(d.state())
+}
+
+func (r *reconciler) decide(st *session.State) {
+	commits, err := r.w.cfg.Decide(st, r.view(st))
+	if err != nil {
+		r.w.fail("decide on %s: %v", st.Ref(), err)
+	}
+	r.st, r.commits = st, commits
+}
+
+func (r *reconciler) view(st *session.State) View {
+	v := View{Now: r.w.now, Start: r.start, Renewed: r.renewed, Gaps: r.gaps, Source: r.w.log.source}
+	for _, inc := range sorted(r.seen) {
+		if l := *r.seen[inc]; l.Harness == st.Harness {
+			v.Leases = append(v.Leases, l)
+		}
+	}
+	for _, ref := range r.w.log.sessions {
+		if d := r.w.docs[ref]; d != nil && ref.Harness == st.Harness && d.parent == st.Session {
+			v.Children = append(v.Children, d.state())
+		}
+	}
+	if r.w.cfg.Bug == ForgetGrace {
+		v.forgetGrace(st, r.w.leases[st.Incarnation] == nil)
+	}
+	return v
+}
+
+// forgetGrace makes an owner whose lease cannot be seen at this moment look as if it had been gone for long.
+func (v *View) forgetGrace(st *session.State, gone bool) {
+	long := v.Now.Add(-time.Hour)
+	v.Start, v.Gaps = long, nil
+	if gone {
+		v.Leases = append(v.Leases, Lease{Harness: st.Harness, Incarnation: st.Incarnation, Since: long, Renewed: long, Ended: long})
+	}
+}
+
+// append stores the next commit of a decision. When somebody was first it folds what it missed and decides again.
+func (r *reconciler) append() {
+	facts, owned := r.commits[0], r.st.Owned // where nobody owns it, the fact only says what is held for which child
+	_, ok := r.w.append("reconciler", r.st.Ref(), events.WriterReconciler, events.ServiceSource("reconciler", "x"), r.st.Epoch, r.st.Seq, facts)
+	if !ok {
+		r.w.log.foldOn(r.st)
+		r.decide(r.st)
+		return
+	}
+	for _, f := range facts {
+		if o, is := f.(events.SessionOrphaned); is && owned {
+			r.w.declaredDead(o)
+		}
+	}
+	r.commits = r.commits[1:]
+	r.w.log.foldOn(r.st)
+}
+
+// declaredDead: nobody may be who is alive and at work, and only could not renew while the broker was away.
+func (w *world) declaredDead(o events.SessionOrphaned) {
+	w.report.Orphaned++
+	for _, p := range w.procs {
+		mine := p.incarnation == o.Incarnation && !p.slept || p.before == o.Incarnation && w.now.Sub(p.began) < TTL
+		if p.alive && !p.paused && o.SupersededBy == "" && mine {
+			w.fail("incarnation %s is alive, could only not renew, and was declared dead at %v (lease %+v, known as %+v, gaps %v)", o.Incarnation, w.now, w.leases[o.Incarnation], w.recover.seen[o.Incarnation], w.recover.gaps)
+		}
+	}
+}

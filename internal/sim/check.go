@@ -1,0 +1,236 @@
+package sim
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// settleRoundsMax is how many rounds the world has for coming to rest.
+const settleRoundsMax = 400
+
+// settle ends all trouble: the broker is there, half of the processes are dead for good, the others only keep their
+// leases, and services run until nothing is left to do.
+func (w *world) settle() {
+	w.away = false
+	w.backAt = w.now
+	for i, p := range w.procs {
+		p.paused = false
+		if i%2 == 0 && p.alive {
+			p.kill()
+		}
+	}
+	for _, l := range w.ledgers {
+		l.paused = false
+	}
+	idle := 0
+	for round := 0; round < settleRoundsMax && idle < 3; round++ {
+		w.pass(time.Second / 2)
+		before := len(w.log.commits)
+		for _, p := range w.procs {
+			for p.alive && (len(p.claim) > 0 || !p.ready) {
+				p.step()
+			}
+		}
+		w.foldAll()
+		w.reconcileAll()
+		quiet := len(w.log.commits) == before && w.now.Sub(w.backAt) > 6*(TTL+Grace)
+		idle++
+		if !quiet {
+			idle = 0
+		}
+	}
+	if idle < 3 {
+		w.fail("V14: the world does not come to rest")
+	}
+}
+
+func (w *world) foldAll() {
+	if !w.ledgers[w.pinned].active {
+		w.takeOver(w.pinned)
+	}
+	l := w.ledgers[w.pinned]
+	for range 20 * (len(w.log.commits) + 1) {
+		if l.stage == fetching && w.ackFloor == uint64(len(w.log.commits)) {
+			return
+		}
+		if l.stage == fetching && l.cursor == uint64(len(w.log.commits)) && w.ackFloor < l.cursor {
+			l.again()
+		}
+		l.step()
+	}
+	w.fail("the ledger does not come to an end")
+}
+
+// reconcileAll looks at every session once; under the planted bug there is no such walk.
+func (w *world) reconcileAll() {
+	r := w.recover
+	n := len(w.log.sessions)
+	if w.cfg.Bug == EdgeTriggered {
+		n = len(r.heard)
+	}
+	for len(r.commits) > 0 {
+		r.append()
+	}
+	for range n {
+		r.step()
+		for tries := 0; len(r.commits) > 0 && tries < racesMax; tries++ {
+			r.append()
+		}
+	}
+}
+
+// check holds the invariants against the log.
+func (w *world) check() {
+	counted := map[string]bool{}
+	why := map[string]string{}
+	for _, r := range w.log.sessions {
+		st := w.checkLog(r, counted, why)
+		w.checkDocument(st)
+		w.checkRecovered(st)
+	}
+	for _, p := range w.promises {
+		for _, id := range p.ids {
+			if !counted[id] {
+				w.fail("V12: %s was told that its fact %s at %d of %s is stored, and it does not count: %s", p.who, id, p.seq, p.ref, why[id])
+			}
+		}
+	}
+}
+
+// checkLog folds a session from its start: one ending each (V1), and nothing of an epoch after the next one began (V4).
+func (w *world) checkLog(r events.Ref, counted map[string]bool, why map[string]string) *session.State {
+	st := session.New(r)
+	endings := map[string]string{}
+	for _, i := range w.log.bySession[r] {
+		c := &w.log.commits[i]
+		res := st.Fold(c)
+		if last := st.Ignored.Last; last != nil && last.Seq == c.Seq {
+			for _, e := range c.Events {
+				why[e.ID] = fmt.Sprintf("%s, ignored as %s", last.Type, last.Why)
+			}
+		}
+		for _, e := range res.Feed {
+			counted[e.ID] = true
+			spec := events.Lookup(e.Kind)
+			if e.Epoch != st.Epoch && e.Kind != "session.claimed" && !slices.ContainsFunc(res.Feed, func(x events.Event) bool { return x.Kind == "session.claimed" }) {
+				w.fail("V4: %s: a fact of epoch %d counted in epoch %d", r, e.Epoch, st.Epoch)
+			}
+			if spec.Ends == "" || spec.Ends == "message" || isReceipt(e, endings) {
+				continue
+			}
+			key := spec.Ends + " " + e.Subject
+			if endings[key] != "" {
+				w.fail("V1: %s: %s ended as %s and as %s", r, key, endings[key], e.Kind)
+			}
+			endings[key] = string(e.Kind)
+		}
+	}
+	return st
+}
+
+// isReceipt: turn.stopped of a turn that has ended is no second ending.
+func isReceipt(e events.Event, endings map[string]string) bool {
+	return e.Kind == "turn.stopped" && endings["turn "+e.Subject] != ""
+}
+
+// checkDocument: document and views are the fold of the log (V5, V13).
+func (w *world) checkDocument(st *session.State) {
+	r := st.Ref()
+	want, err := st.Encode()
+	if err != nil {
+		w.fail("%s does not encode: %v", r, err)
+		return
+	}
+	d := w.docs[r]
+	if d == nil || !bytes.Equal(d.bytes, want) {
+		w.fail("V5: the document of %s is not the fold of its log:\nhave %s\nwant %s", r, docBytes(d), want)
+		return
+	}
+	for _, id := range st.BlockerPrompts(time.Time{}) {
+		if v := w.views[st.BlockerKey(id)]; v == nil || v.bytes != w.renderBlocker(st, id) {
+			w.fail("V5: the view of prompt %s of %s is not what its document says", id, r)
+		}
+	}
+	for key, v := range w.views {
+		if v.ref == r && strings.HasPrefix(key, "work.") && v.bytes != w.renderWork(st) {
+			w.fail("V5: the work of %s is not what its document says:\nhave %s\nwant %s", r, v.bytes, w.renderWork(st))
+		}
+	}
+	if v := w.views[events.WorkKey(r)]; v == nil && st.HasWork() {
+		w.fail("V5: the work of %s is missing", r)
+	}
+}
+
+func docBytes(d *doc) []byte {
+	if d == nil {
+		return nil
+	}
+	return d.bytes
+}
+
+// checkRecovered: nothing is open under a dead epoch but questions to keep, their calls and turns, and what waits for
+// them above (V2); nobody runs without an owner (V14).
+func (w *world) checkRecovered(st *session.State) {
+	if st.Closed != nil || !st.Opened() {
+		return
+	}
+	alive := w.owner(st)
+	if st.Owned && !alive {
+		w.fail("V2: %s is owned by %s, which is dead", st.Ref(), st.Incarnation)
+		return
+	}
+	held := map[string]bool{}
+	for _, x := range st.WaitsFor {
+		held[x.Call] = true
+	}
+	for _, r := range w.log.sessions {
+		if d := w.docs[r]; d != nil && r.Harness == st.Harness && d.parent == st.Session {
+			child := d.state()
+			held[child.ParentCall] = held[child.ParentCall] || child.Turn != nil || child.HasWork() || len(child.PendingPrompts()) > 0
+		}
+	}
+	keeps := false
+	for _, id := range sorted(st.Prompts) {
+		q := st.Prompts[id]
+		if alive && q.Epoch == st.Epoch {
+			keeps = true
+			continue
+		}
+		if q.Status == session.Awaiting && q.OnOwnerLoss != events.LossKeep {
+			w.fail("V2: %s: prompt %s of epoch %d is still open", st.Ref(), id, q.Epoch)
+		}
+		held[q.Call] = true
+		keeps = true
+	}
+	for _, id := range sorted(st.Tools) {
+		if c := st.Tools[id]; !(alive && c.Epoch == st.Epoch) && !held[id] {
+			w.fail("V2: %s: call %s of epoch %d is still open: %s", st.Ref(), id, c.Epoch, docBytes(w.docs[st.Ref()]))
+		}
+	}
+	if t := st.Turn; t != nil && !(alive && t.Epoch == st.Epoch) && !keeps && len(st.WaitsFor) == 0 && st.Pending.Turn == nil {
+		w.fail("V2: %s: turn %s of epoch %d is still open", st.Ref(), t.ID, t.Epoch)
+	}
+	if st.Phase == session.Running && !alive {
+		w.fail("V14: %s runs, and nobody runs it", st.Ref())
+	}
+}
+
+// owner says whether the session's owner is a process that is alive.
+func (w *world) owner(st *session.State) bool {
+	return st.Owned && slices.ContainsFunc(w.procs, func(p *process) bool { return p.alive && p.incarnation == st.Incarnation })
+}
+
+func sortedRefs(m map[events.Ref]*doc) []events.Ref {
+	refs := make([]events.Ref, 0, len(m))
+	for r := range m {
+		refs = append(refs, r)
+	}
+	slices.SortFunc(refs, func(a, b events.Ref) int { return strings.Compare(a.String(), b.String()) })
+	return refs
+}

@@ -1,0 +1,92 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// journal is the log: commits in order, and for each session where its own are.
+type journal struct {
+	commits   []events.Commit // seq is the index + 1
+	bySession map[events.Ref][]int
+	sessions  []events.Ref // in order of appearance
+}
+
+func newJournal() *journal { return &journal{bySession: map[events.Ref][]int{}} }
+
+// last is the sequence of a session's last commit, 0 for none.
+func (j *journal) last(r events.Ref) uint64 {
+	if at := j.bySession[r]; len(at) > 0 {
+		return j.commits[at[len(at)-1]].Seq
+	}
+	return 0
+}
+
+// append stores events that travelled as bytes. It refuses when the session moved on, unless the writer gave no guard.
+func (j *journal) append(r events.Ref, w events.Writer, after uint64, at time.Time, evs []events.Event, unguarded bool) (uint64, bool) {
+	if j.last(r) != after && !unguarded {
+		return 0, false
+	}
+	body, err := events.EncodeBatch(evs)
+	if err != nil {
+		panic(fmt.Sprintf("sim: a writer wrote what nobody can read: %v", err)) // a mistake in the simulation itself
+	}
+	return j.appendRaw(r, w, after, at, body), true
+}
+
+// appendRaw stores bytes of any kind.
+func (j *journal) appendRaw(r events.Ref, w events.Writer, after uint64, at time.Time, body []byte) uint64 {
+	c := events.Commit{Ref: r, Writer: w, Seq: uint64(len(j.commits)) + 1, Guard: after, Guarded: true, At: at}
+	c.Events, c.Err = events.DecodeBatch(r, body)
+	if len(j.bySession[r]) == 0 {
+		j.sessions = append(j.sessions, r)
+	}
+	j.bySession[r] = append(j.bySession[r], len(j.commits))
+	j.commits = append(j.commits, c)
+	return c.Seq
+}
+
+// foldOn folds what a state has not seen of its session.
+func (j *journal) foldOn(st *session.State) {
+	at := j.bySession[st.Ref()]
+	i := len(at)
+	for i > 0 && j.commits[at[i-1]].Seq > st.Seq {
+		i--
+	}
+	for _, n := range at[i:] {
+		st.Fold(&j.commits[n])
+	}
+}
+
+// source finds commits by sequence.
+func (j *journal) source(seq uint64) (*events.Commit, error) {
+	if seq == 0 || seq > uint64(len(j.commits)) {
+		return nil, fmt.Errorf("sim: no commit %d", seq)
+	}
+	return &j.commits[seq-1], nil
+}
+
+// doc is a stored document.
+type doc struct {
+	bytes       []byte
+	rev         uint64
+	parent      string
+	incarnation string
+}
+
+func (d *doc) state() *session.State {
+	st, err := session.Decode(d.bytes)
+	if err != nil {
+		panic(fmt.Sprintf("sim: a document that cannot be read was stored: %v", err))
+	}
+	return st
+}
+
+// view is a stored entry of a view.
+type view struct {
+	bytes string
+	ref   events.Ref
+}

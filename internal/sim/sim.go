@@ -1,0 +1,284 @@
+// Package sim is a make-believe world for the pure code: a log with compare-and-set, a ledger that folds in steps, harness
+// processes, people, and a reconciler, all driven by one seed. In it everything happens that must do no harm:
+//
+//	processes are killed between any two steps, paused and woken, restarted with or without adopting what was open
+//	deliveries are repeated; triggers are lost, doubled, delayed and reordered; two ledgers believe that they are active
+//	the broker is away for longer than any lease lives; several writers decide on the same session at once
+//
+// At the end the killing stops, the world settles, and the invariants V1 to V5 and V12 to V14 are held against the log.
+// During the run each acknowledged fact of an honest writer must have counted, and nobody alive is declared dead.
+//
+// A [Bug] plants one mistake in the world, to show that such a mistake would be found.
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// Bug is a mistake that can be planted.
+type Bug int
+
+// The mistakes.
+const (
+	NoBug          Bug = iota
+	SkipGuard          // the reconciler and people append without the compare-and-set
+	AckBeforeStore     // the ledger acknowledges before documents and views are stored
+	ViewUnguarded      // the ledger writes views without looking at the document's revision
+	ForgetGrace        // a lease that has ended is taken for a death at once, whatever the broker did
+	EdgeTriggered      // recovery acts on events alone and does not look again
+	ParkedKeepsSeq     // a commit that could not be read does not move the session's seq
+)
+
+// String is the bug's name.
+func (b Bug) String() string {
+	return [...]string{"no bug", "skip the compare-and-set", "ack before store", "view not guarded", "forget grace", "edge instead of level", "parked commit does not move seq"}[b]
+}
+
+// Times of the make-believe world.
+const (
+	TTL       = 5 * time.Second // of a harness lease
+	Grace     = 2 * time.Second // after a lease has ended by itself
+	stepMaxMS = 60              // most that one step takes
+)
+
+// Lease is a harness process's lease as the reconciler has seen it.
+type Lease struct {
+	Harness     string
+	Incarnation string
+	Ready       bool
+	Since       time.Time // first seen
+	Renewed     time.Time // last renewal
+	Ended       time.Time // zero: it lives
+}
+
+// Gap is a stretch in which the reconciler could not renew its own lease.
+type Gap struct{ Began, End time.Time }
+
+// View is what the reconciler knows beside the documents.
+type View struct {
+	Now      time.Time
+	Start    time.Time // since when it has watched leases
+	Renewed  time.Time // its own lease
+	Gaps     []Gap     // of its own lease
+	Leases   []Lease   // of the session's harness, those that ended too
+	Children []*session.State
+	Source   session.Source
+}
+
+// Decide is the reconciler's brain: what it would append to a session, as commits.
+type Decide func(s *session.State, v View) ([][]events.Fact, error)
+
+// Config says what to simulate.
+type Config struct {
+	Seed   uint64
+	Steps  int
+	Bug    Bug
+	Decide Decide
+}
+
+// Report says what happened.
+type Report struct {
+	Steps      int
+	Commits    int
+	Facts      int
+	Kills      int
+	Pauses     int
+	Outages    int
+	LostRaces  int
+	Orphaned   int
+	Violations []string // empty in a world without bugs
+}
+
+// violationsMax is how many violations are told; the first is what matters.
+const violationsMax = 20
+
+// world is everything.
+type world struct {
+	cfg    Config
+	rng    *rand.Rand
+	now    time.Time
+	away   bool // the broker
+	awayAt time.Time
+	backAt time.Time
+
+	log      *journal
+	docs     map[events.Ref]*doc
+	views    map[string]*view
+	ackFloor uint64
+	pinned   int
+	ledgers  [2]*ledger
+
+	ids       int
+	tickets   uint64
+	harnesses []string
+	procs     []*process
+	leases    map[string]*lease // by incarnation
+	recover   *reconciler
+	people    *person
+	promises  []promise
+	report    Report
+}
+
+// promise is a fact that was acknowledged to an honest writer.
+type promise struct {
+	ref events.Ref
+	seq uint64
+	ids []string
+	who string
+}
+
+// Run simulates and checks.
+func Run(cfg Config) Report {
+	w := &world{cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 0)), now: time.Unix(1_800_000_000, 0).UTC(), log: newJournal(),
+		docs: map[events.Ref]*doc{}, views: map[string]*view{}, leases: map[string]*lease{}, harnesses: []string{"h1", "h2", "h3"}}
+	w.ledgers = [2]*ledger{newLedger(w, 0), newLedger(w, 1)}
+	w.recover = newReconciler(w)
+	w.people = &person{w: w}
+	for _, h := range w.harnesses {
+		w.spawn(h, nil)
+	}
+	for w.report.Steps = 0; w.report.Steps < cfg.Steps && len(w.report.Violations) == 0; w.report.Steps++ {
+		w.step()
+	}
+	w.settle()
+	w.check()
+	w.report.Commits = len(w.log.commits)
+	return w.report
+}
+
+func (w *world) chance(oneIn int) bool { return w.rng.IntN(oneIn) == 0 }
+
+func (w *world) fail(format string, args ...any) {
+	if len(w.report.Violations) < violationsMax {
+		w.report.Violations = append(w.report.Violations, fmt.Sprintf("step %d: ", w.report.Steps)+fmt.Sprintf(format, args...))
+	}
+}
+
+// step lets a little time pass and one actor do one thing.
+func (w *world) step() {
+	w.pass(time.Duration(1+w.rng.IntN(stepMaxMS)) * time.Millisecond)
+	w.trouble()
+	switch n := w.rng.IntN(10); {
+	case n < 4:
+		w.procs[w.rng.IntN(len(w.procs))].step()
+	case n < 7:
+		w.ledgers[w.rng.IntN(len(w.ledgers))].step()
+	case n < 9:
+		w.recover.step()
+	default:
+		w.people.step()
+	}
+}
+
+// pass moves the clock: leases that live are renewed by their processes, others end. The broker must be there for both
+// to be noticed.
+func (w *world) pass(d time.Duration) {
+	w.now = w.now.Add(d)
+	if w.away {
+		return
+	}
+	for inc, l := range w.leases {
+		if w.now.Sub(l.renewed) > TTL {
+			delete(w.leases, inc)
+		}
+	}
+	w.recover.renew()
+	for _, p := range w.procs {
+		p.renew()
+	}
+}
+
+// Trouble comes so often, one in so many steps.
+const (
+	killOneIn    = 120
+	pauseOneIn   = 150
+	wakeOneIn    = 60
+	outageOneIn  = 3000
+	returnOneIn  = 150
+	ledgerOneIn  = 30
+	restartOneIn = 700
+)
+
+// trouble is what may happen to anybody at any step.
+func (w *world) trouble() {
+	if w.away {
+		if w.chance(returnOneIn) {
+			w.away, w.backAt = false, w.now
+		}
+	} else if w.chance(outageOneIn) {
+		w.away, w.awayAt = true, w.now
+		w.report.Outages++
+	}
+	p := w.procs[w.rng.IntN(len(w.procs))]
+	switch {
+	case w.chance(killOneIn) && p.alive:
+		p.kill()
+		if !w.chance(4) {
+			w.spawn(p.harness, p)
+		}
+	case w.chance(pauseOneIn) && p.alive && !p.paused:
+		p.paused, p.slept = true, true
+		w.report.Pauses++
+	case w.chance(wakeOneIn):
+		p.paused = false
+	case !p.alive && w.chance(wakeOneIn):
+		w.spawn(p.harness, p)
+	}
+	if w.chance(ledgerOneIn) {
+		w.ledgers[w.rng.IntN(len(w.ledgers))].trouble()
+	}
+	if w.chance(restartOneIn) {
+		w.report.Kills++
+		w.recover = newReconciler(w)
+	}
+}
+
+// id is a new id for an event or an entity.
+func (w *world) id(prefix string) string {
+	w.ids++
+	return fmt.Sprintf("%s%d", prefix, w.ids)
+}
+
+// append stores facts as one commit, if nobody was first, and remembers that this was acknowledged.
+func (w *world) append(who string, r events.Ref, writer events.Writer, source string, epoch, after uint64, facts []events.Fact) (uint64, bool) {
+	if w.away {
+		return 0, false
+	}
+	evs := make([]events.Event, len(facts))
+	ids := make([]string, len(facts))
+	for i, f := range facts {
+		ids[i] = w.id("e")
+		evs[i] = events.New(ids[i], source, r, epoch, w.now, f)
+	}
+	unguarded := w.cfg.Bug == SkipGuard && writer != events.WriterHarness
+	seq, ok := w.log.append(r, writer, after, w.now, evs, unguarded)
+	if !ok {
+		w.report.LostRaces++
+		return 0, false
+	}
+	w.report.Facts += len(facts)
+	w.promises = append(w.promises, promise{r, seq, ids, who})
+	return seq, true
+}
+
+// current is a session folded to the end of the log.
+func (w *world) current(r events.Ref) *session.State {
+	st := session.New(r)
+	w.log.foldOn(st)
+	return st
+}
+
+// newest is a session as a service reads it: its document, and what the log has beyond.
+func (w *world) newest(r events.Ref) *session.State {
+	st := session.New(r)
+	if d := w.docs[r]; d != nil {
+		st = d.state()
+	}
+	w.log.foldOn(st)
+	return st
+}

@@ -1,0 +1,96 @@
+// Package sim runs the simulation with the reconciler's real brain.
+package sim
+
+import (
+	"flag"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/sim"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+	"github.com/holdfast-dev/holdfast/services/reconciler"
+)
+
+var (
+	steps = flag.Int("steps", 120_000, "steps over all worlds")
+	seed  = flag.Uint64("seed", 0, "the one world to run; 0: many")
+)
+
+const stepsPerWorld = 6_000
+
+var margins = reconciler.Margins{Grace: sim.Grace, Adoption: sim.Grace, Unknown: sim.TTL}
+
+// decide is the reconciler's brain on what the simulated one knows.
+func decide(s *session.State, v sim.View) ([][]events.Fact, error) {
+	leases := reconciler.LeaseView{Start: v.Start, Renewed: v.Renewed, Leases: map[string]map[string]*reconciler.Seen{s.Harness: {}}}
+	for _, g := range v.Gaps {
+		leases.Gaps = append(leases.Gaps, reconciler.Gap{Began: g.Began, End: g.End})
+	}
+	for _, l := range v.Leases {
+		state := "starting"
+		if l.Ready {
+			state = "ready"
+		}
+		leases.Leases[s.Harness][l.Incarnation] = &reconciler.Seen{Exclusive: true, State: state, TTL: sim.TTL, Since: l.Since, Renewed: l.Renewed, Ended: l.Ended}
+	}
+	in := reconciler.Input{Now: v.Now, Children: v.Children}
+	if s.Owned {
+		in.Owner = reconciler.Judge(&leases, margins, s, v.Now)
+	}
+	d, err := reconciler.Decide(s, in, v.Source)
+	if err != nil || len(d.Facts) == 0 {
+		return nil, err
+	}
+	return [][]events.Fact{d.Facts}, nil
+}
+
+func run(t *testing.T, seed uint64, steps int, bug sim.Bug) sim.Report {
+	t.Helper()
+	return sim.Run(sim.Config{Seed: seed, Steps: steps, Bug: bug, Decide: decide})
+}
+
+func TestWorldsWithoutBugsKeepEveryPromise(t *testing.T) {
+	if *seed != 0 {
+		r := run(t, *seed, stepsPerWorld, sim.NoBug)
+		t.Logf("%+v", r)
+		for _, v := range r.Violations {
+			t.Error(v)
+		}
+		return
+	}
+	start := time.Now()
+	var sum sim.Report
+	for s := uint64(1); sum.Steps < *steps; s++ {
+		r := run(t, s, stepsPerWorld, sim.NoBug)
+		sum.Steps, sum.Commits, sum.Facts, sum.Kills = sum.Steps+r.Steps, sum.Commits+r.Commits, sum.Facts+r.Facts, sum.Kills+r.Kills
+		sum.Pauses, sum.Outages, sum.LostRaces, sum.Orphaned = sum.Pauses+r.Pauses, sum.Outages+r.Outages, sum.LostRaces+r.LostRaces, sum.Orphaned+r.Orphaned
+		if len(r.Violations) > 0 {
+			t.Fatalf("seed %d (run it again with -seed %d): %s", s, s, r.Violations[0])
+		}
+	}
+	t.Logf("%+v in %v", sum, time.Since(start).Round(time.Millisecond))
+	for name, n := range map[string]int{"kills": sum.Kills, "pauses": sum.Pauses, "outages": sum.Outages, "lost races": sum.LostRaces, "orphaned sessions": sum.Orphaned} {
+		if n == 0 {
+			t.Errorf("no %s: the world is too tame", name)
+		}
+	}
+}
+
+// worldsPerBug is how many worlds a planted bug may take to be found.
+const worldsPerBug = 60
+
+func TestEachPlantedBugIsFound(t *testing.T) {
+	for _, bug := range []sim.Bug{sim.SkipGuard, sim.AckBeforeStore, sim.ViewUnguarded, sim.ForgetGrace, sim.EdgeTriggered, sim.ParkedKeepsSeq} {
+		t.Run(fmt.Sprint(bug), func(t *testing.T) {
+			for s := uint64(1); s <= worldsPerBug; s++ {
+				if r := run(t, s, stepsPerWorld, bug); len(r.Violations) > 0 {
+					t.Logf("found in world %d: %.300s", s, r.Violations[0])
+					return
+				}
+			}
+			t.Errorf("not found in %d worlds", worldsPerBug)
+		})
+	}
+}
