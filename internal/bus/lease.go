@@ -97,6 +97,8 @@ func (l *Lease) write(ctx context.Context, op string, value []byte) error {
 	look := func(ctx context.Context) (verdict, uint64, error) {
 		m, err := l.b.get(ctx, kvStream(l.b.bucket(Leases)), getRequest{Last: msg.Subject})
 		switch {
+		case noStream(err):
+			return undecided, 0, err
 		case errors.Is(err, ErrNotFound) && guard == 0:
 			return undecided, 0, nil
 		case errors.Is(err, ErrNotFound):

@@ -132,7 +132,7 @@ func (s *server) reply(to string, body []byte, err error) {
 		}
 		m.Data = r.Body()
 		m.Header = nats.Header{
-			micro.ErrorHeader:     {oneLine(r.Message)},
+			micro.ErrorHeader:     {r.Message},
 			micro.ErrorCodeHeader: {strconv.Itoa(r.Code)},
 		}
 	}
@@ -140,9 +140,6 @@ func (s *server) reply(to string, body []byte, err error) {
 		s.b.log.Debug().Str("service", s.service).AnErr("err", err).Msg("reply not sent")
 	}
 }
-
-// oneLine makes a text fit for a header.
-func oneLine(s string) string { return strings.NewReplacer("\r", " ", "\n", " ").Replace(s) }
 
 // Request asks a service: req is sent as JSON, the reply decoded into reply (nil: not looked at). A service's "no" comes
 // back as *[events.Refusal]; so does "nobody is there", as a 503. While the broker is away it waits for its return, until

@@ -218,7 +218,7 @@ func (w *watch) caughtUp(ctx context.Context) error {
 			if deleted, _ := deletion(m.Header); !deleted {
 				continue // it was written a moment ago, and will be shown
 			}
-		case !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrForbidden):
+		case noStream(err), !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrForbidden):
 			return err
 		}
 		delete(w.known, key)
