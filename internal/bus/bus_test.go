@@ -3,6 +3,7 @@ package bus_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -146,6 +147,7 @@ func restricted(t *testing.T) (*embed.Server, *bus.Bus) {
 		accounts { A { jetstream: enabled, users: [
 			{user: a, password: a},
 			{user: h, password: h, permissions: {publish: ["hf.log.h.*.harness", "$JS.API.STREAM.MSG.GET.HF_LOG"], subscribe: ["_INBOX.>"]}},
+			{user: c, password: c, permissions: {publish: ["$JS.API.CONSUMER.CREATE.HF_LOG.*.hf.log.h.>", "$JS.API.STREAM.MSG.GET.HF_LOG"], subscribe: ["_INBOX.>"]}},
 			{user: m, password: m, permissions: {publish: ["hf.>", "$JS.>"], subscribe: ["elsewhere"]}}] } }`))
 	natstest.Bus(t, s, func(c *bus.Config) { c.URL = as(s, "a") })
 	h, err := bus.Open(within(t, 20*time.Second), bus.Config{URL: as(s, "h")})
@@ -158,6 +160,26 @@ func restricted(t *testing.T) (*embed.Server, *bus.Bus) {
 
 func as(s *embed.Server, user string) string {
 	return strings.Replace(s.URL(), "//", "//"+user+":"+user+"@", 1)
+}
+
+// TestWhoMayNotHaveAReaderReadsOneByOne: in a secured cell a harness has its log subject and its inbox, and no consumers.
+func TestWhoMayNotHaveAReaderReadsOneByOne(t *testing.T) {
+	const commits = 40
+	s, h := restricted(t)
+	after := uint64(0)
+	for i := range commits {
+		after = mustAppend(t, h, session, after, fmt.Sprint(i))
+	}
+	half, err := bus.Open(within(t, 20*time.Second), bus.Config{URL: as(s, "c")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(half.Close)
+	for name, b := range map[string]*bus.Bus{"no consumers": h, "no pulls": half} {
+		if cs := mustRead(t, b, session, 0); len(cs) != commits || cs[commits-1].Seq != after {
+			t.Errorf("%s: %d commits read, %d written", name, len(cs), commits)
+		}
+	}
 }
 
 // TestForbiddenIsSaidAtOnce: the broker answers a forbidden publish with nothing at all.

@@ -137,6 +137,12 @@ func kindOfCode(e *jetstream.APIError) error {
 	}
 }
 
+// noStream tells a missing stream from a missing message: both are [ErrNotFound], but only one is an answer.
+func noStream(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && api.ErrorCode == jetstream.JSErrCodeStreamNotFound
+}
+
 // isAuth is whether the broker refuses to let us in. While connecting it says so in words only.
 func isAuth(err error) bool {
 	for _, refused := range []error{nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrAuthRevoked, nats.ErrAccountAuthExpired} {
@@ -249,4 +255,39 @@ func (d *denials) since(subject string, t time.Time) error {
 		return fmt.Errorf("%w: %s: no answer can arrive, the inbox is not permitted to this user", ErrForbidden, subject)
 	}
 	return nil
+}
+
+// attempts are the requests under way: a lost connection or a denial ends them at once, instead of after their time-out.
+type attempts struct {
+	mu     sync.Mutex
+	next   int
+	cancel map[int]context.CancelFunc
+}
+
+// enter begins an attempt; the returned function ends it.
+func (a *attempts) enter(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeoutMS*time.Millisecond)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.cancel == nil {
+		a.cancel = map[int]context.CancelFunc{}
+	}
+	a.next++
+	id := a.next
+	a.cancel[id] = cancel
+	return ctx, func() {
+		cancel()
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		delete(a.cancel, id)
+	}
+}
+
+// cut ends all attempts under way.
+func (a *attempts) cut() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, cancel := range a.cancel {
+		cancel()
+	}
 }

@@ -106,10 +106,9 @@ func (b *Bus) replacement(op string, bk Bucket, key string, msg *nats.Msg, rev u
 	look := func(ctx context.Context) (verdict, uint64, error) {
 		e, err := b.loadAny(ctx, bk, key)
 		switch {
+		case noStream(err):
+			return undecided, 0, err
 		case errors.Is(err, ErrNotFound):
-			if _, missing := b.streamInfo(ctx, kvStream(b.bucket(bk))); errors.Is(missing, ErrNotFound) {
-				return undecided, 0, missing
-			}
 			if rev != 0 {
 				return lost, 0, nil
 			}
@@ -155,6 +154,8 @@ func (b *Bus) StoreView(ctx context.Context, v View) Pending {
 	look := func(ctx context.Context) (verdict, uint64, error) {
 		e, err := b.loadAny(ctx, State, v.GuardKey)
 		switch {
+		case noStream(err):
+			return undecided, 0, err
 		case errors.Is(err, ErrNotFound) && v.GuardRev != 0:
 			return lost, 0, nil
 		case errors.Is(err, ErrNotFound):
@@ -182,7 +183,7 @@ func (b *Bus) List(ctx context.Context, bk Bucket, filter string, fn func(Entry)
 	bucket := b.bucket(bk)
 	s := span{stream: kvStream(bucket), filter: kvSubject(bucket, filter), from: 1, open: true}
 	last, err := b.get(ctx, s.stream, getRequest{Last: s.filter})
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, ErrNotFound) && !noStream(err) {
 		return nil
 	}
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -157,41 +156,6 @@ func pause(ctx context.Context, d time.Duration) bool {
 		return true
 	case <-ctx.Done():
 		return false
-	}
-}
-
-// attempts are the requests under way: a lost connection or a denial ends them at once, instead of after their time-out.
-type attempts struct {
-	mu     sync.Mutex
-	next   int
-	cancel map[int]context.CancelFunc
-}
-
-// enter begins an attempt; the returned function ends it.
-func (a *attempts) enter(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeoutMS*time.Millisecond)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.cancel == nil {
-		a.cancel = map[int]context.CancelFunc{}
-	}
-	a.next++
-	id := a.next
-	a.cancel[id] = cancel
-	return ctx, func() {
-		cancel()
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		delete(a.cancel, id)
-	}
-}
-
-// cut ends all attempts under way.
-func (a *attempts) cut() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, cancel := range a.cancel {
-		cancel()
 	}
 }
 
@@ -355,13 +319,14 @@ func (b *Bus) replayOnce(ctx context.Context, s *span, fn func(*message) error) 
 	if info.NumPending == 0 {
 		return nil
 	}
+	began := time.Now()
 	f, err := b.flow(s.stream, cfg.Name, replayWindowMax, 1, pull{})
 	if err != nil {
 		return err
 	}
 	defer f.close()
 	for {
-		ds, err := b.takeSoon(ctx, f)
+		ds, err := b.takeSoon(ctx, f, began)
 		if err != nil {
 			return err
 		}
@@ -382,10 +347,17 @@ func (b *Bus) replayOnce(ctx context.Context, s *span, fn func(*message) error) 
 }
 
 // takeSoon is flow.take with a limit to its patience: the last message of all may have been lost on its way.
-func (b *Bus) takeSoon(ctx context.Context, f *flow) ([]delivery, error) {
-	ctx, cancel := context.WithTimeout(ctx, replaySilentMS*time.Millisecond)
+func (b *Bus) takeSoon(ctx context.Context, f *flow, began time.Time) ([]delivery, error) {
+	soon, cancel := context.WithTimeout(ctx, replaySilentMS*time.Millisecond)
 	defer cancel()
-	return f.take(ctx, replayWindowMax)
+	ds, err := f.take(soon, replayWindowMax)
+	if err == nil {
+		return ds, nil
+	}
+	if denied := b.denied.since(f.subject, began); denied != nil {
+		return nil, denied
+	}
+	return nil, err
 }
 
 // forget deletes a consumer without waiting for the answer; the broker would do so by itself later.
