@@ -1,0 +1,72 @@
+package bus_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/embed"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+)
+
+// One node of three stops, the one that leads the log: a consumer goes on in order and skips nothing, a watch misses no
+// last value and calls nothing gone that is alive, a lease is kept.
+func TestAllGoesOnWhenANodeOfThreeStops(t *testing.T) {
+	const n, keys = 1000, 50
+	nodes := natstest.Cluster(t)
+	natstest.Bus(t, nodes[0])
+	_, js := outsider(t, nodes[0])
+	stream, err := js.Stream(background(t), "HF_LOG")
+	if err != nil {
+		t.Fatal(err)
+	}
+	victim, alive := 0, nodes
+	for i, node := range nodes {
+		if node.Config().Name == stream.CachedInfo().Cluster.Leader {
+			victim, alive = i, []*embed.Server{nodes[(i+1)%3], nodes[(i+2)%3]}
+		}
+	}
+	a, b := natstest.Bus(t, alive[0]), natstest.Bus(t, alive[1])
+	_, js = outsider(t, alive[0])
+
+	l := newLedgers(t)
+	l.run(a, "a", ledgerSource, nil)
+	l.run(b, "b", ledgerSource, nil)
+	updates, _ := watching(t, b, bus.Leases)
+	expect(t, updates, "ready")
+	lease := acquire(t, a, leaseKey, 30*time.Second)
+	expect(t, updates, leaseKey+"=mine")
+	publish(t, js, n, subjects...)
+	receive(t, l.news, "a batch")
+	nodes[victim].Shutdown()
+	died := time.Now()
+
+	final := map[string]string{}
+	for i := range 2 * keys {
+		key, value := fmt.Sprintf("harness.h.%d", i%keys+10), fmt.Sprint(i)
+		e, err := b.Load(background(t), bus.Leases, key)
+		if err == nil {
+			store(t, b, bus.Leases, key, value, e.Rev)
+		} else {
+			store(t, b, bus.Leases, key, value, 0)
+		}
+		final[key] = value
+	}
+	if err := lease.Renew(background(t), []byte("still mine")); err != nil {
+		t.Errorf("renew: %v", err)
+	}
+	stop := feeding(t, js)
+	for len(final) > 0 {
+		u := receive(t, updates, "the last values")
+		if u.Deleted {
+			t.Fatalf("%s is alive and was called gone", u.Key)
+		}
+		if final[u.Key] == string(u.Value) {
+			delete(final, u.Key)
+		}
+	}
+	t.Logf("all last values shown %s after the death", time.Since(died))
+	l.all(n + stop())
+	t.Logf("all handled %s after the death, %d of them twice", time.Since(died), l.twice())
+}
