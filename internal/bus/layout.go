@@ -219,8 +219,8 @@ func widen(found, want jetstream.StreamConfig) jetstream.StreamConfig {
 	c.MaxAge = wider(found.MaxAge, want.MaxAge)
 	c.Duplicates = max(found.Duplicates, want.Duplicates)
 	c.SubjectDeleteMarkerTTL = max(found.SubjectDeleteMarkerTTL, want.SubjectDeleteMarkerTTL)
-	c.AllowRollup = found.AllowRollup || want.AllowRollup
-	c.AllowDirect = found.AllowDirect || want.AllowDirect
+	c.AllowDirect = want.AllowDirect // a matter of who may do what to whom, not of width
+	c.AllowRollup = want.AllowRollup || found.SubjectDeleteMarkerTTL > 0 || found.AllowMsgSchedules
 	c.AllowMsgTTL = found.AllowMsgTTL || want.AllowMsgTTL
 	c.AllowMsgSchedules = found.AllowMsgSchedules || want.AllowMsgSchedules
 	c.Metadata = maps.Clone(found.Metadata)

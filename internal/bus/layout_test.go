@@ -96,7 +96,7 @@ func TestEnsureNeverNarrows(t *testing.T) {
 	for _, c := range []jetstream.StreamConfig{
 		{Name: "HF_FEED", Subjects: []string{"hf.feed.>", "more.>"}, MaxAge: 100 * time.Hour, Duplicates: time.Hour},
 		{Name: "HF_PARKED", Subjects: []string{"hf.parked.>"}},
-		{Name: "HF_LOG", Subjects: []string{"hf.log.*.*.*"}, MaxBytes: 1 << 30, MaxMsgSize: 1 << 20, MaxAge: time.Hour, Discard: jetstream.DiscardOld},
+		{Name: "HF_LOG", Subjects: []string{"hf.log.*.*.*"}, MaxBytes: 1 << 30, MaxMsgSize: 1 << 20, MaxAge: time.Hour, Discard: jetstream.DiscardOld, AllowRollup: true, AllowDirect: true},
 		{Name: "KV_hf_state", Subjects: []string{"$KV.hf_state.>"}, MaxMsgsPerSubject: 5, MaxConsumers: -1, DenyDelete: true},
 		{Name: "KV_hf_leases", Subjects: []string{"$KV.hf_leases.>"}, MaxMsgsPerSubject: 1, MaxConsumers: 200_000, Metadata: map[string]string{"theirs": "kept"}},
 	} {
@@ -114,7 +114,7 @@ func TestEnsureNeverNarrows(t *testing.T) {
 	if c := config(t, js, "HF_PARKED"); c.MaxAge != 0 {
 		t.Errorf("parked = %+v", c)
 	}
-	if c := config(t, js, "HF_LOG"); c.MaxBytes != 1<<30 || c.MaxMsgSize != 1<<20 || c.MaxAge != 0 || c.Discard != jetstream.DiscardNew {
+	if c := config(t, js, "HF_LOG"); c.MaxBytes != 1<<30 || c.MaxMsgSize != 1<<20 || c.MaxAge != 0 || c.Discard != jetstream.DiscardNew || c.AllowRollup || c.AllowDirect {
 		t.Errorf("log = %+v", c)
 	}
 	if c := config(t, js, "KV_hf_state"); c.MaxMsgsPerSubject != 5 || c.MaxConsumers != 100_000 || !c.AllowMsgTTL || !c.AllowRollup {
