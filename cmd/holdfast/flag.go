@@ -17,6 +17,9 @@ import (
 // envPrefix stands before the name of every variable of the environment that holds a flag.
 const envPrefix = "HOLDFAST_"
 
+// natsDefault is where `holdfast up` listens.
+const natsDefault = "nats://127.0.0.1:4222"
+
 // settings are the values of the options that several commands share.
 type settings struct {
 	nats, creds, prefix string
@@ -51,7 +54,7 @@ func durationOption(name string, def time.Duration, at func(*settings) *time.Dur
 
 // options is the table.
 var options = []option{
-	stringOption("nats", "nats://127.0.0.1:4222", func(s *settings) *string { return &s.nats },
+	stringOption("nats", natsDefault, func(s *settings) *string { return &s.nats },
 		"the broker's `URL`, several separated by commas", "Nothing is reached, or another cell is."),
 	stringOption("creds", "", func(s *settings) *string { return &s.creds },
 		"a credentials `file`; none by default", "The broker refuses."),

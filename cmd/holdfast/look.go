@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/control"
 	"github.com/holdfast-dev/holdfast/internal/screen"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -224,38 +224,6 @@ func (a *app) saySession(ctx context.Context, b *bus.Bus, r events.Ref) error {
 	return a.say(text)
 }
 
-// condition is something to wait for.
-type condition struct {
-	text  string
-	holds func(*session.State) bool
-}
-
-func parseConditions(cmd *cobra.Command, texts []string) ([]condition, error) {
-	var all []condition
-	for _, text := range texts {
-		key, value, _ := strings.Cut(text, "=")
-		n, numberErr := strconv.ParseUint(value, 10, 64)
-		yes, boolErr := strconv.ParseBool(value)
-		c := condition{text: text}
-		switch {
-		case key == "phase" && slices.Contains(session.Phases(), session.Phase(value)):
-			c.holds = func(s *session.State) bool { return string(s.Phase) == value }
-		case key == "seq" && numberErr == nil:
-			c.holds = func(s *session.State) bool { return s.Seq >= n }
-		case key == "prompts" && numberErr == nil:
-			c.holds = func(s *session.State) bool { return uint64(len(s.PendingPrompts())) == n }
-		case key == "tools" && numberErr == nil:
-			c.holds = func(s *session.State) bool { return uint64(len(s.Tools)) == n }
-		case key == "owned" && boolErr == nil:
-			c.holds = func(s *session.State) bool { return s.Owned == yes }
-		default:
-			return nil, usage(cmd, "--wait %q: want phase=%s, seq=N, owned=BOOL, prompts=N or tools=N", text, strings.ReplaceAll(phaseNames(), ", ", "|"))
-		}
-		all = append(all, c)
-	}
-	return all, nil
-}
-
 func eventsCommand(a *app) *cobra.Command {
 	var follow bool
 	var from uint64
@@ -303,18 +271,34 @@ func (h *history) more(ctx context.Context, b *bus.Bus) error {
 	return nil
 }
 
-// follow prints what is appended, as the session's document moves.
+// followEveryMS is how late an append is seen at most while no ledger moves the document.
+const followEveryMS = 1_000
+
+// follow prints what is appended: as the session's document moves, and now and then by itself, for while no ledger runs.
 func (h *history) follow(ctx context.Context, b *bus.Bus) error {
-	key := events.SessionKey(h.state.Ref())
-	return b.Watch(ctx, bus.State, []string{key}, func(u bus.Update) error {
-		if u.Ready || u.Deleted {
+	look := make(chan struct{}, 1)
+	return control.Together(ctx, func(ctx context.Context) error {
+		return b.Watch(ctx, bus.State, []string{events.SessionKey(h.state.Ref())}, func(bus.Update) error {
+			select {
+			case look <- struct{}{}:
+			default:
+			}
 			return nil
+		})
+	}, func(ctx context.Context) error {
+		tick := time.NewTicker(followEveryMS * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-look:
+			case <-tick.C:
+			}
+			if err := h.more(ctx, b); err != nil && ctx.Err() == nil && !errors.Is(err, bus.ErrUnreachable) {
+				return err
+			}
 		}
-		err := h.more(ctx, b)
-		if errors.Is(err, bus.ErrUnreachable) { // the watch comes again when the broker is back
-			return nil
-		}
-		return err
 	})
 }
 

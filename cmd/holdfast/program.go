@@ -20,6 +20,8 @@ import (
 	"golang.org/x/term"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/embed"
+	"github.com/holdfast-dev/holdfast/internal/health"
 	"github.com/holdfast-dev/holdfast/internal/screen"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
@@ -70,6 +72,9 @@ func (p *Program) Run(ctx context.Context) int {
 	root.SetOut(p.Stdout)
 	root.SetErr(p.Stderr)
 	err := root.ExecuteContext(ctx)
+	if err != nil && ctx.Err() != nil && errors.Is(err, bus.ErrUnreachable) {
+		err = errInterrupted // not the broker was at fault
+	}
 	if err != nil {
 		a.complain(err)
 	}
@@ -142,6 +147,9 @@ func (a *app) noCommand(cmd *cobra.Command, args []string) error {
 	return usage(cmd, "there is no command %q%s", args[0], hint)
 }
 
+// errInterrupted says that a signal came before the work was done.
+var errInterrupted = errors.New("holdfast: interrupted before it was done")
+
 // usageError is a wrong command line.
 type usageError struct {
 	text string
@@ -194,8 +202,8 @@ func exitCode(err error) int {
 func (a *app) complain(err error) {
 	text := err.Error()
 	refusal, refused := errors.AsType[*events.Refusal](err)
-	if errors.Is(err, bus.ErrUnreachable) {
-		text += fmt.Sprintf("\n  is a broker running at %s? start one with `holdfast up`, or say where it is with --nats", a.nats)
+	if advice := a.advice(err); advice != "" {
+		text += "\n  " + advice
 	}
 	if a.json {
 		v := map[string]any{"error": text, "exit": exitCode(err)}
@@ -214,6 +222,21 @@ func (a *app) complain(err error) {
 			a.tell("  %s: %s", screen.Clean(id), screen.Clean(reason))
 		}
 	}
+}
+
+// advice is which flag helps.
+func (a *app) advice(err error) string {
+	switch {
+	case errors.Is(err, bus.ErrUnreachable):
+		return fmt.Sprintf("is a broker running at %s? start one with `holdfast up`, or say where it is with --nats", a.nats)
+	case errors.Is(err, embed.ErrPortInUse):
+		return "the broker's address is --listen; is another `holdfast up` running?"
+	case errors.Is(err, health.ErrPortInUse):
+		return "the address of health and metrics is --http; is another `holdfast up` running?"
+	case errors.Is(err, embed.ErrDirInUse), errors.Is(err, embed.ErrNotOurs):
+		return "the data directory is --data"
+	}
+	return ""
 }
 
 // tell writes a line to the side of what was asked for. That nobody can read it is no reason to fail.
@@ -244,11 +267,11 @@ func (a *app) style(w io.Writer) screen.Style {
 	if !ok {
 		return screen.Style{}
 	}
-	width, _, err := term.GetSize(fd)
+	width, height, err := term.GetSize(fd)
 	if err != nil {
-		width = 0 // not bounded
+		width, height = 0, 0 // not bounded
 	}
-	return screen.Style{Color: a.wantsColor(), Width: width}
+	return screen.Style{Color: a.wantsColor(), Width: width, Height: height}
 }
 
 // wantsColor is whether the environment leaves colours on.

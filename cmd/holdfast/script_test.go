@@ -108,6 +108,7 @@ func scriptReady(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv("HOLDFAST_NATS", note.NATS)
 	ts.Setenv("HTTP", note.HTTP)
 	ts.Setenv("ADDRESS", strings.TrimPrefix(note.HTTP, "http://"))
+	ts.Setenv("BROKER", strings.TrimPrefix(note.NATS, "nats://"))
 	ts.Setenv("PID", fmt.Sprint(note.PID))
 }
 

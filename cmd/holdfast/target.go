@@ -303,9 +303,17 @@ func (a *app) ready(note readyNote) error {
 	}
 	text := fmt.Sprintf("holdfast %s is ready (process %d)\n  broker  %s\n  health  %s/readyz\n", version, note.PID, note.NATS, note.HTTP)
 	if a.data != "" {
-		text += fmt.Sprintf("  data    %s, every write synced\n  next    holdfast watch · holdfast sessions · holdfast doctor\n", a.data)
+		text += fmt.Sprintf("  data    %s, every write synced\n  next    %sholdfast watch · holdfast sessions · holdfast doctor\n", a.data, elsewhere(note.NATS))
 	}
 	return a.say(text)
+}
+
+// elsewhere is what has to be said first where the broker is not at its ordinary address.
+func elsewhere(nats string) string {
+	if nats == natsDefault {
+		return ""
+	}
+	return "export " + envName("nats") + "=" + nats + "; "
 }
 
 const readyFileMode = 0o644

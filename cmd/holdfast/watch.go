@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -112,6 +113,12 @@ func (x *board) text(f *sessionFilter, now time.Time, st screen.Style) string {
 			docs = append(docs, s)
 		}
 	}
+	hidden := 0
+	if st.Height > 0 && len(docs)+len(x.blockers) > st.Height-boardLinesOther { // not all can be seen: first what needs somebody
+		slices.SortStableFunc(docs, func(a, b *session.State) int { return urgency(a) - urgency(b) })
+		hidden = max(len(docs)-max(st.Height/2, 1), 0)
+		docs = docs[:len(docs)-hidden]
+	}
 	var open []*session.Blocker
 	for _, b := range sortedValues(x.blockers) {
 		if b.Status == session.Awaiting && (f.harness == "" || b.Harness == f.harness) && (f.root == "" || b.Root == f.root) {
@@ -122,6 +129,9 @@ func (x *board) text(f *sessionFilter, now time.Time, st screen.Style) string {
 	if len(docs) > 0 {
 		text = screen.Sessions(docs, now, st)
 	}
+	if hidden > 0 {
+		text += fmt.Sprintf("… and %s more (`holdfast sessions`)\n", screen.Plural(hidden, "session"))
+	}
 	if len(open) > 0 {
 		text += "\n" + screen.Prompts(open, now, st)
 	}
@@ -129,6 +139,24 @@ func (x *board) text(f *sessionFilter, now time.Time, st screen.Style) string {
 		text += fmt.Sprintf("\nof a newer form, not shown: %s; upgrade this program\n", screen.Plural(x.unread, "view"))
 	}
 	return text
+}
+
+// boardLinesOther is how many lines of a board are neither a session nor a prompt.
+const boardLinesOther = 7
+
+// urgency sorts phases by how much they need somebody.
+func urgency(s *session.State) int {
+	order := []session.Phase{session.Waiting, session.Interrupted, session.Retrying, session.Compacting, session.Running, session.Queued, session.Idle, session.Closed}
+	return slices.Index(order, s.Phase)
+}
+
+// fit cuts a drawing at the height of the terminal, and says so.
+func fit(text string, height int) string {
+	all := strings.SplitAfter(text, "\n")
+	if height <= 1 || len(all) <= height {
+		return text
+	}
+	return strings.Join(all[:height-1], "") + fmt.Sprintf("… %s more: `holdfast sessions`, `holdfast prompts`", screen.Plural(len(all)-height, "line"))
 }
 
 // watched are the keys that a board is made of.
@@ -185,7 +213,8 @@ func (a *app) watchTable(ctx context.Context, b *bus.Bus, f *sessionFilter) erro
 		case <-changed:
 		case <-ages.C:
 		}
-		if err := a.say(clearScreen + a.headline(b) + x.text(f, a.now(ctx, b), a.style(a.Stdout))); err != nil {
+		st := a.style(a.Stdout)
+		if err := a.say(clearScreen + fit(a.headline(b)+x.text(f, a.now(ctx, b), st), st.Height)); err != nil {
 			return err
 		}
 		pause := time.NewTimer(redrawMinMS * time.Millisecond)
@@ -223,6 +252,38 @@ func (a *app) watchLines(ctx context.Context, b *bus.Bus, f *sessionFilter) erro
 		}
 		return a.say(text.String())
 	})
+}
+
+// condition is something to wait for.
+type condition struct {
+	text  string
+	holds func(*session.State) bool
+}
+
+func parseConditions(cmd *cobra.Command, texts []string) ([]condition, error) {
+	var all []condition
+	for _, text := range texts {
+		key, value, _ := strings.Cut(text, "=")
+		n, numberErr := strconv.ParseUint(value, 10, 64)
+		yes, boolErr := strconv.ParseBool(value)
+		c := condition{text: text}
+		switch {
+		case key == "phase" && slices.Contains(session.Phases(), session.Phase(value)):
+			c.holds = func(s *session.State) bool { return string(s.Phase) == value }
+		case key == "seq" && numberErr == nil:
+			c.holds = func(s *session.State) bool { return s.Seq >= n }
+		case key == "prompts" && numberErr == nil:
+			c.holds = func(s *session.State) bool { return uint64(len(s.PendingPrompts())) == n }
+		case key == "tools" && numberErr == nil:
+			c.holds = func(s *session.State) bool { return uint64(len(s.Tools)) == n }
+		case key == "owned" && boolErr == nil:
+			c.holds = func(s *session.State) bool { return s.Owned == yes }
+		default:
+			return nil, usage(cmd, "--wait %q: want phase=%s, seq=N, owned=BOOL, prompts=N or tools=N", text, strings.ReplaceAll(phaseNames(), ", ", "|"))
+		}
+		all = append(all, c)
+	}
+	return all, nil
 }
 
 // await waits until a session's stored document fulfils all conditions. The session may not be there yet.

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"strings"
 	"sync"
@@ -120,5 +121,32 @@ func TestBoard(t *testing.T) {
 	x.take(bus.Update{Entry: bus.Entry{Key: "blocker.a.s1.s1.p1", Deleted: true}})
 	if text := x.text(f, time.Now(), screen.Style{}); strings.Contains(text, "a/s1") || strings.Contains(text, "p1") {
 		t.Errorf("after both are gone:\n%s", text)
+	}
+}
+
+// A table that does not fit the terminal is cut where it matters least, and says so.
+func TestBoardFitsTheTerminal(t *testing.T) {
+	x := newBoard()
+	put := func(key, value string) { x.take(bus.Update{Entry: bus.Entry{Key: key, Value: []byte(value)}}) }
+	for i := range 200 {
+		put(fmt.Sprintf("session.a.s%03d", i), fmt.Sprintf(`{"v":1,"harness":"a","session":"s%03d","phase":"idle"}`, i))
+	}
+	put("session.a.z", `{"v":1,"harness":"a","session":"z","phase":"waiting"}`)
+	put("blocker.a.z.z.p1", `{"harness":"a","session":"z","root":"z","prompt":"p1","kind":"question","status":"awaiting"}`)
+	for _, height := range []int{2, 10, 24, 60, 500, 0} {
+		text := fit("headline\n\n"+x.text(&sessionFilter{}, time.Now(), screen.Style{Height: height}), height)
+		lines := strings.Count(text, "\n") + 1
+		switch {
+		case height > 0 && lines > height:
+			t.Errorf("%d lines on %d", lines, height)
+		case height >= 10 && !strings.Contains(text, "a/z"):
+			t.Errorf("the session that waits is not on a screen of %d lines:\n%s", height, text)
+		case height >= 24 && !strings.Contains(text, "p1"):
+			t.Errorf("the prompt is not on a screen of %d lines:\n%s", height, text)
+		case (height == 24 || height == 60) && !strings.Contains(text, fmt.Sprintf("and %d sessions more", 201-height/2)):
+			t.Errorf("%d lines do not say how many are not shown:\n%s", height, text)
+		case (height == 0 || height == 500) && !strings.Contains(text, "a/s199"):
+			t.Errorf("not everything is there without a bound of %d", height)
+		}
 	}
 }

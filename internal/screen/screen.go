@@ -15,8 +15,9 @@ import (
 
 // Style is how text is to look. The zero Style is plain text of any width.
 type Style struct {
-	Color bool // ANSI colours, for terminals only
-	Width int  // columns, 0: not bounded
+	Color  bool // ANSI colours, for terminals only
+	Width  int  // columns, 0: not bounded
+	Height int  // lines, 0: not bounded; for what is drawn anew in place
 }
 
 // Paint is a colour of a cell; it is a table's word, not a terminal's.
