@@ -83,16 +83,17 @@ var (
 
 // world is one session as a story tells it: its log, and what was seen since the last section that showed it.
 type world struct {
-	t   *testing.T
-	s   *session.State
-	log []*events.Commit
-	now time.Time
+	t      testing.TB
+	s      *session.State
+	log    []*events.Commit
+	bodies []string // of the log, as they travelled
+	now    time.Time
 
 	feed, ignored, parked, appended, replies, refusals []string
 	shown                                              *session.State // at the last section "changed"
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	return &world{t: t, s: session.New(storyRef), now: storyBegin, shown: session.New(storyRef)}
 }
 
@@ -184,7 +185,7 @@ func (w *world) facts(lines []string) {
 	flush()
 }
 
-func number(t *testing.T, s string) uint64 {
+func number(t testing.TB, s string) uint64 {
 	t.Helper()
 	n, err := strconv.ParseUint(s, 10, 64)
 	if err != nil {

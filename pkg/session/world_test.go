@@ -20,7 +20,7 @@ import (
 func (w *world) fold(c *events.Commit, body string) {
 	w.t.Helper()
 	c.Events, c.Err = events.DecodeBatch(c.Ref, []byte(body))
-	w.log = append(w.log, c)
+	w.log, w.bodies = append(w.log, c), append(w.bodies, body)
 	before := w.s.Ignored.Count
 	res := w.s.Fold(c)
 	if !res.Folded {

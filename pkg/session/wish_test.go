@@ -1,0 +1,164 @@
+package session_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+func isRefusal(err error) bool {
+	var r *events.Refusal
+	return errors.As(err, &r)
+}
+
+// TestWishes: what a wish calls for is lawful in the state it was decided on, and what has come true is not asked for again.
+func TestWishes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		log := history(t)
+		s := session.New(storyRef)
+		for _, c := range log {
+			s.Fold(c)
+		}
+		verb := oneOf(t, "wish", "answer", "answer", "reject", "dismiss", "stop", "close", "configure")
+		prompt := openPrompt(t, s)
+		decide := func() (session.Decision, error) { return decideOn(s, verb, prompt, sourceOf(log)) }
+		d, err := decide()
+		switch {
+		case err != nil:
+			if !isRefusal(err) {
+				t.Fatalf("%s: %v", verb, err)
+			}
+			return
+		case len(d.Facts) == 0:
+			if d.Seq > s.Seq || d.Seq == 0 {
+				t.Fatalf("%s: came true at %d, the session is at %d", verb, d.Seq, s.Seq)
+			}
+			return
+		}
+		before := s.Clone()
+		c := commitOf(t, s, events.WriterLedger, d.Facts)
+		log = append(log, c)
+		res := s.Fold(c)
+		if s.Ignored.Count > before.Ignored.Count || len(res.Parked) > 0 {
+			t.Fatalf("%s called for what does not count: %+v %v\n%s\n%+v", verb, s.Ignored.Last, res.Parked, encoded(t, before), d.Facts)
+		}
+		if again, err := decide(); verb != "configure" && (err != nil || len(again.Facts) > 0) {
+			t.Fatalf("%s again: %+v %v", verb, again.Facts, err)
+		}
+		for _, f := range d.Facts {
+			if req, ok := f.(events.TurnRequested); ok && s.BlockedBy() != "" {
+				t.Fatalf("%s: %s goes on while %s blocks", verb, req.Turn, s.BlockedBy())
+			}
+		}
+	})
+}
+
+func decideOn(s *session.State, verb, prompt string, src session.Source) (session.Decision, error) {
+	switch verb {
+	case "answer":
+		return s.Answer(session.AnswerWish{Prompt: prompt, By: "ada", Answers: []events.Answer{{Question: "q", Text: " x "}}}, src)
+	case "reject":
+		return s.Reject(session.RejectWish{Prompt: prompt, By: "ada", Text: "no"}, src)
+	case "dismiss":
+		return s.Dismiss(session.DismissWish{Prompt: prompt, By: "ada"}, src)
+	case "stop":
+		return s.Stop(session.StopWish{By: "ada"})
+	case "close":
+		return s.Close(session.CloseWish{By: "ada"})
+	default:
+		return s.Configure(session.ConfigureWish{By: "ada", ProviderChanged: true})
+	}
+}
+
+func commitOf(t *rapid.T, s *session.State, by events.Writer, facts []events.Fact) *events.Commit {
+	c := &events.Commit{Ref: storyRef, Writer: by, Seq: s.Seq + 1, Guard: s.Seq, Guarded: true, At: s.UpdatedAt.Add(time.Second)}
+	evs := make([]events.Event, len(facts))
+	for i, f := range facts {
+		evs[i] = events.New(fmt.Sprintf("w%d", i), events.ServiceSource(string(by), "a"), storyRef, max(s.Epoch, 1), c.At, f)
+	}
+	body, err := events.EncodeBatch(evs)
+	if err != nil {
+		t.Fatalf("what a wish called for cannot travel: %v", err)
+	}
+	c.Events, c.Err = events.DecodeBatch(storyRef, body)
+	return c
+}
+
+// TestWishesRefused: each refusal has its code.
+func TestWishesRefused(t *testing.T) {
+	f := newFeeder(t)
+	f.say(events.WriterHarness, events.PromptRequested{Prompt: "p1", PromptKind: events.PromptPermission, Delivery: events.DeliverCallback})
+	fresh := session.New(storyRef)
+	long := strings.Repeat("x", events.QuestionsBytesMax+1)
+	for name, c := range map[string]struct {
+		code   int
+		decide func() (session.Decision, error)
+	}{
+		"answer, no session":    {http.StatusNotFound, func() (session.Decision, error) { return decideOn(fresh, "answer", "p1", f.src) }},
+		"reject, no session":    {http.StatusNotFound, func() (session.Decision, error) { return decideOn(fresh, "reject", "p1", f.src) }},
+		"dismiss, no session":   {http.StatusNotFound, func() (session.Decision, error) { return decideOn(fresh, "dismiss", "p1", f.src) }},
+		"stop, no session":      {http.StatusNotFound, func() (session.Decision, error) { return decideOn(fresh, "stop", "p1", f.src) }},
+		"close, no session":     {http.StatusNotFound, func() (session.Decision, error) { return decideOn(fresh, "close", "p1", f.src) }},
+		"configure, no session": {http.StatusNotFound, func() (session.Decision, error) { return decideOn(fresh, "configure", "p1", f.src) }},
+		"no prompt":             {http.StatusNotFound, func() (session.Decision, error) { return decideOn(f.s, "reject", "p9", f.src) }},
+		"not offered":           {http.StatusUnprocessableEntity, func() (session.Decision, error) { return decideOn(f.s, "answer", "p1", f.src) }},
+		"close, odd reason":     {http.StatusBadRequest, func() (session.Decision, error) { return f.s.Close(session.CloseWish{Reason: "bored"}) }},
+		"answer too long": {http.StatusRequestEntityTooLarge, func() (session.Decision, error) {
+			return f.s.Answer(session.AnswerWish{Prompt: "p1", Answers: []events.Answer{{Question: "permission", Text: long}}}, f.src)
+		}},
+		"rejection too long": {http.StatusRequestEntityTooLarge, func() (session.Decision, error) {
+			return f.s.Reject(session.RejectWish{Prompt: "p1", Text: long}, f.src)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, err := c.decide()
+			var r *events.Refusal
+			if !errors.As(err, &r) || r.Code != c.code || len(d.Facts) > 0 {
+				t.Errorf("%v %v, want %d", d.Facts, err, c.code)
+			}
+		})
+	}
+}
+
+// TestWishesWithoutTheLog: a commit that cannot be read is an error, and no refusal.
+func TestWishesWithoutTheLog(t *testing.T) {
+	f := newFeeder(t)
+	ask := func(id string) events.Fact {
+		return events.PromptRequested{Prompt: id, PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback}
+	}
+	f.say(events.WriterHarness, ask("p1"), ask("p2"))
+	f.say(events.WriterLedger, events.PromptAnswered{Prompt: "p2", By: "ada"})
+	f.say(events.WriterCompaction, events.MessageAccepted{Message: "m1", Content: json.RawMessage(`"x"`)}, events.TurnRequested{Turn: "t1", Cause: events.CauseMessage, Message: "m1"})
+	gone := errors.New("purged")
+	lost := func(seqs ...uint64) session.Source {
+		return func(seq uint64) (*events.Commit, error) {
+			for _, s := range seqs {
+				if s == seq {
+					return nil, gone
+				}
+			}
+			return f.src(seq)
+		}
+	}
+	for name, decide := range map[string]func() error{
+		"answer":          func() error { _, err := decideOn(f.s, "answer", "p1", lost(2)); return err },
+		"answer again":    func() error { _, err := decideOn(f.s, "answer", "p2", lost(2)); return err },
+		"answer, settled": func() error { _, err := decideOn(f.s, "answer", "p2", lost(3)); return err },
+		"blocker":         func() error { _, err := f.s.Blocker("p2", lost(3)); return err },
+		"work, prompts":   func() error { _, err := f.s.Work(lost(3)); return err },
+		"work, turn":      func() error { _, err := f.s.Work(lost(4)); return err },
+	} {
+		if err := decide(); !errors.Is(err, gone) || isRefusal(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
