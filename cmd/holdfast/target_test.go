@@ -1,0 +1,95 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+
+	"github.com/rs/zerolog"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/health"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// slowService refuses its first requests: it is not ready to answer.
+type slowService struct {
+	bus   *bus.Bus
+	asked atomic.Int32
+	fail  error // what it ends with, at once
+}
+
+const refusalsFirst = 3
+
+func (s *slowService) Run(ctx context.Context) error {
+	if s.fail != nil {
+		return s.fail
+	}
+	return s.bus.Serve(ctx, "slow", version, "a service of a test", []bus.Endpoint{{Verb: "probe", Handle: func(context.Context, []byte) ([]byte, error) {
+		if s.asked.Add(1) <= refusalsFirst {
+			return nil, events.Unavailable("not yet")
+		}
+		return nil, events.NotFound("anything", "at all")
+	}}})
+}
+
+// runTarget runs a process of one target until the test has seen enough.
+func runTarget(t *testing.T, s *slowService) (readyFile string, stop func() error) {
+	t.Helper()
+	srv := natstest.Start(t)
+	h, err := health.Listen(t.Context(), "127.0.0.1:0", version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &app{Program: &Program{Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}}}
+	a.readyFile = filepath.Join(t.TempDir(), "ready.json")
+	p := &process{app: a, health: h, nats: srv.URL(), connect: func(ctx context.Context, name string) (*bus.Bus, error) {
+		return bus.Open(ctx, bus.Config{URL: srv.URL(), Name: name})
+	}}
+	slow := target{name: "slow", probe: "probe", consumers: func(*bus.Bus, *settings) []bus.Source { return nil },
+		make: func(b *bus.Bus, _ *settings, _ zerolog.Logger) (service, error) { s.bus = b; return s, nil }}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- p.run(ctx, []target{slow}) }()
+	return a.readyFile, func() error { cancel(); return <-ended }
+}
+
+// The ready file is written only when every service answers, and is gone when the process has ended.
+func TestReadyOnlyWhenServicesAnswer(t *testing.T) {
+	s := &slowService{}
+	file, stop := runTarget(t, s)
+	exists := func() bool { _, err := os.Stat(file); return err == nil }
+	natstest.Until(t, "the ready file", exists)
+	if n := s.asked.Load(); n <= refusalsFirst {
+		t.Errorf("ready after %d requests, of which the first %d were refused", n, refusalsFirst)
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if exists() {
+		t.Error("the ready file outlived the process")
+	}
+}
+
+// A service that fails ends the process with its reason, instead of leaving a part of it running.
+func TestServiceThatFailsEndsTheProcess(t *testing.T) {
+	boom := errors.New("boom")
+	srv := natstest.Start(t)
+	h, err := health.Listen(t.Context(), "127.0.0.1:0", version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &process{app: &app{Program: &Program{}}, health: h, connect: func(ctx context.Context, name string) (*bus.Bus, error) {
+		return bus.Open(ctx, bus.Config{URL: srv.URL(), Name: name})
+	}}
+	bad := target{name: "bad", consumers: func(*bus.Bus, *settings) []bus.Source { return nil },
+		make: func(*bus.Bus, *settings, zerolog.Logger) (service, error) { return &slowService{fail: boom}, nil }}
+	if err := p.run(t.Context(), []target{bad}); !errors.Is(err, boom) {
+		t.Errorf("%v, want %v", err, boom)
+	}
+}
