@@ -285,6 +285,9 @@ func TestForeignCommitsDoNotBreakReaders(t *testing.T) {
 	noToken := foreign(t, js, "hf.log.h.ü.harness", "[]", nil)
 	noBatch := foreign(t, js, "hf.log.h.s.harness", "not a batch", nil)
 	oddGuard := foreign(t, js, "hf.log.h.s.harness", "[]", nats.Header{"Nats-Expected-Last-Subject-Sequence": {"2"}})
+	if cs := mustRead(t, b, session, 0); len(cs) != 2 {
+		t.Errorf("%d commits of the session, want both, though neither names the one before", len(cs))
+	}
 	mustAppend(t, b, session, oddGuard, "a")
 	var got []events.Commit
 	if err := b.Scan(within(t, 10*time.Second), 0, func(c events.Commit) error { got = append(got, c); return nil }); err != nil {
