@@ -1,0 +1,109 @@
+package session_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// TestEndingsAreWrittenAsJSON: what Encode writes by hand is what encoding/json would have written, field by field.
+func TestEndingsAreWrittenAsJSON(t *testing.T) {
+	text := rapid.SampledFrom([]string{"", "x", "prompt", `a "quoted" \ text`, "ä…", "\x00\x1f\x7f", "<&>", "\u2028", "line\nfeed"})
+	at := rapid.SampledFrom([]time.Time{{}, storyBegin, storyBegin.Add(123456789), time.Date(2026, 1, 1, 0, 0, 0, 5000, time.FixedZone("", 5400))})
+	number := rapid.SampledFrom([]uint64{0, 1, 1 << 63})
+	rapid.Check(t, func(t *rapid.T) {
+		e := session.Ending{Entity: text.Draw(t, "entity"), ID: text.Draw(t, "id"), Name: text.Draw(t, "name"), Outcome: text.Draw(t, "outcome"),
+			Reason: text.Draw(t, "reason"), At: at.Draw(t, "at"), Seq: number.Draw(t, "seq"), OpenedSeq: number.Draw(t, "opened"), Since: at.Draw(t, "since"),
+			DeliveredAt: at.Draw(t, "delivered"), Epoch: number.Draw(t, "epoch"), Call: text.Draw(t, "call"), Tool: text.Draw(t, "tool")}
+		if chance(t, "late", 50) {
+			e.Late = &session.Late{Seq: number.Draw(t, "late seq"), At: at.Draw(t, "late at")}
+		}
+		want, err := session.EncodeView(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := session.New(storyRef)
+		s.Recent = []session.Ending{e, e}
+		doc := encoded(t, s)
+		if list := fmt.Sprintf(`,"recent":[%s,%s]}`, want, want); !strings.HasSuffix(string(doc), list) {
+			t.Fatalf("the document ends with\n%s, want\n%s", doc, list)
+		}
+		back, err := session.Decode(doc)
+		if err != nil || !bytes.Equal(encoded(t, back), doc) {
+			t.Fatalf("read back: %v", err)
+		}
+	})
+}
+
+// TestDecodeRefuses: what is no document of ours is not folded on from.
+func TestDecodeRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		doc  string
+		want error
+	}{
+		"no JSON":              {`hello`, events.ErrMalformed},
+		"no object":            {`[]`, events.ErrMalformed},
+		"null":                 {`null`, events.ErrMalformed},
+		"no version":           {`{}`, events.ErrMalformed},
+		"another shape":        {`{"v":1,"tools":[]}`, events.ErrMalformed},
+		"newer":                {`{"v":2}`, session.ErrNewerLayout},
+		"newer, another shape": {`{"v":2,"tools":[]}`, session.ErrNewerLayout},
+	} {
+		if s, err := session.Decode([]byte(c.doc)); !errors.Is(err, c.want) || s != nil {
+			t.Errorf("%s: %v %v, want %v", name, s, err, c.want)
+		}
+	}
+	s, err := session.Decode([]byte(`{"v":1,"epoch":1,"session":"s1","tools":{"c1":null},"prompts":{"p1":null}}`))
+	if err != nil || len(s.Tools)+len(s.Prompts) > 0 {
+		t.Errorf("entries that are nothing are kept: %v %v", s, err)
+	}
+}
+
+// TestClone: folding one copy changes nothing in the other.
+func TestClone(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		log := history(t)
+		cut := rapid.IntRange(0, len(log)).Draw(t, "cut")
+		s := session.New(storyRef)
+		for _, c := range log[:cut] {
+			s.Fold(c)
+		}
+		before := encoded(t, s)
+		c := s.Clone()
+		for _, commit := range log[cut:] {
+			c.Fold(commit)
+		}
+		if after := encoded(t, s); !bytes.Equal(after, before) {
+			t.Fatalf("the copy was folded, and the original changed:\n%s\n%s", before, after)
+		}
+		for _, commit := range log[cut:] {
+			s.Fold(commit)
+		}
+		if !bytes.Equal(encoded(t, s), encoded(t, c)) {
+			t.Fatal("the copy was folded otherwise than the original")
+		}
+	})
+}
+
+// TestOlder: incarnations are numbers; what is no number is older than all of them.
+func TestOlder(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{
+		{"9", "10", true}, {"10", "9", false}, {"10", "10", false}, {"abc", "1", true}, {"1", "abc", false}, {"abc", "abd", true},
+		{"", "1", true}, {"18446744073709551615", "18446744073709551616", false}, {"-1", "0", true},
+	} {
+		if got := session.Older(c.a, c.b); got != c.want {
+			t.Errorf("Older(%q, %q) is %v", c.a, c.b, got)
+		}
+	}
+}
