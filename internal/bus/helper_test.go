@@ -266,7 +266,9 @@ func (p *process) Batch(ctx context.Context, ms []bus.Message) (int, error) {
 			p.last = m.Seq
 		}
 	}
-	p.all.at[p.name] = time.Now()
+	if p.all.at[p.name].IsZero() {
+		p.all.at[p.name] = time.Now()
+	}
 	select {
 	case p.all.news <- p.name:
 	default:
@@ -294,6 +296,13 @@ func (l *ledgers) await(name string) {
 	l.t.Helper()
 	for receive(l.t, l.news, name+" to be active") != name {
 	}
+}
+
+// began is when this process was first given a batch.
+func (l *ledgers) began(name string) time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.at[name]
 }
 
 // all waits until n messages were handled.

@@ -16,7 +16,7 @@ const (
 	ackWaitMS       = 1_500
 	keepAliveMS     = 500             // the active process says so often that it lives, and extends what it works on
 	extendAfterMS   = 400             // a message is extended that has been with us for so long
-	handOverMS      = 400             // the hand-over may take so long
+	handOverMS      = 2_000           // the hand-over may take so long; then the pin expires by itself
 	keepAliveExpiry = time.Nanosecond // a pull that renews the pin and ends before it can be filled
 	consumeGroup    = "active"
 	settleMaxMS     = 200 // to wait for acknowledgements to be worked in
