@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -253,7 +252,7 @@ func (b *Bus) Feed(ctx context.Context, r events.Ref, seq uint64, evs []events.E
 	op, place := "feed "+r.String(), strconv.FormatUint(seq, 10)
 	msgs, under := make([]*nats.Msg, len(evs)), make([]sent, len(evs))
 	for i := range evs {
-		body, err := json.Marshal(evs[i])
+		body, err := events.EncodeEvent(&evs[i])
 		if err != nil {
 			return failed(fmt.Errorf("bus: %s: %w", op, err))
 		}
