@@ -1,0 +1,322 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/embed"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+const (
+	roleEnv       = "HOLDFAST_BENCH_ROLE"
+	dirEnv        = "HOLDFAST_BENCH_DIR"
+	listenEnv     = "HOLDFAST_BENCH_LISTEN"
+	countEnv      = "HOLDFAST_BENCH_COUNT"
+	pendingCount  = 10_000
+	claimersMax   = 256
+	restateFirstS = 1.3 // Restate: first answer accepted
+	restateAllS   = 9.4 // Restate: all answered and delivered
+)
+
+// process is this program again, in another role.
+type process struct {
+	cmd *exec.Cmd
+	out *bufio.Reader
+}
+
+// spawn starts a role and leaves it running.
+func spawn(role, dir, listen string, count int) (*process, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), roleEnv+"="+role, dirEnv+"="+dir, listenEnv+"="+listen, fmt.Sprintf("%s=%d", countEnv, count))
+	cmd.Stderr = os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	return &process{cmd, bufio.NewReader(out)}, cmd.Start()
+}
+
+// expect reads lines until one begins with this word, and returns the rest of it.
+func (p *process) expect(word string) (string, error) {
+	for {
+		line, err := p.out.ReadString('\n')
+		if rest, ok := strings.CutPrefix(strings.TrimSpace(line), word); ok {
+			return strings.TrimSpace(rest), nil
+		}
+		if err != nil {
+			return "", fmt.Errorf("waiting for %q: %w", word, err)
+		}
+	}
+}
+
+// kill is SIGKILL; the end of a killed process is no error.
+func (p *process) kill() {
+	if p == nil {
+		return
+	}
+	err := p.cmd.Process.Kill()
+	if err == nil {
+		err = p.cmd.Wait()
+	}
+	if _, killed := errors.AsType[*exec.ExitError](err); err != nil && !killed && !errors.Is(err, os.ErrProcessDone) {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+	}
+}
+
+// memoryMB is the most that a process has had resident.
+func (p *process) memoryMB() float64 {
+	body, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(body)) {
+		var kb float64
+		if n, err := fmt.Sscanf(line, "VmHWM: %f kB", &kb); n == 1 && err == nil {
+			return kb / 1024
+		}
+	}
+	return 0
+}
+
+// play is what a spawned process does until it is killed.
+func play(role string) int {
+	ctx := context.Background()
+	var err error
+	switch role {
+	case "up":
+		err = playUp(ctx)
+	case "asker":
+		err = playAsker(ctx)
+	case "ledger":
+		err = playLedger(ctx)
+	default:
+		err = fmt.Errorf("no such role: %s", role)
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "bench: %s: %v\n", role, err)
+		return 1
+	}
+	return 0
+}
+
+// playUp is the broker with every write synced, the ledger and the reconciler in one process.
+func playUp(ctx context.Context) error {
+	server, err := embed.Start(ctx, embed.Config{Dir: os.Getenv(dirEnv), Listen: os.Getenv(listenEnv), SyncAlways: true})
+	if err != nil {
+		return err
+	}
+	s := &suite{server: server, ctx: ctx}
+	if s.bus, err = s.open(ctx); err != nil {
+		return err
+	}
+	if err := s.bus.Ensure(ctx); err != nil {
+		return err
+	}
+	if err := s.services(ctx); err != nil {
+		return err
+	}
+	fmt.Println("url", server.URL())
+	s.wg.Wait()
+	return nil
+}
+
+func count() int {
+	n := 0
+	if _, err := fmt.Sscan(os.Getenv(countEnv), &n); err != nil {
+		return 0
+	}
+	return n
+}
+
+// playAsker holds many prompts open, each in a session of its own. If the sessions are there it claims them and asks the
+// same again. It says when all are open, and when all have been answered.
+func playAsker(ctx context.Context) error {
+	h, err := harness.Connect(ctx, harness.Config{ID: "asker", URL: os.Getenv(listenEnv)})
+	if err != nil {
+		return err
+	}
+	known, err := h.Sessions(ctx)
+	if err != nil {
+		return err
+	}
+	var open, settled sync.WaitGroup
+	slots := make(chan struct{}, claimersMax)
+	var once sync.Once
+	var failed error
+	for i := range count() {
+		slots <- struct{}{}
+		open.Add(1)
+		settled.Go(func() {
+			t, err := askerTurn(ctx, h, fmt.Sprintf("s%d", i), len(known) > 0)
+			<-slots
+			open.Done()
+			if err == nil {
+				_, err = t.Ask(ctx, harness.Prompt{ID: "p", Kind: events.PromptQuestion, Questions: yesNo})
+			}
+			if err != nil {
+				once.Do(func() { failed = err })
+			}
+		})
+	}
+	open.Wait()
+	if err := h.Ready(ctx); err != nil {
+		return err
+	}
+	fmt.Println("open")
+	settled.Wait()
+	fmt.Println("settled")
+	if failed != nil {
+		return failed
+	}
+	_, err = io.Copy(io.Discard, os.Stdin)
+	return err
+}
+
+func askerTurn(ctx context.Context, h *harness.Harness, id string, again bool) (*harness.Turn, error) {
+	if !again {
+		s, err := h.Open(ctx, id, harness.Opening{})
+		if err != nil {
+			return nil, err
+		}
+		return s.StartTurn(ctx, harness.Start{ID: "t", Content: "go"})
+	}
+	s, err := h.Claim(ctx, id, harness.Adopt{Turn: true, Prompts: []harness.Prompt{{ID: "p"}}})
+	if err != nil {
+		return nil, err
+	}
+	return s.OpenTurn(), nil
+}
+
+// crashed has 10,000 prompts open, kills everything, and starts it again.
+func crashed(ctx context.Context, r *report, size float64) error {
+	n := scaled(pendingCount, size, 200)
+	dir, err := os.MkdirTemp("", "holdfast-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	up, asker, url, err := begin(dir, "127.0.0.1:0", n)
+	defer func() { asker.kill(); up.kill() }()
+	if err != nil {
+		return err
+	}
+	if _, err := asker.expect("open"); err != nil {
+		return err
+	}
+	b, err := bus.Open(ctx, bus.Config{URL: url, Log: zerolog.Nop()})
+	if err != nil {
+		return err
+	}
+	if err := waitDocs(ctx, b, n); err != nil {
+		return err
+	}
+	b.Close()
+	asker.kill()
+	up.kill()
+	restarted := time.Now()
+	if up, asker, url, err = begin(dir, strings.TrimPrefix(url, "nats://"), n); err != nil {
+		return err
+	}
+	if b, err = bus.Open(ctx, bus.Config{URL: url}); err != nil {
+		return err
+	}
+	defer b.Close()
+	first, err := answerAll(ctx, b, n)
+	if err != nil {
+		return err
+	}
+	if _, err := asker.expect("settled"); err != nil {
+		return err
+	}
+	r.atMost("c", fmt.Sprintf("%d pending, all killed: first answer accepted after", n), first.Sub(restarted).Seconds(), "s", restateFirstS*max(size, 0.1))
+	r.atMost("c", "… all answered and delivered after", time.Since(restarted).Seconds(), "s", restateAllS*max(size, 0.3))
+	r.add("c", "… memory of the process that asks", asker.memoryMB(), "MB")
+	r.add("c", "… memory of the broker with its services", up.memoryMB(), "MB")
+	return nil
+}
+
+// begin starts the broker with its services, and the process that asks.
+func begin(dir, listen string, n int) (up, asker *process, url string, err error) {
+	if up, err = spawn("up", dir, listen, 0); err != nil {
+		return nil, nil, "", err
+	}
+	if url, err = up.expect("url"); err != nil {
+		return up, nil, "", err
+	}
+	asker, err = spawn("asker", dir, url, n)
+	return up, asker, url, err
+}
+
+func waitDocs(ctx context.Context, b *bus.Bus, n int) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	defer cancel()
+	seen := 0
+	return ignoreDone(b.Watch(ctx, bus.State, []string{events.BlockerKeys("asker", "")}, func(u bus.Update) error {
+		if !u.Ready {
+			seen++
+		}
+		if seen >= n {
+			return errDone
+		}
+		return nil
+	}))
+}
+
+var errDone = errors.New("done")
+
+func ignoreDone(err error) error {
+	if errors.Is(err, errDone) {
+		return nil
+	}
+	if err == nil {
+		return context.DeadlineExceeded
+	}
+	return err
+}
+
+// answerAll answers every prompt, through whichever ledger is there, and says when the first was accepted.
+func answerAll(ctx context.Context, b *bus.Bus, n int) (first time.Time, err error) {
+	var wg sync.WaitGroup
+	var once, bad sync.Once
+	slots := make(chan struct{}, answerersMax)
+	for i := range n {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			for {
+				e := say(ctx, b, asked{events.Ref{Harness: "asker", Session: fmt.Sprintf("s%d", i)}, "p"})
+				refusal, refused := errors.AsType[*events.Refusal](e)
+				switch {
+				case e == nil:
+					once.Do(func() { first = time.Now() })
+					return
+				case refused && refusal.Code == 503 && ctx.Err() == nil: // the service is starting
+					continue
+				}
+				bad.Do(func() { err = e })
+				return
+			}
+		})
+	}
+	wg.Wait()
+	return first, err
+}

@@ -1,0 +1,125 @@
+// Command bench measures what a user would feel, beside the floor that the broker sets, in one run on one machine:
+//
+//	a  ledger throughput            against fetch, group, one document a session and batch, ack
+//	b  append → document seen       against publish → consume → put → watch
+//	c  answer → a waiting harness   at 1, 64 and 512 prompts at once, every write synced; and 10,000 prompts
+//	                                across a SIGKILL of everything
+//	d  recovery of 100,000 calls    against the same commits appended by themselves
+//	e  memory of the ledger at 100,000 sessions; restart to ready
+//
+// Figures that matter are ratios of two measurements of one run. Absolute ones tell about the machine as much.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"strings"
+	"text/tabwriter"
+)
+
+// row is one line of the table.
+type row struct {
+	Part    string  `json:"part"`
+	What    string  `json:"what"`
+	Figure  float64 `json:"figure"`
+	Unit    string  `json:"unit"`
+	Target  string  `json:"target,omitempty"`
+	Reached *bool   `json:"reached,omitempty"`
+}
+
+// report is what a run found.
+type report struct {
+	Machine string `json:"machine"`
+	Cores   int    `json:"cores"`
+	Go      string `json:"go"`
+	Rows    []row  `json:"rows"`
+}
+
+func (r *report) add(part, what string, figure float64, unit string) {
+	r.Rows = append(r.Rows, row{Part: part, What: what, Figure: figure, Unit: unit})
+	r.told()
+}
+
+func (r *report) atLeast(part, what string, figure float64, unit string, least float64) {
+	ok := figure >= least
+	r.Rows = append(r.Rows, row{part, what, figure, unit, fmt.Sprintf("≥ %g", least), &ok})
+	r.told()
+}
+
+func (r *report) atMost(part, what string, figure float64, unit string, most float64) {
+	ok := figure <= most
+	r.Rows = append(r.Rows, row{part, what, figure, unit, fmt.Sprintf("≤ %g", most), &ok})
+	r.told()
+}
+
+// told says on the error stream what has just been measured: a whole run takes minutes.
+func (r *report) told() {
+	last := r.Rows[len(r.Rows)-1]
+	fmt.Fprintf(os.Stderr, "%s  %s: %.4g %s\n", last.Part, last.What, last.Figure, last.Unit)
+}
+
+func (r *report) print() {
+	fmt.Printf("%s, %d cores, %s\n\n", r.Machine, r.Cores, r.Go)
+	w := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "part\twhat\tfigure\tunit\ttarget\t")
+	for _, x := range r.Rows {
+		verdict := ""
+		if x.Reached != nil {
+			verdict = map[bool]string{true: "reached", false: "MISSED"}[*x.Reached]
+		}
+		fmt.Fprintf(w, "%s\t%s\t%.4g\t%s\t%s\t%s\n", x.Part, x.What, x.Figure, x.Unit, x.Target, verdict)
+	}
+	if err := w.Flush(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+}
+
+var parts = []struct {
+	name string
+	run  func(context.Context, *report, float64) error
+}{
+	{"a", throughput}, {"b", latency}, {"c", answers}, {"d", recovery}, {"e", scale},
+}
+
+func main() {
+	if role := os.Getenv(roleEnv); role != "" {
+		os.Exit(play(role))
+	}
+	file := flag.String("json", "", "save the table to this file")
+	only := flag.String("only", "abcde", "the parts to run")
+	size := flag.Float64("size", 1, "how much of the full size, 0.01 to 1: for a quick look")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	r := &report{Machine: host + " " + runtime.GOOS + "/" + runtime.GOARCH, Cores: runtime.NumCPU(), Go: runtime.Version()}
+	for _, p := range parts {
+		if !strings.Contains(*only, p.name) {
+			continue
+		}
+		if err := p.run(ctx, r, *size); err != nil {
+			fmt.Fprintf(os.Stderr, "bench: %s: %v\n", p.name, err)
+			os.Exit(1)
+		}
+	}
+	r.print()
+	if *file == "" {
+		return
+	}
+	body, err := json.MarshalIndent(r, "", "  ")
+	if err == nil {
+		err = os.WriteFile(*file, append(body, '\n'), 0o644)
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "bench: %v\n", err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/embed"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/services/ledger"
+)
+
+const (
+	recoverSessions = 10_000
+	recoverCalls    = 10 // open in each
+	scaleSessions   = 100_000
+	pipelineDepth   = 1024
+)
+
+// recovery is part d: a harness dies with 100,000 calls open.
+func recovery(ctx context.Context, r *report, size float64) error {
+	n := scaled(recoverSessions, size, 100)
+	s, err := start(ctx, false)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	if err := s.services(ctx); err != nil {
+		return err
+	}
+	if err := openCalls(ctx, s.bus, n); err != nil {
+		return err
+	}
+	if err := drained(ctx, s.bus, ledger.Source(ledger.Default())); err != nil {
+		return err
+	}
+	before, err := s.bus.LastSeq(ctx)
+	if err != nil {
+		return err
+	}
+	h, err := harness.Connect(ctx, harness.Config{ID: "dead", InProcess: s.server}) // the dead one's successor
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	if err := h.Ready(ctx); err != nil {
+		return err
+	}
+	if err := commitsAfter(ctx, s.bus, before, n); err != nil {
+		return err
+	}
+	took := time.Since(began)
+	facts := float64(n * (recoverCalls + 2))
+	floor, err := appendFloor(ctx, s.bus, n)
+	if err != nil {
+		return err
+	}
+	r.add("d", fmt.Sprintf("recovery of %d calls in %d sessions", n*recoverCalls, n), facts/took.Seconds(), "facts/s")
+	r.add("d", "the same commits appended by themselves", facts/floor.Seconds(), "facts/s")
+	r.atLeast("d", "recovery / append", floor.Seconds()/took.Seconds(), "×", 0.5)
+	return h.Close(ctx)
+}
+
+func openCalls(ctx context.Context, b *bus.Bus, n int) error {
+	p := &pipeline{bus: b, depth: pipelineDepth}
+	for i := range n {
+		ref := events.Ref{Harness: "dead", Session: fmt.Sprintf("s%d", i)}
+		evs := []events.Event{event(b, ref, "1", events.SessionOpened{Incarnation: "1"}), event(b, ref, "1", events.TurnStarted{Turn: "t", Cause: events.CauseMessage})}
+		for k := range recoverCalls {
+			evs = append(evs, event(b, ref, "1", events.ToolStarted{Call: fmt.Sprintf("c%d", k), Turn: "t", Name: "bash"}))
+		}
+		if err := p.append(ctx, ref, events.WriterHarness, 0, evs); err != nil {
+			return err
+		}
+	}
+	_, err := p.flush(ctx)
+	return err
+}
+
+// commitsAfter waits until the log has n more commits.
+func commitsAfter(ctx context.Context, b *bus.Bus, before uint64, n int) error {
+	tick := time.NewTicker(lagPause)
+	defer tick.Stop()
+	for {
+		last, err := b.LastSeq(ctx)
+		if err != nil || last >= before+uint64(n) {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// appendFloor appends what recovery appends, to as many other sessions, with nothing decided and the services at work as
+// before.
+func appendFloor(ctx context.Context, b *bus.Bus, n int) (time.Duration, error) {
+	refs := make([]events.Ref, n)
+	batches := make([][]events.Event, n)
+	for i := range n {
+		refs[i] = events.Ref{Harness: "floor", Session: fmt.Sprintf("s%d", i)}
+		facts := []events.Fact{events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: "1", SupersededBy: "2"}}
+		for k := range recoverCalls {
+			facts = append(facts, events.ToolInterrupted{Call: fmt.Sprintf("c%d", k), Reason: events.ReasonOwnerLost, Outcome: events.OutcomeUnknown})
+		}
+		for _, f := range append(facts, events.TurnInterrupted{Turn: "t", Reason: events.ReasonOwnerLost}) {
+			batches[i] = append(batches[i], events.New(b.NewID(), events.ServiceSource("reconciler", "bench"), refs[i], 1, time.Now(), f))
+		}
+	}
+	began := time.Now()
+	p := &pipeline{bus: b, depth: pipelineDepth}
+	for i := range n {
+		if err := p.append(ctx, refs[i], events.WriterReconciler, 0, batches[i]); err != nil {
+			return 0, err
+		}
+	}
+	_, err := p.flush(ctx)
+	return time.Since(began), err
+}
+
+// scale is part e: a ledger of its own process over 100,000 sessions.
+func scale(ctx context.Context, r *report, size float64) error {
+	n := scaled(scaleSessions, size, 1000)
+	dir, err := os.MkdirTemp("", "holdfast-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	server, err := embed.Start(ctx, embed.Config{Dir: dir, Listen: "127.0.0.1:0"})
+	if err != nil {
+		return err
+	}
+	defer server.Shutdown()
+	b, err := bus.Open(ctx, bus.Config{Server: server})
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	if err := b.Ensure(ctx); err != nil {
+		return err
+	}
+	led, err := spawn("ledger", dir, server.URL(), 0)
+	defer func() { led.kill() }()
+	if err != nil {
+		return err
+	}
+	if err := manySessions(ctx, b, n); err != nil {
+		return err
+	}
+	if err := drained(ctx, b, ledger.Source(ledger.Default())); err != nil {
+		return err
+	}
+	r.add("e", fmt.Sprintf("memory of a ledger that has folded %d sessions", n), led.memoryMB(), "MB")
+	led.kill()
+	ref := events.Ref{Harness: "scale", Session: "after"}
+	began := time.Now()
+	if led, err = spawn("ledger", dir, server.URL(), 0); err != nil {
+		return err
+	}
+	_, err = b.Append(ctx, ref, events.WriterHarness, 0, []events.Event{event(b, ref, "1", events.SessionOpened{Incarnation: "1"})})
+	if err != nil {
+		return err
+	}
+	if err := watchKey(ctx, b, events.SessionKey(ref)); err != nil {
+		return err
+	}
+	r.add("e", fmt.Sprintf("SIGKILL, start, first commit folded, at %d documents", n), time.Since(began).Seconds(), "s")
+	return nil
+}
+
+func watchKey(ctx context.Context, b *bus.Bus, key string) error {
+	return ignoreDone(b.Watch(ctx, bus.State, []string{key}, func(u bus.Update) error {
+		if !u.Ready {
+			return errDone
+		}
+		return nil
+	}))
+}
+
+func manySessions(ctx context.Context, b *bus.Bus, n int) error {
+	p := &pipeline{bus: b, depth: pipelineDepth}
+	for i := range n {
+		ref := events.Ref{Harness: "scale", Session: fmt.Sprintf("s%d", i)}
+		evs := []events.Event{event(b, ref, "1", events.SessionOpened{Incarnation: "1", Title: "a session among many"}),
+			event(b, ref, "1", events.TurnStarted{Turn: "t", Cause: events.CauseMessage}),
+			event(b, ref, "1", events.ToolStarted{Call: "c", Turn: "t", Name: "bash"})}
+		if err := p.append(ctx, ref, events.WriterHarness, 0, evs); err != nil {
+			return err
+		}
+	}
+	_, err := p.flush(ctx)
+	return err
+}
+
+// playLedger is a ledger in a process of its own.
+func playLedger(ctx context.Context) error {
+	b, err := bus.Open(ctx, bus.Config{URL: os.Getenv(listenEnv), Log: zerolog.Nop()})
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	return runLedger(ctx, b)
+}

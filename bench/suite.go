@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/embed"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/services/ledger"
+	"github.com/holdfast-dev/holdfast/services/reconciler"
+)
+
+// suite is an embedded broker with what runs on it.
+type suite struct {
+	dir    string
+	server *embed.Server
+	bus    *bus.Bus
+	stop   context.CancelFunc
+	wg     sync.WaitGroup
+	ctx    context.Context
+}
+
+// start runs a broker in a directory of its own; synced: every write is on the disk before it is acknowledged.
+func start(ctx context.Context, synced bool) (*suite, error) {
+	dir, err := os.MkdirTemp("", "holdfast-bench-")
+	if err != nil {
+		return nil, err
+	}
+	s := &suite{dir: dir}
+	s.ctx, s.stop = context.WithCancel(ctx)
+	if s.server, err = embed.Start(ctx, embed.Config{Dir: dir, Listen: "127.0.0.1:0", SyncAlways: synced}); err != nil {
+		return nil, err
+	}
+	if s.bus, err = s.open(ctx); err != nil {
+		return nil, err
+	}
+	return s, s.bus.Ensure(ctx)
+}
+
+// open is another connection to the broker, within the process as `holdfast up` has it.
+func (s *suite) open(ctx context.Context) (*bus.Bus, error) {
+	return bus.Open(ctx, bus.Config{Server: s.server})
+}
+
+func (s *suite) close() {
+	s.stop()
+	s.wg.Wait()
+	s.bus.Close()
+	s.server.Shutdown()
+	if err := os.RemoveAll(s.dir); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+	}
+}
+
+// run lets something run until the suite is closed, on a connection of its own.
+func (s *suite) run(ctx context.Context, fn func(context.Context, *bus.Bus) error) error {
+	b, err := s.open(ctx)
+	if err != nil {
+		return err
+	}
+	s.wg.Go(func() {
+		defer b.Close()
+		if err := fn(s.ctx, b); err != nil && s.ctx.Err() == nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+		}
+	})
+	return nil
+}
+
+func (s *suite) ledger(ctx context.Context) error { return s.run(ctx, runLedger) }
+
+func runLedger(ctx context.Context, b *bus.Bus) error {
+	l, err := ledger.New(b, ledger.Default(), zerolog.Nop())
+	if err != nil {
+		return err
+	}
+	return l.Run(ctx)
+}
+
+func (s *suite) reconciler(ctx context.Context) error { return s.run(ctx, runReconciler) }
+
+func runReconciler(ctx context.Context, b *bus.Bus) error {
+	r, err := reconciler.New(b, reconciler.Default(), zerolog.Nop())
+	if err != nil {
+		return err
+	}
+	return r.Run(ctx)
+}
+
+// pipeline appends many commits, at most depth under way.
+type pipeline struct {
+	bus   *bus.Bus
+	under []bus.Pending
+	depth int
+}
+
+func (p *pipeline) append(ctx context.Context, r events.Ref, w events.Writer, after uint64, evs []events.Event) error {
+	p.under = append(p.under, p.bus.AppendAsync(ctx, r, w, after, evs))
+	if len(p.under) < p.depth {
+		return nil
+	}
+	_, err := p.flush(ctx)
+	return err
+}
+
+// flush waits for all that is under way and returns the sequences, in order.
+func (p *pipeline) flush(ctx context.Context) ([]uint64, error) {
+	seqs := make([]uint64, len(p.under))
+	var errs []error
+	for i, u := range p.under {
+		var err error
+		seqs[i], err = u.Wait(ctx)
+		errs = append(errs, err)
+	}
+	p.under = p.under[:0]
+	return seqs, errors.Join(errs...)
+}
+
+func event(b *bus.Bus, r events.Ref, incarnation string, f events.Fact) events.Event {
+	return events.New(b.NewID(), events.HarnessSource(r.Harness, incarnation), r, 1, time.Now(), f)
+}
+
+// percentile of sorted or unsorted durations, in milliseconds.
+func percentile(ds []time.Duration, p float64) float64 {
+	ds = slices.Clone(ds)
+	slices.Sort(ds)
+	if len(ds) == 0 {
+		return 0
+	}
+	return float64(ds[min(int(float64(len(ds))*p), len(ds)-1)].Microseconds()) / 1000
+}
+
+func scaled(n int, size float64, least int) int { return max(int(float64(n)*size), least) }
