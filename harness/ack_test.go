@@ -7,8 +7,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
@@ -16,6 +18,7 @@ import (
 type line struct {
 	url     string
 	deaf    atomic.Bool // the broker hears, nobody hears the broker
+	down    atomic.Bool // nobody gets through
 	mu      sync.Mutex
 	through []net.Conn
 }
@@ -36,6 +39,10 @@ func newLine(t *testing.T, to string) *line {
 				return // closed
 			}
 			broker, err := net.Dial("tcp", target)
+			if err == nil && l.down.Load() {
+				broker.Close()
+				err = io.EOF
+			}
 			if err != nil {
 				client.Close()
 				continue
@@ -91,5 +98,64 @@ func TestLostAcknowledgement(t *testing.T) {
 	check(t, s.Call("c1").Complete(w.ctx, "done"))
 	if st := w.state("s"); st.Commits != stored.Commits+1 || st.Ignored.Count != 0 || s.State().Seq != st.Seq {
 		t.Errorf("%d commits after the call began, %d ignored", st.Commits-stored.Commits, st.Ignored.Count)
+	}
+}
+
+// The harness alone is cut off while the answer is given, so that no nudge reaches it: it looks when it is back. No ledger
+// runs here, so nothing else can tell it.
+func TestLostNudge(t *testing.T) {
+	w := newWorld(t)
+	l := newLine(t, w.server.URL())
+	h := w.connect(func(c *harness.Config) { c.URL, c.TTL = l.url, time.Minute })
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	out := ask(w.ctx, turn, harness.Prompt{ID: "p1", Questions: question()})
+	w.awaiting("s", "p1")
+	l.down.Store(true)
+	l.cut()
+	w.mustAnswer("s", "p1", "red")
+	l.down.Store(false)
+	if a := got(t, out); a.err != nil || a.answer.Answers[0].Text != "red" {
+		t.Fatalf("%+v", a)
+	}
+}
+
+// The nudge is lost and nothing else happens: the work view tells.
+func TestTheWorkViewIsTheCertainWay(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect()
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	out := ask(w.ctx, turn, harness.Prompt{ID: "p1", Questions: question()})
+	w.awaiting("s", "p1")
+	ev := events.New(w.bus.NewID(), events.PersonSource("ada"), ref("s"), 1, time.Now(), events.PromptRejected{Prompt: "p1", By: "ada"})
+	if _, err := w.bus.Append(w.ctx, ref("s"), events.WriterLedger, w.state("s").Seq, []events.Event{ev}); err != nil {
+		t.Fatal(err)
+	}
+	w.show("s")
+	if a := got(t, out); a.err != nil || a.answer.Status != session.Rejected {
+		t.Fatalf("%+v", a)
+	}
+}
+
+// A false nudge, about what is not there or another's, does no harm.
+func TestFalseNudges(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect()
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	other := must[*harness.Session](t)(h.Open(w.ctx, "other", harness.Opening{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	out := ask(w.ctx, turn, harness.Prompt{ID: "p1", Questions: question()})
+	w.awaiting("s", "p1")
+	check(t, other.Append(w.ctx, events.TurnStarted{Turn: "o", Cause: events.CauseMessage}))
+	w.bus.Nudge(ref("s"), other.State().Seq) // another session's commit
+	w.bus.Nudge(ref("s"), 1_000_000)         // in the future
+	w.bus.Nudge(ref("none"), 1)
+	w.mustAnswer("s", "p1", "red")
+	if a := got(t, out); a.err != nil || a.answer.Answers[0].Text != "red" {
+		t.Fatalf("%+v", a)
+	}
+	if st := s.State(); st.Turn.ID != "t1" {
+		t.Errorf("%+v", st)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -128,4 +129,53 @@ func (p *people) answer(r events.Ref, prompt string, epoch, seq uint64) {
 		}
 		seq = cs[len(cs)-1].Seq
 	}
+}
+
+// BenchmarkRestart is a process with 10,000 open questions that dies, and the next one that claims them all, each with
+// its question, and waits for the answers again. Nothing is synced, to see what the client takes.
+func BenchmarkRestart(b *testing.B) {
+	const prompts, atOnce = 10_000, 256
+	w := &world{t: b, server: natstest.Start(b), ctx: context.Background(), folded: map[string]*session.State{}}
+	w.bus = natstest.Bus(b, w.server)
+	long := func(c *harness.Config) { c.TTL = time.Minute }
+	everywhere := func(fn func(i int)) {
+		var wg sync.WaitGroup
+		slots := make(chan struct{}, atOnce)
+		for i := range prompts {
+			slots <- struct{}{}
+			wg.Go(func() {
+				fn(i)
+				<-slots
+			})
+		}
+		wg.Wait()
+	}
+	p := harness.Prompt{ID: "p", Kind: events.PromptQuestion, Questions: question(), OnOwnerLoss: events.LossKeep}
+	one := w.connect(long)
+	turns := make([]*harness.Turn, prompts)
+	everywhere(func(i int) {
+		s := must[*harness.Session](b)(one.Open(w.ctx, fmt.Sprint(i), harness.Opening{}))
+		turns[i] = must[*harness.Turn](b)(s.StartTurn(w.ctx, harness.Start{ID: "t", Content: "x"}))
+	})
+	before := heap()
+	everywhere(func(i int) {
+		ask(w.ctx, turns[i], p)
+	})
+	everywhere(func(i int) { w.awaiting(fmt.Sprint(i), "p") })
+	perAsk := float64(heap()-before) / prompts
+	for b.Loop() {
+		h := w.connect(long)
+		everywhere(func(i int) {
+			s := must[*harness.Session](b)(h.Claim(w.ctx, fmt.Sprint(i), harness.Adopt{Prompts: []harness.Prompt{p}}))
+			ask(w.ctx, s.OpenTurn(), p)
+		})
+	}
+	b.ReportMetric(perAsk, "B/ask")
+}
+
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc + m.StackInuse
 }

@@ -105,6 +105,23 @@ func (e *StopError) Error() string {
 // Is finds [ErrStopped].
 func (e *StopError) Is(target error) bool { return target == ErrStopped }
 
+// FailureError is an error that says how a turn or a compaction failed.
+type FailureError struct {
+	Failure   events.Failure
+	HadOutput bool // of a turn
+}
+
+// Error is kind and text.
+func (e *FailureError) Error() string { return "harness: " + e.Failure.Kind + ": " + e.Failure.Text }
+
+// failureOf is an error as a failure; one that says nothing about its kind is of kind error.
+func failureOf(err error) (events.Failure, bool) {
+	if f, ok := errors.AsType[*FailureError](err); ok {
+		return f.Failure, f.HadOutput
+	}
+	return events.Failure{Kind: "error", Text: err.Error()}, false
+}
+
 // translate puts our name for it in front of an error of the bus.
 func translate(err error) error {
 	for _, pair := range [][2]error{

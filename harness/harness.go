@@ -93,7 +93,8 @@ type Harness struct {
 
 	mu       sync.Mutex
 	life     *life
-	state    string // of the lease: starting, ready, draining
+	reborn   chan struct{} // closed when life is replaced
+	state    string        // of the lease: starting, ready, draining
 	sessions map[string]*Session
 	offers   map[string]session.Work // the work view as last seen, of this harness
 	dirty    map[string]bool         // sessions that Work is to look at
@@ -113,7 +114,7 @@ func Connect(ctx context.Context, cfg Config) (*Harness, error) {
 		return nil, fmt.Errorf("harness: connect %s: %w", cfg.ID, translate(err))
 	}
 	h := &Harness{cfg: cfg, bus: b, log: cfg.Log, state: leaseStarting, sessions: map[string]*Session{}, offers: map[string]session.Work{},
-		dirty: map[string]bool{}, poked: make(chan struct{}, 1)}
+		dirty: map[string]bool{}, poked: make(chan struct{}, 1), reborn: make(chan struct{})}
 	h.buffer = buffer{factsMax: cfg.BufferFactsMax, bytesMax: cfg.BufferBytesMax}
 	h.ctx, h.cancel = context.WithCancelCause(context.Background())
 	if err := h.start(ctx); err != nil {
@@ -133,7 +134,7 @@ func (h *Harness) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	h.life = l
+	h.live(l)
 	if err := h.bus.OnNudge(h.ctx, h.cfg.ID, h.nudged); err != nil {
 		return err
 	}

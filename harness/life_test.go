@@ -81,6 +81,7 @@ func TestLeaseLostAndStartedOver(t *testing.T) {
 			if c.told {
 				wantErr(t, ended(t, before), harness.ErrLeaseLost)
 			}
+			check(t, s.Regain(w.ctx))
 			natstest.Until(t, "the new lease to be ready", func() bool {
 				l, _ := w.lease(h.Incarnation())
 				return h.Incarnation() != first && l.State == "ready"
@@ -125,6 +126,7 @@ func TestLeaseLostAndFenced(t *testing.T) {
 	wantErr(t, got(t, out).err, harness.ErrFenced)
 	_, err := turn.Tool(w.ctx, harness.Tool{Name: "bash"})
 	wantErr(t, err, harness.ErrFenced)
+	wantErr(t, s.Regain(w.ctx), harness.ErrFenced)
 	w.until("kept", "the other session to be claimed again", func(st *session.State) bool { return st.Epoch == 2 })
 	check(t, kept.Append(w.ctx, events.TurnStarted{Turn: "t", Cause: events.CauseMessage}))
 	again := must[*harness.Session](t)(h.Claim(w.ctx, "s"))

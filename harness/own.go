@@ -112,25 +112,41 @@ func (h *Harness) own(ctx context.Context, id string, build func(*Session, *life
 		return nil, err
 	}
 	defer h.leaveGo(s)
-	select {
-	case s.writing <- struct{}{}:
-		defer func() { <-s.writing }()
-	case <-ctx.Done():
-		return nil, fmt.Errorf("harness: claim %s: %w", s.ref, context.Cause(ctx))
+	l, err := h.mayTake(ctx, s)
+	if err != nil {
+		return nil, fmt.Errorf("harness: claim %s: %w", s.ref, err)
 	}
+	defer func() { <-s.writing }()
 	if !s.isApart() {
 		return s, nil
 	}
 	if err = s.load(ctx); err == nil {
-		h.mu.Lock()
-		l := h.life
-		h.mu.Unlock()
 		err = s.take(ctx, l, func() ([]events.Fact, error) { return build(s, l) })
 	}
 	if err != nil {
 		return nil, fmt.Errorf("harness: claim %s: %w", s.ref, translate(err))
 	}
 	return s, nil
+}
+
+// mayTake waits until this process has a lease and nobody else writes the session; the caller then may. Should the lease
+// be lost from here on, starting over waits for the session and claims it again.
+func (h *Harness) mayTake(ctx context.Context, s *Session) (*life, error) {
+	for {
+		l, err := h.alive(ctx)
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case s.writing <- struct{}{}:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+		if l.ctx.Err() == nil {
+			return l, nil
+		}
+		<-s.writing
+	}
 }
 
 // load reads the stored document and what the log has beyond it.
@@ -297,103 +313,4 @@ func (s *Session) again(ctx context.Context, want Prompt, p *session.Prompt) (ev
 
 func turnAgain(t *session.Turn) events.TurnStarted {
 	return events.TurnStarted{Turn: t.ID, Cause: t.Cause, Synthetic: t.Synthetic, OfTurn: t.OfTurn, Message: t.Message, Attempt: t.Attempt}
-}
-
-// reclaim has a new incarnation of this process claim the session, if nobody took it since the lease was lost, and go on
-// with all that is open in it.
-func (s *Session) reclaim(l *life) error {
-	s.writing <- struct{}{}
-	defer func() { <-s.writing }()
-	s.mu.Lock()
-	held, was, epoch := s.footing == suspended, s.life, s.epoch
-	s.mu.Unlock()
-	if !held {
-		return nil
-	}
-	var rest []events.Fact
-	err := s.catchUp(l.ctx)
-	if st := s.State(); st.Owned && st.Epoch == epoch+1 && st.Incarnation == s.doubt {
-		was, epoch = &life{incarnation: s.doubt}, st.Epoch // an attempt whose outcome was in doubt had succeeded
-	}
-	if err == nil {
-		err = s.take(l.ctx, l, func() (facts []events.Fact, err error) {
-			facts, rest, err = s.reclaiming(l, was, epoch)
-			return facts, err
-		})
-	}
-	if err == nil {
-		err = s.sayNow(rest)
-	}
-	switch {
-	case err == nil, l.ctx.Err() != nil: // the new lease is lost, too: it stays suspended for the next one
-	default:
-		s.drop(err)
-	}
-	return err
-}
-
-// reclaiming is what to append, or why the session cannot be had again.
-func (s *Session) reclaiming(l, was *life, epoch uint64) (facts, rest []events.Fact, err error) {
-	st := s.State()
-	switch {
-	case st.Closed != nil:
-		return nil, nil, ErrSessionClosed
-	case !st.Owned && st.Epoch == epoch && st.Left == session.LeftReleased:
-		return nil, nil, ErrReleased
-	case !st.Owned || st.Epoch != epoch || st.Incarnation != was.incarnation:
-		return nil, nil, ErrFenced
-	}
-	if !st.Exclusive {
-		facts = append(facts, events.SessionReleased{Reason: "lease-lost"}) // nobody else may; the next fact takes it back
-	}
-	facts = append(facts, events.SessionClaimed{Incarnation: l.incarnation, Exclusive: s.h.cfg.exclusive()})
-	a := Adopt{Turn: st.Turn != nil && st.Turn.Epoch == epoch}
-	for id, c := range st.Tools {
-		if c.Epoch == epoch {
-			a.Calls = append(a.Calls, id)
-		}
-	}
-	var told []events.Fact
-	if c := st.Compaction; c != nil && c.State == session.CompactionRunning && c.Epoch == epoch {
-		facts = append(facts, events.CompactionStarted{Compaction: c.ID})
-	}
-	for id, p := range st.Prompts {
-		switch {
-		case p.Epoch != epoch:
-		case p.Status == session.Awaiting:
-			a.Prompts = append(a.Prompts, Prompt{ID: id})
-		case s.heard(id):
-			told = append(told, events.PromptDelivered{Prompt: id}) // under a lower epoch it would be taken for lost
-		}
-	}
-	again, err := s.adoption(l.ctx, []Adopt{a})
-	if err != nil {
-		return nil, nil, err
-	}
-	again, rest = split(append(again, told...))
-	return append(facts, again...), rest, nil
-}
-
-// heard says whether an Ask has returned, or is about to return, what was decided about a prompt.
-func (s *Session) heard(prompt string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.told[prompt] || s.waiters[prompt] != nil
-}
-
-// sayNow puts facts in front of all that waits. They are adoptions: what they name may have ended meanwhile.
-func (s *Session) sayNow(facts []events.Fact) error {
-	for len(facts) > 0 {
-		var now []events.Fact
-		now, facts = split(facts)
-		o, err := s.newOp(now)
-		if err != nil {
-			return err
-		}
-		o.relay = true
-		if err := s.queueUp(o, false); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -138,6 +138,27 @@ func (s *Session) Progress() {
 	}
 }
 
+// Regain waits, after a lost lease, until this process owns the session again, nil, or does not any more, and then says
+// why. While it owns the session it returns at once. Then go on with a new [Session.Context] and [Turn.Context].
+func (s *Session) Regain(ctx context.Context) error {
+	for {
+		s.mu.Lock()
+		footing, why, resumed := s.footing, s.why, s.resumed
+		s.mu.Unlock()
+		switch footing {
+		case owner:
+			return nil
+		case apart:
+			return fmt.Errorf("harness: %s: %w", s.ref, why)
+		}
+		select {
+		case <-resumed:
+		case <-ctx.Done():
+			return fmt.Errorf("harness: regain %s: %w", s.ref, context.Cause(ctx))
+		}
+	}
+}
+
 // isApart says whether this process has nothing to do with the session any more.
 func (s *Session) isApart() bool {
 	s.mu.Lock()

@@ -35,23 +35,6 @@ type Worker struct {
 	TurnsMax int
 }
 
-// FailureError is an error that says how a turn or a compaction failed.
-type FailureError struct {
-	Failure   events.Failure
-	HadOutput bool // of a turn
-}
-
-// Error is kind and text.
-func (e *FailureError) Error() string { return "harness: " + e.Failure.Kind + ": " + e.Failure.Text }
-
-// failureOf is an error as a failure; one that says nothing about its kind is of kind error.
-func failureOf(err error) (events.Failure, bool) {
-	if f, ok := errors.AsType[*FailureError](err); ok {
-		return f.Failure, f.HadOutput
-	}
-	return events.Failure{Kind: "error", Text: err.Error()}, false
-}
-
 // watch follows the work view: the certain way to hear what is asked, while nudges are the quick one.
 func (h *Harness) watch() {
 	if err := h.bus.Watch(h.ctx, bus.State, []string{events.WorkKeys(h.cfg.ID)}, h.offered); err != nil {
