@@ -59,13 +59,18 @@ type app struct {
 	*Program
 	settings
 	input    *lines
+	beside   io.Writer     // Stderr, for several goroutines
 	patience time.Duration // for one request, when longer than --timeout
+}
+
+func newApp(p *Program) *app {
+	return &app{Program: p, input: newLines(p.Stdin), beside: zerolog.SyncWriter(p.Stderr)}
 }
 
 // Run does what the arguments say until it is done or ctx ends, and returns the exit code. The end of ctx is a wish to
 // leave cleanly.
 func (p *Program) Run(ctx context.Context) int {
-	a := &app{Program: p, input: newLines(p.Stdin)}
+	a := newApp(p)
 	root := a.root()
 	root.SetArgs(p.Args)
 	root.SetIn(p.Stdin)
@@ -241,7 +246,7 @@ func (a *app) advice(err error) string {
 
 // tell writes a line to the side of what was asked for. That nobody can read it is no reason to fail.
 func (a *app) tell(format string, args ...any) {
-	_, _ = fmt.Fprintf(a.Stderr, format+"\n", args...)
+	_, _ = fmt.Fprintf(a.beside, format+"\n", args...)
 }
 
 // say writes to what was asked for.
@@ -303,9 +308,9 @@ func (a *app) logger() (zerolog.Logger, error) {
 	if err != nil {
 		return zerolog.Nop(), err
 	}
-	var w io.Writer = a.Stderr
+	w := a.beside
 	if _, ok := terminal(a.Stderr); ok {
-		w = zerolog.ConsoleWriter{Out: a.Stderr, NoColor: !a.style(a.Stderr).Color, TimeFormat: "15:04:05.000"}
+		w = zerolog.ConsoleWriter{Out: a.beside, NoColor: !a.style(a.Stderr).Color, TimeFormat: "15:04:05.000"}
 	}
 	return zerolog.New(w).Level(level).With().Timestamp().Logger(), nil
 }

@@ -78,7 +78,7 @@ func TestCleanEndIsBounded(t *testing.T) {
 func TestProgressOfSlowWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var beside bytes.Buffer
-		a := &app{Program: &Program{Stderr: &beside}}
+		a := newApp(&Program{Stderr: &beside})
 		if err := a.progress("rebuilding", func() error { <-time.After(1900 * time.Millisecond); return nil }); err != nil || beside.Len() > 0 {
 			t.Errorf("quick work: %v, %q", err, &beside)
 		}
@@ -141,7 +141,7 @@ func TestAnswersThatAreAskedFor(t *testing.T) {
 	ask := func(input string) ([]events.Answer, string, error) {
 		var beside bytes.Buffer
 		p := &Program{Stdin: strings.NewReader(input), Stderr: &beside}
-		a := &app{Program: p, input: newLines(p.Stdin)}
+		a := newApp(p)
 		got, err := a.ask(&cobra.Command{}, questions())
 		return got, beside.String(), err
 	}

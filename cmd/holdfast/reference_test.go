@@ -60,7 +60,7 @@ func all(a *app) []*cobra.Command {
 // Every help text, as an operator reads it: a change of the command line is seen as a diff.
 func TestHelp(t *testing.T) {
 	var text strings.Builder
-	for _, cmd := range all(&app{Program: &Program{}}) {
+	for _, cmd := range all(newApp(&Program{})) {
 		if cmd.Hidden || cmd.Name() == "help" || cmd.Name() == "completion" {
 			continue
 		}
@@ -77,7 +77,7 @@ func TestHelp(t *testing.T) {
 
 // Every command has what a person needs to use it, and every flag says what it is.
 func TestCommandsAreDescribed(t *testing.T) {
-	for _, cmd := range all(&app{Program: &Program{}}) {
+	for _, cmd := range all(newApp(&Program{})) {
 		if cmd.Name() == "help" || cmd.Name() == "completion" || !cmd.HasParent() {
 			continue
 		}
@@ -118,7 +118,7 @@ func TestOptionsAreUsedAndExplained(t *testing.T) {
 
 func takersOfFlags() map[string][]string {
 	takers := map[string][]string{}
-	for _, cmd := range all(&app{Program: &Program{}}) {
+	for _, cmd := range all(newApp(&Program{})) {
 		if cmd.Name() == "help" || cmd.Name() == "completion" {
 			continue
 		}
@@ -152,7 +152,7 @@ func configReference() string {
 		}
 	}
 	b.WriteString("\n## Options of single commands\n\n| command | flag | environment | default | meaning |\n|---|---|---|---|---|\n")
-	for _, cmd := range all(&app{Program: &Program{}}) {
+	for _, cmd := range all(newApp(&Program{})) {
 		if cmd.Name() == "help" || cmd.Name() == "completion" || !cmd.HasParent() {
 			continue
 		}

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -46,7 +48,7 @@ func runTarget(t *testing.T, s *slowService) (readyFile string, stop func() erro
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &app{Program: &Program{Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}}}
+	a := newApp(&Program{Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}})
 	a.readyFile = filepath.Join(t.TempDir(), "ready.json")
 	p := &process{app: a, health: h, nats: srv.URL(), connect: func(ctx context.Context, name string) (*bus.Bus, error) {
 		return bus.Open(ctx, bus.Config{URL: srv.URL(), Name: name})
@@ -84,12 +86,68 @@ func TestServiceThatFailsEndsTheProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{app: &app{Program: &Program{}}, health: h, connect: func(ctx context.Context, name string) (*bus.Bus, error) {
+	p := &process{app: newApp(&Program{}), health: h, connect: func(ctx context.Context, name string) (*bus.Bus, error) {
 		return bus.Open(ctx, bus.Config{URL: srv.URL(), Name: name})
 	}}
 	bad := target{name: "bad", consumers: func(*bus.Bus, *settings) []bus.Source { return nil },
 		make: func(*bus.Bus, *settings, zerolog.Logger) (service, error) { return &slowService{fail: boom}, nil }}
 	if err := p.run(t.Context(), []target{bad}); !errors.Is(err, boom) {
 		t.Errorf("%v, want %v", err, boom)
+	}
+}
+
+// runProgram runs the program as the operator does, until stop, which returns the exit code and what was complained about.
+func runProgram(args ...string) (stop func() (int, string)) {
+	var stderr bytes.Buffer
+	p := &Program{Args: args, Stdout: &bytes.Buffer{}, Stderr: &stderr}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan int, 1)
+	go func() { ended <- p.Run(ctx) }()
+	return func() (int, string) {
+		cancel()
+		code := <-ended
+		return code, stderr.String()
+	}
+}
+
+// A service waits for its broker for as long as it takes, and leaves cleanly while it waits.
+func TestServiceLeavesWhileItWaitsForTheBroker(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"ledger", "reconciler"} {
+		stop := runProgram(name, "--nats", "nats://"+l.Addr().String(), "--http", "127.0.0.1:0")
+		for range 2 { // the first attempt has failed
+			conn, err := l.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := conn.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if code, errs := stop(); code != exitDone {
+			t.Errorf("%s: exit code %d: %s", name, code, errs)
+		}
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A service whose broker is gone leaves cleanly, too.
+func TestServiceLeavesWhileTheBrokerIsAway(t *testing.T) {
+	for _, name := range []string{"ledger", "reconciler"} {
+		srv := natstest.Start(t)
+		ready := filepath.Join(t.TempDir(), "ready.json")
+		stop := runProgram(name, "--nats", srv.URL(), "--http", "127.0.0.1:0", "--ready-file", ready)
+		natstest.Until(t, "the ready file", func() bool { _, err := os.Stat(ready); return err == nil })
+		srv.Shutdown()
+		began := time.Now()
+		if code, errs := stop(); code != exitDone {
+			t.Errorf("%s: exit code %d: %s", name, code, errs)
+		}
+		t.Logf("%s left after %s", name, time.Since(began))
 	}
 }

@@ -62,7 +62,7 @@ func TestLiveTable(t *testing.T) {
 		return rev
 	}
 	seen := &screenshots{}
-	a := &app{Program: &Program{Stdout: seen, Stderr: io.Discard}}
+	a := newApp(&Program{Stdout: seen, Stderr: io.Discard})
 	a.timeout, a.nats = time.Minute, srv.URL()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -84,7 +84,7 @@ func TestLiveTable(t *testing.T) {
 
 // Away from a terminal, and where the environment asks for it, nothing is coloured.
 func TestColourOnlyOnATerminal(t *testing.T) {
-	a := &app{Program: &Program{}}
+	a := newApp(&Program{})
 	if st := a.style(&bytes.Buffer{}); st.Color || st.Width != 0 {
 		t.Errorf("%+v into a buffer", st)
 	}

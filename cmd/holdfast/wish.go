@@ -222,7 +222,7 @@ func (a *app) ask(cmd *cobra.Command, questions []events.Question) ([]events.Ans
 	var answers []events.Answer
 	for i := range questions {
 		q := &questions[i]
-		_, _ = fmt.Fprintf(a.Stderr, "%s> ", screen.Clean(q.ID))
+		_, _ = fmt.Fprintf(a.beside, "%s> ", screen.Clean(q.ID))
 		text, err := a.input.next()
 		if errors.Is(err, io.EOF) {
 			return nil, usage(cmd, "no answer to question %q: give answers as arguments, or on standard input, a line each (an empty line skips)", q.ID)
