@@ -114,6 +114,7 @@ type process struct {
 	log     zerolog.Logger
 	nats    string // where others reach the broker
 	connect func(ctx context.Context, name string) (*bus.Bus, error)
+	told    func(readyNote) error // who is told when all is ready; nil: whoever started the program
 }
 
 // run runs these targets until ctx ends or one of them fails; then it ends all and returns what failed.
@@ -255,6 +256,9 @@ func (p *process) ready() error {
 		return err
 	}
 	p.log.Info().Str("service", "holdfast").Str("id", note.NATS).Msg("ready")
+	if p.told != nil {
+		return p.told(note)
+	}
 	return p.app.ready(note)
 }
 
@@ -274,7 +278,10 @@ can have a directory at a time. SIGTERM and SIGINT end it cleanly within 10 s.`,
 }
 
 // up runs the broker and all targets until ctx ends.
-func (a *app) up(ctx context.Context) error {
+func (a *app) up(ctx context.Context) error { return a.everything(ctx, nil) }
+
+// everything is up for those who want to be told themselves when all is ready.
+func (a *app) everything(ctx context.Context, told func(readyNote) error) error {
 	log, err := a.logger()
 	if err != nil {
 		return err
@@ -288,7 +295,7 @@ func (a *app) up(ctx context.Context) error {
 		return errors.Join(err, h.Close())
 	}
 	defer srv.Shutdown()
-	p := &process{app: a, health: h, log: log, nats: srv.URL(), connect: func(ctx context.Context, name string) (*bus.Bus, error) {
+	p := &process{app: a, health: h, log: log, nats: srv.URL(), told: told, connect: func(ctx context.Context, name string) (*bus.Bus, error) {
 		cfg := a.busConfig(name)
 		cfg.URL, cfg.Server, cfg.Creds, cfg.Log = "", srv, "", log
 		return bus.Open(ctx, cfg)
