@@ -53,6 +53,7 @@ func TestConsumeHandsOverAtOnceAfterACleanStop(t *testing.T) {
 }
 
 func TestConsumeFailsOverAfterAKill(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s, a, b := pair(t)
 	_, js := outsider(t, s)
 	l := newLedgers(t)
@@ -93,6 +94,7 @@ func TestConsumeFailsOverAfterAKill(t *testing.T) {
 
 // What a dead process had, and nothing newer: the next one must not wait for a new message to become active.
 func TestConsumeFailsOverWhenNothingNewArrives(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s, a, b := pair(t)
 	_, js := outsider(t, s)
 	l := newLedgers(t)
@@ -145,6 +147,7 @@ func TestConsumeResumesAfterABrokerRestart(t *testing.T) {
 }
 
 func TestConsumeKeepsASlowBatchToItself(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s, a, b := pair(t)
 	_, js := outsider(t, s)
 	l := newLedgers(t)
@@ -247,6 +250,7 @@ func (r *reluctant) Takeover(ctx context.Context) error {
 
 // A process that was cut off, or paused, for longer than the pin lasts holds messages that another one has handled since.
 func TestConsumeDropsWhatItHeldWhenItWasCutOff(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := natstest.Start(t)
 	_, js := outsider(t, s)
 	natstest.Bus(t, s)
@@ -308,6 +312,7 @@ func TestConsumeSkipsNothingWhenADeliveryIsLost(t *testing.T) {
 
 // The broker does not hear that messages are being worked on and delivers them again, behind newer ones.
 func TestConsumeKeepsTheOrderWhenTheBrokerDeliversAgain(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := natstest.Start(t)
 	_, js := outsider(t, s)
 	natstest.Bus(t, s)
@@ -334,6 +339,7 @@ func TestConsumeKeepsTheOrderWhenTheBrokerDeliversAgain(t *testing.T) {
 
 // A process that is cut off is given nothing that it holds, for another one may have handled it.
 func TestConsumeGivesNothingWhileCutOff(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := natstest.Start(t)
 	_, js := outsider(t, s)
 	natstest.Bus(t, s)

@@ -50,6 +50,7 @@ func TestTicketsRiseAndAreNeverDrawnTwice(t *testing.T) {
 }
 
 func TestLeaseLivesWhileItIsRenewedAndExpiresThen(t *testing.T) {
+	t.Parallel() // it mostly waits
 	_, a, b := pair(t)
 	updates, _ := watching(t, b, bus.Leases)
 	expect(t, updates, "ready")
@@ -153,6 +154,7 @@ func TestLeaseRenewalWhoseAcknowledgementIsLostCounts(t *testing.T) {
 
 // Whoever cannot reach the broker must stop before anybody else sees the lease expire.
 func TestLeaseIsLostByOnesOwnClockWhenTheBrokerIsAway(t *testing.T) {
+	t.Parallel() // it mostly waits
 	const ttl = 2 * time.Second
 	s := natstest.Start(t)
 	b := natstest.Bus(t, s)
@@ -172,6 +174,7 @@ func TestLeaseIsLostByOnesOwnClockWhenTheBrokerIsAway(t *testing.T) {
 }
 
 func TestLeaseKnowsItsGaps(t *testing.T) {
+	t.Parallel() // it mostly waits
 	b := natstest.Bus(t, natstest.Start(t))
 	l := acquire(t, b, leaseKey, 2*time.Second)
 	acquired := l.Gap()
@@ -218,6 +221,7 @@ func setTimer(t testing.TB, b *bus.Bus, session string, due time.Time, body stri
 }
 
 func TestTimersGoOffNeverEarlyAndHardlyLate(t *testing.T) {
+	t.Parallel() // it mostly waits
 	const lateMax = 600 * time.Millisecond
 	s := natstest.Start(t)
 	b := natstest.Bus(t, s)
@@ -262,6 +266,7 @@ func TestTimersGoOffNeverEarlyAndHardlyLate(t *testing.T) {
 }
 
 func TestTimerDueWhileTheBrokerIsDownGoesOffWhenItIsBack(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := natstest.Start(t)
 	b := natstest.Bus(t, s)
 	due := time.Now().Add(300 * time.Millisecond)

@@ -158,6 +158,9 @@ func (c *consumption) extend() {
 // handOver lets go of the pin, so that another process is active at once, and gives it what was delivered and not done.
 // If it fails the pin expires by itself.
 func (c *consumption) handOver(ctx context.Context, pin string) {
+	if !c.b.nc.IsConnected() {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handOverMS*time.Millisecond)
 	defer cancel()
 	c.settled(ctx)

@@ -259,6 +259,7 @@ func TestServiceSurvivesABrokerRestart(t *testing.T) {
 }
 
 func TestRequestUnderWayEndsWithTheConnection(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := natstest.Start(t)
 	a := natstest.Bus(t, s)
 	p := newProxy(t, s)

@@ -67,6 +67,7 @@ func expect(t testing.TB, updates <-chan bus.Update, want ...string) {
 }
 
 func TestWatchShowsWhatIsThereThenReadyThenChanges(t *testing.T) {
+	t.Parallel() // it mostly waits
 	b := natstest.Bus(t, natstest.Start(t))
 	store(t, b, bus.State, "session.h.a", "1", 0)
 	gone := store(t, b, bus.State, "session.h.gone", "1", 0)
@@ -98,6 +99,7 @@ func TestWatchShowsWhatIsThereThenReadyThenChanges(t *testing.T) {
 
 // However long it takes to show what is there, Ready comes after it.
 func TestWatchIsNotReadyBeforeAllIsShown(t *testing.T) {
+	t.Parallel() // it mostly waits
 	const keys = 5000
 	b := natstest.Bus(t, natstest.Start(t))
 	var flying [keys]bus.Pending
@@ -319,6 +321,7 @@ func TestWatchAsksTheLeaderBeforeItCallsAKeyGone(t *testing.T) {
 
 // The broker never hears the first pull, and so never says a word.
 func TestWatchNoticesSilence(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := natstest.Start(t)
 	store(t, natstest.Bus(t, s), bus.State, "session.h.a", "1", 0)
 	p := newProxy(t, s)
