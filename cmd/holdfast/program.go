@@ -131,8 +131,8 @@ func (a *app) root() *cobra.Command {
 	root.SuggestionsMinimumDistance = suggestionsDistanceMax
 	root.AddGroup(&cobra.Group{ID: groupRun, Title: "Run:"}, &cobra.Group{ID: groupLook, Title: "Look:"},
 		&cobra.Group{ID: groupDecide, Title: "Decide:"}, &cobra.Group{ID: groupRepair, Title: "Check and repair:"})
-	for _, make := range commands {
-		root.AddCommand(make(a))
+	for _, command := range commands {
+		root.AddCommand(command(a))
 	}
 	for i := range targets {
 		root.AddCommand(a.serviceCommand(&targets[i]))

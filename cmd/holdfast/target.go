@@ -120,7 +120,7 @@ type process struct {
 // run runs these targets until ctx ends or one of them fails; then it ends all and returns what failed.
 func (p *process) run(ctx context.Context, ts []target) error {
 	parts := []func(context.Context) error{p.health.Run, func(ctx context.Context) error { return p.whenReady(ctx, ts) }}
-	added := make(chan error, len(ts))
+	added := make(chan struct{}, len(ts))
 	for i := range ts {
 		parts = append(parts, func(ctx context.Context) error { return p.serve(ctx, &ts[i], added) })
 	}
@@ -143,7 +143,7 @@ func (p *process) run(ctx context.Context, ts []target) error {
 }
 
 // serve connects one service, sets up what is missing of the cell, and runs it.
-func (p *process) serve(ctx context.Context, t *target, added chan<- error) error {
+func (p *process) serve(ctx context.Context, t *target, added chan<- struct{}) error {
 	b, err := p.connect(ctx, t.name)
 	if err != nil {
 		return stopped(ctx, err)
@@ -164,7 +164,7 @@ func (p *process) serve(ctx context.Context, t *target, added chan<- error) erro
 		part.Counts = c.Counts
 	}
 	p.health.Add(part)
-	added <- nil
+	added <- struct{}{}
 	return s.Run(ctx)
 }
 
