@@ -23,38 +23,49 @@ func (l *Loop) Append(ctx context.Context, s *session.State, facts []events.Fact
 	if err != nil {
 		return s, err
 	}
-	s, _, err = l.append(ctx, s, facts, now)
+	s, _, err = l.append(ctx, s, Decision{Facts: facts}, now)
 	return s, err
 }
 
 // append also says which of the facts are in the log.
-func (l *Loop) append(ctx context.Context, s *session.State, facts []events.Fact, now time.Time) (*session.State, []events.Fact, error) {
-	if len(facts) == 0 {
+func (l *Loop) append(ctx context.Context, s *session.State, d Decision, now time.Time) (*session.State, []events.Fact, error) {
+	if len(d.Facts) == 0 {
 		return s, nil, nil
 	}
 	r := s.Ref()
-	evs := make([]events.Event, len(facts))
-	for i, f := range facts {
+	evs := make([]events.Event, len(d.Facts))
+	for i, f := range d.Facts {
 		evs[i] = events.New(l.bus.NewID(), l.source, r, s.Epoch, now, f)
+	}
+	n, err := fitting(evs)
+	if err != nil {
+		return s, nil, err
+	}
+	if n == len(evs) && d.After != nil && d.After != s {
+		seq, err := l.bus.Append(ctx, r, l.cfg.Writer, s.Seq, evs)
+		if err != nil {
+			return s, nil, err
+		}
+		s, d.After.Seq = d.After, seq
+		l.appended(ctx, s, d.Facts)
+		return s, d.Facts, nil
 	}
 	s = s.Clone()
 	done := 0
-	for len(evs) > 0 {
-		n, err := fitting(evs)
-		if err != nil {
-			return s, facts[:done], err
+	for done < len(evs) {
+		if n, err = fitting(evs[done:]); err != nil {
+			break
 		}
-		seq, err := l.bus.Append(ctx, r, l.cfg.Writer, s.Seq, evs[:n])
-		if err != nil {
-			l.appended(ctx, s, facts[:done])
-			return s, facts[:done], err
+		part := evs[done : done+n]
+		var seq uint64
+		if seq, err = l.bus.Append(ctx, r, l.cfg.Writer, s.Seq, part); err != nil {
+			break
 		}
-		s.Fold(&events.Commit{Ref: r, Writer: l.cfg.Writer, Seq: seq, Guard: s.Seq, Guarded: true, At: now, Events: evs[:n]})
-		l.bus.Nudge(r, seq)
-		evs, done = evs[n:], done+n
+		s.Fold(&events.Commit{Ref: r, Writer: l.cfg.Writer, Seq: seq, Guard: s.Seq, Guarded: true, At: now, Events: part})
+		done += n
 	}
-	l.appended(ctx, s, facts)
-	return s, facts, nil
+	l.appended(ctx, s, d.Facts[:done])
+	return s, d.Facts[:done], err
 }
 
 // appended counts, remembers and tells what was appended.
@@ -70,6 +81,7 @@ func (l *Loop) appended(ctx context.Context, s *session.State, facts []events.Fa
 	}
 	l.own[s.Ref()] = s.Seq
 	l.mu.Unlock()
+	l.bus.Nudge(s.Ref(), s.Seq)
 	l.cfg.Log.Info().Str("session", s.Ref().String()).Uint64("seq", s.Seq).Str("entity", string(facts[0].Kind())).Msg("decided")
 	if l.cfg.Decided != nil {
 		l.cfg.Decided(ctx, s, facts)

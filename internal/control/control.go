@@ -47,7 +47,7 @@ const (
 	localHorizon    = time.Minute // what is due sooner also wakes this process by itself
 	walkPauseMin    = time.Second // between two walks, however many ask for one
 	walkDefault     = 30 * time.Second
-	atOnceDefault   = 512
+	atOnceDefault   = 256     // more in flight than a slow disk writes in a second are only late
 	ownAppendsMax   = 100_000 // remembered; past it they are forgotten, which costs a lost race, not truth
 	timersKnownMax  = 100_000 // the same
 	suspectTextMax  = 500     // bytes of an error that is reported
@@ -56,8 +56,9 @@ const (
 
 // Decision is what one look at a session came to.
 type Decision struct {
-	Facts []events.Fact // to append, as one commit if they fit
-	Look  time.Time     // when to look again (the broker's time); zero: at the next change
+	Facts []events.Fact  // to append, as one commit if they fit
+	Look  time.Time      // when to look again (the broker's time); zero: at the next change
+	After *session.State // optional: the session with the facts folded, to spare the loop from folding them; the loop's from then on
 }
 
 // Config is how one decider's loop works.
@@ -77,7 +78,7 @@ type Config struct {
 	Walk time.Duration
 	// WalkBy, if set, is what a walk does, in place of a look at each document.
 	WalkBy func(ctx context.Context) error
-	// AtOnceMax is how many sessions are worked on at once. Default 512. Fewer: less is in flight to the broker at a time;
+	// AtOnceMax is how many sessions are worked on at once. Default 256. Fewer: less is in flight to the broker at a time;
 	// more: more memory.
 	AtOnceMax int
 	// Log takes a line for each decision.
@@ -191,7 +192,7 @@ func (l *Loop) SettleBy(ctx context.Context, s *session.State, decide Decide) (*
 		if err != nil {
 			return s, said, err
 		}
-		after, facts, err := l.append(ctx, s, d.Facts, now)
+		after, facts, err := l.append(ctx, s, d, now)
 		said = append(said, facts...)
 		switch {
 		case errors.Is(err, bus.ErrLostRace):

@@ -19,7 +19,7 @@ type Input struct {
 type Decision struct {
 	Facts []events.Fact  // to append, in this order
 	Look  time.Time      // when to look again; zero: at the next change
-	After *session.State // the session as it will be then, at the place in the log that it has now; not to be changed
+	After *session.State // the session as it will be then, at the place in the log that it has now; with no facts, the session itself
 }
 
 // Decide looks at one session and says what recovery and deadlines call for. Deciding again on what comes of it calls for

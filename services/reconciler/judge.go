@@ -128,24 +128,26 @@ func (v *LeaseView) gone(m Margins, s *session.State, own *Seen, now time.Time) 
 	if own != nil && own.Released {
 		return Owner{Life: Dead}
 	}
-	ttl, from, renewed := m.Unknown, later(v.Start, s.UpdatedAt).Add(m.Unknown), v.Start
+	l := Seen{TTL: m.Unknown, Renewed: v.Start, Ended: now}
+	from := later(v.Start, s.UpdatedAt).Add(m.Unknown)
 	if own != nil {
-		ttl, from, renewed = own.TTL, own.Ended, own.Renewed
+		l, from = *own, own.Ended
 	}
-	at := later(from, v.excuse(ttl, renewed, now)).Add(m.Grace)
+	at := later(from, v.excuse(&l, now)).Add(m.Grace)
 	if now.Before(at) {
 		return Owner{Life: Alive, Look: at}
 	}
 	return Owner{Life: Dead}
 }
 
-// excuse is until when a lease of this TTL may have been kept from renewing: a TTL after the last gap that could have cost
-// it. It is renewed at a third, so a gap of half its TTL could.
-func (v *LeaseView) excuse(ttl time.Duration, renewed, now time.Time) time.Time {
+// excuse is until when this lease's owner may have been kept from having one: a TTL after the last gap that could have
+// cost it. A lease is renewed at a third of its TTL, so a gap of half of it could; one that began when the lease was over
+// could not.
+func (v *LeaseView) excuse(l *Seen, now time.Time) time.Time {
 	var until time.Time
 	for _, g := range append(v.Gaps[:len(v.Gaps):len(v.Gaps)], Gap{Began: v.Renewed, End: now}) {
-		if g.End.After(renewed) && g.End.Sub(g.Began) >= ttl/2 {
-			until = later(until, g.End.Add(ttl))
+		if g.End.After(l.Renewed) && g.Began.Before(l.Ended) && g.End.Sub(g.Began) >= l.TTL/2 {
+			until = later(until, g.End.Add(l.TTL))
 		}
 	}
 	return until

@@ -56,7 +56,8 @@ func TestJudge(t *testing.T) {
 		"it had a whole TTL after the broker came": {leases: map[string]*Seen{"17": ended(50, 55)}, gaps: []Gap{{sec(51), sec(95)}}, now: 102, life: Dead},
 		"it was renewed after the broker came":     {leases: map[string]*Seen{"17": ended(93, 98)}, gaps: []Gap{{sec(51), sec(92)}}, now: 100, life: Dead},
 		"the broker's absence was short":           {leases: map[string]*Seen{"17": ended(93, 98)}, gaps: []Gap{{sec(94), sec(96)}}, now: 100, life: Dead},
-		"the broker is away at this moment":        {leases: map[string]*Seen{"17": ended(90, 95)}, now: 100, renewed: 97, life: Alive, look: 107},
+		"the broker is away at this moment":        {leases: map[string]*Seen{"17": ended(90, 95)}, now: 100, renewed: 93, life: Alive, look: 107},
+		"the broker went away when it was over":    {leases: map[string]*Seen{"17": ended(90, 95)}, now: 100, renewed: 97, life: Dead},
 		"never seen, the broker was away":          {start: 10, gaps: []Gap{{sec(50), sec(90)}}, now: 100, life: Alive, look: 107},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -68,8 +68,8 @@ type Config struct {
 	// Walk is the pause between two passes over everything. Default 30 s, more than 0. Longer: what every trigger has
 	// missed stays open for longer; shorter: more reading.
 	Walk time.Duration
-	// AtOnceMax is how many sessions are recovered at once. Default 512, at least 1. Fewer: recovery of many takes longer;
-	// more: more memory, and others wait longer for the broker.
+	// AtOnceMax is how many sessions are recovered at once. Default 256, at least 1. Fewer: recovery of many takes longer;
+	// more: others wait longer for the broker, and past what a slow disk writes in a second commits are only late.
 	AtOnceMax int
 	// Version is what the service says of itself, a semantic version.
 	Version string
@@ -77,7 +77,7 @@ type Config struct {
 
 // Default is a reconciler as it is started by one who chose nothing.
 func Default() Config {
-	return Config{Grace: 5 * time.Second, AdoptionGrace: 5 * time.Second, Walk: 30 * time.Second, AtOnceMax: 512, Version: "0.1.0"}
+	return Config{Grace: 5 * time.Second, AdoptionGrace: 5 * time.Second, Walk: 30 * time.Second, AtOnceMax: 256, Version: "0.1.0"}
 }
 
 // Validate reports everything that is wrong, and changes nothing.
@@ -189,7 +189,7 @@ func (r *Reconciler) forLoop(s *session.State, owner Owner, d Decision) control.
 			d.Look = d.After.Deadlines()
 		}
 	}
-	return control.Decision{Facts: d.Facts, Look: d.Look}
+	return control.Decision{Facts: d.Facts, Look: d.Look, After: d.After}
 }
 
 // decided is told what was appended.

@@ -1,0 +1,138 @@
+package reconciler
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// Sizes of the benchmark: the sessions of one dead harness, and the calls open in each.
+const (
+	benchSessions = 10_000
+	benchCalls    = 10
+)
+
+// BenchmarkRecovery recovers 100,000 open calls in 10,000 sessions of one dead harness, and appends the same facts raw,
+// in commits of the same size, beside it. ratio is recovery's facts a second against the raw ones'.
+func BenchmarkRecovery(b *testing.B) {
+	for range b.N {
+		b.StopTimer()
+		s := natstest.Start(b)
+		conn := natstest.Bus(b, s)
+		c := &cell{t: b, ctx: b.Context(), b: conn}
+		c.populate("h", "17")
+		c.populate("raw", "17")
+		facts := benchSessions * (benchCalls + 2)
+		raw := c.raw("raw")
+		r, err := New(conn, Default(), zerolog.Nop())
+		if err != nil {
+			b.Fatal(err)
+		}
+		now, err := conn.Now(c.ctx)
+		if err != nil {
+			b.Fatal(err)
+		}
+		r.leases.start(now)
+		r.leases.renewed(now)
+		r.leases.put("h", "17", &Seen{Exclusive: true, State: "ready", TTL: time.Second, Ended: now.Add(-time.Hour)})
+		b.StartTimer()
+		began := time.Now()
+		p := r.newPass(events.Ref{Harness: "h"})
+		if err := p.run(c.ctx); err != nil {
+			b.Fatal(err)
+		}
+		took := time.Since(began)
+		if len(p.facts) != facts {
+			b.Fatalf("%d facts, not %d", len(p.facts), facts)
+		}
+		b.ReportMetric(float64(facts)/took.Seconds(), "facts/s")
+		b.ReportMetric(float64(facts)/raw.Seconds(), "raw-facts/s")
+		b.ReportMetric(raw.Seconds()/took.Seconds(), "ratio")
+	}
+}
+
+// populate makes sessions with open calls, in the log and as documents.
+func (c *cell) populate(harness, incarnation string) {
+	var logged, stored []bus.Pending
+	for i := range benchSessions {
+		ref := events.Ref{Harness: harness, Session: fmt.Sprint("s", i)}
+		facts := []events.Fact{events.SessionOpened{Incarnation: incarnation}, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage}}
+		for n := range benchCalls {
+			facts = append(facts, events.ToolStarted{Call: fmt.Sprint("call-", n), Turn: "t1", Name: "bash", Title: "make test"})
+		}
+		logged = append(logged, c.b.AppendAsync(c.ctx, ref, events.WriterHarness, 0, c.events(ref, facts, events.HarnessSource(harness, incarnation))))
+		if len(logged) < 1000 && i < benchSessions-1 {
+			continue
+		}
+		for k, p := range logged {
+			seq, err := p.Wait(c.ctx)
+			if err != nil {
+				c.t.Fatal(err)
+			}
+			at := events.Ref{Harness: harness, Session: fmt.Sprint("s", i-len(logged)+1+k)}
+			st := session.New(at)
+			st.Fold(&events.Commit{Ref: at, Writer: events.WriterHarness, Seq: seq, At: time.Now(), Events: c.events(at, facts, events.HarnessSource(harness, incarnation))})
+			doc, err := st.Encode()
+			if err != nil {
+				c.t.Fatal(err)
+			}
+			stored = append(stored, c.b.StoreAsync(c.ctx, bus.State, events.SessionKey(at), doc, 0))
+		}
+		logged = logged[:0]
+	}
+	for _, p := range stored {
+		if _, err := p.Wait(c.ctx); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+func (c *cell) events(ref events.Ref, facts []events.Fact, source string) []events.Event {
+	evs := make([]events.Event, len(facts))
+	for i, f := range facts {
+		evs[i] = events.New(c.b.NewID(), source, ref, 1, time.Now(), f)
+	}
+	return evs
+}
+
+// raw appends to each session what recovery would, knowing all beforehand.
+func (c *cell) raw(harness string) time.Duration {
+	var refs []events.Ref
+	var evs [][]events.Event
+	var after []uint64
+	err := c.b.List(c.ctx, bus.State, events.SessionKeys(harness), func(e bus.Entry) error {
+		s, err := session.Decode(e.Value)
+		if err != nil {
+			return err
+		}
+		facts := []events.Fact{events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: "17"}}
+		for n := range benchCalls {
+			facts = append(facts, events.ToolInterrupted{Call: fmt.Sprint("call-", n), Reason: events.ReasonOwnerLost, Outcome: events.OutcomeUnknown})
+		}
+		facts = append(facts, events.TurnInterrupted{Turn: "t1", Reason: events.ReasonOwnerLost})
+		refs, after = append(refs, s.Ref()), append(after, s.Seq)
+		evs = append(evs, c.events(s.Ref(), facts, events.ServiceSource(Name, "raw")))
+		return nil
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	began := time.Now()
+	pending := make([]bus.Pending, len(refs))
+	for i := range refs {
+		pending[i] = c.b.AppendAsync(c.ctx, refs[i], events.WriterReconciler, after[i], evs[i])
+	}
+	for _, p := range pending {
+		if _, err := p.Wait(c.ctx); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	return time.Since(began)
+}
