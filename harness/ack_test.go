@@ -101,6 +101,34 @@ func TestLostAcknowledgement(t *testing.T) {
 	}
 }
 
+// The same, and the lease is lost before the harness is back: the new incarnation finds the commit in the log, tells its
+// caller, and goes on with the call.
+func TestOutcomeInDoubtWhenTheLeaseIsLost(t *testing.T) {
+	w := newWorld(t)
+	l := newLine(t, w.server.URL())
+	h := w.connect(func(c *harness.Config) { c.URL, c.TTL = l.url, time.Second })
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	l.deaf.Store(true)
+	called := make(chan error, 2)
+	begin := func(id string) {
+		_, err := turn.Tool(w.ctx, harness.Tool{ID: id, Name: "bash"})
+		called <- err
+	}
+	go begin("c1")
+	w.until("s", "the call to be stored", func(st *session.State) bool { return st.Tools["c1"] != nil })
+	go begin("c2") // behind it
+	wantErr(t, ended(t, turn.Context()), harness.ErrLeaseLost)
+	l.cut()
+	l.deaf.Store(false)
+	check(t, <-called)
+	check(t, <-called)
+	st := w.state("s")
+	if st.Epoch < 2 || st.Ignored.Count != 0 || st.Tools["c1"].Epoch != st.Epoch || st.Tools["c2"].Epoch != st.Epoch || st.Commits > 2+1+1+st.Epoch {
+		t.Errorf("%+v", st)
+	}
+}
+
 // The harness alone is cut off while the answer is given, so that no nudge reaches it: it looks when it is back. No ledger
 // runs here, so nothing else can tell it.
 func TestLostNudge(t *testing.T) {
@@ -151,11 +179,15 @@ func TestFalseNudges(t *testing.T) {
 	w.bus.Nudge(ref("s"), other.State().Seq) // another session's commit
 	w.bus.Nudge(ref("s"), 1_000_000)         // in the future
 	w.bus.Nudge(ref("none"), 1)
+	ev := events.New(w.bus.NewID(), events.PersonSource("ada"), ref("s"), 1, time.Now(), events.SessionConfigured{ProviderChanged: true, By: "ada"})
+	if _, err := w.bus.Append(w.ctx, ref("s"), events.WriterLedger, w.state("s").Seq, []events.Event{ev}); err != nil { // and no nudge
+		t.Fatal(err)
+	}
 	w.mustAnswer("s", "p1", "red")
 	if a := got(t, out); a.err != nil || a.answer.Answers[0].Text != "red" {
 		t.Fatalf("%+v", a)
 	}
-	if st := s.State(); st.Turn.ID != "t1" {
-		t.Errorf("%+v", st)
+	if st, want := s.State(), w.state("s"); st.Turn.ID != "t1" || st.Commits < want.Commits-1 { // but for the receipt
+		t.Errorf("folded %d of %d commits", st.Commits, want.Commits)
 	}
 }

@@ -23,6 +23,7 @@ type op struct {
 	facts []events.Event // as readers will read them; envelopes are completed when the op is sent
 	bytes int
 	relay bool // also what the fold will ignore
+	fresh bool // the session was read since it was first refused: the next refusal is the truth
 	// check looks at the state before the facts are tried on it: done means there is nothing to append. It is called with
 	// the session locked, again after each lost race. May be nil.
 	check func(*session.State) (done bool, err error)
@@ -226,14 +227,19 @@ func (s *Session) send() {
 		s.mu.Unlock()
 		return
 	}
-	ops, evs := s.pick()
-	if len(ops) == 0 {
-		s.mu.Unlock()
+	ops, evs, stale := s.pick()
+	ctx, after := s.life.ctx, s.st.Seq
+	if len(ops) > 0 {
+		s.flight = &flight{first: evs[0].ID, ops: ops}
+	}
+	s.mu.Unlock()
+	switch {
+	case stale:
+		s.readOrFail(ctx)
+		return
+	case len(ops) == 0:
 		return
 	}
-	s.flight = &flight{first: evs[0].ID, ops: ops}
-	ctx, after := s.life.ctx, s.st.Seq
-	s.mu.Unlock()
 
 	seq, err := s.h.bus.Append(ctx, s.ref, events.WriterHarness, after, evs)
 	switch {
@@ -241,9 +247,7 @@ func (s *Session) send() {
 		s.fold([]events.Commit{s.commit(seq, after, evs)})
 	case errors.Is(err, bus.ErrLostRace):
 		s.unsend()
-		if err := s.catchUp(ctx); err != nil && ctx.Err() == nil {
-			s.failQueue(translate(err))
-		} else if err == nil && s.at(after) {
+		if s.readOrFail(ctx) && s.at(after) {
 			s.drop(fmt.Errorf("%w: the log no longer has what was read of it", ErrFenced))
 		}
 	case ctx.Err() != nil:
@@ -253,6 +257,20 @@ func (s *Session) send() {
 		s.settleFlight(fmt.Errorf("harness: %s: %w", s.ref, translate(err)))
 		s.mu.Unlock()
 	}
+}
+
+// readOrFail reads what is new, so that what waits can be decided again.
+func (s *Session) readOrFail(ctx context.Context) bool {
+	err := s.catchUp(ctx)
+	switch {
+	case err == nil:
+		return true
+	case ctx.Err() != nil:
+		s.suspend(context.Cause(ctx))
+	default:
+		s.failQueue(err)
+	}
+	return false
 }
 
 // at says whether nothing was folded beyond seq.
@@ -290,8 +308,9 @@ func (s *Session) settleFlight(err error) {
 
 // pick decides what the next commit is: each op is tried on a copy of the state, on top of those before it. An op that is
 // not lawful, or has nothing to say, is answered if nothing goes before it, else it waits for the next round. Ops that are
-// picked stay in the queue until they are stored. The session is locked.
-func (s *Session) pick() (ops []*op, evs []events.Event) {
+// picked stay in the queue until they are stored. stale: the first is refused by a state that may be old; read the session
+// first. (What is stored needs no such care: the compare-and-set proves that the state was new.) The session is locked.
+func (s *Session) pick() (ops []*op, evs []events.Event, stale bool) {
 	trial, bytes := s.st.Clone(), 0
 	for len(ops) < len(s.queue) {
 		o := s.queue[len(ops)]
@@ -310,14 +329,17 @@ func (s *Session) pick() (ops []*op, evs []events.Event) {
 		case !done && err == nil:
 			ops, evs, bytes = append(ops, o), append(evs, own...), bytes+o.bytes
 		case len(ops) > 0:
-			return ops, evs
+			return ops, evs, false
+		case err != nil && !o.fresh:
+			o.fresh = true
+			return nil, nil, true
 		default:
 			s.queue = s.queue[1:]
 			s.finish(o, err)
 			trial = s.st.Clone()
 		}
 	}
-	return ops, evs
+	return ops, evs, false
 }
 
 // wrap completes the envelopes for the present owner.

@@ -108,6 +108,42 @@ func TestLeaseLostAndStartedOver(t *testing.T) {
 	}
 }
 
+// What an Ask has returned is delivered by the commit that claims again: under the epoch before, recovery would take it
+// for lost and say it once more.
+func TestAnsweredBeforeTheLeaseWasLost(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect()
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	call := must[*harness.Call](t)(turn.Tool(w.ctx, harness.Tool{ID: "c1", Name: "ask"}))
+	out := ask(w.ctx, turn, harness.Prompt{ID: "p1", Call: "c1", Questions: question()})
+	w.awaiting("s", "p1")
+	w.mustAnswer("s", "p1", "red")
+	check(t, got(t, out).err)
+	before := w.state("s")
+	w.dropLease(h)
+	st := w.until("s", "the session to be claimed again", func(st *session.State) bool { return st.Epoch == 2 })
+	if e, ok := st.Ended(session.EntityPrompt, "p1"); !ok || e.DeliveredAt.IsZero() || st.Commits != before.Commits+1 || st.Tools["c1"].Epoch != 2 || st.Ignored.Count != 0 {
+		t.Errorf("%+v, %+v", e, st)
+	}
+	check(t, call.Complete(w.ctx, "red"))
+}
+
+// A compaction that runs goes on, too.
+func TestCompactionOutlivesALostLease(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect()
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	w.say("s", events.WriterCompaction, events.CompactionRequested{Compaction: "k1", Reason: events.CompactManual, Used: 90, Limit: 100})
+	check(t, s.Append(w.ctx, events.CompactionStarted{Compaction: "k1"}))
+	w.dropLease(h)
+	st := w.until("s", "the session to be claimed again", func(st *session.State) bool { return st.Epoch == 2 })
+	if st.Compaction == nil || st.Compaction.Epoch != 2 || st.Ignored.Count != 0 {
+		t.Errorf("%+v", st.Compaction)
+	}
+	check(t, s.Append(w.ctx, events.CompactionCompleted{Compaction: "k1"}))
+}
+
 // R6: what was taken while the lease was lost is not claimed again.
 func TestLeaseLostAndFenced(t *testing.T) {
 	w := newWorld(t)

@@ -2,8 +2,10 @@ package harness_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
@@ -120,6 +122,66 @@ func TestConcurrentFactsTravelTogether(t *testing.T) {
 	}
 	if st.Commits > calls {
 		t.Errorf("%d commits for %d facts", st.Commits, 2*calls)
+	}
+}
+
+// What does not fit into one commit travels in several, in order.
+func TestLargeFactsTravelApart(t *testing.T) {
+	const calls = 12
+	w := newWorld(t)
+	h := w.connect()
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	var wg sync.WaitGroup
+	for i := range calls {
+		wg.Go(func() {
+			c, err := turn.Tool(w.ctx, harness.Tool{ID: fmt.Sprint("c", i), Name: "bash"})
+			if err == nil {
+				err = c.Complete(w.ctx, strings.Repeat("x", 200<<10))
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if st := w.state("s"); len(st.Tools) != 0 || st.Ignored.Count != 0 {
+		t.Errorf("%+v", st)
+	}
+	wantErr(t, s.Append(w.ctx, events.MessageAccepted{Message: "m", Content: json.RawMessage(`"` + strings.Repeat("x", 300<<10) + `"`)}), events.ErrMalformed)
+}
+
+// A bridge's facts are stored as they come, also those that do not count; ownership is all that is checked.
+func TestRelay(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect()
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	check(t, s.Relay(w.ctx, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage}, events.ToolCompleted{Call: "never"}, events.ToolStarted{Call: "c1", Turn: "t1"}))
+	if st := w.state("s"); st.Ignored.Count != 1 || st.Tools["c1"] == nil || s.State().Ignored.Count != 1 {
+		t.Errorf("%+v", st)
+	}
+	w.say("s", events.WriterReconciler, events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: h.Incarnation()})
+	wantErr(t, s.Relay(w.ctx, events.ToolCompleted{Call: "c1"}), harness.ErrFenced)
+	if st := w.state("s"); st.Ignored.Count != 1 {
+		t.Errorf("stored after the fence: %+v", st.Ignored)
+	}
+}
+
+// The session's limits are told, not discovered by others.
+func TestLimits(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect()
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	facts := []events.Fact{events.TurnStarted{Turn: "t1", Cause: events.CauseMessage}}
+	for i := range session.OpenPromptsMax {
+		facts = append(facts, events.PromptRequested{Prompt: fmt.Sprint("p", i), Turn: "t1", PromptKind: events.PromptPlan, Delivery: events.DeliverCallback})
+	}
+	check(t, s.Append(w.ctx, facts...))
+	_, err := s.OpenTurn().Ask(w.ctx, harness.Prompt{Questions: question()})
+	wantErr(t, err, harness.ErrLimit)
+	wantErr(t, s.Append(w.ctx, events.PromptWithdrawn{Prompt: "p0"}, events.PromptWithdrawn{Prompt: "never"}), harness.ErrUnknown)
+	if st := w.state("s"); len(st.Prompts) != session.OpenPromptsMax || st.Ignored.Count != 0 {
+		t.Errorf("facts that belong together were stored apart: %d prompts, %d ignored", len(st.Prompts), st.Ignored.Count)
 	}
 }
 
