@@ -99,11 +99,29 @@ func TestOlder(t *testing.T) {
 		a, b string
 		want bool
 	}{
-		{"9", "10", true}, {"10", "9", false}, {"10", "10", false}, {"abc", "1", true}, {"1", "abc", false}, {"abc", "abd", true},
+		{"9", "10", true}, {"10", "9", false}, {"10", "10", false}, {"abc", "1", true}, {"1", "abc", false}, {"abc", "abd", true}, {"abd", "abc", false},
 		{"", "1", true}, {"18446744073709551615", "18446744073709551616", false}, {"-1", "0", true},
 	} {
 		if got := session.Older(c.a, c.b); got != c.want {
 			t.Errorf("Older(%q, %q) is %v", c.a, c.b, got)
 		}
+	}
+}
+
+// TestFoldIsTotal: events that no decoder makes are parked, and do no harm.
+func TestFoldIsTotal(t *testing.T) {
+	f := newFeeder(t)
+	source := events.HarnessSource(storyRef.Harness, "17")
+	c := &events.Commit{Ref: storyRef, Writer: events.WriterHarness, Seq: 9, Events: []events.Event{
+		{Kind: "turn.completed", Source: source, Epoch: 1},
+		{Kind: "turn.completed", Source: source, Epoch: 1, Fact: events.ToolStarted{Call: "c1"}},
+		{Kind: "tool.started", Source: source, Epoch: 1, Fact: events.ToolStarted{Call: "c2"}},
+	}}
+	res := f.s.Fold(c)
+	if len(res.Parked) != 2 || f.s.Parked != 2 || len(res.Feed) != 1 || f.s.Tools["c1"] != nil || f.s.Tools["c2"] == nil {
+		t.Errorf("parked %v, counted %d, open %v", res.Parked, len(res.Feed), keys(f.s.Tools))
+	}
+	if res := new(session.State).Fold(c); !res.Folded {
+		t.Error("a session without a name was not folded")
 	}
 }

@@ -43,17 +43,16 @@ func (f *fold) messageWithdrawn(fact events.MessageWithdrawn) string {
 	return ""
 }
 
-// usageReported takes the report of the open turn, or of the one that has just ended: it says nothing about a turn's
-// life. What was counted before the conversation was compacted says nothing any more.
+// usageReported takes the report of the open turn, or of the one that has just ended while none is open: it says nothing
+// about a turn's life. What was counted before the conversation was compacted says nothing any more.
 func (f *fold) usageReported(fact events.UsageReported) string {
 	last, l := f.LastTurn, f.LastCompaction
 	switch {
 	case fact.Turn == "" || f.openTurn(fact.Turn) != "":
-	case last == nil || last.ID != fact.Turn:
-		if f.ended(EntityTurn, fact.Turn) != nil {
-			return whyTurnEnded
-		}
+	case f.ended(EntityTurn, fact.Turn) == nil:
 		return whyUnknown
+	case f.Turn != nil || last == nil || last.ID != fact.Turn:
+		return whyTurnEnded
 	case l != nil && l.Outcome == OutcomeCompleted && !last.At.After(l.At):
 		return whyTurnEnded
 	}

@@ -300,3 +300,44 @@ func TestLimitWork(t *testing.T) {
 		t.Errorf("the rest does not follow: %d, %v", len(next.Prompts), err)
 	}
 }
+
+// TestManyEndAtOnce: when more ends at once than is kept, what people look for is kept; what is not is told all the same.
+func TestManyEndAtOnce(t *testing.T) {
+	for name, end := range map[string]events.Fact{"turn": events.TurnCompleted{Turn: "t1"}, "session": events.SessionClosed{Reason: "finished"}} {
+		t.Run(name, func(t *testing.T) {
+			f := newFeeder(t)
+			f.say(events.WriterHarness, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
+			f.say(events.WriterHarness, many(session.RecentMax*2, call)...)
+			f.say(events.WriterCompaction, many(session.RecentMax, func(i int) events.Fact {
+				return events.MessageAccepted{Message: fmt.Sprintf("m%d", i), Content: json.RawMessage(`"x"`), Synthetic: true}
+			})...)
+			f.say(events.WriterHarness, many(60, func(i int) events.Fact {
+				return events.PromptRequested{Prompt: fmt.Sprintf("p%02d", i), Turn: "t1", PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback}
+			})...)
+			before := f.s.Clone()
+			f.say(events.WriterHarness, end)
+			if e, ok := f.s.Ended(session.EntityTurn, "t1"); !ok || e.Seq != f.s.Seq {
+				t.Errorf("the turn's ending is not kept: %+v", e)
+			}
+			told := session.BlockersChanged(before, f.s)
+			if len(told) != 60 {
+				t.Errorf("%d changed entries are told, want 60", len(told))
+			}
+			closed, gone := 0, 0
+			for _, id := range told {
+				b, err := f.s.Blocker(id, f.src)
+				switch {
+				case err != nil:
+					t.Fatal(err)
+				case b == nil:
+					gone++
+				case b.Status == session.Withdrawn:
+					closed++
+				}
+			}
+			if closed != session.RecentMax-1 || gone != 60-closed {
+				t.Errorf("%d entries are shown as withdrawn and %d are to be removed", closed, gone)
+			}
+		})
+	}
+}

@@ -139,27 +139,30 @@ func (f *fold) dropReceipt() {
 	}
 }
 
-// closed ends the session and everything in it, for good.
+// closed ends the session and everything in it, for good: last what people look for.
 func (f *fold) closed(fact events.SessionClosed) string {
-	if f.Turn != nil {
-		f.endTurn(OutcomeStopped, events.ReasonClosed, nil, events.TurnStopped{Turn: f.Turn.ID, Reason: events.ReasonClosed})
-	}
-	for _, id := range sortedKeys(f.Prompts) {
-		f.withdraw(id, events.ReasonClosed)
-		delete(f.Prompts, id)
-	}
-	for _, id := range sortedKeys(f.Tools) {
-		f.endCallContained(id, "ended-with-session", events.ReasonClosed)
-	}
 	for _, m := range f.Queue {
 		f.end(Ending{Entity: EntityMessage, ID: m.ID, Outcome: string(Withdrawn), Reason: events.ReasonClosed})
 		f.derive(events.MessageWithdrawn{Message: m.ID, By: fact.By})
 	}
-	if c := f.Compaction; c != nil && (c.State == CompactionRequested || c.State == CompactionRunning) {
+	if c := f.Compaction; f.compactionOpen() {
 		f.end(Ending{Entity: EntityCompaction, ID: c.ID, Outcome: OutcomeFailed, Reason: events.ReasonClosed})
 		f.derive(events.CompactionFailed{Compaction: c.ID, Error: events.Failure{Kind: events.ReasonClosed}})
 	}
-	f.Queue, f.WaitsFor, f.Pending, f.Retry, f.Compaction = nil, nil, Pending{}, Retry{}, nil
+	for _, id := range sortedKeys(f.Tools) {
+		if c := f.Tools[id]; f.openTurn(c.Turn) == "" || c.Background {
+			f.endCallContained(id, "ended-with-session", events.ReasonClosed)
+		}
+	}
+	for _, id := range sortedKeys(f.Prompts) {
+		if f.openTurn(f.Prompts[id].Turn) == "" {
+			f.withdraw(id, events.ReasonClosed)
+		}
+	}
+	if f.Turn != nil {
+		f.endTurn(OutcomeStopped, events.ReasonClosed, nil, events.TurnStopped{Turn: f.Turn.ID, Reason: events.ReasonClosed})
+	}
+	f.Prompts, f.Queue, f.WaitsFor, f.Pending, f.Retry, f.Compaction = nil, nil, nil, Pending{}, Retry{}, nil
 	f.Owned, f.Left = false, ""
 	f.State.Closed = &Closing{Reason: cut(fact.Reason, TextBytesMax), By: cut(fact.By, NameBytesMax), At: f.c.At, Seq: f.c.Seq}
 	return ""

@@ -100,15 +100,10 @@ func (f *fold) toolEnds(call, outcome, reason string) string {
 	return ""
 }
 
-// endCallContained closes a call because what it belonged to has ended. It delivers nothing.
+// endCallContained closes a call because what it belonged to has ended. It delivers nothing; its prompts are the caller's.
 func (f *fold) endCallContained(call, outcome, reason string) {
 	f.closeCall(call, outcome, reason)
 	f.derive(events.ToolFailed{Call: call, Error: events.Failure{Kind: outcome}, Synthetic: true})
-	for _, id := range sortedKeys(f.Prompts) {
-		if f.Prompts[id].Call == call {
-			f.withdraw(id, events.ReasonCallEnded)
-		}
-	}
 }
 
 func (f *fold) closeCall(call, outcome, reason string) {

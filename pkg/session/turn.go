@@ -268,22 +268,28 @@ func (f *fold) turnStopped(fact events.TurnStopped) string {
 	return ""
 }
 
-// endTurn closes the open turn with what belongs to it; said is the fact that nobody wrote, for the feed. The turn's own
-// ending comes last, so that it outlives those of its calls among the endings that are kept.
+// endTurn closes the open turn with what belongs to it; said is the fact that nobody wrote, for the feed. Calls come first
+// and the turn last: of many endings at once the older ones are not kept, and people look for the prompts and the turn.
 func (f *fold) endTurn(outcome, reason string, failure *events.Failure, said events.Fact) {
 	t := f.Turn
 	if said != nil {
 		f.derive(said)
 	}
-	for _, id := range sortedKeys(f.Prompts) {
-		p := f.Prompts[id]
-		if c := f.Tools[p.Call]; p.Turn == t.ID && (c == nil || !c.Background) {
-			f.withdraw(id, events.ReasonTurnEnded)
-		}
-	}
+	ended := map[string]bool{}
 	for _, id := range sortedKeys(f.Tools) {
 		if c := f.Tools[id]; c.Turn == t.ID && !c.Background {
 			f.endCallContained(id, OutcomeEndedWithTurn, events.ReasonTurnEnded)
+			ended[id] = true
+		}
+	}
+	for _, id := range sortedKeys(f.Prompts) {
+		p := f.Prompts[id]
+		c := f.Tools[p.Call]
+		switch {
+		case p.Turn == t.ID && (c == nil || !c.Background):
+			f.withdraw(id, events.ReasonTurnEnded)
+		case ended[p.Call]:
+			f.withdraw(id, events.ReasonCallEnded)
 		}
 	}
 	reason = cut(reason, TextBytesMax)

@@ -30,13 +30,13 @@ close {"reason":"archived","by":"ada"}
 6 session.closed {"reason":"archived","by":"ada"}
 -- feed --
 6 session.closed s1
-6 turn.stopped t1 derived {"turn":"t1","actor":"","reason":"session-closed"}
-6 prompt.withdrawn p1 derived {"prompt":"p1","reason":"turn-ended"}
-6 tool.failed c1 derived {"call":"c1","error":{"kind":"ended-with-turn","text":""},"synthetic":true}
-6 prompt.withdrawn p2 derived {"prompt":"p2","reason":"session-closed"}
-6 tool.failed c2 derived {"call":"c2","error":{"kind":"ended-with-session","text":""},"synthetic":true}
 6 message.withdrawn m1 derived {"message":"m1","by":"ada"}
 6 compaction.failed k1 derived {"compaction":"k1","error":{"kind":"session-closed","text":""}}
+6 tool.failed c2 derived {"call":"c2","error":{"kind":"ended-with-session","text":""},"synthetic":true}
+6 prompt.withdrawn p2 derived {"prompt":"p2","reason":"session-closed"}
+6 turn.stopped t1 derived {"turn":"t1","actor":"","reason":"session-closed"}
+6 tool.failed c1 derived {"call":"c1","error":{"kind":"ended-with-turn","text":""},"synthetic":true}
+6 prompt.withdrawn p1 derived {"prompt":"p1","reason":"turn-ended"}
 -- state --
 v: 1
 harness: "h1"
@@ -60,7 +60,7 @@ active_at: @5s
 closed: {"reason":"archived","by":"ada","at":@6s,"seq":6}
 last_turn: {"id":"t1","outcome":"stopped","reason":"session-closed","at":@6s,"cause":"message","attempt":1,"synthetic":false,"had_output":false,"seq":6}
 policy: {"auto_retry":true,"retry_max":0,"resume":"auto","resume_max":10,"compaction_threshold":0.7,"context_limit":0,"idle_compaction_after_s":0,"stall_after_s":600}
-recent: [{"entity":"prompt","id":"p3","name":"question","outcome":"answered","at":@5s,"seq":5,"late":null,"opened_seq":4,"since":@4s,"epoch":1},{"entity":"prompt","id":"p1","name":"permission","outcome":"withdrawn","reason":"turn-ended","at":@6s,"seq":6,"late":null,"opened_seq":2,"since":@2s,"epoch":1},{"entity":"tool","id":"c1","name":"bash","outcome":"ended-with-turn","reason":"turn-ended","at":@6s,"seq":6,"late":null},{"entity":"turn","id":"t1","outcome":"stopped","reason":"session-closed","at":@6s,"seq":6,"late":null},{"entity":"prompt","id":"p2","name":"question","outcome":"withdrawn","reason":"session-closed","at":@6s,"seq":6,"late":null,"opened_seq":2,"since":@2s,"epoch":1},{"entity":"tool","id":"c2","name":"serve","outcome":"ended-with-session","reason":"session-closed","at":@6s,"seq":6,"late":null},{"entity":"message","id":"m1","outcome":"withdrawn","reason":"session-closed","at":@6s,"seq":6,"late":null},{"entity":"compaction","id":"k1","outcome":"failed","reason":"session-closed","at":@6s,"seq":6,"late":null}]
+recent: [{"entity":"prompt","id":"p3","name":"question","outcome":"answered","at":@5s,"seq":5,"late":null,"opened_seq":4,"since":@4s,"epoch":1},{"entity":"message","id":"m1","outcome":"withdrawn","reason":"session-closed","at":@6s,"seq":6,"late":null},{"entity":"compaction","id":"k1","outcome":"failed","reason":"session-closed","at":@6s,"seq":6,"late":null},{"entity":"tool","id":"c2","name":"serve","outcome":"ended-with-session","reason":"session-closed","at":@6s,"seq":6,"late":null},{"entity":"prompt","id":"p2","name":"question","outcome":"withdrawn","reason":"session-closed","at":@6s,"seq":6,"late":null,"opened_seq":2,"since":@2s,"epoch":1},{"entity":"tool","id":"c1","name":"bash","outcome":"ended-with-turn","reason":"turn-ended","at":@6s,"seq":6,"late":null},{"entity":"prompt","id":"p1","name":"permission","outcome":"withdrawn","reason":"turn-ended","at":@6s,"seq":6,"late":null,"opened_seq":2,"since":@2s,"epoch":1},{"entity":"turn","id":"t1","outcome":"stopped","reason":"session-closed","at":@6s,"seq":6,"late":null}]
 ignored: {"count":0}
 unknown_facts: 0
 parked: 0

@@ -18,15 +18,15 @@ The end of a turn, however it ends, closes its open prompts and calls, whoever f
 3 turn.stopped {"turn":"t1","actor":"person"}
 -- feed --
 3 turn.stopped t1
-3 prompt.withdrawn p1 derived {"prompt":"p1","reason":"turn-ended"}
-3 prompt.withdrawn p2 derived {"prompt":"p2","reason":"turn-ended"}
 3 tool.failed c1 derived {"call":"c1","error":{"kind":"ended-with-turn","text":""},"synthetic":true}
 3 tool.failed c2 derived {"call":"c2","error":{"kind":"ended-with-turn","text":""},"synthetic":true}
+3 prompt.withdrawn p1 derived {"prompt":"p1","reason":"turn-ended"}
+3 prompt.withdrawn p2 derived {"prompt":"p2","reason":"turn-ended"}
 -- endings --
-3 prompt p1 withdrawn (turn-ended)
-3 prompt p2 withdrawn (turn-ended)
 3 tool c1 ended-with-turn (turn-ended)
 3 tool c2 ended-with-turn (turn-ended)
+3 prompt p1 withdrawn (turn-ended)
+3 prompt p2 withdrawn (turn-ended)
 3 turn t1 stopped
 -- state phase tools prompts --
 phase: "idle"

@@ -19,6 +19,7 @@ What cannot be read is parked with its reason and counted; it moves the place in
 6 by=retry turn.completed {"turn":"t1"}
 7 by=nobody turn.completed {"turn":"t1"}
 8 turn.bent {"turn":"t1"}
+8 type=turn.completed turn.completed {"turn":"t1"}
 8 type=com.example.order.placed turn.completed {"turn":"t1"}
 -- parked --
 2[-1] malformed: events: malformed: not a CloudEvents JSON batch: invalid character 'o' in literal null (expecting 'u')
@@ -42,5 +43,5 @@ phase: "running"
 seq: 8
 commits: 8
 parked: 14
-unknown_facts: 2
+unknown_facts: 3
 tools: {"c2":{"name":"bash","turn":"t1","since":@5s,"epoch":1,"background":false}}
