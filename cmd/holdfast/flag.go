@@ -158,6 +158,14 @@ func (a *app) checkSettings(cmd *cobra.Command) error {
 			return usage(cmd, "--log-level %q: want debug, info, warn or error", a.logLevel)
 		}
 	}
+	for i := range targets {
+		if !has(targets[i].options[0]) {
+			continue
+		}
+		if err := targets[i].check(&a.settings); err != nil {
+			return usage(cmd, "%v", err)
+		}
+	}
 	return a.checkCreds(cmd)
 }
 

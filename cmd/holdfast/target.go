@@ -39,8 +39,9 @@ type service interface {
 type target struct {
 	name      string
 	short     string
-	options   []string // beside those that every service takes
-	probe     string   // a verb that answers at once, to see whether anybody does
+	options   []string                // beside those that every service takes
+	probe     string                  // a verb that answers at once, to see whether anybody does
+	check     func(s *settings) error // what is wrong with the options
 	make      func(b *bus.Bus, s *settings, log zerolog.Logger) (service, error)
 	consumers func(b *bus.Bus, s *settings) []bus.Source
 }
@@ -50,6 +51,7 @@ var targets = []target{
 	{
 		name: ledger.Name, short: "Run the ledger: it folds the log into documents and views, and appends what people ask for",
 		options: []string{"closed-for", "retain"}, probe: "get",
+		check: func(s *settings) error { return ledgerConfig(s).Validate() },
 		make: func(b *bus.Bus, s *settings, log zerolog.Logger) (service, error) {
 			return ledger.New(b, ledgerConfig(s), log)
 		},
@@ -58,6 +60,7 @@ var targets = []target{
 	{
 		name: reconciler.Name, short: "Run the reconciler: it closes, keeps or goes on with what died, and ends what has a deadline",
 		options: []string{"grace", "adoption-grace"}, probe: "report",
+		check: func(s *settings) error { return reconcilerConfig(s).Validate() },
 		make: func(b *bus.Bus, s *settings, log zerolog.Logger) (service, error) {
 			return reconciler.New(b, reconcilerConfig(s), log)
 		},
