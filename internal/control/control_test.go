@@ -1,0 +1,352 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// world is a broker with sessions whose documents the test writes itself.
+type world struct {
+	t   testing.TB
+	ctx context.Context
+	b   *bus.Bus
+}
+
+func newWorld(t testing.TB) *world {
+	return &world{t: t, ctx: t.Context(), b: natstest.Bus(t, natstest.Start(t))}
+}
+
+func ref(name string) events.Ref { return events.Ref{Harness: "h", Session: name} }
+
+// say appends facts of the harness and returns the session as it is then.
+func (w *world) say(s *session.State, facts ...events.Fact) *session.State {
+	w.t.Helper()
+	var evs []events.Event
+	for _, f := range facts {
+		evs = append(evs, events.New(w.b.NewID(), events.HarnessSource("h", "17"), s.Ref(), 1, time.Now(), f))
+	}
+	seq, err := w.b.Append(w.ctx, s.Ref(), events.WriterHarness, s.Seq, evs)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	s = s.Clone()
+	s.Fold(&events.Commit{Ref: s.Ref(), Writer: events.WriterHarness, Seq: seq, At: time.Now(), Events: evs})
+	return s
+}
+
+// open opens a session with a turn.
+func (w *world) open(name string) *session.State {
+	w.t.Helper()
+	return w.say(session.New(ref(name)), events.SessionOpened{Incarnation: "17"}, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
+}
+
+// store writes a session's document over whatever is there.
+func (w *world) store(s *session.State) {
+	w.t.Helper()
+	doc, err := s.Encode()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.put(s.Session, doc)
+}
+
+func (w *world) put(name string, doc []byte) {
+	w.t.Helper()
+	var rev uint64
+	if e, err := w.b.Load(w.ctx, bus.State, events.SessionKey(ref(name))); err == nil {
+		rev = e.Rev
+	}
+	if _, err := w.b.Store(w.ctx, bus.State, events.SessionKey(ref(name)), doc, rev); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// state is the fold of the log.
+func (w *world) state(name string) *session.State {
+	w.t.Helper()
+	s := session.New(ref(name))
+	commits, err := w.b.Read(w.ctx, s.Ref(), 0)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for i := range commits {
+		s.Fold(&commits[i])
+	}
+	return s
+}
+
+// run runs a loop until stop is called or the test ends.
+func (w *world) run(cfg Config) (l *Loop, stop func()) {
+	w.t.Helper()
+	cfg.Service, cfg.Writer = "reconciler", events.WriterReconciler
+	if cfg.Walk == 0 {
+		cfg.Walk = time.Hour
+	}
+	l, err := New(w.b, cfg)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- l.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			w.t.Error(err)
+		}
+	})
+	w.t.Cleanup(stop)
+	return l, stop
+}
+
+// interrupt is a decision for tests: an open turn is interrupted.
+func interrupt(_ context.Context, s *session.State, _ time.Time, _ session.Source) (Decision, error) {
+	if s.Turn == nil {
+		return Decision{}, nil
+	}
+	return Decision{Facts: []events.Fact{events.TurnInterrupted{Turn: s.Turn.ID, Reason: "test"}}}, nil
+}
+
+// TestDecides: what a document calls for is appended, once, and the service is told.
+func TestDecides(t *testing.T) {
+	w := newWorld(t)
+	told := make(chan *session.State, 10)
+	l, _ := w.run(Config{Decide: interrupt, Decided: func(_ context.Context, s *session.State, _ []events.Fact) { told <- s }})
+	w.store(w.open("s"))
+	if s := <-told; s.Turn != nil || s.Seq != w.state("s").Seq {
+		t.Errorf("told of %+v", s)
+	}
+	s := w.state("s")
+	if s.Turn != nil || s.Commits != 2 || s.Ignored.Count > 0 {
+		t.Errorf("the log says %+v", s)
+	}
+	if n := l.Counts(); n["facts"] != 1 || n["decisions"] != 1 {
+		t.Errorf("counted %v", n)
+	}
+}
+
+// TestDocumentLags: the log is ahead of the document; the tail is read and decided on.
+func TestDocumentLags(t *testing.T) {
+	w := newWorld(t)
+	s := w.open("s")
+	w.say(s, events.TurnCompleted{Turn: "t1"}, events.TurnStarted{Turn: "t2", Cause: events.CauseMessage})
+	l, _ := w.run(Config{Decide: interrupt})
+	w.store(s)
+	natstest.Until(t, "the newer turn to end", func() bool { return w.state("s").Turn == nil })
+	if s := w.state("s"); s.LastTurn.ID != "t2" || s.Ignored.Count > 0 {
+		t.Errorf("last turn %+v, ignored %d", s.LastTurn, s.Ignored.Count)
+	}
+	natstest.Until(t, "a lost race", func() bool { return l.Counts()["lost_races"] == 1 })
+}
+
+// TestFailing: a session that fails is tried three times and left to the slow walk; others go on; when it succeeds it is
+// no suspect any more.
+func TestFailing(t *testing.T) {
+	w := newWorld(t)
+	var broken atomic.Bool
+	var attempts atomic.Int32
+	broken.Store(true)
+	l, _ := w.run(Config{Walk: 300 * time.Millisecond, Decide: func(ctx context.Context, s *session.State, now time.Time, src session.Source) (Decision, error) {
+		if s.Session == "bad" && broken.Load() {
+			attempts.Add(1)
+			return Decision{}, errors.New("cannot be decided")
+		}
+		return interrupt(ctx, s, now, src)
+	}})
+	w.put("newer", []byte(`{"v":99}`))
+	for _, name := range []string{"bad", "good"} {
+		w.store(w.open(name))
+	}
+	natstest.Until(t, "the good one", func() bool { return w.state("good").Turn == nil })
+	natstest.Until(t, "two suspects", func() bool { return len(l.Suspects()) == 2 })
+	natstest.Until(t, "three attempts", func() bool { return attempts.Load() >= attemptsMax })
+	for _, x := range l.Suspects() {
+		if x.Session == "newer" && !strings.Contains(x.Reason, session.ErrNewerLayout.Error()) || x.Session == "good" {
+			t.Errorf("suspect %+v", x)
+		}
+	}
+	broken.Store(false)
+	natstest.Until(t, "the slow walk", func() bool { return w.state("bad").Turn == nil })
+	natstest.Until(t, "one suspect", func() bool { return len(l.Suspects()) == 1 })
+}
+
+// TestNotAcknowledged: a document whose decision was under way when the process stopped comes again.
+func TestNotAcknowledged(t *testing.T) {
+	w := newWorld(t)
+	entered := make(chan struct{}, 10)
+	_, stop := w.run(Config{Decide: func(ctx context.Context, _ *session.State, _ time.Time, _ session.Source) (Decision, error) {
+		entered <- struct{}{}
+		<-ctx.Done()
+		return Decision{}, ctx.Err()
+	}, WalkBy: func(context.Context) error { return nil }})
+	w.store(w.open("s"))
+	<-entered
+	stop()
+	w.run(Config{Decide: interrupt, WalkBy: func(context.Context) error { return nil }})
+	natstest.Until(t, "the decision", func() bool { return w.state("s").Turn == nil })
+}
+
+// TestLook: a look is wanted later, and happens though nothing changes; by this process, and by its successor, which only
+// the durable alarm tells.
+func TestLook(t *testing.T) {
+	for name, successor := range map[string]bool{"this process": false, "its successor": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			due := time.Now().Add(1500 * time.Millisecond)
+			first := make(chan struct{}, 10)
+			decide := func(ctx context.Context, s *session.State, now time.Time, src session.Source) (Decision, error) {
+				if now.Before(due) {
+					first <- struct{}{}
+					return Decision{Look: due}, nil
+				}
+				return interrupt(ctx, s, now, src)
+			}
+			nothing := func(context.Context) error { return nil }
+			_, stop := w.run(Config{Decide: decide, WalkBy: nothing})
+			w.store(w.open("s"))
+			<-first
+			if successor {
+				natstest.Until(t, "the acknowledgement", func() bool { n, _, err := w.b.Lag(w.ctx, Documents("reconciler")); return err == nil && n == 0 })
+				stop()
+				w.run(Config{Decide: decide, WalkBy: nothing})
+			}
+			natstest.Until(t, "the look", func() bool { return w.state("s").Turn == nil })
+			if late := w.state("s").UpdatedAt.Sub(due); late < 0 || late > 3*time.Second {
+				t.Errorf("looked %s after the instant", late)
+			}
+		})
+	}
+}
+
+// TestSplit: what does not fit into one commit is appended in as few as it fits, the first facts first.
+func TestSplit(t *testing.T) {
+	w := newWorld(t)
+	l, err := New(w.b, Config{Service: "reconciler", Writer: events.WriterReconciler, Decide: interrupt})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		facts   int
+		output  int
+		commits uint64
+	}{
+		"many small": {facts: 900, commits: 1},
+		"few large":  {facts: 10, output: 100 << 10, commits: 2},
+		"too many":   {facts: 4500, commits: 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := w.open(strings.ReplaceAll(name, " ", "-"))
+			facts := []events.Fact{events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: "17"}}
+			for i := range c.facts {
+				f := events.ToolCompleted{Call: fmt.Sprint("c", i), Synthetic: true}
+				if c.output > 0 {
+					f.Output = json.RawMessage(`"` + strings.Repeat("x", c.output) + `"`)
+				}
+				facts = append(facts, f)
+			}
+			after, err := l.Append(w.ctx, s, facts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := w.state(s.Session)
+			if got.Commits-1 < c.commits || got.Commits-1 > c.commits+1 || got.Seq != after.Seq || got.Parked > 0 {
+				t.Errorf("%d commits, not %d; seq %d, not %d", got.Commits-1, c.commits, after.Seq, got.Seq)
+			}
+			commits, err := w.b.Read(w.ctx, s.Ref(), s.Seq+1)
+			if err != nil || commits[0].Events[0].Kind != "session.orphaned" {
+				t.Errorf("the fence is not first: %v", err)
+			}
+			n := 0
+			for _, c := range commits {
+				n += len(c.Events)
+			}
+			if n != len(facts) {
+				t.Errorf("%d facts, not %d", n, len(facts))
+			}
+		})
+	}
+}
+
+// TestRegister: a service is listed while it runs, again when its lease was lost, and not when it has stopped.
+func TestRegister(t *testing.T) {
+	w := newWorld(t)
+	ctx, cancel := context.WithCancel(w.ctx)
+	done := make(chan error, 1)
+	go func() { done <- Register(ctx, w.b, "ledger", "1.2.3") }()
+	key := events.ServiceLeaseKey("ledger", w.b.Instance())
+	var e bus.Entry
+	listed := func() (ok bool) {
+		var err error
+		e, err = w.b.Load(w.ctx, bus.Leases, key)
+		return err == nil
+	}
+	natstest.Until(t, "the entry", listed)
+	var l Lease
+	if err := json.Unmarshal(e.Value, &l); err != nil || l.ID != "ledger" || l.Version != "1.2.3" || l.State != LeaseReady || l.PID == 0 || l.Exclusive {
+		t.Errorf("listed as %s: %v", e.Value, err)
+	}
+	natstest.Until(t, "its loss", func() bool { // between two renewals
+		return listed() && w.b.Delete(w.ctx, bus.Leases, key, e.Rev) == nil
+	})
+	natstest.Until(t, "the entry again", listed)
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if listed() {
+		t.Error("it is listed though it has stopped")
+	}
+}
+
+// TestLeaseOfAnotherLanguage: an incarnation may be a number, and exclusive is true unless it says otherwise.
+func TestLeaseOfAnotherLanguage(t *testing.T) {
+	for body, want := range map[string]Lease{
+		`{"id":"h","incarnation":17,"state":"ready"}`:                    {ID: "h", Incarnation: "17", Exclusive: true, State: "ready"},
+		`{"id":"h","incarnation":"17","exclusive":false,"ttl_ms":15000}`: {ID: "h", Incarnation: "17", TTLMS: 15000},
+	} {
+		var got Lease
+		if err := json.Unmarshal([]byte(body), &got); err != nil || got != want {
+			t.Errorf("%s: %+v, %v", body, got, err)
+		}
+	}
+	if err := json.Unmarshal([]byte(`{"ttl_ms":"long"}`), new(Lease)); !events.IsMalformed(err) {
+		t.Errorf("a lease beyond reading: %v", err)
+	}
+}
+
+// TestTogether: the first part that fails ends the others, and its error is returned.
+func TestTogether(t *testing.T) {
+	broken := errors.New("broken")
+	err := Together(t.Context(),
+		func(ctx context.Context) error { <-ctx.Done(); return nil },
+		func(context.Context) error { return nil },
+		func(context.Context) error { return broken })
+	if !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestNewRefuses: what is missing is said at once.
+func TestNewRefuses(t *testing.T) {
+	for name, cfg := range map[string]Config{
+		"no service":    {Decide: interrupt},
+		"no decision":   {Service: "x"},
+		"negative walk": {Service: "x", Decide: interrupt, Walk: -1},
+	} {
+		if _, err := New(nil, cfg); err == nil {
+			t.Errorf("%s: taken", name)
+		}
+	}
+}
