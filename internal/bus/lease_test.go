@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -262,6 +264,17 @@ func TestTimersGoOffNeverEarlyAndHardlyLate(t *testing.T) {
 	}
 	if err := b.CancelTimer(background(t), "retry", events.Ref{Harness: "h", Session: "last"}); err != nil {
 		t.Errorf("cancel of one that went off: %v", err)
+	}
+	setTimer(t, b, "last", now, "again")
+	receive(t, out, "a timer that is set again")
+	_, js := outsider(t, s)
+	stream, err := js.Stream(background(t), "HF_TIMERS")
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := stream.Info(background(t), jetstream.WithSubjectFilter("hf.>"))
+	if err != nil || len(info.State.Subjects) != len(due) || info.State.Subjects["hf.due.retry.h.last"] != 1 {
+		t.Errorf("the broker keeps %v, %v; want the last alarm of each session", info.State.Subjects, err)
 	}
 }
 

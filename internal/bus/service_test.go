@@ -174,6 +174,7 @@ func TestServiceBoundsWhatItWorksOn(t *testing.T) {
 		})
 	}
 	receive(t, closing(full), "the limit to be reached")
+	<-time.After(200 * time.Millisecond) // in which no other may begin
 	close(open)
 	wg.Wait()
 	if most > limit {
