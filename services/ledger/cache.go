@@ -15,16 +15,27 @@ type cached struct {
 }
 
 // cache keeps the sessions that were touched last, in two generations: when the young one is full it becomes the old one,
-// and what was not asked for meanwhile is forgotten.
+// and what was not asked for meanwhile is forgotten. The folder alone changes it and the states in it, under mu; requests
+// take copies.
 type cache struct {
+	mu         sync.RWMutex
 	young, old map[events.Ref]cached
 	max        int // entries in a generation
 }
 
-func newCache(sessionsMax int) cache {
-	return cache{young: map[events.Ref]cached{}, old: map[events.Ref]cached{}, max: max(sessionsMax/2, 1)}
+func newCache(sessionsMax int) *cache {
+	c := &cache{max: max(sessionsMax/2, 1)}
+	c.clear()
+	return c
 }
 
+func (c *cache) clear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.young, c.old = map[events.Ref]cached{}, map[events.Ref]cached{}
+}
+
+// get is for the folder: nobody else changes anything.
 func (c *cache) get(r events.Ref) (cached, bool) {
 	if e, ok := c.young[r]; ok {
 		return e, true
@@ -33,7 +44,19 @@ func (c *cache) get(r events.Ref) (cached, bool) {
 	return e, ok
 }
 
+// copy is a session's state as it was folded last, nil if it is not here. It may be ahead of the document, never of the log.
+func (c *cache) copy(r events.Ref) *session.State {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if e, ok := c.get(r); ok {
+		return e.state.Clone()
+	}
+	return nil
+}
+
 func (c *cache) put(r events.Ref, e cached) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if len(c.young) >= c.max {
 		c.young, c.old = make(map[events.Ref]cached, c.max), c.young
 	}
@@ -42,6 +65,8 @@ func (c *cache) put(r events.Ref, e cached) {
 }
 
 func (c *cache) drop(r events.Ref) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	delete(c.young, r)
 	delete(c.old, r)
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// folder is the active part: it owns the cache, and is called by one goroutine.
+// folder is the active part: it fills the cache, and is called by one goroutine.
 type folder struct {
 	bus   *bus.Bus
 	cfg   Config
 	log   zerolog.Logger
-	cache cache
+	cache *cache
 }
 
 func newFolder(b *bus.Bus, cfg Config, log zerolog.Logger) *folder {
@@ -30,7 +30,6 @@ type touched struct {
 	ref     events.Ref
 	msgs    []bus.Message
 	commits []events.Commit
-	known   bool // the document was there before this batch
 	state   *session.State
 	rev     uint64
 	before  *session.State // what the views were derived from; nil: all of them are to be written
@@ -56,7 +55,7 @@ type parked struct {
 
 // Takeover implements [bus.Handler]: whoever was active before may have stored newer documents.
 func (f *folder) Takeover(context.Context) error {
-	f.cache = newCache(f.cfg.CachedMax)
+	f.cache.clear()
 	f.log.Info().Msg("active: folding from the acknowledged floor")
 	return nil
 }
@@ -79,10 +78,8 @@ func (f *folder) batch(ctx context.Context, ts []*touched, strays []bus.Parked) 
 	if err := f.load(ctx, ts); err != nil {
 		return err
 	}
-	for _, t := range ts {
-		if err := f.foldOne(ctx, t); err != nil {
-			return err
-		}
+	if err := f.foldAll(ctx, ts); err != nil {
+		return err
 	}
 	docs, err := f.storeDocs(ctx, ts)
 	if err != nil {
@@ -101,6 +98,18 @@ func (f *folder) batch(ctx context.Context, ts []*touched, strays []bus.Parked) 
 	for _, p := range feeds {
 		if _, err := p.Wait(ctx); err != nil {
 			return fmt.Errorf("ledger: feed: %w", err)
+		}
+	}
+	return nil
+}
+
+// foldAll changes states that requests may be copying.
+func (f *folder) foldAll(ctx context.Context, ts []*touched) error {
+	f.cache.mu.Lock()
+	defer f.cache.mu.Unlock()
+	for _, t := range ts {
+		if err := f.foldOne(ctx, t); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -132,19 +141,36 @@ func (f *folder) load(ctx context.Context, ts []*touched) error {
 	var missing []*touched
 	for _, t := range ts {
 		if e, ok := f.cache.get(t.ref); ok {
-			t.state, t.rev, t.known = e.state, e.rev, true
+			t.state, t.rev = e.state, e.rev
 			continue
 		}
 		missing = append(missing, t)
 	}
 	return each(ctx, loadsMax, missing, func(ctx context.Context, t *touched) error {
 		st, rev, err := loadDoc(ctx, f.bus, t.ref)
-		t.state, t.rev, t.known = st, rev, rev > 0
+		t.state, t.rev = st, rev
+		if errors.Is(err, session.ErrNewerLayout) {
+			t.leave(err)
+			return nil
+		}
 		return err
 	})
 }
 
-// loadDoc reads a session's document from the leader; a new state and revision 0 when there is none.
+// leave gives a session up to a newer build of this service: writing half of its document would lose the other half. Its
+// commits are parked where an operator sees them; the newer build sees the gap, and reads the log.
+func (t *touched) leave(err error) {
+	for _, c := range t.commits {
+		t.parked = append(t.parked, parked{c.Seq, -1, parkNewer, err})
+	}
+	t.commits, t.state = nil, session.New(t.ref)
+}
+
+// parkNewer is why commits are parked whose document only a newer build may write.
+const parkNewer = "newer-layout"
+
+// loadDoc reads a session's document from the leader; a new state and revision 0 when there is none. What is no document
+// is as good as none: the log is read for all of it, and its place is taken.
 func loadDoc(ctx context.Context, b *bus.Bus, r events.Ref) (*session.State, uint64, error) {
 	e, err := b.Load(ctx, bus.State, events.SessionKey(r))
 	switch {
@@ -154,8 +180,11 @@ func loadDoc(ctx context.Context, b *bus.Bus, r events.Ref) (*session.State, uin
 		return nil, 0, fmt.Errorf("ledger: document of %s: %w", r, err)
 	}
 	st, err := session.Decode(e.Value)
-	if err != nil {
+	switch {
+	case errors.Is(err, session.ErrNewerLayout):
 		return nil, 0, fmt.Errorf("ledger: document of %s: %w", r, err)
+	case err != nil || st.Ref() != r:
+		return session.New(r), e.Rev, nil
 	}
 	return st, e.Rev, nil
 }

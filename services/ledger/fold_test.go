@@ -247,3 +247,36 @@ func TestRetentionLeavesATombstoneThatStillGuards(t *testing.T) {
 		t.Errorf("%s %+v", st.Phase, st.Closed)
 	}
 }
+
+func TestANewerDocumentIsLeftAloneAndOthersGoOn(t *testing.T) {
+	w := newWorld(t)
+	newer := []byte(`{"v":2,"harness":"h1","session":"s1","turn":"a shape of the future"}`)
+	if _, err := w.bus.Store(t.Context(), bus.State, events.SessionKey(ref), newer, 0); err != nil {
+		t.Fatal(err)
+	}
+	w.run(Default())
+	w.open(ref)
+	other := events.Ref{Harness: "h1", Session: "s2"}
+	w.open(other)
+	w.document(other, w.seq[other])
+	if got := w.load(events.SessionKey(ref)); !bytes.Equal(got, newer) {
+		t.Errorf("it was overwritten: %s", got)
+	}
+	w.ask("list", struct{}{}, nil) // it serves by now
+	err := w.bus.Request(t.Context(), Name, "answer", answer("a"), nil)
+	if r, ok := errors.AsType[*events.Refusal](err); !ok || r.Code != 503 || !strings.Contains(r.Message, "upgrade") {
+		t.Errorf("an answer there: %v", err)
+	}
+}
+
+func TestWhatIsNoDocumentIsReplacedByTheLogsOwn(t *testing.T) {
+	w := newWorld(t)
+	if _, err := w.bus.Store(t.Context(), bus.State, events.SessionKey(ref), []byte(`garbage`), 0); err != nil {
+		t.Fatal(err)
+	}
+	w.open(ref)
+	w.fold(w.folder(), w.delivered(2)[1:]...)
+	if st, err := session.Decode(w.load(events.SessionKey(ref))); err != nil || st.Commits != 2 || st.Title != "a session" {
+		t.Errorf("%v %+v", err, st)
+	}
+}

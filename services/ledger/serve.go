@@ -131,11 +131,17 @@ func (l *Ledger) carryOut(ctx context.Context, r events.Ref, by string, decide f
 	return 0, events.Unavailable(fmt.Sprintf("%s: somebody else wrote first %d times in a row: try again", r, racesMax))
 }
 
-// current is the session as it is: its document, and what the log has beyond it, from the leader.
+// current is the session as it is: as it was folded last, here or in its document, and what the log has beyond that, from
+// the leader.
 func (l *Ledger) current(ctx context.Context, r events.Ref) (*session.State, []events.Commit, error) {
-	st, _, err := loadDoc(ctx, l.bus, r)
-	if err != nil {
-		return nil, nil, err
+	st := l.fold.cache.copy(r)
+	if st == nil {
+		var err error
+		if st, _, err = loadDoc(ctx, l.bus, r); errors.Is(err, session.ErrNewerLayout) {
+			return nil, nil, events.Unavailable(err.Error() + ": upgrade this service")
+		} else if err != nil {
+			return nil, nil, err
+		}
 	}
 	tail, err := l.bus.Read(ctx, r, st.Seq+1)
 	if err != nil {
