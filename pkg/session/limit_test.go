@@ -165,14 +165,16 @@ func TestLimitTexts(t *testing.T) {
 		events.PromptRejected{Prompt: "p2", Text: long, By: long},
 		events.ToolFailed{Call: "c1", Error: events.Failure{Kind: long, Text: long}},
 		events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: long, Text: long}})
+	failed := f.s.LastTurn
+	f.say(events.WriterHarness, events.TurnStarted{Turn: "t2", Cause: events.CauseMessage}, events.TurnCompleted{Turn: "t2", Finish: long})
 	f.say(events.WriterReconciler, events.SessionOrphaned{Incarnation: "17", SupersededBy: "99" + long})
 	for what, got := range map[string]struct {
 		text string
 		max  int
 	}{
 		"title": {f.s.Title, session.TitleBytesMax}, "agent": {f.s.Agent, session.NameBytesMax}, "model": {f.s.Model, session.NameBytesMax},
-		"cause": {string(f.s.LastTurn.Cause), session.NameBytesMax}, "error": {f.s.LastTurn.Error.Text, session.TextBytesMax},
-		"error kind": {f.s.LastTurn.Error.Kind, session.NameBytesMax}, "prompt kind": {string(f.s.Prompts["p1"].Kind), session.NameBytesMax},
+		"cause": {string(failed.Cause), session.NameBytesMax}, "error": {failed.Error.Text, session.TextBytesMax}, "finish": {f.s.LastTurn.Reason, session.TextBytesMax},
+		"error kind": {failed.Error.Kind, session.NameBytesMax}, "prompt kind": {string(f.s.Prompts["p1"].Kind), session.NameBytesMax},
 		"delivery": {string(f.s.Prompts["p1"].Delivery), session.NameBytesMax}, "superseded_by": {f.s.SupersededBy, session.NameBytesMax},
 		"rejection": {ending(f.s, session.EntityPrompt).Reason, session.TextBytesMax}, "tool name": {ending(f.s, session.EntityTool).Name, session.NameBytesMax},
 		"tool error": {ending(f.s, session.EntityTool).Reason, session.TextBytesMax},
@@ -298,6 +300,35 @@ func TestLimitWork(t *testing.T) {
 	next, err := f.s.Work(f.src)
 	if err != nil || len(next.Prompts) != len(w.Prompts) || next.Prompts["p00"] != nil || !session.WorkChanged(before, f.s) {
 		t.Errorf("the rest does not follow: %d, %v", len(next.Prompts), err)
+	}
+}
+
+// TestLimitTitles: of very many calls only the first keep long titles, also when they are told again.
+func TestLimitTitles(t *testing.T) {
+	f := newFeeder(t)
+	long := func(i int) events.Fact {
+		return events.ToolStarted{Call: fmt.Sprintf("c%d", i), Name: strings.Repeat("n", 90), Title: strings.Repeat("t", 190)}
+	}
+	f.say(events.WriterHarness, many(130, long)...)
+	f.say(events.WriterHarness, long(0), long(129))
+	if a, b := f.s.Tools["c0"], f.s.Tools["c129"]; len(a.Title) != 190 || len(a.Name) != 90 || len(b.Title) > 40 || len(b.Name) > 40 {
+		t.Errorf("the first is %+v, the last %+v", a, b)
+	}
+}
+
+// TestDeliveredLongAfter: a receipt that comes when the ending is no longer kept takes the prompt away all the same.
+func TestDeliveredLongAfter(t *testing.T) {
+	f := newFeeder(t)
+	f.say(events.WriterHarness, events.PromptRequested{Prompt: "p1", PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback})
+	f.say(events.WriterLedger, events.PromptAnswered{Prompt: "p1", By: "ada"})
+	f.say(events.WriterHarness, many(session.RecentMax, call)...)
+	f.say(events.WriterHarness, many(session.RecentMax, func(i int) events.Fact { return events.ToolCompleted{Call: fmt.Sprintf("call-%d", i)} })...)
+	if b, err := f.s.Blocker("p1", f.src); err != nil || b.Status != session.Answered || b.ClosedAt.IsZero() {
+		t.Errorf("%+v %v", b, err)
+	}
+	f.say(events.WriterHarness, events.PromptDelivered{Prompt: "p1", Refused: "too late"})
+	if f.s.Prompts["p1"] != nil || f.s.Ignored.Count > 0 {
+		t.Errorf("it is still there: %+v, ignored %+v", f.s.Prompts["p1"], f.s.Ignored)
 	}
 }
 

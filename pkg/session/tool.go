@@ -26,9 +26,7 @@ func (f *fold) toolStarted(fact events.ToolStarted) string {
 		if len(f.Tools) <= longTitlesMax {
 			c.Title = cut(orElse(fact.Title, c.Title), TitleBytesMax)
 		}
-		if c.Epoch != f.Epoch {
-			f.adoptCall(fact.Call)
-		}
+		f.adoptCall(fact.Call)
 		return ""
 	}
 	switch {

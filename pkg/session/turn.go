@@ -141,9 +141,6 @@ func (f *fold) turnAgain(fact events.TurnStarted) string {
 	if fact.Options != nil {
 		f.Turn.Options = fact.Options
 	}
-	if p := f.Pending.Turn; p != nil && p.ID == fact.Turn {
-		f.Pending.Turn = nil
-	}
 	return ""
 }
 

@@ -123,7 +123,10 @@ func TestWishesRefused(t *testing.T) {
 			d, err := c.decide()
 			var r *events.Refusal
 			if !errors.As(err, &r) || r.Code != c.code || len(d.Facts) > 0 {
-				t.Errorf("%v %v, want %d", d.Facts, err, c.code)
+				t.Fatalf("%v %v, want %d", d.Facts, err, c.code)
+			}
+			if strings.HasSuffix(name, "no session") && r.What != "session" {
+				t.Errorf("%v is about a %s", err, r.What)
 			}
 		})
 	}

@@ -36,6 +36,10 @@ The end of a call closes its awaiting prompt as call-ended; if it comes as a too
 5 prompt p1 withdrawn (call-ended)
 6 tool c2 failed (y)
 7 tool c3 interrupted (owner-lost)
+-- facts --
+8 tool.failed {"call":"c1","error":{"kind":"x","text":"y"}}
+-- ignored --
+8: 1, the last tool.failed by harness: closed-id
 -- state prompts tools phase --
 prompts: (nothing)
 tools: (nothing)

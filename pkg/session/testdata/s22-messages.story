@@ -11,7 +11,12 @@ Whoever starts the turn of a queued message takes it; one that was never queued 
 -- state queue --
 queue: [{"message":"m2","seq":3,"synthetic":false,"at":@3s}]
 -- facts --
+5 by=compaction message.accepted {"message":"m3","content":"y","synthetic":true}
 5 by=compaction turn.requested {"turn":"t2","cause":"message","message":"m2"}
+5 by=compaction message.withdrawn {"message":"m3","by":"ada"}
+-- work turn --
+turn: {"turn":"t2","cause":"message","message":"m2","content":"x","attempt":1}
+-- facts --
 6 by=compaction message.withdrawn {"message":"m2","by":"ada"}
 7 by=compaction message.withdrawn {"message":"m2","by":"ada"}
 8 by=compaction message.withdrawn {"message":"m9","by":"ada"}
@@ -25,4 +30,5 @@ queue: (nothing)
 pending: (nothing)
 -- endings --
 2 message m1 delivered
+5 message m3 withdrawn
 6 message m2 withdrawn

@@ -17,3 +17,8 @@ turn: {"turn":"t2","cause":"retry","of_turn":"t1","attempt":1}
 -- state retry phase --
 retry: {"state":"abandoned","turn":"t1","attempt":1,"reason":"cancelled","error":{"kind":"server_error","text":"x"},"same_failures":1,"resumes":0}
 phase: "idle"
+-- facts --
+7 by=compaction turn.requested {"turn":"t3","cause":"follow-up"}
+8 by=retry retry.abandoned {"turn":"t1","attempt":1,"reason":"cancelled"}
+-- work turn --
+turn: {"turn":"t3","cause":"follow-up","attempt":1}
