@@ -419,12 +419,17 @@ func TestConsumeGivesTheNewestDocumentsOnly(t *testing.T) {
 	got := make(chan bus.Message, 10)
 	ctx, cancel := context.WithCancel(background(t))
 	defer cancel()
-	done := make(chan error, 1)
+	done, failed := make(chan error, 1), false
 	go func() {
-		done <- b.Consume(ctx, bus.Source{Stream: bus.StateDocs, Durable: "retry"}, handlerFunc(func(ms []bus.Message) {
+		done <- b.Consume(ctx, bus.Source{Stream: bus.StateDocs, Durable: "retry"}, batchFunc(func(ms []bus.Message) (int, error) {
+			if !failed {
+				failed = true
+				return 0, errors.New("not yet")
+			}
 			for _, m := range ms {
 				got <- m
 			}
+			return len(ms), nil
 		}))
 	}()
 	a, gone2 := receive(t, got, "a"), receive(t, got, "b")
@@ -443,6 +448,13 @@ func TestConsumeGivesTheNewestDocumentsOnly(t *testing.T) {
 	if err := receive(t, done, "consume to end"); err != nil {
 		t.Fatal(err)
 	}
+}
+
+type batchFunc func([]bus.Message) (int, error)
+
+func (batchFunc) Takeover(context.Context) error { return nil }
+func (f batchFunc) Batch(_ context.Context, ms []bus.Message) (int, error) {
+	return f(ms)
 }
 
 type handlerFunc func([]bus.Message)
