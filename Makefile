@@ -25,8 +25,12 @@ run: ## build, start everything, play a crash, watch it heal
 	CGO_ENABLED=0 $(GO) build -o bin/holdfast ./cmd/holdfast
 	./bin/holdfast try
 
+# What measures time, or kills real processes, runs by itself.
+ALONE := ./test/...
+
 test: ## all tests that need nothing but Go
-	CGO_ENABLED=0 $(GO) test -timeout $(TEST_TIME) ./...
+	CGO_ENABLED=0 $(GO) test -timeout $(TEST_TIME) $$($(GO) list ./... | grep -v /test/)
+	CGO_ENABLED=0 $(GO) test -p 1 -timeout $(TEST_TIME) $(ALONE)
 
 check: fmt vet lint test ## what has to hold before a commit
 
@@ -43,7 +47,7 @@ race: ## tests with the race detector where goroutines meet (needs a C compiler)
 	CGO_ENABLED=1 $(GO) test -race -timeout $(TEST_TIME) $(RACE_PACKAGES)
 
 long: ## the full crash, cluster and simulation tests (an hour)
-	HOLDFAST_LONG=1 CGO_ENABLED=0 $(GO) test -count=1 -timeout $(LONG_TIME) ./...
+	HOLDFAST_LONG=1 CGO_ENABLED=0 $(GO) test -count=1 -p 1 -timeout $(LONG_TIME) ./...
 
 golden: ## write golden files and printed pages anew; read the difference
 	@for p in $(golden_packages); do $(GO) test $$p -update || exit 1; done
