@@ -143,7 +143,8 @@ func (l *Ledger) rebuildOnce(ctx context.Context, r events.Ref) (bool, int, erro
 	return changed, views, err
 }
 
-// rebuildViews writes every entry that differs and removes those that should not be.
+// rebuildViews writes every entry that differs and removes those that should not be. What was settled so long ago that
+// the session no longer knows it is left to expire.
 func (l *Ledger) rebuildViews(ctx context.Context, st *session.State, rev uint64, commits []events.Commit) (int, error) {
 	now, err := l.bus.Now(ctx)
 	if err != nil {
@@ -169,10 +170,22 @@ func (l *Ledger) rebuildViews(ctx context.Context, st *session.State, rev uint64
 		}
 		delete(have, v.Key)
 	}
-	for key := range have {
+	for key, entry := range have {
+		if settled(st, entry) {
+			continue
+		}
 		writes = append(writes, bus.View{Key: key, GuardKey: events.SessionKey(st.Ref()), GuardRev: rev})
 	}
 	return len(writes), writeViews(ctx, l.bus, [][]bus.View{writes})
+}
+
+// settled says whether an entry is of a prompt that is over.
+func settled(st *session.State, entry []byte) bool {
+	var b session.Blocker
+	if err := json.Unmarshal(entry, &b); err != nil {
+		return false
+	}
+	return b.Status != "" && b.Status != session.Awaiting && st.Prompts[b.Prompt] == nil
 }
 
 // presentViews are the entries of a session's views as they are stored.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
@@ -56,7 +57,7 @@ func (f *folder) views(ctx context.Context, t *touched) ([]bus.View, error) {
 	var prompts []string
 	work := true
 	if t.owed {
-		prompts = t.state.BlockerPrompts(time.Time{})
+		prompts = t.owedPrompts()
 	} else {
 		prompts, work = session.BlockersChanged(t.before, t.state), session.WorkChanged(t.before, t.state)
 	}
@@ -67,6 +68,21 @@ func (f *folder) views(ctx context.Context, t *touched) ([]bus.View, error) {
 	}
 	w, err := workView(t.state, t.rev, src)
 	return append(vs, w), err
+}
+
+// owedPrompts are all that the people's view has entries of, and those that commits folded again ended: their entries may
+// still say that they wait, though they are no longer among the recent endings.
+func (t *touched) owedPrompts() []string {
+	prompts := t.state.BlockerPrompts(time.Time{})
+	for _, x := range t.feed {
+		for i := range x.events {
+			if spec := events.Lookup(x.events[i].Kind); spec != nil && spec.Ends == session.EntityPrompt {
+				prompts = append(prompts, x.events[i].Fact.Subject())
+			}
+		}
+	}
+	slices.Sort(prompts)
+	return slices.Compact(prompts)
 }
 
 // commitSource finds commits in the batch, else in the log.
@@ -83,7 +99,7 @@ func commitSource(ctx context.Context, b *bus.Bus, batch []events.Commit) sessio
 }
 
 // blockerViews renders the people's view of these prompts as of an instant. What has lived long enough is left to expire;
-// what the log no longer has cannot be shown.
+// what the log no longer has cannot be shown; what the session no longer knows is removed: it was closed with so much else.
 func blockerViews(st *session.State, prompts []string, rev uint64, closedFor time.Duration, now time.Time, src session.Source) ([]bus.View, error) {
 	vs := make([]bus.View, 0, len(prompts))
 	for _, id := range prompts {
@@ -94,6 +110,7 @@ func blockerViews(st *session.State, prompts []string, rev uint64, closedFor tim
 		case err != nil:
 			return nil, err
 		case b == nil:
+			vs = append(vs, bus.View{Key: st.BlockerKey(id), GuardKey: events.SessionKey(st.Ref()), GuardRev: rev})
 			continue
 		}
 		ttl, gone := blockerTTL(b, closedFor, now)

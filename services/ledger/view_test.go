@@ -1,0 +1,111 @@
+package ledger
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// manyMax is how many prompts a test opens: more than the endings that a session keeps.
+const manyMax = session.RecentMax + 10
+
+// askMany opens a session in whose turn more questions wait than endings are kept.
+func (w *world) askMany() {
+	w.t.Helper()
+	w.say(ref, events.SessionOpened{Incarnation: "1"}, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
+	facts := make([]events.Fact, manyMax)
+	for i := range facts {
+		facts[i] = events.PromptRequested{Prompt: fmt.Sprintf("p%02d", i), Turn: "t1", PromptKind: events.PromptQuestion, Title: "Which?", Delivery: events.DeliverCallback}
+	}
+	w.say(ref, facts...)
+}
+
+// entries counts what the people's view has of the session, by status.
+func (w *world) entries() map[session.Status]int {
+	w.t.Helper()
+	count := map[session.Status]int{}
+	err := w.bus.List(w.t.Context(), bus.State, events.BlockerSessionKeys("h1", "s1", "s1"), func(e bus.Entry) error {
+		var b session.Blocker
+		err := json.Unmarshal(e.Value, &b)
+		count[b.Status]++
+		return err
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return count
+}
+
+func TestWhatEndsWithMuchElseNoLongerWaitsInTheView(t *testing.T) {
+	for name, ledgerDies := range map[string]bool{"at once": false, "by the successor of a ledger that died between document and views": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.askMany()
+			w.say(ref, events.TurnCompleted{Turn: "t1"})
+			all := w.delivered(3)
+			f := w.folder()
+			w.fold(f, all[:2]...)
+			if n := w.entries(); n[session.Awaiting] != manyMax {
+				t.Fatalf("%v: all %d wait", n, manyMax)
+			}
+			if ledgerDies {
+				w.storeDocument(all)
+				f = w.folder()
+			}
+			w.fold(f, all[2])
+			if n := w.entries(); n[session.Awaiting] != 0 || n[session.Withdrawn] != session.RecentMax-1 {
+				t.Errorf("%v: nobody waits any more, and those that ended last are shown", n)
+			}
+		})
+	}
+}
+
+// storeDocument does the first half of what a ledger does with these messages.
+func (w *world) storeDocument(ms []bus.Message) {
+	w.t.Helper()
+	st := session.New(ref)
+	for _, m := range ms {
+		c := w.bus.Decode(m)
+		st.Fold(&c)
+	}
+	doc, err := st.Encode()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	e, err := w.bus.Load(w.t.Context(), bus.State, events.SessionKey(ref))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := w.bus.Store(w.t.Context(), bus.State, e.Key, doc, e.Rev); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func TestRebuildLeavesWhatPeopleMayStillLookAt(t *testing.T) {
+	w := newWorld(t)
+	w.run(Default())
+	w.open(ref)
+	w.say(ref, events.PromptWithdrawn{Prompt: "p1", Reason: "no longer needed"})
+	w.blocker(w.document(ref, w.seq[ref]), "p1", session.Withdrawn)
+	for i := range session.RecentMax {
+		call := fmt.Sprintf("c-%d", i)
+		w.say(ref, events.ToolStarted{Call: call, Turn: "t1", Name: "bash"}, events.ToolCompleted{Call: call})
+	}
+	st := w.document(ref, w.seq[ref])
+	if _, kept := st.Ended(session.EntityPrompt, "p1"); kept {
+		t.Fatal("the prompt's ending is still kept")
+	}
+	before := w.load(blockerKey)
+	var reply rebuildReply
+	if r := w.ask("rebuild", map[string]any{}, &reply); r != nil || reply.Changed+reply.Removed+reply.Views != 0 || len(reply.Failed) > 0 {
+		t.Errorf("%v: a rebuild changed something: %+v", r, reply)
+	}
+	if after := w.load(blockerKey); !bytes.Equal(before, after) {
+		t.Errorf("the entry is %s\nit was %s", after, before)
+	}
+}
