@@ -70,7 +70,7 @@ func TestDecodeRefuses(t *testing.T) {
 // TestClone: folding one copy changes nothing in the other.
 func TestClone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		log := history(t)
+		log := history(t, "")
 		cut := rapid.IntRange(0, len(log)).Draw(t, "cut")
 		s := session.New(storyRef)
 		for _, c := range log[:cut] {

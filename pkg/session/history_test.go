@@ -3,6 +3,7 @@ package session_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -18,9 +19,16 @@ const (
 	commitsMax, factsMax                                   = 60, 5
 )
 
-func pick(t *rapid.T, prefix string, n int) string {
-	return fmt.Sprintf("%s%d", prefix, rapid.IntRange(0, n-1).Draw(t, prefix))
+// pick draws an id. A session whose model is longLived moves on to other ids after a while, so that more ends than is kept.
+func pick(t *rapid.T, s *session.State, prefix string, n int) string {
+	block := 0
+	if s.Model == longLived {
+		block = int(s.Commits/8) % 3
+	}
+	return fmt.Sprintf("%s%d", prefix, block*n+rapid.IntRange(0, n-1).Draw(t, prefix))
 }
+
+const longLived = "long-lived"
 
 func oneOf[T any](t *rapid.T, label string, vs ...T) T { return rapid.SampledFrom(vs).Draw(t, label) }
 
@@ -29,39 +37,34 @@ func chance(t *rapid.T, label string, percent int) bool {
 }
 
 // openOr is mostly something that is open, else any id.
-func openOr(t *rapid.T, prefix string, n int, open []string) string {
+func openOr(t *rapid.T, s *session.State, prefix string, n int, open []string) string {
 	if len(open) > 0 && chance(t, "open", 70) {
 		return rapid.SampledFrom(open).Draw(t, prefix)
 	}
-	return pick(t, prefix, n)
+	return pick(t, s, prefix, n)
 }
 
 func openTurn(t *rapid.T, s *session.State) string {
 	if s.Turn != nil && chance(t, "open turn", 80) {
 		return s.Turn.ID
 	}
-	return pick(t, "t", turnIDs)
+	return pick(t, s, "t", turnIDs)
 }
 
 func openCall(t *rapid.T, s *session.State) string {
-	return openOr(t, "c", callIDs, keys(s.Tools))
+	return openOr(t, s, "c", callIDs, keys(s.Tools))
 }
 
 func openPrompt(t *rapid.T, s *session.State) string {
-	return openOr(t, "p", promptIDs, keys(s.Prompts))
+	return openOr(t, s, "p", promptIDs, keys(s.Prompts))
 }
 
 func keys[V any](m map[string]V) []string {
 	var ids []string
-	for i := range 100 { // in a fixed order, as rapid wants it
-		for _, prefix := range []string{"c", "p"} {
-			if id := fmt.Sprintf("%s%d", prefix, i); i < 20 {
-				if _, ok := m[id]; ok {
-					ids = append(ids, id)
-				}
-			}
-		}
+	for id := range m {
+		ids = append(ids, id)
 	}
+	slices.Sort(ids) // rapid wants a fixed order
 	return ids
 }
 
@@ -98,19 +101,19 @@ func lives(t *rapid.T, s *session.State) events.Fact {
 
 // turns are facts about turns, messages, retries and compactions.
 func turns(t *rapid.T, s *session.State) events.Fact {
-	turn, message := openTurn(t, s), pick(t, "m", messageIDs)
+	turn, message := openTurn(t, s), pick(t, s, "m", messageIDs)
 	last := turn
 	if s.LastTurn != nil && chance(t, "last", 70) {
 		last = s.LastTurn.ID
 	}
-	compaction := pick(t, "k", compactionIDs)
+	compaction := pick(t, s, "k", compactionIDs)
 	if s.Compaction != nil && chance(t, "open compaction", 70) {
 		compaction = s.Compaction.ID
 	}
 	cause := oneOf(t, "cause", events.CauseMessage, events.CauseFollowUp, events.CauseRetry, events.CauseResume, events.CauseAnswer)
 	switch rapid.IntRange(0, 19).Draw(t, "turn fact") {
 	case 0, 1, 2, 3, 4:
-		f := events.TurnStarted{Turn: pick(t, "t", turnIDs), Cause: cause, Synthetic: chance(t, "synthetic", 60), OfTurn: oneOf(t, "of", "", turn)}
+		f := events.TurnStarted{Turn: pick(t, s, "t", turnIDs), Cause: cause, Synthetic: chance(t, "synthetic", 60), OfTurn: oneOf(t, "of", "", turn)}
 		if s.Pending.Turn != nil && chance(t, "take", 60) {
 			f.Turn = s.Pending.Turn.ID
 		}
@@ -134,7 +137,7 @@ func turns(t *rapid.T, s *session.State) events.Fact {
 		}
 		return f
 	case 11, 12:
-		return events.TurnRequested{Turn: pick(t, "t", turnIDs), Cause: cause}
+		return events.TurnRequested{Turn: pick(t, s, "t", turnIDs), Cause: cause}
 	case 13:
 		return events.RetryScheduled{Turn: last, Attempt: 1, DueAt: storyBegin, Error: failure(t)}
 	case 14:
@@ -154,7 +157,7 @@ func turns(t *rapid.T, s *session.State) events.Fact {
 func asks(t *rapid.T, s *session.State) events.Fact {
 	switch rapid.IntRange(0, 17).Draw(t, "ask") {
 	case 0, 1, 2:
-		return events.ToolStarted{Call: pick(t, "c", callIDs), Turn: oneOf(t, "of", "", openTurn(t, s)), Name: "bash", Background: chance(t, "background", 20)}
+		return events.ToolStarted{Call: pick(t, s, "c", callIDs), Turn: oneOf(t, "of", "", openTurn(t, s)), Name: "bash", Background: chance(t, "background", 20)}
 	case 3:
 		return events.ToolCompleted{Call: openCall(t, s)}
 	case 4:
@@ -162,7 +165,7 @@ func asks(t *rapid.T, s *session.State) events.Fact {
 	case 5:
 		return events.ToolInterrupted{Call: openCall(t, s), Reason: events.ReasonOwnerLost}
 	case 6, 7, 8, 9:
-		return events.PromptRequested{Prompt: pick(t, "p", promptIDs), Turn: oneOf(t, "of turn", "", openTurn(t, s)), Call: oneOf(t, "of call", "", openCall(t, s)),
+		return events.PromptRequested{Prompt: pick(t, s, "p", promptIDs), Turn: oneOf(t, "of turn", "", openTurn(t, s)), Call: oneOf(t, "of call", "", openCall(t, s)),
 			PromptKind: oneOf(t, "kind", events.PromptQuestion, "note"), Blocking: ptr(chance(t, "blocking", 70)), Title: oneOf(t, "title", "a", "b"),
 			Delivery: oneOf(t, "delivery", events.DeliverToolResult, events.DeliverCallback, events.DeliverMessage)}
 	case 10:
@@ -183,7 +186,7 @@ func asks(t *rapid.T, s *session.State) events.Fact {
 }
 
 // history draws commits as several processes and services would write them, and as they should not.
-func history(t *rapid.T) []*events.Commit {
+func history(t *rapid.T, model string) []*events.Commit {
 	s := session.New(storyRef)
 	var log []*events.Commit
 	at, seq := storyBegin, uint64(0)
@@ -194,7 +197,7 @@ func history(t *rapid.T) []*events.Commit {
 		if s.Seq == 0 {
 			c.Guard = 0
 		}
-		body := commitBody(t, s, c)
+		body := commitBody(t, s, c, model)
 		c.Events, c.Err = events.DecodeBatch(storyRef, body)
 		s.Fold(c)
 		log = append(log, c)
@@ -202,7 +205,7 @@ func history(t *rapid.T) []*events.Commit {
 	return log
 }
 
-func commitBody(t *rapid.T, s *session.State, c *events.Commit) []byte {
+func commitBody(t *rapid.T, s *session.State, c *events.Commit, model string) []byte {
 	if chance(t, "garbage", 2) {
 		c.Writer = events.WriterHarness
 		return []byte(oneOf(t, "body", "no json", "[]", "[42]", `[{"specversion":"1.0"}]`))
@@ -213,7 +216,7 @@ func commitBody(t *rapid.T, s *session.State, c *events.Commit) []byte {
 		var f events.Fact
 		switch {
 		case s.Epoch == 0 && len(evs) == 0 && chance(t, "open", 80):
-			f = events.SessionOpened{Incarnation: incarnation}
+			f = events.SessionOpened{Incarnation: incarnation, Model: model}
 		default:
 			f = oneOf(t, "family", lives, turns, turns, asks, asks, asks)(t, s)
 		}
@@ -283,10 +286,27 @@ func encoded(t *rapid.T, s *session.State) []byte {
 // TestHistories: what holds of every history, lawful or not (P1, V1, V4, V5).
 func TestHistories(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		log := history(t)
+		log := history(t, "")
 		h := &replay{t: t, s: session.New(storyRef), src: sourceOf(log), ended: map[string]string{}}
 		for _, c := range log {
 			h.next(c)
+		}
+		if a, b := string(encoded(t, h.s)), string(encoded(t, foldInParts(t, log))); a != b {
+			t.Fatalf("folded in parts\n%s\nfolded at once\n%s", b, a)
+		}
+	})
+}
+
+// TestLongHistories: what holds of sessions in which more ends than is kept, so that ids open again (P1, V5).
+func TestLongHistories(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		log := history(t, longLived)
+		h := &replay{t: t, s: session.New(storyRef), src: sourceOf(log)}
+		for _, c := range log {
+			before := h.s.Clone()
+			h.s.Fold(c)
+			h.pending()
+			h.changed(before)
 		}
 		if a, b := string(encoded(t, h.s)), string(encoded(t, foldInParts(t, log))); a != b {
 			t.Fatalf("folded in parts\n%s\nfolded at once\n%s", b, a)

@@ -29,14 +29,15 @@ const (
 	// WorkBytesMax is the most that the decisions in one entry of the harness's view take. The rest follows as they are taken.
 	WorkBytesMax = 512 << 10
 
-	openBytesMax  = 480 << 10 // bytes of JSON that calls, prompts, queue and holds take together
+	openBytesMax  = 512 << 10 // bytes of JSON that calls, prompts, queue and holds take together
 	openFew       = 100       // entries that can never come near openBytesMax
 	longTitlesMax = 100       // open calls that keep a long title and name
 	shortBytesMax = 32        // bytes of a title or a name beyond them
 	callBytes     = 135       // bytes of JSON around the texts of a call
 	promptBytes   = 340       // of a prompt
 	messageBytes  = 115       // of a queued message
-	holdBytes     = 25        // of a call that waits for a child
+	holdBytes     = 25        // of a call that waits for a child; each call has room for one
+	holdTexts     = 2         // ids in it, of about the length of the call's
 )
 
 // room says whether one more entry of about this size may be opened. What is open is weighed once a commit, so that
@@ -62,7 +63,7 @@ func (f *fold) room(size int, texts ...string) bool {
 func (s *State) weigh() int {
 	n := 0
 	for id, c := range s.Tools {
-		n += callBytes + jsonBytes(id) + jsonBytes(c.Name) + jsonBytes(c.Title) + jsonBytes(c.Turn)
+		n += callBytes + holdBytes + holdTexts*jsonBytes(id) + jsonBytes(id) + jsonBytes(c.Name) + jsonBytes(c.Title) + jsonBytes(c.Turn)
 	}
 	for id, p := range s.Prompts {
 		n += promptBytes + jsonBytes(id) + jsonBytes(p.Call) + jsonBytes(p.Turn) + jsonBytes(string(p.Kind)) + jsonBytes(p.Tool) + jsonBytes(p.Reason) + jsonBytes(string(p.Delivery))
@@ -70,7 +71,7 @@ func (s *State) weigh() int {
 	for i := range s.Queue {
 		n += messageBytes + jsonBytes(s.Queue[i].ID)
 	}
-	for i := range s.WaitsFor {
+	for i := len(s.Tools); i < len(s.WaitsFor); i++ {
 		n += holdBytes + jsonBytes(s.WaitsFor[i].Call) + jsonBytes(s.WaitsFor[i].Child)
 	}
 	return n

@@ -124,7 +124,8 @@ func (f *fold) orphaned(fact events.SessionOrphaned) string {
 	}
 	f.WaitsFor = nil
 	for _, w := range fact.WaitsFor {
-		if f.Tools[w.Call] != nil && !slices.Contains(f.WaitsFor, w) && f.room(holdBytes, w.Call, w.Child) {
+		room := len(f.WaitsFor) < len(f.Tools) || f.room(holdBytes, w.Call, w.Child)
+		if f.Tools[w.Call] != nil && room && !slices.Contains(f.WaitsFor, w) {
 			f.WaitsFor = append(f.WaitsFor, w)
 		}
 	}

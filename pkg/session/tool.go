@@ -34,7 +34,7 @@ func (f *fold) toolStarted(fact events.ToolStarted) string {
 		return whyClosedID
 	case f.turnIsOver(fact.Turn):
 		return whyTurnEnded
-	case len(f.Tools) >= OpenCallsMax || !f.room(callBytes, fact.Call, fact.Turn, cut(fact.Name, NameBytesMax), cut(fact.Title, TitleBytesMax)):
+	case len(f.Tools) >= OpenCallsMax || !f.room(callBytes+holdBytes+holdTexts*jsonBytes(fact.Call), fact.Call, fact.Turn, cut(fact.Name, NameBytesMax), cut(fact.Title, TitleBytesMax)):
 		return whyLimit
 	}
 	if f.Tools == nil {

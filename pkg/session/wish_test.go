@@ -23,7 +23,7 @@ func isRefusal(err error) bool {
 // TestWishes: what a wish calls for is lawful in the state it was decided on, and what has come true is not asked for again.
 func TestWishes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		log := history(t)
+		log := history(t, "")
 		s := session.New(storyRef)
 		for _, c := range log {
 			s.Fold(c)
