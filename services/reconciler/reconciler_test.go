@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -8,7 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/control"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -75,12 +79,13 @@ func TestReleased(t *testing.T) {
 	c := start(t)
 	cfg := quick()
 	cfg.Grace, cfg.Walk = time.Hour, time.Hour
-	c.reconcile(c.b, cfg)
+	r, _ := c.reconcile(c.b, cfg)
 	p := c.harness("h", "ready", 10*time.Second)
 	p.open("s", 1)
 	p.append("s", events.PromptRequested{Prompt: "p", Turn: "t1", Call: "c0", PromptKind: events.PromptPermission, Delivery: events.DeliverCallback})
 	p.append("s", events.SessionReleased{})
 	p.open("kept", 1) // and one that it forgot to release
+	c.calm(r)
 	p.end()
 	if err := p.lease.Release(c.ctx); err != nil {
 		t.Fatal(err)
@@ -134,7 +139,9 @@ func TestStartsLate(t *testing.T) {
 // TestTree is R1 and P16: a tree whose child waits for a person is held, and its root goes on when the child has settled.
 func TestTree(t *testing.T) {
 	c := start(t)
-	c.reconcile(c.b, quick())
+	cfg := quick()
+	cfg.Walk = time.Hour
+	r, _ := c.reconcile(c.b, cfg)
 	p := c.harness("h", "ready", time.Second)
 	p.open("root", 2)
 	for i, name := range []string{"waits", "works"} {
@@ -151,7 +158,9 @@ func TestTree(t *testing.T) {
 	if s.Tools["c0"] == nil || s.Turn == nil || s.Phase != session.Waiting {
 		t.Fatalf("the root does not wait: %s %v", s.Phase, s.Tools)
 	}
+	c.fencedFirst("h", "root", "waits", "works")
 	next := c.harness("h", "ready", 10*time.Second)
+	c.calm(r)
 	next.seqs["waits"], next.epochs["waits"] = c.state("h", "waits").Seq, 1
 	next.append("waits", events.SessionClaimed{Incarnation: next.incarnation},
 		events.TurnStarted{Turn: "k2", Cause: events.CauseAnswer, OfTurn: "k1", Synthetic: true}, events.TurnCompleted{Turn: "k2"})
@@ -165,6 +174,90 @@ func TestTree(t *testing.T) {
 	}
 	if n := c.facts("h", "root")["turn.requested"]; n != 1 {
 		t.Errorf("%d continuations", n)
+	}
+}
+
+// fencedFirst checks that all sessions of a tree were fenced before any of them was decided.
+func (c *cell) fencedFirst(harness string, names ...string) {
+	c.t.Helper()
+	var lastFence, firstOther uint64
+	for _, name := range names {
+		commits, err := c.b.Read(c.ctx, events.Ref{Harness: harness, Session: name}, 0)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		for _, commit := range commits {
+			switch {
+			case commit.Writer != events.WriterReconciler:
+			case len(commit.Events) == 1 && commit.Events[0].Kind == "session.orphaned":
+				lastFence = max(lastFence, commit.Seq)
+			case firstOther == 0 || commit.Seq < firstOther:
+				firstOther = commit.Seq
+			}
+		}
+	}
+	if lastFence == 0 || firstOther != 0 && firstOther < lastFence {
+		c.t.Errorf("fenced until %d, decided from %d", lastFence, firstOther)
+	}
+}
+
+// TestServiceStarts: the start of any service is followed by a pass over everything.
+func TestServiceStarts(t *testing.T) {
+	c := start(t)
+	cfg := quick()
+	cfg.Walk = time.Hour
+	r, _ := c.reconcile(c.b, cfg)
+	p := c.harness("h", "ready", 10*time.Second)
+	p.open("s", 1)
+	c.calm(r)
+	r.leases.mu.Lock() // nothing tells: only who looks can see it
+	r.leases.put("h", p.incarnation, &Seen{Exclusive: true, State: "ready", TTL: time.Second, Ended: time.Now(), Released: true})
+	r.leases.mu.Unlock()
+	c.background(func(ctx context.Context) error { return control.Register(ctx, c.b, "ledger", "1") })
+	natstest.Until(t, "recovery", func() bool { return recovered(c.state("h", "s")) })
+}
+
+// TestLaggingWatch: an owner whose lease has not been seen yet is not called dead, however long the watch has lasted.
+func TestLaggingWatch(t *testing.T) {
+	c := start(t)
+	r, err := New(c.b, quick(), zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, err := c.b.Now(c.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.leases.start(now.Add(-time.Hour)) // and nothing is watched
+	r.leases.renewed(now)
+	alive := c.harness("h", "ready", 10*time.Second)
+	s := session.New(events.Ref{Harness: "h", Session: "s"})
+	s.Owned, s.Exclusive, s.Epoch, s.Incarnation = true, true, 1, alive.incarnation
+	if o, err := r.judge(c.ctx, s, now); err != nil || o.Life != Alive || o.Look.IsZero() {
+		t.Errorf("the living one: %+v, %v", o, err)
+	}
+	s.Incarnation = "999999"
+	if o, err := r.judge(c.ctx, s, now); err != nil || o.Life != Dead {
+		t.Errorf("one that is not there: %+v, %v", o, err)
+	}
+}
+
+// TestPassReportsWhatItCannotRead: a pass by itself reports it, for the replica that passes may not be the one that
+// consumes.
+func TestPassReportsWhatItCannotRead(t *testing.T) {
+	c := start(t)
+	r, err := New(c.b, quick(), zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.b.Store(c.ctx, bus.State, "session.h.broken", []byte(`{"v":1,"seq":`), 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.passOverAll(c.ctx); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.loop.Suspects(); len(got) != 1 || got[0].Session != "broken" {
+		t.Errorf("suspects %+v", got)
 	}
 }
 

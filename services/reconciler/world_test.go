@@ -127,6 +127,22 @@ func (c *cell) reconcile(b *bus.Bus, cfg Config) (r *Reconciler, stop func()) {
 	return r, stop
 }
 
+// calm waits until a reconciler has caught up and does nothing by itself any more, so that what follows has one cause. It
+// is for reconcilers without a slow walk.
+func (c *cell) calm(r *Reconciler) {
+	c.t.Helper()
+	var looks, walks uint64
+	var since time.Time
+	natstest.Until(c.t, "calm", func() bool {
+		n := r.Counts()
+		lag, _, err := c.b.Lag(c.ctx, control.Documents(Name))
+		if looks != n["looks"] || walks != n["walks"] || lag > 0 || err != nil {
+			looks, walks, since = n["looks"], n["walks"], time.Now()
+		}
+		return !since.IsZero() && time.Since(since) > 1500*time.Millisecond // longer than the pause between two walks
+	})
+}
+
 // process is a harness process.
 type process struct {
 	*cell

@@ -1,0 +1,32 @@
+A new incarnation adopts one call of a turn and not the turn: while it works on that, the turn stays, also when a person
+wants it stopped: the live owner is asked for that. The other call is recovered (R7, N).
+
+-- facts --
+1 session.opened {"incarnation":"17"}
+2 turn.started {"turn":"t1","cause":"message"}
+3 tool.started {"call":"c1","turn":"t1","name":"bash"}
+4 tool.started {"call":"c2","turn":"t1","name":"bash"}
+5 session.claimed {"incarnation":"18"}
+5 tool.started {"call":"c1","turn":"t1","name":"bash"}
+-- owner --
+alive
+-- at --
+10
+-- decide --
+s tool.interrupted {"call":"c2","reason":"owner-lost","outcome":"unknown"}
+-- facts --
+20/ledger turn.stop_requested {"turn":"t1","actor":"person","by":"user-1"}
+-- at --
+21
+-- decide --
+nothing
+-- state --
+s interrupted owned-by=18 turn=t1 call=c1
+-- facts --
+22 tool.completed {"call":"c1"}
+-- at --
+23
+-- decide --
+s turn.stopped {"turn":"t1","actor":"person"}
+-- state --
+s idle owned-by=18 last=t1,stopped,
