@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
@@ -83,6 +84,39 @@ func (w *world) storeDocument(ms []bus.Message) {
 	}
 	if _, err := w.bus.Store(w.t.Context(), bus.State, e.Key, doc, e.Rev); err != nil {
 		w.t.Fatal(err)
+	}
+}
+
+func TestRebuildLeavesWorkThatIsTheSame(t *testing.T) {
+	w := newWorld(t)
+	w.run(Default())
+	w.open(ref)
+	w.document(ref, w.seq[ref])
+	if r := w.ask("answer", answer("a"), nil); r != nil {
+		t.Fatal(r)
+	}
+	w.await(events.WorkKey(ref), func(e bus.Entry) bool { return !e.Deleted })
+	w.seq[ref]++ // the answer
+	w.say(ref, events.ToolStarted{Call: "c2", Turn: "t1", Name: "bash"})
+	w.document(ref, w.seq[ref])
+	before := w.load(events.WorkKey(ref))
+	var reply rebuildReply
+	if r := w.ask("rebuild", map[string]any{}, &reply); r != nil || reply.Changed+reply.Views != 0 {
+		t.Errorf("%v: a rebuild changed something: %+v", r, reply)
+	}
+	if after := w.load(events.WorkKey(ref)); before == nil || !bytes.Equal(before, after) {
+		t.Errorf("the work is %s\nit was %s", after, before)
+	}
+	other := []byte(strings.Replace(string(before), "answered", "rejected", 1))
+	e, err := w.bus.Load(t.Context(), bus.State, events.WorkKey(ref))
+	if err == nil {
+		_, err = w.bus.Store(t.Context(), bus.State, e.Key, other, e.Rev)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := w.ask("rebuild", map[string]any{}, &reply); r != nil || reply.Views != 1 {
+		t.Errorf("%v: a rebuild left what is not so: %+v", r, reply)
 	}
 }
 
