@@ -95,6 +95,7 @@ var options = []option{
 var (
 	optionsBroker  = []string{"nats", "creds", "prefix"}
 	optionsCommand = []string{"nats", "creds", "prefix", "timeout", "json"}
+	optionsUp      = []string{"data", "listen", "http", "ready-file", "prefix", "log-level", "lag-max", "replicas", "feed-age", "json"}
 	optionsService = []string{"http", "ready-file", "log-level", "lag-max", "replicas", "feed-age"}
 )
 

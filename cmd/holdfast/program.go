@@ -88,10 +88,10 @@ func (p *Program) Run(ctx context.Context) int {
 
 // commands is every command but the services, which are in the table of targets. To add one: write its file, add its name.
 var commands = []func(*app) *cobra.Command{
-	upCommand,
+	upCommand, tryCommand,
 	watchCommand, sessionsCommand, promptsCommand, showCommand, eventsCommand,
 	answerCommand, rejectCommand, dismissCommand, stopCommand, closeCommand, configureCommand,
-	doctorCommand, sweepCommand, rebuildCommand,
+	doctorCommand, sweepCommand, rebuildCommand, replayCommand, drillCommand, agentCommand,
 }
 
 // Groups of commands in the help.

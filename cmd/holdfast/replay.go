@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -90,12 +89,6 @@ func readRecording(file string) (rec recording, err error) {
 	defer func() { err = errors.Join(err, f.Close()) }()
 	trace, err := opencode.ReadTrace(f)
 	return recording{filepath.Base(file), trace}, err
-}
-
-// recordingOf reads one that is at hand.
-func recordingOf(name string, r io.Reader) (recording, error) {
-	trace, err := opencode.ReadTrace(r)
-	return recording{name, trace}, err
 }
 
 // replay is a run of the command.
@@ -272,7 +265,7 @@ func (s *stage) aftermath(ctx context.Context, p *played, left []string) error {
 	if err := s.tell("  waiting for recovery …"); err != nil {
 		return err
 	}
-	docs, err := s.settled(ctx, p.Harness)
+	docs, err := drill.Settled(ctx, s.bus, p.Harness, slices.Collect(maps.Keys(s.sessions)), s.ttl+recoveryMaxS*time.Second)
 	if err != nil {
 		return err
 	}
@@ -301,45 +294,6 @@ func (s *stage) aftermath(ctx context.Context, p *played, left []string) error {
 	}
 	p.OK = len(p.Stranded) == 0
 	return nil
-}
-
-// settled waits for the documents of all sessions to be as new as the log and without anything that nobody runs. What is
-// there when the time is up is returned as it is.
-func (s *stage) settled(ctx context.Context, name string) (map[string]*session.State, error) {
-	ends := map[string]uint64{}
-	for id := range s.sessions {
-		commits, err := s.bus.Read(ctx, events.Ref{Harness: name, Session: id}, 0)
-		if err != nil || len(commits) == 0 {
-			return nil, fmt.Errorf("log of %s: %w", id, errors.Join(err, bus.ErrNotFound))
-		}
-		ends[id] = commits[len(commits)-1].Seq
-	}
-	limited, cancel := context.WithTimeout(ctx, s.ttl+recoveryMaxS*time.Second)
-	defer cancel()
-	docs := map[string]*session.State{}
-	err := s.bus.Watch(limited, bus.State, []string{events.SessionKeys(name)}, func(u bus.Update) error {
-		if u.Ready || u.Deleted {
-			return nil
-		}
-		d, err := session.Decode(u.Value)
-		if err != nil {
-			return fmt.Errorf("document %s: %w", u.Key, err)
-		}
-		docs[d.Session] = d
-		for id, seq := range ends {
-			if d := docs[id]; d == nil || d.Seq < seq || len(drill.Stranded(d)) > 0 {
-				return nil
-			}
-		}
-		return errEnough
-	})
-	if errors.Is(err, errEnough) {
-		err = nil
-	}
-	if err == nil && ctx.Err() != nil {
-		err = errInterrupted
-	}
-	return docs, err
 }
 
 // parseLeftover takes session/entity/id apart.

@@ -272,7 +272,7 @@ It listens on loopback only, needs no account and no configuration, and keeps it
 can have a directory at a time. SIGTERM and SIGINT end it cleanly within 10 s.`,
 		"holdfast up", "holdfast up --data /var/lib/holdfast --listen 127.0.0.1:0 --http 127.0.0.1:0 --ready-file /run/holdfast.json")
 	cmd := &cobra.Command{Use: "up", Short: "Run everything in one process", Long: long, Example: example, GroupID: groupRun, Args: arguments(0, 0)}
-	a.take(cmd, []string{"data", "listen", "http", "ready-file", "prefix", "log-level", "lag-max", "replicas", "feed-age", "json"})
+	a.take(cmd, optionsUp)
 	for i := range targets {
 		a.take(cmd, targets[i].options)
 	}

@@ -1,10 +1,14 @@
 package drill
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -43,6 +47,48 @@ func Stranded(s *session.State) []string {
 		left = append(left, "compaction "+s.Compaction.ID)
 	}
 	return left
+}
+
+// errEnough ends a watch that has shown what was wanted.
+var errEnough = errors.New("drill: enough")
+
+// Settled waits until the documents of these sessions of a harness are as new as the log and nothing in them is
+// [Stranded]. When the time is up, or ctx ends, it returns them as they are: look what is stranded. The error is one of
+// reading.
+func Settled(ctx context.Context, b *bus.Bus, harness string, sessions []string, patience time.Duration) (map[string]*session.State, error) {
+	ends := map[string]uint64{}
+	for _, id := range sessions {
+		commits, err := b.Read(ctx, events.Ref{Harness: harness, Session: id}, 0)
+		if err != nil {
+			return nil, fmt.Errorf("drill: log of %s: %w", id, err)
+		}
+		if len(commits) > 0 {
+			ends[id] = commits[len(commits)-1].Seq
+		}
+	}
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	docs := map[string]*session.State{}
+	err := b.Watch(limited, bus.State, []string{events.SessionKeys(harness)}, func(u bus.Update) error {
+		if u.Ready || u.Deleted {
+			return nil
+		}
+		d, err := session.Decode(u.Value)
+		if err != nil {
+			return fmt.Errorf("drill: document %s: %w", u.Key, err)
+		}
+		docs[d.Session] = d
+		for id, seq := range ends {
+			if d := docs[id]; d == nil || d.Seq < seq || len(Stranded(d)) > 0 {
+				return nil
+			}
+		}
+		return errEnough
+	})
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
+	return docs, err
 }
 
 // Became is what there is to say about one thing that had been open: how it ended and why, or that it is kept.

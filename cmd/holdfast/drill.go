@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/drill"
+	"github.com/holdfast-dev/holdfast/internal/screen"
+)
+
+// foreignGrace is the grace that the reconciler of somebody else's cell is taken to have: the default of its flag.
+const foreignGrace = 5 * time.Second
+
+func drillCommand(a *app) *cobra.Command {
+	var ttl, within time.Duration
+	var keep bool
+	long, example := describe(`Kill, freeze, restart and end real agent processes, and compare what becomes of their work with what is promised.
+
+It takes some fifteen seconds. The processes are this program again, as an agent that uses the harness client; only they are
+sent signals, and all are ended. With --nats the drill takes place there, beside whatever else goes on; otherwise everything
+runs in this process for as long as it takes. Exit code 1 when a promise was broken.`,
+		"holdfast drill", "holdfast drill --nats nats://broker:4222 --ttl 5s --within 12s", "holdfast drill --json")
+	cmd := &cobra.Command{Use: "drill", Short: "Kill real agents and check every promise", Long: long, Example: example, GroupID: groupRepair, Args: arguments(0, 0)}
+	a.take(cmd, optionsCommand)
+	cmd.Flags().DurationVar(&ttl, "ttl", shortTTL, "how long a lease outlives its process, 1s or more")
+	cmd.Flags().DurationVar(&within, "within", 0, "how long a death may go unnoticed (default: --ttl, the grace, and a second; the grace is 1s, with --nats 5s)")
+	cmd.Flags().BoolVar(&keep, "keep", false, "leave the sessions open at the end, to look at them")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		named := cmd.Flags().Changed("nats")
+		if ttl < time.Second {
+			return usage(cmd, "--ttl %s: want 1s or more", ttl)
+		}
+		if within == 0 {
+			within = ttl + shortGrace + time.Second
+			if named {
+				within = ttl + foreignGrace + time.Second
+			}
+		}
+		return a.bounded(cmd.Context(), func(ctx context.Context) error {
+			return a.somewhere(ctx, named, func(ctx context.Context, url string) error {
+				return a.drill(ctx, drill.Config{URL: url, TTL: ttl, Within: within, Keep: keep})
+			})
+		})
+	}
+	return cmd
+}
+
+// errBroken says that a drill saw something else than what is promised.
+var errBroken = errors.New("holdfast: drill: a promise was broken")
+
+// drill runs a drill and prints what happens.
+func (a *app) drill(ctx context.Context, cfg drill.Config) error {
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("holdfast: drill: %w", err)
+	}
+	cfg.Creds, cfg.Prefix = a.creds, a.prefix
+	cfg.Command = func() *exec.Cmd {
+		return &exec.Cmd{Path: self, Args: []string{"holdfast", agentUse}, Env: a.Env, Stderr: a.Stderr}
+	}
+	var unsaid error
+	cfg.Told = func(m drill.Moment) { unsaid = errors.Join(unsaid, a.sayMoment(m)) }
+	res, err := drill.Run(ctx, cfg)
+	if err = errors.Join(err, unsaid); err != nil && len(res.Verdicts) == 0 {
+		return err
+	}
+	if said := a.sayVerdicts(res); said != nil || err != nil {
+		return errors.Join(err, said)
+	}
+	if !res.OK {
+		return errBroken
+	}
+	return nil
+}
+
+// whoPaints tells who did something.
+var whoPaints = map[string]screen.Paint{"drill": screen.Busy, "agent": screen.Plain, "holdfast": screen.Good}
+
+// sayMoment prints one thing that happened.
+func (a *app) sayMoment(m drill.Moment) error {
+	if a.json {
+		return a.sayJSON(m)
+	}
+	st := a.style(a.Stdout)
+	if m.Who == "" {
+		return a.say("\n" + st.Painted(m.What, screen.Strong) + "\n")
+	}
+	at := st.Painted(fmt.Sprintf("%7.2fs", float64(m.AtMS)/1000), screen.Faint)
+	return a.say(fmt.Sprintf("%s  %s %s %s\n", at, st.Painted(m.Act, screen.Faint)+strings.Repeat(" ", max(0, len("restart")-len(m.Act))),
+		st.Painted(m.Who, whoPaints[m.Who])+strings.Repeat(" ", max(0, len("holdfast")-len(m.Who))), screen.Clean(m.What)))
+}
+
+// sayVerdicts prints what was promised, and what was seen.
+func (a *app) sayVerdicts(res drill.Result) error {
+	if a.json {
+		return a.sayJSON(res)
+	}
+	st := a.style(a.Stdout)
+	rows := make([][]screen.Cell, len(res.Verdicts))
+	kept := 0
+	for i, v := range res.Verdicts {
+		mark := screen.Cell{Text: "broken", Paint: screen.Alarm}
+		if v.OK {
+			mark = screen.Cell{Text: "kept", Paint: screen.Good}
+			kept++
+		}
+		took := "–"
+		if v.TookMS >= 0 {
+			took = fmt.Sprintf("%.2fs", float64(v.TookMS)/1000)
+		}
+		rows[i] = []screen.Cell{mark, {Text: v.Act, Paint: screen.Faint}, {Text: v.Promise}, {Text: v.Expected}, {Text: v.Seen}, {Text: took}}
+	}
+	text := "\n" + screen.Table([]string{"", "ACT", "PROMISE", "EXPECTED", "SEEN", "TOOK"}, rows, st)
+	text += fmt.Sprintf("\n%d of %d promises kept, in %s.\n", kept, len(rows), screen.Age(time.Duration(res.TookMS)*time.Millisecond))
+	return a.say(text)
+}
+
+// agentUse is the command of a drill's child processes.
+const agentUse = "drill-agent"
+
+// agentCommand is what the drill starts. It is of no use to people.
+func agentCommand(a *app) *cobra.Command {
+	long, example := describe("Be an agent of a drill: who it is, and what it is told, comes on standard input.", "holdfast drill")
+	cmd := &cobra.Command{Use: agentUse, Short: "An agent of a drill", Long: long, Example: example, GroupID: groupRepair, Hidden: true, Args: arguments(0, 0)}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return drill.Agent(cmd.Context(), a.Stdin, a.Stdout) }
+	return cmd
+}

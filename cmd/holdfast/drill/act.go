@@ -1,0 +1,355 @@
+package drill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"syscall"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+	"github.com/holdfast-dev/holdfast/services/ledger"
+)
+
+// headings of the acts.
+var headings = map[string]string{
+	actCrash:   "SIGKILL: an agent dies while it works",
+	actPause:   "SIGSTOP: an agent freezes for longer than its lease, and wakes",
+	actRestart: "Restart: an agent dies and is started again at once",
+	actSteady:  "SIGTERM: an agent that has lived through all of this leaves",
+}
+
+// onStage starts an agent and waits until what it does is in its session's document.
+func (d *drill) onStage(ctx context.Context, act, role string, ok func(*session.State) bool) (*child, error) {
+	c, err := d.start(act, role)
+	if err != nil {
+		return nil, err
+	}
+	if _, _, err = d.world.until(ctx, act, "the agent at work", startMaxS*time.Second, ok); err != nil {
+		select {
+		case r := <-c.reports: // it may have said why
+			return nil, fmt.Errorf("drill: act %s: %s %s: %w", act, r.Said, r.Text, err)
+		default:
+			return nil, fmt.Errorf("drill: act %s: %w", act, err)
+		}
+	}
+	return c, nil
+}
+
+// crash kills an agent with all kinds of things open, answers what is kept, and has the next process go on.
+func (d *drill) crash(ctx context.Context) error {
+	d.tell(actCrash, "", "%s", headings[actCrash])
+	c, err := d.onStage(ctx, actCrash, roleWorks, func(s *session.State) bool { return len(s.PendingPrompts()) == 2 && len(s.Tools) == 3 })
+	if err != nil {
+		return err
+	}
+	if err := c.signal(syscall.SIGKILL, "no time to say anything"); err != nil {
+		return err
+	}
+	s, took, err := d.world.until(ctx, actCrash, "orphaned", d.Within+soonMax, func(s *session.State) bool { return !s.Owned })
+	d.inTime(actCrash, "a dead process is noticed", "orphaned", "orphaned", took, d.Within, err)
+	if err != nil {
+		return ctx.Err()
+	}
+	interrupted := func(s *session.State) bool {
+		return ended(s, session.EntityTool, callCompile, session.OutcomeInterrupted, events.ReasonOwnerLost) &&
+			ended(s, session.EntityTool, callDeploy, session.OutcomeInterrupted, events.ReasonOwnerLost)
+	}
+	s, more, err := d.world.until(ctx, actCrash, "calls closed", soonMax, interrupted)
+	d.inTime(actCrash, "what it ran is closed", "2 calls interrupted", "2 calls interrupted", took+more, d.Within, err)
+	if err != nil {
+		return ctx.Err()
+	}
+	expired := ended(s, session.EntityPrompt, promptMay, string(session.Expired), events.ReasonOwnerLost)
+	d.judge(Verdict{Act: actCrash, Promise: "what only it could use expires", Expected: "permission expired, not answered", Seen: seenPrompt(s, promptMay), TookMS: -1, OK: expired})
+	p := s.Prompts[promptWhich]
+	kept := p != nil && p.Status == session.Awaiting && s.Tools[callAsk] != nil && s.Phase == session.Waiting
+	d.judge(Verdict{Act: actCrash, Promise: "a question to a person is kept", Expected: "awaiting, its call and turn open", Seen: seenPrompt(s, promptWhich), TookMS: -1, OK: kept})
+	d.refused(ctx, actCrash, promptMay, "once", "an answer that comes too late is told so", http.StatusGone)
+	if err := d.answerKept(ctx); err != nil {
+		return err
+	}
+	return d.resume(ctx)
+}
+
+// seenPrompt is where a prompt stands.
+func seenPrompt(s *session.State, id string) string {
+	b := Whereabouts(s, session.EntityPrompt, id)
+	if b.Reason == "" {
+		return b.Outcome
+	}
+	return b.Outcome + " (" + b.Reason + ")"
+}
+
+// answer answers as a person would.
+func (d *drill) answer(ctx context.Context, act, prompt, question, option string) (seq uint64, err error) {
+	d.tell(act, whoDrill, "answers %q to %s", option, prompt)
+	var reply struct {
+		Seq uint64 `json:"seq"`
+	}
+	err = d.bus.Request(ctx, ledger.Name, "answer", session.AnswerWish{Ref: events.Ref{Harness: d.names[act], Session: act}, Prompt: prompt,
+		Answers: []events.Answer{{Question: question, Selected: []string{option}}}, By: person}, &reply)
+	return reply.Seq, err
+}
+
+// refused judges an answer that must be refused.
+func (d *drill) refused(ctx context.Context, act, prompt, option, promise string, code int) {
+	question := "target"
+	if prompt == promptMay && act == actCrash {
+		question = events.PermissionQuestion
+	}
+	_, err := d.answer(ctx, act, prompt, question, option)
+	v := Verdict{Act: act, Promise: promise, Expected: fmt.Sprintf("refused with %d", code), Seen: "accepted", TookMS: -1}
+	if refusal, ok := errors.AsType[*events.Refusal](err); ok {
+		v.Seen, v.OK = fmt.Sprintf("refused with %d", refusal.Code), refusal.Code == code
+	} else if err != nil {
+		v.Seen = err.Error()
+	}
+	d.judge(v)
+}
+
+// answerKept answers the question of the dead agent.
+func (d *drill) answerKept(ctx context.Context) error {
+	began := time.Now()
+	seq, err := d.answer(ctx, actCrash, promptWhich, "target", optionYes)
+	took := time.Since(began)
+	var seen string
+	whole := false
+	if err == nil {
+		seen, whole, err = d.together(ctx, seq)
+	}
+	const promise, expected = "an answer after the death counts", "answered, call closed with it, turn wanted: one commit"
+	d.inTime(actCrash, promise, expected, seen, took, soonMax, err)
+	if d.verdicts[len(d.verdicts)-1].OK = whole && err == nil && took <= soonMax; !whole {
+		return ctx.Err()
+	}
+	d.refused(ctx, actCrash, promptWhich, optionNo, "who answers otherwise is told who was first", http.StatusConflict)
+	return ctx.Err()
+}
+
+// together says whether one commit answers, closes the call and asks for a turn.
+func (d *drill) together(ctx context.Context, seq uint64) (seen string, whole bool, err error) {
+	c, err := d.bus.Commit(ctx, seq)
+	if err != nil {
+		return "", false, err
+	}
+	answered, closed, wanted := false, false, false
+	for i := range c.Events {
+		switch f := c.Events[i].Fact.(type) {
+		case events.PromptAnswered:
+			answered = f.Prompt == promptWhich
+		case events.ToolCompleted:
+			closed = f.Call == callAsk && f.Synthetic
+		case events.TurnRequested:
+			wanted = f.Cause == events.CauseAnswer
+		}
+		seen += fmt.Sprintf("%s ", c.Events[i].Kind)
+	}
+	return seen, answered && closed && wanted, nil
+}
+
+// resume starts the dead agent again: it takes the turn that the answer asked for, once.
+func (d *drill) resume(ctx context.Context) error {
+	c, err := d.start(actCrash, roleResumes)
+	if err != nil {
+		return err
+	}
+	r, took, err := c.hears(ctx, saidTook, startMaxS*time.Second)
+	d.inTime(actCrash, "the next process takes that turn", "taken", r.Said, took, startMaxS*time.Second, err)
+	if err != nil {
+		return ctx.Err()
+	}
+	s, _, err := d.world.until(ctx, actCrash, "turn completed", soonMax, func(s *session.State) bool {
+		return s.Turn == nil && s.Pending.Turn == nil && s.LastTurn != nil && s.LastTurn.Cause == events.CauseAnswer
+	})
+	if err != nil {
+		d.inTime(actCrash, "that turn is completed", "completed", "", 0, soonMax, err)
+		return ctx.Err()
+	}
+	started, err := d.starts(ctx, s)
+	d.judge(Verdict{Act: actCrash, Promise: "exactly once", Expected: "1 turn started for the answer", Seen: fmt.Sprintf("%d turn started", started), TookMS: -1, OK: started == 1 && err == nil})
+	return d.dismiss(ctx, c)
+}
+
+// starts counts in the log how many turns were started because of an answer.
+func (d *drill) starts(ctx context.Context, s *session.State) (n int, err error) {
+	commits, err := d.bus.Read(ctx, s.Ref(), 0)
+	for i := range commits {
+		for j := range commits[i].Events {
+			if f, ok := commits[i].Events[j].Fact.(events.TurnStarted); ok && f.Cause == events.CauseAnswer {
+				n++
+			}
+		}
+	}
+	return n, err
+}
+
+// dismiss asks an agent to leave and waits until it is gone.
+func (d *drill) dismiss(ctx context.Context, c *child) error {
+	if err := c.signal(syscall.SIGTERM, "thank you"); err != nil {
+		return err
+	}
+	return c.awaitGone(ctx)
+}
+
+// awaitGone waits until the process has ended by itself; what takes too long is ended with the drill.
+func (c *child) awaitGone(ctx context.Context) error {
+	late := time.NewTimer(endMaxS * time.Second)
+	defer late.Stop()
+	select {
+	case <-c.gone:
+	case <-late.C:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// pause freezes an agent until it is fenced, and wakes it.
+func (d *drill) pause(ctx context.Context) error {
+	d.tell(actPause, "", "%s", headings[actPause])
+	c, err := d.onStage(ctx, actPause, roleRuns, func(s *session.State) bool { return len(s.Tools) == 1 })
+	if err != nil {
+		return err
+	}
+	if _, _, err := c.hears(ctx, saidReady, startMaxS*time.Second); err != nil {
+		return err
+	}
+	if err := c.signal(syscall.SIGSTOP, "as if the machine slept"); err != nil {
+		return err
+	}
+	fence, took, err := d.world.until(ctx, actPause, "fenced", d.Within+soonMax, func(s *session.State) bool {
+		return !s.Owned && ended(s, session.EntityTool, callCompile, session.OutcomeInterrupted, events.ReasonOwnerLost)
+	})
+	d.inTime(actPause, "a frozen process is fenced", "orphaned, its call closed", "orphaned, its call closed", took, d.Within, err)
+	if err := errors.Join(c.say(lineFinish), c.signal(syscall.SIGCONT, "it wants to say that its call is complete")); err != nil {
+		return err
+	}
+	if fence == nil {
+		return ctx.Err()
+	}
+	r, took, err := c.hears(ctx, saidRefused, d.Within)
+	seen := "refused: " + r.Text
+	if !r.Fenced && err == nil {
+		err = errors.New("refused, but not as fenced: " + r.Text)
+	}
+	d.inTime(actPause, "awake, it finds out and stops", "refused: fenced", seen, took, d.Within, err)
+	if err := c.awaitGone(ctx); err != nil {
+		return err
+	}
+	return d.nothingCounts(ctx, fence)
+}
+
+// nothingCounts judges what a woken process changed after the fence.
+func (d *drill) nothingCounts(ctx context.Context, fence *session.State) error {
+	v := Verdict{Act: actPause, Promise: "nothing it says counts", Expected: "the call stays interrupted", TookMS: -1}
+	commits, err := d.bus.Read(ctx, fence.Ref(), 0)
+	s := session.New(fence.Ref())
+	slipped := 0
+	for i := range commits {
+		s.Fold(&commits[i])
+		if commits[i].Seq > fence.Seq && commits[i].Writer == events.WriterHarness {
+			slipped++
+		}
+	}
+	call := Whereabouts(s, session.EntityTool, callCompile)
+	v.Seen = fmt.Sprintf("%s, %d commits after the fence", call.Outcome, slipped)
+	v.OK = err == nil && call.Outcome == session.OutcomeInterrupted && call.Ending.Late == nil && s.Epoch == fence.Epoch && !s.Owned
+	d.judge(v)
+	return err
+}
+
+// restart kills an agent that waits for an answer and starts it again at once.
+func (d *drill) restart(ctx context.Context) error {
+	d.tell(actRestart, "", "%s", headings[actRestart])
+	c, err := d.onStage(ctx, actRestart, roleAsks, func(s *session.State) bool { return len(s.PendingPrompts()) == 1 && len(s.Tools) == 2 })
+	if err != nil {
+		return err
+	}
+	before, _, err := d.world.until(ctx, actRestart, "asked", soonMax, func(*session.State) bool { return true })
+	if err != nil {
+		return err
+	}
+	if err := c.signal(syscall.SIGKILL, "while it waits for your answer"); err != nil {
+		return err
+	}
+	next, err := d.start(actRestart, roleAdopts)
+	if err != nil {
+		return err
+	}
+	s, took, err := d.world.until(ctx, actRestart, "taken over", startMaxS*time.Second, func(s *session.State) bool { return s.Owned && s.Epoch > before.Epoch })
+	seen := "nobody took it"
+	if err == nil {
+		p, was := s.Prompts[promptMay], before.Prompts[promptMay]
+		if p != nil && p.Status == session.Awaiting && p.Epoch == s.Epoch && p.Since.Equal(was.Since) {
+			seen = "the same question, still open"
+		} else {
+			err = errors.New(seenPrompt(s, promptMay))
+		}
+	}
+	d.inTime(actRestart, "a restarted process takes its question over", "the same question, still open", seen, took, startMaxS*time.Second, err)
+	if s == nil {
+		return ctx.Err()
+	}
+	_, took, err = d.world.until(ctx, actRestart, "closed", d.Within, func(s *session.State) bool {
+		return ended(s, session.EntityTool, callCompile, session.OutcomeInterrupted, events.ReasonOwnerLost)
+	})
+	d.inTime(actRestart, "what it does not take over is closed", "interrupted, without waiting for the lease", "interrupted", took, soonMax, err)
+	return d.answerAdopted(ctx, next)
+}
+
+// answerAdopted answers the question that was taken over.
+func (d *drill) answerAdopted(ctx context.Context, c *child) error {
+	if _, _, err := c.hears(ctx, saidReady, startMaxS*time.Second); err != nil {
+		return err
+	}
+	began := time.Now()
+	_, err := d.answer(ctx, actRestart, promptMay, "target", optionYes)
+	var r Report
+	if err == nil {
+		r, _, err = c.hears(ctx, saidAnswered, startMaxS*time.Second)
+	}
+	if err == nil && r.Text != optionYes {
+		err = errors.New(r.Text)
+	}
+	d.inTime(actRestart, "the answer reaches the new process", optionYes, r.Text, time.Since(began), soonMax, err)
+	return errors.Join(ctx.Err(), c.awaitGone(ctx))
+}
+
+// enterSteady starts the agent that is not to be touched.
+func (d *drill) enterSteady(ctx context.Context) (*child, error) {
+	d.tell(actSteady, "", "An agent that shall live")
+	return d.onStage(ctx, actSteady, roleAsks, func(s *session.State) bool { return len(s.PendingPrompts()) == 1 && len(s.Tools) == 2 })
+}
+
+// leaveSteady looks whether it was left alone, and asks it to leave.
+func (d *drill) leaveSteady(ctx context.Context, c *child) error {
+	d.tell(actSteady, "", "%s", headings[actSteady])
+	s, _, err := d.world.until(ctx, actSteady, "there", soonMax, func(*session.State) bool { return true })
+	if err != nil {
+		return err
+	}
+	alone := s.Owned && s.Epoch == 1 && len(s.Tools) == 2 && len(s.PendingPrompts()) == 1
+	d.judge(Verdict{Act: actSteady, Promise: "who lives is left alone", Expected: "running, all open, epoch 1", Seen: fmt.Sprintf("%s, %d calls and %d question open, epoch %d", s.Phase, len(s.Tools), len(s.PendingPrompts()), s.Epoch),
+		TookMS: -1, OK: alone})
+	if err := c.signal(syscall.SIGTERM, "please leave"); err != nil {
+		return err
+	}
+	s, took, err := d.world.until(ctx, actSteady, "released and closed", d.Within, func(s *session.State) bool { return !s.Owned && s.Turn == nil })
+	d.inTime(actSteady, "a clean end waits for nothing", "released, the rest closed", "released, the rest closed", took, d.TTL, err)
+	if err != nil {
+		return ctx.Err()
+	}
+	withdrawn := ended(s, session.EntityPrompt, promptMay, string(session.Withdrawn), events.ReasonShutdown) && s.Left == session.LeftReleased
+	d.judge(Verdict{Act: actSteady, Promise: "shutdown is nobody's decision", Expected: "question withdrawn (shutdown)", Seen: seenPrompt(s, promptMay), TookMS: -1, OK: withdrawn})
+	if err := c.awaitGone(ctx); err != nil {
+		return err
+	}
+	_, err = d.bus.Load(ctx, bus.Leases, events.HarnessLeaseKey(s.Harness, s.Incarnation))
+	gone := errors.Is(err, bus.ErrNotFound)
+	d.judge(Verdict{Act: actSteady, Promise: "it gives its lease back", Expected: "no lease", Seen: map[bool]string{true: "no lease", false: "a lease"}[gone], TookMS: -1, OK: gone})
+	return nil
+}

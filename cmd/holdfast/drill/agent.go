@@ -1,0 +1,237 @@
+package drill
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// Roles that an agent can play.
+const (
+	roleWorks   = "works"   // calls, a question to a callback, one that is kept
+	roleRuns    = "runs"    // one call, which it completes when it is told to
+	roleAsks    = "asks"    // a call, and a question to a callback
+	roleAdopts  = "adopts"  // takes the question of the one before over
+	roleResumes = "resumes" // takes the turn that an answer asks for
+)
+
+// roles tells people what an agent does.
+var roles = map[string]string{
+	roleWorks:   "an agent with three tool calls, a permission it waits for, and a question to you",
+	roleRuns:    "an agent with one tool call",
+	roleAsks:    "an agent with a tool call and a question to you",
+	roleAdopts:  "the same agent again, which takes its question over",
+	roleResumes: "the same agent again, which takes the work that waits",
+}
+
+// What the agents open.
+const (
+	callCompile = "compile"
+	callDeploy  = "deploy"
+	callAsk     = "ask"
+	promptMay   = "may-deploy"   // its answer would go to a callback in the process
+	promptWhich = "which-target" // its answer is a call's result
+	optionYes   = "staging"
+	optionNo    = "production"
+	person      = "drill"
+	lineFinish  = "finish" // the director's word: complete the call
+	leaveMaxS   = 5
+)
+
+// errDirectorGone ends an agent whose director has ended.
+var errDirectorGone = errors.New("drill: the director is gone")
+
+// agent is one process of a harness, as its author would write it.
+type agent struct {
+	spec  Spec
+	lines chan string
+	mu    sync.Mutex
+	out   io.Writer
+}
+
+// Agent is a child's whole life: it reads its [Spec] and what it is told from in, and writes a [Report] a line to out. It
+// leaves in good order when ctx or in ends. The error is why it could not do what it was started for.
+func Agent(ctx context.Context, in io.Reader, out io.Writer) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	a := &agent{lines: make(chan string, 1), out: out}
+	words := bufio.NewScanner(in)
+	if !words.Scan() {
+		return fmt.Errorf("drill: agent: %w", errDirectorGone)
+	}
+	if err := json.Unmarshal(words.Bytes(), &a.spec); err != nil {
+		return fmt.Errorf("drill: agent: %w", err)
+	}
+	go func() {
+		for words.Scan() {
+			a.lines <- words.Text()
+		}
+		cancel(errDirectorGone)
+	}()
+	err := a.live(ctx)
+	if err != nil {
+		a.say(Report{Said: saidFailed, Text: err.Error()})
+	}
+	return err
+}
+
+// say writes a report. A director that is gone does not miss it.
+func (a *agent) say(r Report) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	line, err := json.Marshal(r)
+	if err == nil {
+		_, _ = a.out.Write(append(line, '\n'))
+	}
+}
+
+// live connects, plays the role, and leaves.
+func (a *agent) live(ctx context.Context) error {
+	play := map[string]func(context.Context, *harness.Harness) error{
+		roleWorks: a.works, roleRuns: a.runs, roleAsks: a.asks, roleAdopts: a.adopts, roleResumes: a.resumes,
+	}[a.spec.Role]
+	if play == nil {
+		return fmt.Errorf("drill: agent: there is no role %q", a.spec.Role)
+	}
+	h, err := harness.Connect(ctx, harness.Config{ID: a.spec.Harness, URL: a.spec.URL, Creds: a.spec.Creds, Prefix: a.spec.Prefix,
+		TTL: time.Duration(a.spec.TTLMS) * time.Millisecond, Version: "drill"})
+	if err != nil {
+		return err
+	}
+	err = play(ctx, h)
+	if ctx.Err() != nil {
+		err = nil // it was asked to leave
+	}
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveMaxS*time.Second)
+	defer cancel()
+	if err = errors.Join(err, h.Close(late)); err == nil {
+		a.say(Report{Said: saidLeft, Text: "in good order"})
+	}
+	return err
+}
+
+// begin opens the session and starts a turn with a call.
+func (a *agent) begin(ctx context.Context, h *harness.Harness, title string) (*harness.Session, *harness.Turn, error) {
+	s, err := h.Open(ctx, a.spec.Session, harness.Opening{Title: title, Agent: "drill"})
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := h.Ready(ctx); err != nil {
+		return nil, nil, err
+	}
+	turn, err := s.StartTurn(ctx, harness.Start{Content: title, By: person})
+	if err != nil {
+		return nil, nil, err
+	}
+	_, err = turn.Tool(ctx, harness.Tool{ID: callCompile, Name: "bash", Title: "make"})
+	return s, turn, err
+}
+
+// question is what the agent asks; by a callback its answer reaches only a process that waits for it.
+func question(id, call string, delivery events.Delivery) harness.Prompt {
+	return harness.Prompt{ID: id, Call: call, Title: "Where to?", Delivery: delivery, Questions: []events.Question{
+		{ID: "target", Question: "Where to?", Options: []events.Option{{Label: optionYes}, {Label: optionNo}}}}}
+}
+
+// works has as much open as an agent can have.
+func (a *agent) works(ctx context.Context, h *harness.Harness) error {
+	_, turn, err := a.begin(ctx, h, "killed while it works")
+	if err != nil {
+		return err
+	}
+	for id, name := range map[string]string{callDeploy: "bash", callAsk: "ask_user"} {
+		if _, err := turn.Tool(ctx, harness.Tool{ID: id, Name: name}); err != nil {
+			return err
+		}
+	}
+	settled := make(chan error, 2)
+	ask := func(p harness.Prompt) {
+		_, err := turn.Ask(ctx, p)
+		settled <- err
+	}
+	go ask(harness.Prompt{ID: promptMay, Call: callDeploy, Kind: events.PromptPermission, Title: "Deploy?"})
+	go ask(question(promptWhich, callAsk, events.DeliverToolResult))
+	return <-settled
+}
+
+// runs has one call, and says what became of its completion. A harness that is told it was fenced stops.
+func (a *agent) runs(ctx context.Context, h *harness.Harness) error {
+	s, _, err := a.begin(ctx, h, "paused while it works")
+	if err != nil {
+		return err
+	}
+	a.say(Report{Said: saidReady})
+	select {
+	case <-a.lines:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if err := s.Call(callCompile).Complete(ctx, "compiled"); err != nil {
+		a.say(Report{Said: saidRefused, Text: err.Error(), Fenced: errors.Is(err, harness.ErrFenced) || errors.Is(err, harness.ErrLeaseLost)})
+		return nil
+	}
+	a.say(Report{Said: saidStored, Text: "the result of its call"})
+	return nil
+}
+
+// asks waits for an answer that only it could use.
+func (a *agent) asks(ctx context.Context, h *harness.Harness) error {
+	_, turn, err := a.begin(ctx, h, a.spec.Session+": asks, and is ended while it waits")
+	if err != nil {
+		return err
+	}
+	if _, err := turn.Tool(ctx, harness.Tool{ID: callAsk, Name: "ask_user"}); err != nil {
+		return err
+	}
+	_, err = turn.Ask(ctx, question(promptMay, callAsk, events.DeliverCallback))
+	return err
+}
+
+// adopts goes on with the question that an earlier process asked.
+func (a *agent) adopts(ctx context.Context, h *harness.Harness) error {
+	p := question(promptMay, callAsk, events.DeliverCallback)
+	s, err := h.Claim(ctx, a.spec.Session, harness.Adopt{Prompts: []harness.Prompt{p}})
+	if err != nil {
+		return err
+	}
+	if err := h.Ready(ctx); err != nil {
+		return err
+	}
+	a.say(Report{Said: saidReady})
+	turn := s.OpenTurn()
+	if turn == nil {
+		return errors.New("drill: agent: the turn was not taken over")
+	}
+	answer, err := turn.Ask(ctx, p)
+	if err != nil {
+		return err
+	}
+	text := string(answer.Status)
+	if len(answer.Answers) == 1 && len(answer.Answers[0].Selected) == 1 {
+		text = answer.Answers[0].Selected[0]
+	}
+	a.say(Report{Said: saidAnswered, Text: text})
+	if err := s.Call(callAsk).Complete(ctx, answer.Answers); err != nil {
+		return err
+	}
+	return turn.Complete(ctx, "stop")
+}
+
+// resumes takes what was asked for while no process was there.
+func (a *agent) resumes(ctx context.Context, h *harness.Harness) error {
+	if err := h.Ready(ctx); err != nil {
+		return err
+	}
+	return h.Work(ctx, harness.Worker{Turn: func(_ context.Context, t *harness.Turn) error {
+		a.say(Report{Said: saidTook, Text: fmt.Sprintf("turn %s, cause: %s", t.ID(), t.Request().Cause)})
+		return nil
+	}})
+}

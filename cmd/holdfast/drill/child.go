@@ -1,0 +1,171 @@
+package drill
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Spec tells an agent who it is: the first line of its standard input, as JSON.
+type Spec struct {
+	Role    string `json:"role"`
+	Harness string `json:"harness"`
+	Session string `json:"session"`
+	URL     string `json:"url"`
+	Creds   string `json:"creds,omitempty"`
+	Prefix  string `json:"prefix,omitempty"`
+	TTLMS   int64  `json:"ttl_ms"`
+}
+
+// Report is a line that an agent writes: what it did, or what it was told.
+type Report struct {
+	Said   string `json:"said"` // one of the words below
+	Text   string `json:"text,omitempty"`
+	Fenced bool   `json:"fenced,omitempty"` // refused because the session was taken
+}
+
+// What agents say.
+const (
+	saidReady    = "ready"    // to work; it has its lease
+	saidRefused  = "refused"  // what it wanted to say was refused: it stops
+	saidStored   = "stored"   // what it wanted to say was stored
+	saidAnswered = "answered" // it has the answer to its question
+	saidTook     = "took"     // a turn that was requested
+	saidLeft     = "left"     // in good order
+	saidFailed   = "failed"   // it cannot go on
+)
+
+// child is one agent's process.
+type child struct {
+	d       *drill
+	act     string
+	cmd     *exec.Cmd
+	in      io.WriteCloser
+	reports chan Report   // closed when it writes no more
+	gone    chan struct{} // closed when it has ended
+	err     error         // how, once gone
+	once    sync.Once
+}
+
+// start starts an agent for an act. Its process lives until the drill ends it.
+func (d *drill) start(act, role string) (*child, error) {
+	c := &child{d: d, act: act, cmd: d.Command(), reports: make(chan Report, 16), gone: make(chan struct{})}
+	var err error
+	if c.in, err = c.cmd.StdinPipe(); err != nil {
+		return nil, fmt.Errorf("drill: agent %s: %w", role, err)
+	}
+	out, err := c.cmd.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("drill: agent %s: %w", role, err)
+	}
+	if err := c.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("drill: agent %s: %w", role, err)
+	}
+	d.children = append(d.children, c)
+	d.tell(act, whoDrill, "starts process %d: %s", c.cmd.Process.Pid, roles[role])
+	go c.listen(out)
+	spec, err := json.Marshal(Spec{Role: role, Harness: d.names[act], Session: act, URL: d.URL, Creds: d.Creds, Prefix: d.Prefix, TTLMS: d.TTL.Milliseconds()})
+	if err == nil {
+		err = c.say(string(spec))
+	}
+	return c, err
+}
+
+// say writes a line to the agent.
+func (c *child) say(line string) error {
+	if _, err := io.WriteString(c.in, line+"\n"); err != nil {
+		return fmt.Errorf("drill: talk to process %d: %w", c.cmd.Process.Pid, err)
+	}
+	return nil
+}
+
+// listen passes on what the agent reports until it has ended.
+func (c *child) listen(out io.Reader) {
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		var r Report
+		if json.Unmarshal(lines.Bytes(), &r) != nil {
+			r = Report{Said: saidFailed, Text: lines.Text()}
+		}
+		if r.Said != saidReady {
+			c.d.tell(c.act, whoAgent, "process %d: %s %s", c.cmd.Process.Pid, r.Said, r.Text)
+		}
+		c.reports <- r
+	}
+	close(c.reports)
+	c.err = c.cmd.Wait()
+	close(c.gone)
+}
+
+// hears waits for the agent's next report, which should be this one.
+func (c *child) hears(ctx context.Context, said string, limit time.Duration) (Report, time.Duration, error) {
+	began := time.Now()
+	late := time.NewTimer(limit)
+	defer late.Stop()
+	select {
+	case r, ok := <-c.reports:
+		if !ok {
+			return r, time.Since(began), fmt.Errorf("the process ended without a word: %w", errLate)
+		}
+		if r.Said != said {
+			return r, time.Since(began), fmt.Errorf("the process says: %s %s", r.Said, r.Text)
+		}
+		return r, time.Since(began), nil
+	case <-late.C:
+		return Report{}, time.Since(began), fmt.Errorf("%w: nothing from the process", errLate)
+	case <-ctx.Done():
+		return Report{}, time.Since(began), context.Cause(ctx)
+	}
+}
+
+// signal sends the process a signal.
+func (c *child) signal(s syscall.Signal, why string) error {
+	c.d.tell(c.act, whoDrill, "%s to process %d: %s", names[s], c.cmd.Process.Pid, why)
+	if err := c.cmd.Process.Signal(s); err != nil {
+		return fmt.Errorf("drill: %s to process %d: %w", names[s], c.cmd.Process.Pid, err)
+	}
+	return nil
+}
+
+// names of the signals that are sent.
+var names = map[syscall.Signal]string{syscall.SIGKILL: "SIGKILL", syscall.SIGSTOP: "SIGSTOP", syscall.SIGCONT: "SIGCONT", syscall.SIGTERM: "SIGTERM"}
+
+// end has the process leave, and kills it when it does not.
+func (c *child) end() error {
+	var err error
+	c.once.Do(func() {
+		if err = c.in.Close(); errors.Is(err, os.ErrClosed) { // it has ended already
+			err = nil
+		}
+		go func() {
+			for range c.reports { // nobody listens any more
+			}
+		}()
+		late := time.NewTimer(endMaxS * time.Second)
+		defer late.Stop()
+		select {
+		case <-c.gone:
+		case <-late.C:
+			err = errors.Join(err, c.cmd.Process.Kill())
+			<-c.gone
+		}
+	})
+	return err
+}
+
+// endChildren ends all processes that the drill has started.
+func (d *drill) endChildren() error {
+	var errs []error
+	for _, c := range d.children {
+		errs = append(errs, c.end())
+	}
+	return errors.Join(errs...)
+}

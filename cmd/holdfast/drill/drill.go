@@ -1,0 +1,233 @@
+// Package drill shows with real processes that what Holdfast promises holds: it starts agents that use the harness client,
+// kills, pauses, restarts and ends them, and compares what becomes of their sessions with what was promised.
+//
+// # Who does what
+//
+// The director ([Run]) starts the agents as child processes, sends them signals, answers their questions as a person would,
+// and looks at the documents and the log as a screen would. An agent ([Agent]) is told on its standard input who it is, and
+// reports on its standard output; when its input ends, its director is gone, and it leaves. The director signals nobody but
+// its own children, and has ended all of them when it returns.
+//
+// # The acts
+//
+//	crash    SIGKILL with calls and questions open: calls are closed, the callback's question expires, the kept one stays and
+//	         is answered; the next process takes the turn that the answer asks for.
+//	pause    SIGSTOP for longer than the lease lives: fenced. SIGCONT: it finds out, stops, and nothing of it counts.
+//	restart  SIGKILL and a new process at once, which takes its question over: the answer reaches the new one.
+//	steady   lives through all of this untouched, then is asked to leave: nothing waits for a grace.
+//
+// A promise that does not hold in time is a verdict like any other, and the next act goes on.
+package drill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/services/ledger"
+)
+
+// Limits of a drill.
+const (
+	startMaxS = 15 // seconds until a process does what it was started for
+	soonMax   = time.Second
+	endMaxS   = 5 // seconds that a child may take to leave before it is killed
+)
+
+// Config says where a drill takes place. All fields but Creds, Prefix, Keep and Told are required.
+type Config struct {
+	// URL, Creds and Prefix of the cell; its services run.
+	URL, Creds, Prefix string
+	// TTL of the agents' leases, 1 s or more. Longer: the drill takes longer.
+	TTL time.Duration
+	// Within is how long the death of a process may go unnoticed: its TTL, the reconciler's grace, and a second.
+	Within time.Duration
+	// Command makes a process that runs [Agent] on its standard input and output.
+	Command func() *exec.Cmd
+	// Keep leaves the sessions as they are at the end. Default: they are closed.
+	Keep bool
+	// Told is called with each thing that happens, in order, from one goroutine at a time.
+	Told func(Moment)
+}
+
+// Moment is one thing that happened.
+type Moment struct {
+	AtMS int64  `json:"at_ms"` // since the drill began
+	Act  string `json:"act"`
+	Who  string `json:"who"` // drill, agent or holdfast; "" for the beginning of an act
+	What string `json:"what"`
+}
+
+// Verdict is one promise and what was seen of it.
+type Verdict struct {
+	Act      string `json:"act"`
+	Promise  string `json:"promise"`
+	Expected string `json:"expected"`
+	Seen     string `json:"seen"`
+	TookMS   int64  `json:"took_ms"` // -1: not a matter of time
+	OK       bool   `json:"ok"`
+}
+
+// Result is what a drill came to.
+type Result struct {
+	Verdicts []Verdict `json:"verdicts"`
+	Harness  []string  `json:"harnesses"`
+	TookMS   int64     `json:"took_ms"`
+	OK       bool      `json:"ok"`
+}
+
+// Names of the acts, and of their sessions.
+const (
+	actCrash   = "crash"
+	actPause   = "pause"
+	actRestart = "restart"
+	actSteady  = "steady"
+	actEnd     = "end"
+)
+
+// drill is one run.
+type drill struct {
+	Config
+	bus      *bus.Bus
+	began    time.Time
+	world    *world
+	names    map[string]string // harness ids, by act
+	children []*child
+	verdicts []Verdict
+}
+
+// Run runs all acts and says what was seen. The error is for what kept the drill from taking place; broken promises are in
+// the result.
+func Run(ctx context.Context, cfg Config) (res Result, err error) {
+	b, err := bus.Open(ctx, bus.Config{URL: cfg.URL, Creds: cfg.Creds, Prefix: cfg.Prefix, Name: "holdfast-drill"})
+	if err != nil {
+		return res, fmt.Errorf("drill: %w", err)
+	}
+	defer b.Close()
+	d := &drill{Config: cfg, bus: b, began: time.Now(), names: map[string]string{}}
+	for _, act := range []string{actCrash, actPause, actRestart, actSteady} {
+		if d.names[act], err = FreeName(ctx, b, "drill-"+act); err != nil {
+			return res, err
+		}
+		res.Harness = append(res.Harness, d.names[act])
+	}
+	d.world = newWorld(d)
+	watching, stop := context.WithCancel(ctx)
+	watched := make(chan error, 1)
+	go func() { watched <- d.world.watch(watching) }()
+	err = errors.Join(d.play(ctx), d.endChildren())
+	stop()
+	err = errors.Join(err, <-watched)
+	if err == nil && ctx.Err() != nil {
+		err = fmt.Errorf("drill: %w", context.Cause(ctx))
+	}
+	res.Verdicts, res.TookMS, res.OK = d.verdicts, time.Since(d.began).Milliseconds(), err == nil
+	for _, v := range d.verdicts {
+		res.OK = res.OK && v.OK
+	}
+	return res, err
+}
+
+// play plays the acts. The steady agent lives through the others.
+func (d *drill) play(ctx context.Context) error {
+	steady, err := d.enterSteady(ctx)
+	if err != nil {
+		return err
+	}
+	for _, act := range []func(context.Context) error{d.crash, d.pause, d.restart} {
+		if err := act(ctx); err != nil {
+			return err
+		}
+	}
+	if err := d.leaveSteady(ctx, steady); err != nil {
+		return err
+	}
+	return d.end(ctx)
+}
+
+// end looks at everything once more.
+func (d *drill) end(ctx context.Context) error {
+	if err := d.endChildren(); err != nil {
+		return err
+	}
+	var left []string
+	sessions := 0
+	for act, name := range d.names {
+		docs, err := Settled(ctx, d.bus, name, []string{act}, d.Within)
+		if err != nil {
+			return err
+		}
+		for _, s := range docs {
+			sessions++
+			for _, what := range Stranded(s) {
+				left = append(left, s.Ref().String()+": "+what)
+			}
+			for _, id := range s.PendingPrompts() {
+				left = append(left, s.Ref().String()+": prompt "+id)
+			}
+		}
+		if !d.Keep {
+			d.close(ctx, events.Ref{Harness: name, Session: act})
+		}
+	}
+	seen := fmt.Sprintf("nothing, in %d sessions", sessions)
+	if len(left) > 0 {
+		seen = fmt.Sprint(left)
+	}
+	d.judge(Verdict{Act: actEnd, Promise: "nothing is left open", Expected: "nothing, in 4 sessions", Seen: seen, TookMS: -1, OK: len(left) == 0 && sessions == len(d.names)})
+	return nil
+}
+
+// close puts a session away. Should it fail, the session stays visible, which harms nobody.
+func (d *drill) close(ctx context.Context, r events.Ref) {
+	if err := d.bus.Request(ctx, ledger.Name, "close", map[string]string{"harness": r.Harness, "session": r.Session, "reason": "archived", "by": person}, nil); err != nil {
+		d.tell(actEnd, whoDrill, "%s is not closed: %v", r, err)
+	}
+}
+
+func (d *drill) judge(v Verdict) { d.verdicts = append(d.verdicts, v) }
+
+// inTime is the verdict about something that was waited for.
+func (d *drill) inTime(act, promise, expected, seen string, took, limit time.Duration, err error) {
+	v := Verdict{Act: act, Promise: promise, Expected: fmt.Sprintf("%s, in %s", expected, seconds(limit)), Seen: seen, TookMS: took.Milliseconds(), OK: err == nil && took <= limit}
+	if err != nil {
+		v.Seen = err.Error()
+	}
+	d.judge(v)
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.3gs", d.Seconds()) }
+
+// Who does what in a [Moment].
+const (
+	whoDrill    = "drill"
+	whoAgent    = "agent"
+	whoHoldfast = "holdfast"
+)
+
+// tell passes on what happened.
+func (d *drill) tell(act, who, format string, args ...any) {
+	d.world.tell(act, who, fmt.Sprintf(format, args...))
+}
+
+// FreeName is base, or base-2, base-3 …: the first harness id that has no sessions.
+func FreeName(ctx context.Context, b *bus.Bus, base string) (string, error) {
+	for n := 1; ; n++ {
+		name := base
+		if n > 1 {
+			name = fmt.Sprintf("%s-%d", base, n)
+		}
+		used := false
+		err := b.List(ctx, bus.State, events.SessionKeys(name), func(bus.Entry) error { used = true; return nil })
+		if err != nil {
+			return "", fmt.Errorf("drill: a free name like %s: %w", base, err)
+		}
+		if !used {
+			return name, nil
+		}
+	}
+}

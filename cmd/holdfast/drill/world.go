@@ -1,0 +1,118 @@
+package drill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/screen"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// world is what a screen would see: the documents of the drill's sessions, as they change.
+type world struct {
+	d       *drill
+	mu      sync.Mutex
+	docs    map[string]*session.State // by act
+	changed chan struct{}             // closed at the next change
+	telling sync.Mutex
+}
+
+func newWorld(d *drill) *world {
+	return &world{d: d, docs: map[string]*session.State{}, changed: make(chan struct{})}
+}
+
+// watch follows the documents until ctx ends.
+func (w *world) watch(ctx context.Context) error {
+	var filters []string
+	acts := map[string]string{}
+	for act, name := range w.d.names {
+		filters = append(filters, events.SessionKeys(name))
+		acts[name] = act
+	}
+	slices.Sort(filters)
+	return w.d.bus.Watch(ctx, bus.State, filters, func(u bus.Update) error {
+		if u.Ready || u.Deleted {
+			return nil
+		}
+		s, err := session.Decode(u.Value)
+		if err != nil {
+			return fmt.Errorf("drill: document %s: %w", u.Key, err)
+		}
+		w.take(acts[s.Harness], s, u.At)
+		return nil
+	})
+}
+
+func (w *world) take(act string, s *session.State, at time.Time) {
+	w.mu.Lock()
+	before := w.docs[act]
+	w.docs[act] = s
+	close(w.changed)
+	w.changed = make(chan struct{})
+	w.mu.Unlock()
+	if s.Closed != nil {
+		return
+	}
+	for _, line := range screen.Changes(before, s, at) {
+		w.tell(act, whoHoldfast, line)
+	}
+}
+
+func (w *world) tell(act, who, what string) {
+	if w.d.Told == nil {
+		return
+	}
+	w.telling.Lock()
+	defer w.telling.Unlock()
+	w.d.Told(Moment{AtMS: time.Since(w.d.began).Milliseconds(), Act: act, Who: who, What: what})
+}
+
+// until waits for a session to be as wanted and says how long that took. The error says what is missing.
+func (w *world) until(ctx context.Context, act, what string, limit time.Duration, ok func(*session.State) bool) (*session.State, time.Duration, error) {
+	began := time.Now()
+	late := time.NewTimer(limit)
+	defer late.Stop()
+	for {
+		w.mu.Lock()
+		s, changed := w.docs[act], w.changed
+		w.mu.Unlock()
+		if s != nil && ok(s) {
+			return s, time.Since(began), nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, time.Since(began), context.Cause(ctx)
+		case <-late.C:
+			return nil, time.Since(began), fmt.Errorf("%w: %s: %s", errLate, what, state(s))
+		}
+	}
+}
+
+// errLate says that something did not come in time.
+var errLate = errors.New("not in time")
+
+// state is a session in a few words.
+func state(s *session.State) string {
+	if s == nil {
+		return "no document"
+	}
+	words := []string{string(s.Phase)}
+	if open := Stranded(s); len(open) > 0 {
+		words = append(words, open...)
+	}
+	return strings.Join(words, ", ")
+}
+
+// ended says whether something ended like this.
+func ended(s *session.State, entity, id, outcome, reason string) bool {
+	e, ok := s.Ended(entity, id)
+	return ok && e.Outcome == outcome && (reason == "" || e.Reason == reason)
+}

@@ -1,0 +1,283 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-dev/holdfast/bridges/opencode"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/drill"
+	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/screen"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// while runs everything, and do as soon as all is ready; when do returns everything is ended. What ends by itself before
+// that ends do.
+func (a *app) while(ctx context.Context, do func(ctx context.Context, note readyNote) error) error {
+	running, stop := context.WithCancel(context.WithoutCancel(ctx)) // it outlives do, which may have to say good-bye
+	defer stop()
+	doing, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ready, ended := make(chan readyNote, 1), make(chan error, 1)
+	go func() {
+		err := a.everything(running, func(n readyNote) error { ready <- n; return nil })
+		cancel()
+		ended <- err
+	}()
+	var err error
+	select {
+	case note := <-ready:
+		err = do(doing, note)
+	case <-doing.Done():
+	}
+	stop()
+	return errors.Join(err, <-ended)
+}
+
+// suite is while in a directory of its own, which is gone afterwards.
+func (a *app) suite(ctx context.Context, do func(ctx context.Context, url string) error) (err error) {
+	dir, err := os.MkdirTemp("", "holdfast-")
+	if err != nil {
+		return fmt.Errorf("holdfast: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	own := *a
+	own.data, own.listen, own.http, own.readyFile = dir, "127.0.0.1:0", "127.0.0.1:0", ""
+	own.grace, own.logLevel = shortGrace, "error"
+	a.creds = "" // this broker knows nobody
+	return own.while(ctx, func(ctx context.Context, note readyNote) error { return do(ctx, note.NATS) })
+}
+
+// Pieces of the tour.
+const (
+	crashFile   = "h-kill9-parallel.jsonl"
+	painterID   = "painter"
+	wallSession = "wall"
+	paintingS   = 3
+)
+
+func tryCommand(a *app) *cobra.Command {
+	var fast, once bool
+	long, example := describe(`Start everything, play a recorded crash, run a drill against it, and stay up to be looked at.
+
+It is up with all its flags, and a tour of a minute: what an agent's crash leaves behind, how it is recovered, and a question
+of an agent for you to answer from another terminal. Ctrl-C ends it; the data stays. Unless --grace says otherwise it is 1s
+here, so that there is less to wait for.`,
+		"holdfast try", "holdfast try --data /tmp/tour --listen 127.0.0.1:0 --http 127.0.0.1:0 --once")
+	cmd := &cobra.Command{Use: "try", Short: "Start everything and see a crash being healed", Long: long, Example: example, GroupID: groupRun, Args: arguments(0, 0)}
+	a.take(cmd, optionsUp)
+	for i := range targets {
+		a.take(cmd, targets[i].options)
+	}
+	cmd.Flags().BoolVar(&fast, "fast", false, "play the recorded crash without its pauses")
+	cmd.Flags().BoolVar(&once, "once", false, "end after the tour")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if !cmd.Flags().Changed("grace") {
+			a.grace = shortGrace
+		}
+		if !cmd.Flags().Changed("log-level") {
+			a.logLevel = "error"
+		}
+		return a.bounded(cmd.Context(), func(ctx context.Context) error {
+			return a.while(ctx, func(ctx context.Context, note readyNote) error {
+				t := &tour{app: a, note: note, fast: fast, once: once}
+				err := t.run(ctx)
+				if err != nil && ctx.Err() != nil {
+					return nil // it was ended, which is how it ends
+				}
+				return err
+			})
+		})
+	}
+	return cmd
+}
+
+// tour is what try shows.
+type tour struct {
+	*app
+	note       readyNote
+	fast, once bool
+}
+
+func (t *tour) run(ctx context.Context) error {
+	if err := t.ready(t.note); err != nil {
+		return err
+	}
+	t.nats = t.note.NATS
+	for _, part := range []func(context.Context) error{t.crash, t.drills, t.yours} {
+		if err := part(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// heading says what comes, and why it is worth looking at.
+func (t *tour) heading(title, text string) error {
+	if t.json {
+		return nil
+	}
+	return t.say("\n" + t.style(t.Stdout).Painted("── "+title+" ──", screen.Strong) + "\n" + text + "\n\n")
+}
+
+// crash plays the recorded crash.
+func (t *tour) crash(ctx context.Context) error {
+	if err := t.heading("1 of 3: a real crash, played again",
+		`What a real OpenCode server said until it was killed, with one command done, one running, and one waiting for a
+permission. OpenCode itself shows them as running for ever. Here the process holds a lease; watch what becomes of them.`); err != nil {
+		return err
+	}
+	trace, err := opencode.ReadTrace(bytes.NewReader(opencode.RecordedCrash))
+	if err != nil {
+		return fmt.Errorf("holdfast: try: %w", err)
+	}
+	r := replay{app: t.app, fast: t.fast, ttl: shortTTL}
+	return r.playAll(ctx, t.note.NATS, []recording{{crashFile, trace}})
+}
+
+// drills runs the drill.
+func (t *tour) drills(ctx context.Context) error {
+	if err := t.heading("2 of 3: a drill with real processes",
+		`Agents (this program again, with the harness client) are killed, frozen, restarted and asked to leave. What is promised is
+compared with what is seen.`); err != nil {
+		return err
+	}
+	return t.drill(ctx, drill.Config{URL: t.note.NATS, TTL: shortTTL, Within: shortTTL + t.grace + time.Second, Keep: true})
+}
+
+// yours has an agent ask the person who looks, shows what watch would show, and stays up.
+func (t *tour) yours(ctx context.Context) (err error) {
+	if err := t.heading("3 of 3: your turn", "This is what `holdfast watch` shows now. One agent is alive and asks you something."); err != nil {
+		return err
+	}
+	return t.with(ctx, func(ctx context.Context, b *bus.Bus) error {
+		name, err := drill.FreeName(ctx, b, painterID)
+		if err != nil {
+			return err
+		}
+		p := &painter{tour: t, ref: events.Ref{Harness: name, Session: wallSession}, asks: make(chan struct{}, 1), ended: make(chan error, 1)}
+		work, stop := context.WithCancel(ctx)
+		defer stop()
+		go func() { p.ended <- p.run(work) }()
+		select {
+		case <-p.asks:
+		case err := <-p.ended:
+			return err
+		}
+		if err = t.look(ctx, b, p.ref); err == nil && !t.once {
+			<-ctx.Done()
+		}
+		stop()
+		return errors.Join(err, <-p.ended)
+	})
+}
+
+// look shows the table, and what to do next.
+func (t *tour) look(ctx context.Context, b *bus.Bus, r events.Ref) error {
+	waits := condition{"prompts=1", func(s *session.State) bool { return len(s.PendingPrompts()) == 1 }}
+	if err := t.await(ctx, b, r.String(), []condition{waits}); err != nil {
+		return err
+	}
+	if err := t.watchOnce(ctx, b, &sessionFilter{}); err != nil || t.json {
+		return err
+	}
+	self, in := "holdfast", strings.TrimSuffix(elsewhere(t.note.NATS), "; ")
+	if len(os.Args) > 0 && strings.Contains(os.Args[0], "/") {
+		self = os.Args[0]
+	}
+	text := "\nFrom another terminal:\n\n"
+	if in != "" {
+		text += "  " + in + "\n"
+	}
+	for _, line := range [][2]string{
+		{"answer " + r.String() + " blue", "the agent goes on at once"},
+		{"watch", "all sessions, live"},
+		{"show crash", "what became of the agent that was killed"},
+		{"events crash", "and every fact of it"},
+		{"doctor", "is everything well?"},
+	} {
+		text += fmt.Sprintf("  %s %-28s # %s\n", self, line[0], line[1])
+	}
+	if !t.once {
+		text += "\nCtrl-C ends it; the data stays in " + t.data + ".\n\n"
+	}
+	return t.say(text)
+}
+
+// painter is an agent that asks for a colour, paints, and asks again.
+type painter struct {
+	*tour
+	ref   events.Ref
+	asks  chan struct{} // has room for one: it asks for the first time
+	ended chan error
+}
+
+// run paints until ctx ends, and puts its session away.
+func (p *painter) run(ctx context.Context) error {
+	h, err := harness.Connect(ctx, harness.Config{ID: p.ref.Harness, URL: p.note.NATS, Prefix: p.prefix, TTL: shortTTL, Version: version})
+	if err != nil {
+		return err
+	}
+	s, err := h.Open(ctx, p.ref.Session, harness.Opening{Title: "Paint the wall", Agent: painterID})
+	if err == nil {
+		err = h.Ready(ctx)
+	}
+	for n := 1; err == nil; n++ {
+		if n == 1 {
+			p.asks <- struct{}{}
+		}
+		err = p.coat(ctx, s, fmt.Sprintf("colour-%d", n))
+	}
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopMaxS/2*time.Second)
+	defer cancel()
+	if ctx.Err() != nil { // asked to leave
+		err = s.Close(late, "finished")
+	}
+	return errors.Join(err, h.Close(late))
+}
+
+// coat is one turn: a question to a person, and work with the answer.
+func (p *painter) coat(ctx context.Context, s *harness.Session, id string) error {
+	turn, err := s.StartTurn(ctx, harness.Start{Content: "paint the wall"})
+	if err != nil {
+		return err
+	}
+	call, err := turn.Tool(ctx, harness.Tool{Name: "ask_user"})
+	if err != nil {
+		return err
+	}
+	answer, err := turn.Ask(ctx, harness.Prompt{ID: id, Call: call.ID(), Questions: []events.Question{
+		{ID: "colour", Question: "Which colour shall the wall be?", Options: []events.Option{{Label: "red"}, {Label: "blue"}}, Custom: true}}})
+	if err != nil {
+		return err
+	}
+	if err := p.say(screen.Clean(fmt.Sprintf("painter: %s by %s; painting …", answer.Status, answer.By)) + "\n"); err != nil {
+		return err
+	}
+	if err := call.Complete(ctx, answer.Answers); err != nil {
+		return err
+	}
+	brush, err := turn.Tool(ctx, harness.Tool{Name: "paint"})
+	if err != nil {
+		return err
+	}
+	work := time.NewTimer(paintingS * time.Second)
+	defer work.Stop()
+	select {
+	case <-work.C:
+	case <-turn.Context().Done(): // somebody stopped it, or asked us to leave
+	}
+	if err := brush.Complete(ctx, "painted"); err != nil {
+		return err
+	}
+	return turn.Complete(ctx, "stop")
+}
