@@ -1,0 +1,415 @@
+package crash
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// Limits of what is told.
+const (
+	findingsMax  = 20
+	dumpBytesMax = 6 << 10
+	tailCommits  = 12
+)
+
+// picture is all that there is at one moment: log, documents and views, leases, and what people and harnesses were told.
+type picture struct {
+	refs    []events.Ref // sessions, in the order of their first commits
+	commits map[events.Ref][]events.Commit
+	at      map[uint64]*events.Commit
+	state   map[string]bus.Entry // documents and views, by key
+	leases  map[string]bool      // keys of harness leases
+	notes   []note
+
+	folded map[events.Ref]*folded
+	found  []string
+}
+
+// folded is what a session's log comes to.
+type folded struct {
+	st      *session.State
+	counted map[string]bool   // "kind subject" of every fact that counted and somebody said
+	endings map[string]string // "entity id": the ending that counted
+}
+
+// take takes a picture.
+func take(ctx context.Context, b *bus.Bus) (*picture, error) {
+	p := &picture{commits: map[events.Ref][]events.Commit{}, at: map[uint64]*events.Commit{}, state: map[string]bus.Entry{}, leases: map[string]bool{}}
+	err := b.Scan(ctx, 0, func(c events.Commit) error {
+		if p.commits[c.Ref] == nil {
+			p.refs = append(p.refs, c.Ref)
+		}
+		p.commits[c.Ref] = append(p.commits[c.Ref], c)
+		p.at[c.Seq] = &c
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := b.List(ctx, bus.State, ">", func(e bus.Entry) error { p.state[e.Key] = e; return nil }); err != nil {
+		return nil, err
+	}
+	err = b.List(ctx, bus.Leases, events.HarnessLeaseKeys(""), func(e bus.Entry) error { p.leases[e.Key] = true; return nil })
+	p.fold()
+	return p, err
+}
+
+func (p *picture) source(seq uint64) (*events.Commit, error) {
+	if c := p.at[seq]; c != nil {
+		return c, nil
+	}
+	return nil, bus.ErrNotFound
+}
+
+func (p *picture) fail(v string, r events.Ref, format string, args ...any) {
+	p.found = append(p.found, fmt.Sprintf("%s: %s: %s\n%s", v, r, fmt.Sprintf(format, args...), p.dump(r)))
+}
+
+// dump is a session's document and the end of its log.
+func (p *picture) dump(r events.Ref) string {
+	var text strings.Builder
+	doc := p.state[events.SessionKey(r)].Value
+	fmt.Fprintf(&text, "document: %s\n", doc[:min(len(doc), dumpBytesMax)])
+	cs := p.commits[r]
+	for _, c := range cs[max(0, len(cs)-tailCommits):] {
+		fmt.Fprintf(&text, "%8d %s %s", c.Seq, c.At.Format("15:04:05.000"), c.Writer)
+		for _, e := range c.Events {
+			fmt.Fprintf(&text, " · %s %s@%d", e.Kind, e.Subject, e.Epoch)
+		}
+		text.WriteString("\n")
+	}
+	return text.String()
+}
+
+// alive says whether a session's owner has a lease.
+func (p *picture) alive(st *session.State) bool {
+	return st.Owned && p.leases[events.HarnessLeaseKey(st.Harness, st.Incarnation)]
+}
+
+// fold folds every session from its start.
+func (p *picture) fold() {
+	p.folded = map[events.Ref]*folded{}
+	for _, r := range p.refs {
+		f := &folded{st: session.New(r), counted: map[string]bool{}, endings: map[string]string{}}
+		p.folded[r] = f
+		owner := ""
+		for i := range p.commits[r] {
+			c := &p.commits[r][i]
+			epoch := max(f.st.Epoch, 1)
+			res := f.st.Fold(c)
+			for j := range res.Feed {
+				epoch, owner = p.count(f, c, &res.Feed[j], epoch, owner)
+			}
+		}
+	}
+}
+
+// count takes in one fact that counted: one ending each (V1), and none of an epoch, or of an owner, that is over (V4).
+func (p *picture) count(f *folded, c *events.Commit, e *events.Event, epoch uint64, owner string) (uint64, string) {
+	r := c.Ref
+	switch fact := e.Fact.(type) {
+	case events.SessionOpened:
+		owner = fact.Incarnation
+		f.counted[kindOwned+" "+fact.Incarnation] = true
+	case events.SessionClaimed:
+		if e.Epoch <= epoch {
+			p.fail("V4", r, "%d: claimed under epoch %d, after %d", c.Seq, e.Epoch, epoch)
+		}
+		epoch, owner = e.Epoch, fact.Incarnation
+		f.counted[kindOwned+" "+fact.Incarnation] = true
+	}
+	if !e.Derived {
+		f.counted[string(e.Kind)+" "+e.Fact.Subject()] = true
+	}
+	if e.Epoch != epoch {
+		p.fail("V4", r, "%d: %s %s of epoch %d counted in epoch %d", c.Seq, e.Kind, e.Subject, e.Epoch, epoch)
+	}
+	if c.Writer == events.WriterHarness && !e.Derived && e.Source != events.HarnessSource(r.Harness, owner) {
+		p.fail("V4", r, "%d: %s %s of %s counted, and %s owns it", c.Seq, e.Kind, e.Subject, e.Source, owner)
+	}
+	spec := events.Lookup(e.Kind)
+	key := spec.Ends + " " + e.Fact.Subject()
+	receipt := e.Kind == "turn.stopped" && f.endings[key] != ""
+	if spec.Ends == "" || spec.Ends == session.EntityMessage || receipt {
+		return epoch, owner
+	}
+	if was := f.endings[key]; was != "" {
+		p.fail("V1", r, "%s ended as %s and, at %d, as %s", key, was, c.Seq, e.Kind)
+	}
+	f.endings[key] = string(e.Kind)
+	return epoch, owner
+}
+
+// check holds everything against everything.
+func (p *picture) check() []string {
+	for _, r := range p.refs {
+		p.checkDocument(r)
+		p.checkViews(r)
+		p.checkRecovered(r)
+	}
+	for key, e := range p.state {
+		p.checkKey(key, e.Value)
+	}
+	for i := range p.notes {
+		p.checkNote(&p.notes[i])
+	}
+	return p.found
+}
+
+// checkKey: there is no document without a log, and no prompt that waits in the people's view and not in its document (V5).
+func (p *picture) checkKey(key string, value []byte) {
+	if r, err := events.ParseSessionKey(key); err == nil && p.folded[r] == nil {
+		p.fail("V5", r, "a document without a log")
+	}
+	var b session.Blocker
+	if !strings.HasPrefix(key, "blocker.") {
+		return
+	}
+	if err := json.Unmarshal(value, &b); err != nil {
+		p.fail("V5", events.Ref{}, "%s is unreadable: %v", key, err)
+		return
+	}
+	r := events.Ref{Harness: b.Harness, Session: b.Session}
+	f := p.folded[r]
+	if b.Status == session.Awaiting && (f == nil || f.st.Prompts[b.Prompt] == nil) {
+		p.fail("V5", r, "prompt %s waits in the view, and its document knows no such: %s", b.Prompt, value)
+	}
+}
+
+// checkDocument: the document is the fold of the log, and nothing in it was unreadable (V5).
+func (p *picture) checkDocument(r events.Ref) {
+	st := p.folded[r].st
+	want, err := st.Encode()
+	if err != nil {
+		p.fail("V5", r, "it does not encode: %v", err)
+	}
+	if have := p.state[events.SessionKey(r)].Value; !bytes.Equal(have, want) {
+		p.fail("V5", r, "the document is not the fold of the log:\nwant %s", want)
+	}
+	if st.Parked != 0 || st.UnknownFacts != 0 {
+		p.fail("V5", r, "%d facts were parked, %d unknown: nobody wrote such", st.Parked, st.UnknownFacts)
+	}
+}
+
+// checkViews: each entry is its document's rendering (V5).
+func (p *picture) checkViews(r events.Ref) {
+	st := p.folded[r].st
+	for _, id := range st.BlockerPrompts(time.Time{}) {
+		b, err := st.Blocker(id, p.source)
+		if err != nil {
+			p.fail("V5", r, "prompt %s cannot be shown: %v", id, err)
+			continue
+		}
+		if want, have := asJSON(b), string(p.state[st.BlockerKey(id)].Value); have != want {
+			p.fail("V5", r, "the view of prompt %s is not what its document says:\nhave %s\nwant %s", id, have, want)
+		}
+	}
+	work, err := st.Work(p.source)
+	if err != nil {
+		p.fail("V5", r, "its work cannot be shown: %v", err)
+		return
+	}
+	have, ok := p.state[events.WorkKey(r)]
+	switch want := ""; {
+	case work == nil && ok:
+		p.fail("V5", r, "there is work in the view, and none in the document: %s", have.Value)
+	case work == nil:
+	default:
+		if want = sameSeq(asJSON(work)); sameSeq(string(have.Value)) != want {
+			p.fail("V5", r, "the work is not what its document says:\nhave %s\nwant %s", have.Value, want)
+		}
+	}
+}
+
+// sameSeq makes works comparable that say the same as of different commits: seq alone is no difference.
+func sameSeq(work string) string {
+	var w session.Work
+	if err := json.Unmarshal([]byte(work), &w); err != nil {
+		return work
+	}
+	w.Seq = 0
+	return asJSON(w)
+}
+
+// checkRecovered: under an epoch that is over nothing is open but questions to keep, their calls and turns, and what waits
+// for such a child (V2); nobody runs without an owner (V14).
+func (p *picture) checkRecovered(r events.Ref) {
+	st := p.folded[r].st
+	if st.Closed != nil || !st.Opened() {
+		return
+	}
+	alive := p.alive(st)
+	if st.Owned && !alive {
+		p.fail("V2", r, "owned by %s, which is dead", st.Incarnation)
+		return
+	}
+	mine := func(epoch uint64) bool { return alive && epoch == st.Epoch }
+	held, keeps := p.held(st), len(st.WaitsFor) > 0 || st.Pending.Turn != nil
+	for id, q := range st.Prompts {
+		if q.Status == session.Awaiting && !mine(q.Epoch) && q.OnOwnerLoss != events.LossKeep {
+			p.fail("V2", r, "prompt %s of epoch %d is still open", id, q.Epoch)
+		}
+		held[q.Call] = held[q.Call] || q.Status == session.Awaiting
+		keeps = keeps || q.Status == session.Awaiting
+	}
+	for id, c := range st.Tools {
+		keeps = keeps || mine(c.Epoch)
+		if !mine(c.Epoch) && !held[id] {
+			p.fail("V2", r, "call %s of epoch %d is still open", id, c.Epoch)
+		}
+	}
+	if t := st.Turn; t != nil && !mine(t.Epoch) && !keeps {
+		p.fail("V2", r, "turn %s of epoch %d is still open", t.ID, t.Epoch)
+	}
+	if c := st.Compaction; c != nil && c.State == session.CompactionRunning && !mine(c.Epoch) {
+		p.fail("V2", r, "compaction %s of epoch %d still runs", c.ID, c.Epoch)
+	}
+	if !alive && p.does(st) {
+		p.fail("V14", r, "%s, and nobody does it", st.Phase)
+	}
+}
+
+// does says whether a session is shown as doing something. One whose turn waits for a harness to take it does nothing.
+func (p *picture) does(st *session.State) bool {
+	return st.Phase == session.Running || st.Phase == session.Compacting || st.Phase == session.Retrying && st.Pending.Turn == nil
+}
+
+// held are the calls of a session that wait for a child which is not settled.
+func (p *picture) held(st *session.State) map[string]bool {
+	held := map[string]bool{}
+	for _, w := range st.WaitsFor {
+		held[w.Call] = true
+	}
+	for _, f := range p.folded {
+		k := f.st
+		if k.Harness == st.Harness && k.Parent == st.Session && k.Closed == nil {
+			held[k.ParentCall] = held[k.ParentCall] || k.Turn != nil || k.Pending != (session.Pending{}) || len(k.PendingPrompts()) > 0
+		}
+	}
+	return held
+}
+
+// checkNote: what somebody was told is so (V12).
+func (p *picture) checkNote(n *note) {
+	if n.Wrong != "" {
+		p.fail("an error that nobody expects", n.Ref, "%s was told: %s", n.By, n.Wrong)
+		return
+	}
+	f := p.folded[n.Ref]
+	if f == nil {
+		p.fail("V12", n.Ref, "%s was told %s, and the log knows no such session", n.By, asJSON(n))
+		return
+	}
+	switch {
+	case n.Status != "":
+		p.checkTold(n, f)
+	case n.Prompt != "":
+		p.checkWish(n)
+	case n.Kind == "": // a stop or a close: only its place is known
+		if n.Seq != 0 && (p.at[n.Seq] == nil || p.at[n.Seq].Ref != n.Ref) {
+			p.fail("V12", n.Ref, "%s was told that it is done at %d, which is none of its commits", n.By, n.Seq)
+		}
+	case !f.counted[n.Kind+" "+n.ID]:
+		p.fail("V12", n.Ref, "%s was told that %s %s is stored by %d, and it does not count", n.By, n.Kind, n.ID, n.Seq)
+	}
+}
+
+// checkTold: a prompt was settled as somebody was told.
+func (p *picture) checkTold(n *note, f *folded) {
+	how := f.endings[session.EntityPrompt+" "+n.Prompt]
+	if how == "" && f.st.Prompts[n.Prompt] != nil && f.st.Prompts[n.Prompt].Status != session.Awaiting {
+		how = "prompt." + string(f.st.Prompts[n.Prompt].Status)
+	}
+	if want := "prompt." + n.Status; how != want && n.Status != string(session.Closed) {
+		p.fail("V12", n.Ref, "%s was told that prompt %s is %s; the log says %q", n.By, n.Prompt, n.Status, how)
+	}
+	if n.Text == "" {
+		return
+	}
+	for _, c := range p.commits[n.Ref] {
+		if slices.ContainsFunc(c.Events, func(e events.Event) bool { return saysSo(n, e.Fact) }) {
+			return
+		}
+	}
+	p.fail("V12", n.Ref, "%s was told that to prompt %s was said %q, which the log does not know", n.By, n.Prompt, n.Text)
+}
+
+// checkWish: what a person was told is done stands where it was said to.
+func (p *picture) checkWish(n *note) {
+	c := p.at[n.Seq]
+	if c == nil || c.Ref != n.Ref || !slices.ContainsFunc(c.Events, func(e events.Event) bool { return string(e.Kind) == n.Kind && saysSo(n, e.Fact) }) {
+		p.fail("V12", n.Ref, "%s was told that %s %s %q stands at %d, and it does not", n.By, n.Kind, n.Prompt, n.Text, n.Seq)
+	}
+}
+
+// saysSo says whether a fact is what was said to a prompt.
+func saysSo(n *note, f events.Fact) bool {
+	switch f := f.(type) {
+	case events.PromptAnswered:
+		return f.Prompt == n.Prompt && said(f.Answers) == n.Text
+	case events.PromptRejected:
+		return f.Prompt == n.Prompt && f.Text == n.Text
+	case events.PromptDismissed:
+		return f.Prompt == n.Prompt && n.Text == ""
+	}
+	return false
+}
+
+// restless is why the world has not come to rest: an owner who is dead, a turn that runs, work that a living harness has
+// not taken; "" if it has.
+func (p *picture) restless() string {
+	for _, r := range p.refs {
+		st := p.folded[r].st
+		alive := p.alive(st)
+		switch {
+		case st.Closed != nil:
+		case st.Owned && !alive:
+			return fmt.Sprintf("%s is owned by %s, which is dead\n%s", r, st.Incarnation, p.dump(r))
+		case p.does(st):
+			return fmt.Sprintf("%s is %s\n%s", r, st.Phase, p.dump(r))
+		case alive && st.Pending.Turn != nil:
+			return fmt.Sprintf("%s has a turn to do\n%s", r, p.dump(r))
+		}
+	}
+	return ""
+}
+
+// summary is what there was, for people.
+func (p *picture) summary() string {
+	phases, kinds, ignored := map[session.Phase]int{}, map[events.Kind]int{}, map[string]int{}
+	for _, f := range p.folded {
+		phases[f.st.Phase]++
+		if last := f.st.Ignored.Last; last != nil {
+			ignored[last.Writer+" "+last.Type+" "+last.Why] += int(f.st.Ignored.Count)
+		}
+	}
+	for _, c := range p.at {
+		for _, e := range c.Events {
+			kinds[e.Kind]++
+		}
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "%d sessions %v, %d commits, %d notes, ignored %v\n", len(p.refs), phases, len(p.at), len(p.notes), ignored)
+	for _, k := range slices.Sorted(maps.Keys(kinds)) {
+		fmt.Fprintf(&text, "  %-22s %d\n", k, kinds[k])
+	}
+	return text.String()
+}
+
+func asJSON(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}

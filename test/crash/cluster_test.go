@@ -1,0 +1,57 @@
+package crash
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// monitored is what a broker tells about its streams, as far as it is of interest.
+type monitored struct {
+	Accounts []struct {
+		Streams []struct {
+			Name    string `json:"name"`
+			Cluster struct {
+				Leader string `json:"leader"`
+			} `json:"cluster"`
+		} `json:"stream_detail"`
+	} `json:"account_details"`
+}
+
+// leader is the broker that leads the log, as one that is there has it; any, when none knows.
+func (w *world) leader() *actor {
+	cell, err := events.NewCell(events.DefaultPrefix)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, asked := range w.nodes {
+		m, err := w.look(asked)
+		if err != nil {
+			continue // it is down, or was a moment ago
+		}
+		for _, account := range m.Accounts {
+			for _, s := range account.Streams {
+				for _, a := range w.nodes {
+					if s.Name == cell.LogStream() && s.Cluster.Leader == a.Name && a.p != nil {
+						w.led++
+						return a
+					}
+				}
+			}
+		}
+	}
+	return w.nodes[w.rnd.IntN(len(w.nodes))]
+}
+
+func (w *world) look(a *actor) (m monitored, err error) {
+	resp, err := w.monitor.Get(fmt.Sprintf("http://%s/jsz?accounts=true&streams=true", a.Monitor))
+	if err != nil {
+		return m, err
+	}
+	err = json.NewDecoder(resp.Body).Decode(&m)
+	if closed := resp.Body.Close(); err == nil {
+		err = closed
+	}
+	return m, err
+}

@@ -1,0 +1,273 @@
+package crash
+
+import (
+	"context"
+	"flag"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/services/ledger"
+	"github.com/holdfast-dev/holdfast/services/reconciler"
+)
+
+var (
+	kills    = flag.Int("kills", 0, "SIGKILLs with one broker; 0: 24, or 240 in the long form")
+	clusters = flag.Int("cluster-kills", 0, "SIGKILLs with three brokers; 0: 3, or 48 in the long form")
+	seeds    = flag.Uint64("seed", 0, "what chance begins with; 0: drawn")
+)
+
+// The world.
+const (
+	harnesses     = 4  // exclusive ones
+	members       = 2  // of a pool
+	sessions      = 4  // that each works in at once
+	freezePercent = 20 // of strikes are SIGSTOP, not SIGKILL
+	warmUp        = time.Second
+	restMax       = 2 * time.Minute
+	checkMax      = 2 * time.Minute
+)
+
+// awayMax is for how long one that was struck is away at most. Harnesses are away for longer than their leases at times.
+var awayMax = map[string]time.Duration{
+	roleBroker: 1500 * time.Millisecond, roleLedger: 2500 * time.Millisecond, roleReconciler: 2500 * time.Millisecond, roleHarness: 6 * time.Second,
+}
+
+// number is what a flag says, or what the short or the long form has.
+func number(flagged *int, short, long int) int {
+	switch {
+	case *flagged != 0:
+		return *flagged
+	case os.Getenv("HOLDFAST_LONG") != "":
+		return long
+	}
+	return short
+}
+
+func drawn(t *testing.T) uint64 {
+	seed := *seeds
+	if seed == 0 {
+		seed = uint64(time.Now().UnixNano())
+	}
+	t.Logf("seed %d: run again with -seed %d", seed, seed)
+	return seed
+}
+
+// TestCrash kills ledgers, reconcilers, harnesses and the broker.
+func TestCrash(t *testing.T) {
+	w := newWorld(t, drawn(t), 1)
+	w.struggle(number(kills, 24, 240), 1500*time.Millisecond, func() {
+		switch n := w.rnd.IntN(100); {
+		case n < 4: // everything at once
+			for _, a := range append(w.nodes, w.others...) {
+				w.strike(a)
+			}
+		case n < 22:
+			w.strike(w.nodes[0])
+		default:
+			w.strike(w.others[w.rnd.IntN(len(w.others))])
+		}
+	})
+}
+
+// TestCluster kills brokers of three, most often the one that leads the log, and now and then what works with them.
+func TestCluster(t *testing.T) {
+	w := newWorld(t, drawn(t), 3)
+	w.struggle(number(clusters, 3, 48), 4*time.Second, func() {
+		switch n := w.rnd.IntN(100); {
+		case n < 50:
+			w.strike(w.leader())
+		case n < 75:
+			w.strike(w.nodes[w.rnd.IntN(len(w.nodes))])
+		default:
+			w.strike(w.others[w.rnd.IntN(len(w.others))])
+		}
+	})
+}
+
+// struggle strikes at random instants until there were enough kills, has all come to rest, and checks what is left.
+func (w *world) struggle(most int, pauseMax time.Duration, strike func()) {
+	began := time.Now()
+	w.wait(warmUp)
+	for w.kills() < most && !w.t.Failed() {
+		w.wait(time.Duration(w.rnd.Int64N(int64(pauseMax))))
+		strike()
+	}
+	w.t.Logf("killed in %s: %v, the leader of the log %d times; stopped for a while: %v", time.Since(began).Round(time.Second), w.killed, w.led, w.stopped)
+	w.rest()
+	w.check()
+}
+
+// rest brings everybody back but half of the harnesses, which are dead for good, and waits until nothing is left to do.
+func (w *world) rest() {
+	for len(w.due) > 0 {
+		w.wait(pollEvery)
+	}
+	var living []*actor
+	for i, a := range w.others {
+		switch {
+		case a.role != roleHarness:
+		case i%2 == 0:
+			a.p.Kill()
+			a.p = nil
+		default:
+			living = append(living, a)
+		}
+	}
+	for _, a := range append(living, w.person) {
+		w.tell(a, tellRest)
+	}
+	began := time.Now()
+	for _, a := range append(living, w.person) {
+		w.idle(a)
+	}
+	s := &settler{w: w}
+	if !until(restMax, s.settled) {
+		w.t.Errorf("V14: after %s there is still something to do: %s", restMax, s.why)
+	}
+	w.t.Logf("everything is settled after %s", time.Since(began).Round(time.Millisecond))
+}
+
+// idle waits until an actor says that it has come to rest.
+func (w *world) idle(a *actor) {
+	ctx, cancel := context.WithTimeout(context.Background(), restMax)
+	defer cancel()
+	for {
+		line, err := a.p.Line(ctx)
+		if err != nil {
+			w.t.Fatalf("V14: %s does not come to rest: %v", a.Name, err)
+		}
+		if line == sayIdle {
+			return
+		}
+	}
+}
+
+// settler asks whether anything is left to do.
+type settler struct {
+	w     *world
+	seq   uint64 // of the log when nothing was found to do
+	times int    // in a row
+	why   string // what is left
+}
+
+func (s *settler) settled() bool {
+	ctx, cancel := context.WithTimeout(context.Background(), checkMax)
+	defer cancel()
+	s.w.fallen()
+	var seq uint64
+	if s.why, seq = s.left(ctx); s.why != "" || seq != s.seq {
+		s.times = 0
+	}
+	s.seq = seq
+	if s.why == "" {
+		s.times++
+	}
+	return s.times >= 2
+}
+
+// left is what is left to do, "" for nothing, and the end of the log.
+func (s *settler) left(ctx context.Context) (string, uint64) {
+	b := s.w.bus
+	seq, err := b.LastSeq(ctx)
+	if err != nil {
+		return err.Error(), 0
+	}
+	sources := append(reconciler.Sources(b), ledger.Source(ledgerConfig()))
+	for _, src := range sources {
+		pending, _, err := b.Lag(ctx, src)
+		if err != nil {
+			return err.Error(), seq
+		}
+		if pending > 0 {
+			return src.Durable + " lags", seq
+		}
+	}
+	var sweep reconciler.SweepReply
+	if err := b.Request(ctx, reconciler.Name, "sweep", reconciler.SweepRequest{DryRun: true}, &sweep); err != nil {
+		return err.Error(), seq
+	}
+	if len(sweep.Facts) > 0 || sweep.Failed > 0 || len(sweep.Suspects) > 0 {
+		return "a sweep would " + asJSON(sweep), seq
+	}
+	p, err := take(ctx, b)
+	if err != nil {
+		return err.Error(), seq
+	}
+	return p.restless(), seq
+}
+
+func (w *world) check() {
+	ctx, cancel := context.WithTimeout(context.Background(), checkMax)
+	defer cancel()
+	p, err := take(ctx, w.bus)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if p.notes, err = readJournals(w.dir); err != nil {
+		w.t.Fatal(err)
+	}
+	found := p.check()
+	found = append(found, w.passTwice(ctx)...)
+	found = append(found, w.rebuild(ctx, p)...)
+	for i, f := range found {
+		if i == findingsMax {
+			w.t.Errorf("and %d more", len(found)-i)
+			break
+		}
+		w.t.Error(f)
+	}
+	w.t.Log(p.summary())
+}
+
+// passTwice: another pass appends nothing (V3).
+func (w *world) passTwice(ctx context.Context) (found []string) {
+	before, err := w.bus.LastSeq(ctx)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	var sweep reconciler.SweepReply
+	if err := w.bus.Request(ctx, reconciler.Name, "sweep", reconciler.SweepRequest{}, &sweep); err != nil {
+		return []string{err.Error()}
+	}
+	after, err := w.bus.LastSeq(ctx)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	if before != after || len(sweep.Facts) > 0 || sweep.Failed > 0 {
+		found = append(found, "V3: a second pass appended something: "+asJSON(sweep))
+	}
+	return found
+}
+
+// rebuild: documents and views from the log alone are those that are there (V13).
+func (w *world) rebuild(ctx context.Context, before *picture) (found []string) {
+	var reply struct {
+		Sessions, Changed, Removed, Views int
+		Failed                            []string
+	}
+	if err := w.bus.Request(ctx, ledger.Name, "rebuild", struct{}{}, &reply); err != nil {
+		return []string{"V13: rebuild: " + err.Error()}
+	}
+	if reply.Changed+reply.Removed+reply.Views > 0 || len(reply.Failed) > 0 {
+		found = append(found, "V13: a rebuild changed something: "+asJSON(reply))
+	}
+	if reply.Sessions != len(before.refs) {
+		found = append(found, "V13: a rebuild knows other sessions than the log: "+asJSON(reply))
+	}
+	after, err := take(ctx, w.bus)
+	if err != nil {
+		return append(found, err.Error())
+	}
+	for key, e := range before.state {
+		if x, ok := after.state[key]; !ok || string(x.Value) != string(e.Value) {
+			found = append(found, "V13: a rebuild changed "+key+":\nfrom "+string(e.Value)+"\nto   "+string(x.Value))
+		}
+	}
+	for key, e := range after.state {
+		if _, ok := before.state[key]; !ok {
+			found = append(found, "V13: a rebuild made "+key+": "+string(e.Value))
+		}
+	}
+	return found
+}

@@ -1,0 +1,82 @@
+package crash
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+const journalMode = 0o600
+
+// kindOwned is what a note says of session.opened or session.claimed, whichever it was.
+const kindOwned = "owned"
+
+// note is one line of a journal: what somebody was told, written down right after.
+type note struct {
+	events.Ref
+	By   string `json:"by"`             // who was told
+	Kind string `json:"kind,omitempty"` // of the fact that was acknowledged
+	ID   string `json:"id,omitempty"`   // its subject; the incarnation for kindOwned
+	Seq  uint64 `json:"seq,omitempty"`  // where it is said to stand, if that was told
+
+	Prompt string `json:"prompt,omitempty"` // that somebody was told about:
+	Status string `json:"status,omitempty"` // how it was settled
+	Text   string `json:"text,omitempty"`   // what a person said to it
+
+	Wrong string `json:"wrong,omitempty"` // what should not have happened
+}
+
+// journal is a file that outlives its writer: what was written to it is there after a SIGKILL.
+type journal struct {
+	by   string
+	mu   sync.Mutex
+	file *os.File
+}
+
+func openJournal(path, by string) (*journal, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, journalMode)
+	return &journal{by: by, file: f}, err
+}
+
+// write notes it, in one write.
+func (j *journal) write(n note) {
+	n.By = j.by
+	line, err := json.Marshal(n)
+	if err != nil {
+		panic(err) // texts and numbers always encode
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if _, err := j.file.Write(append(line, '\n')); err != nil {
+		panic(err) // without a journal the test says nothing: its end is a finding
+	}
+}
+
+// readJournals reads all journals of a folder. A last line that was cut off by a kill is nobody's.
+func readJournals(dir string) ([]note, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "*.journal"))
+	if err != nil {
+		return nil, err
+	}
+	var all []note
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		lines := bytes.Split(text, []byte("\n"))
+		for i, line := range lines[:len(lines)-1] {
+			var n note
+			if err := json.Unmarshal(line, &n); err != nil {
+				return nil, fmt.Errorf("crash: %s:%d: %w", path, i+1, err)
+			}
+			all = append(all, n)
+		}
+	}
+	return all, nil
+}

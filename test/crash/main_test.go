@@ -1,0 +1,166 @@
+// Package crash kills real processes at random instants while they work, on a real disk, and holds what is left against
+// the log: the invariants V1–V5 and V12–V14.
+package crash
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/embed"
+	"github.com/holdfast-dev/holdfast/services/ledger"
+	"github.com/holdfast-dev/holdfast/services/reconciler"
+	"github.com/holdfast-dev/holdfast/test/child"
+)
+
+// What each process is. The margins are short, so that recovery happens often.
+const (
+	leaseTTL      = 2 * time.Second
+	grace         = time.Second
+	adoptionGrace = time.Second
+	walk          = 5 * time.Second
+	closedFor     = time.Hour // longer than any run: every entry of the people's view is still there to be checked
+	startMax      = 60 * time.Second
+)
+
+// Roles of this binary.
+const (
+	roleBroker     = "broker"
+	roleLedger     = ledger.Name
+	roleReconciler = reconciler.Name
+	roleHarness    = "harness"
+	rolePerson     = "person"
+)
+
+// Words between the test and its children.
+const (
+	sayReady = "ready" // it works; a broker adds its URL
+	sayIdle  = "idle"  // it has come to rest
+	tellRest = "rest"  // begin nothing new
+)
+
+// settings is all that a child is told at its start.
+type settings struct {
+	Name     string
+	URL      string
+	Replicas int
+	Seed     uint64
+
+	Dir     string         // of a broker
+	Listen  string         // of a broker
+	Cluster *embed.Cluster // of a broker
+	Monitor string         // where a broker tells about itself, host:port; "" for nowhere
+
+	ID       string // of a harness
+	Pool     bool   // of a harness
+	Sessions int    // that a harness works in at once
+	Journal  string // of a harness, or a person
+}
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if child.Role() == "" {
+		os.Exit(m.Run())
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	err := play(ctx, child.Role())
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// play is what a child does until ctx ends.
+func play(ctx context.Context, role string) error {
+	var s settings
+	if err := child.Settings(&s); err != nil {
+		return err
+	}
+	log := zerolog.New(os.Stderr).Level(zerolog.InfoLevel).With().Timestamp().Str("entity", s.Name).Int("pid", os.Getpid()).Logger()
+	rest := make(chan struct{})
+	go func() {
+		for order := range child.Orders(ctx) {
+			if order == tellRest {
+				close(rest)
+			}
+		}
+	}()
+	switch role {
+	case roleBroker:
+		return playBroker(ctx, s, log)
+	case roleLedger, roleReconciler:
+		return playService(ctx, role, s, log)
+	case roleHarness:
+		return playHarness(ctx, s, log, rest)
+	case rolePerson:
+		return playPerson(ctx, s, log, rest)
+	}
+	return fmt.Errorf("crash: no such role: %q", role)
+}
+
+func playBroker(ctx context.Context, s settings, log zerolog.Logger) error {
+	cfg := embed.Config{Dir: s.Dir, Listen: s.Listen, Name: s.Name, SyncAlways: true, Cluster: s.Cluster, Log: log}
+	if s.Monitor != "" {
+		cfg.File = s.Dir + ".conf"
+		if err := os.WriteFile(cfg.File, []byte(fmt.Sprintf("http: %q\n", s.Monitor)), journalMode); err != nil {
+			return err
+		}
+	}
+	srv, err := embed.Start(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	if err := child.Say(sayReady + " " + srv.URL()); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	srv.Shutdown()
+	return nil
+}
+
+// playService runs a service as cmd/holdfast does.
+func playService(ctx context.Context, role string, s settings, log zerolog.Logger) error {
+	b, err := bus.Open(ctx, bus.Config{URL: s.URL, Name: s.Name, Replicas: s.Replicas, Log: log})
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	if err := b.Ensure(ctx); err != nil {
+		return err
+	}
+	var service interface{ Run(context.Context) error }
+	if role == roleLedger {
+		service, err = ledger.New(b, ledgerConfig(), log)
+	} else {
+		cfg := reconciler.Default()
+		cfg.Grace, cfg.AdoptionGrace, cfg.Walk = grace, adoptionGrace, walk
+		service, err = reconciler.New(b, cfg, log)
+	}
+	if err != nil {
+		return err
+	}
+	if err := child.Say(sayReady); err != nil {
+		return err
+	}
+	err = service.Run(ctx)
+	if err == nil && ctx.Err() == nil {
+		err = errors.New("crash: the service ended, and nobody asked it to")
+	}
+	return err
+}
+
+func ledgerConfig() ledger.Config {
+	cfg := ledger.Default()
+	cfg.ClosedFor = closedFor
+	return cfg
+}

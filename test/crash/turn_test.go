@@ -1,0 +1,199 @@
+package crash
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// turn runs one turn: the one that is open, adopted from a process before, or a new one.
+func (a *agent) turn(ctx context.Context, s *harness.Session) {
+	ctx, cancel := context.WithTimeout(ctx, turnMax)
+	defer cancel()
+	t := s.OpenTurn()
+	if t != nil {
+		a.goOn(ctx, t)
+	} else {
+		start := harness.Start{ID: a.id("t"), Message: a.id("m"), Content: "do it", By: "ada"}
+		var err error
+		t, err = s.StartTurn(ctx, start)
+		if !a.acked(s, err, events.MessageAccepted{Message: start.Message}, events.TurnStarted{Turn: start.ID}) {
+			return
+		}
+	}
+	inTurn, stop := context.WithCancel(t.Context())
+	defer stop()
+	defer context.AfterFunc(ctx, stop)()
+	for range a.rnd.IntN(stepsMax) + 1 {
+		if inTurn.Err() != nil || a.resting() {
+			break
+		}
+		a.step(inTurn, t)
+		a.pause(inTurn)
+	}
+	how, stopped := errors.AsType[*harness.StopError](context.Cause(t.Context()))
+	switch {
+	case stopped:
+		a.acked(s, t.Stop(ctx, how.Actor, "as you say"), events.TurnStopped{Turn: t.ID()})
+	case a.resting() || a.chance(75):
+		a.acked(s, t.Complete(ctx, "stop"), events.TurnCompleted{Turn: t.ID()})
+	case a.chance(60):
+		a.acked(s, t.Fail(ctx, events.Failure{Kind: "server_error", Text: "no"}, true), events.TurnFailed{Turn: t.ID()})
+	default: // left open: the next turn takes its place
+	}
+}
+
+// step is one thing that happens in a turn.
+func (a *agent) step(ctx context.Context, t *harness.Turn) {
+	switch n := a.rnd.IntN(100); {
+	case n < 35:
+		a.tool(ctx, t)
+	case n < 45:
+		for range 3 {
+			a.openTool(ctx, t, a.chance(20)) // left open: they end with their turn, or with recovery
+		}
+	case n < 80:
+		a.ask(ctx, t)
+	case n < 90 && a.depth < depthMax:
+		a.delegate(ctx, t)
+	default:
+		tokens := events.Tokens{Input: a.rnd.Int64N(100_000), Output: 10}
+		err := t.Usage(ctx, harness.Usage{Model: "m", Tokens: tokens, ContextLimit: 200_000})
+		a.acked(t.Session(), err, events.UsageReported{Turn: t.ID()})
+	}
+}
+
+// openTool starts a call; nil when it could not be.
+func (a *agent) openTool(ctx context.Context, t *harness.Turn, background bool) *harness.Call {
+	tool := harness.Tool{ID: a.id("c"), Name: "bash", Title: "make", Background: background}
+	call, err := t.Tool(ctx, tool)
+	if !a.acked(t.Session(), err, events.ToolStarted{Call: tool.ID}) {
+		return nil
+	}
+	return call
+}
+
+// tool is a call from its start to its end.
+func (a *agent) tool(ctx context.Context, t *harness.Turn) {
+	call := a.openTool(ctx, t, false)
+	if call == nil {
+		return
+	}
+	a.pause(ctx)
+	a.endCall(ctx, t.Session(), call)
+}
+
+func (a *agent) endCall(ctx context.Context, s *harness.Session, call *harness.Call) {
+	if a.chance(80) {
+		a.acked(s, call.Complete(ctx, "done"), events.ToolCompleted{Call: call.ID()})
+		return
+	}
+	a.acked(s, call.Fail(ctx, events.Failure{Kind: "exit", Text: "1"}), events.ToolFailed{Call: call.ID()})
+}
+
+// question is a prompt of any sort: with a call or without, kept or not, blocking or not, with a deadline or not.
+func (a *agent) question(call *harness.Call) harness.Prompt {
+	p := harness.Prompt{ID: a.id("p"), Title: "which?", NonBlocking: a.chance(10)}
+	if call != nil {
+		p.Call = call.ID()
+	}
+	switch a.rnd.IntN(4) {
+	case 0:
+		p.Kind = events.PromptPermission // a callback, without questions of its own
+	case 1:
+		p.Questions, p.Delivery = ask(), events.DeliverCallback
+		if a.chance(30) {
+			p.OnOwnerLoss = events.LossKeep
+		}
+	case 2:
+		p.Questions, p.Delivery = ask(), events.DeliverMessage
+	default:
+		p.Questions = ask() // with a call its result, else a callback
+	}
+	if a.chance(20) {
+		p.Deadline = time.Now().Add(time.Duration(a.rnd.IntN(deadlineMax)) * time.Millisecond)
+	}
+	return p
+}
+
+func ask() []events.Question {
+	return []events.Question{{ID: "q", Question: "which?", Custom: true}}
+}
+
+// ask asks people, with or without a call, and does with the answer what a harness does.
+func (a *agent) ask(ctx context.Context, t *harness.Turn) {
+	s := t.Session()
+	var call *harness.Call
+	if a.chance(75) {
+		if call = a.openTool(ctx, t, false); call == nil {
+			return
+		}
+	}
+	p := a.question(call)
+	if a.await(ctx, t, p) && call != nil {
+		a.acked(s, call.Complete(ctx, "as you say"), events.ToolCompleted{Call: call.ID()})
+	} else if call != nil && a.chance(50) {
+		a.endCall(ctx, s, call)
+	}
+}
+
+// await waits for a prompt's settlement, not for ever. It says whether it came.
+func (a *agent) await(ctx context.Context, t *harness.Turn, p harness.Prompt) bool {
+	short, cancel := context.WithTimeout(ctx, time.Duration(a.rnd.IntN(askMaxMS))*time.Millisecond)
+	defer cancel()
+	x, err := t.Ask(short, p)
+	if err == nil {
+		a.settled(t.Session(), p.ID, x)
+		return true
+	}
+	a.judge("ask", err)
+	if ctx.Err() == nil && a.chance(50) {
+		a.acked(t.Session(), t.Session().Withdraw(ctx, p.ID, "never mind"), events.PromptWithdrawn{Prompt: p.ID})
+	}
+	return false
+}
+
+// goOn does what is left of a turn that was adopted.
+func (a *agent) goOn(ctx context.Context, t *harness.Turn) {
+	s, st := t.Session(), t.Session().State()
+	for _, id := range slices.Sorted(maps.Keys(st.Prompts)) {
+		if p := st.Prompts[id]; p.Status == session.Awaiting && p.Epoch == st.Epoch && a.chance(50) {
+			a.await(ctx, t, harness.Prompt{ID: id})
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(st.Tools)) {
+		if st.Tools[id].Epoch == st.Epoch && a.chance(50) {
+			a.endCall(ctx, s, s.Call(id))
+		}
+	}
+}
+
+// delegate has a child session do something, while a call waits for it.
+func (a *agent) delegate(ctx context.Context, t *harness.Turn) {
+	s := t.Session()
+	call := a.openTool(ctx, t, false)
+	if call == nil {
+		return
+	}
+	kid, err := a.h.Open(ctx, a.id("k"), harness.Opening{Parent: s.ID(), ParentCall: call.ID(), Root: s.State().Root, Title: "part of the work"})
+	if err != nil {
+		a.judge("open", err)
+		return
+	}
+	a.owns(kid)
+	below := &agent{worker: a.worker, rnd: a.rnd, depth: a.depth + 1}
+	below.turn(ctx, kid)
+	switch {
+	case a.chance(60):
+		a.acked(kid, kid.Close(ctx, "finished"), events.SessionClosed{})
+	case a.chance(50):
+		a.acked(kid, kid.Release(ctx, "done"), events.SessionReleased{})
+	}
+	a.endCall(ctx, s, call)
+}

@@ -1,0 +1,299 @@
+package crash
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+	"github.com/holdfast-dev/holdfast/test/child"
+)
+
+// Habits of a worker.
+const (
+	pauseMaxMS   = 60               // between two things it does
+	askMaxMS     = 2_500            // how long it waits for a person
+	turnMax      = 20 * time.Second // for one turn, whatever happens; a broker may be away for a part of it
+	deadlineMax  = 1_500            // ms until a question with a deadline is over
+	depthMax     = 2                // of sub-agents
+	stepsMax     = 5                // of a turn
+	claimPercent = 60               // sessions of the process before that are gone on with; the others are left to recovery
+)
+
+// expected are the errors that a harness has to live with.
+var expected = []error{
+	harness.ErrFenced, harness.ErrEnded, harness.ErrClosedID, harness.ErrUnknown, harness.ErrSessionClosed, harness.ErrReleased, harness.ErrOwned,
+	harness.ErrLeaseLost, harness.ErrStopped, harness.ErrPending, harness.ErrUnreachable, harness.ErrClosed, context.Canceled, context.DeadlineExceeded,
+}
+
+// worker is one process of a harness: it works in several sessions at once, and notes what was acknowledged.
+type worker struct {
+	h    *harness.Harness
+	s    settings
+	j    *journal
+	rest <-chan struct{}
+	made atomic.Uint64 // ids given out
+	pids string        // makes ids unique over all processes
+}
+
+// agent is one session's driver, with chance of its own.
+type agent struct {
+	*worker
+	rnd   *rand.Rand
+	depth int
+}
+
+func playHarness(ctx context.Context, s settings, log zerolog.Logger, rest <-chan struct{}) error {
+	j, err := openJournal(s.Journal, s.Name)
+	if err != nil {
+		return err
+	}
+	h, err := harness.Connect(ctx, harness.Config{ID: s.ID, URL: s.URL, Pool: s.Pool, TTL: leaseTTL, Log: log})
+	if err != nil {
+		return err
+	}
+	w := &worker{h: h, s: s, j: j, rest: rest, pids: fmt.Sprintf("%s-%s", s.Name, h.Incarnation())}
+	first := w.agent(0)
+	owned := first.takeUp(ctx)
+	if err := h.Ready(ctx); err != nil {
+		w.judge("ready", err)
+	}
+	if err := child.Say(sayReady); err != nil {
+		return err
+	}
+	var all sync.WaitGroup
+	all.Go(func() {
+		if err := h.Work(ctx, harness.Worker{Turn: w.asked}); err != nil {
+			w.judge("work", err)
+		}
+	})
+	var drivers sync.WaitGroup
+	for i := range s.Sessions {
+		a := w.agent(uint64(i) + 1)
+		var mine *harness.Session
+		if i < len(owned) {
+			mine = owned[i]
+		}
+		drivers.Go(func() { a.drive(ctx, mine) })
+	}
+	drivers.Wait()
+	if err := child.Say(sayIdle); err != nil {
+		return err
+	}
+	first.endTurns(ctx)
+	all.Wait()
+	return nil
+}
+
+// endTurns ends the turns that were left open in this process's sessions, until ctx ends.
+func (a *agent) endTurns(ctx context.Context) {
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		<-tick.C
+		all, err := a.h.Sessions(ctx)
+		if err != nil {
+			a.judge("sessions", err)
+		}
+		for _, st := range all {
+			if !st.Owned || st.Turn == nil || st.Incarnation != a.h.Incarnation() {
+				continue
+			}
+			s, err := a.h.Claim(ctx, st.Session) // it has it already
+			if err != nil {
+				a.judge("claim", err)
+			} else if t := s.OpenTurn(); t != nil {
+				a.acked(s, t.Complete(ctx, "stop"), events.TurnCompleted{Turn: t.ID()})
+			}
+		}
+	}
+}
+
+func (w *worker) agent(n uint64) *agent {
+	return &agent{worker: w, rnd: rand.New(rand.NewPCG(w.s.Seed, n))}
+}
+
+// resting says whether nothing new is to be begun.
+func (w *worker) resting() bool {
+	select {
+	case <-w.rest:
+		return true
+	default:
+		return false
+	}
+}
+
+// judge notes an error that nobody has to expect.
+func (w *worker) judge(what string, err error) {
+	for _, e := range expected {
+		if errors.Is(err, e) {
+			return
+		}
+	}
+	w.j.write(note{Wrong: what + ": " + err.Error()})
+}
+
+// acked notes a fact that was acknowledged, or judges why it was not. It says whether it was.
+func (a *agent) acked(s *harness.Session, err error, facts ...events.Fact) bool {
+	if err != nil {
+		a.judge(string(facts[0].Kind()), err)
+		return false
+	}
+	for _, f := range facts {
+		a.j.write(note{Ref: a.ref(s), Kind: string(f.Kind()), ID: f.Subject(), Seq: s.State().Seq})
+	}
+	return true
+}
+
+func (w *worker) ref(s *harness.Session) events.Ref {
+	return events.Ref{Harness: w.s.ID, Session: s.ID()}
+}
+
+// id is a new id.
+func (w *worker) id(kind string) string { return fmt.Sprintf("%s-%s-%d", kind, w.pids, w.made.Add(1)) }
+
+func (a *agent) chance(percent int) bool { return a.rnd.IntN(100) < percent }
+
+// pause waits a little, or until ctx ends.
+func (a *agent) pause(ctx context.Context) {
+	t := time.NewTimer(time.Duration(a.rnd.IntN(pauseMaxMS*1000)) * time.Microsecond)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// takeUp goes on with some of what the process before left, adopting some of what is open in it.
+func (a *agent) takeUp(ctx context.Context) (owned []*harness.Session) {
+	before, err := a.h.Sessions(ctx)
+	if err != nil {
+		a.judge("sessions", err)
+		return nil
+	}
+	for _, st := range before {
+		if st.Closed != nil || !a.chance(claimPercent) || len(owned) >= a.s.Sessions {
+			continue
+		}
+		var adopt harness.Adopt
+		adopt.Turn = a.chance(50)
+		for id := range st.Prompts {
+			if a.chance(50) {
+				adopt.Prompts = append(adopt.Prompts, harness.Prompt{ID: id})
+			}
+		}
+		for id := range st.Tools {
+			if a.chance(50) {
+				adopt.Calls = append(adopt.Calls, id)
+			}
+		}
+		s, err := a.h.Claim(ctx, st.Session, adopt)
+		if err != nil {
+			a.judge("claim", err)
+			continue
+		}
+		a.owns(s)
+		owned = append(owned, s)
+	}
+	return owned
+}
+
+// owns notes that a session was acknowledged to be this process's: opened, claimed, or its already.
+func (a *agent) owns(s *harness.Session) {
+	st := s.State()
+	a.j.write(note{Ref: a.ref(s), Kind: kindOwned, ID: st.Incarnation, Seq: st.Seq})
+}
+
+// drive works in one session after the other until it is time to rest.
+func (a *agent) drive(ctx context.Context, s *harness.Session) {
+	for ctx.Err() == nil && !a.resting() {
+		if s == nil || s.Context().Err() != nil {
+			s = a.another(ctx, s)
+		}
+		if s != nil {
+			a.turn(ctx, s)
+		}
+		switch {
+		case s == nil || ctx.Err() != nil:
+		case a.chance(4):
+			a.acked(s, s.Close(ctx, "finished"), events.SessionClosed{})
+			s = nil
+		case a.chance(2):
+			a.acked(s, s.Release(ctx, "enough"), events.SessionReleased{})
+			s = nil
+		}
+		a.pause(ctx)
+	}
+}
+
+// another is the session that was lost, claimed again, or a new one; nil when neither could be had.
+func (a *agent) another(ctx context.Context, lost *harness.Session) *harness.Session {
+	short, cancel := context.WithTimeout(ctx, turnMax)
+	defer cancel()
+	if lost != nil && a.chance(50) {
+		s, err := a.h.Claim(short, lost.ID(), harness.Adopt{Turn: a.chance(50)})
+		if err != nil {
+			a.judge("claim", err)
+			return nil
+		}
+		a.owns(s)
+		return s
+	}
+	s, err := a.h.Open(short, a.id("s"), harness.Opening{Title: "work", Policy: a.policy()})
+	if err != nil {
+		a.judge("open", err)
+		return nil
+	}
+	a.owns(s)
+	return s
+}
+
+func (a *agent) policy() *events.PolicyPatch {
+	if a.chance(20) {
+		hold := events.ResumeHold
+		return &events.PolicyPatch{Resume: events.Set(hold)}
+	}
+	return nil
+}
+
+// asked is what others have requested: a turn with one call.
+func (w *worker) asked(ctx context.Context, t *harness.Turn) error {
+	a := w.agent(w.made.Add(1))
+	s := t.Session()
+	a.j.write(note{Ref: a.ref(s), Kind: "turn.started", ID: t.ID(), Seq: s.State().Seq})
+	a.tool(ctx, t)
+	a.acked(s, t.Complete(ctx, "stop"), events.TurnCompleted{Turn: t.ID()})
+	return nil
+}
+
+// settled notes how a prompt was settled, as it was told.
+func (a *agent) settled(s *harness.Session, prompt string, x harness.Answer) {
+	n := note{Ref: a.ref(s), Prompt: prompt, Status: string(x.Status)}
+	switch {
+	case x.Status == session.Answered && len(x.Answers) > 0:
+		n.Text = said(x.Answers)
+	case x.Status == session.Rejected:
+		n.Text = x.Text
+	}
+	a.j.write(n)
+}
+
+// said is an answer to a worker's question in one text.
+func said(answers []events.Answer) string {
+	text := ""
+	for _, x := range answers {
+		for _, label := range x.Selected {
+			text += label
+		}
+		text += x.Text
+	}
+	return text
+}

@@ -1,0 +1,291 @@
+package crash
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/embed"
+	"github.com/holdfast-dev/holdfast/test/child"
+)
+
+// How long things may take.
+const (
+	pollEvery  = 100 * time.Millisecond
+	monitorMax = time.Second
+	folderMode = 0o700
+)
+
+// actor is one process of the world, over all its lives.
+type actor struct {
+	settings
+
+	role   string
+	log    string
+	p      *child.Process // nil while it is not there
+	lives  uint64
+	seed   uint64
+	frozen bool
+}
+
+// world is everything that runs.
+type world struct {
+	t      testing.TB
+	rnd    *rand.Rand
+	dir    string
+	nodes  []*actor // brokers
+	others []*actor // services and harnesses
+	person *actor
+	bus    *bus.Bus // the test's own connection
+	due    []revival
+
+	killed, stopped map[string]int // strikes by role
+	monitor         http.Client
+	led             int // strikes at the broker that led the log
+}
+
+// revival is when an actor comes back.
+type revival struct {
+	at time.Time
+	a  *actor
+}
+
+// newWorld starts brokers, then two of each service, harnesses, and people.
+func newWorld(t testing.TB, seed uint64, nodes int) *world {
+	w := &world{t: t, rnd: rand.New(rand.NewPCG(seed, 0)), dir: t.TempDir(), killed: map[string]int{}, stopped: map[string]int{}}
+	w.monitor.Timeout = monitorMax
+	t.Cleanup(w.end)
+	w.brokers(nodes)
+	ctx, cancel := context.WithTimeout(context.Background(), startMax)
+	defer cancel()
+	var err error
+	if w.bus, err = bus.Open(ctx, bus.Config{URL: w.url(), Name: "test", Replicas: nodes}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.bus.Ensure(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for _, role := range []string{roleLedger, roleReconciler} {
+		for i := range 2 {
+			w.add(role, settings{Name: fmt.Sprintf("%s-%d", role, i)})
+		}
+	}
+	for i := range harnesses {
+		name := fmt.Sprintf("h%d", i)
+		w.add(roleHarness, settings{Name: name, ID: name, Sessions: sessions})
+	}
+	for i := range members {
+		w.add(roleHarness, settings{Name: fmt.Sprintf("pool-%d", i), ID: "pool", Pool: true, Sessions: sessions})
+	}
+	w.person = w.make(rolePerson, settings{Name: "people"})
+	w.start(w.person)
+	return w
+}
+
+func (w *world) make(role string, s settings) *actor {
+	s.URL, s.Replicas, s.Journal = w.url(), len(w.nodes), filepath.Join(w.dir, s.Name+".journal")
+	return &actor{settings: s, role: role, log: filepath.Join(w.dir, s.Name+".log"), seed: w.rnd.Uint64()}
+}
+
+func (w *world) add(role string, s settings) {
+	a := w.make(role, s)
+	w.others = append(w.others, a)
+	w.start(a)
+}
+
+// brokers starts one broker, or several as a cluster.
+func (w *world) brokers(n int) {
+	routes := w.routes(2 * n) // and addresses to look at them
+	for i := range n {
+		s := settings{Name: fmt.Sprintf("node-%d", i), Listen: "127.0.0.1:0"}
+		s.Dir = filepath.Join(w.dir, s.Name)
+		if err := os.Mkdir(s.Dir, folderMode); err != nil {
+			w.t.Fatal(err)
+		}
+		if n > 1 {
+			s.Monitor = strings.TrimPrefix(routes[n+i], "nats://")
+			s.Cluster = &embed.Cluster{Name: "crash", Listen: strings.TrimPrefix(routes[i], "nats://"), Routes: routes[:n]}
+		}
+		a := w.make(roleBroker, s)
+		w.nodes = append(w.nodes, a)
+		w.start(a)
+		ctx, cancel := context.WithTimeout(context.Background(), startMax)
+		line, err := a.p.Line(ctx)
+		cancel()
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		_, url, _ := strings.Cut(line, " ")
+		a.Listen = strings.TrimPrefix(url, "nats://") // from now on always there
+	}
+}
+
+// routes are addresses for the brokers of a cluster to find each other, all held at once so that they differ.
+func (w *world) routes(n int) []string {
+	routes := make([]string, n)
+	for i := range routes {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		defer func() {
+			if err := l.Close(); err != nil {
+				w.t.Error(err)
+			}
+		}()
+		routes[i] = "nats://" + l.Addr().String()
+	}
+	return routes
+}
+
+func (w *world) url() string {
+	urls := make([]string, len(w.nodes))
+	for i, n := range w.nodes {
+		urls[i] = "nats://" + n.Listen
+	}
+	return strings.Join(urls, ",")
+}
+
+// start gives an actor another life.
+func (w *world) start(a *actor) {
+	a.lives++
+	a.Seed = a.seed + a.lives
+	p, err := child.Start(a.role, a.log, a.settings)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	a.p = p
+}
+
+// end kills what is left.
+func (w *world) end() {
+	if w.bus != nil {
+		w.bus.Close()
+	}
+	for _, a := range w.all() {
+		if a.p != nil {
+			a.p.Kill()
+		}
+	}
+}
+
+func (w *world) all() []*actor {
+	all := append(append([]*actor{}, w.nodes...), w.others...)
+	if w.person != nil {
+		all = append(all, w.person)
+	}
+	return all
+}
+
+// until looks again and again until ok; it says whether that came in time.
+func until(most time.Duration, ok func() bool) bool {
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	late := time.NewTimer(most)
+	defer late.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-late.C:
+			return false
+		}
+	}
+	return true
+}
+
+// wait lets time pass, while the dead come back when it is their time.
+func (w *world) wait(d time.Duration) {
+	end := time.Now().Add(d)
+	for {
+		next := end
+		for _, r := range w.due {
+			if r.at.Before(next) {
+				next = r.at
+			}
+		}
+		t := time.NewTimer(time.Until(next))
+		<-t.C
+		now := time.Now()
+		var later []revival
+		for _, r := range w.due {
+			if r.at.After(now) {
+				later = append(later, r)
+			} else {
+				w.revive(r.a)
+			}
+		}
+		w.due = later
+		w.fallen()
+		if !now.Before(end) {
+			return
+		}
+	}
+}
+
+func (w *world) revive(a *actor) {
+	if a.frozen {
+		a.frozen = false
+		a.p.Continue()
+		return
+	}
+	w.start(a)
+}
+
+// fallen are those that ended and nobody killed them. A broker whose port is taken for a moment is started again.
+func (w *world) fallen() {
+	for _, a := range w.all() {
+		if a.p == nil {
+			continue
+		}
+		err := a.p.Fallen()
+		if err == nil {
+			continue
+		}
+		if a.role != roleBroker || !strings.Contains(err.Error(), embed.ErrPortInUse.Error()) {
+			w.t.Errorf("%s: %v", a.Name, err)
+		}
+		w.start(a)
+	}
+}
+
+// strike kills an actor, or freezes it, and says when it comes back.
+func (w *world) strike(a *actor) {
+	if a.p == nil || a.frozen {
+		return
+	}
+	away := time.Duration(w.rnd.Int64N(int64(awayMax[a.role])))
+	if a.role != roleBroker && w.rnd.IntN(100) < freezePercent {
+		a.p.Stop()
+		a.frozen = true
+		w.stopped[a.role]++
+		w.due = append(w.due, revival{time.Now().Add(away), a})
+		return
+	}
+	a.p.Kill()
+	a.p = nil
+	w.killed[a.role]++
+	w.due = append(w.due, revival{time.Now().Add(away), a})
+}
+
+func (w *world) kills() (n int) {
+	for _, k := range w.killed {
+		n += k
+	}
+	return n
+}
+
+// tell tells an actor something, if it is there to hear it.
+func (w *world) tell(a *actor, line string) {
+	if err := a.p.Tell(line); err != nil && !errors.Is(err, os.ErrClosed) {
+		w.t.Errorf("%s: %v", a.Name, err)
+	}
+}
