@@ -15,6 +15,9 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/screen"
 )
 
+// seenShownMax is how much of what was seen is shown, in columns; --json has all of it.
+const seenShownMax = 60
+
 // foreignGrace is the grace that the reconciler of somebody else's cell is taken to have: the default of its flag.
 const foreignGrace = 5 * time.Second
 
@@ -113,13 +116,21 @@ func (a *app) sayVerdicts(res drill.Result) error {
 		}
 		took := "–"
 		if v.TookMS >= 0 {
-			took = fmt.Sprintf("%.2fs", float64(v.TookMS)/1000)
+			took = duration(v.TookMS)
 		}
-		rows[i] = []screen.Cell{mark, {Text: v.Act, Paint: screen.Faint}, {Text: v.Promise}, {Text: v.Expected}, {Text: v.Seen}, {Text: took}}
+		rows[i] = []screen.Cell{mark, {Text: v.Act, Paint: screen.Faint}, {Text: v.Promise}, {Text: v.Expected}, {Text: screen.Cut(v.Seen, seenShownMax)}, {Text: took}}
 	}
 	text := "\n" + screen.Table([]string{"", "ACT", "PROMISE", "EXPECTED", "SEEN", "TOOK"}, rows, st)
 	text += fmt.Sprintf("\n%d of %d promises kept, in %s.\n", kept, len(rows), screen.Age(time.Duration(res.TookMS)*time.Millisecond))
 	return a.say(text)
+}
+
+// duration is so many milliseconds for a table.
+func duration(ms int64) string {
+	if ms < 1000 {
+		return fmt.Sprintf("%dms", ms)
+	}
+	return fmt.Sprintf("%.2fs", float64(ms)/1000)
 }
 
 // agentUse is the command of a drill's child processes.

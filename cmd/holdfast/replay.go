@@ -164,7 +164,7 @@ func (r *replay) play(ctx context.Context, url string, rec *recording) (*played,
 		return nil, err
 	}
 	defer b.Close()
-	if p.Harness, err = r.freeHarness(ctx, b, rec.name); err != nil {
+	if p.Harness, err = drill.FreeName(ctx, b, harnessOf(rec.name)); err != nil { // what is recorded is over, and not gone on with
 		return nil, err
 	}
 	if err := r.tell("%s: %s played as harness %s", p.File, screen.Plural(report.Facts, "fact"), p.Harness); err != nil {
@@ -184,26 +184,15 @@ func (r *replay) play(ctx context.Context, url string, rec *recording) (*played,
 	return p, s.aftermath(ctx, p, append(report.Lost, report.Open...))
 }
 
-// freeHarness is a name that nobody has used yet: what is recorded is over, so it is never gone on with.
-func (r *replay) freeHarness(ctx context.Context, b *bus.Bus, file string) (string, error) {
+// harnessOf is the harness that plays a file.
+func harnessOf(file string) string {
 	stem := strings.Map(func(c rune) rune {
 		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' {
 			return c
 		}
 		return '-'
 	}, strings.TrimSuffix(file, filepath.Ext(file)))
-	base := "opencode-" + stem[:min(len(stem), stemBytesMax)]
-	for n := 1; ; n++ {
-		name := base
-		if n > 1 {
-			name = fmt.Sprintf("%s-%d", base, n)
-		}
-		used := false
-		err := b.List(ctx, bus.State, events.SessionKeys(name), func(bus.Entry) error { used = true; return nil })
-		if err != nil || !used {
-			return name, err
-		}
-	}
+	return "opencode-" + stem[:min(len(stem), stemBytesMax)]
 }
 
 // tell is a line for a person who watches.
@@ -344,11 +333,11 @@ func leftovers(left []leftover, st screen.Style) string {
 			paint = screen.Wait
 		}
 		if l.AfterMS > 0 {
-			after = fmt.Sprintf("%.2f s after the death", float64(l.AfterMS)/1000)
+			after = duration(l.AfterMS)
 		}
 		rows[i] = []screen.Cell{{Text: l.Entity}, {Text: l.Name}, {Text: screen.Cut(l.ID, idShownMax)}, {Text: l.Outcome, Paint: paint}, {Text: l.Reason}, {Text: after, Paint: screen.Faint}}
 	}
-	return screen.Table([]string{"LEFT OPEN", "NAME", "ID", "BECAME", "WHY", "WHEN"}, rows, st)
+	return screen.Table([]string{"LEFT OPEN", "NAME", "ID", "BECAME", "WHY", "AFTER THE DEATH"}, rows, st)
 }
 
 // passedOver says what of the recording was not used, and why.

@@ -126,14 +126,15 @@ func (t *tour) heading(title, text string) error {
 	if t.json {
 		return nil
 	}
-	return t.say("\n" + t.style(t.Stdout).Painted("── "+title+" ──", screen.Strong) + "\n" + text + "\n\n")
+	return t.say("\n" + t.style(t.Stdout).Painted("── "+title+" ──", screen.Strong) + "\n\n" + text + "\n")
 }
 
 // crash plays the recorded crash.
 func (t *tour) crash(ctx context.Context) error {
 	if err := t.heading("1 of 3: a real crash, played again",
 		`What a real OpenCode server said until it was killed, with one command done, one running, and one waiting for a
-permission. OpenCode itself shows them as running for ever. Here the process holds a lease; watch what becomes of them.`); err != nil {
+permission. OpenCode itself shows them as running for ever. Here the process holds a lease; watch what becomes of them.
+`); err != nil {
 		return err
 	}
 	trace, err := opencode.ReadTrace(bytes.NewReader(opencode.RecordedCrash))
@@ -156,7 +157,7 @@ compared with what is seen.`); err != nil {
 
 // yours has an agent ask the person who looks, shows what watch would show, and stays up.
 func (t *tour) yours(ctx context.Context) (err error) {
-	if err := t.heading("3 of 3: your turn", "This is what `holdfast watch` shows now. One agent is alive and asks you something."); err != nil {
+	if err := t.heading("3 of 3: your turn", "This is what `holdfast watch` shows now: who is alive, who was lost, and what waits for you. One agent is alive and asks you something.\n"); err != nil {
 		return err
 	}
 	return t.with(ctx, func(ctx context.Context, b *bus.Bus) error {
@@ -187,7 +188,11 @@ func (t *tour) look(ctx context.Context, b *bus.Bus, r events.Ref) error {
 	if err := t.await(ctx, b, r.String(), []condition{waits}); err != nil {
 		return err
 	}
-	if err := t.watchOnce(ctx, b, &sessionFilter{}); err != nil || t.json {
+	if t.json {
+		docs, err := t.documents(ctx, b, &sessionFilter{})
+		return errors.Join(err, t.saySessions(ctx, b, docs))
+	}
+	if err := t.watchOnce(ctx, b, &sessionFilter{}); err != nil {
 		return err
 	}
 	self, in := "holdfast", strings.TrimSuffix(elsewhere(t.note.NATS), "; ")
@@ -199,13 +204,13 @@ func (t *tour) look(ctx context.Context, b *bus.Bus, r events.Ref) error {
 		text += "  " + in + "\n"
 	}
 	for _, line := range [][2]string{
-		{"answer " + r.String() + " blue", "the agent goes on at once"},
+		{"answer " + r.String() + " colour-1 blue", "the agent goes on at once"},
 		{"watch", "all sessions, live"},
 		{"show crash", "what became of the agent that was killed"},
 		{"events crash", "and every fact of it"},
 		{"doctor", "is everything well?"},
 	} {
-		text += fmt.Sprintf("  %s %-28s # %s\n", self, line[0], line[1])
+		text += fmt.Sprintf("  %s %-34s # %s\n", self, line[0], line[1])
 	}
 	if !t.once {
 		text += "\nCtrl-C ends it; the data stays in " + t.data + ".\n\n"

@@ -33,7 +33,7 @@ func (d *drill) onStage(ctx context.Context, act, role string, ok func(*session.
 		case r := <-c.reports: // it may have said why
 			return nil, fmt.Errorf("drill: act %s: %s %s: %w", act, r.Said, r.Text, err)
 		default:
-			return nil, fmt.Errorf("drill: act %s: %w", act, err)
+			return nil, fmt.Errorf("drill: act %s: %w: do the services run? (`holdfast doctor`)", act, err)
 		}
 	}
 	return c, nil
@@ -50,7 +50,7 @@ func (d *drill) crash(ctx context.Context) error {
 		return err
 	}
 	s, took, err := d.world.until(ctx, actCrash, "orphaned", d.Within+soonMax, func(s *session.State) bool { return !s.Owned })
-	d.inTime(actCrash, "a dead process is noticed", "orphaned", "orphaned", took, d.Within, err)
+	d.inTime(actCrash, "a killed process is noticed", "orphaned", "orphaned", took, d.Within, err)
 	if err != nil {
 		return ctx.Err()
 	}
@@ -59,15 +59,15 @@ func (d *drill) crash(ctx context.Context) error {
 			ended(s, session.EntityTool, callDeploy, session.OutcomeInterrupted, events.ReasonOwnerLost)
 	}
 	s, more, err := d.world.until(ctx, actCrash, "calls closed", soonMax, interrupted)
-	d.inTime(actCrash, "what it ran is closed", "2 calls interrupted", "2 calls interrupted", took+more, d.Within, err)
+	d.inTime(actCrash, "its calls are closed", "2 interrupted", "2 interrupted", took+more, d.Within, err)
 	if err != nil {
 		return ctx.Err()
 	}
 	expired := ended(s, session.EntityPrompt, promptMay, string(session.Expired), events.ReasonOwnerLost)
-	d.judge(Verdict{Act: actCrash, Promise: "what only it could use expires", Expected: "permission expired, not answered", Seen: seenPrompt(s, promptMay), TookMS: -1, OK: expired})
+	d.judge(Verdict{Act: actCrash, Promise: "what only it could use expires", Expected: "expired (owner-lost)", Seen: seenPrompt(s, promptMay), TookMS: -1, OK: expired})
 	p := s.Prompts[promptWhich]
 	kept := p != nil && p.Status == session.Awaiting && s.Tools[callAsk] != nil && s.Phase == session.Waiting
-	d.judge(Verdict{Act: actCrash, Promise: "a question to a person is kept", Expected: "awaiting, its call and turn open", Seen: seenPrompt(s, promptWhich), TookMS: -1, OK: kept})
+	d.judge(Verdict{Act: actCrash, Promise: "a question to a person is kept", Expected: "kept (can be answered)", Seen: seenPrompt(s, promptWhich), TookMS: -1, OK: kept})
 	d.refused(ctx, actCrash, promptMay, "once", "an answer that comes too late is told so", http.StatusGone)
 	if err := d.answerKept(ctx); err != nil {
 		return err
@@ -102,9 +102,10 @@ func (d *drill) refused(ctx context.Context, act, prompt, option, promise string
 		question = events.PermissionQuestion
 	}
 	_, err := d.answer(ctx, act, prompt, question, option)
-	v := Verdict{Act: act, Promise: promise, Expected: fmt.Sprintf("refused with %d", code), Seen: "accepted", TookMS: -1}
+	v := Verdict{Act: act, Promise: promise, Expected: fmt.Sprintf("refused, %d", code), Seen: "accepted", TookMS: -1}
 	if refusal, ok := errors.AsType[*events.Refusal](err); ok {
-		v.Seen, v.OK = fmt.Sprintf("refused with %d", refusal.Code), refusal.Code == code
+		v.Seen, v.OK = fmt.Sprintf("refused, %d", refusal.Code), refusal.Code == code
+		d.tell(act, whoHoldfast, "refuses that with %d: %s", refusal.Code, refusal.Message)
 	} else if err != nil {
 		v.Seen = err.Error()
 	}
@@ -121,12 +122,15 @@ func (d *drill) answerKept(ctx context.Context) error {
 	if err == nil {
 		seen, whole, err = d.together(ctx, seq)
 	}
-	const promise, expected = "an answer after the death counts", "answered, call closed with it, turn wanted: one commit"
-	d.inTime(actCrash, promise, expected, seen, took, soonMax, err)
+	const expected = "answer, result, turn: one commit"
+	if whole {
+		seen = expected
+	}
+	d.inTime(actCrash, "an answer after the death counts", expected, seen, took, soonMax, err)
 	if d.verdicts[len(d.verdicts)-1].OK = whole && err == nil && took <= soonMax; !whole {
 		return ctx.Err()
 	}
-	d.refused(ctx, actCrash, promptWhich, optionNo, "who answers otherwise is told who was first", http.StatusConflict)
+	d.refused(ctx, actCrash, promptWhich, optionNo, "a second answer is told who was first", http.StatusConflict)
 	return ctx.Err()
 }
 
@@ -158,7 +162,7 @@ func (d *drill) resume(ctx context.Context) error {
 		return err
 	}
 	r, took, err := c.hears(ctx, saidTook, startMaxS*time.Second)
-	d.inTime(actCrash, "the next process takes that turn", "taken", r.Said, took, startMaxS*time.Second, err)
+	d.inTime(actCrash, "the next process takes that turn", saidTook, r.Said, took, startMaxS*time.Second, err)
 	if err != nil {
 		return ctx.Err()
 	}
@@ -170,7 +174,7 @@ func (d *drill) resume(ctx context.Context) error {
 		return ctx.Err()
 	}
 	started, err := d.starts(ctx, s)
-	d.judge(Verdict{Act: actCrash, Promise: "exactly once", Expected: "1 turn started for the answer", Seen: fmt.Sprintf("%d turn started", started), TookMS: -1, OK: started == 1 && err == nil})
+	d.judge(Verdict{Act: actCrash, Promise: "exactly once", Expected: "1 start", Seen: fmt.Sprintf("%d start", started), TookMS: -1, OK: started == 1 && err == nil})
 	return d.dismiss(ctx, c)
 }
 
@@ -218,13 +222,13 @@ func (d *drill) pause(ctx context.Context) error {
 	if _, _, err := c.hears(ctx, saidReady, startMaxS*time.Second); err != nil {
 		return err
 	}
-	if err := c.signal(syscall.SIGSTOP, "as if the machine slept"); err != nil {
+	if err := c.signal(syscall.SIGSTOP, "as when a machine sleeps"); err != nil {
 		return err
 	}
 	fence, took, err := d.world.until(ctx, actPause, "fenced", d.Within+soonMax, func(s *session.State) bool {
 		return !s.Owned && ended(s, session.EntityTool, callCompile, session.OutcomeInterrupted, events.ReasonOwnerLost)
 	})
-	d.inTime(actPause, "a frozen process is fenced", "orphaned, its call closed", "orphaned, its call closed", took, d.Within, err)
+	d.inTime(actPause, "a frozen process is fenced", "orphaned, call closed", "orphaned, call closed", took, d.Within, err)
 	if err := errors.Join(c.say(lineFinish), c.signal(syscall.SIGCONT, "it wants to say that its call is complete")); err != nil {
 		return err
 	}
@@ -232,11 +236,10 @@ func (d *drill) pause(ctx context.Context) error {
 		return ctx.Err()
 	}
 	r, took, err := c.hears(ctx, saidRefused, d.Within)
-	seen := "refused: " + r.Text
 	if !r.Fenced && err == nil {
 		err = errors.New("refused, but not as fenced: " + r.Text)
 	}
-	d.inTime(actPause, "awake, it finds out and stops", "refused: fenced", seen, took, d.Within, err)
+	d.inTime(actPause, "awake, it finds out and stops", "refused, fenced", "refused, fenced", took, d.Within, err)
 	if err := c.awaitGone(ctx); err != nil {
 		return err
 	}
@@ -256,7 +259,7 @@ func (d *drill) nothingCounts(ctx context.Context, fence *session.State) error {
 		}
 	}
 	call := Whereabouts(s, session.EntityTool, callCompile)
-	v.Seen = fmt.Sprintf("%s, %d commits after the fence", call.Outcome, slipped)
+	v.Seen = fmt.Sprintf("%s, %d commits after it", call.Outcome, slipped)
 	v.OK = err == nil && call.Outcome == session.OutcomeInterrupted && call.Ending.Late == nil && s.Epoch == fence.Epoch && !s.Owned
 	d.judge(v)
 	return err
@@ -281,23 +284,20 @@ func (d *drill) restart(ctx context.Context) error {
 		return err
 	}
 	s, took, err := d.world.until(ctx, actRestart, "taken over", startMaxS*time.Second, func(s *session.State) bool { return s.Owned && s.Epoch > before.Epoch })
-	seen := "nobody took it"
 	if err == nil {
 		p, was := s.Prompts[promptMay], before.Prompts[promptMay]
-		if p != nil && p.Status == session.Awaiting && p.Epoch == s.Epoch && p.Since.Equal(was.Since) {
-			seen = "the same question, still open"
-		} else {
+		if p == nil || p.Status != session.Awaiting || p.Epoch != s.Epoch || !p.Since.Equal(was.Since) {
 			err = errors.New(seenPrompt(s, promptMay))
 		}
 	}
-	d.inTime(actRestart, "a restarted process takes its question over", "the same question, still open", seen, took, startMaxS*time.Second, err)
+	d.inTime(actRestart, "a restarted process has its question", "the same one, open", "the same one, open", took, startMaxS*time.Second, err)
 	if s == nil {
 		return ctx.Err()
 	}
 	_, took, err = d.world.until(ctx, actRestart, "closed", d.Within, func(s *session.State) bool {
 		return ended(s, session.EntityTool, callCompile, session.OutcomeInterrupted, events.ReasonOwnerLost)
 	})
-	d.inTime(actRestart, "what it does not take over is closed", "interrupted, without waiting for the lease", "interrupted", took, soonMax, err)
+	d.inTime(actRestart, "what it does not take over is closed", "interrupted", "interrupted", took, soonMax, err)
 	return d.answerAdopted(ctx, next)
 }
 
@@ -333,23 +333,23 @@ func (d *drill) leaveSteady(ctx context.Context, c *child) error {
 		return err
 	}
 	alone := s.Owned && s.Epoch == 1 && len(s.Tools) == 2 && len(s.PendingPrompts()) == 1
-	d.judge(Verdict{Act: actSteady, Promise: "who lives is left alone", Expected: "running, all open, epoch 1", Seen: fmt.Sprintf("%s, %d calls and %d question open, epoch %d", s.Phase, len(s.Tools), len(s.PendingPrompts()), s.Epoch),
-		TookMS: -1, OK: alone})
+	d.judge(Verdict{Act: actSteady, Promise: "who lives is left alone", Expected: "2 calls, 1 question, epoch 1",
+		Seen: fmt.Sprintf("%d calls, %d question, epoch %d", len(s.Tools), len(s.PendingPrompts()), s.Epoch), TookMS: -1, OK: alone})
 	if err := c.signal(syscall.SIGTERM, "please leave"); err != nil {
 		return err
 	}
 	s, took, err := d.world.until(ctx, actSteady, "released and closed", d.Within, func(s *session.State) bool { return !s.Owned && s.Turn == nil })
-	d.inTime(actSteady, "a clean end waits for nothing", "released, the rest closed", "released, the rest closed", took, d.TTL, err)
+	d.inTime(actSteady, "a clean end waits for no grace", "released, rest closed", "released, rest closed", took, d.TTL, err)
 	if err != nil {
 		return ctx.Err()
 	}
 	withdrawn := ended(s, session.EntityPrompt, promptMay, string(session.Withdrawn), events.ReasonShutdown) && s.Left == session.LeftReleased
-	d.judge(Verdict{Act: actSteady, Promise: "shutdown is nobody's decision", Expected: "question withdrawn (shutdown)", Seen: seenPrompt(s, promptMay), TookMS: -1, OK: withdrawn})
+	d.judge(Verdict{Act: actSteady, Promise: "a shutdown is nobody's decision", Expected: "withdrawn (shutdown)", Seen: seenPrompt(s, promptMay), TookMS: -1, OK: withdrawn})
 	if err := c.awaitGone(ctx); err != nil {
 		return err
 	}
 	_, err = d.bus.Load(ctx, bus.Leases, events.HarnessLeaseKey(s.Harness, s.Incarnation))
 	gone := errors.Is(err, bus.ErrNotFound)
-	d.judge(Verdict{Act: actSteady, Promise: "it gives its lease back", Expected: "no lease", Seen: map[bool]string{true: "no lease", false: "a lease"}[gone], TookMS: -1, OK: gone})
+	d.judge(Verdict{Act: actSteady, Promise: "it gives its lease back", Expected: "gone", Seen: map[bool]string{true: "gone", false: "there"}[gone], TookMS: -1, OK: gone})
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
@@ -34,6 +35,7 @@ var roles = map[string]string{
 
 // What the agents open.
 const (
+	turnFirst   = "turn-1"
 	callCompile = "compile"
 	callDeploy  = "deploy"
 	callAsk     = "ask"
@@ -127,7 +129,7 @@ func (a *agent) begin(ctx context.Context, h *harness.Harness, title string) (*h
 	if err := h.Ready(ctx); err != nil {
 		return nil, nil, err
 	}
-	turn, err := s.StartTurn(ctx, harness.Start{Content: title, By: person})
+	turn, err := s.StartTurn(ctx, harness.Start{ID: turnFirst, Content: title, By: person})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -175,7 +177,13 @@ func (a *agent) runs(ctx context.Context, h *harness.Harness) error {
 		return context.Cause(ctx)
 	}
 	if err := s.Call(callCompile).Complete(ctx, "compiled"); err != nil {
-		a.say(Report{Said: saidRefused, Text: err.Error(), Fenced: errors.Is(err, harness.ErrFenced) || errors.Is(err, harness.ErrLeaseLost)})
+		for _, told := range []error{harness.ErrFenced, harness.ErrLeaseLost} {
+			if errors.Is(err, told) {
+				a.say(Report{Said: saidRefused, Text: strings.TrimPrefix(told.Error(), "harness: "), Fenced: true})
+				return nil
+			}
+		}
+		a.say(Report{Said: saidRefused, Text: err.Error()})
 		return nil
 	}
 	a.say(Report{Said: saidStored, Text: "the result of its call"})
@@ -184,7 +192,7 @@ func (a *agent) runs(ctx context.Context, h *harness.Harness) error {
 
 // asks waits for an answer that only it could use.
 func (a *agent) asks(ctx context.Context, h *harness.Harness) error {
-	_, turn, err := a.begin(ctx, h, a.spec.Session+": asks, and is ended while it waits")
+	_, turn, err := a.begin(ctx, h, map[string]string{actRestart: "restarted while it asks", actSteady: "lives, and leaves"}[a.spec.Session])
 	if err != nil {
 		return err
 	}

@@ -96,7 +96,7 @@ func (c *child) listen(out io.Reader) {
 			r = Report{Said: saidFailed, Text: lines.Text()}
 		}
 		if r.Said != saidReady {
-			c.d.tell(c.act, whoAgent, "process %d: %s %s", c.cmd.Process.Pid, r.Said, r.Text)
+			c.d.tell(c.act, whoAgent, "process %d says: %s: %s", c.cmd.Process.Pid, r.Said, r.Text)
 		}
 		c.reports <- r
 	}
@@ -128,7 +128,7 @@ func (c *child) hears(ctx context.Context, said string, limit time.Duration) (Re
 
 // signal sends the process a signal.
 func (c *child) signal(s syscall.Signal, why string) error {
-	c.d.tell(c.act, whoDrill, "%s to process %d: %s", names[s], c.cmd.Process.Pid, why)
+	c.d.tell(c.act, whoDrill, "%s to process %d, %s", names[s], c.cmd.Process.Pid, why)
 	if err := c.cmd.Process.Signal(s); err != nil {
 		return fmt.Errorf("drill: %s to process %d: %w", names[s], c.cmd.Process.Pid, err)
 	}
@@ -149,6 +149,7 @@ func (c *child) end() error {
 			for range c.reports { // nobody listens any more
 			}
 		}()
+		_ = c.cmd.Process.Signal(syscall.SIGCONT) // or it cannot see that; one that has ended needs no signal
 		late := time.NewTimer(endMaxS * time.Second)
 		defer late.Stop()
 		select {

@@ -24,6 +24,8 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
@@ -174,11 +176,12 @@ func (d *drill) end(ctx context.Context) error {
 			d.close(ctx, events.Ref{Harness: name, Session: act})
 		}
 	}
-	seen := fmt.Sprintf("nothing, in %d sessions", sessions)
+	seen := fmt.Sprintf("nothing in %d sessions", sessions)
 	if len(left) > 0 {
-		seen = fmt.Sprint(left)
+		slices.Sort(left)
+		seen = strings.Join(left, ", ")
 	}
-	d.judge(Verdict{Act: actEnd, Promise: "nothing is left open", Expected: "nothing, in 4 sessions", Seen: seen, TookMS: -1, OK: len(left) == 0 && sessions == len(d.names)})
+	d.judge(Verdict{Act: actEnd, Promise: "nothing is left open", Expected: fmt.Sprintf("nothing in %d sessions", len(d.names)), Seen: seen, TookMS: -1, OK: len(left) == 0 && sessions == len(d.names)})
 	return nil
 }
 
@@ -193,7 +196,7 @@ func (d *drill) judge(v Verdict) { d.verdicts = append(d.verdicts, v) }
 
 // inTime is the verdict about something that was waited for.
 func (d *drill) inTime(act, promise, expected, seen string, took, limit time.Duration, err error) {
-	v := Verdict{Act: act, Promise: promise, Expected: fmt.Sprintf("%s, in %s", expected, seconds(limit)), Seen: seen, TookMS: took.Milliseconds(), OK: err == nil && took <= limit}
+	v := Verdict{Act: act, Promise: promise, Expected: fmt.Sprintf("%s, ≤ %s", expected, seconds(limit)), Seen: seen, TookMS: took.Milliseconds(), OK: err == nil && took <= limit}
 	if err != nil {
 		v.Seen = err.Error()
 	}

@@ -61,7 +61,9 @@ func (w *world) take(act string, s *session.State, at time.Time) {
 		return
 	}
 	for _, line := range screen.Changes(before, s, at) {
-		w.tell(act, whoHoldfast, line)
+		if !strings.HasPrefix(line, "– →") && !strings.HasPrefix(line, session.EntityMessage+" ") { // beside the point here
+			w.tell(act, whoHoldfast, line)
+		}
 	}
 }
 
