@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
@@ -158,7 +159,7 @@ func TestFailing(t *testing.T) {
 	var broken atomic.Bool
 	var attempts atomic.Int32
 	broken.Store(true)
-	l, _ := w.run(Config{Walk: 300 * time.Millisecond, Decide: func(ctx context.Context, s *session.State, now time.Time, src session.Source) (Decision, error) {
+	l, _ := w.run(Config{Decide: func(ctx context.Context, s *session.State, now time.Time, src session.Source) (Decision, error) {
 		if s.Session == "bad" && broken.Load() {
 			attempts.Add(1)
 			return Decision{}, errors.New("cannot be decided")
@@ -172,14 +173,21 @@ func TestFailing(t *testing.T) {
 	natstest.Until(t, "the good one", func() bool { return w.state("good").Turn == nil })
 	natstest.Until(t, "two suspects", func() bool { return len(l.Suspects()) == 2 })
 	natstest.Until(t, "three attempts", func() bool { return attempts.Load() >= attemptsMax })
+	if n := attempts.Load(); n > attemptsMax+1 {
+		t.Errorf("%d attempts, and no slow walk yet", n)
+	}
 	for _, x := range l.Suspects() {
 		if x.Session == "newer" && !strings.Contains(x.Reason, session.ErrNewerLayout.Error()) || x.Session == "good" {
 			t.Errorf("suspect %+v", x)
 		}
 	}
 	broken.Store(false)
-	natstest.Until(t, "the slow walk", func() bool { return w.state("bad").Turn == nil })
-	natstest.Until(t, "one suspect", func() bool { return len(l.Suspects()) == 1 })
+	if err := l.Walk(w.ctx); err != nil {
+		t.Fatal(err)
+	}
+	if w.state("bad").Turn != nil || len(l.Suspects()) != 1 {
+		t.Errorf("the slow walk left %+v", l.Suspects())
+	}
 }
 
 // TestNotAcknowledged: a document whose decision was under way when the process stopped comes again.
@@ -228,6 +236,23 @@ func TestLook(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestWakes: what is due soon is looked at by this process itself, the soonest first, also what is added later.
+func TestWakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWakes()
+		began := time.Now()
+		looked := map[events.Ref]time.Duration{}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		w.add(ref("second"), began.Add(20*time.Second))
+		time.AfterFunc(time.Second, func() { w.add(ref("first"), began.Add(10*time.Second)) })
+		w.run(ctx, func(_ context.Context, _ *sync.WaitGroup, r events.Ref) { looked[r] = time.Since(began) })
+		if looked[ref("first")] != 10*time.Second || looked[ref("second")] != 20*time.Second {
+			t.Errorf("looked at %v", looked)
+		}
+	})
 }
 
 // TestSplit: what does not fit into one commit is appended in as few as it fits, the first facts first.

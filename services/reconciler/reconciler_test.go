@@ -180,6 +180,7 @@ func TestTree(t *testing.T) {
 // fencedFirst checks that all sessions of a tree were fenced before any of them was decided.
 func (c *cell) fencedFirst(harness string, names ...string) {
 	c.t.Helper()
+	fences := 0
 	var lastFence, firstOther uint64
 	for _, name := range names {
 		commits, err := c.b.Read(c.ctx, events.Ref{Harness: harness, Session: name}, 0)
@@ -191,13 +192,14 @@ func (c *cell) fencedFirst(harness string, names ...string) {
 			case commit.Writer != events.WriterReconciler:
 			case len(commit.Events) == 1 && commit.Events[0].Kind == "session.orphaned":
 				lastFence = max(lastFence, commit.Seq)
+				fences++
 			case firstOther == 0 || commit.Seq < firstOther:
 				firstOther = commit.Seq
 			}
 		}
 	}
-	if lastFence == 0 || firstOther != 0 && firstOther < lastFence {
-		c.t.Errorf("fenced until %d, decided from %d", lastFence, firstOther)
+	if fences != len(names) || firstOther != 0 && firstOther < lastFence {
+		c.t.Errorf("%d fences, until %d, decided from %d", fences, lastFence, firstOther)
 	}
 }
 
