@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -103,10 +104,13 @@ func (b *Bus) Read(ctx context.Context, r events.Ref, from uint64) ([]events.Com
 		all, from = append(all, b.commit(m)), m.Seq+1
 		return nil
 	}
+	if end.Seq < from {
+		return nil, nil
+	}
+	if chain, err := b.chain(ctx, newest, from); err != nil || chain != nil {
+		return chain, translate("read "+r.String(), err)
+	}
 	for n := 0; from <= end.Seq; n++ {
-		if newest.Guarded && newest.Guard < from { // the broker let it in because nothing is in between
-			return append(all, newest), nil
-		}
 		if n == readSinglesMax {
 			err := b.replay(ctx, span{stream: stream, filter: guard, from: from, last: end.Seq}, take)
 			if !errors.Is(err, ErrForbidden) { // who may not have a reader goes on one by one
@@ -125,6 +129,34 @@ func (b *Bus) Read(ctx context.Context, r events.Ref, from uint64) ([]events.Com
 		}
 	}
 	return all, nil
+}
+
+// chain goes back from a session's newest commit by the guards, each of which names the predecessor: the broker let it in
+// because nothing is in between. That costs it nothing, while looking for the next of many subjects is a search through all
+// that was written meanwhile. It is nil where the chain is too long or broken: a commit without a guard, or purged.
+func (b *Bus) chain(ctx context.Context, newest events.Commit, from uint64) ([]events.Commit, error) {
+	all := []events.Commit{newest}
+	for c := newest; c.Guarded; {
+		if c.Guard < from {
+			slices.Reverse(all)
+			return all, nil
+		}
+		if len(all) == readSinglesMax {
+			return nil, nil
+		}
+		m, err := b.get(ctx, b.cell.LogStream(), getRequest{Seq: c.Guard})
+		if errors.Is(err, ErrNotFound) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if c = b.commit(m); c.Ref != newest.Ref {
+			return nil, nil
+		}
+		all = append(all, c)
+	}
+	return nil, nil
 }
 
 // Commit reads one commit by its place in the log; [ErrNotFound] when it was purged or never was.
