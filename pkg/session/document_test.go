@@ -70,8 +70,8 @@ func TestDecodeRefuses(t *testing.T) {
 // TestClone: folding one copy changes nothing in the other.
 func TestClone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		log := history(t, "")
-		cut := rapid.IntRange(0, len(log)).Draw(t, "cut")
+		log := history(t, oneOf(t, "model", "", longLived))
+		cut := below(t, "cut", len(log))
 		s := session.New(storyRef)
 		for _, c := range log[:cut] {
 			s.Fold(c)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 // Few ids of each sort, so that they meet; together fewer than are kept among the endings.
 const (
 	turnIDs, callIDs, promptIDs, messageIDs, compactionIDs = 9, 10, 10, 8, 4
-	commitsMax, factsMax                                   = 60, 5
+	commitsMax, factsMax                                   = 90, 5
 )
 
 // pick draws an id. A session whose model is longLived moves on to other ids after a while, so that more ends than is kept.
@@ -25,27 +26,36 @@ func pick(t *rapid.T, s *session.State, prefix string, n int) string {
 	if s.Model == longLived {
 		block = int(s.Commits/8) % 3
 	}
-	return fmt.Sprintf("%s%d", prefix, block*n+rapid.IntRange(0, n-1).Draw(t, prefix))
+	return fmt.Sprintf("%s%d", prefix, block*n+below(t, prefix, n))
 }
 
 const longLived = "long-lived"
 
-func oneOf[T any](t *rapid.T, label string, vs ...T) T { return rapid.SampledFrom(vs).Draw(t, label) }
-
-func chance(t *rapid.T, label string, percent int) bool {
-	return rapid.IntRange(0, 99).Draw(t, label) < percent
+// below is a number from 0 to n-1, each as likely as the others: rapid prefers small ones, which would make histories
+// short and mostly unlawful.
+func below(t *rapid.T, label string, n int) int {
+	v := rapid.Uint64().Draw(t, label)
+	v ^= v >> 31
+	v *= 0x9E3779B97F4A7C15
+	v ^= v >> 29
+	v *= 0xBF58476D1CE4E5B9
+	return int((v ^ v>>32) % uint64(n))
 }
+
+func oneOf[T any](t *rapid.T, label string, vs ...T) T { return vs[below(t, label, len(vs))] }
+
+func chance(t *rapid.T, label string, percent int) bool { return below(t, label, 100) >= 100-percent }
 
 // openOr is mostly something that is open, else any id.
 func openOr(t *rapid.T, s *session.State, prefix string, n int, open []string) string {
-	if len(open) > 0 && chance(t, "open", 70) {
-		return rapid.SampledFrom(open).Draw(t, prefix)
+	if len(open) > 0 && chance(t, "open", 85) {
+		return oneOf(t, prefix, open...)
 	}
 	return pick(t, s, prefix, n)
 }
 
 func openTurn(t *rapid.T, s *session.State) string {
-	if s.Turn != nil && chance(t, "open turn", 80) {
+	if s.Turn != nil && chance(t, "open turn", 90) {
 		return s.Turn.ID
 	}
 	return pick(t, s, "t", turnIDs)
@@ -74,8 +84,8 @@ func failure(t *rapid.T) events.Failure {
 
 // lives are facts about a session's life.
 func lives(t *rapid.T, s *session.State) events.Fact {
-	incarnation := fmt.Sprint(rapid.IntRange(15, 25).Draw(t, "incarnation"))
-	switch rapid.IntRange(0, 9).Draw(t, "life") {
+	incarnation := fmt.Sprint(15 + below(t, "incarnation", 11))
+	switch below(t, "life", 10) {
 	case 0:
 		return events.SessionOpened{Incarnation: incarnation}
 	case 1, 2, 3:
@@ -92,7 +102,7 @@ func lives(t *rapid.T, s *session.State) events.Fact {
 	case 8:
 		return events.SessionConfigured{Policy: &events.PolicyPatch{Resume: events.Set(oneOf(t, "resume", "auto", "hold"))}, ProviderChanged: chance(t, "provider", 30)}
 	default:
-		if chance(t, "close", 15) {
+		if chance(t, "close", 10) {
 			return events.SessionClosed{Reason: "finished"}
 		}
 		return events.UsageReported{Turn: openTurn(t, s), Tokens: events.Tokens{Input: 5}, ContextLimit: 10}
@@ -111,7 +121,7 @@ func turns(t *rapid.T, s *session.State) events.Fact {
 		compaction = s.Compaction.ID
 	}
 	cause := oneOf(t, "cause", events.CauseMessage, events.CauseFollowUp, events.CauseRetry, events.CauseResume, events.CauseAnswer)
-	switch rapid.IntRange(0, 19).Draw(t, "turn fact") {
+	switch below(t, "turn fact", 20) {
 	case 0, 1, 2, 3, 4:
 		f := events.TurnStarted{Turn: pick(t, s, "t", turnIDs), Cause: cause, Synthetic: chance(t, "synthetic", 60), OfTurn: oneOf(t, "of", "", turn)}
 		if s.Pending.Turn != nil && chance(t, "take", 60) {
@@ -155,7 +165,7 @@ func turns(t *rapid.T, s *session.State) events.Fact {
 
 // asks are facts about calls and prompts.
 func asks(t *rapid.T, s *session.State) events.Fact {
-	switch rapid.IntRange(0, 17).Draw(t, "ask") {
+	switch below(t, "ask", 18) {
 	case 0, 1, 2:
 		return events.ToolStarted{Call: pick(t, s, "c", callIDs), Turn: oneOf(t, "of", "", openTurn(t, s)), Name: "bash", Background: chance(t, "background", 20)}
 	case 3:
@@ -190,8 +200,8 @@ func history(t *rapid.T, model string) []*events.Commit {
 	s := session.New(storyRef)
 	var log []*events.Commit
 	at, seq := storyBegin, uint64(0)
-	for range rapid.IntRange(1, commitsMax).Draw(t, "commits") {
-		seq += uint64(rapid.IntRange(1, 3).Draw(t, "step"))
+	for range 1 + below(t, "commits", commitsMax) + below(t, "more", commitsMax) {
+		seq += uint64(1 + below(t, "step", 3))
 		at = at.Add(time.Second)
 		c := &events.Commit{Ref: storyRef, Seq: seq, Guard: s.Seq, Guarded: true, At: at}
 		if s.Seq == 0 {
@@ -205,6 +215,15 @@ func history(t *rapid.T, model string) []*events.Commit {
 	return log
 }
 
+// newer is an incarnation that may take the session over.
+func newer(s *session.State) string {
+	for n := 1; ; n++ {
+		if incarnation := strconv.Itoa(n); s.Claimable(incarnation) || n > 99 {
+			return incarnation
+		}
+	}
+}
+
 func commitBody(t *rapid.T, s *session.State, c *events.Commit, model string) []byte {
 	if chance(t, "garbage", 2) {
 		c.Writer = events.WriterHarness
@@ -212,13 +231,15 @@ func commitBody(t *rapid.T, s *session.State, c *events.Commit, model string) []
 	}
 	var evs []events.Event
 	epoch, incarnation := max(s.Epoch, 1), orElse(s.Incarnation, "17")
-	for i := range rapid.IntRange(1, factsMax).Draw(t, "facts") {
+	for i := range 1 + below(t, "facts", factsMax) {
 		var f events.Fact
 		switch {
-		case s.Epoch == 0 && len(evs) == 0 && chance(t, "open", 80):
+		case s.Epoch == 0 && i == 0 && chance(t, "open", 80):
 			f = events.SessionOpened{Incarnation: incarnation, Model: model}
+		case s.Epoch > 0 && !s.Owned && i == 0 && chance(t, "claim", 40):
+			f = events.SessionClaimed{Incarnation: newer(s)}
 		default:
-			f = oneOf(t, "family", lives, turns, turns, asks, asks, asks)(t, s)
+			f = oneOf(t, "family", lives, turns, turns, turns, turns, asks, asks, asks, asks, asks)(t, s)
 		}
 		if c.Writer == "" {
 			c.Writer = oneOf(t, "writer", events.Lookup(f.Kind()).By...)
@@ -234,7 +255,7 @@ func commitBody(t *rapid.T, s *session.State, c *events.Commit, model string) []
 			e = uint64(rapid.IntRange(1, int(epoch)+2).Draw(t, "epoch"))
 		}
 		if chance(t, "wrong source", 4) {
-			inc = fmt.Sprint(rapid.IntRange(15, 25).Draw(t, "source"))
+			inc = fmt.Sprint(15 + below(t, "source", 11))
 		}
 		source := events.ServiceSource(string(c.Writer), "a")
 		if c.Writer == events.WriterHarness {
@@ -268,7 +289,7 @@ func foldInParts(t *rapid.T, log []*events.Commit) *session.State {
 		if chance(t, "clone", 10) {
 			s = s.Clone()
 		}
-		if chance(t, "redeliver", 30) && s.Fold(log[rapid.IntRange(0, i).Draw(t, "which")]).Folded {
+		if chance(t, "redeliver", 30) && s.Fold(log[below(t, "which", i+1)]).Folded {
 			t.Fatalf("a commit was folded twice")
 		}
 	}

@@ -239,6 +239,46 @@ func TestLimitDocument(t *testing.T) {
 	}
 }
 
+// TestLimitInOneCommit: what is opened in one commit is weighed together, and so is what is held for children.
+func TestLimitInOneCommit(t *testing.T) {
+	long := func(prefix string, i int) string { return fmt.Sprintf("%s%0124d", prefix, i) }
+	f := newFeeder(t)
+	f.say(events.WriterHarness, events.ToolStarted{Call: "c", Name: "task"})
+	var held []events.WaitFor
+	for i := range 800 {
+		held = append(held, events.WaitFor{Call: "c", Child: long("s", i)})
+	}
+	f.say(events.WriterReconciler, events.SessionOrphaned{Incarnation: "17", WaitsFor: held})
+	f.s.Epoch++ // as if claimed by somebody whose commits are not looked at here
+	f.s.Owned = true
+	f.chunk = 400
+	f.say(events.WriterCompaction, many(session.QueuedMax, func(i int) events.Fact {
+		return events.MessageAccepted{Message: long("m", i), Content: json.RawMessage(`1`), Synthetic: true}
+	})...)
+	f.say(events.WriterHarness, many(session.OpenCallsMax, func(i int) events.Fact { return events.ToolStarted{Call: long("c", i), Name: "bash"} })...)
+	doc, err := f.s.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = 400_000 // each call has room for a hold, which none of them uses
+	t.Logf("%d bytes: %d calls, %d queued, %d held", len(doc), len(f.s.Tools), len(f.s.Queue), len(f.s.WaitsFor))
+	if len(doc) > want || len(f.s.WaitsFor) != 800 || len(f.s.Queue) != session.QueuedMax {
+		t.Errorf("the document takes %d bytes, want at most %d", len(doc), want)
+	}
+}
+
+// TestLimitEscapes: a text counts as long as it becomes in JSON.
+func TestLimitEscapes(t *testing.T) {
+	for _, char := range []string{"x", "\"", "\\", "\x01", "\u2028", "<", "ä"} {
+		f := newFeeder(t)
+		f.say(events.WriterHarness, events.ToolStarted{Call: "c1", Title: strings.Repeat(char, 1000)})
+		body, err := session.EncodeView(f.s.Tools["c1"].Title)
+		if n := len(body) - 2; err != nil || n > session.TitleBytesMax || n < session.TitleBytesMax/2 {
+			t.Errorf("%q: %d bytes of JSON are kept, want at most %d", char, n, session.TitleBytesMax)
+		}
+	}
+}
+
 // fill takes a session to all its limits, with these ids and texts.
 func (f *feeder) fill(id func(string, int) string, text string) {
 	options := json.RawMessage(`"` + strings.Repeat("<", events.OptionsBytesMax-2) + `"`)

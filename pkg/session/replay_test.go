@@ -18,6 +18,9 @@ type replay struct {
 	said  []events.Event    // what counted, in order
 	epoch uint64            // of the newest fact that counted
 	ended map[string]string // outcome by entity and id
+
+	older      *session.State // when the views were written last, some commits ago
+	olderViews *views
 }
 
 func (h *replay) next(c *events.Commit) {
@@ -157,7 +160,19 @@ func (h *replay) text(v any) string {
 // changed: no entry that differs is missed, neither from this commit nor from the last time the views were written.
 func (h *replay) changed(before *session.State) {
 	h.t.Helper()
-	h.missed(before, h.render(before))
+	old := h.render(before)
+	h.missed(before, old)
+	h.missed(before.ViewClone(), old)
+	if h.older == nil {
+		h.older, h.olderViews = before, old
+	}
+	if h.older != before && chance(h.t, "write views", 20) {
+		h.missed(h.older, h.olderViews)
+		h.older = nil
+	}
+	if told := session.BlockersChanged(nil, h.s); len(told) != len(h.s.BlockerPrompts(time.Time{})) {
+		h.t.Fatalf("%d: of a session that was not known %v are told", h.s.Seq, told)
+	}
 }
 
 func (h *replay) missed(before *session.State, old *views) {

@@ -47,9 +47,7 @@ func (f *fold) toolStarted(fact events.ToolStarted) string {
 	f.Tools[fact.Call] = &Tool{Name: cut(fact.Name, name), Title: cut(fact.Title, title), Turn: f.openTurn(fact.Turn),
 		Since: f.c.At, Epoch: f.Epoch, Background: fact.Background}
 	for _, p := range f.Prompts {
-		if p.Call == fact.Call {
-			f.link(p)
-		}
+		f.link(p)
 	}
 	return ""
 }

@@ -272,21 +272,15 @@ func (f *fold) endTurn(outcome, reason string, failure *events.Failure, said eve
 	if said != nil {
 		f.derive(said)
 	}
-	ended := map[string]bool{}
 	for _, id := range sortedKeys(f.Tools) {
 		if c := f.Tools[id]; c.Turn == t.ID && !c.Background {
 			f.endCallContained(id, OutcomeEndedWithTurn, events.ReasonTurnEnded)
-			ended[id] = true
 		}
 	}
 	for _, id := range sortedKeys(f.Prompts) {
 		p := f.Prompts[id]
-		c := f.Tools[p.Call]
-		switch {
-		case p.Turn == t.ID && (c == nil || !c.Background):
+		if c := f.Tools[p.Call]; p.Turn == t.ID && (c == nil || !c.Background) { // a call's prompt is in the call's turn
 			f.withdraw(id, events.ReasonTurnEnded)
-		case ended[p.Call]:
-			f.withdraw(id, events.ReasonCallEnded)
 		}
 	}
 	reason = cut(reason, TextBytesMax)

@@ -138,9 +138,10 @@ func TestWishesWithoutTheLog(t *testing.T) {
 	ask := func(id string) events.Fact {
 		return events.PromptRequested{Prompt: id, PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback}
 	}
-	f.say(events.WriterHarness, ask("p1"), ask("p2"))
+	f.say(events.WriterHarness, ask("p1"), ask("p2"), ask("p3"))
 	f.say(events.WriterLedger, events.PromptAnswered{Prompt: "p2", By: "ada"})
 	f.say(events.WriterCompaction, events.MessageAccepted{Message: "m1", Content: json.RawMessage(`"x"`)}, events.TurnRequested{Turn: "t1", Cause: events.CauseMessage, Message: "m1"})
+	f.say(events.WriterHarness, events.PromptWithdrawn{Prompt: "p3", Reason: events.ReasonShutdown})
 	gone := errors.New("purged")
 	lost := func(seqs ...uint64) session.Source {
 		return func(seq uint64) (*events.Commit, error) {
@@ -163,5 +164,38 @@ func TestWishesWithoutTheLog(t *testing.T) {
 		if err := decide(); !errors.Is(err, gone) || isRefusal(err) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	if b, err := f.s.Blocker("p3", lost(5)); err != nil || b.Status != session.Withdrawn {
+		t.Errorf("nobody said anything when p3 was withdrawn, and yet: %v %v", b, err)
+	}
+}
+
+// TestAnswerWishUnreadable: what is no request at all fails, so that it can be refused as malformed.
+func TestAnswerWishUnreadable(t *testing.T) {
+	for _, body := range []string{`[]`, `{"prompt":7}`} {
+		var w session.AnswerWish
+		if err := json.Unmarshal([]byte(body), &w); err == nil {
+			t.Errorf("%s was read as %+v", body, w)
+		}
+	}
+}
+
+// TestDeadlines: the next deadline is that of an awaiting prompt, the earliest.
+func TestDeadlines(t *testing.T) {
+	f := newFeeder(t)
+	ask := func(id string, at time.Time) events.Fact {
+		return events.PromptRequested{Prompt: id, PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback, Deadline: at}
+	}
+	if next := f.s.Deadlines(); !next.IsZero() {
+		t.Errorf("without prompts the next deadline is %s", next)
+	}
+	first, second, third := storyBegin.Add(time.Hour), storyBegin.Add(2*time.Hour), storyBegin.Add(3*time.Hour)
+	f.say(events.WriterHarness, ask("p0", time.Time{}), ask("p1", third), ask("p2", first), ask("p3", second))
+	if next := f.s.Deadlines(); !next.Equal(first) {
+		t.Errorf("the next deadline is %s, want %s", next, first)
+	}
+	f.say(events.WriterLedger, events.PromptAnswered{Prompt: "p2", By: "ada"})
+	if next := f.s.Deadlines(); !next.Equal(second) {
+		t.Errorf("once the first is answered the next deadline is %s, want %s", next, second)
 	}
 }

@@ -21,6 +21,7 @@ turn: {"turn":"t2","cause":"message","message":"m2","content":"x","attempt":1}
 7 by=compaction message.withdrawn {"message":"m2","by":"ada"}
 8 by=compaction message.withdrawn {"message":"m9","by":"ada"}
 9 message.accepted {"message":"m2","content":"y","synthetic":false}
+10 turn.started {"turn":"t3","cause":"message","message":"m2"}
 -- ignored --
 7: 1, the last message.withdrawn by compaction: closed-id
 8: 1, the last message.withdrawn by compaction: unknown
@@ -32,3 +33,4 @@ pending: (nothing)
 2 message m1 delivered
 5 message m3 withdrawn
 6 message m2 withdrawn
+10 turn t1 stopped (replaced)
