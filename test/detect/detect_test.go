@@ -1,0 +1,354 @@
+// Package detect measures how long the dead go unnoticed: from the SIGKILL of a real harness process until the last of its
+// calls is closed, and from a new process's "ready" until what the one before left is closed. Closed is what a watcher of
+// the documents sees.
+package detect
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+	"github.com/holdfast-dev/holdfast/services/ledger"
+	"github.com/holdfast-dev/holdfast/services/reconciler"
+	"github.com/holdfast-dev/holdfast/test/child"
+)
+
+var (
+	kills  = flag.Int("kills", 0, "SIGKILLs; 0: 40, or 200 in the long form")
+	rounds = flag.Int("rounds", 200, "restarts")
+	seeds  = flag.Uint64("seed", 0, "what chance begins with; 0: drawn")
+)
+
+// The promises.
+const (
+	leaseTTL = 5 * time.Second
+	grace    = 2 * time.Second
+	deadMax  = leaseTTL + grace + time.Second // from a kill until all is closed
+	readyMax = 250 * time.Millisecond         // from a new process's ready until all is closed
+)
+
+const (
+	atOnce     = 40 // processes that live, and die, at the same time
+	killSpread = leaseTTL
+	callsMax   = 5 // open calls of a session
+	startMax   = 60 * time.Second
+	closeMax   = 60 * time.Second
+)
+
+// settings is what a child is told.
+type settings struct{ URL, ID string }
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if child.Role() == "" {
+		os.Exit(m.Run())
+	}
+	if err := play(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// play is a harness process that works until it is killed.
+func play(ctx context.Context) error {
+	var s settings
+	if err := child.Settings(&s); err != nil {
+		return err
+	}
+	orders := child.Orders(ctx)
+	h, err := harness.Connect(ctx, harness.Config{ID: s.ID, URL: s.URL, TTL: leaseTTL})
+	if err != nil {
+		return err
+	}
+	if err := work(ctx, h); err != nil {
+		return err
+	}
+	if err := child.Say("ready"); err != nil {
+		return err
+	}
+	for range orders { // until the parent is gone
+	}
+	return nil
+}
+
+// work opens a session with calls, one of which waits for a child session that has calls of its own.
+func work(ctx context.Context, h *harness.Harness) error {
+	var above harness.Opening
+	for _, id := range sessions {
+		s, err := h.Open(ctx, id, above)
+		if err != nil {
+			return err
+		}
+		t, err := s.StartTurn(ctx, harness.Start{Content: "go"})
+		if err != nil {
+			return err
+		}
+		var call *harness.Call
+		for range callsMax {
+			if call, err = t.Tool(ctx, harness.Tool{Name: "bash"}); err != nil {
+				return err
+			}
+		}
+		above = harness.Opening{Parent: id, ParentCall: call.ID(), Root: sessions[0]}
+	}
+	return h.Ready(ctx)
+}
+
+// sessions are a harness's: one, and its sub-agent.
+var sessions = []string{"root", "leaf"}
+
+// cell is a broker with its services, and a watch over all documents.
+type cell struct {
+	t   *testing.T
+	url string
+
+	mu     sync.Mutex
+	open   map[string]int // calls and turns that are open, by harness and session
+	closed map[string]time.Time
+	change chan struct{} // there was news
+}
+
+func newCell(t *testing.T) *cell {
+	srv := natstest.Start(t, natstest.Synced())
+	c := &cell{t: t, url: srv.URL(), open: map[string]int{}, closed: map[string]time.Time{}, change: make(chan struct{}, 1)}
+	b := natstest.Bus(t, srv)
+	led, err := ledger.New(b, ledger.Default(), zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := reconciler.Default()
+	cfg.Grace = grace
+	rec, err := reconciler.New(b, cfg, zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	var parts sync.WaitGroup
+	for _, run := range []func(context.Context) error{led.Run, rec.Run, func(ctx context.Context) error {
+		return b.Watch(ctx, bus.State, []string{events.SessionKeys("")}, c.see)
+	}} {
+		parts.Go(func() {
+			if err := run(ctx); err != nil {
+				t.Errorf("it ended: %v", err)
+			}
+		})
+	}
+	t.Cleanup(func() {
+		stop()
+		parts.Wait()
+	})
+	c.until("the services to work", func() bool { return c.asked(b) })
+	return c
+}
+
+// asked says whether the reconciler answers.
+func (c *cell) asked(b *bus.Bus) bool {
+	err := b.Request(c.t.Context(), reconciler.Name, "sweep", reconciler.SweepRequest{DryRun: true}, nil)
+	refusal, refused := errors.AsType[*events.Refusal](err)
+	if err != nil && (!refused || refusal.Code != 503) {
+		c.t.Fatal(err)
+	}
+	return err == nil
+}
+
+// see is one document.
+func (c *cell) see(u bus.Update) error {
+	if u.Ready || u.Deleted {
+		return nil
+	}
+	st, err := session.Decode(u.Value)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	c.mu.Lock()
+	n := len(st.Tools)
+	if st.Turn != nil {
+		n++
+	}
+	c.open[st.Ref().String()] = n
+	switch {
+	case n > 0:
+		delete(c.closed, st.Ref().String())
+	case c.closed[st.Ref().String()].IsZero():
+		c.closed[st.Ref().String()] = now
+	}
+	c.mu.Unlock()
+	select {
+	case c.change <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// works says whether all of a harness's calls are seen as open.
+func (c *cell) works(id string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range sessions {
+		if c.open[events.Ref{Harness: id, Session: s}.String()] != callsMax+1 {
+			return false
+		}
+	}
+	return true
+}
+
+// over is when the last of a harness's sessions was seen with nothing open, zero if that was not yet.
+func (c *cell) over(id string) (last time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range sessions {
+		at := c.closed[events.Ref{Harness: id, Session: s}.String()]
+		if at.IsZero() {
+			return at
+		}
+		if at.After(last) {
+			last = at
+		}
+	}
+	return last
+}
+
+// until waits for what a change of documents brings.
+func (c *cell) until(what string, ok func() bool) {
+	c.t.Helper()
+	late := time.NewTimer(closeMax)
+	defer late.Stop()
+	tick := time.NewTicker(time.Second) // for what changes no document
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-c.change:
+		case <-tick.C:
+		case <-late.C:
+			c.t.Fatalf("waited %s for %s", closeMax, what)
+		}
+	}
+}
+
+// report prints percentiles and holds the 99th against its bound.
+func report(t *testing.T, what string, took []time.Duration, most time.Duration) {
+	t.Helper()
+	slices.Sort(took)
+	at := func(percent int) time.Duration {
+		return took[max((len(took)*percent+99)/100-1, 0)].Round(time.Millisecond / 10)
+	}
+	t.Logf("%s: %d times, min %s, p50 %s, p99 %s, max %s, at most %s", what, len(took), at(0), at(50), at(99), at(100), most)
+	if at(99) > most {
+		t.Errorf("%s: the 99th percentile is %s, at most %s is promised", what, at(99), most)
+	}
+}
+
+// TestKilled: SIGKILL until the last call is closed.
+func TestKilled(t *testing.T) {
+	most := *kills
+	switch {
+	case most != 0:
+	case os.Getenv("HOLDFAST_LONG") != "":
+		most = 200
+	default:
+		most = atOnce
+	}
+	seed := *seeds
+	if seed == 0 {
+		seed = uint64(time.Now().UnixNano())
+	}
+	t.Logf("seed %d: run again with -seed %d", seed, seed)
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	c := newCell(t)
+	var took []time.Duration
+	for len(took) < most {
+		took = append(took, c.strike(rnd, len(took), min(atOnce, most-len(took)))...)
+	}
+	report(t, "SIGKILL to closed", took, deadMax)
+}
+
+// strike starts processes, kills them at random instants, and waits until what they left is closed.
+func (c *cell) strike(rnd *rand.Rand, first, n int) []time.Duration {
+	log := filepath.Join(c.t.TempDir(), "harness.log")
+	ids, all := make([]string, n), make([]*child.Process, n)
+	for i := range all {
+		ids[i] = fmt.Sprintf("h%d", first+i)
+		p, err := child.Start("harness", log, settings{URL: c.url, ID: ids[i]})
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		defer p.Kill()
+		all[i] = p
+	}
+	ctx, cancel := context.WithTimeout(c.t.Context(), startMax)
+	defer cancel()
+	for i, p := range all {
+		if _, err := p.Line(ctx); err != nil {
+			c.t.Fatal(err)
+		}
+		c.until(ids[i]+" to be seen at work", func() bool { return c.works(ids[i]) })
+	}
+	struck := make([]time.Time, n)
+	var killers sync.WaitGroup
+	for i, p := range all {
+		wait := time.NewTimer(time.Duration(rnd.Int64N(int64(killSpread))))
+		killers.Go(func() {
+			<-wait.C
+			struck[i] = time.Now()
+			p.Kill()
+		})
+	}
+	killers.Wait()
+	took := make([]time.Duration, n)
+	for i, id := range ids {
+		c.until(id+"'s calls to be closed", func() bool { return !c.over(id).IsZero() })
+		took[i] = c.over(id).Sub(struck[i])
+	}
+	return took
+}
+
+// TestRestarted: a new incarnation's ready until what the old one left is closed.
+func TestRestarted(t *testing.T) {
+	c := newCell(t)
+	took := make([]time.Duration, *rounds)
+	for i := range took {
+		id := fmt.Sprintf("h%d", i)
+		before := c.connect(id)
+		if err := work(t.Context(), before); err != nil {
+			t.Fatal(err)
+		}
+		c.until(id+" to be seen at work", func() bool { return c.works(id) })
+		after := c.connect(id)
+		began := time.Now()
+		if err := after.Ready(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		c.until(id+"'s calls to be closed", func() bool { return !c.over(id).IsZero() })
+		took[i] = c.over(id).Sub(began)
+		for _, h := range []*harness.Harness{before, after} {
+			if err := h.Close(t.Context()); err != nil && !errors.Is(err, harness.ErrFenced) {
+				t.Error(err)
+			}
+		}
+	}
+	report(t, "ready to closed", took, readyMax)
+}
+
+func (c *cell) connect(id string) *harness.Harness {
+	h, err := harness.Connect(c.t.Context(), harness.Config{ID: id, URL: c.url, TTL: leaseTTL})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return h
+}
