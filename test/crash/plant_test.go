@@ -1,0 +1,167 @@
+package crash
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// planted is a picture of one session, made by hand, in which everything is as it should be.
+type planted struct {
+	*picture
+	ref events.Ref
+}
+
+func plant() *planted {
+	r := events.Ref{Harness: "h", Session: "s"}
+	p := &planted{ref: r, picture: &picture{refs: []events.Ref{r}, commits: map[events.Ref][]events.Commit{}, at: map[uint64]*events.Commit{},
+		state: map[string]bus.Entry{}, leases: map[string]bool{events.HarnessLeaseKey("h", "1"): true}}}
+	p.say(events.WriterHarness, events.SessionOpened{Incarnation: "1"})
+	p.say(events.WriterHarness, events.TurnStarted{Turn: "t", Cause: events.CauseMessage}, events.ToolStarted{Call: "c", Turn: "t", Name: "bash"},
+		events.ToolStarted{Call: "d", Turn: "t", Name: "bash"},
+		events.PromptRequested{Prompt: "p", Call: "c", Turn: "t", PromptKind: events.PromptQuestion, Questions: ask(), Delivery: events.DeliverToolResult},
+		events.PromptRequested{Prompt: "q", Turn: "t", PromptKind: events.PromptQuestion, Questions: ask(), Delivery: events.DeliverCallback})
+	p.say(events.WriterLedger, events.PromptAnswered{Prompt: "p", Answers: []events.Answer{{Question: "q", Text: "yes"}}, By: "ada"})
+	return p
+}
+
+// say appends to the log, and has documents and views follow.
+func (p *planted) say(w events.Writer, facts ...events.Fact) {
+	seq := uint64(len(p.at) + 1)
+	c := events.Commit{Ref: p.ref, Writer: w, Seq: seq, Guard: seq - 1, Guarded: true, At: time.Unix(int64(seq), 0).UTC()}
+	source := events.HarnessSource("h", "1")
+	if w != events.WriterHarness {
+		source = events.ServiceSource(string(w), "x")
+	}
+	for _, f := range facts {
+		c.Events = append(c.Events, events.New("e", source, p.ref, 1, c.At, f))
+	}
+	body, err := events.EncodeBatch(c.Events)
+	if err == nil {
+		c.Events, err = events.DecodeBatch(p.ref, body)
+	}
+	if err != nil {
+		panic(err) // they are written above
+	}
+	p.commits[p.ref] = append(p.commits[p.ref], c)
+	p.at[seq] = &c
+	p.fold()
+	p.found = nil
+	p.render()
+}
+
+// render stores the document and its views.
+func (p *planted) render() {
+	st := p.folded[p.ref].st
+	doc, err := st.Encode()
+	if err != nil {
+		panic(err)
+	}
+	p.state[events.SessionKey(p.ref)] = bus.Entry{Value: doc}
+	for _, id := range st.BlockerPrompts(time.Time{}) {
+		b, err := st.Blocker(id, p.source)
+		if err != nil {
+			panic(err)
+		}
+		p.state[st.BlockerKey(id)] = bus.Entry{Value: []byte(asJSON(b))}
+	}
+	delete(p.state, events.WorkKey(p.ref))
+	if st.HasWork() {
+		w, err := st.Work(p.source)
+		if err != nil {
+			panic(err)
+		}
+		p.state[events.WorkKey(p.ref)] = bus.Entry{Value: []byte(asJSON(w))}
+	}
+}
+
+// change replaces text in an entry.
+func (p *planted) change(key, from, to string) {
+	p.state[key] = bus.Entry{Value: []byte(strings.Replace(string(p.state[key].Value), from, to, 1))}
+}
+
+func (p *planted) die() { p.leases = map[string]bool{} }
+
+// again counts a fact once more, as of an epoch and by an owner.
+func (p *planted) again(seq uint64, i int, epoch uint64, owner string) {
+	c := p.at[seq]
+	p.count(p.folded[p.ref], c, &c.Events[i], epoch, owner)
+}
+
+// TestPlanted: each sort of damage is found.
+func TestPlanted(t *testing.T) {
+	doc, work, view := events.SessionKey(events.Ref{Harness: "h", Session: "s"}), "work.h.s", "blocker.h.s.s.p"
+	answered := note{Ref: events.Ref{Harness: "h", Session: "s"}, Kind: "prompt.answered", Prompt: "p", Text: "yes", Seq: 3}
+	for name, c := range map[string]struct {
+		want string
+		do   func(*planted)
+	}{
+		"nothing":                         {"", func(*planted) {}},
+		"what was told is so":             {"", func(p *planted) { p.notes = append(p.notes, answered) }},
+		"a kept question of the dead":     {"", func(p *planted) { p.die(); p.recovered() }},
+		"two endings":                     {"V1", func(p *planted) { p.again(3, 0, 1, "1"); p.again(3, 0, 1, "1") }},
+		"owned by the dead":               {"V2", func(p *planted) { p.die() }},
+		"an open call of the dead":        {"V2", func(p *planted) { p.die(); p.say(events.WriterReconciler, orphaned()) }},
+		"a call of another epoch":         {"V2", func(p *planted) { p.folded[p.ref].st.Tools["d"].Epoch = 0; p.render() }},
+		"a callback of another epoch":     {"V2", func(p *planted) { p.folded[p.ref].st.Prompts["q"].Epoch = 0; p.render() }},
+		"a fact of an epoch that is over": {"V4", func(p *planted) { p.again(2, 0, 2, "1") }},
+		"a fact of who does not own it":   {"V4", func(p *planted) { p.again(2, 0, 1, "2") }},
+		"an older document":               {"V5", func(p *planted) { p.change(doc, `"commits":3`, `"commits":2`) }},
+		"no document":                     {"V5", func(p *planted) { delete(p.state, doc) }},
+		"a document without a log":        {"V5", func(p *planted) { p.state["session.h.x"] = p.state[doc] }},
+		"an older view":                   {"V5", func(p *planted) { p.change(view, "answered", "awaiting") }},
+		"no view":                         {"V5", func(p *planted) { delete(p.state, view) }},
+		"a view of what is over": {"V5", func(p *planted) {
+			p.state["blocker.h.s.s.x"] = bus.Entry{Value: []byte(`{"harness":"h","session":"s","prompt":"x","status":"awaiting"}`)}
+		}},
+		"other work":                   {"V5", func(p *planted) { p.change(work, "answered", "rejected") }},
+		"no work":                      {"V5", func(p *planted) { delete(p.state, work) }},
+		"a parked fact":                {"V5", func(p *planted) { p.folded[p.ref].st.Parked = 1; p.render() }},
+		"an acknowledged fact is lost": {"V12", func(p *planted) { p.told(note{Kind: "tool.started", ID: "x"}) }},
+		"a claim is lost":              {"V12", func(p *planted) { p.told(note{Kind: kindOwned, ID: "2"}) }},
+		"a session is lost": {"V12", func(p *planted) {
+			p.notes = append(p.notes, note{Ref: events.Ref{Harness: "h", Session: "x"}, Kind: kindOwned})
+		}},
+		"an answer is lost":           {"V12", func(p *planted) { n := answered; n.Seq = 2; p.told(n) }},
+		"another answer stands":       {"V12", func(p *planted) { n := answered; n.Text = "no"; p.told(n) }},
+		"a lie about a prompt":        {"V12", func(p *planted) { p.told(note{Prompt: "p", Status: "rejected"}) }},
+		"a lie about an answer":       {"V12", func(p *planted) { p.told(note{Prompt: "p", Status: "answered", Text: "no"}) }},
+		"a stop elsewhere":            {"V12", func(p *planted) { p.told(note{Seq: 9}) }},
+		"a strange error":             {"an error", func(p *planted) { p.told(note{Wrong: "boom"}) }},
+		"it runs, and nobody runs it": {"V14", func(p *planted) { p.die(); p.recovered(); p.folded[p.ref].st.Phase = session.Running; p.render() }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := plant()
+			c.do(p)
+			found := p.check()
+			switch {
+			case c.want == "" && len(found) > 0:
+				t.Errorf("nothing is wrong, and it finds %s", found[0])
+			case c.want != "" && len(found) == 0:
+				t.Errorf("nothing is found, want %s", c.want)
+			case c.want != "" && !strings.HasPrefix(found[0], c.want+":") && !strings.HasPrefix(found[0], c.want+" "):
+				t.Errorf("found %s, want %s", found[0], c.want)
+			}
+		})
+	}
+}
+
+func (p *planted) told(n note) {
+	n.Ref, n.By = p.ref, "ada"
+	p.notes = append(p.notes, n)
+}
+
+func orphaned() events.SessionOrphaned {
+	return events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: "1"}
+}
+
+// recovered has recovery say what it says.
+func (p *planted) recovered() {
+	p.say(events.WriterReconciler, orphaned(), events.PromptExpired{Prompt: "q", Reason: events.ReasonOwnerLost},
+		events.ToolCompleted{Call: "c", Synthetic: true}, events.ToolInterrupted{Call: "d", Reason: events.ReasonOwnerLost, Outcome: events.OutcomeUnknown},
+		events.TurnInterrupted{Turn: "t", Reason: events.ReasonOwnerLost})
+}
