@@ -118,9 +118,9 @@ func (a *app) sayVerdicts(res drill.Result) error {
 		if v.TookMS >= 0 {
 			took = duration(v.TookMS)
 		}
-		rows[i] = []screen.Cell{mark, {Text: v.Act, Paint: screen.Faint}, {Text: v.Promise}, {Text: v.Expected}, {Text: screen.Cut(v.Seen, seenShownMax)}, {Text: took}}
+		rows[i] = []screen.Cell{mark, {Text: took, Paint: screen.Faint}, {Text: v.Promise}, {Text: v.Expected}, {Text: screen.Cut(v.Seen, seenShownMax)}}
 	}
-	text := "\n" + screen.Table([]string{"", "ACT", "PROMISE", "EXPECTED", "SEEN", "TOOK"}, rows, st)
+	text := "\n" + screen.Table([]string{"VERDICT", "TOOK", "PROMISE", "EXPECTED", "SEEN"}, rows, st)
 	text += fmt.Sprintf("\n%d of %d promises kept, in %s.\n", kept, len(rows), screen.Age(time.Duration(res.TookMS)*time.Millisecond))
 	return a.say(text)
 }

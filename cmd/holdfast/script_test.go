@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -49,10 +50,15 @@ func TestScripts(t *testing.T) {
 		"EXPIRED":      natstest.Impostor{Refusal: "User Authentication Expired"}.Start(t),
 		"NO_JETSTREAM": noAccount.URL(),
 	}
+	traces, err := filepath.Abs("../../bridges/opencode/testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("USER", "ann")
+			env.Setenv("TRACES", traces)
 			for name, url := range brokers {
 				env.Setenv(name, url)
 			}

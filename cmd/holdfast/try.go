@@ -17,7 +17,6 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/screen"
 	"github.com/holdfast-dev/holdfast/pkg/events"
-	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
 // while runs everything, and do as soon as all is ready; when do returns everything is ended. What ends by itself before
@@ -157,7 +156,7 @@ compared with what is seen.`); err != nil {
 
 // yours has an agent ask the person who looks, shows what watch would show, and stays up.
 func (t *tour) yours(ctx context.Context) (err error) {
-	if err := t.heading("3 of 3: your turn", "This is what `holdfast watch` shows now: who is alive, who was lost, and what waits for you. One agent is alive and asks you something.\n"); err != nil {
+	if err := t.heading("3 of 3: your turn", "This is what `holdfast watch` shows now: who was lost, who is alive, and what waits for you.\n"); err != nil {
 		return err
 	}
 	return t.with(ctx, func(ctx context.Context, b *bus.Bus) error {
@@ -184,8 +183,18 @@ func (t *tour) yours(ctx context.Context) (err error) {
 
 // look shows the table, and what to do next.
 func (t *tour) look(ctx context.Context, b *bus.Bus, r events.Ref) error {
-	waits := condition{"prompts=1", func(s *session.State) bool { return len(s.PendingPrompts()) == 1 }}
-	if err := t.await(ctx, b, r.String(), []condition{waits}); err != nil {
+	limited, cancel := context.WithTimeout(ctx, t.timeout)
+	defer cancel()
+	err := b.Watch(limited, bus.State, []string{events.BlockerKeys(r.Harness, "")}, func(u bus.Update) error {
+		if u.Ready || u.Deleted {
+			return nil
+		}
+		return errEnough
+	})
+	switch {
+	case err == nil:
+		return fmt.Errorf("holdfast: try: the question of %s is not in the people's view within %s", r, t.timeout)
+	case !errors.Is(err, errEnough):
 		return err
 	}
 	if t.json {
@@ -195,6 +204,11 @@ func (t *tour) look(ctx context.Context, b *bus.Bus, r events.Ref) error {
 	if err := t.watchOnce(ctx, b, &sessionFilter{}); err != nil {
 		return err
 	}
+	return t.next(r)
+}
+
+// next says what to do next.
+func (t *tour) next(r events.Ref) error {
 	self, in := "holdfast", strings.TrimSuffix(elsewhere(t.note.NATS), "; ")
 	if len(os.Args) > 0 && strings.Contains(os.Args[0], "/") {
 		self = os.Args[0]
