@@ -19,6 +19,7 @@ package session
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
@@ -120,7 +121,7 @@ func (f *fold) event(i int) {
 		f.UnknownFacts++
 		return
 	case !spec.May(f.c.Writer):
-		f.park(i, ParkOutOfRole, events.ErrOutOfRole)
+		f.park(i, ParkOutOfRole, fmt.Errorf("%w: %s is not for the %s to say", events.ErrOutOfRole, f.e.Kind, f.c.Writer))
 		return
 	case f.e.Fact == nil || f.e.Fact.Kind() != f.e.Kind: // no decoder makes such an event
 		f.park(i, ParkMalformed, events.ErrMalformed)

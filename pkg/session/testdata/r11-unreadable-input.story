@@ -34,8 +34,8 @@ What cannot be read is parked with its reason and counted; it moves the place in
 5[7] malformed: call: events: malformed: missing
 5[8] malformed: time: events: malformed: "yesterday": want RFC 3339
 5[9] malformed: epoch: events: malformed: missing or 0: want 1 or more
-6[0] out-of-role: events: out of role
-7[0] out-of-role: events: out of role
+6[0] out-of-role: events: out of role: turn.completed is not for the retry to say
+7[0] out-of-role: events: out of role: turn.completed is not for the nobody to say
 -- ignored --
 (none)
 -- state phase seq commits parked unknown_facts tools --
