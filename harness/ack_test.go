@@ -129,6 +129,23 @@ func TestOutcomeInDoubtWhenTheLeaseIsLost(t *testing.T) {
 	}
 }
 
+// A session is being opened while the lease is lost: the new incarnation has it, too.
+func TestOpenedWhileTheLeaseIsLost(t *testing.T) {
+	w := newWorld(t)
+	l := newLine(t, w.server.URL())
+	h := w.connect(func(c *harness.Config) { c.URL, c.TTL = l.url, time.Second })
+	before := must[*harness.Session](t)(h.Open(w.ctx, "before", harness.Opening{}))
+	l.deaf.Store(true)
+	opened := make(chan *harness.Session, 1)
+	go func() { opened <- must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{})) }()
+	wantErr(t, ended(t, before.Context()), harness.ErrLeaseLost)
+	l.cut()
+	l.deaf.Store(false)
+	s := <-opened
+	check(t, s.Regain(w.ctx))
+	must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1"}))
+}
+
 // The harness alone is cut off while the answer is given, so that no nudge reaches it: it looks when it is back. No ledger
 // runs here, so nothing else can tell it.
 func TestLostNudge(t *testing.T) {
@@ -163,6 +180,28 @@ func TestTheWorkViewIsTheCertainWay(t *testing.T) {
 	w.show("s")
 	if a := got(t, out); a.err != nil || a.answer.Status != session.Rejected {
 		t.Fatalf("%+v", a)
+	}
+}
+
+// A nudge is lost and the next one is not: both commits are read.
+func TestANudgeAfterALostOne(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect()
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	first := ask(w.ctx, turn, harness.Prompt{ID: "p1", Questions: question()})
+	second := ask(w.ctx, turn, harness.Prompt{ID: "p2", Questions: question()})
+	w.awaiting("s", "p1")
+	w.awaiting("s", "p2")
+	ev := events.New(w.bus.NewID(), events.PersonSource("ada"), ref("s"), 1, time.Now(), events.PromptRejected{Prompt: "p1", By: "ada"})
+	if _, err := w.bus.Append(w.ctx, ref("s"), events.WriterLedger, w.state("s").Seq, []events.Event{ev}); err != nil {
+		t.Fatal(err)
+	}
+	w.say("s", events.WriterLedger, events.PromptRejected{Prompt: "p2", By: "ada"})
+	for _, out := range []chan asked{first, second} {
+		if a := got(t, out); a.err != nil || a.answer.Status != session.Rejected {
+			t.Fatalf("%+v", a)
+		}
 	}
 }
 

@@ -217,8 +217,11 @@ func (s *Session) reclaim(l *life) error {
 	s.writing <- struct{}{}
 	defer func() { <-s.writing }()
 	s.mu.Lock()
-	held, was, epoch := s.footing == suspended || s.footing == owner && s.life != l, s.life, s.epoch
+	held, was, epoch := s.footing != apart, s.life, s.epoch
 	s.mu.Unlock()
+	if held {
+		s.suspend(context.Cause(was.ctx)) // it was taken after the others were suspended
+	}
 	if !held {
 		return nil
 	}

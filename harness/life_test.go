@@ -3,6 +3,8 @@ package harness_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -243,4 +245,41 @@ func TestOutageLongerThanTheTTL(t *testing.T) {
 		t.Errorf("%+v", st)
 	}
 	check(t, h.Close(w.ctx))
+}
+
+// Sessions that are opened while leases come and go are all usable: none falls between two incarnations.
+func TestBetweenTwoLives(t *testing.T) {
+	const openers, losses = 8, 3
+	w := newWorld(t)
+	h := w.connect(func(c *harness.Config) { c.TTL = time.Second })
+	enough := make(chan struct{})
+	var wg sync.WaitGroup
+	for i := range openers {
+		wg.Go(func() {
+			for j := 0; ; j++ {
+				select {
+				case <-enough:
+					return
+				default:
+				}
+				s, err := h.Open(w.ctx, fmt.Sprint(i, "-", j), harness.Opening{})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				wg.Go(func() {
+					if _, err := s.StartTurn(w.ctx, harness.Start{ID: "t"}); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+		})
+	}
+	for range losses {
+		before := h.Incarnation()
+		w.dropLease(h)
+		natstest.Until(t, "a new incarnation", func() bool { return h.Incarnation() != before })
+	}
+	close(enough)
+	wg.Wait()
 }

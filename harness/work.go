@@ -292,8 +292,9 @@ func takeable(st *session.State, compactions, turns bool) bool {
 	if st.Pending.Compaction != nil {
 		return compactions && st.Turn == nil
 	}
-	p, t := st.Pending.Turn, st.Turn
-	return turns && p != nil && st.Phase != session.Compacting && (t == nil || p.OfTurn == t.ID || t.Epoch < st.Epoch || !st.Owned)
+	p, t, c := st.Pending.Turn, st.Turn, st.Compaction
+	compacting := c != nil && c.State == session.CompactionRunning
+	return turns && p != nil && !compacting && (t == nil || p.OfTurn == t.ID || t.Epoch < st.Epoch || !st.Owned)
 }
 
 // taking is what is said to take it.

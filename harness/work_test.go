@@ -160,6 +160,28 @@ func TestCompactionGoesFirst(t *testing.T) {
 	}
 }
 
+// A turn is not taken while a compaction runs, whoever runs it.
+func TestATurnWaitsForTheCompaction(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect()
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	w.say("s", events.WriterCompaction, events.CompactionRequested{Compaction: "k1", Reason: events.CompactManual, Used: 90, Limit: 100})
+	check(t, s.Append(w.ctx, events.CompactionStarted{Compaction: "k1"}))
+	w.request("s", "t1", "x")
+	order := make(chan *session.State, 2)
+	w.work(h, harness.Worker{TurnsMax: 1, Turn: func(_ context.Context, turn *harness.Turn) error {
+		order <- w.state("s")
+		return nil
+	}})
+	must[*harness.Session](t)(h.Open(w.ctx, "other", harness.Opening{}))
+	w.request("other", "t2", "x") // the worker has looked at both when it has done this
+	if st := <-order; st.Turn != nil || st.LastTurn != nil {
+		t.Errorf("the turn was taken while a compaction runs: %+v", st.Turn)
+	}
+	check(t, s.Append(w.ctx, events.CompactionCompleted{Compaction: "k1"}))
+	w.until("s", "the turn to be over", func(st *session.State) bool { return st.LastTurn != nil })
+}
+
 // Several processes of one pool: each piece of work is done once, and by more than one of them.
 func TestPool(t *testing.T) {
 	const members, pieces = 3, 60
@@ -255,5 +277,30 @@ func TestSlots(t *testing.T) {
 	check(t, stop())
 	if st := w.state(second); st.Turn == nil {
 		t.Errorf("a turn that was cut off by leaving is for recovery to end: %+v", st.LastTurn)
+	}
+}
+
+// A work view that is old says that nobody owns a session which somebody has claimed since: it is left alone.
+func TestWorkLeavesWhatIsOwned(t *testing.T) {
+	w := newWorld(t)
+	one := w.connect()
+	w.released(one, "s")
+	w.released(one, "other")
+	w.request("s", "t1", "x")
+	must[*harness.Session](t)(one.Claim(w.ctx, "s")) // not shown yet
+	two := w.connect()
+	done := make(chan string, 4)
+	w.work(two, harness.Worker{TurnsMax: 1, Turn: func(_ context.Context, turn *harness.Turn) error {
+		done <- turn.Session().ID()
+		return nil
+	}})
+	for _, turn := range []string{"t1", "t2", "t3"} {
+		w.request("other", turn, "x")
+		if id := <-done; id != "other" {
+			t.Fatalf("took %s from its owner", id)
+		}
+	}
+	if st := w.state("s"); st.Incarnation != one.Incarnation() || st.Pending.Turn == nil {
+		t.Errorf("%+v", st)
 	}
 }
