@@ -8,6 +8,9 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
+// source is of facts that are folded before they are appended.
+const source = "/service/" + Name
+
 // Input is what a decision rests on beside the session itself.
 type Input struct {
 	Now      time.Time        // the broker's
@@ -75,24 +78,41 @@ func orphaning(s *session.State, in Input) events.SessionOrphaned {
 // and none is owed twice.
 type desk struct {
 	*session.State
-	in    Input
-	src   session.Source
-	facts []events.Fact
-	look  time.Time
-	goOn  []events.TurnRequested // continuations called for; one is requested
+	in     Input
+	src    session.Source
+	facts  []events.Fact
+	folded int // how many of them the session has
+	look   time.Time
+	goOn   []events.TurnRequested // continuations called for; one is requested
 }
 
-// say adds a fact and folds it.
+// say adds a fact and folds it, after those that were put off.
 func (d *desk) say(f events.Fact) {
-	if len(d.facts) == 0 {
+	d.putOff(f)
+	d.fold()
+}
+
+// putOff adds a fact that is folded with the next one that is said: for facts that nothing decided until then depends on.
+func (d *desk) putOff(f events.Fact) {
+	d.facts = append(d.facts, f)
+}
+
+// fold folds what was put off.
+func (d *desk) fold() {
+	if d.folded == len(d.facts) {
+		return
+	}
+	if d.folded == 0 {
 		d.State = d.Clone()
 	}
-	d.facts = append(d.facts, f)
 	seq := d.Seq
-	c := events.Commit{Ref: d.Ref(), Writer: events.WriterReconciler, Seq: seq + 1, At: d.in.Now,
-		Events: []events.Event{events.New(string(f.Kind()), events.ServiceSource(Name, Name), d.Ref(), d.Epoch, d.in.Now, f)}}
+	c := events.Commit{Ref: d.Ref(), Writer: events.WriterReconciler, Seq: seq + 1, At: d.in.Now}
+	for _, f := range d.facts[d.folded:] {
+		c.Events = append(c.Events, events.New(string(f.Kind()), source, c.Ref, d.Epoch, d.in.Now, f))
+	}
 	d.Fold(&c)
 	d.Seq = seq // ids that are derived from the place in the log stay the same however often this is decided
+	d.folded = len(d.facts)
 }
 
 func (d *desk) lookAt(at time.Time) {

@@ -184,7 +184,7 @@ func (y *SweepReply) would(s *session.State, owner Owner, d Decision) {
 func (r *Reconciler) report(context.Context, []byte) ([]byte, error) {
 	rep := r.tally.report()
 	rep.Instance = r.bus.Instance()
-	rep.Suspects = r.loop.Suspects()
+	rep.Suspects = append([]control.Suspect{}, r.loop.Suspects()...) // a list, also of none
 	return json.Marshal(rep)
 }
 

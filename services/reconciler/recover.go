@@ -41,6 +41,7 @@ func (d *desk) closeCalls() {
 			d.closeCall(id, c)
 		}
 	}
+	d.fold()
 }
 
 // settle says what a decision comes to that its asker did not live to use: it becomes the call's output, and the
@@ -100,7 +101,7 @@ func (d *desk) closeCall(id string, c *session.Tool) {
 	}
 	kids := childrenOf(d.in.Children, id)
 	if stopping || len(kids) == 0 && !d.waited(id) {
-		d.say(events.ToolInterrupted{Call: id, Reason: d.reason(), Outcome: events.OutcomeUnknown})
+		d.putOff(events.ToolInterrupted{Call: id, Reason: d.reason(), Outcome: events.OutcomeUnknown})
 		return
 	}
 	result, whole := d.becameOf(id, kids)
