@@ -224,6 +224,32 @@ func TestFullLog(t *testing.T) {
 	}
 }
 
+// TestServicesHaveRoomInAFullLog: what others filled is raised once for those who recover and close.
+func TestServicesHaveRoomInAFullLog(t *testing.T) {
+	b := natstest.Bus(t, natstest.Start(t), func(c *bus.Config) { c.LogBytesMax = 64 << 10 })
+	ctx := within(t, 20*time.Second)
+	fill := func(w events.Writer, after uint64) (uint64, error) {
+		for {
+			seq, err := b.Append(ctx, session, w, after, facts(b.NewID()))
+			if err != nil {
+				return after, err
+			}
+			after = seq
+		}
+	}
+	last, err := fill(events.WriterHarness, 0)
+	if !errors.Is(err, bus.ErrFull) {
+		t.Fatalf("a harness fills the log: %v, want ErrFull", err)
+	}
+	next, err := fill(events.WriterReconciler, last)
+	if next == last || !errors.Is(err, bus.ErrFull) {
+		t.Errorf("a service has got from %d to %d, %v", last, next, err)
+	}
+	if _, most, err := b.LogUsage(ctx); err != nil || most != 128<<10 {
+		t.Errorf("limit = %d, %v; want it raised once", most, err)
+	}
+}
+
 func TestUnlimitedLogIsNotRaised(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t))
 	ctx := within(t, 10*time.Second)

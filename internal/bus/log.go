@@ -37,9 +37,21 @@ const (
 // that the writer has folded, 0 for none: when another one was first, nothing is stored and the error is [ErrLostRace].
 // The same events appended again with the same after are recognised by the first one's id: the place they have is returned. [ErrFull]: the
 // log's limits refuse. [ErrUnreachable]: ctx ended and what became of the commit is unknown; append the same again.
-// Facts that no reader could read are refused with an error of pkg/events.
+// Facts that no reader could read are refused with an error of pkg/events. A service that finds the log filled by others
+// raises its limit, once in the log's life, so that recovery and closing have room.
 func (b *Bus) Append(ctx context.Context, r events.Ref, w events.Writer, after uint64, evs []events.Event) (uint64, error) {
-	return b.AppendAsync(ctx, r, w, after, evs).Wait(ctx)
+	seq, err := b.AppendAsync(ctx, r, w, after, evs).Wait(ctx)
+	if w == events.WriterHarness || !errors.Is(err, ErrFull) {
+		return seq, err
+	}
+	raised, raiseErr := b.RaiseLogLimit(ctx)
+	if raiseErr != nil {
+		return 0, errors.Join(err, raiseErr)
+	}
+	if raised {
+		b.log.Warn().Str("entity", b.cell.LogStream()).Msg("the log is full: its limit was raised by a tenth, which happens once; make room, or raise it further")
+	}
+	return b.AppendAsync(ctx, r, w, after, evs).Wait(ctx) // also when another service has just raised it
 }
 
 // AppendAsync is [Bus.Append] without waiting, so that commits of many sessions travel together. It blocks only while
