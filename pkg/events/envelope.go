@@ -97,6 +97,12 @@ func HarnessSource(harness, incarnation string) string {
 	return "/harness/" + tok(harness) + "/" + tok(incarnation)
 }
 
+// IsHarnessSource says whether a source attribute names this harness process. Writers in other languages may write the ids
+// as they are, as in the session attribute; both forms are the same for ids that need no encoding.
+func IsHarnessSource(source, harness, incarnation string) bool {
+	return source == HarnessSource(harness, incarnation) || source == "/harness/"+harness+"/"+incarnation
+}
+
 // ServiceSource is the source attribute of a service process.
 func ServiceSource(service, instance string) string {
 	return "/service/" + service + "/" + tok(instance)

@@ -270,3 +270,18 @@ func TestDeriveID(t *testing.T) {
 		t.Errorf("%q is no plain token", a)
 	}
 }
+
+func TestIsHarnessSource(t *testing.T) {
+	for source, want := range map[string]bool{
+		"/harness/my=20laptop/17": true,
+		"/harness/my laptop/17":   true,
+		"/harness/my laptop/16":   false,
+		"/harness/laptop/17":      false,
+		"/service/my laptop/17":   false,
+		"":                        false,
+	} {
+		if got := events.IsHarnessSource(source, "my laptop", "17"); got != want {
+			t.Errorf("IsHarnessSource(%q) = %t, want %t", source, got, want)
+		}
+	}
+}

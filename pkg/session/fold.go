@@ -187,7 +187,7 @@ func (f *fold) admit() string {
 		return whyEpoch
 	case f.c.Writer != events.WriterHarness:
 		return ""
-	case f.e.Source != f.ownerSource():
+	case f.e.Source != f.ownerSource() && !events.IsHarnessSource(f.e.Source, f.Harness, f.Incarnation):
 		return whySource
 	case !f.Owned:
 		return whyNotOwner

@@ -15,7 +15,7 @@ func (f *fold) admitOpened(fact events.SessionOpened) string {
 		return whyAlreadyOpen
 	case f.e.Epoch != 1:
 		return whyEpoch
-	case f.e.Source != events.HarnessSource(f.Harness, fact.Incarnation):
+	case !events.IsHarnessSource(f.e.Source, f.Harness, fact.Incarnation):
 		return whySource
 	}
 	return ""
@@ -30,7 +30,7 @@ func (f *fold) admitClaimed(fact events.SessionClaimed) string {
 		return whyClosed
 	case f.e.Epoch != f.Epoch+1:
 		return whyEpoch
-	case f.e.Source != events.HarnessSource(f.Harness, fact.Incarnation):
+	case !events.IsHarnessSource(f.e.Source, f.Harness, fact.Incarnation):
 		return whySource
 	case !f.State.Claimable(fact.Incarnation):
 		return whyClaim
