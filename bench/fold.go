@@ -95,7 +95,7 @@ func fill(ctx context.Context, b *bus.Bus, n int) error {
 	for i := 0; i < n; i += foldSessions {
 		p := &pipeline{bus: b, depth: foldSessions + 1}
 		for k := range min(foldSessions, n-i) {
-			if err := p.append(ctx, foldRef(k), events.WriterHarness, last[k], []events.Event{event(b, foldRef(k), "1", foldFact(i/foldSessions))}); err != nil {
+			if err := p.append(ctx, foldRef(k), events.WriterHarness, last[k], []events.Event{event(b, foldRef(k), foldFact(i/foldSessions))}); err != nil {
 				return err
 			}
 		}
@@ -254,7 +254,7 @@ func roundTrips(ctx context.Context, s *suite, n int, key string) ([]time.Durati
 	var took []time.Duration
 	var last uint64
 	for i := range n + latencyWarm {
-		ev := event(s.bus, foldRef(0), "1", foldFact(i))
+		ev := event(s.bus, foldRef(0), foldFact(i))
 		begin := time.Now()
 		if last, err = s.bus.Append(ctx, foldRef(0), events.WriterHarness, last, []events.Event{ev}); err != nil {
 			return nil, err

@@ -70,9 +70,9 @@ func openCalls(ctx context.Context, b *bus.Bus, n int) error {
 	p := &pipeline{bus: b, depth: pipelineDepth}
 	for i := range n {
 		ref := events.Ref{Harness: "dead", Session: fmt.Sprintf("s%d", i)}
-		evs := []events.Event{event(b, ref, "1", events.SessionOpened{Incarnation: "1"}), event(b, ref, "1", events.TurnStarted{Turn: "t", Cause: events.CauseMessage})}
+		evs := []events.Event{event(b, ref, events.SessionOpened{Incarnation: "1"}), event(b, ref, events.TurnStarted{Turn: "t", Cause: events.CauseMessage})}
 		for k := range recoverCalls {
-			evs = append(evs, event(b, ref, "1", events.ToolStarted{Call: fmt.Sprintf("c%d", k), Turn: "t", Name: "bash"}))
+			evs = append(evs, event(b, ref, events.ToolStarted{Call: fmt.Sprintf("c%d", k), Turn: "t", Name: "bash"}))
 		}
 		if err := p.append(ctx, ref, events.WriterHarness, 0, evs); err != nil {
 			return err
@@ -164,7 +164,7 @@ func scale(ctx context.Context, r *report, size float64) error {
 	if led, err = spawn("ledger", dir, server.URL(), 0); err != nil {
 		return err
 	}
-	_, err = b.Append(ctx, ref, events.WriterHarness, 0, []events.Event{event(b, ref, "1", events.SessionOpened{Incarnation: "1"})})
+	_, err = b.Append(ctx, ref, events.WriterHarness, 0, []events.Event{event(b, ref, events.SessionOpened{Incarnation: "1"})})
 	if err != nil {
 		return err
 	}
@@ -188,9 +188,9 @@ func manySessions(ctx context.Context, b *bus.Bus, n int) error {
 	p := &pipeline{bus: b, depth: pipelineDepth}
 	for i := range n {
 		ref := events.Ref{Harness: "scale", Session: fmt.Sprintf("s%d", i)}
-		evs := []events.Event{event(b, ref, "1", events.SessionOpened{Incarnation: "1", Title: "a session among many"}),
-			event(b, ref, "1", events.TurnStarted{Turn: "t", Cause: events.CauseMessage}),
-			event(b, ref, "1", events.ToolStarted{Call: "c", Turn: "t", Name: "bash"})}
+		evs := []events.Event{event(b, ref, events.SessionOpened{Incarnation: "1", Title: "a session among many"}),
+			event(b, ref, events.TurnStarted{Turn: "t", Cause: events.CauseMessage}),
+			event(b, ref, events.ToolStarted{Call: "c", Turn: "t", Name: "bash"})}
 		if err := p.append(ctx, ref, events.WriterHarness, 0, evs); err != nil {
 			return err
 		}

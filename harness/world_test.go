@@ -194,12 +194,6 @@ func (w *world) awaiting(id, prompt string) {
 	})
 }
 
-// crash is what a SIGKILL leaves: a process that is gone without a word. Its lease is taken away, as its expiry would.
-func (w *world) crash(h *harness.Harness) {
-	w.t.Helper()
-	w.dropLease(h)
-}
-
 // dropLease has the broker refuse the next renewal.
 func (w *world) dropLease(h *harness.Harness) {
 	w.t.Helper()

@@ -111,7 +111,7 @@ func foldsAsReported(t *testing.T, steps []Step, report Report) *world {
 		w.do(t, s)
 	}
 	for _, s := range w.states {
-		ignored -= uint64(s.Ignored.Count)
+		ignored -= s.Ignored.Count
 		if last := s.Ignored.Last; last != nil && !strings.HasPrefix(last.Type, "holdfast.compaction.") {
 			t.Errorf("%s: %s was ignored: %s", s.Session, last.Type, last.Why)
 		}

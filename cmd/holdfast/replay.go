@@ -326,10 +326,10 @@ func leftovers(left []leftover, st screen.Style) string {
 	rows := make([][]screen.Cell, len(left))
 	for i, l := range left {
 		paint, after := screen.Good, "–"
-		switch {
-		case l.Outcome == drill.OutcomeOpen:
+		switch l.Outcome {
+		case drill.OutcomeOpen:
 			paint = screen.Alarm
-		case l.Outcome == drill.OutcomeKept:
+		case drill.OutcomeKept:
 			paint = screen.Wait
 		}
 		if l.AfterMS > 0 {

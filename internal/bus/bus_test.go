@@ -77,7 +77,8 @@ func TestOpenWaitsForABroker(t *testing.T) {
 func TestWithinTheProcess(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t, natstest.Listen("")))
 	mustAppend(t, b, session, 0, "a")
-	if !b.Connected() || b.Instance() == "" || b.NewID() == b.NewID() || b.Cell().Prefix() != "hf" {
+	one, another := b.NewID(), b.NewID()
+	if !b.Connected() || b.Instance() == "" || one == another || b.Cell().Prefix() != "hf" {
 		t.Errorf("connected %t, instance %q, cell %q", b.Connected(), b.Instance(), b.Cell().Prefix())
 	}
 }

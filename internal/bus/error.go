@@ -75,10 +75,10 @@ func translate(op string, err error) error {
 
 // advice is what to do about errors that a person must solve.
 func advice(kind error) string {
-	switch kind {
-	case ErrNoJetStream:
+	switch {
+	case errors.Is(kind, ErrNoJetStream):
 		return " (start nats-server with -js, or enable JetStream for this account)"
-	case ErrForbidden:
+	case errors.Is(kind, ErrForbidden):
 		return " (check the credentials and the permissions of this user)"
 	default:
 		return ""

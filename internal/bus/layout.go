@@ -98,7 +98,7 @@ func (b *Bus) ensureStream(ctx context.Context, want jetstream.StreamConfig, fou
 		if err = b.call(ctx, "set up stream "+want.Name, "STREAM."+verb+"."+want.Name, cfg, &made); err == nil {
 			return true, nil
 		}
-		if kindOf(err) == ErrForbidden || ctx.Err() != nil {
+		if errors.Is(err, ErrForbidden) || ctx.Err() != nil {
 			return false, err
 		}
 		again, lookErr := b.streamInfo(ctx, want.Name)

@@ -228,7 +228,7 @@ func TestScanStopsWithTheCallersError(t *testing.T) {
 		}
 		return enough
 	})
-	if err != enough || n != 1 {
+	if !errors.Is(err, enough) || n != 1 {
 		t.Errorf("scan = %v after %d calls, want the caller's error after 1", err, n)
 	}
 }

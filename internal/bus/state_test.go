@@ -181,7 +181,7 @@ func TestList(t *testing.T) {
 		t.Errorf("of all: %v", got)
 	}
 	enough := errors.New("enough")
-	if err := b.List(ctx, bus.State, ">", func(bus.Entry) error { return enough }); err != enough {
+	if err := b.List(ctx, bus.State, ">", func(bus.Entry) error { return enough }); !errors.Is(err, enough) {
 		t.Errorf("list = %v, want the caller's error", err)
 	}
 }

@@ -277,7 +277,7 @@ func (b *Bus) replay(ctx context.Context, s span, fn func(*message) error) error
 			return mine.error
 		case ctx.Err() != nil:
 			return b.late("read "+s.stream, ctx.Err())
-		case err != nil && kindOf(err) != ErrUnreachable && !errors.Is(err, errInterrupted):
+		case err != nil && !errors.Is(err, ErrUnreachable) && !errors.Is(err, errInterrupted):
 			return err
 		case s.from > s.last:
 			return nil

@@ -121,7 +121,7 @@ func TestWatchIsNotReadyBeforeAllIsShown(t *testing.T) {
 		}
 		return nil
 	})
-	if err != done || shown != keys {
+	if !errors.Is(err, done) || shown != keys {
 		t.Errorf("%d of %d keys were shown before %v", shown, keys, err)
 	}
 }
@@ -136,7 +136,7 @@ func TestWatchEndsWithTheErrorOfItsCallback(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t))
 	mine := errors.New("mine")
 	err := b.Watch(background(t), bus.State, nil, func(bus.Update) error { return mine })
-	if err != mine {
+	if !errors.Is(err, mine) {
 		t.Fatalf("got %v, want the callback's error", err)
 	}
 }

@@ -162,7 +162,8 @@ func options(cfg Config) (*server.Options, error) {
 	if cfg.Dir == "" {
 		return nil, fmt.Errorf("%w: no data directory is given", ErrNotOurs)
 	}
-	o, err := new(server.Options), error(nil)
+	var err error
+	o := new(server.Options)
 	if cfg.File != "" {
 		if o, err = server.ProcessConfigFile(cfg.File); err != nil {
 			return nil, fmt.Errorf("embed: configuration %s: %w", cfg.File, err)

@@ -49,9 +49,8 @@ func (i Impostor) Start(t testing.TB) string {
 // serve talks to one client until either hangs up.
 func (i Impostor) serve(conn net.Conn) {
 	defer func() { _ = conn.Close() }() // the client may have closed it
-	say := func(format string, v ...any) bool {
-		_, err := fmt.Fprintf(conn, format+"\r\n", v...)
-		return err == nil
+	say := func(format string, v ...any) {
+		_, _ = fmt.Fprintf(conn, format+"\r\n", v...) // the client may have hung up: the scanner finds out
 	}
 	say(`INFO {"server_id":"IMPOSTOR","version":%q,"headers":true,"max_payload":1048576,"jetstream":%t,"proto":1}`, i.Version, i.JetStream)
 	sids := map[string]string{} // of subscriptions, by inbox

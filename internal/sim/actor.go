@@ -28,7 +28,7 @@ func (p *person) step() {
 		p.decide()
 		return
 	}
-	_, ok := p.w.append("person", p.st.Ref(), events.WriterLedger, events.PersonSource("ada"), p.st.Epoch, p.st.Seq, p.facts)
+	ok := p.w.append("person", p.st.Ref(), events.WriterLedger, events.PersonSource("ada"), p.st.Epoch, p.st.Seq, p.facts)
 	p.facts = nil
 	if p.attempt++; ok || p.attempt >= racesMax {
 		p.wish = nil
@@ -224,7 +224,7 @@ func (v *View) forgetGrace(st *session.State, gone bool) {
 // append stores the next commit of a decision. When somebody was first it folds what it missed and decides again.
 func (r *reconciler) append() {
 	facts, owned := r.commits[0], r.st.Owned // where nobody owns it, the fact only says what is held for which child
-	_, ok := r.w.append("reconciler", r.st.Ref(), events.WriterReconciler, events.ServiceSource("reconciler", "x"), r.st.Epoch, r.st.Seq, facts)
+	ok := r.w.append("reconciler", r.st.Ref(), events.WriterReconciler, events.ServiceSource("reconciler", "x"), r.st.Epoch, r.st.Seq, facts)
 	if !ok {
 		r.w.log.foldOn(r.st)
 		r.decide(r.st)

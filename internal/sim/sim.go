@@ -245,9 +245,9 @@ func (w *world) id(prefix string) string {
 }
 
 // append stores facts as one commit, if nobody was first, and remembers that this was acknowledged.
-func (w *world) append(who string, r events.Ref, writer events.Writer, source string, epoch, after uint64, facts []events.Fact) (uint64, bool) {
+func (w *world) append(who string, r events.Ref, writer events.Writer, source string, epoch, after uint64, facts []events.Fact) bool {
 	if w.away {
-		return 0, false
+		return false
 	}
 	evs := make([]events.Event, len(facts))
 	ids := make([]string, len(facts))
@@ -259,11 +259,11 @@ func (w *world) append(who string, r events.Ref, writer events.Writer, source st
 	seq, ok := w.log.append(r, writer, after, w.now, evs, unguarded)
 	if !ok {
 		w.report.LostRaces++
-		return 0, false
+		return false
 	}
 	w.report.Facts += len(facts)
 	w.promises = append(w.promises, promise{r, seq, ids, who})
-	return seq, true
+	return true
 }
 
 // current is a session folded to the end of the log.

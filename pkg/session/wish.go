@@ -227,7 +227,7 @@ func (s *State) Stop(w StopWish) (Decision, error) {
 		return Decision{}, events.Conflict("prompt "+id+" waits for an answer: answer, reject or dismiss it, or stop with force",
 			events.Standing{Status: string(Waiting), Reason: "a blocking prompt is open", Prompt: id, Seq: s.Prompts[id].Seq, At: s.Prompts[id].Since})
 	}
-	turn := ""
+	var turn string
 	switch {
 	case s.Turn != nil:
 		turn = s.Turn.ID

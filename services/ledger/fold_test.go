@@ -262,7 +262,9 @@ func TestANewerDocumentIsLeftAloneAndOthersGoOn(t *testing.T) {
 	if got := w.load(events.SessionKey(ref)); !bytes.Equal(got, newer) {
 		t.Errorf("it was overwritten: %s", got)
 	}
-	w.ask("list", struct{}{}, nil) // it serves by now
+	if r := w.ask("list", struct{}{}, nil); r != nil { // it serves by now
+		t.Fatal(r)
+	}
 	err := w.bus.Request(t.Context(), Name, "answer", answer("a"), nil)
 	if r, ok := errors.AsType[*events.Refusal](err); !ok || r.Code != 503 || !strings.Contains(r.Message, "upgrade") {
 		t.Errorf("an answer there: %v", err)

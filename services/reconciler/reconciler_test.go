@@ -3,6 +3,7 @@ package reconciler
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -367,11 +368,11 @@ func TestSweep(t *testing.T) {
 		t.Errorf("a pass after a pass would say %+v", reply)
 	}
 	err := c.b.Request(c.ctx, Name, "sweep", SweepRequest{Session: "s"}, nil)
-	if r, ok := err.(*events.Refusal); !ok || r.Code != http.StatusBadRequest || r.Field != "harness" {
+	if r, ok := errors.AsType[*events.Refusal](err); !ok || r.Code != http.StatusBadRequest || r.Field != "harness" {
 		t.Errorf("a session without its harness: %v", err)
 	}
 	err = c.b.Request(c.ctx, Name, "sweep", json.RawMessage(`[]`), nil)
-	if r, ok := err.(*events.Refusal); !ok || r.Code != http.StatusBadRequest {
+	if r, ok := errors.AsType[*events.Refusal](err); !ok || r.Code != http.StatusBadRequest {
 		t.Errorf("a list: %v", err)
 	}
 }

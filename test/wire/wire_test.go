@@ -260,7 +260,7 @@ func TestADeadHarnessIsRecoveredAndItsQuestionStaysAnswerable(t *testing.T) {
 	if doc["v"] != 1.0 || doc["owned"] != true || doc["epoch"] != 1.0 || at(doc, "prompts", "keep", "status") != "awaiting" || at(doc, "tools", "c1", "name") != "bash" {
 		t.Errorf("document: %v", doc)
 	}
-	doc = c.entry("session.h1.s1", func(d map[string]any) bool { return d["owned"] == false })
+	c.entry("session.h1.s1", func(d map[string]any) bool { return d["owned"] == false })
 	doc = c.entry("session.h1.s1", func(d map[string]any) bool { return at(d, "tools", "c1") == nil })
 	if doc["phase"] != "waiting" || at(doc, "tools", "c2") == nil || at(doc, "prompts", "keep", "status") != "awaiting" || at(doc, "prompts", "callback") != nil || at(doc, "turn", "id") != "t1" {
 		t.Errorf("recovered: %v", doc)

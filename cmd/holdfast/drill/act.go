@@ -49,7 +49,7 @@ func (d *drill) crash(ctx context.Context) error {
 	if err := c.signal(syscall.SIGKILL, "no time to say anything"); err != nil {
 		return err
 	}
-	s, took, err := d.world.until(ctx, actCrash, "orphaned", d.Within+soonMax, func(s *session.State) bool { return !s.Owned })
+	_, took, err := d.world.until(ctx, actCrash, "orphaned", d.Within+soonMax, func(s *session.State) bool { return !s.Owned })
 	d.inTime(actCrash, "a killed process is noticed", "orphaned", "orphaned", took, d.Within, err)
 	if err != nil {
 		return ctx.Err()

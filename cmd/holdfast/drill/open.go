@@ -131,10 +131,10 @@ func Whereabouts(s *session.State, entity, id string) Became {
 		open = true
 	}
 	word := entity
-	switch {
-	case entity == session.EntityTool:
+	switch entity {
+	case session.EntityTool:
 		word = "call"
-	case entity == session.EntityPrompt:
+	case session.EntityPrompt:
 		word = name
 	}
 	switch {
