@@ -19,10 +19,11 @@ var (
 
 // The world.
 const (
-	harnesses     = 4  // exclusive ones
-	members       = 2  // of a pool
-	sessions      = 4  // that each works in at once
-	freezePercent = 20 // of strikes are SIGSTOP, not SIGKILL
+	harnesses     = 4               // exclusive ones
+	members       = 2               // of a pool
+	sessions      = 4               // that each works in at once
+	freezePercent = 20              // of strikes are SIGSTOP, not SIGKILL
+	frozenMax     = 6 * time.Second // long enough that another takes over meanwhile
 	warmUp        = time.Second
 	restMax       = 2 * time.Minute
 	checkMax      = 2 * time.Minute
@@ -73,7 +74,7 @@ func TestCrash(t *testing.T) {
 // TestCluster kills brokers of three, most often the one that leads the log, and now and then what works with them.
 func TestCluster(t *testing.T) {
 	w := newWorld(t, drawn(t), 3)
-	w.struggle(number(clusters, 3, 48), 4*time.Second, func() {
+	w.struggle(number(clusters, 3, 48), 8*time.Second, func() {
 		switch n := w.rnd.IntN(100); {
 		case n < 50:
 			w.strike(w.leader())

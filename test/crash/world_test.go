@@ -262,18 +262,18 @@ func (w *world) strike(a *actor) {
 	if a.p == nil || a.frozen {
 		return
 	}
-	away := time.Duration(w.rnd.Int64N(int64(awayMax[a.role])))
+	away := func(most time.Duration) time.Time { return time.Now().Add(time.Duration(w.rnd.Int64N(int64(most)))) }
 	if a.role != roleBroker && w.rnd.IntN(100) < freezePercent {
 		a.p.Stop()
 		a.frozen = true
 		w.stopped[a.role]++
-		w.due = append(w.due, revival{time.Now().Add(away), a})
+		w.due = append(w.due, revival{away(frozenMax), a})
 		return
 	}
 	a.p.Kill()
 	a.p = nil
 	w.killed[a.role]++
-	w.due = append(w.due, revival{time.Now().Add(away), a})
+	w.due = append(w.due, revival{away(awayMax[a.role]), a})
 }
 
 func (w *world) kills() (n int) {
