@@ -220,12 +220,12 @@ func (p *picture) checkViews(r events.Ref) {
 		return
 	}
 	have, ok := p.state[events.WorkKey(r)]
-	switch want := ""; {
+	switch {
 	case work == nil && ok:
 		p.fail("V5", r, "there is work in the view, and none in the document: %s", have.Value)
 	case work == nil:
 	default:
-		if want = sameSeq(asJSON(work)); sameSeq(string(have.Value)) != want {
+		if want := sameSeq(asJSON(work)); sameSeq(string(have.Value)) != want {
 			p.fail("V5", r, "the work is not what its document says:\nhave %s\nwant %s", have.Value, want)
 		}
 	}
