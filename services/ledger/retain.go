@@ -15,11 +15,12 @@ import (
 const (
 	fullPartsPercent = 90
 	percent          = 100
+	retainEveryMin   = time.Second // however short sessions are kept
 )
 
 // retain purges what has been closed for long enough, for ever.
 func (l *Ledger) retain(ctx context.Context) error {
-	tick := time.NewTicker(l.cfg.RetainEvery)
+	tick := time.NewTicker(min(l.cfg.RetainEvery, max(l.cfg.Retain, retainEveryMin))) // a short time to keep is kept shortly
 	defer tick.Stop()
 	for {
 		select {

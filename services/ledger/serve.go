@@ -64,8 +64,11 @@ func need(field, id string) error {
 	return nil
 }
 
-// decode reads a request; what is wrong with it is a 400 that names the field.
+// decode reads a request; what is wrong with it is a 400 that names the field. An empty body says nothing, as {} does.
 func decode(body []byte, to any) error {
+	if len(body) == 0 {
+		body = []byte(`{}`)
+	}
 	err := json.Unmarshal(body, to)
 	if err == nil {
 		return nil
