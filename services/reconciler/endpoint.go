@@ -48,8 +48,8 @@ type Would struct {
 
 // WouldBeFact is a fact that a dry run would append.
 type WouldBeFact struct {
-	Type string      `json:"type"`
-	Data events.Fact `json:"data"`
+	Type string          `json:"type"`
+	Data json.RawMessage `json:"data"`
 }
 
 // Count is how often an outcome was recorded for a reason.
@@ -176,7 +176,7 @@ func (y *SweepReply) would(s *session.State, owner Owner, d Decision) {
 			w.More = len(d.Facts) - i
 			break
 		}
-		w.Facts = append(w.Facts, WouldBeFact{events.TypePrefix + string(f.Kind()), f})
+		w.Facts = append(w.Facts, WouldBeFact{events.TypePrefix + string(f.Kind()), encode(f)})
 	}
 	y.Would = append(y.Would, w)
 }
