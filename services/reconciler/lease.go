@@ -94,7 +94,7 @@ func (r *Reconciler) renewed(ctx context.Context) func(sent, acked time.Time) {
 // watchLeases follows all leases, and plans the passes that their changes call for.
 func (r *Reconciler) watchLeases(ctx context.Context) error {
 	filters := []string{events.HarnessLeaseKeys(""), "service.>"}
-	return r.bus.Watch(ctx, bus.Leases, filters, func(u bus.Update) error {
+	err := r.bus.Watch(ctx, bus.Leases, filters, func(u bus.Update) error {
 		now, err := r.bus.Now(ctx)
 		if err != nil {
 			return err
@@ -117,6 +117,10 @@ func (r *Reconciler) watchLeases(ctx context.Context) error {
 		}
 		return nil
 	})
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
 }
 
 // start says that all leases that were there have been seen.

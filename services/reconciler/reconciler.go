@@ -162,7 +162,7 @@ func (r *Reconciler) decide(ctx context.Context, s *session.State, now time.Time
 	switch {
 	case s.Owned && owner.Life == Dead, waits && !r.kin.whole():
 		r.passSoon(s.Harness)
-		return control.Decision{Look: s.Deadlines()}, nil
+		return control.Decision{}, nil
 	case waits:
 		r.kin.awaits(s.Ref(), true) // before the children are read: one that settles meanwhile tells
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -350,29 +351,81 @@ func TestBrokerAway(t *testing.T) {
 	}
 }
 
-// TestSweep: a dry run tells and appends nothing; a sweep does.
+// TestSweep: a dry run tells what a sweep then does, and appends nothing; a second sweep finds nothing.
 func TestSweep(t *testing.T) {
 	c := start(t)
-	cfg := quick()
-	cfg.Walk, cfg.Grace = time.Hour, time.Hour
-	c.reconcile(c.b, cfg)
-	p := c.harness("h", "ready", 10*time.Second)
-	p.open("s", 2)
-	p.append("s", events.SessionReleased{})
-	natstest.Until(t, "recovery", func() bool { return recovered(c.state("h", "s")) })
-	var reply SweepReply
-	if err := c.b.Request(c.ctx, Name, "sweep", SweepRequest{DryRun: true}, &reply); err != nil {
+	r, err := New(c.b, quick(), zerolog.Nop())
+	if err != nil {
 		t.Fatal(err)
 	}
-	if len(reply.Would) != 0 || len(reply.Facts) != 0 {
-		t.Errorf("a pass after a pass would say %+v", reply)
+	now, err := c.b.Now(c.ctx)
+	if err != nil {
+		t.Fatal(err)
 	}
-	err := c.b.Request(c.ctx, Name, "sweep", SweepRequest{Session: "s"}, nil)
-	if r, ok := errors.AsType[*events.Refusal](err); !ok || r.Code != http.StatusBadRequest || r.Field != "harness" {
-		t.Errorf("a session without its harness: %v", err)
+	r.leases.start(now)
+	r.leases.renewed(now)
+	p := c.harness("h", "ready", 10*time.Second)
+	r.leases.put("h", p.incarnation, &Seen{TTL: time.Second, Ended: now, Released: true})
+	p.open("s", 2)
+	p.open("other", 1)
+	natstest.Until(t, "the documents", func() bool {
+		_, err := c.b.Load(c.ctx, bus.State, "session.h.s")
+		_, err2 := c.b.Load(c.ctx, bus.State, "session.h.other")
+		return err == nil && err2 == nil
+	})
+	sweep := func(req SweepRequest) (reply SweepReply) {
+		t.Helper()
+		body, err := json.Marshal(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if body, err = r.sweep(c.ctx, body); err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(body, &reply); err != nil {
+			t.Fatal(err)
+		}
+		return reply
 	}
-	err = c.b.Request(c.ctx, Name, "sweep", json.RawMessage(`[]`), nil)
-	if r, ok := errors.AsType[*events.Refusal](err); !ok || r.Code != http.StatusBadRequest {
-		t.Errorf("a list: %v", err)
+	dry := sweep(SweepRequest{Harness: "h", Session: "s", DryRun: true})
+	want := map[string]int{"session.orphaned": 1, "tool.interrupted": 2, "turn.interrupted": 1}
+	if len(dry.Would) != 1 || dry.Would[0].Owner != "dead" || len(dry.Would[0].Facts) != 4 || string(dry.Would[0].Facts[3].Data) != `{"turn":"t1","reason":"owner-lost"}` {
+		t.Errorf("the dry run would: %+v", dry.Would)
+	}
+	if !maps.Equal(dry.Facts, want) || dry.Sessions != 1 || recovered(c.state("h", "s")) {
+		t.Errorf("the dry run: %+v", dry)
+	}
+	if got := sweep(SweepRequest{Harness: "h", Session: "s"}); !maps.Equal(got.Facts, want) || !recovered(c.state("h", "s")) || recovered(c.state("h", "other")) {
+		t.Errorf("the sweep of one: %+v", got)
+	}
+	sweep(SweepRequest{})
+	natstest.Until(t, "the other", func() bool { return recovered(c.state("h", "other")) })
+	if got := sweep(SweepRequest{Harness: "h"}); len(got.Facts) != 0 || got.Failed != 0 {
+		t.Errorf("a second sweep: %+v", got)
+	}
+}
+
+// TestSweepRefuses: what cannot be a scope is refused with its field.
+func TestSweepRefuses(t *testing.T) {
+	c := start(t)
+	c.reconcile(c.b, quick())
+	for body, field := range map[string]string{`{"session":"s"}`: "harness", `[]`: "body", `{"harness":"` + strings.Repeat("x", 200) + `"}`: "harness"} {
+		err := c.b.Request(c.ctx, Name, "sweep", json.RawMessage(body), nil)
+		if r, ok := errors.AsType[*events.Refusal](err); !ok || r.Code != http.StatusBadRequest || r.Field != field {
+			t.Errorf("%.40s: %v", body, err)
+		}
+	}
+}
+
+// TestConfig: all that is wrong is said at once.
+func TestConfig(t *testing.T) {
+	if err := Default().Validate(); err != nil {
+		t.Error(err)
+	}
+	err := Config{Grace: -1, AdoptionGrace: -1}.Validate()
+	for _, field := range []string{"grace", "adoption-grace", "walk", "at-once-max"} {
+		if err == nil || !strings.Contains(err.Error(), "config: "+field+":") {
+			t.Errorf("%s is not named: %v", field, err)
+		}
 	}
 }
