@@ -47,6 +47,8 @@ const patience = 20 * time.Second
 type cell struct {
 	t      *testing.T
 	dir    string
+	prefix string
+	http   string
 	cmd    *exec.Cmd
 	nc     *nats.Conn
 	js     jetstream.JetStream
@@ -57,7 +59,10 @@ type cell struct {
 
 func up(t *testing.T, flags ...string) *cell {
 	t.Helper()
-	c := &cell{t: t, dir: t.TempDir(), seq: map[string]uint64{}}
+	c := &cell{t: t, dir: t.TempDir(), prefix: "hf", seq: map[string]uint64{}}
+	if len(flags) > 1 && flags[0] == "--prefix" {
+		c.prefix = flags[1]
+	}
 	c.start("127.0.0.1:0", flags...)
 	t.Cleanup(func() { c.nc.Close(); c.stop() })
 	return c
@@ -87,6 +92,7 @@ func (c *cell) start(listen string, flags ...string) {
 	if said.PID != c.cmd.Process.Pid || said.HTTP == "" {
 		c.t.Fatalf("ready file: %+v", said)
 	}
+	c.http = said.HTTP
 	var err error
 	if c.nc, err = nats.Connect(said.NATS); err != nil {
 		c.t.Fatal(err)
@@ -94,10 +100,10 @@ func (c *cell) start(listen string, flags ...string) {
 	if c.js, err = jetstream.New(c.nc); err != nil {
 		c.t.Fatal(err)
 	}
-	if c.state, err = c.js.KeyValue(c.t.Context(), "hf_state"); err != nil {
+	if c.state, err = c.js.KeyValue(c.t.Context(), c.prefix+"_state"); err != nil {
 		c.t.Fatal(err)
 	}
-	if c.leases, err = c.js.KeyValue(c.t.Context(), "hf_leases"); err != nil {
+	if c.leases, err = c.js.KeyValue(c.t.Context(), c.prefix+"_leases"); err != nil {
 		c.t.Fatal(err)
 	}
 }
