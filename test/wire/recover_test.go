@@ -257,3 +257,5 @@ func TestListInPages(t *testing.T) {
 		}
 	}
 }
+
+func keyTTL(ttl time.Duration) jetstream.KVCreateOpt { return jetstream.KeyTTL(ttl) }
