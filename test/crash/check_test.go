@@ -30,6 +30,8 @@ type picture struct {
 	state   map[string]bus.Entry // documents and views, by key
 	leases  map[string]bool      // keys of harness leases
 	notes   []note
+	struck  map[string][]time.Time // when processes were killed or stopped, by harness id
+	lost    map[string]bool        // incarnations that knew by themselves that their lease was lost
 
 	folded map[events.Ref]*folded
 	found  []string
@@ -156,6 +158,7 @@ func (p *picture) check() []string {
 		p.checkDocument(r)
 		p.checkViews(r)
 		p.checkRecovered(r)
+		p.checkLiving(r)
 	}
 	for key, e := range p.state {
 		p.checkKey(key, e.Value)

@@ -111,6 +111,7 @@ func (w *world) rest() {
 		case i%2 == 0:
 			a.p.Kill()
 			a.p = nil
+			w.struck[a.ID] = append(w.struck[a.ID], time.Now())
 		default:
 			living = append(living, a)
 		}
@@ -206,6 +207,10 @@ func (w *world) check() {
 		w.t.Fatal(err)
 	}
 	if p.notes, err = readJournals(w.dir); err != nil {
+		w.t.Fatal(err)
+	}
+	p.struck = w.struck
+	if p.lost, err = readLost(w.dir); err != nil {
 		w.t.Fatal(err)
 	}
 	found := p.check()

@@ -19,7 +19,8 @@ type planted struct {
 func plant() *planted {
 	r := events.Ref{Harness: "h", Session: "s"}
 	p := &planted{ref: r, picture: &picture{refs: []events.Ref{r}, commits: map[events.Ref][]events.Commit{}, at: map[uint64]*events.Commit{},
-		state: map[string]bus.Entry{}, leases: map[string]bool{events.HarnessLeaseKey("h", "1"): true}}}
+		state: map[string]bus.Entry{}, leases: map[string]bool{events.HarnessLeaseKey("h", "1"): true},
+		lost: map[string]bool{"1": true}}}
 	p.say(events.WriterHarness, events.SessionOpened{Incarnation: "1"})
 	p.say(events.WriterHarness, events.TurnStarted{Turn: "t", Cause: events.CauseMessage}, events.ToolStarted{Call: "c", Turn: "t", Name: "bash"},
 		events.ToolStarted{Call: "d", Turn: "t", Name: "bash"},
@@ -131,6 +132,7 @@ func TestPlanted(t *testing.T) {
 		"a lie about a prompt":        {"V12", func(p *planted) { p.told(note{Prompt: "p", Status: "rejected"}) }},
 		"a lie about an answer":       {"V12", func(p *planted) { p.told(note{Prompt: "p", Status: "answered", Text: "no"}) }},
 		"a stop elsewhere":            {"V12", func(p *planted) { p.told(note{Seq: 9}) }},
+		"the living called dead":      {"N", func(p *planted) { p.die(); p.recovered(); p.lost = nil }},
 		"a strange error":             {"an error", func(p *planted) { p.told(note{Wrong: "boom"}) }},
 		"it runs, and nobody runs it": {"V14", func(p *planted) { p.die(); p.recovered(); p.folded[p.ref].st.Phase = session.Running; p.render() }},
 	} {

@@ -48,7 +48,8 @@ type world struct {
 	bus    *bus.Bus // the test's own connection
 	due    []revival
 
-	killed, stopped map[string]int // strikes by role
+	killed, stopped map[string]int         // strikes by role
+	struck          map[string][]time.Time // by harness id
 	monitor         http.Client
 	led             int // strikes at the broker that led the log
 }
@@ -61,7 +62,7 @@ type revival struct {
 
 // newWorld starts brokers, then two of each service, harnesses, and people.
 func newWorld(t testing.TB, seed uint64, nodes int) *world {
-	w := &world{t: t, rnd: rand.New(rand.NewPCG(seed, 0)), dir: t.TempDir(), killed: map[string]int{}, stopped: map[string]int{}}
+	w := &world{t: t, rnd: rand.New(rand.NewPCG(seed, 0)), dir: t.TempDir(), killed: map[string]int{}, stopped: map[string]int{}, struck: map[string][]time.Time{}}
 	w.monitor.Timeout = monitorMax
 	t.Cleanup(w.end)
 	w.brokers(nodes)
@@ -263,6 +264,7 @@ func (w *world) strike(a *actor) {
 		return
 	}
 	away := func(most time.Duration) time.Time { return time.Now().Add(time.Duration(w.rnd.Int64N(int64(most)))) }
+	w.struck[a.ID] = append(w.struck[a.ID], time.Now())
 	if a.role != roleBroker && w.rnd.IntN(100) < freezePercent {
 		a.p.Stop()
 		a.frozen = true
