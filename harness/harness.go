@@ -40,7 +40,9 @@
 // [ErrLeaseLost] and nothing is appended. By default the client then starts over by itself: it draws a new incarnation,
 // and claims each session again whose log shows that nobody took it meanwhile, together with what was open in it in this
 // process: the turn, the calls, the prompts. Facts that waited are stored then, an Ask that waits goes on waiting,
-// [Turn.Context] and [Session.Context] are new ones. So an outage of the broker loses nothing. See [LeaseLoss].
+// [Turn.Context] and [Session.Context] are new ones. So an outage of the broker loses nothing. See [LeaseLoss]. It does not
+// start over when another process has drawn a newer incarnation, unless they are a pool: that one took its place, and
+// [Harness.Context] ends with ErrFenced.
 //
 // # The life of a session in this process
 //
@@ -155,8 +157,8 @@ func (h *Harness) Incarnation() string {
 	return h.life.incarnation
 }
 
-// Context ends when this process may no longer do anything as this harness: its cause is [ErrClosed], or [ErrLeaseLost]
-// under [LeaseStop].
+// Context ends when this process may no longer do anything as this harness: its cause is [ErrClosed]; [ErrFenced] when a
+// newer process of an exclusive harness took its place; or [ErrLeaseLost] under [LeaseStop].
 func (h *Harness) Context() context.Context { return h.ctx }
 
 // Sessions are the stored documents of this harness's sessions, to decide what to go on with. They may lag behind the

@@ -180,7 +180,7 @@ func (h *Harness) tend() {
 func (h *Harness) startOver() *life {
 	pace := backoff.NewExponentialBackOff(backoff.WithMaxInterval(restartDelayMaxMS*time.Millisecond), backoff.WithMaxElapsedTime(0))
 	for {
-		l, err := h.begin(h.ctx)
+		l, err := h.beginAgain()
 		if err == nil {
 			h.reclaimAll(l)
 			return l
@@ -194,6 +194,37 @@ func (h *Harness) startOver() *life {
 		case <-h.ctx.Done():
 			return nil
 		}
+	}
+}
+
+// beginAgain draws a new incarnation, unless another process of an exclusive harness has drawn one since: a process that
+// was paused or cut off must not take back what its successor has.
+func (h *Harness) beginAgain() (*life, error) {
+	if !h.cfg.Pool {
+		h.mu.Lock()
+		was := h.life.incarnation
+		h.mu.Unlock()
+		e, err := h.bus.Load(h.ctx, bus.Leases, events.TicketKey(h.cfg.ID))
+		drawn := strconv.FormatUint(e.Rev, 10)
+		switch {
+		case errors.Is(err, bus.ErrForbidden), errors.Is(err, bus.ErrNotFound): // then the session's own fence has to do
+		case err != nil:
+			return nil, err
+		case session.Older(was, drawn) && string(e.Value) != h.bus.Instance():
+			h.retire(drawn)
+			return nil, ErrFenced
+		}
+	}
+	return h.begin(h.ctx)
+}
+
+// retire ends this process for good: another incarnation took its place.
+func (h *Harness) retire(by string) {
+	cause := fmt.Errorf("%w: incarnation %s took the place of this process", ErrFenced, by)
+	h.log.Warn().Str("id", h.cfg.ID).Str("entity", "harness").Str("reason", by).Msg("superseded")
+	h.cancel(cause)
+	for _, s := range h.owned() {
+		s.drop(cause)
 	}
 }
 

@@ -173,6 +173,63 @@ func TestLeaseLostAndFenced(t *testing.T) {
 	}
 }
 
+// R6: a process that was paused while another took its place does not take it back.
+func TestAWokenProcessIsNotItsSuccessorsSuccessor(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		wake func(w *world, old, successor *harness.Harness)
+	}{
+		{"its lease was lost", func(w *world, old, _ *harness.Harness) { w.dropLease(old) }},
+		{"it is told by a session", func(w *world, old, successor *harness.Harness) {
+			w.say("s", events.WriterReconciler, events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: old.Incarnation(), SupersededBy: successor.Incarnation()})
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t)
+			old := w.connect()
+			s := must[*harness.Session](t)(old.Open(w.ctx, "s", harness.Opening{}))
+			also := must[*harness.Session](t)(old.Open(w.ctx, "also", harness.Opening{}))
+			successor := w.connect()
+			c.wake(w, old, successor)
+			wantErr(t, ended(t, old.Context()), harness.ErrFenced)
+			for _, s := range []*harness.Session{s, also} {
+				ended(t, s.Context())
+				wantErr(t, s.Regain(w.ctx), harness.ErrFenced)
+			}
+			_, err := old.Open(w.ctx, "new", harness.Opening{})
+			wantErr(t, err, harness.ErrFenced)
+			wantErr(t, old.Work(w.ctx, harness.Worker{}), harness.ErrFenced)
+			e := must[bus.Entry](t)(w.bus.Load(w.ctx, bus.Leases, events.TicketKey(me)))
+			if fmt.Sprint(e.Rev) != successor.Incarnation() {
+				t.Errorf("incarnation %d was drawn after %s", e.Rev, successor.Incarnation())
+			}
+			check(t, old.Close(w.ctx))
+		})
+	}
+}
+
+// An attempt to start over that fails half-way, after its incarnation was drawn, is not taken for another process's.
+func TestStartingOverTakesSeveralAttempts(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect()
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	const inTheWay = 3
+	for i := range uint64(inTheWay) { // the keys of the next incarnations are taken
+		e := must[bus.Entry](t)(w.bus.Load(w.ctx, bus.Leases, events.HarnessLeaseKey(me, h.Incarnation())))
+		rev, err := w.bus.Store(w.ctx, bus.Leases, fmt.Sprint("other.", i), []byte("{}"), 0)
+		check(t, err)
+		next := max(rev, e.Rev) + inTheWay + 2 // a ticket has the revision that is next when it is drawn
+		_, err = w.bus.Store(w.ctx, bus.Leases, events.HarnessLeaseKey(me, fmt.Sprint(next)), []byte("{}"), 0)
+		check(t, err)
+	}
+	w.dropLease(h)
+	st := w.until("s", "the session to be claimed again", func(st *session.State) bool { return st.Epoch > 1 })
+	check(t, s.Regain(w.ctx))
+	if h.Context().Err() != nil || st.Incarnation != h.Incarnation() {
+		t.Errorf("%v, owned by %s", h.Context().Err(), st.Incarnation)
+	}
+}
+
 // LeaseStop: everything ends, for good.
 func TestLeaseLostForGood(t *testing.T) {
 	w := newWorld(t)
