@@ -177,7 +177,13 @@ func (b *Bus) connect(ctx context.Context) error {
 		}
 		return err
 	}
-	err := backoff.Retry(try, backoff.WithContext(newBackoff(), ctx))
+	said := ""
+	err := backoff.RetryNotify(try, backoff.WithContext(newBackoff(), ctx), func(err error, _ time.Duration) {
+		if err.Error() != said { // who waits says for what, once
+			said = err.Error()
+			b.log.Warn().Err(err).Str("service", b.cfg.Name).Msg("no broker at " + b.target() + " yet: trying on")
+		}
+	})
 	if err != nil {
 		if last == nil {
 			last = err

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
@@ -57,8 +59,12 @@ func TestOpenRefusesBrokersThatWillNotDo(t *testing.T) {
 func TestOpenWaitsForABroker(t *testing.T) {
 	s := natstest.Start(t)
 	s.Shutdown()
-	if _, err := bus.Open(within(t, 300*time.Millisecond), bus.Config{URL: s.URL()}); !errors.Is(err, bus.ErrUnreachable) || !strings.Contains(err.Error(), s.URL()) {
+	var said strings.Builder
+	if _, err := bus.Open(within(t, 300*time.Millisecond), bus.Config{URL: s.URL(), Log: zerolog.New(&said)}); !errors.Is(err, bus.ErrUnreachable) || !strings.Contains(err.Error(), s.URL()) {
 		t.Fatalf("Open = %v, want ErrUnreachable naming %s", err, s.URL())
+	}
+	if n := strings.Count(said.String(), "no broker at "+s.URL()); n != 1 {
+		t.Errorf("said %d times what it waits for, want once: %s", n, said.String())
 	}
 	opened := make(chan error, 1)
 	go func() {
