@@ -60,6 +60,11 @@ var errBroken = errors.New("holdfast: drill: a promise was broken")
 
 // drill runs a drill and prints what happens.
 func (a *app) drill(ctx context.Context, cfg drill.Config) error {
+	b, err := a.connectTo(ctx, cfg.URL, "drill")
+	if err != nil {
+		return err
+	}
+	defer b.Close()
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("holdfast: drill: %w", err)
@@ -70,7 +75,7 @@ func (a *app) drill(ctx context.Context, cfg drill.Config) error {
 	}
 	var unsaid error
 	cfg.Told = func(m drill.Moment) { unsaid = errors.Join(unsaid, a.sayMoment(m)) }
-	res, err := drill.Run(ctx, cfg)
+	res, err := drill.Run(ctx, b, cfg)
 	if err = errors.Join(err, unsaid); err != nil && len(res.Verdicts) == 0 {
 		return err
 	}

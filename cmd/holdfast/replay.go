@@ -75,6 +75,15 @@ func (a *app) somewhere(ctx context.Context, named bool, do func(ctx context.Con
 	return a.suite(ctx, do)
 }
 
+// connectTo opens a connection to a broker within --timeout.
+func (a *app) connectTo(ctx context.Context, url, name string) (*bus.Bus, error) {
+	ctx, cancel := context.WithTimeout(ctx, a.timeout)
+	defer cancel()
+	cfg := a.busConfig(name)
+	cfg.URL = url
+	return bus.Open(ctx, cfg)
+}
+
 // recording is one file.
 type recording struct {
 	name  string
@@ -157,9 +166,7 @@ func (r *replay) play(ctx context.Context, url string, rec *recording) (*played,
 	if len(steps) == 0 {
 		return p, nil
 	}
-	cfg := r.app.busConfig("replay")
-	cfg.URL = url
-	b, err := bus.Open(ctx, cfg)
+	b, err := r.app.connectTo(ctx, url, "replay")
 	if err != nil {
 		return nil, err
 	}

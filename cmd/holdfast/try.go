@@ -220,11 +220,11 @@ func (t *tour) next(r events.Ref) error {
 	for _, line := range [][2]string{
 		{"answer " + r.String() + " colour-1 blue", "the agent goes on at once"},
 		{"watch", "all sessions, live"},
-		{"show crash", "what became of the agent that was killed"},
-		{"events crash", "and every fact of it"},
+		{"show drill-crash/crash", "what became of the agent that was killed"},
+		{"events drill-crash/crash", "and every fact of it"},
 		{"doctor", "is everything well?"},
 	} {
-		text += fmt.Sprintf("  %s %-34s # %s\n", self, line[0], line[1])
+		text += fmt.Sprintf("  %s %-36s # %s\n", self, line[0], line[1])
 	}
 	if !t.once {
 		text += "\nCtrl-C ends it; the data stays in " + t.data + ".\n\n"

@@ -42,7 +42,7 @@ const (
 
 // Config says where a drill takes place. All fields but Creds, Prefix, Keep and Told are required.
 type Config struct {
-	// URL, Creds and Prefix of the cell; its services run.
+	// URL, Creds and Prefix of the cell, for the agents. Its services run.
 	URL, Creds, Prefix string
 	// TTL of the agents' leases, 1 s or more. Longer: the drill takes longer.
 	TTL time.Duration
@@ -102,14 +102,9 @@ type drill struct {
 	verdicts []Verdict
 }
 
-// Run runs all acts and says what was seen. The error is for what kept the drill from taking place; broken promises are in
+// Run runs all acts, looks at them over the bus, and says what was seen. The error is for what kept the drill from taking place; broken promises are in
 // the result.
-func Run(ctx context.Context, cfg Config) (res Result, err error) {
-	b, err := bus.Open(ctx, bus.Config{URL: cfg.URL, Creds: cfg.Creds, Prefix: cfg.Prefix, Name: "holdfast-drill"})
-	if err != nil {
-		return res, fmt.Errorf("drill: %w", err)
-	}
-	defer b.Close()
+func Run(ctx context.Context, b *bus.Bus, cfg Config) (res Result, err error) {
 	d := &drill{Config: cfg, bus: b, began: time.Now(), names: map[string]string{}}
 	for _, act := range []string{actCrash, actPause, actRestart, actSteady} {
 		if d.names[act], err = FreeName(ctx, b, "drill-"+act); err != nil {
