@@ -18,6 +18,9 @@ queue: [{"message":"m2","seq":3,"synthetic":false,"at":@3s}]
 turn: {"turn":"t2","cause":"message","message":"m2","content":"x","attempt":1}
 -- facts --
 6 by=compaction message.withdrawn {"message":"m2","by":"ada"}
+-- work turn --
+(none)
+-- facts --
 7 by=compaction message.withdrawn {"message":"m2","by":"ada"}
 8 by=compaction message.withdrawn {"message":"m9","by":"ada"}
 9 message.accepted {"message":"m2","content":"y","synthetic":false}
