@@ -262,7 +262,7 @@ func (s *Session) reclaim(l *life) error {
 		was, epoch = &life{incarnation: s.doubt}, st.Epoch // an attempt whose outcome was in doubt had succeeded
 	}
 	if err == nil {
-		err = s.take(l.ctx, l, func() (facts []events.Fact, err error) {
+		err = s.take(l.ctx, l, true, func() (facts []events.Fact, err error) {
 			facts, rest, err = s.reclaiming(l, was, epoch)
 			return facts, err
 		})

@@ -120,8 +120,9 @@ func (h *Harness) own(ctx context.Context, id string, build func(*Session, *life
 	if !s.isApart() {
 		return s, nil
 	}
-	if err = s.load(ctx); err == nil {
-		err = s.take(ctx, l, func() ([]events.Fact, error) { return build(s, l) })
+	fresh, err := s.load(ctx)
+	if err == nil {
+		err = s.take(ctx, l, fresh, func() ([]events.Fact, error) { return build(s, l) })
 	}
 	if err != nil {
 		return nil, fmt.Errorf("harness: claim %s: %w", s.ref, translate(err))
@@ -149,30 +150,42 @@ func (h *Harness) mayTake(ctx context.Context, s *Session) (*life, error) {
 	}
 }
 
-// load reads the stored document and what the log has beyond it.
-func (s *Session) load(ctx context.Context) error {
+// load reads the stored document, and without one the log. fresh: the log has nothing beyond what was read.
+func (s *Session) load(ctx context.Context) (fresh bool, err error) {
 	st := session.New(s.ref)
 	e, err := s.h.bus.Load(ctx, bus.State, events.SessionKey(s.ref))
-	if err == nil {
+	switch {
+	case err == nil:
 		if st, err = session.Decode(e.Value); err != nil {
-			return err
+			return false, err
 		}
-	} else if !errors.Is(err, bus.ErrNotFound) {
-		return err
+	case !errors.Is(err, bus.ErrNotFound):
+		return false, err
 	}
 	s.mu.Lock()
 	s.st = st
 	s.mu.Unlock()
-	return s.catchUp(ctx)
+	if st.Seq > 0 {
+		return false, nil // a document is rarely behind: the compare-and-set tells
+	}
+	return true, s.catchUp(ctx)
 }
 
-// take appends what makes this incarnation the owner, until nobody else is first. The caller may write.
-func (s *Session) take(ctx context.Context, l *life, build func() ([]events.Fact, error)) error {
+// take appends what makes this incarnation the owner, until nobody else is first. Only a fresh state is believed when it
+// says that nothing can be done, or need be. The caller may write.
+func (s *Session) take(ctx context.Context, l *life, fresh bool, build func() ([]events.Fact, error)) error {
 	for {
-		if s.begin(l) {
+		if fresh && s.begin(l) {
 			return nil
 		}
 		facts, err := build()
+		if err != nil && !fresh {
+			if err := s.catchUp(ctx); err != nil {
+				return err
+			}
+			fresh = true
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -182,6 +195,7 @@ func (s *Session) take(ctx context.Context, l *life, build func() ([]events.Fact
 			if err := s.catchUp(ctx); err != nil {
 				return err
 			}
+			fresh = true
 			continue
 		}
 		if err != nil {

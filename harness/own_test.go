@@ -240,4 +240,17 @@ func TestClaimReadsOnFromTheDocument(t *testing.T) {
 	if st := s.State(); st.Commits != 3 || st.Turn == nil || st.Turn.ID != "t1" {
 		t.Errorf("%+v", st)
 	}
+	// It says that this process has the session, which it has released since.
+	w.show("s")
+	check(t, s.Release(w.ctx, ""))
+	s = must[*harness.Session](t)(two.Claim(w.ctx, "s"))
+	must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t2"}))
+	// It says that the session is open, which it is no longer.
+	w.show("s")
+	check(t, s.Close(w.ctx, "finished"))
+	_, err := two.Claim(w.ctx, "s")
+	wantErr(t, err, harness.ErrSessionClosed)
+	if st := w.state("s"); st.Ignored.Count != 0 {
+		t.Errorf("%+v", st.Ignored)
+	}
 }

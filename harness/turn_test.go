@@ -8,8 +8,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -208,6 +210,40 @@ func TestContexts(t *testing.T) {
 	wantErr(t, err, harness.ErrSessionClosed)
 	_, err = h.Claim(w.ctx, "none")
 	wantErr(t, err, harness.ErrNotFound)
+}
+
+// While the broker is away a context ends: what had been handed over may be stored yet, what waits behind it never is.
+func TestContextsInAnOutage(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect(func(c *harness.Config) { c.TTL = time.Minute })
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	w.server.Shutdown()
+	errs := make(chan error, 2)
+	ctx, cancel := context.WithCancel(w.ctx)
+	for i := range 2 {
+		go func() {
+			_, err := turn.Tool(ctx, harness.Tool{ID: fmt.Sprint("c", i), Name: "bash"})
+			errs <- err
+		}()
+		natstest.Until(t, "the call to wait", func() bool { return harness.Waiting(s) == i+1 })
+	}
+	natstest.Until(t, "the first to be handed over", func() bool { return harness.HandedOver(s) == 1 })
+	cancel()
+	pending := 0
+	for range 2 {
+		err := <-errs
+		wantErr(t, err, context.Canceled)
+		if errors.Is(err, harness.ErrPending) {
+			pending++
+		}
+	}
+	w.back()
+	check(t, turn.Usage(w.ctx, harness.Usage{Tokens: events.Tokens{Input: 1}}))
+	if st := w.state("s"); pending != 1 || len(st.Tools) != 1 || st.Tools["c0"] == nil {
+		t.Errorf("%d pending, %d stored", pending, len(st.Tools))
+	}
+	check(t, h.Close(w.ctx))
 }
 
 // A stop reaches the turn's context, also when nobody works; the stop of a turn that has ended is confirmed.
