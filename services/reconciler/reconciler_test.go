@@ -46,7 +46,9 @@ func TestKilled(t *testing.T) {
 // one's lease lives; it is fenced by name.
 func TestReadySupersedes(t *testing.T) {
 	c := start(t)
-	c.reconcile(c.b, quick())
+	cfg := quick()
+	cfg.AdoptionGrace, cfg.Walk = time.Hour, time.Hour
+	c.reconcile(c.b, cfg)
 	old := c.harness("h", "ready", 10*time.Second)
 	old.open("s", 2)
 	newer := c.harness("h", "starting", 10*time.Second)
@@ -54,12 +56,8 @@ func TestReadySupersedes(t *testing.T) {
 	if s := c.state("h", "s"); !s.Owned {
 		t.Error("fenced before the newer incarnation said ready")
 	}
-	said := time.Now()
 	newer.say("ready")
 	natstest.Until(t, "recovery", func() bool { return recovered(c.state("h", "s")) })
-	if took := time.Since(said); took > time.Second {
-		t.Errorf("took %s", took)
-	}
 	if s := c.state("h", "s"); s.SupersededBy != newer.incarnation {
 		t.Errorf("superseded by %q", s.SupersededBy)
 	}
@@ -331,17 +329,20 @@ func TestUnreadable(t *testing.T) {
 func TestBrokerAway(t *testing.T) {
 	s := natstest.Start(t)
 	c := newCell(t, natstest.Bus(t, s))
-	c.reconcile(c.b, quick())
-	p := c.harness("h", "ready", time.Second)
+	cfg := quick()
+	cfg.AdoptionGrace = time.Hour
+	c.reconcile(c.b, cfg)
+	const ttl = 3 * time.Second
+	p := c.harness("h", "ready", ttl)
 	p.open("s", 1)
 	natstest.Until(t, "the document", func() bool { _, err := c.b.Load(c.ctx, bus.State, "session.h.s"); return err == nil })
 	p.end() // its lease is lost with the broker, and it starts over with a new incarnation
 	s.Shutdown()
-	<-time.After(2500 * time.Millisecond)
+	<-time.After(ttl + 500*time.Millisecond)
 	natstest.Restart(t, s)
 	natstest.Until(t, "the broker", c.b.Connected)
-	again := c.harness("h", "starting", 5*time.Second)
-	<-time.After(quick().Grace + 500*time.Millisecond) // a slow start: the grace alone would be over
+	again := c.harness("h", "starting", 10*time.Second)
+	<-time.After(cfg.Grace + 500*time.Millisecond) // a slow start: the grace alone would be over
 	again.seqs["s"], again.epochs["s"] = p.seqs["s"], 1
 	again.append("s", events.SessionClaimed{Incarnation: again.incarnation}, events.ToolStarted{Call: "c0", Turn: "t1", Name: "bash"},
 		events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
