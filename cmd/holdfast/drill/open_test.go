@@ -1,0 +1,96 @@
+package drill
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// history folds commits: each is who says it, and what.
+type said struct {
+	by    events.Writer
+	facts []events.Fact
+}
+
+func history(commits ...said) *session.State {
+	s := session.New(events.Ref{Harness: "h", Session: "s"})
+	for i, c := range commits {
+		seq := uint64(i + 1)
+		source := events.HarnessSource("h", "1")
+		if c.by != events.WriterHarness {
+			source = events.ServiceSource(string(c.by), "x")
+		}
+		commit := events.Commit{Ref: s.Ref(), Writer: c.by, Seq: seq, Guard: seq - 1, Guarded: true, At: time.Unix(int64(i), 0)}
+		for _, f := range c.facts {
+			commit.Events = append(commit.Events, events.New("e", source, s.Ref(), 1, commit.At, f))
+		}
+		s.Fold(&commit)
+	}
+	return s
+}
+
+func byHarness(facts ...events.Fact) said    { return said{events.WriterHarness, facts} }
+func byReconciler(facts ...events.Fact) said { return said{events.WriterReconciler, facts} }
+
+// What recovery may leave open, and what it may not.
+func TestStranded(t *testing.T) {
+	opened := byHarness(events.SessionOpened{Incarnation: "1"}, events.TurnStarted{Turn: "t", Cause: events.CauseMessage})
+	working := byHarness(events.ToolStarted{Call: "c", Turn: "t", Name: "bash"})
+	asking := byHarness(events.ToolStarted{Call: "a", Turn: "t", Name: "ask"},
+		events.PromptRequested{Prompt: "p", Turn: "t", Call: "a", PromptKind: "question", Delivery: events.DeliverToolResult})
+	callback := byHarness(events.PromptRequested{Prompt: "q", Turn: "t", PromptKind: "permission", Delivery: events.DeliverCallback})
+	gone := byReconciler(events.SessionOrphaned{Reason: "owner-lost", Incarnation: "1"})
+	for _, c := range []struct {
+		name string
+		s    *session.State
+		want []string
+	}{
+		{"never opened", history(), nil},
+		{"an owner, for whom it is known that it is gone", history(opened), []string{"owner 1", "turn t"}},
+		{"a turn", history(opened, gone), []string{"turn t"}},
+		{"a call and its turn", history(opened, working, gone), []string{"call c", "turn t"}},
+		{"a question to a callback", history(opened, callback, gone), []string{"permission q", "turn t"}},
+		{"a kept question with its call and its turn", history(opened, asking, gone), nil},
+		{"a call beside a kept question", history(opened, asking, working, gone), []string{"call c"}},
+		{"a call that waits for a child", history(opened, working,
+			byReconciler(events.SessionOrphaned{Reason: "owner-lost", Incarnation: "1", WaitsFor: []events.WaitFor{{Call: "c", Child: "k"}}})), nil},
+		{"everything closed", history(opened, working, gone, byReconciler(events.ToolInterrupted{Call: "c", Reason: "owner-lost"},
+			events.TurnInterrupted{Turn: "t", Reason: "owner-lost"})), nil},
+	} {
+		if got := Stranded(c.s); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+// What is said of each thing that had been open.
+func TestWhereabouts(t *testing.T) {
+	opened := byHarness(events.SessionOpened{Incarnation: "1"}, events.TurnStarted{Turn: "t", Cause: events.CauseMessage},
+		events.ToolStarted{Call: "c", Turn: "t", Name: "bash"}, events.ToolStarted{Call: "a", Turn: "t", Name: "ask"},
+		events.PromptRequested{Prompt: "p", Turn: "t", Call: "a", PromptKind: "question", Delivery: events.DeliverToolResult})
+	gone := byReconciler(events.SessionOrphaned{Reason: "owner-lost", Incarnation: "1"})
+	closed := byReconciler(events.ToolInterrupted{Call: "c", Reason: "owner-lost"})
+	s, before := history(opened, gone, closed), history(opened, gone)
+	for _, c := range []struct {
+		s          *session.State
+		entity, id string
+		want       Became
+	}{
+		{before, session.EntityTool, "c", Became{Name: "bash", Outcome: OutcomeOpen}},
+		{s, session.EntityTool, "c", Became{Name: "bash", Outcome: "interrupted", Reason: "owner-lost"}},
+		{s, session.EntityTool, "a", Became{Name: "ask", Outcome: OutcomeKept, Reason: "waits for the answer"}},
+		{s, session.EntityPrompt, "p", Became{Name: "question", Outcome: OutcomeKept, Reason: "can be answered"}},
+		{s, session.EntityTurn, "t", Became{Outcome: OutcomeKept}},
+		{s, session.EntityTurn, "long-ago", Became{Outcome: OutcomeUnlisted}},
+		{s, session.EntityCompaction, "k", Became{Outcome: OutcomeUnknown, Reason: "nobody had requested it"}},
+	} {
+		got := Whereabouts(c.s, c.entity, c.id)
+		got.Ending = session.Ending{}
+		if got != c.want {
+			t.Errorf("%s %s: %+v, want %+v", c.entity, c.id, got, c.want)
+		}
+	}
+}
