@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"slices"
 	"strconv"
 	"time"
 
@@ -28,15 +27,14 @@ func (s *State) Opened() bool { return s.Epoch > 0 || s.Closed != nil }
 func (s *State) Encode() ([]byte, error) {
 	rest := *s
 	rest.Recent = nil
-	b, err := EncodeView(&rest)
+	b, err := encodeInto(make([]byte, 0, documentBytesTypical+endingBytesTypical*len(s.Recent)), &rest)
 	if err != nil {
 		return nil, fmt.Errorf("session: encode %s: %w", s.Ref(), err)
 	}
 	if len(s.Recent) == 0 {
 		return b, nil
 	}
-	b = slices.Grow(b[:len(b)-1], endingBytesTypical*len(s.Recent))
-	b = append(b, `,"recent":[`...)
+	b = append(b[:len(b)-1], `,"recent":[`...)
 	for i := range s.Recent {
 		if i > 0 {
 			b = append(b, ',')
@@ -46,8 +44,11 @@ func (s *State) Encode() ([]byte, error) {
 	return append(b, `]}`...), nil
 }
 
-// endingBytesTypical is what an ending usually takes, in bytes of JSON.
-const endingBytesTypical = 200
+// What a document without endings, and an ending, usually take, in bytes of JSON.
+const (
+	documentBytesTypical = 2 << 10
+	endingBytesTypical   = 180
+)
 
 // appendJSON writes an ending as encoding/json does.
 func (e *Ending) appendJSON(b []byte) []byte {
@@ -110,9 +111,12 @@ func appendText(b []byte, name, text string) []byte {
 
 // EncodeView is JSON as documents and views are stored: without the escapes that only HTML needs, which would make what
 // is opaque grow beyond the limits it was accepted under.
-func EncodeView(v any) ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
+func EncodeView(v any) ([]byte, error) { return encodeInto(nil, v) }
+
+// encodeInto uses this space for as long as it lasts.
+func encodeInto(space []byte, v any) ([]byte, error) {
+	buf := bytes.NewBuffer(space)
+	enc := json.NewEncoder(buf)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
 		return nil, err
