@@ -6,11 +6,21 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// Limits of a rebuild.
+const (
+	rebuildMax        = 10 * time.Minute // for one request: it reads the whole log
+	rebuildsAtOnceMax = 16               // sessions
+	failedMax         = 100              // that are named in the reply; the others are in the service's log
 )
 
 type rebuildReply struct {
@@ -38,20 +48,36 @@ func (l *Ledger) rebuild(ctx context.Context, body []byte) ([]byte, error) {
 	if err := l.removeStrays(ctx, only, refs, &reply); err != nil {
 		return nil, err
 	}
-	for r := range refs {
-		changed, views, err := l.rebuildSession(ctx, r)
-		if err != nil {
-			l.log.Error().Str("session", r.String()).Err(err).Msg("rebuild")
-			reply.Failed = append(reply.Failed, fmt.Sprintf("%s: %v", r, err))
-			continue
-		}
-		reply.Views += views
-		if changed {
-			reply.Changed++
-		}
+	if err := l.rebuildAll(ctx, refs, &reply); err != nil {
+		return nil, err
 	}
 	reply.TookMS = time.Since(start).Milliseconds()
 	return json.Marshal(reply)
+}
+
+// rebuildAll rebuilds sessions several at once. One that cannot be rebuilt is told and does not stop the others.
+func (l *Ledger) rebuildAll(ctx context.Context, refs map[events.Ref]bool, reply *rebuildReply) error {
+	var mu sync.Mutex
+	return each(ctx, rebuildsAtOnceMax, slices.Collect(maps.Keys(refs)), func(ctx context.Context, r events.Ref) error {
+		if ctx.Err() != nil {
+			return fmt.Errorf("ledger: rebuild: not finished: %w", ctx.Err())
+		}
+		changed, views, err := l.rebuildSession(ctx, r)
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case err != nil:
+			l.log.Error().Str("session", r.String()).Err(err).Msg("rebuild")
+			if len(reply.Failed) < failedMax {
+				reply.Failed = append(reply.Failed, fmt.Sprintf("%s: %v", r, err))
+			}
+			return nil
+		case changed:
+			reply.Changed++
+		}
+		reply.Views += views
+		return nil
+	})
 }
 
 // inLog is every session that the log knows, or those asked for.

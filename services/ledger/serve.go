@@ -26,7 +26,7 @@ func (l *Ledger) endpoints() []bus.Endpoint {
 	return []bus.Endpoint{
 		{Verb: "get", Handle: l.get},
 		{Verb: "list", Handle: l.list},
-		{Verb: "rebuild", Handle: l.rebuild},
+		{Verb: "rebuild", Handle: l.rebuild, TimeMax: rebuildMax},
 		{Verb: "answer", Handle: wish(l, func(w session.AnswerWish) (events.Ref, string, error) {
 			return w.Ref, w.By, need("prompt", w.Prompt)
 		}, func(st *session.State, w session.AnswerWish, src session.Source) (session.Decision, error) {
