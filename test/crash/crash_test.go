@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -19,14 +20,15 @@ var (
 
 // The world.
 const (
-	harnesses     = 4               // exclusive ones
-	members       = 2               // of a pool
-	sessions      = 4               // that each works in at once
-	freezePercent = 20              // of strikes are SIGSTOP, not SIGKILL
-	frozenMax     = 6 * time.Second // long enough that another takes over meanwhile
-	warmUp        = time.Second
-	restMax       = 2 * time.Minute
-	checkMax      = 2 * time.Minute
+	harnesses      = 4               // exclusive ones
+	members        = 2               // of a pool
+	sessions       = 4               // that each works in at once
+	freezePercent  = 20              // of strikes are SIGSTOP, not SIGKILL
+	replacePercent = 40              // of harnesses that are stopped are started anew meanwhile
+	frozenMax      = 6 * time.Second // long enough that another takes over meanwhile
+	warmUp         = time.Second
+	restMax        = 2 * time.Minute
+	checkMax       = 2 * time.Minute
 )
 
 // awayMax is for how long one that was struck is away at most. Harnesses are away for longer than their leases at times.
@@ -60,7 +62,7 @@ func TestCrash(t *testing.T) {
 	w.struggle(number(kills, 24, 240), 1500*time.Millisecond, func() {
 		switch n := w.rnd.IntN(100); {
 		case n < 4: // everything at once
-			for _, a := range append(w.nodes, w.others...) {
+			for _, a := range slices.Concat(w.nodes, w.others) {
 				w.strike(a)
 			}
 		case n < 22:

@@ -40,7 +40,8 @@ func readLost(dir string) (map[string]bool, error) {
 	return lost, nil
 }
 
-// checkLiving: nobody is called dead who lives: who was neither struck since he last wrote, nor lost his lease (N).
+// checkLiving: nobody is called dead who lives: who was neither struck since he last wrote, nor
+// lost his lease, nor was replaced (N).
 func (p *picture) checkLiving(r events.Ref) {
 	var wrote time.Time
 	for _, c := range p.commits[r] {
@@ -49,7 +50,7 @@ func (p *picture) checkLiving(r events.Ref) {
 		}
 		for _, e := range c.Events {
 			f, ok := e.Fact.(events.SessionOrphaned)
-			if !ok || c.Writer != events.WriterReconciler || p.lost[f.Incarnation] {
+			if !ok || c.Writer != events.WriterReconciler || p.lost[f.Incarnation] || f.SupersededBy != "" {
 				continue
 			}
 			if !slices.ContainsFunc(p.struck[r.Harness], func(at time.Time) bool { return at.After(wrote.Add(-strikeSlack)) && at.Before(c.At) }) {

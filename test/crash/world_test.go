@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,6 +45,7 @@ type world struct {
 	dir    string
 	nodes  []*actor // brokers
 	others []*actor // services and harnesses
+	ghosts []*actor // harnesses that were replaced while they were stopped
 	person *actor
 	bus    *bus.Bus // the test's own connection
 	due    []revival
@@ -54,10 +56,11 @@ type world struct {
 	led             int // strikes at the broker that led the log
 }
 
-// revival is when an actor comes back.
+// revival is when an actor comes back, or, if it has been replaced meanwhile, when it dies for good.
 type revival struct {
-	at time.Time
-	a  *actor
+	at  time.Time
+	a   *actor
+	die bool
 }
 
 // newWorld starts brokers, then two of each service, harnesses, and people.
@@ -180,7 +183,7 @@ func (w *world) end() {
 }
 
 func (w *world) all() []*actor {
-	all := append(append([]*actor{}, w.nodes...), w.others...)
+	all := slices.Concat(w.nodes, w.others, w.ghosts)
 	if w.person != nil {
 		all = append(all, w.person)
 	}
@@ -221,7 +224,7 @@ func (w *world) wait(d time.Duration) {
 			if r.at.After(now) {
 				later = append(later, r)
 			} else {
-				w.revive(r.a)
+				later = append(later, w.revive(r)...)
 			}
 		}
 		w.due = later
@@ -232,13 +235,28 @@ func (w *world) wait(d time.Duration) {
 	}
 }
 
-func (w *world) revive(a *actor) {
-	if a.frozen {
+// revive brings one back whose time has come. One that was replaced while it was stopped lives on for a while: it is to
+// find out that it is not wanted any more.
+func (w *world) revive(r revival) []revival {
+	switch a := r.a; {
+	case r.die:
+		w.struck[a.ID] = append(w.struck[a.ID], time.Now())
+		a.p.Kill()
+		w.ghosts = slices.DeleteFunc(w.ghosts, func(g *actor) bool { return g == a })
+	case a.frozen:
 		a.frozen = false
 		a.p.Continue()
-		return
+		if slices.Contains(w.ghosts, a) {
+			return []revival{{at: w.later(frozenMax), a: a, die: true}}
+		}
+	default:
+		w.start(a)
 	}
-	w.start(a)
+	return nil
+}
+
+func (w *world) later(most time.Duration) time.Time {
+	return time.Now().Add(time.Duration(w.rnd.Int64N(int64(most))))
 }
 
 // fallen are those that ended and nobody killed them. A broker whose port is taken for a moment is started again.
@@ -258,24 +276,31 @@ func (w *world) fallen() {
 	}
 }
 
-// strike kills an actor, or freezes it, and says when it comes back.
+// strike kills an actor, or stops it, and says when it comes back. A harness that is stopped may be taken for dead by
+// people, too, who then start it anew.
 func (w *world) strike(a *actor) {
 	if a.p == nil || a.frozen {
 		return
 	}
-	away := func(most time.Duration) time.Time { return time.Now().Add(time.Duration(w.rnd.Int64N(int64(most)))) }
 	w.struck[a.ID] = append(w.struck[a.ID], time.Now())
-	if a.role != roleBroker && w.rnd.IntN(100) < freezePercent {
-		a.p.Stop()
-		a.frozen = true
-		w.stopped[a.role]++
-		w.due = append(w.due, revival{away(frozenMax), a})
+	if a.role == roleBroker || w.rnd.IntN(100) >= freezePercent {
+		a.p.Kill()
+		a.p = nil
+		w.killed[a.role]++
+		w.due = append(w.due, revival{at: w.later(awayMax[a.role]), a: a})
 		return
 	}
-	a.p.Kill()
-	a.p = nil
-	w.killed[a.role]++
-	w.due = append(w.due, revival{away(awayMax[a.role]), a})
+	a.p.Stop()
+	w.stopped[a.role]++
+	sleeper := a
+	if a.role == roleHarness && w.rnd.IntN(100) < replacePercent {
+		ghost := *a
+		sleeper = &ghost
+		w.ghosts = append(w.ghosts, sleeper)
+		w.start(a)
+	}
+	sleeper.frozen = true
+	w.due = append(w.due, revival{at: w.later(frozenMax), a: sleeper})
 }
 
 func (w *world) kills() (n int) {
