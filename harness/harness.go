@@ -269,8 +269,8 @@ func (h *Harness) forget(s *Session) {
 }
 
 // Close leaves in good order: nothing new begins, callback prompts are withdrawn (reason shutdown), sessions released,
-// the lease deleted. What is open in a session is left for recovery, which then needs no grace. It returns when that is
-// done or ctx ends; the connection is closed in any case.
+// the lease deleted. What is open in a session is left for recovery, which then needs no grace: so end [Harness.Work]
+// and the turns first. It returns when that is done or ctx ends; the connection is closed in any case.
 func (h *Harness) Close(ctx context.Context) error {
 	h.mu.Lock()
 	if h.state == leaseDraining {
