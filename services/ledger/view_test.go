@@ -2,10 +2,13 @@ package ledger
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/rs/zerolog"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -84,6 +87,36 @@ func (w *world) storeDocument(ms []bus.Message) {
 	}
 	if _, err := w.bus.Store(w.t.Context(), bus.State, e.Key, doc, e.Rev); err != nil {
 		w.t.Fatal(err)
+	}
+}
+
+func TestRebuildHasTimeForManySessions(t *testing.T) {
+	w := newWorld(t)
+	l, err := New(w.bus, Default(), zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ep := range l.endpoints() {
+		if ep.Verb == "rebuild" && ep.TimeMax < rebuildMax {
+			t.Errorf("it is cut off after %s (0: the default of 10 s)", ep.TimeMax)
+		}
+	}
+	const many = 3 * rebuildsAtOnceMax
+	for i := range many {
+		w.open(events.Ref{Harness: "h1", Session: fmt.Sprintf("s%d", i)})
+	}
+	body, err := l.rebuild(t.Context(), nil)
+	var reply rebuildReply
+	if err == nil {
+		err = json.Unmarshal(body, &reply)
+	}
+	if err != nil || reply.Sessions != many || reply.Changed != many || len(reply.Failed) > 0 {
+		t.Errorf("%v: %s", err, body)
+	}
+	short, cancel := context.WithCancel(t.Context())
+	cancel()
+	if body, err := l.rebuild(short, nil); err == nil {
+		t.Errorf("cut off, and it says: %s", body)
 	}
 }
 
