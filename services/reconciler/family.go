@@ -81,6 +81,9 @@ func (f *family) children(ctx context.Context, s *session.State) ([]*session.Sta
 	}
 	var children []*session.State
 	for _, ref := range refs {
+		if f.r.kin.circular(ref) {
+			continue
+		}
 		var c *session.State
 		if f.known != nil {
 			c = f.known.get(ref)

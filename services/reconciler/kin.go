@@ -14,12 +14,13 @@ import (
 type kin struct {
 	mu       sync.Mutex
 	children map[events.Ref]map[string]string // by parent: the parent's call by child
+	parents  map[events.Ref]events.Ref
 	waiting  map[events.Ref]bool              // parents with calls that were left behind
 	complete bool
 }
 
 func newKin() *kin {
-	return &kin{children: map[events.Ref]map[string]string{}, waiting: map[events.Ref]bool{}}
+	return &kin{children: map[events.Ref]map[string]string{}, parents: map[events.Ref]events.Ref{}, waiting: map[events.Ref]bool{}}
 }
 
 // note remembers whose child a session is.
@@ -36,6 +37,22 @@ func (k *kin) add(child events.Ref, parent, call string) {
 		k.children[of] = map[string]string{}
 	}
 	k.children[of][child.Session] = call
+	k.parents[child] = of
+}
+
+// circular says whether a session is its own ancestor, by what was noted. Nobody waits for such a child: its parents would
+// wait for each other for ever.
+func (k *kin) circular(r events.Ref) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	at, ok := k.parents[r]
+	for range familyMax {
+		if !ok || at == r {
+			break
+		}
+		at, ok = k.parents[at]
+	}
+	return ok && at == r
 }
 
 // of are the children that this session's open calls wait for.

@@ -177,6 +177,21 @@ func TestTree(t *testing.T) {
 	}
 }
 
+// TestCircle: sessions that say they are each other's children are recovered all the same.
+func TestCircle(t *testing.T) {
+	c := start(t)
+	c.reconcile(c.b, quick())
+	p := c.harness("h", "ready", time.Second)
+	for name, parent := range map[string]string{"a": "b", "b": "a", "self": "self"} {
+		p.append(name, events.SessionOpened{Incarnation: p.incarnation, Parent: parent, ParentCall: "c0", Root: "a"},
+			events.TurnStarted{Turn: "t1", Cause: events.CauseMessage}, events.ToolStarted{Call: "c0", Turn: "t1", Name: "task"})
+	}
+	p.die()
+	for _, name := range []string{"a", "b", "self"} {
+		natstest.Until(t, name, func() bool { return recovered(c.state("h", name)) })
+	}
+}
+
 // fencedFirst checks that all sessions of a tree were fenced before any of them was decided.
 func (c *cell) fencedFirst(harness string, names ...string) {
 	c.t.Helper()
