@@ -142,7 +142,7 @@ func misfit(q *events.Question, a *events.Answer) string {
 		if slices.Contains(a.Selected[:i], label) {
 			return fmt.Sprintf("%q is selected twice", label)
 		}
-		if !free && !slices.ContainsFunc(q.Options, func(o events.Option) bool { return o.Label == label }) {
+		if !free && !slices.ContainsFunc(q.Options, func(o events.Option) bool { return strings.TrimSpace(o.Label) == label }) {
 			return fmt.Sprintf("%q is not offered", label)
 		}
 	}
