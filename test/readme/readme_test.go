@@ -1,0 +1,280 @@
+// Package readme_test does what README.md tells a newcomer to do.
+package readme_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	root          = "../.."
+	waitMaxS      = 60 // for one thing that the page promises
+	pollMS        = 20
+	snippetsLines = 60 // a whole harness is no longer
+)
+
+// block is a fenced block of the page: how it is marked, and what is in it.
+type block struct {
+	mark string
+	text string
+}
+
+func (b block) lines() []string { return strings.Split(strings.TrimRight(b.text, "\n"), "\n") }
+
+// page reads the blocks of README.md.
+func page(t *testing.T) []block {
+	t.Helper()
+	body, err := os.ReadFile(root + "/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []block
+	for _, m := range regexp.MustCompile("(?ms)^```([a-z ]*)\n(.*?)^```$").FindAllStringSubmatch(string(body), -1) {
+		all = append(all, block{m[1], m[2]})
+	}
+	return all
+}
+
+// marked are the blocks with a mark, in their order.
+func marked(t *testing.T, mark string, want int) []block {
+	t.Helper()
+	all := slices.DeleteFunc(page(t), func(b block) bool { return b.mark != mark })
+	if len(all) != want {
+		t.Fatalf("%d blocks are marked %q, this test knows %d: teach it what to do with the others", len(all), mark, want)
+	}
+	return all
+}
+
+// visitor is a newcomer at the repository, whose shell has these variables beside the ordinary ones.
+type visitor struct {
+	t   *testing.T
+	ctx context.Context
+	dir string
+	env []string
+}
+
+func newVisitor(t *testing.T) *visitor {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 3*waitMaxS*time.Second)
+	t.Cleanup(cancel)
+	dir := t.TempDir()
+	env := append(os.Environ(), "HOLDFAST_DATA="+filepath.Join(dir, "data"), "HOLDFAST_LISTEN=127.0.0.1:0", "HOLDFAST_HTTP=127.0.0.1:0",
+		"HOLDFAST_READY_FILE="+filepath.Join(dir, "ready.json"), "USER=ada")
+	return &visitor{t: t, ctx: ctx, dir: dir, env: env}
+}
+
+// types runs a line as it is on the page, and fails with what it said.
+func (v *visitor) types(line string, env ...string) string {
+	v.t.Helper()
+	cmd := exec.CommandContext(v.ctx, "sh", "-c", line)
+	cmd.Dir, cmd.Env = root, append(slices.Clone(v.env), env...)
+	cmd.WaitDelay = time.Second
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		v.t.Fatalf("$ %s\n%s%v", line, out, err)
+	}
+	return string(out)
+}
+
+// output is what a program has said so far.
+type output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+// Write implements [io.Writer].
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}
+
+// starts runs a program beside; it is ended with the test. The channel says how it ended.
+func (v *visitor) starts(name string, args ...string) (*output, *exec.Cmd, <-chan error) {
+	v.t.Helper()
+	out := new(output)
+	cmd := exec.Command(name, args...)
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = root, v.env, out, out
+	if err := cmd.Start(); err != nil {
+		v.t.Fatal(err)
+	}
+	ended, gone := make(chan error, 1), make(chan struct{})
+	go func() {
+		ended <- cmd.Wait()
+		close(gone)
+	}()
+	v.t.Cleanup(func() {
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			v.t.Error(err)
+		}
+		select {
+		case <-gone:
+		case <-time.After(waitMaxS * time.Second):
+			v.t.Errorf("%s does not end: %v", name, cmd.Process.Kill())
+			<-gone
+		}
+	})
+	return out, cmd, ended
+}
+
+// until polls, and fails when it takes too long; try says what is missing.
+func (v *visitor) until(try func() error) {
+	v.t.Helper()
+	tick := time.NewTicker(pollMS * time.Millisecond)
+	defer tick.Stop()
+	late := time.NewTimer(waitMaxS * time.Second)
+	defer late.Stop()
+	for err := try(); err != nil; err = try() {
+		select {
+		case <-tick.C:
+		case <-late.C:
+			v.t.Fatal(err)
+		}
+	}
+}
+
+func (v *visitor) sees(out *output, want string) {
+	v.t.Helper()
+	re := regexp.MustCompile("(?m)" + want)
+	v.until(func() error {
+		if text := out.String(); !re.MatchString(text) {
+			return fmt.Errorf("no %s in:\n%s", want, text)
+		}
+		return nil
+	})
+}
+
+// builds compiles a program of the page, with what the repository has.
+func (v *visitor) builds(name string, b block) string {
+	v.t.Helper()
+	file, program := filepath.Join(v.dir, name+".go"), filepath.Join(v.dir, name)
+	if err := os.WriteFile(file, []byte(b.text), 0o644); err != nil {
+		v.t.Fatal(err)
+	}
+	v.types("go vet "+file+" && go build -o "+program+" "+file, "CGO_ENABLED=0")
+	return program
+}
+
+// The page's commands, in the page's order: the tour; then on a cell that stays up the programs that it shows, and the
+// commands that go with them.
+func TestREADME(t *testing.T) {
+	v := newVisitor(t)
+	commands, programs := marked(t, "sh run", 3), marked(t, "go", 2)
+
+	tour := v.types(commands[0].text, "HOLDFAST_ONCE=1", "HOLDFAST_FAST=1")
+	for _, want := range []string{`^prompt +permission .* expired +owner-lost`, `promises kept`, `^painter/wall +colour-1 +question +awaiting`} {
+		if !regexp.MustCompile("(?m)" + want).MatchString(tour) {
+			t.Errorf("no %s in the tour:\n%s", want, tour)
+		}
+	}
+	artist, screen := v.builds("artist", programs[0]), v.builds("screen", programs[1])
+
+	v.env = append(v.env, "HOLDFAST_DATA="+filepath.Join(v.dir, "fresh"))
+	v.starts("./bin/holdfast", "up")
+	var note struct{ NATS string }
+	v.until(func() error {
+		body, err := os.ReadFile(filepath.Join(v.dir, "ready.json"))
+		if err != nil {
+			return err
+		}
+		return json.Unmarshal(body, &note)
+	})
+	v.env = append(v.env, "HOLDFAST_NATS="+note.NATS)
+	for _, line := range commands[1].lines() {
+		v.types(line)
+	}
+	watched, _, _ := v.starts(screen)
+	said, _, ended := v.starts(artist)
+	v.sees(watched, `^KeyValuePutOp blocker\.artist\.wall\.wall\.which-colour .*"status":"awaiting"`)
+	v.sees(watched, `^asked: artist wall .*"prompt":"which-colour"`)
+	v.types(commands[2].text)
+	if err := <-ended; err != nil || said.String() != "ada says red\n" {
+		t.Errorf("the harness says %q, and ends with %v", said, err)
+	}
+	v.sees(watched, `^KeyValuePutOp blocker\.artist\.wall\.wall\.which-colour .*"status":"answered"`)
+	if v.types("./bin/holdfast show artist/wall --wait phase=idle"); t.Failed() {
+		t.Log(watched)
+	}
+}
+
+// The harness on the page is the compiled example, without the person who answers in it.
+func TestHarnessIsTheExample(t *testing.T) {
+	b := marked(t, "go", 2)[0]
+	if n := len(b.lines()); n > snippetsLines {
+		t.Errorf("the shortest complete harness has %d lines, more than %d", n, snippetsLines)
+	}
+	example, err := os.Open(root + "/harness/example_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(example)
+	if err := errors.Join(err, example.Close()); err != nil {
+		t.Fatal(err)
+	}
+	text := string(body)
+	text = text[strings.Index(text, "func Example() {"):]
+	text = text[:strings.Index(text, "\n}\n")]
+	plain := strings.NewReplacer(`ID: "painter"`, "ID", `ID: "artist"`, "ID", "cell.url", "URL", `os.Getenv("HOLDFAST_NATS")`, "URL").Replace
+	rest := strings.Split(plain(text), "\n")
+	inside := false
+	for _, l := range b.lines() {
+		l = plain(l)
+		if l == "}" {
+			break
+		}
+		if inside && strings.TrimSpace(l) != "" {
+			at := slices.Index(rest, l)
+			if at < 0 {
+				t.Errorf("the example does not have, at this place: %s", l)
+				continue
+			}
+			rest = rest[at+1:]
+		}
+		inside = inside || l == "func main() {"
+	}
+	for _, l := range rest {
+		if l = strings.TrimSpace(l); l != "" && !strings.HasPrefix(l, "//") {
+			t.Errorf("the page does not have the example's end: %s", l)
+		}
+	}
+}
+
+// Every file that the page links to is there.
+func TestLinks(t *testing.T) {
+	body, err := os.ReadFile(root + "/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	links := regexp.MustCompile(`\]\(([^)]+)\)`).FindAllStringSubmatch(string(body), -1)
+	if len(links) < 10 {
+		t.Fatalf("%d links", len(links))
+	}
+	for _, m := range links {
+		if strings.Contains(m[1], "://") {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(root, m[1])); err != nil {
+			t.Error(err)
+		}
+	}
+}
