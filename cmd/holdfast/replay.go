@@ -69,10 +69,16 @@ stays open that nobody runs.`,
 
 // somewhere runs do against the broker that was named, or against everything in this process.
 func (a *app) somewhere(ctx context.Context, named bool, do func(ctx context.Context, url string) error) error {
+	var err error
 	if named {
-		return do(ctx, a.nats)
+		err = do(ctx, a.nats)
+	} else {
+		err = a.suite(ctx, do)
 	}
-	return a.suite(ctx, do)
+	if err != nil && ctx.Err() != nil {
+		return errInterrupted
+	}
+	return err
 }
 
 // connectTo opens a connection to a broker within --timeout.

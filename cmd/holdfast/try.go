@@ -62,6 +62,7 @@ const (
 	painterID   = "painter"
 	wallSession = "wall"
 	paintingS   = 3
+	tourSlack   = 3 * time.Second // a busy machine is no broken promise
 )
 
 func tryCommand(a *app) *cobra.Command {
@@ -151,7 +152,7 @@ func (t *tour) drills(ctx context.Context) error {
 compared with what is seen.`); err != nil {
 		return err
 	}
-	return t.drill(ctx, drill.Config{URL: t.note.NATS, TTL: shortTTL, Within: shortTTL + t.grace + time.Second, Keep: true})
+	return t.drill(ctx, drill.Config{URL: t.note.NATS, TTL: shortTTL, Within: shortTTL + t.grace + tourSlack, Keep: true})
 }
 
 // yours has an agent ask the person who looks, shows what watch would show, and stays up.
@@ -246,7 +247,10 @@ func (p *painter) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s, err := h.Open(ctx, p.ref.Session, harness.Opening{Title: "Paint the wall", Agent: painterID})
+	open := func() (*harness.Session, error) {
+		return h.Open(ctx, p.ref.Session, harness.Opening{Title: "Paint the wall", Agent: painterID})
+	}
+	s, err := open()
 	if err == nil {
 		err = h.Ready(ctx)
 	}
@@ -255,6 +259,9 @@ func (p *painter) run(ctx context.Context) error {
 			p.asks <- struct{}{}
 		}
 		err = p.coat(ctx, s, fmt.Sprintf("colour-%d", n))
+		if errors.Is(err, harness.ErrFenced) { // the machine slept: begin again
+			s, err = open()
+		}
 	}
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopMaxS/2*time.Second)
 	defer cancel()

@@ -35,9 +35,9 @@ import (
 
 // Limits of a drill.
 const (
-	startMaxS = 15 // seconds until a process does what it was started for
-	soonMax   = time.Second
-	endMaxS   = 5 // seconds that a child may take to leave before it is killed
+	startMaxS = 15              // seconds until a process does what it was started for
+	soonMax   = 2 * time.Second // for what takes milliseconds, on a busy machine
+	endMaxS   = 5               // seconds that a child may take to leave before it is killed
 )
 
 // Config says where a drill takes place. All fields but Creds, Prefix, Keep and Told are required.
