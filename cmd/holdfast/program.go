@@ -221,7 +221,7 @@ func (a *app) complain(err error) {
 			return
 		}
 	}
-	a.tell("holdfast: %s", screen.CleanLines(text))
+	a.tell("holdfast: %s", screen.CleanLines(strings.TrimPrefix(text, "holdfast: ")))
 	if refused && len(refusal.Questions) > 0 {
 		for id, reason := range refusal.Questions {
 			a.tell("  %s: %s", screen.Clean(id), screen.Clean(reason))
