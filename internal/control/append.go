@@ -32,11 +32,7 @@ func (l *Loop) append(ctx context.Context, s *session.State, d Decision, now tim
 	if len(d.Facts) == 0 {
 		return s, nil, nil
 	}
-	r := s.Ref()
-	evs := make([]events.Event, len(d.Facts))
-	for i, f := range d.Facts {
-		evs[i] = events.New(l.bus.NewID(), l.source, r, s.Epoch, now, f)
-	}
+	r, evs := s.Ref(), l.events(s, d.Facts, now)
 	n, err := fitting(evs)
 	if err != nil {
 		return s, nil, err
@@ -66,6 +62,16 @@ func (l *Loop) append(ctx context.Context, s *session.State, d Decision, now tim
 	}
 	l.appended(ctx, s, d.Facts[:done])
 	return s, d.Facts[:done], err
+}
+
+// events wraps facts for a session.
+func (l *Loop) events(s *session.State, facts []events.Fact, now time.Time) []events.Event {
+	r := s.Ref()
+	evs := make([]events.Event, len(facts))
+	for i, f := range facts {
+		evs[i] = events.New(l.bus.NewID(), l.source, r, s.Epoch, now, f)
+	}
+	return evs
 }
 
 // appended counts, remembers and tells what was appended.

@@ -105,20 +105,20 @@ func (c *cell) events(ref events.Ref, facts []events.Fact, source string) []even
 // raw appends to each session what recovery would, knowing all beforehand.
 func (c *cell) raw(harness string) time.Duration {
 	var refs []events.Ref
-	var evs [][]events.Event
+	var facts [][]events.Fact
 	var after []uint64
 	err := c.b.List(c.ctx, bus.State, events.SessionKeys(harness), func(e bus.Entry) error {
 		s, err := session.Decode(e.Value)
 		if err != nil {
 			return err
 		}
-		facts := []events.Fact{events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: "17"}}
+		all := []events.Fact{events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: "17"}}
 		for n := range benchCalls {
-			facts = append(facts, events.ToolInterrupted{Call: fmt.Sprint("call-", n), Reason: events.ReasonOwnerLost, Outcome: events.OutcomeUnknown})
+			all = append(all, events.ToolInterrupted{Call: fmt.Sprint("call-", n), Reason: events.ReasonOwnerLost, Outcome: events.OutcomeUnknown})
 		}
-		facts = append(facts, events.TurnInterrupted{Turn: "t1", Reason: events.ReasonOwnerLost})
+		all = append(all, events.TurnInterrupted{Turn: "t1", Reason: events.ReasonOwnerLost})
 		refs, after = append(refs, s.Ref()), append(after, s.Seq)
-		evs = append(evs, c.events(s.Ref(), facts, events.ServiceSource(Name, "raw")))
+		facts = append(facts, all)
 		return nil
 	})
 	if err != nil {
@@ -127,7 +127,7 @@ func (c *cell) raw(harness string) time.Duration {
 	began := time.Now()
 	pending := make([]bus.Pending, len(refs))
 	for i := range refs {
-		pending[i] = c.b.AppendAsync(c.ctx, refs[i], events.WriterReconciler, after[i], evs[i])
+		pending[i] = c.b.AppendAsync(c.ctx, refs[i], events.WriterReconciler, after[i], c.events(refs[i], facts[i], events.ServiceSource(Name, "raw")))
 	}
 	for _, p := range pending {
 		if _, err := p.Wait(c.ctx); err != nil {

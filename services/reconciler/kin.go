@@ -15,7 +15,7 @@ type kin struct {
 	mu       sync.Mutex
 	children map[events.Ref]map[string]string // by parent: the parent's call by child
 	parents  map[events.Ref]events.Ref
-	waiting  map[events.Ref]bool              // parents with calls that were left behind
+	waiting  map[events.Ref]bool // parents with calls that were left behind
 	complete bool
 }
 

@@ -59,12 +59,17 @@ func (p *pass) run(ctx context.Context) error {
 	if err := p.collect(ctx); err != nil {
 		return err
 	}
-	trees := make([][]*session.State, 0, len(p.trees))
+	var singles []*session.State
+	var trees [][]*session.State
 	for _, t := range p.trees {
-		if t = p.inScope(t); len(t) > 0 {
+		switch t = p.inScope(t); {
+		case len(t) == 1:
+			singles = append(singles, t[0])
+		case len(t) > 1:
 			trees = append(trees, t)
 		}
 	}
+	p.r.loop.SettleMany(ctx, singles, p.decide, func(x control.Settled) { p.settled(ctx, x) })
 	p.r.loop.Each(ctx, len(trees), func(i int) { p.tree(ctx, trees[i]) })
 	p.r.tally.passed(p, time.Since(began))
 	return ctx.Err()
@@ -180,10 +185,6 @@ func (r *Reconciler) quiet(s *session.State, now time.Time) bool {
 // tree recovers the sessions of one tree: those whose owner is dead are fenced, all of them; then leaves first, those of
 // one depth at once.
 func (p *pass) tree(ctx context.Context, tree []*session.State) {
-	if len(tree) == 1 {
-		p.settle(ctx, tree[0])
-		return
-	}
 	p.each(tree, func(s *session.State) { p.fence(ctx, s) })
 	depth := map[string]int{}
 	for _, s := range tree {
@@ -259,6 +260,18 @@ func (p *pass) fence(ctx context.Context, s *session.State) {
 		}
 		return bus.ErrLostRace
 	}))
+}
+
+// settled is told what became of a session that has no tree. One that failed is tried again.
+func (p *pass) settled(ctx context.Context, x control.Settled) {
+	p.note(x.After, x.Facts, true)
+	if x.Err != nil && ctx.Err() == nil {
+		p.settle(ctx, x.After)
+		return
+	}
+	p.mu.Lock()
+	p.looked++
+	p.mu.Unlock()
 }
 
 // settle recovers one session.
