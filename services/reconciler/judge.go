@@ -67,7 +67,7 @@ type LeaseView struct {
 //	                                                                           from the start of the watch or the last commit
 //
 // A gap in the reconciler's own lease that is long enough to have cost this one starts the clock over: a TTL and the
-// grace from the gap's end.
+// grace from the gap's end. So does the time before the watch, for a lease that was not renewed since.
 func Judge(v *LeaseView, m Margins, s *session.State, now time.Time) Owner {
 	leases := v.Leases[s.Harness]
 	own := leases[s.Incarnation]
@@ -145,7 +145,11 @@ func (v *LeaseView) gone(m Margins, s *session.State, own *Seen, now time.Time) 
 // could not.
 func (v *LeaseView) excuse(l *Seen, now time.Time) time.Time {
 	var until time.Time
-	for _, g := range append(v.Gaps[:len(v.Gaps):len(v.Gaps)], Gap{Began: v.Renewed, End: now}) {
+	gaps := append(v.Gaps[:len(v.Gaps):len(v.Gaps)], Gap{Began: v.Renewed, End: now})
+	if l.Renewed.Before(v.Start) { // what was before the watch is not known: the broker may have been away as well
+		gaps = append(gaps, Gap{Began: l.Renewed, End: v.Start})
+	}
+	for _, g := range gaps {
 		if g.End.After(l.Renewed) && g.Began.Before(l.Ended) && g.End.Sub(g.Began) >= l.TTL/2 {
 			until = later(until, g.End.Add(l.TTL))
 		}

@@ -58,6 +58,9 @@ func TestJudge(t *testing.T) {
 		"the broker's absence was short":           {leases: map[string]*Seen{"17": ended(93, 98)}, gaps: []Gap{{sec(94), sec(96)}}, now: 100, life: Dead},
 		"the broker is away at this moment":        {leases: map[string]*Seen{"17": ended(90, 95)}, now: 100, renewed: 93, life: Alive, look: 107},
 		"the broker went away when it was over":    {leases: map[string]*Seen{"17": ended(90, 95)}, now: 100, renewed: 97, life: Dead},
+		"all were away, this one did not return":   {leases: map[string]*Seen{"17": ended(50, 96)}, start: 95, now: 100, life: Alive, look: 102},
+		"it had a whole TTL after all were back":   {leases: map[string]*Seen{"17": ended(50, 96)}, start: 95, now: 102, life: Dead},
+		"only the reconciler was away":             {leases: map[string]*Seen{"17": ended(94, 99)}, start: 96, now: 101, life: Dead},
 		"never seen, the broker was away":          {start: 10, gaps: []Gap{{sec(50), sec(90)}}, now: 100, life: Alive, look: 107},
 	} {
 		t.Run(name, func(t *testing.T) {
