@@ -218,3 +218,48 @@ func TestMalformedQuestionsStillBlock(t *testing.T) {
 		t.Errorf("answer: %s %v", code, reply)
 	}
 }
+
+// A settled entry stays for as long as people were promised, then its key expires; the harness is told at once.
+func TestASettledEntryExpires(t *testing.T) {
+	c := up(t, "--closed-for", "1s")
+	inc := c.lease("ready", 60*time.Second)
+	nudges, err := c.nc.SubscribeSync("hf.nudge.h1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.begin("s1", inc, prompt("p", `,"turn":"t1","delivery":"callback"`))
+	c.settled("s1")
+	code, reply := c.ask("ledger.dismiss", `{"harness":"h1","session":"s1","prompt":"p","by":"ada"}`)
+	if code != "" {
+		t.Fatalf("dismiss: %s %v", code, reply)
+	}
+	m, err := nudges.NextMsg(patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var nudge map[string]any
+	decode(t, m.Data, &nudge)
+	if nudge["session"] != "s1" || nudge["seq"] != reply["seq"] {
+		t.Errorf("nudge: %v", nudge)
+	}
+	began := time.Now()
+	v := c.entry("blocker.h1.s1.s1.p", func(d map[string]any) bool { return d["status"] == "dismissed" })
+	if v["by"] != "ada" || v["closed_at"] == nil || v["delivered_at"] != nil {
+		t.Errorf("dismissed: %v", v)
+	}
+	c.gone("blocker.h1.s1.s1.p")
+	if took := time.Since(began); took < 900*time.Millisecond || took > 3*time.Second {
+		t.Errorf("gone after %s", took)
+	}
+	w := c.entry("work.h1.s1", func(map[string]any) bool { return true })
+	if at(w, "prompts", "p", "status") != "dismissed" || at(w, "prompts", "p", "by") != "ada" {
+		t.Errorf("work: %v", w)
+	}
+	code, reply = c.answer("s1", "p")
+	if code != "410" || reply["status"] != "dismissed" || reply["by"] != "ada" {
+		t.Errorf("answer: %s %v", code, reply)
+	}
+	c.fresh("s1")
+	c.say("s1", inc, 1, fact{"prompt.delivered", "p", `{"prompt":"p"}`})
+	c.gone("work.h1.s1")
+}
