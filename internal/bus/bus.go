@@ -18,6 +18,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -212,12 +213,19 @@ func newBackoff() *backoff.ExponentialBackOff {
 		backoff.WithMaxElapsedTime(0))
 }
 
-// target names the broker for people.
+// target names the broker for people, who may show it to others: without passwords.
 func (b *Bus) target() string {
 	if b.cfg.Server != nil {
 		return "the embedded broker"
 	}
-	return orDefault(b.cfg.URL, nats.DefaultURL)
+	urls := strings.Split(orDefault(b.cfg.URL, nats.DefaultURL), ",")
+	for i, raw := range urls {
+		if u, err := url.Parse(raw); err == nil && u.User != nil {
+			u.User = nil
+			urls[i] = u.String()
+		}
+	}
+	return strings.Join(urls, ",")
 }
 
 func (b *Bus) options() []nats.Option {

@@ -49,6 +49,9 @@ func TestOpenRefusesBrokersThatWillNotDo(t *testing.T) {
 			if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("Open = %v, want %v saying %q", err, c.want, c.says)
 			}
+			if strings.Contains(fmt.Sprint(err), "a:x@") {
+				t.Errorf("Open = %v tells a password", err)
+			}
 			if took := time.Since(started); took > 10*time.Second {
 				t.Errorf("refused after %s, want at once", took)
 			}
