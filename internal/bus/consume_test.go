@@ -382,9 +382,10 @@ func TestConsumeLetsABatchFinishWhenItStops(t *testing.T) {
 	for name, work := range map[string]time.Duration{"short": 100 * time.Millisecond, "endless": time.Hour} {
 		src := ledgerSource
 		src.Durable = name
-		begun, ended := make(chan struct{}), make(chan error, 1)
+		begun, ended := make(chan struct{}), make(chan error, len(subjects)*2)
+		var once sync.Once // what was published may come in several batches
 		stop := newLedgers(t).run(b, name, src, func(ctx context.Context, ms []bus.Message) (int, error) {
-			close(begun)
+			once.Do(func() { close(begun) })
 			select {
 			case <-time.After(work):
 				ended <- nil
