@@ -149,3 +149,15 @@ func TestSourceAsItIs(t *testing.T) {
 		t.Errorf("open are %v, ignored %d", got, s.Ignored.Count)
 	}
 }
+
+// TestEncodeFails: what cannot be written is said, and an empty list is left out.
+func TestEncodeFails(t *testing.T) {
+	s := session.New(storyRef)
+	if doc := string(mustEncode(t, s)); strings.Contains(doc, "recent") || !strings.HasSuffix(doc, "}") {
+		t.Errorf("a new session is written as %s", doc)
+	}
+	s.Turn = &session.Turn{ID: "t1", Options: []byte(`{"half":`)}
+	if doc, err := s.Encode(); err == nil {
+		t.Errorf("it was written as %s", doc)
+	}
+}

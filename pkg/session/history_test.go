@@ -175,7 +175,7 @@ func asks(t *rapid.T, s *session.State) events.Fact {
 	case 5:
 		return events.ToolInterrupted{Call: openCall(t, s), Reason: events.ReasonOwnerLost}
 	case 6, 7, 8, 9:
-		return events.PromptRequested{Prompt: pick(t, s, "p", promptIDs), Turn: oneOf(t, "of turn", "", openTurn(t, s)), Call: oneOf(t, "of call", "", openCall(t, s)),
+		return events.PromptRequested{Prompt: pick(t, s, "p", promptIDs), Deadline: oneOf(t, "deadline", time.Time{}, storyBegin.Add(time.Hour)), Turn: oneOf(t, "of turn", "", openTurn(t, s)), Call: oneOf(t, "of call", "", openCall(t, s)),
 			PromptKind: oneOf(t, "kind", events.PromptQuestion, "note"), Blocking: ptr(chance(t, "blocking", 70)), Title: oneOf(t, "title", "a", "b"),
 			Delivery: oneOf(t, "delivery", events.DeliverToolResult, events.DeliverCallback, events.DeliverMessage)}
 	case 10:

@@ -106,6 +106,11 @@ func (h *replay) pending() {
 	if err != nil {
 		h.t.Fatal(err)
 	}
+	for _, same := range []*session.State{decoded, h.s.Clone(), h.s.ViewClone()} {
+		if told := session.BlockersChanged(same, h.s); len(told) > 0 || session.WorkChanged(same, h.s) {
+			h.t.Fatalf("%d: nothing changed, and yet it is told: %v", h.s.Seq, told)
+		}
+	}
 	var shown []string
 	for _, id := range h.s.BlockerPrompts(time.Time{}) {
 		b, err := h.s.Blocker(id, h.src)

@@ -20,10 +20,12 @@ seq: 4
 prompts: {"p1":{"status":"answered","answers":[{"question":"q","selected":[],"text":"the left one"}],"by":"ada"}}
 -- state phase --
 phase: "running"
--- blocker p1 status delivered_at answers --
+-- blocker p1 status delivered_at answers tool turn --
 status: "answered"
 delivered_at: (nothing)
 answers: [{"question":"q","selected":[],"text":"the left one"}]
+tool: {"call":"c1","name":"ask"}
+turn: "t1"
 -- facts --
 5 tool.completed {"call":"c1","output":"the left one"}
 -- work --

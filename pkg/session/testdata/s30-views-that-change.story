@@ -27,5 +27,9 @@ blockers [p1 p2], work false
 8 prompt.delivered {"prompt":"p2"}
 -- changed --
 blockers [p2], work false
+-- facts --
+9 usage.reported {"turn":"","tokens":{"input":1}}
+-- changed --
+blockers [], work false
 -- state prompts --
 prompts: {"p1":{"kind":"question","turn":"t1","since":@3s,"updated_at":@3s,"status":"awaiting","epoch":1,"blocking":true,"seq":3,"settled_seq":0,"on_owner_loss":"keep","delivery":"callback","deadline":null}}

@@ -46,10 +46,28 @@ prompts: {"p1":{"status":"answered","answers":[{"question":"q","selected":[],"te
 status: "dismissed"
 by: "ada"
 -- facts --
-6 prompt.requested {"prompt":"p5","kind":"question","delivery":"callback"}
-7 by=ledger epoch=2 prompt.answered {"prompt":"p5","answers":[],"by":"eve"}
-7 by=ledger prompt.rejected {"prompt":"p5","text":"no","by":"ada"}
+6 prompt.withdrawn {"prompt":"p6","reason":"never asked"}
+6 prompt.requested {"prompt":"p6","kind":"question","delivery":"callback","title":"asked after all"}
+6 prompt.requested {"prompt":"p7","kind":"question","delivery":"callback"}
 -- ignored --
-7: 1, the last prompt.answered by ledger: epoch
+6: 1, the last prompt.withdrawn by harness: unknown
+-- blocker p6 title status --
+title: "asked after all"
+status: "awaiting"
+-- facts --
+7 by=ledger prompt.answered {"prompt":"p6","answers":[{"question":"q","selected":[],"text":"six"}],"by":"ada"}
+7 by=ledger prompt.answered {"prompt":"p7","answers":[{"question":"q","selected":[],"text":"seven"}],"by":"bob"}
+-- blocker p6 answers by --
+answers: [{"question":"q","selected":[],"text":"six"}]
+by: "ada"
+-- blocker p7 answers by --
+answers: [{"question":"q","selected":[],"text":"seven"}]
+by: "bob"
+-- facts --
+8 prompt.requested {"prompt":"p5","kind":"question","delivery":"callback"}
+9 by=ledger epoch=2 prompt.answered {"prompt":"p5","answers":[],"by":"eve"}
+9 by=ledger prompt.rejected {"prompt":"p5","text":"no","by":"ada"}
+-- ignored --
+9: 1, the last prompt.answered by ledger: epoch
 -- work prompts --
-prompts: {"p1":{"status":"answered","answers":[{"question":"q","selected":[],"text":"well"}],"by":"ada"},"p2":{"status":"rejected","text":"no","by":"bob","reason":"no"},"p4":{"status":"dismissed","by":"ada"},"p5":{"status":"rejected","text":"no","by":"ada","reason":"no"}}
+prompts: {"p1":{"status":"answered","answers":[{"question":"q","selected":[],"text":"well"}],"by":"ada"},"p2":{"status":"rejected","text":"no","by":"bob","reason":"no"},"p4":{"status":"dismissed","by":"ada"},"p5":{"status":"rejected","text":"no","by":"ada","reason":"no"},"p6":{"status":"answered","answers":[{"question":"q","selected":[],"text":"six"}],"by":"ada"},"p7":{"status":"answered","answers":[{"question":"q","selected":[],"text":"seven"}],"by":"bob"}}
