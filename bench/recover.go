@@ -10,9 +10,11 @@ import (
 
 	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/control"
 	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/services/ledger"
+	"github.com/holdfast-dev/holdfast/services/reconciler"
 )
 
 const (
@@ -37,6 +39,9 @@ func recovery(ctx context.Context, r *report, size float64) error {
 		return err
 	}
 	if err := drained(ctx, s.bus, ledger.Source(ledger.Default())); err != nil {
+		return err
+	}
+	if err := drained(ctx, s.bus, control.Documents(reconciler.Name)); err != nil { // it has seen all that is open
 		return err
 	}
 	before, err := s.bus.LastSeq(ctx)
