@@ -31,9 +31,10 @@ const (
 	checkMax       = 2 * time.Minute
 )
 
-// awayMax is for how long one that was struck is away at most. Harnesses are away for longer than their leases at times.
+// awayMax is for how long one that was struck is away at most. Harnesses, and the broker, are away for longer than a lease
+// at times.
 var awayMax = map[string]time.Duration{
-	roleBroker: 1500 * time.Millisecond, roleLedger: 2500 * time.Millisecond, roleReconciler: 2500 * time.Millisecond, roleHarness: 6 * time.Second,
+	roleBroker: 3 * time.Second, roleLedger: 2500 * time.Millisecond, roleReconciler: 2500 * time.Millisecond, roleHarness: 6 * time.Second,
 }
 
 // number is what a flag says, or what the short or the long form has.
