@@ -19,10 +19,12 @@ type folder struct {
 	cfg   Config
 	log   zerolog.Logger
 	cache *cache
+
+	tookOver chan struct{} // this process has become the active one
 }
 
 func newFolder(b *bus.Bus, cfg Config, log zerolog.Logger) *folder {
-	return &folder{bus: b, cfg: cfg, log: log, cache: newCache(cfg.CachedMax)}
+	return &folder{bus: b, cfg: cfg, log: log, cache: newCache(cfg.CachedMax), tookOver: make(chan struct{}, 1)}
 }
 
 // touched is one session in one batch.
@@ -57,6 +59,10 @@ type parked struct {
 func (f *folder) Takeover(context.Context) error {
 	f.cache.clear()
 	f.log.Info().Msg("active: folding from the acknowledged floor")
+	select {
+	case f.tookOver <- struct{}{}:
+	default: // it is still to be compared for the last time
+	}
 	return nil
 }
 

@@ -232,7 +232,7 @@ func TestRetentionLeavesATombstoneThatStillGuards(t *testing.T) {
 	if r := w.ask("close", session.CloseWish{Ref: ref, Reason: "finished", By: "ada"}, nil); r != nil {
 		t.Fatal(r)
 	}
-	w.await(events.SessionKey(ref), func(e bus.Entry) bool { return e.Deleted })
+	w.gone(events.SessionKey(ref))
 	left, err := w.bus.Read(t.Context(), ref, 0)
 	if err != nil || len(left) != 1 || left[0].Guard == 0 {
 		t.Fatalf("%v: %d commits left", err, len(left))

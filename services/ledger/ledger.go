@@ -17,6 +17,8 @@
 //	                                the feed and the views that may be owed.
 //	lost race on a document         another ledger is at work, or a rebuild: forget what is cached, take the messages again.
 //	a gap in a session's guards     delivery skipped something: the session's log is read from the leader.
+//	a rebuild killed half-way, or   views are compared with documents at each start and take-over; what differs is made anew.
+//	somebody else's hand in a view
 //	a commit beyond reading         it is parked with its reason, counted in the document, and moves the session on.
 package ledger
 
@@ -106,6 +108,7 @@ func (l *Ledger) Run(ctx context.Context) error {
 		},
 		func(ctx context.Context) error { return control.Register(ctx, l.bus, Name, l.cfg.Version) },
 		l.retain,
+		l.compareViews,
 	)
 }
 

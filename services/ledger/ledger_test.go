@@ -98,6 +98,15 @@ func (w *world) await(key string, ok func(bus.Entry) bool) bus.Entry {
 
 var errFound = errors.New("found")
 
+// gone waits until there is no such key. A watch would not do: it tells nothing of what is gone already.
+func (w *world) gone(key string) {
+	w.t.Helper()
+	natstest.Until(w.t, key+" is gone", func() bool {
+		_, err := w.bus.Load(w.t.Context(), bus.State, key)
+		return errors.Is(err, bus.ErrNotFound)
+	})
+}
+
 // document waits for the document that has seen seq.
 func (w *world) document(r events.Ref, seq uint64) *session.State {
 	w.t.Helper()
@@ -170,7 +179,7 @@ func TestFactsBecomeDocumentViewsAndFeed(t *testing.T) {
 		t.Errorf("work: %+v", p)
 	}
 	w.say(ref, events.ToolCompleted{Call: "c1"})
-	w.await(events.WorkKey(ref), func(e bus.Entry) bool { return e.Deleted })
+	w.gone(events.WorkKey(ref))
 	w.await(st.BlockerKey("p1"), func(e bus.Entry) bool {
 		return json.Unmarshal(e.Value, &b) == nil && !b.DeliveredAt.IsZero()
 	})

@@ -1,0 +1,124 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// shown is what an entry of a view says, as far as the document alone can tell whether it is right.
+type shown struct {
+	Harness string         `json:"harness"`
+	Session string         `json:"session"`
+	Prompt  string         `json:"prompt"`
+	Status  session.Status `json:"status"`
+	Epoch   uint64         `json:"epoch"`
+	Owned   bool           `json:"owned"`
+}
+
+// compareAgainMin is the least time between two comparisons, however often the active process changes.
+const compareAgainMin = time.Minute
+
+// compareViews compares views with documents once at the start, when nothing may come for long that would make any process
+// the active one, and again when this process has become it.
+func (l *Ledger) compareViews(ctx context.Context) error {
+	var ended time.Time
+	for {
+		if time.Since(ended) >= compareAgainMin {
+			l.compareOnce(ctx)
+			ended = time.Now()
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-l.fold.tookOver:
+		}
+	}
+}
+
+func (l *Ledger) compareOnce(ctx context.Context) {
+	n, err := l.compare(ctx)
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		l.log.Warn().Err(err).Msg("views were not compared with documents: `holdfast rebuild` does the same")
+	case n > 0:
+		l.log.Warn().Msgf("views of %d sessions were not what their documents say: made anew", n)
+	}
+}
+
+// compare finds the sessions whose views are not what their document says, which no crash of a ledger brings about but
+// that of a rebuild or somebody else's hand can, and makes them anew. It returns how many there were. What changes
+// meanwhile may be found wrong, and is then written as it is.
+func (l *Ledger) compare(ctx context.Context) (int, error) {
+	have := map[events.Ref]map[string]shown{}
+	for _, filter := range []string{events.BlockerKeys("", ""), events.WorkKeys("")} {
+		err := l.bus.List(ctx, bus.State, filter, func(e bus.Entry) error {
+			var v shown
+			if json.Unmarshal(e.Value, &v) != nil || v.Session == "" {
+				return nil // nobody's
+			}
+			r := events.Ref{Harness: v.Harness, Session: v.Session}
+			if have[r] == nil {
+				have[r] = map[string]shown{}
+			}
+			have[r][e.Key] = v
+			return nil
+		})
+		if err != nil {
+			return 0, fmt.Errorf("ledger: compare: %w", err)
+		}
+	}
+	now, err := l.bus.Now(ctx)
+	if err != nil {
+		return 0, err
+	}
+	var wrong []events.Ref
+	err = l.bus.List(ctx, bus.State, events.SessionKeys(""), func(e bus.Entry) error {
+		r, err := events.ParseSessionKey(e.Key)
+		if err != nil || have[r] == nil && !bytes.Contains(e.Value, []byte(`"prompts":`)) && !bytes.Contains(e.Value, []byte(`"pending":`)) {
+			return nil // nearly all: nothing is shown of them, nor should it be
+		}
+		st, err := session.Decode(e.Value)
+		if err == nil && st.Ref() == r && !agree(st, have[r], l.cfg.ClosedFor, now) {
+			wrong = append(wrong, r)
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("ledger: compare: %w", err)
+	}
+	return len(wrong), each(ctx, rebuildsAtOnceMax, wrong, func(ctx context.Context, r events.Ref) error {
+		_, _, err := l.rebuildSession(ctx, r)
+		return err
+	})
+}
+
+// agree says whether a session's entries can be what its document says. What was settled may have expired.
+func agree(st *session.State, have map[string]shown, closedFor time.Duration, now time.Time) bool {
+	w, working := have[events.WorkKey(st.Ref())]
+	if working != st.HasWork() || working && (w.Epoch != st.Epoch || w.Owned != st.Owned) {
+		return false
+	}
+	for id, p := range st.Prompts {
+		v, ok := have[st.BlockerKey(id)]
+		if !ok && p.Status != session.Awaiting && now.Sub(p.UpdatedAt) >= closedFor-ttlMin {
+			continue
+		}
+		if !ok || v.Status != p.Status || v.Owned != st.Owned {
+			return false
+		}
+	}
+	for _, v := range have {
+		if v.Status == session.Awaiting && st.Prompts[v.Prompt] == nil {
+			return false
+		}
+	}
+	return true
+}
