@@ -251,7 +251,6 @@ func (s *Session) fold(cs []events.Commit) {
 	for i := range cs {
 		s.foldOne(&cs[i])
 	}
-	s.judge()
 	s.follow()
 }
 
@@ -266,6 +265,7 @@ func (s *Session) foldOne(c *events.Commit) {
 	for i := range res.Feed {
 		s.wake(&res.Feed[i])
 	}
+	s.judge() // after each commit: an answer that comes after the fence is the successor's
 }
 
 // judge notices that the session is no longer this process's. The session is locked.

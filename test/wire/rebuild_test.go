@@ -19,7 +19,7 @@ func (c *cell) all() map[string]map[string]any {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	defer w.Stop()
+	defer func() { _ = w.Stop() }() // the test is over either way
 	all := map[string]map[string]any{}
 	for e := range w.Updates() {
 		if e == nil {
