@@ -145,6 +145,12 @@ func TestDeadlinesAreKeptAlsoWhenEverythingWasDown(t *testing.T) {
 	if at(w, "prompts", "p", "reason") != "deadline" {
 		t.Errorf("work: %v", w)
 	}
+	c.begin("s3", inc, fact{"tool.started", "c", `{"call":"c","turn":"t1","name":"ask"}`}, prompt("p", `,"turn":"t1","call":"c","delivery":"tool-result"`+late(700*time.Millisecond)))
+	c.say("s3", inc, 1, fact{"session.released", "s3", `{}`})
+	d := c.entry("session.h1.s3", func(d map[string]any) bool { return ending(d, "tool", "c") != nil })
+	if e := ending(d, "tool", "c"); e["outcome"] != "failed" || e["reason"] != "deadline" || ending(d, "prompt", "p")["outcome"] != "expired" || at(d, "pending", "turn", "cause") != "answer" {
+		t.Errorf("nobody was there: %v", d)
+	}
 	due = time.Now().Add(500 * time.Millisecond)
 	c.begin("s2", inc, prompt("p", `,"turn":"t1","delivery":"message"`+late(500*time.Millisecond)))
 	c.settled("s2")
