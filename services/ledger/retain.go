@@ -58,12 +58,15 @@ func (l *Ledger) Retain(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("ledger: retention: %w", err)
 	}
-	for n, e := range due {
-		if err := l.purge(ctx, e); err != nil {
-			return n, err
+	n, failed := 0, error(nil)
+	for _, e := range due {
+		if err := l.purge(ctx, e); err == nil {
+			n++
+		} else if failed == nil || ctx.Err() != nil {
+			failed = err // one is enough to look into, and none keeps the others
 		}
 	}
-	return len(due), nil
+	return n, failed
 }
 
 func (l *Ledger) nearlyFull(ctx context.Context) (bool, error) {
@@ -81,6 +84,9 @@ func (l *Ledger) purge(ctx context.Context, e bus.Entry) error {
 	if err != nil {
 		return fmt.Errorf("ledger: retention: %w", err)
 	}
+	if marked, err := l.mark(ctx, st); err != nil || !marked {
+		return err
+	}
 	if err := l.bus.PurgeSession(ctx, st.Ref(), st.Seq); err != nil {
 		return fmt.Errorf("ledger: retention: log of %s: %w", st.Ref(), err)
 	}
@@ -88,4 +94,20 @@ func (l *Ledger) purge(ctx context.Context, e bus.Entry) error {
 		return fmt.Errorf("ledger: retention: document of %s: %w", st.Ref(), err)
 	}
 	return nil
+}
+
+// mark sees to it that a closed session's last commit names a predecessor: that is what tells a tombstone from the first
+// commit of a new session. One that somebody appended without a guard does not, so the closing is said once more behind
+// it, and the session is purged at the next look.
+func (l *Ledger) mark(ctx context.Context, st *session.State) (marked bool, err error) {
+	c, err := l.bus.Commit(ctx, st.Seq)
+	if err != nil || c.Guarded {
+		return err == nil, err
+	}
+	again := events.New(l.bus.NewID(), events.ServiceSource(Name, l.bus.Instance()), st.Ref(), max(st.Epoch, 1), time.Now(), events.SessionClosed{Reason: st.Closed.Reason, By: st.Closed.By})
+	_, err = l.bus.Append(ctx, st.Ref(), events.WriterLedger, st.Seq, []events.Event{again})
+	if errors.Is(err, bus.ErrLostRace) {
+		return false, nil // it is still written to
+	}
+	return false, err
 }

@@ -219,6 +219,29 @@ func TestAClosedSessionLeavesATombstone(t *testing.T) {
 	}
 }
 
+// Nor does it after somebody has written behind its end without a guard.
+func TestATombstoneIsOneAlsoAfterUnguardedWrites(t *testing.T) {
+	c := up(t, "--retain", "1s")
+	inc := c.lease("ready", 60*time.Second)
+	c.begin("s1", inc)
+	c.say("s1", inc, 1, fact{"session.closed", "s1", `{"reason":"finished"}`})
+	c.send("hf.log.h1.s1.harness", `[`+event(inc, nil)+`]`, -1)
+	c.gone("session.h1.s1")
+	url := c.nc.ConnectedAddr()
+	c.nc.Close()
+	c.stop()
+	c.start(url)
+	code, reply := c.ask("ledger.get", `{"harness":"h1","session":"s1"}`)
+	if code != "" || at(reply, "document", "phase") != "closed" {
+		t.Fatalf("get: %s %v", code, reply)
+	}
+	c.seq["s1"] = uint64(at(reply, "document", "seq").(float64))
+	c.begin("s1", inc)
+	if d := c.settled("s1"); d["phase"] != "closed" || d["turn"] != nil {
+		t.Errorf("opened anew: %v", d)
+	}
+}
+
 func TestListInPages(t *testing.T) {
 	c := up(t)
 	inc := c.lease("ready", 60*time.Second)
