@@ -73,34 +73,3 @@ func TestWhatWasSettledMayHaveExpired(t *testing.T) {
 		t.Error("an entry that has expired is missed")
 	}
 }
-
-// TestASessionThatCannotBePurgedKeepsNoOther: a document of which the log knows nothing is told, the others go.
-func TestASessionThatCannotBePurgedKeepsNoOther(t *testing.T) {
-	w := newWorld(t)
-	cfg := Default()
-	cfg.Retain = time.Second
-	l, err := New(w.bus, cfg, zerolog.Nop())
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.open(ref)
-	w.say(ref, events.SessionClosed{Reason: "finished"})
-	for _, r := range []events.Ref{{Harness: "h1", Session: "a"}, ref, {Harness: "h1", Session: "z"}} {
-		st := session.New(r)
-		st.Epoch, st.Seq, st.Closed = 1, 1000, &session.Closing{Reason: "finished", At: time.Unix(0, 0), Seq: 1000}
-		if r == ref {
-			st.Seq = w.seq[ref]
-		}
-		doc, err := st.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.bus.Store(t.Context(), bus.State, events.SessionKey(r), doc, 0); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if n, err := l.Retain(t.Context()); n != 1 || err == nil {
-		t.Errorf("purged %d, %v; want one and what is wrong with the others", n, err)
-	}
-	w.gone(events.SessionKey(ref))
-}
