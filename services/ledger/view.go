@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -117,7 +116,7 @@ func blockerViews(st *session.State, prompts []string, rev uint64, closedFor tim
 		if gone {
 			continue
 		}
-		body, err := json.Marshal(b)
+		body, err := session.EncodeView(b)
 		if err != nil {
 			return nil, fmt.Errorf("ledger: view of prompt %s: %w", id, err)
 		}
@@ -133,7 +132,7 @@ func workView(st *session.State, rev uint64, src session.Source) (bus.View, erro
 	if err != nil || w == nil {
 		return v, err
 	}
-	v.Value, err = json.Marshal(w)
+	v.Value, err = session.EncodeView(w)
 	if err != nil {
 		return v, fmt.Errorf("ledger: work of %s: %w", st.Ref(), err)
 	}

@@ -176,3 +176,16 @@ func TestRebuildLeavesWhatPeopleMayStillLookAt(t *testing.T) {
 		t.Errorf("the entry is %s\nit was %s", after, before)
 	}
 }
+
+// A message of the largest size, all of characters that HTML would escape, still fits into the harness's view.
+func TestViewsDoNotGrowByEscaping(t *testing.T) {
+	w := newWorld(t)
+	w.run(Default())
+	content := strings.Repeat("<", 200<<10)
+	w.say(ref, events.SessionOpened{Incarnation: "1"}, events.MessageAccepted{Message: "m1", Content: []byte(`"` + content + `"`)})
+	w.sayAs(ref, events.WriterCompaction, events.ServiceSource("compaction", "x"), events.TurnRequested{Turn: "t1", Cause: events.CauseMessage, Message: "m1"})
+	e := w.await(events.WorkKey(ref), func(e bus.Entry) bool { return !e.Deleted })
+	if !strings.Contains(string(e.Value), content) {
+		t.Errorf("a view of %d bytes", len(e.Value))
+	}
+}
