@@ -58,7 +58,7 @@ var options = []option{
 		"the broker's `URL`, several separated by commas", "Nothing is reached, or another cell is."),
 	stringOption("creds", "", func(s *settings) *string { return &s.creds },
 		"a credentials `file`; none by default", "The broker refuses."),
-	stringOption("prefix", "hf", func(s *settings) *string { return &s.prefix },
+	stringOption("prefix", events.DefaultPrefix, func(s *settings) *string { return &s.prefix },
 		"the cell's `prefix`: the first word of all its streams, buckets and subjects", "Another, perhaps empty, cell is seen."),
 	durationOption("timeout", 10*time.Second, func(s *settings) *time.Duration { return &s.timeout },
 		"how long to try to reach the broker, and to wait for an answer", "Too short: gives up during an election (4 to 7 s). Too long: a script hangs."),

@@ -45,7 +45,6 @@ const (
 	publishWindowMax     = 4_096 // publishes without an acknowledgement yet
 	clockFreshS          = 10    // how long a measured offset to the broker's clock is used
 	clockPatienceMS      = 500   // a later answer says too little about the time
-	defaultPrefix        = "hf"
 	defaultFeedAge       = 72 * time.Hour
 	defaultConnectionTag = "holdfast"
 )
@@ -114,7 +113,7 @@ func (p Pending) Wait(ctx context.Context) (uint64, error) {
 // fails with [ErrUnreachable]; [ErrForbidden], [ErrNoJetStream] and [ErrTooOld] end it at once. Later the connection is
 // restored for ever.
 func Open(ctx context.Context, cfg Config) (*Bus, error) {
-	cfg.Prefix = orDefault(cfg.Prefix, defaultPrefix)
+	cfg.Prefix = orDefault(cfg.Prefix, events.DefaultPrefix)
 	cfg.Name = orDefault(cfg.Name, defaultConnectionTag)
 	cfg.Replicas = max(cfg.Replicas, 1)
 	if cfg.FeedAge == 0 {

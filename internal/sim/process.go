@@ -3,6 +3,7 @@ package sim
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -166,14 +167,7 @@ func (p *process) claimNext() {
 	}
 }
 
-func sorted[T any](m map[string]T) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}
+func sorted[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }
 
 // act does one lawful thing in a session, or a foolish one now and then.
 func (p *process) act(st *session.State) {

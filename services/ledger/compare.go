@@ -28,11 +28,14 @@ const compareAgainMin = time.Minute
 // compareViews compares views with documents once at the start, when nothing may come for long that would make any process
 // the active one, and again when this process has become it.
 func (l *Ledger) compareViews(ctx context.Context) error {
-	var ended time.Time
 	for {
-		if time.Since(ended) >= compareAgainMin {
-			l.compareOnce(ctx)
-			ended = time.Now()
+		l.compareOnce(ctx)
+		rest := time.NewTimer(compareAgainMin) // a take-over meanwhile waits in its channel, and is not forgotten
+		select {
+		case <-ctx.Done():
+			rest.Stop()
+			return nil
+		case <-rest.C:
 		}
 		select {
 		case <-ctx.Done():

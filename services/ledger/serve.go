@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
@@ -246,7 +247,7 @@ func (l *Ledger) list(ctx context.Context, body []byte) ([]byte, error) {
 	}
 	var page []bus.Entry
 	cut := func(n int) {
-		slices.SortFunc(page, func(a, b bus.Entry) int { return compare(a.Key, b.Key) })
+		slices.SortFunc(page, func(a, b bus.Entry) int { return strings.Compare(a.Key, b.Key) })
 		page = page[:min(n, len(page))]
 	}
 	err := l.bus.List(ctx, bus.State, events.SessionKeys(q.Harness), func(e bus.Entry) error {
@@ -263,16 +264,6 @@ func (l *Ledger) list(ctx context.Context, body []byte) ([]byte, error) {
 	}
 	cut(q.Limit + 1)
 	return json.Marshal(pageOf(page, q.Limit))
-}
-
-func compare(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // pageOf cuts a page at its limit, or where a reply would no longer fit into one message.

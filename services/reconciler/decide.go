@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -196,11 +197,4 @@ func (d *desk) stopping(turn string) bool {
 	return turn != "" && p != nil && p.Turn == turn && t != nil && t.ID == turn && (d.in.Owner.Life == Dead || d.leftTurn())
 }
 
-func sortedKeys[T any](m map[string]T) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}
+func sortedKeys[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }
