@@ -74,20 +74,45 @@ func (b *Bus) AppendAsync(ctx context.Context, r events.Ref, w events.Writer, af
 	}}
 	first := evs[0].ID
 	look := func(ctx context.Context) (verdict, uint64, error) {
-		m, err := b.get(ctx, b.cell.LogStream(), getRequest{Seq: after + 1, Next: guard})
+		c, err := b.next(ctx, guard, after)
 		switch {
 		case errors.Is(err, ErrNotFound) && !noStream(err):
 			return undecided, 0, nil
 		case err != nil:
 			return undecided, 0, err
 		}
-		c := b.commit(m)
 		if c.Writer == w && c.Guard == after && len(c.Events) == len(evs) && c.Events[0].ID == first {
-			return stored, m.Seq, nil
+			return stored, c.Seq, nil
 		}
 		return lost, 0, nil
 	}
 	return b.begin(ctx, &write{op: op, msg: msg, look: look})
+}
+
+// next is a session's first commit behind a place in the log, [ErrNotFound] when there is none. It is looked for from the
+// session's end: forwards, the broker would search through all that every session has written since.
+func (b *Bus) next(ctx context.Context, guard string, after uint64) (events.Commit, error) {
+	stream := b.cell.LogStream()
+	end, err := b.get(ctx, stream, getRequest{Last: guard})
+	if err != nil {
+		return events.Commit{}, err
+	}
+	newest := b.commit(end)
+	if newest.Seq <= after {
+		return newest, fmt.Errorf("%w: %s: no commit after %d", ErrNotFound, newest.Ref, after)
+	}
+	chain, err := b.chain(ctx, newest, after+1)
+	switch {
+	case err != nil:
+		return newest, err
+	case chain != nil:
+		return chain[0], nil
+	}
+	m, err := b.get(ctx, stream, getRequest{Seq: after + 1, Next: guard})
+	if err != nil {
+		return newest, err
+	}
+	return b.commit(m), nil
 }
 
 // failed is a write that came to nothing before it began.

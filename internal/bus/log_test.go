@@ -124,6 +124,13 @@ func TestLostAck(t *testing.T) {
 	if cs := mustRead(t, b, session, 0); len(cs) != 3 {
 		t.Errorf("%d commits, want 3", len(cs))
 	}
+	last := second + 1
+	for i := range 20 { // more than are gone back through one by one
+		last = mustAppend(t, b, session, last, fmt.Sprint("later-", i))
+	}
+	if again := mustAppend(t, b, session, first, "b"); again != second {
+		t.Errorf("b again, long after = %d, want %d", again, second)
+	}
 }
 
 // TestAppendUnderAGuardThatNeverWas ends, instead of trying for ever.
