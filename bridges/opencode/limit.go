@@ -19,7 +19,6 @@ const (
 	titleBytesMax   = 200      // bytes
 	nameBytesMax    = 100      // bytes: a tool, an agent, a model
 	tokensMax       = 1_000_000_000
-	retryAfterMaxMS = 24 * 3600 * 1000 // milliseconds
 )
 
 // ident is an id that can be a part of a subject: the foreign one if it fits, else one derived from it.

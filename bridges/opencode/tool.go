@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/failure"
 )
 
 // call is a tool part. Its id is the provider's id of the call, as prompts name it too; a provider that counts anew in each
@@ -262,7 +263,7 @@ func (c *call) finish(p *part) events.Fact {
 	case c.rejected:
 		kind = kindRejected
 	case st.Metadata.Interrupted:
-		kind = kindAborted
+		kind = failure.Aborted
 	}
 	return events.ToolFailed{Call: c.id, Error: events.Failure{Kind: kind, Text: cutText(st.Error, errorBytesMax)}}
 }

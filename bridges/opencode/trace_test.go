@@ -287,6 +287,7 @@ func TestManyWaitingMessages(t *testing.T) {
 }
 
 func TestFailureKinds(t *testing.T) {
+	told := time.Date(2026, 11, 20, 10, 19, 56, 0, time.UTC)
 	for _, tt := range []struct {
 		in   string
 		want events.Failure
@@ -295,14 +296,14 @@ func TestFailureKinds(t *testing.T) {
 		{`{"name":"APIError","data":{"message":"x","statusCode":402}}`, events.Failure{Kind: "quota", Text: "x", Status: 402}},
 		{`{"name":"APIError","data":{"message":"x","statusCode":429,"responseHeaders":{"Retry-After":"3"}}}`, events.Failure{Kind: "rate_limit", Text: "x", Status: 429, RetryAfterMS: 3000}},
 		{`{"name":"APIError","data":{"message":"x","statusCode":429,"responseHeaders":{"retry-after":"3","retry-after-ms":"250"}}}`, events.Failure{Kind: "rate_limit", Text: "x", Status: 429, RetryAfterMS: 250}},
-		{`{"name":"APIError","data":{"message":"x","statusCode":429,"responseHeaders":{"retry-after":"Fri, 20 Nov 2026 10:19:58 GMT"}}}`, events.Failure{Kind: "rate_limit", Text: "x", Status: 429}},
+		{`{"name":"APIError","data":{"message":"x","statusCode":429,"responseHeaders":{"retry-after":"Fri, 20 Nov 2026 10:19:58 GMT"}}}`, events.Failure{Kind: "rate_limit", Text: "x", Status: 429, RetryAfterMS: 2000}},
 		{`{"name":"APIError","data":{"message":"Too many tokens: token limit a minute","statusCode":429}}`, events.Failure{Kind: "rate_limit", Text: "Too many tokens: token limit a minute", Status: 429}},
 		{`{"name":"APIError","data":{"message":"add credits","statusCode":429}}`, events.Failure{Kind: "quota", Text: "add credits", Status: 429}},
 		{`{"name":"APIError","data":{"message":"x","statusCode":529}}`, events.Failure{Kind: "server_error", Text: "x", Status: 529}},
 		{`{"name":"APIError","data":{"message":"x","statusCode":502,"responseBody":"prompt is too long"}}`, events.Failure{Kind: "context_exceeded", Text: "x", Status: 502}},
 		{`{"name":"APIError","data":{"message":"x","statusCode":404}}`, events.Failure{Kind: "model_not_found", Text: "x", Status: 404}},
 		{`{"name":"UnknownError","data":{"message":"Model not found: a/b"}}`, events.Failure{Kind: "model_not_found", Text: "Model not found: a/b"}},
-		{`{"name":"APIError","data":{"message":"x","statusCode":400}}`, events.Failure{Kind: "unknown", Text: "x", Status: 400}},
+		{`{"name":"APIError","data":{"message":"x","statusCode":400}}`, events.Failure{Kind: "invalid_request", Text: "x", Status: 400}},
 		{`{"name":"ContextOverflowError","data":{"message":"x"}}`, events.Failure{Kind: "context_exceeded", Text: "x"}},
 		{`{"name":"ProviderAuthError","data":{"message":"x"}}`, events.Failure{Kind: "authentication", Text: "x"}},
 		{`{"name":"ContentFilterError","data":{"message":"x"}}`, events.Failure{Kind: "model_refusal", Text: "x"}},
@@ -314,7 +315,7 @@ func TestFailureKinds(t *testing.T) {
 		if err := json.Unmarshal([]byte(tt.in), &e); err != nil {
 			t.Fatal(err)
 		}
-		if got := e.failure(); got != tt.want {
+		if got := e.failure(told); got != tt.want {
 			t.Errorf("%s: got %+v, want %+v", tt.in, got, tt.want)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/failure"
 )
 
 // finishCalls is the finish of a model call after which the run goes on: its tools' results are for the next one.
@@ -277,7 +278,7 @@ func (u *turn) ending() events.Fact {
 	case u.finished():
 		return events.TurnCompleted{Turn: u.id, Finish: u.finish}
 	case u.summarised && !u.hadOutput:
-		return events.TurnFailed{Turn: u.id, Error: events.Failure{Kind: kindEmpty, Text: "OpenCode made a summary instead of an answer"}}
+		return events.TurnFailed{Turn: u.id, Error: events.Failure{Kind: failure.EmptyOutput, Text: "OpenCode made a summary instead of an answer"}}
 	case u.retrying:
 		return events.TurnStopped{Turn: u.id, Actor: events.ActorPerson, Reason: reasonBackOff}
 	default:
@@ -298,7 +299,7 @@ func (t *Translator) sessionError(s *session, b *body) {
 
 // failed notes an error, which may still be followed by a compaction and a continuation. An abort is final, and a person's.
 func (t *Translator) failed(s *session, e *errorInfo) {
-	f := e.failure()
+	f := e.failure(t.at)
 	if s.compaction != nil {
 		s.compaction.failure = &f
 	}
@@ -321,7 +322,7 @@ func (c *compaction) reason() events.Failure {
 	if c.failure != nil {
 		return *c.failure
 	}
-	return events.Failure{Kind: kindUnknown, Text: "idle without a compacted session"}
+	return events.Failure{Kind: failure.Unknown, Text: "idle without a compacted session"}
 }
 
 // summary follows the message that a compaction writes.
@@ -344,7 +345,7 @@ func (t *Translator) summary(s *session, m *message, info *messageInfo) {
 
 func (t *Translator) summaryFailed(s *session, m *message, info *messageInfo) {
 	if c := s.compaction; c != nil && c.message == m && info.Error != nil && info.completed() {
-		t.compactionFailed(s, info.Error.failure())
+		t.compactionFailed(s, info.Error.failure(t.at))
 	}
 }
 
