@@ -12,7 +12,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/drill"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/replay"
+	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/screen"
+)
+
+// A drill and a replay have to notice deaths soon.
+const (
+	shortTTL   = 2 * time.Second // of a lease
+	shortGrace = time.Second     // of a suite of one's own
 )
 
 // seenShownMax is how much of what was seen is shown, in columns; --json has all of it.
@@ -121,21 +129,13 @@ func (a *app) sayVerdicts(res drill.Result) error {
 		}
 		took := "–"
 		if v.TookMS >= 0 {
-			took = duration(v.TookMS)
+			took = screen.Took(v.TookMS)
 		}
 		rows[i] = []screen.Cell{mark, {Text: took, Paint: screen.Faint}, {Text: v.Promise}, {Text: v.Expected}, {Text: screen.Cut(v.Seen, seenShownMax)}}
 	}
 	text := "\n" + screen.Table([]string{"VERDICT", "TOOK", "PROMISE", "EXPECTED", "SEEN"}, rows, st)
 	text += fmt.Sprintf("\n%d of %d promises kept, in %s.\n", kept, len(rows), screen.Age(time.Duration(res.TookMS)*time.Millisecond))
 	return a.say(text)
-}
-
-// duration is so many milliseconds for a table.
-func duration(ms int64) string {
-	if ms < 1000 {
-		return fmt.Sprintf("%dms", ms)
-	}
-	return fmt.Sprintf("%.2fs", float64(ms)/1000)
 }
 
 // agentUse is the command of a drill's child processes.
@@ -147,4 +147,100 @@ func agentCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{Use: agentUse, Short: "An agent of a drill", Long: long, Example: example, GroupID: groupRepair, Hidden: true, Args: arguments(0, 0)}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return drill.Agent(cmd.Context(), a.Stdin, a.Stdout) }
 	return cmd
+}
+
+func replayCommand(a *app) *cobra.Command {
+	var fast bool
+	var ttl time.Duration
+	long, example := describe(`Play recordings of an OpenCode server's events as they happened, and show what recovery makes of what they left open.
+
+Each FILE is what GET /event sent, one JSON object {"at", "event"} a line. It is translated into facts and appended
+through a real harness lease; where the recorded process died, this one dies without leaving, so that its lease has to run
+out. Lines, events and fields that this build does not know are counted and stop nothing.
+
+With --nats it is played there; otherwise everything runs in this process for as long as it takes. It fails when something
+stays open that nobody runs.`,
+		"holdfast replay session.jsonl", "holdfast replay --fast --nats nats://broker:4222 traces/*.jsonl --json")
+	cmd := &cobra.Command{Use: "replay FILE…", Short: "Play recorded crashes and watch the recovery", Long: long, Example: example, GroupID: groupRepair,
+		Args: arguments(1, -1, "a recording FILE")}
+	a.take(cmd, optionsCommand)
+	cmd.Flags().BoolVar(&fast, "fast", false, "leave out the pauses of the recording")
+	cmd.Flags().DurationVar(&ttl, "ttl", shortTTL, "how long a lease outlives its process, 1s or more")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if ttl < time.Second {
+			return usage(cmd, "--ttl %s: want 1s or more", ttl)
+		}
+		var all []replay.Recording
+		for _, file := range args {
+			rec, err := replay.Read(file)
+			if err != nil {
+				return usage(cmd, "%v", err)
+			}
+			all = append(all, rec)
+		}
+		return a.bounded(cmd.Context(), func(ctx context.Context) error {
+			return a.somewhere(ctx, cmd.Flags().Changed("nats"), func(ctx context.Context, url string) error {
+				return a.replay(ctx, replay.Config{URL: url, TTL: ttl, Fast: fast}, all)
+			})
+		})
+	}
+	return cmd
+}
+
+// replay plays one recording after the other, each as a harness of its own.
+func (a *app) replay(ctx context.Context, cfg replay.Config, all []replay.Recording) error {
+	b, err := a.connectTo(ctx, cfg.URL, "replay")
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	cfg.Creds, cfg.Prefix, cfg.Version = a.creds, a.prefix, version
+	if !a.json {
+		cfg.Told = func(line string) error { return a.say(line + "\n") }
+	}
+	var broken []string
+	for _, rec := range all {
+		p, err := replay.Play(ctx, b, cfg, rec)
+		if err != nil {
+			return fmt.Errorf("holdfast: replay %s: %w", rec.Name, err)
+		}
+		if !p.OK {
+			broken = append(broken, p.File)
+		}
+		if a.json {
+			err = a.sayJSON(p)
+		} else {
+			err = a.say(p.Text(a.style(a.Stdout)))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if len(broken) > 0 {
+		return fmt.Errorf("holdfast: replay: left open though nobody runs it, in %s", strings.Join(broken, ", "))
+	}
+	return nil
+}
+
+// somewhere runs do against the broker that was named, or against everything in this process.
+func (a *app) somewhere(ctx context.Context, named bool, do func(ctx context.Context, url string) error) error {
+	var err error
+	if named {
+		err = do(ctx, a.nats)
+	} else {
+		err = a.suite(ctx, do)
+	}
+	if err != nil && ctx.Err() != nil {
+		return errInterrupted
+	}
+	return err
+}
+
+// connectTo opens a connection to a broker within --timeout.
+func (a *app) connectTo(ctx context.Context, url, name string) (*bus.Bus, error) {
+	ctx, cancel := context.WithTimeout(ctx, a.timeout)
+	defer cancel()
+	cfg := a.busConfig(name)
+	cfg.URL = url
+	return bus.Open(ctx, cfg)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -160,7 +161,7 @@ func (a *app) checkSettings(cmd *cobra.Command) error {
 		}
 	}
 	for i := range targets {
-		if !has(targets[i].options[0]) {
+		if slices.ContainsFunc(targets[i].options, func(name string) bool { return !has(name) }) {
 			continue
 		}
 		if err := targets[i].check(&a.settings); err != nil {

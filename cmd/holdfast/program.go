@@ -90,7 +90,8 @@ func (p *Program) Run(ctx context.Context) int {
 var commands = []func(*app) *cobra.Command{
 	upCommand, tryCommand,
 	watchCommand, sessionsCommand, promptsCommand, showCommand, eventsCommand,
-	answerCommand, rejectCommand, dismissCommand, stopCommand, closeCommand, configureCommand,
+	answerCommand, rejectCommand, dismissCommand, stopCommand, closeCommand, configureCommand, resumeCommand,
+	sendCommand, queueCommand, withdrawCommand, compactCommand, checkCommand,
 	doctorCommand, sweepCommand, rebuildCommand, replayCommand, drillCommand, agentCommand,
 }
 
@@ -137,7 +138,27 @@ func (a *app) root() *cobra.Command {
 	for i := range targets {
 		root.AddCommand(a.serviceCommand(&targets[i]))
 	}
+	a.addVerbs(root)
 	return root
+}
+
+// verbs are commands that stand below a service's own.
+var verbs = map[string][]func(*app) *cobra.Command{retryName: {retryNowCommand, retryCancelCommand}}
+
+// addVerbs puts them there.
+func (a *app) addVerbs(root *cobra.Command) {
+	for name, commands := range verbs {
+		parent, _, err := root.Find([]string{name})
+		if err != nil || parent == root {
+			parent = &cobra.Command{Use: name, Short: "Decide about retries", Long: "Decide about retries of failed turns.", Example: "  holdfast retry now build-42",
+				GroupID: groupDecide, Args: arguments(0, 0), RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+			root.AddCommand(parent)
+		}
+		parent.AddGroup(&cobra.Group{ID: groupDecide, Title: "Decide:"})
+		for _, command := range commands {
+			parent.AddCommand(command(a))
+		}
+	}
 }
 
 // noCommand is for a line without a command, or with one that there is none of.

@@ -103,39 +103,6 @@ func selected(q string, labels ...string) events.Answer {
 	return events.Answer{Question: q, Selected: labels}
 }
 
-// How arguments become answers: by place or by id, by label in any case or by number, a text where one is allowed.
-func TestAnswersFromArguments(t *testing.T) {
-	for name, c := range map[string]struct {
-		args []string
-		want []events.Answer
-	}{
-		"by place":                           {[]string{"small", "red", "none"}, []events.Answer{selected("size", "small"), selected("colours", "red"), selected("note", "none")}},
-		"in any case":                        {[]string{" LARGE "}, []events.Answer{selected("size", "large")}},
-		"by number":                          {[]string{"2", "2"}, []events.Answer{selected("size", "large"), selected("colours", "blue, or so")}},
-		"a label that looks like a number":   {[]string{"1"}, []events.Answer{selected("size", "1")}},
-		"by id, in any order, several":       {[]string{"colours=red", "colours=2", "size=small"}, []events.Answer{selected("colours", "red", "blue, or so"), selected("size", "small")}},
-		"an equals sign that names nothing":  {[]string{"a=b"}, []events.Answer{selected("size", "a=b")}},
-		"skipped":                            {[]string{"", "red"}, []events.Answer{{Question: "size"}, selected("colours", "red")}},
-		"a text of one's own":                {[]string{"note=as you like"}, []events.Answer{{Question: "note", Text: "as you like"}}},
-		"not offered: the ledger will say":   {[]string{"huge"}, []events.Answer{selected("size", "huge")}},
-		"a number beyond the options is not": {[]string{"4"}, []events.Answer{selected("size", "4")}},
-	} {
-		got, err := answersFromArgs(&cobra.Command{}, questions(), c.args)
-		if err != nil || !reflect.DeepEqual(got, c.want) {
-			t.Errorf("%s: %q: %+v, %v; want %+v", name, c.args, got, err, c.want)
-		}
-	}
-	if _, err := answersFromArgs(&cobra.Command{}, questions(), []string{"a", "b", "c", "d"}); exitCode(err) != exitUsage {
-		t.Errorf("four answers to three questions: %v", err)
-	}
-	if got, err := answersFromArgs(&cobra.Command{}, questions()[1:2], []string{"red", "2"}); err != nil || len(got) != 1 || len(got[0].Selected) != 2 {
-		t.Errorf("several options of the only question: %+v, %v", got, err)
-	}
-	if got, err := answersFromArgs(&cobra.Command{}, nil, []string{"just", "do", "it"}); err != nil || len(got) != 1 || got[0].Text != "just do it" {
-		t.Errorf("a prompt without questions: %+v, %v", got, err)
-	}
-}
-
 // Asked for, each question takes a line; a line that ends nothing skips, and no line is no answer.
 func TestAnswersThatAreAskedFor(t *testing.T) {
 	ask := func(input string) ([]events.Answer, string, error) {
@@ -157,18 +124,5 @@ func TestAnswersThatAreAskedFor(t *testing.T) {
 	}
 	if _, _, err := ask("1\n"); exitCode(err) != exitUsage || !strings.Contains(err.Error(), `no answer to question "colours"`) {
 		t.Errorf("input that ended: %v", err)
-	}
-}
-
-func TestPolicyFromArguments(t *testing.T) {
-	got, err := parsePolicy(&cobra.Command{}, []string{"auto_retry=false", "resume=hold", "retry_max=", "compaction_threshold=0.5"})
-	want := &events.PolicyPatch{AutoRetry: events.Set(false), Resume: events.Set("hold"), RetryMax: events.Unset[int](), CompactionThreshold: events.Set(0.5)}
-	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v, %v", got, err)
-	}
-	for _, wrong := range []string{"resume", "colour=red", "retry_max=-1", "retry_max=many", "resume=maybe", "auto_retry=1", "compaction_threshold=2"} {
-		if _, err := parsePolicy(&cobra.Command{}, []string{wrong}); exitCode(err) != exitUsage {
-			t.Errorf("%s: %v", wrong, err)
-		}
 	}
 }

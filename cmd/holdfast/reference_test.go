@@ -53,8 +53,16 @@ func firstDifference(want, got string) string {
 
 // all is every command of the program.
 func all(a *app) []*cobra.Command {
-	root := a.root()
-	return append([]*cobra.Command{root}, root.Commands()...)
+	return below(a.root())
+}
+
+// below is a command and those below it.
+func below(cmd *cobra.Command) []*cobra.Command {
+	list := []*cobra.Command{cmd}
+	for _, c := range cmd.Commands() {
+		list = append(list, below(c)...)
+	}
+	return list
 }
 
 // Every help text, as an operator reads it: a change of the command line is seen as a diff.
@@ -116,13 +124,18 @@ func TestOptionsAreUsedAndExplained(t *testing.T) {
 	}
 }
 
+// commandName is a command as it is typed, without the program's name.
+func commandName(cmd *cobra.Command) string {
+	return strings.TrimPrefix(cmd.CommandPath(), "holdfast ")
+}
+
 func takersOfFlags() map[string][]string {
 	takers := map[string][]string{}
 	for _, cmd := range all(newApp(&Program{})) {
 		if cmd.Name() == "help" || cmd.Name() == "completion" {
 			continue
 		}
-		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) { takers[f.Name] = append(takers[f.Name], cmd.Name()) })
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) { takers[f.Name] = append(takers[f.Name], commandName(cmd)) })
 	}
 	return takers
 }
@@ -158,7 +171,7 @@ func configReference() string {
 		}
 		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
 			if f.Name != "help" && !slices.ContainsFunc(options, func(o option) bool { return o.name == f.Name }) {
-				fmt.Fprintf(&b, "| `%s` | `--%s` | `%s` | `%s` | %s |\n", cmd.Name(), f.Name, envName(f.Name), f.DefValue, strings.ReplaceAll(strings.ReplaceAll(f.Usage, "`", ""), "|", `\|`))
+				fmt.Fprintf(&b, "| `%s` | `--%s` | `%s` | `%s` | %s |\n", commandName(cmd), f.Name, envName(f.Name), f.DefValue, strings.ReplaceAll(strings.ReplaceAll(f.Usage, "`", ""), "|", `\|`))
 			}
 		})
 	}

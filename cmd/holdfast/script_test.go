@@ -187,8 +187,11 @@ func subject(ts *testscript.TestScript, kind, data, session string) string {
 	entity, _, _ := strings.Cut(kind, ".")
 	var fields map[string]any
 	ts.Check(json.Unmarshal([]byte(data), &fields))
-	if entity == "tool" {
+	switch entity {
+	case "tool":
 		entity = "call"
+	case "retry", "usage":
+		entity = "turn"
 	}
 	if id, ok := fields[entity].(string); ok && entity != "session" {
 		return id

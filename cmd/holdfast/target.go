@@ -262,7 +262,7 @@ func (p *process) ready() error {
 	if p.told != nil {
 		return p.told(note)
 	}
-	return p.app.ready(note)
+	return p.app.ready(note, "")
 }
 
 func upCommand(a *app) *cobra.Command {
@@ -281,9 +281,11 @@ can have a directory at a time. SIGTERM and SIGINT end it cleanly within 10 s.`,
 }
 
 // up runs the broker and all targets until ctx ends.
-func (a *app) up(ctx context.Context) error { return a.everything(ctx, nil) }
+func (a *app) up(ctx context.Context) error {
+	return a.everything(ctx, func(note readyNote) error { return a.ready(note, a.data) })
+}
 
-// everything is up for those who want to be told themselves when all is ready.
+// everything is up; told is called when all is ready.
 func (a *app) everything(ctx context.Context, told func(readyNote) error) error {
 	log, err := a.logger()
 	if err != nil {
@@ -306,14 +308,14 @@ func (a *app) everything(ctx context.Context, told func(readyNote) error) error 
 	return p.run(ctx, targets)
 }
 
-// ready tells a person, or a program, what runs where.
-func (a *app) ready(note readyNote) error {
+// ready tells a person, or a program, what runs where; data is the embedded broker's directory, "" without one.
+func (a *app) ready(note readyNote, data string) error {
 	if a.json {
 		return a.sayJSON(note)
 	}
 	text := fmt.Sprintf("holdfast %s is ready (process %d)\n  broker  %s\n  health  %s/readyz\n", version, note.PID, note.NATS, note.HTTP)
-	if a.data != "" {
-		text += fmt.Sprintf("  data    %s, every write synced\n  next    %sholdfast watch · holdfast sessions · holdfast doctor\n", a.data, elsewhere(note.NATS))
+	if data != "" {
+		text += fmt.Sprintf("  data    %s, every write synced\n  next    %sholdfast watch · holdfast sessions · holdfast doctor\n", data, elsewhere(note.NATS))
 	}
 	return a.say(text)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/bridges/opencode"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/drill"
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/replay"
 	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/screen"
@@ -109,7 +110,7 @@ type tour struct {
 }
 
 func (t *tour) run(ctx context.Context) error {
-	if err := t.ready(t.note); err != nil {
+	if err := t.ready(t.note, t.data); err != nil {
 		return err
 	}
 	t.nats = t.note.NATS
@@ -141,8 +142,7 @@ permission. OpenCode itself shows them as running for ever. Here the process hol
 	if err != nil {
 		return fmt.Errorf("holdfast: try: %w", err)
 	}
-	r := replay{app: t.app, fast: t.fast, ttl: shortTTL}
-	return r.playAll(ctx, t.note.NATS, []recording{{crashFile, trace}})
+	return t.replay(ctx, replay.Config{URL: t.note.NATS, TTL: shortTTL, Fast: t.fast}, []replay.Recording{{Name: crashFile, Trace: trace}})
 }
 
 // drills runs the drill.

@@ -1,18 +1,16 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/form"
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/screen"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -25,7 +23,7 @@ type changed struct {
 	Seq uint64 `json:"seq"`
 }
 
-// wishCommand prepares a command that asks the ledger for something in a person's name.
+// wishCommand prepares a command that asks a service for something in a person's name.
 func (a *app) wishCommand(use, short, long string, args cobra.PositionalArgs, examples ...string) *cobra.Command {
 	long, example := describe(long, examples...)
 	cmd := &cobra.Command{Use: use, Short: short, Long: long, Example: example, GroupID: groupDecide, Args: args}
@@ -33,8 +31,8 @@ func (a *app) wishCommand(use, short, long string, args cobra.PositionalArgs, ex
 	return cmd
 }
 
-// wish finds the session, has the request made in its name, and tells what became of it.
-func (a *app) wish(cmd *cobra.Command, name, verb, past string, request func(ctx context.Context, b *bus.Bus, r events.Ref, by string) (any, error)) error {
+// wish finds the session, has the request to a service made in a person's name, and tells what became of it.
+func (a *app) wish(cmd *cobra.Command, name, service, verb, past string, request func(ctx context.Context, b *bus.Bus, r events.Ref, by string) (any, error)) error {
 	by, err := a.person(cmd)
 	if err != nil {
 		return err
@@ -45,7 +43,7 @@ func (a *app) wish(cmd *cobra.Command, name, verb, past string, request func(ctx
 			return err
 		}
 		var reply changed
-		if err := a.request(ctx, b, ledger.Name, verb, verb+" "+r.String(), req, &reply); err != nil {
+		if err := a.request(ctx, b, service, verb, verb+" "+r.String(), req, &reply); err != nil {
 			return err
 		}
 		if a.json {
@@ -72,7 +70,7 @@ prompt of the session waits.`,
 		if raw != "" && len(args) != 2 {
 			return usage(cmd, "--answers goes with S and P and nothing else")
 		}
-		return a.wish(cmd, args[0], "answer", "answered", func(ctx context.Context, b *bus.Bus, r events.Ref, by string) (any, error) {
+		return a.wish(cmd, args[0], ledger.Name, "answer", "answered", func(ctx context.Context, b *bus.Bus, r events.Ref, by string) (any, error) {
 			w := session.AnswerWish{Ref: r, By: by}
 			var err error
 			if w.Prompt, err = a.promptMeant(ctx, b, r, args[1:]); err != nil {
@@ -123,7 +121,11 @@ func (a *app) answersMeant(ctx context.Context, cmd *cobra.Command, b *bus.Bus, 
 	case prompt == nil: // the ledger knows best what to say about it
 		return nil, nil
 	case len(args) > 0:
-		return answersFromArgs(cmd, prompt.Questions, args)
+		answers, err := form.Answers(prompt.Questions, args)
+		if err != nil {
+			return nil, usage(cmd, "%v", err)
+		}
+		return answers, nil
 	case prompt.Status != session.Awaiting: // do not ask what nobody can use: the ledger says what stands
 		return nil, nil
 	}
@@ -146,74 +148,6 @@ func (a *app) answersFromJSON(cmd *cobra.Command, raw string) ([]events.Answer, 
 	return answers, nil
 }
 
-// answersFromArgs gives each argument to its question.
-func answersFromArgs(cmd *cobra.Command, questions []events.Question, args []string) ([]events.Answer, error) {
-	if len(questions) == 0 {
-		return []events.Answer{{Text: strings.Join(args, " ")}}, nil
-	}
-	var answers []events.Answer
-	next := 0
-	for _, arg := range args {
-		at := -1
-		if id, value, ok := strings.Cut(arg, "="); ok {
-			if at = slices.IndexFunc(questions, func(q events.Question) bool { return q.ID == id }); at >= 0 {
-				arg = value
-			}
-		}
-		switch {
-		case at >= 0:
-		case next < len(questions):
-			at = next
-			next++
-		case len(questions) == 1 && questions[0].Multi:
-			at = 0
-		default:
-			return nil, usage(cmd, "%q is one answer too many: %s asked", arg, screen.Plural(len(questions), "question"))
-		}
-		answers = addAnswer(answers, &questions[at], arg)
-	}
-	return answers, nil
-}
-
-// addAnswer adds one value to the answer of a question.
-func addAnswer(answers []events.Answer, q *events.Question, value string) []events.Answer {
-	at := slices.IndexFunc(answers, func(a events.Answer) bool { return a.Question == q.ID })
-	if at < 0 {
-		answers = append(answers, events.Answer{Question: q.ID})
-		at = len(answers) - 1
-	}
-	value = strings.TrimSpace(value)
-	label, offered := optionMeant(q, value)
-	switch {
-	case value == "":
-	case offered:
-		answers[at].Selected = append(answers[at].Selected, label)
-	case len(q.Options) > 0 && !q.Custom: // let the ledger say that it is not offered
-		answers[at].Selected = append(answers[at].Selected, value)
-	default:
-		answers[at].Text = value
-	}
-	return answers
-}
-
-// optionMeant is the option with this label, in any case, or with this number.
-func optionMeant(q *events.Question, value string) (string, bool) {
-	for _, same := range []func(string) bool{
-		func(label string) bool { return label == value },
-		func(label string) bool { return strings.EqualFold(strings.TrimSpace(label), value) },
-	} {
-		for _, o := range q.Options {
-			if same(o.Label) {
-				return o.Label, true
-			}
-		}
-	}
-	if n, err := strconv.Atoi(value); err == nil && n >= 1 && n <= len(q.Options) {
-		return q.Options[n-1].Label, true
-	}
-	return "", false
-}
-
 // ask reads an answer to each question: for several options, numbers or labels separated by commas.
 func (a *app) ask(cmd *cobra.Command, questions []events.Question) ([]events.Answer, error) {
 	if len(questions) == 0 {
@@ -231,11 +165,11 @@ func (a *app) ask(cmd *cobra.Command, questions []events.Question) ([]events.Ans
 			return nil, err
 		}
 		values := []string{text}
-		if _, whole := optionMeant(q, text); q.Multi && !whole && !q.Custom {
+		if _, whole := form.Option(q, text); q.Multi && !whole && !q.Custom {
 			values = strings.Split(text, ",")
 		}
 		for _, value := range values {
-			answers = addAnswer(answers, q, value)
+			answers = form.Add(answers, q, value)
 		}
 	}
 	return answers, nil
@@ -245,7 +179,7 @@ func rejectCommand(a *app) *cobra.Command {
 	cmd := a.wishCommand("reject S P [TEXT…]", "Say no to a prompt", "Say no to a prompt. With a TEXT it is a correction that the model reads; without, a plain no.",
 		arguments(2, -1, "the session S", "the prompt P"), "holdfast reject build-42 p1", "holdfast reject build-42 p1 use the staging database")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.wish(cmd, args[0], "reject", "rejected", func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (any, error) {
+		return a.wish(cmd, args[0], ledger.Name, "reject", "rejected", func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (any, error) {
 			return session.RejectWish{Ref: r, Prompt: args[1], Text: strings.Join(args[2:], " "), By: by}, nil
 		})
 	}
@@ -256,7 +190,7 @@ func dismissCommand(a *app) *cobra.Command {
 	cmd := a.wishCommand("dismiss S P", "Put a prompt away without an answer", "Put a prompt away without an answer. The agent is told so.",
 		arguments(2, 2, "the session S", "the prompt P"), "holdfast dismiss build-42 p1")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.wish(cmd, args[0], "dismiss", "dismissed", func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (any, error) {
+		return a.wish(cmd, args[0], ledger.Name, "dismiss", "dismissed", func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (any, error) {
 			return session.DismissWish{Ref: r, Prompt: args[1], By: by}, nil
 		})
 	}
@@ -271,7 +205,7 @@ func stopCommand(a *app) *cobra.Command {
 	cmd.Flags().BoolVar(&force, "force", false, "also while a question waits for an answer")
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for whoever looks later")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.wish(cmd, args[0], "stop", "stop asked for", func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (any, error) {
+		return a.wish(cmd, args[0], ledger.Name, "stop", "stop asked for", func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (any, error) {
 			return session.StopWish{Ref: r, By: by, Reason: reason, Force: force}, nil
 		})
 	}
@@ -283,7 +217,7 @@ func closeCommand(a *app) *cobra.Command {
 	cmd := a.wishCommand("close S", "End a session for good", "End a session for good, with everything that is open in it.", arguments(1, 1, "the session S"), "holdfast close build-42 --reason archived")
 	cmd.Flags().StringVar(&reason, "reason", "finished", "finished, archived or deleted")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.wish(cmd, args[0], "close", "closed", func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (any, error) {
+		return a.wish(cmd, args[0], ledger.Name, "close", "closed", func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (any, error) {
 			return session.CloseWish{Ref: r, Reason: reason, By: by}, nil
 		})
 	}
@@ -306,59 +240,49 @@ func configureCommand(a *app) *cobra.Command {
 		arguments(1, -1, "the session S"), "holdfast configure build-42 resume=hold auto_retry=false", "holdfast configure build-42 --provider-changed")
 	cmd.Flags().BoolVar(&providerChanged, "provider-changed", false, "the provider's key or account was changed: lift what was given up because of it")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		policy, err := parsePolicy(cmd, args[1:])
+		policy, err := form.Policy(args[1:])
 		if err != nil {
-			return err
+			return usage(cmd, "%v", err)
 		}
 		if policy == nil && !providerChanged {
 			return usage(cmd, "KEY=VALUE is missing")
 		}
-		return a.wish(cmd, args[0], "configure", "configured", func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (any, error) {
+		return a.wish(cmd, args[0], ledger.Name, "configure", "configured", func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (any, error) {
 			return session.ConfigureWish{Ref: r, Policy: policy, ProviderChanged: providerChanged, By: by}, nil
 		})
 	}
 	return cmd
 }
 
-// parsePolicy makes a patch of KEY=VALUE.
-func parsePolicy(cmd *cobra.Command, args []string) (*events.PolicyPatch, error) {
-	if len(args) == 0 {
-		return nil, nil
+// plainWish is a request that says no more than who wants it.
+type plainWish struct {
+	events.Ref
+	By string `json:"by"`
+}
+
+// plainCommand makes a command for a request of this service and verb that takes no more than a session.
+func plainCommand(a *app, use, service, verb, past, short, long, example string) *cobra.Command {
+	cmd := a.wishCommand(use, short, long, arguments(1, 1, "the session S"), example)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.wish(cmd, args[0], service, verb, past, func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (any, error) {
+			return plainWish{r, by}, nil
+		})
 	}
-	fields := map[string]json.RawMessage{}
-	for _, arg := range args {
-		key, value, ok := strings.Cut(arg, "=")
-		if !ok {
-			return nil, usage(cmd, "%q: want KEY=VALUE", arg)
-		}
-		switch {
-		case value == "":
-			fields[key] = json.RawMessage("null")
-		case json.Valid([]byte(value)):
-			fields[key] = json.RawMessage(value)
-		default:
-			text, err := json.Marshal(value)
-			if err != nil {
-				return nil, usage(cmd, "%q: %v", arg, err)
-			}
-			fields[key] = text
-		}
-	}
-	body, err := json.Marshal(fields)
-	if err != nil {
-		return nil, fmt.Errorf("holdfast: configure: %w", err)
-	}
-	var patch events.PolicyPatch
-	dec := json.NewDecoder(bytes.NewReader(body))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&patch); err != nil {
-		return nil, usage(cmd, "%s: %v", strings.Join(args, " "), err)
-	}
-	if err := patch.Validate(); err != nil {
-		if field, ok := errors.AsType[*events.FieldError](err); ok {
-			err = field
-		}
-		return nil, usage(cmd, "%v", err)
-	}
-	return &patch, nil
+	return cmd
+}
+
+func retryNowCommand(a *app) *cobra.Command {
+	return plainCommand(a, "now S", retryName, "now", "retry asked for", "Try a failed turn again now",
+		"Try the turn that failed last again, now: also one whose failure is not tried again by itself, and while automatic retry is off.",
+		"holdfast retry now build-42")
+}
+
+func retryCancelCommand(a *app) *cobra.Command {
+	return plainCommand(a, "cancel S", retryName, "cancel", "retry cancelled", "Do not try a failed turn again",
+		"Give up a retry that is scheduled, or that was asked for and not yet taken. `holdfast retry now` brings it back.", "holdfast retry cancel build-42")
+}
+
+func resumeCommand(a *app) *cobra.Command {
+	return plainCommand(a, "resume S", retryName, "resume", "asked to go on", "Go on with an interrupted session",
+		"Go on with a session whose turn was interrupted, where its policy holds it (resume=hold) or automatic continuation was given up.", "holdfast resume build-42")
 }

@@ -118,6 +118,7 @@ func Changes(before, after *session.State, now time.Time) []string {
 			say("asks: %s %s", after.Prompts[id].Kind, id)
 		}
 	}
+	lines = append(lines, owed(before, after)...)
 	for i := range after.Recent {
 		e := &after.Recent[i]
 		if e.Seq > before.Seq {
@@ -125,6 +126,43 @@ func Changes(before, after *session.State, now time.Time) []string {
 		} else if e.Late != nil && e.Late.Seq > before.Seq {
 			say("%s %s %s: its result came late and changes nothing", e.Entity, e.ID, e.Name)
 		}
+	}
+	return lines
+}
+
+// owed says what changed of what a session shall do later: retries, compactions, its queue.
+func owed(before, after *session.State) []string {
+	var lines []string
+	say := func(format string, args ...any) {
+		lines = append(lines, strings.Join(strings.Fields(Clean(fmt.Sprintf(format, args...))), " "))
+	}
+	if r, was := &after.Retry, &before.Retry; r.State != "" && (r.State != was.State || r.Attempt != was.Attempt || !r.DueAt.Equal(was.DueAt) || r.Turn != was.Turn) {
+		text := ""
+		switch r.State {
+		case session.RetryScheduled:
+			text = "due " + Clock(r.DueAt)
+		case session.RetryAbandoned:
+			text = r.Reason
+		}
+		say("retry of turn %s %s: attempt %d %s%s", r.Turn, r.State, r.Attempt, text, kindOf(r.Error))
+	}
+	if c, was := after.Compaction, before.Compaction; c != nil && (was == nil || was.ID != c.ID || was.State != c.State) {
+		say("compaction %s %s %s%s", c.ID, c.State, c.Reason, kindOf(c.Error))
+	}
+	known := map[string]bool{}
+	for i := range before.Queue {
+		known[before.Queue[i].ID] = true
+	}
+	for i := range after.Queue {
+		if m := &after.Queue[i]; !known[m.ID] {
+			say("message %s queued, place %d", m.ID, i+1)
+		}
+	}
+	if t, was := after.Pending.Turn, before.Pending.Turn; t != nil && (was == nil || was.ID != t.ID) {
+		say("turn %s wanted: %s, attempt %d %s", t.ID, t.Cause, max(t.Attempt, 1), t.Message)
+	}
+	if u, was := after.Usage, before.Usage; u != nil && u.Warn && (was == nil || !was.Warn) {
+		say("usage %.0f%%: near to where it is compacted", u.Percent)
 	}
 	return lines
 }

@@ -168,6 +168,14 @@ func Age(d time.Duration) string {
 	}
 }
 
+// Took is so many milliseconds for a table.
+func Took(ms int64) string {
+	if ms < 1000 {
+		return fmt.Sprintf("%dms", ms)
+	}
+	return fmt.Sprintf("%.2fs", float64(ms)/1000)
+}
+
 // ago is the age of an instant, "–" for none.
 func ago(at, now time.Time) string {
 	if at.IsZero() {

@@ -43,19 +43,24 @@ func at(s int) time.Time { return time.Date(2025, 1, 2, 3, 4, s, 0, time.UTC) }
 
 func now() time.Time { return at(0).Add(75 * time.Second) }
 
+// history collects the commits of a session, a second apart.
+type history struct{ commits []events.Commit }
+
+func (x *history) say(w events.Writer, source string, epoch uint64, facts ...events.Fact) {
+	r := events.Ref{Harness: "agent", Session: "s1"}
+	seq := uint64(len(x.commits) + 1)
+	c := events.Commit{Ref: r, Writer: w, Seq: seq, Guard: seq - 1, Guarded: true, At: at(len(x.commits))}
+	for _, f := range facts {
+		c.Events = append(c.Events, events.New("e", source, r, epoch, c.At, f))
+	}
+	x.commits = append(x.commits, c)
+}
+
 // log is a session's history in which everything happens that a screen shows; title is an attempt to draw on it.
 func log(t *testing.T) []events.Commit {
 	t.Helper()
-	r := events.Ref{Harness: "agent", Session: "s1"}
-	var commits []events.Commit
-	say := func(w events.Writer, source string, epoch uint64, facts ...events.Fact) {
-		seq := uint64(len(commits) + 1)
-		c := events.Commit{Ref: r, Writer: w, Seq: seq, Guard: seq - 1, Guarded: true, At: at(len(commits))}
-		for _, f := range facts {
-			c.Events = append(c.Events, events.New("e", source, r, epoch, c.At, f))
-		}
-		commits = append(commits, c)
-	}
+	x := &history{}
+	say := x.say
 	h := func(inc string) string { return events.HarnessSource("agent", inc) }
 	say(events.WriterHarness, h("7"), 1, events.SessionOpened{Incarnation: "7", Title: "Fix\x1b[2J the\tbuild", Agent: "coder", Model: "m1"},
 		events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
@@ -68,7 +73,7 @@ func log(t *testing.T) []events.Commit {
 		events.ToolInterrupted{Call: "c1", Reason: "owner-lost"})
 	say(events.WriterHarness, h("7"), 1, events.ToolCompleted{Call: "c1", Output: json.RawMessage(`"ok"`)})
 	say(events.WriterRetry, "/service/retry/x", 1, events.ToolCompleted{Call: "c9"})
-	return commits
+	return x.commits
 }
 
 func folded(t *testing.T, upTo int) (*session.State, []*session.Blocker) {

@@ -25,9 +25,21 @@ func PhaseCell(p session.Phase) Cell { return Cell{string(p), phasePaints[p]} }
 func Sessions(docs []*session.State, now time.Time, st Style) string {
 	rows := make([][]Cell, len(docs))
 	for i, s := range docs {
-		rows[i] = []Cell{{s.Ref().String(), Strong}, PhaseCell(s.Phase), ownerCell(s), {Doing(s, now), Plain}, {ago(s.UpdatedAt, now), Faint}, {s.Title, Plain}}
+		rows[i] = []Cell{{s.Ref().String(), Strong}, PhaseCell(s.Phase), ownerCell(s), {Doing(s, now), Plain}, usageCell(s), {ago(s.UpdatedAt, now), Faint}, {s.Title, Plain}}
 	}
-	return Table([]string{"SESSION", "PHASE", "OWNER", "DOING", "CHANGED", "TITLE"}, rows, st)
+	return Table([]string{"SESSION", "PHASE", "OWNER", "DOING", "USED", "CHANGED", "TITLE"}, rows, st)
+}
+
+// usageCell is how much of the context is used, as far as that is known; coloured when there will soon be too little room.
+func usageCell(s *session.State) Cell {
+	switch u := s.Usage; {
+	case u == nil || u.Limit <= 0:
+		return Cell{"–", Faint}
+	case u.Warn:
+		return Cell{fmt.Sprintf("%.0f%% !", u.Percent), Wait}
+	default:
+		return Cell{fmt.Sprintf("%.0f%%", u.Percent), Plain}
+	}
 }
 
 // ownerCell is who owns a session: the incarnation and epoch, or how the last owner went.
@@ -63,17 +75,40 @@ func Doing(s *session.State, now time.Time) string {
 	}
 	add(len(s.Tools) > 0, "%s: %s", Plural(len(s.Tools), "tool"), toolNames(s))
 	if s.Compaction != nil {
-		add(true, "compaction %s", s.Compaction.State)
+		add(true, "%s", compacting(s.Compaction, now))
 	}
-	add(s.Retry.State == session.RetryScheduled, "retry %d in %s", s.Retry.Attempt, Age(s.Retry.DueAt.Sub(now)))
+	add(s.Retry.State == session.RetryScheduled, "retry %d in %s%s", s.Retry.Attempt, countdown(s.Retry.DueAt, now), kindOf(s.Retry.Error))
+	add(s.Retry.State == session.RetryStarting, "retry %d asked for", s.Retry.Attempt)
 	add(s.Retry.State == session.RetryAbandoned, "retry given up: %s", s.Retry.Reason)
-	add(s.Pending.Turn != nil, "turn wanted")
+	if t := s.Pending.Turn; t != nil {
+		add(true, "turn wanted %s (%s)", ago(t.At, now), t.Cause)
+	}
 	add(s.Pending.Stop != nil, "stop wanted")
 	add(len(s.Queue) > 0, "%s queued", Plural(len(s.Queue), "message"))
 	if len(parts) == 0 && s.LastTurn != nil {
 		add(true, "last turn %s", s.LastTurn.Outcome)
 	}
 	return strings.Join(parts, " · ")
+}
+
+// compacting is a compaction in a few words; one that is held or stalled says why.
+func compacting(c *session.Compaction, now time.Time) string {
+	switch c.State {
+	case session.CompactionRequested:
+		return fmt.Sprintf("compaction wanted %s (%s)", ago(c.Since, now), c.Reason)
+	case session.CompactionRunning:
+		return fmt.Sprintf("compacting %s (%s)", ago(c.Since, now), c.Reason)
+	default:
+		return fmt.Sprintf("compaction %s: %s", c.State, strings.TrimSpace(c.Reason+kindOf(c.Error)))
+	}
+}
+
+// kindOf is an error's kind in brackets.
+func kindOf(e *events.Failure) string {
+	if e == nil {
+		return ""
+	}
+	return " (" + e.Kind + ")"
 }
 
 // namesShownMax is how many names of open calls are shown in a line.
@@ -127,7 +162,7 @@ func about(s *session.State, now time.Time, field func(name, format string, args
 	}
 	field("log", "seq %d, %s, changed %s ago", s.Seq, Plural(int(s.Commits), "commit"), ago(s.UpdatedAt, now))
 	if s.Usage != nil {
-		field("usage", "%d of %d tokens (%.0f %%)", s.Usage.Used, s.Usage.Limit, s.Usage.Percent)
+		field("usage", "%s", usage(s))
 	}
 	if c := s.Closed; c != nil {
 		field("closed", "%s by %s, %s ago", c.Reason, cmp.Or(c.By, "the harness"), ago(c.At, now))
@@ -137,6 +172,21 @@ func about(s *session.State, now time.Time, field func(name, format string, args
 	}
 	if s.Parked > 0 {
 		field("parked", "%s could not be read", Plural(int(s.Parked), "fact"))
+	}
+}
+
+// usage is how much of the context is used, and when it is compacted.
+func usage(s *session.State) string {
+	u, threshold := s.Usage, s.Policy.CompactionThreshold
+	switch {
+	case u.Limit <= 0:
+		return fmt.Sprintf("%d tokens; how many fit is not known", u.Used)
+	case threshold >= 1:
+		return fmt.Sprintf("%d of %d tokens (%.0f %%); compaction by itself is off", u.Used, u.Limit, u.Percent)
+	case u.Warn:
+		return fmt.Sprintf("%d of %d tokens (%.0f %%): near to where it is compacted (%.0f %%)", u.Used, u.Limit, u.Percent, threshold*100)
+	default:
+		return fmt.Sprintf("%d of %d tokens (%.0f %%), compacted at %.0f %%", u.Used, u.Limit, u.Percent, threshold*100)
 	}
 }
 
@@ -161,14 +211,38 @@ func open(s *session.State, now time.Time, field func(name, format string, args 
 		field("wanted", "turn %s, %s, asked for %s ago and not taken", p.ID, p.Cause, ago(p.At, now))
 	}
 	if r := s.Retry; r.State != "" {
-		field("retry", "%s, attempt %d %s", r.State, r.Attempt, r.Reason)
+		field("retry", "%s", retrying(&r, now))
+		if hint := givenUp[r.Reason]; hint != "" && r.State == session.RetryAbandoned {
+			field("", "%s", hint)
+		}
 	}
 	if c := s.Compaction; c != nil {
-		field("compaction", "%s %s, %s", c.ID, c.State, c.Reason)
+		field("compaction", "%s %s, %s", c.ID, compaction(c), ago(c.Since, now))
+	}
+	if l := s.LastCompaction; l != nil {
+		field("compacted", "%s", lastCompaction(l, now))
 	}
 	if len(s.Queue) > 0 {
 		field("queue", "%s, the oldest %s ago", Plural(len(s.Queue), "message"), ago(s.Queue[0].At, now))
 	}
+}
+
+// lastCompaction is what the last one came to.
+func lastCompaction(l *session.LastCompaction, now time.Time) string {
+	text := fmt.Sprintf("%s %s, %s ago", l.Outcome, l.Reason, ago(l.At, now))
+	switch {
+	case l.Error != nil:
+		text += ": " + failure(l.Error)
+	case l.UsedBefore > 0 && l.UsedAfter > 0:
+		text += fmt.Sprintf(", from %d to %d tokens", l.UsedBefore, l.UsedAfter)
+	}
+	if l.Failures > 1 {
+		text += fmt.Sprintf("; %d in a row failed", l.Failures)
+	}
+	if l.FollowUp != "" {
+		text += "; still to follow: " + strings.TrimSpace(l.FollowUp+" "+l.Message)
+	}
+	return text
 }
 
 func why(reason string, failed bool, t *session.LastTurn) string {

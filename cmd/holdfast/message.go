@@ -1,0 +1,265 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/screen"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// Names of services that commands ask.
+const (
+	retryName      = "retry"
+	compactionName = "compaction"
+)
+
+// messageBytesMax bounds what is read of a message, in bytes.
+const messageBytesMax = 64 << 20
+
+// sendRequest is what the compaction service is asked: content, or a reference to it, never both.
+type sendRequest struct {
+	events.Ref
+	Message   string          `json:"message"`
+	Content   json.RawMessage `json:"content,omitempty"`
+	Object    string          `json:"ref,omitempty"`
+	Synthetic bool            `json:"synthetic,omitempty"`
+	By        string          `json:"by"`
+}
+
+// sent is what became of a message.
+type sent struct {
+	Message string `json:"message"`
+	Seq     uint64 `json:"seq"`
+}
+
+// letter is how a message is given.
+type letter struct {
+	id, file        string
+	json, synthetic bool
+}
+
+func sendCommand(a *app) *cobra.Command {
+	var l letter
+	cmd := a.wishCommand("send S TEXT…|-", "Send a message",
+		`Send a message to a session. It is stored before anything is decided about it: while a turn or a compaction runs it waits
+in the queue, and is handed out once, in order, whatever dies meanwhile.
+
+TEXT is one message, whatever spaces are in it; - reads it from standard input, --file from a file. A message of more than
+256 KiB is stored beside the log, which refers to it. --id names the message: who is not told whether it was stored
+sends it again under the same id, and it is taken once.`,
+		arguments(1, -1, "the session S"),
+		"holdfast send build-42 now the tests, please", "holdfast send build-42 --file plan.md", "git diff | holdfast send build-42 - --id review-17")
+	cmd.Flags().StringVar(&l.id, "id", "", "the message's `id` (default: a new one)")
+	cmd.Flags().StringVar(&l.file, "file", "", "read the message from this `file`")
+	cmd.Flags().BoolVar(&l.json, "as-json", false, "the message is JSON, for a harness that wants more than a text")
+	cmd.Flags().BoolVar(&l.synthetic, "synthetic", false, "not a person's wish: it leaves questions open and changes nothing that a person chose")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		content, err := a.contentMeant(cmd, &l, args[1:])
+		if err != nil {
+			return err
+		}
+		by, err := a.person(cmd)
+		if err != nil {
+			return err
+		}
+		return a.withSession(cmd.Context(), args[0], func(ctx context.Context, b *bus.Bus, r events.Ref) error {
+			req := sendRequest{Ref: r, Message: l.id, Content: content, Synthetic: l.synthetic, By: by}
+			if req.Message == "" {
+				req.Message = "m-" + b.NewID()
+			}
+			return a.send(ctx, b, req)
+		})
+	}
+	return cmd
+}
+
+// contentMeant is the message as JSON: from arguments, standard input or a file.
+func (a *app) contentMeant(cmd *cobra.Command, l *letter, args []string) (json.RawMessage, error) {
+	text := strings.Join(args, " ")
+	var err error
+	switch {
+	case l.file != "" && len(args) > 0:
+		return nil, usage(cmd, "--file goes without TEXT")
+	case l.file != "":
+		text, err = readFile(l.file)
+	case len(args) == 1 && args[0] == "-":
+		text, err = readText(a.Stdin)
+	}
+	switch {
+	case err != nil:
+		return nil, usage(cmd, "the message: %v", err)
+	case text == "":
+		return nil, usage(cmd, "TEXT is missing: give it as arguments, with --file, or - for standard input")
+	case l.json && !json.Valid([]byte(text)):
+		return nil, usage(cmd, "--as-json: the message is not JSON")
+	case l.json:
+		return json.RawMessage(text), nil
+	}
+	content, err := json.Marshal(text)
+	if err != nil {
+		return nil, fmt.Errorf("holdfast: send: %w", err)
+	}
+	return content, nil
+}
+
+func readFile(name string) (text string, err error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return readText(f)
+}
+
+// readText reads all there is, up to the limit.
+func readText(r io.Reader) (string, error) {
+	if r == nil {
+		return "", io.EOF
+	}
+	body, err := io.ReadAll(io.LimitReader(r, messageBytesMax+1))
+	if err == nil && len(body) > messageBytesMax {
+		err = fmt.Errorf("more than %d MiB: send a file's name instead", messageBytesMax>>20)
+	}
+	return string(body), err
+}
+
+// send sends a message. When nobody knows whether it was stored it says how to find out without sending it twice.
+func (a *app) send(ctx context.Context, b *bus.Bus, req sendRequest) error {
+	if len(req.Content) > events.ContentBytesMax {
+		return events.TooLarge("the message is too long", events.ContentBytesMax)
+	}
+	var reply changed
+	err := a.request(ctx, b, compactionName, "send", "sending", req, &reply)
+	if errors.Is(err, bus.ErrUnreachable) || errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%w; it may have been stored: send it again with --id %s, it is taken once", err, req.Message)
+	}
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.sayJSON(sent{req.Message, reply.Seq})
+	}
+	return a.say(fmt.Sprintf("sent as %s (%s, seq %d)\n", screen.Clean(req.Message), screen.Clean(req.Ref.String()), reply.Seq))
+}
+
+func queueCommand(a *app) *cobra.Command {
+	long, example := describe("List the messages that a session has not yet handed to its harness, oldest first, and what they wait for.", "holdfast queue build-42", "holdfast queue build-42 --json | jq -r .content")
+	cmd := &cobra.Command{Use: "queue S", Short: "List what waits to be handed out", Long: long, Example: example, GroupID: groupLook, Args: arguments(1, 1, "the session S")}
+	a.take(cmd, optionsCommand)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.withSession(cmd.Context(), args[0], func(ctx context.Context, b *bus.Bus, r events.Ref) error {
+			st, _, err := a.current(ctx, b, r)
+			if err != nil {
+				return err
+			}
+			all := make([]screen.Queued, len(st.Queue))
+			find := a.source(ctx, b)
+			for i := range st.Queue {
+				if all[i], err = screen.QueuedMessage(st, i, find); err != nil {
+					return fmt.Errorf("holdfast: queue of %s: %w", r, err)
+				}
+				if a.json {
+					if err := a.sayJSON(all[i]); err != nil {
+						return err
+					}
+				}
+			}
+			switch {
+			case a.json:
+				return nil
+			case len(all) == 0:
+				a.tell("no message waits in %s", screen.Clean(r.String()))
+				return nil
+			}
+			return a.say(screen.Queue(st, all, a.now(ctx, b), a.style(a.Stdout)))
+		})
+	}
+	return cmd
+}
+
+// withdrawRequest takes a message back.
+type withdrawRequest struct {
+	plainWish
+	Message string `json:"message"`
+}
+
+func withdrawCommand(a *app) *cobra.Command {
+	cmd := a.wishCommand("withdraw S M", "Take a message back", "Take the message M back before it is handed out. One that the agent has cannot be taken back: stop the turn instead.",
+		arguments(2, 2, "the session S", "the message M"), "holdfast withdraw build-42 review-17")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.wish(cmd, args[0], compactionName, "withdraw", "withdrawn", func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (any, error) {
+			return withdrawRequest{plainWish{r, by}, args[1]}, nil
+		})
+	}
+	return cmd
+}
+
+// compactRequest asks for a compaction.
+type compactRequest struct {
+	plainWish
+	Force bool `json:"force,omitempty"`
+}
+
+func compactCommand(a *app) *cobra.Command {
+	var force bool
+	cmd := a.wishCommand("compact S", "Compact a conversation now",
+		"Have the harness compact the conversation, however full it is. While a question waits for an answer this is refused, unless --force, which supersedes the question first.",
+		arguments(1, 1, "the session S"), "holdfast compact build-42")
+	cmd.Flags().BoolVar(&force, "force", false, "also while a question waits for an answer")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.wish(cmd, args[0], compactionName, "compact", "compaction asked for", func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (any, error) {
+			return compactRequest{plainWish{r, by}, force}, nil
+		})
+	}
+	return cmd
+}
+
+// checkRequest asks whether a compaction would be requested; absent numbers are the session's own.
+type checkRequest struct {
+	events.Ref
+	Used  *int64 `json:"used,omitempty"`
+	Limit *int64 `json:"limit,omitempty"`
+}
+
+func checkCommand(a *app) *cobra.Command {
+	var used, limit int64
+	long, example := describe("Say whether the conversation would be compacted by itself as things stand, and why, or why not. It changes nothing.",
+		"holdfast check build-42", "holdfast check build-42 --used 150000 --limit 200000")
+	cmd := &cobra.Command{Use: "check S", Short: "Would it be compacted, and why", Long: long, Example: example, GroupID: groupLook, Args: arguments(1, 1, "the session S")}
+	a.take(cmd, optionsCommand)
+	cmd.Flags().Int64Var(&used, "used", 0, "as if so many `tokens` were used")
+	cmd.Flags().Int64Var(&limit, "limit", 0, "as if so many `tokens` fitted")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.withSession(cmd.Context(), args[0], func(ctx context.Context, b *bus.Bus, r events.Ref) error {
+			req := checkRequest{Ref: r}
+			if cmd.Flags().Changed("used") {
+				req.Used = &used
+			}
+			if cmd.Flags().Changed("limit") {
+				req.Limit = &limit
+			}
+			var reply json.RawMessage
+			if err := a.request(ctx, b, compactionName, "check", "checking", req, &reply); err != nil {
+				return err
+			}
+			if a.json {
+				return a.sayJSON(reply)
+			}
+			var c screen.Check
+			if err := json.Unmarshal(reply, &c); err != nil {
+				return fmt.Errorf("holdfast: check: the reply of the compaction service: %w", err)
+			}
+			return a.say(c.Text(a.style(a.Stdout)))
+		})
+	}
+	return cmd
+}

@@ -1,0 +1,83 @@
+package replay
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/cmd/holdfast/drill"
+	"github.com/holdfast-dev/holdfast/internal/screen"
+)
+
+// What is shown of what may be long.
+const (
+	idShownMax      = 34 // columns
+	noteShownMax    = 2 * idShownMax
+	problemsShowMax = 5
+)
+
+// Text is what a recording came to, for a person.
+func (p *Played) Text(st screen.Style) string {
+	var text strings.Builder
+	switch {
+	case p.Facts == 0 && len(p.Phases) == 0:
+		fmt.Fprintf(&text, "%s: nothing to play: %s read, none of them begins a session\n", screen.Clean(p.File), screen.Plural(p.Records, "event"))
+	case len(p.Left) == 0:
+		text.WriteString("\nThe recording leaves nothing open.\n")
+	default:
+		text.WriteString("\nWhat the recording left open, and what became of it:\n\n")
+		text.WriteString(leftovers(p.Left, st))
+		text.WriteByte('\n')
+	}
+	for _, id := range slices.Sorted(maps.Keys(p.Phases)) {
+		fmt.Fprintf(&text, "Session %s is now %s.\n", screen.Clean(id), st.Painted(fmt.Sprint(p.Phases[id]), screen.Strong))
+	}
+	for _, s := range p.Stranded {
+		text.WriteString(st.Painted("Left open though nobody runs it: "+s, screen.Alarm) + "\n")
+	}
+	text.WriteString(passedOver(p))
+	return text.String()
+}
+
+func leftovers(left []Leftover, st screen.Style) string {
+	rows := make([][]screen.Cell, len(left))
+	for i, l := range left {
+		paint, after := screen.Good, "–"
+		switch l.Outcome {
+		case drill.OutcomeOpen:
+			paint = screen.Alarm
+		case drill.OutcomeKept:
+			paint = screen.Wait
+		}
+		if l.AfterMS > 0 {
+			after = screen.Took(l.AfterMS)
+		}
+		rows[i] = []screen.Cell{{Text: l.Entity}, {Text: l.Name}, {Text: screen.Cut(l.ID, idShownMax)}, {Text: l.Outcome, Paint: paint}, {Text: l.Reason}, {Text: after, Paint: screen.Faint}}
+	}
+	return screen.Table([]string{"LEFT OPEN", "NAME", "ID", "BECAME", "WHY", "AFTER THE DEATH"}, rows, st)
+}
+
+// passedOver says what of the recording was not used, and why.
+func passedOver(p *Played) string {
+	unknown := 0
+	for _, n := range p.Unknown {
+		unknown += n
+	}
+	text := fmt.Sprintf("Passed over: %s, %d unreadable, %d of unknown kind, %d repeated, %d late.\n", screen.Plural(p.Skipped, "line"), p.Strange, unknown, p.Repeated, p.Late)
+	for i, problem := range p.Problems {
+		if i == problemsShowMax {
+			text += fmt.Sprintf("  … and %d more\n", len(p.Problems)-i)
+			break
+		}
+		text += "  " + screen.Clean(problem) + "\n"
+	}
+	for i, name := range slices.Sorted(maps.Keys(p.Unknown)) {
+		if i == problemsShowMax {
+			text += fmt.Sprintf("  … and %d kinds more\n", len(p.Unknown)-i)
+			break
+		}
+		text += fmt.Sprintf("  unknown: %s (%d)\n", screen.Clean(name), p.Unknown[name])
+	}
+	return text
+}

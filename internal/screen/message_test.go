@@ -1,0 +1,121 @@
+package screen
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// later is a history of what a session shall do later: a turn that fails and is tried again, messages, a compaction.
+func later() []events.Commit {
+	x := &history{}
+	harness := func(facts ...events.Fact) {
+		x.say(events.WriterHarness, events.HarnessSource("agent", "7"), 1, facts...)
+	}
+	retry := func(facts ...events.Fact) { x.say(events.WriterRetry, events.ServiceSource("retry", "x"), 1, facts...) }
+	compact := func(facts ...events.Fact) {
+		x.say(events.WriterCompaction, events.ServiceSource("compaction", "x"), 1, facts...)
+	}
+	busy := events.Failure{Kind: "rate_limit", Text: "slow\x1b[31m down"}
+	harness(events.SessionOpened{Incarnation: "7"}, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Message: "m0"})
+	harness(events.UsageReported{Turn: "t1", Tokens: events.Tokens{Input: 130_000}, ContextLimit: 200_000})
+	compact(events.MessageAccepted{Message: "m1", Content: json.RawMessage(`"and the\nrest"`), By: "ann"})
+	compact(events.MessageAccepted{Message: "m2", Ref: "object-1", Synthetic: true})
+	harness(events.TurnFailed{Turn: "t1", Error: busy})
+	retry(events.RetryScheduled{Turn: "t1", Attempt: 2, DelayMS: 4000, DueAt: at(9).Add(250 * time.Millisecond), Error: busy})
+	retry(events.TurnRequested{Turn: "t2", Cause: events.CauseRetry, OfTurn: "t1", Attempt: 2})
+	harness(events.TurnStarted{Turn: "t2", Cause: events.CauseRetry, OfTurn: "t1", Attempt: 2})
+	harness(events.TurnFailed{Turn: "t2", Error: events.Failure{Kind: "quota"}})
+	retry(events.RetryAbandoned{Turn: "t2", Attempt: 2, Reason: "quota"})
+	compact(events.CompactionRequested{Compaction: "k1", Reason: events.CompactManual, Used: 130_000, Limit: 200_000, FollowUp: events.FollowMessage, Message: "m1"})
+	harness(events.CompactionStarted{Compaction: "k1"})
+	harness(events.CompactionFailed{Compaction: "k1", Error: events.Failure{Kind: "bad_summary"}})
+	compact(events.TurnRequested{Turn: "t3", Cause: events.CauseMessage, Message: "m1"})
+	return x.commits
+}
+
+// A person sees what will happen by itself and when, what will not and why, and what can be done about it.
+func TestWhatIsOwed(t *testing.T) {
+	all := later()
+	find := func(seq uint64) (*events.Commit, error) { return &all[seq-1], nil }
+	s := session.New(all[0].Ref)
+	var text strings.Builder
+	var before *session.State
+	for i := range all {
+		s.Fold(&all[i])
+		now := s.UpdatedAt.Add(400 * time.Millisecond)
+		fmt.Fprintf(&text, "%d  %s  %s  %s\n", s.Seq, s.Phase, usageCell(s).Text, Doing(s, now))
+		for _, l := range Changes(before, s, now) {
+			text.WriteString("       " + l + "\n")
+		}
+		before = s.Clone()
+	}
+	golden(t, "owed", text.String())
+	var items []Queued
+	for i := range s.Queue {
+		q, err := QueuedMessage(s, i, find)
+		if err != nil {
+			t.Fatal(err)
+		}
+		items = append(items, q)
+	}
+	golden(t, "queue", Queue(s, items, at(20), Style{}))
+	golden(t, "owing", Session(s, nil, at(20), Style{}))
+	gone := errors.New("purged")
+	if _, err := QueuedMessage(s, 0, func(uint64) (*events.Commit, error) { return nil, gone }); !errors.Is(err, gone) {
+		t.Errorf("a message whose commit is gone: %v", err)
+	}
+}
+
+// Every reason that a queue waits for is told, and the states that only a person ends say why they are what they are.
+func TestWhyItWaits(t *testing.T) {
+	failed := &events.Failure{Kind: "context_exceeded", Text: "too long"}
+	for want, s := range map[string]session.State{
+		"It waits for an answer to p1.":                                            {Prompts: map[string]*session.Prompt{"p1": {Status: session.Awaiting, Blocking: true}}},
+		"It waits for the end of turn t1.":                                         {Turn: &session.Turn{ID: "t1"}},
+		"It waits for the compaction: running, idle.":                              {Compaction: &session.Compaction{State: session.CompactionRunning, Reason: "idle"}, Turn: &session.Turn{ID: "t1"}},
+		"It waits for the compaction: held, on-send (context_exceeded: too long).": {Compaction: &session.Compaction{State: session.CompactionHeld, Reason: "on-send", Error: failed}},
+		"It waits for turn t2 (retry), which the harness has not taken.":           {Pending: session.Pending{Turn: &session.PendingTurn{ID: "t2", Cause: events.CauseRetry}}},
+		"It waits behind a retry: attempt 3 in 16s, due 03:04:16.000.":             {Retry: session.Retry{State: session.RetryScheduled, Attempt: 3, DueAt: at(16)}},
+		"It is about to be handed out.":                                            {LastTurn: &session.LastTurn{Outcome: session.OutcomeCompleted}},
+		"The last turn was interrupted: it waits for a person (`holdfast send`, `holdfast retry now` or `holdfast resume`).": {
+			LastTurn: &session.LastTurn{Outcome: session.OutcomeInterrupted}},
+	} {
+		if got := queueWaits(&s, at(0)); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	for state, want := range map[string]string{session.CompactionHeld: "compaction held: on-send (context_exceeded)", session.CompactionStalled: "compaction stalled: on-send (context_exceeded)"} {
+		s := session.State{Compaction: &session.Compaction{State: state, Reason: "on-send", Error: failed}}
+		if got := Doing(&s, at(0)); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestChecks(t *testing.T) {
+	for want, c := range map[string]Check{
+		"would be compacted: on-send, the next message is compacted for first\n": {Would: true, Reason: events.CompactOnSend},
+		"would not be compacted: running, a turn runs\n":                         {Reason: "running"},
+		"would not be compacted: of a newer service\n":                           {Reason: "of a newer service"},
+		"would not be compacted: –\n":                                            {},
+	} {
+		if got := c.Text(Style{}); got != want {
+			t.Errorf("%+v: %q, want %q", c, got, want)
+		}
+	}
+}
+
+func TestCountdown(t *testing.T) {
+	for left, want := range map[time.Duration]string{-time.Second: "0s", 0: "0s", time.Millisecond: "1s", 3999 * time.Millisecond: "4s", time.Minute: "1m00s"} {
+		if got := countdown(at(0).Add(left), at(0)); got != want {
+			t.Errorf("%s: %s, want %s", left, got, want)
+		}
+	}
+}
