@@ -83,7 +83,7 @@ var (
 		"credit balance", "billing hard limit", "check your plan and billing",
 	}
 	// paceWords make a 429 with billing words one that time mends after all: the same sentence stands above a quota a minute.
-	paceWords = []string{"retry in ", "try again in ", "perminute", "per minute", "per min", "/ min"}
+	paceWords = []string{"retrydelay", "retry in ", "try again in ", "perminute", "per minute", "per min", "/ min"}
 	// modelWords: there is no such model, or not for this key.
 	modelWords   = []string{"model_not_found", "modelnotfound", "model not found", "no endpoints found", "deployment for this resource does not exist", "model identifier is invalid"}
 	authWords    = []string{"invalid api key", "api key not valid", "incorrect api key", "invalid x-api-key", "no auth credentials", "security token included in the request"}
