@@ -18,6 +18,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"runtime/pprof"
 	"strings"
 	"text/tabwriter"
 )
@@ -79,6 +80,21 @@ func (r *report) print() {
 	}
 }
 
+// profiled begins a CPU profile, if one is asked for, and returns what ends it.
+func profiled(file string) (end func(), err error) {
+	if file == "" {
+		return func() {}, nil
+	}
+	f, err := os.Create(file)
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, err
+	}
+	return pprof.StopCPUProfile, nil
+}
+
 var parts = []struct {
 	name string
 	run  func(context.Context, *report, float64) error
@@ -93,9 +109,16 @@ func main() {
 	file := flag.String("json", "", "save the table to this file")
 	only := flag.String("only", "abcde", "the parts to run")
 	size := flag.Float64("size", 1, "how much of the full size, 0.01 to 1: for a quick look")
+	profile := flag.String("profile", "", "write a CPU profile of the run to this file")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
+	unprofiled, err := profiled(*profile)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "bench: %v\n", err)
+		os.Exit(1)
+	}
+	defer unprofiled()
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"

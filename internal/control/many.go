@@ -60,8 +60,13 @@ type sent struct {
 	pending bus.Pending
 }
 
-// begin decides on a session and sends what that calls for.
+// begin decides on a session and sends what that calls for. For one that this process has appended to since, a newer
+// document is under way, and decided on when it is there.
 func (w *window) begin(ctx context.Context, s *session.State) {
+	if w.l.outdated(s) {
+		w.done(Settled{Before: s, After: s})
+		return
+	}
 	now, err := w.l.bus.Now(ctx)
 	var d Decision
 	if err == nil {

@@ -27,21 +27,11 @@ func BenchmarkRecovery(b *testing.B) {
 		s := natstest.Start(b)
 		conn := natstest.Bus(b, s)
 		c := &cell{t: b, ctx: b.Context(), b: conn}
-		c.populate("h", "17")
-		c.populate("raw", "17")
+		c.populate(benchSessions, benchCalls, "h", "17")
+		c.populate(benchSessions, benchCalls, "raw", "17")
 		facts := benchSessions * (benchCalls + 2)
 		raw := c.raw("raw")
-		r, err := New(conn, Default(), zerolog.Nop())
-		if err != nil {
-			b.Fatal(err)
-		}
-		now, err := conn.Now(c.ctx)
-		if err != nil {
-			b.Fatal(err)
-		}
-		r.leases.start(now)
-		r.leases.renewed(now)
-		r.leases.put("h", "17", &Seen{Exclusive: true, State: "ready", TTL: time.Second, Ended: now.Add(-time.Hour)})
+		r := c.judging("h", "17")
 		b.StartTimer()
 		began := time.Now()
 		p := r.newPass(events.Ref{Harness: "h"})
@@ -58,17 +48,34 @@ func BenchmarkRecovery(b *testing.B) {
 	}
 }
 
+// judging is a reconciler that does not run, and for which this process of a harness is dead.
+func (c *cell) judging(harness, incarnation string) *Reconciler {
+	r, err := New(c.b, Default(), zerolog.Nop())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	now, err := c.b.Now(c.ctx)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	died := now.Add(-time.Hour)
+	r.leases.start(died.Add(-time.Hour))
+	r.leases.renewed(now)
+	r.leases.put(harness, incarnation, &Seen{Exclusive: true, State: "ready", TTL: time.Second, Renewed: died, Ended: died})
+	return r
+}
+
 // populate makes sessions with open calls, in the log and as documents.
-func (c *cell) populate(harness, incarnation string) {
+func (c *cell) populate(sessions, calls int, harness, incarnation string) {
 	var logged, stored []bus.Pending
-	for i := range benchSessions {
+	for i := range sessions {
 		ref := events.Ref{Harness: harness, Session: fmt.Sprint("s", i)}
 		facts := []events.Fact{events.SessionOpened{Incarnation: incarnation}, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage}}
-		for n := range benchCalls {
+		for n := range calls {
 			facts = append(facts, events.ToolStarted{Call: fmt.Sprint("call-", n), Turn: "t1", Name: "bash", Title: "make test"})
 		}
 		logged = append(logged, c.b.AppendAsync(c.ctx, ref, events.WriterHarness, 0, c.events(ref, facts, events.HarnessSource(harness, incarnation))))
-		if len(logged) < 1000 && i < benchSessions-1 {
+		if len(logged) < 1000 && i < sessions-1 {
 			continue
 		}
 		for k, p := range logged {

@@ -3,6 +3,7 @@ package reconciler
 import (
 	"context"
 	"errors"
+	"maps"
 	"runtime"
 	"slices"
 	"sync"
@@ -24,6 +25,7 @@ const (
 type pass struct {
 	r     *Reconciler
 	scope events.Ref // harness "": all; session "": all of the harness
+	aside bool       // it steps aside where another pass is at work
 	known *known
 
 	mu     sync.Mutex
@@ -46,7 +48,11 @@ func (r *Reconciler) passOver(ctx context.Context, harness string) {
 }
 
 // passOverAll is the slow walk.
-func (r *Reconciler) passOverAll(ctx context.Context) error { return r.newPass(events.Ref{}).run(ctx) }
+func (r *Reconciler) passOverAll(ctx context.Context) error {
+	p := r.newPass(events.Ref{})
+	p.aside = true
+	return p.run(ctx)
+}
 
 func (r *Reconciler) newPass(scope events.Ref) *pass {
 	k := &known{states: map[events.Ref]*session.State{}, children: map[events.Ref][]events.Ref{}}
@@ -59,9 +65,42 @@ func (p *pass) run(ctx context.Context) error {
 	if err := p.collect(ctx); err != nil {
 		return err
 	}
+	if p.aside {
+		p.everyHarness(ctx, began)
+	} else {
+		p.over(ctx, slices.Collect(maps.Values(p.trees)))
+	}
+	p.r.tally.passed(p, time.Since(began))
+	return ctx.Err()
+}
+
+// everyHarness goes over what was listed since an instant, each harness by itself: one that is passed over meanwhile is
+// left to that, since two passes over the same sessions only lose races to each other.
+func (p *pass) everyHarness(ctx context.Context, began time.Time) {
+	of := map[string][][]*session.State{}
+	for root, t := range p.trees {
+		of[root.Harness] = append(of[root.Harness], t)
+	}
+	slots := make(chan struct{}, passesAtOnceMax)
+	var all sync.WaitGroup
+	for h, trees := range of {
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			if p.r.plan.hold(h, began) {
+				defer p.r.plan.done(h)
+				p.over(ctx, trees)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// over recovers these trees.
+func (p *pass) over(ctx context.Context, all [][]*session.State) {
 	var singles []*session.State
 	var trees [][]*session.State
-	for _, t := range p.trees {
+	for _, t := range all {
 		switch t = p.inScope(t); {
 		case len(t) == 1:
 			singles = append(singles, t[0])
@@ -71,8 +110,6 @@ func (p *pass) run(ctx context.Context) error {
 	}
 	p.r.loop.SettleMany(ctx, singles, p.decide, func(x control.Settled) { p.settled(ctx, x) })
 	p.r.loop.Each(ctx, len(trees), func(i int) { p.tree(ctx, trees[i]) })
-	p.r.tally.passed(p, time.Since(began))
-	return ctx.Err()
 }
 
 // inScope leaves of a tree what was asked for.

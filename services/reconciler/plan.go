@@ -64,6 +64,21 @@ func (p *plan) take(now time.Time) (due []string, next time.Duration) {
 	return due, next
 }
 
+// hold takes a harness out of turn for one who has listed its sessions since an instant. It is false while a pass over it
+// is under way, and when one has ended since: what was listed may be out of date, so a pass is planned in its place.
+func (p *plan) hold(harness string, since time.Time) bool {
+	p.mu.Lock()
+	free := !p.busy[harness] && !p.after[harness].After(since)
+	if free {
+		p.busy[harness] = true
+	}
+	p.mu.Unlock()
+	if !free {
+		p.add(harness, time.Now())
+	}
+	return free
+}
+
 func (p *plan) done(harness string) {
 	p.mu.Lock()
 	delete(p.busy, harness)
