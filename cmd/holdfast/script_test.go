@@ -24,6 +24,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/control"
 	"github.com/holdfast-dev/holdfast/internal/embed"
+	"github.com/holdfast-dev/holdfast/internal/health"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
@@ -102,7 +103,7 @@ func scriptReady(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) > 0 {
 		file = args[0]
 	}
-	var note readyNote
+	var note health.Note
 	until(ts, func() error {
 		body, err := os.ReadFile(ts.MkAbs(file))
 		if err != nil {

@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -117,7 +115,7 @@ type process struct {
 	log     zerolog.Logger
 	nats    string // where others reach the broker
 	connect func(ctx context.Context, name string) (*bus.Bus, error)
-	told    func(readyNote) error // who is told when all is ready; nil: whoever started the program
+	told    func(health.Note) error // who is told when all is ready; nil: whoever started the program
 }
 
 // run runs these targets until ctx ends or one of them fails; then it ends all and returns what failed.
@@ -139,7 +137,7 @@ func (p *process) run(ctx context.Context, ts []target) error {
 		return nil
 	})
 	err := control.Together(ctx, parts...)
-	if gone := p.removeReadyFile(); gone != nil {
+	if gone := health.RemoveNote(p.app.readyFile); gone != nil {
 		err = errors.Join(err, gone)
 	}
 	return err
@@ -200,7 +198,7 @@ func (a *app) bounded(ctx context.Context, run func(context.Context) error) erro
 
 // whenReady waits until everything is fit for work, and says so once.
 func (p *process) whenReady(ctx context.Context, ts []target) error {
-	if err := p.removeReadyFile(); err != nil { // of a process that was killed
+	if err := health.RemoveNote(p.app.readyFile); err != nil { // of a process that was killed
 		return err
 	}
 	tick := time.NewTicker(readyPollMS * time.Millisecond)
@@ -245,17 +243,10 @@ func answers(ctx context.Context, b *bus.Bus, t *target) bool {
 	return err == nil || refused && refusal.Code != http.StatusServiceUnavailable
 }
 
-// readyNote is the content of the ready file.
-type readyNote struct {
-	NATS string `json:"nats"`
-	HTTP string `json:"http"`
-	PID  int    `json:"pid"`
-}
-
 // ready tells whoever started the process: in the file first, since scripts wait for that.
 func (p *process) ready() error {
-	note := readyNote{NATS: p.nats, HTTP: p.health.URL(), PID: os.Getpid()}
-	if err := p.writeReadyFile(note); err != nil {
+	note := health.Note{NATS: p.nats, HTTP: p.health.URL(), PID: os.Getpid()}
+	if err := note.Write(p.app.readyFile); err != nil {
 		return err
 	}
 	p.log.Info().Str("service", "holdfast").Str("id", note.NATS).Msg("ready")
@@ -282,11 +273,11 @@ can have a directory at a time. SIGTERM and SIGINT end it cleanly within 10 s.`,
 
 // up runs the broker and all targets until ctx ends.
 func (a *app) up(ctx context.Context) error {
-	return a.everything(ctx, func(note readyNote) error { return a.ready(note, a.data) })
+	return a.everything(ctx, func(note health.Note) error { return a.ready(note, a.data) })
 }
 
 // everything is up; told is called when all is ready.
-func (a *app) everything(ctx context.Context, told func(readyNote) error) error {
+func (a *app) everything(ctx context.Context, told func(health.Note) error) error {
 	log, err := a.logger()
 	if err != nil {
 		return err
@@ -309,7 +300,7 @@ func (a *app) everything(ctx context.Context, told func(readyNote) error) error 
 }
 
 // ready tells a person, or a program, what runs where; data is the embedded broker's directory, "" without one.
-func (a *app) ready(note readyNote, data string) error {
+func (a *app) ready(note health.Note, data string) error {
 	if a.json {
 		return a.sayJSON(note)
 	}
@@ -326,37 +317,4 @@ func elsewhere(nats string) string {
 		return ""
 	}
 	return "export " + envName("nats") + "=" + nats + "; "
-}
-
-const readyFileMode = 0o644
-
-// writeReadyFile makes the file as a whole or not at all.
-func (p *process) writeReadyFile(note readyNote) error {
-	path := p.app.readyFile
-	if path == "" {
-		return nil
-	}
-	body, err := json.Marshal(note)
-	if err != nil {
-		return fmt.Errorf("holdfast: ready file %s: %w", path, err)
-	}
-	temp := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%d", filepath.Base(path), note.PID))
-	if err := os.WriteFile(temp, append(body, '\n'), readyFileMode); err != nil {
-		return fmt.Errorf("holdfast: ready file: %w", err)
-	}
-	if err := os.Rename(temp, path); err != nil {
-		return fmt.Errorf("holdfast: ready file: %w", err)
-	}
-	return nil
-}
-
-// removeReadyFile takes it away: nothing is ready any more, or yet.
-func (p *process) removeReadyFile() error {
-	if p.app.readyFile == "" {
-		return nil
-	}
-	if err := os.Remove(p.app.readyFile); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("holdfast: ready file: %w", err)
-	}
-	return nil
 }

@@ -16,20 +16,21 @@ import (
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/replay"
 	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/health"
 	"github.com/holdfast-dev/holdfast/internal/screen"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
 // while runs everything, and do as soon as all is ready; when do returns everything is ended. What ends by itself before
 // that ends do.
-func (a *app) while(ctx context.Context, do func(ctx context.Context, note readyNote) error) error {
+func (a *app) while(ctx context.Context, do func(ctx context.Context, note health.Note) error) error {
 	running, stop := context.WithCancel(context.WithoutCancel(ctx)) // it outlives do, which may have to say good-bye
 	defer stop()
 	doing, cancel := context.WithCancel(ctx)
 	defer cancel()
-	ready, ended := make(chan readyNote, 1), make(chan error, 1)
+	ready, ended := make(chan health.Note, 1), make(chan error, 1)
 	go func() {
-		err := a.everything(running, func(n readyNote) error { ready <- n; return nil })
+		err := a.everything(running, func(n health.Note) error { ready <- n; return nil })
 		cancel()
 		ended <- err
 	}()
@@ -54,7 +55,7 @@ func (a *app) suite(ctx context.Context, do func(ctx context.Context, url string
 	own.data, own.listen, own.http, own.readyFile = dir, "127.0.0.1:0", "127.0.0.1:0", ""
 	own.grace, own.logLevel = shortGrace, "error"
 	a.creds = "" // this broker knows nobody
-	return own.while(ctx, func(ctx context.Context, note readyNote) error { return do(ctx, note.NATS) })
+	return own.while(ctx, func(ctx context.Context, note health.Note) error { return do(ctx, note.NATS) })
 }
 
 // Pieces of the tour.
@@ -89,7 +90,7 @@ here, so that there is less to wait for.`,
 			a.logLevel = "error"
 		}
 		return a.bounded(cmd.Context(), func(ctx context.Context) error {
-			return a.while(ctx, func(ctx context.Context, note readyNote) error {
+			return a.while(ctx, func(ctx context.Context, note health.Note) error {
 				t := &tour{app: a, note: note, fast: fast, once: once}
 				err := t.run(ctx)
 				if err != nil && ctx.Err() != nil {
@@ -105,7 +106,7 @@ here, so that there is less to wait for.`,
 // tour is what try shows.
 type tour struct {
 	*app
-	note       readyNote
+	note       health.Note
 	fast, once bool
 }
 

@@ -19,6 +19,7 @@ type folder struct {
 	cfg   Config
 	log   zerolog.Logger
 	cache *cache
+	count counts
 
 	tookOver chan struct{} // this process has become the active one
 }
@@ -58,6 +59,7 @@ type parked struct {
 // Takeover implements [bus.Handler]: whoever was active before may have stored newer documents.
 func (f *folder) Takeover(context.Context) error {
 	f.cache.clear()
+	f.count.takeovers.Add(1)
 	f.log.Info().Msg("active: folding from the acknowledged floor")
 	select {
 	case f.tookOver <- struct{}{}:
@@ -75,8 +77,10 @@ func (f *folder) Batch(ctx context.Context, ms []bus.Message) (int, error) {
 		for _, t := range ts {
 			f.cache.drop(t.ref)
 		}
+		f.count.failed.Add(1)
 		return 0, err
 	}
+	f.count.stored(len(ms), ts, len(strays))
 	return len(ms), nil
 }
 

@@ -31,7 +31,7 @@ func newWorld(t *testing.T) *world {
 }
 
 // run starts a ledger and stops it with the test.
-func (w *world) run(cfg Config) {
+func (w *world) run(cfg Config) *Ledger {
 	w.t.Helper()
 	l, err := New(w.bus, cfg, zerolog.Nop())
 	if err != nil {
@@ -46,6 +46,7 @@ func (w *world) run(cfg Config) {
 			w.t.Errorf("run: %v", err)
 		}
 	})
+	return l
 }
 
 // say appends facts of a harness as one commit.

@@ -1,0 +1,33 @@
+package ledger
+
+import "sync/atomic"
+
+// counts say what a ledger did since its start. They only grow.
+type counts struct {
+	batches, failed, takeovers, commits, documents, facts, parked atomic.Uint64
+}
+
+// Counts are the ledger's counters by name.
+func (l *Ledger) Counts() map[string]uint64 {
+	n := &l.fold.count
+	return map[string]uint64{
+		"batches": n.batches.Load(), "batches_failed": n.failed.Load(), "takeovers": n.takeovers.Load(), "commits": n.commits.Load(),
+		"documents": n.documents.Load(), "facts_fed": n.facts.Load(), "parked": n.parked.Load(),
+	}
+}
+
+// stored counts a batch of which everything is stored.
+func (n *counts) stored(commits int, ts []*touched, strays int) {
+	n.batches.Add(1)
+	n.commits.Add(uint64(commits))
+	n.parked.Add(uint64(strays))
+	for _, t := range ts {
+		if t.changed {
+			n.documents.Add(1)
+		}
+		for _, x := range t.feed {
+			n.facts.Add(uint64(len(x.events)))
+		}
+		n.parked.Add(uint64(len(t.parked)))
+	}
+}
