@@ -2,6 +2,8 @@ package events
 
 import (
 	"encoding/json"
+	"errors"
+	"strconv"
 	"time"
 )
 
@@ -34,6 +36,29 @@ type Failure struct {
 	Status       int    `json:"status,omitempty"`         // HTTP status of the provider
 	RetryAfterMS int64  `json:"retry_after_ms,omitempty"` // the provider's wish, milliseconds
 }
+
+// UnmarshalJSON takes whatever stands for the provider's wish: one that is no whole number of milliseconds, or more of them
+// than a number holds, is the nearest that is. A turn that failed must not stay open for that.
+func (f *Failure) UnmarshalJSON(raw []byte) error {
+	type plain Failure // no recursion
+	v := struct {
+		*plain
+		RetryAfterMS json.RawMessage `json:"retry_after_ms"`
+	}{plain: (*plain)(f)}
+	if err := json.Unmarshal(raw, &v); err != nil {
+		return err
+	}
+	if v.RetryAfterMS == nil || json.Unmarshal(v.RetryAfterMS, &f.RetryAfterMS) == nil {
+		return nil
+	}
+	if ms, err := strconv.ParseFloat(string(v.RetryAfterMS), 64); err == nil || errors.Is(err, strconv.ErrRange) {
+		f.RetryAfterMS = int64(max(-retryAfterMSMax, min(ms, retryAfterMSMax)))
+	}
+	return nil
+}
+
+// retryAfterMSMax is the greatest wish that is kept: more than anybody waits.
+const retryAfterMSMax = 1 << 53
 
 // TurnRequested is pending work: a harness shall start this turn.
 type TurnRequested struct {
