@@ -109,7 +109,21 @@ func ServiceSource(service, instance string) string {
 }
 
 // PersonSource is the source attribute of a person's wish.
-func PersonSource(by string) string { return "/person/" + tok(by) }
+func PersonSource(by string) string { return personSource + tok(by) }
+
+const personSource = "/person/"
+
+// Person is the name in the source attribute of a person's wish; false for any other source.
+func Person(source string) (by string, ok bool) {
+	token, ok := strings.CutPrefix(source, personSource)
+	if !ok || token == "" {
+		return "", false
+	}
+	if name, err := ID(token); err == nil {
+		token = name
+	}
+	return token, true
+}
 
 // DeriveID makes the id of something a decision calls for, the same each time it is decided: a readable prefix and 20
 // letters from the parts.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/failure"
 )
 
 // messageAccepted queues user input. A person's supersedes what blocks, whoever took it in.
@@ -107,7 +108,7 @@ func (f *fold) retryScheduled(fact events.RetryScheduled) string {
 }
 
 func (f *fold) retryAbandoned(fact events.RetryAbandoned) string {
-	if f.LastTurn == nil || f.LastTurn.ID != fact.Turn && f.Retry.Turn != fact.Turn {
+	if (f.LastTurn == nil || f.LastTurn.ID != fact.Turn) && f.Retry.Turn != fact.Turn {
 		return whyUnknown
 	}
 	f.Retry.State, f.Retry.Turn, f.Retry.Reason = RetryAbandoned, fact.Turn, cut(fact.Reason, TextBytesMax)
@@ -116,6 +117,57 @@ func (f *fold) retryAbandoned(fact events.RetryAbandoned) string {
 		f.Pending.Turn = nil
 	}
 	return ""
+}
+
+// Failed is the failure that the last turn ended in, nil if it did not or if a turn is open. That its process died is one.
+func (s *State) Failed() *events.Failure {
+	l := s.LastTurn
+	switch {
+	case s.Turn != nil || l == nil:
+		return nil
+	case l.Outcome == OutcomeInterrupted:
+		return &events.Failure{Kind: failure.Interrupted, Text: l.Reason}
+	case l.Outcome == OutcomeFailed:
+		return l.Error
+	}
+	return nil
+}
+
+// FailureUndecided says whether nothing has been decided about the last turn's failure: neither that it will be tried
+// again, nor that it will not, nor that a turn follows it.
+func (s *State) FailureUndecided() bool {
+	return s.Closed == nil && s.Pending.Turn == nil && s.Failed() != nil && s.Retry.Turn != s.LastTurn.ID
+}
+
+// CompactionFirst says whether the next step is compaction's: one is wanted or under way, what follows one is owed, or the
+// last turn is [State.Overflowed]. Until then retry waits.
+func (s *State) CompactionFirst() bool {
+	l := s.LastCompaction
+	switch {
+	case s.compactionOpen():
+		return true
+	case s.Compaction != nil: // held or stalled: it is said, and a person's turn
+		return false
+	case l != nil && l.FollowUp != "" && (s.LastTurn == nil || !l.At.Before(s.LastTurn.At)):
+		return true
+	}
+	return s.Overflowed()
+}
+
+// Overflowed says whether the last turn failed because the conversation is more than the model takes in, and a compaction
+// may mend that: once for each message, which that compaction's request names. While it holds, compaction acts and retry
+// leaves the turn alone; as soon as it does not, retry says that the turn is given up.
+func (s *State) Overflowed() bool {
+	x, l, c := s.Failed(), s.LastTurn, s.LastCompaction
+	switch {
+	case x == nil || x.Kind != failure.ContextExceeded || s.Pending.Turn != nil || l.Actor == events.ActorPerson:
+		return false
+	case s.Policy.CompactionThreshold >= 1 || s.Retry.State == RetryAbandoned && s.Retry.Turn == l.ID:
+		return false
+	case c == nil || c.Message != l.Message || l.Message == "" && l.Cause == events.CauseMessage:
+		return true // none was for this message
+	}
+	return c.Outcome == OutcomeFailed && c.Error != nil && failure.Retryable(c.Error.Kind)
 }
 
 func (f *fold) applyCompaction() string {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/failure"
 )
 
 func (f *fold) admitOpened(fact events.SessionOpened) string {
@@ -94,15 +95,10 @@ func (f *fold) claimed(fact events.SessionClaimed) string {
 func (f *fold) configured(fact events.SessionConfigured) string {
 	f.Policy = fact.Policy.Apply(f.Policy)
 	f.recount()
-	if fact.ProviderChanged && f.Retry.State == RetryAbandoned && curable(f.Retry.Reason) {
+	if fact.ProviderChanged && f.Retry.State == RetryAbandoned && failure.ProviderConcern(f.Retry.Reason) {
 		f.Retry.State, f.Retry.Reason = "", ""
 	}
 	return ""
-}
-
-// curable are the reasons to give up that a new key or provider takes away.
-func curable(reason string) bool {
-	return slices.Contains([]string{"authentication", "quota", "api_key_not_found", "oauth_not_connected", "provider_disabled"}, reason)
 }
 
 func (f *fold) released() string {

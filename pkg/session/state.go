@@ -205,6 +205,7 @@ type PendingTurn struct {
 	Options    json.RawMessage `json:"options,omitempty"`
 	Compaction string          `json:"compaction,omitempty"`
 	Prompt     string          `json:"prompt,omitempty"`
+	By         string          `json:"by,omitempty"` // the person who asked for it
 	At         time.Time       `json:"at"`
 	Seq        uint64          `json:"seq"`
 }

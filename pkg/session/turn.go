@@ -34,23 +34,34 @@ func (f *fold) turnRequested(fact events.TurnRequested) string {
 	case f.Pending.Turn != nil && f.Pending.Turn.ID == fact.Turn:
 		return whyOpen
 	}
+	by, _ := events.Person(f.e.Source)
 	f.Pending.Turn = &PendingTurn{ID: fact.Turn, Cause: word(fact.Cause), OfTurn: fact.OfTurn, Message: fact.Message, Attempt: fact.Attempt,
-		Options: fact.Options, Compaction: fact.Compaction, Prompt: fact.Prompt, At: f.c.At, Seq: f.c.Seq}
-	switch fact.Cause {
-	case events.CauseRetry, events.CauseResume:
-		f.Retry.State = RetryStarting
-		f.Retry.Turn = orElse(f.Retry.Turn, fact.OfTurn)
-		f.Retry.Attempt = max(f.Retry.Attempt, fact.Attempt)
-		if fact.Cause == events.CauseResume {
-			f.Retry.Resumes++
-		}
-	case events.CauseAnswer: // what a person decided goes on by itself, with no retry beside it
-		f.setRetryAside()
+		Options: fact.Options, Compaction: fact.Compaction, Prompt: fact.Prompt, By: cut(by, NameBytesMax), At: f.c.At, Seq: f.c.Seq}
+	switch {
+	case fact.Cause == events.CauseRetry || fact.Cause == events.CauseResume:
+		f.retryStarts(fact, by != "")
+	case fact.Cause == events.CauseAnswer || f.Retry.State == RetryStarting:
+		f.setRetryAside() // what a person decided goes on by itself, with no retry beside it; and another request has taken a retry's place
 	}
 	if l := f.LastCompaction; l != nil && fact.Compaction == l.ID {
 		l.FollowUp = ""
 	}
 	return ""
+}
+
+// retryStarts: a retry was asked for. What limits those that come by themselves begins anew when a person asks; the count
+// of attempts does not.
+func (f *fold) retryStarts(fact events.TurnRequested, person bool) {
+	r := &f.Retry
+	r.State, r.Reason = RetryStarting, ""
+	r.Turn = orElse(fact.OfTurn, r.Turn)
+	r.Attempt = max(r.Attempt, fact.Attempt)
+	if person {
+		r.SameFailures, r.Resumes = 0, 0
+	}
+	if fact.Cause == events.CauseResume {
+		r.Resumes++
+	}
 }
 
 func orElse(s, other string) string {
@@ -286,6 +297,9 @@ func (f *fold) endTurn(outcome, reason string, failure *events.Failure, said eve
 	reason = cut(reason, TextBytesMax)
 	f.LastTurn = &LastTurn{ID: t.ID, Outcome: outcome, Reason: reason, At: f.c.At, Error: failure, Message: t.Message, Options: t.Options,
 		Cause: t.Cause, OfTurn: t.OfTurn, Attempt: t.Attempt, Synthetic: t.Synthetic, Seq: f.c.Seq}
+	if p := f.Pending.Stop; p != nil && p.Turn == t.ID && outcome != OutcomeCompleted {
+		f.LastTurn.Actor = p.Actor // however it ended: it was not to go on
+	}
 	f.end(Ending{Entity: EntityTurn, ID: t.ID, Outcome: outcome, Reason: reason})
 	f.Turn = nil
 	if !f.Owned {

@@ -447,7 +447,7 @@ func (w *twin) retry() (state string) {
 			switch {
 			case f.Cause == events.CauseRetry || f.Cause == events.CauseResume:
 				state = session.RetryStarting
-			case f.Cause == events.CauseAnswer && state != session.RetryAbandoned:
+			case f.Cause == events.CauseAnswer && state != session.RetryAbandoned, state == session.RetryStarting:
 				state = ""
 			}
 		case events.TurnStarted:

@@ -235,6 +235,8 @@ func (s *State) Stop(w StopWish) (Decision, error) {
 		turn = s.Pending.Turn.ID
 	case s.Retry.State == RetryScheduled || s.Retry.State == RetryStarting:
 		turn = s.Retry.Turn
+	case s.FailureUndecided() && s.LastTurn.Actor != events.ActorPerson:
+		turn = s.LastTurn.ID // else it would be tried again a moment later
 	default:
 		return Decision{Seq: s.Seq}, nil
 	}

@@ -61,4 +61,4 @@ pending: {"stop":{"turn":"t2","actor":"stall","at":@17s,"seq":17}}
 20 by=reconciler turn.interrupted {"turn":"t2","reason":"owner-lost"}
 -- state pending last_turn --
 pending: (nothing)
-last_turn: {"id":"t2","outcome":"interrupted","reason":"owner-lost","at":@20s,"cause":"message","attempt":1,"synthetic":false,"had_output":false,"seq":20}
+last_turn: {"id":"t2","outcome":"interrupted","reason":"owner-lost","at":@20s,"cause":"message","attempt":1,"synthetic":false,"had_output":false,"actor":"stall","seq":20}
