@@ -289,12 +289,13 @@ func (k *shift) look(ctx context.Context, s *Session) (*job, error) {
 // takeable says whether a compaction, or else a turn, may be taken now. A turn waits until a compaction is over, and until
 // the open one has ended, unless it goes on with that, or nobody runs it any more.
 func takeable(st *session.State, compactions, turns bool) bool {
-	if st.Pending.Compaction != nil {
-		return compactions && st.Turn == nil
-	}
 	p, t, c := st.Pending.Turn, st.Turn, st.Compaction
+	nobodyRuns := t == nil || t.Epoch < st.Epoch || !st.Owned
+	if st.Pending.Compaction != nil {
+		return compactions && nobodyRuns
+	}
 	compacting := c != nil && c.State == session.CompactionRunning
-	return turns && p != nil && !compacting && (t == nil || p.OfTurn == t.ID || t.Epoch < st.Epoch || !st.Owned)
+	return turns && p != nil && !compacting && (nobodyRuns || p.OfTurn == t.ID)
 }
 
 // taking is what is said to take it.
@@ -303,7 +304,7 @@ func (j *job) taking() []events.Fact {
 		return []events.Fact{events.CompactionStarted{Compaction: c.Compaction}}
 	}
 	t := j.turn
-	byPerson := !t.Synthetic && (t.Cause == events.CauseMessage || t.Cause == events.CauseFollowUp && t.Message != "")
+	byPerson := !t.Synthetic && (t.Cause == events.CauseMessage || t.Cause == events.CauseFollowUp && t.Message != "" && t.OfTurn == "")
 	return []events.Fact{events.TurnStarted{Turn: t.Turn, Cause: t.Cause, Synthetic: !byPerson, OfTurn: t.OfTurn, Message: t.Message,
 		Prompt: t.Prompt, Attempt: t.Attempt, Options: t.Options}}
 }

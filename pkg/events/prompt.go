@@ -50,6 +50,7 @@ const (
 	ReasonReplaced   = "replaced"
 	ReasonAnswered   = "answered-in-chat"
 	ReasonChildEnded = "child-settled"
+	ReasonNoProgress = "no_progress"
 )
 
 // Option is one answer that a question offers.

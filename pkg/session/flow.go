@@ -1,6 +1,7 @@
 package session
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -13,6 +14,7 @@ func (f *fold) messageAccepted(fact events.MessageAccepted) string {
 	e := f.ended(EntityMessage, fact.Message)
 	switch {
 	case e != nil && e.Seq == f.c.Seq && e.Outcome == OutcomeDelivered: // the turn that has it is in the same commit
+		e.OpenedSeq = f.c.Seq
 	case e != nil || f.queued(fact.Message) >= 0:
 		return whyClosedID
 	case len(f.Queue) >= QueuedMax || !f.room(messageBytes, fact.Message):
@@ -36,8 +38,8 @@ func (f *fold) messageWithdrawn(fact events.MessageWithdrawn) string {
 	case i < 0:
 		return whyUnknown
 	}
+	f.end(Ending{Entity: EntityMessage, ID: fact.Message, Outcome: string(Withdrawn), OpenedSeq: f.Queue[i].Seq})
 	f.Queue = slices.Delete(f.Queue, i, i+1)
-	f.end(Ending{Entity: EntityMessage, ID: fact.Message, Outcome: string(Withdrawn)})
 	if p := f.Pending.Turn; p != nil && p.Message == fact.Message {
 		f.Pending.Turn = nil
 	}
@@ -62,6 +64,9 @@ func (f *fold) usageReported(fact events.UsageReported) string {
 	}
 	if fact.ContextLimit > 0 {
 		f.ContextLimit = fact.ContextLimit
+	}
+	if l != nil && (f.Usage == nil || l.UsedLeast == 0 || fact.Used() < l.UsedLeast) {
+		l.UsedLeast = fact.Used()
 	}
 	f.Usage = &Usage{Tokens: fact.Tokens, Used: fact.Used(), At: f.c.At}
 	f.recount()
@@ -111,6 +116,7 @@ func (f *fold) retryAbandoned(fact events.RetryAbandoned) string {
 	if (f.LastTurn == nil || f.LastTurn.ID != fact.Turn) && f.Retry.Turn != fact.Turn {
 		return whyUnknown
 	}
+	f.HeldSeq = f.c.Seq
 	f.Retry.State, f.Retry.Turn, f.Retry.Reason = RetryAbandoned, fact.Turn, cut(fact.Reason, TextBytesMax)
 	f.Retry.Attempt = max(f.Retry.Attempt, fact.Attempt)
 	if p := f.Pending.Turn; p != nil && (p.Cause == events.CauseRetry || p.Cause == events.CauseResume) {
@@ -137,37 +143,6 @@ func (s *State) Failed() *events.Failure {
 // again, nor that it will not, nor that a turn follows it.
 func (s *State) FailureUndecided() bool {
 	return s.Closed == nil && s.Pending.Turn == nil && s.Failed() != nil && s.Retry.Turn != s.LastTurn.ID
-}
-
-// CompactionFirst says whether the next step is compaction's: one is wanted or under way, what follows one is owed, or the
-// last turn is [State.Overflowed]. Until then retry waits.
-func (s *State) CompactionFirst() bool {
-	l := s.LastCompaction
-	switch {
-	case s.compactionOpen():
-		return true
-	case s.Compaction != nil: // held or stalled: it is said, and a person's turn
-		return false
-	case l != nil && l.FollowUp != "" && (s.LastTurn == nil || !l.At.Before(s.LastTurn.At)):
-		return true
-	}
-	return s.Overflowed()
-}
-
-// Overflowed says whether the last turn failed because the conversation is more than the model takes in, and a compaction
-// may mend that: once for each message, which that compaction's request names. While it holds, compaction acts and retry
-// leaves the turn alone; as soon as it does not, retry says that the turn is given up.
-func (s *State) Overflowed() bool {
-	x, l, c := s.Failed(), s.LastTurn, s.LastCompaction
-	switch {
-	case x == nil || x.Kind != failure.ContextExceeded || s.Pending.Turn != nil || l.Actor == events.ActorPerson:
-		return false
-	case s.Policy.CompactionThreshold >= 1 || s.Retry.State == RetryAbandoned && s.Retry.Turn == l.ID:
-		return false
-	case c == nil || c.Message != l.Message || l.Message == "" && l.Cause == events.CauseMessage:
-		return true // none was for this message
-	}
-	return c.Outcome == OutcomeFailed && c.Error != nil && failure.Retryable(c.Error.Kind)
 }
 
 func (f *fold) applyCompaction() string {
@@ -199,8 +174,11 @@ func (f *fold) compactionRequested(fact events.CompactionRequested) string {
 	f.Compaction = &Compaction{State: CompactionRequested, ID: fact.Compaction, Reason: cut(fact.Reason, NameBytesMax), FollowUp: word(fact.FollowUp),
 		Message: fact.Message, Since: f.c.At, Used: fact.Used, Limit: fact.Limit, Epoch: f.Epoch}
 	f.Pending.Compaction = &PendingCompaction{ID: fact.Compaction, Reason: f.Compaction.Reason, Message: fact.Message, At: f.c.At, Seq: f.c.Seq}
-	if fact.Reason == events.CompactMidStream && f.Turn != nil {
+	switch {
+	case fact.Reason == events.CompactMidStream && f.Turn != nil:
 		f.Turn.Compaction, f.Compaction.Turn = fact.Compaction, f.Turn.ID
+	case fact.FollowUp == events.FollowContinue && f.LastTurn != nil:
+		f.Compaction.Turn = f.LastTurn.ID
 	}
 	return ""
 }
@@ -230,10 +208,10 @@ func (f *fold) compactionEnds(id, outcome string, usedAfter int64, failure *even
 		return whyUnknown
 	}
 	l := &LastCompaction{ID: id, Outcome: outcome, Reason: c.Reason, UsedBefore: c.Used, UsedAfter: max(usedAfter, 0), At: f.c.At,
-		FollowUp: c.FollowUp, Message: c.Message, Turn: c.Turn, Error: failure}
+		FollowUp: c.FollowUp, Message: c.Message, Turn: c.Turn, Error: failure, Seq: f.c.Seq}
 	reason := ""
 	if outcome == OutcomeCompleted {
-		f.Usage = nil
+		f.Usage, l.UsedLeast = nil, l.UsedAfter
 	} else {
 		reason = failure.Kind
 		l.Failures = 1
@@ -244,4 +222,165 @@ func (f *fold) compactionEnds(id, outcome string, usedAfter int64, failure *even
 	f.end(Ending{Entity: EntityCompaction, ID: id, Outcome: outcome, Reason: reason})
 	f.LastCompaction, f.Compaction, f.Pending.Compaction = l, nil, nil
 	return ""
+}
+
+// NewerMessage says whether a person has sent a message after this place in the log that waits in the queue.
+func (s *State) NewerMessage(seq uint64) bool {
+	return slices.ContainsFunc(s.Queue, func(m Message) bool { return !m.Synthetic && m.Seq > seq })
+}
+
+// QueueMoves says whether the queue may move on when nothing else goes first: after a turn that completed, or after a
+// person's act. After a failure, a stop or an interruption it waits for one (C7).
+func (s *State) QueueMoves() bool { return s.HeldSeq == 0 || s.NewerMessage(s.HeldSeq) }
+
+// FollowUp is what is owed after the last compaction, however that ended: [events.FollowMessage], [events.FollowContinue]
+// or "". A message that was withdrawn, and a turn that completed all the same, that a person stopped or that another has
+// come after, are not followed up.
+func (s *State) FollowUp() string {
+	l := s.LastCompaction
+	if l == nil || s.compactionOpen() {
+		return ""
+	}
+	t := s.LastTurn
+	switch {
+	case l.FollowUp == events.FollowMessage && s.queued(l.Message) >= 0 && s.QueueMoves():
+		return events.FollowMessage
+	case l.FollowUp != events.FollowContinue:
+		return ""
+	case s.Turn != nil && s.Turn.ID == l.Turn, // it is still to stop
+		s.Turn == nil && t != nil && t.ID == l.Turn && t.Outcome != OutcomeCompleted && t.Actor != events.ActorPerson:
+		return events.FollowContinue
+	}
+	return ""
+}
+
+// compactionsMax is how often in a row a compaction fails until it is given up, unless the policy says how often.
+const compactionsMax = 20
+
+// CompactAgain says whether the compaction that failed last is to be tried again: its failure may pass, and somebody still
+// waits for it (C8).
+func (s *State) CompactAgain() bool {
+	l := s.LastCompaction
+	if l == nil || l.Outcome != OutcomeFailed || s.compactionOpen() {
+		return false
+	}
+	most := compactionsMax
+	if s.Policy.RetryMax > 0 {
+		most = s.Policy.RetryMax
+	}
+	kind := l.ErrorKind()
+	crashed := kind == events.ReasonOwnerLost || kind == events.ReasonShutdown
+	switch {
+	case !s.Policy.AutoRetry, !failure.Retryable(kind), l.Failures >= most,
+		crashed && s.Policy.Resume == events.ResumeHold && !s.NewerMessage(l.Seq):
+		return false
+	case l.Reason == events.CompactManual && (s.LastTurn == nil || s.LastTurn.Seq < l.Seq):
+		return true
+	}
+	return s.FollowUp() != ""
+}
+
+// Held says whether what follows the compaction that failed last waits for a person: it is not tried again, and without
+// it the conversation does not fit (C8).
+func (s *State) Held() bool {
+	l := s.LastCompaction
+	if l == nil || l.Outcome != OutcomeFailed || s.FollowUp() == "" || s.CompactAgain() {
+		return false
+	}
+	if t := s.LastTurn; l.FollowUp == events.FollowContinue && t != nil && t.overflowed() {
+		return true
+	}
+	limit := s.Limit()
+	return limit > 0 && s.Usage != nil && s.Usage.Used >= limit
+}
+
+// ErrorKind is why it failed, "" if it did not.
+func (l *LastCompaction) ErrorKind() string {
+	if l.Error == nil {
+		return ""
+	}
+	return l.Error.Kind
+}
+
+// compactionGain is what part of before may be left after a compaction that was of use.
+const compactionGain = 0.95
+
+// Stalled says whether the last compaction was of no use, so that no other one is asked for by rule until usage has fallen
+// (C9): what was reported since is as much as before it, or never came below the threshold. The same goes for a turn whose
+// context was too long right after it.
+func (s *State) Stalled() bool {
+	l := s.LastCompaction
+	if l == nil || l.Outcome != OutcomeCompleted {
+		return false
+	}
+	if t := s.LastTurn; t != nil && t.overflowed() && t.Seq > l.Seq && !l.Progress && l.UsedLeast == 0 {
+		return true
+	}
+	mark := s.Policy.CompactionThreshold * float64(s.Limit())
+	if l.UsedLeast <= 0 || mark <= 0 {
+		return false
+	}
+	least := float64(l.UsedLeast)
+	return least >= mark || float64(l.UsedBefore) >= mark && least >= compactionGain*float64(l.UsedBefore)
+}
+
+func (t *LastTurn) overflowed() bool {
+	return t.Outcome == OutcomeFailed && t.Error != nil && t.Error.Kind == failure.ContextExceeded
+}
+
+// Overflowed says whether the last turn failed because the conversation is more than the model takes in, and a compaction
+// is to mend that, or has (C11): the first time before there is progress, unless a compaction has just been of no use. While
+// it holds compaction acts and retry leaves the turn alone; as soon as it does not, retry says that the turn is given up.
+func (s *State) Overflowed() bool {
+	t, l := s.LastTurn, s.LastCompaction
+	if !s.FailureUndecided() || !t.overflowed() || t.Actor == events.ActorPerson {
+		return false
+	}
+	switch {
+	case l != nil && l.Seq > t.Seq:
+		return l.Outcome == OutcomeCompleted
+	case s.Policy.CompactionThreshold >= 1 || s.Retry.Overflows > 1:
+		return false
+	case l == nil || l.Outcome == OutcomeFailed:
+		return true
+	}
+	return l.Progress || l.UsedLeast > 0 && !s.Stalled()
+}
+
+// CompactionFirst says whether the next step is compaction's, and retry has to wait: one is wanted or under way, or will be
+// tried again, what follows one is owed and not held, or the last turn is [State.Overflowed].
+func (s *State) CompactionFirst() bool {
+	return s.compactionOpen() || s.CompactAgain() || s.FollowUp() != "" && !s.Held() || s.Overflowed()
+}
+
+// RetryFirst says whether the queue waits behind another attempt of the last turn: one is scheduled or about to start, or
+// it is still to be said whether there is one (C7). A person who speaks after a crash goes first (R15).
+func (s *State) RetryFirst() bool {
+	if t := s.LastTurn; t != nil && t.Outcome == OutcomeInterrupted && s.NewerMessage(s.HeldSeq) {
+		return false
+	}
+	return s.Retry.State == RetryScheduled || s.Retry.State == RetryStarting || s.FailureUndecided() && s.LastTurn.Actor != events.ActorPerson
+}
+
+// restCompaction shows, while none is open, why one would not help, or why what follows it does not come.
+func (s *State) restCompaction() {
+	l := s.LastCompaction
+	if s.compactionOpen() || s.Closed != nil {
+		return
+	}
+	s.Compaction = nil
+	if l == nil {
+		return
+	}
+	rest := &Compaction{ID: l.ID, Reason: l.Reason, FollowUp: l.FollowUp, Message: l.Message, Turn: l.Turn, Since: l.At, Used: l.UsedBefore, Limit: s.Limit(), Epoch: s.Epoch}
+	switch {
+	case s.Held():
+		rest.State, rest.Error = CompactionHeld, l.Error
+	case s.Stalled():
+		rest.State = CompactionStalled
+		rest.Error = &events.Failure{Kind: events.ReasonNoProgress, Text: fmt.Sprintf("%d tokens before the compaction, %d after: another one would not help", l.UsedBefore, l.UsedLeast)}
+	default:
+		return
+	}
+	s.Compaction = rest
 }

@@ -98,6 +98,7 @@ func (s *State) Fold(c *events.Commit) Result {
 		f.event(i)
 	}
 	s.forgetUndelivered()
+	s.restCompaction()
 	s.Phase = s.phase()
 	return res
 }

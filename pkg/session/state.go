@@ -67,9 +67,10 @@ type State struct {
 
 	Turn     *Turn              `json:"turn,omitempty"`
 	LastTurn *LastTurn          `json:"last_turn,omitempty"`
-	Tools    map[string]*Tool   `json:"tools,omitempty"`   // open calls, by id
-	Prompts  map[string]*Prompt `json:"prompts,omitempty"` // awaiting, and settled but not delivered, by id
-	Queue    []Message          `json:"queue,omitempty"`   // oldest first
+	Tools    map[string]*Tool   `json:"tools,omitempty"`    // open calls, by id
+	Prompts  map[string]*Prompt `json:"prompts,omitempty"`  // awaiting, and settled but not delivered, by id
+	Queue    []Message          `json:"queue,omitempty"`    // oldest first
+	HeldSeq  uint64             `json:"held_seq,omitempty"` // the ending since which the queue waits for a person; 0: it moves by itself
 	Pending  Pending            `json:"pending,omitzero"`
 
 	Retry          Retry           `json:"retry,omitzero"`
@@ -243,9 +244,10 @@ type Retry struct {
 	Attempt      int             `json:"attempt"`
 	DueAt        time.Time       `json:"due_at,omitzero"`
 	Reason       string          `json:"reason,omitempty"`
-	Error        *events.Failure `json:"error,omitempty"` // the last failure since progress
-	SameFailures int             `json:"same_failures"`   // in a row, of one kind
-	Resumes      int             `json:"resumes"`         // continuations since the last progress
+	Error        *events.Failure `json:"error,omitempty"`     // the last failure since progress
+	SameFailures int             `json:"same_failures"`       // in a row, of one kind
+	Resumes      int             `json:"resumes"`             // continuations since the last progress
+	Overflows    int             `json:"overflows,omitempty"` // failures since progress because the context was too long
 }
 
 // States of [Compaction].
@@ -256,7 +258,8 @@ const (
 	CompactionStalled   = "stalled"
 )
 
-// Compaction is the one that is wanted or under way.
+// Compaction is the one that is wanted or under way; or, derived from the last one, that what follows it is held, or that
+// none would help.
 type Compaction struct {
 	State    string          `json:"state"`
 	ID       string          `json:"id"`
@@ -280,6 +283,9 @@ type LastCompaction struct {
 	UsedAfter  int64           `json:"used_after"`
 	At         time.Time       `json:"at"`
 	Failures   int             `json:"failures"` // in a row
+	Seq        uint64          `json:"seq"`
+	UsedLeast  int64           `json:"used_least,omitempty"` // tokens: the least reported since; what the harness said itself until then
+	Progress   bool            `json:"progress,omitempty"`   // a turn has completed since
 	FollowUp   string          `json:"follow_up,omitempty"`
 	Message    string          `json:"message,omitempty"`
 	Turn       string          `json:"turn,omitempty"`
@@ -321,7 +327,7 @@ type Ending struct {
 	At          time.Time `json:"at"`
 	Seq         uint64    `json:"seq"`
 	Late        *Late     `json:"late"`
-	OpenedSeq   uint64    `json:"opened_seq,omitempty"`  // prompts: the commit with the body
+	OpenedSeq   uint64    `json:"opened_seq,omitempty"`  // prompts and messages: the commit with the body
 	Since       time.Time `json:"since,omitzero"`        // prompts: armed at
 	DeliveredAt time.Time `json:"delivered_at,omitzero"` // prompts
 	Epoch       uint64    `json:"epoch,omitempty"`       // prompts: opened or adopted under

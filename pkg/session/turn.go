@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/failure"
 )
 
 func (f *fold) applyTurn() (why string, ok bool) {
@@ -91,7 +92,7 @@ func (f *fold) turnStarted(fact events.TurnStarted) string {
 	f.Pending.Turn = nil
 	switch {
 	case f.Turn.byPerson():
-		f.Retry, f.ActiveAt = Retry{}, f.c.At
+		f.Retry, f.ActiveAt, f.HeldSeq = Retry{}, f.c.At, 0
 		f.overtake()
 	case fact.Cause == events.CauseRetry || fact.Cause == events.CauseResume:
 		f.Retry = f.Retry.counters() // this is it, also by hand after it was given up
@@ -103,7 +104,7 @@ func (f *fold) turnStarted(fact events.TurnStarted) string {
 
 // counters is the retry without what was planned.
 func (r *Retry) counters() Retry {
-	return Retry{Attempt: r.Attempt, SameFailures: r.SameFailures, Resumes: r.Resumes, Error: r.Error}
+	return Retry{Attempt: r.Attempt, SameFailures: r.SameFailures, Resumes: r.Resumes, Overflows: r.Overflows, Error: r.Error}
 }
 
 // setRetryAside forgets a retry that is planned; one that was given up stays so.
@@ -138,9 +139,10 @@ func (f *fold) replaceTurn(continued string) {
 	f.endTurn(outcome, reason, nil, events.TurnStopped{Turn: t.ID, Reason: orElse(reason, OutcomeContinued)})
 }
 
-// byPerson: a person's message made this turn, at once or after a compaction.
+// byPerson: a person's message made this turn, at once or after a compaction. What goes on with a turn after one is no
+// person's, whatever message that turn was about.
 func (t *Turn) byPerson() bool {
-	return !t.Synthetic && (t.Cause == events.CauseMessage || t.Cause == events.CauseFollowUp && t.Message != "")
+	return !t.Synthetic && (t.Cause == events.CauseMessage || t.Cause == events.CauseFollowUp && t.Message != "" && t.OfTurn == "")
 }
 
 // turnAgain: the same id while it is open is adoption by a newer epoch, else nothing new.
@@ -161,14 +163,15 @@ func (f *fold) take(message string) {
 	if message == "" {
 		return
 	}
-	i := f.queued(message)
+	i, accepted := f.queued(message), uint64(0)
 	switch {
 	case i >= 0:
+		accepted = f.Queue[i].Seq
 		f.Queue = slices.Delete(f.Queue, i, i+1)
 	case f.ended(EntityMessage, message) != nil:
 		return
 	}
-	f.end(Ending{Entity: EntityMessage, ID: message, Outcome: OutcomeDelivered})
+	f.end(Ending{Entity: EntityMessage, ID: message, Outcome: OutcomeDelivered, OpenedSeq: accepted})
 	f.deliverAsMessage(message)
 }
 
@@ -193,23 +196,29 @@ func (f *fold) turnEnds(turn, outcome, reason string, failure *events.Failure) s
 		return whyUnknown
 	}
 	if outcome == OutcomeCompleted {
-		f.Retry = Retry{}
+		f.Retry, f.HeldSeq = Retry{}, 0
+		if l := f.LastCompaction; l != nil {
+			l.Progress = true
+		}
 	}
 	return ""
 }
 
 func (f *fold) turnFailed(fact events.TurnFailed) string {
-	failure := cutFailure(fact.Error)
-	if why := f.turnEnds(fact.Turn, OutcomeFailed, failure.Kind, failure); why != "" {
+	failed := cutFailure(fact.Error)
+	if why := f.turnEnds(fact.Turn, OutcomeFailed, failed.Kind, failed); why != "" {
 		return why
 	}
 	f.LastTurn.HadOutput = fact.HadOutput
-	if before := f.Retry.Error; before == nil || before.Kind == failure.Kind {
+	if before := f.Retry.Error; before == nil || before.Kind == failed.Kind {
 		f.Retry.SameFailures++
 	} else {
 		f.Retry.SameFailures = 1
 	}
-	f.Retry.Error = failure
+	f.Retry.Error = failed
+	if failed.Kind == failure.ContextExceeded {
+		f.Retry.Overflows++
+	}
 	return ""
 }
 
@@ -226,6 +235,7 @@ func (f *fold) turnStopRequested(fact events.TurnStopRequested) string {
 		f.Pending.Stop = &PendingStop{Turn: fact.Turn, Actor: word(fact.Actor), By: cut(fact.By, NameBytesMax), Reason: cut(fact.Reason, TextBytesMax), At: f.c.At, Seq: f.c.Seq}
 	}
 	if person {
+		f.HeldSeq = f.c.Seq
 		f.takeBack(fact)
 	}
 	return ""
@@ -261,7 +271,11 @@ func (f *fold) turnStopped(fact events.TurnStopped) string {
 	if asked != nil && asked.Turn != fact.Turn {
 		asked = nil
 	}
+	held := f.HeldSeq
 	why := f.turnEnds(fact.Turn, OutcomeStopped, fact.Reason, nil)
+	if why == "" && f.LastTurn.Actor != events.ActorPerson && fact.Actor == events.ActorCompaction {
+		f.HeldSeq = held // it goes on by itself
+	}
 	switch {
 	case why == "" && asked != nil:
 		f.LastTurn.Actor = orElse(word(fact.Actor), asked.Actor)
@@ -299,6 +313,9 @@ func (f *fold) endTurn(outcome, reason string, failure *events.Failure, said eve
 		Cause: t.Cause, OfTurn: t.OfTurn, Attempt: t.Attempt, Synthetic: t.Synthetic, Seq: f.c.Seq}
 	if p := f.Pending.Stop; p != nil && p.Turn == t.ID && outcome != OutcomeCompleted {
 		f.LastTurn.Actor = p.Actor // however it ended: it was not to go on
+	}
+	if outcome != OutcomeContinued && f.LastTurn.Actor != events.ActorPerson {
+		f.HeldSeq = f.c.Seq // after a person's stop the queue waits since that was asked for: what was said after it is newer
 	}
 	f.end(Ending{Entity: EntityTurn, ID: t.ID, Outcome: outcome, Reason: reason})
 	f.Turn = nil

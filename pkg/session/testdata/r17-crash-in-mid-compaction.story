@@ -24,7 +24,7 @@ pending: (nothing)
 -- state phase compaction last_compaction queue --
 phase: "queued"
 compaction: (nothing)
-last_compaction: {"id":"k1","outcome":"failed","reason":"on-send","used_before":800,"used_after":0,"at":@4s,"failures":1,"follow_up":"message","message":"m1","error":{"kind":"owner-lost","text":"the harness died"}}
+last_compaction: {"id":"k1","outcome":"failed","reason":"on-send","used_before":800,"used_after":0,"at":@4s,"failures":1,"seq":4,"follow_up":"message","message":"m1","error":{"kind":"owner-lost","text":"the harness died"}}
 queue: [{"message":"m1","seq":2,"synthetic":false,"at":@2s}]
 -- facts --
 5 session.claimed {"incarnation":"18"}

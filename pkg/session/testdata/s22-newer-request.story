@@ -31,4 +31,4 @@ pending: {"turn":{"turn":"t2","cause":"follow-up","attempt":0,"at":@3s,"seq":3}}
 15: 1, the last compaction.requested by compaction: closed-id
 -- state compaction last_compaction --
 compaction: (nothing)
-last_compaction: {"id":"k1","outcome":"completed","reason":"manual","used_before":1,"used_after":1,"at":@11s,"failures":0}
+last_compaction: {"id":"k1","outcome":"completed","reason":"manual","used_before":1,"used_after":1,"at":@11s,"failures":0,"seq":11,"used_least":1}
