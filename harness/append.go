@@ -126,7 +126,7 @@ func (s *Session) do(ctx context.Context, o *op) error {
 	if err := context.Cause(ctx); err != nil {
 		return fmt.Errorf("harness: %s: %w", s.ref, err)
 	}
-	if err := s.queueUp(o, false); err != nil {
+	if err := s.queueUp(false, o); err != nil {
 		return err
 	}
 	select {
@@ -151,8 +151,8 @@ func (s *Session) do(ctx context.Context, o *op) error {
 }
 
 // queueUp puts an op behind the others and sees to it that somebody sends them: at once, or, for what nobody waits for,
-// soon, so that it travels with what comes next.
-func (s *Session) queueUp(o *op, lazily bool) error {
+// soon, so that it travels with what comes next. A report that is held back goes before the end of its turn.
+func (s *Session) queueUp(lazily bool, o *op) error {
 	if err := s.h.buffer.take(len(o.facts), o.bytes); err != nil {
 		return fmt.Errorf("%w: %s", err, s.ref)
 	}
@@ -161,6 +161,11 @@ func (s *Session) queueUp(o *op, lazily bool) error {
 	if s.footing == apart {
 		s.h.buffer.give(len(o.facts), o.bytes)
 		return fmt.Errorf("harness: %s: %w", s.ref, s.why)
+	}
+	if o.ends() {
+		if held := s.heldUsage(); held != nil && s.h.buffer.take(len(held.facts), held.bytes) == nil {
+			s.queue = append(s.queue, held)
+		}
 	}
 	s.queue = append(s.queue, o)
 	if lazily {

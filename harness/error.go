@@ -1,11 +1,15 @@
 package harness
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/failure"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
@@ -83,11 +87,13 @@ func (e *EndedError) Error() string {
 // Is finds [ErrEnded].
 func (e *EndedError) Is(target error) bool { return target == ErrEnded }
 
-// StopError tells who asked a turn to stop. errors.Is finds [ErrStopped].
+// StopError tells who asked a turn to stop. errors.Is finds [ErrStopped]; and [ErrEnded], if whoever asked has ended the
+// turn as well: then there is nothing left to say.
 type StopError struct {
 	Actor  string // person, compaction or stall
 	By     string
 	Reason string
+	ended  error
 }
 
 // Error names the actor and the reason.
@@ -105,6 +111,9 @@ func (e *StopError) Error() string {
 // Is finds [ErrStopped].
 func (e *StopError) Is(target error) bool { return target == ErrStopped }
 
+// Unwrap is how the turn ended, if it has.
+func (e *StopError) Unwrap() error { return e.ended }
+
 // FailureError is an error that says how a turn or a compaction failed.
 type FailureError struct {
 	Failure   events.Failure
@@ -114,12 +123,36 @@ type FailureError struct {
 // Error is kind and text.
 func (e *FailureError) Error() string { return "harness: " + e.Failure.Kind + ": " + e.Failure.Text }
 
-// failureOf is an error as a failure; one that says nothing about its kind is of kind error.
+// ProviderError is what a provider answered, or failed to. Which kind of failure that is, pkg/failure says.
+type ProviderError struct {
+	Raw       failure.Raw
+	HadOutput bool // something had been shown already
+}
+
+// Error is the failure's kind and text.
+func (e *ProviderError) Error() string {
+	f := failure.Classify(e.Raw)
+	return "harness: provider: " + f.Kind + ": " + f.Text
+}
+
+// failureOf is an error as a failure; one that does not say what it is, is classified by its words.
 func failureOf(err error) (events.Failure, bool) {
 	if f, ok := errors.AsType[*FailureError](err); ok {
 		return f.Failure, f.HadOutput
 	}
-	return events.Failure{Kind: "error", Text: err.Error()}, false
+	if p, ok := errors.AsType[*ProviderError](err); ok {
+		return failure.Classify(p.Raw), p.HadOutput
+	}
+	raw := failure.Raw{Text: err.Error()}
+	if timeout, ok := errors.AsType[net.Error](err); errors.Is(err, context.DeadlineExceeded) || ok && timeout.Timeout() {
+		raw.Code = failure.Network
+	}
+	return failure.Classify(raw), false
+}
+
+// cutOff says whether reading a stream came to an end that is no error of its own.
+func cutOff(err error) bool {
+	return err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // translate puts our name for it in front of an error of the bus.

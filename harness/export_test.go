@@ -16,3 +16,13 @@ func HandedOver(s *Session) int {
 	}
 	return len(s.flight.ops)
 }
+
+// Asking is how many Asks wait for the prompt.
+func Asking(s *Session, prompt string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w := s.waiters[prompt]; w != nil {
+		return w.asks
+	}
+	return 0
+}

@@ -2,6 +2,7 @@ package harness
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -75,6 +76,15 @@ func (w *waiter) settle(a Answer, err error) {
 	close(w.done)
 }
 
+func (w *waiter) settled() bool {
+	select {
+	case <-w.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // Ask asks people, in this turn, and returns when the prompt is settled, however that came. When the prompt's Call waits
 // for the answer as its result, end the call with it: that is the receipt; for others Ask gives the receipt itself.
 //
@@ -109,7 +119,7 @@ func (s *Session) ask(ctx context.Context, turn string, p Prompt) (Answer, error
 		done, settled, err = s.attach(st, p.ID)
 		return done, err
 	}, f)
-	if err != nil {
+	if err != nil && !(errors.Is(err, ErrClosedID) && w.settled()) { // another Ask that waited with this one was quicker
 		return Answer{}, err
 	}
 	if settled != 0 {
@@ -238,7 +248,7 @@ func (s *Session) have(prompt string) {
 	o, err := s.newOp([]events.Fact{events.PromptDelivered{Prompt: prompt}})
 	if err == nil {
 		o.check = func(st *session.State) (bool, error) { return !s.owesReceipt(st, prompt), nil }
-		err = s.queueUp(o, true)
+		err = s.queueUp(true, o)
 	}
 	if err != nil {
 		s.h.log.Debug().Str("session", s.ref.String()).Str("entity", session.EntityPrompt).Str("id", prompt).AnErr("err", err).Msg("no receipt")

@@ -48,6 +48,7 @@ type Session struct {
 	waiters map[string]*waiter // by prompt
 	told    map[string]bool    // prompts whose settlement an Ask has returned
 	receipt uint64             // the stop that was confirmed last, by its seq
+	usage   usage
 
 	users   int    // who is about to take it; guarded by the harness
 	want    uint64 // somebody said that the log has got so far
@@ -297,7 +298,7 @@ func (s *Session) follow() {
 	}
 	if t := s.turn; t != nil && (s.st.Turn == nil || s.st.Turn.ID != t.id) {
 		s.turn = nil
-		t.cancel(s.endOf(t.id))
+		t.cancel(s.stopOf(t.id, s.endOf(t.id)))
 	}
 	if s.st.HasWork() {
 		s.h.poke(s.ref.Session)
@@ -307,7 +308,7 @@ func (s *Session) follow() {
 	case p == nil:
 	case s.st.Turn != nil && s.st.Turn.ID == p.Turn:
 		if s.turn != nil {
-			s.turn.cancel(&StopError{Actor: p.Actor, By: p.By, Reason: p.Reason})
+			s.turn.cancel(s.stopOf(p.Turn, nil))
 		}
 	case s.receipt != p.Seq:
 		s.receipt = p.Seq
@@ -323,6 +324,16 @@ func (s *Session) confirm(p session.PendingStop) {
 	if err != nil {
 		s.h.log.Debug().Str("session", s.ref.String()).Str("entity", session.EntityTurn).Str("id", p.Turn).AnErr("err", err).Msg("stop not confirmed")
 	}
+}
+
+// stopOf is who asked a turn to stop, and how it ended if it has: what stalled, for one, is failed in the commit that asks
+// it to stop. The session is locked.
+func (s *Session) stopOf(turn string, ending error) error {
+	p := s.st.Pending.Stop
+	if p == nil || p.Turn != turn {
+		return ending
+	}
+	return &StopError{Actor: p.Actor, By: p.By, Reason: p.Reason, ended: ending}
 }
 
 // endOf is why a turn's context ends. The session is locked.

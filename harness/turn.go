@@ -38,14 +38,6 @@ type Turn struct {
 	cancel context.CancelCauseFunc
 }
 
-// Usage is what a model counted for its last call.
-type Usage struct {
-	Model               string
-	Tokens              events.Tokens
-	InputIncludesCached bool
-	ContextLimit        int64 // tokens; 0: unchanged
-}
-
 // StartTurn begins a turn: [message.accepted, turn.started] in one commit when it has a message of its own. A turn that is
 // open in the session ends by it: as continued if named by OfTurn, else as stopped.
 func (s *Session) StartTurn(ctx context.Context, start Start) (*Turn, error) {
@@ -137,11 +129,6 @@ func (t *Turn) Context() context.Context {
 	return t.ctx
 }
 
-// Usage reports what the model counted; the newest report stands.
-func (t *Turn) Usage(ctx context.Context, u Usage) error {
-	return t.s.Append(ctx, events.UsageReported{Turn: t.id, Model: u.Model, Tokens: u.Tokens, InputIncludesCached: u.InputIncludesCached, ContextLimit: u.ContextLimit})
-}
-
 // Complete ends the turn. Finish is the provider's reason, if any. Calls and prompts that are open in it end with it.
 func (t *Turn) Complete(ctx context.Context, finish string) error {
 	return t.s.Append(ctx, events.TurnCompleted{Turn: t.id, Finish: finish})
@@ -150,6 +137,13 @@ func (t *Turn) Complete(ctx context.Context, finish string) error {
 // Fail ends the turn in an error. Its kind decides whether it is tried again.
 func (t *Turn) Fail(ctx context.Context, e events.Failure, hadOutput bool) error {
 	return t.s.Append(ctx, events.TurnFailed{Turn: t.id, Error: e, HadOutput: hadOutput})
+}
+
+// FailWith ends the turn in this error, classified: [*FailureError] and [*ProviderError] say what it is, of any other the
+// words do. Its kind decides whether it is tried again.
+func (t *Turn) FailWith(ctx context.Context, err error) error {
+	f, hadOutput := failureOf(err)
+	return t.Fail(ctx, f, hadOutput)
 }
 
 // Stop ends the turn because somebody asked for it, or says that it had ended before that was heard. Actor: person,

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -19,17 +18,18 @@ const (
 	lastWordMaxS    = 10 // seconds that the end of a turn may take to be stored after Work's context has ended
 )
 
-// failureLeaseLost is the kind of failure of a turn that was given up because the lease was lost.
-const failureLeaseLost = "lease_lost"
-
 // Worker does what a harness is asked to do.
 type Worker struct {
 	// Turn runs a turn that was requested and has been taken: [Turn.Request] says what it is. ctx is [Turn.Context]. The
-	// turn may be ended in it; if it was not, nil completes it, [ErrStopped] as the cause of ctx stops it, and any other
-	// error fails it ([*FailureError] says how). nil: turns stay pending.
+	// turn may be ended in it; if it was not, nil completes it, [ErrStopped] as the cause of ctx stops it ([*StopError] tells
+	// whether a person, compaction or the stall watchdog asked), and any other error fails it, as [Turn.FailWith] does. nil:
+	// turns stay pending.
 	Turn func(ctx context.Context, t *Turn) error
-	// Compact compacts the session's conversation and returns how many tokens are used after it; an error fails the
-	// compaction. nil: compactions stay pending.
+	// Options is asked, when a turn is taken that was requested without options, what makes it the same request when it is
+	// tried again: a model, an agent, a temperature. It is encoded as JSON, at most 16 KiB. nil: nothing.
+	Options func(s *Session, t session.WorkTurn) any
+	// Compact compacts the session's conversation and returns how many tokens are used after it, 0 if that is not known; an
+	// error fails the compaction, as with turns. Look at the summary with [SummaryOK]. nil: compactions stay pending.
 	Compact func(ctx context.Context, s *Session, c session.WorkCompaction) (usedAfter int64, err error)
 	// TurnsMax is how many turns and compactions run at once. Default 16. What is beyond stays pending.
 	TurnsMax int
@@ -283,6 +283,11 @@ func (k *shift) look(ctx context.Context, s *Session) (*job, error) {
 	if w.Compaction != nil && k.w.Compact != nil {
 		return &job{compaction: w.Compaction}, nil
 	}
+	if k.w.Options != nil && len(w.Turn.Options) == 0 {
+		if w.Turn.Options, err = encode(k.w.Options(s, *w.Turn)); err != nil {
+			return nil, fmt.Errorf("harness: the options of turn %s in %s: %w", w.Turn.Turn, s.ref, err)
+		}
+	}
 	return &job{turn: w.Turn}, nil
 }
 
@@ -340,48 +345,4 @@ func (k *shift) do(ctx context.Context, s *Session, j *job) error {
 		return nil
 	}
 	return err
-}
-
-// endTurn says how a turn ended, unless its handler or somebody else has. A turn that gave up because the lease was lost
-// has failed, once the session is claimed again; if it is not, recovery says so.
-func (k *shift) endTurn(ctx context.Context, t *Turn, cause, err error, leaving bool) error {
-	stop, stopped := errors.AsType[*StopError](cause)
-	switch {
-	case errors.Is(cause, ErrEnded):
-		return nil
-	case stopped:
-		return t.Stop(ctx, stop.Actor, stop.Reason)
-	case err == nil:
-		return t.Complete(ctx, "")
-	case errors.Is(cause, ErrLeaseLost):
-		return t.Fail(ctx, events.Failure{Kind: failureLeaseLost, Text: err.Error()}, false)
-	case leaving:
-		return err // recovery ends it as interrupted
-	default:
-		failure, output := failureOf(err)
-		return t.Fail(ctx, failure, output)
-	}
-}
-
-func (k *shift) compact(ctx context.Context, s *Session, c session.WorkCompaction) error {
-	run, cancel := context.WithCancelCause(s.Context())
-	defer cancel(nil)
-	defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
-	used, err := k.w.Compact(run, s, c)
-	late, done := k.lastWord(ctx)
-	defer done()
-	if err == nil {
-		return s.Append(late, events.CompactionCompleted{Compaction: c.Compaction, UsedAfter: used})
-	}
-	failure, _ := failureOf(err)
-	return s.Append(late, events.CompactionFailed{Compaction: c.Compaction, Error: failure})
-}
-
-// lastWord is a context for what is said at the end: while this process works, for as long as it takes; when it leaves,
-// for a while.
-func (k *shift) lastWord(ctx context.Context) (context.Context, context.CancelFunc) {
-	if ctx.Err() == nil {
-		return context.WithCancel(k.h.ctx)
-	}
-	return context.WithTimeout(context.WithoutCancel(ctx), lastWordMaxS*time.Second)
 }

@@ -96,7 +96,7 @@ func TestHowTurnsEnd(t *testing.T) {
 		outcome string
 		reason  string
 	}{
-		{"an error fails it", func(context.Context, *world, *harness.Turn) error { return errors.New("no luck") }, session.OutcomeFailed, "error"},
+		{"an error fails it", func(context.Context, *world, *harness.Turn) error { return errors.New("no luck") }, session.OutcomeFailed, "unknown"},
 		{"an error that says how", func(context.Context, *world, *harness.Turn) error {
 			return &harness.FailureError{Failure: events.Failure{Kind: "rate_limit"}}
 		}, session.OutcomeFailed, "rate_limit"},

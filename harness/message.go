@@ -1,0 +1,160 @@
+package harness
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+const (
+	compactionService = "compaction"
+	verbSend          = "send"
+	sendDelayMaxMS    = 2000 // milliseconds between tries of a send while its service is not ready
+)
+
+// Message is user input for a session.
+type Message struct {
+	Session   string
+	Harness   string // whose session it is; default: this one's
+	ID        string // default: a new one. The same id with the same content is taken once, however often it is sent
+	Content   any    // encoded as JSON, usually a string; what is large travels through the object store
+	By        string // who says it
+	Synthetic bool   // no person's: changes nothing that a person chose
+}
+
+// sendRequest is the body of the endpoint.
+type sendRequest struct {
+	Harness   string          `json:"harness"`
+	Session   string          `json:"session"`
+	Message   string          `json:"message"`
+	Content   json.RawMessage `json:"content,omitempty"`
+	Ref       string          `json:"ref,omitempty"`
+	Synthetic bool            `json:"synthetic,omitempty"`
+	By        string          `json:"by,omitempty"`
+}
+
+// Send gives a message to whoever owns the session, now or later, and returns its id once it is stored: from then on it is
+// delivered exactly once, unless it is withdrawn first, whatever dies meanwhile. While the service is not there it is
+// tried again until ctx ends. Errors: [*events.Refusal] says why it is not taken (404 no such session, 409 it is closed, or
+// the id has other content, 413 too large, 503 not ready); [ErrUnreachable] leaves it open whether it was: send it again
+// under the same id, which is returned also with an error.
+func (h *Harness) Send(ctx context.Context, m Message) (id string, err error) {
+	content, err := encode(m.Content)
+	if err != nil {
+		return m.ID, fmt.Errorf("harness: send to %s: content: %w", m.Session, err)
+	}
+	req := sendRequest{Harness: m.Harness, Session: m.Session, Message: m.ID, Content: content, Synthetic: m.Synthetic, By: m.By}
+	if req.Harness == "" {
+		req.Harness = h.cfg.ID
+	}
+	if req.Message == "" {
+		req.Message = h.bus.NewID()
+	}
+	if err := h.request(ctx, compactionService, verbSend, req); err != nil {
+		return req.Message, fmt.Errorf("harness: send %s to %s/%s: %w", req.Message, req.Harness, req.Session, translate(err))
+	}
+	return req.Message, nil
+}
+
+// request asks a service, again and again while it is not ready. What is asked may be repeated.
+func (h *Harness) request(ctx context.Context, service, verb string, req any) error {
+	pace := backoff.NewExponentialBackOff(backoff.WithInitialInterval(50*time.Millisecond), backoff.WithMaxInterval(sendDelayMaxMS*time.Millisecond), backoff.WithMaxElapsedTime(0))
+	for {
+		err := h.bus.Request(ctx, service, verb, req, nil)
+		r, refused := errors.AsType[*events.Refusal](err)
+		if err == nil || !refused || r.Code != http.StatusServiceUnavailable {
+			return err
+		}
+		select {
+		case <-time.After(pace.NextBackOff()):
+		case <-ctx.Done():
+			return err
+		case <-h.ctx.Done():
+			return context.Cause(h.ctx)
+		}
+	}
+}
+
+// Content is what the turn's message says, as JSON; nil if the turn was not requested with a message that waited: then the
+// conversation has it already.
+func (t *Turn) Content(ctx context.Context) (json.RawMessage, error) {
+	return t.Request().Content, nil
+}
+
+// Options reads what makes the turn the same request as one before into v, and says whether there was anything: of a
+// retry or a resume they are those of the turn that failed.
+func (t *Turn) Options(v any) (bool, error) {
+	raw := t.Request().Options
+	if len(raw) == 0 {
+		return false, nil
+	}
+	if err := json.Unmarshal(raw, v); err != nil {
+		return true, fmt.Errorf("harness: turn %s: options: %w", t.id, err)
+	}
+	return true, nil
+}
+
+// Result is how a call ended, as the log has it.
+type Result struct {
+	Outcome string          // completed, failed, interrupted, ended-with-turn …
+	Reason  string          // why, where no tool said it
+	Output  json.RawMessage // completed: what the tool said, or what was answered in its place
+	Error   *events.Failure // failed
+}
+
+// Result finds in the log how a call ended: what an agent is to be told about a call that it had made before its process
+// died. [ErrUnknown]: it is open, never was, or ended too long ago to be kept.
+func (s *Session) Result(ctx context.Context, call string) (Result, error) {
+	if err := s.catchUp(ctx); err != nil {
+		return Result{}, err
+	}
+	e, ok := s.State().Ended(session.EntityTool, call)
+	if !ok {
+		return Result{}, fmt.Errorf("%w: the end of call %s in %s", ErrUnknown, call, s.ref)
+	}
+	c, err := s.h.bus.Commit(ctx, e.Seq)
+	if err != nil {
+		return Result{}, fmt.Errorf("harness: the end of call %s in %s: %w", call, s.ref, translate(err))
+	}
+	r := Result{Outcome: e.Outcome, Reason: e.Reason}
+	for i := range c.Events {
+		switch f := c.Events[i].Fact.(type) {
+		case events.ToolCompleted:
+			if f.Call == call && e.Outcome == session.OutcomeCompleted {
+				r.Output = f.Output
+				return r, nil
+			}
+		case events.ToolFailed:
+			if f.Call == call && e.Outcome == session.OutcomeFailed {
+				r.Error = &f.Error
+				return r, nil
+			}
+		}
+	}
+	return r, nil
+}
+
+// Answer finds in the log how a prompt was settled: what a turn brings to the agent whose request names a prompt.
+// [ErrUnknown]: it is open, never was, or was settled too long ago to be kept.
+func (s *Session) Answer(ctx context.Context, prompt string) (Answer, error) {
+	if err := s.catchUp(ctx); err != nil {
+		return Answer{}, err
+	}
+	st := s.State()
+	if p := st.Prompts[prompt]; p != nil && p.Status != session.Awaiting {
+		return s.readAnswer(ctx, prompt, p.SettledSeq)
+	}
+	e, ok := st.Ended(session.EntityPrompt, prompt)
+	if !ok {
+		return Answer{}, fmt.Errorf("%w: the answer to prompt %s in %s", ErrUnknown, prompt, s.ref)
+	}
+	return s.readAnswer(ctx, prompt, e.Seq)
+}

@@ -1,0 +1,260 @@
+package harness
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/failure"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// Limits of what reports cost.
+const (
+	usageEvery     = time.Second // reports that change little are stored at most so often
+	usagePartsMin  = 100         // a change by one part in so many is stored at once
+	tokensPerWorth = 1           // without a limit to compare with: the least that counts as that part
+)
+
+// Usage is what a model counted for its last call.
+type Usage struct {
+	Model               string
+	Tokens              events.Tokens
+	InputIncludesCached bool
+	ContextLimit        int64 // tokens; 0: unchanged
+}
+
+// usage is what a session's process has reported and what it holds back. It is guarded by the session.
+type usage struct {
+	stored  events.UsageReported // what was stored last, or is about to be
+	at      time.Time            // when
+	held    *events.UsageReported
+	waiting bool // somebody stores what is held when its time has come
+}
+
+// Usage reports what the model counted; the newest report stands. Say it as often as you like: what changes by less than
+// one percent of the limit is stored at most once a second, and what is held back is stored before the turn ends, in the
+// order of the calls. Such a call returns nil at once.
+func (t *Turn) Usage(ctx context.Context, u Usage) error {
+	f := events.UsageReported{Turn: t.id, Model: u.Model, Tokens: u.Tokens, InputIncludesCached: u.InputIncludesCached, ContextLimit: u.ContextLimit}
+	if err := f.Validate(); err != nil {
+		return err
+	}
+	if t.s.holdBack(f) {
+		return nil
+	}
+	return t.s.Append(ctx, f)
+}
+
+// holdBack keeps a report for later, or says that it is to be stored now.
+func (s *Session) holdBack(f events.UsageReported) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u := &s.usage
+	if wait := usageEvery - time.Since(u.at); wait > 0 && !s.telling(f) {
+		u.held = &f
+		if !u.waiting {
+			u.waiting = true
+			time.AfterFunc(wait, s.releaseUsage)
+		}
+		return true
+	}
+	u.stored, u.at, u.held = f, time.Now(), nil
+	return false
+}
+
+// telling says whether a report tells so much that it is stored at once. The session is locked.
+func (s *Session) telling(f events.UsageReported) bool {
+	was := s.usage.stored
+	if f.Turn != was.Turn || f.Model != was.Model || f.ContextLimit != was.ContextLimit {
+		return true
+	}
+	whole := was.Used()
+	if s.st != nil && s.st.Limit() > 0 {
+		whole = s.st.Limit()
+	}
+	change := f.Used() - was.Used()
+	return max(change, -change) >= max(whole/usagePartsMin, tokensPerWorth)
+}
+
+// releaseUsage stores what was held back long enough.
+func (s *Session) releaseUsage() {
+	s.mu.Lock()
+	s.usage.waiting = false
+	o := s.heldUsage()
+	s.mu.Unlock()
+	if o == nil {
+		return
+	}
+	if err := s.queueUp(true, o); err != nil {
+		s.h.log.Debug().Str("session", s.ref.String()).AnErr("err", err).Msg("usage not reported")
+	}
+}
+
+// heldUsage takes what is held back, nil if nothing is. It is said as it is: should the turn have ended otherwise, it does
+// not count, and nobody waits for it. The session is locked.
+func (s *Session) heldUsage() *op {
+	u := &s.usage
+	if u.held == nil {
+		return nil
+	}
+	f := *u.held
+	u.stored, u.at, u.held = f, time.Now(), nil
+	o, err := s.newOp([]events.Fact{f})
+	if err != nil { // it was validated when it was held back
+		s.h.log.Debug().Str("session", s.ref.String()).AnErr("err", err).Msg("usage not reported")
+		return nil
+	}
+	return o
+}
+
+// ends says whether an op ends a turn, or this process's part in it, so that what is held back has to go before it.
+func (o *op) ends() bool {
+	return slices.ContainsFunc(o.facts, func(e events.Event) bool {
+		switch e.Fact.(type) {
+		case events.TurnCompleted, events.TurnFailed, events.TurnStopped, events.TurnStarted, events.CompactionStarted, events.SessionReleased, events.SessionClosed:
+			return true
+		}
+		return false
+	})
+}
+
+// Stream follows one model call while it streams: it tells that the turn is alive, and in the end whether the stream was
+// whole. All methods may be called at the same time. Make it with [Turn.Stream].
+type Stream struct {
+	t *Turn
+
+	mu       sync.Mutex
+	output   bool
+	finished bool
+	finish   string
+}
+
+// Stream begins to follow a model call of the turn.
+func (t *Turn) Stream() *Stream { return &Stream{t: t} }
+
+// Delta says that something came. Output says whether it was something to show, or a call; a sign of life is none.
+func (m *Stream) Delta(output bool) {
+	m.mu.Lock()
+	m.output = m.output || output
+	m.mu.Unlock()
+	m.t.Progress()
+}
+
+// Finish says that the provider's finish mark came, with its reason.
+func (m *Stream) Finish(reason string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.finished, m.finish = true, reason
+}
+
+// HadOutput says whether anything came that can be shown.
+func (m *Stream) HadOutput() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.output
+}
+
+// Err says how the stream ended, given what reading it came to (nil or [io.EOF] is its end): nil when it was whole, else a
+// [*FailureError]: stream_truncated when the finish mark is missing, whatever came before, model_refusal when a filter
+// finished it, empty_output when nothing came.
+func (m *Stream) Err(read error) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	fail := func(kind, text string) error {
+		return &FailureError{Failure: events.Failure{Kind: kind, Text: text}, HadOutput: m.output}
+	}
+	switch {
+	case m.finished && m.finish == finishFiltered:
+		return fail(failure.ModelRefusal, "the provider's filter ended the answer")
+	case m.finished && m.output:
+		return nil
+	case m.finished:
+		return fail(failure.EmptyOutput, "the model ended without a word and without a call")
+	case cutOff(read):
+		return fail(failure.StreamTruncated, "the stream ended before its finish mark")
+	}
+	f, _ := failureOf(read)
+	return &FailureError{Failure: f, HadOutput: m.output}
+}
+
+// failureLeaseLost is the kind of failure of what was given up because the lease was lost.
+const failureLeaseLost = "lease_lost"
+
+// finishFiltered is how providers that are compatible with OpenAI finish an answer that was filtered.
+const finishFiltered = "content_filter"
+
+// SummaryOK says why a text will not do as the summary of a conversation: it is empty, or a bare JSON object (a model that
+// was asked for a summary and answered with a call), fenced or not. The error fails the compaction as bad_summary.
+func SummaryOK(summary string) error {
+	text := strings.TrimSpace(summary)
+	if rest, fenced := strings.CutPrefix(text, "```"); fenced {
+		if inner, closed := strings.CutSuffix(strings.TrimPrefix(rest, "json"), "```"); closed {
+			text = strings.TrimSpace(inner)
+		}
+	}
+	switch {
+	case text == "":
+		return &FailureError{Failure: events.Failure{Kind: failure.BadSummary, Text: "the summary is empty"}}
+	case strings.HasPrefix(text, "{") && json.Valid([]byte(text)):
+		return &FailureError{Failure: events.Failure{Kind: failure.BadSummary, Text: "the summary is a bare JSON object"}}
+	}
+	return nil
+}
+
+// endTurn says how a turn ended, unless its handler or somebody else has. A turn that gave up because the lease was lost
+// has failed, once the session is claimed again; if it is not, recovery says so.
+func (k *shift) endTurn(ctx context.Context, t *Turn, cause, err error, leaving bool) error {
+	stop, stopped := errors.AsType[*StopError](cause)
+	switch {
+	case errors.Is(cause, ErrEnded):
+		return nil
+	case stopped:
+		return t.Stop(ctx, stop.Actor, stop.Reason)
+	case err == nil:
+		return t.Complete(ctx, "")
+	case errors.Is(cause, ErrLeaseLost):
+		return t.Fail(ctx, events.Failure{Kind: failureLeaseLost, Text: err.Error()}, false)
+	case leaving:
+		return err // recovery ends it as interrupted
+	default:
+		return t.FailWith(ctx, err)
+	}
+}
+
+// compact has a compaction done that was taken, and says how it ended. One that is cut off because this process leaves, or
+// lost its lease, may be tried again.
+func (k *shift) compact(ctx context.Context, s *Session, c session.WorkCompaction) error {
+	run, cancel := context.WithCancelCause(s.Context())
+	defer cancel(nil)
+	defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
+	used, err := k.w.Compact(run, s, c)
+	cause := context.Cause(run)
+	late, done := k.lastWord(ctx)
+	defer done()
+	if err == nil {
+		return s.Append(late, events.CompactionCompleted{Compaction: c.Compaction, UsedAfter: used})
+	}
+	f, _ := failureOf(err)
+	switch {
+	case errors.Is(cause, ErrLeaseLost):
+		f.Kind = failureLeaseLost
+	case ctx.Err() != nil:
+		f.Kind = failure.Interrupted
+	}
+	return s.Append(late, events.CompactionFailed{Compaction: c.Compaction, Error: f})
+}
+
+// lastWord is a context for what is said at the end: while this process works, for as long as it takes; when it leaves,
+// for a while.
+func (k *shift) lastWord(ctx context.Context) (context.Context, context.CancelFunc) {
+	if ctx.Err() == nil {
+		return context.WithCancel(k.h.ctx)
+	}
+	return context.WithTimeout(context.WithoutCancel(ctx), lastWordMaxS*time.Second)
+}

@@ -1,0 +1,237 @@
+package harness_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/failure"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// reports are the usage facts in the log, and the kinds of all facts in order.
+func (w *world) reports(id string) (used []int64, kinds []string) {
+	w.t.Helper()
+	cs, err := w.bus.Read(w.ctx, ref(id), 0)
+	check(w.t, err)
+	for _, c := range cs {
+		for _, e := range c.Events {
+			kinds = append(kinds, string(e.Kind))
+			if f, ok := e.Fact.(events.UsageReported); ok {
+				used = append(used, f.Used())
+			}
+		}
+	}
+	return used, kinds
+}
+
+func input(n int64) harness.Usage {
+	return harness.Usage{Model: "m", Tokens: events.Tokens{Input: n}, ContextLimit: 100_000}
+}
+
+// Reports that change little cost at most one fact a second; the last one before the turn's end is never lost, and is in
+// the commit that ends the turn.
+func TestUsageCostsLittle(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect()
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	const reports = 900 // below one percent of the limit, all together
+	began := time.Now()
+	for i := range int64(reports) {
+		check(t, turn.Usage(w.ctx, input(50_000+i)))
+	}
+	before := w.state("s").Commits
+	check(t, turn.Complete(w.ctx, "stop"))
+	st := w.state("s")
+	used, kinds := w.reports("s")
+	if st.Usage == nil || st.Usage.Used != 50_000+reports-1 || st.Ignored.Count != 0 {
+		t.Errorf("the last report is lost: %+v, %+v", st.Usage, st.Ignored.Last)
+	}
+	if most := 2 + int(time.Since(began)/time.Second); len(used) > most { // one at once, one before the end, one a second
+		t.Errorf("%d reports cost %d facts, more than %d", reports, len(used), most)
+	}
+	if st.Commits != before+1 || !strings.HasSuffix(strings.Join(kinds, " "), "usage.reported turn.completed") {
+		t.Errorf("%d commits, %v", st.Commits-before, kinds)
+	}
+}
+
+// What changes by a percent of the limit is stored at once; what changes less, within a second by itself.
+func TestUsageIsToldInTime(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect()
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	for i := range int64(5) {
+		check(t, turn.Usage(w.ctx, input(10_000+1000*i)))
+		if got := w.state("s").Usage; got == nil || got.Used != 10_000+1000*i {
+			t.Fatalf("a percent more is not stored at once: %+v", got)
+		}
+	}
+	began := time.Now()
+	check(t, turn.Usage(w.ctx, input(15_000)))
+	check(t, turn.Usage(w.ctx, input(15_001)))
+	if got := w.state("s").Usage.Used; got != 15_000 && time.Since(began) < time.Second {
+		t.Errorf("a token more is stored at once: %d", got)
+	}
+	w.until("s", "what was held back to be stored by itself", func(st *session.State) bool { return st.Usage.Used == 15_001 })
+	check(t, turn.Usage(w.ctx, harness.Usage{Model: "another", Tokens: events.Tokens{Input: 14_001}}))
+	if got := w.state("s").Model; got != "another" {
+		t.Errorf("another model is not told at once: %s", got)
+	}
+	wantErr(t, turn.Usage(w.ctx, harness.Usage{Tokens: events.Tokens{Input: -1}}), events.ErrMalformed)
+}
+
+// What is held back goes before whatever ends the turn; of a turn that somebody else has ended it is no error.
+func TestHeldUsageGoesFirst(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect()
+	for name, end := range map[string]func(*harness.Session, *harness.Turn) error{
+		"fails":    func(_ *harness.Session, u *harness.Turn) error { return u.FailWith(w.ctx, errors.New("no")) },
+		"stops":    func(_ *harness.Session, u *harness.Turn) error { return u.Stop(w.ctx, events.ActorPerson, "") },
+		"is left":  func(s *harness.Session, _ *harness.Turn) error { return s.Release(w.ctx, "") },
+		"goes on":  func(s *harness.Session, u *harness.Turn) error { return next(w, s, u.ID()) },
+		"is ended": func(s *harness.Session, u *harness.Turn) error { return endedByOthers(w, s, u) },
+	} {
+		s := must[*harness.Session](t)(h.Open(w.ctx, "s-"+name, harness.Opening{}))
+		turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+		check(t, turn.Usage(w.ctx, input(500)))
+		check(t, turn.Usage(w.ctx, input(501)))
+		if err := end(s, turn); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if st := w.state("s-" + name); st.Usage.Used != 501 || st.Ignored.Count != 0 {
+			t.Errorf("%s: %+v, %+v", name, st.Usage, st.Ignored.Last)
+		}
+	}
+}
+
+func next(w *world, s *harness.Session, of string) error {
+	_, err := s.StartTurn(w.ctx, harness.Start{Content: "y", OfTurn: of})
+	return err
+}
+
+func endedByOthers(w *world, s *harness.Session, u *harness.Turn) error {
+	w.say(s.ID(), events.WriterRetry, events.TurnFailed{Turn: u.ID(), Error: events.Failure{Kind: failure.Stalled}})
+	_, err := s.StartTurn(w.ctx, harness.Start{Content: "y"})
+	return err
+}
+
+// T17: a stream without its finish mark is truncated, one without anything is empty, whatever else was right.
+func TestStreams(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect()
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	text := func(m *harness.Stream) { m.Delta(true) }
+	finish := func(reason string) func(*harness.Stream) { return func(m *harness.Stream) { m.Finish(reason) } }
+	for _, tt := range []struct {
+		name   string
+		steps  []func(*harness.Stream)
+		read   error
+		want   string // kind; "" for a whole stream
+		output bool
+	}{
+		{"whole", []func(*harness.Stream){text, finish("stop")}, nil, "", true},
+		{"whole, and cut behind its finish", []func(*harness.Stream){text, finish("stop")}, io.ErrUnexpectedEOF, "", true},
+		{"nothing at all", nil, io.EOF, failure.StreamTruncated, false},
+		{"signs of life, then a finish", []func(*harness.Stream){func(m *harness.Stream) { m.Delta(false) }, finish("stop")}, nil, failure.EmptyOutput, false},
+		{"words, no finish", []func(*harness.Stream){text}, nil, failure.StreamTruncated, true},
+		{"words, cut", []func(*harness.Stream){text}, io.ErrUnexpectedEOF, failure.StreamTruncated, true},
+		{"filtered", []func(*harness.Stream){text, finish("content_filter")}, nil, failure.ModelRefusal, true},
+		{"words, reset", []func(*harness.Stream){text}, errors.New("read: connection reset by peer"), failure.Network, true},
+		{"an error of the provider's", []func(*harness.Stream){text}, &harness.ProviderError{Raw: failure.Raw{Code: "overloaded_error"}}, failure.ServerError, true},
+	} {
+		m := turn.Stream()
+		for _, step := range tt.steps {
+			step(m)
+		}
+		err := m.Err(tt.read)
+		f, is := errors.AsType[*harness.FailureError](err)
+		if tt.want == "" && err != nil || tt.want != "" && (!is || f.Failure.Kind != tt.want || f.HadOutput != tt.output) || m.HadOutput() != tt.output {
+			t.Errorf("%s: %v (%+v)", tt.name, err, f)
+		}
+	}
+}
+
+// T18: a stream that delivers tells that the turn is alive, at most once a second.
+func TestStreamsPing(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect()
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	pings := make(chan time.Time, 100)
+	check(t, w.bus.OnProgress(w.ctx, func(r events.Ref) {
+		if r == ref("s") {
+			pings <- time.Now()
+		}
+	}))
+	m, commits := turn.Stream(), w.state("s").Commits
+	natstest.Until(t, "three pings", func() bool {
+		m.Delta(true)
+		return len(pings) == 3
+	})
+	first := <-pings
+	<-pings
+	if took := (<-pings).Sub(first); took < 1900*time.Millisecond {
+		t.Errorf("three pings in %s", took)
+	}
+	if w.state("s").Commits != commits {
+		t.Error("pings cost facts")
+	}
+}
+
+// C17.
+func TestSummaryOK(t *testing.T) {
+	for summary, ok := range map[string]bool{
+		"The user wants red paint.": true, "{a} is a set, not JSON": true, "`{}`": true, "[1]": true, "see:\n```json\n{\"a\":1}\n```": true,
+		"": false, " \n\t": false, "{}": false, ` {"tool":"read","path":"x"} `: false, "```json\n{\"a\":1}\n```": false, "```\n{\"a\":1}\n```": false, "```\n```": false,
+	} {
+		err := harness.SummaryOK(summary)
+		f, is := errors.AsType[*harness.FailureError](err)
+		if ok != (err == nil) || !ok && (!is || f.Failure.Kind != failure.BadSummary) {
+			t.Errorf("%q: %v", summary, err)
+		}
+	}
+}
+
+// C5, T18: whoever asks a turn to stop is shown to its handler; of what stalled nothing is left to say but the receipt.
+func TestWhoStops(t *testing.T) {
+	for _, actor := range []string{events.ActorPerson, events.ActorCompaction, events.ActorStall} {
+		w := newWorld(t)
+		h := w.connect()
+		must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+		told := make(chan error, 1)
+		w.work(h, harness.Worker{Turn: func(ctx context.Context, turn *harness.Turn) error {
+			told <- ended(t, ctx)
+			return ctx.Err()
+		}})
+		w.request("s", "t1", "x")
+		w.until("s", "the turn to run", func(st *session.State) bool { return st.Turn != nil })
+		stop := events.TurnStopRequested{Turn: "t1", Actor: actor, Reason: "because"}
+		by, outcome, facts := events.WriterLedger, session.OutcomeStopped, []events.Fact{stop}
+		switch actor {
+		case events.ActorStall:
+			by, outcome = events.WriterRetry, session.OutcomeFailed
+			facts = append(facts, events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: failure.Stalled, Text: "nothing came"}})
+		case events.ActorCompaction:
+			by = events.WriterCompaction
+		}
+		w.say("s", by, facts...)
+		cause := <-told
+		e, is := errors.AsType[*harness.StopError](cause)
+		if !is || e.Actor != actor || e.Reason != "because" || !errors.Is(cause, harness.ErrStopped) || errors.Is(cause, harness.ErrEnded) != (actor == events.ActorStall) {
+			t.Errorf("%s: %v", actor, cause)
+		}
+		st := w.until("s", "the stop to be confirmed", func(st *session.State) bool { return st.Turn == nil && st.Pending.Stop == nil })
+		if st.LastTurn.Outcome != outcome || st.Ignored.Count != 0 {
+			t.Errorf("%s: %+v, %+v", actor, st.LastTurn, st.Ignored.Last)
+		}
+	}
+}
