@@ -111,7 +111,8 @@ func Connect(ctx context.Context, cfg Config) (*Harness, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	b, err := bus.Open(ctx, bus.Config{URL: cfg.URL, Server: cfg.InProcess, Creds: cfg.Creds, Name: "harness-" + cfg.ID, Prefix: cfg.Prefix, Log: cfg.Log})
+	b, err := bus.Open(ctx, bus.Config{URL: cfg.URL, Server: cfg.InProcess, Creds: cfg.Creds, Name: "harness-" + cfg.ID, Prefix: cfg.Prefix,
+		Inbox: events.Inbox(cfg.Prefix, events.ClassHarness, cfg.ID), Log: cfg.Log})
 	if err != nil {
 		return nil, fmt.Errorf("harness: connect %s: %w", cfg.ID, translate(err))
 	}

@@ -177,7 +177,11 @@ func (a *app) busConfig(name string) bus.Config {
 	if feedAge == 0 {
 		feedAge = -1 // the bus's word for none
 	}
-	return bus.Config{URL: a.nats, Creds: a.creds, Name: "holdfast-" + name, Prefix: a.prefix, Replicas: a.replicas, FeedAge: feedAge}
+	inbox := events.Inbox(a.prefix, events.ClassPerson, "")
+	if slices.ContainsFunc(targets, func(t target) bool { return t.name == name }) {
+		inbox = events.Inbox(a.prefix, events.ClassService, name)
+	}
+	return bus.Config{URL: a.nats, Creds: a.creds, Name: "holdfast-" + name, Prefix: a.prefix, Inbox: inbox, Replicas: a.replicas, FeedAge: feedAge}
 }
 
 // person is who asks.

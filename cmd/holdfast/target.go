@@ -218,7 +218,7 @@ func (p *process) whenReady(ctx context.Context, ts []target) error {
 
 // answering waits until every service answers requests. What it answers does not matter: the request is empty.
 func (p *process) answering(ctx context.Context, ts []target, tick <-chan time.Time) error {
-	b, err := p.connect(ctx, "start")
+	b, err := p.connect(ctx, ts[0].name) // as a service: that is what this process may be
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,6 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -67,6 +66,9 @@ type Config struct {
 	Name string
 	// Prefix of the cell. Default: hf.
 	Prefix string
+	// Inbox is the prefix of the subjects that answers come to, see [events.Inbox]: in a secured cell nobody may listen
+	// to another's. Default: _INBOX.
+	Inbox string
 	// Replicas of each stream and bucket, 1, 3 or 5. Default: 1. With too few a lost disk is lost data.
 	Replicas int
 	// FeedAge is how long the feed keeps facts. Default: 72 h; negative: no feed.
@@ -217,14 +219,7 @@ func (b *Bus) target() string {
 	if b.cfg.Server != nil {
 		return "the embedded broker"
 	}
-	urls := strings.Split(orDefault(b.cfg.URL, nats.DefaultURL), ",")
-	for i, raw := range urls {
-		if u, err := url.Parse(raw); err == nil && u.User != nil {
-			u.User = nil
-			urls[i] = u.String()
-		}
-	}
-	return strings.Join(urls, ",")
+	return Redacted(orDefault(b.cfg.URL, nats.DefaultURL))
 }
 
 func (b *Bus) options() []nats.Option {
@@ -246,6 +241,9 @@ func (b *Bus) options() []nats.Option {
 	}
 	if b.cfg.Creds != "" {
 		opts = append(opts, nats.UserCredentials(b.cfg.Creds))
+	}
+	if b.cfg.Inbox != "" {
+		opts = append(opts, nats.CustomInboxPrefix(b.cfg.Inbox))
 	}
 	return opts
 }

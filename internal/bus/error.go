@@ -177,6 +177,26 @@ func unreachable(op string, cause error) error {
 	return fmt.Errorf("%w: %s: %w", ErrUnreachable, op, cause)
 }
 
+// Redacted is a broker's URL, or several separated by commas, as it may be shown and logged: without user and password,
+// also where the scheme was left out.
+func Redacted(urls string) string {
+	all := strings.Split(urls, ",")
+	for i, u := range all {
+		scheme, rest, whole := strings.Cut(u, "://")
+		if !whole {
+			scheme, rest = "", u
+		}
+		at := strings.LastIndex(rest, "@")
+		if at < 0 {
+			continue
+		}
+		if all[i] = rest[at+1:]; whole {
+			all[i] = scheme + "://" + all[i]
+		}
+	}
+	return strings.Join(all, ",")
+}
+
 // newEnough is whether a broker's version is ServerVersionMin or later. A suffix such as -RC.1 is not looked at.
 func newEnough(version string) bool {
 	have, want := numbers(version), numbers(ServerVersionMin)

@@ -72,6 +72,21 @@ func TestNewEnough(t *testing.T) {
 	}
 }
 
+func TestRedacted(t *testing.T) {
+	for url, want := range map[string]string{
+		"nats://127.0.0.1:4222":                             "nats://127.0.0.1:4222",
+		"nats://ann:s3cret@broker:4222":                     "nats://broker:4222",
+		"ann:s3cret@broker:4222":                            "broker:4222",
+		"t0ken@broker":                                      "broker",
+		"tls://ann:p@ss:w%rd@b1:4222,ann:p@ss@b2,nats://b3": "tls://b1:4222,b2,nats://b3",
+		"": "",
+	} {
+		if got := Redacted(url); got != want {
+			t.Errorf("%s: %s, want %s", url, got, want)
+		}
+	}
+}
+
 func TestDenials(t *testing.T) {
 	d, started := newDenials(), time.Now()
 	denial := func(subject string) error {

@@ -140,6 +140,51 @@ func (b *Bus) layout() []jetstream.StreamConfig {
 	return all
 }
 
+// Inspection is what the broker and the cell on it look like.
+type Inspection struct {
+	Version string        // of nats-server
+	RTT     time.Duration // to it and back
+	Streams []StreamState // all that [Bus.Ensure] would set up, in its order
+}
+
+// StreamState is one stream of the cell. Of a missing one only the name and the wanted layout are known.
+type StreamState struct {
+	Name         string
+	Missing      bool
+	Layout       int // that it was last brought up to; 0: not made by us
+	LayoutWanted int // by this program
+	Msgs, Bytes  uint64
+	BytesMax     uint64 // 0: no limit but the disk's
+	LastSeq      uint64
+	Replicas     int
+	Consumers    int
+}
+
+// Inspect looks at the broker and at the cell's streams, and changes nothing.
+func (b *Bus) Inspect(ctx context.Context) (Inspection, error) {
+	rtt, err := b.nc.RTT()
+	if err != nil {
+		return Inspection{}, translate("inspect", err)
+	}
+	found := Inspection{Version: b.nc.ConnectedServerVersion(), RTT: rtt}
+	for _, want := range b.layout() {
+		s := StreamState{Name: want.Name, LayoutWanted: layoutVersion}
+		info, err := b.streamInfo(ctx, want.Name)
+		switch {
+		case errors.Is(err, ErrNotFound):
+			s.Missing = true
+		case err != nil:
+			return found, err
+		default:
+			s.Layout = layoutOf(info.Config)
+			s.Msgs, s.Bytes, s.BytesMax, s.LastSeq = info.State.Msgs, info.State.Bytes, uint64(max(info.Config.MaxBytes, 0)), info.State.LastSeq
+			s.Replicas, s.Consumers = info.Config.Replicas, info.State.Consumers
+		}
+		found.Streams = append(found.Streams, s)
+	}
+	return found, nil
+}
+
 // base is what all streams have in common.
 func (b *Bus) base(name, description string, subjects ...string) jetstream.StreamConfig {
 	return jetstream.StreamConfig{

@@ -258,6 +258,22 @@ func (c Cell) ServiceSubject(service, verb string) string {
 	return c.lower + ".svc." + service + "." + verb
 }
 
+// Classes of users, as inboxes and permissions tell them apart.
+const (
+	ClassService = "service"
+	ClassHarness = "harness"
+	ClassPerson  = "person"
+)
+
+// Inbox is the prefix of the subjects that answers to one user come to: a service's or a harness's own, by its name. People
+// share one, "", for they may all see the same. The cell is named by its prefix.
+func Inbox(prefix, class, id string) string {
+	if id == "" {
+		return "_INBOX." + prefix + "." + class
+	}
+	return "_INBOX." + prefix + "." + class + "." + tok(id)
+}
+
 // ServiceName is the micro service's name.
 func ServiceName(service string) string { return "holdfast-" + service }
 

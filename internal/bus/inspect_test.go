@@ -1,0 +1,82 @@
+package bus_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// An operator sees the broker and the cell as they are, and looking sets nothing up.
+func TestInspect(t *testing.T) {
+	s := natstest.Start(t)
+	ctx := within(t, 10*time.Second)
+	b, err := bus.Open(ctx, bus.Config{URL: s.URL()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	for range 2 { // it is still not there
+		found, err := b.Inspect(ctx)
+		if err != nil || !strings.HasPrefix(found.Version, "2.") || found.RTT <= 0 || len(found.Streams) < 6 {
+			t.Fatalf("%+v, %v", found, err)
+		}
+		for _, st := range found.Streams {
+			if !st.Missing || st.LayoutWanted != 1 {
+				t.Errorf("%+v", st)
+			}
+		}
+	}
+	b = natstest.Bus(t, s)
+	mustAppend(t, b, session, 0, "e1")
+	found, err := b.Inspect(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, st := range found.Streams {
+		wantMsgs := map[string]uint64{"HF_LOG": 1}[st.Name]
+		if st.Missing || st.Layout != st.LayoutWanted || st.Replicas != 1 || st.BytesMax != 0 || st.Msgs != wantMsgs || st.LastSeq != wantMsgs || (st.Bytes > 0) != (wantMsgs > 0) {
+			t.Errorf("%+v", st)
+		}
+	}
+}
+
+// Answers come to the inbox that was asked for, requests, pulls and acknowledgements alike: nobody else listens there.
+func TestInbox(t *testing.T) {
+	s := natstest.Start(t)
+	inbox := events.Inbox("hf", events.ClassHarness, "h 1")
+	if inbox != "_INBOX.hf.harness.h=201" {
+		t.Errorf("inbox %s", inbox)
+	}
+	nc, _ := outsider(t, s)
+	elsewhere, at := make(chan *nats.Msg, 100), make(chan *nats.Msg, 100)
+	for subject, ch := range map[string]chan *nats.Msg{"_INBOX.*": elsewhere, "_INBOX.*.*": elsewhere, inbox + ".>": at} {
+		if _, err := nc.ChanSubscribe(subject, ch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	b := natstest.Bus(t, s, func(c *bus.Config) { c.Inbox = inbox })
+	mustAppend(t, b, session, 0, "e1")
+	if err := b.Scan(within(t, 10*time.Second), 0, func(events.Commit) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if len(at) < 8 { // looking, appending, pulling
+		t.Errorf("%d answers came to the inbox", len(at))
+	}
+	for len(elsewhere) > 0 {
+		if m := <-elsewhere; !strings.Contains(string(m.Data), "consumer_delete_response") { // which nobody waits for
+			t.Errorf("an answer came to %s: %s", m.Subject, m.Data)
+		}
+	}
+}
