@@ -5,9 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"strconv"
-	"time"
 
+	"github.com/holdfast-dev/holdfast/pkg/codec"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
@@ -22,101 +21,194 @@ func (s *State) Ref() events.Ref { return events.Ref{Harness: s.Harness, Session
 // Opened says whether the session has begun. Before that a State only counts what was ignored.
 func (s *State) Opened() bool { return s.Epoch > 0 || s.Closed != nil }
 
-// Encode is the document as it is stored. Equal states give equal bytes. The endings, which are most of a document and
-// all alike, are written by hand: that halves the time.
+// Encode is the document as it is stored: what encoding/json makes of the State, without the escapes that only HTML
+// needs. Equal states give equal bytes.
 func (s *State) Encode() ([]byte, error) {
-	rest := *s
-	rest.Recent = nil
-	b, err := encodeInto(make([]byte, 0, documentBytesTypical+endingBytesTypical*len(s.Recent)), &rest)
+	c := codec.Writer(make([]byte, 0, documentBytesTypical+entryBytesTypical*(len(s.Recent)+len(s.Tools)+len(s.Queue))))
+	document(c, s)
+	b, err := c.Written()
 	if err != nil {
 		return nil, fmt.Errorf("session: encode %s: %w", s.Ref(), err)
 	}
-	if len(s.Recent) == 0 {
-		return b, nil
-	}
-	b = append(b[:len(b)-1], `,"recent":[`...)
-	for i := range s.Recent {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = s.Recent[i].appendJSON(b)
-	}
-	return append(b, `]}`...), nil
+	return b, nil
 }
 
-// What a document without endings, and an ending, usually take, in bytes of JSON.
+// What a document with nothing in its lists, and an entry of one, usually take, in bytes of JSON.
 const (
 	documentBytesTypical = 2 << 10
-	endingBytesTypical   = 180
+	entryBytesTypical    = 180
 )
 
-// appendJSON writes an ending as encoding/json does.
-func (e *Ending) appendJSON(b []byte) []byte {
-	b = appendText(b, `{"entity":`, e.Entity)
-	b = appendText(b, `,"id":`, e.ID)
-	b = appendSome(b, `,"name":`, e.Name)
-	b = appendText(b, `,"outcome":`, e.Outcome)
-	b = appendSome(b, `,"reason":`, e.Reason)
-	b = appendTime(b, `,"at":`, e.At)
-	b = append(b, `,"seq":`...)
-	b = strconv.AppendUint(b, e.Seq, 10)
-	b = append(b, `,"late":`...)
-	if e.Late == nil {
-		b = append(b, `null`...)
-	} else {
-		b = append(b, `{"seq":`...)
-		b = strconv.AppendUint(b, e.Late.Seq, 10)
-		b = append(appendTime(b, `,"at":`, e.Late.At), '}')
-	}
-	if e.OpenedSeq != 0 {
-		b = append(b, `,"opened_seq":`...)
-		b = strconv.AppendUint(b, e.OpenedSeq, 10)
-	}
-	if !e.Since.IsZero() {
-		b = appendTime(b, `,"since":`, e.Since)
-	}
-	if !e.DeliveredAt.IsZero() {
-		b = appendTime(b, `,"delivered_at":`, e.DeliveredAt)
-	}
-	if e.Epoch != 0 {
-		b = append(b, `,"epoch":`...)
-		b = strconv.AppendUint(b, e.Epoch, 10)
-	}
-	b = appendSome(b, `,"call":`, e.Call)
-	b = appendSome(b, `,"tool":`, e.Tool)
-	return append(b, '}')
+// document is the fields of a State, in their order. What is rare, or opaque, is left to encoding/json.
+func document(c *codec.Codec, s *State) {
+	codec.Number(c, `{"v":`, &s.V)
+	codec.Text(c, `,"harness":`, &s.Harness)
+	codec.Text(c, `,"session":`, &s.Session)
+	codec.Text(c, `,"root":`, &s.Root)
+	codec.Text(c, `,"parent":`, &s.Parent)
+	codec.Some(c, `,"parent_call":`, &s.ParentCall)
+	codec.Text(c, `,"title":`, &s.Title)
+	codec.Text(c, `,"agent":`, &s.Agent)
+	codec.Text(c, `,"model":`, &s.Model)
+	codec.Text(c, `,"incarnation":`, &s.Incarnation)
+	codec.Flag(c, `,"exclusive":`, &s.Exclusive)
+	codec.Text(c, `,"superseded_by":`, &s.SupersededBy)
+	codec.Number(c, `,"epoch":`, &s.Epoch)
+	codec.Flag(c, `,"owned":`, &s.Owned)
+	codec.Some(c, `,"left":`, &s.Left)
+	codec.Rest(c, `,"waits_for":`, len(s.WaitsFor) > 0, &s.WaitsFor)
+	codec.Text(c, `,"phase":`, &s.Phase)
+	codec.Number(c, `,"seq":`, &s.Seq)
+	codec.Number(c, `,"commits":`, &s.Commits)
+	codec.SomeTime(c, `,"opened_at":`, &s.OpenedAt)
+	codec.SomeTime(c, `,"updated_at":`, &s.UpdatedAt)
+	codec.SomeTime(c, `,"active_at":`, &s.ActiveAt)
+	codec.Rest(c, `,"closed":`, s.Closed != nil, &s.Closed)
+	codec.Object(c, `,"turn":`, &s.Turn, turnFields)
+	codec.Object(c, `,"last_turn":`, &s.LastTurn, lastTurnFields)
+	codec.Table(c, `,"tools":`, &s.Tools, toolFields)
+	codec.Table(c, `,"prompts":`, &s.Prompts, promptFields)
+	codec.List(c, `,"queue":`, `{"message":`, &s.Queue, messageFields)
+	codec.SomeNumber(c, `,"held_seq":`, &s.HeldSeq)
+	codec.Rest(c, `,"pending":`, s.Pending != Pending{}, &s.Pending)
+	codec.Rest(c, `,"retry":`, s.Retry != Retry{}, &s.Retry)
+	codec.Rest(c, `,"compaction":`, s.Compaction != nil, &s.Compaction)
+	codec.Rest(c, `,"last_compaction":`, s.LastCompaction != nil, &s.LastCompaction)
+	codec.Object(c, `,"usage":`, &s.Usage, usageFields)
+	codec.SomeNumber(c, `,"context_limit":`, &s.ContextLimit)
+	policyFields(c, &s.Policy)
+	codec.List(c, `,"recent":`, `{"entity":`, &s.Recent, endingFields)
+	codec.Number(c, `,"ignored":{"count":`, &s.Ignored.Count)
+	codec.Rest(c, `,"last":`, s.Ignored.Last != nil, &s.Ignored.Last)
+	codec.Number(c, `},"unknown_facts":`, &s.UnknownFacts)
+	codec.Number(c, `,"parked":`, &s.Parked)
+	c.Mark(`}`)
 }
 
-func appendTime(b []byte, name string, at time.Time) []byte {
-	b = append(append(b, name...), '"')
-	return append(at.AppendFormat(b, time.RFC3339Nano), '"')
+func turnFields(c *codec.Codec, t *Turn) {
+	codec.Text(c, `{"id":`, &t.ID)
+	codec.Text(c, `,"cause":`, &t.Cause)
+	codec.Flag(c, `,"synthetic":`, &t.Synthetic)
+	codec.Some(c, `,"of_turn":`, &t.OfTurn)
+	codec.Some(c, `,"message":`, &t.Message)
+	codec.Some(c, `,"compaction":`, &t.Compaction)
+	codec.Time(c, `,"since":`, &t.Since)
+	codec.Number(c, `,"attempt":`, &t.Attempt)
+	codec.Number(c, `,"epoch":`, &t.Epoch)
+	codec.Rest(c, `,"options":`, len(t.Options) > 0, &t.Options)
+	c.Mark(`}`)
 }
 
-func appendSome(b []byte, name, text string) []byte {
-	if text == "" {
-		return b
-	}
-	return appendText(b, name, text)
+func lastTurnFields(c *codec.Codec, t *LastTurn) {
+	codec.Text(c, `{"id":`, &t.ID)
+	codec.Text(c, `,"outcome":`, &t.Outcome)
+	codec.Some(c, `,"reason":`, &t.Reason)
+	codec.Time(c, `,"at":`, &t.At)
+	codec.Rest(c, `,"error":`, t.Error != nil, &t.Error)
+	codec.Some(c, `,"message":`, &t.Message)
+	codec.Rest(c, `,"options":`, len(t.Options) > 0, &t.Options)
+	codec.Some(c, `,"cause":`, &t.Cause)
+	codec.Some(c, `,"of_turn":`, &t.OfTurn)
+	codec.Number(c, `,"attempt":`, &t.Attempt)
+	codec.Flag(c, `,"synthetic":`, &t.Synthetic)
+	codec.Flag(c, `,"had_output":`, &t.HadOutput)
+	codec.Some(c, `,"actor":`, &t.Actor)
+	codec.Number(c, `,"seq":`, &t.Seq)
+	c.Mark(`}`)
 }
 
-func appendText(b []byte, name, text string) []byte {
-	b = append(b, name...)
-	for i := range len(text) {
-		if c := text[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
-			return append(b, encode(text)...)
-		}
-	}
-	return append(append(append(b, '"'), text...), '"')
+func toolFields(c *codec.Codec, t *Tool) {
+	codec.Text(c, `{"name":`, &t.Name)
+	codec.Some(c, `,"title":`, &t.Title)
+	codec.Some(c, `,"turn":`, &t.Turn)
+	codec.Time(c, `,"since":`, &t.Since)
+	codec.Number(c, `,"epoch":`, &t.Epoch)
+	codec.Flag(c, `,"background":`, &t.Background)
+	c.Mark(`}`)
+}
+
+func promptFields(c *codec.Codec, p *Prompt) {
+	codec.Text(c, `{"kind":`, &p.Kind)
+	codec.Some(c, `,"call":`, &p.Call)
+	codec.Some(c, `,"tool":`, &p.Tool)
+	codec.Some(c, `,"turn":`, &p.Turn)
+	codec.Time(c, `,"since":`, &p.Since)
+	codec.Time(c, `,"updated_at":`, &p.UpdatedAt)
+	codec.Text(c, `,"status":`, &p.Status)
+	codec.Some(c, `,"reason":`, &p.Reason)
+	codec.Number(c, `,"epoch":`, &p.Epoch)
+	codec.Flag(c, `,"blocking":`, &p.Blocking)
+	codec.Number(c, `,"seq":`, &p.Seq)
+	codec.Number(c, `,"settled_seq":`, &p.SettledSeq)
+	codec.Text(c, `,"on_owner_loss":`, &p.OnOwnerLoss)
+	codec.Text(c, `,"delivery":`, &p.Delivery)
+	codec.Nullable(c, `,"deadline":`, &p.Deadline, codec.Instant)
+	c.Mark(`}`)
+}
+
+func messageFields(c *codec.Codec, m *Message) {
+	codec.Text(c, `{"message":`, &m.ID)
+	codec.Number(c, `,"seq":`, &m.Seq)
+	codec.Flag(c, `,"synthetic":`, &m.Synthetic)
+	codec.Time(c, `,"at":`, &m.At)
+	c.Mark(`}`)
+}
+
+func usageFields(c *codec.Codec, u *Usage) {
+	codec.Number(c, `{"tokens":{"input":`, &u.Tokens.Input)
+	codec.Number(c, `,"cache_read":`, &u.Tokens.CacheRead)
+	codec.Number(c, `,"cache_write":`, &u.Tokens.CacheWrite)
+	codec.Number(c, `,"output":`, &u.Tokens.Output)
+	codec.Number(c, `,"reasoning":`, &u.Tokens.Reasoning)
+	codec.Number(c, `},"used":`, &u.Used)
+	codec.Number(c, `,"limit":`, &u.Limit)
+	codec.Float(c, `,"percent":`, &u.Percent)
+	codec.Flag(c, `,"warn":`, &u.Warn)
+	codec.Time(c, `,"at":`, &u.At)
+	c.Mark(`}`)
+}
+
+func policyFields(c *codec.Codec, p *events.Policy) {
+	codec.Flag(c, `,"policy":{"auto_retry":`, &p.AutoRetry)
+	codec.Number(c, `,"retry_max":`, &p.RetryMax)
+	codec.Text(c, `,"resume":`, &p.Resume)
+	codec.Number(c, `,"resume_max":`, &p.ResumeMax)
+	codec.Float(c, `,"compaction_threshold":`, &p.CompactionThreshold)
+	codec.Number(c, `,"context_limit":`, &p.ContextLimit)
+	codec.Number(c, `,"idle_compaction_after_s":`, &p.IdleCompactionAfterS)
+	codec.Number(c, `,"stall_after_s":`, &p.StallAfterS)
+	c.Mark(`}`)
+}
+
+func endingFields(c *codec.Codec, e *Ending) {
+	codec.Text(c, `{"entity":`, &e.Entity)
+	codec.Text(c, `,"id":`, &e.ID)
+	codec.Some(c, `,"name":`, &e.Name)
+	codec.Text(c, `,"outcome":`, &e.Outcome)
+	codec.Some(c, `,"reason":`, &e.Reason)
+	codec.Time(c, `,"at":`, &e.At)
+	codec.Number(c, `,"seq":`, &e.Seq)
+	codec.Nullable(c, `,"late":`, &e.Late, lateFields)
+	codec.SomeNumber(c, `,"opened_seq":`, &e.OpenedSeq)
+	codec.SomeTime(c, `,"since":`, &e.Since)
+	codec.SomeTime(c, `,"delivered_at":`, &e.DeliveredAt)
+	codec.SomeNumber(c, `,"epoch":`, &e.Epoch)
+	codec.Some(c, `,"call":`, &e.Call)
+	codec.Some(c, `,"tool":`, &e.Tool)
+	c.Mark(`}`)
+}
+
+func lateFields(c *codec.Codec, l *Late) {
+	codec.Number(c, `{"seq":`, &l.Seq)
+	codec.Time(c, `,"at":`, &l.At)
+	c.Mark(`}`)
 }
 
 // EncodeView is JSON as documents and views are stored: without the escapes that only HTML needs, which would make what
 // is opaque grow beyond the limits it was accepted under.
-func EncodeView(v any) ([]byte, error) { return encodeInto(nil, v) }
-
-// encodeInto uses this space for as long as it lasts.
-func encodeInto(space []byte, v any) ([]byte, error) {
-	buf := bytes.NewBuffer(space)
-	enc := json.NewEncoder(buf)
+func EncodeView(v any) ([]byte, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
 		return nil, err
@@ -127,6 +219,22 @@ func encodeInto(space []byte, v any) ([]byte, error) {
 // Decode reads a stored document. It fails with [ErrNewerLayout] on one of a newer version: that is for a newer build
 // to write, and folding on from half of it would lose the other half.
 func Decode(doc []byte) (*State, error) {
+	if s, ok := decodeQuickly(doc); ok {
+		return s, nil
+	}
+	return decodeThoroughly(doc)
+}
+
+// decodeQuickly reads documents that this build has written.
+func decodeQuickly(doc []byte) (*State, bool) {
+	var s State
+	c := codec.Reader(doc)
+	document(c, &s)
+	return &s, c.Ended() && s.V == Version
+}
+
+// decodeThoroughly reads documents that this build has not written.
+func decodeThoroughly(doc []byte) (*State, error) {
 	var s State
 	if err := json.Unmarshal(doc, &s); err != nil {
 		var v struct {

@@ -2,8 +2,10 @@ package session_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
-	"fmt"
+	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -15,31 +17,104 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// TestEndingsAreWrittenAsJSON: what Encode writes by hand is what encoding/json would have written, field by field.
-func TestEndingsAreWrittenAsJSON(t *testing.T) {
-	text := rapid.SampledFrom([]string{"", "x", "prompt", `a "quoted" \ text`, "ä…", "\x00\x1f\x7f", "<&>", "\u2028", "line\nfeed"})
-	at := rapid.SampledFrom([]time.Time{{}, storyBegin, storyBegin.Add(123456789), time.Date(2026, 1, 1, 0, 0, 0, 5000, time.FixedZone("", 5400))})
-	number := rapid.SampledFrom([]uint64{0, 1, 1 << 63})
-	rapid.Check(t, func(t *rapid.T) {
-		e := session.Ending{Entity: text.Draw(t, "entity"), ID: text.Draw(t, "id"), Name: text.Draw(t, "name"), Outcome: text.Draw(t, "outcome"),
-			Reason: text.Draw(t, "reason"), At: at.Draw(t, "at"), Seq: number.Draw(t, "seq"), OpenedSeq: number.Draw(t, "opened"), Since: at.Draw(t, "since"),
-			DeliveredAt: at.Draw(t, "delivered"), Epoch: number.Draw(t, "epoch"), Call: text.Draw(t, "call"), Tool: text.Draw(t, "tool")}
-		if chance(t, "late", 50) {
-			e.Late = &session.Late{Seq: number.Draw(t, "late seq"), At: at.Draw(t, "late at")}
+// odd are values of each sort that JSON has its ways with.
+var (
+	oddTexts = []string{"", "x", "prompt", `a "quoted" \ text`, "ä…", "\x00\x1f\x7f", "<&>", "\u2028", "line\nfeed", "\xff", strings.Repeat("long", 20)}
+	oddTimes = []time.Time{{}, storyBegin, storyBegin.Add(123456789), storyBegin.Add(120 * time.Millisecond), time.Date(2024, 2, 29, 23, 59, 59, 0, time.UTC),
+		time.Date(2026, 1, 1, 0, 0, 0, 5000, time.FixedZone("", 5400)), time.Date(33, 12, 31, 0, 0, 0, 1, time.UTC)}
+	oddNumbers = []int64{0, 1, -1, 9, 1e18 - 1, 1e18, math.MaxInt64, math.MinInt64}
+	oddFloats  = []float64{0, 1, 0.7, 100.0 / 3, -2.5, 1e-7, 1e21, math.Copysign(0, -1), math.MaxFloat64}
+	oddRaws    = []string{`null`, `1`, `"a ] b"`, `{"a":[1,{"b":"}\""}],"c":null}`, `[]`, "{\"a\" : \t1}"}
+)
+
+// filled makes a value whose every field is what draw picks among so many.
+func filled(v reflect.Value, draw func(n int) int) {
+	switch v.Interface().(type) {
+	case time.Time:
+		v.Set(reflect.ValueOf(oddTimes[draw(len(oddTimes))]))
+		return
+	case json.RawMessage:
+		v.SetBytes([]byte(oddRaws[draw(len(oddRaws))]))
+		return
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			filled(v.Field(i), draw)
 		}
-		want, err := session.EncodeView(e)
+	case reflect.Pointer:
+		if v.SetZero(); draw(3) > 0 {
+			v.Set(reflect.New(v.Type().Elem()))
+			filled(v.Elem(), draw)
+		}
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), draw(4), 4))
+		for i := range v.Len() {
+			filled(v.Index(i), draw)
+		}
+	case reflect.Map:
+		v.Set(reflect.MakeMap(v.Type()))
+		for range draw(4) {
+			x := reflect.New(v.Type().Elem().Elem())
+			filled(x.Elem(), draw)
+			v.SetMapIndex(reflect.ValueOf(oddTexts[draw(len(oddTexts))]), x)
+		}
+	case reflect.String:
+		v.SetString(oddTexts[draw(len(oddTexts))])
+	case reflect.Bool:
+		v.SetBool(draw(2) > 0)
+	case reflect.Float64:
+		v.SetFloat(oddFloats[draw(len(oddFloats))])
+	case reflect.Uint64:
+		v.SetUint(uint64(oddNumbers[draw(len(oddNumbers))]))
+	default:
+		v.SetInt(oddNumbers[draw(len(oddNumbers))])
+	}
+}
+
+// TestDocumentsAreWrittenAsJSON: what Encode writes by its own list of fields is what encoding/json writes, and Decode
+// reads what it reads. A field that is forgotten in the list is found here.
+func TestDocumentsAreWrittenAsJSON(t *testing.T) {
+	check := func(t rapid.TB, draw func(n int) int) {
+		t.Helper()
+		var s session.State
+		filled(reflect.ValueOf(&s).Elem(), draw)
+		s.V = session.Version
+		doc := mustEncode(t, &s)
+		want, err := session.EncodeView(&s)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := session.New(storyRef)
-		s.Recent = []session.Ending{e, e}
-		doc := encoded(t, s)
-		if list := fmt.Sprintf(`,"recent":[%s,%s]}`, want, want); !strings.HasSuffix(string(doc), list) {
-			t.Fatalf("the document ends with\n%s, want\n%s", doc, list)
+		if !bytes.Equal(doc, want) {
+			t.Fatalf("the document is\n%s, want\n%s\n(each field of State and of what is in it has a line in document.go, in its order)", doc, want)
 		}
-		back, err := session.Decode(doc)
-		if err != nil || !bytes.Equal(encoded(t, back), doc) {
-			t.Fatalf("read back: %v", err)
+		var thorough session.State
+		if err := json.Unmarshal(doc, &thorough); err != nil {
+			t.Fatal(err)
+		}
+		if back, err := session.Decode(doc); err != nil || !reflect.DeepEqual(back, &thorough) {
+			t.Fatalf("read back as\n%+v, %v, want\n%+v", back, err, thorough)
+		}
+	}
+	check(t, func(n int) int { return min(1, n-1) }) // every field has something in it
+	check(t, func(int) int { return 0 })             // none has
+	rapid.Check(t, func(t *rapid.T) {
+		check(t, func(n int) int { return below(t, "value", n) })
+	})
+}
+
+// TestOwnDocumentsAreReadQuickly: the thorough way, which takes five times as long, is for documents of others.
+func TestOwnDocumentsAreReadQuickly(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := session.New(storyRef)
+		for _, c := range history(t, longLived) {
+			s.Fold(c)
+		}
+		doc := encoded(t, s)
+		quick, ok := session.DecodeQuickly(doc)
+		var thorough session.State
+		if err := json.Unmarshal(doc, &thorough); err != nil || !ok || !reflect.DeepEqual(quick, &thorough) {
+			t.Fatalf("read quickly: %v, %+v; thoroughly: %v, %+v", ok, quick, err, thorough)
 		}
 	})
 }

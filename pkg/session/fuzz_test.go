@@ -2,8 +2,10 @@ package session_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -76,6 +78,33 @@ func FuzzFold(f *testing.F) {
 		w, err := at.Work(src)
 		if err != nil || (w != nil) != at.HasWork() {
 			t.Fatalf("work: %v %v", w, err)
+		}
+	})
+}
+
+// FuzzDecode: what is read quickly is read as encoding/json reads it, whatever it is.
+func FuzzDecode(f *testing.F) {
+	for _, seed := range storySeeds(f) {
+		s := session.New(storyRef)
+		for _, c := range fuzzLog(seed) {
+			s.Fold(c)
+		}
+		f.Add(mustEncode(f, s))
+	}
+	for n := range 5 {
+		var s session.State
+		filled(reflect.ValueOf(&s).Elem(), func(of int) int { return n % of })
+		s.V = session.Version
+		f.Add(mustEncode(f, &s))
+	}
+	f.Fuzz(func(t *testing.T, doc []byte) {
+		quick, ok := session.DecodeQuickly(doc)
+		if !ok {
+			return
+		}
+		var thorough session.State
+		if err := json.Unmarshal(doc, &thorough); err != nil || !reflect.DeepEqual(quick, &thorough) {
+			t.Fatalf("read quickly as\n%+v\nthoroughly: %v\n%+v", quick, err, thorough)
 		}
 	})
 }

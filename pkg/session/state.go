@@ -37,7 +37,7 @@ const (
 )
 
 // State is a session: the whole state of the fold, and the document as it is stored. The zero State is a session of
-// which nothing is known yet; [New] names it. All instants are the broker's.
+// which nothing is known yet; [New] names it. All instants are the broker's. Each field has its line in document.go.
 type State struct {
 	V          int    `json:"v"`
 	Harness    string `json:"harness"`

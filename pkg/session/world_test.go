@@ -9,8 +9,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -366,7 +367,7 @@ func (w *world) samePending(s *session.State) {
 	}
 }
 
-func mustEncode(t testing.TB, s *session.State) []byte {
+func mustEncode(t rapid.TB, s *session.State) []byte {
 	t.Helper()
 	doc, err := s.Encode()
 	if err != nil {

@@ -1,0 +1,311 @@
+package codec
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+	"time"
+	"unicode/utf8"
+)
+
+// Limits of what is kept of texts while reading: most are said again soon.
+const (
+	wordsKept    = 64
+	wordBytesMax = 40
+)
+
+// digitsMax is how many digits surely fit 63 bits.
+const digitsMax = 18
+
+// Text is a field that is always there.
+func Text[T ~string](c *Codec, name string, p *T) {
+	if !c.reading {
+		c.wrote(appendText(append(c.b[:c.at], name...), string(*p)))
+		return
+	}
+	c.Mark(name)
+	*p = T(c.text())
+}
+
+// Some is a field with omitempty.
+func Some[T ~string](c *Codec, name string, p *T) {
+	switch {
+	case c.reading && c.take(name):
+		*p = T(c.text())
+	case !c.reading && *p != "":
+		c.wrote(appendText(append(c.b[:c.at], name...), string(*p)))
+	}
+}
+
+// appendText writes a string as encoding/json does, without the escapes that only HTML needs.
+func appendText(b []byte, text string) []byte {
+	for i := range len(text) {
+		if !plain[text[i]] {
+			w := Writer(b)
+			w.value(text)
+			return w.b[:w.at] // no string can fail to encode
+		}
+	}
+	b = append(b, '"')
+	b = append(b, text...)
+	return append(b, '"')
+}
+
+// plain are the bytes that stand for themselves in JSON wherever they are.
+var plain = func() (table [256]bool) {
+	for b := ' '; b <= '~'; b++ {
+		table[b] = b != '"' && b != '\\'
+	}
+	return table
+}()
+
+// text takes a string.
+func (c *Codec) text() string {
+	if !c.take(`"`) {
+		c.odd = true
+		return ""
+	}
+	start, ascii := c.at, true
+	for ; c.at < len(c.b); c.at++ {
+		switch b := c.b[c.at]; {
+		case plain[b]:
+		case b == '"':
+			c.at++
+			said := c.b[start : c.at-1]
+			if ascii || utf8.Valid(said) {
+				return c.word(said)
+			}
+			return c.unquoted(start - 1)
+		case b == '\\' || b < ' ':
+			c.at = start - 1
+			c.skipString()
+			return c.unquoted(start - 1)
+		case b > '~':
+			ascii = false
+		}
+	}
+	c.odd = true
+	return ""
+}
+
+// unquoted is the string from its quote up to where reading is.
+func (c *Codec) unquoted(quote int) (text string) {
+	if c.odd || json.Unmarshal(c.b[quote:c.at], &text) != nil {
+		c.odd = true
+	}
+	return text
+}
+
+// skipString goes from the quote that opens a string behind the one that closes it.
+func (c *Codec) skipString() {
+	for c.at++; c.at < len(c.b); c.at++ {
+		switch c.b[c.at] {
+		case '"':
+			c.at++
+			return
+		case '\\':
+			c.at++
+		}
+	}
+	c.odd = true
+}
+
+// word is the string of these bytes, without making it anew if it was said shortly before.
+func (c *Codec) word(said []byte) string {
+	n := len(said)
+	if n == 0 {
+		return ""
+	}
+	if n > wordBytesMax {
+		return string(said)
+	}
+	kept := &c.words[(n+3*int(said[0])+7*int(said[n-1])+11*int(said[n/2]))%wordsKept]
+	if *kept != string(said) {
+		*kept = string(said)
+	}
+	return *kept
+}
+
+// Integer is a number of 64 bits.
+type Integer interface{ ~int | ~int64 | ~uint64 }
+
+// Number is a field that is always there.
+func Number[T Integer](c *Codec, name string, p *T) {
+	if !c.reading {
+		c.wrote(appendNumber(append(c.b[:c.at], name...), *p))
+		return
+	}
+	c.Mark(name)
+	*p = number[T](c)
+}
+
+// SomeNumber is a field with omitempty.
+func SomeNumber[T Integer](c *Codec, name string, p *T) {
+	switch {
+	case c.reading && c.take(name):
+		*p = number[T](c)
+	case !c.reading && *p != 0:
+		c.wrote(appendNumber(append(c.b[:c.at], name...), *p))
+	}
+}
+
+func appendNumber[T Integer](b []byte, n T) []byte {
+	if n < 0 {
+		return strconv.AppendInt(b, int64(n), 10)
+	}
+	return strconv.AppendUint(b, uint64(n), 10)
+}
+
+// number takes an integer of a length that surely fits.
+func number[T Integer](c *Codec) (n T) {
+	minus := c.take(`-`)
+	start := c.at
+	for ; c.at < len(c.b) && isDigit(c.b[c.at]); c.at++ {
+		n = 10*n + T(c.b[c.at]-'0')
+	}
+	digits := c.at - start
+	switch {
+	case digits < 1 || digits > digitsMax, digits > 1 && c.b[start] == '0', minus && (n == 0 || -n > 0):
+		c.odd = true
+	case minus:
+		return -n
+	}
+	return n
+}
+
+func isDigit(b byte) bool { return b >= '0' && b <= '9' }
+
+// Float is a field that is always there.
+func Float(c *Codec, name string, p *float64) {
+	const plainMin, plainMax = 1e-6, 1e21 // beyond, encoding/json writes an exponent
+	c.Mark(name)
+	switch abs := math.Abs(*p); {
+	case c.reading:
+		raw := c.raw()
+		if c.odd || json.Unmarshal(raw, p) != nil {
+			c.odd = true
+		}
+	case abs == 0 || abs >= plainMin && abs < plainMax:
+		c.wrote(strconv.AppendFloat(c.b[:c.at], *p, 'f', -1, 64))
+	default:
+		c.value(*p)
+	}
+}
+
+// Time is a field that is always there.
+func Time(c *Codec, name string, p *time.Time) {
+	c.Mark(name)
+	Instant(c, p)
+}
+
+// SomeTime is a field with omitzero.
+func SomeTime(c *Codec, name string, p *time.Time) {
+	if c.maybe(name, !p.IsZero()) {
+		Instant(c, p)
+	}
+}
+
+// The form of nearly all instants: in UTC, with a fraction or not.
+const (
+	instantForm     = "0000-00-00T00:00:00"
+	instantBytesMin = len(instantForm) + 1
+	instantBytesMax = instantBytesMin + 1 + fractionDigits
+	fractionDigits  = 9
+)
+
+// Instant are the "fields" of an instant.
+func Instant(c *Codec, p *time.Time) {
+	if c.reading {
+		*p = c.instant()
+		return
+	}
+	if p.Location() == time.UTC {
+		if year, month, day := p.Date(); year >= 0 && year <= 9999 {
+			c.wrote(appendInstant(c.b[:c.at], *p, year, int(month), day))
+			return
+		}
+	}
+	c.value(*p)
+}
+
+// appendInstant writes an instant in UTC, of a year of four digits.
+func appendInstant(b []byte, t time.Time, year, month, day int) []byte {
+	hour, minute, second := t.Clock()
+	b = appendDigits(appendDigits(append(b, '"'), year/100), year%100)
+	b = appendDigits(append(b, '-'), month)
+	b = appendDigits(append(b, '-'), day)
+	b = appendDigits(append(b, 'T'), hour)
+	b = appendDigits(append(b, ':'), minute)
+	b = appendDigits(append(b, ':'), second)
+	if n := t.Nanosecond(); n > 0 {
+		b = append(b, ".000000000"...)
+		end := len(b)
+		for i := end - 1; n > 0; i-- {
+			b[i] += byte(n % 10)
+			n /= 10
+		}
+		for b[end-1] == '0' {
+			end--
+		}
+		b = b[:end]
+	}
+	return append(b, `Z"`...)
+}
+
+// appendDigits writes a number of two digits.
+func appendDigits(b []byte, n int) []byte { return append(b, byte('0'+n/10), byte('0'+n%10)) }
+
+// instant takes an instant.
+func (c *Codec) instant() (t time.Time) {
+	start := c.at
+	if c.at >= len(c.b) || c.b[c.at] != '"' {
+		c.odd = true
+		return t
+	}
+	c.skipString()
+	if c.odd {
+		return t
+	}
+	if t, ok := plainInstant(c.b[start+1 : c.at-1]); ok {
+		return t
+	}
+	if t.UnmarshalJSON(c.b[start:c.at]) != nil {
+		c.odd = true
+	}
+	return t
+}
+
+// plainInstant reads an instant in its usual form, on a day that every month has.
+func plainInstant(s []byte) (t time.Time, ok bool) {
+	const everyMonthsDays = 28
+	if len(s) < instantBytesMin || len(s) > instantBytesMax || s[len(s)-1] != 'Z' {
+		return t, false
+	}
+	for i := range len(instantForm) {
+		if form := instantForm[i]; form == '0' && !isDigit(s[i]) || form != '0' && s[i] != form {
+			return t, false
+		}
+	}
+	nano, fraction := 0, s[len(instantForm):len(s)-1]
+	if len(fraction) > 0 {
+		if fraction[0] != '.' || len(fraction) == 1 {
+			return t, false
+		}
+		for i := range fractionDigits {
+			nano *= 10
+			if i+1 >= len(fraction) {
+				continue
+			}
+			if !isDigit(fraction[i+1]) {
+				return t, false
+			}
+			nano += int(fraction[i+1] - '0')
+		}
+	}
+	two := func(i int) int { return 10*int(s[i]-'0') + int(s[i+1]-'0') }
+	year, month, day, hour, minute, second := 100*two(0)+two(2), two(5), two(8), two(11), two(14), two(17)
+	if month < 1 || month > 12 || day < 1 || day > everyMonthsDays || hour > 23 || minute > 59 || second > 59 {
+		return t, false
+	}
+	return time.Date(year, time.Month(month), day, hour, minute, second, nano, time.UTC), true
+}
