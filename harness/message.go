@@ -83,10 +83,26 @@ func (h *Harness) request(ctx context.Context, service, verb string, req any) er
 	}
 }
 
-// Content is what the turn's message says, as JSON; nil if the turn was not requested with a message that waited: then the
-// conversation has it already.
+// Content is what the turn's message says, as JSON; nil if it takes none. A message that an earlier attempt took already
+// is looked for in the session's log, from its beginning: keep what you were given. [ErrUnknown]: the log has no such
+// message.
 func (t *Turn) Content(ctx context.Context) (json.RawMessage, error) {
-	return t.Request().Content, nil
+	r := t.Request()
+	if r.Message == "" || r.Content != nil {
+		return r.Content, nil
+	}
+	cs, err := t.s.h.bus.Read(ctx, t.s.ref, 0)
+	if err != nil {
+		return nil, fmt.Errorf("harness: message %s in %s: %w", r.Message, t.s.ref, translate(err))
+	}
+	for _, c := range cs {
+		for i := range c.Events {
+			if f, ok := c.Events[i].Fact.(events.MessageAccepted); ok && f.Message == r.Message {
+				return f.Content, nil
+			}
+		}
+	}
+	return nil, fmt.Errorf("%w: message %s in %s", ErrUnknown, r.Message, t.s.ref)
 }
 
 // Options reads what makes the turn the same request as one before into v, and says whether there was anything: of a

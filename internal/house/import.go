@@ -26,6 +26,7 @@ var table = []room{
 	{folders: []string{"internal"}, own: []string{"pkg", "internal"}, foreign: true},
 	{folders: []string{"services"}, own: []string{"pkg", "internal"}, foreign: true},
 	{folders: []string{"bridges"}, own: []string{"pkg", "harness"}, foreign: true},
+	{folders: []string{"examples"}, own: []string{"pkg", "harness", "examples"}},
 	{folders: []string{"cmd", "test", "bench"}, own: []string{"pkg", "internal", "services", "harness", "bridges", "cmd", "test", "bench", "web"}, foreign: true},
 	{folders: []string{"web"}, own: []string{"pkg"}},
 }

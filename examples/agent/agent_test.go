@@ -1,0 +1,257 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/examples/agent/script"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/failure"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// completed says that the last turn is over and well, and nothing is left to do.
+func completed(st *session.State) bool {
+	return st.Turn == nil && len(st.Queue) == 0 && st.Pending.Turn == nil && st.LastTurn != nil && st.LastTurn.Outcome == session.OutcomeCompleted
+}
+
+// A message is answered: what the model said is in the conversation, what it counted in the document.
+func TestAnswer(t *testing.T) {
+	w := newWorld(t)
+	w.script.Say(script.Step{Text: "Hello, Ada.", Used: 42})
+	w.agent("")
+	w.send("m1", "hello")
+	st := w.until("the answer", completed)
+	if st.Usage == nil || st.Usage.Used != 42 || st.Model != "small" || st.Ignored.Count != 0 {
+		t.Errorf("%+v, %+v", st.Usage, st.Ignored)
+	}
+	if got := string(st.LastTurn.Options); got != `{"model":"small"}` {
+		t.Errorf("options %s", got)
+	}
+	c := w.conversation()
+	if len(c) != 2 || c[0].Content != "hello" || c[0].Message != "m1" || c[1].Content != "Hello, Ada." || c[1].Role != "assistant" {
+		t.Errorf("%+v", c)
+	}
+}
+
+// The model calls tools, one of them with a question to the user; each call is in the log before it runs, and closed.
+func TestTools(t *testing.T) {
+	w := newWorld(t)
+	w.file("notes.txt", "the colour is red")
+	w.script.Say(
+		script.Step{Calls: []script.Call{{Name: "read_file", Arguments: `{"path":"notes.txt"}`}, {Name: "read_file", Arguments: `{"path":"../secret"}`}, {Name: "no_such", Arguments: `{}`}, {Name: "read_file", Arguments: `{"path":`}}},
+		script.Step{Calls: []script.Call{{Name: "run", Arguments: `{"command":"echo painted; exit 3"}`}}},
+		script.Step{Calls: []script.Call{{Name: "run", Arguments: `{"command":"rm -rf nothing"}`}}},
+		script.Step{Calls: []script.Call{{Name: "ask_user", Arguments: `{"question":"Again?","options":["yes","no"]}`}}},
+		script.Step{Text: "Done."})
+	w.agent("")
+	w.send("m1", "paint it")
+	w.answer("run", func(p string) (string, map[string]any) {
+		return "answer", map[string]any{"prompt": p, "by": "ada", "answers": []events.Answer{{Question: "permission", Selected: []string{"once"}}}}
+	})
+	w.answer("run", func(p string) (string, map[string]any) {
+		return "reject", map[string]any{"prompt": p, "by": "ada", "text": "leave it"}
+	})
+	w.answer("ask_user", func(p string) (string, map[string]any) {
+		return "answer", map[string]any{"prompt": p, "by": "ada", "answers": []events.Answer{{Question: "q", Selected: []string{"no"}}}}
+	})
+	st := w.until("the end", completed)
+	if len(st.Tools) != 0 || len(st.Prompts) != 0 || st.Ignored.Count != 0 {
+		t.Errorf("%+v", st)
+	}
+	var results []string
+	for _, e := range w.conversation() {
+		if e.Role == "tool" {
+			results = append(results, e.Content)
+		}
+	}
+	for i, want := range []string{"the colour is red", "Error: ", "Error: there is no tool", "Error: the arguments", "painted\n\n(exit code 3)", "Error: the user says no: leave it", "no"} {
+		if i >= len(results) || !strings.HasPrefix(results[i], want) {
+			t.Errorf("result %d: want %q in %q", i, want, results)
+		}
+	}
+	if q := w.script.Requests(); q[1].Tools != len(tools) || len(q[1].Messages) != 7 || q[1].Messages[3].ToolCallID == "" {
+		t.Errorf("%+v", q[1])
+	}
+	kinds := w.facts()
+	if n := count(kinds, "tool.started"); n != 5 || count(kinds, "tool.completed") != 3 || count(kinds, "tool.failed") != 2 {
+		t.Errorf("%v", kinds)
+	}
+}
+
+func count(list []string, what string) (n int) {
+	for _, s := range list {
+		if s == what {
+			n++
+		}
+	}
+	return n
+}
+
+// answer waits until a call of this tool asks, and decides.
+func (w *world) answer(tool string, decide func(prompt string) (verb string, body map[string]any)) {
+	w.t.Helper()
+	prompt := ""
+	w.until("a question of "+tool, func(st *session.State) bool {
+		for id, p := range st.Prompts {
+			if p.Status == session.Awaiting && p.Tool == tool {
+				prompt = id
+				return true
+			}
+		}
+		return false
+	})
+	verb, body := decide(prompt)
+	w.wish("ledger", verb, body)
+	w.until("the decision", func(st *session.State) bool { p := st.Prompts[prompt]; return p == nil || p.Status != session.Awaiting })
+}
+
+// How each failure of the endpoint is told: its kind decides what Holdfast does.
+func TestFailures(t *testing.T) {
+	soon := time.Now().Add(time.Hour).UTC().Format("Mon, 02 Jan 2006 15:04:05 GMT")
+	for _, tt := range []struct {
+		name   string
+		step   script.Step
+		kind   string
+		status int
+		output bool
+		waits  func(ms int64) bool
+	}{
+		{"500", script.Step{Status: 500, Body: `{"error":{"message":"mock error 500"}}`}, failure.ServerError, 500, false, none},
+		{"429", script.Step{Status: 429, Body: `{"error":{"message":"slow down","code":"rate_limit_exceeded"}}`, RetryAfter: "7"}, failure.RateLimit, 429, false, func(ms int64) bool { return ms == 7000 }},
+		{"429 with a date", script.Step{Status: 429, Body: `{}`, RetryAfter: soon}, failure.RateLimit, 429, false, func(ms int64) bool { return ms > 3_500_000 && ms <= 3_600_000 }},
+		{"429 with billing words", script.Step{Status: 429, Body: `{"error":{"message":"You exceeded your current quota, please check your plan and billing details."}}`}, failure.Quota, 429, false, none},
+		{"401", script.Step{Status: 401, Body: `{"error":{"message":"Incorrect API key provided"}}`}, failure.Authentication, 401, false, none},
+		{"context", script.Step{Status: 400, Body: `{"error":{"message":"too long","code":"context_length_exceeded"}}`}, failure.ContextExceeded, 400, false, none},
+		{"empty", script.Step{}, failure.EmptyOutput, 0, false, none},
+		{"cut", script.Step{Text: "Half of it", Cut: true}, failure.StreamTruncated, 0, true, none},
+		{"filtered", script.Step{Text: "I should", Finish: "content_filter"}, failure.ModelRefusal, 0, true, none},
+		{"an error in the stream", script.Step{Text: "Well", InStream: `{"error":{"message":"Overloaded","type":"overloaded_error"}}`}, failure.ServerError, 0, true, none},
+		{"a piece that is no JSON", script.Step{Text: "Well", InStream: `{`}, failure.Unknown, 0, true, none},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t)
+			w.script.Say(tt.step)
+			w.agent("")
+			w.send("m1", "hello")
+			st := w.until("the failure", func(st *session.State) bool { return st.LastTurn != nil })
+			e := st.LastTurn.Error
+			if e == nil || e.Kind != tt.kind || e.Status != tt.status || !tt.waits(e.RetryAfterMS) || e.Text == "" || st.LastTurn.HadOutput != tt.output {
+				t.Errorf("%+v, output %v", e, st.LastTurn.HadOutput)
+			}
+			if c := w.conversation(); len(c) != 1 {
+				t.Errorf("what the model did not finish is in the conversation: %+v", c)
+			}
+		})
+	}
+}
+
+func none(ms int64) bool { return ms == 0 }
+
+// The agent is killed while a question waits. The answer comes while nobody is there; the next process finds it in the log,
+// goes on, and nothing is asked or done twice.
+func TestKilledWhileAsking(t *testing.T) {
+	w := newWorld(t)
+	w.script.Say(
+		script.Step{Calls: []script.Call{{Name: "ask_user", Arguments: `{"question":"Which colour?"}`}}},
+		script.Step{Text: "Red it is."})
+	kill := w.child()
+	w.until("the session", func(st *session.State) bool { return st.Owned })
+	w.send("m1", "paint it")
+	w.until("the question", func(st *session.State) bool { return len(st.PendingPrompts()) == 1 })
+	kill()
+	w.until("recovery", func(st *session.State) bool { return !st.Owned })
+	w.answer("ask_user", func(p string) (string, map[string]any) {
+		return "answer", map[string]any{"prompt": p, "by": "ada", "answers": []events.Answer{{Question: "q", Text: "red"}}}
+	})
+	w.child()
+	st := w.until("the end", completed)
+	if st.LastTurn.Cause != events.CauseAnswer || st.Ignored.Count != 0 {
+		t.Errorf("%+v, %+v", st.LastTurn, st.Ignored.Last)
+	}
+	c := w.conversation()
+	if n := len(c); n != 4 || c[2].Role != "tool" || !strings.Contains(c[2].Content, "red") || c[3].Content != "Red it is." {
+		t.Errorf("%+v", c)
+	}
+	if n := len(w.script.Requests()); n != 2 {
+		t.Errorf("the model was asked %d times", n)
+	}
+}
+
+// The agent is killed while a command runs: the next process is told that nobody knows, and it is not run again.
+func TestKilledWhileRunning(t *testing.T) {
+	w := newWorld(t)
+	w.script.Say(
+		script.Step{Calls: []script.Call{{Name: "run", Arguments: `{"command":"echo x >> ran; sleep 20"}`}}},
+		script.Step{Text: "I cannot say whether it ran."})
+	kill := w.child()
+	w.until("the session", func(st *session.State) bool { return st.Owned })
+	w.send("m1", "run it")
+	w.answer("run", func(p string) (string, map[string]any) {
+		return "answer", map[string]any{"prompt": p, "by": "ada", "answers": []events.Answer{{Question: "permission", Selected: []string{"always"}}}}
+	})
+	w.until("the command to run", func(*session.State) bool { return w.exists("ran") })
+	kill()
+	w.until("recovery", func(st *session.State) bool { return !st.Owned && st.LastTurn != nil })
+	w.child()
+	w.until("the session", func(st *session.State) bool { return st.Owned })
+	w.send("m2", "well?")
+	st := w.until("the end", completed)
+	if i := slices.IndexFunc(st.Recent, func(e session.Ending) bool { return e.Entity == session.EntityTool }); i < 0 || st.Recent[i].Outcome != session.OutcomeInterrupted {
+		t.Errorf("%+v", st.Recent)
+	}
+	c := w.conversation()
+	if i := slices.IndexFunc(c, func(e entry) bool { return e.Role == "tool" }); i < 0 || !strings.Contains(c[i].Content, "cut off") {
+		t.Errorf("%+v", c)
+	}
+	if got := w.read("ran"); got != "x\n" {
+		t.Errorf("it ran %q", got)
+	}
+}
+
+// What an older process writes after a newer one has the session does not count; a line that a crash cut off is dropped.
+func TestConversationFiles(t *testing.T) {
+	dir := t.TempDir()
+	add := func(epoch uint64, text string) *conversation {
+		t.Helper()
+		c, err := open(dir, "s/1", epoch)
+		if err == nil {
+			err = c.add(entry{message: message{Role: "user", Content: text}})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	old := add(1, "one")
+	add(2, "two")
+	if err := old.add(entry{message: message{Role: "user", Content: "too late"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := write(old.path, os.O_APPEND, []byte(`{"epoch":2,"role":"us`)); err != nil {
+		t.Fatal(err)
+	}
+	add(2, "three")
+	c := add(3, "four")
+	var texts []string
+	for _, e := range c.entries {
+		texts = append(texts, e.Content)
+	}
+	if got := strings.Join(texts, " "); got != "one two three four" {
+		t.Errorf("%q", got)
+	}
+	if err := c.summarise("all of it"); err != nil {
+		t.Fatal(err)
+	}
+	c, err := open(dir, "s/1", 3)
+	if err != nil || len(c.entries) != 1 || c.entries[0].Content != summaryWords+"all of it" {
+		t.Errorf("%v, %+v", err, c)
+	}
+	if raw, err := json.Marshal(c.messages()[1]); err != nil || strings.Contains(string(raw), "epoch") {
+		t.Errorf("%s %v", raw, err)
+	}
+}

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/failure"
+)
+
+const (
+	errorBytesMax = 64 << 10 // bytes of an error's body that are read
+	lineBytesMax  = 1 << 20  // bytes of one line of a stream
+)
+
+// message is one message of a conversation, as the endpoint has it.
+type message struct {
+	Role      string     `json:"role"` // system, user, assistant or tool
+	Content   string     `json:"content"`
+	ToolCalls []toolCall `json:"tool_calls,omitempty"`   // assistant
+	ToolCall  string     `json:"tool_call_id,omitempty"` // tool: which call's result it is
+}
+
+// toolCall is a call that the model wants.
+type toolCall struct {
+	ID       string `json:"id"`
+	Type     string `json:"type"`
+	Function struct {
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"` // JSON, as far as the model is right
+	} `json:"function"`
+}
+
+// client talks to an endpoint that is compatible with OpenAI's chat completions. It never tries again by itself: when a
+// failed turn is tried again is Holdfast's to say.
+type client struct {
+	endpoint string // the part before /chat/completions
+	key      string
+	http     *http.Client
+}
+
+// request is one model call.
+type request struct {
+	Model    string     `json:"model"`
+	Messages []message  `json:"messages"`
+	Tools    []toolSpec `json:"tools,omitempty"`
+	Stream   bool       `json:"stream"`
+	Options  struct {
+		Usage bool `json:"include_usage"`
+	} `json:"stream_options"`
+}
+
+// chunk is one piece of a stream.
+type chunk struct {
+	Choices []struct {
+		Delta struct {
+			Content   string `json:"content"`
+			Reasoning string `json:"reasoning_content"`
+			ToolCalls []struct {
+				Index int `json:"index"`
+				toolCall
+			} `json:"tool_calls"`
+		} `json:"delta"`
+		Finish string `json:"finish_reason"`
+	} `json:"choices"`
+	Usage *struct {
+		Prompt        int64 `json:"prompt_tokens"`
+		Completion    int64 `json:"completion_tokens"`
+		PromptDetails struct {
+			Cached int64 `json:"cached_tokens"`
+		} `json:"prompt_tokens_details"`
+		CompletionDetails struct {
+			Reasoning int64 `json:"reasoning_tokens"`
+		} `json:"completion_tokens_details"`
+	} `json:"usage"`
+	Error json.RawMessage `json:"error"`
+}
+
+// follower is told what happens in a stream.
+type follower struct {
+	delta  func(text string, output bool) // something came; output says whether it is to show, or a call
+	finish func(reason string)
+	usage  func(t events.Tokens)
+}
+
+// stream makes a model call and returns what the model said. An error that the provider told is a
+// [*harness.ProviderError]; what reading the stream came to is returned as it is.
+func (c *client) stream(ctx context.Context, req request, f follower) (message, error) {
+	req.Stream, req.Options.Usage = true, true
+	body, err := json.Marshal(req)
+	if err != nil {
+		return message{}, fmt.Errorf("agent: request: %w", err)
+	}
+	hr, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(c.endpoint, "/")+"/chat/completions", bytes.NewReader(body))
+	if err != nil {
+		return message{}, fmt.Errorf("agent: endpoint %s: %w", c.endpoint, err)
+	}
+	hr.Header.Set("Content-Type", "application/json")
+	hr.Header.Set("Accept", "text/event-stream")
+	if c.key != "" {
+		hr.Header.Set("Authorization", "Bearer "+c.key)
+	}
+	resp, err := c.http.Do(hr)
+	if err != nil {
+		return message{}, &harness.ProviderError{Raw: failure.Raw{Code: failure.Network, Text: err.Error()}}
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return message{}, refused(resp)
+	}
+	return read(resp.Body, f)
+}
+
+// refused is an answer that is no stream.
+func refused(resp *http.Response) error {
+	body, err := io.ReadAll(io.LimitReader(resp.Body, errorBytesMax))
+	if err != nil {
+		body = append(body, "\n(cut: "+err.Error()+")"...)
+	}
+	return &harness.ProviderError{Raw: failure.Read(resp.StatusCode, resp.Header.Get("Retry-After"), time.Now(), body)}
+}
+
+// read follows a stream to its end.
+func read(stream io.Reader, f follower) (message, error) {
+	said, finished := message{Role: "assistant"}, false
+	told := f.finish
+	f.finish = func(reason string) { finished = true; told(reason) }
+	lines := bufio.NewScanner(stream)
+	lines.Buffer(nil, lineBytesMax)
+	for lines.Scan() {
+		data, ok := strings.CutPrefix(lines.Text(), "data:")
+		if data = strings.TrimSpace(data); !ok {
+			continue // a comment, an event's name or the end of an event
+		}
+		if data == "[DONE]" {
+			if !finished {
+				told("") // some leave the reason out; this is a mark, too
+			}
+			return said, nil
+		}
+		var c chunk
+		if err := json.Unmarshal([]byte(data), &c); err != nil {
+			return said, fmt.Errorf("agent: a piece of the stream: %w", err)
+		}
+		if len(c.Error) > 0 && string(c.Error) != "null" {
+			return said, &harness.ProviderError{Raw: failure.Read(http.StatusOK, "", time.Now(), []byte(data))}
+		}
+		said.take(&c, f)
+	}
+	return said, lines.Err()
+}
+
+// take adds what came to what the model has said.
+func (m *message) take(c *chunk, f follower) {
+	for i := range c.Choices {
+		choice := &c.Choices[i]
+		m.Content += choice.Delta.Content
+		for _, part := range choice.Delta.ToolCalls {
+			m.call(part.Index, part.toolCall)
+		}
+		if text := choice.Delta.Content; text != "" || choice.Delta.Reasoning != "" || len(choice.Delta.ToolCalls) > 0 {
+			f.delta(text, text != "" || len(choice.Delta.ToolCalls) > 0)
+		}
+		if choice.Finish != "" {
+			f.finish(choice.Finish)
+		}
+	}
+	if u := c.Usage; u != nil {
+		f.usage(events.Tokens{Input: u.Prompt, CacheRead: u.PromptDetails.Cached, Output: u.Completion, Reasoning: u.CompletionDetails.Reasoning})
+	}
+}
+
+// callsMax is how many calls a model may want at once.
+const callsMax = 64
+
+// call adds a piece of a call.
+func (m *message) call(index int, part toolCall) {
+	if index < 0 || index >= callsMax {
+		return
+	}
+	for len(m.ToolCalls) <= index {
+		m.ToolCalls = append(m.ToolCalls, toolCall{Type: "function"})
+	}
+	c := &m.ToolCalls[index]
+	if part.ID != "" {
+		c.ID = part.ID
+	}
+	c.Function.Name += part.Function.Name
+	c.Function.Arguments += part.Function.Arguments
+}
+
+// overflowed says whether a model call failed because its prompt does not fit.
+func overflowed(err error) bool {
+	p, ok := errors.AsType[*harness.ProviderError](err)
+	return ok && failure.Classify(p.Raw).Kind == failure.ContextExceeded
+}

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// entry is a line of a conversation's file.
+type entry struct {
+	Epoch   uint64 `json:"epoch"`             // under which it was written
+	Message string `json:"message,omitempty"` // the id of the user's message that it is
+	message
+}
+
+// conversation is what the model has been told in a session. It is kept in a file of its own, one line an entry, each on
+// the disk before anything is done because of it. What a process wrote that had lost the session to a newer one does not
+// count: its epoch is lower than what stands before it.
+type conversation struct {
+	path    string
+	epoch   uint64
+	entries []entry
+}
+
+// open reads a session's conversation. A line that a crash cut off is dropped.
+func open(dir, session string, epoch uint64) (*conversation, error) {
+	name, err := events.Token(session)
+	if err != nil {
+		return nil, fmt.Errorf("agent: conversation: %w", err)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("agent: conversation of %s: %w", session, err)
+	}
+	c := &conversation{path: filepath.Join(dir, name+".jsonl"), epoch: epoch}
+	raw, err := os.ReadFile(c.path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("agent: conversation of %s: %w", session, err)
+	}
+	whole := raw[:bytes.LastIndexByte(raw, '\n')+1]
+	if len(whole) < len(raw) {
+		if err := os.Truncate(c.path, int64(len(whole))); err != nil {
+			return nil, fmt.Errorf("agent: conversation of %s: %w", session, err)
+		}
+	}
+	var newest uint64
+	for line := range bytes.Lines(whole) {
+		var e entry
+		if err := json.Unmarshal(line, &e); err != nil {
+			return nil, fmt.Errorf("agent: conversation of %s: line %d: %w", session, len(c.entries)+1, err)
+		}
+		if e.Epoch >= newest {
+			newest, c.entries = e.Epoch, append(c.entries, e)
+		}
+	}
+	return c, nil
+}
+
+// add writes an entry down.
+func (c *conversation) add(e entry) error {
+	e.Epoch = c.epoch
+	line, err := json.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("agent: %s: %w", c.path, err)
+	}
+	if err := write(c.path, os.O_APPEND, append(line, '\n')); err != nil {
+		return err
+	}
+	c.entries = append(c.entries, e)
+	return nil
+}
+
+// replace puts other entries in place of all: at once, or not at all.
+func (c *conversation) replace(entries []entry) error {
+	var all []byte
+	for i := range entries {
+		entries[i].Epoch = c.epoch
+		line, err := json.Marshal(entries[i])
+		if err != nil {
+			return fmt.Errorf("agent: %s: %w", c.path, err)
+		}
+		all = append(append(all, line...), '\n')
+	}
+	next := c.path + ".next"
+	if err := write(next, os.O_TRUNC, all); err != nil {
+		return err
+	}
+	if err := os.Rename(next, c.path); err != nil {
+		return fmt.Errorf("agent: %w", err)
+	}
+	c.entries = entries
+	return nil
+}
+
+// write has bytes on the disk when it returns.
+func write(path string, how int, raw []byte) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|how, 0o600)
+	if err != nil {
+		return fmt.Errorf("agent: %w", err)
+	}
+	_, err = f.Write(raw)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("agent: %w", err)
+	}
+	return nil
+}
+
+// has says whether a user's message is in it.
+func (c *conversation) has(message string) bool {
+	return slices.ContainsFunc(c.entries, func(e entry) bool { return e.Message == message })
+}
+
+// messages are what the model is told, after the system's words.
+func (c *conversation) messages() []message {
+	all := []message{{Role: "system", Content: systemWords}}
+	for _, e := range c.entries {
+		all = append(all, e.message)
+	}
+	return all
+}
+
+// answered says whether the model has had the last word: then there is nothing to ask it.
+func (c *conversation) answered() bool {
+	n := len(c.entries)
+	return n > 0 && c.entries[n-1].Role == "assistant" && len(c.entries[n-1].ToolCalls) == 0
+}
+
+// dangling are calls that have no result, in their order: their process died.
+func (c *conversation) dangling() (calls []string) {
+	results := map[string]bool{}
+	for _, e := range c.entries {
+		results[e.ToolCall] = true
+	}
+	for _, e := range c.entries {
+		for _, call := range e.ToolCalls {
+			if !results[call.ID] {
+				calls = append(calls, call.ID)
+			}
+		}
+	}
+	return calls
+}
+
+// told is the conversation as a text, for a summary.
+func (c *conversation) told() string {
+	var b strings.Builder
+	for _, e := range c.entries {
+		fmt.Fprintf(&b, "%s: %s\n", e.Role, e.Content)
+		for _, call := range e.ToolCalls {
+			fmt.Fprintf(&b, "(calls %s %s)\n", call.Function.Name, call.Function.Arguments)
+		}
+	}
+	return b.String()
+}
+
+// summarise puts a summary in place of what was said. A question of the user that has no answer yet stays as it is.
+func (c *conversation) summarise(summary string) error {
+	entries := []entry{{message: message{Role: "user", Content: summaryWords + summary}}}
+	if !c.answered() {
+		for i := len(c.entries) - 1; i >= 0; i-- {
+			if e := c.entries[i]; e.Role == "user" && e.Message != "" {
+				entries = append(entries, e)
+				break
+			}
+		}
+	}
+	return c.replace(entries)
+}

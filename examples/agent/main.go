@@ -1,0 +1,118 @@
+// Agent is a small agent harness, complete: it talks to any endpoint that is compatible with OpenAI's chat completions,
+// and leaves to Holdfast what has to survive a restart. Read it as the tutorial of package harness.
+//
+//	holdfast up                                              # in another terminal
+//	OPENAI_API_KEY=… go run ./examples/agent --session demo "What is in this directory?"
+//	holdfast watch demo                                      # what it does, what it asks, when it tries again
+//
+// # What lives where
+//
+//	conversation   on this machine's disk, a file a session (--dir): what the model is told, entry by entry
+//	turns          Holdfast hands them out: new messages, retries, follow-ups of compactions. This program never tries
+//	               anything again by itself: it says how a turn failed, and is asked again when it is time
+//	questions      in Holdfast's log. The question tool's answer is the call's result, so it may come while this program is
+//	               not running. A permission is a question to the process that asks: it expires with it
+//	compaction     Holdfast says when, from what is reported about usage; this program makes the summary
+//
+// Kill it at any point and start it again: calls that were cut off get the result that the log has, or none, and are never
+// run again.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/harness"
+)
+
+// leaveMaxS is how long a clean end may take, in seconds.
+const leaveMaxS = 10
+
+// config is what the flags say.
+type config struct {
+	nats, creds, prefix  string
+	harness, session     string
+	endpoint, key, model string
+	dir, root            string
+	contextLimit         int64
+	ttl                  time.Duration
+	message              string
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := program(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// program is everything of main that a test can start.
+func program(ctx context.Context, args []string, out, side io.Writer) error {
+	cfg, err := flags(args, side)
+	if errors.Is(err, flag.ErrHelp) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return run(ctx, cfg, out)
+}
+
+func flags(args []string, side io.Writer) (config, error) {
+	cfg := config{key: os.Getenv("OPENAI_API_KEY")}
+	fs := flag.NewFlagSet("agent", flag.ContinueOnError)
+	fs.SetOutput(side)
+	fs.StringVar(&cfg.nats, "nats", "nats://127.0.0.1:4222", "the broker's address")
+	fs.StringVar(&cfg.creds, "creds", "", "a credentials file for the broker")
+	fs.StringVar(&cfg.prefix, "prefix", "hf", "the cell's prefix")
+	fs.StringVar(&cfg.harness, "harness", "agent", "the harness id: this installation")
+	fs.StringVar(&cfg.session, "session", "demo", "the session that is opened, and that the message goes to")
+	fs.StringVar(&cfg.endpoint, "endpoint", "https://api.openai.com/v1", "an endpoint that is compatible with OpenAI's; the key is taken from OPENAI_API_KEY")
+	fs.StringVar(&cfg.model, "model", "gpt-4o-mini", "the model")
+	fs.Int64Var(&cfg.contextLimit, "context-limit", 0, "how many tokens the model takes in; 0: unknown, then nothing is compacted before it overflows")
+	fs.StringVar(&cfg.dir, "dir", ".agent", "where conversations are kept")
+	fs.StringVar(&cfg.root, "root", ".", "the working directory of the tools")
+	fs.DurationVar(&cfg.ttl, "ttl", 15*time.Second, "how long after a crash it is noticed")
+	if err := fs.Parse(args); err != nil {
+		return cfg, err
+	}
+	cfg.message = strings.Join(fs.Args(), " ")
+	return cfg, nil
+}
+
+// run works until ctx ends, then leaves in good order.
+func run(ctx context.Context, cfg config, out io.Writer) (err error) {
+	h, err := harness.Connect(ctx, harness.Config{ID: cfg.harness, URL: cfg.nats, Creds: cfg.creds, Prefix: cfg.prefix, TTL: cfg.ttl})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveMaxS*time.Second)
+		defer cancel()
+		err = errors.Join(err, h.Close(late))
+	}()
+	if _, err := h.Open(ctx, cfg.session, harness.Opening{Agent: "agent", Model: cfg.model, ContextLimit: cfg.contextLimit}); err != nil {
+		return err
+	}
+	if err := h.Ready(ctx); err != nil {
+		return err
+	}
+	if cfg.message != "" {
+		if _, err := h.Send(ctx, harness.Message{Session: cfg.session, Content: cfg.message, By: os.Getenv("USER")}); err != nil {
+			return err
+		}
+	}
+	a := &agent{cfg: cfg, model: &client{endpoint: cfg.endpoint, key: cfg.key, http: http.DefaultClient}, out: out, allowed: map[string]bool{}}
+	return h.Work(ctx, a.worker())
+}

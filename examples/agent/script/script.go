@@ -1,0 +1,199 @@
+// Package script plays an endpoint that is compatible with OpenAI's chat completions, by a script: what it answers, how it
+// fails, what it counts. It is for tests of what talks to such endpoints.
+package script
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+)
+
+// Bytes that count as one token, when the server counts.
+const bytesPerToken = 4
+
+// Call is a call of a tool that the model wants.
+type Call struct {
+	Name      string
+	Arguments string // JSON
+}
+
+// Step is one answer. The zero Step is a stream that ends with its finish mark and nothing before it.
+type Step struct {
+	Status     int    // an error answer, with Body; 0 is a stream
+	Body       string // of an error answer
+	RetryAfter string // a header
+	InStream   string // an error's JSON in the middle of the stream, after Text
+
+	Text   string // said in several pieces
+	Calls  []Call
+	Finish string // default: stop, or tool_calls
+	Cut    bool   // the stream ends without its finish mark
+	Used   int64  // tokens of the prompt; 0: counted
+	Hold   func() // called in the middle of the stream; it goes on when that returns
+}
+
+// Request is what was asked.
+type Request struct {
+	Model    string
+	Messages []Message
+	Tools    int  // how many were offered
+	Summary  bool // it asked for a summary: no tools were offered
+	Refused  bool // over the limit
+}
+
+// Message is a message of a request.
+type Message struct {
+	Role       string `json:"role"`
+	Content    string `json:"content"`
+	ToolCallID string `json:"tool_call_id"`
+}
+
+// Server is the endpoint: an [http.Handler]. Requests without tools take the next of Summaries, others the next of Steps;
+// when there are none left, the last one is repeated.
+type Server struct {
+	Steps     []Step
+	Summaries []Step
+	// LimitMax is how many tokens fit, counted from the size of the messages; more is refused with context_length_exceeded. 0:
+	// no limit.
+	LimitMax int64
+
+	mu       sync.Mutex
+	requests []Request
+}
+
+// Requests are all so far.
+func (s *Server) Requests() []Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]Request(nil), s.requests...)
+}
+
+// Say puts steps in place of those that are left.
+func (s *Server) Say(steps ...Step) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Steps = steps
+}
+
+// Summarise puts steps for summaries in place of those that are left.
+func (s *Server) Summarise(steps ...Step) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Summaries = steps
+}
+
+// ServeHTTP implements [http.Handler].
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var asked struct {
+		Model    string            `json:"model"`
+		Messages []Message         `json:"messages"`
+		Tools    []json.RawMessage `json:"tools"`
+	}
+	raw, err := io.ReadAll(r.Body)
+	if err != nil || json.Unmarshal(raw, &asked) != nil || !strings.HasSuffix(r.URL.Path, "/chat/completions") {
+		http.Error(w, `{"error":{"message":"not a chat completion"}}`, http.StatusBadRequest)
+		return
+	}
+	q := Request{Model: asked.Model, Messages: asked.Messages, Tools: len(asked.Tools), Summary: len(asked.Tools) == 0}
+	used := tokens(asked.Messages)
+	q.Refused = s.LimitMax > 0 && used > s.LimitMax
+	step := s.next(q)
+	if step.Used > 0 {
+		used = step.Used
+	}
+	switch {
+	case q.Refused:
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprintf(w, `{"error":{"message":"This model's maximum context length is %d tokens. However, your messages resulted in %d tokens.","type":"invalid_request_error","code":"context_length_exceeded"}}`, s.LimitMax, used)
+	case step.Status != 0:
+		if step.RetryAfter != "" {
+			w.Header().Set("Retry-After", step.RetryAfter)
+		}
+		w.WriteHeader(step.Status)
+		fmt.Fprint(w, step.Body)
+	default:
+		stream(w, &step, used)
+	}
+}
+
+// next notes a request and says which step answers it.
+func (s *Server) next(q Request) Step {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests = append(s.requests, q)
+	list := &s.Steps
+	if q.Summary {
+		list = &s.Summaries
+	}
+	switch {
+	case q.Refused || len(*list) == 0:
+		return Step{Text: "ok"}
+	case len(*list) == 1:
+		return (*list)[0]
+	}
+	step := (*list)[0]
+	*list = (*list)[1:]
+	return step
+}
+
+func tokens(messages []Message) int64 {
+	bytes := 0
+	for _, m := range messages {
+		bytes += len(m.Content) + bytesPerToken
+	}
+	return int64(bytes / bytesPerToken)
+}
+
+// stream answers as a model does.
+func stream(w http.ResponseWriter, step *Step, used int64) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	send := func(v any) {
+		raw, err := json.Marshal(v)
+		if err != nil {
+			raw = []byte(`{"error":{"message":"the script cannot be encoded"}}`)
+		}
+		fmt.Fprintf(w, "data: %s\n\n", raw)
+		if f, ok := w.(http.Flusher); ok {
+			f.Flush()
+		}
+	}
+	fmt.Fprint(w, ": a comment, as some send to keep the line open\n\n")
+	half := len(step.Text) / 2
+	for _, piece := range []string{step.Text[:half], step.Text[half:]} {
+		if piece != "" {
+			send(delta(map[string]any{"content": piece}, nil))
+		}
+		if step.Hold != nil {
+			step.Hold()
+			step.Hold = nil
+		}
+	}
+	for i, c := range step.Calls {
+		send(delta(map[string]any{"tool_calls": []any{map[string]any{"index": i, "id": fmt.Sprint("call_", i), "type": "function", "function": map[string]any{"name": c.Name, "arguments": ""}}}}, nil))
+		send(delta(map[string]any{"tool_calls": []any{map[string]any{"index": i, "function": map[string]any{"arguments": c.Arguments}}}}, nil))
+	}
+	switch {
+	case step.InStream != "":
+		fmt.Fprintf(w, "data: %s\n\n", step.InStream)
+		return
+	case step.Cut:
+		return
+	}
+	finish := step.Finish
+	if finish == "" {
+		finish = "stop"
+		if len(step.Calls) > 0 {
+			finish = "tool_calls"
+		}
+	}
+	send(delta(map[string]any{}, finish))
+	send(map[string]any{"choices": []any{}, "usage": map[string]any{"prompt_tokens": used, "completion_tokens": len(step.Text)/bytesPerToken + 1, "total_tokens": used}})
+	fmt.Fprint(w, "data: [DONE]\n\n")
+}
+
+func delta(d map[string]any, finish any) map[string]any {
+	return map[string]any{"choices": []any{map[string]any{"index": 0, "delta": d, "finish_reason": finish}}}
+}

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+const (
+	outputBytesMax = 32 << 10        // bytes of a tool's output that the model is told
+	killAfter      = 2 * time.Second // from asking a command to end until nobody waits for it any more
+	callFailed     = "tool_error"    // the kind of failure of a call that went wrong by itself
+)
+
+// toolSpec is a tool as the endpoint is told about it.
+type toolSpec struct {
+	Type     string `json:"type"`
+	Function struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description"`
+		Parameters  json.RawMessage `json:"parameters"`
+	} `json:"function"`
+}
+
+// tool is one that the model may call.
+type tool struct {
+	name, description, parameters string
+	run                           func(a *agent, ctx context.Context, c callContext) (string, error)
+}
+
+// callContext is what a tool knows of its call.
+type callContext struct {
+	turn *harness.Turn
+	id   string // of the call
+	args struct {
+		Path     string   `json:"path"`
+		Command  string   `json:"command"`
+		Question string   `json:"question"`
+		Options  []string `json:"options"`
+	}
+}
+
+// tools are all there are.
+var tools = []tool{
+	{"read_file", "Read a file of the working directory.", `{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}`, (*agent).readFile},
+	{"run", "Run a shell command in the working directory. The user is asked for permission first.", `{"type":"object","properties":{"command":{"type":"string"}},"required":["command"]}`, (*agent).command},
+	{"ask_user", "Ask the user a question and wait for the answer, for however long that takes.", `{"type":"object","properties":{"question":{"type":"string"},"options":{"type":"array","items":{"type":"string"}}},"required":["question"]}`, (*agent).question},
+}
+
+func toolSpecs() []toolSpec {
+	specs := make([]toolSpec, len(tools))
+	for i, t := range tools {
+		specs[i].Type = "function"
+		specs[i].Function.Name, specs[i].Function.Description, specs[i].Function.Parameters = t.name, t.description, json.RawMessage(t.parameters)
+	}
+	return specs
+}
+
+func toolNamed(name string) *tool {
+	for i := range tools {
+		if tools[i].name == name {
+			return &tools[i]
+		}
+	}
+	return nil
+}
+
+// readFile reads a file below the working directory, and no other.
+func (a *agent) readFile(_ context.Context, c callContext) (string, error) {
+	root, err := os.OpenRoot(a.cfg.root)
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	f, err := root.Open(c.args.Path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	raw, err := io.ReadAll(io.LimitReader(f, outputBytesMax))
+	return string(raw), err
+}
+
+// command runs a command, if the user lets it.
+func (a *agent) command(ctx context.Context, c callContext) (string, error) {
+	if c.args.Command == "" {
+		return "", errors.New("no command")
+	}
+	if err := a.permission(ctx, c); err != nil {
+		return "", err
+	}
+	cmd := exec.CommandContext(ctx, "sh", "-c", c.args.Command)
+	cmd.Dir, cmd.WaitDelay = a.cfg.root, killAfter
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	text := cut(out.String(), outputBytesMax)
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.Exited() {
+		return fmt.Sprintf("%s\n(exit code %d)", text, exit.ExitCode()), nil
+	}
+	return text, err
+}
+
+// once and always are the labels of a permission's options, as everybody has them.
+const always = "always"
+
+// permission asks whether a command may run. "always" is remembered for this command and this process.
+func (a *agent) permission(ctx context.Context, c callContext) error {
+	a.mu.Lock()
+	may := a.allowed[c.args.Command]
+	a.mu.Unlock()
+	if may {
+		return nil
+	}
+	answer, err := c.turn.Ask(ctx, harness.Prompt{ID: c.id + ".may", Call: c.id, Kind: events.PromptPermission, Title: "Run " + cut(c.args.Command, titleBytesMax)})
+	switch {
+	case err != nil:
+		return err
+	case answer.Status == session.Rejected && answer.Text != "":
+		return fmt.Errorf("the user says no: %s", answer.Text)
+	case answer.Status != session.Answered:
+		return fmt.Errorf("no permission: the request was %s", answer.Status)
+	}
+	for _, one := range answer.Answers {
+		for _, label := range one.Selected {
+			if label == always {
+				a.mu.Lock()
+				a.allowed[c.args.Command] = true
+				a.mu.Unlock()
+			}
+		}
+	}
+	return nil
+}
+
+// question asks the user. The answer is the call's result, also if this process is gone when it comes: then the next one
+// finds it in the log.
+func (a *agent) question(ctx context.Context, c callContext) (string, error) {
+	q := events.Question{ID: "q", Question: c.args.Question, Custom: true}
+	for _, label := range c.args.Options {
+		q.Options = append(q.Options, events.Option{Label: label})
+	}
+	answer, err := c.turn.Ask(ctx, harness.Prompt{ID: c.id + ".ask", Call: c.id, Questions: []events.Question{q}, Title: cut(c.args.Question, titleBytesMax)})
+	switch {
+	case err != nil:
+		return "", err
+	case answer.Status == session.Superseded:
+		return "", errors.New("answered in chat: see the user's next message")
+	case answer.Status != session.Answered:
+		return "", fmt.Errorf("no answer: the question was %s %s", answer.Status, answer.Text)
+	}
+	var words []string
+	for _, one := range answer.Answers {
+		words = append(words, one.Selected...)
+		if one.Text != "" {
+			words = append(words, one.Text)
+		}
+	}
+	if len(words) == 0 {
+		return "(the user skipped the question)", nil
+	}
+	return strings.Join(words, ", "), nil
+}
+
+// cut is at most so many bytes of s, with a mark where something is missing.
+func cut(s string, bytesMax int) string {
+	if len(s) <= bytesMax {
+		return s
+	}
+	return strings.ToValidUTF8(s[:bytesMax], "") + " …"
+}
