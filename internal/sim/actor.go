@@ -8,14 +8,35 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// person reads, thinks for a while, and asks the ledger for something. The ledger decides and appends in two steps, so
+// person reads, thinks for a while, and asks a service for something. The service decides and appends in two steps, so
 // that others can be first.
 type person struct {
 	w       *world
+	name    string
+	writer  events.Writer // of the service that is asked
 	wish    func(*session.State) (session.Decision, error)
+	what    string
 	st      *session.State
 	facts   []events.Fact
 	attempt int
+}
+
+// Wish is what people can ask of a service other than the ledger.
+type Wish struct {
+	Name   string        // the verb
+	Writer events.Writer // of the service that is asked
+	Decide func(s *session.State, a Ask) (session.Decision, error)
+}
+
+// Ask is what a person says with a wish.
+type Ask struct {
+	By        string
+	Now       time.Time // the broker's
+	Message   string    // the id of a new message
+	Queued    string    // the id of a message that was queued when the person looked; "" for none
+	Synthetic bool
+	Force     bool
+	Source    session.Source
 }
 
 const racesMax = 10
@@ -28,7 +49,7 @@ func (p *person) step() {
 		p.decide()
 		return
 	}
-	ok := p.w.append("person", p.st.Ref(), events.WriterLedger, events.PersonSource("ada"), p.st.Epoch, p.st.Seq, p.facts)
+	ok := p.w.append("person "+p.what, p.st.Ref(), p.writer, events.PersonSource(p.name), p.st.Epoch, p.st.Seq, p.facts)
 	p.facts = nil
 	if p.attempt++; ok || p.attempt >= racesMax {
 		p.wish = nil
@@ -61,7 +82,26 @@ func (p *person) decide() {
 	}
 }
 
+// choose makes up a wish: one of the ledger's, or of those that other services grant.
 func (p *person) choose(st *session.State) func(*session.State) (session.Decision, error) {
+	w := p.w
+	p.writer, p.what = events.WriterLedger, "ledger"
+	if len(w.cfg.Wishes) == 0 || w.chance(3) {
+		return p.ofLedger(st)
+	}
+	wish := w.cfg.Wishes[w.rng.IntN(len(w.cfg.Wishes))]
+	p.writer, p.what = wish.Writer, wish.Name
+	a := Ask{By: p.name, Message: w.id("m"), Synthetic: w.chance(4), Force: w.chance(3), Source: w.log.source}
+	if n := len(st.Queue); n > 0 {
+		a.Queued = st.Queue[w.rng.IntN(n)].ID
+	}
+	return func(st *session.State) (session.Decision, error) {
+		a.Now = w.now
+		return wish.Decide(st, a)
+	}
+}
+
+func (p *person) ofLedger(st *session.State) func(*session.State) (session.Decision, error) {
 	r, w := st.Ref(), p.w
 	prompt := ""
 	if ids := st.PendingPrompts(); len(ids) > 0 {
@@ -70,28 +110,33 @@ func (p *person) choose(st *session.State) func(*session.State) (session.Decisio
 	switch n := w.rng.IntN(20); {
 	case prompt != "" && n < 11:
 		return func(st *session.State) (session.Decision, error) {
-			return st.Answer(session.AnswerWish{Ref: r, Prompt: prompt, Answers: []events.Answer{{Question: "q", Text: "yes"}}, By: "ada"}, w.log.source)
+			return st.Answer(session.AnswerWish{Ref: r, Prompt: prompt, Answers: []events.Answer{{Question: "q", Text: "yes"}}, By: p.name}, w.log.source)
 		}
 	case prompt != "" && n < 13:
 		return func(st *session.State) (session.Decision, error) {
-			return st.Reject(session.RejectWish{Ref: r, Prompt: prompt, Text: "no", By: "ada"}, w.log.source)
+			return st.Reject(session.RejectWish{Ref: r, Prompt: prompt, Text: "no", By: p.name}, w.log.source)
 		}
 	case prompt != "" && n < 14:
 		return func(st *session.State) (session.Decision, error) {
-			return st.Dismiss(session.DismissWish{Ref: r, Prompt: prompt, By: "ada"}, w.log.source)
+			return st.Dismiss(session.DismissWish{Ref: r, Prompt: prompt, By: p.name}, w.log.source)
 		}
 	case n < 16:
 		force := w.chance(2)
 		return func(st *session.State) (session.Decision, error) {
-			return st.Stop(session.StopWish{Ref: r, By: "ada", Force: force})
+			return st.Stop(session.StopWish{Ref: r, By: p.name, Force: force})
 		}
 	case n < 17 && w.chance(10):
 		return func(st *session.State) (session.Decision, error) {
-			return st.Close(session.CloseWish{Ref: r, Reason: "archived", By: "ada"})
+			return st.Close(session.CloseWish{Ref: r, Reason: "archived", By: p.name})
 		}
 	}
+	patch := events.PolicyPatch{RetryMax: events.Set(w.rng.IntN(9))}
+	if w.chance(2) {
+		patch = events.PolicyPatch{AutoRetry: events.Set(w.chance(2))}
+	}
+	changed := w.chance(4)
 	return func(st *session.State) (session.Decision, error) {
-		return st.Configure(session.ConfigureWish{Ref: r, Policy: &events.PolicyPatch{RetryMax: events.Set(w.rng.IntN(9))}, By: "ada"})
+		return st.Configure(session.ConfigureWish{Ref: r, Policy: &patch, ProviderChanged: changed, By: p.name})
 	}
 }
 

@@ -12,12 +12,12 @@ import (
 )
 
 // settleRoundsMax is how many rounds the world has for coming to rest.
-const settleRoundsMax = 400
+const settleRoundsMax = 1500
 
-// settle ends all trouble: the broker is there, half of the processes are dead for good, the others only keep their
-// leases, and services run until nothing is left to do.
+// settle ends all trouble: the broker is there, half of the processes are dead for good, the others end what they have
+// and take what they are asked, nothing fails any more, and services run until nothing is left to do.
 func (w *world) settle() {
-	w.away = false
+	w.settling, w.away = true, false
 	w.backAt = w.now
 	for i, p := range w.procs {
 		p.paused = false
@@ -29,25 +29,47 @@ func (w *world) settle() {
 		l.paused = false
 	}
 	idle := 0
-	for round := 0; round < settleRoundsMax && idle < 3; round++ {
+	for round := 0; round < settleRoundsMax && idle < 3 && len(w.report.Violations) == 0; round++ {
 		w.pass(time.Second / 2)
 		before := len(w.log.commits)
 		for _, p := range w.procs {
 			for p.alive && (len(p.claim) > 0 || !p.ready) {
 				p.step()
 			}
+			for p.alive && p.finish() {
+				w.foldAll()
+			}
 		}
 		w.foldAll()
 		w.reconcileAll()
-		quiet := len(w.log.commits) == before && w.now.Sub(w.backAt) > 6*(TTL+Grace)
+		w.decideAll(idle > 0)
+		quiet := len(w.log.commits) == before && w.now.Sub(w.backAt) > 6*(TTL+Grace) && !w.waitForAlarm()
 		idle++
 		if !quiet {
 			idle = 0
 		}
 	}
 	if idle < 3 {
-		w.fail("V14: the world does not come to rest")
+		w.fail("V14: the world does not come to rest; last: %s", tell(w.log.commits))
 	}
+}
+
+// waitForAlarm lets time pass until shortly before the next timer; false when there is none.
+func (w *world) waitForAlarm() bool {
+	var next time.Time
+	for _, s := range w.services {
+		for _, looks := range []map[events.Ref]time.Time{s.timers, s.replicas[0].wakes} {
+			for _, due := range looks {
+				if next.IsZero() || due.Before(next) {
+					next = due
+				}
+			}
+		}
+	}
+	for w.now.Before(next) {
+		w.pass(time.Second)
+	}
+	return !next.IsZero()
 }
 
 func (w *world) foldAll() {
@@ -88,11 +110,15 @@ func (w *world) reconcileAll() {
 // check holds the invariants against the log.
 func (w *world) check() {
 	counted := map[string]bool{}
-	why := map[string]string{}
+	why, who := map[string]string{}, map[uint64]string{}
+	for _, p := range w.promises {
+		who[p.seq] = p.who
+	}
 	for _, r := range w.log.sessions {
-		st := w.checkLog(r, counted, why)
+		st := w.checkLog(newRules(w, r, who), counted, why)
 		w.checkDocument(st)
 		w.checkRecovered(st)
+		w.checkSettled(st)
 	}
 	for _, p := range w.promises {
 		for _, id := range p.ids {
@@ -104,12 +130,15 @@ func (w *world) check() {
 }
 
 // checkLog folds a session from its start: one ending each (V1), and nothing of an epoch after the next one began (V4).
-func (w *world) checkLog(r events.Ref, counted map[string]bool, why map[string]string) *session.State {
+func (w *world) checkLog(x *rules, counted map[string]bool, why map[string]string) *session.State {
+	r := x.r
 	st := session.New(r)
 	endings := map[string]string{}
 	for _, i := range w.log.bySession[r] {
 		c := &w.log.commits[i]
+		before := st.Clone()
 		res := st.Fold(c)
+		x.commit(before, c, res.Feed)
 		if last := st.Ignored.Last; last != nil && last.Seq == c.Seq {
 			for _, e := range c.Events {
 				why[e.ID] = fmt.Sprintf("%s, ignored as %s", last.Type, last.Why)
@@ -216,9 +245,49 @@ func (w *world) checkRecovered(st *session.State) {
 	if t := st.Turn; t != nil && !(alive && t.Epoch == st.Epoch) && !keeps && len(st.WaitsFor) == 0 && st.Pending.Turn == nil {
 		w.fail("V2: %s: turn %s of epoch %d is still open", st.Ref(), t.ID, t.Epoch)
 	}
-	if st.Phase == session.Running && !alive {
-		w.fail("V14: %s runs, and nobody runs it", st.Ref())
+}
+
+// checkSettled: nothing runs, is retried, compacted or queued but by somebody, for somebody, or at an instant (V14); no
+// decider has anything to say, and what one waits for has a timer (V3).
+func (w *world) checkSettled(st *session.State) {
+	r, alive := st.Ref(), w.owner(st)
+	for _, s := range w.services {
+		d, err := s.Decide(st, Input{Now: w.now, Start: w.now, Source: w.log.source})
+		if err != nil || len(d.Facts) > 0 {
+			w.fail("V3: all is settled, and %s would say %v of %s (%v): %s", s.Name, d.Facts, r, err, docBytes(w.docs[r]))
+		}
+		if due, ok := s.timers[r]; !d.Local && !d.Look.IsZero() && (!ok || due.After(d.Look)) {
+			w.fail("V7: %s wants to look at %s at %v, and has no timer", s.Name, r, d.Look)
+		}
 	}
+	if st.Closed != nil || !st.Opened() {
+		return
+	}
+	stuck := ""
+	switch p := st.Pending; {
+	case st.Phase == session.Running && !alive:
+		stuck = "runs, and nobody runs it"
+	case st.Phase == session.Retrying && (alive || p.Turn == nil):
+		stuck = "is retried, and no timer goes off"
+	case st.Phase == session.Compacting && (alive || p.Compaction == nil):
+		stuck = "is compacted, and nobody does it"
+	case !alive || st.BlockedBy() != "" || len(st.WaitsFor) > 0:
+	case p.Turn != nil:
+		stuck = "has a turn to do, and its owner does not do it"
+	case w.owes(st):
+		stuck = "owes what follows its compaction"
+	case len(w.services) > 0 && len(st.Queue) > 0 && st.Turn == nil && st.Compaction == nil && (st.LastTurn == nil || st.LastTurn.Outcome == session.OutcomeCompleted):
+		stuck = "does not hand its queue out"
+	}
+	if stuck != "" {
+		w.fail("V14: %s %s: %s", r, stuck, docBytes(w.docs[r]))
+	}
+}
+
+// owes says whether a follow-up is still to be requested, and nothing has come between.
+func (w *world) owes(st *session.State) bool {
+	l := st.LastCompaction
+	return len(w.services) > 0 && l != nil && l.FollowUp != "" && l.Outcome == session.OutcomeCompleted && st.Turn == nil && (st.LastTurn == nil || st.LastTurn.At.Before(l.At))
 }
 
 // owner says whether the session's owner is a process that is alive.

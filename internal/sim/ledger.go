@@ -140,7 +140,7 @@ func (l *ledger) store() {
 			l.w.fail("a state does not encode: %v", err)
 			return
 		}
-		l.w.docs[r] = &doc{bytes: body, rev: f.rev + 1, parent: f.st.Parent, incarnation: f.st.Incarnation}
+		l.w.docs[r] = &doc{bytes: body, rev: f.rev + 1, parent: f.st.Parent, incarnation: f.st.Incarnation, owned: f.st.Owned}
 		f.rev++
 		l.cache[r] = f
 	}

@@ -1,7 +1,9 @@
 package sim
 
 import (
+	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -69,12 +71,43 @@ func (j *journal) source(seq uint64) (*events.Commit, error) {
 	return &j.commits[seq-1], nil
 }
 
+// of is a session's log up to a place.
+func (j *journal) of(r events.Ref, upTo uint64) []events.Commit {
+	var cs []events.Commit
+	for _, i := range j.bySession[r] {
+		if j.commits[i].Seq <= upTo {
+			cs = append(cs, j.commits[i])
+		}
+	}
+	return cs
+}
+
+// toldMax is how many commits of a log are told.
+const toldMax = 24
+
+// tell is the end of a log, for people.
+func tell(cs []events.Commit) string {
+	var text strings.Builder
+	for _, c := range cs[max(0, len(cs)-toldMax):] {
+		fmt.Fprintf(&text, "\n%6d %s %s %s", c.Seq, c.At.Format("15:04:05.000"), c.Ref, c.Writer)
+		for _, e := range c.Events {
+			data, err := json.Marshal(e.Fact)
+			if err != nil {
+				data = []byte(err.Error())
+			}
+			fmt.Fprintf(&text, " · %s@%d %s", e.Kind, e.Epoch, data)
+		}
+	}
+	return text.String()
+}
+
 // doc is a stored document.
 type doc struct {
 	bytes       []byte
 	rev         uint64
 	parent      string
 	incarnation string
+	owned       bool
 }
 
 func (d *doc) state() *session.State {

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -98,6 +97,9 @@ func (p *process) step() {
 		p.ready, l.ready, p.adoptsAll = true, true, false
 		return
 	}
+	if p.ready && p.w.chance(12) && p.takeWork() {
+		return
+	}
 	if len(p.order) == 0 || len(p.order) < sessionsMax && p.w.chance(25) {
 		p.open(events.SessionOpened{Incarnation: p.incarnation})
 		return
@@ -136,6 +138,7 @@ func (p *process) keep(st *session.State) {
 func (p *process) open(f events.SessionOpened) {
 	st := session.New(events.Ref{Harness: p.harness, Session: p.w.id("s")})
 	p.keep(st)
+	f.ContextLimit, f.Policy = contextLimit, p.w.policy()
 	p.say(st, 1, f)
 }
 
@@ -168,103 +171,3 @@ func (p *process) claimNext() {
 }
 
 func sorted[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }
-
-// act does one lawful thing in a session, or a foolish one now and then.
-func (p *process) act(st *session.State) {
-	switch {
-	case p.w.chance(60):
-		p.w.log.appendRaw(st.Ref(), events.WriterHarness, p.w.log.last(st.Ref()), p.w.now, []byte(`{"not":"a batch"}`))
-	case p.w.chance(150):
-		p.say(st, st.Epoch, events.SessionClosed{Reason: "finished"})
-	case p.w.chance(120):
-		p.say(st, st.Epoch, events.SessionReleased{Reason: "shutdown"})
-	case st.Pending.Stop != nil:
-		p.say(st, st.Epoch, events.TurnStopped{Turn: st.Pending.Stop.Turn, Actor: st.Pending.Stop.Actor})
-	case p.takesDecisions(st):
-	case st.Pending.Turn != nil:
-		t := st.Pending.Turn
-		p.say(st, st.Epoch, events.TurnStarted{Turn: t.ID, Cause: t.Cause, OfTurn: t.OfTurn, Message: t.Message, Prompt: t.Prompt})
-	case st.Turn == nil || st.Turn.Epoch != st.Epoch:
-		m := p.w.id("m")
-		p.say(st, st.Epoch, events.MessageAccepted{Message: m, Content: json.RawMessage(`"hello"`)}, events.TurnStarted{Turn: p.w.id("t"), Cause: events.CauseMessage, Message: m})
-	default:
-		p.inTurn(st)
-	}
-}
-
-// takesDecisions hands what a person decided to the agent.
-func (p *process) takesDecisions(st *session.State) bool {
-	for _, id := range sorted(st.Prompts) {
-		q := st.Prompts[id]
-		if q.Status == session.Awaiting || q.Epoch != st.Epoch {
-			continue
-		}
-		if c := st.Tools[q.Call]; c != nil && c.Epoch == st.Epoch {
-			p.say(st, st.Epoch, events.ToolCompleted{Call: q.Call})
-		} else {
-			p.say(st, st.Epoch, events.PromptDelivered{Prompt: id})
-		}
-		return true
-	}
-	return false
-}
-
-func (p *process) inTurn(st *session.State) {
-	turn := st.Turn.ID
-	switch n := p.w.rng.IntN(12); {
-	case n < 3:
-		p.say(st, st.Epoch, events.ToolStarted{Call: p.w.id("c"), Turn: turn, Name: "bash", Background: p.w.chance(10)})
-	case n < 5:
-		p.ask(st, turn)
-	case n == 5 && len(p.order) < sessionsMax:
-		p.delegate(st, turn)
-	case n < 9:
-		p.endCall(st)
-	case n == 9 && st.BlockedBy() == "":
-		p.say(st, st.Epoch, events.TurnFailed{Turn: turn, Error: events.Failure{Kind: "server_error"}})
-	case n == 10 && st.BlockedBy() == "":
-		p.say(st, st.Epoch, events.TurnCompleted{Turn: turn, Finish: "stop"})
-	default:
-		p.say(st, st.Epoch, events.UsageReported{Turn: turn, Tokens: events.Tokens{Input: int64(p.w.rng.IntN(100_000))}})
-	}
-}
-
-// ask opens a question of one of the sorts.
-func (p *process) ask(st *session.State, turn string) {
-	f := events.PromptRequested{Prompt: p.w.id("p"), Turn: turn, PromptKind: events.PromptQuestion, Title: "?",
-		Questions: []events.Question{{ID: "q", Question: "?", Custom: true}}, Delivery: events.DeliverCallback}
-	var facts []events.Fact
-	switch p.w.rng.IntN(4) {
-	case 0:
-		f.Delivery, f.Call = events.DeliverToolResult, p.w.id("c")
-		facts = append(facts, events.ToolStarted{Call: f.Call, Turn: turn, Name: "question"})
-	case 1:
-		f.Delivery = events.DeliverMessage
-	case 2:
-		f.Deadline = p.w.now.Add(time.Duration(p.w.rng.IntN(20)) * time.Second)
-	}
-	p.say(st, st.Epoch, append(facts, f)...)
-}
-
-// delegate starts a call that waits for a child session.
-func (p *process) delegate(st *session.State, turn string) {
-	call := p.w.id("c")
-	if p.say(st, st.Epoch, events.ToolStarted{Call: call, Turn: turn, Name: "task"}) {
-		p.open(events.SessionOpened{Incarnation: p.incarnation, Parent: st.Session, ParentCall: call, Root: st.Root})
-	}
-}
-
-// endCall ends a call that no question waits in.
-func (p *process) endCall(st *session.State) {
-	for _, id := range sorted(st.Tools) {
-		if st.Tools[id].Epoch != st.Epoch || slices.ContainsFunc(st.PendingPrompts(), func(q string) bool { return st.Prompts[q].Call == id }) {
-			continue
-		}
-		if p.w.chance(3) {
-			p.say(st, st.Epoch, events.ToolFailed{Call: id, Error: events.Failure{Kind: "exit", Text: "1"}})
-		} else {
-			p.say(st, st.Epoch, events.ToolCompleted{Call: id, Output: json.RawMessage(`"done"`)})
-		}
-		return
-	}
-}

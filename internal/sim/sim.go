@@ -1,11 +1,14 @@
 // Package sim is a make-believe world for the pure code: a log with compare-and-set, a ledger that folds in steps, harness
-// processes, people, and a reconciler, all driven by one seed. In it everything happens that must do no harm:
+// processes, people, a reconciler and any other deciders with their timers, all driven by one seed. In it everything
+// happens that must do no harm:
 //
 //	processes are killed between any two steps, paused and woken, restarted with or without adopting what was open
-//	deliveries are repeated; triggers are lost, doubled, delayed and reordered; two ledgers believe that they are active
+//	deliveries are repeated; triggers are lost, doubled, delayed and reordered; two ledgers, and two replicas of each
+//	decider, believe that they are active; timers go off late, twice, or never
 //	the broker is away for longer than any lease lives; several writers decide on the same session at once
+//	turns and compactions fail, hang, or lose their process; people send, withdraw, stop and change their minds
 //
-// At the end the killing stops, the world settles, and the invariants V1 to V5 and V12 to V14 are held against the log.
+// At the end the killing stops, the world settles, and the invariants V1 to V5 and V7 to V14 are held against the log.
 // During the run each acknowledged fact of an honest writer must have counted, and nobody alive is declared dead.
 //
 // A [Bug] plants one mistake in the world, to show that such a mistake would be found.
@@ -32,11 +35,21 @@ const (
 	ForgetGrace        // a lease that has ended is taken for a death at once, whatever the broker did
 	EdgeTriggered      // recovery acts on events alone and does not look again
 	ParkedKeepsSeq     // a commit that could not be read does not move the session's seq
+
+	RetryUnguarded    // retry decides on the document it has and appends without the compare-and-set
+	RetryRestarts     // a retry service that starts has every delay begin anew
+	FollowUpTwice     // a follow-up is requested again by whoever has just requested it
+	QueueAfterFailure // the queue moves on after a failure alone
+	FailureEmptyQueue // a failed compaction empties the queue
+	ResumeUncounted   // an interrupted turn is gone on with as a retry, which counts no resume
+	AlarmsForgotten   // a decider that wants to look again sets no timer, and does not walk
 )
 
 // String is the bug's name.
 func (b Bug) String() string {
-	return [...]string{"no bug", "skip the compare-and-set", "ack before store", "view not guarded", "forget grace", "edge instead of level", "parked commit does not move seq"}[b]
+	return [...]string{"no bug", "skip the compare-and-set", "ack before store", "view not guarded", "forget grace", "edge instead of level",
+		"parked commit does not move seq", "retry without the compare-and-set", "retry restarts delays", "follow-up twice", "queue moves on after a failure",
+		"failed compaction empties the queue", "resume not counted", "no timers"}[b]
 }
 
 // Times of the make-believe world.
@@ -79,6 +92,9 @@ type Config struct {
 	Steps  int
 	Bug    Bug
 	Decide Decide
+
+	Deciders []Decider // beside the reconciler
+	Wishes   []Wish    // that they grant
 }
 
 // Report says what happened.
@@ -91,7 +107,9 @@ type Report struct {
 	Outages    int
 	LostRaces  int
 	Orphaned   int
-	Violations []string // empty in a world without bugs
+	Alarms     int                 // timers that went off
+	Counted    map[events.Kind]int // facts that count, by kind
+	Violations []string            // empty in a world without bugs
 }
 
 // violationsMax is how many violations are told; the first is what matters.
@@ -119,8 +137,10 @@ type world struct {
 	procs     []*process
 	leases    map[string]*lease // by incarnation
 	recover   *reconciler
-	people    *person
+	services  []*service
+	people    []*person
 	promises  []promise
+	settling  bool // all trouble is over
 	report    Report
 }
 
@@ -138,7 +158,10 @@ func Run(cfg Config) Report {
 		docs: map[events.Ref]*doc{}, views: map[string]*view{}, leases: map[string]*lease{}, harnesses: []string{"h1", "h2", "h3"}}
 	w.ledgers = [2]*ledger{newLedger(w, 0), newLedger(w, 1)}
 	w.recover = newReconciler(w)
-	w.people = &person{w: w}
+	for _, d := range cfg.Deciders {
+		w.services = append(w.services, newService(w, d))
+	}
+	w.people = []*person{{w: w, name: "ada"}, {w: w, name: "bob"}}
 	for _, h := range w.harnesses {
 		w.spawn(h, nil)
 	}
@@ -163,15 +186,18 @@ func (w *world) fail(format string, args ...any) {
 func (w *world) step() {
 	w.pass(time.Duration(1+w.rng.IntN(stepMaxMS)) * time.Millisecond)
 	w.trouble()
-	switch n := w.rng.IntN(10); {
+	switch n := w.rng.IntN(10 + 3*len(w.services)); {
 	case n < 4:
 		w.procs[w.rng.IntN(len(w.procs))].step()
 	case n < 7:
 		w.ledgers[w.rng.IntN(len(w.ledgers))].step()
 	case n < 9:
 		w.recover.step()
+	case n < 10:
+		w.people[w.rng.IntN(len(w.people))].step()
 	default:
-		w.people.step()
+		s := w.services[(n-10)/3]
+		s.replicas[w.rng.IntN(len(s.replicas))].step()
 	}
 }
 
@@ -190,6 +216,9 @@ func (w *world) pass(d time.Duration) {
 	w.recover.renew()
 	for _, p := range w.procs {
 		p.renew()
+	}
+	for _, s := range w.services {
+		s.fire(w)
 	}
 }
 
@@ -236,6 +265,13 @@ func (w *world) trouble() {
 		w.report.Kills++
 		w.recover = newReconciler(w)
 	}
+	for _, s := range w.services {
+		if w.chance(replicaKillIn) {
+			n := w.rng.IntN(len(s.replicas))
+			s.replicas[n] = newReplica(w, s, n)
+			w.report.Kills++
+		}
+	}
 }
 
 // id is a new id for an event or an entity.
@@ -255,7 +291,7 @@ func (w *world) append(who string, r events.Ref, writer events.Writer, source st
 		ids[i] = w.id("e")
 		evs[i] = events.New(ids[i], source, r, epoch, w.now, f)
 	}
-	unguarded := w.cfg.Bug == SkipGuard && writer != events.WriterHarness
+	unguarded := w.cfg.Bug == SkipGuard && writer != events.WriterHarness || w.cfg.Bug == RetryUnguarded && writer == events.WriterRetry
 	seq, ok := w.log.append(r, writer, after, w.now, evs, unguarded)
 	if !ok {
 		w.report.LostRaces++

@@ -61,11 +61,15 @@ func TestWorldsWithoutBugsKeepEveryPromise(t *testing.T) {
 		return
 	}
 	start := time.Now()
-	var sum sim.Report
+	sum := sim.Report{Counted: map[events.Kind]int{}}
 	for s := uint64(1); sum.Steps < *steps; s++ {
 		r := run(t, s, stepsPerWorld, sim.NoBug)
 		sum.Steps, sum.Commits, sum.Facts, sum.Kills = sum.Steps+r.Steps, sum.Commits+r.Commits, sum.Facts+r.Facts, sum.Kills+r.Kills
 		sum.Pauses, sum.Outages, sum.LostRaces, sum.Orphaned = sum.Pauses+r.Pauses, sum.Outages+r.Outages, sum.LostRaces+r.LostRaces, sum.Orphaned+r.Orphaned
+		sum.Alarms += r.Alarms
+		for kind, n := range r.Counted {
+			sum.Counted[kind] += n
+		}
 		if len(r.Violations) > 0 {
 			t.Fatalf("seed %d (run it again with -seed %d): %s", s, s, r.Violations[0])
 		}

@@ -1,0 +1,272 @@
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// rules follows a session's log from its start and holds what deciders said against what they may say: V7 to V11. It
+// counts for itself, and so finds what a counter in the document has missed.
+type rules struct {
+	w      *world
+	r      events.Ref
+	who    map[uint64]string // who appended each commit
+	before *session.State
+	c      *events.Commit
+
+	failedAt  map[string]time.Time // by turn
+	cut       map[string]bool      // turns that were interrupted
+	scheduled map[string]int       // retries by failed turn
+	asked     map[string]int       // turns that a service requested, by what they go on with
+	resumes   int                  // of interrupted turns, since anything came of one
+	stopped   map[string]bool      // turns that a person stopped, and nobody has asked for again since
+	stops     map[string]uint64    // by turn: where a person wanted it stopped
+	person    uint64               // place of the last thing that a person wanted to go on
+	messages  map[string]string    // what became of each accepted one
+	about     map[string]string    // by turn: the message it has
+	triggers  map[string]string    // what called for a compaction: "" when that has failed
+	follow    map[string]int       // follow-ups by compaction
+}
+
+func newRules(w *world, r events.Ref, who map[uint64]string) *rules {
+	return &rules{w: w, r: r, who: who, failedAt: map[string]time.Time{}, cut: map[string]bool{}, scheduled: map[string]int{}, asked: map[string]int{},
+		stopped: map[string]bool{}, stops: map[string]uint64{}, messages: map[string]string{}, about: map[string]string{}, triggers: map[string]string{}, follow: map[string]int{}}
+}
+
+func (x *rules) fail(format string, args ...any) {
+	x.w.fail("%s at %d: %s%s", x.r, x.c.Seq, fmt.Sprintf(format, args...), tell(x.w.log.of(x.r, x.c.Seq)))
+}
+
+// byPerson says whether people asked for this commit.
+func (x *rules) byPerson() bool { return strings.HasPrefix(x.who[x.c.Seq], "person") }
+
+// commit takes in what of a commit counted. before is the session without it.
+func (x *rules) commit(before *session.State, c *events.Commit, counted []events.Event) {
+	x.before, x.c = before, c
+	for i := range counted {
+		if !counted[i].Derived {
+			x.w.count(counted[i].Kind)
+		}
+		x.event(&counted[i])
+	}
+}
+
+func (w *world) count(k events.Kind) {
+	if w.report.Counted == nil {
+		w.report.Counted = map[events.Kind]int{}
+	}
+	w.report.Counted[k]++
+}
+
+func (x *rules) event(e *events.Event) {
+	switch f := e.Fact.(type) {
+	case events.MessageAccepted:
+		x.accepted(f)
+	case events.MessageWithdrawn:
+		x.withdrawn(f, e.Derived)
+	case events.TurnStarted:
+		x.started(f)
+	case events.TurnCompleted:
+		x.resumes = 0
+	case events.TurnFailed:
+		x.failedAt[f.Turn] = x.c.At
+	case events.TurnInterrupted:
+		x.failedAt[f.Turn], x.cut[f.Turn] = x.c.At, true
+	case events.TurnStopRequested:
+		x.stop(f)
+	case events.PromptAnswered, events.PromptRejected, events.PromptDismissed:
+		x.goesOn()
+	case events.RetryScheduled:
+		x.schedule(f)
+	case events.TurnRequested:
+		x.requested(f)
+	case events.CompactionRequested:
+		x.compaction(f)
+	case events.CompactionFailed:
+		for of, id := range x.triggers {
+			if id == f.Compaction {
+				x.triggers[of] = ""
+			}
+		}
+	}
+}
+
+// goesOn: a person did what makes the session go on, whatever was stopped before.
+func (x *rules) goesOn() {
+	x.person = x.c.Seq
+	clear(x.stopped)
+}
+
+func (x *rules) accepted(f events.MessageAccepted) {
+	if was, ok := x.messages[f.Message]; ok {
+		x.fail("V10: message %s was accepted twice (%s)", f.Message, was)
+	}
+	x.messages[f.Message] = "accepted"
+	if !f.Synthetic {
+		x.goesOn()
+	}
+}
+
+// withdrawn: only people take a message back, and only one that nobody has.
+func (x *rules) withdrawn(f events.MessageWithdrawn, derived bool) {
+	if was := x.messages[f.Message]; was != "accepted" {
+		x.fail("V10: message %s was withdrawn, and it was %q", f.Message, was)
+	}
+	if !derived && !x.byPerson() {
+		x.fail("V10: message %s was withdrawn by %s, and nobody wanted that", f.Message, x.who[x.c.Seq])
+	}
+	x.messages[f.Message] = "withdrawn"
+}
+
+// started: a message is handed out once, the oldest first.
+func (x *rules) started(f events.TurnStarted) {
+	if p := x.before.Pending.Turn; p != nil && p.ID == f.Turn && f.Message == "" {
+		f.Message = p.Message
+	}
+	if p := x.before.Pending.Turn; p != nil && p.ID == f.Turn && f.OfTurn == "" {
+		f.OfTurn = p.OfTurn
+	}
+	if !f.Synthetic && (f.Cause == events.CauseMessage || f.Cause == events.CauseFollowUp && f.Message != "" && f.OfTurn == "") {
+		x.resumes = 0
+	}
+	delete(x.stopped, f.Turn)
+	if f.Message == "" {
+		return
+	}
+	x.about[f.Turn] = f.Message
+	was := x.messages[f.Message]
+	if was == "delivered" && f.OfTurn != "" && x.about[f.OfTurn] == f.Message {
+		return // it goes on with the turn that has it
+	}
+	if was != "accepted" {
+		x.fail("V10: message %s was handed out as turn %s (%s), and it was %q", f.Message, f.Turn, f.Cause, was)
+	}
+	x.messages[f.Message] = "delivered"
+	at := slices.IndexFunc(x.before.Queue, func(m session.Message) bool { return m.ID == f.Message })
+	if at > 0 && !x.overtakes(f.Message) {
+		x.fail("V10: message %s was handed out before %s", f.Message, x.before.Queue[0].ID)
+	}
+}
+
+// overtakes: the message that a question was answered with comes first.
+func (x *rules) overtakes(message string) bool {
+	p := x.before.Pending.Turn
+	return p != nil && p.Message == message && p.Prompt != ""
+}
+
+// stop: what a person stopped nobody goes on with by himself.
+func (x *rules) stop(f events.TurnStopRequested) {
+	if f.Actor != events.ActorPerson {
+		return
+	}
+	x.stopped[f.Turn], x.stops[f.Turn] = true, x.c.Seq
+	for _, t := range []string{x.before.Retry.Turn, ofTurn(x.before.Pending.Turn)} {
+		if t != "" {
+			x.stopped[t] = true
+		}
+	}
+}
+
+func ofTurn(p *session.PendingTurn) string {
+	if p == nil {
+		return ""
+	}
+	return p.OfTurn
+}
+
+// schedule: one failure, one retry, at the instant that follows from the failure alone.
+func (x *rules) schedule(f events.RetryScheduled) {
+	if x.scheduled[f.Turn]++; x.scheduled[f.Turn] > 1 {
+		x.fail("V7: the failure of turn %s was scheduled %d times", f.Turn, x.scheduled[f.Turn])
+	}
+	if f.Attempt != x.before.Retry.Attempt+1 {
+		x.fail("V7: attempt %d follows attempt %d", f.Attempt, x.before.Retry.Attempt)
+	}
+	if want := x.failedAt[f.Turn].Add(time.Duration(f.DelayMS) * time.Millisecond); !f.DueAt.Equal(want) {
+		x.fail("V7: turn %s failed at %v, is delayed by %d ms and due at %v", f.Turn, x.failedAt[f.Turn], f.DelayMS, f.DueAt)
+	}
+	if x.stopped[f.Turn] {
+		x.fail("V9: a person stopped turn %s, and it is to be retried", f.Turn)
+	}
+	if !x.before.Policy.AutoRetry {
+		x.fail("V9: turn %s is to be retried, and a person has switched that off", f.Turn)
+	}
+}
+
+// requested: a turn that goes on with another is requested once, when it is due, if nobody stopped that; resumes are
+// counted here, too.
+func (x *rules) requested(f events.TurnRequested) {
+	if f.Compaction != "" {
+		if x.follow[f.Compaction]++; x.follow[f.Compaction] > 1 {
+			x.fail("V11: compaction %s is followed up %d times", f.Compaction, x.follow[f.Compaction])
+		}
+	}
+	if x.byPerson() {
+		x.goesOn()
+		x.resumes = 0 // a person who asks has the count begin anew
+		if f.Cause == events.CauseResume {
+			x.resumes = 1
+		}
+		return
+	}
+	switch f.Cause {
+	case events.CauseRetry, events.CauseResume:
+		x.again(f)
+	case events.CauseMessage:
+		x.moves(f)
+	}
+}
+
+func (x *rules) again(f events.TurnRequested) {
+	before := x.before
+	if x.asked[f.OfTurn]++; x.asked[f.OfTurn] > 1 {
+		x.fail("V7: turn %s was requested again %d times", f.OfTurn, x.asked[f.OfTurn])
+	}
+	if before.Retry.State == session.RetryScheduled && x.c.At.Before(before.Retry.DueAt) {
+		x.fail("V7: turn %s was requested again at %v, due at %v", f.OfTurn, x.c.At, before.Retry.DueAt)
+	}
+	if x.stopped[f.OfTurn] {
+		x.fail("V9: a person stopped turn %s, and %s goes on with it", f.OfTurn, x.who[x.c.Seq])
+	}
+	if !before.Policy.AutoRetry && x.c.Writer == events.WriterRetry {
+		x.fail("V9: turn %s is retried, and a person has switched that off", f.OfTurn)
+	}
+	if x.cut[f.OfTurn] || f.Cause == events.CauseResume {
+		if x.resumes++; x.resumes > before.Policy.ResumeMax {
+			x.fail("V8: %d resumes without progress, %d are allowed and %d counted", x.resumes, before.Policy.ResumeMax, before.Retry.Resumes)
+		}
+	}
+}
+
+// moves: the queue moves on after a turn that completed, or a person's act.
+func (x *rules) moves(f events.TurnRequested) {
+	l := x.before.LastTurn
+	bad := l != nil && (l.Outcome == session.OutcomeFailed || l.Outcome == session.OutcomeStopped || l.Outcome == session.OutcomeInterrupted)
+	if bad && x.c.Writer == events.WriterCompaction && x.person < cmp.Or(x.stops[l.ID], l.Seq) {
+		x.fail("V10: message %s is handed out although the last turn %s, and no person wanted to go on", f.Message, l.Outcome)
+	}
+	if x.before.Retry.State == session.RetryScheduled && x.c.Writer == events.WriterCompaction {
+		x.fail("V10: message %s is handed out while a retry is scheduled", f.Message)
+	}
+}
+
+// compaction: one for a trigger, unless it failed.
+func (x *rules) compaction(f events.CompactionRequested) {
+	if x.byPerson() || f.Reason == events.CompactIdle {
+		return
+	}
+	trigger := "message " + f.Message
+	if f.Reason == events.CompactMidStream && x.before.Turn != nil {
+		trigger = "turn " + x.before.Turn.ID
+	}
+	if other := x.triggers[trigger]; other != "" {
+		x.fail("V11: compaction %s for %s, which has had %s", f.Compaction, trigger, other)
+	}
+	x.triggers[trigger] = f.Compaction
+}

@@ -1,0 +1,235 @@
+package sim
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// contextLimit is how many tokens fit into a conversation of the make-believe world.
+const contextLimit = 100_000
+
+// policy is what a session is opened with: bounds so small that they are met, and times so short that they pass.
+func (w *world) policy() *events.PolicyPatch {
+	p := &events.PolicyPatch{ResumeMax: events.Set(w.rng.IntN(4)), RetryMax: events.Set(w.rng.IntN(4))}
+	if w.chance(6) {
+		p.Resume = events.Set(events.ResumeHold)
+	}
+	if w.chance(2) {
+		p.StallAfterS = events.Set(int64(4 + w.rng.IntN(20)))
+	}
+	if w.chance(3) {
+		p.IdleCompactionAfterS = events.Set(int64(2 + w.rng.IntN(10)))
+	}
+	return p
+}
+
+// Kinds of failures. Some are worth another try, some are not.
+var (
+	turnFailures       = []string{"server_error", "server_error", "rate_limit", "empty_output", "stream_truncated", "authentication", "context_exceeded", "quota"}
+	compactionFailures = []string{"server_error", "server_error", "bad_summary", "model_not_found", "authentication", "context_exceeded"}
+)
+
+const retryAfterMaxMS = 20_000
+
+func (w *world) failure(kinds []string) events.Failure {
+	f := events.Failure{Kind: kinds[w.rng.IntN(len(kinds))], Text: "no"}
+	if f.Kind == "rate_limit" {
+		f.RetryAfterMS = w.rng.Int64N(retryAfterMaxMS)
+	}
+	return f
+}
+
+// started is how a requested turn is taken.
+func started(t *session.PendingTurn) events.TurnStarted {
+	return events.TurnStarted{Turn: t.ID, Cause: t.Cause, OfTurn: t.OfTurn, Message: t.Message, Prompt: t.Prompt, Attempt: t.Attempt}
+}
+
+// takeWork takes what was asked in a session that nobody owns, in one commit; it says whether there was any.
+func (p *process) takeWork() bool {
+	for _, r := range p.w.log.sessions {
+		d := p.w.docs[r]
+		if r.Harness != p.harness || p.sessions[r] != nil || d == nil || d.owned {
+			continue
+		}
+		st := d.state()
+		if st.Owned || !st.Claimable(p.incarnation) || st.Pending == (session.Pending{}) {
+			continue
+		}
+		facts := []events.Fact{events.SessionClaimed{Incarnation: p.incarnation}}
+		switch {
+		case st.Pending.Compaction != nil:
+			facts = append(facts, events.CompactionStarted{Compaction: st.Pending.Compaction.ID})
+		case st.Pending.Turn != nil:
+			facts = append(facts, started(st.Pending.Turn))
+		}
+		p.keep(st)
+		if !p.say(st, st.Epoch+1, facts...) {
+			p.forget(r)
+		}
+		return true
+	}
+	return false
+}
+
+// compacts says whether a compaction is under way in this process.
+func compacts(st *session.State) bool {
+	return st.Compaction != nil && st.Compaction.State == session.CompactionRunning && st.Compaction.Epoch == st.Epoch
+}
+
+// compact ends a compaction, sooner or later.
+func (p *process) compact(st *session.State) {
+	switch n := p.w.rng.IntN(6); {
+	case n < 2:
+		p.say(st, st.Epoch, events.CompactionCompleted{Compaction: st.Compaction.ID, UsedAfter: int64(p.w.rng.IntN(contextLimit))})
+	case n < 4:
+		p.say(st, st.Epoch, events.CompactionFailed{Compaction: st.Compaction.ID, Error: p.w.failure(compactionFailures)})
+	}
+}
+
+// finish brings what this process has to an end: it takes all work, and nothing fails. It says whether there was anything.
+func (p *process) finish() bool {
+	if p.takeWork() {
+		return true
+	}
+	for _, r := range slices.Clone(p.order) {
+		if st := p.sessions[r]; st.Closed == nil && p.finishOne(st) {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *process) finishOne(st *session.State) bool {
+	p.w.log.foldOn(st)
+	if !st.Owned || st.Incarnation != p.incarnation {
+		p.forget(st.Ref())
+		return true
+	}
+	switch {
+	case st.Pending.Stop != nil:
+		p.say(st, st.Epoch, events.TurnStopped{Turn: st.Pending.Stop.Turn, Actor: st.Pending.Stop.Actor})
+	case p.takesDecisions(st):
+	case st.Pending.Compaction != nil:
+		p.say(st, st.Epoch, events.CompactionStarted{Compaction: st.Pending.Compaction.ID})
+	case compacts(st):
+		p.say(st, st.Epoch, events.CompactionCompleted{Compaction: st.Compaction.ID, UsedAfter: 1})
+	case st.Pending.Turn != nil:
+		p.say(st, st.Epoch, started(st.Pending.Turn))
+	case st.Turn != nil && st.Turn.Epoch == st.Epoch && st.BlockedBy() == "":
+		p.say(st, st.Epoch, events.TurnCompleted{Turn: st.Turn.ID, Finish: "stop"})
+	default:
+		return false
+	}
+	return true
+}
+
+// act does one lawful thing in a session, or a foolish one now and then.
+func (p *process) act(st *session.State) {
+	switch {
+	case p.w.chance(60):
+		p.w.log.appendRaw(st.Ref(), events.WriterHarness, p.w.log.last(st.Ref()), p.w.now, []byte(`{"not":"a batch"}`))
+	case p.w.chance(150):
+		p.say(st, st.Epoch, events.SessionClosed{Reason: "finished"})
+	case p.w.chance(120):
+		p.say(st, st.Epoch, events.SessionReleased{Reason: "shutdown"})
+	case st.Pending.Stop != nil:
+		p.say(st, st.Epoch, events.TurnStopped{Turn: st.Pending.Stop.Turn, Actor: st.Pending.Stop.Actor})
+	case p.takesDecisions(st):
+	case st.Pending.Compaction != nil:
+		p.say(st, st.Epoch, events.CompactionStarted{Compaction: st.Pending.Compaction.ID})
+	case compacts(st):
+		p.compact(st)
+	case st.Pending.Turn != nil:
+		p.say(st, st.Epoch, started(st.Pending.Turn))
+	case st.Turn == nil || st.Turn.Epoch != st.Epoch:
+		if len(p.w.services) == 0 || p.w.chance(6) { // else people send
+			m := p.w.id("m")
+			p.say(st, st.Epoch, events.MessageAccepted{Message: m, Content: json.RawMessage(`"hello"`)}, events.TurnStarted{Turn: p.w.id("t"), Cause: events.CauseMessage, Message: m})
+		}
+	default:
+		p.inTurn(st)
+	}
+}
+
+// takesDecisions hands what a person decided to the agent.
+func (p *process) takesDecisions(st *session.State) bool {
+	for _, id := range sorted(st.Prompts) {
+		q := st.Prompts[id]
+		if q.Status == session.Awaiting || q.Epoch != st.Epoch {
+			continue
+		}
+		if c := st.Tools[q.Call]; c != nil && c.Epoch == st.Epoch {
+			p.say(st, st.Epoch, events.ToolCompleted{Call: q.Call})
+		} else {
+			p.say(st, st.Epoch, events.PromptDelivered{Prompt: id})
+		}
+		return true
+	}
+	return false
+}
+
+func (p *process) inTurn(st *session.State) {
+	turn := st.Turn.ID
+	switch n := p.w.rng.IntN(12); {
+	case n < 3:
+		p.say(st, st.Epoch, events.ToolStarted{Call: p.w.id("c"), Turn: turn, Name: "bash", Background: p.w.chance(10)})
+	case n < 5:
+		p.ask(st, turn)
+	case n == 5 && len(p.order) < sessionsMax:
+		p.delegate(st, turn)
+	case n < 9:
+		p.endCall(st)
+	case n == 9 && st.BlockedBy() == "":
+		p.say(st, st.Epoch, events.TurnFailed{Turn: turn, Error: p.w.failure(turnFailures), HadOutput: p.w.chance(2)})
+	case n == 10 && st.BlockedBy() == "":
+		p.say(st, st.Epoch, events.TurnCompleted{Turn: turn, Finish: "stop"})
+	case n == 11 && p.w.chance(2):
+		p.w.ping(st.Ref())
+	default:
+		p.say(st, st.Epoch, events.UsageReported{Turn: turn, Tokens: events.Tokens{Input: int64(p.w.rng.IntN(contextLimit))}})
+	}
+}
+
+// ask opens a question of one of the sorts.
+func (p *process) ask(st *session.State, turn string) {
+	f := events.PromptRequested{Prompt: p.w.id("p"), Turn: turn, PromptKind: events.PromptQuestion, Title: "?",
+		Questions: []events.Question{{ID: "q", Question: "?", Custom: true}}, Delivery: events.DeliverCallback}
+	var facts []events.Fact
+	switch p.w.rng.IntN(4) {
+	case 0:
+		f.Delivery, f.Call = events.DeliverToolResult, p.w.id("c")
+		facts = append(facts, events.ToolStarted{Call: f.Call, Turn: turn, Name: "question"})
+	case 1:
+		f.Delivery = events.DeliverMessage
+	case 2:
+		f.Deadline = p.w.now.Add(time.Duration(p.w.rng.IntN(20)) * time.Second)
+	}
+	p.say(st, st.Epoch, append(facts, f)...)
+}
+
+// delegate starts a call that waits for a child session.
+func (p *process) delegate(st *session.State, turn string) {
+	call := p.w.id("c")
+	if p.say(st, st.Epoch, events.ToolStarted{Call: call, Turn: turn, Name: "task"}) {
+		p.open(events.SessionOpened{Incarnation: p.incarnation, Parent: st.Session, ParentCall: call, Root: st.Root})
+	}
+}
+
+// endCall ends a call that no question waits in.
+func (p *process) endCall(st *session.State) {
+	for _, id := range sorted(st.Tools) {
+		if st.Tools[id].Epoch != st.Epoch || slices.ContainsFunc(st.PendingPrompts(), func(q string) bool { return st.Prompts[q].Call == id }) {
+			continue
+		}
+		if p.w.chance(3) {
+			p.say(st, st.Epoch, events.ToolFailed{Call: id, Error: events.Failure{Kind: "exit", Text: "1"}})
+		} else {
+			p.say(st, st.Epoch, events.ToolCompleted{Call: id, Output: json.RawMessage(`"done"`)})
+		}
+		return
+	}
+}
