@@ -116,7 +116,9 @@ func (f *fold) retryAbandoned(fact events.RetryAbandoned) string {
 	if (f.LastTurn == nil || f.LastTurn.ID != fact.Turn) && f.Retry.Turn != fact.Turn {
 		return whyUnknown
 	}
-	f.HeldSeq = f.c.Seq
+	if f.Retry.State == RetryScheduled || f.Retry.State == RetryStarting {
+		f.HeldSeq = f.c.Seq // else the queue waits since the turn ended: what a person said after that is newer, however late this comes
+	}
 	f.Retry.State, f.Retry.Turn, f.Retry.Reason = RetryAbandoned, fact.Turn, cut(fact.Reason, TextBytesMax)
 	f.Retry.Attempt = max(f.Retry.Attempt, fact.Attempt)
 	if p := f.Pending.Turn; p != nil && (p.Cause == events.CauseRetry || p.Cause == events.CauseResume) {

@@ -9,7 +9,7 @@ held_seq: 3
 -- facts --
 4 by=retry retry.abandoned {"turn":"t1","attempt":0,"reason":"authentication"}
 -- state held_seq --
-held_seq: 4
+held_seq: 3
 -- facts --
 5 by=compaction message.accepted {"message":"m1","content":"Next","synthetic":false,"by":"ada"}
 6 turn.started {"turn":"t2","cause":"message","message":"m1"}
