@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/services/compaction"
 	"github.com/holdfast-dev/holdfast/services/ledger"
 	"github.com/holdfast-dev/holdfast/services/reconciler"
 )
@@ -35,6 +36,7 @@ type settings struct {
 	feedAge                       time.Duration
 	closedFor, retain             time.Duration
 	grace, adoptionGrace          time.Duration
+	idleAtOnce                    int
 }
 
 // option is one of them. The reference page is printed from this table.
@@ -90,6 +92,10 @@ var options = []option{
 		"how long after a lease ended by itself its owner is held for dead", "Too short: a short pause costs a running turn. Too long: people wait for what nobody runs."),
 	durationOption("adoption-grace", reconciler.Default().AdoptionGrace, func(s *settings) *time.Duration { return &s.adoptionGrace },
 		"how long a newer incarnation that is not ready may adopt what an older one held", "Too short: questions expire that would have been adopted. Too long: what the dead one held stays open."),
+	{"idle-at-once", "how many idle sessions of the cell are compacted at once", "Too many: the provider's limits are spent on what nobody waits for. Too few: conversations are compacted when somebody waits.",
+		func(fs *pflag.FlagSet, s *settings, o *option) {
+			fs.IntVar(&s.idleAtOnce, o.name, compaction.Default().IdleAtOnce, o.usage)
+		}},
 }
 
 // Groups of options.

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/internal/health"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/services/compaction"
 	"github.com/holdfast-dev/holdfast/services/ledger"
 	"github.com/holdfast-dev/holdfast/services/reconciler"
 )
@@ -64,6 +65,15 @@ var targets = []target{
 		},
 		consumers: func(b *bus.Bus, _ *settings) []bus.Source { return reconciler.Sources(b) },
 	},
+	{
+		name: compaction.Name, short: "Run compaction: it takes in messages, hands them out in order, and has conversations compacted",
+		options: []string{"idle-at-once"}, probe: "check",
+		check: func(s *settings) error { return compactionConfig(s).Validate() },
+		make: func(b *bus.Bus, s *settings, log zerolog.Logger) (service, error) {
+			return compaction.New(b, compactionConfig(s), log)
+		},
+		consumers: func(b *bus.Bus, _ *settings) []bus.Source { return compaction.Sources(b) },
+	},
 }
 
 func ledgerConfig(s *settings) ledger.Config {
@@ -75,6 +85,12 @@ func ledgerConfig(s *settings) ledger.Config {
 func reconcilerConfig(s *settings) reconciler.Config {
 	cfg := reconciler.Default()
 	cfg.Grace, cfg.AdoptionGrace, cfg.Version = s.grace, s.adoptionGrace, version
+	return cfg
+}
+
+func compactionConfig(s *settings) compaction.Config {
+	cfg := compaction.Default()
+	cfg.IdleAtOnce, cfg.Version = s.idleAtOnce, version
 	return cfg
 }
 

@@ -22,12 +22,14 @@ import (
 
 // Limits of what travels.
 const (
-	CommitFactsMax = 2000      // facts in a commit
-	CommitBytesMax = 512 << 10 // bytes of a commit's body and headers
-	DataBytesMax   = 256 << 10 // bytes of one fact's data
-	commitOverhead = 1 << 10   // bytes kept for subject and headers
-	specVersion    = "1.0"     // of CloudEvents
-	jsonType       = "application/json"
+	CommitFactsMax = 2000                              // facts in a commit
+	CommitBytesMax = 512 << 10                         // bytes of a commit's body and headers
+	DataBytesMax   = ContentBytesMax + dataFieldsBytes // bytes of one fact's data
+
+	dataFieldsBytes = 512     // for the ids that stand beside the content
+	commitOverhead  = 1 << 10 // bytes kept for subject and headers
+	specVersion     = "1.0"   // of CloudEvents
+	jsonType        = "application/json"
 )
 
 // Content types of what travels.

@@ -352,6 +352,9 @@ func ServiceLeaseKey(name, instance string) string {
 	return "service." + tok(name) + "." + tok(instance)
 }
 
+// ClaimKey is the key, among the leases, of something that one process in a cell does at a time.
+func ClaimKey(what string) string { return "claim." + what }
+
 // ParseLeaseKey takes the key of a lease apart; class is harness or service, id the harness or the service's name,
 // member the incarnation or the instance. Tickets are no leases.
 func ParseLeaseKey(key string) (class, id, member string, err error) {

@@ -349,10 +349,10 @@ func (s *State) Overflowed() bool {
 	return l.Progress || l.UsedLeast > 0 && !s.Stalled()
 }
 
-// CompactionFirst says whether the next step is compaction's, and retry has to wait: one is wanted or under way, or will be
-// tried again, what follows one is owed and not held, or the last turn is [State.Overflowed].
+// CompactionFirst says whether the next step is compaction's, and retry has to wait: one is wanted or under way, what
+// follows one is owed and not held, or the last turn is [State.Overflowed].
 func (s *State) CompactionFirst() bool {
-	return s.compactionOpen() || s.CompactAgain() || s.FollowUp() != "" && !s.Held() || s.Overflowed()
+	return s.compactionOpen() || s.FollowUp() != "" && !s.Held() || s.Overflowed()
 }
 
 // RetryFirst says whether the queue waits behind another attempt of the last turn: one is scheduled or about to start, or

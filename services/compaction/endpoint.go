@@ -1,0 +1,259 @@
+package compaction
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// Limits of the endpoints.
+const (
+	racesMax     = 10          // lost in a row, then the request is refused
+	logPartMax   = 0.9         // of what the log holds at most, from which on new messages are refused
+	roomKnownFor = time.Second // how long an answer about that is believed
+)
+
+// changedReply is the answer to a wish: where in the log it stands. A document with this seq or more has seen it.
+type changedReply struct {
+	Seq uint64 `json:"seq,omitempty"`
+}
+
+func (s *Service) endpoints() []bus.Endpoint {
+	return []bus.Endpoint{
+		{Verb: "send", Handle: s.send},
+		{Verb: "withdraw", Handle: s.withdraw},
+		{Verb: "compact", Handle: s.compact},
+		{Verb: "check", Handle: s.check},
+	}
+}
+
+// counts only grow.
+type counts struct{ sent, withdrawn, compacted atomic.Uint64 }
+
+// Counts are the service's counters by name.
+func (s *Service) Counts() map[string]uint64 {
+	all := s.loop.Counts()
+	all["messages_accepted"], all["messages_withdrawn"], all["compactions_by_hand"] = s.count.sent.Load(), s.count.withdrawn.Load(), s.count.compacted.Load()
+	return all
+}
+
+// decode reads a request; what is wrong with it is a 400 that names the field. An empty body says nothing, as {} does.
+func decode(body []byte, to any) error {
+	if len(body) == 0 {
+		body = []byte(`{}`)
+	}
+	err := json.Unmarshal(body, to)
+	if err == nil {
+		return nil
+	}
+	if typeErr, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && typeErr.Field != "" {
+		return &events.Refusal{Code: http.StatusBadRequest, Field: typeErr.Field, Message: fmt.Sprintf("%s: want %s, got %s", typeErr.Field, typeErr.Type, typeErr.Value)}
+	}
+	return events.BadRequest(fmt.Errorf("%w: the request is not JSON: %v", events.ErrMalformed, err))
+}
+
+// need says which of the ids of a request is none.
+func need(r events.Ref, ids ...[2]string) error {
+	err := r.Validate()
+	for _, id := range ids {
+		if _, bad := events.Token(id[1]); bad != nil {
+			err = errors.Join(err, &events.FieldError{Field: id[0], Err: bad})
+		}
+	}
+	if err != nil {
+		return events.BadRequest(err)
+	}
+	return nil
+}
+
+func (s *Service) send(ctx context.Context, body []byte) ([]byte, error) {
+	var w SendWish
+	if err := decode(body, &w); err != nil {
+		return nil, err
+	}
+	if err := need(w.Ref, [2]string{"message", w.Message}, [2]string{"by", w.By}); err != nil {
+		return nil, err
+	}
+	if string(w.Content) == "null" {
+		w.Content = nil
+	}
+	if (len(w.Content) == 0) == (w.Object == "") {
+		return nil, &events.Refusal{Code: http.StatusBadRequest, Field: "content", Message: "content or ref: want one of them"}
+	}
+	if err := s.room.refuse(ctx); err != nil {
+		return nil, err
+	}
+	return s.carryOut(ctx, w.Ref, w.By, &s.count.sent, func(st *session.State, now time.Time, src session.Source) (Outcome, error) {
+		return Send(st, w, now, src)
+	})
+}
+
+func (s *Service) withdraw(ctx context.Context, body []byte) ([]byte, error) {
+	var w WithdrawWish
+	if err := decode(body, &w); err != nil {
+		return nil, err
+	}
+	if err := need(w.Ref, [2]string{"message", w.Message}, [2]string{"by", w.By}); err != nil {
+		return nil, err
+	}
+	return s.carryOut(ctx, w.Ref, w.By, &s.count.withdrawn, func(st *session.State, now time.Time, _ session.Source) (Outcome, error) {
+		return Withdraw(st, w, now)
+	})
+}
+
+func (s *Service) compact(ctx context.Context, body []byte) ([]byte, error) {
+	var w CompactWish
+	if err := decode(body, &w); err != nil {
+		return nil, err
+	}
+	if err := need(w.Ref, [2]string{"by", w.By}); err != nil {
+		return nil, err
+	}
+	return s.carryOut(ctx, w.Ref, w.By, &s.count.compacted, func(st *session.State, now time.Time, _ session.Source) (Outcome, error) {
+		return Compact(st, w, now)
+	})
+}
+
+func (s *Service) check(ctx context.Context, body []byte) ([]byte, error) {
+	var w CheckWish
+	if err := decode(body, &w); err != nil {
+		return nil, err
+	}
+	if err := need(w.Ref); err != nil {
+		return nil, err
+	}
+	st, _, err := s.current(ctx, w.Ref)
+	if err != nil {
+		return nil, err
+	}
+	now, err := s.bus.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	v, err := Check(st, w, now)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(v)
+}
+
+// current is the session as it is: its document, and what the log's leader has beyond that.
+func (s *Service) current(ctx context.Context, r events.Ref) (*session.State, []events.Commit, error) {
+	st, err := s.loop.Load(ctx, r)
+	switch {
+	case errors.Is(err, bus.ErrNotFound):
+		st = session.New(r)
+	case errors.Is(err, session.ErrNewerLayout):
+		return nil, nil, events.Unavailable(err.Error() + ": upgrade this service")
+	case err != nil:
+		return nil, nil, err
+	}
+	tail, err := s.bus.Read(ctx, r, st.Seq+1)
+	if err != nil {
+		return nil, nil, fmt.Errorf("compaction: read %s: %w", r, err)
+	}
+	for i := range tail {
+		st.Fold(&tail[i])
+	}
+	return st, tail, nil
+}
+
+// source finds commits among those just read, else in the log.
+func (s *Service) source(ctx context.Context, tail []events.Commit) session.Source {
+	return func(seq uint64) (*events.Commit, error) {
+		for i := range tail {
+			if tail[i].Seq == seq {
+				return &tail[i], nil
+			}
+		}
+		c, err := s.bus.Commit(ctx, seq)
+		return &c, err
+	}
+}
+
+// carryOut decides on a wish and appends what it comes to, as one commit, until nobody else was first.
+func (s *Service) carryOut(ctx context.Context, r events.Ref, by string, count *atomic.Uint64,
+	decide func(*session.State, time.Time, session.Source) (Outcome, error)) ([]byte, error) {
+	for range racesMax {
+		st, tail, err := s.current(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		now, err := s.bus.Now(ctx)
+		if err != nil {
+			return nil, err
+		}
+		o, err := decide(st, now, s.source(ctx, tail))
+		if err != nil {
+			return nil, err
+		}
+		if len(o.Facts) == 0 {
+			return json.Marshal(changedReply{o.Seq})
+		}
+		seq, err := s.bus.Append(ctx, r, events.WriterCompaction, st.Seq, s.events(st, by, o.Facts, now))
+		switch {
+		case err == nil:
+			s.bus.Nudge(r, seq)
+			count.Add(1)
+			s.log.Info().Str("session", r.String()).Str("entity", string(o.Facts[0].Kind())).Str("id", o.Facts[0].Subject()).Uint64("seq", seq).Msg("wish")
+			return json.Marshal(changedReply{seq})
+		case errors.Is(err, bus.ErrLostRace):
+			continue
+		case errors.Is(err, bus.ErrFull):
+			return nil, events.Unavailable("the log is full: " + err.Error())
+		case events.IsMalformed(err):
+			return nil, events.BadRequest(err)
+		}
+		return nil, err
+	}
+	return nil, events.Unavailable(fmt.Sprintf("%s: somebody else wrote first %d times in a row: try again", r, racesMax))
+}
+
+// events wraps facts: what a person said comes from that person, what it calls for from this service.
+func (s *Service) events(st *session.State, by string, facts []events.Fact, now time.Time) []events.Event {
+	evs := make([]events.Event, len(facts))
+	for i, f := range facts {
+		from := events.ServiceSource(Name, s.bus.Instance())
+		switch f.(type) {
+		case events.MessageAccepted, events.MessageWithdrawn, events.PromptSuperseded:
+			from = events.PersonSource(by)
+		}
+		evs[i] = events.New(s.bus.NewID(), from, st.Ref(), st.Epoch, now, f)
+	}
+	return evs
+}
+
+// room is whether the log has room for new messages. Recovery and closing need what is left of it.
+type room struct {
+	usage func(context.Context) (usedBytes, maxBytes uint64, err error)
+
+	mu    sync.Mutex
+	until time.Time
+	full  bool
+}
+
+func (m *room) refuse(ctx context.Context) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if now := time.Now(); now.After(m.until) {
+		used, most, err := m.usage(ctx)
+		if err != nil {
+			return err
+		}
+		m.full = most > 0 && float64(used) >= logPartMax*float64(most)
+		m.until = now.Add(roomKnownFor)
+	}
+	if m.full {
+		return events.Unavailable("the log is nearly full: close sessions, or raise its limit; nothing new is taken in until then")
+	}
+	return nil
+}

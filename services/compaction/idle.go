@@ -1,0 +1,242 @@
+package compaction
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/control"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// Limits of idle compaction.
+const (
+	idleClaim     = "idle-compaction"
+	idleClaimTTL  = 5 * time.Second  // how long a killed holder keeps the claim
+	idlePoll      = time.Second      // how often what is under way is looked at when nobody tells
+	idleMax       = 10 * time.Minute // one that takes longer no longer keeps others waiting
+	idleKnownMax  = 100_000          // sessions that wait for their place; the walk finds the others again
+	idleClaimHold = idleClaimTTL / 3
+)
+
+// idlers are the idle sessions that wait for their place, as far as this process has seen, and those whose compaction is
+// under way. It is a cache: the walk finds all of them again.
+type idlers struct {
+	s    *Service
+	news chan struct{}
+
+	mu    sync.Mutex
+	due   map[events.Ref]time.Time
+	under map[events.Ref]underWay // only while this process holds the claim
+}
+
+// underWay is an idle compaction that has not ended.
+type underWay struct {
+	id    string
+	since time.Time // of this process's clock
+}
+
+func newIdlers(s *Service) *idlers {
+	return &idlers{s: s, news: make(chan struct{}, 1), due: map[events.Ref]time.Time{}, under: map[events.Ref]underWay{}}
+}
+
+// note takes in what a look at a session came to: since when it is due, zero if it is not.
+func (k *idlers) note(st *session.State, since time.Time) {
+	r := st.Ref()
+	k.mu.Lock()
+	_, was := k.due[r]
+	u, running := k.under[r]
+	over := running && !(open(st) && st.Compaction.ID == u.id)
+	if over {
+		delete(k.under, r)
+	}
+	switch {
+	case since.IsZero():
+		delete(k.due, r)
+	case was || len(k.due) < idleKnownMax:
+		k.due[r] = since
+	}
+	k.mu.Unlock()
+	if over || !since.IsZero() && !was {
+		k.tell()
+	}
+}
+
+func (k *idlers) tell() {
+	select {
+	case k.news <- struct{}{}:
+	default:
+	}
+}
+
+// oldest takes the session that has been due for longest.
+func (k *idlers) oldest() (events.Ref, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var first events.Ref
+	found := false
+	for r, since := range k.due {
+		if !found || since.Before(k.due[first]) || since.Equal(k.due[first]) && r.String() < first.String() {
+			first, found = r, true
+		}
+	}
+	delete(k.due, first)
+	return first, found
+}
+
+func (k *idlers) counts() (due, under int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.due), len(k.under)
+}
+
+// run compacts what is due, while this process holds the claim, until ctx ends.
+func (k *idlers) run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		if due, _ := k.counts(); due == 0 {
+			select {
+			case <-k.news:
+				continue
+			case <-ctx.Done():
+				return nil
+			}
+		}
+		if err := k.claim(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, bus.ErrExists) {
+			k.s.log.Warn().AnErr("err", err).Msg("idle sessions wait: the claim was lost, or could not be taken")
+		}
+		k.wait(ctx)
+	}
+	return nil
+}
+
+// wait is until something is told, or the next poll.
+func (k *idlers) wait(ctx context.Context) {
+	t := time.NewTimer(idlePoll)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-k.news:
+	case <-ctx.Done():
+	}
+}
+
+// claim takes the cell's claim, works through what is due, and gives it back. [bus.ErrExists]: another process has it.
+func (k *idlers) claim(ctx context.Context) (err error) {
+	value, err := json.Marshal(control.Lease{ID: idleClaim, Incarnation: k.s.bus.Instance(), Exclusive: true, State: control.LeaseReady, TTLMS: idleClaimTTL.Milliseconds(), StartedAt: time.Now().UTC()})
+	if err != nil {
+		return fmt.Errorf("compaction: claim: %w", err)
+	}
+	lease, err := k.s.bus.AcquireLease(ctx, events.ClaimKey(idleClaim), value, idleClaimTTL)
+	if err != nil {
+		return err
+	}
+	work, cancel := context.WithCancel(ctx)
+	lost := lease.Keep(work, idleClaimHold, func() []byte { return value })
+	done := make(chan error, 1)
+	go func() { done <- k.work(work) }()
+	select {
+	case err = <-lost:
+		cancel()
+		return errors.Join(err, <-done)
+	case err = <-done:
+		cancel()
+	}
+	late, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer stop()
+	return errors.Join(err, lease.Release(late))
+}
+
+// work has one session after the other compacted, as many at once as may be, until none is due or under way.
+func (k *idlers) work(ctx context.Context) error {
+	if err := k.findUnderWay(ctx); err != nil {
+		return err
+	}
+	for ctx.Err() == nil {
+		due, under := k.counts()
+		switch {
+		case due == 0 && under == 0:
+			return nil
+		case due > 0 && under < k.s.cfg.IdleAtOnce:
+			if r, ok := k.oldest(); ok {
+				k.compact(ctx, r)
+			}
+		default:
+			k.wait(ctx)
+			k.look(ctx)
+		}
+	}
+	return nil
+}
+
+// findUnderWay: whoever had the claim before may have died with compactions under way. They count.
+func (k *idlers) findUnderWay(ctx context.Context) error {
+	under := map[events.Ref]underWay{}
+	err := k.s.bus.List(ctx, bus.State, events.SessionKeys(""), func(e bus.Entry) error {
+		st, err := session.Decode(e.Value)
+		if err == nil && open(st) && st.Compaction.Reason == events.CompactIdle && st.Owned {
+			under[st.Ref()] = underWay{id: st.Compaction.ID, since: time.Now()}
+		}
+		return nil // what cannot be read is the ledger's trouble
+	})
+	k.mu.Lock()
+	k.under = under
+	k.mu.Unlock()
+	return err
+}
+
+// compact asks for one session's compaction, if it is still to be.
+func (k *idlers) compact(ctx context.Context, r events.Ref) {
+	k.s.loop.Try(ctx, r, func() error {
+		st, err := k.s.loop.Load(ctx, r)
+		if errors.Is(err, bus.ErrNotFound) {
+			return nil
+		}
+		if err == nil {
+			st, err = k.s.loop.CatchUp(ctx, st)
+		}
+		if err != nil {
+			return err
+		}
+		after, facts, err := k.s.loop.SettleBy(ctx, st, func(_ context.Context, st *session.State, now time.Time, _ session.Source) (control.Decision, error) {
+			d := Decide(st, Input{Now: now, Idle: true})
+			return control.Decision{Facts: d.Facts, Look: d.Look, After: d.After}, nil
+		})
+		if slices.ContainsFunc(facts, func(f events.Fact) bool {
+			c, ok := f.(events.CompactionRequested)
+			return ok && c.Reason == events.CompactIdle
+		}) {
+			k.mu.Lock()
+			k.under[r] = underWay{id: after.Compaction.ID, since: time.Now()}
+			k.mu.Unlock()
+		}
+		return err
+	})
+}
+
+// look forgets what is over, or takes too long.
+func (k *idlers) look(ctx context.Context) {
+	k.mu.Lock()
+	under := make(map[events.Ref]underWay, len(k.under))
+	for r, u := range k.under {
+		under[r] = u
+	}
+	k.mu.Unlock()
+	for r, u := range under {
+		st, err := k.s.loop.Load(ctx, r)
+		if err == nil {
+			st, err = k.s.loop.CatchUp(ctx, st)
+		}
+		gone := errors.Is(err, bus.ErrNotFound) || err == nil && !(open(st) && st.Compaction.ID == u.id && st.Owned)
+		if gone || time.Since(u.since) > idleMax {
+			k.mu.Lock()
+			delete(k.under, r)
+			k.mu.Unlock()
+		}
+	}
+}

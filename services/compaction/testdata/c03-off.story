@@ -1,0 +1,23 @@
+A threshold of 1 is off: neither on-send nor in mid-stream; a turn that overflows is retry's to give up (C3, C11).
+
+-- facts --
+1 session.opened {"incarnation":"17","context_limit":1000,"policy":{"compaction_threshold":1}}
+2 turn.started {"turn":"t1","cause":"message"}
+3 usage.reported {"turn":"t1","model":"m","tokens":{"input":2000}}
+-- decide --
+nothing
+-- facts --
+4 turn.failed {"turn":"t1","error":{"kind":"context_exceeded","text":"too long"},"had_output":false}
+-- decide --
+nothing
+-- facts --
+5 retry.abandoned {"turn":"t1","attempt":0,"reason":"context_exceeded"}
+-- wish --
+send {"message":"m1","content":"hi","by":"ada"}
+-- comes to --
+message.accepted {"message":"m1","content":"hi","synthetic":false,"by":"ada"}
+turn.requested {"turn":"turn-t5rs7frpb37upf6vc2wt","cause":"message","message":"m1"}
+-- wish --
+check {}
+-- comes to --
+{"would":false,"reason":"disabled","used":2000,"limit":1000}

@@ -1,0 +1,307 @@
+package compaction
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// SendWish is user input for a session. Exactly one of Content and Object carries it. Refusals: 400, 404, 409, 413, 503.
+type SendWish struct {
+	events.Ref
+	Message   string          `json:"message"`           // its id, the sender's choice: the same when it sends again
+	Content   json.RawMessage `json:"content,omitempty"` // any JSON but null
+	Object    string          `json:"ref,omitempty"`     // an object of the cell's store
+	Synthetic bool            `json:"synthetic,omitempty"`
+	By        string          `json:"by"`
+}
+
+// WithdrawWish takes a message back that no turn has taken. Refusals: 400, 404, 409.
+type WithdrawWish struct {
+	events.Ref
+	Message string `json:"message"`
+	By      string `json:"by"`
+}
+
+// CompactWish has a conversation compacted at any usage. Force supersedes what waits for a person first. Refusals: 400,
+// 404, 409.
+type CompactWish struct {
+	events.Ref
+	By    string `json:"by"`
+	Force bool   `json:"force,omitempty"`
+}
+
+// CheckWish asks whether the conversation would be compacted by itself now, or with other numbers, in tokens.
+type CheckWish struct {
+	events.Ref
+	Used  *int64 `json:"used,omitempty"`
+	Limit *int64 `json:"limit,omitempty"`
+}
+
+// Verdict is whether the conversation would be compacted by itself, and why, or why not.
+type Verdict struct {
+	Would  bool      `json:"would"`
+	Reason string    `json:"reason"`
+	Used   int64     `json:"used"`            // tokens, 0: unknown
+	Limit  int64     `json:"limit"`           // tokens, 0: unknown
+	At     time.Time `json:"at,omitzero"`     // when it will have been idle for long enough
+	State  string    `json:"state,omitempty"` // of the document's compaction
+}
+
+// Outcome is what a wish comes to: facts to append, or nothing because it has come true already (Seq says where).
+type Outcome struct {
+	Facts []events.Fact
+	Seq   uint64
+}
+
+// begin makes a desk, unless there is no such session or it is over.
+func begin(s *session.State, now time.Time) (*desk, error) {
+	if !s.Opened() {
+		return nil, events.NotFound("session", s.Ref().String())
+	}
+	if c := s.Closed; c != nil {
+		return nil, events.Conflict("the session is closed ("+c.Reason+"): open another one",
+			events.Standing{Status: string(session.Closed), Reason: c.Reason, By: c.By, At: c.At, Seq: c.Seq})
+	}
+	return &desk{State: s, in: Input{Now: now}}, nil
+}
+
+// Send decides on user input: it is taken into the queue, and in the same commit all follows that it calls for by itself.
+// The same message again is a success, with its place in the log; its id with other content is refused. src finds the
+// commit of a message that is known.
+func Send(s *session.State, w SendWish, now time.Time, src session.Source) (Outcome, error) {
+	if len(w.Content) > events.ContentBytesMax {
+		return Outcome{}, events.TooLarge(fmt.Sprintf("the content takes %d bytes: store it as an object and send its ref", len(w.Content)), events.ContentBytesMax)
+	}
+	d, err := begin(s, now)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if seq, err := known(s, w, src); seq != 0 || err != nil {
+		return Outcome{Seq: seq}, err
+	}
+	ignored := s.Ignored.Count
+	d.say(events.MessageAccepted{Message: w.Message, Content: w.Content, Ref: w.Object, Synthetic: w.Synthetic, By: w.By})
+	if d.Ignored.Count != ignored {
+		return Outcome{}, events.Unavailable(fmt.Sprintf("%d messages wait in this session: withdraw some, or wait until they are handed out", len(s.Queue)))
+	}
+	if !d.inPlaceOfQuestions(s) {
+		d.decide()
+	}
+	return Outcome{Facts: d.facts}, nil
+}
+
+// known is the place in the log of a message that was sent before, 0 for one that was not.
+func known(s *session.State, w SendWish, src session.Source) (uint64, error) {
+	var seq uint64
+	stands := events.Standing{Status: "queued"}
+	if i := slices.IndexFunc(s.Queue, func(m session.Message) bool { return m.ID == w.Message }); i >= 0 {
+		seq, stands.At = s.Queue[i].Seq, s.Queue[i].At
+	} else if e, ok := s.Ended(session.EntityMessage, w.Message); ok {
+		seq, stands.At, stands.Status, stands.Reason = e.OpenedSeq, e.At, e.Outcome, e.Reason
+	} else {
+		return 0, nil
+	}
+	stands.Seq = seq
+	if seq != 0 {
+		c, err := src(seq)
+		if err != nil {
+			return 0, fmt.Errorf("compaction: message %s: %w", w.Message, err)
+		}
+		for i := range c.Events {
+			if f, ok := c.Events[i].Fact.(events.MessageAccepted); ok && f.Message == w.Message && f.Ref == w.Object && sameJSON(f.Content, w.Content) {
+				return seq, nil
+			}
+		}
+	}
+	return 0, events.Conflict("message "+w.Message+" was sent with another content: choose another id", stands)
+}
+
+// sameJSON says whether two contents say the same, however they are written.
+func sameJSON(a, b json.RawMessage) bool {
+	x, errX := plainJSON(a)
+	y, errY := plainJSON(b)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
+}
+
+func plainJSON(raw json.RawMessage) ([]byte, error) {
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	var v any
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber() // a number of twenty digits is not the one beside it
+	if err := dec.Decode(&v); err != nil {
+		return nil, err
+	}
+	return json.Marshal(v)
+}
+
+// inPlaceOfQuestions is what a person's message comes to that has superseded questions of before, whose asker is gone: their
+// calls are closed, and the turn that waited goes on with the queue, unless something still blocks or holds it (P14).
+func (d *desk) inPlaceOfQuestions(before *session.State) bool {
+	first := ""
+	for _, id := range before.PendingPrompts() {
+		if p := d.Prompts[id]; p != nil && p.Status == session.Superseded && (!d.Owned || p.Epoch < d.Epoch) {
+			d.closeCall(p, events.Failure{Kind: events.ReasonAnswered, Text: "answered in chat"})
+			if first == "" || d.Turn != nil && p.Turn == d.Turn.ID {
+				first = id
+			}
+		}
+	}
+	if first == "" || d.BlockedBy() != "" || len(d.WaitsFor) > 0 {
+		return first != ""
+	}
+	p := before.Prompts[first]
+	next := d.Continue(first, p.Turn, d.Queue[0].ID)
+	next.Cause = events.CauseMessage
+	d.say(next)
+	return true
+}
+
+// closeCall ends the call of a prompt whose asker is gone, if it is still open.
+func (d *desk) closeCall(p *session.Prompt, why events.Failure) {
+	if d.Tools[p.Call] != nil {
+		d.say(events.ToolFailed{Call: p.Call, Error: why, Synthetic: true})
+	}
+}
+
+// Withdraw decides on taking a message back (C18). What it held up goes on in the same commit.
+func Withdraw(s *session.State, w WithdrawWish, now time.Time) (Outcome, error) {
+	d, err := begin(s, now)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if e, ok := s.Ended(session.EntityMessage, w.Message); ok {
+		if e.Outcome == string(session.Withdrawn) {
+			return Outcome{Seq: e.Seq}, nil
+		}
+		return Outcome{}, events.Conflict("message "+w.Message+" was handed out already: stop the turn instead",
+			events.Standing{Status: e.Outcome, Reason: e.Reason, At: e.At, Seq: e.Seq})
+	}
+	if !slices.ContainsFunc(s.Queue, func(m session.Message) bool { return m.ID == w.Message }) {
+		return Outcome{}, events.NotFound("message", w.Message)
+	}
+	d.say(events.MessageWithdrawn{Message: w.Message, By: w.By})
+	d.decide()
+	return Outcome{Facts: d.facts}, nil
+}
+
+// Compact decides on a compaction that a person wants (C16). While a turn runs it waits for that turn's end. What a
+// compaction of before still owes follows this one. A compaction that is wanted already is a success.
+func Compact(s *session.State, w CompactWish, now time.Time) (Outcome, error) {
+	d, err := begin(s, now)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if open(s) {
+		if p := s.Pending.Compaction; p != nil {
+			return Outcome{Seq: p.Seq}, nil
+		}
+		return Outcome{Seq: s.Seq}, nil
+	}
+	if id := s.BlockedBy(); id != "" && !w.Force {
+		return Outcome{}, events.Conflict("prompt "+id+" waits for an answer: answer, reject or dismiss it, or compact with force",
+			events.Standing{Status: string(session.Waiting), Reason: "a blocking prompt is open", Prompt: id, Seq: s.Prompts[id].Seq, At: s.Prompts[id].Since})
+	}
+	d.supersede()
+	followUp, message := d.FollowUp(), ""
+	if followUp != "" {
+		message = d.LastCompaction.Message
+	}
+	d.say(d.request(events.CompactManual, followUp, message))
+	return Outcome{Facts: d.facts}, nil
+}
+
+// supersede puts away everything that blocks. Whose asker is gone, its call is closed too, and the turn that waited goes on
+// when the compaction is over.
+func (d *desk) supersede() {
+	for id := d.BlockedBy(); id != ""; id = d.BlockedBy() {
+		p := *d.Prompts[id]
+		d.say(events.PromptSuperseded{Prompt: id})
+		if d.Owned && p.Epoch == d.Epoch {
+			continue
+		}
+		d.closeCall(&p, events.Failure{Kind: string(session.Superseded), Text: "a person had the conversation compacted instead of answering"})
+		if d.BlockedBy() == "" && len(d.WaitsFor) == 0 {
+			d.say(d.Continue(id, p.Turn, ""))
+		}
+	}
+}
+
+// Reasons for or against compacting by the threshold, beside those for idle sessions.
+const (
+	WhyOff     = WhyDisabled
+	WhyNoLimit = "no_limit"
+	WhyBelow   = "below_threshold"
+)
+
+// Check says whether the conversation would be compacted by itself, and changes nothing. With other numbers than its own
+// it is about the threshold alone.
+func Check(s *session.State, w CheckWish, now time.Time) (Verdict, error) {
+	if !s.Opened() {
+		return Verdict{}, events.NotFound("session", s.Ref().String())
+	}
+	for field, n := range map[string]*int64{"used": w.Used, "limit": w.Limit} {
+		if n != nil && *n < 0 {
+			return Verdict{}, &events.Refusal{Code: http.StatusBadRequest, Field: field, Message: fmt.Sprintf("%s %d: want tokens, 0 or more", field, *n)}
+		}
+	}
+	s = s.Clone()
+	if w.Limit != nil {
+		s.Policy.ContextLimit, s.ContextLimit = *w.Limit, *w.Limit
+	}
+	if w.Used != nil {
+		s.Usage = &session.Usage{Used: *w.Used}
+	}
+	v := Verdict{Limit: s.Limit()}
+	if s.Usage != nil {
+		v.Used = s.Usage.Used
+	}
+	if s.Compaction != nil {
+		v.State = s.Compaction.State
+	}
+	v.Would, v.Reason = byThreshold(s)
+	if v.Would || w.Used != nil || w.Limit != nil || !slices.Contains([]string{WhyOff, WhyNoUsage, WhyNoLimit, WhyBelow}, v.Reason) {
+		return v, nil
+	}
+	if v.Reason, v.At = idleReason(s, now); v.Reason == "" {
+		v.Would, v.Reason = true, events.CompactIdle
+	}
+	return v, nil
+}
+
+// byThreshold is what the threshold says of the next message, or of the turn that runs.
+func byThreshold(s *session.State) (would bool, reason string) {
+	reason, more := events.CompactOnSend, 0.0
+	if s.Turn != nil {
+		reason, more = events.CompactMidStream, midStreamMore
+	}
+	switch {
+	case s.Closed != nil:
+		return false, string(session.Closed)
+	case open(s):
+		return false, WhyRunning
+	case s.Policy.CompactionThreshold >= 1:
+		return false, WhyOff
+	case s.Limit() <= 0:
+		return false, WhyNoLimit
+	case s.Usage == nil:
+		return false, WhyNoUsage
+	case !over(s, more):
+		return false, WhyBelow
+	case s.BlockedBy() != "", len(s.WaitsFor) > 0:
+		return false, WhyWaiting
+	case s.Turn != nil && s.Turn.Compaction != "":
+		return false, WhyCompacted
+	case s.Stalled():
+		return false, session.CompactionStalled
+	}
+	return true, reason
+}

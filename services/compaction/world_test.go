@@ -1,0 +1,155 @@
+package compaction
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+	"github.com/holdfast-dev/holdfast/services/ledger"
+)
+
+// cell is a broker with a ledger.
+type cell struct {
+	t   testing.TB
+	ctx context.Context
+	b   *bus.Bus
+}
+
+// start starts a broker and a ledger.
+func start(t testing.TB) *cell { return newCell(t, natstest.Bus(t, natstest.Start(t))) }
+
+func newCell(t testing.TB, b *bus.Bus) *cell {
+	c := &cell{t: t, b: b}
+	var stop func()
+	c.ctx, stop = context.WithCancel(context.Background())
+	t.Cleanup(stop)
+	l, err := ledger.New(b, ledger.Default(), zerolog.Nop())
+	c.check(err)
+	c.background(l.Run)
+	return c
+}
+
+func (c *cell) check(err error) {
+	c.t.Helper()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// background runs something until the test ends, and waits for its end.
+func (c *cell) background(run func(ctx context.Context) error) (stop func()) {
+	ctx, cancel := context.WithCancel(c.ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := run(ctx); err != nil && !errors.Is(err, context.Canceled) {
+			c.t.Error(err)
+		}
+	}()
+	stop = func() { cancel(); <-done }
+	c.t.Cleanup(stop)
+	return stop
+}
+
+// compaction runs a service on this connection, and waits until it answers.
+func (c *cell) compaction(b *bus.Bus, cfg Config) (s *Service, stop func()) {
+	c.t.Helper()
+	s, err := New(b, cfg, zerolog.Nop())
+	c.check(err)
+	stop = c.background(s.Run)
+	natstest.Until(c.t, "the service to answer", func() bool {
+		err := b.Request(c.ctx, Name, "check", struct{}{}, nil)
+		refusal, ok := errors.AsType[*events.Refusal](err)
+		return ok && refusal.Code != 503
+	})
+	return s, stop
+}
+
+// ask sends a wish and returns the seq of its reply.
+func (c *cell) ask(verb string, w any) (uint64, error) {
+	var reply changedReply
+	err := c.b.Request(c.ctx, Name, verb, w, &reply)
+	return reply.Seq, err
+}
+
+// harness is a harness process, as far as the log knows.
+type harness struct {
+	*cell
+	name, incarnation string
+	seqs              map[string]uint64
+}
+
+func (c *cell) harness(name string) *harness {
+	c.t.Helper()
+	n, err := c.b.Ticket(c.ctx, name)
+	c.check(err)
+	return &harness{cell: c, name: name, incarnation: strconv.FormatUint(n, 10), seqs: map[string]uint64{}}
+}
+
+func (h *harness) ref(name string) events.Ref { return events.Ref{Harness: h.name, Session: name} }
+
+// say appends facts to a session as one commit, over whatever was written meanwhile.
+func (h *harness) say(name string, facts ...events.Fact) {
+	h.t.Helper()
+	for range racesMax {
+		st := h.state(h.ref(name))
+		epoch := max(st.Epoch, 1)
+		var evs []events.Event
+		for _, f := range facts {
+			if _, claims := f.(events.SessionClaimed); claims {
+				epoch++
+			}
+			evs = append(evs, events.New(h.b.NewID(), events.HarnessSource(h.name, h.incarnation), st.Ref(), epoch, time.Now(), f))
+		}
+		_, err := h.b.Append(h.ctx, st.Ref(), events.WriterHarness, st.Seq, evs)
+		if errors.Is(err, bus.ErrLostRace) {
+			continue
+		}
+		h.check(err)
+		return
+	}
+	h.t.Fatal("lost too many races")
+}
+
+// state is the fold of a session's log.
+func (c *cell) state(r events.Ref) *session.State {
+	c.t.Helper()
+	s := session.New(r)
+	commits, err := c.b.Read(c.ctx, r, 0)
+	c.check(err)
+	for i := range commits {
+		s.Fold(&commits[i])
+	}
+	return s
+}
+
+// until waits until a session's log says something.
+func (c *cell) until(r events.Ref, what string, is func(*session.State) bool) *session.State {
+	c.t.Helper()
+	var s *session.State
+	natstest.Until(c.t, what, func() bool { s = c.state(r); return is(s) })
+	return s
+}
+
+// open opens a session whose first turn has completed with so many of 1,000 tokens used.
+func (h *harness) open(name string, used int64, policy *events.PolicyPatch) events.Ref {
+	h.t.Helper()
+	h.say(name, events.SessionOpened{Incarnation: h.incarnation, ContextLimit: 1000, Policy: policy}, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage},
+		events.UsageReported{Turn: "t1", Model: "m", Tokens: events.Tokens{Input: used}}, events.TurnCompleted{Turn: "t1"})
+	return h.ref(name)
+}
+
+func text(s string) json.RawMessage { return json.RawMessage(strconv.Quote(s)) }
+
+func message(r events.Ref, id string) SendWish {
+	return SendWish{Ref: r, Message: id, Content: text(id), By: "ada"}
+}
