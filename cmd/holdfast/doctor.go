@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -108,8 +109,13 @@ func (a *app) examine(ctx context.Context) ([]finding, error) {
 	p.bus = b
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
-	p.note("broker", levelOK, "", "reached at %s, nats-server %s or later, JetStream on", a.nats, bus.ServerVersionMin)
-	if !p.log(ctx) {
+	cell, err := b.Inspect(ctx)
+	if err != nil {
+		p.note("broker", levelWrong, "", "%v", err)
+		return p.found, err
+	}
+	p.note("broker", levelOK, "", "nats-server %s at %s, %s away, JetStream on", cell.Version, bus.Redacted(a.nats), cell.RTT.Round(rttShown))
+	if !p.layout(cell) {
 		return p.found, nil
 	}
 	p.consumers(ctx)
@@ -138,22 +144,60 @@ func brokerAdvice(err error) string {
 // logFullPercent is when new sessions and messages begin to be refused.
 const logFullPercent = 90
 
-// log looks at the truth itself; without it there is nothing else to look at.
-func (p *patient) log(ctx context.Context) bool {
-	used, most, err := p.bus.LogUsage(ctx)
-	switch {
-	case errors.Is(err, bus.ErrNotFound):
-		p.note("layout", levelWrong, "start `holdfast up` or any service: it sets the cell up; or say which cell with --prefix", "there is no cell %q here", p.app.prefix)
+// rttShown is how exactly the way to the broker is shown.
+const rttShown = 10 * time.Microsecond
+
+// layout looks at the cell's streams and buckets. Without the log, which is the truth, there is nothing else to look at.
+func (p *patient) layout(cell bus.Inspection) bool {
+	const setUp = "start `holdfast up` or any service: it sets the cell up; or say which cell with --prefix"
+	log := cell.Streams[0]
+	if log.Missing {
+		p.note("layout", levelWrong, setUp, "there is no cell %q here", p.app.prefix)
 		return false
-	case err != nil:
-		p.note("layout", levelWrong, "", "%v", err)
-		return false
-	case most > 0 && used*100 >= most*logFullPercent:
-		p.note("log", levelWrong, "raise the stream's limit, or close sessions and shorten --retain", "%d of %d bytes are used: new sessions are refused", used, most)
-	default:
-		p.note("log", levelOK, "", "%d bytes", used)
 	}
+	var missing, newer, older []string
+	replicas := log.Replicas
+	for _, s := range cell.Streams {
+		switch {
+		case s.Missing && s.Name == p.bus.Cell().FeedStream(): // which may be switched off
+			p.note("feed", levelNote, "services started with --feed-age 0 keep none", "there is no feed")
+			continue
+		case s.Missing:
+			missing = append(missing, s.Name)
+			continue
+		case s.Layout > s.LayoutWanted:
+			newer = append(newer, s.Name)
+		case s.Layout < s.LayoutWanted:
+			older = append(older, s.Name)
+		}
+		replicas = min(replicas, s.Replicas)
+	}
+	p.judgeAll(missing, "layout", setUp, "missing")
+	p.judgeAll(newer, "layout", "upgrade this program", fmt.Sprintf("of a newer layout than %d", log.LayoutWanted))
+	p.judgeAll(older, "layout", "restart the services: they bring it up to date", fmt.Sprintf("of an older layout than %d, or not made by holdfast", log.LayoutWanted))
+	if len(missing)+len(newer)+len(older) == 0 {
+		p.note("layout", levelOK, "", "layout %d, %s with %s each", log.LayoutWanted, screen.Plural(len(cell.Streams), "stream"), copies(replicas))
+	}
+	if most := log.BytesMax; most > 0 && log.Bytes*100 >= most*logFullPercent {
+		p.note("log", levelWrong, "raise the stream's limit, or close sessions and shorten --retain", "%d of %d bytes are used: new sessions are refused", log.Bytes, most)
+		return true
+	}
+	p.note("log", levelOK, "", "%s, %d bytes, the last is %d", screen.Plural(int(log.Msgs), "commit"), log.Bytes, log.LastSeq)
 	return true
+}
+
+// judgeAll is a finding about these streams, if there are any.
+func (p *patient) judgeAll(streams []string, check, do, what string) {
+	if len(streams) > 0 {
+		p.note(check, levelWrong, do, "%s: %s", what, strings.Join(streams, ", "))
+	}
+}
+
+func copies(n int) string {
+	if n == 1 {
+		return "1 copy"
+	}
+	return fmt.Sprintf("%d copies", n)
 }
 
 // consumers looks whether each service keeps up.

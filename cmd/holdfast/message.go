@@ -14,13 +14,11 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/screen"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/services/compaction"
 )
 
-// Names of services that commands ask.
-const (
-	retryName      = "retry"
-	compactionName = "compaction"
-)
+// retryName is the service that is asked about retries.
+const retryName = "retry"
 
 // messageBytesMax bounds what is read of a message, in bytes.
 const messageBytesMax = 64 << 20
@@ -138,7 +136,7 @@ func (a *app) send(ctx context.Context, b *bus.Bus, req sendRequest) error {
 		return events.TooLarge("the message is too long", events.ContentBytesMax)
 	}
 	var reply changed
-	err := a.request(ctx, b, compactionName, "send", "sending", req, &reply)
+	err := a.request(ctx, b, compaction.Name, "send", "sending", req, &reply)
 	if errors.Is(err, bus.ErrUnreachable) || errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%w; it may have been stored: send it again with --id %s, it is taken once", err, req.Message)
 	}
@@ -196,7 +194,7 @@ func withdrawCommand(a *app) *cobra.Command {
 	cmd := a.wishCommand("withdraw S M", "Take a message back", "Take the message M back before it is handed out. One that the agent has cannot be taken back: stop the turn instead.",
 		arguments(2, 2, "the session S", "the message M"), "holdfast withdraw build-42 review-17")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.wish(cmd, args[0], compactionName, "withdraw", "withdrawn", func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (any, error) {
+		return a.wish(cmd, args[0], compaction.Name, "withdraw", "withdrawn", func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (any, error) {
 			return withdrawRequest{plainWish{r, by}, args[1]}, nil
 		})
 	}
@@ -216,7 +214,7 @@ func compactCommand(a *app) *cobra.Command {
 		arguments(1, 1, "the session S"), "holdfast compact build-42")
 	cmd.Flags().BoolVar(&force, "force", false, "also while a question waits for an answer")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.wish(cmd, args[0], compactionName, "compact", "compaction asked for", func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (any, error) {
+		return a.wish(cmd, args[0], compaction.Name, "compact", "compaction asked for", func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (any, error) {
 			return compactRequest{plainWish{r, by}, force}, nil
 		})
 	}
@@ -248,7 +246,7 @@ func checkCommand(a *app) *cobra.Command {
 				req.Limit = &limit
 			}
 			var reply json.RawMessage
-			if err := a.request(ctx, b, compactionName, "check", "checking", req, &reply); err != nil {
+			if err := a.request(ctx, b, compaction.Name, "check", "checking", req, &reply); err != nil {
 				return err
 			}
 			if a.json {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/control"
+	"github.com/holdfast-dev/holdfast/internal/permission"
 	"github.com/holdfast-dev/holdfast/internal/screen"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/services/ledger"
@@ -156,4 +157,32 @@ func (a *app) onOne(ctx context.Context, args []string, do func(ctx context.Cont
 		return a.with(ctx, func(ctx context.Context, b *bus.Bus) error { return do(ctx, b, events.Ref{}) })
 	}
 	return a.withSession(ctx, args[0], do)
+}
+
+func permissionsCommand(a *app) *cobra.Command {
+	var harnesses, people, operators []string
+	long, example := describe(`Print the users of a secured cell, with what each may do, as an account for the configuration of nats-server.
+
+Every service is a user of its own, and every harness, person and operator that is named. A harness can write only as itself,
+to its own sessions; a person writes nothing, but asks the services. Each password is read by nats-server from the variable
+of its environment that is printed; let it begin with a letter. It needs no broker.`,
+		"holdfast permissions --harness my-agent --person ann --operator root > permissions.conf",
+		"echo 'include ./permissions.conf' >> nats-server.conf")
+	cmd := &cobra.Command{Use: "permissions", Short: "Print the permissions of a secured cell", Long: long, Example: example, GroupID: groupRepair, Args: arguments(0, 0)}
+	a.take(cmd, []string{"prefix"})
+	cmd.Flags().StringArrayVar(&harnesses, "harness", nil, "a harness `id`; may be repeated")
+	cmd.Flags().StringArrayVar(&people, "person", nil, "a person's `name`; may be repeated")
+	cmd.Flags().StringArrayVar(&operators, "operator", nil, "an operator's `name`: a person who may also rebuild and sweep; may be repeated")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		cell, err := events.NewCell(a.prefix)
+		if err != nil {
+			return usage(cmd, "--%v", err)
+		}
+		users, err := permission.Users(cell, harnesses, people, operators)
+		if err != nil {
+			return usage(cmd, "%v", err)
+		}
+		return a.say(permission.Conf(users))
+	}
+	return cmd
 }

@@ -92,7 +92,7 @@ var commands = []func(*app) *cobra.Command{
 	watchCommand, sessionsCommand, promptsCommand, showCommand, eventsCommand,
 	answerCommand, rejectCommand, dismissCommand, stopCommand, closeCommand, configureCommand, resumeCommand,
 	sendCommand, queueCommand, withdrawCommand, compactCommand, checkCommand,
-	doctorCommand, sweepCommand, rebuildCommand, replayCommand, drillCommand, agentCommand,
+	doctorCommand, sweepCommand, rebuildCommand, replayCommand, drillCommand, agentCommand, permissionsCommand,
 }
 
 // Groups of commands in the help.
@@ -254,7 +254,7 @@ func (a *app) complain(err error) {
 func (a *app) advice(err error) string {
 	switch {
 	case errors.Is(err, bus.ErrUnreachable):
-		return fmt.Sprintf("is a broker running at %s? start one with `holdfast up`, or say where it is with --nats", a.nats)
+		return fmt.Sprintf("is a broker running at %s? start one with `holdfast up`, or say where it is with --nats", bus.Redacted(a.nats))
 	case errors.Is(err, embed.ErrPortInUse):
 		return "the broker's address is --listen; is another `holdfast up` running?"
 	case errors.Is(err, health.ErrPortInUse):

@@ -116,7 +116,7 @@ func (a *app) runService(ctx context.Context, t *target) error {
 	if err != nil {
 		return err
 	}
-	p := &process{app: a, health: h, log: log, nats: a.nats, connect: func(ctx context.Context, name string) (*bus.Bus, error) {
+	p := &process{app: a, health: h, log: log, nats: bus.Redacted(a.nats), connect: func(ctx context.Context, name string) (*bus.Bus, error) {
 		cfg := a.busConfig(name)
 		cfg.Log = log
 		return bus.Open(ctx, cfg)

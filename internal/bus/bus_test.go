@@ -212,6 +212,7 @@ func TestForbiddenIsSaidAtOnce(t *testing.T) {
 		},
 		"write a document": func(ctx context.Context) error { _, err := h.Store(ctx, bus.State, key, []byte("x"), 0); return err },
 		"set up":           h.Ensure,
+		"ask a service":    func(ctx context.Context) error { return h.Request(ctx, "ledger", "get", struct{}{}, nil) },
 		"answers that cannot arrive": func(ctx context.Context) error {
 			if err != nil {
 				return err

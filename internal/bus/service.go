@@ -188,12 +188,24 @@ func (b *Bus) ask(ctx context.Context, subject string, body []byte) (*nats.Msg, 
 	defer cut()
 	status := b.nc.StatusChanged(nats.RECONNECTING, nats.CLOSED)
 	defer b.nc.RemoveStatusListener(status) // which closes it
+	started := time.Now()
 	go func() {
-		if _, lost := <-status; lost {
-			cut() // no answer can come any more
+		for {
+			denied := b.denied.next()
+			if b.denied.since(subject, started) != nil {
+				cut() // it was not even sent on
+				return
+			}
+			select {
+			case <-denied:
+			case _, lost := <-status:
+				if lost {
+					cut() // no answer can come any more
+				}
+				return
+			}
 		}
 	}()
-	started := time.Now()
 	m, err := b.nc.RequestWithContext(ctx, subject, body)
 	switch {
 	case err == nil:

@@ -3,6 +3,7 @@
 //	events.md              who may say what, and with which fields
 //	asyncapi.json          everything on the wire, as AsyncAPI 3.0
 //	schemas/<kind>.json    the data of each kind of fact, as JSON Schema 2020-12
+//	permissions.md         who may do what in a secured cell, as nats-server reads it
 //
 // The field lists of the contract are data here (contract.go) and are held against the structs of pkg/events: a field
 // that only one of the two has stops the printing, and so the build.
@@ -39,7 +40,10 @@ func Print() (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	pages["asyncapi.json"], err = page(doc)
+	if pages["asyncapi.json"], err = page(doc); err != nil {
+		return nil, err
+	}
+	pages["permissions.md"], err = permissionsPage()
 	return pages, err
 }
 

@@ -349,11 +349,14 @@ func HarnessLeaseKeys(harness string) string {
 
 // ServiceLeaseKey is the key of one service process's lease.
 func ServiceLeaseKey(name, instance string) string {
-	return "service." + tok(name) + "." + tok(instance)
+	return ServiceLeasePrefix(name) + tok(instance)
 }
 
 // ClaimKey is the key, among the leases, of something that one process in a cell does at a time.
 func ClaimKey(what string) string { return "claim." + what }
+
+// ServiceLeasePrefix is what the keys of all leases of a service begin with.
+func ServiceLeasePrefix(name string) string { return "service." + tok(name) + "." }
 
 // ParseLeaseKey takes the key of a lease apart; class is harness or service, id the harness or the service's name,
 // member the incarnation or the instance. Tickets are no leases.

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/embed"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/internal/permission"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// secured is a broker with the printed permissions, on which every service runs as its own user.
+func secured(t *testing.T) *embed.Server {
+	t.Helper()
+	cell, err := events.NewCell("hf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	users, err := permission.Users(cell, []string{"agent 1", "other"}, []string{"ann"}, []string{"root"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range users {
+		t.Setenv(u.Password, "secret-"+u.Name[:3])
+	}
+	srv := natstest.Start(t, natstest.Settings(t, permission.Conf(users)))
+	var ends []func() (int, string)
+	for i := range targets {
+		ready := filepath.Join(t.TempDir(), "ready.json")
+		ends = append(ends, runProgram(targets[i].name, "--nats", login(srv, "holdfast-"+targets[i].name), "--http", "127.0.0.1:0", "--ready-file", ready))
+		natstest.Until(t, "the "+targets[i].name+" to be ready", func() bool { _, err := os.Stat(ready); return err == nil })
+	}
+	t.Cleanup(func() {
+		for _, end := range ends {
+			code, said := end()
+			if code != exitDone || strings.Contains(said, "ermission") {
+				t.Errorf("a service ended with %d, and said\n%s", code, said)
+			}
+		}
+	})
+	return srv
+}
+
+// login is the broker's URL for a user.
+func login(srv *embed.Server, user string) string {
+	return strings.Replace(srv.URL(), "//", "//"+strings.ReplaceAll(user, " ", "%20")+":secret-"+user[:3]+"@", 1)
+}
+
+// runAs runs a command as a person and returns what it printed.
+func runAs(t *testing.T, url string, code int, args ...string) string {
+	t.Helper()
+	var out, errs bytes.Buffer
+	p := &Program{Args: append(args, "--nats", url), Env: []string{"USER=ann"}, Stdout: &out, Stderr: &errs}
+	if got := p.Run(t.Context()); got != code {
+		t.Errorf("%q: exit code %d, want %d: %s%s", args, got, code, &out, &errs)
+	}
+	return out.String() + errs.String()
+}
+
+// Under the printed permissions everything works: services set the cell up and do their work, a harness asks and is
+// answered, a person looks and decides, and what dies is recovered.
+func TestSecuredCellWorks(t *testing.T) {
+	srv := secured(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	h, err := harness.Connect(ctx, harness.Config{ID: "agent 1", URL: login(srv, "harness-agent 1"), TTL: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := h.Open(ctx, "s 1", harness.Opening{Title: "secured"})
+	if err = errors.Join(err, h.Ready(ctx)); err != nil {
+		t.Fatal(err)
+	}
+	turn, err := s.StartTurn(ctx, harness.Start{Content: "go", By: "ann"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	call, err := turn.Tool(ctx, harness.Tool{Name: "ask_user"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	answered := make(chan error, 1)
+	go func() {
+		_, err := turn.Ask(ctx, harness.Prompt{ID: "p1", Call: call.ID(), Questions: []events.Question{{ID: "q", Question: "Shall I?", Custom: true}}})
+		answered <- err
+	}()
+	ann := login(srv, "ann")
+	runAs(t, ann, exitDone, "show", "s 1", "--wait", "prompts=1")
+	runAs(t, ann, exitDone, "answer", "s 1", "p1", "yes")
+	if err := <-answered; err != nil {
+		t.Fatal(err)
+	}
+	for _, look := range [][]string{{"sessions"}, {"prompts", "--all"}, {"watch", "--once"}, {"events", "s 1"}, {"queue", "s 1"}} {
+		runAs(t, ann, exitDone, look...)
+	}
+	if said := runAs(t, ann, exitDone, "doctor"); strings.Contains(said, "secret") {
+		t.Errorf("the doctor shows a password:\n%s", said)
+	}
+	for _, operate := range [][]string{{"rebuild"}, {"sweep", "--dry-run"}} {
+		runAs(t, ann, exitFailed, operate...)
+		runAs(t, login(srv, "root"), exitDone, operate...)
+	}
+	if err := h.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	// The answer outlives its asker: the reconciler closes the call with it, and asks for a turn that goes on.
+	runAs(t, ann, exitDone, "show", "s 1", "--wait", "owned=false", "--wait", "tools=0", "--wait", "phase=queued", "--timeout", "30s")
+}
+
+// Nobody can write as somebody else, or take somebody else's work.
+func TestSecuredCellKeepsUsersApart(t *testing.T) {
+	srv := secured(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	open := func(user, inbox string) *bus.Bus {
+		b, err := bus.Open(ctx, bus.Config{URL: login(srv, user), Inbox: inbox})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(b.Close)
+		return b
+	}
+	agent := open("harness-agent 1", events.Inbox("hf", events.ClassHarness, "agent 1"))
+	ann := open("ann", events.Inbox("hf", events.ClassPerson, ""))
+	rec := open("holdfast-reconciler", events.Inbox("hf", events.ClassService, "reconciler"))
+	mine, others := events.Ref{Harness: "agent 1", Session: "s"}, events.Ref{Harness: "other", Session: "s"}
+	fact := func(r events.Ref) []events.Event {
+		return []events.Event{events.New("e", events.HarnessSource(r.Harness, "1"), r, 1, time.Now(), events.SessionOpened{Incarnation: "1"})}
+	}
+	appends := func(b *bus.Bus, r events.Ref, w events.Writer) error {
+		_, err := b.Append(ctx, r, w, 0, fact(r))
+		return err
+	}
+	store := func(b *bus.Bus, bk bus.Bucket, key string) error {
+		_, err := b.Store(ctx, bk, key, []byte("{}"), 0)
+		return err
+	}
+	lease := func(b *bus.Bus, key string) error {
+		_, err := b.AcquireLease(ctx, key, []byte("{}"), time.Minute)
+		return err
+	}
+	steal := func(b *bus.Bus, src bus.Source) error {
+		short, cancel := context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
+		return b.Consume(short, src, nil)
+	}
+	if err := appends(agent, mine, events.WriterHarness); err != nil {
+		t.Fatalf("its own session: %v", err)
+	}
+	for name, err := range map[string]error{
+		"a harness as another":                  appends(agent, others, events.WriterHarness),
+		"a harness as the ledger":               appends(agent, mine, events.WriterLedger),
+		"a harness as the reconciler":           appends(agent, mine, events.WriterReconciler),
+		"a person as a harness":                 appends(ann, mine, events.WriterHarness),
+		"a person as the ledger":                appends(ann, mine, events.WriterLedger),
+		"a service as a harness":                appends(rec, mine, events.WriterHarness),
+		"a service as another":                  appends(rec, mine, events.WriterLedger),
+		"a harness writes a document":           store(agent, bus.State, events.SessionKey(mine)),
+		"a harness writes its own work":         store(agent, bus.State, events.WorkKey(mine)),
+		"a person writes a document":            store(ann, bus.State, events.SessionKey(mine)),
+		"a decider writes a document":           store(rec, bus.State, events.SessionKey(mine)),
+		"a harness takes another's lease":       lease(agent, events.HarnessLeaseKey("other", "1")),
+		"a harness poses as a service":          lease(agent, events.ServiceLeaseKey("reconciler", "x")),
+		"a service poses as a harness":          lease(rec, events.HarnessLeaseKey("other", "1")),
+		"a person takes a lease":                lease(ann, events.HarnessLeaseKey("other", "1")),
+		"a harness sets an alarm":               agent.SetTimer(ctx, bus.Timer{What: "reconciler", Ref: mine, Due: time.Now()}),
+		"a service sets another's alarm":        rec.SetTimer(ctx, bus.Timer{What: "retry", Ref: mine, Due: time.Now()}),
+		"a harness changes streams":             agent.Ensure(ctx),
+		"a harness purges a session":            agent.PurgeSession(ctx, mine, 1),
+		"a service that is not the ledger, too": rec.PurgeSession(ctx, mine, 1),
+		"a harness reads the ledger's log":      steal(agent, bus.Source{Stream: bus.LogStream, Durable: "ledger"}),
+		"a decider reads the ledger's log":      steal(rec, bus.Source{Stream: bus.LogStream, Durable: "ledger"}),
+		"a person reads a decider's documents":  steal(ann, bus.Source{Stream: bus.StateDocs, Durable: "reconciler"}),
+		"a harness answers for a person":        agent.Request(ctx, "ledger", "answer", map[string]string{"harness": "agent 1", "session": "s"}, nil),
+		"a harness sweeps":                      agent.Request(ctx, "reconciler", "sweep", struct{}{}, nil),
+	} {
+		if !errors.Is(err, bus.ErrForbidden) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if commits, err := rec.Read(ctx, mine, 0); err != nil || len(commits) != 1 {
+		t.Errorf("%d commits of the session, %v", len(commits), err)
+	}
+}
+
+// The consumers that permissions keep apart are those that services have.
+func TestPermissionsKnowTheConsumers(t *testing.T) {
+	b := natstest.Bus(t, natstest.Start(t))
+	known := map[string]bool{}
+	for _, d := range permission.Durables(b.Cell()) {
+		known[d.Service+" "+d.Name] = true
+	}
+	for i := range targets {
+		for _, src := range targets[i].consumers(b, &settings{}) {
+			if !known[targets[i].name+" "+src.Durable] {
+				t.Errorf("%s: no permissions are printed for its consumer %s", targets[i].name, src.Durable)
+			}
+		}
+	}
+}
