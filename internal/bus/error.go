@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nkeys"
 )
 
 // What can go wrong at the door. Every error of this package has one of these, or one of pkg/events, in its chain.
@@ -310,4 +312,22 @@ func (a *attempts) cut() {
 	for _, cancel := range a.cancel {
 		cancel()
 	}
+}
+
+// checkCreds refuses a credentials file that is none before the broker is asked again and again.
+func checkCreds(path string) error {
+	if path == "" {
+		return nil
+	}
+	body, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("%w: credentials: %w", ErrForbidden, err)
+	}
+	if _, err = nkeys.ParseDecoratedJWT(body); err == nil {
+		_, err = nkeys.ParseDecoratedUserNKey(body)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: credentials %s: %w", ErrForbidden, path, err)
+	}
+	return nil
 }

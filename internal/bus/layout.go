@@ -19,7 +19,7 @@ const (
 	layoutVersion     = 1
 	layoutKey         = "hf.layout" // metadata key: the version of the layout that a stream was last brought up to
 	raisedKey         = "hf.raised" // metadata key: the log's limit was raised once
-	consumersMax      = 100_000     // consumers, and so watchers, of a bucket; the broker's own default is 1,000
+	consumersMax      = 100_000     // consumers, and so watchers, of the log or a bucket; the broker's own default is 1,000
 	parkedAge         = 30 * 24 * time.Hour
 	parkedWindow      = 24 * time.Hour  // how long parking the same input again is recognised
 	publishWindow     = 2 * time.Minute // the broker's default for recognising message ids
@@ -205,6 +205,7 @@ func (b *Bus) logConfig() jetstream.StreamConfig {
 	c := b.base(b.cell.LogStream(), "Holdfast: the log of all sessions", b.cell.LogSubjects())
 	c.Discard = jetstream.DiscardNew
 	c.MaxMsgSize = logMessageMax
+	c.MaxConsumers = consumersMax // each process of a harness follows what is written of its sessions
 	if b.cfg.LogBytesMax > 0 {
 		c.MaxBytes = b.cfg.LogBytesMax
 	}
@@ -219,6 +220,7 @@ func (b *Bus) bucketConfig(bk Bucket) jetstream.StreamConfig {
 	c.MaxConsumers = consumersMax
 	c.AllowRollup, c.DenyDelete, c.AllowDirect = true, true, true
 	c.AllowMsgTTL, c.SubjectDeleteMarkerTTL = true, markerTTL
+	c.AllowAtomicPublish = bk == State // documents with their views
 	return c
 }
 
@@ -235,7 +237,7 @@ func (b *Bus) feedConfig() jetstream.StreamConfig {
 	c.Discard = jetstream.DiscardOld
 	c.MaxAge = b.cfg.FeedAge
 	c.Duplicates = min(publishWindow, c.MaxAge)
-	c.AllowDirect = true
+	c.AllowDirect, c.AllowAtomicPublish = true, true
 	return c
 }
 
@@ -267,6 +269,7 @@ func widen(found, want jetstream.StreamConfig) jetstream.StreamConfig {
 	c.AllowDirect = want.AllowDirect // a matter of who may do what to whom, not of width
 	c.AllowRollup = want.AllowRollup || found.SubjectDeleteMarkerTTL > 0 || found.AllowMsgSchedules
 	c.AllowMsgTTL = found.AllowMsgTTL || want.AllowMsgTTL
+	c.AllowAtomicPublish = found.AllowAtomicPublish || want.AllowAtomicPublish
 	c.AllowMsgSchedules = found.AllowMsgSchedules || want.AllowMsgSchedules
 	c.Metadata = maps.Clone(found.Metadata)
 	if c.Metadata == nil {

@@ -375,7 +375,7 @@ func TestFeed(t *testing.T) {
 	odd := fact("b", session)
 	odd.Kind, odd.Foreign, odd.Fact = "some body else's.*.thing", true, nil
 	for range 2 { // the second time is recognised
-		if _, err := b.Feed(ctx, session, 7, []events.Event{fact("a", session), odd}).Wait(ctx); err != nil {
+		if _, err := b.Feed(ctx, bus.Fed{Ref: session, Seq: 7, Events: []events.Event{fact("a", session), odd}}).Wait(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -398,7 +398,7 @@ func TestFeed(t *testing.T) {
 		t.Errorf("a kind that is no subject: %v, %v", m, err)
 	}
 	off := natstest.Bus(t, natstest.Start(t), func(c *bus.Config) { c.FeedAge = -1 })
-	if seq, err := off.Feed(ctx, session, 7, facts("a")).Wait(context.Background()); seq != 0 || err != nil {
+	if seq, err := off.Feed(ctx, bus.Fed{Ref: session, Seq: 7, Events: facts("a")}).Wait(context.Background()); seq != 0 || err != nil {
 		t.Errorf("without a feed: %d, %v", seq, err)
 	}
 }

@@ -312,35 +312,48 @@ func (b *Bus) repeat(ctx context.Context, op string, msg *nats.Msg, s sent) (uin
 	}
 }
 
-// Feed publishes facts that counted once more, one message each, by kind. seq is the commit that made them count. Wait
-// returns the place of the last in the feed. Without a feed it does nothing.
-func (b *Bus) Feed(ctx context.Context, r events.Ref, seq uint64, evs []events.Event) Pending {
-	if b.cfg.FeedAge < 0 || len(evs) == 0 {
+// Fed is what one commit gives to the feed: facts that counted.
+type Fed struct {
+	Ref    events.Ref
+	Seq    uint64 // the commit that made them count
+	Events []events.Event
+}
+
+// Feed publishes facts that counted once more, one message each, by kind, in this order. Wait returns when all are
+// stored. Fed again, they are recognised for a while. Without a feed it does nothing. To a broker that syncs each write it
+// sends them together, as [Bus.StoreDocs] does.
+func (b *Bus) Feed(ctx context.Context, fs ...Fed) Pending {
+	if b.cfg.FeedAge < 0 {
 		return Pending{}
 	}
-	op, place := "feed "+r.String(), strconv.FormatUint(seq, 10)
-	msgs, under := make([]*nats.Msg, len(evs)), make([]sent, len(evs))
-	for i := range evs {
-		body, err := events.EncodeEvent(&evs[i])
-		if err != nil {
-			return failed(fmt.Errorf("bus: %s: %w", op, err))
+	var msgs []*nats.Msg
+	for _, f := range fs {
+		place := strconv.FormatUint(f.Seq, 10)
+		for i := range f.Events {
+			body, err := events.EncodeEvent(&f.Events[i])
+			if err != nil {
+				return failed(fmt.Errorf("bus: feed %s: %w", f.Ref, err))
+			}
+			msgs = append(msgs, &nats.Msg{Subject: b.cell.FeedSubject(feedKind(f.Events[i].Kind)), Data: body, Header: nats.Header{
+				headerContentType:     {events.EventContentType},
+				headerHarness:         {f.Ref.Harness},
+				headerSession:         {f.Ref.Session},
+				headerSeq:             {place},
+				jetstream.MsgIDHeader: {place + "." + strconv.Itoa(i)},
+			}})
 		}
-		msgs[i] = &nats.Msg{Subject: b.cell.FeedSubject(feedKind(evs[i].Kind)), Data: body, Header: nats.Header{
-			headerContentType:     {events.EventContentType},
-			headerHarness:         {r.Harness},
-			headerSession:         {r.Session},
-			headerSeq:             {place},
-			jetstream.MsgIDHeader: {place + "." + strconv.Itoa(i)},
-		}}
-		under[i] = b.send(ctx, msgs[i])
 	}
-	return Pending{wait: func(ctx context.Context) (last uint64, err error) {
-		for i, s := range under {
-			if last, err = b.repeat(ctx, op, msgs[i], s); err != nil {
+	now, later := b.feedTogether(msgs)
+	under := b.sendFeed(ctx, now)
+	return Pending{wait: func(ctx context.Context) (uint64, error) {
+		for len(now) > 0 {
+			if err := b.fed(ctx, now, under); err != nil {
 				return 0, err
 			}
+			now, later = b.feedTogether(later)
+			under = b.sendFeed(ctx, now)
 		}
-		return last, nil
+		return 0, nil
 	}}
 }
 

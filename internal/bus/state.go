@@ -40,6 +40,14 @@ type View struct {
 	TTL      time.Duration // the entry expires after it, in whole seconds, at least one; 0: never
 }
 
+// Doc is a document with the entries derived from it.
+type Doc struct {
+	Key   string
+	Value []byte // nil: the document stands as it is at Rev, and only its entries are written
+	Rev   uint64 // the revision it replaces, 0: there is none
+	Views []View // guarded by this document: GuardKey and GuardRev need not be set
+}
+
 // entry reads a stored message of a bucket.
 func (b *Bus) entry(bk Bucket, m *message) Entry {
 	e := entryOf(&nats.Msg{Subject: m.Subject, Header: m.Header, Data: m.Data}, b.bucket(bk))
@@ -76,9 +84,13 @@ func (b *Bus) Store(ctx context.Context, bk Bucket, key string, value []byte, re
 // StoreAsync is [Bus.Store] without waiting, so that many keys travel together. It blocks only while the window of
 // publishes without an acknowledgement is full.
 func (b *Bus) StoreAsync(ctx context.Context, bk Bucket, key string, value []byte, rev uint64) Pending {
+	return b.begin(ctx, b.docWrite(bk, key, value, rev))
+}
+
+func (b *Bus) docWrite(bk Bucket, key string, value []byte, rev uint64) *write {
 	msg := &nats.Msg{Subject: kvSubject(b.bucket(bk), key), Data: value, Header: nats.Header{}}
 	is := func(e Entry) bool { return !e.Deleted && bytes.Equal(e.Value, value) }
-	return b.begin(ctx, b.replacement("store "+key, bk, key, msg, rev, is))
+	return b.replacement("store "+key, bk, key, msg, rev, is)
 }
 
 // Delete marks a key as deleted in place of revision rev; [ErrLostRace] when it is at another one. A key that is deleted
@@ -135,9 +147,167 @@ func (b *Bus) replacement(op string, bk Bucket, key string, msg *nats.Msg, rev u
 	return &write{op: op, msg: msg, look: look}
 }
 
+// StoreDocs stores documents of different keys, each in place of its revision, and then the entries of their views, while
+// the document stands. It returns the documents' revisions. Errors are those of [Bus.Store]; after one nothing is known
+// of the others but that no entry of an older document replaces one of a newer. [ErrLostRace] for an entry: somebody has
+// a newer document and owes it.
+//
+// To a broker that syncs each write it sends them together: what is stored as one costs one sync, and then the entries
+// need no guard beside their document.
+func (b *Bus) StoreDocs(ctx context.Context, docs []Doc) ([]uint64, error) {
+	revs := make([]uint64, 0, len(docs))
+	for len(docs) > 0 {
+		n, msgs := b.docsTogether(docs)
+		last, ok := uint64(0), false
+		if len(msgs) >= batchMin {
+			var err error
+			last, err = b.ack(ctx, b.sendBatch(ctx, msgs))
+			if ok = err == nil; ctx.Err() != nil && !ok {
+				return nil, fmt.Errorf("bus: store %s and others: %w", docs[0].Key, err)
+			}
+		}
+		now := make([]uint64, n)
+		for i, at := 0, last-uint64(len(msgs)); ok && i < n; i++ { // they were stored one after the other
+			now[i] = docs[i].Rev
+			if docs[i].Value != nil {
+				at, now[i] = at+1, at+1
+			}
+			at += uint64(len(docs[i].Views))
+		}
+		if !ok {
+			if err := b.storeEach(ctx, docs[:n], now); err != nil {
+				return nil, err
+			}
+		}
+		revs, docs = append(revs, now...), docs[n:]
+	}
+	return revs, nil
+}
+
+// docsTogether is how many of the documents, from the first, go together, and the messages for that; none if each is to
+// be stored by itself.
+func (b *Bus) docsTogether(docs []Doc) (n int, msgs []*nats.Msg) {
+	if !b.together {
+		return len(docs), nil
+	}
+	bytes := 0
+	for n < len(docs) {
+		d := &docs[n]
+		more := make([]*nats.Msg, 0, 1+len(d.Views))
+		if d.Value != nil {
+			more = append(more, b.docWrite(State, d.Key, d.Value, d.Rev).msg)
+		}
+		for _, v := range d.Views {
+			v.GuardKey, v.GuardRev = d.Key, d.Rev
+			m := b.viewWrite(v).msg
+			if d.Value != nil { // the broker takes no guard on what is written in the same batch, nor is one needed
+				delete(m.Header, jetstream.ExpectedLastSubjSeqHeader)
+				delete(m.Header, jetstream.ExpectedLastSubjSeqSubjHeader)
+			}
+			more = append(more, m)
+		}
+		for _, m := range more {
+			bytes += len(m.Data)
+		}
+		if n > 0 && (len(msgs)+len(more) > batchMessagesMax || bytes > batchBytesMax) {
+			break
+		}
+		n, msgs = n+1, append(msgs, more...)
+	}
+	return n, msgs
+}
+
+// storeEach stores documents side by side, then their entries: those of one document one after the other, since three
+// nodes refuse a second write with the same guard.
+func (b *Bus) storeEach(ctx context.Context, docs []Doc, revs []uint64) error {
+	under := make([]Pending, len(docs))
+	for i, d := range docs {
+		if d.Value != nil {
+			under[i] = b.StoreAsync(ctx, State, d.Key, d.Value, d.Rev)
+		}
+	}
+	for i, p := range under {
+		rev, err := p.Wait(ctx)
+		if err != nil {
+			return err
+		}
+		if revs[i] = rev; docs[i].Value == nil {
+			revs[i] = docs[i].Rev
+		}
+	}
+	for round := 0; ; round++ {
+		under = under[:0]
+		for i, d := range docs {
+			if round < len(d.Views) {
+				v := d.Views[round]
+				v.GuardKey, v.GuardRev = d.Key, revs[i]
+				under = append(under, b.StoreView(ctx, v))
+			}
+		}
+		if len(under) == 0 {
+			return nil
+		}
+		for _, p := range under {
+			if _, err := p.Wait(ctx); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// feedTogether cuts what goes together from the front.
+func (b *Bus) feedTogether(msgs []*nats.Msg) (now, later []*nats.Msg) {
+	if !b.together {
+		return msgs, nil
+	}
+	n, bytes := 0, 0
+	for ; n < len(msgs) && n < batchMessagesMax; n++ {
+		if bytes += len(msgs[n].Data); n > 0 && bytes > batchBytesMax {
+			break
+		}
+	}
+	return msgs[:n], msgs[n:]
+}
+
+// sendFeed sends messages as one batch or each by itself.
+func (b *Bus) sendFeed(ctx context.Context, msgs []*nats.Msg) []sent {
+	if b.together && len(msgs) >= batchMin {
+		return []sent{b.sendBatch(ctx, msgs)}
+	}
+	under := make([]sent, len(msgs))
+	for i, m := range msgs {
+		under[i] = b.send(ctx, m)
+	}
+	return under
+}
+
+// fed waits until what was sent is stored. A batch that was refused, perhaps because some of it is there, goes once more,
+// each message by itself.
+func (b *Bus) fed(ctx context.Context, msgs []*nats.Msg, under []sent) error {
+	if len(under) != len(msgs) {
+		if _, err := b.ack(ctx, under[0]); err == nil || ctx.Err() != nil {
+			return err
+		}
+		under = under[:0]
+		for _, m := range msgs {
+			under = append(under, b.send(ctx, m))
+		}
+	}
+	for i, s := range under {
+		if _, err := b.repeat(ctx, "feed", msgs[i], s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // StoreView writes or deletes an entry of a view, if the document it was derived from is still at that revision, else
 // [ErrLostRace]: somebody has a newer document and owes the view. Have one in flight a document at most.
 func (b *Bus) StoreView(ctx context.Context, v View) Pending {
+	return b.begin(ctx, b.viewWrite(v))
+}
+
+func (b *Bus) viewWrite(v View) *write {
 	bucket := b.bucket(State)
 	h := nats.Header{
 		jetstream.ExpectedLastSubjSeqHeader:     {strconv.FormatUint(v.GuardRev, 10)},
@@ -169,7 +339,7 @@ func (b *Bus) StoreView(ctx context.Context, v View) Pending {
 		}
 	}
 	msg := &nats.Msg{Subject: kvSubject(bucket, v.Key), Header: h, Data: v.Value}
-	return b.begin(ctx, &write{op: "store view " + v.Key, msg: msg, look: look})
+	return &write{op: "store view " + v.Key, msg: msg, look: look}
 }
 
 // ttlSeconds is a TTL as the broker takes it: whole seconds, at least one, never shorter than asked for.

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"strconv"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -18,6 +20,13 @@ const (
 	apiPrefix        = "$JS.API."
 	inFlightGraceMS  = 100 // a refusal without anything new in the stream is believed to be a proposal under way for so long
 	refusedRoundsMax = 10  // refusals in a row, with nothing new in the stream, until the guard itself is found wrong
+
+	batchMin         = 16      // messages from which one batch is quicker than the messages by themselves
+	batchMessagesMax = 1_000   // messages of a batch: the broker's limit
+	batchBytesMax    = 8 << 20 // bytes of a batch, about
+	headerBatchID    = "Nats-Batch-Id"
+	headerBatchSeq   = "Nats-Batch-Sequence"
+	headerBatchEnd   = "Nats-Batch-Commit"
 
 	replayWindowMax = 8_192       // messages asked for ahead
 	replayIdleMax   = time.Minute // the broker forgets a reader that has gone after so long
@@ -67,6 +76,25 @@ func (b *Bus) ack(ctx context.Context, s sent) (uint64, error) {
 			return 0, b.late("publish to "+s.subject, ctx.Err())
 		}
 	}
+}
+
+// sendBatch publishes messages to one stream that are stored all or none, one after the other, and synced once; the
+// acknowledgement is that of the last. The messages themselves are left as they are, to be sent one by one should the
+// batch be refused.
+func (b *Bus) sendBatch(ctx context.Context, msgs []*nats.Msg) sent {
+	id := nuid.Next()
+	for i, m := range msgs {
+		m = &nats.Msg{Subject: m.Subject, Data: m.Data, Header: maps.Clone(m.Header)}
+		m.Header[headerBatchID], m.Header[headerBatchSeq] = []string{id}, []string{strconv.Itoa(i + 1)}
+		if i == len(msgs)-1 {
+			m.Header[headerBatchEnd] = []string{"1"}
+			return b.send(ctx, m)
+		}
+		if err := b.nc.PublishMsg(m); err != nil {
+			return sent{subject: m.Subject, at: time.Now(), err: err}
+		}
+	}
+	return sent{err: nats.ErrBadSubject} // a batch of nothing is a mistake of this package
 }
 
 // late is the error when the caller's time is over: the reason the broker keeps us out, if it does.
@@ -300,27 +328,16 @@ func (b *Bus) replay(ctx context.Context, s span, fn func(*message) error) error
 // replayOnce reads with one consumer and moves s.from past what it has read. nil: it came to the end as its replica sees
 // it.
 func (b *Bus) replayOnce(ctx context.Context, s *span, fn func(*message) error) error {
-	cfg := jetstream.ConsumerConfig{
-		Name:              "read-" + nuid.Next(),
-		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
-		OptStartSeq:       s.from,
-		AckPolicy:         jetstream.AckNonePolicy,
-		FilterSubject:     s.filter,
-		InactiveThreshold: replayIdleMax,
-		MemoryStorage:     true,
-		Replicas:          1,
-	}
-	var info jetstream.ConsumerInfo
-	create := "CONSUMER.CREATE." + s.stream + "." + cfg.Name + "." + s.filter
-	if err := b.call(ctx, "read "+s.stream, create, createConsumer{Stream: s.stream, Config: cfg, Action: "create"}, &info); err != nil {
+	name, pending, err := b.reader(ctx, s.stream, s.filter, s.from)
+	if err != nil {
 		return err
 	}
-	defer b.forget(s.stream, cfg.Name)
-	if info.NumPending == 0 {
+	defer b.forget(s.stream, name)
+	if pending == 0 {
 		return nil
 	}
 	began := time.Now()
-	f, err := b.flow(s.stream, cfg.Name, replayWindowMax, 1, pull{})
+	f, err := b.flow(s.stream, name, replayWindowMax, 1, pull{})
 	if err != nil {
 		return err
 	}

@@ -241,6 +241,103 @@ func (w *watch) tell(u Update) error {
 	return nil
 }
 
+// reader makes a consumer that gives what a stream has from a sequence on, and says how much of it there is now.
+func (b *Bus) reader(ctx context.Context, stream, filter string, from uint64) (name string, pending uint64, err error) {
+	cfg := jetstream.ConsumerConfig{
+		Name:              "read-" + nuid.Next(),
+		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
+		OptStartSeq:       from,
+		AckPolicy:         jetstream.AckNonePolicy,
+		FilterSubject:     filter,
+		InactiveThreshold: replayIdleMax,
+		MemoryStorage:     true,
+		Replicas:          1,
+	}
+	var info jetstream.ConsumerInfo
+	create := "CONSUMER.CREATE." + stream + "." + cfg.Name + "." + filter
+	err = b.call(ctx, "read "+stream, create, createConsumer{Stream: stream, Config: cfg, Action: "create"}, &info)
+	return cfg.Name, info.NumPending, err
+}
+
+// Follow gives fn the commits that are written to the log from now on, of one harness or, without one, of all: in order,
+// nothing left out, as messages for [Bus.Decode]. It blocks until ctx ends (nil). After an interruption it goes on where it
+// was; in a log that has lost its end, from there. Only [ErrForbidden] and a closed Bus end it otherwise.
+//
+// live is told where it began, as soon as fn is given, or will be given, all that is in the log from there on; and 0 when
+// that may take longer than usual, because delivery was interrupted. fn and live run on the caller's goroutine.
+//
+// What fn was given was acknowledged to its writer, or will be; but what was acknowledged fn may not have been given yet:
+// so a decision that rests on it must be stored under a guard, and what is only told must be read ([Bus.Read]).
+func (b *Bus) Follow(ctx context.Context, harness string, live func(from uint64), fn func(Message)) error {
+	f := following{b: b, filter: b.cell.LogSubjects(), live: live, fn: fn}
+	if harness != "" {
+		f.filter = b.cell.LogOf(harness)
+	}
+	for pace := newBackoff(); ; {
+		was := f.next
+		err := f.run(ctx)
+		live(0)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, ErrForbidden):
+			return err
+		}
+		b.log.Info().Err(err).Str("entity", b.cell.LogStream()).Msg("the log is followed anew")
+		if err := b.awaitConnected(ctx); err != nil && ctx.Err() == nil {
+			return err
+		}
+		if f.next != was {
+			pace = newBackoff()
+		}
+		pause(ctx, pace.NextBackOff())
+	}
+}
+
+// following is one Follow.
+type following struct {
+	b           *Bus
+	filter      string
+	live        func(uint64)
+	fn          func(Message)
+	began, next uint64 // where it began, and goes on; 0: not yet
+}
+
+// run gives what comes until that is interrupted.
+func (f *following) run(ctx context.Context) error {
+	stream := f.b.cell.LogStream()
+	setup, cancel := context.WithTimeout(ctx, watchSetupTimeoutMS*time.Millisecond)
+	defer cancel()
+	last, err := f.b.LastSeq(setup)
+	if err != nil {
+		return err
+	}
+	if f.began == 0 || f.next > last+1 { // the second: the log has lost its end, or was made again
+		f.began, f.next = last+1, last+1
+	}
+	name, _, err := f.b.reader(setup, stream, f.filter, f.next)
+	if err != nil {
+		return err
+	}
+	defer f.b.forget(stream, name)
+	in, err := f.b.flow(stream, name, watchWindowMax, 1, pull{})
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	f.live(f.began)
+	for {
+		ds, err := in.take(ctx, watchWindowMax)
+		if err != nil {
+			return err
+		}
+		for _, d := range ds {
+			f.fn(Message{Subject: d.msg.Subject, Header: d.msg.Header, Body: d.msg.Data, Seq: d.seq, At: d.at})
+			f.next = d.seq + 1
+		}
+	}
+}
+
 // entryOf reads a bucket's message. Revision and instant are not in it.
 func entryOf(m *nats.Msg, bucket string) Entry {
 	e := Entry{Key: strings.TrimPrefix(m.Subject, kvSubject(bucket, "")), Value: m.Data}

@@ -217,6 +217,10 @@ func (s *Server) Config() Config { return s.cfg }
 // Leads is whether this server leads the JetStream of its cluster. Until one does, nothing can be set up in it.
 func (s *Server) Leads() bool { return s.srv.JetStreamIsLeader() }
 
+// SyncsEach says whether this server syncs each write by itself before it acknowledges it. (As one of several it syncs
+// what was agreed upon meanwhile.)
+func (s *Server) SyncsEach() bool { return s.cfg.SyncAlways && s.cfg.Cluster == nil }
+
 // InProcessConn is a new connection without a socket.
 func (s *Server) InProcessConn() (net.Conn, error) {
 	c, err := s.srv.InProcessConn()

@@ -178,6 +178,9 @@ func (c Cell) LeaseBucket() string { return c.lower + "_leases" }
 // LogSubjects is what the log stream listens to.
 func (c Cell) LogSubjects() string { return c.lower + ".log.*.*.*" }
 
+// LogOf is where all commits of a harness's sessions go.
+func (c Cell) LogOf(harness string) string { return c.lower + ".log." + tok(harness) + ".*.*" }
+
 // LogSubject is where this writer appends to this session.
 func (c Cell) LogSubject(r Ref, w Writer) string {
 	return c.lower + ".log." + r.tokens() + "." + string(w)

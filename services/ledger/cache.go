@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -69,6 +70,96 @@ func (c *cache) drop(r events.Ref) {
 	defer c.mu.Unlock()
 	delete(c.young, r)
 	delete(c.old, r)
+}
+
+// Limits of what is kept of the log's end.
+const (
+	tailCommitsMax = 16_384
+	tailBytesMax   = 16 << 20
+)
+
+// tail keeps the newest commits of the log, as they come, so that they need not be read when somebody asks. What is not in
+// it may be in the log: whoever decides by it stores under a guard, or asks the leader before he tells anybody.
+type tail struct {
+	mu    sync.Mutex
+	parse func(bus.Message) events.Commit
+	max   int // bytes
+	bytes int
+	order []*kept // oldest first
+	bySeq map[uint64]*kept
+	byRef map[events.Ref][]*kept // each in order
+}
+
+// kept is one commit, read when it is first asked for.
+type kept struct {
+	ref    events.Ref
+	msg    bus.Message
+	commit *events.Commit
+}
+
+func newTail(parse func(bus.Message) events.Commit, bytesMax int) *tail {
+	return &tail{parse: parse, max: bytesMax, bySeq: map[uint64]*kept{}, byRef: map[events.Ref][]*kept{}}
+}
+
+// clear forgets all: the broker was away, and the log may have lost what is here.
+func (t *tail) clear() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.order, t.bytes = nil, 0
+	clear(t.bySeq)
+	clear(t.byRef)
+}
+
+// take keeps the log's next commit, and forgets the oldest for it.
+func (t *tail) take(r events.Ref, m bus.Message) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	k := &kept{ref: r, msg: m}
+	t.order, t.bySeq[m.Seq], t.byRef[r] = append(t.order, k), k, append(t.byRef[r], k)
+	for t.bytes += len(m.Body); t.bytes > t.max || len(t.order) > tailCommitsMax; {
+		old := t.order[0]
+		t.order[0] = nil
+		t.order, t.bytes = t.order[1:], t.bytes-len(old.msg.Body)
+		delete(t.bySeq, old.msg.Seq)
+		if t.byRef[old.ref] = t.byRef[old.ref][1:]; len(t.byRef[old.ref]) == 0 {
+			delete(t.byRef, old.ref)
+		}
+	}
+}
+
+// commit is one commit, nil if it is not here.
+func (t *tail) commit(seq uint64) *events.Commit {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if k := t.bySeq[seq]; k != nil {
+		return t.read(k)
+	}
+	return nil
+}
+
+func (t *tail) read(k *kept) *events.Commit {
+	if k.commit == nil {
+		c := t.parse(k.msg)
+		k.commit = &c
+	}
+	return k.commit
+}
+
+// after is what is here of a session beyond seq. gap: something is missing between the two, which the guards tell.
+func (t *tail) after(r events.Ref, seq uint64) (cs []events.Commit, gap bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, k := range t.byRef[r] {
+		if k.msg.Seq <= seq {
+			continue
+		}
+		c := t.read(k)
+		if !c.Guarded || c.Guard != seq {
+			return nil, true
+		}
+		cs, seq = append(cs, *c), c.Seq
+	}
+	return cs, false
 }
 
 // loadsMax is how many documents are read at the same time.

@@ -26,7 +26,7 @@ func (n *counts) stored(commits int, ts []*touched, strays int) {
 			n.documents.Add(1)
 		}
 		for _, x := range t.feed {
-			n.facts.Add(uint64(len(x.events)))
+			n.facts.Add(uint64(len(x.Events)))
 		}
 		n.parked.Add(uint64(len(t.parked)))
 	}

@@ -20,12 +20,13 @@ type folder struct {
 	log   zerolog.Logger
 	cache *cache
 	count counts
+	tail  *tail
 
 	tookOver chan struct{} // this process has become the active one
 }
 
 func newFolder(b *bus.Bus, cfg Config, log zerolog.Logger) *folder {
-	return &folder{bus: b, cfg: cfg, log: log, cache: newCache(cfg.CachedMax), tookOver: make(chan struct{}, 1)}
+	return &folder{bus: b, cfg: cfg, log: log, cache: newCache(cfg.CachedMax), tail: newTail(b.Decode, tailBytesMax), tookOver: make(chan struct{}, 1)}
 }
 
 // touched is one session in one batch.
@@ -38,14 +39,8 @@ type touched struct {
 	before  *session.State // what the views were derived from; nil: all of them are to be written
 	owed    bool           // some of the commits had been folded before: feed and views may be owed
 	changed bool
-	feed    []fed
+	feed    []bus.Fed
 	parked  []parked
-}
-
-// fed is what one commit gives to the feed.
-type fed struct {
-	seq    uint64
-	events []events.Event
 }
 
 // parked is what one commit gives to the operator.
@@ -91,24 +86,15 @@ func (f *folder) batch(ctx context.Context, ts []*touched, strays []bus.Parked) 
 	if err := f.foldAll(ctx, ts); err != nil {
 		return err
 	}
-	docs, err := f.storeDocs(ctx, ts)
-	if err != nil {
-		return err
-	}
-	feeds := f.feed(ctx, ts)
+	feed := f.feed(ctx, ts)
 	if err := f.park(ctx, ts, strays); err != nil {
 		return err
 	}
-	if err := f.docsStored(ctx, ts, docs); err != nil {
+	if err := f.store(ctx, ts); err != nil {
 		return err
 	}
-	if err := f.storeViews(ctx, ts); err != nil {
-		return err
-	}
-	for _, p := range feeds {
-		if _, err := p.Wait(ctx); err != nil {
-			return fmt.Errorf("ledger: feed: %w", err)
-		}
+	if _, err := feed.Wait(ctx); err != nil {
+		return fmt.Errorf("ledger: feed: %w", err)
 	}
 	return nil
 }
@@ -235,7 +221,7 @@ func (t *touched) take(c *events.Commit) {
 
 func (t *touched) keep(seq uint64, res session.Result) {
 	if len(res.Feed) > 0 {
-		t.feed = append(t.feed, fed{seq, res.Feed})
+		t.feed = append(t.feed, bus.Fed{Ref: t.ref, Seq: seq, Events: res.Feed})
 	}
 	for _, p := range res.Parked {
 		t.parked = append(t.parked, parked{seq, p.Index, p.Why, p.Err})
@@ -277,45 +263,43 @@ func (f *folder) foldAgain(ctx context.Context, t *touched, floor uint64) error 
 	return nil
 }
 
-// storeDocs begins to store every document that changed.
-func (f *folder) storeDocs(ctx context.Context, ts []*touched) ([]bus.Pending, error) {
-	docs := make([]bus.Pending, len(ts))
-	for i, t := range ts {
-		if !t.changed {
+// store stores every document that changed, with what changed of its views, all sessions side by side.
+func (f *folder) store(ctx context.Context, ts []*touched) error {
+	docs, of := make([]bus.Doc, 0, len(ts)), make([]*touched, 0, len(ts))
+	for _, t := range ts {
+		if !t.changed && !t.owed {
 			continue
 		}
-		doc, err := t.state.Encode()
-		if err != nil {
-			return nil, err
+		d := bus.Doc{Key: events.SessionKey(t.ref), Rev: t.rev}
+		var err error
+		if d.Views, err = f.views(ctx, t); err != nil {
+			return err
 		}
-		docs[i] = f.bus.StoreAsync(ctx, bus.State, events.SessionKey(t.ref), doc, t.rev)
+		if t.changed {
+			if d.Value, err = t.state.Encode(); err != nil {
+				return err
+			}
+		}
+		docs, of = append(docs, d), append(of, t)
 	}
-	return docs, nil
-}
-
-func (f *folder) docsStored(ctx context.Context, ts []*touched, docs []bus.Pending) error {
-	for i, t := range ts {
-		if !t.changed {
-			continue
+	revs, err := f.bus.StoreDocs(ctx, docs)
+	if err != nil {
+		return fmt.Errorf("ledger: documents: %w", err)
+	}
+	for i, t := range of {
+		if t.changed {
+			f.cache.put(t.ref, cached{t.state, revs[i]})
 		}
-		rev, err := docs[i].Wait(ctx)
-		if err != nil {
-			return fmt.Errorf("ledger: document of %s: %w", t.ref, err)
-		}
-		t.rev = rev
-		f.cache.put(t.ref, cached{t.state, rev})
 	}
 	return nil
 }
 
-func (f *folder) feed(ctx context.Context, ts []*touched) []bus.Pending {
-	var feeds []bus.Pending
+func (f *folder) feed(ctx context.Context, ts []*touched) bus.Pending {
+	var all []bus.Fed
 	for _, t := range ts {
-		for _, x := range t.feed {
-			feeds = append(feeds, f.bus.Feed(ctx, t.ref, x.seq, x.events))
-		}
+		all = append(all, t.feed...)
 	}
-	return feeds
+	return f.bus.Feed(ctx, all...)
 }
 
 // park keeps what could not be read where an operator sees it, the whole message each time.

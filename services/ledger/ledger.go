@@ -106,10 +106,21 @@ func (l *Ledger) Run(ctx context.Context) error {
 		func(ctx context.Context) error {
 			return l.bus.Serve(ctx, Name, l.cfg.Version, "folds the log, appends what people ask for", l.endpoints())
 		},
+		l.follow,
 		func(ctx context.Context) error { return control.Register(ctx, l.bus, Name, l.cfg.Version) },
 		l.retain,
 		l.compareViews,
 	)
+}
+
+// follow keeps the log's end at hand, for who asks and for the views.
+func (l *Ledger) follow(ctx context.Context) error {
+	cell := l.bus.Cell()
+	return l.bus.Follow(ctx, "", func(uint64) { l.fold.tail.clear() }, func(m bus.Message) {
+		if r, _, err := cell.ParseLog(m.Subject); err == nil {
+			l.fold.tail.take(r, m)
+		}
+	})
 }
 
 // source is the source attribute of what this ledger appends for a person.

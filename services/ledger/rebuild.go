@@ -176,12 +176,12 @@ func (l *Ledger) rebuildViews(ctx context.Context, st *session.State, rev uint64
 	if err != nil {
 		return 0, err
 	}
-	src := commitSource(ctx, l.bus, commits)
-	want, err := blockerViews(st, st.BlockerPrompts(time.Time{}), rev, l.cfg.ClosedFor, now, src)
+	src := l.fold.commitSource(ctx, commits)
+	want, err := blockerViews(st, st.BlockerPrompts(time.Time{}), l.cfg.ClosedFor, now, src)
 	if err != nil {
 		return 0, err
 	}
-	work, err := workView(st, rev, src)
+	work, err := workView(st, src)
 	if err != nil {
 		return 0, err
 	}
@@ -200,9 +200,10 @@ func (l *Ledger) rebuildViews(ctx context.Context, st *session.State, rev uint64
 		if settled(st, entry) {
 			continue
 		}
-		writes = append(writes, bus.View{Key: key, GuardKey: events.SessionKey(st.Ref()), GuardRev: rev})
+		writes = append(writes, bus.View{Key: key})
 	}
-	return len(writes), writeViews(ctx, l.bus, [][]bus.View{writes})
+	_, err = l.bus.StoreDocs(ctx, []bus.Doc{{Key: events.SessionKey(st.Ref()), Rev: rev, Views: writes}})
+	return len(writes), err
 }
 
 // sameWork says whether two entries of the harness's view ask for the same: the place in the log alone is no difference, so

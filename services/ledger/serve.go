@@ -103,16 +103,22 @@ func wish[W any](l *Ledger, about func(W) (events.Ref, string, error), decide fu
 	}
 }
 
-// carryOut decides and appends until nobody else was first.
+// carryOut decides and appends until nobody else was first. It decides on what is at hand, for what is then appended proves
+// that nothing was missed; but nobody is told that there is nothing to append unless the log's leader says so.
 func (l *Ledger) carryOut(ctx context.Context, r events.Ref, by string, decide func(*session.State, session.Source) (session.Decision, error)) (uint64, error) {
-	for range racesMax {
-		st, tail, err := l.current(ctx, r)
+	sure := false
+	for races := 0; races < racesMax; {
+		st, tail, err := l.current(ctx, r, sure)
 		if err != nil {
 			return 0, err
 		}
-		d, err := decide(st, commitSource(ctx, l.bus, tail))
+		d, err := decide(st, l.fold.commitSource(ctx, tail))
 		if err != nil || len(d.Facts) == 0 {
-			return d.Seq, err
+			if sure {
+				return d.Seq, err
+			}
+			sure = true
+			continue
 		}
 		evs := make([]events.Event, len(d.Facts))
 		now := time.Now() // when it is said; nothing is decided by it
@@ -126,6 +132,7 @@ func (l *Ledger) carryOut(ctx context.Context, r events.Ref, by string, decide f
 			l.log.Info().Str("session", r.String()).Str("entity", string(d.Facts[0].Kind())).Str("id", d.Facts[0].Subject()).Uint64("seq", seq).Msg("wish")
 			return seq, nil
 		case errors.Is(err, bus.ErrLostRace):
+			sure, races = true, races+1
 			continue
 		case events.IsMalformed(err):
 			return 0, events.BadRequest(err)
@@ -135,9 +142,9 @@ func (l *Ledger) carryOut(ctx context.Context, r events.Ref, by string, decide f
 	return 0, events.Unavailable(fmt.Sprintf("%s: somebody else wrote first %d times in a row: try again", r, racesMax))
 }
 
-// current is the session as it is: as it was folded last, here or in its document, and what the log has beyond that, from
-// the leader.
-func (l *Ledger) current(ctx context.Context, r events.Ref) (*session.State, []events.Commit, error) {
+// current is the session as it is: as it was folded last, here or in its document, and what the log has beyond that. sure:
+// from the log's leader, with all that was acknowledged; else as far as it has come here.
+func (l *Ledger) current(ctx context.Context, r events.Ref, sure bool) (*session.State, []events.Commit, error) {
 	st := l.fold.cache.copy(r)
 	if st == nil {
 		var err error
@@ -147,9 +154,12 @@ func (l *Ledger) current(ctx context.Context, r events.Ref) (*session.State, []e
 			return nil, nil, err
 		}
 	}
-	tail, err := l.bus.Read(ctx, r, st.Seq+1)
-	if err != nil {
-		return nil, nil, fmt.Errorf("ledger: read %s: %w", r, err)
+	tail, gap := l.fold.tail.after(r, st.Seq)
+	if sure || gap {
+		var err error
+		if tail, err = l.bus.Read(ctx, r, st.Seq+1); err != nil {
+			return nil, nil, fmt.Errorf("ledger: read %s: %w", r, err)
+		}
 	}
 	for i := range tail {
 		st.Fold(&tail[i])
@@ -166,7 +176,7 @@ func (l *Ledger) get(ctx context.Context, body []byte) ([]byte, error) {
 	if err := r.Validate(); err != nil {
 		return nil, events.BadRequest(err)
 	}
-	st, _, err := l.current(ctx, r)
+	st, _, err := l.current(ctx, r, true)
 	if err != nil {
 		return nil, err
 	}
