@@ -1,6 +1,7 @@
 package harness_test
 
 import (
+	"errors"
 	"io"
 	"net"
 	"net/url"
@@ -9,7 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -149,84 +154,174 @@ func TestOpenedWhileTheLeaseIsLost(t *testing.T) {
 // The harness alone is cut off while the answer is given, so that no nudge reaches it: it looks when it is back. No ledger
 // runs here, so nothing else can tell it.
 func TestLostNudge(t *testing.T) {
-	w := newWorld(t)
-	l := newLine(t, w.server.URL())
-	h := w.connect(func(c *harness.Config) { c.URL, c.TTL = l.url, time.Minute })
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
-	out := ask(w.ctx, turn, harness.Prompt{ID: "p1", Questions: question()})
-	w.awaiting("s", "p1")
-	l.down.Store(true)
-	l.cut()
-	w.mustAnswer("s", "p1", "red")
-	l.down.Store(false)
-	if a := got(t, out); a.err != nil || a.answer.Answers[0].Text != "red" {
-		t.Fatalf("%+v", a)
-	}
+	eachKind(t, func(t *testing.T, kind func(*harness.Config)) {
+		w := newWorld(t)
+		l := newLine(t, w.server.URL())
+		h := w.connect(kind, func(c *harness.Config) { c.URL, c.TTL = l.url, time.Minute })
+		s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+		turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+		out := ask(w.ctx, turn, harness.Prompt{ID: "p1", Questions: question()})
+		w.awaiting("s", "p1")
+		l.down.Store(true)
+		l.cut()
+		w.mustAnswer("s", "p1", "red")
+		l.down.Store(false)
+		if a := got(t, out); a.err != nil || a.answer.Answers[0].Text != "red" {
+			t.Fatalf("%+v", a)
+		}
+	})
 }
 
 // The nudge is lost and nothing else happens: the work view tells.
 func TestTheWorkViewIsTheCertainWay(t *testing.T) {
+	eachKind(t, func(t *testing.T, kind func(*harness.Config)) {
+		w := newWorld(t)
+		h := w.connect(kind)
+		s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+		turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+		out := ask(w.ctx, turn, harness.Prompt{ID: "p1", Questions: question()})
+		w.awaiting("s", "p1")
+		ev := events.New(w.bus.NewID(), events.PersonSource("ada"), ref("s"), 1, time.Now(), events.PromptRejected{Prompt: "p1", By: "ada"})
+		if _, err := w.bus.Append(w.ctx, ref("s"), events.WriterLedger, w.state("s").Seq, []events.Event{ev}); err != nil {
+			t.Fatal(err)
+		}
+		w.show("s")
+		if a := got(t, out); a.err != nil || a.answer.Status != session.Rejected {
+			t.Fatalf("%+v", a)
+		}
+	})
+}
+
+// A nudge is lost and the next one is not: both commits are read.
+func TestANudgeAfterALostOne(t *testing.T) {
+	eachKind(t, func(t *testing.T, kind func(*harness.Config)) {
+		w := newWorld(t)
+		h := w.connect(kind)
+		s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+		turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+		first := ask(w.ctx, turn, harness.Prompt{ID: "p1", Questions: question()})
+		second := ask(w.ctx, turn, harness.Prompt{ID: "p2", Questions: question()})
+		w.awaiting("s", "p1")
+		w.awaiting("s", "p2")
+		ev := events.New(w.bus.NewID(), events.PersonSource("ada"), ref("s"), 1, time.Now(), events.PromptRejected{Prompt: "p1", By: "ada"})
+		if _, err := w.bus.Append(w.ctx, ref("s"), events.WriterLedger, w.state("s").Seq, []events.Event{ev}); err != nil {
+			t.Fatal(err)
+		}
+		w.say("s", events.WriterLedger, events.PromptRejected{Prompt: "p2", By: "ada"})
+		for _, out := range []chan asked{first, second} {
+			if a := got(t, out); a.err != nil || a.answer.Status != session.Rejected {
+				t.Fatalf("%+v", a)
+			}
+		}
+	})
+}
+
+// A false nudge, about what is not there or another's, does no harm.
+func TestFalseNudges(t *testing.T) {
+	eachKind(t, func(t *testing.T, kind func(*harness.Config)) {
+		w := newWorld(t)
+		h := w.connect(kind)
+		s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+		other := must[*harness.Session](t)(h.Open(w.ctx, "other", harness.Opening{}))
+		turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+		out := ask(w.ctx, turn, harness.Prompt{ID: "p1", Questions: question()})
+		w.awaiting("s", "p1")
+		check(t, other.Append(w.ctx, events.TurnStarted{Turn: "o", Cause: events.CauseMessage}))
+		w.bus.Nudge(ref("s"), other.State().Seq) // another session's commit
+		w.bus.Nudge(ref("s"), 1_000_000)         // in the future
+		w.bus.Nudge(ref("none"), 1)
+		ev := events.New(w.bus.NewID(), events.PersonSource("ada"), ref("s"), 1, time.Now(), events.SessionConfigured{ProviderChanged: true, By: "ada"})
+		if _, err := w.bus.Append(w.ctx, ref("s"), events.WriterLedger, w.state("s").Seq, []events.Event{ev}); err != nil { // and no nudge
+			t.Fatal(err)
+		}
+		w.mustAnswer("s", "p1", "red")
+		if a := got(t, out); a.err != nil || a.answer.Answers[0].Text != "red" {
+			t.Fatalf("%+v", a)
+		}
+		if st, want := s.State(), w.state("s"); st.Turn.ID != "t1" || st.Commits < want.Commits-1 { // but for the receipt
+			t.Errorf("folded %d of %d commits", st.Commits, want.Commits)
+		}
+	})
+}
+
+// eachKind runs a test with a process that follows what is written of its sessions, and with a member of a pool, which reads
+// when it is nudged.
+func eachKind(t *testing.T, test func(*testing.T, func(*harness.Config))) {
+	for name, kind := range map[string]func(*harness.Config){"follows": func(*harness.Config) {}, "reads": pool} {
+		t.Run(name, func(t *testing.T) { test(t, kind) })
+	}
+}
+
+// Nobody nudges, no ledger shows anything: what is written reaches who follows the log.
+func TestAnAnswerWithoutANudge(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect()
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	for _, id := range []string{"p1", "p2"} { // the second after the broker was away
+		out := ask(w.ctx, turn, harness.Prompt{ID: id, Questions: question()})
+		w.awaiting("s", id)
+		w.whisper("s", events.PromptRejected{Prompt: id, By: "ada"})
+		if a := got(t, out); a.err != nil || a.answer.Status != session.Rejected {
+			t.Fatalf("%+v", a)
+		}
+		w.server.Shutdown()
+		w.back()
+	}
+}
+
+// whisper appends a fact of a person and tells nobody.
+func (w *world) whisper(id string, fact events.Fact) uint64 {
+	w.t.Helper()
+	for {
+		ev := events.New(w.bus.NewID(), events.PersonSource("ada"), ref(id), 1, time.Now(), fact)
+		seq, err := w.bus.Append(w.ctx, ref(id), events.WriterLedger, w.state(id).Seq, []events.Event{ev})
+		if err == nil {
+			return seq
+		}
+		if !errors.Is(err, bus.ErrLostRace) { // a receipt came between
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// What is written just when a process takes a session is not lost on it, though it could not fold it yet.
+func TestWhatComesWhileASessionIsTaken(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
 	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
 	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
 	out := ask(w.ctx, turn, harness.Prompt{ID: "p1", Questions: question()})
 	w.awaiting("s", "p1")
-	ev := events.New(w.bus.NewID(), events.PersonSource("ada"), ref("s"), 1, time.Now(), events.PromptRejected{Prompt: "p1", By: "ada"})
-	if _, err := w.bus.Append(w.ctx, ref("s"), events.WriterLedger, w.state("s").Seq, []events.Event{ev}); err != nil {
-		t.Fatal(err)
+	begin := harness.Hold(s)
+	seq := w.whisper("s", events.PromptRejected{Prompt: "p1", By: "ada"})
+	natstest.Until(t, "it to be heard of", func() bool { return harness.Heard(s) >= seq })
+	select {
+	case a := <-out:
+		t.Fatalf("settled before the session was taken: %+v", a)
+	default:
 	}
-	w.show("s")
+	begin()
 	if a := got(t, out); a.err != nil || a.answer.Status != session.Rejected {
 		t.Fatalf("%+v", a)
 	}
 }
 
-// A nudge is lost and the next one is not: both commits are read.
-func TestANudgeAfterALostOne(t *testing.T) {
+// A commit of somebody who names no predecessor cannot be taken as it comes; the session is read.
+func TestACommitWithoutAGuard(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
 	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
-	first := ask(w.ctx, turn, harness.Prompt{ID: "p1", Questions: question()})
-	second := ask(w.ctx, turn, harness.Prompt{ID: "p2", Questions: question()})
-	w.awaiting("s", "p1")
-	w.awaiting("s", "p2")
-	ev := events.New(w.bus.NewID(), events.PersonSource("ada"), ref("s"), 1, time.Now(), events.PromptRejected{Prompt: "p1", By: "ada"})
-	if _, err := w.bus.Append(w.ctx, ref("s"), events.WriterLedger, w.state("s").Seq, []events.Event{ev}); err != nil {
-		t.Fatal(err)
-	}
-	w.say("s", events.WriterLedger, events.PromptRejected{Prompt: "p2", By: "ada"})
-	for _, out := range []chan asked{first, second} {
-		if a := got(t, out); a.err != nil || a.answer.Status != session.Rejected {
-			t.Fatalf("%+v", a)
-		}
-	}
-}
-
-// A false nudge, about what is not there or another's, does no harm.
-func TestFalseNudges(t *testing.T) {
-	w := newWorld(t)
-	h := w.connect()
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-	other := must[*harness.Session](t)(h.Open(w.ctx, "other", harness.Opening{}))
 	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
 	out := ask(w.ctx, turn, harness.Prompt{ID: "p1", Questions: question()})
 	w.awaiting("s", "p1")
-	check(t, other.Append(w.ctx, events.TurnStarted{Turn: "o", Cause: events.CauseMessage}))
-	w.bus.Nudge(ref("s"), other.State().Seq) // another session's commit
-	w.bus.Nudge(ref("s"), 1_000_000)         // in the future
-	w.bus.Nudge(ref("none"), 1)
-	ev := events.New(w.bus.NewID(), events.PersonSource("ada"), ref("s"), 1, time.Now(), events.SessionConfigured{ProviderChanged: true, By: "ada"})
-	if _, err := w.bus.Append(w.ctx, ref("s"), events.WriterLedger, w.state("s").Seq, []events.Event{ev}); err != nil { // and no nudge
-		t.Fatal(err)
-	}
-	w.mustAnswer("s", "p1", "red")
-	if a := got(t, out); a.err != nil || a.answer.Answers[0].Text != "red" {
+	nc := must[*nats.Conn](t)(nats.Connect(w.server.URL()))
+	defer nc.Close()
+	ev := events.New("e", events.PersonSource("ada"), ref("s"), 1, time.Now(), events.PromptRejected{Prompt: "p1", By: "ada"})
+	body := must[[]byte](t)(events.EncodeBatch([]events.Event{ev}))
+	_, err := nc.Request(w.bus.Cell().LogSubject(ref("s"), events.WriterLedger), body, patience)
+	check(t, err)
+	if a := got(t, out); a.err != nil || a.answer.Status != session.Rejected {
 		t.Fatalf("%+v", a)
-	}
-	if st, want := s.State(), w.state("s"); st.Turn.ID != "t1" || st.Commits < want.Commits-1 { // but for the receipt
-		t.Errorf("folded %d of %d commits", st.Commits, want.Commits)
 	}
 }

@@ -26,3 +26,17 @@ func Asking(s *Session, prompt string) int {
 	}
 	return 0
 }
+
+// Hold suspends a session, as if it were about to be taken; what it returns takes it.
+func Hold(s *Session) (begin func()) {
+	l := s.life
+	s.suspend(ErrLeaseLost)
+	return func() { s.begin(l) }
+}
+
+// Heard is how far the log was when the session last heard of it.
+func Heard(s *Session) uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ahead
+}

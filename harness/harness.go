@@ -67,6 +67,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/rs/zerolog"
 
@@ -92,6 +93,8 @@ type Harness struct {
 	ctx     context.Context // ends with Close, or when a lost lease is final
 	cancel  context.CancelCauseFunc
 	running sync.WaitGroup // what this package started and Close waits for
+
+	followed atomic.Uint64 // from where on the log is followed; 0: it is not, or not at this moment
 
 	mu       sync.Mutex
 	life     *life
@@ -143,6 +146,9 @@ func (h *Harness) start(ctx context.Context) error {
 	}
 	h.bus.OnReconnect(h.lookEverywhere)
 	h.running.Go(h.watch)
+	if !h.cfg.Pool { // there each would be given what all the others write
+		h.running.Go(h.listen)
+	}
 	h.running.Go(h.tend)
 	h.log.Info().Str("id", h.cfg.ID).Str("entity", "harness").Str("reason", l.incarnation).Msg("connected")
 	return nil
@@ -190,11 +196,34 @@ func (h *Harness) Sessions(ctx context.Context) ([]*session.State, error) {
 
 // nudged: somebody appended to a session of this harness.
 func (h *Harness) nudged(id string, seq uint64) {
+	if from := h.followed.Load(); from != 0 && seq >= from {
+		return // it is on its way
+	}
+	h.look(id, seq)
+}
+
+func (h *Harness) look(id string, seq uint64) {
 	h.mu.Lock()
 	s := h.sessions[id]
 	h.mu.Unlock()
 	if s != nil {
 		s.look(seq)
+	}
+}
+
+// listen follows what is written of this harness's sessions. While it does, nobody needs to be nudged.
+func (h *Harness) listen() {
+	err := h.bus.Follow(h.ctx, h.cfg.ID, h.followed.Store, func(m bus.Message) {
+		r, _, err := h.bus.Cell().ParseLog(m.Subject)
+		h.mu.Lock()
+		s := h.sessions[r.Session]
+		h.mu.Unlock()
+		if err == nil && s != nil {
+			s.hear(m)
+		}
+	})
+	if err != nil && h.ctx.Err() == nil {
+		h.log.Debug().Str("id", h.cfg.ID).AnErr("err", err).Msg("the log cannot be followed: what others write is read after a nudge")
 	}
 }
 

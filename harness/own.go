@@ -230,6 +230,7 @@ func (s *Session) begin(l *life) bool {
 		t.ctx, t.cancel = context.WithCancelCause(s.ctx)
 	}
 	s.follow()
+	s.lookLocked(s.ahead) // what came while it was being taken
 	return true
 }
 

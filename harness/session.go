@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -53,6 +54,7 @@ type Session struct {
 	users   int    // who is about to take it; guarded by the harness
 	want    uint64 // somebody said that the log has got so far
 	reading bool   // somebody reads towards it
+	ahead   uint64 // how far the log was when it was last followed
 	pinged  time.Time
 }
 
@@ -174,10 +176,31 @@ func (s *Session) awaitsNews() bool {
 	return s.footing == owner && (len(s.waiters) > 0 || s.turn != nil)
 }
 
+// hear takes in a commit that the log's follower brought, if it is the next one; else the session is read up to it.
+func (s *Session) hear(m bus.Message) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ahead = max(s.ahead, m.Seq)
+	if s.footing != owner || m.Seq <= s.st.Seq {
+		return
+	}
+	c := s.h.bus.Decode(m)
+	if !c.Guarded || c.Guard != s.st.Seq {
+		s.lookLocked(m.Seq)
+		return
+	}
+	s.foldOne(&c)
+	s.follow()
+}
+
 // look reads the session up to seq, soon; calls meanwhile are merged into one.
 func (s *Session) look(seq uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.lookLocked(seq)
+}
+
+func (s *Session) lookLocked(seq uint64) {
 	if s.footing != owner || seq <= s.st.Seq || seq <= s.want {
 		return
 	}
@@ -314,34 +337,6 @@ func (s *Session) follow() {
 		s.receipt = p.Seq
 		go s.confirm(*p)
 	}
-}
-
-// confirm gives the receipt for the stop of a turn that has ended.
-func (s *Session) confirm(p session.PendingStop) {
-	err := s.append(s.h.ctx, func(st *session.State) (bool, error) {
-		return st.Pending.Stop == nil || st.Pending.Stop.Turn != p.Turn, nil
-	}, events.TurnStopped{Turn: p.Turn, Actor: p.Actor, Reason: p.Reason})
-	if err != nil {
-		s.h.log.Debug().Str("session", s.ref.String()).Str("entity", session.EntityTurn).Str("id", p.Turn).AnErr("err", err).Msg("stop not confirmed")
-	}
-}
-
-// stopOf is who asked a turn to stop, and how it ended if it has: what stalled, for one, is failed in the commit that asks
-// it to stop. The session is locked.
-func (s *Session) stopOf(turn string, ending error) error {
-	p := s.st.Pending.Stop
-	if p == nil || p.Turn != turn {
-		return ending
-	}
-	return &StopError{Actor: p.Actor, By: p.By, Reason: p.Reason, ended: ending}
-}
-
-// endOf is why a turn's context ends. The session is locked.
-func (s *Session) endOf(turn string) error {
-	if e, ok := s.st.Ended(session.EntityTurn, turn); ok {
-		return &EndedError{Stands: e}
-	}
-	return fmt.Errorf("%w: turn %s", ErrEnded, turn)
 }
 
 // part ends this process's part in the session: contexts, calls that wait, prompts that are waited for. The session is

@@ -221,3 +221,31 @@ func encode(v any) (json.RawMessage, error) {
 	}
 	return json.Marshal(v)
 }
+
+// confirm gives the receipt for the stop of a turn that has ended.
+func (s *Session) confirm(p session.PendingStop) {
+	err := s.append(s.h.ctx, func(st *session.State) (bool, error) {
+		return st.Pending.Stop == nil || st.Pending.Stop.Turn != p.Turn, nil
+	}, events.TurnStopped{Turn: p.Turn, Actor: p.Actor, Reason: p.Reason})
+	if err != nil {
+		s.h.log.Debug().Str("session", s.ref.String()).Str("entity", session.EntityTurn).Str("id", p.Turn).AnErr("err", err).Msg("stop not confirmed")
+	}
+}
+
+// stopOf is who asked a turn to stop, and how it ended if it has: what stalled, for one, is failed in the commit that asks
+// it to stop. The session is locked.
+func (s *Session) stopOf(turn string, ending error) error {
+	p := s.st.Pending.Stop
+	if p == nil || p.Turn != turn {
+		return ending
+	}
+	return &StopError{Actor: p.Actor, By: p.By, Reason: p.Reason, ended: ending}
+}
+
+// endOf is why a turn's context ends. The session is locked.
+func (s *Session) endOf(turn string) error {
+	if e, ok := s.st.Ended(session.EntityTurn, turn); ok {
+		return &EndedError{Stands: e}
+	}
+	return fmt.Errorf("%w: turn %s", ErrEnded, turn)
+}

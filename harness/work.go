@@ -61,7 +61,7 @@ func (h *Harness) offered(u bus.Update) error {
 	}
 	h.mu.Unlock()
 	if !u.Deleted {
-		h.nudged(w.Session, w.Seq)
+		h.look(w.Session, w.Seq)
 		h.poke(w.Session)
 	}
 	return nil
