@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/services/compaction"
 	"github.com/holdfast-dev/holdfast/services/ledger"
 	"github.com/holdfast-dev/holdfast/services/reconciler"
+	"github.com/holdfast-dev/holdfast/services/retry"
 )
 
 // envPrefix stands before the name of every variable of the environment that holds a flag.
@@ -37,6 +38,7 @@ type settings struct {
 	closedFor, retain             time.Duration
 	grace, adoptionGrace          time.Duration
 	idleAtOnce                    int
+	retryJitter                   float64
 }
 
 // option is one of them. The reference page is printed from this table.
@@ -95,6 +97,10 @@ var options = []option{
 	{"idle-at-once", "how many idle sessions of the cell are compacted at once", "Too many: the provider's limits are spent on what nobody waits for. Too few: conversations are compacted when somebody waits.",
 		func(fs *pflag.FlagSet, s *settings, o *option) {
 			fs.IntVar(&s.idleAtOnce, o.name, compaction.Default().IdleAtOnce, o.usage)
+		}},
+	{"retry-jitter", "up to which part of the delay before a retry is added to it, 0 to 1", "Too little: turns that failed together are tried again together. Too much: people wait for longer.",
+		func(fs *pflag.FlagSet, s *settings, o *option) {
+			fs.Float64Var(&s.retryJitter, o.name, retry.Default().Jitter, o.usage)
 		}},
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-dev/holdfast/services/compaction"
 	"github.com/holdfast-dev/holdfast/services/ledger"
 	"github.com/holdfast-dev/holdfast/services/reconciler"
+	"github.com/holdfast-dev/holdfast/services/retry"
 )
 
 // Limits of starting and stopping.
@@ -74,6 +75,15 @@ var targets = []target{
 		},
 		consumers: func(b *bus.Bus, _ *settings) []bus.Source { return compaction.Sources(b) },
 	},
+	{
+		name: retry.Name, short: "Run the retry service: it tries failed turns again, and notices turns that have stalled",
+		options: []string{"retry-jitter"}, probe: "now",
+		check: func(s *settings) error { return retryConfig(s).Validate() },
+		make: func(b *bus.Bus, s *settings, log zerolog.Logger) (service, error) {
+			return retry.New(b, retryConfig(s), log)
+		},
+		consumers: func(b *bus.Bus, _ *settings) []bus.Source { return retry.Sources(b) },
+	},
 }
 
 func ledgerConfig(s *settings) ledger.Config {
@@ -91,6 +101,12 @@ func reconcilerConfig(s *settings) reconciler.Config {
 func compactionConfig(s *settings) compaction.Config {
 	cfg := compaction.Default()
 	cfg.IdleAtOnce, cfg.Version = s.idleAtOnce, version
+	return cfg
+}
+
+func retryConfig(s *settings) retry.Config {
+	cfg := retry.Default()
+	cfg.Jitter, cfg.Version = s.retryJitter, version
 	return cfg
 }
 

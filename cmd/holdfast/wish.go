@@ -279,7 +279,7 @@ func retryNowCommand(a *app) *cobra.Command {
 
 func retryCancelCommand(a *app) *cobra.Command {
 	return plainCommand(a, "cancel S", retryName, "cancel", "retry cancelled", "Do not try a failed turn again",
-		"Give up a retry that is scheduled, or that was asked for and not yet taken. `holdfast retry now` brings it back.", "holdfast retry cancel build-42")
+		"Give up a retry that is scheduled. One that has begun is taken back by `holdfast stop`; `holdfast retry now` brings either back.", "holdfast retry cancel build-42")
 }
 
 func resumeCommand(a *app) *cobra.Command {

@@ -58,6 +58,7 @@ const (
 type Decision struct {
 	Facts []events.Fact  // to append, as one commit if they fit
 	Look  time.Time      // when to look again (the broker's time); zero: at the next change
+	Local bool           // the look needs no alarm that outlives this process: the walk finds it again
 	After *session.State // optional: the session with the facts folded, to spare the loop from folding them; the loop's from then on
 }
 
@@ -204,7 +205,7 @@ func (l *Loop) SettleBy(ctx context.Context, s *session.State, decide Decide) (*
 		case err != nil:
 			return after, said, err
 		}
-		return after, said, l.remember(ctx, after.Ref(), d.Look, now)
+		return after, said, l.remember(ctx, after.Ref(), d, now)
 	}
 	return s, said, fmt.Errorf("control: %s: %w: %d times in a row", s.Ref(), bus.ErrLostRace, racesMax)
 }

@@ -30,7 +30,7 @@ func (h documents) Batch(ctx context.Context, ms []bus.Message) (int, error) {
 		if ms[i].Deleted {
 			continue
 		}
-		if !h.l.enter(ctx, &all, func() { h.l.document(ctx, ms[i].Subject, ms[i].Body) }) {
+		if !h.l.enter(ctx, &all, func() { h.l.document(ctx, ms[i].Subject, ms[i].Body, h.l.cfg.Decide) }) {
 			break
 		}
 	}
@@ -96,7 +96,7 @@ func (l *Loop) Each(ctx context.Context, n int, do func(i int)) {
 }
 
 // document decides on one document.
-func (l *Loop) document(ctx context.Context, key string, doc []byte) {
+func (l *Loop) document(ctx context.Context, key string, doc []byte, decide Decide) {
 	r, err := events.ParseSessionKey(key)
 	if err != nil {
 		return // nobody's session
@@ -109,7 +109,7 @@ func (l *Loop) document(ctx context.Context, key string, doc []byte) {
 		if l.outdated(s) {
 			return nil
 		}
-		_, _, err = l.Settle(ctx, s)
+		_, _, err = l.SettleBy(ctx, s, decide)
 		return err
 	})
 }

@@ -10,11 +10,25 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// remember sets the alarm for the next look: a durable one, and if that is soon, one of this process.
-func (l *Loop) remember(ctx context.Context, r events.Ref, look, now time.Time) error {
+// remember sees to the next look: a durable alarm, unless the look needs none, and if it is soon, one of this process.
+func (l *Loop) remember(ctx context.Context, r events.Ref, d Decision, now time.Time) error {
+	look := d.Look
 	if look.IsZero() {
 		return nil
 	}
+	if !d.Local {
+		if err := l.alarm(ctx, r, look); err != nil {
+			return err
+		}
+	}
+	if until := look.Sub(now); until <= localHorizon {
+		l.wakes.add(r, time.Now().Add(until))
+	}
+	return nil
+}
+
+// alarm has the broker tell when the time has come, unless it will.
+func (l *Loop) alarm(ctx context.Context, r events.Ref, look time.Time) error {
 	l.mu.Lock()
 	known := l.timers[r].Equal(look)
 	l.mu.Unlock()
@@ -31,9 +45,6 @@ func (l *Loop) remember(ctx context.Context, r events.Ref, look, now time.Time) 
 	}
 	l.timers[r] = look
 	l.mu.Unlock()
-	if until := look.Sub(now); until <= localHorizon {
-		l.wakes.add(r, time.Now().Add(until))
-	}
 	return nil
 }
 
@@ -43,17 +54,25 @@ type wake struct {
 	ref events.Ref
 }
 
-// wakes are what this process will look at by itself. Losing them all is harmless: the durable alarms remain.
+// wakes are what this process will look at by itself, the next time of each session. Losing them all is harmless: the
+// durable alarms and the walk remain.
 type wakes struct {
 	mu    sync.Mutex
 	queue wakeQueue
-	news  chan struct{} // the first of the queue has changed
+	next  map[events.Ref]time.Time // what of the queue counts
+	news  chan struct{}            // the first of the queue has changed
 }
 
-func newWakes() *wakes { return &wakes{news: make(chan struct{}, 1)} }
+func newWakes() *wakes { return &wakes{next: map[events.Ref]time.Time{}, news: make(chan struct{}, 1)} }
 
+// add sees to a look at that instant. One that comes before will see to it again.
 func (w *wakes) add(r events.Ref, at time.Time) {
 	w.mu.Lock()
+	if next, ok := w.next[r]; ok && !at.Before(next) {
+		w.mu.Unlock()
+		return
+	}
+	w.next[r] = at
 	heap.Push(&w.queue, wake{at, r})
 	first := w.queue[0].at.Equal(at)
 	w.mu.Unlock()
@@ -70,7 +89,11 @@ func (w *wakes) due(now time.Time) (due []events.Ref, next time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for len(w.queue) > 0 && !w.queue[0].at.After(now) {
-		due = append(due, heap.Pop(&w.queue).(wake).ref)
+		x := heap.Pop(&w.queue).(wake)
+		if w.next[x.ref].Equal(x.at) {
+			delete(w.next, x.ref)
+			due = append(due, x.ref)
+		}
 	}
 	if len(w.queue) == 0 {
 		return due, localHorizon

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
 // WalkSoon asks for a walk over all documents now, or once more when one is under way.
@@ -54,11 +55,19 @@ func (l *Loop) Walk(ctx context.Context) error {
 func (l *Loop) walkAll(ctx context.Context) error {
 	var all sync.WaitGroup
 	err := l.bus.List(ctx, bus.State, events.SessionKeys(""), func(e bus.Entry) error {
-		if !l.enter(ctx, &all, func() { l.document(ctx, e.Key, e.Value) }) {
+		if !l.enter(ctx, &all, func() { l.document(ctx, e.Key, e.Value, l.onWalk) }) {
 			return ctx.Err()
 		}
 		return nil
 	})
 	all.Wait()
 	return err
+}
+
+// onWalk decides as always, but sets no alarms: that of a document was set when the document came, before it was
+// acknowledged.
+func (l *Loop) onWalk(ctx context.Context, s *session.State, now time.Time, src session.Source) (Decision, error) {
+	d, err := l.cfg.Decide(ctx, s, now, src)
+	d.Local = d.Local || len(d.Facts) == 0
+	return d, err
 }

@@ -78,6 +78,14 @@ func (s *State) refuseClosed() error {
 	return events.Conflict("the session is closed ("+c.Reason+"): open another one", events.Standing{Status: string(Closed), Reason: c.Reason, By: c.By, At: c.At, Seq: c.Seq})
 }
 
+// Changeable refuses a wish about a session that never was (404), or is closed (409).
+func (s *State) Changeable() error {
+	if err := s.found(); err != nil {
+		return err
+	}
+	return s.refuseClosed()
+}
+
 // Answer decides on an answer. The error is an [*events.Refusal], or that a commit could not be read.
 func (s *State) Answer(w AnswerWish, src Source) (Decision, error) {
 	p, err := s.awaitingPrompt(w.Prompt)
@@ -217,10 +225,7 @@ func (s *State) Continue(prompt, ofTurn, message string) events.TurnRequested {
 
 // Stop decides on a stop. What is not running needs none, which is a success.
 func (s *State) Stop(w StopWish) (Decision, error) {
-	if err := s.found(); err != nil {
-		return Decision{}, err
-	}
-	if err := s.refuseClosed(); err != nil {
+	if err := s.Changeable(); err != nil {
 		return Decision{}, err
 	}
 	if id := s.BlockedBy(); id != "" && !w.Force {
@@ -266,10 +271,7 @@ func (s *State) Configure(w ConfigureWish) (Decision, error) {
 	if err := w.Policy.Validate(); err != nil {
 		return Decision{}, events.BadRequest(err)
 	}
-	if err := s.found(); err != nil {
-		return Decision{}, err
-	}
-	if err := s.refuseClosed(); err != nil {
+	if err := s.Changeable(); err != nil {
 		return Decision{}, err
 	}
 	if w.Policy == nil && !w.ProviderChanged {

@@ -60,7 +60,13 @@ func prompt(id, more string) fact {
 // begin is a session with an open turn.
 func (c *cell) begin(session, inc string, more ...fact) {
 	c.t.Helper()
-	c.say(session, inc, 1, append([]fact{{"session.opened", session, `{"incarnation":"` + inc + `"}`},
+	c.beginBy(session, inc, `{}`, more...)
+}
+
+// beginBy is begin under a policy.
+func (c *cell) beginBy(session, inc, policy string, more ...fact) {
+	c.t.Helper()
+	c.say(session, inc, 1, append([]fact{{"session.opened", session, `{"incarnation":"` + inc + `","policy":` + policy + `}`},
 		{"turn.started", "t1", `{"turn":"t1","cause":"message","synthetic":false}`}}, more...)...)
 }
 

@@ -49,7 +49,7 @@ func TestANewerIncarnationAdoptsOrInterrupts(t *testing.T) {
 	c := up(t, "--adoption-grace", "15s")
 	old := c.lease("ready", 60*time.Second)
 	c.begin("s1", old, fact{"tool.started", "c1", `{"call":"c1","turn":"t1","name":"bash"}`}, prompt("p1", `,"turn":"t1","delivery":"callback"`), prompt("p2", `,"turn":"t1","delivery":"callback"`))
-	c.begin("s2", old, fact{"tool.started", "c1", `{"call":"c1","turn":"t1","name":"bash"}`})
+	c.beginBy("s2", old, `{"resume":"hold"}`, fact{"tool.started", "c1", `{"call":"c1","turn":"t1","name":"bash"}`})
 	armed := at(c.settled("s1"), "prompts", "p1", "since")
 	inc := c.lease("starting", 60*time.Second)
 	c.say("s1", inc, 2, fact{"session.claimed", "s1", `{"incarnation":"` + inc + `"}`}, prompt("p1", `,"turn":"t1","delivery":"callback"`))

@@ -60,7 +60,16 @@ func always(t *testing.T, d map[string]any) {
 	}
 }
 
-// The facts of services that are yet to come are folded and shown.
+func instant(t *testing.T, v any) time.Time {
+	t.Helper()
+	at, err := time.Parse(time.RFC3339Nano, fmt.Sprint(v))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
+
+// What a document shows of retry, usage and compaction.
 func TestTheDocumentShowsRetryUsageAndCompaction(t *testing.T) {
 	c := up(t)
 	inc := c.lease("ready", 60*time.Second)
@@ -74,6 +83,8 @@ func TestTheDocumentShowsRetryUsageAndCompaction(t *testing.T) {
 	if d = c.settled("s1"); d["phase"] != "queued" || len(d["queue"].([]any)) != 1 {
 		t.Errorf("queued: %v", d)
 	}
+	c.entry("session.h1.s1", func(d map[string]any) bool { return at(d, "pending", "turn", "message") == "m1" }) // handed out
+	c.fresh("s1")
 	c.say("s1", inc, 1, fact{"turn.started", "t1", `{"turn":"t1","cause":"message","synthetic":false,"message":"m1","options":{"x":1}}`},
 		fact{"usage.reported", "t1", `{"turn":"t1","model":"m","tokens":{"input":100000,"cache_read":20000,"cache_write":0,"output":7,"reasoning":0}}`})
 	d = c.settled("s1")
@@ -82,14 +93,17 @@ func TestTheDocumentShowsRetryUsageAndCompaction(t *testing.T) {
 		at(d, "usage", "limit") != 200000.0 || at(d, "usage", "percent") != 60.0 || at(d, "usage", "warn") != true || at(d, "usage", "tokens", "cache_read") != 20000.0 {
 		t.Errorf("running: %v", d)
 	}
-	c.say("s1", inc, 1, fact{"turn.failed", "t1", `{"turn":"t1","error":{"kind":"server_error","text":"boom","status":500},"had_output":true}`})
-	c.as("retry", "s1", 1, fact{"retry.scheduled", "t1", `{"turn":"t1","attempt":1,"delay_ms":2000,"due_at":"2030-01-01T00:00:00Z","error":{"kind":"server_error","text":"boom"}}`})
-	d = c.settled("s1")
+	c.say("s1", inc, 1, fact{"turn.failed", "t1", `{"turn":"t1","error":{"kind":"server_error","text":"boom","status":500,"retry_after_ms":600000},"had_output":true}`})
+	d = c.entry("session.h1.s1", func(d map[string]any) bool { return at(d, "retry", "state") == "scheduled" })
 	always(t, d)
-	if d["phase"] != "retrying" || at(d, "retry", "state") != "scheduled" || at(d, "retry", "attempt") != 1.0 || at(d, "retry", "due_at") != "2030-01-01T00:00:00Z" || at(d, "retry", "same_failures") != 1.0 ||
+	if failed, due := instant(t, at(d, "last_turn", "at")), instant(t, at(d, "retry", "due_at")); due.Sub(failed) != 600*time.Second {
+		t.Errorf("failed at %s, due at %s", failed, due)
+	}
+	if d["phase"] != "retrying" || at(d, "retry", "state") != "scheduled" || at(d, "retry", "attempt") != 1.0 || at(d, "retry", "same_failures") != 1.0 ||
 		at(d, "retry", "resumes") != 0.0 || at(d, "last_turn", "outcome") != "failed" || at(d, "last_turn", "error", "kind") != "server_error" || at(d, "last_turn", "options", "x") != 1.0 || at(d, "last_turn", "message") != "m1" {
 		t.Errorf("retrying: %v", d)
 	}
+	c.fresh("s1")
 	code, reply := c.ask("ledger.stop", `{"harness":"h1","session":"s1","by":"ada"}`)
 	if d = c.fresh("s1"); code != "" || at(d, "retry", "state") != "abandoned" || d["phase"] != "idle" {
 		t.Errorf("stop of a retry: %s %v %v", code, reply, d)
@@ -168,7 +182,7 @@ func TestOneOfAPoolDies(t *testing.T) {
 		return inc
 	}
 	open := func(s, inc string) {
-		c.say(s, inc, 1, fact{"session.opened", s, `{"incarnation":"` + inc + `","exclusive":false}`}, fact{"turn.started", "t1", `{"turn":"t1","cause":"message","synthetic":false}`})
+		c.say(s, inc, 1, fact{"session.opened", s, `{"incarnation":"` + inc + `","exclusive":false,"policy":{"resume":"hold"}}`}, fact{"turn.started", "t1", `{"turn":"t1","cause":"message","synthetic":false}`})
 	}
 	lives, dies := member(60*time.Second), member(time.Second)
 	open("s1", lives)

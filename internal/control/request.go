@@ -1,0 +1,92 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// ReadRequest reads a request; what is wrong with it is a 400 that names the field. An empty body says nothing, as {} does.
+func ReadRequest(body []byte, to any) error {
+	if len(body) == 0 {
+		body = []byte(`{}`)
+	}
+	err := json.Unmarshal(body, to)
+	if err == nil {
+		return nil
+	}
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
+		return &events.Refusal{Code: http.StatusBadRequest, Field: wrong.Field, Message: fmt.Sprintf("%s: want %s, got %s", wrong.Field, wrong.Type, wrong.Value)}
+	}
+	return events.BadRequest(fmt.Errorf("%w: the request is not JSON: %v", events.ErrMalformed, err))
+}
+
+// NeedID wants a field of a request to be an id: 1 to 128 bytes as a token.
+func NeedID(field, id string) error {
+	if _, err := events.Token(id); err != nil {
+		return &events.FieldError{Field: field, Err: err}
+	}
+	return nil
+}
+
+// CarryOut does what a person asks of a session: it decides on the session as it is in the log now, appends what that calls
+// for in the person's name, and decides again when somebody else wrote first. It returns the place in the log where the wish
+// has come true. Refusals: what decide refuses; 400 for a name that is none; 503 when the race was lost too often.
+func (l *Loop) CarryOut(ctx context.Context, r events.Ref, by string, decide func(*session.State) (session.Decision, error)) (uint64, error) {
+	if err := errors.Join(r.Validate(), NeedID("by", by)); err != nil {
+		return 0, events.BadRequest(err)
+	}
+	for range racesMax {
+		s, err := l.Current(ctx, r)
+		if err != nil {
+			return 0, err
+		}
+		d, err := decide(s)
+		if err != nil || len(d.Facts) == 0 {
+			return d.Seq, err
+		}
+		now, err := l.bus.Now(ctx)
+		if err != nil {
+			return 0, err
+		}
+		evs := make([]events.Event, len(d.Facts))
+		for i, f := range d.Facts {
+			evs[i] = events.New(l.bus.NewID(), events.PersonSource(by), r, s.Epoch, now, f)
+		}
+		seq, err := l.bus.Append(ctx, r, l.cfg.Writer, s.Seq, evs)
+		switch {
+		case err == nil:
+			l.bus.Nudge(r, seq)
+			l.cfg.Log.Info().Str("session", r.String()).Str("entity", string(d.Facts[0].Kind())).Str("id", d.Facts[0].Subject()).Uint64("seq", seq).Msg("wish")
+			return seq, nil
+		case errors.Is(err, bus.ErrLostRace):
+			l.count.lostRaces.Add(1)
+			continue
+		case events.IsMalformed(err):
+			return 0, events.BadRequest(err)
+		}
+		return 0, err
+	}
+	return 0, events.Unavailable(fmt.Sprintf("%s: somebody else wrote first %d times in a row: try again", r, racesMax))
+}
+
+// Current is a session as it is in the log now: its document, and what the leader has beyond. One that nobody has heard of
+// is a new one.
+func (l *Loop) Current(ctx context.Context, r events.Ref) (*session.State, error) {
+	s, err := l.Load(ctx, r)
+	switch {
+	case errors.Is(err, bus.ErrNotFound):
+		s = session.New(r)
+	case errors.Is(err, session.ErrNewerLayout):
+		return nil, events.Unavailable(err.Error() + ": upgrade this service")
+	case err != nil:
+		return nil, err
+	}
+	return l.CatchUp(ctx, s)
+}

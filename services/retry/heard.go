@@ -1,0 +1,103 @@
+package retry
+
+import (
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// heardMax sessions are remembered apart. Past it all count as heard of at that instant, which makes a stall late, not
+// false.
+const heardMax = 200_000
+
+// heard is when sessions were last heard of, beside the log, by this process's clock.
+type heard struct {
+	mu    sync.Mutex
+	since time.Time // all count as heard of then: before, nobody listened
+	last  map[events.Ref]time.Time
+}
+
+func newHeard(now time.Time) *heard { return &heard{since: now, last: map[events.Ref]time.Time{}} }
+
+func (h *heard) note(r events.Ref, now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.last) >= heardMax {
+		clear(h.last)
+		h.since = now
+	}
+	h.last[r] = now
+}
+
+// all counts every session as heard of.
+func (h *heard) all(now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	clear(h.last)
+	h.since = now
+}
+
+func (h *heard) of(r events.Ref) time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if at, ok := h.last[r]; ok && at.After(h.since) {
+		return at
+	}
+	return h.since
+}
+
+// What came due while nobody was active is spread, and this much before still counts as a fail-over, not as an outage.
+const (
+	overdueMin = 5 * time.Second
+	paceEvery  = 10 * time.Millisecond // a hundred a second (T14)
+	paceMax    = 100_000               // that have a place; the rest waits for the next walk
+	paceLater  = 30 * time.Second
+)
+
+// pace gives retries that came due while nobody was active their places, one after the other. All instants are the
+// broker's. Losing it is harmless: who takes over gives places anew.
+type pace struct {
+	mu     sync.Mutex
+	active time.Time // since when this process is the active one
+	next   time.Time
+	places map[events.Ref]time.Time
+}
+
+func newPace() *pace { return &pace{places: map[events.Ref]time.Time{}} }
+
+func (p *pace) begin(now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.active = now
+}
+
+// turn is when a retry that was due then may fire: now, or later.
+func (p *pace) turn(r events.Ref, due, now time.Time) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.active.IsZero() {
+		p.active = now
+	}
+	if !due.Before(p.active.Add(-overdueMin)) {
+		return now
+	}
+	if at, ok := p.places[r]; ok {
+		if !at.After(now) {
+			delete(p.places, r)
+		}
+		return at
+	}
+	at := now
+	if p.next.After(now) {
+		at = p.next
+	}
+	if at.After(now) && len(p.places) >= paceMax {
+		return now.Add(paceLater)
+	}
+	p.next = at.Add(paceEvery)
+	if at.After(now) {
+		p.places[r] = at
+	}
+	return at
+}

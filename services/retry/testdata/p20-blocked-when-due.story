@@ -1,0 +1,23 @@
+A retry that is due while a blocking prompt is open waits for it; one that does not block is nothing to it (P20, P7).
+
+-- facts --
+1 session.opened {"incarnation":"17"}
+2 turn.started {"turn":"t1","cause":"message","message":"m1","options":{"model":"big"}}
+3 turn.failed {"turn":"t1","error":{"kind":"server_error","text":"x"},"had_output":false}
+-- decide --
+retry.scheduled {"turn":"t1","attempt":1,"delay_ms":2000,"due_at":"2026-03-01T12:00:05Z","error":{"kind":"server_error","text":"x"}}
+-- facts --
+5 prompt.requested {"prompt":"p1","kind":"question","delivery":"message"}
+6 prompt.requested {"prompt":"p2","kind":"question","delivery":"message","blocking":false}
+-- at --
+60
+-- decide --
+nothing
+-- state --
+waiting last=t1,failed retry=scheduled,attempt=1,same=1,resumes=0,due=5 prompt=p1,awaiting prompt=p2,awaiting
+-- facts --
+7/ledger prompt.dismissed {"prompt":"p1","by":"ada"}
+-- decide --
+turn.requested {"turn":"turn-g6nm52yrtrkzs4pvm3bh","cause":"retry","of_turn":"t1","message":"m1","attempt":1,"options":{"model":"big"}}
+-- state --
+retrying last=t1,failed asked=turn-g6nm52yrtrkzs4pvm3bh,retry,of=t1 retry=starting,attempt=1,same=1,resumes=0 prompt=p1,dismissed prompt=p2,awaiting

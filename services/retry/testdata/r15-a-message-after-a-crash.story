@@ -1,0 +1,23 @@
+A person who speaks after a crash goes first: the turn that died is not resumed beside the message (R15, V9).
+
+-- facts --
+1 session.opened {"incarnation":"17"}
+2 turn.started {"turn":"t1","cause":"message","message":"m1"}
+3 session.orphaned {"reason":"owner-lost","incarnation":"17"}
+3 turn.interrupted {"turn":"t1","reason":"owner-lost"}
+-- decide --
+retry.scheduled {"turn":"t1","attempt":1,"delay_ms":2000,"due_at":"2026-03-01T12:00:05Z","error":{"kind":"interrupted","text":"owner-lost"}}
+-- facts --
+5/compaction message.accepted {"message":"m2","content":"x","synthetic":false,"by":"ada"}
+-- at --
+60
+-- decide --
+nothing
+-- state --
+retrying last=t1,interrupted retry=scheduled,attempt=1,same=0,resumes=0,due=5 queued=1
+-- facts --
+6/compaction turn.requested {"turn":"t2","cause":"message","message":"m2"}
+7 session.claimed {"incarnation":"18"}
+7 turn.started {"turn":"t2"}
+-- state --
+running turn=t2,message last=t1,interrupted

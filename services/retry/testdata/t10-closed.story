@@ -1,0 +1,14 @@
+A closed session is left alone (T10, R10).
+
+-- facts --
+1 session.opened {"incarnation":"17"}
+2 turn.started {"turn":"t1","cause":"message","message":"m1","options":{"model":"big"}}
+3 session.orphaned {"reason":"owner-lost","incarnation":"17"}
+3 turn.interrupted {"turn":"t1","reason":"owner-lost"}
+4/ledger session.closed {"reason":"archived","by":"ada"}
+-- at --
+60
+-- decide --
+nothing
+-- state --
+closed last=t1,interrupted

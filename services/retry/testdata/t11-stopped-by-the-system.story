@@ -1,0 +1,26 @@
+A stop by the system gives nothing up: what was scheduled waits while compaction goes first, and goes on when that has failed (T11).
+
+-- facts --
+1 session.opened {"incarnation":"17"}
+2 turn.started {"turn":"t1","cause":"message","message":"m1","options":{"model":"big"}}
+3 turn.failed {"turn":"t1","error":{"kind":"server_error","text":"x"},"had_output":false}
+-- decide --
+retry.scheduled {"turn":"t1","attempt":1,"delay_ms":2000,"due_at":"2026-03-01T12:00:05Z","error":{"kind":"server_error","text":"x"}}
+-- facts --
+5/compaction compaction.requested {"compaction":"k1","reason":"manual","used":1,"limit":2}
+-- at --
+60
+-- decide --
+nothing
+-- state --
+compacting last=t1,failed retry=scheduled,attempt=1,same=1,resumes=0,due=5
+-- facts --
+6 compaction.started {"compaction":"k1"}
+-- decide --
+nothing
+-- facts --
+7 compaction.failed {"compaction":"k1","error":{"kind":"bad_summary","text":"x"}}
+-- decide --
+turn.requested {"turn":"turn-g6nm52yrtrkzs4pvm3bh","cause":"retry","of_turn":"t1","message":"m1","attempt":1,"options":{"model":"big"}}
+-- state --
+retrying last=t1,failed asked=turn-g6nm52yrtrkzs4pvm3bh,retry,of=t1 retry=starting,attempt=1,same=1,resumes=0

@@ -1,0 +1,17 @@
+Twenty failures of one kind in a row end it; retry now begins a new row (T17).
+
+-- facts --
+1 session.opened {"incarnation":"17"}
+2 turn.started {"turn":"t1","cause":"message","message":"m1","options":{"model":"big"}}
+3 turn.failed {"turn":"t1","error":{"kind":"empty_output","text":"x"},"had_output":false}
+-- repeat 19 --
+empty_output
+-- decide --
+retry.abandoned {"turn":"turn-ga6nam3a7jwgwgsbsoul","attempt":19,"reason":"no_progress"}
+-- state --
+idle last=turn-ga6nam3a7jwgwgsbsoul,failed retry=abandoned,attempt=19,same=20,resumes=0,reason=no_progress
+-- wish --
+now ada
+= turn.requested {"turn":"turn-cfwmtnchmbbzxzxjwqje","cause":"retry","of_turn":"turn-ga6nam3a7jwgwgsbsoul","message":"m1","attempt":20,"options":{"model":"big"}}
+-- state --
+retrying last=turn-ga6nam3a7jwgwgsbsoul,failed asked=turn-cfwmtnchmbbzxzxjwqje,retry,of=turn-ga6nam3a7jwgwgsbsoul retry=starting,attempt=20,same=0,resumes=0

@@ -1,0 +1,12 @@
+The policy may bound the attempts, whatever the failures are (T17).
+
+-- facts --
+1 session.opened {"incarnation":"17","policy":{"retry_max":2}}
+2 turn.started {"turn":"t1","cause":"message","message":"m1","options":{"model":"big"}}
+3 turn.failed {"turn":"t1","error":{"kind":"server_error","text":"x"},"had_output":false}
+-- repeat 2 --
+network
+-- decide --
+retry.abandoned {"turn":"turn-wdomhejjgugbqmas3pk2","attempt":2,"reason":"retry_max"}
+-- state --
+idle last=turn-wdomhejjgugbqmas3pk2,failed retry=abandoned,attempt=2,same=2,resumes=0,reason=retry_max

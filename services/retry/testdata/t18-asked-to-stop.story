@@ -1,0 +1,14 @@
+A turn that a person has asked to stop, and whose harness is silent, is failed and not tried again (T18, T11).
+
+-- facts --
+1 session.opened {"incarnation":"17","policy":{"stall_after_s":60}}
+2 turn.started {"turn":"t1","cause":"message","message":"m1","options":{"model":"big"}}
+3/ledger turn.stop_requested {"turn":"t1","actor":"person","by":"ada"}
+-- at --
+63
+-- decide --
+turn.failed {"turn":"t1","error":{"kind":"stalled","text":"nothing was heard of it for 1m0s"},"had_output":false}
+-- decide --
+retry.abandoned {"turn":"t1","attempt":0,"reason":"stopped"}
+-- state --
+idle last=t1,failed stop=t1,person retry=abandoned,attempt=0,same=1,resumes=0,reason=stopped

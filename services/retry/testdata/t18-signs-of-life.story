@@ -1,0 +1,22 @@
+Facts and pings are progress, and so is a start of the service (T18).
+
+-- facts --
+1 session.opened {"incarnation":"17","policy":{"stall_after_s":60}}
+2 turn.started {"turn":"t1","cause":"message","message":"m1","options":{"model":"big"}}
+-- progress --
+50
+-- at --
+62
+-- decide --
+watch 110
+-- facts --
+90 usage.reported {"turn":"t1","model":"m","tokens":{"input":1}}
+-- at --
+121
+-- decide --
+watch 122
+-- at --
+122
+-- decide --
+turn.stop_requested {"turn":"t1","actor":"stall","reason":"nothing was heard of it for 1m0s"}
+turn.failed {"turn":"t1","error":{"kind":"stalled","text":"nothing was heard of it for 1m0s"},"had_output":false}
