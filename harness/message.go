@@ -26,7 +26,7 @@ type Message struct {
 	Harness   string // whose session it is; default: this one's
 	ID        string // default: a new one. The same id with the same content is taken once, however often it is sent
 	Content   any    // encoded as JSON, usually a string; what is large travels through the object store
-	By        string // who says it
+	By        string // who says it; default: this harness
 	Synthetic bool   // no person's: changes nothing that a person chose
 }
 
@@ -38,7 +38,7 @@ type sendRequest struct {
 	Content   json.RawMessage `json:"content,omitempty"`
 	Ref       string          `json:"ref,omitempty"`
 	Synthetic bool            `json:"synthetic,omitempty"`
-	By        string          `json:"by,omitempty"`
+	By        string          `json:"by"`
 }
 
 // Send gives a message to whoever owns the session, now or later, and returns its id once it is stored: from then on it is
@@ -57,6 +57,9 @@ func (h *Harness) Send(ctx context.Context, m Message) (id string, err error) {
 	}
 	if req.Message == "" {
 		req.Message = h.bus.NewID()
+	}
+	if req.By == "" {
+		req.By = h.cfg.ID
 	}
 	if err := h.request(ctx, compactionService, verbSend, req); err != nil {
 		return req.Message, fmt.Errorf("harness: send %s to %s/%s: %w", req.Message, req.Harness, req.Session, translate(err))
@@ -84,22 +87,23 @@ func (h *Harness) request(ctx context.Context, service, verb string, req any) er
 }
 
 // Content is what the turn's message says, as JSON; nil if it takes none. A message that an earlier attempt took already
-// is looked for in the session's log, from its beginning: keep what you were given. [ErrUnknown]: the log has no such
-// message.
+// is looked up in the log. [ErrUnknown]: it was taken too long ago to be found; keep what you were given.
 func (t *Turn) Content(ctx context.Context) (json.RawMessage, error) {
 	r := t.Request()
 	if r.Message == "" || r.Content != nil {
 		return r.Content, nil
 	}
-	cs, err := t.s.h.bus.Read(ctx, t.s.ref, 0)
+	e, ok := t.s.State().Ended(session.EntityMessage, r.Message)
+	if !ok || e.OpenedSeq == 0 {
+		return nil, fmt.Errorf("%w: message %s in %s", ErrUnknown, r.Message, t.s.ref)
+	}
+	c, err := t.s.h.bus.Commit(ctx, e.OpenedSeq)
 	if err != nil {
 		return nil, fmt.Errorf("harness: message %s in %s: %w", r.Message, t.s.ref, translate(err))
 	}
-	for _, c := range cs {
-		for i := range c.Events {
-			if f, ok := c.Events[i].Fact.(events.MessageAccepted); ok && f.Message == r.Message {
-				return f.Content, nil
-			}
+	for i := range c.Events {
+		if f, ok := c.Events[i].Fact.(events.MessageAccepted); ok && f.Message == r.Message {
+			return f.Content, nil
 		}
 	}
 	return nil, fmt.Errorf("%w: message %s in %s", ErrUnknown, r.Message, t.s.ref)

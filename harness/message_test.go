@@ -84,7 +84,7 @@ func TestSend(t *testing.T) {
 	two := must[string](t)(h.Send(w.ctx, harness.Message{Session: "s", Content: "x"}))
 	mu.Lock()
 	defer mu.Unlock()
-	if b := bodies[len(bodies)-2]; one == "" || one == two || b["message"] != one || b["harness"] != "other" || b["synthetic"] != true {
+	if b := bodies[len(bodies)-2]; one == "" || one == two || b["message"] != one || b["harness"] != "other" || b["by"] != me || b["synthetic"] != true {
 		t.Errorf("%q, %q, %v", one, two, b)
 	}
 }

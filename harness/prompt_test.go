@@ -76,7 +76,7 @@ func TestAskAgain(t *testing.T) {
 	commits := w.state("s").Commits
 	second, third := ask(w.ctx, turn, p), ask(w.ctx, turn, p)
 	natstest.Until(t, "both to ask", func() bool { return harness.Asking(s, "p1") == 2 })
-	check(t, turn.Usage(w.ctx, harness.Usage{Tokens: events.Tokens{Input: 1}})) // behind both in the queue
+	check(t, s.Append(w.ctx, events.UsageReported{Turn: turn.ID(), Tokens: events.Tokens{Input: 1}})) // behind both in the queue
 	if n := w.state("s").Commits; n != commits+1 {
 		t.Errorf("asking again under an open id appended %d commits", n-commits-1)
 	}

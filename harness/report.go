@@ -17,7 +17,7 @@ import (
 // Limits of what reports cost.
 const (
 	usageEvery     = time.Second // reports that change little are stored at most so often
-	usagePartsMin  = 100         // a change by one part in so many is stored at once
+	usagePartsMin  = 100         // a change by one part in so many does not wait for that
 	tokensPerWorth = 1           // without a limit to compare with: the least that counts as that part
 )
 
@@ -37,18 +37,24 @@ type usage struct {
 	waiting bool // somebody stores what is held when its time has come
 }
 
-// Usage reports what the model counted; the newest report stands. Say it as often as you like: what changes by less than
-// one percent of the limit is stored at most once a second, and what is held back is stored before the turn ends, in the
-// order of the calls. Such a call returns nil at once.
+// Usage reports what the model counted; the newest report stands. Say it as often as you like: it does not wait, what changes
+// by less than one percent of the limit is stored at most once a second, and nothing is lost before the turn ends, or
+// comes behind what is said after it. So say it just before what comes of the model's answer, a call's start or the turn's
+// end: then both are one commit, and compaction does not come in between. Errors are those of a report that cannot be:
+// [events.ErrMalformed], or that the session is not this process's.
 func (t *Turn) Usage(ctx context.Context, u Usage) error {
 	f := events.UsageReported{Turn: t.id, Model: u.Model, Tokens: u.Tokens, InputIncludesCached: u.InputIncludesCached, ContextLimit: u.ContextLimit}
-	if err := f.Validate(); err != nil {
+	if err := errors.Join(f.Validate(), context.Cause(ctx)); err != nil {
 		return err
 	}
 	if t.s.holdBack(f) {
 		return nil
 	}
-	return t.s.Append(ctx, f)
+	o, err := t.s.newOp([]events.Fact{f})
+	if err != nil {
+		return err
+	}
+	return t.s.queueUp(true, o)
 }
 
 // holdBack keeps a report for later, or says that it is to be stored now.
@@ -74,9 +80,12 @@ func (s *Session) telling(f events.UsageReported) bool {
 	if f.Turn != was.Turn || f.Model != was.Model || f.ContextLimit != was.ContextLimit {
 		return true
 	}
-	whole := was.Used()
-	if s.st != nil && s.st.Limit() > 0 {
+	whole := f.ContextLimit
+	if s.st != nil && (whole <= 0 || s.st.Policy.ContextLimit > 0) {
 		whole = s.st.Limit()
+	}
+	if whole <= 0 {
+		whole = was.Used()
 	}
 	change := f.Used() - was.Used()
 	return max(change, -change) >= max(whole/usagePartsMin, tokensPerWorth)

@@ -239,7 +239,7 @@ func TestContextsInAnOutage(t *testing.T) {
 		}
 	}
 	w.back()
-	check(t, turn.Usage(w.ctx, harness.Usage{Tokens: events.Tokens{Input: 1}}))
+	check(t, s.Append(w.ctx, events.UsageReported{Turn: turn.ID(), Tokens: events.Tokens{Input: 1}}))
 	if st := w.state("s"); pending != 1 || len(st.Tools) != 1 || st.Tools["c0"] == nil {
 		t.Errorf("%d pending, %d stored", pending, len(st.Tools))
 	}

@@ -14,6 +14,9 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
+// notMade is the result of a call that was wanted when the turn was to stop.
+const notMade = "The call was not made: the turn was stopped before."
+
 // What the model is told beside the conversation.
 const (
 	systemWords  = "You are a careful assistant. Use the tools when they help, and ask the user when you are not sure."
@@ -116,7 +119,7 @@ func (a *agent) settle(ctx context.Context, s *harness.Session, c *conversation)
 
 // step is one model call, and the calls of tools that come of it.
 func (a *agent) step(ctx context.Context, t *harness.Turn, c *conversation, opts options, step int) error {
-	said, err := a.ask(ctx, t, c, opts)
+	said, used, err := a.ask(ctx, t, c, opts)
 	if err != nil {
 		return err
 	}
@@ -126,22 +129,23 @@ func (a *agent) step(ctx context.Context, t *harness.Turn, c *conversation, opts
 	if err := c.add(entry{message: said}); err != nil {
 		return err
 	}
+	if used != nil { // just before what comes of it, so that both are one commit
+		if err := t.Usage(ctx, harness.Usage{Model: opts.Model, Tokens: *used, InputIncludesCached: true, ContextLimit: a.cfg.contextLimit}); err != nil {
+			return err
+		}
+	}
 	for _, call := range said.ToolCalls {
 		if err := a.call(ctx, t, c, call); err != nil {
 			return err
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
 		}
 	}
 	return nil
 }
 
-// ask makes the model call of a step.
-func (a *agent) ask(ctx context.Context, t *harness.Turn, c *conversation, opts options) (message, error) {
+// ask makes the model call of a step, and says what it counted.
+func (a *agent) ask(ctx context.Context, t *harness.Turn, c *conversation, opts options) (said message, used *events.Tokens, err error) {
 	m := t.Stream()
-	var usageErr error
-	said, err := a.model.stream(ctx, request{Model: opts.Model, Messages: c.messages(), Tools: toolSpecs()}, follower{
+	said, err = a.model.stream(ctx, request{Model: opts.Model, Messages: c.messages(), Tools: toolSpecs()}, follower{
 		delta: func(text string, output bool) {
 			m.Delta(output)
 			if _, err := io.WriteString(a.out, text); err != nil {
@@ -149,14 +153,12 @@ func (a *agent) ask(ctx context.Context, t *harness.Turn, c *conversation, opts 
 			}
 		},
 		finish: m.Finish,
-		usage: func(tokens events.Tokens) {
-			usageErr = t.Usage(ctx, harness.Usage{Model: opts.Model, Tokens: tokens, InputIncludesCached: true, ContextLimit: a.cfg.contextLimit})
-		},
+		usage:  func(tokens events.Tokens) { used = &tokens },
 	})
 	if ctx.Err() != nil {
-		return said, context.Cause(ctx)
+		return said, nil, context.Cause(ctx)
 	}
-	return said, errors.Join(m.Err(err), usageErr)
+	return said, used, m.Err(err)
 }
 
 // call runs a tool. Its result is on the disk before the log says that the call is over.
@@ -171,6 +173,9 @@ func (a *agent) call(ctx context.Context, t *harness.Turn, c *conversation, call
 		return c.add(entry{message: message{Role: "tool", ToolCall: call.ID, Content: "Error: the arguments are not what the tool takes: " + err.Error()}})
 	}
 	h, err := t.Tool(ctx, harness.Tool{ID: call.ID, Name: name, Title: cut(call.Function.Arguments, titleBytesMax), Input: json.RawMessage(call.Function.Arguments)})
+	if err != nil && ctx.Err() != nil && !errors.Is(err, harness.ErrPending) {
+		return errors.Join(context.Cause(ctx), c.add(entry{message: message{Role: "tool", ToolCall: call.ID, Content: notMade}}))
+	}
 	if err != nil {
 		return err
 	}

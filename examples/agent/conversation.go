@@ -160,16 +160,22 @@ func (c *conversation) told() string {
 	return b.String()
 }
 
-// summarise puts a summary in place of what was said. A question of the user that has no answer yet stays as it is.
+// summarise puts a summary in place of what was said. What the user wants and has no answer to stays as it is: after the
+// summary if nothing was done about it yet, before the summary of what was done else.
 func (c *conversation) summarise(summary string) error {
 	entries := []entry{{message: message{Role: "user", Content: summaryWords + summary}}}
-	if !c.answered() {
-		for i := len(c.entries) - 1; i >= 0; i-- {
-			if e := c.entries[i]; e.Role == "user" && e.Message != "" {
-				entries = append(entries, e)
-				break
-			}
+	last := -1
+	for i, e := range c.entries {
+		if e.Message != "" {
+			last = i
 		}
+	}
+	switch {
+	case last < 0 || c.answered():
+	case last == len(c.entries)-1:
+		entries = append(entries, c.entries[last])
+	default:
+		entries = append([]entry{c.entries[last]}, entries...)
 	}
 	return c.replace(entries)
 }

@@ -1,0 +1,21 @@
+package main
+
+import (
+	"github.com/rs/zerolog"
+
+	"github.com/holdfast-dev/holdfast/pkg/session"
+	"github.com/holdfast-dev/holdfast/services/compaction"
+)
+
+func (w *world) deciders() []runner {
+	comp, err := compaction.New(w.bus, compaction.Default(), zerolog.Nop())
+	w.ok(err)
+	return []runner{comp}
+}
+
+// send sends a message as people do.
+func (w *world) send(id, text string) {
+	w.t.Helper()
+	w.until("the session", func(st *session.State) bool { return st.Opened() })
+	w.wish("compaction", "send", map[string]any{"message": id, "content": text, "by": "ada"})
+}
