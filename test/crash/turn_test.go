@@ -64,8 +64,8 @@ func (a *agent) step(ctx context.Context, t *harness.Turn) {
 		a.delegate(ctx, t)
 	default:
 		tokens := events.Tokens{Input: a.rnd.Int64N(100_000), Output: 10}
-		err := t.Usage(ctx, harness.Usage{Model: "m", Tokens: tokens, ContextLimit: 200_000})
-		a.acked(t.Session(), err, events.UsageReported{Turn: t.ID()})
+		report := events.UsageReported{Turn: t.ID(), Model: "m", Tokens: tokens, ContextLimit: 200_000}
+		a.acked(t.Session(), t.Session().Append(ctx, report), report)
 	}
 }
 
