@@ -1,0 +1,338 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/holdfast-dev/holdfast/internal/health"
+	"github.com/holdfast-dev/holdfast/internal/permission"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+const deployFolder = "../../deploy/k8s"
+
+// manifest is what this program has to say about a Kubernetes object.
+type manifest struct {
+	APIVersion string
+	Kind       string
+	Metadata   struct {
+		Name   string
+		Labels map[string]string
+	}
+	Data map[string]string
+	Spec struct {
+		Replicas     int
+		MinAvailable int
+		Selector     struct{ MatchLabels map[string]string }
+		Template     struct {
+			Metadata struct{ Labels map[string]string }
+			Spec     pod
+		}
+	}
+	Resources, Files []string
+}
+
+type pod struct {
+	TerminationGracePeriodSeconds int
+	AutomountServiceAccountToken  *bool
+	EnableServiceLinks            *bool
+	SecurityContext               struct{ RunAsNonRoot bool }
+	Containers                    []container
+}
+
+type container struct {
+	Name, Image string
+	Args        []string
+	Env         []struct {
+		Name, Value string
+		ValueFrom   struct{ SecretKeyRef struct{ Name, Key string } }
+	}
+	Ports           []struct{ ContainerPort int }
+	Resources       struct{ Requests, Limits map[string]string }
+	SecurityContext struct {
+		AllowPrivilegeEscalation *bool
+		ReadOnlyRootFilesystem   bool
+		Capabilities             struct{ Drop []string }
+	}
+	LivenessProbe, ReadinessProbe struct {
+		HTTPGet struct{ Path, Port string } `yaml:"httpGet"`
+	}
+}
+
+// manifests reads all documents of a file.
+func manifests(t *testing.T, file string) []manifest {
+	t.Helper()
+	body, err := os.ReadFile(filepath.Join(deployFolder, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []manifest
+	for dec := yaml.NewDecoder(bytes.NewReader(body)); ; {
+		var fields any // first as Kubernetes would: every field, in JSON
+		err := dec.Decode(&fields)
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		text, err := json.Marshal(fields)
+		if err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		var m manifest
+		if err := yaml.Unmarshal(lowerKeys(t, text), &m); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		all = append(all, m)
+	}
+}
+
+// lowerKeys makes the fields of a document findable by those of a struct, which the library writes in lower case. Keys of
+// maps that are data keep their case.
+func lowerKeys(t *testing.T, text []byte) []byte {
+	t.Helper()
+	keys := regexp.MustCompile(`"([a-z][A-Za-z]*)":`)
+	return keys.ReplaceAllFunc(text, func(k []byte) []byte {
+		if bytes.Equal(k, []byte(`"httpGet":`)) {
+			return k
+		}
+		return bytes.ToLower(k)
+	})
+}
+
+// ofKind is the only object of a kind.
+func ofKind(t *testing.T, file, kind string) *manifest {
+	t.Helper()
+	var found *manifest
+	for _, m := range manifests(t, file) {
+		if m.Kind == kind {
+			if found != nil {
+				t.Fatalf("%s: two of kind %s", file, kind)
+			}
+			found = &m
+		}
+	}
+	if found == nil {
+		t.Fatalf("%s: no %s", file, kind)
+	}
+	return found
+}
+
+// Every file is YAML with objects in it, and every file that a kustomization names is there.
+func TestManifestsParse(t *testing.T) {
+	n := 0
+	err := fs.WalkDir(os.DirFS(deployFolder), ".", func(file string, d fs.DirEntry, err error) error {
+		if err != nil || path.Ext(file) != ".yaml" {
+			return err
+		}
+		for _, m := range manifests(t, file) {
+			n++
+			if m.APIVersion == "" || m.Kind == "" || m.Metadata.Name == "" && m.Kind != "Kustomization" {
+				t.Errorf("%s: an object without apiVersion, kind or name: %+v", file, m)
+			}
+			for _, r := range append(m.Resources, m.Files...) {
+				if _, err := os.Stat(filepath.Join(deployFolder, path.Dir(file), r)); err != nil {
+					t.Errorf("%s: %v", file, err)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil || n < 15 {
+		t.Errorf("%d objects, %v", n, err)
+	}
+}
+
+// Each service of the table of targets has its file, which runs it as this program runs it: the same image with another
+// argument, flags that there are, paths that are answered, a user that has permissions.
+func TestEachServiceIsDeployed(t *testing.T) {
+	cell, err := events.NewCell(events.DefaultPrefix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	users, err := permission.Users(cell, nil, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := ofKind(t, "base/kustomization.yaml", "Kustomization")
+	for i := range targets {
+		name := targets[i].name
+		file := "base/" + name + ".yaml"
+		if !slices.Contains(base.Resources, name+".yaml") {
+			t.Errorf("base/kustomization.yaml does not name %s.yaml", name)
+		}
+		d := ofKind(t, file, "Deployment")
+		checkPod(t, file, &d.Spec.Template.Spec)
+		labels := map[string]string{"app.kubernetes.io/name": "holdfast", "app.kubernetes.io/component": name}
+		for what, got := range map[string]map[string]string{"labels": d.Metadata.Labels, "selector": d.Spec.Selector.MatchLabels, "pod": d.Spec.Template.Metadata.Labels,
+			"budget": ofKind(t, file, "PodDisruptionBudget").Spec.Selector.MatchLabels} {
+			if !sameLabels(got, labels) {
+				t.Errorf("%s: %s: %v, want %v", file, what, got, labels)
+			}
+		}
+		if budget := ofKind(t, file, "PodDisruptionBudget"); d.Spec.Replicas < 2 || budget.Spec.MinAvailable < 1 || budget.Spec.MinAvailable >= d.Spec.Replicas {
+			t.Errorf("%s: %d replicas of which %d stay: one could not take over from another", file, d.Spec.Replicas, budget.Spec.MinAvailable)
+		}
+		c := d.Spec.Template.Spec.Containers[0]
+		if c.Image != "holdfast" || len(c.Args) == 0 || c.Args[0] != name {
+			t.Errorf("%s: runs %s %v", file, c.Image, c.Args)
+		}
+		checkFlags(t, file, &targets[i], c.Args)
+		at := slices.IndexFunc(users, func(u permission.User) bool { return u.Name == events.ServiceName(name) })
+		env := map[string]string{}
+		for _, e := range c.Env {
+			env[e.Name] = e.Value + e.ValueFrom.SecretKeyRef.Key
+		}
+		if at < 0 || env["PASSWORD"] != users[at].Password || env["HOLDFAST_NATS"] != "nats://"+events.ServiceName(name)+":$(PASSWORD)@$(NATS_HOST)" {
+			t.Errorf("%s: logs in with %v", file, env)
+		}
+	}
+}
+
+func sameLabels(got, want map[string]string) bool {
+	for k, v := range want {
+		if got[k] != v {
+			return false
+		}
+	}
+	return len(got) == len(want)
+}
+
+// checkPod looks at what every pod of ours has.
+func checkPod(t *testing.T, file string, p *pod) {
+	t.Helper()
+	c := p.Containers[0]
+	if !p.SecurityContext.RunAsNonRoot || c.SecurityContext.AllowPrivilegeEscalation == nil || *c.SecurityContext.AllowPrivilegeEscalation ||
+		!c.SecurityContext.ReadOnlyRootFilesystem || !slices.Contains(c.SecurityContext.Capabilities.Drop, "ALL") {
+		t.Errorf("%s: may do more than it needs: %+v %+v", file, p.SecurityContext, c.SecurityContext)
+	}
+	if p.AutomountServiceAccountToken == nil || *p.AutomountServiceAccountToken || p.EnableServiceLinks == nil || *p.EnableServiceLinks {
+		t.Errorf("%s: gets a token, or variables that look like flags", file)
+	}
+	if c.Resources.Requests["cpu"] == "" || c.Resources.Requests["memory"] == "" || c.Resources.Limits["memory"] == "" {
+		t.Errorf("%s: resources %+v", file, c.Resources)
+	}
+	if p.TerminationGracePeriodSeconds <= stopMaxS {
+		t.Errorf("%s: is killed after %d s, a clean end may take %d", file, p.TerminationGracePeriodSeconds, stopMaxS)
+	}
+	if c.LivenessProbe.HTTPGet.Path != "/healthz" || c.ReadinessProbe.HTTPGet.Path != "/readyz" || len(c.Ports) != 1 {
+		t.Errorf("%s: probes %+v %+v, ports %v", file, c.LivenessProbe, c.ReadinessProbe, c.Ports)
+	}
+}
+
+// checkFlags runs the command line as far as its flags, with the variables of the config map.
+func checkFlags(t *testing.T, file string, target *target, args []string) {
+	t.Helper()
+	cmd := newApp(&Program{}).serviceCommand(target)
+	if err := cmd.ParseFlags(args[1:]); err != nil {
+		t.Errorf("%s: %v", file, err)
+	}
+	if at := cmd.Flags().Lookup("http"); at.Value.String() != ":8480" {
+		t.Errorf("%s: health is at %s, the probes look at port 8480", file, at.Value)
+	}
+	for name, value := range ofKind(t, "base/config.yaml", "ConfigMap").Data {
+		flag, ours := strings.CutPrefix(name, envPrefix)
+		if f := cmd.Flags().Lookup(strings.ToLower(strings.ReplaceAll(flag, "_", "-"))); ours && f != nil {
+			if err := f.Value.Set(value); err != nil {
+				t.Errorf("config.yaml: %s for %s: %v", name, target.name, err)
+			}
+		}
+	}
+}
+
+// Every variable that services share is a flag of at least one of them, and the probes' paths are answered.
+func TestDeployedConfiguration(t *testing.T) {
+	known := map[string]bool{"NATS_HOST": true}
+	for i := range targets {
+		newApp(&Program{}).serviceCommand(&targets[i]).Flags().VisitAll(func(f *pflag.Flag) { known[envName(f.Name)] = true })
+	}
+	for name := range ofKind(t, "base/config.yaml", "ConfigMap").Data {
+		if !known[name] {
+			t.Errorf("config.yaml: no service has a flag for %s", name)
+		}
+	}
+	h, err := health.Listen(t.Context(), "127.0.0.1:0", version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = h.Run(t.Context()) }()
+	for _, p := range []string{"/healthz", "/readyz", "/metrics"} {
+		resp, err := http.Get(h.URL() + p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := resp.Body.Close(); err != nil || resp.StatusCode == http.StatusNotFound {
+			t.Errorf("%s: %s, %v", p, resp.Status, err)
+		}
+	}
+}
+
+// The broker of deploy has the permissions that are printed, and loses nothing that it acknowledged.
+func TestDeployedBroker(t *testing.T) {
+	var out bytes.Buffer
+	p := &Program{Args: []string{"permissions", "--harness", "my-agent", "--person", "screen", "--operator", "operator"}, Stdout: &out, Stderr: &out}
+	if code := p.Run(t.Context()); code != exitDone {
+		t.Fatal(out.String())
+	}
+	golden(t, deployFolder+"/nats/permissions.conf", out.String())
+	guide, err := os.ReadFile("../../docs/guide/kubernetes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range regexp.MustCompile(`HOLDFAST_PASSWORD_\w+`).FindAllString(out.String(), -1) {
+		if !strings.Contains(string(guide), "--from-literal="+v+"=") {
+			t.Errorf("the guide makes no password for %s", v)
+		}
+	}
+	if !strings.Contains(string(guide), "holdfast "+strings.Join(p.Args, " ")+" > deploy/k8s/nats/permissions.conf") {
+		t.Error("the guide prints other permissions")
+	}
+	for _, file := range []string{"nats/nats.conf", "overlays/small/nats.conf"} {
+		body, err := os.ReadFile(filepath.Join(deployFolder, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"include ./permissions.conf", "sync_interval: always", "store_dir: /data", "pid_file: /var/run/nats/nats.pid"} {
+			if !strings.Contains(string(body), want) {
+				t.Errorf("%s: no %s", file, want)
+			}
+		}
+	}
+	set := ofKind(t, "nats/nats.yaml", "StatefulSet")
+	if !strings.HasPrefix(set.Spec.Template.Spec.Containers[0].Image, "nats:2.15") || set.Spec.Replicas != 3 {
+		t.Errorf("%d of %s", set.Spec.Replicas, set.Spec.Template.Spec.Containers[0].Image)
+	}
+}
+
+// The image is built with the Go that go.mod wants, and runs this program.
+func TestDockerfile(t *testing.T) {
+	read := func(file string) string {
+		body, err := os.ReadFile("../../" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(body)
+	}
+	wants := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(read("go.mod"))[1]
+	file := read("deploy/Dockerfile")
+	for _, want := range []string{"FROM golang:" + wants + " AS build", "CGO_ENABLED=0 go build", "./cmd/holdfast\n", "FROM scratch", "USER 65532:65532", `ENTRYPOINT ["/holdfast"]`} {
+		if !strings.Contains(file, want) {
+			t.Errorf("no %q", want)
+		}
+	}
+}
