@@ -115,10 +115,11 @@ func (w *world) check() {
 		who[p.seq] = p.who
 	}
 	for _, r := range w.log.sessions {
-		st := w.checkLog(newRules(w, r, who), counted, why)
+		x := newRules(w, r, who)
+		st := w.checkLog(x, counted, why)
 		w.checkDocument(st)
 		w.checkRecovered(st)
-		w.checkSettled(st)
+		w.checkSettled(st, x)
 	}
 	for _, p := range w.promises {
 		for _, id := range p.ids {
@@ -249,7 +250,7 @@ func (w *world) checkRecovered(st *session.State) {
 
 // checkSettled: nothing runs, is retried, compacted or queued but by somebody, for somebody, or at an instant (V14); no
 // decider has anything to say, and what one waits for has a timer (V3).
-func (w *world) checkSettled(st *session.State) {
+func (w *world) checkSettled(st *session.State, x *rules) {
 	r, alive := st.Ref(), w.owner(st)
 	for _, s := range w.services {
 		d, err := s.Decide(st, Input{Now: w.now, Start: w.now, Source: w.log.source})
@@ -274,20 +275,24 @@ func (w *world) checkSettled(st *session.State) {
 	case !alive || st.BlockedBy() != "" || len(st.WaitsFor) > 0:
 	case p.Turn != nil:
 		stuck = "has a turn to do, and its owner does not do it"
-	case w.owes(st):
+	case x.wanted() >= x.lastStop && w.owes(st):
 		stuck = "owes what follows its compaction"
 	case len(w.services) > 0 && len(st.Queue) > 0 && st.Turn == nil && st.Compaction == nil && (st.LastTurn == nil || st.LastTurn.Outcome == session.OutcomeCompleted):
 		stuck = "does not hand its queue out"
 	}
 	if stuck != "" {
-		w.fail("V14: %s %s: %s", r, stuck, docBytes(w.docs[r]))
+		w.fail("V14: %s %s: %s%s", r, stuck, docBytes(w.docs[r]), tell(w.log.of(r, st.Seq)))
 	}
 }
 
 // owes says whether a follow-up is still to be requested, and nothing has come between.
 func (w *world) owes(st *session.State) bool {
 	l := st.LastCompaction
-	return len(w.services) > 0 && l != nil && l.FollowUp != "" && l.Outcome == session.OutcomeCompleted && st.Turn == nil && (st.LastTurn == nil || st.LastTurn.At.Before(l.At))
+	if len(w.services) == 0 || l == nil || l.Outcome != session.OutcomeCompleted || st.Turn != nil || st.LastTurn != nil && !st.LastTurn.At.Before(l.At) {
+		return false
+	}
+	queued := slices.ContainsFunc(st.Queue, func(m session.Message) bool { return m.ID == l.Message })
+	return l.FollowUp == events.FollowContinue || l.FollowUp == events.FollowMessage && queued
 }
 
 // owner says whether the session's owner is a process that is alive.

@@ -27,7 +27,9 @@ type rules struct {
 	resumes   int                  // of interrupted turns, since anything came of one
 	stopped   map[string]bool      // turns that a person stopped, and nobody has asked for again since
 	stops     map[string]uint64    // by turn: where a person wanted it stopped
-	person    uint64               // place of the last thing that a person wanted to go on
+	person    uint64               // place of the last thing that a person did and that makes the session go on, messages apart
+	sent      map[string]uint64    // places of a person's messages that were not withdrawn
+	lastStop  uint64               // and to stop
 	messages  map[string]string    // what became of each accepted one
 	about     map[string]string    // by turn: the message it has
 	triggers  map[string]string    // what called for a compaction: "" when that has failed
@@ -36,7 +38,7 @@ type rules struct {
 
 func newRules(w *world, r events.Ref, who map[uint64]string) *rules {
 	return &rules{w: w, r: r, who: who, failedAt: map[string]time.Time{}, cut: map[string]bool{}, scheduled: map[string]int{}, asked: map[string]int{},
-		stopped: map[string]bool{}, stops: map[string]uint64{}, messages: map[string]string{}, about: map[string]string{}, triggers: map[string]string{}, follow: map[string]int{}}
+		stopped: map[string]bool{}, stops: map[string]uint64{}, sent: map[string]uint64{}, messages: map[string]string{}, about: map[string]string{}, triggers: map[string]string{}, follow: map[string]int{}}
 }
 
 func (x *rules) fail(format string, args ...any) {
@@ -109,8 +111,18 @@ func (x *rules) accepted(f events.MessageAccepted) {
 	}
 	x.messages[f.Message] = "accepted"
 	if !f.Synthetic {
-		x.goesOn()
+		x.sent[f.Message] = x.c.Seq
+		clear(x.stopped)
 	}
+}
+
+// wanted is the place of the last thing that a person did, and did not take back, that makes the session go on.
+func (x *rules) wanted() uint64 {
+	last := x.person
+	for _, at := range x.sent {
+		last = max(last, at)
+	}
+	return last
 }
 
 // withdrawn: only people take a message back, and only one that nobody has.
@@ -122,6 +134,7 @@ func (x *rules) withdrawn(f events.MessageWithdrawn, derived bool) {
 		x.fail("V10: message %s was withdrawn by %s, and nobody wanted that", f.Message, x.who[x.c.Seq])
 	}
 	x.messages[f.Message] = "withdrawn"
+	delete(x.sent, f.Message)
 }
 
 // started: a message is handed out once, the oldest first.
@@ -165,7 +178,7 @@ func (x *rules) stop(f events.TurnStopRequested) {
 	if f.Actor != events.ActorPerson {
 		return
 	}
-	x.stopped[f.Turn], x.stops[f.Turn] = true, x.c.Seq
+	x.stopped[f.Turn], x.stops[f.Turn], x.lastStop = true, x.c.Seq, x.c.Seq
 	for _, t := range []string{x.before.Retry.Turn, ofTurn(x.before.Pending.Turn)} {
 		if t != "" {
 			x.stopped[t] = true
@@ -209,6 +222,10 @@ func (x *rules) requested(f events.TurnRequested) {
 	}
 	if x.byPerson() {
 		x.goesOn()
+		if p := x.before.Pending.Turn; p != nil { // what a person puts aside is decided anew, should he take that back
+			delete(x.scheduled, p.OfTurn)
+			delete(x.asked, p.OfTurn)
+		}
 		x.resumes = 0 // a person who asks has the count begin anew
 		if f.Cause == events.CauseResume {
 			x.resumes = 1
@@ -248,25 +265,39 @@ func (x *rules) again(f events.TurnRequested) {
 func (x *rules) moves(f events.TurnRequested) {
 	l := x.before.LastTurn
 	bad := l != nil && (l.Outcome == session.OutcomeFailed || l.Outcome == session.OutcomeStopped || l.Outcome == session.OutcomeInterrupted)
-	if bad && x.c.Writer == events.WriterCompaction && x.person < cmp.Or(x.stops[l.ID], l.Seq) {
+	if bad && x.c.Writer == events.WriterCompaction && x.wanted() < cmp.Or(x.stops[l.ID], l.Seq) {
 		x.fail("V10: message %s is handed out although the last turn %s, and no person wanted to go on", f.Message, l.Outcome)
 	}
-	if x.before.Retry.State == session.RetryScheduled && x.c.Writer == events.WriterCompaction {
+	overtaken := l != nil && l.Outcome == session.OutcomeInterrupted && x.wanted() > l.Seq // what a person says after a crash goes first
+	if x.before.Retry.State == session.RetryScheduled && x.c.Writer == events.WriterCompaction && !overtaken {
 		x.fail("V10: message %s is handed out while a retry is scheduled", f.Message)
 	}
 }
 
-// compaction: one for a trigger, unless it failed.
+// compaction: one for a trigger, unless it failed. One that a person wanted is asked for again once it has failed.
 func (x *rules) compaction(f events.CompactionRequested) {
-	if x.byPerson() || f.Reason == events.CompactIdle {
+	before := x.before
+	var trigger string
+	switch {
+	case x.byPerson() || f.Reason == events.CompactIdle:
 		return
-	}
-	trigger := "message " + f.Message
-	if f.Reason == events.CompactMidStream && x.before.Turn != nil {
-		trigger = "turn " + x.before.Turn.ID
+	case f.Reason == events.CompactManual:
+		trigger = "a person, again"
+		if l := before.LastCompaction; l == nil || l.Outcome != session.OutcomeFailed || l.Reason != f.Reason {
+			x.fail("V11: compaction %s is a person's, and nobody asked for it", f.Compaction)
+		}
+	case f.FollowUp == events.FollowContinue && before.Turn != nil:
+		trigger = "turn " + before.Turn.ID
+	case f.FollowUp == events.FollowContinue && before.LastTurn != nil:
+		trigger = "turn " + before.LastTurn.ID
+	default:
+		trigger = "message " + f.Message
 	}
 	if other := x.triggers[trigger]; other != "" {
 		x.fail("V11: compaction %s for %s, which has had %s", f.Compaction, trigger, other)
 	}
 	x.triggers[trigger] = f.Compaction
+	if f.Reason == events.CompactManual {
+		x.triggers[trigger] = "" // the last one's failure was looked at
+	}
 }

@@ -182,21 +182,28 @@ func (w *world) fail(format string, args ...any) {
 	}
 }
 
+// serviceSteps is how many of so many steps are a service's: fourteen are everybody else's.
+const serviceSteps = 4
+
 // step lets a little time pass and one actor do one thing.
 func (w *world) step() {
 	w.pass(time.Duration(1+w.rng.IntN(stepMaxMS)) * time.Millisecond)
 	w.trouble()
-	switch n := w.rng.IntN(10 + 3*len(w.services)); {
+	switch n := w.rng.IntN(14 + serviceSteps*len(w.services)); {
 	case n < 4:
 		w.procs[w.rng.IntN(len(w.procs))].step()
-	case n < 7:
-		w.ledgers[w.rng.IntN(len(w.ledgers))].step()
-	case n < 9:
-		w.recover.step()
 	case n < 10:
+		l := w.ledgers[w.rng.IntN(len(w.ledgers))]
+		if l.paused || !l.active {
+			l = w.ledgers[w.pinned]
+		}
+		l.step()
+	case n < 13:
+		w.recover.step()
+	case n < 14:
 		w.people[w.rng.IntN(len(w.people))].step()
 	default:
-		s := w.services[(n-10)/3]
+		s := w.services[(n-14)/serviceSteps]
 		s.replicas[w.rng.IntN(len(s.replicas))].step()
 	}
 }
@@ -224,7 +231,7 @@ func (w *world) pass(d time.Duration) {
 
 // Trouble comes so often, one in so many steps.
 const (
-	killOneIn    = 120
+	killOneIn    = 250
 	pauseOneIn   = 150
 	wakeOneIn    = 60
 	outageOneIn  = 3000
@@ -266,7 +273,7 @@ func (w *world) trouble() {
 		w.recover = newReconciler(w)
 	}
 	for _, s := range w.services {
-		if w.chance(replicaKillIn) {
+		if w.chance(replicaKillIn) || w.cfg.Bug == RetryRestarts && w.chance(replicaKillIn/5) {
 			n := w.rng.IntN(len(s.replicas))
 			s.replicas[n] = newReplica(w, s, n)
 			w.report.Kills++

@@ -1,9 +1,10 @@
-// Package sim runs the simulation with the reconciler's real brain.
+// Package sim runs the simulation with the real brains of the reconciler, retry and compaction.
 package sim
 
 import (
 	"flag"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,7 +49,7 @@ func decide(s *session.State, v sim.View) ([][]events.Fact, error) {
 
 func run(t *testing.T, seed uint64, steps int, bug sim.Bug) sim.Report {
 	t.Helper()
-	return sim.Run(sim.Config{Seed: seed, Steps: steps, Bug: bug, Decide: decide})
+	return sim.Run(sim.Config{Seed: seed, Steps: steps, Bug: bug, Decide: decide, Deciders: deciders(), Wishes: wishes()})
 }
 
 func TestWorldsWithoutBugsKeepEveryPromise(t *testing.T) {
@@ -75,7 +76,9 @@ func TestWorldsWithoutBugsKeepEveryPromise(t *testing.T) {
 		}
 	}
 	t.Logf("%+v in %v", sum, time.Since(start).Round(time.Millisecond))
-	for name, n := range map[string]int{"kills": sum.Kills, "pauses": sum.Pauses, "outages": sum.Outages, "lost races": sum.LostRaces, "orphaned sessions": sum.Orphaned} {
+	for name, n := range map[string]int{"kills": sum.Kills, "pauses": sum.Pauses, "outages": sum.Outages, "lost races": sum.LostRaces, "orphaned sessions": sum.Orphaned, "timers": sum.Alarms,
+		"retries": sum.Counted["retry.scheduled"], "retries given up": sum.Counted["retry.abandoned"], "failed compactions": sum.Counted["compaction.failed"],
+		"compactions": sum.Counted["compaction.completed"], "messages taken back": sum.Counted["message.withdrawn"], "stops": sum.Counted["turn.stop_requested"]} {
 		if n == 0 {
 			t.Errorf("no %s: the world is too tame", name)
 		}
@@ -86,11 +89,19 @@ func TestWorldsWithoutBugsKeepEveryPromise(t *testing.T) {
 const worldsPerBug = 60
 
 func TestEachPlantedBugIsFound(t *testing.T) {
-	for _, bug := range []sim.Bug{sim.SkipGuard, sim.AckBeforeStore, sim.ViewUnguarded, sim.ForgetGrace, sim.EdgeTriggered, sim.ParkedKeepsSeq} {
+	for bug, want := range map[sim.Bug]string{
+		sim.SkipGuard: "", sim.AckBeforeStore: "V5", sim.ViewUnguarded: "V5", sim.ForgetGrace: "was declared dead", sim.EdgeTriggered: "", sim.ParkedKeepsSeq: "V5",
+		sim.RetryUnguarded: "", sim.RetryRestarts: "V7", sim.FollowUpTwice: "V11", sim.QueueAfterFailure: "V10", sim.FailureEmptyQueue: "V10",
+		sim.ResumeUncounted: "V8", sim.AlarmsForgotten: "V",
+	} {
 		t.Run(fmt.Sprint(bug), func(t *testing.T) {
+			t.Parallel()
 			for s := uint64(1); s <= worldsPerBug; s++ {
 				if r := run(t, s, stepsPerWorld, bug); len(r.Violations) > 0 {
 					t.Logf("found in world %d: %.300s", s, r.Violations[0])
+					if !strings.Contains(r.Violations[0], want) {
+						t.Errorf("found as something else than %s", want)
+					}
 					return
 				}
 			}

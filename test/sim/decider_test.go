@@ -1,0 +1,64 @@
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/holdfast-dev/holdfast/internal/sim"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+	"github.com/holdfast-dev/holdfast/services/compaction"
+	"github.com/holdfast-dev/holdfast/services/retry"
+)
+
+// deciders are the other services' brains.
+func deciders() []sim.Decider {
+	return []sim.Decider{
+		{Name: retry.Name, Writer: events.WriterRetry, Decide: decideRetry},
+		{Name: compaction.Name, Writer: events.WriterCompaction, Decide: decideCompaction},
+	}
+}
+
+func decideRetry(s *session.State, in sim.Input) (sim.Decision, error) {
+	if in.Start.After(in.Progress) {
+		in.Progress = in.Start
+	}
+	d := retry.Decide(s, retry.Input{Now: in.Now, Progress: in.Progress})
+	return sim.Decision{Facts: d.Facts, Look: d.Look, Local: d.Watch}, nil
+}
+
+// decideCompaction is the service with its claim: an idle session's place always comes at once.
+func decideCompaction(s *session.State, in sim.Input) (sim.Decision, error) {
+	d := compaction.Decide(s, compaction.Input{Now: in.Now, Idle: true})
+	if !d.Idle.IsZero() {
+		return sim.Decision{}, fmt.Errorf("%s: an idle compaction has its place, and is not asked for", s.Ref())
+	}
+	return sim.Decision{Facts: d.Facts, Look: d.Look}, nil
+}
+
+// wishes are what people ask of them.
+func wishes() []sim.Wish {
+	return []sim.Wish{
+		{Name: "now", Writer: events.WriterRetry, Decide: func(s *session.State, _ sim.Ask) (session.Decision, error) { return retry.Now(s) }},
+		{Name: "cancel", Writer: events.WriterRetry, Decide: func(s *session.State, _ sim.Ask) (session.Decision, error) { return retry.Cancel(s) }},
+		{Name: "resume", Writer: events.WriterRetry, Decide: func(s *session.State, _ sim.Ask) (session.Decision, error) { return retry.Resume(s) }},
+		{Name: "send", Writer: events.WriterCompaction, Decide: send},
+		{Name: "send", Writer: events.WriterCompaction, Decide: send},
+		{Name: "send", Writer: events.WriterCompaction, Decide: send},
+		{Name: "withdraw", Writer: events.WriterCompaction, Decide: func(s *session.State, a sim.Ask) (session.Decision, error) {
+			return outcome(compaction.Withdraw(s, compaction.WithdrawWish{Ref: s.Ref(), Message: a.Queued, By: a.By}, a.Now))
+		}},
+		{Name: "compact", Writer: events.WriterCompaction, Decide: func(s *session.State, a sim.Ask) (session.Decision, error) {
+			return outcome(compaction.Compact(s, compaction.CompactWish{Ref: s.Ref(), Force: a.Force, By: a.By}, a.Now))
+		}},
+	}
+}
+
+func send(s *session.State, a sim.Ask) (session.Decision, error) {
+	w := compaction.SendWish{Ref: s.Ref(), Message: a.Message, Content: json.RawMessage(`"go on"`), Synthetic: a.Synthetic, By: a.By}
+	return outcome(compaction.Send(s, w, a.Now, a.Source))
+}
+
+func outcome(o compaction.Outcome, err error) (session.Decision, error) {
+	return session.Decision{Facts: o.Facts, Seq: o.Seq}, err
+}
