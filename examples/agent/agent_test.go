@@ -21,6 +21,7 @@ func completed(st *session.State) bool {
 
 // A message is answered: what the model said is in the conversation, what it counted in the document.
 func TestAnswer(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script.Say(script.Step{Text: "Hello, Ada.", Used: 42})
 	w.agent("")
@@ -40,6 +41,7 @@ func TestAnswer(t *testing.T) {
 
 // The model calls tools, one of them with a question to the user; each call is in the log before it runs, and closed.
 func TestTools(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.file("notes.txt", "the colour is red")
 	w.script.Say(
@@ -134,6 +136,7 @@ func TestFailures(t *testing.T) {
 		{"a piece that is no JSON", script.Step{Text: "Well", InStream: `{`}, failure.Unknown, 0, true, none},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			w.script.Say(tt.step)
 			w.agent("")
@@ -155,6 +158,7 @@ func none(ms int64) bool { return ms == 0 }
 // The agent is killed while a question waits. The answer comes while nobody is there; the next process finds it in the log,
 // goes on, and nothing is asked or done twice.
 func TestKilledWhileAsking(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script.Say(
 		script.Step{Calls: []script.Call{{Name: "ask_user", Arguments: `{"question":"Which colour?"}`}}},
@@ -184,6 +188,7 @@ func TestKilledWhileAsking(t *testing.T) {
 
 // The agent is killed while a command runs: the next process is told that nobody knows, and it is not run again.
 func TestKilledWhileRunning(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script.Say(
 		script.Step{Calls: []script.Call{{Name: "run", Arguments: `{"command":"echo x >> ran; sleep 20"}`}}},

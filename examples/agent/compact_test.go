@@ -42,6 +42,7 @@ func (w *world) order(kinds ...string) {
 
 // C4: the next message finds the context full. It is stored, the conversation is compacted, then the message goes out, once.
 func TestCompactsOnSend(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.cfg.contextLimit = 1000
 	w.script.Say(script.Step{Text: "Blue.", Used: 720}, script.Step{Text: "Still blue.", Used: 90})
@@ -67,6 +68,7 @@ func TestCompactsOnSend(t *testing.T) {
 // C5: a turn fills the context while it works. It is stopped between two calls, the conversation is compacted, and it goes
 // on with what it was asked and what it has done.
 func TestCompactsMidStream(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.cfg.contextLimit = 1000
 	w.file("notes.txt", "the colour is red")
@@ -95,6 +97,7 @@ func TestCompactsMidStream(t *testing.T) {
 // C11: the provider says that it is too much, also for the summary: what does not fit is cut from the front. Then the same
 // turn again.
 func TestCompactsOnOverflow(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script.LimitMax = 1200
 	w.script.Say(script.Step{Text: strings.Repeat("blue ", 600)}, script.Step{Text: strings.Repeat("red ", 600)}, script.Step{Text: "Red."})
@@ -118,6 +121,7 @@ func TestCompactsOnOverflow(t *testing.T) {
 
 // C11: what overflows again after its compaction is not compacted for ever: it ends in a state that says why.
 func TestOverflowsForEver(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script.LimitMax = 500
 	w.script.Summarise(script.Step{Text: "A long list."})
@@ -134,6 +138,7 @@ func TestOverflowsForEver(t *testing.T) {
 // C8, C17: a summary that fails is made again, by and by; a model that answers with JSON has not made one. The message that
 // waits behind it goes out after all, once.
 func TestSummariesThatFail(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.cfg.contextLimit = 1000
 	w.script.Say(script.Step{Text: "Blue.", Used: 720}, script.Step{Text: "Still blue.", Used: 90})
@@ -160,6 +165,7 @@ func TestSummariesThatFail(t *testing.T) {
 
 // C8: what trying again will not mend is given up at once, and the message goes out all the same while it fits.
 func TestSummariesThatCannotBe(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.cfg.contextLimit = 1000
 	w.script.Say(script.Step{Text: "Blue.", Used: 720}, script.Step{Text: "Still blue.", Used: 90})
@@ -179,6 +185,7 @@ func TestSummariesThatCannotBe(t *testing.T) {
 
 // C16, R17: a compaction by hand; its process is killed in the middle. The next message is answered, not summarised.
 func TestKilledWhileCompacting(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.script.Say(script.Step{Text: "Blue.", Used: 80}, script.Step{Text: "Carried on.", Used: 90})
 	hold := make(chan struct{})

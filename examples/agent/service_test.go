@@ -5,12 +5,15 @@ import (
 
 	"github.com/holdfast-dev/holdfast/pkg/session"
 	"github.com/holdfast-dev/holdfast/services/compaction"
+	"github.com/holdfast-dev/holdfast/services/retry"
 )
 
 func (w *world) deciders() []runner {
 	comp, err := compaction.New(w.bus, compaction.Default(), zerolog.Nop())
 	w.ok(err)
-	return []runner{comp}
+	again, err := retry.New(w.bus, retry.Default(), zerolog.Nop())
+	w.ok(err)
+	return []runner{comp, again}
 }
 
 // send sends a message as people do.
