@@ -16,6 +16,7 @@ type person struct {
 	writer  events.Writer // of the service that is asked
 	wish    func(*session.State) (session.Decision, error)
 	what    string
+	said    func(events.Fact) bool
 	st      *session.State
 	facts   []events.Fact
 	attempt int
@@ -23,8 +24,9 @@ type person struct {
 
 // Wish is what people can ask of a service other than the ledger.
 type Wish struct {
-	Name   string        // the verb
-	Writer events.Writer // of the service that is asked
+	Name   string                 // the verb
+	Writer events.Writer          // of the service that is asked
+	Said   func(events.Fact) bool // which facts are the person's words; nil: all. The others are the service's decisions
 	Decide func(s *session.State, a Ask) (session.Decision, error)
 }
 
@@ -49,7 +51,7 @@ func (p *person) step() {
 		p.decide()
 		return
 	}
-	ok := p.w.append("person "+p.what, p.st.Ref(), p.writer, events.PersonSource(p.name), p.st.Epoch, p.st.Seq, p.facts)
+	ok := p.w.append("person "+p.what, p.st.Ref(), p.writer, p.source, p.st.Epoch, p.st.Seq, p.facts)
 	p.facts = nil
 	if p.attempt++; ok || p.attempt >= racesMax {
 		p.wish = nil
@@ -82,15 +84,23 @@ func (p *person) decide() {
 	}
 }
 
+// source is who says a fact.
+func (p *person) source(f events.Fact) string {
+	if p.said == nil || p.said(f) {
+		return events.PersonSource(p.name)
+	}
+	return events.ServiceSource(string(p.writer), "x")
+}
+
 // choose makes up a wish: one of the ledger's, or of those that other services grant.
 func (p *person) choose(st *session.State) func(*session.State) (session.Decision, error) {
 	w := p.w
-	p.writer, p.what = events.WriterLedger, "ledger"
+	p.writer, p.what, p.said = events.WriterLedger, "ledger", nil
 	if len(w.cfg.Wishes) == 0 || w.chance(3) {
 		return p.ofLedger(st)
 	}
 	wish := w.cfg.Wishes[w.rng.IntN(len(w.cfg.Wishes))]
-	p.writer, p.what = wish.Writer, wish.Name
+	p.writer, p.what, p.said = wish.Writer, wish.Name, wish.Said
 	a := Ask{By: p.name, Message: w.id("m"), Synthetic: w.chance(4), Force: w.chance(3), Source: w.log.source}
 	if n := len(st.Queue); n > 0 {
 		a.Queued = st.Queue[w.rng.IntN(n)].ID
@@ -269,7 +279,7 @@ func (v *View) forgetGrace(st *session.State, gone bool) {
 // append stores the next commit of a decision. When somebody was first it folds what it missed and decides again.
 func (r *reconciler) append() {
 	facts, owned := r.commits[0], r.st.Owned // where nobody owns it, the fact only says what is held for which child
-	ok := r.w.append("reconciler", r.st.Ref(), events.WriterReconciler, events.ServiceSource("reconciler", "x"), r.st.Epoch, r.st.Seq, facts)
+	ok := r.w.append("reconciler", r.st.Ref(), events.WriterReconciler, from(events.ServiceSource("reconciler", "x")), r.st.Epoch, r.st.Seq, facts)
 	if !ok {
 		r.w.log.foldOn(r.st)
 		r.decide(r.st)

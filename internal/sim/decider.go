@@ -191,7 +191,7 @@ func (p *replica) decide() {
 // append stores what was decided. When somebody was first, what was missed is folded and decided on.
 func (p *replica) append() {
 	r := p.st.Ref()
-	if p.w.append(p.of.Name, r, p.of.Writer, p.source(), p.st.Epoch, p.st.Seq, p.facts) {
+	if p.w.append(p.of.Name, r, p.of.Writer, from(p.source()), p.st.Epoch, p.st.Seq, p.facts) {
 		p.facts = p.again
 		p.again = nil
 		p.w.log.foldOn(p.st)

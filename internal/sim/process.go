@@ -115,7 +115,7 @@ func (p *process) source() string { return events.HarnessSource(p.harness, p.inc
 // say appends facts; a lost race is folded, and one that shows another owner ends this process's part in the session.
 func (p *process) say(st *session.State, epoch uint64, facts ...events.Fact) bool {
 	r := st.Ref()
-	ok := p.w.append("harness "+p.incarnation, r, events.WriterHarness, p.source(), epoch, st.Seq, facts)
+	ok := p.w.append("harness "+p.incarnation, r, events.WriterHarness, from(p.source()), epoch, st.Seq, facts)
 	p.w.log.foldOn(st)
 	if st.Closed != nil || !st.Owned || st.Incarnation != p.incarnation {
 		p.forget(r)

@@ -45,8 +45,14 @@ func (x *rules) fail(format string, args ...any) {
 	x.w.fail("%s at %d: %s%s", x.r, x.c.Seq, fmt.Sprintf(format, args...), tell(x.w.log.of(x.r, x.c.Seq)))
 }
 
-// byPerson says whether people asked for this commit.
+// byPerson says whether people asked for this commit: what is in it came about by what they said.
 func (x *rules) byPerson() bool { return strings.HasPrefix(x.who[x.c.Seq], "person") }
+
+// said says whether a fact is a person's own word.
+func said(e *events.Event) bool {
+	_, ok := events.Person(e.Source)
+	return ok
+}
 
 // commit takes in what of a commit counted. before is the session without it.
 func (x *rules) commit(before *session.State, c *events.Commit, counted []events.Event) {
@@ -71,7 +77,7 @@ func (x *rules) event(e *events.Event) {
 	case events.MessageAccepted:
 		x.accepted(f)
 	case events.MessageWithdrawn:
-		x.withdrawn(f, e.Derived)
+		x.withdrawn(f, e.Derived || said(e))
 	case events.TurnStarted:
 		x.started(f)
 	case events.TurnCompleted:
@@ -87,7 +93,7 @@ func (x *rules) event(e *events.Event) {
 	case events.RetryScheduled:
 		x.schedule(f)
 	case events.TurnRequested:
-		x.requested(f)
+		x.requested(f, said(e))
 	case events.CompactionRequested:
 		x.compaction(f)
 	case events.CompactionFailed:
@@ -126,11 +132,11 @@ func (x *rules) wanted() uint64 {
 }
 
 // withdrawn: only people take a message back, and only one that nobody has.
-func (x *rules) withdrawn(f events.MessageWithdrawn, derived bool) {
+func (x *rules) withdrawn(f events.MessageWithdrawn, wanted bool) {
 	if was := x.messages[f.Message]; was != "accepted" {
 		x.fail("V10: message %s was withdrawn, and it was %q", f.Message, was)
 	}
-	if !derived && !x.byPerson() {
+	if !wanted {
 		x.fail("V10: message %s was withdrawn by %s, and nobody wanted that", f.Message, x.who[x.c.Seq])
 	}
 	x.messages[f.Message] = "withdrawn"
@@ -214,18 +220,18 @@ func (x *rules) schedule(f events.RetryScheduled) {
 
 // requested: a turn that goes on with another is requested once, when it is due, if nobody stopped that; resumes are
 // counted here, too.
-func (x *rules) requested(f events.TurnRequested) {
+func (x *rules) requested(f events.TurnRequested, person bool) {
 	if f.Compaction != "" {
 		if x.follow[f.Compaction]++; x.follow[f.Compaction] > 1 {
 			x.fail("V11: compaction %s is followed up %d times", f.Compaction, x.follow[f.Compaction])
 		}
 	}
-	if x.byPerson() {
+	if p := x.before.Pending.Turn; p != nil && x.byPerson() { // what a person puts aside is decided anew, should he take that back
+		delete(x.scheduled, p.OfTurn)
+		delete(x.asked, p.OfTurn)
+	}
+	if person {
 		x.goesOn()
-		if p := x.before.Pending.Turn; p != nil { // what a person puts aside is decided anew, should he take that back
-			delete(x.scheduled, p.OfTurn)
-			delete(x.asked, p.OfTurn)
-		}
 		x.resumes = 0 // a person who asks has the count begin anew
 		if f.Cause == events.CauseResume {
 			x.resumes = 1
@@ -279,7 +285,7 @@ func (x *rules) compaction(f events.CompactionRequested) {
 	before := x.before
 	var trigger string
 	switch {
-	case x.byPerson() || f.Reason == events.CompactIdle:
+	case f.Reason == events.CompactIdle, x.who[x.c.Seq] == "person compact":
 		return
 	case f.Reason == events.CompactManual:
 		trigger = "a person, again"

@@ -287,8 +287,11 @@ func (w *world) id(prefix string) string {
 	return fmt.Sprintf("%s%d", prefix, w.ids)
 }
 
+// from is one source for all facts.
+func from(source string) func(events.Fact) string { return func(events.Fact) string { return source } }
+
 // append stores facts as one commit, if nobody was first, and remembers that this was acknowledged.
-func (w *world) append(who string, r events.Ref, writer events.Writer, source string, epoch, after uint64, facts []events.Fact) bool {
+func (w *world) append(who string, r events.Ref, writer events.Writer, source func(events.Fact) string, epoch, after uint64, facts []events.Fact) bool {
 	if w.away {
 		return false
 	}
@@ -296,7 +299,7 @@ func (w *world) append(who string, r events.Ref, writer events.Writer, source st
 	ids := make([]string, len(facts))
 	for i, f := range facts {
 		ids[i] = w.id("e")
-		evs[i] = events.New(ids[i], source, r, epoch, w.now, f)
+		evs[i] = events.New(ids[i], source(f), r, epoch, w.now, f)
 	}
 	unguarded := w.cfg.Bug == SkipGuard && writer != events.WriterHarness || w.cfg.Bug == RetryUnguarded && writer == events.WriterRetry
 	seq, ok := w.log.append(r, writer, after, w.now, evs, unguarded)

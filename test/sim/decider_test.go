@@ -42,16 +42,25 @@ func wishes() []sim.Wish {
 		{Name: "now", Writer: events.WriterRetry, Decide: func(s *session.State, _ sim.Ask) (session.Decision, error) { return retry.Now(s) }},
 		{Name: "cancel", Writer: events.WriterRetry, Decide: func(s *session.State, _ sim.Ask) (session.Decision, error) { return retry.Cancel(s) }},
 		{Name: "resume", Writer: events.WriterRetry, Decide: func(s *session.State, _ sim.Ask) (session.Decision, error) { return retry.Resume(s) }},
-		{Name: "send", Writer: events.WriterCompaction, Decide: send},
-		{Name: "send", Writer: events.WriterCompaction, Decide: send},
-		{Name: "send", Writer: events.WriterCompaction, Decide: send},
-		{Name: "withdraw", Writer: events.WriterCompaction, Decide: func(s *session.State, a sim.Ask) (session.Decision, error) {
+		{Name: "send", Writer: events.WriterCompaction, Said: words, Decide: send},
+		{Name: "send", Writer: events.WriterCompaction, Said: words, Decide: send},
+		{Name: "send", Writer: events.WriterCompaction, Said: words, Decide: send},
+		{Name: "withdraw", Writer: events.WriterCompaction, Said: words, Decide: func(s *session.State, a sim.Ask) (session.Decision, error) {
 			return outcome(compaction.Withdraw(s, compaction.WithdrawWish{Ref: s.Ref(), Message: a.Queued, By: a.By}, a.Now))
 		}},
-		{Name: "compact", Writer: events.WriterCompaction, Decide: func(s *session.State, a sim.Ask) (session.Decision, error) {
+		{Name: "compact", Writer: events.WriterCompaction, Said: words, Decide: func(s *session.State, a sim.Ask) (session.Decision, error) {
 			return outcome(compaction.Compact(s, compaction.CompactWish{Ref: s.Ref(), Force: a.Force, By: a.By}, a.Now))
 		}},
 	}
+}
+
+// words are what the compaction service says in a person's name.
+func words(f events.Fact) bool {
+	switch f.(type) {
+	case events.MessageAccepted, events.MessageWithdrawn, events.PromptSuperseded:
+		return true
+	}
+	return false
 }
 
 func send(s *session.State, a sim.Ask) (session.Decision, error) {
