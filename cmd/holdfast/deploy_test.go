@@ -170,6 +170,9 @@ func TestEachServiceIsDeployed(t *testing.T) {
 		t.Fatal(err)
 	}
 	base := ofKind(t, "base/kustomization.yaml", "Kustomization")
+	if more := 3; len(base.Resources) != len(targets)+more { // namespace, configuration, network
+		t.Errorf("%d files for %d services and %d others", len(base.Resources), len(targets), more)
+	}
 	for i := range targets {
 		name := targets[i].name
 		file := "base/" + name + ".yaml"

@@ -17,9 +17,6 @@ import (
 	"github.com/holdfast-dev/holdfast/services/compaction"
 )
 
-// retryName is the service that is asked about retries.
-const retryName = "retry"
-
 // messageBytesMax bounds what is read of a message, in bytes.
 const messageBytesMax = 64 << 20
 

@@ -24,6 +24,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/health"
 	"github.com/holdfast-dev/holdfast/internal/screen"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/services/retry"
 )
 
 // version is what the program and its services say of themselves.
@@ -136,28 +137,24 @@ func (a *app) root() *cobra.Command {
 		root.AddCommand(command(a))
 	}
 	for i := range targets {
-		root.AddCommand(a.serviceCommand(&targets[i]))
+		service := a.serviceCommand(&targets[i])
+		a.addVerbs(service)
+		root.AddCommand(service)
 	}
-	a.addVerbs(root)
 	return root
 }
 
 // verbs are commands that stand below a service's own.
-var verbs = map[string][]func(*app) *cobra.Command{retryName: {retryNowCommand, retryCancelCommand}}
+var verbs = map[string][]func(*app) *cobra.Command{retry.Name: {retryNowCommand, retryCancelCommand}}
 
 // addVerbs puts them there.
-func (a *app) addVerbs(root *cobra.Command) {
-	for name, commands := range verbs {
-		parent, _, err := root.Find([]string{name})
-		if err != nil || parent == root {
-			parent = &cobra.Command{Use: name, Short: "Decide about retries", Long: "Decide about retries of failed turns.", Example: "  holdfast retry now build-42",
-				GroupID: groupDecide, Args: arguments(0, 0), RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
-			root.AddCommand(parent)
-		}
-		parent.AddGroup(&cobra.Group{ID: groupDecide, Title: "Decide:"})
-		for _, command := range commands {
-			parent.AddCommand(command(a))
-		}
+func (a *app) addVerbs(service *cobra.Command) {
+	if len(verbs[service.Name()]) == 0 {
+		return
+	}
+	service.AddGroup(&cobra.Group{ID: groupDecide, Title: "Decide:"})
+	for _, command := range verbs[service.Name()] {
+		service.AddCommand(command(a))
 	}
 }
 

@@ -16,7 +16,11 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/internal/health"
+	"github.com/holdfast-dev/holdfast/internal/screen"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+	"github.com/holdfast-dev/holdfast/services/compaction"
+	"github.com/holdfast-dev/holdfast/services/retry"
 )
 
 // What trying again later may help is 3; a no, whoever says it, is 1.
@@ -124,5 +128,24 @@ func TestAnswersThatAreAskedFor(t *testing.T) {
 	}
 	if _, _, err := ask("1\n"); exitCode(err) != exitUsage || !strings.Contains(err.Error(), `no answer to question "colours"`) {
 		t.Errorf("input that ended: %v", err)
+	}
+}
+
+// Whatever reason the services give for what they do not do, a person is told what it means.
+func TestReasonsAreExplained(t *testing.T) {
+	for _, reason := range []string{retry.ReasonCancelled, retry.ReasonDisabled, retry.ReasonHeld, retry.ReasonNoProgress, retry.ReasonAttempts,
+		retry.ReasonOvertaken, retry.ReasonResumes, retry.ReasonStopped} {
+		s := session.New(events.Ref{Harness: "h", Session: "s"})
+		before := strings.Count(screen.Session(s, nil, time.Time{}, screen.Style{}), "\n")
+		s.Retry = session.Retry{State: session.RetryAbandoned, Reason: reason}
+		if text := screen.Session(s, nil, time.Time{}, screen.Style{}); strings.Count(text, "\n") != before+2 {
+			t.Errorf("a retry that was given up, %s, is not explained:\n%s", reason, text)
+		}
+	}
+	for _, reason := range []string{compaction.WhyDisabled, compaction.WhyNoUsage, compaction.WhyTooSoon, compaction.WhyRunning, compaction.WhyQueued,
+		compaction.WhyWaiting, compaction.WhyCompacted, compaction.WhySuppressed, compaction.WhyNoLimit, compaction.WhyBelow} {
+		if text := (screen.Check{Reason: reason}).Text(screen.Style{}); !strings.Contains(text, reason+", ") {
+			t.Errorf("a compaction that would not be, %s, is not explained: %s", reason, text)
+		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 	"github.com/holdfast-dev/holdfast/services/ledger"
+	"github.com/holdfast-dev/holdfast/services/retry"
 )
 
 // changed is a service's answer to a wish: where in the log it stands.
@@ -272,17 +273,17 @@ func plainCommand(a *app, use, service, verb, past, short, long, example string)
 }
 
 func retryNowCommand(a *app) *cobra.Command {
-	return plainCommand(a, "now S", retryName, "now", "retry asked for", "Try a failed turn again now",
+	return plainCommand(a, "now S", retry.Name, "now", "retry asked for", "Try a failed turn again now",
 		"Try the turn that failed last again, now: also one whose failure is not tried again by itself, and while automatic retry is off.",
 		"holdfast retry now build-42")
 }
 
 func retryCancelCommand(a *app) *cobra.Command {
-	return plainCommand(a, "cancel S", retryName, "cancel", "retry cancelled", "Do not try a failed turn again",
+	return plainCommand(a, "cancel S", retry.Name, "cancel", "retry cancelled", "Do not try a failed turn again",
 		"Give up a retry that is scheduled. One that has begun is taken back by `holdfast stop`; `holdfast retry now` brings either back.", "holdfast retry cancel build-42")
 }
 
 func resumeCommand(a *app) *cobra.Command {
-	return plainCommand(a, "resume S", retryName, "resume", "asked to go on", "Go on with an interrupted session",
+	return plainCommand(a, "resume S", retry.Name, "resume", "asked to go on", "Go on with an interrupted session",
 		"Go on with a session whose turn was interrupted, where its policy holds it (resume=hold) or automatic continuation was given up.", "holdfast resume build-42")
 }

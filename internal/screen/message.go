@@ -50,7 +50,7 @@ func Queue(s *session.State, all []Queued, now time.Time, st Style) string {
 		q := &all[i]
 		state := Cell{"queued", Wait}
 		if q.Handed {
-			state = Cell{"handed out", Busy}
+			state = Cell{"offered", Busy}
 		}
 		from := cmp.Or(q.By, "–")
 		if q.Synthetic {
@@ -141,6 +141,9 @@ func countdown(due, now time.Time) string {
 var givenUp = map[string]string{
 	"cancelled":              "a person cancelled it; `holdfast retry now` tries it again",
 	"disabled_by_user":       "automatic retry is off; `holdfast retry now` tries it once, `holdfast configure S auto_retry=true` lets it",
+	"resume_held":            "its policy holds it after a crash; `holdfast resume` goes on",
+	"retry_max":              "it was tried as often as its policy allows; `holdfast retry now` tries it again",
+	"overtaken":              "another turn came after it",
 	"resume_exhausted":       "its process died too often without progress; `holdfast resume` goes on",
 	"no_progress":            "it failed too often in the same way; `holdfast retry now` tries it again",
 	"authentication":         "correct the key, then `holdfast configure S --provider-changed` and `holdfast retry now`",
