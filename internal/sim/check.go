@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/rule"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -110,13 +111,10 @@ func (w *world) reconcileAll() {
 // check holds the invariants against the log.
 func (w *world) check() {
 	counted := map[string]bool{}
-	why, who := map[string]string{}, map[uint64]string{}
-	for _, p := range w.promises {
-		who[p.seq] = p.who
-	}
+	why := map[string]string{}
 	for _, r := range w.log.sessions {
-		x := newRules(w, r, who)
-		st := w.checkLog(x, counted, why)
+		x := rule.New(0)
+		st := w.checkLog(r, x, counted, why)
 		w.checkDocument(st)
 		w.checkRecovered(st)
 		w.checkSettled(st, x)
@@ -131,15 +129,16 @@ func (w *world) check() {
 }
 
 // checkLog folds a session from its start: one ending each (V1), and nothing of an epoch after the next one began (V4).
-func (w *world) checkLog(x *rules, counted map[string]bool, why map[string]string) *session.State {
-	r := x.r
+func (w *world) checkLog(r events.Ref, x *rule.Log, counted map[string]bool, why map[string]string) *session.State {
 	st := session.New(r)
 	endings := map[string]string{}
 	for _, i := range w.log.bySession[r] {
 		c := &w.log.commits[i]
 		before := st.Clone()
 		res := st.Fold(c)
-		x.commit(before, c, res.Feed)
+		for _, f := range x.Commit(before, c, res.Feed) {
+			w.fail("%s at %d: %s%s", r, c.Seq, f, tell(w.log.of(r, c.Seq)))
+		}
 		if last := st.Ignored.Last; last != nil && last.Seq == c.Seq {
 			for _, e := range c.Events {
 				why[e.ID] = fmt.Sprintf("%s, ignored as %s", last.Type, last.Why)
@@ -147,6 +146,9 @@ func (w *world) checkLog(x *rules, counted map[string]bool, why map[string]strin
 		}
 		for _, e := range res.Feed {
 			counted[e.ID] = true
+			if !e.Derived {
+				w.report.Counted[e.Kind]++
+			}
 			spec := events.Lookup(e.Kind)
 			if e.Epoch != st.Epoch && e.Kind != "session.claimed" && !slices.ContainsFunc(res.Feed, func(x events.Event) bool { return x.Kind == "session.claimed" }) {
 				w.fail("V4: %s: a fact of epoch %d counted in epoch %d", r, e.Epoch, st.Epoch)
@@ -250,7 +252,7 @@ func (w *world) checkRecovered(st *session.State) {
 
 // checkSettled: nothing runs, is retried, compacted or queued but by somebody, for somebody, or at an instant (V14); no
 // decider has anything to say, and what one waits for has a timer (V3).
-func (w *world) checkSettled(st *session.State, x *rules) {
+func (w *world) checkSettled(st *session.State, x *rule.Log) {
 	r, alive := st.Ref(), w.owner(st)
 	for _, s := range w.services {
 		d, err := s.Decide(st, Input{Now: w.now, Start: w.now, Source: w.log.source})
@@ -261,38 +263,9 @@ func (w *world) checkSettled(st *session.State, x *rules) {
 			w.fail("V7: %s wants to look at %s at %v, and has no timer", s.Name, r, d.Look)
 		}
 	}
-	if st.Closed != nil || !st.Opened() {
-		return
+	if stuck := x.Stuck(st, alive); stuck != "" {
+		w.fail("%s: %s: %s%s", r, stuck, docBytes(w.docs[r]), tell(w.log.of(r, st.Seq)))
 	}
-	stuck := ""
-	switch p := st.Pending; {
-	case st.Phase == session.Running && !alive:
-		stuck = "runs, and nobody runs it"
-	case st.Phase == session.Retrying && (alive || p.Turn == nil):
-		stuck = "is retried, and no timer goes off"
-	case st.Phase == session.Compacting && (alive || p.Compaction == nil):
-		stuck = "is compacted, and nobody does it"
-	case !alive || st.BlockedBy() != "" || len(st.WaitsFor) > 0:
-	case p.Turn != nil:
-		stuck = "has a turn to do, and its owner does not do it"
-	case x.wanted() >= x.lastStop && w.owes(st):
-		stuck = "owes what follows its compaction"
-	case len(w.services) > 0 && len(st.Queue) > 0 && st.Turn == nil && st.Compaction == nil && (st.LastTurn == nil || st.LastTurn.Outcome == session.OutcomeCompleted):
-		stuck = "does not hand its queue out"
-	}
-	if stuck != "" {
-		w.fail("V14: %s %s: %s%s", r, stuck, docBytes(w.docs[r]), tell(w.log.of(r, st.Seq)))
-	}
-}
-
-// owes says whether a follow-up is still to be requested, and nothing has come between.
-func (w *world) owes(st *session.State) bool {
-	l := st.LastCompaction
-	if len(w.services) == 0 || l == nil || l.Outcome != session.OutcomeCompleted || st.Turn != nil || st.LastTurn != nil && !st.LastTurn.At.Before(l.At) {
-		return false
-	}
-	queued := slices.ContainsFunc(st.Queue, func(m session.Message) bool { return m.ID == l.Message })
-	return l.FollowUp == events.FollowContinue || l.FollowUp == events.FollowMessage && queued
 }
 
 // owner says whether the session's owner is a process that is alive.

@@ -157,6 +157,7 @@ func Run(cfg Config) Report {
 	w := &world{cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 0)), now: time.Unix(1_800_000_000, 0).UTC(), log: newJournal(),
 		docs: map[events.Ref]*doc{}, views: map[string]*view{}, leases: map[string]*lease{}, harnesses: []string{"h1", "h2", "h3"}}
 	w.ledgers = [2]*ledger{newLedger(w, 0), newLedger(w, 1)}
+	w.report.Counted = map[events.Kind]int{}
 	w.recover = newReconciler(w)
 	for _, d := range cfg.Deciders {
 		w.services = append(w.services, newService(w, d))

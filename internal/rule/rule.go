@@ -1,24 +1,30 @@
-package sim
+// Package rule says what deciders may say. It follows a session's log from its start and counts for itself, so that a
+// counter in the document that is wrong is found too. The simulation and the crash test hold their logs against it.
+//
+//	V7   one failure, one retry, at the instant that follows from the failure alone; requested once for an attempt
+//	V8   resumes are bounded by the policy, however they were counted
+//	V9   what a person stopped, or switched off, does not go on by itself
+//	V10  messages are handed out once, in order, and taken back by people alone; the queue waits after a failure
+//	V11  one compaction for a trigger, followed up once
+//	V14  nothing waits for nobody
+package rule
 
 import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// rules follows a session's log from its start and holds what deciders said against what they may say: V7 to V11. It
-// counts for itself, and so finds what a counter in the document has missed.
-type rules struct {
-	w      *world
-	r      events.Ref
-	who    map[uint64]string // who appended each commit
+// Log follows one session's log. [New] makes it.
+type Log struct {
+	slack  time.Duration
 	before *session.State
 	c      *events.Commit
+	found  []string
 
 	failedAt  map[string]time.Time // by turn
 	cut       map[string]bool      // turns that were interrupted
@@ -29,24 +35,28 @@ type rules struct {
 	stops     map[string]uint64    // by turn: where a person wanted it stopped
 	person    uint64               // place of the last thing that a person did and that makes the session go on, messages apart
 	sent      map[string]uint64    // places of a person's messages that were not withdrawn
-	lastStop  uint64               // and to stop
+	lastStop  uint64               // place of a person's last stop
 	messages  map[string]string    // what became of each accepted one
 	about     map[string]string    // by turn: the message it has
 	triggers  map[string]string    // what called for a compaction: "" when that has failed
 	follow    map[string]int       // follow-ups by compaction
 }
 
-func newRules(w *world, r events.Ref, who map[uint64]string) *rules {
-	return &rules{w: w, r: r, who: who, failedAt: map[string]time.Time{}, cut: map[string]bool{}, scheduled: map[string]int{}, asked: map[string]int{},
-		stopped: map[string]bool{}, stops: map[string]uint64{}, sent: map[string]uint64{}, messages: map[string]string{}, about: map[string]string{}, triggers: map[string]string{}, follow: map[string]int{}}
+// New begins at the start of a log. Slack is by how much a service's idea of the broker's time may be ahead of it.
+func New(slack time.Duration) *Log {
+	return &Log{slack: slack, failedAt: map[string]time.Time{}, cut: map[string]bool{}, scheduled: map[string]int{}, asked: map[string]int{},
+		stopped: map[string]bool{}, stops: map[string]uint64{}, sent: map[string]uint64{}, messages: map[string]string{}, about: map[string]string{},
+		triggers: map[string]string{}, follow: map[string]int{}}
 }
 
-func (x *rules) fail(format string, args ...any) {
-	x.w.fail("%s at %d: %s%s", x.r, x.c.Seq, fmt.Sprintf(format, args...), tell(x.w.log.of(x.r, x.c.Seq)))
+func (x *Log) fail(format string, args ...any) {
+	x.found = append(x.found, fmt.Sprintf(format, args...))
 }
 
 // byPerson says whether people asked for this commit: what is in it came about by what they said.
-func (x *rules) byPerson() bool { return strings.HasPrefix(x.who[x.c.Seq], "person") }
+func (x *Log) byPerson() bool {
+	return slices.ContainsFunc(x.c.Events, func(e events.Event) bool { return said(&e) })
+}
 
 // said says whether a fact is a person's own word.
 func said(e *events.Event) bool {
@@ -54,25 +64,17 @@ func said(e *events.Event) bool {
 	return ok
 }
 
-// commit takes in what of a commit counted. before is the session without it.
-func (x *rules) commit(before *session.State, c *events.Commit, counted []events.Event) {
-	x.before, x.c = before, c
+// Commit takes in the next commit: what of it counted ([session.Result] Feed), and the session without it. It returns what
+// is against the rules, nil for nothing; each begins with the rule's name.
+func (x *Log) Commit(before *session.State, c *events.Commit, counted []events.Event) []string {
+	x.before, x.c, x.found = before, c, nil
 	for i := range counted {
-		if !counted[i].Derived {
-			x.w.count(counted[i].Kind)
-		}
 		x.event(&counted[i])
 	}
+	return x.found
 }
 
-func (w *world) count(k events.Kind) {
-	if w.report.Counted == nil {
-		w.report.Counted = map[events.Kind]int{}
-	}
-	w.report.Counted[k]++
-}
-
-func (x *rules) event(e *events.Event) {
+func (x *Log) event(e *events.Event) {
 	switch f := e.Fact.(type) {
 	case events.MessageAccepted:
 		x.accepted(f)
@@ -106,12 +108,12 @@ func (x *rules) event(e *events.Event) {
 }
 
 // goesOn: a person did what makes the session go on, whatever was stopped before.
-func (x *rules) goesOn() {
+func (x *Log) goesOn() {
 	x.person = x.c.Seq
 	clear(x.stopped)
 }
 
-func (x *rules) accepted(f events.MessageAccepted) {
+func (x *Log) accepted(f events.MessageAccepted) {
 	if was, ok := x.messages[f.Message]; ok {
 		x.fail("V10: message %s was accepted twice (%s)", f.Message, was)
 	}
@@ -123,7 +125,7 @@ func (x *rules) accepted(f events.MessageAccepted) {
 }
 
 // wanted is the place of the last thing that a person did, and did not take back, that makes the session go on.
-func (x *rules) wanted() uint64 {
+func (x *Log) wanted() uint64 {
 	last := x.person
 	for _, at := range x.sent {
 		last = max(last, at)
@@ -132,19 +134,19 @@ func (x *rules) wanted() uint64 {
 }
 
 // withdrawn: only people take a message back, and only one that nobody has.
-func (x *rules) withdrawn(f events.MessageWithdrawn, wanted bool) {
+func (x *Log) withdrawn(f events.MessageWithdrawn, wanted bool) {
 	if was := x.messages[f.Message]; was != "accepted" {
 		x.fail("V10: message %s was withdrawn, and it was %q", f.Message, was)
 	}
 	if !wanted {
-		x.fail("V10: message %s was withdrawn by %s, and nobody wanted that", f.Message, x.who[x.c.Seq])
+		x.fail("V10: message %s was withdrawn by %s, and nobody wanted that", f.Message, x.c.Writer)
 	}
 	x.messages[f.Message] = "withdrawn"
 	delete(x.sent, f.Message)
 }
 
 // started: a message is handed out once, the oldest first.
-func (x *rules) started(f events.TurnStarted) {
+func (x *Log) started(f events.TurnStarted) {
 	if p := x.before.Pending.Turn; p != nil && p.ID == f.Turn && f.Message == "" {
 		f.Message = p.Message
 	}
@@ -174,13 +176,13 @@ func (x *rules) started(f events.TurnStarted) {
 }
 
 // overtakes: the message that a question was answered with comes first.
-func (x *rules) overtakes(message string) bool {
+func (x *Log) overtakes(message string) bool {
 	p := x.before.Pending.Turn
 	return p != nil && p.Message == message && p.Prompt != ""
 }
 
 // stop: what a person stopped nobody goes on with by himself.
-func (x *rules) stop(f events.TurnStopRequested) {
+func (x *Log) stop(f events.TurnStopRequested) {
 	if f.Actor != events.ActorPerson {
 		return
 	}
@@ -200,7 +202,7 @@ func ofTurn(p *session.PendingTurn) string {
 }
 
 // schedule: one failure, one retry, at the instant that follows from the failure alone.
-func (x *rules) schedule(f events.RetryScheduled) {
+func (x *Log) schedule(f events.RetryScheduled) {
 	if x.scheduled[f.Turn]++; x.scheduled[f.Turn] > 1 {
 		x.fail("V7: the failure of turn %s was scheduled %d times", f.Turn, x.scheduled[f.Turn])
 	}
@@ -220,7 +222,7 @@ func (x *rules) schedule(f events.RetryScheduled) {
 
 // requested: a turn that goes on with another is requested once, when it is due, if nobody stopped that; resumes are
 // counted here, too.
-func (x *rules) requested(f events.TurnRequested, person bool) {
+func (x *Log) requested(f events.TurnRequested, person bool) {
 	if f.Compaction != "" {
 		if x.follow[f.Compaction]++; x.follow[f.Compaction] > 1 {
 			x.fail("V11: compaction %s is followed up %d times", f.Compaction, x.follow[f.Compaction])
@@ -246,16 +248,16 @@ func (x *rules) requested(f events.TurnRequested, person bool) {
 	}
 }
 
-func (x *rules) again(f events.TurnRequested) {
+func (x *Log) again(f events.TurnRequested) {
 	before := x.before
 	if x.asked[f.OfTurn]++; x.asked[f.OfTurn] > 1 {
 		x.fail("V7: turn %s was requested again %d times", f.OfTurn, x.asked[f.OfTurn])
 	}
-	if before.Retry.State == session.RetryScheduled && x.c.At.Before(before.Retry.DueAt) {
+	if before.Retry.State == session.RetryScheduled && x.c.At.Add(x.slack).Before(before.Retry.DueAt) {
 		x.fail("V7: turn %s was requested again at %v, due at %v", f.OfTurn, x.c.At, before.Retry.DueAt)
 	}
 	if x.stopped[f.OfTurn] {
-		x.fail("V9: a person stopped turn %s, and %s goes on with it", f.OfTurn, x.who[x.c.Seq])
+		x.fail("V9: a person stopped turn %s, and %s goes on with it", f.OfTurn, x.c.Writer)
 	}
 	if !before.Policy.AutoRetry && x.c.Writer == events.WriterRetry {
 		x.fail("V9: turn %s is retried, and a person has switched that off", f.OfTurn)
@@ -268,7 +270,7 @@ func (x *rules) again(f events.TurnRequested) {
 }
 
 // moves: the queue moves on after a turn that completed, or a person's act.
-func (x *rules) moves(f events.TurnRequested) {
+func (x *Log) moves(f events.TurnRequested) {
 	l := x.before.LastTurn
 	bad := l != nil && (l.Outcome == session.OutcomeFailed || l.Outcome == session.OutcomeStopped || l.Outcome == session.OutcomeInterrupted)
 	if bad && x.c.Writer == events.WriterCompaction && x.wanted() < cmp.Or(x.stops[l.ID], l.Seq) {
@@ -280,18 +282,13 @@ func (x *rules) moves(f events.TurnRequested) {
 	}
 }
 
-// compaction: one for a trigger, unless it failed. One that a person wanted is asked for again once it has failed.
-func (x *rules) compaction(f events.CompactionRequested) {
+// compaction: one for a trigger, unless it failed.
+func (x *Log) compaction(f events.CompactionRequested) {
 	before := x.before
 	var trigger string
 	switch {
-	case f.Reason == events.CompactIdle, x.who[x.c.Seq] == "person compact":
+	case f.Reason == events.CompactIdle, f.Reason == events.CompactManual:
 		return
-	case f.Reason == events.CompactManual:
-		trigger = "a person, again"
-		if l := before.LastCompaction; l == nil || l.Outcome != session.OutcomeFailed || l.Reason != f.Reason {
-			x.fail("V11: compaction %s is a person's, and nobody asked for it", f.Compaction)
-		}
 	case f.FollowUp == events.FollowContinue && before.Turn != nil:
 		trigger = "turn " + before.Turn.ID
 	case f.FollowUp == events.FollowContinue && before.LastTurn != nil:
@@ -303,7 +300,40 @@ func (x *rules) compaction(f events.CompactionRequested) {
 		x.fail("V11: compaction %s for %s, which has had %s", f.Compaction, trigger, other)
 	}
 	x.triggers[trigger] = f.Compaction
-	if f.Reason == events.CompactManual {
-		x.triggers[trigger] = "" // the last one's failure was looked at
+}
+
+// Stuck is why a session waits for nobody when all has come to rest, "" if it does not: nothing runs, is retried, compacted
+// or queued but by somebody, for somebody, or at an instant (V14). alive says whether its owner is.
+func (x *Log) Stuck(st *session.State, alive bool) string {
+	if st.Closed != nil || !st.Opened() {
+		return ""
 	}
+	l, p := st.LastTurn, st.Pending
+	switch {
+	case st.Phase == session.Running && !alive:
+		return "V14: it runs, and nobody runs it"
+	case st.Phase == session.Retrying && (alive || p.Turn == nil):
+		return "V14: it is retried, and no timer goes off"
+	case st.Phase == session.Compacting && (alive || p.Compaction == nil):
+		return "V14: it is compacted, and nobody does it"
+	case !alive || st.BlockedBy() != "" || len(st.WaitsFor) > 0:
+		return ""
+	case p.Turn != nil:
+		return "V14: it has a turn to do, and its owner does not do it"
+	case x.wanted() >= x.lastStop && owes(st):
+		return "V11: it owes what follows its compaction"
+	case len(st.Queue) > 0 && st.Turn == nil && st.Compaction == nil && (l == nil || l.Outcome == session.OutcomeCompleted):
+		return "V10: it does not hand its queue out"
+	}
+	return ""
+}
+
+// owes says whether a follow-up is still to be requested, and nothing has come between.
+func owes(st *session.State) bool {
+	l := st.LastCompaction
+	if l == nil || l.Outcome != session.OutcomeCompleted || st.Turn != nil || st.LastTurn != nil && !st.LastTurn.At.Before(l.At) {
+		return false
+	}
+	queued := slices.ContainsFunc(st.Queue, func(m session.Message) bool { return m.ID == l.Message })
+	return l.FollowUp == events.FollowContinue || l.FollowUp == events.FollowMessage && queued
 }
