@@ -31,7 +31,7 @@ func Example_retry() {
 	go func() {
 		failed := cell.until(ctx, wall, func(st *session.State) bool { return st.LastTurn != nil })
 		fmt.Println("failed:", failed.LastTurn.Error.Kind, "retryable:", failure.Retryable(failed.LastTurn.Error.Kind))
-		cell.say(ctx, wall, events.WriterRetry, events.TurnRequested{Turn: "turn-2", Cause: events.CauseRetry, OfTurn: "turn-1", Attempt: 2,
+		cell.say(ctx, wall, events.WriterRetry, events.TurnRequested{Turn: "turn-2", Cause: events.CauseRetry, OfTurn: "turn-1", Attempt: 1,
 			Message: failed.LastTurn.Message, Options: failed.LastTurn.Options}) // the retry service, when it is time
 	}()
 
@@ -39,8 +39,8 @@ func Example_retry() {
 		Options: func(*harness.Session, session.WorkTurn) any { return map[string]string{"model": "small"} },
 		Turn: func(ctx context.Context, turn *harness.Turn) error {
 			r := turn.Request()
-			fmt.Println(turn.ID(), r.Cause, "attempt", r.Attempt, string(r.Options))
-			if r.Attempt == 1 {
+			fmt.Println(turn.ID(), r.Cause, string(r.Options))
+			if r.Cause == events.CauseMessage {
 				return &harness.ProviderError{Raw: failure.Raw{Status: 503, Text: "overloaded"}}
 			}
 			defer cancel() // this example has one turn
@@ -50,9 +50,9 @@ func Example_retry() {
 	fatal(err)
 	fatal(h.Close(context.Background()))
 	// Output:
-	// turn-1 message attempt 1 {"model":"small"}
+	// turn-1 message {"model":"small"}
 	// failed: server_error retryable: true
-	// turn-2 retry attempt 2 {"model":"small"}
+	// turn-2 retry {"model":"small"}
 }
 
 // A model call is followed while it streams: that keeps the turn from being taken for stalled, tells what was counted, and
