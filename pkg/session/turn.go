@@ -107,10 +107,13 @@ func (r *Retry) counters() Retry {
 	return Retry{Attempt: r.Attempt, SameFailures: r.SameFailures, Resumes: r.Resumes, Overflows: r.Overflows, Error: r.Error}
 }
 
-// setRetryAside forgets a retry that is planned; one that was given up stays so.
+// setRetryAside ends a retry that is planned; one that was given up stays so. Its turn stays decided: should what took its
+// place be taken back, nothing begins by itself.
 func (f *fold) setRetryAside() {
-	if f.Retry.State != RetryAbandoned {
-		f.Retry = f.Retry.counters()
+	if r := &f.Retry; r.State != RetryAbandoned {
+		turn := r.Turn
+		*r = r.counters()
+		r.Turn = turn
 	}
 }
 

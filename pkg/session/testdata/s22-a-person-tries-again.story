@@ -20,7 +20,7 @@ retry: {"state":"starting","turn":"t2","attempt":2,"error":{"kind":"quota","text
 -- facts --
 9 by=compaction turn.requested {"turn":"t4","cause":"message","message":"m1"}
 -- state retry pending phase --
-retry: {"attempt":2,"error":{"kind":"quota","text":"x"},"same_failures":0,"resumes":1}
+retry: {"turn":"t2","attempt":2,"error":{"kind":"quota","text":"x"},"same_failures":0,"resumes":1}
 pending: {"turn":{"turn":"t4","cause":"message","message":"m1","attempt":0,"at":@9s,"seq":9}}
 phase: "queued"
 -- facts --

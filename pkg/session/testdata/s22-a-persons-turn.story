@@ -13,7 +13,7 @@ pending: {"turn":{"turn":"t2","cause":"resume","of_turn":"t1","attempt":1,"at":@
 6 message.accepted {"message":"m1","content":"a","synthetic":true}
 6 turn.started {"turn":"t3","cause":"message","synthetic":false,"message":"m1"}
 -- state retry pending active_at --
-retry: {"attempt":1,"error":{"kind":"server_error","text":"x"},"same_failures":1,"resumes":1}
+retry: {"turn":"t1","attempt":1,"error":{"kind":"server_error","text":"x"},"same_failures":1,"resumes":1}
 pending: (nothing)
 active_at: @2s
 -- facts --

@@ -1,0 +1,223 @@
+package retry
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/failure"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// steps are what others may say at any time; what is not lawful is ignored by the fold. # is a number, @ the open turn, & the
+// turn that is asked for.
+var steps = []string{
+	`harness turn.started {"turn":"t#","cause":"message"}`,
+	`harness turn.started {"turn":"t#","cause":"message","synthetic":true}`,
+	`harness turn.started {"turn":"&"}`,
+	`harness turn.started {"turn":"&"}`,
+	`harness turn.started {"turn":"&"}`,
+	`harness turn.started {"turn":"x#","cause":"retry"}`,
+	`harness turn.failed {"turn":"@","error":{"kind":"server_error","text":"x"},"had_output":false}`,
+	`harness turn.failed {"turn":"@","error":{"kind":"server_error","text":"x"},"had_output":false}`,
+	`harness turn.failed {"turn":"@","error":{"kind":"rate_limit","text":"x","retry_after_ms":30000},"had_output":false}`,
+	`harness turn.failed {"turn":"@","error":{"kind":"quota","text":"x"},"had_output":false}`,
+	`harness turn.failed {"turn":"@","error":{"kind":"context_exceeded","text":"x"},"had_output":false}`,
+	`harness turn.completed {"turn":"@"}`,
+	`harness turn.stopped {"turn":"@","actor":"person"}`,
+	`harness tool.started {"call":"c#","turn":"@","name":"bash"}`,
+	`harness tool.completed {"call":"c#"}`,
+	`harness prompt.requested {"prompt":"p#","kind":"question","delivery":"message"}`,
+	`harness prompt.requested {"prompt":"q#","turn":"@","kind":"question","delivery":"callback","blocking":false}`,
+	`ledger prompt.answered {"prompt":"p#","answers":[],"by":"u"}`,
+	`ledger turn.requested {"turn":"a#","cause":"answer","of_turn":"@"}`,
+	`ledger turn.stop_requested {"turn":"@","actor":"person","by":"u"}`,
+	`ledger session.configured {"policy":{"auto_retry":false},"by":"u"}`,
+	`ledger session.configured {"policy":{"auto_retry":true},"by":"u"}`,
+	`ledger session.configured {"policy":{"resume":"hold"},"by":"u"}`,
+	`ledger session.configured {"policy":{"resume":"auto","resume_max":2},"by":"u"}`,
+	`ledger session.configured {"policy":{"retry_max":3,"stall_after_s":20},"provider_changed":true,"by":"u"}`,
+	`reconciler session.orphaned {"reason":"owner-lost","incarnation":"17"}`,
+	`reconciler turn.interrupted {"turn":"@","reason":"owner-lost"}`,
+	`reconciler turn.interrupted {"turn":"@","reason":"owner-lost"}`,
+	`harness session.claimed {"incarnation":"17"}`,
+	`compaction message.accepted {"message":"m#","content":"x","synthetic":false,"by":"u"}`,
+	`compaction turn.requested {"turn":"h#","cause":"message","message":"m#"}`,
+	`compaction message.withdrawn {"message":"m#","by":"u"}`,
+	`compaction compaction.requested {"compaction":"k#","reason":"manual","used":1,"limit":2,"follow_up":"continue"}`,
+	`harness compaction.started {"compaction":"k#"}`,
+	`harness compaction.completed {"compaction":"k#"}`,
+	`harness compaction.failed {"compaction":"k#","error":{"kind":"quota","text":"x"}}`,
+}
+
+// world is a session, and two replicas that decide on what they have seen of it.
+type world struct {
+	*story
+	t    *rapid.T
+	seen [2]*session.State
+	n    int
+	said []events.Fact // by the replicas, that counted
+}
+
+func newWorld(t *rapid.T) *world {
+	w := &world{story: newStory(t), t: t}
+	w.now = began
+	w.fact(`1 session.opened {"incarnation":"17","policy":{"resume_max":1}}`)
+	w.fact(`2 turn.started {"turn":"t0","cause":"message"}`)
+	w.seen = [2]*session.State{w.s.Clone(), w.s.Clone()}
+	return w
+}
+
+// step lets something happen: time passes, others speak, a replica reads a newer document or decides on what it has.
+func (w *world) step() {
+	w.now = w.now.Add(time.Duration(rapid.IntRange(0, 9000).Draw(w.t, "pass")) * time.Millisecond)
+	i := rapid.IntRange(0, 1).Draw(w.t, "replica")
+	switch n := rapid.IntRange(0, 11).Draw(w.t, "who"); {
+	case n < 5:
+		w.others()
+	case n < 8:
+		w.seen[i] = w.s.Clone()
+	case n < 11:
+		w.look(i)
+	default:
+		w.person()
+	}
+}
+
+func (w *world) others() {
+	step := rapid.SampledFrom(steps).Draw(w.t, "step")
+	w.n++
+	n := fmt.Sprint(rapid.IntRange(0, 2).Draw(w.t, "n"))
+	if strings.Contains(step, `started {"turn":"`) || strings.Contains(step, "requested {") { // ids are used once, most of the time
+		n = fmt.Sprint(n, rapid.SampledFrom([]string{"", fmt.Sprint("-", w.n)}).Draw(w.t, "again"))
+	}
+	open, asked := "none", "none"
+	if w.s.Turn != nil {
+		open = w.s.Turn.ID
+	} else if w.s.LastTurn != nil {
+		open = w.s.LastTurn.ID
+	}
+	if w.s.Pending.Turn != nil {
+		asked = w.s.Pending.Turn.ID
+	}
+	writer, rest, _ := strings.Cut(strings.NewReplacer("#", n, "@", open, "&", asked).Replace(step), " ")
+	kind, data, _ := strings.Cut(rest, " ")
+	w.happen(w.s.Seq+1, w.now, events.Writer(writer), kind, data)
+}
+
+// look is one replica's decision, refused if it has not seen all.
+func (w *world) look(i int) {
+	before := w.seen[i]
+	d := Decide(before, Input{Now: w.now})
+	if len(d.Facts) == 0 || before.Seq != w.s.Seq {
+		return
+	}
+	for _, f := range d.Facts {
+		w.lawful(before, f)
+	}
+	w.said = append(w.said, d.Facts...)
+	w.commit(d.Facts, events.ServiceSource(Name, "x"))
+}
+
+// person asks for something.
+func (w *world) person() {
+	wish := wishes[rapid.SampledFrom([]string{"now", "cancel", "resume"}).Draw(w.t, "wish")]
+	if d, err := wish(w.s); err == nil {
+		w.commit(d.Facts, events.PersonSource("u"))
+	}
+}
+
+// lawful holds each thing that retry says by itself against the session as it was.
+func (w *world) lawful(s *session.State, f events.Fact) {
+	asked, fires := f.(events.TurnRequested)
+	scheduled, schedules := f.(events.RetryScheduled)
+	if !fires && !schedules {
+		return
+	}
+	l, p := s.LastTurn, s.Policy
+	switch {
+	case s.Closed != nil || s.Turn != nil || s.Pending.Turn != nil || s.BlockedBy() != "" || s.CompactionFirst():
+		w.t.Fatalf("said %+v while something else goes first: %s", f, w.state())
+	case l.Outcome != session.OutcomeFailed && l.Outcome != session.OutcomeInterrupted:
+		w.t.Fatalf("said %+v where nothing failed: %s", f, w.state())
+	case l.Actor == events.ActorPerson || !p.AutoRetry || l.Outcome == session.OutcomeInterrupted && p.Resume == events.ResumeHold:
+		w.t.Fatalf("said %+v against a person: %s", f, w.state()) // V9
+	case l.Outcome == session.OutcomeInterrupted && s.Retry.Resumes >= p.ResumeMax:
+		w.t.Fatalf("resumed once too often: %s", w.state()) // V8
+	case l.Error != nil && (l.Error.Kind == failure.Quota || l.Error.Kind == failure.ContextExceeded):
+		w.t.Fatalf("tried again what is final: %s", w.state())
+	case schedules && scheduled.Attempt != s.Retry.Attempt+1:
+		w.t.Fatalf("attempt %d after %d", scheduled.Attempt, s.Retry.Attempt) // V7
+	case fires && (asked.Attempt != s.Retry.Attempt || w.now.Before(s.Retry.DueAt) || asked.OfTurn != l.ID):
+		w.t.Fatalf("fired %+v: %s", asked, w.state())
+	}
+}
+
+// TestOneFailureOneAttempt: two replicas that decide on what they have seen, each at its own time, schedule each failure at
+// most once and ask at most once for another attempt; what they say is lawful at its place (V7, V8, V9).
+func TestOneFailureOneAttempt(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		w := newWorld(rt)
+		for range rapid.IntRange(10, 80).Draw(rt, "steps") {
+			w.step()
+		}
+		scheduled, asked := map[string]int{}, map[string]int{}
+		for _, f := range w.said {
+			switch f := f.(type) {
+			case events.RetryScheduled:
+				scheduled[f.Turn]++
+			case events.TurnRequested:
+				asked[f.OfTurn]++
+			}
+		}
+		for turn, n := range scheduled {
+			if n > 1 {
+				rt.Fatalf("the failure of %s was scheduled %d times", turn, n)
+			}
+		}
+		for turn, n := range asked {
+			if n > 1 {
+				rt.Fatalf("the failure of %s was tried again %d times", turn, n)
+			}
+		}
+	})
+}
+
+// TestNothingWaitsForNobody: when all others are silent, retry comes to rest after a few looks, and then nothing is planned
+// but what waits for a person or for compaction (V14).
+func TestNothingWaitsForNobody(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		w := newWorld(rt)
+		for range rapid.IntRange(10, 60).Draw(rt, "steps") {
+			w.step()
+		}
+		const looksMax = 6 // stalled, scheduled, fired
+		var d Decision
+		for range looksMax {
+			w.seen[0] = w.s.Clone()
+			d = Decide(w.s, Input{Now: w.now})
+			if d.Look.After(w.now) {
+				w.now = d.Look
+				continue
+			}
+			if len(d.Facts) == 0 {
+				break
+			}
+			w.look(0)
+		}
+		s := w.s
+		person := s.BlockedBy() != "" || s.NewerMessage(s.HeldSeq)
+		switch {
+		case len(d.Facts) > 0 || !d.Look.IsZero():
+			rt.Fatalf("no rest: %+v: %s", d, w.state())
+		case planned(&s.Retry) && s.Pending.Turn == nil && s.Turn == nil && !person && !s.CompactionFirst():
+			rt.Fatalf("planned for ever: %s", w.state())
+		case s.FailureUndecided() && !person && !s.CompactionFirst() && !(s.LastTurn.Outcome == session.OutcomeInterrupted && s.Policy.Resume == events.ResumeHold):
+			rt.Fatalf("nothing decided: %s", w.state())
+		}
+	})
+}
