@@ -155,7 +155,7 @@ func giveUp(s *session.State, failed *events.Failure, attempt int) string {
 		return ReasonHeld
 	case !p.AutoRetry:
 		return ReasonDisabled
-	case false:
+	case interrupted && s.Retry.Resumes >= p.ResumeMax:
 		return ReasonResumes
 	case !interrupted && s.Retry.SameFailures >= sameFailuresMax:
 		return ReasonNoProgress
