@@ -18,6 +18,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
 const (
@@ -179,7 +182,7 @@ func (v *visitor) builds(name string, b block) string {
 // commands that go with them.
 func TestREADME(t *testing.T) {
 	v := newVisitor(t)
-	commands, programs := marked(t, "sh run", 3), marked(t, "go", 2)
+	commands, programs := marked(t, "sh run", 5), marked(t, "go", 2)
 
 	tour := v.types(commands[0].text, "HOLDFAST_ONCE=1", "HOLDFAST_FAST=1")
 	for _, want := range []string{`^prompt +permission .* expired +owner-lost`, `promises kept`, `^painter/wall +colour-1 +question +awaiting`} {
@@ -212,8 +215,68 @@ func TestREADME(t *testing.T) {
 		t.Errorf("the harness says %q, and ends with %v", said, err)
 	}
 	v.sees(watched, `^KeyValuePutOp blocker\.artist\.wall\.wall\.which-colour .*"status":"answered"`)
-	if v.types("./bin/holdfast show artist/wall --wait phase=idle"); t.Failed() {
+	v.types("./bin/holdfast show artist/wall --wait phase=idle")
+	for _, line := range append(commands[3].lines(), commands[4].lines()...) {
+		said := v.types(line)
+		for command, want := range map[string]string{
+			"queue": `(?m)^ceiling +ada .* and now the ceiling$`, "withdraw": `^withdrawn `, "check": `^would not be compacted: `, "show": `(?m)^  queue +1 message, `,
+		} {
+			if strings.Contains(line, "holdfast "+command+" ") && !regexp.MustCompile(want).MatchString(said) {
+				t.Errorf("$ %s\n%sno %s", line, said, want)
+			}
+		}
+	}
+	if v.types("./bin/holdfast show artist/wall --wait phase=compacting"); t.Failed() {
 		t.Log(watched)
+	}
+}
+
+// What the page shows of JavaScript is JavaScript, where there is something to ask, and names what is there.
+func TestBrowserNamesWhatIsThere(t *testing.T) {
+	b := marked(t, "js", 1)[0]
+	cell, err := events.NewCell(events.DefaultPrefix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`.open("` + cell.StateBucket() + `")`, `{ key: "` + events.BlockerKeys("", "") + `" }`,
+		`nc.request("` + cell.ServiceSubject("ledger", "answer") + `", `, `"Nats-Service-Error-Code"`} {
+		if !strings.Contains(b.text, want) {
+			t.Errorf("no %s on the page", want)
+		}
+	}
+	fields := func(v any) map[string]json.RawMessage {
+		body, err := json.Marshal(v)
+		var all map[string]json.RawMessage
+		if err = errors.Join(err, json.Unmarshal(body, &all)); err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	names := func(after string) []string {
+		list := regexp.MustCompile(regexp.QuoteMeta(after) + `\[?\{ ([a-z, ]+),? `).FindStringSubmatch(b.text)
+		if list == nil {
+			t.Fatalf("no list of fields after %q", after)
+		}
+		return strings.Split(strings.TrimSuffix(list[1], ","), ", ")
+	}
+	for after, v := range map[string]any{
+		"entry.json()); // ": session.Blocker{Questions: []events.Question{{}}}, "const request = ": session.AnswerWish{}, "// answers: ": events.Answer{Text: "x"},
+	} {
+		known := fields(v)
+		for _, name := range names(after) {
+			if _, ok := known[name]; !ok {
+				t.Errorf("%s%s: there is no such field", after, name)
+			}
+		}
+	}
+	if node, err := exec.LookPath("node"); err == nil {
+		file := filepath.Join(t.TempDir(), "page.mjs")
+		if err := os.WriteFile(file, []byte(b.text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := exec.Command(node, "--check", file).CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
 	}
 }
 
