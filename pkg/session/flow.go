@@ -276,7 +276,7 @@ func (s *State) CompactAgain() bool {
 	case !s.Policy.AutoRetry, !failure.Retryable(kind), l.Failures >= most,
 		crashed && s.Policy.Resume == events.ResumeHold && !s.NewerMessage(l.Seq):
 		return false
-	case l.Reason == events.CompactManual && (s.LastTurn == nil || s.LastTurn.Seq < l.Seq):
+	case l.Reason == events.CompactManual:
 		return true
 	}
 	return s.FollowUp() != ""
@@ -315,7 +315,7 @@ func (s *State) Stalled() bool {
 	if l == nil || l.Outcome != OutcomeCompleted {
 		return false
 	}
-	if t := s.LastTurn; t != nil && t.overflowed() && t.Seq > l.Seq && !l.Progress && l.UsedLeast == 0 {
+	if t := s.LastTurn; t != nil && t.overflowed() && t.Seq > l.Seq && !l.Progress && s.Usage == nil {
 		return true
 	}
 	mark := s.Policy.CompactionThreshold * float64(s.Limit())
@@ -346,7 +346,7 @@ func (s *State) Overflowed() bool {
 	case l == nil || l.Outcome == OutcomeFailed:
 		return true
 	}
-	return l.Progress || l.UsedLeast > 0 && !s.Stalled()
+	return l.Progress || s.Usage != nil && !s.Stalled()
 }
 
 // CompactionFirst says whether the next step is compaction's, and retry has to wait: one is wanted or under way, what

@@ -41,7 +41,7 @@ func (f *fold) turnRequested(fact events.TurnRequested) string {
 	switch {
 	case fact.Cause == events.CauseRetry || fact.Cause == events.CauseResume:
 		f.retryStarts(fact, by != "")
-	case fact.Cause == events.CauseAnswer || f.Retry.State == RetryStarting:
+	case fact.Cause == events.CauseAnswer, f.Retry.State == RetryStarting, fact.Cause == events.CauseMessage && f.Retry.State == RetryScheduled:
 		f.setRetryAside() // what a person decided goes on by itself, with no retry beside it; and another request has taken a retry's place
 	}
 	if l := f.LastCompaction; l != nil && fact.Compaction == l.ID {

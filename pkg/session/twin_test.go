@@ -447,7 +447,7 @@ func (w *twin) retry() (state string) {
 			switch {
 			case f.Cause == events.CauseRetry || f.Cause == events.CauseResume:
 				state = session.RetryStarting
-			case f.Cause == events.CauseAnswer && state != session.RetryAbandoned, state == session.RetryStarting:
+			case f.Cause == events.CauseAnswer && state != session.RetryAbandoned, state == session.RetryStarting, f.Cause == events.CauseMessage && state == session.RetryScheduled:
 				state = ""
 			}
 		case events.TurnStarted:

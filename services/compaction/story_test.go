@@ -132,10 +132,17 @@ func (y *story) fact(line string) {
 	}
 }
 
-// named puts in the ids that a decision made up: $compaction is the open one, $turn the one asked for, else the open one.
+// named puts in the ids that a decision made up: $compaction is the open one, $turn the one
+// asked for, else the open one, $last the one that ended last, and $last-compaction.
 func (y *story) named(line string) string {
 	if c := y.s.Compaction; c != nil {
 		line = strings.ReplaceAll(line, "$compaction", c.ID)
+	}
+	if l := y.s.LastCompaction; l != nil {
+		line = strings.ReplaceAll(line, "$last-compaction", l.ID)
+	}
+	if l := y.s.LastTurn; l != nil {
+		line = strings.ReplaceAll(line, "$last", l.ID)
 	}
 	switch {
 	case y.s.Pending.Turn != nil:

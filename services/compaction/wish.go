@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"time"
@@ -62,12 +63,8 @@ type Outcome struct {
 
 // begin makes a desk, unless there is no such session or it is over.
 func begin(s *session.State, now time.Time) (*desk, error) {
-	if !s.Opened() {
-		return nil, events.NotFound("session", s.Ref().String())
-	}
-	if c := s.Closed; c != nil {
-		return nil, events.Conflict("the session is closed ("+c.Reason+"): open another one",
-			events.Standing{Status: string(session.Closed), Reason: c.Reason, By: c.By, At: c.At, Seq: c.Seq})
+	if err := s.Changeable(); err != nil {
+		return nil, err
 	}
 	return &desk{State: s, in: Input{Now: now}}, nil
 }
@@ -91,7 +88,7 @@ func Send(s *session.State, w SendWish, now time.Time, src session.Source) (Outc
 	if d.Ignored.Count != ignored {
 		return Outcome{}, events.Unavailable(fmt.Sprintf("%d messages wait in this session: withdraw some, or wait until they are handed out", len(s.Queue)))
 	}
-	if !d.inPlaceOfQuestions(s) {
+	if !d.inPlaceOfQuestions(w.Message) {
 		d.decide()
 	}
 	return Outcome{Facts: d.facts}, nil
@@ -143,27 +140,31 @@ func plainJSON(raw json.RawMessage) ([]byte, error) {
 	return json.Marshal(v)
 }
 
-// inPlaceOfQuestions is what a person's message comes to that has superseded questions of before, whose asker is gone: their
-// calls are closed, and the turn that waited goes on with the queue, unless something still blocks or holds it (P14).
-func (d *desk) inPlaceOfQuestions(before *session.State) bool {
-	first := ""
-	for _, id := range before.PendingPrompts() {
-		if p := d.Prompts[id]; p != nil && p.Status == session.Superseded && (!d.Owned || p.Epoch < d.Epoch) {
-			d.closeCall(p, events.Failure{Kind: events.ReasonAnswered, Text: "answered in chat"})
-			if first == "" || d.Turn != nil && p.Turn == d.Turn.ID {
-				first = id
-			}
+// inPlaceOfQuestions is what a person's message comes to that has just superseded questions whose asker is gone: their calls
+// are closed, and the turn that waited goes on with that message, unless something still blocks or holds it (P14). The agent
+// is told that it was answered in chat, so that answer comes next, before what else is in the queue.
+func (d *desk) inPlaceOfQuestions(message string) bool {
+	var first *session.Prompt
+	named := ""
+	for _, id := range sortedKeys(d.Prompts) {
+		p := d.Prompts[id]
+		if p.Status != session.Superseded || p.Reason != message || d.Owned && p.Epoch == d.Epoch {
+			continue
+		}
+		d.closeCall(p, events.Failure{Kind: events.ReasonAnswered, Text: "answered in chat"})
+		if first == nil || d.Turn != nil && p.Turn == d.Turn.ID && first.Turn != p.Turn {
+			first, named = p, id
 		}
 	}
-	if first == "" || d.BlockedBy() != "" || len(d.WaitsFor) > 0 {
-		return first != ""
+	if first != nil && d.BlockedBy() == "" && len(d.WaitsFor) == 0 {
+		next := d.Continue(named, first.Turn, message)
+		next.Cause = events.CauseMessage
+		d.say(next)
 	}
-	p := before.Prompts[first]
-	next := d.Continue(first, p.Turn, d.Queue[0].ID)
-	next.Cause = events.CauseMessage
-	d.say(next)
-	return true
+	return first != nil
 }
+
+func sortedKeys[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }
 
 // closeCall ends the call of a prompt whose asker is gone, if it is still open.
 func (d *desk) closeCall(p *session.Prompt, why events.Failure) {
@@ -194,7 +195,8 @@ func Withdraw(s *session.State, w WithdrawWish, now time.Time) (Outcome, error) 
 }
 
 // Compact decides on a compaction that a person wants (C16). While a turn runs it waits for that turn's end. What a
-// compaction of before still owes follows this one. A compaction that is wanted already is a success.
+// compaction of before still owes follows this one. A compaction that is wanted already is a success, and so is one that was
+// the last that happened: who got no answer asks again.
 func Compact(s *session.State, w CompactWish, now time.Time) (Outcome, error) {
 	d, err := begin(s, now)
 	if err != nil {
@@ -205,6 +207,9 @@ func Compact(s *session.State, w CompactWish, now time.Time) (Outcome, error) {
 			return Outcome{Seq: p.Seq}, nil
 		}
 		return Outcome{Seq: s.Seq}, nil
+	}
+	if l := s.LastCompaction; l != nil && l.Outcome == session.OutcomeCompleted && s.Turn == nil && s.Usage == nil && (s.LastTurn == nil || s.LastTurn.Seq < l.Seq) {
+		return Outcome{Seq: l.Seq}, nil
 	}
 	if id := s.BlockedBy(); id != "" && !w.Force {
 		return Outcome{}, events.Conflict("prompt "+id+" waits for an answer: answer, reject or dismiss it, or compact with force",

@@ -12,7 +12,7 @@ A turn takes its message out of the queue, clears the pending turn, and, caused 
 -- state queue pending retry phase active_at --
 queue: [{"message":"m1","seq":5,"synthetic":true,"at":@5s}]
 pending: (nothing)
-retry: {"state":"scheduled","turn":"t1","attempt":1,"due_at":@5s,"error":{"kind":"server_error","text":"x"},"same_failures":1,"resumes":0}
+retry: {"turn":"t1","attempt":1,"error":{"kind":"server_error","text":"x"},"same_failures":1,"resumes":0}
 phase: "running"
 active_at: @2s
 -- endings --

@@ -1,0 +1,25 @@
+The asker is gone: the same commit closes the call, and the turn that waited goes on after the compaction (C12).
+
+-- facts --
+1 session.opened {"incarnation":"17","context_limit":1000}
+2 turn.started {"turn":"t1","cause":"message"}
+3 tool.started {"call":"c1","turn":"t1","name":"ask"}
+3 prompt.requested {"prompt":"p1","turn":"t1","call":"c1","kind":"question","delivery":"tool-result"}
+4 session.orphaned {"reason":"owner-lost","incarnation":"17"}
+-- wish --
+compact {"by":"ada","force":true}
+-- comes to --
+prompt.superseded {"prompt":"p1","message":""}
+tool.failed {"call":"c1","error":{"kind":"superseded","text":"a person had the conversation compacted instead of answering"},"synthetic":true}
+turn.requested {"turn":"turn-hyh4ne5gxwnswizoobcy","cause":"answer","of_turn":"t1","prompt":"p1"}
+compaction.requested {"compaction":"compaction-nfoh6qsemewj53vi2mn6","reason":"manual","used":0,"limit":1000}
+-- state --
+seq=5 compacting turn=t1,message pending=answer, compaction=requested,manual
+-- facts --
+6 session.claimed {"incarnation":"18"}
+6 compaction.started {"compaction":"$compaction"}
+7 compaction.completed {"compaction":"$compaction"}
+-- decide --
+nothing
+-- state --
+seq=7 queued owned-by=18 turn=t1,message pending=answer, compacted=completed,0

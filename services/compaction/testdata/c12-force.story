@@ -1,0 +1,21 @@
+By hand with force the question is superseded first: its owner closes the call and goes on, and the compaction comes when the turn has ended (C12).
+
+-- facts --
+1 session.opened {"incarnation":"17","context_limit":1000}
+2 turn.started {"turn":"t1","cause":"message"}
+3 tool.started {"call":"c1","turn":"t1","name":"ask"}
+3 prompt.requested {"prompt":"p1","turn":"t1","call":"c1","kind":"question","delivery":"tool-result"}
+-- wish --
+compact {"by":"ada","force":true}
+-- comes to --
+prompt.superseded {"prompt":"p1","message":""}
+compaction.requested {"compaction":"compaction-oumvmk52fculeetezijg","reason":"manual","used":0,"limit":1000}
+-- state --
+seq=4 compacting owned-by=17 turn=t1,message compaction=requested,manual
+-- facts --
+5 tool.failed {"call":"c1","error":{"kind":"superseded","text":"x"}}
+6 turn.completed {"turn":"t1"}
+-- decide --
+nothing
+-- state --
+seq=6 compacting owned-by=17 last=t1,completed compaction=requested,manual

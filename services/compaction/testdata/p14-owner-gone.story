@@ -1,0 +1,32 @@
+The asker gone: the same commit closes the calls and asks for a turn with the message; a permission that only a callback can take still blocks until recovery has put it away (P14).
+
+-- facts --
+1 session.opened {"incarnation":"17","context_limit":1000}
+2 turn.started {"turn":"t1","cause":"message"}
+3 tool.started {"call":"c1","turn":"t1","name":"ask"}
+3 prompt.requested {"prompt":"p1","turn":"t1","call":"c1","kind":"question","delivery":"tool-result"}
+3 tool.started {"call":"c2","turn":"t1","name":"ask"}
+3 prompt.requested {"prompt":"p2","turn":"t1","call":"c2","kind":"question","delivery":"tool-result"}
+4 session.orphaned {"reason":"owner-lost","incarnation":"17"}
+-- wish --
+send {"message":"m0","content":"a note","synthetic":true,"by":"bot"}
+-- comes to --
+message.accepted {"message":"m0","content":"a note","synthetic":true,"by":"bot"}
+-- state --
+seq=5 waiting turn=t1,message queued=m0 awaits=p1 awaits=p2
+-- wish --
+send {"message":"m1","content":"hello","by":"ada"}
+-- comes to --
+message.accepted {"message":"m1","content":"hello","synthetic":false,"by":"ada"}
+tool.failed {"call":"c1","error":{"kind":"answered-in-chat","text":"answered in chat"},"synthetic":true}
+tool.failed {"call":"c2","error":{"kind":"answered-in-chat","text":"answered in chat"},"synthetic":true}
+turn.requested {"turn":"turn-z3ao44pwarq65qsh3etl","cause":"message","of_turn":"t1","message":"m1","prompt":"p1"}
+-- state --
+seq=6 queued turn=t1,message queued=m0 queued=m1 pending=message,m1
+-- facts --
+7 session.claimed {"incarnation":"18"}
+7 turn.started {"turn":"$turn","cause":"message"}
+-- decide --
+nothing
+-- state --
+seq=7 running owned-by=18 turn=turn-z3ao44pwarq65qsh3etl,message last=t1,continued queued=m0

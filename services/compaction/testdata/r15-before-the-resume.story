@@ -1,0 +1,17 @@
+A person's message goes before what the crashed turn would go on with by itself, also when that was asked for already (R15).
+
+-- facts --
+1 session.opened {"incarnation":"17","context_limit":1000}
+2 turn.started {"turn":"t1","cause":"message"}
+3 session.orphaned {"reason":"owner-lost","incarnation":"17"}
+3 turn.interrupted {"turn":"t1","reason":"owner-lost"}
+4/retry turn.requested {"turn":"t2","cause":"resume","of_turn":"t1"}
+-- decide --
+nothing
+-- wish --
+send {"message":"m1","content":"hello","by":"ada"}
+-- comes to --
+message.accepted {"message":"m1","content":"hello","synthetic":false,"by":"ada"}
+turn.requested {"turn":"turn-urfx73yfbrfbvted7naj","cause":"message","message":"m1"}
+-- state --
+seq=5 queued last=t1,interrupted queued=m1 pending=message,m1
