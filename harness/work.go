@@ -188,7 +188,11 @@ func (k *shift) next() string {
 func (k *shift) serve(ctx context.Context, id string) {
 	for ctx.Err() == nil {
 		more, err := k.serveOnce(ctx, id)
-		if err != nil && ctx.Err() == nil {
+		switch {
+		case err == nil || ctx.Err() != nil:
+		case errors.Is(err, events.ErrMalformed): // what this process says cannot be: trying again will not mend it
+			k.h.log.Error().Str("session", id).AnErr("err", err).Msg("work not taken, or not finished")
+		default:
 			k.h.log.Debug().Str("session", id).AnErr("err", err).Msg("work not taken, or not finished")
 		}
 		if !more || err != nil {

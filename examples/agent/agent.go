@@ -14,12 +14,11 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// notMade is the result of a call that was wanted when the turn was to stop.
-const notMade = "The call was not made: the turn was stopped before."
-
 // What the model is told beside the conversation.
 const (
 	systemWords  = "You are a careful assistant. Use the tools when they help, and ask the user when you are not sure."
+	notMadeWords = "The call was not made: the turn ended before."
+	cutOffWords  = "The call was cut off. It may have had its effect, or a part of it."
 	summaryWords = "Summary of the conversation so far:\n"
 	compactWords = "Summarise this conversation so that you can go on with it: what the user wants, what was done, what was found, what is next. Plain text, no tools.\n\n"
 )
@@ -62,13 +61,13 @@ func (a *agent) turn(ctx context.Context, t *harness.Turn) error {
 	if _, err := t.Options(&opts); err != nil {
 		return err
 	}
+	if err := a.settle(ctx, s, c); err != nil { // results stand right behind their calls
+		return err
+	}
 	if err := a.hear(ctx, t, c); err != nil {
 		return err
 	}
 	for step := range stepsMax {
-		if err := a.settle(ctx, s, c); err != nil {
-			return err
-		}
 		if c.answered() {
 			return t.Complete(ctx, "stop")
 		}
@@ -99,7 +98,7 @@ func (a *agent) hear(ctx context.Context, t *harness.Turn, c *conversation) erro
 // settle gives a result to the calls of a process that died: what was answered meanwhile, or that nobody knows.
 func (a *agent) settle(ctx context.Context, s *harness.Session, c *conversation) error {
 	for _, call := range c.dangling() {
-		text := "The call was cut off. It may have had its effect, or a part of it."
+		text := cutOffWords
 		r, err := s.Result(ctx, call)
 		switch {
 		case errors.Is(err, harness.ErrUnknown):
@@ -134,9 +133,9 @@ func (a *agent) step(ctx context.Context, t *harness.Turn, c *conversation, opts
 			return err
 		}
 	}
-	for _, call := range said.ToolCalls {
+	for i, call := range said.ToolCalls {
 		if err := a.call(ctx, t, c, call); err != nil {
-			return err
+			return errors.Join(err, c.notMade(said.ToolCalls[i+1:]...))
 		}
 	}
 	return nil
@@ -174,16 +173,14 @@ func (a *agent) call(ctx context.Context, t *harness.Turn, c *conversation, call
 	}
 	h, err := t.Tool(ctx, harness.Tool{ID: call.ID, Name: name, Title: cut(call.Function.Arguments, titleBytesMax), Input: json.RawMessage(call.Function.Arguments)})
 	if err != nil && ctx.Err() != nil && !errors.Is(err, harness.ErrPending) {
-		return errors.Join(context.Cause(ctx), c.add(entry{message: message{Role: "tool", ToolCall: call.ID, Content: notMade}}))
+		return errors.Join(context.Cause(ctx), c.notMade(call))
 	}
 	if err != nil {
 		return err
 	}
-	run, cancel := atHand(ctx)
-	defer cancel()
-	text, failed := known.run(a, run, in)
-	if run.Err() != nil {
-		return context.Cause(run) // what became of it, recovery says, or the turn's end
+	text, failed := known.run(a, ctx, in)
+	if ctx.Err() != nil {
+		return context.Cause(ctx) // what became of it, recovery says, or the turn's end
 	}
 	if failed != nil {
 		text = "Error: " + failed.Error()
@@ -204,18 +201,6 @@ func ended(err error) error {
 		return nil
 	}
 	return err
-}
-
-// atHand is a context for a tool: when compaction asks the turn to stop, the call in hand is still finished, so that
-// its result is not lost.
-func atHand(ctx context.Context) (context.Context, context.CancelFunc) {
-	run, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	release := context.AfterFunc(ctx, func() {
-		if stop, ok := errors.AsType[*harness.StopError](context.Cause(ctx)); !ok || stop.Actor != events.ActorCompaction {
-			cancel(context.Cause(ctx))
-		}
-	})
-	return run, func() { release(); cancel(nil) }
 }
 
 // compact puts a summary in place of the conversation. What does not fit into the model itself is cut from the front.

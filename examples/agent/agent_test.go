@@ -218,6 +218,34 @@ func TestKilledWhileRunning(t *testing.T) {
 	}
 }
 
+// A person stops the turn while a command runs. The next turn knows which call was cut off, and which was never made.
+func TestStoppedWhileRunning(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.file("notes.txt", "red")
+	w.script.Say(
+		script.Step{Calls: []script.Call{{Name: "run", Arguments: `{"command":"echo x >> ran; sleep 20"}`}, {Name: "read_file", Arguments: `{"path":"notes.txt"}`}}},
+		script.Step{Text: "Stopped."})
+	w.agent("run it") // as said on the command line
+	w.answer("run", func(p string) (string, map[string]any) {
+		return "answer", map[string]any{"prompt": p, "by": "ada", "answers": []events.Answer{{Question: "permission", Selected: []string{"once"}}}}
+	})
+	w.until("the command to run", func(*session.State) bool { return w.exists("ran") })
+	w.wish("ledger", "stop", map[string]any{"by": "ada", "reason": "enough"})
+	w.until("the stop", func(st *session.State) bool {
+		return st.LastTurn != nil && st.LastTurn.Outcome == session.OutcomeStopped
+	})
+	w.send("m2", "what happened?")
+	st := w.until("the end", delivered("m2"))
+	c := w.conversation()
+	if len(c) != 6 || c[2].Content != notMadeWords || c[3].Content != cutOffWords || c[4].Content != "what happened?" || st.Ignored.Count != 0 {
+		t.Errorf("%+v", c)
+	}
+	if n := count(w.facts(), "tool.started"); n != 1 {
+		t.Errorf("%d calls were made", n)
+	}
+}
+
 // What an older process writes after a newer one has the session does not count; a line that a crash cut off is dropped.
 func TestConversationFiles(t *testing.T) {
 	dir := t.TempDir()

@@ -77,6 +77,16 @@ func (c *conversation) add(e entry) error {
 	return nil
 }
 
+// notMade writes down that calls which the model wanted were not made.
+func (c *conversation) notMade(calls ...toolCall) error {
+	for _, call := range calls {
+		if err := c.add(entry{message: message{Role: "tool", ToolCall: call.ID, Content: notMadeWords}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // replace puts other entries in place of all: at once, or not at all.
 func (c *conversation) replace(entries []entry) error {
 	var all []byte

@@ -2,11 +2,16 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/harness"
 )
 
 // childArguments make the test's own program the agent, so that it can be killed as a process is.
@@ -46,4 +51,25 @@ func (w *world) child() (kill func()) {
 	}
 	w.t.Cleanup(kill)
 	return kill
+}
+
+// What is asked for on the command line is what runs; what cannot be is said.
+func TestFlags(t *testing.T) {
+	t.Setenv("OPENAI_API_KEY", "secret")
+	cfg, err := flags([]string{"--session", "s", "--model", "m", "--context-limit", "8000", "what", "now?"}, io.Discard)
+	if err != nil || cfg.session != "s" || cfg.model != "m" || cfg.contextLimit != 8000 || cfg.message != "what now?" || cfg.key != "secret" || cfg.harness != "agent" {
+		t.Errorf("%+v, %v", cfg, err)
+	}
+	var side strings.Builder
+	if err := program(t.Context(), []string{"--help"}, io.Discard, &side); err != nil || !strings.Contains(side.String(), "-context-limit") || strings.Contains(side.String(), "secret") {
+		t.Errorf("%v, %s", err, &side)
+	}
+	if err := program(t.Context(), []string{"--no-such"}, io.Discard, io.Discard); err == nil {
+		t.Error("an unknown flag is taken")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := program(ctx, []string{"--nats", "nats://127.0.0.1:1"}, io.Discard, io.Discard); !errors.Is(err, harness.ErrUnreachable) {
+		t.Errorf("no broker: %v", err)
+	}
 }
