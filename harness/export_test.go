@@ -17,6 +17,12 @@ func HandedOver(s *Session) int {
 	return len(s.flight.ops)
 }
 
+// Mute keeps everybody from appending to the session until release.
+func Mute(s *Session) (release func()) {
+	s.writing <- struct{}{}
+	return func() { <-s.writing }
+}
+
 // Asking is how many Asks wait for the prompt.
 func Asking(s *Session, prompt string) int {
 	s.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -122,8 +123,12 @@ func TestOptionsOfARetry(t *testing.T) {
 		content string
 	}
 	runs := make(chan run, 8)
+	asked := 0
 	w.work(h, harness.Worker{
-		Options: func(_ *harness.Session, t session.WorkTurn) any { return options{"small for " + t.Message} },
+		Options: func(_ *harness.Session, t session.WorkTurn) any {
+			asked++
+			return options{fmt.Sprint("model ", asked, " for ", t.Message)}
+		},
 		Turn: func(ctx context.Context, turn *harness.Turn) error {
 			r := run{request: turn.Request()}
 			var err error
@@ -138,7 +143,7 @@ func TestOptionsOfARetry(t *testing.T) {
 	})
 	w.request("s", "t1", "hello")
 	first := <-runs
-	if !first.had || first.options.Model != "small for m-t1" || first.content != `"hello"` || first.request.Cause != events.CauseMessage {
+	if !first.had || first.options.Model != "model 1 for m-t1" || first.content != `"hello"` || first.request.Cause != events.CauseMessage {
 		t.Errorf("%+v", first)
 	}
 	st := w.until("s", "the failure", func(st *session.State) bool { return st.LastTurn != nil })

@@ -89,6 +89,22 @@ func TestAskAgain(t *testing.T) {
 	_, err := turn.Ask(w.ctx, p)
 	wantErr(t, err, harness.ErrClosedID)
 
+	// Who waited with another Ask that returned first has the answer, too.
+	p.ID = "p3"
+	first = ask(w.ctx, turn, p)
+	w.awaiting("s", "p3")
+	release := harness.Mute(s)
+	late := ask(w.ctx, turn, p)
+	natstest.Until(t, "both to ask", func() bool { return harness.Asking(s, "p3") == 2 && harness.Waiting(s) == 1 })
+	w.mustAnswer("s", "p3", "green")
+	if a := got(t, first); a.err != nil {
+		t.Fatal(a.err)
+	}
+	release()
+	if a := got(t, late); a.err != nil || a.answer.Answers[0].Text != "green" {
+		t.Fatalf("%+v", a)
+	}
+
 	// Settled while nobody asked: the next Ask gets it, and only that one.
 	short, cancel = context.WithCancel(w.ctx)
 	out := ask(short, turn, harness.Prompt{ID: "p2", Questions: question()})

@@ -25,6 +25,8 @@ func TestProviders(t *testing.T) {
 		{"OpenAI, hard limit in 2023", failure.Raw{Status: 400, Code: "billing_hard_limit_reached", Text: "Billing hard limit has been reached"}, failure.Quota},
 		{"OpenAI, tokens a minute", failure.Raw{Status: 429, Code: "rate_limit_exceeded", Text: "Rate limit reached for gpt-3.5-turbo-0125 in organization org-x on tokens per min (TPM): Limit 40000, Used 39485, Requested 787. Please try again in 408ms."}, failure.RateLimit},
 		{"OpenAI, requests a minute, with a link to billing", failure.Raw{Status: 429, Text: "Rate limit reached for default in organization org-x on requests per min. Limit: 60 / min. Current: 70 / min. Please add a payment method to your account to increase your rate limit. Visit https://platform.openai.com/account/billing to add a payment method."}, failure.RateLimit},
+		{"its code says more than its words", failure.Raw{Status: 429, Code: "rate_limit_exceeded", Text: "Slow down, or add credits for a higher tier."}, failure.RateLimit},
+		{"a context error under 429", failure.Raw{Status: 429, Code: "context_length_exceeded", Text: "Too much."}, failure.ContextExceeded},
 		{"OpenAI, only the link", failure.Raw{Status: 429, Text: "Slow down. See https://platform.openai.com/account/billing"}, failure.RateLimit},
 		{"OpenAI, too long", failure.Raw{Status: 400, Code: "context_length_exceeded", Text: "This model's maximum context length is 8192 tokens. However, your messages resulted in 8545 tokens. Please reduce the length of the messages."}, failure.ContextExceeded},
 		{"OpenAI, too long, in the stream", failure.Raw{Code: "context_length_exceeded", Text: "Your input exceeds the context window of this model. Please adjust your input and try again."}, failure.ContextExceeded},
