@@ -27,6 +27,7 @@ import (
 	"github.com/nats-io/nuid"
 	"github.com/rs/zerolog"
 
+	"github.com/holdfast-dev/holdfast/internal/gather"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
@@ -91,7 +92,8 @@ type Bus struct {
 	cfg      Config
 	log      zerolog.Logger
 	instance string
-	together bool // many writes to a stream go as one batch
+	together atomic.Bool // many writes to a stream go as one batch
+	appends  gather.Gatherer[*gathered]
 	denied   *denials
 	attempts attempts
 	clock    clock
@@ -116,6 +118,57 @@ func (p Pending) Wait(ctx context.Context) (uint64, error) {
 	return p.wait(ctx)
 }
 
+// gathered is a guarded write that waits for its turn, perhaps to travel with others.
+type gathered struct {
+	w    *write
+	key  string        // what it is guarded by: the broker does not look whether two of a batch name the same
+	gone chan struct{} // closed when s is known
+	s    sent          // how it went
+}
+
+// join is [Bus.begin] for what many write at the same time: what is handed in while others are under way goes with the next.
+// A write whose context ends before that is taken back.
+func (b *Bus) join(key string, w *write) Pending {
+	g := &gathered{w: w, key: key, gone: make(chan struct{})}
+	leave := b.appends.Join(g)
+	return Pending{wait: func(ctx context.Context) (uint64, error) {
+		select {
+		case <-g.gone:
+			return b.settle(ctx, w, g.s)
+		case <-ctx.Done():
+			leave()
+			return 0, fmt.Errorf("bus: %s: %w", w.op, b.late("publish to "+w.msg.Subject, ctx.Err()))
+		}
+	}}
+}
+
+// fly sends writes as one batch, or side by side when they are few or the batch is refused, and waits for the answers.
+func (b *Bus) fly(gs []*gathered) {
+	ctx := context.Background() // an answer that does not come is an error soon
+	if len(gs) >= batchMin {
+		msgs := make([]*nats.Msg, len(gs))
+		for i, g := range gs {
+			msgs[i] = g.w.msg
+		}
+		if last, err := b.ack(ctx, b.sendBatch(ctx, msgs)); err == nil {
+			for i, g := range gs {
+				g.s = sent{done: true, seq: last - uint64(len(gs)-1-i)}
+				close(g.gone)
+			}
+			return
+		}
+	}
+	for _, g := range gs {
+		g.s = b.send(ctx, g.w.msg)
+	}
+	for _, g := range gs {
+		s := sent{subject: g.s.subject, at: g.s.at, done: true}
+		s.seq, s.failed = b.ack(ctx, g.s)
+		g.s = s
+		close(g.gone)
+	}
+}
+
 // Open connects to the broker and checks that it is new enough and has JetStream. It keeps trying until ctx ends, then
 // fails with [ErrUnreachable]; [ErrForbidden], [ErrNoJetStream] and [ErrTooOld] end it at once. Later the connection is
 // restored for ever.
@@ -134,7 +187,10 @@ func Open(ctx context.Context, cfg Config) (*Bus, error) {
 		return nil, err
 	}
 	server, known := cfg.Server.(syncing)
-	b := &Bus{cell: cell, cfg: cfg, log: cfg.Log, instance: nuid.Next(), together: cfg.Synced || known && server.SyncsEach(), denied: newDenials()}
+	b := &Bus{cell: cell, cfg: cfg, log: cfg.Log, instance: nuid.Next(), denied: newDenials()}
+	b.together.Store(cfg.Synced || known && server.SyncsEach())
+	b.appends = gather.Gatherer[*gathered]{CountMax: batchMessagesMax, SizeMax: batchBytesMax, Fly: b.fly,
+		Key: func(g *gathered) string { return g.key }, Size: func(g *gathered) int { return len(g.w.msg.Data) }}
 	if err := b.connect(ctx); err != nil {
 		return nil, err
 	}
@@ -323,59 +379,6 @@ func (b *Bus) check(ctx context.Context) error {
 		case errors.Is(err, nats.ErrNoResponders) && b.nc.IsConnected() && !has:
 			return translate(op, jetstream.ErrJetStreamNotEnabled)
 		case !errors.Is(err, ErrUnreachable):
-			return err
-		case !pause(ctx, pace.NextBackOff()):
-			return b.late(op, err)
-		}
-	}
-}
-
-// clock is the broker's clock as measured from here.
-type clock struct {
-	mu     sync.Mutex
-	broker time.Time // an instant of the broker's clock …
-	local  time.Time // … and when that was here, on the monotonic clock
-	last   time.Time // what was given out last; nothing earlier may follow
-}
-
-// Now is the broker's time, to half a round trip, and never goes back. It is measured every ten seconds and runs on by
-// itself in between and while the broker is away; only the very first call fails without a broker ([ErrUnreachable]) or
-// without a log ([ErrNotFound]).
-func (b *Bus) Now(ctx context.Context) (time.Time, error) {
-	c := &b.clock
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	first := c.local.IsZero()
-	if first || time.Since(c.local) > clockFreshS*time.Second {
-		if err := b.measure(ctx, first); err != nil && first {
-			return time.Time{}, err
-		}
-	}
-	now := c.broker.Add(time.Since(c.local))
-	if now.Before(c.last) {
-		now = c.last
-	}
-	c.last = now
-	return now, nil
-}
-
-// measure asks the broker what time it is. It keeps asking only when it must have an answer. The clock is locked.
-func (b *Bus) measure(ctx context.Context, must bool) error {
-	op, pace := "ask the time", newBackoff()
-	for {
-		var reply struct {
-			Now time.Time `json:"ts"`
-		}
-		short, cancel := context.WithTimeout(ctx, clockPatienceMS*time.Millisecond)
-		sent := time.Now()
-		err := b.callOnce(short, op, apiPrefix+"STREAM.INFO."+b.cell.LogStream(), nil, &reply)
-		cancel()
-		switch {
-		case err == nil:
-			b.clock.local = time.Now()
-			b.clock.broker = reply.Now.Add(b.clock.local.Sub(sent) / 2)
-			return nil
-		case !must || !errors.Is(err, ErrUnreachable):
 			return err
 		case !pause(ctx, pace.NextBackOff()):
 			return b.late(op, err)

@@ -13,3 +13,6 @@ func (b *Bus) CaughtUp(ctx context.Context, bk Bucket, known []Entry, fn func(Up
 	}
 	return w.caughtUp(ctx)
 }
+
+// Together is whether what is written together is sent together.
+func (b *Bus) Together() bool { return b.together.Load() }

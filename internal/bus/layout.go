@@ -17,9 +17,10 @@ import (
 // The layout of a cell: streams, buckets and their limits.
 const (
 	layoutVersion     = 1
-	layoutKey         = "hf.layout" // metadata key: the version of the layout that a stream was last brought up to
-	raisedKey         = "hf.raised" // metadata key: the log's limit was raised once
-	consumersMax      = 100_000     // consumers, and so watchers, of the log or a bucket; the broker's own default is 1,000
+	layoutKey         = "hf.layout"   // metadata key: the version of the layout that a stream was last brought up to
+	raisedKey         = "hf.raised"   // metadata key: the log's limit was raised once
+	togetherKey       = "hf.together" // metadata key: the broker syncs each write by itself, so what is written together is sent together; a hint
+	consumersMax      = 100_000       // consumers, and so watchers, of the log or a bucket; the broker's own default is 1,000
 	parkedAge         = 30 * 24 * time.Hour
 	parkedWindow      = 24 * time.Hour  // how long parking the same input again is recognised
 	publishWindow     = 2 * time.Minute // the broker's default for recognising message ids
@@ -119,6 +120,9 @@ func (b *Bus) streamInfo(ctx context.Context, stream string) (*jetstream.StreamI
 	if err := b.call(ctx, "look at stream "+stream, "STREAM.INFO."+stream, nil, &info); err != nil {
 		return nil, err
 	}
+	if stream == b.cell.LogStream() && info.Config.Metadata[togetherKey] != "" && info.Config.Replicas == 1 {
+		b.together.Store(true)
+	}
 	return &info, nil
 }
 
@@ -206,6 +210,10 @@ func (b *Bus) logConfig() jetstream.StreamConfig {
 	c.Discard = jetstream.DiscardNew
 	c.MaxMsgSize = logMessageMax
 	c.MaxConsumers = consumersMax // each process of a harness follows what is written of its sessions
+	c.AllowAtomicPublish = true
+	if b.together.Load() {
+		c.Metadata[togetherKey] = "1"
+	}
 	if b.cfg.LogBytesMax > 0 {
 		c.MaxBytes = b.cfg.LogBytesMax
 	}

@@ -222,3 +222,56 @@ func (l *Lease) Gap() time.Time {
 	defer l.mu.Unlock()
 	return l.gap
 }
+
+// clock is the broker's clock as measured from here.
+type clock struct {
+	mu     sync.Mutex
+	broker time.Time // an instant of the broker's clock …
+	local  time.Time // … and when that was here, on the monotonic clock
+	last   time.Time // what was given out last; nothing earlier may follow
+}
+
+// Now is the broker's time, to half a round trip, and never goes back. It is measured every ten seconds and runs on by
+// itself in between and while the broker is away; only the very first call fails without a broker ([ErrUnreachable]) or
+// without a log ([ErrNotFound]).
+func (b *Bus) Now(ctx context.Context) (time.Time, error) {
+	c := &b.clock
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	first := c.local.IsZero()
+	if first || time.Since(c.local) > clockFreshS*time.Second {
+		if err := b.measure(ctx, first); err != nil && first {
+			return time.Time{}, err
+		}
+	}
+	now := c.broker.Add(time.Since(c.local))
+	if now.Before(c.last) {
+		now = c.last
+	}
+	c.last = now
+	return now, nil
+}
+
+// measure asks the broker what time it is. It keeps asking only when it must have an answer. The clock is locked.
+func (b *Bus) measure(ctx context.Context, must bool) error {
+	op, pace := "ask the time", newBackoff()
+	for {
+		var reply struct {
+			Now time.Time `json:"ts"`
+		}
+		short, cancel := context.WithTimeout(ctx, clockPatienceMS*time.Millisecond)
+		sent := time.Now()
+		err := b.callOnce(short, op, apiPrefix+"STREAM.INFO."+b.cell.LogStream(), nil, &reply)
+		cancel()
+		switch {
+		case err == nil:
+			b.clock.local = time.Now()
+			b.clock.broker = reply.Now.Add(b.clock.local.Sub(sent) / 2)
+			return nil
+		case !must || !errors.Is(err, ErrUnreachable):
+			return err
+		case !pause(ctx, pace.NextBackOff()):
+			return b.late(op, err)
+		}
+	}
+}

@@ -187,7 +187,7 @@ func (b *Bus) StoreDocs(ctx context.Context, docs []Doc) ([]uint64, error) {
 // docsTogether is how many of the documents, from the first, go together, and the messages for that; none if each is to
 // be stored by itself.
 func (b *Bus) docsTogether(docs []Doc) (n int, msgs []*nats.Msg) {
-	if !b.together {
+	if !b.together.Load() {
 		return len(docs), nil
 	}
 	bytes := 0
@@ -257,7 +257,7 @@ func (b *Bus) storeEach(ctx context.Context, docs []Doc, revs []uint64) error {
 
 // feedTogether cuts what goes together from the front.
 func (b *Bus) feedTogether(msgs []*nats.Msg) (now, later []*nats.Msg) {
-	if !b.together {
+	if !b.together.Load() {
 		return msgs, nil
 	}
 	n, bytes := 0, 0
@@ -271,7 +271,7 @@ func (b *Bus) feedTogether(msgs []*nats.Msg) (now, later []*nats.Msg) {
 
 // sendFeed sends messages as one batch or each by itself.
 func (b *Bus) sendFeed(ctx context.Context, msgs []*nats.Msg) []sent {
-	if b.together && len(msgs) >= batchMin {
+	if b.together.Load() && len(msgs) >= batchMin {
 		return []sent{b.sendBatch(ctx, msgs)}
 	}
 	under := make([]sent, len(msgs))

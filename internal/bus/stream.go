@@ -39,6 +39,10 @@ type sent struct {
 	at      time.Time
 	paf     jetstream.PubAckFuture
 	err     error // it could not even be sent
+
+	done   bool // it has been waited for: the result
+	seq    uint64
+	failed error
 }
 
 // send publishes; it blocks only while the window is full.
@@ -57,6 +61,9 @@ func (b *Bus) send(ctx context.Context, m *nats.Msg) sent {
 
 // ack waits for the acknowledgement: the sequence, or a translated error. [ErrUnreachable] means that nobody knows.
 func (b *Bus) ack(ctx context.Context, s sent) (uint64, error) {
+	if s.done {
+		return s.seq, s.failed
+	}
 	if s.err != nil {
 		return 0, translate("publish to "+s.subject, s.err)
 	}
