@@ -54,6 +54,14 @@
 //
 // ErrFenced means: stop at once and discard. The session's contexts are cancelled with it. It may be claimed again.
 //
+// # Work
+//
+// [Harness.Work] hands out what a harness is asked to do: turns, for a new message, a retry, a resume, an answer that came
+// while nobody was there, a follow-up of a compaction; and compactions. A handler says how it ended and never tries again
+// by itself: what failed is classified by pkg/failure and comes back as a turn of its own, when it is time, with the
+// options that [Worker.Options] gave it. [Turn.Stream] and [Turn.Usage] tell what goes on meanwhile, and cost little.
+// [Harness.Send] has somebody else asked.
+//
 // # Questions
 //
 // [Turn.Ask] returns when the prompt is settled. The prompt is in the log, not in the process: after a crash the next
