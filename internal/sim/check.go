@@ -241,9 +241,11 @@ func (w *world) checkRecovered(st *session.State) {
 		keeps = true
 	}
 	for _, id := range sorted(st.Tools) {
-		if c := st.Tools[id]; !(alive && c.Epoch == st.Epoch) && !held[id] {
+		c := st.Tools[id]
+		if !(alive && c.Epoch == st.Epoch) && !held[id] {
 			w.fail("V2: %s: call %s of epoch %d is still open: %s", st.Ref(), id, c.Epoch, docBytes(w.docs[st.Ref()]))
 		}
+		keeps = keeps || held[id] // and its turn with it
 	}
 	if t := st.Turn; t != nil && !(alive && t.Epoch == st.Epoch) && !keeps && len(st.WaitsFor) == 0 && st.Pending.Turn == nil {
 		w.fail("V2: %s: turn %s of epoch %d is still open", st.Ref(), t.ID, t.Epoch)
