@@ -157,8 +157,8 @@ func (x *Log) started(f events.TurnStarted) {
 		x.resumes = 0
 	}
 	delete(x.stopped, f.Turn)
-	if f.Message == "" {
-		return
+	if t := x.before.Turn; f.Message == "" || t != nil && t.ID == f.Turn {
+		return // no message, or it is adopted with what it has
 	}
 	x.about[f.Turn] = f.Message
 	was := x.messages[f.Message]

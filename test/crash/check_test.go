@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/rule"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
+	"github.com/holdfast-dev/holdfast/services/reconciler"
 )
 
 // Limits of what is told.
@@ -42,6 +44,7 @@ type folded struct {
 	st      *session.State
 	counted map[string]bool   // "kind subject" of every fact that counted and somebody said
 	endings map[string]string // "entity id": the ending that counted
+	rules   *rule.Log
 }
 
 // take takes a picture.
@@ -102,13 +105,18 @@ func (p *picture) alive(st *session.State) bool {
 func (p *picture) fold() {
 	p.folded = map[events.Ref]*folded{}
 	for _, r := range p.refs {
-		f := &folded{st: session.New(r), counted: map[string]bool{}, endings: map[string]string{}}
+		f := &folded{st: session.New(r), counted: map[string]bool{}, endings: map[string]string{}, rules: rule.New(clockSlack)}
 		p.folded[r] = f
 		owner := ""
 		for i := range p.commits[r] {
 			c := &p.commits[r][i]
 			epoch := max(f.st.Epoch, 1)
+			before := f.st.Clone()
 			res := f.st.Fold(c)
+			for _, why := range f.rules.Commit(before, c, res.Feed) {
+				v, what, _ := strings.Cut(why, ": ")
+				p.fail(v, r, "%d: %s%s", c.Seq, what, tell(p.commits[r][:i+1]))
+			}
 			for j := range res.Feed {
 				epoch, owner = p.count(f, c, &res.Feed[j], epoch, owner)
 			}
@@ -158,6 +166,7 @@ func (p *picture) check() []string {
 		p.checkDocument(r)
 		p.checkViews(r)
 		p.checkRecovered(r)
+		p.checkDecided(r)
 		p.checkLiving(r)
 	}
 	for key, e := range p.state {
@@ -266,7 +275,7 @@ func (p *picture) checkRecovered(r events.Ref) {
 		keeps = keeps || q.Status == session.Awaiting
 	}
 	for id, c := range st.Tools {
-		keeps = keeps || mine(c.Epoch)
+		keeps = keeps || mine(c.Epoch) || held[id]
 		if !mine(c.Epoch) && !held[id] {
 			p.fail("V2", r, "call %s of epoch %d is still open", id, c.Epoch)
 		}
@@ -283,8 +292,9 @@ func (p *picture) checkRecovered(r events.Ref) {
 }
 
 // does says whether a session is shown as doing something. One whose turn waits for a harness to take it does nothing.
-func (p *picture) does(st *session.State) bool {
-	return st.Phase == session.Running || st.Phase == session.Compacting || st.Phase == session.Retrying && st.Pending.Turn == nil
+func (*picture) does(st *session.State) bool {
+	p := st.Pending
+	return st.Phase == session.Running || st.Phase == session.Compacting && p.Compaction == nil || st.Phase == session.Retrying && p.Turn == nil
 }
 
 // held are the calls of a session that wait for a child which is not settled.
@@ -296,7 +306,7 @@ func (p *picture) held(st *session.State) map[string]bool {
 	for _, f := range p.folded {
 		k := f.st
 		if k.Harness == st.Harness && k.Parent == st.Session && k.Closed == nil {
-			held[k.ParentCall] = held[k.ParentCall] || k.Turn != nil || k.Pending != (session.Pending{}) || len(k.PendingPrompts()) > 0
+			held[k.ParentCall] = held[k.ParentCall] || reconciler.Unsettled(k)
 		}
 	}
 	return held
@@ -380,25 +390,34 @@ func (p *picture) restless() string {
 			return fmt.Sprintf("%s is owned by %s, which is dead\n%s", r, st.Incarnation, p.dump(r))
 		case p.does(st):
 			return fmt.Sprintf("%s is %s\n%s", r, st.Phase, p.dump(r))
-		case alive && st.Pending.Turn != nil:
-			return fmt.Sprintf("%s has a turn to do\n%s", r, p.dump(r))
+		case alive && st.Pending != (session.Pending{}):
+			return fmt.Sprintf("%s has something to do\n%s", r, p.dump(r))
+		}
+		if why := undecided(st); why != "" {
+			return fmt.Sprintf("%s: %s\n%s", r, why, p.dump(r))
 		}
 	}
 	return ""
 }
 
+// kinds is how many facts of each kind there are.
+func (p *picture) kinds() map[events.Kind]int {
+	kinds := map[events.Kind]int{}
+	for _, c := range p.at {
+		for _, e := range c.Events {
+			kinds[e.Kind]++
+		}
+	}
+	return kinds
+}
+
 // summary is what there was, for people.
 func (p *picture) summary() string {
-	phases, kinds, ignored := map[session.Phase]int{}, map[events.Kind]int{}, map[string]int{}
+	phases, kinds, ignored := map[session.Phase]int{}, p.kinds(), map[string]int{}
 	for _, f := range p.folded {
 		phases[f.st.Phase]++
 		if last := f.st.Ignored.Last; last != nil {
 			ignored[last.Writer+" "+last.Type+" "+last.Why] += int(f.st.Ignored.Count)
-		}
-	}
-	for _, c := range p.at {
-		for _, e := range c.Events {
-			kinds[e.Kind]++
 		}
 	}
 	var text strings.Builder

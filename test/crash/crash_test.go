@@ -8,8 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/services/compaction"
 	"github.com/holdfast-dev/holdfast/services/ledger"
 	"github.com/holdfast-dev/holdfast/services/reconciler"
+	"github.com/holdfast-dev/holdfast/services/retry"
 )
 
 var (
@@ -34,7 +38,8 @@ const (
 // awayMax is for how long one that was struck is away at most. Harnesses, and the broker, are away for longer than a lease
 // at times.
 var awayMax = map[string]time.Duration{
-	roleBroker: 3 * time.Second, roleLedger: 2500 * time.Millisecond, roleReconciler: 2500 * time.Millisecond, roleHarness: 6 * time.Second,
+	roleBroker: 3 * time.Second, roleLedger: 2500 * time.Millisecond, roleReconciler: 2500 * time.Millisecond, roleRetry: 2500 * time.Millisecond,
+	roleCompaction: 2500 * time.Millisecond, roleHarness: 6 * time.Second,
 }
 
 // number is what a flag says, or what the short or the long form has.
@@ -57,7 +62,7 @@ func drawn(t *testing.T) uint64 {
 	return seed
 }
 
-// TestCrash kills ledgers, reconcilers, harnesses and the broker.
+// TestCrash kills services, harnesses and the broker.
 func TestCrash(t *testing.T) {
 	w := newWorld(t, drawn(t), 1)
 	w.struggle(number(kills, 24, 240), 1500*time.Millisecond, func() {
@@ -178,7 +183,7 @@ func (s *settler) left(ctx context.Context) (string, uint64) {
 	if err != nil {
 		return err.Error(), 0
 	}
-	sources := append(reconciler.Sources(b), ledger.Source(ledgerConfig()))
+	sources := slices.Concat(reconciler.Sources(b), retry.Sources(b), compaction.Sources(b), []bus.Source{ledger.Source(ledgerConfig())})
 	for _, src := range sources {
 		pending, _, err := b.Lag(ctx, src)
 		if err != nil {
@@ -227,6 +232,11 @@ func (w *world) check() {
 		w.t.Error(f)
 	}
 	w.t.Log(p.summary())
+	for _, k := range []events.Kind{"retry.scheduled", "compaction.completed", "compaction.failed", "message.accepted", "turn.requested"} {
+		if p.kinds()[k] == 0 {
+			w.t.Errorf("no %s: the world is too tame", k)
+		}
+	}
 }
 
 // passTwice: another pass appends nothing (V3).

@@ -1,5 +1,5 @@
 // Package crash kills real processes at random instants while they work, on a real disk, and holds what is left against
-// the log: the invariants V1–V5 and V12–V14.
+// the log: the invariants V1–V5 and V7–V14.
 package crash
 
 import (
@@ -17,8 +17,10 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/embed"
+	"github.com/holdfast-dev/holdfast/services/compaction"
 	"github.com/holdfast-dev/holdfast/services/ledger"
 	"github.com/holdfast-dev/holdfast/services/reconciler"
+	"github.com/holdfast-dev/holdfast/services/retry"
 	"github.com/holdfast-dev/holdfast/test/child"
 )
 
@@ -37,6 +39,8 @@ const (
 	roleBroker     = "broker"
 	roleLedger     = ledger.Name
 	roleReconciler = reconciler.Name
+	roleRetry      = retry.Name
+	roleCompaction = compaction.Name
 	roleHarness    = "harness"
 	rolePerson     = "person"
 )
@@ -98,7 +102,7 @@ func play(ctx context.Context, role string) error {
 	switch role {
 	case roleBroker:
 		return playBroker(ctx, s, log)
-	case roleLedger, roleReconciler:
+	case roleLedger, roleReconciler, roleRetry, roleCompaction:
 		return playService(ctx, role, s, log)
 	case roleHarness:
 		return playHarness(ctx, s, log, rest)
@@ -138,14 +142,7 @@ func playService(ctx context.Context, role string, s settings, log zerolog.Logge
 	if err := b.Ensure(ctx); err != nil {
 		return err
 	}
-	var service interface{ Run(context.Context) error }
-	if role == roleLedger {
-		service, err = ledger.New(b, ledgerConfig(), log)
-	} else {
-		cfg := reconciler.Default()
-		cfg.Grace, cfg.AdoptionGrace, cfg.Walk = grace, adoptionGrace, walk
-		service, err = reconciler.New(b, cfg, log)
-	}
+	service, err := makeService(role, b, log)
 	if err != nil {
 		return err
 	}
@@ -157,6 +154,24 @@ func playService(ctx context.Context, role string, s settings, log zerolog.Logge
 		err = errors.New("crash: the service ended, and nobody asked it to")
 	}
 	return err
+}
+
+func makeService(role string, b *bus.Bus, log zerolog.Logger) (interface{ Run(context.Context) error }, error) {
+	switch role {
+	case roleLedger:
+		return ledger.New(b, ledgerConfig(), log)
+	case roleRetry:
+		cfg := retry.Default()
+		cfg.Walk = walk
+		return retry.New(b, cfg, log)
+	case roleCompaction:
+		cfg := compaction.Default()
+		cfg.Walk = walk
+		return compaction.New(b, cfg, log)
+	}
+	cfg := reconciler.Default()
+	cfg.Grace, cfg.AdoptionGrace, cfg.Walk = grace, adoptionGrace, walk
+	return reconciler.New(b, cfg, log)
 }
 
 func ledgerConfig() ledger.Config {

@@ -14,7 +14,6 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
-	"github.com/holdfast-dev/holdfast/services/ledger"
 	"github.com/holdfast-dev/holdfast/test/child"
 )
 
@@ -25,13 +24,15 @@ const (
 	requestMax = 8 * time.Second
 )
 
-// screen is what people see: the prompts that wait, followed by a watch for as long as the run takes.
+// screen is what people see: the prompts that wait, and the sessions, followed by a watch for as long as the run takes.
 type screen struct {
 	mu    sync.Mutex
 	waits map[string]session.Blocker
+	seen  []seen
+	known map[string]int // where in seen each session is, by key
 }
 
-// playPerson has some people answer, reject, dismiss, stop and close what they see.
+// playPerson has some people answer, reject, dismiss, stop and close what they see, and send, withdraw, compact and retry.
 func playPerson(ctx context.Context, s settings, log zerolog.Logger, rest <-chan struct{}) error {
 	j, err := openJournal(s.Journal, s.Name)
 	if err != nil {
@@ -42,9 +43,11 @@ func playPerson(ctx context.Context, s settings, log zerolog.Logger, rest <-chan
 		return err
 	}
 	defer b.Close()
-	sc := &screen{waits: map[string]session.Blocker{}}
+	sc := &screen{waits: map[string]session.Blocker{}, known: map[string]int{}}
 	ended := make(chan error, 1)
-	go func() { ended <- b.Watch(ctx, bus.State, []string{events.BlockerKeys("", "")}, sc.show) }()
+	go func() {
+		ended <- b.Watch(ctx, bus.State, []string{events.BlockerKeys("", ""), events.SessionKeys("")}, sc.show)
+	}()
 	if err := child.Say(sayReady); err != nil {
 		return err
 	}
@@ -67,6 +70,9 @@ func (s *screen) show(u bus.Update) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if _, err := events.ParseSessionKey(u.Key); err == nil {
+		return s.showSession(u)
+	}
 	delete(s.waits, u.Key)
 	if u.Deleted {
 		return nil
@@ -119,8 +125,13 @@ func (p *person) live(ctx context.Context, rest <-chan struct{}) {
 			t.Stop()
 			return
 		}
-		if b, ok := p.screen.any(p.rnd); ok {
+		b, waits := p.screen.any(p.rnd)
+		x, ok := p.screen.session(p.rnd)
+		switch {
+		case waits && p.rnd.IntN(2) == 0:
 			p.act(ctx, b)
+		case ok:
+			p.speak(ctx, x)
 		}
 	}
 }
@@ -157,14 +168,14 @@ func (p *person) answer(ctx context.Context, r events.Ref, b session.Blocker, te
 	p.ask(ctx, "answer", "prompt.answered", note{Ref: r, Prompt: b.Prompt, Text: text}, w)
 }
 
-// ask asks the ledger, and notes what it was told: that it is done, and where, or what stands instead.
+// ask asks a service, and notes what it was told: that it is done, and where, or what stands instead.
 func (p *person) ask(ctx context.Context, verb, kind string, n note, wish any) {
 	ctx, cancel := context.WithTimeout(ctx, requestMax)
 	defer cancel()
 	var reply struct {
 		Seq uint64 `json:"seq"`
 	}
-	err := p.bus.Request(ctx, ledger.Name, verb, wish, &reply)
+	err := p.bus.Request(ctx, service(verb), verb, wish, &reply)
 	refusal, refused := errors.AsType[*events.Refusal](err)
 	switch {
 	case err == nil:
@@ -174,6 +185,7 @@ func (p *person) ask(ctx context.Context, verb, kind string, n note, wish any) {
 		n.Status, n.Text = refusal.Stands.Status, ""
 		p.j.write(n)
 	case refused && refusal.Stands != nil, refused && refusal.Code == 503, ctx.Err() != nil, errors.Is(err, bus.ErrUnreachable):
+	case refused && refusal.Code == 404 && verb == "withdraw": // handed out long ago
 	default:
 		n.Wrong = fmt.Sprintf("%s: %v", verb, err)
 		p.j.write(n)

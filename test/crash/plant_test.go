@@ -21,7 +21,7 @@ func plant() *planted {
 	p := &planted{ref: r, picture: &picture{refs: []events.Ref{r}, commits: map[events.Ref][]events.Commit{}, at: map[uint64]*events.Commit{},
 		state: map[string]bus.Entry{}, leases: map[string]bool{events.HarnessLeaseKey("h", "1"): true},
 		lost: map[string]bool{"1": true}}}
-	p.say(events.WriterHarness, events.SessionOpened{Incarnation: "1"})
+	p.say(events.WriterHarness, events.SessionOpened{Incarnation: "1", Policy: &events.PolicyPatch{Resume: events.Set(events.ResumeHold)}})
 	p.say(events.WriterHarness, events.TurnStarted{Turn: "t", Cause: events.CauseMessage}, events.ToolStarted{Call: "c", Turn: "t", Name: "bash"},
 		events.ToolStarted{Call: "d", Turn: "t", Name: "bash"},
 		events.PromptRequested{Prompt: "p", Call: "c", Turn: "t", PromptKind: events.PromptQuestion, Questions: ask(), Delivery: events.DeliverToolResult},
@@ -50,8 +50,8 @@ func (p *planted) say(w events.Writer, facts ...events.Fact) {
 	}
 	p.commits[p.ref] = append(p.commits[p.ref], c)
 	p.at[seq] = &c
-	p.fold()
 	p.found = nil
+	p.fold()
 	p.render()
 }
 
@@ -127,12 +127,36 @@ func TestPlanted(t *testing.T) {
 		"a session is lost": {"V12", func(p *planted) {
 			p.notes = append(p.notes, note{Ref: events.Ref{Harness: "h", Session: "x"}, Kind: kindOwned})
 		}},
-		"an answer is lost":           {"V12", func(p *planted) { n := answered; n.Seq = 2; p.told(n) }},
-		"another answer stands":       {"V12", func(p *planted) { n := answered; n.Text = "no"; p.told(n) }},
-		"a lie about a prompt":        {"V12", func(p *planted) { p.told(note{Prompt: "p", Status: "rejected"}) }},
-		"a lie about an answer":       {"V12", func(p *planted) { p.told(note{Prompt: "p", Status: "answered", Text: "no"}) }},
-		"a stop elsewhere":            {"V12", func(p *planted) { p.told(note{Seq: 9}) }},
-		"the living called dead":      {"N", func(p *planted) { p.die(); p.recovered(); p.lost = nil }},
+		"an answer is lost":                      {"V12", func(p *planted) { n := answered; n.Seq = 2; p.told(n) }},
+		"another answer stands":                  {"V12", func(p *planted) { n := answered; n.Text = "no"; p.told(n) }},
+		"a lie about a prompt":                   {"V12", func(p *planted) { p.told(note{Prompt: "p", Status: "rejected"}) }},
+		"a lie about an answer":                  {"V12", func(p *planted) { p.told(note{Prompt: "p", Status: "answered", Text: "no"}) }},
+		"a stop elsewhere":                       {"V12", func(p *planted) { p.told(note{Seq: 9}) }},
+		"the living called dead":                 {"N", func(p *planted) { p.die(); p.recovered(); p.lost = nil }},
+		"a retry that is due, and not asked for": {"V3", func(p *planted) { p.fails("server_error"); p.say(events.WriterRetry, scheduled(4, 1, 2000)) }},
+		"one failure, two retries": {"V7", func(p *planted) {
+			p.fails("server_error")
+			p.say(events.WriterRetry, scheduled(4, 1, 2000))
+			p.say(events.WriterRetry, scheduled(4, 2, 4000))
+		}},
+		"a retry before its time": {"V7", func(p *planted) {
+			p.fails("server_error")
+			p.say(events.WriterRetry, scheduled(4, 1, 9000))
+			p.say(events.WriterRetry, events.TurnRequested{Turn: "u", Cause: events.CauseRetry, OfTurn: "t", Attempt: 1})
+		}},
+		"a stopped turn is tried again": {"V9", func(p *planted) {
+			p.say(events.WriterLedger, events.TurnStopRequested{Turn: "t", Actor: events.ActorPerson, By: "ada"})
+			p.fails("server_error")
+			p.say(events.WriterRetry, scheduled(5, 1, 2000))
+		}},
+		"a message that nobody took back": {"V10", func(p *planted) {
+			p.say(events.WriterCompaction, events.MessageAccepted{Message: "m", By: "ada"})
+			p.say(events.WriterCompaction, events.MessageWithdrawn{Message: "m", By: "ada"})
+		}},
+		"a message in front of another": {"V10", func(p *planted) {
+			p.say(events.WriterCompaction, events.MessageAccepted{Message: "m", By: "ada"}, events.MessageAccepted{Message: "n", By: "ada"})
+			p.say(events.WriterHarness, events.TurnStarted{Turn: "u", Cause: events.CauseMessage, Message: "n"})
+		}},
 		"a strange error":             {"an error", func(p *planted) { p.told(note{Wrong: "boom"}) }},
 		"it runs, and nobody runs it": {"V14", func(p *planted) { p.die(); p.recovered(); p.folded[p.ref].st.Phase = session.Running; p.render() }},
 	} {
@@ -166,4 +190,15 @@ func (p *planted) recovered() {
 	p.say(events.WriterReconciler, orphaned(), events.PromptExpired{Prompt: "q", Reason: events.ReasonOwnerLost},
 		events.ToolCompleted{Call: "c", Synthetic: true}, events.ToolInterrupted{Call: "d", Reason: events.ReasonOwnerLost, Outcome: events.OutcomeUnknown},
 		events.TurnInterrupted{Turn: "t", Reason: events.ReasonOwnerLost})
+}
+
+// fails ends the turn in a failure.
+func (p *planted) fails(kind string) {
+	p.say(events.WriterHarness, events.TurnFailed{Turn: "t", Error: events.Failure{Kind: kind}})
+}
+
+// scheduled is a retry of the turn, which failed at this second.
+func scheduled(failedAt int64, attempt int, delayMS int64) events.RetryScheduled {
+	due := time.Unix(failedAt, 0).UTC().Add(time.Duration(delayMS) * time.Millisecond)
+	return events.RetryScheduled{Turn: "t", Attempt: attempt, DelayMS: delayMS, DueAt: due}
 }

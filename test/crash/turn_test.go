@@ -2,7 +2,6 @@ package crash
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -20,7 +19,8 @@ func (a *agent) turn(ctx context.Context, s *harness.Session) {
 	if t != nil {
 		a.goOn(ctx, t)
 	} else {
-		start := harness.Start{ID: a.id("t"), Message: a.id("m"), Content: "do it", By: "ada"}
+		start := harness.Start{ID: a.id("t"), Message: a.id("m"), By: "ada"}
+		start.Content = start.Message
 		var err error
 		t, err = s.StartTurn(ctx, start)
 		if !a.acked(s, err, events.MessageAccepted{Message: start.Message}, events.TurnStarted{Turn: start.ID}) {
@@ -37,15 +37,8 @@ func (a *agent) turn(ctx context.Context, s *harness.Session) {
 		a.step(inTurn, t)
 		a.pause(inTurn)
 	}
-	how, stopped := errors.AsType[*harness.StopError](context.Cause(t.Context()))
-	switch {
-	case stopped:
-		a.acked(s, t.Stop(ctx, how.Actor, "as you say"), events.TurnStopped{Turn: t.ID()})
-	case a.resting() || a.chance(75):
-		a.acked(s, t.Complete(ctx, "stop"), events.TurnCompleted{Turn: t.ID()})
-	case a.chance(60):
-		a.acked(s, t.Fail(ctx, events.Failure{Kind: "server_error", Text: "no"}, true), events.TurnFailed{Turn: t.ID()})
-	default: // left open: the next turn takes its place
+	if a.resting() || a.chance(90) { // else left open: the next turn takes its place
+		a.end(ctx, t)
 	}
 }
 
@@ -63,8 +56,8 @@ func (a *agent) step(ctx context.Context, t *harness.Turn) {
 	case n < 90 && a.depth < depthMax:
 		a.delegate(ctx, t)
 	default:
-		tokens := events.Tokens{Input: a.rnd.Int64N(100_000), Output: 10}
-		report := events.UsageReported{Turn: t.ID(), Model: "m", Tokens: tokens, ContextLimit: 200_000}
+		tokens := events.Tokens{Input: a.rnd.Int64N(contextLimit), Output: 10}
+		report := events.UsageReported{Turn: t.ID(), Model: "m", Tokens: tokens, ContextLimit: contextLimit}
 		a.acked(t.Session(), t.Session().Append(ctx, report), report)
 	}
 }

@@ -71,7 +71,7 @@ func playHarness(ctx context.Context, s settings, log zerolog.Logger, rest <-cha
 	}
 	var all sync.WaitGroup
 	all.Go(func() {
-		if err := h.Work(ctx, harness.Worker{Turn: w.asked}); err != nil {
+		if err := h.Work(ctx, harness.Worker{Turn: w.asked, Compact: w.compact}); err != nil {
 			w.judge("work", err)
 		}
 	})
@@ -256,22 +256,16 @@ func (a *agent) another(ctx context.Context, lost *harness.Session) *harness.Ses
 	return s
 }
 
+// policy has bounds so small that they are met.
 func (a *agent) policy() *events.PolicyPatch {
+	p := &events.PolicyPatch{RetryMax: events.Set(1 + a.rnd.IntN(3)), ResumeMax: events.Set(a.rnd.IntN(4))}
 	if a.chance(20) {
-		hold := events.ResumeHold
-		return &events.PolicyPatch{Resume: events.Set(hold)}
+		p.Resume = events.Set(events.ResumeHold)
 	}
-	return nil
-}
-
-// asked is what others have requested: a turn with one call.
-func (w *worker) asked(ctx context.Context, t *harness.Turn) error {
-	a := w.agent(w.made.Add(1))
-	s := t.Session()
-	a.j.write(note{Ref: a.ref(s), Kind: "turn.started", ID: t.ID(), Seq: s.State().Seq})
-	a.tool(ctx, t)
-	a.acked(s, t.Complete(ctx, "stop"), events.TurnCompleted{Turn: t.ID()})
-	return nil
+	if a.chance(30) {
+		p.IdleCompactionAfterS = events.Set(int64(1))
+	}
+	return p
 }
 
 // settled notes how a prompt was settled, as it was told.

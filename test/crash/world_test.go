@@ -78,7 +78,7 @@ func newWorld(t testing.TB, seed uint64, nodes int) *world {
 	if err := w.bus.Ensure(ctx); err != nil {
 		t.Fatal(err)
 	}
-	for _, role := range []string{roleLedger, roleReconciler} {
+	for _, role := range []string{roleLedger, roleReconciler, roleRetry, roleCompaction} {
 		for i := range 2 {
 			w.add(role, settings{Name: fmt.Sprintf("%s-%d", role, i)})
 		}

@@ -1,0 +1,107 @@
+package crash
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// contextLimit is how many tokens fit into a conversation.
+const contextLimit = 100_000
+
+// Kinds of failures: some are worth another try, some are not.
+var (
+	turnFailures       = []string{"server_error", "server_error", "rate_limit", "empty_output", "authentication", "context_exceeded"}
+	compactionFailures = []string{"server_error", "bad_summary", "model_not_found"}
+)
+
+const (
+	failPercent     = 30    // of turns, and of compactions
+	retryAfterMaxMS = 4_000 // that a provider wishes for
+)
+
+func (a *agent) failure(kinds []string) events.Failure {
+	f := events.Failure{Kind: kinds[a.rnd.IntN(len(kinds))], Text: "no"}
+	if f.Kind == "rate_limit" {
+		f.RetryAfterMS = a.rnd.Int64N(retryAfterMaxMS)
+	}
+	return f
+}
+
+// end ends a turn, one way or another. Nothing fails any more when all is to come to rest.
+func (a *agent) end(ctx context.Context, t *harness.Turn) {
+	s := t.Session()
+	how, stopped := errors.AsType[*harness.StopError](context.Cause(t.Context()))
+	switch {
+	case stopped:
+		a.acked(s, t.Stop(ctx, how.Actor, "as you say"), events.TurnStopped{Turn: t.ID()})
+	case a.resting() || !a.chance(failPercent):
+		a.acked(s, t.Complete(ctx, "stop"), events.TurnCompleted{Turn: t.ID()})
+	default:
+		a.acked(s, t.Fail(ctx, a.failure(turnFailures), a.chance(50)), events.TurnFailed{Turn: t.ID()})
+	}
+}
+
+// asked is what others have requested: a turn with one call.
+func (w *worker) asked(ctx context.Context, t *harness.Turn) error {
+	a := w.agent(w.made.Add(1))
+	s := t.Session()
+	a.j.write(note{Ref: a.ref(s), Kind: "turn.started", ID: t.ID(), Seq: s.State().Seq})
+	a.reads(ctx, t)
+	a.tool(ctx, t)
+	if !a.resting() && a.chance(30) {
+		tokens := events.Tokens{Input: a.rnd.Int64N(contextLimit), Output: 10}
+		if err := t.Usage(ctx, harness.Usage{Model: "m", Tokens: tokens, ContextLimit: contextLimit}); err != nil {
+			a.judge("usage", err)
+		}
+	}
+	a.pause(ctx)
+	a.end(ctx, t)
+	return nil
+}
+
+// reads looks whether a turn is given the content of its message: all messages say their own id, but answers.
+func (a *agent) reads(ctx context.Context, t *harness.Turn) {
+	r := t.Request()
+	if !strings.HasPrefix(r.Message, "m-") {
+		return // none, or an answer
+	}
+	content, err := t.Content(ctx)
+	switch want := quoted(r.Message); {
+	case errors.Is(err, harness.ErrUnknown) && r.OfTurn != "": // taken long ago, by the turn that this one goes on with
+	case err != nil:
+		a.judge("content", err)
+	case string(content) != want:
+		a.j.write(note{Ref: a.ref(t.Session()), Wrong: "turn " + t.ID() + " (" + string(r.Cause) + ") has message " + want + " and is given " + string(content)})
+	}
+}
+
+func quoted(text string) string {
+	b, err := json.Marshal(text)
+	if err != nil {
+		panic(err) // texts always encode
+	}
+	return string(b)
+}
+
+// compact compacts a conversation, or fails to.
+func (w *worker) compact(ctx context.Context, _ *harness.Session, _ session.WorkCompaction) (int64, error) {
+	a := w.agent(w.made.Add(1))
+	for range stepsMax {
+		a.pause(ctx)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return 0, context.Cause(ctx)
+	case !a.resting() && a.chance(failPercent):
+		return 0, &harness.FailureError{Failure: a.failure(compactionFailures)}
+	case a.resting():
+		return 1, nil
+	}
+	return a.rnd.Int64N(contextLimit), nil
+}
