@@ -70,6 +70,9 @@ type Handler interface {
 	Batch(ctx context.Context, ms []Message) (acked int, err error)
 }
 
+// Loser is a [Handler] that wants to know when it is no longer the active one. What it is told comes after its last Batch.
+type Loser interface{ Lost() }
+
 // Consume delivers a stream, in order and at least once, to one of the processes that call it with the same durable: the
 // active one. It blocks until ctx ends, then hands over at once and returns nil.
 //
@@ -169,7 +172,11 @@ func (c *consumption) turn(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.active(ctx, pin)
+	err = c.active(ctx, pin)
+	if l, ok := c.h.(Loser); ok {
+		l.Lost()
+	}
+	return err
 }
 
 // ensure makes the durable, or brings it up to date.

@@ -79,19 +79,30 @@ func (l *Loop) appended(ctx context.Context, s *session.State, facts []events.Fa
 	if len(facts) == 0 {
 		return
 	}
+	l.noted(s.Ref(), s.Seq, facts, false)
+	if l.cfg.Decided != nil {
+		l.cfg.Decided(ctx, s, facts)
+	}
+}
+
+// noted counts, remembers and tells that facts are in the log; rest: nothing else is called for.
+func (l *Loop) noted(r events.Ref, seq uint64, facts []events.Fact, rest bool) {
 	l.count.decisions.Add(1)
 	l.count.facts.Add(uint64(len(facts)))
 	l.mu.Lock()
 	if len(l.own) >= ownAppendsMax {
 		clear(l.own)
 	}
-	l.own[s.Ref()] = s.Seq
+	l.own[r] = own{seq, rest}
 	l.mu.Unlock()
-	l.bus.Nudge(s.Ref(), s.Seq)
-	l.cfg.Log.Info().Str("session", s.Ref().String()).Uint64("seq", s.Seq).Str("entity", string(facts[0].Kind())).Msg("decided")
-	if l.cfg.Decided != nil {
-		l.cfg.Decided(ctx, s, facts)
-	}
+	l.bus.Nudge(r, seq)
+	l.cfg.Log.Info().Str("session", r.String()).Uint64("seq", seq).Str("entity", string(facts[0].Kind())).Msg("decided")
+}
+
+// own is what this process has appended to a session last.
+type own struct {
+	seq  uint64
+	rest bool // nothing is called for after it
 }
 
 // outdated says whether a document is older than what this process has appended itself: a newer one is under way.
@@ -99,8 +110,8 @@ func (l *Loop) outdated(s *session.State) bool {
 	r := s.Ref()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	seq, ok := l.own[r]
-	if ok && s.Seq >= seq {
+	own, ok := l.own[r]
+	if ok && s.Seq >= own.seq {
 		delete(l.own, r)
 		return false
 	}

@@ -48,7 +48,7 @@ const (
 	walkPauseMin    = time.Second // between two walks, however many ask for one
 	walkDefault     = 30 * time.Second
 	atOnceDefault   = 256     // more in flight than a slow disk writes in a second are only late
-	ownAppendsMax   = 100_000 // remembered; past it they are forgotten, which costs a lost race, not truth
+	ownAppendsMax   = 200_000 // remembered; past it they are forgotten, which costs a lost race, not truth
 	timersKnownMax  = 100_000 // the same
 	suspectTextMax  = 500     // bytes of an error that is reported
 	dueDurableAfter = "-due"  // the timers' consumer is named after the documents'
@@ -59,6 +59,8 @@ type Decision struct {
 	Facts []events.Fact  // to append, as one commit if they fit
 	Look  time.Time      // when to look again (the broker's time); zero: at the next change
 	Local bool           // the look needs no alarm that outlives this process: the walk finds it again
+	Ahead bool           // what will be decided at Look depends on nothing but the session and the instant
+	Rest  bool           // once the facts are appended, nothing is called for until the session changes
 	After *session.State // optional: the session with the facts folded, to spare the loop from folding them; the loop's from then on
 }
 
@@ -103,9 +105,14 @@ type Loop struct {
 	wakes  *wakes
 	source string
 	count  counts
+	active atomic.Bool // documents are delivered to this process
+
+	asked  time.Time // whether another process is active, and
+	nobody bool      // that none was; both are the waking goroutine's
 
 	mu       sync.Mutex
-	own      map[events.Ref]uint64    // what this process appended last, until a document shows it
+	own      map[events.Ref]own       // what this process appended last, until a document shows it
+	fired    map[events.Ref]time.Time // what was sent at its instant, until its alarm comes
 	timers   map[events.Ref]time.Time // alarms that this process has set
 	suspects map[events.Ref]Suspect
 }
@@ -129,7 +136,7 @@ func New(b *bus.Bus, cfg Config) (*Loop, error) {
 	return &Loop{
 		bus: b, cfg: cfg, slots: make(chan struct{}, cfg.AtOnceMax), walks: make(chan struct{}, 1), wakes: newWakes(),
 		source: events.ServiceSource(cfg.Service, b.Instance()),
-		own:    map[events.Ref]uint64{}, timers: map[events.Ref]time.Time{}, suspects: map[events.Ref]Suspect{},
+		own:    map[events.Ref]own{}, fired: map[events.Ref]time.Time{}, timers: map[events.Ref]time.Time{}, suspects: map[events.Ref]Suspect{},
 	}, nil
 }
 
@@ -151,7 +158,7 @@ func (l *Loop) Run(ctx context.Context) error {
 			return l.bus.Consume(ctx, Alarms(l.bus, l.cfg.Service), alarms{l})
 		},
 		l.walkForEver,
-		func(ctx context.Context) error { l.wakes.run(ctx, l.lookSoon); return nil },
+		l.wakeForEver,
 	)
 }
 
@@ -205,7 +212,7 @@ func (l *Loop) SettleBy(ctx context.Context, s *session.State, decide Decide) (*
 		case err != nil:
 			return after, said, err
 		}
-		return after, said, l.remember(ctx, after.Ref(), d, now)
+		return after, said, l.remember(ctx, after, d, now)
 	}
 	return s, said, fmt.Errorf("control: %s: %w: %d times in a row", s.Ref(), bus.ErrLostRace, racesMax)
 }

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
@@ -306,21 +305,38 @@ func TestSettleMany(t *testing.T) {
 	}
 }
 
-// TestWakes: what is due soon is looked at by this process itself, the soonest first, also what is added later.
+// TestWakes: each session has one wake, that of the newest decision about it, and the soonest comes first.
 func TestWakes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWakes()
-		began := time.Now()
-		looked := map[events.Ref]time.Duration{}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		w.add(ref("second"), began.Add(20*time.Second))
-		time.AfterFunc(time.Second, func() { w.add(ref("first"), began.Add(10*time.Second)) })
-		w.run(ctx, func(_ context.Context, _ *sync.WaitGroup, r events.Ref) { looked[r] = time.Since(began) })
-		if looked[ref("first")] != 10*time.Second || looked[ref("second")] != 20*time.Second {
-			t.Errorf("looked at %v", looked)
+	q, began := newWakes(), time.Now()
+	set := func(name string, seq uint64, after time.Duration) {
+		q.set(&wake{ref: ref(name), seq: seq, at: began.Add(after)})
+	}
+	set("later", 1, 30*time.Second)
+	set("first", 1, 10*time.Second)
+	set("moved", 1, time.Second)
+	set("moved", 2, 20*time.Second)
+	set("moved", 1, 2*time.Second) // decided on less
+	set("gone", 5, time.Second)
+	q.drop(&wake{ref: ref("gone"), seq: 4})
+	if due, next := q.due(began); len(due) > 0 || next != time.Second {
+		t.Errorf("due %v, the next in %s", due, next)
+	}
+	q.drop(&wake{ref: ref("gone"), seq: 5})
+	var names []string
+	for _, at := range []time.Duration{10 * time.Second, 25 * time.Second, time.Minute} {
+		due, _ := q.due(began.Add(at))
+		for _, w := range due {
+			names = append(names, fmt.Sprint(w.ref.Session, at))
 		}
-	})
+	}
+	if got := strings.Join(names, " "); got != "first10s moved25s later1m0s" || len(q.by) > 0 {
+		t.Errorf("in this order: %s; left: %v", got, q.by)
+	}
+	select {
+	case <-q.news:
+	default:
+		t.Error("nobody was told of a new first")
+	}
 }
 
 // TestSplit: what does not fit into one commit is appended in as few as it fits, the first facts first.

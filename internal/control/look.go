@@ -14,51 +14,38 @@ import (
 // documents decides on newest documents as they come.
 type documents struct{ l *Loop }
 
-// Takeover implements [bus.Handler].
+// Takeover implements [bus.Handler]. What the one before had seen to by itself is found by a walk.
 func (h documents) Takeover(ctx context.Context) error {
-	if h.l.cfg.Takeover == nil {
-		return nil
+	if h.l.cfg.Takeover != nil {
+		if err := h.l.cfg.Takeover(ctx); err != nil {
+			return err
+		}
 	}
-	return h.l.cfg.Takeover(ctx)
+	h.l.active.Store(true)
+	h.l.wakes.tell()
+	h.l.WalkSoon()
+	return nil
 }
+
+// Lost implements [bus.Loser].
+func (h documents) Lost() { h.l.active.Store(false) }
 
 // Batch implements [bus.Handler]. All of a batch is decided at once; it is done when each of it is, or has failed so
 // often that it is left to the slow walk.
 func (h documents) Batch(ctx context.Context, ms []bus.Message) (int, error) {
-	var all sync.WaitGroup
-	for i := range ms {
-		if ms[i].Deleted {
-			continue
+	return h.l.batch(ctx, len(ms), func(i int) func() {
+		if ms[i].Deleted || h.l.done(ms[i].Subject, ms[i].Body) {
+			return nil
 		}
-		if !h.l.enter(ctx, &all, func() { h.l.document(ctx, ms[i].Subject, ms[i].Body, h.l.cfg.Decide) }) {
-			break
-		}
-	}
-	all.Wait()
-	if ctx.Err() != nil {
-		return 0, ctx.Err()
-	}
-	return len(ms), nil
+		return func() { h.l.document(ctx, ms[i].Subject, ms[i].Body, h.l.cfg.Decide) }
+	})
 }
 
-// alarms looks at the sessions whose timers have gone off.
-type alarms struct{ l *Loop }
-
-// Takeover implements [bus.Handler].
-func (alarms) Takeover(context.Context) error { return nil }
-
-// Batch implements [bus.Handler].
-func (h alarms) Batch(ctx context.Context, ms []bus.Message) (int, error) {
+// batch does what there is to do about each message, several at once; all of them, or none counts.
+func (l *Loop) batch(ctx context.Context, n int, todo func(i int) func()) (int, error) {
 	var all sync.WaitGroup
-	for i := range ms {
-		_, r, err := h.l.bus.Cell().ParseDue(ms[i].Subject)
-		if err != nil || ms[i].Deleted {
-			continue // nobody's session
-		}
-		h.l.mu.Lock()
-		delete(h.l.timers, r)
-		h.l.mu.Unlock()
-		if !h.l.enter(ctx, &all, func() { h.l.Look(ctx, r) }) {
+	for i := range n {
+		if do := todo(i); do != nil && !l.enter(ctx, &all, do) {
 			break
 		}
 	}
@@ -66,7 +53,24 @@ func (h alarms) Batch(ctx context.Context, ms []bus.Message) (int, error) {
 	if ctx.Err() != nil {
 		return 0, ctx.Err()
 	}
-	return len(ms), nil
+	return n, nil
+}
+
+// done says whether a document shows just what this process has appended itself, and calls for nothing else. It is not
+// read for that.
+func (l *Loop) done(key string, doc []byte) bool {
+	r, err := events.ParseSessionKey(key)
+	if err != nil {
+		return true // nobody's session
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	own, ok := l.own[r]
+	if !ok || !own.rest || own.seq != session.PeekSeq(doc) {
+		return false
+	}
+	delete(l.own, r)
+	return true
 }
 
 // enter does something on a goroutine of its own once there is a slot; false when ctx ended first.
@@ -127,11 +131,6 @@ func (l *Loop) Look(ctx context.Context, r events.Ref) {
 		_, _, err = l.Settle(ctx, s)
 		return err
 	})
-}
-
-// lookSoon is Look on a goroutine of its own.
-func (l *Loop) lookSoon(ctx context.Context, all *sync.WaitGroup, r events.Ref) {
-	l.enter(ctx, all, func() { l.Look(ctx, r) })
 }
 
 // Load reads a session's document from the leader; [bus.ErrNotFound] when there is none.

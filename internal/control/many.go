@@ -116,5 +116,5 @@ func (l *Loop) acknowledged(ctx context.Context, x sent, decide Decide) Settled 
 	}
 	x.d.After.Seq = seq
 	l.appended(ctx, x.d.After, x.d.Facts)
-	return Settled{x.s, x.d.After, x.d.Facts, l.remember(ctx, x.s.Ref(), x.d, x.now)}
+	return Settled{x.s, x.d.After, x.d.Facts, l.remember(ctx, x.d.After, x.d, x.now)}
 }

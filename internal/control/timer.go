@@ -1,29 +1,37 @@
 package control
 
 import (
-	"container/heap"
 	"context"
-	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// remember sees to the next look: a durable alarm, unless the look needs none, and if it is soon, one of this process.
-func (l *Loop) remember(ctx context.Context, r events.Ref, d Decision, now time.Time) error {
-	look := d.Look
-	if look.IsZero() {
+// remember sees to the next look at a session as it is now: a durable alarm, unless the look needs none, and if it is
+// soon, a wake of this process.
+func (l *Loop) remember(ctx context.Context, s *session.State, d Decision, now time.Time) error {
+	w := &wake{ref: s.Ref(), seq: s.Seq, look: d.Look}
+	if d.Look.IsZero() {
+		l.wakes.drop(w)
 		return nil
 	}
 	if !d.Local {
-		if err := l.alarm(ctx, r, look); err != nil {
+		if err := l.alarm(ctx, w.ref, d.Look); err != nil {
 			return err
 		}
 	}
-	if until := look.Sub(now); until <= localHorizon {
-		l.wakes.add(r, time.Now().Add(until))
+	until := d.Look.Sub(now)
+	if until > localHorizon {
+		l.wakes.drop(w)
+		return nil
 	}
+	w.at = time.Now().Add(until)
+	if d.Ahead {
+		w.ready = l.ahead(ctx, s, d.Look)
+	}
+	l.wakes.set(w)
 	return nil
 }
 
@@ -35,7 +43,7 @@ func (l *Loop) alarm(ctx context.Context, r events.Ref, look time.Time) error {
 	if known {
 		return nil
 	}
-	t := bus.Timer{What: l.cfg.Service, Ref: r, Due: look, Body: []byte(look.UTC().Format(time.RFC3339Nano))}
+	t := bus.Timer{What: l.cfg.Service, Ref: r, Due: look, Body: alarmBody(look)}
 	if err := l.bus.SetTimer(ctx, t); err != nil {
 		return err
 	}
@@ -48,99 +56,32 @@ func (l *Loop) alarm(ctx context.Context, r events.Ref, look time.Time) error {
 	return nil
 }
 
-// wake is a look at a session at an instant of this process's clock.
-type wake struct {
-	at  time.Time
-	ref events.Ref
-}
+func alarmBody(look time.Time) []byte { return []byte(look.UTC().Format(time.RFC3339Nano)) }
 
-// wakes are what this process will look at by itself, the next time of each session. Losing them all is harmless: the
-// durable alarms and the walk remain.
-type wakes struct {
-	mu    sync.Mutex
-	queue wakeQueue
-	next  map[events.Ref]time.Time // what of the queue counts
-	news  chan struct{}            // the first of the queue has changed
-}
+// alarms hears of sessions whose timers have gone off.
+type alarms struct{ l *Loop }
 
-func newWakes() *wakes { return &wakes{next: map[events.Ref]time.Time{}, news: make(chan struct{}, 1)} }
+// Takeover implements [bus.Handler].
+func (alarms) Takeover(context.Context) error { return nil }
 
-// add sees to a look at that instant. One that comes before will see to it again.
-func (w *wakes) add(r events.Ref, at time.Time) {
-	w.mu.Lock()
-	if next, ok := w.next[r]; ok && !at.Before(next) {
-		w.mu.Unlock()
-		return
-	}
-	w.next[r] = at
-	heap.Push(&w.queue, wake{at, r})
-	first := w.queue[0].at.Equal(at)
-	w.mu.Unlock()
-	if first {
-		select {
-		case w.news <- struct{}{}:
-		default:
+// Batch implements [bus.Handler].
+func (h alarms) Batch(ctx context.Context, ms []bus.Message) (int, error) {
+	return h.l.batch(ctx, len(ms), func(i int) func() {
+		_, r, err := h.l.bus.Cell().ParseDue(ms[i].Subject)
+		if err != nil || ms[i].Deleted || h.l.seenTo(r, ms[i].Body) {
+			return nil // nobody's session, or it is done
 		}
-	}
+		return func() { h.l.Look(ctx, r) }
+	})
 }
 
-// due takes what is due, and says how long until the next is.
-func (w *wakes) due(now time.Time) (due []events.Ref, next time.Duration) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for len(w.queue) > 0 && !w.queue[0].at.After(now) {
-		x := heap.Pop(&w.queue).(wake)
-		if w.next[x.ref].Equal(x.at) {
-			delete(w.next, x.ref)
-			due = append(due, x.ref)
-		}
-	}
-	if len(w.queue) == 0 {
-		return due, localHorizon
-	}
-	return due, w.queue[0].at.Sub(now)
-}
-
-// run looks at what is due until ctx ends.
-func (w *wakes) run(ctx context.Context, look func(context.Context, *sync.WaitGroup, events.Ref)) {
-	var all sync.WaitGroup
-	defer all.Wait()
-	for {
-		due, next := w.due(time.Now())
-		for _, r := range due {
-			look(ctx, &all, r)
-		}
-		t := time.NewTimer(next)
-		select {
-		case <-t.C:
-		case <-w.news:
-			t.Stop()
-		case <-ctx.Done():
-			t.Stop()
-			return
-		}
-	}
-}
-
-// wakeQueue is a heap, the soonest first.
-type wakeQueue []wake
-
-// Len implements [heap.Interface].
-func (q wakeQueue) Len() int { return len(q) }
-
-// Less implements [heap.Interface].
-func (q wakeQueue) Less(i, j int) bool { return q[i].at.Before(q[j].at) }
-
-// Swap implements [heap.Interface].
-func (q wakeQueue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-
-// Push implements [heap.Interface].
-func (q *wakeQueue) Push(x any) { *q = append(*q, x.(wake)) }
-
-// Pop implements [heap.Interface].
-func (q *wakeQueue) Pop() any {
-	last := len(*q) - 1
-	x := (*q)[last]
-	*q = (*q)[:last]
-	return x
+// seenTo says whether what an alarm is about was, or is about to be, done here: it was sent at that instant, or waits in
+// front of this process. Should the process die first, whoever takes over walks over everything.
+func (l *Loop) seenTo(r events.Ref, body []byte) bool {
+	l.mu.Lock()
+	fired, ok := l.fired[r]
+	delete(l.timers, r)
+	delete(l.fired, r)
+	l.mu.Unlock()
+	return ok && string(alarmBody(fired)) == string(body) || l.wakes.ready(r)
 }

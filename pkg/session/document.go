@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"strconv"
 
 	"github.com/holdfast-dev/holdfast/pkg/codec"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -298,4 +299,22 @@ func (s *State) ViewClone() *State {
 		}
 	}
 	return c
+}
+
+// PeekSeq is the seq of a document that [State.Encode] wrote, without reading the rest; 0 if that cannot be told.
+func PeekSeq(doc []byte) uint64 {
+	_, rest, ok := bytes.Cut(doc, []byte(`,"phase":"`)) // within a text of the fields before it the quotes would be escaped
+	if !ok {
+		return 0
+	}
+	rest, ok = bytes.CutPrefix(rest[max(bytes.IndexByte(rest, '"'), 0):], []byte(`","seq":`))
+	end := bytes.IndexByte(rest, ',')
+	if !ok || end < 0 {
+		return 0
+	}
+	seq, err := strconv.ParseUint(string(rest[:end]), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return seq
 }

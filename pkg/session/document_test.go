@@ -120,6 +120,25 @@ func TestOwnDocumentsAreReadQuickly(t *testing.T) {
 }
 
 // TestDecodeRefuses: what is no document of ours is not folded on from.
+// TestPeekSeq: a look at a document's seq is right or 0, whatever its texts look like.
+func TestPeekSeq(t *testing.T) {
+	s := session.New(storyRef)
+	s.Title, s.Phase, s.Seq = `x","phase":"idle","seq":7,"`, session.Retrying, 4711
+	s.LastTurn = &session.LastTurn{ID: "t", Seq: 9}
+	doc, err := s.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := session.PeekSeq(doc); got != 4711 {
+		t.Errorf("seen: %d, want 4711", got)
+	}
+	for _, odd := range []string{``, `{}`, `{"v":1,"phase":"idle"}`, `{"v":1,"phase":"`, `{"v":1,"phase":"idle","last_turn":{"id":"","seq":5},"seq":6}`, `{"v":1,"phase":"idle","seq":6}`, `{"v":1,"phase":"idle","seq":-6,"x":1}`} {
+		if got := session.PeekSeq([]byte(odd)); got != 0 {
+			t.Errorf("%s: seen: %d", odd, got)
+		}
+	}
+}
+
 func TestDecodeRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		doc  string

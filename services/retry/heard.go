@@ -76,9 +76,6 @@ func (p *pace) begin(now time.Time) {
 func (p *pace) turn(r events.Ref, due, now time.Time) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.active.IsZero() {
-		p.active = now
-	}
 	if !due.Before(p.active.Add(-overdueMin)) {
 		return now
 	}

@@ -127,6 +127,9 @@ func (r *Retry) Run(ctx context.Context) error {
 			if err := r.listen(ctx); err != nil {
 				return err
 			}
+			if err := r.takeover(ctx); err != nil { // what came due before this takes its turn, also for a walk
+				return ignoreEnd(ctx, err)
+			}
 			return r.loop.Run(ctx)
 		},
 		func(ctx context.Context) error {
@@ -139,10 +142,15 @@ func (r *Retry) Run(ctx context.Context) error {
 func (r *Retry) listen(ctx context.Context) error {
 	r.bus.OnReconnect(func() { r.heard.all(time.Now()) })
 	err := r.bus.OnProgress(ctx, func(ref events.Ref) { r.heard.note(ref, time.Now()) })
+	r.heard.all(time.Now())
+	return ignoreEnd(ctx, err)
+}
+
+// ignoreEnd is nil for an error that is only the end that was asked for.
+func ignoreEnd(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
 	}
-	r.heard.all(time.Now())
 	return err
 }
 
@@ -159,14 +167,16 @@ func (r *Retry) takeover(ctx context.Context) error {
 // decide is one look of the loop at one session. What came due before anybody was active takes its turn.
 func (r *Retry) decide(_ context.Context, s *session.State, now time.Time, _ session.Source) (control.Decision, error) {
 	d := Decide(s, Input{Now: now, Progress: now.Add(-time.Since(r.heard.of(s.Ref()))), Jitter: r.cfg.Jitter})
+	look := control.Decision{Facts: d.Facts, Look: d.Look, Local: d.Watch, Ahead: !d.Watch}
 	if len(d.Facts) > 0 {
 		if _, fires := d.Facts[0].(events.TurnRequested); fires {
+			look.Rest = true
 			if at := r.pace.turn(s.Ref(), s.Retry.DueAt, now); at.After(now) {
-				return control.Decision{Look: at, Local: true}, nil
+				return control.Decision{Look: at, Local: true, Ahead: true}, nil
 			}
 		}
 	}
-	return control.Decision{Facts: d.Facts, Look: d.Look, Local: d.Watch}, nil
+	return look, nil
 }
 
 // changedReply is the answer to a wish: where in the log it stands. A document with this seq or more has seen it.

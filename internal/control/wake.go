@@ -1,0 +1,258 @@
+package control
+
+import (
+	"container/heap"
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// Limits of what is done at its instant.
+const (
+	wakesMax     = 500_000                // of this process; past it the alarms of the broker have to do
+	ackersMax    = 8                      // that wait for acknowledgements
+	sentMax      = 8_192                  // commits under way
+	firedMax     = 200_000                // remembered until their alarms come; past it these cost a look each
+	standbyKept  = 5 * time.Second        // how long what came due is kept by a process that another one is active for
+	standbyEvery = 500 * time.Millisecond // how often it asks whether one still is
+)
+
+// wake is a look at a session at an instant of this process's clock, or, better, what such a look will come to.
+type wake struct {
+	at    time.Time
+	look  time.Time // the same by the broker's clock
+	ref   events.Ref
+	seq   uint64 // of the session as it was when this was decided
+	ready *ready // nil: look then
+	place int    // in the heap
+}
+
+// ready is what will be decided at the instant, unless somebody writes before: then the compare-and-set refuses it.
+type ready struct {
+	epoch uint64
+	facts []events.Fact
+	rest  bool // nothing is called for after it
+}
+
+// ahead decides for an instant to come.
+func (l *Loop) ahead(ctx context.Context, s *session.State, look time.Time) *ready {
+	d, err := l.cfg.Decide(ctx, s, look, l.Source(ctx))
+	if err != nil || len(d.Facts) == 0 {
+		return nil
+	}
+	return &ready{epoch: s.Epoch, facts: d.Facts, rest: d.Rest}
+}
+
+// wakes are what this process will do by itself, one for each session. Losing them all is harmless: the durable alarms
+// and the walk remain.
+type wakes struct {
+	mu    sync.Mutex
+	queue wakeQueue
+	by    map[events.Ref]*wake
+	news  chan struct{} // the first of the queue has changed
+}
+
+func newWakes() *wakes { return &wakes{by: map[events.Ref]*wake{}, news: make(chan struct{}, 1)} }
+
+// set puts a wake in the place of the one that the session has, unless that was decided on more of the log.
+func (q *wakes) set(w *wake) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if old := q.by[w.ref]; old != nil {
+		if old.seq > w.seq {
+			return
+		}
+		heap.Remove(&q.queue, old.place)
+	} else if len(q.queue) >= wakesMax {
+		return
+	}
+	q.by[w.ref] = w
+	heap.Push(&q.queue, w)
+	if w.place == 0 {
+		q.tell()
+	}
+}
+
+// tell has the first of the queue looked at again.
+func (q *wakes) tell() {
+	select {
+	case q.news <- struct{}{}:
+	default:
+	}
+}
+
+// drop takes a session's wake out: as it is now, it calls for none.
+func (q *wakes) drop(w *wake) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if old := q.by[w.ref]; old != nil && old.seq <= w.seq {
+		q.remove(old)
+	}
+}
+
+func (q *wakes) remove(w *wake) {
+	heap.Remove(&q.queue, w.place)
+	delete(q.by, w.ref)
+}
+
+// ready says whether a session will be decided here without another look.
+func (q *wakes) ready(r events.Ref) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	w := q.by[r]
+	return w != nil && w.ready != nil
+}
+
+// has says whether a session's next step was decided on the session as it was then.
+func (q *wakes) has(r events.Ref, seq uint64) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	w := q.by[r]
+	return w != nil && w.seq == seq && w.ready != nil
+}
+
+// due takes what is due, and says how long until the next is.
+func (q *wakes) due(now time.Time) (due []*wake, next time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.queue) > 0 && !q.queue[0].at.After(now) {
+		w := q.queue[0]
+		q.remove(w)
+		due = append(due, w)
+	}
+	if len(q.queue) == 0 {
+		return due, localHorizon
+	}
+	return due, q.queue[0].at.Sub(now)
+}
+
+// wakeForEver does what is due until ctx ends. What was decided ahead is only sent; nobody waits for one commit before the
+// next is sent.
+func (l *Loop) wakeForEver(ctx context.Context) error {
+	var looks sync.WaitGroup
+	acks := make(chan sentAhead, sentMax)
+	for range ackersMax {
+		looks.Go(func() { l.acknowledge(ctx, acks) })
+	}
+	defer looks.Wait()
+	defer close(acks)
+	for ctx.Err() == nil {
+		next := standbyEvery
+		if l.mayAct(ctx) {
+			var due []*wake
+			due, next = l.wakes.due(time.Now())
+			for _, w := range due {
+				l.fire(ctx, w, acks, &looks)
+			}
+		}
+		t := time.NewTimer(next)
+		select {
+		case <-t.C:
+		case <-l.wakes.news:
+			t.Stop()
+		case <-ctx.Done():
+			t.Stop()
+		}
+	}
+	return nil
+}
+
+// fire does what a wake is for.
+func (l *Loop) fire(ctx context.Context, w *wake, acks chan<- sentAhead, looks *sync.WaitGroup) {
+	if w.ready == nil {
+		l.enter(ctx, looks, func() { l.Look(ctx, w.ref) })
+		return
+	}
+	evs := make([]events.Event, len(w.ready.facts))
+	for i, f := range w.ready.facts {
+		evs[i] = events.New(l.bus.NewID(), l.source, w.ref, w.ready.epoch, w.look, f)
+	}
+	l.mu.Lock()
+	if len(l.fired) >= firedMax {
+		clear(l.fired)
+	}
+	l.fired[w.ref] = w.look
+	l.mu.Unlock()
+	select {
+	case acks <- sentAhead{w, l.bus.AppendAsync(ctx, w.ref, l.cfg.Writer, w.seq, evs)}:
+	case <-ctx.Done():
+	}
+}
+
+// sentAhead is a commit that was decided ahead and is under way.
+type sentAhead struct {
+	*wake
+	pending bus.Pending
+}
+
+// acknowledge waits for commits that were decided ahead. One that was refused is decided again on what is there now.
+func (l *Loop) acknowledge(ctx context.Context, acks <-chan sentAhead) {
+	for x := range acks {
+		seq, err := x.pending.Wait(ctx)
+		switch {
+		case err == nil:
+			l.noted(x.ref, seq, x.ready.facts, x.ready.rest)
+		case ctx.Err() != nil:
+			return
+		default:
+			if errors.Is(err, bus.ErrLostRace) {
+				l.count.lostRaces.Add(1)
+			}
+			l.Look(ctx, x.ref)
+		}
+	}
+}
+
+// mayAct says whether this process does what comes due: it is the active one, or there is none. A process that is wrong
+// about that loses races, not data.
+func (l *Loop) mayAct(ctx context.Context) bool {
+	if l.active.Load() {
+		return true
+	}
+	now := time.Now()
+	if now.Sub(l.asked) < standbyEvery {
+		return l.nobody
+	}
+	_, active, err := l.bus.Lag(ctx, Documents(l.cfg.Service))
+	l.asked, l.nobody = now, err == nil && active == ""
+	if !l.nobody {
+		l.wakes.due(now.Add(-standbyKept)) // the other one has done it
+	}
+	return l.nobody
+}
+
+// wakeQueue is a heap, the soonest first.
+type wakeQueue []*wake
+
+// Len implements [heap.Interface].
+func (q wakeQueue) Len() int { return len(q) }
+
+// Less implements [heap.Interface].
+func (q wakeQueue) Less(i, j int) bool { return q[i].at.Before(q[j].at) }
+
+// Swap implements [heap.Interface].
+func (q wakeQueue) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q[i].place, q[j].place = i, j
+}
+
+// Push implements [heap.Interface].
+func (q *wakeQueue) Push(x any) {
+	w := x.(*wake)
+	w.place = len(*q)
+	*q = append(*q, w)
+}
+
+// Pop implements [heap.Interface].
+func (q *wakeQueue) Pop() any {
+	last := len(*q) - 1
+	w := (*q)[last]
+	(*q)[last] = nil
+	*q = (*q)[:last]
+	return w
+}

@@ -1,0 +1,402 @@
+package retry_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/rs/zerolog"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+	"github.com/holdfast-dev/holdfast/services/ledger"
+	"github.com/holdfast-dev/holdfast/services/retry"
+)
+
+// Tolerances of these tests: what is precise on a machine of its own may be late on one that is shared.
+const (
+	lateMax  = 2 * time.Second
+	earlyMax = 20 * time.Millisecond // the broker's clock is known to half a round trip
+)
+
+// cell is a broker with a ledger. Sessions are written as their harness would.
+type cell struct {
+	t   testing.TB
+	ctx context.Context
+	b   *bus.Bus
+	mu  sync.Mutex
+	all map[string]*session.State
+}
+
+func newCell(t testing.TB, b *bus.Bus) *cell {
+	c := &cell{t: t, ctx: t.Context(), b: b, all: map[string]*session.State{}}
+	l, err := ledger.New(b, ledger.Default(), zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.background(l.Run)
+	return c
+}
+
+func start(t testing.TB) (*cell, *bus.Bus) {
+	b := natstest.Bus(t, natstest.Start(t))
+	return newCell(t, b), b
+}
+
+// background runs something until it is stopped or the test ends.
+func (c *cell) background(run func(context.Context) error) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := run(ctx); err != nil && !errors.Is(err, bus.ErrUnreachable) { // some are cut off
+			c.t.Error(err)
+		}
+	}()
+	stop = sync.OnceFunc(func() { cancel(); <-done })
+	c.t.Cleanup(stop)
+	return stop
+}
+
+// serve runs a retry service on this connection.
+func (c *cell) serve(b *bus.Bus, cfg retry.Config) (stop func()) {
+	c.t.Helper()
+	r, err := retry.New(b, cfg, zerolog.Nop())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return c.background(r.Run)
+}
+
+func ref(name string) events.Ref { return events.Ref{Harness: "h", Session: name} }
+
+// read is the session as the log has it, and when it was written last.
+func (c *cell) read(name string) (*session.State, []events.Commit) {
+	c.t.Helper()
+	commits, err := c.b.Read(c.ctx, ref(name), 0)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	s := session.New(ref(name))
+	for i := range commits {
+		s.Fold(&commits[i])
+	}
+	return s, commits
+}
+
+// say appends facts of the harness, whoever else writes.
+func (c *cell) say(name string, facts ...events.Fact) {
+	c.t.Helper()
+	for {
+		s, _ := c.read(name)
+		evs := make([]events.Event, len(facts))
+		for i, f := range facts {
+			evs[i] = events.New(c.b.NewID(), events.HarnessSource("h", "1"), ref(name), max(s.Epoch, 1), time.Now(), f)
+		}
+		_, err := c.b.Append(c.ctx, ref(name), events.WriterHarness, s.Seq, evs)
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, bus.ErrLostRace) {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+func (c *cell) opened(name string, policy *events.PolicyPatch) {
+	c.t.Helper()
+	c.say(name, events.SessionOpened{Incarnation: "1", Policy: policy}, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Options: []byte(`{"model":"big"}`)})
+}
+
+func failed(turn, kind string) events.Fact {
+	return events.TurnFailed{Turn: turn, Error: events.Failure{Kind: kind, Text: "x"}}
+}
+
+// until waits until the session is so.
+func (c *cell) until(name, what string, ok func(*session.State) bool) *session.State {
+	c.t.Helper()
+	var s *session.State
+	natstest.Until(c.t, name+": "+what, func() bool { s, _ = c.read(name); return ok(s) })
+	return s
+}
+
+func scheduled(s *session.State) bool { return s.Retry.State == session.RetryScheduled }
+func starting(s *session.State) bool  { return s.Retry.State == session.RetryStarting }
+
+// said are the facts of one kind that the session's log has, with when the broker stored them.
+func (c *cell) said(name string, k events.Kind) (facts []events.Fact, at []time.Time) {
+	c.t.Helper()
+	_, commits := c.read(name)
+	for _, x := range commits {
+		for i := range x.Events {
+			if x.Events[i].Kind == k {
+				facts, at = append(facts, x.Events[i].Fact), append(at, x.At)
+			}
+		}
+	}
+	return facts, at
+}
+
+// TestComesBack: a failed turn is requested again when it is due, once, with what it was; the next failure has the longer
+// delay (T1, T6, T13).
+func TestComesBack(t *testing.T) {
+	c, b := start(t)
+	c.serve(b, retry.Default())
+	c.opened("s", nil)
+	c.say("s", failed("t1", "server_error"))
+	s := c.until("s", "to be scheduled", scheduled)
+	if d := s.Retry.DueAt.Sub(s.LastTurn.At); d != 2*time.Second || s.Retry.Attempt != 1 {
+		t.Errorf("due after %s: %+v", d, s.Retry)
+	}
+	s = c.until("s", "to be asked for again", starting)
+	asked, at := c.said("s", "turn.requested")
+	f := asked[0].(events.TurnRequested)
+	if late := at[0].Sub(s.LastTurn.At) - 2*time.Second; late < -earlyMax || late > lateMax {
+		t.Errorf("%s late", late)
+	}
+	if f.Cause != events.CauseRetry || f.OfTurn != "t1" || f.Attempt != 1 || string(f.Options) != `{"model":"big"}` {
+		t.Errorf("asked for %+v", f)
+	}
+	c.say("s", events.TurnStarted{Turn: f.Turn})
+	c.say("s", failed(f.Turn, "server_error"))
+	s = c.until("s", "to be scheduled again", scheduled)
+	if d := s.Retry.DueAt.Sub(s.LastTurn.At); d != 4*time.Second || s.Retry.Attempt != 2 || len(asked) != 1 {
+		t.Errorf("due after %s: %+v", d, s.Retry)
+	}
+}
+
+// TestTwoVersions: two services of different versions at once, on connections of their own, try each turn again once.
+func TestTwoVersions(t *testing.T) {
+	server := natstest.Start(t)
+	c := newCell(t, natstest.Bus(t, server))
+	for _, v := range []string{"0.1.0", "9.9.9"} {
+		cfg := retry.Default()
+		cfg.Version, cfg.Walk = v, 300*time.Millisecond // both walk all the time
+		c.serve(natstest.Bus(t, server), cfg)
+	}
+	const sessions = 40
+	for i := range sessions {
+		c.opened(fmt.Sprint("s", i), nil)
+		c.say(fmt.Sprint("s", i), failed("t1", "server_error"))
+	}
+	for i := range sessions {
+		name := fmt.Sprint("s", i)
+		c.until(name, "to be asked for again", starting)
+		once, _ := c.said(name, "retry.scheduled")
+		asked, _ := c.said(name, "turn.requested")
+		if s, _ := c.read(name); len(once) != 1 || len(asked) != 1 || s.Ignored.Count > 0 {
+			t.Errorf("%s: scheduled %v, asked for %v, ignored %+v", name, once, asked, s.Ignored.Last)
+		}
+	}
+}
+
+// TestFailOver: the active service is cut off with retries waiting, some of them due before another one is active: none is
+// lost, none comes twice.
+func TestFailOver(t *testing.T) {
+	server := natstest.Start(t)
+	c := newCell(t, natstest.Bus(t, server))
+	first := natstest.Bus(t, server)
+	c.serve(first, retry.Default())
+	const sessions = 60
+	for i := range sessions {
+		c.opened(fmt.Sprint("s", i), nil)
+		c.say(fmt.Sprint("s", i), failed("t1", "server_error"))
+	}
+	c.until("s0", "to be scheduled", scheduled)
+	first.Close() // as if killed: nothing is handed over
+	c.serve(natstest.Bus(t, server), retry.Default())
+	for i := range sessions {
+		name := fmt.Sprint("s", i)
+		c.until(name, "to be asked for again", starting)
+		once, _ := c.said(name, "retry.scheduled")
+		asked, _ := c.said(name, "turn.requested")
+		if len(once) != 1 || len(asked) != 1 {
+			t.Errorf("%s: scheduled %d times, asked for %d times", name, len(once), len(asked))
+		}
+	}
+}
+
+// TestRestarts: a hundred restarts with retries armed change neither instant nor attempt, one timer is there all the time, and
+// what comes due meanwhile comes once (T14).
+func TestRestarts(t *testing.T) {
+	server := natstest.Start(t)
+	c := newCell(t, natstest.Bus(t, server))
+	b := natstest.Bus(t, server)
+	stop := c.serve(b, retry.Default())
+	c.opened("far", nil)
+	c.say("far", events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: "rate_limit", RetryAfterMS: 900_000}})
+	armed := c.until("far", "to be scheduled", scheduled)
+	c.opened("soon", nil)
+	c.say("soon", failed("t1", "server_error"))
+	nc, err := nats.Connect(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	timer := func() (instant string, n uint64) {
+		var info struct {
+			State struct {
+				Subjects map[string]uint64 `json:"subjects"`
+			} `json:"state"`
+		}
+		subject := "hf.timer.retry.h.far"
+		m, err := nc.Request("$JS.API.STREAM.INFO.HF_TIMERS", []byte(`{"subjects_filter":"`+subject+`"}`), 5*time.Second)
+		if err == nil {
+			err = json.Unmarshal(m.Data, &info)
+		}
+		js, err2 := nc.JetStream()
+		if err := errors.Join(err, err2); err != nil {
+			t.Fatal(err)
+		}
+		last, err := js.GetLastMsg("HF_TIMERS", subject)
+		if err != nil {
+			return "", 0
+		}
+		return last.Header.Get("Nats-Schedule"), info.State.Subjects[subject]
+	}
+	want := "@at " + armed.Retry.DueAt.Format(time.RFC3339Nano)
+	natstest.Until(t, "the timer to be set", func() bool { at, n := timer(); return at == want && n == 1 })
+	stop()
+	for range 100 {
+		r, err := retry.New(b, retry.Default(), zerolog.Nop())
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop = c.background(r.Run)
+		natstest.Until(t, "a walk over everything", func() bool { return r.Counts()["walks"] > 0 })
+		stop()
+		if at, n := timer(); at != want || n != 1 {
+			t.Fatalf("%d timers, the last for %q, want one for %q", n, at, want)
+		}
+	}
+	s, commits := c.read("far")
+	if s.Retry.Attempt != 1 || !s.Retry.DueAt.Equal(armed.Retry.DueAt) || len(commits) != 3 {
+		t.Errorf("after all that: %+v, %d commits", s.Retry, len(commits))
+	}
+	c.serve(b, retry.Default())
+	c.until("soon", "to be asked for again", starting)
+	if asked, _ := c.said("soon", "turn.requested"); len(asked) != 1 {
+		t.Errorf("asked for %d times", len(asked))
+	}
+}
+
+// TestStall: a silent turn is failed, one that is heard of is not; pings leave nothing in the log (T18).
+func TestStall(t *testing.T) {
+	c, b := start(t)
+	c.serve(b, retry.Default())
+	patience := &events.PolicyPatch{StallAfterS: events.Set[int64](1)}
+	c.opened("silent", patience)
+	c.opened("heard", patience)
+	s := c.until("silent", "to have stalled", func(s *session.State) bool {
+		b.Progress(ref("heard"))
+		return s.Turn == nil
+	})
+	if s.LastTurn.Error.Kind != "stalled" || s.LastTurn.Actor != events.ActorStall || s.Pending.Stop == nil {
+		t.Errorf("ended as %+v", s.LastTurn)
+	}
+	_, commits := c.read("silent")
+	if took := commits[1].At.Sub(commits[0].At); took < time.Second-earlyMax || len(commits[1].Events) != 2 {
+		t.Errorf("failed after %s with %d facts in one commit", took, len(commits[1].Events))
+	}
+	h, commits := c.read("heard")
+	if h.Turn == nil || len(commits) != 1 {
+		t.Errorf("though it was heard of: %+v after %d commits", h.LastTurn, len(commits))
+	}
+	c.until("heard", "to have stalled when nothing is heard of it any more", func(s *session.State) bool { return s.Turn == nil })
+}
+
+// TestOverdue: what came due while nobody ran fires when somebody does, the first at once, a hundred a second (T14).
+func TestOverdue(t *testing.T) {
+	c, b := start(t)
+	const sessions = 150
+	for i := range sessions {
+		name := fmt.Sprint("s", i)
+		c.opened(name, nil)
+		c.say(name, failed("t1", "server_error"))
+		s, _ := c.read(name)
+		evs := []events.Event{events.New(b.NewID(), events.ServiceSource(retry.Name, "x"), ref(name), 1, time.Now(), events.RetryScheduled{
+			Turn: "t1", Attempt: 1, DelayMS: 2000, DueAt: time.Now().Add(-time.Minute), Error: *s.LastTurn.Error})}
+		if _, err := b.Append(c.ctx, ref(name), events.WriterRetry, s.Seq, evs); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.serve(b, retry.Default())
+	var fired []time.Time
+	for i := range sessions {
+		name := fmt.Sprint("s", i)
+		c.until(name, "to be asked for again", starting)
+		_, at := c.said(name, "turn.requested")
+		if fired = append(fired, at...); len(at) != 1 {
+			t.Errorf("%s was asked for %d times", name, len(at))
+		}
+	}
+	slices.SortFunc(fired, time.Time.Compare)
+	if took := fired[len(fired)-1].Sub(fired[0]); took < sessions*10*time.Millisecond-50*time.Millisecond {
+		t.Errorf("%d fired within %s", sessions, took)
+	}
+}
+
+// TestWishes: what the endpoints answer, and what they refuse.
+func TestWishes(t *testing.T) {
+	c, b := start(t)
+	c.serve(b, retry.Default())
+	c.opened("s", nil)
+	c.say("s", events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: "rate_limit", RetryAfterMS: 600_000}})
+	c.until("s", "to be scheduled", scheduled)
+	ask := func(verb string, req any) (seq uint64, r *events.Refusal) {
+		t.Helper()
+		var reply struct{ Seq uint64 }
+		err := b.Request(c.ctx, retry.Name, verb, req, &reply)
+		if err == nil {
+			return reply.Seq, nil
+		}
+		r, ok := errors.AsType[*events.Refusal](err)
+		if !ok {
+			t.Fatal(err)
+		}
+		return 0, r
+	}
+	natstest.Until(t, "the service to answer", func() bool { _, r := ask("now", retry.Wish{}); return r.Code != http.StatusServiceUnavailable })
+	for name, x := range map[string]struct {
+		verb  string
+		req   any
+		code  int
+		field string
+	}{
+		"nobody asks":     {"now", retry.Wish{Ref: ref("s")}, 400, "by"},
+		"no session":      {"cancel", retry.Wish{Ref: events.Ref{Harness: "h"}, By: "ada"}, 400, "session"},
+		"not JSON":        {"resume", "x", 400, "body"},
+		"not so":          {"now", map[string]any{"harness": "h", "session": "s", "by": 7}, 400, "by"},
+		"unknown":         {"now", retry.Wish{Ref: ref("nobody"), By: "ada"}, 404, ""},
+		"nothing to stop": {"cancel", retry.Wish{Ref: ref("nobody"), By: "ada"}, 404, ""},
+	} {
+		if _, r := ask(x.verb, x.req); r == nil || r.Code != x.code || r.Field != x.field {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+	wish := retry.Wish{Ref: ref("s"), By: "ada"}
+	seq, r := ask("cancel", wish)
+	s, commits := c.read("s")
+	if r != nil || seq != s.Seq || s.Retry.Reason != retry.ReasonCancelled || commits[len(commits)-1].Events[0].Source != events.PersonSource("ada") {
+		t.Errorf("cancelled at %d, %v: %+v", seq, r, s.Retry)
+	}
+	seq, r = ask("now", wish)
+	if s, _ = c.read("s"); r != nil || seq != s.Seq || s.Pending.Turn == nil || s.Pending.Turn.By != "ada" {
+		t.Errorf("now at %d, %v: %+v", seq, r, s.Pending.Turn)
+	}
+	if again, r := ask("resume", wish); r != nil || again != seq {
+		t.Errorf("the same again: %d, %v", again, r)
+	}
+	if _, r = ask("cancel", wish); r == nil || r.Code != 409 || r.Stands.Status != session.RetryStarting || r.Stands.Seq != seq {
+		t.Errorf("too late: %+v", r)
+	}
+}
