@@ -116,7 +116,7 @@ func onFailure(s *session.State, failed *events.Failure, in Input) Decision {
 	reason := giveUp(s, failed, attempt)
 	switch {
 	case reason == ReasonHeld:
-		return Decision{}
+		return overtaken(s)
 	case reason != "":
 		return abandon(s, l.ID, reason)
 	case s.BlockedBy() != "":
