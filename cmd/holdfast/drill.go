@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/drill"
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/replay"
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/health"
 	"github.com/holdfast-dev/holdfast/internal/screen"
 )
 
@@ -34,9 +36,10 @@ func drillCommand(a *app) *cobra.Command {
 	var keep bool
 	long, example := describe(`Kill, freeze, restart and end real agent processes, and compare what becomes of their work with what is promised.
 
-It takes some fifteen seconds. The processes are this program again, as an agent that uses the harness client; only they are
-sent signals, and all are ended. With --nats the drill takes place there, beside whatever else goes on; otherwise everything
-runs in this process for as long as it takes. Exit code 1 when a promise was broken.`,
+It takes half a minute. The processes are this program again, as an agent that uses the harness client, and for the last act as a
+broker with all services on data of its own; only they are sent signals, and all are ended. With --nats the drill takes place
+there, beside whatever else goes on; otherwise everything runs in this process for as long as it takes. Exit code 1 when a
+promise was broken.`,
 		"holdfast drill", "holdfast drill --nats nats://broker:4222 --ttl 5s --within 12s", "holdfast drill --json")
 	cmd := &cobra.Command{Use: "drill", Short: "Kill real agents and check every promise", Long: long, Example: example, GroupID: groupRepair, Args: arguments(0, 0)}
 	a.take(cmd, optionsCommand)
@@ -81,6 +84,10 @@ func (a *app) drill(ctx context.Context, cfg drill.Config) error {
 	cfg.Command = func() *exec.Cmd {
 		return &exec.Cmd{Path: self, Args: []string{"holdfast", agentUse}, Env: a.Env, Stderr: a.Stderr}
 	}
+	cfg.Cell = func(dir, listen, readyFile string) *exec.Cmd {
+		return &exec.Cmd{Path: self, Env: a.Env, Stderr: a.Stderr, Args: []string{"holdfast", cellUse, "--data", dir, "--listen", listen, "--http", "127.0.0.1:0",
+			"--ready-file", readyFile, "--prefix", a.prefix, "--grace", shortGrace.String(), "--log-level", "error"}}
+	}
 	var unsaid error
 	cfg.Told = func(m drill.Moment) { unsaid = errors.Join(unsaid, a.sayMoment(m)) }
 	res, err := drill.Run(ctx, b, cfg)
@@ -109,7 +116,7 @@ func (a *app) sayMoment(m drill.Moment) error {
 		return a.say("\n" + st.Painted(m.What, screen.Strong) + "\n")
 	}
 	at := st.Painted(fmt.Sprintf("%7.2fs", float64(m.AtMS)/1000), screen.Faint)
-	return a.say(fmt.Sprintf("%s  %s %s %s\n", at, st.Painted(m.Act, screen.Faint)+strings.Repeat(" ", max(0, len("restart")-len(m.Act))),
+	return a.say(fmt.Sprintf("%s  %s %s %s\n", at, st.Painted(m.Act, screen.Faint)+strings.Repeat(" ", max(0, drill.ActBytesMax-len(m.Act))),
 		st.Painted(m.Who, whoPaints[m.Who])+strings.Repeat(" ", max(0, len("holdfast")-len(m.Who))), screen.Clean(m.What)))
 }
 
@@ -146,6 +153,26 @@ func agentCommand(a *app) *cobra.Command {
 	long, example := describe("Be an agent of a drill: who it is, and what it is told, comes on standard input.", "holdfast drill")
 	cmd := &cobra.Command{Use: agentUse, Short: "An agent of a drill", Long: long, Example: example, GroupID: groupRepair, Hidden: true, Args: arguments(0, 0)}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return drill.Agent(cmd.Context(), a.Stdin, a.Stdout) }
+	return cmd
+}
+
+// cellUse is the command of a drill's own cell.
+const cellUse = "drill-cell"
+
+// cellCommand is what the drill starts in order to kill it: up that does not outlive whoever started it.
+func cellCommand(a *app) *cobra.Command {
+	cmd := upCommand(a)
+	cmd.Use, cmd.Short, cmd.Long, cmd.Hidden = cellUse, "A cell of a drill", "Be a cell of a drill: up, until standard input ends.", true
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return a.bounded(cmd.Context(), func(ctx context.Context) error {
+			ctx, cancel := context.WithCancelCause(ctx)
+			go func() {
+				_, err := io.Copy(io.Discard, a.Stdin)
+				cancel(err)
+			}()
+			return a.everything(ctx, func(health.Note) error { return nil })
+		})
+	}
 	return cmd
 }
 

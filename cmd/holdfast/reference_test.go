@@ -132,7 +132,7 @@ func commandName(cmd *cobra.Command) string {
 func takersOfFlags() map[string][]string {
 	takers := map[string][]string{}
 	for _, cmd := range all(newApp(&Program{})) {
-		if cmd.Name() == "help" || cmd.Name() == "completion" {
+		if cmd.Name() == "help" || cmd.Name() == "completion" || cmd.Hidden {
 			continue
 		}
 		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) { takers[f.Name] = append(takers[f.Name], commandName(cmd)) })
@@ -166,7 +166,7 @@ func configReference() string {
 	}
 	b.WriteString("\n## Options of single commands\n\n| command | flag | environment | default | meaning |\n|---|---|---|---|---|\n")
 	for _, cmd := range all(newApp(&Program{})) {
-		if cmd.Name() == "help" || cmd.Name() == "completion" || !cmd.HasParent() {
+		if cmd.Name() == "help" || cmd.Name() == "completion" || !cmd.HasParent() || cmd.Hidden {
 			continue
 		}
 		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {

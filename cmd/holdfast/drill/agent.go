@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
 // Roles that an agent can play.
@@ -22,6 +24,10 @@ const (
 	roleAsks    = "asks"    // a call, and a question to a callback
 	roleAdopts  = "adopts"  // takes the question of the one before over
 	roleResumes = "resumes" // takes the turn that an answer asks for
+	roleFails   = "fails"   // a turn that fails as providers' requests do
+	roleRetries = "retries" // takes that turn again
+	roleFull    = "full"    // a conversation that is nearly full; it goes as far as its step
+	roleGoesOn  = "goes-on" // takes everything that it is asked
 )
 
 // roles tells people what an agent does.
@@ -31,6 +37,10 @@ var roles = map[string]string{
 	roleAsks:    "an agent with a tool call and a question to you",
 	roleAdopts:  "the same agent again, which takes its question over",
 	roleResumes: "the same agent again, which takes the work that waits",
+	roleFails:   "an agent whose provider wants it to come back later",
+	roleRetries: "the same agent again, which takes the turn once more",
+	roleFull:    "an agent whose conversation is nearly full",
+	roleGoesOn:  "the same agent again, which does all that waits",
 }
 
 // What the agents open.
@@ -99,6 +109,7 @@ func (a *agent) say(r Report) {
 func (a *agent) live(ctx context.Context) error {
 	play := map[string]func(context.Context, *harness.Harness) error{
 		roleWorks: a.works, roleRuns: a.runs, roleAsks: a.asks, roleAdopts: a.adopts, roleResumes: a.resumes,
+		roleFails: a.fails, roleRetries: a.resumes, roleFull: a.full, roleGoesOn: a.goesOn,
 	}[a.spec.Role]
 	if play == nil {
 		return fmt.Errorf("drill: agent: there is no role %q", a.spec.Role)
@@ -239,7 +250,86 @@ func (a *agent) resumes(ctx context.Context, h *harness.Harness) error {
 		return err
 	}
 	return h.Work(ctx, harness.Worker{Turn: func(_ context.Context, t *harness.Turn) error {
-		a.say(Report{Said: saidTook, Text: fmt.Sprintf("turn %s, cause: %s", t.ID(), t.Request().Cause)})
+		r := t.Request()
+		a.say(Report{Said: saidTook, Text: strings.TrimSpace(fmt.Sprintf("turn %s, cause: %s %s", t.ID(), r.Cause, r.Options))})
 		return nil
 	}})
+}
+
+// fails has a turn that its provider does not want to serve now.
+func (a *agent) fails(ctx context.Context, h *harness.Harness) error {
+	s, err := h.Open(ctx, a.spec.Session, harness.Opening{Title: "fails, and is killed", Agent: "drill"})
+	if err == nil {
+		err = h.Ready(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	turn, err := s.StartTurn(ctx, harness.Start{ID: turnFirst, Content: "work", By: person, Options: map[string]string{"model": modelOfTurn}})
+	if err != nil {
+		return err
+	}
+	if err := turn.Fail(ctx, events.Failure{Kind: "rate_limit", Text: "come back later", Status: http.StatusTooManyRequests, RetryAfterMS: retryAfterMS}, false); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// full has a conversation that is nearly full, and goes as far with its compaction as the step that it is to be killed at.
+func (a *agent) full(ctx context.Context, h *harness.Harness) error {
+	s, err := h.Open(ctx, a.spec.Session, harness.Opening{Title: "compacted", Agent: "drill", ContextLimit: contextLimit})
+	if err == nil {
+		err = h.Ready(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	turn, err := s.StartTurn(ctx, harness.Start{ID: turnFirst, Content: "a long story", By: person})
+	if err == nil {
+		err = turn.Usage(ctx, harness.Usage{Model: modelOfTurn, Tokens: events.Tokens{Input: contextUsed}})
+	}
+	if err == nil {
+		err = turn.Complete(ctx, "stop")
+	}
+	if err != nil {
+		return err
+	}
+	a.say(Report{Said: saidReady})
+	hang := func(ctx context.Context) error {
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
+	w := harness.Worker{Compact: func(context.Context, *harness.Session, session.WorkCompaction) (int64, error) {
+		return contextAfter, nil
+	}}
+	switch strings.TrimPrefix(a.spec.Session, actCompactPre) {
+	case "ask":
+		return hang(ctx)
+	case "start":
+		w.Compact = func(ctx context.Context, _ *harness.Session, _ session.WorkCompaction) (int64, error) {
+			return 0, hang(ctx)
+		}
+	case "turn":
+		w.Turn = func(ctx context.Context, _ *harness.Turn) error { return hang(ctx) }
+	}
+	return h.Work(ctx, w)
+}
+
+// goesOn does everything that it is asked.
+func (a *agent) goesOn(ctx context.Context, h *harness.Harness) error {
+	if err := h.Ready(ctx); err != nil {
+		return err
+	}
+	return h.Work(ctx, harness.Worker{
+		Compact: func(context.Context, *harness.Session, session.WorkCompaction) (int64, error) {
+			a.say(Report{Said: saidTook, Text: "the compaction"})
+			return contextAfter, nil
+		},
+		Turn: func(_ context.Context, t *harness.Turn) error {
+			r := t.Request()
+			a.say(Report{Said: saidTook, Text: fmt.Sprintf("message %s, cause: %s", r.Message, r.Cause)})
+			return nil
+		},
+	})
 }

@@ -69,7 +69,9 @@ func (d *drill) start(act, role string) (*child, error) {
 	if err := c.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("drill: agent %s: %w", role, err)
 	}
+	d.mu.Lock()
 	d.children = append(d.children, c)
+	d.mu.Unlock()
 	d.tell(act, whoDrill, "starts process %d: %s", c.cmd.Process.Pid, roles[role])
 	go c.listen(out)
 	spec, err := json.Marshal(Spec{Role: role, Harness: d.names[act], Session: act, URL: d.URL, Creds: d.Creds, Prefix: d.Prefix, TTLMS: d.TTL.Milliseconds()})

@@ -14,7 +14,10 @@
 //	         is answered; the next process takes the turn that the answer asks for.
 //	pause    SIGSTOP for longer than the lease lives: fenced. SIGCONT: it finds out, stops, and nothing of it counts.
 //	restart  SIGKILL and a new process at once, which takes its question over: the answer reaches the new one.
+//	compact  SIGKILL at each step of a compaction, with three messages behind it: each is handed out once, in order.
 //	steady   lives through all of this untouched, then is asked to leave: nothing waits for a grace.
+//	outage   in a cell of its own: a turn fails, and its agent, the broker and all services are killed before it is tried
+//	         again. Attempt and instant stay what they were; it is taken once.
 //
 // A promise that does not hold in time is a verdict like any other, and the next act goes on.
 package drill
@@ -26,6 +29,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
@@ -38,6 +42,9 @@ const (
 	startMaxS = 15              // seconds until a process does what it was started for
 	soonMax   = 2 * time.Second // for what takes milliseconds, on a busy machine
 	endMaxS   = 5               // seconds that a child may take to leave before it is killed
+
+	// ActBytesMax is the length of the longest name of an act.
+	ActBytesMax = 13
 )
 
 // Config says where a drill takes place. All fields but Creds, Prefix, Keep and Told are required.
@@ -50,6 +57,9 @@ type Config struct {
 	Within time.Duration
 	// Command makes a process that runs [Agent] on its standard input and output.
 	Command func() *exec.Cmd
+	// Cell makes a process that is a broker with all services, on this directory, listening there, which writes its ready
+	// file, and ends when its standard input does. It is killed: the cell that the drill takes place on is not.
+	Cell func(dir, listen, readyFile string) *exec.Cmd
 	// Keep leaves the sessions as they are at the end. Default: they are closed.
 	Keep bool
 	// Told is called with each thing that happens, in order, from one goroutine at a time.
@@ -98,15 +108,18 @@ type drill struct {
 	began    time.Time
 	world    *world
 	names    map[string]string // harness ids, by act
-	children []*child
 	verdicts []Verdict
+	telling  *sync.Mutex // one moment at a time
+
+	mu       sync.Mutex
+	children []*child
 }
 
 // Run runs all acts, looks at them over the bus, and says what was seen. The error is for what kept the drill from taking place; broken promises are in
 // the result.
 func Run(ctx context.Context, b *bus.Bus, cfg Config) (res Result, err error) {
-	d := &drill{Config: cfg, bus: b, began: time.Now(), names: map[string]string{}}
-	for _, act := range []string{actCrash, actPause, actRestart, actSteady} {
+	d := &drill{Config: cfg, bus: b, began: time.Now(), names: map[string]string{}, telling: new(sync.Mutex)}
+	for _, act := range acts() {
 		if d.names[act], err = FreeName(ctx, b, "drill-"+act); err != nil {
 			return res, err
 		}
@@ -129,18 +142,30 @@ func Run(ctx context.Context, b *bus.Bus, cfg Config) (res Result, err error) {
 	return res, err
 }
 
+// acts are those with a session on the cell.
+func acts() []string {
+	all := []string{actCrash, actPause, actRestart, actSteady}
+	for i := range steps {
+		all = append(all, actCompactPre+steps[i].name)
+	}
+	return all
+}
+
 // play plays the acts. The steady agent lives through the others.
 func (d *drill) play(ctx context.Context) error {
 	steady, err := d.enterSteady(ctx)
 	if err != nil {
 		return err
 	}
-	for _, act := range []func(context.Context) error{d.crash, d.pause, d.restart} {
+	for _, act := range []func(context.Context) error{d.crash, d.pause, d.restart, d.compact} {
 		if err := act(ctx); err != nil {
 			return err
 		}
 	}
 	if err := d.leaveSteady(ctx, steady); err != nil {
+		return err
+	}
+	if err := d.outage(ctx); err != nil {
 		return err
 	}
 	return d.end(ctx)

@@ -94,3 +94,34 @@ func TestWhereabouts(t *testing.T) {
 		}
 	}
 }
+
+// A message that was handed out twice, out of order, or not at all is seen; so is a second compaction.
+func TestHandedOut(t *testing.T) {
+	ending := func(entity, id, outcome string) session.Ending {
+		return session.Ending{Entity: entity, ID: id, Outcome: outcome}
+	}
+	message := func(id string) session.Ending {
+		return ending(session.EntityMessage, id, session.OutcomeDelivered)
+	}
+	compaction := ending(session.EntityCompaction, "k", session.OutcomeCompleted)
+	for want, recent := range map[string][]session.Ending{
+		"m1 m2 m3, 1 compaction":          {message("first"), compaction, message("m1"), ending(session.EntityTurn, "m9", "completed"), message("m2"), message("m3")},
+		"m2 m1 m3, 1 compaction":          {compaction, message("m2"), message("m1"), message("m3")},
+		"m1 m1 m2 m3, 2 compaction":       {compaction, compaction, message("m1"), message("m1"), message("m2"), message("m3")},
+		"m1 (withdrawn) m3, 0 compaction": {ending(session.EntityMessage, "m1", "withdrawn"), message("m3"), ending(session.EntityCompaction, "k", "failed")},
+	} {
+		if got := handedOut(&session.State{Recent: recent}); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestNamesOfActsFitTheirColumn(t *testing.T) {
+	longest := 0
+	for _, act := range append(acts(), actOutage, actEnd) {
+		longest = max(longest, len(act))
+	}
+	if longest != ActBytesMax {
+		t.Errorf("the longest name has %d bytes, the column %d", longest, ActBytesMax)
+	}
+}

@@ -21,7 +21,6 @@ type world struct {
 	mu      sync.Mutex
 	docs    map[string]*session.State // by act
 	changed chan struct{}             // closed at the next change
-	telling sync.Mutex
 }
 
 func newWorld(d *drill) *world {
@@ -61,7 +60,8 @@ func (w *world) take(act string, s *session.State, at time.Time) {
 		return
 	}
 	for _, line := range screen.Changes(before, s, at) {
-		if !strings.HasPrefix(line, "– →") && !strings.HasPrefix(line, session.EntityMessage+" ") { // beside the point here
+		aboutMessages := strings.HasPrefix(line, session.EntityMessage+" ")
+		if !strings.HasPrefix(line, "– →") && (!aboutMessages || strings.HasPrefix(act, actCompactPre)) { // else beside the point
 			w.tell(act, whoHoldfast, line)
 		}
 	}
@@ -71,8 +71,8 @@ func (w *world) tell(act, who, what string) {
 	if w.d.Told == nil {
 		return
 	}
-	w.telling.Lock()
-	defer w.telling.Unlock()
+	w.d.telling.Lock()
+	defer w.d.telling.Unlock()
 	w.d.Told(Moment{AtMS: time.Since(w.d.began).Milliseconds(), Act: act, Who: who, What: what})
 }
 

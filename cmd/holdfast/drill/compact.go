@@ -1,0 +1,141 @@
+package drill
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+	"github.com/holdfast-dev/holdfast/services/compaction"
+)
+
+// What the sessions of the compaction act are filled with.
+const (
+	contextLimit  = 1_000 // tokens
+	contextUsed   = 900   // before
+	contextAfter  = 100   // after compaction
+	compactMaxS   = 20    // seconds until all is handed out: a failed compaction, and an interrupted turn, are tried again after 2 s
+	actCompactPre = "compact-"
+)
+
+// queued are the messages that are sent, in their order.
+var queued = []string{"m1", "m2", "m3"}
+
+// step is a place in the course of a compaction at which its agent is killed.
+type step struct {
+	name string
+	when string // for people
+	at   func(*session.State) bool
+}
+
+// steps are all there are, in their order.
+var steps = []step{
+	{"ask", "before it begins", func(s *session.State) bool {
+		return s.Pending.Compaction != nil && len(s.Queue) == len(queued)
+	}},
+	{"start", "while it compacts", func(s *session.State) bool {
+		return s.Compaction != nil && s.Compaction.State == session.CompactionRunning && len(s.Queue) == len(queued)
+	}},
+	{"done", "when it has compacted", func(s *session.State) bool {
+		return s.LastCompaction != nil && s.LastCompaction.Outcome == session.OutcomeCompleted && len(s.Queue) == len(queued)
+	}},
+	{"turn", "with the first message in hand", func(s *session.State) bool {
+		return s.Turn != nil && s.Turn.Message == queued[0] && len(s.Queue) == len(queued)-1
+	}},
+}
+
+// compact kills an agent at each step of a compaction with three messages behind it, all steps side by side.
+func (d *drill) compact(ctx context.Context) error {
+	d.tell(actCompactPre+steps[0].name, "", "%s", headingCompact)
+	verdicts, errs := make([]Verdict, len(steps)), make([]error, len(steps))
+	var all sync.WaitGroup
+	for i := range steps {
+		all.Go(func() { verdicts[i], errs[i] = d.compactAt(ctx, &steps[i]) })
+	}
+	all.Wait()
+	for _, v := range verdicts {
+		d.judge(v)
+	}
+	return errors.Join(errs...)
+}
+
+// headingCompact is what these acts are about.
+const headingCompact = "SIGKILL at each step of a compaction, with three messages behind it"
+
+// compactAt is that for one step.
+func (d *drill) compactAt(ctx context.Context, at *step) (Verdict, error) {
+	act := actCompactPre + at.name
+	v := Verdict{Act: act, Promise: "compaction, killed " + at.when, Expected: strings.Join(queued, " ") + ", 1 compaction", TookMS: -1}
+	c, err := d.onStage(ctx, act, roleFull, func(s *session.State) bool { return s.Turn == nil && s.Usage != nil && s.Usage.Used == contextUsed })
+	if err != nil {
+		return v, err
+	}
+	if _, _, err := c.hears(ctx, saidReady, startMaxS*time.Second); err != nil {
+		return v, err
+	}
+	for _, id := range queued {
+		if err := d.send(ctx, act, id); err != nil {
+			v.Seen = err.Error()
+			return v, ctx.Err()
+		}
+	}
+	began := time.Now()
+	if _, _, err := d.world.until(ctx, act, "killed "+at.when, startMaxS*time.Second, at.at); err != nil {
+		v.Seen = err.Error()
+		return v, ctx.Err()
+	}
+	if err := c.signal(syscall.SIGKILL, at.when); err != nil {
+		return v, err
+	}
+	next, err := d.start(act, roleGoesOn)
+	if err != nil {
+		return v, err
+	}
+	s, _, err := d.world.until(ctx, act, "everything handed out", compactMaxS*time.Second, func(s *session.State) bool {
+		return len(s.Queue) == 0 && s.Turn == nil && s.Pending == session.Pending{} && s.LastTurn != nil && s.LastTurn.Outcome == session.OutcomeCompleted &&
+			s.LastCompaction != nil && s.Retry.State == ""
+	})
+	v.TookMS = time.Since(began).Milliseconds()
+	if err != nil {
+		v.Seen = err.Error()
+		return v, ctx.Err()
+	}
+	v.Seen = handedOut(s)
+	v.OK = v.Seen == v.Expected
+	return v, d.dismiss(ctx, next)
+}
+
+// send sends a message as a person would.
+func (d *drill) send(ctx context.Context, act, id string) error {
+	d.tell(act, whoDrill, "sends message %s", id)
+	content, err := json.Marshal("message " + id)
+	if err != nil {
+		return fmt.Errorf("drill: message %s: %w", id, err)
+	}
+	return d.bus.Request(ctx, compaction.Name, "send", compaction.SendWish{Ref: events.Ref{Harness: d.names[act], Session: act}, Message: id, Content: content, By: person}, nil)
+}
+
+// handedOut is which of the messages were handed out, in the order in which they were, and how often the conversation was
+// compacted.
+func handedOut(s *session.State) string {
+	var seen []string
+	compacted := 0
+	for i := range s.Recent { // oldest first
+		switch e := &s.Recent[i]; {
+		case e.Entity == session.EntityMessage && strings.HasPrefix(e.ID, "m") && len(e.ID) == len(queued[0]):
+			seen = append(seen, e.ID)
+			if e.Outcome != session.OutcomeDelivered {
+				seen = append(seen, "("+e.Outcome+")")
+			}
+		case e.Entity == session.EntityCompaction && e.Outcome == session.OutcomeCompleted:
+			compacted++
+		}
+	}
+	return fmt.Sprintf("%s, %d compaction", strings.Join(seen, " "), compacted)
+}
