@@ -1,5 +1,5 @@
-// Package race holds two people's answers, and an answer and an expiry, against each other on a real broker: exactly one
-// wins, and every caller is told the one that stands (P9, P10).
+// Package race holds two people's answers, an answer and an expiry, and a retry and its cancelling against each other on a
+// real broker: exactly one wins, and every caller is told the one that stands (P9, P10, T16).
 package race
 
 import (

@@ -1,0 +1,128 @@
+package race
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+	"github.com/holdfast-dev/holdfast/services/ledger"
+	"github.com/holdfast-dev/holdfast/services/retry"
+)
+
+const (
+	retryLanes = 1_000                 // sessions in which a retry waits at the same time
+	firstDelay = 2 * time.Second       // before the first attempt
+	aimBefore  = 12 * time.Millisecond // cancels are sent from so long before the instant
+	aimSteps   = 24                    // to as long after it, in so many steps
+)
+
+// services runs a ledger and a retry service until the test ends.
+func services(t *testing.T, b *bus.Bus) {
+	t.Helper()
+	led, err := ledger.New(b, ledger.Default(), zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ret, err := retry.New(b, retry.Default(), zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithTimeout(context.Background(), timeout)
+	var all sync.WaitGroup
+	for _, run := range []func(context.Context) error{led.Run, ret.Run} {
+		all.Go(func() {
+			if err := run(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	t.Cleanup(func() { stop(); all.Wait() })
+	ready(t, b)
+}
+
+// TestCancelAndFire: a cancel and the retry it is about meet at the instant. One of the two is in the log, never both, and
+// who cancelled is told which (T16, V9).
+func TestCancelAndFire(t *testing.T) {
+	b := natstest.Bus(t, natstest.Start(t))
+	services(t, b)
+	var cancelled, fired atomic.Int64
+	var all sync.WaitGroup
+	lanes := min(retryLanes, *rounds)
+	for n := range lanes {
+		l := open(t, b, fmt.Sprintf("r%d", n))
+		all.Go(func() {
+			for i := range *rounds / lanes {
+				was, err := l.cancelAtTheInstant(t, fmt.Sprintf("t%d", i), n+i)
+				switch {
+				case err != nil:
+					t.Errorf("%s: %v", l.ref, err)
+					return
+				case was:
+					cancelled.Add(1)
+				default:
+					fired.Add(1)
+				}
+			}
+		})
+	}
+	all.Wait()
+	t.Logf("%d cancelled, %d fired", cancelled.Load(), fired.Load())
+	if cancelled.Load() == 0 || fired.Load() == 0 {
+		t.Error("there was no race")
+	}
+}
+
+// cancelAtTheInstant lets a turn fail, cancels its retry at about the instant it fires, and says which of the two it was:
+// as the caller was told, which has to be what the log says.
+func (l *lane) cancelAtTheInstant(t *testing.T, turn string, aim int) (cancelled bool, err error) {
+	ctx := t.Context()
+	if err := l.append(ctx, events.WriterHarness, 1, events.TurnStarted{Turn: turn, Cause: events.CauseMessage},
+		events.TurnFailed{Turn: turn, Error: events.Failure{Kind: "server_error"}}); err != nil {
+		return false, err
+	}
+	at := l.st.LastTurn.At.Add(firstDelay - aimBefore + time.Duration(aim%aimSteps)*aimBefore*2/aimSteps)
+	select {
+	case <-time.After(time.Until(at)):
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+	from := l.st.Seq + 1
+	err = l.bus.Request(ctx, retry.Name, "cancel", retry.Wish{Ref: l.ref, By: "ada"}, nil)
+	refusal, refused := errors.AsType[*events.Refusal](err)
+	switch {
+	case err == nil:
+		cancelled = true
+	case !refused || refusal.Code != 409 || refusal.Stands == nil || refusal.Stands.Status != session.RetryStarting:
+		return false, fmt.Errorf("told %w", err)
+	}
+	tail, err := l.bus.Read(ctx, l.ref, from)
+	if err != nil {
+		return false, err
+	}
+	var gone, asked int
+	for i := range tail {
+		for _, e := range tail[i].Events {
+			switch e.Fact.(type) {
+			case events.RetryAbandoned:
+				gone++
+			case events.TurnRequested:
+				asked++
+			}
+		}
+		l.st.Fold(&tail[i])
+	}
+	if gone+asked != 1 || cancelled != (gone == 1) || l.st.Ignored.Count > 0 {
+		return false, fmt.Errorf("told it was cancelled: %v; the log has it given up %d times, asked for %d times, ignored %+v", cancelled, gone, asked, l.st.Ignored.Last)
+	}
+	return cancelled, nil
+}
