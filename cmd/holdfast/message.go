@@ -20,16 +20,6 @@ import (
 // messageBytesMax bounds what is read of a message, in bytes.
 const messageBytesMax = 64 << 20
 
-// sendRequest is what the compaction service is asked: content, or a reference to it, never both.
-type sendRequest struct {
-	events.Ref
-	Message   string          `json:"message"`
-	Content   json.RawMessage `json:"content,omitempty"`
-	Object    string          `json:"ref,omitempty"`
-	Synthetic bool            `json:"synthetic,omitempty"`
-	By        string          `json:"by"`
-}
-
 // sent is what became of a message.
 type sent struct {
 	Message string `json:"message"`
@@ -67,7 +57,7 @@ sends it again under the same id, and it is taken once.`,
 			return err
 		}
 		return a.withSession(cmd.Context(), args[0], func(ctx context.Context, b *bus.Bus, r events.Ref) error {
-			req := sendRequest{Ref: r, Message: l.id, Content: content, Synthetic: l.synthetic, By: by}
+			req := compaction.SendWish{Ref: r, Message: l.id, Content: content, Synthetic: l.synthetic, By: by}
 			if req.Message == "" {
 				req.Message = "m-" + b.NewID()
 			}
@@ -128,7 +118,7 @@ func readText(r io.Reader) (string, error) {
 }
 
 // send sends a message. When nobody knows whether it was stored it says how to find out without sending it twice.
-func (a *app) send(ctx context.Context, b *bus.Bus, req sendRequest) error {
+func (a *app) send(ctx context.Context, b *bus.Bus, req compaction.SendWish) error {
 	if len(req.Content) > events.ContentBytesMax {
 		return events.TooLarge("the message is too long", events.ContentBytesMax)
 	}
@@ -181,27 +171,15 @@ func queueCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// withdrawRequest takes a message back.
-type withdrawRequest struct {
-	plainWish
-	Message string `json:"message"`
-}
-
 func withdrawCommand(a *app) *cobra.Command {
 	cmd := a.wishCommand("withdraw S M", "Take a message back", "Take the message M back before it is handed out. One that the agent has cannot be taken back: stop the turn instead.",
 		arguments(2, 2, "the session S", "the message M"), "holdfast withdraw build-42 review-17")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.wish(cmd, args[0], compaction.Name, "withdraw", "withdrawn", func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (any, error) {
-			return withdrawRequest{plainWish{r, by}, args[1]}, nil
+			return compaction.WithdrawWish{Ref: r, Message: args[1], By: by}, nil
 		})
 	}
 	return cmd
-}
-
-// compactRequest asks for a compaction.
-type compactRequest struct {
-	plainWish
-	Force bool `json:"force,omitempty"`
 }
 
 func compactCommand(a *app) *cobra.Command {
@@ -212,17 +190,10 @@ func compactCommand(a *app) *cobra.Command {
 	cmd.Flags().BoolVar(&force, "force", false, "also while a question waits for an answer")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.wish(cmd, args[0], compaction.Name, "compact", "compaction asked for", func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (any, error) {
-			return compactRequest{plainWish{r, by}, force}, nil
+			return compaction.CompactWish{Ref: r, By: by, Force: force}, nil
 		})
 	}
 	return cmd
-}
-
-// checkRequest asks whether a compaction would be requested; absent numbers are the session's own.
-type checkRequest struct {
-	events.Ref
-	Used  *int64 `json:"used,omitempty"`
-	Limit *int64 `json:"limit,omitempty"`
 }
 
 func checkCommand(a *app) *cobra.Command {
@@ -235,7 +206,7 @@ func checkCommand(a *app) *cobra.Command {
 	cmd.Flags().Int64Var(&limit, "limit", 0, "as if so many `tokens` fitted")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.withSession(cmd.Context(), args[0], func(ctx context.Context, b *bus.Bus, r events.Ref) error {
-			req := checkRequest{Ref: r}
+			req := compaction.CheckWish{Ref: r}
 			if cmd.Flags().Changed("used") {
 				req.Used = &used
 			}
@@ -253,7 +224,7 @@ func checkCommand(a *app) *cobra.Command {
 			if err := json.Unmarshal(reply, &c); err != nil {
 				return fmt.Errorf("holdfast: check: the reply of the compaction service: %w", err)
 			}
-			return a.say(c.Text(a.style(a.Stdout)))
+			return a.say(c.Text(a.now(ctx, b), a.style(a.Stdout)))
 		})
 	}
 	return cmd

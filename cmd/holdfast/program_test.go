@@ -144,7 +144,7 @@ func TestReasonsAreExplained(t *testing.T) {
 	}
 	for _, reason := range []string{compaction.WhyDisabled, compaction.WhyNoUsage, compaction.WhyTooSoon, compaction.WhyRunning, compaction.WhyQueued,
 		compaction.WhyWaiting, compaction.WhyCompacted, compaction.WhySuppressed, compaction.WhyNoLimit, compaction.WhyBelow} {
-		if text := (screen.Check{Reason: reason}).Text(screen.Style{}); !strings.Contains(text, reason+", ") {
+		if text := (screen.Check{Reason: reason}).Text(time.Time{}, screen.Style{}); !strings.Contains(text, reason+", ") {
 			t.Errorf("a compaction that would not be, %s, is not explained: %s", reason, text)
 		}
 	}

@@ -184,14 +184,17 @@ var checks = map[string]string{
 	"another_session_compacts": "idle sessions are compacted one at a time",
 }
 
-// Check is what the compaction service says of a session.
+// Check is what the compaction service says of a session: whether its conversation would be compacted by itself, and why.
 type Check struct {
-	Would  bool   `json:"would"`
-	Reason string `json:"reason"`
+	Would  bool      `json:"would"`
+	Reason string    `json:"reason"`
+	Used   int64     `json:"used"`        // tokens, 0: unknown
+	Limit  int64     `json:"limit"`       // tokens, 0: unknown
+	At     time.Time `json:"at,omitzero"` // when it will have been idle for long enough
 }
 
 // Text is that for a person.
-func (c Check) Text(st Style) string {
+func (c Check) Text(now time.Time, st Style) string {
 	verdict := st.Painted("would not be compacted", Plain)
 	if c.Would {
 		verdict = st.Painted("would be compacted", Busy)
@@ -199,6 +202,15 @@ func (c Check) Text(st Style) string {
 	text := verdict + ": " + st.Painted(cmp.Or(c.Reason, "–"), Strong)
 	if meaning := checks[c.Reason]; meaning != "" {
 		text += ", " + meaning
+	}
+	if !c.At.IsZero() {
+		text += "; it will have been in " + countdown(c.At, now)
+	}
+	switch {
+	case c.Used > 0 && c.Limit > 0:
+		text += fmt.Sprintf(" (%d of %d tokens, %d %%)", c.Used, c.Limit, c.Used*100/c.Limit)
+	case c.Used > 0:
+		text += fmt.Sprintf(" (%d tokens)", c.Used)
 	}
 	return text + "\n"
 }
