@@ -100,6 +100,7 @@ type pipeline struct {
 	bus   *bus.Bus
 	under []bus.Pending
 	depth int
+	seqs  []uint64 // of all that was flushed, in order
 }
 
 func (p *pipeline) append(ctx context.Context, r events.Ref, w events.Writer, after uint64, evs []events.Event) error {
@@ -120,7 +121,7 @@ func (p *pipeline) flush(ctx context.Context) ([]uint64, error) {
 		seqs[i], err = u.Wait(ctx)
 		errs = append(errs, err)
 	}
-	p.under = p.under[:0]
+	p.under, p.seqs = p.under[:0], append(p.seqs, seqs...)
 	return seqs, errors.Join(errs...)
 }
 

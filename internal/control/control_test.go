@@ -305,6 +305,24 @@ func TestSettleMany(t *testing.T) {
 	}
 }
 
+// TestWindowFollowsTheBroker: more is under way while acknowledgements come soon, less when they are late.
+func TestWindowFollowsTheBroker(t *testing.T) {
+	for _, c := range []struct {
+		took time.Duration
+		want int
+	}{{time.Millisecond, 128}, {ackSoon, 64}, {time.Second, 32}} {
+		if got := resized(64, 1000, c.took); got != c.want {
+			t.Errorf("64, then %v: %d, want %d", c.took, got, c.want)
+		}
+	}
+	if got := resized(64, 100, 0); got != 100 {
+		t.Errorf("beyond its most: %d", got)
+	}
+	if got := resized(windowMin, 100, time.Second); got != windowMin {
+		t.Errorf("below its least: %d", got)
+	}
+}
+
 // TestWakes: each session has one wake, that of the newest decision about it, and the soonest comes first.
 func TestWakes(t *testing.T) {
 	q, began := newWakes(), time.Now()

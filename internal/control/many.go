@@ -20,20 +20,28 @@ type Settled struct {
 	Err    error
 }
 
+// How many commits a worker of [Loop.SettleMany] has under way: about as many as the broker acknowledges in ackSoon, so
+// that a fast disk is kept busy, and on a slow one nobody else waits for long behind them.
+const (
+	ackSoon    = 50 * time.Millisecond
+	windowMin  = 16
+	windowMore = 8 // times AtOnceMax, of all workers together, at most
+)
+
 // SettleMany is [Loop.SettleBy] for many sessions that do not depend on each other. Nobody waits for a commit of one before
-// those of the next ones are sent: as many as AtOnceMax are under way. done is told of each, on several goroutines. It
-// returns when all are done; when ctx ends, the rest is done with its error.
+// those of the next ones are sent. done is told of each, on several goroutines. It returns when all are done; when ctx
+// ends, the rest is done with its error.
 func (l *Loop) SettleMany(ctx context.Context, states []*session.State, decide Decide, done func(Settled)) {
 	todo := make(chan *session.State)
 	workers := runtime.GOMAXPROCS(0)
 	var all sync.WaitGroup
 	for range workers {
 		all.Go(func() {
-			w := window{l: l, decide: decide, done: done, most: max(l.cfg.AtOnceMax/workers, 1)}
+			w := window{l: l, decide: decide, done: done, size: windowMin, max: max(windowMore*l.cfg.AtOnceMax/workers, windowMin)}
 			for s := range todo {
 				w.begin(ctx, s)
 			}
-			w.finish(ctx, 0)
+			w.finish(ctx, len(w.sent))
 		})
 	}
 	for _, s := range states {
@@ -43,20 +51,21 @@ func (l *Loop) SettleMany(ctx context.Context, states []*session.State, decide D
 	all.Wait()
 }
 
-// window is what one worker has under way, oldest first.
+// window is what one worker has under way, oldest first: at most size, which follows the broker, and is never above max.
 type window struct {
-	l      *Loop
-	decide Decide
-	done   func(Settled)
-	most   int
-	sent   []sent
+	l         *Loop
+	decide    Decide
+	done      func(Settled)
+	size, max int
+	sent      []sent
 }
 
 // sent is one commit whose acknowledgement is not there yet.
 type sent struct {
 	s       *session.State
 	d       Decision
-	now     time.Time
+	now     time.Time // the broker's
+	at      time.Time // this process's
 	pending bus.Pending
 }
 
@@ -85,18 +94,38 @@ func (w *window) begin(ctx context.Context, s *session.State) {
 		w.done(Settled{s, after, facts, err})
 	default:
 		w.l.count.looks.Add(1)
-		w.sent = append(w.sent, sent{s, d, now, w.l.bus.AppendAsync(ctx, s.Ref(), w.l.cfg.Writer, s.Seq, evs)})
-		w.finish(ctx, w.most-1)
+		w.sent = append(w.sent, sent{s, d, now, time.Now(), w.l.bus.AppendAsync(ctx, s.Ref(), w.l.cfg.Writer, s.Seq, evs)})
+		if len(w.sent) >= w.size {
+			w.makeRoom(ctx)
+		}
 	}
 }
 
-// finish waits until at most so many are under way.
-func (w *window) finish(ctx context.Context, most int) {
-	for len(w.sent) > most {
-		x := w.sent[0]
-		w.sent = w.sent[1:]
-		w.done(w.l.acknowledged(ctx, x, w.decide))
+// makeRoom waits for the older half of what is under way.
+func (w *window) makeRoom(ctx context.Context) {
+	half := len(w.sent) / 2
+	newest := w.sent[half-1].at
+	w.finish(ctx, half)
+	w.size = resized(w.size, w.max, time.Since(newest))
+}
+
+// resized is the window after one whose acknowledgements took so long.
+func resized(size, most int, took time.Duration) int {
+	switch {
+	case took < ackSoon/2:
+		return min(2*size, most)
+	case took > 2*ackSoon:
+		return max(size/2, windowMin)
 	}
+	return size
+}
+
+// finish waits for the n oldest. When the newest of them is there the others are, so that is waited for, and no other.
+func (w *window) finish(ctx context.Context, n int) {
+	for i := n - 1; i >= 0; i-- {
+		w.done(w.l.acknowledged(ctx, w.sent[i], w.decide))
+	}
+	w.sent = append(w.sent[:0], w.sent[n:]...)
 }
 
 // acknowledged waits for one commit; when it was refused, its session is decided again.

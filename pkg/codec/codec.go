@@ -153,6 +153,9 @@ func List[T any](c *Codec, name, first string, p *[]T, fields Fields[T]) {
 	*p = all
 }
 
+// tableRoom is for how many entries of a table there is room at first; then it is doubled.
+const tableRoom = 4
+
 // Table is a field with omitempty. It has no null entries.
 func Table[T any](c *Codec, name string, p *map[string]*T, fields Fields[T]) {
 	if !c.maybe(name, len(*p) > 0) {
@@ -167,12 +170,15 @@ func Table[T any](c *Codec, name string, p *map[string]*T, fields Fields[T]) {
 		c.Mark(`}`)
 		return
 	}
-	all := map[string]*T{}
+	all, room := map[string]*T{}, make([]T, tableRoom)
 	for next := true; next && !c.odd; next = c.take(`,`) {
-		key, x := c.text(), new(T)
+		if len(room) == 0 {
+			room = make([]T, len(all))
+		}
+		key, x := c.text(), &room[0]
 		c.Mark(`:`)
 		fields(c, x)
-		all[key] = x
+		all[key], room = x, room[1:]
 	}
 	c.Mark(`}`)
 	*p = all

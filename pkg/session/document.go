@@ -282,9 +282,10 @@ func cloneMap[T any](m map[string]*T) map[string]*T {
 	if m == nil {
 		return nil
 	}
-	c := make(map[string]*T, len(m))
+	c, all := make(map[string]*T, len(m)), make([]T, 0, len(m))
 	for k, v := range m {
-		c[k] = clonePtr(v)
+		all = append(all, *v)
+		c[k] = &all[len(all)-1]
 	}
 	return c
 }

@@ -20,6 +20,7 @@ package session
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
@@ -287,6 +288,9 @@ func (f *fold) end(e Ending) {
 	if n := len(f.Recent); n >= RecentMax {
 		copy(f.Recent, f.Recent[n-RecentMax+1:])
 		f.Recent = f.Recent[:RecentMax-1]
+	}
+	if len(f.Recent) == cap(f.Recent) { // all that this commit ends at once
+		f.Recent = slices.Grow(f.Recent, min(len(f.c.Events), RecentMax-len(f.Recent)))
 	}
 	f.Recent = append(f.Recent, e)
 }

@@ -48,6 +48,37 @@ func BenchmarkRecovery(b *testing.B) {
 	}
 }
 
+// BenchmarkDecide reads one such document, and decides on it.
+func BenchmarkDecide(b *testing.B) {
+	s := session.New(events.Ref{Harness: "h", Session: "s1"})
+	c := &cell{t: b, b: natstest.Bus(b, natstest.Start(b))}
+	s.Fold(&events.Commit{Ref: s.Ref(), Writer: events.WriterHarness, Seq: 1, At: time.Now().UTC(), Events: c.events(s.Ref(), opening("17", benchCalls), events.HarnessSource("h", "17"))})
+	doc, err := s.Encode()
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		s, err := session.Decode(doc)
+		if err != nil {
+			b.Fatal(err)
+		}
+		d, err := Decide(s, Input{Now: s.UpdatedAt, Owner: Owner{Life: Dead}}, nil)
+		if err != nil || len(d.Facts) != benchCalls+2 {
+			b.Fatalf("%d facts, %v", len(d.Facts), err)
+		}
+	}
+}
+
+// opening opens a session with calls.
+func opening(incarnation string, calls int) []events.Fact {
+	facts := []events.Fact{events.SessionOpened{Incarnation: incarnation}, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage}}
+	for n := range calls {
+		facts = append(facts, events.ToolStarted{Call: fmt.Sprint("call-", n), Turn: "t1", Name: "bash", Title: "make test"})
+	}
+	return facts
+}
+
 // judging is a reconciler that does not run, and for which this process of a harness is dead.
 func (c *cell) judging(harness, incarnation string) *Reconciler {
 	r, err := New(c.b, Default(), zerolog.Nop())
@@ -70,10 +101,7 @@ func (c *cell) populate(sessions, calls int, harness, incarnation string) {
 	var logged, stored []bus.Pending
 	for i := range sessions {
 		ref := events.Ref{Harness: harness, Session: fmt.Sprint("s", i)}
-		facts := []events.Fact{events.SessionOpened{Incarnation: incarnation}, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage}}
-		for n := range calls {
-			facts = append(facts, events.ToolStarted{Call: fmt.Sprint("call-", n), Turn: "t1", Name: "bash", Title: "make test"})
-		}
+		facts := opening(incarnation, calls)
 		logged = append(logged, c.b.AppendAsync(c.ctx, ref, events.WriterHarness, 0, c.events(ref, facts, events.HarnessSource(harness, incarnation))))
 		if len(logged) < 1000 && i < sessions-1 {
 			continue

@@ -12,6 +12,9 @@ import (
 // source is of facts that are folded before they are appended.
 const source = "/service/" + Name
 
+// factsMore are those about a session beside what is open in it, mostly: its orphaning, and the end of its turn.
+const factsMore = 2
+
 // Input is what a decision rests on beside the session itself.
 type Input struct {
 	Now      time.Time        // the broker's
@@ -39,7 +42,7 @@ func Decide(s *session.State, in Input, src session.Source) (Decision, error) {
 	if !s.Opened() || s.Closed != nil {
 		return Decision{After: s}, nil
 	}
-	d := &desk{State: s, in: in, src: src}
+	d := &desk{State: s, in: in, src: src, facts: make([]events.Fact, 0, len(s.Tools)+len(s.Prompts)+factsMore)}
 	dead := s.Owned && in.Owner.Life == Dead
 	if dead || !s.Owned {
 		d.fence(dead)
@@ -108,6 +111,7 @@ func (d *desk) fold() {
 	}
 	seq := d.Seq
 	c := events.Commit{Ref: d.Ref(), Writer: events.WriterReconciler, Seq: seq + 1, At: d.in.Now}
+	c.Events = make([]events.Event, 0, len(d.facts)-d.folded)
 	for _, f := range d.facts[d.folded:] {
 		c.Events = append(c.Events, events.New(string(f.Kind()), source, c.Ref, d.Epoch, d.in.Now, f))
 	}
@@ -156,6 +160,12 @@ func (d *desk) reason() string {
 func (d *desk) fence(dead bool) {
 	f := orphaning(d.State, d.in)
 	news := dead
+	if len(d.WaitsFor)+len(d.in.Children) == 0 { // nothing is held, and nothing will be
+		if news {
+			d.say(f)
+		}
+		return
+	}
 	for _, w := range d.WaitsFor {
 		if c := d.Tools[w.Call]; c != nil && !d.stopping(c.Turn) {
 			f.WaitsFor = append(f.WaitsFor, w)
@@ -197,4 +207,8 @@ func (d *desk) stopping(turn string) bool {
 	return turn != "" && p != nil && p.Turn == turn && t != nil && t.ID == turn && (d.in.Owner.Life == Dead || d.leftTurn())
 }
 
-func sortedKeys[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }
+func sortedKeys[T any](m map[string]T) []string {
+	keys := slices.AppendSeq(make([]string, 0, len(m)), maps.Keys(m))
+	slices.Sort(keys)
+	return keys
+}
