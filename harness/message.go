@@ -128,6 +128,9 @@ type Result struct {
 	Reason  string          // why, where no tool said it
 	Output  json.RawMessage // completed: what the tool said, or what was answered in its place
 	Error   *events.Failure // failed
+	// Synthetic: it was said in the tool's name. Output is then what people decided about the call's prompt, whether the tool
+	// ran after that or not.
+	Synthetic bool
 }
 
 // Result finds in the log how a call ended: what an agent is to be told about a call that it had made before its process
@@ -149,12 +152,12 @@ func (s *Session) Result(ctx context.Context, call string) (Result, error) {
 		switch f := c.Events[i].Fact.(type) {
 		case events.ToolCompleted:
 			if f.Call == call && e.Outcome == session.OutcomeCompleted {
-				r.Output = f.Output
+				r.Output, r.Synthetic = f.Output, f.Synthetic
 				return r, nil
 			}
 		case events.ToolFailed:
 			if f.Call == call && e.Outcome == session.OutcomeFailed {
-				r.Error = &f.Error
+				r.Error, r.Synthetic = &f.Error, f.Synthetic
 				return r, nil
 			}
 		}

@@ -184,8 +184,8 @@ func TestResults(t *testing.T) {
 			t.Errorf("%s: %+v", id, r)
 		}
 	}
-	if r := must[harness.Result](t)(s.Result(w.ctx, "done")); string(r.Output) != `{"answers":["red"]}` {
-		t.Errorf("%s", r.Output)
+	if r := must[harness.Result](t)(s.Result(w.ctx, "done")); string(r.Output) != `{"answers":["red"]}` || !r.Synthetic {
+		t.Errorf("%+v", r)
 	}
 	_, err = s.Result(w.ctx, "never")
 	wantErr(t, err, harness.ErrUnknown)

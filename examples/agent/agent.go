@@ -98,22 +98,33 @@ func (a *agent) hear(ctx context.Context, t *harness.Turn, c *conversation) erro
 // settle gives a result to the calls of a process that died: what was answered meanwhile, or that nobody knows.
 func (a *agent) settle(ctx context.Context, s *harness.Session, c *conversation) error {
 	for _, call := range c.dangling() {
-		text := cutOffWords
-		r, err := s.Result(ctx, call)
-		switch {
-		case errors.Is(err, harness.ErrUnknown):
-		case err != nil:
+		r, err := s.Result(ctx, call.ID)
+		if err != nil && !errors.Is(err, harness.ErrUnknown) {
 			return err
-		case r.Output != nil:
-			text = string(r.Output)
-		case r.Error != nil:
-			text = "Error: " + r.Error.Text
 		}
-		if err := c.add(entry{message: message{Role: "tool", ToolCall: call, Content: text}}); err != nil {
+		if err := c.add(entry{message: message{Role: "tool", ToolCall: call.ID, Content: resultWords(call, r)}}); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// resultWords is what the model is told about a call of a process that died. A permission that was given says nothing about
+// whether the command has run.
+func resultWords(call toolCall, r harness.Result) string {
+	var answered struct {
+		Answers []events.Answer `json:"answers"`
+	}
+	switch {
+	case r.Error != nil:
+		return "Error: " + r.Error.Text
+	case r.Output == nil, r.Synthetic && call.Function.Name != asking:
+		return cutOffWords
+	case r.Synthetic && json.Unmarshal(r.Output, &answered) == nil:
+		return words(answered.Answers)
+	default:
+		return string(r.Output)
+	}
 }
 
 // step is one model call, and the calls of tools that come of it.

@@ -178,7 +178,7 @@ func TestKilledWhileAsking(t *testing.T) {
 		t.Errorf("%+v, %+v", st.LastTurn, st.Ignored.Last)
 	}
 	c := w.conversation()
-	if n := len(c); n != 4 || c[2].Role != "tool" || !strings.Contains(c[2].Content, "red") || c[3].Content != "Red it is." {
+	if n := len(c); n != 4 || c[2].Role != "tool" || c[2].Content != "red" || c[3].Content != "Red it is." {
 		t.Errorf("%+v", c)
 	}
 	if n := len(w.script.Requests()); n != 2 {
@@ -199,7 +199,7 @@ func TestKilledWhileRunning(t *testing.T) {
 	w.answer("run", func(p string) (string, map[string]any) {
 		return "answer", map[string]any{"prompt": p, "by": "ada", "answers": []events.Answer{{Question: "permission", Selected: []string{"always"}}}}
 	})
-	w.until("the command to run", func(*session.State) bool { return w.exists("ran") })
+	w.until("the command to run", func(st *session.State) bool { return w.exists("ran") && len(st.Prompts) == 0 })
 	kill()
 	w.until("recovery", func(st *session.State) bool { return !st.Owned && st.LastTurn != nil })
 	w.child()
@@ -281,8 +281,18 @@ func TestConversationFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, err := open(dir, "s/1", 3)
-	if err != nil || len(c.entries) != 1 || c.entries[0].Content != summaryWords+"all of it" {
+	if err != nil || len(c.entries) != 1 || c.entries[0].Content != summaryWords+"all of it" || c.answered() {
 		t.Errorf("%v, %+v", err, c)
+	}
+	for _, e := range []entry{{Message: "m1", message: message{Role: "user", Content: "five"}}, {message: message{Role: "assistant", Content: "six"}}} {
+		if err := c.add(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 { // a summary of a summary knows what that one knew
+		if err := c.summarise("all of it"); err != nil || !c.answered() || !c.has("m1") || len(c.entries) != 1 {
+			t.Errorf("%v, %+v", err, c)
+		}
 	}
 	if raw, err := json.Marshal(c.messages()[1]); err != nil || strings.Contains(string(raw), "epoch") {
 		t.Errorf("%s %v", raw, err)

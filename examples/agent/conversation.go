@@ -16,10 +16,15 @@ import (
 
 // entry is a line of a conversation's file.
 type entry struct {
-	Epoch   uint64 `json:"epoch"`             // under which it was written
-	Message string `json:"message,omitempty"` // the id of the user's message that it is
+	Epoch    uint64   `json:"epoch"`              // under which it was written
+	Message  string   `json:"message,omitempty"`  // the id of the user's message that it is
+	Heard    []string `json:"heard,omitempty"`    // a summary: the ids of messages that are in it, the newest last
+	Answered bool     `json:"answered,omitempty"` // a summary: nothing in it waits for an answer
 	message
 }
+
+// heardMax is how many messages a summary knows by their ids. Only the last turn can come again.
+const heardMax = 100
 
 // conversation is what the model has been told in a session. It is kept in a file of its own, one line an entry, each on
 // the disk before anything is done because of it. What a process wrote that had lost the session to a newer one does not
@@ -122,9 +127,18 @@ func write(path string, how int, raw []byte) error {
 	return nil
 }
 
-// has says whether a user's message is in it.
-func (c *conversation) has(message string) bool {
-	return slices.ContainsFunc(c.entries, func(e entry) bool { return e.Message == message })
+// has says whether a user's message is in it, or in a summary of it.
+func (c *conversation) has(message string) bool { return slices.Contains(c.heard(), message) }
+
+// heard are the ids of the users' messages in it.
+func (c *conversation) heard() (ids []string) {
+	for _, e := range c.entries {
+		ids = append(ids, e.Heard...)
+		if e.Message != "" {
+			ids = append(ids, e.Message)
+		}
+	}
+	return ids
 }
 
 // messages are what the model is told, after the system's words.
@@ -138,12 +152,15 @@ func (c *conversation) messages() []message {
 
 // answered says whether the model has had the last word: then there is nothing to ask it.
 func (c *conversation) answered() bool {
-	n := len(c.entries)
-	return n > 0 && c.entries[n-1].Role == "assistant" && len(c.entries[n-1].ToolCalls) == 0
+	if len(c.entries) == 0 {
+		return false
+	}
+	last := &c.entries[len(c.entries)-1]
+	return last.Answered || last.Role == "assistant" && len(last.ToolCalls) == 0
 }
 
 // dangling are calls that have no result, in their order: their process died.
-func (c *conversation) dangling() (calls []string) {
+func (c *conversation) dangling() (calls []toolCall) {
 	results := map[string]bool{}
 	for _, e := range c.entries {
 		results[e.ToolCall] = true
@@ -151,7 +168,7 @@ func (c *conversation) dangling() (calls []string) {
 	for _, e := range c.entries {
 		for _, call := range e.ToolCalls {
 			if !results[call.ID] {
-				calls = append(calls, call.ID)
+				calls = append(calls, call)
 			}
 		}
 	}
@@ -170,10 +187,11 @@ func (c *conversation) told() string {
 	return b.String()
 }
 
-// summarise puts a summary in place of what was said. What the user wants and has no answer to stays as it is: after the
+// summarise puts a summary in place of what was said. A turn of before may come again, so its message stays known. What the user wants and has no answer to stays as it is: after the
 // summary if nothing was done about it yet, before the summary of what was done else.
 func (c *conversation) summarise(summary string) error {
-	entries := []entry{{message: message{Role: "user", Content: summaryWords + summary}}}
+	heard := c.heard()
+	entries := []entry{{Heard: heard[max(0, len(heard)-heardMax):], Answered: c.answered(), message: message{Role: "user", Content: summaryWords + summary}}}
 	last := -1
 	for i, e := range c.entries {
 		if e.Message != "" {

@@ -51,11 +51,14 @@ type callContext struct {
 	}
 }
 
+// asking is the tool whose result is what people answer.
+const asking = "ask_user"
+
 // tools are all there are.
 var tools = []tool{
 	{"read_file", "Read a file of the working directory.", `{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}`, (*agent).readFile},
 	{"run", "Run a shell command in the working directory. The user is asked for permission first.", `{"type":"object","properties":{"command":{"type":"string"}},"required":["command"]}`, (*agent).command},
-	{"ask_user", "Ask the user a question and wait for the answer, for however long that takes.", `{"type":"object","properties":{"question":{"type":"string"},"options":{"type":"array","items":{"type":"string"}}},"required":["question"]}`, (*agent).question},
+	{asking, "Ask the user a question and wait for the answer, for however long that takes.", `{"type":"object","properties":{"question":{"type":"string"},"options":{"type":"array","items":{"type":"string"}}},"required":["question"]}`, (*agent).question},
 }
 
 func toolSpecs() []toolSpec {
@@ -160,17 +163,22 @@ func (a *agent) question(ctx context.Context, c callContext) (string, error) {
 	case answer.Status != session.Answered:
 		return "", fmt.Errorf("no answer: the question was %s %s", answer.Status, answer.Text)
 	}
-	var words []string
-	for _, one := range answer.Answers {
-		words = append(words, one.Selected...)
+	return words(answer.Answers), nil
+}
+
+// words is what was answered.
+func words(answers []events.Answer) string {
+	var all []string
+	for _, one := range answers {
+		all = append(all, one.Selected...)
 		if one.Text != "" {
-			words = append(words, one.Text)
+			all = append(all, one.Text)
 		}
 	}
-	if len(words) == 0 {
-		return "(the user skipped the question)", nil
+	if len(all) == 0 {
+		return "(the user skipped the question)"
 	}
-	return strings.Join(words, ", "), nil
+	return strings.Join(all, ", ")
 }
 
 // cut is at most so many bytes of s, with a mark where something is missing.

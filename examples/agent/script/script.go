@@ -46,16 +46,26 @@ type Request struct {
 
 // Message is a message of a request.
 type Message struct {
-	Role       string `json:"role"`
-	Content    string `json:"content"`
-	ToolCallID string `json:"tool_call_id"`
+	Role       string    `json:"role"`
+	Content    string    `json:"content"`
+	ToolCallID string    `json:"tool_call_id"`
+	ToolCalls  []CallRef `json:"tool_calls"`
+}
+
+// CallRef is a call that an earlier answer wanted.
+type CallRef struct {
+	ID string `json:"id"`
 }
 
 // Server is the endpoint: an [http.Handler]. Requests without tools take the next of Summaries, others the next of Steps;
-// when there are none left, the last one is repeated.
+// when there are none left, the last one is repeated. Conversations in which a call has no result, or a result no call,
+// are refused, as real endpoints do.
 type Server struct {
 	Steps     []Step
 	Summaries []Step
+	// Reply, if given, says what is answered in place of Steps and Summaries. It is called at the same time for requests that
+	// come at the same time.
+	Reply func(Request) Step
 	// LimitMax is how many tokens fit, counted from the size of the messages; more is refused with context_length_exceeded. 0:
 	// no limit.
 	LimitMax int64
@@ -100,6 +110,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := Request{Model: asked.Model, Messages: asked.Messages, Tools: len(asked.Tools), Summary: len(asked.Tools) == 0}
 	used := tokens(asked.Messages)
 	q.Refused = s.LimitMax > 0 && used > s.LimitMax
+	if wrong := unpaired(asked.Messages); wrong != "" {
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprintf(w, `{"error":{"message":%q,"type":"invalid_request_error"}}`, wrong)
+		return
+	}
 	step := s.next(q)
 	if step.Used > 0 {
 		used = step.Used
@@ -122,8 +137,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // next notes a request and says which step answers it.
 func (s *Server) next(q Request) Step {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.requests = append(s.requests, q)
+	reply := s.Reply
+	s.mu.Unlock()
+	if reply != nil && !q.Refused {
+		return reply(q)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	list := &s.Steps
 	if q.Summary {
 		list = &s.Summaries
@@ -137,6 +158,29 @@ func (s *Server) next(q Request) Step {
 	step := (*list)[0]
 	*list = (*list)[1:]
 	return step
+}
+
+// unpaired says what is wrong with calls and results: results stand right behind the message with their calls.
+func unpaired(messages []Message) string {
+	open := map[string]bool{}
+	for i, m := range messages {
+		switch {
+		case m.Role == "tool" && !open[m.ToolCallID]:
+			return fmt.Sprintf("message %d: a result for %q, which no call right before it wants", i, m.ToolCallID)
+		case m.Role == "tool":
+			delete(open, m.ToolCallID)
+			continue
+		case len(open) > 0:
+			return fmt.Sprintf("message %d: %d calls before it have no result", i, len(open))
+		}
+		for _, c := range m.ToolCalls {
+			open[c.ID] = true
+		}
+	}
+	if len(open) > 0 {
+		return fmt.Sprintf("%d calls have no result", len(open))
+	}
+	return ""
 }
 
 func tokens(messages []Message) int64 {
