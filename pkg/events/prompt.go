@@ -151,8 +151,8 @@ func (f PromptRequested) Asked() []Question {
 	return f.Questions
 }
 
-// decodePromptRequested reads a prompt even when its questions are beyond reading: the agent waits all the same, so the
-// prompt stands as a generic blocker, and the error says what was wrong.
+// decodePromptRequested reads a prompt even when its questions or its deadline are beyond reading: the agent waits all the
+// same, so the prompt stands as a generic blocker, or without a deadline, and the error says what was wrong.
 func decodePromptRequested(raw json.RawMessage) (Fact, error) {
 	type plainPrompt PromptRequested // no questions, no recursion
 	var v struct {
@@ -166,14 +166,20 @@ func decodePromptRequested(raw json.RawMessage) (Fact, error) {
 	}
 	f := PromptRequested(v.plainPrompt)
 	f.Title = rawTitle(v.Title)
-	if len(v.Deadline) > 0 {
-		if err := json.Unmarshal(v.Deadline, &f.Deadline); err != nil {
-			return f, bad("deadline", "want an RFC 3339 instant: %v", err)
-		}
+	var late, asked error
+	f.Deadline, late = decodeDeadline(v.Deadline)
+	f.Questions, asked = decodeQuestions(v.Questions)
+	return f, first(late, asked)
+}
+
+func decodeDeadline(raw json.RawMessage) (at time.Time, err error) {
+	if len(raw) == 0 {
+		return at, nil
 	}
-	var err error
-	f.Questions, err = decodeQuestions(v.Questions)
-	return f, err
+	if err := json.Unmarshal(raw, &at); err != nil {
+		return time.Time{}, bad("deadline", "want an RFC 3339 instant: %v", err)
+	}
+	return at, nil
 }
 
 // rawTitle is the title if it is text, else whatever was sent.

@@ -27,7 +27,7 @@ func TestMalformedQuestions(t *testing.T) {
 		{"two questions of one id", "questions", `"questions":[{"id":"q","question":"a"},{"id":"q","question":"b"}]`, ""},
 		{"options that are text", "questions", `"questions":[{"id":"q","question":"a","options":["yes"]}]`, ""},
 		{"over 64 KiB", "questions", `"questions":[{"id":"q","question":"` + strings.Repeat("x", events.QuestionsBytesMax) + `"}]`, ""},
-		{"a deadline that is none", "deadline", `"title":"Sure?","deadline":"soon","questions":[{"id":"q","question":"a"}]`, "Sure?"},
+		{"a deadline that is none, too", "deadline", `"title":"Sure?","deadline":"soon","questions":1`, "Sure?"},
 		{"a title that is a number", "questions", `"title":7,"questions":1`, "7"},
 		{"a title that is an object", "questions", `"title":{"en":"Sure?"},"questions":1`, `{"en":"Sure?"}`},
 	} {
@@ -39,6 +39,17 @@ func TestMalformedQuestions(t *testing.T) {
 				t.Errorf("the prompt does not stand: %+v", e.Fact)
 			}
 		})
+	}
+}
+
+// A deadline that is none is no deadline; what is asked is asked all the same (P5).
+func TestMalformedDeadline(t *testing.T) {
+	for _, deadline := range []string{`"soon"`, `17`, `{}`, `"2026-11-20"`} {
+		e := prompt(t, `{"prompt":"p1","kind":"question","delivery":"callback","questions":[{"id":"q","question":"a"}],"deadline":`+deadline+`}`)
+		wantField(t, e.Err, "deadline")
+		if f, ok := e.Fact.(events.PromptRequested); !ok || len(f.Questions) != 1 || !f.Deadline.IsZero() {
+			t.Errorf("%s: the prompt stands as %+v", deadline, e.Fact)
+		}
 	}
 }
 
