@@ -57,19 +57,6 @@ var (
 	ErrNoCell = errors.New("harness: no such cell")
 )
 
-// Why the fold ignores a fact: the words that a document shows in ignored.last.why.
-const (
-	whyClosedID  = "closed-id"
-	whyTurnEnded = "turn-ended"
-	whyOpen      = "already-open-id"
-	whyUnknown   = "unknown"
-	whyLimit     = "limit"
-	whyClosed    = "closed"
-	whyNotOwner  = "not-owner"
-	whyEpoch     = "epoch"
-	whySource    = "source"
-)
-
 // EndedError tells how something ended that the caller took for open. errors.Is finds [ErrEnded].
 type EndedError struct {
 	Stands session.Ending // which entity, which id, how and why it ended
@@ -175,20 +162,20 @@ func refusal(st *session.State, f events.Fact) error {
 	}
 	what := fmt.Sprintf("%s %s in %s", f.Kind(), f.Subject(), st.Ref())
 	switch why {
-	case whyClosedID, whyTurnEnded:
+	case session.WhyClosedID, session.WhyTurnEnded:
 		if e, ok := stands(st, f); ok {
 			return fmt.Errorf("harness: %s: %w", what, &EndedError{Stands: e})
 		}
 		return fmt.Errorf("%w: %s", ErrClosedID, what)
-	case whyOpen:
+	case session.WhyOpen:
 		return fmt.Errorf("%w: %s: it is open", ErrClosedID, what)
-	case whyUnknown:
+	case session.WhyUnknown:
 		return fmt.Errorf("%w: %s", ErrUnknown, what)
-	case whyLimit:
+	case session.WhyLimit:
 		return fmt.Errorf("%w: %s", ErrLimit, what)
-	case whyClosed:
+	case session.WhyClosed:
 		return fmt.Errorf("%w: %s", ErrSessionClosed, what)
-	case whyNotOwner, whyEpoch, whySource:
+	case session.WhyNotOwner, session.WhyEpoch, session.WhySource:
 		return fmt.Errorf("%w: %s", ErrFenced, what)
 	default:
 		return fmt.Errorf("harness: %s: not lawful: %s", what, why)

@@ -16,9 +16,9 @@ func (f *fold) messageAccepted(fact events.MessageAccepted) string {
 	case e != nil && e.Seq == f.c.Seq && e.Outcome == OutcomeDelivered: // the turn that has it is in the same commit
 		e.OpenedSeq = f.c.Seq
 	case e != nil || f.queued(fact.Message) >= 0:
-		return whyClosedID
+		return WhyClosedID
 	case len(f.Queue) >= QueuedMax || !f.room(messageBytes, fact.Message):
-		return whyLimit
+		return WhyLimit
 	default:
 		f.Queue = append(f.Queue, Message{ID: fact.Message, Seq: f.c.Seq, Synthetic: fact.Synthetic, At: f.c.At})
 	}
@@ -34,9 +34,9 @@ func (f *fold) messageWithdrawn(fact events.MessageWithdrawn) string {
 	i := f.queued(fact.Message)
 	switch {
 	case i < 0 && f.ended(EntityMessage, fact.Message) != nil:
-		return whyClosedID
+		return WhyClosedID
 	case i < 0:
-		return whyUnknown
+		return WhyUnknown
 	}
 	f.end(Ending{Entity: EntityMessage, ID: fact.Message, Outcome: string(Withdrawn), OpenedSeq: f.Queue[i].Seq})
 	f.Queue = slices.Delete(f.Queue, i, i+1)
@@ -53,11 +53,11 @@ func (f *fold) usageReported(fact events.UsageReported) string {
 	switch {
 	case fact.Turn == "" || f.openTurn(fact.Turn) != "":
 	case f.ended(EntityTurn, fact.Turn) == nil:
-		return whyUnknown
+		return WhyUnknown
 	case f.Turn != nil || last == nil || last.ID != fact.Turn:
-		return whyTurnEnded
+		return WhyTurnEnded
 	case l != nil && l.Outcome == OutcomeCompleted && !last.At.After(l.At):
-		return whyTurnEnded
+		return WhyTurnEnded
 	}
 	if fact.Model != "" {
 		f.Model = cut(fact.Model, NameBytesMax)
@@ -105,7 +105,7 @@ func (s *State) Limit() int64 {
 // retryScheduled arms a retry of the turn that failed last.
 func (f *fold) retryScheduled(fact events.RetryScheduled) string {
 	if f.LastTurn == nil || f.LastTurn.ID != fact.Turn || f.Turn != nil {
-		return whyUnknown
+		return WhyUnknown
 	}
 	f.Retry.State, f.Retry.Turn, f.Retry.Attempt, f.Retry.DueAt = RetryScheduled, fact.Turn, fact.Attempt, instant(fact.DueAt)
 	f.Retry.Error, f.Retry.Reason = cutFailure(fact.Error), ""
@@ -114,7 +114,7 @@ func (f *fold) retryScheduled(fact events.RetryScheduled) string {
 
 func (f *fold) retryAbandoned(fact events.RetryAbandoned) string {
 	if (f.LastTurn == nil || f.LastTurn.ID != fact.Turn) && f.Retry.Turn != fact.Turn {
-		return whyUnknown
+		return WhyUnknown
 	}
 	if f.Retry.State == RetryScheduled || f.Retry.State == RetryStarting {
 		f.HeldSeq = f.c.Seq // else the queue waits since the turn ended: what a person said after that is newer, however late this comes
@@ -158,7 +158,7 @@ func (f *fold) applyCompaction() string {
 	case events.CompactionFailed:
 		return f.compactionEnds(fact.Compaction, OutcomeFailed, 0, cutFailure(fact.Error))
 	}
-	return whyUnknown
+	return WhyUnknown
 }
 
 // compactionOpen says whether one is wanted or under way.
@@ -169,9 +169,9 @@ func (s *State) compactionOpen() bool {
 func (f *fold) compactionRequested(fact events.CompactionRequested) string {
 	switch {
 	case f.compactionOpen():
-		return whyOpen
+		return WhyOpen
 	case f.ended(EntityCompaction, fact.Compaction) != nil:
-		return whyClosedID
+		return WhyClosedID
 	}
 	f.Compaction = &Compaction{State: CompactionRequested, ID: fact.Compaction, Reason: cut(fact.Reason, NameBytesMax), FollowUp: word(fact.FollowUp),
 		Message: fact.Message, Since: f.c.At, Used: fact.Used, Limit: fact.Limit, Epoch: f.Epoch}
@@ -189,11 +189,11 @@ func (f *fold) compactionStarted(fact events.CompactionStarted) string {
 	c := f.Compaction
 	switch {
 	case f.ended(EntityCompaction, fact.Compaction) != nil:
-		return whyClosedID
+		return WhyClosedID
 	case !f.compactionOpen() || c.ID != fact.Compaction:
-		return whyUnknown
+		return WhyUnknown
 	case c.State == CompactionRunning && c.Epoch == f.Epoch:
-		return whyOpen
+		return WhyOpen
 	}
 	c.State, c.Since, c.Epoch = CompactionRunning, f.c.At, f.Epoch
 	f.Pending.Compaction = nil
@@ -205,9 +205,9 @@ func (f *fold) compactionEnds(id, outcome string, usedAfter int64, failure *even
 	c := f.Compaction
 	switch {
 	case f.ended(EntityCompaction, id) != nil:
-		return whyClosedID
+		return WhyClosedID
 	case !f.compactionOpen() || c.ID != id:
-		return whyUnknown
+		return WhyUnknown
 	}
 	l := &LastCompaction{ID: id, Outcome: outcome, Reason: c.Reason, UsedBefore: c.Used, UsedAfter: max(usedAfter, 0), At: f.c.At,
 		FollowUp: c.FollowUp, Message: c.Message, Turn: c.Turn, Error: failure, Seq: f.c.Seq}

@@ -28,20 +28,20 @@ import (
 // ErrNewerLayout says a document was written by a newer build: upgrade this one.
 var ErrNewerLayout = errors.New("session: document of a newer layout")
 
-// Why facts are ignored, in [IgnoredFact].
+// Why facts are ignored, in [IgnoredFact]: what ignored.last.why of a document says.
 const (
-	whyNotOpen     = "not-open"
-	whyAlreadyOpen = "already-open"
-	whyClosed      = "closed"
-	whyEpoch       = "epoch"
-	whySource      = "source"
-	whyNotOwner    = "not-owner"
-	whyClosedID    = "closed-id"
-	whyTurnEnded   = "turn-ended"
-	whyUnknown     = "unknown"
-	whyLimit       = "limit"
-	whyOpen        = "already-open-id"
-	whyClaim       = "claim-refused"
+	WhyNotOpen     = "not-open"        // the session has not begun
+	WhyAlreadyOpen = "already-open"    // it has begun already
+	WhyClosed      = "closed"          // it is closed
+	WhyEpoch       = "epoch"           // of another ownership
+	WhySource      = "source"          // of another process than the owner
+	WhyNotOwner    = "not-owner"       // of the last owner, which is fenced
+	WhyClosedID    = "closed-id"       // about what has ended
+	WhyTurnEnded   = "turn-ended"      // in a turn that has ended
+	WhyUnknown     = "unknown"         // about what never began
+	WhyLimit       = "limit"           // one more than a session may hold
+	WhyOpen        = "already-open-id" // begins what is open
+	WhyClaim       = "claim-refused"   // the claimer may not have it
 )
 
 // Result is what folding one commit came to, beside the state.
@@ -167,7 +167,7 @@ func (f *fold) ignore(why string, spec *events.Spec) {
 		return
 	}
 	recovered := e.Outcome == OutcomeInterrupted || e.Outcome == string(Expired)
-	if recovered || f.e.Epoch < f.Epoch || why == whyNotOwner {
+	if recovered || f.e.Epoch < f.Epoch || why == WhyNotOwner {
 		e.Late = &Late{Seq: f.c.Seq, At: f.c.At}
 	}
 }
@@ -182,17 +182,17 @@ func (f *fold) admit() string {
 	}
 	switch {
 	case !f.Opened():
-		return whyNotOpen
+		return WhyNotOpen
 	case f.Closed != nil:
-		return whyClosed
+		return WhyClosed
 	case f.e.Epoch != f.Epoch:
-		return whyEpoch
+		return WhyEpoch
 	case f.c.Writer != events.WriterHarness:
 		return ""
 	case f.e.Source != f.ownerSource() && !events.IsHarnessSource(f.e.Source, f.Harness, f.Incarnation):
-		return whySource
+		return WhySource
 	case !f.Owned:
-		return whyNotOwner
+		return WhyNotOwner
 	}
 	return ""
 }

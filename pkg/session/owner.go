@@ -11,13 +11,13 @@ import (
 func (f *fold) admitOpened(fact events.SessionOpened) string {
 	switch {
 	case f.Closed != nil:
-		return whyClosed
+		return WhyClosed
 	case f.Opened():
-		return whyAlreadyOpen
+		return WhyAlreadyOpen
 	case f.e.Epoch != 1:
-		return whyEpoch
+		return WhyEpoch
 	case !events.IsHarnessSource(f.e.Source, f.Harness, fact.Incarnation):
-		return whySource
+		return WhySource
 	}
 	return ""
 }
@@ -26,15 +26,15 @@ func (f *fold) admitOpened(fact events.SessionOpened) string {
 func (f *fold) admitClaimed(fact events.SessionClaimed) string {
 	switch {
 	case !f.Opened():
-		return whyNotOpen
+		return WhyNotOpen
 	case f.Closed != nil:
-		return whyClosed
+		return WhyClosed
 	case f.e.Epoch != f.Epoch+1:
-		return whyEpoch
+		return WhyEpoch
 	case !events.IsHarnessSource(f.e.Source, f.Harness, fact.Incarnation):
-		return whySource
+		return WhySource
 	case !f.State.Claimable(fact.Incarnation):
-		return whyClaim
+		return WhyClaim
 	}
 	return ""
 }
@@ -110,7 +110,7 @@ func (f *fold) released() string {
 // orphaned is the fence. On a session that nobody owns it only says what is held for which child.
 func (f *fold) orphaned(fact events.SessionOrphaned) string {
 	if fact.Incarnation != f.Incarnation {
-		return whySource
+		return WhySource
 	}
 	if f.Owned {
 		f.Owned, f.Left = false, LeftOrphaned

@@ -35,15 +35,15 @@ func (f *fold) promptRequested(fact events.PromptRequested) string {
 	p := f.Prompts[fact.Prompt]
 	switch {
 	case p != nil && p.Status != Awaiting:
-		return whyClosedID
+		return WhyClosedID
 	case p == nil && f.ended(EntityPrompt, fact.Prompt) != nil:
-		return whyClosedID
+		return WhyClosedID
 	case p == nil && f.turnIsOver(fact.Turn):
-		return whyTurnEnded
+		return WhyTurnEnded
 	case p == nil && f.callIsOver(fact.Call):
-		return whyClosedID
+		return WhyClosedID
 	case p == nil && (f.awaiting() >= OpenPromptsMax || !f.room(promptBytes, fact.Prompt, fact.Call, fact.Turn, string(word(fact.PromptKind)), string(word(fact.Delivery)))):
-		return whyLimit
+		return WhyLimit
 	case p == nil:
 		p = &Prompt{Since: f.c.At, Status: Awaiting}
 		if f.Prompts == nil {
@@ -104,9 +104,9 @@ func (f *fold) settle(id string, to Status, reason string) string {
 	p := f.Prompts[id]
 	switch {
 	case p == nil && f.ended(EntityPrompt, id) == nil:
-		return whyUnknown
+		return WhyUnknown
 	case p == nil || p.Status != Awaiting:
-		return whyClosedID
+		return WhyClosedID
 	}
 	p.Status, p.Reason, p.SettledSeq, p.UpdatedAt = to, cut(reason, TextBytesMax), f.c.Seq, f.c.At
 	f.end(Ending{Entity: EntityPrompt, ID: id, Name: string(p.Kind), Outcome: string(to), Reason: reason,
@@ -151,9 +151,9 @@ func (f *fold) promptDelivered(fact events.PromptDelivered) string {
 	p := f.Prompts[fact.Prompt]
 	switch {
 	case p == nil && f.ended(EntityPrompt, fact.Prompt) != nil:
-		return whyClosedID
+		return WhyClosedID
 	case p == nil || p.Status == Awaiting:
-		return whyUnknown
+		return WhyUnknown
 	}
 	f.deliver(fact.Prompt, f.c.At)
 	if e := f.ended(EntityPrompt, fact.Prompt); e != nil && fact.Refused != "" {

@@ -31,11 +31,11 @@ func (f *fold) toolStarted(fact events.ToolStarted) string {
 	}
 	switch {
 	case f.ended(EntityTool, fact.Call) != nil:
-		return whyClosedID
+		return WhyClosedID
 	case f.turnIsOver(fact.Turn):
-		return whyTurnEnded
+		return WhyTurnEnded
 	case len(f.Tools) >= OpenCallsMax || !f.room(callBytes+holdBytes+holdTexts*jsonBytes(fact.Call), fact.Call, fact.Turn, cut(fact.Name, NameBytesMax), cut(fact.Title, TitleBytesMax)):
-		return whyLimit
+		return WhyLimit
 	}
 	if f.Tools == nil {
 		f.Tools = map[string]*Tool{}
@@ -82,9 +82,9 @@ func (f *fold) toolEnds(call, outcome, reason string) string {
 	c := f.Tools[call]
 	switch {
 	case c == nil && f.ended(EntityTool, call) != nil:
-		return whyClosedID
+		return WhyClosedID
 	case c == nil:
-		return whyUnknown
+		return WhyUnknown
 	}
 	f.closeCall(call, outcome, reason)
 	for _, id := range sortedKeys(f.Prompts) {

@@ -31,9 +31,9 @@ func (f *fold) applyTurn() (why string, ok bool) {
 func (f *fold) turnRequested(fact events.TurnRequested) string {
 	switch {
 	case f.Turn != nil && f.Turn.ID == fact.Turn || f.ended(EntityTurn, fact.Turn) != nil:
-		return whyClosedID
+		return WhyClosedID
 	case f.Pending.Turn != nil && f.Pending.Turn.ID == fact.Turn:
-		return whyOpen
+		return WhyOpen
 	}
 	by, _ := events.Person(f.e.Source)
 	f.Pending.Turn = &PendingTurn{ID: fact.Turn, Cause: word(fact.Cause), OfTurn: fact.OfTurn, Message: fact.Message, Attempt: fact.Attempt,
@@ -78,7 +78,7 @@ func (f *fold) turnStarted(fact events.TurnStarted) string {
 		return f.turnAgain(fact)
 	}
 	if f.ended(EntityTurn, fact.Turn) != nil {
-		return whyClosedID
+		return WhyClosedID
 	}
 	if p := f.Pending.Turn; p != nil && p.ID == fact.Turn {
 		fact = p.completed(fact)
@@ -151,7 +151,7 @@ func (t *Turn) byPerson() bool {
 // turnAgain: the same id while it is open is adoption by a newer epoch, else nothing new.
 func (f *fold) turnAgain(fact events.TurnStarted) string {
 	if f.Turn.Epoch == f.Epoch {
-		return whyOpen
+		return WhyOpen
 	}
 	f.Turn.Epoch = f.Epoch
 	if fact.Options != nil {
@@ -194,9 +194,9 @@ func (f *fold) turnEnds(turn, outcome, reason string, failure *events.Failure) s
 	case f.Turn != nil && f.Turn.ID == turn:
 		f.endTurn(outcome, reason, failure, nil)
 	case f.ended(EntityTurn, turn) != nil:
-		return whyClosedID
+		return WhyClosedID
 	default:
-		return whyUnknown
+		return WhyUnknown
 	}
 	if outcome == OutcomeCompleted {
 		f.Retry, f.HeldSeq = Retry{}, 0
@@ -232,7 +232,7 @@ func (f *fold) turnStopRequested(fact events.TurnStopRequested) string {
 	open := f.Turn != nil && f.Turn.ID == fact.Turn
 	past := f.ended(EntityTurn, fact.Turn) != nil
 	if !open && !past && !(person && p != nil && p.ID == fact.Turn) {
-		return whyUnknown
+		return WhyUnknown
 	}
 	if open || past && f.Owned {
 		f.Pending.Stop = &PendingStop{Turn: fact.Turn, Actor: word(fact.Actor), By: cut(fact.By, NameBytesMax), Reason: cut(fact.Reason, TextBytesMax), At: f.c.At, Seq: f.c.Seq}
