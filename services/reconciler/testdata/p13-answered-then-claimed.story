@@ -1,0 +1,24 @@
+A prompt was answered, its asker died, and a new incarnation claimed the session before anybody had recovered it: the answer
+is the old epoch's, so the new owner is not told of it as a prompt of its own. When it says ready, and not before, recovery
+writes the answer as the call's output and requests the continuation, which the new owner takes like any other (P13, rule 3).
+
+-- facts --
+1 session.opened {"incarnation":"17"}
+2 turn.started {"turn":"t1","cause":"message"}
+3 tool.started {"call":"ask","turn":"t1","name":"question"}
+4 prompt.requested {"prompt":"p1","turn":"t1","call":"ask","kind":"question","delivery":"tool-result","questions":[{"id":"q","question":"Which?"}]}
+5/ledger prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"user-1"}
+6 session.claimed {"incarnation":"18"}
+-- owner --
+starting 20
+-- at --
+10
+-- decide --
+s look 20
+-- owner --
+alive
+-- decide --
+s tool.completed {"call":"ask","output":{"questions":[{"id":"q","question":"Which?","options":[],"multi":false,"custom":false}],"answers":[{"question":"q","selected":[],"text":"blue"}]},"synthetic":true}
+s turn.requested {"turn":"turn-shfzy35gxxwiyxqjd2da","cause":"answer","of_turn":"t1","prompt":"p1"}
+-- state --
+s queued owned-by=18 turn=t1 pending=answer
