@@ -62,6 +62,9 @@ func (c *Codec) wrote(b []byte) {
 // Ended says whether all has been read, and everything was as a writer writes it.
 func (c *Codec) Ended() bool { return !c.odd && c.at == len(c.b) }
 
+// Going says whether everything that was read so far was as a writer writes it.
+func (c *Codec) Going() bool { return !c.odd }
+
 // Mark is text that is always there.
 func (c *Codec) Mark(text string) {
 	if !c.reading {

@@ -42,24 +42,7 @@ const (
 
 // document is the fields of a State, in their order. What is rare, or opaque, is left to encoding/json.
 func document(c *codec.Codec, s *State) {
-	codec.Number(c, `{"v":`, &s.V)
-	codec.Text(c, `,"harness":`, &s.Harness)
-	codec.Text(c, `,"session":`, &s.Session)
-	codec.Text(c, `,"root":`, &s.Root)
-	codec.Text(c, `,"parent":`, &s.Parent)
-	codec.Some(c, `,"parent_call":`, &s.ParentCall)
-	codec.Text(c, `,"title":`, &s.Title)
-	codec.Text(c, `,"agent":`, &s.Agent)
-	codec.Text(c, `,"model":`, &s.Model)
-	codec.Text(c, `,"incarnation":`, &s.Incarnation)
-	codec.Flag(c, `,"exclusive":`, &s.Exclusive)
-	codec.Text(c, `,"superseded_by":`, &s.SupersededBy)
-	codec.Number(c, `,"epoch":`, &s.Epoch)
-	codec.Flag(c, `,"owned":`, &s.Owned)
-	codec.Some(c, `,"left":`, &s.Left)
-	codec.Rest(c, `,"waits_for":`, len(s.WaitsFor) > 0, &s.WaitsFor)
-	codec.Text(c, `,"phase":`, &s.Phase)
-	codec.Number(c, `,"seq":`, &s.Seq)
+	head(c, s)
 	codec.Number(c, `,"commits":`, &s.Commits)
 	codec.SomeTime(c, `,"opened_at":`, &s.OpenedAt)
 	codec.SomeTime(c, `,"updated_at":`, &s.UpdatedAt)
@@ -84,6 +67,28 @@ func document(c *codec.Codec, s *State) {
 	codec.Number(c, `},"unknown_facts":`, &s.UnknownFacts)
 	codec.Number(c, `,"parked":`, &s.Parked)
 	c.Mark(`}`)
+}
+
+// head is the fields that say which session it is, whose, and in which phase.
+func head(c *codec.Codec, s *State) {
+	codec.Number(c, `{"v":`, &s.V)
+	codec.Text(c, `,"harness":`, &s.Harness)
+	codec.Text(c, `,"session":`, &s.Session)
+	codec.Text(c, `,"root":`, &s.Root)
+	codec.Text(c, `,"parent":`, &s.Parent)
+	codec.Some(c, `,"parent_call":`, &s.ParentCall)
+	codec.Text(c, `,"title":`, &s.Title)
+	codec.Text(c, `,"agent":`, &s.Agent)
+	codec.Text(c, `,"model":`, &s.Model)
+	codec.Text(c, `,"incarnation":`, &s.Incarnation)
+	codec.Flag(c, `,"exclusive":`, &s.Exclusive)
+	codec.Text(c, `,"superseded_by":`, &s.SupersededBy)
+	codec.Number(c, `,"epoch":`, &s.Epoch)
+	codec.Flag(c, `,"owned":`, &s.Owned)
+	codec.Some(c, `,"left":`, &s.Left)
+	codec.Rest(c, `,"waits_for":`, len(s.WaitsFor) > 0, &s.WaitsFor)
+	codec.Text(c, `,"phase":`, &s.Phase)
+	codec.Number(c, `,"seq":`, &s.Seq)
 }
 
 func turnFields(c *codec.Codec, t *Turn) {
@@ -224,6 +229,16 @@ func Decode(doc []byte) (*State, error) {
 		return s, nil
 	}
 	return decodeThoroughly(doc)
+}
+
+// Peek reads from a document which session it is, whose, and in which phase, and nothing else: whoever looks for a few among
+// very many has most of the rest for nothing. ok is false for documents that this build has not written, which only [Decode]
+// can read.
+func Peek(doc []byte) (s *State, ok bool) {
+	s = &State{}
+	c := codec.Reader(doc)
+	head(c, s)
+	return s, c.Going() && s.V == Version
 }
 
 // decodeQuickly reads documents that this build has written.

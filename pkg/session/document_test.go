@@ -119,6 +119,22 @@ func TestOwnDocumentsAreReadQuickly(t *testing.T) {
 	})
 }
 
+// TestPeek: what is peeked at is what is there, and of what others wrote it says nothing.
+func TestPeek(t *testing.T) {
+	s := newFeeder(t).s
+	s.Parent, s.ParentCall, s.WaitsFor, s.Phase = "s0", "c1", []events.WaitFor{{Call: "a", Child: "b"}}, session.Waiting
+	doc := mustEncode(t, s)
+	h, ok := session.Peek(doc)
+	if !ok || h.Ref() != s.Ref() || h.Parent != "s0" || h.ParentCall != "c1" || h.Epoch != 1 || !h.Owned || h.Phase != session.Waiting || h.Seq != s.Seq {
+		t.Errorf("peeked at %+v, %v", h, ok)
+	}
+	for _, other := range []string{"", "{}", strings.Replace(string(doc), `"v":1`, `"v":2`, 1), strings.Replace(string(doc), `"phase":`, `"new":1,"phase":`, 1)} {
+		if h, ok := session.Peek([]byte(other)); ok {
+			t.Errorf("%.40s is %+v", other, h)
+		}
+	}
+}
+
 // TestDecodeRefuses: what is no document of ours is not folded on from.
 // TestPeekSeq: a look at a document's seq is right or 0, whatever its texts look like.
 func TestPeekSeq(t *testing.T) {

@@ -49,6 +49,9 @@ func (l *Ledger) Retain(ctx context.Context) (int, error) {
 	}
 	var due []bus.Entry
 	err = l.bus.List(ctx, bus.State, events.SessionKeys(""), func(e bus.Entry) error {
+		if h, ok := session.Peek(e.Value); ok && h.Phase != session.Closed {
+			return nil
+		}
 		st, err := session.Decode(e.Value)
 		if err == nil && st.Closed != nil && (full || now.Sub(st.Closed.At) >= l.cfg.Retain) {
 			due = append(due, e)

@@ -24,7 +24,7 @@ func TestASessionThatCannotBePurgedKeepsNoOther(t *testing.T) {
 	w.say(ref, events.SessionClosed{Reason: "finished"})
 	for _, r := range []events.Ref{{Harness: "h1", Session: "a"}, ref, {Harness: "h1", Session: "z"}} {
 		st := session.New(r)
-		st.Epoch, st.Seq, st.Closed = 1, 1000, &session.Closing{Reason: "finished", At: time.Unix(0, 0), Seq: 1000}
+		st.Epoch, st.Seq, st.Phase, st.Closed = 1, 1000, session.Closed, &session.Closing{Reason: "finished", At: time.Unix(0, 0), Seq: 1000}
 		if r == ref {
 			st.Seq = w.seq[ref]
 		}

@@ -2,7 +2,6 @@ package reconciler
 
 import (
 	"context"
-	"encoding/json"
 	"sync"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
@@ -100,15 +99,15 @@ func (k *kin) setWhole(whole bool) {
 // document that changes, until ctx ends.
 func (r *Reconciler) learnKin(ctx context.Context) error {
 	err := r.bus.List(ctx, bus.State, events.SessionKeys(""), func(e bus.Entry) error {
-		var v struct {
-			Parent     string `json:"parent"`
-			ParentCall string `json:"parent_call"`
-		}
 		ref, err := events.ParseSessionKey(e.Key)
-		if err != nil || json.Unmarshal(e.Value, &v) != nil {
+		s, ok := session.Peek(e.Value)
+		if !ok && err == nil {
+			s, err = session.Decode(e.Value)
+		}
+		if err != nil {
 			return nil // whoever decides on it reports it
 		}
-		r.kin.add(ref, v.Parent, v.ParentCall)
+		r.kin.add(ref, s.Parent, s.ParentCall)
 		return nil
 	})
 	if err != nil {

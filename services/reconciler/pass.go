@@ -154,6 +154,9 @@ func (p *pass) document(ctx context.Context, e bus.Entry, now time.Time) {
 	if err != nil {
 		return // nobody's session
 	}
+	if h, ok := session.Peek(e.Value); ok && h.Phase == session.Closed && h.ParentCall == "" {
+		return // most, in the long run
+	}
 	var s *session.State
 	p.r.loop.Try(ctx, ref, func() (err error) { s, err = session.Decode(e.Value); return err })
 	if s == nil || !s.Opened() {
