@@ -22,6 +22,9 @@ func (s *State) Ref() events.Ref { return events.Ref{Harness: s.Harness, Session
 // Opened says whether the session has begun. Before that a State only counts what was ignored.
 func (s *State) Opened() bool { return s.Epoch > 0 || s.Closed != nil }
 
+// Began says whether anybody ever opened the session, as far as the log still tells.
+func (s *State) Began() bool { return s.Epoch > 0 || s.Closed != nil && s.Closed.Purged }
+
 // Encode is the document as it is stored: what encoding/json makes of the State, without the escapes that only HTML
 // needs. Equal states give equal bytes.
 func (s *State) Encode() ([]byte, error) {

@@ -180,7 +180,10 @@ func (f *fold) admit() string {
 	case events.SessionClaimed:
 		return f.admitClaimed(fact)
 	}
+	_, closes := f.e.Fact.(events.SessionClosed)
 	switch {
+	case !f.Opened() && closes && f.c.Writer == events.WriterLedger && f.e.Epoch == 1:
+		return "" // what never began may be cleared away
 	case !f.Opened():
 		return WhyNotOpen
 	case f.Closed != nil:

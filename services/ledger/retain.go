@@ -16,6 +16,7 @@ const (
 	fullPartsPercent = 90
 	percent          = 100
 	retainEveryMin   = time.Second // however short sessions are kept
+	unbornKeptMin    = time.Minute // whoever opens a session may have to do so again
 )
 
 // retain purges what has been closed for long enough, for ever.
@@ -37,7 +38,8 @@ func (l *Ledger) retain(ctx context.Context) error {
 }
 
 // Retain purges each session that was closed for longer than the configured time, or at all when the log is nearly full,
-// and returns how many there were. Of its commits the last one stays, so that its seq still guards the id.
+// and returns how many there were. Of its commits the last one stays, so that its seq still guards the id. What was
+// written to a session that never began is kept as long; then the session is closed, and purged at the next look.
 func (l *Ledger) Retain(ctx context.Context) (int, error) {
 	now, err := l.bus.Now(ctx)
 	if err != nil {
@@ -47,13 +49,17 @@ func (l *Ledger) Retain(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	var due []bus.Entry
+	var due, unborn []bus.Entry
 	err = l.bus.List(ctx, bus.State, events.SessionKeys(""), func(e bus.Entry) error {
-		if h, ok := session.Peek(e.Value); ok && h.Phase != session.Closed {
+		if h, ok := session.Peek(e.Value); ok && h.Phase != session.Closed && h.Opened() {
 			return nil
 		}
 		st, err := session.Decode(e.Value)
-		if err == nil && st.Closed != nil && (full || now.Sub(st.Closed.At) >= l.cfg.Retain) {
+		switch {
+		case err != nil:
+		case !st.Opened() && now.Sub(st.UpdatedAt) >= unbornKept(l.cfg.Retain, full):
+			unborn = append(unborn, e)
+		case st.Closed != nil && (full || !st.Began() || now.Sub(st.Closed.At) >= l.cfg.Retain):
 			due = append(due, e)
 		}
 		return nil
@@ -62,15 +68,43 @@ func (l *Ledger) Retain(ctx context.Context) (int, error) {
 		return 0, fmt.Errorf("ledger: retention: %w", err)
 	}
 	n, failed := 0, error(nil)
-	for _, e := range due {
-		if err := l.purge(ctx, e); err == nil {
-			n++
-		} else if failed == nil || ctx.Err() != nil {
+	note := func(err error) {
+		if err != nil && (failed == nil || ctx.Err() != nil) {
 			failed = err // one is enough to look into, and none keeps the others
 		}
 	}
+	for _, e := range due {
+		err := l.purge(ctx, e)
+		if note(err); err == nil {
+			n++
+		}
+	}
+	for _, e := range unborn {
+		note(l.closeUnborn(ctx, e))
+	}
 	return n, failed
 }
+
+// unbornKept is how long what was written to a session that never began is left alone.
+func unbornKept(retain time.Duration, full bool) time.Duration {
+	if full {
+		return min(retain, unbornKeptMin)
+	}
+	return retain
+}
+
+// closeUnborn closes a session that never began. A harness that opens it in the same instant is first, or is told that it
+// is closed: one of the two commits is refused.
+func (l *Ledger) closeUnborn(ctx context.Context, e bus.Entry) error {
+	st, err := session.Decode(e.Value)
+	if err != nil {
+		return fmt.Errorf("ledger: retention: %w", err)
+	}
+	return l.sayClosed(ctx, st, events.SessionClosed{Reason: reasonNeverOpened})
+}
+
+// reasonNeverOpened is why a session is closed that was written to and never opened.
+const reasonNeverOpened = "never-opened"
 
 func (l *Ledger) nearlyFull(ctx context.Context) (bool, error) {
 	used, limit, err := l.bus.LogUsage(ctx)
@@ -107,10 +141,15 @@ func (l *Ledger) mark(ctx context.Context, st *session.State) (marked bool, err 
 	if err != nil || c.Guarded {
 		return err == nil, err
 	}
-	again := events.New(l.bus.NewID(), events.ServiceSource(Name, l.bus.Instance()), st.Ref(), max(st.Epoch, 1), time.Now(), events.SessionClosed{Reason: st.Closed.Reason, By: st.Closed.By})
-	_, err = l.bus.Append(ctx, st.Ref(), events.WriterLedger, st.Seq, []events.Event{again})
+	return false, l.sayClosed(ctx, st, events.SessionClosed{Reason: st.Closed.Reason, By: st.Closed.By})
+}
+
+// sayClosed appends the end of a session, unless it is still written to.
+func (l *Ledger) sayClosed(ctx context.Context, st *session.State, f events.SessionClosed) error {
+	e := events.New(l.bus.NewID(), events.ServiceSource(Name, l.bus.Instance()), st.Ref(), max(st.Epoch, 1), time.Now(), f)
+	_, err := l.bus.Append(ctx, st.Ref(), events.WriterLedger, st.Seq, []events.Event{e})
 	if errors.Is(err, bus.ErrLostRace) {
-		return false, nil // it is still written to
+		return nil
 	}
-	return false, err
+	return err
 }
