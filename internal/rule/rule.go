@@ -245,6 +245,10 @@ func (x *Log) requested(f events.TurnRequested, person bool) {
 		x.again(f)
 	case events.CauseMessage:
 		x.moves(f)
+	case events.CauseFollowUp:
+		if x.stopped[f.OfTurn] {
+			x.fail("V9: a person stopped turn %s, and after a compaction it goes on", f.OfTurn)
+		}
 	}
 }
 

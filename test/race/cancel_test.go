@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
+	"github.com/holdfast-dev/holdfast/services/compaction"
 	"github.com/holdfast-dev/holdfast/services/ledger"
 	"github.com/holdfast-dev/holdfast/services/retry"
 )
@@ -26,7 +27,7 @@ const (
 	aimSteps   = 24                    // to as long after it, in so many steps
 )
 
-// services runs a ledger and a retry service until the test ends.
+// services runs a ledger, a retry and a compaction service until the test ends.
 func services(t *testing.T, b *bus.Bus) {
 	t.Helper()
 	led, err := ledger.New(b, ledger.Default(), zerolog.Nop())
@@ -37,9 +38,13 @@ func services(t *testing.T, b *bus.Bus) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	com, err := compaction.New(b, compaction.Default(), zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, stop := context.WithTimeout(context.Background(), timeout)
 	var all sync.WaitGroup
-	for _, run := range []func(context.Context) error{led.Run, ret.Run} {
+	for _, run := range []func(context.Context) error{led.Run, ret.Run, com.Run} {
 		all.Go(func() {
 			if err := run(ctx); err != nil {
 				t.Error(err)

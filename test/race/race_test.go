@@ -1,5 +1,6 @@
-// Package race holds two people's answers, an answer and an expiry, and a retry and its cancelling against each other on a
-// real broker: exactly one wins, and every caller is told the one that stands (P9, P10, T16).
+// Package race holds people and services against each other on a real broker: two answers, an answer and an expiry, a retry
+// and its cancelling, an answer and a message, a message's withdrawal and its hand-out, two messages, a stop and a
+// compaction. Exactly one wins, and every caller is told the one that stands (P9, P10, P14, T16, C5, C7, C18).
 package race
 
 import (

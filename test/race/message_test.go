@@ -1,0 +1,384 @@
+package race
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/internal/rule"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+	"github.com/holdfast-dev/holdfast/services/compaction"
+	"github.com/holdfast-dev/holdfast/services/ledger"
+)
+
+const (
+	clockSlack = 20 * time.Millisecond  // by which a service's idea of the broker's time may be ahead
+	lookEvery  = 100 * time.Millisecond // when nobody nudges
+	limit      = 100_000                // tokens of a conversation
+)
+
+// site is a lane in which services decide too: its harness looks when it is nudged.
+type site struct {
+	*lane
+	poked chan struct{}
+	won   map[string]int // outcomes, by name
+	later time.Duration  // by how much one of the two is held back, so that they meet
+}
+
+// contend races in all sites at once, and then holds each log against the rules of deciders.
+func contend(t *testing.T, rounds int, outcomes int, round func(ctx context.Context, s *site, n int) (outcome string, err error)) {
+	t.Helper()
+	b := natstest.Bus(t, natstest.Start(t))
+	services(t, b)
+	sites := map[string]*site{}
+	for n := range lanes {
+		l := open(t, b, fmt.Sprintf("s%d", n))
+		sites[l.ref.Session] = &site{lane: l, poked: make(chan struct{}, 1), won: map[string]int{}}
+	}
+	if err := b.OnNudge(t.Context(), "h1", func(session string, _ uint64) {
+		select {
+		case sites[session].poked <- struct{}{}:
+		default:
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for _, s := range sites {
+		all.Go(func() {
+			for n := range max(rounds/lanes, 1) {
+				outcome, err := round(t.Context(), s, n)
+				if err != nil {
+					t.Errorf("%s, round %d: %v", s.ref, n, err)
+					return
+				}
+				s.won[outcome]++
+			}
+		})
+	}
+	all.Wait()
+	sum := map[string]int{}
+	for _, s := range sites {
+		s.checkLog(t)
+		for outcome, n := range s.won {
+			sum[outcome] += n
+		}
+	}
+	t.Logf("outcomes: %v", sum)
+	if len(sum) < outcomes && !t.Failed() {
+		t.Errorf("there was no race: %v", sum)
+	}
+}
+
+// checkLog: nobody said what he may not say, or said anything in vain.
+func (s *site) checkLog(t *testing.T) {
+	t.Helper()
+	commits, err := s.bus.Read(t.Context(), s.ref, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, rules := session.New(s.ref), rule.New(clockSlack)
+	for i := range commits {
+		before := st.Clone()
+		for _, wrong := range rules.Commit(before, &commits[i], st.Fold(&commits[i]).Feed) {
+			t.Errorf("%s at %d: %s", s.ref, commits[i].Seq, wrong)
+		}
+	}
+	if st.Ignored.Count > 0 || st.Parked > 0 {
+		t.Errorf("%s: something was said in vain: %+v, parked %d", s.ref, st.Ignored, st.Parked)
+	}
+}
+
+// until folds what comes until ok.
+func (s *site) until(ctx context.Context, what string, ok func(st *session.State) bool) error {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	late := time.NewTimer(time.Minute)
+	defer late.Stop()
+	for {
+		if err := s.fold(ctx); err != nil || ok(s.st) {
+			return err
+		}
+		select {
+		case <-s.poked:
+		case <-tick.C:
+		case <-late.C:
+			return fmt.Errorf("waited for %s: %+v %+v", what, s.st.Pending, s.st.Queue)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// does appends what a harness says, again on what it missed when somebody was first. facts are nil when there is nothing
+// left to say.
+func (s *site) does(ctx context.Context, facts func(st *session.State) []events.Fact) error {
+	for {
+		fs := facts(s.st)
+		if fs == nil {
+			return nil
+		}
+		err := s.append(ctx, events.WriterHarness, 1, fs...)
+		if !errors.Is(err, bus.ErrLostRace) {
+			return err
+		}
+		if err := s.fold(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// takes takes the turn that is asked for next, which has this message, and completes it.
+func (s *site) takes(ctx context.Context, message string) error {
+	asked := func(st *session.State) bool { return st.Pending.Turn != nil && st.Pending.Turn.Message == message }
+	if err := s.until(ctx, "the turn for "+message, asked); err != nil {
+		return err
+	}
+	turn := s.st.Pending.Turn.ID
+	return s.does(ctx, func(*session.State) []events.Fact {
+		return []events.Fact{events.TurnStarted{Turn: turn}, events.TurnCompleted{Turn: turn}}
+	})
+}
+
+// reply is what a caller was told.
+type reply struct {
+	seq    uint64
+	code   int    // 0: it is done, at seq
+	stands string // what stands instead
+	err    error
+}
+
+func (s *site) ask(ctx context.Context, service, verb string, wish any) (r reply) {
+	var body struct {
+		Seq uint64 `json:"seq"`
+	}
+	err := s.bus.Request(ctx, service, verb, wish, &body)
+	refusal, refused := errors.AsType[*events.Refusal](err)
+	switch {
+	case err == nil:
+		r.seq = body.Seq
+	case refused && refusal.Stands != nil:
+		r.code, r.stands = refusal.Code, refusal.Stands.Status
+	default:
+		r.err = fmt.Errorf("told %w", err)
+	}
+	return r
+}
+
+func (s *site) send(ctx context.Context, message, content string) reply {
+	body, err := json.Marshal(content)
+	if err != nil {
+		return reply{err: err}
+	}
+	return s.ask(ctx, compaction.Name, "send", compaction.SendWish{Ref: s.ref, Message: message, Content: body, By: "ada"})
+}
+
+// both does two things at once.
+func both(a, b func() reply) (x, y reply, err error) {
+	var all sync.WaitGroup
+	all.Go(func() { x = a() })
+	y = b()
+	all.Wait()
+	return x, y, errors.Join(x.err, y.err)
+}
+
+// A person answers a question while another one says something else: the question is answered or superseded, never both,
+// the message is taken in all the same, and who answered is told which.
+func TestSendAndAnswer(t *testing.T) {
+	contend(t, *rounds, 2, func(ctx context.Context, s *site, n int) (string, error) {
+		p, m := fmt.Sprint("p", n), fmt.Sprint("m", n)
+		if err := s.does(ctx, func(*session.State) []events.Fact {
+			return []events.Fact{events.PromptRequested{Prompt: p, PromptKind: events.PromptQuestion, Delivery: events.DeliverMessage, Questions: []events.Question{{ID: "q", Question: "?", Custom: true}}}}
+		}); err != nil {
+			return "", err
+		}
+		answered, sent, err := both(func() reply {
+			return s.ask(ctx, ledger.Name, "answer", session.AnswerWish{Ref: s.ref, Prompt: p, By: "ada", Answers: []events.Answer{{Question: "q", Text: "yes"}}})
+		}, func() reply { return s.send(ctx, m, "never mind") })
+		if err != nil {
+			return "", err
+		}
+		if err := s.fold(ctx); err != nil {
+			return "", err
+		}
+		status := s.st.Prompts[p].Status
+		switch {
+		case sent.code != 0:
+			return "", fmt.Errorf("the message was refused: %+v", sent)
+		case answered.code == 0 && status == session.Answered && answered.seq < sent.seq:
+		case answered.code == 410 && answered.stands == string(session.Superseded) && status == session.Superseded:
+		default:
+			return "", fmt.Errorf("the prompt is %s; told %+v, and %+v", status, answered, sent)
+		}
+		if err := s.does(ctx, func(*session.State) []events.Fact { return []events.Fact{events.PromptDelivered{Prompt: p}} }); err != nil {
+			return "", err
+		}
+		return string(status), s.takes(ctx, m)
+	})
+}
+
+// A person takes a message back while the harness takes it: one of the two is in the log, and both are told which.
+func TestWithdrawAndHandOut(t *testing.T) {
+	contend(t, *rounds, 2, func(ctx context.Context, s *site, n int) (string, error) {
+		m := fmt.Sprint("m", n)
+		if sent := s.send(ctx, m, "do it"); sent.err != nil || sent.code != 0 {
+			return "", fmt.Errorf("sent: %+v", sent)
+		}
+		if err := s.until(ctx, "the turn for "+m, func(st *session.State) bool { return st.Pending.Turn != nil }); err != nil {
+			return "", err
+		}
+		turn, taken := s.st.Pending.Turn.ID, false
+		withdrawn, _, err := both(func() reply {
+			return s.ask(ctx, compaction.Name, "withdraw", compaction.WithdrawWish{Ref: s.ref, Message: m, By: "bob"})
+		}, func() reply {
+			if n%2 == 0 { // about as long as a withdrawal takes
+				if err := s.bus.Request(ctx, ledger.Name, "get", s.ref, nil); err != nil {
+					return reply{err: err}
+				}
+			}
+			return reply{err: s.does(ctx, func(st *session.State) []events.Fact {
+				if taken = st.Pending.Turn != nil && st.Pending.Turn.ID == turn; !taken {
+					return nil
+				}
+				return []events.Fact{events.TurnStarted{Turn: turn}}
+			})}
+		})
+		if err != nil {
+			return "", err
+		}
+		if err := s.fold(ctx); err != nil {
+			return "", err
+		}
+		e, _ := s.st.Ended(session.EntityMessage, m)
+		switch {
+		case !taken && withdrawn.code == 0 && e.Outcome == string(session.Withdrawn) && withdrawn.seq == e.Seq && s.st.Turn == nil && len(s.st.Queue) == 0:
+			return "withdrawn", nil
+		case taken && withdrawn.code == 409 && withdrawn.stands == session.OutcomeDelivered && e.Outcome == session.OutcomeDelivered:
+			return "delivered", s.does(ctx, func(*session.State) []events.Fact { return []events.Fact{events.TurnCompleted{Turn: turn}} })
+		}
+		return "", fmt.Errorf("the message was %s; taken: %v; the person was told %+v", e.Outcome, taken, withdrawn)
+	})
+}
+
+// Two people send at once: what each is told is its place in the log, and that is the order in which they are handed out.
+// Under one id only one content is taken.
+func TestTwoPeopleSend(t *testing.T) {
+	contend(t, *rounds, 2, func(ctx context.Context, s *site, n int) (string, error) {
+		ids, contents := [2]string{fmt.Sprint("a", n), fmt.Sprint("b", n)}, [2]string{"x", "y"}
+		same := n%4 == 0
+		if same {
+			ids[1] = ids[0]
+		}
+		x, y, err := both(func() reply { return s.send(ctx, ids[0], contents[0]) }, func() reply { return s.send(ctx, ids[1], contents[1]) })
+		if err != nil {
+			return "", err
+		}
+		switch {
+		case same && x.code == 0 && y.code == 409:
+			return "one of one id", s.takes(ctx, ids[0])
+		case same && x.code == 409 && y.code == 0:
+			return "other of one id", s.takes(ctx, ids[0])
+		case same || x.code != 0 || y.code != 0 || x.seq == y.seq:
+			return "", fmt.Errorf("told %+v and %+v", x, y)
+		}
+		first, second, outcome := ids[0], ids[1], "first"
+		if y.seq < x.seq {
+			first, second, outcome = second, first, "second"
+		}
+		if err := s.takes(ctx, first); err != nil {
+			return "", err
+		}
+		return outcome, s.takes(ctx, second)
+	})
+}
+
+// compactAndStopPart is how many of the other races' rounds this one has: it takes many steps.
+const compactAndStopPart = 5
+
+// laterStep is by how much a stop is held back more, or less, than the one before.
+const laterStep = 500 * time.Microsecond
+
+// A person stops a turn as it is stopped for a compaction: whichever is first, it does not go on after the compaction, and
+// who stopped is told where that stands.
+func TestCompactAndStop(t *testing.T) {
+	contend(t, *rounds/compactAndStopPart, 2, func(ctx context.Context, s *site, n int) (string, error) {
+		turn := fmt.Sprint("t", n)
+		if err := s.does(ctx, func(*session.State) []events.Fact {
+			return []events.Fact{events.TurnStarted{Turn: turn, Cause: events.CauseMessage},
+				events.UsageReported{Turn: turn, Tokens: events.Tokens{Input: limit}, ContextLimit: limit}}
+		}); err != nil {
+			return "", err
+		}
+		select {
+		case <-time.After(s.later):
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+		stopped := s.ask(ctx, ledger.Name, "stop", session.StopWish{Ref: s.ref, By: "ada"})
+		if stopped.err != nil || stopped.code != 0 {
+			return "", fmt.Errorf("the stop was refused: %+v", stopped)
+		}
+		if err := s.fold(ctx); err != nil {
+			return "", err
+		}
+		p := s.st.Pending.Stop
+		if p == nil || p.Turn != turn || p.Actor != events.ActorPerson || p.Seq != stopped.seq {
+			return "", fmt.Errorf("told that the stop stands at %d: %+v", stopped.seq, p)
+		}
+		compacting := false
+		err := s.does(ctx, func(st *session.State) []events.Fact {
+			facts := []events.Fact{}
+			if st.Turn != nil {
+				facts = append(facts, events.TurnStopped{Turn: turn, Actor: events.ActorPerson})
+			}
+			if c := st.Pending.Compaction; c != nil {
+				compacting = true
+				facts = append(facts, events.CompactionStarted{Compaction: c.ID}, events.CompactionCompleted{Compaction: c.ID, UsedAfter: 1})
+			}
+			return facts
+		})
+		if err != nil {
+			return "", err
+		}
+		if s.later += laterStep; compacting {
+			s.later = max(s.later-4*laterStep, 0)
+		}
+		m := fmt.Sprint("m", n)
+		if sent := s.send(ctx, m, "go on"); sent.err != nil || sent.code != 0 {
+			return "", fmt.Errorf("sent: %+v", sent)
+		}
+		return fmt.Sprintf("compacting %v", compacting), s.endsWith(ctx, m)
+	})
+}
+
+// endsWith takes whatever comes until the turn for this message has completed.
+func (s *site) endsWith(ctx context.Context, message string) error {
+	for {
+		if err := s.until(ctx, "work", func(st *session.State) bool { return st.Pending.Turn != nil || st.Pending.Compaction != nil }); err != nil {
+			return err
+		}
+		done := false
+		err := s.does(ctx, func(st *session.State) []events.Fact {
+			if c := st.Pending.Compaction; c != nil {
+				return []events.Fact{events.CompactionStarted{Compaction: c.ID}, events.CompactionCompleted{Compaction: c.ID, UsedAfter: 1}}
+			}
+			p := st.Pending.Turn
+			if p == nil {
+				return nil
+			}
+			done = p.Message == message
+			few := events.UsageReported{Turn: p.ID, Tokens: events.Tokens{Input: 1}} // the compaction was of use
+			return []events.Fact{events.TurnStarted{Turn: p.ID}, few, events.TurnCompleted{Turn: p.ID}}
+		})
+		if err != nil || done {
+			return err
+		}
+	}
+}
