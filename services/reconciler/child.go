@@ -33,7 +33,7 @@ func childrenOf(children []*session.State, call string) []*session.State {
 }
 
 // Unsettled says whether something may still come of a session by itself or by a person: an awaiting prompt, an open
-// turn, pending work, a retry, a compaction.
+// turn, pending work, a retry, a compaction, or what follows one.
 func Unsettled(s *session.State) bool {
 	switch {
 	case s.Closed != nil:
@@ -43,7 +43,7 @@ func Unsettled(s *session.State) bool {
 	case s.Retry.State == session.RetryScheduled || s.Retry.State == session.RetryStarting:
 		return true
 	}
-	return s.Compaction != nil && (s.Compaction.State == session.CompactionRequested || s.Compaction.State == session.CompactionRunning)
+	return s.CompactionFirst()
 }
 
 // unsettled are the children that a call is held for, sorted.
