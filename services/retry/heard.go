@@ -1,6 +1,7 @@
 package retry
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -53,6 +54,7 @@ const (
 	paceEvery  = 10 * time.Millisecond // a hundred a second (T14)
 	paceMax    = 100_000               // that have a place; the rest waits for the next walk
 	paceLater  = 30 * time.Second
+	placeKept  = 2 * time.Minute // after it has come; longer than a decision is made ahead
 )
 
 // pace gives retries that came due while nobody was active their places, one after the other. All instants are the
@@ -61,7 +63,8 @@ type pace struct {
 	mu     sync.Mutex
 	active time.Time // since when this process is the active one
 	next   time.Time
-	places map[events.Ref]time.Time
+	places map[events.Ref]time.Time // also those that came a short while ago
+	swept  time.Time
 }
 
 func newPace() *pace { return &pace{places: map[events.Ref]time.Time{}} }
@@ -72,7 +75,8 @@ func (p *pace) begin(now time.Time) {
 	p.active = now
 }
 
-// turn is when a retry that was due then may fire: now, or later.
+// turn is when a retry that was due then may fire: now, or later. Its place stays the same however often it is looked at:
+// what is decided ahead, or again by a walk, asks for it once more before it has come.
 func (p *pace) turn(r events.Ref, due, now time.Time) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -80,11 +84,9 @@ func (p *pace) turn(r events.Ref, due, now time.Time) time.Time {
 		return now
 	}
 	if at, ok := p.places[r]; ok {
-		if !at.After(now) {
-			delete(p.places, r)
-		}
 		return at
 	}
+	p.sweep(now)
 	at := now
 	if p.next.After(now) {
 		at = p.next
@@ -97,4 +99,13 @@ func (p *pace) turn(r events.Ref, due, now time.Time) time.Time {
 		p.places[r] = at
 	}
 	return at
+}
+
+// sweep forgets places that came long ago, once in a while.
+func (p *pace) sweep(now time.Time) {
+	if now.Sub(p.swept) < placeKept {
+		return
+	}
+	p.swept = now
+	maps.DeleteFunc(p.places, func(_ events.Ref, at time.Time) bool { return now.Sub(at) > placeKept })
 }

@@ -314,7 +314,8 @@ func TestStall(t *testing.T) {
 	c.until("heard", "to have stalled when nothing is heard of it any more", func(s *session.State) bool { return s.Turn == nil })
 }
 
-// TestOverdue: what came due while nobody ran fires when somebody does, the first at once, a hundred a second (T14).
+// TestOverdue: what came due while nobody ran fires when somebody does, the first at once, a hundred a second, however often
+// all are looked at meanwhile (T14).
 func TestOverdue(t *testing.T) {
 	c, b := start(t)
 	const sessions = 150
@@ -329,7 +330,9 @@ func TestOverdue(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c.serve(b, retry.Default())
+	cfg := retry.Default()
+	cfg.Walk = 200 * time.Millisecond
+	c.serve(b, cfg)
 	var fired []time.Time
 	for i := range sessions {
 		name := fmt.Sprint("s", i)

@@ -1,0 +1,39 @@
+package retry
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// TestPlaces: what is overdue keeps its place, whoever asks for it before it has come, now or ahead; a place is forgotten
+// after a while (T14).
+func TestPlaces(t *testing.T) {
+	now, p := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), newPace()
+	p.begin(now)
+	due := now.Add(-time.Hour)
+	session := func(i int) events.Ref { return events.Ref{Harness: "h", Session: fmt.Sprint(i)} }
+	if at := p.turn(session(0), due, now); !at.Equal(now) {
+		t.Errorf("the first comes %s later", at.Sub(now))
+	}
+	const sessions = 3
+	for i := range sessions * 2 { // each twice
+		n := 1 + i%sessions
+		want := now.Add(time.Duration(n) * paceEvery)
+		for _, asked := range []time.Time{now, want} {
+			if at := p.turn(session(n), due, asked); !at.Equal(want) {
+				t.Errorf("session %d, asked for %s ahead: a place %s from now, want %s", n, asked.Sub(now), at.Sub(now), want.Sub(now))
+			}
+		}
+	}
+	if at := p.turn(session(9), now.Add(-overdueMin), now); !at.Equal(now) {
+		t.Errorf("due a moment ago: %s later", at.Sub(now))
+	}
+	later := now.Add(2 * placeKept)
+	p.turn(session(sessions+1), due, later)
+	if len(p.places) != 0 {
+		t.Errorf("%d places are kept for ever", len(p.places))
+	}
+}
