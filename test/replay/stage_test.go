@@ -71,17 +71,17 @@ var marked = regexp.MustCompile(`(?s)@@(\[.*\])@@`)
 
 // next is what comes now.
 func (p *play) next() op {
-	for len(p.ops) > 0 {
-		o := p.ops[0]
-		if o.Op == "http" && o.Times == 0 {
-			return o
-		}
-		if p.ops[0].Times--; p.ops[0].Times <= 0 {
-			p.ops = p.ops[1:]
-		}
+	if len(p.ops) == 0 {
+		return op{Op: "text", Text: "script finished"}
+	}
+	o := p.ops[0]
+	if o.Op == "http" && o.Times == 0 {
 		return o
 	}
-	return op{Op: "text", Text: "script finished"}
+	if p.ops[0].Times--; p.ops[0].Times <= 0 {
+		p.ops = p.ops[1:]
+	}
+	return o
 }
 
 func newStage(t *testing.T, limit int64) *stage {
