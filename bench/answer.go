@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 	"github.com/holdfast-dev/holdfast/services/ledger"
+	"github.com/holdfast-dev/holdfast/services/reconciler"
 )
 
 // What Restate 1.7 reached on such a machine with the same durability: to be ahead of at each.
@@ -140,7 +141,7 @@ func (s *suite) services(ctx context.Context) error {
 	if err := s.ledger(ctx); err != nil {
 		return err
 	}
-	return s.reconciler(ctx)
+	return s.reconciler(ctx, reconciler.Default())
 }
 
 // turns opens n sessions with a turn each.

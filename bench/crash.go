@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/services/reconciler"
 )
 
 const (
@@ -28,6 +28,7 @@ const (
 	countEnv      = "HOLDFAST_BENCH_COUNT"
 	pendingCount  = 10_000
 	claimersMax   = 256
+	adoptionGrace = 30 * time.Second // a process with so many sessions is given more than the 5 s of the default
 	restateFirstS = 1.3 // Restate: first answer accepted
 	restateAllS   = 9.4 // Restate: all answered and delivered
 )
@@ -131,7 +132,12 @@ func playUp(ctx context.Context) error {
 	if err := s.bus.Ensure(ctx); err != nil {
 		return err
 	}
-	if err := s.services(ctx); err != nil {
+	if err := s.ledger(ctx); err != nil {
+		return err
+	}
+	cfg := reconciler.Default()
+	cfg.AdoptionGrace = adoptionGrace
+	if err := s.reconciler(ctx, cfg); err != nil {
 		return err
 	}
 	fmt.Println("url", server.URL())
@@ -187,8 +193,7 @@ func playAsker(ctx context.Context) error {
 	if failed != nil {
 		return failed
 	}
-	_, err = io.Copy(io.Discard, os.Stdin)
-	return err
+	select {} // until it is killed: its memory is looked at first
 }
 
 func askerTurn(ctx context.Context, h *harness.Harness, id string, again bool) (*harness.Turn, error) {
@@ -203,7 +208,10 @@ func askerTurn(ctx context.Context, h *harness.Harness, id string, again bool) (
 	if err != nil {
 		return nil, err
 	}
-	return s.OpenTurn(), nil
+	if t := s.OpenTurn(); t != nil {
+		return t, nil
+	}
+	return nil, fmt.Errorf("claim %s: its turn was recovered before it was claimed: more than %s is needed", id, adoptionGrace)
 }
 
 // crashed has 10,000 prompts open, kills everything, and starts it again.

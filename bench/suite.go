@@ -85,14 +85,14 @@ func runLedger(ctx context.Context, b *bus.Bus) error {
 	return l.Run(ctx)
 }
 
-func (s *suite) reconciler(ctx context.Context) error { return s.run(ctx, runReconciler) }
-
-func runReconciler(ctx context.Context, b *bus.Bus) error {
-	r, err := reconciler.New(b, reconciler.Default(), zerolog.Nop())
-	if err != nil {
-		return err
-	}
-	return r.Run(ctx)
+func (s *suite) reconciler(ctx context.Context, cfg reconciler.Config) error {
+	return s.run(ctx, func(ctx context.Context, b *bus.Bus) error {
+		r, err := reconciler.New(b, cfg, zerolog.Nop())
+		if err != nil {
+			return err
+		}
+		return r.Run(ctx)
+	})
 }
 
 // pipeline appends many commits, at most depth under way.

@@ -81,6 +81,26 @@ func TestWriteLostOnTheWay(t *testing.T) {
 	}
 }
 
+// TestNowIsNeverAhead: however long the way to the broker takes, what is due by Now is due by the broker's clock.
+func TestNowIsNeverAhead(t *testing.T) {
+	s := natstest.Start(t)
+	witness := natstest.Bus(t, s)
+	p := newProxy(t, s)
+	b := busAt(t, p.addr)
+	p.hold(true, false)
+	on := time.AfterFunc(200*time.Millisecond, func() { p.hold(false, false) })
+	defer on.Stop()
+	now, err := b.Now(within(t, 10*time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seq := mustAppend(t, witness, session, 0, "a")
+	c, err := witness.Commit(within(t, 10*time.Second), seq)
+	if err != nil || c.At.Before(now) {
+		t.Errorf("what was stored after %s is of %s, %v", now, c.At, err)
+	}
+}
+
 // TestNothingIsSentBehindTheCallersBack: an append that has returned without a broker is not stored when it is back.
 func TestNothingIsSentBehindTheCallersBack(t *testing.T) {
 	s := natstest.Start(t)

@@ -231,9 +231,9 @@ type clock struct {
 	last   time.Time // what was given out last; nothing earlier may follow
 }
 
-// Now is the broker's time, to half a round trip, and never goes back. It is measured every ten seconds and runs on by
-// itself in between and while the broker is away; only the very first call fails without a broker ([ErrUnreachable]) or
-// without a log ([ErrNotFound]).
+// Now is the broker's time, or less by what an answer is on its way, never more: nothing is found due before it is. It never
+// goes back. It is measured every ten seconds and runs on by itself in between and while the broker is away; only the very
+// first call fails without a broker ([ErrUnreachable]) or without a log ([ErrNotFound]).
 func (b *Bus) Now(ctx context.Context) (time.Time, error) {
 	c := &b.clock
 	c.mu.Lock()
@@ -260,13 +260,12 @@ func (b *Bus) measure(ctx context.Context, must bool) error {
 			Now time.Time `json:"ts"`
 		}
 		short, cancel := context.WithTimeout(ctx, clockPatienceMS*time.Millisecond)
-		sent := time.Now()
 		err := b.callOnce(short, op, apiPrefix+"STREAM.INFO."+b.cell.LogStream(), nil, &reply)
 		cancel()
 		switch {
 		case err == nil:
 			b.clock.local = time.Now()
-			b.clock.broker = reply.Now.Add(b.clock.local.Sub(sent) / 2)
+			b.clock.broker = reply.Now
 			return nil
 		case !must || !errors.Is(err, ErrUnreachable):
 			return err
