@@ -29,8 +29,8 @@ const (
 	pendingCount  = 10_000
 	claimersMax   = 256
 	adoptionGrace = 30 * time.Second // a process with so many sessions is given more than the 5 s of the default
-	restateFirstS = 1.3 // Restate: first answer accepted
-	restateAllS   = 9.4 // Restate: all answered and delivered
+	restateFirstS = 1.3              // Restate: first answer accepted
+	restateAllS   = 9.4              // Restate: all answered and delivered
 )
 
 // process is this program again, in another role.
