@@ -1,6 +1,7 @@
 package opencode
 
 import (
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -31,7 +32,11 @@ var byName = map[string]string{
 // failure is what a fact says about an error of OpenCode's that was told at this instant: by its name, else by what the
 // provider said.
 func (e *errorInfo) failure(at time.Time) events.Failure {
-	f := failure.Classify(failure.Raw{Status: e.Data.StatusCode, Text: e.Data.Message, Body: e.Data.ResponseBody, RetryAfter: retryAfter(e.Data.ResponseHeaders), Received: at})
+	wish, sent := retryAfter(e.Data.ResponseHeaders)
+	if sent.IsZero() {
+		sent = at
+	}
+	f := failure.Classify(failure.Raw{Status: e.Data.StatusCode, Text: e.Data.Message, Body: e.Data.ResponseBody, RetryAfter: wish, Received: sent})
 	if kind := byName[e.Name]; kind != "" {
 		f.Kind = kind
 	}
@@ -41,17 +46,27 @@ func (e *errorInfo) failure(at time.Time) events.Failure {
 	return f
 }
 
-// retryAfter is the provider's wish, as [failure.Raw] takes it. The finer one of two headers goes first.
-func retryAfter(headers map[string]string) string {
+// retryAfter is the provider's wish, as [failure.Raw] takes it, and when it was said by the provider's own clock, zero if it
+// does not tell. The finer one of two headers goes first.
+func retryAfter(headers map[string]string) (wish string, sent time.Time) {
 	const msPerSecond = 1000
-	wish := ""
+	fine := ""
 	for h, v := range headers {
-		switch ms, err := strconv.ParseFloat(strings.TrimSpace(v), 64); {
-		case strings.EqualFold(h, "retry-after-ms") && err == nil && ms > 0:
-			return strconv.FormatFloat(ms/msPerSecond, 'f', -1, 64)
-		case strings.EqualFold(h, "retry-after"):
+		switch strings.ToLower(h) {
+		case "retry-after-ms":
+			if ms, err := strconv.ParseFloat(strings.TrimSpace(v), 64); err == nil && ms > 0 {
+				fine = strconv.FormatFloat(ms/msPerSecond, 'f', -1, 64)
+			}
+		case "retry-after":
 			wish = v
+		case "date":
+			if at, err := http.ParseTime(v); err == nil {
+				sent = at
+			}
 		}
 	}
-	return wish
+	if fine != "" {
+		wish = fine
+	}
+	return wish, sent
 }

@@ -297,6 +297,7 @@ func TestFailureKinds(t *testing.T) {
 		{`{"name":"APIError","data":{"message":"x","statusCode":429,"responseHeaders":{"Retry-After":"3"}}}`, events.Failure{Kind: "rate_limit", Text: "x", Status: 429, RetryAfterMS: 3000}},
 		{`{"name":"APIError","data":{"message":"x","statusCode":429,"responseHeaders":{"retry-after":"3","retry-after-ms":"250"}}}`, events.Failure{Kind: "rate_limit", Text: "x", Status: 429, RetryAfterMS: 250}},
 		{`{"name":"APIError","data":{"message":"x","statusCode":429,"responseHeaders":{"retry-after":"Fri, 20 Nov 2026 10:19:58 GMT"}}}`, events.Failure{Kind: "rate_limit", Text: "x", Status: 429, RetryAfterMS: 2000}},
+		{`{"name":"APIError","data":{"message":"x","statusCode":429,"responseHeaders":{"date":"Sat, 01 Jan 2000 00:00:00 GMT","retry-after":"Sat, 01 Jan 2000 00:00:09 GMT"}}}`, events.Failure{Kind: "rate_limit", Text: "x", Status: 429, RetryAfterMS: 9000}},
 		{`{"name":"APIError","data":{"message":"Too many tokens: token limit a minute","statusCode":429}}`, events.Failure{Kind: "rate_limit", Text: "Too many tokens: token limit a minute", Status: 429}},
 		{`{"name":"APIError","data":{"message":"add credits","statusCode":429}}`, events.Failure{Kind: "quota", Text: "add credits", Status: 429}},
 		{`{"name":"APIError","data":{"message":"x","statusCode":529}}`, events.Failure{Kind: "server_error", Text: "x", Status: 529}},

@@ -158,9 +158,7 @@ func (a *agent) ask(ctx context.Context, t *harness.Turn, c *conversation, opts 
 	said, err = a.model.stream(ctx, request{Model: opts.Model, Messages: c.messages(), Tools: toolSpecs()}, follower{
 		delta: func(text string, output bool) {
 			m.Delta(output)
-			if _, err := io.WriteString(a.out, text); err != nil {
-				a.out = io.Discard // nobody reads: the answer is in the conversation all the same
-			}
+			a.show(text)
 		},
 		finish: m.Finish,
 		usage:  func(tokens events.Tokens) { used = &tokens },
@@ -169,6 +167,15 @@ func (a *agent) ask(ctx context.Context, t *harness.Turn, c *conversation, opts 
 		return said, nil, context.Cause(ctx)
 	}
 	return said, used, m.Err(err)
+}
+
+// show prints what the model says. That nobody reads it is no matter: it is in the conversation all the same.
+func (a *agent) show(text string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if _, err := io.WriteString(a.out, text); err != nil {
+		a.out = io.Discard
+	}
 }
 
 // call runs a tool. Its result is on the disk before the log says that the call is over.

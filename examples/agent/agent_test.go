@@ -126,6 +126,7 @@ func TestFailures(t *testing.T) {
 		{"500", script.Step{Status: 500, Body: `{"error":{"message":"mock error 500"}}`}, failure.ServerError, 500, false, none},
 		{"429", script.Step{Status: 429, Body: `{"error":{"message":"slow down","code":"rate_limit_exceeded"}}`, RetryAfter: "7"}, failure.RateLimit, 429, false, func(ms int64) bool { return ms == 7000 }},
 		{"429 with a date", script.Step{Status: 429, Body: `{}`, RetryAfter: soon}, failure.RateLimit, 429, false, func(ms int64) bool { return ms > 3_500_000 && ms <= 3_600_000 }},
+		{"429 with a date, by a clock that is wrong", script.Step{Status: 429, Body: `{}`, RetryAfter: "Sat, 01 Jan 2000 00:00:09 GMT", Date: "Sat, 01 Jan 2000 00:00:00 GMT"}, failure.RateLimit, 429, false, func(ms int64) bool { return ms == 9000 }},
 		{"429 with billing words", script.Step{Status: 429, Body: `{"error":{"message":"You exceeded your current quota, please check your plan and billing details."}}`}, failure.Quota, 429, false, none},
 		{"401", script.Step{Status: 401, Body: `{"error":{"message":"Incorrect API key provided"}}`}, failure.Authentication, 401, false, none},
 		{"context", script.Step{Status: 400, Body: `{"error":{"message":"too long","code":"context_length_exceeded"}}`}, failure.ContextExceeded, 400, false, none},

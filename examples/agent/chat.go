@@ -126,7 +126,17 @@ func refused(resp *http.Response) error {
 	if err != nil {
 		body = append(body, "\n(cut: "+err.Error()+")"...)
 	}
-	return &harness.ProviderError{Raw: failure.Read(resp.StatusCode, resp.Header.Get("Retry-After"), time.Now(), body)}
+	return &harness.ProviderError{Raw: failure.Read(resp.StatusCode, resp.Header.Get("Retry-After"), sent(resp), body)}
+}
+
+// sent is when the provider answered, by its own clock if it tells: a date that it wants to be left alone until is by that
+// clock, too.
+func sent(resp *http.Response) time.Time {
+	at, err := http.ParseTime(resp.Header.Get("Date"))
+	if err != nil {
+		return time.Now()
+	}
+	return at
 }
 
 // read follows a stream to its end.

@@ -25,6 +25,7 @@ type Step struct {
 	Status     int    // an error answer, with Body; 0 is a stream
 	Body       string // of an error answer
 	RetryAfter string // a header
+	Date       string // a header; default: the true one
 	InStream   string // an error's JSON in the middle of the stream, after Text
 
 	Text   string // said in several pieces
@@ -126,6 +127,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case step.Status != 0:
 		if step.RetryAfter != "" {
 			w.Header().Set("Retry-After", step.RetryAfter)
+		}
+		if step.Date != "" {
+			w.Header().Set("Date", step.Date)
 		}
 		w.WriteHeader(step.Status)
 		fmt.Fprint(w, step.Body)
