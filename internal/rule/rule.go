@@ -339,5 +339,7 @@ func owes(st *session.State) bool {
 		return false
 	}
 	queued := slices.ContainsFunc(st.Queue, func(m session.Message) bool { return m.ID == l.Message })
-	return l.FollowUp == events.FollowContinue || l.FollowUp == events.FollowMessage && queued
+	t := st.LastTurn
+	cut := t != nil && t.ID == l.Turn && t.Outcome != session.OutcomeCompleted // it may have come to its end before it heard of the stop
+	return l.FollowUp == events.FollowContinue && cut || l.FollowUp == events.FollowMessage && queued
 }

@@ -34,7 +34,9 @@ type process struct {
 	began       time.Time // this incarnation
 }
 
-const sessionsMax = 14 // of one harness
+const sessionsMax = 14 // of one harness, in a wild world
+
+func (w *world) sessionsMax() int { return max(sessionsMax/w.calm, 3) }
 
 // spawn starts a process. A successor claims what the harness had.
 func (w *world) spawn(harness string, before *process) {
@@ -100,7 +102,7 @@ func (p *process) step() {
 	if p.ready && p.w.chance(12) && p.takeWork() {
 		return
 	}
-	if len(p.order) == 0 || len(p.order) < sessionsMax && p.w.chance(25) {
+	if len(p.order) == 0 || len(p.order) < p.w.sessionsMax() && p.w.chance(25) {
 		p.open(events.SessionOpened{Incarnation: p.incarnation})
 		return
 	}

@@ -140,6 +140,7 @@ type world struct {
 	services  []*service
 	people    []*person
 	promises  []promise
+	calm      int  // by how much harnesses have less trouble, and fewer sessions: some worlds get further than others
 	settling  bool // all trouble is over
 	report    Report
 }
@@ -157,6 +158,7 @@ func Run(cfg Config) Report {
 	w := &world{cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 0)), now: time.Unix(1_800_000_000, 0).UTC(), log: newJournal(),
 		docs: map[events.Ref]*doc{}, views: map[string]*view{}, leases: map[string]*lease{}, harnesses: []string{"h1", "h2", "h3"}}
 	w.ledgers = [2]*ledger{newLedger(w, 0), newLedger(w, 1)}
+	w.calm = 1 + int(cfg.Seed%calmMax)*int(cfg.Seed%calmMax)
 	w.report.Counted = map[events.Kind]int{}
 	w.recover = newReconciler(w)
 	for _, d := range cfg.Deciders {
@@ -185,6 +187,9 @@ func (w *world) fail(format string, args ...any) {
 
 // serviceSteps is how many of so many steps are a service's: fourteen are everybody else's.
 const serviceSteps = 4
+
+// calmMax is how many sorts of worlds there are: from wild to calm.
+const calmMax = 4
 
 // step lets a little time pass and one actor do one thing.
 func (w *world) step() {
@@ -253,12 +258,12 @@ func (w *world) trouble() {
 	}
 	p := w.procs[w.rng.IntN(len(w.procs))]
 	switch {
-	case w.chance(killOneIn) && p.alive:
+	case w.chance(killOneIn*w.calm) && p.alive:
 		p.kill()
 		if !w.chance(4) {
 			w.spawn(p.harness, p)
 		}
-	case w.chance(pauseOneIn) && p.alive && !p.paused:
+	case w.chance(pauseOneIn*w.calm) && p.alive && !p.paused:
 		p.paused, p.slept = true, true
 		w.report.Pauses++
 	case w.chance(wakeOneIn):

@@ -136,6 +136,8 @@ func (p *process) act(st *session.State) {
 		p.say(st, st.Epoch, events.SessionClosed{Reason: "finished"})
 	case p.w.chance(120):
 		p.say(st, st.Epoch, events.SessionReleased{Reason: "shutdown"})
+	case st.Pending.Stop != nil && st.Turn != nil && st.Turn.Epoch == st.Epoch && p.w.chance(3):
+		p.inTurn(st) // it has not heard of it yet
 	case st.Pending.Stop != nil:
 		p.say(st, st.Epoch, events.TurnStopped{Turn: st.Pending.Stop.Turn, Actor: st.Pending.Stop.Actor})
 	case p.takesDecisions(st):
@@ -177,9 +179,9 @@ func (p *process) inTurn(st *session.State) {
 	switch n := p.w.rng.IntN(12); {
 	case n < 3:
 		p.say(st, st.Epoch, events.ToolStarted{Call: p.w.id("c"), Turn: turn, Name: "bash", Background: p.w.chance(10)})
-	case n < 5:
+	case n < 5 && p.w.chance(3): // people are slow
 		p.ask(st, turn)
-	case n == 5 && len(p.order) < sessionsMax:
+	case n == 5 && len(p.order) < p.w.sessionsMax():
 		p.delegate(st, turn)
 	case n < 9:
 		p.endCall(st)
