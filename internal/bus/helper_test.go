@@ -252,6 +252,8 @@ func (p *process) Batch(ctx context.Context, ms []bus.Message) (int, error) {
 	}
 	for i, m := range ms {
 		switch {
+		case m.At.Location() != time.UTC: // documents of two machines are the same
+			p.all.t.Errorf("%s was given an instant in the zone of %s", p.name, m.At.Location())
 		case i > 0 && m.Seq != ms[i-1].Seq+1:
 			p.all.t.Errorf("%s was given %d after %d", p.name, m.Seq, ms[i-1].Seq)
 		case i == 0 && p.last > 0 && m.Seq != p.last+1 && !m.Redelivered:

@@ -196,7 +196,7 @@ func (f *flow) receive(m *nats.Msg) {
 	}
 	f.next, f.last = meta.Sequence.Consumer+1, meta.Sequence.Stream
 	f.asked--
-	f.buf = append(f.buf, delivery{msg: m, seq: meta.Sequence.Stream, pending: meta.NumPending, at: meta.Timestamp, got: f.heard})
+	f.buf = append(f.buf, delivery{msg: m, seq: meta.Sequence.Stream, pending: meta.NumPending, at: meta.Timestamp.UTC(), got: f.heard})
 	f.wake()
 }
 
