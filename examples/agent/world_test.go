@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -34,6 +35,9 @@ type world struct {
 	bus    *bus.Bus
 	script *script.Server
 	cfg    config
+
+	mu     sync.Mutex
+	folded *session.State // the log as last read
 }
 
 func newWorld(t testing.TB) *world {
@@ -116,13 +120,17 @@ func (w *world) ref() events.Ref { return events.Ref{Harness: me, Session: demo}
 // state is the fold of the log.
 func (w *world) state() *session.State {
 	w.t.Helper()
-	st := session.New(w.ref())
-	cs, err := w.bus.Read(w.ctx, w.ref(), 0)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.folded == nil {
+		w.folded = session.New(w.ref())
+	}
+	cs, err := w.bus.Read(w.ctx, w.ref(), w.folded.Seq+1)
 	w.ok(err)
 	for i := range cs {
-		st.Fold(&cs[i])
+		w.folded.Fold(&cs[i])
 	}
-	return st
+	return w.folded.Clone()
 }
 
 // until waits until the session's log says so.

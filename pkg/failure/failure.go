@@ -47,7 +47,7 @@ type Raw struct {
 	Text       string    // for people; looked through for words, too
 	Body       string    // looked through for words, but not shown
 	RetryAfter string    // how long the provider wants to be left alone: seconds, or an HTTP date; without it the words tell
-	Received   time.Time // when the error came; without it a date in RetryAfter says nothing
+	Received   time.Time // when the error came, by the provider's clock if it tells; without it a date in RetryAfter says nothing
 	Cause      *Raw      // what this error wraps
 }
 
