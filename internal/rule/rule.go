@@ -98,6 +98,10 @@ func (x *Log) event(e *events.Event) {
 		x.requested(f, said(e))
 	case events.CompactionRequested:
 		x.compaction(f)
+	case events.UsageReported: // what is reported after a compaction is a new reason for another one
+		if l := x.before.LastCompaction; l != nil && l.Outcome == session.OutcomeCompleted {
+			delete(x.triggers, "message "+l.Message)
+		}
 	case events.CompactionFailed:
 		for of, id := range x.triggers {
 			if id == f.Compaction {
