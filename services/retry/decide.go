@@ -27,7 +27,7 @@ const (
 const (
 	ReasonCancelled  = "cancelled"        // a person said so while it waited
 	ReasonDisabled   = "disabled_by_user" // auto_retry is off
-	ReasonHeld       = "resume_held"      // policy resume became hold while a resume waited
+	ReasonHeld       = "resume_held"      // policy resume became hold while a resume waited, or was not taken
 	ReasonNoProgress = "no_progress"      // the same failure again and again
 	ReasonAttempts   = "retry_max"        // as many attempts as the policy allows
 	ReasonOvertaken  = "overtaken"        // another turn came after the one that failed, and did not fail
@@ -54,7 +54,7 @@ type Decision struct {
 //
 //	closed, or never opened        nothing
 //	a turn is open                 it is failed if it has stalled (T18)
-//	a turn is asked for            a retry that nobody has taken is given up when auto_retry is off (T8)
+//	a turn is asked for            a retry that nobody has taken is given up when auto_retry is off (T8), or held (R14)
 //	compaction goes first          nothing: [session.State.CompactionFirst]
 //	the last turn did not fail     a retry that is still planned is given up
 //	a person spoke after a crash   nothing: that message has its turn first (R15)
@@ -91,12 +91,16 @@ func planned(r *session.Retry) bool {
 	return r.State == session.RetryScheduled || r.State == session.RetryStarting
 }
 
-// untaken gives a retry up that nobody has taken, when a person has switched retrying off since. What a person asked for
-// stays (T15).
+// untaken gives a retry up that nobody has taken, when a person has switched retrying off since, or wants what was
+// interrupted held. What a person asked for stays (T15).
 func untaken(s *session.State) Decision {
 	p := s.Pending.Turn
 	mine := p.Cause == events.CauseRetry || p.Cause == events.CauseResume
-	if mine && p.By == "" && !s.Policy.AutoRetry && s.Retry.Turn != "" {
+	switch {
+	case !mine || p.By != "" || s.Retry.Turn == "":
+	case p.Cause == events.CauseResume && s.Policy.Resume != events.ResumeAuto:
+		return abandon(s, s.Retry.Turn, ReasonHeld)
+	case !s.Policy.AutoRetry:
 		return abandon(s, s.Retry.Turn, ReasonDisabled)
 	}
 	return Decision{}

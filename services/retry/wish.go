@@ -63,6 +63,7 @@ func begun(s *session.State) (session.Decision, error) {
 	switch {
 	case s.Turn != nil:
 		return session.Decision{}, events.Conflict("turn "+s.Turn.ID+" has not ended", stands(s))
+	case p != nil && len(untaken(s).Facts) > 0: // it is about to be given up: the person's own takes its place
 	case p != nil && (p.Cause == events.CauseRetry || p.Cause == events.CauseResume):
 		return session.Decision{Seq: p.Seq}, nil
 	case p != nil:
@@ -83,6 +84,8 @@ func Cancel(s *session.State) (session.Decision, error) {
 	turn := r.Turn
 	switch {
 	case r.State == session.RetryScheduled:
+	case s.FailureUndecided() && compacts(s):
+		return session.Decision{}, events.Conflict("no retry is planned: the turn goes on when the conversation has been compacted; stop takes it back", stands(s))
 	case s.FailureUndecided():
 		turn = s.LastTurn.ID
 	case r.State == session.RetryStarting && p != nil:
@@ -95,6 +98,13 @@ func Cancel(s *session.State) (session.Decision, error) {
 		return session.Decision{}, events.Conflict("no retry is planned", stands(s))
 	}
 	return session.Decision{Facts: []events.Fact{events.RetryAbandoned{Turn: turn, Attempt: r.Attempt, Reason: ReasonCancelled}}}, nil
+}
+
+// compacts says whether the turn that failed is compaction's, which goes on with it afterwards.
+func compacts(s *session.State) bool {
+	c := s.Compaction
+	open := c != nil && (c.State == session.CompactionRequested || c.State == session.CompactionRunning)
+	return s.Overflowed() || s.FollowUp() == events.FollowContinue && !s.Held() || open && c.FollowUp == events.FollowContinue
 }
 
 // stands is what there is instead of something to retry.

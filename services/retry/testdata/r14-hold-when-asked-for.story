@@ -1,0 +1,27 @@
+A person who wants it held wins over a resume that was asked for before, and that nobody has taken; one who then resumes it
+gets it (R14, R15, V9).
+
+-- facts --
+1 session.opened {"incarnation":"17"}
+2 turn.started {"turn":"t1","cause":"message","message":"m1"}
+3 session.orphaned {"reason":"owner-lost","incarnation":"17"}
+3 turn.interrupted {"turn":"t1","reason":"owner-lost"}
+-- decide --
+retry.scheduled {"turn":"t1","attempt":1,"delay_ms":2000,"due_at":"2026-03-01T12:00:05Z","error":{"kind":"interrupted","text":"owner-lost"}}
+-- at --
+5
+-- decide --
+turn.requested {"turn":"turn-xvry7jgnky2udt6aoshg","cause":"resume","of_turn":"t1","message":"m1","attempt":1}
+-- facts --
+6 session.configured {"policy":{"resume":"hold"},"by":"ada"}
+-- decide --
+retry.abandoned {"turn":"t1","attempt":1,"reason":"resume_held"}
+-- state --
+interrupted last=t1,interrupted retry=abandoned,attempt=1,same=0,resumes=1,reason=resume_held
+-- wish --
+resume ada
+= turn.requested {"turn":"turn-cfa5r6246wwbkzobaup5","cause":"resume","of_turn":"t1","message":"m1","attempt":2}
+-- decide --
+nothing
+-- state --
+retrying last=t1,interrupted asked=turn-cfa5r6246wwbkzobaup5,resume,of=t1 retry=starting,attempt=2,same=0,resumes=1

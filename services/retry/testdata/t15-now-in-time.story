@@ -1,0 +1,21 @@
+Who asks for it now, while a retry that nobody has taken is about to be given up, keeps it (T15, T8).
+
+-- facts --
+1 session.opened {"incarnation":"17"}
+2 turn.started {"turn":"t1","cause":"message","message":"m1"}
+3 turn.failed {"turn":"t1","error":{"kind":"server_error","text":"x"},"had_output":false}
+-- decide --
+retry.scheduled {"turn":"t1","attempt":1,"delay_ms":2000,"due_at":"2026-03-01T12:00:05Z","error":{"kind":"server_error","text":"x"}}
+-- at --
+5
+-- decide --
+turn.requested {"turn":"turn-xvry7jgnky2udt6aoshg","cause":"retry","of_turn":"t1","message":"m1","attempt":1}
+-- facts --
+6 session.configured {"policy":{"auto_retry":false},"by":"ada"}
+-- wish --
+now ada
+= turn.requested {"turn":"turn-haaegfd5cn7mhvyme4ev","cause":"retry","of_turn":"t1","message":"m1","attempt":1}
+-- decide --
+nothing
+-- state --
+retrying last=t1,failed asked=turn-haaegfd5cn7mhvyme4ev,retry,of=t1 retry=starting,attempt=1,same=0,resumes=0 auto_retry=off
