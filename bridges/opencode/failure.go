@@ -2,7 +2,6 @@ package opencode
 
 import (
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -32,11 +31,12 @@ var byName = map[string]string{
 // failure is what a fact says about an error of OpenCode's that was told at this instant: by its name, else by what the
 // provider said.
 func (e *errorInfo) failure(at time.Time) events.Failure {
-	wish, sent := retryAfter(e.Data.ResponseHeaders)
-	if sent.IsZero() {
+	sent, err := http.ParseTime(e.header("date"))
+	if err != nil { // the provider's own clock is not told
 		sent = at
 	}
-	f := failure.Classify(failure.Raw{Status: e.Data.StatusCode, Text: e.Data.Message, Body: e.Data.ResponseBody, RetryAfter: wish, Received: sent})
+	f := failure.Classify(failure.Raw{Status: e.Data.StatusCode, Text: e.Data.Message, Body: e.Data.ResponseBody,
+		RetryAfter: failure.RetryAfter(e.header), Received: sent})
 	if kind := byName[e.Name]; kind != "" {
 		f.Kind = kind
 	}
@@ -46,27 +46,12 @@ func (e *errorInfo) failure(at time.Time) events.Failure {
 	return f
 }
 
-// retryAfter is the provider's wish, as [failure.Raw] takes it, and when it was said by the provider's own clock, zero if it
-// does not tell. The finer one of two headers goes first.
-func retryAfter(headers map[string]string) (wish string, sent time.Time) {
-	const msPerSecond = 1000
-	fine := ""
-	for h, v := range headers {
-		switch strings.ToLower(h) {
-		case "retry-after-ms":
-			if ms, err := strconv.ParseFloat(strings.TrimSpace(v), 64); err == nil && ms > 0 {
-				fine = strconv.FormatFloat(ms/msPerSecond, 'f', -1, 64)
-			}
-		case "retry-after":
-			wish = v
-		case "date":
-			if at, err := http.ParseTime(v); err == nil {
-				sent = at
-			}
+// header finds an answer's header, in whatever letters.
+func (e *errorInfo) header(name string) string {
+	for h, v := range e.Data.ResponseHeaders {
+		if strings.EqualFold(h, name) {
+			return v
 		}
 	}
-	if fine != "" {
-		wish = fine
-	}
-	return wish, sent
+	return ""
 }

@@ -126,7 +126,7 @@ func refused(resp *http.Response) error {
 	if err != nil {
 		body = append(body, "\n(cut: "+err.Error()+")"...)
 	}
-	return &harness.ProviderError{Raw: failure.Read(resp.StatusCode, resp.Header.Get("Retry-After"), sent(resp), body)}
+	return &harness.ProviderError{Raw: failure.Read(resp.StatusCode, failure.RetryAfter(resp.Header.Get), sent(resp), body)}
 }
 
 // sent is when the provider answered, by its own clock if it tells: a date that it wants to be left alone until is by that

@@ -14,6 +14,16 @@ const RetryAfterMSMax = 24 * 3600 * 1000
 
 const msPerSecond = 1000
 
+// RetryAfter is the wish that an answer's headers tell, as [Raw] takes it; "" for none. Of the two headers in use the finer one
+// goes first. header finds one by its name, in whatever letters.
+func RetryAfter(header func(name string) string) string {
+	ms, err := strconv.ParseFloat(strings.TrimSpace(header("retry-after-ms")), 64)
+	if err == nil && ms > 0 {
+		return strconv.FormatFloat(ms/msPerSecond, 'f', -1, 64)
+	}
+	return header("retry-after")
+}
+
 // httpDates are the forms that a date in a header may have.
 var httpDates = []string{"Mon, 02 Jan 2006 15:04:05 GMT", "Monday, 02-Jan-06 15:04:05 GMT", time.ANSIC}
 

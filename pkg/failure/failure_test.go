@@ -146,6 +146,20 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
+// TestRetryAfterHeaders: the finer of two headers goes first, unless it cannot be read.
+func TestRetryAfterHeaders(t *testing.T) {
+	for _, tt := range []struct{ fine, coarse, want string }{
+		{"", "", ""}, {"", "3", "3"}, {"250", "3", "0.25"}, {"soon", "3", "3"}, {"-1", "3", "3"}, {"1500", "", "1.5"},
+	} {
+		got := failure.RetryAfter(func(name string) string {
+			return map[string]string{"retry-after-ms": tt.fine, "retry-after": tt.coarse}[name]
+		})
+		if got != tt.want {
+			t.Errorf("%q, %q: %q, want %q", tt.fine, tt.coarse, got, tt.want)
+		}
+	}
+}
+
 // TestRetryable: T3, both lists, typed from the page; every other kind is retryable.
 func TestRetryable(t *testing.T) {
 	turn := strings.Fields("authentication quota model_not_found context_exceeded aborted runtime_not_ready model_refusal")
