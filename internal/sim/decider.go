@@ -13,6 +13,7 @@ type Input struct {
 	Now      time.Time // the broker's
 	Start    time.Time // of this process
 	Progress time.Time // last ping of the session's harness that this process heard; zero: none
+	Replica  int       // which of the service's processes decides: they may be of different versions
 	Source   session.Source
 }
 
@@ -178,7 +179,7 @@ func (p *replica) wake() (events.Ref, bool) {
 }
 
 func (p *replica) decide() {
-	in := Input{Now: p.w.now, Start: p.start, Progress: p.heard[p.st.Ref()], Source: p.w.log.source}
+	in := Input{Now: p.w.now, Start: p.start, Progress: p.heard[p.st.Ref()], Replica: p.n, Source: p.w.log.source}
 	d, err := p.of.Decide(p.st, in)
 	if err != nil {
 		p.w.fail("%s decides on %s: %v", p.of.Name, p.st.Ref(), err)

@@ -19,11 +19,15 @@ func deciders() []sim.Decider {
 	}
 }
 
+// secondJitter is of the second replica: the two are configured differently, as while one version takes another's place.
+const secondJitter = 0.5
+
 func decideRetry(s *session.State, in sim.Input) (sim.Decision, error) {
 	if in.Start.After(in.Progress) {
 		in.Progress = in.Start
 	}
-	d := retry.Decide(s, retry.Input{Now: in.Now, Progress: in.Progress})
+	jitter := secondJitter * float64(in.Replica)
+	d := retry.Decide(s, retry.Input{Now: in.Now, Progress: in.Progress, Jitter: jitter})
 	return sim.Decision{Facts: d.Facts, Look: d.Look, Local: d.Watch}, nil
 }
 
