@@ -10,6 +10,7 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 
+	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -61,6 +62,12 @@ func (h *Harness) Send(ctx context.Context, m Message) (id string, err error) {
 	if req.By == "" {
 		req.By = h.cfg.ID
 	}
+	if len(content) > events.ContentBytesMax {
+		if req.Ref, err = h.bus.PutObject(ctx, events.Ref{Harness: req.Harness, Session: req.Session}, content); err != nil {
+			return req.Message, fmt.Errorf("harness: send %s to %s/%s: content: %w", req.Message, req.Harness, req.Session, translate(err))
+		}
+		req.Content = nil
+	}
 	if err := h.request(ctx, compactionService, verbSend, req); err != nil {
 		return req.Message, fmt.Errorf("harness: send %s to %s/%s: %w", req.Message, req.Harness, req.Session, translate(err))
 	}
@@ -90,7 +97,10 @@ func (h *Harness) request(ctx context.Context, service, verb string, req any) er
 // is looked up in the log. [ErrUnknown]: it was taken too long ago to be found; keep what you were given.
 func (t *Turn) Content(ctx context.Context) (json.RawMessage, error) {
 	r := t.Request()
-	if r.Message == "" || r.Content != nil {
+	switch {
+	case r.Ref != "":
+		return t.stored(ctx, r.Message, r.Ref)
+	case r.Message == "" || r.Content != nil:
 		return r.Content, nil
 	}
 	e, ok := t.s.State().Ended(session.EntityMessage, r.Message)
@@ -103,10 +113,25 @@ func (t *Turn) Content(ctx context.Context) (json.RawMessage, error) {
 	}
 	for i := range c.Events {
 		if f, ok := c.Events[i].Fact.(events.MessageAccepted); ok && f.Message == r.Message {
+			if f.Ref != "" {
+				return t.stored(ctx, f.Message, f.Ref)
+			}
 			return f.Content, nil
 		}
 	}
 	return nil, fmt.Errorf("%w: message %s in %s", ErrUnknown, r.Message, t.s.ref)
+}
+
+// stored is content that was too large to travel in the log.
+func (t *Turn) stored(ctx context.Context, message, name string) (json.RawMessage, error) {
+	content, err := t.s.h.bus.Object(ctx, name)
+	if errors.Is(err, bus.ErrNotFound) {
+		return nil, fmt.Errorf("%w: message %s in %s: its content %s is gone", ErrUnknown, message, t.s.ref, name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("harness: message %s in %s: %w", message, t.s.ref, translate(err))
+	}
+	return content, nil
 }
 
 // Options reads what makes the turn the same request as one before into v, and says whether there was anything: of a

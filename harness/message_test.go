@@ -252,3 +252,42 @@ func TestCompactions(t *testing.T) {
 		}
 	}
 }
+
+// TestLargeContent: what is too large for a fact is stored beside the log, and read back where it is needed.
+func TestLargeContent(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect()
+	s, err := h.Open(w.ctx, "s", harness.Opening{})
+	check(t, err)
+	large := strings.Repeat("x", events.ContentBytesMax)
+	w.serve(func(body map[string]any) error {
+		name, _ := body["ref"].(string)
+		if body["content"] != nil || w.bus.HasObject(w.ctx, name) != nil {
+			return fmt.Errorf("ref %q, content %.20q", name, body["content"])
+		}
+		w.say("s", events.WriterCompaction, events.MessageAccepted{Message: "m1", Ref: name, By: "ada"}, events.TurnRequested{Turn: "t1", Cause: events.CauseMessage, Message: "m1"})
+		w.show("s")
+		return nil
+	})
+	if _, err := h.Send(w.ctx, harness.Message{Session: "s", ID: "m1", Content: large}); err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan string, 1)
+	stop := w.work(h, harness.Worker{Turn: func(ctx context.Context, turn *harness.Turn) error {
+		raw, err := turn.Content(ctx)
+		var text string
+		if err == nil {
+			err = json.Unmarshal(raw, &text)
+		}
+		got <- text
+		return err
+	}})
+	if text := <-got; text != large {
+		t.Errorf("%d bytes are read of %d", len(text), len(large))
+	}
+	w.until("s", "the turn's end", func(st *session.State) bool { return st.Turn == nil })
+	check(t, stop())
+	if _, err := s.StartTurn(w.ctx, harness.Start{Content: large}); err != nil {
+		t.Errorf("a turn of its own with a large message: %v", err)
+	}
+}

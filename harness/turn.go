@@ -41,7 +41,7 @@ type Turn struct {
 // StartTurn begins a turn: [message.accepted, turn.started] in one commit when it has a message of its own. A turn that is
 // open in the session ends by it: as continued if named by OfTurn, else as stopped.
 func (s *Session) StartTurn(ctx context.Context, start Start) (*Turn, error) {
-	facts, id, err := s.starting(start)
+	facts, id, err := s.starting(ctx, start)
 	if err != nil {
 		return nil, err
 	}
@@ -55,11 +55,17 @@ func (s *Session) StartTurn(ctx context.Context, start Start) (*Turn, error) {
 }
 
 // starting is what to say for a start.
-func (s *Session) starting(start Start) (facts []events.Fact, id string, err error) {
+func (s *Session) starting(ctx context.Context, start Start) (facts []events.Fact, id string, err error) {
 	id = orNew(s, start.ID)
 	content, err := encode(start.Content)
 	if err != nil {
 		return nil, "", fmt.Errorf("harness: turn %s: content: %w", id, err)
+	}
+	if len(content) > events.ContentBytesMax {
+		if start.Ref, err = s.h.bus.PutObject(ctx, s.ref, content); err != nil {
+			return nil, "", fmt.Errorf("harness: turn %s: content: %w", id, translate(err))
+		}
+		content = nil
 	}
 	options, err := encode(start.Options)
 	if err != nil {

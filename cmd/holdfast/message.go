@@ -120,7 +120,11 @@ func readText(r io.Reader) (string, error) {
 // send sends a message. When nobody knows whether it was stored it says how to find out without sending it twice.
 func (a *app) send(ctx context.Context, b *bus.Bus, req compaction.SendWish) error {
 	if len(req.Content) > events.ContentBytesMax {
-		return events.TooLarge("the message is too long", events.ContentBytesMax)
+		name, err := b.PutObject(ctx, req.Ref, req.Content)
+		if err != nil {
+			return fmt.Errorf("holdfast: send: %w", err)
+		}
+		req.Content, req.Object = nil, name
 	}
 	var reply changed
 	err := a.request(ctx, b, compaction.Name, "send", "sending", req, &reply)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/holdfast-dev/holdfast/internal/bus/object"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
@@ -137,7 +138,7 @@ func layoutOf(cfg jetstream.StreamConfig) int {
 
 // layout is all of the cell's streams, as they are made.
 func (b *Bus) layout() []jetstream.StreamConfig {
-	all := []jetstream.StreamConfig{b.logConfig(), b.bucketConfig(State), b.bucketConfig(Leases), b.timerConfig(), b.parkedConfig()}
+	all := []jetstream.StreamConfig{b.logConfig(), b.bucketConfig(State), b.bucketConfig(Leases), b.objectConfig(), b.timerConfig(), b.parkedConfig()}
 	if b.cfg.FeedAge > 0 {
 		all = append(all, b.feedConfig())
 	}
@@ -229,6 +230,15 @@ func (b *Bus) bucketConfig(bk Bucket) jetstream.StreamConfig {
 	c.AllowRollup, c.DenyDelete, c.AllowDirect = true, true, true
 	c.AllowMsgTTL, c.SubjectDeleteMarkerTTL = true, markerTTL
 	c.AllowAtomicPublish = bk == State // documents with their views
+	return c
+}
+
+// objectConfig is what every client of object stores expects.
+func (b *Bus) objectConfig() jetstream.StreamConfig {
+	bucket := b.cell.ObjectBucket()
+	c := b.base(object.Stream(bucket), "Holdfast: content too large for a fact", object.Chunks(bucket, "*"), object.Metas(bucket))
+	c.Discard = jetstream.DiscardNew
+	c.AllowRollup, c.AllowDirect = true, true
 	return c
 }
 

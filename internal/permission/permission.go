@@ -20,6 +20,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/bus/object"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
@@ -47,16 +48,16 @@ func Services() []string {
 // names are a cell's streams, and the durable consumers that only their service may touch.
 type names struct {
 	events.Cell
-	state, leases string
+	state, leases, objects string
 }
 
 func namesOf(c events.Cell) names {
-	return names{Cell: c, state: "KV_" + c.StateBucket(), leases: "KV_" + c.LeaseBucket()}
+	return names{Cell: c, state: "KV_" + c.StateBucket(), leases: "KV_" + c.LeaseBucket(), objects: object.Stream(c.ObjectBucket())}
 }
 
 // streams are all streams of the cell.
 func (n names) streams() []string {
-	return []string{n.LogStream(), n.state, n.leases, n.TimerStream(), n.FeedStream(), n.ParkedStream()}
+	return []string{n.LogStream(), n.state, n.leases, n.objects, n.TimerStream(), n.FeedStream(), n.ParkedStream()}
 }
 
 // Durable is a consumer that one service works on.
@@ -143,8 +144,10 @@ func Service(c events.Cell, name string) Grant {
 		}
 		g.Publish = append(g.Publish, "$JS.ACK."+at+".>", "$JS.ACK.*.*."+at+".>")
 	}
+	g.Publish = append(g.Publish, reads(n.objects)...)
 	if name == string(events.WriterLedger) {
-		g.Publish = append(g.Publish, "$KV."+c.StateBucket()+".>", c.FeedSubjects(), c.ParkedSubjects(), api+"STREAM.PURGE."+n.LogStream())
+		g.Publish = append(g.Publish, follows(n.objects)...)
+		g.Publish = append(g.Publish, api+"STREAM.PURGE."+n.objects, "$KV."+c.StateBucket()+".>", c.FeedSubjects(), c.ParkedSubjects(), api+"STREAM.PURGE."+n.LogStream())
 	} else {
 		g.Publish = append(g.Publish, c.Prefix()+".timer."+name+".>", api+"STREAM.PURGE."+n.TimerStream())
 	}
@@ -152,6 +155,13 @@ func Service(c events.Cell, name string) Grant {
 	g.Subscribe = []string{events.Inbox(c.Prefix(), events.ClassService, name) + ".>", c.ServiceSubject(name, "*"), c.Prefix() + ".progress.*.*",
 		"$SRV.*", "$SRV.*." + micro, "$SRV.*." + micro + ".*"}
 	return g
+}
+
+// stores is what it takes to store an object and to read it. Its name follows from its content, so nobody can put another
+// content in its place unseen.
+func (n names) stores() []string {
+	b := n.ObjectBucket()
+	return append(reads(n.objects), object.Chunks(b, "*"), object.Metas(b))
 }
 
 // Harness is what processes of this harness may do; they ask one service only, to send messages.
@@ -167,6 +177,7 @@ func Harness(c events.Cell, id string) (Grant, error) {
 		c.Prefix() + ".log." + t + ".*." + string(events.WriterHarness), lease + events.TicketKey(id), lease + events.HarnessLeaseKeys(id),
 		c.NudgeSubject(id), c.Prefix() + ".progress." + t + ".*", c.ServiceSubject(string(events.WriterCompaction), "send")}}
 	g.Publish = append(g.Publish, reads(n.LogStream(), n.state, n.leases)...)
+	g.Publish = append(g.Publish, n.stores()...)
 	g.Publish = append(g.Publish, follows(n.LogStream(), c.Prefix()+".log."+t+".>")...)
 	g.Publish = append(g.Publish, follows(n.state, kv+events.SessionKeys(id), kv+events.WorkKeys(id))...)
 	g.Subscribe = []string{events.Inbox(c.Prefix(), events.ClassHarness, id) + ".>", c.NudgeSubject(id)}
@@ -190,6 +201,7 @@ func Person(c events.Cell) Grant {
 	for _, s := range []string{n.LogStream(), n.state, n.leases, n.FeedStream()} {
 		g.Publish = append(g.Publish, slices.Concat(reads(s), follows(s))...)
 	}
+	g.Publish = append(g.Publish, n.stores()...)
 	for _, d := range Durables(c) {
 		g.Publish = append(g.Publish, api+"CONSUMER.INFO."+d.Stream+"."+d.Name)
 	}

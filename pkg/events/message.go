@@ -1,9 +1,34 @@
 package events
 
-import "encoding/json"
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
 
-// ContentBytesMax is the most content, in bytes of JSON, that travels in a fact or a request; more goes by reference.
-const ContentBytesMax = 256 << 10
+// Limits of content, in bytes of JSON.
+const (
+	ContentBytesMax = 256 << 10 // that travels in a fact or a request; more goes by reference
+	ObjectBytesMax  = 64 << 20  // of one object
+)
+
+// ObjectName is the name, in the cell's object store, of content that belongs to a session. It follows from the content, so
+// storing it twice is storing it once, and one name never stands for two contents.
+func ObjectName(r Ref, content []byte) string {
+	sum := sha256.Sum256(content)
+	return r.tokens() + "." + hex.EncodeToString(sum[:])
+}
+
+// ParseObjectName is the session that an object belongs to.
+func ParseObjectName(name string) (Ref, error) {
+	parts := strings.Split(name, ".")
+	if len(parts) != 3 || len(parts[2]) != 2*sha256.Size {
+		return Ref{}, fmt.Errorf("%w: not an object of a session: %.100q", ErrMalformed, name)
+	}
+	return parseRef(parts[0], parts[1])
+}
 
 // MessageAccepted takes user input into the queue. Exactly one of Content and Ref carries it.
 type MessageAccepted struct {

@@ -175,6 +175,9 @@ func (c Cell) StateBucket() string { return c.lower + "_state" }
 // LeaseBucket holds tickets and leases.
 func (c Cell) LeaseBucket() string { return c.lower + "_leases" }
 
+// ObjectBucket holds content that is too large for a fact.
+func (c Cell) ObjectBucket() string { return c.lower + "_objects" }
+
 // LogSubjects is what the log stream listens to.
 func (c Cell) LogSubjects() string { return c.lower + ".log.*.*.*" }
 

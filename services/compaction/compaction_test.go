@@ -2,8 +2,13 @@ package compaction
 
 import (
 	"fmt"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -49,4 +54,137 @@ func TestCompactedFirst(t *testing.T) {
 	if s.Pending.Turn.Message != "m1" || s.Pending.Turn.Cause != events.CauseFollowUp {
 		t.Errorf("%+v", s.Pending.Turn)
 	}
+}
+
+// TestTwoReplicas: two services that look at the same sessions say everything once.
+func TestTwoReplicas(t *testing.T) {
+	s := natstest.Start(t)
+	c := newCell(t, natstest.Bus(t, s))
+	c.compaction(c.b, Default())
+	c.compaction(natstest.Bus(t, s), Default())
+	h := c.harness("h")
+	const sessions, messages = 20, 5
+	var all sync.WaitGroup
+	for n := range sessions {
+		r := h.open(fmt.Sprint("s", n), 800, nil)
+		all.Go(func() {
+			for i := range messages {
+				if _, err := c.ask("send", message(r, fmt.Sprint("m", i))); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	for n := range sessions {
+		name := fmt.Sprint("s", n)
+		st := c.until(h.ref(name), "a compaction", open)
+		h.say(name, events.CompactionStarted{Compaction: st.Compaction.ID}, events.CompactionCompleted{Compaction: st.Compaction.ID})
+	}
+	for n := range sessions {
+		name := fmt.Sprint("s", n)
+		for i := range messages {
+			st := c.until(h.ref(name), "the next message", func(s *session.State) bool { return s.Pending.Turn != nil })
+			if want := fmt.Sprint("m", i); st.Pending.Turn.Message != want || st.Ignored.Count != 0 {
+				t.Fatalf("%s: %s is handed out, want %s; %d facts did not count", name, st.Pending.Turn.Message, want, st.Ignored.Count)
+			}
+			h.say(name, events.TurnStarted{Turn: st.Pending.Turn.ID, Cause: st.Pending.Turn.Cause}, events.TurnCompleted{Turn: st.Pending.Turn.ID})
+		}
+	}
+}
+
+// TestAgainAfterAWhile: a compaction that failed in a way that may pass is asked for again by its alarm (C8).
+func TestAgainAfterAWhile(t *testing.T) {
+	c := start(t)
+	c.compaction(c.b, Default())
+	h := c.harness("h")
+	r := h.open("s", 800, nil)
+	if _, err := c.ask("send", message(r, "m1")); err != nil {
+		t.Fatal(err)
+	}
+	first := c.until(r, "a compaction", open).Compaction.ID
+	h.say("s", events.CompactionStarted{Compaction: first}, events.CompactionFailed{Compaction: first, Error: events.Failure{Kind: "server_error"}})
+	failed := c.state(r).LastCompaction.At
+	again := c.until(r, "another attempt", open)
+	if again.Compaction.ID == first || again.Compaction.Message != "m1" || again.Compaction.Since.Sub(failed) < 2*time.Second {
+		t.Errorf("%+v, %v after the failure", again.Compaction, again.Compaction.Since.Sub(failed))
+	}
+}
+
+// idle opens a session that is to be compacted when nobody has used it for a second.
+func (h *harness) idle(name string, p events.PolicyPatch) events.Ref {
+	p.IdleCompactionAfterS = events.Set[int64](1)
+	return h.open(name, 300, &p)
+}
+
+// TestIdleOneAfterTheOther: idle sessions of a cell are compacted one at a time, the one that has been idle for longest
+// first; a session that somebody uses again loses its place (C13).
+func TestIdleOneAfterTheOther(t *testing.T) {
+	s := natstest.Start(t)
+	c := newCell(t, natstest.Bus(t, s))
+	h := c.harness("h")
+	var refs []events.Ref
+	for i := range 4 {
+		refs = append(refs, h.idle(fmt.Sprint("s", i), events.PolicyPatch{}))
+	}
+	opened := func() (open []string) {
+		for _, r := range refs {
+			if st := c.state(r); st.Compaction != nil {
+				open = append(open, r.Session)
+			}
+		}
+		return open
+	}
+	natstest.Until(t, "all to be idle for long enough", func() bool {
+		now, err := c.b.Now(c.ctx)
+		return err == nil && now.Sub(c.state(refs[3]).LastTurn.At) > time.Second
+	})
+	cfg := Default()
+	cfg.Walk = time.Second
+	c.compaction(c.b, cfg)
+	c.compaction(natstest.Bus(t, s), cfg)
+	for i, r := range refs {
+		if i == 2 { // somebody goes on with it while another one is compacted
+			continue
+		}
+		st := c.until(r, "its place", open)
+		if got := opened(); len(got) != 1 {
+			t.Errorf("at once: %v", got)
+		}
+		if i == 1 {
+			h.say("s2", events.TurnStarted{Turn: "t2", Cause: events.CauseMessage})
+		}
+		h.say(r.Session, events.CompactionStarted{Compaction: st.Compaction.ID}, events.CompactionCompleted{Compaction: st.Compaction.ID})
+	}
+	if st := c.state(refs[2]); st.LastCompaction != nil || st.Compaction != nil {
+		t.Errorf("the one in use was compacted: %+v", st.LastCompaction)
+	}
+}
+
+// TestIdleClaimOfTheDead: whoever has the claim and dies loses it; what it had under way still counts (C13).
+func TestIdleClaimOfTheDead(t *testing.T) {
+	s := natstest.Start(t)
+	c := newCell(t, natstest.Bus(t, s))
+	h := c.harness("h")
+	first, second := h.idle("s0", events.PolicyPatch{}), h.idle("s1", events.PolicyPatch{})
+	dead := natstest.Bus(t, s)
+	_, err := dead.AcquireLease(c.ctx, events.ClaimKey(idleClaim), []byte(`{}`), idleClaimTTL) // and never renews it
+	c.check(err)
+	st := c.state(first)
+	_, err = dead.Append(c.ctx, first, events.WriterCompaction, st.Seq, []events.Event{events.New(dead.NewID(), source, first, st.Epoch, time.Now(),
+		events.CompactionRequested{Compaction: "k0", Reason: events.CompactIdle})})
+	c.check(err)
+	c.until(first, "its compaction", open)
+	cfg := Default()
+	cfg.Walk = time.Second
+	c.compaction(c.b, cfg)
+	natstest.Until(t, "the claim to be taken over", func() bool {
+		e, err := c.b.Load(c.ctx, bus.Leases, events.ClaimKey(idleClaim))
+		return err == nil && strings.Contains(string(e.Value), c.b.Instance())
+	})
+	if c.state(second).Compaction != nil {
+		t.Error("the second is compacted while the first still is")
+	}
+	h.say("s0", events.CompactionStarted{Compaction: "k0"}, events.CompactionCompleted{Compaction: "k0"})
+	c.until(second, "its place", open)
 }

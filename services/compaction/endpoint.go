@@ -17,9 +17,10 @@ import (
 
 // Limits of the endpoints.
 const (
-	racesMax     = 10          // lost in a row, then the request is refused
-	logPartMax   = 0.9         // of what the log holds at most, from which on new messages are refused
-	roomKnownFor = time.Second // how long an answer about that is believed
+	objectNameMax = 256         // bytes of a reference
+	racesMax      = 10          // lost in a row, then the request is refused
+	logPartMax    = 0.9         // of what the log holds at most, from which on new messages are refused
+	roomKnownFor  = time.Second // how long an answer about that is believed
 )
 
 // changedReply is the answer to a wish: where in the log it stands. A document with this seq or more has seen it.
@@ -92,9 +93,27 @@ func (s *Service) send(ctx context.Context, body []byte) ([]byte, error) {
 	if err := s.room.refuse(ctx); err != nil {
 		return nil, err
 	}
+	if err := s.stored(ctx, w.Object); err != nil {
+		return nil, err
+	}
 	return s.carryOut(ctx, w.Ref, w.By, &s.count.sent, func(st *session.State, now time.Time, src session.Source) (Outcome, error) {
 		return Send(st, w, now, src)
 	})
+}
+
+// stored refuses a reference to content that is not there.
+func (s *Service) stored(ctx context.Context, name string) error {
+	switch {
+	case name == "":
+		return nil
+	case len(name) > objectNameMax:
+		return &events.Refusal{Code: http.StatusBadRequest, Field: "ref", Message: fmt.Sprintf("ref: %d bytes: want at most %d", len(name), objectNameMax)}
+	}
+	err := s.bus.HasObject(ctx, name)
+	if errors.Is(err, bus.ErrNotFound) {
+		return events.NotFound("object", name)
+	}
+	return err
 }
 
 func (s *Service) withdraw(ctx context.Context, body []byte) ([]byte, error) {

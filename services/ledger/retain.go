@@ -38,8 +38,9 @@ func (l *Ledger) retain(ctx context.Context) error {
 }
 
 // Retain purges each session that was closed for longer than the configured time, or at all when the log is nearly full,
-// and returns how many there were. Of its commits the last one stays, so that its seq still guards the id. What was
-// written to a session that never began is kept as long; then the session is closed, and purged at the next look.
+// with the objects that belong to it, and returns how many there were. Of its commits the last one stays, so that its seq
+// still guards the id. What was written to a session that never began is kept as long; then the session is closed, and
+// purged at the next look.
 func (l *Ledger) Retain(ctx context.Context) (int, error) {
 	now, err := l.bus.Now(ctx)
 	if err != nil {
@@ -66,6 +67,9 @@ func (l *Ledger) Retain(ctx context.Context) (int, error) {
 	})
 	if err != nil {
 		return 0, fmt.Errorf("ledger: retention: %w", err)
+	}
+	if err := l.removeObjects(ctx, due); err != nil {
+		return 0, err
 	}
 	n, failed := 0, error(nil)
 	note := func(err error) {
@@ -129,6 +133,34 @@ func (l *Ledger) purge(ctx context.Context, e bus.Entry) error {
 	}
 	if err := l.bus.Delete(ctx, bus.State, e.Key, e.Rev); err != nil && !errors.Is(err, bus.ErrLostRace) {
 		return fmt.Errorf("ledger: retention: document of %s: %w", st.Ref(), err)
+	}
+	return nil
+}
+
+// removeObjects removes what was stored beside the log for sessions that are about to be purged: before them, so that a
+// crash leaves nothing that nobody would look for.
+func (l *Ledger) removeObjects(ctx context.Context, due []bus.Entry) error {
+	if len(due) == 0 {
+		return nil
+	}
+	going := make(map[string]bool, len(due))
+	for _, e := range due {
+		going[e.Key] = true
+	}
+	var names []string
+	err := l.bus.Objects(ctx, func(name string) error {
+		if r, err := events.ParseObjectName(name); err == nil && going[events.SessionKey(r)] {
+			names = append(names, name)
+		}
+		return nil
+	})
+	for _, name := range names {
+		if err == nil {
+			err = l.bus.DeleteObject(ctx, name)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("ledger: retention: %w", err)
 	}
 	return nil
 }

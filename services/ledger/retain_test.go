@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -62,5 +63,46 @@ func TestWhatWasNeverOpenedIsPurgedToo(t *testing.T) {
 	w.say(ref, events.SessionOpened{Incarnation: "1"})
 	if st := w.document(ref, w.seq[ref]); st.Phase != session.Closed || st.Ignored.Last.Why != session.WhyClosed {
 		t.Errorf("%s %+v", st.Phase, st.Ignored.Last)
+	}
+}
+
+// TestObjectsGoWithTheirSession: what was stored beside the log for a session is removed when that is purged; what belongs
+// to others, or to nobody, stays.
+func TestObjectsGoWithTheirSession(t *testing.T) {
+	w := newWorld(t)
+	cfg := Default()
+	cfg.Retain = time.Second
+	l, err := New(w.bus, cfg, zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := events.Ref{Harness: ref.Harness, Session: "other"}
+	var names []string
+	for _, r := range []events.Ref{ref, other} {
+		name, err := w.bus.PutObject(t.Context(), r, []byte("large"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, name)
+	}
+	w.open(ref)
+	w.say(ref, events.SessionClosed{Reason: "finished"})
+	st := session.New(ref)
+	st.Epoch, st.Seq, st.Phase, st.Closed = 1, w.seq[ref], session.Closed, &session.Closing{Reason: "finished", At: time.Unix(0, 0), Seq: w.seq[ref]}
+	doc, err := st.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.bus.Store(t.Context(), bus.State, events.SessionKey(ref), doc, 0); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := l.Retain(t.Context()); n != 1 || err != nil {
+		t.Fatalf("purged %d, %v", n, err)
+	}
+	if err := w.bus.HasObject(t.Context(), names[0]); !errors.Is(err, bus.ErrNotFound) {
+		t.Errorf("the purged session's object: %v", err)
+	}
+	if err := w.bus.HasObject(t.Context(), names[1]); err != nil {
+		t.Errorf("another session's object: %v", err)
 	}
 }

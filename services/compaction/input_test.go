@@ -1,0 +1,182 @@
+package compaction
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// TestBadRequests: what cannot be carried out is refused with its code, and says what was wrong; nothing is appended.
+func TestBadRequests(t *testing.T) {
+	c := start(t)
+	c.compaction(c.b, Default())
+	h := c.harness("h")
+	r := h.open("s", 100, nil)
+	before := c.state(r).Seq
+	fits := strings.Repeat("x", events.ContentBytesMax-len(`""`))
+	for _, x := range []struct {
+		name, verb, body string
+		code             int
+		says             string
+	}{
+		{"no object", "send", `[]`, 400, "not JSON"},
+		{"no session", "send", `{"harness":"h","message":"m","content":"x","by":"ada"}`, 400, "session"},
+		{"no id", "send", `{"harness":"h","session":"s","content":"x","by":"ada"}`, 400, "message"},
+		{"an id that is too long", "send", `{"harness":"h","session":"s","message":"` + strings.Repeat("m", 129) + `","content":"x","by":"ada"}`, 400, "message"},
+		{"nobody says it", "send", `{"harness":"h","session":"s","message":"m","content":"x"}`, 400, "by"},
+		{"nothing is said", "send", `{"harness":"h","session":"s","message":"m","by":"ada"}`, 400, "content or ref"},
+		{"null is said", "send", `{"harness":"h","session":"s","message":"m","content":null,"by":"ada"}`, 400, "content or ref"},
+		{"said twice", "send", `{"harness":"h","session":"s","message":"m","content":"x","ref":"o","by":"ada"}`, 400, "content or ref"},
+		{"synthetic is no text", "send", `{"harness":"h","session":"s","message":"m","content":"x","synthetic":"no","by":"ada"}`, 400, "synthetic"},
+		{"more than fits", "send", `{"harness":"h","session":"s","message":"m","content":"x` + fits + `","by":"ada"}`, 413, "store it as an object"},
+		{"an object that is not there", "send", `{"harness":"h","session":"s","message":"m","ref":"no such object","by":"ada"}`, 404, "object"},
+		{"an object's name too long", "send", `{"harness":"h","session":"s","message":"m","ref":"` + strings.Repeat("o", 257) + `","by":"ada"}`, 400, "ref"},
+		{"no such session", "send", `{"harness":"h","session":"none","message":"m","content":"x","by":"ada"}`, 404, "no such session"},
+		{"no such message", "withdraw", `{"harness":"h","session":"s","message":"m","by":"ada"}`, 404, "no such message"},
+		{"no message", "withdraw", `{"harness":"h","session":"s","by":"ada"}`, 400, "message"},
+		{"nobody wants it", "compact", `{"harness":"h","session":"s"}`, 400, "by"},
+		{"force is no word", "compact", `{"harness":"h","session":"s","by":"ada","force":"yes"}`, 400, "force"},
+		{"negative use", "check", `{"harness":"h","session":"s","used":-1}`, 400, "used"},
+		{"use beyond numbers", "check", `{"harness":"h","session":"s","used":1e99}`, 400, "used"},
+		{"use that is none", "check", `{"harness":"h","session":"s","used":"many"}`, 400, "used"},
+		{"nothing at all", "check", `{}`, 400, "harness"},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			err := c.b.Request(c.ctx, Name, x.verb, json.RawMessage(x.body), nil)
+			refusal, ok := errors.AsType[*events.Refusal](err)
+			if !ok || refusal.Code != x.code || !strings.Contains(refusal.Error()+string(refusal.Body()), x.says) {
+				t.Errorf("%v, want %d about %q", err, x.code, x.says)
+			}
+		})
+	}
+	if after := c.state(r).Seq; after != before {
+		t.Errorf("something was appended: %d, was %d", after, before)
+	}
+	if _, err := c.ask("send", SendWish{Ref: r, Message: "m1", Content: json.RawMessage(`"` + fits + `"`), By: "ada"}); err != nil {
+		t.Errorf("the most that fits: %v", err)
+	}
+}
+
+// TestByReference: content beside the log is accepted by its name; the same message again with that name is a success,
+// with another it is refused.
+func TestByReference(t *testing.T) {
+	c := start(t)
+	c.compaction(c.b, Default())
+	h := c.harness("h")
+	r := h.open("s", 100, nil)
+	name, err := c.b.PutObject(c.ctx, r, []byte(`"large"`))
+	c.check(err)
+	other, err := c.b.PutObject(c.ctx, r, []byte(`"another"`))
+	c.check(err)
+	w := SendWish{Ref: r, Message: "m1", Object: name, By: "ada"}
+	first, err := c.ask("send", w)
+	c.check(err)
+	if again, err := c.ask("send", w); err != nil || again != first {
+		t.Errorf("again: %d %v, want %d", again, err, first)
+	}
+	w.Object = other
+	if _, err := c.ask("send", w); code(err) != 409 {
+		t.Errorf("another content: %v", err)
+	}
+	st := c.state(r)
+	work, err := st.Work(func(seq uint64) (*events.Commit, error) { x, err := c.b.Commit(c.ctx, seq); return &x, err })
+	if err != nil || work.Turn.Ref != name || work.Turn.Content != nil {
+		t.Errorf("the harness is shown %+v, %v", work.Turn, err)
+	}
+}
+
+func code(err error) int {
+	if refusal, ok := errors.AsType[*events.Refusal](err); ok {
+		return refusal.Code
+	}
+	return 0
+}
+
+// TestUsageThatCannotBe: a report with negative or absurd numbers is parked and changes nothing; one without numbers, or
+// without a model, is as none. A threshold that is out of range is refused where policies are.
+func TestUsageThatCannotBe(t *testing.T) {
+	for _, tokens := range []string{`{"input":-1}`, `{"input":1e30}`, `{"input":"many"}`, `{"cache_read":-5,"input":900}`, `"none"`} {
+		y := newStory(t)
+		y.fact(`1 session.opened {"incarnation":"17","context_limit":1000}`)
+		y.fact(`2 turn.started {"turn":"t1","cause":"message"}`)
+		y.fact(`3 usage.reported {"turn":"t1","model":"m","tokens":{"input":100}}`)
+		raw := fmt.Sprintf(`[{"specversion":"1.0","id":"x","source":%q,"type":"holdfast.usage.reported","subject":"t1","time":"2026-03-01T12:00:00Z","session":"s","epoch":1,"data":{"turn":"t1","model":"m","tokens":%s}}]`,
+			events.HarnessSource("h", "17"), tokens)
+		evs, err := events.DecodeBatch(y.s.Ref(), []byte(raw))
+		if err != nil {
+			t.Fatal(err)
+		}
+		y.append(events.WriterHarness, 4, evs)
+		if y.s.Parked != 1 || y.s.Usage.Used != 100 {
+			t.Errorf("%s: parked %d, usage %+v", tokens, y.s.Parked, y.s.Usage)
+		}
+		if d := Decide(y.s, Input{Now: y.now}); len(d.Facts) > 0 {
+			t.Errorf("%s: %v", tokens, d.Facts)
+		}
+	}
+	for _, threshold := range []float64{-1, 0, 0.09, 1.01, 70} {
+		p := events.DefaultPolicy()
+		p.CompactionThreshold = threshold
+		if err := p.Validate(); err == nil {
+			t.Errorf("a threshold of %v is taken", threshold)
+		}
+	}
+}
+
+// TestLimitsOfTheQueue: a session takes no more messages than its queue holds, and says so; one more fits when one is gone.
+func TestLimitsOfTheQueue(t *testing.T) {
+	y := newStory(t)
+	y.fact(`1 session.opened {"incarnation":"17"}`)
+	y.fact(`2 turn.started {"turn":"t1","cause":"message"}`)
+	send := func(id string) error {
+		o, err := Send(y.s, SendWish{Ref: y.s.Ref(), Message: id, Content: text("x"), By: "ada"}, y.now, y.source)
+		y.commit(o.Facts)
+		return err
+	}
+	for i := range session.QueuedMax {
+		if err := send(fmt.Sprint("m", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := send("more"); code(err) != 503 || !strings.Contains(err.Error(), "1000 messages wait") {
+		t.Errorf("one more: %v", err)
+	}
+	o, err := Withdraw(y.s, WithdrawWish{Ref: y.s.Ref(), Message: "m5", By: "ada"}, y.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	y.commit(o.Facts)
+	if err := send("more"); err != nil {
+		t.Errorf("when there is room: %v", err)
+	}
+}
+
+// TestNearlyFull: at nine tenths of what the log may hold no new message is taken in; it is looked at no more than once a
+// second.
+func TestNearlyFull(t *testing.T) {
+	looked := 0
+	m := &room{usage: func(context.Context) (uint64, uint64, error) { looked++; return 899, 1000, nil }}
+	for range 5 {
+		if err := m.refuse(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if looked != 1 {
+		t.Errorf("looked %d times", looked)
+	}
+	for _, x := range []struct {
+		used, most uint64
+		full       bool
+	}{{900, 1000, true}, {899, 1000, false}, {1, 0, false}, {1000, 1000, true}} {
+		m := &room{usage: func(context.Context) (uint64, uint64, error) { return x.used, x.most, nil }}
+		if err := m.refuse(t.Context()); (code(err) == 503) != x.full {
+			t.Errorf("%d of %d: %v", x.used, x.most, err)
+		}
+	}
+}
