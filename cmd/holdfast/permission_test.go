@@ -42,7 +42,7 @@ func secured(t *testing.T) *embed.Server {
 	t.Cleanup(func() {
 		for _, end := range ends {
 			code, said := end()
-			if code != exitDone || strings.Contains(said, "ermission") {
+			if code != exitDone || strings.Contains(said, "ermission") || strings.Contains(said, "forbidden") {
 				t.Errorf("a service ended with %d, and said\n%s", code, said)
 			}
 		}
@@ -105,6 +105,22 @@ func TestSecuredCellWorks(t *testing.T) {
 	if said := runAs(t, ann, exitDone, "doctor"); strings.Contains(said, "secret") {
 		t.Errorf("the doctor shows a password:\n%s", said)
 	}
+	later, err := h.Open(ctx, "s 2", harness.Opening{Title: "later"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	failing, err := later.StartTurn(ctx, harness.Start{Content: "go", By: "ann"})
+	if err = errors.Join(err, failing.Fail(ctx, events.Failure{Kind: "rate_limit", RetryAfterMS: 120_000}, false)); err != nil {
+		t.Fatal(err)
+	}
+	runAs(t, ann, exitDone, "show", "s 2", "--wait", "phase=retrying")
+	if _, err := h.Send(ctx, harness.Message{Session: "s 2", ID: "m1", Content: "from the harness", By: "ann"}); err != nil {
+		t.Error(err)
+	}
+	for _, decide := range [][]string{{"retry", "cancel", "s 2"}, {"retry", "now", "s 2"}, {"send", "s 2", "hello", "--id", "m2"}, {"withdraw", "s 2", "m2"},
+		{"configure", "s 2", "idle_compaction_after_s=60"}, {"check", "s 2"}, {"compact", "s 2"}, {"stop", "s 2", "--force"}} {
+		runAs(t, ann, exitDone, decide...)
+	}
 	for _, operate := range [][]string{{"rebuild"}, {"sweep", "--dry-run"}} {
 		runAs(t, ann, exitFailed, operate...)
 		runAs(t, login(srv, "root"), exitDone, operate...)
@@ -153,8 +169,26 @@ func TestSecuredCellKeepsUsersApart(t *testing.T) {
 		defer cancel()
 		return b.Consume(short, src, nil)
 	}
-	if err := appends(agent, mine, events.WriterHarness); err != nil {
-		t.Fatalf("its own session: %v", err)
+	nudged := make(chan uint64, 2)
+	for what, err := range map[string]error{
+		"a harness writes to its own session": appends(agent, mine, events.WriterHarness),
+		"a service claims a place":            lease(rec, events.ClaimKey("compacting")),
+		"a harness listens for its nudges":    agent.OnNudge(ctx, "agent 1", func(_ string, seq uint64) { nudged <- seq }),
+	} {
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+	}
+	_ = agent.OnNudge(ctx, "other", func(_ string, seq uint64) { nudged <- seq }) // that it may not may be told later
+	rec.Nudge(others, 6)
+	rec.Nudge(mine, 7)
+	select {
+	case seq := <-nudged:
+		if _, err := agent.LastSeq(ctx); err != nil || seq != 7 || len(nudged) > 0 { // what was sent before has come
+			t.Errorf("a harness hears another's nudges, %v", err)
+		}
+	case <-ctx.Done():
+		t.Error("a service cannot nudge")
 	}
 	for name, err := range map[string]error{
 		"a harness as another":                  appends(agent, others, events.WriterHarness),
@@ -179,6 +213,8 @@ func TestSecuredCellKeepsUsersApart(t *testing.T) {
 		"a service that is not the ledger, too": rec.PurgeSession(ctx, mine, 1),
 		"a harness reads the ledger's log":      steal(agent, bus.Source{Stream: bus.LogStream, Durable: "ledger"}),
 		"a decider reads the ledger's log":      steal(rec, bus.Source{Stream: bus.LogStream, Durable: "ledger"}),
+		"a decider reads another's documents":   steal(rec, bus.Source{Stream: bus.StateDocs, Durable: "retry", Filter: []string{"session.a.>", "session.b.>"}}),
+		"a harness claims a place":              lease(agent, events.ClaimKey("x")),
 		"a person reads a decider's documents":  steal(ann, bus.Source{Stream: bus.StateDocs, Durable: "reconciler"}),
 		"a harness answers for a person":        agent.Request(ctx, "ledger", "answer", map[string]string{"harness": "agent 1", "session": "s"}, nil),
 		"a harness sweeps":                      agent.Request(ctx, "reconciler", "sweep", struct{}{}, nil),
