@@ -146,6 +146,7 @@ func TestCluster(t *testing.T) {
 	t.Run("stores race", func(t *testing.T) { storeRace(t, buses, racersN, 10) })
 	t.Run("reads are complete", func(t *testing.T) { readYourWrites(t, buses) })
 	t.Run("a list is complete", func(t *testing.T) { listYourWrites(t, buses) })
+	t.Run("timers are guarded", func(t *testing.T) { timersGuarded(t, buses[1]) })
 	t.Run("a node dies under load", func(t *testing.T) { nodeDies(t, nodes, buses) })
 }
 

@@ -3,6 +3,7 @@ package bus_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -275,6 +276,39 @@ func TestTimersGoOffNeverEarlyAndHardlyLate(t *testing.T) {
 	info, err := stream.Info(background(t), jetstream.WithSubjectFilter("hf.>"))
 	if err != nil || len(info.State.Subjects) != len(due) || info.State.Subjects["hf.due.retry.h.last"] != 1 {
 		t.Errorf("the broker keeps %v, %v; want the last alarm of each session", info.State.Subjects, err)
+	}
+}
+
+// TestTimerIsGuarded: who decided on less of a session than another, however late it writes, does not move its alarm.
+func TestTimerIsGuarded(t *testing.T) {
+	t.Parallel() // it mostly waits
+	timersGuarded(t, natstest.Bus(t, natstest.Start(t)))
+}
+
+func timersGuarded(t *testing.T, b *bus.Bus) {
+	t.Helper()
+	out := timers(t, b)
+	ref := events.Ref{Harness: "h", Session: "s"}
+	set := func(seq uint64, after time.Duration) error {
+		return b.SetTimer(background(t), bus.Timer{What: "retry", Ref: ref, Seq: seq, Due: time.Now().Add(after), Body: fmt.Append(nil, seq)})
+	}
+	for _, step := range []struct {
+		seq   uint64
+		after time.Duration
+		lost  bool
+	}{{6, time.Hour, false}, {5, 0, true}, {6, 2 * time.Hour, false}, {8, 300 * time.Millisecond, false}, {7, time.Hour, true}} {
+		if err := set(step.seq, step.after); errors.Is(err, bus.ErrLostRace) != step.lost || err != nil && !step.lost {
+			t.Fatalf("an alarm decided on %d: %v", step.seq, err)
+		}
+	}
+	if f := receive(t, out, "the alarm"); string(f.Body) != "8" {
+		t.Errorf("that of %s went off", f.Body)
+	}
+	if err := set(7, 0); err != nil { // nobody's alarm is in its way; who looks finds nothing to do
+		t.Error(err)
+	}
+	if f := receive(t, out, "the next alarm"); string(f.Body) != "7" {
+		t.Errorf("that of %s went off", f.Body)
 	}
 }
 

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -225,9 +226,11 @@ type Timer struct {
 	Ref  events.Ref // at which session
 	Due  time.Time  // the broker's time; an alarm for the past goes off at once
 	Body []byte     // comes back with the alarm
+	Seq  uint64     // the session's last commit that its writer has folded: whose decision it is
 }
 
-// SetTimer sets an alarm, in place of the one there is. It goes off never early, some 0.1 to 0.3 s late, at least once,
+// SetTimer sets an alarm, in place of the one there is, under a guard: an alarm that was decided on more of the session
+// than this one stays, and the error is [ErrLostRace]. It goes off never early, some 0.1 to 0.3 s late, at least once,
 // also when the broker was down at that instant; consume [Due] to hear it. An alarm that nobody consumed in the 24 hours
 // after it went off is dropped, and of several for one session only the last is kept.
 func (b *Bus) SetTimer(ctx context.Context, t Timer) error {
@@ -239,9 +242,50 @@ func (b *Bus) SetTimer(ctx context.Context, t Timer) error {
 		headerScheduleTo:    {b.cell.DueSubject(t.What, t.Ref)},
 		headerScheduleTTL:   {ttlSeconds(firedKept)},
 		headerScheduleKeeps: {jetstream.MsgRollupSubject},
+		headerSeq:           {strconv.FormatUint(t.Seq, 10)},
 	}}
-	_, err := b.put(ctx, "set timer "+m.Subject, m)
+	_, err := b.begin(ctx, b.alarm(m, t.Seq)).Wait(ctx)
 	return err
+}
+
+// alarm is the write of an alarm in place of the one that it finds, which is none in most cases.
+func (b *Bus) alarm(msg *nats.Msg, seq uint64) *write {
+	guard := uint64(0)
+	setGuard := func(place uint64) {
+		guard = place
+		msg.Header[jetstream.ExpectedLastSubjSeqHeader] = []string{strconv.FormatUint(place, 10)}
+	}
+	setGuard(0)
+	look := func(ctx context.Context) (verdict, uint64, error) {
+		place := uint64(0)
+		m, err := b.get(ctx, b.cell.TimerStream(), getRequest{Last: msg.Subject})
+		switch {
+		case errors.Is(err, ErrNotFound) && !noStream(err): // it went off, or was taken back
+		case err != nil:
+			return undecided, 0, err
+		case decidedOn(m.Header) > seq:
+			return lost, 0, nil
+		case decidedOn(m.Header) == seq && m.Header.Get(headerSchedule) == msg.Header.Get(headerSchedule) && bytes.Equal(m.Data, msg.Data):
+			return stored, m.Seq, nil
+		default:
+			place = m.Seq
+		}
+		if place == guard {
+			return undecided, 0, nil
+		}
+		setGuard(place)
+		return moved, 0, nil
+	}
+	return &write{op: "set timer " + msg.Subject, msg: msg, look: look}
+}
+
+// decidedOn is how much of its session an alarm was decided on; 0, if it does not say.
+func decidedOn(h nats.Header) uint64 {
+	seq, err := strconv.ParseUint(h.Get(headerSeq), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return seq
 }
 
 func (t Timer) validate() error {

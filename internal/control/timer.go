@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
@@ -18,7 +19,7 @@ func (l *Loop) remember(ctx context.Context, s *session.State, d Decision, now t
 		return nil
 	}
 	if !d.Local {
-		if err := l.alarm(ctx, w.ref, d.Look); err != nil {
+		if err := l.alarm(ctx, w, d.Look); err != nil {
 			return err
 		}
 	}
@@ -35,16 +36,21 @@ func (l *Loop) remember(ctx context.Context, s *session.State, d Decision, now t
 	return nil
 }
 
-// alarm has the broker tell when the time has come, unless it will.
-func (l *Loop) alarm(ctx context.Context, r events.Ref, look time.Time) error {
+// alarm has the broker tell when the time has come, unless it will. Whoever has decided on more of the session has seen to
+// that.
+func (l *Loop) alarm(ctx context.Context, w *wake, look time.Time) error {
+	r := w.ref
 	l.mu.Lock()
 	known := l.timers[r].Equal(look)
 	l.mu.Unlock()
 	if known {
 		return nil
 	}
-	t := bus.Timer{What: l.cfg.Service, Ref: r, Due: look, Body: alarmBody(look)}
-	if err := l.bus.SetTimer(ctx, t); err != nil {
+	t := bus.Timer{What: l.cfg.Service, Ref: r, Due: look, Body: alarmBody(look), Seq: w.seq}
+	switch err := l.bus.SetTimer(ctx, t); {
+	case errors.Is(err, bus.ErrLostRace):
+		return nil
+	case err != nil:
 		return err
 	}
 	l.mu.Lock()
