@@ -190,6 +190,11 @@ func TestSecuredCellKeepsUsersApart(t *testing.T) {
 	case <-ctx.Done():
 		t.Error("a service cannot nudge")
 	}
+	for _, later := range []time.Duration{time.Hour, 2 * time.Hour} { // in place of the first one
+		if err := rec.SetTimer(ctx, bus.Timer{What: "reconciler", Ref: mine, Due: time.Now().Add(later)}); err != nil {
+			t.Errorf("its own alarm: %v", err)
+		}
+	}
 	for name, err := range map[string]error{
 		"a harness as another":                  appends(agent, others, events.WriterHarness),
 		"a harness as the ledger":               appends(agent, mine, events.WriterLedger),

@@ -150,6 +150,7 @@ func Service(c events.Cell, name string) Grant {
 		g.Publish = append(g.Publish, api+"STREAM.PURGE."+n.objects, "$KV."+c.StateBucket()+".>", c.FeedSubjects(), c.ParkedSubjects(), api+"STREAM.PURGE."+n.LogStream())
 	} else {
 		g.Publish = append(g.Publish, c.Prefix()+".timer."+name+".>", api+"STREAM.PURGE."+n.TimerStream())
+		g.Publish = append(g.Publish, reads(n.TimerStream())...) // an alarm that is there already
 	}
 	micro := events.ServiceName(name)
 	g.Subscribe = []string{events.Inbox(c.Prefix(), events.ClassService, name) + ".>", c.ServiceSubject(name, "*"), c.Prefix() + ".progress.*.*",
