@@ -17,9 +17,6 @@ import (
 	"github.com/holdfast-dev/holdfast/services/compaction"
 )
 
-// messageBytesMax bounds what is read of a message, in bytes.
-const messageBytesMax = 64 << 20
-
 // sent is what became of a message.
 type sent struct {
 	Message string `json:"message"`
@@ -110,9 +107,9 @@ func readText(r io.Reader) (string, error) {
 	if r == nil {
 		return "", io.EOF
 	}
-	body, err := io.ReadAll(io.LimitReader(r, messageBytesMax+1))
-	if err == nil && len(body) > messageBytesMax {
-		err = fmt.Errorf("more than %d MiB: send a file's name instead", messageBytesMax>>20)
+	body, err := io.ReadAll(io.LimitReader(r, events.ObjectBytesMax+1))
+	if err == nil && len(body) > events.ObjectBytesMax {
+		err = fmt.Errorf("more than %d MiB: send a file's name instead", events.ObjectBytesMax>>20)
 	}
 	return string(body), err
 }
@@ -120,11 +117,14 @@ func readText(r io.Reader) (string, error) {
 // send sends a message. When nobody knows whether it was stored it says how to find out without sending it twice.
 func (a *app) send(ctx context.Context, b *bus.Bus, req compaction.SendWish) error {
 	if len(req.Content) > events.ContentBytesMax {
-		name, err := b.PutObject(ctx, req.Ref, req.Content)
+		err := a.progress("storing the message", func() (err error) {
+			req.Object, err = b.PutObject(ctx, req.Ref, req.Content)
+			return err
+		})
 		if err != nil {
 			return fmt.Errorf("holdfast: send: %w", err)
 		}
-		req.Content, req.Object = nil, name
+		req.Content = nil
 	}
 	var reply changed
 	err := a.request(ctx, b, compaction.Name, "send", "sending", req, &reply)

@@ -117,7 +117,11 @@ func TestSecuredCellWorks(t *testing.T) {
 	if _, err := h.Send(ctx, harness.Message{Session: "s 2", ID: "m1", Content: "from the harness", By: "ann"}); err != nil {
 		t.Error(err)
 	}
-	for _, decide := range [][]string{{"retry", "cancel", "s 2"}, {"retry", "now", "s 2"}, {"send", "s 2", "hello", "--id", "m2"}, {"withdraw", "s 2", "m2"},
+	long := filepath.Join(t.TempDir(), "long.txt")
+	if err := os.WriteFile(long, bytes.Repeat([]byte("long "), events.ContentBytesMax/4), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, decide := range [][]string{{"retry", "cancel", "s 2"}, {"send", "s 2", "--file", long, "--id", "m3", "--synthetic"}, {"retry", "now", "s 2"}, {"send", "s 2", "hello", "--id", "m2"}, {"withdraw", "s 2", "m2"},
 		{"configure", "s 2", "idle_compaction_after_s=60"}, {"check", "s 2"}, {"compact", "s 2"}, {"stop", "s 2", "--force"}} {
 		runAs(t, ann, exitDone, decide...)
 	}

@@ -80,6 +80,7 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 	"start":      scriptStart,
 	"broker":     scriptBroker,
 	"seen":       scriptSeen,
+	"large":      scriptLarge,
 }
 
 // until polls, and fails the script when it takes too long. try says what is missing, nil for nothing.
@@ -278,6 +279,13 @@ func scriptSeen(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		return nil
 	})
+}
+
+// large FILE BYTES: write a text of so many bytes.
+func scriptLarge(ts *testscript.TestScript, _ bool, args []string) {
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), bytes.Repeat([]byte("x"), n), 0o600))
 }
 
 // broker: run a broker of one's own, without any service, with its URL in HOLDFAST_NATS.
