@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -142,5 +143,26 @@ func TestStalls(t *testing.T) {
 	w.order("turn.stop_requested", "turn.failed", "retry.scheduled")
 	if n := count(w.facts(), "turn.stopped"); n != 1 {
 		t.Errorf("the stop was confirmed %d times", n)
+	}
+}
+
+// A message too large for the log, as said on the command line, reaches the model whole; and again, when the agent has lost
+// what it had been given.
+func TestLargeMessage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	large := "paint " + strings.Repeat("wall ", 60_000)
+	w.script.Say(script.Step{Status: 500, Body: `{}`}, script.Step{Text: "Done."})
+	w.agent(large)
+	w.until("the failure", func(st *session.State) bool { return st.Retry.State == session.RetryScheduled })
+	w.ok(os.RemoveAll(w.cfg.dir))
+	st := w.until("the answer", completed)
+	if c := w.conversation(); len(c) != 2 || c[0].Content != large || st.Ignored.Count != 0 {
+		t.Errorf("%d entries, %d bytes of %d", len(c), len(c[0].Content), len(large))
+	}
+	for _, q := range w.script.Requests() {
+		if len(q.Messages) != 2 || q.Messages[1].Content != large {
+			t.Errorf("the model was told %d messages", len(q.Messages))
+		}
 	}
 }
