@@ -233,7 +233,18 @@ type clock struct {
 	last   time.Time // what was given out last; nothing earlier may follow
 }
 
-// Now is the broker's time, or less by what an answer is on its way, never more: nothing is found due before it is. It never
+// set takes a measurement: the broker said this time between these two instants here. A clock that may be right by it runs
+// on, so the quickest answer counts; else it is put on what is certain to have been reached.
+func (c *clock) set(said, sent, heard time.Time) {
+	runs := c.broker.Add(heard.Sub(c.local))
+	if c.local.IsZero() || runs.Before(said) || runs.After(said.Add(heard.Sub(sent))) {
+		runs = said
+	}
+	c.broker, c.local = runs, heard
+}
+
+// Now is the broker's time, or less by what an answer is on its way, never more (but for what two clocks drift apart in ten
+// seconds): nothing is found due before it is. It never
 // goes back. It is measured every ten seconds and runs on by itself in between and while the broker is away; only the very
 // first call fails without a broker ([ErrUnreachable]) or without a log ([ErrNotFound]).
 func (b *Bus) Now(ctx context.Context) (time.Time, error) {
@@ -262,12 +273,12 @@ func (b *Bus) measure(ctx context.Context, must bool) error {
 			Now time.Time `json:"ts"`
 		}
 		short, cancel := context.WithTimeout(ctx, clockPatienceMS*time.Millisecond)
+		sent := time.Now()
 		err := b.callOnce(short, op, apiPrefix+"STREAM.INFO."+b.cell.LogStream(), nil, &reply)
 		cancel()
 		switch {
 		case err == nil:
-			b.clock.local = time.Now()
-			b.clock.broker = reply.Now
+			b.clock.set(reply.Now, sent, time.Now())
 			return nil
 		case !must || !errors.Is(err, ErrUnreachable):
 			return err

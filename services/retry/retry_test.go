@@ -22,11 +22,8 @@ import (
 	"github.com/holdfast-dev/holdfast/services/retry"
 )
 
-// Tolerances of these tests: what is precise on a machine of its own may be late on one that is shared.
-const (
-	lateMax  = 2 * time.Second
-	earlyMax = 20 * time.Millisecond // the broker's clock is known to half a round trip
-)
+// lateMax is how late what is precise on a machine of its own may be on one that is shared.
+const lateMax = 2 * time.Second
 
 // cell is a broker with a ledger. Sessions are written as their harness would.
 type cell struct {
@@ -160,7 +157,7 @@ func TestComesBack(t *testing.T) {
 	s = c.until("s", "to be asked for again", starting)
 	asked, at := c.said("s", "turn.requested")
 	f := asked[0].(events.TurnRequested)
-	if late := at[0].Sub(s.LastTurn.At) - 2*time.Second; late < -earlyMax || late > lateMax {
+	if late := at[0].Sub(s.LastTurn.At) - 2*time.Second; late < 0 || late > lateMax {
 		t.Errorf("%s late", late)
 	}
 	if f.Cause != events.CauseRetry || f.OfTurn != "t1" || f.Attempt != 1 || string(f.Options) != `{"model":"big"}` {
@@ -304,7 +301,7 @@ func TestStall(t *testing.T) {
 		t.Errorf("ended as %+v", s.LastTurn)
 	}
 	_, commits := c.read("silent")
-	if took := commits[1].At.Sub(commits[0].At); took < time.Second-earlyMax || len(commits[1].Events) != 2 {
+	if took := commits[1].At.Sub(commits[0].At); took < time.Second || len(commits[1].Events) != 2 {
 		t.Errorf("failed after %s with %d facts in one commit", took, len(commits[1].Events))
 	}
 	h, commits := c.read("heard")
