@@ -12,14 +12,38 @@ import (
 // false.
 const heardMax = 200_000
 
+// A process that stood still for longer than standstillMin has heard nobody meanwhile: it was stopped, or had no processor.
+const (
+	standstillMin = 2 * time.Second
+	beatEvery     = 500 * time.Millisecond
+)
+
 // heard is when sessions were last heard of, beside the log, by this process's clock.
 type heard struct {
 	mu    sync.Mutex
 	since time.Time // all count as heard of then: before, nobody listened
 	last  map[events.Ref]time.Time
+	beat  time.Time // when this process was last seen to run
 }
 
-func newHeard(now time.Time) *heard { return &heard{since: now, last: map[events.Ref]time.Time{}} }
+func newHeard(now time.Time) *heard {
+	return &heard{since: now, last: map[events.Ref]time.Time{}, beat: now}
+}
+
+// runs notes that this process does. After a standstill all count as heard of: their pings lie unread.
+func (h *heard) runs(now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.awake(now)
+}
+
+func (h *heard) awake(now time.Time) {
+	if now.Sub(h.beat) > standstillMin {
+		clear(h.last)
+		h.since = now
+	}
+	h.beat = now
+}
 
 func (h *heard) note(r events.Ref, now time.Time) {
 	h.mu.Lock()
@@ -39,9 +63,10 @@ func (h *heard) all(now time.Time) {
 	h.since = now
 }
 
-func (h *heard) of(r events.Ref) time.Time {
+func (h *heard) of(r events.Ref, now time.Time) time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.awake(now)
 	if at, ok := h.last[r]; ok && at.After(h.since) {
 		return at
 	}

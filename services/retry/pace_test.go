@@ -37,3 +37,29 @@ func TestPlaces(t *testing.T) {
 		t.Errorf("%d places are kept for ever", len(p.places))
 	}
 }
+
+// TestStandstill: a process that stood still counts everybody as heard of, whichever of its parts wakes first; one that runs
+// does not (T18).
+func TestStandstill(t *testing.T) {
+	began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	at := func(s int) time.Time { return began.Add(time.Duration(s) * time.Second) }
+	r := events.Ref{Harness: "h", Session: "s"}
+	h := newHeard(began)
+	for s := range 60 {
+		h.runs(at(s))
+		if s == 10 {
+			h.note(r, at(s))
+		}
+	}
+	if heard := h.of(r, at(60)); !heard.Equal(at(10)) {
+		t.Errorf("heard of at %s, want 10 s", heard.Sub(began))
+	}
+	if heard := h.of(r, at(90)); !heard.Equal(at(90)) {
+		t.Errorf("after a standstill: heard of at %s, want 90 s", heard.Sub(began))
+	}
+	h.note(r, at(91))
+	h.runs(at(120))
+	if heard := h.of(r, at(121)); !heard.Equal(at(120)) {
+		t.Errorf("after another one: heard of at %s, want 120 s", heard.Sub(began))
+	}
+}

@@ -29,6 +29,7 @@
 //	two replicas decide                    the compare-and-set lets one write; both would write the same.
 //	cancelled as it fires                  one of the two is in the log; who asked is told which.
 //	the broker was away                    alarms that came due go off when it is back; silence is counted from then.
+//	this process stood still               what it did not hear meanwhile is no silence: that is counted from then.
 //	a harness does not take it             it stays in its view, with its age; that is no failure.
 package retry
 
@@ -132,6 +133,7 @@ func (r *Retry) Run(ctx context.Context) error {
 			}
 			return r.loop.Run(ctx)
 		},
+		r.beat,
 		func(ctx context.Context) error {
 			return r.bus.Serve(ctx, Name, r.cfg.Version, serviceText, r.endpoints())
 		},
@@ -144,6 +146,20 @@ func (r *Retry) listen(ctx context.Context) error {
 	err := r.bus.OnProgress(ctx, func(ref events.Ref) { r.heard.note(ref, time.Now()) })
 	r.heard.all(time.Now())
 	return ignoreEnd(ctx, err)
+}
+
+// beat lets a standstill of this process be seen.
+func (r *Retry) beat(ctx context.Context) error {
+	tick := time.NewTicker(beatEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case now := <-tick.C:
+			r.heard.runs(now)
+		case <-ctx.Done():
+			return nil
+		}
+	}
 }
 
 // ignoreEnd is nil for an error that is only the end that was asked for.
@@ -166,7 +182,8 @@ func (r *Retry) takeover(ctx context.Context) error {
 
 // decide is one look of the loop at one session. What came due before anybody was active takes its turn.
 func (r *Retry) decide(_ context.Context, s *session.State, now time.Time, _ session.Source) (control.Decision, error) {
-	d := Decide(s, Input{Now: now, Progress: now.Add(-time.Since(r.heard.of(s.Ref()))), Jitter: r.cfg.Jitter})
+	here := time.Now()
+	d := Decide(s, Input{Now: now, Progress: now.Add(-here.Sub(r.heard.of(s.Ref(), here))), Jitter: r.cfg.Jitter})
 	look := control.Decision{Facts: d.Facts, Look: d.Look, Local: d.Watch, Ahead: !d.Watch}
 	if len(d.Facts) > 0 {
 		if _, fires := d.Facts[0].(events.TurnRequested); fires {
