@@ -290,12 +290,16 @@ func (p *patient) suspects(ctx context.Context) {
 // tally is what the sessions come to.
 type tally struct {
 	sessions, waiting, parked, ignored, unread int
-	orphans, odd                               []string
+	orphans, odd, untaken, stuck               []string
+	now                                        time.Time
 }
+
+// untakenMinS is how long work may wait for its harness until that is worth knowing, in seconds.
+const untakenMinS = 60
 
 // sessions looks at every document: who owns it is alive, and nothing was left out.
 func (p *patient) sessions(ctx context.Context, leases map[string]control.Lease) error {
-	var t tally
+	t := tally{now: p.app.now(ctx, p.bus)}
 	seen := map[string]uint64{}
 	err := p.bus.List(ctx, bus.State, events.SessionKeys(""), func(e bus.Entry) error {
 		if _, again := seen[e.Key]; again { // it moved while it was listed
@@ -316,6 +320,8 @@ func (p *patient) sessions(ctx context.Context, leases map[string]control.Lease)
 	p.note("sessions", levelOK, "", "%s, %d with an open question", screen.Plural(t.sessions, "session"), t.waiting)
 	p.judge(len(t.orphans), "orphans", levelWrong, "the reconciler closes them within lease TTL and grace: is one running? else `holdfast sweep --dry-run` tells why not",
 		"open under a process that is gone: "+shorten(t.orphans))
+	p.judge(len(t.untaken), "untaken", levelNote, "is the harness running? `holdfast show S` says what it is asked", "wait for their harness for more than a minute: "+shorten(t.untaken))
+	p.judge(len(t.stuck), "given up", levelNote, "`holdfast show S` says why, and what a person can do", "wait for a person, after a failure: "+shorten(t.stuck))
 	p.judge(t.unread, "documents", levelWrong, "upgrade this program, or `holdfast rebuild`", "written by a newer version, or unreadable")
 	p.judge(t.parked, "parked", levelNote, "`holdfast events S` shows which; the input is kept for 30 days in the stream of parked input", "facts could not be read: "+shorten(t.odd))
 	p.judge(t.ignored, "ignored", levelNote, "`holdfast events S` shows which and why; a few are normal after a crash", "facts changed nothing: "+shorten(t.odd))
@@ -340,10 +346,31 @@ func (t *tally) count(s *session.State, leases map[string]control.Lease) {
 	if s.Parked > 0 || s.Ignored.Count > 0 {
 		t.odd = append(t.odd, s.Ref().String())
 	}
+	if slices.ContainsFunc(asked(&s.Pending), func(at time.Time) bool { return t.now.Sub(at) > untakenMinS*time.Second }) {
+		t.untaken = append(t.untaken, s.Ref().String())
+	}
+	if s.Closed == nil && (s.Retry.State == session.RetryAbandoned || s.Compaction != nil && s.Compaction.State == session.CompactionHeld) {
+		t.stuck = append(t.stuck, s.Ref().String())
+	}
 	_, alive := leases[events.HarnessLeaseKey(s.Harness, s.Incarnation)]
 	if s.Owned && !alive || !s.Owned && leftOpen(s) {
 		t.orphans = append(t.orphans, s.Ref().String())
 	}
+}
+
+// asked are the instants since when the harness is asked for something.
+func asked(p *session.Pending) []time.Time {
+	var all []time.Time
+	if p.Turn != nil {
+		all = append(all, p.Turn.At)
+	}
+	if p.Stop != nil {
+		all = append(all, p.Stop.At)
+	}
+	if p.Compaction != nil {
+		all = append(all, p.Compaction.At)
+	}
+	return all
 }
 
 // leftOpen is whether something is open that nobody owns, and that neither a person nor a child session holds open.

@@ -149,3 +149,26 @@ func TestReasonsAreExplained(t *testing.T) {
 		}
 	}
 }
+
+// The doctor names what waits for a harness that does not come, and what waits for a person.
+func TestTally(t *testing.T) {
+	now := time.Date(2025, 1, 2, 3, 4, 5, 0, time.UTC)
+	count := tally{now: now}
+	of := func(name string, change func(*session.State)) {
+		s := session.New(events.Ref{Harness: "h", Session: name})
+		change(s)
+		count.count(s, nil)
+	}
+	long, soon := now.Add(-2*time.Minute), now.Add(-time.Second)
+	of("turn", func(s *session.State) { s.Pending.Turn = &session.PendingTurn{At: long} })
+	of("stop", func(s *session.State) { s.Pending.Stop = &session.PendingStop{At: long} })
+	of("compaction", func(s *session.State) { s.Pending.Compaction = &session.PendingCompaction{At: long} })
+	of("soon", func(s *session.State) { s.Pending.Turn = &session.PendingTurn{At: soon} })
+	of("nothing", func(*session.State) {})
+	of("abandoned", func(s *session.State) { s.Retry.State = session.RetryAbandoned })
+	of("held", func(s *session.State) { s.Compaction = &session.Compaction{State: session.CompactionHeld} })
+	of("closed", func(s *session.State) { s.Retry.State, s.Closed = session.RetryAbandoned, &session.Closing{} })
+	if got, want := fmt.Sprint(count.untaken, count.stuck, count.orphans), "[h/turn h/stop h/compaction] [h/abandoned h/held] []"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
