@@ -10,7 +10,7 @@ OVERLAY   ?= deploy/k8s/base
 BENCH     ?=
 
 # Packages in which goroutines meet: those that the race detector is for. Pure code has none.
-RACE_PACKAGES := ./bridges/... ./cmd/... ./harness/... ./internal/... ./services/...
+RACE_PACKAGES := ./bridges/... ./cmd/... ./examples/... ./harness/... ./internal/... ./services/...
 
 # Packages whose tests have an -update flag: they keep golden files or printed pages.
 golden_packages = $(sort $(dir $(shell grep -rl --include='*_test.go' 'flag.Bool."update"' .)))

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -14,16 +13,16 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// killsVariable is how often TestKilledAnywhere kills, for those who have the time.
-const killsVariable = "HOLDFAST_AGENT_KILLS"
+// longVariable has TestKilledAnywhere kill more often (`make long`).
+const longVariable = "HOLDFAST_LONG"
 
 // The agent is killed at any instant of a long conversation with commands, permissions and compactions, again and again.
 // Each message is answered once and in order, no command runs twice, and what the model is told stays well formed.
 func TestKilledAnywhere(t *testing.T) {
 	t.Parallel()
 	kills, messages := 4, 6
-	if more, err := strconv.Atoi(os.Getenv(killsVariable)); err == nil {
-		kills, messages = more, 2*more
+	if os.Getenv(longVariable) != "" {
+		kills, messages = 30, 60
 	}
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

@@ -43,7 +43,7 @@ type world struct {
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	server := natstest.Start(t)
-	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*patience)
 	t.Cleanup(cancel)
 	w := &world{t: t, ctx: ctx, url: server.URL(), bus: natstest.Bus(t, server), script: &script.Server{}}
 	endpoint := httptest.NewServer(w.script)
