@@ -109,6 +109,8 @@ func play(role string) int {
 		err = playAsker(ctx)
 	case "ledger":
 		err = playLedger(ctx)
+	case "retrying", "broker":
+		err = playRetrying(ctx, role == "retrying")
 	default:
 		err = fmt.Errorf("no such role: %s", role)
 	}

@@ -37,26 +37,6 @@ type Failure struct {
 	RetryAfterMS int64  `json:"retry_after_ms,omitempty"` // the provider's wish, milliseconds
 }
 
-// UnmarshalJSON takes whatever stands for the provider's wish: one that is no whole number of milliseconds, or more of them
-// than a number holds, is the nearest that is. A turn that failed must not stay open for that.
-func (f *Failure) UnmarshalJSON(raw []byte) error {
-	type plain Failure // no recursion
-	v := struct {
-		*plain
-		RetryAfterMS json.RawMessage `json:"retry_after_ms"`
-	}{plain: (*plain)(f)}
-	if err := json.Unmarshal(raw, &v); err != nil {
-		return err
-	}
-	if v.RetryAfterMS == nil || json.Unmarshal(v.RetryAfterMS, &f.RetryAfterMS) == nil {
-		return nil
-	}
-	if ms, err := strconv.ParseFloat(string(v.RetryAfterMS), 64); err == nil || errors.Is(err, strconv.ErrRange) {
-		f.RetryAfterMS = int64(max(-retryAfterMSMax, min(ms, retryAfterMSMax)))
-	}
-	return nil
-}
-
 // retryAfterMSMax is the greatest wish that is kept: more than anybody waits.
 const retryAfterMSMax = 1 << 53
 
@@ -126,6 +106,30 @@ type TurnFailed struct {
 	Turn      string  `json:"turn"`
 	Error     Failure `json:"error"`
 	HadOutput bool    `json:"had_output"`
+}
+
+// UnmarshalJSON takes whatever stands for the provider's wish to wait: one that is no whole number of milliseconds, or more
+// of them than a number holds, is the nearest that is, or none. A turn that failed must not stay open for that.
+func (f *TurnFailed) UnmarshalJSON(raw []byte) error {
+	type plain TurnFailed // no recursion
+	err := json.Unmarshal(raw, (*plain)(f))
+	wrong, ok := errors.AsType[*json.UnmarshalTypeError](err)
+	if !ok || wrong.Field != "error.retry_after_ms" {
+		return err // all else was read even so
+	}
+	var v struct {
+		Error struct {
+			RetryAfterMS json.RawMessage `json:"retry_after_ms"`
+		} `json:"error"`
+	}
+	if err := json.Unmarshal(raw, &v); err != nil {
+		return err
+	}
+	f.Error.RetryAfterMS = 0
+	if ms, err := strconv.ParseFloat(string(v.Error.RetryAfterMS), 64); err == nil || errors.Is(err, strconv.ErrRange) {
+		f.Error.RetryAfterMS = int64(max(-retryAfterMSMax, min(ms, retryAfterMSMax)))
+	}
+	return nil
 }
 
 // Kind implements [Fact].
