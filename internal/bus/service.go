@@ -20,15 +20,14 @@ import (
 
 // Limits of services and hints.
 const (
-	requestsAtOnceMax   = 256            // requests that one service process works on; the others wait in its subscription
-	requestHandleMaxMS  = 10_000         // for one request within its service, by default
-	requestWaitMaxMS    = 10_000         // for one request, when the caller's context has no deadline
-	serviceStopGraceMS  = 2_000          // requests under way when ctx ends may go on for so long
-	firedKept           = 24 * time.Hour // how long the broker keeps an alarm that has fired
-	headerSchedule      = "Nats-Schedule"
-	headerScheduleTo    = "Nats-Schedule-Target"
-	headerScheduleTTL   = "Nats-Schedule-TTL"
-	headerScheduleKeeps = "Nats-Schedule-Rollup"
+	requestsAtOnceMax  = 256       // requests that one service process works on; the others wait in its subscription
+	requestHandleMaxMS = 10_000    // for one request within its service, by default
+	requestWaitMaxMS   = 10_000    // for one request, when the caller's context has no deadline
+	serviceStopGraceMS = 2_000     // requests under way when ctx ends may go on for so long
+	firedKept          = time.Hour // how long the broker keeps an alarm that has fired
+	headerSchedule     = "Nats-Schedule"
+	headerScheduleTo   = "Nats-Schedule-Target"
+	headerScheduleTTL  = "Nats-Schedule-TTL"
 )
 
 // Endpoint answers the requests of one verb.
@@ -231,18 +230,18 @@ type Timer struct {
 
 // SetTimer sets an alarm, in place of the one there is, under a guard: an alarm that was decided on more of the session
 // than this one stays, and the error is [ErrLostRace]. It goes off never early, some 0.1 to 0.3 s late, at least once,
-// also when the broker was down at that instant; consume [Due] to hear it. An alarm that nobody consumed in the 24 hours
-// after it went off is dropped, and of several for one session only the last is kept.
+// also when the broker was down at that instant; consume [Due] to hear it. An alarm is kept for an hour after it went off,
+// consumed or not: to have it replace the one before would cost the broker a purge, and a write of each consumer's state,
+// for every alarm.
 func (b *Bus) SetTimer(ctx context.Context, t Timer) error {
 	if err := t.validate(); err != nil {
 		return fmt.Errorf("bus: set timer: %w", err)
 	}
 	m := &nats.Msg{Subject: b.cell.TimerSubject(t.What, t.Ref), Data: t.Body, Header: nats.Header{
-		headerSchedule:      {"@at " + t.Due.UTC().Format(time.RFC3339Nano)}, // the library's own option drops the fraction: early
-		headerScheduleTo:    {b.cell.DueSubject(t.What, t.Ref)},
-		headerScheduleTTL:   {ttlSeconds(firedKept)},
-		headerScheduleKeeps: {jetstream.MsgRollupSubject},
-		headerSeq:           {strconv.FormatUint(t.Seq, 10)},
+		headerSchedule:    {"@at " + t.Due.UTC().Format(time.RFC3339Nano)}, // the library's own option drops the fraction: early
+		headerScheduleTo:  {b.cell.DueSubject(t.What, t.Ref)},
+		headerScheduleTTL: {ttlSeconds(firedKept)},
+		headerSeq:         {strconv.FormatUint(t.Seq, 10)},
 	}}
 	_, err := b.begin(ctx, b.alarm(m, t.Seq)).Wait(ctx)
 	return err

@@ -106,6 +106,7 @@ type Loop struct {
 	source string
 	count  counts
 	active atomic.Bool // documents are delivered to this process
+	hurry  atomic.Bool // somebody waits for the walk that is under way, or the next one
 
 	asked  time.Time // whether another process is active, and
 	nobody bool      // that none was; both are the waking goroutine's

@@ -12,6 +12,7 @@ import (
 
 // WalkSoon asks for a walk over all documents now, or once more when one is under way.
 func (l *Loop) WalkSoon() {
+	l.hurry.Store(true)
 	select {
 	case l.walks <- struct{}{}:
 	default:
@@ -28,8 +29,10 @@ func (l *Loop) walkForEver(ctx context.Context) error {
 			next.Stop()
 			return nil
 		case <-next.C:
+			l.hurry.Store(false)
 		case <-l.walks:
 			next.Stop()
+			l.hurry.Store(true)
 		}
 		if err := l.Walk(ctx); err != nil && ctx.Err() == nil {
 			l.count.errors.Add(1)
@@ -52,11 +55,29 @@ func (l *Loop) Walk(ctx context.Context) error {
 	return err
 }
 
+// Pace of a walk that nobody waits for.
+const (
+	walkChunk   = 32 // documents
+	walkRestful = 3  // as long as these took, so many times over, others have the machine
+)
+
+// walkAll looks at each document that this process has not decided on already. A walk by the clock takes its time: whoever
+// is about to do something at its instant needs the machine more.
 func (l *Loop) walkAll(ctx context.Context) error {
 	var all sync.WaitGroup
+	n, began := 0, time.Now()
 	err := l.bus.List(ctx, bus.State, events.SessionKeys(""), func(e bus.Entry) error {
+		r, err := events.ParseSessionKey(e.Key)
+		if err != nil || l.wakes.has(r, session.PeekSeq(e.Value)) {
+			return nil
+		}
 		if !l.enter(ctx, &all, func() { l.document(ctx, e.Key, e.Value, l.onWalk) }) {
 			return ctx.Err()
+		}
+		if n++; n%walkChunk == 0 && !l.hurry.Load() {
+			all.Wait()
+			wait(ctx, walkRestful*time.Since(began))
+			began = time.Now()
 		}
 		return nil
 	})
