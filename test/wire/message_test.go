@@ -124,6 +124,39 @@ func TestContentTravelsAsItIs(t *testing.T) {
 	}
 }
 
+// Content that is too large for a fact is stored as an object by the sender, with any client, and travels by its name.
+func TestContentByReference(t *testing.T) {
+	c := up(t)
+	inc := c.lease("ready", 60*time.Second)
+	c.say("s1", inc, 1, fact{"session.opened", "s1", `{"incarnation":"` + inc + `"}`})
+	objects, err := c.js.ObjectStore(t.Context(), "hf_objects")
+	if err != nil {
+		t.Fatal(err)
+	}
+	large := `"` + strings.Repeat("y", 600<<10) + `"`
+	if _, err := objects.PutString(t.Context(), "my-object", large); err != nil {
+		t.Fatal(err)
+	}
+	code, first := c.sends("s1", "m1", `,"ref":"my-object"`)
+	if code != "" {
+		t.Fatalf("send: %s %v", code, first)
+	}
+	if code, again := c.sends("s1", "m1", `,"ref":"my-object"`); code != "" || again["seq"] != first["seq"] {
+		t.Errorf("again: %s %v, first %v", code, again, first)
+	}
+	w := c.work("s1", func(d map[string]any) bool { return at(d, "turn", "message") == "m1" })
+	if at(w, "turn", "ref") != "my-object" || at(w, "turn", "content") != nil {
+		t.Errorf("work: %v", w)
+	}
+	if have, err := objects.GetString(t.Context(), at(w, "turn", "ref").(string)); err != nil || have != large {
+		t.Errorf("the object: %v, %d bytes", err, len(have))
+	}
+	c.take("s1", inc, 1)
+	if d := c.settled("s1"); strings.Contains(fmt.Sprint(d), "my-object") {
+		t.Errorf("the document names what was delivered: %v", d)
+	}
+}
+
 // Each refusal has its code, and its body says why.
 func TestSendRefuses(t *testing.T) {
 	c := up(t)
@@ -144,6 +177,8 @@ func TestSendRefuses(t *testing.T) {
 		"a long id":            {"s1", strings.Repeat("x", 129), `,"content":"x"`, "400", "field", "message"},
 		"synthetic as text":    {"s1", "m", `,"content":"x","synthetic":"no"`, "400", "field", "synthetic"},
 		"large":                {"s1", "m", `,"content":"` + strings.Repeat("x", 256<<10) + `"`, "413", "limit", "262144"},
+		"nothing at that ref":  {"s1", "m", `,"ref":"nothing"`, "404", "what", "object"},
+		"a long ref":           {"s1", "m", `,"ref":"` + strings.Repeat("x", 257) + `"`, "400", "field", "ref"},
 		"another content":      {"s1", "m1", `,"content":"y"`, "409", "status", "queued"},
 		"a reference, instead": {"s1", "m1", `,"ref":"nothing"`, "4", "", ""},
 	} {
