@@ -7,6 +7,7 @@
 //	d  recovery of 100,000 calls    against the same commits appended by themselves
 //	f  how late retries fire        against raw message schedules; memory; across a restart and a fail-over
 //	e  memory of the ledger at 100,000 sessions; restart to ready
+//	g  send → its work is seen      against append → put → watch; 10,000 sessions that cross the threshold at once
 //
 // Figures that matter are ratios of two measurements of one run. Absolute ones tell about the machine as much.
 package main
@@ -100,7 +101,7 @@ var parts = []struct {
 	name string
 	run  func(context.Context, *report, float64) error
 }{
-	{"a", throughput}, {"b", latency}, {"c", answers}, {"d", recovery}, {"e", scale}, {"f", retries},
+	{"a", throughput}, {"b", latency}, {"c", answers}, {"d", recovery}, {"e", scale}, {"f", retries}, {"g", sends},
 }
 
 func main() {
@@ -108,7 +109,7 @@ func main() {
 		os.Exit(play(role))
 	}
 	file := flag.String("json", "", "save the table to this file")
-	only := flag.String("only", "abcdef", "the parts to run")
+	only := flag.String("only", "abcdefg", "the parts to run")
 	size := flag.Float64("size", 1, "how much of the full size, 0.01 to 1: for a quick look")
 	profile := flag.String("profile", "", "write a CPU profile of the run to this file")
 	flag.Parse()
