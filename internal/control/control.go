@@ -25,6 +25,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -98,15 +99,17 @@ type Suspect struct {
 
 // Loop is one process's loop. [New] makes it.
 type Loop struct {
-	bus    *bus.Bus
-	cfg    Config
-	slots  chan struct{} // one for each session that is worked on
-	walks  chan struct{} // somebody wants a walk
-	wakes  *wakes
-	source string
-	count  counts
-	active atomic.Bool // documents are delivered to this process
-	hurry  atomic.Bool // somebody waits for the walk that is under way, or the next one
+	bus   *bus.Bus
+	cfg   Config
+	slots chan struct{} // one for each session that is worked on
+	walks chan struct{} // somebody wants a walk
+
+	reading chan struct{} // one for each core: more would only keep what is due at this instant from its turn
+	wakes   *wakes
+	source  string
+	count   counts
+	active  atomic.Bool // documents are delivered to this process
+	hurry   atomic.Bool // somebody waits for the walk that is under way, or the next one
 
 	asked  time.Time // whether another process is active, and
 	nobody bool      // that none was; both are the waking goroutine's
@@ -135,7 +138,7 @@ func New(b *bus.Bus, cfg Config) (*Loop, error) {
 		return nil, fmt.Errorf("control: %q: want a service's name, a decision, and no negative walk or sessions at once", cfg.Service)
 	}
 	return &Loop{
-		bus: b, cfg: cfg, slots: make(chan struct{}, cfg.AtOnceMax), walks: make(chan struct{}, 1), wakes: newWakes(),
+		bus: b, cfg: cfg, slots: make(chan struct{}, cfg.AtOnceMax), walks: make(chan struct{}, 1), reading: make(chan struct{}, runtime.GOMAXPROCS(0)), wakes: newWakes(),
 		source: events.ServiceSource(cfg.Service, b.Instance()),
 		own:    map[events.Ref]own{}, fired: map[events.Ref]time.Time{}, timers: map[events.Ref]time.Time{}, suspects: map[events.Ref]Suspect{},
 	}, nil

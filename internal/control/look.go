@@ -106,7 +106,9 @@ func (l *Loop) document(ctx context.Context, key string, doc []byte, decide Deci
 		return // nobody's session
 	}
 	l.try(ctx, r, func() error {
+		l.reading <- struct{}{}
 		s, err := session.Decode(doc)
+		<-l.reading
 		if err != nil {
 			return err
 		}
