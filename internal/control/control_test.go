@@ -321,6 +321,9 @@ func TestWindowFollowsTheBroker(t *testing.T) {
 	if got := resized(windowMin, 100, time.Second); got != windowMin {
 		t.Errorf("below its least: %d", got)
 	}
+	if got := resized(4, 4, time.Second); got != 4 {
+		t.Errorf("below its most: %d", got)
+	}
 }
 
 // TestWakes: each session has one wake, that of the newest decision about it, and the soonest comes first.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
@@ -25,29 +26,27 @@ type Settled struct {
 const (
 	ackSoon    = 50 * time.Millisecond
 	windowMin  = 16
-	windowMore = 8 // times AtOnceMax, of all workers together, at most
+	windowAt   = 128 // to begin with
+	windowMore = 8   // times AtOnceMax, of all workers together, at most
 )
 
 // SettleMany is [Loop.SettleBy] for many sessions that do not depend on each other. Nobody waits for a commit of one before
 // those of the next ones are sent. done is told of each, on several goroutines. It returns when all are done; when ctx
 // ends, the rest is done with its error.
 func (l *Loop) SettleMany(ctx context.Context, states []*session.State, decide Decide, done func(Settled)) {
-	todo := make(chan *session.State)
+	var next atomic.Int64
 	workers := runtime.GOMAXPROCS(0)
+	most := max(windowMore*l.cfg.AtOnceMax/workers, 2) // the older half of which is waited for
 	var all sync.WaitGroup
 	for range workers {
 		all.Go(func() {
-			w := window{l: l, decide: decide, done: done, size: windowMin, max: max(windowMore*l.cfg.AtOnceMax/workers, windowMin)}
-			for s := range todo {
-				w.begin(ctx, s)
+			w := window{l: l, decide: decide, done: done, size: min(windowAt, most), max: most}
+			for i := next.Add(1); i <= int64(len(states)); i = next.Add(1) {
+				w.begin(ctx, states[i-1])
 			}
 			w.finish(ctx, len(w.sent))
 		})
 	}
-	for _, s := range states {
-		todo <- s
-	}
-	close(todo)
 	all.Wait()
 }
 
@@ -115,7 +114,7 @@ func resized(size, most int, took time.Duration) int {
 	case took < ackSoon/2:
 		return min(2*size, most)
 	case took > 2*ackSoon:
-		return max(size/2, windowMin)
+		return max(size/2, min(windowMin, most))
 	}
 	return size
 }

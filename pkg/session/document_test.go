@@ -204,6 +204,19 @@ func TestClone(t *testing.T) {
 	})
 }
 
+// TestExpect: what is expected of a commit is what comes of it.
+func TestExpect(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		folded, expected := session.New(storyRef), session.New(storyRef)
+		for _, c := range history(t, "") {
+			folded.Fold(c)
+			if expected.Expect(c); !bytes.Equal(encoded(t, folded), encoded(t, expected)) {
+				t.Fatalf("%d: expected\n%s\nfolded\n%s", c.Seq, encoded(t, expected), encoded(t, folded))
+			}
+		}
+	})
+}
+
 // TestOlder: incarnations are numbers; what is no number is older than all of them.
 func TestOlder(t *testing.T) {
 	for _, c := range []struct {

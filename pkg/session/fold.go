@@ -71,13 +71,20 @@ type fold struct {
 	c     *events.Commit
 	e     *events.Event
 	res   *Result
+	mute  bool   // nobody wants to know what counted
 	owner string // the source attribute of the owning process; "" until it is needed
 
 	openBytes int // what [State.weigh] said, and what was opened since; 0 until it is needed
 }
 
 // Fold takes the next commit in.
-func (s *State) Fold(c *events.Commit) Result {
+func (s *State) Fold(c *events.Commit) Result { return s.take(c, false) }
+
+// Expect takes in a commit that may come to be, as [State.Fold] does, and says nothing of what it comes to: for those who
+// ask what would be.
+func (s *State) Expect(c *events.Commit) { s.take(c, true) }
+
+func (s *State) take(c *events.Commit, mute bool) Result {
 	var res Result
 	if c.Seq <= s.Seq {
 		return res
@@ -93,7 +100,7 @@ func (s *State) Fold(c *events.Commit) Result {
 		s.Parked++
 		res.Parked = append(res.Parked, Parked{Index: -1, Why: ParkMalformed, Err: c.Err})
 	}
-	f := fold{State: s, c: c, res: &res}
+	f := fold{State: s, c: c, res: &res, mute: mute}
 	for i := range c.Events {
 		f.e = &c.Events[i]
 		f.event(i)
@@ -144,6 +151,9 @@ func (f *fold) event(i int) {
 }
 
 func (f *fold) feed(e events.Event) {
+	if f.mute {
+		return
+	}
 	if f.res.Feed == nil {
 		f.res.Feed = make([]events.Event, 0, len(f.c.Events))
 	}
@@ -300,6 +310,9 @@ func (f *fold) end(e Ending) {
 
 // derive feeds what containment closed.
 func (f *fold) derive(fact events.Fact) {
+	if f.mute {
+		return
+	}
 	e := events.New(f.e.ID+"/"+string(fact.Kind())+"/"+fact.Subject(), f.e.Source, f.Ref(), f.Epoch, f.e.Time, fact)
 	e.Derived = true
 	f.feed(e)

@@ -115,7 +115,7 @@ func (d *desk) fold() {
 	for _, f := range d.facts[d.folded:] {
 		c.Events = append(c.Events, events.New(string(f.Kind()), source, c.Ref, d.Epoch, d.in.Now, f))
 	}
-	d.Fold(&c)
+	d.Expect(&c)
 	d.Seq = seq // ids that are derived from the place in the log stay the same however often this is decided
 	d.folded = len(d.facts)
 }

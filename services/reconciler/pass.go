@@ -17,8 +17,10 @@ import (
 
 // Limits of a pass.
 const (
-	fencesMax = 10 // races lost in a row while fencing one session
-	readAhead = 256
+	fencesMax   = 10  // races lost in a row while fencing one session
+	readAhead   = 256 // sessions of a tree that are worked on at once
+	chunkSize   = 64  // documents that are read at a time
+	chunksAhead = 4
 )
 
 // pass is one look at all sessions of a harness, or of all.
@@ -126,24 +128,37 @@ func (p *pass) collect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	entries := make(chan bus.Entry, readAhead)
+	chunks := make(chan []bus.Entry, chunksAhead)
 	var readers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		readers.Go(func() {
-			for e := range entries {
-				p.document(ctx, e, now)
+			for chunk := range chunks {
+				for i := range chunk {
+					p.document(ctx, chunk[i], now)
+				}
 			}
 		})
 	}
-	err = p.r.bus.List(ctx, bus.State, events.SessionKeys(p.scope.Harness), func(e bus.Entry) error {
+	chunk := make([]bus.Entry, 0, chunkSize)
+	send := func() error {
 		select {
-		case entries <- e:
+		case chunks <- chunk:
+			chunk = make([]bus.Entry, 0, chunkSize)
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+	}
+	err = p.r.bus.List(ctx, bus.State, events.SessionKeys(p.scope.Harness), func(e bus.Entry) error {
+		if chunk = append(chunk, e); len(chunk) < chunkSize {
+			return nil
+		}
+		return send()
 	})
-	close(entries)
+	if err == nil {
+		err = send()
+	}
+	close(chunks)
 	readers.Wait()
 	return err
 }
