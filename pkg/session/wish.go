@@ -232,23 +232,36 @@ func (s *State) Stop(w StopWish) (Decision, error) {
 		return Decision{}, events.Conflict("prompt "+id+" waits for an answer: answer, reject or dismiss it, or stop with force",
 			events.Standing{Status: string(Waiting), Reason: "a blocking prompt is open", Prompt: id, Seq: s.Prompts[id].Seq, At: s.Prompts[id].Since})
 	}
-	var turn string
-	switch {
-	case s.Turn != nil:
-		turn = s.Turn.ID
-	case s.Pending.Turn != nil:
-		turn = s.Pending.Turn.ID
-	case s.Retry.State == RetryScheduled || s.Retry.State == RetryStarting:
-		turn = s.Retry.Turn
-	case s.FailureUndecided() && s.LastTurn.Actor != events.ActorPerson:
-		turn = s.LastTurn.ID // else it would be tried again a moment later
-	default:
+	turns := s.toStop()
+	if len(turns) == 0 {
 		return Decision{Seq: s.Seq}, nil
 	}
-	if p := s.Pending.Stop; p != nil && p.Turn == turn && p.Actor == events.ActorPerson {
+	if p := s.Pending.Stop; p != nil && len(turns) == 1 && p.Turn == turns[0] && p.Actor == events.ActorPerson {
 		return Decision{Seq: p.Seq}, nil
 	}
-	return Decision{Facts: []events.Fact{events.TurnStopRequested{Turn: turn, Actor: events.ActorPerson, By: w.By, Reason: w.Reason}}}, nil
+	var d Decision
+	for _, turn := range turns {
+		d.Facts = append(d.Facts, events.TurnStopRequested{Turn: turn, Actor: events.ActorPerson, By: w.By, Reason: w.Reason})
+	}
+	return d, nil
+}
+
+// toStop are the turns that run, will run, or would be tried again a moment later.
+func (s *State) toStop() []string {
+	switch {
+	case s.Turn != nil:
+		return []string{s.Turn.ID}
+	case s.Pending.Turn != nil:
+		return []string{s.Pending.Turn.ID}
+	}
+	var turns []string
+	if s.Retry.State == RetryScheduled || s.Retry.State == RetryStarting {
+		turns = append(turns, s.Retry.Turn)
+	}
+	if s.FailureUndecided() && s.LastTurn.Actor != events.ActorPerson && !slices.Contains(turns, s.LastTurn.ID) {
+		turns = append(turns, s.LastTurn.ID) // another one, which failed while that one waits
+	}
+	return turns
 }
 
 // Close decides on the end of a session.
