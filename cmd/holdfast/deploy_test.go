@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -336,6 +337,51 @@ func TestDockerfile(t *testing.T) {
 	for _, want := range []string{"FROM golang:" + wants + " AS build", "CGO_ENABLED=0 go build", "./cmd/holdfast\n", "FROM scratch", "USER 65532:65532", `ENTRYPOINT ["/holdfast"]`} {
 		if !strings.Contains(file, want) {
 			t.Errorf("no %q", want)
+		}
+	}
+}
+
+// The operator's guide names figures that there are, and commands that can be typed.
+func TestOperatorsGuide(t *testing.T) {
+	guide, err := os.ReadFile("../../docs/guide/operate.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := health.Listen(t.Context(), "127.0.0.1:0", version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Add(health.Part{Name: "x", Connected: func() bool { return true }, Counts: func() map[string]uint64 { return map[string]uint64{"n": 1} },
+		Consumers: []health.Consumer{{Name: "c", Lag: func(context.Context) (uint64, string, error) { return 0, "", nil }}}})
+	go func() { _ = h.Run(t.Context()) }()
+	resp, err := http.Get(h.URL() + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(resp.Body)
+	if err := errors.Join(err, resp.Body.Close()); err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile("`(holdfast_[a-z_]+)`").FindAllSubmatch(guide, -1)
+	for _, m := range named {
+		if !bytes.Contains(body, append([]byte("\n"), m[1]...)) {
+			t.Errorf("there is no %s", m[1])
+		}
+	}
+	exported := regexp.MustCompile(`(?m)^# TYPE (holdfast_[a-z_]+)`).FindAllSubmatch(body, -1)
+	for _, m := range exported {
+		if !bytes.Contains(guide, m[1]) {
+			t.Errorf("the guide does not say what %s is good for", m[1])
+		}
+	}
+	if len(named) == 0 || len(exported) == 0 {
+		t.Errorf("%d named, %d exported", len(named), len(exported))
+	}
+	root := newApp(&Program{}).root()
+	for _, m := range regexp.MustCompile("`holdfast ([^`]+)`").FindAllSubmatch(guide, -1) {
+		cmd, rest, err := root.Find(strings.Fields(string(m[1])))
+		if err != nil || cmd == root || cmd.ParseFlags(rest) != nil {
+			t.Errorf("holdfast %s: there is no such command: %v", m[1], err)
 		}
 	}
 }
