@@ -55,16 +55,31 @@ func (w *world) settle() {
 	}
 }
 
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// checkAlarm: who wants to look again has a timer for it, and not a later one, once he has acknowledged the document.
+func (w *world) checkAlarm(s *service, st *session.State) {
+	d, err := s.Decide(st, Input{Now: w.now, Start: w.now, Source: w.log.source})
+	a, ok := s.timers[st.Ref()]
+	if err == nil && len(d.Facts) == 0 && !d.Local && !d.Look.IsZero() && (!ok || a.due.After(d.Look)) {
+		w.fail("V7: %s wants to look at %s at %v, and its timer is %v", s.Name, st.Ref(), d.Look, a)
+	}
+}
+
 // waitForAlarm lets time pass until shortly before the next timer; false when there is none.
 func (w *world) waitForAlarm() bool {
 	var next time.Time
 	for _, s := range w.services {
-		for _, looks := range []map[events.Ref]time.Time{s.timers, s.replicas[0].wakes} {
-			for _, due := range looks {
-				if next.IsZero() || due.Before(next) {
-					next = due
-				}
-			}
+		for _, a := range s.timers {
+			next = sooner(next, a.due)
+		}
+		for _, at := range s.replicas[0].wakes {
+			next = sooner(next, at)
 		}
 	}
 	for w.now.Before(next) {
@@ -262,9 +277,7 @@ func (w *world) checkSettled(st *session.State, x *rule.Log) {
 		if err != nil || len(d.Facts) > 0 {
 			w.fail("V3: all is settled, and %s would say %v of %s (%v): %s", s.Name, d.Facts, r, err, docBytes(w.docs[r]))
 		}
-		if due, ok := s.timers[r]; !d.Local && !d.Look.IsZero() && (!ok || due.After(d.Look)) {
-			w.fail("V7: %s wants to look at %s at %v, and has no timer", s.Name, r, d.Look)
-		}
+		w.checkAlarm(s, st)
 	}
 	if stuck := x.Stuck(st, alive); stuck != "" {
 		w.fail("%s: %s: %s%s", r, stuck, docBytes(w.docs[r]), tell(w.log.of(r, st.Seq)))

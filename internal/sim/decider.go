@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -36,11 +37,17 @@ type Decider struct {
 type service struct {
 	Decider
 
-	seen   map[events.Ref]uint64    // revision of each document that was acknowledged
-	timers map[events.Ref]time.Time // one a session
-	fired  []events.Ref             // that went off and were not acknowledged yet
+	seen   map[events.Ref]uint64 // revision of each document that was acknowledged
+	timers map[events.Ref]alarm  // one a session
+	fired  []events.Ref          // that went off and were not acknowledged yet
 
 	replicas [2]*replica
+}
+
+// alarm is a timer at the broker, with the place in the log of the session that it was decided on.
+type alarm struct {
+	due time.Time
+	seq uint64
 }
 
 // replica is one process of a decider. It is killed between any two steps: then what it knew is gone, and what it did not
@@ -53,6 +60,7 @@ type replica struct {
 	heard  map[events.Ref]time.Time // pings
 	wakes  map[events.Ref]time.Time // looks that need no timer
 	cursor int                      // of the walk over all documents
+	first  int                      // what is left of the first one
 
 	busy   bool // from a trigger to its acknowledgement
 	alarm  bool // a timer was the trigger
@@ -67,7 +75,7 @@ type replica struct {
 }
 
 func newService(w *world, d Decider) *service {
-	s := &service{Decider: d, seen: map[events.Ref]uint64{}, timers: map[events.Ref]time.Time{}}
+	s := &service{Decider: d, seen: map[events.Ref]uint64{}, timers: map[events.Ref]alarm{}}
 	for n := range s.replicas {
 		s.replicas[n] = newReplica(w, s, n)
 	}
@@ -75,7 +83,7 @@ func newService(w *world, d Decider) *service {
 }
 
 func newReplica(w *world, s *service, n int) *replica {
-	return &replica{w: w, of: s, n: n, start: w.now, heard: map[events.Ref]time.Time{}, wakes: map[events.Ref]time.Time{}, looked: map[events.Ref]bool{}}
+	return &replica{first: len(w.log.sessions), w: w, of: s, n: n, start: w.now, heard: map[events.Ref]time.Time{}, wakes: map[events.Ref]time.Time{}, looked: map[events.Ref]bool{}}
 }
 
 // Timers of the make-believe broker.
@@ -94,13 +102,13 @@ func (s *service) fire(w *world) {
 		return
 	}
 	for _, r := range w.log.sessions {
-		due, ok := s.timers[r]
-		if !ok || w.now.Before(due.Add(time.Duration(w.rng.IntN(lateMaxMS))*time.Millisecond)) {
+		a, ok := s.timers[r]
+		if !ok || w.now.Before(a.due.Add(time.Duration(w.rng.IntN(lateMaxMS))*time.Millisecond)) {
 			continue
 		}
 		delete(s.timers, r)
 		w.report.Alarms++
-		if w.settling || !w.chance(lostOneIn) {
+		if w.settling || w.cfg.NoWalk || !w.chance(lostOneIn) {
 			s.fired = append(s.fired, r)
 		}
 		if w.chance(doubledOneIn) {
@@ -133,7 +141,7 @@ func (p *replica) take() {
 		return
 	}
 	p.busy, p.rev, p.st, p.races = true, d.rev, d.state(), 0
-	if !p.w.settling && !p.alarm && p.w.chance(forgottenIn) {
+	if !p.w.settling && !p.w.cfg.NoWalk && !p.alarm && p.w.chance(forgottenIn) {
 		return
 	}
 	p.decide()
@@ -151,15 +159,18 @@ func (p *replica) trigger() (events.Ref, bool) {
 	if n == 0 {
 		return events.Ref{}, false
 	}
-	if w.settling || !w.chance(walkOneIn) {
+	if w.settling || w.cfg.NoWalk || !w.chance(walkOneIn) {
 		for i, from := 0, w.rng.IntN(n); i < n; i++ {
 			if r := w.log.sessions[(from+i)%n]; w.docs[r] != nil && w.docs[r].rev > s.seen[r] {
 				return r, true
 			}
 		}
 	}
-	if w.cfg.Bug == AlarmsForgotten {
-		return events.Ref{}, false
+	if w.cfg.NoWalk {
+		if p.first == 0 {
+			return events.Ref{}, false
+		}
+		p.first--
 	}
 	p.cursor++
 	return w.log.sessions[p.cursor%n], true
@@ -216,19 +227,25 @@ func (p *replica) acknowledge() {
 	case p.local:
 		p.wakes[r], p.look = p.look, time.Time{}
 	default:
-		p.of.timers[r], p.look = p.look, time.Time{}
+		p.of.set(r, alarm{p.look, p.st.Seq})
+		p.look = time.Time{}
 		return
 	}
 	p.busy = false
 	if !p.alarm {
 		p.of.seen[r] = max(p.of.seen[r], p.rev)
-		return
+	} else if i := slices.Index(p.of.fired, r); i >= 0 {
+		p.of.fired = slices.Delete(p.of.fired, i, i+1)
 	}
-	for i, f := range p.of.fired {
-		if f == r {
-			p.of.fired = append(p.of.fired[:i], p.of.fired[i+1:]...)
-			return
-		}
+	if d := p.w.docs[r]; p.w.cfg.NoWalk && p.of.seen[r] == d.rev && !slices.Contains(p.of.fired, r) {
+		p.w.checkAlarm(p.of, d.state())
+	}
+}
+
+// set writes a timer in the place of the one that is there, unless that was decided on more.
+func (s *service) set(r events.Ref, a alarm) {
+	if was, ok := s.timers[r]; !ok || was.seq <= a.seq {
+		s.timers[r] = a
 	}
 }
 

@@ -4,7 +4,7 @@
 //
 //	processes are killed between any two steps, paused and woken, restarted with or without adopting what was open
 //	deliveries are repeated; triggers are lost, doubled, delayed and reordered; two ledgers, and two replicas of each
-//	decider, believe that they are active; timers go off late, twice, or never
+//	decider, believe that they are active; timers go off late, twice, or never (where the walk is taken away: late or twice)
 //	the broker is away for longer than any lease lives; several writers decide on the same session at once
 //	turns and compactions fail, hang, or lose their process; people send, withdraw, stop and change their minds
 //
@@ -42,7 +42,7 @@ const (
 	QueueAfterFailure // the queue moves on after a failure alone
 	FailureEmptyQueue // a failed compaction empties the queue
 	ResumeUncounted   // an interrupted turn is gone on with as a retry, which counts no resume
-	AlarmsForgotten   // a decider that wants to look again sets no timer, and does not walk
+	AlarmsForgotten   // a decider that wants to look again sets no timer
 )
 
 // String is the bug's name.
@@ -94,6 +94,7 @@ type Config struct {
 	Decide Decide
 
 	Deciders []Decider // beside the reconciler
+	NoWalk   bool      // they walk at their start alone; in turn no trigger of theirs is lost: then timers have to be enough
 	Wishes   []Wish    // that they grant
 }
 

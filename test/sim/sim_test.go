@@ -49,7 +49,8 @@ func decide(s *session.State, v sim.View) ([][]events.Fact, error) {
 
 func run(t *testing.T, seed uint64, steps int, bug sim.Bug) sim.Report {
 	t.Helper()
-	return sim.Run(sim.Config{Seed: seed, Steps: steps, Bug: bug, Decide: decide, Deciders: deciders(), Wishes: wishes()})
+	noWalk := bug == sim.AlarmsForgotten || bug == sim.NoBug && seed%5 == 0
+	return sim.Run(sim.Config{Seed: seed, Steps: steps, Bug: bug, NoWalk: noWalk, Decide: decide, Deciders: deciders(), Wishes: wishes()})
 }
 
 func TestWorldsWithoutBugsKeepEveryPromise(t *testing.T) {
@@ -92,7 +93,7 @@ func TestEachPlantedBugIsFound(t *testing.T) {
 	for bug, want := range map[sim.Bug]string{
 		sim.SkipGuard: "", sim.AckBeforeStore: "V5", sim.ViewUnguarded: "V5", sim.ForgetGrace: "was declared dead", sim.EdgeTriggered: "", sim.ParkedKeepsSeq: "V5",
 		sim.RetryUnguarded: "", sim.RetryRestarts: "V7", sim.FollowUpTwice: "V11", sim.QueueAfterFailure: "V10", sim.FailureEmptyQueue: "V10",
-		sim.ResumeUncounted: "V8", sim.AlarmsForgotten: "V",
+		sim.ResumeUncounted: "V8", sim.AlarmsForgotten: "V7",
 	} {
 		t.Run(fmt.Sprint(bug), func(t *testing.T) {
 			t.Parallel()
