@@ -1,0 +1,211 @@
+package rule
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// story is a log in the making; the commit n is stored n seconds after the beginning.
+type story struct {
+	t     *testing.T
+	st    *session.State
+	x     *Log
+	found []string
+}
+
+func tell(t *testing.T) *story {
+	s := &story{t: t, st: session.New(events.Ref{Harness: "h", Session: "s"}), x: New(0)}
+	policy := &events.PolicyPatch{ResumeMax: events.Set(1)}
+	s.harness(events.SessionOpened{Incarnation: "1", Policy: policy, ContextLimit: 100})
+	s.harness(events.MessageAccepted{Message: "m", Content: []byte(`"x"`)}, events.TurnStarted{Turn: "t", Cause: events.CauseMessage, Message: "m"})
+	return s
+}
+
+// at is the instant of the commit with this number.
+func at(seq uint64) time.Time { return time.Unix(int64(seq), 0).UTC() }
+
+func (s *story) say(w events.Writer, source string, facts ...events.Fact) {
+	s.t.Helper()
+	c := events.Commit{Ref: s.st.Ref(), Writer: w, Seq: s.st.Seq + 1, Guard: s.st.Seq, Guarded: true, At: at(s.st.Seq + 1)}
+	for _, f := range facts {
+		c.Events = append(c.Events, events.New("e", source, c.Ref, max(s.st.Epoch, 1), c.At, f))
+	}
+	before := s.st.Clone()
+	res := s.st.Fold(&c)
+	if len(res.Feed) < len(facts) {
+		s.t.Fatalf("%s does not count: %+v", facts[0].Kind(), s.st.Ignored.Last)
+	}
+	s.found = append(s.found, s.x.Commit(before, &c, res.Feed)...)
+}
+
+func (s *story) harness(facts ...events.Fact) {
+	s.t.Helper()
+	s.say(events.WriterHarness, events.HarnessSource("h", "1"), facts...)
+}
+
+func (s *story) service(w events.Writer, facts ...events.Fact) {
+	s.t.Helper()
+	s.say(w, events.ServiceSource(string(w), "x"), facts...)
+}
+
+func (s *story) person(w events.Writer, facts ...events.Fact) {
+	s.t.Helper()
+	s.say(w, events.PersonSource("ada"), facts...)
+}
+
+func (s *story) fails() {
+	s.harness(events.TurnFailed{Turn: "t", Error: events.Failure{Kind: "server_error"}})
+}
+
+// schedules has another attempt of t made, which fails in the commit 3 of most stories.
+func (s *story) schedules(attempt int, delay time.Duration, due time.Time) {
+	s.service(events.WriterRetry, events.RetryScheduled{Turn: "t", Attempt: attempt, DelayMS: delay.Milliseconds(), DueAt: due})
+}
+
+func (s *story) asks(turn string, cause events.Cause, ofTurn string) {
+	s.service(events.WriterRetry, events.TurnRequested{Turn: turn, Cause: cause, OfTurn: ofTurn, Attempt: 1})
+}
+
+func (s *story) sent(messages ...string) {
+	for _, m := range messages {
+		s.person(events.WriterCompaction, events.MessageAccepted{Message: m, Content: []byte(`"x"`)})
+	}
+}
+
+func (s *story) compacts(id, message string) {
+	s.service(events.WriterCompaction, events.CompactionRequested{Compaction: id, Reason: events.CompactOnSend, FollowUp: events.FollowMessage, Message: message})
+	s.harness(events.CompactionStarted{Compaction: id}, events.CompactionCompleted{Compaction: id})
+}
+
+func (s *story) follows(turn, compaction, message string) {
+	s.service(events.WriterCompaction, events.TurnRequested{Turn: turn, Cause: events.CauseFollowUp, Message: message, Compaction: compaction})
+}
+
+func TestWhatIsAgainstTheRules(t *testing.T) {
+	second := time.Second
+	for name, c := range map[string]struct {
+		want string
+		do   func(s *story)
+	}{
+		"a retry in time": {"", func(s *story) { s.fails(); s.schedules(1, 2*second, at(5)); s.asks("u", events.CauseRetry, "t") }},
+		"scheduled twice": {"V7", func(s *story) { s.fails(); s.schedules(1, 2*second, at(5)); s.schedules(2, 4*second, at(7)) }},
+		"another instant": {"V7", func(s *story) { s.fails(); s.schedules(1, 2*second, at(6)) }},
+		"an attempt over": {"V7", func(s *story) { s.fails(); s.schedules(2, 4*second, at(7)) }},
+		"before its time": {"V7", func(s *story) { s.fails(); s.schedules(1, 9*second, at(12)); s.asks("u", events.CauseRetry, "t") }},
+		"asked for twice": {"V7", func(s *story) {
+			s.fails()
+			s.schedules(1, 2*second, at(5))
+			s.asks("u", events.CauseRetry, "t")
+			s.asks("v", events.CauseRetry, "t")
+		}},
+		"resumed as often as it may be": {"", func(s *story) { s.cut("t"); s.asks("u", events.CauseResume, "t") }},
+		"resumed too often": {"V8", func(s *story) {
+			s.cut("t")
+			s.asks("u", events.CauseRetry, "t") // which the document does not count
+			s.harness(events.TurnStarted{Turn: "u", Synthetic: true})
+			s.cut("u")
+			s.asks("v", events.CauseResume, "u")
+		}},
+		"a stopped turn is scheduled": {"V9", func(s *story) { s.stops("t"); s.fails(); s.schedules(1, 2*second, at(6)) }},
+		"a stopped turn goes on": {"V9", func(s *story) {
+			s.stops("t")
+			s.harness(events.TurnStopped{Turn: "t", Actor: events.ActorPerson})
+			s.service(events.WriterCompaction, events.TurnRequested{Turn: "u", Cause: events.CauseFollowUp, OfTurn: "t"})
+		}},
+		"a stopped turn, and a person who wants it": {"", func(s *story) {
+			s.stops("t")
+			s.fails()
+			s.person(events.WriterRetry, events.TurnRequested{Turn: "u", Cause: events.CauseRetry, OfTurn: "t"})
+		}},
+		"switched off": {"V9", func(s *story) {
+			s.person(events.WriterLedger, events.SessionConfigured{Policy: &events.PolicyPatch{AutoRetry: events.Set(false)}})
+			s.fails()
+			s.schedules(1, 2*second, at(6))
+		}},
+		"messages in order":    {"", func(s *story) { s.sent("a", "b"); s.takes("u", "a"); s.takes("v", "b") }},
+		"messages in disorder": {"V10", func(s *story) { s.sent("a", "b"); s.takes("v", "b") }},
+		"handed out twice":     {"V10", func(s *story) { s.sent("a"); s.takes("u", "a"); s.takes("v", "a") }},
+		"taken back by nobody": {"V10", func(s *story) { s.sent("a"); s.service(events.WriterCompaction, events.MessageWithdrawn{Message: "a"}) }},
+		"taken back":           {"", func(s *story) { s.sent("a"); s.person(events.WriterCompaction, events.MessageWithdrawn{Message: "a"}) }},
+		"the queue moves after a failure": {"V10", func(s *story) {
+			s.sent("a")
+			s.fails()
+			s.service(events.WriterCompaction, events.TurnRequested{Turn: "u", Cause: events.CauseMessage, Message: "a"})
+		}},
+		"and after a person's word": {"", func(s *story) {
+			s.sent("a")
+			s.fails()
+			s.sent("b")
+			s.service(events.WriterCompaction, events.TurnRequested{Turn: "u", Cause: events.CauseMessage, Message: "a"})
+		}},
+		"followed up once":               {"", func(s *story) { s.sent("a"); s.compacts("k", "a"); s.follows("u", "k", "a") }},
+		"followed up twice":              {"V11", func(s *story) { s.sent("a"); s.compacts("k", "a"); s.follows("u", "k", "a"); s.follows("v", "k", "a") }},
+		"two compactions for a message":  {"V11", func(s *story) { s.sent("a"); s.compacts("k", "a"); s.compacts("l", "a") }},
+		"a message whose usage is newer": {"", func(s *story) { s.sent("a"); s.compacts("k", "a"); s.reports(); s.compacts("l", "a") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := tell(t)
+			c.do(s)
+			switch {
+			case c.want == "" && len(s.found) > 0:
+				t.Errorf("nothing is wrong, and it finds %s", s.found[0])
+			case c.want != "" && (len(s.found) == 0 || !strings.HasPrefix(s.found[0], c.want+": ")):
+				t.Errorf("found %q, want %s", s.found, c.want)
+			}
+		})
+	}
+}
+
+// cut is a process that died in a turn.
+func (s *story) cut(turn string) {
+	s.service(events.WriterReconciler, events.TurnInterrupted{Turn: turn, Reason: events.ReasonOwnerLost})
+}
+
+func (s *story) stops(turn string) {
+	s.person(events.WriterLedger, events.TurnStopRequested{Turn: turn, Actor: events.ActorPerson, By: "ada"})
+}
+
+func (s *story) takes(turn, message string) {
+	s.harness(events.TurnStarted{Turn: turn, Cause: events.CauseMessage, Message: message})
+}
+
+func (s *story) reports() {
+	s.harness(events.UsageReported{Turn: "t", Tokens: events.Tokens{Input: 99}})
+}
+
+// TestStuck: what waits for nobody is found when all has come to rest.
+func TestStuck(t *testing.T) {
+	for name, c := range map[string]struct {
+		want  string
+		alive bool
+		do    func(s *story)
+	}{
+		"it runs":                     {"", true, func(*story) {}},
+		"it runs, and nobody runs it": {"V14", false, func(*story) {}},
+		"it is to run":                {"V14", true, func(s *story) { s.fails(); s.asks("u", events.CauseRetry, "t") }},
+		"it is to run, and nobody is there": {"", false, func(s *story) {
+			s.fails()
+			s.asks("u", events.CauseRetry, "t")
+		}},
+		"a retry without its timer": {"V14", false, func(s *story) { s.fails(); s.schedules(1, 2*time.Second, at(5)) }},
+		"a queue that stands still": {"V10", true, func(s *story) { s.sent("a"); s.harness(events.TurnCompleted{Turn: "t"}) }},
+		"a queue after a failure":   {"", true, func(s *story) { s.sent("a"); s.fails() }},
+		"a follow-up that is owed":  {"V11", true, func(s *story) { s.sent("a"); s.harness(events.TurnCompleted{Turn: "t"}); s.compacts("k", "a") }},
+		"a compaction that nobody starts": {"V14", true, func(s *story) {
+			s.service(events.WriterCompaction, events.CompactionRequested{Compaction: "k", Reason: events.CompactManual})
+		}},
+		"it is closed": {"", true, func(s *story) { s.sent("a"); s.harness(events.SessionClosed{Reason: "finished"}) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := tell(t)
+			c.do(s)
+			if got := s.x.Stuck(s.st, c.alive); (got == "") != (c.want == "") || !strings.HasPrefix(got, c.want) {
+				t.Errorf("found %q, want %q", got, c.want)
+			}
+		})
+	}
+}
