@@ -1,0 +1,108 @@
+package control
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// ahead is a decision for tests: an open turn is interrupted so long after its start, which is known ahead.
+type ahead struct {
+	after   time.Duration
+	decided atomic.Int64
+}
+
+func (a *ahead) decide(_ context.Context, s *session.State, now time.Time, _ session.Source) (Decision, error) {
+	a.decided.Add(1)
+	if s.Turn == nil {
+		return Decision{}, nil
+	}
+	if due := s.Turn.Since.Add(a.after); now.Before(due) {
+		return Decision{Look: due, Ahead: true}, nil
+	}
+	return Decision{Facts: []events.Fact{events.TurnInterrupted{Turn: s.Turn.ID, Reason: "test"}}, Rest: true}, nil
+}
+
+// TestAhead: what was decided ahead is in the log at its instant, before the broker's alarm, and neither the alarm nor the
+// document that shows it makes anybody look again.
+func TestAhead(t *testing.T) {
+	w := newWorld(t)
+	a := &ahead{after: 1500 * time.Millisecond}
+	l, _ := w.run(Config{Decide: a.decide})
+	s := w.open("s")
+	w.store(s)
+	natstest.Until(t, "the end of the turn", func() bool { return w.state("s").Turn == nil })
+	after := w.state("s")
+	if late := after.UpdatedAt.Sub(s.Turn.Since) - a.after; late > 100*time.Millisecond {
+		t.Logf("%s late", late) // for people: a shared machine may do that
+	}
+	natstest.Until(t, "the loop to know", func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return len(l.own) == 1
+	})
+	decided := a.decided.Load()
+	w.store(after)
+	natstest.Until(t, "the alarm and the document to have been heard of", func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return len(l.own) == 0 && len(l.fired) == 0
+	})
+	natstest.Until(t, "them to be done", func() bool {
+		alarms, _, err := w.b.Lag(w.ctx, Alarms(w.b, "reconciler"))
+		docs, _, err2 := w.b.Lag(w.ctx, Documents("reconciler"))
+		return err == nil && err2 == nil && alarms+docs == 0
+	})
+	if n := a.decided.Load(); n != decided || after.Commits != 2 || after.Ignored.Count > 0 {
+		t.Errorf("decided %d times more; %d commits", n-decided, after.Commits)
+	}
+}
+
+// TestAheadIsRefused: what was decided ahead does not count when somebody wrote first; what is there then is decided.
+func TestAheadIsRefused(t *testing.T) {
+	w := newWorld(t)
+	a := &ahead{after: 700 * time.Millisecond}
+	l, _ := w.run(Config{Decide: a.decide})
+	s := w.open("s")
+	w.store(s)
+	natstest.Until(t, "it to be decided ahead", func() bool { return l.wakes.ready(s.Ref()) })
+	s = w.say(s, events.TurnStarted{Turn: "t2", Cause: events.CauseMessage}) // and the document does not show it
+	natstest.Until(t, "the end of the second turn", func() bool { return w.state("s").Turn == nil })
+	after := w.state("s")
+	if took := after.UpdatedAt.Sub(s.Turn.Since); took < a.after-50*time.Millisecond || after.LastTurn.ID != "t2" || after.Ignored.Count > 0 {
+		t.Errorf("ended after %s: %+v, ignored %+v", took, after.LastTurn, after.Ignored.Last)
+	}
+	if n := l.Counts()["lost_races"]; n == 0 {
+		t.Error("nothing was refused")
+	}
+}
+
+// TestStandby: a process that another one is active for leaves what comes due to it, and does it when it takes over.
+func TestStandby(t *testing.T) {
+	server := natstest.Start(t)
+	w := &world{t: t, ctx: t.Context(), b: natstest.Bus(t, server)}
+	first, second := &ahead{after: 1200 * time.Millisecond}, &ahead{after: 1200 * time.Millisecond}
+	one, stop := w.run(Config{Decide: first.decide})
+	w.store(w.open("a"))
+	natstest.Until(t, "one to be active", func() bool { return one.active.Load() })
+	other := &world{t: t, ctx: w.ctx, b: natstest.Bus(t, server)}
+	two, _ := other.run(Config{Decide: second.decide, Walk: 100 * time.Millisecond})
+	natstest.Until(t, "the other to have walked over it", func() bool { return two.wakes.ready(ref("a")) })
+	natstest.Until(t, "the end of the turn", func() bool { return w.state("a").Turn == nil })
+	if two.count.facts.Load() > 0 {
+		t.Error("the one that stands by did it")
+	}
+	w.store(w.state("a"))
+	w.store(w.open("b"))
+	natstest.Until(t, "the other to know of it", func() bool { return two.wakes.ready(ref("b")) })
+	stop()
+	natstest.Until(t, "the end of the turn by the other", func() bool { return w.state("b").Turn == nil })
+	if b := w.state("b"); b.Commits != 2 || b.Ignored.Count > 0 || two.count.facts.Load() != 1 {
+		t.Errorf("%d commits, ignored %+v; the other said %d facts", b.Commits, b.Ignored.Last, two.count.facts.Load())
+	}
+}
