@@ -107,9 +107,17 @@ func compaction(c *session.Compaction) string {
 // failure is an error's kind and text.
 func failure(e *events.Failure) string {
 	if e.Text == "" {
-		return e.Kind
+		return kind(e)
 	}
-	return e.Kind + ": " + e.Text
+	return kind(e) + ": " + e.Text
+}
+
+// kind is an error's kind, also where its harness has not said any.
+func kind(e *events.Failure) string {
+	if e.Kind == "" {
+		return "unknown"
+	}
+	return e.Kind
 }
 
 // retrying is where a retry stands: its attempt, when it is due, and why it is needed.

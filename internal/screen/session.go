@@ -108,7 +108,7 @@ func kindOf(e *events.Failure) string {
 	if e == nil {
 		return ""
 	}
-	return " (" + e.Kind + ")"
+	return " (" + kind(e) + ")"
 }
 
 // namesShownMax is how many names of open calls are shown in a line.

@@ -42,7 +42,7 @@ func Resume(s *session.State) (session.Decision, error) {
 			Cause: events.CauseMessage, Message: m,
 		}}}, nil
 	}
-	return session.Decision{}, events.Conflict("nothing to resume: the last turn came to its end", stands(s))
+	return session.Decision{}, events.Conflict("nothing to resume: no turn failed or was interrupted last, and no message waits behind one that was stopped", stands(s))
 }
 
 // asked is the turn that failed once more, because a person asked for it.

@@ -11,7 +11,7 @@ now ada
 cancel ada
 = 409 no retry is planned [idle: ]
 resume ada
-= 409 nothing to resume: the last turn came to its end [idle: ]
+= 409 nothing to resume: no turn failed or was interrupted last, and no message waits behind one that was stopped [idle: ]
 -- facts --
 2 turn.started {"turn":"t1","cause":"message"}
 -- wish --
@@ -29,7 +29,7 @@ now ada
 cancel ada
 = 409 no retry is planned [idle: last turn completed]
 resume ada
-= 409 nothing to resume: the last turn came to its end [idle: last turn completed]
+= 409 nothing to resume: no turn failed or was interrupted last, and no message waits behind one that was stopped [idle: last turn completed]
 -- facts --
 4/compaction message.accepted {"message":"m2","content":"x","synthetic":false,"by":"ada"}
 4/compaction turn.requested {"turn":"t2","cause":"message","message":"m2"}
