@@ -83,7 +83,7 @@ func TestWhyItWaits(t *testing.T) {
 		"It waits for the compaction: held, on-send (context_exceeded: too long).": {Compaction: &session.Compaction{State: session.CompactionHeld, Reason: "on-send", Error: failed}},
 		"It waits for turn t2 (retry), which the harness has not taken.":           {Pending: session.Pending{Turn: &session.PendingTurn{ID: "t2", Cause: events.CauseRetry}}},
 		"It waits behind a retry: attempt 3 in 16s, due 03:04:16.000.":             {Retry: session.Retry{State: session.RetryScheduled, Attempt: 3, DueAt: at(16)}},
-		"It waits behind a retry: attempt 1 asked for (unknown).":                  {Retry: session.Retry{State: session.RetryStarting, Attempt: 1, Error: &events.Failure{}}},
+		"It waits behind a retry: attempt 1 in 16s, due 03:04:16.000 (unknown).":   {Retry: session.Retry{State: session.RetryScheduled, Attempt: 1, DueAt: at(16), Error: &events.Failure{}}},
 		"It is about to be handed out.":                                            {LastTurn: &session.LastTurn{Outcome: session.OutcomeCompleted}},
 		"The last turn was interrupted: it waits for a person (`holdfast send`, `holdfast retry now` or `holdfast resume`).": {
 			LastTurn: &session.LastTurn{Outcome: session.OutcomeInterrupted}},
