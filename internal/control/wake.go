@@ -20,6 +20,7 @@ const (
 	firedMax     = 200_000                // remembered until their alarms come; past it these cost a look each
 	standbyKept  = 5 * time.Second        // how long what came due is kept by a process that another one is active for
 	standbyEvery = 500 * time.Millisecond // how often it asks whether one still is
+	awayEvery    = 50 * time.Millisecond  // how often is looked whether the broker is back
 )
 
 // wake is a look at a session at an instant of this process's clock, or, better, what such a look will come to.
@@ -141,9 +142,18 @@ func (l *Loop) wakeForEver(ctx context.Context) error {
 	}
 	defer looks.Wait()
 	defer close(acks)
+	away := false
 	for ctx.Err() == nil {
 		next := standbyEvery
-		if l.mayAct(ctx) {
+		switch connected := l.bus.Connected(); {
+		case !connected:
+			away, next = true, awayEvery
+		case away: // what came due long ago is looked at by a walk: it may have to take its turn
+			away = false
+			l.wakes.due(time.Now().Add(-standbyKept))
+			l.WalkSoon()
+			next = 0
+		case l.mayAct(ctx):
 			var due []*wake
 			due, next = l.wakes.due(time.Now())
 			for _, w := range due {

@@ -140,9 +140,15 @@ func (r *Retry) Run(ctx context.Context) error {
 	)
 }
 
-// listen hears pings until ctx ends. Whenever the broker comes back all count as heard of: theirs may have been lost.
+// listen hears pings until ctx ends. Whenever the broker comes back all count as heard of, since theirs may have been lost,
+// and what came due meanwhile takes its turn.
 func (r *Retry) listen(ctx context.Context) error {
-	r.bus.OnReconnect(func() { r.heard.all(time.Now()) })
+	r.bus.OnReconnect(func() {
+		r.heard.all(time.Now())
+		if err := r.takeover(ctx); err != nil && ctx.Err() == nil {
+			r.log.Warn().AnErr("err", err).Msg("what came due while the broker was away fires all at once")
+		}
+	})
 	err := r.bus.OnProgress(ctx, func(ref events.Ref) { r.heard.note(ref, time.Now()) })
 	r.heard.all(time.Now())
 	return ignoreEnd(ctx, err)

@@ -345,6 +345,41 @@ func TestOverdue(t *testing.T) {
 	}
 }
 
+// TestOverdueOutage: what came due while the broker was away, and the service ran, takes its turn when the broker is back (T14).
+func TestOverdueOutage(t *testing.T) {
+	server := natstest.Start(t)
+	c := newCell(t, natstest.Bus(t, server))
+	c.serve(natstest.Bus(t, server), retry.Default())
+	const sessions, away = 60, 8 * time.Second // longer than a fail-over
+	for i := range sessions {
+		c.opened(fmt.Sprint("s", i), nil)
+		c.say(fmt.Sprint("s", i), failed("t1", "server_error"))
+	}
+	for i := range sessions {
+		c.until(fmt.Sprint("s", i), "to be scheduled", func(s *session.State) bool { return s.Retry.State != "" })
+	}
+	server.Shutdown()
+	back := time.Now().Add(away)
+	natstest.Until(t, "retries to be long overdue", func() bool { return time.Now().After(back) })
+	natstest.Restart(t, server)
+	var fired []time.Time
+	for i := range sessions {
+		name := fmt.Sprint("s", i)
+		c.until(name, "to be asked for again", starting)
+		_, at := c.said(name, "turn.requested")
+		if len(at) != 1 {
+			t.Errorf("%s was asked for %d times", name, len(at))
+		}
+		if at[0].After(back) {
+			fired = append(fired, at[0])
+		}
+	}
+	slices.SortFunc(fired, time.Time.Compare)
+	if n := len(fired); n == 0 || fired[n-1].Sub(fired[0]) < time.Duration(n-1)*10*time.Millisecond-50*time.Millisecond {
+		t.Errorf("%d fired at %v", n, fired)
+	}
+}
+
 // TestWishes: what the endpoints answer, and what they refuse.
 func TestWishes(t *testing.T) {
 	c, b := start(t)
