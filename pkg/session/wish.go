@@ -236,7 +236,7 @@ func (s *State) Stop(w StopWish) (Decision, error) {
 	if len(turns) == 0 {
 		return Decision{Seq: s.Seq}, nil
 	}
-	if p := s.Pending.Stop; p != nil && len(turns) == 1 && p.Turn == turns[0] && p.Actor == events.ActorPerson {
+	if p := s.Pending.Stop; p != nil && len(turns) == 1 && p.Turn == turns[0] && p.Actor == events.ActorPerson && !s.NewerMessage(p.Seq) {
 		return Decision{Seq: p.Seq}, nil
 	}
 	var d Decision
@@ -246,7 +246,8 @@ func (s *State) Stop(w StopWish) (Decision, error) {
 	return d, nil
 }
 
-// toStop are the turns that run, will run, or would be tried again a moment later.
+// toStop are the turns that run, will run, or would be tried again a moment later; and the last one, after which something
+// would begin by itself when the conversation has been compacted.
 func (s *State) toStop() []string {
 	switch {
 	case s.Turn != nil:
@@ -258,10 +259,24 @@ func (s *State) toStop() []string {
 	if s.Retry.State == RetryScheduled || s.Retry.State == RetryStarting {
 		turns = append(turns, s.Retry.Turn)
 	}
-	if s.FailureUndecided() && s.LastTurn.Actor != events.ActorPerson && !slices.Contains(turns, s.LastTurn.ID) {
-		turns = append(turns, s.LastTurn.ID) // another one, which failed while that one waits
+	undecided := s.FailureUndecided() && s.LastTurn.Actor != events.ActorPerson // another one, which failed while that one waits
+	if undecided || s.LastTurn != nil && s.afterCompaction() {
+		turns = append(turns, s.LastTurn.ID)
 	}
-	return turns
+	return slices.Compact(turns)
+}
+
+// afterCompaction says whether something begins by itself when the compaction that is open, or the last one, is over: its
+// follow-up, or the queue.
+func (s *State) afterCompaction() bool {
+	c, t := s.Compaction, s.LastTurn
+	switch {
+	case !s.compactionOpen():
+		return s.FollowUp() != ""
+	case len(s.Queue) > 0 && s.QueueMoves():
+		return true
+	}
+	return c.FollowUp == events.FollowContinue && t != nil && t.ID == c.Turn && t.Outcome != OutcomeCompleted && t.Actor != events.ActorPerson
 }
 
 // Close decides on the end of a session.

@@ -35,7 +35,7 @@ func Resume(s *session.State) (session.Decision, error) {
 	switch l := s.LastTurn; {
 	case s.Failed() != nil:
 		return asked(s), nil
-	case len(s.Queue) > 0 && (l == nil || l.Outcome == session.OutcomeStopped):
+	case len(s.Queue) > 0 && (l == nil || l.Outcome == session.OutcomeStopped || !s.QueueMoves()):
 		m := s.Queue[0].ID
 		return session.Decision{Facts: []events.Fact{events.TurnRequested{
 			Turn:  events.DeriveID("turn", s.Session, "message", m, strconv.FormatUint(s.Seq, 10)),

@@ -126,6 +126,40 @@ func TestMidStream(t *testing.T) {
 	}
 }
 
+// What a person stops while the conversation is compacted does not begin by itself when that is over (R15): neither the turn
+// that was stopped for it, nor a message, which waits for the person.
+func TestAStopWhileItIsCompacted(t *testing.T) {
+	c := up(t)
+	inc := c.lease("ready", 60*time.Second)
+	c.say("turn", inc, 1, fact{"session.opened", "turn", `{"incarnation":"` + inc + `","context_limit":100000}`},
+		fact{"turn.started", "t1", `{"turn":"t1","cause":"message","synthetic":false}`}, usage("t1", 75_000))
+	c.work("turn", func(d map[string]any) bool { return d["stop"] != nil })
+	c.fresh("turn")
+	c.say("turn", inc, 1, fact{"turn.stopped", "t1", `{"turn":"t1","actor":"compaction"}`})
+	c.full("message", inc, `{}`, 80_000)
+	c.sends("message", "m1", `,"content":"x"`)
+	for _, s := range []string{"turn", "message"} {
+		id := c.compaction(s, inc, 1)
+		before := c.fresh(s)["seq"].(float64)
+		code, reply := c.ask("ledger.stop", session(s))
+		if seq, _ := reply["seq"].(float64); code != "" || seq <= before {
+			t.Fatalf("%s: stop: %s %v, the log was at %v", s, code, reply, before)
+		}
+		w := c.work(s, func(d map[string]any) bool { return at(d, "stop", "actor") == "person" })
+		c.fresh(s)
+		c.say(s, inc, 1, fact{"turn.stopped", at(w, "stop", "turn").(string), `{"turn":"t1","actor":"person"}`})
+		c.compacted(s, inc, 1, id, 1_000)
+	}
+	code, reply := c.sends("message", "m2", `,"content":"go on"`) // compaction has looked by then
+	if d := c.fresh("message"); code != "" || queue(d) != "m1 m2" || at(d, "pending", "turn", "message") != "m1" || d["commits"] != 8.0 {
+		t.Errorf("a person speaks: %s %v %v", code, reply, d)
+	}
+	c.sends("turn", "m1", `,"content":"else"`)
+	if d := c.fresh("turn"); at(d, "pending", "turn", "message") != "m1" || at(d, "pending", "turn", "of_turn") != nil || d["commits"] != 8.0 {
+		t.Errorf("the turn went on: %v", d)
+	}
+}
+
 // A conversation that is too long for the model is compacted once, and the same turn goes again; when that does not help,
 // the end says why (C11).
 func TestOverflow(t *testing.T) {

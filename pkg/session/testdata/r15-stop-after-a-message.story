@@ -1,0 +1,26 @@
+A person stops, says something, and stops again before the harness has heard: what was said waits too (R15, V9).
+
+-- facts --
+1 session.opened {"incarnation":"17"}
+2 turn.started {"turn":"t1","cause":"message"}
+-- wish --
+stop {"by":"ada"}
+-- facts appended --
+3 turn.stop_requested {"turn":"t1","actor":"person","by":"ada"}
+-- facts --
+4 by=compaction message.accepted {"message":"m1","content":"and then","synthetic":false,"by":"ada"}
+-- wish --
+stop {"by":"ada"}
+-- facts appended --
+5 turn.stop_requested {"turn":"t1","actor":"person","by":"ada"}
+-- wish --
+stop {"by":"ada"}
+-- facts appended --
+(none)
+-- facts --
+6 turn.stopped {"turn":"t1","actor":"person"}
+-- state phase held_seq queue pending --
+phase: "queued"
+held_seq: 5
+queue: [{"message":"m1","seq":4,"synthetic":false,"at":@4s}]
+pending: (nothing)
