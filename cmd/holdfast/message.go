@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -79,6 +80,8 @@ func (a *app) contentMeant(cmd *cobra.Command, l *letter, args []string) (json.R
 	switch {
 	case err != nil:
 		return nil, usage(cmd, "the message: %v", err)
+	case !utf8.ValidString(text):
+		return nil, usage(cmd, "the message is not UTF-8: it would not arrive as it is")
 	case text == "":
 		return nil, usage(cmd, "TEXT is missing: give it as arguments, with --file, or - for standard input")
 	case l.json && !json.Valid([]byte(text)):

@@ -147,8 +147,10 @@ func (s *server) reply(to string, body []byte, err error) {
 // unknown; requests may be repeated.
 func (b *Bus) Request(ctx context.Context, service, verb string, req, reply any) error {
 	subject := b.cell.ServiceSubject(service, verb)
-	body, err := json.Marshal(req)
-	if err != nil {
+	var body bytes.Buffer
+	enc := json.NewEncoder(&body)
+	enc.SetEscapeHTML(false) // <, > and & would take six bytes each, and what is sent would be larger than what was counted
+	if err := enc.Encode(req); err != nil {
 		return fmt.Errorf("bus: request %s: %w", subject, err)
 	}
 	if _, has := ctx.Deadline(); !has {
@@ -156,7 +158,7 @@ func (b *Bus) Request(ctx context.Context, service, verb string, req, reply any)
 		ctx, cancel = context.WithTimeout(ctx, requestWaitMaxMS*time.Millisecond)
 		defer cancel()
 	}
-	m, err := b.ask(ctx, subject, body)
+	m, err := b.ask(ctx, subject, bytes.TrimSuffix(body.Bytes(), []byte("\n")))
 	if errors.Is(err, nats.ErrNoResponders) {
 		return events.Unavailable(fmt.Sprintf("nobody answers %s: the %s service is not running on this cell; start it with `holdfast %s` (or `holdfast up`)", subject, service, service))
 	}
@@ -212,6 +214,8 @@ func (b *Bus) ask(ctx context.Context, subject string, body []byte) (*nats.Msg, 
 		return m, nil
 	case errors.Is(err, nats.ErrNoResponders):
 		return nil, err
+	case errors.Is(err, nats.ErrMaxPayload):
+		return nil, events.TooLarge(fmt.Sprintf("the request takes %d bytes: more than the broker lets through", len(body)), int(b.nc.MaxPayload()))
 	}
 	if denied := b.denied.since(subject, started); denied != nil {
 		return nil, denied

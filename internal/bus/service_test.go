@@ -90,6 +90,21 @@ func TestRequestBringsBackWhatTheServiceSays(t *testing.T) {
 	}
 }
 
+// What is asked travels as it was counted, and what the broker does not let through is refused, not tried again for ever.
+func TestLargeRequests(t *testing.T) {
+	s := natstest.Start(t)
+	b := natstest.Bus(t, s)
+	serve(t, b, endpoint("get", func(_ context.Context, body []byte) ([]byte, error) { return json.Marshal(len(body)) }))
+	var n int
+	if err := b.Request(background(t), "ledger", "get", strings.Repeat("<", 200<<10), &n); err != nil || n != 200<<10+2 {
+		t.Errorf("%d bytes arrived: %v", n, err)
+	}
+	err := b.Request(background(t), "ledger", "get", strings.Repeat("x", 2<<20), &n)
+	if r, ok := errors.AsType[*events.Refusal](err); !ok || r.Code != 413 || r.LimitMax <= 0 {
+		t.Errorf("too large: %v", err)
+	}
+}
+
 func TestServiceRefusesOnTheWireAsMicroServicesDo(t *testing.T) {
 	s := natstest.Start(t)
 	b := natstest.Bus(t, s)

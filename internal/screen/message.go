@@ -179,7 +179,7 @@ var checks = map[string]string{
 	"no_limit":                 "how much fits is not known (`holdfast configure S context_limit=200000`)",
 	"below_threshold":          "there is room",
 	"not_idle_long_enough":     "it has not been idle for long enough",
-	"running":                  "a turn runs",
+	"running":                  "a turn or a compaction runs",
 	"queued":                   "messages wait to be handed out",
 	"waiting":                  "a question waits for an answer",
 	"compacting":               "it is being compacted",

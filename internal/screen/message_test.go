@@ -103,12 +103,12 @@ func TestWhyItWaits(t *testing.T) {
 func TestChecks(t *testing.T) {
 	for want, c := range map[string]Check{
 		"would be compacted: on-send, the next message is compacted for first\n":                                                    {Would: true, Reason: events.CompactOnSend},
-		"would not be compacted: running, a turn runs\n":                                                                            {Reason: "running"},
+		"would not be compacted: running, a turn or a compaction runs\n":                                                            {Reason: "running"},
 		"would not be compacted: of a newer service\n":                                                                              {Reason: "of a newer service"},
 		"would not be compacted: below_threshold, there is room (900 of 2000 tokens, 45 %)\n":                                       {Reason: "below_threshold", Used: 900, Limit: 2000},
 		"would not be compacted: no_limit, how much fits is not known (`holdfast configure S context_limit=200000`) (900 tokens)\n": {Reason: "no_limit", Used: 900},
 		"would not be compacted: not_idle_long_enough, it has not been idle for long enough; it will have been in 7s\n":             {Reason: "not_idle_long_enough", At: at(7)},
-		"would not be compacted: –\n":                                                                                               {},
+		"would not be compacted: –\n": {},
 	} {
 		if got := c.Text(at(0), Style{}); got != want {
 			t.Errorf("%+v: %q, want %q", c, got, want)

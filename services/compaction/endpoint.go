@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -89,6 +90,9 @@ func (s *Service) send(ctx context.Context, body []byte) ([]byte, error) {
 	}
 	if (len(w.Content) == 0) == (w.Object == "") {
 		return nil, &events.Refusal{Code: http.StatusBadRequest, Field: "content", Message: "content or ref: want one of them"}
+	}
+	if !utf8.Valid(w.Content) { // decoding lets it pass; a harness's parser does not, and would lose all its work with it
+		return nil, &events.Refusal{Code: http.StatusBadRequest, Field: "content", Message: "content: not UTF-8"}
 	}
 	if err := s.room.refuse(ctx); err != nil {
 		return nil, err

@@ -171,6 +171,7 @@ func TestSendRefuses(t *testing.T) {
 		"nobody":               {"s9", "m", `,"content":"x"`, "404", "what", "session"},
 		"closed":               {"closed", "m", `,"content":"x"`, "409", "status", "closed"},
 		"no content":           {"s1", "m", ``, "400", "field", "content"},
+		"no UTF-8":             {"s1", "m", ",\"content\":\"\xff\"", "400", "field", "content"},
 		"null":                 {"s1", "m", `,"content":null`, "400", "field", "content"},
 		"both":                 {"s1", "m", `,"content":"x","ref":"y"`, "400", "field", "content"},
 		"no id":                {"s1", "", `,"content":"x"`, "400", "field", "message"},
