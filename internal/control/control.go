@@ -82,8 +82,9 @@ type Config struct {
 	Walk time.Duration
 	// WalkBy, if set, is what a walk does, in place of a look at each document.
 	WalkBy func(ctx context.Context) error
-	// AtOnceMax is how many sessions are worked on at once. Default 256. Fewer: less is in flight to the broker at a time;
-	// more: more memory.
+	// AtOnceMax is how many sessions are worked on at once; [Loop.SettleMany] has up to eight times as many commits under
+	// way, while the broker acknowledges them soon. Default 256. Fewer: less is in flight to the broker at a time; more:
+	// more memory.
 	AtOnceMax int
 	// Log takes a line for each decision.
 	Log zerolog.Logger

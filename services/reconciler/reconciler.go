@@ -68,8 +68,9 @@ type Config struct {
 	// Walk is the pause between two passes over everything. Default 30 s, more than 0. Longer: what every trigger has
 	// missed stays open for longer; shorter: more reading.
 	Walk time.Duration
-	// AtOnceMax is how many sessions are recovered at once. Default 256, at least 1. Fewer: recovery of many takes longer;
-	// more: others wait longer for the broker, and past what a slow disk writes in a second commits are only late.
+	// AtOnceMax is how many sessions are recovered at once; a pass has up to eight times as many commits under way, while
+	// the broker acknowledges them soon. Default 256, at least 1. Fewer: recovery of many takes longer; more: others wait
+	// longer for the broker.
 	AtOnceMax int
 	// Version is what the service says of itself, a semantic version.
 	Version string
