@@ -65,8 +65,10 @@ func (f *fold) usageReported(fact events.UsageReported) string {
 	if fact.ContextLimit > 0 {
 		f.ContextLimit = fact.ContextLimit
 	}
-	if l != nil && (f.Usage == nil || l.UsedLeast == 0 || fact.Used() < l.UsedLeast) {
-		l.UsedLeast = fact.Used()
+	switch used := fact.Used(); {
+	case l == nil:
+	case f.Usage == nil, used > 0 && (l.UsedLeast == 0 || used < l.UsedLeast): // a report of nothing is not the least there was
+		l.UsedLeast = used
 	}
 	f.Usage = &Usage{Tokens: fact.Tokens, Used: fact.Used(), At: f.c.At}
 	f.recount()
@@ -179,6 +181,8 @@ func (f *fold) compactionRequested(fact events.CompactionRequested) string {
 	switch {
 	case fact.Reason == events.CompactMidStream && f.Turn != nil:
 		f.Turn.Compaction, f.Compaction.Turn = fact.Compaction, f.Turn.ID
+	case fact.FollowUp == events.FollowContinue && f.Turn != nil: // it has not heard yet that it is to stop
+		f.Compaction.Turn = f.Turn.ID
 	case fact.FollowUp == events.FollowContinue && f.LastTurn != nil:
 		f.Compaction.Turn = f.LastTurn.ID
 	}
@@ -279,7 +283,7 @@ func (s *State) CompactAgain() bool {
 	case l.Reason == events.CompactManual:
 		return true
 	}
-	return s.FollowUp() != ""
+	return s.FollowUp() != "" && s.Policy.CompactionThreshold < 1 // switched off since: what waits for it waits no longer
 }
 
 // Held says whether what follows the compaction that failed last waits for a person: it is not tried again, and without
