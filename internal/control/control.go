@@ -80,6 +80,9 @@ type Config struct {
 	// Walk is the pause between two walks over all documents. Default 30 s. Longer: what was left to the walk waits longer;
 	// shorter: more reading.
 	Walk time.Duration
+	// Later, if set, peeks into a document for the instant of its next look; zero where it cannot tell. A walk does not read
+	// what is not to be looked at within the minute.
+	Later func(doc []byte) time.Time
 	// WalkBy, if set, is what a walk does, in place of a look at each document.
 	WalkBy func(ctx context.Context) error
 	// AtOnceMax is how many sessions are worked on at once; [Loop.SettleMany] has up to eight times as many commits under

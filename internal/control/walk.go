@@ -58,17 +58,22 @@ func (l *Loop) Walk(ctx context.Context) error {
 // Pace of a walk that nobody waits for.
 const (
 	walkChunk   = 32 // documents
-	walkRestful = 3  // as long as these took, so many times over, others have the machine
+	walkRestful = 1  // as long as these took, so many times over, others have the machine
 )
 
 // walkAll looks at each document that this process has not decided on already. A walk by the clock takes its time: whoever
 // is about to do something at its instant needs the machine more.
 func (l *Loop) walkAll(ctx context.Context) error {
 	var all sync.WaitGroup
+	now, err := l.bus.Now(ctx)
+	if err != nil {
+		return err
+	}
 	n, began := 0, time.Now()
-	err := l.bus.List(ctx, bus.State, events.SessionKeys(""), func(e bus.Entry) error {
+	soon := now.Add(localHorizon)
+	err = l.bus.List(ctx, bus.State, events.SessionKeys(""), func(e bus.Entry) error {
 		r, err := events.ParseSessionKey(e.Key)
-		if err != nil || l.wakes.has(r, session.PeekSeq(e.Value)) {
+		if err != nil || l.wakes.has(r, session.PeekSeq(e.Value)) || l.cfg.Later != nil && l.cfg.Later(e.Value).After(soon) {
 			return nil
 		}
 		if !l.enter(ctx, &all, func() { l.document(ctx, e.Key, e.Value, l.onWalk) }) {

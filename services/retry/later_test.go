@@ -1,0 +1,40 @@
+package retry
+
+import (
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// TestLater: a peek at a document sees when its retry is due, and nothing where none is scheduled.
+func TestLater(t *testing.T) {
+	y := newStory(t)
+	y.fact(`1 session.opened {"incarnation":"17"}`)
+	y.fact(`2 turn.started {"turn":"t1","cause":"message","options":{"due_at":"2020-01-01T00:00:00Z"}}`)
+	y.fact(`3 turn.failed {"turn":"t1","error":{"kind":"server_error","text":"x"},"had_output":false}`)
+	peek := func(s *session.State) time.Time {
+		doc, err := s.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return later(doc)
+	}
+	if at := peek(y.s); !at.IsZero() {
+		t.Errorf("before it is scheduled: %s", at)
+	}
+	y.decide()
+	if at := peek(y.s); !at.Equal(y.s.Retry.DueAt) || at.IsZero() {
+		t.Errorf("seen: %s, want %s", at, y.s.Retry.DueAt)
+	}
+	y.now = y.s.Retry.DueAt
+	y.decide()
+	if at := peek(y.s); !at.IsZero() {
+		t.Errorf("after it has fired: %s", at)
+	}
+	for _, odd := range []string{``, `{}`, `,"retry":{"state":"scheduled",`, `,"retry":{"state":"scheduled","due_at":"x"`, `,"retry":{"state":"scheduled","due_at":"x"}`} {
+		if at := later([]byte(odd)); !at.IsZero() {
+			t.Errorf("%s: seen: %s", odd, at)
+		}
+	}
+}
