@@ -37,7 +37,7 @@ type Adopt struct {
 }
 
 // Open opens a session, or claims it if there is one, or finds that this process has it. Errors: those of
-// [Harness.Claim] but [ErrNotFound].
+// [Harness.Claim] but [ErrNotFound]; [ErrFull], the log is so full that no new session is opened.
 func (h *Harness) Open(ctx context.Context, id string, o Opening) (*Session, error) {
 	native, err := encode(o.Native)
 	if err != nil {
@@ -49,9 +49,20 @@ func (h *Harness) Open(ctx context.Context, id string, o Opening) (*Session, err
 		if s.st.Opened() {
 			return s.claim(l)
 		}
+		if full, err := h.bus.NearlyFull(ctx); err != nil || full {
+			return nil, errors.Join(err, noRoom(full, id))
+		}
 		opened.Incarnation = l.incarnation
 		return []events.Fact{opened}, nil
 	})
+}
+
+// noRoom refuses a new session while the log is nearly full: what is left is for those there are.
+func noRoom(full bool, id string) error {
+	if !full {
+		return nil
+	}
+	return fmt.Errorf("%w: nearly; session %s is not opened: close others, or raise the limit", ErrFull, id)
 }
 
 // Claim takes a session over and goes on with what is named. [Session.State] then shows what an earlier process left.

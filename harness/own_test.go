@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -252,5 +254,34 @@ func TestClaimReadsOnFromTheDocument(t *testing.T) {
 	wantErr(t, err, harness.ErrSessionClosed)
 	if st := w.state("s"); st.Ignored.Count != 0 {
 		t.Errorf("%+v", st.Ignored)
+	}
+}
+
+// TestNoNewSessionInAFullLog: while the log is nearly full no session is opened; those that are there can be claimed.
+func TestNoNewSessionInAFullLog(t *testing.T) {
+	const logBytes = 128 << 10
+	s := natstest.Start(t)
+	b := natstest.Bus(t, s, func(c *bus.Config) { c.LogBytesMax = logBytes })
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	w := &world{t: t, server: s, bus: b, ctx: ctx, folded: map[string]*session.State{}}
+	before := w.connect()
+	old, err := before.Open(ctx, "old", harness.Opening{})
+	check(t, err)
+	for {
+		used, most, err := b.LogUsage(ctx)
+		check(t, err)
+		if used >= most/10*9 {
+			break
+		}
+		check(t, old.Append(ctx, events.MessageAccepted{Message: b.NewID(), Content: []byte(`"` + strings.Repeat("x", 4<<10) + `"`)}))
+	}
+	check(t, before.Close(ctx))
+	after := w.connect()
+	if _, err := after.Open(ctx, "new", harness.Opening{}); !errors.Is(err, harness.ErrFull) {
+		t.Errorf("a new one: %v, want ErrFull", err)
+	}
+	if _, err := after.Open(ctx, "old", harness.Opening{}); err != nil {
+		t.Errorf("one that is there: %v", err)
 	}
 }

@@ -88,6 +88,7 @@ type Config struct {
 type Bus struct {
 	nc       *nats.Conn
 	js       jetstream.JetStream
+	room     room // in the log
 	cell     events.Cell
 	cfg      Config
 	log      zerolog.Logger

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"reflect"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -327,6 +328,38 @@ func (b *Bus) LogUsage(ctx context.Context) (usedBytes, maxBytes uint64, err err
 		return 0, 0, err
 	}
 	return info.State.Bytes, uint64(max(info.Config.MaxBytes, 0)), nil
+}
+
+// When the log counts as nearly full, and how long it is believed that it has no limit.
+const (
+	nearlyFullPercent = 90
+	percent           = 100
+	limitlessKnownFor = time.Second
+)
+
+// room is until when the log is known to have no limit.
+type room struct {
+	mu    sync.Mutex
+	until time.Time
+}
+
+// NearlyFull says whether the log holds nine tenths of what it may: then nothing new is taken in, so that recovery and
+// closing have room. Of a log without a limit the broker is asked once a second at most.
+func (b *Bus) NearlyFull(ctx context.Context) (bool, error) {
+	now := time.Now()
+	b.room.mu.Lock()
+	known := now.Before(b.room.until)
+	b.room.mu.Unlock()
+	if known {
+		return false, nil
+	}
+	used, most, err := b.LogUsage(ctx)
+	if err == nil && most == 0 {
+		b.room.mu.Lock()
+		b.room.until = now.Add(limitlessKnownFor)
+		b.room.mu.Unlock()
+	}
+	return most > 0 && used >= most/percent*nearlyFullPercent, err
 }
 
 // RaiseLogLimit raises the log's limit by a tenth, once in its life, so that recovery has room in a log that others

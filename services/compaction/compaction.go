@@ -91,7 +91,6 @@ type Service struct {
 	log   zerolog.Logger
 	loop  *control.Loop
 	idle  *idlers
-	room  *room
 	count counts
 }
 
@@ -100,7 +99,7 @@ func New(b *bus.Bus, cfg Config, log zerolog.Logger) (*Service, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	s := &Service{bus: b, cfg: cfg, log: log.With().Str("service", Name).Logger(), room: &room{usage: b.LogUsage}}
+	s := &Service{bus: b, cfg: cfg, log: log.With().Str("service", Name).Logger()}
 	s.idle = newIdlers(s)
 	var err error
 	s.loop, err = control.New(b, control.Config{

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 	"github.com/holdfast-dev/holdfast/services/reconciler"
+	"github.com/holdfast-dev/holdfast/services/retry"
 )
 
 // scene is how a compaction comes about, and what people do meanwhile.
@@ -210,20 +211,13 @@ func (g *stage) reconciler() {
 	}
 }
 
-// retry is the least of a retry service: it has a crashed turn go on, and gives up what is not retryable.
+// retry is the retry service, as it decides.
 func (g *stage) retry() {
-	l := g.s.LastTurn
-	if g.s.CompactionFirst() || !g.s.FailureUndecided() || l.Actor == events.ActorPerson {
-		return
+	d := retry.Decide(g.s, retry.Input{Now: g.now, Progress: g.now})
+	if len(d.Facts) > 0 {
+		g.do("retry", "append "+string(d.Facts[0].Kind()), func() { g.put(events.WriterRetry, "/service/retry", g.s, d.Facts...) })
+		g.do("retry", "ack", func() {})
 	}
-	g.do("retry", "append", func() {
-		if l.Outcome == session.OutcomeInterrupted {
-			g.put(events.WriterRetry, "/service/retry", g.s, events.TurnRequested{Turn: fmt.Sprint("r", g.s.Seq), Cause: events.CauseResume, OfTurn: l.ID, Message: l.Message, Options: l.Options})
-		} else {
-			g.put(events.WriterRetry, "/service/retry", g.s, events.RetryAbandoned{Turn: l.ID, Reason: l.Error.Kind})
-		}
-	})
-	g.do("retry", "ack", func() {})
 }
 
 // harness does the next thing there is to do, in the order of the protocol.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"time"
 	"unicode/utf8"
@@ -18,10 +17,8 @@ import (
 
 // Limits of the endpoints.
 const (
-	objectNameMax = 256         // bytes of a reference
-	racesMax      = 10          // lost in a row, then the request is refused
-	logPartMax    = 0.9         // of what the log holds at most, from which on new messages are refused
-	roomKnownFor  = time.Second // how long an answer about that is believed
+	objectNameMax = 256 // bytes of a reference
+	racesMax      = 10  // lost in a row, then the request is refused
 )
 
 // changedReply is the answer to a wish: where in the log it stands. A document with this seq or more has seen it.
@@ -94,8 +91,10 @@ func (s *Service) send(ctx context.Context, body []byte) ([]byte, error) {
 	if !utf8.Valid(w.Content) { // decoding lets it pass; a harness's parser does not, and would lose all its work with it
 		return nil, &events.Refusal{Code: http.StatusBadRequest, Field: "content", Message: "content: not UTF-8"}
 	}
-	if err := s.room.refuse(ctx); err != nil {
+	if full, err := s.bus.NearlyFull(ctx); err != nil {
 		return nil, err
+	} else if full {
+		return nil, events.Unavailable("the log is nearly full: close sessions, or raise its limit; nothing new is taken in until then")
 	}
 	if err := s.stored(ctx, w.Object); err != nil {
 		return nil, err
@@ -253,30 +252,4 @@ func (s *Service) events(st *session.State, by string, facts []events.Fact, now 
 		evs[i] = events.New(s.bus.NewID(), from, st.Ref(), st.Epoch, now, f)
 	}
 	return evs
-}
-
-// room is whether the log has room for new messages. Recovery and closing need what is left of it.
-type room struct {
-	usage func(context.Context) (usedBytes, maxBytes uint64, err error)
-
-	mu    sync.Mutex
-	until time.Time
-	full  bool
-}
-
-func (m *room) refuse(ctx context.Context) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if now := time.Now(); now.After(m.until) {
-		used, most, err := m.usage(ctx)
-		if err != nil {
-			return err
-		}
-		m.full = most > 0 && float64(used) >= logPartMax*float64(most)
-		m.until = now.Add(roomKnownFor)
-	}
-	if m.full {
-		return events.Unavailable("the log is nearly full: close sessions, or raise its limit; nothing new is taken in until then")
-	}
-	return nil
 }

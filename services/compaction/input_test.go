@@ -1,13 +1,14 @@
 package compaction
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -157,26 +158,30 @@ func TestLimitsOfTheQueue(t *testing.T) {
 	}
 }
 
-// TestNearlyFull: at nine tenths of what the log may hold no new message is taken in; it is looked at no more than once a
-// second.
+// TestNearlyFull: at nine tenths of what the log may hold no new message is taken in; one can still be taken back, and
+// what is there goes on.
 func TestNearlyFull(t *testing.T) {
-	looked := 0
-	m := &room{usage: func(context.Context) (uint64, uint64, error) { looked++; return 899, 1000, nil }}
-	for range 5 {
-		if err := m.refuse(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+	const logBytes = 256 << 10
+	c := newCell(t, natstest.Bus(t, natstest.Start(t), func(cfg *bus.Config) { cfg.LogBytesMax = logBytes }))
+	c.compaction(c.b, Default())
+	h := c.harness("h")
+	r := h.open("s", 100, nil)
+	h.say("s", events.TurnStarted{Turn: "t2", Cause: events.CauseMessage})
+	refused := ""
+	natstest.Until(t, "a message to be refused", func() bool {
+		w := message(r, c.b.NewID())
+		w.Content = text(strings.Repeat("x", 8<<10))
+		_, err := c.ask("send", w)
+		refused = fmt.Sprint(err)
+		return code(err) == 503
+	})
+	used, most, err := c.b.LogUsage(c.ctx)
+	if err != nil || used < most/10*9 || most != logBytes || !strings.Contains(refused, "nearly full") {
+		t.Errorf("%d of %d bytes, %v: %s", used, most, err, refused)
 	}
-	if looked != 1 {
-		t.Errorf("looked %d times", looked)
+	if _, err := c.ask("withdraw", WithdrawWish{Ref: r, Message: c.state(r).Queue[0].ID, By: "ada"}); err != nil {
+		t.Errorf("taking one back: %v", err)
 	}
-	for _, x := range []struct {
-		used, most uint64
-		full       bool
-	}{{900, 1000, true}, {899, 1000, false}, {1, 0, false}, {1000, 1000, true}} {
-		m := &room{usage: func(context.Context) (uint64, uint64, error) { return x.used, x.most, nil }}
-		if err := m.refuse(t.Context()); (code(err) == 503) != x.full {
-			t.Errorf("%d of %d: %v", x.used, x.most, err)
-		}
-	}
+	h.say("s", events.TurnCompleted{Turn: "t2"})
+	c.until(r, "the next message", func(s *session.State) bool { return s.Pending.Turn != nil })
 }

@@ -11,12 +11,9 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// fullParts of the log's limit are where closed sessions are purged before their time.
 const (
-	fullPartsPercent = 90
-	percent          = 100
-	retainEveryMin   = time.Second // however short sessions are kept
-	unbornKeptMin    = time.Minute // whoever opens a session may have to do so again
+	retainEveryMin = time.Second // however short sessions are kept
+	unbornKeptMin  = time.Minute // whoever opens a session may have to do so again
 )
 
 // retain purges what has been closed for long enough, for ever.
@@ -46,7 +43,7 @@ func (l *Ledger) Retain(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	full, err := l.nearlyFull(ctx)
+	full, err := l.bus.NearlyFull(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -109,14 +106,6 @@ func (l *Ledger) closeUnborn(ctx context.Context, e bus.Entry) error {
 
 // reasonNeverOpened is why a session is closed that was written to and never opened.
 const reasonNeverOpened = "never-opened"
-
-func (l *Ledger) nearlyFull(ctx context.Context) (bool, error) {
-	used, limit, err := l.bus.LogUsage(ctx)
-	if err != nil || limit == 0 {
-		return false, err
-	}
-	return used >= limit/percent*fullPartsPercent, nil
-}
 
 // purge removes a closed session's commits but the last, then its document. A crash between the two leaves a document
 // that the next look finds again.
