@@ -91,7 +91,7 @@ func TestBatchOfAppendsWasOne(t *testing.T) {
 	s := natstest.Start(t)
 	b := natstest.Bus(t, s, together)
 	var wg sync.WaitGroup
-	for round := uint64(0); round < 5; round++ {
+	for round := range uint64(5) {
 		for i := range n {
 			wg.Go(func() {
 				last := uint64(0)

@@ -30,12 +30,10 @@ type cell struct {
 	t   testing.TB
 	ctx context.Context
 	b   *bus.Bus
-	mu  sync.Mutex
-	all map[string]*session.State
 }
 
 func newCell(t testing.TB, b *bus.Bus) *cell {
-	c := &cell{t: t, ctx: t.Context(), b: b, all: map[string]*session.State{}}
+	c := &cell{t: t, ctx: t.Context(), b: b}
 	l, err := ledger.New(b, ledger.Default(), zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package retry
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -289,7 +290,11 @@ func (y *story) wish(line string) string {
 	verb, by, _ := strings.Cut(line, " ")
 	d, err := wishes[verb](y.s)
 	if err != nil {
-		refusal, body := err.(*events.Refusal), ""
+		refusal, ok := errors.AsType[*events.Refusal](err)
+		if !ok {
+			y.t.Fatal(err)
+		}
+		body := ""
 		if refusal.Stands != nil {
 			body = fmt.Sprintf(" [%s: %s]", refusal.Stands.Status, refusal.Stands.Reason)
 		}
