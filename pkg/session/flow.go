@@ -274,16 +274,20 @@ func (s *State) CompactAgain() bool {
 	if s.Policy.RetryMax > 0 {
 		most = s.Policy.RetryMax
 	}
-	kind := l.ErrorKind()
-	crashed := kind == events.ReasonOwnerLost || kind == events.ReasonShutdown
 	switch {
-	case !s.Policy.AutoRetry, !failure.Retryable(kind), l.Failures >= most,
-		crashed && s.Policy.Resume == events.ResumeHold && !s.NewerMessage(l.Seq):
+	case !s.Policy.AutoRetry, !failure.Retryable(l.ErrorKind()), l.Failures >= most, s.crashHeld():
 		return false
 	case l.Reason == events.CompactManual:
 		return true
 	}
 	return s.FollowUp() != "" && s.Policy.CompactionThreshold < 1 // switched off since: what waits for it waits no longer
+}
+
+// crashHeld: the compaction failed because its process was gone, and the policy has a person say whether it goes on.
+func (s *State) crashHeld() bool {
+	l := s.LastCompaction
+	gone := l.ErrorKind() == events.ReasonOwnerLost || l.ErrorKind() == events.ReasonShutdown
+	return gone && s.Policy.Resume == events.ResumeHold && !s.NewerMessage(l.Seq)
 }
 
 // Held says whether what follows the compaction that failed last waits for a person: it is not tried again, and without
@@ -293,7 +297,7 @@ func (s *State) Held() bool {
 	if l == nil || l.Outcome != OutcomeFailed || s.FollowUp() == "" || s.CompactAgain() {
 		return false
 	}
-	if t := s.LastTurn; l.FollowUp == events.FollowContinue && t != nil && t.overflowed() {
+	if t := s.LastTurn; l.FollowUp == events.FollowContinue && (s.crashHeld() || t != nil && t.overflowed()) {
 		return true
 	}
 	limit := s.Limit()

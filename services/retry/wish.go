@@ -27,15 +27,16 @@ func Now(s *session.State) (session.Decision, error) {
 }
 
 // Resume decides on going on with a session that an interruption, a failure or a stop has left (R14, C7): with the turn
-// that did not come to its end, or, after a stop, with the oldest message that waits. Refusals: 404, 409.
+// that did not come to its end, or, after a stop, with the oldest message that waits; also with what a compaction that
+// failed holds. Refusals: 404, 409.
 func Resume(s *session.State) (session.Decision, error) {
 	if d, err := begun(s); err != nil || d.Seq > 0 {
 		return d, err
 	}
 	switch l := s.LastTurn; {
-	case s.Failed() != nil:
+	case s.Failed() != nil, s.Held() && s.FollowUp() == events.FollowContinue && l != nil:
 		return asked(s), nil
-	case len(s.Queue) > 0 && (l == nil || l.Outcome == session.OutcomeStopped || !s.QueueMoves()):
+	case len(s.Queue) > 0 && (l == nil || l.Outcome == session.OutcomeStopped || !s.QueueMoves() || s.Held()):
 		m := s.Queue[0].ID
 		return session.Decision{Facts: []events.Fact{events.TurnRequested{
 			Turn:  events.DeriveID("turn", s.Session, "message", m, strconv.FormatUint(s.Seq, 10)),

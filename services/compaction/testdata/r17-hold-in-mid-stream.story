@@ -1,0 +1,27 @@
+Under hold a turn that was stopped for a compaction does not go on by itself when the harness died in it, though it would fit: nothing runs until a person speaks or resumes (R14, R17).
+
+-- facts --
+1 session.opened {"incarnation":"17","context_limit":1000,"policy":{"resume":"hold"}}
+2 turn.started {"turn":"t1","cause":"message"}
+3 usage.reported {"turn":"t1","model":"m","tokens":{"input":800}}
+-- decide --
+turn.stop_requested {"turn":"t1","actor":"compaction","reason":"the context is full to 80 %: it is compacted, then this goes on"}
+compaction.requested {"compaction":"compaction-w6yt3bpxhkrtkuzhisxv","reason":"mid-stream","used":800,"limit":1000,"follow_up":"continue"}
+-- facts --
+5 turn.stopped {"turn":"t1","actor":"compaction"}
+6 compaction.started {"compaction":"$compaction"}
+7 session.orphaned {"reason":"owner-lost","incarnation":"17"}
+7/reconciler compaction.failed {"compaction":"$compaction","error":{"kind":"owner-lost","text":"x"}}
+-- at --
+99
+-- decide --
+nothing
+-- state --
+seq=7 idle last=t1,stopped compaction=held,mid-stream because=owner-lost compacted=failed,1 used=800/1000 warn=true
+-- wish --
+send {"message":"m1","content":"well?","by":"ada"}
+-- comes to --
+message.accepted {"message":"m1","content":"well?","synthetic":false,"by":"ada"}
+compaction.requested {"compaction":"compaction-gg7ry2btio3644qz766o","reason":"mid-stream","used":800,"limit":1000,"follow_up":"continue"}
+-- state --
+seq=8 compacting last=t1,stopped queued=m1 compaction=requested,mid-stream compacted=failed,1 used=800/1000 warn=true
