@@ -28,7 +28,7 @@ const (
 	retryLateMax  = 90 * time.Second // for the last to come
 	retryAtOnce   = 4_096            // commits under way while they are armed
 	retryFar      = 13 * time.Minute // later than any run takes; the longest that a provider's wish is followed is 15
-	retrySoon     = 5 * time.Second  // until what comes due while the process is down does
+	retrySoon     = 20 * time.Second // until what comes due while the process is down does
 	retryDown     = 20               // so many of these
 	retryP99MS    = 50.0
 	restateP50MS  = 4.0 // Restate, 10,000 in 10 s
