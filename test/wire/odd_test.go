@@ -119,7 +119,7 @@ func TestAHarnessDiesWhileItCompacts(t *testing.T) {
 	c.say("s1", next, 2, fact{"session.claimed", "s1", `{"incarnation":"` + next + `"}`}, fact{"compaction.started", id, `{"compaction":"` + id + `"}`})
 	c.compacted("s1", next, 2, id, 1_000)
 	for _, m := range []string{"m1", "m2"} {
-		w = c.work("s1", func(d map[string]any) bool { return at(d, "turn", "message") == m })
+		c.work("s1", func(d map[string]any) bool { return at(d, "turn", "message") == m })
 		turn := c.take("s1", next, 2)
 		c.completes("s1", next, 2, turn)
 	}
