@@ -311,7 +311,7 @@ func (b *Bus) PutObject(ctx context.Context, r events.Ref, content []byte) (name
 	for n := range info.Chunks { // one after the other: who reads puts them together as they are stored
 		part := content[n*object.ChunkBytes : min((n+1)*object.ChunkBytes, len(content))]
 		msg := &nats.Msg{Subject: object.Chunks(info.Bucket, info.NUID), Data: part, Header: nats.Header{jetstream.MsgIDHeader: {info.NUID + "." + strconv.Itoa(n)}}}
-		if _, err := b.repeat(ctx, op, msg, b.send(ctx, msg)); err != nil {
+		if err := b.repeat(ctx, op, msg, b.send(ctx, msg)); err != nil {
 			return info.Name, err
 		}
 	}

@@ -296,20 +296,19 @@ func (b *Bus) Park(ctx context.Context, p Parked) error {
 	h[headerParkedSeq] = []string{strconv.FormatUint(p.Seq, 10)}
 	h[jetstream.MsgIDHeader] = []string{id}
 	msg := &nats.Msg{Subject: b.cell.ParkedSubject(p.Why, p.Ref), Header: h, Data: p.Body}
-	_, err := b.repeat(ctx, "park "+p.Ref.String(), msg, b.send(ctx, msg))
-	return err
+	return b.repeat(ctx, "park "+p.Ref.String(), msg, b.send(ctx, msg))
 }
 
 // repeat waits for a publish that carries a message id and sends it again for as long as nobody knows.
-func (b *Bus) repeat(ctx context.Context, op string, msg *nats.Msg, s sent) (uint64, error) {
+func (b *Bus) repeat(ctx context.Context, op string, msg *nats.Msg, s sent) error {
 	pace := newBackoff()
 	for {
-		seq, err := b.ack(ctx, s)
+		_, err := b.ack(ctx, s)
 		if err == nil {
-			return seq, nil
+			return nil
 		}
 		if !errors.Is(err, ErrUnreachable) || ctx.Err() != nil || b.nc.IsClosed() || !pause(ctx, pace.NextBackOff()) {
-			return 0, fmt.Errorf("bus: %s: %w", op, err)
+			return fmt.Errorf("bus: %s: %w", op, err)
 		}
 		s = b.send(ctx, msg)
 	}

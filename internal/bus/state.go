@@ -294,7 +294,7 @@ func (b *Bus) fed(ctx context.Context, msgs []*nats.Msg, under []sent) error {
 		}
 	}
 	for i, s := range under {
-		if _, err := b.repeat(ctx, "feed", msgs[i], s); err != nil {
+		if err := b.repeat(ctx, "feed", msgs[i], s); err != nil {
 			return err
 		}
 	}
