@@ -28,10 +28,12 @@ func Example_retry() {
 	fatal(err)
 	fatal(h.Ready(ctx))
 	cell.request(ctx, wall, "turn-1") // a person sends a message
+	asked := make(chan struct{})
 	go func() {
+		defer close(asked)
 		failed := cell.until(ctx, wall, func(st *session.State) bool { return st.LastTurn != nil })
 		fmt.Println("failed:", failed.LastTurn.Error.Kind, "retryable:", failure.Retryable(failed.LastTurn.Error.Kind))
-		cell.say(ctx, wall, events.WriterRetry, events.TurnRequested{Turn: "turn-2", Cause: events.CauseRetry, OfTurn: "turn-1", Attempt: 1,
+		cell.say(context.Background(), wall, events.WriterRetry, events.TurnRequested{Turn: "turn-2", Cause: events.CauseRetry, OfTurn: "turn-1", Attempt: 1,
 			Message: failed.LastTurn.Message, Options: failed.LastTurn.Options}) // the retry service, when it is time
 	}()
 
@@ -48,6 +50,7 @@ func Example_retry() {
 		},
 	})
 	fatal(err)
+	<-asked
 	fatal(h.Close(context.Background()))
 	// Output:
 	// turn-1 message {"model":"small"}
@@ -96,7 +99,7 @@ func Example_compaction() {
 	fatal(h.Ready(ctx))
 	cell.say(ctx, wall, events.WriterCompaction, events.CompactionRequested{Compaction: "compaction-1", Reason: events.CompactManual})
 	go func() {
-		st := cell.until(ctx, wall, func(st *session.State) bool { return st.LastCompaction != nil })
+		st := cell.until(context.Background(), wall, func(st *session.State) bool { return st.LastCompaction != nil })
 		fmt.Println(st.LastCompaction.Outcome, st.LastCompaction.Error.Kind)
 		cancel()
 	}()

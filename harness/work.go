@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -15,6 +16,7 @@ import (
 // Limits of [Harness.Work].
 const (
 	turnsMaxDefault = 16 // turns and compactions at once
+	lookAgainS      = 5  // seconds after which all that is offered is looked at again, whatever was heard
 	lastWordMaxS    = 10 // seconds that the end of a turn may take to be stored after Work's context has ended
 )
 
@@ -96,20 +98,18 @@ func (h *Harness) Work(ctx context.Context, w Worker) error {
 		return fmt.Errorf("harness: work of %s: Work runs already", h.cfg.ID)
 	}
 	h.working = true
-	var all []string
-	for _, offer := range h.offers {
-		all = append(all, offer.Session)
-	}
 	for id := range h.sessions {
-		all = append(all, id)
+		h.dirty[id] = true
 	}
 	h.mu.Unlock()
-	for _, id := range all {
-		h.poke(id)
-	}
 	k := &shift{h: h, w: w, slots: make(chan struct{}, w.TurnsMax), busy: map[string]bool{}}
+	again := time.NewTicker(lookAgainS * time.Second)
+	defer again.Stop()
+	k.pokeOffers()
 	for {
 		select {
+		case <-again.C: // level, not edge: a look that failed is made up for
+			k.pokeOffers()
 		case <-h.poked:
 			k.handOut(ctx)
 		case <-ctx.Done():
@@ -117,6 +117,19 @@ func (h *Harness) Work(ctx context.Context, w Worker) error {
 		case <-h.ctx.Done():
 			return k.end(fmt.Errorf("harness: work of %s: %w", h.cfg.ID, context.Cause(h.ctx)))
 		}
+	}
+}
+
+// pokeOffers has every session looked at of which something is asked.
+func (k *shift) pokeOffers() {
+	k.h.mu.Lock()
+	defer k.h.mu.Unlock()
+	for _, offer := range k.h.offers {
+		k.h.dirty[offer.Session] = true
+	}
+	select {
+	case k.h.poked <- struct{}{}:
+	default:
 	}
 }
 

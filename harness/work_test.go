@@ -304,3 +304,32 @@ func TestWorkLeavesWhatIsOwned(t *testing.T) {
 		t.Errorf("%+v", st)
 	}
 }
+
+// What could not be taken at first is taken later, though nothing is heard of it again.
+func TestWorkIsLookedAtAgain(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect()
+	must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	began, taken := time.Now(), make(chan string, 1)
+	w.work(h, harness.Worker{
+		Options: func(*harness.Session, session.WorkTurn) any {
+			if time.Since(began) < 2*time.Second { // longer than what tells of it takes
+				return func() {} // cannot be written as JSON
+			}
+			return "small"
+		},
+		Turn: func(_ context.Context, turn *harness.Turn) error {
+			taken <- string(turn.Request().Options)
+			return nil
+		},
+	})
+	w.request("s", "t1", "hello")
+	select {
+	case got := <-taken:
+		if got != `"small"` {
+			t.Errorf("taken with %s", got)
+		}
+	case <-time.After(patience):
+		t.Fatal("never taken")
+	}
+}
