@@ -235,19 +235,20 @@ func (b *Bus) storeEach(ctx context.Context, docs []Doc, revs []uint64) error {
 			revs[i] = docs[i].Rev
 		}
 	}
+	var views []Pending
 	for round := 0; ; round++ {
-		under = under[:0]
+		views = views[:0]
 		for i, d := range docs {
 			if round < len(d.Views) {
 				v := d.Views[round]
 				v.GuardKey, v.GuardRev = d.Key, revs[i]
-				under = append(under, b.StoreView(ctx, v))
+				views = append(views, b.StoreView(ctx, v))
 			}
 		}
-		if len(under) == 0 {
+		if len(views) == 0 {
 			return nil
 		}
-		for _, p := range under {
+		for _, p := range views {
 			if _, err := p.Wait(ctx); err != nil {
 				return err
 			}

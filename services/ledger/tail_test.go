@@ -70,12 +70,12 @@ func TestTailKnowsWhatItMisses(t *testing.T) {
 }
 
 func TestTailIsBounded(t *testing.T) {
-	const size, max = 100, 5_000
-	kept := newTail(chained, max)
+	const size, most = 100, 5_000
+	kept := newTail(chained, most)
 	r := func(i int) events.Ref { return events.Ref{Harness: "h", Session: fmt.Sprint(i % 7)} }
 	for i := range 10_000 {
 		kept.take(r(i), bus.Message{Seq: uint64(i + 1), Body: fmt.Appendf(make([]byte, 0, size), "%*d", size, i-6)})
-		if kept.bytes > max || len(kept.order) > max/size || len(kept.bySeq) != len(kept.order) {
+		if kept.bytes > most || len(kept.order) > most/size || len(kept.bySeq) != len(kept.order) {
 			t.Fatalf("after %d: %d bytes, %d in order, %d by place", i, kept.bytes, len(kept.order), len(kept.bySeq))
 		}
 	}
