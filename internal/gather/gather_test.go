@@ -107,8 +107,10 @@ func TestTakenBack(t *testing.T) {
 		if first() {
 			t.Error("what is under way was taken back")
 		}
-		if !b() || !b() {
-			t.Error("what waits was not taken back")
+		for range 2 { // a second time changes nothing
+			if !b() {
+				t.Error("what waits was not taken back")
+			}
 		}
 		a.want(t, []string{"a"}, []string{"c"})
 		if c() {
