@@ -95,7 +95,7 @@ func TestTailIsBounded(t *testing.T) {
 	if len(small.order) != tailCommitsMax {
 		t.Errorf("%d commits without a body are kept, want %d", len(small.order), tailCommitsMax)
 	}
-	kept.take(r(1), bus.Message{Seq: 10_001, Body: make([]byte, 2*max)})
+	kept.take(r(1), bus.Message{Seq: 10_001, Body: make([]byte, 2*most)})
 	if len(kept.order) != 0 || len(kept.byRef) != 0 || kept.bytes != 0 {
 		t.Errorf("one that is too large: %d in order, %d bytes", len(kept.order), kept.bytes)
 	}
