@@ -43,6 +43,8 @@ const (
 	publishWindowMax     = 4_096 // publishes without an acknowledgement yet
 	clockFreshS          = 10    // how long a measured offset to the broker's clock is used
 	clockPatienceMS      = 500   // a later answer says too little about the time
+	clockQuickMS         = 2     // an answer that says enough
+	clockAnswersMax      = 8     // that are waited for when the clock is set, until one is quick
 	defaultFeedAge       = 72 * time.Hour
 	defaultConnectionTag = "holdfast"
 )

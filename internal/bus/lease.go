@@ -265,10 +265,11 @@ func (b *Bus) Now(ctx context.Context) (time.Time, error) {
 	return now, nil
 }
 
-// measure asks the broker what time it is. It keeps asking only when it must have an answer. The clock is locked.
+// measure asks the broker what time it is. It keeps asking only when it must have an answer, and then, as the first answers
+// of a process that has just begun are slow, until one is quick, a few times. The clock is locked.
 func (b *Bus) measure(ctx context.Context, must bool) error {
 	op, pace := "ask the time", newBackoff()
-	for {
+	for answers := 0; ; {
 		var reply struct {
 			Now time.Time `json:"ts"`
 		}
@@ -278,7 +279,12 @@ func (b *Bus) measure(ctx context.Context, must bool) error {
 		cancel()
 		switch {
 		case err == nil:
-			b.clock.set(reply.Now, sent, time.Now())
+			heard := time.Now()
+			b.clock.set(reply.Now, sent, heard)
+			if answers++; !must || answers == clockAnswersMax || heard.Sub(sent) < clockQuickMS*time.Millisecond {
+				return nil
+			}
+		case answers > 0:
 			return nil
 		case !must || !errors.Is(err, ErrUnreachable):
 			return err
