@@ -44,7 +44,8 @@ const (
 	clockFreshS          = 10    // how long a measured offset to the broker's clock is used
 	clockPatienceMS      = 500   // a later answer says too little about the time
 	clockQuickMS         = 2     // an answer that says enough
-	clockAnswersMax      = 8     // that are waited for when the clock is set, until one is quick
+	clockPoorMS          = 500   // how long one that took longer is used: the first ones of a process are slow
+	clockPoorMax         = 20    // after so many they will not get better
 	defaultFeedAge       = 72 * time.Hour
 	defaultConnectionTag = "holdfast"
 )

@@ -228,9 +228,11 @@ func (l *Lease) Gap() time.Time {
 // clock is the broker's clock as measured from here.
 type clock struct {
 	mu     sync.Mutex
-	broker time.Time // an instant of the broker's clock …
-	local  time.Time // … and when that was here, on the monotonic clock
-	last   time.Time // what was given out last; nothing earlier may follow
+	broker time.Time     // an instant of the broker's clock …
+	local  time.Time     // … and when that was here, on the monotonic clock
+	last   time.Time     // what was given out last; nothing earlier may follow
+	slack  time.Duration // by how much it may be behind
+	asked  int
 }
 
 // set takes a measurement: the broker said this time between these two instants here. A clock that may be right by it runs
@@ -238,21 +240,25 @@ type clock struct {
 func (c *clock) set(said, sent, heard time.Time) {
 	runs := c.broker.Add(heard.Sub(c.local))
 	if c.local.IsZero() || runs.Before(said) || runs.After(said.Add(heard.Sub(sent))) {
-		runs = said
+		runs, c.slack = said, heard.Sub(sent)
 	}
-	c.broker, c.local = runs, heard
+	c.broker, c.local, c.asked = runs, heard, c.asked+1
 }
 
-// Now is the broker's time, or less by what an answer is on its way, never more (but for what two clocks drift apart in ten
-// seconds): nothing is found due before it is. It never
-// goes back. It is measured every ten seconds and runs on by itself in between and while the broker is away; only the very
-// first call fails without a broker ([ErrUnreachable]) or without a log ([ErrNotFound]).
+// stale says whether it is to be measured again: a poor measurement sooner, a few times.
+func (c *clock) stale() bool {
+	age, poor := time.Since(c.local), c.slack > clockQuickMS*time.Millisecond && c.asked < clockPoorMax
+	return c.local.IsZero() || age > clockFreshS*time.Second || poor && age > clockPoorMS*time.Millisecond
+}
+
+// Now is the broker's time, or less by what an answer is on its way, never more: nothing is found due before it is. It never
+// goes back, and runs on by itself while the broker is away; only the very first call fails ([ErrUnreachable], [ErrNotFound]).
 func (b *Bus) Now(ctx context.Context) (time.Time, error) {
 	c := &b.clock
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	first := c.local.IsZero()
-	if first || time.Since(c.local) > clockFreshS*time.Second {
+	if c.stale() {
 		if err := b.measure(ctx, first); err != nil && first {
 			return time.Time{}, err
 		}
@@ -265,11 +271,10 @@ func (b *Bus) Now(ctx context.Context) (time.Time, error) {
 	return now, nil
 }
 
-// measure asks the broker what time it is. It keeps asking only when it must have an answer, and then, as the first answers
-// of a process that has just begun are slow, until one is quick, a few times. The clock is locked.
+// measure asks the broker what time it is. It keeps asking only when it must have an answer. The clock is locked.
 func (b *Bus) measure(ctx context.Context, must bool) error {
 	op, pace := "ask the time", newBackoff()
-	for answers := 0; ; {
+	for {
 		var reply struct {
 			Now time.Time `json:"ts"`
 		}
@@ -279,12 +284,7 @@ func (b *Bus) measure(ctx context.Context, must bool) error {
 		cancel()
 		switch {
 		case err == nil:
-			heard := time.Now()
-			b.clock.set(reply.Now, sent, heard)
-			if answers++; !must || answers == clockAnswersMax || heard.Sub(sent) < clockQuickMS*time.Millisecond {
-				return nil
-			}
-		case answers > 0:
+			b.clock.set(reply.Now, sent, time.Now())
 			return nil
 		case !must || !errors.Is(err, ErrUnreachable):
 			return err

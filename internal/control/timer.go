@@ -13,7 +13,7 @@ import (
 // remember sees to the next look at a session as it is now: a durable alarm, unless the look needs none, and if it is
 // soon, a wake of this process.
 func (l *Loop) remember(ctx context.Context, s *session.State, d Decision, now time.Time) error {
-	w := &wake{ref: s.Ref(), seq: s.Seq, look: d.Look}
+	w := &wake{ref: s.Ref(), seq: s.Seq, at: d.Look}
 	if d.Look.IsZero() {
 		l.wakes.drop(w)
 		return nil
@@ -23,12 +23,10 @@ func (l *Loop) remember(ctx context.Context, s *session.State, d Decision, now t
 			return err
 		}
 	}
-	until := d.Look.Sub(now)
-	if until > localHorizon {
+	if d.Look.Sub(now) > localHorizon {
 		l.wakes.drop(w)
 		return nil
 	}
-	w.at = time.Now().Add(until)
 	if d.Ahead {
 		w.ready = l.ahead(ctx, s, d.Look)
 	}

@@ -23,10 +23,9 @@ const (
 	awayEvery    = 50 * time.Millisecond  // how often is looked whether the broker is back
 )
 
-// wake is a look at a session at an instant of this process's clock, or, better, what such a look will come to.
+// wake is a look at a session at an instant, or, better, what such a look will come to.
 type wake struct {
-	at    time.Time
-	look  time.Time // the same by the broker's clock
+	at    time.Time // by the broker's clock: what is known of that gets better
 	ref   events.Ref
 	seq   uint64 // of the session as it was when this was decided
 	ready *ready // nil: look then
@@ -132,7 +131,7 @@ func (q *wakes) due(now time.Time) (due []*wake, next time.Duration) {
 	return due, q.queue[0].at.Sub(now)
 }
 
-// wakeForEver does what is due until ctx ends. What was decided ahead is only sent; nobody waits for one commit before the
+// wakeForEver does what is due, by the broker's clock, until ctx ends. What was decided ahead is only sent; nobody waits for one commit before the
 // next is sent.
 func (l *Loop) wakeForEver(ctx context.Context) error {
 	var looks sync.WaitGroup
@@ -145,17 +144,18 @@ func (l *Loop) wakeForEver(ctx context.Context) error {
 	away := false
 	for ctx.Err() == nil {
 		next := standbyEvery
-		switch connected := l.bus.Connected(); {
-		case !connected:
+		now, err := l.bus.Now(ctx)
+		switch {
+		case err != nil || !l.bus.Connected():
 			away, next = true, awayEvery
 		case away: // what came due long ago is looked at by a walk: it may have to take its turn
 			away = false
-			l.wakes.due(time.Now().Add(-standbyKept))
+			l.wakes.due(now.Add(-standbyKept))
 			l.WalkSoon()
 			next = 0
-		case l.mayAct(ctx):
+		case l.mayAct(ctx, now):
 			var due []*wake
-			due, next = l.wakes.due(time.Now())
+			due, next = l.wakes.due(now)
 			for _, w := range due {
 				l.fire(ctx, w, acks, &looks)
 			}
@@ -180,13 +180,13 @@ func (l *Loop) fire(ctx context.Context, w *wake, acks chan<- sentAhead, looks *
 	}
 	evs := make([]events.Event, len(w.ready.facts))
 	for i, f := range w.ready.facts {
-		evs[i] = events.New(l.bus.NewID(), l.source, w.ref, w.ready.epoch, w.look, f)
+		evs[i] = events.New(l.bus.NewID(), l.source, w.ref, w.ready.epoch, w.at, f)
 	}
 	l.mu.Lock()
 	if len(l.fired) >= firedMax {
 		clear(l.fired)
 	}
-	l.fired[w.ref] = w.look
+	l.fired[w.ref] = w.at
 	l.mu.Unlock()
 	select {
 	case acks <- sentAhead{w, l.bus.AppendAsync(ctx, w.ref, l.cfg.Writer, w.seq, evs)}:
@@ -220,11 +220,10 @@ func (l *Loop) acknowledge(ctx context.Context, acks <-chan sentAhead) {
 
 // mayAct says whether this process does what comes due: it is the active one, or there is none. A process that is wrong
 // about that loses races, not data.
-func (l *Loop) mayAct(ctx context.Context) bool {
+func (l *Loop) mayAct(ctx context.Context, now time.Time) bool {
 	if l.active.Load() {
 		return true
 	}
-	now := time.Now()
 	if now.Sub(l.asked) < standbyEvery {
 		return l.nobody
 	}
