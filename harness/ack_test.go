@@ -325,3 +325,18 @@ func TestACommitWithoutAGuard(t *testing.T) {
 		t.Fatalf("%+v", a)
 	}
 }
+
+// What was written, without a nudge, before the log was followed is read when it is.
+func TestWhatWasWrittenBeforeTheLogIsFollowed(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect(pool) // which follows nothing
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	out := ask(w.ctx, turn, harness.Prompt{ID: "p1", Questions: question()})
+	w.awaiting("s", "p1")
+	seq := w.whisper("s", events.PromptRejected{Prompt: "p1", By: "ada"})
+	harness.Live(h, seq+1)
+	if a := got(t, out); a.err != nil || a.answer.Status != session.Rejected {
+		t.Fatalf("%+v", a)
+	}
+}

@@ -46,3 +46,6 @@ func Heard(s *Session) uint64 {
 	defer s.mu.Unlock()
 	return s.ahead
 }
+
+// Live says that the log is followed from a place on.
+func Live(h *Harness, from uint64) { h.hears(from) }

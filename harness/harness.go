@@ -102,6 +102,7 @@ type Harness struct {
 	cancel  context.CancelCauseFunc
 	running sync.WaitGroup // what this package started and Close waits for
 
+	began    atomic.Uint64 // from where on the log was last followed
 	followed atomic.Uint64 // from where on the log is followed; 0: it is not, or not at this moment
 
 	mu       sync.Mutex
@@ -221,7 +222,7 @@ func (h *Harness) look(id string, seq uint64) {
 
 // listen follows what is written of this harness's sessions. While it does, nobody needs to be nudged.
 func (h *Harness) listen() {
-	err := h.bus.Follow(h.ctx, h.cfg.ID, h.followed.Store, func(m bus.Message) {
+	err := h.bus.Follow(h.ctx, h.cfg.ID, h.hears, func(m bus.Message) {
 		r, _, err := h.bus.Cell().ParseLog(m.Subject)
 		h.mu.Lock()
 		s := h.sessions[r.Session]
@@ -235,7 +236,16 @@ func (h *Harness) listen() {
 	}
 }
 
-// lookEverywhere reads what was missed while the broker was away, where somebody waits.
+// hears notes from where on the log is followed; 0: not at this moment. What was written before that, without a nudge, nobody
+// would tell us.
+func (h *Harness) hears(from uint64) {
+	h.followed.Store(from)
+	if from != 0 && h.began.Swap(from) != from {
+		go h.lookEverywhere()
+	}
+}
+
+// lookEverywhere reads what was missed while the broker was away, or before the log was followed, where somebody waits.
 func (h *Harness) lookEverywhere() {
 	slots := make(chan struct{}, looksAtOnceMax)
 	for _, s := range h.owned() {
@@ -246,7 +256,7 @@ func (h *Harness) lookEverywhere() {
 		go func() {
 			defer func() { <-slots }()
 			if err := s.catchUp(h.ctx); err != nil && h.ctx.Err() == nil {
-				h.log.Warn().Str("session", s.ref.String()).AnErr("err", err).Msg("not read after the broker's return")
+				h.log.Warn().Str("session", s.ref.String()).AnErr("err", err).Msg("what was missed is not read")
 			}
 		}()
 	}
