@@ -120,7 +120,6 @@ type Loop struct {
 
 	mu       sync.Mutex
 	own      map[events.Ref]own       // what this process appended last, until a document shows it
-	fired    map[events.Ref]time.Time // what was sent at its instant, until its alarm comes
 	timers   map[events.Ref]time.Time // alarms that this process has set
 	suspects map[events.Ref]Suspect
 }
@@ -144,7 +143,7 @@ func New(b *bus.Bus, cfg Config) (*Loop, error) {
 	return &Loop{
 		bus: b, cfg: cfg, slots: make(chan struct{}, cfg.AtOnceMax), walks: make(chan struct{}, 1), reading: make(chan struct{}, runtime.GOMAXPROCS(0)), wakes: newWakes(),
 		source: events.ServiceSource(cfg.Service, b.Instance()),
-		own:    map[events.Ref]own{}, fired: map[events.Ref]time.Time{}, timers: map[events.Ref]time.Time{}, suspects: map[events.Ref]Suspect{},
+		own:    map[events.Ref]own{}, timers: map[events.Ref]time.Time{}, suspects: map[events.Ref]Suspect{},
 	}, nil
 }
 

@@ -83,9 +83,7 @@ func (h alarms) Batch(ctx context.Context, ms []bus.Message) (int, error) {
 // front of this process. Should the process die first, whoever takes over walks over everything.
 func (l *Loop) seenTo(r events.Ref, body []byte) bool {
 	l.mu.Lock()
-	fired, ok := l.fired[r]
 	delete(l.timers, r)
-	delete(l.fired, r)
 	l.mu.Unlock()
-	return ok && string(alarmBody(fired)) == string(body) || l.wakes.ready(r)
+	return l.wakes.rings(r, body)
 }

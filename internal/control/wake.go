@@ -29,6 +29,7 @@ type wake struct {
 	ref   events.Ref
 	seq   uint64 // of the session as it was when this was decided
 	ready *ready // nil: look then
+	rung  bool   // its alarm has come already
 	place int    // in the heap
 }
 
@@ -54,10 +55,13 @@ type wakes struct {
 	mu    sync.Mutex
 	queue wakeQueue
 	by    map[events.Ref]*wake
-	news  chan struct{} // the first of the queue has changed
+	fired map[events.Ref]time.Time // what was sent at its instant, until its alarm comes
+	news  chan struct{}            // the first of the queue has changed
 }
 
-func newWakes() *wakes { return &wakes{by: map[events.Ref]*wake{}, news: make(chan struct{}, 1)} }
+func newWakes() *wakes {
+	return &wakes{by: map[events.Ref]*wake{}, fired: map[events.Ref]time.Time{}, news: make(chan struct{}, 1)}
+}
 
 // set puts a wake in the place of the one that the session has, unless that was decided on more of the log.
 func (q *wakes) set(w *wake) {
@@ -116,19 +120,54 @@ func (q *wakes) has(r events.Ref, seq uint64) bool {
 	return w != nil && w.seq == seq && w.ready != nil
 }
 
-// due takes what is due, and says how long until the next is.
+// rings says whether what an alarm is about was sent here at that instant, or waits in front of this process: one of the
+// two, whichever comes first, the alarm or the instant.
+func (q *wakes) rings(r events.Ref, body []byte) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if w := q.by[r]; w != nil && w.ready != nil {
+		w.rung = w.rung || string(alarmBody(w.at)) == string(body)
+		return true
+	}
+	fired, ok := q.fired[r]
+	delete(q.fired, r)
+	return ok && string(alarmBody(fired)) == string(body)
+}
+
+// due takes what is due to be done now, and says how long until the next is.
 func (q *wakes) due(now time.Time) (due []*wake, next time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for len(q.queue) > 0 && !q.queue[0].at.After(now) {
-		w := q.queue[0]
-		q.remove(w)
-		due = append(due, w)
+	due = q.until(now)
+	for _, w := range due {
+		if w.ready == nil || w.rung {
+			continue
+		}
+		if len(q.fired) >= firedMax {
+			clear(q.fired)
+		}
+		q.fired[w.ref] = w.at
 	}
 	if len(q.queue) == 0 {
 		return due, localHorizon
 	}
 	return due, q.queue[0].at.Sub(now)
+}
+
+// leave takes out what was due until then and is for somebody else to do.
+func (q *wakes) leave(until time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.until(until)
+}
+
+func (q *wakes) until(now time.Time) (due []*wake) {
+	for len(q.queue) > 0 && !q.queue[0].at.After(now) {
+		w := q.queue[0]
+		q.remove(w)
+		due = append(due, w)
+	}
+	return due
 }
 
 // wakeForEver does what is due, by the broker's clock, until ctx ends. What was decided ahead is only sent; nobody waits for one commit before the
@@ -150,7 +189,7 @@ func (l *Loop) wakeForEver(ctx context.Context) error {
 			away, next = true, awayEvery
 		case away: // what came due long ago is looked at by a walk: it may have to take its turn
 			away = false
-			l.wakes.due(now.Add(-standbyKept))
+			l.wakes.leave(now.Add(-standbyKept))
 			l.WalkSoon()
 			next = 0
 		case l.mayAct(ctx, now):
@@ -182,12 +221,6 @@ func (l *Loop) fire(ctx context.Context, w *wake, acks chan<- sentAhead, looks *
 	for i, f := range w.ready.facts {
 		evs[i] = events.New(l.bus.NewID(), l.source, w.ref, w.ready.epoch, w.at, f)
 	}
-	l.mu.Lock()
-	if len(l.fired) >= firedMax {
-		clear(l.fired)
-	}
-	l.fired[w.ref] = w.at
-	l.mu.Unlock()
 	select {
 	case acks <- sentAhead{w, l.bus.AppendAsync(ctx, w.ref, l.cfg.Writer, w.seq, evs)}:
 	case <-ctx.Done():
@@ -230,7 +263,7 @@ func (l *Loop) mayAct(ctx context.Context, now time.Time) bool {
 	_, active, err := l.bus.Lag(ctx, Documents(l.cfg.Service))
 	l.asked, l.nobody = now, err == nil && active == ""
 	if !l.nobody {
-		l.wakes.due(now.Add(-standbyKept)) // the other one has done it
+		l.wakes.leave(now.Add(-standbyKept)) // the other one has done it
 	}
 	return l.nobody
 }

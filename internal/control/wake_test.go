@@ -51,7 +51,9 @@ func TestAhead(t *testing.T) {
 	natstest.Until(t, "the alarm and the document to have been heard of", func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		return len(l.own) == 0 && len(l.fired) == 0
+		l.wakes.mu.Lock()
+		defer l.wakes.mu.Unlock()
+		return len(l.own) == 0 && len(l.wakes.fired) == 0
 	})
 	natstest.Until(t, "them to be done", func() bool {
 		alarms, _, err := w.b.Lag(w.ctx, Alarms(w.b, "reconciler"))
@@ -60,6 +62,47 @@ func TestAhead(t *testing.T) {
 	})
 	if n := a.decided.Load(); n != decided || after.Commits != 2 || after.Ignored.Count > 0 {
 		t.Errorf("decided %d times more; %d commits", n-decided, after.Commits)
+	}
+}
+
+// TestAheadRings: whichever comes first, the alarm or the instant, and whatever the alarm is about, nobody looks again for
+// it, nothing is kept of it, and one that was not sent here is looked at.
+func TestAheadRings(t *testing.T) {
+	r, at := ref("s"), time.Unix(1_000, 0)
+	waiting := func() *wakes {
+		q := newWakes()
+		q.set(&wake{ref: r, at: at, ready: &ready{}})
+		return q
+	}
+	q := waiting()
+	if !q.rings(r, alarmBody(at)) || !q.rings(r, alarmBody(at)) {
+		t.Error("the alarm came first, and somebody looks")
+	}
+	if q.due(at); len(q.fired) > 0 {
+		t.Error("remembered for an alarm that has come")
+	}
+	q = waiting()
+	if !q.rings(r, alarmBody(at.Add(-time.Second))) {
+		t.Error("an older alarm, and somebody looks")
+	}
+	if q.due(at); !q.rings(r, alarmBody(at)) || len(q.fired) > 0 {
+		t.Error("the instant came first, and somebody looks")
+	}
+	if q.rings(r, alarmBody(at)) {
+		t.Error("an alarm rings twice, and nobody looks")
+	}
+	q = waiting()
+	if q.due(at); q.rings(r, alarmBody(at.Add(time.Second))) {
+		t.Error("an alarm for another instant, and nobody looks")
+	}
+	q = waiting()
+	if q.leave(at); q.rings(r, alarmBody(at)) {
+		t.Error("left to somebody else, and nobody looks")
+	}
+	q = newWakes()
+	q.set(&wake{ref: r, at: at})
+	if q.due(at); q.rings(r, alarmBody(at)) {
+		t.Error("nothing was sent, and nobody looks")
 	}
 }
 
