@@ -101,6 +101,9 @@ func TestAheadRings(t *testing.T) {
 	}
 	q = newWakes()
 	q.set(&wake{ref: r, at: at})
+	if q.rings(r, alarmBody(at)) {
+		t.Error("nothing is decided ahead, and nobody looks")
+	}
 	if q.due(at); q.rings(r, alarmBody(at)) {
 		t.Error("nothing was sent, and nobody looks")
 	}
