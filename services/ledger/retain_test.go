@@ -1,13 +1,16 @@
 package ledger
 
 import (
+	"cmp"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/rs/zerolog"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -104,5 +107,94 @@ func TestObjectsGoWithTheirSession(t *testing.T) {
 	}
 	if err := w.bus.HasObject(t.Context(), names[1]); err != nil {
 		t.Errorf("another session's object: %v", err)
+	}
+}
+
+// TestWhatRetentionLeavesAlone: what has not been closed for long enough, unless the log is nearly full; and what is open,
+// or was written to a moment ago and may still be opened, even then.
+func TestWhatRetentionLeavesAlone(t *testing.T) {
+	w := &world{t: t, seq: map[events.Ref]uint64{}}
+	w.bus = natstest.Bus(t, natstest.Start(t), func(c *bus.Config) { c.LogBytesMax = 256 << 10 })
+	cfg := Default()
+	cfg.Retain = time.Hour
+	l, err := New(w.bus, cfg, zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, err := w.bus.Now(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sessions := map[string]struct {
+		born, closed bool
+		ago          time.Duration // it was closed, or last written to
+		left, full   string        // what is left of it, and in a nearly full log
+	}{
+		"running":       {true, false, 2 * time.Hour, "", ""},
+		"closed-before": {true, true, cfg.Retain, "purged", ""},
+		"closed-now":    {true, true, cfg.Retain - time.Minute, "", "purged"},
+		"unborn-before": {false, false, cfg.Retain, "closed", ""},
+		"unborn-late":   {false, false, unbornKeptMin, "", "closed"},
+		"unborn-now":    {false, false, 0, "", ""},
+	}
+	for name, x := range sessions {
+		r := events.Ref{Harness: "h1", Session: name}
+		w.say(r, events.SessionOpened{Incarnation: "1"})
+		w.say(r, events.ToolStarted{Call: "c", Turn: "t", Name: "bash"})
+		st := session.New(r)
+		st.Seq, st.UpdatedAt = w.seq[r], now.Add(-x.ago)
+		if x.born {
+			st.Epoch = 1
+		}
+		if x.closed {
+			st.Phase, st.Closed = session.Closed, &session.Closing{Reason: "finished", At: st.UpdatedAt, Seq: st.Seq}
+		}
+		doc, err := st.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.bus.Store(t.Context(), bus.State, events.SessionKey(r), doc, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left := func(name string) string {
+		r := events.Ref{Harness: "h1", Session: name}
+		cs, err := w.bus.Read(t.Context(), r, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = w.bus.Load(t.Context(), bus.State, events.SessionKey(r))
+		switch last := cs[len(cs)-1]; {
+		case len(cs) == 1 && last.Seq == w.seq[r] && errors.Is(err, bus.ErrNotFound):
+			return "purged"
+		case len(cs) == 3 && last.Writer == events.WriterLedger && err == nil:
+			return "closed"
+		case len(cs) == 2 && err == nil:
+			return ""
+		}
+		t.Fatalf("%s: left %d commits, document: %v", name, len(cs), err)
+		return ""
+	}
+	if n, err := l.Retain(t.Context()); n != 1 || err != nil {
+		t.Errorf("purged %d, %v", n, err)
+	}
+	for name, x := range sessions {
+		if got := left(name); got != x.left {
+			t.Errorf("%s: %q, want %q", name, got, x.left)
+		}
+	}
+	other := events.Ref{Harness: "h2", Session: "large"}
+	natstest.Until(t, "the log to be nearly full", func() bool {
+		w.say(other, events.ToolFailed{Call: "c", Error: events.Failure{Kind: "odd", Text: strings.Repeat("x", 8<<10)}})
+		full, err := w.bus.NearlyFull(t.Context())
+		return full && err == nil
+	})
+	if n, err := l.Retain(t.Context()); n != 1 || err != nil {
+		t.Errorf("purged %d, %v, of a nearly full log", n, err)
+	}
+	for name, x := range sessions {
+		if got, want := left(name), cmp.Or(x.left, x.full); got != want {
+			t.Errorf("%s in a nearly full log: %q, want %q", name, got, want)
+		}
 	}
 }
