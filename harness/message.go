@@ -103,11 +103,11 @@ func (t *Turn) Content(ctx context.Context) (json.RawMessage, error) {
 	case r.Message == "" || r.Content != nil:
 		return r.Content, nil
 	}
-	e, ok := t.s.State().Ended(session.EntityMessage, r.Message)
-	if !ok || e.OpenedSeq == 0 {
+	seq := t.s.State().MessageSeq(r.Message)
+	if seq == 0 {
 		return nil, fmt.Errorf("%w: message %s in %s", ErrUnknown, r.Message, t.s.ref)
 	}
-	c, err := t.s.h.bus.Commit(ctx, e.OpenedSeq)
+	c, err := t.s.h.bus.Commit(ctx, seq)
 	if err != nil {
 		return nil, fmt.Errorf("harness: message %s in %s: %w", r.Message, t.s.ref, translate(err))
 	}

@@ -13,9 +13,12 @@ import (
 func (f *fold) messageAccepted(fact events.MessageAccepted) string {
 	e := f.ended(EntityMessage, fact.Message)
 	switch {
-	case e != nil && e.Seq == f.c.Seq && e.Outcome == OutcomeDelivered: // the turn that has it is in the same commit
+	case e != nil && e.Seq == f.c.Seq && e.Outcome == OutcomeDelivered && e.OpenedSeq == 0: // the turn that has it is in the same commit
 		e.OpenedSeq = f.c.Seq
-	case e != nil || f.queued(fact.Message) >= 0:
+		if t := f.Turn; t != nil && t.Message == fact.Message {
+			t.MessageSeq = f.c.Seq
+		}
+	case e != nil || f.MessageSeq(fact.Message) != 0:
 		return WhyClosedID
 	case len(f.Queue) >= QueuedMax || !f.room(messageBytes, fact.Message):
 		return WhyLimit

@@ -102,7 +102,8 @@ type Turn struct {
 	Synthetic  bool            `json:"synthetic"`
 	OfTurn     string          `json:"of_turn,omitempty"`
 	Message    string          `json:"message,omitempty"`
-	Compaction string          `json:"compaction,omitempty"` // the one requested in mid-stream of this turn
+	MessageSeq uint64          `json:"message_seq,omitempty"` // of the commit with the message's content, 0: unknown
+	Compaction string          `json:"compaction,omitempty"`  // the one requested in mid-stream of this turn
 	Since      time.Time       `json:"since"`
 	Attempt    int             `json:"attempt"`
 	Epoch      uint64          `json:"epoch"` // opened or adopted under
@@ -122,20 +123,21 @@ const (
 
 // LastTurn is the turn that ended last.
 type LastTurn struct {
-	ID        string          `json:"id"`
-	Outcome   string          `json:"outcome"`
-	Reason    string          `json:"reason,omitempty"`
-	At        time.Time       `json:"at"`
-	Error     *events.Failure `json:"error,omitempty"`
-	Message   string          `json:"message,omitempty"`
-	Options   json.RawMessage `json:"options,omitempty"`
-	Cause     events.Cause    `json:"cause,omitempty"`
-	OfTurn    string          `json:"of_turn,omitempty"`
-	Attempt   int             `json:"attempt"`
-	Synthetic bool            `json:"synthetic"`
-	HadOutput bool            `json:"had_output"`
-	Actor     string          `json:"actor,omitempty"` // who stopped it, or asked for it
-	Seq       uint64          `json:"seq"`
+	ID         string          `json:"id"`
+	Outcome    string          `json:"outcome"`
+	Reason     string          `json:"reason,omitempty"`
+	At         time.Time       `json:"at"`
+	Error      *events.Failure `json:"error,omitempty"`
+	Message    string          `json:"message,omitempty"`
+	MessageSeq uint64          `json:"message_seq,omitempty"` // as in [Turn]
+	Options    json.RawMessage `json:"options,omitempty"`
+	Cause      events.Cause    `json:"cause,omitempty"`
+	OfTurn     string          `json:"of_turn,omitempty"`
+	Attempt    int             `json:"attempt"`
+	Synthetic  bool            `json:"synthetic"`
+	HadOutput  bool            `json:"had_output"`
+	Actor      string          `json:"actor,omitempty"` // who stopped it, or asked for it
+	Seq        uint64          `json:"seq"`
 }
 
 // Tool is an open call.
@@ -202,6 +204,7 @@ type PendingTurn struct {
 	Cause      events.Cause    `json:"cause"`
 	OfTurn     string          `json:"of_turn,omitempty"`
 	Message    string          `json:"message,omitempty"`
+	MessageSeq uint64          `json:"message_seq,omitempty"` // as in [Turn]
 	Attempt    int             `json:"attempt"`
 	Options    json.RawMessage `json:"options,omitempty"`
 	Compaction string          `json:"compaction,omitempty"`

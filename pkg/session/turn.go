@@ -36,7 +36,7 @@ func (f *fold) turnRequested(fact events.TurnRequested) string {
 		return WhyOpen
 	}
 	by, _ := events.Person(f.e.Source)
-	f.Pending.Turn = &PendingTurn{ID: fact.Turn, Cause: word(fact.Cause), OfTurn: fact.OfTurn, Message: fact.Message, Attempt: fact.Attempt,
+	f.Pending.Turn = &PendingTurn{ID: fact.Turn, Cause: word(fact.Cause), OfTurn: fact.OfTurn, Message: fact.Message, MessageSeq: f.MessageSeq(fact.Message), Attempt: fact.Attempt,
 		Options: fact.Options, Compaction: fact.Compaction, Prompt: fact.Prompt, By: cut(by, NameBytesMax), At: f.c.At, Seq: f.c.Seq}
 	switch {
 	case fact.Cause == events.CauseRetry || fact.Cause == events.CauseResume:
@@ -83,11 +83,12 @@ func (f *fold) turnStarted(fact events.TurnStarted) string {
 	if p := f.Pending.Turn; p != nil && p.ID == fact.Turn {
 		fact = p.completed(fact)
 	}
+	said := f.MessageSeq(fact.Message) // while all who know are still there
 	f.replaceTurn(fact.OfTurn)
 	fact.Synthetic = fact.Synthetic || f.queuedSynthetic(fact.Message)
-	f.Turn = &Turn{ID: fact.Turn, Cause: word(fact.Cause), Synthetic: fact.Synthetic, OfTurn: fact.OfTurn, Message: fact.Message,
+	f.Turn = &Turn{ID: fact.Turn, Cause: word(fact.Cause), Synthetic: fact.Synthetic, OfTurn: fact.OfTurn, Message: fact.Message, MessageSeq: said,
 		Since: f.c.At, Attempt: max(fact.Attempt, 1), Epoch: f.Epoch, Options: fact.Options}
-	f.take(fact.Message)
+	f.take(fact.Message, said)
 	f.deliver(fact.Prompt, f.c.At)
 	f.Pending.Turn = nil
 	switch {
@@ -162,20 +163,46 @@ func (f *fold) turnAgain(fact events.TurnStarted) string {
 
 // take removes a message from the queue: a turn has it. One that was never queued is noted too, so that it is not queued
 // behind the turn that has it.
-func (f *fold) take(message string) {
+func (f *fold) take(message string, accepted uint64) {
 	if message == "" {
 		return
 	}
-	i, accepted := f.queued(message), uint64(0)
-	switch {
+	switch i := f.queued(message); {
 	case i >= 0:
-		accepted = f.Queue[i].Seq
 		f.Queue = slices.Delete(f.Queue, i, i+1)
 	case f.ended(EntityMessage, message) != nil:
 		return
 	}
 	f.end(Ending{Entity: EntityMessage, ID: message, Outcome: OutcomeDelivered, OpenedSeq: accepted})
 	f.deliverAsMessage(message)
+}
+
+// MessageSeq is the place in the log where a message was taken in that waits, or that a turn has: one that is open, ended
+// last or is asked for, or that had it so lately that the message's end is still kept. 0: no such message, or not known.
+func (s *State) MessageSeq(message string) uint64 {
+	if message == "" {
+		return 0
+	}
+	if i := s.queued(message); i >= 0 {
+		return s.Queue[i].Seq
+	}
+	switch e := s.ended(EntityMessage, message); {
+	case e != nil && e.Outcome != OutcomeDelivered:
+		return 0
+	case e != nil && e.OpenedSeq != 0:
+		return e.OpenedSeq
+	}
+	var seq uint64
+	if t := s.Turn; t != nil && t.Message == message {
+		seq = t.MessageSeq
+	}
+	if t := s.LastTurn; seq == 0 && t != nil && t.Message == message {
+		seq = t.MessageSeq
+	}
+	if t := s.Pending.Turn; seq == 0 && t != nil && t.Message == message {
+		seq = t.MessageSeq
+	}
+	return seq
 }
 
 // queued is the message's place in the queue, -1 if it is not there.
@@ -252,7 +279,7 @@ func (f *fold) takeBack(fact events.TurnStopRequested) {
 		f.Pending.Turn = nil
 		f.end(Ending{Entity: EntityTurn, ID: p.ID, Outcome: OutcomeStopped, Reason: fact.Reason})
 		if f.Turn == nil && (f.LastTurn == nil || p.Cause != events.CauseRetry && p.Cause != events.CauseResume) {
-			f.LastTurn = &LastTurn{ID: p.ID, Outcome: OutcomeStopped, Reason: cut(fact.Reason, TextBytesMax), At: f.c.At, Message: p.Message, Options: p.Options,
+			f.LastTurn = &LastTurn{ID: p.ID, Outcome: OutcomeStopped, Reason: cut(fact.Reason, TextBytesMax), At: f.c.At, Message: p.Message, MessageSeq: p.MessageSeq, Options: p.Options,
 				Cause: p.Cause, OfTurn: p.OfTurn, Attempt: max(p.Attempt, 1), Seq: f.c.Seq}
 		}
 	}
@@ -312,7 +339,7 @@ func (f *fold) endTurn(outcome, reason string, failure *events.Failure, said eve
 		}
 	}
 	reason = cut(reason, TextBytesMax)
-	f.LastTurn = &LastTurn{ID: t.ID, Outcome: outcome, Reason: reason, At: f.c.At, Error: failure, Message: t.Message, Options: t.Options,
+	f.LastTurn = &LastTurn{ID: t.ID, Outcome: outcome, Reason: reason, At: f.c.At, Error: failure, Message: t.Message, MessageSeq: t.MessageSeq, Options: t.Options,
 		Cause: t.Cause, OfTurn: t.OfTurn, Attempt: t.Attempt, Synthetic: t.Synthetic, Seq: f.c.Seq}
 	if p := f.Pending.Stop; p != nil && p.Turn == t.ID && outcome != OutcomeCompleted {
 		f.LastTurn.Actor = p.Actor // however it ended: it was not to go on

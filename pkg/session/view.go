@@ -324,7 +324,7 @@ func (s *State) workTurn(src Source) (*WorkTurn, error) {
 		return nil, nil
 	}
 	t := &WorkTurn{Turn: p.ID, Cause: p.Cause, OfTurn: p.OfTurn, Message: p.Message, Options: p.Options, Attempt: max(p.Attempt, 1), Prompt: p.Prompt, Compaction: p.Compaction}
-	seq := s.acceptedSeq(p.Message)
+	seq := s.MessageSeq(p.Message)
 	if seq == 0 {
 		return t, nil
 	}
@@ -339,17 +339,6 @@ func (s *State) workTurn(src Source) (*WorkTurn, error) {
 		}
 	}
 	return t, nil
-}
-
-// acceptedSeq is the commit that took a message in, whether it still waits or a turn that comes again had it; 0: unknown.
-func (s *State) acceptedSeq(message string) uint64 {
-	if at := s.queued(message); at >= 0 {
-		return s.Queue[at].Seq
-	}
-	if e, ok := s.Ended(EntityMessage, message); ok && e.Outcome == OutcomeDelivered {
-		return e.OpenedSeq
-	}
-	return 0
 }
 
 // marks are the places in the log that say what is pending: each is said once, and never changed afterwards.

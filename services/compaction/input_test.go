@@ -185,3 +185,31 @@ func TestNearlyFull(t *testing.T) {
 	h.say("s", events.TurnCompleted{Turn: "t2"})
 	c.until(r, "the next message", func(s *session.State) bool { return s.Pending.Turn != nil })
 }
+
+// TestLongAfterItWasSent: a turn that has made more calls than endings are kept still has its message: who sends that again
+// is told where it stands (V10), and who would take it back that it was handed out (C18).
+func TestLongAfterItWasSent(t *testing.T) {
+	var calls strings.Builder
+	for i := range session.RecentMax + 1 {
+		fmt.Fprintf(&calls, "4 tool.started {\"call\":\"c%d\",\"turn\":\"$turn\",\"name\":\"bash\"}\n4 tool.completed {\"call\":\"c%d\"}\n", i, i)
+	}
+	wish := func(verb, body string) string { return "-- wish --\n" + verb + " " + body + "\n-- comes to --\n" }
+	begun := "-- facts --\n1 session.opened {\"incarnation\":\"17\"}\n" + wish("send", `{"message":"m1","content":"hello","by":"ada"}`) +
+		"-- facts --\n3 turn.started {\"turn\":\"$turn\",\"cause\":\"message\"}\n" + calls.String()
+	for _, x := range []struct{ what, wish, comesTo string }{
+		{"again", wish("send", `{"message":"m1","content":"hello","by":"ada"}`), "done at 2"},
+		{"another", wish("send", `{"message":"m1","content":"bye","by":"ada"}`), "409 message m1 was sent with another content: choose another id\n  {\"status\":\"delivered\",\"seq\":2}"},
+		{"taken back", wish("withdraw", `{"message":"m1","by":"ada"}`), "409 message m1 was handed out already: stop the turn instead\n  {\"status\":\"delivered\",\"seq\":2}"},
+		{"no such", wish("withdraw", `{"message":"m2","by":"ada"}`), "404 no such message: m2\n  {\"what\":\"message\"}"},
+	} {
+		t.Run(x.what, func(t *testing.T) {
+			y := newStory(t)
+			if got := y.tell(begun + x.wish); !strings.HasSuffix(got, x.comesTo+"\n") {
+				t.Errorf("it comes to %q, want %q", got[max(len(got)-200, 0):], x.comesTo)
+			}
+			if _, kept := y.s.Ended(session.EntityMessage, "m1"); kept {
+				t.Error("the message's end is still kept: this shows nothing")
+			}
+		})
+	}
+}

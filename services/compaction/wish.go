@@ -102,6 +102,8 @@ func known(s *session.State, w SendWish, src session.Source) (uint64, error) {
 		seq, stands.At = s.Queue[i].Seq, s.Queue[i].At
 	} else if e, ok := s.Ended(session.EntityMessage, w.Message); ok {
 		seq, stands.At, stands.Status, stands.Reason = e.OpenedSeq, e.At, e.Outcome, e.Reason
+	} else if seq = s.MessageSeq(w.Message); seq != 0 { // a turn has it that has ended so much since
+		stands.Status = session.OutcomeDelivered
 	} else {
 		return 0, nil
 	}
@@ -183,15 +185,22 @@ func Withdraw(s *session.State, w WithdrawWish, now time.Time) (Outcome, error) 
 		if e.Outcome == string(session.Withdrawn) {
 			return Outcome{Seq: e.Seq}, nil
 		}
-		return Outcome{}, events.Conflict("message "+w.Message+" was handed out already: stop the turn instead",
-			events.Standing{Status: e.Outcome, Reason: e.Reason, At: e.At, Seq: e.Seq})
+		return Outcome{}, handedOut(w.Message, events.Standing{Status: e.Outcome, Reason: e.Reason, At: e.At, Seq: e.Seq})
 	}
-	if !slices.ContainsFunc(s.Queue, func(m session.Message) bool { return m.ID == w.Message }) {
+	switch seq := s.MessageSeq(w.Message); {
+	case slices.ContainsFunc(s.Queue, func(m session.Message) bool { return m.ID == w.Message }):
+	case seq != 0:
+		return Outcome{}, handedOut(w.Message, events.Standing{Status: session.OutcomeDelivered, Seq: seq})
+	default:
 		return Outcome{}, events.NotFound("message", w.Message)
 	}
 	d.say(events.MessageWithdrawn{Message: w.Message, By: w.By})
 	d.decide()
 	return Outcome{Facts: d.facts}, nil
+}
+
+func handedOut(message string, stands events.Standing) error {
+	return events.Conflict("message "+message+" was handed out already: stop the turn instead", stands)
 }
 
 // Compact decides on a compaction that a person wants (C16). While a turn runs it waits for that turn's end. What a

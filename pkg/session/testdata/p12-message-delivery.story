@@ -25,7 +25,7 @@ queue: [{"message":"answer-tlimvrwgwljuj3yhhyfz","seq":5,"synthetic":true,"at":@
 status: "answered"
 delivered_at: @6s
 -- state turn queue prompts pending --
-turn: {"id":"turn-c5pdiwnwmsli5tt2svkq","cause":"answer","synthetic":true,"of_turn":"t1","message":"answer-tlimvrwgwljuj3yhhyfz","since":@6s,"attempt":1,"epoch":2}
+turn: {"id":"turn-c5pdiwnwmsli5tt2svkq","cause":"answer","synthetic":true,"of_turn":"t1","message":"answer-tlimvrwgwljuj3yhhyfz","message_seq":5,"since":@6s,"attempt":1,"epoch":2}
 queue: (nothing)
 prompts: (nothing)
 pending: (nothing)

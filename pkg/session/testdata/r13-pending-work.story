@@ -26,7 +26,7 @@ phase: "queued"
 -- state phase queue turn pending --
 phase: "running"
 queue: (nothing)
-turn: {"id":"t1","cause":"message","synthetic":false,"message":"m1","since":@4s,"attempt":1,"epoch":2,"options":{"model":"big"}}
+turn: {"id":"t1","cause":"message","synthetic":false,"message":"m1","message_seq":2,"since":@4s,"attempt":1,"epoch":2,"options":{"model":"big"}}
 pending: (nothing)
 -- facts --
 5 by=reconciler session.orphaned {"reason":"owner-lost","incarnation":"18"}
@@ -39,4 +39,4 @@ pending: (nothing)
 -- endings --
 4 message m1 delivered
 -- state turn --
-turn: {"id":"t1","cause":"message","synthetic":false,"message":"m1","since":@4s,"attempt":1,"epoch":3,"options":{"model":"big"}}
+turn: {"id":"t1","cause":"message","synthetic":false,"message":"m1","message_seq":2,"since":@4s,"attempt":1,"epoch":3,"options":{"model":"big"}}

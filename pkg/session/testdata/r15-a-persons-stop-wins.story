@@ -13,7 +13,7 @@ stop {"by":"ada"}
 -- state phase queue last_turn pending --
 phase: "queued"
 queue: [{"message":"m1","seq":2,"synthetic":false,"at":@2s}]
-last_turn: {"id":"t1","outcome":"stopped","at":@3s,"message":"m1","cause":"message","attempt":1,"synthetic":false,"had_output":false,"actor":"person","seq":3}
+last_turn: {"id":"t1","outcome":"stopped","at":@3s,"message":"m1","message_seq":2,"cause":"message","attempt":1,"synthetic":false,"had_output":false,"actor":"person","seq":3}
 pending: (nothing)
 -- facts --
 4 turn.started {"turn":"t1","cause":"message","message":"m1"}
@@ -43,7 +43,7 @@ stop {"by":"ada"}
 -- state phase retry last_turn pending --
 phase: "idle"
 retry: {"state":"abandoned","turn":"t2","attempt":1,"due_at":@8s,"reason":"stopped","error":{"kind":"server_error","text":"x"},"same_failures":1,"resumes":0}
-last_turn: {"id":"t2","outcome":"failed","reason":"server_error","at":@6s,"error":{"kind":"server_error","text":"x"},"message":"m1","cause":"message","attempt":1,"synthetic":false,"had_output":false,"actor":"person","seq":6}
+last_turn: {"id":"t2","outcome":"failed","reason":"server_error","at":@6s,"error":{"kind":"server_error","text":"x"},"message":"m1","message_seq":2,"cause":"message","attempt":1,"synthetic":false,"had_output":false,"actor":"person","seq":6}
 pending: {"stop":{"turn":"t2","actor":"person","by":"ada","at":@8s,"seq":8}}
 -- feed --
 8 turn.stop_requested t2
