@@ -1,0 +1,105 @@
+package session_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// busy has a turn make more calls than endings are kept.
+func (f *feeder) busy(turn string) {
+	f.t.Helper()
+	f.say(events.WriterHarness, many(session.RecentMax+10, func(i int) events.Fact {
+		return events.ToolStarted{Call: fmt.Sprintf("%s-%d", turn, i), Turn: turn, Name: "bash"}
+	})...)
+	f.say(events.WriterHarness, many(session.RecentMax+10, func(i int) events.Fact { return events.ToolCompleted{Call: fmt.Sprintf("%s-%d", turn, i)} })...)
+	if _, kept := f.s.Ended(session.EntityMessage, "m1"); kept {
+		f.t.Fatal("the message's end is still kept: this shows nothing")
+	}
+	again, err := session.Decode(mustEncode(f.t, f.s)) // the document is all there is
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.s = again
+}
+
+// mustSay wants the harness's view to have what the person said.
+func (f *feeder) mustSay(want string) {
+	f.t.Helper()
+	w, err := f.s.Work(f.src)
+	if err != nil || w == nil || w.Turn == nil || string(w.Turn.Content) != want {
+		f.t.Errorf("after %d commits the work is %s, %v: want the content %s", f.s.Commits, fmt.Sprint(w), err, want)
+	}
+}
+
+// TestWhatWasSaidLongAgo: however many calls a turn made, what comes after it has the person's words (T13): a retry and
+// the retry of that, what goes on after a compaction, what a person takes up again after a stop. Nor is the message taken in
+// a second time.
+func TestWhatWasSaidLongAgo(t *testing.T) {
+	accepted := events.MessageAccepted{Message: "m1", Content: json.RawMessage(`"paint it"`), By: "ada"}
+	started := func(turn, of string) events.TurnStarted {
+		return events.TurnStarted{Turn: turn, Cause: events.CauseMessage, OfTurn: of, Message: "m1"}
+	}
+	requested := func(turn string, cause events.Cause, of string) events.TurnRequested {
+		return events.TurnRequested{Turn: turn, Cause: cause, OfTurn: of, Message: "m1"}
+	}
+	failed := func(turn string) events.TurnFailed {
+		return events.TurnFailed{Turn: turn, Error: events.Failure{Kind: "server_error"}}
+	}
+	taken := map[string][]events.Fact{
+		"waited":        {accepted, started("t1", "")},
+		"taken at once": {started("t1", ""), accepted},
+	}
+	for how, facts := range taken {
+		t.Run(how, func(t *testing.T) {
+			f := newFeeder(t)
+			f.say(events.WriterHarness, facts...)
+			f.busy("t1")
+
+			ignored := f.s.Ignored.Count
+			f.say(events.WriterCompaction, events.MessageAccepted{Message: "m1", Content: json.RawMessage(`"again"`), By: "ada"})
+			f.mustIgnore(ignored+1, session.WhyClosedID)
+
+			f.say(events.WriterHarness, failed("t1"))
+			f.say(events.WriterRetry, requested("t2", events.CauseRetry, "t1"))
+			f.mustSay(`"paint it"`)
+			f.say(events.WriterHarness, started("t2", "t1"), events.MessageAccepted{Message: "m1", Content: json.RawMessage(`"again"`), By: "ada"})
+			f.mustIgnore(ignored+2, session.WhyClosedID)
+			f.busy("t2")
+
+			f.say(events.WriterCompaction, events.CompactionRequested{Compaction: "k1", Reason: events.CompactMidStream, FollowUp: events.FollowContinue, Message: "m1"})
+			f.say(events.WriterHarness, events.TurnStopped{Turn: "t2", Actor: events.ActorCompaction}, events.CompactionStarted{Compaction: "k1"}, events.CompactionCompleted{Compaction: "k1"})
+			f.say(events.WriterCompaction, requested("t3", events.CauseFollowUp, "t2"))
+			f.mustSay(`"paint it"`)
+
+			f.say(events.WriterLedger, events.TurnStopRequested{Turn: "t3", Actor: events.ActorPerson, By: "ada"}) // takes t3 back
+			if l := f.s.LastTurn; l == nil || l.ID != "t3" {
+				t.Fatalf("the last turn is %+v, want the one that was taken back", l)
+			}
+			f.say(events.WriterRetry, requested("t4", events.CauseRetry, "t3"))
+			f.mustSay(`"paint it"`)
+
+			f.say(events.WriterHarness, started("t4", "t3"), events.TurnCompleted{Turn: "t4"})
+			f.say(events.WriterHarness, events.TurnStarted{Turn: "t5", Cause: events.CauseMessage, Message: "m5"})
+			if e, _ := f.s.Ended(session.EntityMessage, "m1"); e.OpenedSeq != 2 {
+				t.Errorf("the message was taken in at %d, the end of it that is kept says %d", 2, e.OpenedSeq)
+			}
+		})
+	}
+}
+
+// TestWhatWasWithdrawnIsNotSaid: nobody is handed what a person took back, whoever asks for a turn with it.
+func TestWhatWasWithdrawnIsNotSaid(t *testing.T) {
+	f := newFeeder(t)
+	f.say(events.WriterCompaction, events.MessageAccepted{Message: "m1", Content: json.RawMessage(`"paint it"`), By: "ada"})
+	f.say(events.WriterCompaction, events.MessageWithdrawn{Message: "m1", By: "ada"})
+	f.say(events.WriterCompaction, events.TurnRequested{Turn: "t1", Cause: events.CauseMessage, Message: "m1"})
+	f.mustSay("")
+	if seqs := []uint64{f.s.MessageSeq("m1"), f.s.MessageSeq("m2"), f.s.MessageSeq("")}; slices.Max(seqs) != 0 {
+		t.Errorf("messages that nobody has were taken in at %v", seqs)
+	}
+}
