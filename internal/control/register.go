@@ -40,20 +40,25 @@ type Lease struct {
 	RenewedAt   time.Time `json:"renewed_at,omitzero"`
 }
 
-// UnmarshalJSON reads a lease of any language's making: exclusive is true by default, an incarnation may be a number.
+// UnmarshalJSON reads a lease of any language's making: exclusive is true by default, an incarnation may be a number, a time
+// to live 2000.0. What only people look at does not make the rest unreadable, whatever it is.
 func (l *Lease) UnmarshalJSON(body []byte) error {
-	type plain Lease // no recursion
-	v := struct {
-		*plain
-		Incarnation json.RawMessage `json:"incarnation"`
-		Exclusive   *bool           `json:"exclusive"`
-	}{plain: (*plain)(l)}
-	if err := json.Unmarshal(body, &v); err != nil {
+	*l = Lease{Exclusive: true}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(body, &fields); err != nil {
 		return fmt.Errorf("control: lease: %w: %w", events.ErrMalformed, err)
 	}
-	l.Exclusive = v.Exclusive == nil || *v.Exclusive
-	if json.Unmarshal(v.Incarnation, &l.Incarnation) != nil {
-		l.Incarnation = string(v.Incarnation)
+	for name, to := range map[string]any{"exclusive": &l.Exclusive, "state": &l.State, "ttl_ms": &l.TTLMS} {
+		if raw, ok := fields[name]; ok {
+			if err := events.ReadJSON(raw, to); err != nil {
+				return fmt.Errorf("control: lease: %s: %w: %w", name, events.ErrMalformed, err)
+			}
+		}
+	}
+	for name, to := range map[string]any{"id": &l.ID, "incarnation": &l.Incarnation, "host": &l.Host, "pid": &l.PID, "version": &l.Version, "started_at": &l.StartedAt, "renewed_at": &l.RenewedAt} {
+		if err := events.ReadJSON(fields[name], to); err != nil && name == "incarnation" {
+			l.Incarnation = string(fields[name])
+		}
 	}
 	return nil
 }

@@ -2,30 +2,13 @@ package control
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
-
-// ReadRequest reads a request; what is wrong with it is a 400 that names the field. An empty body says nothing, as {} does.
-func ReadRequest(body []byte, to any) error {
-	if len(body) == 0 {
-		body = []byte(`{}`)
-	}
-	err := json.Unmarshal(body, to)
-	if err == nil {
-		return nil
-	}
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
-		return &events.Refusal{Code: http.StatusBadRequest, Field: wrong.Field, Message: fmt.Sprintf("%s: want %s, got %s", wrong.Field, wrong.Type, wrong.Value)}
-	}
-	return events.BadRequest(fmt.Errorf("%w: the request is not JSON: %v", events.ErrMalformed, err))
-}
 
 // NeedID wants a field of a request to be an id: 1 to 128 bytes as a token.
 func NeedID(field, id string) error {

@@ -145,7 +145,7 @@ func (e *Event) Type() string {
 // DecodeEvent reads one structured CloudEvent, as the feed carries them. Like in a batch, what is wrong is in Event.Err.
 func DecodeEvent(body []byte) Event {
 	var w wire
-	if err := json.Unmarshal(body, &w); err != nil {
+	if err := ReadJSON(body, &w); err != nil {
 		return Event{Err: fmt.Errorf("%w: not a CloudEvent: %v", ErrMalformed, err)}
 	}
 	return w.event(w.Session)
@@ -192,7 +192,7 @@ func decodeOneByOne(r Ref, body []byte) ([]Event, error) {
 	evs := make([]Event, len(raws))
 	for i, raw := range raws {
 		var w wire
-		if err := json.Unmarshal(raw, &w); err != nil {
+		if err := ReadJSON(raw, &w); err != nil {
 			evs[i] = Event{ID: w.ID, Kind: kindOf(w.Type), Data: raw, Err: fmt.Errorf("%w: not a CloudEvent: %v", ErrMalformed, err)}
 			continue
 		}

@@ -111,6 +111,22 @@ func BadRequest(err error) *Refusal {
 	return r
 }
 
+// ReadRequest reads a service's request; what is wrong with it is refused (400) by the field. An empty body says nothing, as
+// {} does.
+func ReadRequest(body []byte, to any) error {
+	if len(body) == 0 {
+		body = []byte(`{}`)
+	}
+	err := ReadJSON(body, to)
+	if err == nil {
+		return nil
+	}
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
+		return &Refusal{Code: http.StatusBadRequest, Field: wrong.Field, Message: fmt.Sprintf("%s: want %s, got %s", wrong.Field, wrong.Type, wrong.Value)}
+	}
+	return BadRequest(fmt.Errorf("%w: the request is not JSON: %v", ErrMalformed, err))
+}
+
 // NotFound refuses a request about something that is not there (404).
 func NotFound(what, id string) *Refusal {
 	return &Refusal{Code: http.StatusNotFound, Message: fmt.Sprintf("no such %s: %s", what, id), What: what}

@@ -1,9 +1,14 @@
 package events
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
+	"strings"
 )
 
 // TypePrefix stands before the kind in the CloudEvents type attribute.
@@ -38,10 +43,50 @@ func (s *Spec) May(w Writer) bool { return slices.Contains(s.By, w) }
 // decodeAs is the ordinary decoder of a data struct.
 func decodeAs[T Fact](raw json.RawMessage) (Fact, error) {
 	var v T
-	if err := json.Unmarshal(raw, &v); err != nil {
+	if err := ReadJSON(raw, &v); err != nil {
 		return nil, fmt.Errorf("%w: data: %v", ErrMalformed, err)
 	}
 	return v, nil
+}
+
+// ReadJSON is json.Unmarshal that takes 2.0 and 2e0 for the whole number 2, as JSON Schema does and as languages write it
+// that have one sort of number. Its errors are those of json.Unmarshal.
+func ReadJSON(raw []byte, to any) error {
+	err := json.Unmarshal(raw, to)
+	wrong, ok := errors.AsType[*json.UnmarshalTypeError](err)
+	if !ok || !strings.HasPrefix(wrong.Value, "number ") {
+		return err
+	}
+	return json.Unmarshal(wholeNumbers(raw), to)
+}
+
+// wholeMax is up to where every language writes whole numbers exactly.
+const wholeMax = 1 << 53
+
+// wholeNumbers writes the numbers of a JSON text that are whole without a point or an exponent, and leaves all else.
+func wholeNumbers(raw []byte) []byte {
+	out := make([]byte, 0, len(raw))
+	for s := (scanner{body: raw}); s.at < len(raw); {
+		start := s.at
+		switch c := raw[start]; {
+		case c == '"':
+			s.skipString()
+			s.at++
+		case c == '-' || c >= '0' && c <= '9':
+			for s.at < len(raw) && strings.IndexByte("+-.eE0123456789", raw[s.at]) >= 0 {
+				s.at++
+			}
+			literal := raw[start:s.at]
+			if n, err := strconv.ParseFloat(string(literal), 64); err == nil && bytes.ContainsAny(literal, ".eE") && n == math.Trunc(n) && math.Abs(n) <= wholeMax {
+				out = strconv.AppendInt(out, int64(n), 10)
+				continue
+			}
+		default:
+			s.at++
+		}
+		out = append(out, raw[start:min(s.at, len(raw))]...)
+	}
+	return out
 }
 
 func spec[T Fact](by []Writer, ends, doc string) Spec {

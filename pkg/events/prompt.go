@@ -165,7 +165,7 @@ func decodePromptRequested(raw json.RawMessage) (Fact, error) {
 		return nil, fmt.Errorf("%w: data: %v", ErrMalformed, err)
 	}
 	f := PromptRequested(v.plainPrompt)
-	f.Title = rawTitle(v.Title)
+	f.Title = asText(v.Title)
 	var late, asked error
 	f.Deadline, late = decodeDeadline(v.Deadline)
 	f.Questions, asked = decodeQuestions(v.Questions)
@@ -180,15 +180,6 @@ func decodeDeadline(raw json.RawMessage) (at time.Time, err error) {
 		return time.Time{}, bad("deadline", "want an RFC 3339 instant: %v", err)
 	}
 	return at, nil
-}
-
-// rawTitle is the title if it is text, else whatever was sent.
-func rawTitle(raw json.RawMessage) string {
-	var s string
-	if json.Unmarshal(raw, &s) == nil {
-		return s
-	}
-	return string(raw)
 }
 
 func decodeQuestions(raw json.RawMessage) ([]Question, error) {

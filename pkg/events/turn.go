@@ -37,8 +37,45 @@ type Failure struct {
 	RetryAfterMS int64  `json:"retry_after_ms,omitempty"` // the provider's wish, milliseconds
 }
 
-// retryAfterMSMax is the greatest wish that is kept: more than anybody waits.
-const retryAfterMSMax = 1 << 53
+// UnmarshalJSON takes whatever stands for an error: in place of the object a text, or any JSON, which is then the text; a
+// field that is not of its type as near to it as can be. What failed must not stay open because of how it is told.
+func (f *Failure) UnmarshalJSON(raw []byte) error {
+	type plain Failure // no recursion
+	*f = Failure{}
+	if json.Unmarshal(raw, (*plain)(f)) == nil {
+		return nil
+	}
+	var v struct {
+		Kind         json.RawMessage `json:"kind"`
+		Text         json.RawMessage `json:"text"`
+		Status       json.RawMessage `json:"status"`
+		RetryAfterMS json.RawMessage `json:"retry_after_ms"`
+	}
+	if json.Unmarshal(raw, &v) != nil {
+		*f = Failure{Text: asText(raw)}
+		return nil
+	}
+	*f = Failure{Kind: asText(v.Kind), Text: asText(v.Text), Status: int(asNumber(v.Status)), RetryAfterMS: asNumber(v.RetryAfterMS)}
+	return nil
+}
+
+// asText is the text, if it is one, else whatever was sent.
+func asText(raw json.RawMessage) string {
+	var s string
+	if len(raw) == 0 || json.Unmarshal(raw, &s) == nil {
+		return s
+	}
+	return string(raw)
+}
+
+// asNumber is the whole number that is nearest, 0 for what is none.
+func asNumber(raw json.RawMessage) int64 {
+	n, err := strconv.ParseFloat(string(raw), 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		return 0
+	}
+	return int64(max(-wholeMax, min(n, wholeMax)))
+}
 
 // TurnRequested is pending work: a harness shall start this turn.
 type TurnRequested struct {
@@ -106,30 +143,6 @@ type TurnFailed struct {
 	Turn      string  `json:"turn"`
 	Error     Failure `json:"error"`
 	HadOutput bool    `json:"had_output"`
-}
-
-// UnmarshalJSON takes whatever stands for the provider's wish to wait: one that is no whole number of milliseconds, or more
-// of them than a number holds, is the nearest that is, or none. A turn that failed must not stay open for that.
-func (f *TurnFailed) UnmarshalJSON(raw []byte) error {
-	type plain TurnFailed // no recursion
-	err := json.Unmarshal(raw, (*plain)(f))
-	wrong, ok := errors.AsType[*json.UnmarshalTypeError](err)
-	if !ok || wrong.Field != "error.retry_after_ms" {
-		return err // all else was read even so
-	}
-	var v struct {
-		Error struct {
-			RetryAfterMS json.RawMessage `json:"retry_after_ms"`
-		} `json:"error"`
-	}
-	if err := json.Unmarshal(raw, &v); err != nil {
-		return err
-	}
-	f.Error.RetryAfterMS = 0
-	if ms, err := strconv.ParseFloat(string(v.Error.RetryAfterMS), 64); err == nil || errors.Is(err, strconv.ErrRange) {
-		f.Error.RetryAfterMS = int64(max(-retryAfterMSMax, min(ms, retryAfterMSMax)))
-	}
-	return nil
 }
 
 // Kind implements [Fact].

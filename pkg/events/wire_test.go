@@ -3,6 +3,7 @@ package events
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"reflect"
 	"strings"
 	"testing"
@@ -128,6 +129,74 @@ func TestRetryAfterIsTakenAsItComes(t *testing.T) {
 		}
 		if f := evs[0].Fact.(TurnFailed); f.Error.RetryAfterMS != want || f.Error.Kind != "rate_limit" {
 			t.Errorf("%s is read as %+v, want %d", said, f.Error, want)
+		}
+	}
+}
+
+// TestErrorsOfAllSorts: what failed has failed, however its error is told; a text alone is an error too.
+func TestErrorsOfAllSorts(t *testing.T) {
+	for said, want := range map[string]Failure{
+		`"boom"`:                     {Text: "boom"},
+		`null`:                       {},
+		`5`:                          {Text: "5"},
+		`["a"]`:                      {Text: `["a"]`},
+		`{}`:                         {},
+		`{"kind":5,"text":{"a":1}}`:  {Kind: "5", Text: `{"a":1}`},
+		`{"kind":"x","status":"on"}`: {Kind: "x"},
+		`{"kind":"x","text":"y","status":503.0,"retry_after_ms":2.5e3}`: {Kind: "x", Text: "y", Status: 503, RetryAfterMS: 2500},
+	} {
+		for _, kind := range []string{`tool.failed","subject":"c`, `turn.failed","subject":"t`, `compaction.failed","subject":"k`} {
+			body := `[{"specversion":"1.0","id":"e","source":"x","type":"holdfast.` + kind + `","session":"s","epoch":1,"data":{"call":"c","turn":"t","compaction":"k","error":` + said + `}}]`
+			evs, err := DecodeBatch(Ref{Harness: "h", Session: "s"}, []byte(body))
+			if err != nil || evs[0].Err != nil {
+				t.Errorf("%s: %v %v", body, err, evs[0].Err)
+				continue
+			}
+			var got Failure
+			switch f := evs[0].Fact.(type) {
+			case ToolFailed:
+				got = f.Error
+			case TurnFailed:
+				got = f.Error
+			case CompactionFailed:
+				got = f.Error
+			}
+			if got != want {
+				t.Errorf("%s: read as %+v, want %+v", body, got, want)
+			}
+		}
+	}
+}
+
+// TestWholeNumbers: some languages have one sort of number, and write 2.0 for 2. What is not whole is malformed.
+func TestWholeNumbers(t *testing.T) {
+	decode := func(epoch, attempt, options string) Event {
+		body := `[{"specversion":"1.0","id":"e","source":"x","type":"holdfast.turn.started","subject":"t","session":"s","epoch":` + epoch + `,"data":{"turn":"t","attempt":` + attempt + `,"options":` + options + `}}]`
+		evs, err := DecodeBatch(Ref{Harness: "h", Session: "s"}, []byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return evs[0]
+	}
+	const options = `{"t":0.5,"n":1.50e1,"s":"1.0 \" 2.0","big":1e30}`
+	for _, two := range []string{"2", "2.0", "2e0", "0.2E+1", "20e-1"} {
+		e := decode(two, two, options)
+		f, ok := e.Fact.(TurnStarted)
+		if !ok || e.Epoch != 2 || f.Attempt != 2 {
+			t.Errorf("%s: %+v", two, e)
+			continue
+		}
+		var got, want map[string]any
+		if err := errors.Join(json.Unmarshal(f.Options, &got), json.Unmarshal([]byte(options), &want)); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: options are %s: %v", two, f.Options, err)
+		}
+	}
+	for _, odd := range []string{"2.5", "1e300", `"2"`} {
+		if e := decode("1", odd, options); !errors.Is(e.Err, ErrMalformed) {
+			t.Errorf("attempt %s: %+v", odd, e)
+		}
+		if e := decode(odd, "1", options); !errors.Is(e.Err, ErrMalformed) {
+			t.Errorf("epoch %s: %+v", odd, e)
 		}
 	}
 }

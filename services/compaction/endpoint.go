@@ -45,21 +45,6 @@ func (s *Service) Counts() map[string]uint64 {
 	return all
 }
 
-// decode reads a request; what is wrong with it is a 400 that names the field. An empty body says nothing, as {} does.
-func decode(body []byte, to any) error {
-	if len(body) == 0 {
-		body = []byte(`{}`)
-	}
-	err := json.Unmarshal(body, to)
-	if err == nil {
-		return nil
-	}
-	if typeErr, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && typeErr.Field != "" {
-		return &events.Refusal{Code: http.StatusBadRequest, Field: typeErr.Field, Message: fmt.Sprintf("%s: want %s, got %s", typeErr.Field, typeErr.Type, typeErr.Value)}
-	}
-	return events.BadRequest(fmt.Errorf("%w: the request is not JSON: %v", events.ErrMalformed, err))
-}
-
 // need says which of the ids of a request is none.
 func need(r events.Ref, ids ...[2]string) error {
 	err := r.Validate()
@@ -76,7 +61,7 @@ func need(r events.Ref, ids ...[2]string) error {
 
 func (s *Service) send(ctx context.Context, body []byte) ([]byte, error) {
 	var w SendWish
-	if err := decode(body, &w); err != nil {
+	if err := events.ReadRequest(body, &w); err != nil {
 		return nil, err
 	}
 	if err := need(w.Ref, [2]string{"message", w.Message}, [2]string{"by", w.By}); err != nil {
@@ -121,7 +106,7 @@ func (s *Service) stored(ctx context.Context, name string) error {
 
 func (s *Service) withdraw(ctx context.Context, body []byte) ([]byte, error) {
 	var w WithdrawWish
-	if err := decode(body, &w); err != nil {
+	if err := events.ReadRequest(body, &w); err != nil {
 		return nil, err
 	}
 	if err := need(w.Ref, [2]string{"message", w.Message}, [2]string{"by", w.By}); err != nil {
@@ -134,7 +119,7 @@ func (s *Service) withdraw(ctx context.Context, body []byte) ([]byte, error) {
 
 func (s *Service) compact(ctx context.Context, body []byte) ([]byte, error) {
 	var w CompactWish
-	if err := decode(body, &w); err != nil {
+	if err := events.ReadRequest(body, &w); err != nil {
 		return nil, err
 	}
 	if err := need(w.Ref, [2]string{"by", w.By}); err != nil {
@@ -147,7 +132,7 @@ func (s *Service) compact(ctx context.Context, body []byte) ([]byte, error) {
 
 func (s *Service) check(ctx context.Context, body []byte) ([]byte, error) {
 	var w CheckWish
-	if err := decode(body, &w); err != nil {
+	if err := events.ReadRequest(body, &w); err != nil {
 		return nil, err
 	}
 	if err := need(w.Ref); err != nil {

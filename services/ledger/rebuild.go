@@ -36,7 +36,7 @@ type rebuildReply struct {
 // revision it replaces, so a fold that is faster wins and is right as well. It feeds nothing.
 func (l *Ledger) rebuild(ctx context.Context, body []byte) ([]byte, error) {
 	var only events.Ref
-	if err := decode(body, &only); err != nil {
+	if err := events.ReadRequest(body, &only); err != nil {
 		return nil, err
 	}
 	start := time.Now()

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -65,27 +64,12 @@ func need(field, id string) error {
 	return nil
 }
 
-// decode reads a request; what is wrong with it is a 400 that names the field. An empty body says nothing, as {} does.
-func decode(body []byte, to any) error {
-	if len(body) == 0 {
-		body = []byte(`{}`)
-	}
-	err := json.Unmarshal(body, to)
-	if err == nil {
-		return nil
-	}
-	if typeErr, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && typeErr.Field != "" {
-		return &events.Refusal{Code: http.StatusBadRequest, Field: typeErr.Field, Message: fmt.Sprintf("%s: want %s, got %s", typeErr.Field, typeErr.Type, typeErr.Value)}
-	}
-	return events.BadRequest(fmt.Errorf("%w: the request is not JSON: %v", events.ErrMalformed, err))
-}
-
 // wish makes the handler of one kind of wish: read it, decide it on the session as it is, append what it comes to, and
 // decide again when somebody else wrote first.
 func wish[W any](l *Ledger, about func(W) (events.Ref, string, error), decide func(*session.State, W, session.Source) (session.Decision, error)) func(context.Context, []byte) ([]byte, error) {
 	return func(ctx context.Context, body []byte) ([]byte, error) {
 		var w W
-		if err := decode(body, &w); err != nil {
+		if err := events.ReadRequest(body, &w); err != nil {
 			return nil, err
 		}
 		r, by, err := about(w)
@@ -170,7 +154,7 @@ func (l *Ledger) current(ctx context.Context, r events.Ref, sure bool) (*session
 // get answers with the session's document, folded up to this instant.
 func (l *Ledger) get(ctx context.Context, body []byte) ([]byte, error) {
 	var r events.Ref
-	if err := decode(body, &r); err != nil {
+	if err := events.ReadRequest(body, &r); err != nil {
 		return nil, err
 	}
 	if err := r.Validate(); err != nil {
@@ -220,8 +204,8 @@ func (q *listRequest) validate() error {
 		return need("harness", q.Harness)
 	case q.Phase != "" && !slices.Contains(session.Phases(), q.Phase):
 		return &events.FieldError{Field: "phase", Err: fmt.Errorf("%w: %q: want one of %v", events.ErrMalformed, q.Phase, session.Phases())}
-	case q.Limit < 0 || q.Limit > listMax:
-		return &events.FieldError{Field: "limit", Err: fmt.Errorf("%w: %d: want 1 to %d", events.ErrMalformed, q.Limit, listMax)}
+	case q.Limit < 0:
+		return &events.FieldError{Field: "limit", Err: fmt.Errorf("%w: %d: want 1 or more; a page holds at most %d", events.ErrMalformed, q.Limit, listMax)}
 	}
 	return nil
 }
@@ -246,7 +230,7 @@ func (q *listRequest) wants(doc []byte) bool {
 // list answers with a page of documents in the order of their keys, as they are stored.
 func (l *Ledger) list(ctx context.Context, body []byte) ([]byte, error) {
 	var q listRequest
-	if err := decode(body, &q); err != nil {
+	if err := events.ReadRequest(body, &q); err != nil {
 		return nil, err
 	}
 	if err := q.validate(); err != nil {
@@ -255,6 +239,7 @@ func (l *Ledger) list(ctx context.Context, body []byte) ([]byte, error) {
 	if q.Limit == 0 {
 		q.Limit = listDefault
 	}
+	q.Limit = min(q.Limit, listMax)
 	var page []bus.Entry
 	cut := func(n int) {
 		slices.SortFunc(page, func(a, b bus.Entry) int { return strings.Compare(a.Key, b.Key) })

@@ -85,10 +85,8 @@ func (r *Reconciler) endpoints() []bus.Endpoint {
 // sweep passes over what was asked for.
 func (r *Reconciler) sweep(ctx context.Context, body []byte) ([]byte, error) {
 	var req SweepRequest
-	if len(body) > 0 {
-		if err := json.Unmarshal(body, &req); err != nil {
-			return nil, events.BadRequest(err)
-		}
+	if err := events.ReadRequest(body, &req); err != nil {
+		return nil, err
 	}
 	scope := events.Ref{Harness: req.Harness, Session: req.Session}
 	if err := checkScope(scope); err != nil {
@@ -98,6 +96,13 @@ func (r *Reconciler) sweep(ctx context.Context, body []byte) ([]byte, error) {
 	case <-r.leases.ready:
 	default:
 		return nil, events.Unavailable("the reconciler does not know yet who lives: ask again")
+	}
+	if scope.Session != "" {
+		if s, err := r.loop.Current(ctx, scope); err != nil {
+			return nil, err
+		} else if s.Seq == 0 {
+			return nil, events.NotFound("session", scope.String())
+		}
 	}
 	p := r.newPass(scope)
 	var reply SweepReply

@@ -233,7 +233,7 @@ func (r *Retry) endpoints() []bus.Endpoint {
 func (r *Retry) wish(decide func(*session.State) (session.Decision, error)) func(context.Context, []byte) ([]byte, error) {
 	return func(ctx context.Context, body []byte) ([]byte, error) {
 		var w Wish
-		if err := control.ReadRequest(body, &w); err != nil {
+		if err := events.ReadRequest(body, &w); err != nil {
 			return nil, err
 		}
 		seq, err := r.loop.CarryOut(ctx, w.Ref, w.By, decide)
