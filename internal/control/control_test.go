@@ -111,6 +111,11 @@ func (w *world) run(cfg Config) (l *Loop, stop func()) {
 	return l, stop
 }
 
+// deliveredAgain is less than how long a process has to stand still for the broker to deliver again what it has.
+const deliveredAgain = 500 * time.Millisecond
+
+func noWalk(context.Context) error { return nil }
+
 // interrupt is a decision for tests: an open turn is interrupted.
 func interrupt(_ context.Context, s *session.State, _ time.Time, _ session.Source) (Decision, error) {
 	if s.Turn == nil {
@@ -154,39 +159,51 @@ func TestDocumentLags(t *testing.T) {
 // TestFailing: a session that fails is tried three times and left to the slow walk; others go on; when it succeeds it is
 // no suspect any more.
 func TestFailing(t *testing.T) {
-	w := newWorld(t)
-	var broken atomic.Bool
-	var attempts atomic.Int32
-	broken.Store(true)
-	l, _ := w.run(Config{Decide: func(ctx context.Context, s *session.State, now time.Time, src session.Source) (Decision, error) {
-		if s.Session == "bad" && broken.Load() {
-			attempts.Add(1)
-			return Decision{}, errors.New("cannot be decided")
+	natstest.Calm(t, deliveredAgain, func() error {
+		w := newWorld(t)
+		var broken atomic.Bool
+		var attempts atomic.Int32
+		broken.Store(true)
+		var l *Loop
+		l, _ = w.run(Config{Decide: func(ctx context.Context, s *session.State, now time.Time, src session.Source) (Decision, error) {
+			if s.Session == "bad" && broken.Load() {
+				attempts.Add(1)
+				return Decision{}, errors.New("cannot be decided")
+			}
+			return interrupt(ctx, s, now, src)
+		}, WalkBy: func(ctx context.Context) error {
+			if broken.Load() { // the walk of a start would be another attempt
+				return nil
+			}
+			return l.walkAll(ctx)
+		}})
+		w.put("newer", []byte(`{"v":99}`))
+		for _, name := range []string{"bad", "good"} {
+			w.store(w.open(name))
 		}
-		return interrupt(ctx, s, now, src)
-	}})
-	w.put("newer", []byte(`{"v":99}`))
-	for _, name := range []string{"bad", "good"} {
-		w.store(w.open(name))
-	}
-	natstest.Until(t, "the good one", func() bool { return w.state("good").Turn == nil })
-	natstest.Until(t, "two suspects", func() bool { return len(l.Suspects()) == 2 })
-	natstest.Until(t, "three attempts", func() bool { return attempts.Load() >= attemptsMax })
-	if n := attempts.Load(); n > attemptsMax+1 {
-		t.Errorf("%d attempts, and no slow walk yet", n)
-	}
-	for _, x := range l.Suspects() {
-		if x.Session == "newer" && !strings.Contains(x.Reason, session.ErrNewerLayout.Error()) || x.Session == "good" {
-			t.Errorf("suspect %+v", x)
+		natstest.Until(t, "the good one", func() bool { return w.state("good").Turn == nil })
+		natstest.Until(t, "two suspects", func() bool { return len(l.Suspects()) == 2 })
+		natstest.Until(t, "all to be left", func() bool {
+			n, _, err := w.b.Lag(w.ctx, Documents("reconciler"))
+			return err == nil && n == 0
+		})
+		if n := attempts.Load(); n != attemptsMax {
+			return fmt.Errorf("%d attempts, and no slow walk yet", n)
 		}
-	}
-	broken.Store(false)
-	if err := l.Walk(w.ctx); err != nil {
-		t.Fatal(err)
-	}
-	if w.state("bad").Turn != nil || len(l.Suspects()) != 1 {
-		t.Errorf("the slow walk left %+v", l.Suspects())
-	}
+		for _, x := range l.Suspects() {
+			if x.Session == "newer" && !strings.Contains(x.Reason, session.ErrNewerLayout.Error()) || x.Session == "good" {
+				t.Errorf("suspect %+v", x)
+			}
+		}
+		broken.Store(false)
+		if err := l.Walk(w.ctx); err != nil {
+			t.Fatal(err)
+		}
+		if w.state("bad").Turn != nil || len(l.Suspects()) != 1 {
+			return fmt.Errorf("the slow walk left %+v", l.Suspects())
+		}
+		return nil
+	})
 }
 
 // TestNotAcknowledged: a document whose decision was under way when the process stopped comes again.
@@ -197,11 +214,11 @@ func TestNotAcknowledged(t *testing.T) {
 		entered <- struct{}{}
 		<-ctx.Done()
 		return Decision{}, ctx.Err()
-	}, WalkBy: func(context.Context) error { return nil }})
+	}, WalkBy: noWalk})
 	w.store(w.open("s"))
 	<-entered
 	stop()
-	w.run(Config{Decide: interrupt, WalkBy: func(context.Context) error { return nil }})
+	w.run(Config{Decide: interrupt, WalkBy: noWalk})
 	natstest.Until(t, "the decision", func() bool { return w.state("s").Turn == nil })
 }
 
@@ -211,27 +228,30 @@ func TestLook(t *testing.T) {
 	for name, successor := range map[string]bool{"this process": false, "its successor": true} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			due := time.Now().Add(1500 * time.Millisecond)
-			first := make(chan struct{}, 10)
+			var due time.Time
+			var once sync.Once
+			first := make(chan struct{})
 			decide := func(ctx context.Context, s *session.State, now time.Time, src session.Source) (Decision, error) {
+				once.Do(func() {
+					due = now.Add(1500 * time.Millisecond)
+					close(first)
+				})
 				if now.Before(due) {
-					first <- struct{}{}
 					return Decision{Look: due}, nil
 				}
 				return interrupt(ctx, s, now, src)
 			}
-			nothing := func(context.Context) error { return nil }
-			_, stop := w.run(Config{Decide: decide, WalkBy: nothing})
+			_, stop := w.run(Config{Decide: decide, WalkBy: noWalk})
 			w.store(w.open("s"))
 			<-first
 			if successor {
 				natstest.Until(t, "the acknowledgement", func() bool { n, _, err := w.b.Lag(w.ctx, Documents("reconciler")); return err == nil && n == 0 })
 				stop()
-				w.run(Config{Decide: decide, WalkBy: nothing})
+				w.run(Config{Decide: decide, WalkBy: noWalk})
 			}
 			natstest.Until(t, "the look", func() bool { return w.state("s").Turn == nil })
-			if late := w.state("s").UpdatedAt.Sub(due); late < 0 || late > 3*time.Second {
-				t.Errorf("looked %s after the instant", late)
+			if late := w.state("s").UpdatedAt.Sub(due); late < 0 {
+				t.Errorf("looked %s before the instant", -late)
 			}
 		})
 	}

@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	startTimeoutS   = 30 // to start a broker, or to connect
+	startTimeoutS   = 60 // to start a broker, or to connect
+	untilTimeoutS   = 90 // of [Until]: for what must happen at all; how soon is measured
 	clusterNodes    = 3
 	clusterPortsMax = 5  // attempts: another process may take a port between choosing and using it
 	pollMS          = 10 // how often [Until] looks
@@ -74,14 +75,19 @@ func start(t testing.TB, cfg embed.Config) (*embed.Server, error) {
 	return s, err
 }
 
-// Restart stops a broker, if it runs, and starts it again on the same data and the same port.
+// Restart stops a broker, if it runs, and starts it again on the same data and the same port. Another process may have been
+// given that port meanwhile: then it waits until it is free again.
 func Restart(t testing.TB, s *embed.Server) *embed.Server {
 	t.Helper()
 	s.Shutdown()
-	again, err := start(t, s.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
+	var again *embed.Server
+	Until(t, "the broker to start again", func() bool {
+		var err error
+		if again, err = start(t, s.Config()); err != nil && !errors.Is(err, embed.ErrPortInUse) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
 	return again
 }
 
@@ -179,13 +185,13 @@ func Until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(pollMS * time.Millisecond)
 	defer tick.Stop()
-	late := time.NewTimer(startTimeoutS * time.Second)
+	late := time.NewTimer(untilTimeoutS * time.Second)
 	defer late.Stop()
 	for !ok() {
 		select {
 		case <-tick.C:
 		case <-late.C:
-			t.Fatalf("waited %d s for %s", startTimeoutS, what)
+			t.Fatalf("waited %d s for %s", untilTimeoutS, what)
 		}
 	}
 }

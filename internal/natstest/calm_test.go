@@ -1,0 +1,63 @@
+package natstest
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+)
+
+// judge is a test that notes what is said of it.
+type judge struct {
+	testing.TB
+	failed string
+}
+
+func (*judge) Helper()                        {}
+func (*judge) Logf(string, ...any)            {}
+func (*judge) Cleanup(func())                 {}
+func (j *judge) Fatal(args ...any)            { j.failed = fmt.Sprint(args...) }
+func (j *judge) Fatalf(f string, args ...any) { j.failed = fmt.Sprintf(f, args...) }
+
+// TestCalm: a scenario that fails is an error at once, unless the machine stood still; then it is played a few times more.
+func TestCalm(t *testing.T) {
+	broken := errors.New("broken")
+	for _, c := range []struct {
+		name     string
+		lostMax  time.Duration
+		succeeds int // in this attempt
+		played   int
+		failed   bool
+	}{
+		{"as it should be", time.Hour, 1, 1, false},
+		{"broken", time.Hour, 2, 1, true},
+		{"spoilt once", -1, 2, 2, false},
+		{"always spoilt", -1, calmTries + 1, calmTries, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			j, played := &judge{TB: t}, 0
+			Calm(j, c.lostMax, func() error {
+				if played++; played == c.succeeds {
+					return nil
+				}
+				return broken
+			})
+			if played != c.played || (j.failed != "") != c.failed {
+				t.Errorf("played %d times, want %d; failed %q, want a failure: %v", played, c.played, j.failed, c.failed)
+			}
+		})
+	}
+}
+
+// TestLost: what a beat is late is lost, but for a jitter.
+func TestLost(t *testing.T) {
+	p := &Pulse{until: time.Now().Add(-time.Second)}
+	if lost := p.Lost(); lost < time.Second-(beatMS+jitterMS)*time.Millisecond {
+		t.Errorf("after a second: %s", lost)
+	}
+	p = &Pulse{until: time.Now()}
+	p.until = p.until.Add(time.Hour) // in time, whatever the machine does now
+	if lost := p.Lost(); lost != 0 {
+		t.Errorf("in time: %s", lost)
+	}
+}
