@@ -67,7 +67,7 @@ func (h *heard) of(r events.Ref, now time.Time) time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.awake(now)
-	if at, ok := h.last[r]; ok && at.After(h.since) {
+	if at, ok := h.last[r]; ok {
 		return at
 	}
 	return h.since

@@ -38,6 +38,36 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
+// TestPlacesAreBounded: who finds no place is looked at again later; those that are yet to come are not forgotten meanwhile.
+func TestPlacesAreBounded(t *testing.T) {
+	now, p := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), newPace()
+	p.begin(now)
+	due := now.Add(-time.Hour)
+	session := func(i int) events.Ref { return events.Ref{Harness: "h", Session: fmt.Sprint(i)} }
+	last := now
+	for i := range paceMax + 1 { // the first comes at once
+		last = p.turn(session(i), due, now)
+	}
+	if want := now.Add(paceMax * paceEvery); !last.Equal(want) {
+		t.Errorf("the last place is %s from now, want %s", last.Sub(now), want.Sub(now))
+	}
+	if at := p.turn(session(-1), due, now); !at.Equal(now.Add(paceLater)) {
+		t.Errorf("beyond the last place: %s from now", at.Sub(now))
+	}
+	later := now.Add(placeKept + 10*time.Second)
+	for i := range 3 { // which sweeps, once
+		if at := p.turn(session(-1-i), due, later); !at.Equal(last.Add(time.Duration(1+i) * paceEvery)) {
+			t.Errorf("when others have come: %s from now", at.Sub(now))
+		}
+	}
+	if at := p.turn(session(paceMax), due, later); !at.Equal(last) {
+		t.Errorf("what was to come last has another place, %s from now", at.Sub(now))
+	}
+	if gone := paceMax + 3 - len(p.places); gone < 900 || gone > 1000 {
+		t.Errorf("%d places were forgotten, want those of ten seconds", gone)
+	}
+}
+
 // TestStandstill: a process that stood still counts everybody as heard of, whichever of its parts wakes first; one that runs
 // does not (T18).
 func TestStandstill(t *testing.T) {
@@ -61,5 +91,27 @@ func TestStandstill(t *testing.T) {
 	h.runs(at(120))
 	if heard := h.of(r, at(121)); !heard.Equal(at(120)) {
 		t.Errorf("after another one: heard of at %s, want 120 s", heard.Sub(began))
+	}
+	h.all(at(122))
+	if heard := h.of(r, at(123)); !heard.Equal(at(122)) {
+		t.Errorf("when all were counted as heard of: heard of at %s, want 122 s", heard.Sub(began))
+	}
+}
+
+// TestManyAreHeard: past the limit all count as heard of, and what is remembered does not grow.
+func TestManyAreHeard(t *testing.T) {
+	began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	session := func(i int) events.Ref { return events.Ref{Harness: "h", Session: fmt.Sprint(i)} }
+	h := newHeard(began)
+	for i := range heardMax {
+		h.note(session(i), began)
+	}
+	if len(h.last) != heardMax {
+		t.Errorf("%d are remembered, of %d", len(h.last), heardMax)
+	}
+	now := began.Add(time.Second)
+	h.note(session(heardMax), now)
+	if heard := h.of(session(0), now); !heard.Equal(now) || len(h.last) > heardMax {
+		t.Errorf("heard of at %s, %d are remembered", heard.Sub(began), len(h.last))
 	}
 }

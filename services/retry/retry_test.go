@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -431,5 +433,19 @@ func TestWishes(t *testing.T) {
 	}
 	if _, r = ask("cancel", wish); r == nil || r.Code != 409 || r.Stands.Status != session.RetryStarting || r.Stands.Seq != seq {
 		t.Errorf("too late: %+v", r)
+	}
+}
+
+func TestConfig(t *testing.T) {
+	if err := retry.Default().Validate(); err != nil {
+		t.Error(err)
+	}
+	for _, jitter := range []float64{-0.1, 1.1, math.NaN()} {
+		err := retry.Config{Jitter: jitter}.Validate()
+		for _, field := range []string{"retry-jitter", "walk", "at-once-max"} {
+			if err == nil || !strings.Contains(err.Error(), "config: "+field+":") {
+				t.Errorf("jitter %v: %s is not named: %v", jitter, field, err)
+			}
+		}
 	}
 }

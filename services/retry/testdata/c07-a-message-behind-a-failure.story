@@ -1,0 +1,12 @@
+A message that a person sends after a failure, or that waited behind the turn, waits behind its retry too (C7).
+
+-- facts --
+1 session.opened {"incarnation":"17"}
+2 turn.started {"turn":"t1","cause":"message","message":"m1","options":{"model":"big"}}
+3/compaction message.accepted {"message":"m2","content":"b","synthetic":false,"by":"ada"}
+4 turn.failed {"turn":"t1","error":{"kind":"server_error","text":"x"},"had_output":false}
+5/compaction message.accepted {"message":"m3","content":"c","synthetic":false,"by":"ada"}
+-- decide --
+retry.scheduled {"turn":"t1","attempt":1,"delay_ms":2000,"due_at":"2026-03-01T12:00:06Z","error":{"kind":"server_error","text":"x"}}
+-- state --
+retrying last=t1,failed retry=scheduled,attempt=1,same=1,resumes=0,due=6 queued=2

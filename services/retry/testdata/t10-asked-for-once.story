@@ -1,0 +1,17 @@
+What has been asked for is left to whoever takes it: looked at again, nothing more is said (T10, V7).
+
+-- facts --
+1 session.opened {"incarnation":"17"}
+2 turn.started {"turn":"t1","cause":"message","message":"m1"}
+3 session.orphaned {"reason":"owner-lost","incarnation":"17"}
+3 turn.interrupted {"turn":"t1","reason":"owner-lost"}
+-- decide --
+retry.scheduled {"turn":"t1","attempt":1,"delay_ms":2000,"due_at":"2026-03-01T12:00:05Z","error":{"kind":"interrupted","text":"owner-lost"}}
+-- at --
+5
+-- decide --
+turn.requested {"turn":"turn-xvry7jgnky2udt6aoshg","cause":"resume","of_turn":"t1","message":"m1","attempt":1}
+-- at --
+6000
+-- decide --
+nothing
