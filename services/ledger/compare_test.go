@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,17 +17,21 @@ import (
 // say once one runs; those that are right are left alone.
 func TestWhoTakesOverComparesViewsWithDocuments(t *testing.T) {
 	w := newWorld(t)
-	other := events.Ref{Harness: "h1", Session: "s2"}
+	other, asked := events.Ref{Harness: "h1", Session: "s2"}, events.Ref{Harness: "h1", Session: "s3"}
 	t.Run("before", func(t *testing.T) {
 		before := *w
 		before.t = t
 		before.run(Default())
 		before.open(ref)
 		before.open(other)
+		before.open(asked)
 		before.say(other, events.TurnCompleted{Turn: "t1"})
+		before.sayAs(asked, events.WriterLedger, events.PersonSource("ada"), events.PromptDismissed{Prompt: "p1", By: "ada"},
+			events.TurnStopRequested{Turn: "t1", Actor: events.ActorPerson, By: "ada"})
 		st := before.document(other, w.seq[other])
 		before.blocker(st, "p1", session.Withdrawn)
 		before.blocker(before.document(ref, w.seq[ref]), "p1", session.Awaiting)
+		before.await(events.WorkKey(asked), func(e bus.Entry) bool { return strings.Contains(string(e.Value), `"stop"`) })
 	})
 	doc, rev, err := loadDoc(t.Context(), w.bus, other)
 	if err != nil {
@@ -40,10 +45,16 @@ func TestWhoTakesOverComparesViewsWithDocuments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	stop, stopRev, err := loadDoc(t.Context(), w.bus, asked)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, v := range []bus.View{
 		{Key: doc.BlockerKey("p1"), Value: bogus, GuardKey: events.SessionKey(other), GuardRev: rev},
 		{Key: events.WorkKey(other), Value: []byte(`{"harness":"h1","session":"s2","epoch":1,"owned":true}`), GuardKey: events.SessionKey(other), GuardRev: rev},
 		{Key: lost.BlockerKey("p1"), GuardKey: events.SessionKey(ref), GuardRev: lostRev},
+		{Key: stop.BlockerKey("p1"), GuardKey: events.SessionKey(asked), GuardRev: stopRev},
+		{Key: events.WorkKey(asked), GuardKey: events.SessionKey(asked), GuardRev: stopRev},
 	} {
 		if _, err := w.bus.StoreView(t.Context(), v).Wait(t.Context()); err != nil {
 			t.Fatal(err)
@@ -53,6 +64,7 @@ func TestWhoTakesOverComparesViewsWithDocuments(t *testing.T) {
 	w.blocker(lost, "p1", session.Awaiting)
 	w.blocker(doc, "p1", session.Withdrawn)
 	w.gone(events.WorkKey(other))
+	w.await(events.WorkKey(asked), func(e bus.Entry) bool { return strings.Contains(string(e.Value), `"stop"`) })
 	l, err := New(w.bus, Default(), zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
@@ -71,5 +83,37 @@ func TestWhatWasSettledMayHaveExpired(t *testing.T) {
 	}
 	if !agree(st, nil, time.Minute, at.Add(time.Minute)) {
 		t.Error("an entry that has expired is missed")
+	}
+}
+
+// TestAgree: what entries of a session cannot be, by its document.
+func TestAgree(t *testing.T) {
+	st := session.New(ref)
+	st.Epoch, st.Owned = 2, true
+	st.Prompts = map[string]*session.Prompt{"p": {Status: session.Awaiting}}
+	st.Pending.Stop = &session.PendingStop{Turn: "t1"}
+	blocker, work := st.BlockerKey("p"), events.WorkKey(ref)
+	waits := shown{Prompt: "p", Status: session.Awaiting, Owned: true}
+	for name, x := range map[string]struct {
+		have map[string]shown
+		want bool
+	}{
+		"as it says":               {map[string]shown{blocker: waits, work: {Epoch: 2, Owned: true}}, true},
+		"work is missing":          {map[string]shown{blocker: waits}, false},
+		"work of another epoch":    {map[string]shown{blocker: waits, work: {Epoch: 1, Owned: true}}, false},
+		"work of nobody":           {map[string]shown{blocker: waits, work: {Epoch: 2}}, false},
+		"a prompt is missing":      {map[string]shown{work: {Epoch: 2, Owned: true}}, false},
+		"a prompt is settled":      {map[string]shown{blocker: {Prompt: "p", Status: session.Answered, Owned: true}, work: {Epoch: 2, Owned: true}}, false},
+		"a prompt of nobody":       {map[string]shown{blocker: {Prompt: "p", Status: session.Awaiting}, work: {Epoch: 2, Owned: true}}, false},
+		"another prompt waits":     {map[string]shown{blocker: waits, st.BlockerKey("q"): {Prompt: "q", Status: session.Awaiting, Owned: true}, work: {Epoch: 2, Owned: true}}, false},
+		"another prompt is closed": {map[string]shown{blocker: waits, st.BlockerKey("q"): {Prompt: "q", Status: session.Answered, Owned: true}, work: {Epoch: 2, Owned: true}}, true},
+	} {
+		if got := agree(st, x.have, time.Minute, time.Unix(1000, 0)); got != x.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	st.Pending.Stop = nil
+	if agree(st, map[string]shown{blocker: waits, work: {Epoch: 2, Owned: true}}, time.Minute, time.Unix(1000, 0)) {
+		t.Error("work that there is none of is not noticed")
 	}
 }
