@@ -269,8 +269,8 @@ func (t *Translator) sessionIdle(s *session, _ *body) {
 	t.end(s, s.turn.ending())
 }
 
-// ending is how a run ended that is idle now. OpenCode that stops by itself leaves an error or a finish; an abort may leave neither. A
-// message that was taken for the rest of a compaction got a summary and no answer: that is no success.
+// ending is how a run ended that is idle now. OpenCode that stops by itself leaves an error or a finish, or has run a person's own command; an abort
+// may leave neither. A message that was taken for the rest of a compaction got a summary and no answer: that is no success.
 func (u *turn) ending() events.Fact {
 	switch {
 	case u.failure != nil:
@@ -281,6 +281,8 @@ func (u *turn) ending() events.Fact {
 		return events.TurnFailed{Turn: u.id, Error: events.Failure{Kind: failure.EmptyOutput, Text: "OpenCode made a summary instead of an answer"}}
 	case u.retrying:
 		return events.TurnStopped{Turn: u.id, Actor: events.ActorPerson, Reason: reasonBackOff}
+	case u.completed && u.hadOutput: // a person's own command: no model was called
+		return events.TurnCompleted{Turn: u.id}
 	default:
 		return events.TurnStopped{Turn: u.id, Actor: events.ActorPerson, Reason: reasonNoFinish}
 	}

@@ -50,7 +50,7 @@ func Unsettled(s *session.State) bool {
 func (d *desk) unsettled(call string) []string {
 	var ids []string
 	for _, c := range childrenOf(d.in.Children, call) {
-		if Unsettled(c) || d.resting(call, c) {
+		if Unsettled(c) && !d.fallen(c) || d.resting(call, c) {
 			ids = append(ids, c.Session)
 		}
 	}
@@ -96,6 +96,12 @@ func (d *desk) resting(call string, c *session.State) bool {
 func (d *desk) fellWith(c *session.State) bool {
 	l := c.LastTurn
 	return l != nil && l.Outcome == session.OutcomeInterrupted && c.Incarnation == d.Incarnation && !c.Owned
+}
+
+// fallen says whether a child fell with this session and nothing of it is left open. That retry will have it go on by itself
+// does not hold its parent: the parent goes on by itself, too.
+func (d *desk) fallen(c *session.State) bool {
+	return d.fellWith(c) && c.Turn == nil && len(c.PendingPrompts()) == 0
 }
 
 // childOutput is what a parent's call says about its child.

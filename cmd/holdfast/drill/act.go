@@ -77,7 +77,7 @@ func (d *drill) crash(ctx context.Context) error {
 
 // seenPrompt is where a prompt stands.
 func seenPrompt(s *session.State, id string) string {
-	b := Whereabouts(s, session.EntityPrompt, id)
+	b := Whereabouts(s, nil, session.EntityPrompt, id)
 	if b.Reason == "" {
 		return b.Outcome
 	}
@@ -258,7 +258,7 @@ func (d *drill) nothingCounts(ctx context.Context, fence *session.State) error {
 			slipped++
 		}
 	}
-	call := Whereabouts(s, session.EntityTool, callCompile)
+	call := Whereabouts(s, nil, session.EntityTool, callCompile)
 	v.Seen = fmt.Sprintf("%s, %d commits after it", call.Outcome, slipped)
 	v.OK = err == nil && call.Outcome == session.OutcomeInterrupted && call.Ending.Late == nil && s.Epoch == fence.Epoch && !s.Owned
 	d.judge(v)

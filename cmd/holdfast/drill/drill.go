@@ -185,7 +185,7 @@ func (d *drill) end(ctx context.Context) error {
 		}
 		for _, s := range docs {
 			sessions++
-			for _, what := range Stranded(s) {
+			for _, what := range Stranded(s, docs) {
 				left = append(left, s.Ref().String()+": "+what)
 			}
 			for _, id := range s.PendingPrompts() {

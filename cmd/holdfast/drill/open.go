@@ -14,9 +14,10 @@ import (
 )
 
 // Stranded lists what is open in a session though nobody runs it: what recovery should have closed. A question that is
-// kept, and the call and the turn that wait for it, may stay open; so may a call that waits for a child. A session that has
-// an owner is itself stranded, as far as those are concerned who know that the owner is gone.
-func Stranded(s *session.State) []string {
+// kept, and the call and the turn that wait for it, may stay open; so may a call that waits for a child of whom something may
+// still come, or that is not among docs, the documents of the session's harness by session id. A session that has an owner is
+// itself stranded, as far as those are concerned who know that the owner is gone.
+func Stranded(s *session.State, docs map[string]*session.State) []string {
 	var left []string
 	if s.Owned {
 		left = append(left, "owner "+s.Incarnation)
@@ -31,7 +32,9 @@ func Stranded(s *session.State) []string {
 		calls[p.Call], turns[p.Turn] = true, true
 	}
 	for _, w := range s.WaitsFor {
-		calls[w.Call] = true
+		if child := docs[w.Child]; child == nil || child.Turn != nil || child.Owned || len(child.PendingPrompts()) > 0 {
+			calls[w.Call] = true
+		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.Tools)) {
 		if calls[id] {
@@ -79,7 +82,7 @@ func Settled(ctx context.Context, b *bus.Bus, harness string, sessions []string,
 		}
 		docs[d.Session] = d
 		for id, seq := range ends {
-			if d := docs[id]; d == nil || d.Seq < seq || len(Stranded(d)) > 0 {
+			if d := docs[id]; d == nil || d.Seq < seq || len(Stranded(d, docs)) > 0 {
 				return nil
 			}
 		}
@@ -107,8 +110,8 @@ const (
 	OutcomeUnknown  = "not recorded"   // the document never had it
 )
 
-// Whereabouts says what became of one entity (turn, tool, prompt or compaction) of a session.
-func Whereabouts(s *session.State, entity, id string) Became {
+// Whereabouts says what became of one entity (turn, tool, prompt or compaction) of a session; docs as for [Stranded].
+func Whereabouts(s *session.State, docs map[string]*session.State, entity, id string) Became {
 	if e, ok := s.Ended(entity, id); ok {
 		return Became{Name: e.Name, Outcome: e.Outcome, Reason: e.Reason, Ending: e}
 	}
@@ -119,6 +122,9 @@ func Whereabouts(s *session.State, entity, id string) Became {
 	case session.EntityTool:
 		if t := s.Tools[id]; t != nil {
 			open, name, why = true, t.Name, "waits for the answer"
+			if slices.ContainsFunc(s.WaitsFor, func(w events.WaitFor) bool { return w.Call == id }) {
+				why = "waits for its sub-agent"
+			}
 		}
 	case session.EntityPrompt:
 		if p := s.Prompts[id]; p != nil {
@@ -140,7 +146,7 @@ func Whereabouts(s *session.State, entity, id string) Became {
 	switch {
 	case !open:
 		return Became{Outcome: OutcomeUnlisted}
-	case slices.Contains(Stranded(s), word+" "+id):
+	case slices.Contains(Stranded(s, docs), word+" "+id):
 		return Became{Name: name, Outcome: OutcomeOpen}
 	default:
 		return Became{Name: name, Outcome: OutcomeKept, Reason: why}

@@ -43,24 +43,34 @@ func TestStranded(t *testing.T) {
 		events.PromptRequested{Prompt: "p", Turn: "t", Call: "a", PromptKind: "question", Delivery: events.DeliverToolResult})
 	callback := byHarness(events.PromptRequested{Prompt: "q", Turn: "t", PromptKind: "permission", Delivery: events.DeliverCallback})
 	gone := byReconciler(events.SessionOrphaned{Reason: "owner-lost", Incarnation: "1"})
+	waits := history(opened, working, byReconciler(events.SessionOrphaned{Reason: "owner-lost", Incarnation: "1", WaitsFor: []events.WaitFor{{Call: "c", Child: "k"}}}))
+	ended := byHarness(events.TurnCompleted{Turn: "t"})
+	child := func(more ...said) map[string]*session.State {
+		return map[string]*session.State{"k": history(append([]said{opened}, more...)...)}
+	}
 	for _, c := range []struct {
 		name string
 		s    *session.State
+		docs map[string]*session.State
 		want []string
 	}{
-		{"never opened", history(), nil},
-		{"an owner, for whom it is known that it is gone", history(opened), []string{"owner 1", "turn t"}},
-		{"a turn", history(opened, gone), []string{"turn t"}},
-		{"a call and its turn", history(opened, working, gone), []string{"call c", "turn t"}},
-		{"a question to a callback", history(opened, callback, gone), []string{"permission q", "turn t"}},
-		{"a kept question with its call and its turn", history(opened, asking, gone), nil},
-		{"a call beside a kept question", history(opened, asking, working, gone), []string{"call c"}},
+		{"never opened", history(), nil, nil},
+		{"an owner, for whom it is known that it is gone", history(opened), nil, []string{"owner 1", "turn t"}},
+		{"a turn", history(opened, gone), nil, []string{"turn t"}},
+		{"a call and its turn", history(opened, working, gone), nil, []string{"call c", "turn t"}},
+		{"a question to a callback", history(opened, callback, gone), nil, []string{"permission q", "turn t"}},
+		{"a kept question with its call and its turn", history(opened, asking, gone), nil, nil},
+		{"a call beside a kept question", history(opened, asking, working, gone), nil, []string{"call c"}},
 		{"a call that waits for a child", history(opened, working,
-			byReconciler(events.SessionOrphaned{Reason: "owner-lost", Incarnation: "1", WaitsFor: []events.WaitFor{{Call: "c", Child: "k"}}})), nil},
+			byReconciler(events.SessionOrphaned{Reason: "owner-lost", Incarnation: "1", WaitsFor: []events.WaitFor{{Call: "c", Child: "k"}}})), nil, nil},
+		{"a call that waits for a child which asks", waits, child(ended, byHarness(events.PromptRequested{Prompt: "p", PromptKind: "question", Delivery: events.DeliverMessage}), gone), nil},
+		{"a call that waits for a child which works", waits, child(working, gone), nil},
+		{"a call that waits for a child that somebody has", waits, child(ended), nil},
+		{"a call that waits for a child of whom nothing comes", waits, child(ended, gone), []string{"call c", "turn t"}},
 		{"everything closed", history(opened, working, gone, byReconciler(events.ToolInterrupted{Call: "c", Reason: "owner-lost"},
-			events.TurnInterrupted{Turn: "t", Reason: "owner-lost"})), nil},
+			events.TurnInterrupted{Turn: "t", Reason: "owner-lost"})), nil, nil},
 	} {
-		if got := Stranded(c.s); !slices.Equal(got, c.want) {
+		if got := Stranded(c.s, c.docs); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
@@ -87,7 +97,7 @@ func TestWhereabouts(t *testing.T) {
 		{s, session.EntityTurn, "long-ago", Became{Outcome: OutcomeUnlisted}},
 		{s, session.EntityCompaction, "k", Became{Outcome: OutcomeUnknown, Reason: "nobody had requested it"}},
 	} {
-		got := Whereabouts(c.s, c.entity, c.id)
+		got := Whereabouts(c.s, nil, c.entity, c.id)
 		got.Ending = session.Ending{}
 		if got != c.want {
 			t.Errorf("%s %s: %+v, want %+v", c.entity, c.id, got, c.want)

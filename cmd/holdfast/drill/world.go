@@ -107,7 +107,7 @@ func state(s *session.State) string {
 		return "no document"
 	}
 	words := []string{string(s.Phase)}
-	if open := Stranded(s); len(open) > 0 {
+	if open := Stranded(s, nil); len(open) > 0 {
 		words = append(words, open...)
 	}
 	return strings.Join(words, ", ")

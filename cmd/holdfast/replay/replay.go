@@ -198,7 +198,7 @@ func (s *stage) aftermath(ctx context.Context, p *Played, left []string) error {
 	}
 	for _, id := range slices.Sorted(maps.Keys(docs)) {
 		p.Phases[id] = docs[id].Phase
-		for _, what := range drill.Stranded(docs[id]) {
+		for _, what := range drill.Stranded(docs[id], docs) {
 			p.Stranded = append(p.Stranded, id+": "+what)
 		}
 	}
@@ -210,7 +210,7 @@ func (s *stage) aftermath(ctx context.Context, p *Played, left []string) error {
 	for _, name := range left {
 		l := parseLeftover(name)
 		if d := docs[l.Session]; d != nil {
-			l.Became = drill.Whereabouts(d, l.Entity, l.ID)
+			l.Became = drill.Whereabouts(d, docs, l.Entity, l.ID)
 		}
 		for _, death := range s.deaths {
 			if l.Ending.At.After(death) {

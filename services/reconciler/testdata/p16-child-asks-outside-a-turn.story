@@ -1,0 +1,30 @@
+A sub-agent was interrupted once; the next process took it up with its parent, and asked a person outside of any turn before it died.
+Its parent waits for the answer (P16).
+
+-- facts --
+1 session.opened {"incarnation":"16"}
+2 turn.started {"turn":"t1","cause":"message"}
+3 tool.started {"call":"task1","turn":"t1","name":"task"}
+-- facts child --
+4 session.opened {"incarnation":"16","parent":"s","parent_call":"task1","root":"s"}
+5 turn.started {"turn":"k1","cause":"message","synthetic":true}
+6 session.orphaned {"reason":"owner-lost","incarnation":"16"}
+7 turn.interrupted {"turn":"k1","reason":"owner-lost"}
+8 session.claimed {"incarnation":"17"}
+10 prompt.requested {"prompt":"q1","kind":"question","delivery":"message","questions":[{"id":"a","question":"Which?","custom":true}]}
+-- facts --
+11 session.claimed {"incarnation":"17"}
+12 tool.started {"call":"task1","turn":"t1","name":"task"}
+13 turn.started {"turn":"t1","cause":"message"}
+-- owner --
+dead
+-- owner child --
+dead
+-- at --
+60
+-- decide --
+child session.orphaned {"reason":"owner-lost","incarnation":"17"}
+s session.orphaned {"reason":"owner-lost","incarnation":"17","waits_for":[{"call":"task1","child":"child"}]}
+-- state --
+s waiting turn=t1 call=task1 holds=task1,child
+child waiting last=k1,interrupted,owner-lost prompt=q1,awaiting
