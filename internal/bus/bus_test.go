@@ -41,8 +41,8 @@ func TestOpenRefusesBrokersThatWillNotDo(t *testing.T) {
 		"an address that cannot be": {bus.Config{URL: "nats://127.0.0.1:port"}, bus.ErrUnreachable, "127.0.0.1:port"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			started := time.Now()
-			b, err := bus.Open(within(t, 20*time.Second), c.cfg)
+			ctx := within(t, patience)
+			b, err := bus.Open(ctx, c.cfg)
 			if err == nil {
 				b.Close()
 			}
@@ -52,8 +52,8 @@ func TestOpenRefusesBrokersThatWillNotDo(t *testing.T) {
 			if strings.Contains(fmt.Sprint(err), "a:x@") {
 				t.Errorf("Open = %v tells a password", err)
 			}
-			if took := time.Since(started); took > 10*time.Second {
-				t.Errorf("refused after %s, want at once", took)
+			if ctx.Err() != nil {
+				t.Error("refused when time was up, want at once")
 			}
 		})
 	}
@@ -63,7 +63,7 @@ func TestOpenWaitsForABroker(t *testing.T) {
 	s := natstest.Start(t)
 	s.Shutdown()
 	var said strings.Builder
-	if _, err := bus.Open(within(t, 300*time.Millisecond), bus.Config{URL: s.URL(), Log: zerolog.New(&said)}); !errors.Is(err, bus.ErrUnreachable) || !strings.Contains(err.Error(), s.URL()) {
+	if _, err := bus.Open(within(t, 1500*time.Millisecond), bus.Config{URL: s.URL(), Log: zerolog.New(&said)}); !errors.Is(err, bus.ErrUnreachable) || !strings.Contains(err.Error(), s.URL()) {
 		t.Fatalf("Open = %v, want ErrUnreachable naming %s", err, s.URL())
 	}
 	if n := strings.Count(said.String(), "no broker at "+s.URL()); n != 1 {
@@ -71,7 +71,7 @@ func TestOpenWaitsForABroker(t *testing.T) {
 	}
 	opened := make(chan error, 1)
 	go func() {
-		b, err := bus.Open(within(t, 20*time.Second), bus.Config{URL: s.URL()})
+		b, err := bus.Open(within(t, patience), bus.Config{URL: s.URL()})
 		if err == nil {
 			b.Close()
 		}
@@ -100,7 +100,7 @@ func TestCloseTwice(t *testing.T) {
 	if b.Connected() {
 		t.Error("connected after Close")
 	}
-	ctx := within(t, 20*time.Second)
+	ctx := within(t, patience)
 	for name, call := range map[string]func() error{
 		"append": func() error { _, err := b.Append(ctx, session, events.WriterHarness, 0, facts("a")); return err },
 		"read":   func() error { _, err := b.Read(ctx, session, 0); return err },
@@ -118,7 +118,8 @@ func TestCloseTwice(t *testing.T) {
 func TestNowIsTheBrokersAndNeverGoesBack(t *testing.T) {
 	s := natstest.Start(t)
 	b := natstest.Bus(t, s)
-	ctx := within(t, 20*time.Second)
+	ctx := within(t, patience)
+	asked := time.Now()
 	before, err := b.Now(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -128,6 +129,7 @@ func TestNowIsTheBrokersAndNeverGoesBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	between := time.Since(asked)
 	s.Shutdown()
 	last := before
 	for range 100 {
@@ -137,10 +139,10 @@ func TestNowIsTheBrokersAndNeverGoesBack(t *testing.T) {
 		}
 		last = now
 	}
-	if skew := c.At.Sub(before); skew < -time.Second || skew > 5*time.Second {
+	if skew := c.At.Sub(before); skew < -time.Second || skew > between+time.Second {
 		t.Errorf("a commit appended right after %s is dated %s", before, c.At)
 	}
-	fresh, err := bus.Open(within(t, 20*time.Second), bus.Config{Server: natstest.Start(t, natstest.Listen(""))})
+	fresh, err := bus.Open(within(t, patience), bus.Config{Server: natstest.Start(t, natstest.Listen(""))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +162,7 @@ func restricted(t *testing.T) (*embed.Server, *bus.Bus) {
 			{user: c, password: c, permissions: {publish: ["$JS.API.CONSUMER.CREATE.HF_LOG.*.hf.log.h.>", "$JS.API.STREAM.MSG.GET.HF_LOG"], subscribe: ["_INBOX.>"]}},
 			{user: m, password: m, permissions: {publish: ["hf.>", "$JS.>"], subscribe: ["elsewhere"]}}] } }`))
 	natstest.Bus(t, s, func(c *bus.Config) { c.URL = as(s, "a") })
-	h, err := bus.Open(within(t, 20*time.Second), bus.Config{URL: as(s, "h")})
+	h, err := bus.Open(within(t, patience), bus.Config{URL: as(s, "h")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +182,7 @@ func TestWhoMayNotHaveAReaderReadsOneByOne(t *testing.T) {
 	for i := range commits {
 		after = mustAppend(t, h, session, after, fmt.Sprint(i))
 	}
-	half, err := bus.Open(within(t, 20*time.Second), bus.Config{URL: as(s, "c")})
+	half, err := bus.Open(within(t, patience), bus.Config{URL: as(s, "c")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +198,7 @@ func TestWhoMayNotHaveAReaderReadsOneByOne(t *testing.T) {
 func TestForbiddenIsSaidAtOnce(t *testing.T) {
 	s, h := restricted(t)
 	mustAppend(t, h, session, 0, "a")
-	mute, err := bus.Open(within(t, 20*time.Second), bus.Config{URL: as(s, "m")})
+	mute, err := bus.Open(within(t, patience), bus.Config{URL: as(s, "m")})
 	if err == nil {
 		t.Cleanup(mute.Close)
 	}
@@ -222,11 +224,12 @@ func TestForbiddenIsSaidAtOnce(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			started := time.Now()
-			if err := call(within(t, 20*time.Second)); !errors.Is(err, bus.ErrForbidden) || !strings.Contains(err.Error(), "permitted") {
+			ctx := within(t, patience)
+			started, p := time.Now(), natstest.Feel(t)
+			if err := call(ctx); !errors.Is(err, bus.ErrForbidden) || !strings.Contains(err.Error(), "permitted") {
 				t.Errorf("%v, want ErrForbidden that says what is not permitted", err)
 			}
-			if took := time.Since(started); took > time.Second {
+			if took := time.Since(started); took > time.Second+p.Lost() {
 				t.Errorf("said after %s, want at once", took)
 			}
 		})

@@ -16,26 +16,17 @@ func TestAllGoesOnWhenANodeOfThreeStops(t *testing.T) {
 	const n, keys = 1000, 50
 	nodes := natstest.Cluster(t)
 	natstest.Bus(t, nodes[0])
-	_, js := outsider(t, nodes[0])
-	stream, err := js.Stream(background(t), "HF_LOG")
-	if err != nil {
-		t.Fatal(err)
-	}
-	victim, alive := 0, nodes
-	for i, node := range nodes {
-		if node.Config().Name == stream.CachedInfo().Cluster.Leader {
-			victim, alive = i, []*embed.Server{nodes[(i+1)%3], nodes[(i+2)%3]}
-		}
-	}
+	victim := leads(t, nodes, "HF_LOG")
+	alive := []*embed.Server{nodes[(victim+1)%3], nodes[(victim+2)%3]}
 	a, b := natstest.Bus(t, alive[0]), natstest.Bus(t, alive[1])
-	_, js = outsider(t, alive[0])
+	_, js := outsider(t, alive[0])
 
 	l := newLedgers(t)
 	l.run(a, "a", ledgerSource, nil)
 	l.run(b, "b", ledgerSource, nil)
 	updates, _ := watching(t, b, bus.Leases)
 	expect(t, updates, "ready")
-	lease := acquire(t, a, leaseKey, 30*time.Second)
+	lease := acquire(t, a, leaseKey, 4*patience)
 	expect(t, updates, leaseKey+"=mine")
 	publish(t, js, n, subjects...)
 	receive(t, l.news, "a batch")

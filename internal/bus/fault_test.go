@@ -3,6 +3,7 @@ package bus_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -25,7 +26,7 @@ func TestAckLostOnTheWay(t *testing.T) {
 	}{
 		"append": {
 			func(b *bus.Bus) (uint64, error) {
-				return b.Append(within(t, 20*time.Second), session, events.WriterHarness, 0, facts("a"))
+				return b.Append(within(t, patience), session, events.WriterHarness, 0, facts("a"))
 			},
 			func() (uint64, bool) {
 				cs := mustRead(t, witness, session, 0)
@@ -34,10 +35,10 @@ func TestAckLostOnTheWay(t *testing.T) {
 		},
 		"store": {
 			func(b *bus.Bus) (uint64, error) {
-				return b.Store(within(t, 20*time.Second), bus.State, key, []byte("one"), 0)
+				return b.Store(within(t, patience), bus.State, key, []byte("one"), 0)
 			},
 			func() (uint64, bool) {
-				e, err := witness.Load(within(t, 10*time.Second), bus.State, key)
+				e, err := witness.Load(within(t, patience), bus.State, key)
 				return e.Rev, err == nil
 			},
 		},
@@ -73,10 +74,10 @@ func TestWriteLostOnTheWay(t *testing.T) {
 	b := busAt(t, p.addr)
 	natstest.Bus(t, s) // sets the cell up
 	p.hold(true, false)
-	pending := b.AppendAsync(within(t, 20*time.Second), session, events.WriterHarness, 0, facts("a"))
+	pending := b.AppendAsync(within(t, patience), session, events.WriterHarness, 0, facts("a"))
 	p.cut()
 	p.hold(false, false)
-	if seq, err := pending.Wait(within(t, 20*time.Second)); err != nil || seq != 1 {
+	if seq, err := pending.Wait(within(t, patience)); err != nil || seq != 1 {
 		t.Errorf("append = %d, %v; want 1", seq, err)
 	}
 }
@@ -90,12 +91,12 @@ func TestNowIsNeverAhead(t *testing.T) {
 	p.hold(true, false)
 	on := time.AfterFunc(200*time.Millisecond, func() { p.hold(false, false) })
 	defer on.Stop()
-	now, err := b.Now(within(t, 10*time.Second))
+	now, err := b.Now(within(t, patience))
 	if err != nil {
 		t.Fatal(err)
 	}
 	seq := mustAppend(t, witness, session, 0, "a")
-	c, err := witness.Commit(within(t, 10*time.Second), seq)
+	c, err := witness.Commit(within(t, patience), seq)
 	if err != nil || c.At.Before(now) {
 		t.Errorf("what was stored after %s is of %s, %v", now, c.At, err)
 	}
@@ -159,7 +160,7 @@ func readYourWrites(t *testing.T, buses []*bus.Bus) {
 		if cs := mustRead(t, buses[(i+1)%3], r, 0); len(cs) != i+1 {
 			t.Fatalf("%d commits read, %d acknowledged", len(cs), i+1)
 		}
-		if e, err := buses[(i+2)%3].Commit(within(t, 10*time.Second), after); err != nil || e.Events[0].ID != fmt.Sprint(i) {
+		if e, err := buses[(i+2)%3].Commit(within(t, patience), after); err != nil || e.Events[0].ID != fmt.Sprint(i) {
 			t.Fatalf("commit %d = %+v, %v", after, e, err)
 		}
 	}
@@ -169,7 +170,7 @@ func listYourWrites(t *testing.T, buses []*bus.Bus) {
 	for i := range 40 {
 		mustStore(t, buses[i%3], fmt.Sprintf("session.list.%d", i), "x", 0)
 		n := 0
-		err := buses[(i+1)%3].List(within(t, 20*time.Second), bus.State, events.SessionKeys("list"), func(bus.Entry) error { n++; return nil })
+		err := buses[(i+1)%3].List(within(t, patience), bus.State, events.SessionKeys("list"), func(bus.Entry) error { n++; return nil })
 		if err != nil || n != i+1 {
 			t.Fatalf("%d entries listed, %d stored: %v", n, i+1, err)
 		}
@@ -207,7 +208,7 @@ func nodeDies(t *testing.T, nodes []*embed.Server, buses []*bus.Bus) {
 					return
 				default:
 				}
-				seq, err := buses[w%3].Append(within(t, 60*time.Second), r, events.WriterHarness, after, []events.Event{fact(fmt.Sprint(i), r)})
+				seq, err := buses[w%3].Append(within(t, patience), r, events.WriterHarness, after, []events.Event{fact(fmt.Sprint(i), r)})
 				if err != nil {
 					t.Errorf("writer %d, commit %d after %d: %v", w, i, after, err)
 					return
@@ -242,18 +243,16 @@ func nodeDies(t *testing.T, nodes []*embed.Server, buses []*bus.Bus) {
 }
 
 // leads is which node leads a stream.
-func leads(t *testing.T, nodes []*embed.Server, stream string) int {
+func leads(t *testing.T, nodes []*embed.Server, stream string) (leader int) {
 	t.Helper()
 	_, js := outsider(t, nodes[0])
-	st, err := js.Stream(within(t, 10*time.Second), stream)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, n := range nodes {
-		if st.CachedInfo().Cluster != nil && st.CachedInfo().Cluster.Leader == n.Config().Name {
-			return i
+	natstest.Until(t, stream+" to have a leader", func() bool {
+		st, err := js.Stream(within(t, patience), stream)
+		if err != nil || st.CachedInfo().Cluster == nil {
+			return false
 		}
-	}
-	t.Fatalf("%s has no leader", stream)
-	return 0
+		leader = slices.IndexFunc(nodes, func(n *embed.Server) bool { return n.Config().Name == st.CachedInfo().Cluster.Leader })
+		return leader >= 0
+	})
+	return leader
 }

@@ -20,12 +20,16 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 )
 
-const patience = 15 * time.Second // for what must happen at all; what must happen soon is measured
+const patience = 90 * time.Second // for what must happen at all; what must happen soon is measured
+
+// standstill is less than how long a process has to stand still for the broker to deliver again what it has, or to give its
+// pin to another one.
+const standstill = 500 * time.Millisecond
 
 // background is a context that ends with the test.
 func background(t testing.TB) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 4*patience)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -315,6 +319,13 @@ func (l *ledgers) all(n int) {
 		defer l.mu.Unlock()
 		return len(l.seen) == n
 	})
+}
+
+// workers is how many processes were given a batch.
+func (l *ledgers) workers() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.at)
 }
 
 func (l *ledgers) twice() (n int) {

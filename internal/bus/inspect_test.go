@@ -3,7 +3,6 @@ package bus_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -15,7 +14,7 @@ import (
 // An operator sees the broker and the cell as they are, and looking sets nothing up.
 func TestInspect(t *testing.T) {
 	s := natstest.Start(t)
-	ctx := within(t, 10*time.Second)
+	ctx := within(t, patience)
 	b, err := bus.Open(ctx, bus.Config{URL: s.URL()})
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +64,7 @@ func TestInbox(t *testing.T) {
 	}
 	b := natstest.Bus(t, s, func(c *bus.Config) { c.Inbox = inbox })
 	mustAppend(t, b, session, 0, "e1")
-	if err := b.Scan(within(t, 10*time.Second), 0, func(events.Commit) error { return nil }); err != nil {
+	if err := b.Scan(within(t, patience), 0, func(events.Commit) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if err := nc.Flush(); err != nil {

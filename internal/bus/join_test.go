@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
@@ -32,7 +31,7 @@ func waiting(t *testing.T) (b, witness *bus.Bus, p *proxy, release func()) {
 	return b, witness, p, func() {
 		t.Helper()
 		p.hold(false, false)
-		if seq, err := first.Wait(within(t, 20*time.Second)); err != nil || seq != 1 {
+		if seq, err := first.Wait(within(t, patience)); err != nil || seq != 1 {
 			t.Errorf("the first: %d, %v", seq, err)
 		}
 	}
@@ -65,7 +64,7 @@ func TestAppendsTravelTogether(t *testing.T) {
 				won, id := -1, "theirs"
 				var place uint64
 				for k := range 2 {
-					seq, err := under[i][k].Wait(within(t, 20*time.Second))
+					seq, err := under[i][k].Wait(within(t, patience))
 					switch {
 					case err == nil && won < 0:
 						won, place, id = k, seq, fmt.Sprintf("%d-%d", i, k)
@@ -98,7 +97,7 @@ func TestBatchOfAppendsWasOne(t *testing.T) {
 				for _, c := range mustRead(t, b, nth(i), 0) {
 					last = c.Seq
 				}
-				if _, err := b.Append(within(t, 20*time.Second), nth(i), events.WriterHarness, last, []events.Event{fact(fmt.Sprintf("%d-%d", i, round), nth(i))}); err != nil {
+				if _, err := b.Append(within(t, patience), nth(i), events.WriterHarness, last, []events.Event{fact(fmt.Sprintf("%d-%d", i, round), nth(i))}); err != nil {
 					t.Error(err)
 				}
 			})
@@ -127,7 +126,7 @@ func TestTakenBackIsNotStored(t *testing.T) {
 		t.Errorf("taken back: %v, want ErrUnreachable", err)
 	}
 	release()
-	if _, err := stays.Wait(within(t, 20*time.Second)); err != nil {
+	if _, err := stays.Wait(within(t, patience)); err != nil {
 		t.Fatal(err)
 	}
 	if cs := mustRead(t, witness, nth(1), 0); len(cs) != 0 {
@@ -147,7 +146,7 @@ func TestBatchOfAppendsAckLost(t *testing.T) {
 	release()
 	receive(t, lost, "the answer to be lost")
 	for i := range n {
-		seq, err := under[i].Wait(within(t, 20*time.Second))
+		seq, err := under[i].Wait(within(t, patience))
 		if cs := mustRead(t, witness, nth(i), 0); err != nil || len(cs) != 1 || cs[0].Seq != seq {
 			t.Errorf("%d was told (%d, %v), the log has %+v", i, seq, err, cs)
 		}
@@ -159,7 +158,7 @@ func TestBatchOfAppendsAckLost(t *testing.T) {
 func TestOthersLearnThatTheBrokerSyncs(t *testing.T) {
 	s := natstest.Start(t)
 	lazy := natstest.Bus(t, s)
-	if _, err := lazy.LastSeq(within(t, 10*time.Second)); err != nil || lazy.Together() {
+	if _, err := lazy.LastSeq(within(t, patience)); err != nil || lazy.Together() {
 		t.Errorf("a broker that does not sync: together %v, %v", lazy.Together(), err)
 	}
 	up, err := bus.Open(background(t), bus.Config{URL: s.URL(), Synced: true})
@@ -167,11 +166,11 @@ func TestOthersLearnThatTheBrokerSyncs(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(up.Kill)
-	if err := up.Ensure(within(t, 10*time.Second)); err != nil {
+	if err := up.Ensure(within(t, patience)); err != nil {
 		t.Fatal(err)
 	}
 	other := busAt(t, s.URL())
-	if _, err := other.LastSeq(within(t, 10*time.Second)); err != nil || !other.Together() {
+	if _, err := other.LastSeq(within(t, patience)); err != nil || !other.Together() {
 		t.Errorf("from elsewhere: together %v, %v", other.Together(), err)
 	}
 }

@@ -19,7 +19,7 @@ import (
 
 func config(t testing.TB, js jetstream.JetStream, stream string) jetstream.StreamConfig {
 	t.Helper()
-	s, err := js.Stream(within(t, 10*time.Second), stream)
+	s, err := js.Stream(within(t, patience), stream)
 	if err != nil {
 		t.Fatalf("%s: %v", stream, err)
 	}
@@ -59,7 +59,7 @@ func TestAnyKVClientSeesTheBucket(t *testing.T) {
 	b := natstest.Bus(t, s)
 	_, js := outsider(t, s)
 	rev := mustStore(t, b, key, "one", 0)
-	ctx := within(t, 10*time.Second)
+	ctx := within(t, patience)
 	kv, err := js.KeyValue(ctx, "hf_state")
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +92,7 @@ func TestAnyKVClientSeesTheBucket(t *testing.T) {
 func TestEnsureNeverNarrows(t *testing.T) {
 	s := natstest.Start(t)
 	_, js := outsider(t, s)
-	ctx := within(t, 20*time.Second)
+	ctx := within(t, patience)
 	for _, c := range []jetstream.StreamConfig{
 		{Name: "HF_FEED", Subjects: []string{"hf.feed.>", "more.>"}, MaxAge: 100 * time.Hour, Duplicates: time.Hour},
 		{Name: "HF_PARKED", Subjects: []string{"hf.parked.>"}},
@@ -128,7 +128,7 @@ func TestEnsureNeverNarrows(t *testing.T) {
 func TestEnsureRefusesANewerLayoutUnchanged(t *testing.T) {
 	s := natstest.Start(t)
 	nc, js := outsider(t, s)
-	ctx := within(t, 20*time.Second)
+	ctx := within(t, patience)
 	newer := jetstream.StreamConfig{Name: "HF_PARKED", Subjects: []string{"hf.parked.>"}, Metadata: map[string]string{"hf.layout": "2"}}
 	if _, err := js.CreateStream(ctx, newer); err != nil {
 		t.Fatal(err)
@@ -148,12 +148,12 @@ func TestEnsureRefusesANewerLayoutUnchanged(t *testing.T) {
 
 func TestEnsureSaysWhatTheBrokerRefuses(t *testing.T) {
 	s := natstest.Start(t)
-	b, err := bus.Open(within(t, 20*time.Second), bus.Config{URL: s.URL(), Replicas: 3})
+	b, err := bus.Open(within(t, patience), bus.Config{URL: s.URL(), Replicas: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	if err := b.Ensure(within(t, 20*time.Second)); err == nil || !strings.Contains(err.Error(), "HF_LOG") || !strings.Contains(err.Error(), "replicas") {
+	if err := b.Ensure(within(t, patience)); err == nil || !strings.Contains(err.Error(), "HF_LOG") || !strings.Contains(err.Error(), "replicas") {
 		t.Errorf("three replicas on one node: %v", err)
 	}
 }
@@ -166,13 +166,13 @@ func TestManyEnsureAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range services {
 		wg.Go(func() {
-			b, err := bus.Open(within(t, 20*time.Second), bus.Config{URL: s.URL(), FeedAge: time.Duration(i+1) * time.Hour})
+			b, err := bus.Open(within(t, patience), bus.Config{URL: s.URL(), FeedAge: time.Duration(i+1) * time.Hour})
 			if err != nil {
 				t.Error(err)
 				return
 			}
 			defer b.Close()
-			if err := b.Ensure(within(t, 20*time.Second)); err != nil {
+			if err := b.Ensure(within(t, patience)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -188,7 +188,7 @@ func TestManyEnsureAtOnce(t *testing.T) {
 // TestFullLog fills the log, sees it refuse, and raises its limit once.
 func TestFullLog(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t), func(c *bus.Config) { c.LogBytesMax = 64 << 10 })
-	ctx := within(t, 20*time.Second)
+	ctx := within(t, patience)
 	fill := func(after uint64) (uint64, error) {
 		for {
 			seq, err := b.Append(ctx, session, events.WriterHarness, after, facts(b.NewID()))
@@ -227,7 +227,7 @@ func TestFullLog(t *testing.T) {
 // TestServicesHaveRoomInAFullLog: what others filled is raised once for those who recover and close.
 func TestServicesHaveRoomInAFullLog(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t), func(c *bus.Config) { c.LogBytesMax = 64 << 10 })
-	ctx := within(t, 20*time.Second)
+	ctx := within(t, patience)
 	fill := func(w events.Writer, after uint64) (uint64, error) {
 		for {
 			seq, err := b.Append(ctx, session, w, after, facts(b.NewID()))
@@ -252,7 +252,7 @@ func TestServicesHaveRoomInAFullLog(t *testing.T) {
 
 func TestUnlimitedLogIsNotRaised(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t))
-	ctx := within(t, 10*time.Second)
+	ctx := within(t, patience)
 	if raised, err := b.RaiseLogLimit(ctx); err != nil || raised {
 		t.Errorf("raise = %t, %v", raised, err)
 	}
@@ -264,7 +264,7 @@ func TestUnlimitedLogIsNotRaised(t *testing.T) {
 func TestFullDisk(t *testing.T) {
 	s := natstest.Start(t, natstest.Settings(t, `accounts { A { jetstream: {max_disk: 100KB}, users: [{user: a, password: a}] } }`))
 	b := natstest.Bus(t, s, func(c *bus.Config) { c.URL = as(s, "a") })
-	ctx, after := within(t, 20*time.Second), uint64(0)
+	ctx, after := within(t, patience), uint64(0)
 	var err error
 	for err == nil {
 		after, err = b.Append(ctx, session, events.WriterHarness, after, facts(b.NewID()))
@@ -275,12 +275,12 @@ func TestFullDisk(t *testing.T) {
 }
 
 func TestWithoutALog(t *testing.T) {
-	b, err := bus.Open(within(t, 20*time.Second), bus.Config{URL: natstest.Start(t).URL()})
+	b, err := bus.Open(within(t, patience), bus.Config{URL: natstest.Start(t).URL()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	ctx := within(t, 20*time.Second)
+	ctx := within(t, patience)
 	for name, call := range map[string]func() error{
 		"append": func() error { _, err := b.Append(ctx, session, events.WriterHarness, 0, facts("a")); return err },
 		"store":  func() error { _, err := b.Store(ctx, bus.State, key, []byte("x"), 0); return err },
@@ -296,7 +296,7 @@ func TestWithoutALog(t *testing.T) {
 // foreign puts a message into the log as a program does that does not know this package.
 func foreign(t testing.TB, js jetstream.JetStream, subject, body string, header nats.Header) uint64 {
 	t.Helper()
-	ack, err := js.PublishMsg(within(t, 10*time.Second), &nats.Msg{Subject: subject, Data: []byte(body), Header: header})
+	ack, err := js.PublishMsg(within(t, patience), &nats.Msg{Subject: subject, Data: []byte(body), Header: header})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -316,7 +316,7 @@ func TestForeignCommitsDoNotBreakReaders(t *testing.T) {
 	}
 	mustAppend(t, b, session, oddGuard, "a")
 	var got []events.Commit
-	if err := b.Scan(within(t, 10*time.Second), 0, func(c events.Commit) error { got = append(got, c); return nil }); err != nil {
+	if err := b.Scan(within(t, patience), 0, func(c events.Commit) error { got = append(got, c); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if len(got) != 4 {
@@ -340,7 +340,7 @@ func TestParkKeepsWhatCameOnce(t *testing.T) {
 	s := natstest.Start(t)
 	b := natstest.Bus(t, s)
 	_, js := outsider(t, s)
-	ctx := within(t, 10*time.Second)
+	ctx := within(t, patience)
 	p := bus.Parked{Why: "malformed", Ref: session, Reason: "line one\nline two", Seq: 7, Body: []byte("\x00junk"),
 		Header: map[string][]string{"Content-Type": {"text/plain"}, "Nats-Expected-Last-Subject-Sequence": {"99"}, "nats-rollup": {"all"}}}
 	other := p
@@ -371,7 +371,7 @@ func TestFeed(t *testing.T) {
 	s := natstest.Start(t)
 	b := natstest.Bus(t, s)
 	_, js := outsider(t, s)
-	ctx := within(t, 10*time.Second)
+	ctx := within(t, patience)
 	odd := fact("b", session)
 	odd.Kind, odd.Foreign, odd.Fact = "some body else's.*.thing", true, nil
 	for range 2 { // the second time is recognised

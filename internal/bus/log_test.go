@@ -39,7 +39,7 @@ func within(t testing.TB, d time.Duration) context.Context {
 func mustAppend(t testing.TB, b *bus.Bus, r events.Ref, after uint64, ids ...string) uint64 {
 	t.Helper()
 	for _, id := range ids {
-		seq, err := b.Append(within(t, 20*time.Second), r, events.WriterHarness, after, []events.Event{fact(id, r)})
+		seq, err := b.Append(within(t, patience), r, events.WriterHarness, after, []events.Event{fact(id, r)})
 		if err != nil {
 			t.Fatalf("append %s after %d: %v", id, after, err)
 		}
@@ -50,7 +50,7 @@ func mustAppend(t testing.TB, b *bus.Bus, r events.Ref, after uint64, ids ...str
 
 func mustRead(t testing.TB, b *bus.Bus, r events.Ref, from uint64) []events.Commit {
 	t.Helper()
-	cs, err := b.Read(within(t, 20*time.Second), r, from)
+	cs, err := b.Read(within(t, patience), r, from)
 	if err != nil {
 		t.Fatalf("read %s from %d: %v", r, from, err)
 	}
@@ -114,11 +114,11 @@ func TestLostAck(t *testing.T) {
 	if again := mustAppend(t, b, session, 0, "a"); again != first {
 		t.Errorf("a again = %d, want %d", again, first)
 	}
-	_, err := b.Append(within(t, 5*time.Second), session, events.WriterHarness, first, facts("d"))
+	_, err := b.Append(within(t, patience), session, events.WriterHarness, first, facts("d"))
 	if !errors.Is(err, bus.ErrLostRace) {
 		t.Errorf("other facts under the same guard: %v, want ErrLostRace", err)
 	}
-	if _, err := b.Append(within(t, 5*time.Second), session, events.WriterLedger, first, facts("b")); !errors.Is(err, bus.ErrLostRace) {
+	if _, err := b.Append(within(t, patience), session, events.WriterLedger, first, facts("b")); !errors.Is(err, bus.ErrLostRace) {
 		t.Errorf("the same id by another writer: %v, want ErrLostRace", err)
 	}
 	if cs := mustRead(t, b, session, 0); len(cs) != 3 {
@@ -137,7 +137,7 @@ func TestLostAck(t *testing.T) {
 func TestAppendUnderAGuardThatNeverWas(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t))
 	mustAppend(t, b, session, 0, "a")
-	_, err := b.Append(within(t, 20*time.Second), session, events.WriterHarness, 4711, facts("b"))
+	_, err := b.Append(within(t, patience), session, events.WriterHarness, 4711, facts("b"))
 	if !errors.Is(err, bus.ErrLostRace) || !strings.Contains(err.Error(), "never had") {
 		t.Errorf("append = %v, want ErrLostRace that says why", err)
 	}
@@ -153,7 +153,7 @@ func race(t *testing.T, buses []*bus.Bus, racers, rounds int) {
 		for i := range racers {
 			wg.Go(func() {
 				b := buses[i%len(buses)]
-				seqs[i], errs[i] = b.Append(within(t, 30*time.Second), session, events.WriterHarness, after, facts(fmt.Sprintf("%d-%d", round, i)))
+				seqs[i], errs[i] = b.Append(within(t, patience), session, events.WriterHarness, after, facts(fmt.Sprintf("%d-%d", round, i)))
 			})
 		}
 		wg.Wait()
@@ -179,7 +179,7 @@ func TestRaceHasOneWinner(t *testing.T) {
 func TestPipelinedAppendsOfManySessions(t *testing.T) {
 	const sessions = 2_000
 	b := natstest.Bus(t, natstest.Start(t))
-	ctx := within(t, 30*time.Second)
+	ctx := within(t, patience)
 	pending := make([]bus.Pending, sessions)
 	for i := range pending {
 		r := events.Ref{Harness: "h", Session: fmt.Sprint(i)}
@@ -220,7 +220,7 @@ func TestReadLongSessionIsComplete(t *testing.T) {
 		t.Errorf("%d commits read, %d written", len(got), len(want))
 	}
 	n := 0
-	if err := b.Scan(within(t, 20*time.Second), 0, func(events.Commit) error { n++; return nil }); err != nil || n != commits+commits/10 {
+	if err := b.Scan(within(t, patience), 0, func(events.Commit) error { n++; return nil }); err != nil || n != commits+commits/10 {
 		t.Errorf("scan: %d commits, %v; want %d", n, err, commits+commits/10)
 	}
 }
@@ -229,7 +229,7 @@ func TestScanStopsWithTheCallersError(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t))
 	mustAppend(t, b, session, 0, "a", "b", "c")
 	enough, n := errors.New("enough"), 0
-	err := b.Scan(within(t, 10*time.Second), 2, func(c events.Commit) error {
+	err := b.Scan(within(t, patience), 2, func(c events.Commit) error {
 		if n++; n == 1 && c.Seq != 2 {
 			t.Errorf("began with %d", c.Seq)
 		}
@@ -253,7 +253,7 @@ func TestAfterABrokerRestart(t *testing.T) {
 	}
 	done := make(chan result, 1)
 	go func() {
-		seq, err := b.Append(within(t, 20*time.Second), session, events.WriterHarness, first, facts("b"))
+		seq, err := b.Append(within(t, patience), session, events.WriterHarness, first, facts("b"))
 		done <- result{seq, err}
 	}()
 	short := within(t, 200*time.Millisecond)
@@ -279,7 +279,7 @@ func TestCommitAndPurge(t *testing.T) {
 	other := events.Ref{Harness: "h", Session: "other"}
 	keep := mustAppend(t, b, other, 0, "x")
 	last := mustAppend(t, b, session, 0, "a", "b", "c")
-	ctx := within(t, 10*time.Second)
+	ctx := within(t, patience)
 	if c, err := b.Commit(ctx, last); err != nil || c.Events[0].ID != "c" {
 		t.Fatalf("commit %d = %+v, %v", last, c, err)
 	}

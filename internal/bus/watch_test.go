@@ -87,7 +87,7 @@ func TestWatchShowsWhatIsThereThenReadyThenChanges(t *testing.T) {
 	}
 	expect(t, updates, "session.h.b deleted")
 	doc := store(t, b, bus.State, "session.h.c", "1", 0)
-	view := bus.View{Key: "blocker.h.r.c.p", Value: []byte("x"), GuardKey: "session.h.c", GuardRev: doc, TTL: time.Second}
+	view := bus.View{Key: "blocker.h.r.c.p", Value: []byte("x"), GuardKey: "session.h.c", GuardRev: doc, TTL: 4 * time.Second}
 	if _, err := b.StoreView(background(t), view).Wait(background(t)); err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,19 @@ func TestWatchEndsWithTheErrorOfItsCallback(t *testing.T) {
 }
 
 func TestWatchSurvivesABrokerRestartWithoutAGapOfTwoSeconds(t *testing.T) {
-	const keys, gapMax = 50, 2 * time.Second
+	const gapMax, busy = 2 * time.Second, 200 * time.Millisecond
+	natstest.Calm(t, busy, func() error {
+		if gap := gapOfARestart(t); gap > gapMax {
+			return fmt.Errorf("the first change was shown %s after the broker was back, want at most %s", gap, gapMax)
+		}
+		return nil
+	})
+}
+
+// gapOfARestart is how long after the broker was back the first change was shown. Nothing is missed.
+func gapOfARestart(t *testing.T) time.Duration {
+	t.Helper()
+	const keys = 50
 	s := natstest.Start(t)
 	b, writer := natstest.Bus(t, s), natstest.Bus(t, s)
 	updates, _ := watching(t, b, bus.State)
@@ -183,9 +195,6 @@ func TestWatchSurvivesABrokerRestartWithoutAGapOfTwoSeconds(t *testing.T) {
 	see(func(u bus.Update) bool { return u.At.After(back) })
 	gap := time.Since(back)
 	t.Logf("first change shown %s after the broker was back", gap)
-	if gap > gapMax {
-		t.Errorf("the first change was shown %s after the broker was back, want at most %s", gap, gapMax)
-	}
 	clear(seen)
 	see(func(bus.Update) bool { return len(seen) == keys })
 	cancel()
@@ -197,6 +206,7 @@ func TestWatchSurvivesABrokerRestartWithoutAGapOfTwoSeconds(t *testing.T) {
 			t.Errorf("the last value of %s shown is %q, want %q", key, got, want)
 		}
 	}
+	return gap
 }
 
 func TestWatchShowsAfterAnInterruptionOnlyWhatChanged(t *testing.T) {
@@ -327,11 +337,11 @@ func TestWatchNoticesSilence(t *testing.T) {
 	p := newProxy(t, s)
 	b := busAt(t, p.addr)
 	lost := p.lose(true, `CONSUMER\.MSG\.(NEXT)\.KV_hf_state\.watch`, 1, "LOST")
-	began := time.Now()
+	began, pulse := time.Now(), natstest.Feel(t)
 	updates, _ := watching(t, b, bus.State)
 	expect(t, updates, "session.h.a=1", "ready")
 	receive(t, lost, "the pull to be lost")
-	if took := time.Since(began); took > 2*time.Second {
+	if took := time.Since(began); took > 2*time.Second+pulse.Lost() {
 		t.Errorf("silence was noticed after %s, want at most 2 s", took)
 	}
 }
