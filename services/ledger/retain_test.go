@@ -157,29 +157,11 @@ func TestWhatRetentionLeavesAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	left := func(name string) string {
-		r := events.Ref{Harness: "h1", Session: name}
-		cs, err := w.bus.Read(t.Context(), r, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = w.bus.Load(t.Context(), bus.State, events.SessionKey(r))
-		switch last := cs[len(cs)-1]; {
-		case len(cs) == 1 && last.Seq == w.seq[r] && errors.Is(err, bus.ErrNotFound):
-			return "purged"
-		case len(cs) == 3 && last.Writer == events.WriterLedger && err == nil:
-			return "closed"
-		case len(cs) == 2 && err == nil:
-			return ""
-		}
-		t.Fatalf("%s: left %d commits, document: %v", name, len(cs), err)
-		return ""
-	}
 	if n, err := l.Retain(t.Context()); n != 1 || err != nil {
 		t.Errorf("purged %d, %v", n, err)
 	}
 	for name, x := range sessions {
-		if got := left(name); got != x.left {
+		if got := w.left(name); got != x.left {
 			t.Errorf("%s: %q, want %q", name, got, x.left)
 		}
 	}
@@ -193,8 +175,29 @@ func TestWhatRetentionLeavesAlone(t *testing.T) {
 		t.Errorf("purged %d, %v, of a nearly full log", n, err)
 	}
 	for name, x := range sessions {
-		if got, want := left(name), cmp.Or(x.left, x.full); got != want {
+		if got, want := w.left(name), cmp.Or(x.left, x.full); got != want {
 			t.Errorf("%s in a nearly full log: %q, want %q", name, got, want)
 		}
 	}
+}
+
+// left says what retention has made of a session of two commits.
+func (w *world) left(name string) string {
+	w.t.Helper()
+	r := events.Ref{Harness: "h1", Session: name}
+	cs, err := w.bus.Read(w.t.Context(), r, 0)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	_, err = w.bus.Load(w.t.Context(), bus.State, events.SessionKey(r))
+	switch last := cs[len(cs)-1]; {
+	case len(cs) == 1 && last.Seq == w.seq[r] && errors.Is(err, bus.ErrNotFound):
+		return "purged"
+	case len(cs) == 3 && last.Writer == events.WriterLedger && err == nil:
+		return "closed"
+	case len(cs) == 2 && err == nil:
+		return ""
+	}
+	w.t.Fatalf("%s: left %d commits, document: %v", name, len(cs), err)
+	return ""
 }
