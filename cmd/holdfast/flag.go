@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"os/user"
 	"slices"
 	"strings"
 	"time"
@@ -69,7 +71,7 @@ var options = []option{
 		"how long to try to reach the broker, and to wait for an answer", "Too short: gives up during an election (4 to 7 s). Too long: a script hangs."),
 	{"json", "print JSON, one object a line", "", func(fs *pflag.FlagSet, s *settings, o *option) { fs.BoolVar(&s.json, o.name, false, o.usage) }},
 	stringOption("by", "", func(s *settings) *string { return &s.by },
-		"who asks (default $USER)", "The log names somebody else for what was decided."),
+		"who asks (default $USER, else the system account)", "The log names somebody else for what was decided."),
 	stringOption("data", "./holdfast-data", func(s *settings) *string { return &s.data },
 		"`directory` of the embedded broker's data; made if need be", "On a disk that is slow or not kept, everything is slow or lost."),
 	stringOption("listen", "127.0.0.1:4222", func(s *settings) *string { return &s.listen },
@@ -196,14 +198,17 @@ func (a *app) busConfig(name string) bus.Config {
 	return bus.Config{URL: a.nats, Creds: a.creds, Name: "holdfast-" + name, Prefix: a.prefix, Inbox: inbox, Replicas: a.replicas, FeedAge: feedAge}
 }
 
-// person is who asks.
-func (a *app) person(cmd *cobra.Command) (string, error) {
+// person is who asks. Where the environment does not say, as in many a container, the system's account does.
+func (a *app) person() string {
 	for _, by := range []string{a.by, a.env("USER"), a.env("LOGNAME")} {
 		if by != "" {
-			return by, nil
+			return by
 		}
 	}
-	return "", usage(cmd, "who asks? say --by NAME ($USER is not set)")
+	if account, err := user.Current(); err == nil && account.Username != "" {
+		return account.Username
+	}
+	return fmt.Sprint("uid-", os.Getuid()) // an account without a name
 }
 
 // describe is a command's long help with examples.

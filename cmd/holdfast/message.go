@@ -50,10 +50,7 @@ sends it again under the same id, and it is taken once.`,
 		if err != nil {
 			return err
 		}
-		by, err := a.person(cmd)
-		if err != nil {
-			return err
-		}
+		by := a.person()
 		return a.withSession(cmd.Context(), args[0], func(ctx context.Context, b *bus.Bus, r events.Ref) error {
 			req := compaction.SendWish{Ref: r, Message: l.id, Content: content, Synthetic: l.synthetic, By: by}
 			if req.Message == "" {

@@ -34,10 +34,7 @@ func (a *app) wishCommand(use, short, long string, args cobra.PositionalArgs, ex
 
 // wish finds the session, has the request to a service made in a person's name, and tells what became of it.
 func (a *app) wish(cmd *cobra.Command, name, service, verb, past string, request func(ctx context.Context, b *bus.Bus, r events.Ref, by string) (any, error)) error {
-	by, err := a.person(cmd)
-	if err != nil {
-		return err
-	}
+	by := a.person()
 	return a.withSession(cmd.Context(), name, func(ctx context.Context, b *bus.Bus, r events.Ref) error {
 		req, err := request(ctx, b, r, by)
 		if err != nil {
