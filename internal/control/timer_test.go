@@ -1,0 +1,41 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// TestAlarmIsGuarded: an alarm says what it was decided on: one that was decided on less of the session does not move it,
+// and it does not move one that was decided on more, which is no failure.
+func TestAlarmIsGuarded(t *testing.T) {
+	w := newWorld(t)
+	due := time.Now().Add(time.Hour)
+	l, _ := w.run(Config{WalkBy: noWalk, Decide: func(context.Context, *session.State, time.Time, session.Source) (Decision, error) {
+		return Decision{Look: due}, nil
+	}})
+	set := func(name string, seq uint64) error {
+		return w.b.SetTimer(w.ctx, bus.Timer{What: "reconciler", Ref: ref(name), Due: due.Add(time.Hour), Seq: seq})
+	}
+	s, later := w.open("s"), w.open("later")
+	if err := set("later", later.Seq+2); err != nil {
+		t.Fatal(err)
+	}
+	w.store(s)
+	w.store(later)
+	natstest.Until(t, "both to be done", func() bool { n, _, err := w.b.Lag(w.ctx, Documents("reconciler")); return err == nil && n == 0 })
+	if err := set("s", s.Seq-1); !errors.Is(err, bus.ErrLostRace) {
+		t.Errorf("an alarm that was decided on less takes the place of this process's: %v", err)
+	}
+	if err := set("later", later.Seq+1); !errors.Is(err, bus.ErrLostRace) {
+		t.Errorf("this process's alarm took the place of one that was decided on more: %v", err)
+	}
+	if x := l.Suspects(); len(x) > 0 {
+		t.Errorf("suspects %+v", x)
+	}
+}
