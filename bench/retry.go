@@ -101,6 +101,7 @@ type retrying struct {
 	role    string
 	listen  string
 	bus     *bus.Bus
+	living  living // whose turns fail; nil: none yet
 }
 
 func upRetrying(ctx context.Context, synced bool, role string) (*retrying, error) {
@@ -225,12 +226,17 @@ func (c *retrying) fail(ctx context.Context, n int, first time.Time, span time.D
 	if from, err = c.bus.LastSeq(ctx); err != nil {
 		return 0, err
 	}
+	if c.living == nil {
+		if c.living, err = live(ctx, c.bus); err != nil {
+			return 0, err
+		}
+	}
 	p := pipeline{bus: c.bus, depth: retryAtOnce}
 	for i := range n {
-		r := events.Ref{Harness: "h" + fmt.Sprint(i%100), Session: fmt.Sprint("s", from, "-", i)}
+		r := c.living.session(i, from)
 		due := first.Add(span * time.Duration(i) / time.Duration(n))
-		say := func(f events.Fact) events.Event { return event(c.bus, r, f) }
-		err := p.append(ctx, r, events.WriterHarness, 0, []events.Event{say(events.SessionOpened{Incarnation: "1"}),
+		say := func(f events.Fact) events.Event { return c.living.say(c.bus, r, i, f) }
+		err := p.append(ctx, r, events.WriterHarness, 0, []events.Event{say(events.SessionOpened{Incarnation: c.living[i%len(c.living)]}),
 			say(events.TurnStarted{Turn: "t", Cause: events.CauseMessage, Options: []byte(`{"model":"big"}`)}),
 			say(events.TurnFailed{Turn: "t", Error: events.Failure{Kind: "rate_limit", Text: "slow down", RetryAfterMS: time.Until(due).Milliseconds()}})})
 		if err != nil {
