@@ -13,6 +13,7 @@ import (
 
 // Abandoned: whoever waits is told, nothing is released or withdrawn, and the lease ends by itself, not at once.
 func TestAbandon(t *testing.T) {
+	t.Parallel() // it mostly waits
 	w := newWorld(t)
 	h := w.connect()
 	s, err := h.Open(w.ctx, "s1", harness.Opening{})

@@ -109,9 +109,10 @@ func TestLostAcknowledgement(t *testing.T) {
 // The same, and the lease is lost before the harness is back: the new incarnation finds the commit in the log, tells its
 // caller, and goes on with the call.
 func TestOutcomeInDoubtWhenTheLeaseIsLost(t *testing.T) {
+	t.Parallel() // it mostly waits
 	w := newWorld(t)
 	l := newLine(t, w.server.URL())
-	h := w.connect(func(c *harness.Config) { c.URL, c.TTL = l.url, time.Second })
+	h := w.connect(func(c *harness.Config) { c.URL = l.url })
 	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
 	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
 	l.deaf.Store(true)
@@ -136,9 +137,10 @@ func TestOutcomeInDoubtWhenTheLeaseIsLost(t *testing.T) {
 
 // A session is being opened while the lease is lost: the new incarnation has it, too.
 func TestOpenedWhileTheLeaseIsLost(t *testing.T) {
+	t.Parallel() // it mostly waits
 	w := newWorld(t)
 	l := newLine(t, w.server.URL())
-	h := w.connect(func(c *harness.Config) { c.URL, c.TTL = l.url, time.Second })
+	h := w.connect(func(c *harness.Config) { c.URL, c.TTL = l.url, 2*time.Second })
 	before := must[*harness.Session](t)(h.Open(w.ctx, "before", harness.Opening{}))
 	l.deaf.Store(true)
 	opened := make(chan *harness.Session, 1)

@@ -67,6 +67,7 @@ func TestLeaseLostAndStartedOver(t *testing.T) {
 		{"ride out", func(c *harness.Config) { c.OnLeaseLoss = harness.LeaseRideOut }, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel() // it mostly waits
 			w := newWorld(t)
 			h := w.connect(c.set)
 			s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
@@ -113,6 +114,7 @@ func TestLeaseLostAndStartedOver(t *testing.T) {
 // What an Ask has returned is delivered by the commit that claims again: under the epoch before, recovery would take it
 // for lost and say it once more.
 func TestAnsweredBeforeTheLeaseWasLost(t *testing.T) {
+	t.Parallel() // it mostly waits
 	w := newWorld(t)
 	h := w.connect()
 	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
@@ -133,6 +135,7 @@ func TestAnsweredBeforeTheLeaseWasLost(t *testing.T) {
 
 // A compaction that runs goes on, too.
 func TestCompactionOutlivesALostLease(t *testing.T) {
+	t.Parallel() // it mostly waits
 	w := newWorld(t)
 	h := w.connect()
 	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
@@ -148,6 +151,7 @@ func TestCompactionOutlivesALostLease(t *testing.T) {
 
 // R6: what was taken while the lease was lost is not claimed again.
 func TestLeaseLostAndFenced(t *testing.T) {
+	t.Parallel() // it mostly waits
 	w := newWorld(t)
 	h := w.connect()
 	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
@@ -185,6 +189,7 @@ func TestAWokenProcessIsNotItsSuccessorsSuccessor(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel() // it mostly waits
 			w := newWorld(t)
 			old := w.connect()
 			s := must[*harness.Session](t)(old.Open(w.ctx, "s", harness.Opening{}))
@@ -212,6 +217,7 @@ func TestAWokenProcessIsNotItsSuccessorsSuccessor(t *testing.T) {
 
 // An attempt to start over that fails half-way, after its incarnation was drawn, is not taken for another process's.
 func TestStartingOverTakesSeveralAttempts(t *testing.T) {
+	t.Parallel() // it mostly waits
 	w := newWorld(t)
 	h := w.connect()
 	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
@@ -234,6 +240,7 @@ func TestStartingOverTakesSeveralAttempts(t *testing.T) {
 
 // LeaseStop: everything ends, for good.
 func TestLeaseLostForGood(t *testing.T) {
+	t.Parallel() // it mostly waits
 	w := newWorld(t)
 	h := w.connect(func(c *harness.Config) { c.OnLeaseLoss = harness.LeaseStop })
 	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
@@ -280,6 +287,7 @@ func TestBrokerRestart(t *testing.T) {
 // R8: the broker is away for longer than the TTL. The process starts over by itself and nothing is lost, not even what it
 // said meanwhile.
 func TestOutageLongerThanTheTTL(t *testing.T) {
+	t.Parallel() // it mostly waits
 	w := newWorld(t)
 	h := w.connect(func(c *harness.Config) { c.TTL = time.Second })
 	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
@@ -308,6 +316,7 @@ func TestOutageLongerThanTheTTL(t *testing.T) {
 
 // Sessions that are opened while leases come and go are all usable: none falls between two incarnations.
 func TestBetweenTwoLives(t *testing.T) {
+	t.Parallel() // it mostly waits
 	const openers, losses = 8, 3
 	w := newWorld(t)
 	h := w.connect(func(c *harness.Config) { c.TTL = time.Second })

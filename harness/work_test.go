@@ -188,6 +188,7 @@ func TestPool(t *testing.T) {
 	w := newWorld(t)
 	var mu sync.Mutex
 	did, by := map[string]int{}, map[string]int{}
+	shared := make(chan struct{}) // more than one of them has something to do
 	first := w.connect(pool)
 	for i := range pieces {
 		w.released(first, fmt.Sprint(i))
@@ -197,10 +198,17 @@ func TestPool(t *testing.T) {
 		check(t, h.Ready(w.ctx))
 		w.work(h, harness.Worker{TurnsMax: 4, Turn: func(ctx context.Context, turn *harness.Turn) error {
 			mu.Lock()
-			defer mu.Unlock()
 			did[turn.Session().ID()]++
-			by[h.Incarnation()]++
-			return nil
+			if by[h.Incarnation()]++; by[h.Incarnation()] == 1 && len(by) == 2 {
+				close(shared)
+			}
+			mu.Unlock()
+			select {
+			case <-shared:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
 		}})
 	}
 	for i := range pieces {

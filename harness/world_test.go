@@ -18,8 +18,8 @@ import (
 
 const (
 	me       = "laptop"
-	patience = 20 * time.Second // no test waits longer for anything
-	ttl      = 2 * time.Second
+	patience = time.Minute     // no test waits longer for anything
+	ttl      = 6 * time.Second // a process that stands still for less keeps its lease
 )
 
 // world is a broker, and a connection for the parts that services and people play.
@@ -36,7 +36,7 @@ type world struct {
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	s := natstest.Start(t)
-	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*patience)
 	t.Cleanup(cancel)
 	return &world{t: t, server: s, bus: natstest.Bus(t, s), ctx: ctx, folded: map[string]*session.State{}}
 }
