@@ -135,7 +135,6 @@ func TestPeek(t *testing.T) {
 	}
 }
 
-// TestDecodeRefuses: what is no document of ours is not folded on from.
 // TestPeekSeq: a look at a document's seq is right or 0, whatever its texts look like.
 func TestPeekSeq(t *testing.T) {
 	s := session.New(storyRef)
@@ -155,6 +154,7 @@ func TestPeekSeq(t *testing.T) {
 	}
 }
 
+// TestDecodeRefuses: what is no document of ours is not folded on from.
 func TestDecodeRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		doc  string
@@ -171,6 +171,14 @@ func TestDecodeRefuses(t *testing.T) {
 		if s, err := session.Decode([]byte(c.doc)); !errors.Is(err, c.want) || s != nil {
 			t.Errorf("%s: %v %v, want %v", name, s, err, c.want)
 		}
+	}
+	doc, err := session.New(storyRef).Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	newer := bytes.Replace(doc, []byte(`{"v":1,`), []byte(`{"v":2,`), 1)
+	if s, err := session.Decode(newer); !errors.Is(err, session.ErrNewerLayout) {
+		t.Errorf("newer, of the very same shape: %+v %v", s, err)
 	}
 	s, err := session.Decode([]byte(`{"v":1,"epoch":1,"session":"s1","tools":{"c1":null},"prompts":{"p1":null}}`))
 	if err != nil || len(s.Tools)+len(s.Prompts) > 0 {

@@ -1,0 +1,15 @@
+Who says that it is exclusive is, as who says nothing; a root is that of a parent, and nobody's otherwise (§2.5).
+
+-- facts --
+1 session.opened {"incarnation":"17","exclusive":true,"root":"r"}
+-- state exclusive root parent --
+exclusive: true
+root: "s1"
+parent: ""
+-- facts --
+2 session.claimed {"incarnation":"18","exclusive":true}
+-- ignored --
+(none)
+-- state epoch exclusive --
+epoch: 2
+exclusive: true
