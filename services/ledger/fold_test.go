@@ -226,13 +226,14 @@ func TestRetentionLeavesATombstoneThatStillGuards(t *testing.T) {
 	cfg := Default()
 	cfg.Retain = time.Second
 	cfg.RetainEvery = 100 * time.Millisecond
-	w.run(cfg)
-	w.open(ref)
-	w.document(ref, w.seq[ref])
-	if r := w.ask("close", session.CloseWish{Ref: ref, Reason: "finished", By: "ada"}, nil); r != nil {
-		t.Fatal(r)
-	}
-	w.gone(events.SessionKey(ref))
+	w.during(cfg, func() {
+		w.open(ref)
+		w.document(ref, w.seq[ref])
+		if r := w.ask("close", session.CloseWish{Ref: ref, Reason: "finished", By: "ada"}, nil); r != nil {
+			t.Fatal(r)
+		}
+		w.gone(events.SessionKey(ref))
+	})
 	left, err := w.bus.Read(t.Context(), ref, 0)
 	if err != nil || len(left) != 1 || left[0].Guard == 0 {
 		t.Fatalf("%v: %d commits left", err, len(left))
@@ -242,6 +243,7 @@ func TestRetentionLeavesATombstoneThatStillGuards(t *testing.T) {
 		t.Errorf("the id was opened again: %v", err)
 	}
 	w.seq[ref] = left[0].Seq
+	w.run(Default())
 	w.sayAs(ref, events.WriterHarness, events.HarnessSource("h1", "2"), events.SessionOpened{Incarnation: "2"})
 	if st := w.document(ref, w.seq[ref]); st.Phase != session.Closed || !st.Closed.Purged {
 		t.Errorf("%s %+v", st.Phase, st.Closed)

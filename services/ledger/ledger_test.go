@@ -18,6 +18,9 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
+// patience is for what must happen at all.
+const patience = 90 * time.Second
+
 // world is one broker with a connection, and sessions that are written by hand.
 type world struct {
 	t   *testing.T
@@ -47,6 +50,23 @@ func (w *world) run(cfg Config) *Ledger {
 		}
 	})
 	return l
+}
+
+// during runs a ledger for as long as do takes.
+func (w *world) during(cfg Config, do func()) {
+	w.t.Helper()
+	l, err := New(w.bus, cfg, zerolog.Nop())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(w.t.Context())
+	done := make(chan error, 1)
+	go func() { done <- l.Run(ctx) }()
+	do()
+	stop()
+	if err := <-done; err != nil {
+		w.t.Errorf("run: %v", err)
+	}
 }
 
 // say appends facts of a harness as one commit.
@@ -81,7 +101,7 @@ func (w *world) open(r events.Ref) {
 // await waits until an entry of the state bucket satisfies ok.
 func (w *world) await(key string, ok func(bus.Entry) bool) bus.Entry {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
 	var found bus.Entry
 	err := w.bus.Watch(ctx, bus.State, []string{key}, func(u bus.Update) error {
@@ -134,7 +154,7 @@ func (w *world) blocker(st *session.State, prompt string, status session.Status)
 // ask sends a request and returns the refusal, if there is one.
 func (w *world) ask(verb string, req, reply any) *events.Refusal {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
 	for {
 		err := w.bus.Request(ctx, Name, verb, req, reply)

@@ -50,19 +50,21 @@ func TestASessionThatCannotBePurgedKeepsNoOther(t *testing.T) {
 func TestWhatWasNeverOpenedIsPurgedToo(t *testing.T) {
 	w := newWorld(t)
 	cfg := Default()
+	w.during(cfg, func() {
+		w.say(ref, events.ToolStarted{Call: "c1", Turn: "t1", Name: "bash"})
+		w.say(ref, events.ToolCompleted{Call: "c1"})
+		if st := w.document(ref, w.seq[ref]); st.Opened() || st.Ignored.Count != 2 {
+			t.Errorf("%+v", st)
+		}
+	})
 	cfg.Retain, cfg.RetainEvery = time.Second, 100*time.Millisecond
-	w.run(cfg)
-	w.say(ref, events.ToolStarted{Call: "c1", Turn: "t1", Name: "bash"})
-	w.say(ref, events.ToolCompleted{Call: "c1"})
-	if st := w.document(ref, w.seq[ref]); st.Opened() || st.Ignored.Count != 2 {
-		t.Errorf("%+v", st)
-	}
-	w.gone(events.SessionKey(ref))
+	w.during(cfg, func() { w.gone(events.SessionKey(ref)) })
 	left, err := w.bus.Read(t.Context(), ref, 0)
 	if err != nil || len(left) != 1 || left[0].Writer != events.WriterLedger || left[0].Guard == 0 {
 		t.Fatalf("%v: left %+v", err, left)
 	}
 	w.seq[ref] = left[0].Seq
+	w.run(Default())
 	w.say(ref, events.SessionOpened{Incarnation: "1"})
 	if st := w.document(ref, w.seq[ref]); st.Phase != session.Closed || st.Ignored.Last.Why != session.WhyClosed {
 		t.Errorf("%s %+v", st.Phase, st.Ignored.Last)

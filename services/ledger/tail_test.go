@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/rs/zerolog"
 
@@ -131,7 +130,7 @@ func (w *world) tell(l *Ledger, verb string, req any) (changedReply, *events.Ref
 		if e.Verb != verb {
 			continue
 		}
-		ctx, cancel := context.WithTimeout(w.t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 		defer cancel()
 		var reply changedReply
 		raw, err := e.Handle(ctx, body)
