@@ -199,3 +199,18 @@ func TestDeadlines(t *testing.T) {
 		t.Errorf("once the first is answered the next deadline is %s, want %s", next, second)
 	}
 }
+
+// TestBlockedBy: of several prompts that block it is always the same one that is named.
+func TestBlockedBy(t *testing.T) {
+	s := session.New(storyRef)
+	s.Prompts = map[string]*session.Prompt{"a": {Status: session.Answered, Blocking: true}, "b": {Status: session.Awaiting}}
+	if by := s.BlockedBy(); by != "" {
+		t.Errorf("%s blocks", by)
+	}
+	for i := range 20 {
+		s.Prompts[fmt.Sprintf("c%02d", i)] = &session.Prompt{Status: session.Awaiting, Blocking: true}
+	}
+	if by := s.BlockedBy(); by != "c00" {
+		t.Errorf("%s is named", by)
+	}
+}

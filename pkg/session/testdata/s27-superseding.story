@@ -21,3 +21,16 @@ note
 5 prompt keep-2 superseded (m1)
 -- work prompts --
 prompts: {"answered":{"status":"answered","by":"ada"},"keep":{"status":"superseded","reason":"m1"},"keep-2":{"status":"superseded","reason":"m1"}}
+-- feed --
+1 session.opened s1
+2 turn.started t1
+3 prompt.requested keep
+3 prompt.requested keep-2
+3 prompt.requested callback
+3 prompt.requested expire
+3 prompt.requested note
+3 prompt.requested answered
+4 prompt.answered answered
+5 message.accepted m1
+5 prompt.superseded keep derived {"prompt":"keep","message":"m1"}
+5 prompt.superseded keep-2 derived {"prompt":"keep-2","message":"m1"}
