@@ -1,0 +1,60 @@
+package reconciler
+
+import (
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// TestLeftTurn: the open turn was left behind when its epoch's process is gone, unless the process that has the session now
+// has adopted a part of it, and of no other.
+func TestLeftTurn(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*session.State)
+		want   bool
+	}{
+		"of an epoch before":              {func(*session.State) {}, true},
+		"none is open":                    {func(s *session.State) { s.Turn = nil }, false},
+		"of this epoch":                   {func(s *session.State) { s.Turn.Epoch = 2 }, false},
+		"of this epoch, owned by nobody":  {func(s *session.State) { s.Turn.Epoch, s.Owned = 2, false }, true},
+		"its call was adopted":            {func(s *session.State) { s.Tools["task"].Epoch = 2 }, false},
+		"a call of another turn was":      {func(s *session.State) { s.Tools["task"].Epoch, s.Tools["task"].Turn = 2, "t0" }, true},
+		"its prompt was adopted":          {func(s *session.State) { s.Prompts = map[string]*session.Prompt{"p": {Turn: "t1", Epoch: 2}} }, false},
+		"its prompt was not":              {func(s *session.State) { s.Prompts = map[string]*session.Prompt{"p": {Turn: "t1", Epoch: 1}} }, true},
+		"a prompt of no turn was adopted": {func(s *session.State) { s.Prompts = map[string]*session.Prompt{"p": {Epoch: 2}} }, true},
+	} {
+		d := parent()
+		d.Epoch, d.Owned = 2, true
+		c.change(d.State)
+		if got := d.leftTurn(); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// TestStopping: a stop is recovery's to carry out when it is of the open turn, and nobody else will.
+func TestStopping(t *testing.T) {
+	for name, c := range map[string]struct {
+		turn   string
+		change func(*desk)
+		want   bool
+	}{
+		"owned by nobody":          {"t1", func(*desk) {}, true},
+		"owned by the living":      {"t1", func(d *desk) { d.Owned, d.in.Owner.Life = true, Alive }, false},
+		"owned by the dead":        {"t1", func(d *desk) { d.Owned, d.in.Owner.Life = true, Dead }, true},
+		"left by an epoch before":  {"t1", func(d *desk) { d.Owned, d.Epoch, d.in.Owner.Life = true, 2, Alive }, true},
+		"nobody wants it stopped":  {"t1", func(d *desk) { d.Pending.Stop = nil }, false},
+		"another one is to stop":   {"t1", func(d *desk) { d.Pending.Stop.Turn = "t0" }, false},
+		"another one is open":      {"t1", func(d *desk) { d.Turn.ID = "t2" }, false},
+		"none is open":             {"t1", func(d *desk) { d.Turn = nil }, false},
+		"of a call without a turn": {"", func(d *desk) { d.Pending.Stop.Turn, d.Turn.ID = "", "" }, false},
+	} {
+		d := parent()
+		d.Pending.Stop = &session.PendingStop{Turn: "t1", Actor: events.ActorPerson}
+		c.change(d)
+		if got := d.stopping(c.turn); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

@@ -1,0 +1,30 @@
+A process that leaves a call open behind it, whose child works in another process: that is noted, once, and the call waits. A person
+who stops the turn waits for no child (P16, R16, R18).
+
+-- facts --
+1 session.opened {"incarnation":"17"}
+2 turn.started {"turn":"t1","cause":"message"}
+3 tool.started {"call":"task1","turn":"t1","name":"task"}
+-- facts child --
+5 session.opened {"incarnation":"18","parent":"s","parent_call":"task1","root":"s"}
+6 turn.started {"turn":"k1","cause":"message","synthetic":true}
+-- facts --
+7 session.released {}
+-- owner child --
+alive
+-- at --
+20
+-- decide --
+s session.orphaned {"reason":"owner-lost","incarnation":"17","waits_for":[{"call":"task1","child":"child"}]}
+-- decide --
+nothing
+-- facts --
+30/ledger turn.stop_requested {"turn":"t1","actor":"person","by":"user-1"}
+-- at --
+31
+-- decide --
+s tool.interrupted {"call":"task1","reason":"shutdown","outcome":"unknown"}
+s turn.stopped {"turn":"t1","actor":"person"}
+-- state --
+s idle last=t1,stopped,
+child running owned-by=18 turn=k1
