@@ -102,6 +102,12 @@ func (c *cell) fold() (stop func()) {
 	})
 }
 
+// Leases of processes that die, and of those that live: the machine may stand still for half as long.
+const (
+	ttlShort = 4 * time.Second
+	ttlLong  = 2 * time.Minute
+)
+
 // quick is a reconciler for tests: short margins.
 func quick() Config {
 	cfg := Default()

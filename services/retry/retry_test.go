@@ -148,16 +148,17 @@ func (c *cell) said(name string, k events.Kind) (facts []events.Fact, at []time.
 func TestComesBack(t *testing.T) {
 	c, b := start(t)
 	c.serve(b, retry.Default())
+	pulse := natstest.Feel(t)
 	c.opened("s", nil)
 	c.say("s", failed("t1", "server_error"))
-	s := c.until("s", "to be scheduled", scheduled)
+	s := c.until("s", "to be scheduled", func(s *session.State) bool { return scheduled(s) || starting(s) })
 	if d := s.Retry.DueAt.Sub(s.LastTurn.At); d != 2*time.Second || s.Retry.Attempt != 1 {
 		t.Errorf("due after %s: %+v", d, s.Retry)
 	}
 	s = c.until("s", "to be asked for again", starting)
 	asked, at := c.said("s", "turn.requested")
 	f := asked[0].(events.TurnRequested)
-	if late := at[0].Sub(s.LastTurn.At) - 2*time.Second; late < 0 || late > lateMax {
+	if late := at[0].Sub(s.LastTurn.At) - 2*time.Second; late < 0 || late > lateMax+pulse.Lost() {
 		t.Errorf("%s late", late)
 	}
 	if f.Cause != events.CauseRetry || f.OfTurn != "t1" || f.Attempt != 1 || string(f.Options) != `{"model":"big"}` {
@@ -165,7 +166,7 @@ func TestComesBack(t *testing.T) {
 	}
 	c.say("s", events.TurnStarted{Turn: f.Turn})
 	c.say("s", failed(f.Turn, "server_error"))
-	s = c.until("s", "to be scheduled again", scheduled)
+	s = c.until("s", "to be scheduled again", func(s *session.State) bool { return s.Retry.Attempt > 1 })
 	if d := s.Retry.DueAt.Sub(s.LastTurn.At); d != 4*time.Second || s.Retry.Attempt != 2 || len(asked) != 1 {
 		t.Errorf("due after %s: %+v", d, s.Retry)
 	}
@@ -208,7 +209,7 @@ func TestFailOver(t *testing.T) {
 		c.opened(fmt.Sprint("s", i), nil)
 		c.say(fmt.Sprint("s", i), failed("t1", "server_error"))
 	}
-	c.until("s0", "to be scheduled", scheduled)
+	c.until("s0", "to be scheduled", func(s *session.State) bool { return s.Retry.State != "" })
 	first.Close() // as if killed: nothing is handed over
 	c.serve(natstest.Bus(t, server), retry.Default())
 	for i := range sessions {
@@ -246,7 +247,7 @@ func TestRestarts(t *testing.T) {
 			} `json:"state"`
 		}
 		subject := "hf.timer.retry.h.far"
-		m, err := nc.Request("$JS.API.STREAM.INFO.HF_TIMERS", []byte(`{"subjects_filter":"`+subject+`"}`), 5*time.Second)
+		m, err := nc.Request("$JS.API.STREAM.INFO.HF_TIMERS", []byte(`{"subjects_filter":"`+subject+`"}`), time.Minute)
 		if err == nil {
 			err = json.Unmarshal(m.Data, &info)
 		}
@@ -290,25 +291,30 @@ func TestRestarts(t *testing.T) {
 func TestStall(t *testing.T) {
 	c, b := start(t)
 	c.serve(b, retry.Default())
-	patience := &events.PolicyPatch{StallAfterS: events.Set[int64](1)}
-	c.opened("silent", patience)
-	c.opened("heard", patience)
-	s := c.until("silent", "to have stalled", func(s *session.State) bool {
-		b.Progress(ref("heard"))
-		return s.Turn == nil
+	const stallS = 2
+	silent, heard := "", ""
+	natstest.Calm(t, stallS*time.Second/4, func() error {
+		silent, heard = "silent"+b.NewID(), "heard"+b.NewID()
+		patience := &events.PolicyPatch{StallAfterS: events.Set[int64](stallS)}
+		c.opened(heard, patience)
+		c.opened(silent, patience)
+		c.until(silent, "to have stalled", func(s *session.State) bool {
+			b.Progress(ref(heard))
+			return s.Turn == nil
+		})
+		if h, commits := c.read(heard); h.Turn == nil || len(commits) != 1 {
+			return fmt.Errorf("though it was heard of: %+v after %d commits", h.LastTurn, len(commits))
+		}
+		return nil
 	})
+	s, commits := c.read(silent)
 	if s.LastTurn.Error.Kind != "stalled" || s.LastTurn.Actor != events.ActorStall || s.Pending.Stop == nil {
 		t.Errorf("ended as %+v", s.LastTurn)
 	}
-	_, commits := c.read("silent")
-	if took := commits[1].At.Sub(commits[0].At); took < time.Second || len(commits[1].Events) != 2 {
+	if took := commits[1].At.Sub(commits[0].At); took < stallS*time.Second || len(commits[1].Events) != 2 {
 		t.Errorf("failed after %s with %d facts in one commit", took, len(commits[1].Events))
 	}
-	h, commits := c.read("heard")
-	if h.Turn == nil || len(commits) != 1 {
-		t.Errorf("though it was heard of: %+v after %d commits", h.LastTurn, len(commits))
-	}
-	c.until("heard", "to have stalled when nothing is heard of it any more", func(s *session.State) bool { return s.Turn == nil })
+	c.until(heard, "to have stalled when nothing is heard of it any more", func(s *session.State) bool { return s.Turn == nil })
 }
 
 // TestOverdue: what came due while nobody ran fires when somebody does, the first at once, a hundred a second, however often
@@ -329,6 +335,10 @@ func TestOverdue(t *testing.T) {
 	}
 	cfg := retry.Default()
 	cfg.Walk = 200 * time.Millisecond
+	began, err := b.Now(c.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
 	c.serve(b, cfg)
 	var fired []time.Time
 	for i := range sessions {
@@ -339,9 +349,17 @@ func TestOverdue(t *testing.T) {
 			t.Errorf("%s was asked for %d times", name, len(at))
 		}
 	}
+	inTurn(t, began, fired)
+}
+
+// inTurn holds what came due long ago against its pace: a hundred a second, the first at once.
+func inTurn(t *testing.T, began time.Time, fired []time.Time) {
+	t.Helper()
 	slices.SortFunc(fired, time.Time.Compare)
-	if took := fired[len(fired)-1].Sub(fired[0]); took < sessions*10*time.Millisecond-50*time.Millisecond {
-		t.Errorf("%d fired within %s", sessions, took)
+	for i, at := range fired {
+		if early := began.Add(time.Duration(i) * 10 * time.Millisecond).Sub(at); early > 0 {
+			t.Fatalf("number %d of %d fired %s too early", i, len(fired), early)
+		}
 	}
 }
 
@@ -350,16 +368,19 @@ func TestOverdueOutage(t *testing.T) {
 	server := natstest.Start(t)
 	c := newCell(t, natstest.Bus(t, server))
 	c.serve(natstest.Bus(t, server), retry.Default())
-	const sessions, away = 60, 8 * time.Second // longer than a fail-over
+	const sessions, overdue = 60, 6 * time.Second // longer than a fail-over
+	const wait = 8 * time.Second                  // in which all have to be armed
 	for i := range sessions {
 		c.opened(fmt.Sprint("s", i), nil)
-		c.say(fmt.Sprint("s", i), failed("t1", "server_error"))
+		c.say(fmt.Sprint("s", i), events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: "rate_limit", RetryAfterMS: wait.Milliseconds()}})
 	}
+	var last time.Time
 	for i := range sessions {
-		c.until(fmt.Sprint("s", i), "to be scheduled", func(s *session.State) bool { return s.Retry.State != "" })
+		s := c.until(fmt.Sprint("s", i), "to be scheduled", func(s *session.State) bool { return s.Retry.State != "" })
+		last = s.Retry.DueAt
 	}
 	server.Shutdown()
-	back := time.Now().Add(away)
+	back := last.Add(overdue)
 	natstest.Until(t, "retries to be long overdue", func() bool { return time.Now().After(back) })
 	natstest.Restart(t, server)
 	var fired []time.Time
@@ -374,10 +395,10 @@ func TestOverdueOutage(t *testing.T) {
 			fired = append(fired, at[0])
 		}
 	}
-	slices.SortFunc(fired, time.Time.Compare)
-	if n := len(fired); n == 0 || fired[n-1].Sub(fired[0]) < time.Duration(n-1)*10*time.Millisecond-50*time.Millisecond {
-		t.Errorf("%d fired at %v", n, fired)
+	if len(fired) == 0 {
+		t.Error("all fired before the broker was away")
 	}
+	inTurn(t, back, fired)
 }
 
 // TestWishes: what the endpoints answer, and what they refuse.
