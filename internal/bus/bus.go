@@ -354,6 +354,10 @@ func (b *Bus) Cell() events.Cell { return b.cell }
 // Connected is whether the broker can be reached at this moment.
 func (b *Bus) Connected() bool { return b.nc.IsConnected() }
 
+// Reconnects is how often the connection was restored. It is counted before anything passes over the new one, so who looks
+// at it before acting on what came knows of each interruption; [Bus.OnReconnect] may tell later.
+func (b *Bus) Reconnects() uint64 { return b.nc.Stats().Reconnects }
+
 // OnReconnect calls fn, on a goroutine of its own, after each time the connection was restored.
 func (b *Bus) OnReconnect(fn func()) {
 	b.mu.Lock()

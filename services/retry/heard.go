@@ -3,6 +3,7 @@ package retry
 import (
 	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -71,6 +72,26 @@ func (h *heard) of(r events.Ref, now time.Time) time.Time {
 		return at
 	}
 	return h.since
+}
+
+// link is this process's connection to the broker.
+type link struct {
+	mu    sync.Mutex
+	known atomic.Uint64 // how often it was restored, as far as all has been done about it
+}
+
+// restored calls back when the connection was restored since the last time, n times by now. Nobody else gets past it before
+// that is done: of what came due meanwhile the first look may not be ahead of it.
+func (l *link) restored(n uint64, back func()) {
+	if l.known.Load() == n {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.known.Load() != n {
+		back()
+		l.known.Store(n)
+	}
 }
 
 // What came due while nobody was active is spread, and this much before still counts as a fail-over, not as an outage.

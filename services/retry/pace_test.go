@@ -115,3 +115,38 @@ func TestManyAreHeard(t *testing.T) {
 		t.Errorf("heard of at %s, %d are remembered", heard.Sub(began), len(h.last))
 	}
 }
+
+// TestRestored: what is to be done once the broker is back is done once each time, and nobody looks before it is (T14).
+func TestRestored(t *testing.T) {
+	const looks = 10
+	var l link
+	done := 0
+	for restored := range uint64(3) {
+		begun, on, over := make(chan struct{}), make(chan struct{}), make(chan int, looks)
+		look := func() {
+			l.restored(restored, func() {
+				close(begun)
+				<-on
+				done++
+			})
+			over <- done
+		}
+		for range looks {
+			go look()
+		}
+		if restored > 0 {
+			<-begun
+			select {
+			case <-over:
+				t.Fatal("somebody looked before it was done")
+			default:
+			}
+			close(on)
+		}
+		for range looks {
+			if n := <-over; n != int(restored) {
+				t.Fatalf("restored %d times, looked when that was seen to %d times", restored, n)
+			}
+		}
+	}
+}

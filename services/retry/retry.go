@@ -98,6 +98,7 @@ type Retry struct {
 	loop  *control.Loop
 	heard *heard
 	pace  *pace
+	link  link
 }
 
 // New makes a service; the cell must have been set up ([bus.Bus.Ensure]).
@@ -141,15 +142,8 @@ func (r *Retry) Run(ctx context.Context) error {
 	)
 }
 
-// listen hears pings until ctx ends. Whenever the broker comes back all count as heard of, since theirs may have been lost,
-// and what came due meanwhile takes its turn.
+// listen hears pings until ctx ends.
 func (r *Retry) listen(ctx context.Context) error {
-	r.bus.OnReconnect(func() {
-		r.heard.all(time.Now())
-		if err := r.takeover(ctx); err != nil && ctx.Err() == nil {
-			r.log.Warn().AnErr("err", err).Msg("what came due while the broker was away fires all at once")
-		}
-	})
 	err := r.bus.OnProgress(ctx, func(ref events.Ref) { r.heard.note(ref, time.Now()) })
 	r.heard.all(time.Now())
 	return ignoreEnd(ctx, err)
@@ -187,9 +181,14 @@ func (r *Retry) takeover(ctx context.Context) error {
 	return nil
 }
 
-// decide is one look of the loop at one session. What came due before anybody was active takes its turn.
+// decide is one look of the loop at one session. What came due before anybody was active takes its turn. When the broker was
+// away all count as heard of, since their pings may have been lost, and what came due meanwhile takes its turn, too.
 func (r *Retry) decide(_ context.Context, s *session.State, now time.Time, _ session.Source) (control.Decision, error) {
 	here := time.Now()
+	r.link.restored(r.bus.Reconnects(), func() {
+		r.heard.all(here)
+		r.pace.begin(now)
+	})
 	d := Decide(s, Input{Now: now, Progress: now.Add(-here.Sub(r.heard.of(s.Ref(), here))), Jitter: r.cfg.Jitter})
 	look := control.Decision{Facts: d.Facts, Look: d.Look, Local: d.Watch, Ahead: !d.Watch}
 	if len(d.Facts) > 0 {
