@@ -117,6 +117,9 @@ func (f *folder) group(ms []bus.Message) (ts []*touched, strays []bus.Parked) {
 	for _, m := range ms {
 		c := f.bus.Decode(m)
 		if err := c.Ref.Validate(); err != nil {
+			if c.Err != nil {
+				err = c.Err // why it names no session
+			}
 			strays = append(strays, bus.Parked{Why: session.ParkMalformed, Ref: events.Ref{Harness: "unknown", Session: "unknown"},
 				Reason: fmt.Sprintf("subject %s: %v", m.Subject, err), Header: m.Header, Body: m.Body, Seq: m.Seq})
 			continue

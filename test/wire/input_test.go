@@ -156,8 +156,10 @@ func TestStrangeSubjectsHoldUpNobody(t *testing.T) {
 	if at(d, "tools", "c9") == nil {
 		t.Errorf("a commit without a guard: %v", d)
 	}
-	if got := c.parkedOf("hf.parked.>", 3); len(got) != 3 {
-		t.Errorf("parked: %v", got)
+	for i, want := range []string{"129", `=XX: "s=1"`, "nobody"} {
+		if m := c.parkedOf("hf.parked.>", 3)[i]; !strings.Contains(m.Header.Get("Hf-Parked-Reason"), want) {
+			t.Errorf("parked: %s %v, want %q", m.Subject, m.Header, want)
+		}
 	}
 }
 
