@@ -2,9 +2,11 @@ package main
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"os/user"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -164,6 +166,11 @@ func (a *app) checkSettings(cmd *cobra.Command) error {
 	case has("feed-age") && a.feedAge < 0:
 		return usage(cmd, "--feed-age %s: want 0 (no feed) or more", a.feedAge)
 	}
+	for name, address := range map[string]string{"listen": a.listen, "http": a.http} {
+		if has(name) && !isAddress(address) {
+			return usage(cmd, "--%s %q: want host:port, with a port from 0 to 65535", name, address)
+		}
+	}
 	if has("prefix") {
 		if _, err := events.NewCell(a.prefix); err != nil {
 			return usage(cmd, "--%v", err)
@@ -183,6 +190,16 @@ func (a *app) checkSettings(cmd *cobra.Command) error {
 		}
 	}
 	return a.checkCreds(cmd)
+}
+
+// isAddress says whether one can listen there, as far as the text tells.
+func isAddress(address string) bool {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	_, err = strconv.ParseUint(port, 10, 16)
+	return err == nil
 }
 
 // busConfig is the connection that the options describe.
