@@ -22,11 +22,11 @@ import (
 
 // Limits of what travels.
 const (
-	CommitFactsMax = 2000                              // facts in a commit
-	CommitBytesMax = 512 << 10                         // bytes of a commit's body and headers
-	DataBytesMax   = ContentBytesMax + dataFieldsBytes // bytes of one fact's data
+	CommitFactsMax = 2000      // facts in a commit
+	CommitBytesMax = 512 << 10 // bytes of a commit's body and headers
+	DataBytesMax   = 256 << 10 // bytes of one fact's data
 
-	dataFieldsBytes = 512     // for the ids that stand beside the content
+	dataFieldsBytes = 512     // for the ids that stand beside the content of a message
 	commitOverhead  = 1 << 10 // bytes kept for subject and headers
 	specVersion     = "1.0"   // of CloudEvents
 	jsonType        = "application/json"
@@ -257,7 +257,7 @@ func (w *wire) attributes(e *Event, session string) error {
 		}
 		e.Time = t
 	}
-	return first(e.envelope(session), dataFits(len(w.Data)))
+	return first(e.envelope(session), dataFits(e.Kind, len(w.Data)))
 }
 
 // envelope checks the attributes of an event of any kind.
@@ -279,9 +279,14 @@ func (e *Event) envelope(session string) error {
 	return nil
 }
 
-func dataFits(n int) error {
-	if n > DataBytesMax {
-		return bad("data", "%d bytes: at most %d are allowed, larger content goes by reference", n, DataBytesMax)
+// dataFits checks the size of data. A message's content may have as much for itself.
+func dataFits(k Kind, n int) error {
+	most := DataBytesMax
+	if k == (MessageAccepted{}).Kind() {
+		most = ContentBytesMax + dataFieldsBytes
+	}
+	if n > most {
+		return bad("data", "%d bytes: at most %d are allowed, larger content goes by reference", n, most)
 	}
 	return nil
 }

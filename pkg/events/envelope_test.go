@@ -334,3 +334,25 @@ func TestEncodeEventRefusesWhatIsNoJSON(t *testing.T) {
 	_, err := events.EncodeEvent(&e)
 	wantField(t, err, "data")
 }
+
+// The limit of data is one to the byte; the ids beside a message's content come on top of it.
+func TestDataAtItsLimit(t *testing.T) {
+	tool := func(n int) map[string]any {
+		return map[string]any{"data": json.RawMessage(`{"call":"c1","input":"` + strings.Repeat("x", n-len(`{"call":"c1","input":""}`)) + `"}`)}
+	}
+	message := func(n int) map[string]any {
+		return map[string]any{"type": "holdfast.message.accepted", "subject": "m1", "data": json.RawMessage(`{"message":"m1","synthetic":false,"by":"ada","content":"` + strings.Repeat("x", n-len(`""`)) + `"}`)}
+	}
+	for name, c := range map[string]struct {
+		override map[string]any
+		field    string
+	}{
+		"a call's":                         {tool(events.DataBytesMax), ""},
+		"a call's and a byte":              {tool(events.DataBytesMax + 1), "data"},
+		"a message's content":              {message(events.ContentBytesMax), ""},
+		"a message's content and far more": {message(events.ContentBytesMax + 600), "data"},
+	} {
+		e := decode(t, raw(t, c.override))[0]
+		t.Run(name, func(t *testing.T) { wantField(t, e.Err, c.field) })
+	}
+}

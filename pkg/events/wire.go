@@ -125,13 +125,13 @@ func (enc *encoder) data(e *Event) error {
 		if err := json.Compact(&enc.buf, e.Data); err != nil {
 			return bad("data", "%v", err)
 		}
-		return dataFits(enc.buf.Len() - start)
+		return dataFits(e.Kind, enc.buf.Len()-start)
 	}
 	if err := enc.value(e.Fact); err != nil {
 		return bad("data", "%v", err)
 	}
 	n := enc.buf.Len() - start
-	return first(dataFits(n), listFits(e.Fact, n))
+	return first(dataFits(e.Kind, n), listFits(e.Fact, n))
 }
 
 // listFits checks the size of questions and answers. It measures only what is in data that is large enough.
