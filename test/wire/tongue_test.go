@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
@@ -65,5 +67,37 @@ func TestRequestsOfOtherTongues(t *testing.T) {
 	code, reply := c.ask("ledger.list", `{"limit":100000}`)
 	if all, _ := reply["documents"].([]any); code != "" || len(all) != 1 {
 		t.Errorf("a page larger than any: %s %v", code, reply)
+	}
+}
+
+// Leases of any language: exclusive unless they say otherwise, numbers and times as they come; one that is purged is given
+// back as much as one that is deleted.
+func TestLeasesOfOtherTongues(t *testing.T) {
+	c := up(t, "--grace", "15s", "--adoption-grace", "15s")
+	lease := func(value string) string {
+		rev, err := c.leases.Put(t.Context(), "ticket.h1", []byte("a ticket"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		inc := strconv.FormatUint(rev, 10)
+		if _, err := c.leases.Create(t.Context(), "harness.h1."+inc, []byte(strings.ReplaceAll(value, "INC", inc)), keyTTL(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		return inc
+	}
+	first := lease(`{"id":"h1","incarnation":INC,"state":"ready","ttl_ms":60000.0,"pid":"12","started_at":1700000000}`)
+	c.beginBy("s1", first, `{"resume":"hold"}`)
+	c.settled("s1")
+	second := lease(`{"state":"ready"}`)
+	if d := c.entry("session.h1.s1", has("t1")); d["superseded_by"] != second || d["owned"] != false {
+		t.Errorf("a newer one is ready: %v", d)
+	}
+	c.beginBy("s2", second, `{"resume":"hold"}`)
+	c.settled("s2")
+	if err := c.leases.Purge(t.Context(), "harness.h1."+second); err != nil {
+		t.Fatal(err)
+	}
+	if d := c.entry("session.h1.s2", has("t1")); d["superseded_by"] != "" || d["owned"] != false || at(d, "last_turn", "reason") != "owner-lost" {
+		t.Errorf("purged: %v", d)
 	}
 }
