@@ -73,7 +73,7 @@ func TestRequestsOfOtherTongues(t *testing.T) {
 // Leases of any language: exclusive unless they say otherwise, numbers and times as they come; one that is purged is given
 // back as much as one that is deleted.
 func TestLeasesOfOtherTongues(t *testing.T) {
-	c := up(t, "--grace", "15s", "--adoption-grace", "15s")
+	c := up(t, "--grace", "10m", "--adoption-grace", "10m")
 	lease := func(value string) string {
 		rev, err := c.leases.Put(t.Context(), "ticket.h1", []byte("a ticket"))
 		if err != nil {
