@@ -55,7 +55,7 @@ func (b *Bus) Append(ctx context.Context, r events.Ref, w events.Writer, after u
 }
 
 // AppendAsync is [Bus.Append] without waiting, so that commits of many sessions travel together. It blocks only while
-// the window of publishes without an acknowledgement is full.
+// the window of publishes without an acknowledgement is full. The events are the caller's again when it returns.
 func (b *Bus) AppendAsync(ctx context.Context, r events.Ref, w events.Writer, after uint64, evs []events.Event) Pending {
 	op := "append to " + r.String()
 	err := r.Validate()
@@ -72,7 +72,7 @@ func (b *Bus) AppendAsync(ctx context.Context, r events.Ref, w events.Writer, af
 		jetstream.ExpectedLastSubjSeqHeader:     {strconv.FormatUint(after, 10)},
 		jetstream.ExpectedLastSubjSeqSubjHeader: {guard},
 	}}
-	first := evs[0].ID
+	first, n := evs[0].ID, len(evs)
 	look := func(ctx context.Context) (verdict, uint64, error) {
 		c, err := b.next(ctx, guard, after)
 		switch {
@@ -81,7 +81,7 @@ func (b *Bus) AppendAsync(ctx context.Context, r events.Ref, w events.Writer, af
 		case err != nil:
 			return undecided, 0, err
 		}
-		if c.Writer == w && c.Guard == after && len(c.Events) == len(evs) && c.Events[0].ID == first {
+		if c.Writer == w && c.Guard == after && len(c.Events) == n && c.Events[0].ID == first {
 			return stored, c.Seq, nil
 		}
 		return lost, 0, nil

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -32,7 +33,7 @@ func (l *Loop) append(ctx context.Context, s *session.State, d Decision, now tim
 	if len(d.Facts) == 0 {
 		return s, nil, nil
 	}
-	r, evs := s.Ref(), l.events(s, d.Facts, now)
+	r, evs := s.Ref(), l.events(nil, s, d.Facts, now)
 	n, err := fitting(evs)
 	if err != nil {
 		return s, nil, err
@@ -43,7 +44,7 @@ func (l *Loop) append(ctx context.Context, s *session.State, d Decision, now tim
 			return s, nil, err
 		}
 		s, d.After.Seq = d.After, seq
-		l.appended(ctx, s, d.Facts)
+		l.appended(ctx, s, seq, d)
 		return s, d.Facts, nil
 	}
 	s = s.Clone()
@@ -60,28 +61,28 @@ func (l *Loop) append(ctx context.Context, s *session.State, d Decision, now tim
 		s.Fold(&events.Commit{Ref: r, Writer: l.cfg.Writer, Seq: seq, Guard: s.Seq, Guarded: true, At: now, Events: part})
 		done += n
 	}
-	l.appended(ctx, s, d.Facts[:done])
+	l.appended(ctx, s, s.Seq, Decision{Facts: d.Facts[:done], Rest: d.Rest && done == len(d.Facts)})
 	return s, d.Facts[:done], err
 }
 
-// events wraps facts for a session.
-func (l *Loop) events(s *session.State, facts []events.Fact, now time.Time) []events.Event {
+// events wraps facts for a session, in this space if it has room.
+func (l *Loop) events(evs []events.Event, s *session.State, facts []events.Fact, now time.Time) []events.Event {
 	r := s.Ref()
-	evs := make([]events.Event, len(facts))
-	for i, f := range facts {
-		evs[i] = events.New(l.bus.NewID(), l.source, r, s.Epoch, now, f)
+	evs = slices.Grow(evs, len(facts))
+	for _, f := range facts {
+		evs = append(evs, events.New(l.bus.NewID(), l.source, r, s.Epoch, now, f))
 	}
 	return evs
 }
 
-// appended counts, remembers and tells what was appended.
-func (l *Loop) appended(ctx context.Context, s *session.State, facts []events.Fact) {
-	if len(facts) == 0 {
+// appended counts, remembers and tells what was appended at this place in the log.
+func (l *Loop) appended(ctx context.Context, s *session.State, seq uint64, d Decision) {
+	if len(d.Facts) == 0 {
 		return
 	}
-	l.noted(s.Ref(), s.Seq, facts, false)
+	l.noted(s.Ref(), seq, d.Facts, d.Rest)
 	if l.cfg.Decided != nil {
-		l.cfg.Decided(ctx, s, facts)
+		l.cfg.Decided(ctx, s, d.Facts)
 	}
 }
 
@@ -96,7 +97,9 @@ func (l *Loop) noted(r events.Ref, seq uint64, facts []events.Fact, rest bool) {
 	l.own[r] = own{seq, rest}
 	l.mu.Unlock()
 	l.bus.Nudge(r, seq)
-	l.cfg.Log.Info().Str("session", r.String()).Uint64("seq", seq).Str("entity", string(facts[0].Kind())).Msg("decided")
+	if line := l.cfg.Log.Info(); line.Enabled() {
+		line.Str("session", r.String()).Uint64("seq", seq).Str("entity", string(facts[0].Kind())).Msg("decided")
+	}
 }
 
 // own is what this process has appended to a session last.

@@ -63,6 +63,7 @@ type Decision struct {
 	Ahead bool           // what will be decided at Look depends on nothing but the session and the instant
 	Rest  bool           // once the facts are appended, nothing is called for until the session changes
 	After *session.State // optional: the session with the facts folded, to spare the loop from folding them; the loop's from then on
+	Alone bool           // nobody asks for the session with the facts folded: [Loop.SettleMany] shows it as it was
 }
 
 // Config is how one decider's loop works.

@@ -257,40 +257,45 @@ func TestLook(t *testing.T) {
 	}
 }
 
+// settling interrupts turns, in the way that the session's name asks for.
+func settling(ctx context.Context, s *session.State, now time.Time, src session.Source) (Decision, error) {
+	if strings.HasPrefix(s.Session, "bad") {
+		return Decision{}, errors.New("cannot be decided")
+	}
+	d, err := interrupt(ctx, s, now, src)
+	switch d.Alone = strings.HasPrefix(s.Session, "alone"); {
+	case d.Alone:
+		d.Rest = true
+	case len(d.Facts) > 0:
+		d.After = s.Clone()
+		d.After.Turn = nil
+	}
+	if strings.HasPrefix(s.Session, "long") && len(d.Facts) > 0 {
+		for range events.CommitFactsMax {
+			d.Facts = append([]events.Fact{events.SessionOrphaned{Reason: "x", Incarnation: "17"}}, d.Facts...)
+		}
+	}
+	return d, err
+}
+
 // TestSettleMany: of many sessions some documents lag, some call for nothing, some cannot be decided and some do not fit
-// into one commit; each is told of once, and comes to the same as alone.
+// into one commit, and some are nobody else's matter; each is told of once, and comes to the same as by itself.
 func TestSettleMany(t *testing.T) {
 	w := newWorld(t)
 	l, err := New(w.b, Config{Service: "reconciler", Writer: events.WriterReconciler, Decide: interrupt, AtOnceMax: 8})
 	if err != nil {
 		t.Fatal(err)
 	}
-	decide := func(ctx context.Context, s *session.State, now time.Time, src session.Source) (Decision, error) {
-		if strings.HasPrefix(s.Session, "bad") {
-			return Decision{}, errors.New("cannot be decided")
-		}
-		d, err := interrupt(ctx, s, now, src)
-		if len(d.Facts) > 0 {
-			d.After = s.Clone()
-			d.After.Turn = nil
-		}
-		if strings.HasPrefix(s.Session, "long") && len(d.Facts) > 0 {
-			for range events.CommitFactsMax {
-				d.Facts = append([]events.Fact{events.SessionOrphaned{Reason: "x", Incarnation: "17"}}, d.Facts...)
-			}
-		}
-		return d, err
-	}
 	var states []*session.State
-	kinds := []string{"plain", "lags", "idle", "bad", "long"}
+	kinds := []string{"plain", "lags", "idle", "bad", "long", "alone", "alone-lags", "alone-idle"}
 	const each = 12
 	for i := range each {
 		for _, kind := range kinds {
 			s := w.open(fmt.Sprint(kind, i))
 			switch kind {
-			case "lags":
+			case "lags", "alone-lags":
 				w.say(s, events.TurnStarted{Turn: "t2", Cause: events.CauseMessage})
-			case "idle":
+			case "idle", "alone-idle":
 				s = w.say(s, events.TurnCompleted{Turn: "t1"})
 			}
 			states = append(states, s)
@@ -298,7 +303,7 @@ func TestSettleMany(t *testing.T) {
 	}
 	var mu sync.Mutex
 	told := map[string]Settled{}
-	l.SettleMany(w.ctx, states, decide, func(x Settled) {
+	l.SettleMany(w.ctx, states, settling, func(x Settled) {
 		mu.Lock()
 		defer mu.Unlock()
 		if _, again := told[x.Before.Session]; again {
@@ -306,12 +311,18 @@ func TestSettleMany(t *testing.T) {
 		}
 		told[x.Before.Session] = x
 	})
-	facts := map[string]int{"plain": 1, "lags": 1, "long": events.CommitFactsMax + 1}
+	facts := map[string]int{"plain": 1, "lags": 1, "long": events.CommitFactsMax + 1, "alone": 1, "alone-lags": 1}
 	for i := range each {
 		for _, kind := range kinds {
 			name := fmt.Sprint(kind, i)
 			x, ok := told[name]
 			s := w.state(name)
+			if kind == "alone" && x.After == x.Before { // as it was
+				x.After = s
+				if doc, err := s.Encode(); err != nil || !l.done(events.SessionKey(s.Ref()), doc) {
+					t.Errorf("%s: what was appended is looked at again, %v", name, err)
+				}
+			}
 			if !ok || (x.Err != nil) != (kind == "bad") || len(x.Facts) != facts[kind] || x.After.Seq != s.Seq {
 				t.Errorf("%s: told %v of %d facts, seq %d of %d, %v", name, ok, len(x.Facts), x.After.Seq, s.Seq, x.Err)
 			}
@@ -320,7 +331,7 @@ func TestSettleMany(t *testing.T) {
 			}
 		}
 	}
-	if n := l.Counts()["lost_races"]; n != each {
+	if n := l.Counts()["lost_races"]; n != 2*each {
 		t.Errorf("%d lost races", n)
 	}
 }

@@ -16,7 +16,7 @@ import (
 // Settled is what became of one session of [Loop.SettleMany].
 type Settled struct {
 	Before *session.State
-	After  *session.State // as it is then; Before, if nothing was appended
+	After  *session.State // as it is then; Before, if nothing was appended, or the session is [Decision.Alone]
 	Facts  []events.Fact  // appended
 	Err    error
 }
@@ -57,6 +57,7 @@ type window struct {
 	done      func(Settled)
 	size, max int
 	sent      []sent
+	evs       []events.Event // of the commit that is sent now
 }
 
 // sent is one commit whose acknowledgement is not there yet.
@@ -80,20 +81,23 @@ func (w *window) begin(ctx context.Context, s *session.State) {
 	if err == nil {
 		d, err = w.decide(ctx, s, now, w.l.Source(ctx))
 	}
-	evs := w.l.events(s, d.Facts, now)
+	w.evs = w.l.events(w.evs[:0], s, d.Facts, now)
 	n := 0
-	if err == nil && len(evs) > 0 {
-		n, err = fitting(evs)
+	if err == nil && len(w.evs) > 0 {
+		n, err = fitting(w.evs)
 	}
 	switch {
 	case err != nil:
 		w.done(Settled{Before: s, After: s, Err: err})
-	case len(evs) == 0, n < len(evs), d.After == nil, d.After == s: // nothing to send, or not in one piece
+	case len(w.evs) == 0:
+		w.l.count.looks.Add(1)
+		w.done(Settled{Before: s, After: s, Err: w.l.remember(ctx, s, d, now)})
+	case n < len(w.evs), !d.Alone && (d.After == nil || d.After == s): // not in one piece, or still to be folded
 		after, facts, err := w.l.SettleBy(ctx, s, w.decide)
 		w.done(Settled{s, after, facts, err})
 	default:
 		w.l.count.looks.Add(1)
-		w.sent = append(w.sent, sent{s, d, now, time.Now(), w.l.bus.AppendAsync(ctx, s.Ref(), w.l.cfg.Writer, s.Seq, evs)})
+		w.sent = append(w.sent, sent{s, d, now, time.Now(), w.l.bus.AppendAsync(ctx, s.Ref(), w.l.cfg.Writer, s.Seq, w.evs)})
 		if len(w.sent) >= w.size {
 			w.makeRoom(ctx)
 		}
@@ -142,7 +146,11 @@ func (l *Loop) acknowledged(ctx context.Context, x sent, decide Decide) Settled 
 	case err != nil:
 		return Settled{x.s, x.s, nil, err}
 	}
-	x.d.After.Seq = seq
-	l.appended(ctx, x.d.After, x.d.Facts)
-	return Settled{x.s, x.d.After, x.d.Facts, l.remember(ctx, x.d.After, x.d, x.now)}
+	after := x.s
+	if !x.d.Alone {
+		after = x.d.After
+		after.Seq = seq
+	}
+	l.appended(ctx, after, seq, x.d)
+	return Settled{x.s, after, x.d.Facts, l.remember(ctx, after, x.d, x.now)}
 }

@@ -39,8 +39,8 @@ func BenchmarkRecovery(b *testing.B) {
 			b.Fatal(err)
 		}
 		took := time.Since(began)
-		if len(p.facts) != facts {
-			b.Fatalf("%d facts, not %d", len(p.facts), facts)
+		if p.said() != facts {
+			b.Fatalf("%d facts, not %d", p.said(), facts)
 		}
 		b.ReportMetric(float64(facts)/took.Seconds(), "facts/s")
 		b.ReportMetric(float64(facts)/raw.Seconds(), "raw-facts/s")

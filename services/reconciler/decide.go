@@ -149,12 +149,7 @@ func (d *desk) leftTurn() bool {
 }
 
 // reason is why what is left behind ends.
-func (d *desk) reason() string {
-	if !d.Owned && d.Left == session.LeftReleased {
-		return events.ReasonShutdown
-	}
-	return events.ReasonOwnerLost
-}
+func (d *desk) reason() string { return leftReason(d.State, d.Owned) }
 
 // fence says that the owner is gone, if that is news, and which calls are held for which child, if that is news.
 func (d *desk) fence(dead bool) {

@@ -113,10 +113,7 @@ func (r *Reconciler) sweep(ctx context.Context, body []byte) ([]byte, error) {
 	} else if err := p.run(ctx); err != nil {
 		return nil, err
 	}
-	reply.Sessions, reply.Failed, reply.Facts = p.looked, p.failed, map[string]int{}
-	for _, f := range p.facts {
-		reply.Facts[string(f.Kind())]++
-	}
+	reply.Sessions, reply.Failed, reply.Facts = p.looked, p.failed, p.facts
 	reply.Suspects = r.loop.Suspects()
 	return json.Marshal(reply)
 }
@@ -154,7 +151,7 @@ func (p *pass) dryRun(ctx context.Context, reply *SweepReply) error {
 				p.failed++
 				continue
 			}
-			p.facts = append(p.facts, d.Facts...)
+			p.count(d.Facts)
 			reply.would(s, owner, d)
 		}
 	}
@@ -241,7 +238,7 @@ func reasonOf(f events.Fact) string {
 func (t *tally) passed(p *pass, took time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.last = &LastPass{At: time.Now().UTC(), TookMS: took.Milliseconds(), Harness: p.scope.Harness, Sessions: p.looked, Facts: len(p.facts), Failed: p.failed}
+	t.last = &LastPass{At: time.Now().UTC(), TookMS: took.Milliseconds(), Harness: p.scope.Harness, Sessions: p.looked, Facts: p.said(), Failed: p.failed}
 }
 
 func (t *tally) report() Report {

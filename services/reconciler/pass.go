@@ -33,7 +33,7 @@ type pass struct {
 	mu     sync.Mutex
 	trees  map[events.Ref][]*session.State // by root: what may call for something
 	looked int
-	facts  []events.Fact
+	facts  map[string]int // appended, by kind
 	failed int
 }
 
@@ -58,7 +58,7 @@ func (r *Reconciler) passOverAll(ctx context.Context) error {
 
 func (r *Reconciler) newPass(scope events.Ref) *pass {
 	k := &known{states: map[events.Ref]*session.State{}, children: map[events.Ref][]events.Ref{}}
-	return &pass{r: r, scope: scope, known: k, trees: map[events.Ref][]*session.State{}}
+	return &pass{r: r, scope: scope, known: k, trees: map[events.Ref][]*session.State{}, facts: map[string]int{}}
 }
 
 // run lists, and recovers tree by tree.
@@ -345,7 +345,7 @@ func (p *pass) settle(ctx context.Context, s *session.State) {
 
 func (p *pass) note(s *session.State, facts []events.Fact, ok bool) {
 	p.mu.Lock()
-	p.facts = append(p.facts, facts...)
+	p.count(facts)
 	if !ok {
 		p.failed++
 	}
@@ -353,6 +353,21 @@ func (p *pass) note(s *session.State, facts []events.Fact, ok bool) {
 	if len(facts) > 0 {
 		p.known.put(s)
 	}
+}
+
+func (p *pass) count(facts []events.Fact) {
+	for _, f := range facts {
+		p.facts[string(f.Kind())]++
+	}
+}
+
+// said is how many facts were appended.
+func (p *pass) said() int {
+	n := 0
+	for _, of := range p.facts {
+		n += of
+	}
+	return n
 }
 
 func (p *pass) family(now time.Time, src session.Source) *family {
@@ -363,6 +378,12 @@ func (p *pass) decide(ctx context.Context, s *session.State, now time.Time, src 
 	owner, err := p.r.judge(ctx, s, now)
 	if err != nil {
 		return control.Decision{}, err
+	}
+	if s.Parent == "" && len(p.known.children[s.Ref()]) == 0 { // nobody waits for it, and it for nobody
+		if facts, ok := plain(s, Input{Now: now, Owner: owner}); ok {
+			p.r.kin.awaits(s.Ref(), false)
+			return control.Decision{Facts: facts, Alone: true, Rest: true}, nil
+		}
 	}
 	waits := len(s.Tools) > 0 && (leftCalls(s) || owner.Life == Dead)
 	if waits {

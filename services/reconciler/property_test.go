@@ -16,7 +16,8 @@ import (
 // world is a random history of a parent and its child, and what is decided about it.
 type world struct {
 	*story
-	t *rapid.T
+	t     *rapid.T
+	steps []string
 }
 
 // steps are the things that may happen, most of them at any time: what is not lawful is ignored by the fold.
@@ -45,7 +46,7 @@ var steps = []string{
 // something appends a random fact, whether or not it counts.
 func (w *world) something() {
 	name := rapid.SampledFrom([]string{"s", "k"}).Draw(w.t, "session")
-	step := rapid.SampledFrom(steps).Draw(w.t, "step")
+	step := rapid.SampledFrom(w.steps).Draw(w.t, "step")
 	n := strconv.Itoa(rapid.IntRange(0, 2).Draw(w.t, "n"))
 	kind, data, _ := strings.Cut(strings.ReplaceAll(step, "#", n), " ")
 	seq := w.last + 1
@@ -53,8 +54,11 @@ func (w *world) something() {
 }
 
 // random makes a history of two sessions and owners for them.
-func random(t *rapid.T, y *story) *world {
-	w := &world{story: y, t: t}
+func random(t *rapid.T, y *story) *world { return randomOf(t, y, steps) }
+
+// randomOf makes one of these steps.
+func randomOf(t *rapid.T, y *story, steps []string) *world {
+	w := &world{story: y, t: t, steps: steps}
 	w.fact("s", `1 session.opened {"incarnation":"17"}`)
 	w.fact("s", `2 turn.started {"turn":"t0","cause":"message"}`)
 	w.fact("s", `3 tool.started {"call":"c0","turn":"t0","name":"task"}`)
