@@ -47,6 +47,9 @@ func Writer(space []byte) *Codec { return &Codec{b: space[:cap(space)], at: len(
 // Reader reads this. It keeps nothing of it.
 func Reader(doc []byte) *Codec { return &Codec{b: doc, reading: true} }
 
+// Read begins reading this, with what is remembered of what was read before. It keeps nothing of it.
+func (c *Codec) Read(doc []byte) { c.b, c.at, c.reading, c.odd, c.err = doc, 0, true, false, nil }
+
 // Written is all that was written; an error of encoding/json when a value has no JSON.
 func (c *Codec) Written() ([]byte, error) { return c.b[:c.at], c.err }
 

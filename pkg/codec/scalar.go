@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"bytes"
 	"encoding/json"
 	"math"
 	"strconv"
@@ -182,7 +183,9 @@ func Float(c *Codec, name string, p *float64) {
 	switch abs := math.Abs(*p); {
 	case c.reading:
 		raw := c.raw()
-		if c.odd || json.Unmarshal(raw, p) != nil {
+		if n, err := strconv.ParseFloat(c.word(raw), 64); !c.odd && err == nil && isDecimal(raw) {
+			*p = n
+		} else if c.odd || json.Unmarshal(raw, p) != nil {
 			c.odd = true
 		}
 	case abs == 0 || abs >= plainMin && abs < plainMax:
@@ -190,6 +193,21 @@ func Float(c *Codec, name string, p *float64) {
 	default:
 		c.value(*p)
 	}
+}
+
+// isDecimal says whether this is a number in JSON, of the sort that is nearly always there: 0.75.
+func isDecimal(raw []byte) bool {
+	whole, part, dot := bytes.Cut(raw, []byte("."))
+	return digits(whole) && (len(whole) == 1 || whole[0] != '0') && (!dot || digits(part))
+}
+
+func digits(b []byte) bool {
+	for _, d := range b {
+		if !isDigit(d) {
+			return false
+		}
+	}
+	return len(b) > 0
 }
 
 // Time is a field that is always there.

@@ -46,6 +46,11 @@ const (
 // document is the fields of a State, in their order. What is rare, or opaque, is left to encoding/json.
 func document(c *codec.Codec, s *State) {
 	head(c, s)
+	body(c, s)
+}
+
+// body is the fields after those of head.
+func body(c *codec.Codec, s *State) {
 	codec.Number(c, `,"commits":`, &s.Commits)
 	codec.SomeTime(c, `,"opened_at":`, &s.OpenedAt)
 	codec.SomeTime(c, `,"updated_at":`, &s.UpdatedAt)
@@ -244,6 +249,31 @@ func Peek(doc []byte) (s *State, ok bool) {
 	c := codec.Reader(doc)
 	head(c, s)
 	return s, c.Going() && s.V == Version
+}
+
+// Reader reads many documents, one after the other. It is for one goroutine at a time; the zero Reader is ready.
+type Reader struct {
+	c codec.Codec
+	h State
+}
+
+// Read is [Decode] for documents that are wanted by what [Peek] shows of them, and nil for the others. What this build has
+// not written is always read.
+func (r *Reader) Read(doc []byte, wanted func(head *State) bool) (*State, error) {
+	r.c.Read(doc)
+	r.h = State{}
+	head(&r.c, &r.h)
+	if !r.c.Going() || r.h.V != Version {
+		return decodeThoroughly(doc)
+	}
+	if !wanted(&r.h) {
+		return nil, nil
+	}
+	s := r.h
+	if body(&r.c, &s); r.c.Ended() {
+		return &s, nil
+	}
+	return decodeThoroughly(doc)
 }
 
 // decodeQuickly reads documents that this build has written.

@@ -135,6 +135,34 @@ func TestPeek(t *testing.T) {
 	}
 }
 
+// TestReader: one reader reads all sorts of documents as Decode does, one after the other, but those that are not wanted.
+func TestReader(t *testing.T) {
+	full := newFeeder(t).s
+	full.Title, full.WaitsFor = "full", []events.WaitFor{{Call: "a", Child: "b"}}
+	doc := string(mustEncode(t, full))
+	var r session.Reader
+	heads := 0
+	for range 2 {
+		for _, doc := range []string{doc, string(mustEncode(t, session.New(storyRef))), strings.Replace(doc, `"v":1`, `"v": 1`, 1), strings.Replace(doc, `"commits":`, `"new":1,"commits":`, 1),
+			strings.Replace(doc, `"v":1`, `"v":2`, 1), ``, doc[:len(doc)-1]} {
+			want, wantErr := session.Decode([]byte(doc))
+			got, err := r.Read([]byte(doc), func(h *session.State) bool {
+				heads++
+				return want == nil || h.Ref() == want.Ref() && h.Title == want.Title && len(h.WaitsFor) == len(want.WaitsFor)
+			})
+			if (err == nil) != (wantErr == nil) || !reflect.DeepEqual(got, want) {
+				t.Errorf("%.60s: %+v, %v, want %+v, %v", doc, got, err, want, wantErr)
+			}
+		}
+	}
+	if heads == 0 {
+		t.Error("no head was shown")
+	}
+	if got, err := r.Read([]byte(doc), func(*session.State) bool { return false }); got != nil || err != nil {
+		t.Errorf("one that is not wanted is read: %v, %v", got, err)
+	}
+}
+
 // TestPeekSeq: a look at a document's seq is right or 0, whatever its texts look like.
 func TestPeekSeq(t *testing.T) {
 	s := session.New(storyRef)

@@ -254,3 +254,19 @@ func (t *tally) report() Report {
 	})
 	return rep
 }
+
+// count counts what a pass has appended.
+func (p *pass) count(facts []events.Fact) {
+	for _, f := range facts {
+		p.facts[string(f.Kind())]++
+	}
+}
+
+// said is how many facts were appended.
+func (p *pass) said() int {
+	n := 0
+	for _, of := range p.facts {
+		n += of
+	}
+	return n
+}

@@ -19,7 +19,7 @@ type family struct {
 	known *known // of a pass; nil: the kin knows
 }
 
-// known are the sessions that a pass has listed, as they are after what it has appended.
+// known are the sessions that have kin, of those that a pass has listed, as they are after what it has appended.
 type known struct {
 	mu       sync.Mutex
 	states   map[events.Ref]*session.State
@@ -30,6 +30,15 @@ func (k *known) put(s *session.State) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.states[s.Ref()] = s
+}
+
+// renew replaces what is known of a session, if anything is.
+func (k *known) renew(s *session.State) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if r := s.Ref(); k.states[r] != nil {
+		k.states[r] = s
+	}
 }
 
 func (k *known) get(r events.Ref) *session.State {

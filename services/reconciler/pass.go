@@ -132,9 +132,10 @@ func (p *pass) collect(ctx context.Context) error {
 	var readers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		readers.Go(func() {
+			var docs session.Reader
 			for chunk := range chunks {
 				for i := range chunk {
-					p.document(ctx, chunk[i], now)
+					p.document(ctx, &docs, chunk[i], now)
 				}
 			}
 		})
@@ -164,16 +165,16 @@ func (p *pass) collect(ctx context.Context) error {
 }
 
 // document takes one document into the pass.
-func (p *pass) document(ctx context.Context, e bus.Entry, now time.Time) {
+func (p *pass) document(ctx context.Context, docs *session.Reader, e bus.Entry, now time.Time) {
 	ref, err := events.ParseSessionKey(e.Key)
 	if err != nil {
 		return // nobody's session
 	}
-	if h, ok := session.Peek(e.Value); ok && h.Phase == session.Closed && h.ParentCall == "" {
-		return // most, in the long run
-	}
 	var s *session.State
-	p.r.loop.Try(ctx, ref, func() (err error) { s, err = session.Decode(e.Value); return err })
+	p.r.loop.Try(ctx, ref, func() (err error) {
+		s, err = docs.Read(e.Value, func(h *session.State) bool { return !p.r.calm(h, e.Value, now) })
+		return err
+	})
 	if s == nil || !s.Opened() {
 		return
 	}
@@ -195,7 +196,9 @@ func (p *pass) document(ctx context.Context, e bus.Entry, now time.Time) {
 		root := events.Ref{Harness: s.Harness, Session: s.Root}
 		p.trees[root] = append(p.trees[root], s)
 	}
-	p.known.put(s)
+	if child {
+		p.known.put(s)
+	}
 }
 
 // slim is what a parent has to know of a child for which nothing is to be done.
@@ -227,9 +230,12 @@ func (r *Reconciler) quiet(s *session.State, now time.Time) bool {
 	if s.Turn != nil && left(s.Turn.Epoch) || s.Compaction != nil && left(s.Compaction.Epoch) {
 		return false
 	}
-	if !s.Owned {
-		return true
-	}
+	return !s.Owned || r.lives(s, now)
+}
+
+// lives says whether an owner whose lease is known is not dead, and sees to it that the harness is passed over when that
+// may change.
+func (r *Reconciler) lives(s *session.State, now time.Time) bool {
 	o, known := r.leases.judge(s, now)
 	if !o.Look.IsZero() {
 		r.plan.add(s.Harness, r.leases.local(o.Look))
@@ -240,6 +246,9 @@ func (r *Reconciler) quiet(s *session.State, now time.Time) bool {
 // tree recovers the sessions of one tree: those whose owner is dead are fenced, all of them; then leaves first, those of
 // one depth at once.
 func (p *pass) tree(ctx context.Context, tree []*session.State) {
+	for _, s := range tree {
+		p.known.put(s)
+	}
 	p.each(tree, func(s *session.State) { p.fence(ctx, s) })
 	depth := map[string]int{}
 	for _, s := range tree {
@@ -351,23 +360,8 @@ func (p *pass) note(s *session.State, facts []events.Fact, ok bool) {
 	}
 	p.mu.Unlock()
 	if len(facts) > 0 {
-		p.known.put(s)
+		p.known.renew(s)
 	}
-}
-
-func (p *pass) count(facts []events.Fact) {
-	for _, f := range facts {
-		p.facts[string(f.Kind())]++
-	}
-}
-
-// said is how many facts were appended.
-func (p *pass) said() int {
-	n := 0
-	for _, of := range p.facts {
-		n += of
-	}
-	return n
 }
 
 func (p *pass) family(now time.Time, src session.Source) *family {

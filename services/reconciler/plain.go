@@ -1,6 +1,10 @@
 package reconciler
 
 import (
+	"bytes"
+	"strconv"
+	"time"
+
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -36,4 +40,51 @@ func leftReason(s *session.State, lost bool) string {
 		return events.ReasonShutdown
 	}
 	return events.ReasonOwnerLost
+}
+
+// Marks of what is open in a document, as this build writes them: within a text the quotes would be escaped.
+const (
+	markDeadline = `"deadline":"`
+	markEpoch    = `"epoch":`
+)
+
+// openMarks are of what may have been left behind in a session that nobody owns.
+var openMarks = []string{`,"turn":{`, `,"tools":{`, `,"prompts":{`, `,"compaction":{`}
+
+// calm says, from the head of a document and a glance at the rest, that a session calls for nothing, whatever its family
+// does. That it does not say so proves nothing: then the document is read.
+func (r *Reconciler) calm(h *session.State, doc []byte, now time.Time) bool {
+	switch {
+	case h.ParentCall != "": // whoever it is a child of has to know it
+		return false
+	case bytes.Contains(doc, []byte(markDeadline)):
+		return false
+	case h.Owned:
+		return ofEpoch(doc, h.Epoch) && r.lives(h, now)
+	}
+	for _, mark := range openMarks { // there are none in a closed one
+		if bytes.Contains(doc, []byte(mark)) {
+			return false
+		}
+	}
+	return true
+}
+
+// ofEpoch says whether all that is open is of this epoch, and nothing was left behind by an owner before.
+func ofEpoch(doc []byte, epoch uint64) bool {
+	want := strconv.AppendUint(nil, epoch, 10)
+	for {
+		at := bytes.Index(doc, []byte(markEpoch))
+		if at < 0 {
+			return true
+		}
+		doc = doc[at+len(markEpoch):]
+		n, _, ok := bytes.Cut(doc[:min(len(doc), len(want)+1)], []byte(","))
+		if !ok {
+			n, _, ok = bytes.Cut(n, []byte("}"))
+		}
+		if !ok || !bytes.Equal(n, want) {
+			return false
+		}
+	}
 }

@@ -1,0 +1,129 @@
+package reconciler
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// watching is a reconciler that has seen the leases of these incarnations of h, alive or long gone.
+func watching(now time.Time, alive map[string]bool) *Reconciler {
+	r := &Reconciler{leases: newLeaseBook(Margins{}), plan: newPlan()}
+	start := now.Add(-time.Hour)
+	r.leases.start(start)
+	r.leases.renewed(now)
+	for incarnation, alive := range alive {
+		l := &Seen{Exclusive: true, State: "ready", TTL: time.Second, Since: start, Renewed: now}
+		if !alive {
+			l.Renewed, l.Ended = start, start
+		}
+		r.leases.put("h", incarnation, l)
+	}
+	return r
+}
+
+// calm says what is said of a stored document.
+func calm(t failer, r *Reconciler, s *session.State, now time.Time) bool {
+	doc, err := s.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, ok := session.Peek(doc)
+	if !ok {
+		t.Fatalf("not of this build: %s", doc)
+	}
+	return r.calm(h, doc, now)
+}
+
+// TestTheCalmAreQuiet: what is not read of a document calls for nothing.
+func TestTheCalmAreQuiet(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		w := randomOf(rt, newStory(rt), rapid.SampledFrom([][]string{steps, simple}).Draw(rt, "steps"))
+		r := watching(w.now, map[string]bool{"17": rapid.Bool().Draw(rt, "17"), "18": rapid.Bool().Draw(rt, "18")})
+		for _, name := range w.names {
+			s := w.sessions[name]
+			s.Parent, s.ParentCall = "", "" // a child never is
+			if calm(rt, r, s, w.now) && s.Closed == nil && !r.quiet(s, w.now) {
+				rt.Fatalf("calm, but not quiet: %+v", s)
+			}
+		}
+	})
+}
+
+// TestWhoIsCalm: most sessions call for nothing, and are not read to learn that.
+func TestWhoIsCalm(t *testing.T) {
+	now := began.Add(time.Hour)
+	for _, c := range []struct {
+		name string
+		more string
+		want map[bool]bool // by whether the owner lives
+	}{
+		{"open", `3 tool.started {"call":"c","turn":"t","name":"bash"}`, map[bool]bool{true: true, false: false}},
+		{"asks", `3 prompt.requested {"prompt":"p","turn":"t","kind":"question","delivery":"message"}`, map[bool]bool{true: true, false: false}},
+		{"asks until", `3 prompt.requested {"prompt":"p","turn":"t","kind":"question","delivery":"message","deadline":"2026-03-01T12:00:40Z"}`, map[bool]bool{true: false, false: false}},
+		{"done", `3 turn.completed {"turn":"t"}`, map[bool]bool{true: true, false: false}},
+		{"claimed", "3 turn.completed {\"turn\":\"t\"}\n4 session.claimed {\"incarnation\":\"18\"}\n5 turn.started {\"turn\":\"u\",\"cause\":\"message\"}\n6 tool.started {\"call\":\"d\",\"turn\":\"u\",\"name\":\"bash\"}", map[bool]bool{true: true, false: false}},
+		{"left a turn", `4 session.claimed {"incarnation":"18"}`, map[bool]bool{true: false, false: false}},
+		{"left a call", "3 tool.started {\"call\":\"c\",\"name\":\"bash\"}\n4 turn.completed {\"turn\":\"t\"}\n4 session.claimed {\"incarnation\":\"18\"}", map[bool]bool{true: false, false: false}},
+		{"released", "3 turn.completed {\"turn\":\"t\"}\n4 session.released {}", map[bool]bool{true: true, false: true}},
+		{"released in a turn", `3 session.released {}`, map[bool]bool{true: false, false: false}},
+		{"released with a call", "3 tool.started {\"call\":\"c\",\"name\":\"bash\"}\n4 turn.completed {\"turn\":\"t\"}\n5 session.released {}", map[bool]bool{true: false, false: false}},
+		{"released and asks", "3 prompt.requested {\"prompt\":\"p\",\"kind\":\"question\",\"delivery\":\"message\"}\n4 turn.completed {\"turn\":\"t\"}\n5 session.released {}", map[bool]bool{true: false, false: false}},
+		{"released compacting", "3 compaction.requested {\"compaction\":\"k\",\"reason\":\"manual\",\"used\":1,\"limit\":2}\n4 compaction.started {\"compaction\":\"k\"}\n5 turn.completed {\"turn\":\"t\"}\n6 session.released {}", map[bool]bool{true: false, false: false}},
+		{"closed", `3 session.closed {"reason":"r","by":"u"}`, map[bool]bool{true: true, false: true}},
+	} {
+		y := newStory(t)
+		y.fact("s", `1 session.opened {"incarnation":"17"}`)
+		y.fact("s", `2 turn.started {"turn":"t","cause":"message"}`)
+		for line := range strings.Lines(c.more) {
+			y.fact("s", strings.TrimSpace(line))
+		}
+		for alive, want := range c.want {
+			r := watching(now, map[string]bool{y.sessions["s"].Incarnation: alive})
+			if got := calm(t, r, y.sessions["s"], now); got != want {
+				t.Errorf("%s, owner alive %v: calm %v", c.name, alive, got)
+			}
+		}
+		if calm(t, watching(now, nil), y.sessions["s"], now) && y.sessions["s"].Owned {
+			t.Errorf("%s: calm, though its owner's lease was never seen", c.name)
+		}
+		y.sessions["s"].Parent, y.sessions["s"].ParentCall = "p", "c"
+		if calm(t, watching(now, map[string]bool{y.sessions["s"].Incarnation: true}), y.sessions["s"], now) {
+			t.Errorf("%s: a child is not read", c.name)
+		}
+	}
+}
+
+// TestEpochsOfOthers: any other epoch is noticed, also one that begins with the same digits.
+func TestEpochsOfOthers(t *testing.T) {
+	for _, c := range []struct {
+		doc   string
+		epoch uint64
+		want  bool
+	}{
+		{``, 12, true}, {`{"epoch":12,"turn":{"epoch":12}}`, 12, true}, {`{"epoch":1}`, 12, false}, {`{"epoch":12}`, 2, false}, {`{"epoch":120}`, 12, false},
+		{`{"epoch":12,"turn":{"epoch":1,"x":12}}`, 12, false}, {`{"epoch":`, 12, false}, {`{"epoch":12`, 12, false}, {`{"epoch": 12}`, 12, false},
+	} {
+		if got := ofEpoch([]byte(c.doc), c.epoch); got != c.want {
+			t.Errorf("%s: all of epoch %d: %v", c.doc, c.epoch, got)
+		}
+	}
+}
+
+// TestALivingOwnerIsPassedOverInTime: that a session was not read does not put off the pass that its owner's verdict calls for.
+func TestALivingOwnerIsPassedOverInTime(t *testing.T) {
+	now := began.Add(time.Hour)
+	r := watching(now, map[string]bool{"17": true})
+	r.leases.put("h", "18", &Seen{Exclusive: true, State: leaseStarting, Since: now, Renewed: now, TTL: time.Second})
+	r.leases.margins.Adoption = time.Minute
+	s := session.New(events.Ref{Harness: "h", Session: "s"})
+	s.Epoch, s.Owned, s.Incarnation, s.Exclusive = 1, true, "17", true
+	if !calm(t, r, s, now) || r.plan.due["h"].IsZero() {
+		t.Errorf("looked at again at %s", r.plan.due["h"])
+	}
+}
