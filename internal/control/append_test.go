@@ -2,6 +2,8 @@ package control
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -97,6 +99,71 @@ func TestFitting(t *testing.T) {
 	} {
 		if n, err := fitting(c.evs); n != c.want || err != nil {
 			t.Errorf("%s: %d, %v; want %d", name, n, err, c.want)
+		}
+	}
+}
+
+// TestDone: only the very document that shows what this process has appended last, and that calls for nothing else, need
+// not be read; and that once.
+func TestDone(t *testing.T) {
+	doc := func(seq uint64) []byte {
+		s := session.New(ref("s"))
+		s.Epoch, s.Seq = 1, seq
+		b, err := s.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	key := events.SessionKey(ref("s"))
+	for name, c := range map[string]struct {
+		own  map[events.Ref]own
+		seq  uint64
+		want bool
+	}{
+		"its own":           {map[events.Ref]own{ref("s"): {5, true}}, 5, true},
+		"somebody's after":  {map[events.Ref]own{ref("s"): {5, true}}, 6, false},
+		"one before":        {map[events.Ref]own{ref("s"): {5, true}}, 4, false},
+		"more is to do":     {map[events.Ref]own{ref("s"): {5, false}}, 5, false},
+		"another session's": {map[events.Ref]own{ref("x"): {5, true}}, 5, false},
+	} {
+		l := &Loop{own: c.own}
+		if got := l.done(key, doc(c.seq)); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+		if l.done(key, doc(c.seq)) {
+			t.Errorf("%s: a second time, too", name)
+		}
+	}
+	if l := (&Loop{}); !l.done("no.session", doc(5)) {
+		t.Error("what is nobody's session is read")
+	}
+}
+
+// TestSuspects: a session is left to the slow walk when it has failed often enough; what a process that stops cannot finish is
+// no failure; and what is told of suspects is bounded.
+func TestSuspects(t *testing.T) {
+	l := &Loop{suspects: map[events.Ref]Suspect{}}
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	for range attemptsMax {
+		if l.failed(stopped, ref("s"), errors.New("stopped")) || len(l.Suspects()) > 0 {
+			t.Fatalf("stopping is a failure: %+v", l.Suspects())
+		}
+	}
+	long := errors.New(strings.Repeat("x", 2*suspectTextMax))
+	for i := range attemptsMax {
+		if leave := l.failed(t.Context(), ref("s"), long); leave != (i == attemptsMax-1) {
+			t.Errorf("left after %d failures: %v", i+1, leave)
+		}
+	}
+	since := l.suspects[ref("s")].Since
+	if l.failed(t.Context(), ref("s"), long); !l.suspects[ref("s")].Since.Equal(since) || len(l.suspects[ref("s")].Reason) != suspectTextMax {
+		t.Errorf("told: %+v", l.suspects[ref("s")])
+	}
+	for i := range 2 * suspectsMax {
+		if l.failed(t.Context(), ref(fmt.Sprint(i)), long); len(l.suspects) > suspectsMax {
+			t.Fatalf("%d suspects, at most %d", len(l.suspects), suspectsMax)
 		}
 	}
 }
