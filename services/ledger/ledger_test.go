@@ -275,6 +275,57 @@ func TestTheSameAnswerAgainIsASuccess(t *testing.T) {
 	}
 }
 
+// TestADecisionLongAfter: what stands is told also of a prompt that ended before so much else that its session no longer
+// knows it; one that never was is not found (P11).
+func TestADecisionLongAfter(t *testing.T) {
+	w := newWorld(t)
+	w.run(Default())
+	w.open(ref)
+	w.say(ref, events.PromptRequested{Prompt: "p2", Turn: "t1", PromptKind: events.PromptPermission, Delivery: events.DeliverCallback})
+	w.say(ref, events.PromptWithdrawn{Prompt: "p2", Reason: "never mind"})
+	var first, again changedReply
+	w.document(ref, w.seq[ref])
+	if refusal := w.ask("answer", answer("a"), &first); refusal != nil {
+		t.Fatal(refusal)
+	}
+	w.seq[ref] = first.Seq
+	w.say(ref, events.PromptDelivered{Prompt: "p1"})
+	for i := range session.RecentMax {
+		w.say(ref, events.ToolStarted{Call: fmt.Sprint("x", i), Turn: "t1", Name: "bash"}, events.ToolCompleted{Call: fmt.Sprint("x", i)})
+	}
+	if st := w.document(ref, w.seq[ref]); len(st.Prompts) > 0 || len(st.Recent) != session.RecentMax {
+		t.Fatalf("%d prompts, %d endings", len(st.Prompts), len(st.Recent))
+	}
+	if refusal := w.ask("answer", answer("a"), &again); refusal != nil || again != first {
+		t.Errorf("the same answer again: %v, at %d, was at %d", refusal, again.Seq, first.Seq)
+	}
+	told := func(refusal *events.Refusal) string {
+		if refusal == nil {
+			return "done"
+		}
+		if refusal.Stands == nil {
+			return fmt.Sprint(refusal.Code)
+		}
+		return fmt.Sprint(refusal.Code, " ", refusal.Stands.Status, " ", refusal.Stands.By, refusal.Stands.Reason)
+	}
+	for _, c := range []struct {
+		want    string
+		refusal *events.Refusal
+	}{
+		{"409 answered ada", w.ask("answer", answer("b"), nil)},
+		{"409 answered ada", w.ask("dismiss", session.DismissWish{Ref: ref, Prompt: "p1", By: "bob"}, nil)},
+		{"410 withdrawn never mind", w.ask("reject", session.RejectWish{Ref: ref, Prompt: "p2", By: "bob"}, nil)},
+		{"404", w.ask("dismiss", session.DismissWish{Ref: ref, Prompt: "p9", By: "bob"}, nil)},
+	} {
+		if got := told(c.refusal); got != c.want {
+			t.Errorf("told %q, want %q", got, c.want)
+		}
+	}
+	if last, err := w.bus.LastSeq(t.Context()); err != nil || last != w.seq[ref] {
+		t.Errorf("%v: %d is in the log, %d was the last", err, last, w.seq[ref])
+	}
+}
+
 func TestListPagesInOrder(t *testing.T) {
 	w := newWorld(t)
 	w.run(Default())

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -27,30 +28,30 @@ func (l *Ledger) endpoints() []bus.Endpoint {
 		{Verb: "get", Handle: l.get},
 		{Verb: "list", Handle: l.list},
 		{Verb: "rebuild", Handle: l.rebuild, TimeMax: rebuildMax},
-		{Verb: "answer", Handle: wish(l, func(w session.AnswerWish) (events.Ref, string, error) {
-			return w.Ref, w.By, need("prompt", w.Prompt)
+		{Verb: "answer", Handle: wish(l, func(w session.AnswerWish) (whom, error) {
+			return whom{w.Ref, w.By, w.Prompt}, need("prompt", w.Prompt)
 		}, func(st *session.State, w session.AnswerWish, src session.Source) (session.Decision, error) {
 			return st.Answer(w, src)
 		})},
-		{Verb: "reject", Handle: wish(l, func(w session.RejectWish) (events.Ref, string, error) {
-			return w.Ref, w.By, need("prompt", w.Prompt)
+		{Verb: "reject", Handle: wish(l, func(w session.RejectWish) (whom, error) {
+			return whom{w.Ref, w.By, w.Prompt}, need("prompt", w.Prompt)
 		}, func(st *session.State, w session.RejectWish, src session.Source) (session.Decision, error) {
 			return st.Reject(w, src)
 		})},
-		{Verb: "dismiss", Handle: wish(l, func(w session.DismissWish) (events.Ref, string, error) {
-			return w.Ref, w.By, need("prompt", w.Prompt)
+		{Verb: "dismiss", Handle: wish(l, func(w session.DismissWish) (whom, error) {
+			return whom{w.Ref, w.By, w.Prompt}, need("prompt", w.Prompt)
 		}, func(st *session.State, w session.DismissWish, src session.Source) (session.Decision, error) {
 			return st.Dismiss(w, src)
 		})},
-		{Verb: "stop", Handle: wish(l, func(w session.StopWish) (events.Ref, string, error) { return w.Ref, w.By, nil },
+		{Verb: "stop", Handle: wish(l, func(w session.StopWish) (whom, error) { return whom{w.Ref, w.By, ""}, nil },
 			func(st *session.State, w session.StopWish, _ session.Source) (session.Decision, error) {
 				return st.Stop(w)
 			})},
-		{Verb: "close", Handle: wish(l, func(w session.CloseWish) (events.Ref, string, error) { return w.Ref, w.By, nil },
+		{Verb: "close", Handle: wish(l, func(w session.CloseWish) (whom, error) { return whom{w.Ref, w.By, ""}, nil },
 			func(st *session.State, w session.CloseWish, _ session.Source) (session.Decision, error) {
 				return st.Close(w)
 			})},
-		{Verb: "configure", Handle: wish(l, func(w session.ConfigureWish) (events.Ref, string, error) { return w.Ref, w.By, nil },
+		{Verb: "configure", Handle: wish(l, func(w session.ConfigureWish) (whom, error) { return whom{w.Ref, w.By, ""}, nil },
 			func(st *session.State, w session.ConfigureWish, _ session.Source) (session.Decision, error) {
 				return st.Configure(w)
 			})},
@@ -66,20 +67,20 @@ func need(field, id string) error {
 
 // wish makes the handler of one kind of wish: read it, decide it on the session as it is, append what it comes to, and
 // decide again when somebody else wrote first.
-func wish[W any](l *Ledger, about func(W) (events.Ref, string, error), decide func(*session.State, W, session.Source) (session.Decision, error)) func(context.Context, []byte) ([]byte, error) {
+func wish[W any](l *Ledger, about func(W) (whom, error), decide func(*session.State, W, session.Source) (session.Decision, error)) func(context.Context, []byte) ([]byte, error) {
 	return func(ctx context.Context, body []byte) ([]byte, error) {
 		var w W
 		if err := events.ReadRequest(body, &w); err != nil {
 			return nil, err
 		}
-		r, by, err := about(w)
+		who, err := about(w)
 		if err == nil {
-			err = need("by", by)
+			err = need("by", who.by)
 		}
-		if err := errors.Join(r.Validate(), err); err != nil {
+		if err := errors.Join(who.ref.Validate(), err); err != nil {
 			return nil, events.BadRequest(err)
 		}
-		seq, err := l.carryOut(ctx, r, by, func(st *session.State, src session.Source) (session.Decision, error) { return decide(st, w, src) })
+		seq, err := l.carryOut(ctx, who, func(st *session.State, src session.Source) (session.Decision, error) { return decide(st, w, src) })
 		if err != nil {
 			return nil, err
 		}
@@ -87,10 +88,20 @@ func wish[W any](l *Ledger, about func(W) (events.Ref, string, error), decide fu
 	}
 }
 
+// whom a wish is about, and whose it is.
+type whom struct {
+	ref    events.Ref
+	by     string
+	prompt string // "" where it is about none
+}
+
+// decision is a wish as it is decided on a session.
+type decision func(*session.State, session.Source) (session.Decision, error)
+
 // carryOut decides and appends until nobody else was first. It decides on what is at hand, for what is then appended proves
 // that nothing was missed; but nobody is told that there is nothing to append unless the log's leader says so.
-func (l *Ledger) carryOut(ctx context.Context, r events.Ref, by string, decide func(*session.State, session.Source) (session.Decision, error)) (uint64, error) {
-	sure := false
+func (l *Ledger) carryOut(ctx context.Context, who whom, decide decision) (uint64, error) {
+	r, sure := who.ref, false
 	for races := 0; races < racesMax; {
 		st, tail, err := l.current(ctx, r, sure)
 		if err != nil {
@@ -98,7 +109,10 @@ func (l *Ledger) carryOut(ctx context.Context, r events.Ref, by string, decide f
 		}
 		d, err := decide(st, l.fold.commitSource(ctx, tail))
 		if err != nil || len(d.Facts) == 0 {
-			if sure {
+			switch {
+			case sure && who.prompt != "" && st.Opened() && notFound(err):
+				return l.longAgo(ctx, who, err, decide)
+			case sure:
 				return d.Seq, err
 			}
 			sure = true
@@ -107,7 +121,7 @@ func (l *Ledger) carryOut(ctx context.Context, r events.Ref, by string, decide f
 		evs := make([]events.Event, len(d.Facts))
 		now := time.Now() // when it is said; nothing is decided by it
 		for i, f := range d.Facts {
-			evs[i] = events.New(l.bus.NewID(), source(by), r, st.Epoch, now, f)
+			evs[i] = events.New(l.bus.NewID(), source(who.by), r, st.Epoch, now, f)
 		}
 		seq, err := l.bus.Append(ctx, r, events.WriterLedger, st.Seq, evs)
 		switch {
@@ -124,6 +138,37 @@ func (l *Ledger) carryOut(ctx context.Context, r events.Ref, by string, decide f
 		return 0, err
 	}
 	return 0, events.Unavailable(fmt.Sprintf("%s: somebody else wrote first %d times in a row: try again", r, racesMax))
+}
+
+func notFound(err error) bool {
+	r, ok := errors.AsType[*events.Refusal](err)
+	return ok && r.Code == http.StatusNotFound
+}
+
+// longAgo decides on the session as it was when it still knew a prompt that it no longer knows, because much else has ended
+// since: so a person is told what stands also then (P11). Nothing is appended: a prompt that has ended stays so. Of one that
+// never was it says so still.
+func (l *Ledger) longAgo(ctx context.Context, who whom, unknown error, decide decision) (uint64, error) {
+	commits, err := l.bus.Read(ctx, who.ref, 0)
+	if err != nil {
+		return 0, fmt.Errorf("ledger: read %s: %w", who.ref, err)
+	}
+	st, known := session.New(who.ref), 0
+	for i := range commits {
+		st.Fold(&commits[i])
+		if _, ok := st.Ended(session.EntityPrompt, who.prompt); ok {
+			known = i + 1
+		}
+	}
+	if known == 0 {
+		return 0, unknown
+	}
+	st = session.New(who.ref)
+	for i := range commits[:known] {
+		st.Fold(&commits[i])
+	}
+	d, err := decide(st, l.fold.commitSource(ctx, commits))
+	return d.Seq, err
 }
 
 // current is the session as it is: as it was folded last, here or in its document, and what the log has beyond that. sure:
