@@ -98,16 +98,19 @@ func (k *kin) setWhole(whole bool) {
 // learnKin reads whose child each session is: this process has become the active one, and from here on sees every
 // document that changes, until ctx ends.
 func (r *Reconciler) learnKin(ctx context.Context) error {
+	var docs session.Reader
 	err := r.bus.List(ctx, bus.State, events.SessionKeys(""), func(e bus.Entry) error {
 		ref, err := events.ParseSessionKey(e.Key)
-		s, ok := session.Peek(e.Value)
-		if !ok && err == nil {
-			s, err = session.Decode(e.Value)
-		}
 		if err != nil {
-			return nil // whoever decides on it reports it
+			return nil // nobody's session
 		}
-		r.kin.add(ref, s.Parent, s.ParentCall)
+		s, err := docs.Read(e.Value, func(h *session.State) bool {
+			r.kin.add(ref, h.Parent, h.ParentCall)
+			return false
+		})
+		if err == nil && s != nil { // what cannot be read is reported by whoever decides on it
+			r.kin.add(ref, s.Parent, s.ParentCall)
+		}
 		return nil
 	})
 	if err != nil {
