@@ -190,6 +190,35 @@ func Table[T any](c *Codec, name string, p *map[string]*T, fields Fields[T]) {
 	*p = all
 }
 
+// Struct is a field that is there or not, of a type whose zero is left out. The name ends with the bracket that opens it.
+func Struct[T any](c *Codec, name string, there bool, p *T, fields Fields[T]) {
+	if c.maybe(name, there) {
+		fields(c, p)
+	}
+}
+
+// Opaque is a field with omitempty that is JSON of any shape.
+func Opaque(c *Codec, name string, p *json.RawMessage) {
+	if !c.maybe(name, len(*p) > 0) {
+		return
+	}
+	if !c.reading {
+		if c.err == nil {
+			buf := bytes.NewBuffer(c.b[:c.at])
+			if c.err = json.Compact(buf, *p); c.err == nil {
+				c.wrote(buf.Bytes())
+			}
+		}
+		return
+	}
+	raw := c.raw()
+	if c.odd || !json.Valid(raw) {
+		c.odd = true
+		return
+	}
+	*p = bytes.Clone(bytes.TrimSpace(raw)) // as encoding/json does
+}
+
 // Rest is a field that encoding/json sees to, there or not: for what is rare, or opaque.
 func Rest[T any](c *Codec, name string, there bool, p *T) {
 	if !c.maybe(name, there) {

@@ -27,6 +27,7 @@ type sample struct {
 	Parts  []part             `json:"parts,omitempty"`
 	Table  map[string]*part   `json:"table,omitempty"`
 	Opaque json.RawMessage    `json:"opaque,omitempty"`
+	Whole  part               `json:"whole,omitzero"`
 	Rare   map[string]float64 `json:"rare,omitempty"`
 }
 
@@ -47,7 +48,8 @@ func fields(c *codec.Codec, s *sample) {
 	codec.Object(c, `,"part":`, &s.Part, partFields)
 	codec.List(c, `,"parts":`, `{"id":`, &s.Parts, partFields)
 	codec.Table(c, `,"table":`, &s.Table, partFields)
-	codec.Rest(c, `,"opaque":`, len(s.Opaque) > 0, &s.Opaque)
+	codec.Opaque(c, `,"opaque":`, &s.Opaque)
+	codec.Struct(c, `,"whole":{`, s.Whole != part{}, &s.Whole, wholeFields)
 	codec.Rest(c, `,"rare":`, len(s.Rare) > 0, &s.Rare)
 	c.Mark(`}`)
 }
@@ -57,10 +59,15 @@ func partFields(c *codec.Codec, p *part) {
 	c.Mark(`}`)
 }
 
+func wholeFields(c *codec.Codec, p *part) {
+	codec.Text(c, `"id":`, &p.ID)
+	c.Mark(`}`)
+}
+
 func full() sample {
 	at := time.Date(2026, 11, 20, 8, 7, 6, 120_000_000, time.UTC)
 	return sample{Text: "t", Some: "s", N: -12, U: 7, Yes: true, F: 0.25, At: at, Until: at.Add(time.Nanosecond), Due: &at, Part: &part{"a"},
-		Parts: []part{{"b"}, {"c"}}, Table: map[string]*part{"y": {"d"}, "x": {"e"}}, Opaque: json.RawMessage(`{"k":[1,"]"]}`), Rare: map[string]float64{"r": 1}}
+		Parts: []part{{"b"}, {"c"}}, Table: map[string]*part{"y": {"d"}, "x": {"e"}}, Opaque: json.RawMessage(`{"k":[1,"]"]}`), Whole: part{"f"}, Rare: map[string]float64{"r": 1}}
 }
 
 func written(t testing.TB, s *sample) []byte {
@@ -119,6 +126,8 @@ func TestWrittenAsJSON(t *testing.T) {
 		"the end of a month":    func(s *sample) { s.At = time.Date(2024, 2, 29, 23, 59, 59, 999_999_999, time.UTC) },
 		"an early year":         func(s *sample) { s.At = time.Date(7, 1, 2, 3, 4, 5, 0, time.UTC) },
 		"opaque, white space":   func(s *sample) { s.Opaque = json.RawMessage("{ \"a\" :\t[ ] }") },
+		"opaque, null":          func(s *sample) { s.Opaque = json.RawMessage(`null`) },
+		"opaque, only for HTML": func(s *sample) { s.Opaque = json.RawMessage("{\"<&>\u2028\":\"<\"}") },
 		"opaque, not an object": func(s *sample) { s.Opaque = json.RawMessage(`"},"`) },
 		"many words":            func(s *sample) { s.Parts = make([]part, 300); s.Parts[9].ID = strings.Repeat("x", 99) },
 	}
@@ -164,7 +173,7 @@ func TestReaderStepsAside(t *testing.T) {
 		{`T08:07:06.12Z`, `T24:07:06.12Z`}, {`T08:07:06.12Z`, `T08:07:60Z`}, {`-20T`, `-31T`}, {`-11-`, `-13-`}, {`06.12Z"`, `06.Z"`}, {`06.12Z"`, `06.12"`},
 		{`"part":{"id":"a"}`, `"part":null`}, {`"part":{"id":"a"}`, `"part":{}`}, {`[{"id":"b"},{"id":"c"}]`, `[]`}, {`[{"id":"b"},{"id":"c"}]`, `[{"id":"b"},]`}, {`[{"id":"b"},{"id":"c"}]`, `[null]`},
 		{`{"x":{"id":"e"},"y":{"id":"d"}}`, `{}`}, {`{"x":{"id":"e"},"y":{"id":"d"}}`, `{"x":null}`}, {`{"x":{"id":"e"},"y":{"id":"d"}}`, `{"x":{"id":"e"},}`},
-		{`{"k":[1,"]"]}`, `{"k":[1,"]"}]`}, {`{"k":[1,"]"]}`, `{"k":[1,"]"]`}, {`{"k":[1,"]"]}`, ``}, {`{"k":[1,"]"]}`, strings.Repeat(`[`, 2000) + strings.Repeat(`]`, 2000)},
+		{`{"k":[1,"]"]}`, `{"k":[1,"]"}]`}, {`{"k":[1,"]"]}`, `{"k":[1,"]"]`}, {`{"k":[1,"]"]}`, ``}, {`{"k":[1,"]"]}`, `{"k":01}`}, {`"whole":{"id":"f"}`, `"whole":{}`}, {`"whole":{"id":"f"}`, `"whole":null`}, {`{"k":[1,"]"]}`, strings.Repeat(`[`, 2000) + strings.Repeat(`]`, 2000)},
 		{`{"r":1}`, `{"r":"1"}`}, {`{"r":1}}`, `{"r":1}`}, {doc, ``}, {doc, `null`},
 	} {
 		changed := strings.Replace(doc, c.old, c.new, 1)

@@ -62,8 +62,8 @@ func body(c *codec.Codec, s *State) {
 	codec.Table(c, `,"prompts":`, &s.Prompts, promptFields)
 	codec.List(c, `,"queue":`, `{"message":`, &s.Queue, messageFields)
 	codec.SomeNumber(c, `,"held_seq":`, &s.HeldSeq)
-	codec.Rest(c, `,"pending":`, s.Pending != Pending{}, &s.Pending)
-	codec.Rest(c, `,"retry":`, s.Retry != Retry{}, &s.Retry)
+	pendingFields(c, &s.Pending)
+	codec.Struct(c, `,"retry":{`, s.Retry != Retry{}, &s.Retry, retryFields)
 	codec.Rest(c, `,"compaction":`, s.Compaction != nil, &s.Compaction)
 	codec.Rest(c, `,"last_compaction":`, s.LastCompaction != nil, &s.LastCompaction)
 	codec.Object(c, `,"usage":`, &s.Usage, usageFields)
@@ -110,7 +110,7 @@ func turnFields(c *codec.Codec, t *Turn) {
 	codec.Time(c, `,"since":`, &t.Since)
 	codec.Number(c, `,"attempt":`, &t.Attempt)
 	codec.Number(c, `,"epoch":`, &t.Epoch)
-	codec.Rest(c, `,"options":`, len(t.Options) > 0, &t.Options)
+	codec.Opaque(c, `,"options":`, &t.Options)
 	c.Mark(`}`)
 }
 
@@ -119,10 +119,10 @@ func lastTurnFields(c *codec.Codec, t *LastTurn) {
 	codec.Text(c, `,"outcome":`, &t.Outcome)
 	codec.Some(c, `,"reason":`, &t.Reason)
 	codec.Time(c, `,"at":`, &t.At)
-	codec.Rest(c, `,"error":`, t.Error != nil, &t.Error)
+	codec.Object(c, `,"error":`, &t.Error, failureFields)
 	codec.Some(c, `,"message":`, &t.Message)
 	codec.SomeNumber(c, `,"message_seq":`, &t.MessageSeq)
-	codec.Rest(c, `,"options":`, len(t.Options) > 0, &t.Options)
+	codec.Opaque(c, `,"options":`, &t.Options)
 	codec.Some(c, `,"cause":`, &t.Cause)
 	codec.Some(c, `,"of_turn":`, &t.OfTurn)
 	codec.Number(c, `,"attempt":`, &t.Attempt)
@@ -220,6 +220,89 @@ func lateFields(c *codec.Codec, l *Late) {
 	c.Mark(`}`)
 }
 
+// pendingFields has three fields, of which the first that is there opens the bracket.
+func pendingFields(c *codec.Codec, p *Pending) {
+	codec.Object(c, `,"pending":{"turn":`, &p.Turn, pendingTurnFields)
+	if p.Turn != nil {
+		codec.Object(c, `,"stop":`, &p.Stop, pendingStopFields)
+	} else {
+		codec.Object(c, `,"pending":{"stop":`, &p.Stop, pendingStopFields)
+	}
+	if p.Turn != nil || p.Stop != nil {
+		codec.Object(c, `,"compaction":`, &p.Compaction, pendingCompactionFields)
+	} else {
+		codec.Object(c, `,"pending":{"compaction":`, &p.Compaction, pendingCompactionFields)
+	}
+	if p.Turn != nil || p.Stop != nil || p.Compaction != nil {
+		c.Mark(`}`)
+	}
+}
+
+func pendingTurnFields(c *codec.Codec, t *PendingTurn) {
+	codec.Text(c, `{"turn":`, &t.ID)
+	codec.Text(c, `,"cause":`, &t.Cause)
+	codec.Some(c, `,"of_turn":`, &t.OfTurn)
+	codec.Some(c, `,"message":`, &t.Message)
+	codec.SomeNumber(c, `,"message_seq":`, &t.MessageSeq)
+	codec.Number(c, `,"attempt":`, &t.Attempt)
+	codec.Opaque(c, `,"options":`, &t.Options)
+	codec.Some(c, `,"compaction":`, &t.Compaction)
+	codec.Some(c, `,"prompt":`, &t.Prompt)
+	codec.Some(c, `,"by":`, &t.By)
+	codec.Time(c, `,"at":`, &t.At)
+	codec.Number(c, `,"seq":`, &t.Seq)
+	c.Mark(`}`)
+}
+
+func pendingStopFields(c *codec.Codec, s *PendingStop) {
+	codec.Text(c, `{"turn":`, &s.Turn)
+	codec.Text(c, `,"actor":`, &s.Actor)
+	codec.Some(c, `,"by":`, &s.By)
+	codec.Some(c, `,"reason":`, &s.Reason)
+	codec.Time(c, `,"at":`, &s.At)
+	codec.Number(c, `,"seq":`, &s.Seq)
+	c.Mark(`}`)
+}
+
+func pendingCompactionFields(c *codec.Codec, p *PendingCompaction) {
+	codec.Text(c, `{"compaction":`, &p.ID)
+	codec.Text(c, `,"reason":`, &p.Reason)
+	codec.Some(c, `,"message":`, &p.Message)
+	codec.Time(c, `,"at":`, &p.At)
+	codec.Number(c, `,"seq":`, &p.Seq)
+	c.Mark(`}`)
+}
+
+// retryFields begins behind the bracket: its first two fields may be missing.
+func retryFields(c *codec.Codec, r *Retry) {
+	codec.Some(c, `"state":`, &r.State)
+	if r.State != "" {
+		codec.Some(c, `,"turn":`, &r.Turn)
+	} else {
+		codec.Some(c, `"turn":`, &r.Turn)
+	}
+	if r.State != "" || r.Turn != "" {
+		codec.Number(c, `,"attempt":`, &r.Attempt)
+	} else {
+		codec.Number(c, `"attempt":`, &r.Attempt)
+	}
+	codec.SomeTime(c, `,"due_at":`, &r.DueAt)
+	codec.Some(c, `,"reason":`, &r.Reason)
+	codec.Object(c, `,"error":`, &r.Error, failureFields)
+	codec.Number(c, `,"same_failures":`, &r.SameFailures)
+	codec.Number(c, `,"resumes":`, &r.Resumes)
+	codec.SomeNumber(c, `,"overflows":`, &r.Overflows)
+	c.Mark(`}`)
+}
+
+func failureFields(c *codec.Codec, f *events.Failure) {
+	codec.Text(c, `{"kind":`, &f.Kind)
+	codec.Text(c, `,"text":`, &f.Text)
+	codec.SomeNumber(c, `,"status":`, &f.Status)
+	codec.SomeNumber(c, `,"retry_after_ms":`, &f.RetryAfterMS)
+	c.Mark(`}`)
+}
+
 // EncodeView is JSON as documents and views are stored: without the escapes that only HTML needs, which would make what
 // is opaque grow beyond the limits it was accepted under.
 func EncodeView(v any) ([]byte, error) {
@@ -305,51 +388,6 @@ func decodeThoroughly(doc []byte) (*State, error) {
 	maps.DeleteFunc(s.Tools, func(_ string, c *Tool) bool { return c == nil })
 	maps.DeleteFunc(s.Prompts, func(_ string, p *Prompt) bool { return p == nil })
 	return &s, nil
-}
-
-// Clone is a copy that shares nothing which folding changes.
-func (s *State) Clone() *State {
-	c := *s
-	c.Tools, c.Prompts = cloneMap(s.Tools), cloneMap(s.Prompts)
-	c.WaitsFor = append([]events.WaitFor(nil), s.WaitsFor...)
-	c.Queue = append([]Message(nil), s.Queue...)
-	c.Recent = append([]Ending(nil), s.Recent...)
-	c.Turn, c.LastTurn, c.Closed = clonePtr(s.Turn), clonePtr(s.LastTurn), clonePtr(s.Closed)
-	c.Compaction, c.LastCompaction, c.Usage = clonePtr(s.Compaction), clonePtr(s.LastCompaction), clonePtr(s.Usage)
-	c.Ignored.Last = clonePtr(s.Ignored.Last)
-	return &c
-}
-
-func clonePtr[T any](p *T) *T {
-	if p == nil {
-		return nil
-	}
-	v := *p
-	return &v
-}
-
-func cloneMap[T any](m map[string]*T) map[string]*T {
-	if m == nil {
-		return nil
-	}
-	c, all := make(map[string]*T, len(m)), make([]T, 0, len(m))
-	for k, v := range m {
-		all = append(all, *v)
-		c[k] = &all[len(all)-1]
-	}
-	return c
-}
-
-// ViewClone is a copy of what the views are derived from, and of nothing else: what [BlockersChanged] and [WorkChanged]
-// need of the state before.
-func (s *State) ViewClone() *State {
-	c := &State{Epoch: s.Epoch, Owned: s.Owned, Root: s.Root, Pending: s.Pending, Prompts: cloneMap(s.Prompts)}
-	for i := range s.Recent {
-		if s.Recent[i].Entity == EntityPrompt {
-			c.Recent = append(c.Recent, s.Recent[i])
-		}
-	}
-	return c
 }
 
 // PeekSeq is the seq of a document that [State.Encode] wrote, without reading the rest; 0 if that cannot be told.

@@ -351,3 +351,48 @@ type IgnoredFact struct {
 	Why    string `json:"why"`
 	Seq    uint64 `json:"seq"`
 }
+
+// Clone is a copy that shares nothing which folding changes.
+func (s *State) Clone() *State {
+	c := *s
+	c.Tools, c.Prompts = cloneMap(s.Tools), cloneMap(s.Prompts)
+	c.WaitsFor = append([]events.WaitFor(nil), s.WaitsFor...)
+	c.Queue = append([]Message(nil), s.Queue...)
+	c.Recent = append([]Ending(nil), s.Recent...)
+	c.Turn, c.LastTurn, c.Closed = clonePtr(s.Turn), clonePtr(s.LastTurn), clonePtr(s.Closed)
+	c.Compaction, c.LastCompaction, c.Usage = clonePtr(s.Compaction), clonePtr(s.LastCompaction), clonePtr(s.Usage)
+	c.Ignored.Last = clonePtr(s.Ignored.Last)
+	return &c
+}
+
+func clonePtr[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	v := *p
+	return &v
+}
+
+func cloneMap[T any](m map[string]*T) map[string]*T {
+	if m == nil {
+		return nil
+	}
+	c, all := make(map[string]*T, len(m)), make([]T, 0, len(m))
+	for k, v := range m {
+		all = append(all, *v)
+		c[k] = &all[len(all)-1]
+	}
+	return c
+}
+
+// ViewClone is a copy of what the views are derived from, and of nothing else: what [BlockersChanged] and [WorkChanged]
+// need of the state before.
+func (s *State) ViewClone() *State {
+	c := &State{Epoch: s.Epoch, Owned: s.Owned, Root: s.Root, Pending: s.Pending, Prompts: cloneMap(s.Prompts)}
+	for i := range s.Recent {
+		if s.Recent[i].Entity == EntityPrompt {
+			c.Recent = append(c.Recent, s.Recent[i])
+		}
+	}
+	return c
+}
