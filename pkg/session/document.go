@@ -133,35 +133,6 @@ func lastTurnFields(c *codec.Codec, t *LastTurn) {
 	c.Mark(`}`)
 }
 
-func toolFields(c *codec.Codec, t *Tool) {
-	codec.Text(c, `{"name":`, &t.Name)
-	codec.Some(c, `,"title":`, &t.Title)
-	codec.Some(c, `,"turn":`, &t.Turn)
-	codec.Time(c, `,"since":`, &t.Since)
-	codec.Number(c, `,"epoch":`, &t.Epoch)
-	codec.Flag(c, `,"background":`, &t.Background)
-	c.Mark(`}`)
-}
-
-func promptFields(c *codec.Codec, p *Prompt) {
-	codec.Text(c, `{"kind":`, &p.Kind)
-	codec.Some(c, `,"call":`, &p.Call)
-	codec.Some(c, `,"tool":`, &p.Tool)
-	codec.Some(c, `,"turn":`, &p.Turn)
-	codec.Time(c, `,"since":`, &p.Since)
-	codec.Time(c, `,"updated_at":`, &p.UpdatedAt)
-	codec.Text(c, `,"status":`, &p.Status)
-	codec.Some(c, `,"reason":`, &p.Reason)
-	codec.Number(c, `,"epoch":`, &p.Epoch)
-	codec.Flag(c, `,"blocking":`, &p.Blocking)
-	codec.Number(c, `,"seq":`, &p.Seq)
-	codec.Number(c, `,"settled_seq":`, &p.SettledSeq)
-	codec.Text(c, `,"on_owner_loss":`, &p.OnOwnerLoss)
-	codec.Text(c, `,"delivery":`, &p.Delivery)
-	codec.Nullable(c, `,"deadline":`, &p.Deadline, codec.Instant)
-	c.Mark(`}`)
-}
-
 func messageFields(c *codec.Codec, m *Message) {
 	codec.Text(c, `{"message":`, &m.ID)
 	codec.Number(c, `,"seq":`, &m.Seq)

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/pkg/codec"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
@@ -231,4 +232,23 @@ func (s *State) PendingPrompts() []string {
 		}
 	}
 	return ids
+}
+
+func promptFields(c *codec.Codec, p *Prompt) {
+	codec.Text(c, `{"kind":`, &p.Kind)
+	codec.Some(c, `,"call":`, &p.Call)
+	codec.Some(c, `,"tool":`, &p.Tool)
+	codec.Some(c, `,"turn":`, &p.Turn)
+	codec.Time(c, `,"since":`, &p.Since)
+	codec.Time(c, `,"updated_at":`, &p.UpdatedAt)
+	codec.Text(c, `,"status":`, &p.Status)
+	codec.Some(c, `,"reason":`, &p.Reason)
+	codec.Number(c, `,"epoch":`, &p.Epoch)
+	codec.Flag(c, `,"blocking":`, &p.Blocking)
+	codec.Number(c, `,"seq":`, &p.Seq)
+	codec.Number(c, `,"settled_seq":`, &p.SettledSeq)
+	codec.Text(c, `,"on_owner_loss":`, &p.OnOwnerLoss)
+	codec.Text(c, `,"delivery":`, &p.Delivery)
+	codec.Nullable(c, `,"deadline":`, &p.Deadline, codec.Instant)
+	c.Mark(`}`)
 }

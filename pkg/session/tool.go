@@ -3,6 +3,7 @@ package session
 import (
 	"slices"
 
+	"github.com/holdfast-dev/holdfast/pkg/codec"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
@@ -106,4 +107,14 @@ func (f *fold) closeCall(call, outcome, reason string) {
 	f.end(Ending{Entity: EntityTool, ID: call, Name: f.Tools[call].Name, Outcome: outcome, Reason: reason})
 	delete(f.Tools, call)
 	f.unhold(call)
+}
+
+func toolFields(c *codec.Codec, t *Tool) {
+	codec.Text(c, `{"name":`, &t.Name)
+	codec.Some(c, `,"title":`, &t.Title)
+	codec.Some(c, `,"turn":`, &t.Turn)
+	codec.Time(c, `,"since":`, &t.Since)
+	codec.Number(c, `,"epoch":`, &t.Epoch)
+	codec.Flag(c, `,"background":`, &t.Background)
+	c.Mark(`}`)
 }
