@@ -2,6 +2,7 @@ package retry
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
@@ -118,12 +119,13 @@ func TestManyAreHeard(t *testing.T) {
 
 // TestRestored: what is to be done once the broker is back is done once each time, and nobody looks before it is (T14).
 func TestRestored(t *testing.T) {
-	const looks = 10
+	const looks, yields = 10, 1_000
 	var l link
 	done := 0
 	for restored := range uint64(3) {
-		begun, on, over := make(chan struct{}), make(chan struct{}), make(chan int, looks)
+		begun, on, coming, over := make(chan struct{}), make(chan struct{}), make(chan struct{}, looks), make(chan int, looks)
 		look := func() {
+			coming <- struct{}{}
 			l.restored(restored, func() {
 				close(begun)
 				<-on
@@ -131,18 +133,23 @@ func TestRestored(t *testing.T) {
 			})
 			over <- done
 		}
-		for range looks {
-			go look()
-		}
+		go look()
 		if restored > 0 {
 			<-begun
-			select {
-			case <-over:
-				t.Fatal("somebody looked before it was done")
-			default:
-			}
-			close(on)
 		}
+		for range looks - 1 {
+			go look()
+		}
+		for range looks {
+			<-coming
+		}
+		for range yields { // whoever gets past would by now
+			runtime.Gosched()
+		}
+		if restored > 0 && len(over) > 0 {
+			t.Fatalf("%d looked before it was done", len(over))
+		}
+		close(on)
 		for range looks {
 			if n := <-over; n != int(restored) {
 				t.Fatalf("restored %d times, looked when that was seen to %d times", restored, n)
