@@ -30,7 +30,7 @@ import (
 )
 
 const (
-	scriptWaitMaxS = 30 // for anything that a script waits for
+	scriptWaitMaxS = 120 // for anything that a script waits for
 	scriptPollMS   = 20
 )
 

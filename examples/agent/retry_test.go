@@ -133,7 +133,7 @@ func TestStalls(t *testing.T) {
 	w.script.Say(script.Step{Text: "It is ", Hold: func() { <-hold }}, script.Step{Text: "It is red."})
 	w.agent("")
 	w.until("the session", func(st *session.State) bool { return st.Opened() })
-	w.wish("ledger", "configure", map[string]any{"policy": map[string]any{"stall_after_s": 1}, "by": "ada"})
+	w.wish("ledger", "configure", map[string]any{"policy": map[string]any{"stall_after_s": 4}, "by": "ada"})
 	w.send("m1", "which colour?")
 	st := w.until("the answer", completed)
 	all := w.scheduled()

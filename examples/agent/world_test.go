@@ -24,7 +24,11 @@ import (
 const (
 	me       = "agent"
 	demo     = "demo"
-	patience = 60 * time.Second // no test waits longer for anything
+	patience = 2 * time.Minute // no test waits longer for anything
+
+	// Leases of agents that are killed, and of those that are not: a machine that stands still for less spoils nothing.
+	ttlKilled = 5 * time.Second
+	ttlKept   = 5 * time.Minute
 )
 
 // world is a broker with all services, an endpoint that plays a script, and the agent between them.
@@ -50,7 +54,7 @@ func newWorld(t testing.TB) *world {
 	t.Cleanup(endpoint.Close)
 	dir := t.TempDir()
 	w.cfg = config{nats: w.url, prefix: events.DefaultPrefix, harness: me, session: demo, endpoint: endpoint.URL + "/v1", model: "small",
-		dir: filepath.Join(dir, "conversations"), root: dir, ttl: 2 * time.Second}
+		dir: filepath.Join(dir, "conversations"), root: dir, ttl: ttlKilled}
 	w.services()
 	return w
 }
@@ -89,7 +93,7 @@ func (w *world) start(r runner) {
 func (w *world) agent(message string) (stop func()) {
 	w.t.Helper()
 	cfg := w.cfg
-	cfg.message = message
+	cfg.message, cfg.ttl = message, ttlKept
 	ctx, cancel := context.WithCancel(w.ctx)
 	done := make(chan error, 1)
 	go func() { done <- run(ctx, cfg, w.t.Output()) }()
