@@ -72,8 +72,8 @@ func TestCompactsMidStream(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.contextLimit = 1000
 	w.file("notes.txt", "the colour is red")
-	stopped := func() {
-		w.until("the stop", func(st *session.State) bool { return st.Pending.Stop != nil || st.LastCompaction != nil })
+	stopped := func() { // the model says nothing more before it is cut off, if it was asked at all
+		w.until("the stop", func(st *session.State) bool { return st.Turn == nil || st.LastCompaction != nil })
 	}
 	w.script.Say(script.Step{Calls: []script.Call{{Name: "read_file", Arguments: `{"path":"notes.txt"}`}}, Used: 900}, script.Step{Text: "It is red.", Used: 50, Hold: stopped}, script.Step{Text: "It is red.", Used: 50})
 	w.script.Summarise(script.Step{Text: "notes.txt says red."})
