@@ -59,7 +59,7 @@ func login(srv *embed.Server, user string) string {
 func runAs(t *testing.T, url string, code int, args ...string) string {
 	t.Helper()
 	var out, errs bytes.Buffer
-	p := &Program{Args: append(args, "--nats", url), Env: []string{"USER=ann"}, Stdout: &out, Stderr: &errs}
+	p := &Program{Args: append(args, "--nats", url, "--timeout", "1m"), Env: []string{"USER=ann"}, Stdout: &out, Stderr: &errs}
 	if got := p.Run(t.Context()); got != code {
 		t.Errorf("%q: exit code %d, want %d: %s%s", args, got, code, &out, &errs)
 	}
@@ -70,9 +70,9 @@ func runAs(t *testing.T, url string, code int, args ...string) string {
 // answered, a person looks and decides, and what dies is recovered.
 func TestSecuredCellWorks(t *testing.T) {
 	srv := secured(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	h, err := harness.Connect(ctx, harness.Config{ID: "agent 1", URL: login(srv, "harness-agent 1"), TTL: time.Second})
+	h, err := harness.Connect(ctx, harness.Config{ID: "agent 1", URL: login(srv, "harness-agent 1"), TTL: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,13 +133,13 @@ func TestSecuredCellWorks(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The answer outlives its asker: the reconciler closes the call with it, and asks for a turn that goes on.
-	runAs(t, ann, exitDone, "show", "s 1", "--wait", "owned=false", "--wait", "tools=0", "--wait", "phase=queued", "--timeout", "30s")
+	runAs(t, ann, exitDone, "show", "s 1", "--wait", "owned=false", "--wait", "tools=0", "--wait", "phase=queued")
 }
 
 // Nobody can write as somebody else, or take somebody else's work.
 func TestSecuredCellKeepsUsersApart(t *testing.T) {
 	srv := secured(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	open := func(user, inbox string) *bus.Bus {
 		b, err := bus.Open(ctx, bus.Config{URL: login(srv, user), Inbox: inbox})
@@ -169,7 +169,7 @@ func TestSecuredCellKeepsUsersApart(t *testing.T) {
 		return err
 	}
 	steal := func(b *bus.Bus, src bus.Source) error {
-		short, cancel := context.WithTimeout(ctx, 5*time.Second)
+		short, cancel := context.WithTimeout(ctx, time.Minute)
 		defer cancel()
 		return b.Consume(short, src, nil)
 	}

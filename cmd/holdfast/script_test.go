@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
@@ -59,14 +60,39 @@ func TestScripts(t *testing.T) {
 		Dir: "testdata/script",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("USER", "ann")
+			env.Setenv("HOLDFAST_TIMEOUT", "1m") // what waits for longer than that waits for ever
 			env.Setenv("TRACES", traces)
 			for name, url := range brokers {
 				env.Setenv(name, url)
 			}
 			return nil
 		},
-		Cmds: scriptCommands,
+		Cmds: withCalm(t),
 	})
+}
+
+// withCalm is all commands that scripts have.
+//
+// calm COMMAND…: run a command that holds real processes against promises of seconds. When it fails it is run again, a few
+// times, provided that the machine itself stood still meanwhile; else the script fails.
+func withCalm(t *testing.T) map[string]func(ts *testscript.TestScript, neg bool, args []string) {
+	const standstill, tries = 300 * time.Millisecond, 5
+	all := maps.Clone(scriptCommands)
+	all["calm"] = func(ts *testscript.TestScript, _ bool, args []string) {
+		for try := 1; ; try++ {
+			pulse := natstest.Feel(t)
+			err := ts.Exec(args[0], args[1:]...)
+			lost := pulse.Lost()
+			if err == nil {
+				return
+			}
+			if lost <= standstill || try == tries {
+				ts.Fatalf("%q: %v, and the machine stood still for %s only", args, err, lost)
+			}
+			ts.Logf("%q: %v; the machine stood still for %s: again", args, err, lost)
+		}
+	}
+	return all
 }
 
 var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args []string){
