@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/natstest"
 )
 
 // full is a session whose last turn has completed and reported so many tokens of 100,000.
@@ -48,7 +50,7 @@ func (c *cell) compactionFails(session, inc string, id, kind string) {
 // it is not (C2 to C4).
 func TestOnSend(t *testing.T) {
 	c := up(t)
-	inc := c.lease("ready", 60*time.Second)
+	inc := c.lease("ready", lasting)
 	for s, x := range map[string]struct {
 		policy string
 		used   int
@@ -95,7 +97,7 @@ func TestOnSend(t *testing.T) {
 // A turn that fills the context is stopped in one commit with the compaction, and goes on as the same request, once (C5).
 func TestMidStream(t *testing.T) {
 	c := up(t)
-	inc := c.lease("ready", 60*time.Second)
+	inc := c.lease("ready", lasting)
 	c.say("s1", inc, 1, fact{"session.opened", "s1", `{"incarnation":"` + inc + `","context_limit":100000}`},
 		fact{"turn.started", "t1", `{"turn":"t1","cause":"message","synthetic":false,"options":{"model":"x"}}`}, usage("t1", 74_999))
 	c.sends("s1", "m1", `,"content":"later"`)
@@ -130,7 +132,7 @@ func TestMidStream(t *testing.T) {
 // that was stopped for it, nor a message, which waits for the person.
 func TestAStopWhileItIsCompacted(t *testing.T) {
 	c := up(t)
-	inc := c.lease("ready", 60*time.Second)
+	inc := c.lease("ready", lasting)
 	c.say("turn", inc, 1, fact{"session.opened", "turn", `{"incarnation":"` + inc + `","context_limit":100000}`},
 		fact{"turn.started", "t1", `{"turn":"t1","cause":"message","synthetic":false}`}, usage("t1", 75_000))
 	c.work("turn", func(d map[string]any) bool { return d["stop"] != nil })
@@ -164,7 +166,7 @@ func TestAStopWhileItIsCompacted(t *testing.T) {
 // the end says why (C11).
 func TestOverflow(t *testing.T) {
 	c := up(t)
-	inc := c.lease("ready", 60*time.Second)
+	inc := c.lease("ready", lasting)
 	c.say("s1", inc, 1, fact{"session.opened", "s1", `{"incarnation":"` + inc + `","context_limit":100000}`},
 		fact{"message.accepted", "m1", `{"message":"m1","content":"hello","synthetic":false}`},
 		fact{"turn.started", "t1", `{"turn":"t1","cause":"message","synthetic":false,"message":"m1","options":{"model":"x"}}`})
@@ -189,7 +191,7 @@ func TestOverflow(t *testing.T) {
 // A compaction that failed for good is followed up without it if that fits, else held, and the document says why (C8).
 func TestACompactionFails(t *testing.T) {
 	c := up(t)
-	inc := c.lease("ready", 60*time.Second)
+	inc := c.lease("ready", lasting)
 	for s, used := range map[string]int{"fits": 80_000, "full": 100_000} {
 		c.full(s, inc, `{}`, used)
 		c.sends(s, "m1", `,"content":"x"`)
@@ -207,9 +209,10 @@ func TestACompactionFails(t *testing.T) {
 	c.sends("again", "m1", `,"content":"x"`)
 	first := c.compaction("again", inc, 1)
 	c.compactionFails("again", inc, first, "server_error")
+	pulse := natstest.Feel(t)
 	failed := instant(t, at(c.settled("again"), "last_compaction", "at"))
 	d = c.entry("session.h1.again", func(d map[string]any) bool { return at(d, "pending", "compaction") != nil })
-	if after := instant(t, at(d, "compaction", "since")).Sub(failed); after < 2*time.Second || after > 3*time.Second || at(d, "compaction", "id") == first || at(d, "compaction", "message") != "m1" || queue(d) != "m1" {
+	if after := instant(t, at(d, "compaction", "since")).Sub(failed); after < 2*time.Second || after > 2*time.Second+soon(pulse) || at(d, "compaction", "id") == first || at(d, "compaction", "message") != "m1" || queue(d) != "m1" {
 		t.Errorf("tried again after %s: %v", after, d)
 	}
 }
@@ -217,7 +220,7 @@ func TestACompactionFails(t *testing.T) {
 // A compaction that did not help is not asked for again; the document says stalled (C9).
 func TestACompactionOfNoUse(t *testing.T) {
 	c := up(t)
-	inc := c.lease("ready", 60*time.Second)
+	inc := c.lease("ready", lasting)
 	c.full("s1", inc, `{}`, 80_000)
 	c.sends("s1", "m1", `,"content":"x"`)
 	c.compacted("s1", inc, 1, c.compaction("s1", inc, 1), 0)
@@ -237,7 +240,7 @@ func TestACompactionOfNoUse(t *testing.T) {
 // People may compact at any usage and while it is off, not over a question, unless with force (C12, C16).
 func TestCompactByHand(t *testing.T) {
 	c := up(t)
-	inc := c.lease("ready", 60*time.Second)
+	inc := c.lease("ready", lasting)
 	c.full("s1", inc, `{"compaction_threshold":1.0}`, 10)
 	code, first := c.ask("compaction.compact", session("s1"))
 	d := c.fresh("s1")
@@ -274,7 +277,7 @@ func TestCompactByHand(t *testing.T) {
 // check says what would be, and changes nothing (C13).
 func TestCheck(t *testing.T) {
 	c := up(t)
-	inc := c.lease("ready", 60*time.Second)
+	inc := c.lease("ready", lasting)
 	c.full("s1", inc, `{}`, 10_000)
 	before := c.settled("s1")["seq"]
 	body := func(s, more string) string { return fmt.Sprintf(`{"harness":"h1","session":%q%s}`, s, more) }
@@ -317,7 +320,7 @@ func TestCheck(t *testing.T) {
 // What nobody uses for a while is compacted, once, by nobody in particular (C13, C15).
 func TestIdle(t *testing.T) {
 	c := up(t)
-	inc := c.lease("ready", 60*time.Second)
+	inc := c.lease("ready", lasting)
 	c.full("s1", inc, `{"idle_compaction_after_s":1}`, 5_000)
 	ended := c.settled("s1")
 	id := c.compaction("s1", inc, 1)
@@ -336,7 +339,7 @@ func TestIdle(t *testing.T) {
 // Usage counts what goes in, of the last report; nonsense counts nothing (C1, C2).
 func TestUsageOfAllSorts(t *testing.T) {
 	c := up(t)
-	inc := c.lease("ready", 60*time.Second)
+	inc := c.lease("ready", lasting)
 	for s, x := range map[string]struct {
 		tokens string
 		want   any

@@ -57,7 +57,7 @@ func event(inc string, changes map[string]any) string {
 
 func TestEachKindOfBadInputIsParkedOrIgnoredAlone(t *testing.T) {
 	c := up(t)
-	inc := c.lease("ready", 60*time.Second)
+	inc := c.lease("ready", lasting)
 	c.begin("s1", inc)
 	good := func(id string) string {
 		return event(inc, map[string]any{"subject": id, "data": map[string]any{"call": id, "turn": "t1", "name": "x"}})
@@ -144,7 +144,7 @@ func (c *cell) send(subject, body string, guard int) uint64 {
 
 func TestStrangeSubjectsHoldUpNobody(t *testing.T) {
 	c := up(t)
-	inc := c.lease("ready", 60*time.Second)
+	inc := c.lease("ready", lasting)
 	long := strings.Repeat("x", 129)
 	c.send("hf.log.h1."+long+".harness", `[`+event(inc, nil)+`]`, 0)
 	c.send("hf.log.h1.s=1.harness", `[`+event(inc, nil)+`]`, 0)
@@ -189,7 +189,7 @@ func TestIDsOfAnyBytes(t *testing.T) {
 
 func TestLimitsOfASession(t *testing.T) {
 	c := up(t)
-	inc := c.lease("ready", 60*time.Second)
+	inc := c.lease("ready", lasting)
 	c.begin("s1", inc)
 	fill := func(kind, key, more string, n int) {
 		var fs []fact

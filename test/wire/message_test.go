@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 )
 
 // send sends a message of a person.
@@ -48,7 +47,7 @@ func (c *cell) completes(session, inc string, epoch int, turn string) {
 // before has completed (C7).
 func TestMessagesAreHandedOutInOrder(t *testing.T) {
 	c := up(t)
-	inc := c.lease("ready", 60*time.Second)
+	inc := c.lease("ready", lasting)
 	c.begin("s1", inc)
 	seqs := map[string]any{}
 	for i, m := range []string{"m1", "m2", "m3"} {
@@ -100,7 +99,7 @@ func TestMessagesAreHandedOutInOrder(t *testing.T) {
 // An idle session's message goes with the turn for it into one commit; content of any sort, and by reference.
 func TestContentTravelsAsItIs(t *testing.T) {
 	c := up(t)
-	inc := c.lease("ready", 60*time.Second)
+	inc := c.lease("ready", lasting)
 	for i, content := range []string{`"text"`, `5`, `false`, `[]`, `{"a":[1,{"b":"ü\u0000\n<&>"}]}`, `""`, `"` + strings.Repeat("x", 200<<10) + `"`} {
 		s := fmt.Sprint("s", i)
 		c.say(s, inc, 1, fact{"session.opened", s, `{"incarnation":"` + inc + `"}`})
@@ -127,7 +126,7 @@ func TestContentTravelsAsItIs(t *testing.T) {
 // Content that is too large for a fact is stored as an object by the sender, with any client, and travels by its name.
 func TestContentByReference(t *testing.T) {
 	c := up(t)
-	inc := c.lease("ready", 60*time.Second)
+	inc := c.lease("ready", lasting)
 	c.say("s1", inc, 1, fact{"session.opened", "s1", `{"incarnation":"` + inc + `"}`})
 	objects, err := c.js.ObjectStore(t.Context(), "hf_objects")
 	if err != nil {
@@ -160,7 +159,7 @@ func TestContentByReference(t *testing.T) {
 // Each refusal has its code, and its body says why.
 func TestSendRefuses(t *testing.T) {
 	c := up(t)
-	inc := c.lease("ready", 60*time.Second)
+	inc := c.lease("ready", lasting)
 	c.begin("s1", inc)
 	c.begin("closed", inc, fact{"session.closed", "closed", `{"reason":"finished"}`})
 	if code, reply := c.sends("s1", "m1", `,"content":"x"`); code != "" {
@@ -207,7 +206,7 @@ func TestSendRefuses(t *testing.T) {
 // A message can be taken back until it is handed out; then it cannot (C18).
 func TestWithdraw(t *testing.T) {
 	c := up(t)
-	inc := c.lease("ready", 60*time.Second)
+	inc := c.lease("ready", lasting)
 	c.begin("s1", inc)
 	for _, m := range []string{"m1", "m2", "m3"} {
 		c.sends("s1", m, `,"content":"x"`)
@@ -251,7 +250,7 @@ func TestWithdraw(t *testing.T) {
 // A person's message overtakes the questions that wait (P14); a synthetic one leaves them alone.
 func TestAMessageOvertakesQuestions(t *testing.T) {
 	c := up(t, "--grace", "300ms")
-	inc := c.lease("ready", 60*time.Second)
+	inc := c.lease("ready", lasting)
 	ask := []fact{{"tool.started", "c", `{"call":"c","turn":"t1","name":"ask"}`}, prompt("p", `,"turn":"t1","call":"c","delivery":"tool-result"`)}
 	c.begin("lives", inc, ask...)
 	if code, reply := c.sends("lives", "s", `,"content":"x","synthetic":true`); code != "" {
@@ -265,7 +264,7 @@ func TestAMessageOvertakesQuestions(t *testing.T) {
 	if d := c.fresh("lives"); at(w, "prompts", "p", "status") != "superseded" || at(w, "turn") != nil || queue(d) != "s m" || at(d, "tools", "c") == nil || d["phase"] != "running" {
 		t.Errorf("the owner lives: %v %v", w, d)
 	}
-	dies := c.lease("ready", time.Second) // another incarnation takes over and dies
+	dies := c.lease("ready", dying) // another incarnation takes over and dies
 	c.begin("alone", dies, ask...)
 	c.entry("session.h1.alone", func(d map[string]any) bool { return d["owned"] == false })
 	code, reply := c.sends("alone", "m", `,"content":"never mind"`)
@@ -281,7 +280,7 @@ func TestAMessageOvertakesQuestions(t *testing.T) {
 // After a failure that is given up and after a stop the queue waits for a person; behind a retry it waits for that (C7).
 func TestTheQueueWaitsAfterAFailure(t *testing.T) {
 	c := up(t)
-	inc := c.lease("ready", 60*time.Second)
+	inc := c.lease("ready", lasting)
 	for s, kind := range map[string]string{"later": "server_error", "never": "authentication"} {
 		c.begin(s, inc)
 		if code, reply := c.sends(s, "m1", `,"content":"x"`); code != "" {

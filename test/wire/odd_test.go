@@ -9,7 +9,7 @@ import (
 // What services say of things that are not there, or are over, changes nothing but the count of what was ignored.
 func TestWhatIsGoneStaysGone(t *testing.T) {
 	c := up(t)
-	inc := c.lease("ready", 60*time.Second)
+	inc := c.lease("ready", lasting)
 	ignored := func(s string, n int, why string) map[string]any {
 		t.Helper()
 		d := c.settled(s)
@@ -60,7 +60,7 @@ func TestWhatIsGoneStaysGone(t *testing.T) {
 // A limit that shrinks under a running turn has it compacted in mid-stream.
 func TestALimitShrinksUnderATurn(t *testing.T) {
 	c := up(t)
-	inc := c.lease("ready", 60*time.Second)
+	inc := c.lease("ready", lasting)
 	c.say("s1", inc, 1, fact{"session.opened", "s1", `{"incarnation":"` + inc + `","context_limit":100000}`},
 		fact{"turn.started", "t1", `{"turn":"t1","cause":"message","synthetic":false}`}, usage("t1", 60_000))
 	if code, reply := c.ask("ledger.configure", `{"harness":"h1","session":"s1","policy":{"context_limit":64000},"by":"ada"}`); code != "" {
@@ -75,7 +75,7 @@ func TestALimitShrinksUnderATurn(t *testing.T) {
 // While a person thinks nothing is retried, compacted, or called silent (P20).
 func TestAPersonThinks(t *testing.T) {
 	c := up(t)
-	inc := c.lease("ready", 60*time.Second)
+	inc := c.lease("ready", lasting)
 	c.beginBy("fails", inc, `{}`, prompt("p", `,"delivery":"message"`))
 	c.fails("fails", inc, 1, "t1", "server_error", "")
 	c.beginBy("runs", inc, `{"stall_after_s":1}`, prompt("p", `,"turn":"t1","delivery":"message"`))
@@ -101,7 +101,7 @@ func TestAPersonThinks(t *testing.T) {
 // The harness dies while it compacts: that has failed, is asked for again, and the message is answered, once (R17, C6).
 func TestAHarnessDiesWhileItCompacts(t *testing.T) {
 	c := up(t, "--grace", "300ms")
-	inc := c.lease("ready", 2*time.Second)
+	inc := c.lease("ready", dying)
 	c.full("s1", inc, `{}`, 80_000)
 	c.sends("s1", "m1", `,"content":"hello"`)
 	c.sends("s1", "m2", `,"content":"and then"`)
@@ -114,7 +114,7 @@ func TestAHarnessDiesWhileItCompacts(t *testing.T) {
 		return d["compaction"] != nil && at(d, "compaction", "compaction") != first
 	})
 	id := at(w, "compaction", "compaction").(string)
-	next := c.lease("ready", 60*time.Second)
+	next := c.lease("ready", lasting)
 	c.fresh("s1")
 	c.say("s1", next, 2, fact{"session.claimed", "s1", `{"incarnation":"` + next + `"}`}, fact{"compaction.started", id, `{"compaction":"` + id + `"}`})
 	c.compacted("s1", next, 2, id, 1_000)

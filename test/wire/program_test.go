@@ -151,7 +151,7 @@ func TestANewerLayoutIsLeftAlone(t *testing.T) {
 	if _, err := c.state.Put(t.Context(), key, []byte(`{"v":2,"harness":"h1","session":"newer","seq":1}`)); err != nil {
 		t.Fatal(err)
 	}
-	inc := c.lease("ready", 60*time.Second)
+	inc := c.lease("ready", lasting)
 	c.say("newer", inc, 1, fact{"session.opened", "newer", `{"incarnation":"` + inc + `"}`})
 	c.begin("s1", inc)
 	c.settled("s1")
@@ -168,7 +168,7 @@ func TestANewerLayoutIsLeftAlone(t *testing.T) {
 // The feed is each fact that counted, in order, and what containment closed.
 func TestTheFeed(t *testing.T) {
 	c := up(t)
-	inc := c.lease("ready", 60*time.Second)
+	inc := c.lease("ready", lasting)
 	c.begin("s1", inc, fact{"tool.started", "c1", `{"call":"c1","turn":"t1","name":"bash"}`}, prompt("p1", `,"turn":"t1","delivery":"message"`))
 	c.say("s1", inc, 1, fact{"tool.completed", "nope", `{"call":"nope"}`}, fact{"turn.completed", "t1", `{"turn":"t1"}`})
 	sub, err := c.js.OrderedConsumer(t.Context(), "HF_FEED", orderedFrom("hf.feed.>"))

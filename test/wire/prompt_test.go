@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/natstest"
 )
 
 // settled waits until the document has seen what was said last in a session.
@@ -73,7 +75,7 @@ func (c *cell) beginBy(session, inc, policy string, more ...fact) {
 // What an answer says depends on who is there to take it.
 func TestAnAnswerSaysWhatNobodyElseWill(t *testing.T) {
 	c := up(t)
-	inc := c.lease("ready", 60*time.Second)
+	inc := c.lease("ready", lasting)
 	call := fact{"tool.started", "c", `{"call":"c","turn":"t1","name":"ask"}`}
 	released := fact{"session.released", "", `{}`}
 	claim := func(s, inc string) { c.say(s, inc, 2, fact{"session.claimed", s, `{"incarnation":"` + inc + `"}`}) }
@@ -133,26 +135,25 @@ func TestAnAnswerSaysWhatNobodyElseWill(t *testing.T) {
 
 func TestDeadlinesAreKeptAlsoWhenEverythingWasDown(t *testing.T) {
 	c := up(t)
-	inc := c.lease("ready", 60*time.Second)
+	inc := c.lease("ready", lasting)
 	late := func(d time.Duration) string {
 		return `,"deadline":"` + time.Now().Add(d).Format(time.RFC3339Nano) + `"`
 	}
-	due := time.Now().Add(700 * time.Millisecond)
+	due, pulse := time.Now().Add(700*time.Millisecond), natstest.Feel(t)
 	c.begin("s1", inc, fact{"tool.started", "c", `{"call":"c","turn":"t1","name":"ask"}`}, prompt("p", `,"turn":"t1","call":"c","delivery":"tool-result"`+late(700*time.Millisecond)))
 	if p := at(c.settled("s1"), "prompts", "p", "deadline"); p == nil {
 		t.Error("the document has no deadline")
 	}
 	v := c.entry("blocker.h1.s1.s1.p", func(d map[string]any) bool { return d["status"] == "expired" })
 	took := time.Since(due)
-	if took > time.Second || took < -100*time.Millisecond || v["reason"] != "deadline" || v["deadline"] == nil {
+	if took > soon(pulse) || took < -100*time.Millisecond || v["reason"] != "deadline" || v["deadline"] == nil {
 		t.Errorf("expired %s after its deadline: %v", took, v)
 	}
 	w := c.entry("work.h1.s1", func(d map[string]any) bool { return at(d, "prompts", "p", "status") == "expired" })
 	if at(w, "prompts", "p", "reason") != "deadline" {
 		t.Errorf("work: %v", w)
 	}
-	c.begin("s3", inc, fact{"tool.started", "c", `{"call":"c","turn":"t1","name":"ask"}`}, prompt("p", `,"turn":"t1","call":"c","delivery":"tool-result"`+late(700*time.Millisecond)))
-	c.say("s3", inc, 1, fact{"session.released", "s3", `{}`})
+	c.begin("s3", inc, fact{"tool.started", "c", `{"call":"c","turn":"t1","name":"ask"}`}, prompt("p", `,"turn":"t1","call":"c","delivery":"tool-result"`+late(700*time.Millisecond)), fact{"session.released", "s3", `{}`})
 	d := c.entry("session.h1.s3", func(d map[string]any) bool { return ending(d, "tool", "c") != nil })
 	if e := ending(d, "tool", "c"); e["outcome"] != "failed" || e["reason"] != "deadline" || ending(d, "prompt", "p")["outcome"] != "expired" || at(d, "pending", "turn", "cause") != "answer" {
 		t.Errorf("nobody was there: %v", d)
@@ -165,9 +166,9 @@ func TestDeadlinesAreKeptAlsoWhenEverythingWasDown(t *testing.T) {
 	c.stop()
 	c.until("the deadline", func() bool { return time.Now().After(due) })
 	c.start(url)
-	began := time.Now()
+	began, pulse := time.Now(), natstest.Feel(t)
 	c.entry("blocker.h1.s2.s2.p", func(d map[string]any) bool { return d["status"] == "expired" })
-	if took := time.Since(began); took > time.Second {
+	if took := time.Since(began); took > soon(pulse) {
 		t.Errorf("expired %s after the start", took)
 	}
 }
@@ -175,7 +176,7 @@ func TestDeadlinesAreKeptAlsoWhenEverythingWasDown(t *testing.T) {
 // A person's chat message takes the place of a question, whoever is there (P14); a synthetic one does not.
 func TestAMessageSupersedesAQuestion(t *testing.T) {
 	c := up(t)
-	inc := c.lease("ready", 60*time.Second)
+	inc := c.lease("ready", lasting)
 	c.begin("s1", inc, prompt("keep", `,"turn":"t1","delivery":"message"`), prompt("callback", `,"turn":"t1","delivery":"callback"`))
 	c.say("s1", inc, 1, fact{"message.accepted", "m0", `{"message":"m0","content":"auto","synthetic":true}`})
 	if d := c.settled("s1"); at(d, "prompts", "keep", "status") != "awaiting" {
@@ -198,7 +199,7 @@ func TestAMessageSupersedesAQuestion(t *testing.T) {
 
 func TestMalformedQuestionsStillBlock(t *testing.T) {
 	c := up(t)
-	inc := c.lease("ready", 60*time.Second)
+	inc := c.lease("ready", lasting)
 	c.begin("s1", inc)
 	for i, questions := range []string{`"what?"`, `[{"question":"no id"}]`, `[{"id":"q"}]`, `[1]`} {
 		id := fmt.Sprint("p", i)
@@ -233,14 +234,15 @@ func TestMalformedQuestionsStillBlock(t *testing.T) {
 
 // A settled entry stays for as long as people were promised, then its key expires; the harness is told at once.
 func TestASettledEntryExpires(t *testing.T) {
-	c := up(t, "--closed-for", "1s")
-	inc := c.lease("ready", 60*time.Second)
+	c := up(t, "--closed-for", "3s") // which it still is to be seen in
+	inc := c.lease("ready", lasting)
 	nudges, err := c.nc.SubscribeSync("hf.nudge.h1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.begin("s1", inc, prompt("p", `,"turn":"t1","delivery":"callback"`))
 	c.settled("s1")
+	began, pulse := time.Now(), natstest.Feel(t)
 	code, reply := c.ask("ledger.dismiss", `{"harness":"h1","session":"s1","prompt":"p","by":"ada"}`)
 	if code != "" {
 		t.Fatalf("dismiss: %s %v", code, reply)
@@ -254,13 +256,12 @@ func TestASettledEntryExpires(t *testing.T) {
 	if nudge["session"] != "s1" || nudge["seq"] != reply["seq"] {
 		t.Errorf("nudge: %v", nudge)
 	}
-	began := time.Now()
 	v := c.entry("blocker.h1.s1.s1.p", func(d map[string]any) bool { return d["status"] == "dismissed" })
 	if v["by"] != "ada" || v["closed_at"] == nil || v["delivered_at"] != nil {
 		t.Errorf("dismissed: %v", v)
 	}
 	c.gone("blocker.h1.s1.s1.p")
-	if took := time.Since(began); took < 900*time.Millisecond || took > 3*time.Second {
+	if took := time.Since(began); took < 2900*time.Millisecond || took > 4*time.Second+soon(pulse) {
 		t.Errorf("gone after %s", took)
 	}
 	w := c.entry("work.h1.s1", func(map[string]any) bool { return true })

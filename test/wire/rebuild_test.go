@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // all is what the bucket of documents and views holds.
@@ -74,7 +73,7 @@ func (c *cell) busy(inc string) {
 // Documents and views are a cache of the log (V13): lost or wrong, they come back as they were.
 func TestRebuildFromTheLogAlone(t *testing.T) {
 	c := up(t)
-	inc := c.lease("ready", 60*time.Second)
+	inc := c.lease("ready", lasting)
 	c.busy(inc)
 	c.entry("work.h1.b", func(d map[string]any) bool { return at(d, "turn") != nil })
 	before := c.all()
@@ -111,7 +110,7 @@ func TestRebuildFromTheLogAlone(t *testing.T) {
 // Each service may run more than once; whoever goes, the others go on (R9).
 func TestReplicasTakeOver(t *testing.T) {
 	c := up(t)
-	inc := c.lease("ready", 60*time.Second)
+	inc := c.lease("ready", lasting)
 	c.begin("s1", inc)
 	for round := range 3 {
 		name := []string{"ledger", "reconciler", "ledger"}[round]

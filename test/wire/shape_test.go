@@ -72,7 +72,7 @@ func instant(t *testing.T, v any) time.Time {
 // What a document shows of retry, usage and compaction.
 func TestTheDocumentShowsRetryUsageAndCompaction(t *testing.T) {
 	c := up(t)
-	inc := c.lease("ready", 60*time.Second)
+	inc := c.lease("ready", lasting)
 	c.say("s1", inc, 1, fact{"session.opened", "s1", `{"incarnation":"` + inc + `","title":"T","agent":"a","model":"m","context_limit":200000,"policy":{"stall_after_s":5}}`})
 	d := c.settled("s1")
 	always(t, d)
@@ -124,7 +124,7 @@ func TestTheDocumentShowsRetryUsageAndCompaction(t *testing.T) {
 // Everybody who decides at once is told the truth, and one of them has decided (P9).
 func TestManyAnswerAtOnce(t *testing.T) {
 	c := up(t)
-	inc := c.lease("ready", 60*time.Second)
+	inc := c.lease("ready", lasting)
 	const prompts, people = 20, 6
 	var asked []fact
 	for i := range prompts {
@@ -208,7 +208,7 @@ func TestOneOfAPoolDies(t *testing.T) {
 // compacting has failed (R17).
 func TestAnsweredThenDied(t *testing.T) {
 	c := up(t, "--grace", "500ms")
-	inc := c.lease("ready", 2*time.Second)
+	inc := c.lease("ready", dying)
 	c.begin("s1", inc, fact{"tool.started", "c", `{"call":"c","turn":"t1","name":"ask"}`}, prompt("p", `,"turn":"t1","call":"c","delivery":"tool-result"`))
 	c.begin("s2", inc)
 	c.as("compaction", "s2", 1, fact{"compaction.requested", "k1", `{"compaction":"k1","reason":"on-send","used":5,"limit":9,"follow_up":"message","message":"m1"}`})

@@ -4,14 +4,13 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 )
 
 // What other languages write differently is the same: an error that is a text, whole numbers with a point, attributes that
 // nobody asked for, data that is left out. A call that failed has failed, however that is told.
 func TestFactsOfOtherTongues(t *testing.T) {
 	c := up(t)
-	inc := c.lease("ready", 60*time.Second)
+	inc := c.lease("ready", lasting)
 	c.begin("s1", inc, fact{"tool.started", "c1", `{"call":"c1","turn":"t1","name":"bash"}`}, fact{"tool.started", "c2", `{"call":"c2","turn":"t1","name":"bash"}`},
 		fact{"tool.failed", "c1", `{"call":"c1","error":"exit 1"}`}, fact{"tool.failed", "c2", `{"call":"c2"}`},
 		fact{"usage.reported", "t1", `{"turn":"t1","model":"m","tokens":{"input":1200.0,"cache_read":3e2,"cache_write":0.0,"output":1.0,"reasoning":0},"context_limit":2e5}`})
@@ -44,7 +43,7 @@ func TestFactsOfOtherTongues(t *testing.T) {
 // Requests are read as tolerantly; what is wrong with one is named by its field.
 func TestRequestsOfOtherTongues(t *testing.T) {
 	c := up(t)
-	inc := c.lease("ready", 60*time.Second)
+	inc := c.lease("ready", lasting)
 	c.begin("s1", inc)
 	if code, reply := c.ask("ledger.configure", `{"harness":"h1","session":"s1","policy":{"stall_after_s":5.0,"retry_max":3.0},"by":"ada"}`); code != "" {
 		t.Errorf("configure: %s %v", code, reply)

@@ -3,14 +3,13 @@ package wire
 import (
 	"fmt"
 	"testing"
-	"time"
 )
 
 // A question two sub-agents down: what waits above it is held, the root's people see it, and once it is answered each
 // level goes on once, from the leaf to the root (P16).
 func TestATreeGoesOnFromItsLeaf(t *testing.T) {
 	c := up(t, "--grace", "300ms")
-	inc := c.lease("ready", 2*time.Second)
+	inc := c.lease("ready", dying)
 	task := fact{"tool.started", "task", `{"call":"task","turn":"t1","name":"task"}`}
 	c.begin("root", inc, task, fact{"tool.started", "bash", `{"call":"bash","turn":"t1","name":"bash"}`})
 	child := func(session, parent string, does fact) {
@@ -26,7 +25,7 @@ func TestATreeGoesOnFromItsLeaf(t *testing.T) {
 		}
 	}
 	c.entry("blocker.h1.root.leaf.p", func(d map[string]any) bool { return d["owned"] == false && d["status"] == "awaiting" })
-	next := c.lease("ready", 60*time.Second)
+	next := c.lease("ready", lasting)
 	if code, reply := c.answer("leaf", "p"); code != "" {
 		t.Fatalf("answer: %s %v", code, reply)
 	}

@@ -17,6 +17,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/holdfast-dev/holdfast/internal/natstest"
 )
 
 var binary string
@@ -41,7 +43,16 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-const patience = 20 * time.Second
+const patience = 90 * time.Second // for what must happen at all
+
+// Leases, none of which is renewed: of who lives, and of who dies once a test has said all that it has to.
+const (
+	lasting = time.Hour
+	dying   = 4 * time.Second
+)
+
+// soon is how long may pass until something that is promised within a second: more, by what the machine takes for itself.
+func soon(p *natstest.Pulse) time.Duration { return time.Second + p.Lost() }
 
 // cell is a running `holdfast up`, seen from outside.
 type cell struct {
@@ -260,7 +271,7 @@ func at(doc map[string]any, path ...string) any {
 
 func TestADeadHarnessIsRecoveredAndItsQuestionStaysAnswerable(t *testing.T) {
 	c := up(t, "--grace", "1s", "--adoption-grace", "1s")
-	inc := c.lease("ready", 2*time.Second)
+	inc := c.lease("ready", dying)
 	c.open("s1", inc)
 	doc := c.entry("session.h1.s1", func(d map[string]any) bool { return d["phase"] == "waiting" })
 	if doc["v"] != 1.0 || doc["owned"] != true || doc["epoch"] != 1.0 || at(doc, "prompts", "keep", "status") != "awaiting" || at(doc, "tools", "c1", "name") != "bash" {
@@ -296,7 +307,7 @@ func TestADeadHarnessIsRecoveredAndItsQuestionStaysAnswerable(t *testing.T) {
 // takeOver is the next incarnation: it takes the work of the session that nobody owns in one commit.
 func (c *cell) takeOver(work map[string]any) {
 	c.t.Helper()
-	inc := c.lease("ready", 10*time.Second)
+	inc := c.lease("ready", lasting)
 	c.seq["s1"] = uint64(work["seq"].(float64))
 	turn := at(work, "turn", "turn").(string)
 	c.say("s1", inc, 2, fact{"session.claimed", "s1", `{"incarnation":"` + inc + `"}`},
@@ -310,7 +321,7 @@ func (c *cell) takeOver(work map[string]any) {
 
 func TestBadInputIsParkedAndTheSessionGoesOn(t *testing.T) {
 	c := up(t)
-	inc := c.lease("ready", 15*time.Second)
+	inc := c.lease("ready", lasting)
 	c.open("s1", inc)
 	if _, err := c.publish("s1", []byte("this is no batch")); err != nil {
 		t.Fatal(err)
@@ -337,7 +348,7 @@ func TestBadInputIsParkedAndTheSessionGoesOn(t *testing.T) {
 
 func TestRacesAndWrongGuardsAreRefusedByTheBroker(t *testing.T) {
 	c := up(t)
-	inc := c.lease("ready", 15*time.Second)
+	inc := c.lease("ready", lasting)
 	c.open("s1", inc)
 	c.seq["s1"]--
 	_, err := c.append("s1", inc, 1, fact{"tool.completed", "c1", `{"call":"c1"}`})
@@ -349,7 +360,7 @@ func TestRacesAndWrongGuardsAreRefusedByTheBroker(t *testing.T) {
 
 func TestEverythingIsThereAfterAKill(t *testing.T) {
 	c := up(t)
-	inc := c.lease("ready", 30*time.Second)
+	inc := c.lease("ready", lasting)
 	c.open("s1", inc)
 	c.entry("blocker.h1.s1.s1.keep", func(d map[string]any) bool { return d["status"] == "awaiting" })
 	url := c.nc.ConnectedAddr()
