@@ -73,7 +73,7 @@ func TestWhoMayClaim(t *testing.T) {
 // enough (T1, T6, T17).
 func TestDelaysGrow(t *testing.T) {
 	c := up(t)
-	inc := c.lease("ready", 60*time.Second)
+	inc := c.lease("ready", lasting)
 	c.begin("s1", inc)
 	c.fails("s1", inc, 1, "t1", "server_error", "")
 	for i := 1; i < 20; i++ {

@@ -184,7 +184,7 @@ func TestOneOfAPoolDies(t *testing.T) {
 	open := func(s, inc string) {
 		c.say(s, inc, 1, fact{"session.opened", s, `{"incarnation":"` + inc + `","exclusive":false,"policy":{"resume":"hold"}}`}, fact{"turn.started", "t1", `{"turn":"t1","cause":"message","synthetic":false}`})
 	}
-	lives, dies := member(60*time.Second), member(time.Second)
+	lives, dies := member(lasting), member(dying)
 	open("s1", lives)
 	open("s2", dies)
 	d := c.entry("session.h1.s2", has("t1"))

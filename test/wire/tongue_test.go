@@ -79,7 +79,7 @@ func TestLeasesOfOtherTongues(t *testing.T) {
 			t.Fatal(err)
 		}
 		inc := strconv.FormatUint(rev, 10)
-		if _, err := c.leases.Create(t.Context(), "harness.h1."+inc, []byte(strings.ReplaceAll(value, "INC", inc)), keyTTL(time.Minute)); err != nil {
+		if _, err := c.leases.Create(t.Context(), "harness.h1."+inc, []byte(strings.ReplaceAll(value, "INC", inc)), keyTTL(lasting)); err != nil {
 			t.Fatal(err)
 		}
 		return inc
