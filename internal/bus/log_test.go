@@ -308,3 +308,24 @@ func TestCommitAndPurge(t *testing.T) {
 	}
 	mustAppend(t, b, session, last, "d")
 }
+
+// TestRepliesAreReadQuickly: a message that the leader is asked for is read without encoding/json, and as that reads it.
+func TestRepliesAreReadQuickly(t *testing.T) {
+	s := natstest.Start(t)
+	b := natstest.Bus(t, s)
+	_, js := outsider(t, s)
+	ctx := within(t, patience)
+	seqs := []uint64{mustAppend(t, b, session, 0, "e1")}
+	for _, body := range []string{"", "a body and no headers"} {
+		ack, err := js.Publish(ctx, b.Cell().LogSubject(session, events.WriterHarness), []byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		seqs = append(seqs, ack.Sequence)
+	}
+	for _, seq := range seqs {
+		if quick, same, err := b.ReadQuickly(ctx, b.Cell().LogStream(), seq); err != nil || !quick || !same {
+			t.Errorf("message %d: read quickly: %v, as encoding/json does: %v, %v", seq, quick, same, err)
+		}
+	}
+}

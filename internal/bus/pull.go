@@ -2,6 +2,7 @@ package bus
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/holdfast-dev/holdfast/pkg/codec"
 )
 
 // Limits of a flow.
@@ -301,4 +304,37 @@ func (b *Bus) awaitConnected(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// getReply is the reply to a [getRequest].
+type getReply struct {
+	Message *message `json:"message"`
+}
+
+// quickly reads the reply as the broker writes it; false for anything else, which is for encoding/json.
+func (r *getReply) quickly(body []byte) bool {
+	var m message
+	var head, data string
+	c := codec.Reader(body)
+	c.Mark(`{"type":"io.nats.jetstream.api.v1.stream_msg_get_response","message":`)
+	codec.Text(c, `{"subject":`, &m.Subject)
+	codec.Number(c, `,"seq":`, &m.Seq)
+	codec.Some(c, `,"hdrs":`, &head)
+	codec.Some(c, `,"data":`, &data)
+	codec.Time(c, `,"time":`, &m.Time)
+	c.Mark(`}}`)
+	if !c.Ended() {
+		return false
+	}
+	for text, to := range map[*string]*[]byte{&head: &m.RawHead, &data: &m.Data} {
+		if *text == "" {
+			continue
+		}
+		var err error
+		if *to, err = base64.StdEncoding.DecodeString(*text); err != nil {
+			return false
+		}
+	}
+	r.Message = &m
+	return true
 }

@@ -236,6 +236,9 @@ func (b *Bus) callOnce(ctx context.Context, op, subject string, body []byte, res
 	case err != nil:
 		return translate(op, err)
 	}
+	if q, ok := resp.(*getReply); ok && q.quickly(m.Data) {
+		return nil
+	}
 	if bytes.Contains(m.Data, []byte(`"error"`)) {
 		var failed struct {
 			Error *jetstream.APIError `json:"error"`
@@ -269,9 +272,7 @@ type message struct {
 
 // get reads one message from the stream's leader; [ErrNotFound] when there is none.
 func (b *Bus) get(ctx context.Context, stream string, req getRequest) (*message, error) {
-	var resp struct {
-		Message *message `json:"message"`
-	}
+	var resp getReply
 	if err := b.call(ctx, "read "+stream, "STREAM.MSG.GET."+stream, req, &resp); err != nil {
 		return nil, err
 	}
