@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
 // strikeSlack is by how much the broker's stamp of a commit may be later than the death of its writer.
@@ -41,16 +42,20 @@ func readLost(dir string) (map[string]bool, error) {
 }
 
 // checkLiving: nobody is called dead who lives: who was neither struck since he last wrote, nor
-// lost his lease, nor was replaced (N).
+// lost his lease, nor was replaced (N). Of a session that nobody owns only its holds are said.
 func (p *picture) checkLiving(r events.Ref) {
 	var wrote time.Time
-	for _, c := range p.commits[r] {
+	st := session.New(r)
+	for i := range p.commits[r] {
+		c := &p.commits[r][i]
+		owned := st.Owned
+		st.Fold(c)
 		if c.Writer == events.WriterHarness {
 			wrote = c.At
 		}
 		for _, e := range c.Events {
 			f, ok := e.Fact.(events.SessionOrphaned)
-			if !ok || c.Writer != events.WriterReconciler || p.lost[f.Incarnation] || f.SupersededBy != "" {
+			if !ok || !owned || c.Writer != events.WriterReconciler || p.lost[f.Incarnation] || f.SupersededBy != "" {
 				continue
 			}
 			if !slices.ContainsFunc(p.struck[r.Harness], func(at time.Time) bool { return at.After(wrote.Add(-strikeSlack)) && at.Before(c.At) }) {

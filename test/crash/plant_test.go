@@ -104,6 +104,7 @@ func TestPlanted(t *testing.T) {
 		"nothing":                         {"", func(*planted) {}},
 		"what was told is so":             {"", func(p *planted) { p.notes = append(p.notes, answered) }},
 		"a kept question of the dead":     {"", func(p *planted) { p.die(); p.recovered() }},
+		"what the living has left":        {"", func(p *planted) { p.say(events.WriterHarness, events.SessionReleased{}); p.recovered(); p.lost = nil }},
 		"two endings":                     {"V1", func(p *planted) { p.again(3, 0, 1, "1"); p.again(3, 0, 1, "1") }},
 		"owned by the dead":               {"V2", func(p *planted) { p.die() }},
 		"an open call of the dead":        {"V2", func(p *planted) { p.die(); p.say(events.WriterReconciler, orphaned()) }},
