@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -165,5 +166,36 @@ func TestSuspects(t *testing.T) {
 		if l.failed(t.Context(), ref(fmt.Sprint(i)), long); len(l.suspects) > suspectsMax {
 			t.Fatalf("%d suspects, at most %d", len(l.suspects), suspectsMax)
 		}
+	}
+}
+
+// TestSettleManyInWindows: of many more than may be under way each is sent, waited for and told of, once.
+func TestSettleManyInWindows(t *testing.T) {
+	w := newWorld(t)
+	l, err := New(w.b, Config{Service: "reconciler", Writer: events.WriterReconciler, Decide: interruptAfter, AtOnceMax: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var states []*session.State
+	for i := range 20 * windowMore {
+		states = append(states, w.open(fmt.Sprint("s", i)))
+	}
+	var mu sync.Mutex
+	told := map[string]int{}
+	l.SettleMany(w.ctx, states, interruptAfter, func(x Settled) {
+		mu.Lock()
+		defer mu.Unlock()
+		told[x.Before.Session]++
+		if x.Err != nil || len(x.Facts) != 1 || x.After.Seq != w.state(x.Before.Session).Seq {
+			t.Errorf("%s: %v, %d facts, at %d", x.Before.Session, x.Err, len(x.Facts), x.After.Seq)
+		}
+	})
+	for _, s := range states {
+		if told[s.Session] != 1 || w.state(s.Session).Commits != 2 {
+			t.Errorf("%s: told %d times, %d commits", s.Session, told[s.Session], w.state(s.Session).Commits)
+		}
+	}
+	if n := l.Counts(); n["facts"] != uint64(len(states)) {
+		t.Errorf("counted %v", n)
 	}
 }
