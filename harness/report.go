@@ -236,27 +236,52 @@ func (k *shift) endTurn(ctx context.Context, t *Turn, cause, err error, leaving 
 	}
 }
 
-// compact has a compaction done that was taken, and says how it ended. One that is cut off because this process leaves, or
-// lost its lease, may be tried again.
+// compacting is a compaction that this process does.
+type compacting struct {
+	id     string
+	cancel context.CancelCauseFunc
+}
+
+// runs says whether a compaction is still the one that is under way.
+func (c *compacting) runs(st *session.State) bool {
+	return st.Compaction != nil && st.Compaction.State == session.CompactionRunning && st.Compaction.ID == c.id
+}
+
+// compacting is a context that ends when the compaction does, whoever ends it, or this process's part in the session.
+func (s *Session) compacting(id string) (context.Context, context.CancelCauseFunc) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ctx, cancel := context.WithCancelCause(s.ctx)
+	s.compact = &compacting{id: id, cancel: cancel}
+	s.follow()
+	return ctx, cancel
+}
+
+// compact has a compaction done that was taken, and says how it ended, unless somebody else has: one that nothing was heard
+// of for too long was taken away. One that is cut off because this process leaves, or lost its lease, may be tried again.
 func (k *shift) compact(ctx context.Context, s *Session, c session.WorkCompaction) error {
-	run, cancel := context.WithCancelCause(s.Context())
+	run, cancel := s.compacting(c.Compaction)
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
 	used, err := k.w.Compact(run, s, c)
 	cause := context.Cause(run)
 	late, done := k.lastWord(ctx)
 	defer done()
-	if err == nil {
-		return s.Append(late, events.CompactionCompleted{Compaction: c.Compaction, UsedAfter: used})
+	var ends events.Fact = events.CompactionCompleted{Compaction: c.Compaction, UsedAfter: used}
+	if err != nil {
+		f, _ := failureOf(err)
+		switch {
+		case errors.Is(cause, ErrLeaseLost):
+			f.Kind = failureLeaseLost
+		case ctx.Err() != nil:
+			f.Kind = failure.Interrupted
+		}
+		ends = events.CompactionFailed{Compaction: c.Compaction, Error: f}
 	}
-	f, _ := failureOf(err)
-	switch {
-	case errors.Is(cause, ErrLeaseLost):
-		f.Kind = failureLeaseLost
-	case ctx.Err() != nil:
-		f.Kind = failure.Interrupted
+	if err = s.Append(late, ends); errors.Is(err, ErrEnded) {
+		return nil // it was taken away
 	}
-	return s.Append(late, events.CompactionFailed{Compaction: c.Compaction, Error: f})
+	return err
 }
 
 // lastWord is a context for what is said at the end: while this process works, for as long as it takes; when it leaves,

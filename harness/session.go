@@ -46,6 +46,7 @@ type Session struct {
 	running bool    // somebody sends the queue
 
 	turn    *Turn              // the handle of the open turn, if anybody asked for it
+	compact *compacting        // the compaction that Work has done
 	waiters map[string]*waiter // by prompt
 	told    map[string]bool    // prompts whose settlement an Ask has returned
 	receipt uint64             // the stop that was confirmed last, by its seq
@@ -127,7 +128,7 @@ func (s *Session) callbacks() (ids []string) {
 }
 
 // Progress tells that the session is alive, at most once a second; more often it does nothing. It is a hint that keeps a
-// turn without facts from being taken for stalled.
+// turn or a compaction without facts from being taken for stalled.
 func (s *Session) Progress() {
 	s.mu.Lock()
 	now := time.Now()
@@ -173,7 +174,7 @@ func (s *Session) isApart() bool {
 func (s *Session) awaitsNews() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.footing == owner && (len(s.waiters) > 0 || s.turn != nil)
+	return s.footing == owner && (len(s.waiters) > 0 || s.turn != nil || s.compact != nil)
 }
 
 // hear takes in a commit that the log's follower brought, if it is the next one; else the session is read up to it.
@@ -314,14 +315,18 @@ func (s *Session) judge() {
 }
 
 // follow does what the state calls for in this process: the open turn's context ends with the turn or with a wish to
-// stop it; the stop of a turn that has ended is confirmed. The session is locked.
+// stop it, a compaction's with the compaction; the stop of a turn that has ended is confirmed. The session is locked.
 func (s *Session) follow() {
 	if s.footing != owner {
 		return
 	}
 	if t := s.turn; t != nil && (s.st.Turn == nil || s.st.Turn.ID != t.id) {
 		s.turn = nil
-		t.cancel(s.stopOf(t.id, s.endOf(t.id)))
+		t.cancel(s.stopOf(t.id, s.endOf(session.EntityTurn, t.id)))
+	}
+	if c := s.compact; c != nil && !c.runs(s.st) {
+		s.compact = nil
+		c.cancel(s.endOf(session.EntityCompaction, c.id))
 	}
 	if s.st.HasWork() {
 		s.h.poke(s.ref.Session)
@@ -348,7 +353,7 @@ func (s *Session) part(why error) {
 	s.footing, s.why = apart, why
 	err := fmt.Errorf("harness: %s: %w", s.ref, why)
 	s.cancel(err)
-	s.turn = nil
+	s.turn, s.compact = nil, nil
 	for _, o := range s.queue {
 		s.finish(o, err)
 	}

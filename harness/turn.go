@@ -106,7 +106,7 @@ func (s *Session) handle(id string) *Turn {
 	t := &Turn{s: s, id: id}
 	t.ctx, t.cancel = context.WithCancelCause(s.ctx)
 	if s.st.Turn == nil || s.st.Turn.ID != id {
-		t.cancel(s.endOf(id))
+		t.cancel(s.endOf(session.EntityTurn, id))
 		return t
 	}
 	s.turn = t
@@ -248,10 +248,10 @@ func (s *Session) stopOf(turn string, ending error) error {
 	return &StopError{Actor: p.Actor, By: p.By, Reason: p.Reason, ended: ending}
 }
 
-// endOf is why a turn's context ends. The session is locked.
-func (s *Session) endOf(turn string) error {
-	if e, ok := s.st.Ended(session.EntityTurn, turn); ok {
+// endOf is why a turn's context ends, or a compaction's. The session is locked.
+func (s *Session) endOf(entity, id string) error {
+	if e, ok := s.st.Ended(entity, id); ok {
 		return &EndedError{Stands: e}
 	}
-	return fmt.Errorf("%w: turn %s", ErrEnded, turn)
+	return fmt.Errorf("%w: %s %s", ErrEnded, entity, id)
 }

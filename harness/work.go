@@ -31,7 +31,9 @@ type Worker struct {
 	// tried again: a model, an agent, a temperature. It is encoded as JSON, at most 16 KiB. nil: nothing.
 	Options func(s *Session, t session.WorkTurn) any
 	// Compact compacts the session's conversation and returns how many tokens are used after it, 0 if that is not known; an
-	// error fails the compaction, as with turns. Look at the summary with [SummaryOK]. nil: compactions stay pending.
+	// error fails the compaction, as with turns. Look at the summary with [SummaryOK], and say [Session.Progress] while it
+	// is made: a compaction that nothing was heard of for stall_after is taken away. Then ctx ends, its cause is [ErrEnded],
+	// what comes of it does not count, and the conversation is to stay as it was. nil: compactions stay pending.
 	Compact func(ctx context.Context, s *Session, c session.WorkCompaction) (usedAfter int64, err error)
 	// TurnsMax is how many turns and compactions run at once. Default 16. What is beyond stays pending.
 	TurnsMax int

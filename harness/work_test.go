@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/failure"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
@@ -339,5 +340,45 @@ func TestWorkIsLookedAtAgain(t *testing.T) {
 		}
 	case <-time.After(patience):
 		t.Fatal("never taken")
+	}
+}
+
+// TestCompactionTakenAway: a compaction that was failed in its harness's name ends the context it is done in, says why, and
+// whatever its handler comes to after that is not told: the next one is done as if it were the first (T18, V1).
+func TestCompactionTakenAway(t *testing.T) {
+	for name, comesTo := range map[string]func(context.Context) (int64, error){
+		"heeds it":        func(ctx context.Context) (int64, error) { return 0, context.Cause(ctx) },
+		"does not":        func(context.Context) (int64, error) { return 10, nil },
+		"fails by chance": func(context.Context) (int64, error) { return 0, errors.New("the model is gone") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			h := w.connect()
+			must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+			w.say("s", events.WriterCompaction, events.CompactionRequested{Compaction: "k1", Reason: events.CompactManual})
+			causes := make(chan error, 1)
+			w.work(h, harness.Worker{Compact: func(ctx context.Context, _ *harness.Session, c session.WorkCompaction) (int64, error) {
+				if c.Compaction == "k2" {
+					return 30, nil
+				}
+				<-ctx.Done()
+				causes <- context.Cause(ctx)
+				return comesTo(ctx)
+			}})
+			w.until("s", "the compaction to run", func(st *session.State) bool {
+				return st.Compaction != nil && st.Compaction.State == session.CompactionRunning
+			})
+			w.say("s", events.WriterCompaction, events.CompactionFailed{Compaction: "k1", Error: events.Failure{Kind: failure.Stalled}},
+				events.CompactionRequested{Compaction: "k2", Reason: events.CompactManual})
+			st := w.until("s", "the next to be done", func(st *session.State) bool { return st.LastCompaction != nil && st.LastCompaction.ID == "k2" })
+			cause := <-causes
+			ended, ok := errors.AsType[*harness.EndedError](cause)
+			if !ok || ended.Stands.ID != "k1" || ended.Stands.Reason != failure.Stalled {
+				t.Errorf("told %v, want that k1 has failed, and why", cause)
+			}
+			if l := st.LastCompaction; l.Outcome != session.OutcomeCompleted || l.UsedAfter != 30 || st.Ignored.Count != 0 {
+				t.Errorf("%+v; ignored %+v", l, st.Ignored.Last)
+			}
+		})
 	}
 }

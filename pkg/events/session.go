@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"math"
+	"time"
 )
 
 // SessionOpened begins a session under epoch 1. Root is required with Parent: the id of the outermost session.
@@ -136,6 +137,9 @@ type Policy struct {
 	IdleCompactionAfterS int64   `json:"idle_compaction_after_s"` // seconds, 0: off
 	StallAfterS          int64   `json:"stall_after_s"`           // seconds, 0: off
 }
+
+// StallAfter is how long a turn or a compaction may be silent; 0: for ever.
+func (p Policy) StallAfter() time.Duration { return time.Duration(p.StallAfterS) * time.Second }
 
 // Values of [Policy] Resume.
 const (

@@ -3,6 +3,7 @@ package session
 import (
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/failure"
@@ -127,6 +128,39 @@ func (f *fold) orphaned(fact events.SessionOrphaned) string {
 	}
 	f.dropReceipt()
 	return ""
+}
+
+// Silence is when what the owner does, a turn or a compaction, will have been silent for too long, and which of the two it
+// is: [EntityTurn], [EntityCompaction]; "" while silence means nothing (T18). Heard is when the owner was last heard of beside
+// the log. Waiting for a person is no silence (P20), nor is a call that runs; what runs in the background does not count.
+// While the conversation is compacted its turn need not be heard of. Of what is held for an owner of before recovery says
+// what becomes of it.
+func (s *State) Silence(heard time.Time) (of string, at time.Time) {
+	t, c := s.Turn, s.Compaction
+	switch {
+	case s.Policy.StallAfterS <= 0 || !s.Owned || s.BlockedBy() != "" || s.calling():
+		return "", at
+	case c != nil && c.State == CompactionRunning && c.Epoch == s.Epoch:
+		of = EntityCompaction
+	case t != nil && t.Epoch == s.Epoch:
+		of = EntityTurn
+	default:
+		return "", at
+	}
+	if s.UpdatedAt.After(heard) {
+		heard = s.UpdatedAt
+	}
+	return of, heard.Add(s.Policy.StallAfter())
+}
+
+// calling says whether a call runs that is not in the background.
+func (s *State) calling() bool {
+	for _, c := range s.Tools {
+		if !c.Background {
+			return true
+		}
+	}
+	return false
 }
 
 // dropReceipt: a stop of a turn that has ended waits for a receipt only from the process that ran it.

@@ -23,6 +23,7 @@
 //	killed between any two steps     the document calls for the same again; ids come from the session's place in the log,
 //	                                 and the compare-and-set voids the second attempt.
 //	the harness dies in a compaction the reconciler fails it; it is asked for again, and what follows it stays owed.
+//	the harness hangs in one         after stall_after without a fact or a sign of life it has failed, as below.
 //	a compaction fails               again after 2, 4, 8 … 60 s, by a durable timer; given up, the follow-up goes without it
 //	                                 if it fits, else it is held until a person acts: the document says why.
 //	a compaction is of no use        no other one is asked for until usage has fallen; the document says stalled.
@@ -91,6 +92,7 @@ type Service struct {
 	log   zerolog.Logger
 	loop  *control.Loop
 	idle  *idlers
+	heard *control.Heard
 	count counts
 }
 
@@ -99,7 +101,7 @@ func New(b *bus.Bus, cfg Config, log zerolog.Logger) (*Service, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	s := &Service{bus: b, cfg: cfg, log: log.With().Str("service", Name).Logger()}
+	s := &Service{bus: b, cfg: cfg, log: log.With().Str("service", Name).Logger(), heard: control.NewHeard(b)}
 	s.idle = newIdlers(s)
 	var err error
 	s.loop, err = control.New(b, control.Config{
@@ -120,14 +122,30 @@ func (s *Service) Run(ctx context.Context) error {
 		func(ctx context.Context) error {
 			return s.bus.Serve(ctx, Name, s.cfg.Version, serviceText, s.endpoints())
 		},
-		s.loop.Run,
+		func(ctx context.Context) error {
+			if err := s.heard.Listen(ctx); err != nil {
+				return err
+			}
+			return s.loop.Run(ctx)
+		},
+		s.heard.Beat,
 		s.idle.run,
 	)
 }
 
 // decide is one look of the loop at one session.
 func (s *Service) decide(_ context.Context, st *session.State, now time.Time, _ session.Source) (control.Decision, error) {
-	d := Decide(st, Input{Now: now})
+	d := Decide(st, Input{Now: now, Progress: s.heard.Of(st.Ref(), now)})
 	s.idle.note(st, d.Idle)
-	return control.Decision{Facts: d.Facts, Look: d.Look, After: d.After}, nil
+	return d.forLoop(), nil
+}
+
+// decideInPlace is a look at a session whose place among the idle ones has come.
+func (s *Service) decideInPlace(_ context.Context, st *session.State, now time.Time, _ session.Source) (control.Decision, error) {
+	d := Decide(st, Input{Now: now, Progress: s.heard.Of(st.Ref(), now), Idle: true})
+	return d.forLoop(), nil
+}
+
+func (d Decision) forLoop() control.Decision {
+	return control.Decision{Facts: d.Facts, Look: d.Look, Local: d.Watch, After: d.After}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/failure"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
@@ -109,6 +110,33 @@ func TestAgainAfterAWhile(t *testing.T) {
 	if again.Compaction.ID == first || again.Compaction.Message != "m1" || again.Compaction.Since.Sub(failed) < 2*time.Second {
 		t.Errorf("%+v, %v after the failure", again.Compaction, again.Compaction.Since.Sub(failed))
 	}
+}
+
+// TestStalled: a harness that hangs in a compaction leaves the session compacting for no longer than stall_after (T18, V14). A
+// ping is a sign of life.
+func TestStalled(t *testing.T) {
+	c := start(t)
+	service, _ := c.compaction(c.b, Default())
+	h := c.harness("h")
+	r := h.open("s", 800, &events.PolicyPatch{StallAfterS: events.Set[int64](1)})
+	if _, err := c.ask("send", message(r, "m1")); err != nil {
+		t.Fatal(err)
+	}
+	first := c.until(r, "a compaction", open).Compaction.ID
+	h.say("s", events.CompactionStarted{Compaction: first})
+	began := c.state(r).Compaction.Since
+	st := c.until(r, "to have failed", func(s *session.State) bool { return s.LastCompaction != nil })
+	if l := st.LastCompaction; l.ID != first || l.ErrorKind() != failure.Stalled || l.At.Sub(began) < time.Second {
+		t.Errorf("%+v, %v after it began", l, l.At.Sub(began))
+	}
+	if again := c.until(r, "another attempt", open); again.Compaction.ID == first || again.Compaction.Message != "m1" {
+		t.Errorf("%+v", again.Compaction)
+	}
+	now := time.Now()
+	natstest.Until(t, "a sign of life to be heard of", func() bool {
+		c.b.Progress(r)
+		return service.heard.Of(r, now).Sub(service.heard.Of(h.ref("another"), now)) > 100*time.Millisecond
+	})
 }
 
 // idle opens a session that is to be compacted when nobody has used it for a second.

@@ -153,7 +153,7 @@ func (g *stage) compaction() {
 	}
 	seq, st := g.doc.Seq, g.doc
 	for {
-		d := Decide(st, Input{Now: g.now, Idle: true})
+		d := Decide(st, Input{Now: g.now, Progress: g.now, Idle: true})
 		stored := true
 		if len(d.Facts) > 0 {
 			g.do("compaction", "append "+string(d.Facts[0].Kind()), func() { stored = g.put(events.WriterCompaction, source, st, d.Facts...) })

@@ -32,14 +32,16 @@ const source = "/service/" + Name
 
 // Input is what a decision rests on beside the session itself.
 type Input struct {
-	Now  time.Time // the broker's
-	Idle bool      // an idle compaction may be asked for: the session's place among those that are due has come
+	Now      time.Time // the broker's
+	Progress time.Time // the last sign of life that is not in the log; a start of the service counts as one
+	Idle     bool      // an idle compaction may be asked for: the session's place among those that are due has come
 }
 
 // Decision is what compaction would do about a session now.
 type Decision struct {
 	Facts []events.Fact  // to append, as one commit
 	Look  time.Time      // when to look again; zero: at the next change
+	Watch bool           // the look is only to see whether a compaction has stalled: it needs no alarm that outlives the service
 	After *session.State // the session as it will be then, at the place in the log that it has now; with no facts, the session itself
 	Idle  time.Time      // since when an idle compaction is due that waits for its place; zero: none is
 }
@@ -47,7 +49,8 @@ type Decision struct {
 // Decide looks at one session and says what its queue, its context and its last compaction call for. Deciding again on what
 // comes of it calls for nothing. It does not change the session.
 //
-//	closed, compaction open, blocked       nothing
+//	closed, compaction wanted, blocked     nothing
+//	compaction under way                   it is failed if it has stalled
 //	turn open                              mid-stream compaction, once a turn
 //	turn asked for                         nothing, but a person's message goes before a crashed turn
 //	compaction failed, may pass            the compaction again, by its delay
@@ -61,7 +64,7 @@ func Decide(s *session.State, in Input) Decision {
 	if s.Opened() && s.Closed == nil {
 		d.decide()
 	}
-	return Decision{Facts: d.facts, Look: d.look, After: d.State, Idle: d.idleSince}
+	return Decision{Facts: d.facts, Look: d.look, Watch: d.watch, After: d.State, Idle: d.idleSince}
 }
 
 // desk is one decision in the making: the session as it is after the facts said so far.
@@ -70,6 +73,7 @@ type desk struct {
 	in    Input
 	facts []events.Fact
 	look  time.Time
+	watch bool // the look is for silence alone
 
 	idleSince time.Time
 }
@@ -97,7 +101,9 @@ func (d *desk) lookAt(at time.Time) {
 
 func (d *desk) decide() {
 	switch {
-	case open(d.State), d.BlockedBy() != "", len(d.WaitsFor) > 0:
+	case open(d.State):
+		d.listen()
+	case d.BlockedBy() != "", len(d.WaitsFor) > 0:
 	case d.Turn != nil:
 		d.midStream()
 	case d.Pending.Turn != nil && !d.overtaken():
@@ -116,6 +122,21 @@ func (d *desk) decide() {
 // open says whether a compaction is wanted or under way.
 func open(s *session.State) bool {
 	return s.Compaction != nil && (s.Compaction.State == session.CompactionRequested || s.Compaction.State == session.CompactionRunning)
+}
+
+// listen fails a compaction that has been silent for too long, as a turn is (T18): nobody need wait for ever for who hangs in
+// it. It is tried again as any other that failed (C8); what the harness still says about this one is ignored.
+func (d *desk) listen() {
+	of, due := d.Silence(d.in.Progress)
+	switch {
+	case of != session.EntityCompaction:
+	case d.in.Now.Before(due):
+		d.lookAt(due)
+		d.watch = true
+	default:
+		d.say(events.CompactionFailed{Compaction: d.Compaction.ID, Error: events.Failure{Kind: failure.Stalled, Text: "nothing was heard of it for " + d.Policy.StallAfter().String()}})
+		d.decide()
+	}
 }
 
 // overtaken: what a person says after a crash goes before what the crashed turn would go on with by itself (R15).

@@ -203,10 +203,7 @@ func (k *idlers) compact(ctx context.Context, r events.Ref) {
 		if err != nil {
 			return err
 		}
-		after, facts, err := k.s.loop.SettleBy(ctx, st, func(_ context.Context, st *session.State, now time.Time, _ session.Source) (control.Decision, error) {
-			d := Decide(st, Input{Now: now, Idle: true})
-			return control.Decision{Facts: d.Facts, Look: d.Look, After: d.After}, nil
-		})
+		after, facts, err := k.s.loop.SettleBy(ctx, st, k.s.decideInPlace)
 		if slices.ContainsFunc(facts, func(f events.Fact) bool {
 			c, ok := f.(events.CompactionRequested)
 			return ok && c.Reason == events.CompactIdle

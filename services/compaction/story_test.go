@@ -26,6 +26,7 @@ var began = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 //
 //	-- facts --         "<seq>[/writer] <kind> <data>": commits; lines with the same seq are one; "late" before it: ignored
 //	-- at --            the instant of what follows, in seconds; else that of the last commit
+//	-- progress --      the instant of the last sign of life, in seconds; else that of the beginning
 //	-- decide [idle] -- what is decided and appended, and when to look again
 //	-- wish --          "<verb> <request>"
 //	-- comes to --      the facts that it appends, or the refusal
@@ -33,6 +34,7 @@ var began = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 type story struct {
 	t    failer
 	now  time.Time
+	sign time.Time // of life, the last
 	s    *session.State
 	log  map[uint64]*events.Commit
 	wish string
@@ -45,7 +47,7 @@ type failer interface {
 }
 
 func newStory(t failer) *story {
-	return &story{t: t, s: session.New(events.Ref{Harness: "h", Session: "s"}), log: map[uint64]*events.Commit{}, now: began}
+	return &story{t: t, s: session.New(events.Ref{Harness: "h", Session: "s"}), log: map[uint64]*events.Commit{}, now: began, sign: began}
 }
 
 func TestStories(t *testing.T) {
@@ -100,6 +102,10 @@ func (y *story) tell(text string) string {
 		case "at":
 			if trimmed != "" {
 				y.now = began.Add(time.Duration(atoi(y.t, trimmed)) * time.Second)
+			}
+		case "progress":
+			if trimmed != "" {
+				y.sign = began.Add(time.Duration(atoi(y.t, trimmed)) * time.Second)
 			}
 		}
 		out.WriteString(line)
@@ -217,16 +223,19 @@ func (y *story) source(seq uint64) (*events.Commit, error) {
 // decide decides, appends what is decided, and checks that a second look finds nothing.
 func (y *story) decide(idle bool) string {
 	var out strings.Builder
-	d := Decide(y.s, Input{Now: y.now, Idle: idle})
+	in := Input{Now: y.now, Progress: y.sign, Idle: idle}
+	d := Decide(y.s, in)
 	y.tellFacts(&out, d.Facts)
-	if !d.Look.IsZero() {
-		fmt.Fprintf(&out, "look %d\n", int(d.Look.Sub(began)/time.Second))
+	if look := int(d.Look.Sub(began) / time.Second); d.Watch {
+		fmt.Fprintf(&out, "watch %d\n", look)
+	} else if !d.Look.IsZero() {
+		fmt.Fprintf(&out, "look %d\n", look)
 	}
 	if !d.Idle.IsZero() {
 		fmt.Fprintf(&out, "idle since %d\n", int(d.Idle.Sub(began)/time.Second))
 	}
 	y.commit(d.Facts)
-	if again := Decide(y.s, Input{Now: y.now, Idle: idle}); len(again.Facts) > 0 {
+	if again := Decide(y.s, in); len(again.Facts) > 0 {
 		y.t.Fatalf("a second look finds %v after %v", again.Facts, d.Facts)
 	}
 	return orNothing(out.String())

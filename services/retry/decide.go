@@ -214,35 +214,20 @@ type still struct{}
 // Now implements [backoff.Clock].
 func (still) Now() time.Time { return time.Time{} }
 
-// watch fails a turn that has been silent for too long (T18): nothing was heard of it, in the log or beside, no call of it
-// runs and no person is thinking. What the harness still says about it is ignored then.
+// watch fails a turn that has been silent for too long (T18). What the harness still says about it is ignored then.
 func watch(s *session.State, in Input) Decision {
-	t, after := s.Turn, time.Duration(s.Policy.StallAfterS)*time.Second
-	if after <= 0 || !s.Owned || t.Epoch != s.Epoch || s.BlockedBy() != "" || busy(s) {
+	t := s.Turn
+	of, due := s.Silence(in.Progress)
+	switch {
+	case of != session.EntityTurn:
 		return Decision{}
-	}
-	heard := s.UpdatedAt
-	if in.Progress.After(heard) {
-		heard = in.Progress
-	}
-	if due := heard.Add(after); in.Now.Before(due) {
+	case in.Now.Before(due):
 		return Decision{Look: due, Watch: true}
 	}
-	reason := "nothing was heard of it for " + after.String()
+	reason := "nothing was heard of it for " + s.Policy.StallAfter().String()
 	var facts []events.Fact
 	if p := s.Pending.Stop; p == nil || p.Turn != t.ID { // who has asked it to stop already stays the one who did
 		facts = append(facts, events.TurnStopRequested{Turn: t.ID, Actor: events.ActorStall, Reason: reason})
 	}
 	return Decision{Facts: append(facts, events.TurnFailed{Turn: t.ID, Error: events.Failure{Kind: failure.Stalled, Text: reason}})}
-}
-
-// busy says whether something is at work that need not be heard of: a call, a compaction. What runs in the background does
-// not keep its turn.
-func busy(s *session.State) bool {
-	for _, c := range s.Tools {
-		if !c.Background {
-			return true
-		}
-	}
-	return s.Compaction != nil && s.Compaction.State == session.CompactionRunning
 }

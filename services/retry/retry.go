@@ -96,9 +96,9 @@ type Retry struct {
 	cfg   Config
 	log   zerolog.Logger
 	loop  *control.Loop
-	heard *heard
+	heard *control.Heard
 	pace  *pace
-	link  link
+	link  control.Link
 }
 
 // New makes a service; the cell must have been set up ([bus.Bus.Ensure]).
@@ -106,7 +106,7 @@ func New(b *bus.Bus, cfg Config, log zerolog.Logger) (*Retry, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	r := &Retry{bus: b, cfg: cfg, log: log.With().Str("service", Name).Logger(), heard: newHeard(time.Now()), pace: newPace()}
+	r := &Retry{bus: b, cfg: cfg, log: log.With().Str("service", Name).Logger(), heard: control.NewHeard(b), pace: newPace()}
 	var err error
 	r.loop, err = control.New(b, control.Config{
 		Service: Name, Writer: events.WriterRetry, Log: r.log, Walk: cfg.Walk, AtOnceMax: cfg.AtOnceMax, Decide: r.decide, Takeover: r.takeover, Later: later,
@@ -127,7 +127,7 @@ func (r *Retry) Run(ctx context.Context) error {
 	return control.Together(ctx,
 		func(ctx context.Context) error { return control.Register(ctx, r.bus, Name, r.cfg.Version) },
 		func(ctx context.Context) error {
-			if err := r.listen(ctx); err != nil {
+			if err := r.heard.Listen(ctx); err != nil {
 				return err
 			}
 			if err := r.takeover(ctx); err != nil { // what came due before this takes its turn, also for a walk
@@ -135,32 +135,11 @@ func (r *Retry) Run(ctx context.Context) error {
 			}
 			return r.loop.Run(ctx)
 		},
-		r.beat,
+		r.heard.Beat,
 		func(ctx context.Context) error {
 			return r.bus.Serve(ctx, Name, r.cfg.Version, serviceText, r.endpoints())
 		},
 	)
-}
-
-// listen hears pings until ctx ends.
-func (r *Retry) listen(ctx context.Context) error {
-	err := r.bus.OnProgress(ctx, func(ref events.Ref) { r.heard.note(ref, time.Now()) })
-	r.heard.all(time.Now())
-	return ignoreEnd(ctx, err)
-}
-
-// beat lets a standstill of this process be seen.
-func (r *Retry) beat(ctx context.Context) error {
-	tick := time.NewTicker(beatEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case now := <-tick.C:
-			r.heard.runs(now)
-		case <-ctx.Done():
-			return nil
-		}
-	}
 }
 
 // ignoreEnd is nil for an error that is only the end that was asked for.
@@ -182,14 +161,10 @@ func (r *Retry) takeover(ctx context.Context) error {
 }
 
 // decide is one look of the loop at one session. What came due before anybody was active takes its turn. When the broker was
-// away all count as heard of, since their pings may have been lost, and what came due meanwhile takes its turn, too.
+// away, what came due meanwhile takes its turn, too.
 func (r *Retry) decide(_ context.Context, s *session.State, now time.Time, _ session.Source) (control.Decision, error) {
-	here := time.Now()
-	r.link.restored(r.bus.Reconnects(), func() {
-		r.heard.all(here)
-		r.pace.begin(now)
-	})
-	d := Decide(s, Input{Now: now, Progress: now.Add(-here.Sub(r.heard.of(s.Ref(), here))), Jitter: r.cfg.Jitter})
+	r.link.Restored(r.bus.Reconnects(), func() { r.pace.begin(now) })
+	d := Decide(s, Input{Now: now, Progress: r.heard.Of(s.Ref(), now), Jitter: r.cfg.Jitter})
 	look := control.Decision{Facts: d.Facts, Look: d.Look, Local: d.Watch, Ahead: !d.Watch}
 	if len(d.Facts) > 0 {
 		if _, fires := d.Facts[0].(events.TurnRequested); fires {

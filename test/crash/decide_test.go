@@ -21,7 +21,7 @@ const (
 func undecided(st *session.State) string {
 	now := time.Now()
 	r := retry.Decide(st, retry.Input{Now: now, Progress: now})
-	c := compaction.Decide(st, compaction.Input{Now: now, Idle: true})
+	c := compaction.Decide(st, compaction.Input{Now: now, Progress: now, Idle: true})
 	switch {
 	case len(r.Facts) > 0:
 		return fmt.Sprintf("retry would say %s %s", r.Facts[0].Kind(), asJSON(r.Facts))
@@ -29,7 +29,7 @@ func undecided(st *session.State) string {
 		return fmt.Sprintf("compaction would say %s %s", c.Facts[0].Kind(), asJSON(c.Facts))
 	case !r.Look.IsZero() && !r.Watch:
 		return fmt.Sprintf("retry waits until %s", r.Look)
-	case !c.Look.IsZero():
+	case !c.Look.IsZero() && !c.Watch:
 		return fmt.Sprintf("compaction waits until %s", c.Look)
 	}
 	return ""

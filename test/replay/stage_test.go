@@ -181,12 +181,14 @@ func (s *stage) decide() (look time.Time, done bool) {
 		return look, true
 	}
 	later(rec.Look)
-	comp := compaction.Decide(s.st, compaction.Input{Now: s.now})
+	comp := compaction.Decide(s.st, compaction.Input{Now: s.now, Progress: s.now})
 	if len(comp.Facts) > 0 {
 		s.commit(events.WriterCompaction, comp.Facts...)
 		return look, true
 	}
-	later(comp.Look)
+	if !comp.Watch {
+		later(comp.Look)
+	}
 	again := retry.Decide(s.st, retry.Input{Now: s.now, Progress: s.now})
 	if len(again.Facts) > 0 {
 		s.commit(events.WriterRetry, again.Facts...)

@@ -3,6 +3,7 @@ package sim
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/sim"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -22,22 +23,27 @@ func deciders() []sim.Decider {
 // secondJitter is of the second replica: the two are configured differently, as while one version takes another's place.
 const secondJitter = 0.5
 
-func decideRetry(s *session.State, in sim.Input) (sim.Decision, error) {
+// heard is the last sign of life: a start of the service counts as one.
+func heard(in sim.Input) time.Time {
 	if in.Start.After(in.Progress) {
-		in.Progress = in.Start
+		return in.Start
 	}
+	return in.Progress
+}
+
+func decideRetry(s *session.State, in sim.Input) (sim.Decision, error) {
 	jitter := secondJitter * float64(in.Replica)
-	d := retry.Decide(s, retry.Input{Now: in.Now, Progress: in.Progress, Jitter: jitter})
+	d := retry.Decide(s, retry.Input{Now: in.Now, Progress: heard(in), Jitter: jitter})
 	return sim.Decision{Facts: d.Facts, Look: d.Look, Local: d.Watch}, nil
 }
 
 // decideCompaction is the service with its claim: an idle session's place always comes at once.
 func decideCompaction(s *session.State, in sim.Input) (sim.Decision, error) {
-	d := compaction.Decide(s, compaction.Input{Now: in.Now, Idle: true})
+	d := compaction.Decide(s, compaction.Input{Now: in.Now, Progress: heard(in), Idle: true})
 	if !d.Idle.IsZero() {
 		return sim.Decision{}, fmt.Errorf("%s: an idle compaction has its place, and is not asked for", s.Ref())
 	}
-	return sim.Decision{Facts: d.Facts, Look: d.Look}, nil
+	return sim.Decision{Facts: d.Facts, Look: d.Look, Local: d.Watch}, nil
 }
 
 // wishes are what people ask of them.

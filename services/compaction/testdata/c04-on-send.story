@@ -17,7 +17,7 @@ nothing
 -- facts --
 6 compaction.started {"compaction":"$compaction"}
 -- decide --
-nothing
+watch 606
 -- facts --
 7 compaction.completed {"compaction":"$compaction","used_after":100}
 -- decide --

@@ -12,7 +12,7 @@ compaction.requested {"compaction":"compaction-w6yt3bpxhkrtkuzhisxv","reason":"m
 -- facts --
 6 turn.completed {"turn":"t1"}
 -- decide --
-nothing
+watch 606
 -- state --
 seq=6 compacting owned-by=17 last=t1,completed stop=t1,compaction compaction=running,mid-stream used=800/1000 warn=true
 -- facts --

@@ -1,0 +1,99 @@
+package control
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// TestStandstill: a process that stood still counts everybody as heard of, whichever of its parts wakes first; one that runs
+// does not (T18).
+func TestStandstill(t *testing.T) {
+	began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	at := func(s int) time.Time { return began.Add(time.Duration(s) * time.Second) }
+	r := events.Ref{Harness: "h", Session: "s"}
+	h := newHeard(nil, began)
+	for s := range 60 {
+		h.runs(at(s))
+		if s == 10 {
+			h.note(r, at(s))
+		}
+	}
+	if heard := h.of(r, at(60)); !heard.Equal(at(10)) {
+		t.Errorf("heard of at %s, want 10 s", heard.Sub(began))
+	}
+	if heard := h.of(r, at(90)); !heard.Equal(at(90)) {
+		t.Errorf("after a standstill: heard of at %s, want 90 s", heard.Sub(began))
+	}
+	h.note(r, at(91))
+	h.runs(at(120))
+	if heard := h.of(r, at(121)); !heard.Equal(at(120)) {
+		t.Errorf("after another one: heard of at %s, want 120 s", heard.Sub(began))
+	}
+	h.all(at(122))
+	if heard := h.of(r, at(123)); !heard.Equal(at(122)) {
+		t.Errorf("when all were counted as heard of: heard of at %s, want 122 s", heard.Sub(began))
+	}
+}
+
+// TestManyAreHeard: past the limit all count as heard of, and what is remembered does not grow.
+func TestManyAreHeard(t *testing.T) {
+	began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	session := func(i int) events.Ref { return events.Ref{Harness: "h", Session: fmt.Sprint(i)} }
+	h := newHeard(nil, began)
+	for i := range heardMax {
+		h.note(session(i), began)
+	}
+	if len(h.last) != heardMax {
+		t.Errorf("%d are remembered, of %d", len(h.last), heardMax)
+	}
+	now := began.Add(time.Second)
+	h.note(session(heardMax), now)
+	if heard := h.of(session(0), now); !heard.Equal(now) || len(h.last) > heardMax {
+		t.Errorf("heard of at %s, %d are remembered", heard.Sub(began), len(h.last))
+	}
+}
+
+// TestRestored: what is to be done once the broker is back is done once each time, and nobody looks before it is (T14).
+func TestRestored(t *testing.T) {
+	const looks, yields = 10, 1_000
+	var l Link
+	done := 0
+	for restored := range uint64(3) {
+		begun, on, coming, over := make(chan struct{}), make(chan struct{}), make(chan struct{}, looks), make(chan int, looks)
+		look := func() {
+			coming <- struct{}{}
+			l.Restored(restored, func() {
+				close(begun)
+				<-on
+				done++
+			})
+			over <- done
+		}
+		go look()
+		if restored > 0 {
+			<-begun
+		}
+		for range looks - 1 {
+			go look()
+		}
+		for range looks {
+			<-coming
+		}
+		for range yields { // whoever gets past would by now
+			runtime.Gosched()
+		}
+		if restored > 0 && len(over) > 0 {
+			t.Fatalf("%d looked before it was done", len(over))
+		}
+		close(on)
+		for range looks {
+			if n := <-over; n != int(restored) {
+				t.Fatalf("restored %d times, looked when that was seen to %d times", restored, n)
+			}
+		}
+	}
+}

@@ -1,0 +1,21 @@
+With stall_after 0 a compaction may be silent for ever; set later, it counts from the last that was heard (T18).
+
+-- facts --
+1 session.opened {"incarnation":"17","context_limit":1000,"policy":{"stall_after_s":0}}
+-- wish --
+compact {"by":"ada"}
+-- comes to --
+compaction.requested {"compaction":"compaction-fvzzv5qusrw5b73ov47p","reason":"manual","used":0,"limit":1000}
+-- facts --
+3 compaction.started {"compaction":"$compaction"}
+-- at --
+90000
+-- decide --
+nothing
+-- facts --
+90001/ledger session.configured {"policy":{"stall_after_s":60}}
+-- at --
+90061
+-- decide --
+compaction.failed {"compaction":"compaction-fvzzv5qusrw5b73ov47p","error":{"kind":"stalled","text":"nothing was heard of it for 1m0s"}}
+look 90063

@@ -1,0 +1,44 @@
+A compaction whose harness hangs in it fails after stall_after without a fact or a sign of life, and is tried again as any other that failed. What the harness still says of it is ignored: its message goes out once, after the one that came to its end (T18, C8, C6, V14).
+
+-- facts --
+1 session.opened {"incarnation":"17","context_limit":1000,"policy":{"stall_after_s":60}}
+2 turn.started {"turn":"t1","cause":"message"}
+3 usage.reported {"turn":"t1","model":"m","tokens":{"input":800}}
+4 turn.completed {"turn":"t1"}
+-- wish --
+send {"message":"m1","content":"hello","by":"ada"}
+-- comes to --
+message.accepted {"message":"m1","content":"hello","synthetic":false,"by":"ada"}
+compaction.requested {"compaction":"compaction-f5itfyrli7px626f7uqs","reason":"on-send","used":800,"limit":1000,"follow_up":"message","message":"m1"}
+-- facts --
+6 compaction.started {"compaction":"$compaction"}
+-- decide --
+watch 66
+-- progress --
+50
+-- at --
+66
+-- decide --
+watch 110
+-- at --
+110
+-- decide --
+compaction.failed {"compaction":"compaction-f5itfyrli7px626f7uqs","error":{"kind":"stalled","text":"nothing was heard of it for 1m0s"}}
+look 112
+-- state --
+seq=7 queued owned-by=17 last=t1,completed queued=m1 compacted=failed,1 used=800/1000 warn=true
+-- facts --
+late 112 compaction.completed {"compaction":"$last-compaction"}
+-- at --
+112
+-- decide --
+compaction.requested {"compaction":"compaction-2wnyltyoltxenoq634xj","reason":"on-send","used":800,"limit":1000,"follow_up":"message","message":"m1"}
+-- facts --
+late 114 compaction.completed {"compaction":"$last-compaction"}
+115 compaction.started {"compaction":"$compaction"}
+late 116 compaction.failed {"compaction":"$last-compaction","error":{"kind":"server_error","text":"x"}}
+117 compaction.completed {"compaction":"$compaction","used_after":100}
+-- decide --
+turn.requested {"turn":"turn-tcwho3g5nltx7dtgbj2d","cause":"follow-up","message":"m1","compaction":"compaction-2wnyltyoltxenoq634xj"}
+-- state --
+seq=118 queued owned-by=17 last=t1,completed queued=m1 pending=follow-up,m1 compacted=completed,0

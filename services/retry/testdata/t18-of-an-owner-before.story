@@ -1,0 +1,18 @@
+What an owner of before has left open is recovery's: that nothing is heard of it is no stall. Who adopts it answers for it (T18, R2, R7).
+
+-- facts --
+1 session.opened {"incarnation":"17","policy":{"stall_after_s":60}}
+2 turn.started {"turn":"t1","cause":"message"}
+3 session.claimed {"incarnation":"18"}
+-- at --
+900
+-- decide --
+nothing
+-- at --
+
+-- facts --
+901 turn.started {"turn":"t1","cause":"message"}
+-- decide --
+watch 961
+-- state --
+running turn=t1,message
