@@ -33,7 +33,8 @@ type Log struct {
 	resumes   int                  // of interrupted turns, since anything came of one
 	stopped   map[string]bool      // turns that a person stopped, and nobody has asked for again since
 	stops     map[string]uint64    // by turn: where a person wanted it stopped
-	person    uint64               // place of the last thing that a person did and that makes the session go on, messages apart
+	person    uint64               // place of the last turn that a person asked for
+	settled   uint64               // place of the last prompt that a person answered, rejected or dismissed
 	sent      map[string]uint64    // places of a person's messages that were not withdrawn
 	lastStop  uint64               // place of a person's last stop
 	messages  map[string]string    // what became of each accepted one
@@ -91,7 +92,8 @@ func (x *Log) event(e *events.Event) {
 	case events.TurnStopRequested:
 		x.stop(f)
 	case events.PromptAnswered, events.PromptRejected, events.PromptDismissed:
-		x.goesOn()
+		x.settled = x.c.Seq
+		clear(x.stopped)
 	case events.RetryScheduled:
 		x.schedule(f)
 	case events.TurnRequested:
@@ -111,7 +113,7 @@ func (x *Log) event(e *events.Event) {
 	}
 }
 
-// goesOn: a person did what makes the session go on, whatever was stopped before.
+// goesOn: a person asked for a turn, whatever was stopped before.
 func (x *Log) goesOn() {
 	x.person = x.c.Seq
 	clear(x.stopped)
@@ -128,8 +130,12 @@ func (x *Log) accepted(f events.MessageAccepted) {
 	}
 }
 
-// wanted is the place of the last thing that a person did, and did not take back, that makes the session go on.
-func (x *Log) wanted() uint64 {
+// wanted is the place of the last thing that a person did, and did not take back, that may make the session go on.
+func (x *Log) wanted() uint64 { return max(x.called(), x.settled) }
+
+// called is the place of the last thing that a person did, and did not take back, that has the queue move on: a message, a
+// turn. An answer goes to the turn that asked, which may have been stopped.
+func (x *Log) called() uint64 {
 	last := x.person
 	for _, at := range x.sent {
 		last = max(last, at)
@@ -328,7 +334,9 @@ func (x *Log) Stuck(st *session.State, alive bool) string {
 		return ""
 	case p.Turn != nil:
 		return "V14: it has a turn to do, and its owner does not do it"
-	case x.wanted() >= x.lastStop && owes(st):
+	case x.called() < x.lastStop:
+		return "" // a person stopped it, and nobody has gone on since
+	case owes(st):
 		return "V11: it owes what follows its compaction"
 	case len(st.Queue) > 0 && st.Turn == nil && st.Compaction == nil && (l == nil || l.Outcome == session.OutcomeCompleted):
 		return "V10: it does not hand its queue out"
@@ -339,7 +347,7 @@ func (x *Log) Stuck(st *session.State, alive bool) string {
 // owes says whether a follow-up is still to be requested, and nothing has come between.
 func owes(st *session.State) bool {
 	l := st.LastCompaction
-	if l == nil || l.Outcome != session.OutcomeCompleted || st.Turn != nil || st.LastTurn != nil && !st.LastTurn.At.Before(l.At) {
+	if l == nil || l.Outcome != session.OutcomeCompleted || st.Turn != nil || st.LastTurn != nil && st.LastTurn.Seq > l.Seq {
 		return false
 	}
 	queued := slices.ContainsFunc(st.Queue, func(m session.Message) bool { return m.ID == l.Message })

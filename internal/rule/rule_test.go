@@ -81,6 +81,18 @@ func (s *story) compacts(id, message string) {
 	s.harness(events.CompactionStarted{Compaction: id}, events.CompactionCompleted{Compaction: id})
 }
 
+// midStream has t stopped for a compaction, which comes to its end; meanwhile other things happen.
+func (s *story) midStream(meanwhile ...func()) {
+	s.harness(events.PromptRequested{Prompt: "p", Turn: "t", PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback, Blocking: new(bool)})
+	s.service(events.WriterCompaction, events.TurnStopRequested{Turn: "t", Actor: events.ActorCompaction},
+		events.CompactionRequested{Compaction: "k", Reason: events.CompactMidStream, FollowUp: events.FollowContinue})
+	for _, do := range meanwhile {
+		do()
+	}
+	s.harness(events.TurnStopped{Turn: "t", Actor: events.ActorCompaction})
+	s.harness(events.CompactionStarted{Compaction: "k"}, events.CompactionCompleted{Compaction: "k"})
+}
+
 func (s *story) follows(turn, compaction, message string) {
 	s.service(events.WriterCompaction, events.TurnRequested{Turn: turn, Cause: events.CauseFollowUp, Message: message, Compaction: compaction})
 }
@@ -197,6 +209,25 @@ func TestStuck(t *testing.T) {
 		"a follow-up that is owed":  {"V11", true, func(s *story) { s.sent("a"); s.harness(events.TurnCompleted{Turn: "t"}); s.compacts("k", "a") }},
 		"a compaction that nobody starts": {"V14", true, func(s *story) {
 			s.service(events.WriterCompaction, events.CompactionRequested{Compaction: "k", Reason: events.CompactManual})
+		}},
+		"a queue that a person stopped": {"", true, func(s *story) { s.sent("a"); s.harness(events.TurnCompleted{Turn: "t"}); s.stops("t") }},
+		"and one who goes on": {"V10", true, func(s *story) {
+			s.sent("a")
+			s.harness(events.TurnCompleted{Turn: "t"})
+			s.stops("t")
+			s.sent("b")
+		}},
+		"a turn that does not go on": {"V11", true, func(s *story) { s.midStream() }},
+		"nor after an answer, for a person stopped it": {"", true, func(s *story) {
+			s.midStream(func() {
+				s.stops("t")
+				s.person(events.WriterLedger, events.PromptAnswered{Prompt: "p", By: "ada"})
+			})
+		}},
+		"nor after a message, which has a turn of its own": {"", true, func(s *story) {
+			s.midStream(func() { s.stops("t"); s.sent("a") })
+			s.takes("u", "a")
+			s.harness(events.TurnCompleted{Turn: "u"})
 		}},
 		"it is closed": {"", true, func(s *story) { s.sent("a"); s.harness(events.SessionClosed{Reason: "finished"}) }},
 	} {

@@ -59,7 +59,7 @@ func (f *fold) usageReported(fact events.UsageReported) string {
 		return WhyUnknown
 	case f.Turn != nil || last == nil || last.ID != fact.Turn:
 		return WhyTurnEnded
-	case l != nil && l.Outcome == OutcomeCompleted && !last.At.After(l.At):
+	case l != nil && l.Outcome == OutcomeCompleted && last.Seq <= l.Seq:
 		return WhyTurnEnded
 	}
 	if fact.Model != "" {
