@@ -286,14 +286,19 @@ func (x *Log) again(f events.TurnRequested) {
 // moves: the queue moves on after a turn that completed, or a person's act.
 func (x *Log) moves(f events.TurnRequested) {
 	l := x.before.LastTurn
-	bad := l != nil && (l.Outcome == session.OutcomeFailed || l.Outcome == session.OutcomeStopped || l.Outcome == session.OutcomeInterrupted)
-	if bad && x.c.Writer == events.WriterCompaction && x.wanted() < cmp.Or(x.stops[l.ID], l.Seq) {
+	if x.c.Writer == events.WriterCompaction && x.holds(l, x.wanted()) {
 		x.fail("V10: message %s is handed out although the last turn %s, and no person wanted to go on", f.Message, l.Outcome)
 	}
 	overtaken := l != nil && l.Outcome == session.OutcomeInterrupted && x.wanted() > l.Seq // what a person says after a crash goes first
 	if x.before.Retry.State == session.RetryScheduled && x.c.Writer == events.WriterCompaction && !overtaken {
 		x.fail("V10: message %s is handed out while a retry is scheduled", f.Message)
 	}
+}
+
+// holds says whether the queue waits for a person since this turn ended, if one went on with the session at that place last.
+func (x *Log) holds(l *session.LastTurn, wanted uint64) bool {
+	bad := l != nil && (l.Outcome == session.OutcomeFailed || l.Outcome == session.OutcomeStopped || l.Outcome == session.OutcomeInterrupted)
+	return bad && wanted < cmp.Or(x.stops[l.ID], l.Seq)
 }
 
 // compaction: one for a trigger, unless it failed.
@@ -336,7 +341,7 @@ func (x *Log) Stuck(st *session.State, alive bool) string {
 		return "V14: it has a turn to do, and its owner does not do it"
 	case x.called() < x.lastStop:
 		return "" // a person stopped it, and nobody has gone on since
-	case owes(st):
+	case x.owes(st):
 		return "V11: it owes what follows its compaction"
 	case len(st.Queue) > 0 && st.Turn == nil && st.Compaction == nil && (l == nil || l.Outcome == session.OutcomeCompleted):
 		return "V10: it does not hand its queue out"
@@ -344,8 +349,9 @@ func (x *Log) Stuck(st *session.State, alive bool) string {
 	return ""
 }
 
-// owes says whether a follow-up is still to be requested, and nothing has come between.
-func owes(st *session.State) bool {
+// owes says whether a follow-up is still to be requested, and nothing has come between. A message waits as the queue does when
+// another turn began before the compaction, and ended badly.
+func (x *Log) owes(st *session.State) bool {
 	l := st.LastCompaction
 	if l == nil || l.Outcome != session.OutcomeCompleted || st.Turn != nil || st.LastTurn != nil && st.LastTurn.Seq > l.Seq {
 		return false
@@ -353,5 +359,5 @@ func owes(st *session.State) bool {
 	queued := slices.ContainsFunc(st.Queue, func(m session.Message) bool { return m.ID == l.Message })
 	t := st.LastTurn
 	cut := t != nil && t.ID == l.Turn && t.Outcome != session.OutcomeCompleted // it may have come to its end before it heard of the stop
-	return l.FollowUp == events.FollowContinue && cut || l.FollowUp == events.FollowMessage && queued
+	return l.FollowUp == events.FollowContinue && cut || l.FollowUp == events.FollowMessage && queued && !x.holds(t, x.called())
 }

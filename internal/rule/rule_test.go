@@ -207,6 +207,14 @@ func TestStuck(t *testing.T) {
 		"a queue that stands still": {"V10", true, func(s *story) { s.sent("a"); s.harness(events.TurnCompleted{Turn: "t"}) }},
 		"a queue after a failure":   {"", true, func(s *story) { s.sent("a"); s.fails() }},
 		"a follow-up that is owed":  {"V11", true, func(s *story) { s.sent("a"); s.harness(events.TurnCompleted{Turn: "t"}); s.compacts("k", "a") }},
+		"a follow-up, when another turn failed before the compaction": {"", true, func(s *story) {
+			s.sent("a")
+			s.harness(events.TurnCompleted{Turn: "t"})
+			s.service(events.WriterCompaction, events.CompactionRequested{Compaction: "k", Reason: events.CompactOnSend, FollowUp: events.FollowMessage, Message: "a"})
+			s.harness(events.MessageAccepted{Message: "b", Content: []byte(`"x"`), Synthetic: true}, events.TurnStarted{Turn: "u", Message: "b"})
+			s.harness(events.TurnFailed{Turn: "u", Error: events.Failure{Kind: "quota"}})
+			s.harness(events.CompactionStarted{Compaction: "k"}, events.CompactionCompleted{Compaction: "k"})
+		}},
 		"a compaction that nobody starts": {"V14", true, func(s *story) {
 			s.service(events.WriterCompaction, events.CompactionRequested{Compaction: "k", Reason: events.CompactManual})
 		}},

@@ -88,6 +88,8 @@ func queueWaits(s *session.State, now time.Time) string {
 		return "It waits for turn " + t.ID + " (" + string(t.Cause) + "), which the harness has not taken."
 	case s.Retry.State == session.RetryScheduled:
 		return "It waits behind a retry: " + retrying(&s.Retry, now) + "."
+	case s.LastTurn != nil && s.LastTurn.Outcome == session.OutcomeCompleted && !s.QueueMoves():
+		return "A person stopped it after the last turn: it waits for one (`holdfast send` or `holdfast resume`)."
 	case s.LastTurn != nil && s.LastTurn.Outcome != session.OutcomeCompleted:
 		return "The last turn was " + s.LastTurn.Outcome + ": it waits for a person (`holdfast send`, `holdfast retry now` or `holdfast resume`)."
 	default:
@@ -168,6 +170,17 @@ var givenUp = map[string]string{
 	"incompatible_workspace": "the harness cannot use this workspace; then `holdfast retry now`",
 }
 
+// held says what a person can do about what a failed compaction holds.
+func held(c *session.Compaction) string {
+	switch {
+	case c.State != session.CompactionHeld:
+		return ""
+	case c.Error != nil && (c.Error.Kind == events.ReasonOwnerLost || c.Error.Kind == events.ReasonShutdown):
+		return "its process was gone while it was compacted; `holdfast resume` goes on, a message has it compacted again first"
+	}
+	return "without it the conversation does not fit; `holdfast compact` or a message tries again, `holdfast resume` goes on as it is"
+}
+
 // checks says what a reason for or against a compaction means.
 var checks = map[string]string{
 	events.CompactOnSend:       "the next message is compacted for first",
@@ -186,7 +199,7 @@ var checks = map[string]string{
 	"already_compacted":        "nothing was said since the last compaction",
 	"suppressed":               "compacting failed too often; `holdfast compact` tries again",
 	session.CompactionStalled:  "the last compaction freed too little; a new conversation, or a larger limit, is needed",
-	session.CompactionHeld:     "the last compaction failed, and what was to follow does not fit",
+	session.CompactionHeld:     "the last compaction failed, and what was to follow it waits for a person",
 	string(session.Closed):     "the session is closed",
 	string(session.Retrying):   "a retry is due first",
 	"another_session_compacts": "idle sessions are compacted one at a time",

@@ -85,6 +85,8 @@ func TestWhyItWaits(t *testing.T) {
 		"It waits behind a retry: attempt 3 in 16s, due 03:04:16.000.":             {Retry: session.Retry{State: session.RetryScheduled, Attempt: 3, DueAt: at(16)}},
 		"It waits behind a retry: attempt 1 in 16s, due 03:04:16.000 (unknown).":   {Retry: session.Retry{State: session.RetryScheduled, Attempt: 1, DueAt: at(16), Error: &events.Failure{}}},
 		"It is about to be handed out.":                                            {LastTurn: &session.LastTurn{Outcome: session.OutcomeCompleted}},
+		"A person stopped it after the last turn: it waits for one (`holdfast send` or `holdfast resume`).": {
+			LastTurn: &session.LastTurn{Outcome: session.OutcomeCompleted}, HeldSeq: 7},
 		"The last turn was interrupted: it waits for a person (`holdfast send`, `holdfast retry now` or `holdfast resume`).": {
 			LastTurn: &session.LastTurn{Outcome: session.OutcomeInterrupted}},
 	} {
@@ -96,6 +98,23 @@ func TestWhyItWaits(t *testing.T) {
 		s := session.State{Compaction: &session.Compaction{State: state, Reason: "on-send", Error: failed}}
 		if got := Doing(&s, at(0)); got != want {
 			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// What a failed compaction holds is told with what a person can do about it.
+func TestHeld(t *testing.T) {
+	const resume = "its process was gone while it was compacted; `holdfast resume`"
+	for _, x := range []struct{ state, kind, want string }{
+		{session.CompactionHeld, events.ReasonOwnerLost, resume}, {session.CompactionHeld, events.ReasonShutdown, resume},
+		{session.CompactionHeld, "quota", "without it the conversation does not fit; `holdfast compact`"},
+		{session.CompactionStalled, "no_progress", ""}, {session.CompactionRunning, "", ""},
+	} {
+		s := session.New(events.Ref{Harness: "h", Session: "s"})
+		s.Compaction = &session.Compaction{ID: "k1", State: x.state, Reason: "mid-stream", Error: &events.Failure{Kind: x.kind}}
+		told := Session(s, nil, at(0), Style{})
+		if x.want != "" && !strings.Contains(told, x.want) || x.want == "" && strings.Contains(told, "holdfast") {
+			t.Errorf("%s, %s: want %q in\n%s", x.state, x.kind, x.want, told)
 		}
 	}
 }

@@ -218,6 +218,9 @@ func open(s *session.State, now time.Time, field func(name, format string, args 
 	}
 	if c := s.Compaction; c != nil {
 		field("compaction", "%s %s, %s", c.ID, compaction(c), ago(c.Since, now))
+		if hint := held(c); hint != "" {
+			field("", "%s", hint)
+		}
 	}
 	if l := s.LastCompaction; l != nil {
 		field("compacted", "%s", lastCompaction(l, now))

@@ -121,7 +121,7 @@ func (f *fold) retryAbandoned(fact events.RetryAbandoned) string {
 	if (f.LastTurn == nil || f.LastTurn.ID != fact.Turn) && f.Retry.Turn != fact.Turn {
 		return WhyUnknown
 	}
-	if f.Retry.State == RetryScheduled || f.Retry.State == RetryStarting {
+	if (f.Retry.State == RetryScheduled || f.Retry.State == RetryStarting) && f.RetryFirst() {
 		f.HeldSeq = f.c.Seq // else the queue waits since the turn ended: what a person said after that is newer, however late this comes
 	}
 	f.Retry.State, f.Retry.Turn, f.Retry.Reason = RetryAbandoned, fact.Turn, cut(fact.Reason, TextBytesMax)

@@ -271,10 +271,17 @@ func (s *State) phase() Phase {
 		return Retrying
 	case s.Pending.Turn != nil || len(s.Queue) > 0:
 		return Queued
-	case s.Turn != nil || s.LastTurn != nil && s.LastTurn.Outcome == OutcomeInterrupted:
+	case s.Turn != nil || s.LastTurn != nil && s.LastTurn.Outcome == OutcomeInterrupted || s.cutShort():
 		return Interrupted
 	}
 	return Idle
+}
+
+// cutShort: a turn was stopped for a compaction, and its process was gone before it could go on; the policy has a person say
+// whether it does (R14).
+func (s *State) cutShort() bool {
+	c := s.Compaction
+	return c != nil && c.State == CompactionHeld && s.crashHeld()
 }
 
 // ended finds how something ended, nil if it has not, or too long ago.

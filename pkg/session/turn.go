@@ -38,6 +38,9 @@ func (f *fold) turnRequested(fact events.TurnRequested) string {
 	by, _ := events.Person(f.e.Source)
 	f.Pending.Turn = &PendingTurn{ID: fact.Turn, Cause: word(fact.Cause), OfTurn: fact.OfTurn, Message: fact.Message, MessageSeq: f.MessageSeq(fact.Message), Attempt: fact.Attempt,
 		Options: fact.Options, Compaction: fact.Compaction, Prompt: fact.Prompt, By: cut(by, NameBytesMax), At: f.c.At, Seq: f.c.Seq}
+	if by != "" {
+		f.HeldSeq = 0 // what the queue waits for; should this turn's message be taken back, the next has its place
+	}
 	switch {
 	case fact.Cause == events.CauseRetry || fact.Cause == events.CauseResume:
 		f.retryStarts(fact, by != "")

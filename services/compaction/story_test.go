@@ -24,7 +24,7 @@ var began = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // story is a history of one session and what is decided about it.
 //
-//	-- facts --         "<seq>[/writer] <kind> <data>": commits; lines with the same seq are one; "late" before it: ignored
+//	-- facts --         "<seq>[/writer[=person]] <kind> <data>": commits; lines with the same seq are one; "late" before it: ignored
 //	-- at --            the instant of what follows, in seconds; else that of the last commit
 //	-- progress --      the instant of the last sign of life, in seconds; else that of the beginning
 //	-- decide [idle] -- what is decided and appended, and when to look again
@@ -38,6 +38,7 @@ type story struct {
 	s    *session.State
 	log  map[uint64]*events.Commit
 	wish string
+	by   string // the person who says a fact
 }
 
 // failer is a test, or one attempt of a property.
@@ -129,6 +130,7 @@ func (y *story) fact(line string) {
 	line, late := strings.CutPrefix(y.named(line), "late ")
 	parts := strings.SplitN(line, " ", 3)
 	number, writer, _ := strings.Cut(parts[0], "/")
+	writer, y.by, _ = strings.Cut(writer, "=")
 	seq := uint64(atoi(y.t, number))
 	if at := began.Add(time.Duration(seq) * time.Second); at.After(y.now) {
 		y.now = at
@@ -180,8 +182,11 @@ func (y *story) happen(seq uint64, w events.Writer, kind, data string) bool {
 		incarnation = v.Incarnation
 	}
 	source := events.ServiceSource(string(w), "x")
-	if w == events.WriterHarness {
+	switch {
+	case w == events.WriterHarness:
 		source = events.HarnessSource("h", incarnation)
+	case y.by != "":
+		source = events.PersonSource(y.by)
 	}
 	entity, _, _ := strings.Cut(kind, ".")
 	id := map[string]string{"session": "s", "message": v.Message, "turn": v.Turn, "retry": v.Turn,

@@ -282,6 +282,9 @@ func Check(s *session.State, w CheckWish, now time.Time) (Verdict, error) {
 		v.State = s.Compaction.State
 	}
 	v.Would, v.Reason = byThreshold(s)
+	if w.Used == nil && w.Limit == nil && s.Held() {
+		v.Would, v.Reason = false, session.CompactionHeld
+	}
 	if v.Would || w.Used != nil || w.Limit != nil || !slices.Contains([]string{WhyOff, WhyNoUsage, WhyNoLimit, WhyBelow}, v.Reason) {
 		return v, nil
 	}

@@ -1,4 +1,4 @@
-Under hold a turn that was stopped for a compaction does not go on by itself when the harness died in it, though it would fit: nothing runs until a person speaks or resumes (R14, R17).
+Under hold a turn that was stopped for a compaction does not go on by itself when the harness died in it, though it would fit: nothing runs until a person speaks or resumes. It shows as interrupted, and check says that it is held (R14, R17).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000,"policy":{"resume":"hold"}}
@@ -17,7 +17,15 @@ compaction.requested {"compaction":"compaction-w6yt3bpxhkrtkuzhisxv","reason":"m
 -- decide --
 nothing
 -- state --
-seq=7 idle last=t1,stopped compaction=held,mid-stream because=owner-lost compacted=failed,1 used=800/1000 warn=true
+seq=7 interrupted last=t1,stopped compaction=held,mid-stream because=owner-lost compacted=failed,1 used=800/1000 warn=true
+-- wish --
+check {}
+-- comes to --
+{"would":false,"reason":"held","used":800,"limit":1000,"state":"held"}
+-- wish --
+check {"used":100}
+-- comes to --
+{"would":false,"reason":"below_threshold","used":100,"limit":1000,"state":"held"}
 -- wish --
 send {"message":"m1","content":"well?","by":"ada"}
 -- comes to --

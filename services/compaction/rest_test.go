@@ -1,0 +1,130 @@
+package compaction
+
+import (
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/holdfast-dev/holdfast/internal/rule"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+	"github.com/holdfast-dev/holdfast/services/retry"
+)
+
+// Rounds until a session has come to rest, a minute each: longer than any delay of a retry or a compaction.
+const (
+	restRoundsMax = 400
+	calmRounds    = 4
+)
+
+// settle lets everybody work but people, until nobody has anything to say any more, however long one waits.
+func (r *random) settle() {
+	r.scene, r.back = scene{name: "rest"}, r.round
+	for calm := 0; calm < calmRounds; r.round++ {
+		before := r.s.Seq
+		r.now = r.now.Add(time.Minute)
+		for _, id := range sortedKeys(r.s.Tools) { // tools come to their end
+			if c := r.s.Tools[id]; r.alive && r.s.Owned && c.Epoch == r.s.Epoch && !slices.ContainsFunc(r.s.PendingPrompts(), func(p string) bool { return r.s.Prompts[p].Call == id }) {
+				r.happen(r.s.Seq+1, "", "tool.completed", `{"call":`+strconv.Quote(id)+`}`)
+			}
+		}
+		for _, p := range []func(){r.ledger, r.compaction, r.harness, r.ledger, r.reconciler, r.retry} {
+			p()
+		}
+		if calm++; r.s.Seq != before {
+			calm = 0
+		}
+		if r.round > restRoundsMax {
+			r.rt.Fatalf("it does not come to rest: %s\n%s", r.state(), r.tell())
+		}
+	}
+}
+
+// person does what people may do, as the services carry it out: an answer closes the call of who is gone and has the turn
+// go on; now, cancel and resume are retry's.
+func (r *random) person() {
+	s, ref := r.s, r.s.Ref()
+	var d session.Decision
+	var err error
+	by, w := events.PersonSource("ada"), events.WriterLedger
+	prompt := ""
+	if ids := s.PendingPrompts(); len(ids) > 0 {
+		prompt = rapid.SampledFrom(ids).Draw(r.rt, "prompt")
+	}
+	switch rapid.IntRange(0, 7).Draw(r.rt, "wish") {
+	case 0:
+		d, err = s.Answer(session.AnswerWish{Ref: ref, Prompt: prompt, By: "ada"}, r.source)
+	case 1:
+		d, err = s.Reject(session.RejectWish{Ref: ref, Prompt: prompt, Text: "no", By: "ada"}, r.source)
+	case 2:
+		d, err = s.Dismiss(session.DismissWish{Ref: ref, Prompt: prompt, By: "ada"}, r.source)
+	case 3:
+		d, err = s.Stop(session.StopWish{Ref: ref, By: "ada", Force: rapid.Bool().Draw(r.rt, "force")})
+	case 4:
+		d, err = s.Configure(session.ConfigureWish{Ref: ref, By: "ada", ProviderChanged: rapid.Bool().Draw(r.rt, "changed")})
+	case 5:
+		w = events.WriterRetry
+		d, err = retry.Now(s)
+	case 6:
+		w = events.WriterRetry
+		d, err = retry.Cancel(s)
+	case 7:
+		w = events.WriterRetry
+		d, err = retry.Resume(s)
+	}
+	if err == nil && len(d.Facts) > 0 {
+		r.put(w, by, s, d.Facts...)
+	}
+}
+
+// TestNothingIsOwedAtRest is V11 and V14: whatever has happened, when nobody has anything more to say, and no instant is
+// waited for, then nothing runs, is asked for, retried or compacted but what waits for a person whom a prompt waits for; what
+// a compaction is to be followed by, and what is queued, waits for a person's act, and the document says so.
+func TestNothingIsOwedAtRest(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		policy := rapid.SampledFrom([]string{"", `,"policy":{"idle_compaction_after_s":20}`, `,"policy":{"resume":"hold"}`, `,"policy":{"retry_max":1}`, `,"policy":{"auto_retry":false}`}).Draw(rt, "policy")
+		r := &random{stage: newStage(rt, scene{name: "random", policy: policy, used: int64(rapid.IntRange(0, 1200).Draw(rt, "used"))}, plan{}), rt: rt}
+		for range rapid.IntRange(0, 60).Draw(rt, "steps") {
+			if rapid.IntRange(0, 3).Draw(rt, "who") == 0 {
+				r.person()
+			} else {
+				r.something()
+			}
+		}
+		r.settle()
+		r.mustRest()
+	})
+}
+
+func (r *random) mustRest() {
+	s := r.s
+	fail := func(what string) { r.rt.Fatalf("%s: %s\n%s", what, r.state(), r.tell()) }
+	x := rule.New(0)
+	st := session.New(s.Ref())
+	for seq := uint64(1); seq <= s.Seq; seq++ {
+		before := st.Clone()
+		x.Commit(before, r.log[seq], st.Fold(r.log[seq]).Feed)
+	}
+	if why := x.Stuck(s, s.Owned && r.alive); why != "" {
+		fail(why)
+	}
+	if s.BlockedBy() != "" || len(s.WaitsFor) > 0 {
+		return
+	}
+	held := s.Policy.Resume == events.ResumeHold && s.LastTurn != nil && s.LastTurn.Outcome == session.OutcomeInterrupted // R14: the phase says it
+	switch {
+	case s.Turn != nil, s.Pending != session.Pending{}, open(s):
+		fail("somebody is to do something, and does not")
+	case s.RetryFirst() && !held:
+		fail("a retry is waited for that does not come")
+	case s.FollowUp() != "" && !s.Held():
+		fail("a follow-up is owed")
+	case s.Held() != (s.Compaction != nil && s.Compaction.State == session.CompactionHeld):
+		fail("what is held does not show")
+	case len(s.Queue) > 0 && s.QueueMoves() && !s.Held():
+		fail("the queue stands still")
+	}
+}

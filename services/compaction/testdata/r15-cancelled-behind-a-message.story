@@ -1,0 +1,23 @@
+What a person says after a crash goes first, also when it is compacted for and the retry that it overtook is given up meanwhile: it did not wait behind that one (R15, C4, C7).
+
+-- facts --
+1 session.opened {"incarnation":"17","context_limit":1000}
+2 turn.started {"turn":"t1","cause":"message"}
+3 usage.reported {"turn":"t1","model":"m","tokens":{"input":800}}
+4/reconciler session.orphaned {"incarnation":"17","reason":"lease-ended"}
+4/reconciler turn.interrupted {"turn":"t1","reason":"owner-lost"}
+5/retry retry.scheduled {"turn":"t1","attempt":1,"delay_ms":2000,"due_at":"2026-03-01T12:00:06Z","error":{"kind":"interrupted","text":"owner-lost"}}
+-- wish --
+send {"message":"m1","content":"hello","by":"ada"}
+-- comes to --
+message.accepted {"message":"m1","content":"hello","synthetic":false,"by":"ada"}
+compaction.requested {"compaction":"compaction-jfpi3ubgie56llppnvaw","reason":"on-send","used":800,"limit":1000,"follow_up":"message","message":"m1"}
+-- facts --
+7/retry=ada retry.abandoned {"turn":"t1","attempt":1,"reason":"cancelled"}
+8 session.claimed {"incarnation":"18"}
+9 compaction.started {"compaction":"$compaction"}
+10 compaction.completed {"compaction":"$compaction","used_after":100}
+-- decide --
+turn.requested {"turn":"turn-da7jq4s2f6txu53vr2jc","cause":"follow-up","message":"m1","compaction":"compaction-jfpi3ubgie56llppnvaw"}
+-- state --
+seq=11 queued owned-by=18 last=t1,interrupted queued=m1 pending=follow-up,m1 compacted=completed,0 retry=abandoned,cancelled
