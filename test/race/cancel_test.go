@@ -23,8 +23,9 @@ import (
 const (
 	retryLanes = 1_000                 // sessions in which a retry waits at the same time
 	firstDelay = 2 * time.Second       // before the first attempt
-	aimBefore  = 12 * time.Millisecond // cancels are sent from so long before the instant
+	aimBefore  = 12 * time.Millisecond // the first cancels are sent from so long before the instant
 	aimSteps   = 24                    // to as long after it, in so many steps
+	aimStepMin = time.Millisecond      // who was too late is earlier by so much the next time, and who was in time later
 )
 
 // services runs a ledger, a retry and a compaction service until the test ends.
@@ -66,8 +67,9 @@ func TestCancelAndFire(t *testing.T) {
 	for n := range lanes {
 		l := open(t, b, fmt.Sprintf("r%d", n))
 		all.Go(func() {
+			aim := aiming{at: time.Duration(n%aimSteps)*aimBefore*2/aimSteps - aimBefore, step: aimStepMin}
 			for i := range *rounds / lanes {
-				was, err := l.cancelAtTheInstant(t, fmt.Sprintf("t%d", i), n+i)
+				was, err := l.cancelAtTheInstant(t, fmt.Sprintf("t%d", i), aim.at)
 				switch {
 				case err != nil:
 					t.Errorf("%s: %v", l.ref, err)
@@ -77,6 +79,7 @@ func TestCancelAndFire(t *testing.T) {
 				default:
 					fired.Add(1)
 				}
+				aim.next(was)
 			}
 		})
 	}
@@ -87,15 +90,38 @@ func TestCancelAndFire(t *testing.T) {
 	}
 }
 
+// aiming looks for the instant at which the two meet, however slow the machine is: in steps that grow as long as the same one
+// wins, and shrink when the other does.
+type aiming struct {
+	at, step time.Duration
+	last     bool
+	begun    bool
+}
+
+func (a *aiming) next(cancelled bool) {
+	switch {
+	case a.begun && cancelled == a.last:
+		a.step *= 2
+	case a.begun:
+		a.step = max(a.step/4, aimStepMin)
+	}
+	a.begun, a.last = true, cancelled
+	if cancelled {
+		a.at += a.step
+	} else {
+		a.at -= a.step
+	}
+}
+
 // cancelAtTheInstant lets a turn fail, cancels its retry at about the instant it fires, and says which of the two it was:
 // as the caller was told, which has to be what the log says.
-func (l *lane) cancelAtTheInstant(t *testing.T, turn string, aim int) (cancelled bool, err error) {
+func (l *lane) cancelAtTheInstant(t *testing.T, turn string, aim time.Duration) (cancelled bool, err error) {
 	ctx := t.Context()
 	if err := l.append(ctx, events.WriterHarness, 1, events.TurnStarted{Turn: turn, Cause: events.CauseMessage},
 		events.TurnFailed{Turn: turn, Error: events.Failure{Kind: "server_error"}}); err != nil {
 		return false, err
 	}
-	at := l.st.LastTurn.At.Add(firstDelay - aimBefore + time.Duration(aim%aimSteps)*aimBefore*2/aimSteps)
+	at := l.st.LastTurn.At.Add(firstDelay + aim)
 	select {
 	case <-time.After(time.Until(at)):
 	case <-ctx.Done():
