@@ -105,3 +105,46 @@ func TestAnUnseenOwnerThatWritesIsAlive(t *testing.T) {
 		t.Errorf("got %s", got.Life)
 	}
 }
+
+// TestNobodyIsJudgedTooEarly: before all leases that are there have been seen nobody is dead, however long his session was
+// quiet; after that he is judged by them.
+func TestNobodyIsJudgedTooEarly(t *testing.T) {
+	k := newLeaseBook(Margins{Grace: 2 * time.Second, Unknown: 15 * time.Second})
+	s := session.New(events.Ref{Harness: "h", Session: "s"})
+	s.Incarnation, s.Owned, s.Epoch, s.UpdatedAt = "17", true, 1, sec(0)
+	now := sec(10_000)
+	if o, known := k.judge(s, now); o.Life != Alive || !o.Look.Equal(now.Add(tooEarly)) || !known {
+		t.Errorf("before they are seen: %s, look %v, known %v", o.Life, o.Look, known)
+	}
+	k.renewed(sec(9_000))
+	k.start(sec(9_000))
+	for n := 9_000; n <= 10_000; n++ {
+		k.renewed(sec(float64(n)))
+	}
+	if o, known := k.judge(s, now); o.Life != Dead || known {
+		t.Errorf("when none of his was seen: %s, known %v", o.Life, known)
+	}
+}
+
+// TestGapsAreNoted: what is too long between two renewals of the own lease is a gap; the newest are kept.
+func TestGapsAreNoted(t *testing.T) {
+	k := newLeaseBook(Margins{})
+	now := sec(0)
+	k.renewed(now)
+	k.renewed(now.Add(gapMin - time.Millisecond))
+	if n := len(k.view.Gaps); n > 0 {
+		t.Fatalf("%d gaps", n)
+	}
+	now = now.Add(gapMin - time.Millisecond)
+	for i := range gapsMax + 3 {
+		began := now
+		now = now.Add(gapMin)
+		k.renewed(now)
+		if g := k.view.Gaps; len(g) != min(i+1, gapsMax) || g[len(g)-1] != (Gap{Began: began, End: now}) {
+			t.Fatalf("after %d: %d gaps, the last %v", i+1, len(g), g[len(g)-1])
+		}
+	}
+	if !k.view.Renewed.Equal(now) {
+		t.Errorf("renewed at %s", k.view.Renewed)
+	}
+}

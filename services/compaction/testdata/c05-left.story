@@ -1,0 +1,18 @@
+A turn that its process has left, or that is of an epoch before, is recovery's: nothing is stopped for a compaction (C5).
+
+-- facts --
+1 session.opened {"incarnation":"17","context_limit":1000}
+2 turn.started {"turn":"t1","cause":"message"}
+3 usage.reported {"turn":"t1","model":"m","tokens":{"input":800}}
+4 session.released {}
+-- decide --
+nothing
+-- facts --
+5 session.claimed {"incarnation":"18"}
+-- decide --
+nothing
+-- facts --
+6 turn.started {"turn":"t1","cause":"message"}
+-- decide --
+turn.stop_requested {"turn":"t1","actor":"compaction","reason":"the context is full to 80 %: it is compacted, then this goes on"}
+compaction.requested {"compaction":"compaction-wjvkpveppeycay5ki642","reason":"mid-stream","used":800,"limit":1000,"follow_up":"continue"}
