@@ -31,12 +31,12 @@ type theatre struct {
 func newTheatre(t *testing.T) *theatre {
 	t.Helper()
 	s := natstest.Start(t)
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	t.Cleanup(cancel)
 	th := &theatre{t: t, ctx: ctx, server: s, bus: natstest.Bus(t, s)}
 	th.player = Player{Fast: true, Told: func(s Step) { th.told = append(th.told, s) }, Connect: func(ctx context.Context) (*harness.Harness, error) {
 		th.lives++
-		return harness.Connect(ctx, harness.Config{ID: "opencode", URL: s.URL(), TTL: 2 * time.Second})
+		return harness.Connect(ctx, harness.Config{ID: "opencode", URL: s.URL(), TTL: 2 * time.Minute})
 	}}
 	return th
 }
@@ -136,9 +136,6 @@ func TestPlayRestart(t *testing.T) {
 		if s.Restart {
 			go func() { recovered <- th.recover(id) }()
 		}
-		if s.Claim && len(recovered) == 0 {
-			t.Error("claimed before it was recovered")
-		}
 	}
 	if err := th.player.Play(th.ctx, steps, report.Dead); err != nil {
 		t.Fatal(err)
@@ -147,6 +144,9 @@ func TestPlayRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, kinds := th.read(id)
+	if slices.Index(kinds, "session.claimed") < slices.Index(kinds, "session.orphaned") {
+		t.Errorf("claimed before it was recovered: %v", kinds)
+	}
 	if s.Epoch != 2 || s.Left != fold.LeftReleased || !slices.Contains(kinds, "session.claimed") || th.lives != 2 {
 		t.Errorf("epoch %d, %q, %v, %d processes", s.Epoch, s.Left, kinds, th.lives)
 	}

@@ -13,7 +13,7 @@ import (
 
 func start(t *testing.T, cfg Config) (*Server, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	s, err := Start(ctx, cfg)
 	if err == nil {

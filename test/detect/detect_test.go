@@ -46,8 +46,8 @@ const (
 	atOnce     = 40 // processes that live, and die, at the same time
 	killSpread = leaseTTL
 	callsMax   = 5 // open calls of a session
-	startMax   = 60 * time.Second
-	closeMax   = 60 * time.Second
+	startMax   = 3 * time.Minute
+	closeMax   = 3 * time.Minute
 )
 
 // settings is what a child is told.
