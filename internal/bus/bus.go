@@ -28,6 +28,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/holdfast-dev/holdfast/internal/gather"
+	"github.com/holdfast-dev/holdfast/internal/precedence"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
@@ -98,6 +99,7 @@ type Bus struct {
 	instance string
 	together atomic.Bool // many writes to a stream go as one batch
 	appends  gather.Gatherer[*gathered]
+	order    *precedence.Order // of all who share the broker's process, or this one
 	denied   *denials
 	attempts attempts
 	clock    clock
@@ -191,7 +193,7 @@ func Open(ctx context.Context, cfg Config) (*Bus, error) {
 		return nil, err
 	}
 	server, known := cfg.Server.(syncing)
-	b := &Bus{cell: cell, cfg: cfg, log: cfg.Log, instance: nuid.Next(), denied: newDenials()}
+	b := &Bus{cell: cell, cfg: cfg, log: cfg.Log, instance: nuid.Next(), order: orderOf(cfg), denied: newDenials()}
 	b.together.Store(cfg.Synced || known && server.SyncsEach())
 	b.appends = gather.Gatherer[*gathered]{CountMax: batchMessagesMax, SizeMax: batchBytesMax, Fly: b.fly,
 		Key: func(g *gathered) string { return g.key }, Size: func(g *gathered) int { return len(g.w.msg.Data) }}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/holdfast-dev/holdfast/internal/precedence"
 )
 
 // Limits of ordered delivery.
@@ -19,6 +21,7 @@ const (
 	batchDefault  = 256
 	batchMax      = 4_096
 	ackPendingMax = 2 * batchMax
+	batchPart     = 8 // of a batch, while something due had to wait for others
 	bodyAck       = "+ACK"
 )
 
@@ -306,7 +309,12 @@ func (c *consumption) stretch(ctx, life context.Context, pin string, before uint
 	c.working(f, nil)
 	defer func() { c.working(nil, slices.Concat(c.held, f.waiting())) }()
 	for {
-		ds, err := f.take(ctx, c.batch)
+		c.b.order.Yield(ctx)
+		most := c.batch
+		if c.b.order.Busy() {
+			most = max(most/batchPart, 1)
+		}
+		ds, err := f.take(ctx, most)
 		if err != nil {
 			return worked, err
 		}
@@ -367,3 +375,17 @@ func (b *Bus) Lag(ctx context.Context, s Source) (pending uint64, active string,
 	}
 	return info.NumPending + uint64(max(info.NumAckPending, 0)), pinned(info), nil
 }
+
+// sharing is an embedded server whose process everybody here shares.
+type sharing interface{ Order() *precedence.Order }
+
+// orderOf is that of all who share the broker's process, else one for this connection.
+func orderOf(cfg Config) *precedence.Order {
+	if s, ok := cfg.Server.(sharing); ok {
+		return s.Order()
+	}
+	return new(precedence.Order)
+}
+
+// Order is who goes first: what is due at this instant before what can wait, among those who share a process.
+func (b *Bus) Order() *precedence.Order { return b.order }

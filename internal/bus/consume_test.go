@@ -522,3 +522,39 @@ func TestConsumeRefusesAWrongSource(t *testing.T) {
 		t.Errorf("the lag of a consumer that is not there: %v", err)
 	}
 }
+
+// TestConsumeMakesRoom: while something that is due is kept waiting in the same process, what can wait is done in small
+// parts, and it is done.
+func TestConsumeMakesRoom(t *testing.T) {
+	natstest.Calm(t, standstill, func() error { return makesRoom(t) })
+}
+
+func makesRoom(t *testing.T) error {
+	const messages, partMax = 12, 2
+	s := natstest.Start(t)
+	within := func(c *bus.Config) { c.URL, c.Server = "", s }
+	a, b := natstest.Bus(t, s, within), natstest.Bus(t, s, within)
+	if a.Order() != b.Order() {
+		t.Fatal("two who share a process do not know of each other")
+	}
+	_, js := outsider(t, s)
+	publish(t, js, messages, subjects...)
+	done := b.Order().Begin(time.Hour)
+	defer done()
+	l, largest := newLedgers(t), 0
+	src := ledgerSource
+	src.BatchMax = 8 * partMax
+	all := make(chan int, 1)
+	seen := 0
+	l.run(a, "a", src, func(_ context.Context, ms []bus.Message) (int, error) {
+		largest = max(largest, len(ms))
+		if seen += len(ms); seen == messages {
+			all <- largest
+		}
+		return len(ms), nil
+	})
+	if n := receive(t, all, "all that can wait"); n > partMax {
+		return fmt.Errorf("%d messages at once, want %d at most", n, partMax)
+	}
+	return nil
+}

@@ -28,6 +28,11 @@ func TestAlarmIsGuarded(t *testing.T) {
 	}
 	w.store(s)
 	w.store(later)
+	natstest.Until(t, "the alarm to be set", func() bool { // nothing may be pending before the consumer has begun, too
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return !l.timers[s.Ref()].IsZero()
+	})
 	natstest.Until(t, "both to be done", func() bool { n, _, err := w.b.Lag(w.ctx, Documents("reconciler")); return err == nil && n == 0 })
 	if err := set("s", s.Seq-1); !errors.Is(err, bus.ErrLostRace) {
 		t.Errorf("an alarm that was decided on less takes the place of this process's: %v", err)

@@ -196,7 +196,7 @@ func (l *Loop) wakeForEver(ctx context.Context) error {
 			var due []*wake
 			due, next = l.wakes.due(now)
 			for _, w := range due {
-				l.fire(ctx, w, acks, &looks)
+				l.fire(ctx, w, now, acks, &looks)
 			}
 		}
 		t := time.NewTimer(next)
@@ -212,7 +212,7 @@ func (l *Loop) wakeForEver(ctx context.Context) error {
 }
 
 // fire does what a wake is for.
-func (l *Loop) fire(ctx context.Context, w *wake, acks chan<- sentAhead, looks *sync.WaitGroup) {
+func (l *Loop) fire(ctx context.Context, w *wake, now time.Time, acks chan<- sentAhead, looks *sync.WaitGroup) {
 	if w.ready == nil {
 		l.enter(ctx, looks, func() { l.Look(ctx, w.ref) })
 		return
@@ -222,7 +222,7 @@ func (l *Loop) fire(ctx context.Context, w *wake, acks chan<- sentAhead, looks *
 		evs[i] = events.New(l.bus.NewID(), l.source, w.ref, w.ready.epoch, w.at, f)
 	}
 	select {
-	case acks <- sentAhead{w, l.bus.AppendAsync(ctx, w.ref, l.cfg.Writer, w.seq, evs)}:
+	case acks <- sentAhead{w, l.bus.AppendAsync(ctx, w.ref, l.cfg.Writer, w.seq, evs), l.bus.Order().Begin(now.Sub(w.at))}:
 	case <-ctx.Done():
 	}
 }
@@ -231,12 +231,14 @@ func (l *Loop) fire(ctx context.Context, w *wake, acks chan<- sentAhead, looks *
 type sentAhead struct {
 	*wake
 	pending bus.Pending
+	done    func()
 }
 
 // acknowledge waits for commits that were decided ahead. One that was refused is decided again on what is there now.
 func (l *Loop) acknowledge(ctx context.Context, acks <-chan sentAhead) {
 	for x := range acks {
 		seq, err := x.pending.Wait(ctx)
+		x.done()
 		switch {
 		case err == nil:
 			l.noted(x.ref, seq, x.ready.facts, x.ready.rest)

@@ -195,3 +195,48 @@ func TestStandby(t *testing.T) {
 		return nil
 	})
 }
+
+// TestSentAheadIsDue: what is sent at its instant goes before what can wait, until it is acknowledged and no longer.
+func TestSentAheadIsDue(t *testing.T) {
+	w := newWorld(t)
+	l, err := New(w.b, Config{Service: "reconciler", Writer: events.WriterReconciler, Decide: newAhead(0).decide})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := w.open("s")
+	now, err := w.b.Now(w.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	late := &wake{ref: s.Ref(), at: now.Add(-time.Minute), seq: s.Seq, ready: &ready{epoch: s.Epoch, facts: []events.Fact{events.TurnInterrupted{Turn: "t1", Reason: "test"}}}}
+	acks := make(chan sentAhead, 1)
+	l.fire(w.ctx, late, now, acks, nil)
+	if !w.b.Order().Late() {
+		t.Error("it is late, and nobody makes room")
+	}
+	close(acks)
+	l.acknowledge(w.ctx, acks)
+	if w.b.Order().Late() || w.state("s").Turn != nil {
+		t.Error("it is acknowledged, and others make room for it still, or it is not")
+	}
+}
+
+// TestWalkMakesRoom: a walk that nobody waits for makes room for what is due, and one that somebody waits for does not.
+func TestWalkMakesRoom(t *testing.T) {
+	for _, hurry := range []bool{true, false} {
+		w := newWorld(t)
+		l, err := New(w.b, Config{Service: "reconciler", Writer: events.WriterReconciler, Decide: newAhead(time.Hour).decide})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range walkChunk {
+			w.store(w.open(fmt.Sprint("s", i)))
+		}
+		done := w.b.Order().Begin(time.Hour)
+		l.hurry.Store(hurry)
+		if err := l.Walk(w.ctx); err != nil || w.b.Order().Waits() > 0 == hurry {
+			t.Errorf("in a hurry: %v: made room %d times, %v", hurry, w.b.Order().Waits(), err)
+		}
+		done()
+	}
+}

@@ -19,6 +19,8 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/rs/zerolog"
+
+	"github.com/holdfast-dev/holdfast/internal/precedence"
 )
 
 const (
@@ -60,6 +62,8 @@ type Server struct {
 	lock *lock
 	done chan struct{}
 	once sync.Once
+
+	order precedence.Order
 }
 
 // Start runs a server and returns when it accepts connections. It fails with [ErrDirInUse], [ErrNotOurs], [ErrNewerData],
@@ -220,6 +224,9 @@ func (s *Server) Leads() bool { return s.srv.JetStreamIsLeader() }
 // SyncsEach says whether this server syncs each write by itself before it acknowledges it. (As one of several it syncs
 // what was agreed upon meanwhile.)
 func (s *Server) SyncsEach() bool { return s.cfg.SyncAlways && s.cfg.Cluster == nil }
+
+// Order is who goes first among those who share this server's process.
+func (s *Server) Order() *precedence.Order { return &s.order }
 
 // InProcessConn is a new connection without a socket.
 func (s *Server) InProcessConn() (net.Conn, error) {
