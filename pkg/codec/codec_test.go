@@ -144,6 +144,25 @@ func TestWrittenAsJSON(t *testing.T) {
 	}
 }
 
+// TestEveryByteEverywhere: a byte that JSON has to escape is noticed wherever it is in a text, and no other is taken for one.
+func TestEveryByteEverywhere(t *testing.T) {
+	for b := range 256 {
+		for at := range 20 {
+			s := full()
+			text := []byte("the quick brown fox ~!")
+			text[at] = byte(b)
+			s.Text = string(text)
+			doc, want := written(t, &s), asJSON(t, &s)
+			if !bytes.Equal(doc, want) {
+				t.Fatalf("%q is written as %s, want %s", text, doc, want)
+			}
+			if !read(t, doc) {
+				t.Errorf("not read back: %s", doc)
+			}
+		}
+	}
+}
+
 // TestNoJSON: what has none is an error, not half a document.
 func TestNoJSON(t *testing.T) {
 	for name, change := range map[string]func(*sample){
