@@ -221,9 +221,11 @@ func (l *Loop) fire(ctx context.Context, w *wake, now time.Time, acks chan<- sen
 	for i, f := range w.ready.facts {
 		evs[i] = events.New(l.bus.NewID(), l.source, w.ref, w.ready.epoch, w.at, f)
 	}
+	x := sentAhead{w, l.bus.AppendAsync(ctx, w.ref, l.cfg.Writer, w.seq, evs), l.bus.Order().Begin(now.Sub(w.at))}
 	select {
-	case acks <- sentAhead{w, l.bus.AppendAsync(ctx, w.ref, l.cfg.Writer, w.seq, evs), l.bus.Order().Begin(now.Sub(w.at))}:
+	case acks <- x:
 	case <-ctx.Done():
+		x.done()
 	}
 }
 
@@ -242,8 +244,7 @@ func (l *Loop) acknowledge(ctx context.Context, acks <-chan sentAhead) {
 		switch {
 		case err == nil:
 			l.noted(x.ref, seq, x.ready.facts, x.ready.rest)
-		case ctx.Err() != nil:
-			return
+		case ctx.Err() != nil: // and so for all that is left: none of it is under way any more
 		default:
 			if errors.Is(err, bus.ErrLostRace) {
 				l.count.lostRaces.Add(1)

@@ -219,6 +219,18 @@ func TestSentAheadIsDue(t *testing.T) {
 	if w.b.Order().Late() || w.state("s").Turn != nil {
 		t.Error("it is acknowledged, and others make room for it still, or it is not")
 	}
+	over, cancel := context.WithCancel(w.ctx)
+	cancel()
+	l.fire(over, late, now, nil, nil)
+	left := make(chan sentAhead, 2)
+	for range cap(left) {
+		l.fire(w.ctx, late, now, left, nil)
+	}
+	close(left)
+	l.acknowledge(over, left)
+	if w.b.Order().Late() {
+		t.Error("this process has ended, and others make room for what it sent")
+	}
 }
 
 // TestWalkMakesRoom: a walk that nobody waits for makes room for what is due, and one that somebody waits for does not.
