@@ -4,7 +4,7 @@ GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 KUSTOMIZE     := sigs.k8s.io/kustomize/kustomize/v5@v5.8.1
 
 GO        ?= go
-TEST_TIME ?= 10m
+TEST_TIME ?= 15m
 LONG_TIME ?= 90m
 OVERLAY   ?= deploy/k8s/base
 BENCH     ?=

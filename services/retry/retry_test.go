@@ -200,6 +200,7 @@ func TestTwoVersions(t *testing.T) {
 // TestFailOver: the active service is cut off with retries waiting, some of them due before another one is active: none is
 // lost, none comes twice.
 func TestFailOver(t *testing.T) {
+	t.Parallel() // it mostly waits
 	server := natstest.Start(t)
 	c := newCell(t, natstest.Bus(t, server))
 	first := natstest.Bus(t, server)
@@ -289,6 +290,7 @@ func TestRestarts(t *testing.T) {
 
 // TestStall: a silent turn is failed, one that is heard of is not; pings leave nothing in the log (T18).
 func TestStall(t *testing.T) {
+	t.Parallel() // it mostly waits
 	c, b := start(t)
 	c.serve(b, retry.Default())
 	const stallS = 2
@@ -363,6 +365,7 @@ func inTurn(t *testing.T, pulse *natstest.Pulse, fired []time.Time) {
 
 // TestOverdueOutage: what came due while the broker was away, and the service ran, takes its turn when the broker is back (T14).
 func TestOverdueOutage(t *testing.T) {
+	t.Parallel() // it mostly waits
 	server := natstest.Start(t)
 	c := newCell(t, natstest.Bus(t, server))
 	c.serve(natstest.Bus(t, server), retry.Default())
