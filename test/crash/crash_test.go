@@ -31,6 +31,7 @@ const (
 	replacePercent = 40              // of harnesses that are stopped are started anew meanwhile
 	frozenMax      = 6 * time.Second // long enough that another takes over meanwhile
 	warmUp         = time.Second
+	livelyMax      = 2 * time.Minute
 	restMax        = 2 * time.Minute
 	checkMax       = 2 * time.Minute
 )
@@ -102,6 +103,7 @@ func (w *world) struggle(most int, pauseMax time.Duration, strike func()) {
 		w.wait(time.Duration(w.rnd.Int64N(int64(pauseMax))))
 		strike()
 	}
+	w.live()
 	w.t.Logf("killed in %s: %v, the leader of the log %d times; stopped for a while: %v", time.Since(began).Round(time.Second), w.killed, w.led, w.stopped)
 	w.rest()
 	w.check()
@@ -237,10 +239,32 @@ func (w *world) check() {
 	}
 }
 
+// lively is what retry and compaction do, all of which is to happen.
+var lively = []events.Kind{"retry.scheduled", "compaction.completed", "compaction.failed", "message.accepted", "turn.requested"}
+
+// live goes on, on a machine on which little has happened so far, until all that is lively has.
+func (w *world) live() {
+	ctx, cancel := context.WithTimeout(context.Background(), livelyMax)
+	defer cancel()
+	tame := func() bool {
+		seen := map[events.Kind]bool{}
+		err := w.bus.Scan(ctx, 0, func(c events.Commit) error {
+			for i := range c.Events {
+				seen[c.Events[i].Kind] = true
+			}
+			return nil
+		})
+		return err != nil || slices.ContainsFunc(lively, func(k events.Kind) bool { return !seen[k] })
+	}
+	for len(w.nodes) == 1 && ctx.Err() == nil && tame() && !w.t.Failed() { // a cluster's few kills are soon over
+		w.wait(warmUp)
+	}
+}
+
 // checkLively: what retry and compaction do has happened.
 func (w *world) checkLively(p *picture) {
 	kinds := p.kinds()
-	for _, k := range []events.Kind{"retry.scheduled", "compaction.completed", "compaction.failed", "message.accepted", "turn.requested"} {
+	for _, k := range lively {
 		if kinds[k] == 0 {
 			w.t.Errorf("no %s: the world is too tame", k)
 		}
