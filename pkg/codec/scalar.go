@@ -40,10 +40,12 @@ func Some[T ~string](c *Codec, name string, p *T) {
 
 // appendText writes a string as encoding/json does, without the escapes that only HTML needs.
 func appendText(b []byte, text string) []byte {
-	if !allPlain(text) {
-		w := Writer(b)
-		w.value(text)
-		return w.b[:w.at] // no string can fail to encode
+	for i := range len(text) {
+		if !plain[text[i]] {
+			w := Writer(b)
+			w.value(text)
+			return w.b[:w.at] // no string can fail to encode
+		}
 	}
 	b = append(b, '"')
 	b = append(b, text...)
@@ -58,36 +60,6 @@ var plain = func() (table [256]bool) {
 	return table
 }()
 
-// Eight bytes at once: each of them one, the highest bit of each, and those that JSON has to escape.
-const (
-	wordBytes   = 8
-	ones        = 0x0101010101010101
-	highBits    = 0x80 * ones
-	spaces      = ' ' * ones
-	quotes      = '"' * ones
-	backslashes = '\\' * ones
-)
-
-// allPlain says whether all of a text stands for itself.
-func allPlain[T string | []byte](s T) bool {
-	for ; len(s) >= wordBytes; s = s[wordBytes:] {
-		w := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
-		below := (w - spaces) &^ w
-		if (w|below|zeros(w^quotes)|zeros(w^backslashes))&highBits != 0 {
-			return false
-		}
-	}
-	for i := range len(s) {
-		if !plain[s[i]] {
-			return false
-		}
-	}
-	return true
-}
-
-// zeros sets the highest bit of a byte that is 0, and of others only beside one that is.
-func zeros(w uint64) uint64 { return (w - ones) &^ w }
-
 // text takes a string.
 func (c *Codec) text() string {
 	if !c.take(`"`) {
@@ -95,10 +67,6 @@ func (c *Codec) text() string {
 		return ""
 	}
 	start, ascii := c.at, true
-	if n := bytes.IndexByte(c.b[start:], '"'); n >= 0 && allPlain(c.b[start:start+n]) {
-		c.at = start + n + 1
-		return c.word(c.b[start : start+n])
-	}
 	for ; c.at < len(c.b); c.at++ {
 		switch b := c.b[c.at]; {
 		case plain[b]:
