@@ -102,8 +102,10 @@ func TestAheadRings(t *testing.T) {
 		return q
 	}
 	q := waiting()
-	if !q.rings(r, alarmBody(at)) || !q.rings(r, alarmBody(at)) {
-		t.Error("the alarm came first, and somebody looks")
+	for range 2 {
+		if !q.rings(r, alarmBody(at)) {
+			t.Error("the alarm came first, and somebody looks")
+		}
 	}
 	if q.due(at); len(q.fired) > 0 {
 		t.Error("remembered for an alarm that has come")
