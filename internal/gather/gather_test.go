@@ -181,3 +181,15 @@ func TestEachOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestOneFlightAtATime: also when several things are handed in before the first has set out.
+func TestOneFlightAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := open(1, 100)
+		things := []string{"a", "b", "c"}
+		for _, s := range things {
+			a.Join(s)
+		}
+		a.want(t, things[:1], things[1:2], things[2:])
+	})
+}
