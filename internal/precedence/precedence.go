@@ -32,14 +32,15 @@ type Order struct {
 	waits  uint64
 }
 
-// Begin says that something is under way that has been due for so long. Call done when it is done.
+// Begin says that something is under way that has been due for so long (less than 0: it is due after that). Call done when it is
+// done.
 func (o *Order) Begin(late time.Duration) (done func()) {
 	if o == nil {
 		return func() {}
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	e := o.under.PushBack(time.Now().Add(-max(late, 0)))
+	e := o.under.PushBack(time.Now().Add(-late))
 	return func() { o.end(e) }
 }
 
