@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
@@ -211,5 +213,30 @@ func TestLongAfterItWasSent(t *testing.T) {
 				t.Error("the message's end is still kept: this shows nothing")
 			}
 		})
+	}
+}
+
+// TestWishesLoseRaces: a wish is decided again each time that somebody else wrote first; the tenth time in a row it is refused
+// with 503 and a reason, and nothing of it is appended.
+func TestWishesLoseRaces(t *testing.T) {
+	c := start(t)
+	service, _ := c.compaction(c.b, Default())
+	h := c.harness("h")
+	for name, first := range map[string]int{"often": racesMax - 1, "too-often": racesMax} {
+		r := h.open(name, 100, &events.PolicyPatch{AutoRetry: events.Set(false)})
+		looks := 0
+		_, err := service.carryOut(c.ctx, r, "ada", &service.count.sent, func(s *session.State, now time.Time, src session.Source) (Outcome, error) {
+			if looks++; looks <= first {
+				h.say(name, events.ToolStarted{Call: fmt.Sprint("c", looks), Name: "index", Background: true})
+			}
+			return Send(s, message(r, "m1"), now, src)
+		})
+		refusal, _ := errors.AsType[*events.Refusal](err)
+		switch queued := len(c.state(r).Queue); {
+		case first < racesMax && (err != nil || queued != 1):
+			t.Errorf("%s: %v, %d queued", name, err, queued)
+		case first == racesMax && (refusal == nil || refusal.Code != http.StatusServiceUnavailable || !strings.Contains(string(refusal.Body()), `"reason":`) || queued != 0):
+			t.Errorf("%s: %v, %d queued, want 503 with a reason, and none", name, err, queued)
+		}
 	}
 }

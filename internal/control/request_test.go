@@ -1,0 +1,46 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// TestCarryOutLosesRaces: a wish is decided again each time that somebody else wrote first, on what that was; the tenth time in
+// a row it is refused with 503 and a reason, and nothing of it is appended.
+func TestCarryOutLosesRaces(t *testing.T) {
+	w := newWorld(t)
+	l, err := New(w.b, Config{Service: "test", Writer: events.WriterRetry, Decide: func(context.Context, *session.State, time.Time, session.Source) (Decision, error) {
+		return Decision{}, nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, first := range map[string]int{"often": racesMax - 1, "too-often": racesMax} {
+		s := w.open(name)
+		w.store(s)
+		looks := 0
+		seq, err := l.CarryOut(w.ctx, s.Ref(), "ada", func(now *session.State) (session.Decision, error) {
+			if looks++; now.Seq != s.Seq {
+				t.Errorf("%s: decided on %d, the last commit is %d", name, now.Seq, s.Seq)
+			}
+			if looks <= first {
+				s = w.say(s, events.UsageReported{Turn: "t1", Model: "m"})
+			}
+			return session.Decision{Facts: []events.Fact{events.TurnRequested{Turn: "t2", Cause: events.CauseRetry}}}, nil
+		})
+		refusal, _ := errors.AsType[*events.Refusal](err)
+		switch after := w.state(name); {
+		case first < racesMax && (err != nil || seq != after.Seq || after.Pending.Turn == nil || after.Pending.Turn.By != "ada"):
+			t.Errorf("%s: %d, %v: %+v", name, seq, err, after.Pending.Turn)
+		case first == racesMax && (refusal == nil || refusal.Code != http.StatusServiceUnavailable || !strings.Contains(string(refusal.Body()), `"reason":`) || after.Seq != s.Seq):
+			t.Errorf("%s: %v, the log ends at %d, want 503 with a reason, and %d", name, err, after.Seq, s.Seq)
+		}
+	}
+}
