@@ -4,7 +4,8 @@
 //
 // Whoever does something at its instant says so, and when it is done. Whoever works through what has come, a batch at a
 // time, yields before each: while something due has been kept waiting for longer than it should, the others make room.
-// Nobody waits for ever, and nobody waits while what is due is on time: then it does no harm to go on.
+// Nobody waits for ever, and nobody waits while what is due is on time: then it does no harm to go on. Nor does anybody wait
+// for long in all: what stays late although others make room is late for another reason, such as a slow disk.
 //
 // It is a courtesy, not a lock: nothing is wrong when one does not yield, or does not know the others.
 package precedence
@@ -17,10 +18,16 @@ import (
 )
 
 // Bounds of the courtesy.
+//
+// A rush passes. On a disk that takes longer than soon for each write something is always late; who waited for that, for
+// ever, would fall behind for ever. So patience is spent while anybody waits, and only a part of the other time gives it back.
 const (
 	soon     = 5 * time.Millisecond   // what is due may take so long before others make room for it
 	yieldMax = 100 * time.Millisecond // the longest that anybody waits at a time
 	busyFor  = 500 * time.Millisecond // after others had to wait, more is expected for so long
+
+	patienceMax  = 20 * time.Second // of waiting, all in all; less: a long rush is helped to its middle only; more: others lag more
+	patiencePart = 10               // of the time that nobody waits, one part in so many is given back
 )
 
 // Order is who goes first among those who share it. A nil Order has everybody go at once.
@@ -30,6 +37,10 @@ type Order struct {
 	idle   chan struct{}
 	yields time.Time // when somebody had to wait last
 	waits  uint64
+
+	waiting int           // how many wait now
+	spent   time.Duration // of the patience, as of at
+	at      time.Time
 }
 
 // Begin says that something is under way that has been due for so long (less than 0: it is due after that). Call done when it is
@@ -75,16 +86,10 @@ func (o *Order) Yield(ctx context.Context) {
 	if o == nil {
 		return
 	}
-	o.mu.Lock()
-	if !o.lateLocked(time.Now()) {
-		o.mu.Unlock()
+	idle := o.wait()
+	if idle == nil {
 		return
 	}
-	if o.idle == nil {
-		o.idle = make(chan struct{})
-	}
-	idle := o.idle
-	o.mu.Unlock()
 	t := time.NewTimer(yieldMax)
 	defer t.Stop()
 	select {
@@ -93,9 +98,37 @@ func (o *Order) Yield(ctx context.Context) {
 	case <-ctx.Done():
 	}
 	o.mu.Lock()
+	defer o.mu.Unlock()
 	o.yields = time.Now()
+	o.spendLocked(o.yields)
+	o.waiting--
 	o.waits++
-	o.mu.Unlock()
+}
+
+// wait begins a wait, which ends when the channel is closed; nil when there is nothing to wait for, or was for too long.
+func (o *Order) wait() <-chan struct{} {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	now := time.Now()
+	o.spendLocked(now)
+	if !o.lateLocked(now) || o.spent > patienceMax-yieldMax {
+		return nil
+	}
+	if o.idle == nil {
+		o.idle = make(chan struct{})
+	}
+	o.waiting++
+	return o.idle
+}
+
+// spendLocked brings the patience up to now. Several who wait at the same time spend it once.
+func (o *Order) spendLocked(now time.Time) {
+	if past := now.Sub(o.at); o.waiting > 0 {
+		o.spent += past
+	} else {
+		o.spent = max(o.spent-past/patiencePart, 0)
+	}
+	o.at = now
 }
 
 // Busy says whether somebody had to wait a short while ago: who has much to do had better do it in small parts.

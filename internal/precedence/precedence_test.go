@@ -95,6 +95,37 @@ func TestBusyEnds(t *testing.T) {
 	})
 }
 
+// TestPatienceEnds: who makes room and it is of no use, because everything due takes long, falls behind for a while only:
+// then most of the time is its own, however many do so, and a later rush is made room for again.
+func TestPatienceEnds(t *testing.T) {
+	const work, most = 10 * time.Millisecond, 20 * time.Second
+	synctest.Test(t, func(t *testing.T) {
+		var o precedence.Order
+		done := o.Begin(time.Second)
+		share := func(span time.Duration) (part float64) {
+			began, all := time.Now(), time.Duration(0)
+			for time.Since(began) < span {
+				all += waited(t.Context(), &o)
+				<-time.After(work)
+			}
+			return float64(all) / float64(time.Since(began))
+		}
+		if got := share(most / 2); got < 0.8 {
+			t.Errorf("waited for %.2f of a rush", got)
+		}
+		share(most)
+		if got := share(time.Minute); got > 0.15 {
+			t.Errorf("waited for %.2f of the time, when that had been of no use for long", got)
+		}
+		done()
+		share(20 * most)
+		o.Begin(time.Second)
+		if got := share(most / 2); got < 0.8 {
+			t.Errorf("waited for %.2f of a later rush", got)
+		}
+	})
+}
+
 // TestNobody: without an order everybody goes.
 func TestNobody(t *testing.T) {
 	var o *precedence.Order
