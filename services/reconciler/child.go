@@ -98,10 +98,15 @@ func (d *desk) fellWith(c *session.State) bool {
 	return l != nil && l.Outcome == session.OutcomeInterrupted && c.Incarnation == d.Incarnation && !c.Owned
 }
 
-// fallen says whether a child fell with this session and nothing of it is left open. That retry will have it go on by itself
-// does not hold its parent: the parent goes on by itself, too.
+// fallen says whether a child fell with this session and nothing of it is left open or asked for but by retry. That retry
+// will have it go on by itself does not hold its parent: the parent goes on by itself, too. What anybody else has asked of
+// it, a person's answer or message, does.
 func (d *desk) fallen(c *session.State) bool {
-	return d.fellWith(c) && c.Turn == nil && len(c.PendingPrompts()) == 0
+	asked := c.Pending
+	if t := asked.Turn; t != nil && t.By == "" && (t.Cause == events.CauseRetry || t.Cause == events.CauseResume) {
+		asked.Turn = nil
+	}
+	return d.fellWith(c) && c.Turn == nil && asked == session.Pending{} && len(c.PendingPrompts()) == 0 && !c.CompactionFirst()
 }
 
 // childOutput is what a parent's call says about its child.

@@ -107,6 +107,36 @@ func TestResting(t *testing.T) {
 	}
 }
 
+// TestFallen: a child that fell with its parent does not hold it when nothing but retry wants it to go on.
+func TestFallen(t *testing.T) {
+	asked := func(cause events.Cause, by string) func(*session.State) {
+		return func(s *session.State) { s.Pending.Turn = &session.PendingTurn{ID: "n", Cause: cause, By: by} }
+	}
+	for name, c := range map[string]struct {
+		change func(*session.State)
+		want   bool
+	}{
+		"nothing is wanted":          {func(*session.State) {}, true},
+		"retry has a plan":           {func(s *session.State) { s.Retry.State = session.RetryScheduled }, true},
+		"retry wants it again":       {asked(events.CauseResume, ""), true},
+		"retry wants it after that":  {asked(events.CauseRetry, ""), true},
+		"a person wants it again":    {asked(events.CauseResume, "user-1"), false},
+		"an answer is to be used":    {asked(events.CauseAnswer, ""), false},
+		"a message is to be handled": {asked(events.CauseMessage, ""), false},
+		"a stop has no receipt":      {func(s *session.State) { s.Pending.Stop = &session.PendingStop{} }, false},
+		"it is to be compacted":      {func(s *session.State) { s.Pending.Compaction = &session.PendingCompaction{} }, false},
+		"it is compacted":            {func(s *session.State) { s.Compaction = &session.Compaction{State: session.CompactionRunning} }, false},
+		"a turn is open":             {func(s *session.State) { s.Turn = &session.Turn{} }, false},
+		"a person is waited for":     {func(s *session.State) { s.Prompts = map[string]*session.Prompt{"p": {Status: session.Awaiting}} }, false},
+		"somebody has it again":      {func(s *session.State) { s.Owned = true }, false},
+	} {
+		kid := child("c", func(s *session.State) { s.LastTurn = last(session.OutcomeInterrupted, 30); c.change(s) })
+		if got := parent(kid).fallen(kid); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 // TestBecameOf: a call ends as the child that moved last, whichever comes first.
 func TestBecameOf(t *testing.T) {
 	did := func(name, outcome string, at float64) *session.State {

@@ -1,0 +1,51 @@
+What a person answered to a sub-agent outside of any turn, after the process was gone, is still to be done: its parent waits for that, as for
+any work that somebody but retry has asked of it (P16).
+
+-- facts --
+1 session.opened {"incarnation":"16"}
+2 turn.started {"turn":"t1","cause":"message"}
+3 tool.started {"call":"task1","turn":"t1","name":"task"}
+-- facts child --
+4 session.opened {"incarnation":"16","parent":"s","parent_call":"task1","root":"s"}
+5 turn.started {"turn":"k1","cause":"message","synthetic":true}
+6 session.orphaned {"reason":"owner-lost","incarnation":"16"}
+7 turn.interrupted {"turn":"k1","reason":"owner-lost"}
+8 session.claimed {"incarnation":"17"}
+10 prompt.requested {"prompt":"q1","kind":"question","delivery":"message","questions":[{"id":"a","question":"Which?","custom":true}]}
+-- facts --
+11 session.claimed {"incarnation":"17"}
+12 tool.started {"call":"task1","turn":"t1","name":"task"}
+13 turn.started {"turn":"t1","cause":"message"}
+-- owner --
+dead
+-- owner child --
+dead
+-- at --
+60
+-- decide --
+child session.orphaned {"reason":"owner-lost","incarnation":"17"}
+s session.orphaned {"reason":"owner-lost","incarnation":"17","waits_for":[{"call":"task1","child":"child"}]}
+-- state --
+s waiting turn=t1 call=task1 holds=task1,child
+child waiting last=k1,interrupted,owner-lost prompt=q1,awaiting
+-- facts child --
+70/ledger prompt.answered {"prompt":"q1","answers":[{"question":"a","selected":[],"text":"blue"}],"by":"user-1"}
+70/ledger turn.requested {"turn":"k2","cause":"answer","prompt":"q1"}
+-- at --
+71
+-- decide --
+nothing
+-- state --
+s waiting turn=t1 call=task1 holds=task1,child
+child queued last=k1,interrupted,owner-lost prompt=q1,answered pending=answer
+-- facts child --
+72 session.claimed {"incarnation":"18"}
+73 turn.started {"turn":"k2","cause":"answer","prompt":"q1"}
+74 turn.completed {"turn":"k2"}
+-- owner child --
+alive
+-- at --
+75
+-- decide --
+s tool.completed {"call":"task1","output":{"child":"child","outcome":"completed","turn":"k2"},"synthetic":true}
+s turn.requested {"turn":"turn-edb2ufayhsfpsh2gcgxc","cause":"resume","of_turn":"t1"}
