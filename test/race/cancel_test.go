@@ -25,7 +25,8 @@ const (
 	firstDelay = 2 * time.Second       // before the first attempt
 	aimBefore  = 12 * time.Millisecond // the first cancels are sent from so long before the instant
 	aimSteps   = 24                    // to as long after it, in so many steps
-	aimStepMin = time.Millisecond      // who was too late is earlier by so much the next time, and who was in time later
+	aimStepMax = 2 * time.Second
+	aimStepMin = 200 * time.Microsecond // who was too late is earlier by so much the next time, and who was in time later
 )
 
 // services runs a ledger, a retry and a compaction service until the test ends.
@@ -103,13 +104,21 @@ func (a *aiming) next(cancelled bool) {
 	case a.begun && cancelled == a.last:
 		a.step *= 2
 	case a.begun:
-		a.step = max(a.step/4, aimStepMin)
+		a.step = a.step / 4
 	}
+	a.step = min(max(a.step, aimStepMin), aimStepMax)
 	a.begun, a.last = true, cancelled
 	if cancelled {
 		a.at += a.step
 	} else {
 		a.at -= a.step
+	}
+}
+
+// hold lets the first of two, or the second, wait for so long that they meet.
+func (a *aiming) hold(i int) {
+	if wait := []time.Duration{a.at, -a.at}[i]; wait > 0 {
+		<-time.After(wait)
 	}
 }
 

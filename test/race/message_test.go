@@ -200,11 +200,16 @@ func TestSendAndAnswer(t *testing.T) {
 			return "", err
 		}
 		answered, sent, err := both(func() reply {
+			s.aim.hold(0)
 			return s.ask(ctx, ledger.Name, "answer", session.AnswerWish{Ref: s.ref, Prompt: p, By: "ada", Answers: []events.Answer{{Question: "q", Text: "yes"}}})
-		}, func() reply { return s.send(ctx, m, "never mind") })
+		}, func() reply {
+			s.aim.hold(1)
+			return s.send(ctx, m, "never mind")
+		})
 		if err != nil {
 			return "", err
 		}
+		s.aim.next(answered.code == 0)
 		if err := s.fold(ctx); err != nil {
 			return "", err
 		}

@@ -72,6 +72,7 @@ type lane struct {
 	ref events.Ref
 	st  *session.State
 	ops []porcupine.Operation
+	aim aiming // by how much the first of two is held back; less than nothing: the second
 }
 
 func open(t *testing.T, b *bus.Bus, name string) *lane {
@@ -163,6 +164,7 @@ func (l *lane) race(t *testing.T, prompt string, callers ...func(context.Context
 	ops := make([]porcupine.Operation, len(callers))
 	for i, call := range callers {
 		wg.Go(func() {
+			l.aim.hold(i)
 			start := time.Now().UnixNano()
 			w, out, err := call(t.Context())
 			if err != nil {
@@ -172,6 +174,9 @@ func (l *lane) race(t *testing.T, prompt string, callers ...func(context.Context
 		})
 	}
 	wg.Wait()
+	if first, ok := ops[0].Output.(told); ok {
+		l.aim.next(first.won)
+	}
 	l.ops = append(l.ops, ops...)
 	if err := l.fold(t.Context()); err != nil {
 		t.Error(err)
