@@ -30,7 +30,7 @@ const (
 	retryFar      = 13 * time.Minute // later than any run takes; the longest that a provider's wish is followed is 15
 	retrySoon     = 20 * time.Second // until what comes due while the process is down does
 	retryDown     = 20               // so many of these
-	retryWaiting  = 20_000           // others that wait for much later meanwhile
+	retryWaiting  = 100_000          // others that wait for much later meanwhile
 	retryP99MS    = 50.0
 	restateP50MS  = 4.0 // Restate, 10,000 in 10 s
 	restateP99MS  = 32.0
