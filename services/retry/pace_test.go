@@ -5,8 +5,36 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
+
+	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
 )
+
+// TestAheadAfterAnOutage: the first decision after the broker came back may be one for an instant to come. What comes due until
+// then is not overdue for it.
+func TestAheadAfterAnOutage(t *testing.T) {
+	server := natstest.Start(t)
+	b := natstest.Bus(t, server)
+	r, err := New(b, Default(), zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	natstest.Restart(t, server)
+	natstest.Until(t, "the connection to be restored", func() bool { return b.Reconnects() > 0 && b.Connected() })
+	now, err := b.Now(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ref, look := events.Ref{Harness: "h", Session: "s"}, now.Add(time.Hour)
+	if _, err := r.decide(t.Context(), session.New(ref), look, nil); err != nil {
+		t.Fatal(err)
+	}
+	if r.pace.active.Before(now) || !r.pace.active.Before(look) {
+		t.Errorf("active since %s after the broker was back, when it was decided for an hour later", r.pace.active.Sub(now))
+	}
+}
 
 // TestPlaces: what is overdue keeps its place, whoever asks for it before it has come, now or ahead; a place is forgotten
 // after a while (T14).

@@ -161,9 +161,15 @@ func (r *Retry) takeover(ctx context.Context) error {
 }
 
 // decide is one look of the loop at one session. What came due before anybody was active takes its turn. When the broker was
-// away, what came due meanwhile takes its turn, too.
-func (r *Retry) decide(_ context.Context, s *session.State, now time.Time, _ session.Source) (control.Decision, error) {
-	r.link.Restored(r.bus.Reconnects(), func() { r.pace.begin(now) })
+// away, what came due meanwhile takes its turn, too; now may be an instant to come, the broker's return is not.
+func (r *Retry) decide(ctx context.Context, s *session.State, now time.Time, _ session.Source) (control.Decision, error) {
+	r.link.Restored(r.bus.Reconnects(), func() {
+		back, err := r.bus.Now(ctx)
+		if err != nil {
+			back = now
+		}
+		r.pace.begin(back)
+	})
 	d := Decide(s, Input{Now: now, Progress: r.heard.Of(s.Ref(), now), Jitter: r.cfg.Jitter})
 	look := control.Decision{Facts: d.Facts, Look: d.Look, Local: d.Watch, Ahead: !d.Watch}
 	if len(d.Facts) > 0 {
