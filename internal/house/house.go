@@ -129,6 +129,7 @@ func Rules() []Rule {
 		{"pure code", pure}, {"log keys", logs}, {"package names", packageNames},
 		{"exported names documented", documented}, {"package comments", packageComments},
 		{"facts", facts}, {"services", services}, {"dependencies have reasons", dependencies},
+		{"one number a decision", decisionNumbers},
 		{"nothing left to do", nothingLeft}, {"nothing names the workplace", noWorkplace},
 	}
 }

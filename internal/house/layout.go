@@ -83,6 +83,21 @@ func dependencies(t *Tree) {
 	}
 }
 
+// decisionNumbers wants each dated decision to have a number of its own: that is what others call it by.
+func decisionNumbers(t *Tree) {
+	seen := make(map[string]string)
+	for _, f := range t.Files {
+		number, _, ok := strings.Cut(path.Base(f.Path), "-")
+		if f.Folder() != decisions || !ok {
+			continue
+		}
+		if other := seen[number]; other != "" {
+			t.find(f.Path, 0, "%s has this number: take the next free one", other)
+		}
+		seen[number] = f.Path
+	}
+}
+
 // modules are the required modules of go.mod, without their versions.
 func (t *Tree) modules() []string {
 	var list []string
