@@ -68,7 +68,7 @@ func (h *Heard) Beat(ctx context.Context) error {
 // their pings may have been lost.
 func (h *Heard) Of(r events.Ref, now time.Time) time.Time {
 	here := time.Now()
-	h.link.Restored(h.bus.Reconnects(), func() { h.all(here) })
+	h.link.Restored(h.bus.Reconnects(), func() bool { h.all(here); return true })
 	return now.Add(-here.Sub(h.of(r, here)))
 }
 
@@ -122,15 +122,15 @@ type Link struct {
 }
 
 // Restored calls back when the connection was restored since the last time, n times by now ([bus.Bus.Reconnects]). Nobody
-// else gets past it before that is done: of what came due meanwhile the first look may not be ahead of it.
-func (l *Link) Restored(n uint64, back func()) {
+// else gets past it before that is done: of what came due meanwhile the first look may not be ahead of it. What back could
+// not do is left to whoever looks next.
+func (l *Link) Restored(n uint64, back func() (done bool)) {
 	if l.known.Load() == n {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.known.Load() != n {
-		back()
+	if l.known.Load() != n && back() {
 		l.known.Store(n)
 	}
 }

@@ -66,10 +66,11 @@ func TestRestored(t *testing.T) {
 		begun, on, coming, over := make(chan struct{}), make(chan struct{}), make(chan struct{}, looks), make(chan int, looks)
 		look := func() {
 			coming <- struct{}{}
-			l.Restored(restored, func() {
+			l.Restored(restored, func() bool {
 				close(begun)
 				<-on
 				done++
+				return true
 			})
 			over <- done
 		}
@@ -95,5 +96,17 @@ func TestRestored(t *testing.T) {
 				t.Fatalf("restored %d times, looked when that was seen to %d times", restored, n)
 			}
 		}
+	}
+}
+
+// TestNotRestored: what could not be done once the broker was back is still to be done.
+func TestNotRestored(t *testing.T) {
+	var l Link
+	tries := 0
+	for range 4 {
+		l.Restored(1, func() bool { tries++; return tries == 2 })
+	}
+	if tries != 2 {
+		t.Errorf("tried %d times, want 2: the first failed", tries)
 	}
 }

@@ -138,7 +138,7 @@ func (s *Service) check(ctx context.Context, body []byte) ([]byte, error) {
 	if err := need(w.Ref); err != nil {
 		return nil, err
 	}
-	st, _, err := s.current(ctx, w.Ref)
+	st, err := s.loop.Current(ctx, w.Ref)
 	if err != nil {
 		return nil, err
 	}
@@ -153,45 +153,11 @@ func (s *Service) check(ctx context.Context, body []byte) ([]byte, error) {
 	return json.Marshal(v)
 }
 
-// current is the session as it is: its document, and what the log's leader has beyond that.
-func (s *Service) current(ctx context.Context, r events.Ref) (*session.State, []events.Commit, error) {
-	st, err := s.loop.Load(ctx, r)
-	switch {
-	case errors.Is(err, bus.ErrNotFound):
-		st = session.New(r)
-	case errors.Is(err, session.ErrNewerLayout):
-		return nil, nil, events.Unavailable(err.Error() + ": upgrade this service")
-	case err != nil:
-		return nil, nil, err
-	}
-	tail, err := s.bus.Read(ctx, r, st.Seq+1)
-	if err != nil {
-		return nil, nil, fmt.Errorf("compaction: read %s: %w", r, err)
-	}
-	for i := range tail {
-		st.Fold(&tail[i])
-	}
-	return st, tail, nil
-}
-
-// source finds commits among those just read, else in the log.
-func (s *Service) source(ctx context.Context, tail []events.Commit) session.Source {
-	return func(seq uint64) (*events.Commit, error) {
-		for i := range tail {
-			if tail[i].Seq == seq {
-				return &tail[i], nil
-			}
-		}
-		c, err := s.bus.Commit(ctx, seq)
-		return &c, err
-	}
-}
-
 // carryOut decides on a wish and appends what it comes to, as one commit, until nobody else was first.
 func (s *Service) carryOut(ctx context.Context, r events.Ref, by string, count *atomic.Uint64,
 	decide func(*session.State, time.Time, session.Source) (Outcome, error)) ([]byte, error) {
 	for range racesMax {
-		st, tail, err := s.current(ctx, r)
+		st, err := s.loop.Current(ctx, r)
 		if err != nil {
 			return nil, err
 		}
@@ -199,7 +165,7 @@ func (s *Service) carryOut(ctx context.Context, r events.Ref, by string, count *
 		if err != nil {
 			return nil, err
 		}
-		o, err := decide(st, now, s.source(ctx, tail))
+		o, err := decide(st, now, s.loop.Source(ctx))
 		if err != nil {
 			return nil, err
 		}

@@ -163,13 +163,11 @@ func (r *Retry) takeover(ctx context.Context) error {
 // decide is one look of the loop at one session. What came due before anybody was active takes its turn. When the broker was
 // away, what came due meanwhile takes its turn, too; now may be an instant to come, the broker's return is not.
 func (r *Retry) decide(ctx context.Context, s *session.State, now time.Time, _ session.Source) (control.Decision, error) {
-	r.link.Restored(r.bus.Reconnects(), func() {
-		back, err := r.bus.Now(ctx)
-		if err != nil {
-			back = now
-		}
-		r.pace.begin(back)
-	})
+	var err error
+	r.link.Restored(r.bus.Reconnects(), func() bool { err = r.takeover(ctx); return err == nil })
+	if err != nil {
+		return control.Decision{}, err
+	}
 	d := Decide(s, Input{Now: now, Progress: r.heard.Of(s.Ref(), now), Jitter: r.cfg.Jitter})
 	look := control.Decision{Facts: d.Facts, Look: d.Look, Local: d.Watch, Ahead: !d.Watch}
 	if len(d.Facts) > 0 {
