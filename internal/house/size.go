@@ -1,16 +1,10 @@
 package house
 
-import (
-	"go/ast"
-	"strings"
-)
+import "go/ast"
 
-// Limits of sizes. Beyond them nobody keeps a thing in mind.
+// Limits of sizes. Lines a file and files a package have none: such limits led to packing, not to design.
 const (
 	functionLinesMax     = 70
-	fileLinesMax         = 400
-	testFileLinesMax     = 600
-	packageFilesMax      = 12 // without tests
 	interfaceMethodsMax  = 3
 	interfaceOfManyLines = "an interface belongs to its user and has one to three methods; take what you need, or split it"
 )
@@ -45,27 +39,6 @@ func (f *File) tableLines(fn *ast.FuncDecl) int {
 		return !ok
 	})
 	return lines
-}
-
-func fileSizes(t *Tree) {
-	for _, f := range t.goFiles(true) {
-		lines, most := strings.Count(f.Text, "\n"), fileLinesMax
-		if f.Test() {
-			most = testFileLinesMax
-		}
-		if lines > most {
-			t.find(f.Path, lines, "%d lines, at most %d: a file is one noun; find the second one in it", lines, most)
-		}
-	}
-}
-
-func packageSizes(t *Tree) {
-	folders, files := t.packages()
-	for _, folder := range folders {
-		if n := len(files[folder]); n > packageFilesMax {
-			t.find(folder, 0, "%d files beside tests, at most %d: there is a second package in it", n, packageFilesMax)
-		}
-	}
 }
 
 func interfaceSizes(t *Tree) {
