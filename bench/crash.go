@@ -162,7 +162,7 @@ func playAsker(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	known, err := h.Sessions(ctx)
+	known, _, err := h.Sessions(ctx)
 	if err != nil {
 		return err
 	}

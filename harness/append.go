@@ -65,6 +65,9 @@ func (b *buffer) give(facts, bytes int) {
 // of pkg/events: nothing malformed, and nothing that a harness may not say, gets into the queue.
 func (s *Session) newOp(facts []events.Fact) (*op, error) {
 	for _, f := range facts {
+		if f == nil {
+			return nil, fmt.Errorf("harness: %s: %w: a fact is nil", s.ref, events.ErrMalformed)
+		}
 		if spec := events.Lookup(f.Kind()); spec == nil || !spec.May(events.WriterHarness) {
 			return nil, fmt.Errorf("harness: %s: %w", f.Kind(), events.ErrOutOfRole)
 		}

@@ -177,30 +177,45 @@ func (h *Harness) Incarnation() string {
 // newer process of an exclusive harness took its place; or [ErrLeaseLost] under [LeaseStop].
 func (h *Harness) Context() context.Context { return h.ctx }
 
-// Sessions are the stored documents of this harness's sessions, to decide what to go on with. They may lag behind the
-// log by what the ledger has not folded yet; [Harness.Claim] does not.
-func (h *Harness) Sessions(ctx context.Context) ([]*session.State, error) {
-	latest := map[string]*session.State{}
+// Unreadable is a session whose stored document this build cannot read.
+type Unreadable struct {
+	Session string // the session's id; the key of the document if that names no session
+	Err     error  // [session.ErrNewerLayout]: a newer build wrote it, upgrade this one; others: run `holdfast rebuild`
+}
+
+// Sessions returns the stored documents of this harness's sessions, to decide what to go on with. They may lag behind the
+// log by what the ledger has not folded yet; [Harness.Claim] does not. A document that this build cannot read is reported
+// in unreadable and does not hide the others. err is an error of the broker; then both lists are nil.
+func (h *Harness) Sessions(ctx context.Context) (all []*session.State, unreadable []Unreadable, err error) {
+	latest := map[string]bus.Entry{} // a key that changes while it is listed comes twice
 	var order []string
-	err := h.bus.List(ctx, bus.State, events.SessionKeys(h.cfg.ID), func(e bus.Entry) error {
-		st, err := session.Decode(e.Value)
-		if err != nil {
-			return fmt.Errorf("document %s: %w", e.Key, err)
-		}
-		if latest[e.Key] == nil {
+	err = h.bus.List(ctx, bus.State, events.SessionKeys(h.cfg.ID), func(e bus.Entry) error {
+		if _, seen := latest[e.Key]; !seen {
 			order = append(order, e.Key)
 		}
-		latest[e.Key] = st
+		latest[e.Key] = e
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("harness: sessions of %s: %w", h.cfg.ID, translate(err))
+		return nil, nil, fmt.Errorf("harness: sessions of %s: %w", h.cfg.ID, translate(err))
 	}
-	all := make([]*session.State, len(order))
-	for i, key := range order {
-		all[i] = latest[key]
+	for _, key := range order {
+		st, err := session.Decode(latest[key].Value)
+		if err != nil {
+			unreadable = append(unreadable, Unreadable{Session: sessionOf(key), Err: fmt.Errorf("harness: document %s: %w", key, err)})
+			continue
+		}
+		all = append(all, st)
 	}
-	return all, nil
+	return all, unreadable, nil
+}
+
+// sessionOf returns the id of the session that a document's key names, or the key itself.
+func sessionOf(key string) string {
+	if r, err := events.ParseSessionKey(key); err == nil {
+		return r.Session
+	}
+	return key
 }
 
 // nudged: somebody appended to a session of this harness.

@@ -224,8 +224,9 @@ func TestOpen(t *testing.T) {
 		t.Errorf("%+v", st)
 	}
 	w.show("s")
-	all := must[[]*session.State](t)(h.Sessions(w.ctx))
-	if len(all) != 1 || all[0].Session != "s" || all[0].Epoch != 2 {
+	all, unreadable, err := h.Sessions(w.ctx)
+	check(t, err)
+	if len(unreadable) != 0 || len(all) != 1 || all[0].Session != "s" || all[0].Epoch != 2 {
 		t.Errorf("%+v", all)
 	}
 }

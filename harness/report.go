@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -47,8 +48,8 @@ func (t *Turn) Usage(ctx context.Context, u Usage) error {
 	if err := errors.Join(f.Validate(), context.Cause(ctx)); err != nil {
 		return err
 	}
-	if t.s.holdBack(f) {
-		return nil
+	if held, err := t.s.holdBack(f); held || err != nil {
+		return err
 	}
 	o, err := t.s.newOp([]events.Fact{f})
 	if err != nil {
@@ -57,10 +58,14 @@ func (t *Turn) Usage(ctx context.Context, u Usage) error {
 	return t.s.queueUp(true, o)
 }
 
-// holdBack keeps a report for later, or says that it is to be stored now.
-func (s *Session) holdBack(f events.UsageReported) bool {
+// holdBack keeps a report for later; held is false if it is to be stored now. It refuses a report of a session that is
+// not this process's.
+func (s *Session) holdBack(f events.UsageReported) (held bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.footing == apart {
+		return false, fmt.Errorf("harness: %s: %w", s.ref, s.why)
+	}
 	u := &s.usage
 	if wait := usageEvery - time.Since(u.at); wait > 0 && !s.telling(f) {
 		u.held = &f
@@ -68,10 +73,10 @@ func (s *Session) holdBack(f events.UsageReported) bool {
 			u.waiting = true
 			time.AfterFunc(wait, s.releaseUsage)
 		}
-		return true
+		return true, nil
 	}
 	u.stored, u.at, u.held = f, time.Now(), nil
-	return false
+	return false, nil
 }
 
 // telling says whether a report tells so much that it is stored at once. The session is locked.

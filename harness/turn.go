@@ -148,6 +148,9 @@ func (t *Turn) Fail(ctx context.Context, e events.Failure, hadOutput bool) error
 // FailWith ends the turn in this error, classified: [*FailureError] and [*ProviderError] say what it is, of any other the
 // words do. Its kind decides whether it is tried again.
 func (t *Turn) FailWith(ctx context.Context, err error) error {
+	if err == nil {
+		return fmt.Errorf("harness: turn %s in %s: %w: failed with a nil error; use Complete", t.id, t.s.ref, events.ErrMalformed)
+	}
 	f, hadOutput := failureOf(err)
 	return t.Fail(ctx, f, hadOutput)
 }

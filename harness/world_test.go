@@ -282,3 +282,8 @@ func (w *world) back() {
 	w.t.Helper()
 	w.server = natstest.Restart(w.t, w.server)
 }
+
+// short is a context that ends soon.
+func short(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, time.Second/2)
+}

@@ -186,7 +186,7 @@ func (l *play) restart(ctx context.Context, s *Step) error {
 // held is how many sessions the stored documents still show as the dead process's. One without a document has not been
 // folded yet.
 func (l *play) held(ctx context.Context, dead string, lost map[string]*harness.Session) (int, error) {
-	docs, err := l.h.Sessions(ctx)
+	docs, _, err := l.h.Sessions(ctx) // a document that cannot be read counts as not recovered yet
 	if err != nil {
 		return 0, err
 	}

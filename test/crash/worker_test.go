@@ -99,7 +99,7 @@ func (a *agent) endTurns(ctx context.Context) {
 	defer tick.Stop()
 	for ctx.Err() == nil {
 		<-tick.C
-		all, err := a.h.Sessions(ctx)
+		all, _, err := a.h.Sessions(ctx)
 		if err != nil {
 			a.judge("sessions", err)
 		}
@@ -174,7 +174,7 @@ func (a *agent) pause(ctx context.Context) {
 
 // takeUp goes on with some of what the process before left, adopting some of what is open in it.
 func (a *agent) takeUp(ctx context.Context) (owned []*harness.Session) {
-	before, err := a.h.Sessions(ctx)
+	before, _, err := a.h.Sessions(ctx)
 	if err != nil {
 		a.judge("sessions", err)
 		return nil

@@ -1,0 +1,113 @@
+package harness_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// TestUnreadableDocuments checks that Sessions reports documents that it cannot read apart from those that it can (V6).
+func TestUnreadableDocuments(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect()
+	for _, id := range []string{"a", "b c", "d"} {
+		must[*harness.Session](t)(h.Open(w.ctx, id, harness.Opening{}))
+		w.show(id)
+	}
+	w.put(events.SessionKey(ref("newer")), []byte(`{"v":2}`))
+	w.put(events.SessionKey(ref("b c")), []byte(`{"v":1,"harness":`))
+	odd := "session." + me + ".=ZZ" // no id is encoded so
+	w.put(odd, []byte(`no JSON`))
+	all, unreadable, err := h.Sessions(w.ctx)
+	check(t, err)
+	ids := map[string]bool{}
+	for _, st := range all {
+		ids[st.Session] = true
+	}
+	if len(all) != 2 || !ids["a"] || !ids["d"] {
+		t.Errorf("readable: %v", ids)
+	}
+	why := map[string]error{}
+	for _, u := range unreadable {
+		why[u.Session] = u.Err
+	}
+	if len(why) != 3 || !errors.Is(why["newer"], session.ErrNewerLayout) || why["b c"] == nil || why[odd] == nil {
+		t.Errorf("unreadable: %v", why)
+	}
+	if errors.Is(why["b c"], session.ErrNewerLayout) {
+		t.Errorf("a damaged document is reported as newer: %v", why["b c"])
+	}
+	w.server.Shutdown()
+	none, cancel := short(w.ctx)
+	defer cancel()
+	if all, unreadable, err = h.Sessions(none); !errors.Is(err, harness.ErrUnreachable) || all != nil || unreadable != nil {
+		t.Errorf("without a broker: %v, %v, %v", all, unreadable, err)
+	}
+}
+
+// TestNil checks that a nil fact, no facts at all, and a nil error are refused, and that nothing is stored for them.
+func TestNil(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect()
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1"}))
+	before := w.state("s").Seq
+	var none []events.Fact
+	for name, err := range map[string]error{
+		"Append(nil)":       s.Append(w.ctx, nil),
+		"Append()":          s.Append(w.ctx, none...),
+		"Append(fact, nil)": s.Append(w.ctx, events.TurnCompleted{Turn: "t1"}, nil),
+		"Relay(nil)":        s.Relay(w.ctx, nil),
+		"Relay()":           s.Relay(w.ctx, none...),
+		"FailWith(nil)":     turn.FailWith(w.ctx, nil),
+	} {
+		if !errors.Is(err, events.ErrMalformed) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if st := w.state("s"); st.Seq != before || st.Turn == nil {
+		t.Errorf("stored: commit %d after %d, turn %v", st.Seq, before, st.Turn)
+	}
+}
+
+// TestUsageOfAFencedSession checks that a report that would be held back is refused once the session is not this process's.
+func TestUsageOfAFencedSession(t *testing.T) {
+	w := newWorld(t)
+	one := w.connect()
+	s := must[*harness.Session](t)(one.Open(w.ctx, "s", harness.Opening{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1"}))
+	check(t, turn.Usage(w.ctx, input(50_000)))
+	check(t, turn.Usage(w.ctx, input(50_001))) // held back
+	two := w.connect()
+	must[*harness.Session](t)(two.Claim(w.ctx, "s"))
+	wantErr(t, ended(t, s.Context()), harness.ErrFenced)
+	wantErr(t, turn.Usage(w.ctx, input(50_002)), harness.ErrFenced)
+}
+
+// TestLargeOptions checks that options beyond the limit are refused to the caller that gave them.
+func TestLargeOptions(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect()
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	before := w.state("s").Seq
+	large := strings.Repeat("x", events.OptionsBytesMax)
+	_, err := s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x", Options: large})
+	wantErr(t, err, events.ErrMalformed)
+	if err == nil || !strings.Contains(err.Error(), "options") || !strings.Contains(err.Error(), fmt.Sprint(events.OptionsBytesMax)) {
+		t.Errorf("the error does not say what is too large: %v", err)
+	}
+	if st := w.state("s"); st.Seq != before {
+		t.Error("something was stored")
+	}
+	fits := strings.Repeat("x", events.OptionsBytesMax-2) // and two quotes
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t2", Content: "x", Options: fits}))
+	if got := len(w.state("s").Turn.Options); got != events.OptionsBytesMax {
+		t.Errorf("%d bytes of options", got)
+	}
+	check(t, turn.Complete(w.ctx, ""))
+}
