@@ -85,9 +85,10 @@ func (b *Bus) ack(ctx context.Context, s sent) (uint64, error) {
 	}
 }
 
-// sendBatch publishes messages to one stream that are stored all or none, one after the other, and synced once; the
-// acknowledgement is that of the last. The messages themselves are left as they are, to be sent one by one should the
-// batch be refused.
+// sendBatch publishes messages to one stream as the broker's atomic batch: it accepts all or none, stores them one after the
+// other and syncs once. The acknowledgement is that of the last message, and holds for all of them. A power failure before it
+// can leave the first messages of the batch without the others: what needs two messages together must find half of them
+// later. The messages themselves are left as they are, to be sent one by one should the batch be refused.
 func (b *Bus) sendBatch(ctx context.Context, msgs []*nats.Msg) sent {
 	id := nuid.Next()
 	for i, m := range msgs {

@@ -35,7 +35,7 @@ func openDir(dir string) (*lock, error) {
 	if err := checkDir(dir); err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(dir, dirMode); err != nil {
+	if err := makeDir(dir); err != nil {
 		return nil, fmt.Errorf("embed: data directory %s: %w", dir, err)
 	}
 	l, err := takeLock(dir)
@@ -46,6 +46,40 @@ func openDir(dir string) (*lock, error) {
 		return nil, errors.Join(err, l.release())
 	}
 	return l, nil
+}
+
+// makeDir makes a directory with the parents that it lacks. Each new entry is synced into its parent, so that a power failure
+// cannot take the directory away with what was synced inside it.
+func makeDir(dir string) error {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	var parents []string
+	for at := dir; ; at = filepath.Dir(at) {
+		if _, err := os.Stat(at); !errors.Is(err, os.ErrNotExist) {
+			break
+		}
+		parents = append(parents, filepath.Dir(at))
+	}
+	if err := os.MkdirAll(dir, dirMode); err != nil {
+		return err
+	}
+	for _, parent := range parents {
+		if err := syncPath(parent); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// syncPath puts a file's content, or a directory's list of names, on the disk.
+func syncPath(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }
 
 // checkDir is whether we may use the directory: there is none, it is empty, or it is ours. It changes nothing.
@@ -87,24 +121,35 @@ func checkMarker(dir string, body []byte) error {
 	return nil
 }
 
-// mark makes the directory ours. A marker is there as a whole or not at all.
+// mark makes the directory ours. After a crash or a power failure the marker is complete, or the directory has none and holds
+// nothing of the server's: the marker and its name are on the disk before the server writes its first file. A marker that an
+// earlier version wrote without a sync is synced as well.
 func mark(dir string) error {
-	path := filepath.Join(dir, markerFile)
-	if _, err := os.Stat(path); err == nil {
-		return nil
-	}
-	body, err := json.Marshal(marker{Layout: layoutVersion})
-	if err != nil {
-		return fmt.Errorf("embed: mark %s: %w", dir, err)
-	}
-	temp := filepath.Join(dir, markerTemp)
-	if err := os.WriteFile(temp, append(body, '\n'), fileMode); err != nil {
-		return fmt.Errorf("embed: mark %s: %w", dir, err)
-	}
-	if err := os.Rename(temp, path); err != nil {
+	if err := writeMarker(dir); err != nil {
 		return fmt.Errorf("embed: mark %s: %w", dir, err)
 	}
 	return nil
+}
+
+func writeMarker(dir string) error {
+	path, temp := filepath.Join(dir, markerFile), filepath.Join(dir, markerTemp)
+	if _, err := os.Stat(path); err == nil {
+		return errors.Join(syncPath(path), syncPath(dir))
+	}
+	body, err := json.Marshal(marker{Layout: layoutVersion})
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(temp, append(body, '\n'), fileMode); err != nil {
+		return err
+	}
+	if err := syncPath(temp); err != nil {
+		return err
+	}
+	if err := os.Rename(temp, path); err != nil {
+		return err
+	}
+	return syncPath(dir)
 }
 
 // takeLock fails with [ErrDirInUse], naming the process that has the directory.
