@@ -253,7 +253,7 @@ func (s *Session) send() {
 	switch {
 	case err == nil:
 		s.fold([]events.Commit{s.commit(seq, after, evs)})
-	case errors.Is(err, bus.ErrLostRace):
+	case errors.Is(err, bus.ErrLostRace), errors.Is(err, bus.ErrLogBehind):
 		s.unsend()
 		if s.readOrFail(ctx) && s.at(after) {
 			s.drop(fmt.Errorf("%w: the log no longer has what was read of it", ErrFenced))

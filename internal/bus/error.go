@@ -19,6 +19,9 @@ import (
 var (
 	// ErrLostRace says somebody else wrote first: read what is new and decide again.
 	ErrLostRace = errors.New("bus: lost race")
+	// ErrLogBehind says the log ends before a commit that the writer has folded: the broker has lost commits, or an older
+	// copy of it was restored. Trying again is of no use: an operator must decide (`holdfast doctor`).
+	ErrLogBehind = errors.New("bus: the log has lost commits")
 	// ErrNotFound says there is no such commit, key or stream: treat it as empty, or set the cell up first.
 	ErrNotFound = errors.New("bus: not found")
 	// ErrUnreachable says the broker did not answer in the time given; whether a write was stored is unknown: try again.
@@ -89,7 +92,7 @@ func advice(kind error) string {
 
 // kindOf is which of our errors this is; nil for none.
 func kindOf(err error) error {
-	for _, ours := range []error{ErrLostRace, ErrNotFound, ErrUnreachable, ErrFull, ErrForbidden, ErrNoJetStream, ErrTooOld,
+	for _, ours := range []error{ErrLostRace, ErrLogBehind, ErrNotFound, ErrUnreachable, ErrFull, ErrForbidden, ErrNoJetStream, ErrTooOld,
 		ErrNewerLayout, ErrExists, ErrLeaseLost} {
 		if errors.Is(err, ours) {
 			return ours

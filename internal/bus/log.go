@@ -37,6 +37,7 @@ const (
 // that the writer has folded, 0 for none: when another one was first, nothing is stored and the error is [ErrLostRace].
 // The same events appended again with the same after are recognised by the first one's id: the place they have is returned. [ErrFull]: the
 // log's limits refuse. [ErrUnreachable]: ctx ended and what became of the commit is unknown; append the same again.
+// [ErrLogBehind]: the log does not have the commit after any more.
 // Facts that no reader could read are refused with an error of pkg/events. A service that finds the log filled by others
 // raises its limit, once in the log's life, so that recovery and closing have room.
 func (b *Bus) Append(ctx context.Context, r events.Ref, w events.Writer, after uint64, evs []events.Event) (uint64, error) {
@@ -77,6 +78,9 @@ func (b *Bus) AppendAsync(ctx context.Context, r events.Ref, w events.Writer, af
 		c, err := b.next(ctx, guard, after)
 		switch {
 		case errors.Is(err, ErrNotFound) && !noStream(err):
+			if c.Seq < after { // a writer folds only what is stored, so the log has lost its end
+				return behind, c.Seq, nil
+			}
 			return undecided, 0, nil
 		case err != nil:
 			return undecided, 0, err

@@ -133,13 +133,15 @@ func TestLostAck(t *testing.T) {
 	}
 }
 
-// TestAppendUnderAGuardThatNeverWas ends, instead of trying for ever.
+// TestAppendUnderAGuardThatNeverWas ends, instead of trying for ever: also in a session that the log has nothing of.
 func TestAppendUnderAGuardThatNeverWas(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t))
-	mustAppend(t, b, session, 0, "a")
-	_, err := b.Append(within(t, patience), session, events.WriterHarness, 4711, facts("b"))
-	if !errors.Is(err, bus.ErrLostRace) || !strings.Contains(err.Error(), "never had") {
-		t.Errorf("append = %v, want ErrLostRace that says why", err)
+	last := mustAppend(t, b, session, 0, "a")
+	for r, says := range map[events.Ref]string{session: fmt.Sprintf("the last one there is %d", last), {Harness: "h", Session: "gone"}: "is 0"} {
+		_, err := b.Append(within(t, patience), r, events.WriterHarness, 4711, facts("b"))
+		if !errors.Is(err, bus.ErrLogBehind) || errors.Is(err, bus.ErrLostRace) || !strings.Contains(err.Error(), says) {
+			t.Errorf("append to %s = %v, want ErrLogBehind that says %q", r, err, says)
+		}
 	}
 }
 

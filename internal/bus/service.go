@@ -119,6 +119,21 @@ func (s *server) call(ctx context.Context, ep Endpoint, body []byte) (out []byte
 	return ep.Handle(ctx, body)
 }
 
+// refusalFor is the refusal that tells a caller of a handler's error. A log that lost commits is the only foreign error
+// that another attempt cannot help.
+func refusalFor(err error) *events.Refusal {
+	if r, ok := errors.AsType[*events.Refusal](err); ok {
+		return r
+	}
+	if errors.Is(err, ErrLogBehind) {
+		return events.Conflict(err.Error(), events.Standing{Status: statusLogBehind, Reason: "run `holdfast doctor`: it names what is missing and what to do"})
+	}
+	return events.Unavailable(err.Error())
+}
+
+// statusLogBehind is what a refusal says of a session whose last commits the log has lost.
+const statusLogBehind = "log-behind"
+
 // reply answers. It does so by itself, not through the micro request, which is not made for another goroutine.
 func (s *server) reply(to string, body []byte, err error) {
 	if to == "" {
@@ -126,10 +141,7 @@ func (s *server) reply(to string, body []byte, err error) {
 	}
 	m := &nats.Msg{Subject: to, Data: body}
 	if err != nil {
-		r, ok := errors.AsType[*events.Refusal](err)
-		if !ok {
-			r = events.Unavailable(err.Error())
-		}
+		r := refusalFor(err)
 		m.Data = r.Body()
 		m.Header = nats.Header{
 			micro.ErrorHeader:     {r.Message},

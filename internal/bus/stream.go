@@ -120,6 +120,7 @@ const (
 	undecided verdict = iota // neither it nor anything else: send it again
 	stored                   // it is there: only the acknowledgement was lost
 	lost                     // something else is there
+	behind                   // the stream ends before what the guard names: that was lost, unless its leader is still starting
 	moved                    // the wish holds under another guard, now set: send it again
 )
 
@@ -160,6 +161,8 @@ func (b *Bus) settle(ctx context.Context, w *write, s sent) (uint64, error) {
 			return seq, nil
 		case v == lost:
 			return 0, fmt.Errorf("%w: %s", ErrLostRace, w.op)
+		case refused >= refusedRoundsMax && v == behind:
+			return 0, fmt.Errorf("%w: %s: its guard is a commit that the log does not have any more; the last one there is %d", ErrLogBehind, w.op, seq)
 		case refused >= refusedRoundsMax:
 			return 0, fmt.Errorf("%w: %s: refused %d times with nothing new: the stream never had what the guard names", ErrLostRace, w.op, refused)
 		case refused == 0 && !pause(ctx, pace.NextBackOff()):
@@ -174,7 +177,7 @@ func (b *Bus) lookAgain(ctx context.Context, w *write, refused bool) (verdict, u
 	started, pace := time.Now(), newBackoff()
 	for {
 		v, seq, err := w.look(ctx)
-		if err != nil || v != undecided || !refused || time.Since(started) > inFlightGraceMS*time.Millisecond {
+		if err != nil || v != undecided && v != behind || !refused || time.Since(started) > inFlightGraceMS*time.Millisecond {
 			return v, seq, err
 		}
 		if !pause(ctx, pace.NextBackOff()/2) {
