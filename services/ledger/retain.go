@@ -35,9 +35,10 @@ func (l *Ledger) retain(ctx context.Context) error {
 }
 
 // Retain purges each session that was closed for longer than the configured time, or at all when the log is nearly full,
-// with the objects that belong to it, and returns how many there were. Of its commits the last one stays, so that its seq
+// with the objects that belong to it, and returns how many there were. It folds a session's log before it removes anything:
+// the document alone may be wrong. Of its commits the last one stays, so that its seq
 // still guards the id. What was written to a session that never began is kept as long; then the session is closed, and
-// purged at the next look.
+// purged at the next look; a harness that opens it in the same instant is first, or is told that it is closed.
 func (l *Ledger) Retain(ctx context.Context) (int, error) {
 	now, err := l.bus.Now(ctx)
 	if err != nil {
@@ -47,8 +48,12 @@ func (l *Ledger) Retain(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	var due, unborn []bus.Entry
-	err = l.bus.List(ctx, bus.State, events.SessionKeys(""), func(e bus.Entry) error {
+	return l.retainAt(ctx, now, full)
+}
+
+func (l *Ledger) retainAt(ctx context.Context, now time.Time, full bool) (int, error) {
+	var closed, unborn []bus.Entry
+	err := l.bus.List(ctx, bus.State, events.SessionKeys(""), func(e bus.Entry) error {
 		if h, ok := session.Peek(e.Value); ok && h.Phase != session.Closed && h.Opened() {
 			return nil
 		}
@@ -57,16 +62,13 @@ func (l *Ledger) Retain(ctx context.Context) (int, error) {
 		case err != nil:
 		case !st.Opened() && now.Sub(st.UpdatedAt) >= unbornKept(l.cfg.Retain, full):
 			unborn = append(unborn, e)
-		case st.Closed != nil && (full || !st.Began() || now.Sub(st.Closed.At) >= l.cfg.Retain):
-			due = append(due, e)
+		case l.isDue(st, now, full):
+			closed = append(closed, e)
 		}
 		return nil
 	})
 	if err != nil {
 		return 0, fmt.Errorf("ledger: retention: %w", err)
-	}
-	if err := l.removeObjects(ctx, due); err != nil {
-		return 0, err
 	}
 	n, failed := 0, error(nil)
 	note := func(err error) {
@@ -74,17 +76,67 @@ func (l *Ledger) Retain(ctx context.Context) (int, error) {
 			failed = err // one is enough to look into, and none keeps the others
 		}
 	}
-	for _, e := range due {
-		err := l.purge(ctx, e)
+	var due []ended
+	for _, e := range closed {
+		st, err := l.verified(ctx, e)
+		if note(err); err == nil && st != nil && l.isDue(st, now, full) {
+			due = append(due, ended{e, st})
+		}
+	}
+	if err := l.removeObjects(ctx, due); err != nil {
+		return 0, err
+	}
+	for _, d := range due {
+		err := l.purge(ctx, d)
 		if note(err); err == nil {
 			n++
 		}
 	}
 	for _, e := range unborn {
-		note(l.closeUnborn(ctx, e))
+		st, err := l.verified(ctx, e)
+		if note(err); err == nil && st != nil && !st.Opened() {
+			note(l.sayClosed(ctx, st, events.SessionClosed{Reason: reasonNeverOpened}))
+		}
 	}
 	return n, failed
 }
+
+// ended is a session that is due, and its document's entry. The state is the log's.
+type ended struct {
+	bus.Entry
+	state *session.State
+}
+
+// isDue is whether a session was closed for long enough, or can be spared in a log that is nearly full.
+func (l *Ledger) isDue(st *session.State, now time.Time, full bool) bool {
+	return st.Closed != nil && (full || st.Closed.Purged || !st.Began() || now.Sub(st.Closed.At) >= l.cfg.Retain)
+}
+
+// verified folds the log of a session that its document says may be purged or closed: a document is a cache, and can be
+// wrong. One that does not say what the log says is rebuilt, and nil returned; the next look finds it as it is then. The
+// error is a [loss] when the document knows what the log does not have.
+func (l *Ledger) verified(ctx context.Context, e bus.Entry) (*session.State, error) {
+	doc, err := session.Decode(e.Value)
+	if err != nil {
+		return nil, fmt.Errorf("ledger: retention: %w", err)
+	}
+	g, err := l.logged(ctx, doc.Ref())
+	if err != nil {
+		return nil, err
+	}
+	if x := g.lost(doc); x != nil {
+		return nil, x
+	}
+	if doc.Seq == g.state.Seq && (doc.Closed == nil) == (g.state.Closed == nil) && doc.Opened() == g.state.Opened() || isTombstone(g.state) {
+		return g.state, nil
+	}
+	l.log.Warn().Str("session", doc.Ref().String()).Uint64("seq", doc.Seq).Msg("retention: the document is not what the log says: rebuilt, nothing was purged")
+	_, _, err = l.rebuildSession(ctx, doc.Ref())
+	return nil, err
+}
+
+// isTombstone is whether retention left nothing else of a session.
+func isTombstone(st *session.State) bool { return st.Closed != nil && st.Closed.Purged }
 
 // unbornKept is how long what was written to a session that never began is left alone.
 func unbornKept(retain time.Duration, full bool) time.Duration {
@@ -94,26 +146,13 @@ func unbornKept(retain time.Duration, full bool) time.Duration {
 	return retain
 }
 
-// closeUnborn closes a session that never began. A harness that opens it in the same instant is first, or is told that it
-// is closed: one of the two commits is refused.
-func (l *Ledger) closeUnborn(ctx context.Context, e bus.Entry) error {
-	st, err := session.Decode(e.Value)
-	if err != nil {
-		return fmt.Errorf("ledger: retention: %w", err)
-	}
-	return l.sayClosed(ctx, st, events.SessionClosed{Reason: reasonNeverOpened})
-}
-
 // reasonNeverOpened is why a session is closed that was written to and never opened.
 const reasonNeverOpened = "never-opened"
 
 // purge removes a closed session's commits but the last, then its document. A crash between the two leaves a document
 // that the next look finds again.
-func (l *Ledger) purge(ctx context.Context, e bus.Entry) error {
-	st, err := session.Decode(e.Value)
-	if err != nil {
-		return fmt.Errorf("ledger: retention: %w", err)
-	}
+func (l *Ledger) purge(ctx context.Context, e ended) error {
+	st := e.state
 	if marked, err := l.mark(ctx, st); err != nil || !marked {
 		return err
 	}
@@ -128,7 +167,7 @@ func (l *Ledger) purge(ctx context.Context, e bus.Entry) error {
 
 // removeObjects removes what was stored beside the log for sessions that are about to be purged: before them, so that a
 // crash leaves nothing that nobody would look for.
-func (l *Ledger) removeObjects(ctx context.Context, due []bus.Entry) error {
+func (l *Ledger) removeObjects(ctx context.Context, due []ended) error {
 	if len(due) == 0 {
 		return nil
 	}

@@ -1,8 +1,8 @@
 package ledger
 
 import (
-	"cmp"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -15,35 +15,105 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// TestASessionThatCannotBePurgedKeepsNoOther: a document of which the log knows nothing is told, the others go.
-func TestASessionThatCannotBePurgedKeepsNoOther(t *testing.T) {
-	w := newWorld(t)
-	cfg := Default()
-	cfg.Retain = time.Second
+// forge stores a document in the place of the one that is there, whatever it says.
+func (w *world) forge(r events.Ref, change func(*session.State)) {
+	w.t.Helper()
+	st, rev, err := loadDoc(w.t.Context(), w.bus, r)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	change(st)
+	doc, err := st.Encode()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := w.bus.Store(w.t.Context(), bus.State, events.SessionKey(r), doc, rev); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// settle stores the documents of all sessions, as a rebuild makes them, and returns the ledger that did.
+func (w *world) settle(cfg Config) *Ledger {
+	w.t.Helper()
 	l, err := New(w.bus, cfg, zerolog.Nop())
 	if err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
+	for r := range w.seq {
+		if _, _, err := l.rebuildSession(w.t.Context(), r); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	return l
+}
+
+// later is an instant of the broker's clock, so long from now.
+func (w *world) later(d time.Duration) time.Time {
+	w.t.Helper()
+	now, err := w.bus.Now(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return now.Add(d)
+}
+
+// TestASessionThatCannotBePurgedKeepsNoOther: documents of which the log knows nothing are reported, the others go.
+func TestASessionThatCannotBePurgedKeepsNoOther(t *testing.T) {
+	w := newWorld(t)
 	w.open(ref)
 	w.say(ref, events.SessionClosed{Reason: "finished"})
-	for _, r := range []events.Ref{{Harness: "h1", Session: "a"}, ref, {Harness: "h1", Session: "z"}} {
-		st := session.New(r)
-		st.Epoch, st.Seq, st.Phase, st.Closed = 1, 1000, session.Closed, &session.Closing{Reason: "finished", At: time.Unix(0, 0), Seq: 1000}
-		if r == ref {
-			st.Seq = w.seq[ref]
-		}
-		doc, err := st.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.bus.Store(t.Context(), bus.State, events.SessionKey(r), doc, 0); err != nil {
-			t.Fatal(err)
-		}
+	l := w.settle(Default())
+	for _, name := range []string{"a", "z"} {
+		w.forge(events.Ref{Harness: "h1", Session: name}, func(st *session.State) {
+			st.Epoch, st.Seq, st.Phase, st.Closed = 1, 1000, session.Closed, &session.Closing{Reason: "finished", At: time.Unix(0, 0), Seq: 1000}
+		})
 	}
-	if n, err := l.Retain(t.Context()); n != 1 || err == nil {
+	if n, err := l.retainAt(t.Context(), w.later(Default().Retain), false); n != 1 || !errors.Is(err, errLost) {
 		t.Errorf("purged %d, %v; want one and what is wrong with the others", n, err)
 	}
 	w.gone(events.SessionKey(ref))
+}
+
+// TestAnOpenSessionIsNotPurgedWhateverItsDocumentSays: retention folds the log before it purges or closes. A document that
+// is wrong is rebuilt, and its session loses neither a commit nor an object.
+func TestAnOpenSessionIsNotPurgedWhateverItsDocumentSays(t *testing.T) {
+	for name, lie := range map[string]func(*session.State){
+		"closed": func(st *session.State) {
+			st.Phase, st.Closed = session.Closed, &session.Closing{Reason: "finished", At: time.Unix(0, 0), Seq: st.Seq}
+		},
+		"never opened": func(st *session.State) {
+			*st = session.State{V: st.V, Harness: st.Harness, Session: st.Session, Seq: st.Seq}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.open(ref)
+			object, err := w.bus.PutObject(t.Context(), ref, []byte("large"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			l := w.settle(Default())
+			want, _, err := loadDoc(t.Context(), w.bus, ref)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.forge(ref, lie)
+			for _, full := range []bool{false, true} {
+				if n, err := l.retainAt(t.Context(), w.later(2*Default().Retain), full); n != 0 || err != nil {
+					t.Errorf("purged %d, %v", n, err)
+				}
+			}
+			if left, err := w.bus.Read(t.Context(), ref, 0); err != nil || len(left) != 2 {
+				t.Errorf("left %d commits of 2, %v", len(left), err)
+			}
+			if err := w.bus.HasObject(t.Context(), object); err != nil {
+				t.Errorf("its object: %v", err)
+			}
+			if st, _, err := loadDoc(t.Context(), w.bus, ref); err != nil || !reflect.DeepEqual(st, want) {
+				t.Errorf("the document is %+v, %v; want it rebuilt", st, err)
+			}
+		})
+	}
 }
 
 // TestWhatWasNeverOpenedIsPurgedToo: after as long as a closed session; its id is closed from then on.
@@ -75,12 +145,6 @@ func TestWhatWasNeverOpenedIsPurgedToo(t *testing.T) {
 // to others, or to nobody, stays.
 func TestObjectsGoWithTheirSession(t *testing.T) {
 	w := newWorld(t)
-	cfg := Default()
-	cfg.Retain = time.Second
-	l, err := New(w.bus, cfg, zerolog.Nop())
-	if err != nil {
-		t.Fatal(err)
-	}
 	other := events.Ref{Harness: ref.Harness, Session: "other"}
 	var names []string
 	for _, r := range []events.Ref{ref, other} {
@@ -92,16 +156,8 @@ func TestObjectsGoWithTheirSession(t *testing.T) {
 	}
 	w.open(ref)
 	w.say(ref, events.SessionClosed{Reason: "finished"})
-	st := session.New(ref)
-	st.Epoch, st.Seq, st.Phase, st.Closed = 1, w.seq[ref], session.Closed, &session.Closing{Reason: "finished", At: time.Unix(0, 0), Seq: w.seq[ref]}
-	doc, err := st.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.bus.Store(t.Context(), bus.State, events.SessionKey(ref), doc, 0); err != nil {
-		t.Fatal(err)
-	}
-	if n, err := l.Retain(t.Context()); n != 1 || err != nil {
+	l := w.settle(Default())
+	if n, err := l.retainAt(t.Context(), w.later(Default().Retain), false); n != 1 || err != nil {
 		t.Fatalf("purged %d, %v", n, err)
 	}
 	if err := w.bus.HasObject(t.Context(), names[0]); !errors.Is(err, bus.ErrNotFound) {
@@ -115,57 +171,50 @@ func TestObjectsGoWithTheirSession(t *testing.T) {
 // TestWhatRetentionLeavesAlone: what has not been closed for long enough, unless the log is nearly full; and what is open,
 // or was written to a moment ago and may still be opened, even then.
 func TestWhatRetentionLeavesAlone(t *testing.T) {
-	w := &world{t: t, seq: map[events.Ref]uint64{}}
-	w.bus = natstest.Bus(t, natstest.Start(t), func(c *bus.Config) { c.LogBytesMax = 256 << 10 })
+	w := newWorld(t)
 	cfg := Default()
 	cfg.Retain = time.Hour
-	l, err := New(w.bus, cfg, zerolog.Nop())
-	if err != nil {
-		t.Fatal(err)
-	}
-	now, err := w.bus.Now(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	sessions := map[string]struct {
-		born, closed bool
-		ago          time.Duration // it was closed, or last written to
-		left, full   string        // what is left of it, and in a nearly full log
-	}{
-		"running":       {true, false, 2 * time.Hour, "", ""},
-		"closed-before": {true, true, cfg.Retain, "purged", ""},
-		"closed-now":    {true, true, cfg.Retain - time.Minute, "", "purged"},
-		"unborn-before": {false, false, cfg.Retain, "closed", ""},
-		"unborn-late":   {false, false, unbornKeptMin, "", "closed"},
-		"unborn-now":    {false, false, 0, "", ""},
-	}
-	for name, x := range sessions {
-		r := events.Ref{Harness: "h1", Session: name}
-		w.say(r, events.SessionOpened{Incarnation: "1"})
-		w.say(r, events.ToolStarted{Call: "c", Turn: "t", Name: "bash"})
-		st := session.New(r)
-		st.Seq, st.UpdatedAt = w.seq[r], now.Add(-x.ago)
-		if x.born {
-			st.Epoch = 1
+	var names []string
+	for _, kind := range []string{"running", "closed", "unborn"} {
+		r := events.Ref{Harness: "h1", Session: kind}
+		names = append(names, kind)
+		if kind != "unborn" {
+			w.say(r, events.SessionOpened{Incarnation: "1"})
+		} else {
+			w.say(r, events.ToolCompleted{Call: "c"})
 		}
-		if x.closed {
-			st.Phase, st.Closed = session.Closed, &session.Closing{Reason: "finished", At: st.UpdatedAt, Seq: st.Seq}
-		}
-		doc, err := st.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.bus.Store(t.Context(), bus.State, events.SessionKey(r), doc, 0); err != nil {
-			t.Fatal(err)
+		if kind != "closed" {
+			w.say(r, events.ToolStarted{Call: "c", Turn: "t", Name: "bash"})
+		} else {
+			w.say(r, events.SessionClosed{Reason: "finished"})
 		}
 	}
-	if n, err := l.Retain(t.Context()); n != 1 || err != nil {
-		t.Errorf("purged %d, %v", n, err)
-	}
-	for name, x := range sessions {
-		if got := w.left(name); got != x.left {
-			t.Errorf("%s: %q, want %q", name, got, x.left)
+	l := w.settle(cfg)
+	look := func(what string, after time.Duration, full bool, want map[string]string) {
+		t.Helper()
+		if _, err := l.retainAt(t.Context(), w.later(after), full); err != nil {
+			t.Errorf("%s: %v", what, err)
 		}
+		for _, name := range names {
+			if got := w.left(name); got != want[name] {
+				t.Errorf("%s: %s: %q, want %q", what, name, got, want[name])
+			}
+		}
+	}
+	look("not long enough", cfg.Retain-time.Minute, false, nil)
+	look("a nearly full log", unbornKeptMin/2, true, map[string]string{"closed": "purged"})
+	look("a nearly full log, later", unbornKeptMin+time.Minute, true, map[string]string{"closed": "purged", "unborn": "closed"})
+}
+
+// TestRetentionOfANearlyFullLog: what is closed is purged at once, and only once nine tenths of the log are used.
+func TestRetentionOfANearlyFullLog(t *testing.T) {
+	w := &world{t: t, seq: map[events.Ref]uint64{}}
+	w.bus = natstest.Bus(t, natstest.Start(t), func(c *bus.Config) { c.LogBytesMax = 256 << 10 })
+	w.open(ref)
+	w.say(ref, events.SessionClosed{Reason: "finished"})
+	l := w.settle(Default())
+	if n, err := l.Retain(t.Context()); n != 0 || err != nil {
+		t.Errorf("purged %d, %v, of a log with room", n, err)
 	}
 	other := events.Ref{Harness: "h2", Session: "large"}
 	natstest.Until(t, "the log to be nearly full", func() bool {
@@ -175,11 +224,6 @@ func TestWhatRetentionLeavesAlone(t *testing.T) {
 	})
 	if n, err := l.Retain(t.Context()); n != 1 || err != nil {
 		t.Errorf("purged %d, %v, of a nearly full log", n, err)
-	}
-	for name, x := range sessions {
-		if got, want := w.left(name), cmp.Or(x.left, x.full); got != want {
-			t.Errorf("%s in a nearly full log: %q, want %q", name, got, want)
-		}
 	}
 }
 
