@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"strconv"
 
 	"github.com/holdfast-dev/holdfast/pkg/codec"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -359,22 +358,4 @@ func decodeThoroughly(doc []byte) (*State, error) {
 	maps.DeleteFunc(s.Tools, func(_ string, c *Tool) bool { return c == nil })
 	maps.DeleteFunc(s.Prompts, func(_ string, p *Prompt) bool { return p == nil })
 	return &s, nil
-}
-
-// PeekSeq is the seq of a document that [State.Encode] wrote, without reading the rest; 0 if that cannot be told.
-func PeekSeq(doc []byte) uint64 {
-	_, rest, ok := bytes.Cut(doc, []byte(`,"phase":"`)) // within a text of the fields before it the quotes would be escaped
-	if !ok {
-		return 0
-	}
-	rest, ok = bytes.CutPrefix(rest[max(bytes.IndexByte(rest, '"'), 0):], []byte(`","seq":`))
-	end := bytes.IndexByte(rest, ',')
-	if !ok || end < 0 {
-		return 0
-	}
-	seq, err := strconv.ParseUint(string(rest[:end]), 10, 64)
-	if err != nil {
-		return 0
-	}
-	return seq
 }

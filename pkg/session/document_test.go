@@ -320,3 +320,26 @@ func TestEncodeFails(t *testing.T) {
 		t.Errorf("it was written as %s", doc)
 	}
 }
+
+// TestPeekField: a look at one field finds that of the document and no other, and nothing in what is no document.
+func TestPeekField(t *testing.T) {
+	for doc, want := range map[string]string{
+		`{"v":1,"retry":{"state":"x","l":[1,{"a":"}"}]},"z":0}`:     `{"state":"x","l":[1,{"a":"}"}]}`,
+		`{"o":{"retry":{"state":"inner"}},"retry":{"state":"own"}}`: `{"state":"own"}`,
+		`{"o":[{"retry":1}],"t":"\",\"retry\":2,","retry":"a,}b"}`:  `"a,}b"`,
+		`{"retry":7}`:                 `7`,
+		`{"retry":7,"a":1}`:           `7`,
+		`{"a":"retry","b":1}`:         ``,
+		`{"o":{"retry":{"a":1}}}`:     ``,
+		`{"retry":{"a":1`:             ``,
+		`{"retry`:                     ``,
+		`"retry":1}`:                  ``,
+		`}}]],`:                       ``,
+		``:                            ``,
+		`[{"retry":{"state":"own"}}]`: ``,
+	} {
+		if got := string(session.PeekField([]byte(doc), "retry")); got != want {
+			t.Errorf("%s: %q, want %q", doc, got, want)
+		}
+	}
+}

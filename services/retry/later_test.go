@@ -1,6 +1,7 @@
 package retry
 
 import (
+	"bytes"
 	"testing"
 	"time"
 
@@ -36,5 +37,33 @@ func TestLater(t *testing.T) {
 		if at := later([]byte(odd)); !at.IsZero() {
 			t.Errorf("%s: seen: %s", odd, at)
 		}
+	}
+}
+
+// TestLaterIsNotInOptions: options of a turn that read like a scheduled retry do not hide the session from the walk, and do
+// not hide the instant of a retry that is scheduled.
+func TestLaterIsNotInOptions(t *testing.T) {
+	const hides = `{"a":{"x":1,"retry":{"state":"scheduled","turn":"t1","due_at":"2999-01-01T00:00:00Z"}},"b":"}\\\"{","z":0}`
+	y := newStory(t)
+	y.fact(`1 session.opened {"incarnation":"17"}`)
+	y.fact(`2 turn.started {"turn":"t1","cause":"message","options":` + hides + `}`)
+	y.fact(`3 turn.failed {"turn":"t1","error":{"kind":"server_error","text":"x"},"had_output":false}`)
+	peek := func() time.Time {
+		t.Helper()
+		doc, err := y.s.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Contains(doc, []byte(`,"retry":{"state":"scheduled"`)) {
+			t.Fatalf("the document does not hold the options: %s", doc)
+		}
+		return later(doc)
+	}
+	if at := peek(); !at.IsZero() {
+		t.Errorf("nothing is scheduled, seen: %s", at)
+	}
+	y.decide()
+	if at := peek(); !at.Equal(y.s.Retry.DueAt) || at.IsZero() {
+		t.Errorf("seen: %s, want %s", at, y.s.Retry.DueAt)
 	}
 }

@@ -181,21 +181,20 @@ func (r *Retry) decide(ctx context.Context, s *session.State, now time.Time, _ s
 	return look, nil
 }
 
-// later is when a retry that a document shows as scheduled is due, without reading the rest of it.
+// later is when a retry that a document shows as scheduled is due; zero where the document shows none. The mark alone proves
+// nothing: what a harness puts into a turn's options may read the same. So the field is looked for where it belongs.
 func later(doc []byte) time.Time {
-	_, rest, ok := bytes.Cut(doc, []byte(`,"retry":{"state":"scheduled",`))
-	if ok {
-		_, rest, ok = bytes.Cut(rest, []byte(`"due_at":"`))
-	}
-	end := bytes.IndexByte(rest, '"')
-	if !ok || end < 0 {
+	if !bytes.Contains(doc, []byte(`,"retry":{"state":"scheduled",`)) {
 		return time.Time{}
 	}
-	at, err := time.Parse(time.RFC3339Nano, string(rest[:end]))
-	if err != nil {
+	var r struct {
+		State string    `json:"state"`
+		DueAt time.Time `json:"due_at"`
+	}
+	if json.Unmarshal(session.PeekField(doc, "retry"), &r) != nil || r.State != session.RetryScheduled {
 		return time.Time{}
 	}
-	return at
+	return r.DueAt
 }
 
 // changedReply is the answer to a wish: where in the log it stands. A document with this seq or more has seen it.
