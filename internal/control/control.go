@@ -16,6 +16,9 @@
 //	the document lags the log     the same: the append is refused.
 //	a session fails               it is tried three times; then it is a suspect, reported, and left to the slow walk. Others
 //	                              go on meanwhile.
+//	a session takes long          the batch is acknowledged without it after half a second, so that the next one begins. Its
+//	                              look goes on; if the process dies first, the walk of the next active one finds it.
+//	the document is ahead of the log   no append can succeed: it is a suspect at once.
 //	killed                        what was not acknowledged comes again, here or in another replica.
 //	two replicas believe they are active   they lose races, not data.
 package control
@@ -38,12 +41,17 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
+// ErrAhead says that a session's document names a place in the log that the log does not have: an append under that guard can
+// never succeed, so it is not tried again. Rebuild the document from the log.
+var ErrAhead = errors.New("control: the document is ahead of the log")
+
 // Limits of a loop.
 const (
-	racesMax        = 10  // lost in a row, then the session has failed this look
-	attemptsMax     = 3   // looks at a session that fail, until it is left to the slow walk
-	attemptPauseMS  = 50  // before the second attempt, doubled before each further one
-	batchMax        = 512 // documents in one batch
+	racesMax        = 10                     // lost in a row, then the session has failed this look
+	attemptsMax     = 3                      // looks at a session that fail, until it is left to the slow walk
+	batchPatience   = 500 * time.Millisecond // for the slowest session of a batch, before the next batch begins
+	attemptPauseMS  = 50                     // before the second attempt, doubled before each further one
+	batchMax        = 512                    // documents in one batch
 	suspectsMax     = 1_000
 	localHorizon    = time.Minute // what is due sooner also wakes this process by itself
 	walkPauseMin    = time.Second // between two walks, however many ask for one
@@ -119,6 +127,8 @@ type Loop struct {
 	asked  time.Time // whether another process is active, and
 	nobody bool      // that none was; both are the waking goroutine's
 
+	slow sync.WaitGroup // looks that a batch has not waited for
+
 	mu       sync.Mutex
 	own      map[events.Ref]own       // what this process appended last, until a document shows it
 	timers   map[events.Ref]time.Time // alarms that this process has set
@@ -160,6 +170,7 @@ func Alarms(b *bus.Bus, service string) bus.Source {
 
 // Run looks at sessions until ctx ends; then it hands over and returns nil.
 func (l *Loop) Run(ctx context.Context) error {
+	defer l.slow.Wait()
 	return Together(ctx,
 		func(ctx context.Context) error { return l.bus.Consume(ctx, Documents(l.cfg.Service), documents{l}) },
 		func(ctx context.Context) error {
@@ -216,6 +227,9 @@ func (l *Loop) SettleBy(ctx context.Context, s *session.State, decide Decide) (*
 			if s, err = l.CatchUp(ctx, after); err != nil {
 				return s, said, err
 			}
+			if s.Seq == after.Seq {
+				return s, said, fmt.Errorf("%w: %s: document at %d", ErrAhead, s.Ref(), s.Seq)
+			}
 			continue
 		case err != nil:
 			return after, said, err
@@ -271,10 +285,10 @@ func (l *Loop) failed(ctx context.Context, r events.Ref, err error) (leave bool)
 		x.Reason = x.Reason[:suspectTextMax]
 	}
 	l.suspects[r] = x
-	if x.Failures == attemptsMax {
+	if x.Failures == attemptsMax || x.Failures < attemptsMax && errors.Is(err, ErrAhead) {
 		l.cfg.Log.Error().Str("session", r.String()).AnErr("err", err).Msg("left to the slow walk")
 	}
-	return x.Failures >= attemptsMax
+	return x.Failures >= attemptsMax || errors.Is(err, ErrAhead)
 }
 
 func (l *Loop) succeeded(r events.Ref) {

@@ -513,3 +513,47 @@ func TestNewRefuses(t *testing.T) {
 		}
 	}
 }
+
+// TestSlowSession: a session whose decision does not return holds back no other one, though their documents come after its own.
+func TestSlowSession(t *testing.T) {
+	w := newWorld(t)
+	entered, release := make(chan struct{}, 1), make(chan struct{})
+	_, stop := w.run(Config{WalkBy: noWalk, Decide: func(ctx context.Context, s *session.State, now time.Time, src session.Source) (Decision, error) {
+		if s.Session == "slow" && s.Turn != nil {
+			entered <- struct{}{}
+			<-release
+		}
+		return interrupt(ctx, s, now, src)
+	}})
+	w.store(w.open("slow"))
+	<-entered
+	w.store(w.open("next"))
+	natstest.Until(t, "the next session to be decided", func() bool { return w.state("next").Turn == nil })
+	close(release)
+	natstest.Until(t, "the slow one to be decided", func() bool { return w.state("slow").Turn == nil })
+	stop()
+}
+
+// TestDocumentAhead: a document that names a place which the log does not have is tried once: no append can succeed. It is a
+// suspect with its reason.
+func TestDocumentAhead(t *testing.T) {
+	w := newWorld(t)
+	var decided atomic.Int64
+	l, _ := w.run(Config{WalkBy: noWalk, Decide: func(ctx context.Context, s *session.State, now time.Time, src session.Source) (Decision, error) {
+		decided.Add(1)
+		return interrupt(ctx, s, now, src)
+	}})
+	s := w.open("ahead")
+	s.Seq += 1_000
+	w.store(s)
+	natstest.Until(t, "the document to be done", func() bool {
+		n, _, err := w.b.Lag(w.ctx, Documents("reconciler"))
+		return err == nil && n == 0 && len(l.Suspects()) == 1
+	})
+	if n := decided.Load(); n != 1 {
+		t.Errorf("decided %d times", n)
+	}
+	if x := l.Suspects()[0]; !strings.Contains(x.Reason, ErrAhead.Error()) {
+		t.Errorf("suspect: %+v", x)
+	}
+}

@@ -31,7 +31,7 @@ func (h documents) Takeover(ctx context.Context) error {
 func (h documents) Lost() { h.l.active.Store(false) }
 
 // Batch implements [bus.Handler]. All of a batch is decided at once; it is done when each of it is, or has failed so
-// often that it is left to the slow walk.
+// often that it is left to the slow walk, or the others have waited for it long enough.
 func (h documents) Batch(ctx context.Context, ms []bus.Message) (int, error) {
 	return h.l.batch(ctx, len(ms), func(i int) func() {
 		if ms[i].Deleted || h.l.done(ms[i].Subject, ms[i].Body) {
@@ -41,7 +41,8 @@ func (h documents) Batch(ctx context.Context, ms []bus.Message) (int, error) {
 	})
 }
 
-// batch does what there is to do about each message, several at once; all of them, or none counts.
+// batch does what there is to do about each message, several at once; all of them, or none counts. It does not wait for long
+// for the slowest: a batch may be of many sessions, and none of them waits for another.
 func (l *Loop) batch(ctx context.Context, n int, todo func(i int) func()) (int, error) {
 	var all sync.WaitGroup
 	for i := range n {
@@ -49,7 +50,19 @@ func (l *Loop) batch(ctx context.Context, n int, todo func(i int) func()) (int, 
 			break
 		}
 	}
-	all.Wait()
+	done := make(chan struct{})
+	l.slow.Go(func() {
+		all.Wait()
+		close(done)
+	})
+	patience := time.NewTimer(batchPatience)
+	defer patience.Stop()
+	select {
+	case <-done:
+	case <-patience.C:
+	case <-ctx.Done():
+		<-done
+	}
 	if ctx.Err() != nil {
 		return 0, ctx.Err()
 	}

@@ -10,6 +10,10 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
+// alarmHorizon is how far ahead an alarm is set. The broker counts instants in 64 bits of nanoseconds: an alarm for the year
+// 9999 goes off at once, again each time it is set. What is due later is found by the walk, within localHorizon of its instant.
+const alarmHorizon = 365 * 24 * time.Hour
+
 // remember sees to the next look at a session as it is now: a durable alarm, unless the look needs none, and if it is
 // soon, a wake of this process.
 func (l *Loop) remember(ctx context.Context, s *session.State, d Decision, now time.Time) error {
@@ -18,7 +22,7 @@ func (l *Loop) remember(ctx context.Context, s *session.State, d Decision, now t
 		l.wakes.drop(w)
 		return nil
 	}
-	if !d.Local {
+	if !d.Local && d.Look.Sub(now) <= alarmHorizon {
 		if err := l.alarm(ctx, w, d.Look); err != nil {
 			return err
 		}

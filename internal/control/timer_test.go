@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -42,5 +43,38 @@ func TestAlarmIsGuarded(t *testing.T) {
 	}
 	if x := l.Suspects(); len(x) > 0 {
 		t.Errorf("suspects %+v", x)
+	}
+}
+
+// TestNeverDue: a look that is due in the year 9999 is not made before. No alarm is set for it: the broker would let it go off
+// at once, for ever.
+func TestNeverDue(t *testing.T) {
+	w := newWorld(t)
+	never := time.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC)
+	var looks atomic.Int64
+	l, _ := w.run(Config{WalkBy: noWalk, Decide: func(_ context.Context, s *session.State, now time.Time, _ session.Source) (Decision, error) {
+		if s.Session == "never" {
+			looks.Add(1)
+			return Decision{Look: never}, nil
+		}
+		if s.Turn == nil {
+			return Decision{}, nil
+		}
+		if due := s.Turn.Since.Add(time.Second); now.Before(due) {
+			return Decision{Look: due}, nil
+		}
+		return interrupt(w.ctx, s, now, nil)
+	}})
+	w.store(w.open("never"))
+	natstest.Until(t, "the first look", func() bool { return looks.Load() > 0 })
+	w.store(w.open("soon"))
+	natstest.Until(t, "an alarm of another session to go off", func() bool { return w.state("soon").LastTurn != nil })
+	if n := looks.Load(); n != 1 {
+		t.Errorf("looked %d times at what is never due", n)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if at := l.timers[ref("never")]; !at.IsZero() {
+		t.Errorf("an alarm is set for %s", at)
 	}
 }

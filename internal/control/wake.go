@@ -176,7 +176,7 @@ func (l *Loop) wakeForEver(ctx context.Context) error {
 	var looks sync.WaitGroup
 	acks := make(chan sentAhead, sentMax)
 	for range ackersMax {
-		looks.Go(func() { l.acknowledge(ctx, acks) })
+		looks.Go(func() { l.acknowledge(ctx, acks, &looks) })
 	}
 	defer looks.Wait()
 	defer close(acks)
@@ -236,8 +236,9 @@ type sentAhead struct {
 	done    func()
 }
 
-// acknowledge waits for commits that were decided ahead. One that was refused is decided again on what is there now.
-func (l *Loop) acknowledge(ctx context.Context, acks <-chan sentAhead) {
+// acknowledge waits for commits that were decided ahead. One that was refused is decided again on what is there now, while
+// the next one is waited for.
+func (l *Loop) acknowledge(ctx context.Context, acks <-chan sentAhead, looks *sync.WaitGroup) {
 	for x := range acks {
 		seq, err := x.pending.Wait(ctx)
 		x.done()
@@ -249,7 +250,7 @@ func (l *Loop) acknowledge(ctx context.Context, acks <-chan sentAhead) {
 			if errors.Is(err, bus.ErrLostRace) {
 				l.count.lostRaces.Add(1)
 			}
-			l.Look(ctx, x.ref)
+			l.enter(ctx, looks, func() { l.Look(ctx, x.ref) })
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -217,7 +218,8 @@ func TestSentAheadIsDue(t *testing.T) {
 		t.Error("it is late, and nobody makes room")
 	}
 	close(acks)
-	l.acknowledge(w.ctx, acks)
+	var looks sync.WaitGroup
+	l.acknowledge(w.ctx, acks, &looks)
 	if w.b.Order().Late() || w.state("s").Turn != nil {
 		t.Error("it is acknowledged, and others make room for it still, or it is not")
 	}
@@ -229,7 +231,8 @@ func TestSentAheadIsDue(t *testing.T) {
 		l.fire(w.ctx, late, now, left, nil)
 	}
 	close(left)
-	l.acknowledge(over, left)
+	l.acknowledge(over, left, &looks)
+	looks.Wait()
 	if w.b.Order().Late() {
 		t.Error("this process has ended, and others make room for what it sent")
 	}

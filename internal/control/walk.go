@@ -91,8 +91,8 @@ func (l *Loop) walkAll(ctx context.Context) error {
 	return err
 }
 
-// onWalk decides as always, but sets no alarms: that of a document was set when the document came, before it was
-// acknowledged.
+// onWalk decides as always, but sets no alarms: that of a document was set when the document came. Where it was not, because
+// the process died first, each walk sees to what is due within localHorizon.
 func (l *Loop) onWalk(ctx context.Context, s *session.State, now time.Time, src session.Source) (Decision, error) {
 	d, err := l.cfg.Decide(ctx, s, now, src)
 	d.Local = d.Local || len(d.Facts) == 0
