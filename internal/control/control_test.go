@@ -525,11 +525,13 @@ func TestSlowSession(t *testing.T) {
 		}
 		return interrupt(ctx, s, now, src)
 	}})
+	let := sync.OnceFunc(func() { close(release) })
+	t.Cleanup(let)
 	w.store(w.open("slow"))
 	<-entered
 	w.store(w.open("next"))
 	natstest.Until(t, "the next session to be decided", func() bool { return w.state("next").Turn == nil })
-	close(release)
+	let()
 	natstest.Until(t, "the slow one to be decided", func() bool { return w.state("slow").Turn == nil })
 	stop()
 }
