@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
@@ -12,18 +13,15 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// batchBytesMax is how much of what waits travels in one commit, in bytes: with the envelopes below the commit's limit.
-const batchBytesMax = 400 << 10
-
 // lazyMS is how long what nobody waits for waits for company, in milliseconds.
 const lazyMS = 5
 
 // op is one caller's facts, which are stored together or not at all.
 type op struct {
 	facts []events.Event // as readers will read them; envelopes are completed when the op is sent
-	bytes int
-	relay bool // also what the fold will ignore
-	fresh bool // the session was read since it was first refused: the next refusal is the truth
+	bytes int            // of the facts as a commit of their own, under the envelopes that they have here
+	relay bool           // also what the fold will ignore
+	fresh bool           // the session was read since it was first refused: the next refusal is the truth
 	// check looks at the state before the facts are tried on it: done means there is nothing to append. It is called with
 	// the session locked, again after each lost race. May be nil.
 	check func(*session.State) (done bool, err error)
@@ -54,6 +52,9 @@ func (b *buffer) take(facts, bytes int) error {
 	b.facts, b.bytes = b.facts+facts, b.bytes+bytes
 	return nil
 }
+
+// force takes room also where there is none: what is given back later has to have been taken.
+func (b *buffer) force(facts, bytes int) { b.give(-facts, -bytes) }
 
 func (b *buffer) give(facts, bytes int) {
 	b.mu.Lock()
@@ -319,23 +320,23 @@ func (s *Session) settleFlight(err error) {
 // picked stay in the queue until they are stored. stale: the first is refused by a state that may be old; read the session
 // first. (What is stored needs no such care: the compare-and-set proves that the state was new.) The session is locked.
 func (s *Session) pick() (ops []*op, evs []events.Event, stale bool) {
-	trial, bytes := s.st.Clone(), 0
+	trial, bytes := s.trial(), 0
 	for len(ops) < len(s.queue) {
 		o := s.queue[len(ops)]
-		if len(ops) > 0 && (len(evs)+len(o.facts) > events.CommitFactsMax || bytes+o.bytes > batchBytesMax) {
+		own, more := s.wrap(o)
+		if len(ops) > 0 && (len(evs)+len(own) > events.CommitFactsMax || bytes+more > events.CommitBodyMax) {
 			break
 		}
 		done, err := false, error(nil)
 		if o.check != nil {
-			done, err = o.check(trial)
+			done, err = o.check(trial.State())
 		}
-		own := s.wrap(o)
 		if !done && err == nil {
-			err = s.try(trial, own, o.relay)
+			err = try(trial, own, o.relay)
 		}
 		switch {
 		case !done && err == nil:
-			ops, evs, bytes = append(ops, o), append(evs, own...), bytes+o.bytes
+			ops, evs, bytes = append(ops, o), append(evs, own...), bytes+more
 		case len(ops) > 0:
 			return ops, evs, false
 		case err != nil && !o.fresh:
@@ -344,31 +345,39 @@ func (s *Session) pick() (ops []*op, evs []events.Event, stale bool) {
 		default:
 			s.queue = s.queue[1:]
 			s.finish(o, err)
-			trial = s.st.Clone()
+			trial = s.trial()
 		}
 	}
 	return ops, evs, false
 }
 
-// wrap completes the envelopes for the present owner.
-func (s *Session) wrap(o *op) []events.Event {
-	evs := make([]events.Event, len(o.facts))
+// trial begins the trial of the next commit. The session is locked.
+func (s *Session) trial() *session.Trial { return s.st.Try(s.commit(s.st.Seq+1, s.st.Seq, nil)) }
+
+// wrap completes the envelopes for the present owner. bytes is how many bytes the facts then take as a commit of their own.
+func (s *Session) wrap(o *op) (evs []events.Event, bytes int) {
+	evs, bytes = make([]events.Event, len(o.facts)), o.bytes
 	source, now := events.HarnessSource(s.ref.Harness, s.life.incarnation), time.Now().UTC()
 	for i, e := range o.facts {
+		bytes -= envelopeBytes(&e)
 		e.ID, e.Source, e.Epoch, e.Time = s.h.bus.NewID(), source, s.epoch, now
+		bytes += envelopeBytes(&e)
 		evs[i] = e
 	}
-	return evs
+	return evs, bytes
 }
 
-// try folds facts into a copy of the state and says why one of them would not count.
-func (s *Session) try(trial *session.State, evs []events.Event, relay bool) error {
+// envelopeBytes is how many bytes the attributes take that [Session.wrap] sets. JSON escapes nothing in them.
+func envelopeBytes(e *events.Event) int {
+	var space [64]byte
+	return len(e.ID) + len(e.Source) + len(strconv.AppendUint(space[:0], e.Epoch, 10)) + len(e.Time.AppendFormat(space[:0], time.RFC3339Nano))
+}
+
+// try adds facts to the trial of a commit and returns why one of them would not count in it.
+func try(trial *session.Trial, evs []events.Event, relay bool) error {
 	for i := range evs {
-		ignored := trial.Ignored.Count
-		c := s.commit(trial.Seq+1, trial.Seq, evs[i:i+1])
-		trial.Fold(&c)
-		if trial.Ignored.Count != ignored && !relay {
-			return refusal(trial, evs[i].Fact)
+		if why := trial.Add(evs[i]); why != "" && !relay {
+			return refusal(trial.State(), why, evs[i].Fact)
 		}
 	}
 	return nil

@@ -155,11 +155,7 @@ func translate(err error) error {
 }
 
 // refusal turns the fold's reason for ignoring a fact into what the caller should know. st is the state that ignored it.
-func refusal(st *session.State, f events.Fact) error {
-	why := ""
-	if st.Ignored.Last != nil {
-		why = st.Ignored.Last.Why
-	}
+func refusal(st *session.State, why string, f events.Fact) error {
 	what := fmt.Sprintf("%s %s in %s", f.Kind(), f.Subject(), st.Ref())
 	switch why {
 	case session.WhyClosedID, session.WhyTurnEnded:

@@ -1,5 +1,11 @@
 package harness
 
+import (
+	"fmt"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
 // Waiting is how many calls wait for their facts to be stored.
 func Waiting(s *Session) int {
 	s.mu.Lock()
@@ -49,3 +55,19 @@ func Heard(s *Session) uint64 {
 
 // Live says that the log is followed from a place on.
 func Live(h *Harness, from uint64) { h.hears(from) }
+
+// Wrapped is how many bytes the facts take as a commit of their own, as they would be sent now.
+func Wrapped(s *Session, facts ...events.Fact) int {
+	o, err := s.newOp(facts)
+	if err != nil {
+		panic(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	evs, bytes := s.wrap(o)
+	body, err := events.EncodeBatch(evs)
+	if err != nil || len(body) != bytes {
+		panic(fmt.Sprint("wrap measures ", bytes, " bytes, sent are ", len(body), ": ", err))
+	}
+	return bytes
+}

@@ -256,7 +256,7 @@ func (s *Session) reclaim(l *life) error {
 	if !held {
 		return nil
 	}
-	var rest []events.Fact
+	var rest [][]events.Fact
 	err := s.catchUp(l.ctx)
 	if st := s.State(); st.Owned && st.Epoch == epoch+1 && st.Incarnation == s.doubt {
 		was, epoch = &life{incarnation: s.doubt}, st.Epoch // an attempt whose outcome was in doubt had succeeded
@@ -279,7 +279,7 @@ func (s *Session) reclaim(l *life) error {
 }
 
 // reclaiming is what to append, or why the session cannot be had again.
-func (s *Session) reclaiming(l, was *life, epoch uint64) (facts, rest []events.Fact, err error) {
+func (s *Session) reclaiming(l, was *life, epoch uint64) (facts []events.Fact, rest [][]events.Fact, err error) {
 	st := s.State()
 	switch {
 	case st.Closed != nil:
@@ -316,8 +316,11 @@ func (s *Session) reclaiming(l, was *life, epoch uint64) (facts, rest []events.F
 	if err != nil {
 		return nil, nil, err
 	}
-	again, rest = split(append(again, told...))
-	return append(facts, again...), rest, nil
+	commits, err := s.split(facts, append(again, told...))
+	if err != nil {
+		return nil, nil, err
+	}
+	return append(facts, commits[0]...), commits[1:], nil
 }
 
 // heard says whether an Ask has returned, or is about to return, what was decided about a prompt.
@@ -327,20 +330,25 @@ func (s *Session) heard(prompt string) bool {
 	return s.told[prompt] || s.waiters[prompt] != nil
 }
 
-// sayNow puts facts in front of all that waits. They are adoptions: what they name may have ended meanwhile.
-func (s *Session) sayNow(facts []events.Fact) error {
-	for len(facts) > 0 {
-		var now []events.Fact
-		now, facts = split(facts)
-		o, err := s.newOp(now)
+// sayNow puts facts, as commits, in front of all that waits. They are adoptions: what they name may have ended meanwhile.
+// Their number is bounded by the limits of a session, so a full buffer does not refuse them. The caller may write.
+func (s *Session) sayNow(commits [][]events.Fact) error {
+	var ops []*op
+	for _, facts := range commits {
+		o, err := s.newOp(facts)
 		if err != nil {
 			return err
 		}
 		o.relay = true
-		if err := s.queueUp(false, o); err != nil {
-			return err
-		}
+		ops = append(ops, o)
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, o := range ops {
+		s.h.buffer.force(len(o.facts), o.bytes)
+	}
+	s.queue = append(ops, s.queue...)
+	s.kickLocked()
 	return nil
 }
 

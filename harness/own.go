@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
@@ -69,7 +71,7 @@ func noRoom(full bool, id string) error {
 // Errors: [ErrNotFound]; [ErrSessionClosed]; [ErrOwned], another member of the pool has it; [ErrFenced], a newer
 // incarnation has it or took this one's place.
 func (h *Harness) Claim(ctx context.Context, id string, adopt ...Adopt) (*Session, error) {
-	var rest []events.Fact
+	var rest [][]events.Fact
 	s, err := h.own(ctx, id, func(s *Session, l *life) ([]events.Fact, error) {
 		facts, err := s.claim(l)
 		if err != nil {
@@ -79,40 +81,50 @@ func (h *Harness) Claim(ctx context.Context, id string, adopt ...Adopt) (*Sessio
 		if err != nil {
 			return nil, err
 		}
-		again, rest = split(again)
-		return append(facts, again...), nil
+		commits, err := s.split(facts, again)
+		if err != nil {
+			return nil, err
+		}
+		rest = commits[1:]
+		return append(facts, commits[0]...), nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	for len(rest) > 0 {
-		var next []events.Fact
-		next, rest = split(rest)
-		if err := s.Relay(ctx, next...); err != nil {
+	for _, facts := range rest {
+		if err := s.Relay(ctx, facts...); err != nil {
 			return nil, err
 		}
 	}
 	return s, nil
 }
 
-// split takes from the front what fits into one commit. Sizes are guessed from above: questions are what can be large.
-func split(facts []events.Fact) (now, later []events.Fact) {
-	const otherBytesMax, factsMax = 8 << 10, 1000
-	bytes := 0
-	for i, f := range facts {
-		bytes += 1 << 10
-		if p, ok := f.(events.PromptRequested); ok && len(p.Questions)+len(p.Native) > 0 {
-			raw, err := encode(p)
-			if err != nil { // it was read from JSON, or will be refused as it is
-				return facts[:i+1], facts[i+1:]
-			}
-			bytes += len(raw)
+// split divides facts into commits: the first has room for those beside it and may be empty, each of the others holds one
+// fact or more. Facts are measured as they will be sent, under the longest envelope that they can have. A fact that no
+// commit can hold is refused, before anything is sent.
+func (s *Session) split(beside, facts []events.Fact) (commits [][]events.Fact, err error) {
+	const incarnation = "18446744073709551615"
+	at := time.Date(9999, time.December, 31, 23, 59, 59, 999_999_999, time.UTC)
+	full, bytes := len(beside), len("[]")
+	commits = [][]events.Fact{nil}
+	for i, f := range slices.Concat(beside, facts) {
+		e := events.New(s.h.bus.NewID(), events.HarnessSource(s.ref.Harness, incarnation), s.ref, math.MaxUint64, at, f)
+		body, err := events.EncodeBatch([]events.Event{e})
+		if err != nil {
+			return nil, fmt.Errorf("harness: %s: %w", s.ref, err)
 		}
-		if i > 0 && (i >= factsMax || bytes > batchBytesMax-otherBytesMax) {
-			return facts[:i], facts[i:]
+		more := len(body) - 1 // a comma in place of two brackets
+		bytes += more
+		if i < len(beside) {
+			continue
 		}
+		if full++; full > events.CommitFactsMax || bytes > events.CommitBodyMax {
+			commits, full, bytes = append(commits, nil), 1, len("[]")+more
+		}
+		last := &commits[len(commits)-1]
+		*last = append(*last, f)
 	}
-	return facts, nil
+	return commits, nil
 }
 
 // own makes this process the owner of a session. build says what to append for that, given the session as it is and the

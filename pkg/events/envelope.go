@@ -26,6 +26,9 @@ const (
 	CommitBytesMax = 512 << 10 // bytes of a commit's body and headers
 	DataBytesMax   = 256 << 10 // bytes of one fact's data
 
+	// CommitBodyMax is the most bytes that the body of a commit takes, envelopes included.
+	CommitBodyMax = CommitBytesMax - commitOverhead
+
 	dataFieldsBytes = 512     // for the ids that stand beside the content of a message
 	commitOverhead  = 1 << 10 // bytes kept for subject and headers
 	specVersion     = "1.0"   // of CloudEvents

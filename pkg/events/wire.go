@@ -33,8 +33,8 @@ func EncodeBatch(evs []Event) ([]byte, error) {
 		}
 	}
 	enc.buf.WriteByte(']')
-	if n := enc.buf.Len(); n > CommitBytesMax-commitOverhead {
-		return nil, bad("commit", "%d bytes: at most %d are allowed; put large content in the object store and send its reference", n, CommitBytesMax-commitOverhead)
+	if n := enc.buf.Len(); n > CommitBodyMax {
+		return nil, bad("commit", "%d bytes: at most %d are allowed; put large content in the object store and send its reference", n, CommitBodyMax)
 	}
 	return enc.buf.Bytes(), nil
 }

@@ -89,6 +89,20 @@ func (s *State) take(c *events.Commit, mute bool) Result {
 	if c.Seq <= s.Seq {
 		return res
 	}
+	s.begin(c, &res)
+	f := fold{State: s, c: c, res: &res, mute: mute}
+	for i := range c.Events {
+		f.e = &c.Events[i]
+		f.event(i)
+	}
+	s.forgetUndelivered()
+	s.restCompaction()
+	s.Phase = s.phase()
+	return res
+}
+
+// begin moves the session to a commit, before its events are folded.
+func (s *State) begin(c *events.Commit, res *Result) {
 	res.Folded = true
 	res.Gap = c.Guarded && c.Guard > s.Seq
 	if res.Gap && s.Seq == 0 {
@@ -100,15 +114,6 @@ func (s *State) take(c *events.Commit, mute bool) Result {
 		s.Parked++
 		res.Parked = append(res.Parked, Parked{Index: -1, Why: ParkMalformed, Err: c.Err})
 	}
-	f := fold{State: s, c: c, res: &res, mute: mute}
-	for i := range c.Events {
-		f.e = &c.Events[i]
-		f.event(i)
-	}
-	s.forgetUndelivered()
-	s.restCompaction()
-	s.Phase = s.phase()
-	return res
 }
 
 // tombstone: the first commit that the log still has names a predecessor, so the session was closed and purged.
