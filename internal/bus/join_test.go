@@ -17,7 +17,7 @@ import (
 func waiting(t *testing.T) (b, witness *bus.Bus, p *proxy, release func()) {
 	t.Helper()
 	s := natstest.Start(t)
-	witness = natstest.Bus(t, s)
+	witness = natstest.Bus(t, s, together)
 	p = newProxy(t, s)
 	b, err := bus.Open(background(t), bus.Config{URL: p.addr, Synced: true})
 	if err != nil {

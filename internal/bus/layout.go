@@ -92,7 +92,7 @@ func (b *Bus) ensureStream(ctx context.Context, want jetstream.StreamConfig, fou
 	for range ensureAttemptsMax {
 		verb, cfg := "CREATE", want
 		if found != nil {
-			verb, cfg = "UPDATE", widen(found.Config, want)
+			verb, cfg = "UPDATE", b.widened(found.Config, want)
 			if reflect.DeepEqual(cfg, found.Config) {
 				return false, nil
 			}
@@ -212,8 +212,8 @@ func (b *Bus) logConfig() jetstream.StreamConfig {
 	c.Discard = jetstream.DiscardNew
 	c.MaxMsgSize = logMessageMax
 	c.MaxConsumers = consumersMax // each process of a harness follows what is written of its sessions
-	c.AllowAtomicPublish = true
 	if b.together.Load() {
+		c.AllowAtomicPublish = true
 		c.Metadata[togetherKey] = "1"
 	}
 	if b.cfg.LogBytesMax > 0 {
@@ -266,6 +266,16 @@ func (b *Bus) parkedConfig() jetstream.StreamConfig {
 	c.MaxAge = parkedAge
 	c.Duplicates = parkedWindow
 	c.AllowDirect = true
+	return c
+}
+
+// widened is [widen] for a stream of this cell. The log takes batches only where the broker syncs each write: elsewhere
+// nothing here sends them, and one batch can hold two commits of a session under one guard.
+func (b *Bus) widened(found, want jetstream.StreamConfig) jetstream.StreamConfig {
+	c := widen(found, want)
+	if synced := c.Metadata[togetherKey] != "" && c.Replicas == 1; want.Name == b.cell.LogStream() && !synced {
+		c.AllowAtomicPublish = false
+	}
 	return c
 }
 

@@ -108,7 +108,7 @@ func (b *Bus) next(ctx context.Context, guard string, after uint64) (events.Comm
 	if newest.Seq <= after {
 		return newest, fmt.Errorf("%w: %s: no commit after %d", ErrNotFound, newest.Ref, after)
 	}
-	chain, err := b.chain(ctx, newest, after+1)
+	chain, err := b.chain(ctx, end, after+1)
 	switch {
 	case err != nil:
 		return newest, err
@@ -142,7 +142,6 @@ func (b *Bus) Read(ctx context.Context, r events.Ref, from uint64) ([]events.Com
 	if err != nil {
 		return nil, fmt.Errorf("bus: read %s: %w", r, err)
 	}
-	newest := b.commit(end)
 	var all []events.Commit
 	take := func(m *message) error {
 		all, from = append(all, b.commit(m)), m.Seq+1
@@ -151,7 +150,7 @@ func (b *Bus) Read(ctx context.Context, r events.Ref, from uint64) ([]events.Com
 	if end.Seq < from {
 		return nil, nil
 	}
-	if chain, err := b.chain(ctx, newest, from); err != nil || chain != nil {
+	if chain, err := b.chain(ctx, end, from); err != nil || chain != nil {
 		return chain, translate("read "+r.String(), err)
 	}
 	for n := 0; from <= end.Seq; n++ {
@@ -177,10 +176,15 @@ func (b *Bus) Read(ctx context.Context, r events.Ref, from uint64) ([]events.Com
 
 // chain goes back from a session's newest commit by the guards, each of which names the predecessor: the broker let it in
 // because nothing is in between. That costs it nothing, while looking for the next of many subjects is a search through all
-// that was written meanwhile. It is nil where the chain is too long or broken: a commit without a guard, or purged.
-func (b *Bus) chain(ctx context.Context, newest events.Commit, from uint64) ([]events.Commit, error) {
-	all := []events.Commit{newest}
-	for c := newest; c.Guarded; {
+// that was written meanwhile. It is nil where the chain is too long or broken: a commit without a guard, or purged, or one
+// of several that a batch stored under the same guard.
+func (b *Bus) chain(ctx context.Context, newest *message, from uint64) ([]events.Commit, error) {
+	m, c := newest, b.commit(newest)
+	all := []events.Commit{c}
+	for c.Guarded {
+		if alone, err := b.aloneInBatch(ctx, m, b.cell.LogGuard(c.Ref)); err != nil || !alone {
+			return nil, err
+		}
 		if c.Guard < from {
 			slices.Reverse(all)
 			return all, nil
@@ -188,19 +192,35 @@ func (b *Bus) chain(ctx context.Context, newest events.Commit, from uint64) ([]e
 		if len(all) == readSinglesMax {
 			return nil, nil
 		}
-		m, err := b.get(ctx, b.cell.LogStream(), getRequest{Seq: c.Guard})
+		var err error
+		m, err = b.get(ctx, b.cell.LogStream(), getRequest{Seq: c.Guard})
 		if errors.Is(err, ErrNotFound) {
 			return nil, nil
 		}
 		if err != nil {
 			return nil, err
 		}
-		if c = b.commit(m); c.Ref != newest.Ref {
+		if c = b.commit(m); c.Ref != all[0].Ref {
 			return nil, nil
 		}
 		all = append(all, c)
 	}
 	return nil, nil
+}
+
+// aloneInBatch is whether no message before this one in its batch is of the same session. The broker compares the guards
+// of a batch with the stream as it was before the batch, so it takes several commits of a session under the same guard.
+// Messages of a batch lie side by side, so the search is short.
+func (b *Bus) aloneInBatch(ctx context.Context, m *message, guard string) (bool, error) {
+	n, err := strconv.ParseUint(m.Header.Get(headerBatchSeq), 10, 64)
+	if err != nil || n <= 1 || n > m.Seq { // no batch, or its first message
+		return true, nil
+	}
+	first, err := b.get(ctx, b.cell.LogStream(), getRequest{Seq: m.Seq - n + 1, Next: guard})
+	if err != nil {
+		return false, err
+	}
+	return first.Seq == m.Seq, nil
 }
 
 // Commit reads one commit by its place in the log; [ErrNotFound] when it was purged or never was.

@@ -2,14 +2,18 @@ package bus_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
@@ -303,5 +307,110 @@ func TestFollow(t *testing.T) {
 	stop()
 	if err := receive(t, ended, "its end"); err != nil {
 		t.Errorf("follow ended with %v", err)
+	}
+}
+
+// doubled stores two commits of a session in one batch, both under the guard after, with one of another session between
+// them. It returns what the broker says of it.
+func doubled(t *testing.T, s *embed.Server, after uint64) error {
+	t.Helper()
+	nc, _ := outsider(t, s)
+	var last *nats.Msg
+	for i, r := range []events.Ref{session, {Harness: "h", Session: "between"}, session} {
+		guard := after
+		if r != session {
+			guard = 0
+		}
+		body, err := events.EncodeBatch([]events.Event{fact(fmt.Sprint("batch-", i), r)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = &nats.Msg{Subject: fmt.Sprintf("hf.log.%s.%s.harness", r.Harness, r.Session), Data: body, Header: nats.Header{
+			"Content-Type": {events.BatchContentType}, "Nats-Batch-Id": {"x"}, "Nats-Batch-Sequence": {fmt.Sprint(i + 1)},
+			jetstream.ExpectedLastSubjSeqHeader:     {fmt.Sprint(guard)},
+			jetstream.ExpectedLastSubjSeqSubjHeader: {fmt.Sprintf("hf.log.%s.%s.*", r.Harness, r.Session)}}}
+		if i < 2 {
+			if err := nc.PublishMsg(last); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	last.Header.Set("Nats-Batch-Commit", "1")
+	m, err := nc.RequestMsgWithContext(within(t, patience), last)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ack struct {
+		Error *jetstream.APIError `json:"error"`
+	}
+	if err := json.Unmarshal(m.Data, &ack); err != nil {
+		t.Fatal(err)
+	}
+	if ack.Error != nil {
+		return ack.Error
+	}
+	return nil
+}
+
+// TestTwoCommitsUnderOneGuard: the broker takes two commits of a session under one guard when they are in one batch. Where
+// the log takes batches at all, every way of reading it finds both, in the same order.
+func TestTwoCommitsUnderOneGuard(t *testing.T) {
+	s := natstest.Start(t)
+	b := natstest.Bus(t, s, together)
+	after := mustAppend(t, b, session, 0, "a")
+	if err := doubled(t, s, after); err != nil {
+		t.Fatal(err)
+	}
+	last := mustAppend(t, b, session, after+3, "z")
+	var want []uint64
+	if err := b.Scan(within(t, patience), 0, func(c events.Commit) error {
+		if c.Ref == session {
+			want = append(want, c.Seq)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if len(want) != 4 || want[3] != last {
+		t.Fatalf("the log has %v", want)
+	}
+	for i, from := range want {
+		var got []uint64
+		for _, c := range mustRead(t, b, session, from) {
+			got = append(got, c.Seq)
+		}
+		if !slices.Equal(got, want[i:]) {
+			t.Errorf("read from %d: %v, want %v", from, got, want[i:])
+		}
+	}
+	if _, err := b.Append(within(t, patience), session, events.WriterHarness, after, facts("late")); !errors.Is(err, bus.ErrLostRace) {
+		t.Errorf("a third under the same guard: %v, want ErrLostRace", err)
+	}
+}
+
+// TestTheLogOfAClusterTakesNoBatches: also one that did before.
+func TestTheLogOfAClusterTakesNoBatches(t *testing.T) {
+	s := natstest.Start(t)
+	b := natstest.Bus(t, s)
+	if err := doubled(t, s, 0); err == nil {
+		t.Error("a new log takes batches")
+	}
+	_, js := outsider(t, s)
+	cfg := config(t, js, "HF_LOG")
+	cfg.AllowAtomicPublish = true
+	if _, err := js.UpdateStream(within(t, patience), cfg); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Ensure(within(t, patience)); err != nil {
+		t.Fatal(err)
+	}
+	if err := doubled(t, s, 0); err == nil {
+		t.Error("a log that did before takes batches still")
+	}
+	if cs := mustRead(t, b, session, 0); len(cs) != 0 {
+		t.Errorf("stored: %+v", cs)
+	}
+	if state := config(t, js, "KV_hf_state"); !state.AllowAtomicPublish {
+		t.Error("documents and views can no longer be stored together")
 	}
 }
