@@ -327,7 +327,8 @@ func (s *Session) reclaiming(l, was *life, epoch uint64) (facts []events.Fact, r
 func (s *Session) heard(prompt string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.told[prompt] || s.waiters[prompt] != nil
+	_, told := s.told[prompt]
+	return told || s.waiters[prompt] != nil
 }
 
 // sayNow puts facts, as commits, in front of all that waits. They are adoptions: what they name may have ended meanwhile.

@@ -89,8 +89,9 @@ func (w *waiter) settled() bool {
 // for the answer as its result, end the call with it: that is the receipt; for others Ask gives the receipt itself.
 //
 // Asked again under the same id it is attached to the open prompt, or returns at once how the prompt was settled, also
-// when that was while no process was there. An id whose settlement was returned already, or that is kept no longer, is
-// [ErrClosedID]. When ctx ends, the prompt stays open: ask again, or withdraw it.
+// when that was while no process was there. An attempt that continues a turn (a retry, a resume, a follow-up) is given the
+// same answer again. An id whose settlement this turn has returned already, or that is kept no longer, is [ErrClosedID].
+// When ctx ends, the prompt stays open: ask again, or withdraw it.
 func (t *Turn) Ask(ctx context.Context, p Prompt) (Answer, error) { return t.s.ask(ctx, t.id, p) }
 
 // Ask is [Turn.Ask] for a prompt that belongs to no turn.
@@ -165,12 +166,16 @@ func (s *Session) unexpect(prompt string, w *waiter) {
 func (s *Session) attach(st *session.State, prompt string) (done bool, settled uint64, err error) {
 	p := st.Prompts[prompt]
 	e, ended := st.Ended(session.EntityPrompt, prompt)
+	toldIn, told := s.told[prompt]
+	if c, ok := st.Carries(prompt); ok && c.Seq != 0 && (!told || toldIn != st.Turn.ID) {
+		return true, c.Seq, nil // an attempt before this one may have had it, and failed
+	}
 	switch {
 	case p != nil && p.Status == session.Awaiting:
 		return p.Epoch == st.Epoch, 0, nil
 	case !ended && p == nil:
 		return false, 0, nil
-	case s.told[prompt]:
+	case told:
 		return false, 0, fmt.Errorf("%w: prompt %s in %s", ErrClosedID, prompt, s.ref)
 	case p != nil:
 		return true, p.SettledSeq, nil
@@ -196,6 +201,14 @@ func (s *Session) readAnswer(ctx context.Context, prompt string, seq uint64) (An
 	}
 	s.have(prompt)
 	return a, nil
+}
+
+// turnID returns the id of the open turn, "" without one.
+func turnID(st *session.State) string {
+	if st.Turn == nil {
+		return ""
+	}
+	return st.Turn.ID
 }
 
 // settlement is how a fact settles a prompt; "" if it settles none.
@@ -232,7 +245,7 @@ func (s *Session) wake(e *events.Event) {
 // receipt is not waited for: should it be lost with the process, the next one is told again.
 func (s *Session) have(prompt string) {
 	s.mu.Lock()
-	s.told[prompt] = true
+	s.told[prompt] = turnID(s.st)
 	if len(s.told) > toldMax {
 		for id := range s.told {
 			if _, kept := s.st.Ended(session.EntityPrompt, id); !kept {

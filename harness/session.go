@@ -48,7 +48,7 @@ type Session struct {
 	turn    *Turn              // the handle of the open turn, if anybody asked for it
 	compact *compacting        // the compaction that Work has done
 	waiters map[string]*waiter // by prompt
-	told    map[string]bool    // prompts whose settlement an Ask has returned
+	told    map[string]string  // prompts whose settlement an Ask has returned, and the turn that was open then
 	receipt uint64             // the stop that was confirmed last, by its seq
 	usage   usage
 
@@ -60,7 +60,7 @@ type Session struct {
 }
 
 func newSession(h *Harness, ref events.Ref) *Session {
-	s := &Session{h: h, ref: ref, writing: make(chan struct{}, 1), why: ErrReleased, waiters: map[string]*waiter{}, told: map[string]bool{}}
+	s := &Session{h: h, ref: ref, writing: make(chan struct{}, 1), why: ErrReleased, waiters: map[string]*waiter{}, told: map[string]string{}}
 	s.ctx, s.cancel = context.WithCancelCause(h.ctx)
 	return s
 }

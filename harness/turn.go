@@ -22,8 +22,8 @@ type Start struct {
 	By        string // who said it
 	Synthetic bool   // not caused by a person
 
-	OfTurn  string // the turn it goes on with; if open, that ends as continued
-	Prompt  string // the settled prompt that it brings to the agent
+	OfTurn  string   // the turn it goes on with; if open, that ends as continued
+	Prompts []string // the settled prompts that it brings to the agent; delivered when it completes
 	Attempt int
 	Options any // encoded as JSON, opaque: what makes a retry the same request
 }
@@ -79,7 +79,14 @@ func (s *Session) starting(ctx context.Context, start Start) (facts []events.Fac
 		start.Cause = events.CauseMessage
 	}
 	return append(facts, events.TurnStarted{Turn: id, Cause: start.Cause, Synthetic: start.Synthetic, OfTurn: start.OfTurn, Message: start.Message,
-		Prompt: start.Prompt, Attempt: start.Attempt, Options: options}), id, nil
+		Prompt: firstOf(start.Prompts), Prompts: start.Prompts, Attempt: start.Attempt, Options: options}), id, nil
+}
+
+func firstOf(ids []string) string {
+	if len(ids) == 0 {
+		return ""
+	}
+	return ids[0]
 }
 
 // OpenTurn is the handle of the open turn if it is this process's: started by it, or adopted. Else nil.

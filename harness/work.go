@@ -22,7 +22,8 @@ const (
 
 // Worker does what a harness is asked to do.
 type Worker struct {
-	// Turn runs a turn that was requested and has been taken: [Turn.Request] says what it is. ctx is [Turn.Context]. The
+	// Turn runs a turn that was requested and has been taken: [Turn.Request] says what it is, also which answers it brings
+	// (Prompts): they count as delivered when the turn completes. ctx is [Turn.Context]. The
 	// turn may be ended in it; if it was not, nil completes it, [ErrStopped] as the cause of ctx stops it ([*StopError] tells
 	// whether a person, compaction or the stall watchdog asked), and any other error fails it, as [Turn.FailWith] does. nil:
 	// turns stay pending.
@@ -292,7 +293,7 @@ func (k *shift) look(ctx context.Context, s *Session) (*job, error) {
 	if !takeable(st, k.w.Compact != nil, k.w.Turn != nil) {
 		return nil, nil
 	}
-	w, err := st.Work(func(seq uint64) (*events.Commit, error) {
+	w, err := st.WorkWhole(func(seq uint64) (*events.Commit, error) {
 		c, err := s.h.bus.Commit(ctx, seq)
 		return &c, err
 	})
@@ -329,8 +330,12 @@ func (j *job) taking() []events.Fact {
 	}
 	t := j.turn
 	byPerson := !t.Synthetic && (t.Cause == events.CauseMessage || t.Cause == events.CauseFollowUp && t.Message != "" && t.OfTurn == "")
+	var prompts []string
+	for _, p := range t.Prompts {
+		prompts = append(prompts, p.Prompt)
+	}
 	return []events.Fact{events.TurnStarted{Turn: t.Turn, Cause: t.Cause, Synthetic: !byPerson, OfTurn: t.OfTurn, Message: t.Message,
-		Prompt: t.Prompt, Attempt: t.Attempt, Options: t.Options}}
+		Prompt: t.Prompt, Prompts: prompts, Attempt: t.Attempt, Options: t.Options}}
 }
 
 // wanted says whether it is still to be taken, for [op].check: done when it is not.

@@ -10,6 +10,9 @@ import (
 // OptionsBytesMax is the most a turn's options may take, in bytes of JSON.
 const OptionsBytesMax = 16 << 10
 
+// PromptsNamedMax is the most prompts that one turn names.
+const PromptsNamedMax = 128
+
 // Cause says why a turn is wanted.
 type Cause string
 
@@ -86,7 +89,8 @@ type TurnRequested struct {
 	Attempt    int             `json:"attempt,omitempty"`
 	Options    json.RawMessage `json:"options,omitempty"` // of the turn it repeats, opaque
 	Compaction string          `json:"compaction,omitempty"`
-	Prompt     string          `json:"prompt,omitempty"` // the settled prompt it carries to the harness
+	Prompt     string          `json:"prompt,omitempty"`  // one of Prompts: the decision that called for the turn, else the first
+	Prompts    []string        `json:"prompts,omitempty"` // the settled prompts it carries to the harness, at most [PromptsNamedMax]
 }
 
 // Kind implements [Fact].
@@ -97,7 +101,8 @@ func (f TurnRequested) Subject() string { return f.Turn }
 
 // Validate implements [Fact].
 func (f TurnRequested) Validate() error {
-	return first(needID("turn", f.Turn), mayID("of_turn", f.OfTurn), mayID("message", f.Message), mayID("compaction", f.Compaction), mayID("prompt", f.Prompt), optionsFit(f.Options))
+	return first(needID("turn", f.Turn), mayID("of_turn", f.OfTurn), mayID("message", f.Message),
+		mayID("compaction", f.Compaction), mayID("prompt", f.Prompt), promptsFit(f.Prompts), optionsFit(f.Options))
 }
 
 // TurnStarted says the harness works on a turn. Options are opaque: what makes a retry the same request.
@@ -107,7 +112,8 @@ type TurnStarted struct {
 	Synthetic bool            `json:"synthetic"`         // not caused by a person
 	OfTurn    string          `json:"of_turn,omitempty"` // if open, ends as continued
 	Message   string          `json:"message,omitempty"` // taken out of the queue
-	Prompt    string          `json:"prompt,omitempty"`  // delivered with it
+	Prompt    string          `json:"prompt,omitempty"`  // one of Prompts, as it was requested
+	Prompts   []string        `json:"prompts,omitempty"` // the settled prompts it has; delivered when it completes
 	Attempt   int             `json:"attempt,omitempty"`
 	Options   json.RawMessage `json:"options,omitempty"`
 }
@@ -120,7 +126,8 @@ func (f TurnStarted) Subject() string { return f.Turn }
 
 // Validate implements [Fact].
 func (f TurnStarted) Validate() error {
-	return first(needID("turn", f.Turn), mayID("of_turn", f.OfTurn), mayID("message", f.Message), mayID("prompt", f.Prompt), optionsFit(f.Options))
+	return first(needID("turn", f.Turn), mayID("of_turn", f.OfTurn), mayID("message", f.Message), mayID("prompt", f.Prompt),
+		promptsFit(f.Prompts), optionsFit(f.Options))
 }
 
 // TurnCompleted says the turn came to its end.
@@ -235,6 +242,18 @@ func (f RetryAbandoned) Subject() string { return f.Turn }
 
 // Validate implements [Fact].
 func (f RetryAbandoned) Validate() error { return needID("turn", f.Turn) }
+
+func promptsFit(ids []string) error {
+	if len(ids) > PromptsNamedMax {
+		return bad("prompts", "%d prompts: at most %d are allowed", len(ids), PromptsNamedMax)
+	}
+	for _, id := range ids {
+		if err := needID("prompts", id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 func optionsFit(raw json.RawMessage) error {
 	if len(raw) > OptionsBytesMax {

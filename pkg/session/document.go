@@ -105,6 +105,7 @@ func turnFields(c *codec.Codec, t *Turn) {
 	codec.Some(c, `,"of_turn":`, &t.OfTurn)
 	codec.Some(c, `,"message":`, &t.Message)
 	codec.SomeNumber(c, `,"message_seq":`, &t.MessageSeq)
+	codec.List(c, `,"prompts":`, `{"prompt":`, &t.Prompts, carriedFields)
 	codec.Some(c, `,"compaction":`, &t.Compaction)
 	codec.Time(c, `,"since":`, &t.Since)
 	codec.Number(c, `,"attempt":`, &t.Attempt)
@@ -121,6 +122,7 @@ func lastTurnFields(c *codec.Codec, t *LastTurn) {
 	codec.Object(c, `,"error":`, &t.Error, failureFields)
 	codec.Some(c, `,"message":`, &t.Message)
 	codec.SomeNumber(c, `,"message_seq":`, &t.MessageSeq)
+	codec.List(c, `,"prompts":`, `{"prompt":`, &t.Prompts, carriedFields)
 	codec.Opaque(c, `,"options":`, &t.Options)
 	codec.Some(c, `,"cause":`, &t.Cause)
 	codec.Some(c, `,"of_turn":`, &t.OfTurn)
@@ -129,6 +131,13 @@ func lastTurnFields(c *codec.Codec, t *LastTurn) {
 	codec.Flag(c, `,"had_output":`, &t.HadOutput)
 	codec.Some(c, `,"actor":`, &t.Actor)
 	codec.Number(c, `,"seq":`, &t.Seq)
+	c.Mark(`}`)
+}
+
+func carriedFields(c *codec.Codec, p *Carried) {
+	codec.Text(c, `{"prompt":`, &p.Prompt)
+	codec.Text(c, `,"status":`, &p.Status)
+	codec.Number(c, `,"seq":`, &p.Seq)
 	c.Mark(`}`)
 }
 
@@ -218,6 +227,7 @@ func pendingTurnFields(c *codec.Codec, t *PendingTurn) {
 	codec.Opaque(c, `,"options":`, &t.Options)
 	codec.Some(c, `,"compaction":`, &t.Compaction)
 	codec.Some(c, `,"prompt":`, &t.Prompt)
+	codec.List(c, `,"prompts":`, `{"prompt":`, &t.Prompts, carriedFields)
 	codec.Some(c, `,"by":`, &t.By)
 	codec.Time(c, `,"at":`, &t.At)
 	codec.Number(c, `,"seq":`, &t.Seq)

@@ -29,12 +29,14 @@ const (
 	// WorkBytesMax is the most that the decisions in one entry of the harness's view take. The rest follows as they are taken.
 	WorkBytesMax = 512 << 10
 
-	openBytesMax  = 512 << 10 // bytes of JSON that calls, prompts, queue and holds take together
+	openBytesMax  = 528 << 10 // bytes of JSON that calls, prompts, queue and holds take together
 	openFew       = 100       // entries that can never come near openBytesMax
 	longTitlesMax = 100       // open calls that keep a long title and name
 	shortBytesMax = 32        // bytes of a title or a name beyond them
 	callBytes     = 135       // bytes of JSON around the texts of a call
 	promptBytes   = 340       // of a prompt
+	carriedBytes  = 60        // of a prompt that a turn carries, once it is settled
+	carriedLists  = 2         // lists that may hold it: of the open turn, or the last one, and of the requested one
 	messageBytes  = 115       // of a queued message
 	holdBytes     = 25        // of a call that waits for a child; each call has room for one
 	holdTexts     = 2         // ids in it, of about the length of the call's
@@ -66,7 +68,7 @@ func (s *State) weigh() int {
 		n += callBytes + holdBytes + holdTexts*jsonBytes(id) + jsonBytes(id) + jsonBytes(c.Name) + jsonBytes(c.Title) + jsonBytes(c.Turn)
 	}
 	for id, p := range s.Prompts {
-		n += promptBytes + jsonBytes(id) + jsonBytes(p.Call) + jsonBytes(p.Turn) + jsonBytes(string(p.Kind)) + jsonBytes(p.Tool) + jsonBytes(p.Reason) + jsonBytes(string(p.Delivery))
+		n += promptBytes + jsonBytes(id) + carriedLists*(carriedBytes+jsonBytes(id)) + jsonBytes(p.Call) + jsonBytes(p.Turn) + jsonBytes(string(p.Kind)) + jsonBytes(p.Tool) + jsonBytes(p.Reason) + jsonBytes(string(p.Delivery))
 	}
 	for i := range s.Queue {
 		n += messageBytes + jsonBytes(s.Queue[i].ID)

@@ -43,7 +43,7 @@ func (f *fold) promptRequested(fact events.PromptRequested) string {
 		return WhyTurnEnded
 	case p == nil && f.callIsOver(fact.Call):
 		return WhyClosedID
-	case p == nil && (f.awaiting() >= OpenPromptsMax || !f.room(promptBytes, fact.Prompt, fact.Call, fact.Turn, string(word(fact.PromptKind)), string(word(fact.Delivery)))):
+	case p == nil && (f.awaiting() >= OpenPromptsMax || !f.room(promptBytes+carriedLists*(carriedBytes+jsonBytes(fact.Prompt)), fact.Prompt, fact.Call, fact.Turn, string(word(fact.PromptKind)), string(word(fact.Delivery)))):
 		return WhyLimit
 	case p == nil:
 		p = &Prompt{Since: f.c.At, Status: Awaiting}
@@ -61,7 +61,7 @@ func (f *fold) promptRequested(fact events.PromptRequested) string {
 	p.UpdatedAt, p.Seq, p.Deadline, p.Epoch = f.c.At, f.c.Seq, deadlineOf(fact.Deadline), f.Epoch
 	f.adoptCall(p.Call)
 	if p.Turn != "" {
-		f.Turn.Epoch = f.Epoch
+		f.adoptTurn()
 	}
 	return ""
 }
@@ -112,8 +112,11 @@ func (f *fold) settle(id string, to Status, reason string) string {
 	p.Status, p.Reason, p.SettledSeq, p.UpdatedAt = to, cut(reason, TextBytesMax), f.c.Seq, f.c.At
 	f.end(Ending{Entity: EntityPrompt, ID: id, Name: string(p.Kind), Outcome: string(to), Reason: reason,
 		OpenedSeq: p.Seq, Since: p.Since, Epoch: p.Epoch, Call: p.Call, Tool: p.Tool})
-	if to == Withdrawn || to == Expired && reason != events.ReasonDeadline {
+	switch {
+	case to == Withdrawn || to == Expired && reason != events.ReasonDeadline:
 		delete(f.Prompts, id)
+	case f.Turn != nil && f.Turn.ID == p.Turn:
+		f.Turn.Prompts = f.carry(f.Turn.Prompts, Carried{Prompt: id, Status: to, Seq: f.c.Seq})
 	}
 	return ""
 }
@@ -157,7 +160,11 @@ func (f *fold) promptDelivered(fact events.PromptDelivered) string {
 		return WhyUnknown
 	}
 	f.deliver(fact.Prompt, f.c.At)
-	if e := f.ended(EntityPrompt, fact.Prompt); e != nil && fact.Refused != "" {
+	if fact.Refused == "" {
+		return ""
+	}
+	f.notCarried(fact.Prompt)
+	if e := f.ended(EntityPrompt, fact.Prompt); e != nil {
 		e.Reason = cut("refused: "+fact.Refused, TextBytesMax)
 	}
 	return ""
@@ -179,7 +186,7 @@ func (f *fold) deliver(id string, at time.Time) {
 // It was not delivered, and does not say so.
 func (f *fold) overtake() {
 	for id, p := range f.Prompts {
-		if p.Status == Awaiting || f.Tools[p.Call] != nil {
+		if _, has := f.Carries(id); has || p.Status == Awaiting || f.Tools[p.Call] != nil {
 			continue
 		}
 		if p.Epoch < f.Epoch || p.Turn != "" && f.openTurn(p.Turn) == "" {
@@ -188,11 +195,11 @@ func (f *fold) overtake() {
 	}
 }
 
-// deliverAsMessage: a turn took the message that an answer had become.
-func (f *fold) deliverAsMessage(message string) {
+// carryAsMessage gives the open turn, which took a message, the prompt whose answer that message is.
+func (f *fold) carryAsMessage(message string) {
 	for id, p := range f.Prompts {
 		if p.Status == Answered && p.Delivery == events.DeliverMessage && f.answerMessage(id, p) == message {
-			f.deliver(id, f.c.At)
+			f.Turn.Prompts = f.carry(f.Turn.Prompts, Carried{Prompt: id, Status: Answered, Seq: p.SettledSeq})
 		}
 	}
 }

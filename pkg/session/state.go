@@ -103,11 +103,19 @@ type Turn struct {
 	OfTurn     string          `json:"of_turn,omitempty"`
 	Message    string          `json:"message,omitempty"`
 	MessageSeq uint64          `json:"message_seq,omitempty"` // of the commit with the message's content, 0: unknown
+	Prompts    []Carried       `json:"prompts,omitempty"`     // decisions it was given, and those made while it was open
 	Compaction string          `json:"compaction,omitempty"`  // the one requested in mid-stream of this turn
 	Since      time.Time       `json:"since"`
 	Attempt    int             `json:"attempt"`
 	Epoch      uint64          `json:"epoch"` // opened or adopted under
 	Options    json.RawMessage `json:"options,omitempty"`
+}
+
+// Carried is one settled prompt that a turn has, or is to have. Every attempt of the turn names it until one completes.
+type Carried struct {
+	Prompt string `json:"prompt"`
+	Status Status `json:"status"`
+	Seq    uint64 `json:"seq"` // of the commit that settled it
 }
 
 // Outcomes of turns, calls, prompts, messages and compactions in [Ending] and [LastTurn].
@@ -130,6 +138,7 @@ type LastTurn struct {
 	Error      *events.Failure `json:"error,omitempty"`
 	Message    string          `json:"message,omitempty"`
 	MessageSeq uint64          `json:"message_seq,omitempty"` // as in [Turn]
+	Prompts    []Carried       `json:"prompts,omitempty"`     // as in [Turn]; empty after it completed, or when another goes on with it
 	Options    json.RawMessage `json:"options,omitempty"`
 	Cause      events.Cause    `json:"cause,omitempty"`
 	OfTurn     string          `json:"of_turn,omitempty"`
@@ -209,7 +218,8 @@ type PendingTurn struct {
 	Options    json.RawMessage `json:"options,omitempty"`
 	Compaction string          `json:"compaction,omitempty"`
 	Prompt     string          `json:"prompt,omitempty"`
-	By         string          `json:"by,omitempty"` // the person who asked for it
+	Prompts    []Carried       `json:"prompts,omitempty"` // the settled prompts that the turn is to have
+	By         string          `json:"by,omitempty"`      // the person who asked for it
 	At         time.Time       `json:"at"`
 	Seq        uint64          `json:"seq"`
 }

@@ -71,6 +71,11 @@ func (f *fold) adoptCall(call string) {
 	if c := f.Tools[call]; c != nil {
 		c.Epoch = f.Epoch
 		f.unhold(call)
+		for _, p := range f.Prompts {
+			if p.Call == call && p.Status != Awaiting {
+				p.Epoch = f.Epoch // the process that has the call takes the decision in
+			}
+		}
 	}
 }
 
@@ -92,6 +97,9 @@ func (f *fold) toolEnds(call, outcome, reason string) string {
 		if f.Prompts[id].Call == call {
 			f.withdraw(id, events.ReasonCallEnded)
 			f.deliver(id, f.c.At)
+			if f.c.Writer == events.WriterHarness {
+				f.notCarried(id) // the harness has ended the call with it
+			}
 		}
 	}
 	return ""

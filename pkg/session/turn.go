@@ -36,8 +36,9 @@ func (f *fold) turnRequested(fact events.TurnRequested) string {
 		return WhyOpen
 	}
 	by, _ := events.Person(f.e.Source)
+	prompts := f.carried(fact.OfTurn, fact.Prompt, fact.Prompts)
 	f.Pending.Turn = &PendingTurn{ID: fact.Turn, Cause: word(fact.Cause), OfTurn: fact.OfTurn, Message: fact.Message, MessageSeq: f.MessageSeq(fact.Message), Attempt: fact.Attempt,
-		Options: fact.Options, Compaction: fact.Compaction, Prompt: fact.Prompt, By: cut(by, NameBytesMax), At: f.c.At, Seq: f.c.Seq}
+		Options: fact.Options, Compaction: fact.Compaction, Prompt: fact.Prompt, Prompts: prompts, By: cut(by, NameBytesMax), At: f.c.At, Seq: f.c.Seq}
 	if by != "" {
 		f.HeldSeq = 0 // what the queue waits for; should this turn's message be taken back, the next has its place
 	}
@@ -83,17 +84,24 @@ func (f *fold) turnStarted(fact events.TurnStarted) string {
 	if f.ended(EntityTurn, fact.Turn) != nil {
 		return WhyClosedID
 	}
+	var prompts []Carried
 	if p := f.Pending.Turn; p != nil && p.ID == fact.Turn {
 		fact = p.completed(fact)
+		prompts = p.Prompts
 	}
 	said := f.MessageSeq(fact.Message) // while all who know are still there
+	for _, c := range f.carried(fact.OfTurn, fact.Prompt, fact.Prompts) {
+		prompts = f.carry(prompts, c)
+	}
 	f.replaceTurn(fact.OfTurn)
 	fact.Synthetic = fact.Synthetic || f.queuedSynthetic(fact.Message)
 	f.Turn = &Turn{ID: fact.Turn, Cause: word(fact.Cause), Synthetic: fact.Synthetic, OfTurn: fact.OfTurn, Message: fact.Message, MessageSeq: said,
-		Since: f.c.At, Attempt: max(fact.Attempt, 1), Epoch: f.Epoch, Options: fact.Options}
+		Prompts: prompts, Since: f.c.At, Attempt: max(fact.Attempt, 1), Epoch: f.Epoch, Options: fact.Options}
 	f.take(fact.Message, said)
-	f.deliver(fact.Prompt, f.c.At)
 	f.Pending.Turn = nil
+	if f.LastTurn != nil {
+		f.LastTurn.Prompts = nil // this turn has them, or a person has gone on without them
+	}
 	switch {
 	case f.Turn.byPerson():
 		f.Retry, f.ActiveAt, f.HeldSeq = Retry{}, f.c.At, 0
@@ -157,11 +165,30 @@ func (f *fold) turnAgain(fact events.TurnStarted) string {
 	if f.Turn.Epoch == f.Epoch {
 		return WhyOpen
 	}
-	f.Turn.Epoch = f.Epoch
+	f.adoptTurn()
 	if fact.Options != nil {
 		f.Turn.Options = fact.Options
 	}
 	return ""
+}
+
+// adoptTurn makes the present owner answer for the open turn. Decisions about its prompts are this owner's to take in, and
+// a continuation that was requested while the turn had no owner is not needed: the turn continues by itself. A message that
+// the continuation was to take waits in the queue.
+func (f *fold) adoptTurn() {
+	t := f.Turn
+	if t.Epoch == f.Epoch {
+		return
+	}
+	t.Epoch = f.Epoch
+	for _, p := range f.Prompts {
+		if p.Status != Awaiting && p.Turn == t.ID {
+			p.Epoch = f.Epoch
+		}
+	}
+	if p := f.Pending.Turn; p != nil && p.OfTurn == t.ID {
+		f.Pending.Turn = nil
+	}
 }
 
 // take removes a message from the queue: a turn has it. One that was never queued is noted too, so that it is not queued
@@ -177,7 +204,7 @@ func (f *fold) take(message string, accepted uint64) {
 		return
 	}
 	f.end(Ending{Entity: EntityMessage, ID: message, Outcome: OutcomeDelivered, OpenedSeq: accepted})
-	f.deliverAsMessage(message)
+	f.carryAsMessage(message)
 }
 
 // MessageSeq is the place in the log where a message was taken in that waits, or that a turn has: one that is open, ended
@@ -282,8 +309,8 @@ func (f *fold) takeBack(fact events.TurnStopRequested) {
 		f.Pending.Turn = nil
 		f.end(Ending{Entity: EntityTurn, ID: p.ID, Outcome: OutcomeStopped, Reason: fact.Reason})
 		if f.Turn == nil && (f.LastTurn == nil || p.Cause != events.CauseRetry && p.Cause != events.CauseResume) {
-			f.LastTurn = &LastTurn{ID: p.ID, Outcome: OutcomeStopped, Reason: cut(fact.Reason, TextBytesMax), At: f.c.At, Message: p.Message, MessageSeq: p.MessageSeq, Options: p.Options,
-				Cause: p.Cause, OfTurn: p.OfTurn, Attempt: max(p.Attempt, 1), Seq: f.c.Seq}
+			f.LastTurn = &LastTurn{ID: p.ID, Outcome: OutcomeStopped, Reason: cut(fact.Reason, TextBytesMax), At: f.c.At, Message: p.Message, MessageSeq: p.MessageSeq, Prompts: p.Prompts,
+				Options: p.Options, Cause: p.Cause, OfTurn: p.OfTurn, Attempt: max(p.Attempt, 1), Seq: f.c.Seq}
 		}
 	}
 	if l := f.LastTurn; f.Turn == nil && l != nil && (took || l.ID == fact.Turn) {
@@ -342,8 +369,15 @@ func (f *fold) endTurn(outcome, reason string, failure *events.Failure, said eve
 		}
 	}
 	reason = cut(reason, TextBytesMax)
-	f.LastTurn = &LastTurn{ID: t.ID, Outcome: outcome, Reason: reason, At: f.c.At, Error: failure, Message: t.Message, MessageSeq: t.MessageSeq, Options: t.Options,
-		Cause: t.Cause, OfTurn: t.OfTurn, Attempt: t.Attempt, Synthetic: t.Synthetic, Seq: f.c.Seq}
+	var prompts []Carried
+	switch outcome {
+	case OutcomeCompleted:
+		f.deliverCarried(t)
+	default:
+		prompts = t.Prompts
+	}
+	f.LastTurn = &LastTurn{ID: t.ID, Outcome: outcome, Reason: reason, At: f.c.At, Error: failure, Message: t.Message, MessageSeq: t.MessageSeq, Prompts: prompts,
+		Options: t.Options, Cause: t.Cause, OfTurn: t.OfTurn, Attempt: t.Attempt, Synthetic: t.Synthetic, Seq: f.c.Seq}
 	if p := f.Pending.Stop; p != nil && p.Turn == t.ID && outcome != OutcomeCompleted {
 		f.LastTurn.Actor = p.Actor // however it ended: it was not to go on
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -236,7 +237,17 @@ type WorkTurn struct {
 	Options    json.RawMessage `json:"options,omitempty"`
 	Attempt    int             `json:"attempt"`
 	Prompt     string          `json:"prompt,omitempty"`
+	Prompts    []TurnPrompt    `json:"prompts,omitempty"` // what was decided that this turn is to bring to the agent, oldest first
 	Compaction string          `json:"compaction,omitempty"`
+}
+
+// TurnPrompt is one settled prompt that a turn brings to the agent: the decision itself, and where it stands in the log.
+// In a view whose decisions take more than [WorkBytesMax] the last ones are Omitted: read them at Seq.
+type TurnPrompt struct {
+	Prompt string `json:"prompt"`
+	Seq    uint64 `json:"seq"`
+	WorkPrompt
+	Omitted bool `json:"omitted,omitempty"`
 }
 
 // Work is all that a harness has been asked in a session and has not taken, to be handled in the order of the fields:
@@ -273,7 +284,12 @@ func (s *State) HasWork() bool {
 }
 
 // Work is the harness's view: nil when nothing is left.
-func (s *State) Work(src Source) (*Work, error) {
+func (s *State) Work(src Source) (*Work, error) { return s.work(src, WorkBytesMax) }
+
+// WorkWhole is [State.Work] with every decision, however many bytes they take: for a process that reads the log itself.
+func (s *State) WorkWhole(src Source) (*Work, error) { return s.work(src, math.MaxInt) }
+
+func (s *State) work(src Source, bytesMax int) (*Work, error) {
 	if !s.HasWork() {
 		return nil, nil
 	}
@@ -284,19 +300,39 @@ func (s *State) Work(src Source) (*Work, error) {
 	if p := s.Pending.Compaction; p != nil {
 		w.Compaction = &WorkCompaction{Compaction: p.ID, Reason: p.Reason, Message: p.Message}
 	}
-	err := s.workPrompts(w, src)
+	size, err := s.workPrompts(w, src, bytesMax)
 	if err != nil {
 		return nil, err
 	}
-	w.Turn, err = s.workTurn(src)
-	return w, err
+	if w.Turn, err = s.workTurn(src); err != nil || w.Turn == nil {
+		return w, err
+	}
+	return w, s.turnPrompts(w.Turn, src, bytesMax-size)
 }
 
-// workPrompts fills in what was decided, oldest first, as much as an entry can hold.
-func (s *State) workPrompts(w *Work, src Source) error {
+// turnPrompts fills in what was decided about the prompts that the requested turn names.
+func (s *State) turnPrompts(t *WorkTurn, src Source, bytesMax int) error {
+	for _, c := range s.Pending.Turn.Prompts {
+		p := TurnPrompt{Prompt: c.Prompt, Seq: c.Seq, WorkPrompt: WorkPrompt{Status: c.Status}}
+		said, err := settled(src, c.Seq, c.Prompt, c.Status)
+		if err != nil {
+			return err
+		}
+		p.Answers, p.Text, p.By = said.answers, said.text, said.by
+		if n := len(encode(p)); n > bytesMax {
+			p.Answers, p.Text, p.Omitted = nil, "", true
+		} else {
+			bytesMax -= n
+		}
+		t.Prompts = append(t.Prompts, p)
+	}
+	return nil
+}
+
+// workPrompts fills in what was decided, oldest first, as much as an entry can hold, and returns the bytes that it takes.
+func (s *State) workPrompts(w *Work, src Source, bytesMax int) (size int, err error) {
 	ids := sortedKeys(s.Prompts)
 	slices.SortStableFunc(ids, func(a, b string) int { return cmp.Compare(s.Prompts[a].SettledSeq, s.Prompts[b].SettledSeq) })
-	size := 0
 	for _, id := range ids {
 		p := s.Prompts[id]
 		if !s.owes(p) {
@@ -304,18 +340,18 @@ func (s *State) workPrompts(w *Work, src Source) error {
 		}
 		said, err := settled(src, p.SettledSeq, id, p.Status)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		entry := &WorkPrompt{Status: p.Status, Answers: said.answers, Text: said.text, By: said.by, Reason: p.Reason}
-		if size += len(encode(entry)); size > WorkBytesMax && len(w.Prompts) > 0 {
-			return nil
+		if size += len(encode(entry)); size > bytesMax && len(w.Prompts) > 0 {
+			return size, nil
 		}
 		if w.Prompts == nil {
 			w.Prompts = map[string]*WorkPrompt{}
 		}
 		w.Prompts[id] = entry
 	}
-	return nil
+	return size, nil
 }
 
 func (s *State) workTurn(src Source) (*WorkTurn, error) {
@@ -342,10 +378,10 @@ func (s *State) workTurn(src Source) (*WorkTurn, error) {
 }
 
 // marks are the places in the log that say what is pending: each is said once, and never changed afterwards.
-func (p *Pending) marks() [3]uint64 {
-	var m [3]uint64
+func (p *Pending) marks() [4]uint64 {
+	var m [4]uint64
 	if p.Turn != nil {
-		m[0] = p.Turn.Seq
+		m[0], m[3] = p.Turn.Seq, uint64(len(p.Turn.Prompts)) // prompts are taken off when a turn has brought them
 	}
 	if p.Stop != nil {
 		m[1] = p.Stop.Seq

@@ -210,17 +210,18 @@ func (s *State) continuation(prompt string, p *Prompt, message string) []events.
 	return []events.Fact{s.Continue(prompt, p.Turn, message)}
 }
 
-// Continue is the request for the turn that goes on after a settled prompt (or, with none, after a child has settled).
+// Continue is the request for the turn that goes on after a settled prompt (or, with none, after a child has settled). It
+// names every prompt that [State.Carry] lists, and the message that the turn is about unless another one is given.
 // Its id depends on the session's place in the log alone, so a decision made twice asks for one turn.
 func (s *State) Continue(prompt, ofTurn, message string) events.TurnRequested {
 	f := events.TurnRequested{Turn: events.DeriveID("turn", s.Session, prompt, ofTurn, fmt.Sprint(s.Seq)), Cause: events.CauseAnswer, OfTurn: ofTurn, Message: message, Prompt: prompt}
 	switch {
 	case s.Turn != nil && s.Turn.ID == ofTurn:
-		f.Options = s.Turn.Options
+		f.Options, f.Message = s.Turn.Options, orElse(message, s.Turn.Message)
 	case s.LastTurn != nil && s.LastTurn.ID == ofTurn:
-		f.Options = s.LastTurn.Options
+		f.Options, f.Message = s.LastTurn.Options, orElse(message, s.LastTurn.Message)
 	}
-	return f
+	return s.Naming(f)
 }
 
 // Stop decides on a stop. What is not running needs none, which is a success.

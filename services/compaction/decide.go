@@ -226,7 +226,7 @@ func (d *desk) followUp() (wait bool) {
 	case d.Held():
 		d.say(d.request(l.Reason, owed, l.Message))
 	case owed == events.FollowMessage:
-		d.say(events.TurnRequested{Turn: d.id("turn", l.ID), Cause: events.CauseFollowUp, Message: l.Message, Compaction: l.ID})
+		d.say(d.Naming(events.TurnRequested{Turn: d.id("turn", l.ID), Cause: events.CauseFollowUp, Message: l.Message, Compaction: l.ID}))
 	default:
 		d.goOn()
 	}
@@ -236,7 +236,8 @@ func (d *desk) followUp() (wait bool) {
 // goOn has the last turn go on after a compaction, as the request it was.
 func (d *desk) goOn() {
 	l, t := d.LastCompaction, d.LastTurn
-	d.say(events.TurnRequested{Turn: d.id("turn", l.ID), Cause: events.CauseFollowUp, OfTurn: t.ID, Message: t.Message, Options: t.Options, Compaction: l.ID})
+	d.say(d.Naming(events.TurnRequested{Turn: d.id("turn", l.ID), Cause: events.CauseFollowUp, OfTurn: t.ID, Message: t.Message,
+		Options: t.Options, Compaction: l.ID}))
 }
 
 // overflow has a conversation compacted that was too long for the model, then the same turn go on (C11).
@@ -259,7 +260,7 @@ func (d *desk) handOut() {
 		d.say(d.request(events.CompactOnSend, events.FollowMessage, head.ID))
 		return
 	}
-	d.say(events.TurnRequested{Turn: d.id("turn", head.ID), Cause: events.CauseMessage, Message: head.ID})
+	d.say(d.Naming(events.TurnRequested{Turn: d.id("turn", head.ID), Cause: events.CauseMessage, Message: head.ID}))
 }
 
 // idle has a conversation compacted that nobody has used for a while (C13).

@@ -48,7 +48,7 @@ func (d *desk) closeCalls() {
 // conversation goes on. A turn that a stop is owed for does not go on.
 func (d *desk) settle(id string, p *session.Prompt) error {
 	switch c := d.Tools[p.Call]; {
-	case c == nil && !d.awaited(p):
+	case c == nil && !d.awaited(id, p):
 		return nil // it travels with the next turn
 	case c != nil && !d.left(c.Epoch):
 		return nil // whoever adopted the call answers for it
@@ -83,9 +83,12 @@ func (d *desk) settle(id string, p *session.Prompt) error {
 // awaited says whether a settled prompt without a call is what the open turn, or the turn-less conversation of an owner
 // that has only now been found dead, was waiting for. One that was seen before is not asked about again: a person may
 // have stopped its continuation.
-func (d *desk) awaited(p *session.Prompt) bool {
+func (d *desk) awaited(id string, p *session.Prompt) bool {
 	if p.Turn != "" {
 		return d.Turn != nil && d.Turn.ID == p.Turn
+	}
+	if l := d.LastTurn; l != nil && slices.ContainsFunc(l.Prompts, func(c session.Carried) bool { return c.Prompt == id }) {
+		return false // a turn has had it: whether that is tried again, retry decides
 	}
 	return len(d.facts) > 0 && d.Turn == nil
 }
@@ -171,7 +174,7 @@ func (d *desk) continueOnce(turn string) bool {
 	if best == nil || d.BlockedBy() != "" || d.holds(best.OfTurn) {
 		return false
 	}
-	d.say(*best)
+	d.say(d.Naming(*best)) // what was settled since it was put together is named, too
 	return true
 }
 

@@ -187,7 +187,7 @@ func again(s *session.State, attempt int) events.TurnRequested {
 	if l.Outcome == session.OutcomeInterrupted {
 		f.Cause = events.CauseResume
 	}
-	return f
+	return s.Naming(f)
 }
 
 // delay is from the failure to the attempt, counted from 1. The provider's wish is the least. Jitter is derived from the

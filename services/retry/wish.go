@@ -38,10 +38,10 @@ func Resume(s *session.State) (session.Decision, error) {
 		return asked(s), nil
 	case len(s.Queue) > 0 && (l == nil || l.Outcome == session.OutcomeStopped || !s.QueueMoves() || s.Held()):
 		m := s.Queue[0].ID
-		return session.Decision{Facts: []events.Fact{events.TurnRequested{
+		return session.Decision{Facts: []events.Fact{s.Naming(events.TurnRequested{
 			Turn:  events.DeriveID("turn", s.Session, "message", m, strconv.FormatUint(s.Seq, 10)),
 			Cause: events.CauseMessage, Message: m,
-		}}}, nil
+		})}}, nil
 	}
 	return session.Decision{}, events.Conflict("nothing to resume: no turn failed or was interrupted last, and no message waits behind one that was stopped", stands(s))
 }

@@ -24,7 +24,7 @@ waits_for: (nothing)
 -- wish --
 continue {"ofturn":"t1"}
 -- facts appended --
-7 turn.requested {"turn":"turn-qpq625bvlotz45njckgh","cause":"answer","of_turn":"t1"}
+7 turn.requested {"turn":"turn-qpq625bvlotz45njckgh","cause":"answer","of_turn":"t1","prompt":"p1","prompts":["p1"]}
 -- state phase pending --
 phase: "queued"
-pending: {"turn":{"turn":"turn-qpq625bvlotz45njckgh","cause":"answer","of_turn":"t1","attempt":0,"at":@7s,"seq":7}}
+pending: {"turn":{"turn":"turn-qpq625bvlotz45njckgh","cause":"answer","of_turn":"t1","attempt":0,"prompt":"p1","prompts":[{"prompt":"p1","status":"answered","seq":5}],"at":@7s,"seq":7}}

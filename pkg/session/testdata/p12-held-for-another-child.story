@@ -14,6 +14,6 @@ answer {"prompt":"p1","answers":[],"by":"ada"}
 -- facts appended --
 6 prompt.answered {"prompt":"p1","answers":[],"by":"ada"}
 6 tool.completed {"call":"c1","output":{"questions":[],"answers":[]},"synthetic":true}
-6 turn.requested {"turn":"turn-2b7xf3c5qgwmw5sc3ffz","cause":"answer","of_turn":"t1","prompt":"p1"}
+6 turn.requested {"turn":"turn-2b7xf3c5qgwmw5sc3ffz","cause":"answer","of_turn":"t1","prompt":"p1","prompts":["p1"]}
 -- state phase --
 phase: "waiting"

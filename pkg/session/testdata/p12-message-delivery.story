@@ -10,9 +10,9 @@ answer {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"left"}],"
 -- facts appended --
 5 prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"left"}],"by":"ada"}
 5 message.accepted {"message":"answer-tlimvrwgwljuj3yhhyfz","content":{"questions":[{"id":"q","question":"Which?","options":[],"multi":false,"custom":false}],"answers":[{"question":"q","selected":[],"text":"left"}]},"synthetic":true}
-5 turn.requested {"turn":"turn-c5pdiwnwmsli5tt2svkq","cause":"answer","of_turn":"t1","message":"answer-tlimvrwgwljuj3yhhyfz","prompt":"p1"}
+5 turn.requested {"turn":"turn-c5pdiwnwmsli5tt2svkq","cause":"answer","of_turn":"t1","message":"answer-tlimvrwgwljuj3yhhyfz","prompt":"p1","prompts":["p1"]}
 -- work turn --
-turn: {"turn":"turn-c5pdiwnwmsli5tt2svkq","cause":"answer","of_turn":"t1","message":"answer-tlimvrwgwljuj3yhhyfz","content":{"questions":[{"id":"q","question":"Which?","options":[],"multi":false,"custom":false}],"answers":[{"question":"q","selected":[],"text":"left"}]},"synthetic":true,"attempt":1,"prompt":"p1"}
+turn: {"turn":"turn-c5pdiwnwmsli5tt2svkq","cause":"answer","of_turn":"t1","message":"answer-tlimvrwgwljuj3yhhyfz","content":{"questions":[{"id":"q","question":"Which?","options":[],"multi":false,"custom":false}],"answers":[{"question":"q","selected":[],"text":"left"}]},"synthetic":true,"attempt":1,"prompt":"p1","prompts":[{"prompt":"p1","seq":5,"status":"answered","answers":[{"question":"q","selected":[],"text":"left"}],"by":"ada"}]}
 -- blocker p1 status delivered_at --
 status: "answered"
 delivered_at: (nothing)
@@ -23,13 +23,13 @@ queue: [{"message":"answer-tlimvrwgwljuj3yhhyfz","seq":5,"synthetic":true,"at":@
 6 turn.started {"turn":"turn-c5pdiwnwmsli5tt2svkq","cause":"answer","synthetic":true}
 -- blocker p1 status delivered_at --
 status: "answered"
-delivered_at: @6s
+delivered_at: (nothing)
 -- state turn queue prompts pending --
-turn: {"id":"turn-c5pdiwnwmsli5tt2svkq","cause":"answer","synthetic":true,"of_turn":"t1","message":"answer-tlimvrwgwljuj3yhhyfz","message_seq":5,"since":@6s,"attempt":1,"epoch":2}
+turn: {"id":"turn-c5pdiwnwmsli5tt2svkq","cause":"answer","synthetic":true,"of_turn":"t1","message":"answer-tlimvrwgwljuj3yhhyfz","message_seq":5,"prompts":[{"prompt":"p1","status":"answered","seq":5}],"since":@6s,"attempt":1,"epoch":2}
 queue: (nothing)
-prompts: (nothing)
+prompts: {"p1":{"kind":"question","turn":"t1","since":@3s,"updated_at":@5s,"status":"answered","epoch":1,"blocking":true,"seq":3,"settled_seq":5,"on_owner_loss":"keep","delivery":"message","deadline":null}}
 pending: (nothing)
 -- endings --
-5 prompt p1 answered delivered @6s
+5 prompt p1 answered
 6 turn t1 continued
 6 message answer-tlimvrwgwljuj3yhhyfz delivered

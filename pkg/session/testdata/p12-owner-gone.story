@@ -24,14 +24,14 @@ answer {"prompt":"p2","answers":[],"by":"bob"}
 -- facts appended --
 6 prompt.answered {"prompt":"p2","answers":[],"by":"bob"}
 6 tool.completed {"call":"c2","output":{"questions":[],"answers":[]},"synthetic":true}
-6 turn.requested {"turn":"turn-sv7gcdmprwnexw3dykwf","cause":"answer","of_turn":"t1","options":{"model":"big"},"prompt":"p2"}
+6 turn.requested {"turn":"turn-sv7gcdmprwnexw3dykwf","cause":"answer","of_turn":"t1","options":{"model":"big"},"prompt":"p2","prompts":["p1","p2"]}
 -- work --
 harness: "h1"
 session: "s1"
 epoch: 1
 owned: false
 seq: 6
-turn: {"turn":"turn-sv7gcdmprwnexw3dykwf","cause":"answer","of_turn":"t1","options":{"model":"big"},"attempt":1,"prompt":"p2"}
+turn: {"turn":"turn-sv7gcdmprwnexw3dykwf","cause":"answer","of_turn":"t1","options":{"model":"big"},"attempt":1,"prompt":"p2","prompts":[{"prompt":"p1","seq":5,"status":"answered","answers":[{"question":"q","selected":[],"text":"left"}],"by":"ada"},{"prompt":"p2","seq":6,"status":"answered","by":"bob"}]}
 -- state phase retry --
 phase: "queued"
 retry: (nothing)
@@ -41,7 +41,7 @@ retry: (nothing)
 -- state phase owned turn last_turn pending prompts --
 phase: "running"
 owned: true
-turn: {"id":"turn-sv7gcdmprwnexw3dykwf","cause":"answer","synthetic":true,"of_turn":"t1","since":@7s,"attempt":1,"epoch":2,"options":{"model":"big"}}
+turn: {"id":"turn-sv7gcdmprwnexw3dykwf","cause":"answer","synthetic":true,"of_turn":"t1","prompts":[{"prompt":"p1","status":"answered","seq":5},{"prompt":"p2","status":"answered","seq":6}],"since":@7s,"attempt":1,"epoch":2,"options":{"model":"big"}}
 last_turn: {"id":"t1","outcome":"continued","at":@7s,"options":{"model":"big"},"cause":"message","attempt":1,"synthetic":false,"had_output":false,"seq":7}
 pending: (nothing)
 prompts: (nothing)

@@ -16,4 +16,4 @@ reject {"prompt":"p1","text":"use make clean","by":"ada"}
 5 tool.failed {"call":"c2","error":{"kind":"dismissed","text":""},"synthetic":true}
 6 prompt.rejected {"prompt":"p1","text":"use make clean","by":"ada"}
 6 tool.failed {"call":"c1","error":{"kind":"rejected","text":"use make clean"},"synthetic":true}
-6 turn.requested {"turn":"turn-2b7xf3c5qgwmw5sc3ffz","cause":"answer","of_turn":"t1","prompt":"p1"}
+6 turn.requested {"turn":"turn-2b7xf3c5qgwmw5sc3ffz","cause":"answer","of_turn":"t1","prompt":"p1","prompts":["p2","p1"]}

@@ -18,7 +18,7 @@ prompts: {"p1":{"kind":"question","call":"c1","tool":"ask","turn":"t1","since":@
 settle {"prompt":"p1"}
 -- facts appended --
 6 tool.completed {"call":"c1","output":{"questions":[{"id":"q","question":"Which?","options":[],"multi":false,"custom":false}],"answers":[{"question":"q","selected":[],"text":"left"}]},"synthetic":true}
-6 turn.requested {"turn":"turn-2b7xf3c5qgwmw5sc3ffz","cause":"answer","of_turn":"t1","prompt":"p1"}
+6 turn.requested {"turn":"turn-2b7xf3c5qgwmw5sc3ffz","cause":"answer","of_turn":"t1","prompt":"p1","prompts":["p1"]}
 -- state phase prompts tools --
 phase: "queued"
 prompts: (nothing)

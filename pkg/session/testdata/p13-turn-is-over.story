@@ -11,4 +11,4 @@ The asker's turn is over: the continuation still carries its options, and no clo
 -- wish --
 settle {"prompt":"p1"}
 -- facts appended --
-7 turn.requested {"turn":"turn-hk3jhg32o6h4emsjncku","cause":"answer","of_turn":"t1","options":{"model":"big"},"prompt":"p1"}
+7 turn.requested {"turn":"turn-hk3jhg32o6h4emsjncku","cause":"answer","of_turn":"t1","options":{"model":"big"},"prompt":"p1","prompts":["p1"]}

@@ -10,7 +10,7 @@ Owner gone: the message supersedes the question, the same commit closes its call
 5 by=compaction tool.failed {"call":"c1","error":{"kind":"answered-in-chat","text":"answered in chat"},"synthetic":true}
 5 by=compaction turn.requested {"turn":"t2","cause":"message","of_turn":"t1","message":"m1","prompt":"p1"}
 -- work turn --
-turn: {"turn":"t2","cause":"message","of_turn":"t1","message":"m1","content":"never mind","attempt":1,"prompt":"p1"}
+turn: {"turn":"t2","cause":"message","of_turn":"t1","message":"m1","content":"never mind","attempt":1,"prompt":"p1","prompts":[{"prompt":"p1","seq":5,"status":"superseded"}]}
 -- pending --
 (none)
 -- state prompts tools phase --
@@ -23,7 +23,7 @@ phase: "queued"
 -- state phase queue turn last_turn --
 phase: "running"
 queue: (nothing)
-turn: {"id":"t2","cause":"message","synthetic":false,"of_turn":"t1","message":"m1","message_seq":5,"since":@6s,"attempt":1,"epoch":2}
+turn: {"id":"t2","cause":"message","synthetic":false,"of_turn":"t1","message":"m1","message_seq":5,"prompts":[{"prompt":"p1","status":"superseded","seq":5}],"since":@6s,"attempt":1,"epoch":2}
 last_turn: {"id":"t1","outcome":"continued","at":@6s,"cause":"message","attempt":1,"synthetic":false,"had_output":false,"seq":6}
 -- endings --
 5 prompt p1 superseded (m1) delivered @5s

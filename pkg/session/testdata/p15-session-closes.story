@@ -58,7 +58,7 @@ opened_at: @1s
 updated_at: @6s
 active_at: @5s
 closed: {"reason":"archived","by":"ada","at":@6s,"seq":6}
-last_turn: {"id":"t1","outcome":"stopped","reason":"session-closed","at":@6s,"cause":"message","attempt":1,"synthetic":false,"had_output":false,"seq":6}
+last_turn: {"id":"t1","outcome":"stopped","reason":"session-closed","at":@6s,"prompts":[{"prompt":"p3","status":"answered","seq":5}],"cause":"message","attempt":1,"synthetic":false,"had_output":false,"seq":6}
 policy: {"auto_retry":true,"retry_max":0,"resume":"auto","resume_max":10,"compaction_threshold":0.7,"context_limit":0,"idle_compaction_after_s":0,"stall_after_s":600}
 recent: [{"entity":"prompt","id":"p3","name":"question","outcome":"answered","at":@5s,"seq":5,"late":null,"opened_seq":4,"since":@4s,"epoch":1},{"entity":"message","id":"m1","outcome":"withdrawn","reason":"session-closed","at":@6s,"seq":6,"late":null},{"entity":"compaction","id":"k1","outcome":"failed","reason":"session-closed","at":@6s,"seq":6,"late":null},{"entity":"tool","id":"c2","name":"serve","outcome":"ended-with-session","reason":"session-closed","at":@6s,"seq":6,"late":null},{"entity":"prompt","id":"p2","name":"question","outcome":"withdrawn","reason":"session-closed","at":@6s,"seq":6,"late":null,"opened_seq":2,"since":@2s,"epoch":1},{"entity":"tool","id":"c1","name":"bash","outcome":"ended-with-turn","reason":"turn-ended","at":@6s,"seq":6,"late":null},{"entity":"prompt","id":"p1","name":"permission","outcome":"withdrawn","reason":"turn-ended","at":@6s,"seq":6,"late":null,"opened_seq":2,"since":@2s,"epoch":1},{"entity":"turn","id":"t1","outcome":"stopped","reason":"session-closed","at":@6s,"seq":6,"late":null}]
 ignored: {"count":0}

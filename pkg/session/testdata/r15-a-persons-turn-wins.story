@@ -14,7 +14,7 @@ retry: {"state":"scheduled","turn":"t1","attempt":1,"due_at":@6s,"error":{"kind"
 answer {"prompt":"p1","answers":[],"by":"ada"}
 -- state phase pending prompts --
 phase: "queued"
-pending: {"turn":{"turn":"turn-ftskygdq3d2aic6s4w4y","cause":"answer","attempt":0,"prompt":"p1","at":@6s,"seq":6}}
+pending: {"turn":{"turn":"turn-ftskygdq3d2aic6s4w4y","cause":"answer","attempt":0,"prompt":"p1","prompts":[{"prompt":"p1","status":"answered","seq":6}],"at":@6s,"seq":6}}
 prompts: {"p1":{"kind":"question","since":@3s,"updated_at":@6s,"status":"answered","epoch":1,"blocking":true,"seq":3,"settled_seq":6,"on_owner_loss":"keep","delivery":"callback","deadline":null}}
 -- facts --
 7 session.claimed {"incarnation":"18"}

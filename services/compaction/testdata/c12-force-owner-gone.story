@@ -11,7 +11,7 @@ compact {"by":"ada","force":true}
 -- comes to --
 prompt.superseded {"prompt":"p1","message":""}
 tool.failed {"call":"c1","error":{"kind":"superseded","text":"a person had the conversation compacted instead of answering"},"synthetic":true}
-turn.requested {"turn":"turn-hyh4ne5gxwnswizoobcy","cause":"answer","of_turn":"t1","prompt":"p1"}
+turn.requested {"turn":"turn-hyh4ne5gxwnswizoobcy","cause":"answer","of_turn":"t1","prompt":"p1","prompts":["p1"]}
 compaction.requested {"compaction":"compaction-nfoh6qsemewj53vi2mn6","reason":"manual","used":0,"limit":1000}
 -- state --
 seq=5 compacting turn=t1,message pending=answer, compaction=requested,manual

@@ -20,7 +20,7 @@ send {"message":"m1","content":"hello","by":"ada"}
 message.accepted {"message":"m1","content":"hello","synthetic":false,"by":"ada"}
 tool.failed {"call":"c1","error":{"kind":"answered-in-chat","text":"answered in chat"},"synthetic":true}
 tool.failed {"call":"c2","error":{"kind":"answered-in-chat","text":"answered in chat"},"synthetic":true}
-turn.requested {"turn":"turn-z3ao44pwarq65qsh3etl","cause":"message","of_turn":"t1","message":"m1","prompt":"p1"}
+turn.requested {"turn":"turn-z3ao44pwarq65qsh3etl","cause":"message","of_turn":"t1","message":"m1","prompt":"p1","prompts":["p1","p2"]}
 -- state --
 seq=6 queued turn=t1,message queued=m0 queued=m1 pending=message,m1
 -- facts --

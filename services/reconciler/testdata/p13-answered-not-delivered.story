@@ -14,6 +14,6 @@ dead
 -- decide --
 s session.orphaned {"reason":"owner-lost","incarnation":"17"}
 s tool.completed {"call":"ask","output":{"questions":[{"id":"q","question":"Which?","options":[],"multi":false,"custom":false}],"answers":[{"question":"q","selected":[],"text":"blue"}]},"synthetic":true}
-s turn.requested {"turn":"turn-z3ao44pwarq65qsh3etl","cause":"answer","of_turn":"t1","options":{"model":"m"},"prompt":"p1"}
+s turn.requested {"turn":"turn-z3ao44pwarq65qsh3etl","cause":"answer","of_turn":"t1","options":{"model":"m"},"prompt":"p1","prompts":["p1"]}
 -- state --
 s queued turn=t1 pending=answer

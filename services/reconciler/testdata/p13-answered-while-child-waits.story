@@ -29,7 +29,7 @@ child waiting turn=k1 prompt=p2,awaiting
 -- at --
 71
 -- decide --
-child turn.requested {"turn":"turn-66rkgw7hish3lf3bxckg","cause":"answer","of_turn":"k1","prompt":"p2"}
+child turn.requested {"turn":"turn-66rkgw7hish3lf3bxckg","cause":"answer","of_turn":"k1","prompt":"p2","prompts":["p2"]}
 -- state --
 s waiting turn=t1 call=task1 holds=task1,child
 child queued turn=k1 prompt=p2,dismissed pending=answer

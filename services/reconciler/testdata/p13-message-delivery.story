@@ -11,6 +11,6 @@ dead
 60
 -- decide --
 s session.orphaned {"reason":"owner-lost","incarnation":"17"}
-s turn.requested {"turn":"turn-hyh4ne5gxwnswizoobcy","cause":"answer","of_turn":"t1","prompt":"p1"}
+s turn.requested {"turn":"turn-hyh4ne5gxwnswizoobcy","cause":"answer","of_turn":"t1","prompt":"p1","prompts":["p1"]}
 -- state --
 s queued turn=t1 prompt=p1,answered pending=answer

@@ -17,6 +17,6 @@ dead
 s session.orphaned {"reason":"owner-lost","incarnation":"17"}
 s tool.completed {"call":"a1","output":{"questions":[{"id":"q","question":"Which?","options":[],"multi":false,"custom":false}],"answers":[{"question":"q","selected":[],"text":"blue"}]},"synthetic":true}
 s tool.failed {"call":"a2","error":{"kind":"rejected","text":"use the other file"},"synthetic":true}
-s turn.requested {"turn":"turn-tqfnrkzi2r5zemjof75r","cause":"answer","of_turn":"t1","prompt":"p1"}
+s turn.requested {"turn":"turn-tqfnrkzi2r5zemjof75r","cause":"answer","of_turn":"t1","prompt":"p1","prompts":["p1","p2"]}
 -- state --
 s queued turn=t1 pending=answer

@@ -14,6 +14,6 @@ dead
 -- decide --
 s session.orphaned {"reason":"owner-lost","incarnation":"17"}
 s tool.failed {"call":"ask","error":{"kind":"answered-in-chat","text":"answered in chat"},"synthetic":true}
-s turn.requested {"turn":"turn-z3ao44pwarq65qsh3etl","cause":"message","of_turn":"t1","message":"m2","prompt":"p1"}
+s turn.requested {"turn":"turn-z3ao44pwarq65qsh3etl","cause":"message","of_turn":"t1","message":"m2","prompt":"p1","prompts":["p1"]}
 -- state --
 s queued turn=t1 pending=message queued=1

@@ -18,6 +18,6 @@ s look 30
 -- decide --
 s prompt.expired {"prompt":"p1","reason":"deadline"}
 s tool.failed {"call":"ask","error":{"kind":"expired","text":"deadline"},"synthetic":true}
-s turn.requested {"turn":"turn-z3ao44pwarq65qsh3etl","cause":"answer","of_turn":"t1","prompt":"p1"}
+s turn.requested {"turn":"turn-z3ao44pwarq65qsh3etl","cause":"answer","of_turn":"t1","prompt":"p1","prompts":["p1"]}
 -- state --
 s queued turn=t1 pending=answer

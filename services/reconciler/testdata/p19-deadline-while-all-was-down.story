@@ -13,6 +13,6 @@ dead
 s session.orphaned {"reason":"owner-lost","incarnation":"17"}
 s prompt.expired {"prompt":"p1","reason":"deadline"}
 s tool.failed {"call":"ask","error":{"kind":"expired","text":"deadline"},"synthetic":true}
-s turn.requested {"turn":"turn-hyh4ne5gxwnswizoobcy","cause":"answer","of_turn":"t1","prompt":"p1"}
+s turn.requested {"turn":"turn-hyh4ne5gxwnswizoobcy","cause":"answer","of_turn":"t1","prompt":"p1","prompts":["p1"]}
 -- state --
 s queued turn=t1 pending=answer

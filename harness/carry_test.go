@@ -1,0 +1,120 @@
+package harness_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// TestAnswerReachesEveryAttempt: a turn has had the answer to its question and fails. The next attempt is given the answer
+// with its request, and asking again under the same id returns the answer at once.
+func TestAnswerReachesEveryAttempt(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect()
+	must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	prompt := harness.Prompt{ID: "env", Questions: question()}
+	type attempt struct {
+		named  []session.TurnPrompt
+		answer harness.Answer
+		err    error
+	}
+	attempts := make(chan attempt, 4)
+	w.work(h, harness.Worker{Turn: func(ctx context.Context, turn *harness.Turn) error {
+		a := attempt{named: turn.Request().Prompts}
+		a.answer, a.err = turn.Ask(ctx, prompt)
+		attempts <- a
+		if turn.Request().Cause != events.CauseMessage {
+			return nil
+		}
+		return &harness.FailureError{Failure: events.Failure{Kind: "rate_limit"}}
+	}})
+	w.request("s", "t1", "deploy")
+	w.awaiting("s", "env")
+	w.mustAnswer("s", "env", "staging")
+	next := func() (a attempt) {
+		t.Helper()
+		select {
+		case a = <-attempts:
+		case <-time.After(patience):
+			t.Fatal("no attempt")
+		}
+		if a.err != nil || a.answer.Status != session.Answered || a.answer.Answers[0].Text != "staging" {
+			t.Fatalf("%+v", a)
+		}
+		return a
+	}
+	if a := next(); len(a.named) != 0 {
+		t.Errorf("the first attempt is given %+v", a.named)
+	}
+	failed := w.until("s", "the first attempt to fail", func(st *session.State) bool { return st.LastTurn != nil })
+	w.say("s", events.WriterRetry, failed.Naming(events.TurnRequested{Turn: "t2", Cause: events.CauseRetry, OfTurn: "t1", Attempt: 1}))
+	w.show("s")
+	a := next()
+	if len(a.named) != 1 || a.named[0].Prompt != "env" || a.named[0].Answers[0].Text != "staging" || a.named[0].By == "" {
+		t.Errorf("the retry is given %+v", a.named)
+	}
+	st := w.until("s", "the retry to complete", func(st *session.State) bool { return st.LastTurn.ID == "t2" })
+	if st.Ignored.Count != 0 || len(st.LastTurn.Prompts) != 0 {
+		t.Errorf("%+v", st)
+	}
+}
+
+// TestAdoptedTurnIsGivenTheAnswer: a process adopts a turn and its question, which was answered while no process was
+// there. Whether or not a continuation had been requested, Ask returns the answer, and the adopted turn is the one that
+// continues: Work is handed no other turn for it.
+func TestAdoptedTurnIsGivenTheAnswer(t *testing.T) {
+	for _, requested := range []bool{false, true} {
+		t.Run(fmt.Sprint("continuation requested: ", requested), func(t *testing.T) {
+			w := newWorld(t)
+			one := w.connect()
+			s := must[*harness.Session](t)(one.Open(w.ctx, "s", harness.Opening{}))
+			must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+			prompt := harness.Prompt{ID: "p1", Questions: question(), OnOwnerLoss: events.LossKeep}
+			check(t, s.Append(w.ctx, events.PromptRequested{Prompt: "p1", Turn: "t1", PromptKind: events.PromptQuestion,
+				Questions: question(), Delivery: events.DeliverCallback, OnOwnerLoss: events.LossKeep})) // no Ask waits in this process
+			if requested {
+				w.say("s", events.WriterReconciler, events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: one.Incarnation()})
+			}
+			w.mustAnswer("s", "p1", "blue")
+			if st := w.state("s"); (st.Pending.Turn != nil) != requested {
+				t.Fatalf("pending: %+v", st.Pending)
+			}
+
+			two := w.connect()
+			s = must[*harness.Session](t)(two.Claim(w.ctx, "s", harness.Adopt{Turn: true, Prompts: []harness.Prompt{prompt}}))
+			taken := make(chan string, 4)
+			w.work(two, harness.Worker{Turn: func(_ context.Context, turn *harness.Turn) error {
+				taken <- turn.ID()
+				return nil
+			}})
+			check(t, two.Ready(w.ctx))
+			turn := s.OpenTurn()
+			if turn == nil || turn.ID() != "t1" {
+				t.Fatalf("the open turn is %+v", turn)
+			}
+			a, err := turn.Ask(w.ctx, prompt)
+			if err != nil || a.Answers[0].Text != "blue" {
+				t.Fatalf("%+v %v", a, err)
+			}
+			check(t, turn.Complete(w.ctx, "stop"))
+			st := w.state("s")
+			if st.LastTurn.ID != "t1" || st.LastTurn.Outcome != session.OutcomeCompleted || st.Pending.Turn != nil {
+				t.Errorf("%+v, pending %+v", st.LastTurn, st.Pending.Turn)
+			}
+			w.request("s", "t9", "next") // what is taken next is this, and nothing before it
+			select {
+			case id := <-taken:
+				if id != "t9" {
+					t.Errorf("turn %s was taken beside the adopted one", id)
+				}
+			case <-time.After(patience):
+				t.Error("nothing is taken any more")
+			}
+		})
+	}
+}

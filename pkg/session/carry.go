@@ -1,0 +1,213 @@
+package session
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// deliveredCarriedMax is how many prompts a turn still carries after the harness has them. A harness that gave a receipt
+// has the decision, so only the newest are worth the bytes in every document. Undelivered ones are always carried.
+const deliveredCarriedMax = 16
+
+// carry returns the list with a prompt added, or replaced. It never changes the list it is given: clones share it.
+func (f *fold) carry(list []Carried, add Carried) []Carried {
+	next := make([]Carried, 0, len(list)+1)
+	for _, c := range list {
+		if c.Prompt != add.Prompt {
+			next = append(next, c)
+		}
+	}
+	next = append(next, add)
+	delivered := 0
+	for i := len(next) - 1; i >= 0; i-- {
+		if f.Prompts[next[i].Prompt] != nil {
+			continue
+		}
+		if delivered++; delivered > deliveredCarriedMax {
+			next = slices.Delete(next, i, i+1)
+		}
+	}
+	if over := len(next) - events.PromptsNamedMax; over > 0 {
+		next = next[over:]
+	}
+	return next
+}
+
+// dropCarried returns the list without one prompt.
+func dropCarried(list []Carried, prompt string) []Carried {
+	i := slices.IndexFunc(list, func(c Carried) bool { return c.Prompt == prompt })
+	if i < 0 {
+		return list
+	}
+	return slices.Concat(list[:i], list[i+1:])
+}
+
+// carried resolves what a fact names: the chain of the turn it goes on with, the prompt, the prompts. Unknown prompts and
+// those that still wait for a person are left out.
+func (f *fold) carried(ofTurn, prompt string, prompts []string) []Carried {
+	var list []Carried
+	for _, c := range f.chain(ofTurn) {
+		if !f.waitsAsMessage(c.Prompt) {
+			list = append(list, c)
+		}
+	}
+	for i := -1; i < len(prompts); i++ {
+		id := prompt
+		if i >= 0 {
+			id = prompts[i]
+		}
+		if c, ok := f.resolve(id); ok && !slices.Contains(list, c) {
+			list = f.carry(list, c)
+		}
+	}
+	return list
+}
+
+// resolve finds how a prompt was settled, and where.
+func (s *State) resolve(prompt string) (c Carried, ok bool) {
+	if prompt == "" {
+		return c, false
+	}
+	if p := s.Prompts[prompt]; p != nil {
+		return Carried{Prompt: prompt, Status: p.Status, Seq: p.SettledSeq}, p.Status != Awaiting
+	}
+	for _, list := range s.carriedLists() {
+		for _, c := range list {
+			if c.Prompt == prompt {
+				return c, true
+			}
+		}
+	}
+	if e := s.ended(EntityPrompt, prompt); e != nil {
+		return Carried{Prompt: prompt, Status: Status(e.Outcome), Seq: e.Seq}, true
+	}
+	return c, false
+}
+
+func (s *State) carriedLists() [][]Carried {
+	var lists [][]Carried
+	if s.Turn != nil {
+		lists = append(lists, s.Turn.Prompts)
+	}
+	if s.LastTurn != nil {
+		lists = append(lists, s.LastTurn.Prompts)
+	}
+	if s.Pending.Turn != nil {
+		lists = append(lists, s.Pending.Turn.Prompts)
+	}
+	return lists
+}
+
+// chain is what the next attempt of a turn inherits: that of the open turn, or of the last one.
+func (s *State) chain(turn string) []Carried {
+	switch {
+	case turn == "":
+	case s.Turn != nil && s.Turn.ID == turn:
+		return s.Turn.Prompts
+	case s.LastTurn != nil && s.LastTurn.ID == turn:
+		return s.LastTurn.Prompts
+	}
+	return nil
+}
+
+// Carry returns the prompts that a request for a turn has to name, oldest decision first: what the turn that it continues
+// carries, every settled prompt that no completed turn has had, and those given, which the same commit may settle. An answer
+// that became a message is left out, because that message carries it. So is a prompt outside of any turn whose process is
+// alive, because that process reads it from its view.
+func (s *State) Carry(ofTurn string, more ...string) []string {
+	list := slices.Clone(s.chain(ofTurn))
+	for id, p := range s.Prompts {
+		if p.Status == Awaiting || s.owes(p) && p.Turn == "" {
+			continue // it waits for a person, or its own process takes it in outside of any turn
+		}
+		if !slices.ContainsFunc(list, func(c Carried) bool { return c.Prompt == id }) {
+			list = append(list, Carried{Prompt: id, Seq: p.SettledSeq})
+		}
+	}
+	list = slices.DeleteFunc(list, func(c Carried) bool { return s.waitsAsMessage(c.Prompt) })
+	slices.SortFunc(list, func(a, b Carried) int {
+		return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Prompt, b.Prompt))
+	})
+	var ids []string
+	for _, c := range list {
+		ids = append(ids, c.Prompt)
+	}
+	for _, id := range more {
+		if id != "" && !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	if over := len(ids) - events.PromptsNamedMax; over > 0 {
+		ids = ids[over:]
+	}
+	return ids
+}
+
+// Naming returns a request for a turn with the prompts that it has to name: see [State.Carry]. Prompt is the one whose
+// settlement called for the turn, else the first of them.
+func (s *State) Naming(f events.TurnRequested) events.TurnRequested {
+	f.Prompts = s.Carry(f.OfTurn, f.Prompt)
+	if f.Prompt == "" && len(f.Prompts) > 0 {
+		f.Prompt = f.Prompts[0]
+	}
+	return f
+}
+
+// waitsAsMessage reports whether the answer to a prompt waits in the queue as a message: then the turn that takes the
+// message has the prompt. A person who withdrew that message took the answer back.
+func (s *State) waitsAsMessage(prompt string) bool {
+	p := s.Prompts[prompt]
+	if p == nil || p.Status != Answered || p.Delivery != events.DeliverMessage {
+		return false
+	}
+	message := s.answerMessage(prompt, p)
+	e := s.ended(EntityMessage, message)
+	return s.queued(message) >= 0 || e != nil && e.Outcome == string(Withdrawn)
+}
+
+// Carries says whether the open turn has this settled prompt.
+func (s *State) Carries(prompt string) (c Carried, ok bool) {
+	if s.Turn == nil {
+		return c, false
+	}
+	for _, c := range s.Turn.Prompts {
+		if c.Prompt == prompt {
+			return c, true
+		}
+	}
+	return c, false
+}
+
+// deliverCarried is what the completion of a turn comes to: the prompts that it was given are delivered. One that was asked
+// in this very turn, and never taken, is not: it travels with the next turn.
+func (f *fold) deliverCarried(t *Turn) {
+	for _, c := range t.Prompts {
+		if p := f.Prompts[c.Prompt]; p != nil && p.Turn == t.ID {
+			continue
+		}
+		f.deliver(c.Prompt, f.c.At)
+		f.notPending(c.Prompt)
+	}
+}
+
+// notCarried takes a prompt off every list: the harness has it, or refuses it.
+func (f *fold) notCarried(prompt string) {
+	if f.Turn != nil {
+		f.Turn.Prompts = dropCarried(f.Turn.Prompts, prompt)
+	}
+	if f.LastTurn != nil {
+		f.LastTurn.Prompts = dropCarried(f.LastTurn.Prompts, prompt)
+	}
+	f.notPending(prompt)
+}
+
+// notPending takes a prompt off the requested turn, which clones share.
+func (f *fold) notPending(prompt string) {
+	if p := f.Pending.Turn; p != nil && len(p.Prompts) > 0 {
+		next := *p
+		next.Prompts = dropCarried(p.Prompts, prompt)
+		f.Pending.Turn = &next
+	}
+}
