@@ -237,30 +237,30 @@ func (s *Session) send() {
 		return
 	}
 	ops, evs, stale := s.pick()
-	ctx, after := s.life.ctx, s.st.Seq
+	l, after := s.life, s.st.Seq
 	if len(ops) > 0 {
 		s.flight = &flight{first: evs[0].ID, ops: ops}
 	}
 	s.mu.Unlock()
 	switch {
 	case stale:
-		s.readOrFail(ctx)
+		s.readOrFail(l)
 		return
 	case len(ops) == 0:
 		return
 	}
 
-	seq, err := s.h.bus.Append(ctx, s.ref, events.WriterHarness, after, evs)
+	seq, err := s.h.bus.Append(l.ctx, s.ref, events.WriterHarness, after, evs)
 	switch {
 	case err == nil:
-		s.fold([]events.Commit{s.commit(seq, after, evs)})
+		s.fold([]events.Commit{s.commit(seq, after, evs)}, seq)
 	case errors.Is(err, bus.ErrLostRace), errors.Is(err, bus.ErrLogBehind):
 		s.unsend()
-		if s.readOrFail(ctx) && s.at(after) {
+		if s.readOrFail(l) && s.at(after) {
 			s.drop(fmt.Errorf("%w: the log no longer has what was read of it", ErrFenced))
 		}
-	case ctx.Err() != nil:
-		s.suspend(context.Cause(ctx)) // what became of the commit is seen when the session is read again
+	case l.ctx.Err() != nil:
+		s.suspend(l) // what became of the commit is seen when the session is read again
 	default:
 		s.mu.Lock()
 		s.settleFlight(fmt.Errorf("harness: %s: %w", s.ref, translate(err)))
@@ -269,13 +269,13 @@ func (s *Session) send() {
 }
 
 // readOrFail reads what is new, so that what waits can be decided again.
-func (s *Session) readOrFail(ctx context.Context) bool {
-	err := s.catchUp(ctx)
+func (s *Session) readOrFail(l *life) bool {
+	err := s.catchUp(l.ctx)
 	switch {
 	case err == nil:
 		return true
-	case ctx.Err() != nil:
-		s.suspend(context.Cause(ctx))
+	case l.ctx.Err() != nil:
+		s.suspend(l)
 	default:
 		s.failQueue(err)
 	}

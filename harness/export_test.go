@@ -1,7 +1,9 @@
 package harness
 
 import (
+	"context"
 	"fmt"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
@@ -42,8 +44,27 @@ func Asking(s *Session, prompt string) int {
 // Hold suspends a session, as if it were about to be taken; what it returns takes it.
 func Hold(s *Session) (begin func()) {
 	l := s.life
-	s.suspend(ErrLeaseLost)
+	s.suspend(l)
 	return func() { s.begin(l) }
+}
+
+// Verifying says whether settlements that were read are held back until it is known who owns the session.
+func Verifying(s *Session) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.verifying
+}
+
+// Unkept gives the present life a lease that nobody renews, as a suspended process has. lose ends that life.
+func Unkept(ctx context.Context, h *Harness, ttl time.Duration) (lose func(), overdue func() bool, err error) {
+	h.mu.Lock()
+	l := h.life
+	h.mu.Unlock()
+	l.lease, err = h.bus.AcquireLease(ctx, events.HarnessLeaseKey(h.cfg.ID, h.bus.NewID()), nil, ttl)
+	if err != nil {
+		return nil, nil, err
+	}
+	return func() { l.cancel(ErrLeaseLost) }, l.lease.Overdue, nil
 }
 
 // Heard is how far the log was when the session last heard of it.

@@ -68,6 +68,10 @@
 // incarnation claims the session with [Adopt] and asks again under the same id. It is then attached to the open prompt,
 // or returns at once what was decided meanwhile. An answer reaches a waiting Ask by a nudge and one read of the log; the
 // work view is the certain, slower way.
+//
+// A fenced process receives no answer. Before an Ask returns one, the session's log has been read to its end, this process
+// still owns the session, or owns it again, and its lease is in date by its own monotonic clock. A process that was
+// suspended for longer finds the fence in the log, and its Ask returns [ErrFenced]: the answer is its successor's.
 package harness
 
 import (

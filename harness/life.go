@@ -166,7 +166,7 @@ func (h *Harness) tend() {
 			return
 		}
 		for _, s := range h.owned() {
-			s.suspend(cause)
+			s.suspend(l)
 		}
 		next := h.startOver()
 		if next == nil {
@@ -248,18 +248,18 @@ func (s *Session) reclaim(l *life) error {
 	s.writing <- struct{}{}
 	defer func() { <-s.writing }()
 	s.mu.Lock()
-	held, was, epoch := s.footing != apart, s.life, s.epoch
+	held, was, epoch, sent := s.footing != apart, s.life, s.epoch, s.claiming
 	s.mu.Unlock()
 	if held {
-		s.suspend(context.Cause(was.ctx)) // it was taken after the others were suspended
+		s.suspend(was) // it was taken after the others were suspended
 	}
 	if !held {
 		return nil
 	}
 	var rest [][]events.Fact
 	err := s.catchUp(l.ctx)
-	if st := s.State(); st.Owned && st.Epoch == epoch+1 && st.Incarnation == s.doubt {
-		was, epoch = &life{incarnation: s.doubt}, st.Epoch // an attempt whose outcome was in doubt had succeeded
+	if st := s.State(); st.Owned && st.Epoch == epoch+1 && st.Incarnation == sent {
+		was, epoch = &life{incarnation: sent}, st.Epoch // an attempt whose outcome was in doubt had succeeded
 	}
 	if err == nil {
 		err = s.take(l.ctx, l, true, func() (facts []events.Fact, err error) {

@@ -213,6 +213,9 @@ func (s *Session) take(ctx context.Context, l *life, fresh bool, build func() ([
 			return err
 		}
 		evs, after := s.envelop(l, facts)
+		s.mu.Lock()
+		s.claiming = l.incarnation
+		s.mu.Unlock()
 		seq, err := s.h.bus.Append(ctx, s.ref, events.WriterHarness, after, evs)
 		if errors.Is(err, bus.ErrLostRace) {
 			if err := s.catchUp(ctx); err != nil {
@@ -222,10 +225,9 @@ func (s *Session) take(ctx context.Context, l *life, fresh bool, build func() ([
 			continue
 		}
 		if err != nil {
-			s.doubt = l.incarnation
 			return err
 		}
-		s.fold([]events.Commit{s.commit(seq, after, evs)})
+		s.fold([]events.Commit{s.commit(seq, after, evs)}, 0)
 		s.h.bus.Nudge(s.ref, seq) // to whoever had it
 		if !s.begin(l) {
 			return fmt.Errorf("%w: it was taken at once", ErrFenced)
@@ -253,6 +255,7 @@ func (s *Session) begin(l *life) bool {
 		t.ctx, t.cancel = context.WithCancelCause(s.ctx)
 	}
 	s.follow()
+	s.handOut(s.st.Seq)   // the claim was stored right behind what was read
 	s.lookLocked(s.ahead) // what came while it was being taken
 	return true
 }

@@ -63,9 +63,11 @@ func (p Prompt) requested(turn string) (events.PromptRequested, error) {
 	return f, err
 }
 
-// waiter is what Asks for one prompt wait for.
+// waiter is what Asks for one prompt wait for. A settlement that was read is kept in it until this process is known to own
+// the session ([Session.handOut]): until then the Asks wait.
 type waiter struct {
 	asks   int
+	seq    uint64 // the commit that settled the prompt; 0: none was read
 	done   chan struct{}
 	answer Answer
 	err    error
@@ -74,6 +76,12 @@ type waiter struct {
 func (w *waiter) settle(a Answer, err error) {
 	w.answer, w.err = a, err
 	close(w.done)
+}
+
+// endsWith says whether Asks return the settlement that was read although the session is given up: the release or the close
+// withdrew the prompt. An answer is returned to the owner only.
+func (w *waiter) endsWith(why error) bool {
+	return w.seq != 0 && w.answer.Status != session.Answered && (errors.Is(why, ErrReleased) || errors.Is(why, ErrSessionClosed))
 }
 
 func (w *waiter) settled() bool {
@@ -184,11 +192,14 @@ func (s *Session) attach(st *session.State, prompt string) (done bool, settled u
 	}
 }
 
-// readAnswer finds in the log how a prompt was settled.
+// readAnswer finds in the log how a prompt was settled. It returns nothing before this process is known to own the session.
 func (s *Session) readAnswer(ctx context.Context, prompt string, seq uint64) (Answer, error) {
 	c, err := s.h.bus.Commit(ctx, seq)
 	if err != nil {
 		return Answer{}, fmt.Errorf("harness: the settlement of prompt %s in %s: %w", prompt, s.ref, translate(err))
+	}
+	if err := s.verifyOwner(ctx); err != nil {
+		return Answer{}, err
 	}
 	s.mu.Lock()
 	e, _ := s.st.Ended(session.EntityPrompt, prompt)
@@ -230,15 +241,93 @@ func settlement(f events.Fact) (a Answer, prompt string) {
 	return Answer{}, ""
 }
 
-// wake tells whoever waits for the prompt that this fact, which counted, has settled. The session is locked.
-func (s *Session) wake(e *events.Event) {
+// settle keeps, for the Asks that wait for it, the settlement of the prompt that this fact, which counted, has settled.
+// [Session.handOut] returns it to them. The session is locked.
+func (s *Session) settle(e *events.Event, seq uint64) {
 	a, prompt := settlement(e.Fact)
-	w := s.waiters[prompt]
-	if prompt == "" || w == nil {
+	if w := s.waiters[prompt]; prompt != "" && w != nil && w.seq == 0 {
+		w.answer, w.seq = a, seq
+	}
+}
+
+// handOut returns settlements to the Asks that wait for them. The log of the session was read, or is known by a
+// compare-and-set, up to read. Only settlements up to there are handed out, and only while the session is owned by this
+// process and the lease is in date: a process that was suspended must read the whole log first, since the commit after an
+// answer may be the one that fenced it. If settlements are left, they are verified in the background. The session is locked.
+func (s *Session) handOut(read uint64) {
+	if s.footing != owner {
 		return
 	}
-	delete(s.waiters, prompt)
-	w.settle(a, nil)
+	inDate, left := !s.life.lease.Overdue(), false
+	for id, w := range s.waiters {
+		switch {
+		case w.seq == 0:
+		case inDate && w.seq <= read:
+			delete(s.waiters, id)
+			w.settle(w.answer, nil)
+		default:
+			left = true
+		}
+	}
+	if left && !s.verifying {
+		s.verifying = true
+		go s.verify()
+	}
+}
+
+// verify hands out the settlements that were read, once this process is known to own the session. If the log cannot be
+// read, their Asks return why.
+func (s *Session) verify() {
+	for more := true; more; {
+		err := s.verifyOwner(s.h.ctx)
+		s.mu.Lock()
+		more = false
+		for id, w := range s.waiters {
+			switch {
+			case w.seq == 0:
+			case err != nil:
+				delete(s.waiters, id)
+				w.settle(Answer{}, err)
+			default:
+				more = true // it came after the log was read
+			}
+		}
+		s.verifying = more
+		s.mu.Unlock()
+	}
+}
+
+// verifyOwner returns nil when this process owns the session: its lease is in date by its own monotonic clock after the
+// session's log was read to the end. It waits while the session is suspended, and while an overdue lease is not lost yet.
+func (s *Session) verifyOwner(ctx context.Context) error {
+	for {
+		if err := s.Regain(ctx); err != nil {
+			return err
+		}
+		s.mu.Lock()
+		l := s.life
+		s.mu.Unlock()
+		if l.lease.Overdue() {
+			select {
+			case <-l.ctx.Done(): // an overdue lease is not renewed any more
+			case <-ctx.Done():
+				return fmt.Errorf("harness: %s: %w", s.ref, context.Cause(ctx))
+			}
+		}
+		if l.ctx.Err() != nil {
+			s.suspend(l)
+			continue
+		}
+		if err := s.catchUp(ctx); err != nil {
+			return err
+		}
+		s.mu.Lock()
+		sure := s.footing == owner && s.life == l && !l.lease.Overdue()
+		s.mu.Unlock()
+		if sure {
+			return nil
+		}
+	}
 }
 
 // have remembers that an Ask returns what was decided, and gives the receipt unless the end of the call will be it. The

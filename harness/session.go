@@ -33,13 +33,14 @@ type Session struct {
 	mu      sync.Mutex
 	st      *session.State // folded so far; nil until it was read
 	footing footing
-	why     error         // apart: what calls fail with
-	life    *life         // the incarnation that owns it
-	doubt   string        // the incarnation whose claim was last sent without an answer; for whoever may write
-	epoch   uint64        // of that ownership
-	resumed chan struct{} // suspended: closed when that is over
-	ctx     context.Context
-	cancel  context.CancelCauseFunc
+	why     error  // apart: what calls fail with
+	life    *life  // the incarnation that owns it
+	epoch   uint64 // of that ownership
+	// claiming is the incarnation of this process whose claim was sent last. If no answer came, its outcome is in doubt.
+	claiming string
+	resumed  chan struct{} // suspended: closed when that is over
+	ctx      context.Context
+	cancel   context.CancelCauseFunc
 
 	queue   []*op   // in the order of the calls; what is under way stays in front until it is stored
 	flight  *flight // the commit under way, or whose outcome is in doubt
@@ -48,9 +49,11 @@ type Session struct {
 	turn    *Turn              // the handle of the open turn, if anybody asked for it
 	compact *compacting        // the compaction that Work has done
 	waiters map[string]*waiter // by prompt
-	told    map[string]string  // prompts whose settlement an Ask has returned, and the turn that was open then
-	receipt uint64             // the stop that was confirmed last, by its seq
-	usage   usage
+	// verifying: somebody finds out whether the settlements that were read may be handed out
+	verifying bool
+	told      map[string]string // prompts whose settlement an Ask has returned, and the turn that was open then
+	receipt   uint64            // the stop that was confirmed last, by its seq
+	usage     usage
 
 	users   int    // who is about to take it; guarded by the harness
 	want    uint64 // somebody said that the log has got so far
@@ -192,6 +195,7 @@ func (s *Session) hear(m bus.Message) {
 	}
 	s.foldOne(&c)
 	s.follow()
+	s.handOut(0)
 }
 
 // look reads the session up to seq, soon; calls meanwhile are merged into one.
@@ -241,7 +245,7 @@ func (s *Session) readOn() {
 func (s *Session) readTo(ctx context.Context, seq, have uint64) error {
 	c, err := s.h.bus.Commit(ctx, seq)
 	if err == nil && c.Ref == s.ref && c.Guarded && c.Guard == have {
-		s.fold([]events.Commit{c})
+		s.fold([]events.Commit{c}, 0)
 		return nil
 	}
 	if err := s.catchUp(ctx); err != nil {
@@ -264,19 +268,25 @@ func (s *Session) catchUp(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("harness: read %s: %w", s.ref, translate(err))
 	}
-	s.fold(cs)
+	end := from - 1
+	if len(cs) > 0 {
+		end = max(end, cs[len(cs)-1].Seq)
+	}
+	s.fold(cs, end)
 	return nil
 }
 
 // fold takes commits in and does what follows from them. Those that were folded before change nothing, so it does not
-// matter whether a commit of one's own is first seen by its acknowledgement or in the log.
-func (s *Session) fold(cs []events.Commit) {
+// matter whether a commit of one's own is first seen by its acknowledgement or in the log. end is the end of the session's
+// log, as the broker said when it was read or appended to; 0 where it is not known.
+func (s *Session) fold(cs []events.Commit, end uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range cs {
 		s.foldOne(&cs[i])
 	}
 	s.follow()
+	s.handOut(end)
 }
 
 func (s *Session) foldOne(c *events.Commit) {
@@ -288,14 +298,15 @@ func (s *Session) foldOne(c *events.Commit) {
 		s.settleFlight(nil)
 	}
 	for i := range res.Feed {
-		s.wake(&res.Feed[i])
+		s.settle(&res.Feed[i], c.Seq)
 	}
 	s.judge() // after each commit: an answer that comes after the fence is the successor's
 }
 
-// judge notices that the session is no longer this process's. The session is locked.
+// judge notices that the session is no longer this process's: of a suspended one as of one that it owns. A claim that this
+// process has sent is its own. The session is locked.
 func (s *Session) judge() {
-	if s.footing != owner {
+	if s.footing == apart {
 		return
 	}
 	st := s.st
@@ -303,6 +314,7 @@ func (s *Session) judge() {
 	case st.Closed != nil:
 		s.part(ErrSessionClosed)
 	case st.Owned && st.Epoch == s.epoch && st.Incarnation == s.life.incarnation:
+	case st.Owned && s.footing == suspended && st.Incarnation == s.claiming:
 	case st.Epoch == s.epoch && st.Left == session.LeftReleased:
 		s.part(ErrReleased)
 	default:
@@ -360,7 +372,11 @@ func (s *Session) part(why error) {
 	s.queue, s.flight = nil, nil
 	for id, w := range s.waiters {
 		delete(s.waiters, id)
-		w.settle(Answer{}, err)
+		if w.endsWith(why) {
+			w.settle(w.answer, nil)
+		} else {
+			w.settle(Answer{}, err)
+		}
 	}
 	go s.h.forget(s) // which locks the harness
 }
@@ -374,13 +390,14 @@ func (s *Session) drop(why error) {
 	}
 }
 
-// suspend holds the session because the lease is lost: what waits goes on waiting, nothing is appended.
-func (s *Session) suspend(cause error) {
+// suspend holds the session because the lease of this life is lost: what waits goes on waiting, nothing is appended.
+func (s *Session) suspend(l *life) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.footing != owner {
+	if s.footing != owner || s.life != l {
 		return
 	}
+	cause := context.Cause(l.ctx)
 	if errors.Is(cause, ErrClosed) || s.h.ctx.Err() != nil {
 		s.part(cause)
 		return

@@ -216,6 +216,10 @@ func (l *Lease) LastRenewed() time.Time {
 	return l.renewed
 }
 
+// Overdue says whether no renewal was acknowledged for the lease's life, by this process's monotonic clock. An overdue
+// lease is about to be lost: another process may have taken over already.
+func (l *Lease) Overdue() bool { return time.Since(l.LastRenewed()) >= l.life() }
+
 // Gap is the last renewal that came more than half a TTL after the one before, or the acquisition: since then, without
 // an interruption, this process and the broker have been well, and who did not renew could have. It has a monotonic
 // clock reading. A look at [Lease.LastRenewed] tells whether an interruption is under way.
