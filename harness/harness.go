@@ -128,7 +128,8 @@ func Connect(ctx context.Context, cfg Config) (*Harness, error) {
 		return nil, err
 	}
 	b, err := bus.Open(ctx, bus.Config{URL: cfg.URL, Server: cfg.InProcess, Creds: cfg.Creds, Name: "harness-" + cfg.ID, Prefix: cfg.Prefix,
-		Inbox: events.Inbox(cfg.Prefix, events.ClassHarness, cfg.ID), Log: cfg.Log})
+		Inbox: events.Inbox(cfg.Prefix, events.ClassHarness, cfg.ID),
+		Asker: events.Asker{Class: events.ClassHarness, ID: cfg.ID}, Log: cfg.Log})
 	if err != nil {
 		return nil, fmt.Errorf("harness: connect %s: %w", cfg.ID, translate(err))
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"os/user"
 	"slices"
@@ -73,7 +74,7 @@ var options = []option{
 		"how long to try to reach the broker, and to wait for an answer", "Too short: gives up during an election (4 to 7 s). Too long: a script hangs."),
 	{"json", "print JSON, one object a line", "", func(fs *pflag.FlagSet, s *settings, o *option) { fs.BoolVar(&s.json, o.name, false, o.usage) }},
 	stringOption("by", "", func(s *settings) *string { return &s.by },
-		"who asks (default $USER, else the system account)", "The log names somebody else for what was decided."),
+		"who asks (default: the user of the login, else $USER, else the system account)", "Another person is in the log, or the services refuse (403)."),
 	stringOption("data", "./holdfast-data", func(s *settings) *string { return &s.data },
 		"`directory` of the embedded broker's data; made if need be", "On a disk that is slow or not kept, everything is slow or lost."),
 	stringOption("listen", "127.0.0.1:4222", func(s *settings) *string { return &s.listen },
@@ -208,16 +209,19 @@ func (a *app) busConfig(name string) bus.Config {
 	if feedAge == 0 {
 		feedAge = -1 // the bus's word for none
 	}
-	inbox := events.Inbox(a.prefix, events.ClassPerson, "")
+	who := events.Asker{Class: events.ClassPerson, ID: a.person()}
+	inbox := events.Inbox(a.prefix, events.ClassPerson, who.ID)
 	if slices.ContainsFunc(targets, func(t target) bool { return t.name == name }) {
-		inbox = events.Inbox(a.prefix, events.ClassService, name)
+		who, inbox = events.Asker{}, events.Inbox(a.prefix, events.ClassService, name)
 	}
-	return bus.Config{URL: a.nats, Creds: a.creds, Name: "holdfast-" + name, Prefix: a.prefix, Inbox: inbox, Replicas: a.replicas, FeedAge: feedAge}
+	return bus.Config{URL: a.nats, Creds: a.creds, Name: "holdfast-" + name, Prefix: a.prefix, Inbox: inbox, Asker: who,
+		Replicas: a.replicas, FeedAge: feedAge}
 }
 
-// person is who asks. Where the environment does not say, as in many a container, the system's account does.
+// person is who asks: the user that logs in, unless --by names one. Without a login it is the user of the system, from the
+// environment or, where that has none, as in many containers, from the system's account.
 func (a *app) person() string {
-	for _, by := range []string{a.by, a.env("USER"), a.env("LOGNAME")} {
+	for _, by := range []string{a.by, loginOf(a.nats), a.env("USER"), a.env("LOGNAME")} {
 		if by != "" {
 			return by
 		}
@@ -226,6 +230,16 @@ func (a *app) person() string {
 		return account.Username
 	}
 	return fmt.Sprint("uid-", os.Getuid()) // an account without a name
+}
+
+// loginOf is the user name in a broker's URL; "" if there is none.
+func loginOf(urls string) string {
+	first, _, _ := strings.Cut(urls, ",")
+	u, err := url.Parse(strings.TrimSpace(first))
+	if err != nil || u.User == nil {
+		return ""
+	}
+	return u.User.Username()
 }
 
 // describe is a command's long help with examples.

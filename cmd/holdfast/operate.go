@@ -161,11 +161,12 @@ func (a *app) onOne(ctx context.Context, args []string, do func(ctx context.Cont
 
 func permissionsCommand(a *app) *cobra.Command {
 	var harnesses, people, operators []string
-	long, example := describe(`Print the users of a secured cell, with what each may do, as an account for the configuration of nats-server.
+	long, example := describe(`Print the users of a secured cell, with what each may do, as accounts for the configuration of nats-server.
 
 Every service is a user of its own, and every harness, person and operator that is named. A harness can write only as itself,
-to its own sessions; a person writes nothing, but asks the services. Each password is read by nats-server from the variable
-of its environment that is printed; let it begin with a letter. It needs no broker.`,
+to its own sessions. A person writes nothing, but asks the services on hf.svc.<service>.<verb>.<name>. Harnesses and people have
+an account each, with imports for what they may do, so that no reply goes to another user. nats-server reads each password
+from the variable of its environment that is printed; let it begin with a letter. It needs no broker.`,
 		"holdfast permissions --harness my-agent --person ann --operator root > permissions.conf",
 		"echo 'include ./permissions.conf' >> nats-server.conf")
 	cmd := &cobra.Command{Use: "permissions", Short: "Print the permissions of a secured cell", Long: long, Example: example, GroupID: groupRepair, Args: arguments(0, 0)}

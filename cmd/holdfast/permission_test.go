@@ -150,7 +150,7 @@ func TestSecuredCellKeepsUsersApart(t *testing.T) {
 		return b
 	}
 	agent := open("harness-agent 1", events.Inbox("hf", events.ClassHarness, "agent 1"))
-	ann := open("ann", events.Inbox("hf", events.ClassPerson, ""))
+	ann := open("ann", events.Inbox("hf", events.ClassPerson, "ann"))
 	rec := open("holdfast-reconciler", events.Inbox("hf", events.ClassService, "reconciler"))
 	mine, others := events.Ref{Harness: "agent 1", Session: "s"}, events.Ref{Harness: "other", Session: "s"}
 	fact := func(r events.Ref) []events.Event {

@@ -75,9 +75,12 @@ type Config struct {
 	Name string
 	// Prefix of the cell. Default: hf.
 	Prefix string
-	// Inbox is the prefix of the subjects that answers come to, see [events.Inbox]: in a secured cell nobody may listen
-	// to another's. Default: _INBOX.
+	// Inbox is the prefix of the subjects that replies arrive on, see [events.Inbox]: in a secured cell a user may
+	// subscribe to no other. Default: _INBOX.
 	Inbox string
+	// Asker is the user that services are asked as, where the broker has users. Default: requests name nobody, as in a cell
+	// without users.
+	Asker events.Asker
 	// Replicas of each stream and bucket, 1, 3 or 5. Default: 1. With too few a lost disk is lost data.
 	Replicas int
 	// FeedAge is how long the feed keeps facts. Default: 72 h; negative: no feed.

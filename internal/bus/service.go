@@ -44,6 +44,10 @@ type Endpoint struct {
 // Serve registers the micro service holdfast-<service> and answers its requests, together with all other processes that
 // do, until ctx ends. Requests under way are then finished. It survives the broker's restarts. It fails when the service
 // cannot be registered. version is a semantic one.
+//
+// A request is handled only if it was published to the endpoint's own subject and names an inbox for the reply. What a
+// stream delivered is dropped, and so is a request whose reply would go to any other subject: the broker lets a client
+// name every subject there, also those that only this process may publish to.
 func (b *Bus) Serve(ctx context.Context, service, version, description string, eps []Endpoint) error {
 	svc, err := micro.AddService(b.nc, micro.Config{Name: events.ServiceName(service), Version: version, Description: description})
 	if err != nil {
@@ -53,9 +57,12 @@ func (b *Bus) Serve(ctx context.Context, service, version, description string, e
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	for _, ep := range eps {
-		subject := b.cell.ServiceSubject(service, ep.Verb)
-		if err := svc.AddEndpoint(ep.Verb, s.handler(ctx, life, ep), micro.WithEndpointSubject(subject)); err != nil {
-			return errors.Join(translate("serve "+subject, err), svc.Stop())
+		bare := b.cell.ServiceSubject(service, ep.Verb)
+		handler := s.handler(ctx, life, ep)
+		err := errors.Join(svc.AddEndpoint(ep.Verb, handler, micro.WithEndpointSubject(bare)),
+			svc.AddEndpoint(ep.Verb+askedSuffix, handler, micro.WithEndpointSubject(bare+".>")))
+		if err != nil {
+			return errors.Join(translate("serve "+bare, err), svc.Stop())
 		}
 	}
 	b.log.Info().Str("service", service).Msg("serving")
@@ -91,6 +98,11 @@ func (s *server) handler(ctx, life context.Context, ep Endpoint) micro.Handler {
 		most = requestHandleMaxMS * time.Millisecond
 	}
 	return micro.HandlerFunc(func(req micro.Request) {
+		who, err := s.asker(ep.Verb, req)
+		if err != nil {
+			s.b.log.Debug().Err(err).Str("service", s.service).Str("entity", req.Subject()).Msg("request dropped")
+			return
+		}
 		select {
 		case s.slots <- struct{}{}:
 		case <-ctx.Done():
@@ -102,6 +114,11 @@ func (s *server) handler(ctx, life context.Context, ep Endpoint) micro.Handler {
 			defer func() { <-s.slots }()
 			ctx, cancel := context.WithTimeout(life, most)
 			defer cancel()
+			body, err := who.sign(body)
+			if err != nil {
+				s.reply(reply, nil, err)
+				return
+			}
 			out, err := s.call(ctx, ep, body)
 			s.reply(reply, out, err)
 		}()
@@ -158,7 +175,7 @@ func (s *server) reply(to string, body []byte, err error) {
 // ctx ends or for 10 s when ctx has no deadline. [ErrUnreachable]: no answer came, and whether the request was handled is
 // unknown; requests may be repeated.
 func (b *Bus) Request(ctx context.Context, service, verb string, req, reply any) error {
-	subject := b.cell.ServiceSubject(service, verb)
+	subject := b.cell.AskSubject(service, verb, b.asker())
 	var body bytes.Buffer
 	enc := json.NewEncoder(&body)
 	enc.SetEscapeHTML(false) // <, > and & would take six bytes each, and what is sent would be larger than what was counted
@@ -191,6 +208,14 @@ func (b *Bus) Request(ctx context.Context, service, verb string, req, reply any)
 		return fmt.Errorf("bus: request %s: reply: %w", subject, err)
 	}
 	return nil
+}
+
+// asker is who this connection asks as. A broker that asks nobody for a login has no users that it could tell apart.
+func (b *Bus) asker() events.Asker {
+	if !b.nc.AuthRequired() {
+		return events.Asker{}
+	}
+	return b.cfg.Asker
 }
 
 // ask sends one request, once the broker is there.
@@ -344,8 +369,13 @@ func (b *Bus) Nudge(r events.Ref, seq uint64) {
 
 // OnNudge calls fn for each nudge to this harness, one at a time, until ctx ends. It returns when the broker knows.
 func (b *Bus) OnNudge(ctx context.Context, harness string, fn func(session string, seq uint64)) error {
-	return b.onHint(ctx, b.cell.NudgeSubject(harness), func(m *nats.Msg) {
+	subject := b.cell.NudgeSubject(harness)
+	return b.onHint(ctx, subject, func(m *nats.Msg) {
 		var n nudge
+		if m.Subject != subject || delivered(m.Header, m.Reply) {
+			b.log.Debug().Str("entity", m.Subject).Msg("nudge that a stream delivered")
+			return
+		}
 		if err := json.Unmarshal(m.Data, &n); err != nil || n.Session == "" {
 			b.log.Debug().Str("entity", m.Subject).AnErr("err", err).Msg("unreadable nudge")
 			return
@@ -366,7 +396,12 @@ func (b *Bus) Progress(r events.Ref) {
 func (b *Bus) OnProgress(ctx context.Context, fn func(events.Ref)) error {
 	prefix := b.cell.Prefix() + ".progress."
 	return b.onHint(ctx, prefix+"*.*", func(m *nats.Msg) {
-		harness, session, _ := strings.Cut(strings.TrimPrefix(m.Subject, prefix), ".")
+		rest, ours := strings.CutPrefix(m.Subject, prefix)
+		harness, session, _ := strings.Cut(rest, ".")
+		if !ours || delivered(m.Header, m.Reply) {
+			b.log.Debug().Str("entity", m.Subject).Msg("sign of life that a stream delivered")
+			return
+		}
 		h, err := events.ID(harness)
 		s, err2 := events.ID(session)
 		if err != nil || err2 != nil {

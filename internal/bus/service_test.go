@@ -125,7 +125,8 @@ func TestServiceRefusesOnTheWireAsMicroServicesDo(t *testing.T) {
 		t.Fatal(err)
 	}
 	var info micro.Info
-	if err := json.Unmarshal(m.Data, &info); err != nil || info.Name != "holdfast-ledger" || info.Version != "1.2.3" || len(info.Endpoints) != 1 || info.Endpoints[0].Subject != "hf.svc.ledger.get" {
+	if err := json.Unmarshal(m.Data, &info); err != nil || info.Name != "holdfast-ledger" || info.Version != "1.2.3" || len(info.Endpoints) != 2 || info.Endpoints[0].Subject != "hf.svc.ledger.get" ||
+		info.Endpoints[1].Subject != "hf.svc.ledger.get.>" {
 		t.Errorf("discovered %+v, %v", info, err)
 	}
 }

@@ -1,6 +1,7 @@
 package permission
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -15,6 +16,7 @@ const Account = "HOLDFAST"
 // User is one user of a cell.
 type User struct {
 	Name     string // to log in with
+	Account  string // of NATS
 	Password string // the variable of the environment that holds it
 	What     string // for people: who that is
 	Grant    Grant
@@ -24,24 +26,28 @@ type User struct {
 // one, and when two users would have the same name.
 func Users(c events.Cell, harnesses, people, operators []string) ([]User, error) {
 	var all []User
-	add := func(name, variable, what string, g Grant) {
-		all = append(all, User{Name: name, Password: variableOf(variable), What: what, Grant: g})
-	}
 	for _, s := range Services() {
-		add(events.ServiceName(s), s, "the service "+s, Service(c, s))
+		all = append(all, User{Name: events.ServiceName(s), Account: Account, Password: variableOf(s), What: "the service " + s, Grant: Service(c, s)})
+	}
+	var wrong error
+	add := func(name, variable, what string, g Grant, err error) {
+		wrong = errors.Join(wrong, err)
+		all = append(all, User{Name: name, Account: Account + "-" + name, Password: variableOf(variable), What: what, Grant: g})
 	}
 	for _, id := range harnesses {
 		g, err := Harness(c, id)
-		if err != nil {
-			return nil, err
-		}
-		add("harness-"+id, "harness_"+id, "the harness "+id, g)
+		add("harness-"+id, "harness_"+id, "the harness "+id, g, err)
 	}
 	for _, p := range people {
-		add(p, "person_"+p, "a person", Person(c))
+		g, err := Person(c, p)
+		add(p, "person_"+p, "a person", g, err)
 	}
 	for _, p := range operators {
-		add(p, "person_"+p, "an operator", Operator(c))
+		g, err := Operator(c, p)
+		add(p, "person_"+p, "an operator", g, err)
+	}
+	if wrong != nil {
+		return nil, wrong
 	}
 	for i := range all {
 		for j := range all[:i] {
@@ -60,36 +66,109 @@ func variableOf(name string) string {
 	return "HOLDFAST_PASSWORD_" + unnameable.ReplaceAllString(strings.ToUpper(name), "_")
 }
 
-// Conf is these users as an account in a nats-server's configuration.
+// answersWithin is how long the broker keeps the way back to the client for a reply: a rebuild reads the whole log.
+const answersWithin = "15m"
+
+// Conf is these users as accounts in a nats-server's configuration.
 func Conf(users []User) string {
 	var b strings.Builder
+	var services, streams []string // what other accounts import
+	for _, u := range users {
+		if u.Account != Account {
+			services, streams = append(services, widest(u.Grant.Publish)...), append(streams, u.Grant.Hear...)
+		}
+	}
 	fmt.Fprintf(&b, "accounts {\n  %s {\n    jetstream: enabled\n    users: [\n", Account)
 	for _, u := range users {
-		fmt.Fprintf(&b, "      # %s\n      { user: %q, password: $%s, permissions: {\n", u.What, u.Name, u.Password)
-		b.WriteString("          publish: {\n")
-		list(&b, "allow", u.Grant.Publish)
-		list(&b, "deny", u.Grant.PublishDeny)
-		b.WriteString("          }\n          subscribe: {\n")
-		list(&b, "allow", u.Grant.Subscribe)
-		b.WriteString("          }\n")
-		if u.Grant.Respond {
-			fmt.Fprintf(&b, "          allow_responses: { max: 1, expires: %q }\n", respondWithin)
+		if u.Account == Account {
+			writeUser(&b, u)
 		}
-		b.WriteString("      } }\n")
 	}
-	b.WriteString("    ]\n  }\n}\n")
+	b.WriteString("    ]\n    exports: [\n")
+	for _, s := range sorted(services) {
+		fmt.Fprintf(&b, "      { service: %q%s }\n", s, answersOf(s))
+	}
+	for _, s := range sorted(streams) {
+		fmt.Fprintf(&b, "      { stream: %q }\n", s)
+	}
+	b.WriteString("    ]\n  }\n")
+	for _, u := range users {
+		if u.Account == Account {
+			continue
+		}
+		fmt.Fprintf(&b, "  %q {\n    users: [\n", u.Account)
+		writeUser(&b, u)
+		b.WriteString("    ]\n    imports: [\n")
+		for _, s := range widest(u.Grant.Publish) {
+			fmt.Fprintf(&b, "      { service: { account: %s, subject: %q } }\n", Account, s)
+		}
+		for _, s := range sorted(u.Grant.Hear) {
+			fmt.Fprintf(&b, "      { stream: { account: %s, subject: %q } }\n", Account, s)
+		}
+		b.WriteString("    ]\n  }\n")
+	}
+	b.WriteString("}\n")
 	return b.String()
+}
+
+// answersOf is how the replies to requests on this subject travel: a pull brings many, and so does a call to all services.
+func answersOf(subject string) string {
+	switch {
+	case strings.HasPrefix(subject, api+"CONSUMER.MSG.NEXT."), strings.HasPrefix(subject, "$SRV."):
+		return ", response_type: stream"
+	case strings.Contains(subject, ".svc."):
+		return fmt.Sprintf(", threshold: %q", answersWithin)
+	default:
+		return ""
+	}
+}
+
+func writeUser(b *strings.Builder, u User) {
+	fmt.Fprintf(b, "      # %s\n      { user: %q, password: $%s, permissions: {\n", u.What, u.Name, u.Password)
+	b.WriteString("          publish: {\n")
+	list(b, "allow", u.Grant.Publish)
+	list(b, "deny", u.Grant.PublishDeny)
+	b.WriteString("          }\n          subscribe: {\n")
+	list(b, "allow", u.Grant.Subscribe)
+	b.WriteString("          }\n      } }\n")
 }
 
 func list(b *strings.Builder, name string, subjects []string) {
 	if len(subjects) == 0 {
 		return
 	}
-	sorted := slices.Clone(subjects)
-	slices.Sort(sorted)
 	fmt.Fprintf(b, "            %s: [\n", name)
-	for _, s := range slices.Compact(sorted) {
+	for _, s := range sorted(subjects) {
 		fmt.Fprintf(b, "              %q\n", s)
 	}
 	b.WriteString("            ]\n")
+}
+
+func sorted(subjects []string) []string {
+	s := slices.Clone(subjects)
+	slices.Sort(s)
+	return slices.Compact(s)
+}
+
+// widest is these patterns without those that another one of them covers: a message that two imports match would be
+// imported twice.
+func widest(patterns []string) []string {
+	all := sorted(patterns)
+	return slices.DeleteFunc(slices.Clone(all), func(p string) bool {
+		return slices.ContainsFunc(all, func(q string) bool { return p != q && covers(q, p) })
+	})
+}
+
+// covers says whether every subject that pattern b matches is matched by pattern a.
+func covers(a, b string) bool {
+	as, bs := strings.Split(a, "."), strings.Split(b, ".")
+	for i, t := range as {
+		switch {
+		case t == ">":
+			return len(bs) > i
+		case i >= len(bs), bs[i] == ">", t != "*" && t != bs[i]:
+			return false
+		}
+	}
+	return len(as) == len(bs)
 }

@@ -1,4 +1,4 @@
-// Package permission says what each user of a secured cell may do, as permissions of a NATS server.
+// Package permission says what each user of a secured cell may do, as accounts and permissions of a NATS server.
 //
 // Who may append under which writer's name is taken from the table of kinds: a service that no kind of fact lists gets no
 // place in the log. The rest follows from who owns what (the contract's table of names): documents and views are the
@@ -9,10 +9,13 @@
 //	person     asks the services; reads documents, views, leases, log and feed; writes nothing itself
 //	operator   a person who may also rebuild, sweep, and look at what was parked
 //
-// What the broker cannot keep apart, and this therefore does not promise: everybody who may read single messages of a stream
-// may read all of them, so users of one cell can read each other's facts; and whoever has a lease can empty the bucket of
-// leases with a roll-up, which costs everybody a new claim and nobody a fact. Those who must not know of each other get
-// cells in accounts of their own.
+// Permissions bind the subject that a client publishes to. They do not bind the reply subject that it names, and the
+// broker sends acknowledgements and answers of its API there, as itself. So the cell's account, which has the streams, is
+// for services only. Each harness, person and operator has an account of its own and imports what it may publish to: a
+// reply then goes to the account of the client that asked, where there is nothing but that client.
+//
+// Not promised: a user who may read single messages of a stream may read all of them, so users of one cell can read each
+// other's facts. Users who must not know of each other need cells in different accounts.
 package permission
 
 import (
@@ -24,14 +27,11 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// respondWithin is how long after a request a service may answer it: a rebuild reads the whole log.
-const respondWithin = "15m"
-
 // Grant is what one user may do. Subjects are patterns of NATS; what is denied wins.
 type Grant struct {
 	Publish, PublishDeny []string
 	Subscribe            []string
-	Respond              bool // once to each request it gets
+	Hear                 []string // the part of Subscribe that is published in the cell's account; the rest are replies
 }
 
 // Services are the names of the services, in the order of the contract: all writers but the harness.
@@ -123,7 +123,9 @@ func Service(c events.Cell, name string) Grant {
 	if !slices.Contains(Services(), name) {
 		return Grant{}
 	}
-	g := Grant{Respond: true, PublishDeny: n.others(name), Publish: []string{api + "INFO", c.Prefix() + ".nudge.*", c.ServiceSubject(name, "*"),
+	inbox := events.Inbox(c.Prefix(), events.ClassService, name) + ".>"
+	g := Grant{PublishDeny: n.others(name), Publish: []string{api + "INFO", c.Prefix() + ".nudge.*", c.ServiceSubject(name, "*"),
+		inbox, events.RepliesAcrossAccounts(), // replies: to itself, and to users of other accounts
 		"$KV." + c.LeaseBucket() + "." + events.ServiceLeasePrefix(name) + "*", "$KV." + c.LeaseBucket() + "." + events.ClaimKey("*")}}
 	if may(events.Writer(name)) {
 		g.Publish = append(g.Publish, c.Prefix()+".log.*.*."+name)
@@ -153,7 +155,7 @@ func Service(c events.Cell, name string) Grant {
 		g.Publish = append(g.Publish, reads(n.TimerStream())...) // an alarm that is there already
 	}
 	micro := events.ServiceName(name)
-	g.Subscribe = []string{events.Inbox(c.Prefix(), events.ClassService, name) + ".>", c.ServiceSubject(name, "*"), c.Prefix() + ".progress.*.*",
+	g.Subscribe = []string{inbox, c.ServiceSubject(name, ">"), c.Prefix() + ".progress.*.*",
 		"$SRV.*", "$SRV.*." + micro, "$SRV.*." + micro + ".*"}
 	return g
 }
@@ -176,25 +178,30 @@ func Harness(c events.Cell, id string) (Grant, error) {
 	lease := "$KV." + c.LeaseBucket() + "."
 	g := Grant{PublishDeny: n.others(""), Publish: []string{api + "INFO", api + "STREAM.INFO." + n.LogStream(),
 		c.Prefix() + ".log." + t + ".*." + string(events.WriterHarness), lease + events.TicketKey(id), lease + events.HarnessLeaseKeys(id),
-		c.NudgeSubject(id), c.Prefix() + ".progress." + t + ".*", c.ServiceSubject(string(events.WriterCompaction), "send")}}
+		c.NudgeSubject(id), c.Prefix() + ".progress." + t + ".*",
+		c.AskSubject(string(events.WriterCompaction), "send", events.Asker{Class: events.ClassHarness, ID: id})}}
 	g.Publish = append(g.Publish, reads(n.LogStream(), n.state, n.leases)...)
 	g.Publish = append(g.Publish, n.stores()...)
 	g.Publish = append(g.Publish, follows(n.LogStream(), c.Prefix()+".log."+t+".>")...)
 	g.Publish = append(g.Publish, follows(n.state, kv+events.SessionKeys(id), kv+events.WorkKeys(id))...)
-	g.Subscribe = []string{events.Inbox(c.Prefix(), events.ClassHarness, id) + ".>", c.NudgeSubject(id)}
+	g.Hear = []string{c.NudgeSubject(id)}
+	g.Subscribe = append([]string{events.Inbox(c.Prefix(), events.ClassHarness, id) + ".>"}, g.Hear...)
 	return g, nil
 }
 
 // verbsOfOperators are not for everybody: they make much work.
 var verbsOfOperators = []string{"ledger.rebuild", "reconciler.sweep"}
 
-// Person is what a person's programs may do.
-func Person(c events.Cell) Grant {
-	n := namesOf(c)
-	g := Grant{PublishDeny: n.others(""), Publish: []string{api + "INFO", "$SRV.>", c.Prefix() + ".svc.>"}}
+// Person is what a person's programs may do. It fails on a name that cannot be a token.
+func Person(c events.Cell, name string) (Grant, error) {
+	if _, err := events.Token(name); err != nil {
+		return Grant{}, fmt.Errorf("permission: person %q: %w", name, err)
+	}
+	n, who := namesOf(c), events.Asker{Class: events.ClassPerson, ID: name}
+	g := Grant{PublishDeny: n.others(""), Publish: []string{api + "INFO", "$SRV.>", c.AskSubject("*", "*", who)}}
 	for _, v := range verbsOfOperators {
 		service, verb, _ := strings.Cut(v, ".")
-		g.PublishDeny = append(g.PublishDeny, c.ServiceSubject(service, verb))
+		g.PublishDeny = append(g.PublishDeny, c.AskSubject(service, verb, who))
 	}
 	for _, s := range n.streams() {
 		g.Publish = append(g.Publish, api+"STREAM.INFO."+s)
@@ -207,14 +214,18 @@ func Person(c events.Cell) Grant {
 		g.Publish = append(g.Publish, api+"CONSUMER.INFO."+d.Stream+"."+d.Name)
 	}
 	g.Publish = append(g.Publish, "$JS.ACK."+n.FeedStream()+".*.>", "$JS.ACK.*.*."+n.FeedStream()+".*.>")
-	g.Subscribe = []string{events.Inbox(c.Prefix(), events.ClassPerson, "") + ".>"}
-	return g
+	// Watchers of the NATS clients are pushed to, and have to confirm that they keep up.
+	g.Publish = append(g.Publish, "$JS.FC."+n.state+".>", "$JS.FC."+n.leases+".>")
+	g.Hear = []string{events.Inbox(c.Prefix(), events.ClassPerson, name) + ".>"}
+	g.Subscribe = slices.Clone(g.Hear)
+	return g, nil
 }
 
 // Operator is a person who may also rebuild and sweep, and read what was parked.
-func Operator(c events.Cell) Grant {
-	g, n := Person(c), namesOf(c)
+func Operator(c events.Cell, name string) (Grant, error) {
+	g, err := Person(c, name)
+	n := namesOf(c)
 	g.PublishDeny = n.others("")
 	g.Publish = append(g.Publish, slices.Concat(reads(n.ParkedStream()), follows(n.ParkedStream()))...)
-	return g
+	return g, err
 }

@@ -1,6 +1,7 @@
 package permission
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -24,7 +25,12 @@ func TestEveryWriterHasItsPlaceInTheLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	grants := map[string]Grant{string(events.WriterHarness): h, "person": Person(c), "operator": Operator(c), "stranger": Service(c, "stranger")}
+	person, err := Person(c, "ann")
+	operator, err2 := Operator(c, "root")
+	if err = errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	grants := map[string]Grant{string(events.WriterHarness): h, "person": person, "operator": operator, "stranger": Service(c, "stranger")}
 	for _, s := range Services() {
 		grants[s] = Service(c, s)
 	}
@@ -52,11 +58,14 @@ func TestEveryWriterHasItsPlaceInTheLog(t *testing.T) {
 			t.Errorf("%s appends to %v, want %v", name, log, want)
 		}
 	}
-	if g := Service(c, "stranger"); len(g.Publish)+len(g.Subscribe) > 0 || g.Respond {
+	if g := Service(c, "stranger"); len(g.Publish)+len(g.Subscribe) > 0 {
 		t.Errorf("a service that is none: %+v", g)
 	}
 	if _, err := Harness(c, ""); err == nil {
 		t.Error("a harness without an id")
+	}
+	if _, err := Person(c, ""); err == nil {
+		t.Error("a person without a name")
 	}
 }
 
@@ -69,7 +78,7 @@ func TestNothingBeyondTheCell(t *testing.T) {
 	}
 	for _, u := range users {
 		for _, s := range slices.Concat(u.Grant.Publish, u.Grant.Subscribe) {
-			ours := strings.HasPrefix(s, "dev.") || strings.HasPrefix(s, "_INBOX.dev.") || strings.HasPrefix(s, "$SRV.") || s == "$JS.API.INFO" ||
+			ours := strings.HasPrefix(s, "dev.") || strings.HasPrefix(s, "_INBOX.dev.") || strings.HasPrefix(s, "$SRV.") || s == "$JS.API.INFO" || s == "_R_.>" ||
 				strings.Contains(s, "DEV_") || strings.Contains(s, "_dev_") || strings.Contains(s, "dev_")
 			if !ours {
 				t.Errorf("%s: %s", u.Name, s)
@@ -84,5 +93,66 @@ func TestUsersAreToldApart(t *testing.T) {
 		if _, err := Users(c, names[0], names[1], names[2]); err == nil || !strings.Contains(err.Error(), "two users would share") {
 			t.Errorf("%v: %v", names, err)
 		}
+	}
+}
+
+// A message that two imports match is imported twice.
+func TestImportsDoNotOverlap(t *testing.T) {
+	users, err := Users(cell(t), []string{"h"}, []string{"p"}, []string{"o"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range users {
+		if u.Account == Account {
+			continue // it imports nothing
+		}
+		imports := widest(u.Grant.Publish)
+		for i, a := range imports {
+			for _, b := range imports[:i] {
+				acks := strings.HasPrefix(a, "$JS.ACK.") && strings.HasPrefix(b, "$JS.ACK.") // two forms: no real subject has both
+				if !acks && meet(strings.Split(a, "."), strings.Split(b, ".")) {
+					t.Errorf("%s: %s and %s match the same subjects", u.Name, a, b)
+				}
+			}
+		}
+		for _, p := range u.Grant.Publish {
+			if !slices.ContainsFunc(imports, func(w string) bool { return w == p || covers(w, p) }) {
+				t.Errorf("%s: no import covers %s", u.Name, p)
+			}
+		}
+	}
+}
+
+// meet says whether some subject matches both patterns.
+func meet(a, b []string) bool {
+	switch {
+	case len(a) == 0 || len(b) == 0:
+		return len(a) == len(b)
+	case a[0] == ">" || b[0] == ">":
+		return true
+	case a[0] != b[0] && a[0] != "*" && b[0] != "*":
+		return false
+	}
+	return meet(a[1:], b[1:])
+}
+
+// The cell's account has services only: who shares it can name reply subjects in it.
+func TestTheCellsAccountIsForServices(t *testing.T) {
+	users, err := Users(cell(t), []string{"h"}, []string{"p"}, []string{"o"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	accounts := map[string]string{}
+	for _, u := range users {
+		if service := strings.HasPrefix(u.Name, "holdfast-"); service != (u.Account == Account) {
+			t.Errorf("%s has the account %s", u.Name, u.Account)
+		}
+		if other, taken := accounts[u.Account]; taken && u.Account != Account {
+			t.Errorf("%s and %s share the account %s", other, u.Name, u.Account)
+		}
+		accounts[u.Account] = u.Name
+	}
+	if conf := Conf(users); strings.Contains(conf, "allow_responses") {
+		t.Error("a service may answer on every subject that a request names")
 	}
 }

@@ -46,7 +46,7 @@ type Standing struct {
 type Refusal struct {
 	Code      int               // HTTP-like status
 	Message   string            // what was wrong, with what, and what to do
-	Field     string            // 400: the field
+	Field     string            // 400, 403: the field
 	What      string            // 404: what there is none of
 	Stands    *Standing         // 409, 410
 	LimitMax  int               // 413: bytes
@@ -125,6 +125,11 @@ func ReadRequest(body []byte, to any) error {
 		return &Refusal{Code: http.StatusBadRequest, Field: wrong.Field, Message: fmt.Sprintf("%s: want %s, got %s", wrong.Field, wrong.Type, wrong.Value)}
 	}
 	return BadRequest(fmt.Errorf("%w: the request is not JSON: %v", ErrMalformed, err))
+}
+
+// NotYours refuses a request that names another asker than its subject does (403).
+func NotYours(field, message string) *Refusal {
+	return &Refusal{Code: http.StatusForbidden, Message: message, Field: field}
 }
 
 // NotFound refuses a request about something that is not there (404).

@@ -259,9 +259,48 @@ func (c Cell) NudgeSubject(harness string) string { return c.lower + ".nudge." +
 // ProgressSubject is where a harness says that a session is alive.
 func (c Cell) ProgressSubject(r Ref) string { return c.lower + ".progress." + r.tokens() }
 
-// ServiceSubject is where a service answers requests of this verb.
+// ServiceSubject is where a service answers requests of this verb in a cell without users.
 func (c Cell) ServiceSubject(service, verb string) string {
 	return c.lower + ".svc." + service + "." + verb
+}
+
+// Asker is who asks a service, as the subject of the request names it. The zero Asker is not named.
+type Asker struct {
+	Class string // [ClassPerson] or [ClassHarness]; "" for a request on the bare verb
+	ID    string // the person's name or the harness id
+}
+
+// AskSubject is where this asker sends requests of this verb: a person below the verb, a harness below the verb's harness
+// token, and an asker without a class on the bare verb.
+func (c Cell) AskSubject(service, verb string, who Asker) string {
+	bare := c.ServiceSubject(service, verb)
+	switch who.Class {
+	case ClassPerson:
+		return bare + "." + tok(who.ID)
+	case ClassHarness:
+		return bare + "." + ClassHarness + "." + tok(who.ID)
+	default:
+		return bare
+	}
+}
+
+// ParseAsk reads who asks from the subject of a request to this verb. It fails with [ErrMalformed] on a subject that
+// [Cell.AskSubject] does not make.
+func (c Cell) ParseAsk(service, verb, subject string) (Asker, error) {
+	rest, ok := strings.CutPrefix(subject, c.ServiceSubject(service, verb))
+	parts := strings.Split(rest, ".")
+	switch {
+	case ok && rest == "":
+		return Asker{}, nil
+	case ok && len(parts) == 2 && parts[0] == "":
+		id, err := ID(parts[1])
+		return Asker{Class: ClassPerson, ID: id}, err
+	case ok && len(parts) == 3 && parts[0] == "" && parts[1] == ClassHarness:
+		id, err := ID(parts[2])
+		return Asker{Class: ClassHarness, ID: id}, err
+	default:
+		return Asker{}, fmt.Errorf("%w: not a subject of requests to %s %s: %.100q", ErrMalformed, service, verb, subject)
+	}
 }
 
 // Classes of users, as inboxes and permissions tell them apart.
@@ -271,13 +310,29 @@ const (
 	ClassPerson  = "person"
 )
 
-// Inbox is the prefix of the subjects that answers to one user come to: a service's or a harness's own, by its name. People
-// share one, "", for they may all see the same. The cell is named by its prefix.
+// Prefixes of the subjects that replies go to.
+const (
+	InboxPrefix        = "_INBOX" // chosen by the client that asks
+	serviceReplyPrefix = "_R_."   // chosen by the broker, for a request from another account
+)
+
+// Inbox is the prefix of the subjects that the replies to one user arrive on, by class and name. The cell is named by
+// its prefix. An empty id is a client without a user.
 func Inbox(prefix, class, id string) string {
 	if id == "" {
-		return "_INBOX." + prefix + "." + class
+		return InboxPrefix + "." + prefix + "." + class
 	}
-	return "_INBOX." + prefix + "." + class + "." + tok(id)
+	return InboxPrefix + "." + prefix + "." + class + "." + tok(id)
+}
+
+// RepliesAcrossAccounts matches the reply subjects that the broker makes for requests from other accounts. A client
+// cannot choose them.
+func RepliesAcrossAccounts() string { return serviceReplyPrefix + ">" }
+
+// IsInbox says whether a service may send a reply to this subject. Every other subject may be a stream's, a bucket's, a
+// service's or the broker's own.
+func IsInbox(subject string) bool {
+	return strings.HasPrefix(subject, InboxPrefix+".") || strings.HasPrefix(subject, serviceReplyPrefix)
 }
 
 // ServiceName is the micro service's name.

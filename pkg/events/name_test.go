@@ -285,3 +285,38 @@ func TestIsHarnessSource(t *testing.T) {
 		}
 	}
 }
+
+// Who asks can be read back from the subject, and no other subject is taken for a request.
+func TestAskers(t *testing.T) {
+	c, err := events.NewCell("hf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, who := range map[string]events.Asker{
+		"hf.svc.ledger.answer":                 {},
+		"hf.svc.ledger.answer.ann":             {events.ClassPerson, "ann"},
+		"hf.svc.ledger.answer.a=2Eb":           {events.ClassPerson, "a.b"},
+		"hf.svc.ledger.answer.harness":         {events.ClassPerson, "harness"},
+		"hf.svc.ledger.answer.harness.h=201":   {events.ClassHarness, "h 1"},
+		"hf.svc.ledger.answer.harness.harness": {events.ClassHarness, "harness"},
+	} {
+		if got := c.AskSubject("ledger", "answer", who); got != want {
+			t.Errorf("%+v asks on %s, want %s", who, got, want)
+		}
+		if got, err := c.ParseAsk("ledger", "answer", want); err != nil || got != who {
+			t.Errorf("%s: asked by %+v, want %+v: %v", want, got, who, err)
+		}
+	}
+	for _, subject := range []string{"", "hf.svc.ledger.answers", "hf.svc.ledger.answer.", "hf.svc.ledger.answer.a.b", "hf.svc.ledger.answer.harness.",
+		"hf.svc.ledger.answer.harness.a.b", "hf.svc.ledger.answer.a b", "hf.svc.retry.now.ann", "hf.log.h.s.harness"} {
+		if who, err := c.ParseAsk("ledger", "answer", subject); err == nil {
+			t.Errorf("%q: asked by %+v", subject, who)
+		}
+	}
+	for subject, want := range map[string]bool{"_INBOX.x.y": true, "_R_.x": true, "": false, "_INBOX": false, "_INBOXES.x": false, "_R_": false,
+		"$JS.API.STREAM.PURGE.HF_LOG": false, "$KV.hf_state.x": false, "hf.svc.ledger.close": false, "x._INBOX.y": false} {
+		if got := events.IsInbox(subject); got != want {
+			t.Errorf("IsInbox(%q) = %v", subject, got)
+		}
+	}
+}

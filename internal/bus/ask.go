@@ -1,0 +1,99 @@
+package bus
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nats.go/micro"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// askedSuffix ends the name of the endpoint that users of a secured cell ask on.
+const askedSuffix = "-as"
+
+// Fields of a request that say who asks, or for whom.
+const (
+	fieldBy      = "by"
+	fieldHarness = "harness"
+)
+
+// Why a request is dropped without a reply.
+var (
+	errNoInbox   = errors.New("bus: the reply would not go to an inbox")
+	errDelivered = errors.New("bus: a stream delivered it")
+)
+
+// ackPrefix is what the reply subject of every message begins with that a consumer delivers.
+const ackPrefix = "$JS.ACK."
+
+// delivered says whether a stream delivered this message, as a consumer or a direct get does.
+func delivered(h map[string][]string, reply string) bool {
+	header := nats.Header(h)
+	return header.Get(jetstream.StreamHeader) != "" || header.Get(jetstream.SequenceHeader) != "" || strings.HasPrefix(reply, ackPrefix)
+}
+
+// signer makes a request say who asks.
+type signer events.Asker
+
+// asker is who sent a request, or why it is dropped.
+func (s *server) asker(verb string, req micro.Request) (signer, error) {
+	if delivered(req.Headers(), req.Reply()) {
+		return signer{}, errDelivered
+	}
+	if !events.IsInbox(req.Reply()) {
+		return signer{}, fmt.Errorf("%w: %.100q", errNoInbox, req.Reply())
+	}
+	who, err := s.b.cell.ParseAsk(s.service, verb, req.Subject())
+	if err != nil {
+		return signer{}, fmt.Errorf("bus: the subject is not the endpoint's: %w", err)
+	}
+	return signer(who), nil
+}
+
+// sign is the body with who asks in it, under the last of its names. A person is named by the field by, and a harness asks
+// about its own sessions only: a body that names another asker is refused with 403. A body that is no object is left to the
+// handler.
+func (s signer) sign(body []byte) ([]byte, error) {
+	field := fieldBy
+	switch s.Class {
+	case "":
+		return body, nil
+	case events.ClassHarness:
+		field = fieldHarness
+	}
+	if len(body) == 0 {
+		body = []byte(`{}`)
+	}
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(body, &fields) != nil || fields == nil {
+		return body, nil
+	}
+	for name, value := range fields {
+		if !strings.EqualFold(name, field) { // as encoding/json reads names
+			continue
+		}
+		var said string
+		if err := json.Unmarshal(value, &said); err != nil {
+			return nil, events.BadRequest(&events.FieldError{Field: field, Err: fmt.Errorf("%w: want a text", events.ErrMalformed)})
+		}
+		if said != "" && said != s.ID {
+			return nil, events.NotYours(field, fmt.Sprintf("%s: %q asks, and the request names %q", field, s.ID, said))
+		}
+	}
+	id, err := json.Marshal(s.ID)
+	if err != nil {
+		return nil, fmt.Errorf("bus: asker: %w", err)
+	}
+	comma := ","
+	if len(fields) == 0 {
+		comma = ""
+	}
+	head := bytes.TrimSuffix(bytes.TrimSpace(body), []byte("}")) // the content stays as it was sent
+	return fmt.Appendf(nil, `%s%s"%s":%s}`, head, comma, field, id), nil
+}
