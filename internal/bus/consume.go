@@ -159,6 +159,7 @@ type consumption struct {
 	idle         time.Duration
 	exists       bool   // the durable was made by this call
 	acked        string // where the last acknowledgement was sent
+	asked        bool   // the pin is what the broker says, who knows whose: this process was paused perhaps
 
 	mu        sync.Mutex
 	flow      *flow      // nil between stretches
@@ -230,7 +231,13 @@ func (c *consumption) standBy(ctx context.Context) (pin string, err error) {
 		return "", err
 	}
 	c.confirm(time.Now())
-	return ds[0].msg.Header.Get(headerPin), nil
+	if pin = pinOf(ds[0].msg.Header); pin != "" {
+		c.asked = false
+		return pin, nil
+	}
+	info, err := c.info(ctx) // the message's own header kept the library from reading the broker's
+	c.asked = true
+	return pinned(info), err
 }
 
 // active works until ctx ends or the pin is lost.
@@ -281,7 +288,7 @@ func (c *consumption) stretches(ctx, life context.Context, pin string) error {
 			return err
 		case errors.As(err, &failed):
 			c.b.log.Warn().Str("service", c.name).AnErr("err", failed.error).Msg("not done: delivered again after a pause")
-		case !errors.Is(err, errInterrupted):
+		case !errors.Is(err, errInterrupted), c.asked: // two that use one pin interrupt each other: this one lets go
 			return err
 		}
 		if worked {
@@ -320,6 +327,9 @@ func (c *consumption) stretch(ctx, life context.Context, pin string, before uint
 		}
 		c.working(f, ds)
 		if err := c.sure(life, pin); err != nil {
+			return worked, err
+		}
+		if err := c.b.withHeaders(life, c.stream, ds); err != nil {
 			return worked, err
 		}
 		done, err := c.h.Batch(life, c.messages(ds, before))

@@ -25,6 +25,7 @@ const (
 	consumersMax      = 100_000       // consumers, and so watchers, of the log or a bucket; the broker's own default is 1,000
 	parkedAge         = 30 * 24 * time.Hour
 	parkedWindow      = 24 * time.Hour  // how long parking the same input again is recognised
+	parkedBytesMax    = 256 << 20       // of parked input; the oldest goes first, and what was parked is in the log as well
 	publishWindow     = 2 * time.Minute // the broker's default for recognising message ids
 	markerTTL         = time.Hour       // how long the mark of a deleted key stays, for watchers that were away
 	ensureAttemptsMax = 5               // two services that start at once may meet on the same stream
@@ -263,7 +264,7 @@ func (b *Bus) feedConfig() jetstream.StreamConfig {
 func (b *Bus) parkedConfig() jetstream.StreamConfig {
 	c := b.base(b.cell.ParkedStream(), "Holdfast: input that could not be read", b.cell.ParkedSubjects())
 	c.Discard = jetstream.DiscardOld
-	c.MaxAge = parkedAge
+	c.MaxAge, c.MaxBytes = parkedAge, parkedBytesMax
 	c.Duplicates = parkedWindow
 	c.AllowDirect = true
 	return c

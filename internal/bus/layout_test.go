@@ -344,7 +344,7 @@ func TestParkKeepsWhatCameOnce(t *testing.T) {
 	p := bus.Parked{Why: "malformed", Ref: session, Reason: "line one\nline two", Seq: 7, Body: []byte("\x00junk"),
 		Header: map[string][]string{"Content-Type": {"text/plain"}, "Nats-Expected-Last-Subject-Sequence": {"99"}, "nats-rollup": {"all"}}}
 	other := p
-	other.Index = 1
+	other.Why, other.Facts, other.Header = "out-of-role", "0-3,7", map[string][]string{"a key": {"with a space"}}
 	for _, p := range []bus.Parked{p, p, other, p} {
 		if err := b.Park(ctx, p); err != nil {
 			t.Fatal(err)
@@ -364,6 +364,16 @@ func TestParkKeepsWhatCameOnce(t *testing.T) {
 	if m.Subject != "hf.parked.malformed.h.s" || string(m.Data) != "\x00junk" || m.Header.Get("Hf-Parked-Reason") != "line one line two" ||
 		m.Header.Get("Content-Type") != "text/plain" || m.Header.Get("Hf-Original-Nats-Expected-Last-Subject-Sequence") != "99" {
 		t.Errorf("parked = %s %q %v", m.Subject, m.Data, m.Header)
+	}
+	m, err = st.GetMsg(ctx, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Header.Get("Hf-Parked-Facts") != "0-3,7" || m.Header.Get("Hf-Unreadable-Header") != `"a key: with a space"` {
+		t.Errorf("parked with a key that cannot be sent: %v", m.Header)
+	}
+	if c := st.CachedInfo().Config; c.MaxBytes <= 0 || c.MaxAge <= 0 {
+		t.Errorf("parked input has no limit: %d bytes, %s", c.MaxBytes, c.MaxAge)
 	}
 }
 

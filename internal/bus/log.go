@@ -2,8 +2,6 @@ package bus
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -18,14 +16,10 @@ import (
 
 // Headers on the wire.
 const (
-	headerContentType  = "Content-Type"
-	headerHarness      = "Hf-Harness"
-	headerSession      = "Hf-Session"
-	headerSeq          = "Hf-Seq"
-	headerParkedReason = "Hf-Parked-Reason"
-	headerParkedSeq    = "Hf-Parked-Seq"
-	originalPrefix     = "Hf-Original-" // the broker's own headers of a parked message are kept under this prefix
-	brokerPrefix       = "Nats-"
+	headerContentType = "Content-Type"
+	headerHarness     = "Hf-Harness"
+	headerSession     = "Hf-Session"
+	headerSeq         = "Hf-Seq"
 )
 
 const (
@@ -292,35 +286,6 @@ func (b *Bus) PurgeSession(ctx context.Context, r events.Ref, keepFrom uint64) e
 	req := map[string]any{"filter": b.cell.LogGuard(r), "seq": keepFrom}
 	var resp struct{}
 	return b.call(ctx, "purge "+r.String(), "STREAM.PURGE."+b.cell.LogStream(), req, &resp)
-}
-
-// Parked is input that could not be read, kept where an operator sees it.
-type Parked struct {
-	Why    string              // one token: what sort of trouble
-	Ref    events.Ref          // the session, as far as it is known
-	Reason string              // for people
-	Header map[string][]string // of the original message
-	Body   []byte              // of the original message, or of the one fact
-	Seq    uint64              // its place in the log
-	Index  int                 // of the fact in its commit
-}
-
-// Park stores it. The same place, sort, index and body parked again within a day is one message.
-func (b *Bus) Park(ctx context.Context, p Parked) error {
-	h := nats.Header{}
-	for k, v := range p.Header {
-		if strings.HasPrefix(strings.ToLower(k), strings.ToLower(brokerPrefix)) {
-			k = originalPrefix + k // they would take effect once more
-		}
-		h[k] = v
-	}
-	sum := sha256.Sum256(p.Body)
-	id := fmt.Sprintf("%d.%s.%d.%s", p.Seq, p.Why, p.Index, hex.EncodeToString(sum[:8]))
-	h[headerParkedReason] = []string{strings.NewReplacer("\r", " ", "\n", " ").Replace(p.Reason)}
-	h[headerParkedSeq] = []string{strconv.FormatUint(p.Seq, 10)}
-	h[jetstream.MsgIDHeader] = []string{id}
-	msg := &nats.Msg{Subject: b.cell.ParkedSubject(p.Why, p.Ref), Header: h, Data: p.Body}
-	return b.repeat(ctx, "park "+p.Ref.String(), msg, b.send(ctx, msg))
 }
 
 // repeat waits for a publish that carries a message id and sends it again for as long as nobody knows.

@@ -284,14 +284,9 @@ func (b *Bus) get(ctx context.Context, stream string, req getRequest) (*message,
 	if m == nil {
 		return nil, fmt.Errorf("%w: read %s: empty reply", ErrUnreachable, stream)
 	}
-	if len(m.RawHead) == 0 {
-		return m, nil
+	if len(m.RawHead) > 0 {
+		m.Header = headerOf(m.RawHead)
 	}
-	h, err := nats.DecodeHeadersMsg(m.RawHead)
-	if err != nil {
-		return nil, fmt.Errorf("bus: read %s: headers of message %d: %w", stream, m.Seq, err)
-	}
-	m.Header = h
 	return m, nil
 }
 
@@ -356,6 +351,9 @@ func (b *Bus) replayOnce(ctx context.Context, s *span, fn func(*message) error) 
 	defer f.close()
 	for {
 		ds, err := b.takeSoon(ctx, f, began)
+		if err == nil {
+			err = b.withHeaders(ctx, s.stream, ds)
+		}
 		if err != nil {
 			return err
 		}

@@ -328,6 +328,9 @@ func (f *following) run(ctx context.Context) error {
 	f.live(f.began)
 	for {
 		ds, err := in.take(ctx, watchWindowMax)
+		if err == nil {
+			err = f.b.withHeaders(ctx, stream, ds)
+		}
 		if err != nil {
 			return err
 		}

@@ -86,7 +86,7 @@ func wireChannels(c events.Cell) object {
 		"feed":     channel(c.FeedSubject(anyKind), "Stream "+c.FeedStream()+": every fact that counted, once more, at least once, in log order within a session.", feed...),
 		"nudge":    channel(c.NudgeSubject(r.Harness), "Core subject: a session of this harness changed, read now. A hint.", "nudge"),
 		"progress": channel(c.ProgressSubject(r), "Core subject: the session is alive. At most one a second.", "progress"),
-		"parked":   channel(c.ParkedSubject(anyWhy, r), "Stream "+c.ParkedStream()+": input that could not be read, with its headers and Hf-Parked-Reason, for 30 days.", "parked"),
+		"parked":   channel(c.ParkedSubject(anyWhy, r), "Stream "+c.ParkedStream()+": input that could not be read, once for each commit and sort of trouble, with its headers, Hf-Parked-Reason and Hf-Parked-Facts, for 30 days.", "parked"),
 		"timer":    channel(c.TimerSubject(anyHow, r), "Stream "+c.TimerStream()+": alarms that wait. Services only.", "timer"),
 		"due":      channel(c.DueSubject(anyHow, r), "Stream "+c.TimerStream()+": alarms that fired. They mean: look.", "timer"),
 		"document": channel(state+events.SessionKey(r), "Bucket "+c.StateBucket()+": the whole state of a session.", "document"),

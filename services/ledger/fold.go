@@ -43,14 +43,6 @@ type touched struct {
 	parked  []parked
 }
 
-// parked is what one commit gives to the operator.
-type parked struct {
-	seq   uint64
-	index int
-	why   string
-	err   error
-}
-
 // Takeover implements [bus.Handler]: whoever was active before may have stored newer documents.
 func (f *folder) Takeover(context.Context) error {
 	f.cache.clear()
@@ -87,15 +79,14 @@ func (f *folder) batch(ctx context.Context, ts []*touched, strays []bus.Parked) 
 		return err
 	}
 	feed := f.feed(ctx, ts)
-	if err := f.park(ctx, ts, strays); err != nil {
-		return err
-	}
+	under := f.park(ctx, ts, strays)
 	if err := f.store(ctx, ts); err != nil {
 		return err
 	}
 	if _, err := feed.Wait(ctx); err != nil {
 		return fmt.Errorf("ledger: feed: %w", err)
 	}
+	f.parked(ctx, under)
 	return nil
 }
 
@@ -303,35 +294,6 @@ func (f *folder) feed(ctx context.Context, ts []*touched) bus.Pending {
 		all = append(all, t.feed...)
 	}
 	return f.bus.Feed(ctx, all...)
-}
-
-// park keeps what could not be read where an operator sees it, the whole message each time.
-func (f *folder) park(ctx context.Context, ts []*touched, strays []bus.Parked) error {
-	for _, t := range ts {
-		for _, p := range t.parked {
-			stray := bus.Parked{Why: p.why, Ref: t.ref, Seq: p.seq, Index: p.index, Reason: reason(p)}
-			for _, m := range t.msgs {
-				if m.Seq == p.seq {
-					stray.Header, stray.Body = m.Header, m.Body
-				}
-			}
-			strays = append(strays, stray)
-		}
-	}
-	for _, p := range strays {
-		f.log.Warn().Str("session", p.Ref.String()).Uint64("seq", p.Seq).Str("reason", p.Reason).Msg("parked")
-		if err := f.bus.Park(ctx, p); err != nil {
-			return fmt.Errorf("ledger: park %d: %w", p.Seq, err)
-		}
-	}
-	return nil
-}
-
-func reason(p parked) string {
-	if p.index < 0 {
-		return p.err.Error()
-	}
-	return fmt.Sprintf("fact %d: %v", p.index, p.err)
 }
 
 // ttlMin is the shortest time a key can be given to live.

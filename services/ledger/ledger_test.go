@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -23,14 +24,16 @@ const patience = 90 * time.Second
 
 // world is one broker with a connection, and sessions that are written by hand.
 type world struct {
-	t   *testing.T
-	bus *bus.Bus
-	seq map[events.Ref]uint64
+	t      *testing.T
+	server *embed.Server
+	bus    *bus.Bus
+	seq    map[events.Ref]uint64
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	return &world{t: t, bus: natstest.Bus(t, natstest.Start(t)), seq: map[events.Ref]uint64{}}
+	s := natstest.Start(t)
+	return &world{t: t, server: s, bus: natstest.Bus(t, s), seq: map[events.Ref]uint64{}}
 }
 
 // run starts a ledger and stops it with the test.
