@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -37,27 +38,47 @@ type rebuilt struct {
 	Changed  int      `json:"changed"`
 	Removed  int      `json:"removed"`
 	Views    int      `json:"views"`
+	Lost     int      `json:"lost"`
 	Failed   []string `json:"failed,omitempty"`
 	TookMS   int64    `json:"took_ms"`
 }
 
+// rebuildRequest is what the ledger is asked.
+type rebuildRequest struct {
+	events.Ref
+	AcceptLoss bool `json:"accept_loss"`
+}
+
+// errKept says that a rebuild left documents as they were, because they know what the log has lost.
+var errKept = errors.New("holdfast: rebuild: the log has lost commits that documents have folded: these documents stand as they are")
+
 func rebuildCommand(a *app) *cobra.Command {
+	var acceptLoss bool
 	cmd := a.repairCommand("rebuild [S]", "Make documents and views anew from the log",
-		"Make all documents and views, or those of one session, anew from the log alone, while everything goes on. On a healthy cell nothing changes.",
-		arguments(0, 1, "the session S"), "holdfast rebuild", "holdfast rebuild build-42")
+		"Make all documents and views, or those of one session, anew from the log alone, while everything goes on. On a healthy cell nothing changes. "+
+			"A document that knows commits which the log has lost stands, and the command fails: write what is left to files with `holdfast rescue` first, "+
+			"and then accept the loss with --accept-loss.",
+		arguments(0, 1, "the session S"), "holdfast rebuild", "holdfast rebuild build-42", "holdfast rebuild --accept-loss")
+	cmd.Flags().BoolVar(&acceptLoss, "accept-loss", false, "also overwrite or remove documents that know what the log has lost")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !cmd.Flags().Changed("timeout") {
 			a.patience = rebuildTimeout
 		}
 		return a.onOne(cmd.Context(), args, func(ctx context.Context, b *bus.Bus, r events.Ref) error {
 			var reply rebuilt
-			if err := a.request(ctx, b, ledger.Name, "rebuild", "rebuilding", r, &reply); err != nil {
+			if err := a.request(ctx, b, ledger.Name, "rebuild", "rebuilding", rebuildRequest{r, acceptLoss}, &reply); err != nil {
 				return err
 			}
-			if err := a.sayRebuilt(reply); err != nil || len(reply.Failed) == 0 {
+			if err := a.sayRebuilt(reply); err != nil {
 				return err
 			}
-			return fmt.Errorf("holdfast: rebuild: %s could not be rebuilt: %s", screen.Plural(len(reply.Failed), "session"), strings.Join(reply.Failed, "; "))
+			switch {
+			case len(reply.Failed) > 0:
+				return fmt.Errorf("holdfast: rebuild: %s could not be rebuilt: %s", screen.Plural(len(reply.Failed), "session"), strings.Join(reply.Failed, "; "))
+			case reply.Lost > 0:
+				return fmt.Errorf("%w: %d: `holdfast doctor` names them; keep them with `holdfast rescue`, then accept the loss with --accept-loss", errKept, reply.Lost)
+			}
+			return nil
 		})
 	}
 	return cmd

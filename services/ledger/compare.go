@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -20,6 +21,11 @@ type shown struct {
 	Status  session.Status `json:"status"`
 	Epoch   uint64         `json:"epoch"`
 	Owned   bool           `json:"owned"`
+	// When it was settled, and when the harness took it: it is shown for a while from the later one on.
+	ClosedAt    time.Time `json:"closed_at"`
+	DeliveredAt time.Time `json:"delivered_at"`
+
+	rev uint64 // of the entry
 }
 
 // compareAgainMin is the least time between two comparisons, however often the active process changes.
@@ -57,17 +63,20 @@ func (l *Ledger) compareOnce(ctx context.Context) {
 }
 
 // compare finds the sessions whose views are not what their document says, which no crash of a ledger brings about but
-// that of a rebuild or somebody else's hand can, and makes them anew. It returns how many there were. What changes
-// meanwhile may be found wrong, and is then written as it is.
+// that of a rebuild or another client's write can, and makes them again. Entries that no document stands for are removed. It
+// returns how many sessions there were. What changes meanwhile may be found wrong, and is then written as it is.
 func (l *Ledger) compare(ctx context.Context) (int, error) {
 	have := map[events.Ref]map[string]shown{}
 	for _, filter := range []string{events.BlockerKeys("", ""), events.WorkKeys("")} {
 		err := l.bus.List(ctx, bus.State, filter, func(e bus.Entry) error {
-			var v shown
-			if json.Unmarshal(e.Value, &v) != nil || v.Session == "" {
-				return nil // nobody's
+			r, err := events.ParseViewKey(e.Key)
+			if err != nil {
+				return nil // of no view
 			}
-			r := events.Ref{Harness: v.Harness, Session: v.Session}
+			v := shown{rev: e.Rev}
+			if json.Unmarshal(e.Value, &v) != nil || v.Harness != r.Harness || v.Session != r.Session {
+				v = shown{Status: unreadable, rev: e.Rev}
+			}
 			if have[r] == nil {
 				have[r] = map[string]shown{}
 			}
@@ -83,8 +92,12 @@ func (l *Ledger) compare(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	var wrong []events.Ref
+	documents := map[events.Ref]bool{}
 	err = l.bus.List(ctx, bus.State, events.SessionKeys(""), func(e bus.Entry) error {
 		r, err := events.ParseSessionKey(e.Key)
+		if err == nil && have[r] != nil {
+			documents[r] = true
+		}
 		if err != nil || have[r] == nil && !bytes.Contains(e.Value, []byte(`"prompts":`)) && !bytes.Contains(e.Value, []byte(`"pending":`)) {
 			return nil // nearly all: nothing is shown of them, nor should it be
 		}
@@ -97,10 +110,51 @@ func (l *Ledger) compare(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("ledger: compare: %w", err)
 	}
-	return len(wrong), each(ctx, rebuildsAtOnceMax, wrong, func(ctx context.Context, r events.Ref) error {
+	removed, err := l.removeOrphans(ctx, have, documents)
+	if err != nil {
+		return removed, err
+	}
+	return removed + len(wrong), each(ctx, rebuildsAtOnceMax, wrong, func(ctx context.Context, r events.Ref) error {
 		_, _, err := l.rebuildSession(ctx, r)
+		if errors.Is(err, errLost) {
+			return nil // the survey reports it
+		}
 		return err
 	})
+}
+
+// unreadable is the status of an entry that says nothing of its session.
+const unreadable session.Status = "unreadable"
+
+// removeOrphans removes the entries of sessions that have no document and no log: nothing else ever would. It returns how
+// many sessions there were. Of a session with a log the survey makes the document, and the views with it.
+func (l *Ledger) removeOrphans(ctx context.Context, have map[events.Ref]map[string]shown, documents map[events.Ref]bool) (int, error) {
+	n := 0
+	for r, entries := range have {
+		if documents[r] {
+			continue
+		}
+		_, err := l.bus.Load(ctx, bus.State, events.SessionKey(r)) // it may have been stored since
+		if err == nil {
+			continue
+		}
+		if !errors.Is(err, bus.ErrNotFound) {
+			return n, fmt.Errorf("ledger: compare: %w", err)
+		}
+		if logged, err := hasLog(ctx, l.bus, r); err != nil || logged {
+			if err != nil {
+				return n, err
+			}
+			continue
+		}
+		for key, v := range entries {
+			if err := l.bus.Delete(ctx, bus.State, key, v.rev); err != nil && !errors.Is(err, bus.ErrLostRace) {
+				return n, fmt.Errorf("ledger: compare: %w", err)
+			}
+		}
+		n++
+	}
+	return n, nil
 }
 
 // agree says whether a session's entries can be what its document says. What was settled may have expired.
@@ -119,9 +173,18 @@ func agree(st *session.State, have map[string]shown, closedFor time.Duration, no
 		}
 	}
 	for _, v := range have {
-		if v.Status == session.Awaiting && st.Prompts[v.Prompt] == nil {
+		if v.Status == unreadable || v.Status == session.Awaiting && st.Prompts[v.Prompt] == nil || v.overdue(closedFor, now) {
 			return false
 		}
 	}
 	return true
+}
+
+// overdue is whether an entry of the people's view should have expired.
+func (v *shown) overdue(closedFor time.Duration, now time.Time) bool {
+	since := v.ClosedAt
+	if v.DeliveredAt.After(since) {
+		since = v.DeliveredAt
+	}
+	return !since.IsZero() && now.Sub(since) > closedFor+goneSlack
 }

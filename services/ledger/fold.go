@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -22,11 +23,15 @@ type folder struct {
 	count counts
 	tail  *tail
 
-	tookOver chan struct{} // this process has become the active one
+	tookOver  chan struct{} // this process has become the active one: views are to be compared
+	surveyDue chan struct{} // the same, for documents
+	active    atomic.Bool
+	mend      func(context.Context, events.Ref) (*loss, error)
 }
 
 func newFolder(b *bus.Bus, cfg Config, log zerolog.Logger) *folder {
-	return &folder{bus: b, cfg: cfg, log: log, cache: newCache(cfg.CachedMax), tail: newTail(b.Decode, tailBytesMax), tookOver: make(chan struct{}, 1)}
+	return &folder{bus: b, cfg: cfg, log: log, cache: newCache(cfg.CachedMax), tail: newTail(b.Decode, tailBytesMax), tookOver: make(chan struct{}, 1),
+		surveyDue: make(chan struct{}, 1)}
 }
 
 // touched is one session in one batch.
@@ -39,6 +44,8 @@ type touched struct {
 	before  *session.State // what the views were derived from; nil: all of them are to be written
 	owed    bool           // some of the commits had been folded before: feed and views may be owed
 	changed bool
+	ahead   bool // the document has folded commits that the log does not have: nothing was folded onto it
+	stands  bool // ahead, and the log alone is not enough to make another
 	feed    []bus.Fed
 	parked  []parked
 }
@@ -48,12 +55,18 @@ func (f *folder) Takeover(context.Context) error {
 	f.cache.clear()
 	f.count.takeovers.Add(1)
 	f.log.Info().Msg("active: folding from the acknowledged floor")
-	select {
-	case f.tookOver <- struct{}{}:
-	default: // it is still to be compared for the last time
+	f.active.Store(true)
+	for _, due := range []chan struct{}{f.tookOver, f.surveyDue} {
+		select {
+		case due <- struct{}{}:
+		default: // it is still to be compared for the last time
+		}
 	}
 	return nil
 }
+
+// Lost implements [bus.Loser].
+func (f *folder) Lost() { f.active.Store(false) }
 
 // Batch implements [bus.Handler]: all is stored when it returns without an error. After an error nothing is cached and
 // nothing acked, so the same messages come again and meet whatever was stored of them.
@@ -76,6 +89,9 @@ func (f *folder) batch(ctx context.Context, ts []*touched, strays []bus.Parked) 
 		return err
 	}
 	if err := f.foldAll(ctx, ts); err != nil {
+		return err
+	}
+	if err := f.mendAhead(ctx, ts); err != nil {
 		return err
 	}
 	feed := f.feed(ctx, ts)
@@ -190,6 +206,11 @@ func (f *folder) foldOne(ctx context.Context, t *touched) error {
 			t.owed = true
 			continue
 		}
+		if c.Guarded && c.Guard < t.state.Seq && !t.stands {
+			if err := f.lookBack(ctx, t); err != nil || t.ahead {
+				return err
+			}
+		}
 		if c.Guarded && c.Guard > t.state.Seq {
 			if err := f.readGap(ctx, t, c.Seq); err != nil {
 				return err
@@ -199,6 +220,40 @@ func (f *folder) foldOne(ctx context.Context, t *touched) error {
 	}
 	if t.owed {
 		return f.foldAgain(ctx, t, floor)
+	}
+	return nil
+}
+
+// lookBack asks the log for the commit that the document ends with. A commit whose guard names an earlier one was appended
+// when the log did not have it any more, or is one of two that a batch stored under one guard.
+func (f *folder) lookBack(ctx context.Context, t *touched) error {
+	c, err := f.bus.Commit(ctx, t.state.Seq)
+	if err != nil && !errors.Is(err, bus.ErrNotFound) {
+		return fmt.Errorf("ledger: read %s at %d: %w", t.ref, t.state.Seq, err)
+	}
+	t.ahead = err != nil || c.Ref != t.ref
+	return nil
+}
+
+// mendAhead has documents that are ahead of the log rebuilt, and then takes the batch's commits to them as folded: their
+// feed and their views may be owed.
+func (f *folder) mendAhead(ctx context.Context, ts []*touched) error {
+	for _, t := range ts {
+		if !t.ahead {
+			continue
+		}
+		f.cache.drop(t.ref)
+		if _, err := f.mend(ctx, t.ref); err != nil {
+			return err
+		}
+		st, rev, err := loadDoc(ctx, f.bus, t.ref)
+		if err != nil {
+			return err
+		}
+		*t = touched{ref: t.ref, msgs: t.msgs, commits: t.commits, state: st, rev: rev, stands: true}
+		if err := f.foldOne(ctx, t); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -235,7 +290,8 @@ func (f *folder) readGap(ctx context.Context, t *touched, before uint64) error {
 	return nil
 }
 
-// foldAgain folds the session's log from its start, for what the commits up to floor gave.
+// foldAgain folds the session's log from its start, for what the commits up to floor gave. A document that does not come to
+// the same was ahead of a log that has lost its end since, or is damaged.
 func (f *folder) foldAgain(ctx context.Context, t *touched, floor uint64) error {
 	all, err := f.bus.Read(ctx, t.ref, 0)
 	if err != nil {
@@ -247,11 +303,15 @@ func (f *folder) foldAgain(ctx context.Context, t *touched, floor uint64) error 
 	}
 	later := t.feed
 	t.feed, t.before = nil, nil
-	st := session.New(t.ref)
+	st, same := session.New(t.ref), isTombstoneOf(all) || t.stands
 	for i := range all {
 		if res := st.Fold(&all[i]); owed[all[i].Seq] {
 			t.keep(all[i].Seq, res)
 		}
+		same = same || st.Seq == t.state.Seq && equal(st, t.state)
+	}
+	if t.ahead = !same; t.ahead {
+		return nil
 	}
 	t.feed = append(t.feed, later...)
 	return nil

@@ -3,6 +3,7 @@ package ledger
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -178,10 +179,8 @@ func TestStrangeFactsAreParkedAndEverythingElseGoesOn(t *testing.T) {
 
 func TestRebuildMakesDocumentsAndViewsFromTheLogAlone(t *testing.T) {
 	w := newWorld(t)
-	w.run(Default())
 	w.open(ref)
-	st := w.document(ref, w.seq[ref])
-	w.blocker(st, "p1", session.Awaiting)
+	l := w.settle(Default())
 	doc, view := w.load(events.SessionKey(ref)), w.load(blockerKey)
 	e, err := w.bus.Load(t.Context(), bus.State, events.SessionKey(ref))
 	if err != nil {
@@ -203,9 +202,8 @@ func TestRebuildMakesDocumentsAndViewsFromTheLogAlone(t *testing.T) {
 	if err := w.bus.Delete(t.Context(), bus.State, blockerKey, v.Rev); err != nil {
 		t.Fatal(err)
 	}
-	var reply rebuildReply
-	if r := w.ask("rebuild", map[string]any{}, &reply); r != nil || reply.Sessions != 1 || reply.Changed != 1 || reply.Removed != 1 || len(reply.Failed) > 0 {
-		t.Errorf("%v %+v", r, reply)
+	if reply := w.rebuild(l, rebuildRequest{}); reply.Sessions != 1 || reply.Changed != 1 || reply.Removed != 1 || len(reply.Failed) > 0 {
+		t.Errorf("%+v", reply)
 	}
 	if got := w.load(events.SessionKey(ref)); !bytes.Equal(got, doc) {
 		t.Errorf("document: %s", got)
@@ -216,9 +214,26 @@ func TestRebuildMakesDocumentsAndViewsFromTheLogAlone(t *testing.T) {
 	if w.load(stray) != nil || w.load(events.BlockerKey("h1", "s1", "s1", "stray")) != nil {
 		t.Error("strays are still there")
 	}
-	if r := w.ask("rebuild", map[string]any{}, &reply); r != nil || reply.Changed+reply.Removed+reply.Views != 0 {
+	if reply := w.rebuild(l, rebuildRequest{}); reply.Changed+reply.Removed+reply.Views != 0 {
 		t.Errorf("a second rebuild changed something: %+v", reply)
 	}
+}
+
+// rebuild asks a ledger that does not run.
+func (w *world) rebuild(l *Ledger, req rebuildRequest) (reply rebuildReply) {
+	w.t.Helper()
+	body, err := json.Marshal(req)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	out, err := l.rebuild(w.t.Context(), body)
+	if err == nil {
+		err = json.Unmarshal(out, &reply)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return reply
 }
 
 func TestRetentionLeavesATombstoneThatStillGuards(t *testing.T) {

@@ -17,6 +17,9 @@
 //	                                the feed and the views that may be owed.
 //	lost race on a document         another ledger is at work, or a rebuild: forget what is cached, take the messages again.
 //	a gap in a session's guards     delivery skipped something: the session's log is read from the leader.
+//	the log lost commits            a document that has folded more than the log has is found at each start and take-over. The
+//	                                loss is noted, and the document rebuilt if the log has the session's beginning.
+//	a document damaged at rest      the slow walk folds each session again and rebuilds what differs.
 //	a rebuild killed half-way, or   views are compared with documents at each start and take-over; what differs is made anew.
 //	somebody else's hand in a view
 //	a commit beyond reading         it is parked with its reason, counted in the document, and moves the session on.
@@ -47,6 +50,9 @@ type Config struct {
 	Retain time.Duration
 	// RetainEvery is the pause between looks for sessions to purge. Default 1 m.
 	RetainEvery time.Duration
+	// WalkEvery is the pause between two slow walks, which compare every document with the log. Default 10 m. Too long: a
+	// document that was damaged at rest stays so for as long.
+	WalkEvery time.Duration
 	// BatchMax is how many commits are folded at once. Default 512. Larger: better coalescing, longer until the first
 	// of a batch is seen.
 	BatchMax int
@@ -58,7 +64,8 @@ type Config struct {
 
 // Default is a ledger as it is started by one who chose nothing.
 func Default() Config {
-	return Config{ClosedFor: 10 * time.Minute, Retain: 720 * time.Hour, RetainEvery: time.Minute, BatchMax: 512, CachedMax: 10_000, Version: "0.1.0"}
+	return Config{ClosedFor: 10 * time.Minute, Retain: 720 * time.Hour, RetainEvery: time.Minute, WalkEvery: 10 * time.Minute,
+		BatchMax: 512, CachedMax: 10_000, Version: "0.1.0"}
 }
 
 // Validate reports everything that is wrong, and changes nothing.
@@ -72,6 +79,7 @@ func (c Config) Validate() error {
 	need(c.ClosedFor >= time.Second, "closed-for", "1s or more")
 	need(c.Retain >= time.Second, "retain", "1s or more")
 	need(c.RetainEvery > 0, "retain-every", "more than 0")
+	need(c.WalkEvery > 0, "walk-every", "more than 0")
 	need(c.BatchMax >= 1, "batch-max", "1 or more")
 	need(c.CachedMax >= 1, "cached-max", "1 or more")
 	return errors.Join(errs...)
@@ -91,7 +99,9 @@ func New(b *bus.Bus, cfg Config, log zerolog.Logger) (*Ledger, error) {
 		return nil, err
 	}
 	log = log.With().Str("service", Name).Logger()
-	return &Ledger{bus: b, cfg: cfg, log: log, fold: newFolder(b, cfg, log)}, nil
+	l := &Ledger{bus: b, cfg: cfg, log: log, fold: newFolder(b, cfg, log)}
+	l.fold.mend = l.mend
+	return l, nil
 }
 
 // Source is the consumer that a ledger reads the log with.
@@ -110,6 +120,8 @@ func (l *Ledger) Run(ctx context.Context) error {
 		func(ctx context.Context) error { return control.Register(ctx, l.bus, Name, l.cfg.Version) },
 		l.retain,
 		l.compareViews,
+		l.survey,
+		l.walk,
 	)
 }
 

@@ -28,27 +28,38 @@ type rebuildReply struct {
 	Changed  int      `json:"changed"` // documents that were not what the log says
 	Removed  int      `json:"removed"` // documents without a log
 	Views    int      `json:"views"`   // entries written or removed
+	Lost     int      `json:"lost"`    // sessions of which the log has lost commits: their documents stand as they are
 	Failed   []string `json:"failed,omitempty"`
 	TookMS   int64    `json:"took_ms"`
 }
 
+// rebuildRequest says what to rebuild: one session, those of one harness, or all.
+type rebuildRequest struct {
+	events.Ref
+	// AcceptLoss has documents made from what the log still has, or removed, also where they know more than the log.
+	AcceptLoss bool `json:"accept_loss"`
+}
+
 // rebuild makes documents and views from the log alone, while everything goes on: each document is stored against the
-// revision it replaces, so a fold that is faster wins and is right as well. It feeds nothing.
+// revision it replaces, so a fold that is faster wins and is right as well. It feeds nothing. A document that has folded
+// commits which the log has lost is the last copy: its note keeps it where the log is enough to make another, and it stands
+// where the log is not, unless the request accepts the loss.
 func (l *Ledger) rebuild(ctx context.Context, body []byte) ([]byte, error) {
-	var only events.Ref
-	if err := events.ReadRequest(body, &only); err != nil {
+	var req rebuildRequest
+	if err := events.ReadRequest(body, &req); err != nil {
 		return nil, err
 	}
+	only := req.Ref
 	start := time.Now()
 	refs, err := l.inLog(ctx, only)
 	if err != nil {
 		return nil, err
 	}
 	reply := rebuildReply{Sessions: len(refs)}
-	if err := l.removeStrays(ctx, only, refs, &reply); err != nil {
+	if err := l.removeStrays(ctx, req, refs, &reply); err != nil {
 		return nil, err
 	}
-	if err := l.rebuildAll(ctx, refs, &reply); err != nil {
+	if err := l.rebuildAll(ctx, refs, req.AcceptLoss, &reply); err != nil {
 		return nil, err
 	}
 	reply.TookMS = time.Since(start).Milliseconds()
@@ -56,16 +67,23 @@ func (l *Ledger) rebuild(ctx context.Context, body []byte) ([]byte, error) {
 }
 
 // rebuildAll rebuilds sessions several at once. One that cannot be rebuilt is told and does not stop the others.
-func (l *Ledger) rebuildAll(ctx context.Context, refs map[events.Ref]bool, reply *rebuildReply) error {
+func (l *Ledger) rebuildAll(ctx context.Context, refs map[events.Ref]bool, accept bool, reply *rebuildReply) error {
 	var mu sync.Mutex
 	return each(ctx, rebuildsAtOnceMax, slices.Collect(maps.Keys(refs)), func(ctx context.Context, r events.Ref) error {
 		if ctx.Err() != nil {
 			return fmt.Errorf("ledger: rebuild: not finished: %w", ctx.Err())
 		}
-		changed, views, err := l.rebuildSession(ctx, r)
+		changed, views, err := l.rebuildWith(ctx, r, accept)
+		if err == nil && accept {
+			err = l.forgetLoss(ctx, r)
+		}
 		mu.Lock()
 		defer mu.Unlock()
 		switch {
+		case errors.Is(err, errLost):
+			l.log.Error().Str("session", r.String()).Err(err).Msg("rebuild: the document stands")
+			reply.Lost++
+			return nil
 		case err != nil:
 			l.log.Error().Str("session", r.String()).Err(err).Msg("rebuild")
 			if len(reply.Failed) < failedMax {
@@ -102,36 +120,53 @@ func (l *Ledger) inLog(ctx context.Context, only events.Ref) (map[events.Ref]boo
 	return refs, nil
 }
 
-// removeStrays removes documents, with their views, of sessions that the log does not know.
-func (l *Ledger) removeStrays(ctx context.Context, only events.Ref, refs map[events.Ref]bool, reply *rebuildReply) error {
-	if only.Session != "" {
+// removeStrays removes documents, with their views, of sessions that the log does not know. A document that has folded
+// commits stands unless the request accepts the loss.
+func (l *Ledger) removeStrays(ctx context.Context, req rebuildRequest, refs map[events.Ref]bool, reply *rebuildReply) error {
+	if req.Session != "" {
 		return nil
 	}
-	var strays []bus.Entry
-	err := l.bus.List(ctx, bus.State, events.SessionKeys(only.Harness), func(e bus.Entry) error {
+	var strays []events.Ref
+	err := l.bus.List(ctx, bus.State, events.SessionKeys(req.Harness), func(e bus.Entry) error {
 		r, err := events.ParseSessionKey(e.Key)
 		if err == nil && !refs[r] {
-			strays = append(strays, e)
+			strays = append(strays, r)
 		}
 		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("ledger: rebuild: %w", err)
 	}
-	for _, e := range strays {
-		if err := l.bus.Delete(ctx, bus.State, e.Key, e.Rev); err != nil && !errors.Is(err, bus.ErrLostRace) {
+	for _, r := range strays {
+		changed, views, err := l.rebuildWith(ctx, r, req.AcceptLoss)
+		switch {
+		case errors.Is(err, errLost):
+			reply.Lost++
+			continue
+		case err != nil:
 			return fmt.Errorf("ledger: rebuild: %w", err)
+		case changed:
+			reply.Removed++
 		}
-		reply.Removed++
+		reply.Views += views
+		if err := l.forgetLoss(ctx, r); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// rebuildSession folds one session's log and makes its document and views what it says. It begins again when somebody
-// stored a document meanwhile.
+// rebuildSession makes one session's document and views what its log says. It fails with [errLost] when the document knows
+// more than the log, and the log is not enough to make another; the document stands then.
 func (l *Ledger) rebuildSession(ctx context.Context, r events.Ref) (changed bool, views int, err error) {
+	return l.rebuildWith(ctx, r, false)
+}
+
+// rebuildWith begins again when another process stored a document meanwhile. accept: also where the document knows more
+// than the log.
+func (l *Ledger) rebuildWith(ctx context.Context, r events.Ref, accept bool) (changed bool, views int, err error) {
 	for range racesMax {
-		changed, views, err = l.rebuildOnce(ctx, r)
+		changed, views, err = l.rebuildOnce(ctx, r, accept)
 		if !errors.Is(err, bus.ErrLostRace) {
 			return changed, views, err
 		}
@@ -139,34 +174,72 @@ func (l *Ledger) rebuildSession(ctx context.Context, r events.Ref) (changed bool
 	return false, 0, err
 }
 
-func (l *Ledger) rebuildOnce(ctx context.Context, r events.Ref) (bool, int, error) {
+func (l *Ledger) rebuildOnce(ctx context.Context, r events.Ref, accept bool) (bool, int, error) {
 	e, err := l.bus.Load(ctx, bus.State, events.SessionKey(r)) // before the log is read, so that what is newer wins
 	if err != nil && !errors.Is(err, bus.ErrNotFound) {
 		return false, 0, err
 	}
-	commits, err := l.bus.Read(ctx, r, 0)
+	g, err := l.logged(ctx, r)
 	if err != nil {
 		return false, 0, err
 	}
-	st := session.New(r)
-	for i := range commits {
-		st.Fold(&commits[i])
+	doc := known(r, e)
+	x := g.lost(doc)
+	switch {
+	case x != nil && !accept && !replaceable(e, x):
+		return false, 0, x
+	case x != nil && !accept:
+		if err := l.note(ctx, e, x); err != nil {
+			return false, 0, err
+		}
+	case g.state.Seq == 0 || x != nil && isTombstone(g.state):
+		return l.removeDocument(ctx, r, e, doc)
+	case isTombstone(g.state):
+		return false, 0, nil // its document went before, or goes with the retention
 	}
-	if st.Seq == 0 || st.Closed != nil && st.Closed.Purged {
-		return false, 0, nil // only a tombstone is left: its document went before, or goes with the retention
-	}
-	doc, err := st.Encode()
+	return l.storeFolded(ctx, e, g)
+}
+
+// storeFolded stores what a log comes to in the place of the document that was read before it.
+func (l *Ledger) storeFolded(ctx context.Context, e bus.Entry, g logged) (bool, int, error) {
+	doc, err := g.state.Encode()
 	if err != nil {
 		return false, 0, err
 	}
 	rev, changed := e.Rev, !bytes.Equal(doc, e.Value)
 	if changed {
-		if rev, err = l.bus.Store(ctx, bus.State, events.SessionKey(r), doc, e.Rev); err != nil {
+		if rev, err = l.bus.Store(ctx, bus.State, events.SessionKey(g.state.Ref()), doc, e.Rev); err != nil {
 			return false, 0, err
 		}
+		l.fold.cache.drop(g.state.Ref()) // it is of the revision before
 	}
-	views, err := l.rebuildViews(ctx, st, rev, commits)
+	views, err := l.rebuildViews(ctx, g.state, rev, g.commits)
 	return changed, views, err
+}
+
+// removeDocument removes a document of which the log knows nothing, and the entries of its views.
+func (l *Ledger) removeDocument(ctx context.Context, r events.Ref, e bus.Entry, doc *session.State) (bool, int, error) {
+	if e.Rev == 0 {
+		return false, 0, nil
+	}
+	if err := l.bus.Delete(ctx, bus.State, events.SessionKey(r), e.Rev); err != nil {
+		return false, 0, err
+	}
+	if doc == nil {
+		return true, 0, nil // entries of views without a document are found by compareViews
+	}
+	have, err := l.presentViews(ctx, doc)
+	if err != nil {
+		return true, 0, err
+	}
+	n := 0
+	for _, v := range have {
+		if err := l.bus.Delete(ctx, bus.State, v.Key, v.Rev); err != nil && !errors.Is(err, bus.ErrLostRace) {
+			return true, n, err
+		}
+		n++
+	}
+	return true, n, nil
 }
 
 // rebuildViews writes every entry that differs and removes those that should not be. What was settled so long ago that
@@ -191,13 +264,13 @@ func (l *Ledger) rebuildViews(ctx context.Context, st *session.State, rev uint64
 	}
 	var writes []bus.View
 	for _, v := range append(want, work) {
-		if !bytes.Equal(have[v.Key], v.Value) && !sameWork(have[v.Key], v.Value) {
+		if !bytes.Equal(have[v.Key].Value, v.Value) && !sameWork(have[v.Key].Value, v.Value) {
 			writes = append(writes, v)
 		}
 		delete(have, v.Key)
 	}
 	for key, entry := range have {
-		if settled(st, entry) {
+		if l.expires(st, entry.Value, now) {
 			continue
 		}
 		writes = append(writes, bus.View{Key: key})
@@ -219,19 +292,24 @@ func sameWork(a, b []byte) bool {
 	return errA == nil && errB == nil && bytes.Equal(a, b)
 }
 
-// settled says whether an entry is of a prompt that is over.
-func settled(st *session.State, entry []byte) bool {
+// expires is whether an entry of the people's view that the session no longer knows is right to stand until its TTL is
+// over: it was settled, and not for as long as settled entries are shown.
+func (l *Ledger) expires(st *session.State, entry []byte, now time.Time) bool {
 	var b session.Blocker
-	if err := json.Unmarshal(entry, &b); err != nil {
+	if err := json.Unmarshal(entry, &b); err != nil || b.Status == "" || b.Status == session.Awaiting || st.Prompts[b.Prompt] != nil {
 		return false
 	}
-	return b.Status != "" && b.Status != session.Awaiting && st.Prompts[b.Prompt] == nil
+	_, gone := blockerTTL(&b, l.cfg.ClosedFor+goneSlack, now)
+	return !b.ClosedAt.IsZero() && !gone
 }
 
+// goneSlack is how long the broker may take to remove an entry whose TTL is over.
+const goneSlack = time.Minute
+
 // presentViews are the entries of a session's views as they are stored.
-func (l *Ledger) presentViews(ctx context.Context, st *session.State) (map[string][]byte, error) {
-	have := map[string][]byte{}
-	keep := func(e bus.Entry) error { have[e.Key] = e.Value; return nil }
+func (l *Ledger) presentViews(ctx context.Context, st *session.State) (map[string]bus.Entry, error) {
+	have := map[string]bus.Entry{}
+	keep := func(e bus.Entry) error { have[e.Key] = e; return nil }
 	for _, filter := range []string{events.BlockerSessionKeys(st.Harness, st.Root, st.Session), events.WorkKey(st.Ref())} {
 		if err := l.bus.List(ctx, bus.State, filter, keep); err != nil {
 			return nil, fmt.Errorf("ledger: views of %s: %w", st.Ref(), err)

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -89,15 +90,23 @@ func (g *logged) lost(doc *session.State) *loss {
 	return nil
 }
 
-// document reads a stored document; nil for one that is damaged, or is another session's. Only a newer build may write one
-// of a newer layout.
-func document(r events.Ref, e bus.Entry) (*session.State, error) {
+// isTombstoneOf is whether these commits are what retention leaves of a session.
+func isTombstoneOf(commits []events.Commit) bool {
+	return len(commits) == 1 && commits[0].Guarded && commits[0].Guard > 0
+}
+
+// equal is whether two states are the same document.
+func equal(a, b *session.State) bool {
+	x, errX := a.Encode()
+	y, errY := b.Encode()
+	return errX == nil && errY == nil && bytes.Equal(x, y)
+}
+
+// known is a stored document; nil for none, and for one that is damaged or another session's.
+func known(r events.Ref, e bus.Entry) *session.State {
 	st, err := session.Decode(e.Value)
-	switch {
-	case errors.Is(err, session.ErrNewerLayout):
-		return nil, fmt.Errorf("ledger: document of %s: %w", r, err)
-	case err != nil || st.Ref() != r:
-		return nil, nil
+	if err != nil || st.Ref() != r {
+		return nil
 	}
-	return st, nil
+	return st
 }

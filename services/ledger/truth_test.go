@@ -1,10 +1,19 @@
 package ledger
 
 import (
+	"bytes"
+	"encoding/json"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/rs/zerolog"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -34,5 +43,360 @@ func TestARequestForASessionThatTheLogLostIsRefusedOnce(t *testing.T) {
 	}
 	if left, err := l.logged(t.Context(), lost); err != nil || left.state.Seq != 0 {
 		t.Errorf("the log has %d, %v", left.state.Seq, err)
+	}
+}
+
+// ahead makes a session's document one that has folded a commit that the log does not have: its turn had completed there.
+func (w *world) ahead(r events.Ref, seq uint64) {
+	w.t.Helper()
+	w.forge(r, func(st *session.State) {
+		e := events.New("lost", events.HarnessSource(r.Harness, "1"), r, 1, time.Unix(0, 0), events.TurnCompleted{Turn: "t1"})
+		st.Fold(&events.Commit{Ref: r, Writer: events.WriterHarness, Seq: seq, Guard: st.Seq, Guarded: true, At: time.Unix(0, 0), Events: []events.Event{e}})
+	})
+}
+
+// note is what the ledger has noted of a loss, nil for nothing.
+func (w *world) note(r events.Ref) *Lost {
+	w.t.Helper()
+	all, err := notes(w.t.Context(), w.bus)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for i := range all {
+		if all[i].Ref == r {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+// TestADocumentAheadOfTheLogIsRebuiltAtTheStart: the log has lost a session's end. The session goes on from what the log
+// has; what was known is kept with the note of the loss until an operator accepts it.
+func TestADocumentAheadOfTheLogIsRebuiltAtTheStart(t *testing.T) {
+	w := newWorld(t)
+	w.open(ref)
+	l := w.settle(Default())
+	w.ahead(ref, 1000)
+	was := w.load(events.SessionKey(ref))
+	found, err := Look(t.Context(), w.bus)
+	if err != nil || len(found.Lost) != 1 || found.Lost[0].Known != 1000 || found.Lost[0].Last != w.seq[ref] || len(found.Wrong) != 0 {
+		t.Errorf("a survey finds %+v, %v", found, err)
+	}
+	w.during(Default(), func() {
+		var st *session.State
+		w.await(events.SessionKey(ref), func(e bus.Entry) bool {
+			st = known(ref, e)
+			return st != nil && st.Seq == w.seq[ref]
+		})
+		if st.Turn == nil {
+			t.Error("rebuilt with what the log does not have")
+		}
+		w.say(ref, events.TurnCompleted{Turn: "t1"})
+		w.document(ref, w.seq[ref])
+	})
+	note := w.note(ref)
+	if note == nil || note.Known != 1000 || !bytes.Equal(note.Document, was) {
+		t.Fatalf("noted %+v", note)
+	}
+	if found, err = Look(t.Context(), w.bus); err != nil || len(found.Lost) != 1 {
+		t.Errorf("a survey finds %+v, %v", found, err)
+	}
+	if reply := w.rebuild(l, rebuildRequest{Ref: ref, AcceptLoss: true}); reply.Lost != 0 || w.note(ref) != nil {
+		t.Errorf("accepted: %+v, noted still %+v", reply, w.note(ref))
+	}
+}
+
+// TestCommitsBehindADocumentThatIsAheadAreFolded: sequences that the log has lost are given again. What is stored under
+// them is in the document, whether its sequence is above that of the document or not.
+func TestCommitsBehindADocumentThatIsAheadAreFolded(t *testing.T) {
+	for name, seq := range map[string]uint64{"above": 3, "the same": 4, "below": 1000} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.open(ref)
+			l := w.settle(Default())
+			w.ahead(ref, seq)
+			w.say(events.Ref{Harness: "h1", Session: "other"}, events.SessionOpened{Incarnation: "1"}) // takes 3
+			w.say(ref, events.ToolStarted{Call: "c2", Turn: "t1", Name: "bash"})                       // takes 4
+			w.fold(l.fold, w.delivered(4)[2:]...)
+			st, err := session.Decode(w.load(events.SessionKey(ref)))
+			if err != nil || st.Seq != 4 || st.Turn == nil || st.Tools["c2"] == nil {
+				t.Errorf("%v: folded up to %d, turn %+v, calls %v", err, st.Seq, st.Turn, st.Tools)
+			}
+			if note := w.note(ref); seq != 4 && (note == nil || note.Known != seq || len(note.Document) == 0) {
+				t.Errorf("noted %+v", note)
+			}
+		})
+	}
+}
+
+// TestADocumentWithoutALogStands: it is the last copy. It goes, with its views, when an operator accepts the loss.
+func TestADocumentWithoutALogStands(t *testing.T) {
+	w := newWorld(t)
+	w.open(ref)
+	w.settle(Default())
+	lost := events.Ref{Harness: "h1", Session: "lost"}
+	st, _, err := loadDoc(t.Context(), w.bus, ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.forge(lost, func(doc *session.State) { *doc = *st; doc.Session, doc.Root, doc.Seq = "lost", "lost", 1000 })
+	work := events.WorkKey(lost)
+	if _, err := w.bus.Store(t.Context(), bus.State, work, []byte(`{"harness":"h1","session":"lost","epoch":1}`), 0); err != nil {
+		t.Fatal(err)
+	}
+	doc := w.load(events.SessionKey(lost))
+	var l *Ledger
+	w.during(Default(), func() {
+		natstest.Until(t, "the loss to be noted", func() bool { return w.note(lost) != nil })
+		l = w.settle(Default())
+		if reply := w.rebuild(l, rebuildRequest{}); reply.Lost != 1 || reply.Removed != 0 || reply.Sessions != 1 {
+			t.Errorf("%+v", reply)
+		}
+	})
+	if got := w.load(events.SessionKey(lost)); !bytes.Equal(got, doc) || w.note(lost) == nil || w.note(lost).Last != 0 {
+		t.Errorf("the document became %s, noted %+v", got, w.note(lost))
+	}
+	if reply := w.rebuild(l, rebuildRequest{AcceptLoss: true}); reply.Lost != 0 || reply.Removed != 1 {
+		t.Errorf("accepted: %+v", reply)
+	}
+	if w.load(events.SessionKey(lost)) != nil || w.load(work) != nil || w.note(lost) != nil {
+		t.Error("accepted, and still there")
+	}
+	if w.load(events.SessionKey(ref)) == nil {
+		t.Error("another session's document went, too")
+	}
+}
+
+// TestADocumentWhoseLogLostItsBeginningStands: also as the fold of what is written from then on.
+func TestADocumentWhoseLogLostItsBeginningStands(t *testing.T) {
+	w := newWorld(t)
+	w.open(ref)
+	l := w.settle(Default())
+	if err := w.bus.PurgeSession(t.Context(), ref, w.seq[ref]); err != nil {
+		t.Fatal(err)
+	}
+	if x, err := l.mend(t.Context(), ref); err != nil || x == nil || x.missing != 1 || x.shorter() {
+		t.Errorf("found %v, %v", x, err)
+	}
+	w.during(Default(), func() {
+		w.say(ref, events.TurnCompleted{Turn: "t1"})
+		if st := w.document(ref, w.seq[ref]); st.Turn != nil || st.Closed != nil || st.Title != "a session" {
+			t.Errorf("turn %+v, closed %+v, %q", st.Turn, st.Closed, st.Title)
+		}
+	})
+	if reply := w.rebuild(l, rebuildRequest{}); reply.Lost != 1 || reply.Changed+reply.Removed != 0 {
+		t.Errorf("%+v", reply)
+	}
+	if note := w.note(ref); note == nil || note.Missing != 1 || len(note.Document) != 0 {
+		t.Errorf("noted %+v", note)
+	}
+}
+
+// TestALossThatIsMadeGoodIsForgotten: a copy of the log was restored that has what was lost.
+func TestALossThatIsMadeGoodIsForgotten(t *testing.T) {
+	w := newWorld(t)
+	w.open(ref)
+	l := w.settle(Default())
+	for more, healed := range []bool{true, false} { // a commit that is there, and one that is not
+		known := w.seq[ref] + uint64(more)
+		if err := l.noteLoss(t.Context(), Lost{Ref: ref, Known: known, Last: 1}); err != nil {
+			t.Fatal(err)
+		}
+		l.surveyOnce(t.Context())
+		if note := w.note(ref); (note == nil) != healed {
+			t.Errorf("known up to %d, the log ends with %d: noted %+v", known, w.seq[ref], note)
+		}
+	}
+}
+
+// TestADamagedDocumentIsRebuilt: nothing is written to its session. What only the log's commits can tell is found by the slow
+// walk.
+func TestADamagedDocumentIsRebuilt(t *testing.T) {
+	other := events.Ref{Harness: "h1", Session: "other"}
+	for name, damage := range map[string]func(w *world, e bus.Entry) ([]byte, bool){
+		"no document":       func(*world, bus.Entry) ([]byte, bool) { return []byte("x"), true },
+		"cut short":         func(_ *world, e bus.Entry) ([]byte, bool) { return e.Value[:len(e.Value)/2], true },
+		"deleted":           func(*world, bus.Entry) ([]byte, bool) { return nil, true },
+		"another session's": func(w *world, _ bus.Entry) ([]byte, bool) { return w.load(events.SessionKey(other)), true },
+		"an older one":      func(w *world, _ bus.Entry) ([]byte, bool) { return w.older(ref), true },
+		"one that says something else": func(_ *world, e bus.Entry) ([]byte, bool) {
+			return bytes.Replace(e.Value, []byte("a session"), []byte("a lie"), 1), false
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			var want []byte
+			w.during(Default(), func() {
+				w.open(ref)
+				w.open(other)
+				w.document(ref, w.seq[ref])
+				w.document(other, w.seq[other])
+				w.acknowledged()
+				want = w.load(events.SessionKey(ref))
+			})
+			e, err := w.bus.Load(t.Context(), bus.State, events.SessionKey(ref))
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, seen := damage(w, e)
+			if body == nil {
+				err = w.bus.Delete(t.Context(), bus.State, e.Key, e.Rev)
+			} else {
+				_, err = w.bus.Store(t.Context(), bus.State, e.Key, body, e.Rev)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			found, err := Look(t.Context(), w.bus)
+			if err != nil || slices.Contains(found.Wrong, ref) != seen || len(found.Lost) != 0 {
+				t.Errorf("a survey finds %+v, %v", found, err)
+			}
+			if seen {
+				w.ledger().surveyOnce(t.Context())
+				if got := w.load(events.SessionKey(ref)); !bytes.Equal(got, want) {
+					t.Errorf("rebuilt as %s, want %s", got, want)
+				}
+				return
+			}
+			cfg := Default()
+			cfg.WalkEvery = time.Millisecond
+			w.during(cfg, func() {
+				w.say(other, events.TurnCompleted{Turn: "t1"}) // which makes this ledger the active one
+				w.await(events.SessionKey(ref), func(e bus.Entry) bool { return bytes.Equal(e.Value, want) })
+			})
+		})
+	}
+}
+
+// ledger is one that does not run.
+func (w *world) ledger() *Ledger {
+	w.t.Helper()
+	l, err := New(w.bus, Default(), zerolog.Nop())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return l
+}
+
+// acknowledged waits until a ledger has done all that is in the log.
+func (w *world) acknowledged() {
+	w.t.Helper()
+	last, err := w.bus.LastSeq(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	natstest.Until(w.t, "all to be acknowledged", func() bool {
+		n, err := w.bus.Acked(w.t.Context(), Source(Default()))
+		return err == nil && n == last
+	})
+}
+
+// older is the document of a session as its first commit left it.
+func (w *world) older(r events.Ref) []byte {
+	w.t.Helper()
+	commits, err := w.bus.Read(w.t.Context(), r, 0)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	st := session.New(r)
+	st.Fold(&commits[0])
+	doc, err := st.Encode()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return doc
+}
+
+// TestAHealthyCellIsLeftAlone: neither survey nor slow walk writes anything, also where retention has left a tombstone, a
+// batch stored two commits under one guard, or a commit cannot be read.
+func TestAHealthyCellIsLeftAlone(t *testing.T) {
+	w := newWorld(t)
+	closed := events.Ref{Harness: "h1", Session: "closed"}
+	w.open(ref)
+	w.open(closed)
+	w.say(closed, events.SessionClosed{Reason: "finished"})
+	w.say(events.Ref{Harness: "h1", Session: "unborn"}, events.ToolCompleted{Call: "c"})
+	l := w.settle(Default())
+	if n, err := l.retainAt(t.Context(), w.later(Default().Retain), false); n != 1 || err != nil {
+		t.Fatalf("purged %d, %v", n, err)
+	}
+	w.during(Default(), func() {
+		w.acknowledged()
+	})
+	before := w.revisions()
+	l.fold.active.Store(true)
+	l.surveyOnce(t.Context())
+	if err := l.walkOnce(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if after := w.revisions(); !maps.Equal(before, after) {
+		t.Errorf("before %v, after %v", before, after)
+	}
+	if found, err := Look(t.Context(), w.bus); err != nil || len(found.Lost)+len(found.Wrong) != 0 {
+		t.Errorf("a survey finds %+v, %v", found, err)
+	}
+}
+
+// revisions are those of all that is in the state bucket.
+func (w *world) revisions() map[string]uint64 {
+	w.t.Helper()
+	all := map[string]uint64{}
+	if err := w.bus.List(w.t.Context(), bus.State, ">", func(e bus.Entry) error { all[e.Key] = e.Rev; return nil }); err != nil {
+		w.t.Fatal(err)
+	}
+	return all
+}
+
+// TestEntriesThatShouldBeGoneAreDeleted: entries of the people's view that no session stands for, that were settled long ago
+// and have no TTL, or that nobody can read.
+func TestEntriesThatShouldBeGoneAreDeleted(t *testing.T) {
+	w, odd := newWorld(t), events.Ref{Harness: "h1", Session: "odd"}
+	w.open(ref)
+	w.sayAs(ref, events.WriterLedger, events.PersonSource("ada"), events.PromptDismissed{Prompt: "p1", By: "ada"})
+	w.open(odd)
+	l := w.settle(Default())
+	long := w.later(-time.Hour)
+	entry := func(r events.Ref, prompt string, at time.Time) (string, []byte) {
+		body, err := json.Marshal(session.Blocker{Harness: r.Harness, Session: r.Session, Root: r.Session, Prompt: prompt, Status: session.Dismissed, ClosedAt: at})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return events.BlockerKey(r.Harness, r.Session, r.Session, prompt), body
+	}
+	stays, body := entry(ref, "old-1", w.later(0))
+	put := func(key string, body []byte) {
+		t.Helper()
+		if _, err := w.bus.Store(t.Context(), bus.State, key, body, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(stays, body)
+	var going []string
+	for _, x := range []struct {
+		r      events.Ref
+		prompt string
+	}{{ref, "old-2"}, {events.Ref{Harness: "h1", Session: "nowhere"}, "p1"}} {
+		key, body := entry(x.r, x.prompt, long)
+		put(key, body)
+		going = append(going, key)
+	}
+	for _, key := range []string{events.BlockerKey("h1", "odd", "odd", "x"), events.WorkKey(events.Ref{Harness: "h1", Session: "nowhere"})} {
+		put(key, []byte("x"))
+		going = append(going, key)
+	}
+	if n, err := l.compare(t.Context()); n != 3 || err != nil {
+		t.Errorf("compared: %d, %v", n, err)
+	}
+	left := w.revisions()
+	for _, key := range going {
+		if left[key] != 0 {
+			t.Errorf("%s is there still", key)
+		}
+	}
+	if left[stays] == 0 {
+		t.Errorf("%s is gone", stays)
+	}
+	if n, err := l.compare(t.Context()); n != 0 || err != nil {
+		t.Errorf("compared again: %d, %v", n, err)
 	}
 }

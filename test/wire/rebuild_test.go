@@ -86,9 +86,13 @@ func TestRebuildFromTheLogAlone(t *testing.T) {
 	if _, err := c.state.Put(t.Context(), "session.h1.nobody", []byte(`{"v":1,"harness":"h1","session":"nobody","epoch":9,"seq":1}`)); err != nil {
 		t.Fatal(err)
 	}
-	code, reply := c.ask("ledger.rebuild", `{}`)
-	if code != "" || reply["failed"] != nil {
+	code, reply := c.ask("ledger.rebuild", `{}`) // one document says that it knows what the log does not have: it may be the last copy
+	if code != "" || reply["failed"] != nil || reply["lost"] != 1.0 || reply["removed"] != 0.0 {
 		t.Fatalf("rebuild: %s %v", code, reply)
+	}
+	code, reply = c.ask("ledger.rebuild", `{"accept_loss":true}`)
+	if code != "" || reply["failed"] != nil || reply["lost"] != 0.0 || reply["removed"] != 1.0 {
+		t.Fatalf("rebuild that accepts the loss: %s %v", code, reply)
 	}
 	after := c.all()
 	for k, v := range before {

@@ -1,0 +1,109 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// Head returns the place of a session's last commit in the log, from its leader; 0 when the log has none.
+func (b *Bus) Head(ctx context.Context, r events.Ref) (uint64, error) {
+	if err := r.Validate(); err != nil {
+		return 0, fmt.Errorf("bus: last commit of %s: %w", r, err)
+	}
+	m, err := b.get(ctx, b.cell.LogStream(), getRequest{Last: b.cell.LogGuard(r)})
+	switch {
+	case errors.Is(err, ErrNotFound) && !noStream(err):
+		return 0, nil
+	case err != nil:
+		return 0, err
+	}
+	return m.Seq, nil
+}
+
+// Heads returns the place of each session's last commit in the log, of one harness or, without one, of all. It reads no
+// body. A replica that lags may answer, so a head can be older than what [Bus.Head] returns, never newer. It begins again
+// when delivery is interrupted, until ctx ends.
+func (b *Bus) Heads(ctx context.Context, harness string) (map[events.Ref]uint64, error) {
+	filter := b.cell.LogSubjects()
+	if harness != "" {
+		filter = b.cell.LogOf(harness)
+	}
+	for pace := newBackoff(); ; {
+		heads, err := b.headsOnce(ctx, filter)
+		switch {
+		case err == nil:
+			return heads, nil
+		case ctx.Err() != nil:
+			return nil, b.late("read the ends of sessions", ctx.Err())
+		case !errors.Is(err, ErrUnreachable) && !errors.Is(err, errInterrupted):
+			return nil, err
+		case !pause(ctx, pace.NextBackOff()):
+			return nil, b.late("read the ends of sessions", ctx.Err())
+		}
+	}
+}
+
+func (b *Bus) headsOnce(ctx context.Context, filter string) (map[events.Ref]uint64, error) {
+	stream, heads := b.cell.LogStream(), map[events.Ref]uint64{}
+	cfg := jetstream.ConsumerConfig{
+		Name:              "read-" + nuid.Next(),
+		DeliverPolicy:     jetstream.DeliverLastPerSubjectPolicy,
+		AckPolicy:         jetstream.AckNonePolicy,
+		FilterSubject:     filter,
+		HeadersOnly:       true,
+		InactiveThreshold: replayIdleMax,
+		MemoryStorage:     true,
+		Replicas:          1,
+	}
+	var info jetstream.ConsumerInfo
+	create := createConsumer{Stream: stream, Config: cfg, Action: "create"}
+	if err := b.call(ctx, "read "+stream, "CONSUMER.CREATE."+stream+"."+cfg.Name+"."+filter, create, &info); err != nil {
+		return nil, err
+	}
+	defer b.forget(stream, cfg.Name)
+	if info.NumPending == 0 {
+		return heads, nil
+	}
+	f, err := b.flow(stream, cfg.Name, replayWindowMax, 1, pull{})
+	if err != nil {
+		return nil, err
+	}
+	defer f.close()
+	for {
+		soon, cancel := context.WithTimeout(ctx, replaySilentMS*time.Millisecond)
+		ds, err := f.take(soon, replayWindowMax)
+		cancel()
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", errInterrupted, err)
+		}
+		for _, d := range ds {
+			if r, _, err := b.cell.ParseLog(d.msg.Subject); err == nil {
+				heads[r] = max(heads[r], d.seq)
+			}
+			if d.pending == 0 {
+				return heads, nil
+			}
+		}
+	}
+}
+
+// Acked returns how far a source has been acknowledged: every message up to there was handled, and what it came to stored.
+// [ErrNotFound] when it was never consumed.
+func (b *Bus) Acked(ctx context.Context, s Source) (uint64, error) {
+	c, err := b.consumption(s, nil)
+	if err != nil {
+		return 0, err
+	}
+	info, err := c.info(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return info.AckFloor.Stream, nil
+}

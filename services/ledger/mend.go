@@ -1,0 +1,285 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// Limits of looking for documents that are wrong.
+const (
+	surveyAgainMin  = time.Minute           // least time between two surveys, however often the active process changes
+	walkPause       = 50 * time.Millisecond // between two sessions of the slow walk
+	walkCommitsMax  = 20_000                // a longer session is not folded by the slow walk, only by a rebuild
+	namedMax        = 5                     // sessions that a line of the service's log names
+	documentCopyMax = 768 << 10             // bytes of a document that a note of a loss holds
+)
+
+// survey looks for documents that are not what the log says: at the start, and after each take-over. What is wrong is
+// rebuilt, and what the log has lost is reported.
+func (l *Ledger) survey(ctx context.Context) error {
+	for {
+		l.surveyOnce(ctx)
+		rest := time.NewTimer(surveyAgainMin)
+		select {
+		case <-ctx.Done():
+			rest.Stop()
+			return nil
+		case <-rest.C:
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-l.fold.surveyDue:
+		}
+	}
+}
+
+func (l *Ledger) surveyOnce(ctx context.Context) {
+	found, err := Look(ctx, l.bus)
+	if err != nil {
+		if ctx.Err() == nil {
+			l.log.Warn().Err(err).Msg("documents were not compared with the log: the slow walk does the same")
+		}
+		return
+	}
+	var lost []string
+	for i := range found.Lost {
+		x := &found.Lost[i]
+		healed, err := l.mendLost(ctx, x.Ref)
+		switch {
+		case err != nil && ctx.Err() == nil:
+			l.log.Warn().Str("session", x.Ref.String()).Err(err).Msg("survey")
+		case !healed:
+			lost = append(lost, x.String())
+		}
+	}
+	for _, r := range found.Wrong {
+		if _, err := l.mend(ctx, r); err != nil && ctx.Err() == nil {
+			l.log.Warn().Str("session", r.String()).Err(err).Msg("survey")
+		}
+	}
+	if len(lost) > 0 {
+		l.log.Error().Strs("id", lost[:min(len(lost), namedMax)]).Msgf("the log has lost commits of %d sessions that documents have folded: "+
+			"keep what is left with `holdfast rescue`, and see `holdfast doctor`", len(lost))
+	}
+}
+
+// mendLost looks at a session of which the log has lost commits, or had when it was noted. healed: the log has all of it.
+func (l *Ledger) mendLost(ctx context.Context, r events.Ref) (healed bool, err error) {
+	x, err := l.mend(ctx, r)
+	if err != nil || x != nil {
+		return false, err
+	}
+	e, err := l.bus.Load(ctx, bus.State, events.LostKey(r))
+	if errors.Is(err, bus.ErrNotFound) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	var note Lost
+	if err := json.Unmarshal(e.Value, &note); err != nil || note.Ref != r {
+		return true, l.bus.Delete(ctx, bus.State, e.Key, e.Rev)
+	}
+	g, err := l.logged(ctx, r)
+	if err != nil {
+		return false, err
+	}
+	was := session.New(r)
+	was.Seq = note.Known
+	if g.lost(was) != nil {
+		return false, nil
+	}
+	l.log.Info().Str("session", r.String()).Uint64("seq", note.Known).Msg("the log has again what it had lost")
+	return true, l.bus.Delete(ctx, bus.State, e.Key, e.Rev)
+}
+
+// mend compares one document with the log, commit by commit, and rebuilds it when it is not what the log says. When it
+// knows more than the log that is noted. The document is rebuilt then, too, if the log has the session's beginning: only so
+// can the session go on; the note keeps the document as it was. Else it stands: it is the last copy.
+func (l *Ledger) mend(ctx context.Context, r events.Ref) (*loss, error) {
+	for range racesMax {
+		x, err := l.mendOnce(ctx, r)
+		if !errors.Is(err, bus.ErrLostRace) {
+			return x, err
+		}
+	}
+	return nil, nil // written all the time, by a process that folds
+}
+
+func (l *Ledger) mendOnce(ctx context.Context, r events.Ref) (*loss, error) {
+	acked, err := l.bus.Acked(ctx, Source(l.cfg))
+	if err != nil && !errors.Is(err, bus.ErrNotFound) {
+		return nil, err
+	}
+	e, err := l.bus.Load(ctx, bus.State, events.SessionKey(r))
+	none := errors.Is(err, bus.ErrNotFound)
+	if err != nil && !none {
+		return nil, err
+	}
+	if _, err := session.Decode(e.Value); !none && errors.Is(err, session.ErrNewerLayout) {
+		return nil, nil
+	}
+	g, err := l.logged(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	doc := known(r, e)
+	if x := g.lost(doc); x != nil {
+		return x, l.mendLoss(ctx, e, g, x)
+	}
+	switch {
+	case g.state.Seq == 0 || isTombstone(g.state) || doc != nil && l.agrees(e, doc, g, acked):
+		return nil, nil
+	case doc == nil && g.state.Seq > acked: // it is about to be folded for the first time
+		return nil, nil
+	}
+	l.log.Warn().Str("session", r.String()).Uint64("seq", g.state.Seq).Msg("the document was missing, damaged or not what the log says: rebuilt")
+	l.fold.count.mended.Add(1)
+	_, _, err = l.storeFolded(ctx, e, g)
+	return nil, err
+}
+
+// agrees is whether a document is what the log says up to the document's place, and not older than what was acknowledged.
+func (l *Ledger) agrees(e bus.Entry, doc *session.State, g logged, acked uint64) bool {
+	if doc.Seq < g.state.Seq && g.state.Seq <= acked {
+		return false
+	}
+	st := session.New(doc.Ref())
+	for i := range g.commits {
+		if g.commits[i].Seq <= doc.Seq {
+			st.Fold(&g.commits[i])
+		}
+	}
+	want, err := st.Encode()
+	return err == nil && bytes.Equal(want, e.Value)
+}
+
+// mendLoss notes a loss, and then rebuilds the document if the session can go on from what the log has.
+func (l *Ledger) mendLoss(ctx context.Context, e bus.Entry, g logged, x *loss) error {
+	if err := l.note(ctx, e, x); err != nil || !replaceable(e, x) {
+		return err
+	}
+	l.fold.count.mended.Add(1)
+	_, _, err := l.storeFolded(ctx, e, g)
+	return err
+}
+
+// replaceable is whether a document that knows more than the log can be made again: the log has the session's beginning, and
+// a note can keep the document.
+func replaceable(e bus.Entry, x *loss) bool { return x.shorter() && len(e.Value) <= documentCopyMax }
+
+// note keeps what a document knows before it is replaced. Of one that stands it keeps no copy.
+func (l *Ledger) note(ctx context.Context, e bus.Entry, x *loss) error {
+	now, err := l.bus.Now(ctx)
+	if err != nil {
+		return err
+	}
+	note := Lost{Ref: x.ref, Known: x.known, Last: x.last, Missing: x.missing, At: now}
+	if replaceable(e, x) {
+		note.Document = e.Value
+		l.log.Error().Str("session", x.ref.String()).Uint64("seq", x.last).Err(x).Msg("the document is rebuilt from the shorter log; the note of the loss keeps it as it was")
+	}
+	return l.noteLoss(ctx, note)
+}
+
+// noteLoss stores a note, unless one is there that knows as much.
+func (l *Ledger) noteLoss(ctx context.Context, note Lost) error {
+	key := events.LostKey(note.Ref)
+	e, err := l.bus.Load(ctx, bus.State, key)
+	if err != nil && !errors.Is(err, bus.ErrNotFound) {
+		return err
+	}
+	var old Lost
+	if err == nil && json.Unmarshal(e.Value, &old) == nil && old.Known >= note.Known && (len(old.Document) > 0 || len(note.Document) == 0) {
+		return nil
+	}
+	body, err := json.Marshal(note)
+	if err != nil {
+		return fmt.Errorf("ledger: note of the loss in %s: %w", note.Ref, err)
+	}
+	_, err = l.bus.Store(ctx, bus.State, key, body, e.Rev)
+	return err
+}
+
+// forgetLoss removes the note of a loss: it was accepted.
+func (l *Ledger) forgetLoss(ctx context.Context, r events.Ref) error {
+	e, err := l.bus.Load(ctx, bus.State, events.LostKey(r))
+	switch {
+	case errors.Is(err, bus.ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	}
+	return l.bus.Delete(ctx, bus.State, e.Key, e.Rev)
+}
+
+// walk compares every document with the log, slowly, for ever, in the process that is active: a document can be damaged
+// while nothing is written to its session.
+func (l *Ledger) walk(ctx context.Context) error {
+	for {
+		if !wait(ctx, l.cfg.WalkEvery) {
+			return nil
+		}
+		if !l.fold.active.Load() {
+			continue
+		}
+		if err := l.walkOnce(ctx); err != nil && ctx.Err() == nil {
+			l.log.Warn().Err(err).Msg("the slow walk did not come to its end")
+		}
+	}
+}
+
+func (l *Ledger) walkOnce(ctx context.Context) error {
+	refs, err := l.bus.Heads(ctx, "")
+	if err != nil {
+		return err
+	}
+	long := map[events.Ref]bool{}
+	err = l.bus.List(ctx, bus.State, events.SessionKeys(""), func(e bus.Entry) error {
+		r, err := events.ParseSessionKey(e.Key)
+		if err != nil {
+			return nil
+		}
+		if doc := known(r, e); doc != nil && doc.Commits > walkCommitsMax {
+			long[r] = true
+		}
+		refs[r] = max(refs[r], 0) // also one of which the log has nothing
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for r := range refs {
+		if long[r] {
+			continue
+		}
+		if _, err := l.mend(ctx, r); err != nil && ctx.Err() == nil {
+			l.log.Warn().Str("session", r.String()).Err(err).Msg("slow walk")
+		}
+		if !wait(ctx, walkPause) || !l.fold.active.Load() {
+			return nil
+		}
+	}
+	return nil
+}
+
+// wait is false when ctx ended first.
+func wait(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}

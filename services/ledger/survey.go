@@ -1,0 +1,174 @@
+package ledger
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// Limits of a survey.
+const (
+	headsAtOnceMax = 16    // sessions whose end is asked for at the same time
+	missingMax     = 1_000 // sessions without a document that are looked at: most of them are tombstones
+)
+
+// Lost is a session of which a document knows commits that the log does not have. It is also the note that the ledger
+// leaves of it in the state bucket ([events.LostKey]).
+type Lost struct {
+	events.Ref
+	Known   uint64    `json:"known"`             // the last commit that the document has folded
+	Last    uint64    `json:"last"`              // the session's last commit in the log, 0 for none
+	Missing uint64    `json:"missing,omitempty"` // a commit that is missing before the last one
+	At      time.Time `json:"at"`                // when it was noticed, by the broker's clock
+	// Document is the document as it was before it was rebuilt from a shorter log. Empty when the document still stands.
+	Document json.RawMessage `json:"document,omitempty"`
+}
+
+// String says what is missing, for people.
+func (x *Lost) String() string {
+	if x.Missing > 0 {
+		return fmt.Sprintf("%s (commit %d is missing)", x.Ref, x.Missing)
+	}
+	return fmt.Sprintf("%s (known up to %d, the log ends with %d)", x.Ref, x.Known, x.Last)
+}
+
+// Survey is what a comparison of all documents with the ends of the log has found.
+type Survey struct {
+	Documents int
+	Lost      []Lost       // found now, and noted before
+	Wrong     []events.Ref // whose document is damaged, missing, or older than what was acknowledged to be folded
+}
+
+// seen is what a survey needs of a document.
+type seen struct {
+	seq     uint64
+	damaged bool
+	newer   bool // of a newer layout: only a newer build can tell
+}
+
+// Look compares the documents with the log, and changes nothing. It reads each document's place and each session's last
+// commit, not the commits: a hole within a session is found by the ledger's slow walk, and is in its notes.
+func Look(ctx context.Context, b *bus.Bus) (Survey, error) {
+	var found Survey
+	acked, err := b.Acked(ctx, Source(Default())) // first: documents and heads can only be newer
+	if err != nil && !errors.Is(err, bus.ErrNotFound) {
+		return found, fmt.Errorf("ledger: survey: %w", err)
+	}
+	docs := map[events.Ref]seen{}
+	err = b.List(ctx, bus.State, events.SessionKeys(""), func(e bus.Entry) error {
+		if r, err := events.ParseSessionKey(e.Key); err == nil {
+			docs[r] = see(r, e)
+		}
+		return nil
+	})
+	if err != nil {
+		return found, fmt.Errorf("ledger: survey: %w", err)
+	}
+	heads, err := b.Heads(ctx, "")
+	if err != nil {
+		return found, fmt.Errorf("ledger: survey: %w", err)
+	}
+	found.Documents = len(docs)
+	if found.Lost, err = notes(ctx, b); err != nil {
+		return found, err
+	}
+	var doubtful []events.Ref
+	missing := 0
+	for r, d := range docs {
+		if head := heads[r]; !d.newer && (d.damaged || d.seq > head || d.seq < head && head <= acked) {
+			doubtful = append(doubtful, r)
+		}
+	}
+	for r, head := range heads {
+		if _, ok := docs[r]; !ok && head <= acked && missing < missingMax {
+			doubtful, missing = append(doubtful, r), missing+1
+		}
+	}
+	return found, found.judge(ctx, b, doubtful, acked)
+}
+
+// see reads a document's place.
+func see(r events.Ref, e bus.Entry) seen {
+	st, err := session.Decode(e.Value)
+	if err != nil || st.Ref() != r {
+		newer := errors.Is(err, session.ErrNewerLayout)
+		return seen{damaged: !newer, newer: newer}
+	}
+	return seen{seq: st.Seq}
+}
+
+// notes are the losses that the ledger has noted.
+func notes(ctx context.Context, b *bus.Bus) ([]Lost, error) {
+	var all []Lost
+	err := b.List(ctx, bus.State, events.LostKeys(""), func(e bus.Entry) error {
+		var x Lost
+		if r, err := events.ParseLostKey(e.Key); err == nil && json.Unmarshal(e.Value, &x) == nil && x.Ref == r {
+			all = append(all, x)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("ledger: survey: notes: %w", err)
+	}
+	return all, nil
+}
+
+// judge looks at sessions that seem wrong once more, with the leaders' word.
+func (s *Survey) judge(ctx context.Context, b *bus.Bus, doubtful []events.Ref, acked uint64) error {
+	noted := map[events.Ref]bool{}
+	for i := range s.Lost {
+		noted[s.Lost[i].Ref] = true
+	}
+	var mu sync.Mutex
+	err := each(ctx, headsAtOnceMax, doubtful, func(ctx context.Context, r events.Ref) error {
+		e, err := b.Load(ctx, bus.State, events.SessionKey(r))
+		none := errors.Is(err, bus.ErrNotFound)
+		if err != nil && !none {
+			return fmt.Errorf("ledger: survey: %w", err)
+		}
+		head, err := b.Head(ctx, r)
+		if err != nil {
+			return fmt.Errorf("ledger: survey: %w", err)
+		}
+		d := seen{}
+		if !none {
+			d = see(r, e)
+		}
+		wrong := !d.newer && (d.damaged || d.seq < head && head <= acked)
+		if wrong && none {
+			if wrong, err = hasLog(ctx, b, r); err != nil {
+				return err
+			}
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case d.seq > head && !noted[r]:
+			s.Lost = append(s.Lost, Lost{Ref: r, Known: d.seq, Last: head})
+		case wrong:
+			s.Wrong = append(s.Wrong, r)
+		}
+		return nil
+	})
+	slices.SortFunc(s.Lost, func(a, b Lost) int { return strings.Compare(a.Ref.String(), b.Ref.String()) })
+	slices.SortFunc(s.Wrong, func(a, b events.Ref) int { return strings.Compare(a.String(), b.String()) })
+	return err
+}
+
+// hasLog is whether the log has more of a session than its tombstone.
+func hasLog(ctx context.Context, b *bus.Bus, r events.Ref) (bool, error) {
+	commits, err := b.Read(ctx, r, 0)
+	if err != nil {
+		return false, fmt.Errorf("ledger: survey: %w", err)
+	}
+	return len(commits) > 0 && (!commits[0].Guarded || commits[0].Guard == 0), nil
+}
