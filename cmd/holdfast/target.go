@@ -128,6 +128,9 @@ func (a *app) runService(ctx context.Context, t *target) error {
 	if err != nil {
 		return err
 	}
+	if err := health.RemoveStaleNote(a.readyFile); err != nil {
+		return err
+	}
 	h, err := health.Listen(ctx, a.http, version)
 	if err != nil {
 		return err
@@ -312,6 +315,9 @@ func (a *app) up(ctx context.Context) error {
 func (a *app) everything(ctx context.Context, told func(health.Note) error) error {
 	log, err := a.logger()
 	if err != nil {
+		return err
+	}
+	if err := health.RemoveStaleNote(a.readyFile); err != nil { // before the broker starts, which may take its time
 		return err
 	}
 	h, err := health.Listen(ctx, a.http, version)

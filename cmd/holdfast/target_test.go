@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
@@ -75,6 +77,49 @@ func TestReadyOnlyWhenServicesAnswer(t *testing.T) {
 	}
 	if exists() {
 		t.Error("the ready file outlived the process")
+	}
+}
+
+// TestReadyFileOfAKilledProcess checks that the ready file of a process that was killed is removed before the next one does
+// anything else, so that a script cannot take it for the new one's, and that the file of a living process stays.
+func TestReadyFileOfAKilledProcess(t *testing.T) {
+	killed := exec.CommandContext(t.Context(), "true")
+	if err := killed.Run(); err != nil {
+		t.Fatal(err)
+	}
+	busy, err := net.Listen("tcp", "127.0.0.1:0") // what comes next fails: the file must be gone by then
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Close()
+	up := func(a *app) error { return a.everything(t.Context(), func(health.Note) error { return nil }) }
+	service := func(a *app) error { return a.runService(t.Context(), &targets[0]) }
+	for name, c := range map[string]struct {
+		run   func(*app) error
+		body  string
+		stays bool
+	}{
+		"up, killed":      {up, fmt.Sprintf(`{"pid":%d}`, killed.Process.Pid), false},
+		"service, killed": {service, fmt.Sprintf(`{"pid":%d}`, killed.Process.Pid), false},
+		"up, own number":  {up, fmt.Sprintf(`{"pid":%d}`, os.Getpid()), false},
+		"up, alive":       {up, fmt.Sprintf(`{"pid":%d}`, os.Getppid()), true},
+		"up, no number":   {up, `{}`, true},
+		"up, no note":     {up, `x`, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newApp(&Program{Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}})
+			a.data, a.http, a.logLevel = t.TempDir(), busy.Addr().String(), "error"
+			a.readyFile = filepath.Join(t.TempDir(), "ready.json")
+			if err := os.WriteFile(a.readyFile, []byte(c.body), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.run(a); err == nil {
+				t.Fatal("it started, though its port is taken")
+			}
+			if _, err := os.Stat(a.readyFile); (err == nil) != c.stays {
+				t.Errorf("the ready file: %v", err)
+			}
+		})
 	}
 }
 

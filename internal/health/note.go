@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // Note is the content of a ready file: where a process that is ready can be found.
@@ -46,4 +47,33 @@ func RemoveNote(path string) error {
 		return fmt.Errorf("health: ready file: %w", err)
 	}
 	return nil
+}
+
+// RemoveStaleNote removes the ready file of a process that was killed. The file of a process that lives stays: it may be
+// the one that has the data directory. What cannot be read stays, too, until [RemoveNote].
+func RemoveStaleNote(path string) error {
+	if path == "" {
+		return nil
+	}
+	body, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("health: ready file: %w", err)
+	}
+	var n Note
+	if err := json.Unmarshal(body, &n); err != nil || n.PID <= 0 {
+		return nil
+	}
+	if n.PID != os.Getpid() && alive(n.PID) { // in a container every process has the number of the one before
+		return nil
+	}
+	return RemoveNote(path)
+}
+
+// alive is false only if there certainly is no such process.
+func alive(pid int) bool {
+	p, err := os.FindProcess(pid)
+	return err == nil && !errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone)
 }
