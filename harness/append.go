@@ -138,20 +138,38 @@ func (s *Session) do(ctx context.Context, o *op) error {
 		return o.err
 	case <-ctx.Done():
 	}
+	cause := context.Cause(ctx)
+	switch s.takeBack(o, cause) {
+	case handedOver:
+		return fmt.Errorf("%w: %s: %w", ErrPending, s.ref, cause)
+	case takenBack:
+		return fmt.Errorf("harness: %s: not stored: %w", s.ref, cause)
+	}
+	return o.err
+}
+
+// What becomes of an op whose caller waits no longer.
+const (
+	answered   = iota // it has its outcome
+	handedOver        // the broker has it, or may have it
+	takenBack         // it will not be sent
+)
+
+// takeBack takes an op out of the queue, unless it was handed to the broker.
+func (s *Session) takeBack(o *op, cause error) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {
 	case <-o.done:
-		return o.err
+		return answered
 	default:
 	}
-	cause := context.Cause(ctx)
 	if s.flight != nil && contains(s.flight.ops, o) {
-		return fmt.Errorf("%w: %s: %w", ErrPending, s.ref, cause)
+		return handedOver
 	}
 	s.queue = without(s.queue, o)
 	s.finish(o, cause)
-	return fmt.Errorf("harness: %s: not stored: %w", s.ref, cause)
+	return takenBack
 }
 
 // queueUp puts an op behind the others and sees to it that somebody sends them: at once, or, for what nobody waits for,

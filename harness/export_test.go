@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
@@ -55,13 +57,6 @@ func Verifying(s *Session) bool {
 	return s.verifying
 }
 
-// Suspended says whether the session waits for a new lease.
-func Suspended(s *Session) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.footing == suspended
-}
-
 // Unkept gives the present life a lease that nobody renews, as a suspended process has. lose ends that life.
 func Unkept(ctx context.Context, h *Harness, ttl time.Duration) (lose func(), overdue func() bool, err error) {
 	h.mu.Lock()
@@ -98,4 +93,29 @@ func Wrapped(s *Session, facts ...events.Fact) int {
 		panic(fmt.Sprint("wrap measures ", bytes, " bytes, sent are ", len(body), ": ", err))
 	}
 	return bytes
+}
+
+// What tests wait for.
+const (
+	LinesMax    = linesMax
+	LastWordMax = lastWordMaxS * time.Second
+)
+
+// Lines is what keeps a slow logger from slowing down the client.
+type Lines struct{ l *lines }
+
+// Detach makes a logger that does not block.
+func Detach(to zerolog.Logger) (zerolog.Logger, Lines) {
+	log, l := detach(to)
+	return log, Lines{l}
+}
+
+// Flush waits until the logger has what was written so far.
+func (l Lines) Flush(ctx context.Context) { l.l.flush(ctx) }
+
+// Busy says whether anything waits to be written.
+func (l Lines) Busy() bool {
+	l.l.mu.Lock()
+	defer l.l.mu.Unlock()
+	return l.l.done != nil
 }

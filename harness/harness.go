@@ -36,13 +36,12 @@
 //	            sessions claimed again
 //
 // A lease is lost when the broker refuses a renewal, or when none succeeded for a TTL by this process's monotonic clock.
-// Then another process may take over at any moment, so nothing is appended and no answer is handed out. The client starts
-// over by itself: it draws a new incarnation, and claims each session again whose log shows that no other process took it
-// meanwhile, together with what was open in it in this process: the turn, the calls, the prompts. Facts that waited are
-// stored then, an Ask that waits goes on waiting, a handler of [Harness.Work] keeps its turn. So an outage of the broker
-// loses nothing, however long it lasts. What recovery closed meanwhile stays closed: its session ends with ErrFenced.
-// [LeaseLoss] chooses between this and contexts that are cancelled when the lease is lost. The client does not start over
-// when another process has drawn a newer incarnation, unless they are a pool: that one took its place, and
+// Then somebody else may take over at any moment, so all contexts of sessions and turns are cancelled with
+// [ErrLeaseLost] and nothing is appended. By default the client then starts over by itself: it draws a new incarnation,
+// and claims each session again whose log shows that nobody took it meanwhile, together with what was open in it in this
+// process: the turn, the calls, the prompts. Facts that waited are stored then, an Ask that waits goes on waiting,
+// [Turn.Context] and [Session.Context] are new ones. So an outage of the broker loses nothing. See [LeaseLoss]. It does not
+// start over when another process has drawn a newer incarnation, unless they are a pool: that one took its place, and
 // [Harness.Context] ends with ErrFenced.
 //
 // # The life of a session in this process
@@ -100,7 +99,8 @@ const (
 type Harness struct {
 	cfg    Config
 	bus    *bus.Bus
-	log    zerolog.Logger
+	log    zerolog.Logger // never blocks; see lines
+	lines  *lines
 	buffer buffer
 
 	ctx     context.Context // ends with Close, or when a lost lease is final
@@ -128,13 +128,14 @@ func Connect(ctx context.Context, cfg Config) (*Harness, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	log, lines := detach(cfg.Log)
 	b, err := bus.Open(ctx, bus.Config{URL: cfg.URL, Server: cfg.InProcess, Creds: cfg.Creds, Name: "harness-" + cfg.ID, Prefix: cfg.Prefix,
 		Inbox: events.Inbox(cfg.Prefix, events.ClassHarness, cfg.ID),
-		Asker: events.Asker{Class: events.ClassHarness, ID: cfg.ID}, Log: cfg.Log})
+		Asker: events.Asker{Class: events.ClassHarness, ID: cfg.ID}, Log: log})
 	if err != nil {
 		return nil, fmt.Errorf("harness: connect %s: %w", cfg.ID, translate(err))
 	}
-	h := &Harness{cfg: cfg, bus: b, log: cfg.Log, state: leaseStarting, sessions: map[string]*Session{}, offers: map[string]session.Work{},
+	h := &Harness{cfg: cfg, bus: b, log: log, lines: lines, state: leaseStarting, sessions: map[string]*Session{}, offers: map[string]session.Work{},
 		dirty: map[string]bool{}, poked: make(chan struct{}, 1), reborn: make(chan struct{})}
 	h.buffer = buffer{factsMax: cfg.BufferFactsMax, bytesMax: cfg.BufferBytesMax}
 	h.ctx, h.cancel = context.WithCancelCause(context.Background())
@@ -370,6 +371,7 @@ func (h *Harness) Close(ctx context.Context) error {
 		return fmt.Errorf("harness: close %s: %w", h.cfg.ID, err)
 	}
 	h.log.Info().Str("id", h.cfg.ID).Str("entity", "harness").Msg("left")
+	h.lines.flush(ctx)
 	return nil
 }
 

@@ -71,6 +71,10 @@ func noRoom(full bool, id string) error {
 // Errors: [ErrNotFound]; [ErrSessionClosed]; [ErrOwned], another member of the pool has it; [ErrFenced], a newer
 // incarnation has it or took this one's place.
 func (h *Harness) Claim(ctx context.Context, id string, adopt ...Adopt) (*Session, error) {
+	adopt, err := encoded(adopt)
+	if err != nil {
+		return nil, fmt.Errorf("harness: claim %s: %w", id, err)
+	}
 	var rest [][]events.Fact
 	s, err := h.own(ctx, id, func(s *Session, l *life) ([]events.Fact, error) {
 		facts, err := s.claim(l)
@@ -97,6 +101,24 @@ func (h *Harness) Claim(ctx context.Context, id string, adopt ...Adopt) (*Sessio
 		}
 	}
 	return s, nil
+}
+
+// encoded returns what to adopt with all that users gave as JSON: encoding may run user code, which must not be called
+// while a session is being taken.
+func encoded(adopt []Adopt) ([]Adopt, error) {
+	adopt = slices.Clone(adopt)
+	for i := range adopt {
+		adopt[i].Prompts = slices.Clone(adopt[i].Prompts)
+		for n := range adopt[i].Prompts {
+			p := &adopt[i].Prompts[n]
+			native, err := encode(p.Native)
+			if err != nil {
+				return nil, fmt.Errorf("prompt %s: native: %w", p.ID, err)
+			}
+			p.Native = native
+		}
+	}
+	return adopt, nil
 }
 
 // split divides facts into commits: the first has room for those beside it and may be empty, each of the others holds one

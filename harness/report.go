@@ -221,8 +221,8 @@ func SummaryOK(summary string) error {
 	return nil
 }
 
-// endTurn says how a turn ended, unless its handler or somebody else has. A turn that gave up because the lease was lost,
-// under [LeaseRestart], has failed, once the session is claimed again; if it is not, recovery says so.
+// endTurn says how a turn ended, unless its handler or somebody else has. A turn that gave up because the lease was lost
+// has failed, once the session is claimed again; if it is not, recovery says so.
 func (k *shift) endTurn(ctx context.Context, t *Turn, cause, err error, leaving bool) error {
 	stop, stopped := errors.AsType[*StopError](cause)
 	switch {
@@ -289,11 +289,12 @@ func (k *shift) compact(ctx context.Context, s *Session, c session.WorkCompactio
 	return err
 }
 
-// lastWord is a context for what is said at the end: while this process works, for as long as it takes; when it leaves,
-// for a while.
+// lastWord is a context for what is said at the end: it lives as long as this process works, and for a while after that.
 func (k *shift) lastWord(ctx context.Context) (context.Context, context.CancelFunc) {
-	if ctx.Err() == nil {
-		return context.WithCancel(k.h.ctx)
-	}
-	return context.WithTimeout(context.WithoutCancel(ctx), lastWordMaxS*time.Second)
+	late, cancel := context.WithCancelCause(k.h.ctx)
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.AfterFunc(lastWordMaxS*time.Second, func() { cancel(context.Cause(ctx)) })
+		context.AfterFunc(late, func() { timer.Stop() })
+	})
+	return late, func() { stop(); cancel(nil) }
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/failure"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
@@ -29,7 +30,9 @@ type Worker struct {
 	// turns stay pending.
 	Turn func(ctx context.Context, t *Turn) error
 	// Options is asked, when a turn is taken that was requested without options, what makes it the same request when it is
-	// tried again: a model, an agent, a temperature. It is encoded as JSON, at most 16 KiB. nil: nothing.
+	// tried again: a model, an agent, a temperature. It is encoded as JSON, at most 16 KiB; beyond, the turn fails as
+	// runtime_not_ready with the reason. nil: nothing. It may be asked several times for one turn. s may not be this
+	// process's yet.
 	Options func(s *Session, t session.WorkTurn) any
 	// Compact compacts the session's conversation and returns how many tokens are used after it, 0 if that is not known; an
 	// error fails the compaction, as with turns. Look at the summary with [SummaryOK], and say [Session.Progress] while it
@@ -87,7 +90,8 @@ func (h *Harness) poke(id string) {
 }
 
 // Work takes what is asked of this harness, in its own sessions and in those that nobody owns, and has it done, until ctx
-// ends; then it waits for what is under way (whose contexts end with ctx) and returns nil. Taking is the compare-and-set:
+// ends; then it waits for the handlers (whose contexts end with ctx), and at most 10 s for what they say last to be stored,
+// and returns nil. Taking is the compare-and-set:
 // of several processes one wins. Answers reach their [Turn.Ask], and stops their [Turn.Context], also without Work.
 //
 // In a pool a session that Work took is released when its turn has ended, for whoever is free next.
@@ -228,6 +232,9 @@ func (k *shift) serveOnce(ctx context.Context, id string) (more bool, err error)
 		if err != nil || job == nil {
 			return false, err
 		}
+		if k.mustChoose(job) {
+			job.take(k.choose(s, job))
+		}
 		err = s.append(ctx, job.wanted, job.taking()...)
 		if err != nil || job.gone {
 			return false, err
@@ -242,23 +249,37 @@ func (k *shift) serveOnce(ctx context.Context, id string) (more bool, err error)
 
 // takeOver takes work of a session that nobody owns, and the session with it, by one commit.
 func (k *shift) takeOver(ctx context.Context, id string) (more bool, err error) {
+	s, err := k.h.session(id)
+	if err != nil {
+		return false, err
+	}
+	defer k.h.leaveGo(s)
 	var job *job
-	s, err := k.h.own(ctx, id, func(s *Session, l *life) ([]events.Fact, error) {
-		if s.State().Owned {
-			return nil, ErrOwned
+	for asked := (choice{}); ; asked = k.choose(s, job) {
+		job = nil
+		_, err = k.h.own(ctx, id, func(s *Session, l *life) ([]events.Fact, error) {
+			if s.State().Owned {
+				return nil, ErrOwned
+			}
+			facts, err := s.claim(l)
+			if err != nil {
+				return nil, err
+			}
+			if job, err = k.look(ctx, s); err != nil {
+				return nil, err
+			}
+			if job == nil {
+				return nil, errNothing
+			}
+			if !job.take(asked) && k.mustChoose(job) {
+				return nil, errUnasked
+			}
+			return append(facts, job.taking()...), nil
+		})
+		if !errors.Is(err, errUnasked) {
+			break
 		}
-		facts, err := s.claim(l)
-		if err != nil {
-			return nil, err
-		}
-		if job, err = k.look(ctx, s); err != nil {
-			return nil, err
-		}
-		if job == nil {
-			return nil, errNothing
-		}
-		return append(facts, job.taking()...), nil
-	})
+	}
 	if errors.Is(err, errNothing) || errors.Is(err, ErrOwned) {
 		return false, nil // somebody else was first
 	}
@@ -280,11 +301,53 @@ func (k *shift) takeOver(ctx context.Context, id string) (more bool, err error) 
 // errNothing says there was nothing to take: another was first, or it was withdrawn.
 var errNothing = errors.New("harness: no work")
 
+// errUnasked says that [Worker.Options] is to be asked first, while the session is not being taken: it is user code.
+var errUnasked = errors.New("harness: options not asked for yet")
+
 // job is one thing to take: a compaction or a turn.
 type job struct {
 	compaction *session.WorkCompaction
 	turn       *session.WorkTurn
-	gone       bool // when it was to be taken it was no longer wanted
+	refused    error // the turn cannot be run: it is taken and fails with this
+	gone       bool  // when it was to be taken it was no longer wanted
+}
+
+// choice is what [Worker.Options] gave for a turn.
+type choice struct {
+	turn    string
+	options json.RawMessage
+	err     error // it cannot be stored
+}
+
+// mustChoose says whether Worker.Options is to be asked about a job.
+func (k *shift) mustChoose(j *job) bool {
+	return j.turn != nil && k.w.Options != nil && len(j.turn.Options) == 0
+}
+
+// choose asks Worker.Options. It is called with nothing locked and no session being taken.
+func (k *shift) choose(s *Session, j *job) choice {
+	c := choice{turn: j.turn.Turn}
+	c.options, c.err = encode(k.w.Options(s, *j.turn))
+	if c.err == nil {
+		c.err = events.TurnStarted{Turn: c.turn, Cause: j.turn.Cause, Options: c.options}.Validate()
+	} else {
+		c.err = fmt.Errorf("%w: %w", events.ErrMalformed, c.err)
+	}
+	if c.err != nil {
+		c.err = fmt.Errorf("harness: the options of turn %s in %s: %w", c.turn, s.ref, c.err)
+	}
+	return c
+}
+
+// take gives a job the options that were chosen for its turn, if they were.
+func (j *job) take(c choice) bool {
+	if j.turn == nil || j.turn.Turn != c.turn {
+		return false
+	}
+	if j.refused = c.err; c.err == nil {
+		j.turn.Options = c.options
+	}
+	return true
 }
 
 // look says what there is to take in a session as it is: nil for nothing that may be taken now.
@@ -302,11 +365,6 @@ func (k *shift) look(ctx context.Context, s *Session) (*job, error) {
 	}
 	if w.Compaction != nil && k.w.Compact != nil {
 		return &job{compaction: w.Compaction}, nil
-	}
-	if k.w.Options != nil && len(w.Turn.Options) == 0 {
-		if w.Turn.Options, err = encode(k.w.Options(s, *w.Turn)); err != nil {
-			return nil, fmt.Errorf("harness: the options of turn %s in %s: %w", w.Turn.Turn, s.ref, err)
-		}
 	}
 	return &job{turn: w.Turn}, nil
 }
@@ -334,8 +392,12 @@ func (j *job) taking() []events.Fact {
 	for _, p := range t.Prompts {
 		prompts = append(prompts, p.Prompt)
 	}
-	return []events.Fact{events.TurnStarted{Turn: t.Turn, Cause: t.Cause, Synthetic: !byPerson, OfTurn: t.OfTurn, Message: t.Message,
+	facts := []events.Fact{events.TurnStarted{Turn: t.Turn, Cause: t.Cause, Synthetic: !byPerson, OfTurn: t.OfTurn, Message: t.Message,
 		Prompt: t.Prompt, Prompts: prompts, Attempt: t.Attempt, Options: t.Options}}
+	if j.refused != nil { // pending for ever it would keep the queue waiting, and nobody would know why
+		facts = append(facts, events.TurnFailed{Turn: t.Turn, Error: events.Failure{Kind: failure.RuntimeNotReady, Text: j.refused.Error()}})
+	}
+	return facts
 }
 
 // wanted says whether it is still to be taken, for [op].check: done when it is not.
@@ -353,6 +415,9 @@ func (j *job) wanted(st *session.State) (done bool, err error) {
 func (k *shift) do(ctx context.Context, s *Session, j *job) error {
 	if j.compaction != nil {
 		return k.compact(ctx, s, *j.compaction)
+	}
+	if j.refused != nil {
+		return j.refused
 	}
 	t := s.handle(j.turn.Turn)
 	s.mu.Lock()

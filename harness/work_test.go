@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -96,35 +97,29 @@ func TestHowTurnsEnd(t *testing.T) {
 		run     func(ctx context.Context, w *world, turn *harness.Turn) error
 		outcome string
 		reason  string
-		loss    harness.LeaseLoss
 	}{
-		{"an error fails it", func(context.Context, *world, *harness.Turn) error { return errors.New("no luck") }, session.OutcomeFailed, "unknown", 0},
+		{"an error fails it", func(context.Context, *world, *harness.Turn) error { return errors.New("no luck") }, session.OutcomeFailed, "unknown"},
 		{"an error that says how", func(context.Context, *world, *harness.Turn) error {
 			return &harness.FailureError{Failure: events.Failure{Kind: "rate_limit"}}
-		}, session.OutcomeFailed, "rate_limit", 0},
+		}, session.OutcomeFailed, "rate_limit"},
 		{"its own word stands", func(ctx context.Context, w *world, turn *harness.Turn) error {
 			return errors.Join(turn.Complete(ctx, "length"), errors.New("and then"))
-		}, session.OutcomeCompleted, "length", 0},
+		}, session.OutcomeCompleted, "length"},
 		{"a stop stops it", func(ctx context.Context, w *world, turn *harness.Turn) error {
 			w.say("s", events.WriterLedger, events.TurnStopRequested{Turn: turn.ID(), Actor: events.ActorPerson, By: "ada", Reason: "enough"})
 			<-ctx.Done()
 			return ctx.Err()
-		}, session.OutcomeStopped, "enough", 0},
-		{"a lost lease leaves it alone", func(ctx context.Context, w *world, turn *harness.Turn) error {
-			w.dropLease(ctx.Value(keyHarness{}).(*harness.Harness))
-			w.until("s", "the session to be claimed again", func(st *session.State) bool { return st.Epoch == 2 })
-			return ctx.Err()
-		}, session.OutcomeCompleted, "", harness.LeaseRideOut},
+		}, session.OutcomeStopped, "enough"},
 		{"a lost lease fails it once the session is claimed again", func(ctx context.Context, w *world, turn *harness.Turn) error {
 			h := ctx.Value(keyHarness{}).(*harness.Harness)
 			w.dropLease(h)
 			<-ctx.Done()
 			return ctx.Err()
-		}, session.OutcomeFailed, "lease_lost", harness.LeaseRestart},
+		}, session.OutcomeFailed, "lease_lost"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t)
-			h := w.connect(func(cfg *harness.Config) { cfg.OnLeaseLoss = c.loss })
+			h := w.connect()
 			must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
 			w.work(h, harness.Worker{Turn: func(ctx context.Context, turn *harness.Turn) error {
 				return c.run(context.WithValue(ctx, keyHarness{}, h), w, turn)
@@ -320,32 +315,68 @@ func TestWorkLeavesWhatIsOwned(t *testing.T) {
 	}
 }
 
-// What could not be taken at first is taken later, though nothing is heard of it again.
+// What could not be taken at first is taken later, though nothing is heard of it again: the work view says that nobody owns
+// the session, which was claimed since, and is given up later without another word in the view.
 func TestWorkIsLookedAtAgain(t *testing.T) {
+	t.Parallel() // it mostly waits
 	w := newWorld(t)
-	h := w.connect()
-	must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-	began, taken := time.Now(), make(chan string, 1)
-	w.work(h, harness.Worker{
-		Options: func(*harness.Session, session.WorkTurn) any {
-			if time.Since(began) < 2*time.Second { // longer than what tells of it takes
-				return func() {} // cannot be written as JSON
-			}
-			return "small"
-		},
-		Turn: func(_ context.Context, turn *harness.Turn) error {
-			taken <- string(turn.Request().Options)
-			return nil
-		},
-	})
+	h := w.connect(pool)
+	w.released(h, "s")
 	w.request("s", "t1", "hello")
+	other := w.connect(pool)
+	s := must[*harness.Session](t)(other.Claim(w.ctx, "s"))
+	looked, taken := make(chan struct{}, 8), make(chan string, 1)
+	w.work(h, harness.Worker{Turn: func(_ context.Context, turn *harness.Turn) error {
+		if turn.Session().ID() == "marker" {
+			looked <- struct{}{}
+		} else {
+			taken <- turn.ID()
+		}
+		return nil
+	}})
+	w.released(h, "marker")
+	w.request("marker", "t1", "x")
+	<-looked // and so was s, which was heard of before
+	w.until("s", "it to be left alone", func(st *session.State) bool { return st.Owned && st.Pending.Turn != nil })
+	check(t, s.Release(w.ctx, ""))
 	select {
 	case got := <-taken:
-		if got != `"small"` {
-			t.Errorf("taken with %s", got)
+		if got != "t1" {
+			t.Errorf("took %s", got)
 		}
 	case <-time.After(patience):
 		t.Fatal("never taken")
+	}
+}
+
+// TestOptionsThatCannotBeStored checks that a turn whose options are too large, or no JSON, is taken and fails with the
+// reason, instead of keeping the queue waiting for ever: in a session of this process, and in one that nobody owns.
+func TestOptionsThatCannotBeStored(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect()
+	must[*harness.Session](t)(h.Open(w.ctx, "own", harness.Opening{}))
+	w.released(h, "free")
+	w.work(h, harness.Worker{
+		Options: func(s *harness.Session, turn session.WorkTurn) any {
+			if turn.Turn == "large" {
+				return strings.Repeat("x", events.OptionsBytesMax)
+			}
+			return func() {} // cannot be written as JSON
+		},
+		Turn: func(_ context.Context, turn *harness.Turn) error {
+			t.Errorf("turn %s runs with options %s", turn.ID(), turn.Request().Options)
+			return nil
+		},
+	})
+	for _, id := range []string{"own", "free"} {
+		for turn, says := range map[string]string{"large": fmt.Sprint(events.OptionsBytesMax), "none": "unsupported type"} {
+			w.request(id, turn, "hello")
+			st := w.until(id, "turn "+turn+" to fail", func(st *session.State) bool { return st.LastTurn != nil && st.LastTurn.ID == turn })
+			l := st.LastTurn
+			if l.Outcome != session.OutcomeFailed || l.Error.Kind != failure.RuntimeNotReady || !strings.Contains(l.Error.Text, says) || st.Ignored.Count != 0 {
+				t.Errorf("%s in %s: %+v %+v", turn, id, l, l.Error)
+			}
+		}
 	}
 }
 
