@@ -124,7 +124,7 @@ func TestOutcomeInDoubtWhenTheLeaseIsLost(t *testing.T) {
 	go begin("c1")
 	w.until("s", "the call to be stored", func(st *session.State) bool { return st.Tools["c1"] != nil })
 	go begin("c2") // behind it
-	wantErr(t, ended(t, turn.Context()), harness.ErrLeaseLost)
+	natstest.Until(t, "the lease to be lost", func() bool { return harness.Suspended(s) })
 	l.cut()
 	l.deaf.Store(false)
 	check(t, <-called)
@@ -145,7 +145,7 @@ func TestOpenedWhileTheLeaseIsLost(t *testing.T) {
 	l.deaf.Store(true)
 	opened := make(chan *harness.Session, 1)
 	go func() { opened <- must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{})) }()
-	wantErr(t, ended(t, before.Context()), harness.ErrLeaseLost)
+	natstest.Until(t, "the lease to be lost", func() bool { return harness.Suspended(before) })
 	l.cut()
 	l.deaf.Store(false)
 	s := <-opened

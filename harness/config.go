@@ -24,13 +24,16 @@ const (
 type LeaseLoss int
 
 const (
-	// LeaseRestart cancels the contexts of all sessions and turns with [ErrLeaseLost], then starts over by itself: a new
-	// incarnation claims again what nobody took. The default, and safe whoever else may take over.
-	LeaseRestart LeaseLoss = iota
-	// LeaseRideOut starts over without cancelling: work goes on, only that nothing is recorded, hence nothing new begun,
-	// until a new incarnation has the sessions again. A session that was taken is cancelled with [ErrFenced] when that is
-	// seen. For harnesses of which no other process can run: what a cut off process does, another might do too.
-	LeaseRideOut
+	// LeaseRideOut keeps the contexts of sessions and turns alive while a new incarnation is drawn. What runs goes on: a
+	// tool, a stream of a model, an Ask. Nothing new begins, because a turn, a call and a question are stored before they
+	// begin, and nothing is stored until the new incarnation has claimed the session again, with all that was open in it. A
+	// session that was taken meanwhile is cancelled with [ErrFenced]. The default: an outage of the broker loses nothing.
+	LeaseRideOut LeaseLoss = iota
+	// LeaseRestart cancels the contexts of all sessions and turns with [ErrLeaseLost], then starts over as LeaseRideOut does.
+	// A turn of [Harness.Work] whose handler gave up because of that fails as lease_lost and is tried again; what was open in
+	// it ends with it. For processes whose running tools must not overlap with those of a successor: of a pool whose members
+	// may be cut off from the broker one by one.
+	LeaseRestart
 	// LeaseStop cancels everything with [ErrLeaseLost], for good: connect anew.
 	LeaseStop
 )
@@ -53,7 +56,7 @@ type Config struct {
 	// Pool lets several processes of this harness id live at once, each owning its own sessions. Default: a newer process
 	// takes the place of all older ones.
 	Pool bool
-	// OnLeaseLoss says what to do when the lease is lost. Default: [LeaseRestart].
+	// OnLeaseLoss says what to do when the lease is lost. Default: [LeaseRideOut].
 	OnLeaseLoss LeaseLoss
 	// Host and Version are told in the lease, for people. Default: the machine's name, and nothing.
 	Host, Version string
@@ -103,7 +106,7 @@ func (c Config) Validate() error {
 	_, err = events.NewCell(c.Prefix)
 	need(err == nil, "Prefix", fmt.Sprintf("1 to 32 of a–z, 0–9, _ and -, beginning with a letter; got %.40q", c.Prefix))
 	need(c.TTL >= ttlMin, "TTL", fmt.Sprintf("%s or more; got %s", ttlMin, c.TTL))
-	need(c.OnLeaseLoss >= LeaseRestart && c.OnLeaseLoss <= LeaseStop, "OnLeaseLoss", "LeaseRestart, LeaseRideOut or LeaseStop")
+	need(c.OnLeaseLoss >= LeaseRideOut && c.OnLeaseLoss <= LeaseStop, "OnLeaseLoss", "LeaseRideOut, LeaseRestart or LeaseStop")
 	need(c.BufferFactsMax > 0, "BufferFactsMax", "1 or more")
 	need(c.BufferBytesMax > 0, "BufferBytesMax", "1 or more")
 	return errors.Join(errs...)

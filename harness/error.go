@@ -35,7 +35,8 @@ var (
 	ErrOwned = errors.New("harness: another process owns the session")
 	// ErrNotFound says there is no such session: open it.
 	ErrNotFound = errors.New("harness: no such session")
-	// ErrLeaseLost says the lease is lost: stop all work. Under [LeaseRestart] the client starts over by itself.
+	// ErrLeaseLost says the lease is lost. Under [LeaseRestart] it is the cause of the contexts that are cancelled: stop, the
+	// client starts over by itself. Under [LeaseStop] connect again.
 	ErrLeaseLost = errors.New("harness: lease lost")
 	// ErrStopped is the cause of a turn's context when somebody asked it to stop; [*StopError] tells who. Stop, then say
 	// [Turn.Stop].

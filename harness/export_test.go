@@ -57,6 +57,13 @@ func Verifying(s *Session) bool {
 	return s.verifying
 }
 
+// Suspended says whether the session waits for a new lease.
+func Suspended(s *Session) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.footing == suspended
+}
+
 // Unkept gives the present life a lease that nobody renews, as a suspended process has. lose ends that life.
 func Unkept(ctx context.Context, h *Harness, ttl time.Duration) (lose func(), overdue func() bool, err error) {
 	h.mu.Lock()

@@ -36,12 +36,13 @@
 //	            sessions claimed again
 //
 // A lease is lost when the broker refuses a renewal, or when none succeeded for a TTL by this process's monotonic clock.
-// Then somebody else may take over at any moment, so all contexts of sessions and turns are cancelled with
-// [ErrLeaseLost] and nothing is appended. By default the client then starts over by itself: it draws a new incarnation,
-// and claims each session again whose log shows that nobody took it meanwhile, together with what was open in it in this
-// process: the turn, the calls, the prompts. Facts that waited are stored then, an Ask that waits goes on waiting,
-// [Turn.Context] and [Session.Context] are new ones. So an outage of the broker loses nothing. See [LeaseLoss]. It does not
-// start over when another process has drawn a newer incarnation, unless they are a pool: that one took its place, and
+// Then another process may take over at any moment, so nothing is appended and no answer is handed out. The client starts
+// over by itself: it draws a new incarnation, and claims each session again whose log shows that no other process took it
+// meanwhile, together with what was open in it in this process: the turn, the calls, the prompts. Facts that waited are
+// stored then, an Ask that waits goes on waiting, a handler of [Harness.Work] keeps its turn. So an outage of the broker
+// loses nothing, however long it lasts. What recovery closed meanwhile stays closed: its session ends with ErrFenced.
+// [LeaseLoss] chooses between this and contexts that are cancelled when the lease is lost. The client does not start over
+// when another process has drawn a newer incarnation, unless they are a pool: that one took its place, and
 // [Harness.Context] ends with ErrFenced.
 //
 // # The life of a session in this process

@@ -62,9 +62,10 @@ func TestLeaseLostAndStartedOver(t *testing.T) {
 		set  func(*harness.Config)
 		told bool // the contexts are cancelled
 	}{
-		{"restart", func(*harness.Config) {}, true},
-		{"restart of a pool's member", pool, true},
-		{"ride out", func(c *harness.Config) { c.OnLeaseLoss = harness.LeaseRideOut }, false},
+		{"restart", func(c *harness.Config) { c.OnLeaseLoss = harness.LeaseRestart }, true},
+		{"restart of a pool's member", func(c *harness.Config) { c.Pool, c.OnLeaseLoss = true, harness.LeaseRestart }, true},
+		{"by default", func(*harness.Config) {}, false},
+		{"by default, a pool's member", pool, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel() // it mostly waits
@@ -300,10 +301,13 @@ func TestOutageLongerThanTheTTL(t *testing.T) {
 		_, err := turn.Tool(w.ctx, harness.Tool{ID: "c1", Name: "bash"})
 		called <- err
 	}()
-	wantErr(t, ended(t, turn.Context()), harness.ErrLeaseLost)
+	natstest.Until(t, "the lease to be lost", func() bool { return harness.Suspended(s) })
 	w.back()
 	check(t, <-called)
 	w.awaiting("s", "p1")
+	if err := turn.Context().Err(); err != nil {
+		t.Errorf("the turn was told to stop: %v", err)
+	}
 	w.mustAnswer("s", "p1", "red")
 	if a := got(t, out); a.err != nil || a.answer.Answers[0].Text != "red" {
 		t.Fatalf("%+v", a)

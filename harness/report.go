@@ -221,8 +221,8 @@ func SummaryOK(summary string) error {
 	return nil
 }
 
-// endTurn says how a turn ended, unless its handler or somebody else has. A turn that gave up because the lease was lost
-// has failed, once the session is claimed again; if it is not, recovery says so.
+// endTurn says how a turn ended, unless its handler or somebody else has. A turn that gave up because the lease was lost,
+// under [LeaseRestart], has failed, once the session is claimed again; if it is not, recovery says so.
 func (k *shift) endTurn(ctx context.Context, t *Turn, cause, err error, leaving bool) error {
 	stop, stopped := errors.AsType[*StopError](cause)
 	switch {

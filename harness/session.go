@@ -72,7 +72,7 @@ func newSession(h *Harness, ref events.Ref) *Session {
 func (s *Session) ID() string { return s.ref.Session }
 
 // Context is alive while this process owns the session. Its cause then says why it ended: [ErrFenced], [ErrLeaseLost],
-// [ErrReleased], [ErrSessionClosed], [ErrClosed]. After a lease was lost and the session claimed again it is a new one.
+// [ErrReleased], [ErrSessionClosed], [ErrClosed]. Under [LeaseRestart] it is a new one once the session is claimed again.
 func (s *Session) Context() context.Context {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,7 +146,8 @@ func (s *Session) Progress() {
 }
 
 // Regain waits, after a lost lease, until this process owns the session again, nil, or does not any more, and then says
-// why. While it owns the session it returns at once. Then go on with a new [Session.Context] and [Turn.Context].
+// why. While it owns the session it returns at once. Under [LeaseRestart] go on with a new [Session.Context] and
+// [Turn.Context].
 func (s *Session) Regain(ctx context.Context) error {
 	for {
 		s.mu.Lock()

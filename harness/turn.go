@@ -135,7 +135,8 @@ func (t *Turn) Request() session.WorkTurn {
 }
 
 // Context ends when the turn ends or shall end. Its cause tells why: [ErrStopped], somebody asked for it: stop, then say
-// [Turn.Stop]; [ErrEnded]; or what ended the session's. After a lost lease it is a new one once the session is claimed.
+// [Turn.Stop]; [ErrEnded]; or what ended the session's. Under [LeaseRestart] it is a new one once the session is claimed
+// again.
 func (t *Turn) Context() context.Context {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()

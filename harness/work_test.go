@@ -97,29 +97,35 @@ func TestHowTurnsEnd(t *testing.T) {
 		run     func(ctx context.Context, w *world, turn *harness.Turn) error
 		outcome string
 		reason  string
+		loss    harness.LeaseLoss
 	}{
-		{"an error fails it", func(context.Context, *world, *harness.Turn) error { return errors.New("no luck") }, session.OutcomeFailed, "unknown"},
+		{"an error fails it", func(context.Context, *world, *harness.Turn) error { return errors.New("no luck") }, session.OutcomeFailed, "unknown", 0},
 		{"an error that says how", func(context.Context, *world, *harness.Turn) error {
 			return &harness.FailureError{Failure: events.Failure{Kind: "rate_limit"}}
-		}, session.OutcomeFailed, "rate_limit"},
+		}, session.OutcomeFailed, "rate_limit", 0},
 		{"its own word stands", func(ctx context.Context, w *world, turn *harness.Turn) error {
 			return errors.Join(turn.Complete(ctx, "length"), errors.New("and then"))
-		}, session.OutcomeCompleted, "length"},
+		}, session.OutcomeCompleted, "length", 0},
 		{"a stop stops it", func(ctx context.Context, w *world, turn *harness.Turn) error {
 			w.say("s", events.WriterLedger, events.TurnStopRequested{Turn: turn.ID(), Actor: events.ActorPerson, By: "ada", Reason: "enough"})
 			<-ctx.Done()
 			return ctx.Err()
-		}, session.OutcomeStopped, "enough"},
+		}, session.OutcomeStopped, "enough", 0},
+		{"a lost lease leaves it alone", func(ctx context.Context, w *world, turn *harness.Turn) error {
+			w.dropLease(ctx.Value(keyHarness{}).(*harness.Harness))
+			w.until("s", "the session to be claimed again", func(st *session.State) bool { return st.Epoch == 2 })
+			return ctx.Err()
+		}, session.OutcomeCompleted, "", harness.LeaseRideOut},
 		{"a lost lease fails it once the session is claimed again", func(ctx context.Context, w *world, turn *harness.Turn) error {
 			h := ctx.Value(keyHarness{}).(*harness.Harness)
 			w.dropLease(h)
 			<-ctx.Done()
 			return ctx.Err()
-		}, session.OutcomeFailed, "lease_lost"},
+		}, session.OutcomeFailed, "lease_lost", harness.LeaseRestart},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t)
-			h := w.connect()
+			h := w.connect(func(cfg *harness.Config) { cfg.OnLeaseLoss = c.loss })
 			must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
 			w.work(h, harness.Worker{Turn: func(ctx context.Context, turn *harness.Turn) error {
 				return c.run(context.WithValue(ctx, keyHarness{}, h), w, turn)

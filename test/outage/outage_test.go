@@ -1,0 +1,349 @@
+// Package outage takes the broker away from living agents that work with the default settings, and brings it back: their
+// turns, calls, streams and questions are the same as before, and a retry is made once.
+package outage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/embed"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+	"github.com/holdfast-dev/holdfast/services/compaction"
+	"github.com/holdfast-dev/holdfast/services/ledger"
+	"github.com/holdfast-dev/holdfast/services/reconciler"
+	"github.com/holdfast-dev/holdfast/services/retry"
+)
+
+const (
+	me         = "agent"
+	longEnv    = "HOLDFAST_LONG"
+	patience   = 5 * time.Minute // no test waits longer for all it waits for
+	deltaEvery = 100 * time.Millisecond
+	// judgedAfter is how long after the broker's return an owner without a lease would be called dead, with the defaults: a
+	// TTL and the grace; and the slow walk.
+	judgedAfter = 15*time.Second + 5*time.Second + 5*time.Second
+)
+
+// What the sessions are for. Each has one turn, taken by Work.
+const (
+	asks    = "asks"    // a question without a call, whose answer goes to a callback
+	asksTo  = "asks-to" // a question whose answer is the result of a call
+	calls   = "calls"   // a tool runs
+	streams = "streams" // a model's answer comes
+	fails   = "fails"   // it has failed, and is tried again in the outage
+)
+
+var all = []string{asks, asksTo, calls, streams, fails}
+
+// world is a broker with all services, and one agent.
+type world struct {
+	t      *testing.T
+	ctx    context.Context
+	server *embed.Server
+	bus    *bus.Bus
+	stop   func()       // ends the services
+	leave  func() error // ends the agent
+
+	running chan string   // each handler says that it has got where it waits
+	release chan struct{} // closed: tools and streams end
+
+	mu    sync.Mutex
+	begun map[string]int // turns by session
+}
+
+// TestOutage (R8): with the defaults an outage of the broker of 1 to 120 s loses nothing of what a living agent has open,
+// whether the services live through it or are started again with the broker, as those of `holdfast up` are.
+func TestOutage(t *testing.T) {
+	outages := []time.Duration{time.Second, 20 * time.Second}
+	if os.Getenv(longEnv) != "" {
+		outages = []time.Duration{time.Second, 5 * time.Second, 11 * time.Second, 20 * time.Second, 40 * time.Second, 120 * time.Second}
+	}
+	for _, d := range outages {
+		for _, restarted := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, services restarted %t", d, restarted), func(t *testing.T) {
+				t.Parallel() // it mostly waits
+				newWorld(t).rides(d, restarted)
+			})
+		}
+	}
+}
+
+// rides is one outage.
+func (w *world) rides(d time.Duration, restarted bool) {
+	w.work()
+	before := map[string]*session.State{}
+	for range len(all) - 1 {
+		<-w.running
+	}
+	w.until(fails, "the retry", func(st *session.State) bool { return st.Retry.State == session.RetryScheduled })
+	for _, id := range all {
+		before[id] = w.state(id)
+	}
+	if restarted {
+		w.stop()
+		w.bus.Close()
+	}
+	w.server.Shutdown()
+	<-time.After(d)
+	w.server = natstest.Restart(w.t, w.server)
+	if restarted {
+		w.bus = natstest.Bus(w.t, w.server)
+		w.services()
+	}
+	back := time.Now()
+	w.answer(asks, "blue")
+	w.answer(asksTo, "red")
+	for _, id := range []string{asks, asksTo} {
+		w.until(id, "the end", func(st *session.State) bool { return st.LastTurn != nil })
+	}
+	w.until(fails, "the retry's end", func(st *session.State) bool {
+		return st.LastTurn != nil && st.LastTurn.Outcome == session.OutcomeCompleted
+	})
+	<-time.After(time.Until(back.Add(judgedAfter))) // by now recovery would have said what it has to say
+	close(w.release)
+	for _, id := range all {
+		w.check(id, before[id], w.until(id, "the end", func(st *session.State) bool { return st.LastTurn != nil && st.Turn == nil }))
+	}
+	w.ok(w.leave())
+	w.stop()
+}
+
+// check compares a session before the outage with how it ended.
+func (w *world) check(id string, before, st *session.State) {
+	w.t.Helper()
+	begun := 1
+	if id == fails {
+		begun = 2
+	} else if before.Turn == nil || st.LastTurn.ID != before.Turn.ID {
+		w.t.Errorf("%s: turn %+v ended as %+v: another", id, before.Turn, st.LastTurn)
+	}
+	w.mu.Lock()
+	if n := w.begun[id]; n != begun {
+		w.t.Errorf("%s: %d turns were begun, want %d", id, n, begun)
+	}
+	w.mu.Unlock()
+	if st.LastTurn.Outcome != session.OutcomeCompleted || st.Ignored.Count != 0 {
+		w.t.Errorf("%s: %+v, ignored %+v", id, st.LastTurn, st.Ignored.Last)
+	}
+	want := map[events.Kind]int{}
+	switch id {
+	case asks:
+		want["prompt.requested"], want["prompt.answered"] = 1, 1
+	case asksTo:
+		want["prompt.requested"], want["prompt.answered"], want["tool.completed"] = 1, 1, 1
+	case calls:
+		want["tool.completed"] = 1
+	case fails:
+		want["turn.failed"], want["retry.scheduled"] = 1, 1
+	}
+	said := w.said(id)
+	for _, k := range []events.Kind{"prompt.answered", "prompt.withdrawn", "prompt.expired", "tool.completed", "tool.interrupted", "turn.interrupted", "turn.failed",
+		"turn.stopped", "retry.scheduled", "retry.abandoned", "session.orphaned"} {
+		if said[k] != want[k] {
+			w.t.Errorf("%s: %d × %s, want %d", id, said[k], k, want[k])
+		}
+	}
+}
+
+// work has the agent work, with the defaults, and each session get its turn.
+func (w *world) work() {
+	w.t.Helper()
+	h, err := harness.Connect(w.ctx, harness.Config{ID: me, URL: w.server.URL()})
+	w.ok(err)
+	ctx, cancel := context.WithCancel(w.ctx)
+	done := make(chan error, 1)
+	w.leave = func() error {
+		cancel()
+		return errors.Join(<-done, h.Close(w.ctx))
+	}
+	for _, id := range all {
+		_, err := h.Open(w.ctx, id, harness.Opening{})
+		w.ok(err)
+	}
+	w.ok(h.Ready(w.ctx))
+	go func() { done <- h.Work(ctx, harness.Worker{Turn: w.turn}) }()
+	for _, id := range all {
+		_, err := h.Send(w.ctx, harness.Message{Session: id, Content: "go", By: "ada"})
+		w.ok(err)
+	}
+}
+
+// turn is what the agent does in each of its sessions.
+func (w *world) turn(ctx context.Context, t *harness.Turn) error {
+	id := t.Session().ID()
+	w.mu.Lock()
+	w.begun[id]++
+	first := w.begun[id] == 1
+	w.mu.Unlock()
+	switch id {
+	case asks:
+		w.running <- id
+		return answered(t.Ask(ctx, harness.Prompt{ID: "p", Questions: question(), OnOwnerLoss: events.LossKeep}))("blue")
+	case asksTo:
+		call, err := t.Tool(ctx, harness.Tool{Name: "ask_user"})
+		if err != nil {
+			return err
+		}
+		w.running <- id
+		if err := answered(t.Ask(ctx, harness.Prompt{ID: "p", Call: call.ID(), Questions: question()}))("red"); err != nil {
+			return err
+		}
+		return call.Complete(ctx, "red")
+	case calls:
+		call, err := t.Tool(ctx, harness.Tool{Name: "make"})
+		if err != nil {
+			return err
+		}
+		w.running <- id
+		select {
+		case <-w.release:
+			return call.Complete(ctx, "made")
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	case streams:
+		return w.stream(ctx, t)
+	}
+	if first {
+		return &harness.FailureError{Failure: events.Failure{Kind: "rate_limit", Text: "slow down", RetryAfterMS: time.Second.Milliseconds()}}
+	}
+	return nil
+}
+
+// stream is a model's answer that comes until it is released.
+func (w *world) stream(ctx context.Context, t *harness.Turn) error {
+	m := t.Stream()
+	tick := time.NewTicker(deltaEvery)
+	defer tick.Stop()
+	w.running <- streams
+	for {
+		select {
+		case <-tick.C:
+			m.Delta(true)
+		case <-w.release:
+			m.Finish("stop")
+			return m.Err(nil)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// answered says what is wrong with how a question was settled.
+func answered(a harness.Answer, err error) func(want string) error {
+	return func(want string) error {
+		if err == nil && (len(a.Answers) != 1 || a.Answers[0].Text != want) {
+			err = fmt.Errorf("settled as %+v, want the answer %q", a, want)
+		}
+		return err
+	}
+}
+
+func question() []events.Question {
+	return []events.Question{{ID: "q", Question: "Which colour?", Custom: true}}
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	server := natstest.Start(t)
+	w := &world{t: t, ctx: ctx, server: server, bus: natstest.Bus(t, server), running: make(chan string, len(all)), release: make(chan struct{}), begun: map[string]int{}}
+	w.services()
+	return w
+}
+
+// services starts all services, as they are by default.
+func (w *world) services() {
+	w.t.Helper()
+	led, err := ledger.New(w.bus, ledger.Default(), zerolog.Nop())
+	w.ok(err)
+	ret, err := retry.New(w.bus, retry.Default(), zerolog.Nop())
+	w.ok(err)
+	com, err := compaction.New(w.bus, compaction.Default(), zerolog.Nop())
+	w.ok(err)
+	rec, err := reconciler.New(w.bus, reconciler.Default(), zerolog.Nop())
+	w.ok(err)
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	for _, run := range []func(context.Context) error{led.Run, ret.Run, com.Run, rec.Run} {
+		running.Go(func() {
+			if err := run(ctx); err != nil {
+				w.t.Error(err)
+			}
+		})
+	}
+	var once sync.Once
+	w.stop = func() { once.Do(func() { cancel(); running.Wait() }) }
+	w.t.Cleanup(w.stop)
+}
+
+func (w *world) ok(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func ref(id string) events.Ref { return events.Ref{Harness: me, Session: id} }
+
+// state is the fold of a session's log.
+func (w *world) state(id string) *session.State {
+	w.t.Helper()
+	st := session.New(ref(id))
+	cs, err := w.bus.Read(w.ctx, ref(id), 0)
+	w.ok(err)
+	for i := range cs {
+		st.Fold(&cs[i])
+	}
+	return st
+}
+
+func (w *world) until(id, what string, ok func(*session.State) bool) *session.State {
+	w.t.Helper()
+	var st *session.State
+	natstest.Until(w.t, id+": "+what, func() bool {
+		st = w.state(id)
+		return ok(st)
+	})
+	return st
+}
+
+// said counts the facts in a session's log by kind.
+func (w *world) said(id string) map[events.Kind]int {
+	w.t.Helper()
+	cs, err := w.bus.Read(w.ctx, ref(id), 0)
+	w.ok(err)
+	n := map[events.Kind]int{}
+	for _, c := range cs {
+		for _, e := range c.Events {
+			n[e.Kind]++
+		}
+	}
+	return n
+}
+
+// answer answers the session's question, as soon as the ledger is there to take it.
+func (w *world) answer(id, text string) {
+	w.t.Helper()
+	req := map[string]any{"harness": me, "session": id, "prompt": "p", "by": "ada", "answers": []events.Answer{{Question: "q", Text: text}}}
+	natstest.Until(w.t, "the answer to "+id, func() bool {
+		err := w.bus.Request(w.ctx, ledger.Name, "answer", req, nil)
+		refusal, refused := errors.AsType[*events.Refusal](err)
+		if refused && refusal.Code != 503 {
+			w.t.Fatalf("%s cannot be answered: %v", id, err)
+		}
+		return err == nil
+	})
+}
