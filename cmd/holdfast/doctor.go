@@ -118,6 +118,7 @@ func (a *app) examine(ctx context.Context) ([]finding, error) {
 	if !p.layout(cell) {
 		return p.found, nil
 	}
+	p.clock(ctx)
 	p.consumers(ctx)
 	leases, err := p.leases(ctx)
 	if err != nil {

@@ -42,7 +42,8 @@ const (
 	ackTimeoutMS         = 2_000 // an acknowledgement later than this is looked up instead: its leader may be gone
 	requestTimeoutMS     = 2_000 // for one request to the JetStream API, which is then made again
 	publishWindowMax     = 4_096 // publishes without an acknowledgement yet
-	clockFreshS          = 10    // how long a measured offset to the broker's clock is used
+	clockFreshMS         = 1_000 // how long a measured offset to the broker's clock is used before it is measured again meanwhile
+	clockOldMS           = 5_000 // how long it is used at all, while the broker answers
 	clockPatienceMS      = 500   // a later answer says too little about the time
 	clockQuickMS         = 2     // an answer that says enough
 	clockPoorMS          = 500   // how long one that took longer is used: the first ones of a process are slow

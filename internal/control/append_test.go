@@ -14,7 +14,7 @@ import (
 )
 
 // interruptAfter is interrupt by one who says what comes of it.
-func interruptAfter(ctx context.Context, s *session.State, now time.Time, src session.Source) (Decision, error) {
+func interruptAfter(ctx context.Context, s *session.State, now events.Clock, src session.Source) (Decision, error) {
 	d, err := interrupt(ctx, s, now, src)
 	if len(d.Facts) > 0 {
 		d.After = s.Clone()

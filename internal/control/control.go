@@ -171,7 +171,11 @@ func Alarms(b *bus.Bus, service string) bus.Source {
 // Run looks at sessions until ctx ends; then it hands over and returns nil.
 func (l *Loop) Run(ctx context.Context) error {
 	defer l.slow.Wait()
+	if err := LearnSteps(ctx, l.bus); err != nil {
+		return ignoreEnd(ctx, err)
+	}
 	return Together(ctx,
+		func(ctx context.Context) error { return FollowClock(ctx, l.bus, l.cfg.Log) },
 		func(ctx context.Context) error { return l.bus.Consume(ctx, Documents(l.cfg.Service), documents{l}) },
 		func(ctx context.Context) error {
 			return l.bus.Consume(ctx, Alarms(l.bus, l.cfg.Service), alarms{l})
@@ -185,7 +189,7 @@ func (l *Loop) Run(ctx context.Context) error {
 func (l *Loop) Counts() map[string]uint64 {
 	return map[string]uint64{
 		"looks": l.count.looks.Load(), "decisions": l.count.decisions.Load(), "facts": l.count.facts.Load(), "lost_races": l.count.lostRaces.Load(),
-		"errors": l.count.errors.Load(), "walks": l.count.walks.Load(), "walk_ms": l.count.walkMS.Load(),
+		"errors": l.count.errors.Load(), "walks": l.count.walks.Load(), "walk_ms": l.count.walkMS.Load(), "clock_steps": uint64(l.bus.StepsNoticed()),
 	}
 }
 
@@ -196,9 +200,9 @@ func (l *Loop) Suspects() []Suspect {
 	return slices.SortedFunc(maps.Values(l.suspects), func(a, b Suspect) int { return a.Since.Compare(b.Since) })
 }
 
-// Decide says what a session calls for. It may be called for different sessions at once, again whenever a race is lost,
-// and must not change the state.
-type Decide func(ctx context.Context, s *session.State, now time.Time, src session.Source) (Decision, error)
+// Decide says what a session calls for by the broker's clock. It may be called for different sessions at once, again whenever
+// a race is lost, and must not change the state.
+type Decide func(ctx context.Context, s *session.State, now events.Clock, src session.Source) (Decision, error)
 
 // Settle decides on a session and appends what that calls for, again after each lost race, until nothing is left to do.
 // It returns the session as it is then, and what was appended. s is not changed.
@@ -211,7 +215,7 @@ func (l *Loop) SettleBy(ctx context.Context, s *session.State, decide Decide) (*
 	l.count.looks.Add(1)
 	var said []events.Fact
 	for range racesMax {
-		now, err := l.bus.Now(ctx)
+		now, err := l.bus.Clock(ctx)
 		if err != nil {
 			return s, said, err
 		}
@@ -219,7 +223,7 @@ func (l *Loop) SettleBy(ctx context.Context, s *session.State, decide Decide) (*
 		if err != nil {
 			return s, said, err
 		}
-		after, facts, err := l.append(ctx, s, d, now)
+		after, facts, err := l.append(ctx, s, d, now.Now)
 		said = append(said, facts...)
 		switch {
 		case errors.Is(err, bus.ErrLostRace):

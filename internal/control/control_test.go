@@ -117,7 +117,7 @@ const deliveredAgain = 500 * time.Millisecond
 func noWalk(context.Context) error { return nil }
 
 // interrupt is a decision for tests: an open turn is interrupted.
-func interrupt(_ context.Context, s *session.State, _ time.Time, _ session.Source) (Decision, error) {
+func interrupt(_ context.Context, s *session.State, _ events.Clock, _ session.Source) (Decision, error) {
 	if s.Turn == nil {
 		return Decision{}, nil
 	}
@@ -165,7 +165,7 @@ func TestFailing(t *testing.T) {
 		var attempts atomic.Int32
 		broken.Store(true)
 		var l *Loop
-		l, _ = w.run(Config{Decide: func(ctx context.Context, s *session.State, now time.Time, src session.Source) (Decision, error) {
+		l, _ = w.run(Config{Decide: func(ctx context.Context, s *session.State, now events.Clock, src session.Source) (Decision, error) {
 			if s.Session == "bad" && broken.Load() {
 				attempts.Add(1)
 				return Decision{}, errors.New("cannot be decided")
@@ -210,7 +210,7 @@ func TestFailing(t *testing.T) {
 func TestNotAcknowledged(t *testing.T) {
 	w := newWorld(t)
 	entered := make(chan struct{}, 10)
-	_, stop := w.run(Config{Decide: func(ctx context.Context, _ *session.State, _ time.Time, _ session.Source) (Decision, error) {
+	_, stop := w.run(Config{Decide: func(ctx context.Context, _ *session.State, _ events.Clock, _ session.Source) (Decision, error) {
 		entered <- struct{}{}
 		<-ctx.Done()
 		return Decision{}, ctx.Err()
@@ -231,12 +231,12 @@ func TestLook(t *testing.T) {
 			var due time.Time
 			var once sync.Once
 			first := make(chan struct{})
-			decide := func(ctx context.Context, s *session.State, now time.Time, src session.Source) (Decision, error) {
+			decide := func(ctx context.Context, s *session.State, now events.Clock, src session.Source) (Decision, error) {
 				once.Do(func() {
-					due = now.Add(1500 * time.Millisecond)
+					due = now.Now.Add(1500 * time.Millisecond)
 					close(first)
 				})
-				if now.Before(due) {
+				if now.Now.Before(due) {
 					return Decision{Look: due}, nil
 				}
 				return interrupt(ctx, s, now, src)
@@ -258,7 +258,7 @@ func TestLook(t *testing.T) {
 }
 
 // settling interrupts turns, in the way that the session's name asks for.
-func settling(ctx context.Context, s *session.State, now time.Time, src session.Source) (Decision, error) {
+func settling(ctx context.Context, s *session.State, now events.Clock, src session.Source) (Decision, error) {
 	if strings.HasPrefix(s.Session, "bad") {
 		return Decision{}, errors.New("cannot be decided")
 	}
@@ -370,13 +370,13 @@ func TestWakes(t *testing.T) {
 	set("moved", 1, 2*time.Second) // decided on less
 	set("gone", 5, time.Second)
 	q.drop(&wake{ref: ref("gone"), seq: 4})
-	if due, next := q.due(began); len(due) > 0 || next != time.Second {
+	if due, next := q.due(events.Clock{Now: began}); len(due) > 0 || next != time.Second {
 		t.Errorf("due %v, the next in %s", due, next)
 	}
 	q.drop(&wake{ref: ref("gone"), seq: 5})
 	var names []string
 	for _, at := range []time.Duration{10 * time.Second, 25 * time.Second, time.Minute} {
-		due, _ := q.due(began.Add(at))
+		due, _ := q.due(events.Clock{Now: began.Add(at)})
 		for _, w := range due {
 			names = append(names, fmt.Sprint(w.ref.Session, at))
 		}
@@ -518,7 +518,7 @@ func TestNewRefuses(t *testing.T) {
 func TestSlowSession(t *testing.T) {
 	w := newWorld(t)
 	entered, release := make(chan struct{}, 1), make(chan struct{})
-	_, stop := w.run(Config{WalkBy: noWalk, Decide: func(ctx context.Context, s *session.State, now time.Time, src session.Source) (Decision, error) {
+	_, stop := w.run(Config{WalkBy: noWalk, Decide: func(ctx context.Context, s *session.State, now events.Clock, src session.Source) (Decision, error) {
 		if s.Session == "slow" && s.Turn != nil {
 			entered <- struct{}{}
 			<-release
@@ -541,7 +541,7 @@ func TestSlowSession(t *testing.T) {
 func TestDocumentAhead(t *testing.T) {
 	w := newWorld(t)
 	var decided atomic.Int64
-	l, _ := w.run(Config{WalkBy: noWalk, Decide: func(ctx context.Context, s *session.State, now time.Time, src session.Source) (Decision, error) {
+	l, _ := w.run(Config{WalkBy: noWalk, Decide: func(ctx context.Context, s *session.State, now events.Clock, src session.Source) (Decision, error) {
 		decided.Add(1)
 		return interrupt(ctx, s, now, src)
 	}})

@@ -64,7 +64,7 @@ type window struct {
 type sent struct {
 	s       *session.State
 	d       Decision
-	now     time.Time // the broker's
+	now     events.Clock
 	at      time.Time // this process's
 	pending bus.Pending
 }
@@ -76,12 +76,12 @@ func (w *window) begin(ctx context.Context, s *session.State) {
 		w.done(Settled{Before: s, After: s})
 		return
 	}
-	now, err := w.l.bus.Now(ctx)
+	now, err := w.l.bus.Clock(ctx)
 	var d Decision
 	if err == nil {
 		d, err = w.decide(ctx, s, now, w.l.Source(ctx))
 	}
-	w.evs = w.l.events(w.evs[:0], s, d.Facts, now)
+	w.evs = w.l.events(w.evs[:0], s, d.Facts, now.Now)
 	n := 0
 	if err == nil && len(w.evs) > 0 {
 		n, err = fitting(w.evs)

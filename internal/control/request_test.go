@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -16,7 +15,7 @@ import (
 // a row it is refused with 503 and a reason, and nothing of it is appended.
 func TestCarryOutLosesRaces(t *testing.T) {
 	w := newWorld(t)
-	l, err := New(w.b, Config{Service: "test", Writer: events.WriterRetry, Decide: func(context.Context, *session.State, time.Time, session.Source) (Decision, error) {
+	l, err := New(w.b, Config{Service: "test", Writer: events.WriterRetry, Decide: func(context.Context, *session.State, events.Clock, session.Source) (Decision, error) {
 		return Decision{}, nil
 	}})
 	if err != nil {

@@ -16,23 +16,23 @@ const alarmHorizon = 365 * 24 * time.Hour
 
 // remember sees to the next look at a session as it is now: a durable alarm, unless the look needs none, and if it is
 // soon, a wake of this process.
-func (l *Loop) remember(ctx context.Context, s *session.State, d Decision, now time.Time) error {
-	w := &wake{ref: s.Ref(), seq: s.Seq, at: d.Look}
+func (l *Loop) remember(ctx context.Context, s *session.State, d Decision, now events.Clock) error {
+	w := &wake{ref: s.Ref(), seq: s.Seq, at: d.Look, epoch: now.Epoch}
 	if d.Look.IsZero() {
 		l.wakes.drop(w)
 		return nil
 	}
-	if !d.Local && d.Look.Sub(now) <= alarmHorizon {
+	if !d.Local && d.Look.Sub(now.Now) <= alarmHorizon {
 		if err := l.alarm(ctx, w, d.Look); err != nil {
 			return err
 		}
 	}
-	if d.Look.Sub(now) > localHorizon {
+	if d.Look.Sub(now.Now) > localHorizon {
 		l.wakes.drop(w)
 		return nil
 	}
 	if d.Ahead {
-		w.ready = l.ahead(ctx, s, d.Look)
+		w.ready = l.ahead(ctx, s, events.Clock{Now: d.Look, Steps: now.Steps, Epoch: now.Epoch})
 	}
 	l.wakes.set(w)
 	return nil

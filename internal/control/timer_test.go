@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
@@ -17,7 +18,7 @@ import (
 func TestAlarmIsGuarded(t *testing.T) {
 	w := newWorld(t)
 	due := time.Now().Add(time.Hour)
-	l, _ := w.run(Config{WalkBy: noWalk, Decide: func(context.Context, *session.State, time.Time, session.Source) (Decision, error) {
+	l, _ := w.run(Config{WalkBy: noWalk, Decide: func(context.Context, *session.State, events.Clock, session.Source) (Decision, error) {
 		return Decision{Look: due}, nil
 	}})
 	set := func(name string, seq uint64) error {
@@ -52,7 +53,7 @@ func TestNeverDue(t *testing.T) {
 	w := newWorld(t)
 	never := time.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC)
 	var looks atomic.Int64
-	l, _ := w.run(Config{WalkBy: noWalk, Decide: func(_ context.Context, s *session.State, now time.Time, _ session.Source) (Decision, error) {
+	l, _ := w.run(Config{WalkBy: noWalk, Decide: func(_ context.Context, s *session.State, now events.Clock, _ session.Source) (Decision, error) {
 		if s.Session == "never" {
 			looks.Add(1)
 			return Decision{Look: never}, nil
@@ -60,7 +61,7 @@ func TestNeverDue(t *testing.T) {
 		if s.Turn == nil {
 			return Decision{}, nil
 		}
-		if due := s.Turn.Since.Add(time.Second); now.Before(due) {
+		if due := s.Turn.Since.Add(time.Second); now.Now.Before(due) {
 			return Decision{Look: due}, nil
 		}
 		return interrupt(w.ctx, s, now, nil)

@@ -26,6 +26,7 @@ const (
 // wake is a look at a session at an instant, or, better, what such a look will come to.
 type wake struct {
 	at    time.Time // by the broker's clock: what is known of that gets better
+	epoch uint64    // of the clock; in another one, at is an instant of a clock that has been set since
 	ref   events.Ref
 	seq   uint64 // of the session as it was when this was decided
 	ready *ready // nil: look then
@@ -41,7 +42,7 @@ type ready struct {
 }
 
 // ahead decides for an instant to come.
-func (l *Loop) ahead(ctx context.Context, s *session.State, look time.Time) *ready {
+func (l *Loop) ahead(ctx context.Context, s *session.State, look events.Clock) *ready {
 	d, err := l.cfg.Decide(ctx, s, look, l.Source(ctx))
 	if err != nil || len(d.Facts) == 0 {
 		return nil
@@ -57,6 +58,7 @@ type wakes struct {
 	by    map[events.Ref]*wake
 	fired map[events.Ref]time.Time // what was sent at its instant, until its alarm comes
 	news  chan struct{}            // the first of the queue has changed
+	epoch uint64                   // of the broker's clock; instants of earlier ones are not taken
 }
 
 func newWakes() *wakes {
@@ -67,6 +69,9 @@ func newWakes() *wakes {
 func (q *wakes) set(w *wake) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if w.epoch < q.epoch {
+		return
+	}
 	if old := q.by[w.ref]; old != nil {
 		if old.seq > w.seq {
 			return
@@ -134,12 +139,16 @@ func (q *wakes) rings(r events.Ref, body []byte) bool {
 	return ok && string(alarmBody(fired)) == string(body)
 }
 
-// due takes what is due to be done now, and says how long until the next is.
-func (q *wakes) due(now time.Time) (due []*wake, next time.Duration) {
+// due takes what is due to be done now, and says how long until the next is. An instant of a clock that was set since is only
+// a reason to look.
+func (q *wakes) due(now events.Clock) (due []*wake, next time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	due = q.until(now)
+	due = q.until(now.Now)
 	for _, w := range due {
+		if w.epoch != now.Epoch {
+			w.ready = nil
+		}
 		if w.ready == nil || w.rung {
 			continue
 		}
@@ -151,7 +160,16 @@ func (q *wakes) due(now time.Time) (due []*wake, next time.Duration) {
 	if len(q.queue) == 0 {
 		return due, localHorizon
 	}
-	return due, q.queue[0].at.Sub(now)
+	return due, q.queue[0].at.Sub(now.Now)
+}
+
+// clear takes everything out, and takes nothing more that was computed in an epoch before this one.
+func (q *wakes) clear(epoch uint64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.queue, q.epoch = nil, epoch
+	clear(q.by)
+	clear(q.fired)
 }
 
 // leave takes out what was due until then and is for somebody else to do.
@@ -180,26 +198,32 @@ func (l *Loop) wakeForEver(ctx context.Context) error {
 	}
 	defer looks.Wait()
 	defer close(acks)
-	away := false
+	away, epoch, began := false, uint64(0), false
 	for ctx.Err() == nil {
 		next := standbyEvery
-		now, err := l.bus.Now(ctx)
+		now, err := l.bus.Clock(ctx)
+		if err == nil && now.Epoch != epoch && began {
+			l.clockSet(now.Epoch)
+		}
+		if err == nil {
+			epoch, began = now.Epoch, true
+		}
 		switch {
 		case err != nil || !l.bus.Connected():
 			away, next = true, awayEvery
 		case away: // what came due long ago is looked at by a walk: it may have to take its turn
 			away = false
-			l.wakes.leave(now.Add(-standbyKept))
+			l.wakes.leave(now.Now.Add(-standbyKept))
 			l.WalkSoon()
 			next = 0
-		case l.mayAct(ctx, now):
+		case l.mayAct(ctx, now.Now):
 			var due []*wake
 			due, next = l.wakes.due(now)
 			for _, w := range due {
-				l.fire(ctx, w, now, acks, &looks)
+				l.fire(ctx, w, now.Now, acks, &looks)
 			}
 		}
-		t := time.NewTimer(next)
+		t := time.NewTimer(min(next, clockEvery)) // the clock may be set before
 		select {
 		case <-t.C:
 		case <-l.wakes.news:
@@ -209,6 +233,16 @@ func (l *Loop) wakeForEver(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// clockSet drops every instant that was computed before the broker's clock was set, and has all sessions looked at again: each
+// look computes its instant by the clock as it is now.
+func (l *Loop) clockSet(epoch uint64) {
+	l.wakes.clear(epoch)
+	l.mu.Lock()
+	clear(l.timers)
+	l.mu.Unlock()
+	l.WalkSoon()
 }
 
 // fire does what a wake is for.

@@ -26,12 +26,12 @@ func newAhead(after time.Duration) *ahead {
 	return a
 }
 
-func (a *ahead) decide(_ context.Context, s *session.State, now time.Time, _ session.Source) (Decision, error) {
+func (a *ahead) decide(_ context.Context, s *session.State, now events.Clock, _ session.Source) (Decision, error) {
 	a.decided.Add(1)
 	if s.Turn == nil {
 		return Decision{}, nil
 	}
-	if due := s.Turn.Since.Add(time.Duration(a.after.Load())); now.Before(due) {
+	if due := s.Turn.Since.Add(time.Duration(a.after.Load())); now.Now.Before(due) {
 		return Decision{Look: due, Ahead: true}, nil
 	}
 	return Decision{Facts: []events.Fact{events.TurnInterrupted{Turn: s.Turn.ID, Reason: "test"}}, Rest: true}, nil
@@ -108,21 +108,21 @@ func TestAheadRings(t *testing.T) {
 			t.Error("the alarm came first, and somebody looks")
 		}
 	}
-	if q.due(at); len(q.fired) > 0 {
+	if q.due(events.Clock{Now: at}); len(q.fired) > 0 {
 		t.Error("remembered for an alarm that has come")
 	}
 	q = waiting()
 	if !q.rings(r, alarmBody(at.Add(-time.Second))) {
 		t.Error("an older alarm, and somebody looks")
 	}
-	if q.due(at); !q.rings(r, alarmBody(at)) || len(q.fired) > 0 {
+	if q.due(events.Clock{Now: at}); !q.rings(r, alarmBody(at)) || len(q.fired) > 0 {
 		t.Error("the instant came first, and somebody looks")
 	}
 	if q.rings(r, alarmBody(at)) {
 		t.Error("an alarm rings twice, and nobody looks")
 	}
 	q = waiting()
-	if q.due(at); q.rings(r, alarmBody(at.Add(time.Second))) {
+	if q.due(events.Clock{Now: at}); q.rings(r, alarmBody(at.Add(time.Second))) {
 		t.Error("an alarm for another instant, and nobody looks")
 	}
 	q = waiting()
@@ -134,7 +134,7 @@ func TestAheadRings(t *testing.T) {
 	if q.rings(r, alarmBody(at)) {
 		t.Error("nothing is decided ahead, and nobody looks")
 	}
-	if q.due(at); q.rings(r, alarmBody(at)) {
+	if q.due(events.Clock{Now: at}); q.rings(r, alarmBody(at)) {
 		t.Error("nothing was sent, and nobody looks")
 	}
 }

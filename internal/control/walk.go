@@ -65,15 +65,15 @@ const (
 // is about to do something at its instant needs the machine more.
 func (l *Loop) walkAll(ctx context.Context) error {
 	var all sync.WaitGroup
-	now, err := l.bus.Now(ctx)
+	now, err := l.bus.Clock(ctx)
 	if err != nil {
 		return err
 	}
 	n, began := 0, time.Now()
-	soon := now.Add(localHorizon)
+	soon := now.Now.Add(localHorizon)
 	err = l.bus.List(ctx, bus.State, events.SessionKeys(""), func(e bus.Entry) error {
 		r, err := events.ParseSessionKey(e.Key)
-		if err != nil || l.wakes.has(r, session.PeekSeq(e.Value)) || l.cfg.Later != nil && l.cfg.Later(e.Value).After(soon) {
+		if err != nil || l.wakes.has(r, session.PeekSeq(e.Value)) || l.cfg.Later != nil && now.Steps.Earliest(l.cfg.Later(e.Value)).After(soon) {
 			return nil
 		}
 		if !l.enter(ctx, &all, func() { l.document(ctx, e.Key, e.Value, l.onWalk) }) {
@@ -93,7 +93,7 @@ func (l *Loop) walkAll(ctx context.Context) error {
 
 // onWalk decides as always, but sets no alarms: that of a document was set when the document came. Where it was not, because
 // the process died first, each walk sees to what is due within localHorizon.
-func (l *Loop) onWalk(ctx context.Context, s *session.State, now time.Time, src session.Source) (Decision, error) {
+func (l *Loop) onWalk(ctx context.Context, s *session.State, now events.Clock, src session.Source) (Decision, error) {
 	d, err := l.cfg.Decide(ctx, s, now, src)
 	d.Local = d.Local || len(d.Facts) == 0
 	return d, err

@@ -416,6 +416,9 @@ func ServiceLeaseKey(name, instance string) string {
 // ClaimKey is the key, among the leases, of something that one process in a cell does at a time.
 func ClaimKey(what string) string { return "claim." + what }
 
+// ClockKey is the key, among the leases, under which the services keep how the broker's clock was set: [Steps] as JSON.
+func ClockKey() string { return ClaimKey("clock") }
+
 // ServiceLeasePrefix is what the keys of all leases of a service begin with.
 func ServiceLeasePrefix(name string) string { return "service." + tok(name) + "." }
 

@@ -58,12 +58,26 @@ func (f *fold) promptRequested(fact events.PromptRequested) string {
 		p.Call = fact.Call
 	}
 	f.link(p)
-	p.UpdatedAt, p.Seq, p.Deadline, p.Epoch = f.c.At, f.c.Seq, deadlineOf(fact.Deadline), f.Epoch
+	p.setDeadline(deadlineOf(fact.Deadline), f.c.Seq)
+	p.UpdatedAt, p.Seq, p.Epoch = f.c.At, f.c.Seq, f.Epoch
 	f.adoptCall(p.Call)
 	if p.Turn != "" {
 		f.adoptTurn()
 	}
 	return ""
+}
+
+// setDeadline takes the deadline of a request. One that is repeated, because another process adopts the prompt, was set when
+// it was said first: the broker's clock may have been set in between.
+func (p *Prompt) setDeadline(at *time.Time, seq uint64) {
+	same := at != nil && p.Deadline != nil && at.Equal(*p.Deadline)
+	switch {
+	case !same:
+		p.DeadlineSeq = 0
+	case p.DeadlineSeq == 0 && p.Seq != seq:
+		p.DeadlineSeq = p.Seq
+	}
+	p.Deadline = at
 }
 
 // link ties a prompt to its call, whichever came first: some agents ask before they say that the call runs.
@@ -257,5 +271,6 @@ func promptFields(c *codec.Codec, p *Prompt) {
 	codec.Text(c, `,"on_owner_loss":`, &p.OnOwnerLoss)
 	codec.Text(c, `,"delivery":`, &p.Delivery)
 	codec.Nullable(c, `,"deadline":`, &p.Deadline, codec.Instant)
+	codec.SomeNumber(c, `,"deadline_seq":`, &p.DeadlineSeq)
 	c.Mark(`}`)
 }

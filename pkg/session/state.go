@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -190,6 +191,12 @@ type Prompt struct {
 	OnOwnerLoss events.OwnerLoss  `json:"on_owner_loss"`
 	Delivery    events.Delivery   `json:"delivery"`
 	Deadline    *time.Time        `json:"deadline"`
+	DeadlineSeq uint64            `json:"deadline_seq,omitempty"` // of the commit that set the deadline; 0: Seq
+}
+
+// Due is when an awaiting prompt with a deadline expires, by the broker's clock after these steps.
+func (p *Prompt) Due(steps events.Steps) time.Time {
+	return steps.Since(*p.Deadline, cmp.Or(p.DeadlineSeq, p.Seq))
 }
 
 // Message is one entry of the queue. Its content is in the commit at Seq.

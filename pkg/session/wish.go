@@ -310,11 +310,14 @@ func (s *State) Configure(w ConfigureWish) (Decision, error) {
 }
 
 // Deadlines is the next instant at which an awaiting prompt expires, zero for none.
-func (s *State) Deadlines() time.Time {
+func (s *State) Deadlines(steps events.Steps) time.Time {
 	var next time.Time
 	for _, p := range s.Prompts {
-		if p.Status == Awaiting && p.Deadline != nil && (next.IsZero() || p.Deadline.Before(next)) {
-			next = *p.Deadline
+		if p.Status != Awaiting || p.Deadline == nil {
+			continue
+		}
+		if at := p.Due(steps); next.IsZero() || at.Before(next) {
+			next = at
 		}
 	}
 	return next

@@ -186,16 +186,16 @@ func TestDeadlines(t *testing.T) {
 	ask := func(id string, at time.Time) events.Fact {
 		return events.PromptRequested{Prompt: id, PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback, Deadline: at}
 	}
-	if next := f.s.Deadlines(); !next.IsZero() {
+	if next := f.s.Deadlines(nil); !next.IsZero() {
 		t.Errorf("without prompts the next deadline is %s", next)
 	}
 	first, second, third := storyBegin.Add(time.Hour), storyBegin.Add(2*time.Hour), storyBegin.Add(3*time.Hour)
 	f.say(events.WriterHarness, ask("p0", time.Time{}), ask("p1", third), ask("p2", first), ask("p3", second))
-	if next := f.s.Deadlines(); !next.Equal(first) {
+	if next := f.s.Deadlines(nil); !next.Equal(first) {
 		t.Errorf("the next deadline is %s, want %s", next, first)
 	}
 	f.say(events.WriterLedger, events.PromptAnswered{Prompt: "p2", By: "ada"})
-	if next := f.s.Deadlines(); !next.Equal(second) {
+	if next := f.s.Deadlines(nil); !next.Equal(second) {
 		t.Errorf("once the first is answered the next deadline is %s, want %s", next, second)
 	}
 }

@@ -134,15 +134,15 @@ func (s *Service) Run(ctx context.Context) error {
 }
 
 // decide is one look of the loop at one session.
-func (s *Service) decide(_ context.Context, st *session.State, now time.Time, _ session.Source) (control.Decision, error) {
-	d := Decide(st, Input{Now: now, Progress: s.heard.Of(st.Ref(), now)})
+func (s *Service) decide(_ context.Context, st *session.State, now events.Clock, _ session.Source) (control.Decision, error) {
+	d := Decide(st, Input{Now: now.Now, Steps: now.Steps, Progress: s.heard.Of(st.Ref(), now.Now)})
 	s.idle.note(st, d.Idle)
 	return d.forLoop(), nil
 }
 
 // decideInPlace is a look at a session whose place among the idle ones has come.
-func (s *Service) decideInPlace(_ context.Context, st *session.State, now time.Time, _ session.Source) (control.Decision, error) {
-	d := Decide(st, Input{Now: now, Progress: s.heard.Of(st.Ref(), now), Idle: true})
+func (s *Service) decideInPlace(_ context.Context, st *session.State, now events.Clock, _ session.Source) (control.Decision, error) {
+	d := Decide(st, Input{Now: now.Now, Steps: now.Steps, Progress: s.heard.Of(st.Ref(), now.Now), Idle: true})
 	return d.forLoop(), nil
 }
 

@@ -32,9 +32,10 @@ const source = "/service/" + Name
 
 // Input is what a decision rests on beside the session itself.
 type Input struct {
-	Now      time.Time // the broker's
-	Progress time.Time // the last sign of life that is not in the log; a start of the service counts as one
-	Idle     bool      // an idle compaction may be asked for: the session's place among those that are due has come
+	Now      time.Time    // the broker's
+	Steps    events.Steps // of the broker's clock
+	Progress time.Time    // the last sign of life that is not in the log; a start of the service counts as one
+	Idle     bool         // an idle compaction may be asked for: the session's place among those that are due has come
 }
 
 // Decision is what compaction would do about a session now.
@@ -127,7 +128,7 @@ func open(s *session.State) bool {
 // listen fails a compaction that has been silent for too long, as a turn is (T18): nobody need wait for ever for who hangs in
 // it. It is tried again as any other that failed (C8); what the harness still says about this one is ignored.
 func (d *desk) listen() {
-	of, due := d.Silence(d.in.Progress)
+	of, due := d.Silence(d.in.Progress, d.in.Steps)
 	switch {
 	case of != session.EntityCompaction:
 	case d.in.Now.Before(due):
@@ -203,7 +204,7 @@ func delay(attempt int) time.Duration {
 // nothing follows.
 func (d *desk) again() (wait bool) {
 	l, followUp, message := d.LastCompaction, d.FollowUp(), ""
-	if due := l.At.Add(delay(l.Failures)); due.After(d.in.Now) {
+	if due := d.in.Steps.Since(l.At, l.Seq).Add(delay(l.Failures)); due.After(d.in.Now) {
 		d.lookAt(due)
 		return followUp != ""
 	}
@@ -265,7 +266,7 @@ func (d *desk) handOut() {
 
 // idle has a conversation compacted that nobody has used for a while (C13).
 func (d *desk) idle() {
-	why, due := idleReason(d.State, d.in.Now)
+	why, due := idleReason(d.State, d.in)
 	switch {
 	case why == WhyTooSoon:
 		d.lookAt(due)
@@ -289,8 +290,9 @@ const (
 	WhySuppressed = "suppressed"
 )
 
-// idleReason says why an idle compaction is not asked for, and since or from when it may be; "" if it may.
-func idleReason(s *session.State, now time.Time) (why string, due time.Time) {
+// idleReason says why an idle compaction is not asked for, and since or from when it may be; "" if it may. When the broker's
+// clock was set since the last turn, the session counts as used then.
+func idleReason(s *session.State, in Input) (why string, due time.Time) {
 	l, t, u := s.LastCompaction, s.LastTurn, s.Usage
 	switch {
 	case s.Policy.IdleCompactionAfterS <= 0:
@@ -313,16 +315,18 @@ func idleReason(s *session.State, now time.Time) (why string, due time.Time) {
 		return WhyWaiting, due
 	}
 	due = t.At
-	if s.ActiveAt.After(due) {
+	if n := len(in.Steps); n > 0 && in.Steps[n-1].Seq >= t.Seq {
+		due = in.Steps[n-1].At
+	} else if s.ActiveAt.After(due) {
 		due = s.ActiveAt
 	}
 	due = due.Add(time.Duration(s.Policy.IdleCompactionAfterS) * time.Second)
 	if l != nil && l.Outcome == session.OutcomeFailed {
-		if next := l.At.Add(delay(l.Failures)); next.After(due) {
+		if next := in.Steps.Since(l.At, l.Seq).Add(delay(l.Failures)); next.After(due) {
 			due = next
 		}
 	}
-	if due.After(now) {
+	if due.After(in.Now) {
 		return WhyTooSoon, due
 	}
 	return "", due

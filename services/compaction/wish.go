@@ -288,7 +288,7 @@ func Check(s *session.State, w CheckWish, now time.Time) (Verdict, error) {
 	if v.Would || w.Used != nil || w.Limit != nil || !slices.Contains([]string{WhyOff, WhyNoUsage, WhyNoLimit, WhyBelow}, v.Reason) {
 		return v, nil
 	}
-	if v.Reason, v.At = idleReason(s, now); v.Reason == "" {
+	if v.Reason, v.At = idleReason(s, Input{Now: now}); v.Reason == "" {
 		v.Would, v.Reason = true, events.CompactIdle
 	}
 	return v, nil

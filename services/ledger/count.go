@@ -14,6 +14,7 @@ func (l *Ledger) Counts() map[string]uint64 {
 		"batches": n.batches.Load(), "batches_failed": n.failed.Load(), "takeovers": n.takeovers.Load(), "commits": n.commits.Load(),
 		"documents": n.documents.Load(), "facts_fed": n.facts.Load(), "parked": n.parked.Load(),
 		"park_failed": n.parkFailed.Load(), "documents_mended": n.mended.Load(),
+		"clock_steps": uint64(l.bus.StepsNoticed()),
 	}
 }
 

@@ -119,6 +119,7 @@ func (l *Ledger) Run(ctx context.Context) error {
 		l.follow,
 		func(ctx context.Context) error { return control.Register(ctx, l.bus, Name, l.cfg.Version) },
 		l.retain,
+		func(ctx context.Context) error { return control.FollowClock(ctx, l.bus, l.log) },
 		l.compareViews,
 		l.survey,
 		l.walk,

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/control"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -20,6 +21,9 @@ const (
 func (l *Ledger) retain(ctx context.Context) error {
 	tick := time.NewTicker(min(l.cfg.RetainEvery, max(l.cfg.Retain, retainEveryMin))) // a short time to keep is kept shortly
 	defer tick.Stop()
+	if err := control.LearnSteps(ctx, l.bus); err != nil && ctx.Err() == nil { // a clock that was set forward closes nothing early
+		return err
+	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -40,7 +44,7 @@ func (l *Ledger) retain(ctx context.Context) error {
 // still guards the id. What was written to a session that never began is kept as long; then the session is closed, and
 // purged at the next look; a harness that opens it in the same instant is first, or is told that it is closed.
 func (l *Ledger) Retain(ctx context.Context) (int, error) {
-	now, err := l.bus.Now(ctx)
+	now, err := l.bus.Clock(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -51,7 +55,7 @@ func (l *Ledger) Retain(ctx context.Context) (int, error) {
 	return l.retainAt(ctx, now, full)
 }
 
-func (l *Ledger) retainAt(ctx context.Context, now time.Time, full bool) (int, error) {
+func (l *Ledger) retainAt(ctx context.Context, now events.Clock, full bool) (int, error) {
 	var closed, unborn []bus.Entry
 	err := l.bus.List(ctx, bus.State, events.SessionKeys(""), func(e bus.Entry) error {
 		if h, ok := session.Peek(e.Value); ok && h.Phase != session.Closed && h.Opened() {
@@ -60,7 +64,7 @@ func (l *Ledger) retainAt(ctx context.Context, now time.Time, full bool) (int, e
 		st, err := session.Decode(e.Value)
 		switch {
 		case err != nil:
-		case !st.Opened() && now.Sub(st.UpdatedAt) >= unbornKept(l.cfg.Retain, full):
+		case !st.Opened() && now.Passed(st.UpdatedAt.Add(unbornKept(l.cfg.Retain, full)), st.Seq):
 			unborn = append(unborn, e)
 		case l.isDue(st, now, full):
 			closed = append(closed, e)
@@ -108,8 +112,8 @@ type ended struct {
 }
 
 // isDue is whether a session was closed for long enough, or can be spared in a log that is nearly full.
-func (l *Ledger) isDue(st *session.State, now time.Time, full bool) bool {
-	return st.Closed != nil && (full || st.Closed.Purged || !st.Began() || now.Sub(st.Closed.At) >= l.cfg.Retain)
+func (l *Ledger) isDue(st *session.State, now events.Clock, full bool) bool {
+	return st.Closed != nil && (full || st.Closed.Purged || !st.Began() || now.Passed(st.Closed.At.Add(l.cfg.Retain), st.Closed.Seq))
 }
 
 // verified folds the log of a session that its document says may be purged or closed: a document is a cache, and can be

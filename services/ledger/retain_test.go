@@ -48,13 +48,14 @@ func (w *world) settle(cfg Config) *Ledger {
 }
 
 // later is an instant of the broker's clock, so long from now.
-func (w *world) later(d time.Duration) time.Time {
+func (w *world) later(d time.Duration) events.Clock {
 	w.t.Helper()
-	now, err := w.bus.Now(w.t.Context())
+	now, err := w.bus.Clock(w.t.Context())
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return now.Add(d)
+	now.Now = now.Now.Add(d)
+	return now
 }
 
 // TestASessionThatCannotBePurgedKeepsNoOther: documents of which the log knows nothing are reported, the others go.

@@ -355,7 +355,7 @@ func TestEntriesThatShouldBeGoneAreDeleted(t *testing.T) {
 	w.sayAs(ref, events.WriterLedger, events.PersonSource("ada"), events.PromptDismissed{Prompt: "p1", By: "ada"})
 	w.open(odd)
 	l := w.settle(Default())
-	long := w.later(-time.Hour)
+	long := w.later(-time.Hour).Now
 	entry := func(r events.Ref, prompt string, at time.Time) (string, []byte) {
 		body, err := json.Marshal(session.Blocker{Harness: r.Harness, Session: r.Session, Root: r.Session, Prompt: prompt, Status: session.Dismissed, ClosedAt: at})
 		if err != nil {
@@ -363,7 +363,7 @@ func TestEntriesThatShouldBeGoneAreDeleted(t *testing.T) {
 		}
 		return events.BlockerKey(r.Harness, r.Session, r.Session, prompt), body
 	}
-	stays, body := entry(ref, "old-1", w.later(0))
+	stays, body := entry(ref, "old-1", w.later(0).Now)
 	put := func(key string, body []byte) {
 		t.Helper()
 		if _, err := w.bus.Store(t.Context(), bus.State, key, body, 0); err != nil {

@@ -27,6 +27,9 @@ func watching(now time.Time, alive map[string]bool) *Reconciler {
 	return r
 }
 
+// both is a moment at which both clocks show the same.
+func both(now time.Time) moment { return moment{events.Clock{Now: now}, now} }
+
 // calm says what is said of a stored document.
 func calm(t failer, r *Reconciler, s *session.State, now time.Time) bool {
 	doc, err := s.Encode()
@@ -37,7 +40,7 @@ func calm(t failer, r *Reconciler, s *session.State, now time.Time) bool {
 	if !ok {
 		t.Fatalf("not of this build: %s", doc)
 	}
-	return r.calm(h, doc, now)
+	return r.calm(h, doc, both(now))
 }
 
 // TestTheCalmAreQuiet: what is not read of a document calls for nothing.
@@ -48,7 +51,7 @@ func TestTheCalmAreQuiet(t *testing.T) {
 		for _, name := range w.names {
 			s := w.sessions[name]
 			s.Parent, s.ParentCall = "", "" // a child never is
-			if calm(rt, r, s, w.now) && s.Closed == nil && !r.quiet(s, w.now) {
+			if calm(rt, r, s, w.now) && s.Closed == nil && !r.quiet(s, both(w.now)) {
 				rt.Fatalf("calm, but not quiet: %+v", s)
 			}
 		}

@@ -18,6 +18,7 @@ const factsMore = 2
 // Input is what a decision rests on beside the session itself.
 type Input struct {
 	Now      time.Time        // the broker's
+	Steps    events.Steps     // of the broker's clock
 	Owner    Owner            // what is known of the session's owner; not looked at when nobody owns it
 	Children []*session.State // the sessions whose parent this one is, as they are after their own recovery
 }
@@ -188,8 +189,8 @@ func (d *desk) expireOverdue() {
 		p := d.Prompts[id]
 		switch {
 		case p.Status != session.Awaiting || p.Deadline == nil:
-		case p.Deadline.After(d.in.Now):
-			d.lookAt(*p.Deadline)
+		case p.Due(d.in.Steps).After(d.in.Now):
+			d.lookAt(p.Due(d.in.Steps))
 		default:
 			d.say(events.PromptExpired{Prompt: id, Reason: events.ReasonDeadline})
 		}

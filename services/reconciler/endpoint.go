@@ -134,7 +134,7 @@ func (p *pass) dryRun(ctx context.Context, reply *SweepReply) error {
 	if err := p.collect(ctx); err != nil {
 		return err
 	}
-	now, err := p.r.bus.Now(ctx)
+	now, err := p.r.now(ctx)
 	if err != nil {
 		return err
 	}

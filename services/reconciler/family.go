@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -14,7 +13,7 @@ import (
 // family decides on a session with what becomes of its children.
 type family struct {
 	r     *Reconciler
-	now   time.Time
+	now   moment
 	src   session.Source
 	known *known // of a pass; nil: the kin knows
 }
@@ -57,7 +56,8 @@ func (f *family) decide(ctx context.Context, s *session.State, owner Owner, dept
 
 // input is what a session is decided on.
 func (f *family) input(ctx context.Context, s *session.State, owner Owner, depth int) (Input, error) {
-	in := Input{Now: f.now, Owner: owner}
+	in := f.now.input()
+	in.Owner = owner
 	if len(s.Tools) == 0 || depth >= familyMax || !leftCalls(s) && owner.Life != Dead {
 		return in, nil
 	}

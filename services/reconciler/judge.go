@@ -36,7 +36,7 @@ type Margins struct {
 	Unknown  time.Duration // the TTL of a lease that was never seen
 }
 
-// Seen is a lease as it was seen. All instants are the broker's.
+// Seen is a lease as it was seen. All instants are this process's, on its monotonic clock: the broker's may be set.
 type Seen struct {
 	Exclusive bool
 	State     string
@@ -45,6 +45,10 @@ type Seen struct {
 	Renewed   time.Time // last renewal
 	Ended     time.Time // zero: alive
 	Released  bool      // given back by its owner, who thereby says that it is gone
+	Early     bool      // the broker ended it before its TTL had passed: the broker's clock was set forward
+	Heard     time.Time // when this process was told of the last renewal
+	Rev       uint64    // of the last renewal
+	Stamp     time.Time // of the last renewal, by the broker's clock
 }
 
 // Gap is a stretch in which the reconciler could not renew its own lease: for so long nobody else may have been able to.
@@ -63,6 +67,7 @@ type LeaseView struct {
 //	a newer exclusive incarnation says ready (or the adoption grace is over)   dead at once
 //	the lease was given back                                                   dead at once
 //	the lease ended by itself                                                  dead after the grace
+//	the broker ended it before its TTL had passed                              dead after another TTL and the grace
 //	no such lease was ever seen                                                dead after a TTL of the unknown and the grace,
 //	                                                                           from the start of the watch or the last commit
 //
@@ -132,6 +137,9 @@ func (v *LeaseView) gone(m Margins, s *session.State, own *Seen, now time.Time) 
 	from := later(v.Start, s.UpdatedAt).Add(m.Unknown)
 	if own != nil {
 		l, from = *own, own.Ended
+		if own.Early { // its owner could have renewed, and learns only when it tries that it has to start over
+			from = from.Add(own.TTL)
+		}
 	}
 	at := later(from, v.excuse(&l, now)).Add(m.Grace)
 	if now.Before(at) {

@@ -113,7 +113,7 @@ func TestNobodyIsJudgedTooEarly(t *testing.T) {
 	s := session.New(events.Ref{Harness: "h", Session: "s"})
 	s.Incarnation, s.Owned, s.Epoch, s.UpdatedAt = "17", true, 1, sec(0)
 	now := sec(10_000)
-	if o, known := k.judge(s, now); o.Life != Alive || !o.Look.Equal(now.Add(tooEarly)) || !known {
+	if o, known := k.judge(s, both(now)); o.Life != Alive || !o.Look.Equal(now.Add(tooEarly)) || !known {
 		t.Errorf("before they are seen: %s, look %v, known %v", o.Life, o.Look, known)
 	}
 	k.renewed(sec(9_000))
@@ -121,7 +121,7 @@ func TestNobodyIsJudgedTooEarly(t *testing.T) {
 	for n := 9_000; n <= 10_000; n++ {
 		k.renewed(sec(float64(n)))
 	}
-	if o, known := k.judge(s, now); o.Life != Dead || known {
+	if o, known := k.judge(s, both(now)); o.Life != Dead || known {
 		t.Errorf("when none of his was seen: %s, known %v", o.Life, known)
 	}
 }

@@ -18,6 +18,9 @@ const (
 	gapsMax      = 64
 	endedKept    = time.Hour // an ended lease; after that it is as one that was never seen: its owner is dead
 	harnessClass = "harness"
+	earlyPart    = 5               // a lease that ends with more than one part in so many of its TTL to come was ended early
+	overdueMin   = 2 * time.Second // how long after its TTL a lease that the broker still has counts as ended
+	overdueEvery = time.Second     // how often such leases are looked for
 )
 
 // leaseBook is the shared view of leases.
@@ -29,31 +32,54 @@ type leaseBook struct {
 	view     LeaseView
 	isReady  bool
 	services map[string]bool // keys of service leases
-	offset   time.Duration   // from the local clock to the broker's
 }
 
 func newLeaseBook(m Margins) *leaseBook {
 	return &leaseBook{margins: m, ready: make(chan struct{}), view: LeaseView{Leases: map[string]map[string]*Seen{}}, services: map[string]bool{}}
 }
 
-// judge is the verdict from what has been seen; known is false for an owner whose lease never was.
-func (k *leaseBook) judge(s *session.State, now time.Time) (o Owner, known bool) {
+// moment is one instant by two clocks: the broker's, which may be set at any time, and this process's monotonic one. Leases are
+// judged by the second alone.
+type moment struct {
+	events.Clock
+	here time.Time
+}
+
+func atMoment(c events.Clock) moment { return moment{c, time.Now()} }
+
+// now is the present.
+func (r *Reconciler) now(ctx context.Context) (moment, error) {
+	c, err := r.bus.Clock(ctx)
+	return atMoment(c), err
+}
+
+// local is an instant of the broker's on this process's clock, as both are at this moment.
+func (m moment) local(at time.Time) time.Time { return m.here.Add(at.Sub(m.Now)) }
+
+// ago is an instant of this process's as long ago as one of the broker's; one of the future is now.
+func (m moment) ago(at time.Time) time.Time { return m.here.Add(-max(0, m.Now.Sub(at))) }
+
+// input is what a decision rests on at this moment, but for the owner.
+func (m moment) input() Input { return Input{Now: m.Now, Steps: m.Steps} }
+
+// judge is the verdict from what has been seen, its instants by the broker's clock; known is false for an owner whose lease
+// never was.
+func (k *leaseBook) judge(s *session.State, now moment) (o Owner, known bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !k.isReady {
-		return Owner{Life: Alive, Look: now.Add(tooEarly)}, true
+		return Owner{Life: Alive, Look: now.Now.Add(tooEarly)}, true
 	}
-	return Judge(&k.view, k.margins, s, now), k.view.Leases[s.Harness][s.Incarnation] != nil
+	here := *s
+	here.UpdatedAt = now.ago(now.Steps.Since(s.UpdatedAt, s.Seq))
+	o = Judge(&k.view, k.margins, &here, now.here)
+	if !o.Look.IsZero() {
+		o.Look = now.Now.Add(o.Look.Sub(now.here))
+	}
+	return o, k.view.Leases[s.Harness][s.Incarnation] != nil
 }
 
-// local is an instant of the broker's on this process's clock.
-func (k *leaseBook) local(at time.Time) time.Time {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return time.Now().Add(at.Sub(time.Now().Add(k.offset)))
-}
-
-// renewed notes a renewal of the own lease at an instant of the broker's, and the gap before it.
+// renewed notes a renewal of the own lease, and the gap before it.
 func (k *leaseBook) renewed(now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -64,7 +90,7 @@ func (k *leaseBook) renewed(now time.Time) {
 		}
 		v.Gaps = append(v.Gaps, Gap{Began: last, End: now})
 	}
-	v.Renewed, k.offset = now, time.Until(now)
+	v.Renewed = now
 }
 
 // absent notes that the leader has no such lease: whoever had it could not have been seen, and is judged by the start.
@@ -83,24 +109,18 @@ func (k *leaseBook) put(harness, incarnation string, l *Seen) {
 }
 
 // renewed is told of each renewal of the own lease.
-func (r *Reconciler) renewed(ctx context.Context) func(sent, acked time.Time) {
-	return func(time.Time, time.Time) {
-		if now, err := r.bus.Now(ctx); err == nil {
-			r.leases.renewed(now)
-		}
-	}
-}
+func (r *Reconciler) renewed(_, acked time.Time) { r.leases.renewed(acked) }
 
 // watchLeases follows all leases, and plans the passes that their changes call for.
 func (r *Reconciler) watchLeases(ctx context.Context) error {
 	filters := []string{events.HarnessLeaseKeys(""), "service.>"}
 	err := r.bus.Watch(ctx, bus.Leases, filters, func(u bus.Update) error {
-		now, err := r.bus.Now(ctx)
+		now, err := r.now(ctx)
 		if err != nil {
 			return err
 		}
 		if u.Ready {
-			r.leases.start(now)
+			r.leases.start(now.here)
 			return nil
 		}
 		class, id, member, err := events.ParseLeaseKey(u.Key)
@@ -112,7 +132,7 @@ func (r *Reconciler) watchLeases(ctx context.Context) error {
 			}
 		default:
 			if at := r.leases.seen(id, member, u.Entry, now); !at.IsZero() {
-				r.plan.add(id, r.leases.local(at))
+				r.plan.add(id, at)
 			}
 		}
 		return nil
@@ -147,25 +167,29 @@ func (k *leaseBook) service(key string, alive bool) bool {
 }
 
 // seen notes a harness's lease and says when to pass over the harness because of it, zero for not.
-func (k *leaseBook) seen(harness, incarnation string, e bus.Entry, now time.Time) time.Time {
+func (k *leaseBook) seen(harness, incarnation string, e bus.Entry, now moment) time.Time {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	old := k.view.Leases[harness][incarnation]
 	if e.Deleted {
-		l := &Seen{TTL: k.margins.Unknown, Since: now, Renewed: now}
+		l := &Seen{TTL: k.margins.Unknown, Since: now.here, Renewed: now.here}
 		if old != nil {
 			*l = *old
 		}
-		l.Ended, l.Released = now, !e.Expired
+		l.Ended, l.Released = now.here, !e.Expired
+		l.Early = old != nil && e.Expired && now.here.Sub(old.Renewed) < l.TTL-l.TTL/earlyPart
 		k.put(harness, incarnation, l)
-		k.forget(harness, now)
+		k.forget(harness, now.here)
 		if l.Released {
-			return now
+			return now.here
 		}
-		return now.Add(k.margins.Grace)
+		return now.here.Add(k.margins.Grace)
 	}
 	l := readLease(e.Value, k.margins.Unknown)
-	l.Since, l.Renewed = e.At, e.At
+	l.Since, l.Renewed, l.Heard, l.Rev, l.Stamp = now.here, now.here, now.here, e.Rev, e.At
+	if !k.isReady { // it was renewed before this process looked
+		l.Since, l.Renewed = now.ago(e.At), now.ago(e.At)
+	}
 	if old != nil {
 		l.Since = old.Since
 	}
@@ -176,7 +200,7 @@ func (k *leaseBook) seen(harness, incarnation string, e bus.Entry, now time.Time
 	case l.State == leaseStarting:
 		return l.Since.Add(k.margins.Adoption)
 	}
-	return now
+	return now.here
 }
 
 // readLease reads what a harness says of itself. What cannot be read is alive, and takes nobody's place.
@@ -203,7 +227,7 @@ func (k *leaseBook) forget(harness string, now time.Time) {
 
 // judge is the verdict about a session's owner. An owner that was never seen is looked up at the leader before it is
 // called dead: the watch may lag.
-func (r *Reconciler) judge(ctx context.Context, s *session.State, now time.Time) (Owner, error) {
+func (r *Reconciler) judge(ctx context.Context, s *session.State, now moment) (Owner, error) {
 	if !s.Owned {
 		return Owner{}, nil
 	}
@@ -217,7 +241,68 @@ func (r *Reconciler) judge(ctx context.Context, s *session.State, now time.Time)
 		r.leases.absent(s)
 		return o, nil
 	case err != nil:
-		return Owner{Look: now.Add(tooEarly)}, err
+		return Owner{Look: now.Now.Add(tooEarly)}, err
 	}
-	return Owner{Life: Alive, Look: now.Add(tooEarly)}, nil
+	return Owner{Life: Alive, Look: now.Now.Add(tooEarly)}, nil
+}
+
+// findOverdue ends leases that the broker keeps for too long, because its clock was set back: it would keep the lease of a dead
+// process until its clock is again where it was.
+func (r *Reconciler) findOverdue(ctx context.Context) error {
+	tick := time.NewTicker(overdueEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+		now, err := r.now(ctx)
+		if err != nil || !r.bus.Connected() {
+			continue
+		}
+		for _, x := range r.leases.overdue(now) {
+			e, err := r.bus.Load(ctx, bus.Leases, events.HarnessLeaseKey(x.harness, x.incarnation))
+			if err == nil && r.leases.end(x, e.Rev) {
+				r.log.Warn().Str("id", x.harness).Str("entity", "lease").Str("reason", x.incarnation).Msg("not renewed for its TTL, and kept by the broker, whose clock was set back: ended")
+				r.plan.add(x.harness, time.Now().Add(r.leases.margins.Grace))
+			}
+		}
+	}
+}
+
+// overdueLease is a lease that was not renewed for longer than its TTL.
+type overdueLease struct {
+	harness, incarnation string
+	rev                  uint64
+}
+
+// overdue are the leases that have lived for longer than their TTL by this process's clock, and for less by the broker's.
+func (k *leaseBook) overdue(now moment) []overdueLease {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var all []overdueLease
+	for harness, leases := range k.view.Leases {
+		for incarnation, l := range leases {
+			lived := now.here.Sub(l.Heard)
+			if l.Ended.IsZero() && !l.Heard.IsZero() && lived > l.TTL+overdueMin && lived-now.Now.Sub(l.Stamp) > events.StepMin {
+				all = append(all, overdueLease{harness, incarnation, l.Rev})
+			}
+		}
+	}
+	return all
+}
+
+// end ends an overdue lease, unless it was renewed after all.
+func (k *leaseBook) end(x overdueLease, rev uint64) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	l := k.view.Leases[x.harness][x.incarnation]
+	if l == nil || !l.Ended.IsZero() || l.Rev != x.rev || rev != x.rev {
+		return false
+	}
+	ended := *l
+	ended.Ended = l.Heard.Add(l.TTL)
+	k.put(x.harness, x.incarnation, &ended)
+	return true
 }

@@ -124,7 +124,7 @@ func (p *pass) inScope(tree []*session.State) []*session.State {
 
 // collect lists the documents and keeps those that may call for something, with their families.
 func (p *pass) collect(ctx context.Context) error {
-	now, err := p.r.bus.Now(ctx)
+	now, err := p.r.now(ctx)
 	if err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func (p *pass) collect(ctx context.Context) error {
 }
 
 // document takes one document into the pass.
-func (p *pass) document(ctx context.Context, docs *session.Reader, e bus.Entry, now time.Time) {
+func (p *pass) document(ctx context.Context, docs *session.Reader, e bus.Entry, now moment) {
 	ref, err := events.ParseSessionKey(e.Key)
 	if err != nil {
 		return // nobody's session
@@ -212,8 +212,8 @@ func slim(s *session.State) *session.State {
 }
 
 // quiet says whether a session calls for nothing, whatever its family does.
-func (r *Reconciler) quiet(s *session.State, now time.Time) bool {
-	if !s.Deadlines().IsZero() {
+func (r *Reconciler) quiet(s *session.State, now moment) bool {
+	if !s.Deadlines(nil).IsZero() {
 		return false
 	}
 	left := func(epoch uint64) bool { return !s.Owned || epoch < s.Epoch }
@@ -235,10 +235,10 @@ func (r *Reconciler) quiet(s *session.State, now time.Time) bool {
 
 // lives says whether an owner whose lease is known is not dead, and sees to it that the harness is passed over when that
 // may change.
-func (r *Reconciler) lives(s *session.State, now time.Time) bool {
+func (r *Reconciler) lives(s *session.State, now moment) bool {
 	o, known := r.leases.judge(s, now)
 	if !o.Look.IsZero() {
-		r.plan.add(s.Harness, r.leases.local(o.Look))
+		r.plan.add(s.Harness, now.local(o.Look))
 	}
 	return known && o.Life != Dead
 }
@@ -293,12 +293,12 @@ func (p *pass) fence(ctx context.Context, s *session.State) {
 	r := p.r
 	p.note(s, nil, r.loop.Try(ctx, s.Ref(), func() error {
 		for range fencesMax {
-			now, err := r.bus.Now(ctx)
+			now, err := r.now(ctx)
 			if err != nil {
 				return err
 			}
 			f := p.family(now, nil)
-			in := Input{Now: now}
+			in := now.input()
 			if in.Owner, err = r.judge(ctx, s, now); err != nil {
 				return err
 			}
@@ -364,17 +364,18 @@ func (p *pass) note(s *session.State, facts []events.Fact, ok bool) {
 	}
 }
 
-func (p *pass) family(now time.Time, src session.Source) *family {
+func (p *pass) family(now moment, src session.Source) *family {
 	return &family{r: p.r, now: now, src: src, known: p.known}
 }
 
-func (p *pass) decide(ctx context.Context, s *session.State, now time.Time, src session.Source) (control.Decision, error) {
+func (p *pass) decide(ctx context.Context, s *session.State, clock events.Clock, src session.Source) (control.Decision, error) {
+	now := atMoment(clock)
 	owner, err := p.r.judge(ctx, s, now)
 	if err != nil {
 		return control.Decision{}, err
 	}
 	if s.Parent == "" && len(p.known.children[s.Ref()]) == 0 { // nobody waits for it, and it for nobody
-		if facts, ok := plain(s, Input{Now: now, Owner: owner}); ok {
+		if facts, ok := plain(s, Input{Now: now.Now, Owner: owner}); ok {
 			p.r.kin.awaits(s.Ref(), false)
 			return control.Decision{Facts: facts, Alone: true, Rest: true}, nil
 		}
@@ -390,5 +391,5 @@ func (p *pass) decide(ctx context.Context, s *session.State, now time.Time, src 
 	if waits && !leftCalls(d.After) {
 		p.r.kin.awaits(s.Ref(), false)
 	}
-	return p.r.forLoop(s, owner, d), nil
+	return p.r.forLoop(s, owner, d, now), nil
 }

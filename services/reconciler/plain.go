@@ -3,7 +3,6 @@ package reconciler
 import (
 	"bytes"
 	"strconv"
-	"time"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -53,7 +52,7 @@ var openMarks = []string{`,"turn":{`, `,"tools":{`, `,"prompts":{`, `,"compactio
 
 // calm says, from the head of a document and a glance at the rest, that a session calls for nothing, whatever its family
 // does. That it does not say so proves nothing: then the document is read.
-func (r *Reconciler) calm(h *session.State, doc []byte, now time.Time) bool {
+func (r *Reconciler) calm(h *session.State, doc []byte, now moment) bool {
 	switch {
 	case h.ParentCall != "": // whoever it is a child of has to know it
 		return false

@@ -104,7 +104,7 @@ func TestWhoIsAlone(t *testing.T) {
 		p.known.put(y.sessions[name])
 	}
 	p.known.children[y.sessions["parent"].Ref()] = []events.Ref{y.sessions["child"].Ref()}
-	now, err := c.b.Now(t.Context())
+	now, err := c.b.Clock(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

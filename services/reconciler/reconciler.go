@@ -135,9 +135,10 @@ func (r *Reconciler) Counts() map[string]uint64 { return r.loop.Counts() }
 func (r *Reconciler) Run(ctx context.Context) error {
 	return control.Together(ctx,
 		func(ctx context.Context) error {
-			return control.NewHeld(r.bus, Name, r.cfg.Version, leaseEvery, r.renewed(ctx)).Run(ctx)
+			return control.NewHeld(r.bus, Name, r.cfg.Version, leaseEvery, r.renewed).Run(ctx)
 		},
 		r.watchLeases,
+		r.findOverdue,
 		func(ctx context.Context) error {
 			select {
 			case <-r.leases.ready: // before that, nobody can be judged
@@ -153,8 +154,9 @@ func (r *Reconciler) Run(ctx context.Context) error {
 }
 
 // decide is one look of the loop at one session. What a dead owner left is for a pass, which knows the whole family.
-func (r *Reconciler) decide(ctx context.Context, s *session.State, now time.Time, src session.Source) (control.Decision, error) {
+func (r *Reconciler) decide(ctx context.Context, s *session.State, clock events.Clock, src session.Source) (control.Decision, error) {
 	r.kin.note(s)
+	now := atMoment(clock)
 	owner, err := r.judge(ctx, s, now)
 	if err != nil {
 		return control.Decision{}, err
@@ -178,16 +180,16 @@ func (r *Reconciler) decide(ctx context.Context, s *session.State, now time.Time
 	if len(d.Facts) == 0 {
 		r.tellParent(ctx, s)
 	}
-	return r.forLoop(s, owner, d), nil
+	return r.forLoop(s, owner, d, now), nil
 }
 
 // forLoop hands a decision to the loop. When the verdict about an owner may change is a matter of the whole harness, not
 // of an alarm for each session.
-func (r *Reconciler) forLoop(s *session.State, owner Owner, d Decision) control.Decision {
+func (r *Reconciler) forLoop(s *session.State, owner Owner, d Decision, now moment) control.Decision {
 	if !owner.Look.IsZero() {
-		r.plan.add(s.Harness, r.leases.local(owner.Look))
+		r.plan.add(s.Harness, now.local(owner.Look))
 		if d.Look.Equal(owner.Look) {
-			d.Look = d.After.Deadlines()
+			d.Look = d.After.Deadlines(now.Steps)
 		}
 	}
 	return control.Decision{Facts: d.Facts, Look: d.Look, After: d.After}

@@ -246,12 +246,12 @@ func TestLaggingWatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	now, err := c.b.Now(c.ctx)
+	now, err := r.now(c.ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.leases.start(now.Add(-time.Hour)) // and nothing is watched
-	r.leases.renewed(now)
+	r.leases.start(now.here.Add(-time.Hour)) // and nothing is watched
+	r.leases.renewed(now.here)
 	alive := c.harness("h", "ready", ttlLong)
 	s := session.New(events.Ref{Harness: "h", Session: "s"})
 	s.Owned, s.Exclusive, s.Epoch, s.Incarnation = true, true, 1, alive.incarnation
@@ -380,10 +380,7 @@ func TestSweep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	now, err := c.b.Now(c.ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	now := time.Now()
 	r.leases.start(now)
 	r.leases.renewed(now)
 	p := c.harness("h", "ready", ttlLong)

@@ -37,9 +37,10 @@ const (
 
 // Input is what a decision rests on beside the session itself.
 type Input struct {
-	Now      time.Time // the broker's
-	Progress time.Time // the last sign of life that is not in the log; a start of the service counts as one
-	Jitter   float64   // up to this part of the delay is added, 0: none
+	Now      time.Time    // the broker's
+	Steps    events.Steps // of the broker's clock
+	Progress time.Time    // the last sign of life that is not in the log; a start of the service counts as one
+	Jitter   float64      // up to this part of the delay is added, 0: none
 }
 
 // Decision is what retry would do about a session now.
@@ -140,10 +141,16 @@ func onSchedule(s *session.State, failed *events.Failure, in Input) Decision {
 		return abandon(s, s.LastTurn.ID, reason)
 	case s.BlockedBy() != "":
 		return Decision{}
-	case in.Now.Before(s.Retry.DueAt):
-		return Decision{Look: s.Retry.DueAt}
+	}
+	if due := dueAt(s, in.Steps); in.Now.Before(due) {
+		return Decision{Look: due}
 	}
 	return Decision{Facts: []events.Fact{again(s, s.Retry.Attempt)}}
+}
+
+// dueAt is when a scheduled retry is due: the delay counts from the failure, also when the broker's clock was set since.
+func dueAt(s *session.State, steps events.Steps) time.Time {
+	return steps.Since(s.Retry.DueAt, s.LastTurn.Seq)
 }
 
 // giveUp is why the last turn is not tried again by itself, "" if it is.
@@ -217,7 +224,7 @@ func (still) Now() time.Time { return time.Time{} }
 // watch fails a turn that has been silent for too long (T18). What the harness still says about it is ignored then.
 func watch(s *session.State, in Input) Decision {
 	t := s.Turn
-	of, due := s.Silence(in.Progress)
+	of, due := s.Silence(in.Progress, in.Steps)
 	switch {
 	case of != session.EntityTurn:
 		return Decision{}

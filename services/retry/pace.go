@@ -35,6 +35,13 @@ func (p *pace) begin(now time.Time) {
 	p.active = now
 }
 
+func (p *pace) clear() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	clear(p.places)
+	p.next, p.swept = time.Time{}, time.Time{}
+}
+
 // turn is when a retry that was due then may fire: now, or later. Its place stays the same however often it is looked at:
 // what is decided ahead, or again by a walk, asks for it once more before it has come.
 func (p *pace) turn(r events.Ref, due, now time.Time) time.Time {

@@ -28,7 +28,7 @@ func TestAheadAfterAnOutage(t *testing.T) {
 		t.Fatal(err)
 	}
 	ref, look := events.Ref{Harness: "h", Session: "s"}, now.Add(time.Hour)
-	if _, err := r.decide(t.Context(), session.New(ref), look, nil); err != nil {
+	if _, err := r.decide(t.Context(), session.New(ref), events.Clock{Now: look}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if r.pace.active.Before(now) || !r.pace.active.Before(look) {

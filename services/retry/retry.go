@@ -99,6 +99,7 @@ type Retry struct {
 	heard *control.Heard
 	pace  *pace
 	link  control.Link
+	clock control.Link
 }
 
 // New makes a service; the cell must have been set up ([bus.Bus.Ensure]).
@@ -160,20 +161,27 @@ func (r *Retry) takeover(ctx context.Context) error {
 	return nil
 }
 
+// clockSet gives all places anew: those that were given before are instants of the broker's clock as it was.
+func (r *Retry) clockSet(ctx context.Context) error {
+	r.pace.clear()
+	return r.takeover(ctx)
+}
+
 // decide is one look of the loop at one session. What came due before anybody was active takes its turn. When the broker was
 // away, what came due meanwhile takes its turn, too; now may be an instant to come, the broker's return is not.
-func (r *Retry) decide(ctx context.Context, s *session.State, now time.Time, _ session.Source) (control.Decision, error) {
+func (r *Retry) decide(ctx context.Context, s *session.State, now events.Clock, _ session.Source) (control.Decision, error) {
 	var err error
 	r.link.Restored(r.bus.Reconnects(), func() bool { err = r.takeover(ctx); return err == nil })
+	r.clock.Restored(now.Epoch, func() bool { err = errors.Join(err, r.clockSet(ctx)); return err == nil })
 	if err != nil {
 		return control.Decision{}, err
 	}
-	d := Decide(s, Input{Now: now, Progress: r.heard.Of(s.Ref(), now), Jitter: r.cfg.Jitter})
+	d := Decide(s, Input{Now: now.Now, Steps: now.Steps, Progress: r.heard.Of(s.Ref(), now.Now), Jitter: r.cfg.Jitter})
 	look := control.Decision{Facts: d.Facts, Look: d.Look, Local: d.Watch, Ahead: !d.Watch}
 	if len(d.Facts) > 0 {
 		if _, fires := d.Facts[0].(events.TurnRequested); fires {
 			look.Rest = true
-			if at := r.pace.turn(s.Ref(), s.Retry.DueAt, now); at.After(now) {
+			if at := r.pace.turn(s.Ref(), dueAt(s, now.Steps), now.Now); at.After(now.Now) {
 				return control.Decision{Look: at, Local: true, Ahead: true}, nil
 			}
 		}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/control"
+)
+
+// Limits of what is said about clocks.
+const (
+	clockApartMin = 5 * time.Second // a smaller difference between two machines' clocks is not worth a word
+	clockStepAge  = 24 * time.Hour  // how long a step of the broker's clock is reported
+)
+
+// clock compares the broker's clock with this machine's, and reports how it was set of late.
+func (p *patient) clock(ctx context.Context) {
+	const do = "keep the clocks of all machines synchronised (NTP); what was planned before a step is done as long after it as was planned"
+	now, err := p.bus.Clock(ctx)
+	if err != nil {
+		p.note("clock", levelWrong, "", "%v", err)
+		return
+	}
+	steps, _, err := control.LoadSteps(ctx, p.bus)
+	if err != nil {
+		p.note("clock", levelWrong, "", "%v", err)
+		return
+	}
+	var said []string
+	if apart := now.Now.Sub(time.Now()); apart.Abs() > clockApartMin {
+		said = append(said, fmt.Sprintf("the broker's clock is %s this machine's", apart.Abs().Round(time.Second).String()+" "+word(apart, "ahead of", "behind")))
+	}
+	for _, s := range steps {
+		if now.Now.Sub(s.At).Abs() < clockStepAge {
+			said = append(said, fmt.Sprintf("the broker's clock was set %s by %s, at %s, after commit %d", word(s.By(), "forward", "back"), s.By().Abs().Round(time.Second), s.At.UTC().Format(time.RFC3339), s.Seq))
+		}
+	}
+	if len(said) > 0 {
+		p.note("clock", levelNote, do, "%s", strings.Join(said[max(0, len(said)-namesMax):], "; "))
+		return
+	}
+	p.note("clock", levelOK, "", "the broker's clock agrees with this machine's, and was not set within a day")
+}
+
+// word is one word or the other, by the sign.
+func word(d time.Duration, more, less string) string {
+	if d < 0 {
+		return less
+	}
+	return more
+}

@@ -1,0 +1,102 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// clockEvery is how often a service asks for the time at least, so that it notices when the broker's clock is set.
+const clockEvery = time.Second
+
+// FollowClock notices when the broker's clock is set, and keeps the steps of all services in the cell, so that a process that
+// starts later can translate instants of before. It returns nil when ctx ends.
+func FollowClock(ctx context.Context, b *bus.Bus, log zerolog.Logger) error {
+	kept := -1
+	for {
+		c, err := b.Clock(ctx)
+		if n := b.StepsNoticed(); err == nil && n != kept {
+			switch err := keepSteps(ctx, b, c.Steps); {
+			case err == nil:
+				kept = n
+			case errors.Is(err, bus.ErrForbidden):
+				kept = n
+				log.Warn().AnErr("err", err).Msg("steps of the broker's clock are not kept: a process that starts later does not know of them")
+			case ctx.Err() == nil:
+				log.Warn().AnErr("err", err).Msg("steps of the broker's clock are not kept yet: tried again")
+			}
+		}
+		if !wait(ctx, clockEvery) {
+			return nil
+		}
+	}
+}
+
+// LearnSteps reads the steps of the broker's clock that the services have kept. Call it before the first decision that rests on
+// an instant.
+func LearnSteps(ctx context.Context, b *bus.Bus) error {
+	if _, err := b.Clock(ctx); err != nil { // what is set from now on this process notices itself
+		return err
+	}
+	steps, _, err := LoadSteps(ctx, b)
+	switch {
+	case errors.Is(err, bus.ErrForbidden): // a cell with permissions of its own: this process notices what it sees itself
+	case err != nil:
+		return err
+	}
+	b.LearnSteps(steps)
+	return nil
+}
+
+// LoadSteps reads the steps of the broker's clock that the services have kept, and the revision of their entry.
+func LoadSteps(ctx context.Context, b *bus.Bus) (events.Steps, uint64, error) {
+	e, err := b.Load(ctx, bus.Leases, events.ClockKey())
+	switch {
+	case errors.Is(err, bus.ErrNotFound):
+		return nil, 0, nil
+	case err != nil:
+		return nil, 0, fmt.Errorf("control: steps of the broker's clock: %w", err)
+	}
+	var steps events.Steps
+	if err := json.Unmarshal(e.Value, &steps); err != nil {
+		return nil, e.Rev, nil // as if there were none: they are kept anew with the next step
+	}
+	return steps, e.Rev, nil
+}
+
+// keepSteps adds what this process knows to what is kept.
+func keepSteps(ctx context.Context, b *bus.Bus, mine events.Steps) error {
+	for {
+		kept, rev, err := LoadSteps(ctx, b)
+		if err != nil {
+			return err
+		}
+		b.LearnSteps(kept)
+		all := kept.Merge(mine)
+		if len(all) == len(kept) {
+			return nil
+		}
+		value, err := json.Marshal(all)
+		if err != nil {
+			return fmt.Errorf("control: steps of the broker's clock: %w", err)
+		}
+		if _, err = b.Store(ctx, bus.Leases, events.ClockKey(), value, rev); !errors.Is(err, bus.ErrLostRace) {
+			return err
+		}
+	}
+}
+
+// ignoreEnd is nil for an error that is only the end that was asked for.
+func ignoreEnd(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}

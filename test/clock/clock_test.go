@@ -1,0 +1,328 @@
+package clock
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/control"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/failure"
+)
+
+// What the sessions at work are told, and how late each thing may be.
+const (
+	ttl        = 3 * time.Second
+	grace      = time.Second
+	retryAfter = 8 * time.Second
+	deadline   = 9 * time.Second
+	stall      = 10 * time.Second
+	early      = 50 * time.Millisecond // what the test's own reading of the clock is out by
+	late       = 6 * time.Second       // on a busy machine
+	patience   = 3 * time.Minute
+)
+
+// Kinds of facts that the test looks for.
+var (
+	promptRequested = events.PromptRequested{}.Kind()
+	promptExpired   = events.PromptExpired{}.Kind()
+	retryScheduled  = events.RetryScheduled{}.Kind()
+	turnRequested   = events.TurnRequested{}.Kind()
+	turnFailed      = events.TurnFailed{}.Kind()
+	interrupted     = events.TurnInterrupted{}.Kind()
+	stopRequested   = events.TurnStopRequested{}.Kind()
+	orphaned        = events.SessionOrphaned{}.Kind()
+)
+
+// steps are what the clock is set by, one after the other.
+func steps() []time.Duration {
+	hours := []time.Duration{-2 * time.Hour, 2 * time.Hour}
+	if os.Getenv("HOLDFAST_LONG") == "" {
+		return hours
+	}
+	return append([]time.Duration{5 * time.Second, -5 * time.Second, 10 * time.Minute, -10 * time.Minute, 2 * time.Hour}, hours...)
+}
+
+// TestSteps sets the clock of the machine that everything but the harnesses runs on. What was planned is done as long after it
+// was planned as was planned, what lives is left alone, and what is dead is found.
+func TestSteps(t *testing.T) {
+	dir := t.TempDir()
+	clock := filepath.Join(dir, "clock")
+	set(t, clock, 0)
+	_, url := up(t, dir, clock, loopback)
+	w := watchCell(t, url)
+	offset := time.Duration(0)
+	for i, by := range steps() {
+		offset += by
+		s := w.begin(t, fmt.Sprint(i))
+		w.step(t, []string{clock}, by, offset)
+		s.end(t)
+	}
+	w.reported(t, len(steps()))
+}
+
+// TestRestart: who starts after the step translates what was planned before it.
+func TestRestart(t *testing.T) {
+	for _, by := range []time.Duration{-2 * time.Hour, 2 * time.Hour} {
+		t.Run(by.String(), func(t *testing.T) {
+			dir := t.TempDir()
+			clock := filepath.Join(dir, "clock")
+			set(t, clock, 0)
+			p, url := up(t, dir, clock, loopback)
+			w := watchCell(t, url)
+			s := w.plan(t, "r")
+			w.step(t, []string{clock}, by, by)
+			w.reported(t, 1)
+			w.b.Close()
+			p.kill()
+			_, url = up(t, dir, clock, strings.TrimPrefix(url, "nats://"))
+			w.connect(t, url)
+			s.planned(t)
+		})
+	}
+}
+
+// cell is the test's own view of the cell.
+type cell struct {
+	ctx context.Context
+	b   *bus.Bus
+	url string
+}
+
+func watchCell(t *testing.T, url string) *cell {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	w := &cell{ctx: ctx}
+	w.connect(t, url)
+	return w
+}
+
+func (w *cell) connect(t *testing.T, url string) {
+	t.Helper()
+	b, err := bus.Open(w.ctx, bus.Config{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	w.b, w.url = b, url
+}
+
+// step sets clocks, and returns when the broker shows it: what is stored then has a timestamp of the new clock.
+func (w *cell) step(t *testing.T, clocks []string, by, offset time.Duration) {
+	t.Helper()
+	if _, err := w.b.Now(w.ctx); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range clocks {
+		set(t, c, offset)
+	}
+	natstest.Until(t, "the broker's clock to be set by "+by.String(), func() bool {
+		now, err := w.b.Now(w.ctx)
+		return err == nil && now.Sub(time.Now().Add(offset)).Abs() < time.Second
+	})
+}
+
+// reported holds what the services have kept of the steps.
+func (w *cell) reported(t *testing.T, want int) {
+	t.Helper()
+	natstest.Until(t, "the steps to be kept", func() bool {
+		kept, _, err := control.LoadSteps(w.ctx, w.b)
+		return err == nil && len(kept) >= want
+	})
+	kept, _, err := control.LoadSteps(w.ctx, w.b)
+	if err != nil || len(kept) != want {
+		t.Errorf("%d steps are kept, want %d: %+v, %v", len(kept), want, kept, err)
+	}
+	for i, s := range kept {
+		if want := steps()[i%len(steps())]; len(kept) == len(steps()) && (s.By()-want).Abs() > time.Second {
+			t.Errorf("step %d is %s, want %s", i, s.By(), want)
+		}
+	}
+}
+
+// scene is what is under way when the clock is set.
+type scene struct {
+	w     *cell
+	name  string
+	live  *harness.Harness
+	began map[string]time.Time // session: when what is to happen in it was planned
+	turns map[string]*harness.Turn
+	stop  context.CancelFunc
+}
+
+func (w *cell) harness(t *testing.T, id string) *harness.Harness {
+	t.Helper()
+	h, err := harness.Connect(w.ctx, harness.Config{ID: id, URL: w.url, TTL: ttl})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Ready(w.ctx); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// open opens a session with a turn, and says when.
+func (x *scene) open(t *testing.T, h *harness.Harness, name string) *harness.Session {
+	t.Helper()
+	s, err := h.Open(x.w.ctx, name, harness.Opening{Policy: &events.PolicyPatch{StallAfterS: events.Set(int64(stall / time.Second))}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	turn, err := s.StartTurn(x.w.ctx, harness.Start{ID: "turn"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.began[name], x.turns[name] = time.Now(), turn
+	return s
+}
+
+// plan plans a retry and the end of a prompt.
+func (w *cell) plan(t *testing.T, name string) *scene {
+	t.Helper()
+	x := &scene{w: w, name: name, began: map[string]time.Time{}, turns: map[string]*harness.Turn{}, stop: func() {}}
+	x.live = w.harness(t, "live"+name)
+	t.Cleanup(x.live.Abandon)
+	x.open(t, x.live, "failed")
+	if err := x.turns["failed"].Fail(w.ctx, events.Failure{Kind: failure.RateLimit, Text: "slow down", RetryAfterMS: retryAfter.Milliseconds()}, false); err != nil {
+		t.Fatal(err)
+	}
+	x.began["failed"] = time.Now()
+	x.open(t, x.live, "asked")
+	now, err := w.b.Now(w.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.began["asked"] = time.Now()
+	ctx, stop := context.WithCancel(w.ctx)
+	x.stop = stop
+	go func() {
+		_, _ = x.turns["asked"].Ask(ctx, harness.Prompt{ID: "q", Title: "?", Deadline: now.Add(deadline)})
+	}() // it expires
+	natstest.Until(t, "the question and the retry", func() bool {
+		return x.when("asked", promptRequested) && x.when("failed", retryScheduled)
+	})
+	return x
+}
+
+// begin plans, and has a turn that is heard of, one that is silent, and one whose process has died.
+func (w *cell) begin(t *testing.T, name string) *scene {
+	t.Helper()
+	x := w.plan(t, name)
+	busy := x.open(t, x.live, "busy")
+	ctx, stop := context.WithCancel(w.ctx)
+	before := x.stop
+	x.stop = func() { before(); stop() }
+	go func() {
+		tick := time.NewTicker(500 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				busy.Progress()
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	x.open(t, x.live, "silent")
+	dead := w.harness(t, "dead"+name)
+	x.open(t, dead, "left")
+	natstest.Until(t, "the documents", func() bool {
+		_, err := w.b.Load(w.ctx, bus.State, events.SessionKey(events.Ref{Harness: "dead" + name, Session: "left"}))
+		return err == nil
+	})
+	dead.Abandon()
+	x.began["left"] = time.Now()
+	return x
+}
+
+func (x *scene) ref(name string) events.Ref {
+	if name == "left" || name == "gone" {
+		return events.Ref{Harness: name2harness(name) + x.name, Session: name}
+	}
+	return events.Ref{Harness: "live" + x.name, Session: name}
+}
+
+func name2harness(name string) string {
+	if name == "gone" {
+		return "gone"
+	}
+	return "dead"
+}
+
+// kinds are the kinds of all facts of a session, in order.
+func (x *scene) kinds(name string) []events.Kind {
+	commits, err := x.w.b.Read(x.w.ctx, x.ref(name), 0)
+	if err != nil {
+		return nil
+	}
+	var all []events.Kind
+	for _, c := range commits {
+		for _, e := range c.Events {
+			all = append(all, e.Fact.Kind())
+		}
+	}
+	return all
+}
+
+// when says whether a fact of this kind is in the session.
+func (x *scene) when(name string, k events.Kind) bool { return slices.Contains(x.kinds(name), k) }
+
+// waits until a fact of this kind is in a session, and holds how long that took against what was planned.
+func (x *scene) waits(t *testing.T, name string, k events.Kind, least, most time.Duration) {
+	t.Helper()
+	natstest.Until(t, string(k)+" in "+name, func() bool { return x.when(name, k) })
+	took := time.Since(x.began[name])
+	t.Logf("%s: %s after %s", name, k, took.Round(10*time.Millisecond))
+	if took < least-early || took > most+late {
+		t.Errorf("%s: %s after %s, want %s to %s", name, k, took, least, most+late)
+	}
+}
+
+// planned waits for what was planned.
+func (x *scene) planned(t *testing.T) {
+	t.Helper()
+	defer x.stop()
+	x.waits(t, "failed", turnRequested, retryAfter, retryAfter)
+	x.waits(t, "asked", promptExpired, deadline, deadline)
+}
+
+// end waits for all that has to happen, and then holds that nothing else did.
+func (x *scene) end(t *testing.T) {
+	t.Helper()
+	gone := x.w.harness(t, "gone"+x.name)
+	x.open(t, gone, "gone")
+	natstest.Until(t, "the document", func() bool {
+		_, err := x.w.b.Load(x.w.ctx, bus.State, events.SessionKey(x.ref("gone")))
+		return err == nil
+	})
+	gone.Abandon()
+	x.began["gone"] = time.Now()
+	x.waits(t, "left", orphaned, ttl-ttl/3, 2*ttl+grace)
+	x.waits(t, "gone", orphaned, ttl-ttl/3, 2*ttl+grace)
+	x.planned(t)
+	x.waits(t, "silent", turnFailed, stall, stall+ttl)
+	bad := []events.Kind{turnFailed, interrupted, orphaned, stopRequested}
+	for _, name := range []string{"busy", "asked", "failed", "silent"} {
+		for _, k := range x.kinds(name) {
+			allowed := k == turnFailed && (name == "failed" || name == "silent") || k == stopRequested && name == "silent"
+			if slices.Contains(bad, k) && !allowed {
+				t.Errorf("%s: %s, though its process lives and works", name, k)
+			}
+		}
+	}
+	ctx, cancel := context.WithTimeout(x.w.ctx, late)
+	defer cancel()
+	if err := x.live.Close(ctx); err != nil {
+		t.Errorf("close: %v", err)
+	}
+}

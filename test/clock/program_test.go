@@ -1,0 +1,202 @@
+// Package clock sets the clock of a real broker forward and back, by seconds and by hours, while sessions are at work.
+package clock
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+)
+
+// The program is built with a standard library in which time.Now can be moved, as a step of the system's clock moves it: what
+// it shows changes, its monotonic reading and all timers do not.
+const (
+	nowBefore = "sec, nsec, mono := runtimeNow()\n\tif mono == 0 {"
+	nowAfter  = "sec, nsec, mono := runtimeNow()\n\tsec += StepOfTest.Load()\n\tif mono == 0 {"
+	declared  = "\n// StepOfTest is how far Now is moved, in seconds.\nvar StepOfTest atomic.Int64\n"
+	imports   = "import (\n"
+	root      = "../.."
+	loopback  = "127.0.0.1:0" // any free port
+)
+
+var built struct {
+	once sync.Once
+	dir  string
+	err  error
+}
+
+func TestMain(m *testing.M) {
+	status := m.Run()
+	if built.dir != "" {
+		if err := os.RemoveAll(built.dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			status = 1
+		}
+	}
+	os.Exit(status)
+}
+
+// program is the path of the program whose clock can be set.
+func program(t *testing.T) string {
+	t.Helper()
+	built.once.Do(func() { built.err = build() })
+	if built.err != nil {
+		t.Fatal(built.err)
+	}
+	return filepath.Join(built.dir, "holdfast")
+}
+
+func build() error {
+	dir, err := os.MkdirTemp("", "holdfast-clock")
+	if err != nil {
+		return err
+	}
+	built.dir = dir
+	goroot, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		return fmt.Errorf("go env GOROOT: %w", err)
+	}
+	original := filepath.Join(strings.TrimSpace(string(goroot)), "src", "time", "time.go")
+	body, err := os.ReadFile(original)
+	if err != nil {
+		return err
+	}
+	text := string(body)
+	if strings.Count(text, nowBefore) != 1 || strings.Count(text, imports) != 1 {
+		return fmt.Errorf("%s: time.Now is not as this test knows it: teach it this version of Go", original)
+	}
+	text = strings.Replace(strings.Replace(text, nowBefore, nowAfter, 1), imports, imports+"\t\"sync/atomic\"\n", 1) + declared
+	moved := filepath.Join(dir, "time.go")
+	if err := os.WriteFile(moved, []byte(text), 0o600); err != nil {
+		return err
+	}
+	step, err := filepath.Abs("testdata/step.go.txt")
+	if err != nil {
+		return err
+	}
+	added, err := filepath.Abs(filepath.Join(root, "cmd", "holdfast", "clock_that_steps.go"))
+	if err != nil {
+		return err
+	}
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {original: moved, added: step}})
+	if err != nil {
+		return err
+	}
+	list := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(list, overlay, 0o600); err != nil {
+		return err
+	}
+	cmd := exec.Command("go", "build", "-overlay", list, "-o", filepath.Join(dir, "holdfast"), "./cmd/holdfast")
+	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w\n%s", err, out)
+	}
+	return nil
+}
+
+// process is a running program and the file that sets its clock.
+type process struct {
+	t     *testing.T
+	clock string
+	log   string
+	cmd   *exec.Cmd
+	done  chan struct{}
+	lines chan string
+}
+
+// start runs the program with a clock that is moved as the file says.
+func start(t *testing.T, clock string, env []string, args ...string) *process {
+	t.Helper()
+	p := &process{t: t, clock: clock, log: filepath.Join(t.TempDir(), "log"), cmd: exec.Command(program(t), args...), done: make(chan struct{}), lines: make(chan string, 100)}
+	log, err := os.Create(p.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.cmd.Env, p.cmd.Stderr = append(append(os.Environ(), "HOLDFAST_TEST_CLOCK="+clock), env...), log
+	in, err := p.cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for said := bufio.NewScanner(out); said.Scan(); {
+			select {
+			case p.lines <- said.Text():
+			default:
+			}
+		}
+		_ = p.cmd.Wait() // killed, at the end
+		_ = log.Close()
+		close(p.done)
+	}()
+	t.Cleanup(func() {
+		_ = in.Close()
+		p.kill()
+		if t.Failed() {
+			t.Logf("the log of %v:\n%s", args, p.said())
+		}
+	})
+	return p
+}
+
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill() // it may be gone
+	<-p.done
+}
+
+func (p *process) said() string {
+	body, err := os.ReadFile(p.log)
+	if err != nil {
+		return err.Error()
+	}
+	return string(body)
+}
+
+// set moves a clock from what the machine's is.
+func set(t *testing.T, clock string, by time.Duration) {
+	t.Helper()
+	temp := clock + ".new"
+	if err := os.WriteFile(temp, []byte(strconv.Itoa(int(by/time.Second))), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(temp, clock); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// up runs everything in one process, and returns it with its address.
+func up(t *testing.T, dir, clock, listen string) (*process, string) {
+	t.Helper()
+	ready := filepath.Join(t.TempDir(), "ready.json")
+	p := start(t, clock, nil, "up", "--data", filepath.Join(dir, "data"), "--listen", listen, "--http", loopback,
+		"--grace", grace.String(), "--adoption-grace", grace.String(), "--ready-file", ready)
+	var at struct {
+		NATS string `json:"nats"`
+		HTTP string `json:"http"`
+	}
+	natstest.Until(t, "the program to be ready", func() bool {
+		select {
+		case <-p.done:
+			t.Fatalf("it ended: %s", p.said())
+		default:
+		}
+		body, err := os.ReadFile(ready)
+		return err == nil && json.Unmarshal(body, &at) == nil
+	})
+	return p, at.NATS
+}
