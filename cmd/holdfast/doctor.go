@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -43,6 +44,7 @@ func doctorCommand(a *app) *cobra.Command {
 		"Check broker, layout, consumers, services, harnesses and sessions, and say for each what to do. It changes nothing. It fails when something is wrong.",
 		arguments(0, 0), "holdfast doctor", "holdfast doctor --json | jq 'select(.level == \"wrong\")'")
 	a.take(cmd, []string{"lag-max"})
+	cmd.Flags().StringArrayVar(&a.nodes, "node", nil, "the `name` of a broker of this cell; may be repeated; others that hold its streams are reported")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		found, err := a.examine(cmd.Context())
 		if sayErr := a.sayFindings(found); sayErr != nil || err != nil {
@@ -119,7 +121,10 @@ func (a *app) examine(ctx context.Context) ([]finding, error) {
 		return p.found, nil
 	}
 	p.clock(ctx)
+	p.nodes(cell)
 	p.consumers(ctx)
+	p.strangers(ctx)
+	p.truth(ctx)
 	leases, err := p.leases(ctx)
 	if err != nil {
 		return p.found, err
@@ -183,6 +188,10 @@ func (p *patient) layout(cell bus.Inspection) bool {
 		p.note("log", levelWrong, "raise the stream's limit, or close sessions and shorten --retain", "%d of %d bytes are used: new sessions are refused", log.Bytes, most)
 		return true
 	}
+	if log.Msgs == 0 && log.LastSeq > 0 { // of each session that was ever written to, retention leaves the last commit
+		p.note("log", levelWrong, "restore the stream from a backup, or see below what documents still know", "it is empty, and the last commit was %d: it was purged, or lost", log.LastSeq)
+		return true
+	}
 	p.note("log", levelOK, "", "%s, %d bytes, the last is %d", screen.Plural(int(log.Msgs), "commit"), log.Bytes, log.LastSeq)
 	return true
 }
@@ -229,6 +238,7 @@ func (p *patient) consumers(ctx context.Context) {
 func (p *patient) leases(ctx context.Context) (map[string]control.Lease, error) {
 	all := map[string]control.Lease{}
 	harnesses, services := map[string]int{}, map[string]int{}
+	odd := map[string][]string{}
 	err := p.bus.List(ctx, bus.Leases, ">", func(e bus.Entry) error {
 		class, id, _, err := events.ParseLeaseKey(e.Key)
 		if err != nil { // a ticket
@@ -236,7 +246,7 @@ func (p *patient) leases(ctx context.Context) (map[string]control.Lease, error) 
 		}
 		var l control.Lease
 		if err := json.Unmarshal(e.Value, &l); err != nil {
-			p.note("lease "+e.Key, levelWrong, "its harness writes leases of another form: look at its version", "%v", err)
+			odd[class+" "+id] = append(odd[class+" "+id], e.Key)
 		}
 		if _, known := all[e.Key]; !known && class == "service" {
 			services[id]++
@@ -249,6 +259,7 @@ func (p *patient) leases(ctx context.Context) (map[string]control.Lease, error) 
 	if err != nil {
 		return nil, fmt.Errorf("holdfast: doctor: leases: %w", err)
 	}
+	p.oddLeases(odd)
 	for i := range targets {
 		name := targets[i].name
 		if services[name] == 0 {
@@ -264,8 +275,29 @@ func (p *patient) leases(ctx context.Context) (map[string]control.Lease, error) 
 		total += n
 	}
 	slices.Sort(names)
-	p.note("harnesses", levelOK, "", "%s alive: %s", processes(total), cmp.Or(strings.Join(names, ", "), "none"))
+	p.note("harnesses", levelOK, "", "%s alive: %s", processes(total), cmp.Or(few(names, harnessesMax), "none"))
 	return all, nil
+}
+
+// Limits of what a finding names.
+const (
+	namesMax     = 5  // sessions, or leases
+	perOwnerMax  = 2  // sessions of one harness among them
+	harnessesMax = 20 // harnesses
+)
+
+// oddLeases reports leases of another form: one finding for all, with a few of each harness, so that no harness can fill
+// the report.
+func (p *patient) oddLeases(odd map[string][]string) {
+	total := 0
+	var of []string
+	for _, owner := range slices.Sorted(maps.Keys(odd)) {
+		total += len(odd[owner])
+		of = append(of, fmt.Sprintf("%d of %s (%s)", len(odd[owner]), owner, few(odd[owner], perOwnerMax)))
+	}
+	if total > 0 {
+		p.note("leases", levelWrong, "these processes write leases of another form: look at their versions", "%d cannot be read: %s", total, few(of, namesMax))
+	}
 }
 
 func processes(n int) string {
@@ -292,6 +324,7 @@ func (p *patient) suspects(ctx context.Context) {
 type tally struct {
 	sessions, waiting, parked, ignored, unread int
 	orphans, odd, untaken, stuck               []string
+	left                                       []*session.State // nobody owns them, and something is open: perhaps by design
 	now                                        time.Time
 }
 
@@ -317,6 +350,9 @@ func (p *patient) sessions(ctx context.Context, leases map[string]control.Lease)
 	})
 	if err != nil {
 		return fmt.Errorf("holdfast: doctor: sessions: %w", err)
+	}
+	if err := p.unrecovered(ctx, &t); err != nil {
+		return err
 	}
 	p.note("sessions", levelOK, "", "%s, %d with an open question", screen.Plural(t.sessions, "session"), t.waiting)
 	p.judge(len(t.orphans), "orphans", levelWrong, "the reconciler closes them within lease TTL and grace: is one running? else `holdfast sweep --dry-run` tells why not",
@@ -354,8 +390,11 @@ func (t *tally) count(s *session.State, leases map[string]control.Lease) {
 		t.stuck = append(t.stuck, s.Ref().String())
 	}
 	_, alive := leases[events.HarnessLeaseKey(s.Harness, s.Incarnation)]
-	if s.Owned && !alive || !s.Owned && leftOpen(s) {
+	switch {
+	case s.Owned && !alive:
 		t.orphans = append(t.orphans, s.Ref().String())
+	case !s.Owned && leftOpen(s):
+		t.left = append(t.left, s)
 	}
 }
 
@@ -379,13 +418,26 @@ func leftOpen(s *session.State) bool {
 	return s.Closed == nil && (s.Turn != nil || len(s.Tools) > 0) && len(s.PendingPrompts()) == 0 && len(s.WaitsFor) == 0
 }
 
-// namesMax is how many sessions a finding names.
-const namesMax = 5
-
+// shorten names a few sessions, no more than two of one harness while there are others.
 func shorten(names []string) string {
 	slices.Sort(names)
-	if len(names) > namesMax {
-		return strings.Join(names[:namesMax], ", ") + fmt.Sprintf(" and %d more", len(names)-namesMax)
+	var first, rest []string
+	of := map[string]int{}
+	for _, name := range names {
+		harness, _, _ := strings.Cut(name, "/")
+		if of[harness]++; of[harness] <= perOwnerMax {
+			first = append(first, name)
+		} else {
+			rest = append(rest, name)
+		}
+	}
+	return few(append(first, rest...), namesMax)
+}
+
+// few names the first of them.
+func few(names []string, most int) string {
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
 	}
 	return strings.Join(names, ", ")
 }

@@ -62,6 +62,7 @@ type app struct {
 	input    *lines
 	beside   io.Writer     // Stderr, for several goroutines
 	patience time.Duration // for one request, when longer than --timeout
+	nodes    []string      // the brokers of this cell, as the doctor was told; none: it does not know
 }
 
 func newApp(p *Program) *app {

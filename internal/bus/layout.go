@@ -165,6 +165,8 @@ type StreamState struct {
 	LastSeq      uint64
 	Replicas     int
 	Consumers    int
+	Nodes        []string // that hold it, in order; none outside a cluster
+	Offline      []string // of these
 }
 
 // Inspect looks at the broker and at the cell's streams, and changes nothing.
@@ -186,6 +188,7 @@ func (b *Bus) Inspect(ctx context.Context) (Inspection, error) {
 			s.Layout = layoutOf(info.Config)
 			s.Msgs, s.Bytes, s.BytesMax, s.LastSeq = info.State.Msgs, info.State.Bytes, uint64(max(info.Config.MaxBytes, 0)), info.State.LastSeq
 			s.Replicas, s.Consumers = info.Config.Replicas, info.State.Consumers
+			s.nodes(info)
 		}
 		found.Streams = append(found.Streams, s)
 	}

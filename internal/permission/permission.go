@@ -227,5 +227,8 @@ func Operator(c events.Cell, name string) (Grant, error) {
 	n := namesOf(c)
 	g.PublishDeny = n.others("")
 	g.Publish = append(g.Publish, slices.Concat(reads(n.ParkedStream()), follows(n.ParkedStream()))...)
+	for _, s := range []string{n.LogStream(), n.state, n.leases, n.TimerStream()} { // whose consumers are they?
+		g.Publish = append(g.Publish, api+"CONSUMER.LIST."+s)
+	}
 	return g, err
 }

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/screen"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+	"github.com/holdfast-dev/holdfast/services/ledger"
+	"github.com/holdfast-dev/holdfast/services/reconciler"
+)
+
+// lossAdvice is what to do when the log has lost commits.
+const lossAdvice = "keep what is left: `holdfast rescue DIR`; restore the broker's files from a backup if there is one; " +
+	"else accept the loss with `holdfast rebuild --accept-loss`"
+
+// truth compares the documents with the log: a log that lost something is noticed by what documents know.
+func (p *patient) truth(ctx context.Context) {
+	found, err := ledger.Look(ctx, p.bus)
+	if err != nil {
+		p.note("truth", levelWrong, "try again; with a larger --timeout in a large cell", "documents were not compared with the log: %v", err)
+		return
+	}
+	if len(found.Lost) == 0 && len(found.Wrong) == 0 {
+		p.note("truth", levelOK, "", "the log has all that %s know", screen.Plural(found.Documents, "document"))
+		return
+	}
+	names := make([]string, len(found.Lost))
+	for i := range found.Lost {
+		names[i] = found.Lost[i].String()
+	}
+	if len(names) > 0 {
+		p.note("truth", levelWrong, lossAdvice, "the log has lost commits of %s: %s", screen.Plural(len(names), "session"), shorten(names))
+	}
+	names = names[:0]
+	for _, r := range found.Wrong {
+		names = append(names, r.String())
+	}
+	if len(names) > 0 {
+		p.note("truth", levelWrong, "`holdfast rebuild` makes them from the log; so does the ledger when it starts, and by and by",
+			"%s missing, damaged or older than what was folded: %s", screen.Plural(len(names), "document"), shorten(names))
+	}
+}
+
+// strangers looks for consumers that no part of Holdfast made: each costs the broker work, and one that pushes can send
+// what is stored to any subject.
+func (p *patient) strangers(ctx context.Context) {
+	var ours []bus.Source
+	for i := range targets {
+		ours = append(ours, targets[i].consumers(p.bus, &p.app.settings)...)
+	}
+	found, err := p.bus.Strangers(ctx, ours)
+	switch {
+	case errors.Is(err, bus.ErrForbidden):
+		p.note("strangers", levelNote, "ask an operator to run `holdfast doctor`", "this user may not list consumers")
+		return
+	case err != nil:
+		p.note("strangers", levelWrong, "try again", "%v", err)
+		return
+	}
+	names := make([]string, len(found))
+	for i, x := range found {
+		names[i] = fmt.Sprintf("%s of %s %s", x.Name, x.Stream, x.Why)
+	}
+	p.judge(len(names), "strangers", levelNote, "find out whose they are; `nats consumer rm STREAM CONSUMER` removes one", "consumers that Holdfast did not make: "+few(names, namesMax))
+}
+
+// nodes looks at who holds the cell's streams. A broker that holds none cannot be seen by a client.
+func (p *patient) nodes(cell bus.Inspection) {
+	var all, offline []string
+	replicas := 0
+	for _, s := range cell.Streams {
+		all, offline, replicas = append(all, s.Nodes...), append(offline, s.Offline...), max(replicas, s.Replicas)
+	}
+	if len(all) == 0 {
+		return
+	}
+	slices.Sort(all)
+	slices.Sort(offline)
+	all, offline = slices.Compact(all), slices.Compact(offline)
+	var foreign []string
+	for _, n := range all {
+		if len(p.app.nodes) > 0 && !slices.Contains(p.app.nodes, n) {
+			foreign = append(foreign, n)
+		}
+	}
+	switch {
+	case len(foreign) > 0:
+		p.note("nodes", levelWrong, "remove them from the cluster (`nats server cluster peer-remove`), and change the routes' password", "not named with --node, and they hold streams: %s", strings.Join(foreign, ", "))
+	case len(offline) > 0:
+		p.note("nodes", levelWrong, "start them, or replace them", "offline: %s", strings.Join(offline, ", "))
+	case len(all) > replicas:
+		p.note("nodes", levelNote, "name yours with --node, then others are reported", "the streams are on %d nodes, with %s each: %s", len(all), copies(replicas), strings.Join(all, ", "))
+	default:
+		p.note("nodes", levelOK, "", "%s", strings.Join(all, ", "))
+	}
+}
+
+// unrecovered asks the reconciler's own decision about sessions without an owner in which something is open. What recovery
+// leaves open by design is no orphan: a turn, say, that goes on with the answer that its harness is still to take.
+func (p *patient) unrecovered(ctx context.Context, t *tally) error {
+	if len(t.left) == 0 {
+		return nil
+	}
+	children := map[events.Ref][]*session.State{}
+	for _, s := range t.left {
+		children[s.Ref()] = nil
+	}
+	err := p.bus.List(ctx, bus.State, events.SessionKeys(""), func(e bus.Entry) error {
+		s, err := session.Decode(e.Value)
+		if err != nil || s.Parent == "" {
+			return nil
+		}
+		parent := events.Ref{Harness: s.Harness, Session: s.Parent}
+		if _, left := children[parent]; left {
+			children[parent] = append(children[parent], s)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("holdfast: doctor: sessions: %w", err)
+	}
+	for _, s := range t.left {
+		d, err := reconciler.Decide(s, reconciler.Input{Now: t.now, Children: children[s.Ref()]}, p.app.source(ctx, p.bus))
+		if err != nil || len(d.Facts) > 0 {
+			t.orphans = append(t.orphans, s.Ref().String())
+		}
+	}
+	return nil
+}

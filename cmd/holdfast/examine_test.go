@@ -1,0 +1,261 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/health"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// upCell is `holdfast up` within this process, and a connection to it.
+type upCell struct {
+	t    *testing.T
+	note health.Note
+	bus  *bus.Bus
+	stop func() (int, string)
+	seq  map[events.Ref]uint64
+}
+
+// startUp runs `holdfast up` on a directory and waits until it is ready.
+func startUp(t *testing.T, dir string) *upCell {
+	t.Helper()
+	ready := filepath.Join(t.TempDir(), "ready.json")
+	c := &upCell{t: t, seq: map[events.Ref]uint64{}}
+	stop := runProgram("up", "--data", dir, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--ready-file", ready)
+	ended := false
+	c.stop = func() (int, string) {
+		if ended {
+			return 0, ""
+		}
+		ended = true
+		if c.bus != nil {
+			c.bus.Close()
+		}
+		return stop()
+	}
+	t.Cleanup(func() { c.stop() })
+	natstest.Until(t, "up to be ready", func() bool {
+		body, err := os.ReadFile(ready)
+		return err == nil && json.Unmarshal(body, &c.note) == nil
+	})
+	b, err := bus.Open(t.Context(), bus.Config{URL: c.note.NATS})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.bus = b
+	return c
+}
+
+// say appends facts of a harness as one commit.
+func (c *upCell) say(r events.Ref, facts ...events.Fact) {
+	c.t.Helper()
+	evs := make([]events.Event, len(facts))
+	for i, f := range facts {
+		evs[i] = events.New(c.bus.NewID(), events.HarnessSource(r.Harness, "1"), r, 1, time.Unix(0, 0), f)
+	}
+	seq, err := c.bus.Append(c.t.Context(), r, events.WriterHarness, c.seq[r], evs)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.seq[r] = seq
+}
+
+// folded waits until a session's document has all that was said.
+func (c *upCell) folded(r events.Ref) *session.State {
+	c.t.Helper()
+	var st *session.State
+	natstest.Until(c.t, r.String()+" to be folded", func() bool {
+		e, err := c.bus.Load(c.t.Context(), bus.State, events.SessionKey(r))
+		if err == nil {
+			st, err = session.Decode(e.Value)
+		}
+		return err == nil && st.Seq >= c.seq[r]
+	})
+	return st
+}
+
+// doctor is what it finds, by check.
+func (c *upCell) doctor(args ...string) map[string]finding {
+	c.t.Helper()
+	var out bytes.Buffer
+	p := &Program{Args: append([]string{"doctor", "--json", "--nats", c.note.NATS, "--timeout", "1m"}, args...), Stdout: &out, Stderr: &bytes.Buffer{}}
+	code := p.Run(c.t.Context())
+	all, wrong := map[string]finding{}, false
+	for line := range strings.Lines(out.String()) {
+		var f finding
+		if err := json.Unmarshal([]byte(line), &f); err != nil {
+			c.t.Fatal(err)
+		}
+		if all[f.Check].Level != levelWrong {
+			all[f.Check] = f
+		}
+		wrong = wrong || f.Level == levelWrong
+	}
+	if wrong != (code == exitFailed) {
+		c.t.Errorf("exit code %d, findings %+v", code, all)
+	}
+	return all
+}
+
+// publish sends a message without any client.
+func (c *upCell) publish(subject string) {
+	c.t.Helper()
+	conn, err := new(net.Dialer).DialContext(c.t.Context(), "tcp", strings.TrimPrefix(c.note.NATS, "nats://"))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	if _, err := fmt.Fprintf(conn, "CONNECT {\"verbose\":false}\r\nPUB %s 0\r\n\r\nPING\r\n", subject); err != nil {
+		c.t.Fatal(err)
+	}
+	for lines := bufio.NewScanner(conn); lines.Scan(); {
+		if lines.Text() == "PONG" {
+			return
+		}
+	}
+	c.t.Fatalf("%s: the broker does not answer", subject)
+}
+
+// expect holds one finding against a level and what it says.
+func expect(t *testing.T, found map[string]finding, check, level, says string) {
+	t.Helper()
+	if f := found[check]; f.Level != level || !strings.Contains(f.Found, says) || level == levelWrong && f.Do == "" {
+		t.Errorf("%s: %+v, want %s saying %q and what to do", check, f, level, says)
+	}
+}
+
+// asks is a session with a turn that waits for the result of a call, which is a person's answer.
+func (c *upCell) asks(r events.Ref) {
+	c.t.Helper()
+	c.say(r, events.SessionOpened{Incarnation: "1"}, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
+	c.say(r, events.ToolStarted{Call: "c1", Turn: "t1", Name: "question"},
+		events.PromptRequested{Prompt: "p1", Turn: "t1", Call: "c1", PromptKind: events.PromptQuestion, Title: "Which?", Delivery: events.DeliverToolResult,
+			OnOwnerLoss: events.LossKeep, Questions: []events.Question{{ID: "q", Question: "Which?", Options: []events.Option{{Label: "a"}, {Label: "b"}}}}})
+}
+
+// TestDoctorComparesTheLogWithDocuments: one that knows more than the log is reported with what to do, and so is a log that
+// was purged while everything ran.
+func TestDoctorComparesTheLogWithDocuments(t *testing.T) {
+	c := startUp(t, t.TempDir())
+	r := events.Ref{Harness: "h1", Session: "s1"}
+	c.asks(r)
+	c.folded(r)
+	expect(t, c.doctor(), "truth", levelOK, "1 document")
+	ahead := session.New(events.Ref{Harness: "h1", Session: "lost"})
+	ahead.Epoch, ahead.Seq = 1, 1000
+	doc, err := ahead.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rev, err := c.bus.Store(t.Context(), bus.State, events.SessionKey(ahead.Ref()), doc, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect(t, c.doctor(), "truth", levelWrong, "commits of 1 session: h1/lost (known up to 1000, the log ends with 0)")
+	if err := c.bus.Delete(t.Context(), bus.State, events.SessionKey(ahead.Ref()), rev); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.bus.Store(t.Context(), bus.State, events.SessionKey(r), []byte("x"), c.rev(r)); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, c.doctor(), "truth", levelWrong, "1 document missing, damaged or older than what was folded: h1/s1")
+	c.publish("$JS.API.STREAM.PURGE.HF_LOG")
+	found := c.doctor()
+	expect(t, found, "log", levelWrong, "it was purged, or lost")
+}
+
+// rev is the revision of a session's document.
+func (c *upCell) rev(r events.Ref) uint64 {
+	c.t.Helper()
+	e, err := c.bus.Load(c.t.Context(), bus.State, events.SessionKey(r))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return e.Rev
+}
+
+// TestDoctorNamesStrangers: a consumer that no service made.
+func TestDoctorNamesStrangers(t *testing.T) {
+	c := startUp(t, t.TempDir())
+	expect(t, c.doctor(), "strangers", levelOK, "none")
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		done <- c.bus.Consume(ctx, bus.Source{Stream: bus.LogStream, Durable: "curious"}, nil)
+	}()
+	natstest.Until(t, "the stranger to be there", func() bool { return c.doctor()["strangers"].Level == levelNote })
+	expect(t, c.doctor(), "strangers", levelNote, "1 consumers that Holdfast did not make: curious of HF_LOG is durable")
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestDoctorOnWhatWasRecoveredAsDesigned: an answer came after the harness had gone. The turn stays open until the next
+// process takes the continuation: that is work not taken, and no orphan.
+func TestDoctorOnWhatWasRecoveredAsDesigned(t *testing.T) {
+	c := startUp(t, t.TempDir())
+	r, orphan := events.Ref{Harness: "h1", Session: "s1"}, events.Ref{Harness: "h1", Session: "orphan"}
+	c.asks(r)
+	c.say(r, events.SessionReleased{})
+	runAs(t, c.note.NATS, exitDone, "answer", "h1/s1", "p1", "a")
+	natstest.Until(t, "the continuation to be asked for", func() bool { st := c.folded(r); return st.Pending.Turn != nil })
+	if st := c.folded(r); st.Turn == nil || st.Owned {
+		t.Fatalf("turn %+v, owned %v", st.Turn, st.Owned)
+	}
+	expect(t, c.doctor(), "orphans", levelOK, "none")
+	c.say(orphan, events.SessionOpened{Incarnation: "1"}, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
+	c.folded(orphan)
+	expect(t, c.doctor(), "orphans", levelWrong, "1 open under a process that is gone: h1/orphan")
+}
+
+// TestDoctorIsNotFilledByOneHarness: neither its leases nor its sessions keep those of others out of the report.
+func TestDoctorIsNotFilledByOneHarness(t *testing.T) {
+	c := startUp(t, t.TempDir())
+	for i := range 30 {
+		if _, err := c.bus.AcquireLease(t.Context(), events.HarnessLeaseKey("odd", fmt.Sprint(i+1)), []byte("x"), time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := c.bus.AcquireLease(t.Context(), events.HarnessLeaseKey("other", "1"), []byte("x"), time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, c.doctor(), "leases", levelWrong, "31 cannot be read: 30 of harness odd (harness.odd.1, harness.odd.2 and 28 more), 1 of harness other (harness.other.1)")
+	if got, want := shorten([]string{"a/1", "a/2", "a/3", "a/4", "a/5", "a/6", "b/1"}), "a/1, a/2, b/1, a/3, a/4 and 2 more"; got != want {
+		t.Errorf("named %s, want %s", got, want)
+	}
+}
+
+// TestDoctorOnNodes: who holds the streams, as far as it was told who should.
+func TestDoctorOnNodes(t *testing.T) {
+	of := func(replicas int, nodes, offline []string, ours ...string) map[string]finding {
+		p := &patient{app: &app{nodes: ours}}
+		p.nodes(bus.Inspection{Streams: []bus.StreamState{{Replicas: replicas, Nodes: nodes, Offline: offline}}})
+		all := map[string]finding{}
+		for _, f := range p.found {
+			all[f.Check] = f
+		}
+		return all
+	}
+	three := []string{"a", "b", "c"}
+	expect(t, of(3, three, nil), "nodes", levelOK, "a, b, c")
+	expect(t, of(3, three, nil, "a", "b"), "nodes", levelWrong, "hold streams: c")
+	expect(t, of(3, three, []string{"b"}, three...), "nodes", levelWrong, "offline: b")
+	expect(t, of(3, append(three, "d"), nil), "nodes", levelNote, "on 4 nodes, with 3 copies each: a, b, c, d")
+	if got := of(1, nil, nil); len(got) != 0 {
+		t.Errorf("outside a cluster: %+v", got)
+	}
+}
