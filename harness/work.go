@@ -369,8 +369,9 @@ func (k *shift) look(ctx context.Context, s *Session) (*job, error) {
 	return &job{turn: w.Turn}, nil
 }
 
-// takeable says whether a compaction, or else a turn, may be taken now. A turn waits until a compaction is over, and until
-// the open one has ended, unless it goes on with that, or nobody runs it any more.
+// takeable reports whether a compaction, or else a turn, may be taken now. A turn waits until a compaction is over, and until
+// the open turn has ended, unless that was left behind by an earlier process. A turn that this process started or adopted
+// is not taken from it, also not by one that would continue it.
 func takeable(st *session.State, compactions, turns bool) bool {
 	p, t, c := st.Pending.Turn, st.Turn, st.Compaction
 	nobodyRuns := t == nil || t.Epoch < st.Epoch || !st.Owned
@@ -378,7 +379,7 @@ func takeable(st *session.State, compactions, turns bool) bool {
 		return compactions && nobodyRuns
 	}
 	compacting := c != nil && c.State == session.CompactionRunning
-	return turns && p != nil && !compacting && (nobodyRuns || p.OfTurn == t.ID)
+	return turns && p != nil && !compacting && nobodyRuns
 }
 
 // taking is what is said to take it.

@@ -53,9 +53,9 @@ func (f *fold) carried(ofTurn, prompt string, prompts []string) []Carried {
 			list = append(list, c)
 		}
 	}
-	for i := -1; i < len(prompts); i++ {
+	for i := range len(prompts) + 1 {
 		id := prompt
-		if i >= 0 {
+		if i < len(prompts) {
 			id = prompts[i]
 		}
 		if c, ok := f.resolve(id); ok && !slices.Contains(list, c) {
@@ -100,6 +100,18 @@ func (s *State) carriedLists() [][]Carried {
 	return lists
 }
 
+// unfinished is what the open turn carries, or else the last one, which carries nothing if it completed. Whether its agent
+// keeps what it was given is known when it completes.
+func (s *State) unfinished() []Carried {
+	switch {
+	case s.Turn != nil:
+		return s.Turn.Prompts
+	case s.LastTurn != nil:
+		return s.LastTurn.Prompts
+	}
+	return nil
+}
+
 // chain is what the next attempt of a turn inherits: that of the open turn, or of the last one.
 func (s *State) chain(turn string) []Carried {
 	switch {
@@ -112,12 +124,12 @@ func (s *State) chain(turn string) []Carried {
 	return nil
 }
 
-// Carry returns the prompts that a request for a turn has to name, oldest decision first: what the turn that it continues
-// carries, every settled prompt that no completed turn has had, and those given, which the same commit may settle. An answer
-// that became a message is left out, because that message carries it. So is a prompt outside of any turn whose process is
-// alive, because that process reads it from its view.
-func (s *State) Carry(ofTurn string, more ...string) []string {
-	list := slices.Clone(s.chain(ofTurn))
+// Carry returns the prompts that a request for a turn has to name, oldest decision first: what the open turn carries, or
+// else the last one, every settled prompt that no completed turn has had, and those given, which the same commit may settle.
+// An answer that became a message is left out, because that message carries it. So is a prompt outside of any turn whose
+// process is alive, because that process reads it from its view.
+func (s *State) Carry(more ...string) []string {
+	list := slices.Clone(s.unfinished())
 	for id, p := range s.Prompts {
 		if p.Status == Awaiting || s.owes(p) && p.Turn == "" {
 			continue // it waits for a person, or its own process takes it in outside of any turn
@@ -145,10 +157,35 @@ func (s *State) Carry(ofTurn string, more ...string) []string {
 	return ids
 }
 
+// brings is what the requested turn brings to the agent as things stand: what its request named, and what was settled for
+// a process that is gone, also after the request. Nil without a requested turn.
+func (s *State) brings() []Carried {
+	p := s.Pending.Turn
+	if p == nil {
+		return nil
+	}
+	list := p.Prompts
+	for _, c := range s.unfinished() { // also what was settled after the request
+		if !slices.Contains(list, c) && !s.waitsAsMessage(c.Prompt) {
+			list = append(list[:len(list):len(list)], c)
+		}
+	}
+	for _, id := range sortedKeys(s.Prompts) {
+		q := s.Prompts[id]
+		if q.Status == Awaiting || s.ownersToTake(q) || s.waitsAsMessage(id) {
+			continue
+		}
+		if !slices.ContainsFunc(list, func(c Carried) bool { return c.Prompt == id }) {
+			list = append(list[:len(list):len(list)], Carried{Prompt: id, Status: q.Status, Seq: q.SettledSeq})
+		}
+	}
+	return list[max(0, len(list)-events.PromptsNamedMax):]
+}
+
 // Naming returns a request for a turn with the prompts that it has to name: see [State.Carry]. Prompt is the one whose
 // settlement called for the turn, else the first of them.
 func (s *State) Naming(f events.TurnRequested) events.TurnRequested {
-	f.Prompts = s.Carry(f.OfTurn, f.Prompt)
+	f.Prompts = s.Carry(f.Prompt)
 	if f.Prompt == "" && len(f.Prompts) > 0 {
 		f.Prompt = f.Prompts[0]
 	}
@@ -190,6 +227,12 @@ func (f *fold) deliverCarried(t *Turn) {
 		f.deliver(c.Prompt, f.c.At)
 		f.notPending(c.Prompt)
 	}
+}
+
+// ownersToTake reports whether a settled prompt is the living owner's to take in: it was asked outside of any turn, or in
+// the open one.
+func (s *State) ownersToTake(p *Prompt) bool {
+	return s.owes(p) && (p.Turn == "" || s.openTurn(p.Turn) != "")
 }
 
 // notCarried takes a prompt off every list: the harness has it, or refuses it.

@@ -200,7 +200,7 @@ func (f *fold) deliver(id string, at time.Time) {
 // It was not delivered, and does not say so.
 func (f *fold) overtake() {
 	for id, p := range f.Prompts {
-		if _, has := f.Carries(id); has || p.Status == Awaiting || f.Tools[p.Call] != nil {
+		if _, has := f.Carries(id); has || p.Status == Awaiting || f.Tools[p.Call] != nil || f.waitsAsMessage(id) {
 			continue
 		}
 		if p.Epoch < f.Epoch || p.Turn != "" && f.openTurn(p.Turn) == "" {

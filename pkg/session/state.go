@@ -405,9 +405,13 @@ func cloneMap[T any](m map[string]*T) map[string]*T {
 // ViewClone is a copy of what the views are derived from, and of nothing else: what [BlockersChanged] and [WorkChanged]
 // need of the state before.
 func (s *State) ViewClone() *State {
-	c := &State{Epoch: s.Epoch, Owned: s.Owned, Root: s.Root, Pending: s.Pending, Prompts: cloneMap(s.Prompts)}
+	c := &State{Epoch: s.Epoch, Owned: s.Owned, Root: s.Root, Pending: s.Pending, Prompts: cloneMap(s.Prompts),
+		Session: s.Session, Turn: clonePtr(s.Turn), LastTurn: clonePtr(s.LastTurn)}
+	if s.Pending.Turn != nil {
+		c.Queue = append(c.Queue, s.Queue...)
+	}
 	for i := range s.Recent {
-		if s.Recent[i].Entity == EntityPrompt {
+		if e := s.Recent[i].Entity; e == EntityPrompt || e == EntityMessage {
 			c.Recent = append(c.Recent, s.Recent[i])
 		}
 	}

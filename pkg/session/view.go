@@ -312,7 +312,7 @@ func (s *State) work(src Source, bytesMax int) (*Work, error) {
 
 // turnPrompts fills in what was decided about the prompts that the requested turn names.
 func (s *State) turnPrompts(t *WorkTurn, src Source, bytesMax int) error {
-	for _, c := range s.Pending.Turn.Prompts {
+	for _, c := range s.brings() {
 		p := TurnPrompt{Prompt: c.Prompt, Seq: c.Seq, WorkPrompt: WorkPrompt{Status: c.Status}}
 		said, err := settled(src, c.Seq, c.Prompt, c.Status)
 		if err != nil {
@@ -378,10 +378,10 @@ func (s *State) workTurn(src Source) (*WorkTurn, error) {
 }
 
 // marks are the places in the log that say what is pending: each is said once, and never changed afterwards.
-func (p *Pending) marks() [4]uint64 {
-	var m [4]uint64
+func (p *Pending) marks() [3]uint64 {
+	var m [3]uint64
 	if p.Turn != nil {
-		m[0], m[3] = p.Turn.Seq, uint64(len(p.Turn.Prompts)) // prompts are taken off when a turn has brought them
+		m[0] = p.Turn.Seq
 	}
 	if p.Stop != nil {
 		m[1] = p.Stop.Seq
@@ -398,7 +398,8 @@ func WorkChanged(before, after *State) bool {
 	if !had || !after.HasWork() {
 		return had != after.HasWork()
 	}
-	if before.Epoch != after.Epoch || before.Owned != after.Owned || before.Pending.marks() != after.Pending.marks() {
+	if before.Epoch != after.Epoch || before.Owned != after.Owned || before.Pending.marks() != after.Pending.marks() ||
+		!slices.Equal(before.brings(), after.brings()) {
 		return true
 	}
 	n := 0

@@ -1,0 +1,257 @@
+package session_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+func asking(id, turn string) events.Fact {
+	return events.PromptRequested{Prompt: id, Turn: turn, PromptKind: events.PromptQuestion, Delivery: events.DeliverToolResult}
+}
+
+func answering(id string) events.Fact { return events.PromptAnswered{Prompt: id, By: "ada"} }
+
+func carriedIDs(list []session.Carried) (ids []string) {
+	for _, c := range list {
+		ids = append(ids, c.Prompt)
+	}
+	return ids
+}
+
+func wantCarried(t *testing.T, what string, list []session.Carried, want ...string) {
+	t.Helper()
+	if got := carriedIDs(list); !slices.Equal(got, want) {
+		t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}
+
+// TestCarriedIsBounded: of the prompts that its process has a receipt for a turn carries the newest 16, of the others as
+// many as a fact may name.
+func TestCarriedIsBounded(t *testing.T) {
+	f := newFeeder(t)
+	f.say(events.WriterHarness, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
+	for i := range 20 {
+		id := fmt.Sprintf("p%02d", i)
+		f.say(events.WriterHarness, asking(id, "t1"))
+		f.say(events.WriterLedger, answering(id))
+		f.say(events.WriterHarness, events.PromptDelivered{Prompt: id})
+	}
+	f.say(events.WriterHarness, asking("last", "t1"))
+	f.say(events.WriterLedger, answering("last"))
+	if got := carriedIDs(f.s.Turn.Prompts); len(got) != 17 || got[0] != "p04" || got[16] != "last" {
+		t.Errorf("carried: %v", got)
+	}
+	for round := range 2 {
+		ask, answer := []events.Fact{}, []events.Fact{}
+		for i := range session.OpenPromptsMax {
+			id := fmt.Sprintf("q%d.%03d", round, i)
+			ask, answer = append(ask, asking(id, "t1")), append(answer, answering(id))
+		}
+		f.say(events.WriterHarness, ask...)
+		f.say(events.WriterLedger, answer...)
+		if n := len(f.s.Turn.Prompts); n < session.OpenPromptsMax || n > events.PromptsNamedMax {
+			t.Errorf("%d prompts are carried", n)
+		}
+	}
+	request := f.s.Continue("", "t1", "")
+	if err := request.Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestCarriedLeaves: a prompt leaves the lists when its process refuses it, or when a turn that was given it completes.
+func TestCarriedLeaves(t *testing.T) {
+	f := newFeeder(t)
+	f.say(events.WriterHarness, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage}, asking("p1", "t1"), asking("p2", "t1"))
+	f.say(events.WriterLedger, answering("p1"), answering("p2"))
+	wantCarried(t, "settled", f.s.Turn.Prompts, "p1", "p2")
+	f.say(events.WriterHarness, events.PromptDelivered{Prompt: "p1", Refused: "unknown request"})
+	wantCarried(t, "refused", f.s.Turn.Prompts, "p2")
+	f.say(events.WriterHarness, events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: "rate_limit"}})
+	f.say(events.WriterRetry, f.s.Naming(events.TurnRequested{Turn: "t2", Cause: events.CauseRetry, OfTurn: "t1"}))
+	f.say(events.WriterHarness, events.TurnStarted{Turn: "t2", Cause: events.CauseRetry})
+	f.say(events.WriterLedger, f.s.Naming(events.TurnRequested{Turn: "t3", Cause: events.CauseAnswer}))
+	wantCarried(t, "asked for while t2 runs", f.s.Pending.Turn.Prompts, "p2")
+	clone := f.s.Clone()
+	f.say(events.WriterHarness, events.TurnCompleted{Turn: "t2"})
+	wantCarried(t, "asked for after t2 completed", f.s.Pending.Turn.Prompts)
+	wantCarried(t, "the clone of before", clone.Pending.Turn.Prompts, "p2")
+	if len(f.s.Prompts) != 0 {
+		t.Errorf("not delivered: %v", keys(f.s.Prompts))
+	}
+}
+
+// TestCarriedByItsMessage: an answer that waits in the queue as a message is not named beside it, also not by a request
+// that names nothing and inherits what the turn before carried.
+func TestCarriedByItsMessage(t *testing.T) {
+	f := newFeeder(t)
+	f.say(events.WriterHarness, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage},
+		events.PromptRequested{Prompt: "p1", Turn: "t1", PromptKind: events.PromptQuestion, Delivery: events.DeliverMessage}, asking("p2", "t1"))
+	f.say(events.WriterReconciler, events.SessionOrphaned{Incarnation: "17"})
+	d, err := f.s.Answer(session.AnswerWish{Ref: f.s.Ref(), Prompt: "p1", By: "ada"}, f.src)
+	if err != nil || len(f.s.Queue) != 0 {
+		t.Fatal(err)
+	}
+	f.say(events.WriterLedger, d.Facts...)
+	f.say(events.WriterLedger, answering("p2"))
+	wantCarried(t, "both settled in the turn", f.s.Turn.Prompts, "p1", "p2")
+	f.say(events.WriterRetry, events.TurnRequested{Turn: "t2", Cause: events.CauseResume, OfTurn: "t1"})
+	wantCarried(t, "inherited", f.s.Pending.Turn.Prompts, "p2")
+	message := f.s.Queue[0].ID
+	f.say(events.WriterCompaction, events.MessageWithdrawn{Message: message, By: "ada"})
+	if got := f.s.Carry(); !slices.Equal(got, []string{"p2"}) {
+		t.Errorf("with the answer's message taken back: %v", got)
+	}
+}
+
+// TestWorkBrings: the view of a requested turn has every decision that it brings, and nothing that its living process takes
+// in by itself. The view changes when that changes.
+func TestWorkBrings(t *testing.T) {
+	f := newFeeder(t)
+	f.say(events.WriterHarness, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage}, asking("p1", "t1"), asking("p2", ""))
+	f.say(events.WriterLedger, events.TurnRequested{Turn: "t2", Cause: events.CauseMessage})
+	f.say(events.WriterLedger, answering("p1"), answering("p2"))
+	brought := func() (ids []string) {
+		t.Helper()
+		work, err := f.s.Work(f.src)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range work.Turn.Prompts {
+			ids = append(ids, p.Prompt)
+		}
+		return ids
+	}
+	if got := brought(); !slices.Equal(got, []string{"p1"}) { // should t1 fail, its answer goes on
+		t.Errorf("beside the living process: %v", got)
+	}
+	before := f.s.ViewClone()
+	f.say(events.WriterHarness, events.TurnCompleted{Turn: "t1"})
+	if got := brought(); !slices.Equal(got, []string{"p1"}) || session.WorkChanged(before, f.s) {
+		t.Errorf("the turn that asked is over: %v", got)
+	}
+	before = f.s.ViewClone()
+	f.say(events.WriterHarness, events.PromptDelivered{Prompt: "p1"})
+	if got := brought(); len(got) != 0 || !session.WorkChanged(before, f.s) {
+		t.Errorf("its process has it after all: %v", got)
+	}
+
+	f.say(events.WriterReconciler, events.SessionOrphaned{Incarnation: "17"})
+	if got := brought(); !slices.Equal(got, []string{"p2"}) {
+		t.Errorf("its process is gone: %v", got)
+	}
+}
+
+// TestLargeDecisionsAreOmitted: a view has as many decisions as an entry can hold, and a process that reads the log has all.
+func TestLargeDecisionsAreOmitted(t *testing.T) {
+	f := newFeeder(t)
+	f.chunk = 1
+	var large []events.Fact
+	for i := range 10 {
+		large = append(large, asking(fmt.Sprintf("p%d", i), ""))
+	}
+	f.say(events.WriterHarness, large...)
+	f.say(events.WriterReconciler, events.SessionOrphaned{Incarnation: "17"})
+	long := make([]byte, events.QuestionsBytesMax)
+	for i := range long {
+		long[i] = 'x'
+	}
+	for i := range 10 {
+		f.say(events.WriterLedger, events.PromptRejected{Prompt: fmt.Sprintf("p%d", i), Text: string(long), By: "ada"})
+	}
+	f.say(events.WriterLedger, f.s.Continue("", "", ""))
+	for _, whole := range []bool{false, true} {
+		view := f.s.Work
+		if whole {
+			view = f.s.WorkWhole
+		}
+		work, err := view(f.src)
+		if err != nil {
+			t.Fatal(err)
+		}
+		omitted := 0
+		for _, p := range work.Turn.Prompts {
+			if p.Omitted {
+				omitted++
+			} else if len(p.Text) != len(long) {
+				t.Errorf("prompt %s has a text of %d bytes", p.Prompt, len(p.Text))
+			}
+		}
+		if len(work.Turn.Prompts) != 10 || whole != (omitted == 0) {
+			t.Errorf("whole: %v, %d prompts, %d omitted", whole, len(work.Turn.Prompts), omitted)
+		}
+	}
+}
+
+// TestCarriedIsInherited: a turn has what its request named, and what the turn that it continues carried, also when its
+// process repeats neither.
+func TestCarriedIsInherited(t *testing.T) {
+	f := newFeeder(t)
+	f.say(events.WriterHarness, asking("p1", ""), asking("p2", ""))
+	f.say(events.WriterReconciler, events.SessionOrphaned{Incarnation: "17"})
+	f.say(events.WriterLedger, answering("p1"), answering("p2"), f.s.Continue("p1", "", "")) // p2 is settled only here
+	f.s.Epoch, f.s.Owned = f.s.Epoch+1, true                                                 // as if it was claimed by commits that do not matter here
+	f.say(events.WriterReconciler, events.TurnRequested{Turn: "t1", Cause: events.CauseAnswer, Prompts: []string{"p2", "never", "p1"}})
+	wantCarried(t, "requested", f.s.Pending.Turn.Prompts, "p2", "p1")
+	f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseAnswer})
+	wantCarried(t, "started", f.s.Turn.Prompts, "p2", "p1")
+	f.e(events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: "rate_limit"}})
+	f.e(events.TurnStarted{Turn: "t2", Cause: events.CauseRetry, OfTurn: "t1"})
+	wantCarried(t, "begun by the process itself", f.s.Turn.Prompts, "p2", "p1")
+	if f.s.LastTurn.Prompts != nil {
+		t.Errorf("two turns carry them: %v", f.s.LastTurn.Prompts)
+	}
+	f.say(events.WriterLedger, events.TurnStopRequested{Turn: "t2", Actor: events.ActorPerson, By: "ada"})
+	f.e(events.TurnStopped{Turn: "t2", Actor: events.ActorPerson})
+	f.say(events.WriterRetry, f.s.Naming(events.TurnRequested{Turn: "t3", Cause: events.CauseRetry, OfTurn: "t2"}))
+	f.say(events.WriterLedger, events.TurnStopRequested{Turn: "t3", Actor: events.ActorPerson, By: "ada"})
+	wantCarried(t, "stopped before it began", f.s.LastTurn.Prompts, "p2", "p1")
+	f.e(events.TurnStarted{Turn: "t4", Cause: events.CauseMessage})
+	if len(f.s.Turn.Prompts)+len(f.s.Prompts) != 0 {
+		t.Errorf("a person has continued without them: %v, %v", f.s.Turn.Prompts, keys(f.s.Prompts))
+	}
+}
+
+// e says one fact as the owning process.
+func (f *feeder) e(fact events.Fact) {
+	f.t.Helper()
+	before := f.s.Ignored.Count
+	f.say(events.WriterHarness, fact)
+	if f.s.Ignored.Count != before {
+		f.t.Errorf("%s is ignored: %+v", fact.Kind(), f.s.Ignored.Last)
+	}
+}
+
+// TestNamedIsNotOvertaken: a person's turn that names a decision brings it, and delivers it when it completes.
+func TestNamedIsNotOvertaken(t *testing.T) {
+	f := newFeeder(t)
+	f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
+	f.e(asking("p1", "t1"))
+	f.say(events.WriterLedger, answering("p1"))
+	f.e(events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: "authentication"}})
+	f.e(events.TurnStarted{Turn: "t2", Cause: events.CauseMessage, Prompts: []string{"p1"}})
+	f.e(events.TurnCompleted{Turn: "t2"})
+	if e, ok := f.s.Ended(session.EntityPrompt, "p1"); !ok || e.DeliveredAt.IsZero() {
+		t.Errorf("not delivered: %+v", e)
+	}
+}
+
+// TestAdoptedCallBringsItsDecision: the process that continues a call is given what was decided for it.
+func TestAdoptedCallBringsItsDecision(t *testing.T) {
+	f := newFeeder(t)
+	f.e(events.ToolStarted{Call: "c1", Name: "ask"})
+	f.e(events.PromptRequested{Prompt: "p1", Call: "c1", PromptKind: events.PromptQuestion, Delivery: events.DeliverToolResult})
+	f.say(events.WriterLedger, answering("p1"))
+	f.s.Epoch++ // as if it was claimed by commits that do not matter here
+	if f.s.HasWork() {
+		t.Error("a process that has adopted nothing is given the decision")
+	}
+	f.e(events.ToolStarted{Call: "c1", Name: "ask"})
+	if work, err := f.s.Work(f.src); err != nil || work == nil || work.Prompts["p1"] == nil {
+		t.Errorf("%+v %v", work, err)
+	}
+}

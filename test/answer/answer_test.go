@@ -1,0 +1,357 @@
+package answer_test
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+	"github.com/holdfast-dev/holdfast/services/compaction"
+	"github.com/holdfast-dev/holdfast/services/retry"
+)
+
+const (
+	histories = 20_000
+	stepsMax  = 40
+	restMax   = 400
+)
+
+// TestAnswersReachTheAgent plays random chains of questions, answers, failures, crashes, compactions, retries and stops.
+// Every attempt of a turn names what was decided and has not reached the agent (V15). When nothing fails any more and a
+// person continues whatever a person stopped, every decision has been in the context of a turn that completed, or was the
+// output of its call.
+func TestAnswersReachTheAgent(t *testing.T) {
+	var decided, several, resumed int
+	for seed := range uint64(histories) {
+		w := newWorld(seed)
+		for range stepsMax {
+			w.step()
+			several += max(0, min(1, len(w.owed)-1))
+		}
+		decided += len(w.owed) + len(w.reached)
+		if w.st.LastTurn != nil && w.st.LastTurn.Outcome == session.OutcomeInterrupted {
+			resumed++
+		}
+		w.rest()
+		for p := range w.owed {
+			w.fail("prompt %s was decided, all has come to rest, and no agent has had the decision", p)
+		}
+		if len(w.wrong) > 0 {
+			t.Fatalf("seed %d:\n%s\n\n%s", seed, strings.Join(w.trace, "\n"), strings.Join(w.wrong, "\n"))
+		}
+	}
+	t.Logf("%d decisions, %d steps with several owed, %d histories that ended in a crash", decided, several, resumed)
+	if decided < histories || several < histories/10 || resumed < histories/100 {
+		t.Error("the histories do not have what this test is about")
+	}
+}
+
+func (w *world) chance(n int) bool { return w.rng.IntN(n) == 0 }
+
+func (w *world) step() {
+	if w.st.Closed != nil {
+		return
+	}
+	w.now = w.now.Add(time.Duration(w.rng.IntN(5000)) * time.Millisecond)
+	switch n := w.rng.IntN(20); {
+	case n < 3:
+		w.ask()
+	case n < 7:
+		w.settlePrompt()
+	case n < 9:
+		w.acts()
+	case n < 10:
+		w.crash()
+	case n < 11:
+		w.restart()
+	case n < 12:
+		w.send()
+	case n < 13:
+		w.requests()
+	default:
+		w.works()
+		w.decide(w.rng.IntN(3))
+	}
+}
+
+func (w *world) alive() bool { return w.st.Owned && !w.dead }
+
+// ask has the living process ask, in its turn or outside, with a call or without.
+func (w *world) ask() {
+	if !w.alive() || len(w.st.PendingPrompts()) > 2 {
+		return
+	}
+	f := events.PromptRequested{Prompt: w.id("p"), PromptKind: events.PromptQuestion, Delivery: events.DeliverToolResult}
+	f.OnOwnerLoss = events.LossKeep
+	switch w.rng.IntN(3) {
+	case 0:
+		f.Delivery = events.DeliverMessage
+	case 1:
+		f.Delivery = events.DeliverCallback
+	}
+	if w.chance(4) {
+		f.Blocking = new(false)
+	}
+	var facts []events.Fact
+	if w.runs != nil {
+		f.Turn = w.runs.id
+		if w.chance(2) {
+			f.Call = w.id("c")
+			facts = append(facts, events.ToolStarted{Call: f.Call, Turn: f.Turn, Name: "ask"})
+		}
+	} else if !w.chance(4) {
+		return
+	}
+	w.process(append(facts, f)...)
+}
+
+// settlePrompt has a person answer or reject one of the prompts that wait.
+func (w *world) settlePrompt() {
+	ids := w.st.PendingPrompts()
+	if len(ids) == 0 {
+		return
+	}
+	id := ids[w.rng.IntN(len(ids))]
+	var d session.Decision
+	var err error
+	if w.chance(4) {
+		d, err = w.st.Reject(session.RejectWish{Ref: ref, Prompt: id, Text: "no", By: "ada"}, w.source)
+	} else {
+		d, err = w.st.Answer(session.AnswerWish{Ref: ref, Prompt: id, By: "ada"}, w.source)
+	}
+	if err != nil {
+		w.fail("prompt %s waits and cannot be decided: %v", id, err)
+		return
+	}
+	w.person(events.WriterLedger, d.Facts...)
+}
+
+// acts has the living process go on with its turn: take in what was decided, end it well or badly.
+func (w *world) acts() {
+	t := w.runs
+	if !w.alive() || t == nil {
+		return
+	}
+	w.takeIn(t)
+	if w.chance(2) {
+		w.ends(t, w.rng.IntN(6))
+	}
+}
+
+// takeIn brings what is settled of the running turn's own prompts into its context, with the receipt; a call ends with it.
+func (w *world) takeIn(t *turn) {
+	for _, id := range slices.Sorted(maps.Keys(w.st.Prompts)) {
+		p := w.st.Prompts[id]
+		if p == nil || p.Status == session.Awaiting || p.Epoch != w.st.Epoch || w.chance(3) {
+			continue
+		}
+		t.context[id] = true
+		if w.st.Tools[p.Call] != nil {
+			w.process(events.ToolCompleted{Call: p.Call, Output: json.RawMessage(`"answered"`)})
+		} else {
+			w.process(events.PromptDelivered{Prompt: id})
+			if p.Turn == "" {
+				w.reached[id] = true // outside of any turn the receipt is the last word
+				delete(w.owed, id)
+			}
+		}
+	}
+}
+
+func (w *world) ends(t *turn, how int) {
+	if p := w.st.Pending.Stop; p != nil && p.Turn == t.id {
+		w.process(events.TurnStopped{Turn: t.id, Actor: p.Actor})
+		return
+	}
+	kinds := []string{"rate_limit", "authentication", "context_exceeded"}
+	if how < len(kinds) {
+		w.process(events.TurnFailed{Turn: t.id, Error: events.Failure{Kind: kinds[how], Text: "x"}})
+		return
+	}
+	if w.st.BlockedBy() != "" {
+		return // a program that waits for its answer does not complete its turn
+	}
+	w.process(events.TurnCompleted{Turn: t.id})
+}
+
+func (w *world) crash() {
+	if w.alive() {
+		w.dead, w.runs = true, nil
+	}
+}
+
+// restart begins a new process. It claims the session at once, and adopts the open turn or leaves it; or it waits for work.
+func (w *world) restart() {
+	if w.alive() || w.st.Closed != nil {
+		return
+	}
+	w.inc++
+	w.dead = w.st.Owned
+	if w.chance(2) || !w.st.Claimable(strconv.Itoa(w.inc)) {
+		return
+	}
+	facts := []events.Fact{events.SessionClaimed{Incarnation: strconv.Itoa(w.inc), Exclusive: new(true)}}
+	var adopted *turn
+	if t := w.st.Turn; t != nil && w.chance(2) {
+		facts = append(facts, events.TurnStarted{Turn: t.ID, Cause: t.Cause, Synthetic: t.Synthetic, OfTurn: t.OfTurn, Message: t.Message})
+		adopted = w.reads(t.ID, t.Prompts)
+	}
+	w.dead = false
+	w.process(facts...)
+	w.runs = adopted
+}
+
+// reads is a turn with the answers that it is given in its context.
+func (w *world) reads(id string, given []session.Carried) *turn {
+	t := &turn{id: id, context: map[string]bool{}}
+	for _, c := range given {
+		t.context[c.Prompt] = true
+	}
+	return t
+}
+
+func (w *world) send() {
+	o, err := compaction.Send(w.st, compaction.SendWish{Ref: ref, Message: w.id("m"), Content: json.RawMessage(`"x"`), By: "ada"}, w.now, w.source)
+	if err == nil {
+		w.person(events.WriterCompaction, o.Facts...)
+	}
+}
+
+// requests are what else people ask for.
+func (w *world) requests() {
+	var facts []events.Fact
+	by := events.WriterRetry
+	switch w.rng.IntN(4) {
+	case 0:
+		by = events.WriterLedger
+		if d, err := w.st.Stop(session.StopWish{Ref: ref, By: "ada", Force: w.chance(3)}); err == nil {
+			facts = d.Facts
+		}
+	case 1:
+		if d, err := retry.Now(w.st); err == nil {
+			facts = d.Facts
+		}
+	case 2:
+		if d, err := retry.Resume(w.st); err == nil {
+			facts = d.Facts
+		}
+	case 3:
+		by = events.WriterCompaction
+		if o, err := compaction.Compact(w.st, compaction.CompactWish{Ref: ref, By: "ada"}, w.now); err == nil {
+			facts = o.Facts
+		}
+	}
+	w.person(by, facts...)
+}
+
+// works has the living process take what it is asked to do, and claim for it a session that has no owner. A turn that the
+// process runs or has adopted is ended before it takes the next one.
+func (w *world) works() {
+	var facts []events.Fact
+	switch {
+	case w.dead && w.st.Owned:
+		return
+	case !w.st.Owned && !w.st.Claimable(strconv.Itoa(w.inc)):
+		w.inc++
+		return
+	case !w.st.Owned:
+		facts = append(facts, events.SessionClaimed{Incarnation: strconv.Itoa(w.inc), Exclusive: new(true)})
+	}
+	c, p, t := w.st.Compaction, w.st.Pending, w.st.Turn
+	free := t == nil || t.Epoch < w.st.Epoch || !w.st.Owned
+	switch {
+	case p.Stop != nil && t != nil && p.Stop.Turn == t.ID && w.st.Owned && t.Epoch == w.st.Epoch:
+		w.process(events.TurnStopped{Turn: t.ID, Actor: p.Stop.Actor})
+	case p.Stop != nil && w.st.Owned && (t == nil || t.ID != p.Stop.Turn):
+		w.process(events.TurnStopped{Turn: p.Stop.Turn, Actor: p.Stop.Actor})
+	case p.Compaction != nil && free:
+		w.dead = false
+		w.process(append(facts, events.CompactionStarted{Compaction: p.Compaction.ID})...)
+	case c != nil && c.State == session.CompactionRunning && w.alive() && c.Epoch == w.st.Epoch:
+		w.process(events.CompactionCompleted{Compaction: c.ID, UsedAfter: 10})
+	case p.Turn != nil && (c == nil || c.State != session.CompactionRunning) && free:
+		work, err := w.st.WorkWhole(w.source)
+		if err != nil {
+			w.fail("work: %v", err)
+			return
+		}
+		w.takes(facts, work.Turn)
+	}
+}
+
+func (w *world) takes(claim []events.Fact, r *session.WorkTurn) {
+	var ids []string
+	given := map[string]bool{}
+	for _, p := range r.Prompts {
+		ids, given[p.Prompt] = append(ids, p.Prompt), true
+	}
+	prior := w.runs
+	w.dead = false
+	byPerson := !r.Synthetic && (r.Cause == events.CauseMessage || r.Cause == events.CauseFollowUp && r.Message != "" && r.OfTurn == "")
+	w.process(append(claim, events.TurnStarted{Turn: r.Turn, Cause: r.Cause, Synthetic: !byPerson, OfTurn: r.OfTurn, Message: r.Message,
+		Prompt: r.Prompt, Prompts: ids, Attempt: r.Attempt})...)
+	if w.st.Turn == nil || w.st.Turn.ID != r.Turn {
+		return
+	}
+	w.runs = &turn{id: r.Turn, context: given}
+	if r.Message != "" && strings.HasPrefix(r.Message, "answer-") { // an answer that became a message is the message
+		for _, c := range w.st.Turn.Prompts {
+			w.runs.context[c.Prompt] = true
+		}
+	}
+	if prior != nil && prior.id == r.OfTurn { // the same process continues: it remembers
+		maps.Copy(w.runs.context, prior.context)
+	}
+}
+
+// rest ends all trouble. People answer what waits and continue what they stopped; a process lives, takes what it is asked,
+// and completes it.
+func (w *world) rest() {
+	for i := range restMax {
+		if w.st.Closed != nil || len(w.owed) == 0 && i > 0 {
+			return
+		}
+		w.now = w.now.Add(70 * time.Second)
+		if w.dead || !w.st.Owned && w.st.Turn == nil && w.st.Pending.Turn == nil {
+			w.decide(0)
+		}
+		for len(w.st.PendingPrompts()) > 0 {
+			before := len(w.log)
+			w.settlePrompt()
+			if len(w.log) == before {
+				break
+			}
+		}
+		w.works()
+		if t := w.runs; t != nil && w.alive() {
+			w.takeIn(t)
+			w.ends(t, len("completes"))
+		} else if t := w.st.Turn; t != nil && w.alive() && t.Epoch == w.st.Epoch {
+			w.runs = w.reads(t.ID, t.Prompts)
+		}
+		w.restOutside()
+		for n := range 3 {
+			w.decide(n)
+		}
+		if i > restMax/2 && w.st.Turn == nil && w.st.Pending.Turn == nil && w.st.Pending.Compaction == nil {
+			w.send() // a person continues
+		}
+	}
+}
+
+// restOutside has the living process take in what was decided outside of any turn: its Ask returns.
+func (w *world) restOutside() {
+	for id, p := range w.st.Prompts {
+		if w.alive() && w.runs == nil && p.Status != session.Awaiting && p.Epoch == w.st.Epoch && p.Turn == "" {
+			w.process(events.PromptDelivered{Prompt: id})
+			w.reached[id] = true
+			delete(w.owed, id)
+			return
+		}
+	}
+}
