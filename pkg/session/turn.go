@@ -172,8 +172,9 @@ func (f *fold) turnAgain(fact events.TurnStarted) string {
 	return ""
 }
 
-// adoptTurn makes the present owner answer for the open turn. Decisions about its prompts are this owner's to take in, and
-// a continuation that was requested while the turn had no owner is not needed: the turn continues by itself. A message that
+// adoptTurn makes the present owner answer for the open turn. Decisions about its prompts are this owner's to take in, also
+// about a prompt without a call that is kept and still waits for a person: it need not be asked again. A call that is not
+// adopted is left to recovery, with the decision about its prompt, which becomes the call's output. And a continuation that was requested while the turn had no owner is not needed: the turn continues by itself. A message that
 // the continuation was to take waits in the queue.
 func (f *fold) adoptTurn() {
 	t := f.Turn
@@ -182,7 +183,10 @@ func (f *fold) adoptTurn() {
 	}
 	t.Epoch = f.Epoch
 	for _, p := range f.Prompts {
-		if p.Status != Awaiting && p.Turn == t.ID {
+		c := f.Tools[p.Call]
+		kept := p.OnOwnerLoss == events.LossKeep && c == nil
+		taken := p.Status != Awaiting && (c == nil || c.Epoch == f.Epoch)
+		if p.Turn == t.ID && (kept || taken) {
 			p.Epoch = f.Epoch
 		}
 	}

@@ -197,6 +197,9 @@ func (s *State) Settlement(prompt string, status Status, asked []events.Question
 
 // continuation requests one turn that goes on, unless something still blocks or holds it.
 func (s *State) continuation(prompt string, p *Prompt, message string) []events.Fact {
+	if s.Runs(p.Turn) {
+		return nil // its owner continues by itself
+	}
 	for id, q := range s.Prompts {
 		if id != prompt && q.Status == Awaiting && q.Blocking {
 			return nil
@@ -208,6 +211,11 @@ func (s *State) continuation(prompt string, p *Prompt, message string) []events.
 		}
 	}
 	return []events.Fact{s.Continue(prompt, p.Turn, message)}
+}
+
+// Runs reports whether this turn is open and the session's owner runs it: no other turn may take its place.
+func (s *State) Runs(turn string) bool {
+	return turn != "" && s.Owned && s.Turn != nil && s.Turn.ID == turn && s.Turn.Epoch == s.Epoch
 }
 
 // Continue is the request for the turn that goes on after a settled prompt (or, with none, after a child has settled). It

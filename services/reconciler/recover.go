@@ -72,6 +72,9 @@ func (d *desk) settle(id string, p *session.Prompt) error {
 		}
 		d.say(f)
 	}
+	if d.Runs(p.Turn) {
+		return nil // its owner continues by itself
+	}
 	next := d.Continue(id, p.Turn, message)
 	if p.Status == session.Superseded && slices.ContainsFunc(d.Queue, func(m session.Message) bool { return m.ID == p.Reason }) {
 		next.Cause, next.Message = events.CauseMessage, p.Reason // the message that overtook the question has its turn (P14)
