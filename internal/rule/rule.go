@@ -7,6 +7,7 @@
 //	V10  messages are handed out once, in order, and taken back by people alone; the queue waits after a failure
 //	V11  one compaction for a trigger, followed up once
 //	V14  nothing waits for nobody
+//	V15  what a person decided is named by every attempt until one completes, and no owner's turn is taken for it
 package rule
 
 import (
@@ -41,13 +42,18 @@ type Log struct {
 	about     map[string]string    // by turn: the message it has
 	triggers  map[string]string    // what called for a compaction: "" when that has failed
 	follow    map[string]int       // follow-ups by compaction
+
+	debts map[string]debt     // decisions of people that are not delivered, by prompt
+	named map[string][]string // prompts that a turn brings to its agent, by turn
+	done  map[string]bool     // prompts that a turn brought that has completed
+	left  uint64              // place of the last commit by which an owner went
 }
 
 // New begins at the start of a log. Slack is by how much a service's idea of the broker's time may be ahead of it.
 func New(slack time.Duration) *Log {
 	return &Log{slack: slack, failedAt: map[string]time.Time{}, cut: map[string]bool{}, scheduled: map[string]int{}, asked: map[string]int{},
 		stopped: map[string]bool{}, stops: map[string]uint64{}, sent: map[string]uint64{}, messages: map[string]string{}, about: map[string]string{},
-		triggers: map[string]string{}, follow: map[string]int{}}
+		triggers: map[string]string{}, follow: map[string]int{}, debts: map[string]debt{}, named: map[string][]string{}, done: map[string]bool{}}
 }
 
 func (x *Log) fail(format string, args ...any) {
@@ -76,6 +82,7 @@ func (x *Log) Commit(before *session.State, c *events.Commit, counted []events.E
 }
 
 func (x *Log) event(e *events.Event) {
+	x.answers(e)
 	switch f := e.Fact.(type) {
 	case events.MessageAccepted:
 		x.accepted(f)

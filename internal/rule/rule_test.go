@@ -31,8 +31,12 @@ func at(seq uint64) time.Time { return time.Unix(int64(seq), 0).UTC() }
 func (s *story) say(w events.Writer, source string, facts ...events.Fact) {
 	s.t.Helper()
 	c := events.Commit{Ref: s.st.Ref(), Writer: w, Seq: s.st.Seq + 1, Guard: s.st.Seq, Guarded: true, At: at(s.st.Seq + 1)}
+	epoch := max(s.st.Epoch, 1)
 	for _, f := range facts {
-		c.Events = append(c.Events, events.New("e", source, c.Ref, max(s.st.Epoch, 1), c.At, f))
+		if _, claims := f.(events.SessionClaimed); claims {
+			epoch++
+		}
+		c.Events = append(c.Events, events.New("e", source, c.Ref, epoch, c.At, f))
 	}
 	before := s.st.Clone()
 	res := s.st.Fold(&c)

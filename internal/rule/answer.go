@@ -1,0 +1,190 @@
+package rule
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// debt is a decision of a person that no agent is known to have.
+type debt struct {
+	at      uint64 // place of the decision in the log
+	epoch   uint64 // of the process that asked last
+	turn    string // in which the prompt was asked
+	call    string // that waits for the decision
+	message string // that an answer becomes when its asker is gone
+}
+
+// brings are the prompts that a turn names as it begins: by itself, or by the request that it takes.
+func (x *Log) brings(f events.TurnStarted) []string {
+	names := slices.Clone(f.Prompts)
+	if p := x.before.Pending.Turn; p != nil && p.ID == f.Turn {
+		for _, c := range p.Prompts {
+			names = append(names, c.Prompt)
+		}
+	}
+	return names
+}
+
+// Owed are the prompts with a decision of a person that the log does not show as delivered, sorted.
+func (x *Log) Owed() []string { return slices.Sorted(maps.Keys(x.debts)) }
+
+// answers follows the decisions of people (V15). A decision is owed until its receipt, until its call ends with it, or until
+// a turn completes that names it, or that is the turn of the process that asked. A later act of a person overtakes it.
+func (x *Log) answers(e *events.Event) {
+	switch f := e.Fact.(type) {
+	case events.PromptAnswered:
+		x.decided(f.Prompt)
+	case events.PromptRejected:
+		x.decided(f.Prompt)
+	case events.PromptDismissed:
+		x.decided(f.Prompt)
+	case events.PromptDelivered:
+		delete(x.debts, f.Prompt)
+	case events.ToolCompleted:
+		x.callEnds(f.Call, e.Derived)
+	case events.ToolFailed:
+		x.callEnds(f.Call, e.Derived)
+	case events.MessageWithdrawn:
+		x.takenBack(f.Message)
+	case events.TurnStarted:
+		x.attempt(f)
+	case events.TurnCompleted:
+		x.completed(f.Turn)
+	case events.SessionOrphaned, events.SessionReleased:
+		x.left = x.c.Seq
+	case events.TurnRequested:
+		x.takes(f)
+	case events.SessionClosed:
+		clear(x.debts)
+	}
+}
+
+func (x *Log) decided(prompt string) {
+	p := x.before.Prompts[prompt]
+	if p == nil || x.c.Writer == events.WriterHarness { // what comes in through the harness is delivered by that
+		return
+	}
+	x.debts[prompt] = debt{at: x.c.Seq, epoch: p.Epoch, turn: p.Turn, call: p.Call,
+		message: events.DeriveID("answer", x.before.Session, prompt, strconv.FormatUint(p.Seq, 10))}
+}
+
+// callEnds: a call that a fact ends, by its process or with the decision as its output, delivers what it waited for.
+func (x *Log) callEnds(call string, derived bool) {
+	for id, d := range x.debts {
+		if d.call == call && call != "" && !derived {
+			delete(x.debts, id)
+		}
+	}
+}
+
+// takenBack: a person takes an answer back with the message that it has become.
+func (x *Log) takenBack(message string) {
+	for id, d := range x.debts {
+		if d.message == message {
+			delete(x.debts, id)
+		}
+	}
+}
+
+// attempt: each turn after a decision brings it along, until one completes.
+func (x *Log) attempt(f events.TurnStarted) {
+	if t := x.before.Turn; t != nil && t.ID == f.Turn {
+		return // it is adopted
+	}
+	names := x.brings(f)
+	x.named[f.Turn] = names
+	message := f.Message
+	if p := x.before.Pending.Turn; p != nil && p.ID == f.Turn && message == "" {
+		message = p.Message
+	}
+	for _, id := range names {
+		if x.done[id] {
+			x.fail("V15: turn %s (%s) brings the decision about prompt %s, and a turn that brought it has completed", f.Turn, f.Cause, id)
+		}
+	}
+	for _, id := range x.Owed() {
+		d := x.debts[id]
+		switch {
+		case message == d.message:
+			x.named[f.Turn] = append(slices.Clone(x.named[f.Turn]), id)
+		case slices.Contains(names, id), x.queued(d.message):
+		case byPerson(f) && x.called() > d.at:
+			delete(x.debts, id)
+		default:
+			x.fail("V15: a person decided about prompt %s at %d, and turn %s (%s) begins without that", id, d.at, f.Turn, f.Cause)
+		}
+	}
+}
+
+// queued says whether an answer waits in the queue as the message that it has become: it has a turn of its own (V10).
+func (x *Log) queued(message string) bool {
+	return slices.ContainsFunc(x.before.Queue, func(m session.Message) bool { return m.ID == message })
+}
+
+// byPerson says whether a message of a person made this turn, as [session.State] has it.
+func byPerson(f events.TurnStarted) bool {
+	return !f.Synthetic && (f.Cause == events.CauseMessage || f.Cause == events.CauseFollowUp && f.Message != "" && f.OfTurn == "")
+}
+
+func (x *Log) completed(turn string) {
+	for _, id := range x.named[turn] {
+		delete(x.debts, id)
+		x.done[id] = true
+	}
+	for id, d := range x.debts {
+		if t := x.before.Turn; d.turn == turn && t != nil && t.ID == turn && t.Epoch == d.epoch {
+			delete(x.debts, id) // the process that asked has ended its turn without the answer
+		}
+	}
+}
+
+// takes: no service asks for a turn in place of one that its owner runs.
+func (x *Log) takes(f events.TurnRequested) {
+	s := x.before
+	runs := s.Owned && x.left != x.c.Seq && s.Turn != nil && s.Turn.Epoch == s.Epoch
+	if runs && f.OfTurn == s.Turn.ID && (f.Cause == events.CauseAnswer || f.Cause == events.CauseResume || f.Cause == events.CauseRetry) {
+		x.fail("V15: turn %s (%s) is to go on with turn %s, which its owner runs", f.Turn, f.Cause, f.OfTurn)
+	}
+}
+
+// Clone is a copy that goes its own way.
+func (x *Log) Clone() *Log {
+	c := *x
+	c.failedAt, c.cut, c.scheduled, c.asked = maps.Clone(x.failedAt), maps.Clone(x.cut), maps.Clone(x.scheduled), maps.Clone(x.asked)
+	c.stopped, c.stops, c.sent, c.messages = maps.Clone(x.stopped), maps.Clone(x.stops), maps.Clone(x.sent), maps.Clone(x.messages)
+	c.about, c.triggers, c.follow = maps.Clone(x.about), maps.Clone(x.triggers), maps.Clone(x.follow)
+	c.debts, c.named, c.done = maps.Clone(x.debts), maps.Clone(x.named), maps.Clone(x.done)
+	return &c
+}
+
+// Named are the prompts that a turn brings to its agent, as it began.
+func (x *Log) Named(turn string) []string { return x.named[turn] }
+
+// Brings says whether a turn that has begun brings the decision about a prompt to its agent.
+func (x *Log) Brings(turn, prompt string) bool { return slices.Contains(x.named[turn], prompt) }
+
+// Places are the places in the log that what is followed of decisions depends on.
+func (x *Log) Places() []uint64 {
+	seqs := []uint64{x.called()}
+	for _, d := range x.debts {
+		seqs = append(seqs, d.at)
+	}
+	return seqs
+}
+
+// Each says what is owed, sorted by prompt: where it was decided, and in which turn it was asked.
+func (x *Log) Each(visit func(prompt string, at uint64)) {
+	for _, id := range x.Owed() {
+		visit(id, x.debts[id].at)
+	}
+}
+
+// Delivered are the prompts whose decision a turn brought that has completed, sorted.
+func (x *Log) Delivered() []string { return slices.Sorted(maps.Keys(x.done)) }
+
+// Called is the place of the last thing that a person did, and did not take back, that has the session go on.
+func (x *Log) Called() uint64 { return x.called() }

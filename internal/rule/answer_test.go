@@ -1,0 +1,121 @@
+package rule
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// question has turn t ask a prompt without a call, that is kept when its process dies.
+func (s *story) question(prompt string) {
+	s.harness(events.PromptRequested{Prompt: prompt, Turn: "t", PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback, OnOwnerLoss: events.LossKeep})
+}
+
+func (s *story) dies() {
+	s.service(events.WriterReconciler, events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: "1"})
+}
+
+func (s *story) answered(prompt string) {
+	s.person(events.WriterLedger, events.PromptAnswered{Prompt: prompt, Answers: []events.Answer{}, By: "ada"})
+}
+
+// continues has a turn requested that names prompts, and taken in a session that nobody owns or that its process owns.
+func (s *story) continues(turn string, cause events.Cause, ofTurn string, prompts ...string) {
+	s.service(events.WriterReconciler, events.TurnRequested{Turn: turn, Cause: cause, OfTurn: ofTurn, Prompts: prompts})
+	if !s.st.Owned {
+		s.harness(events.SessionClaimed{Incarnation: "1"})
+	}
+	s.harness(events.TurnStarted{Turn: turn, Cause: cause, OfTurn: ofTurn, Synthetic: true})
+}
+
+func (s *story) completes(turn string) { s.harness(events.TurnCompleted{Turn: turn}) }
+
+func TestDecisionsReachTheAgent(t *testing.T) {
+	dead := func(s *story, prompts ...string) {
+		for _, p := range prompts {
+			s.question(p)
+		}
+		s.dies()
+		for _, p := range prompts {
+			s.answered(p)
+		}
+	}
+	for name, c := range map[string]struct {
+		want string
+		owed []string
+		do   func(s *story)
+	}{
+		"decided":             {"", []string{"p"}, func(s *story) { dead(s, "p") }},
+		"named and completed": {"", nil, func(s *story) { dead(s, "p"); s.continues("u", events.CauseAnswer, "t", "p"); s.completes("u") }},
+		"named and under way": {"", []string{"p"}, func(s *story) { dead(s, "p"); s.continues("u", events.CauseAnswer, "t", "p") }},
+		"one of two":          {"V15", []string{"p", "q"}, func(s *story) { dead(s, "p", "q"); s.continues("u", events.CauseAnswer, "", "q") }},
+		"not by the next attempt": {"V15", []string{"p"}, func(s *story) {
+			dead(s, "p")
+			s.continues("u", events.CauseAnswer, "t", "p")
+			s.harness(events.TurnFailed{Turn: "u", Error: events.Failure{Kind: "rate_limit"}})
+			s.continues("v", events.CauseRetry, "")
+		}},
+		"by the next attempt": {"", nil, func(s *story) {
+			dead(s, "p")
+			s.continues("u", events.CauseAnswer, "t", "p")
+			s.harness(events.TurnFailed{Turn: "u", Error: events.Failure{Kind: "rate_limit"}})
+			s.continues("v", events.CauseRetry, "u")
+			s.completes("v")
+		}},
+		"a receipt": {"", nil, func(s *story) {
+			s.question("p")
+			s.answered("p")
+			s.harness(events.PromptDelivered{Prompt: "p"})
+			s.fails()
+			s.continues("u", events.CauseRetry, "")
+		}},
+		"the asker's turn completes": {"", nil, func(s *story) { s.question("p"); s.answered("p"); s.completes("t") }},
+		"the asker's call ends": {"", nil, func(s *story) {
+			s.harness(events.ToolStarted{Call: "c", Turn: "t"}, events.PromptRequested{Prompt: "p", Turn: "t", Call: "c", Delivery: events.DeliverToolResult})
+			s.answered("p")
+			s.harness(events.ToolCompleted{Call: "c"})
+			s.fails()
+			s.continues("u", events.CauseRetry, "")
+		}},
+		"the asker's call is interrupted": {"V15", []string{"p"}, func(s *story) {
+			s.harness(events.ToolStarted{Call: "c", Turn: "t"}, events.PromptRequested{Prompt: "p", Turn: "t", Call: "c", Delivery: events.DeliverToolResult})
+			s.answered("p")
+			s.service(events.WriterReconciler, events.ToolInterrupted{Call: "c", Reason: events.ReasonOwnerLost})
+			s.continues("u", events.CauseRetry, "")
+		}},
+		"overtaken by a message": {"", nil, func(s *story) {
+			dead(s, "p")
+			s.sent("n")
+			s.harness(events.SessionClaimed{Incarnation: "1"})
+			s.harness(events.TurnStarted{Turn: "u", Cause: events.CauseMessage, Message: "n"})
+		}},
+		"not by a message of before": {"V15", []string{"p"}, func(s *story) {
+			s.sent("n")
+			dead(s, "p")
+			s.harness(events.SessionClaimed{Incarnation: "1"})
+			s.harness(events.TurnStarted{Turn: "u", Cause: events.CauseMessage, Message: "n"})
+		}},
+		"brought twice": {"V15", nil, func(s *story) {
+			dead(s, "p")
+			s.continues("u", events.CauseAnswer, "t", "p")
+			s.completes("u")
+			s.continues("v", events.CauseAnswer, "u", "p")
+		}},
+		"the owner's turn is taken": {"V15", []string{"p"}, func(s *story) { s.question("p"); s.answered("p"); s.continues("u", events.CauseAnswer, "t", "p") }},
+		"closed":                    {"", nil, func(s *story) { dead(s, "p"); s.person(events.WriterLedger, events.SessionClosed{Reason: "archived"}) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := tell(t)
+			c.do(s)
+			found := strings.Join(s.found, "\n")
+			if c.want == "" && found != "" || !strings.HasPrefix(found, c.want) {
+				t.Errorf("found %q, want %q", found, c.want)
+			}
+			if !slices.Equal(s.x.Owed(), c.owed) {
+				t.Errorf("owed %v, want %v", s.x.Owed(), c.owed)
+			}
+		})
+	}
+}
