@@ -64,9 +64,9 @@ func (p *person) decide() {
 		if len(p.w.log.sessions) == 0 {
 			return
 		}
-		r := p.w.log.sessions[p.w.rng.IntN(len(p.w.log.sessions))]
+		r, asked := p.w.anySession()
 		p.st, p.attempt = p.w.newest(r), 0
-		p.wish = p.choose(p.st)
+		p.wish = p.choose(p.st, asked)
 	}
 	p.st = p.w.newest(p.st.Ref())
 	d, err := p.wish(p.st)
@@ -93,10 +93,10 @@ func (p *person) source(f events.Fact) string {
 }
 
 // choose makes up a wish: one of the ledger's, or of those that other services grant.
-func (p *person) choose(st *session.State) func(*session.State) (session.Decision, error) {
+func (p *person) choose(st *session.State, asked bool) func(*session.State) (session.Decision, error) {
 	w := p.w
 	p.writer, p.what, p.said = events.WriterLedger, "ledger", nil
-	if len(w.cfg.Wishes) == 0 || w.chance(3) {
+	if asked || len(w.cfg.Wishes) == 0 || w.chance(3) {
 		return p.ofLedger(st)
 	}
 	wish := w.cfg.Wishes[w.rng.IntN(len(w.cfg.Wishes))]
@@ -118,7 +118,7 @@ func (p *person) ofLedger(st *session.State) func(*session.State) (session.Decis
 		prompt = ids[w.rng.IntN(len(ids))]
 	}
 	switch n := w.rng.IntN(20); {
-	case prompt != "" && n < 11:
+	case prompt != "" && (n < 11 || w.now.Before(w.dark)):
 		return func(st *session.State) (session.Decision, error) {
 			return st.Answer(session.AnswerWish{Ref: r, Prompt: prompt, Answers: []events.Answer{{Question: "q", Text: "yes"}}, By: p.name}, w.log.source)
 		}
@@ -245,6 +245,9 @@ func (r *reconciler) decide(st *session.State) {
 	commits, err := r.w.cfg.Decide(st, r.view(st))
 	if err != nil {
 		r.w.fail("decide on %s: %v", st.Ref(), err)
+	}
+	if facts := r.w.cfg.Bug.Planted(events.WriterReconciler, st, nil); len(commits) == 0 && len(facts) > 0 {
+		commits = [][]events.Fact{facts}
 	}
 	r.st, r.commits = st, commits
 }

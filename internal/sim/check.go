@@ -133,6 +133,7 @@ func (w *world) check() {
 		w.checkDocument(st)
 		w.checkRecovered(st)
 		w.checkSettled(st, x)
+		w.checkHeard(st, x)
 	}
 	for _, p := range w.promises {
 		for _, id := range p.ids {
@@ -150,7 +151,7 @@ func (w *world) checkLog(r events.Ref, x *rule.Log, counted map[string]bool, why
 	for _, i := range w.log.bySession[r] {
 		c := &w.log.commits[i]
 		before := st.Clone()
-		res := st.Fold(c)
+		res := w.cfg.Bug.Fold(st, c)
 		for _, f := range x.Commit(before, c, res.Feed) {
 			w.fail("%s at %d: %s%s", r, c.Seq, f, tell(w.log.of(r, c.Seq)))
 		}

@@ -123,7 +123,7 @@ func (l *ledger) store() {
 			l.todo = append(l.todo, f)
 		}
 		seq := f.st.Seq
-		res := f.st.Fold(c)
+		res := l.w.cfg.Bug.Fold(f.st, c)
 		if l.w.cfg.Bug == ParkedKeepsSeq && len(res.Parked) > 0 {
 			f.st.Seq = seq
 		}
@@ -140,7 +140,7 @@ func (l *ledger) store() {
 			l.w.fail("a state does not encode: %v", err)
 			return
 		}
-		l.w.docs[r] = &doc{bytes: body, rev: f.rev + 1, parent: f.st.Parent, incarnation: f.st.Incarnation, owned: f.st.Owned}
+		l.w.docs[r] = &doc{bytes: body, rev: f.rev + 1, parent: f.st.Parent, incarnation: f.st.Incarnation, owned: f.st.Owned, asks: len(f.st.PendingPrompts()) > 0}
 		f.rev++
 		l.cache[r] = f
 	}

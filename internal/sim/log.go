@@ -15,6 +15,7 @@ type journal struct {
 	commits   []events.Commit // seq is the index + 1
 	bySession map[events.Ref][]int
 	sessions  []events.Ref // in order of appearance
+	bug       Bug
 }
 
 func newJournal() *journal { return &journal{bySession: map[events.Ref][]int{}} }
@@ -59,7 +60,7 @@ func (j *journal) foldOn(st *session.State) {
 		i--
 	}
 	for _, n := range at[i:] {
-		st.Fold(&j.commits[n])
+		j.bug.Fold(st, &j.commits[n])
 	}
 }
 
@@ -108,6 +109,7 @@ type doc struct {
 	parent      string
 	incarnation string
 	owned       bool
+	asks        bool // a prompt waits for a person
 }
 
 func (d *doc) state() *session.State {

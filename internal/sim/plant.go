@@ -64,3 +64,57 @@ func failedAlone(s *session.State) bool {
 	return l != nil && l.Outcome == session.OutcomeFailed && s.Turn == nil && s.Pending == (session.Pending{}) && len(s.Queue) > 0 && s.Retry.State != session.RetryScheduled &&
 		s.Compaction == nil && s.BlockedBy() == "" && s.Closed == nil
 }
+
+// Fold is the fold of a world with a bug.
+func (b Bug) Fold(s *session.State, c *events.Commit) session.Result {
+	res := s.Fold(c)
+	switch b {
+	case AnswerNotCarried:
+		forget(s)
+	case AnswerAlone:
+		if p := s.Pending.Turn; p != nil && len(p.Prompts) > 1 {
+			alone := *p
+			alone.Prompts = p.Prompts[len(p.Prompts)-1:]
+			s.Pending.Turn = &alone
+		}
+	}
+	return res
+}
+
+// forget takes what a turn names for delivered as soon as the turn begins, and keeps nothing of it for the next attempt.
+func forget(s *session.State) {
+	if t := s.Turn; t != nil {
+		for _, c := range t.Prompts {
+			if p := s.Prompts[c.Prompt]; p != nil && p.Turn != t.ID {
+				delete(s.Prompts, c.Prompt)
+			}
+		}
+	}
+	if l := s.LastTurn; l != nil && len(l.Prompts) > 0 {
+		last := *l
+		last.Prompts = nil
+		s.LastTurn = &last
+	}
+}
+
+// Planted is what a service says in a world with a bug, in place of what it decided.
+func (b Bug) Planted(w events.Writer, s *session.State, facts []events.Fact) []events.Fact {
+	if b == AdoptedTurnTaken && w == events.WriterReconciler && len(facts) == 0 {
+		return goesOn(s)
+	}
+	return facts
+}
+
+// goesOn is a continuation of a turn that a process has adopted, for a prompt that was decided.
+func goesOn(s *session.State) []events.Fact {
+	t := s.Turn
+	if t == nil || !s.Owned || t.Epoch != s.Epoch || s.Epoch == 1 || s.Pending.Turn != nil || s.BlockedBy() != "" {
+		return nil
+	}
+	for _, id := range sorted(s.Prompts) {
+		if p := s.Prompts[id]; p.Status != session.Awaiting && p.Turn == t.ID && s.Tools[p.Call] == nil {
+			return []events.Fact{s.Continue(id, t.ID, "")}
+		}
+	}
+	return nil
+}

@@ -28,10 +28,12 @@ type process struct {
 	claim       []events.Ref // what is still to be claimed before it is ready
 	sessions    map[events.Ref]*session.State
 	order       []events.Ref
-	adoptsAll   bool      // its predecessor is itself, which lost its lease and holds everything still
-	before      string    // that predecessor, if it could only not renew
-	slept       bool      // since the last renewal
-	began       time.Time // this incarnation
+	adoptsAll   bool         // its predecessor is itself, which lost its lease and holds everything still
+	before      string       // that predecessor, if it could only not renew
+	slept       bool         // since the last renewal
+	began       time.Time    // this incarnation
+	wakes       time.Time    // suspended at least until then
+	doubts      []events.Ref // claims that may be stored
 }
 
 const sessionsMax = 14 // of one harness, in a wild world
@@ -54,7 +56,7 @@ func (p *process) begin() {
 	w := p.w
 	w.tickets++
 	p.incarnation, p.ready, p.began = fmt.Sprint(w.tickets), false, w.now
-	p.sessions, p.order, p.claim = map[events.Ref]*session.State{}, nil, nil
+	p.sessions, p.order, p.claim, p.doubts = map[events.Ref]*session.State{}, nil, nil, nil
 	w.leases[p.incarnation] = &lease{harness: p.harness, renewed: w.now}
 	for _, r := range w.log.sessions {
 		if r.Harness == p.harness {
@@ -91,6 +93,7 @@ func (p *process) step() {
 	if !p.alive || p.paused || p.w.away {
 		return
 	}
+	p.settleDoubts()
 	if len(p.claim) > 0 {
 		p.claimNext()
 		return
@@ -118,6 +121,21 @@ func (p *process) source() string { return events.HarnessSource(p.harness, p.inc
 func (p *process) say(st *session.State, epoch uint64, facts ...events.Fact) bool {
 	r := st.Ref()
 	ok := p.w.append("harness "+p.incarnation, r, events.WriterHarness, from(p.source()), epoch, st.Seq, facts)
+	if ok {
+		for _, f := range facts {
+			if t, starts := f.(events.TurnStarted); starts {
+				p.w.contexts(r, st, t)
+			}
+		}
+	}
+	if ok && !p.w.settling && p.w.chance(doubtOneIn) {
+		p.w.report.Doubts++
+		p.forget(r) // the caller has given up: what became of it is seen when the log is read
+		if p.w.cfg.Bug != ClaimForgotten {
+			p.doubts = append(p.doubts, r)
+		}
+		return false
+	}
 	p.w.log.foldOn(st)
 	if st.Closed != nil || !st.Owned || st.Incarnation != p.incarnation {
 		p.forget(r)

@@ -7,9 +7,13 @@
 //	decider, believe that they are active; timers go off late, twice, or never (where the walk is taken away: late or twice)
 //	the broker is away for longer than any lease lives; several writers decide on the same session at once
 //	turns and compactions fail, hang, or lose their process; people send, withdraw, stop and change their minds
+//	agents ask with and without calls, also two questions at once; processes are suspended for longer than their leases
+//	live while they wait; callers give up while their commit is stored; people answer while every process is dead
 //
-// At the end the killing stops, the world settles, and the invariants V1 to V5 and V7 to V14 are held against the log.
-// During the run each acknowledged fact of an honest writer must have counted, and nobody alive is declared dead.
+// At the end the killing stops, the world settles, and the invariants V1 to V5 and V7 to V15 are held against the log.
+// During the run each acknowledged fact of an honest writer must have counted, nobody alive is declared dead, and no
+// process is handed a decision of a person about a session that is not its own. What a model's context gets to know is
+// an event of the world, so that a decision that a person was told is stored, and no model has heard of, is found.
 //
 // A [Bug] plants one mistake in the world, to show that such a mistake would be found.
 package sim
@@ -43,13 +47,20 @@ const (
 	FailureEmptyQueue // a failed compaction empties the queue
 	ResumeUncounted   // an interrupted turn is gone on with as a retry, which counts no resume
 	AlarmsForgotten   // a decider that wants to look again sets no timer
+
+	AnswerNotCarried // a retry, a resume or a follow-up does not name the prompts of the turn that it goes on with
+	AnswerAlone      // a continuation names one prompt, however many were decided
+	AdoptedTurnTaken // the reconciler goes on with a turn whose prompt was decided, also when a process has adopted the turn
+	ClaimForgotten   // a process whose caller gave up while a commit was stored forgets the session
+	FencedWake       // a process tells its agent what was decided before it judges whether the session is still its own
 )
 
 // String is the bug's name.
 func (b Bug) String() string {
 	return [...]string{"no bug", "skip the compare-and-set", "ack before store", "view not guarded", "forget grace", "edge instead of level",
 		"parked commit does not move seq", "retry without the compare-and-set", "retry restarts delays", "follow-up twice", "queue moves on after a failure",
-		"failed compaction empties the queue", "resume not counted", "no timers"}[b]
+		"failed compaction empties the queue", "resume not counted", "no timers",
+		"answer not carried", "answers alone", "adopted turn taken", "claim forgotten", "fenced process wakes its agent"}[b]
 }
 
 // Times of the make-believe world.
@@ -106,6 +117,10 @@ type Report struct {
 	Kills      int
 	Pauses     int
 	Outages    int
+	Blackouts  int // in which every process was dead
+	Doubts     int // appends that were stored, and whose caller had given up
+	Decisions  int // of people, that they were told are stored
+	Heard      int // of these, that a model's context had
 	LostRaces  int
 	Orphaned   int
 	Alarms     int                 // timers that went off
@@ -139,6 +154,9 @@ type world struct {
 	leases    map[string]*lease // by incarnation
 	recover   *reconciler
 	services  []*service
+	heard     map[decision]bool // decisions of people that a model's context has had
+	told200   map[decision]bool // decisions that a person was told are stored
+	dark      time.Time         // until then no process starts
 	people    []*person
 	promises  []promise
 	calm      int  // by how much harnesses have less trouble, and fewer sessions: some worlds get further than others
@@ -157,7 +175,9 @@ type promise struct {
 // Run simulates and checks.
 func Run(cfg Config) Report {
 	w := &world{cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 0)), now: time.Unix(1_800_000_000, 0).UTC(), log: newJournal(),
-		docs: map[events.Ref]*doc{}, views: map[string]*view{}, leases: map[string]*lease{}, harnesses: []string{"h1", "h2", "h3"}}
+		docs: map[events.Ref]*doc{}, views: map[string]*view{}, leases: map[string]*lease{}, harnesses: []string{"h1", "h2", "h3"},
+		heard: map[decision]bool{}, told200: map[decision]bool{}}
+	w.log.bug = cfg.Bug
 	w.ledgers = [2]*ledger{newLedger(w, 0), newLedger(w, 1)}
 	w.calm = 1 + int(cfg.Seed%calmMax)*int(cfg.Seed%calmMax)
 	w.report.Counted = map[events.Kind]int{}
@@ -259,17 +279,18 @@ func (w *world) trouble() {
 	}
 	p := w.procs[w.rng.IntN(len(w.procs))]
 	switch {
+	case w.chance(blackoutOneIn * w.calm):
+		w.darken()
 	case w.chance(killOneIn*w.calm) && p.alive:
 		p.kill()
 		if !w.chance(4) {
 			w.spawn(p.harness, p)
 		}
 	case w.chance(pauseOneIn*w.calm) && p.alive && !p.paused:
-		p.paused, p.slept = true, true
-		w.report.Pauses++
+		p.suspend()
 	case w.chance(wakeOneIn):
-		p.paused = false
-	case !p.alive && w.chance(wakeOneIn):
+		p.wake()
+	case !p.alive && w.chance(wakeOneIn) && !w.now.Before(w.dark):
 		w.spawn(p.harness, p)
 	}
 	if w.chance(ledgerOneIn) {
@@ -315,6 +336,7 @@ func (w *world) append(who string, r events.Ref, writer events.Writer, source fu
 		return false
 	}
 	w.report.Facts += len(facts)
+	w.noteDecisions(r, writer, facts)
 	w.promises = append(w.promises, promise{r, seq, ids, who})
 	return true
 }

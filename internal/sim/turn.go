@@ -43,9 +43,9 @@ func (w *world) failure(kinds []string) events.Failure {
 	return f
 }
 
-// started is how a requested turn is taken.
-func started(t *session.PendingTurn) events.TurnStarted {
-	return events.TurnStarted{Turn: t.ID, Cause: t.Cause, OfTurn: t.OfTurn, Message: t.Message, Prompt: t.Prompt, Attempt: t.Attempt}
+// Started is how a requested turn is taken.
+func Started(t *session.PendingTurn) events.TurnStarted {
+	return events.TurnStarted{Turn: t.ID, Cause: t.Cause, OfTurn: t.OfTurn, Message: t.Message, Prompt: t.Prompt, Prompts: namedByRequest(t), Attempt: t.Attempt}
 }
 
 // takeWork takes what was asked in a session that nobody owns, in one commit; it says whether there was any.
@@ -64,7 +64,7 @@ func (p *process) takeWork() bool {
 		case st.Pending.Compaction != nil:
 			facts = append(facts, events.CompactionStarted{Compaction: st.Pending.Compaction.ID})
 		case st.Pending.Turn != nil:
-			facts = append(facts, started(st.Pending.Turn))
+			facts = append(facts, Started(st.Pending.Turn))
 		}
 		p.keep(st)
 		if !p.say(st, st.Epoch+1, facts...) {
@@ -92,6 +92,7 @@ func (p *process) compact(st *session.State) {
 
 // finish brings what this process has to an end: it takes all work, and nothing fails. It says whether there was anything.
 func (p *process) finish() bool {
+	p.settleDoubts()
 	if p.takeWork() {
 		return true
 	}
@@ -118,7 +119,7 @@ func (p *process) finishOne(st *session.State) bool {
 	case compacts(st):
 		p.say(st, st.Epoch, events.CompactionCompleted{Compaction: st.Compaction.ID, UsedAfter: 1})
 	case st.Pending.Turn != nil:
-		p.say(st, st.Epoch, started(st.Pending.Turn))
+		p.say(st, st.Epoch, Started(st.Pending.Turn))
 	case st.Turn != nil && st.Turn.Epoch == st.Epoch && st.BlockedBy() == "":
 		p.say(st, st.Epoch, events.TurnCompleted{Turn: st.Turn.ID, Finish: "stop"})
 	default:
@@ -146,7 +147,7 @@ func (p *process) act(st *session.State) {
 	case compacts(st):
 		p.compact(st)
 	case st.Pending.Turn != nil:
-		p.say(st, st.Epoch, started(st.Pending.Turn))
+		p.say(st, st.Epoch, Started(st.Pending.Turn))
 	case st.Turn == nil || st.Turn.Epoch != st.Epoch:
 		if len(p.w.services) == 0 || p.w.chance(6) { // else people send
 			m := p.w.id("m")
@@ -164,6 +165,13 @@ func (p *process) takesDecisions(st *session.State) bool {
 		if q.Status == session.Awaiting || q.Epoch != st.Epoch {
 			continue
 		}
+		if p.w.log.foldOn(st); !st.Owned || st.Incarnation != p.incarnation || p.w.leases[p.incarnation] == nil {
+			return false // it has read the log to its end, and is no longer sure of the session: nobody is told
+		}
+		if st.Prompts[id] != q {
+			return true // somebody else settled it
+		}
+		p.hand(st.Ref(), id)
 		if c := st.Tools[q.Call]; c != nil && c.Epoch == st.Epoch {
 			p.say(st, st.Epoch, events.ToolCompleted{Call: q.Call})
 		} else {
@@ -196,12 +204,20 @@ func (p *process) inTurn(st *session.State) {
 	}
 }
 
-// ask opens a question of one of the sorts.
+// ask opens a question, or two at once.
 func (p *process) ask(st *session.State, turn string) {
+	facts := p.question(turn)
+	if p.w.chance(3) {
+		facts = append(facts, p.question(turn)...)
+	}
+	p.say(st, st.Epoch, facts...)
+}
+
+// question is one of any sort: with a call that waits for it or without, to be kept when its asker dies or not.
+func (p *process) question(turn string) (facts []events.Fact) {
 	f := events.PromptRequested{Prompt: p.w.id("p"), Turn: turn, PromptKind: events.PromptQuestion, Title: "?",
 		Questions: []events.Question{{ID: "q", Question: "?", Custom: true}}, Delivery: events.DeliverCallback}
-	var facts []events.Fact
-	switch p.w.rng.IntN(4) {
+	switch p.w.rng.IntN(6) {
 	case 0:
 		f.Delivery, f.Call = events.DeliverToolResult, p.w.id("c")
 		facts = append(facts, events.ToolStarted{Call: f.Call, Turn: turn, Name: "question"})
@@ -209,8 +225,10 @@ func (p *process) ask(st *session.State, turn string) {
 		f.Delivery = events.DeliverMessage
 	case 2:
 		f.Deadline = p.w.now.Add(time.Duration(p.w.rng.IntN(20)) * time.Second)
+	case 3, 4:
+		f.OnOwnerLoss = events.LossKeep
 	}
-	p.say(st, st.Epoch, append(facts, f)...)
+	return append(facts, f)
 }
 
 // delegate starts a call that waits for a child session.

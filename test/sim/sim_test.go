@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	steps = flag.Int("steps", 120_000, "steps over all worlds")
+	steps = flag.Int("steps", quickOrLong(120_000, 10_000_000), "steps over all worlds")
 	seed  = flag.Uint64("seed", 0, "the one world to run; 0: many")
 )
 
@@ -68,7 +68,8 @@ func TestWorldsWithoutBugsKeepEveryPromise(t *testing.T) {
 		r := run(t, s, stepsPerWorld, sim.NoBug)
 		sum.Steps, sum.Commits, sum.Facts, sum.Kills = sum.Steps+r.Steps, sum.Commits+r.Commits, sum.Facts+r.Facts, sum.Kills+r.Kills
 		sum.Pauses, sum.Outages, sum.LostRaces, sum.Orphaned = sum.Pauses+r.Pauses, sum.Outages+r.Outages, sum.LostRaces+r.LostRaces, sum.Orphaned+r.Orphaned
-		sum.Alarms += r.Alarms
+		sum.Alarms, sum.Blackouts, sum.Doubts = sum.Alarms+r.Alarms, sum.Blackouts+r.Blackouts, sum.Doubts+r.Doubts
+		sum.Decisions, sum.Heard = sum.Decisions+r.Decisions, sum.Heard+r.Heard
 		for kind, n := range r.Counted {
 			sum.Counted[kind] += n
 		}
@@ -78,6 +79,7 @@ func TestWorldsWithoutBugsKeepEveryPromise(t *testing.T) {
 	}
 	t.Logf("%+v in %v", sum, time.Since(start).Round(time.Millisecond))
 	for name, n := range map[string]int{"kills": sum.Kills, "pauses": sum.Pauses, "outages": sum.Outages, "lost races": sum.LostRaces, "orphaned sessions": sum.Orphaned, "timers": sum.Alarms,
+		"blackouts": sum.Blackouts, "stored commits whose writer gave up": sum.Doubts, "decisions of people": sum.Decisions, "decisions that reached a model": sum.Heard,
 		"retries": sum.Counted["retry.scheduled"], "retries given up": sum.Counted["retry.abandoned"], "failed compactions": sum.Counted["compaction.failed"],
 		"compactions": sum.Counted["compaction.completed"], "messages taken back": sum.Counted["message.withdrawn"], "stops": sum.Counted["turn.stop_requested"]} {
 		if n == 0 {
@@ -94,6 +96,7 @@ func TestEachPlantedBugIsFound(t *testing.T) {
 		sim.SkipGuard: "", sim.AckBeforeStore: "V5", sim.ViewUnguarded: "V5", sim.ForgetGrace: "was declared dead", sim.EdgeTriggered: "", sim.ParkedKeepsSeq: "V5",
 		sim.RetryUnguarded: "", sim.RetryRestarts: "V7", sim.FollowUpTwice: "V11", sim.QueueAfterFailure: "V10", sim.FailureEmptyQueue: "V10",
 		sim.ResumeUncounted: "V8", sim.AlarmsForgotten: "V7",
+		sim.AnswerNotCarried: "V15", sim.AnswerAlone: "V15", sim.AdoptedTurnTaken: "V15", sim.ClaimForgotten: "", sim.FencedWake: "R6",
 	} {
 		t.Run(fmt.Sprint(bug), func(t *testing.T) {
 			t.Parallel()

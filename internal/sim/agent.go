@@ -1,0 +1,183 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/rule"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// Times of agents.
+const (
+	longPauseOneIn = 4 // suspensions that last for longer than the lease lives and the grace
+	longPause      = 3 * (TTL + Grace)
+	doubtOneIn     = 40 // appends whose caller gives up before it hears that they are stored
+	blackoutOneIn  = 2500
+	blackout       = 2 * (TTL + Grace) // in which every process is dead
+)
+
+// decision is one prompt of one session.
+type decision struct {
+	ref    events.Ref
+	prompt string
+}
+
+// hand gives the agent of a process what was decided about a prompt: the model's context has it now. The session must be
+// this process's at that moment, by the log and by its lease.
+func (p *process) hand(r events.Ref, prompt string) {
+	w := p.w
+	now := w.current(r)
+	if l := w.leases[p.incarnation]; l == nil || !now.Owned || now.Incarnation != p.incarnation {
+		w.fail("R6: incarnation %s was handed what was decided about prompt %s of %s, and the session is not its own: %s",
+			p.incarnation, prompt, r, tell(w.log.of(r, now.Seq)))
+		return
+	}
+	w.heard[decision{r, prompt}] = true
+}
+
+// handEarly is a planted bug: a process that was suspended tells its agents what was decided meanwhile, and judges whether
+// the sessions are still its own afterwards.
+func (p *process) handEarly() {
+	for _, r := range p.order {
+		st := p.sessions[r]
+		now := p.w.current(r)
+		for _, id := range st.PendingPrompts() {
+			e, ended := now.Ended(session.EntityPrompt, id)
+			if ended && st.Prompts[id].Epoch == st.Epoch && byPerson(session.Status(e.Outcome)) {
+				p.hand(r, id)
+			}
+		}
+	}
+}
+
+func byPerson(s session.Status) bool {
+	return s == session.Answered || s == session.Rejected || s == session.Dismissed
+}
+
+// contexts follows what models get to know by a commit of their process: the turns that it starts name decisions, or take
+// the message that an answer has become; a call that ends with an answer is read by the next turn.
+func (w *world) contexts(r events.Ref, before *session.State, f events.TurnStarted) {
+	for _, id := range Named(before, f) {
+		w.heard[decision{r, id}] = true
+	}
+}
+
+// Named are the prompts that a turn brings to its agent as it starts.
+func Named(before *session.State, f events.TurnStarted) []string {
+	names := namedBy(f)
+	if p := before.Pending.Turn; p != nil && p.ID == f.Turn {
+		for _, id := range namedByRequest(p) {
+			if !slices.Contains(names, id) {
+				names = append(names, id)
+			}
+		}
+	}
+	return names
+}
+
+func namedBy(f events.TurnStarted) []string {
+	return slices.Clone(f.Prompts)
+}
+
+func namedByRequest(p *session.PendingTurn) []string {
+	names := make([]string, len(p.Prompts))
+	for i, c := range p.Prompts {
+		names[i] = c.Prompt
+	}
+	return names
+}
+
+// noteDecisions: who is told that a commit is stored was told so of what he decided.
+func (w *world) noteDecisions(r events.Ref, writer events.Writer, facts []events.Fact) {
+	if writer != events.WriterLedger {
+		return
+	}
+	for _, f := range facts {
+		switch f.(type) {
+		case events.PromptAnswered, events.PromptRejected, events.PromptDismissed:
+			w.report.Decisions++
+			w.told200[decision{r, f.Subject()}] = true
+		}
+	}
+}
+
+// anySession is one that a person looks at: every other time one in which a question is open, if there is any.
+func (w *world) anySession() (r events.Ref, asked bool) {
+	if w.chance(2) {
+		var asking []events.Ref
+		for _, r := range w.log.sessions {
+			if d := w.docs[r]; d != nil && d.asks {
+				asking = append(asking, r)
+			}
+		}
+		if n := len(asking); n > 0 {
+			return asking[w.rng.IntN(n)], true
+		}
+	}
+	return w.log.sessions[w.rng.IntN(len(w.log.sessions))], false
+}
+
+// checkHeard: when all has come to rest, each decision that a person was told is stored has reached a model's context, has
+// been overtaken, or waits for what a person does next (V15).
+func (w *world) checkHeard(st *session.State, x *rule.Log) {
+	for d := range w.told200 {
+		if d.ref == st.Ref() && w.heard[d] {
+			w.report.Heard++
+		}
+	}
+	l := st.LastTurn
+	waits := st.BlockedBy() != "" || len(st.WaitsFor) > 0 || st.Closed != nil || l != nil && l.Outcome != session.OutcomeCompleted && st.Turn == nil
+	if waits || !w.owner(st) {
+		return
+	}
+	for _, id := range x.Owed() {
+		if d := (decision{st.Ref(), id}); w.told200[d] && !w.heard[d] {
+			w.fail("V15: a person was told that what he decided about prompt %s of %s is stored; all is settled, no model has heard of it, and nobody overtook it: %s",
+				id, d.ref, tell(w.log.of(d.ref, st.Seq)))
+		}
+	}
+}
+
+// settleDoubts: a claim whose caller gave up may be stored. The process reads the log and keeps what it owns.
+func (p *process) settleDoubts() {
+	for _, r := range p.doubts {
+		if st := p.w.current(r); st.Owned && st.Incarnation == p.incarnation && p.sessions[r] == nil {
+			p.keep(st)
+		}
+	}
+	p.doubts = nil
+}
+
+// darken kills every process, and has none come back for a while. People go on.
+func (w *world) darken() {
+	for _, p := range w.procs {
+		if p.alive {
+			p.kill()
+		}
+	}
+	w.dark = w.now.Add(blackout)
+	w.report.Blackouts++
+}
+
+// suspend stops a process: for a moment, or until its lease and the grace are long over.
+func (p *process) suspend() {
+	p.paused, p.slept = true, true
+	p.wakes = time.Time{}
+	if p.w.chance(longPauseOneIn) {
+		p.wakes = p.w.now.Add(longPause)
+	}
+	p.w.report.Pauses++
+}
+
+// wake has a suspended process go on.
+func (p *process) wake() {
+	if p.w.now.Before(p.wakes) {
+		return
+	}
+	if p.paused && p.w.cfg.Bug == FencedWake {
+		p.handEarly()
+	}
+	p.paused = false
+}
