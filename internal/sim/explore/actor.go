@@ -1,0 +1,143 @@
+package explore
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/sim"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// people are two, who are as good as each other.
+var people = []string{"ada", "bob"}
+
+// byPerson stores what a person's wish comes to. The service that is asked decides on the newest state, for its
+// compare-and-set refuses all others.
+func (s *state) byPerson(name string, w events.Writer, said func(events.Fact) bool, d session.Decision, err error) bool {
+	if err != nil || len(d.Facts) == 0 {
+		return false
+	}
+	s.appendAs(w, func(f events.Fact) string {
+		if said == nil || said(f) {
+			return events.PersonSource(name)
+		}
+		return events.ServiceSource(string(w), "x")
+	}, s.st.Epoch, d.Facts...)
+	return true
+}
+
+func answers(text string) []events.Answer { return []events.Answer{{Question: "q", Text: text}} }
+
+func (s *state) answer(i int) bool {
+	d, err := s.st.Answer(session.AnswerWish{Ref: ref(), Prompt: s.cfg.Asks[i].Prompt, Answers: answers("yes"), By: people[i]}, s.source)
+	return s.byPerson(people[i], events.WriterLedger, nil, d, err)
+}
+
+func (s *state) reject(i int) bool {
+	if s.spent.rejects >= s.cfg.Most.Rejects {
+		return false
+	}
+	s.spent.rejects++
+	d, err := s.st.Reject(session.RejectWish{Ref: ref(), Prompt: s.cfg.Asks[i].Prompt, Text: "no", By: people[i]}, s.source)
+	return s.byPerson(people[i], events.WriterLedger, nil, d, err)
+}
+
+func (s *state) stop() bool {
+	if s.spent.stops >= s.cfg.Most.Stops {
+		return false
+	}
+	s.spent.stops++
+	d, err := s.st.Stop(session.StopWish{Ref: ref(), By: people[0], Force: true})
+	if !s.byPerson(people[0], events.WriterLedger, nil, d, err) {
+		return false
+	}
+	s.personActs()
+	return true
+}
+
+// wish is one of those that other services grant.
+func (s *state) wish(name string) bool {
+	n, most := &s.spent.wishes, s.cfg.Most.Wishes
+	if name == "send" {
+		n, most = &s.spent.messages, s.cfg.Most.Messages
+	}
+	at := slices.IndexFunc(s.cfg.Wishes, func(w sim.Wish) bool { return w.Name == name })
+	if at < 0 || *n >= most {
+		return false
+	}
+	*n++
+	w := s.cfg.Wishes[at]
+	d, err := w.Decide(s.st, sim.Ask{By: people[1], Now: s.now, Message: fmt.Sprint("m", *n), Source: s.source})
+	if !s.byPerson(people[1], w.Writer, w.Said, d, err) {
+		return false
+	}
+	if name == "send" {
+		s.personActs()
+	}
+	return true
+}
+
+// reconcile has the reconciler look at the session.
+func (s *state) reconcile() bool {
+	commits, err := s.cfg.Decide(s.st, s.view())
+	if err != nil {
+		s.fail("the reconciler: %v", err)
+	}
+	for _, facts := range commits {
+		s.append(events.WriterReconciler, events.ServiceSource("reconciler", "x"), s.st.Epoch, s.cfg.Bug.Planted(events.WriterReconciler, s.st, facts)...)
+	}
+	if len(commits) == 0 {
+		facts := s.cfg.Bug.Planted(events.WriterReconciler, s.st, nil)
+		if len(facts) == 0 {
+			return false
+		}
+		s.append(events.WriterReconciler, events.ServiceSource("reconciler", "x"), s.st.Epoch, facts...)
+		return true
+	}
+	if again, err := s.cfg.Decide(s.st, s.view()); err != nil || len(again) > 0 {
+		s.fail("V3: the reconciler has decided, and decides again: %v (%v)", again, err)
+	}
+	return true
+}
+
+func (s *state) input() sim.Input {
+	return sim.Input{Now: s.now, Start: s.now, Source: s.source}
+}
+
+// decideBy has another service look at the session.
+func (s *state) decideBy(d *sim.Decider) bool {
+	x, err := d.Decide(s.st, s.input())
+	if err != nil {
+		s.fail("%s: %v", d.Name, err)
+	}
+	if len(x.Facts) == 0 {
+		return false
+	}
+	s.append(d.Writer, events.ServiceSource(d.Name, "x"), s.st.Epoch, s.cfg.Bug.Planted(d.Writer, s.st, x.Facts)...)
+	if again, err := d.Decide(s.st, s.input()); err != nil || len(again.Facts) > 0 && again.Facts[0].Kind() == x.Facts[0].Kind() {
+		s.fail("V3: %s has decided, and decides the same again: %v (%v)", d.Name, again.Facts, err)
+	}
+	return true
+}
+
+// due lets time pass until the next instant that a service waits for.
+func (s *state) due() bool {
+	var next time.Time
+	for i := range s.cfg.Deciders {
+		x, err := s.cfg.Deciders[i].Decide(s.st, s.input())
+		if err != nil || len(x.Facts) > 0 {
+			return false
+		}
+		if !x.Local && x.Look.After(s.now) && (next.IsZero() || x.Look.Before(next)) {
+			next = x.Look
+		}
+	}
+	if next.IsZero() {
+		return false
+	}
+	s.now = next
+	s.note("time passes until %s", next.Format("15:04:05"))
+	return true
+}

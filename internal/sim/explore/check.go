@@ -1,0 +1,86 @@
+package explore
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// namesOf are the prompts that a turn brings to its agent.
+func namesOf(t *session.Turn) []string { return ids(t.Prompts) }
+func ids(cs []session.Carried) []string {
+	names := make([]string, len(cs))
+	for i, c := range cs {
+		names[i] = c.Prompt
+	}
+	return names
+}
+
+func namesOfLast(t *session.LastTurn) []string { return ids(t.Prompts) }
+
+func namesOfPending(p *session.PendingTurn) []string {
+	return ids(p.Prompts)
+}
+
+// check holds what must be so in every state against it. Rules about steps were looked at with the step.
+func (s *state) check() {
+	s.checkDocument()
+	s.checkDecisions()
+}
+
+// checkDocument: folding on from the stored document is folding from the start (V5).
+func (s *state) checkDocument() {
+	body, err := s.st.Encode()
+	if err != nil {
+		s.fail("V5: the document does not encode: %v", err)
+		return
+	}
+	back, err := session.Decode(body)
+	if err != nil {
+		s.fail("V5: the document cannot be read: %v", err)
+		return
+	}
+	again, err := back.Encode()
+	if err != nil || !bytes.Equal(body, again) {
+		s.fail("V5: the document reads as another (%v):\n%s\n%s", err, body, again)
+	}
+	if _, err := s.st.Work(s.source); err != nil {
+		s.fail("V5: the view of the work: %v", err)
+	}
+	for _, id := range sortedKeys(s.st.Prompts) {
+		if _, err := s.st.Blocker(id, s.source); err != nil {
+			s.fail("V5: the view of prompt %s: %v", id, err)
+		}
+	}
+}
+
+// checkDecisions: a decision stands. Said again it comes to nothing, and another one is refused (V1).
+func (s *state) checkDecisions() {
+	for i, a := range s.cfg.Asks {
+		if s.fates[i] == undecided || s.st.Closed != nil || s.awaits(i) {
+			continue
+		}
+		for _, text := range []string{"yes", "another"} {
+			d, err := s.st.Answer(session.AnswerWish{Ref: ref(), Prompt: a.Prompt, Answers: answers(text), By: people[1-i]}, s.source)
+			if len(d.Facts) > 0 {
+				s.fail("V1: prompt %s is decided, and %q is taken, too: %v (%v)", a.Prompt, text, d.Facts, err)
+			}
+		}
+	}
+}
+
+func tellFacts(facts []events.Fact) string {
+	told := make([]string, len(facts))
+	for i, f := range facts {
+		data, err := json.Marshal(f)
+		if err != nil {
+			data = []byte(err.Error())
+		}
+		told[i] = fmt.Sprintf("%s %s", f.Kind(), data)
+	}
+	return strings.Join(told, " · ")
+}

@@ -1,0 +1,282 @@
+// Package explore looks at every interleaving of a small world, where package sim draws lots in a large one. The world has
+// two processes of one harness, two people, the services' brains and the real fold, and one session with two prompts, at
+// most one of them with a call. Everything may happen at any step, each trouble as often as [Bounds] allows:
+//
+//	a process is killed, suspended for longer than its lease lives, or cut off from the broker for as long; it starts,
+//	claims with or without adopting, asks, gives up, fails, compacts, and takes what it is asked to do
+//	people answer, reject, send, stop, retry, also while every process is dead
+//	the reconciler, retry and compaction look at the session, or do not for as long as the exploration likes
+//
+// The search is breadth-first, so the trace of a violation is a shortest one. The rules (package rule: V7 to V11, V14, V15)
+// and V1, V3, V4, V5, V12 hold after each step. From some states the world is let run to rest, with everybody up, nobody
+// failing and people who answer what is open: then each decision of a person has reached a model's context (V15), and
+// nothing is stuck (V14).
+//
+// Two states that differ only in names, in instants that have no effect, or in which of two processes is which, are one.
+// What is left out is left out because it makes no other state:
+//
+//	A service that decides on an old document is refused by the compare-and-set, so only decisions on the newest state
+//	are made; the ledger's place, and triggers that are lost, late or doubled, come to a service that looks late or twice.
+//	Deciding twice is V3. An acknowledgement that is lost is an append before a crash, or before an Ask is given up.
+//	A process reads the log before it appends, for its appends are refused until it has: reading is a step of its own
+//	only where somebody waits for what is in the log.
+package explore
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/sim"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// Ask is a question that agents ask in every world.
+type Ask struct {
+	Prompt   string
+	Call     string // "" or c1
+	Delivery events.Delivery
+	Loss     events.OwnerLoss
+}
+
+func (a Ask) requested(turn string) events.PromptRequested {
+	return events.PromptRequested{Prompt: a.Prompt, Turn: turn, Call: a.Call, PromptKind: events.PromptQuestion, Delivery: a.Delivery, OnOwnerLoss: a.Loss,
+		Questions: []events.Question{{ID: "q", Question: "?", Custom: true}}}
+}
+
+// Bounds say how often each trouble may happen in one trace.
+type Bounds struct{ Crashes, Freezes, Lapses, Starts, Failures, GaveUp, Messages, Stops, Wishes, Rejects uint8 }
+
+// Config says what to explore.
+type Config struct {
+	Asks     [promptsN]Ask
+	Pool     bool // the processes are a pool's members, else one takes the other's place
+	Most     Bounds
+	Bug      sim.Bug
+	Decide   sim.Decide
+	Deciders []sim.Decider
+	Wishes   []sim.Wish
+
+	Depth     int           // steps; 0: no bound
+	Time      time.Duration // 0: no bound
+	StatesMax int           // 0: no bound
+	SettleIn  int           // one in so many states is let run to rest; 0: none
+	Only      string        // violations that do not say this are passed over; what follows them is not looked at
+	Clock     func() time.Time
+
+	tracing bool
+}
+
+func (c *Config) retryMax() int { return int(c.Most.Failures) + 1 }
+
+func (c *Config) index(prompt string) int {
+	return slices.IndexFunc(c.Asks[:], func(a Ask) bool { return a.Prompt == prompt })
+}
+
+// Report says what was seen.
+type Report struct {
+	States   int // different ones
+	Steps    int // between them
+	Settled  int // states from which the world was let run to rest
+	Depth    int // all states up to this many steps from the start have been seen
+	Whole    bool
+	Violated string // the first violation with its trace, "" for none
+}
+
+// step is something that may happen.
+type step struct {
+	name string
+	do   func(s *state) bool // false: it cannot happen now
+}
+
+// steps are all that may happen, in any state.
+func (c *Config) steps() []step {
+	var all []step
+	add := func(name string, do func(*state) bool) { all = append(all, step{name, do}) }
+	for i := range processes {
+		each := func(name string, do func(*state, *process) bool) {
+			add(name, func(s *state) bool { return do(s, &s.procs[i]) })
+		}
+		each("hear", func(s *state, p *process) bool { return s.news(p) && s.hear(p) })
+		for k := range promptsN {
+			each("ask", func(s *state, p *process) bool { return s.ask(p, k) })
+			each("give up", func(s *state, p *process) bool { return s.giveUp(p, k) })
+		}
+		each("close call", (*state).closeCall)
+		each("receipt", (*state).receive)
+		each("complete", (*state).complete)
+		each("fail", func(s *state, p *process) bool { return s.failTurn(p, "server_error") })
+		each("overflow", func(s *state, p *process) bool { return s.failTurn(p, "context_exceeded") })
+		each("work", (*state).work)
+		each("crash", (*state).crash)
+		each("freeze", (*state).freeze)
+		each("thaw", (*state).thaw)
+		each("lapse", (*state).lapse)
+		each("reclaim", (*state).reclaim)
+		each("start", (*state).start)
+		each("claim", func(s *state, p *process) bool { return s.claim(p, nothing) })
+		each("adopt one", func(s *state, p *process) bool { return s.claim(p, oneOnly) })
+		each("adopt", func(s *state, p *process) bool { return s.claim(p, everything) })
+		each("ready", (*state).readies)
+	}
+	for l := range leasesMax {
+		add("expire", func(s *state) bool { return l < len(s.leases) && s.expire(&s.leases[l]) })
+	}
+	for k := range promptsN {
+		add("answer", func(s *state) bool { return s.answer(k) })
+		add("reject", func(s *state) bool { return s.reject(k) })
+	}
+	add("stop", (*state).stop)
+	for _, name := range []string{"send", "now", "resume"} {
+		add(name, func(s *state) bool { return s.wish(name) })
+	}
+	add("reconcile", (*state).reconcile)
+	for i := range c.Deciders {
+		add(c.Deciders[i].Name, func(s *state) bool { return s.decideBy(&c.Deciders[i]) })
+	}
+	add("due", (*state).due)
+	return all
+}
+
+// leasesMax is how many leases are followed: more than are drawn within any bounds.
+const leasesMax = 8
+
+// node is a state as it is remembered: how it was come to.
+type node struct {
+	parent uint32
+	step   uint8
+	depth  uint8
+}
+
+// search is one exploration.
+type search struct {
+	cfg    *Config
+	steps  []step
+	nodes  []node
+	seen   map[[keyBytes]byte]struct{}
+	path   []*state // the states on the way to the one that was built last
+	ways   []uint32 // and their nodes
+	report Report
+}
+
+// Run explores until a bound is met or a violation found.
+func Run(cfg Config) Report {
+	x := &search{cfg: &cfg, seen: map[[keyBytes]byte]struct{}{}}
+	x.steps = cfg.steps()
+	first := root(&cfg)
+	x.path, x.ways = []*state{first}, []uint32{0}
+	x.seen[first.key()] = struct{}{}
+	x.nodes = append(x.nodes, node{})
+	began := time.Time{}
+	if cfg.Clock != nil {
+		began = cfg.Clock()
+	}
+	x.report.Whole = true
+	for at := 0; at < len(x.nodes) && x.report.Violated == ""; at++ {
+		n := x.nodes[at]
+		x.report.Depth = int(n.depth)
+		if cfg.Depth > 0 && int(n.depth) >= cfg.Depth {
+			x.report.Whole = false
+			break
+		}
+		late := cfg.Time > 0 && at%256 == 0 && cfg.Clock().Sub(began) > cfg.Time
+		if late || cfg.StatesMax > 0 && len(x.nodes) > cfg.StatesMax {
+			x.report.Whole = false
+			break
+		}
+		x.expand(uint32(at))
+	}
+	x.report.States = len(x.nodes)
+	return x.report
+}
+
+// build is the state of a node. Its neighbours were built before, so most of the way is there.
+func (x *search) build(at uint32) *state {
+	depth := int(x.nodes[at].depth)
+	way := make([]uint32, depth+1)
+	for i, n := depth, at; i >= 0; i-- {
+		way[i] = n
+		n = x.nodes[n].parent
+	}
+	same := 0
+	for same < len(x.ways) && same < len(way) && x.ways[same] == way[same] {
+		same++
+	}
+	x.ways, x.path = x.ways[:same], x.path[:same]
+	for _, n := range way[same:] {
+		s := x.path[len(x.path)-1].next()
+		x.steps[x.nodes[n].step].do(s)
+		x.ways, x.path = append(x.ways, n), append(x.path, s)
+	}
+	return x.path[depth]
+}
+
+// expand makes every step from a state.
+func (x *search) expand(at uint32) {
+	s := x.build(at)
+	for k := range x.steps {
+		n := s.next()
+		if !x.steps[k].do(n) {
+			continue
+		}
+		x.report.Steps++
+		key := n.key()
+		_, known := x.seen[key]
+		if !known {
+			x.seen[key] = struct{}{}
+			x.nodes = append(x.nodes, node{parent: at, step: uint8(k), depth: x.nodes[at].depth + 1})
+			n.check()
+		}
+		var rest []*state
+		if len(n.found) == 0 && !known && x.cfg.SettleIn > 0 && len(x.nodes)%x.cfg.SettleIn == 0 {
+			x.report.Settled++
+			rest = n.settle()
+		}
+		found := lastOf(rest, n).found
+		if len(found) > 0 && slices.ContainsFunc(found, func(f string) bool { return strings.Contains(f, x.cfg.Only) }) {
+			x.report.Violated, x.report.Whole = x.tell(at, k, len(rest) > 0), false
+			return
+		}
+		if len(n.found) > 0 && !known {
+			x.nodes = x.nodes[:len(x.nodes)-1]
+		}
+	}
+}
+
+func lastOf(rest []*state, n *state) *state {
+	if len(rest) > 0 {
+		return rest[len(rest)-1]
+	}
+	return n
+}
+
+// tell is the trace of a violation for people: all the steps once more, and the way to rest if it was found there.
+func (x *search) tell(at uint32, last int, rests bool) string {
+	steps := []int{last}
+	for n := at; n != 0; n = x.nodes[n].parent {
+		steps = append(steps, int(x.nodes[n].step))
+	}
+	slices.Reverse(steps)
+	x.cfg.tracing = true
+	s := root(x.cfg)
+	var text strings.Builder
+	tell := func(what string, s *state) {
+		fmt.Fprintf(&text, "%5s  %s\n", what, strings.Join(s.notes, "\n       "))
+	}
+	tell("0", s)
+	for i, k := range steps {
+		s = s.next()
+		x.steps[k].do(s)
+		tell(fmt.Sprint(i+1), s)
+	}
+	s.check()
+	if rests {
+		for _, n := range s.settle() {
+			tell("rest", n)
+			s = n
+		}
+	}
+	x.cfg.tracing = false
+	return strings.Join(s.found, "\n") + "\n" + text.String()
+}

@@ -1,0 +1,477 @@
+package explore
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/holdfast-dev/holdfast/internal/sim"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// crash: SIGKILL. The lease lives on until it ends by itself.
+func (s *state) crash(p *process) bool {
+	if p.phase == down || s.spent.crashes >= s.cfg.Most.Crashes {
+		return false
+	}
+	s.spent.crashes++
+	*p = process{inc: p.inc}
+	s.note("process %s is killed", s.name(p))
+	return true
+}
+
+// freeze: SIGSTOP. Only one that has something to do is worth it.
+func (s *state) freeze(p *process) bool {
+	if p.phase == down || p.stopped || !p.mine || s.spent.freezes >= s.cfg.Most.Freezes {
+		return false
+	}
+	s.spent.freezes++
+	p.stopped = true
+	s.note("process %s is suspended", s.name(p))
+	return true
+}
+
+// thaw: SIGCONT. By its own clock the process knows whether it could have lost its lease.
+func (s *state) thaw(p *process) bool {
+	if !p.stopped {
+		return false
+	}
+	p.stopped = false
+	p.held = s.lease(p.inc).health != live
+	s.note("process %s goes on, its lease %s", s.name(p), [...]string{"lives", "has lapsed", "is over"}[s.lease(p.inc).health])
+	return true
+}
+
+// lapse: the broker is away for longer than the TTL, and the process alive all the time.
+func (s *state) lapse(p *process) bool {
+	if p.phase != ready || p.stopped || p.held || !p.mine || s.spent.lapses >= s.cfg.Most.Lapses {
+		return false
+	}
+	s.spent.lapses++
+	p.held = true
+	s.lease(p.inc).health = lapsed
+	s.note("the broker was away: process %s has lost its lease", s.name(p))
+	return true
+}
+
+// expire: a lease ends that nobody renews, and the grace is over.
+func (s *state) expire(l *lease) bool {
+	for i := range s.procs {
+		p := &s.procs[i]
+		if p.inc == l.inc && p.phase != down && !p.stopped && l.health == live {
+			return false // it is renewed
+		}
+	}
+	if l.health == over {
+		return false
+	}
+	l.health = over
+	s.note("the lease of incarnation %d is over", l.inc)
+	return true
+}
+
+// start: a process begins, after a crash or beside one that is suspended.
+func (s *state) start(p *process) bool {
+	if p.phase != down || s.spent.starts >= s.cfg.Most.Starts {
+		return false
+	}
+	s.spent.starts++
+	s.begin(p)
+	s.note("process %s starts", s.name(p))
+	return true
+}
+
+// adoption is what a process goes on with of what another has left.
+type adoption uint8
+
+const (
+	nothing    adoption = iota
+	oneOnly             // the first question, and the turn with it
+	ofOwn               // what this process itself had until it lost its lease
+	everything          // the turn, and all that belongs to it
+)
+
+// claim takes the session over at the start.
+func (s *state) claim(p *process, adopt adoption) bool {
+	if p.phase != starting || p.stopped || p.mine || !s.st.Claimable(fmt.Sprint(p.inc)) {
+		return false
+	}
+	if adopt != nothing && s.st.Turn == nil || adopt == oneOnly && (!s.awaits(0) || s.st.Prompts[s.cfg.Asks[1].Prompt] == nil) {
+		return false
+	}
+	s.take(p, adopt, nil)
+	return true
+}
+
+// take appends the claim, and what is adopted with it: the turn first, then calls and open questions, as the client says it.
+func (s *state) take(p *process, adopt adoption, work []events.Fact) {
+	var facts []events.Fact
+	if s.st.Owned && !s.st.Exclusive {
+		facts = append(facts, events.SessionReleased{Reason: "lease-lost"})
+	}
+	claimed := events.SessionClaimed{Incarnation: fmt.Sprint(p.inc)}
+	if s.cfg.Pool {
+		claimed.Exclusive = new(bool)
+	}
+	facts = append(facts, claimed)
+	before := s.st
+	facts = append(facts, s.adopting(adopt)...)
+	s.appendAs(events.WriterHarness, func(f events.Fact) string {
+		if _, old := f.(events.SessionReleased); old {
+			return events.HarnessSource(harnessID, before.Incarnation)
+		}
+		return p.source()
+	}, before.Epoch, append(facts, work...)...)
+	p.mine, p.epoch = true, s.st.Epoch
+	if adopt == nothing || s.st.Turn == nil || s.st.Turn.Epoch != s.st.Epoch {
+		return
+	}
+	p.turn = before.Turn.ID
+	for i, a := range s.cfg.Asks {
+		if adopt == oneOnly && i > 0 {
+			break
+		}
+		q := before.Prompts[a.Prompt]
+		_, ended := before.Ended(session.EntityPrompt, a.Prompt)
+		p.todo[i] = !p.told[i] && (q != nil && (q.Turn == before.Turn.ID || q.Status != session.Awaiting)) && (q.Status == session.Awaiting || ended)
+	}
+}
+
+// adopting is what is said again to go on with the open turn.
+func (s *state) adopting(adopt adoption) []events.Fact {
+	t := s.st.Turn
+	switch adopt {
+	case nothing:
+		return nil
+	case oneOnly:
+		return []events.Fact{s.cfg.Asks[0].requested(s.st.Prompts[s.cfg.Asks[0].Prompt].Turn)}
+	}
+	facts := []events.Fact{events.TurnStarted{Turn: t.ID, Cause: t.Cause, Synthetic: t.Synthetic, OfTurn: t.OfTurn, Message: t.Message, Attempt: t.Attempt}}
+	for _, id := range sortedKeys(s.st.Tools) {
+		c := s.st.Tools[id]
+		if adopt == ofOwn && c.Epoch != s.st.Epoch {
+			continue
+		}
+		facts = append(facts, events.ToolStarted{Call: id, Turn: c.Turn, Name: c.Name})
+	}
+	for _, id := range s.st.PendingPrompts() {
+		if adopt == ofOwn && s.st.Prompts[id].Epoch != s.st.Epoch {
+			continue
+		}
+		facts = append(facts, s.cfg.Asks[s.cfg.index(id)].requested(s.st.Prompts[id].Turn))
+	}
+	return facts
+}
+
+// readies says in the lease that all is claimed that this process goes on with.
+func (s *state) readies(p *process) bool {
+	if p.phase != starting || p.stopped {
+		return false
+	}
+	p.phase = ready
+	s.lease(p.inc).ready = true
+	s.note("process %s is ready", s.name(p))
+	return true
+}
+
+// reclaim: a process that has lost its lease has the next incarnation claim what nobody took, and goes on with all of it.
+func (s *state) reclaim(p *process) bool {
+	if !p.held || p.stopped {
+		return false
+	}
+	was := *p
+	switch {
+	case !s.cfg.Pool && s.drawn > p.inc: // another process has drawn a ticket since: this one is retired
+		*p = process{inc: p.inc}
+		s.note("process %s finds that another took its place, and ends", s.name(p))
+		return true
+	case !s.owns(p):
+		s.begin(p)
+		p.phase = ready
+		s.lease(p.inc).ready = true
+		s.note("process %s starts over, and has lost the session", s.name(p))
+		return true
+	}
+	s.begin(p)
+	p.phase = ready
+	s.lease(p.inc).ready = true
+	p.told = was.told
+	s.note("process %s starts over and claims the session again", s.name(p))
+	turn := s.st.Turn
+	adopt := nothing
+	if turn != nil && turn.Epoch == was.epoch {
+		adopt = ofOwn
+	}
+	var told []events.Fact
+	for i, a := range s.cfg.Asks {
+		q := s.st.Prompts[a.Prompt]
+		if q != nil && q.Status != session.Awaiting && q.Epoch == was.epoch && (was.told[i] || was.asking[i]) {
+			told = append(told, events.PromptDelivered{Prompt: a.Prompt}) // under a lower epoch it would be taken for lost
+		}
+	}
+	running := was.turn != "" && adopt == ofOwn && turn.ID == was.turn
+	if c := s.st.Compaction; c != nil && c.State == session.CompactionRunning && was.compact {
+		told = append([]events.Fact{events.CompactionStarted{Compaction: c.ID}}, told...)
+		p.compact = true
+	}
+	s.take(p, adopt, told)
+	p.turn, p.todo = "", [promptsN]bool{}
+	if running {
+		p.turn, p.asking, p.todo = was.turn, was.asking, was.todo
+		s.hear(p)
+	}
+	return true
+}
+
+// news says whether reading the log would change anything for a process.
+func (s *state) news(p *process) bool {
+	if p.phase == down || p.stopped || !p.mine {
+		return false
+	}
+	if p.held {
+		return false // it waits for its next incarnation
+	}
+	if !s.owns(p) {
+		return true
+	}
+	for i := range p.asking {
+		if p.asking[i] && !s.awaits(i) {
+			return true
+		}
+	}
+	return p.turn != "" && (s.st.Turn == nil || s.st.Turn.ID != p.turn)
+}
+
+// awaits says whether a prompt still waits for a person.
+func (s *state) awaits(i int) bool {
+	q := s.st.Prompts[s.cfg.Asks[i].Prompt]
+	return q != nil && q.Status == session.Awaiting
+}
+
+// hear: the process has read the log to its end, judges whether the session is still its own, and then tells those who wait.
+func (s *state) hear(p *process) bool {
+	if !s.news(p) && !p.asks() {
+		return false
+	}
+	mine := s.owns(p) && s.lease(p.inc).health == live
+	for i := range p.asking {
+		if p.asking[i] && !s.awaits(i) && (mine || s.cfg.Bug == sim.FencedWake) {
+			s.hand(p, i)
+		}
+	}
+	if s.owns(p) {
+		if p.turn != "" && (s.st.Turn == nil || s.st.Turn.ID != p.turn) {
+			p.endHandler()
+		}
+		return true
+	}
+	s.note("process %s is fenced", s.name(p))
+	p.mine, p.held, p.compact = false, false, false
+	p.endHandler()
+	p.told, p.receipt = [promptsN]bool{}, [promptsN]bool{}
+	return true
+}
+
+func (p *process) asks() bool { return slices.Contains(p.asking[:], true) }
+
+// hand: an Ask returns how its prompt was settled; the model's context has it.
+func (s *state) hand(p *process, i int) {
+	id := s.cfg.Asks[i].Prompt
+	p.asking[i], p.todo[i], p.told[i] = false, false, true
+	e, _ := s.st.Ended(session.EntityPrompt, id)
+	s.note("process %s: Ask of %s returns: %s", s.name(p), id, e.Outcome)
+	if !s.owns(p) || s.lease(p.inc).health != live {
+		s.fail("R6: process %s was handed the decision about prompt %s, and the session is not its own any more", s.name(p), id)
+		return
+	}
+	if f := s.fates[i]; f == decided || f == said {
+		s.fates[i] = received
+	}
+	p.receipt[i] = s.owesReceipt(i)
+}
+
+// owesReceipt says whether the receipt is for Ask to say: else it is the end of the call.
+func (s *state) owesReceipt(i int) bool {
+	q := s.st.Prompts[s.cfg.Asks[i].Prompt]
+	return q != nil && q.Status != session.Awaiting && (q.Delivery != events.DeliverToolResult || s.st.Tools[q.Call] == nil)
+}
+
+// runs says whether a process may act in its session: it has read the log, owns the session, and its lease lives.
+func (s *state) runs(p *process) bool {
+	return p.phase != down && !p.stopped && p.mine && !p.held && !s.news(p) && s.lease(p.inc).health == live
+}
+
+// handles says whether the process runs a turn, and may act in it.
+func (s *state) handles(p *process) bool {
+	t := s.st.Turn
+	return s.runs(p) && p.turn != "" && t != nil && t.ID == p.turn && t.Epoch == s.st.Epoch
+}
+
+// say appends what a process says, behind the receipts that wait.
+func (s *state) say(p *process, facts ...events.Fact) {
+	s.append(events.WriterHarness, p.source(), p.epoch, append(s.receipts(p), facts...)...)
+}
+
+func (s *state) receipts(p *process) []events.Fact {
+	var facts []events.Fact
+	for i := range p.receipt {
+		if p.receipt[i] && s.owesReceipt(i) {
+			facts = append(facts, events.PromptDelivered{Prompt: s.cfg.Asks[i].Prompt})
+		}
+		p.receipt[i] = false
+	}
+	return facts
+}
+
+// receive stores the receipts that wait by themselves.
+func (s *state) receive(p *process) bool {
+	if !s.runs(p) {
+		return false
+	}
+	facts := s.receipts(p)
+	if len(facts) == 0 {
+		return false
+	}
+	s.append(events.WriterHarness, p.source(), p.epoch, facts...)
+	return true
+}
+
+// ask asks a question, or asks again what was adopted.
+func (s *state) ask(p *process, i int) bool {
+	a := s.cfg.Asks[i]
+	if !s.handles(p) || p.asking[i] || s.st.Pending.Stop != nil {
+		return false
+	}
+	q := s.st.Prompts[a.Prompt]
+	_, ended := s.st.Ended(session.EntityPrompt, a.Prompt)
+	switch {
+	case p.told[i]:
+		return false
+	case q != nil && q.Status == session.Awaiting && q.Epoch == s.st.Epoch:
+		p.asking[i], p.todo[i] = true, false
+		s.note("process %s asks %s again", s.name(p), a.Prompt)
+		return true
+	case ended && p.todo[i]:
+		s.hand(p, i)
+		return true
+	case ended || q != nil || len(s.st.Tools) > 0 && a.Call != "":
+		return false
+	}
+	var facts []events.Fact
+	if a.Call != "" {
+		if _, over := s.st.Ended(session.EntityTool, a.Call); over {
+			return false
+		}
+		facts = append(facts, events.ToolStarted{Call: a.Call, Turn: p.turn, Name: "question"})
+	}
+	s.say(p, append(facts, a.requested(p.turn))...)
+	p.asking[i] = true
+	return true
+}
+
+// giveUp: the context of an Ask ends. The prompt stays open, and the agent asks again before its turn completes.
+func (s *state) giveUp(p *process, i int) bool {
+	if !s.handles(p) || !p.asking[i] || s.spent.gaveUp >= s.cfg.Most.GaveUp {
+		return false
+	}
+	s.spent.gaveUp++
+	p.asking[i], p.todo[i] = false, true
+	s.note("process %s: the context of Ask %s ends", s.name(p), s.cfg.Asks[i].Prompt)
+	return true
+}
+
+// closeCall ends the call with the answer that its question was given.
+func (s *state) closeCall(p *process) bool {
+	c := s.st.Tools[call]
+	if !s.runs(p) || c == nil || c.Epoch != s.st.Epoch {
+		return false
+	}
+	for i, a := range s.cfg.Asks {
+		if a.Call == call && (s.awaits(i) || !p.told[i]) {
+			return false
+		}
+	}
+	s.say(p, events.ToolCompleted{Call: call, Output: json.RawMessage(`"answered"`)})
+	return true
+}
+
+// complete ends the turn when nobody waits in it any more.
+func (s *state) complete(p *process) bool {
+	if !s.handles(p) || p.asks() || slices.Contains(p.todo[:], true) || s.st.Pending.Stop != nil || len(s.st.Tools) > 0 {
+		return false
+	}
+	s.say(p, events.TurnCompleted{Turn: p.turn, Finish: "stop"})
+	return true
+}
+
+// failTurn ends the turn in an error of a kind.
+func (s *state) failTurn(p *process, kind string) bool {
+	if !s.handles(p) || s.st.Pending.Stop != nil || s.spent.failures >= s.cfg.Most.Failures {
+		return false
+	}
+	s.spent.failures++
+	s.say(p, events.TurnFailed{Turn: p.turn, Error: events.Failure{Kind: kind, Text: "no"}})
+	return true
+}
+
+// work takes what is asked of the harness, in its own session or in one that nobody owns, in the contract's order.
+func (s *state) work(p *process) bool {
+	st := s.st
+	if p.phase != ready || p.stopped || p.held || s.lease(p.inc).health != live {
+		return false
+	}
+	if p.mine && !s.runs(p) {
+		return false
+	}
+	free := !p.mine && !st.Owned && st.Claimable(fmt.Sprint(p.inc))
+	if !p.mine && !free {
+		return false
+	}
+	switch {
+	case st.Pending.Stop != nil && p.mine:
+		s.say(p, events.TurnStopped{Turn: st.Pending.Stop.Turn, Actor: st.Pending.Stop.Actor})
+	case p.mine && p.compact && st.Compaction != nil && st.Compaction.State == session.CompactionRunning:
+		s.say(p, events.CompactionCompleted{Compaction: st.Compaction.ID, UsedAfter: 1})
+		p.compact = false
+	case st.Pending.Compaction != nil && s.idleTurn():
+		s.takeWork(p, events.CompactionStarted{Compaction: st.Pending.Compaction.ID})
+		p.compact = true
+	case st.Pending.Turn != nil && st.Pending.Compaction == nil && !s.compacting() && (s.idleTurn() || st.Pending.Turn.OfTurn == st.Turn.ID):
+		s.takeWork(p, sim.Started(st.Pending.Turn))
+		p.endHandler()
+		p.turn = s.st.Turn.ID
+	default:
+		return false
+	}
+	return true
+}
+
+func (s *state) takeWork(p *process, f events.Fact) {
+	if p.mine {
+		s.say(p, f)
+		return
+	}
+	s.take(p, nothing, []events.Fact{f})
+}
+
+// idleTurn says whether nobody runs a turn.
+func (s *state) idleTurn() bool {
+	t := s.st.Turn
+	return t == nil || t.Epoch < s.st.Epoch || !s.st.Owned
+}
+
+func (s *state) compacting() bool {
+	c := s.st.Compaction
+	return c != nil && c.State == session.CompactionRunning
+}
+
+// name is a process by its slot.
+func (s *state) name(p *process) string {
+	for i := range s.procs {
+		if p == &s.procs[i] {
+			return fmt.Sprintf("%d (incarnation %d)", i, p.inc)
+		}
+	}
+	return "?"
+}

@@ -1,0 +1,104 @@
+package explore
+
+import "fmt"
+
+// settleStepsMax is how many steps a world has for coming to rest.
+const settleStepsMax = 120
+
+// settle lets the world run to rest, and says how: everybody is up, nobody fails, and people answer what is open. The last
+// state has what was found.
+func (s *state) settle() []*state {
+	free := *s.cfg
+	free.Most = Bounds{Starts: 255, Wishes: 255}
+	at := s.next()
+	at.cfg = &free
+	at.notes = []string{"all trouble is over"}
+	way := []*state{at}
+	for range settleStepsMax {
+		n := at.next()
+		if !n.calm() {
+			break
+		}
+		way, at = append(way, n), n
+		if len(at.found) > 0 {
+			return way
+		}
+	}
+	end := at.next()
+	end.checkRest(len(way) > settleStepsMax)
+	return append(way, end)
+}
+
+// calm makes the first step that there is to make: processes before services, services before time, time before people.
+func (s *state) calm() bool {
+	for i := range s.procs {
+		p := &s.procs[i]
+		if s.thaw(p) || s.reclaim(p) || !s.othersUp(p) && s.start(p) || s.claim(p, everything) || s.readies(p) || s.news(p) && s.hear(p) || s.goesOn(p) {
+			return true
+		}
+	}
+	for i := range s.leases {
+		if s.expire(&s.leases[i]) {
+			return true
+		}
+	}
+	if s.reconcile() {
+		return true
+	}
+	for i := range s.cfg.Deciders {
+		if s.decideBy(&s.cfg.Deciders[i]) {
+			return true
+		}
+	}
+	if s.due() || s.answer(0) || s.answer(1) {
+		return true
+	}
+	return (s.unheard(0) || s.unheard(1)) && (s.wish("now") || s.wish("resume"))
+}
+
+// unheard says whether a person has decided about a prompt, and no model has heard of that.
+func (s *state) unheard(i int) bool { return s.fates[i] == decided || s.fates[i] == said }
+
+// othersUp says whether a process need not be started, for another has the session or may take it. (One that starts in an
+// exclusive harness takes the other's place.)
+func (s *state) othersUp(p *process) bool {
+	for i := range s.procs {
+		if q := &s.procs[i]; q != p && q.phase != down && (s.owns(q) || s.st.Claimable(fmt.Sprint(q.inc))) {
+			return true
+		}
+	}
+	return false
+}
+
+// goesOn is what a process does that comes to its end without trouble.
+func (s *state) goesOn(p *process) bool {
+	for i := range p.todo {
+		if p.todo[i] && s.ask(p, i) {
+			return true
+		}
+	}
+	return s.receive(p) || s.closeCall(p) || s.work(p) || s.complete(p)
+}
+
+// checkRest: nothing is stuck (V14), and each decision has reached a model, or something came after it (V15).
+func (s *state) checkRest(restless bool) {
+	if restless {
+		s.fail("V14: the world does not come to rest")
+		return
+	}
+	alive := false
+	for i := range s.procs {
+		alive = alive || s.procs[i].phase != down && s.owns(&s.procs[i])
+	}
+	if stuck := s.law.Stuck(s.st, alive); stuck != "" {
+		s.fail("%s", stuck)
+	}
+	if s.st.Owned && !alive {
+		s.fail("V2: the session is owned by incarnation %s, which is gone", s.st.Incarnation)
+	}
+	for i := range s.fates {
+		if s.unheard(i) {
+			s.fail("V15: a person decided about prompt %s and got 200; all is settled, no model has heard of it, and nobody overtook it", s.cfg.Asks[i].Prompt)
+		}
+	}
+}

@@ -1,0 +1,316 @@
+package explore
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/rule"
+	"github.com/holdfast-dev/holdfast/internal/sim"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// Sizes of the world.
+const (
+	processes = 2
+	promptsN  = 2
+)
+
+// Names of what is in the world.
+const (
+	harnessID = "h"
+	sessionID = "s"
+	call      = "c1"
+)
+
+// ref names the one session.
+func ref() events.Ref { return events.Ref{Harness: harnessID, Session: sessionID} }
+
+// phase is how far a process is.
+type phase uint8
+
+const (
+	down phase = iota
+	starting
+	ready
+)
+
+// health is the state of a lease.
+type health uint8
+
+const (
+	live   health = iota
+	lapsed        // it has ended, and its owner is still excused
+	over          // its owner is dead for the reconciler
+)
+
+// lease is one incarnation's lease as the reconciler sees it.
+type lease struct {
+	inc    uint64
+	ready  bool
+	health health
+}
+
+// process is one of the harness's processes.
+type process struct {
+	phase   phase
+	stopped bool // by SIGSTOP
+	inc     uint64
+	mine    bool   // it owns the session, as far as it knows
+	held    bool   // it knows that its lease is lost: it waits for the next one
+	epoch   uint64 // of that ownership
+	compact bool   // it compacts
+
+	turn    string         // its handler runs this turn; "": none
+	asking  [promptsN]bool // an Ask waits
+	todo    [promptsN]bool // the handler has adopted it and is to ask again
+	told    [promptsN]bool // an Ask has returned the decision
+	receipt [promptsN]bool // the receipt is still to be stored
+}
+
+// spent is how often something has happened that a bound is set for.
+type spent struct{ crashes, freezes, lapses, starts, failures, gaveUp, messages, stops, wishes, rejects uint8 }
+
+// fate is what became of a decision.
+type fate uint8
+
+const (
+	undecided fate = iota
+	decided        // the person got 200
+	said           // a call has ended with it: the next turn reads it
+	received       // a model's context has it
+	overtaken      // by a later act of a person, or given up by the agent that asked
+)
+
+// entry is one commit of the log, and the way here.
+type entry struct {
+	c    events.Commit
+	prev *entry
+}
+
+// state is a whole world. It is never changed: each step makes a new one.
+type state struct {
+	cfg *Config
+	now time.Time
+	log *entry
+	st  *session.State
+	law *rule.Log
+
+	procs  [processes]process
+	leases []lease
+	drawn  uint64 // tickets
+	ids    int
+	fates  [promptsN]fate
+	spent  spent
+
+	found []string // violations of the step that made this state
+	notes []string // what the step did, for traces
+}
+
+// began is the first instant of every world.
+const began = 1_800_000_000
+
+func root(cfg *Config) *state {
+	s := &state{cfg: cfg, now: time.Unix(began, 0).UTC(), st: session.New(ref()), law: rule.New(0)}
+	p := &s.procs[0]
+	s.begin(p)
+	opened := events.SessionOpened{Incarnation: fmt.Sprint(p.inc), Policy: &events.PolicyPatch{RetryMax: events.Set(cfg.retryMax()), ResumeMax: events.Set(cfg.retryMax())}}
+	if cfg.Pool {
+		opened.Exclusive = new(bool)
+		s.begin(&s.procs[1])
+		s.procs[1].phase, s.leases[1].ready = ready, true
+	}
+	p.phase, s.leases[0].ready, p.mine, p.epoch, p.turn = ready, true, true, 1, "t1"
+	s.append(events.WriterHarness, p.source(), 1, opened)
+	s.append(events.WriterHarness, p.source(), 1, events.MessageAccepted{Message: "m0", Content: []byte(`"go"`)}, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Message: "m0"})
+	p.turn = "t1"
+	s.notes = nil
+	s.note("process 0 owns the session and runs turn t1")
+	return s
+}
+
+// next is a copy to change.
+func (s *state) next() *state {
+	n := *s
+	n.leases = append([]lease(nil), s.leases...)
+	n.found, n.notes = nil, nil
+	return &n
+}
+
+func (s *state) fail(format string, args ...any) {
+	s.found = append(s.found, fmt.Sprintf(format, args...))
+}
+
+// note says what the step does, while a trace is written.
+func (s *state) note(format string, args ...any) {
+	if s.cfg.tracing {
+		s.notes = append(s.notes, fmt.Sprintf(format, args...))
+	}
+}
+
+func (p *process) source() string { return events.HarnessSource(harnessID, fmt.Sprint(p.inc)) }
+
+// begin draws a ticket and takes a lease.
+func (s *state) begin(p *process) {
+	s.drawn++
+	*p = process{phase: starting, inc: s.drawn}
+	s.leases = append(s.leases, lease{inc: p.inc})
+}
+
+func (s *state) lease(inc uint64) *lease {
+	for i := range s.leases {
+		if s.leases[i].inc == inc {
+			return &s.leases[i]
+		}
+	}
+	return nil
+}
+
+// owns says whether the log has this process as the session's owner, under the epoch that it knows.
+func (s *state) owns(p *process) bool {
+	return s.st.Owned && s.st.Incarnation == fmt.Sprint(p.inc) && s.st.Epoch == p.epoch
+}
+
+// source finds a commit.
+func (s *state) source(seq uint64) (*events.Commit, error) {
+	for e := s.log; e != nil; e = e.prev {
+		if e.c.Seq == seq {
+			return &e.c, nil
+		}
+	}
+	return nil, fmt.Errorf("explore: no commit %d", seq)
+}
+
+// append stores one commit under the newest state, which is what the compare-and-set comes to, and holds it against the
+// rules. All facts of a writer that may say them have to count.
+func (s *state) append(w events.Writer, source string, epoch uint64, facts ...events.Fact) {
+	from := func(events.Fact) string { return source }
+	s.appendAs(w, from, epoch, facts...)
+}
+
+func (s *state) appendAs(w events.Writer, source func(events.Fact) string, epoch uint64, facts ...events.Fact) {
+	before := s.st
+	c := events.Commit{Ref: ref(), Writer: w, Seq: before.Seq + 1, Guard: before.Seq, Guarded: true, At: s.now}
+	for _, f := range facts {
+		if _, claims := f.(events.SessionClaimed); claims {
+			epoch = before.Epoch + 1
+		}
+		s.ids++
+		c.Events = append(c.Events, events.New(fmt.Sprint("e", s.ids), source(f), ref(), epoch, s.now, f))
+	}
+	s.st = before.Clone()
+	res := s.cfg.Bug.Fold(s.st, &c)
+	s.log = &entry{c: c, prev: s.log}
+	s.law = s.law.Clone()
+	s.found = append(s.found, s.law.Commit(before, &c, res.Feed)...)
+	if s.st.Ignored.Count != before.Ignored.Count || len(res.Parked) > 0 {
+		s.fail("V12: %s said %s, and a fact of that does not count: %v", w, tellFacts(facts), s.st.Ignored.Last)
+	}
+	if s.cfg.tracing {
+		s.note("%s: %s", w, tellFacts(facts))
+	}
+	s.feed(before, res.Feed)
+}
+
+// feed follows what became of decisions, and takes handlers away from turns that have ended.
+func (s *state) feed(before *session.State, feed []events.Event) {
+	for i := range feed {
+		e := &feed[i]
+		switch f := e.Fact.(type) {
+		case events.PromptAnswered:
+			s.decide(f.Prompt)
+		case events.PromptRejected:
+			s.decide(f.Prompt)
+		case events.PromptDismissed:
+			s.decide(f.Prompt)
+		case events.ToolCompleted:
+			s.callEnds(f.Call, e.Derived)
+		case events.ToolFailed:
+			s.callEnds(f.Call, e.Derived)
+		case events.TurnStarted:
+			if t := before.Turn; t == nil || t.ID != f.Turn {
+				s.turnBegins(f)
+			}
+		case events.TurnCompleted:
+			s.agentEnds(before, f.Turn)
+		case events.TurnStopped:
+			if f.Actor == events.ActorPerson {
+				s.personActs()
+			}
+		}
+	}
+	for i := range s.procs {
+		p := &s.procs[i]
+		if p.turn != "" && (s.st.Turn == nil || s.st.Turn.ID != p.turn) && s.owns(p) {
+			p.endHandler()
+		}
+	}
+}
+
+func (p *process) endHandler() {
+	p.turn, p.asking, p.todo = "", [promptsN]bool{}, [promptsN]bool{}
+}
+
+// decide: a person got 200.
+func (s *state) decide(prompt string) {
+	if i := s.cfg.index(prompt); i >= 0 {
+		s.fates[i] = decided
+	}
+}
+
+func (s *state) callEnds(id string, derived bool) {
+	for i := range s.fates {
+		if s.fates[i] == decided && s.cfg.Asks[i].Call == id && id != "" && !derived {
+			s.fates[i] = said
+		}
+	}
+}
+
+// turnBegins: a model's context has what the turn names, the message that it takes, and the results of all calls.
+func (s *state) turnBegins(f events.TurnStarted) {
+	for i := range s.fates {
+		switch {
+		case s.fates[i] == said, s.fates[i] == decided && s.law.Brings(f.Turn, s.cfg.Asks[i].Prompt):
+			s.fates[i] = received
+		}
+	}
+}
+
+// agentEnds: the process that asked has ended its turn by itself.
+func (s *state) agentEnds(before *session.State, turn string) {
+	for i := range s.fates {
+		p := before.Prompts[s.cfg.Asks[i].Prompt]
+		if s.fates[i] == decided && p != nil && p.Turn == turn && before.Turn != nil && before.Turn.Epoch == p.Epoch {
+			s.fates[i] = overtaken
+		}
+		if s.fates[i] == said {
+			s.fates[i] = received // its own call
+		}
+	}
+}
+
+// personActs: what a person does later overtakes what was decided before.
+func (s *state) personActs() {
+	for i := range s.fates {
+		if s.fates[i] == decided || s.fates[i] == said {
+			s.fates[i] = overtaken
+		}
+	}
+}
+
+// view is what the reconciler knows beside the document. Leases that are over ended long ago, those that have lapsed just now.
+func (s *state) view() sim.View {
+	const long = time.Hour
+	v := sim.View{Now: s.now, Start: s.now.Add(-10 * long), Renewed: s.now, Source: s.source}
+	for _, l := range s.leases {
+		seen := sim.Lease{Harness: harnessID, Incarnation: fmt.Sprint(l.inc), Ready: l.ready, Since: s.now, Renewed: s.now}
+		switch l.health {
+		case lapsed:
+			seen.Ended = s.now
+		case over:
+			seen.Since, seen.Renewed, seen.Ended = s.now.Add(-2*long), s.now.Add(-long), s.now.Add(-long)
+		}
+		v.Leases = append(v.Leases, seen)
+	}
+	return v
+}

@@ -1,0 +1,97 @@
+package sim
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/sim"
+	explorer "github.com/holdfast-dev/holdfast/internal/sim/explore"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+var (
+	states  = flag.Int("states", quickOrLong(5_000, 0), "different states that each exploration sees; 0: as many as there is time for")
+	explore = flag.Duration("explore", 10*time.Minute, "how long all explorations may take together")
+)
+
+// quickOrLong is the first for everybody, the second where a test may take long.
+func quickOrLong(quick, long int) int {
+	if os.Getenv("HOLDFAST_LONG") != "" {
+		return long
+	}
+	return quick
+}
+
+// worlds are what the explorer explores: which questions agents ask, and whether processes are a pool.
+func worlds() map[string]explorer.Config {
+	plain := func(prompt string) explorer.Ask {
+		return explorer.Ask{Prompt: prompt, Delivery: events.DeliverCallback, Loss: events.LossKeep}
+	}
+	call := explorer.Ask{Prompt: "p2", Call: "c1", Delivery: events.DeliverToolResult}
+	message := func(prompt string) explorer.Ask { return explorer.Ask{Prompt: prompt, Delivery: events.DeliverMessage} }
+	return map[string]explorer.Config{
+		"two questions without calls": {Asks: [2]explorer.Ask{plain("p1"), plain("p2")}},
+		"one of them in a call":       {Asks: [2]explorer.Ask{plain("p1"), call}},
+		"answers as messages":         {Asks: [2]explorer.Ask{message("p1"), message("p2")}},
+		"a pool":                      {Asks: [2]explorer.Ask{plain("p1"), call}, Pool: true},
+	}
+}
+
+// troubles are what may happen, and how often: everything, or less of it for a longer look ahead.
+func troubles() map[string]explorer.Bounds {
+	return map[string]explorer.Bounds{
+		"everything": {Crashes: 2, Freezes: 1, Lapses: 1, Starts: 2, Failures: 2, GaveUp: 1, Messages: 1, Stops: 1, Wishes: 1, Rejects: 1},
+		"deaths":     {Crashes: 2, Starts: 2, Failures: 2},
+		"absences":   {Freezes: 1, Lapses: 1, Starts: 1, GaveUp: 1},
+		"people":     {Crashes: 1, Starts: 1, Failures: 1, Messages: 1, Stops: 1, Wishes: 1, Rejects: 1},
+	}
+}
+
+// settleIn is from how many states the world is let run to rest once.
+const settleIn = 2
+
+func exploring(c explorer.Config, bug sim.Bug) explorer.Config {
+	c.Decide, c.Deciders, c.Wishes, c.Bug, c.Clock, c.SettleIn = decide, deciders(), wishes(), bug, time.Now, settleIn
+	if c.Most == (explorer.Bounds{}) {
+		c.Most = troubles()["everything"]
+	}
+	return c
+}
+
+func TestEveryInterleaving(t *testing.T) {
+	share := *explore / time.Duration(len(worlds())*len(troubles()))
+	for name, c := range worlds() {
+		for trouble, most := range troubles() {
+			t.Run(name+"/"+trouble, func(t *testing.T) {
+				c = exploring(c, sim.NoBug)
+				c.Most, c.StatesMax, c.Time = most, *states, share
+				began := time.Now()
+				r := explorer.Run(c)
+				t.Logf("%d states, %d steps, %d let run to rest, all of depth %d, whole %v, %v", r.States, r.Steps, r.Settled, r.Depth, r.Whole, time.Since(began).Round(time.Millisecond))
+				if r.Violated != "" {
+					t.Error(r.Violated)
+				}
+			})
+		}
+	}
+}
+
+func TestTheExplorerFindsEachPlantedBug(t *testing.T) {
+	for bug, want := range map[sim.Bug]string{
+		sim.AnswerNotCarried: "V15: a person decided", sim.AnswerAlone: "V15: a person decided", sim.AdoptedTurnTaken: "V15: turn", sim.FencedWake: "R6",
+	} {
+		t.Run(fmt.Sprint(bug), func(t *testing.T) {
+			c := exploring(worlds()["two questions without calls"], bug)
+			c.Depth = 9
+			r := explorer.Run(c)
+			t.Logf("%d states: %s", r.States, r.Violated)
+			if !strings.HasPrefix(r.Violated, want) {
+				t.Errorf("not found, or as something else than %s", want)
+			}
+		})
+	}
+}
