@@ -16,7 +16,7 @@ RACE_PACKAGES := ./bridges/... ./cmd/... ./examples/... ./harness/... ./internal
 golden_packages = $(sort $(dir $(shell grep -rl --include='*_test.go' 'flag.Bool."update"' .)))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fmt vet lint race long golden bench render
+.PHONY: help run test check fmt vet lint race power long golden bench render
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,6 +39,7 @@ fmt: ## is everything formatted
 
 vet: ## go vet
 	$(GO) vet ./...
+	cd test/power && $(GO) vet ./...
 
 lint: ## golangci-lint, pinned
 	$(GO) run $(GOLANGCI_LINT) run
@@ -46,8 +47,12 @@ lint: ## golangci-lint, pinned
 race: ## tests with the race detector where goroutines meet (needs a C compiler)
 	CGO_ENABLED=1 $(GO) test -race -timeout $(TEST_TIME) $(RACE_PACKAGES)
 
-long: ## the full crash, cluster and simulation tests (an hour)
+power: ## cut the power of a machine with a broker (needs root, FUSE, loop devices, e2fsprogs and xfsprogs; says so where it cannot)
+	cd test/power && CGO_ENABLED=0 $(GO) test -count=1 -v -timeout $(LONG_TIME) .
+
+long: ## the full crash, cluster, clock, power and simulation tests (more than an hour)
 	HOLDFAST_LONG=1 CGO_ENABLED=0 $(GO) test -count=1 -p 1 -timeout $(LONG_TIME) ./...
+	HOLDFAST_LONG=1 $(MAKE) --no-print-directory power
 
 golden: ## write golden files and printed pages anew; read the difference
 	@for p in $(golden_packages); do $(GO) test $$p -update || exit 1; done

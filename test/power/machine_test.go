@@ -1,0 +1,136 @@
+package power
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+)
+
+// kind is a file system.
+type kind struct {
+	name    string
+	size    int      // of the disk
+	make    []string // makes one on a device
+	options string   // it is mounted with
+}
+
+// diskBytes is the size of a disk: the broker reserves room for its streams. What is not written takes no memory.
+const diskBytes = 16 << 30
+
+// kinds are the file systems on which the power is cut.
+var kinds = []kind{
+	{"ext4", diskBytes, []string{"mkfs.ext4", "-q", "-F", "-N", "4096", "-J", "size=16", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"}, "rw"},
+	{"xfs", diskBytes, []string{"mkfs.xfs", "-q", "-f", "-K"}, "nouuid"},
+}
+
+// machine is a disk with a file system that is mounted, until its power is cut.
+type machine struct {
+	dir    string
+	kind   kind
+	disk   *disk
+	served *fuse.Server
+	loop   string
+	at     string // where the file system is mounted
+	powers int
+}
+
+// newMachine is a machine with an empty file system.
+func newMachine(t *testing.T, k kind) *machine {
+	t.Helper()
+	d, err := newDisk(k.size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &machine{dir: t.TempDir(), kind: k, disk: d}
+	if err := m.on(true); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		m.disk.freeze()
+		if err := m.off(); err != nil {
+			t.Error(err)
+		}
+		if err := m.disk.free(); err != nil {
+			t.Error(err)
+		}
+	})
+	return m
+}
+
+// on serves the disk and mounts its file system, a new one if it is fresh.
+func (m *machine) on(fresh bool) (err error) {
+	m.powers++
+	fused := filepath.Join(m.dir, fmt.Sprintf("fuse-%d", m.powers))
+	m.at = filepath.Join(m.dir, fmt.Sprintf("mnt-%d", m.powers))
+	if m.served, err = m.disk.serve(fused); err != nil {
+		return fmt.Errorf("power: FUSE: %w", err)
+	}
+	loop, err := run("losetup", "--find", "--show", filepath.Join(fused, diskName))
+	if err != nil {
+		return err
+	}
+	m.loop = strings.TrimSpace(loop)
+	if fresh {
+		if _, err := run(append(m.kind.make, m.loop)...); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(m.at, 0o700); err != nil {
+		return err
+	}
+	_, err = run("mount", "-t", m.kind.name, "-o", m.kind.options, m.loop, m.at)
+	return err
+}
+
+// off takes apart what a cut has left of the machine. Its processes must have been killed: nothing of the file system can be
+// written any more, so that errors of it are expected.
+func (m *machine) off() error {
+	m.disk.remove()
+	var errs []error
+	if err := syscall.Unmount(m.at, syscall.MNT_DETACH); err != nil && !errors.Is(err, syscall.EINVAL) {
+		errs = append(errs, fmt.Errorf("power: unmount %s: %w", m.at, err))
+	}
+	if _, err := run("losetup", "--detach", m.loop); err != nil {
+		errs = append(errs, err)
+	}
+	if err := m.served.Unmount(); err != nil { // the loop device may have it still
+		if err := syscall.Unmount(filepath.Join(m.dir, fmt.Sprintf("fuse-%d", m.powers)), syscall.MNT_DETACH); err != nil {
+			errs = append(errs, fmt.Errorf("power: unmount the disk: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// back gives the machine its power back, with what survived of its disk.
+func (m *machine) back(t *testing.T, rnd *rand.Rand) {
+	t.Helper()
+	after, cached, lost, err := m.disk.survivor(rnd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(m.off(), m.disk.free()); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s: %d flushes, %d sectors in the cache, %d of them not as last written", m.kind.name, m.disk.flushes, cached, lost)
+	m.disk = after
+	if err := m.on(false); err != nil {
+		t.Fatalf("the power is back: %v", err)
+	}
+}
+
+// run runs a command and returns what it says.
+func run(args ...string) (string, error) {
+	out, err := exec.Command(args[0], args[1:]...).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("power: %s: %w: %s", strings.Join(args, " "), err, out)
+	}
+	return string(out), nil
+}

@@ -1,0 +1,400 @@
+package power
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/embed"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+	"github.com/holdfast-dev/holdfast/test/child"
+)
+
+const (
+	writers     = 8
+	freshEvery  = 5 // cuts, after which the machine gets a new disk, to be cut at its first start
+	padMax      = 3_000
+	patience    = time.Minute
+	loopbackAny = "127.0.0.1:0"
+)
+
+var seed = flag.Uint64("seed", uint64(time.Now().UnixNano()), "what decides when the power is cut, and what survives")
+
+// cuts is how often the power is cut: a few times, or often.
+func cuts(few, many int) int {
+	if os.Getenv("HOLDFAST_LONG") != "" {
+		return many
+	}
+	return few
+}
+
+func dice(t *testing.T, salt uint64) *rand.Rand {
+	t.Logf("-seed %d", *seed)
+	return rand.New(rand.NewPCG(*seed, salt))
+}
+
+// TestCuts: nothing that `holdfast up` has acknowledged is lost, whenever the power is cut, also in its first seconds on a new
+// disk; and it starts on what is left.
+func TestCuts(t *testing.T) {
+	for i, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			rnd := dice(t, uint64(i))
+			total := 0
+			for n := cuts(3, 90); n > 0; n -= freshEvery {
+				total += cutUp(t, rnd, k, min(n, freshEvery))
+			}
+			t.Logf("%d commits were acknowledged, and none is lost", total)
+		})
+	}
+}
+
+// cutUp cuts the power of one machine so many times, and returns how many commits were acknowledged.
+func cutUp(t *testing.T, rnd *rand.Rand, k kind, times int) (acknowledged int) {
+	m := newMachine(t, k)
+	var all []*record
+	for n := range times {
+		u := startUp(t, m)
+		last := time.Duration(rnd.IntN(800)) * time.Millisecond
+		if n == 0 { // the first start on this disk: nothing that the start itself has written is old
+			last = time.Duration(rnd.IntN(150)) * time.Millisecond
+		}
+		w := write(t, u.url, fmt.Sprintf("%s-%d", k.name, n), 1)
+		w.during(t, last)
+		m.disk.freeze()
+		u.kill(t, m)
+		all = append(all, w.stop(t)...)
+		m.back(t, rnd)
+	}
+	u := startUp(t, m)
+	b := open(t, u.url, 1)
+	for _, r := range all {
+		acknowledged += len(r.acked)
+		if lost := r.lost(b); len(lost) > 0 {
+			t.Errorf("%s: %d of %d acknowledged commits are lost, the first is %s", r.ref, len(lost), len(r.acked), lost[0])
+		}
+		r.folded(t, b)
+	}
+	b.Close()
+	m.disk.freeze()
+	u.kill(t, m)
+	return acknowledged
+}
+
+// TestCutsOfThree: the power of three machines is cut at the same instant.
+func TestCutsOfThree(t *testing.T) {
+	rnd := dice(t, 100)
+	acknowledged := 0
+	for range cuts(1, 10) {
+		machines := []*machine{newMachine(t, kinds[0]), newMachine(t, kinds[0]), newMachine(t, kinds[0])}
+		addrs := free(t, len(machines))
+		var all []*record
+		for n := range 2 {
+			nodes, url := startNodes(t, machines, addrs, true)
+			w := write(t, url, fmt.Sprintf("three-%d", n), len(machines))
+			w.during(t, time.Duration(200+rnd.IntN(800))*time.Millisecond)
+			for _, m := range machines {
+				m.disk.freeze()
+			}
+			killNodes(nodes, machines)
+			all = append(all, w.stop(t)...)
+			for _, m := range machines {
+				m.back(t, rnd)
+			}
+		}
+		nodes, url := startNodes(t, machines, addrs, true)
+		b := open(t, url, len(machines))
+		for _, r := range all {
+			acknowledged += len(r.acked)
+			if lost := r.lost(b); len(lost) > 0 {
+				t.Errorf("%s: %d of %d acknowledged commits are lost, the first is %s", r.ref, len(lost), len(r.acked), lost[0])
+			}
+		}
+		b.Close()
+		for _, m := range machines {
+			m.disk.freeze()
+		}
+		killNodes(nodes, machines)
+	}
+	t.Logf("%d commits were acknowledged", acknowledged)
+}
+
+// TestTheRigLoses: the same broker without a sync of each write loses what it has acknowledged. Else the other tests prove
+// nothing.
+func TestTheRigLoses(t *testing.T) {
+	rnd := dice(t, 200)
+	m := newMachine(t, kinds[0])
+	machines := []*machine{m}
+	nodes, url := startNodes(t, machines, nil, false)
+	w := write(t, url, "unsynced", 1)
+	w.during(t, 500*time.Millisecond)
+	m.disk.freeze()
+	killNodes(nodes, machines)
+	records := w.stop(t)
+	m.back(t, rnd)
+	nodes, url = startNodes(t, machines, nil, false)
+	b := open(t, url, 1)
+	acked, lost := 0, 0
+	for _, r := range records {
+		acked, lost = acked+len(r.acked), lost+len(r.lost(b))
+	}
+	b.Close()
+	m.disk.freeze()
+	killNodes(nodes, machines)
+	t.Logf("%d of %d acknowledged commits are lost", lost, acked)
+	if acked == 0 || lost == 0 {
+		t.Errorf("%d of %d acknowledged commits are lost without syncs: this rig cuts no power", lost, acked)
+	}
+}
+
+// upProcess is `holdfast up`.
+type upProcess struct {
+	cmd *exec.Cmd
+	url string
+	log string
+}
+
+func startUp(t *testing.T, m *machine) *upProcess {
+	t.Helper()
+	dir := t.TempDir()
+	ready := filepath.Join(dir, "ready.json")
+	u := &upProcess{log: filepath.Join(dir, "log")}
+	log, err := os.Create(u.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.cmd = exec.Command(program, "up", "--data", filepath.Join(m.at, "data"), "--listen", loopbackAny, "--http", loopbackAny, "--ready-file", ready)
+	u.cmd.Stderr, u.cmd.SysProcAttr = log, &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := u.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		ended <- u.cmd.Wait()
+		_ = log.Close()
+	}()
+	natstest.Until(t, "holdfast up to be ready on what is left", func() bool {
+		select {
+		case err := <-ended:
+			body, _ := os.ReadFile(u.log)
+			t.Fatalf("holdfast up does not start on what is left: %v\n%s", err, body)
+		default:
+		}
+		var at struct {
+			NATS string `json:"nats"`
+		}
+		body, err := os.ReadFile(ready)
+		if err != nil || json.Unmarshal(body, &at) != nil {
+			return false
+		}
+		u.url = at.NATS
+		return true
+	})
+	return u
+}
+
+// kill ends the process of a machine whose disk is frozen: it is sent the signal before anything of the disk returns to it.
+func (u *upProcess) kill(t *testing.T, m *machine) {
+	t.Helper()
+	if err := u.cmd.Process.Kill(); err != nil {
+		body, _ := os.ReadFile(u.log)
+		t.Fatalf("holdfast up ended by itself: %v\n%s", err, body)
+	}
+	m.disk.remove()
+	natstest.Until(t, "the process to be gone", func() bool { return u.cmd.Process.Signal(syscall.Signal(0)) != nil })
+}
+
+// startNodes starts a broker on each machine.
+func startNodes(t *testing.T, machines []*machine, addrs []string, synced bool) (nodes []*child.Process, url string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var routes, urls []string
+	for _, a := range addrs {
+		routes = append(routes, "nats://"+a)
+	}
+	for i, m := range machines {
+		cfg := embed.Config{Dir: filepath.Join(m.at, "data"), Listen: loopbackAny, Name: fmt.Sprintf("node-%d", i), SyncAlways: synced}
+		if len(addrs) > 0 {
+			cfg.Cluster = &embed.Cluster{Name: "test", Listen: addrs[i], Routes: routes}
+		}
+		p, err := child.Start(roleBroker, filepath.Join(t.TempDir(), "log"), struct{ Config embed.Config }{cfg})
+		if err != nil {
+			t.Fatal(err)
+		}
+		nodes = append(nodes, p)
+	}
+	for _, p := range nodes {
+		line, err := p.Line(ctx)
+		if err != nil {
+			t.Fatalf("a broker does not start on what is left: %v", err)
+		}
+		urls = append(urls, line)
+	}
+	return nodes, strings.Join(urls, ",")
+}
+
+// killNodes ends the processes of machines whose disks are frozen.
+func killNodes(nodes []*child.Process, machines []*machine) {
+	for _, p := range nodes {
+		p.Stop() // from here on it does nothing
+	}
+	for _, m := range machines {
+		m.disk.remove()
+	}
+	for _, p := range nodes {
+		p.Kill()
+	}
+}
+
+// free are addresses that nobody listens on.
+func free(t *testing.T, n int) []string {
+	t.Helper()
+	var addrs []string
+	for range n {
+		l, err := net.Listen("tcp", loopbackAny)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = l.Close() }()
+		addrs = append(addrs, l.Addr().String())
+	}
+	return addrs
+}
+
+func open(t *testing.T, url string, replicas int) *bus.Bus {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	b, err := bus.Open(ctx, bus.Config{URL: url, Replicas: replicas})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Ensure(ctx); err != nil {
+		b.Close()
+		t.Fatal(err)
+	}
+	return b
+}
+
+// record is what was acknowledged of one session.
+type record struct {
+	ref   events.Ref
+	acked []ack
+}
+
+type ack struct {
+	seq uint64
+	id  string
+}
+
+// lost are the acknowledged commits that the log does not have, each under its number.
+func (r *record) lost(b *bus.Bus) (missing []string) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	commits, err := b.Read(ctx, r.ref, 0)
+	there := map[ack]bool{}
+	if err == nil {
+		for _, c := range commits {
+			there[ack{c.Seq, c.Events[0].ID}] = true
+		}
+	}
+	for _, a := range r.acked {
+		if !there[a] {
+			missing = append(missing, fmt.Sprintf("%d (%v)", a.seq, err))
+		}
+	}
+	return missing
+}
+
+// folded waits until the session's document shows all of its log.
+func (r *record) folded(t *testing.T, b *bus.Bus) {
+	t.Helper()
+	if len(r.acked) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	natstest.Until(t, "the document of "+r.ref.String(), func() bool {
+		e, err := b.Load(ctx, bus.State, events.SessionKey(r.ref))
+		return err == nil && session.PeekSeq(e.Value) >= r.acked[len(r.acked)-1].seq
+	})
+}
+
+// writing is writers at work.
+type writing struct {
+	b       *bus.Bus
+	cancel  context.CancelFunc
+	all     sync.WaitGroup
+	records []*record
+	first   chan struct{} // closed when something was acknowledged
+}
+
+// write has sessions written to, each by a writer of its own, one commit after the other.
+func write(t *testing.T, url, name string, replicas int) *writing {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	w := &writing{b: open(t, url, replicas), cancel: cancel, first: make(chan struct{})}
+	told := sync.OnceFunc(func() { close(w.first) })
+	for i := range writers {
+		r := &record{ref: events.Ref{Harness: "h", Session: fmt.Sprintf("%s-%d", name, i)}}
+		w.records = append(w.records, r)
+		w.all.Go(func() {
+			source := events.HarnessSource("h", "1")
+			for n, seq := 0, uint64(0); ctx.Err() == nil; n++ {
+				var f events.Fact = events.SessionOpened{Incarnation: "1"}
+				if n > 0 {
+					pad, err := json.Marshal(strings.Repeat("x", n*379%padMax))
+					if err != nil {
+						return
+					}
+					f = events.ToolStarted{Call: fmt.Sprint("c", n), Name: "bash", Input: pad}
+				}
+				id := w.b.NewID()
+				at, err := w.b.Append(ctx, r.ref, events.WriterHarness, seq, []events.Event{events.New(id, source, r.ref, 1, time.Now(), f)})
+				if err != nil {
+					return
+				}
+				seq = at
+				r.acked = append(r.acked, ack{at, id})
+				told()
+			}
+		})
+	}
+	return w
+}
+
+// during lets them write for a while after the first acknowledgement.
+func (w *writing) during(t *testing.T, d time.Duration) {
+	t.Helper()
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	select {
+	case <-w.first:
+	case <-late.C:
+		t.Fatal("nothing is acknowledged")
+	}
+	<-time.After(d)
+}
+
+// stop ends the writers, whose broker is gone, and returns what was acknowledged.
+func (w *writing) stop(t *testing.T) []*record {
+	t.Helper()
+	w.cancel()
+	w.all.Wait()
+	w.b.Close()
+	return w.records
+}
