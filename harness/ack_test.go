@@ -1,6 +1,7 @@
 package harness_test
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"net"
@@ -23,6 +24,7 @@ import (
 type line struct {
 	url     string
 	deaf    atomic.Bool // the broker hears, nobody hears the broker
+	ends    atomic.Bool // it becomes deaf with the next append to the log
 	down    atomic.Bool // nobody gets through
 	mu      sync.Mutex
 	through []net.Conn
@@ -55,7 +57,7 @@ func newLine(t *testing.T, to string) *line {
 			l.mu.Lock()
 			l.through = append(l.through, client, broker)
 			l.mu.Unlock()
-			go func() { _, _ = io.Copy(broker, client); broker.Close() }()
+			go func() { _, _ = io.Copy(appendWatcher{broker, l}, client); broker.Close() }()
 			go func() { _, _ = io.Copy(swallower{client, &l.deaf}, broker); client.Close() }()
 		}
 	}()
@@ -69,6 +71,20 @@ func (l *line) cut() {
 		c.Close()
 	}
 	l.through = nil
+}
+
+// appendWatcher passes on what a harness says, and makes the line deaf when it appends.
+type appendWatcher struct {
+	to io.Writer
+	l  *line
+}
+
+func (s appendWatcher) Write(p []byte) (int, error) {
+	if s.l.ends.Load() && bytes.Contains(p, []byte("HPUB hf.log.")) {
+		s.l.ends.Store(false)
+		s.l.deaf.Store(true)
+	}
+	return s.to.Write(p)
 }
 
 type swallower struct {

@@ -126,3 +126,20 @@ func (l Lines) Busy() bool {
 	defer l.l.mu.Unlock()
 	return l.l.done != nil
 }
+
+// Users is how many calls, and doubts that are being settled, hold the handle of a session.
+func Users(h *Harness, id string) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if s := h.sessions[id]; s != nil {
+		return s.users
+	}
+	return 0
+}
+
+// Unhold forgets that callers were given the session.
+func Unhold(s *Session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.holders = 0
+}

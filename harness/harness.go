@@ -73,6 +73,49 @@
 // A fenced process receives no answer. Before an Ask returns one, the session's log has been read to its end, this process
 // still owns the session, or owns it again, and its lease is in date by its own monotonic clock. A process that was
 // suspended for longer finds the fence in the log, and its Ask returns [ErrFenced]: the answer is its successor's.
+//
+// # Uncertain outcomes
+//
+// A write whose acknowledgement does not come may be stored or not. Every outcome is found out, by the client or, where it
+// says so, by the caller. This is the whole list; the test of each row is named below it.
+//
+//	what is uncertain                         the caller sees       what follows
+//	a fact: its context ended after it was    ErrPending            stored, unless it is unlawful then; the client goes on. Say
+//	handed to the broker                                            it again to find out
+//	    TestContextsInAnOutage
+//	a fact: the acknowledgement was lost      nothing, it waits     the client looks into the log, and sends the same again if
+//	                                                                it is not there
+//	    TestLostAcknowledgement
+//	a fact: the lease was lost meanwhile      nothing, it waits     the new incarnation looks into the log before it claims
+//	    TestOutcomeInDoubtWhenTheLeaseIsLost
+//	Open, Claim: the context ended            the context's error   the client appends the same again until it knows. If it then
+//	                                                                owns the session, the next call that wants it gets it; with
+//	                                                                none it releases it (reason claim-not-awaited)
+//	    TestClaimInDoubt, TestClaimInDoubtIsHandedOver
+//	Claim: stored, an adoption after it not   the adoption's error  the session is released
+//	    TestClaimWithoutItsRest
+//	Work: its context ended while it took     nil                   as Open; the turn it took is recovered
+//	    TestClaimInDoubt, TestWorkFindsWhatItTook
+//	Work: its context ended before the end    nil                   the end is stored within 10 s, or recovery says how the turn
+//	of a turn was stored                                            ended
+//	    TestWorkReturns
+//	starting over: the new lease was lost     nothing, it waits     the incarnation after it finds the claim in the log
+//	before a claim was known
+//	    TestStartingOverTakesSeveralAttempts
+//	starting over: no caller has the session  ErrLeaseLost          it is not claimed again; recovery follows
+//	    TestUnwantedInALostLease
+//	Ready: no acknowledgement                 an error              the next renewal says it
+//	    TestReadyInDoubt
+//	Connect, Close: no acknowledgement        an error              the lease ends after its TTL
+//	    TestConnectAndCloseInDoubt
+//	Close: a call takes a session meanwhile   ErrClosed (the call)  its lease ends with the process, and recovery follows
+//	    TestCloseWhileClaiming
+//	Send: no answer                           ErrUnreachable        send it again under the id that was returned: it is taken
+//	                                                                once
+//	    TestSendInDoubt
+//	the receipt of an Ask                     nothing               lost with the process only; the next one is told the answer
+//	                                                                again
+//	    TestAnsweredBeforeTheLeaseWasLost
 package harness
 
 import (
@@ -325,6 +368,7 @@ func (h *Harness) leaveGo(s *Session) {
 	s.users--
 	h.mu.Unlock()
 	h.forget(s)
+	h.giveUp(s)
 }
 
 // forget drops the handle of a session that is not this process's, unless somebody is about to take it.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"strconv"
 	"time"
@@ -245,8 +246,16 @@ func (h *Harness) reclaimAll(l *life) {
 // reclaim has a new incarnation of this process claim the session, if nobody took it since the lease was lost, and go on
 // with all that is open in it.
 func (s *Session) reclaim(l *life) error {
-	s.writing <- struct{}{}
+	select {
+	case s.writing <- struct{}{}:
+	case <-l.ctx.Done():
+		return context.Cause(l.ctx)
+	}
 	defer func() { <-s.writing }()
+	if s.unwanted() {
+		s.drop(ErrLeaseLost) // of a claim that nobody waits for: recovery sees to it
+		return nil
+	}
 	s.mu.Lock()
 	held, was, epoch, sent := s.footing != apart, s.life, s.epoch, s.claiming
 	s.mu.Unlock()
@@ -262,17 +271,17 @@ func (s *Session) reclaim(l *life) error {
 		was, epoch = &life{incarnation: sent}, st.Epoch // an attempt whose outcome was in doubt had succeeded
 	}
 	if err == nil {
-		err = s.take(l.ctx, l, true, func() (facts []events.Fact, err error) {
+		_, err = s.take(l.ctx, l, true, func() (facts []events.Fact, err error) {
 			facts, rest, err = s.reclaiming(l, was, epoch)
 			return facts, err
 		})
 	}
-	if err == nil {
-		err = s.sayNow(rest)
-	}
 	switch {
-	case err == nil, l.ctx.Err() != nil: // the new lease is lost, too: it stays suspended for the next one
+	case err == nil:
+		return s.sayNow(rest)
+	case l.ctx.Err() != nil: // the new lease is lost, too: it stays suspended for the next one
 	default:
+		s.h.settleLater(s, l, err)
 		s.drop(err)
 	}
 	return err
@@ -312,7 +321,7 @@ func (s *Session) reclaiming(l, was *life, epoch uint64) (facts []events.Fact, r
 			told = append(told, events.PromptDelivered{Prompt: id}) // under a lower epoch it would be taken for lost
 		}
 	}
-	again, err := s.adoption(l.ctx, []Adopt{a})
+	again, err := s.adoption(l.ctx, []Adopt{a}, math.MaxUint64)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -357,7 +366,9 @@ func (s *Session) sayNow(commits [][]events.Fact) error {
 // itself when its TTL has passed. It is for those who play the death of a process, such as the replay of a recording; a
 // process that leaves says [Harness.Close]. Contexts end with [ErrClosed]. It returns when nothing more is sent.
 func (h *Harness) Abandon() {
+	h.mu.Lock()         // what settles doubts begins under it
 	h.cancel(ErrClosed) // before anything else: what is said under it is not sent any more
+	h.mu.Unlock()
 	for _, s := range h.owned() {
 		s.drop(ErrClosed)
 	}

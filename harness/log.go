@@ -34,7 +34,10 @@ type line struct {
 // detach returns a logger that never blocks and writes to this one.
 func detach(to zerolog.Logger) (zerolog.Logger, *lines) {
 	l := &lines{to: to}
-	if probe := to.WithLevel(zerolog.PanicLevel); !probe.Enabled() { // the zero Logger, or one that is switched off
+	probe := to.WithLevel(zerolog.PanicLevel)
+	written := probe.Enabled()
+	probe.Discard().Send()
+	if !written { // the zero Logger, or one that is switched off
 		return zerolog.Nop(), l
 	}
 	return zerolog.New(l).Level(to.GetLevel()), l

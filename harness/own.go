@@ -38,8 +38,8 @@ type Adopt struct {
 	Turn bool
 }
 
-// Open opens a session, or claims it if there is one, or finds that this process has it. Errors: those of
-// [Harness.Claim] but [ErrNotFound]; [ErrFull], the log is so full that no new session is opened.
+// Open opens a session, or claims it if there is one, or finds that this process has it. After an error the session is not
+// this process's, or is given up; see Uncertain outcomes. Errors: those of [Harness.Claim] but [ErrNotFound]; [ErrFull], the log is so full that no new session is opened.
 func (h *Harness) Open(ctx context.Context, id string, o Opening) (*Session, error) {
 	native, err := encode(o.Native)
 	if err != nil {
@@ -47,7 +47,7 @@ func (h *Harness) Open(ctx context.Context, id string, o Opening) (*Session, err
 	}
 	opened := events.SessionOpened{Exclusive: h.cfg.exclusive(), Parent: o.Parent, ParentCall: o.ParentCall, Root: o.Root, Title: o.Title,
 		Agent: o.Agent, Model: o.Model, ContextLimit: o.ContextLimit, Policy: o.Policy, Native: native}
-	return h.own(ctx, id, func(s *Session, l *life) ([]events.Fact, error) {
+	s, _, err := h.own(ctx, id, func(s *Session, l *life) ([]events.Fact, error) {
 		if s.st.Opened() {
 			return s.claim(l)
 		}
@@ -57,6 +57,7 @@ func (h *Harness) Open(ctx context.Context, id string, o Opening) (*Session, err
 		opened.Incarnation = l.incarnation
 		return []events.Fact{opened}, nil
 	})
+	return s, err
 }
 
 // noRoom refuses a new session while the log is nearly full: what is left is for those there are.
@@ -67,40 +68,52 @@ func noRoom(full bool, id string) error {
 	return fmt.Errorf("%w: nearly; session %s is not opened: close others, or raise the limit", ErrFull, id)
 }
 
-// Claim takes a session over and goes on with what is named. [Session.State] then shows what an earlier process left.
-// Errors: [ErrNotFound]; [ErrSessionClosed]; [ErrOwned], another member of the pool has it; [ErrFenced], a newer
-// incarnation has it or took this one's place.
+// Claim takes a session over and goes on with what is named. [Session.State] then shows what an earlier process left. If
+// this process has the session already, what is named and is not adopted yet is adopted now. Errors: [ErrNotFound];
+// [ErrSessionClosed]; [ErrOwned], another member of the pool has it; [ErrFenced], a newer incarnation has it or took this
+// one's place. After any error the session is not this process's, or is given up; see Uncertain outcomes.
 func (h *Harness) Claim(ctx context.Context, id string, adopt ...Adopt) (*Session, error) {
 	adopt, err := encoded(adopt)
 	if err != nil {
 		return nil, fmt.Errorf("harness: claim %s: %w", id, err)
 	}
 	var rest [][]events.Fact
-	s, err := h.own(ctx, id, func(s *Session, l *life) ([]events.Fact, error) {
-		facts, err := s.claim(l)
-		if err != nil {
-			return nil, err
+	s, how, err := h.own(ctx, id, func(s *Session, l *life) (facts []events.Fact, err error) {
+		if facts, err = s.claim(l); err == nil {
+			facts, rest, err = s.adopting(ctx, facts, adopt, math.MaxUint64)
 		}
-		again, err := s.adoption(ctx, adopt)
-		if err != nil {
-			return nil, err
-		}
-		commits, err := s.split(facts, again)
-		if err != nil {
-			return nil, err
-		}
-		rest = commits[1:]
-		return append(facts, commits[0]...), nil
+		return facts, err
 	})
 	if err != nil {
 		return nil, err
 	}
-	for _, facts := range rest {
-		if err := s.Relay(ctx, facts...); err != nil {
-			return nil, err
+	if how != took {
+		var now []events.Fact
+		if now, rest, err = s.adopting(ctx, nil, adopt, s.State().Epoch); len(now) > 0 {
+			rest = append([][]events.Fact{now}, rest...)
 		}
 	}
+	for i := 0; i < len(rest) && err == nil; i++ {
+		err = s.Relay(ctx, rest[i]...)
+	}
+	if err != nil {
+		h.giveBack(s)
+		return nil, err
+	}
 	return s, nil
+}
+
+// adopting returns these facts with as much of an adoption as fits into their commit, and the commits of the rest.
+func (s *Session) adopting(ctx context.Context, facts []events.Fact, adopt []Adopt, below uint64) (now []events.Fact, rest [][]events.Fact, err error) {
+	again, err := s.adoption(ctx, adopt, below)
+	if err != nil {
+		return nil, nil, err
+	}
+	commits, err := s.split(facts, again)
+	if err != nil {
+		return nil, nil, err
+	}
+	return append(facts, commits[0]...), commits[1:], nil
 }
 
 // encoded returns what to adopt with all that users gave as JSON: encoding may run user code, which must not be called
@@ -149,30 +162,62 @@ func (s *Session) split(beside, facts []events.Fact) (commits [][]events.Fact, e
 	return commits, nil
 }
 
+// taken is how a call of own came to a session.
+type taken int
+
+const (
+	had   taken = iota // this process owned it already
+	found              // an earlier call had taken it, whose outcome was in doubt
+	took               // by a commit of its own
+)
+
 // own makes this process the owner of a session. build says what to append for that, given the session as it is and the
 // present incarnation; it is asked again when somebody else wrote first, and not at all if the session is owned already.
-func (h *Harness) own(ctx context.Context, id string, build func(*Session, *life) ([]events.Fact, error)) (*Session, error) {
+func (h *Harness) own(ctx context.Context, id string, build func(*Session, *life) ([]events.Fact, error)) (*Session, taken, error) {
 	s, err := h.session(id)
 	if err != nil {
-		return nil, err
+		return nil, had, err
 	}
 	defer h.leaveGo(s)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(h.ctx, func() { cancel(context.Cause(h.ctx)) })()
+	how, err := h.ownNow(ctx, s, build)
+	if err == nil {
+		return s, how, nil
+	}
+	if h.ctx.Err() != nil {
+		err = errors.Join(context.Cause(h.ctx), err)
+	}
+	return nil, how, fmt.Errorf("harness: claim %s: %w", s.ref, translate(err))
+}
+
+func (h *Harness) ownNow(ctx context.Context, s *Session, build func(*Session, *life) ([]events.Fact, error)) (how taken, err error) {
 	l, err := h.mayTake(ctx, s)
 	if err != nil {
-		return nil, fmt.Errorf("harness: claim %s: %w", s.ref, err)
+		return had, err
 	}
 	defer func() { <-s.writing }()
-	if !s.isApart() {
-		return s, nil
+	if s.isApart() {
+		fresh, err := s.load(ctx)
+		if err == nil {
+			how, err = s.take(ctx, l, fresh, func() ([]events.Fact, error) { return build(s, l) })
+		}
+		if err != nil {
+			h.settleLater(s, l, err)
+			return how, err
+		}
 	}
-	fresh, err := s.load(ctx)
-	if err == nil {
-		err = s.take(ctx, l, fresh, func() ([]events.Fact, error) { return build(s, l) })
+	s.mu.Lock()
+	if how == had && s.holders == 0 {
+		how = found
 	}
-	if err != nil {
-		return nil, fmt.Errorf("harness: claim %s: %w", s.ref, translate(err))
+	s.holders++
+	s.mu.Unlock()
+	if how == found {
+		h.poke(s.ref.Session) // Work leaves alone what no caller has
 	}
-	return s, nil
+	return how, nil
 }
 
 // mayTake waits until this process has a lease and nobody else writes the session; the caller then may. Should the lease
@@ -217,22 +262,23 @@ func (s *Session) load(ctx context.Context) (fresh bool, err error) {
 }
 
 // take appends what makes this incarnation the owner, until nobody else is first. Only a fresh state is believed when it
-// says that nothing can be done, or need be. The caller may write.
-func (s *Session) take(ctx context.Context, l *life, fresh bool, build func() ([]events.Fact, error)) error {
+// says that nothing can be done, or need be. A [*doubtError] says that the commit may have been stored. The caller may
+// write.
+func (s *Session) take(ctx context.Context, l *life, fresh bool, build func() ([]events.Fact, error)) (taken, error) {
 	for {
 		if fresh && s.begin(l) {
-			return nil
+			return found, nil
 		}
 		facts, err := build()
 		if err != nil && !fresh {
 			if err := s.catchUp(ctx); err != nil {
-				return err
+				return had, err
 			}
 			fresh = true
 			continue
 		}
 		if err != nil {
-			return err
+			return had, err
 		}
 		evs, after := s.envelop(l, facts)
 		s.mu.Lock()
@@ -241,21 +287,24 @@ func (s *Session) take(ctx context.Context, l *life, fresh bool, build func() ([
 		seq, err := s.h.bus.Append(ctx, s.ref, events.WriterHarness, after, evs)
 		if errors.Is(err, bus.ErrLostRace) {
 			if err := s.catchUp(ctx); err != nil {
-				return err
+				return had, err
 			}
 			fresh = true
 			continue
 		}
+		if errors.Is(err, events.ErrMalformed) {
+			return had, err // nothing was sent
+		}
 		if err != nil {
-			return err
+			return had, &doubtError{evs: evs, after: after, err: err}
 		}
 		s.fold([]events.Commit{s.commit(seq, after, evs)}, 0)
 		s.h.bus.Nudge(s.ref, seq) // to whoever had it
 		if !s.begin(l) {
-			return fmt.Errorf("%w: it was taken at once", ErrFenced)
+			return had, fmt.Errorf("%w: it was taken at once", ErrFenced)
 		}
 		s.h.log.Info().Str("session", s.ref.String()).Uint64("seq", seq).Str("reason", string(facts[0].Kind())).Msg("owned")
-		return nil
+		return took, nil
 	}
 }
 
@@ -269,8 +318,11 @@ func (s *Session) begin(l *life) bool {
 	if s.ctx.Err() != nil {
 		s.ctx, s.cancel = context.WithCancelCause(s.h.ctx)
 	}
-	if s.footing == suspended {
+	switch s.footing {
+	case suspended:
 		close(s.resumed)
+	case apart:
+		s.holders = 0
 	}
 	s.footing, s.why, s.life, s.epoch, s.flight, s.want = owner, nil, l, s.st.Epoch, nil, 0
 	if t := s.turn; t != nil && t.ctx.Err() != nil {
@@ -321,7 +373,8 @@ func (s *Session) claim(l *life) ([]events.Fact, error) {
 
 // adoption is what to say again to go on with it. What is not open any more is left out. Settled prompts cannot be asked
 // again, but what they belong to goes on, so that their asker can use what was decided.
-func (s *Session) adoption(ctx context.Context, adopt []Adopt) ([]events.Fact, error) {
+// What belongs to epoch below, or a later one, is adopted already.
+func (s *Session) adoption(ctx context.Context, adopt []Adopt, below uint64) ([]events.Fact, error) {
 	st := s.State()
 	var first, prompts []events.Fact
 	turn, calls := false, map[string]bool{}
@@ -332,7 +385,7 @@ func (s *Session) adoption(ctx context.Context, adopt []Adopt) ([]events.Fact, e
 		}
 		for _, want := range a.Prompts {
 			p := st.Prompts[want.ID]
-			if p == nil {
+			if p == nil || p.Epoch >= below {
 				continue
 			}
 			if p.Status != session.Awaiting {
@@ -346,11 +399,11 @@ func (s *Session) adoption(ctx context.Context, adopt []Adopt) ([]events.Fact, e
 			prompts = append(prompts, f)
 		}
 	}
-	if turn && st.Turn != nil {
+	if turn && st.Turn != nil && st.Turn.Epoch < below {
 		first = append(first, turnAgain(st.Turn))
 	}
 	for id := range calls {
-		if c := st.Tools[id]; c != nil {
+		if c := st.Tools[id]; c != nil && c.Epoch < below {
 			first = append(first, events.ToolStarted{Call: id, Turn: c.Turn, Name: c.Name, Title: c.Title, Background: c.Background})
 		}
 	}

@@ -56,6 +56,8 @@ type Session struct {
 	usage     usage
 
 	users   int    // who is about to take it; guarded by the harness
+	holders int    // calls that were given the session since this process owns it; 0: nobody knows that it does
+	leaving bool   // it is being released, because nobody knows
 	want    uint64 // somebody said that the log has got so far
 	reading bool   // somebody reads towards it
 	ahead   uint64 // how far the log was when it was last followed
@@ -165,6 +167,13 @@ func (s *Session) Regain(ctx context.Context) error {
 			return fmt.Errorf("harness: regain %s: %w", s.ref, context.Cause(ctx))
 		}
 	}
+}
+
+// unheld says whether this process owns the session and no caller was given it.
+func (s *Session) unheld() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.footing != apart && s.holders == 0
 }
 
 // isApart says whether this process has nothing to do with the session any more.

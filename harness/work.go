@@ -227,6 +227,8 @@ func (k *shift) serveOnce(ctx context.Context, id string) (more bool, err error)
 	offer, offered := k.h.offers[events.WorkKey(events.Ref{Harness: k.h.cfg.ID, Session: id})]
 	k.h.mu.Unlock()
 	switch {
+	case s != nil && s.unheld():
+		return false, nil // it is given up, or a call is about to have it, which looks again
 	case s != nil && !s.isApart():
 		job, err := k.look(ctx, s)
 		if err != nil || job == nil {
@@ -255,9 +257,10 @@ func (k *shift) takeOver(ctx context.Context, id string) (more bool, err error) 
 	}
 	defer k.h.leaveGo(s)
 	var job *job
+	var how taken
 	for asked := (choice{}); ; asked = k.choose(s, job) {
 		job = nil
-		_, err = k.h.own(ctx, id, func(s *Session, l *life) ([]events.Fact, error) {
+		_, how, err = k.h.own(ctx, id, func(s *Session, l *life) ([]events.Fact, error) {
 			if s.State().Owned {
 				return nil, ErrOwned
 			}
@@ -283,8 +286,14 @@ func (k *shift) takeOver(ctx context.Context, id string) (more bool, err error) 
 	if errors.Is(err, errNothing) || errors.Is(err, ErrOwned) {
 		return false, nil // somebody else was first
 	}
-	if err != nil || job == nil { // no job: this process had the session already
-		return err == nil, err
+	switch {
+	case err != nil:
+		return false, err
+	case how == found: // what an earlier Work took in it has no handler: released, it is recovered and asked for again
+		k.h.giveBack(s)
+		return false, nil
+	case how == had:
+		return true, nil // look at it as at any session of this process
 	}
 	err = k.do(ctx, s, job)
 	if k.h.cfg.Pool && s.OpenTurn() == nil {

@@ -1,0 +1,153 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// reasonUnclaimed is why a session is released whose claim was stored after its caller had given up.
+const reasonUnclaimed = "claim-not-awaited"
+
+// doubtError says that a commit which makes this process the owner may have been stored, or may be stored yet.
+type doubtError struct {
+	evs   []events.Event
+	after uint64
+	err   error
+}
+
+// Error implements error.
+func (d *doubtError) Error() string {
+	return d.err.Error() + " (whether the session was taken is found out)"
+}
+
+// Unwrap is what kept the outcome from being known.
+func (d *doubtError) Unwrap() error { return d.err }
+
+// settleLater finds out in the background what became of a commit whose outcome is in doubt, if err says so. Until then the
+// handle is kept. A process that leaves needs not know: its lease ends with it, and recovery follows.
+func (h *Harness) settleLater(s *Session, l *life, err error) {
+	d, ok := errors.AsType[*doubtError](err)
+	if !ok {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.state == leaseDraining || h.ctx.Err() != nil {
+		return
+	}
+	s.users++
+	h.running.Go(func() {
+		defer h.leaveGo(s)
+		h.insist(l.ctx, s, "the outcome of a claim is not known yet", func() error { return s.settleDoubt(l, d) })
+	})
+}
+
+// insist repeats what has to be done, until it is done or ctx ends.
+func (h *Harness) insist(ctx context.Context, s *Session, failing string, do func() error) {
+	pace := backoff.NewExponentialBackOff(backoff.WithMaxInterval(restartDelayMaxMS*time.Millisecond), backoff.WithMaxElapsedTime(0))
+	for {
+		err := do()
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		h.log.Warn().Str("session", s.ref.String()).AnErr("err", err).Msg(failing)
+		select {
+		case <-time.After(pace.NextBackOff()):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// settleDoubt appends the commit again. It is then in the log, or another one is in its place; either way its outcome is
+// known. If this process owns the session by it, its part begins.
+func (s *Session) settleDoubt(l *life, d *doubtError) error {
+	select {
+	case s.writing <- struct{}{}:
+	case <-l.ctx.Done():
+		return context.Cause(l.ctx)
+	}
+	defer func() { <-s.writing }()
+	if !s.isApart() {
+		return nil // another call has found it
+	}
+	_, err := s.h.bus.Append(l.ctx, s.ref, events.WriterHarness, d.after, d.evs)
+	if errors.Is(err, bus.ErrUnreachable) {
+		return translate(err)
+	}
+	err = s.catchUp(l.ctx) // refused, for whatever reason: the first attempt may be there
+	if errors.Is(err, ErrForbidden) {
+		return nil // nor may it renew its lease
+	}
+	if err != nil {
+		return err
+	}
+	if s.begin(l) {
+		s.h.log.Info().Str("session", s.ref.String()).Str("reason", "a claim whose outcome was in doubt").Msg("owned")
+	}
+	return nil
+}
+
+// unwanted says whether this process owns, or owned when its lease was lost, a session that no caller was given.
+func (s *Session) unwanted() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.unwantedLocked()
+}
+
+func (s *Session) unwantedLocked() bool {
+	s.h.mu.Lock()
+	defer s.h.mu.Unlock()
+	return s.footing != apart && s.holders == 0 && s.users == 0
+}
+
+// giveBack is for a call that was given a session and fails all the same.
+func (h *Harness) giveBack(s *Session) {
+	s.mu.Lock()
+	s.holders--
+	s.mu.Unlock()
+	h.giveUp(s)
+}
+
+// giveUp releases a session in the background that this process owns and no caller was given or waits for: a live process
+// must not own what it does not know of. Callback prompts in it are recovery's to end, as those of a process that died.
+func (h *Harness) giveUp(s *Session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.leaving || !s.unwantedLocked() {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.state == leaseDraining || h.ctx.Err() != nil {
+		return // all are released, or recovered
+	}
+	s.leaving = true
+	h.running.Go(func() {
+		h.insist(h.ctx, s, "a session that nobody waits for is not released yet", s.releaseUnwanted)
+		s.mu.Lock()
+		s.leaving = false
+		s.mu.Unlock()
+		h.giveUp(s) // a call that waited for it may have left meanwhile
+	})
+}
+
+// releaseUnwanted releases the session, unless a call has it or waits for it when that is decided.
+func (s *Session) releaseUnwanted() error {
+	o, err := s.newOp([]events.Fact{events.SessionReleased{Reason: reasonUnclaimed}})
+	if err != nil {
+		return fmt.Errorf("harness: release: %w", err)
+	}
+	o.check = func(*session.State) (bool, error) { return !s.unwantedLocked(), nil }
+	if err = s.do(s.h.ctx, o); err != nil && s.isApart() {
+		return nil // it is not this process's any more
+	}
+	return err
+}

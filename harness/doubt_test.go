@@ -1,0 +1,357 @@
+package harness_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// givenUp waits until the log says that nobody owns the session any more, and that its owner has said so.
+func (w *world) givenUp(id string) *session.State {
+	w.t.Helper()
+	return w.until(id, "the session to be given up", func(st *session.State) bool { return st.Opened() && !st.Owned && st.Left == session.LeftReleased })
+}
+
+// deaf lets a process take sessions whose acknowledgement never arrives. hear ends that.
+func deaf(w *world, change ...func(*harness.Config)) (h *harness.Harness, l *line, hear func()) {
+	l = newLine(w.t.(*testing.T), w.server.URL())
+	h = w.connect(append(change, func(c *harness.Config) { c.URL, c.TTL = l.url, time.Minute })...)
+	return h, l, func() {
+		l.cut()
+		l.deaf.Store(false)
+	}
+}
+
+// TestClaimInDoubt checks that a claim which was stored, and whose caller has given up before it was known, does not leave
+// the session with an owner that does not know it (V14): the session is released as soon as the broker is back.
+func TestClaimInDoubt(t *testing.T) {
+	for name, take := range map[string]func(ctx context.Context, w *world, h *harness.Harness, l *line) error{
+		"Open, new": func(ctx context.Context, _ *world, h *harness.Harness, l *line) error {
+			l.ends.Store(true)
+			_, err := h.Open(ctx, "s", harness.Opening{})
+			return err
+		},
+		"Open, there": func(ctx context.Context, w *world, h *harness.Harness, l *line) error {
+			w.released(w.connect(pool), "s")
+			l.ends.Store(true)
+			_, err := h.Open(ctx, "s", harness.Opening{})
+			return err
+		},
+		"Claim": func(ctx context.Context, w *world, h *harness.Harness, l *line) error {
+			w.released(w.connect(pool), "s")
+			l.ends.Store(true)
+			_, err := h.Claim(ctx, "s")
+			return err
+		},
+		"Work": func(ctx context.Context, w *world, h *harness.Harness, l *line) error {
+			w.released(h, "s")
+			w.request("s", "t1", "x")
+			l.ends.Store(true)
+			err := h.Work(ctx, harness.Worker{Turn: func(context.Context, *harness.Turn) error { return errors.New("it runs") }})
+			return errors.Join(err, ctx.Err())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it mostly waits
+			w := newWorld(t)
+			h, l, hear := deaf(w, pool)
+			ctx, cancel := context.WithCancel(w.ctx)
+			defer cancel()
+			failed := make(chan error, 1)
+			go func() { failed <- take(ctx, w, h, l) }()
+			st := w.until("s", "the claim to be stored", func(st *session.State) bool {
+				return st.Owned && st.Incarnation == h.Incarnation() && l.deaf.Load()
+			})
+			cancel()
+			if err := <-failed; err == nil {
+				t.Fatal("the call says that it succeeded")
+			}
+			hear()
+			after := w.givenUp("s")
+			if after.Epoch != st.Epoch || after.Ignored.Count != 0 {
+				t.Errorf("epoch %d after %d, ignored %+v", after.Epoch, st.Epoch, after.Ignored.Last)
+			}
+			if s, err := h.Claim(w.ctx, "s"); err != nil || s.State().Epoch != st.Epoch+1 {
+				t.Errorf("claimed again: %v", err)
+			}
+		})
+	}
+}
+
+// TestClaimInDoubtIsHandedOver checks that a session whose claim was in doubt goes to the next call that wants it, without
+// another claim; and that what this one adopts is adopted, though the first one did not name it.
+func TestClaimInDoubtIsHandedOver(t *testing.T) {
+	w := newWorld(t)
+	one := w.connect()
+	s := must[*harness.Session](t)(one.Open(w.ctx, "s", harness.Opening{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1"}))
+	must[*harness.Call](t)(turn.Tool(w.ctx, harness.Tool{ID: "c1", Name: "bash"}))
+	must[*harness.Call](t)(turn.Tool(w.ctx, harness.Tool{ID: "c2", Name: "bash"}))
+	for _, id := range []string{"p1", "p2"} {
+		ask(w.ctx, turn, harness.Prompt{ID: id, Questions: question()})
+		w.awaiting("s", id)
+	}
+	h, l, hear := deaf(w)
+	ctx, cancel := context.WithCancel(w.ctx)
+	failed := make(chan error, 1)
+	l.ends.Store(true)
+	go func() {
+		_, err := h.Claim(ctx, "s", harness.Adopt{Calls: []string{"c1"}, Prompts: []harness.Prompt{{ID: "p1"}}})
+		failed <- err
+	}()
+	claimed := w.until("s", "the claim to be stored", func(st *session.State) bool { return st.Epoch == 2 })
+	again := make(chan *harness.Session, 1)
+	started := make(chan struct{})
+	go func() {
+		close(started)
+		s, err := h.Claim(w.ctx, "s", harness.Adopt{Turn: true, Calls: []string{"c1", "c2"}, Prompts: []harness.Prompt{{ID: "p1"}, {ID: "p2"}}})
+		if err != nil {
+			t.Error(err)
+		}
+		again <- s
+	}()
+	<-started
+	natstest.Until(t, "the second call to wait", func() bool { return harness.Users(h, "s") == 2 })
+	cancel()
+	wantErr(t, <-failed, harness.ErrUnreachable)
+	hear()
+	s = <-again
+	if s == nil {
+		t.FailNow()
+	}
+	check(t, s.Append(w.ctx, events.MessageAccepted{Message: "m"})) // it was not given up
+	st := w.state("s")
+	if st.Epoch != 2 || !st.Owned || st.Tools["c1"].Epoch != 2 || st.Tools["c2"].Epoch != 2 || st.Turn.Epoch != 2 || st.Prompts["p1"].Epoch != 2 || st.Prompts["p2"].Epoch != 2 {
+		t.Errorf("%+v", st)
+	}
+	if st.Commits != claimed.Commits+2 || st.Ignored.Count != 0 {
+		t.Errorf("%d commits after the claim, ignored %+v", st.Commits-claimed.Commits, st.Ignored.Last)
+	}
+	must[*harness.Session](t)(h.Claim(w.ctx, "s", harness.Adopt{Turn: true, Calls: []string{"c1"}, Prompts: []harness.Prompt{{ID: "p1"}}}))
+	if again := w.state("s"); again.Seq != st.Seq {
+		t.Error("what was adopted is adopted again")
+	}
+}
+
+// TestWorkFindsWhatItTook checks that a turn which Work took, in a commit whose outcome was in doubt, is not left without a
+// handler: the next Work that finds the session gives it up, so that the turn is recovered.
+func TestWorkFindsWhatItTook(t *testing.T) {
+	w := newWorld(t)
+	h, l, hear := deaf(w)
+	w.released(h, "s")
+	w.request("s", "t1", "x")
+	ctx, cancel := context.WithCancel(w.ctx)
+	worker := harness.Worker{Turn: func(_ context.Context, turn *harness.Turn) error {
+		t.Errorf("%s runs", turn.ID())
+		return nil
+	}}
+	ended := make(chan error, 1)
+	l.ends.Store(true)
+	go func() { ended <- h.Work(ctx, worker) }()
+	w.until("s", "the turn to be taken", func(st *session.State) bool { return st.Turn != nil })
+	cancel()
+	check(t, <-ended)
+	w.work(h, worker)
+	natstest.Until(t, "the next Work to wait for it", func() bool { return harness.Users(h, "s") >= 2 })
+	hear()
+	if st := w.givenUp("s"); st.Turn == nil || st.Turn.ID != "t1" || st.Epoch != 2 {
+		t.Errorf("turn %+v, epoch %d", st.Turn, st.Epoch)
+	}
+}
+
+// TestClaimWithoutItsRest checks that a claim which was stored, and whose adoptions do not all fit into its commit and
+// cannot be stored after it, does not leave the session with an owner that its caller does not know.
+func TestClaimWithoutItsRest(t *testing.T) {
+	const prompts = 20
+	w := newWorld(t)
+	one := w.connect()
+	s := must[*harness.Session](t)(one.Open(w.ctx, "s", harness.Opening{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1"}))
+	var adopt harness.Adopt
+	for i := range prompts {
+		p := harness.Prompt{ID: fmt.Sprint("p", i), Questions: large(60 << 10)}
+		ask(w.ctx, turn, p)
+		w.awaiting("s", p.ID)
+		adopt.Prompts = append(adopt.Prompts, harness.Prompt{ID: p.ID})
+	}
+	two := w.connect(func(c *harness.Config) { c.BufferFactsMax = 3 })
+	_, err := two.Claim(w.ctx, "s", adopt)
+	wantErr(t, err, harness.ErrBufferFull)
+	if st := w.givenUp("s"); st.Epoch != 2 {
+		t.Errorf("epoch %d", st.Epoch)
+	}
+	three := w.connect()
+	must[*harness.Session](t)(three.Claim(w.ctx, "s"))
+}
+
+// TestUnwantedInALostLease checks that a session which no caller was given is not claimed again after a lost lease.
+func TestUnwantedInALostLease(t *testing.T) {
+	t.Parallel() // it mostly waits
+	w := newWorld(t)
+	h := w.connect(func(c *harness.Config) { c.TTL = 2 * time.Second })
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	kept := must[*harness.Session](t)(h.Open(w.ctx, "kept", harness.Opening{}))
+	harness.Unhold(s)
+	before := h.Incarnation()
+	w.dropLease(h)
+	natstest.Until(t, "the process to start over", func() bool { return h.Incarnation() != before })
+	check(t, kept.Regain(w.ctx))
+	wantErr(t, s.Regain(w.ctx), harness.ErrLeaseLost)
+	if st := w.state("s"); st.Epoch != 1 {
+		t.Errorf("claimed again: epoch %d", st.Epoch)
+	}
+}
+
+// TestCloseWhileClaiming checks that Close returns when its context ends, also while a call waits for the broker to take a
+// session; and that this call then returns.
+func TestCloseWhileClaiming(t *testing.T) {
+	for name, lost := range map[string]bool{"lease in date": false, "lease lost": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it mostly waits
+			w := newWorld(t)
+			h := w.connect(func(c *harness.Config) {
+				if c.TTL = time.Minute; lost {
+					c.TTL, c.OnLeaseLoss = time.Second, harness.LeaseRestart
+				}
+			})
+			s := must[*harness.Session](t)(h.Open(w.ctx, "other", harness.Opening{}))
+			w.server.Shutdown()
+			opened := make(chan error, 1)
+			go func() {
+				_, err := h.Open(context.Background(), "s", harness.Opening{})
+				opened <- err
+			}()
+			natstest.Until(t, "the call to wait", func() bool { return harness.Users(h, "s") == 1 })
+			if lost {
+				wantErr(t, ended(t, s.Context()), harness.ErrLeaseLost)
+			}
+			ctx, cancel := short(w.ctx)
+			defer cancel()
+			closed := make(chan error, 1)
+			go func() { closed <- h.Close(ctx) }()
+			select {
+			case err := <-closed:
+				if err == nil {
+					t.Error("closed without a broker")
+				}
+			case <-time.After(patience):
+				t.Fatal("Close does not return")
+			}
+			select {
+			case err := <-opened:
+				wantErr(t, err, harness.ErrClosed)
+			case <-time.After(patience):
+				t.Fatal("Open does not return")
+			}
+		})
+	}
+}
+
+// TestReadyInDoubt checks that a state of the lease whose acknowledgement was lost is said again by the next renewal.
+func TestReadyInDoubt(t *testing.T) {
+	t.Parallel() // it mostly waits
+	w := newWorld(t)
+	l := newLine(t, w.server.URL())
+	h := w.connect(func(c *harness.Config) { c.URL, c.TTL = l.url, 3*time.Second })
+	l.down.Store(true)
+	l.cut()
+	ctx, cancel := short(w.ctx)
+	defer cancel()
+	if err := h.Ready(ctx); err == nil {
+		t.Fatal("ready without a broker")
+	}
+	l.down.Store(false)
+	natstest.Until(t, "the lease to say ready", func() bool {
+		said, _ := w.lease(h.Incarnation())
+		return said.State == "ready"
+	})
+}
+
+// TestConnectAndCloseInDoubt checks that a lease ends by itself whose process does not know that it has it, or could not
+// give it back.
+func TestConnectAndCloseInDoubt(t *testing.T) {
+	t.Parallel() // it mostly waits
+	w := newWorld(t)
+	l := newLine(t, w.server.URL())
+	h := w.connect(func(c *harness.Config) { c.URL, c.TTL = l.url, time.Second })
+	l.deaf.Store(true)
+	ctx, cancel := short(w.ctx)
+	defer cancel()
+	if err := h.Close(ctx); err == nil {
+		t.Error("closed without a broker")
+	}
+	connected := make(chan error, 1)
+	go func() {
+		ctx, cancel := short(w.ctx)
+		defer cancel()
+		_, err := harness.Connect(ctx, harness.Config{ID: me, URL: l.url, TTL: time.Second})
+		connected <- err
+	}()
+	wantErr(t, <-connected, harness.ErrUnreachable)
+	natstest.Until(t, "no lease to be left", func() bool {
+		left := 0
+		check(t, w.bus.List(w.ctx, bus.Leases, events.HarnessLeaseKeys(me), func(bus.Entry) error { left++; return nil }))
+		return left == 0
+	})
+}
+
+// TestSendInDoubt checks that a message whose service did not answer is taken once when it is sent again under the id that
+// came with the error.
+func TestSendInDoubt(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect()
+	ctx, cancel := short(w.ctx)
+	defer cancel()
+	id, err := h.Send(ctx, harness.Message{Session: "s", Content: "x"})
+	if err == nil || id == "" {
+		t.Fatalf("%q, %v", id, err)
+	}
+	taken := make(chan string, 2)
+	w.serve(func(body map[string]any) error {
+		taken <- fmt.Sprint(body["message"])
+		return nil
+	})
+	again, err := h.Send(w.ctx, harness.Message{Session: "s", Content: "x", ID: id})
+	check(t, err)
+	if got := <-taken; again != id || got != id {
+		t.Errorf("sent as %s, again as %s, taken as %s", id, again, got)
+	}
+}
+
+// TestUncertainOutcomes checks that each row of the package comment's table names a test that exists.
+func TestUncertainOutcomes(t *testing.T) {
+	doc := string(must[[]byte](t)(os.ReadFile("harness.go")))
+	_, table, _ := strings.Cut(doc, "# Uncertain outcomes")
+	table, _, _ = strings.Cut(table, "\npackage harness")
+	var tests strings.Builder
+	for _, file := range must[[]string](t)(filepath.Glob("*_test.go")) {
+		tests.Write(must[[]byte](t)(os.ReadFile(file)))
+	}
+	rows := 0
+	for line := range strings.Lines(table) {
+		names, ok := strings.CutPrefix(line, "//\t    Test")
+		if !ok {
+			continue
+		}
+		rows++
+		for name := range strings.SplitSeq(strings.TrimSpace("Test"+names), ", ") {
+			if !strings.Contains(tests.String(), "func "+name+"(") {
+				t.Errorf("no test is called %s", name)
+			}
+		}
+	}
+	if rows < 10 {
+		t.Errorf("%d rows name a test", rows)
+	}
+}
