@@ -28,9 +28,8 @@ const (
 	countEnv      = "HOLDFAST_BENCH_COUNT"
 	pendingCount  = 10_000
 	claimersMax   = 256
-	adoptionGrace = 30 * time.Second // a process with so many sessions is given more than the 5 s of the default
-	restateFirstS = 1.3              // Restate: first answer accepted
-	restateAllS   = 9.4              // Restate: all answered and delivered
+	restateFirstS = 1.3 // Restate: first answer accepted
+	restateAllS   = 9.4 // Restate: all answered and delivered
 )
 
 // process is this program again, in another role.
@@ -137,9 +136,7 @@ func playUp(ctx context.Context) error {
 	if err := s.ledger(ctx); err != nil {
 		return err
 	}
-	cfg := reconciler.Default()
-	cfg.AdoptionGrace = adoptionGrace
-	if err := s.reconciler(ctx, cfg); err != nil {
+	if err := s.reconciler(ctx, reconciler.Default()); err != nil {
 		return err
 	}
 	fmt.Println("url", server.URL())
@@ -213,7 +210,7 @@ func askerTurn(ctx context.Context, h *harness.Harness, id string, again bool) (
 	if t := s.OpenTurn(); t != nil {
 		return t, nil
 	}
-	return nil, fmt.Errorf("claim %s: its turn was recovered before it was claimed: more than %s is needed", id, adoptionGrace)
+	return nil, fmt.Errorf("claim %s: its turn was recovered before it was claimed", id)
 }
 
 // crashed has 10,000 prompts open, kills everything, and starts it again.

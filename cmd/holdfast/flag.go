@@ -98,7 +98,8 @@ var options = []option{
 	durationOption("grace", reconciler.Default().Grace, func(s *settings) *time.Duration { return &s.grace },
 		"how long after a lease ended by itself its owner is held for dead", "Too short: a short pause costs a running turn. Too long: people wait for what nobody runs."),
 	durationOption("adoption-grace", reconciler.Default().AdoptionGrace, func(s *settings) *time.Duration { return &s.adoptionGrace },
-		"how long a newer incarnation that is not ready may adopt what an older one held", "Too short: questions expire that would have been adopted. Too long: what the dead one held stays open."),
+		"how long a newer incarnation that is not ready may adopt what an older one held, from its start or from the last session that it claimed; at most 60 times as long",
+		"Too short: questions expire that would have been adopted. Too long: what the dead one held stays open."),
 	{"idle-at-once", "how many idle sessions of the cell are compacted at once", "Too many: the provider's limits are spent on what nobody waits for. Too few: conversations are compacted when somebody waits.",
 		func(fs *pflag.FlagSet, s *settings, o *option) {
 			fs.IntVar(&s.idleAtOnce, o.name, compaction.Default().IdleAtOnce, o.usage)

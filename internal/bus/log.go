@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -237,6 +238,26 @@ func (b *Bus) Scan(ctx context.Context, from uint64, fn func(events.Commit) erro
 		return err
 	}
 	s := span{stream: b.cell.LogStream(), filter: b.cell.LogSubjects(), from: max(from, 1), last: last}
+	return b.replay(ctx, s, func(m *message) error { return fn(b.commit(m)) })
+}
+
+// Since gives fn the commits of a harness's sessions that were stored at an instant of the broker's clock or later, in order,
+// up to the log's end at the time of the call. What cannot be read comes with Err set. It ends early with the error of fn, as
+// it is.
+func (b *Bus) Since(ctx context.Context, harness string, since time.Time, fn func(events.Commit) error) error {
+	last, err := b.LastSeq(ctx)
+	if err != nil {
+		return err
+	}
+	stream, filter := b.cell.LogStream(), b.cell.LogOf(harness)
+	first, err := b.get(ctx, stream, getRequest{Since: &since, Next: filter})
+	if errors.Is(err, ErrNotFound) && !noStream(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("bus: read %s since %s: %w", harness, since, err)
+	}
+	s := span{stream: stream, filter: filter, from: first.Seq, last: last}
 	return b.replay(ctx, s, func(m *message) error { return fn(b.commit(m)) })
 }
 

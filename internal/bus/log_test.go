@@ -331,3 +331,42 @@ func TestRepliesAreReadQuickly(t *testing.T) {
 		}
 	}
 }
+
+// TestSince: of a harness's sessions, whoever wrote them, what was stored at an instant or later.
+func TestSince(t *testing.T) {
+	b := natstest.Bus(t, natstest.Start(t))
+	other, second := events.Ref{Harness: "other", Session: "s"}, events.Ref{Harness: "h", Session: "s2"}
+	mustAppend(t, b, session, 0, "a")
+	second1 := mustAppend(t, b, second, 0, "b")
+	from, err := b.Commit(background(t), second1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, b, other, 0, "c")
+	last := mustAppend(t, b, second, second1, "d")
+	end, err := b.Commit(background(t), last)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(harness string, since time.Time) (ids string) {
+		if err := b.Since(background(t), harness, since, func(c events.Commit) error { ids += c.Events[0].ID; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		return ids
+	}
+	for _, c := range []struct {
+		harness string
+		since   time.Time
+		want    string
+	}{
+		{"h", time.Unix(0, 1), "abd"}, {"h", from.At, "bd"}, {"h", from.At.Add(1), "d"}, {"h", end.At.Add(1), ""}, {"other", from.At, "c"}, {"nobody", from.At, ""},
+	} {
+		if got := read(c.harness, c.since); got != c.want {
+			t.Errorf("%s since %s: %q, want %q", c.harness, c.since, got, c.want)
+		}
+	}
+	mine := errors.New("enough")
+	if err := b.Since(background(t), "h", from.At, func(events.Commit) error { return mine }); !errors.Is(err, mine) {
+		t.Errorf("ended with %v", err)
+	}
+}

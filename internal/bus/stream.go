@@ -262,6 +262,8 @@ type getRequest struct {
 	Seq  uint64 `json:"seq,omitempty"`
 	Next string `json:"next_by_subj,omitempty"`
 	Last string `json:"last_by_subj,omitempty"`
+	// Since, with Next and without Seq: the first one that was stored then or later.
+	Since *time.Time `json:"start_time,omitempty"`
 }
 
 // message is one stored message.

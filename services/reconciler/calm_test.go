@@ -123,7 +123,7 @@ func TestALivingOwnerIsPassedOverInTime(t *testing.T) {
 	now := began.Add(time.Hour)
 	r := watching(now, map[string]bool{"17": true})
 	r.leases.put("h", "18", &Seen{Exclusive: true, State: leaseStarting, Since: now, Renewed: now, TTL: time.Second})
-	r.leases.margins.Adoption = time.Minute
+	r.leases.margins.Adoption, r.leases.margins.AdoptionMax = time.Minute, time.Hour
 	s := session.New(events.Ref{Harness: "h", Session: "s"})
 	s.Epoch, s.Owned, s.Incarnation, s.Exclusive = 1, true, "17", true
 	if !calm(t, r, s, now) || r.plan.due["h"].IsZero() {

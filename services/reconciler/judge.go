@@ -31,9 +31,10 @@ type Owner struct {
 
 // Margins are what liveness is judged with.
 type Margins struct {
-	Grace    time.Duration // from the end of a lease that ended by itself to the owner's being called dead
-	Adoption time.Duration // how long a new incarnation that does not say ready may adopt
-	Unknown  time.Duration // the TTL of a lease that was never seen
+	Grace       time.Duration // from the end of a lease that ended by itself to the owner's being called dead
+	Adoption    time.Duration // how long a new incarnation that does not say ready may adopt, from its start or its last claim
+	AdoptionMax time.Duration // how long it may adopt at most, from its start, however many sessions it claims
+	Unknown     time.Duration // the TTL of a lease that was never seen
 }
 
 // Seen is a lease as it was seen. All instants are this process's, on its monotonic clock: the broker's may be set.
@@ -49,12 +50,14 @@ type Seen struct {
 	Heard     time.Time // when this process was told of the last renewal
 	Rev       uint64    // of the last renewal
 	Stamp     time.Time // of the last renewal, by the broker's clock
+	Claimed   time.Time // starting: the last claim of a session that the log shows; zero: none
+	Checked   time.Time // starting: up to when the log was read for claims; zero: not yet
 }
 
 // Gap is a stretch in which the reconciler could not renew its own lease: for so long nobody else may have been able to.
 type Gap struct{ Began, End time.Time }
 
-// LeaseView is what the reconciler knows of leases.
+// LeaseView is what the reconciler knows of leases. All instants are of the leases' clock.
 type LeaseView struct {
 	Start   time.Time                   // since when leases have been watched
 	Renewed time.Time                   // the own lease
@@ -64,7 +67,7 @@ type LeaseView struct {
 
 // Judge says what is known of the owner of a session that is owned. Nothing is declared dead that could not have renewed.
 //
-//	a newer exclusive incarnation says ready (or the adoption grace is over)   dead at once
+//	a newer exclusive incarnation says ready (or may not adopt any more)       dead at once
 //	the lease was given back                                                   dead at once
 //	the lease ended by itself                                                  dead after the grace
 //	the broker ended it before its TTL had passed                              dead after another TTL and the grace
@@ -73,33 +76,66 @@ type LeaseView struct {
 //
 // A gap in the reconciler's own lease that is long enough to have cost this one starts the clock over: a TTL and the
 // grace from the gap's end. So does the time before the watch, for a lease that was not renewed since.
+//
+// A newer incarnation that does not say ready may adopt for the adoption grace, from its start or from the last claim of a
+// session that the log shows, up to a bound. Before it is called settled the log must have been read for its claims. While
+// it claims, a session of a dead owner is left to it as well.
 func Judge(v *LeaseView, m Margins, s *session.State, now time.Time) Owner {
 	leases := v.Leases[s.Harness]
 	own := leases[s.Incarnation]
+	var look time.Time
 	if s.Exclusive {
-		if by, look := superseder(leases, m, s.Incarnation, now); by != "" {
+		var by string
+		if by, look = superseder(leases, m, s.Incarnation, now); by != "" {
 			return Owner{Life: Dead, SupersededBy: by}
-		} else if own != nil && own.Ended.IsZero() {
-			return own.life(m, now, look)
-		} else {
-			return v.gone(m, s, own, now).sooner(look)
 		}
 	}
 	if own != nil && own.Ended.IsZero() {
-		return own.life(m, now, time.Time{})
+		return own.life(m, now, look)
 	}
-	return v.gone(m, s, own, now)
+	dead := v.deadFrom(m, s, own, now)
+	if now.Before(dead) {
+		return Owner{Life: Alive, Look: dead}.sooner(look)
+	}
+	if s.Exclusive {
+		if until := leftTo(leases, m, s.Incarnation, dead); !until.IsZero() {
+			return Owner{Life: Alive, Look: until}.sooner(look)
+		}
+	}
+	return Owner{Life: Dead}
+}
+
+// newer says whether a lease is of a living exclusive incarnation that is newer than this one.
+func (l *Seen) newer(id, incarnation string) bool {
+	return l.Exclusive && l.Ended.IsZero() && session.Older(incarnation, id)
+}
+
+// adopts is until when an incarnation that does not say ready may adopt, as far as its claims are known.
+func (l *Seen) adopts(m Margins) time.Time {
+	until, most := later(l.Since, l.Claimed).Add(m.Adoption), l.Since.Add(m.AdoptionMax)
+	if most.Before(until) {
+		return most
+	}
+	return until
+}
+
+// adopting says whether an incarnation does not say ready and may still adopt: also when it is not known whether it has
+// claimed a session lately, because the log was not read for that. Beyond the bound that does not matter.
+func (l *Seen) adopting(m Margins, now time.Time) bool {
+	until := l.adopts(m)
+	unknown := l.Checked.Before(until) && until.Before(l.Since.Add(m.AdoptionMax))
+	return l.State == leaseStarting && (unknown || now.Before(until))
 }
 
 // superseder is the newest incarnation that has taken the place of this one; else, when the first may.
 func superseder(leases map[string]*Seen, m Margins, incarnation string, now time.Time) (by string, look time.Time) {
 	for id, l := range leases {
-		if !l.Exclusive || !l.Ended.IsZero() || !session.Older(incarnation, id) {
+		if !l.newer(id, incarnation) {
 			continue
 		}
-		settled := l.Since.Add(m.Adoption)
+		settled := l.adopts(m)
 		switch {
-		case l.State != leaseStarting || !now.Before(settled):
+		case !l.adopting(m, now):
 			if by == "" || session.Older(by, id) {
 				by = id
 			}
@@ -110,12 +146,28 @@ func superseder(leases map[string]*Seen, m Margins, incarnation string, now time
 	return by, look
 }
 
+// leftTo is until when the sessions of an owner that is dead since an instant are left to newer incarnations which are
+// claiming sessions; zero if there are none. Where it is not known whether they claim, that is the instant itself. None of
+// them has taken the owner's place.
+func leftTo(leases map[string]*Seen, m Margins, incarnation string, dead time.Time) (until time.Time) {
+	for id, l := range leases {
+		switch {
+		case !l.newer(id, incarnation):
+		case l.Checked.Before(dead):
+			return dead
+		case !l.Claimed.IsZero():
+			until = later(until, l.adopts(m))
+		}
+	}
+	return until
+}
+
 // life is what a lease that has not ended tells.
 func (l *Seen) life(m Margins, now, look time.Time) Owner {
 	o := Owner{Life: Alive, Look: look}
-	if settled := l.Since.Add(m.Adoption); l.State == leaseStarting && now.Before(settled) {
+	if l.adopting(m, now) {
 		o.Life = Starting
-		return o.sooner(settled)
+		return o.sooner(l.adopts(m))
 	}
 	return o
 }
@@ -128,10 +180,10 @@ func (o Owner) sooner(look time.Time) Owner {
 	return o
 }
 
-// gone is the verdict about an owner without a lease (nil: never seen).
-func (v *LeaseView) gone(m Margins, s *session.State, own *Seen, now time.Time) Owner {
+// deadFrom is from when on an owner without a lease (nil: never seen) is dead.
+func (v *LeaseView) deadFrom(m Margins, s *session.State, own *Seen, now time.Time) time.Time {
 	if own != nil && own.Released {
-		return Owner{Life: Dead}
+		return own.Ended
 	}
 	l := Seen{TTL: m.Unknown, Renewed: v.Start, Ended: now}
 	from := later(v.Start, s.UpdatedAt).Add(m.Unknown)
@@ -141,11 +193,7 @@ func (v *LeaseView) gone(m Margins, s *session.State, own *Seen, now time.Time) 
 			from = from.Add(own.TTL)
 		}
 	}
-	at := later(from, v.excuse(&l, now)).Add(m.Grace)
-	if now.Before(at) {
-		return Owner{Life: Alive, Look: at}
-	}
-	return Owner{Life: Dead}
+	return later(from, v.excuse(&l, now)).Add(m.Grace)
 }
 
 // excuse is until when this lease's owner may have been kept from having one: a TTL after the last gap that could have

@@ -1,9 +1,12 @@
 package reconciler
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/control"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -12,7 +15,7 @@ import (
 func sec(n float64) time.Time { return began.Add(time.Duration(n * float64(time.Second))) }
 
 func TestJudge(t *testing.T) {
-	margins := Margins{Grace: 2 * time.Second, Adoption: 5 * time.Second, Unknown: 15 * time.Second}
+	margins := Margins{Grace: 2 * time.Second, Adoption: 5 * time.Second, AdoptionMax: 60 * time.Second, Unknown: 15 * time.Second}
 	ready := func(since float64) *Seen {
 		return &Seen{Exclusive: true, State: "ready", TTL: 5 * time.Second, Since: sec(since), Renewed: sec(since)}
 	}
@@ -20,7 +23,16 @@ func TestJudge(t *testing.T) {
 	ended := func(renewed, at float64) *Seen {
 		return with(ready(0), func(l *Seen) { l.Renewed, l.Ended = sec(renewed), sec(at) })
 	}
-	starting := func(since float64) *Seen { return with(ready(since), func(l *Seen) { l.State = leaseStarting }) }
+	// starting has claimed nothing, as far as the log was read: to the instant that is judged.
+	starting := func(since float64) *Seen {
+		return with(ready(since), func(l *Seen) { l.State, l.Checked = leaseStarting, sec(100) })
+	}
+	claiming := func(since, claimed, checked float64) *Seen {
+		return with(starting(since), func(l *Seen) { l.Claimed, l.Checked = sec(claimed), sec(checked) })
+	}
+	unread := func(since, checked float64) *Seen {
+		return with(starting(since), func(l *Seen) { l.Checked = sec(checked) })
+	}
 	pooled := func(l *Seen) *Seen { l.Exclusive = false; return l }
 	for name, c := range map[string]struct {
 		leases  map[string]*Seen
@@ -44,31 +56,50 @@ func TestJudge(t *testing.T) {
 			"23": ready(97), "24": ready(98), "101": ready(99)}, now: 100, life: Dead, by: "101"},
 		"several newer ones are starting": {leases: map[string]*Seen{"17": ready(0), "18": starting(99), "19": starting(98.5), "20": starting(96), "21": starting(98), "22": starting(97),
 			"23": starting(96.5), "24": starting(97.5)}, now: 100, life: Alive, look: 101},
-		"ready a moment ago":                       {leases: map[string]*Seen{"17": ready(99)}, now: 100, life: Alive},
-		"starting, and a newer one for longer":     {leases: map[string]*Seen{"17": starting(98), "18": starting(96)}, now: 100, life: Starting, look: 101},
-		"starting, and a newer one since":          {leases: map[string]*Seen{"17": starting(96), "18": starting(98)}, now: 100, life: Starting, look: 101},
-		"grace over, and a newer one is starting":  {leases: map[string]*Seen{"17": ended(92, 97), "18": starting(98)}, now: 100, life: Dead},
-		"a newer one is starting":                  {leases: map[string]*Seen{"17": ready(0), "18": starting(98)}, now: 100, life: Alive, look: 103},
-		"a newer one has started for long":         {leases: map[string]*Seen{"17": ready(0), "18": starting(95)}, now: 100, life: Dead, by: "18"},
-		"a newer one came and went":                {leases: map[string]*Seen{"17": ready(0), "18": ended(1, 2)}, now: 100, life: Alive},
-		"a newer one is one of a pool":             {leases: map[string]*Seen{"17": ready(0), "18": pooled(ready(99))}, now: 100, life: Alive},
-		"an older one is ready":                    {leases: map[string]*Seen{"17": ready(0), "16": ready(99)}, now: 100, life: Alive},
-		"one of a pool, a newer one is ready":      {leases: map[string]*Seen{"17": pooled(ready(0)), "18": ready(99)}, shared: true, now: 100, life: Alive},
-		"one of a pool, its lease ended":           {leases: map[string]*Seen{"17": pooled(ended(90, 95)), "18": ready(99)}, shared: true, now: 100, life: Dead},
-		"ended, and a newer one is starting":       {leases: map[string]*Seen{"17": ended(94, 99), "18": starting(95.5)}, now: 100, life: Alive, look: 100.5},
-		"never seen, the watch is young":           {start: 90, now: 100, life: Alive, look: 107},
-		"never seen, the watch is old":             {start: 80, now: 100, life: Dead},
-		"never seen, and a newer one is ready":     {leases: map[string]*Seen{"18": ready(99)}, start: 99, now: 100, life: Dead, by: "18"},
-		"the broker was away while it should have": {leases: map[string]*Seen{"17": ended(50, 55)}, gaps: []Gap{{sec(51), sec(95)}}, now: 100, life: Alive, look: 102},
-		"it had a whole TTL after the broker came": {leases: map[string]*Seen{"17": ended(50, 55)}, gaps: []Gap{{sec(51), sec(95)}}, now: 102, life: Dead},
-		"it was renewed after the broker came":     {leases: map[string]*Seen{"17": ended(93, 98)}, gaps: []Gap{{sec(51), sec(92)}}, now: 100, life: Dead},
-		"the broker's absence was short":           {leases: map[string]*Seen{"17": ended(93, 98)}, gaps: []Gap{{sec(94), sec(96)}}, now: 100, life: Dead},
-		"the broker is away at this moment":        {leases: map[string]*Seen{"17": ended(90, 95)}, now: 100, renewed: 93, life: Alive, look: 107},
-		"the broker went away when it was over":    {leases: map[string]*Seen{"17": ended(90, 95)}, now: 100, renewed: 97, life: Dead},
-		"all were away, this one did not return":   {leases: map[string]*Seen{"17": ended(50, 96)}, start: 95, now: 100, life: Alive, look: 102},
-		"it had a whole TTL after all were back":   {leases: map[string]*Seen{"17": ended(50, 96)}, start: 95, now: 102, life: Dead},
-		"only the reconciler was away":             {leases: map[string]*Seen{"17": ended(94, 99)}, start: 96, now: 101, life: Dead},
-		"never seen, the broker was away":          {start: 10, gaps: []Gap{{sec(50), sec(90)}}, now: 100, life: Alive, look: 107},
+		"ready a moment ago":                            {leases: map[string]*Seen{"17": ready(99)}, now: 100, life: Alive},
+		"starting, and a newer one for longer":          {leases: map[string]*Seen{"17": starting(98), "18": starting(96)}, now: 100, life: Starting, look: 101},
+		"starting, and a newer one since":               {leases: map[string]*Seen{"17": starting(96), "18": starting(98)}, now: 100, life: Starting, look: 101},
+		"grace over, and a newer one is starting":       {leases: map[string]*Seen{"17": ended(92, 97), "18": starting(98)}, now: 100, life: Dead},
+		"a newer one is starting":                       {leases: map[string]*Seen{"17": ready(0), "18": starting(98)}, now: 100, life: Alive, look: 103},
+		"a newer one has started for long":              {leases: map[string]*Seen{"17": ready(0), "18": starting(95)}, now: 100, life: Dead, by: "18"},
+		"a newer one came and went":                     {leases: map[string]*Seen{"17": ready(0), "18": ended(1, 2)}, now: 100, life: Alive},
+		"a newer one is one of a pool":                  {leases: map[string]*Seen{"17": ready(0), "18": pooled(ready(99))}, now: 100, life: Alive},
+		"an older one is ready":                         {leases: map[string]*Seen{"17": ready(0), "16": ready(99)}, now: 100, life: Alive},
+		"one of a pool, a newer one is ready":           {leases: map[string]*Seen{"17": pooled(ready(0)), "18": ready(99)}, shared: true, now: 100, life: Alive},
+		"one of a pool, its lease ended":                {leases: map[string]*Seen{"17": pooled(ended(90, 95)), "18": ready(99)}, shared: true, now: 100, life: Dead},
+		"ended, and a newer one is starting":            {leases: map[string]*Seen{"17": ended(94, 99), "18": starting(95.5)}, now: 100, life: Alive, look: 100.5},
+		"never seen, the watch is young":                {start: 90, now: 100, life: Alive, look: 107},
+		"never seen, the watch is old":                  {start: 80, now: 100, life: Dead},
+		"never seen, and a newer one is ready":          {leases: map[string]*Seen{"18": ready(99)}, start: 99, now: 100, life: Dead, by: "18"},
+		"the broker was away while it should have":      {leases: map[string]*Seen{"17": ended(50, 55)}, gaps: []Gap{{sec(51), sec(95)}}, now: 100, life: Alive, look: 102},
+		"it had a whole TTL after the broker came":      {leases: map[string]*Seen{"17": ended(50, 55)}, gaps: []Gap{{sec(51), sec(95)}}, now: 102, life: Dead},
+		"it was renewed after the broker came":          {leases: map[string]*Seen{"17": ended(93, 98)}, gaps: []Gap{{sec(51), sec(92)}}, now: 100, life: Dead},
+		"the broker's absence was short":                {leases: map[string]*Seen{"17": ended(93, 98)}, gaps: []Gap{{sec(94), sec(96)}}, now: 100, life: Dead},
+		"the broker is away at this moment":             {leases: map[string]*Seen{"17": ended(90, 95)}, now: 100, renewed: 93, life: Alive, look: 107},
+		"the broker went away when it was over":         {leases: map[string]*Seen{"17": ended(90, 95)}, now: 100, renewed: 97, life: Dead},
+		"all were away, this one did not return":        {leases: map[string]*Seen{"17": ended(50, 96)}, start: 95, now: 100, life: Alive, look: 102},
+		"it had a whole TTL after all were back":        {leases: map[string]*Seen{"17": ended(50, 96)}, start: 95, now: 102, life: Dead},
+		"it claimed a session lately":                   {leases: map[string]*Seen{"17": claiming(50, 97, 100)}, now: 100, life: Starting, look: 102},
+		"it claimed a session, and no other since":      {leases: map[string]*Seen{"17": claiming(50, 95, 100)}, now: 100, life: Alive},
+		"it may have claimed a session lately":          {leases: map[string]*Seen{"17": unread(90, 94)}, now: 100, life: Starting, look: 95},
+		"it claims for too long":                        {leases: map[string]*Seen{"17": claiming(40, 99, 100)}, now: 100, life: Alive},
+		"a newer one claimed a session lately":          {leases: map[string]*Seen{"17": ready(0), "18": claiming(50, 97, 100)}, now: 100, life: Alive, look: 102},
+		"a newer one claimed none since":                {leases: map[string]*Seen{"17": ready(0), "18": claiming(50, 95, 100)}, now: 100, life: Dead, by: "18"},
+		"a newer one may have claimed a session lately": {leases: map[string]*Seen{"17": ready(0), "18": unread(90, 94)}, now: 100, life: Alive, look: 95},
+		"a newer one claims for too long":               {leases: map[string]*Seen{"17": ready(0), "18": claiming(40, 99, 100)}, now: 100, life: Dead, by: "18"},
+		"a newer one's time is up, however it claims":   {leases: map[string]*Seen{"17": ready(0), "18": claiming(40, 96, 97)}, now: 100, life: Dead, by: "18"},
+		"grace over, and a newer one claims":            {leases: map[string]*Seen{"17": ended(92, 97), "18": claiming(90, 98, 100)}, now: 100, life: Alive, look: 103},
+		"grace over, a newer one claimed long ago":      {leases: map[string]*Seen{"17": ended(92, 97), "18": claiming(90, 94, 100)}, now: 100, life: Dead, by: "18"},
+		"grace over, and a newer one may claim":         {leases: map[string]*Seen{"17": ended(92, 97), "18": unread(98, 98)}, now: 100, life: Alive, look: 99},
+		"given back, and a newer one claims":            {leases: map[string]*Seen{"17": with(ended(92, 97), func(l *Seen) { l.Released = true }), "18": claiming(90, 98, 100)}, now: 100, life: Alive, look: 103},
+		"never seen, and a newer one claims":            {leases: map[string]*Seen{"18": claiming(90, 98, 100)}, start: 80, now: 100, life: Alive, look: 103},
+		"grace over, an older one claims":               {leases: map[string]*Seen{"17": ended(92, 97), "16": claiming(90, 98, 100)}, now: 100, life: Dead},
+		"one of a pool, grace over, a newer one claims": {leases: map[string]*Seen{"17": pooled(ended(92, 97)), "18": claiming(90, 98, 100)}, shared: true, now: 100, life: Dead},
+		"the broker's absence was half a TTL":           {leases: map[string]*Seen{"17": ended(93, 98)}, gaps: []Gap{{sec(94), sec(96.5)}}, now: 101, life: Alive, look: 103.5},
+		"the broker's absence was almost a TTL":         {leases: map[string]*Seen{"17": ended(93, 98)}, gaps: []Gap{{sec(93.1), sec(98)}}, now: 101, life: Alive, look: 105},
+		"the broker's absence was almost half a TTL":    {leases: map[string]*Seen{"17": ended(93, 98)}, gaps: []Gap{{sec(94), sec(96.4)}}, now: 101, life: Dead},
+		"only the reconciler was away":                  {leases: map[string]*Seen{"17": ended(94, 99)}, start: 96, now: 101, life: Dead},
+		"never seen, the broker was away":               {start: 10, gaps: []Gap{{sec(50), sec(90)}}, now: 100, life: Alive, look: 107},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := session.New(events.Ref{Harness: "h", Session: "s"})
@@ -104,6 +135,61 @@ func TestAnUnseenOwnerThatWritesIsAlive(t *testing.T) {
 	if got := Judge(v, margins, s, sec(107)); got.Life != Dead {
 		t.Errorf("got %s", got.Life)
 	}
+}
+
+// TestARenewalIsNoClaim: a lease that is renewed in state starting, and claims nothing, has the adoption grace once.
+func TestARenewalIsNoClaim(t *testing.T) {
+	k := newLeaseBook(Margins{Grace: 2 * time.Second, Adoption: 5 * time.Second, AdoptionMax: time.Minute, Unknown: 15 * time.Second})
+	k.start(sec(0))
+	for n := range 20 {
+		now := sec(float64(n))
+		k.renewed(now)
+		k.seen("h", "17", bus.Entry{Key: "harness.h.17", Value: leaseBody(t, "17", control.LeaseReady), At: now}, both(now))
+		k.seen("h", "18", bus.Entry{Key: "harness.h.18", Value: leaseBody(t, "18", leaseStarting), At: now}, both(now))
+		ids, since := k.adopting("h", both(now))
+		if want := n < 5 || n == 5; (len(ids) == 1) != want || want && since.Before(sec(float64(max(n-1, 0))-1)) {
+			t.Errorf("at %d s: %v is asked for its claims since %v", n, ids, since.Sub(began))
+		}
+		k.claims("h", ids, nil, now)
+		s := session.New(events.Ref{Harness: "h", Session: "s"})
+		s.Incarnation, s.Exclusive, s.Owned, s.Epoch = "17", true, true, 1
+		o, _ := k.judge(s, both(now))
+		if dead := o.Life == Dead && o.SupersededBy == "18"; dead != (n >= 5) {
+			t.Errorf("at %d s: %s by %q", n, o.Life, o.SupersededBy)
+		}
+	}
+}
+
+// TestInstantsOfOneClock: the adoption grace is measured by this process's clock. What the broker stamps is translated: claims
+// are read since the broker's instant, and count from this process's.
+func TestInstantsOfOneClock(t *testing.T) {
+	const ahead = time.Hour // the broker's clock
+	k := newLeaseBook(Margins{Grace: 2 * time.Second, Adoption: 5 * time.Second, AdoptionMax: time.Minute, Unknown: 15 * time.Second})
+	at := func(n float64) moment { return moment{events.Clock{Now: sec(n).Add(ahead)}, sec(n)} }
+	k.start(sec(0))
+	k.renewed(sec(0))
+	for id, state := range map[string]string{"17": control.LeaseReady, "18": leaseStarting} {
+		k.seen("h", id, bus.Entry{Key: "harness.h." + id, Value: leaseBody(t, id, state), At: at(0).Now}, at(0))
+	}
+	ids, since := k.adopting("h", at(5))
+	if want := at(0).Now; len(ids) != 1 || !since.Before(want) || since.Before(want.Add(-time.Second)) {
+		t.Errorf("claims of %v are read since %s, want a little before %s", ids, since, want)
+	}
+	k.claims("h", ids, map[string]time.Time{"18": sec(4)}, sec(5))
+	s := session.New(events.Ref{Harness: "h", Session: "s"})
+	s.Incarnation, s.Exclusive, s.Owned, s.Epoch, s.UpdatedAt = "17", true, true, 1, at(0).Now
+	if o, _ := k.judge(s, at(5)); o.Life != Alive || !o.Look.Equal(at(9).Now) {
+		t.Errorf("%s by %q, look %s, want at %s", o.Life, o.SupersededBy, o.Look, at(9).Now)
+	}
+}
+
+func leaseBody(t *testing.T, incarnation, state string) []byte {
+	t.Helper()
+	body, err := json.Marshal(control.Lease{ID: "h", Incarnation: incarnation, Exclusive: true, State: state, TTLMS: (15 * time.Second).Milliseconds()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return body
 }
 
 // TestNobodyIsJudgedTooEarly: before all leases that are there have been seen nobody is dead, however long his session was

@@ -16,7 +16,8 @@ import (
 // Limits of what is remembered of leases.
 const (
 	gapsMax      = 64
-	endedKept    = time.Hour // an ended lease; after that it is as one that was never seen: its owner is dead
+	clockSlack   = 100 * time.Millisecond // by how much the broker's clock may be measured wrongly
+	endedKept    = time.Hour              // an ended lease; after that it is as one that was never seen: its owner is dead
 	harnessClass = "harness"
 	earlyPart    = 5               // a lease that ends with more than one part in so many of its TTL to come was ended early
 	overdueMin   = 2 * time.Second // how long after its TTL a lease that the broker still has counts as ended
@@ -190,8 +191,8 @@ func (k *leaseBook) seen(harness, incarnation string, e bus.Entry, now moment) t
 	if !k.isReady { // it was renewed before this process looked
 		l.Since, l.Renewed = now.ago(e.At), now.ago(e.At)
 	}
-	if old != nil {
-		l.Since = old.Since
+	if old != nil { // a renewal is no claim: it gives no more time to adopt
+		l.Since, l.Claimed, l.Checked = old.Since, old.Claimed, old.Checked
 	}
 	k.put(harness, incarnation, l)
 	switch {
@@ -223,6 +224,62 @@ func (k *leaseBook) forget(harness string, now time.Time) {
 			delete(k.view.Leases[harness], id)
 		}
 	}
+}
+
+// adopting are the living incarnations of a harness that do not say ready and may adopt, and since when the log was not read
+// for their claims, by the broker's clock.
+func (k *leaseBook) adopting(harness string, now moment) (ids []string, since time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var unread time.Time
+	for id, l := range k.view.Leases[harness] {
+		if !l.Exclusive || !l.Ended.IsZero() || !l.adopting(k.margins, now.here) {
+			continue
+		}
+		ids = append(ids, id)
+		if from := later(l.Since, l.Checked); unread.IsZero() || from.Before(unread) {
+			unread = from
+		}
+	}
+	return ids, now.Now.Add(unread.Sub(now.here) - clockSlack)
+}
+
+// claims notes that the log was read for the claims of incarnations, and when each claimed last, by this process's clock.
+func (k *leaseBook) claims(harness string, ids []string, last map[string]time.Time, checked time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, id := range ids {
+		if l := k.view.Leases[harness][id]; l != nil {
+			l.Checked, l.Claimed = later(l.Checked, checked), later(l.Claimed, last[id])
+		}
+	}
+}
+
+// learnClaims reads in the log which sessions the starting incarnations of a harness have claimed lately: those that claim
+// are given more time.
+func (r *Reconciler) learnClaims(ctx context.Context, harness string) error {
+	now, err := r.now(ctx)
+	if err != nil {
+		return err
+	}
+	ids, since := r.leases.adopting(harness, now)
+	if len(ids) == 0 {
+		return nil
+	}
+	last := map[string]time.Time{}
+	err = r.bus.Since(ctx, harness, since, func(c events.Commit) error {
+		for i := range c.Events {
+			if f, ok := c.Events[i].Fact.(events.SessionClaimed); ok && c.Writer == events.WriterHarness {
+				last[f.Incarnation] = now.ago(now.Steps.Since(c.At, c.Seq))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	r.leases.claims(harness, ids, last, now.here)
+	return nil
 }
 
 // judge is the verdict about a session's owner. An owner that was never seen is looked up at the leader before it is

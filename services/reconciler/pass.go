@@ -43,7 +43,11 @@ func (r *Reconciler) passSoon(harness string) { r.plan.add(harness, time.Now()) 
 // passOver is a pass over one harness that the plan called for.
 func (r *Reconciler) passOver(ctx context.Context, harness string) {
 	p := r.newPass(events.Ref{Harness: harness})
-	if err := p.run(ctx); err != nil && ctx.Err() == nil {
+	err := r.learnClaims(ctx, harness)
+	if err == nil {
+		err = p.run(ctx)
+	}
+	if err != nil && ctx.Err() == nil {
 		r.log.Warn().Str("entity", harness).AnErr("err", err).Msg("pass not finished: tried again")
 		r.plan.add(harness, time.Now().Add(tooEarly))
 	}

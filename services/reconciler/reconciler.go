@@ -10,7 +10,8 @@
 // below the session's epoch, and everything in a session that nobody owns. The append that says session.orphaned is the
 // fence: it is refused if the harness wrote meanwhile, and whatever the harness writes later counts for nothing.
 //
-// When. As soon as a newer exclusive incarnation says ready, or has had the adoption grace; as soon as a lease is given
+// When. As soon as a newer exclusive incarnation says ready, or has had the adoption grace, which begins again with each
+// session that it claims, up to a bound; as soon as a lease is given
 // back; a grace after a lease ended by itself. Nobody is declared dead who could not have renewed: the reconciler renews a
 // lease of its own in the same bucket every 250 ms, and a gap there that could have cost somebody's lease starts that
 // one's clock over.
@@ -52,6 +53,7 @@ const (
 	leaseEvery  = 250 * time.Millisecond // how often the own lease is renewed: gaps shorter than gapMin are not seen
 	gapMin      = 500 * time.Millisecond // half of the shortest lease: a shorter gap costs nobody anything
 	familyMax   = 64                     // generations looked at, so that a circle of parents ends
+	adoptMax    = 60                     // adoption graces that a new incarnation may adopt for, while it claims sessions
 	tooEarly    = time.Second            // when to look again while it is not known who lives
 	unknownTTL  = 15 * time.Second       // a harness's default
 	serviceText = "closes what died, and what has a deadline"
@@ -62,8 +64,9 @@ type Config struct {
 	// Grace is from a lease's ending by itself to its owner's being called dead. Default 5 s, at least 0. Shorter: a process
 	// that was only slow is fenced and has to start over; longer: people look at spinners of the dead for longer.
 	Grace time.Duration
-	// AdoptionGrace is how long a new incarnation that does not say ready may adopt what older ones left. Default 5 s, at
-	// least 0. Shorter: what it would have adopted is closed; longer: the rest stays open for longer.
+	// AdoptionGrace is how long a new incarnation that does not say ready may adopt what older ones left, from its start or
+	// from the last session that it claimed, and at most 60 times as long from its start. Default 5 s, at least 0. Shorter:
+	// what it would have adopted is closed; longer: the rest stays open for longer.
 	AdoptionGrace time.Duration
 	// Walk is the pause between two passes over everything. Default 30 s, more than 0. Longer: what every trigger has
 	// missed stays open for longer; shorter: more reading.
@@ -114,7 +117,7 @@ func New(b *bus.Bus, cfg Config, log zerolog.Logger) (*Reconciler, error) {
 		return nil, err
 	}
 	r := &Reconciler{bus: b, cfg: cfg, log: log.With().Str("service", Name).Logger(), kin: newKin(), plan: newPlan(), tally: newTally()}
-	r.leases = newLeaseBook(Margins{Grace: cfg.Grace, Adoption: cfg.AdoptionGrace, Unknown: unknownTTL})
+	r.leases = newLeaseBook(Margins{Grace: cfg.Grace, Adoption: cfg.AdoptionGrace, AdoptionMax: adoptMax * cfg.AdoptionGrace, Unknown: unknownTTL})
 	var err error
 	r.loop, err = control.New(b, control.Config{
 		Service: Name, Writer: events.WriterReconciler, Log: r.log, Walk: cfg.Walk, AtOnceMax: cfg.AtOnceMax,

@@ -75,6 +75,47 @@ func TestAdoptionGrace(t *testing.T) {
 	natstest.Until(t, "recovery", func() bool { return recovered(c.state("h", "s")) })
 }
 
+// TestAdoptionTakesAsLongAsItNeeds: a new incarnation that does not say ready, and claims one session after the other, has
+// time for all of them, long after the adoption grace, and after the lease of the one before has ended and its grace is over.
+// What it does not claim is recovered when it claims nothing more.
+func TestAdoptionTakesAsLongAsItNeeds(t *testing.T) {
+	t.Parallel() // it mostly waits
+	const sessions, every = 40, 200 * time.Millisecond
+	c := start(t)
+	cfg := quick()
+	cfg.AdoptionGrace, cfg.Walk = time.Second, 500*time.Millisecond
+	c.reconcile(c.b, cfg)
+	old := c.harness("h", "ready", ttlShort)
+	for i := range sessions {
+		old.open(fmt.Sprint("s", i), 1)
+	}
+	old.open("left", 1)
+	old.die()
+	next := c.harness("h", "starting", ttlLong)
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for i := range sessions { // 8 s: longer than the adoption grace, and than the lease and the grace of the one before
+		<-tick.C
+		name := fmt.Sprint("s", i)
+		next.seqs[name], next.epochs[name] = old.seqs[name], old.epochs[name]
+		next.append(name, events.SessionClaimed{Incarnation: next.incarnation},
+			events.TurnStarted{Turn: "t1", Cause: events.CauseMessage}, events.ToolStarted{Call: "c0", Turn: "t1", Name: "bash"})
+	}
+	if s := c.state("h", "left"); !s.Owned {
+		t.Error("a session that was not reached yet was recovered")
+	}
+	natstest.Until(t, "recovery of what is not claimed", func() bool { return recovered(c.state("h", "left")) })
+	if s := c.state("h", "left"); s.SupersededBy != next.incarnation {
+		t.Errorf("superseded by %q", s.SupersededBy)
+	}
+	for i := range sessions {
+		name := fmt.Sprint("s", i)
+		if s := c.state("h", name); !s.Owned || s.Epoch != 2 || len(s.Tools) != 1 || len(c.facts("h", name)) != 0 {
+			t.Errorf("%s: owned %t, epoch %d, recovery said %v", name, s.Owned, s.Epoch, c.facts("h", name))
+		}
+	}
+}
+
 // TestReleased is R16: a lease that was given back needs no grace.
 func TestReleased(t *testing.T) {
 	c := start(t)
