@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/screen"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
+	"github.com/holdfast-dev/holdfast/services/ledger"
 	"github.com/holdfast-dev/holdfast/services/reconciler"
 )
 
@@ -130,6 +131,9 @@ func (a *app) examine(ctx context.Context) ([]finding, error) {
 		return p.found, err
 	}
 	p.suspects(ctx)
+	if err := p.aside(ctx); err != nil {
+		return p.found, err
+	}
 	return p.found, p.sessions(ctx, leases)
 }
 
@@ -318,6 +322,24 @@ func (p *patient) suspects(ctx context.Context) {
 		names = append(names, s.Ref.String()+" ("+s.Reason+")")
 	}
 	p.judge(len(names), "suspects", levelWrong, "`holdfast show S` and `holdfast events S`; the reconciler tries again with each slow walk", "could not be recovered: "+shorten(names))
+}
+
+// aside names the sessions that the ledger could not fold with the others.
+func (p *patient) aside(ctx context.Context) error {
+	names := map[events.Ref]string{}
+	err := p.bus.List(ctx, bus.State, events.AsideKeys(), func(e bus.Entry) error {
+		var note ledger.Aside
+		if json.Unmarshal(e.Value, &note) == nil && note.Behind {
+			names[note.Ref] = note.Ref.String() + " (" + note.Reason + ")"
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("holdfast: doctor: sessions set aside: %w", err)
+	}
+	p.judge(len(names), "set aside", levelWrong, "their documents are not up to date; the ledger tries again by itself, at least once a minute: remove the cause",
+		"cannot be folded: "+shorten(slices.Collect(maps.Values(names))))
+	return nil
 }
 
 // tally is what the sessions come to.

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -125,48 +126,68 @@ func failed(err error) Pending {
 // Read returns a session's commits from a place in the log on, oldest first, none when there are none. They come from the
 // log's leader, and all that were acknowledged before the call are among them.
 func (b *Bus) Read(ctx context.Context, r events.Ref, from uint64) ([]events.Commit, error) {
+	var all []events.Commit
+	err := b.Each(ctx, r, from, func(c events.Commit) error {
+		all = append(all, c)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// Each gives fn the commits that [Bus.Read] returns, one after the other, on the caller's goroutine, so that a session of any
+// length can be read. It ends early with the error of fn, as it is.
+func (b *Bus) Each(ctx context.Context, r events.Ref, from uint64, fn func(events.Commit) error) error {
 	if err := r.Validate(); err != nil {
-		return nil, fmt.Errorf("bus: read %s: %w", r, err)
+		return fmt.Errorf("bus: read %s: %w", r, err)
 	}
 	stream, guard := b.cell.LogStream(), b.cell.LogGuard(r)
 	from = max(from, 1)
 	end, err := b.get(ctx, stream, getRequest{Last: guard})
-	if errors.Is(err, ErrNotFound) && !noStream(err) {
-		return nil, nil
+	switch {
+	case errors.Is(err, ErrNotFound) && !noStream(err), err == nil && end.Seq < from:
+		return nil
+	case err != nil:
+		return fmt.Errorf("bus: read %s: %w", r, err)
 	}
+	chain, err := b.chain(ctx, end, from)
 	if err != nil {
-		return nil, fmt.Errorf("bus: read %s: %w", r, err)
+		return translate("read "+r.String(), err)
 	}
-	var all []events.Commit
-	take := func(m *message) error {
-		all, from = append(all, b.commit(m)), m.Seq+1
+	for _, c := range chain {
+		if err := fn(c); err != nil {
+			return err
+		}
+	}
+	if chain != nil {
 		return nil
 	}
-	if end.Seq < from {
-		return nil, nil
-	}
-	if chain, err := b.chain(ctx, end, from); err != nil || chain != nil {
-		return chain, translate("read "+r.String(), err)
+	var own error
+	take := func(m *message) error {
+		from, own = m.Seq+1, fn(b.commit(m))
+		return own
 	}
 	for n := 0; from <= end.Seq; n++ {
 		if n == readSinglesMax {
 			err := b.replay(ctx, span{stream: stream, filter: guard, from: from, last: end.Seq}, take)
-			if !errors.Is(err, ErrForbidden) { // who may not have a reader goes on one by one
-				return all, translate("read "+r.String(), err)
+			if own != nil || !errors.Is(err, ErrForbidden) { // who may not have a reader goes on one by one
+				return cmp.Or(own, translate("read "+r.String(), err))
 			}
 		}
 		m, err := b.get(ctx, stream, getRequest{Seq: from, Next: guard})
 		if errors.Is(err, ErrNotFound) {
-			return all, nil
+			return nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("bus: read %s: %w", r, err)
+			return fmt.Errorf("bus: read %s: %w", r, err)
 		}
 		if err := take(m); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return all, nil
+	return nil
 }
 
 // chain goes back from a session's newest commit by the guards, each of which names the predecessor: the broker let it in

@@ -13,7 +13,11 @@ import (
 type cached struct {
 	state *session.State
 	rev   uint64
+	bytes int // of the document
 }
+
+// cachedBytesMax bounds the documents whose states are kept; a state takes a few times as much.
+const cachedBytesMax = 128 << 20
 
 // cache keeps the sessions that were touched last, in two generations: when the young one is full it becomes the old one,
 // and what was not asked for meanwhile is forgotten. The folder alone changes it and the states in it, under mu; requests
@@ -22,10 +26,12 @@ type cache struct {
 	mu         sync.RWMutex
 	young, old map[events.Ref]cached
 	max        int // entries in a generation
+	bytes      int // of the young one's documents
+	bytesMax   int // in a generation
 }
 
 func newCache(sessionsMax int) *cache {
-	c := &cache{max: max(sessionsMax/2, 1)}
+	c := &cache{max: max(sessionsMax/2, 1), bytesMax: cachedBytesMax / 2}
 	c.clear()
 	return c
 }
@@ -33,7 +39,7 @@ func newCache(sessionsMax int) *cache {
 func (c *cache) clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.young, c.old = map[events.Ref]cached{}, map[events.Ref]cached{}
+	c.young, c.old, c.bytes = map[events.Ref]cached{}, map[events.Ref]cached{}, 0
 }
 
 // get is for the folder: nobody else changes anything.
@@ -58,16 +64,18 @@ func (c *cache) copy(r events.Ref) *session.State {
 func (c *cache) put(r events.Ref, e cached) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.young) >= c.max {
-		c.young, c.old = make(map[events.Ref]cached, c.max), c.young
+	if len(c.young) >= c.max || c.bytes >= c.bytesMax {
+		c.young, c.old, c.bytes = map[events.Ref]cached{}, c.young, 0
 	}
 	delete(c.old, r)
+	c.bytes += e.bytes - c.young[r].bytes
 	c.young[r] = e
 }
 
 func (c *cache) drop(r events.Ref) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.bytes -= c.young[r].bytes
 	delete(c.young, r)
 	delete(c.old, r)
 }

@@ -4,7 +4,7 @@ import "sync/atomic"
 
 // counts say what a ledger did since its start. They only grow.
 type counts struct {
-	batches, failed, takeovers, commits, documents, facts, parked, parkFailed, mended atomic.Uint64
+	batches, failed, takeovers, commits, documents, facts, parked, parkFailed, mended, aside, back atomic.Uint64
 }
 
 // Counts are the ledger's counters by name.
@@ -13,8 +13,9 @@ func (l *Ledger) Counts() map[string]uint64 {
 	return map[string]uint64{
 		"batches": n.batches.Load(), "batches_failed": n.failed.Load(), "takeovers": n.takeovers.Load(), "commits": n.commits.Load(),
 		"documents": n.documents.Load(), "facts_fed": n.facts.Load(), "parked": n.parked.Load(),
-		"park_failed": n.parkFailed.Load(), "documents_mended": n.mended.Load(),
-		"clock_steps": uint64(l.bus.StepsNoticed()),
+		"park_failed": n.parkFailed.Load(), "set_aside": n.aside.Load(), "set_aside_back": n.back.Load(),
+		"documents_mended": n.mended.Load(),
+		"clock_steps":      uint64(l.bus.StepsNoticed()),
 	}
 }
 

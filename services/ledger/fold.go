@@ -22,6 +22,9 @@ type folder struct {
 	cache *cache
 	count counts
 	tail  *tail
+	apart *apart
+	lost  int // batches in a row that lost a race
+	read  int // commits that this batch has read back from the log
 
 	tookOver  chan struct{} // this process has become the active one: views are to be compared
 	surveyDue chan struct{} // the same, for documents
@@ -30,7 +33,7 @@ type folder struct {
 }
 
 func newFolder(b *bus.Bus, cfg Config, log zerolog.Logger) *folder {
-	return &folder{bus: b, cfg: cfg, log: log, cache: newCache(cfg.CachedMax), tail: newTail(b.Decode, tailBytesMax), tookOver: make(chan struct{}, 1),
+	return &folder{bus: b, cfg: cfg, log: log, cache: newCache(cfg.CachedMax), tail: newTail(b.Decode, tailBytesMax), apart: newApart(), tookOver: make(chan struct{}, 1),
 		surveyDue: make(chan struct{}, 1)}
 }
 
@@ -44,15 +47,21 @@ type touched struct {
 	before  *session.State // what the views were derived from; nil: all of them are to be written
 	owed    bool           // some of the commits had been folded before: feed and views may be owed
 	changed bool
-	ahead   bool // the document has folded commits that the log does not have: nothing was folded onto it
-	stands  bool // ahead, and the log alone is not enough to make another
+	ahead   bool  // the document has folded commits that the log does not have: nothing was folded onto it
+	stands  bool  // ahead, and the log alone is not enough to make another
+	lenient bool  // what the log no longer has is left out of the harness's view, too
+	debt    bool  // what is owed is more than a batch may read
+	err     error // why it cannot be folded now
 	feed    []bus.Fed
 	parked  []parked
 }
 
 // Takeover implements [bus.Handler]: whoever was active before may have stored newer documents.
-func (f *folder) Takeover(context.Context) error {
+func (f *folder) Takeover(ctx context.Context) error {
 	f.cache.clear()
+	if err := f.learnAside(ctx); err != nil {
+		return err
+	}
 	f.count.takeovers.Add(1)
 	f.log.Info().Msg("active: folding from the acknowledged floor")
 	f.active.Store(true)
@@ -68,11 +77,21 @@ func (f *folder) Takeover(context.Context) error {
 // Lost implements [bus.Loser].
 func (f *folder) Lost() { f.active.Store(false) }
 
-// Batch implements [bus.Handler]: all is stored when it returns without an error. After an error nothing is cached and
-// nothing acked, so the same messages come again and meet whatever was stored of them.
+// Batch implements [bus.Handler]: all is stored, or set aside, when it returns without an error. After an error nothing is
+// cached and nothing acked, so the same messages come again and meet whatever was stored of them. A session that cannot be
+// folded is set aside, so that it does not hold back the others.
 func (f *folder) Batch(ctx context.Context, ms []bus.Message) (int, error) {
 	ts, strays := f.group(ms)
+	ts = f.apart.without(ts)
 	err := f.batch(ctx, ts, strays)
+	switch {
+	case err == nil:
+		f.lost = 0
+	case errors.Is(err, bus.ErrLostRace) && f.lost < lostInARowMax: // another process is at work, or a rebuild
+		f.lost++
+	case len(ts) > 0 && !general(ctx, err):
+		err = f.oneByOne(ctx, ts, err)
+	}
 	if err != nil {
 		for _, t := range ts {
 			f.cache.drop(t.ref)
@@ -85,6 +104,7 @@ func (f *folder) Batch(ctx context.Context, ms []bus.Message) (int, error) {
 }
 
 func (f *folder) batch(ctx context.Context, ts []*touched, strays []bus.Parked) error {
+	f.read = 0
 	if err := f.load(ctx, ts); err != nil {
 		return err
 	}
@@ -92,6 +112,10 @@ func (f *folder) batch(ctx context.Context, ts []*touched, strays []bus.Parked) 
 		return err
 	}
 	if err := f.mendAhead(ctx, ts); err != nil {
+		return err
+	}
+	ts, err := f.leaveFailed(ctx, ts)
+	if err != nil {
 		return err
 	}
 	feed := f.feed(ctx, ts)
@@ -106,16 +130,35 @@ func (f *folder) batch(ctx context.Context, ts []*touched, strays []bus.Parked) 
 	return nil
 }
 
-// foldAll changes states that requests may be copying.
+// foldAll folds each session by itself. The error is one that is about all of them.
 func (f *folder) foldAll(ctx context.Context, ts []*touched) error {
-	f.cache.mu.Lock()
-	defer f.cache.mu.Unlock()
 	for _, t := range ts {
-		if err := f.foldOne(ctx, t); err != nil {
-			return err
+		if t.err = f.foldOne(ctx, t); t.err != nil && general(ctx, t.err) {
+			return t.err
 		}
 	}
 	return nil
+}
+
+// leaveFailed sets the sessions aside that cannot be folded, or rendered, and returns the others.
+func (f *folder) leaveFailed(ctx context.Context, ts []*touched) ([]*touched, error) {
+	left := make([]*touched, 0, len(ts))
+	for _, t := range ts {
+		var err error
+		switch {
+		case t.err != nil:
+			err = f.setAside(ctx, t, t.err)
+		case t.debt:
+			err = f.owe(ctx, Aside{Ref: t.ref, From: t.commits[0].Seq, To: t.state.Seq, Reason: "its facts are fed again: the process before may have died first"})
+			left = append(left, t)
+		default:
+			left = append(left, t)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return left, nil
 }
 
 // group sorts a batch by session, in order. What is not about any session can only be parked.
@@ -216,9 +259,12 @@ func (f *folder) foldOne(ctx context.Context, t *touched) error {
 				return err
 			}
 		}
-		t.take(c)
+		f.take(t, c)
 	}
-	if t.owed {
+	switch {
+	case t.owed && f.read+int(t.state.Commits) > inlineReadMax:
+		t.debt, t.before = true, nil
+	case t.owed:
 		return f.foldAgain(ctx, t, floor)
 	}
 	return nil
@@ -242,25 +288,38 @@ func (f *folder) mendAhead(ctx context.Context, ts []*touched) error {
 		if !t.ahead {
 			continue
 		}
+		if t.state.Commits > inlineReadMax {
+			t.err = errLong
+			continue
+		}
 		f.cache.drop(t.ref)
-		if _, err := f.mend(ctx, t.ref); err != nil {
+		if err := f.mendOne(ctx, t); err != nil && general(ctx, err) {
 			return err
-		}
-		st, rev, err := loadDoc(ctx, f.bus, t.ref)
-		if err != nil {
-			return err
-		}
-		*t = touched{ref: t.ref, msgs: t.msgs, commits: t.commits, state: st, rev: rev, stands: true}
-		if err := f.foldOne(ctx, t); err != nil {
-			return err
+		} else if err != nil {
+			t.err = err
 		}
 	}
 	return nil
 }
 
-// take folds one commit and keeps what it gives.
-func (t *touched) take(c *events.Commit) {
+func (f *folder) mendOne(ctx context.Context, t *touched) error {
+	if _, err := f.mend(ctx, t.ref); err != nil {
+		return err
+	}
+	st, rev, err := loadDoc(ctx, f.bus, t.ref)
+	if err != nil {
+		return err
+	}
+	*t = touched{ref: t.ref, msgs: t.msgs, commits: t.commits, state: st, rev: rev, stands: true}
+	return f.foldOne(ctx, t)
+}
+
+// take folds one commit and keeps what it gives. The lock is for requests, which may be copying the state: it is held for
+// one commit, and never while the log is read.
+func (f *folder) take(t *touched, c *events.Commit) {
+	f.cache.mu.Lock()
 	res := t.state.Fold(c)
+	f.cache.mu.Unlock()
 	if !res.Folded {
 		return
 	}
@@ -277,15 +336,24 @@ func (t *touched) keep(seq uint64, res session.Result) {
 	}
 }
 
-// readGap folds what lies between the document and a commit whose guard names a predecessor that was not delivered.
+// readGap folds what lies between the document and a commit whose guard names a predecessor that was not delivered. A gap that
+// is longer than a batch may read is [errLong].
 func (f *folder) readGap(ctx context.Context, t *touched, before uint64) error {
-	missed, err := f.bus.Read(ctx, t.ref, t.state.Seq+1)
+	from := t.state.Seq + 1
+	var missed []events.Commit
+	err := f.bus.Each(ctx, t.ref, from, func(c events.Commit) error {
+		if f.read++; f.read > inlineReadMax {
+			return errLong
+		}
+		missed = append(missed, c)
+		return nil
+	})
 	if err != nil {
-		return fmt.Errorf("ledger: read %s from %d: %w", t.ref, t.state.Seq+1, err)
+		return fmt.Errorf("ledger: read %s from %d: %w", t.ref, from, err)
 	}
 	f.log.Warn().Str("session", t.ref.String()).Uint64("seq", before).Msg("gap: the session's log was read from the leader")
 	for i := range missed {
-		t.take(&missed[i])
+		f.take(t, &missed[i])
 	}
 	return nil
 }
@@ -297,6 +365,7 @@ func (f *folder) foldAgain(ctx context.Context, t *touched, floor uint64) error 
 	if err != nil {
 		return fmt.Errorf("ledger: read %s: %w", t.ref, err)
 	}
+	f.read += len(all)
 	owed := map[uint64]bool{}
 	for _, c := range t.commits {
 		owed[c.Seq] = c.Seq <= floor
@@ -324,15 +393,15 @@ func (f *folder) store(ctx context.Context, ts []*touched) error {
 		if !t.changed && !t.owed {
 			continue
 		}
-		d := bus.Doc{Key: events.SessionKey(t.ref), Rev: t.rev}
-		var err error
-		if d.Views, err = f.views(ctx, t); err != nil {
+		d, err := f.render(ctx, t)
+		if err != nil && general(ctx, err) {
 			return err
 		}
-		if t.changed {
-			if d.Value, err = t.state.Encode(); err != nil {
+		if err != nil {
+			if err := f.setAside(ctx, t, err); err != nil {
 				return err
 			}
+			continue
 		}
 		docs, of = append(docs, d), append(of, t)
 	}
@@ -342,10 +411,22 @@ func (f *folder) store(ctx context.Context, ts []*touched) error {
 	}
 	for i, t := range of {
 		if t.changed {
-			f.cache.put(t.ref, cached{t.state, revs[i]})
+			f.cache.put(t.ref, cached{t.state, revs[i], len(docs[i].Value)})
 		}
 	}
 	return nil
+}
+
+// render is a session's document, with what changed of its views.
+func (f *folder) render(ctx context.Context, t *touched) (d bus.Doc, err error) {
+	d = bus.Doc{Key: events.SessionKey(t.ref), Rev: t.rev}
+	if d.Views, err = f.views(ctx, t); err != nil {
+		return d, err
+	}
+	if t.changed {
+		d.Value, err = t.state.Encode()
+	}
+	return d, err
 }
 
 func (f *folder) feed(ctx context.Context, ts []*touched) bus.Pending {

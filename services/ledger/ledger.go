@@ -16,6 +16,9 @@
 //	                                folded them already tells so, and then the session's log is folded once more for
 //	                                the feed and the views that may be owed.
 //	lost race on a document         another ledger is at work, or a rebuild: forget what is cached, take the messages again.
+//	one session cannot be folded    it is set aside, with a note in the state bucket, and the others go on. It is folded apart
+//	                                from them, from the log, until its document is up to date again.
+//	a long session is owed much     the same: no batch reads more of the log than inlineReadMax.
 //	a gap in a session's guards     delivery skipped something: the session's log is read from the leader.
 //	the log lost commits            a document that has folded more than the log has is found at each start and take-over. The
 //	                                loss is noted, and the document rebuilt if the log has the session's beginning.
@@ -117,6 +120,7 @@ func (l *Ledger) Run(ctx context.Context) error {
 			return l.bus.Serve(ctx, Name, l.cfg.Version, "folds the log, appends what people ask for", l.endpoints())
 		},
 		l.follow,
+		l.fold.workApart,
 		func(ctx context.Context) error { return control.Register(ctx, l.bus, Name, l.cfg.Version) },
 		l.retain,
 		func(ctx context.Context) error { return control.FollowClock(ctx, l.bus, l.log) },

@@ -115,7 +115,7 @@ func (w *world) idle(commits int) *Ledger {
 	for i := range cs[:commits] {
 		st.Fold(&cs[i])
 	}
-	l.fold.cache.put(ref, cached{st, 1})
+	l.fold.cache.put(ref, cached{st, 1, 0})
 	return l
 }
 

@@ -14,26 +14,36 @@ import (
 
 // views renders what may have changed of a session's views.
 func (f *folder) views(ctx context.Context, t *touched) ([]bus.View, error) {
-	var prompts []string
-	work := true
 	if t.owed {
-		prompts = t.owedPrompts()
-	} else {
-		prompts, work = session.BlockersChanged(t.before, t.state), session.WorkChanged(t.before, t.state)
+		return f.viewsOf(ctx, t, t.endedPrompts())
 	}
+	return f.renderViews(ctx, t, session.BlockersChanged(t.before, t.state), session.WorkChanged(t.before, t.state))
+}
+
+// viewsOf renders all of a session's views, with those of prompts that have ended: their entries may still say that they wait,
+// though they are no longer among the recent endings.
+func (f *folder) viewsOf(ctx context.Context, t *touched, ended []string) ([]bus.View, error) {
+	prompts := append(t.state.BlockerPrompts(time.Time{}), ended...)
+	slices.Sort(prompts)
+	return f.renderViews(ctx, t, slices.Compact(prompts), true)
+}
+
+func (f *folder) renderViews(ctx context.Context, t *touched, prompts []string, work bool) ([]bus.View, error) {
 	src := f.commitSource(ctx, t.commits)
 	vs, err := blockerViews(t.state, prompts, f.cfg.ClosedFor, t.state.UpdatedAt, src)
 	if err != nil || !work {
 		return vs, err
 	}
 	w, err := workView(t.state, src)
+	if t.lenient && errors.Is(err, bus.ErrNotFound) {
+		return vs, nil
+	}
 	return append(vs, w), err
 }
 
-// owedPrompts are all that the people's view has entries of, and those that commits folded again ended: their entries may
-// still say that they wait, though they are no longer among the recent endings.
-func (t *touched) owedPrompts() []string {
-	prompts := t.state.BlockerPrompts(time.Time{})
+// endedPrompts are those that the commits folded here have ended.
+func (t *touched) endedPrompts() []string {
+	var prompts []string
 	for _, x := range t.feed {
 		for i := range x.Events {
 			if spec := events.Lookup(x.Events[i].Kind); spec != nil && spec.Ends == session.EntityPrompt {
@@ -41,8 +51,7 @@ func (t *touched) owedPrompts() []string {
 			}
 		}
 	}
-	slices.Sort(prompts)
-	return slices.Compact(prompts)
+	return prompts
 }
 
 // commitSource finds commits in the batch, at the log's end as it is kept here, else in the log.

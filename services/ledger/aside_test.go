@@ -1,0 +1,341 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/rs/zerolog"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// operator is a plain NATS client with all rights.
+func (w *world) operator() nats.JetStreamContext {
+	w.t.Helper()
+	nc, err := nats.Connect(w.server.URL())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(nc.Close)
+	js, err := nc.JetStream()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return js
+}
+
+// folded is the document that the log's fold makes.
+func (w *world) folded(r events.Ref) []byte {
+	w.t.Helper()
+	commits, err := w.bus.Read(w.t.Context(), r, 0)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	st := session.New(r)
+	for i := range commits {
+		st.Fold(&commits[i])
+	}
+	doc, err := st.Encode()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return doc
+}
+
+// same waits until a session's document is what its log says.
+func (w *world) same(r events.Ref) {
+	w.t.Helper()
+	want := w.folded(r)
+	natstest.Until(w.t, "the document of "+r.String()+" to be what the log says", func() bool { return bytes.Equal(w.load(events.SessionKey(r)), want) })
+}
+
+// note is the note of a session that was set aside; nil for none.
+func (w *world) aside(r events.Ref) *Aside {
+	w.t.Helper()
+	var note Aside
+	body := w.load(events.AsideKey(r))
+	if body == nil {
+		return nil
+	}
+	if err := json.Unmarshal(body, &note); err != nil {
+		w.t.Fatal(err)
+	}
+	return &note
+}
+
+var at0 = time.Unix(0, 0)
+
+var other = events.Ref{Harness: "h1", Session: "other"}
+
+// back waits until no session is set aside by a ledger that has set aside and taken back so many.
+func (w *world) back(l *Ledger, sessions uint64) {
+	w.t.Helper()
+	natstest.Until(w.t, "what was set aside to be back", func() bool { n := l.Counts(); return n["set_aside_back"] >= sessions })
+	if n := l.Counts(); n["set_aside_back"] != sessions || w.aside(ref) != nil {
+		w.t.Errorf("counted %v, note %+v", n, w.aside(ref))
+	}
+}
+
+// answered has the question of a session answered, and not delivered yet.
+func (w *world) answered(r events.Ref) uint64 {
+	w.t.Helper()
+	return w.sayAs(r, events.WriterLedger, events.PersonSource("ada"),
+		events.PromptAnswered{Prompt: "p1", By: "ada", Answers: []events.Answer{{Question: "q", Selected: []string{"a"}}}})
+}
+
+// TestAWrongDocumentStopsOnlyItsSession: a document that names a wrong place in the log cannot be rendered. Its session is set
+// aside, the others of the same batch are folded, and it comes back by itself: its document is made from the log.
+func TestAWrongDocumentStopsOnlyItsSession(t *testing.T) {
+	w := newWorld(t)
+	w.open(ref)
+	at := w.answered(ref)
+	w.sayAs(ref, events.WriterLedger, events.PersonSource("ada"), events.TurnStopRequested{Turn: "t1", Actor: events.ActorPerson})
+	w.open(other)
+	ms := w.delivered(6)
+	w.fold(w.folder(), ms[:3]...)
+	e, err := w.bus.Load(t.Context(), bus.State, events.SessionKey(ref))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrong := bytes.Replace(e.Value, fmt.Appendf(nil, `"settled_seq":%d`, at), []byte(`"settled_seq":99999`), 1)
+	if bytes.Equal(wrong, e.Value) {
+		t.Fatalf("nothing to replace in %s", e.Value)
+	}
+	if _, err := w.bus.Store(t.Context(), bus.State, e.Key, wrong, e.Rev); err != nil {
+		t.Fatal(err)
+	}
+	f := w.folder()
+	w.fold(f, ms[3:]...)
+	if n := w.aside(ref); n == nil || !n.Behind || w.aside(other) != nil {
+		t.Errorf("set aside: %+v, %+v", n, w.aside(other))
+	}
+	w.same(other)
+	w.apart(f)
+	w.same(ref)
+	natstest.Until(t, "it to be back", func() bool { return w.aside(ref) == nil })
+}
+
+// apart has a folder work on what it has set aside, until the test ends.
+func (w *world) apart(f *folder) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- f.workApart(ctx) }()
+	w.t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			w.t.Error(err)
+		}
+	})
+}
+
+// TestARemovedMessageStopsNobody: a commit that is needed to show what a session waits for was removed from the log. The
+// others go on, and so does its own document.
+func TestARemovedMessageStopsNobody(t *testing.T) {
+	w := newWorld(t)
+	w.open(ref)
+	at := w.answered(ref)
+	w.sayAs(ref, events.WriterLedger, events.PersonSource("ada"), events.TurnStopRequested{Turn: "t1", Actor: events.ActorPerson})
+	w.open(other)
+	w.fold(w.folder(), w.delivered(6)...)
+	if err := w.operator().DeleteMsg(w.bus.Cell().LogStream(), at); err != nil {
+		t.Fatal(err)
+	}
+	w.run(Default())
+	w.say(other, events.TurnCompleted{Turn: "t1"})
+	w.same(other)
+	end := w.say(ref, events.TurnStopped{Turn: "t1", Actor: events.ActorPerson})
+	if st := w.document(ref, end); st.Seq != end {
+		t.Errorf("document at %d", st.Seq)
+	}
+}
+
+// stateMax limits the size of an entry of the state bucket; -1: no limit.
+func (w *world) stateMax(most int32) {
+	w.t.Helper()
+	js := w.operator()
+	name := "KV_" + w.bus.Cell().StateBucket()
+	info, err := js.StreamInfo(name)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	info.Config.MaxMsgSize = most
+	if _, err := js.UpdateStream(&info.Config); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// tooLarge makes a document too large for a limit of 3,000 bytes.
+func (w *world) tooLarge(r events.Ref) {
+	w.t.Helper()
+	for i := range 40 {
+		w.say(r, events.ToolStarted{Call: fmt.Sprint("call", i), Turn: "t1", Name: strings.Repeat("n", 90), Title: strings.Repeat("t", 150)})
+	}
+}
+
+// TestSetAsideUntilTheCauseIsGone: a session whose document the broker refuses is set aside and reported; the others go on; a
+// ledger that takes over knows of it; when the cause is gone it comes back, with every fact in its document and in the feed.
+func TestSetAsideUntilTheCauseIsGone(t *testing.T) {
+	w := newWorld(t)
+	w.open(ref)
+	w.open(other)
+	w.stateMax(3_000)
+	w.during(Default(), func() {
+		w.document(ref, w.seq[ref])
+		w.tooLarge(ref)
+		natstest.Until(t, "the session to be set aside", func() bool { return w.aside(ref) != nil })
+		w.say(other, events.TurnCompleted{Turn: "t1"})
+		w.same(other)
+		natstest.Until(t, "it to be tried again", func() bool { n := w.aside(ref); return n != nil && n.Failures > 0 })
+	})
+	if n := w.aside(ref); n == nil || !n.Behind || n.Reason == "" || n.Since.IsZero() || n.From > n.To {
+		t.Fatalf("note %+v", n)
+	}
+	l := w.run(Default())
+	w.say(ref, events.ToolCompleted{Call: "call0"})
+	w.say(other, events.TurnStarted{Turn: "t2", Cause: events.CauseMessage})
+	w.same(other)
+	w.stateMax(-1)
+	w.same(ref)
+	w.back(l, 1)
+	fed := map[string]bool{}
+	sub, err := w.operator().SubscribeSync(w.bus.Cell().FeedSubject("tool.started"), nats.DeliverAll())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for len(fed) < 42 { // two sessions are opened with a call each
+		m, err := sub.NextMsg(patience)
+		if err != nil {
+			t.Fatalf("%d calls fed: %v", len(fed), err)
+		}
+		fed[m.Header.Get("Hf-Session")+events.DecodeEvent(m.Data).Subject] = true
+	}
+	w.say(ref, events.ToolCompleted{Call: "call1"})
+	w.same(ref)
+}
+
+// TestAllFail: where no session can be folded, none is set aside: the trouble is the broker's, and all is delivered again.
+func TestAllFail(t *testing.T) {
+	w := newWorld(t)
+	w.open(ref)
+	ms := w.delivered(2)
+	f := w.folder()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if n, err := f.Batch(ctx, ms); n != 0 || err == nil {
+		t.Errorf("%d done, %v", n, err)
+	}
+	for _, err := range []error{bus.ErrUnreachable, bus.ErrFull, bus.ErrForbidden} {
+		if !general(t.Context(), fmt.Errorf("ledger: %w", err)) {
+			t.Errorf("%v is taken for one session's trouble", err)
+		}
+	}
+	if general(t.Context(), errors.New("bad request")) {
+		t.Error("what one session does is taken for everybody's trouble")
+	}
+	if len(f.apart.of) > 0 {
+		t.Errorf("set aside: %v", f.apart.of)
+	}
+}
+
+// long makes a session of so many commits, and returns its last one as it is delivered.
+func (w *world) long(r events.Ref, commits int) uint64 {
+	w.t.Helper()
+	w.say(r, events.SessionOpened{Incarnation: "1"}, events.TurnStarted{Turn: "t", Cause: events.CauseMessage})
+	var under []bus.Pending
+	last := w.seq[r]
+	for range commits - 1 {
+		evs := []events.Event{events.New(w.bus.NewID(), events.HarnessSource(r.Harness, "1"), r, 1, at0, events.UsageReported{Turn: "t", Model: "m"})}
+		under, last = append(under, w.bus.AppendAsync(w.t.Context(), r, events.WriterHarness, last, evs)), last+1
+	}
+	for _, p := range under {
+		if _, err := p.Wait(w.t.Context()); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	w.seq[r] = last
+	return last
+}
+
+// TestALongSessionIsReadApart: a commit of a long session that is delivered again, and one that comes behind a long gap, do not
+// have the whole session read while the others wait: it is read apart, and all that is owed to the feed is fed.
+func TestALongSessionIsReadApart(t *testing.T) {
+	w := newWorld(t)
+	last := w.long(ref, inlineReadMax+500)
+	end := bus.Message{Subject: w.bus.Cell().LogSubject(ref, events.WriterHarness), Seq: last, At: at0}
+	c, err := w.bus.Commit(t.Context(), last)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if end.Body, err = events.EncodeBatch(c.Events); err != nil {
+		t.Fatal(err)
+	}
+	end.Header = map[string][]string{"Nats-Expected-Last-Subject-Sequence": {fmt.Sprint(c.Guard)}, "Nats-Expected-Last-Subject-Sequence-Subject": {w.bus.Cell().LogGuard(ref)}}
+	f := w.folder()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	work := func() { done <- f.workApart(ctx) }
+	for _, step := range []struct {
+		what   string
+		behind bool
+	}{{"a gap", true}, {"delivered again", false}} {
+		f.cache.clear()
+		f.apart.clear()
+		w.fold(f, end)
+		n := w.aside(ref)
+		if n == nil || n.Behind != step.behind || f.read > inlineReadMax+1 {
+			t.Errorf("%s: note %+v, %d commits read", step.what, n, f.read)
+		}
+		if step.behind {
+			go work()
+		}
+		w.same(ref)
+		natstest.Until(t, step.what+": the note to go", func() bool { return w.aside(ref) == nil })
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	info, err := w.operator().StreamInfo(w.bus.Cell().FeedStream())
+	if err != nil || info.State.Msgs < inlineReadMax {
+		t.Errorf("%d facts fed, %v", info.State.Msgs, err)
+	}
+}
+
+// TestReadingHoldsUpNoRequest: while the log is read for one session, the state of another can be copied.
+func TestReadingHoldsUpNoRequest(t *testing.T) {
+	w := newWorld(t)
+	w.open(ref)
+	ms := w.delivered(2)
+	f := newFolder(w.bus, Default(), zerolog.Nop())
+	w.fold(f, ms...)
+	w.server.Shutdown()
+	ctx, cancel := context.WithCancel(t.Context())
+	folded := make(chan error, 1)
+	gap := &touched{ref: other, state: session.New(other), commits: []events.Commit{{Ref: other, Seq: 9, Guard: 8, Guarded: true}}}
+	go func() { folded <- f.foldAll(ctx, []*touched{gap}) }()
+	natstest.Until(t, "the copy of a state", func() bool {
+		got := make(chan *session.State, 1)
+		go func() { got <- f.cache.copy(ref) }()
+		select {
+		case st := <-got:
+			return st != nil
+		case err := <-folded:
+			t.Fatalf("nothing was read: %v", err)
+			return false
+		}
+	})
+	cancel()
+	if err := <-folded; err == nil {
+		t.Error("folded without a broker")
+	}
+}

@@ -1,0 +1,243 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// comeBack brings the document of a session that was set aside up to its log, then pays what the feed is owed, and removes
+// the note. The session is folded with the others again as soon as its document is up to date.
+func (f *folder) comeBack(ctx context.Context, r events.Ref) error {
+	for {
+		note, last, ok := f.apart.noted(r)
+		if !ok {
+			return nil
+		}
+		c := catcher{f: f, note: note, st: session.New(r)}
+		if err := c.run(ctx); err != nil {
+			return err
+		}
+		rev, done := f.apart.finished(r, note, last, c.upTo)
+		if !done {
+			continue
+		}
+		if err := f.bus.Delete(ctx, bus.State, events.AsideKey(r), rev); err != nil && !errors.Is(err, bus.ErrLostRace) {
+			f.log.Warn().Str("session", r.String()).Err(err).Msg("no longer set aside, but its note stands: it is looked at again at the next take-over")
+		}
+		f.count.back.Add(1)
+		f.log.Info().Str("session", r.String()).Uint64("seq", c.upTo).Msg("no longer set aside")
+		return nil
+	}
+}
+
+// noted is what is to be done about a session, and the last commit of it that was delivered.
+func (a *apart) noted(r events.Ref) (note Aside, last uint64, ok bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	w := a.of[r]
+	if w == nil {
+		return note, 0, false
+	}
+	return w.note, w.last, true
+}
+
+// finished takes a session out when all that its note says is done. It is not when more of it was noted, or delivered,
+// meanwhile.
+func (a *apart) finished(r events.Ref, was Aside, last, upTo uint64) (rev uint64, done bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	w := a.of[r]
+	switch {
+	case w == nil:
+		return 0, true
+	case w.note.From < was.From || w.note.To > was.To:
+		return 0, false
+	case w.note.Behind && w.last > last: // the next pass has only that to do
+		w.note.From, w.note.To = upTo+1, max(w.last, upTo)
+		return 0, false
+	}
+	if w.note.Behind {
+		a.passed(r, upTo)
+	}
+	delete(a.of, r)
+	return w.rev, true
+}
+
+// passed notes that all of a session up to a commit is folded and fed: it need not be done when it is delivered.
+func (a *apart) passed(r events.Ref, upTo uint64) {
+	if len(a.past) >= pastMax {
+		clear(a.past)
+	}
+	a.past[r] = upTo
+}
+
+// upToDate has a session folded with the others again, if nothing was delivered that it has not folded.
+func (a *apart) upToDate(r events.Ref, upTo uint64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if w := a.of[r]; w != nil && w.note.Behind && w.last <= upTo {
+		w.note.Behind = false
+		a.passed(r, upTo)
+	}
+}
+
+// catcher folds one session's log apart from the others, without keeping it in memory.
+type catcher struct {
+	f    *folder
+	note Aside
+	st   *session.State
+	rev  uint64 // of the document
+	upTo uint64 // all commits up to here are folded and fed
+
+	feed  []bus.Fed
+	facts int      // in feed
+	ended []string // prompts
+}
+
+// run folds what the document lacks. What the document has is folded again only where the feed may be owed it; and where an
+// attempt has failed, since the document itself may be what is wrong: it is a cache.
+func (c *catcher) run(ctx context.Context) error {
+	doc, rev, err := loadDoc(ctx, c.f.bus, c.note.Ref)
+	if err != nil {
+		return err
+	}
+	c.rev = rev
+	if c.note.Behind && c.note.Failures > 0 {
+		return c.fromStart(ctx, doc)
+	}
+	floor := c.note.To
+	if c.note.Behind {
+		floor = doc.Seq
+		c.st = doc
+		if err := c.forward(ctx); err != nil {
+			return err
+		}
+		c.f.apart.upToDate(c.note.Ref, c.upTo)
+	}
+	if c.note.From > floor {
+		return nil
+	}
+	return c.payDebt(ctx, min(floor, c.note.To))
+}
+
+// forward folds what the document lacks, and stores it.
+func (c *catcher) forward(ctx context.Context) error {
+	err := c.f.bus.Each(ctx, c.note.Ref, c.st.Seq+1, func(m events.Commit) error { return c.take(ctx, &m, true) })
+	if err != nil {
+		return err
+	}
+	return c.store(ctx)
+}
+
+// errPaid ends a reading when all that is owed was read.
+var errPaid = errors.New("ledger: paid")
+
+// payDebt folds the log from its start to a commit, and feeds again what it gave from the note's first commit on.
+func (c *catcher) payDebt(ctx context.Context, to uint64) error {
+	c.st = session.New(c.note.Ref)
+	err := c.f.bus.Each(ctx, c.note.Ref, 0, func(m events.Commit) error {
+		if m.Seq > to {
+			return errPaid
+		}
+		return c.take(ctx, &m, m.Seq >= c.note.From)
+	})
+	if err != nil && !errors.Is(err, errPaid) {
+		return err
+	}
+	if err := c.flush(ctx); err != nil {
+		return err
+	}
+	c.upTo = max(c.upTo, to)
+	if c.st, c.rev, err = loadDoc(ctx, c.f.bus, c.note.Ref); err != nil || c.st.Seq == 0 {
+		return err
+	}
+	return c.storeWith(ctx, nil)
+}
+
+// fromStart makes the document from the log alone. Where the log lacks what the document has folded, the document stands, and
+// is folded on: it may be the last copy.
+func (c *catcher) fromStart(ctx context.Context, doc *session.State) error {
+	whole, reached := true, doc.Seq == 0
+	err := c.f.bus.Each(ctx, c.note.Ref, 0, func(m events.Commit) error {
+		whole = whole && (!m.Guarded || m.Guard <= c.st.Seq)
+		reached = reached || m.Seq == doc.Seq
+		return c.take(ctx, &m, m.Seq > doc.Seq || m.Seq >= c.note.From && m.Seq <= c.note.To)
+	})
+	if err != nil {
+		return err
+	}
+	switch {
+	case !reached && c.f.mend != nil: // the next attempt finds what that came to
+		if _, err := c.f.mend(ctx, c.note.Ref); err != nil {
+			return err
+		}
+		fallthrough
+	case !reached:
+		return fmt.Errorf("ledger: %s: the log lacks commits that the document has folded: `holdfast doctor` says more", c.note.Ref)
+	case !whole && doc.Seq > 0: // what is missing can be left out of a view
+		c.st = doc
+		return c.forward(ctx)
+	}
+	return c.store(ctx)
+}
+
+// take folds one commit, and feeds and parks what it gives if that is owed.
+func (c *catcher) take(ctx context.Context, m *events.Commit, owed bool) error {
+	res := c.st.Fold(m)
+	if !res.Folded || !owed {
+		return nil
+	}
+	t := touched{ref: c.note.Ref}
+	t.keep(m.Seq, res)
+	for _, x := range t.feed {
+		c.facts += len(x.Events)
+	}
+	if c.feed = append(c.feed, t.feed...); len(c.ended) < asideEndedMax {
+		c.ended = append(c.ended, t.endedPrompts()...)
+	}
+	c.f.parked(ctx, c.f.park(ctx, []*touched{&t}, nil))
+	if c.facts < asideFedAtOnce {
+		return nil
+	}
+	return c.flush(ctx)
+}
+
+// flush feeds what is owed, and waits until it is stored.
+func (c *catcher) flush(ctx context.Context) error {
+	fed := c.feed
+	c.feed, c.facts = nil, 0
+	if _, err := c.f.bus.Feed(ctx, fed...).Wait(ctx); err != nil {
+		return fmt.Errorf("ledger: feed: %w", err)
+	}
+	return nil
+}
+
+// store stores the document, and all of its views, after what it gives to the feed: nothing of it is delivered again.
+func (c *catcher) store(ctx context.Context) error {
+	c.upTo = c.st.Seq
+	if err := c.flush(ctx); err != nil || c.st.Seq == 0 {
+		return err
+	}
+	value, err := c.st.Encode()
+	if err != nil {
+		return err
+	}
+	return c.storeWith(ctx, value)
+}
+
+func (c *catcher) storeWith(ctx context.Context, value []byte) error {
+	t := touched{ref: c.note.Ref, state: c.st, owed: true, lenient: c.note.Failures > 0}
+	views, err := c.f.viewsOf(ctx, &t, c.ended)
+	if err != nil {
+		return err
+	}
+	if _, err := c.f.bus.StoreDocs(ctx, []bus.Doc{{Key: events.SessionKey(c.note.Ref), Value: value, Rev: c.rev, Views: views}}); err != nil {
+		return fmt.Errorf("ledger: document: %w", err)
+	}
+	return nil
+}
