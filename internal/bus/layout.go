@@ -232,18 +232,22 @@ func (b *Bus) bucketConfig(bk Bucket) jetstream.StreamConfig {
 	c.Discard = jetstream.DiscardNew
 	c.MaxMsgsPerSubject = 1
 	c.MaxConsumers = consumersMax
-	c.AllowRollup, c.DenyDelete, c.AllowDirect = true, true, true
-	c.AllowMsgTTL, c.SubjectDeleteMarkerTTL = true, markerTTL
+	c.DenyDelete, c.AllowDirect, c.AllowMsgTTL = true, true, true
+	if bk == State || !b.nc.AuthRequired() { // leases are many users': see expiry.go
+		c.AllowRollup, c.SubjectDeleteMarkerTTL = true, markerTTL
+	}
 	c.AllowAtomicPublish = bk == State // documents with their views
 	return c
 }
 
-// objectConfig is what every client of object stores expects.
+// objectConfig is what every client of object stores expects. A cell with users has subjects for each of them, and allows
+// no roll-ups: the header of one message would remove the content of all.
 func (b *Bus) objectConfig() jetstream.StreamConfig {
 	bucket := b.cell.ObjectBucket()
-	c := b.base(object.Stream(bucket), "Holdfast: content too large for a fact", object.Chunks(bucket, "*"), object.Metas(bucket))
+	c := b.base(object.Stream(bucket), "Holdfast: content too large for a fact",
+		object.Chunks(bucket, "*"), object.Metas(bucket), object.OwnChunks(bucket), object.OwnMetas(bucket))
 	c.Discard = jetstream.DiscardNew
-	c.AllowRollup, c.AllowDirect = true, true
+	c.AllowRollup, c.AllowDirect = !b.nc.AuthRequired(), true
 	return c
 }
 
@@ -298,9 +302,12 @@ func widen(found, want jetstream.StreamConfig) jetstream.StreamConfig {
 	c.MaxMsgSize = wider(found.MaxMsgSize, want.MaxMsgSize)
 	c.MaxAge = wider(found.MaxAge, want.MaxAge)
 	c.Duplicates = max(found.Duplicates, want.Duplicates)
-	c.SubjectDeleteMarkerTTL = max(found.SubjectDeleteMarkerTTL, want.SubjectDeleteMarkerTTL)
-	c.AllowDirect = want.AllowDirect // a matter of who may do what to whom, not of width
-	c.AllowRollup = want.AllowRollup || found.SubjectDeleteMarkerTTL > 0 || found.AllowMsgSchedules
+	// A matter of who may do what to whom, not of width. Markers and schedules need roll-ups.
+	c.AllowDirect, c.AllowRollup = want.AllowDirect, want.AllowRollup || found.AllowMsgSchedules
+	c.SubjectDeleteMarkerTTL = 0
+	if c.AllowRollup {
+		c.SubjectDeleteMarkerTTL = max(found.SubjectDeleteMarkerTTL, want.SubjectDeleteMarkerTTL)
+	}
 	c.AllowMsgTTL = found.AllowMsgTTL || want.AllowMsgTTL
 	c.AllowAtomicPublish = found.AllowAtomicPublish || want.AllowAtomicPublish
 	c.AllowMsgSchedules = found.AllowMsgSchedules || want.AllowMsgSchedules

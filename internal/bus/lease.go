@@ -2,7 +2,6 @@ package bus
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -13,7 +12,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
 
-	"github.com/holdfast-dev/holdfast/internal/bus/object"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
@@ -227,109 +225,4 @@ func (l *Lease) Gap() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.gap
-}
-
-// How an object's description takes the place of an older one.
-const (
-	headerRollup  = "Nats-Rollup"
-	rollupSubject = "sub"
-)
-
-// PutObject stores content that belongs to a session and returns its name; what is there already is not stored again.
-// Errors: a refusal (413) for what is larger than [events.ObjectBytesMax]; [ErrUnreachable]: put it again.
-func (b *Bus) PutObject(ctx context.Context, r events.Ref, content []byte) (name string, err error) {
-	if err := r.Validate(); err != nil {
-		return "", fmt.Errorf("bus: object: %w", err)
-	}
-	if len(content) > events.ObjectBytesMax {
-		return "", events.TooLarge(fmt.Sprintf("the content takes %d bytes: send less", len(content)), events.ObjectBytesMax)
-	}
-	info := object.New(b.cell.ObjectBucket(), events.ObjectName(r, content), nuid.Next(), content)
-	if there, err := b.objectInfo(ctx, info.Name); err == nil && there.Digest == info.Digest || err != nil && !errors.Is(err, ErrNotFound) {
-		return info.Name, err
-	}
-	op := "store object " + info.Name
-	for n := range info.Chunks { // one after the other: who reads puts them together as they are stored
-		part := content[n*object.ChunkBytes : min((n+1)*object.ChunkBytes, len(content))]
-		msg := &nats.Msg{Subject: object.Chunks(info.Bucket, info.NUID), Data: part, Header: nats.Header{jetstream.MsgIDHeader: {info.NUID + "." + strconv.Itoa(n)}}}
-		if err := b.repeat(ctx, op, msg, b.send(ctx, msg)); err != nil {
-			return info.Name, err
-		}
-	}
-	meta, err := json.Marshal(info)
-	if err != nil {
-		return info.Name, fmt.Errorf("bus: %s: %w", op, err)
-	}
-	_, err = b.put(ctx, op, &nats.Msg{Subject: object.Meta(info.Bucket, info.Name), Data: meta, Header: nats.Header{headerRollup: {rollupSubject}}})
-	return info.Name, err
-}
-
-func (b *Bus) objectInfo(ctx context.Context, name string) (object.Info, error) {
-	bucket := b.cell.ObjectBucket()
-	m, err := b.get(ctx, object.Stream(bucket), getRequest{Last: object.Meta(bucket, name)})
-	if err != nil {
-		return object.Info{}, err
-	}
-	info, err := object.Parse(m.Data)
-	if err == nil && info.Deleted {
-		err = fmt.Errorf("%w: object %s: deleted", ErrNotFound, name)
-	}
-	return info, err
-}
-
-// HasObject is nil for an object that is there, [ErrNotFound] for one that is not.
-func (b *Bus) HasObject(ctx context.Context, name string) error {
-	_, err := b.objectInfo(ctx, name)
-	return err
-}
-
-// Object is the content of an object; [ErrNotFound] when it is not there, or was removed with its session.
-func (b *Bus) Object(ctx context.Context, name string) ([]byte, error) {
-	info, err := b.objectInfo(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	content, next := make([]byte, 0, min(max(info.Size, 0), events.ObjectBytesMax)), uint64(1)
-	for len(content) < info.Size {
-		m, err := b.get(ctx, object.Stream(info.Bucket), getRequest{Seq: next, Next: object.Chunks(info.Bucket, info.NUID)})
-		if err != nil {
-			return nil, fmt.Errorf("bus: object %s: %w", name, err)
-		}
-		content, next = append(content, m.Data...), m.Seq+1
-	}
-	if r, err := events.ParseObjectName(name); err == nil && events.ObjectName(r, content) != name {
-		return nil, fmt.Errorf("bus: %w: %s: its name is another content's", object.ErrDamaged, name)
-	}
-	return content, info.Check(content)
-}
-
-// Objects gives fn the name of every object.
-func (b *Bus) Objects(ctx context.Context, fn func(name string) error) error {
-	bucket := b.cell.ObjectBucket()
-	stream, err := b.streamInfo(ctx, object.Stream(bucket))
-	if err != nil {
-		return err
-	}
-	s := span{stream: object.Stream(bucket), filter: object.Metas(bucket), from: 1, last: stream.State.LastSeq}
-	return b.replay(ctx, s, func(m *message) error {
-		if info, err := object.Parse(m.Data); err == nil && !info.Deleted {
-			return fn(info.Name)
-		}
-		return nil
-	})
-}
-
-// DeleteObject removes an object for good. One that is not there is a success.
-func (b *Bus) DeleteObject(ctx context.Context, name string) error {
-	info, err := b.objectInfo(ctx, name)
-	if errors.Is(err, ErrNotFound) {
-		return nil
-	}
-	for _, subject := range []string{object.Chunks(info.Bucket, info.NUID), object.Meta(info.Bucket, name)} { // what is left half-way is found again
-		var resp struct{}
-		if err == nil {
-			err = b.call(ctx, "remove object "+name, "STREAM.PURGE."+object.Stream(info.Bucket), map[string]any{"filter": subject}, &resp)
-		}
-	}
-	return err
 }

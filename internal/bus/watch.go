@@ -86,6 +86,7 @@ type shown struct {
 	rev   uint64
 	at    int64 // nanoseconds
 	round uint32
+	ends  time.Time // when the entry expires, by the monotonic clock; zero: never, or a marker says so
 }
 
 // watch is one Watch. It follows an own, ephemeral consumer; whenever delivery may have been interrupted it makes a new
@@ -97,12 +98,19 @@ type watch struct {
 	filters []string
 	fn      func(Update) error
 	known   map[string]shown
-	round   uint32 // of reading everything, from 1
-	ready   bool   // fn has been told so
+	ends    endings // of the entries in known that expire without a marker
+	round   uint32  // of reading everything, from 1
+	live    bool    // all that was there when the round began has been shown
+	ready   bool    // fn has been told so
 }
 
 // run makes a consumer and shows what it delivers until that is interrupted.
 func (w *watch) run(ctx context.Context) error {
+	if w.bk == Leases {
+		if _, err := w.b.Now(ctx); err != nil { // it says how old the leases are
+			return err
+		}
+	}
 	stream := kvStream(w.b.bucket(w.bk))
 	name, toCome, err := w.consumer(ctx, stream)
 	if err != nil {
@@ -115,6 +123,7 @@ func (w *watch) run(ctx context.Context) error {
 	}
 	defer f.close()
 	w.round++
+	w.live = false
 	return w.follow(ctx, f, toCome)
 }
 
@@ -125,12 +134,15 @@ func (w *watch) follow(ctx context.Context, f *flow, toCome int64) error {
 	for {
 		overdue := toCome <= 0 && time.Since(began) > watchReadyMS*time.Millisecond
 		if !caught && (quiet || overdue) {
-			caught = true
+			caught, w.live = true, true
 			if err := w.caughtUp(ctx); err != nil {
 				return err
 			}
 		}
-		ds, err := f.take(ctx, watchWindowMax)
+		if err := w.expire(ctx); err != nil {
+			return err
+		}
+		ds, err := w.take(ctx, f)
 		if err != nil {
 			return err
 		}
@@ -190,7 +202,7 @@ func (w *watch) show(d delivery) error {
 	e := entryOf(d.msg, w.b.bucket(w.bk))
 	e.Rev, e.At = d.seq, d.at
 	was, known := w.known[e.Key]
-	now := shown{rev: e.Rev, at: e.At.UnixNano(), round: w.round}
+	now := shown{rev: e.Rev, at: e.At.UnixNano(), round: w.round, ends: w.ending(e.Key, d)}
 	switch {
 	case e.Deleted && !known:
 		return nil

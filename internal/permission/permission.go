@@ -160,11 +160,12 @@ func Service(c events.Cell, name string) Grant {
 	return g
 }
 
-// stores is what it takes to store an object and to read it. Its name follows from its content, so nobody can put another
-// content in its place unseen.
-func (n names) stores() []string {
+// stores is what it takes to store objects, and to read those of all users. An object's name follows from its content, and
+// what this user stores under a name can replace nothing that another has stored under it.
+func (n names) stores(who events.Asker) []string {
 	b := n.ObjectBucket()
-	return append(reads(n.objects), object.Chunks(b, "*"), object.Metas(b))
+	return append(reads(n.objects), api+"STREAM.INFO."+n.objects, object.Chunks(b, object.OwnID(who.Tokens(), "*")),
+		"$O."+b+".M."+object.OwnID(who.Tokens(), "*"))
 }
 
 // Harness is what processes of this harness may do; they ask one service only, to send messages.
@@ -173,15 +174,15 @@ func Harness(c events.Cell, id string) (Grant, error) {
 	if err != nil {
 		return Grant{}, fmt.Errorf("permission: harness %q: %w", id, err)
 	}
-	n := namesOf(c)
+	n, who := namesOf(c), events.Asker{Class: events.ClassHarness, ID: id}
 	kv := "$KV." + c.StateBucket() + "."
 	lease := "$KV." + c.LeaseBucket() + "."
 	g := Grant{PublishDeny: n.others(""), Publish: []string{api + "INFO", api + "STREAM.INFO." + n.LogStream(),
 		c.Prefix() + ".log." + t + ".*." + string(events.WriterHarness), lease + events.TicketKey(id), lease + events.HarnessLeaseKeys(id),
 		c.NudgeSubject(id), c.Prefix() + ".progress." + t + ".*",
-		c.AskSubject(string(events.WriterCompaction), "send", events.Asker{Class: events.ClassHarness, ID: id})}}
+		c.AskSubject(string(events.WriterCompaction), "send", who)}}
 	g.Publish = append(g.Publish, reads(n.LogStream(), n.state, n.leases)...)
-	g.Publish = append(g.Publish, n.stores()...)
+	g.Publish = append(g.Publish, n.stores(who)...)
 	g.Publish = append(g.Publish, follows(n.LogStream(), c.Prefix()+".log."+t+".>")...)
 	g.Publish = append(g.Publish, follows(n.state, kv+events.SessionKeys(id), kv+events.WorkKeys(id))...)
 	g.Hear = []string{c.NudgeSubject(id)}
@@ -209,7 +210,7 @@ func Person(c events.Cell, name string) (Grant, error) {
 	for _, s := range []string{n.LogStream(), n.state, n.leases, n.FeedStream()} {
 		g.Publish = append(g.Publish, slices.Concat(reads(s), follows(s))...)
 	}
-	g.Publish = append(g.Publish, n.stores()...)
+	g.Publish = append(g.Publish, n.stores(who)...)
 	for _, d := range Durables(c) {
 		g.Publish = append(g.Publish, api+"CONSUMER.INFO."+d.Stream+"."+d.Name)
 	}

@@ -270,6 +270,14 @@ type Asker struct {
 	ID    string // the person's name or the harness id
 }
 
+// Tokens are class and id as two tokens, "" for an asker that is not named.
+func (a Asker) Tokens() string {
+	if a.Class == "" {
+		return ""
+	}
+	return a.Class + "." + tok(a.ID)
+}
+
 // AskSubject is where this asker sends requests of this verb: a person below the verb, a harness below the verb's harness
 // token, and an asker without a class on the bare verb.
 func (c Cell) AskSubject(service, verb string, who Asker) string {

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -72,3 +73,50 @@ func Meta(bucket, name string) string {
 
 // Metas matches the subjects of all objects.
 func Metas(bucket string) string { return "$O." + bucket + ".M.*" }
+
+// The objects of one owner, in a cell with users. An owner is two tokens; "" is a cell without users, "*.*" everybody.
+
+// OwnID is the id of an owner's chunks. It is part of [Info], so a client that knows nothing of owners finds them.
+func OwnID(owner, nuid string) string {
+	if owner == "" {
+		return nuid
+	}
+	return owner + "." + nuid
+}
+
+// OwnMeta is the subject of what an owner has stored about an object.
+func OwnMeta(bucket, owner, name string) string {
+	return "$O." + bucket + ".M." + OwnID(owner, base64.URLEncoding.EncodeToString([]byte(name)))
+}
+
+// OwnChunks matches the chunks of all owners.
+func OwnChunks(bucket string) string { return Chunks(bucket, "*.*.*") }
+
+// OwnMetas matches what all owners have stored about objects.
+func OwnMetas(bucket string) string { return "$O." + bucket + ".M.*.*.*" }
+
+// Owner is whose subject this is, "" for one of a cell without users.
+func Owner(bucket, subject string) string {
+	rest := strings.TrimPrefix(subject, "$O."+bucket+".M.")
+	if i := strings.LastIndexByte(rest, '.'); i >= 0 {
+		return rest[:i]
+	}
+	return ""
+}
+
+// Of says whether the chunks are this owner's: their id is one token behind it.
+func (i Info) Of(owner string) bool {
+	nuid := i.NUID
+	if owner != "" {
+		var ok bool
+		if nuid, ok = strings.CutPrefix(nuid, owner+"."); !ok {
+			return false
+		}
+	}
+	return nuid != "" && !strings.ContainsAny(nuid, ".*> \t\r\n")
+}
+
+// About says whether the subject is that of an object with this name.
+func About(bucket, subject, name string) bool {
+	return subject == OwnMeta(bucket, Owner(bucket, subject), name)
+}

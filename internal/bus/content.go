@@ -1,0 +1,215 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+
+	"github.com/holdfast-dev/holdfast/internal/bus/object"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// How an object's description replaces an older one, in a cell without users.
+const (
+	headerRollup  = "Nats-Rollup"
+	rollupSubject = "sub"
+)
+
+// In a cell with users each user stores objects under subjects of its own, and the stream allows no roll-ups: no user can
+// remove or spoil what another has stored. So there may be several copies under one name. A reader takes the first one
+// whose content is what the name says.
+
+// owner is whose objects this connection stores, "" in a cell without users.
+func (b *Bus) owner() string { return b.asker().Tokens() }
+
+// PutObject stores content that belongs to a session and returns its name; what is there already is not stored again.
+// Errors: a refusal (413) for what is larger than [events.ObjectBytesMax]; [ErrUnreachable]: put it again.
+func (b *Bus) PutObject(ctx context.Context, r events.Ref, content []byte) (name string, err error) {
+	if err := r.Validate(); err != nil {
+		return "", fmt.Errorf("bus: object: %w", err)
+	}
+	if len(content) > events.ObjectBytesMax {
+		return "", events.TooLarge(fmt.Sprintf("the content takes %d bytes: send less", len(content)), events.ObjectBytesMax)
+	}
+	owner := b.owner()
+	info := object.New(b.cell.ObjectBucket(), events.ObjectName(r, content), object.OwnID(owner, nuid.Next()), content)
+	at := object.OwnMeta(info.Bucket, owner, info.Name)
+	if there, err := b.objectInfo(ctx, at); err == nil && there.Digest == info.Digest || err != nil && !errors.Is(err, ErrNotFound) {
+		return info.Name, err
+	}
+	op := "store object " + info.Name
+	for n := range info.Chunks { // one after the other: who reads puts them together as they are stored
+		part := content[n*object.ChunkBytes : min((n+1)*object.ChunkBytes, len(content))]
+		msg := &nats.Msg{Subject: object.Chunks(info.Bucket, info.NUID), Data: part, Header: nats.Header{jetstream.MsgIDHeader: {info.NUID + "." + strconv.Itoa(n)}}}
+		if err := b.repeat(ctx, op, msg, b.send(ctx, msg)); err != nil {
+			return info.Name, err
+		}
+	}
+	meta, err := json.Marshal(info)
+	if err != nil {
+		return info.Name, fmt.Errorf("bus: %s: %w", op, err)
+	}
+	msg := &nats.Msg{Subject: at, Data: meta}
+	if !b.nc.AuthRequired() {
+		msg.Header = nats.Header{headerRollup: {rollupSubject}}
+	}
+	_, err = b.put(ctx, op, msg)
+	return info.Name, err
+}
+
+// objectInfo is what is stored about an object under this subject, of the owner that the subject names.
+func (b *Bus) objectInfo(ctx context.Context, subject string) (object.Info, error) {
+	bucket := b.cell.ObjectBucket()
+	m, err := b.get(ctx, object.Stream(bucket), getRequest{Last: subject})
+	if err != nil {
+		return object.Info{}, err
+	}
+	info, err := object.Parse(m.Data)
+	switch {
+	case err != nil:
+		return info, err
+	case info.Deleted:
+		return info, fmt.Errorf("%w: object %s: deleted", ErrNotFound, info.Name)
+	case !info.Of(object.Owner(bucket, subject)):
+		return info, fmt.Errorf("%w: %s names the chunks of another owner", object.ErrDamaged, subject)
+	}
+	info.Bucket = bucket
+	return info, nil
+}
+
+// copies are the subjects under which something is stored about an object: first where a cell without users has it, then
+// the harness's that the name says, then all others'.
+func (b *Bus) copies(ctx context.Context, name string) ([]string, error) {
+	bucket := b.cell.ObjectBucket()
+	var info jetstream.StreamInfo
+	req := map[string]string{"subjects_filter": object.OwnMeta(bucket, "*.*", name)}
+	if err := b.call(ctx, "look for object "+name, "STREAM.INFO."+object.Stream(bucket), req, &info); err != nil {
+		return nil, err
+	}
+	all := slices.Sorted(maps.Keys(info.State.Subjects))
+	if r, err := events.ParseObjectName(name); err == nil {
+		first := object.OwnMeta(bucket, events.Asker{Class: events.ClassHarness, ID: r.Harness}.Tokens(), name)
+		if i := slices.Index(all, first); i > 0 {
+			all[0], all[i] = all[i], all[0]
+		}
+	}
+	return append([]string{object.Meta(bucket, name)}, all...), nil
+}
+
+// HasObject is nil for an object that is there, [ErrNotFound] for one that is not.
+func (b *Bus) HasObject(ctx context.Context, name string) error {
+	_, err := b.firstCopy(ctx, name, func(object.Info) ([]byte, error) { return nil, nil })
+	return err
+}
+
+// Object is the content of an object; [ErrNotFound] when it is not there, or was removed with its session.
+func (b *Bus) Object(ctx context.Context, name string) ([]byte, error) {
+	return b.firstCopy(ctx, name, func(info object.Info) ([]byte, error) { return b.content(ctx, name, info) })
+}
+
+// firstCopy is what read makes of the first copy that can be read. The error is the one of the copy that came furthest.
+func (b *Bus) firstCopy(ctx context.Context, name string, read func(object.Info) ([]byte, error)) ([]byte, error) {
+	subjects, err := b.copies(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	var worst error
+	for _, subject := range subjects {
+		info, err := b.objectInfo(ctx, subject)
+		if err == nil {
+			var content []byte
+			if content, err = read(info); err == nil {
+				return content, nil
+			}
+		}
+		if worst == nil || errors.Is(worst, ErrNotFound) {
+			worst = err
+		}
+		if !errors.Is(err, ErrNotFound) && !errors.Is(err, object.ErrDamaged) {
+			return nil, err
+		}
+	}
+	return nil, worst
+}
+
+// content reads one copy and checks that it is what its name says.
+func (b *Bus) content(ctx context.Context, name string, info object.Info) ([]byte, error) {
+	if info.Size > events.ObjectBytesMax {
+		return nil, fmt.Errorf("bus: %w: %s: says it takes %d bytes", object.ErrDamaged, name, info.Size)
+	}
+	content, next := make([]byte, 0, max(info.Size, 0)), uint64(1)
+	for len(content) < info.Size {
+		m, err := b.get(ctx, object.Stream(info.Bucket), getRequest{Seq: next, Next: object.Chunks(info.Bucket, info.NUID)})
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("bus: object %s: %w", name, err)
+		case len(m.Data) == 0: // nobody stores such chunks, and a thousand of them would keep the reader busy
+			return nil, fmt.Errorf("bus: %w: %s: an empty chunk", object.ErrDamaged, name)
+		}
+		content, next = append(content, m.Data...), m.Seq+1
+	}
+	if r, err := events.ParseObjectName(name); err == nil && events.ObjectName(r, content) != name {
+		return nil, fmt.Errorf("bus: %w: %s: its name is another content's", object.ErrDamaged, name)
+	}
+	return content, info.Check(content)
+}
+
+// Objects gives fn the name of every object, once a copy.
+func (b *Bus) Objects(ctx context.Context, fn func(name string) error) error {
+	bucket := b.cell.ObjectBucket()
+	stream, err := b.streamInfo(ctx, object.Stream(bucket))
+	if err != nil {
+		return err
+	}
+	for _, metas := range []string{object.Metas(bucket), object.OwnMetas(bucket)} {
+		s := span{stream: object.Stream(bucket), filter: metas, from: 1, last: stream.State.LastSeq}
+		err := b.replay(ctx, s, func(m *message) error {
+			info, err := object.Parse(m.Data)
+			if err != nil || info.Deleted || !object.About(bucket, m.Subject, info.Name) {
+				return nil
+			}
+			return fn(info.Name)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// DeleteObject removes an object for good, all copies of it. One that is not there is a success.
+func (b *Bus) DeleteObject(ctx context.Context, name string) error {
+	subjects, err := b.copies(ctx, name)
+	if err != nil {
+		return err
+	}
+	for _, subject := range subjects {
+		info, err := b.objectInfo(ctx, subject)
+		if errors.Is(err, ErrNotFound) && !info.Deleted {
+			continue
+		}
+		if err != nil && !errors.Is(err, object.ErrDamaged) && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		purge := []string{subject}
+		if err == nil {
+			purge = []string{object.Chunks(info.Bucket, info.NUID), subject} // what is left half-way is found again
+		}
+		for _, filter := range purge {
+			var resp struct{}
+			req := map[string]any{"filter": filter}
+			if err := b.call(ctx, "remove object "+name, "STREAM.PURGE."+object.Stream(b.cell.ObjectBucket()), req, &resp); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
