@@ -239,7 +239,7 @@ func (t *Translator) dispatch(ev event) {
 	h, ok := handlers[ev.Type]
 	switch {
 	case ev.Type == "server.connected":
-		if len(t.ordered) > 0 {
+		if t.began {
 			t.restart()
 		}
 		return
@@ -270,6 +270,7 @@ func (t *Translator) dispatch(ev event) {
 		t.release(s)
 	}
 	h.do(t, s, &b)
+	t.tidy(s)
 }
 
 // parseBody reads the properties. With an error that is only misshapen, everything else has been read.

@@ -58,11 +58,14 @@ type Step struct {
 // stepFactsMax is how many facts one step has at most. The largest fact stays below 100 KiB, so a step fits a commit.
 const stepFactsMax = 4
 
-// Translator turns records into steps. It keeps what it must know about each session; use one for each stream, from
-// one goroutine. Make it with [NewTranslator].
+// Translator turns records into steps. It keeps what is open in each session and a bounded part of what has ended, so that
+// a stream of any length takes bounded memory for each session; use one for each stream, from one goroutine. Make it with [NewTranslator].
 type Translator struct {
 	sessions map[string]*session
 	ordered  []*session // by first appearance, so that nothing depends on the order of a map
+	busy     []*session // those heard of lately, the newest last
+	deleted  window     // ids of sessions that were deleted
+	began    bool       // there was a session
 	seen     window
 	at       time.Time // of the record in hand; never goes back
 	before   time.Time // of the record before it
@@ -73,7 +76,7 @@ type Translator struct {
 
 // NewTranslator is a translator that knows nothing yet.
 func NewTranslator() *Translator {
-	return &Translator{sessions: map[string]*session{}, seen: newWindow(seenMax), report: Report{Unknown: map[string]int{}}}
+	return &Translator{sessions: map[string]*session{}, seen: newWindow(seenMax), deleted: newWindow(deletedMax), report: Report{Unknown: map[string]int{}}}
 }
 
 // Steps translates a whole recording. The records are put in [Order] first; the slice itself stays as it is.
@@ -155,7 +158,8 @@ func (t *Translator) restart() {
 		t.release(s)
 	}
 	for _, s := range t.ordered {
-		t.report.Lost = append(t.report.Lost, s.open()...)
+		lost := s.open()
+		t.report.Lost = append(t.report.Lost, lost[:min(len(lost), lostMax-len(t.report.Lost))]...)
 		s.lose()
 	}
 	t.out = append(t.out, Step{At: t.at, Restart: true, Died: t.before})

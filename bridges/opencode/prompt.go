@@ -107,10 +107,15 @@ func (t *Translator) ask(s *session, id string, ref *toolRef, f events.PromptReq
 		t.problem("record %d: a prompt without an id", t.report.Records)
 		return
 	}
+	if s.gone.has(gonePrompt + id) {
+		t.report.Late++
+		return
+	}
 	p := s.prompts[id]
 	if p == nil {
 		p = &prompt{id: ident("prompt", id), turn: s.turn, call: s.named(ref)}
 		s.prompts[id] = p
+		s.orderedPrompts = append(s.orderedPrompts, id)
 		if p.turn != nil {
 			p.turn.prompts = append(p.turn.prompts, p)
 		}

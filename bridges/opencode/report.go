@@ -20,7 +20,7 @@ type Report struct {
 	Problems   []string       // why, for the first of these
 	Unknown    map[string]int // event types, part types and fields that this build does not know, by name
 	Restarts   int            // how often the process died and came back
-	Lost       []string       // what it held when it died: session/entity/id
+	Lost       []string       // what it held when it died: session/entity/id, the first 10,000
 	Open       []string       // what is open now: session/entity/id
 	Dead       bool           // the recording ends with its process dead: something is open, or a restart was the last step
 }
@@ -49,6 +49,9 @@ type window struct {
 }
 
 func newWindow(idsMax int) window { return window{ids: map[string]bool{}, max: idsMax} }
+
+// has says whether the id is remembered.
+func (w *window) has(id string) bool { return w.ids[id] }
 
 // add says whether the id is new.
 func (w *window) add(id string) bool {

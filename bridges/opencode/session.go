@@ -22,14 +22,19 @@ type session struct {
 
 	turn       *turn // the open one
 	lastTurn   string
-	turnIDs    map[string]bool // every one there was: an id is not used twice
-	pending    []*message      // user messages that no turn has taken, oldest first
+	turnIDs    window     // an id is not used twice
+	turns      int        // how many there were
+	pending    []*message // user messages that no turn has taken, oldest first
 	messages   map[string]*message
 	calls      map[string]*call // by id of the part
 	callParts  map[string]string
 	prompts    map[string]*prompt
 	compaction *compaction
 	held       []held
+
+	orderedMessages []*message // by first appearance
+	orderedPrompts  []string   // ids, likewise
+	gone            window     // what was forgotten
 }
 
 // held is what is said only when the next record of the session has been seen: a call that is still pending, or a
@@ -44,10 +49,14 @@ type held struct {
 func (t *Translator) session(id string) *session {
 	id = ident("ses", id)
 	s := t.sessions[id]
+	if s == nil && t.deleted.has(id) {
+		return &session{id: id, opened: true, closed: true}
+	}
 	if s == nil {
-		s = &session{id: id, turnIDs: map[string]bool{}, messages: map[string]*message{}, calls: map[string]*call{},
-			callParts: map[string]string{}, prompts: map[string]*prompt{}}
+		s = &session{id: id, turnIDs: newWindow(turnsKept), messages: map[string]*message{}, calls: map[string]*call{},
+			callParts: map[string]string{}, prompts: map[string]*prompt{}, gone: newWindow(goneMax)}
 		t.sessions[id] = s
+		t.began = true
 		t.ordered = append(t.ordered, s)
 	}
 	return s

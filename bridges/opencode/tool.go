@@ -20,7 +20,8 @@ type call struct {
 	child       string // the sub-agent's session
 	begun       bool   // said, or held back
 	done        bool
-	rejected    bool // a person said no to what it asked
+	rejected    bool     // a person said no to what it asked
+	names       []string // what it is found by in [session].callParts
 }
 
 // join begins the call as a part of its turn.
@@ -39,6 +40,11 @@ func (t *Translator) partUpdated(s *session, b *body) {
 	}
 	if p.MessageID == "" {
 		t.problem("record %d: a part without a message", t.report.Records)
+		return
+	}
+	if s.gone.has(goneMessage + p.MessageID) {
+		t.release(s)
+		t.report.Late++
 		return
 	}
 	m := s.message(p.MessageID)
@@ -73,7 +79,7 @@ func (s *session) text(m *message, p *part) {
 		}
 		return
 	}
-	if p.Ignored {
+	if p.Ignored || m.taken {
 		return
 	}
 	text := p.Text
@@ -190,13 +196,15 @@ func (s *session) call(m *message, p *part) *call {
 	c := s.calls[key]
 	if c == nil {
 		id := p.CallID
-		if _, taken := s.callParts[id]; taken || id == "" {
+		if _, taken := s.callParts[id]; taken || id == "" || s.gone.has(goneCall+id) {
 			id = key
 		}
-		c = &call{id: ident("call", id), name: cutText(p.Tool, nameBytesMax)}
+		c = &call{id: ident("call", id), name: cutText(p.Tool, nameBytesMax), names: []string{id, m.id + "/" + p.CallID}}
 		s.calls[key] = c
-		s.callParts[id] = key
-		s.callParts[m.id+"/"+p.CallID] = key
+		m.calls = append(m.calls, key)
+		for _, name := range c.names {
+			s.callParts[name] = key
+		}
 	}
 	return c
 }

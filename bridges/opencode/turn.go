@@ -58,6 +58,8 @@ type message struct {
 	summary    bool
 	model      string
 	used       map[string]bool // step-finish parts that were reported
+	taken      bool            // a turn has the user's message: its words are not needed any more
+	calls      []string        // of a model call, by key
 }
 
 type userPart struct {
@@ -71,6 +73,7 @@ func (s *session) message(id string) *message {
 	if m == nil {
 		m = &message{id: id, used: map[string]bool{}}
 		s.messages[id] = m
+		s.orderedMessages = append(s.orderedMessages, m)
 	}
 	return m
 }
@@ -96,6 +99,8 @@ func (t *Translator) messageUpdated(s *session, b *body) {
 	switch {
 	case info.ID == "":
 		t.problem("record %d: a message without an id", t.report.Records)
+	case s.gone.has(goneMessage + info.ID):
+		t.report.Late++
 	case info.Role == "user":
 		s.userMessage(info)
 	case info.Role == "assistant":
@@ -180,6 +185,7 @@ func (t *Translator) takeUpTo(s *session, id string) bool {
 func (t *Translator) takeNext(s *session) {
 	m := s.pending[0]
 	s.pending = s.pending[1:]
+	m.taken = true
 	if s.turn != nil && m.synthetic() {
 		m.parts = nil
 		return
@@ -208,7 +214,8 @@ func (t *Translator) resume(s *session, call *message, message string) {
 	started := events.TurnStarted{Cause: events.CauseMessage}
 	if message != "" {
 		started.Message = ident("msg", message)
-		s.message(message).role = "user"
+		m := s.message(message)
+		m.role, m.taken = "user", true
 	}
 	if s.lastTurn != "" {
 		started.Cause, started.Synthetic, started.OfTurn = events.CauseResume, true, s.lastTurn
@@ -221,17 +228,19 @@ func (t *Translator) resume(s *session, call *message, message string) {
 // newTurnID is the first of these ids that no turn has, usually the message's, or one derived from them.
 func (s *session) newTurnID(candidates ...string) string {
 	for _, id := range candidates {
-		if id != "" && !s.turnIDs[id] {
+		if id != "" && !s.turnIDs.has(id) {
 			return id
 		}
 	}
-	return events.DeriveID("turn", append(candidates, strconv.Itoa(len(s.turnIDs)))...)
+	return events.DeriveID("turn", append(candidates, strconv.Itoa(s.turns))...)
 }
 
 func (s *session) beginTurn(id string) {
 	s.turn = &turn{id: id}
 	s.lastTurn = id
-	s.turnIDs[id] = true
+	if s.turnIDs.add(id) {
+		s.turns++
+	}
 }
 
 // endTurn ends the turn with everything open in it, as the fold does.
