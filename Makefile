@@ -16,7 +16,7 @@ RACE_PACKAGES := ./bridges/... ./cmd/... ./examples/... ./harness/... ./internal
 golden_packages = $(sort $(dir $(shell grep -rl --include='*_test.go' 'flag.Bool."update"' .)))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fmt vet lint race power long golden bench render
+.PHONY: help run test check fmt vet lint race power long mutate golden bench render
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ power: ## cut the power of a machine with a broker (needs root, FUSE, loop devic
 long: ## the full crash, cluster, clock, power and simulation tests (more than an hour)
 	HOLDFAST_LONG=1 CGO_ENABLED=0 $(GO) test -count=1 -p 1 -timeout $(LONG_TIME) ./...
 	HOLDFAST_LONG=1 $(MAKE) --no-print-directory power
+
+mutate: ## remove every guard of a package by machine; a test has to notice (PKG=./harness, FILES=a.go,b.go)
+	$(GO) run ./test/mutate -pkg $(PKG) -files "$(FILES)"
 
 golden: ## write golden files and printed pages anew; read the difference
 	@for p in $(golden_packages); do $(GO) test $$p -update || exit 1; done
