@@ -28,7 +28,8 @@ type Entry struct {
 	Rev     uint64    // the revision that a write replacing it must name
 	At      time.Time // the broker's, of this revision
 	Deleted bool
-	Expired bool // deleted by the broker, because its TTL was over
+	Expired bool          // deleted by the broker, because its TTL was over
+	TTL     time.Duration // the broker ends it so long after At; 0: never, or an entry that is deleted
 }
 
 // View is one entry derived from a document: it is stored only while the document is at the revision it was derived from.

@@ -357,6 +357,9 @@ func (f *following) run(ctx context.Context) error {
 func entryOf(m *nats.Msg, bucket string) Entry {
 	e := Entry{Key: strings.TrimPrefix(m.Subject, kvSubject(bucket, "")), Value: m.Data}
 	e.Deleted, e.Expired = deletion(m.Header)
+	if !e.Deleted {
+		e.TTL = ttlOf(m.Header.Get(jetstream.MsgTTLHeader))
+	}
 	return e
 }
 

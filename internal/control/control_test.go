@@ -357,6 +357,33 @@ func TestWindowFollowsTheBroker(t *testing.T) {
 	}
 }
 
+// TestWakesOfAnotherClock: an instant of a clock that was set since is only a reason to look, and none of an earlier one is taken
+// once all are computed again.
+func TestWakesOfAnotherClock(t *testing.T) {
+	q, began := newWakes(), time.Now()
+	set := func(name string, epoch uint64) {
+		q.set(&wake{ref: ref(name), seq: 1, at: began, epoch: epoch, ready: &ready{}})
+	}
+	set("before", 1)
+	set("after", 2)
+	due, _ := q.due(events.Clock{Now: began, Epoch: 2})
+	if len(due) != 2 {
+		t.Fatalf("due: %v", due)
+	}
+	for _, w := range due {
+		if (w.ready != nil) != (w.ref.Session == "after") {
+			t.Errorf("%s: done without a look: %v", w.ref.String(), w.ready != nil)
+		}
+	}
+	set("dropped", 2)
+	q.clear(3)
+	set("late", 2)
+	set("new", 3)
+	if due, _ := q.due(events.Clock{Now: began, Epoch: 3}); len(due) != 1 || due[0].ref.Session != "new" {
+		t.Errorf("due: %v", due)
+	}
+}
+
 // TestWakes: each session has one wake, that of the newest decision about it, and the soonest comes first.
 func TestWakes(t *testing.T) {
 	q, began := newWakes(), time.Now()

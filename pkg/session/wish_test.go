@@ -180,6 +180,24 @@ func TestAnswerWishUnreadable(t *testing.T) {
 	}
 }
 
+// TestDeadlineIsOfTheCommitThatSetIt: a deadline that is repeated, because another process adopts the prompt, moves with the
+// steps of the broker's clock since it was set; a new one does not.
+func TestDeadlineIsOfTheCommitThatSetIt(t *testing.T) {
+	f := newFeeder(t)
+	first, second := storyBegin.Add(time.Hour), storyBegin.Add(2*time.Hour)
+	ask := func(at time.Time) {
+		f.say(events.WriterHarness, events.PromptRequested{Prompt: "p", PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback, Deadline: at})
+	}
+	ask(first)
+	steps := events.Steps{{Seq: f.s.Seq, ByMS: time.Minute.Milliseconds()}}
+	for i, c := range []struct{ at, want time.Time }{{first, first.Add(time.Minute)}, {first, first.Add(time.Minute)}, {second, second}, {second, second}, {first, first}} {
+		ask(c.at)
+		if got := f.s.Deadlines(steps); !got.Equal(c.want) {
+			t.Errorf("request %d: %s, want %s", i, got.Sub(storyBegin), c.want.Sub(storyBegin))
+		}
+	}
+}
+
 // TestDeadlines: the next deadline is that of an awaiting prompt, the earliest.
 func TestDeadlines(t *testing.T) {
 	f := newFeeder(t)

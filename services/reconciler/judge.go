@@ -42,16 +42,16 @@ type Seen struct {
 	Exclusive bool
 	State     string
 	TTL       time.Duration
-	Since     time.Time // first seen, or created
-	Renewed   time.Time // last renewal
-	Ended     time.Time // zero: alive
-	Released  bool      // given back by its owner, who thereby says that it is gone
-	Early     bool      // the broker ended it before its TTL had passed: the broker's clock was set forward
-	Heard     time.Time // when this process was told of the last renewal
-	Rev       uint64    // of the last renewal
-	Stamp     time.Time // of the last renewal, by the broker's clock
-	Claimed   time.Time // starting: the last claim of a session that the log shows; zero: none
-	Checked   time.Time // starting: up to when the log was read for claims; zero: not yet
+	Since     time.Time     // first seen, or created
+	Renewed   time.Time     // last renewal
+	Ended     time.Time     // zero: alive
+	Released  bool          // given back by its owner, who thereby says that it is gone
+	Early     bool          // the broker ended it before its TTL had passed: the broker's clock was set forward
+	Heard     time.Time     // when this process was told of the last renewal
+	Rev       uint64        // of the last renewal
+	Kept      time.Duration // how long after the last renewal the broker ends it
+	Claimed   time.Time     // starting: the last claim of a session that the log shows; zero: none
+	Checked   time.Time     // starting: up to when the log was read for claims; zero: not yet
 }
 
 // Gap is a stretch in which the reconciler could not renew its own lease: for so long nobody else may have been able to.

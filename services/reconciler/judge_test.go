@@ -50,6 +50,8 @@ func TestJudge(t *testing.T) {
 		"starting for longer":                {leases: map[string]*Seen{"17": starting(90)}, now: 100, life: Alive},
 		"ended by itself, within the grace":  {leases: map[string]*Seen{"17": ended(94, 99)}, now: 100, life: Alive, look: 101},
 		"ended by itself, grace over":        {leases: map[string]*Seen{"17": ended(94, 99)}, now: 101, life: Dead},
+		"ended early, within another TTL":    {leases: map[string]*Seen{"17": with(ended(94, 95), func(l *Seen) { l.Early = true })}, now: 101, life: Alive, look: 102},
+		"ended early, another TTL over":      {leases: map[string]*Seen{"17": with(ended(94, 95), func(l *Seen) { l.Early = true })}, now: 102, life: Dead},
 		"given back":                         {leases: map[string]*Seen{"17": with(ended(94, 99.9), func(l *Seen) { l.Released = true })}, now: 100, life: Dead},
 		"a newer one is ready":               {leases: map[string]*Seen{"17": ready(0), "18": ready(99)}, now: 100, life: Dead, by: "18"},
 		"the newest of several": {leases: map[string]*Seen{"17": ready(0), "9": ready(1), "18": ready(92), "19": ready(93), "20": ready(94), "21": ready(95), "22": ready(96),

@@ -187,7 +187,7 @@ func (k *leaseBook) seen(harness, incarnation string, e bus.Entry, now moment) t
 		return now.here.Add(k.margins.Grace)
 	}
 	l := readLease(e.Value, k.margins.Unknown)
-	l.Since, l.Renewed, l.Heard, l.Rev, l.Stamp = now.here, now.here, now.here, e.Rev, e.At
+	l.Since, l.Renewed, l.Heard, l.Rev, l.Kept = now.here, now.here, now.here, e.Rev, e.TTL
 	if !k.isReady { // it was renewed before this process looked
 		l.Since, l.Renewed = now.ago(e.At), now.ago(e.At)
 	}
@@ -304,7 +304,8 @@ func (r *Reconciler) judge(ctx context.Context, s *session.State, now moment) (O
 }
 
 // findOverdue ends leases that the broker keeps for too long, because its clock was set back: it would keep the lease of a dead
-// process until its clock is again where it was.
+// process until its clock is again where it was. The clock is that of the broker that leads the leases, which need not be the
+// one that leads the log: nothing but the lease itself shows that it was set.
 func (r *Reconciler) findOverdue(ctx context.Context) error {
 	tick := time.NewTicker(overdueEvery)
 	defer tick.Stop()
@@ -314,14 +315,13 @@ func (r *Reconciler) findOverdue(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		}
-		now, err := r.now(ctx)
-		if err != nil || !r.bus.Connected() {
+		if !r.bus.Connected() {
 			continue
 		}
-		for _, x := range r.leases.overdue(now) {
+		for _, x := range r.leases.overdue(time.Now()) {
 			e, err := r.bus.Load(ctx, bus.Leases, events.HarnessLeaseKey(x.harness, x.incarnation))
 			if err == nil && r.leases.end(x, e.Rev) {
-				r.log.Warn().Str("id", x.harness).Str("entity", "lease").Str("reason", x.incarnation).Msg("not renewed for its TTL, and kept by the broker, whose clock was set back: ended")
+				r.log.Warn().Str("id", x.harness).Str("entity", "lease").Str("reason", x.incarnation).Msg("not renewed for its TTL, and still kept by the broker: ended; was the broker's clock set back?")
 				r.plan.add(x.harness, time.Now().Add(r.leases.margins.Grace))
 			}
 		}
@@ -334,15 +334,14 @@ type overdueLease struct {
 	rev                  uint64
 }
 
-// overdue are the leases that have lived for longer than their TTL by this process's clock, and for less by the broker's.
-func (k *leaseBook) overdue(now moment) []overdueLease {
+// overdue are the leases that the broker should have ended by this process's clock.
+func (k *leaseBook) overdue(now time.Time) []overdueLease {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	var all []overdueLease
 	for harness, leases := range k.view.Leases {
 		for incarnation, l := range leases {
-			lived := now.here.Sub(l.Heard)
-			if l.Ended.IsZero() && !l.Heard.IsZero() && lived > l.TTL+overdueMin && lived-now.Now.Sub(l.Stamp) > events.StepMin {
+			if l.Ended.IsZero() && l.Kept > 0 && now.Sub(l.Heard) > l.Kept+overdueMin {
 				all = append(all, overdueLease{harness, incarnation, l.Rev})
 			}
 		}
@@ -359,7 +358,7 @@ func (k *leaseBook) end(x overdueLease, rev uint64) bool {
 		return false
 	}
 	ended := *l
-	ended.Ended = l.Heard.Add(l.TTL)
+	ended.Ended = l.Heard.Add(l.Kept)
 	k.put(x.harness, x.incarnation, &ended)
 	return true
 }

@@ -63,7 +63,7 @@ func TestSteps(t *testing.T) {
 	for i, by := range steps() {
 		offset += by
 		s := w.begin(t, fmt.Sprint(i))
-		w.step(t, []string{clock}, by, offset)
+		w.step(t, clock, by, offset)
 		s.end(t)
 	}
 	w.reported(t, len(steps()))
@@ -79,7 +79,7 @@ func TestRestart(t *testing.T) {
 			p, url := up(t, dir, clock, loopback)
 			w := watchCell(t, url)
 			s := w.plan(t, "r")
-			w.step(t, []string{clock}, by, by)
+			w.step(t, clock, by, by)
 			w.reported(t, 1)
 			w.b.Close()
 			p.kill()
@@ -115,15 +115,13 @@ func (w *cell) connect(t *testing.T, url string) {
 	w.b, w.url = b, url
 }
 
-// step sets clocks, and returns when the broker shows it: what is stored then has a timestamp of the new clock.
-func (w *cell) step(t *testing.T, clocks []string, by, offset time.Duration) {
+// step sets the clock, and returns when the broker shows it: what is stored then has a timestamp of the new clock.
+func (w *cell) step(t *testing.T, clock string, by, offset time.Duration) {
 	t.Helper()
 	if _, err := w.b.Now(w.ctx); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range clocks {
-		set(t, c, offset)
-	}
+	set(t, clock, offset)
 	natstest.Until(t, "the broker's clock to be set by "+by.String(), func() bool {
 		now, err := w.b.Now(w.ctx)
 		return err == nil && now.Sub(time.Now().Add(offset)).Abs() < time.Second

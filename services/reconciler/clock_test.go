@@ -1,0 +1,78 @@
+package reconciler
+
+import (
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// at is a moment of a test: this process's clock, and the broker's, which is ahead by so much.
+func at(n float64, ahead time.Duration) moment {
+	return moment{events.Clock{Now: sec(n).Add(ahead)}, sec(n)}
+}
+
+// TestEndedByTheClock: a lease that the broker ends too early was ended by its clock, one that it ends in time was not.
+func TestEndedByTheClock(t *testing.T) {
+	value := []byte(`{"exclusive":true,"state":"ready","ttl_ms":5000}`)
+	for name, c := range map[string]struct {
+		ends  float64
+		early bool
+	}{"at once": {10, true}, "early": {13.9, true}, "about in time": {14.1, false}, "in time": {15, false}} {
+		k := newLeaseBook(Margins{Unknown: 15 * time.Second})
+		k.start(sec(0))
+		k.seen("h", "17", bus.Entry{Value: value, Rev: 1, At: sec(10), TTL: 5 * time.Second}, at(10, 0))
+		k.seen("h", "17", bus.Entry{Deleted: true, Expired: true}, at(c.ends, 2*time.Hour))
+		if l := k.view.Leases["h"]["17"]; l.Early != c.early || l.Ended != sec(c.ends) {
+			t.Errorf("%s: early %v, ended %s", name, l.Early, l.Ended.Sub(began))
+		}
+	}
+}
+
+// TestOverdue: a lease that the broker keeps beyond its TTL has ended, unless it was renewed; one that is kept for ever has not.
+func TestOverdue(t *testing.T) {
+	value := []byte(`{"exclusive":true,"state":"ready","ttl_ms":5000}`)
+	k := newLeaseBook(Margins{Unknown: 15 * time.Second})
+	k.start(sec(0))
+	k.seen("h", "17", bus.Entry{Value: value, Rev: 7, At: sec(10).Add(time.Hour), TTL: 5 * time.Second}, at(10, 0))
+	k.seen("h", "18", bus.Entry{Value: value, Rev: 8, At: sec(10), TTL: 0}, at(10, 0))
+	if all := k.overdue(sec(17)); len(all) > 0 {
+		t.Fatalf("overdue: %+v", all)
+	}
+	all := k.overdue(sec(17.1))
+	if len(all) != 1 || all[0] != (overdueLease{"h", "17", 7}) {
+		t.Fatalf("overdue: %+v", all)
+	}
+	if k.end(all[0], 9) || !k.view.Leases["h"]["17"].Ended.IsZero() {
+		t.Error("ended, though it was renewed")
+	}
+	if !k.end(all[0], 7) || !k.view.Leases["h"]["17"].Ended.Equal(sec(15)) || len(k.overdue(sec(17.1))) > 0 {
+		t.Errorf("ended %s", k.view.Leases["h"]["17"].Ended)
+	}
+	k.seen("h", "17", bus.Entry{Value: value, Rev: 9, At: sec(18), TTL: 5 * time.Second}, at(18, 0))
+	if !k.view.Leases["h"]["17"].Ended.IsZero() {
+		t.Error("renewed, and still ended")
+	}
+}
+
+// TestJudgedByTheOwnClock: what the broker's clock shows changes nothing about an owner; a commit of the future is one of now.
+func TestJudgedByTheOwnClock(t *testing.T) {
+	for _, ahead := range []time.Duration{0, 2 * time.Hour, -2 * time.Hour} {
+		k := newLeaseBook(Margins{Grace: 2 * time.Second, Unknown: 15 * time.Second})
+		k.start(sec(0))
+		for n := range 101 {
+			k.renewed(sec(float64(n)))
+		}
+		s := session.New(events.Ref{Harness: "h", Session: "s"})
+		s.Incarnation, s.Owned, s.Epoch, s.UpdatedAt = "17", true, 1, sec(90).Add(ahead)
+		o, known := k.judge(s, at(100, ahead))
+		if o.Life != Alive || known || !o.Look.Equal(sec(107).Add(ahead)) {
+			t.Errorf("%s ahead: %s, look in %s", ahead, o.Life, o.Look.Sub(sec(100).Add(ahead)))
+		}
+		if got := at(100, ahead).local(o.Look); !got.Equal(sec(107)) {
+			t.Errorf("%s ahead: looked at again in %s", ahead, got.Sub(sec(100)))
+		}
+	}
+}
