@@ -253,18 +253,18 @@ func (l *Loop) Source(ctx context.Context) session.Source {
 
 // CatchUp is the session with what the log's leader has beyond it.
 func (l *Loop) CatchUp(ctx context.Context, s *session.State) (*session.State, error) {
-	commits, err := l.bus.Read(ctx, s.Ref(), s.Seq+1)
+	after := s
+	err := l.bus.Each(ctx, s.Ref(), s.Seq+1, func(c events.Commit) error {
+		if after == s {
+			after = s.Clone()
+		}
+		after.Fold(&c)
+		return nil
+	})
 	if err != nil {
 		return s, err
 	}
-	if len(commits) == 0 {
-		return s, nil
-	}
-	s = s.Clone()
-	for i := range commits {
-		s.Fold(&commits[i])
-	}
-	return s, nil
+	return after, nil
 }
 
 // failed notes that a look at a session came to nothing, and says whether it has now failed often enough to be left to

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// TestCarryOutLosesRaces: a wish is decided again each time that somebody else wrote first, on what that was; the tenth time in
-// a row it is refused with 503 and a reason, and nothing of it is appended.
+// TestCarryOutLosesRaces: a wish is decided again each time that somebody else wrote first, on what that was; after
+// RequestRacesMax in a row it is refused with 503 and a reason, and nothing of it is appended.
 func TestCarryOutLosesRaces(t *testing.T) {
 	w := newWorld(t)
 	l, err := New(w.b, Config{Service: "test", Writer: events.WriterRetry, Decide: func(context.Context, *session.State, events.Clock, session.Source) (Decision, error) {
@@ -21,7 +21,7 @@ func TestCarryOutLosesRaces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, first := range map[string]int{"often": racesMax - 1, "too-often": racesMax} {
+	for name, first := range map[string]int{"often": RequestRacesMax - 1, "too-often": RequestRacesMax} {
 		s := w.open(name)
 		w.store(s)
 		looks := 0
@@ -36,9 +36,9 @@ func TestCarryOutLosesRaces(t *testing.T) {
 		})
 		refusal, _ := errors.AsType[*events.Refusal](err)
 		switch after := w.state(name); {
-		case first < racesMax && (err != nil || seq != after.Seq || after.Pending.Turn == nil || after.Pending.Turn.By != "ada"):
+		case first < RequestRacesMax && (err != nil || seq != after.Seq || after.Pending.Turn == nil || after.Pending.Turn.By != "ada"):
 			t.Errorf("%s: %d, %v: %+v", name, seq, err, after.Pending.Turn)
-		case first == racesMax && (refusal == nil || refusal.Code != http.StatusServiceUnavailable || !strings.Contains(string(refusal.Body()), `"reason":`) || after.Seq != s.Seq):
+		case first == RequestRacesMax && (refusal == nil || refusal.Code != http.StatusServiceUnavailable || !strings.Contains(string(refusal.Body()), `"reason":`) || after.Seq != s.Seq):
 			t.Errorf("%s: %v, the log ends at %d, want 503 with a reason, and %d", name, err, after.Seq, s.Seq)
 		}
 	}

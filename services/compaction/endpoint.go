@@ -11,14 +11,15 @@ import (
 	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/control"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
 // Limits of the endpoints.
 const (
-	objectNameMax = 256 // bytes of a reference
-	racesMax      = 10  // lost in a row, then the request is refused
+	objectNameMax = 256                     // bytes of a reference
+	racesMax      = control.RequestRacesMax // lost in a row, then the request is refused
 )
 
 // changedReply is the answer to a wish: where in the log it stands. A document with this seq or more has seen it.
@@ -156,11 +157,11 @@ func (s *Service) check(ctx context.Context, body []byte) ([]byte, error) {
 // carryOut decides on a wish and appends what it comes to, as one commit, until nobody else was first.
 func (s *Service) carryOut(ctx context.Context, r events.Ref, by string, count *atomic.Uint64,
 	decide func(*session.State, time.Time, session.Source) (Outcome, error)) ([]byte, error) {
+	st, err := s.loop.Current(ctx, r)
+	if err != nil {
+		return nil, err
+	}
 	for range racesMax {
-		st, err := s.loop.Current(ctx, r)
-		if err != nil {
-			return nil, err
-		}
 		now, err := s.bus.Now(ctx)
 		if err != nil {
 			return nil, err
@@ -180,6 +181,9 @@ func (s *Service) carryOut(ctx context.Context, r events.Ref, by string, count *
 			s.log.Info().Str("session", r.String()).Str("entity", string(o.Facts[0].Kind())).Str("id", o.Facts[0].Subject()).Uint64("seq", seq).Msg("wish")
 			return json.Marshal(changedReply{seq})
 		case errors.Is(err, bus.ErrLostRace):
+			if st, err = s.loop.CatchUp(ctx, st); err != nil {
+				return nil, err
+			}
 			continue
 		case errors.Is(err, bus.ErrFull):
 			return nil, events.Unavailable("the log is full: " + err.Error())

@@ -339,3 +339,113 @@ func TestReadingHoldsUpNoRequest(t *testing.T) {
 		t.Error("folded without a broker")
 	}
 }
+
+// TestPeopleWinAgainstAHarnessWithoutPause: processes of a harness that append without a pause keep no person's request out.
+func TestPeopleWinAgainstAHarnessWithoutPause(t *testing.T) {
+	w := newWorld(t)
+	w.open(ref)
+	w.run(Default())
+	w.document(ref, w.seq[ref])
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, busyWriters)
+	for range busyWriters {
+		nc, err := nats.Connect(w.server.URL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(nc.Close)
+		go func() { done <- busy(ctx, nc, w.bus.Cell(), ref) }()
+	}
+	refused := 0
+	for i := range 20 {
+		on := i%2 == 0
+		err := w.bus.Request(t.Context(), Name, "configure", session.ConfigureWish{Ref: ref, By: "ada", Policy: &events.PolicyPatch{AutoRetry: events.Set(on)}}, nil)
+		if err != nil {
+			refused++
+			t.Log(err)
+		}
+	}
+	cancel()
+	for range busyWriters {
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if refused > 0 {
+		t.Errorf("%d of 20 people's requests were refused", refused)
+	}
+}
+
+// busyWriters append to the session at the same time.
+const busyWriters = 6
+
+// busy appends to a session until ctx ends, as soon as it knows the last commit, and waits for nothing else.
+func busy(ctx context.Context, nc *nats.Conn, c events.Cell, r events.Ref) error {
+	for i := 0; ctx.Err() == nil; i++ {
+		body, err := events.EncodeBatch([]events.Event{events.New(fmt.Sprint("busy", i), events.HarnessSource(r.Harness, "1"), r, 1, at0, events.UsageReported{Turn: "t1", Model: "m"})})
+		if err != nil {
+			return err
+		}
+		m, err := nc.Request("$JS.API.STREAM.MSG.GET."+c.LogStream(), fmt.Appendf(nil, `{"last_by_subj":%q}`, c.LogGuard(r)), patience)
+		if err != nil {
+			return err
+		}
+		var last struct {
+			Message struct {
+				Seq uint64 `json:"seq"`
+			} `json:"message"`
+		}
+		if err := json.Unmarshal(m.Data, &last); err != nil {
+			return err
+		}
+		guard := last.Message.Seq
+		for ctx.Err() == nil {
+			msg := &nats.Msg{Subject: c.LogSubject(r, events.WriterHarness), Data: body, Header: nats.Header{
+				"Nats-Expected-Last-Subject-Sequence": {fmt.Sprint(guard)}, "Nats-Expected-Last-Subject-Sequence-Subject": {c.LogGuard(r)}}}
+			if m, err = nc.RequestMsg(msg, patience); err != nil {
+				return err
+			}
+			var ack nats.PubAck
+			if json.Unmarshal(m.Data, &ack) != nil || ack.Sequence == 0 {
+				break
+			}
+			guard = ack.Sequence
+		}
+	}
+	return nil
+}
+
+// TestAskingAboutLongAgoIsBounded: an answer to a prompt that the session no longer knows reads the whole log, so only a few do
+// at the same time; the others are told to ask again, and who is let in is told what stands.
+func TestAskingAboutLongAgoIsBounded(t *testing.T) {
+	w := newWorld(t)
+	w.open(ref)
+	w.say(ref, events.TurnCompleted{Turn: "t1"})
+	w.say(ref, events.TurnStarted{Turn: "t2", Cause: events.CauseMessage})
+	for i := range 60 {
+		call := fmt.Sprint("call", i)
+		w.say(ref, events.ToolStarted{Call: call, Turn: "t2", Name: "n"}, events.ToolCompleted{Call: call})
+	}
+	l := w.run(Default())
+	if st := w.document(ref, w.seq[ref]); st.Prompts["p1"] != nil {
+		t.Fatal("the session still knows the prompt")
+	}
+	ask := func(ctx context.Context) *events.Refusal {
+		_, err := l.carryOut(ctx, whom{ref, "ada", "p1"}, func(st *session.State, src session.Source) (session.Decision, error) {
+			return st.Dismiss(session.DismissWish{Ref: ref, Prompt: "p1", By: "ada"}, src)
+		})
+		refusal, _ := errors.AsType[*events.Refusal](err)
+		return refusal
+	}
+	if r := ask(t.Context()); r == nil || r.Code != 410 {
+		t.Errorf("an answer after it was closed: %v", r)
+	}
+	for range longAgoMax {
+		l.longAgos <- struct{}{}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if r := ask(ctx); r == nil || r.Code != 503 {
+		t.Errorf("where no place is free: %v", r)
+	}
+}

@@ -94,6 +94,8 @@ type Ledger struct {
 	cfg  Config
 	log  zerolog.Logger
 	fold *folder
+
+	longAgos chan struct{} // one for each request that reads a whole session
 }
 
 // New makes a ledger; the cell must have been set up ([bus.Bus.Ensure]).
@@ -102,7 +104,7 @@ func New(b *bus.Bus, cfg Config, log zerolog.Logger) (*Ledger, error) {
 		return nil, err
 	}
 	log = log.With().Str("service", Name).Logger()
-	l := &Ledger{bus: b, cfg: cfg, log: log, fold: newFolder(b, cfg, log)}
+	l := &Ledger{bus: b, cfg: cfg, log: log, fold: newFolder(b, cfg, log), longAgos: make(chan struct{}, longAgoMax)}
 	l.fold.mend = l.mend
 	return l, nil
 }

@@ -11,12 +11,19 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/control"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// racesMax is how often a wish is decided again after somebody else wrote first.
+// racesMax is how often a document is made again after another process wrote first.
 const racesMax = 10
+
+// Limits of what one request may read of a log.
+const (
+	currentReadMax = 10_000 // commits beyond the document; a document that is further behind is being brought up to date
+	longAgoMax     = 2      // requests that read a whole session, at the same time
+)
 
 // changedReply is the answer to a wish: where in the log it stands. A document with this seq or more has seen it.
 type changedReply struct {
@@ -102,7 +109,7 @@ type decision func(*session.State, session.Source) (session.Decision, error)
 // that nothing was missed; but nobody is told that there is nothing to append unless the log's leader says so.
 func (l *Ledger) carryOut(ctx context.Context, who whom, decide decision) (uint64, error) {
 	r, sure := who.ref, false
-	for races := 0; races < racesMax; {
+	for races := 0; races < control.RequestRacesMax; {
 		st, tail, err := l.current(ctx, r, sure)
 		if err != nil {
 			return 0, err
@@ -137,7 +144,7 @@ func (l *Ledger) carryOut(ctx context.Context, who whom, decide decision) (uint6
 		}
 		return 0, err
 	}
-	return 0, events.Unavailable(fmt.Sprintf("%s: somebody else wrote first %d times in a row: try again", r, racesMax))
+	return 0, events.Unavailable(fmt.Sprintf("%s: somebody else wrote first %d times in a row: try again", r, control.RequestRacesMax))
 }
 
 func notFound(err error) bool {
@@ -149,25 +156,30 @@ func notFound(err error) bool {
 // since: so a person is told what stands also then (P11). Nothing is appended: a prompt that has ended stays so. Of one that
 // never was it says so still.
 func (l *Ledger) longAgo(ctx context.Context, who whom, unknown error, decide decision) (uint64, error) {
-	commits, err := l.bus.Read(ctx, who.ref, 0)
-	if err != nil {
-		return 0, fmt.Errorf("ledger: read %s: %w", who.ref, err)
+	select {
+	case l.longAgos <- struct{}{}:
+		defer func() { <-l.longAgos }()
+	case <-ctx.Done():
+		return 0, events.Unavailable("others ask about prompts of long ago: ask again")
 	}
-	st, known := session.New(who.ref), 0
-	for i := range commits {
-		st.Fold(&commits[i])
-		if _, ok := st.Ended(session.EntityPrompt, who.prompt); ok {
-			known = i + 1
+	st, known := session.New(who.ref), false
+	var then *session.State // when it had just ended
+	err := l.bus.Each(ctx, who.ref, 0, func(c events.Commit) error {
+		st.Fold(&c)
+		_, ended := st.Ended(session.EntityPrompt, who.prompt)
+		if ended && !known {
+			then = st.Clone()
 		}
-	}
-	if known == 0 {
+		known = ended
+		return nil
+	})
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("ledger: read %s: %w", who.ref, err)
+	case then == nil:
 		return 0, unknown
 	}
-	st = session.New(who.ref)
-	for i := range commits[:known] {
-		st.Fold(&commits[i])
-	}
-	d, err := decide(st, l.fold.commitSource(ctx, commits))
+	d, err := decide(then, l.fold.commitSource(ctx, nil))
 	return d.Seq, err
 }
 
@@ -184,14 +196,28 @@ func (l *Ledger) current(ctx context.Context, r events.Ref, sure bool) (*session
 		}
 	}
 	tail, gap := l.fold.tail.after(r, st.Seq)
-	if sure || gap {
-		var err error
-		if tail, err = l.bus.Read(ctx, r, st.Seq+1); err != nil {
-			return nil, nil, fmt.Errorf("ledger: read %s: %w", r, err)
-		}
+	if gap {
+		tail = nil
 	}
 	for i := range tail {
 		st.Fold(&tail[i])
+	}
+	if !sure && !gap {
+		return st, tail, nil
+	}
+	err := l.bus.Each(ctx, r, st.Seq+1, func(c events.Commit) error {
+		if len(tail) >= currentReadMax {
+			return events.Unavailable(fmt.Sprintf("%s: its document is more than %d commits behind its log: ask again", r, currentReadMax))
+		}
+		tail = append(tail, c)
+		st.Fold(&c)
+		return nil
+	})
+	if _, refused := errors.AsType[*events.Refusal](err); refused {
+		return nil, nil, err
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("ledger: read %s: %w", r, err)
 	}
 	return st, tail, nil
 }
