@@ -289,10 +289,11 @@ func (l *Loop) failed(ctx context.Context, r events.Ref, err error) (leave bool)
 		x.Reason = x.Reason[:suspectTextMax]
 	}
 	l.suspects[r] = x
-	if x.Failures == attemptsMax || x.Failures < attemptsMax && errors.Is(err, ErrAhead) {
+	ahead := errors.Is(err, ErrAhead) || errors.Is(err, bus.ErrLogBehind)
+	if x.Failures == attemptsMax || x.Failures < attemptsMax && ahead {
 		l.cfg.Log.Error().Str("session", r.String()).AnErr("err", err).Msg("left to the slow walk")
 	}
-	return x.Failures >= attemptsMax || errors.Is(err, ErrAhead)
+	return x.Failures >= attemptsMax || ahead
 }
 
 func (l *Loop) succeeded(r events.Ref) {
