@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -15,6 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/control"
 	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/internal/health"
+	"github.com/holdfast-dev/holdfast/internal/screen"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/services/compaction"
 	"github.com/holdfast-dev/holdfast/services/ledger"
@@ -26,6 +28,7 @@ import (
 const (
 	stopMaxS       = 10  // a clean end takes no longer
 	readyPollMS    = 20  // how often a starting process is asked whether it is ready
+	surveyMaxS     = 30  // to compare the log with documents at the start
 	probeTimeoutMS = 500 // for one question whether a service answers
 )
 
@@ -324,17 +327,52 @@ func (a *app) everything(ctx context.Context, told func(health.Note) error) erro
 	if err != nil {
 		return err
 	}
-	srv, err := embed.Start(ctx, embed.Config{Dir: a.data, Listen: a.listen, SyncAlways: true, Log: log})
+	cell, err := events.NewCell(a.prefix)
+	if err != nil {
+		return errors.Join(err, h.Close())
+	}
+	srv, err := embed.Start(ctx, embed.Config{Dir: a.data, Listen: a.listen, SyncAlways: true, Log: log,
+		Keep: []string{cell.LogStream(), "KV_" + cell.StateBucket()}})
 	if err != nil {
 		return errors.Join(err, h.Close())
 	}
 	defer srv.Shutdown()
-	p := &process{app: a, health: h, log: log, nats: srv.URL(), told: told, connect: func(ctx context.Context, name string) (*bus.Bus, error) {
+	p := &process{app: a, health: h, log: log, nats: srv.URL(), connect: func(ctx context.Context, name string) (*bus.Bus, error) {
 		cfg := a.busConfig(name)
 		cfg.URL, cfg.Server, cfg.Creds, cfg.Log = "", srv, "", log
 		return bus.Open(ctx, cfg)
 	}}
+	p.told = func(note health.Note) error {
+		a.trouble(ctx, p, srv.Damages())
+		return told(note)
+	}
 	return p.run(ctx, targets)
+}
+
+// trouble says, beside the result, what the log has lost and which files are damaged: the process starts all the same, for
+// the sessions of which nothing is missing.
+func (a *app) trouble(ctx context.Context, p *process, damages []embed.Damage) {
+	for _, d := range damages {
+		a.tell("holdfast: damaged: %s; the file is kept as it was, below %s", d, filepath.Join(a.data, "damaged"))
+	}
+	ctx, cancel := context.WithTimeout(ctx, surveyMaxS*time.Second)
+	defer cancel()
+	b, err := p.connect(ctx, ledger.Name)
+	if err != nil {
+		return // it is on its way down
+	}
+	defer b.Close()
+	found, err := ledger.Look(ctx, b)
+	switch {
+	case err != nil:
+		a.tell("holdfast: the log was not compared with documents: %v: `holdfast doctor` does the same", err)
+	case len(found.Lost) > 0:
+		names := make([]string, len(found.Lost))
+		for i := range found.Lost {
+			names[i] = found.Lost[i].String()
+		}
+		a.tell("holdfast: the log has lost commits of %s: %s\n  %s", screen.Plural(len(names), "session"), screen.Clean(shorten(names)), lossAdvice)
+	}
 }
 
 // ready tells a person, or a program, what runs where; data is the embedded broker's directory, "" without one.

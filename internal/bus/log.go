@@ -282,6 +282,18 @@ func (b *Bus) Since(ctx context.Context, harness string, since time.Time, fn fun
 	return b.replay(ctx, s, func(m *message) error { return fn(b.commit(m)) })
 }
 
+// ScanMessages is [Bus.Scan] for those who keep commits as they are, whether or not they can be read.
+func (b *Bus) ScanMessages(ctx context.Context, from uint64, fn func(Message) error) error {
+	last, err := b.LastSeq(ctx)
+	if err != nil {
+		return err
+	}
+	s := span{stream: b.cell.LogStream(), filter: b.cell.LogSubjects(), from: max(from, 1), last: last}
+	return b.replay(ctx, s, func(m *message) error {
+		return fn(Message{Subject: m.Subject, Header: m.Header, Body: m.Data, Seq: m.Seq, At: m.Time})
+	})
+}
+
 // LastSeq is the place of the log's last commit ever, 0 for none.
 func (b *Bus) LastSeq(ctx context.Context) (uint64, error) {
 	info, err := b.streamInfo(ctx, b.cell.LogStream())

@@ -44,6 +44,9 @@ type Config struct {
 	File string
 	// Cluster joins the server to others. Default: it stands alone.
 	Cluster *Cluster
+	// Keep names streams whose blocks are checked before the server starts. A damaged block is copied to the directory
+	// "damaged" below Dir, since the server cuts it. Default: none. Each start reads these streams as a whole.
+	Keep []string
 	// Log takes the server's warnings and errors. Default: nothing is logged.
 	Log zerolog.Logger
 }
@@ -63,7 +66,8 @@ type Server struct {
 	done chan struct{}
 	once sync.Once
 
-	order precedence.Order
+	damages []Damage
+	order   precedence.Order
 }
 
 // Start runs a server and returns when it accepts connections. It fails with [ErrDirInUse], [ErrNotOurs], [ErrNewerData],
@@ -78,6 +82,12 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{cfg: cfg, lock: l, done: make(chan struct{})}
+	if s.damages, err = keepDamaged(cfg.Dir, cfg.Keep); err != nil {
+		return nil, errors.Join(err, l.release())
+	}
+	for _, d := range s.damages {
+		cfg.Log.Error().Str("service", "broker").Str("entity", d.Path).Msgf("%d bytes from %d on cannot be read: the block is kept as it is in %s", d.Bytes, d.Offset, keptDir)
+	}
 	if err := s.start(ctx, opts); err != nil {
 		return nil, errors.Join(err, l.release())
 	}
@@ -224,6 +234,9 @@ func (s *Server) Leads() bool { return s.srv.JetStreamIsLeader() }
 // SyncsEach says whether this server syncs each write by itself before it acknowledges it. (As one of several it syncs
 // what was agreed upon meanwhile.)
 func (s *Server) SyncsEach() bool { return s.cfg.SyncAlways && s.cfg.Cluster == nil }
+
+// Damages are the parts of the blocks of [Config.Keep] that could not be read before the start.
+func (s *Server) Damages() []Damage { return s.damages }
 
 // Order is who goes first among those who share this server's process.
 func (s *Server) Order() *precedence.Order { return &s.order }

@@ -1,0 +1,246 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/embed"
+	"github.com/holdfast-dev/holdfast/internal/screen"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/services/ledger"
+)
+
+// The files that a rescue writes.
+const (
+	rescueLog       = "log.jsonl"
+	rescueDocuments = "documents.jsonl"
+	rescueReport    = "report.json"
+	rescueFileMode  = 0o600
+	rescueDirMode   = 0o700
+)
+
+// rescuedMessage is one line of [rescueLog] or [rescueDocuments].
+type rescuedMessage struct {
+	Seq     uint64              `json:"seq"` // of a document: its revision
+	At      time.Time           `json:"at"`
+	Subject string              `json:"subject,omitempty"`
+	Key     string              `json:"key,omitempty"`
+	Header  map[string][]string `json:"header,omitempty"`
+	JSON    json.RawMessage     `json:"json,omitempty"` // the body, where it is JSON
+	Body    []byte              `json:"body,omitempty"` // else, in base64
+}
+
+// rescueFound is what a rescue has written, and what it could not read.
+type rescueFound struct {
+	Commits   int            `json:"commits"`
+	FirstSeq  uint64         `json:"first_seq"`
+	LastSeq   uint64         `json:"last_seq"`
+	Documents int            `json:"documents"`
+	Lost      []ledger.Lost  `json:"lost,omitempty"`    // of which a document knows more than the log; not looked for in files
+	Damages   []embed.Damage `json:"damages,omitempty"` // of the files
+}
+
+// errRescueDir says that a rescue would write over something.
+var errRescueDir = errors.New("holdfast: rescue: choose a directory that is empty or not there yet")
+
+func rescueCommand(a *app) *cobra.Command {
+	var data string
+	cmd := a.repairCommand("rescue DIR", "Write the log and all documents to files",
+		"Write the readable part of the log and all documents to files in DIR, before anything is repaired. It changes nothing in the cell.\n\n"+
+			"With --from it reads the files of a `holdfast up` that does not run, without a broker: a broker cuts a damaged file at the first "+
+			"record that it cannot read, while this reads on behind it. Files that `holdfast up` kept before such a cut are read, too.",
+		arguments(1, 1, "the directory DIR"), "holdfast rescue ./rescued", "holdfast rescue ./rescued --from ./holdfast-data")
+	cmd.Flags().StringVar(&data, "from", "", "the data `directory` of a `holdfast up` that does not run; by default the broker is asked")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if !cmd.Flags().Changed("timeout") {
+			a.timeout = rebuildTimeout
+		}
+		found, err := a.rescue(cmd.Context(), args[0], data)
+		if err != nil {
+			return err
+		}
+		if a.json {
+			return a.sayJSON(found)
+		}
+		text := fmt.Sprintf("%s and %s written to %s\n", screen.Plural(found.Commits, "commit"), screen.Plural(found.Documents, "document"), args[0])
+		for _, d := range found.Damages {
+			text += fmt.Sprintf("not readable: %s\n", d)
+		}
+		if len(found.Lost) > 0 {
+			text += fmt.Sprintf("the log has lost commits of %s: see %s\n", screen.Plural(len(found.Lost), "session"), rescueReport)
+		}
+		return a.say(text)
+	}
+	return cmd
+}
+
+// rescue writes everything that can be read, first the log, then the documents, then what it was.
+func (a *app) rescue(ctx context.Context, dir, data string) (found rescueFound, err error) {
+	if files, err := os.ReadDir(dir); err == nil && len(files) > 0 {
+		return found, fmt.Errorf("%w: %s", errRescueDir, dir)
+	}
+	if err := os.MkdirAll(dir, rescueDirMode); err != nil {
+		return found, fmt.Errorf("holdfast: rescue: %w", err)
+	}
+	log, err := newJSONFile(filepath.Join(dir, rescueLog))
+	if err != nil {
+		return found, err
+	}
+	docs, err := newJSONFile(filepath.Join(dir, rescueDocuments))
+	if err != nil {
+		return found, errors.Join(err, log.close())
+	}
+	commit := func(m rescuedMessage) error {
+		if found.Commits++; found.FirstSeq == 0 {
+			found.FirstSeq = m.Seq
+		}
+		found.LastSeq = m.Seq
+		return log.write(m)
+	}
+	document := func(m rescuedMessage) error {
+		found.Documents++
+		return docs.write(m)
+	}
+	if data != "" {
+		err = a.rescueFiles(data, &found, commit, document)
+	} else {
+		err = a.with(ctx, func(ctx context.Context, b *bus.Bus) error { return a.rescueCell(ctx, b, &found, commit, document) })
+	}
+	if err = errors.Join(err, log.close(), docs.close()); err != nil {
+		return found, err
+	}
+	report, err := newJSONFile(filepath.Join(dir, rescueReport))
+	if err != nil {
+		return found, err
+	}
+	return found, errors.Join(report.write(found), report.close())
+}
+
+// rescueCell asks the broker.
+func (a *app) rescueCell(ctx context.Context, b *bus.Bus, found *rescueFound, commit, document func(rescuedMessage) error) error {
+	ctx, cancel := context.WithTimeout(ctx, a.timeout)
+	defer cancel()
+	err := a.progress("reading the log", func() error {
+		return b.ScanMessages(ctx, 0, func(m bus.Message) error {
+			return commit(rescued(rescuedMessage{Seq: m.Seq, At: m.At, Subject: m.Subject, Header: m.Header}, m.Body))
+		})
+	})
+	for _, filter := range []string{events.SessionKeys(""), events.LostKeys("")} {
+		if err == nil {
+			err = b.List(ctx, bus.State, filter, func(e bus.Entry) error {
+				return document(rescued(rescuedMessage{Seq: e.Rev, At: e.At, Key: e.Key}, e.Value))
+			})
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("holdfast: rescue: %w", err)
+	}
+	seen, err := ledger.Look(ctx, b)
+	if err != nil {
+		return fmt.Errorf("holdfast: rescue: %w", err)
+	}
+	for _, x := range seen.Lost {
+		x.Document = nil // it is among the documents
+		found.Lost = append(found.Lost, x)
+	}
+	return nil
+}
+
+// rescueFiles reads the files of a broker that does not run.
+func (a *app) rescueFiles(data string, found *rescueFound, commit, document func(rescuedMessage) error) error {
+	cell, err := events.NewCell(a.prefix)
+	if err != nil {
+		return err
+	}
+	damages, err := embed.Salvage(data, cell.LogStream(), func(r embed.Record) error {
+		return commit(rescued(rescuedMessage{Seq: r.Seq, At: r.At, Subject: r.Subject, Header: headers(r.Header)}, r.Body))
+	})
+	found.Damages = damages
+	if err != nil {
+		return fmt.Errorf("holdfast: rescue: %w", err)
+	}
+	keys, newest := "$KV."+cell.StateBucket()+".", map[string]embed.Record{}
+	damages, err = embed.Salvage(data, "KV_"+cell.StateBucket(), func(r embed.Record) error {
+		key := strings.TrimPrefix(r.Subject, keys)
+		switch deleted := len(r.Body) == 0; {
+		case !strings.HasPrefix(key, "session.") && !strings.HasPrefix(key, "lost."):
+		case deleted && strings.HasPrefix(key, "session."):
+			delete(newest, key) // by retention, or a rebuild that was told to
+		case !deleted:
+			newest[key] = r
+		}
+		return nil
+	})
+	found.Damages = append(found.Damages, damages...)
+	for key, r := range newest {
+		if err == nil {
+			err = document(rescued(rescuedMessage{Seq: r.Seq, At: r.At, Key: key}, r.Body))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("holdfast: rescue: %w", err)
+	}
+	return nil
+}
+
+// rescued adds a body to a line.
+func rescued(m rescuedMessage, body []byte) rescuedMessage {
+	if json.Valid(body) {
+		m.JSON = body
+	} else {
+		m.Body = body
+	}
+	return m
+}
+
+// headers reads a message's headers as they lie in a file: a line with the protocol, then one for each.
+func headers(raw []byte) map[string][]string {
+	all := map[string][]string{}
+	for i, line := range bytes.Split(raw, []byte("\r\n")) {
+		if name, value, ok := strings.Cut(string(line), ":"); ok && i > 0 {
+			all[name] = append(all[name], strings.TrimSpace(value))
+		}
+	}
+	return all
+}
+
+// jsonFile is a file of JSON values, one a line. It is on the disk when it is closed.
+type jsonFile struct {
+	f   *os.File
+	buf *bufio.Writer
+	enc *json.Encoder
+}
+
+func newJSONFile(path string) (*jsonFile, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, rescueFileMode)
+	if err != nil {
+		return nil, fmt.Errorf("holdfast: rescue: %w", err)
+	}
+	buf := bufio.NewWriter(f)
+	return &jsonFile{f: f, buf: buf, enc: json.NewEncoder(buf)}, nil
+}
+
+func (j *jsonFile) write(v any) error {
+	if err := j.enc.Encode(v); err != nil {
+		return fmt.Errorf("holdfast: rescue: %w", err)
+	}
+	return nil
+}
+
+func (j *jsonFile) close() error {
+	if err := errors.Join(j.buf.Flush(), j.f.Sync(), j.f.Close()); err != nil {
+		return fmt.Errorf("holdfast: rescue: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// rescueTo runs a rescue and returns what it wrote.
+func rescueTo(t *testing.T, args ...string) (log, docs []rescuedMessage, report rescueFound) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "rescued")
+	var out, errs bytes.Buffer
+	p := &Program{Args: append([]string{"rescue", dir}, args...), Stdout: &out, Stderr: &errs}
+	if code := p.Run(t.Context()); code != exitDone {
+		t.Fatalf("rescue: %d: %s%s", code, &out, &errs)
+	}
+	for name, to := range map[string]*[]rescuedMessage{rescueLog: &log, rescueDocuments: &docs} {
+		body, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(body)) {
+			var m rescuedMessage
+			if err := json.Unmarshal([]byte(line), &m); err != nil {
+				t.Fatal(err)
+			}
+			*to = append(*to, m)
+		}
+	}
+	body, err := os.ReadFile(filepath.Join(dir, rescueReport))
+	if err == nil {
+		err = json.Unmarshal(body, &report)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := &Program{Args: append([]string{"rescue", dir}, args...), Stdout: &out, Stderr: &errs}
+	if code := again.Run(t.Context()); code != exitFailed || !strings.Contains(errs.String(), "is empty or not there") {
+		t.Errorf("a rescue into the same directory: %d: %s", code, &errs)
+	}
+	return log, docs, report
+}
+
+// TestRescue: the log and the documents are written to files as they are, from a cell that runs and from the files of one
+// that does not; a record that cannot be read costs itself only.
+func TestRescue(t *testing.T) {
+	dir := t.TempDir()
+	c := startUp(t, dir)
+	a, b := events.Ref{Harness: "h1", Session: "a"}, events.Ref{Harness: "h1", Session: "b"}
+	c.asks(a)
+	c.asks(b)
+	c.folded(a)
+	c.folded(b)
+	log, docs, report := rescueTo(t, "--nats", c.note.NATS)
+	if len(log) != 4 || len(docs) != 2 || report.Commits != 4 || report.LastSeq != 4 || len(report.Lost)+len(report.Damages) != 0 {
+		t.Fatalf("%d commits, %d documents, %+v", len(log), len(docs), report)
+	}
+	if code := (&Program{Args: []string{"rescue", t.TempDir(), "--from", dir}, Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}}).Run(t.Context()); code != exitFailed {
+		t.Errorf("the files of a cell that runs were read: %d", code)
+	}
+	c.stop()
+
+	path := filepath.Join(dir, "jetstream", "$G", "streams", "HF_LOG", "msgs", "1.blk")
+	body, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := bytes.Index(body[bytes.Index(body, []byte("hf.log.h1.a.harness"))+1:], []byte("hf.log.h1.a.harness"))
+	if second < 0 {
+		t.Fatal("the block is not as expected")
+	}
+	body[second+100] ^= 1
+	if err := os.WriteFile(path, body, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fileLog, fileDocs, report := rescueTo(t, "--from", dir)
+	if len(fileLog) != 3 || len(fileDocs) != 2 || len(report.Damages) != 1 {
+		t.Fatalf("%d commits, %d documents, %+v", len(fileLog), len(fileDocs), report)
+	}
+	for _, m := range fileLog {
+		same := false
+		for _, want := range log {
+			same = same || want.Seq == m.Seq && want.Subject == m.Subject && bytes.Equal(want.JSON, m.JSON) && want.At.Equal(m.At) &&
+				strings.Join(want.Header["Nats-Expected-Last-Subject-Sequence"], "") == strings.Join(m.Header["Nats-Expected-Last-Subject-Sequence"], "")
+		}
+		if !same {
+			t.Errorf("not as the broker gave it: %+v", m)
+		}
+	}
+	for _, m := range fileDocs {
+		if r, err := events.ParseSessionKey(m.Key); err != nil {
+			t.Errorf("%s: %v", m.Key, err)
+		} else if st, err := session.Decode(m.JSON); err != nil || st.Ref() != r || st.Seq == 0 {
+			t.Errorf("%s: %v, %+v", m.Key, err, st)
+		}
+	}
+}

@@ -1,0 +1,269 @@
+package embed
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/minio/highwayhash"
+)
+
+// The form of a record in a block of nats-server's file store:
+//
+//	length(4) seq(8) time(8) subject length(2) subject [header length(4) header] body checksum(8)
+//
+// The highest bit of the length says that there is a header; the two highest of seq, that the record only erases.
+const (
+	recordHead     = 22
+	recordSum      = 8
+	recordMin      = recordHead + recordSum
+	recordMax      = 32 << 20 // bytes; nats-server takes nothing longer for a record
+	headerFlag     = 1 << 31
+	headerLength   = 4
+	erasedFlag     = 1 << 63
+	tombstoneFlag  = 1 << 62
+	seqGapMax      = 1 << 24   // a record whose seq is further ahead than that is taken for none
+	keptDir        = "damaged" // below the data directory: blocks as they were before the broker cut them
+	blockPattern   = "*.blk"   // below a stream's directory of messages
+	keptNameDigits = 16        // of the digest in a kept block's name
+	yearMin        = 2015      // nothing was stored before
+	yearMax        = 2200      // a record of a later time is taken for none
+)
+
+// Record is one message as it lies in a stream's files.
+type Record struct {
+	Seq     uint64
+	At      time.Time
+	Subject string
+	Header  []byte // as on the wire; nil for none
+	Body    []byte
+}
+
+// Damage is a part of a block that cannot be read.
+type Damage struct {
+	Path   string `json:"path"`
+	Offset int    `json:"offset"` // bytes from its beginning
+	Bytes  int    `json:"bytes"`
+}
+
+// String names the place.
+func (d Damage) String() string {
+	return fmt.Sprintf("%s: %d bytes from %d on", d.Path, d.Bytes, d.Offset)
+}
+
+// ReadStream gives fn the messages of a stream straight from the files below a data directory, in the order of their
+// sequences, and returns what could not be read. It starts no broker: a broker cuts a block at the first record that it
+// cannot read, while this goes on behind it. Blocks that were kept before a cut are read, too. Deleted messages are left out
+// where the files say so. It ends early with the error of fn, as it is.
+func ReadStream(dir, stream string, fn func(Record) error) ([]Damage, error) {
+	paths, err := blocks(dir, stream)
+	if err != nil {
+		return nil, err
+	}
+	var damages []Damage
+	all, gone := map[uint64]Record{}, map[uint64]bool{}
+	for _, p := range paths {
+		body, err := os.ReadFile(p)
+		if err != nil {
+			return damages, fmt.Errorf("embed: read block: %w", err)
+		}
+		damages = append(damages, readBlock(p, stream, body, func(r Record, erases bool) {
+			if erases {
+				gone[r.Seq] = true
+				return
+			}
+			all[r.Seq] = r
+		})...)
+	}
+	seqs := make([]uint64, 0, len(all))
+	for seq := range all {
+		if !gone[seq] {
+			seqs = append(seqs, seq)
+		}
+	}
+	slices.Sort(seqs)
+	for _, seq := range seqs {
+		if err := fn(all[seq]); err != nil {
+			return damages, err
+		}
+	}
+	return damages, nil
+}
+
+// blocks are the files of a stream's messages: those that were kept, then those in use.
+func blocks(dir, stream string) ([]string, error) {
+	var all []string
+	for _, pattern := range []string{filepath.Join(dir, keptDir, stream, blockPattern), filepath.Join(dir, "jetstream", "*", "streams", stream, "msgs", blockPattern)} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			return nil, fmt.Errorf("embed: blocks of %s: %w", stream, err)
+		}
+		slices.SortFunc(found, func(a, b string) int { return int(blockIndex(a)) - int(blockIndex(b)) })
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+// blockIndex is the number that a block's name begins with.
+func blockIndex(path string) uint32 {
+	number, _, _ := strings.Cut(filepath.Base(path), ".")
+	n, err := strconv.ParseUint(number, 10, 32)
+	if err != nil {
+		return 0
+	}
+	return uint32(n)
+}
+
+// readBlock gives fn every record that can be read, also behind one that cannot.
+func readBlock(path, stream string, body []byte, fn func(r Record, erases bool)) []Damage {
+	key := sha256.Sum256([]byte(fmt.Sprintf("%s-%d", stream, blockIndex(path))))
+	var damages []Damage
+	last, bad := uint64(0), -1
+	for at := 0; at < len(body); {
+		r, flags, n, ok := readRecord(body[at:], key[:])
+		if ok && bad >= 0 && last > 0 && (r.Seq <= last || r.Seq > last+seqGapMax) {
+			ok = false // found by chance behind a damage
+		}
+		if !ok {
+			if bad < 0 {
+				bad = at
+			}
+			at++
+			continue
+		}
+		if bad >= 0 {
+			damages, bad = append(damages, Damage{path, bad, at - bad}), -1
+		}
+		if flags == 0 {
+			last = max(last, r.Seq)
+		}
+		if r.Seq > 0 {
+			fn(r, flags != 0)
+		}
+		at += n
+	}
+	if bad >= 0 {
+		damages = append(damages, Damage{path, bad, len(body) - bad})
+	}
+	return damages
+}
+
+// readRecord reads the record that a block goes on with. n is its length; not ok: there is none.
+func readRecord(b, key []byte) (r Record, flags uint64, n int, ok bool) {
+	if len(b) < recordMin {
+		return r, 0, 0, false
+	}
+	length := binary.LittleEndian.Uint32(b)
+	n, r.Seq = int(length&^headerFlag), binary.LittleEndian.Uint64(b[4:])
+	r.At = time.Unix(0, int64(binary.LittleEndian.Uint64(b[12:]))).UTC()
+	subject := int(binary.LittleEndian.Uint16(b[20:]))
+	from := recordHead + subject // of header and body
+	if length&headerFlag != 0 {
+		from += headerLength
+	}
+	flags = r.Seq & (erasedFlag | tombstoneFlag)
+	r.Seq &^= flags
+	if n < recordMin || n > recordMax || n > len(b) || from > n-recordSum || flags == 0 && (r.At.Year() < yearMin || r.At.Year() > yearMax) {
+		return r, 0, 0, false
+	}
+	h, err := highwayhash.New64(key)
+	if err != nil { // the key is as long as it must be
+		return r, 0, 0, false
+	}
+	for _, part := range [][]byte{b[4:20], b[recordHead : recordHead+subject], b[from : n-recordSum]} {
+		_, _ = h.Write(part) // a hash takes everything
+	}
+	if binary.LittleEndian.Uint64(b[n-recordSum:]) != binary.LittleEndian.Uint64(h.Sum(nil)) {
+		return r, 0, 0, false
+	}
+	r.Subject, r.Body = string(b[recordHead:recordHead+subject]), b[from:n-recordSum]
+	if length&headerFlag == 0 {
+		return r, flags, n, true
+	}
+	header := int(binary.LittleEndian.Uint32(b[from-headerLength:]))
+	if header > len(r.Body) {
+		return r, 0, 0, false
+	}
+	r.Header, r.Body = r.Body[:header], r.Body[header:]
+	return r, flags, n, true
+}
+
+// Salvage is [ReadStream] for the directory of a server that must not run meanwhile: it fails with [ErrDirInUse] when one
+// does, and with [ErrNotOurs] where there is no data of ours. It changes no data.
+func Salvage(dir, stream string, fn func(Record) error) ([]Damage, error) {
+	if _, err := os.Stat(filepath.Join(dir, markerFile)); err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrNotOurs, dir, err)
+	}
+	l, err := takeLock(dir)
+	if err != nil {
+		return nil, err
+	}
+	damages, err := ReadStream(dir, stream, fn)
+	return damages, errors.Join(err, l.release())
+}
+
+// keepDamaged copies blocks of these streams that cannot be read as a whole, before a broker starts: it would cut them at
+// the first record that it cannot read, and give the sequences behind that again. A block that is kept already, as it is, is
+// not kept again.
+func keepDamaged(dir string, streams []string) ([]Damage, error) {
+	var damages []Damage
+	for _, stream := range streams {
+		paths, err := filepath.Glob(filepath.Join(dir, "jetstream", "*", "streams", stream, "msgs", blockPattern))
+		if err != nil {
+			return nil, fmt.Errorf("embed: blocks of %s: %w", stream, err)
+		}
+		for _, p := range paths {
+			body, err := os.ReadFile(p)
+			if err != nil {
+				return damages, fmt.Errorf("embed: read block: %w", err)
+			}
+			found := readBlock(p, stream, body, func(Record, bool) {})
+			if len(found) == 0 {
+				continue
+			}
+			damages = append(damages, found...)
+			if err := keep(filepath.Join(dir, keptDir, stream), p, body); err != nil {
+				return damages, err
+			}
+		}
+	}
+	return damages, nil
+}
+
+// keep stores a copy under a name that begins with the block's own.
+func keep(dir, path string, body []byte) error {
+	sum := sha256.Sum256(body)
+	name := fmt.Sprintf("%d.%s.blk", blockIndex(path), hex.EncodeToString(sum[:])[:keptNameDigits])
+	to := filepath.Join(dir, name)
+	if _, err := os.Stat(to); err == nil {
+		return nil
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("embed: keep %s: %w", path, err)
+	}
+	if err := os.MkdirAll(dir, dirMode); err != nil {
+		return fmt.Errorf("embed: keep %s: %w", path, err)
+	}
+	temp := to + ".tmp"
+	f, err := os.OpenFile(temp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, fileMode)
+	if err != nil {
+		return fmt.Errorf("embed: keep %s: %w", path, err)
+	}
+	_, err = f.Write(body)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(temp, to)
+	}
+	if err != nil {
+		return fmt.Errorf("embed: keep %s: %w", path, err)
+	}
+	return nil
+}

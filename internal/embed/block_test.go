@@ -1,0 +1,184 @@
+package embed
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// stored is a data directory in which a server has stored messages 1 to n in a stream named DATA, and has deleted the
+// second.
+func stored(t *testing.T, n int) string {
+	t.Helper()
+	dir := t.TempDir()
+	s := mustStart(t, Config{Dir: dir, Listen: "127.0.0.1:0", SyncAlways: true})
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL(), "nats://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	lines := bufio.NewReader(conn)
+	pub := func(subject, body string) {
+		t.Helper()
+		if _, err := fmt.Fprintf(conn, "HPUB %s inbox %d %d\r\nNATS/1.0\r\nA: b\r\n\r\n%s\r\n", subject, len("NATS/1.0\r\nA: b\r\n\r\n"), len("NATS/1.0\r\nA: b\r\n\r\n")+len(body), body); err != nil {
+			t.Fatal(err)
+		}
+		for {
+			line, err := lines.ReadString('\n')
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.HasPrefix(line, "MSG ") || strings.HasPrefix(line, "HMSG ") {
+				if _, err := lines.ReadString('\n'); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+		}
+	}
+	if _, err := fmt.Fprint(conn, "CONNECT {\"verbose\":false,\"headers\":true}\r\nSUB inbox 1\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	pub("$JS.API.STREAM.CREATE.DATA", `{"name":"DATA","subjects":["data.*"],"storage":"file","retention":"limits"}`)
+	for i := range n {
+		pub(fmt.Sprintf("data.%d", i+1), fmt.Sprintf("body %d", i+1))
+	}
+	pub("$JS.API.STREAM.MSG.DELETE.DATA", `{"seq":2}`)
+	s.Shutdown()
+	return dir
+}
+
+// read is what can be read of it, as one text a message.
+func read(t *testing.T, dir string) (found []string, damages []Damage) {
+	t.Helper()
+	damages, err := ReadStream(dir, "DATA", func(r Record) error {
+		if r.Subject != fmt.Sprintf("data.%d", r.Seq) || string(r.Body) != fmt.Sprintf("body %d", r.Seq) || !bytes.HasPrefix(r.Header, []byte("NATS/1.0\r\nA: b")) || r.At.IsZero() {
+			t.Errorf("%+v", r)
+		}
+		found = append(found, fmt.Sprint(r.Seq))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found, damages
+}
+
+func block(dir string) string {
+	return filepath.Join(dir, "jetstream", "$G", "streams", "DATA", "msgs", "1.blk")
+}
+
+// without are the numbers from 1 to n but these and the deleted one.
+func without(n int, missing ...int) (left []string) {
+	for i := 1; i <= n; i++ {
+		if i != 2 && !slices.Contains(missing, i) {
+			left = append(left, fmt.Sprint(i))
+		}
+	}
+	return left
+}
+
+// TestReadStreamReadsWhatABrokerWouldCut: a record that cannot be read costs itself, not those behind it.
+func TestReadStreamReadsWhatABrokerWouldCut(t *testing.T) {
+	const n = 20
+	dir := stored(t, n)
+	whole, err := os.ReadFile(block(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ten := bytes.Index(whole, []byte("data.10"))
+	length := bytes.Index(whole, []byte("data.11")) - ten
+	if ten < 0 || length < 0 {
+		t.Fatal("the block is not as expected")
+	}
+	for _, c := range []struct {
+		name   string
+		change func([]byte) []byte
+		left   []string
+		places int
+	}{
+		{"as it is", func(b []byte) []byte { return b }, without(n), 0},
+		{"one bit of a body", func(b []byte) []byte { b[ten+length/2] ^= 1; return b }, without(n, 10), 1},
+		{"one bit of a length", func(b []byte) []byte { b[ten-recordHead+1] ^= 1; return b }, without(n, 10), 1},
+		{"one bit of a sequence", func(b []byte) []byte { b[ten-recordHead+4] ^= 1; return b }, without(n, 10), 1},
+		{"zeroes over two records", func(b []byte) []byte { clear(b[ten : ten+length+10]); return b }, without(n, 10, 11), 1},
+		{"a piece cut out", func(b []byte) []byte { return append(b[:ten:ten], b[ten+20:]...) }, without(n, 10), 1},
+		{"torn", func(b []byte) []byte { return b[:ten+length/2] }, without(9), 1},
+		{"emptied", func([]byte) []byte { return nil }, nil, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if err := os.WriteFile(block(dir), c.change(bytes.Clone(whole)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			found, damages := read(t, dir)
+			if c.name == "torn" { // the deletion of the second lies behind the cut
+				found = slices.DeleteFunc(found, func(s string) bool { return s == "2" })
+			}
+			if !slices.Equal(found, c.left) || len(damages) != c.places {
+				t.Errorf("read %v, damages %v; want %v, %d places", found, damages, c.left, c.places)
+			}
+		})
+	}
+}
+
+// TestDamagedBlocksAreKeptBeforeTheBrokerCutsThem: once, as they were; what the broker has cut away can be read still.
+func TestDamagedBlocksAreKeptBeforeTheBrokerCutsThem(t *testing.T) {
+	const n = 20
+	dir := stored(t, n)
+	whole, err := os.ReadFile(block(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged := bytes.Clone(whole)
+	damaged[bytes.Index(whole, []byte("data.10"))] ^= 1
+	if err := os.WriteFile(block(dir), damaged, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(filepath.Dir(block(dir)), "index.db")); err != nil { // as after a crash
+		t.Fatal(err)
+	}
+	for try := range 2 {
+		s := mustStart(t, Config{Dir: dir, Keep: []string{"DATA"}})
+		if got := len(s.Damages()); got != 1-try {
+			t.Errorf("start %d: %d damages", try+1, got)
+		}
+		s.Shutdown()
+	}
+	if cut, err := os.Stat(block(dir)); err != nil || cut.Size() >= int64(len(whole)) {
+		t.Fatalf("the broker has not cut the block: %v", err)
+	}
+	kept, err := filepath.Glob(filepath.Join(dir, keptDir, "DATA", "*"))
+	if err != nil || len(kept) != 1 {
+		t.Fatalf("kept %v, %v", kept, err)
+	}
+	if body, err := os.ReadFile(kept[0]); err != nil || !bytes.Equal(body, damaged) {
+		t.Errorf("kept otherwise than it was: %v", err)
+	}
+	if found, _ := read(t, dir); !slices.Equal(found, without(n, 10)) {
+		t.Errorf("read %v", found)
+	}
+}
+
+// TestADamagedBlockThatCannotBeKeptIsNotCut: the server does not start then.
+func TestADamagedBlockThatCannotBeKeptIsNotCut(t *testing.T) {
+	dir := stored(t, 20)
+	damaged, err := os.ReadFile(block(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged[len(damaged)/2] ^= 1
+	write(t, block(dir), string(damaged))
+	write(t, filepath.Join(dir, keptDir), "in the way")
+	if _, err := start(t, Config{Dir: dir, Keep: []string{"DATA"}}); err == nil || !strings.Contains(err.Error(), "keep") {
+		t.Fatalf("Start = %v", err)
+	}
+	if left, err := os.ReadFile(block(dir)); err != nil || !bytes.Equal(left, damaged) {
+		t.Errorf("the block was changed: %v", err)
+	}
+}
