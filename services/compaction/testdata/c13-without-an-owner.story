@@ -1,0 +1,18 @@
+A session without an owner is not compacted while idle: no process is there to do it (C13).
+
+-- facts --
+1 session.opened {"incarnation":"17","context_limit":1000,"policy":{"idle_compaction_after_s":60}}
+2 turn.started {"turn":"t1","cause":"message"}
+3 usage.reported {"turn":"t1","model":"m","tokens":{"input":300}}
+4 turn.completed {"turn":"t1"}
+5 session.released {}
+-- at --
+600
+-- decide --
+nothing
+-- decide idle --
+nothing
+-- wish --
+check {}
+-- comes to --
+{"would":false,"reason":"waiting","used":300,"limit":1000}
