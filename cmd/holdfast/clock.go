@@ -29,7 +29,7 @@ func (p *patient) clock(ctx context.Context) {
 		return
 	}
 	var said []string
-	if apart := now.Now.Sub(time.Now()); apart.Abs() > clockApartMin {
+	if apart := time.Until(now.Now); apart.Abs() > clockApartMin {
 		said = append(said, fmt.Sprintf("the broker's clock is %s this machine's", apart.Abs().Round(time.Second).String()+" "+word(apart, "ahead of", "behind")))
 	}
 	for _, s := range steps {

@@ -37,9 +37,9 @@ func (p *patient) truth(ctx context.Context) {
 	if len(names) > 0 {
 		p.note("truth", levelWrong, lossAdvice, "the log has lost commits of %s: %s", screen.Plural(len(names), "session"), shorten(names))
 	}
-	names = names[:0]
-	for _, r := range found.Wrong {
-		names = append(names, r.String())
+	names = make([]string, len(found.Wrong))
+	for i := range found.Wrong {
+		names[i] = found.Wrong[i].String()
 	}
 	if len(names) > 0 {
 		p.note("truth", levelWrong, "`holdfast rebuild` makes them from the log; so does the ledger when it starts, and by and by",

@@ -31,7 +31,7 @@ func TestServiceHandlesOnlyRequests(t *testing.T) {
 		handled <- string(body)
 		return []byte(`{"seq":1}`), nil
 	}))
-	const close, purge = "hf.svc.ledger.close", "$JS.API.STREAM.PURGE.HF_LOG"
+	const ended, purge = "hf.svc.ledger.close", "$JS.API.STREAM.PURGE.HF_LOG"
 	ask := func(subject, reply, body string) {
 		t.Helper()
 		if err := nc.PublishMsg(&nats.Msg{Subject: subject, Reply: reply, Data: []byte(body)}); err != nil {
@@ -43,19 +43,19 @@ func TestServiceHandlesOnlyRequests(t *testing.T) {
 	}
 	for _, reply := range []string{purge, "$KV.hf_state.session.o.s", "hf.log.o.s.harness", "$KV.hf_leases.harness.o.1", "hf.svc.ledger.answer",
 		"$JS.API.INFO", "anything", "_INBOXES.x", ""} {
-		ask(close, reply, `{"reply":"`+reply+`"}`)
-		ask(close+".ann", reply, `{"reply":"`+reply+`"}`)
+		ask(ended, reply, `{"reply":"`+reply+`"}`)
+		ask(ended+".ann", reply, `{"reply":"`+reply+`"}`)
 	}
 	for _, header := range []string{jetstream.StreamHeader, jetstream.SequenceHeader} { // as a stream that republishes sets them
-		m := &nats.Msg{Subject: close, Reply: nc.NewInbox(), Data: []byte(header), Header: nats.Header{header: {"1"}}}
+		m := &nats.Msg{Subject: ended, Reply: nc.NewInbox(), Data: []byte(header), Header: nats.Header{header: {"1"}}}
 		if err := nc.PublishMsg(m); err != nil {
 			t.Fatal(err)
 		}
 	}
-	ask("$JS.API.STREAM.MSG.GET.HF_LOG", close, `{"seq":1}`)
-	ask("$JS.API.DIRECT.GET.KV_hf_state", close, `{"seq":1}`)
-	ask(b.Cell().LogSubject(mine, events.WriterHarness), close, `[]`) // its acknowledgement
-	pushed, err := js.CreatePushConsumer(background(t), "HF_LOG", jetstream.ConsumerConfig{Name: "push", DeliverSubject: close, DeliverGroup: "q", AckPolicy: jetstream.AckNonePolicy})
+	ask("$JS.API.STREAM.MSG.GET.HF_LOG", ended, `{"seq":1}`)
+	ask("$JS.API.DIRECT.GET.KV_hf_state", ended, `{"seq":1}`)
+	ask(b.Cell().LogSubject(mine, events.WriterHarness), ended, `[]`) // its acknowledgement
+	pushed, err := js.CreatePushConsumer(background(t), "HF_LOG", jetstream.ConsumerConfig{Name: "push", DeliverSubject: ended, DeliverGroup: "q", AckPolicy: jetstream.AckNonePolicy})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestServiceHandlesOnlyRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ask("$JS.API.CONSUMER.MSG.NEXT.HF_LOG.pull", close, `{"batch":10}`)
+	ask("$JS.API.CONSUMER.MSG.NEXT.HF_LOG.pull", ended, `{"batch":10}`)
 	for name, info := range map[string]func(context.Context) (*jetstream.ConsumerInfo, error){"push": pushed.Info, "pull": pulled.Info} {
 		natstest.Until(t, name+" to deliver", func() bool {
 			i, err := info(background(t))
@@ -71,7 +71,7 @@ func TestServiceHandlesOnlyRequests(t *testing.T) {
 		})
 	}
 	// A request behind all of them on the same subject: what is handled is handled by then, or beside it.
-	if _, err := nc.Request(close, []byte("last"), patience); err != nil {
+	if _, err := nc.Request(ended, []byte("last"), patience); err != nil {
 		t.Fatal(err)
 	}
 	for body := range handled {

@@ -28,7 +28,7 @@ func (w *world) parkedUsage() (msgs, size uint64) {
 	}
 	for _, s := range found.Streams {
 		if s.Name == w.bus.Cell().ParkedStream() {
-			return s.Msgs, uint64(s.Bytes)
+			return s.Msgs, s.Bytes
 		}
 	}
 	w.t.Fatal("no such stream")

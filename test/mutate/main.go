@@ -172,9 +172,9 @@ func guards(path string, text []byte) (all []mutant, err error) {
 func try(dir string, m mutant, packages []string, run string, limit time.Duration) (killed bool, by string) {
 	name := filepath.Join(dir, fmt.Sprintf("%x.go", sha256.Sum256(m.text)))
 	fatal(os.WriteFile(name, m.text, 0o600))
-	real, err := filepath.Abs(m.file)
+	path, err := filepath.Abs(m.file)
 	fatal(err)
-	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {real: name}})
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {path: name}})
 	fatal(err)
 	list := filepath.Join(dir, "overlay.json")
 	fatal(os.WriteFile(list, overlay, 0o600))
