@@ -93,7 +93,8 @@ func (x *Log) takenBack(message string) {
 // attempt: each turn after a decision brings it along, until one completes.
 func (x *Log) attempt(f events.TurnStarted) {
 	if t := x.before.Turn; t != nil && t.ID == f.Turn {
-		return // it is adopted
+		delete(x.asked, f.Turn) // it is adopted: what was requested in its place is not needed
+		return
 	}
 	names := x.brings(f)
 	x.named[f.Turn] = names

@@ -174,8 +174,9 @@ func (f *fold) turnAgain(fact events.TurnStarted) string {
 
 // adoptTurn makes the present owner answer for the open turn. Decisions about its prompts are this owner's to take in, also
 // about a prompt without a call that is kept and still waits for a person: it need not be asked again. A call that is not
-// adopted is left to recovery, with the decision about its prompt, which becomes the call's output. And a continuation that was requested while the turn had no owner is not needed: the turn continues by itself. A message that
-// the continuation was to take waits in the queue.
+// adopted is left to recovery, with the decision about its prompt, which becomes the call's output. And a continuation that was
+// requested while the turn had no owner is not needed: the turn continues by itself. A message that the continuation was to
+// take waits in the queue; a resume has not begun, so what becomes of the turn is decided like any other end.
 func (f *fold) adoptTurn() {
 	t := f.Turn
 	if t.Epoch == f.Epoch {
@@ -192,6 +193,9 @@ func (f *fold) adoptTurn() {
 	}
 	if p := f.Pending.Turn; p != nil && p.OfTurn == t.ID {
 		f.Pending.Turn = nil
+		if f.Retry.State == RetryStarting {
+			f.Retry = f.Retry.counters()
+		}
 	}
 }
 
