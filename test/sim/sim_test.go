@@ -16,6 +16,7 @@ import (
 
 var (
 	steps = flag.Int("steps", quickOrLong(120_000, 10_000_000), "steps over all worlds")
+	from  = flag.Uint64("from", 1, "the first world")
 	seed  = flag.Uint64("seed", 0, "the one world to run; 0: many")
 )
 
@@ -64,7 +65,7 @@ func TestWorldsWithoutBugsKeepEveryPromise(t *testing.T) {
 	}
 	start := time.Now()
 	sum := sim.Report{Counted: map[events.Kind]int{}}
-	for s := uint64(1); sum.Steps < *steps; s++ {
+	for s := *from; sum.Steps < *steps; s++ {
 		r := run(t, s, stepsPerWorld, sim.NoBug)
 		sum.Steps, sum.Commits, sum.Facts, sum.Kills = sum.Steps+r.Steps, sum.Commits+r.Commits, sum.Facts+r.Facts, sum.Kills+r.Kills
 		sum.Pauses, sum.Outages, sum.LostRaces, sum.Orphaned = sum.Pauses+r.Pauses, sum.Outages+r.Outages, sum.LostRaces+r.LostRaces, sum.Orphaned+r.Orphaned
@@ -77,7 +78,7 @@ func TestWorldsWithoutBugsKeepEveryPromise(t *testing.T) {
 			t.Fatalf("seed %d (run it again with -seed %d): %s", s, s, r.Violations[0])
 		}
 	}
-	t.Logf("%+v in %v", sum, time.Since(start).Round(time.Millisecond))
+	t.Logf("from seed %d: %+v in %v", *from, sum, time.Since(start).Round(time.Millisecond))
 	for name, n := range map[string]int{"kills": sum.Kills, "pauses": sum.Pauses, "outages": sum.Outages, "lost races": sum.LostRaces, "orphaned sessions": sum.Orphaned, "timers": sum.Alarms,
 		"blackouts": sum.Blackouts, "stored commits whose writer gave up": sum.Doubts, "decisions of people": sum.Decisions, "decisions that reached a model": sum.Heard,
 		"retries": sum.Counted["retry.scheduled"], "retries given up": sum.Counted["retry.abandoned"], "failed compactions": sum.Counted["compaction.failed"],
