@@ -277,6 +277,9 @@ func (x *Log) again(f events.TurnRequested) {
 	if before.Retry.State == session.RetryScheduled && x.c.At.Add(x.slack).Before(before.Retry.DueAt) {
 		x.fail("V7: turn %s was requested again at %v, due at %v", f.OfTurn, x.c.At, before.Retry.DueAt)
 	}
+	if before.Retry.State != session.RetryScheduled && x.c.Writer == events.WriterRetry {
+		x.fail("V7: turn %s was requested again at %v, and that was not scheduled", f.OfTurn, x.c.At)
+	}
 	if x.stopped[f.OfTurn] {
 		x.fail("V9: a person stopped turn %s, and %s goes on with it", f.OfTurn, x.c.Writer)
 	}

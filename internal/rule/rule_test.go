@@ -118,12 +118,15 @@ func TestWhatIsAgainstTheRules(t *testing.T) {
 			s.asks("u", events.CauseRetry, "t")
 			s.asks("v", events.CauseRetry, "t")
 		}},
-		"resumed as often as it may be": {"", func(s *story) { s.cut("t"); s.asks("u", events.CauseResume, "t") }},
+		"resumed as often as it may be": {"", func(s *story) { s.cut("t"); s.schedules(1, 2*second, at(5)); s.asks("u", events.CauseResume, "t") }},
+		"resumed without delay":         {"V7", func(s *story) { s.cut("t"); s.asks("u", events.CauseResume, "t") }},
 		"resumed too often": {"V8", func(s *story) {
 			s.cut("t")
+			s.schedules(1, 2*second, at(5))
 			s.asks("u", events.CauseRetry, "t") // which the document does not count
 			s.harness(events.TurnStarted{Turn: "u", Synthetic: true})
 			s.cut("u")
+			s.service(events.WriterRetry, events.RetryScheduled{Turn: "u", Attempt: 2, DelayMS: 2000, DueAt: at(9)})
 			s.asks("v", events.CauseResume, "u")
 		}},
 		"a stopped turn is scheduled": {"V9", func(s *story) { s.stops("t"); s.fails(); s.schedules(1, 2*second, at(6)) }},
