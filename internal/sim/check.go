@@ -138,7 +138,7 @@ func (w *world) check() {
 	for _, p := range w.promises {
 		for _, id := range p.ids {
 			if !counted[id] {
-				w.fail("V12: %s was told that its fact %s at %d of %s is stored, and it does not count: %s", p.who, id, p.seq, p.ref, why[id])
+				w.fail("V12: %s was told that its fact %s at %d of %s is stored, and it does not count: %s%s", p.who, id, p.seq, p.ref, why[id], tell(w.log.of(p.ref, p.seq)))
 			}
 		}
 	}

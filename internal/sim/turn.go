@@ -165,8 +165,12 @@ func (p *process) takesDecisions(st *session.State) bool {
 		if q.Status == session.Awaiting || q.Epoch != st.Epoch {
 			continue
 		}
-		if p.w.log.foldOn(st); !st.Owned || st.Incarnation != p.incarnation || p.w.leases[p.incarnation] == nil {
-			return false // it has read the log to its end, and is no longer sure of the session: nobody is told
+		switch p.w.log.foldOn(st); {
+		case st.Closed != nil || !st.Owned || st.Incarnation != p.incarnation:
+			p.forget(st.Ref()) // it has read the log to its end, and the session is not its own any more
+			return true
+		case p.w.leases[p.incarnation] == nil:
+			return true // it waits for its next incarnation
 		}
 		if st.Prompts[id] != q {
 			return true // somebody else settled it
