@@ -53,6 +53,9 @@ func (w *worker) asked(ctx context.Context, t *harness.Turn) error {
 	s := t.Session()
 	a.j.write(note{Ref: a.ref(s), Kind: "turn.started", ID: t.ID(), Seq: s.State().Seq})
 	a.reads(ctx, t)
+	for _, p := range t.Request().Prompts {
+		a.settled(s, p.Prompt, harness.Answer{Status: p.Status, Answers: p.Answers, Text: p.Text, By: p.By, Reason: p.Reason})
+	}
 	a.tool(ctx, t)
 	if !a.resting() && a.chance(30) {
 		tokens := events.Tokens{Input: a.rnd.Int64N(contextLimit), Output: 10}

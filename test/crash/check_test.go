@@ -169,6 +169,7 @@ func (p *picture) check() []string {
 		p.checkDecided(r)
 		p.checkLiving(r)
 	}
+	p.checkHeard()
 	for key, e := range p.state {
 		p.checkKey(key, e.Value)
 	}
@@ -334,6 +335,30 @@ func (p *picture) checkNote(n *note) {
 		}
 	case !f.counted[n.Kind+" "+n.ID]:
 		p.fail("V12", n.Ref, "%s was told that %s %s is stored by %d, and it does not count", n.By, n.Kind, n.ID, n.Seq)
+	}
+}
+
+// checkHeard: what a person was told is stored has reached an agent, in every session that has come to rest and waits for
+// nobody (V15).
+func (p *picture) checkHeard() {
+	heard, told := map[string]bool{}, map[string]bool{}
+	for i := range p.notes {
+		n := &p.notes[i]
+		heard[n.Ref.String()+" "+n.Prompt] = heard[n.Ref.String()+" "+n.Prompt] || n.Heard
+		told[n.Ref.String()+" "+n.Prompt] = told[n.Ref.String()+" "+n.Prompt] || n.Kind != "" && n.Prompt != ""
+	}
+	for _, r := range p.refs {
+		st := p.folded[r].st
+		l := st.LastTurn
+		done := l != nil && l.Outcome == session.OutcomeCompleted && st.Turn == nil && st.Closed == nil && st.BlockedBy() == "" && len(st.WaitsFor) == 0
+		if !done || !p.alive(st) {
+			continue
+		}
+		for _, id := range p.folded[r].rules.Owed() {
+			if key := r.String() + " " + id; told[key] && !heard[key] {
+				p.fail("V15", r, "a person was told that the decision about prompt %s is stored, and no agent has heard of it", id)
+			}
+		}
 	}
 }
 

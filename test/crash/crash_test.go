@@ -72,7 +72,13 @@ func TestCrash(t *testing.T) {
 			for _, a := range slices.Concat(w.nodes, w.others) {
 				w.strike(a)
 			}
-		case n < 22:
+		case n < 8: // every harness: people go on answering
+			for _, a := range w.others {
+				if a.role == roleHarness {
+					w.strike(a)
+				}
+			}
+		case n < 24:
 			w.strike(w.nodes[0])
 		default:
 			w.strike(w.others[w.rnd.IntN(len(w.others))])

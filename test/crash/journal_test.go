@@ -27,6 +27,7 @@ type note struct {
 	Prompt string `json:"prompt,omitempty"` // that somebody was told about:
 	Status string `json:"status,omitempty"` // how it was settled
 	Text   string `json:"text,omitempty"`   // what a person said to it
+	Heard  bool   `json:"heard,omitempty"`  // an agent was told
 
 	Wrong string `json:"wrong,omitempty"` // what should not have happened
 }

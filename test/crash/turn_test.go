@@ -3,7 +3,9 @@ package crash
 import (
 	"context"
 	"maps"
+	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/harness"
@@ -51,8 +53,10 @@ func (a *agent) step(ctx context.Context, t *harness.Turn) {
 		for range 3 {
 			a.openTool(ctx, t, a.chance(20)) // left open: they end with their turn, or with recovery
 		}
-	case n < 80:
+	case n < 70:
 		a.ask(ctx, t)
+	case n < 80:
+		a.askTwo(ctx, t)
 	case n < 90 && a.depth < depthMax:
 		a.delegate(ctx, t)
 	default:
@@ -134,6 +138,18 @@ func (a *agent) ask(ctx context.Context, t *harness.Turn) {
 	} else if call != nil && a.chance(50) {
 		a.endCall(ctx, s, call)
 	}
+}
+
+// askTwo asks two questions at once, without calls, and waits for both.
+func (a *agent) askTwo(ctx context.Context, t *harness.Turn) {
+	var both sync.WaitGroup
+	for range 2 {
+		p := a.question(nil)
+		p.OnOwnerLoss = events.LossKeep
+		asker := &agent{worker: a.worker, rnd: rand.New(rand.NewPCG(a.rnd.Uint64(), a.rnd.Uint64())), depth: a.depth}
+		both.Go(func() { asker.await(ctx, t, p) })
+	}
+	both.Wait()
 }
 
 // await waits for a prompt's settlement, not for ever. It says whether it came.

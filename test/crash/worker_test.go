@@ -270,7 +270,7 @@ func (a *agent) policy() *events.PolicyPatch {
 
 // settled notes how a prompt was settled, as it was told.
 func (a *agent) settled(s *harness.Session, prompt string, x harness.Answer) {
-	n := note{Ref: a.ref(s), Prompt: prompt, Status: string(x.Status)}
+	n := note{Ref: a.ref(s), Prompt: prompt, Status: string(x.Status), Heard: true}
 	switch {
 	case x.Status == session.Answered && len(x.Answers) > 0:
 		n.Text = said(x.Answers)
