@@ -113,7 +113,7 @@ func (d *desk) closeCall(id string, c *session.Tool) {
 	result, whole := d.becameOf(id, kids)
 	d.say(result)
 	p := d.Policy
-	if whole && d.Turn != nil && d.Turn.ID == c.Turn && p.Resume == events.ResumeAuto && d.Retry.Resumes < p.ResumeMax {
+	if whole && d.Turn != nil && d.Turn.ID == c.Turn && !d.Runs(c.Turn) && p.Resume == events.ResumeAuto && d.Retry.Resumes < p.ResumeMax {
 		next := d.Continue("", c.Turn, "")
 		next.Cause = events.CauseResume
 		d.goOn = append(d.goOn, next)

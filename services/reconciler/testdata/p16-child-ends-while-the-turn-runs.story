@@ -1,0 +1,36 @@
+A new process adopts the turn of one that died, by a question in it, and leaves the call that waits for a child. When the child has
+settled, the call ends with what became of it; the turn is run by its owner and no resume takes its place (P16, P12).
+
+-- facts --
+1 session.opened {"incarnation":"17"}
+2 turn.started {"turn":"t1","cause":"message"}
+3 tool.started {"call":"task1","turn":"t1","name":"task"}
+4 prompt.requested {"prompt":"p1","turn":"t1","kind":"question","delivery":"callback","on_owner_loss":"keep"}
+-- facts child --
+5 session.opened {"incarnation":"17","parent":"s","parent_call":"task1","root":"s"}
+6 turn.started {"turn":"k1","cause":"message","synthetic":true}
+-- facts --
+7 session.claimed {"incarnation":"18"}
+7 prompt.requested {"prompt":"p1","turn":"t1","kind":"question","delivery":"callback","on_owner_loss":"keep"}
+8/ledger prompt.answered {"prompt":"p1","answers":[],"by":"user-1"}
+9 prompt.delivered {"prompt":"p1"}
+-- facts child --
+10 session.claimed {"incarnation":"18"}
+10 turn.started {"turn":"k1","cause":"message","synthetic":true}
+-- owner --
+alive
+-- owner child --
+alive
+-- at --
+60
+-- decide --
+nothing
+-- facts child --
+61 turn.completed {"turn":"k1"}
+-- at --
+62
+-- decide --
+s tool.completed {"call":"task1","output":{"child":"child","outcome":"completed","turn":"k1"},"synthetic":true}
+-- state --
+s running owned-by=18 turn=t1
+child idle owned-by=18 last=k1,completed,
