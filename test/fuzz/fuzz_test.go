@@ -1,0 +1,283 @@
+// Package fuzz writes to a cell what a harness may write, and is not what any harness would: facts, headers, leases, requests
+// and hints, made at random from a seed and damaged. No service may panic, and no other session may wait for it.
+package fuzz
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+	"github.com/holdfast-dev/holdfast/services/compaction"
+	"github.com/holdfast-dev/holdfast/services/ledger"
+	"github.com/holdfast-dev/holdfast/services/reconciler"
+	"github.com/holdfast-dev/holdfast/services/retry"
+)
+
+// What the test promises and how long it looks.
+const (
+	waitMax   = time.Second // from an append to another session until its document shows it
+	shortTime = 10 * time.Second
+	longTime  = time.Hour
+	attackers = 2
+)
+
+// duration is how long is written.
+func duration() time.Duration {
+	if os.Getenv("HOLDFAST_LONG") != "" {
+		return longTime
+	}
+	return shortTime
+}
+
+// seed is what everything that is written follows from: HOLDFAST_SEED says which, to see a run again.
+func seed(t *testing.T) uint64 {
+	t.Helper()
+	n, err := strconv.ParseUint(cmp.Or(os.Getenv("HOLDFAST_SEED"), strconv.FormatInt(time.Now().UnixNano(), 10)), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("HOLDFAST_SEED=%d", n)
+	return n
+}
+
+// cell is a broker with all services in this process: a panic of any of them ends the test.
+type cell struct {
+	*testing.T
+	b      *bus.Bus
+	ledger *ledger.Ledger
+
+	mu     sync.Mutex
+	panics []string
+}
+
+// Run is called with each line that a service logs: what a service has recovered from is a panic all the same.
+func (c *cell) Run(_ *zerolog.Event, _ zerolog.Level, message string) {
+	if message == "panic in a request" {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.panics = append(c.panics, message)
+	}
+}
+
+func (c *cell) start(run func(context.Context) error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- run(ctx) }()
+	c.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			c.Error(err)
+		}
+	})
+}
+
+// newCell starts everything.
+func newCell(t *testing.T, connect func() *bus.Bus) *cell {
+	t.Helper()
+	c := &cell{T: t, b: connect()}
+	log := zerolog.New(zerolog.NewConsoleWriter(func(w *zerolog.ConsoleWriter) { w.Out = os.Stderr })).Level(zerolog.ErrorLevel).Hook(c)
+	must := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var err error
+	c.ledger, err = ledger.New(connect(), ledger.Default(), log)
+	must(err)
+	tries, err := retry.New(connect(), retry.Default(), log)
+	must(err)
+	compacts, err := compaction.New(connect(), compaction.Default(), log)
+	must(err)
+	recovers, err := reconciler.New(connect(), reconciler.Default(), log)
+	must(err)
+	for _, run := range []func(context.Context) error{c.ledger.Run, tries.Run, compacts.Run, recovers.Run} {
+		c.start(run)
+	}
+	return c
+}
+
+var probeRef = events.Ref{Harness: "probe", Session: "quiet"}
+
+// probe is a session that is used as it should be, beside the others.
+type probe struct {
+	*cell
+	pulse  *natstest.Pulse
+	news   chan struct{}
+	mu     sync.Mutex
+	seen   uint64 // the document's
+	last   uint64 // the log's
+	rounds int
+	worst  time.Duration
+}
+
+// watch keeps what the document shows.
+func (p *probe) watch(ctx context.Context) error {
+	return p.b.Watch(ctx, bus.State, []string{events.SessionKey(probeRef)}, func(u bus.Update) error {
+		if seq := session.PeekSeq(u.Value); seq > 0 {
+			p.mu.Lock()
+			p.seen = max(p.seen, seq)
+			p.mu.Unlock()
+			select {
+			case p.news <- struct{}{}:
+			default:
+			}
+		}
+		return nil
+	})
+}
+
+// say appends to the probe's session, and waits until its document shows it.
+func (p *probe) say(ctx context.Context, facts ...events.Fact) error {
+	began, lost := time.Now(), p.pulse.Lost()
+	evs := make([]events.Event, len(facts))
+	for i, f := range facts {
+		evs[i] = events.New(p.b.NewID(), events.HarnessSource(probeRef.Harness, "1"), probeRef, 1, began, f)
+	}
+	seq, err := p.b.Append(ctx, probeRef, events.WriterHarness, p.last, evs)
+	if err != nil {
+		return err
+	}
+	p.last = seq
+	for {
+		p.mu.Lock()
+		seen := p.seen >= seq
+		p.mu.Unlock()
+		if seen {
+			break
+		}
+		select {
+		case <-p.news:
+		case <-ctx.Done():
+			return fmt.Errorf("commit %d of the probe was not shown: %w", seq, ctx.Err())
+		}
+	}
+	took := time.Since(began) - (p.pulse.Lost() - lost)
+	if took > waitMax {
+		p.Errorf("round %d: the probe's document was late by %s", p.rounds, took)
+	}
+	p.rounds++
+	p.worst = max(p.worst, took)
+	return nil
+}
+
+// round says two things, and has a person ask for one.
+func (p *probe) round(ctx context.Context) error {
+	call := fmt.Sprint("call", p.rounds)
+	began, lost := time.Now(), p.pulse.Lost()
+	var reply struct{ Seq uint64 }
+	err := p.b.Request(ctx, ledger.Name, "configure", session.ConfigureWish{Ref: probeRef, By: "ada",
+		Policy: &events.PolicyPatch{RetryMax: events.Set(p.rounds % 100)}}, &reply)
+	if err != nil {
+		return err
+	}
+	if took := time.Since(began) - (p.pulse.Lost() - lost); took > waitMax {
+		p.Errorf("round %d: a person's request took %s", p.rounds, took)
+	}
+	p.last = max(p.last, reply.Seq)
+	return errors.Join(p.say(ctx, events.ToolStarted{Call: call, Turn: "t", Name: "ls"}), p.say(ctx, events.ToolCompleted{Call: call}))
+}
+
+// TestFuzz: while attackers write, the probe goes on; afterwards every document is what its log says.
+func TestFuzz(t *testing.T) {
+	server := natstest.Start(t)
+	from := seed(t)
+	c := newCell(t, func() *bus.Bus { return natstest.Bus(t, server) })
+	p := &probe{cell: c, pulse: natstest.Feel(t), news: make(chan struct{}, 1)}
+	c.start(p.watch)
+	ctx, cancel := context.WithTimeout(context.Background(), duration()+2*time.Minute)
+	defer cancel()
+	natstest.Until(t, "the services to answer", func() bool { return c.b.Request(ctx, ledger.Name, "list", struct{}{}, nil) == nil })
+	p.pulse = natstest.Feel(t)
+	if err := p.say(ctx, events.SessionOpened{Incarnation: "1"}, events.TurnStarted{Turn: "t", Cause: events.CauseMessage}); err != nil {
+		t.Fatal(err)
+	}
+	var attack sync.WaitGroup
+	end := time.Now().Add(duration())
+	var sent [attackers]int
+	for i := range attackers {
+		a := newAttacker(t, server.URL(), fmt.Sprint("fuzz", i), rand.New(rand.NewPCG(from, uint64(i))))
+		attack.Go(func() {
+			for ; time.Now().Before(end); sent[i]++ {
+				a.write()
+			}
+		})
+	}
+	for time.Now().Before(end) && !t.Failed() {
+		if err := p.round(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	attack.Wait()
+	c.settled(ctx)
+	if p.rounds < 10 || sent[0] < 100 {
+		t.Errorf("%d rounds of the probe, %v written: too few to tell anything", p.rounds, sent)
+	}
+	t.Logf("%v written, %d rounds of the probe, the slowest took %s", sent, p.rounds, p.worst)
+}
+
+// settled waits until all is folded, and compares every session with its log.
+func (c *cell) settled(ctx context.Context) {
+	c.Helper()
+	natstest.Until(c, "all to be folded", func() bool {
+		n, _, err := c.b.Lag(ctx, ledger.Source(ledger.Default()))
+		return err == nil && n == 0
+	})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.panics) > 0 {
+		c.Errorf("%d panics in requests", len(c.panics))
+	}
+	logs := map[events.Ref]bool{}
+	if err := c.b.Scan(ctx, 0, func(x events.Commit) error {
+		if x.Ref.Validate() == nil {
+			logs[x.Ref] = true
+		}
+		return nil
+	}); err != nil {
+		c.Fatal(err)
+	}
+	for r := range logs {
+		var want, got []byte
+		natstest.Until(c, "the document of "+r.String()+" to be what its log says", func() bool {
+			want, got = c.both(ctx, r)
+			return bytes.Equal(want, got)
+		})
+	}
+	if n := c.ledger.Counts(); n["set_aside"] > 0 {
+		c.Errorf("sessions were set aside: %v", n)
+	}
+}
+
+// both are a session's document as the log makes it, and as it is.
+func (c *cell) both(ctx context.Context, r events.Ref) (want, got []byte) {
+	commits, err := c.b.Read(ctx, r, 0)
+	if err != nil {
+		c.Fatal(err)
+	}
+	st := session.New(r)
+	for i := range commits {
+		st.Fold(&commits[i])
+	}
+	if want, err = st.Encode(); err != nil {
+		c.Fatal(err)
+	}
+	e, err := c.b.Load(ctx, bus.State, events.SessionKey(r))
+	if err != nil && !errors.Is(err, bus.ErrNotFound) {
+		c.Fatal(err)
+	}
+	return want, e.Value
+}
