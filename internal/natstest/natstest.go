@@ -92,12 +92,12 @@ func Restart(t testing.TB, s *embed.Server) *embed.Server {
 }
 
 // Cluster runs three brokers and returns when their JetStream has a leader.
-func Cluster(t testing.TB) []*embed.Server {
+func Cluster(t testing.TB, opts ...Option) []*embed.Server {
 	t.Helper()
 	var err error
 	for range clusterPortsMax {
 		var nodes []*embed.Server
-		if nodes, err = cluster(t); err == nil {
+		if nodes, err = cluster(t, opts); err == nil {
 			Until(t, "the cluster to have a leader", func() bool { return leader(nodes) != nil })
 			return nodes
 		}
@@ -109,7 +109,7 @@ func Cluster(t testing.TB) []*embed.Server {
 	return nil
 }
 
-func cluster(t testing.TB) ([]*embed.Server, error) {
+func cluster(t testing.TB, opts []Option) ([]*embed.Server, error) {
 	t.Helper()
 	addrs, routes := make([]string, clusterNodes), make([]string, clusterNodes)
 	held := make([]net.Listener, clusterNodes) // all at once, so that they differ
@@ -125,15 +125,19 @@ func cluster(t testing.TB) ([]*embed.Server, error) {
 			return nil, err
 		}
 	}
-	return clusterOn(t, addrs, routes)
+	return clusterOn(t, addrs, routes, opts)
 }
 
-func clusterOn(t testing.TB, addrs, routes []string) ([]*embed.Server, error) {
+func clusterOn(t testing.TB, addrs, routes []string, opts []Option) ([]*embed.Server, error) {
 	t.Helper()
 	var nodes []*embed.Server
 	for i, addr := range addrs {
-		s, err := start(t, embed.Config{Dir: t.TempDir(), Listen: loopbackAny, Name: fmt.Sprintf("node-%d", i+1),
-			Cluster: &embed.Cluster{Name: "test", Listen: addr, Routes: routes}})
+		cfg := embed.Config{Dir: t.TempDir(), Listen: loopbackAny, Name: fmt.Sprintf("node-%d", i+1),
+			Cluster: &embed.Cluster{Name: "test", Listen: addr, Routes: routes}}
+		for _, o := range opts {
+			o(&cfg)
+		}
+		s, err := start(t, cfg)
 		if err != nil {
 			for _, n := range nodes {
 				n.Shutdown()

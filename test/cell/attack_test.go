@@ -1,0 +1,266 @@
+package cell
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// A permitted client can hurt its own sessions and no other.
+func TestAttacks(t *testing.T) {
+	w := start(t)
+	w.unharmed("reply subjects", w.replies)
+	w.unharmed("deliveries by the broker", w.deliveries)
+	w.unharmed("in another's name", w.inAnothersName)
+	w.unharmed("roll-ups", w.rollUps)
+	w.unharmed("what others hear", w.eavesdrop)
+	w.unharmed("facts that are not the user's to say", w.kinds)
+	w.unharmed("the broker's API", w.brokersAPI)
+}
+
+// targets are subjects at which a message of anybody's would do harm.
+func targets() []string {
+	all := []string{"hf.log.other.s.harness", "hf.log.other.s.ledger", "$KV.hf_state.session.other.s", "$KV.hf_leases.harness.other.1", "$KV.hf_leases.ticket.other",
+		"$O.hf_objects.M.person.bob.x", "hf.timer.retry.other.s", "hf.due.retry.other.s", "hf.feed.session.closed", "hf.parked.x.other.s",
+		"hf.progress.other.s", "hf.nudge.other", "$JS.ACK.HF_LOG.ledger.1.1.1.1.0", "$JS.ACK.KV_hf_state.retry.1.1.1.1.0", "$SRV.PING", "_R_.x"}
+	for _, s := range streams {
+		all = append(all, "$JS.API.STREAM.PURGE."+s, "$JS.API.STREAM.DELETE."+s, "$JS.API.STREAM.UPDATE."+s)
+	}
+	for _, who := range []string{"", ".bob", ".root", ".harness.other"} {
+		all = append(all, "hf.svc.ledger.close"+who, "hf.svc.ledger.rebuild"+who, "hf.svc.compaction.send"+who)
+	}
+	return all
+}
+
+// request is something that a user may ask, and that is answered.
+type request struct{ subject, body string }
+
+// asks are requests of a user that the broker or a service answers.
+func asks(class string) []request {
+	all := []request{{"$JS.API.INFO", ""}, {"$JS.API.STREAM.INFO.HF_LOG", ""}, {"$JS.API.STREAM.MSG.GET.HF_LOG", `{"seq":1}`},
+		{"$JS.API.STREAM.MSG.GET.KV_hf_state", `{"last_by_subj":"$KV.hf_state.session.other.s"}`}}
+	if class == events.ClassHarness {
+		return append(all, request{"hf.log.my-agent.replies.harness", `[]`}, request{"$KV.hf_leases.harness.my-agent.9", `{}`},
+			request{"hf.svc.compaction.send.harness.my-agent", `{"harness":"my-agent","session":"s","message":"m","content":"x"}`})
+	}
+	return append(all, request{"hf.svc.ledger.get.ann", `{"harness":"other","session":"s"}`}, request{"$SRV.INFO", ""}, request{"$SRV.PING.holdfast-ledger", ""},
+		request{"hf.svc.ledger.configure.ann", `{"harness":"my-agent","session":"s","policy":{"auto_retry":true},"by":"ann"}`})
+}
+
+// replies: whatever a request names as its reply subject, nothing is published there that its sender could not publish.
+func (w *world) replies(t *testing.T) {
+	for a, class := range map[*account]string{w.harness(): events.ClassHarness, w.ann(): events.ClassPerson} {
+		for _, ask := range asks(class) {
+			if _, err := a.Request(ask.subject, []byte(ask.body), patience); err != nil {
+				t.Errorf("%s may not ask %s: %v", a.name, ask.subject, err)
+			}
+			for _, to := range targets() {
+				a.send(t, ask.subject, to, ask.body)
+			}
+		}
+		a.done(t)
+	}
+}
+
+// deliveries: a consumer on one's own messages may be told to deliver anywhere, and so may a pull.
+func (w *world) deliveries(t *testing.T) {
+	for a, filter := range map[*account]string{w.harness(): "hf.log.my-agent.>", w.ann(): "hf.log.my-agent.s.*"} {
+		for i, to := range targets() {
+			for j, group := range []string{"", "q"} {
+				name := fmt.Sprintf("%s-%d-%d", strings.ReplaceAll(a.name, ".", ""), i, j)
+				config := map[string]any{"name": name, "filter_subject": filter, "ack_policy": "none", "deliver_subject": to, "inactive_threshold": int64(time.Minute)}
+				if group != "" {
+					config["deliver_group"] = group
+				}
+				req, err := json.Marshal(map[string]any{"stream_name": "HF_LOG", "action": "create", "config": config})
+				if err != nil {
+					t.Fatal(err)
+				}
+				a.send(t, "$JS.API.CONSUMER.CREATE.HF_LOG."+name+"."+filter, a.NewInbox(), string(req))
+			}
+		}
+		pull := strings.ReplaceAll(a.name, ".", "") + "-pull"
+		config := map[string]any{"name": pull, "filter_subject": filter, "ack_policy": "none", "inactive_threshold": int64(time.Minute)}
+		var made struct{ Name string }
+		if err := a.api(t, "CONSUMER.CREATE.HF_LOG."+pull+"."+filter, map[string]any{"stream_name": "HF_LOG", "action": "create", "config": config}, &made); err != nil {
+			t.Fatalf("%s: %v", a.name, err)
+		}
+		for _, to := range targets() {
+			a.send(t, "$JS.API.CONSUMER.MSG.NEXT.HF_LOG."+pull, to, `{"batch":1,"no_wait":true}`)
+		}
+		a.done(t)
+	}
+	h := w.harness() // something to deliver, which would be a request to a service
+	for range 20 {
+		if _, err := h.Request("hf.log.my-agent.replies.harness", []byte(`{"harness":"other","session":"s","reason":"archived","by":"bob"}`), patience); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// inAnothersName: who asks is in the subject, and nobody can use that of another.
+func (w *world) inAnothersName(t *testing.T) {
+	ann, h := w.ann(), w.harness()
+	for a, subjects := range map[*account][]string{
+		ann: {"hf.svc.ledger.close", "hf.svc.ledger.close.bob", "hf.svc.ledger.close.root", "hf.svc.ledger.rebuild.ann", "hf.svc.reconciler.sweep.ann",
+			"hf.svc.ledger.rebuild.root", "hf.svc.compaction.send.harness.other"},
+		h: {"hf.svc.ledger.close", "hf.svc.ledger.close.ann", "hf.svc.ledger.close.harness.my-agent", "hf.svc.compaction.send", "hf.svc.compaction.send.harness.other",
+			"hf.svc.compaction.send.my-agent"},
+	} {
+		before := a.denied.Load()
+		for _, s := range subjects {
+			a.send(t, s, a.NewInbox(), `{"harness":"other","session":"s","reason":"archived","by":"`+a.name+`"}`)
+		}
+		a.done(t)
+		w.refused(t, a, before, len(subjects))
+	}
+	for _, c := range []struct {
+		a             *account
+		subject, body string
+	}{
+		{ann, "hf.svc.ledger.close.ann", `{"harness":"other","session":"s","reason":"archived","by":"bob"}`},
+		{ann, "hf.svc.compaction.send.ann", `{"harness":"other","session":"s","message":"m","content":"x","by":"bob"}`},
+		{h, "hf.svc.compaction.send.harness.my-agent", `{"harness":"other","session":"s","message":"m","content":"x","by":"bob"}`},
+	} {
+		m, err := c.a.Request(c.subject, []byte(c.body), patience)
+		if err != nil || m.Header.Get("Nats-Service-Error-Code") != "403" {
+			t.Errorf("%s %s: %v %+v", c.subject, c.body, err, m)
+		}
+	}
+}
+
+// refused waits until the broker has refused so much.
+func (w *world) refused(t *testing.T, a *account, before int64, want int) {
+	t.Helper()
+	natstest.Until(t, fmt.Sprintf("%s to be refused %d times", a.name, want), func() bool { return a.denied.Load()-before >= int64(want) })
+	if n := a.denied.Load() - before; n != int64(want) {
+		t.Errorf("%s was refused %d times, want %d", a.name, n, want)
+	}
+}
+
+// rollUps: a header on one's own subject reaches no other one.
+func (w *world) rollUps(t *testing.T) {
+	for a, subjects := range map[*account][]string{
+		w.harness(): {"$KV.hf_leases.harness.my-agent.9", "$KV.hf_leases.ticket.my-agent", "hf.log.my-agent.s.harness", "$O.hf_objects.C.harness.my-agent.x", "$O.hf_objects.M.harness.my-agent.x"},
+		w.ann():     {"$O.hf_objects.C.person.ann.x", "$O.hf_objects.M.person.ann.x"},
+	} {
+		for _, s := range subjects {
+			for _, h := range [][]string{{"Nats-Rollup", "all"}, {"Nats-Rollup", "sub"}, {"KV-Operation", "PURGE", "Nats-Rollup", "all"},
+				{"Nats-Schedule", "@at 2020-01-01T00:00:00Z", "Nats-Schedule-Target", "$KV.hf_leases.harness.other.1"}} {
+				m := &nats.Msg{Subject: s, Header: nats.Header{}}
+				for i := 0; i < len(h); i += 2 {
+					m.Header[h[i]] = []string{h[i+1]}
+				}
+				answer, err := a.RequestMsg(m, patience)
+				if err != nil || !strings.Contains(string(answer.Data), `"error"`) {
+					t.Errorf("%s with %v: %v %+v", s, h, err, answer)
+				}
+			}
+		}
+	}
+}
+
+// eavesdrop: nobody hears what is meant for others.
+func (w *world) eavesdrop(t *testing.T) {
+	for _, a := range []*account{w.harness(), w.ann(), w.root()} {
+		subjects := []string{">", "_INBOX.>", "_INBOX.hf.>", "_INBOX.hf.person.bob.>", "_INBOX.hf.harness.other.>", "_INBOX.hf.service.ledger.>", "_R_.>", "hf.>", "hf.log.>",
+			"hf.nudge.other", "hf.nudge.*", "hf.progress.>", "hf.svc.>", "hf.svc.ledger.answer", "$KV.>", "$O.>", "$JS.>", "$JS.EVENT.>", "$SRV.PING", "$SYS.>"}
+		before := a.denied.Load()
+		for _, s := range subjects {
+			if _, err := a.SubscribeSync(s); err != nil {
+				t.Fatal(err)
+			}
+		}
+		a.done(t)
+		w.refused(t, a, before, len(subjects))
+	}
+}
+
+// kinds: from the table of kinds, each user's every fact that it may not say. Under the name of a writer that may say it,
+// the broker refuses it; under its own name, where it has one, it does not count.
+func (w *world) kinds(t *testing.T) {
+	users := map[*account]events.Writer{w.harness(): events.WriterHarness, w.ann(): "", w.root(): ""}
+	for _, s := range services {
+		users[w.login(events.ServiceName(s), events.ClassService, s)] = events.Writer(s)
+	}
+	n := 0
+	for a, own := range users {
+		before, want := a.denied.Load(), 0
+		for _, spec := range events.Table() {
+			for _, writer := range events.Writers() {
+				for _, r := range []events.Ref{mine, theirs} {
+					if writer == own && (own != events.WriterHarness || r == mine) {
+						continue
+					}
+					a.send(t, "hf.log."+r.Harness+"."+r.Session+"."+string(writer), "", fact(&spec, r))
+					want++
+				}
+			}
+		}
+		a.done(t)
+		w.refused(t, a, before, want)
+		n += want
+	}
+	h, wrong := w.harness(), 0
+	for _, spec := range events.Table() {
+		if !slices.Contains(spec.By, events.WriterHarness) {
+			wrong++
+			if _, err := h.Request("hf.log."+attacker+".roles.harness", []byte(fact(&spec, events.Ref{Harness: attacker, Session: "roles"})), patience); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	ann := w.ann()
+	natstest.Until(t, fmt.Sprintf("%d facts to be parked", wrong), func() bool {
+		m, err := ann.Request("hf.svc.ledger.get.ann", []byte(`{"harness":"my-agent","session":"roles"}`), patience)
+		var doc struct {
+			Document struct{ Commits, Parked int }
+		}
+		return err == nil && json.Unmarshal(m.Data, &doc) == nil && doc.Document.Commits == wrong && doc.Document.Parked == wrong
+	})
+	if n < 1000 || wrong < 10 {
+		t.Errorf("%d acts, and %d kinds: want what the table has", n, wrong)
+	}
+}
+
+// fact is a commit of one fact of this kind.
+func fact(spec *events.Spec, r events.Ref) string {
+	body, err := json.Marshal([]map[string]any{{"specversion": "1.0", "id": "x-" + string(spec.Kind), "source": "/harness/" + r.Harness + "/1", "type": "holdfast." + string(spec.Kind),
+		"subject": "s", "time": time.Now().UTC(), "session": r.Session, "epoch": 1, "data": spec.Zero}})
+	if err != nil {
+		panic(err) // a fact of the table that cannot be written
+	}
+	return string(body)
+}
+
+// brokersAPI: no user changes streams, or the consumers of services.
+func (w *world) brokersAPI(t *testing.T) {
+	for _, a := range []*account{w.harness(), w.ann(), w.root()} {
+		var subjects []string
+		for _, s := range streams {
+			for _, verb := range []string{"CREATE", "UPDATE", "DELETE", "PURGE", "MSG.DELETE", "SNAPSHOT", "RESTORE", "LEADER.STEPDOWN", "PEER.REMOVE"} {
+				subjects = append(subjects, "$JS.API.STREAM."+verb+"."+s)
+			}
+		}
+		for _, d := range []string{"HF_LOG.ledger", "KV_hf_state.retry", "KV_hf_state.compaction", "KV_hf_state.reconciler", "HF_TIMERS.retry-due"} {
+			for _, verb := range []string{"CREATE", "DURABLE.CREATE", "DELETE", "MSG.NEXT", "RESET", "UNPIN", "PAUSE", "LEADER.STEPDOWN"} {
+				subjects = append(subjects, "$JS.API.CONSUMER."+verb+"."+d)
+			}
+		}
+		subjects = append(subjects, "$JS.API.ACCOUNT.PURGE.HOLDFAST", "$JS.API.META.LEADER.STEPDOWN", "$SYS.REQ.SERVER.PING", "$JS.API.STREAM.CREATE.MINE")
+		before := a.denied.Load()
+		for _, s := range subjects {
+			a.send(t, s, a.NewInbox(), `{}`)
+		}
+		a.done(t)
+		w.refused(t, a, before, len(subjects))
+	}
+}

@@ -1,0 +1,320 @@
+// Package cell attacks a cell as the manifests start it: three nodes with the printed permissions, two processes of each
+// service with the manifests' arguments and variables. Each attack is one that a permitted user could try, and ends with
+// the same question: is what others have still as it was?
+package cell
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/embed"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+const (
+	deploy   = "../../deploy/k8s"
+	attacker = "my-agent" // the harness that the manifests name
+	victim   = "other"
+	patience = 90 * time.Second
+)
+
+var (
+	binary   string
+	services = []string{"ledger", "retry", "compaction", "reconciler"}
+	mine     = events.Ref{Harness: attacker, Session: "s"}
+	theirs   = events.Ref{Harness: victim, Session: "s"}
+)
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "holdfast-cell-")
+	if err == nil {
+		binary = filepath.Join(dir, "holdfast")
+		var out []byte
+		if out, err = exec.Command("go", "build", "-o", binary, "../../cmd/holdfast").CombinedOutput(); err != nil {
+			err = fmt.Errorf("%w: %s", err, out)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "cell:", err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	if err := os.RemoveAll(dir); err != nil {
+		fmt.Fprintln(os.Stderr, "cell:", err)
+	}
+	os.Exit(code)
+}
+
+// world is a running cell.
+type world struct {
+	t       *testing.T
+	nodes   []*embed.Server
+	victim  *bus.Bus
+	object  string   // of the victim
+	service *account // the ledger's user: it may look at every stream
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	body, err := os.ReadFile(filepath.Join(deploy, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
+// start runs the cell, and a harness that is nobody's enemy.
+func start(t *testing.T) *world {
+	t.Helper()
+	printed, err := exec.Command(binary, "permissions", "--harness", attacker, "--harness", victim, "--person", "ann", "--person", "bob", "--operator", "root").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range regexp.MustCompile(`\$(HOLDFAST_PASSWORD_\w+)`).FindAllStringSubmatch(string(printed), -1) {
+		t.Setenv(v[1], "secret")
+	}
+	t.Setenv("SERVER_NAME", "node")
+	conf := strings.Replace(read(t, "nats/nats.conf"), "include ./permissions.conf", string(printed), 1)
+	conf = strings.ReplaceAll(conf, "/var/run/nats/", t.TempDir()+"/")
+	conf = regexp.MustCompile(`(?m)^http_port:.*$`).ReplaceAllString(conf, "") // its address would be every other node's, too
+	w := &world{t: t, nodes: natstest.Cluster(t, natstest.Settings(t, conf))}
+	for _, s := range services {
+		w.run(s)
+		w.run(s)
+	}
+	w.service = w.login("holdfast-ledger", events.ClassService, "ledger")
+	w.settle()
+	return w
+}
+
+// run starts a process of a service as its manifest does, and returns when it is ready.
+func (w *world) run(service string) {
+	w.t.Helper()
+	manifest, ready := read(w.t, "base/"+service+".yaml"), filepath.Join(w.t.TempDir(), "ready")
+	var args []string
+	if err := json.Unmarshal([]byte(regexp.MustCompile(`args: (\[.*\])`).FindStringSubmatch(manifest)[1]), &args); err != nil {
+		w.t.Fatal(err)
+	}
+	cmd := exec.Command(binary, append(args, "--http", "127.0.0.1:0", "--ready-file", ready, "--log-level", "error")...)
+	cmd.Env = append(os.Environ(), "HOLDFAST_NATS="+w.url(events.ServiceName(service)))
+	for _, v := range regexp.MustCompile(`(?m)^  (HOLDFAST_\w+): "?([^"\n]*)"?$`).FindAllStringSubmatch(read(w.t, "base/config.yaml"), -1) {
+		cmd.Env = append(cmd.Env, v[1]+"="+v[2])
+	}
+	cmd.Stderr, cmd.Stdout = os.Stderr, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() {
+		if err := errors.Join(cmd.Process.Signal(syscall.SIGTERM), cmd.Wait()); err != nil {
+			w.t.Errorf("%s: %v", service, err)
+		}
+	})
+	natstest.Until(w.t, service+" to be ready", func() bool { _, err := os.Stat(ready); return err == nil })
+}
+
+// url is where a user reaches all nodes.
+func (w *world) url(user string) string {
+	var all []string
+	for _, n := range w.nodes {
+		all = append(all, strings.Replace(n.URL(), "//", "//"+url.UserPassword(user, "secret").String()+"@", 1))
+	}
+	return strings.Join(all, ",")
+}
+
+// settle gives the victim what it could lose: a session with a document, a lease, a ticket, an object; and the attacker a
+// session of its own.
+func (w *world) settle() {
+	w.t.Helper()
+	ctx := w.t.Context()
+	for _, r := range []events.Ref{mine, theirs} {
+		b, err := bus.Open(ctx, bus.Config{URL: w.url("harness-" + r.Harness), Inbox: events.Inbox("hf", events.ClassHarness, r.Harness),
+			Asker: events.Asker{Class: events.ClassHarness, ID: r.Harness}})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		w.t.Cleanup(b.Close)
+		_, err1 := b.Ticket(ctx, r.Harness)
+		_, err2 := b.AcquireLease(ctx, events.HarnessLeaseKey(r.Harness, "1"), []byte(`{"incarnation":"1","state":"ready","exclusive":true,"ttl_ms":3600000}`), time.Hour)
+		opened := events.New("e", events.HarnessSource(r.Harness, "1"), r, 1, time.Now(), events.SessionOpened{Incarnation: "1"})
+		_, err3 := b.Append(ctx, r, events.WriterHarness, 0, []events.Event{opened})
+		if err := errors.Join(err1, err2, err3); err != nil {
+			w.t.Fatal(err)
+		}
+		if r == theirs {
+			w.victim = b
+			if w.object, err = b.PutObject(ctx, r, []byte("kept")); err != nil {
+				w.t.Fatal(err)
+			}
+		}
+		natstest.Until(w.t, r.String()+" to have a document", func() bool {
+			_, err := b.Load(ctx, bus.State, events.SessionKey(r))
+			return err == nil
+		})
+	}
+}
+
+// account is a user's connection, by a plain client.
+type account struct {
+	*nats.Conn
+	name   string
+	denied atomic.Int64 // what the broker refused
+}
+
+// login connects as a user.
+func (w *world) login(user, class, id string) *account {
+	w.t.Helper()
+	a := &account{name: user}
+	nc, err := nats.Connect(w.url(user), nats.CustomInboxPrefix(events.Inbox("hf", class, id)), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+		if errors.Is(err, nats.ErrPermissionViolation) {
+			a.denied.Add(1)
+		}
+	}))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	a.Conn = nc
+	w.t.Cleanup(nc.Close)
+	return a
+}
+
+func (w *world) harness() *account {
+	return w.login("harness-"+attacker, events.ClassHarness, attacker)
+}
+func (w *world) ann() *account  { return w.login("ann", events.ClassPerson, "ann") }
+func (w *world) root() *account { return w.login("root", events.ClassPerson, "root") }
+
+// send publishes and forgets.
+func (a *account) send(t *testing.T, subject, reply, body string, header ...string) {
+	t.Helper()
+	m := &nats.Msg{Subject: subject, Reply: reply, Data: []byte(body), Header: nats.Header{}}
+	for i := 0; i+1 < len(header); i += 2 {
+		m.Header[header[i]] = []string{header[i+1]}
+	}
+	if err := a.PublishMsg(m); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// done returns when the broker has handled all that was sent before.
+func (a *account) done(t *testing.T) {
+	t.Helper()
+	if err := a.FlushTimeout(patience); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// api asks the broker's API.
+func (a *account) api(t *testing.T, subject string, req, to any) error {
+	t.Helper()
+	body, err := json.Marshal(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := a.Request("$JS.API."+subject, body, patience)
+	if err != nil {
+		return err
+	}
+	var failed struct {
+		Error *struct{ Description string }
+	}
+	if err := json.Unmarshal(m.Data, &failed); err != nil {
+		return err
+	}
+	if failed.Error != nil {
+		return errors.New(failed.Error.Description)
+	}
+	return json.Unmarshal(m.Data, to)
+}
+
+var streams = []string{"HF_LOG", "KV_hf_state", "KV_hf_leases", "OBJ_hf_objects", "HF_TIMERS", "HF_FEED", "HF_PARKED"}
+
+// facts is what others have in the cell: every subject that is not the attackers' own, with its last message where that can
+// be looked at, else how many it has.
+func (w *world) facts() map[string]string {
+	w.t.Helper()
+	all := map[string]string{}
+	for _, s := range streams {
+		var info struct {
+			Config struct{ Subjects []string }
+			State  struct{ Subjects map[string]int }
+		}
+		if err := w.service.api(w.t, "STREAM.INFO."+s, map[string]string{"subjects_filter": ">"}, &info); err != nil {
+			w.t.Fatalf("%s: %v", s, err)
+		}
+		all[s] = fmt.Sprint(info.Config.Subjects)
+		for subject, n := range info.State.Subjects {
+			own := strings.Contains(subject, "."+attacker+".") || strings.HasSuffix(subject, "."+attacker) || strings.Contains(subject, ".person.ann.") ||
+				strings.Contains(subject, ".person.root.") || strings.Contains(subject, ".service.") || strings.HasPrefix(subject, "hf.feed.")
+			if own {
+				continue
+			}
+			all[s+" "+subject] = fmt.Sprint(n, " messages")
+			var last struct{ Message struct{ Seq uint64 } }
+			if strings.HasPrefix(s, "HF_") && s != "HF_LOG" {
+				continue
+			}
+			if err := w.service.api(w.t, "STREAM.MSG.GET."+s, map[string]string{"last_by_subj": subject}, &last); err == nil {
+				all[s+" "+subject] += fmt.Sprint(", the last one is ", last.Message.Seq)
+			}
+		}
+	}
+	return all
+}
+
+// unharmed runs an attack, and then looks whether what others have is still as it was, and whether the cell still works.
+func (w *world) unharmed(name string, attack func(t *testing.T)) {
+	w.t.Run(name, func(t *testing.T) {
+		before := w.facts()
+		attack(t)
+		w.works(t)
+		after := w.facts()
+		for what, was := range before {
+			if after[what] != was {
+				t.Errorf("%s: was %q, is %q", what, was, after[what])
+			}
+		}
+		for what, is := range after {
+			if _, was := before[what]; !was {
+				t.Errorf("new: %s: %s", what, is)
+			}
+		}
+	})
+}
+
+// works says that the victim's session is open, its lease and its object are there, and every service answers.
+func (w *world) works(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	ann := w.ann()
+	for subject, want := range map[string]string{"ledger.get": `"phase":"idle"`, "reconciler.report": `{`, "compaction.check": `{`, "retry.cancel": ""} {
+		m, err := ann.RequestWithContext(ctx, "hf.svc."+subject+".ann", []byte(`{"harness":"`+victim+`","session":"s","by":"ann"}`))
+		if err != nil || !strings.Contains(string(m.Data), want) {
+			t.Errorf("%s: %v %+v", subject, err, m)
+		}
+	}
+	content, err := w.victim.Object(ctx, w.object)
+	if err != nil || string(content) != "kept" {
+		t.Errorf("the victim's object: %q %v", content, err)
+	}
+	if _, err := w.victim.Load(ctx, bus.Leases, events.HarnessLeaseKey(victim, "1")); err != nil {
+		t.Errorf("the victim's lease: %v", err)
+	}
+}
