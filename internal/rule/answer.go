@@ -75,7 +75,7 @@ func (x *Log) decided(prompt string) {
 // callEnds: a call that a fact ends, by its process or with the decision as its output, delivers what it waited for.
 func (x *Log) callEnds(call string, derived bool) {
 	for id, d := range x.debts {
-		if d.call == call && call != "" && !derived {
+		if d.call == call && !derived {
 			delete(x.debts, id)
 		}
 	}

@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +20,26 @@ func (s *story) dies() {
 
 func (s *story) answered(prompt string) {
 	s.person(events.WriterLedger, events.PromptAnswered{Prompt: prompt, Answers: []events.Answer{}, By: "ada"})
+}
+
+// asMessage has turn t ask a prompt that is answered with a message when its process is dead, and returns the message.
+func (s *story) asMessage() string {
+	s.harness(events.PromptRequested{Prompt: "p", Turn: "t", PromptKind: events.PromptQuestion, Delivery: events.DeliverMessage})
+	message := events.DeriveID("answer", s.st.Session, "p", fmt.Sprint(s.st.Seq))
+	s.dies()
+	s.person(events.WriterLedger, events.PromptAnswered{Prompt: "p", Answers: []events.Answer{}, By: "ada"}, events.MessageAccepted{Message: message, Synthetic: true, Content: []byte(`"x"`)})
+	return message
+}
+
+// inCall has turn t ask a prompt in a call, which is answered while its process is alive.
+func (s *story) inCall() {
+	s.harness(events.ToolStarted{Call: "c", Turn: "t"}, events.PromptRequested{Prompt: "p", Turn: "t", Call: "c", Delivery: events.DeliverToolResult})
+	s.answered("p")
+}
+
+// claims has the process take the session again, and with it what it adopts.
+func (s *story) claims(adopted ...events.Fact) {
+	s.harness(append([]events.Fact{events.SessionClaimed{Incarnation: "1"}}, adopted...)...)
 }
 
 // continues has a turn requested that names prompts, and taken in a session that nobody owns or that its process owns.
@@ -73,18 +94,46 @@ func TestDecisionsReachTheAgent(t *testing.T) {
 		}},
 		"the asker's turn completes": {"", nil, func(s *story) { s.question("p"); s.answered("p"); s.completes("t") }},
 		"the asker's call ends": {"", nil, func(s *story) {
-			s.harness(events.ToolStarted{Call: "c", Turn: "t"}, events.PromptRequested{Prompt: "p", Turn: "t", Call: "c", Delivery: events.DeliverToolResult})
-			s.answered("p")
+			s.inCall()
 			s.harness(events.ToolCompleted{Call: "c"})
 			s.fails()
 			s.continues("u", events.CauseRetry, "")
 		}},
 		"the asker's call is interrupted": {"V15", []string{"p"}, func(s *story) {
-			s.harness(events.ToolStarted{Call: "c", Turn: "t"}, events.PromptRequested{Prompt: "p", Turn: "t", Call: "c", Delivery: events.DeliverToolResult})
-			s.answered("p")
+			s.inCall()
 			s.service(events.WriterReconciler, events.ToolInterrupted{Call: "c", Reason: events.ReasonOwnerLost})
 			s.continues("u", events.CauseRetry, "")
 		}},
+		"the call ends with its turn": {"V15", []string{"p"}, func(s *story) { s.inCall(); s.fails(); s.continues("u", events.CauseRetry, "") }},
+		"through the harness": {"", nil, func(s *story) {
+			s.question("p")
+			s.harness(events.PromptAnswered{Prompt: "p", Answers: []events.Answer{}, By: "ada"})
+			s.fails()
+			s.continues("u", events.CauseRetry, "")
+		}},
+		"adopted": {"", []string{"p"}, func(s *story) { dead(s, "p"); s.claims(events.TurnStarted{Turn: "t", Cause: events.CauseMessage}) }},
+		"adopted, and not read": {"", []string{"p"}, func(s *story) {
+			dead(s, "p")
+			s.claims(events.TurnStarted{Turn: "t", Cause: events.CauseMessage})
+			s.completes("t")
+		}},
+		"as a message": {"", nil, func(s *story) {
+			m := s.asMessage()
+			s.claims(events.TurnStarted{Turn: "u", Cause: events.CauseAnswer, OfTurn: "t", Message: m, Synthetic: true})
+			s.completes("u")
+		}},
+		"waits as a message": {"", []string{"p"}, func(s *story) { s.asMessage(); s.continues("u", events.CauseAnswer, "") }},
+		"taken back with its message": {"", nil, func(s *story) {
+			s.person(events.WriterCompaction, events.MessageWithdrawn{Message: s.asMessage(), By: "ada"})
+		}},
+		"a message does not speak for a service": {"V15", []string{"p"}, func(s *story) { dead(s, "p"); s.sent("n"); s.continues("u", events.CauseAnswer, "") }},
+		"the owner goes with the request": {"", []string{"p"}, func(s *story) {
+			s.question("p")
+			s.answered("p")
+			s.service(events.WriterReconciler, events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: "1"},
+				events.TurnRequested{Turn: "u", Cause: events.CauseAnswer, OfTurn: "t", Prompts: []string{"p"}})
+		}},
+		"the owner does not run it": {"", []string{"p"}, func(s *story) { dead(s, "p"); s.claims(); s.continues("u", events.CauseAnswer, "t", "p") }},
 		"overtaken by a message": {"", nil, func(s *story) {
 			dead(s, "p")
 			s.sent("n")
