@@ -11,11 +11,13 @@ import (
 
 // Times of agents.
 const (
-	longPauseOneIn = 4 // suspensions that last for longer than the lease lives and the grace
-	longPause      = 3 * (TTL + Grace)
-	doubtOneIn     = 40 // appends whose caller gives up before it hears that they are stored
-	blackoutOneIn  = 2500
-	blackout       = 2 * (TTL + Grace) // in which every process is dead
+	longPauseOneIn  = 4 // suspensions that last for longer than the lease lives and the grace
+	longPause       = 3 * (TTL + Grace)
+	longOutageOneIn = 3 // outages of the broker that no lease survives
+	longOutage      = 3 * TTL
+	doubtOneIn      = 40 // appends whose caller gives up before it hears that they are stored
+	blackoutOneIn   = 2500
+	blackout        = 2 * (TTL + Grace) // in which every process is dead
 )
 
 // decision is one prompt of one session.

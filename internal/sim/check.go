@@ -26,8 +26,11 @@ func (w *world) settle() {
 			p.kill()
 		}
 	}
+	w.foldAll()
 	for _, l := range w.ledgers {
-		l.paused = false
+		if l.paused = false; l.n != w.pinned && l.stage == viewing {
+			l.step() // it writes what it was about to write, long after
+		}
 	}
 	idle := 0
 	for round := 0; round < settleRoundsMax && idle < 3 && len(w.report.Violations) == 0; round++ {

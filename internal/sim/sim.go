@@ -136,8 +136,8 @@ type world struct {
 	cfg    Config
 	rng    *rand.Rand
 	now    time.Time
-	away   bool // the broker
-	awayAt time.Time
+	away   bool      // the broker
+	awayTo time.Time // it does not return before
 	backAt time.Time
 
 	log      *journal
@@ -270,11 +270,14 @@ const (
 // trouble is what may happen to anybody at any step.
 func (w *world) trouble() {
 	if w.away {
-		if w.chance(returnOneIn) {
+		if w.chance(returnOneIn) && !w.now.Before(w.awayTo) {
 			w.away, w.backAt = false, w.now
 		}
 	} else if w.chance(outageOneIn) {
-		w.away, w.awayAt = true, w.now
+		w.away, w.awayTo = true, w.now
+		if w.chance(longOutageOneIn) {
+			w.awayTo = w.now.Add(longOutage)
+		}
 		w.report.Outages++
 	}
 	p := w.procs[w.rng.IntN(len(w.procs))]
