@@ -146,3 +146,35 @@ func TestNoAnswerWithAnOverdueLease(t *testing.T) {
 		})
 	}
 }
+
+// TestAskedAgainWithoutAdoption (R7): a process that claims a session and adopts nothing asks again under the same id: it thereby
+// adopts the question, its call and its turn, and the answer is its own.
+func TestAskedAgainWithoutAdoption(t *testing.T) {
+	w := newWorld(t)
+	one := w.connect()
+	s := must[*harness.Session](t)(one.Open(w.ctx, "s", harness.Opening{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	must[*harness.Call](t)(turn.Tool(w.ctx, harness.Tool{ID: "c1", Name: "ask"}))
+	p := harness.Prompt{ID: "p1", Call: "c1", Questions: question()}
+	ask(w.ctx, turn, p)
+	w.awaiting("s", "p1")
+
+	two := w.connect()
+	s = must[*harness.Session](t)(two.Claim(w.ctx, "s"))
+	if st := w.state("s"); st.Epoch != 2 || st.Prompts["p1"].Epoch != 1 {
+		t.Fatalf("epoch %d, the question's %d", st.Epoch, st.Prompts["p1"].Epoch)
+	}
+	out := make(chan asked, 1)
+	go func() {
+		a, err := s.Ask(w.ctx, p)
+		out <- asked{a, err}
+	}()
+	w.awaiting("s", "p1") // under the present epoch
+	if st := w.state("s"); st.Tools["c1"].Epoch != 2 || st.Turn == nil || st.Turn.Epoch != 2 || st.Ignored.Count != 0 {
+		t.Errorf("its call and its turn were not adopted: %+v, %+v", st.Tools["c1"], st.Turn)
+	}
+	w.mustAnswer("s", "p1", "red")
+	if a := got(t, out); a.err != nil || a.answer.Answers[0].Text != "red" {
+		t.Fatalf("%+v", a)
+	}
+}
