@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/examples/agent/script"
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -29,6 +30,7 @@ const (
 	// Leases of agents that are killed, and of those that are not: a machine that stands still for less spoils nothing.
 	ttlKilled = 5 * time.Second
 	ttlKept   = 5 * time.Minute
+	ttlChosen = 15 * time.Second // by those who choose nothing
 )
 
 // world is a broker with all services, an endpoint that plays a script, and the agent between them.
@@ -36,9 +38,12 @@ type world struct {
 	t      testing.TB
 	ctx    context.Context
 	url    string
+	server *embed.Server
 	bus    *bus.Bus
 	script *script.Server
 	cfg    config
+	ttl    time.Duration // of the agent that is not killed
+	stops  []func()      // of the services
 
 	mu     sync.Mutex
 	folded *session.State // the log as last read
@@ -49,7 +54,7 @@ func newWorld(t testing.TB) *world {
 	server := natstest.Start(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 5*patience)
 	t.Cleanup(cancel)
-	w := &world{t: t, ctx: ctx, url: server.URL(), bus: natstest.Bus(t, server), script: &script.Server{}}
+	w := &world{t: t, ctx: ctx, server: server, ttl: ttlKept, url: server.URL(), bus: natstest.Bus(t, server), script: &script.Server{}}
 	endpoint := httptest.NewServer(w.script)
 	t.Cleanup(endpoint.Close)
 	dir := t.TempDir()
@@ -81,19 +86,21 @@ func (w *world) start(r runner) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- r.Run(ctx) }()
-	w.t.Cleanup(func() {
+	stop := sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
 			w.t.Error(err)
 		}
 	})
+	w.stops = append(w.stops, stop)
+	w.t.Cleanup(stop)
 }
 
 // agent runs the program until stop, or the test's end.
 func (w *world) agent(message string) (stop func()) {
 	w.t.Helper()
 	cfg := w.cfg
-	cfg.message, cfg.ttl = message, ttlKept
+	cfg.message, cfg.ttl = message, w.ttl
 	ctx, cancel := context.WithCancel(w.ctx)
 	done := make(chan error, 1)
 	go func() { done <- run(ctx, cfg, w.t.Output()) }()

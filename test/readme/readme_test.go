@@ -246,6 +246,68 @@ func TestREADME(t *testing.T) {
 	}
 }
 
+// TestOutage: everything that `holdfast up` runs is killed and started again after longer than a lease lives, while the page's
+// harness waits for an answer. It is the same harness, with the same question, and is given the answer.
+func TestOutage(t *testing.T) {
+	t.Parallel()                  // it mostly waits
+	const away = 17 * time.Second // longer than the lease of a harness that chose nothing
+	v := newVisitor(t)
+	v.types("go build -o " + filepath.Join(v.dir, "holdfast") + " ./cmd/holdfast")
+	artist := v.builds("artist", marked(t, "go", 2)[0])
+	up := func() (note struct {
+		NATS string
+		PID  int
+	}) {
+		v.until(func() error {
+			body, err := os.ReadFile(filepath.Join(v.dir, "ready.json"))
+			if err != nil {
+				return err
+			}
+			return json.Unmarshal(body, &note)
+		})
+		return note
+	}
+	holdfast := filepath.Join(v.dir, "holdfast")
+	_, first, ended := v.starts(holdfast, "up")
+	note := up()
+	v.env = append(v.env, "HOLDFAST_NATS="+note.NATS, "HOLDFAST_LISTEN="+strings.TrimPrefix(note.NATS, "nats://"))
+	said, _, done := v.starts(artist)
+	waits := func() error {
+		if text, err := v.tries(holdfast + " prompts"); err != nil || !strings.Contains(text, "which-colour") {
+			return fmt.Errorf("the question is not there: %s %w", text, err)
+		}
+		return nil
+	}
+	v.until(waits)
+	if err := first.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-ended
+	if err := os.Remove(filepath.Join(v.dir, "ready.json")); err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	<-time.After(away)
+	v.starts(holdfast, "up")
+	up()
+	v.until(waits)
+	v.until(func() error { // the services may be starting
+		_, err := v.tries(holdfast + " answer artist/wall which-colour red --by ada")
+		return err
+	})
+	select {
+	case err := <-done:
+		if err != nil || said.String() != "ada says red\n" {
+			t.Errorf("the harness says %q, and ends with %v", said, err)
+		}
+	case <-time.After(waitMaxS * time.Second):
+		t.Fatalf("the harness still waits; it has said %q", said)
+	}
+	shown := v.types(holdfast + " show artist/wall --wait phase=idle")
+	if !strings.Contains(shown, "completed") || strings.Contains(shown, "interrupted") {
+		t.Errorf("the turn did not end as it began:\n%s", shown)
+	}
+}
+
 // What the page shows of JavaScript is JavaScript, where there is something to ask, and names what is there.
 func TestBrowserNamesWhatIsThere(t *testing.T) {
 	b := marked(t, "js", 1)[0]
