@@ -282,7 +282,9 @@ func TestOutage(t *testing.T) {
 	if err := first.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	<-ended
+	if err := <-ended; err == nil {
+		t.Fatal("it ended by itself")
+	}
 	if err := os.Remove(filepath.Join(v.dir, "ready.json")); err != nil && !errors.Is(err, os.ErrNotExist) {
 		t.Fatal(err)
 	}
