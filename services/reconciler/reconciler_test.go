@@ -221,6 +221,59 @@ func TestTree(t *testing.T) {
 	}
 }
 
+// TestFenceReadsTheLog: documents lag behind the log. A fence that is refused reads on, once: it fences a session whose owner is
+// dead at the first attempt after that, and leaves one alone that a living process has claimed since.
+func TestFenceReadsTheLog(t *testing.T) {
+	c := &cell{t: t, b: natstest.Bus(t, natstest.Start(t))}
+	var end func()
+	c.ctx, end = context.WithCancel(context.Background())
+	t.Cleanup(end)
+	stop := c.fold()
+	old := c.harness("h", "ready", ttlLong)
+	for _, root := range []string{"dead", "claimed"} {
+		old.open(root, 1)
+		old.append(root+"-child", events.SessionOpened{Incarnation: old.incarnation, Parent: root, ParentCall: "c0", Root: root},
+			events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Synthetic: true}, events.ToolStarted{Call: "k", Turn: "t1", Name: "bash"})
+	}
+	natstest.Until(t, "the documents", func() bool {
+		n := 0
+		err := c.b.List(c.ctx, bus.State, events.SessionKeys("h"), func(bus.Entry) error { n++; return nil })
+		return err == nil && n == 4
+	})
+	stop() // from here on they lag
+	next := c.harness("h", "starting", ttlLong)
+	for _, name := range []string{"dead", "dead-child"} {
+		old.append(name, events.ToolStarted{Call: "late", Turn: "t1", Name: "bash"})
+	}
+	for _, name := range []string{"claimed", "claimed-child"} {
+		next.seqs[name], next.epochs[name] = old.seqs[name], old.epochs[name]
+		next.append(name, events.SessionClaimed{Incarnation: next.incarnation})
+	}
+	r, err := New(c.b, quick(), zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	r.leases.renewed(now)
+	r.leases.put("h", old.incarnation, &Seen{Exclusive: true, State: "ready", TTL: ttlLong, Since: now, Renewed: now, Ended: now, Released: true})
+	r.leases.put("h", next.incarnation, &Seen{State: "ready", TTL: ttlLong, Since: now, Renewed: now}) // and takes nobody's place
+	r.leases.start(now)
+	p := r.newPass(events.Ref{Harness: "h"})
+	if err := p.run(c.ctx); err != nil || p.failed > 0 {
+		t.Errorf("the pass: %v, %d failed", err, p.failed)
+	}
+	for _, name := range []string{"dead", "dead-child"} {
+		if s := c.state("h", name); !recovered(s) || c.facts("h", name)["session.orphaned"] != 1 || c.facts("h", name)["tool.interrupted"] != 2 {
+			t.Errorf("%s: %+v, recovery said %v", name, s, c.facts("h", name))
+		}
+	}
+	for _, name := range []string{"claimed", "claimed-child"} {
+		if s := c.state("h", name); !s.Owned || s.Incarnation != next.incarnation || c.facts("h", name)["session.orphaned"] != 0 {
+			t.Errorf("%s: owned %t by %s, recovery said %v", name, s.Owned, s.Incarnation, c.facts("h", name))
+		}
+	}
+}
+
 // TestCircle: sessions that say they are each other's children are recovered all the same.
 func TestCircle(t *testing.T) {
 	t.Parallel() // it mostly waits
