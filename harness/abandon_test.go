@@ -43,6 +43,9 @@ func TestAbandon(t *testing.T) {
 	if err != nil {
 		t.Fatalf("the lease was given back: %v", err)
 	}
+	if _, _, err := h.Sessions(w.ctx); !errors.Is(err, harness.ErrUnreachable) {
+		t.Errorf("the connection is not closed: %v", err)
+	}
 	check(t, h.Close(w.ctx)) // which has nothing to do
 	h.Abandon()              // nor has this
 	if again, err := w.bus.Load(w.ctx, bus.Leases, lease); err != nil || again.Rev != e.Rev {

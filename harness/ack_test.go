@@ -259,6 +259,7 @@ func TestFalseNudges(t *testing.T) {
 		if st, want := s.State(), w.state("s"); st.Turn.ID != "t1" || st.Commits < want.Commits-1 { // but for the receipt
 			t.Errorf("folded %d of %d commits", st.Commits, want.Commits)
 		}
+		natstest.Until(t, "the false hints to be forgotten", func() bool { return !harness.Reading(s) })
 	})
 }
 

@@ -143,3 +143,17 @@ func Unhold(s *Session) {
 	defer s.mu.Unlock()
 	s.holders = 0
 }
+
+// Reading says whether the session is being read because of a hint.
+func Reading(s *Session) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reading
+}
+
+// Told is how many prompts are remembered whose settlement an Ask has returned.
+func Told(s *Session) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.told)
+}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -22,6 +23,7 @@ type leased struct {
 	Exclusive   bool   `json:"exclusive"`
 	State       string `json:"state"`
 	TTLMS       int64  `json:"ttl_ms"`
+	Host        string `json:"host"`
 }
 
 func (w *world) lease(incarnation string) (l leased, ok bool) {
@@ -39,7 +41,8 @@ func (w *world) lease(incarnation string) (l leased, ok bool) {
 func TestLease(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect(pool)
-	want := leased{ID: me, Incarnation: h.Incarnation(), State: "starting", TTLMS: ttl.Milliseconds()}
+	host := must[string](t)(os.Hostname())
+	want := leased{ID: me, Incarnation: h.Incarnation(), State: "starting", TTLMS: ttl.Milliseconds(), Host: host}
 	if l, _ := w.lease(h.Incarnation()); l != want {
 		t.Errorf("%+v", l)
 	}
@@ -48,8 +51,8 @@ func TestLease(t *testing.T) {
 	if l, _ := w.lease(h.Incarnation()); l != want {
 		t.Errorf("%+v", l)
 	}
-	other := w.connect()
-	if l, _ := w.lease(other.Incarnation()); !l.Exclusive || l.Incarnation == h.Incarnation() {
+	other := w.connect(func(c *harness.Config) { c.Host = "named" })
+	if l, _ := w.lease(other.Incarnation()); !l.Exclusive || l.Incarnation == h.Incarnation() || l.Host != "named" {
 		t.Errorf("%+v", l)
 	}
 }
@@ -165,6 +168,7 @@ func TestLeaseLostAndFenced(t *testing.T) {
 	if _, err := w.bus.Append(w.ctx, ref("s"), events.WriterReconciler, w.state("s").Seq, evs); err != nil { // and no nudge
 		t.Fatal(err)
 	}
+	first := h.Incarnation()
 	w.dropLease(h)
 	wantErr(t, got(t, out).err, harness.ErrFenced)
 	_, err := turn.Tool(w.ctx, harness.Tool{Name: "bash"})
@@ -172,6 +176,10 @@ func TestLeaseLostAndFenced(t *testing.T) {
 	wantErr(t, s.Regain(w.ctx), harness.ErrFenced)
 	w.until("kept", "the other session to be claimed again", func(st *session.State) bool { return st.Epoch == 2 })
 	check(t, kept.Append(w.ctx, events.TurnStarted{Turn: "t", Cause: events.CauseMessage}))
+	natstest.Until(t, "all sessions to be looked at", func() bool { return h.Incarnation() != first })
+	if st := w.state("s"); st.Owned || st.Epoch != 1 {
+		t.Errorf("what recovery took was claimed again by itself: owned %t, epoch %d", st.Owned, st.Epoch)
+	}
 	again := must[*harness.Session](t)(h.Claim(w.ctx, "s"))
 	if again.State().Epoch != 2 {
 		t.Errorf("%+v", again.State())

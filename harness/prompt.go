@@ -206,9 +206,13 @@ func (s *Session) readAnswer(ctx context.Context, prompt string, seq uint64) (An
 	s.mu.Unlock()
 	a := Answer{Status: session.Status(e.Outcome), Reason: e.Reason} // by containment: no fact says more
 	for i := range c.Events {
-		if said, id := settlement(c.Events[i].Fact); id == prompt && said.Status == a.Status {
+		said, id := settlement(c.Events[i].Fact)
+		if id == prompt && (said.Status == a.Status || a.Status == "") { // "": long ago, the session keeps no ending of it
 			a = said
 		}
+	}
+	if a.Status == "" {
+		return Answer{}, fmt.Errorf("%w: the answer to prompt %s in %s", ErrUnknown, prompt, s.ref)
 	}
 	s.have(prompt)
 	return a, nil

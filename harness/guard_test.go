@@ -1,0 +1,152 @@
+package harness_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// TestToldIsBounded checks that a process remembers only so many prompts whose answers it was given.
+func TestToldIsBounded(t *testing.T) {
+	const prompts = 3 * session.RecentMax
+	w := newWorld(t)
+	h := w.connect(func(c *harness.Config) { c.TTL = time.Minute })
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1"}))
+	for i := range prompts {
+		id := fmt.Sprint("p", i)
+		out := ask(w.ctx, turn, harness.Prompt{ID: id, Questions: question()})
+		w.awaiting("s", id)
+		w.say("s", events.WriterLedger, events.PromptRejected{Prompt: id, By: "ada"})
+		check(t, got(t, out).err)
+	}
+	if n := harness.Told(s); n > 2*session.RecentMax+1 {
+		t.Errorf("%d prompts are remembered", n)
+	}
+}
+
+// TestClaimedWhileOptionsAreAsked checks that a turn is run once whose session this process claims while Work, which is about
+// to take the session over, asks for its options.
+func TestClaimedWhileOptionsAreAsked(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect()
+	w.released(h, "s")
+	w.request("s", "t1", "x")
+	var once sync.Once
+	ran := make(chan string, 2)
+	w.work(h, harness.Worker{
+		Options: func(*harness.Session, session.WorkTurn) any {
+			once.Do(func() { must[*harness.Session](t)(h.Claim(w.ctx, "s")) })
+			return "small"
+		},
+		Turn: func(_ context.Context, turn *harness.Turn) error {
+			ran <- string(turn.Request().Options)
+			return nil
+		},
+	})
+	st := w.until("s", "the turn to be over", func(st *session.State) bool { return st.LastTurn != nil })
+	if got := <-ran; got != `"small"` || st.Epoch != 2 || st.Ignored.Count != 0 {
+		t.Errorf("ran with %s in epoch %d", got, st.Epoch)
+	}
+	if len(ran) != 0 {
+		t.Error("it ran twice")
+	}
+}
+
+// TestLargeContentOfARetry checks that a retry reads the words of its message where they are: beside the log.
+func TestLargeContentOfARetry(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect()
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	large := strings.Repeat("x", events.ContentBytesMax)
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Message: "m1", Content: large, By: "ada"}))
+	check(t, turn.Fail(w.ctx, events.Failure{Kind: "rate_limit"}, false))
+	w.say("s", events.WriterRetry, events.TurnRequested{Turn: "t2", Cause: events.CauseRetry, OfTurn: "t1", Message: "m1", Attempt: 2})
+	w.show("s")
+	read := make(chan string, 1)
+	w.work(h, harness.Worker{Turn: func(ctx context.Context, turn *harness.Turn) error {
+		raw, err := turn.Content(ctx)
+		read <- strings.Trim(string(raw), `"`)
+		return err
+	}})
+	if got := <-read; got != large {
+		t.Errorf("%d bytes are read of %d", len(got), len(large))
+	}
+}
+
+// TestPoolDoesNotTakeBack checks that a member of a pool whose lease was lost does not take a session back from the member
+// that has it now.
+func TestPoolDoesNotTakeBack(t *testing.T) {
+	t.Parallel() // it mostly waits
+	w := newWorld(t)
+	one, two := w.connect(pool), w.connect(pool)
+	s := must[*harness.Session](t)(one.Open(w.ctx, "s", harness.Opening{}))
+	kept := must[*harness.Session](t)(one.Open(w.ctx, "kept", harness.Opening{}))
+	first := one.Incarnation()
+	release := harness.Mute(s) // it is looked at again when two has it
+	w.dropLease(one)
+	natstest.Until(t, "the loss to be noticed", func() bool { return harness.Suspended(s) })
+	w.say("s", events.WriterReconciler, events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: first})
+	must[*harness.Session](t)(two.Claim(w.ctx, "s"))
+	release()
+	check(t, kept.Regain(w.ctx))
+	wantErr(t, s.Regain(w.ctx), harness.ErrFenced)
+	w.until("kept", "the other session to be claimed again", func(st *session.State) bool { return st.Epoch == 2 })
+	if st := w.state("s"); !st.Owned || st.Incarnation != two.Incarnation() || st.Epoch != 2 || st.Ignored.Count != 0 {
+		t.Errorf("owned %t by %s in epoch %d, ignored %+v", st.Owned, st.Incarnation, st.Epoch, st.Ignored.Last)
+	}
+}
+
+// TestAnswerOfLongAgo checks that a prompt which was settled, and not delivered, is found by the next process also when so
+// much has ended since that the session keeps its ending no longer.
+func TestAnswerOfLongAgo(t *testing.T) {
+	w := newWorld(t)
+	one := w.connect()
+	s := must[*harness.Session](t)(one.Open(w.ctx, "s", harness.Opening{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1"}))
+	must[*harness.Call](t)(turn.Tool(w.ctx, harness.Tool{ID: "c1", Name: "ask"}))
+	p := harness.Prompt{ID: "p1", Call: "c1", Questions: question()}
+	ctx, cancel := context.WithCancel(w.ctx)
+	out := ask(ctx, turn, p)
+	w.awaiting("s", "p1")
+	cancel()
+	wantErr(t, got(t, out).err, context.Canceled)
+	w.mustAnswer("s", "p1", "red")
+	for i := range session.RecentMax + 5 {
+		c := must[*harness.Call](t)(turn.Tool(w.ctx, harness.Tool{ID: fmt.Sprint("k", i), Name: "bash"}))
+		check(t, c.Complete(w.ctx, "x"))
+	}
+	if _, kept := w.state("s").Ended(session.EntityPrompt, "p1"); kept {
+		t.Fatal("its ending is kept still")
+	}
+	two := w.connect()
+	s = must[*harness.Session](t)(two.Claim(w.ctx, "s", harness.Adopt{Turn: true, Prompts: []harness.Prompt{{ID: "p1"}}}))
+	again := ask(w.ctx, s.OpenTurn(), p)
+	if a := got(t, again); a.err != nil || a.answer.Status != session.Answered || a.answer.Answers[0].Text != "red" {
+		t.Errorf("%+v", a)
+	}
+}
+
+// TestCloseOfAFencedProcess checks that Close succeeds when a session was taken and this process had not heard of it.
+func TestCloseOfAFencedProcess(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect(pool) // which reads only what it is told of
+	must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	ev := events.New(w.bus.NewID(), events.ServiceSource("reconciler", "test"), ref("s"), 1, time.Now(),
+		events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: h.Incarnation()})
+	if _, err := w.bus.Append(w.ctx, ref("s"), events.WriterReconciler, w.state("s").Seq, []events.Event{ev}); err != nil { // and no nudge
+		t.Fatal(err)
+	}
+	check(t, h.Close(w.ctx))
+	if st := w.state("s"); st.Ignored.Count != 0 {
+		t.Errorf("%+v", st.Ignored.Last)
+	}
+}
