@@ -22,6 +22,7 @@ const (
 	findingsMax  = 20
 	dumpBytesMax = 6 << 10
 	tailCommits  = 12
+	handedSlack  = time.Second // from a fence to the last answer that its process may have been handed: it had read the log before
 )
 
 // picture is all that there is at one moment: log, documents and views, leases, and what people and harnesses were told.
@@ -37,6 +38,7 @@ type picture struct {
 
 	folded map[events.Ref]*folded
 	found  []string
+	handed int // answers that an Ask returned
 }
 
 // folded is what a session's log comes to.
@@ -327,6 +329,7 @@ func (p *picture) checkNote(n *note) {
 	switch {
 	case n.Status != "":
 		p.checkTold(n, f)
+		p.checkHanded(n)
 	case n.Prompt != "":
 		p.checkWish(n)
 	case n.Kind == "": // a stop or a close: only its place is known
@@ -380,6 +383,32 @@ func (p *picture) checkTold(n *note, f *folded) {
 		}
 	}
 	p.fail("V12", n.Ref, "%s was told that to prompt %s was said %q, which the log does not know", n.By, n.Prompt, n.Text)
+}
+
+// checkHanded: no answer was handed to a fenced process (R6). An incarnation to which an answer was handed out has owned the
+// session within the slack before that.
+func (p *picture) checkHanded(n *note) {
+	if n.Owner == "" || n.Status != string(session.Answered) {
+		return
+	}
+	p.handed++
+	st := session.New(n.Ref)
+	owns := func() bool { return st.Owned && st.Incarnation == n.Owner }
+	lately := false
+	for i := range p.commits[n.Ref] {
+		c := &p.commits[n.Ref][i]
+		if c.At.After(n.At.Add(-handedSlack)) { // what was so until now was so lately
+			lately = lately || owns()
+		}
+		if c.At.After(n.At) {
+			break
+		}
+		st.Fold(c)
+	}
+	if !lately && !owns() {
+		p.fail("R6", n.Ref, "%s was handed the answer to %s at %s, and %s does not own the session: it was fenced", n.By, n.Prompt,
+			n.At.Format(time.StampMilli), n.Owner)
+	}
 }
 
 // checkWish: what a person was told is done stands where it was said to.
@@ -446,7 +475,7 @@ func (p *picture) summary() string {
 		}
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "%d sessions %v, %d commits, %d notes, ignored %v\n", len(p.refs), phases, len(p.at), len(p.notes), ignored)
+	fmt.Fprintf(&text, "%d sessions %v, %d commits, %d notes, %d answers handed out, ignored %v\n", len(p.refs), phases, len(p.at), len(p.notes), p.handed, ignored)
 	for _, k := range slices.Sorted(maps.Keys(kinds)) {
 		fmt.Fprintf(&text, "  %-22s %d\n", k, kinds[k])
 	}

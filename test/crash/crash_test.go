@@ -30,6 +30,7 @@ const (
 	freezePercent  = 20              // of strikes are SIGSTOP, not SIGKILL
 	replacePercent = 40              // of harnesses that are stopped are started anew meanwhile
 	frozenMax      = 6 * time.Second // long enough that another takes over meanwhile
+	fencedPercent  = 50              // of harnesses that are stopped are so for longer than a lease and its grace
 	warmUp         = time.Second
 	livelyMax      = 2 * time.Minute
 	restMax        = 2 * time.Minute

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
@@ -28,6 +29,10 @@ type note struct {
 	Status string `json:"status,omitempty"` // how it was settled
 	Text   string `json:"text,omitempty"`   // what a person said to it
 	Heard  bool   `json:"heard,omitempty"`  // an agent was told
+
+	// Owner is the incarnation to which an Ask returned how a prompt was settled, and At when.
+	Owner string    `json:"owner,omitempty"`
+	At    time.Time `json:"at,omitzero"`
 
 	Wrong string `json:"wrong,omitempty"` // what should not have happened
 }

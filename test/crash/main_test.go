@@ -43,6 +43,7 @@ const (
 	roleCompaction = compaction.Name
 	roleHarness    = "harness"
 	rolePerson     = "person"
+	roleAsker      = "asker"
 )
 
 // Words between the test and its children.
@@ -106,6 +107,8 @@ func play(ctx context.Context, role string) error {
 		return playService(ctx, role, s, log)
 	case roleHarness:
 		return playHarness(ctx, s, log, rest)
+	case roleAsker:
+		return playAsker(ctx, s, log)
 	case rolePerson:
 		return playPerson(ctx, s, log, rest)
 	}

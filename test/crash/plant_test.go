@@ -128,10 +128,19 @@ func TestPlanted(t *testing.T) {
 		"a session is lost": {"V12", func(p *planted) {
 			p.notes = append(p.notes, note{Ref: events.Ref{Harness: "h", Session: "x"}, Kind: kindOwned})
 		}},
-		"an answer is lost":                      {"V12", func(p *planted) { n := answered; n.Seq = 2; p.told(n) }},
-		"another answer stands":                  {"V12", func(p *planted) { n := answered; n.Text = "no"; p.told(n) }},
-		"a lie about a prompt":                   {"V12", func(p *planted) { p.told(note{Prompt: "p", Status: "rejected"}) }},
-		"a lie about an answer":                  {"V12", func(p *planted) { p.told(note{Prompt: "p", Status: "answered", Text: "no"}) }},
+		"an answer is lost":      {"V12", func(p *planted) { n := answered; n.Seq = 2; p.told(n) }},
+		"another answer stands":  {"V12", func(p *planted) { n := answered; n.Text = "no"; p.told(n) }},
+		"a lie about a prompt":   {"V12", func(p *planted) { p.told(note{Prompt: "p", Status: "rejected"}) }},
+		"a lie about an answer":  {"V12", func(p *planted) { p.told(note{Prompt: "p", Status: "answered", Text: "no"}) }},
+		"an answer to the owner": {"", func(p *planted) { p.handedTo("1", 4) }},
+		"an answer just before the fence": {"", func(p *planted) {
+			p.recovered()
+			p.lost["1"] = true
+			p.handedTo("1", 4.5)
+		}},
+		"an answer to a fenced process":          {"R6", func(p *planted) { p.recovered(); p.handedTo("1", 6) }},
+		"an answer to who never had it":          {"R6", func(p *planted) { p.handedTo("2", 4) }},
+		"an answer before the claim":             {"R6", func(p *planted) { p.handedTo("1", 0.5) }},
 		"a stop elsewhere":                       {"V12", func(p *planted) { p.told(note{Seq: 9}) }},
 		"the living called dead":                 {"N", func(p *planted) { p.die(); p.recovered(); p.lost = nil }},
 		"a retry that is due, and not asked for": {"V3", func(p *planted) { p.fails("server_error"); p.say(events.WriterRetry, scheduled(4, 1, 2000)) }},
@@ -180,6 +189,11 @@ func TestPlanted(t *testing.T) {
 func (p *planted) told(n note) {
 	n.Ref, n.By = p.ref, "ada"
 	p.notes = append(p.notes, n)
+}
+
+// handedTo has an Ask of an incarnation return the answer at a second. The fence, if there is one, is at 4.
+func (p *planted) handedTo(incarnation string, at float64) {
+	p.told(note{Prompt: "p", Status: "answered", Owner: incarnation, At: time.UnixMilli(int64(at * 1000))})
 }
 
 func orphaned() events.SessionOrphaned {

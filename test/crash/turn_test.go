@@ -154,7 +154,11 @@ func (a *agent) askTwo(ctx context.Context, t *harness.Turn) {
 
 // await waits for a prompt's settlement, not for ever. It says whether it came.
 func (a *agent) await(ctx context.Context, t *harness.Turn, p harness.Prompt) bool {
-	short, cancel := context.WithTimeout(ctx, time.Duration(a.rnd.IntN(askMaxMS))*time.Millisecond)
+	most := time.Duration(a.rnd.IntN(askMaxMS)) * time.Millisecond
+	if a.chance(patientAsks) {
+		most = turnMax
+	}
+	short, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	x, err := t.Ask(short, p)
 	if err == nil {

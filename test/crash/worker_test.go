@@ -20,7 +20,8 @@ import (
 // Habits of a worker.
 const (
 	pauseMaxMS   = 60               // between two things it does
-	askMaxMS     = 2_500            // how long it waits for a person
+	askMaxMS     = 2_500            // how long it waits for a person, mostly
+	patientAsks  = 25               // percent of questions that are waited for until the turn is over
 	turnMax      = 20 * time.Second // for one turn, whatever happens; a broker may be away for a part of it
 	deadlineMax  = 1_500            // ms until a question with a deadline is over
 	depthMax     = 2                // of sub-agents
@@ -270,7 +271,7 @@ func (a *agent) policy() *events.PolicyPatch {
 
 // settled notes how a prompt was settled, as it was told.
 func (a *agent) settled(s *harness.Session, prompt string, x harness.Answer) {
-	n := note{Ref: a.ref(s), Prompt: prompt, Status: string(x.Status), Heard: true}
+	n := note{Ref: a.ref(s), Prompt: prompt, Status: string(x.Status), Heard: true, Owner: a.h.Incarnation(), At: time.Now()}
 	switch {
 	case x.Status == session.Answered && len(x.Answers) > 0:
 		n.Text = said(x.Answers)

@@ -63,8 +63,23 @@ type revival struct {
 	die bool
 }
 
-// newWorld starts brokers, then two of each service, harnesses, and people.
+// newWorld starts a cell, harnesses, and people.
 func newWorld(t testing.TB, seed uint64, nodes int) *world {
+	w := newCell(t, seed, nodes)
+	for i := range harnesses {
+		name := fmt.Sprintf("h%d", i)
+		w.add(roleHarness, settings{Name: name, ID: name, Sessions: sessions})
+	}
+	for i := range members {
+		w.add(roleHarness, settings{Name: fmt.Sprintf("pool-%d", i), ID: "pool", Pool: true, Sessions: sessions})
+	}
+	w.person = w.make(rolePerson, settings{Name: "people"})
+	w.start(w.person)
+	return w
+}
+
+// newCell starts brokers, then two of each service.
+func newCell(t testing.TB, seed uint64, nodes int) *world {
 	w := &world{t: t, rnd: rand.New(rand.NewPCG(seed, 0)), dir: t.TempDir(), killed: map[string]int{}, stopped: map[string]int{}, struck: map[string][]time.Time{}}
 	w.monitor.Timeout = monitorMax
 	t.Cleanup(w.end)
@@ -83,15 +98,6 @@ func newWorld(t testing.TB, seed uint64, nodes int) *world {
 			w.add(role, settings{Name: fmt.Sprintf("%s-%d", role, i)})
 		}
 	}
-	for i := range harnesses {
-		name := fmt.Sprintf("h%d", i)
-		w.add(roleHarness, settings{Name: name, ID: name, Sessions: sessions})
-	}
-	for i := range members {
-		w.add(roleHarness, settings{Name: fmt.Sprintf("pool-%d", i), ID: "pool", Pool: true, Sessions: sessions})
-	}
-	w.person = w.make(rolePerson, settings{Name: "people"})
-	w.start(w.person)
 	return w
 }
 
@@ -300,7 +306,11 @@ func (w *world) strike(a *actor) {
 		w.start(a)
 	}
 	sleeper.frozen = true
-	w.due = append(w.due, revival{at: w.later(frozenMax), a: sleeper})
+	at := w.later(frozenMax)
+	if a.role == roleHarness && w.rnd.IntN(100) < fencedPercent {
+		at = at.Add(leaseTTL + grace) // while it waits for an answer, perhaps
+	}
+	w.due = append(w.due, revival{at: at, a: sleeper})
 }
 
 func (w *world) kills() (n int) {

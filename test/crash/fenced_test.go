@@ -1,0 +1,173 @@
+package crash
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/rs/zerolog"
+
+	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+	"github.com/holdfast-dev/holdfast/services/ledger"
+	"github.com/holdfast-dev/holdfast/test/child"
+)
+
+// TestFencedWhileItAsks (R6): processes are stopped while their Asks wait, for longer than a lease and its grace; some
+// questions are answered before the session is fenced, some after. Awake, the processes receive none of the answers.
+func TestFencedWhileItAsks(t *testing.T) {
+	const processes, asks = 3, 20
+	w := newCell(t, drawn(t), 1)
+	var askers []*actor
+	for i := range processes {
+		name := fmt.Sprintf("asker-%d", i)
+		w.add(roleAsker, settings{Name: name, ID: name, Sessions: asks})
+		askers = append(askers, w.others[len(w.others)-1])
+	}
+	for _, a := range askers {
+		w.idle(a)
+		a.p.Stop()
+	}
+	refs := func(a *actor) (all []events.Ref) {
+		for i := range asks {
+			all = append(all, events.Ref{Harness: a.ID, Session: fmt.Sprint("s", i)})
+		}
+		return all
+	}
+	for _, a := range askers {
+		for i, r := range refs(a) {
+			if i%2 == 0 { // the process may have the answer in its socket, and the fence behind it
+				w.answerOnce(r)
+			}
+		}
+	}
+	for _, a := range askers {
+		for i, r := range refs(a) {
+			if !until(livelyMax, func() bool { return !w.stateOf(r).Owned }) {
+				t.Fatalf("%s is not fenced: its process is stopped for longer than %s", r, leaseTTL+grace)
+			}
+			if i%2 != 0 {
+				w.answerOnce(r)
+			}
+		}
+	}
+	for _, a := range askers {
+		a.p.Continue()
+		w.idle(a)
+	}
+	notes, err := readJournals(w.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fenced, handed := 0, 0
+	for _, n := range notes {
+		switch {
+		case n.Wrong != "":
+			t.Errorf("%s was told: %s", n.Ref, n.Wrong)
+		case n.Status != "":
+			handed++
+			t.Errorf("%s was handed the answer to %s after it was fenced: %s", n.By, n.Ref, n.Text)
+		default:
+			fenced++
+		}
+	}
+	if fenced+handed != processes*asks {
+		t.Errorf("%d Asks have returned, want %d", fenced+handed, processes*asks)
+	}
+	t.Logf("%d Asks waited, %d were fenced, %d answers were handed to fenced processes", processes*asks, fenced, handed)
+}
+
+// playAsker is a process that asks in many sessions at once. It says when all questions are open, and when all Asks have
+// returned.
+func playAsker(ctx context.Context, s settings, log zerolog.Logger) error {
+	j, err := openJournal(s.Journal, s.Name)
+	if err != nil {
+		return err
+	}
+	h, err := harness.Connect(ctx, harness.Config{ID: s.ID, URL: s.URL, TTL: leaseTTL, Log: log})
+	if err != nil {
+		return err
+	}
+	var asks sync.WaitGroup
+	for i := range s.Sessions {
+		x, err := h.Open(ctx, fmt.Sprint("s", i), harness.Opening{})
+		if err != nil {
+			return err
+		}
+		t, err := x.StartTurn(ctx, harness.Start{Content: "go"})
+		if err != nil {
+			return err
+		}
+		call, err := t.Tool(ctx, harness.Tool{Name: "rm"})
+		if err != nil {
+			return err
+		}
+		asks.Go(func() { askOnce(ctx, j, t, call) })
+		for x.State().Prompts["p"] == nil {
+			if err := x.Append(ctx, events.UsageReported{Turn: t.ID(), Model: "m"}); err != nil { // behind the question
+				return err
+			}
+		}
+	}
+	if err := errors.Join(h.Ready(ctx), child.Say(sayIdle)); err != nil {
+		return err
+	}
+	asks.Wait()
+	if err := child.Say(sayIdle); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// askOnce asks, and notes what came of it.
+func askOnce(ctx context.Context, j *journal, t *harness.Turn, call *harness.Call) {
+	n := note{Ref: events.Ref{Session: t.Session().ID()}, Prompt: "p"}
+	a, err := t.Ask(ctx, harness.Prompt{ID: "p", Call: call.ID(), Questions: ask()})
+	switch {
+	case err == nil:
+		n.Status, n.Text = string(a.Status), said(a.Answers)
+	case !errors.Is(err, harness.ErrFenced):
+		n.Wrong = err.Error()
+	}
+	j.write(n)
+}
+
+// stateOf is the fold of a session's log.
+func (w *world) stateOf(r events.Ref) *session.State {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), checkMax)
+	defer cancel()
+	cs, err := w.bus.Read(ctx, r, 0)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	st := session.New(r)
+	for i := range cs {
+		st.Fold(&cs[i])
+	}
+	return st
+}
+
+// answerOnce answers a session's question.
+func (w *world) answerOnce(r events.Ref) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), checkMax)
+	defer cancel()
+	wish := session.AnswerWish{Ref: r, Prompt: "p", By: "ada", Answers: []events.Answer{{Question: "q", Text: "yes"}}}
+	ok := until(checkMax, func() bool {
+		err := w.bus.Request(ctx, ledger.Name, "answer", wish, nil)
+		refusal, refused := errors.AsType[*events.Refusal](err)
+		if err != nil && !(refused && refusal.Code == 503) && !errors.Is(err, bus.ErrUnreachable) {
+			w.t.Fatalf("%s: %v", r, err)
+		}
+		return err == nil
+	})
+	if !ok {
+		w.t.Fatalf("%s is not answered", r)
+	}
+}
