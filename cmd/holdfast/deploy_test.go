@@ -317,6 +317,12 @@ func TestDeployedBroker(t *testing.T) {
 			}
 		}
 	}
+	config := ofKind(t, "base/config.yaml", "ConfigMap").Data
+	log, err1 := bytesOf(config["HOLDFAST_LOG_MAX"], 0)
+	objects, err2 := bytesOf(config["HOLDFAST_OBJECTS_MAX"], 0)
+	if store := int64(18e9); err1 != nil || err2 != nil || log < store/4 || objects < store/8 || log+objects > store*3/4 {
+		t.Errorf("of a store of %d bytes the log takes %d and objects %d: %v %v", store, log, objects, err1, err2)
+	}
 	set := ofKind(t, "nats/nats.yaml", "StatefulSet")
 	if !strings.HasPrefix(set.Spec.Template.Spec.Containers[0].Image, "nats:2.15") || set.Spec.Replicas != 3 {
 		t.Errorf("%d of %s", set.Spec.Replicas, set.Spec.Template.Spec.Containers[0].Image)
@@ -383,5 +389,22 @@ func TestOperatorsGuide(t *testing.T) {
 		if err != nil || cmd == root || cmd.ParseFlags(rest) != nil {
 			t.Errorf("holdfast %s: there is no such command: %v", m[1], err)
 		}
+	}
+}
+
+// Sizes are read as they are written; a share of a store that is not known is no limit.
+func TestBytesOf(t *testing.T) {
+	for text, want := range map[string]int64{"0": 0, "17": 17, "17B": 17, "2KiB": 2048, "3MiB": 3 << 20, "8GiB": 8 << 30, "1TiB": 1 << 40, "50%": 500, "100%": 1000} {
+		if got, err := bytesOf(text, 1000); err != nil || got != want {
+			t.Errorf("%s: %d %v, want %d", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "x", "-1", "1.5GiB", "8GB", "8 GiB", "101%", "%", "9999999999999TiB", "KiB"} {
+		if got, err := bytesOf(text, 1000); err == nil {
+			t.Errorf("%q: %d", text, got)
+		}
+	}
+	if got, err := bytesOf("50%", 0); err != nil || got != 0 {
+		t.Errorf("of an unknown store: %d %v", got, err)
 	}
 }

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/url"
 	"os"
@@ -40,6 +42,7 @@ type settings struct {
 	lagMax                        uint64
 	replicas                      int
 	feedAge                       time.Duration
+	logMax, objectsMax            string
 	closedFor, retain             time.Duration
 	grace, adoptionGrace          time.Duration
 	idleAtOnce                    int
@@ -91,6 +94,11 @@ var options = []option{
 		func(fs *pflag.FlagSet, s *settings, o *option) { fs.IntVar(&s.replicas, o.name, 1, o.usage) }},
 	durationOption("feed-age", 72*time.Hour, func(s *settings) *time.Duration { return &s.feedAge },
 		"how long the feed keeps facts; 0: no feed", "Too short: a notifier that was down misses facts. Too long: the disk fills."),
+	stringOption("log-max", "50%", func(s *settings) *string { return &s.logMax },
+		"`size` at which the log refuses new commits: bytes, KiB, MiB, GiB, or a share of the embedded broker's store (%); 0: none; never lowered",
+		"Too small: new sessions and messages are refused early. Too large, or none: a full disk stops recovery, too."),
+	stringOption("objects-max", "25%", func(s *settings) *string { return &s.objectsMax },
+		"`size` at which contents over 256 KiB are refused, as for --log-max", "Too small: large messages are refused early. Too large, or none: they fill the disk that the log is on."),
 	durationOption("closed-for", ledger.Default().ClosedFor, func(s *settings) *time.Duration { return &s.closedFor },
 		"how long a settled prompt stays in the people's view", "Too short: who looks a moment later does not see what became of a question."),
 	durationOption("retain", ledger.Default().Retain, func(s *settings) *time.Duration { return &s.retain },
@@ -114,8 +122,8 @@ var options = []option{
 var (
 	optionsBroker  = []string{"nats", "creds", "prefix"}
 	optionsCommand = []string{"nats", "creds", "prefix", "timeout", "json"}
-	optionsUp      = []string{"data", "listen", "http", "ready-file", "prefix", "log-level", "lag-max", "replicas", "feed-age", "json"}
-	optionsService = []string{"http", "ready-file", "log-level", "lag-max", "replicas", "feed-age"}
+	optionsUp      = []string{"data", "listen", "http", "ready-file", "prefix", "log-level", "lag-max", "replicas", "feed-age", "log-max", "objects-max", "json"}
+	optionsService = []string{"http", "ready-file", "log-level", "lag-max", "replicas", "feed-age", "log-max", "objects-max"}
 )
 
 // take gives a command some of the options.
@@ -168,6 +176,11 @@ func (a *app) checkSettings(cmd *cobra.Command) error {
 	case has("feed-age") && a.feedAge < 0:
 		return usage(cmd, "--feed-age %s: want 0 (no feed) or more", a.feedAge)
 	}
+	for name, size := range map[string]string{"log-max": a.logMax, "objects-max": a.objectsMax} {
+		if _, err := bytesOf(size, 0); has(name) && err != nil {
+			return usage(cmd, "--%s %q: want bytes, such as 8GiB, or a share, such as 50%%", name, size)
+		}
+	}
 	for name, address := range map[string]string{"listen": a.listen, "http": a.http} {
 		if has(name) && !isAddress(address) {
 			return usage(cmd, "--%s %q: want host:port, with a port from 0 to 65535", name, address)
@@ -202,6 +215,34 @@ func isAddress(address string) bool {
 	}
 	_, err = strconv.ParseUint(port, 10, 16)
 	return err == nil
+}
+
+// bytesOf reads a size: a number of bytes, of KiB, MiB or GiB, or of hundredths of a store. A share of a store of unknown
+// size is no limit, 0.
+func bytesOf(text string, store int64) (int64, error) {
+	number := strings.TrimRight(text, "KMGTiB%")
+	unit, known := map[string]int64{"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40, "%": max(store, 0) / 100}[text[len(number):]]
+	n, err := strconv.ParseInt(number, 10, 64)
+	switch {
+	case err != nil:
+		return 0, err
+	case !known || n < 0 || unit > 0 && n > math.MaxInt64/unit || text[len(number):] == "%" && n > 100:
+		return 0, fmt.Errorf("holdfast: %q is no size", text)
+	}
+	return n * unit, nil
+}
+
+// reservedBytes is what the other streams may take of a store: the broker sets aside what a stream's limit says.
+const reservedBytes = 1 << 30
+
+// limit gives a service's connection the sizes that the cell's streams may have. store is that of the embedded broker, 0
+// for another broker's. A share of a store that has no room beside the other streams is no limit.
+func (a *app) limit(cfg bus.Config, store int64) (bus.Config, error) {
+	var err1, err2 error
+	store = max(store-reservedBytes, 0)
+	cfg.LogBytesMax, err1 = bytesOf(a.logMax, store)
+	cfg.ObjectBytesMax, err2 = bytesOf(a.objectsMax, store)
+	return cfg, errors.Join(err1, err2)
 }
 
 // busConfig is the connection that the options describe.

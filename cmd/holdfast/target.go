@@ -141,6 +141,10 @@ func (a *app) runService(ctx context.Context, t *target) error {
 	p := &process{app: a, health: h, log: log, nats: bus.Redacted(a.nats), connect: func(ctx context.Context, name string) (*bus.Bus, error) {
 		cfg := a.busConfig(name)
 		cfg.Log = log
+		cfg, err := a.limit(cfg, 0)
+		if err != nil {
+			return nil, err
+		}
 		return bus.Open(ctx, cfg)
 	}}
 	return p.run(ctx, []target{*t})
@@ -340,6 +344,10 @@ func (a *app) everything(ctx context.Context, told func(health.Note) error) erro
 	p := &process{app: a, health: h, log: log, nats: srv.URL(), connect: func(ctx context.Context, name string) (*bus.Bus, error) {
 		cfg := a.busConfig(name)
 		cfg.URL, cfg.Server, cfg.Creds, cfg.Log = "", srv, "", log
+		cfg, err := a.limit(cfg, srv.StoreBytesMax())
+		if err != nil {
+			return nil, err
+		}
 		return bus.Open(ctx, cfg)
 	}}
 	p.told = func(note health.Note) error {

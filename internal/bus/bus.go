@@ -88,6 +88,8 @@ type Config struct {
 	FeedAge time.Duration
 	// LogBytesMax is the size, in bytes, at which the log refuses new commits. Default: 0, no limit but the disk's.
 	LogBytesMax int64
+	// ObjectBytesMax is the size, in bytes, at which large contents are refused. Default: 0, no limit but the disk's.
+	ObjectBytesMax int64
 	// Log takes one line for each lost and regained connection. Default: nothing is logged.
 	Log zerolog.Logger
 }

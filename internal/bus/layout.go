@@ -34,6 +34,9 @@ const (
 	raiseFloorBytes   = int64(64) << 10 // and by no less than this
 	headersBytesMax   = int32(64) << 10 // headers count against the log's message size only within the body's limit
 	logMessageMax     = int32(events.CommitBytesMax)
+	leaseMessageMax   = int32(16) << 10  // a lease says who holds it and where
+	alarmMessageMax   = int32(64) << 10  // an alarm says at which session to look
+	objectMessageMax  = int32(256) << 10 // a chunk has 128 KiB, and headers
 )
 
 // kvStream is the stream behind a bucket, as every KV client knows it.
@@ -232,6 +235,7 @@ func (b *Bus) bucketConfig(bk Bucket) jetstream.StreamConfig {
 	c.Discard = jetstream.DiscardNew
 	c.MaxMsgsPerSubject = 1
 	c.MaxConsumers = consumersMax
+	c.MaxMsgSize = map[Bucket]int32{State: logMessageMax * 2, Leases: leaseMessageMax}[bk]
 	c.DenyDelete, c.AllowDirect, c.AllowMsgTTL = true, true, true
 	if bk == State || !b.nc.AuthRequired() { // leases are many users': see expiry.go
 		c.AllowRollup, c.SubjectDeleteMarkerTTL = true, markerTTL
@@ -247,6 +251,10 @@ func (b *Bus) objectConfig() jetstream.StreamConfig {
 	c := b.base(object.Stream(bucket), "Holdfast: content too large for a fact",
 		object.Chunks(bucket, "*"), object.Metas(bucket), object.OwnChunks(bucket), object.OwnMetas(bucket))
 	c.Discard = jetstream.DiscardNew
+	c.MaxMsgSize = objectMessageMax
+	if b.cfg.ObjectBytesMax > 0 {
+		c.MaxBytes = b.cfg.ObjectBytesMax
+	}
 	c.AllowRollup, c.AllowDirect = !b.nc.AuthRequired(), true
 	return c
 }
@@ -256,6 +264,7 @@ func (b *Bus) timerConfig() jetstream.StreamConfig {
 	c.Discard = jetstream.DiscardOld // schedules need it
 	c.AllowMsgSchedules, c.AllowRollup, c.AllowMsgTTL = true, true, true
 	c.AllowDirect = true
+	c.MaxMsgSize = alarmMessageMax
 	return c
 }
 
@@ -356,6 +365,7 @@ const (
 	nearlyFullPercent = 90
 	percent           = 100
 	limitlessKnownFor = time.Second
+	roomyBytes        = uint64(256) << 20 // so much is not written while an answer is believed
 )
 
 // room is until when the log is known to have no limit.
@@ -365,7 +375,7 @@ type room struct {
 }
 
 // NearlyFull says whether the log holds nine tenths of what it may: then nothing new is taken in, so that recovery and
-// closing have room. Of a log without a limit the broker is asked once a second at most.
+// closing have room. Of a log without a limit, or with much room, the broker is asked once a second at most.
 func (b *Bus) NearlyFull(ctx context.Context) (bool, error) {
 	now := time.Now()
 	b.room.mu.Lock()
@@ -375,7 +385,7 @@ func (b *Bus) NearlyFull(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	used, most, err := b.LogUsage(ctx)
-	if err == nil && most == 0 {
+	if err == nil && (most == 0 || used < most/percent*nearlyFullPercent-min(roomyBytes, most/percent*nearlyFullPercent)) {
 		b.room.mu.Lock()
 		b.room.until = now.Add(limitlessKnownFor)
 		b.room.mu.Unlock()

@@ -42,6 +42,11 @@ func TestLayout(t *testing.T) {
 			t.Errorf("%s = %+v", name, c)
 		}
 	}
+	for name, most := range map[string]int32{"KV_hf_state": 1 << 20, "KV_hf_leases": 16 << 10, "OBJ_hf_objects": 256 << 10, "HF_TIMERS": 64 << 10} {
+		if c := config(t, js, name); c.MaxMsgSize != most {
+			t.Errorf("%s: a message may take %d bytes, want %d", name, c.MaxMsgSize, most)
+		}
+	}
 	if c := config(t, js, "HF_TIMERS"); !c.AllowMsgSchedules || c.Discard != jetstream.DiscardOld || c.MaxAge != 0 || c.MaxBytes != -1 {
 		t.Errorf("timers = %+v", c)
 	}

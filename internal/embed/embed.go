@@ -241,6 +241,15 @@ func (s *Server) Damages() []Damage { return s.damages }
 // Order is who goes first among those who share this server's process.
 func (s *Server) Order() *precedence.Order { return &s.order }
 
+// StoreBytesMax is how much the store may take on the disk: three quarters of what was free at the start, unless the
+// configuration says otherwise.
+func (s *Server) StoreBytesMax() int64 {
+	if c := s.srv.JetStreamConfig(); c != nil {
+		return c.MaxStore
+	}
+	return 0
+}
+
 // InProcessConn is a new connection without a socket.
 func (s *Server) InProcessConn() (net.Conn, error) {
 	c, err := s.srv.InProcessConn()

@@ -66,6 +66,13 @@ func variableOf(name string) string {
 	return "HOLDFAST_PASSWORD_" + unnameable.ReplaceAllString(strings.ToUpper(name), "_")
 }
 
+// What one user may take of the broker.
+const (
+	connectionsMax   = 256     // processes of a harness, or programs of a person
+	subscriptionsMax = 100_000 // of all its connections
+	payloadBytesMax  = 1 << 20 // of one message: a commit has at most half of it
+)
+
 // answersWithin is how long the broker keeps the way back to the client for a reply: a rebuild reads the whole log.
 const answersWithin = "15m"
 
@@ -96,7 +103,8 @@ func Conf(users []User) string {
 		if u.Account == Account {
 			continue
 		}
-		fmt.Fprintf(&b, "  %q {\n    users: [\n", u.Account)
+		fmt.Fprintf(&b, "  %q {\n    limits: { max_connections: %d, max_subscriptions: %d, max_payload: %d, max_leafnodes: 0 }\n    users: [\n",
+			u.Account, connectionsMax, subscriptionsMax, payloadBytesMax)
 		writeUser(&b, u)
 		b.WriteString("    ]\n    imports: [\n")
 		for _, s := range widest(u.Grant.Publish) {

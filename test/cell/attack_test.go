@@ -24,6 +24,7 @@ func TestAttacks(t *testing.T) {
 	w.unharmed("what others hear", w.eavesdrop)
 	w.unharmed("facts that are not the user's to say", w.kinds)
 	w.unharmed("the broker's API", w.brokersAPI)
+	w.unharmed("bounds", w.bounds)
 }
 
 // targets are subjects at which a message of anybody's would do harm.
@@ -262,5 +263,28 @@ func (w *world) brokersAPI(t *testing.T) {
 		}
 		a.done(t)
 		w.refused(t, a, before, len(subjects))
+	}
+}
+
+// bounds: the streams of a deployed cell have limits, and a user's messages, too.
+func (w *world) bounds(t *testing.T) {
+	for stream, bytes := range map[string]bool{"HF_LOG": true, "OBJ_hf_objects": true, "KV_hf_leases": false, "KV_hf_state": false, "HF_TIMERS": false} {
+		var info struct {
+			Config struct {
+				MaxBytes   int64 `json:"max_bytes"`
+				MaxMsgSize int32 `json:"max_msg_size"`
+			}
+		}
+		if err := w.service.api(t, "STREAM.INFO."+stream, struct{}{}, &info); err != nil || bytes && info.Config.MaxBytes <= 0 || info.Config.MaxMsgSize <= 0 {
+			t.Errorf("%s: %+v %v", stream, info.Config, err)
+		}
+	}
+	for a, subjects := range map[*account][]string{w.harness(): {"$KV.hf_leases.harness.my-agent.9", "hf.log.my-agent.s.harness"}, w.ann(): {"$O.hf_objects.M.person.ann.x"}} {
+		for _, s := range subjects {
+			m, err := a.Request(s, make([]byte, 600<<10), patience)
+			if err != nil || !strings.Contains(string(m.Data), "message size exceeds maximum") {
+				t.Errorf("%s: 600 KiB are taken: %v %+v", s, err, m)
+			}
+		}
 	}
 }

@@ -52,7 +52,7 @@ func TestEverythingIsSetUpAsWritten(t *testing.T) {
 	c := up(t, "--prefix", "cell2")
 	for name, ok := range map[string]func(jetstream.StreamConfig) bool{
 		"CELL2_LOG": func(s jetstream.StreamConfig) bool {
-			return s.Subjects[0] == "cell2.log.*.*.*" && s.Discard == jetstream.DiscardNew && s.MaxMsgSize == 512<<10 && s.MaxAge == 0 && s.MaxMsgs < 0 && s.MaxBytes < 0 &&
+			return s.Subjects[0] == "cell2.log.*.*.*" && s.Discard == jetstream.DiscardNew && s.MaxMsgSize == 512<<10 && s.MaxAge == 0 && s.MaxMsgs < 0 && s.MaxBytes > 0 &&
 				!s.AllowDirect && !s.AllowRollup && !s.AllowMsgSchedules && !s.AllowMsgTTL
 		},
 		"CELL2_FEED": func(s jetstream.StreamConfig) bool {
