@@ -54,8 +54,12 @@ func troubles() map[string]explorer.Bounds {
 // settleIn is from how many states the world is let run to rest once.
 const settleIn = 2
 
+// compareIn is of how many steps one is looked at that leads to a known state.
+const compareIn = 16
+
 func exploring(c explorer.Config, bug sim.Bug) explorer.Config {
 	c.Decide, c.Deciders, c.Wishes, c.Bug, c.Clock, c.SettleIn = decide, deciders(), wishes(), bug, time.Now, settleIn
+	c.CompareIn = compareIn
 	if c.Most == (explorer.Bounds{}) {
 		c.Most = troubles()["everything"]
 	}
@@ -71,7 +75,7 @@ func TestEveryInterleaving(t *testing.T) {
 				c.Most, c.StatesMax, c.Time = most, *states, share
 				began := time.Now()
 				r := explorer.Run(c)
-				t.Logf("%d states, %d steps, %d let run to rest, all of depth %d, whole %v, %v", r.States, r.Steps, r.Settled, r.Depth, r.Whole, time.Since(began).Round(time.Millisecond))
+				t.Logf("%d states, %d steps, %d let run to rest, %d compared, all of depth %d, whole %v, %v", r.States, r.Steps, r.Settled, r.Compared, r.Depth, r.Whole, time.Since(began).Round(time.Millisecond))
 				if r.Violated != "" {
 					t.Error(r.Violated)
 				}

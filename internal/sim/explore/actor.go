@@ -122,18 +122,24 @@ func (s *state) decideBy(d *sim.Decider) bool {
 	return true
 }
 
-// due lets time pass until the next instant that a service waits for.
-func (s *state) due() bool {
+// waitsUntil is the next instant that a service waits for, zero for none.
+func (s *state) waitsUntil() time.Time {
 	var next time.Time
 	for i := range s.cfg.Deciders {
 		x, err := s.cfg.Deciders[i].Decide(s.st, s.input())
-		if err != nil || len(x.Facts) > 0 {
-			return false
+		if err != nil {
+			s.fail("%s: %v", s.cfg.Deciders[i].Name, err)
 		}
 		if !x.Local && x.Look.After(s.now) && (next.IsZero() || x.Look.Before(next)) {
 			next = x.Look
 		}
 	}
+	return next
+}
+
+// due lets time pass until that instant.
+func (s *state) due() bool {
+	next := s.waitsUntil()
 	if next.IsZero() {
 		return false
 	}

@@ -84,3 +84,30 @@ func tellFacts(facts []events.Fact) string {
 	}
 	return strings.Join(told, " · ")
 }
+
+// sameAs: two states that are taken for one lead to the same states.
+func (s *state) sameAs(other *state, steps []step) {
+	a, b := s.nextKeys(steps), other.nextKeys(steps)
+	for key, name := range a {
+		if b[key] == "" {
+			s.fail("the explorer takes this state for another, which has no step that does what %q does here", name)
+		}
+	}
+	for key, name := range b {
+		if a[key] == "" {
+			s.fail("the explorer takes this state for another, in which %q does what no step does here", name)
+		}
+	}
+}
+
+// nextKeys are the states that steps lead to, with the name of a step each.
+func (s *state) nextKeys(steps []step) map[[keyBytes]byte]string {
+	keys := map[[keyBytes]byte]string{}
+	for i := range steps {
+		if n := s.next(); steps[i].do(n) {
+			keys[n.key()] = steps[i].name
+		}
+	}
+	delete(keys, s.key()) // a step that changes nothing
+	return keys
+}

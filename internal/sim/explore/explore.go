@@ -13,6 +13,7 @@
 // nothing is stuck (V14).
 //
 // Two states that differ only in names, in instants that have no effect, or in which of two processes is which, are one.
+// Of the states that are come to again some are compared with those that they are taken for: they lead to the same states.
 // What is left out is left out because it makes no other state:
 //
 //	A service that decides on an old document is refused by the compare-and-set, so only decisions on the newest state
@@ -62,6 +63,7 @@ type Config struct {
 	Time      time.Duration // 0: no bound
 	StatesMax int           // 0: no bound
 	SettleIn  int           // one in so many states is let run to rest; 0: none
+	CompareIn int           // one in so many states that are come to again is compared with the one that it is taken for; 0: none
 	Only      string        // violations that do not say this are passed over; what follows them is not looked at
 	Clock     func() time.Time
 
@@ -79,6 +81,7 @@ type Report struct {
 	States   int // different ones
 	Steps    int // between them
 	Settled  int // states from which the world was let run to rest
+	Compared int // states that were compared with those that they were taken for
 	Depth    int // all states up to this many steps from the start have been seen
 	Whole    bool
 	Violated string // the first violation with its trace, "" for none
@@ -154,19 +157,19 @@ type search struct {
 	cfg    *Config
 	steps  []step
 	nodes  []node
-	seen   map[[keyBytes]byte]struct{}
-	path   []*state // the states on the way to the one that was built last
-	ways   []uint32 // and their nodes
+	seen   map[[keyBytes]byte]uint32 // nodes
+	path   []*state                  // the states on the way to the one that was built last
+	ways   []uint32                  // and their nodes
 	report Report
 }
 
 // Run explores until a bound is met or a violation found.
 func Run(cfg Config) Report {
-	x := &search{cfg: &cfg, seen: map[[keyBytes]byte]struct{}{}}
+	x := &search{cfg: &cfg, seen: map[[keyBytes]byte]uint32{}}
 	x.steps = cfg.steps()
 	first := root(&cfg)
 	x.path, x.ways = []*state{first}, []uint32{0}
-	x.seen[first.key()] = struct{}{}
+	x.seen[first.key()] = 0
 	x.nodes = append(x.nodes, node{})
 	began := time.Time{}
 	if cfg.Clock != nil {
@@ -222,9 +225,14 @@ func (x *search) expand(at uint32) {
 		}
 		x.report.Steps++
 		key := n.key()
-		_, known := x.seen[key]
+		was, known := x.seen[key]
+		if known && x.cfg.CompareIn > 0 && x.report.Steps%x.cfg.CompareIn == 0 {
+			x.report.Compared++
+			n.sameAs(x.build(was), x.steps)
+			x.build(at)
+		}
 		if !known {
-			x.seen[key] = struct{}{}
+			x.seen[key] = uint32(len(x.nodes))
 			x.nodes = append(x.nodes, node{parent: at, step: uint8(k), depth: x.nodes[at].depth + 1})
 			n.check()
 		}
@@ -235,7 +243,7 @@ func (x *search) expand(at uint32) {
 		}
 		found := lastOf(rest, n).found
 		if len(found) > 0 && slices.ContainsFunc(found, func(f string) bool { return strings.Contains(f, x.cfg.Only) }) {
-			x.report.Violated, x.report.Whole = x.tell(at, k, len(rest) > 0), false
+			x.report.Violated, x.report.Whole = strings.Join(found, "\n")+"\n"+x.tell(at, k, len(rest) > 0), false
 			return
 		}
 		if len(n.found) > 0 && !known {
@@ -278,5 +286,5 @@ func (x *search) tell(at uint32, last int, rests bool) string {
 		}
 	}
 	x.cfg.tracing = false
-	return strings.Join(s.found, "\n") + "\n" + text.String()
+	return text.String()
 }

@@ -76,7 +76,7 @@ func (s *state) places() []uint64 {
 	st := s.st
 	seqs := []uint64{0, st.HeldSeq}
 	for _, p := range st.Prompts {
-		seqs = append(seqs, p.Seq, p.SettledSeq)
+		seqs = append(seqs, p.SettledSeq)
 	}
 	for i := range st.Queue {
 		seqs = append(seqs, st.Queue[i].Seq)
@@ -262,15 +262,23 @@ func (k *keyer) fates(s *state) {
 		k.prompts(s.law.Named(t.ID))
 	}
 	k.buf = fmt.Append(k.buf, s.spent)
-	k.flags(!s.st.Retry.DueAt.IsZero() && s.st.Retry.DueAt.After(s.now))
+	l := s.st.LastCompaction
+	timed := s.st.Retry.State == session.RetryScheduled || l != nil && l.Outcome == session.OutcomeFailed
+	k.flags(timed && !s.waitsUntil().IsZero())
 }
 
 // processes writes both, in whatever order is the smaller: one is as good as the other.
 func (k *keyer) processes(s *state) {
 	incs := []uint64{s.procs[0].inc, s.procs[1].inc}
 	owner := s.ownerInc()
-	rank := slices.Sorted(slices.Values(append(slices.Clone(incs), owner, s.supersededBy())))
-	order := func(inc uint64) int { at, _ := slices.BinarySearch(slices.Compact(rank), inc); return at }
+	ranked := append(slices.Clone(incs), owner, s.supersededBy())
+	for i := range s.leases {
+		if s.matters(&s.leases[i]) {
+			ranked = append(ranked, s.leases[i].inc)
+		}
+	}
+	rank := slices.Compact(slices.Sorted(slices.Values(ranked)))
+	order := func(inc uint64) int { at, _ := slices.BinarySearch(rank, inc); return at }
 	var both [processes][]byte
 	for i := range s.procs {
 		p := &s.procs[i]
@@ -290,7 +298,13 @@ func (k *keyer) processes(s *state) {
 	k.byte('|')
 	k.number(order(owner))
 	k.number(order(s.supersededBy()))
-	k.lease(s, owner)
+	for i := range s.leases {
+		if l := &s.leases[i]; s.matters(l) {
+			k.number(order(l.inc))
+			k.byte(byte(l.health))
+			k.flags(l.ready)
+		}
+	}
 	k.flags(s.drawn > max(incs[0], incs[1]))
 }
 

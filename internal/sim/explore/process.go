@@ -63,12 +63,19 @@ func (s *state) expire(l *lease) bool {
 			return false // it is renewed
 		}
 	}
-	if l.health == over {
+	if l.health == over || !s.matters(l) {
 		return false
 	}
 	l.health = over
 	s.note("the lease of incarnation %d is over", l.inc)
 	return true
+}
+
+// matters says whether anything depends on a lease: the owner's, a process's, and one of a newer incarnation that may have
+// taken the owner's place.
+func (s *state) matters(l *lease) bool {
+	owner := s.ownerInc()
+	return l.inc == owner || l.inc == s.procs[0].inc || l.inc == s.procs[1].inc || l.inc > owner && l.health == live
 }
 
 // start: a process begins, after a crash or beside one that is suspended.
