@@ -90,7 +90,7 @@ func TestTheExplorerFindsEachPlantedBug(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(bug), func(t *testing.T) {
 			c := exploring(worlds()["two questions without calls"], bug)
-			c.Depth = 9
+			c.Depth, c.Most = 9, explorer.Bounds{Crashes: 1, Starts: 1, Failures: 2, GaveUp: 1}
 			r := explorer.Run(c)
 			t.Logf("%d states: %s", r.States, r.Violated)
 			if !strings.HasPrefix(r.Violated, want) {
