@@ -126,13 +126,13 @@ func (s *State) chain(turn string) []Carried {
 
 // Carry returns the prompts that a request for a turn has to name, oldest decision first: what the open turn carries, or
 // else the last one, every settled prompt that no completed turn has had, and those given, which the same commit may settle.
-// An answer that became a message is left out, because that message carries it. So is a prompt outside of any turn whose
-// process is alive, because that process reads it from its view.
+// An answer that became a message is left out, because that message carries it. So is a prompt outside of any turn, or of a
+// call that outlived its turn, whose process is alive, because that process reads it from its view.
 func (s *State) Carry(more ...string) []string {
 	list := slices.Clone(s.unfinished())
 	for id, p := range s.Prompts {
-		if p.Status == Awaiting || s.owes(p) && p.Turn == "" {
-			continue // it waits for a person, or its own process takes it in outside of any turn
+		if p.Status == Awaiting || s.ownersToTake(p) {
+			continue // it waits for a person, or its own process takes it in
 		}
 		if !slices.ContainsFunc(list, func(c Carried) bool { return c.Prompt == id }) {
 			list = append(list, Carried{Prompt: id, Seq: p.SettledSeq})
@@ -193,15 +193,13 @@ func (s *State) Naming(f events.TurnRequested) events.TurnRequested {
 }
 
 // waitsAsMessage reports whether the answer to a prompt waits in the queue as a message: then the turn that takes the
-// message has the prompt. A person who withdrew that message took the answer back.
+// message has the prompt.
 func (s *State) waitsAsMessage(prompt string) bool {
 	p := s.Prompts[prompt]
 	if p == nil || p.Status != Answered || p.Delivery != events.DeliverMessage {
 		return false
 	}
-	message := s.answerMessage(prompt, p)
-	e := s.ended(EntityMessage, message)
-	return s.queued(message) >= 0 || e != nil && e.Outcome == string(Withdrawn)
+	return s.queued(s.answerMessage(prompt, p)) >= 0
 }
 
 // Carries says whether the open turn has this settled prompt.
@@ -229,13 +227,13 @@ func (f *fold) deliverCarried(t *Turn) {
 	}
 }
 
-// ownersToTake reports whether a settled prompt is the living owner's to take in: it was asked outside of any turn, or in
-// the open one.
+// ownersToTake reports whether a settled prompt is the living owner's to take in: it was asked outside of any turn, in the
+// open one, or by a call that is open.
 func (s *State) ownersToTake(p *Prompt) bool {
-	return s.owes(p) && (p.Turn == "" || s.openTurn(p.Turn) != "")
+	return s.owes(p) && (p.Turn == "" || s.openTurn(p.Turn) != "" || s.Tools[p.Call] != nil)
 }
 
-// notCarried takes a prompt off every list: the harness has it, or refuses it.
+// notCarried takes a prompt off every list: the harness has it or refuses it, or a person has taken it back.
 func (f *fold) notCarried(prompt string) {
 	if f.Turn != nil {
 		f.Turn.Prompts = dropCarried(f.Turn.Prompts, prompt)

@@ -255,3 +255,142 @@ func TestAdoptedCallBringsItsDecision(t *testing.T) {
 		t.Errorf("%+v %v", work, err)
 	}
 }
+
+// orphan says that the owning process is gone.
+func (f *feeder) orphan() {
+	f.say(events.WriterReconciler, events.SessionOrphaned{Incarnation: "17"})
+}
+
+// claim gives the session a new epoch, as if by commits that do not matter here.
+func (f *feeder) claim() { f.s.Epoch, f.s.Owned = f.s.Epoch+1, true }
+
+// TestReceiptBeforeTheCallEnds: a prompt whose call its process has ended is not named again, also when the receipt came
+// before that end, as that of a permission does.
+func TestReceiptBeforeTheCallEnds(t *testing.T) {
+	f := newFeeder(t)
+	f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
+	f.e(events.ToolStarted{Call: "c1", Turn: "t1", Name: "bash"})
+	f.e(events.PromptRequested{Prompt: "p1", Turn: "t1", Call: "c1", PromptKind: events.PromptPermission, Delivery: events.DeliverCallback})
+	f.say(events.WriterLedger, answering("p1"))
+	f.e(events.PromptDelivered{Prompt: "p1"})
+	wantCarried(t, "permitted", f.s.Turn.Prompts, "p1")
+	f.e(events.ToolCompleted{Call: "c1"})
+	wantCarried(t, "done", f.s.Turn.Prompts)
+}
+
+// TestDecidedAfterTheRequest: a person's turn overtakes what was decided before it was asked for. A later decision, which
+// the process that starts the turn may not have read, stays owed.
+func TestDecidedAfterTheRequest(t *testing.T) {
+	f := newFeeder(t)
+	for _, id := range []string{"p1", "p2"} {
+		f.e(events.PromptRequested{Prompt: id, PromptKind: events.PromptQuestion, Delivery: events.DeliverToolResult, Blocking: new(false)})
+	}
+	f.orphan()
+	f.claim()
+	f.e(asking("q", "")) // while it waits, no continuation is requested
+	f.say(events.WriterLedger, answering("p1"))
+	f.say(events.WriterCompaction, events.TurnRequested{Turn: "t2", Cause: events.CauseMessage})
+	f.say(events.WriterLedger, answering("p2"))
+	f.e(events.TurnStarted{Turn: "t2", Cause: events.CauseMessage})
+	if f.s.Prompts["p1"] != nil || f.s.Prompts["p2"] == nil {
+		t.Errorf("owed: %v, want p2 and not p1", keys(f.s.Prompts))
+	}
+}
+
+// TestBackgroundCallTakesItsDecision: what was decided for a call that outlived its turn is its process's to take in. The
+// next turn neither brings the decision nor delivers it, unless that process is gone.
+func TestBackgroundCallTakesItsDecision(t *testing.T) {
+	f := newFeeder(t)
+	f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
+	f.e(events.ToolStarted{Call: "c1", Turn: "t1", Name: "watch", Background: true})
+	f.e(events.PromptRequested{Prompt: "p1", Turn: "t1", Call: "c1", PromptKind: events.PromptQuestion, Delivery: events.DeliverToolResult, Blocking: new(false)})
+	f.e(events.TurnCompleted{Turn: "t1"})
+	f.say(events.WriterLedger, answering("p1"), f.s.Naming(events.TurnRequested{Turn: "t2", Cause: events.CauseMessage}))
+	wantCarried(t, "requested", f.s.Pending.Turn.Prompts)
+	if work, err := f.s.Work(f.src); err != nil || len(work.Turn.Prompts) != 0 || work.Prompts["p1"] == nil {
+		t.Errorf("%+v %v", work, err)
+	}
+	before := f.s.ViewClone()
+	gone := f.s.Clone()
+	f.e(events.TurnStarted{Turn: "t2", Cause: events.CauseMessage})
+	f.e(events.TurnCompleted{Turn: "t2"})
+	if f.s.Prompts["p1"] == nil {
+		t.Error("shown as delivered while its call runs")
+	}
+	f.s = gone
+	f.orphan()
+	if got := f.s.Carry(); !slices.Equal(got, []string{"p1"}) || !session.WorkChanged(before, f.s) {
+		t.Errorf("its process is gone: %v", got)
+	}
+}
+
+// TestAdoptedQuestionIsStillAsked: a prompt that was adopted with its turn has the body that it had, for those who answer it
+// and after they did.
+func TestAdoptedQuestionIsStillAsked(t *testing.T) {
+	f := newFeeder(t)
+	f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
+	f.e(events.PromptRequested{Prompt: "p1", Turn: "t1", Title: "Where to?", PromptKind: events.PromptQuestion, Delivery: events.DeliverToolResult,
+		Questions: []events.Question{{ID: "q", Question: "Where to?", Custom: true}}})
+	f.claim()
+	f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
+	if f.s.Prompts["p1"].Epoch != f.s.Epoch {
+		t.Fatal("not adopted")
+	}
+	look := func(when string) {
+		t.Helper()
+		if b, err := f.s.Blocker("p1", f.src); err != nil || b.Title != "Where to?" || len(b.Questions) != 1 {
+			t.Errorf("%s, people see %+v %v", when, b, err)
+		}
+	}
+	look("before the answer")
+	if _, err := f.s.Answer(session.AnswerWish{Ref: f.s.Ref(), Prompt: "p1", By: "ada", Answers: []events.Answer{{Question: "never asked"}}}, f.src); err == nil {
+		t.Error("an answer to another question fits")
+	}
+	d, err := f.s.Answer(session.AnswerWish{Ref: f.s.Ref(), Prompt: "p1", By: "ada", Answers: []events.Answer{{Question: "q", Text: "home"}}}, f.src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.say(events.WriterLedger, d.Facts...)
+	look("after the answer")
+}
+
+// TestAnswerTakenBack: an answer that became a message, which its person withdrew, is named by no turn, however long ago
+// that was.
+func TestAnswerTakenBack(t *testing.T) {
+	f := newFeeder(t)
+	f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
+	f.e(events.PromptRequested{Prompt: "p1", Turn: "t1", PromptKind: events.PromptQuestion, Delivery: events.DeliverMessage})
+	f.orphan()
+	d, err := f.s.Answer(session.AnswerWish{Ref: f.s.Ref(), Prompt: "p1", By: "ada"}, f.src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.say(events.WriterLedger, d.Facts...)
+	f.say(events.WriterCompaction, events.MessageWithdrawn{Message: f.s.Queue[0].ID, By: "ada"})
+	if got := f.s.Carry(); len(got) != 0 || f.s.Prompts["p1"] != nil {
+		t.Errorf("%v, still owed: %v", got, keys(f.s.Prompts))
+	}
+	for i := range session.RecentMax {
+		id := fmt.Sprint("m", i)
+		f.say(events.WriterCompaction, events.MessageAccepted{Message: id, Content: []byte(`1`), Synthetic: true}, events.MessageWithdrawn{Message: id, By: "ada"})
+	}
+	if got := f.s.Carry(); len(got) != 0 {
+		t.Errorf("long ago: %v", got)
+	}
+}
+
+// TestCarriedIDStaysClosed: an id is closed for as long as a turn carries the decision that was made under it.
+func TestCarriedIDStaysClosed(t *testing.T) {
+	f := newFeeder(t)
+	f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
+	f.e(asking("p1", "t1"))
+	f.say(events.WriterLedger, answering("p1"))
+	f.e(events.PromptDelivered{Prompt: "p1"})
+	for i := range session.RecentMax {
+		id := fmt.Sprint("c", i)
+		f.e(events.ToolStarted{Call: id, Turn: "t1", Name: "bash"})
+		f.e(events.ToolCompleted{Call: id})
+	}
+	f.say(events.WriterHarness, asking("p1", "t1"))
+	f.mustIgnore(1, session.WhyClosedID)
+}

@@ -46,6 +46,12 @@ func (f *fold) messageWithdrawn(fact events.MessageWithdrawn) string {
 	if p := f.Pending.Turn; p != nil && p.Message == fact.Message {
 		f.Pending.Turn = nil
 	}
+	for id, p := range f.Prompts {
+		if f.isAnswer(id, p, fact.Message) {
+			delete(f.Prompts, id) // the person has taken the answer back
+			f.notCarried(id)
+		}
+	}
 	return ""
 }
 

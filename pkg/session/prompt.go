@@ -34,10 +34,9 @@ func (f *fold) applyPrompt() (why string, ok bool) {
 // turn. Under a closed id it is ignored, so that an answer always meets the opening it was given for.
 func (f *fold) promptRequested(fact events.PromptRequested) string {
 	p := f.Prompts[fact.Prompt]
+	_, settled := f.resolve(fact.Prompt)
 	switch {
-	case p != nil && p.Status != Awaiting:
-		return WhyClosedID
-	case p == nil && f.ended(EntityPrompt, fact.Prompt) != nil:
+	case settled:
 		return WhyClosedID
 	case p == nil && f.turnIsOver(fact.Turn):
 		return WhyTurnEnded
@@ -196,11 +195,11 @@ func (f *fold) deliver(id string, at time.Time) {
 	}
 }
 
-// overtake: when a person goes on, what was decided for a process or a turn that is gone is no longer owed to anybody.
-// It was not delivered, and does not say so.
-func (f *fold) overtake() {
+// overtake: when a person goes on, what was decided until then for a process or a turn that is gone is no longer owed to
+// anybody. It was not delivered, and does not say so. What was decided after the person's turn was asked for stays owed.
+func (f *fold) overtake(asked uint64) {
 	for id, p := range f.Prompts {
-		if _, has := f.Carries(id); has || p.Status == Awaiting || f.Tools[p.Call] != nil || f.waitsAsMessage(id) {
+		if _, has := f.Carries(id); has || p.Status == Awaiting || p.SettledSeq > asked || f.Tools[p.Call] != nil || f.waitsAsMessage(id) {
 			continue
 		}
 		if p.Epoch < f.Epoch || p.Turn != "" && f.openTurn(p.Turn) == "" {
@@ -212,10 +211,15 @@ func (f *fold) overtake() {
 // carryAsMessage gives the open turn, which took a message, the prompt whose answer that message is.
 func (f *fold) carryAsMessage(message string) {
 	for id, p := range f.Prompts {
-		if p.Status == Answered && p.Delivery == events.DeliverMessage && f.answerMessage(id, p) == message {
+		if f.isAnswer(id, p, message) {
 			f.Turn.Prompts = f.carry(f.Turn.Prompts, Carried{Prompt: id, Status: Answered, Seq: p.SettledSeq})
 		}
 	}
+}
+
+// isAnswer reports whether a message is what the answer to a prompt became.
+func (s *State) isAnswer(prompt string, p *Prompt, message string) bool {
+	return p.Status == Answered && p.Delivery == events.DeliverMessage && s.answerMessage(prompt, p) == message
 }
 
 // answerMessage is the id of the message that the answer to a prompt becomes when its asker is gone.

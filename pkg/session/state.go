@@ -409,6 +409,12 @@ func (s *State) ViewClone() *State {
 		Session: s.Session, Turn: clonePtr(s.Turn), LastTurn: clonePtr(s.LastTurn)}
 	if s.Pending.Turn != nil {
 		c.Queue = append(c.Queue, s.Queue...)
+		c.Tools = map[string]*Tool{}
+		for _, p := range s.Prompts {
+			if t := s.Tools[p.Call]; t != nil {
+				c.Tools[p.Call] = clonePtr(t)
+			}
+		}
 	}
 	for i := range s.Recent {
 		if e := s.Recent[i].Entity; e == EntityPrompt || e == EntityMessage {

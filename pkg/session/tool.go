@@ -102,6 +102,13 @@ func (f *fold) toolEnds(call, outcome, reason string) string {
 			}
 		}
 	}
+	if t := f.Turn; t != nil && f.c.Writer == events.WriterHarness {
+		for _, c := range t.Prompts {
+			if e := f.ended(EntityPrompt, c.Prompt); e != nil && e.Call == call {
+				f.notCarried(c.Prompt) // likewise; there was a receipt before
+			}
+		}
+	}
 	return ""
 }
 

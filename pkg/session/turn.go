@@ -85,9 +85,10 @@ func (f *fold) turnStarted(fact events.TurnStarted) string {
 		return WhyClosedID
 	}
 	var prompts []Carried
+	asked := f.c.Seq
 	if p := f.Pending.Turn; p != nil && p.ID == fact.Turn {
 		fact = p.completed(fact)
-		prompts = p.Prompts
+		prompts, asked = p.Prompts, p.Seq
 	}
 	said := f.MessageSeq(fact.Message) // while all who know are still there
 	for _, c := range f.carried(fact.OfTurn, fact.Prompt, fact.Prompts) {
@@ -105,7 +106,7 @@ func (f *fold) turnStarted(fact events.TurnStarted) string {
 	switch {
 	case f.Turn.byPerson():
 		f.Retry, f.ActiveAt, f.HeldSeq = Retry{}, f.c.At, 0
-		f.overtake()
+		f.overtake(asked)
 	case fact.Cause == events.CauseRetry || fact.Cause == events.CauseResume:
 		f.Retry = f.Retry.counters() // this is it, also by hand after it was given up
 	case f.Retry.State == RetryStarting || fact.Cause == events.CauseAnswer:

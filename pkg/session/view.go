@@ -48,20 +48,22 @@ type Blocker struct {
 }
 
 // request finds the newest body of a prompt in the commit that the document points to: the last one under the epoch it
-// was opened under, before anything there ended the prompt.
+// was opened under, before anything there ended the prompt. A prompt may have been adopted with its turn or its call, without a
+// new body: then the epoch is a later one.
 func request(src Source, seq, epoch uint64, prompt string) (events.PromptRequested, error) {
 	var found events.PromptRequested
 	c, err := src(seq)
 	if err != nil {
 		return found, fmt.Errorf("session: the request of prompt %s: %w", prompt, err)
 	}
+	opened := uint64(0)
 	for i := range c.Events {
 		e := &c.Events[i]
-		if e.Fact == nil || e.Epoch != epoch || e.Subject != prompt {
+		if e.Fact == nil || e.Epoch > epoch || e.Epoch < opened || e.Subject != prompt {
 			continue
 		}
 		if f, ok := e.Fact.(events.PromptRequested); ok {
-			found = f
+			found, opened = f, e.Epoch
 		} else if spec := events.Lookup(e.Kind); spec != nil && spec.Ends == EntityPrompt && spec.May(c.Writer) && found.Prompt != "" {
 			break
 		}

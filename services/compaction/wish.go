@@ -144,7 +144,8 @@ func plainJSON(raw json.RawMessage) ([]byte, error) {
 
 // inPlaceOfQuestions is what a person's message comes to that has just superseded questions whose asker is gone: their calls
 // are closed, and the turn that waited goes on with that message, unless something still blocks or holds it (P14). The agent
-// is told that it was answered in chat, so that answer comes next, before what else is in the queue.
+// is told that it was answered in chat, so that answer comes next, before what else is in the queue. A turn that its owner
+// runs goes on by itself, and the message waits.
 func (d *desk) inPlaceOfQuestions(message string) bool {
 	var first *session.Prompt
 	named := ""
@@ -158,7 +159,7 @@ func (d *desk) inPlaceOfQuestions(message string) bool {
 			first, named = p, id
 		}
 	}
-	if first != nil && d.BlockedBy() == "" && len(d.WaitsFor) == 0 {
+	if first != nil && d.BlockedBy() == "" && len(d.WaitsFor) == 0 && !d.Runs(first.Turn) {
 		next := d.Continue(named, first.Turn, message)
 		next.Cause = events.CauseMessage
 		d.say(next)
@@ -243,7 +244,7 @@ func (d *desk) supersede() {
 			continue
 		}
 		d.closeCall(&p, events.Failure{Kind: string(session.Superseded), Text: "a person had the conversation compacted instead of answering"})
-		if d.BlockedBy() == "" && len(d.WaitsFor) == 0 {
+		if d.BlockedBy() == "" && len(d.WaitsFor) == 0 && !d.Runs(p.Turn) {
 			d.say(d.Continue(id, p.Turn, ""))
 		}
 	}

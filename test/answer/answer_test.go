@@ -73,6 +73,10 @@ func (w *world) step() {
 		w.send()
 	case n < 13:
 		w.requests()
+	case n < 14 && w.chance(3):
+		w.releases()
+	case n < 14 && w.chance(2):
+		w.withdraws()
 	default:
 		w.works()
 		w.decide(w.rng.IntN(3))
@@ -102,7 +106,7 @@ func (w *world) ask() {
 		f.Turn = w.runs.id
 		if w.chance(2) {
 			f.Call = w.id("c")
-			facts = append(facts, events.ToolStarted{Call: f.Call, Turn: f.Turn, Name: "ask"})
+			facts = append(facts, events.ToolStarted{Call: f.Call, Turn: f.Turn, Name: "ask", Background: w.chance(4)})
 		}
 	} else if !w.chance(4) {
 		return
@@ -196,14 +200,57 @@ func (w *world) restart() {
 		return
 	}
 	facts := []events.Fact{events.SessionClaimed{Incarnation: strconv.Itoa(w.inc), Exclusive: new(true)}}
-	var adopted *turn
-	if t := w.st.Turn; t != nil && w.chance(2) {
+	t := w.st.Turn
+	if t != nil && w.chance(2) {
 		facts = append(facts, events.TurnStarted{Turn: t.ID, Cause: t.Cause, Synthetic: t.Synthetic, OfTurn: t.OfTurn, Message: t.Message})
-		adopted = w.reads(t.ID, t.Prompts)
+	}
+	for _, id := range slices.Sorted(maps.Keys(w.st.Tools)) {
+		if c := w.st.Tools[id]; w.chance(3) {
+			facts = append(facts, events.ToolStarted{Call: id, Turn: c.Turn, Name: c.Name, Background: c.Background})
+		}
+	}
+	for _, id := range w.st.PendingPrompts() {
+		if w.chance(3) {
+			facts = append(facts, w.again(id))
+		}
 	}
 	w.dead = false
 	w.process(facts...)
-	w.runs = adopted
+	if t != nil && w.st.Turn != nil && w.st.Turn.Epoch == w.st.Epoch {
+		w.runs = w.reads(t.ID, t.Prompts)
+	}
+}
+
+// again is the request of a prompt that waits, as it was said last.
+func (w *world) again(id string) events.Fact {
+	var last events.PromptRequested
+	for _, c := range w.log {
+		for i := range c.Events {
+			if f, ok := c.Events[i].Fact.(events.PromptRequested); ok && f.Prompt == id {
+				last = f
+			}
+		}
+	}
+	return last
+}
+
+// releases has the living process leave in good order, whatever is open.
+func (w *world) releases() {
+	if w.alive() {
+		w.process(events.SessionReleased{})
+		w.runs = nil
+	}
+}
+
+// withdraws has a person take a message back, which may be what an answer became.
+func (w *world) withdraws() {
+	if len(w.st.Queue) == 0 {
+		return
+	}
+	o, err := compaction.Withdraw(w.st, compaction.WithdrawWish{Ref: ref, Message: w.st.Queue[w.rng.IntN(len(w.st.Queue))].ID, By: "ada"}, w.now)
+	if err == nil {
+		w.person(events.WriterCompaction, o.Facts...)
+	}
 }
 
 // reads is a turn with the answers that it is given in its context.
@@ -344,13 +391,32 @@ func (w *world) rest() {
 	}
 }
 
-// restOutside has the living process take in what was decided outside of any turn: its Ask returns.
+// restOutside has the living process take in what was decided outside of the turn that it runs: its Ask returns, and the
+// call that waited for the answer ends with it. What else it has adopted ends.
 func (w *world) restOutside() {
-	for id, p := range w.st.Prompts {
-		if w.alive() && w.runs == nil && p.Status != session.Awaiting && p.Epoch == w.st.Epoch && p.Turn == "" {
+	if !w.alive() || w.runs != nil {
+		return
+	}
+	for _, id := range slices.Sorted(maps.Keys(w.st.Prompts)) {
+		p := w.st.Prompts[id]
+		c := w.st.Tools[p.Call]
+		switch {
+		case p.Status == session.Awaiting || p.Epoch != w.st.Epoch:
+			continue
+		case c != nil && c.Epoch == w.st.Epoch:
+			w.process(events.ToolCompleted{Call: p.Call, Output: json.RawMessage(`"answered"`)})
+		case p.Turn == "":
 			w.process(events.PromptDelivered{Prompt: id})
-			w.reached[id] = true
-			delete(w.owed, id)
+		default:
+			continue
+		}
+		w.reached[id] = true
+		delete(w.owed, id)
+		return
+	}
+	for _, id := range slices.Sorted(maps.Keys(w.st.Tools)) {
+		if w.st.Tools[id].Epoch == w.st.Epoch {
+			w.process(events.ToolCompleted{Call: id})
 			return
 		}
 	}

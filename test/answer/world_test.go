@@ -115,6 +115,7 @@ func (w *world) commit(by events.Writer, source string, epoch uint64, facts []ev
 		w.st = after
 		if counted {
 			w.counted(c.Events[i].Fact, adopted)
+			w.shown(c.Events[i].Fact)
 		}
 	}
 	w.st.Seq, w.st.Commits = c.Seq, uint64(len(w.log))
@@ -129,6 +130,13 @@ func (w *world) fail(format string, args ...any) {
 
 // before takes note of what a fact is about to end.
 func (w *world) before(f events.Fact) {
+	if back, ok := f.(events.MessageWithdrawn); ok {
+		for id, p := range w.st.Prompts {
+			if events.DeriveID("answer", w.st.Session, id, strconv.FormatUint(p.Seq, 10)) == back.Message {
+				delete(w.owed, id) // the answer is taken back
+			}
+		}
+	}
 	done, ok := f.(events.TurnCompleted)
 	if !ok || w.st.Turn == nil || w.st.Turn.ID != done.Turn {
 		return
@@ -170,6 +178,19 @@ func (w *world) counted(f events.Fact, adopted bool) {
 	}
 }
 
+// shown holds what people see against what agents have: only a receipt shows a prompt as delivered before a turn with it
+// has completed, or its call has ended with it.
+func (w *world) shown(f events.Fact) {
+	if _, receipt := f.(events.PromptDelivered); receipt {
+		return
+	}
+	for _, e := range w.st.Recent {
+		if e.Entity == session.EntityPrompt && e.DeliveredAt.Equal(w.now) && w.owed[e.ID] {
+			w.fail("prompt %s is shown as delivered by %s, and no agent has had the decision", e.ID, f.Kind())
+		}
+	}
+}
+
 // callEnds: a call that ended with the answer as its output has delivered it.
 func (w *world) callEnds(call string) {
 	for _, e := range w.st.Recent {
@@ -199,7 +220,7 @@ func (w *world) waitsElsewhere(prompt string) bool {
 	case p.Delivery == events.DeliverMessage && len(w.st.Queue) > 0:
 		return true
 	}
-	return w.st.Owned && p.Epoch == w.st.Epoch && (p.Turn == "" || w.st.Turn != nil && w.st.Turn.ID == p.Turn)
+	return w.st.Owned && p.Epoch == w.st.Epoch && (p.Turn == "" || w.st.Tools[p.Call] != nil || w.st.Turn != nil && w.st.Turn.ID == p.Turn)
 }
 
 // services lets one of them decide once.

@@ -1,0 +1,23 @@
+The owner runs the turn in which an earlier process asked, and has not adopted the call that waits. A person's message takes the
+place of the question: the call ends, the message waits in the queue, and the owner's turn is not continued by another (P14, P12).
+
+-- facts --
+1 session.opened {"incarnation":"17","context_limit":1000}
+2 turn.started {"turn":"t1","cause":"message"}
+3 tool.started {"call":"c1","turn":"t1","name":"ask"}
+3 prompt.requested {"prompt":"p1","turn":"t1","call":"c1","kind":"question","delivery":"tool-result"}
+4 session.claimed {"incarnation":"18"}
+4 turn.started {"turn":"t1","cause":"message"}
+-- wish --
+send {"message":"m1","content":"never mind","by":"ada"}
+-- comes to --
+message.accepted {"message":"m1","content":"never mind","synthetic":false,"by":"ada"}
+tool.failed {"call":"c1","error":{"kind":"answered-in-chat","text":"answered in chat"},"synthetic":true}
+-- state --
+seq=5 running owned-by=18 turn=t1,message queued=m1
+-- facts --
+6 turn.completed {"turn":"t1"}
+-- decide --
+turn.requested {"turn":"turn-t47qotpqb5tcrkygfemn","cause":"message","message":"m1"}
+-- state --
+seq=7 queued owned-by=18 last=t1,completed queued=m1 pending=message,m1
