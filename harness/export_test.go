@@ -157,3 +157,6 @@ func Told(s *Session) int {
 	defer s.mu.Unlock()
 	return len(s.told)
 }
+
+// Handle is the handle of a turn, as a call gets it that began the turn.
+func Handle(s *Session, turn string) *Turn { return s.handle(turn) }

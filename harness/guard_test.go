@@ -2,6 +2,7 @@ package harness_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -149,4 +151,61 @@ func TestCloseOfAFencedProcess(t *testing.T) {
 	if st := w.state("s"); st.Ignored.Count != 0 {
 		t.Errorf("%+v", st.Ignored.Last)
 	}
+}
+
+// TestLeaseSaysStarting checks that a process which starts over says that it is not ready until it has its sessions again, at
+// first and when it renews: what an older incarnation holds is recovered as soon as a newer one is ready.
+func TestLeaseSaysStarting(t *testing.T) {
+	t.Parallel() // it mostly waits
+	w := newWorld(t)
+	h := w.connect(func(c *harness.Config) { c.TTL = 2 * time.Second })
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	check(t, h.Ready(w.ctx))
+	first := h.Incarnation()
+	release := harness.Mute(s) // it cannot be claimed again yet
+	w.dropLease(h)
+	said := map[uint64]string{} // by revision
+	look := func() {
+		check(t, w.bus.List(w.ctx, bus.Leases, events.HarnessLeaseKeys(me), func(e bus.Entry) error {
+			var l leased
+			check(t, json.Unmarshal(e.Value, &l))
+			if l.Incarnation != first {
+				said[e.Rev] = l.State
+			}
+			return nil
+		}))
+	}
+	natstest.Until(t, "the new lease to be renewed", func() bool {
+		look()
+		return len(said) >= 2
+	})
+	for rev, state := range said {
+		if state != "starting" {
+			t.Errorf("revision %d says %s", rev, state)
+		}
+	}
+	release()
+	natstest.Until(t, "the new lease to say ready", func() bool {
+		l, _ := w.lease(h.Incarnation())
+		return h.Incarnation() != first && l.State == "ready"
+	})
+	if st := w.state("s"); st.Epoch != 2 {
+		t.Errorf("epoch %d", st.Epoch)
+	}
+}
+
+// TestHandleOfAnEndedTurn checks that the handle of a turn which has ended has a context that has ended, and does not take the
+// place of the handle of the turn that is open.
+func TestHandleOfAnEndedTurn(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect()
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1"}))
+	open := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t2"}))
+	wantErr(t, ended(t, harness.Handle(s, "t1").Context()), harness.ErrEnded)
+	if open != s.OpenTurn() {
+		t.Error("the open turn has another handle now")
+	}
+	w.say("s", events.WriterLedger, events.TurnStopRequested{Turn: "t2", Actor: events.ActorPerson, By: "ada"})
+	wantErr(t, ended(t, open.Context()), harness.ErrStopped)
 }
