@@ -112,7 +112,7 @@ func (x *Log) attempt(f events.TurnStarted) {
 		switch {
 		case message == d.message:
 			x.named[f.Turn] = append(slices.Clone(x.named[f.Turn]), id)
-		case slices.Contains(names, id), x.queued(d.message):
+		case slices.Contains(names, id), x.queued(d.message), x.calling(d.call):
 		case byPerson(f) && x.called() > d.at:
 			delete(x.debts, id)
 		default:
@@ -124,6 +124,13 @@ func (x *Log) attempt(f events.TurnStarted) {
 // queued says whether an answer waits in the queue as the message that it has become: it has a turn of its own (V10).
 func (x *Log) queued(message string) bool {
 	return slices.ContainsFunc(x.before.Queue, func(m session.Message) bool { return m.ID == message })
+}
+
+// calling says whether a call of the owner that outlived its turn waits for a decision: the owner ends the call with it.
+func (x *Log) calling(call string) bool {
+	s := x.before
+	c := s.Tools[call]
+	return c != nil && s.Owned && c.Epoch == s.Epoch && (s.Turn == nil || s.Turn.ID != c.Turn)
 }
 
 // byPerson says whether a message of a person made this turn, as [session.State] has it.

@@ -37,6 +37,13 @@ func (s *story) inCall() {
 	s.answered("p")
 }
 
+// inBackground has a call that outlives turn t ask a prompt, which is answered after that turn.
+func (s *story) inBackground() {
+	s.harness(events.ToolStarted{Call: "c", Turn: "t", Background: true}, events.PromptRequested{Prompt: "p", Turn: "t", Call: "c", Delivery: events.DeliverToolResult})
+	s.completes("t")
+	s.answered("p")
+}
+
 // claims has the process take the session again, and with it what it adopts.
 func (s *story) claims(adopted ...events.Fact) {
 	s.harness(append([]events.Fact{events.SessionClaimed{Incarnation: "1"}}, adopted...)...)
@@ -104,7 +111,10 @@ func TestDecisionsReachTheAgent(t *testing.T) {
 			s.service(events.WriterReconciler, events.ToolInterrupted{Call: "c", Reason: events.ReasonOwnerLost})
 			s.continues("u", events.CauseRetry, "")
 		}},
-		"the call ends with its turn": {"V15", []string{"p"}, func(s *story) { s.inCall(); s.fails(); s.continues("u", events.CauseRetry, "") }},
+		"a background call waits for it": {"", []string{"p"}, func(s *story) { s.inBackground(); s.continues("u", events.CauseAnswer, ""); s.completes("u") }},
+		"a background call ends with it": {"", nil, func(s *story) { s.inBackground(); s.harness(events.ToolCompleted{Call: "c"}) }},
+		"a background call of the dead":  {"V15", []string{"p"}, func(s *story) { s.inBackground(); s.dies(); s.continues("u", events.CauseAnswer, "") }},
+		"the call ends with its turn":    {"V15", []string{"p"}, func(s *story) { s.inCall(); s.fails(); s.continues("u", events.CauseRetry, "") }},
 		"through the harness": {"", nil, func(s *story) {
 			s.question("p")
 			s.harness(events.PromptAnswered{Prompt: "p", Answers: []events.Answer{}, By: "ada"})
