@@ -106,7 +106,7 @@ func playAsker(ctx context.Context, s settings, log zerolog.Logger) error {
 		if err != nil {
 			return err
 		}
-		asks.Go(func() { askOnce(ctx, j, t, call) })
+		asks.Go(func() { askOnce(ctx, j, s.ID, t, call) })
 		for x.State().Prompts["p"] == nil {
 			if err := x.Append(ctx, events.UsageReported{Turn: t.ID(), Model: "m"}); err != nil { // behind the question
 				return err
@@ -125,8 +125,8 @@ func playAsker(ctx context.Context, s settings, log zerolog.Logger) error {
 }
 
 // askOnce asks, and notes what came of it.
-func askOnce(ctx context.Context, j *journal, t *harness.Turn, call *harness.Call) {
-	n := note{Ref: events.Ref{Session: t.Session().ID()}, Prompt: "p"}
+func askOnce(ctx context.Context, j *journal, id string, t *harness.Turn, call *harness.Call) {
+	n := note{Ref: events.Ref{Harness: id, Session: t.Session().ID()}, Prompt: "p"}
 	a, err := t.Ask(ctx, harness.Prompt{ID: "p", Call: call.ID(), Questions: ask()})
 	switch {
 	case err == nil:
