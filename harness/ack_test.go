@@ -23,9 +23,10 @@ import (
 // line is a network between a harness and the broker, which can be made to swallow what the broker says.
 type line struct {
 	url     string
-	deaf    atomic.Bool // the broker hears, nobody hears the broker
-	ends    atomic.Bool // it becomes deaf with the next append to the log
-	down    atomic.Bool // nobody gets through
+	deaf    atomic.Bool  // the broker hears, nobody hears the broker
+	ends    atomic.Bool  // it becomes deaf with the next append to the log
+	down    atomic.Bool  // nobody gets through
+	reads   atomic.Int64 // requests to read the log that have passed
 	mu      sync.Mutex
 	through []net.Conn
 }
@@ -84,6 +85,7 @@ func (s appendWatcher) Write(p []byte) (int, error) {
 		s.l.ends.Store(false)
 		s.l.deaf.Store(true)
 	}
+	s.l.reads.Add(int64(bytes.Count(p, []byte("$JS.API.STREAM.MSG.GET.HF_LOG"))))
 	return s.to.Write(p)
 }
 

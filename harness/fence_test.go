@@ -107,7 +107,8 @@ func TestNoAnswerWithAnOverdueLease(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // it mostly waits
 			w := newWorld(t)
-			h := w.connect(func(cfg *harness.Config) { cfg.Pool = c.whole })
+			l := newLine(t, w.server.URL())
+			h := w.connect(func(cfg *harness.Config) { cfg.Pool, cfg.URL = c.whole, l.url })
 			s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
 			turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
 			lose, overdue, err := harness.Unkept(w.ctx, h, time.Second)
@@ -134,6 +135,14 @@ func TestNoAnswerWithAnOverdueLease(t *testing.T) {
 				asks()
 			} else {
 				natstest.Until(t, "the answer to be held back", func() bool { return len(out) > 0 || harness.Verifying(s) })
+			}
+			if c.asksLater {
+				natstest.Until(t, "the Ask to have read the answer", func() bool { return len(out) > 0 || l.reads.Load() > 0 })
+			}
+			for before, n := l.reads.Load(), 0; n < 50; n++ { // meanwhile it does not read over and over
+				if w.state("s"); l.reads.Load() > before+2 {
+					t.Fatalf("%d reads while the lease is overdue", l.reads.Load()-before)
+				}
 			}
 			lose()
 			if a := got(t, out); a.err != nil || a.answer.Answers[0].Text != "red" {
