@@ -184,10 +184,11 @@ func (x *Log) Places() []uint64 {
 	return seqs
 }
 
-// Each says what is owed, sorted by prompt: where it was decided, and in which turn it was asked.
-func (x *Log) Each(visit func(prompt string, at uint64)) {
+// Each says what is owed, sorted by prompt: where it was decided, and whether the process that asked runs the open turn.
+func (x *Log) Each(s *session.State, visit func(prompt string, at uint64, asker bool)) {
 	for _, id := range x.Owed() {
-		visit(id, x.debts[id].at)
+		d := x.debts[id]
+		visit(id, d.at, s.Turn != nil && s.Turn.ID == d.turn && s.Turn.Epoch == d.epoch)
 	}
 }
 

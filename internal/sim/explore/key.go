@@ -248,10 +248,11 @@ func (k *keyer) fates(s *state) {
 		k.byte(byte(f))
 		k.flags(s.awaits(i))
 	}
-	s.law.Each(func(prompt string, at uint64) {
+	s.law.Each(s.st, func(prompt string, at uint64, asker bool) {
 		k.byte('D')
 		k.id(prompt)
 		k.place(at)
+		k.flags(asker)
 	})
 	for _, id := range s.law.Delivered() {
 		k.byte('d')
