@@ -385,6 +385,11 @@ func TestLogLines(t *testing.T) {
 	for lines.Busy() {
 		lines.Flush(context.Background())
 	}
+	began = time.Now()
+	lines.Flush(context.Background())
+	if took := time.Since(began); took >= time.Second {
+		t.Errorf("waited %s for nothing", took)
+	}
 	mu.Lock()
 	defer mu.Unlock()
 	if len(got) != 1+harness.LinesMax+1 {

@@ -1,6 +1,7 @@
 package harness_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -87,6 +88,50 @@ func TestUsageOfAFencedSession(t *testing.T) {
 	must[*harness.Session](t)(two.Claim(w.ctx, "s"))
 	wantErr(t, ended(t, s.Context()), harness.ErrFenced)
 	wantErr(t, turn.Usage(w.ctx, input(50_002)), harness.ErrFenced)
+}
+
+// TestNoJSON checks that a value which cannot be written as JSON is refused to the caller that gave it, wherever the client takes
+// one, and that nothing is stored for it.
+func TestNoJSON(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect()
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1"}))
+	call := must[*harness.Call](t)(turn.Tool(w.ctx, harness.Tool{ID: "c1", Name: "bash"}))
+	w.released(h, "free")
+	before, free := w.state("s").Seq, w.state("free").Seq
+	no := func() {}
+	last := func(_ any, err error) error { return err }
+	for name, err := range map[string]error{
+		"Open":               last(h.Open(w.ctx, "new", harness.Opening{Native: no})),
+		"Claim":              last(h.Claim(w.ctx, "free", harness.Adopt{Prompts: []harness.Prompt{{ID: "p1", Native: no}}})),
+		"StartTurn, content": last(s.StartTurn(w.ctx, harness.Start{Content: no})),
+		"StartTurn, options": last(s.StartTurn(w.ctx, harness.Start{Options: no})),
+		"Tool":               last(turn.Tool(w.ctx, harness.Tool{Name: "bash", Input: no})),
+		"Call.Complete":      call.Complete(w.ctx, no),
+		"Ask":                last(turn.Ask(w.ctx, harness.Prompt{Native: no})),
+		"Send":               last(h.Send(w.ctx, harness.Message{Session: "s", Content: no})),
+	} {
+		if _, ok := errors.AsType[*json.UnsupportedTypeError](err); !ok {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if st := w.state("s"); st.Seq != before || w.state("free").Seq != free || w.state("new").Opened() {
+		t.Errorf("something was stored: commit %d after %d", st.Seq, before)
+	}
+}
+
+// TestKindOfAPrompt checks that a prompt without a kind is a question.
+func TestKindOfAPrompt(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect()
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1"}))
+	ask(w.ctx, turn, harness.Prompt{ID: "p1", Questions: question()})
+	w.awaiting("s", "p1")
+	if p := w.state("s").Prompts["p1"]; p.Kind != events.PromptQuestion {
+		t.Errorf("kind %q", p.Kind)
+	}
 }
 
 // TestLargeOptions checks that options beyond the limit are refused to the caller that gave them.
