@@ -83,9 +83,9 @@ func (d *desk) settle(id string, p *session.Prompt) error {
 	return nil
 }
 
-// awaited says whether a settled prompt without a call is what the open turn, or the turn-less conversation of an owner
-// that has only now been found dead, was waiting for. One that was seen before is not asked about again: a person may
-// have stopped its continuation.
+// awaited says whether a settled prompt without a call is what the open turn was waiting for, or the turn-less conversation
+// of an owner that is gone: it died only now, or nothing came after the decision. What was seen before is not asked about
+// again: a person may have stopped its continuation, which is then the last turn.
 func (d *desk) awaited(id string, p *session.Prompt) bool {
 	if p.Turn != "" {
 		return d.Turn != nil && d.Turn.ID == p.Turn
@@ -93,7 +93,11 @@ func (d *desk) awaited(id string, p *session.Prompt) bool {
 	if l := d.LastTurn; l != nil && slices.ContainsFunc(l.Prompts, func(c session.Carried) bool { return c.Prompt == id }) {
 		return false // a turn has had it: whether that is tried again, retry decides
 	}
-	return len(d.facts) > 0 && d.Turn == nil
+	if d.Turn != nil {
+		return false
+	}
+	newest := p.Status != session.Superseded && (d.LastTurn == nil || d.LastTurn.Seq < p.SettledSeq)
+	return len(d.facts) > 0 || !d.Owned && newest
 }
 
 // closeCall ends a call that was left behind, unless it waits for a person or for a child.
