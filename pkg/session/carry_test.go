@@ -394,3 +394,19 @@ func TestCarriedIDStaysClosed(t *testing.T) {
 	f.say(events.WriterHarness, asking("p1", "t1"))
 	f.mustIgnore(1, session.WhyClosedID)
 }
+
+// TestStoppedRequestKeepsWhatWasCarried: a turn was requested beside one that runs, which fails. When a person stops the
+// requested turn, what the other one carried is named by the next turn all the same.
+func TestStoppedRequestKeepsWhatWasCarried(t *testing.T) {
+	f := newFeeder(t)
+	f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
+	f.say(events.WriterLedger, events.TurnRequested{Turn: "t2", Cause: events.CauseAnswer})
+	f.e(asking("p1", "t1"))
+	f.say(events.WriterLedger, answering("p1"))
+	f.e(events.PromptDelivered{Prompt: "p1"})
+	f.e(events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: "rate_limit"}})
+	f.say(events.WriterLedger, events.TurnStopRequested{Turn: "t2", Actor: events.ActorPerson, By: "ada"})
+	if got := f.s.Carry(); !slices.Equal(got, []string{"p1"}) {
+		t.Errorf("the next turn names %v", got)
+	}
+}

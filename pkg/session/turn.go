@@ -315,10 +315,11 @@ func (f *fold) takeBack(fact events.TurnStopRequested) {
 	p := f.Pending.Turn
 	took := p != nil
 	if took {
+		prompts := f.brings() // also what the turn before had, which is forgotten now
 		f.Pending.Turn = nil
 		f.end(Ending{Entity: EntityTurn, ID: p.ID, Outcome: OutcomeStopped, Reason: fact.Reason})
 		if f.Turn == nil && (f.LastTurn == nil || p.Cause != events.CauseRetry && p.Cause != events.CauseResume) {
-			f.LastTurn = &LastTurn{ID: p.ID, Outcome: OutcomeStopped, Reason: cut(fact.Reason, TextBytesMax), At: f.c.At, Message: p.Message, MessageSeq: p.MessageSeq, Prompts: p.Prompts,
+			f.LastTurn = &LastTurn{ID: p.ID, Outcome: OutcomeStopped, Reason: cut(fact.Reason, TextBytesMax), At: f.c.At, Message: p.Message, MessageSeq: p.MessageSeq, Prompts: prompts,
 				Options: p.Options, Cause: p.Cause, OfTurn: p.OfTurn, Attempt: max(p.Attempt, 1), Seq: f.c.Seq}
 		}
 	}
