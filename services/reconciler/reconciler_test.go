@@ -83,7 +83,7 @@ func TestAdoptionTakesAsLongAsItNeeds(t *testing.T) {
 	const sessions, every = 40, 200 * time.Millisecond
 	c := start(t)
 	cfg := quick()
-	cfg.AdoptionGrace, cfg.Walk = time.Second, 500*time.Millisecond
+	cfg.AdoptionGrace, cfg.Walk = 2*time.Second, 500*time.Millisecond // a machine that stands still for less spoils nothing
 	c.reconcile(c.b, cfg)
 	old := c.harness("h", "ready", ttlShort)
 	for i := range sessions {
