@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"reflect"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
 // Kill ends the connection as the death of the process would: nothing is handed over, nothing is flushed.
@@ -44,3 +46,9 @@ func (b *Bus) ClockWas(ahead time.Duration) {
 	defer b.clock.mu.Unlock()
 	b.clock.broker, b.clock.last = b.clock.broker.Add(ahead), b.clock.last.Add(ahead)
 }
+
+// InBytes is how many bytes have come over the connection.
+func (b *Bus) InBytes() uint64 { return b.nc.Stats().InBytes }
+
+// AheadBytesMax is the most that one consumer is sent ahead.
+const AheadBytesMax = heldBytesMax + askedMax*events.CommitBytesMax

@@ -25,7 +25,8 @@ const (
 	consumersMax      = 100_000       // consumers, and so watchers, of the log or a bucket; the broker's own default is 1,000
 	parkedAge         = 30 * 24 * time.Hour
 	parkedWindow      = 24 * time.Hour  // how long parking the same input again is recognised
-	parkedBytesMax    = 256 << 20       // of parked input; the oldest goes first, and what was parked is in the log as well
+	parkedBytesMax    = 64 << 20        // of parked input; the oldest goes first, and what was parked is in the log as well
+	parkedMsgsMax     = 128             // the limit in place of that where the broker has not so much room
 	publishWindow     = 2 * time.Minute // the broker's default for recognising message ids
 	markerTTL         = time.Hour       // how long the mark of a deleted key stays, for watchers that were away
 	ensureAttemptsMax = 5               // two services that start at once may meet on the same stream
@@ -107,6 +108,10 @@ func (b *Bus) ensureStream(ctx context.Context, want jetstream.StreamConfig, fou
 		}
 		if errors.Is(err, ErrForbidden) || ctx.Err() != nil {
 			return false, err
+		}
+		if errors.Is(err, ErrFull) && found == nil && want.Name == b.cell.ParkedStream() && want.MaxBytes > 0 {
+			want.MaxBytes, want.MaxMsgs = neverMax, parkedMsgsMax // the broker sets the bytes of a limit aside, and has not so many
+			continue
 		}
 		again, lookErr := b.streamInfo(ctx, want.Name)
 		if lookErr != nil && !errors.Is(lookErr, ErrNotFound) {

@@ -270,6 +270,9 @@ func TestFullDisk(t *testing.T) {
 	s := natstest.Start(t, natstest.Settings(t, `accounts { A { jetstream: {max_disk: 100KB}, users: [{user: a, password: a}] } }`))
 	b := natstest.Bus(t, s, func(c *bus.Config) { c.URL = as(s, "a") })
 	ctx, after := within(t, patience), uint64(0)
+	if err := b.Park(ctx, bus.Parked{Why: "malformed", Ref: session, Seq: 1}); err != nil {
+		t.Errorf("park where the broker has little room: %v", err)
+	}
 	var err error
 	for err == nil {
 		after, err = b.Append(ctx, session, events.WriterHarness, after, facts(b.NewID()))

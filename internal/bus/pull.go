@@ -17,9 +17,12 @@ import (
 
 // Limits of a flow.
 const (
-	heartbeatMS      = 500    // the broker says so often that a pull is still alive; twice this without a word is a loss
-	pullExpiryMS     = 30_000 // a pull that was not filled is made again after so long
-	heartbeatsMissed = 2      // silent heart-beats until delivery counts as interrupted
+	heartbeatMS      = 500      // the broker says so often that a pull is still alive; twice this without a word is a loss
+	pullExpiryMS     = 30_000   // a pull that was not filled is made again after so long
+	askedMax         = 128      // messages under way, whatever the window: each may be as large as a commit
+	heldBytesMax     = 16 << 20 // that nobody has taken, before more is asked for
+	messageBytes     = 512      // of a message beside its body, about
+	heartbeatsMissed = 2        // silent heart-beats until delivery counts as interrupted
 	statusPending    = "Nats-Pending-Messages"
 	headerPin        = "Nats-Pin-Id"
 	headerStatus     = "Status"
@@ -59,7 +62,7 @@ type delivery struct {
 	got     time.Time // ours, when it came
 }
 
-// flow pulls from one consumer, a window of messages ahead, and hands out what is there. It ends, with a reason, at the
+// flow pulls from one consumer, a window of messages and of bytes ahead, and hands out what is there. It ends, with a reason, at the
 // first sign that delivery may have been interrupted: a lost connection, missed heart-beats, a gap or a step back in the
 // consumer's numbering, any status that is not part of the ordinary course. It never mends itself: whoever owns it
 // begins anew from a place known to be right. Hence what it hands out is gapless and in order.
@@ -72,6 +75,7 @@ type flow struct {
 
 	mu    sync.Mutex
 	buf   []delivery
+	held  int    // bytes in buf
 	asked int    // messages asked for that have not come
 	next  uint64 // the consumer's own number of the next delivery; 0: any will do
 	last  uint64 // stream sequence of the last delivery
@@ -200,6 +204,10 @@ func (f *flow) receive(m *nats.Msg) {
 	f.next, f.last = meta.Sequence.Consumer+1, meta.Sequence.Stream
 	f.asked--
 	f.buf = append(f.buf, delivery{msg: m, seq: meta.Sequence.Stream, pending: meta.NumPending, at: meta.Timestamp.UTC(), got: f.heard})
+	f.held += len(m.Data) + messageBytes
+	if err := f.refill(); err != nil {
+		f.failLocked(fmt.Errorf("%w: %w", errInterrupted, err))
+	}
 	f.wake()
 }
 
@@ -225,10 +233,11 @@ func (f *flow) status(h nats.Header) {
 	}
 }
 
-// refill asks for more when half of the window is open.
+// refill asks for more when half of the window is open: of what may be under way, in messages, and of what may be held, in
+// bytes.
 func (f *flow) refill() error {
-	open := f.window - f.asked - len(f.buf)
-	if 2*open < f.window {
+	open := min(f.window-len(f.buf), askedMax) - f.asked
+	if 2*open < min(f.window, askedMax) || f.held > heldBytesMax {
 		return nil
 	}
 	ask := f.ask
@@ -268,6 +277,9 @@ func (f *flow) poll(most int) ([]delivery, error) {
 	}
 	ds := f.buf[:n:n]
 	f.buf = f.buf[n:]
+	for i := range ds {
+		f.held -= len(ds[i].msg.Data) + messageBytes
+	}
 	if len(f.buf) == 0 {
 		f.buf = nil
 	} else {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -23,6 +24,7 @@ const (
 	idleMax       = 10 * time.Minute // one that takes longer no longer keeps others waiting
 	idleKnownMax  = 100_000          // sessions that wait for their place; the walk finds the others again
 	idleClaimHold = idleClaimTTL / 3
+	idleForgotten = 10 // walks without a word of a session, until it is forgotten: its document is gone
 )
 
 // idlers are the idle sessions that wait for their place, as far as this process has seen, and those whose compaction is
@@ -32,8 +34,15 @@ type idlers struct {
 	news chan struct{}
 
 	mu    sync.Mutex
-	due   map[events.Ref]time.Time
+	due   map[events.Ref]idler
+	swept time.Time
 	under map[events.Ref]underWay // only while this process holds the claim
+}
+
+// idler is a session that is due.
+type idler struct {
+	since time.Time
+	noted time.Time // when it was looked at last, by this process's clock
 }
 
 // underWay is an idle compaction that has not ended.
@@ -43,7 +52,7 @@ type underWay struct {
 }
 
 func newIdlers(s *Service) *idlers {
-	return &idlers{s: s, news: make(chan struct{}, 1), due: map[events.Ref]time.Time{}, under: map[events.Ref]underWay{}}
+	return &idlers{s: s, news: make(chan struct{}, 1), due: map[events.Ref]idler{}, under: map[events.Ref]underWay{}}
 }
 
 // note takes in what a look at a session came to: since when it is due, zero if it is not.
@@ -60,12 +69,23 @@ func (k *idlers) note(st *session.State, since time.Time) {
 	case since.IsZero():
 		delete(k.due, r)
 	case was || len(k.due) < idleKnownMax:
-		k.due[r] = since
+		k.due[r] = idler{since, time.Now()}
 	}
+	k.forget(time.Now())
 	k.mu.Unlock()
 	if over || !since.IsZero() && !was {
 		k.tell()
 	}
+}
+
+// forget drops sessions that no walk has found for long. It is a cache: what is due still is noted again.
+func (k *idlers) forget(now time.Time) {
+	most := idleForgotten * k.s.cfg.Walk
+	if now.Sub(k.swept) < most {
+		return
+	}
+	k.swept = now
+	maps.DeleteFunc(k.due, func(_ events.Ref, i idler) bool { return now.Sub(i.noted) > most })
 }
 
 func (k *idlers) tell() {
@@ -81,8 +101,8 @@ func (k *idlers) oldest() (events.Ref, bool) {
 	defer k.mu.Unlock()
 	var first events.Ref
 	found := false
-	for r, since := range k.due {
-		if !found || since.Before(k.due[first]) || since.Equal(k.due[first]) && r.String() < first.String() {
+	for r, i := range k.due {
+		if !found || i.since.Before(k.due[first].since) || i.since.Equal(k.due[first].since) && r.String() < first.String() {
 			first, found = r, true
 		}
 	}

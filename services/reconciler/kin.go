@@ -2,6 +2,7 @@ package reconciler
 
 import (
 	"context"
+	"maps"
 	"sync"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
@@ -9,17 +10,51 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// kin knows which sessions are whose children. It is a cache of documents: complete in the active replica only.
+// kin knows which sessions are whose children. It is a cache of documents: complete in the active replica only. Each walk over
+// all documents notes again what it finds; what two walks in a row have not found is forgotten.
 type kin struct {
 	mu       sync.Mutex
-	children map[events.Ref]map[string]string // by parent: the parent's call by child
+	walk     uint64                        // that has begun last
+	children map[events.Ref]map[string]kid // by parent and child
 	parents  map[events.Ref]events.Ref
-	waiting  map[events.Ref]bool // parents with calls that were left behind
+	waiting  map[events.Ref]uint64 // parents with calls that were left behind: the walk that was the last to find so
 	complete bool
 }
 
+// kid is what is known of a child.
+type kid struct {
+	call string // the parent's
+	walk uint64 // that was under way when it was noted last
+}
+
 func newKin() *kin {
-	return &kin{children: map[events.Ref]map[string]string{}, parents: map[events.Ref]events.Ref{}, waiting: map[events.Ref]bool{}}
+	return &kin{children: map[events.Ref]map[string]kid{}, parents: map[events.Ref]events.Ref{}, waiting: map[events.Ref]uint64{}}
+}
+
+// begin begins a walk.
+func (k *kin) begin() (walk uint64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.walk++
+	return k.walk
+}
+
+// forget drops what neither this walk, which has seen all documents, nor the one before has found.
+func (k *kin) forget(walk uint64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for parent, kids := range k.children {
+		for child, c := range kids {
+			if c.walk+1 < walk {
+				delete(kids, child)
+				delete(k.parents, events.Ref{Harness: parent.Harness, Session: child})
+			}
+		}
+		if len(kids) == 0 {
+			delete(k.children, parent)
+		}
+	}
+	maps.DeleteFunc(k.waiting, func(_ events.Ref, found uint64) bool { return found+1 < walk })
 }
 
 // note remembers whose child a session is.
@@ -33,9 +68,9 @@ func (k *kin) add(child events.Ref, parent, call string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.children[of] == nil {
-		k.children[of] = map[string]string{}
+		k.children[of] = map[string]kid{}
 	}
-	k.children[of][child.Session] = call
+	k.children[of][child.Session] = kid{call, k.walk}
 	k.parents[child] = of
 }
 
@@ -59,8 +94,8 @@ func (k *kin) of(s *session.State) []events.Ref {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	var refs []events.Ref
-	for child, call := range k.children[s.Ref()] {
-		if s.Tools[call] != nil {
+	for child, c := range k.children[s.Ref()] {
+		if s.Tools[c.call] != nil {
 			refs = append(refs, events.Ref{Harness: s.Harness, Session: child})
 		}
 	}
@@ -71,7 +106,7 @@ func (k *kin) awaits(r events.Ref, waits bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if waits {
-		k.waiting[r] = true
+		k.waiting[r] = k.walk
 	} else {
 		delete(k.waiting, r)
 	}
@@ -80,7 +115,8 @@ func (k *kin) awaits(r events.Ref, waits bool) {
 func (k *kin) isAwaiting(r events.Ref) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.waiting[r]
+	_, waits := k.waiting[r]
+	return waits
 }
 
 func (k *kin) whole() bool {

@@ -57,7 +57,12 @@ func (r *Reconciler) passOver(ctx context.Context, harness string) {
 func (r *Reconciler) passOverAll(ctx context.Context) error {
 	p := r.newPass(events.Ref{})
 	p.aside = true
-	return p.run(ctx)
+	walk := r.kin.begin()
+	err := p.run(ctx)
+	if err == nil {
+		r.kin.forget(walk)
+	}
+	return err
 }
 
 func (r *Reconciler) newPass(scope events.Ref) *pass {
