@@ -209,3 +209,25 @@ func TestHandleOfAnEndedTurn(t *testing.T) {
 	w.say("s", events.WriterLedger, events.TurnStopRequested{Turn: "t2", Actor: events.ActorPerson, By: "ada"})
 	wantErr(t, ended(t, open.Context()), harness.ErrStopped)
 }
+
+// TestOpenGivesUp checks that a call which waits to take a session ends with its context, and leaves the session to others.
+func TestOpenGivesUp(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect()
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	release := harness.Mute(s)
+	ctx, cancel := short(w.ctx)
+	defer cancel()
+	_, err := h.Open(ctx, "s", harness.Opening{})
+	wantErr(t, err, context.DeadlineExceeded)
+	release()
+	if again := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{})); again != s {
+		t.Error("another handle")
+	}
+	must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1"}))
+	for _, id := range []string{"", strings.Repeat("s", events.TokenBytesMax+1)} {
+		if _, err := h.Open(w.ctx, id, harness.Opening{}); err == nil {
+			t.Errorf("opened %q", id)
+		}
+	}
+}

@@ -43,6 +43,8 @@ func TestUnreadableDocuments(t *testing.T) {
 	if errors.Is(why["b c"], session.ErrNewerLayout) {
 		t.Errorf("a damaged document is reported as newer: %v", why["b c"])
 	}
+	_, err = h.Claim(w.ctx, "newer")
+	wantErr(t, err, session.ErrNewerLayout)
 	w.server.Shutdown()
 	none, cancel := short(w.ctx)
 	defer cancel()

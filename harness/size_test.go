@@ -3,6 +3,7 @@ package harness_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -133,7 +134,8 @@ func TestLargeAdoption(t *testing.T) {
 	}
 	two := w.connect()
 	before := w.state("s")
-	tooLarge := harness.Adopt{Prompts: []harness.Prompt{{ID: "p1"}, {ID: "p0", Title: "x", Native: json.RawMessage(`"` + strings.Repeat("x", 300<<10) + `"`)}}}
+	last := harness.Prompt{ID: "p15", Title: "x", Native: json.RawMessage(`"` + strings.Repeat("x", 300<<10) + `"`)} // beyond the first commit
+	tooLarge := harness.Adopt{Prompts: append(slices.Clone(adopt.Prompts[:12]), last)}
 	_, err := two.Claim(w.ctx, "s", tooLarge)
 	wantErr(t, err, events.ErrMalformed)
 	if st := w.state("s"); st.Epoch != 1 {
