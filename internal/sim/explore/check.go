@@ -52,8 +52,11 @@ func (s *state) checkDocument() {
 		s.fail("V5: the view of the work: %v", err)
 	}
 	for _, id := range sortedKeys(s.st.Prompts) {
-		if _, err := s.st.Blocker(id, s.source); err != nil {
+		b, err := s.st.Blocker(id, s.source)
+		if err != nil {
 			s.fail("V5: the view of prompt %s: %v", id, err)
+		} else if len(b.Questions) != 1 {
+			s.fail("V5: people see prompt %s with %d questions, and one was asked", id, len(b.Questions))
 		}
 	}
 }
