@@ -129,12 +129,10 @@ func (w *world) checkHeard(st *session.State, x *rule.Log) {
 			w.report.Heard++
 		}
 	}
-	l := st.LastTurn
-	waits := st.BlockedBy() != "" || len(st.WaitsFor) > 0 || st.Closed != nil || l != nil && l.Outcome != session.OutcomeCompleted && st.Turn == nil
-	if waits || !w.owner(st) {
+	if !w.owner(st) {
 		return
 	}
-	for _, id := range x.Owed() {
+	for _, id := range x.Unheard(st) {
 		if d := (decision{st.Ref(), id}); w.told200[d] && !w.heard[d] {
 			w.fail("V15: a person was told that what he decided about prompt %s of %s is stored; all is settled, no model has heard of it, and nobody overtook it: %s",
 				id, d.ref, tell(w.log.of(d.ref, st.Seq)))

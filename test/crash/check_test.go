@@ -352,12 +352,10 @@ func (p *picture) checkHeard() {
 	}
 	for _, r := range p.refs {
 		st := p.folded[r].st
-		l := st.LastTurn
-		done := l != nil && l.Outcome == session.OutcomeCompleted && st.Turn == nil && st.Closed == nil && st.BlockedBy() == "" && len(st.WaitsFor) == 0
-		if !done || !p.alive(st) {
+		if !p.alive(st) {
 			continue
 		}
-		for _, id := range p.folded[r].rules.Owed() {
+		for _, id := range p.folded[r].rules.Unheard(st) {
 			if key := r.String() + " " + id; told[key] && !heard[key] {
 				p.fail("V15", r, "a person was told that the decision about prompt %s is stored, and no agent has heard of it", id)
 			}
