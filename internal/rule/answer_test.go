@@ -178,3 +178,37 @@ func TestDecisionsReachTheAgent(t *testing.T) {
 		})
 	}
 }
+
+func TestUnheard(t *testing.T) {
+	for name, c := range map[string]struct {
+		want []string
+		do   func(s *story)
+	}{
+		"a turn completed without it": {[]string{"p"}, func(s *story) { s.completes("t") }},
+		"a turn is open":              {nil, func(*story) {}},
+		"the last turn failed":        {nil, func(s *story) { s.fails() }},
+		"a person stopped it since": {nil, func(s *story) {
+			s.completes("t")
+			s.stops("t")
+			s.harness(events.TurnStopped{Turn: "t", Actor: events.ActorPerson})
+		}},
+		"a question is open": {nil, func(s *story) {
+			s.harness(events.PromptRequested{Prompt: "q", PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback})
+			s.completes("t")
+		}},
+		"closed": {nil, func(s *story) {
+			s.completes("t")
+			s.person(events.WriterLedger, events.SessionClosed{Reason: "archived"})
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := tell(t)
+			s.harness(events.PromptRequested{Prompt: "p", PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback, OnOwnerLoss: events.LossKeep})
+			s.answered("p") // outside of any turn: none that completes delivers it
+			c.do(s)
+			if got := s.x.Unheard(s.st); !slices.Equal(got, c.want) {
+				t.Errorf("got %v, want %v", got, c.want)
+			}
+		})
+	}
+}
