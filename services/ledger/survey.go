@@ -81,15 +81,22 @@ func Look(ctx context.Context, b *bus.Bus) (Survey, error) {
 	if found.Lost, err = notes(ctx, b); err != nil {
 		return found, err
 	}
+	behind, err := setAside(ctx, b)
+	if err != nil {
+		return found, err
+	}
 	var doubtful []events.Ref
 	missing := 0
 	for r, d := range docs {
+		if d.seq <= heads[r] && behind[r] { // it is being made from the log
+			continue
+		}
 		if head := heads[r]; !d.newer && (d.damaged || d.seq > head || d.seq < head && head <= acked) {
 			doubtful = append(doubtful, r)
 		}
 	}
 	for r, head := range heads {
-		if _, ok := docs[r]; !ok && head <= acked && missing < missingMax {
+		if _, ok := docs[r]; !ok && !behind[r] && head <= acked && missing < missingMax {
 			doubtful, missing = append(doubtful, r), missing+1
 		}
 	}
@@ -104,6 +111,22 @@ func see(r events.Ref, e bus.Entry) seen {
 		return seen{damaged: !newer, newer: newer}
 	}
 	return seen{seq: st.Seq}
+}
+
+// setAside are the sessions whose documents are not kept up to date, because they are folded apart from the others.
+func setAside(ctx context.Context, b *bus.Bus) (map[events.Ref]bool, error) {
+	behind := map[events.Ref]bool{}
+	err := b.List(ctx, bus.State, events.AsideKeys(), func(e bus.Entry) error {
+		var x Aside
+		if r, err := events.ParseAsideKey(e.Key); err == nil && json.Unmarshal(e.Value, &x) == nil {
+			behind[r] = x.Behind
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("ledger: survey: notes: %w", err)
+	}
+	return behind, nil
 }
 
 // notes are the losses that the ledger has noted.

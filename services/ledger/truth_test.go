@@ -400,3 +400,34 @@ func TestEntriesThatShouldBeGoneAreDeleted(t *testing.T) {
 		t.Errorf("compared again: %d, %v", n, err)
 	}
 }
+
+// TestASessionSetAsideIsNotWrong: its document is behind by design, and is made by those who fold it apart.
+func TestASessionSetAsideIsNotWrong(t *testing.T) {
+	w := newWorld(t)
+	w.during(Default(), func() {
+		w.open(ref)
+		w.document(ref, w.seq[ref])
+		w.acknowledged()
+	})
+	e, err := w.bus.Load(t.Context(), bus.State, events.SessionKey(ref))
+	if err == nil {
+		_, err = w.bus.Store(t.Context(), bus.State, e.Key, w.older(ref), e.Rev)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, behind := range []bool{false, true} {
+		if behind {
+			body, err := json.Marshal(Aside{Ref: ref, Behind: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.bus.Store(t.Context(), bus.State, events.AsideKey(ref), body, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if found, err := Look(t.Context(), w.bus); err != nil || slices.Contains(found.Wrong, ref) == behind {
+			t.Errorf("set aside: %v: a survey finds %+v, %v", behind, found, err)
+		}
+	}
+}
