@@ -32,31 +32,58 @@ type upCell struct {
 // startUp runs `holdfast up` on a directory and waits until it is ready.
 func startUp(t *testing.T, dir string) *upCell {
 	t.Helper()
-	ready := filepath.Join(t.TempDir(), "ready.json")
-	c := &upCell{t: t, seq: map[events.Ref]uint64{}}
-	stop := runProgram("up", "--data", dir, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--ready-file", ready)
-	ended := false
-	c.stop = func() (int, string) {
-		if ended {
-			return 0, ""
-		}
-		ended = true
-		if c.bus != nil {
-			c.bus.Close()
-		}
-		return stop()
+	c, said := tryUp(t, dir)
+	if c == nil {
+		t.Fatalf("up ended: %s", said)
 	}
-	t.Cleanup(func() { c.stop() })
+	return c
+}
+
+// tryUp is startUp where the process may refuse to start: then it returns what it said.
+func tryUp(t *testing.T, dir string) (c *upCell, said string) {
+	t.Helper()
+	ready := filepath.Join(t.TempDir(), "ready.json")
+	var stderr bytes.Buffer
+	p := &Program{Args: []string{"up", "--data", dir, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--ready-file", ready}, Stdout: &bytes.Buffer{}, Stderr: &stderr}
+	ctx, cancel := context.WithCancel(context.Background())
+	code, ended := 0, make(chan struct{})
+	go func() {
+		defer close(ended)
+		code = p.Run(ctx)
+	}()
+	c = &upCell{t: t, seq: map[events.Ref]uint64{}}
+	var conn *bus.Bus
+	stop := func() (int, string) {
+		if conn != nil {
+			conn.Close()
+		}
+		cancel()
+		<-ended
+		return code, stderr.String()
+	}
+	c.stop = stop
+	t.Cleanup(func() { stop() })
+	over := func() bool {
+		select {
+		case <-ended:
+			return true
+		default:
+			return false
+		}
+	}
 	natstest.Until(t, "up to be ready", func() bool {
 		body, err := os.ReadFile(ready)
-		return err == nil && json.Unmarshal(body, &c.note) == nil
+		return over() || err == nil && json.Unmarshal(body, &c.note) == nil
 	})
+	if over() {
+		return nil, stderr.String()
+	}
 	b, err := bus.Open(t.Context(), bus.Config{URL: c.note.NATS})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.bus = b
-	return c
+	c.bus, conn = b, b
+	return c, ""
 }
 
 // say appends facts of a harness as one commit.

@@ -336,7 +336,7 @@ func (a *app) everything(ctx context.Context, told func(health.Note) error) erro
 		return errors.Join(err, h.Close())
 	}
 	srv, err := embed.Start(ctx, embed.Config{Dir: a.data, Listen: a.listen, SyncAlways: true, Log: log,
-		Keep: []string{cell.LogStream(), "KV_" + cell.StateBucket()}})
+		Mend: []string{cell.LogStream(), "KV_" + cell.StateBucket(), "KV_" + cell.LeaseBucket(), cell.TimerStream(), cell.ParkedStream(), cell.FeedStream()}})
 	if err != nil {
 		return errors.Join(err, h.Close())
 	}

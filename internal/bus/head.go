@@ -29,16 +29,22 @@ func (b *Bus) Head(ctx context.Context, r events.Ref) (uint64, error) {
 
 // Heads returns the place of each session's last commit in the log, of one harness or, without one, of all. It reads no
 // body. A replica that lags may answer, so a head can be older than what [Bus.Head] returns, never newer. It begins again
-// when delivery is interrupted, until ctx ends.
+// when delivery is interrupted, until ctx ends; where a stream's damaged file interrupts it again and again, it returns what
+// came.
 func (b *Bus) Heads(ctx context.Context, harness string) (map[events.Ref]uint64, error) {
 	filter := b.cell.LogSubjects()
 	if harness != "" {
 		filter = b.cell.LogOf(harness)
 	}
-	for pace := newBackoff(); ; {
-		heads, err := b.headsOnce(ctx, filter)
+	heads := map[events.Ref]uint64{}
+	for pace, silent := newBackoff(), 0; ; {
+		before := len(heads)
+		err := b.headsOnce(ctx, filter, heads)
+		if silent++; len(heads) > before || errors.Is(err, ErrUnreachable) {
+			silent = 0
+		}
 		switch {
-		case err == nil:
+		case err == nil, silent == headsSilentMax && ctx.Err() == nil:
 			return heads, nil
 		case ctx.Err() != nil:
 			return nil, b.late("read the ends of sessions", ctx.Err())
@@ -50,8 +56,12 @@ func (b *Bus) Heads(ctx context.Context, harness string) (map[events.Ref]uint64,
 	}
 }
 
-func (b *Bus) headsOnce(ctx context.Context, filter string) (map[events.Ref]uint64, error) {
-	stream, heads := b.cell.LogStream(), map[events.Ref]uint64{}
+// headsSilentMax is how often a reader may be silent, though the broker says that there is more, until it is believed that
+// the rest cannot be read.
+const headsSilentMax = 2
+
+func (b *Bus) headsOnce(ctx context.Context, filter string, heads map[events.Ref]uint64) error {
+	stream := b.cell.LogStream()
 	cfg := jetstream.ConsumerConfig{
 		Name:              "read-" + nuid.Next(),
 		DeliverPolicy:     jetstream.DeliverLastPerSubjectPolicy,
@@ -65,15 +75,15 @@ func (b *Bus) headsOnce(ctx context.Context, filter string) (map[events.Ref]uint
 	var info jetstream.ConsumerInfo
 	create := createConsumer{Stream: stream, Config: cfg, Action: "create"}
 	if err := b.call(ctx, "read "+stream, "CONSUMER.CREATE."+stream+"."+cfg.Name+"."+filter, create, &info); err != nil {
-		return nil, err
+		return err
 	}
 	defer b.forget(stream, cfg.Name)
 	if info.NumPending == 0 {
-		return heads, nil
+		return nil
 	}
 	f, err := b.flow(stream, cfg.Name, replayWindowMax, 1, pull{})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer f.close()
 	for {
@@ -81,14 +91,14 @@ func (b *Bus) headsOnce(ctx context.Context, filter string) (map[events.Ref]uint
 		ds, err := f.take(soon, replayWindowMax)
 		cancel()
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", errInterrupted, err)
+			return fmt.Errorf("%w: %s", errInterrupted, err)
 		}
 		for _, d := range ds {
 			if r, _, err := b.cell.ParseLog(d.msg.Subject); err == nil {
 				heads[r] = max(heads[r], d.seq)
 			}
 			if d.pending == 0 {
-				return heads, nil
+				return nil
 			}
 		}
 	}

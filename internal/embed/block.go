@@ -23,20 +23,24 @@ import (
 //
 // The highest bit of the length says that there is a header; the two highest of seq, that the record only erases.
 const (
-	recordHead     = 22
-	recordSum      = 8
-	recordMin      = recordHead + recordSum
-	recordMax      = 32 << 20 // bytes; nats-server takes nothing longer for a record
-	headerFlag     = 1 << 31
-	headerLength   = 4
-	erasedFlag     = 1 << 63
-	tombstoneFlag  = 1 << 62
-	seqGapMax      = 1 << 24   // a record whose seq is further ahead than that is taken for none
-	keptDir        = "damaged" // below the data directory: blocks as they were before the broker cut them
-	blockPattern   = "*.blk"   // below a stream's directory of messages
-	keptNameDigits = 16        // of the digest in a kept block's name
-	yearMin        = 2015      // nothing was stored before
-	yearMax        = 2200      // a record of a later time is taken for none
+	recordHead      = 22
+	recordSum       = 8
+	recordMin       = recordHead + recordSum
+	recordMax       = 32 << 20 // bytes; nats-server takes nothing longer for a record
+	headerFlag      = 1 << 31
+	headerLength    = 4
+	erasedFlag      = 1 << 63
+	tombstoneFlag   = 1 << 62
+	seqGapMax       = 1 << 24    // a record whose seq is further ahead than that is taken for none
+	keptDir         = "damaged"  // below the data directory: blocks as they were before the broker cut them
+	blockPattern    = "*.blk"    // below a stream's directory of messages
+	indexFile       = "index.db" // beside the blocks
+	consumerFile    = "o.dat"    // in a consumer's directory
+	consumerMagic   = 22
+	consumerVersion = 2
+	keptNameDigits  = 16   // of the digest in a kept block's name
+	yearMin         = 2015 // nothing was stored before
+	yearMax         = 2200 // a record of a later time is taken for none
 )
 
 // Record is one message as it lies in a stream's files.
@@ -76,7 +80,7 @@ func ReadStream(dir, stream string, fn func(Record) error) ([]Damage, error) {
 		if err != nil {
 			return damages, fmt.Errorf("embed: read block: %w", err)
 		}
-		damages = append(damages, readBlock(p, stream, body, func(r Record, erases bool) {
+		damages = append(damages, readBlock(p, stream, body, func(r Record, erases bool, _ []byte) {
 			if erases {
 				gone[r.Seq] = true
 				return
@@ -124,7 +128,7 @@ func blockIndex(path string) uint32 {
 }
 
 // readBlock gives fn every record that can be read, also behind one that cannot.
-func readBlock(path, stream string, body []byte, fn func(r Record, erases bool)) []Damage {
+func readBlock(path, stream string, body []byte, fn func(r Record, erases bool, raw []byte)) []Damage {
 	key := sha256.Sum256([]byte(fmt.Sprintf("%s-%d", stream, blockIndex(path))))
 	var damages []Damage
 	last, bad := uint64(0), -1
@@ -147,7 +151,7 @@ func readBlock(path, stream string, body []byte, fn func(r Record, erases bool))
 			last = max(last, r.Seq)
 		}
 		if r.Seq > 0 {
-			fn(r, flags != 0)
+			fn(r, flags != 0, body[at:at+n])
 		}
 		at += n
 	}
@@ -211,32 +215,157 @@ func Salvage(dir, stream string, fn func(Record) error) ([]Damage, error) {
 	return damages, errors.Join(err, l.release())
 }
 
-// keepDamaged copies blocks of these streams that cannot be read as a whole, before a broker starts: it would cut them at
-// the first record that it cannot read, and give the sequences behind that again. A block that is kept already, as it is, is
-// not kept again.
-func keepDamaged(dir string, streams []string) ([]Damage, error) {
+// mend makes these streams readable for a broker that is about to start, which would cut a block at the first record that it
+// cannot read, give the sequences behind that again, and stall readers at a damage that it has not found yet. A damaged
+// block is kept as it was, then written again without what cannot be read. The state of a consumer that cannot be read is
+// moved away: the broker would neither use it nor make another.
+func mend(dir string, streams []string) ([]Damage, error) {
 	var damages []Damage
 	for _, stream := range streams {
-		paths, err := filepath.Glob(filepath.Join(dir, "jetstream", "*", "streams", stream, "msgs", blockPattern))
+		homes, err := filepath.Glob(filepath.Join(dir, "jetstream", "*", "streams", stream))
 		if err != nil {
-			return nil, fmt.Errorf("embed: blocks of %s: %w", stream, err)
+			return nil, fmt.Errorf("embed: files of %s: %w", stream, err)
 		}
-		for _, p := range paths {
-			body, err := os.ReadFile(p)
-			if err != nil {
-				return damages, fmt.Errorf("embed: read block: %w", err)
-			}
-			found := readBlock(p, stream, body, func(Record, bool) {})
-			if len(found) == 0 {
-				continue
-			}
+		for _, home := range homes {
+			found, err := mendBlocks(filepath.Join(dir, keptDir, stream), stream, home)
 			damages = append(damages, found...)
-			if err := keep(filepath.Join(dir, keptDir, stream), p, body); err != nil {
+			if err != nil {
+				return damages, err
+			}
+			found, err = mendConsumers(filepath.Join(dir, keptDir, stream), home)
+			damages = append(damages, found...)
+			if err != nil {
 				return damages, err
 			}
 		}
 	}
 	return damages, nil
+}
+
+func mendBlocks(kept, stream, home string) ([]Damage, error) {
+	paths, err := filepath.Glob(filepath.Join(home, "msgs", blockPattern))
+	if err != nil {
+		return nil, fmt.Errorf("embed: blocks of %s: %w", stream, err)
+	}
+	slices.SortFunc(paths, func(a, b string) int { return int(blockIndex(a)) - int(blockIndex(b)) })
+	var damages []Damage
+	for i, p := range paths {
+		body, err := os.ReadFile(p)
+		if err != nil {
+			return damages, fmt.Errorf("embed: read block: %w", err)
+		}
+		good := make([]byte, 0, len(body))
+		found := readBlock(p, stream, body, func(_ Record, _ bool, raw []byte) { good = append(good, raw...) })
+		if len(found) == 0 {
+			continue
+		}
+		damages = append(damages, found...)
+		if err := keep(kept, p, body); err != nil {
+			return damages, err
+		}
+		if torn := i == len(paths)-1 && len(found) == 1 && found[0].Offset+found[0].Bytes == len(body); torn {
+			continue // the broker cuts there, and its index still knows how far the stream had come
+		}
+		if err := replace(p, good); err != nil {
+			return damages, err
+		}
+		if err := os.Remove(filepath.Join(home, "msgs", indexFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return damages, fmt.Errorf("embed: mend %s: %w", p, err)
+		}
+		if err := syncPath(filepath.Join(home, "msgs")); err != nil {
+			return damages, fmt.Errorf("embed: mend %s: %w", p, err)
+		}
+	}
+	return damages, nil
+}
+
+// mendConsumers moves away the consumers of a stream whose state cannot be read. What they had acknowledged is delivered
+// again.
+func mendConsumers(kept, home string) ([]Damage, error) {
+	paths, err := filepath.Glob(filepath.Join(home, "obs", "*", consumerFile))
+	if err != nil {
+		return nil, fmt.Errorf("embed: consumers: %w", err)
+	}
+	var damages []Damage
+	for _, p := range paths {
+		body, err := os.ReadFile(p)
+		if err != nil {
+			return damages, fmt.Errorf("embed: read consumer: %w", err)
+		}
+		if consumerReadable(body) {
+			continue
+		}
+		damages = append(damages, Damage{p, 0, len(body)})
+		if err := os.MkdirAll(kept, dirMode); err != nil {
+			return damages, fmt.Errorf("embed: keep %s: %w", p, err)
+		}
+		sum := sha256.Sum256(body)
+		to := filepath.Join(kept, "consumer-"+filepath.Base(filepath.Dir(p))+"."+hex.EncodeToString(sum[:])[:keptNameDigits])
+		err = errors.Join(os.RemoveAll(to), os.Rename(filepath.Dir(p), to), syncPath(filepath.Join(home, "obs")), syncPath(kept))
+		if err != nil {
+			return damages, fmt.Errorf("embed: keep %s: %w", p, err)
+		}
+	}
+	return damages, nil
+}
+
+// consumerReadable is whether nats-server can read the state of a consumer: two bytes of a head, then numbers of variable
+// length: four places, and what is pending, each with its own and its time. An empty one is a new consumer's.
+func consumerReadable(b []byte) bool {
+	if len(b) == 0 {
+		return true
+	}
+	if len(b) < 2 || b[0] != consumerMagic || b[1] < 1 || b[1] > consumerVersion {
+		return false
+	}
+	each := int(b[1]) + 1 // numbers of one that is pending
+	b = b[2:]
+	number := func() (uint64, bool) {
+		v, n := binary.Uvarint(b)
+		if n <= 0 {
+			return 0, false
+		}
+		b = b[n:]
+		return v, true
+	}
+	for range 4 {
+		if _, ok := number(); !ok {
+			return false
+		}
+	}
+	pending, ok := number()
+	if !ok || pending == 0 {
+		return true // the server takes a missing end for nothing
+	}
+	if _, ok := number(); !ok || pending > uint64(len(b)) {
+		return false
+	}
+	for range pending {
+		for range each {
+			if _, ok := number(); !ok {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// replace writes a file anew, as a whole or not at all.
+func replace(path string, body []byte) error {
+	temp := path + ".tmp"
+	f, err := os.OpenFile(temp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, fileMode)
+	if err != nil {
+		return fmt.Errorf("embed: write %s: %w", path, err)
+	}
+	_, err = f.Write(body)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(temp, path)
+	}
+	if err != nil {
+		return fmt.Errorf("embed: write %s: %w", path, err)
+	}
+	return nil
 }
 
 // keep stores a copy under a name that begins with the block's own.
@@ -252,17 +381,10 @@ func keep(dir, path string, body []byte) error {
 	if err := os.MkdirAll(dir, dirMode); err != nil {
 		return fmt.Errorf("embed: keep %s: %w", path, err)
 	}
-	temp := to + ".tmp"
-	f, err := os.OpenFile(temp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, fileMode)
-	if err != nil {
-		return fmt.Errorf("embed: keep %s: %w", path, err)
+	if err := replace(to, body); err != nil {
+		return err
 	}
-	_, err = f.Write(body)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(temp, to)
-	}
-	if err != nil {
+	if err := syncPath(dir); err != nil {
 		return fmt.Errorf("embed: keep %s: %w", path, err)
 	}
 	return nil

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/nats-io/nats-server/v2/server"
 )
 
 // stored is a data directory in which a server has stored messages 1 to n in a stream named DATA, and has deleted the
@@ -127,41 +129,72 @@ func TestReadStreamReadsWhatABrokerWouldCut(t *testing.T) {
 	}
 }
 
-// TestDamagedBlocksAreKeptBeforeTheBrokerCutsThem: once, as they were; what the broker has cut away can be read still.
-func TestDamagedBlocksAreKeptBeforeTheBrokerCutsThem(t *testing.T) {
+// TestDamagedBlocksAreMendedBeforeTheBrokerCutsThem: the broker has all but the record that cannot be read, whether it looks
+// at the block itself or believes its index; the block is kept as it was, once.
+func TestDamagedBlocksAreMendedBeforeTheBrokerCutsThem(t *testing.T) {
 	const n = 20
-	dir := stored(t, n)
-	whole, err := os.ReadFile(block(dir))
-	if err != nil {
-		t.Fatal(err)
+	for _, crashed := range []bool{false, true} {
+		t.Run(fmt.Sprintf("crashed %v", crashed), func(t *testing.T) {
+			dir := stored(t, n)
+			damaged, err := os.ReadFile(block(dir))
+			if err != nil {
+				t.Fatal(err)
+			}
+			damaged[bytes.Index(damaged, []byte("data.10"))] ^= 1
+			write(t, block(dir), string(damaged))
+			if crashed {
+				if err := os.Remove(filepath.Join(filepath.Dir(block(dir)), indexFile)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for try := range 2 {
+				s := mustStart(t, Config{Dir: dir, Mend: []string{"DATA"}})
+				if got := len(s.Damages()); got != 1-try {
+					t.Errorf("start %d: %d damages", try+1, got)
+				}
+				info, err := s.srv.Jsz(&server.JSzOptions{Accounts: true, Streams: true})
+				if err != nil || len(info.AccountDetails) != 1 || len(info.AccountDetails[0].Streams) != 1 {
+					t.Fatalf("%+v, %v", info, err)
+				}
+				if got := info.AccountDetails[0].Streams[0].State; got.Msgs != n-2 || got.LastSeq != n {
+					t.Errorf("the broker has %d messages up to %d", got.Msgs, got.LastSeq)
+				}
+				s.Shutdown()
+			}
+			kept, err := filepath.Glob(filepath.Join(dir, keptDir, "DATA", "*"))
+			if err != nil || len(kept) != 1 {
+				t.Fatalf("kept %v, %v", kept, err)
+			}
+			if body, err := os.ReadFile(kept[0]); err != nil || !bytes.Equal(body, damaged) {
+				t.Errorf("kept otherwise than it was: %v", err)
+			}
+			if found, _ := read(t, dir); !slices.Equal(found, without(n, 10)) {
+				t.Errorf("read %v", found)
+			}
+		})
 	}
-	damaged := bytes.Clone(whole)
-	damaged[bytes.Index(whole, []byte("data.10"))] ^= 1
-	if err := os.WriteFile(block(dir), damaged, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(filepath.Join(filepath.Dir(block(dir)), "index.db")); err != nil { // as after a crash
-		t.Fatal(err)
-	}
-	for try := range 2 {
-		s := mustStart(t, Config{Dir: dir, Keep: []string{"DATA"}})
-		if got := len(s.Damages()); got != 1-try {
-			t.Errorf("start %d: %d damages", try+1, got)
+}
+
+// TestConsumerReadable: as nats-server reads the state of a consumer.
+func TestConsumerReadable(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		body []byte
+		want bool
+	}{
+		{"a new one", nil, true},
+		{"another file", []byte("x"), false},
+		{"of a later version", []byte{22, 3, 1, 1, 1, 1, 0, 0}, false},
+		{"nothing pending", []byte{22, 2, 1, 1, 1, 1, 0, 0}, true},
+		{"torn in its places", []byte{22, 2, 1, 1}, false},
+		{"torn within a number", []byte{22, 2, 1, 1, 1, 0x80}, false},
+		{"one pending", []byte{22, 2, 1, 1, 1, 1, 1, 9, 1, 1, 2, 0}, true},
+		{"torn in what is pending", []byte{22, 2, 1, 1, 1, 1, 2, 9, 1, 1, 2}, false},
+		{"more pending than there is", []byte{22, 2, 1, 1, 1, 1, 0xff, 0xff, 0x7f, 9}, false},
+	} {
+		if got := consumerReadable(c.body); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
 		}
-		s.Shutdown()
-	}
-	if cut, err := os.Stat(block(dir)); err != nil || cut.Size() >= int64(len(whole)) {
-		t.Fatalf("the broker has not cut the block: %v", err)
-	}
-	kept, err := filepath.Glob(filepath.Join(dir, keptDir, "DATA", "*"))
-	if err != nil || len(kept) != 1 {
-		t.Fatalf("kept %v, %v", kept, err)
-	}
-	if body, err := os.ReadFile(kept[0]); err != nil || !bytes.Equal(body, damaged) {
-		t.Errorf("kept otherwise than it was: %v", err)
-	}
-	if found, _ := read(t, dir); !slices.Equal(found, without(n, 10)) {
-		t.Errorf("read %v", found)
 	}
 }
 
@@ -175,7 +208,7 @@ func TestADamagedBlockThatCannotBeKeptIsNotCut(t *testing.T) {
 	damaged[len(damaged)/2] ^= 1
 	write(t, block(dir), string(damaged))
 	write(t, filepath.Join(dir, keptDir), "in the way")
-	if _, err := start(t, Config{Dir: dir, Keep: []string{"DATA"}}); err == nil || !strings.Contains(err.Error(), "keep") {
+	if _, err := start(t, Config{Dir: dir, Mend: []string{"DATA"}}); err == nil || !strings.Contains(err.Error(), "keep") {
 		t.Fatalf("Start = %v", err)
 	}
 	if left, err := os.ReadFile(block(dir)); err != nil || !bytes.Equal(left, damaged) {

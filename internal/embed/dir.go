@@ -113,7 +113,8 @@ func checkDir(dir string) error {
 func checkMarker(dir string, body []byte) error {
 	var m marker
 	if err := json.Unmarshal(body, &m); err != nil || m.Layout < 1 {
-		return fmt.Errorf("%w: %s cannot be read as a marker", ErrNotOurs, filepath.Join(dir, markerFile))
+		return fmt.Errorf("%w: %s cannot be read as a marker; if the directory is of this program and the file was damaged, write {\"layout\":1} into it",
+			ErrNotOurs, filepath.Join(dir, markerFile))
 	}
 	if m.Layout > layoutVersion {
 		return fmt.Errorf("%w: %s has layout %d, this program knows %d: upgrade this program", ErrNewerData, dir, m.Layout, layoutVersion)

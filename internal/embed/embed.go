@@ -44,9 +44,10 @@ type Config struct {
 	File string
 	// Cluster joins the server to others. Default: it stands alone.
 	Cluster *Cluster
-	// Keep names streams whose blocks are checked before the server starts. A damaged block is copied to the directory
-	// "damaged" below Dir, since the server cuts it. Default: none. Each start reads these streams as a whole.
-	Keep []string
+	// Mend names streams whose files are checked before the server starts. A damaged one is copied to the directory
+	// "damaged" below Dir and written again without what cannot be read. Default: none. Each start reads these streams as a
+	// whole.
+	Mend []string
 	// Log takes the server's warnings and errors. Default: nothing is logged.
 	Log zerolog.Logger
 }
@@ -82,11 +83,11 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{cfg: cfg, lock: l, done: make(chan struct{})}
-	if s.damages, err = keepDamaged(cfg.Dir, cfg.Keep); err != nil {
+	if s.damages, err = mend(cfg.Dir, cfg.Mend); err != nil {
 		return nil, errors.Join(err, l.release())
 	}
 	for _, d := range s.damages {
-		cfg.Log.Error().Str("service", "broker").Str("entity", d.Path).Msgf("%d bytes from %d on cannot be read: the block is kept as it is in %s", d.Bytes, d.Offset, keptDir)
+		cfg.Log.Error().Str("service", "broker").Str("entity", d.Path).Msgf("%d bytes from %d on cannot be read: the file is kept as it was in %s", d.Bytes, d.Offset, keptDir)
 	}
 	if err := s.start(ctx, opts); err != nil {
 		return nil, errors.Join(err, l.release())
@@ -235,7 +236,7 @@ func (s *Server) Leads() bool { return s.srv.JetStreamIsLeader() }
 // what was agreed upon meanwhile.)
 func (s *Server) SyncsEach() bool { return s.cfg.SyncAlways && s.cfg.Cluster == nil }
 
-// Damages are the parts of the blocks of [Config.Keep] that could not be read before the start.
+// Damages are the parts of the files of [Config.Mend] that could not be read before the start.
 func (s *Server) Damages() []Damage { return s.damages }
 
 // Order is who goes first among those who share this server's process.

@@ -53,7 +53,8 @@ type Config struct {
 	Retain time.Duration
 	// RetainEvery is the pause between looks for sessions to purge. Default 1 m.
 	RetainEvery time.Duration
-	// WalkEvery is the pause between two slow walks, which compare every document with the log. Default 10 m. Too long: a
+	// WalkEvery is the pause between two slow walks, which compare every document with the log; the first begins at once.
+	// Default 10 m. Too long: a
 	// document that was damaged at rest stays so for as long.
 	WalkEvery time.Duration
 	// BatchMax is how many commits are folded at once. Default 512. Larger: better coalescing, longer until the first

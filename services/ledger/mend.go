@@ -222,20 +222,28 @@ func (l *Ledger) forgetLoss(ctx context.Context, r events.Ref) error {
 	return l.bus.Delete(ctx, bus.State, e.Key, e.Rev)
 }
 
-// walk compares every document with the log, slowly, for ever, in the process that is active: a document can be damaged
-// while nothing is written to its session.
+// walk compares every document with the log, slowly, from the start on and for ever, in the process that is active, or in any
+// when none is: a document can be damaged while nothing is written to its session.
 func (l *Ledger) walk(ctx context.Context) error {
 	for {
+		if l.mayWalk(ctx) {
+			if err := l.walkOnce(ctx); err != nil && ctx.Err() == nil {
+				l.log.Warn().Err(err).Msg("the slow walk did not come to its end")
+			}
+		}
 		if !wait(ctx, l.cfg.WalkEvery) {
 			return nil
 		}
-		if !l.fold.active.Load() {
-			continue
-		}
-		if err := l.walkOnce(ctx); err != nil && ctx.Err() == nil {
-			l.log.Warn().Err(err).Msg("the slow walk did not come to its end")
-		}
 	}
+}
+
+// mayWalk is whether no other process is active. Two that walk at once do no harm: what they store is guarded.
+func (l *Ledger) mayWalk(ctx context.Context) bool {
+	if l.fold.active.Load() {
+		return true
+	}
+	_, active, err := l.bus.Lag(ctx, Source(l.cfg))
+	return err != nil && ctx.Err() == nil || active == ""
 }
 
 func (l *Ledger) walkOnce(ctx context.Context) error {
@@ -265,7 +273,7 @@ func (l *Ledger) walkOnce(ctx context.Context) error {
 		if _, err := l.mend(ctx, r); err != nil && ctx.Err() == nil {
 			l.log.Warn().Str("session", r.String()).Err(err).Msg("slow walk")
 		}
-		if !wait(ctx, walkPause) || !l.fold.active.Load() {
+		if !wait(ctx, walkPause) {
 			return nil
 		}
 	}

@@ -259,7 +259,7 @@ func TestADamagedDocumentIsRebuilt(t *testing.T) {
 				return
 			}
 			cfg := Default()
-			cfg.WalkEvery = time.Millisecond
+			cfg.WalkEvery = 10 * time.Millisecond
 			w.during(cfg, func() {
 				w.say(other, events.TurnCompleted{Turn: "t1"}) // which makes this ledger the active one
 				w.await(events.SessionKey(ref), func(e bus.Entry) bool { return bytes.Equal(e.Value, want) })
