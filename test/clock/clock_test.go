@@ -2,11 +2,16 @@ package clock
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -57,7 +62,7 @@ func TestSteps(t *testing.T) {
 	dir := t.TempDir()
 	clock := filepath.Join(dir, "clock")
 	set(t, clock, 0)
-	_, url := up(t, dir, clock, loopback)
+	p, url := up(t, dir, clock, loopback)
 	w := watchCell(t, url)
 	offset := time.Duration(0)
 	for i, by := range steps() {
@@ -67,6 +72,52 @@ func TestSteps(t *testing.T) {
 		s.end(t)
 	}
 	w.reported(t, len(steps()))
+	told(t, p, url, len(steps()))
+}
+
+// told holds what people are told: a line in the log, a metric, and the doctor's words.
+func told(t *testing.T, p *process, url string, times int) {
+	t.Helper()
+	if n := strings.Count(p.said(), "the broker's clock was set by "); n < times {
+		t.Errorf("the log tells of %d steps, want %d at the least", n, times)
+	}
+	resp, err := http.Get(p.http + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	metrics, err := io.ReadAll(resp.Body)
+	if err := errors.Join(err, resp.Body.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for _, service := range []string{"ledger", "reconciler", "retry", "compaction"} {
+		if want := fmt.Sprintf("holdfast_events_total{kind=\"clock_steps\",service=%q} %d", service, times); !strings.Contains(string(metrics), want) {
+			t.Errorf("/metrics does not have %s", want)
+		}
+	}
+	out, err := exec.Command(program(t), "doctor", "--nats", url).CombinedOutput() // it may find other things
+	if !strings.Contains(string(out), "the broker's clock was set back by ") || !strings.Contains(string(out), "the broker's clock was set forward by ") {
+		t.Errorf("the doctor does not tell: %v\n%s", err, out)
+	}
+}
+
+// TestSuspended: the machine that everything but the harnesses runs on stands still for longer than a lease lives, and its
+// clock is two hours ahead when it goes on.
+func TestSuspended(t *testing.T) {
+	dir := t.TempDir()
+	clock := filepath.Join(dir, "clock")
+	set(t, clock, 0)
+	p, url := up(t, dir, clock, loopback)
+	w := watchCell(t, url)
+	s := w.begin(t, "s")
+	if _, err := w.b.Now(w.ctx); err != nil {
+		t.Fatal(err)
+	}
+	p.signal(syscall.SIGSTOP)
+	set(t, clock, 2*time.Hour)
+	<-time.After(ttl + grace)
+	p.signal(syscall.SIGCONT)
+	s.end(t)
+	w.reported(t, 1)
 }
 
 // TestRestart: who starts after the step translates what was planned before it.

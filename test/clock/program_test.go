@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -108,6 +109,7 @@ type process struct {
 	t     *testing.T
 	clock string
 	log   string
+	http  string // where it tells about itself
 	cmd   *exec.Cmd
 	done  chan struct{}
 	lines chan string
@@ -159,6 +161,13 @@ func (p *process) kill() {
 	<-p.done
 }
 
+func (p *process) signal(s syscall.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
 func (p *process) said() string {
 	body, err := os.ReadFile(p.log)
 	if err != nil {
@@ -198,5 +207,6 @@ func up(t *testing.T, dir, clock, listen string) (*process, string) {
 		body, err := os.ReadFile(ready)
 		return err == nil && json.Unmarshal(body, &at) == nil
 	})
+	p.http = at.HTTP
 	return p, at.NATS
 }
