@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -113,9 +114,28 @@ func (s *Server) Close() error { return s.listener.Close() }
 // URL is where it is reached.
 func (s *Server) URL() string { return "http://" + s.listener.Addr().String() }
 
+// local refuses requests by a name that is not this machine's, on a server that listens on loopback: a web page whose name
+// is made to point here must not read what it answers.
+func (s *Server) local(next http.Handler) http.Handler {
+	if at, ok := s.listener.Addr().(*net.TCPAddr); !ok || !at.IP.IsLoopback() {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := r.Host
+		if name, _, err := net.SplitHostPort(host); err == nil {
+			host = name
+		}
+		if ip := net.ParseIP(strings.Trim(host, "[]")); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			http.Error(w, fmt.Sprintf("this address listens on loopback and is not %q: ask for 127.0.0.1 or localhost", r.Host), http.StatusMisdirectedRequest)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
 // Run answers until ctx ends, then lets requests under way finish for a moment.
 func (s *Server) Run(ctx context.Context) error {
-	srv := &http.Server{Handler: s.mux, ReadHeaderTimeout: headerTimeoutMS * time.Millisecond}
+	srv := &http.Server{Handler: s.local(s.mux), ReadHeaderTimeout: headerTimeoutMS * time.Millisecond}
 	stopped := make(chan struct{})
 	defer context.AfterFunc(ctx, func() {
 		defer close(stopped)

@@ -1,0 +1,99 @@
+package cell
+
+import (
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// A plain watcher of a person sees all of 20,000 entries. The broker stops after 2 MB that nobody confirms: the client has to
+// be allowed to confirm, or it takes a part for the whole.
+func TestAPersonsWatchIsWhole(t *testing.T) {
+	const entries = 20_000
+	printed, err := exec.Command(binary, "permissions", "--person", "ann").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range regexp.MustCompile(`\$(HOLDFAST_PASSWORD_\w+)`).FindAllStringSubmatch(string(printed), -1) {
+		t.Setenv(v[1], "secret")
+	}
+	s := natstest.Start(t, natstest.Settings(t, string(printed)))
+	as := func(user string) string { return strings.Replace(s.URL(), "//", "//"+user+":secret@", 1) }
+	ledger, err := bus.Open(t.Context(), bus.Config{URL: as("holdfast-ledger"), Inbox: events.Inbox("hf", events.ClassService, "ledger")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ledger.Close()
+	if err := ledger.Ensure(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	fill(t, as("holdfast-ledger"), entries)
+	nc, err := nats.Connect(as("ann"), nats.CustomInboxPrefix(events.Inbox("hf", events.ClassPerson, "ann")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kv, err := js.KeyValue(t.Context(), "hf_state")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := kv.WatchAll(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	natstest.Until(t, "the watcher to say that this is all", func() bool {
+		for {
+			select {
+			case e := <-w.Updates():
+				if e == nil {
+					return true
+				}
+				seen[e.Key()] = true
+			default:
+				return false
+			}
+		}
+	})
+	if len(seen) != entries {
+		t.Errorf("saw %d of %d entries", len(seen), entries)
+	}
+}
+
+// fill stores entries of the size of a small document.
+func fill(t *testing.T, url string, entries int) {
+	t.Helper()
+	nc, err := nats.Connect(url, nats.CustomInboxPrefix(events.Inbox("hf", events.ClassService, "ledger")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(1000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := json.Marshal(map[string]string{"title": strings.Repeat("x", 600)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range entries {
+		if _, err := js.PublishAsync(fmt.Sprintf("$KV.hf_state.session.h.s%d", i), body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-js.PublishAsyncComplete()
+}
