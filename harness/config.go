@@ -48,6 +48,14 @@ type Config struct {
 	InProcess interface{ InProcessConn() (net.Conn, error) }
 	// Creds is the path of a credentials file. Default: none.
 	Creds string
+	// PasswordFile is the path of a file with the password of the user in URL. Default: the URL has it.
+	PasswordFile string
+	// NKey is the path of a file with the seed of an nkey to log in with. Default: none.
+	NKey string
+	// TLSCA is the path of a file with the authorities whose certificates the broker may show, in PEM. Default: the system's.
+	TLSCA string
+	// TLSCert and TLSKey are the paths of this client's certificate and of its key, in PEM. Default: none.
+	TLSCert, TLSKey string
 	// Prefix of the cell. Default: hf.
 	Prefix string
 	// TTL of the lease: how long after a crash until it is noticed. Default 15 s, at least 1 s. Too short: a busy machine

@@ -173,7 +173,8 @@ func Connect(ctx context.Context, cfg Config) (*Harness, error) {
 		return nil, err
 	}
 	log, lines := detach(cfg.Log)
-	b, err := bus.Open(ctx, bus.Config{URL: cfg.URL, Server: cfg.InProcess, Creds: cfg.Creds, Name: "harness-" + cfg.ID, Prefix: cfg.Prefix,
+	b, err := bus.Open(ctx, bus.Config{URL: cfg.URL, Server: cfg.InProcess, Creds: cfg.Creds, PasswordFile: cfg.PasswordFile, NKey: cfg.NKey,
+		TLSCA: cfg.TLSCA, TLSCert: cfg.TLSCert, TLSKey: cfg.TLSKey, Name: "harness-" + cfg.ID, Prefix: cfg.Prefix,
 		Inbox: events.Inbox(cfg.Prefix, events.ClassHarness, cfg.ID),
 		Asker: events.Asker{Class: events.ClassHarness, ID: cfg.ID}, Log: log})
 	if err != nil {

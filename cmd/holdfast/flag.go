@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"net"
-	"net/url"
 	"os"
 	"os/user"
 	"slices"
@@ -33,6 +32,9 @@ const natsDefault = "nats://127.0.0.1:4222"
 // settings are the values of the options that several commands share.
 type settings struct {
 	nats, creds, prefix string
+	passwordFile, nkey  string
+	tlsCA, tlsCert      string
+	tlsKey              string
 	timeout             time.Duration
 	json                bool
 	by                  string
@@ -71,6 +73,16 @@ var options = []option{
 		"the broker's `URL`, several separated by commas", "Nothing is reached, or another cell is."),
 	stringOption("creds", "", func(s *settings) *string { return &s.creds },
 		"a credentials `file`; none by default", "The broker refuses."),
+	stringOption("password-file", "", func(s *settings) *string { return &s.passwordFile },
+		"a `file` with the password of the user in --nats; by default the URL has it", "The broker refuses."),
+	stringOption("nkey", "", func(s *settings) *string { return &s.nkey },
+		"a `file` with the seed of an nkey to log in with; none by default", "The broker refuses."),
+	stringOption("tls-ca", "", func(s *settings) *string { return &s.tlsCA },
+		"a `file` with the authorities of the broker's certificate, in PEM (default: the system's)", "Too many: a foreign broker is believed. Too few: none is."),
+	stringOption("tls-cert", "", func(s *settings) *string { return &s.tlsCert },
+		"a `file` with this client's certificate, in PEM; none by default", "A broker that wants one refuses."),
+	stringOption("tls-key", "", func(s *settings) *string { return &s.tlsKey },
+		"the `file` with the key of --tls-cert", "A broker that wants a certificate refuses."),
 	stringOption("prefix", events.DefaultPrefix, func(s *settings) *string { return &s.prefix },
 		"the cell's `prefix`: the first word of all its streams, buckets and subjects", "Another, perhaps empty, cell is seen."),
 	durationOption("timeout", 10*time.Second, func(s *settings) *time.Duration { return &s.timeout },
@@ -120,8 +132,8 @@ var options = []option{
 
 // Groups of options.
 var (
-	optionsBroker  = []string{"nats", "creds", "prefix"}
-	optionsCommand = []string{"nats", "creds", "prefix", "timeout", "json"}
+	optionsBroker  = []string{"nats", "creds", "password-file", "nkey", "tls-ca", "tls-cert", "tls-key", "prefix"}
+	optionsCommand = append(slices.Clone(optionsBroker), "timeout", "json")
 	optionsUp      = []string{"data", "listen", "http", "ready-file", "prefix", "log-level", "lag-max", "replicas", "feed-age", "log-max", "objects-max", "json"}
 	optionsService = []string{"http", "ready-file", "log-level", "lag-max", "replicas", "feed-age", "log-max", "objects-max"}
 )
@@ -256,14 +268,15 @@ func (a *app) busConfig(name string) bus.Config {
 	if slices.ContainsFunc(targets, func(t target) bool { return t.name == name }) {
 		who, inbox = events.Asker{}, events.Inbox(a.prefix, events.ClassService, name)
 	}
-	return bus.Config{URL: a.nats, Creds: a.creds, Name: "holdfast-" + name, Prefix: a.prefix, Inbox: inbox, Asker: who,
+	return bus.Config{URL: a.nats, Creds: a.creds, PasswordFile: a.passwordFile, NKey: a.nkey, TLSCA: a.tlsCA, TLSCert: a.tlsCert, TLSKey: a.tlsKey,
+		Name: "holdfast-" + name, Prefix: a.prefix, Inbox: inbox, Asker: who,
 		Replicas: a.replicas, FeedAge: feedAge}
 }
 
 // person is who asks: the user that logs in, unless --by names one. Without a login it is the user of the system, from the
 // environment or, where that has none, as in many containers, from the system's account.
 func (a *app) person() string {
-	for _, by := range []string{a.by, loginOf(a.nats), a.env("USER"), a.env("LOGNAME")} {
+	for _, by := range []string{a.by, bus.LoginOf(a.nats), a.env("USER"), a.env("LOGNAME")} {
 		if by != "" {
 			return by
 		}
@@ -272,16 +285,6 @@ func (a *app) person() string {
 		return account.Username
 	}
 	return fmt.Sprint("uid-", os.Getuid()) // an account without a name
-}
-
-// loginOf is the user name in a broker's URL; "" if there is none.
-func loginOf(urls string) string {
-	first, _, _ := strings.Cut(urls, ",")
-	u, err := url.Parse(strings.TrimSpace(first))
-	if err != nil || u.User == nil {
-		return ""
-	}
-	return u.User.Username()
 }
 
 // describe is a command's long help with examples.

@@ -343,7 +343,7 @@ func (a *app) everything(ctx context.Context, told func(health.Note) error) erro
 	defer srv.Shutdown()
 	p := &process{app: a, health: h, log: log, nats: srv.URL(), connect: func(ctx context.Context, name string) (*bus.Bus, error) {
 		cfg := a.busConfig(name)
-		cfg.URL, cfg.Server, cfg.Creds, cfg.Log = "", srv, "", log
+		cfg = bus.Config{Server: srv, Name: cfg.Name, Prefix: cfg.Prefix, Inbox: cfg.Inbox, Replicas: cfg.Replicas, FeedAge: cfg.FeedAge, Log: log}
 		cfg, err := a.limit(cfg, srv.StoreBytesMax())
 		if err != nil {
 			return nil, err

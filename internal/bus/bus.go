@@ -72,6 +72,14 @@ type Config struct {
 	Synced bool
 	// Creds is the path of a credentials file; none by default.
 	Creds string
+	// PasswordFile is the path of a file with the password of the user in URL. Default: the URL has it.
+	PasswordFile string
+	// NKey is the path of a file with the seed of an nkey to log in with; none by default.
+	NKey string
+	// TLSCA is the path of a file with the authorities whose certificates a broker may show, in PEM. Default: the system's.
+	TLSCA string
+	// TLSCert and TLSKey are the paths of this client's certificate and its key, in PEM; none by default.
+	TLSCert, TLSKey string
 	// Name of the connection, seen in the broker's monitoring. Default: holdfast.
 	Name string
 	// Prefix of the cell. Default: hf.
@@ -195,7 +203,7 @@ func Open(ctx context.Context, cfg Config) (*Bus, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bus: open: %w", err)
 	}
-	if err := checkCreds(cfg.Creds); err != nil {
+	if err := errors.Join(checkCreds(cfg.Creds), checkFiles(cfg)); err != nil {
 		return nil, err
 	}
 	server, known := cfg.Server.(syncing)
@@ -224,7 +232,7 @@ func orDefault(s, d string) string {
 func (b *Bus) connect(ctx context.Context) error {
 	var last error
 	try := func() error {
-		nc, err := nats.Connect(b.cfg.URL, b.options()...)
+		nc, err := nats.Connect(dialed(b.cfg), b.options()...)
 		if err == nil {
 			b.nc = nc
 			return nil
@@ -298,6 +306,7 @@ func (b *Bus) options() []nats.Option {
 	if b.cfg.Creds != "" {
 		opts = append(opts, nats.UserCredentials(b.cfg.Creds))
 	}
+	opts = append(opts, loginOptions(b.cfg)...)
 	if b.cfg.Inbox != "" {
 		opts = append(opts, nats.CustomInboxPrefix(b.cfg.Inbox))
 	}
