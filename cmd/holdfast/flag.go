@@ -133,7 +133,7 @@ var options = []option{
 // Groups of options.
 var (
 	optionsBroker  = []string{"nats", "creds", "password-file", "nkey", "tls-ca", "tls-cert", "tls-key", "prefix"}
-	optionsCommand = append(slices.Clone(optionsBroker), "timeout", "json")
+	optionsCommand = []string{"nats", "creds", "password-file", "nkey", "tls-ca", "tls-cert", "tls-key", "prefix", "timeout", "json"}
 	optionsUp      = []string{"data", "listen", "http", "ready-file", "prefix", "log-level", "lag-max", "replicas", "feed-age", "log-max", "objects-max", "json"}
 	optionsService = []string{"http", "ready-file", "log-level", "lag-max", "replicas", "feed-age", "log-max", "objects-max"}
 )
