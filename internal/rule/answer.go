@@ -32,12 +32,12 @@ func (x *Log) brings(f events.TurnStarted) []string {
 // Owed are the prompts with a decision of a person that the log does not show as delivered, sorted.
 func (x *Log) Owed() []string { return slices.Sorted(maps.Keys(x.debts)) }
 
-// Unheard are those of [Log.Owed] that nothing speaks for when all has come to rest: the session is open and waits neither for
+// Unheard are those of [Log.Owed] that nothing speaks for when all has come to rest: the session waits neither for
 // a person nor for a child, its last turn completed, and no person has stopped it since somebody called for it.
 func (x *Log) Unheard(s *session.State) []string {
 	l := s.LastTurn
 	switch {
-	case s.Closed != nil, s.Turn != nil, s.BlockedBy() != "", len(s.WaitsFor) > 0:
+	case s.Turn != nil, s.BlockedBy() != "", len(s.WaitsFor) > 0:
 		return nil
 	case l != nil && l.Outcome != session.OutcomeCompleted, x.called() < x.lastStop:
 		return nil

@@ -282,7 +282,6 @@ func (x *search) tell(at uint32, last int, rests bool) string {
 	if rests {
 		for _, n := range s.settle() {
 			tell("rest", n)
-			s = n
 		}
 	}
 	x.cfg.tracing = false
