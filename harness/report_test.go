@@ -214,13 +214,14 @@ func TestWhoStops(t *testing.T) {
 		w := newWorld(t)
 		h := w.connect()
 		must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-		told := make(chan error, 1)
+		running, told := make(chan struct{}), make(chan error, 1)
 		w.work(h, harness.Worker{Turn: func(ctx context.Context, turn *harness.Turn) error {
+			close(running)
 			told <- ended(t, ctx)
 			return ctx.Err()
 		}})
 		w.request("s", "t1", "x")
-		w.until("s", "the turn to run", func(st *session.State) bool { return st.Turn != nil })
+		<-running
 		stop := events.TurnStopRequested{Turn: "t1", Actor: actor, Reason: "because"}
 		by, outcome, facts := events.WriterLedger, session.OutcomeStopped, []events.Fact{stop}
 		switch actor {

@@ -113,7 +113,7 @@ func (s *Session) handle(id string) *Turn {
 	t := &Turn{s: s, id: id}
 	t.ctx, t.cancel = context.WithCancelCause(s.ctx)
 	if s.st.Turn == nil || s.st.Turn.ID != id {
-		t.cancel(s.endOf(session.EntityTurn, id))
+		t.cancel(s.stopOf(id, s.endOf(session.EntityTurn, id)))
 		return t
 	}
 	s.turn = t
