@@ -60,11 +60,52 @@ func fact(round int) events.Fact {
 
 func message(b *testing.B, conn *bus.Bus, r events.Ref, seq, guard uint64, f events.Fact) bus.Message {
 	b.Helper()
-	body, err := events.EncodeBatch([]events.Event{events.New(conn.NewID(), events.HarnessSource(r.Harness, "1"), r, 1, time.Unix(0, 0), f)})
+	return framed(b, conn, r, seq, guard, []events.Event{events.New(conn.NewID(), events.HarnessSource(r.Harness, "1"), r, 1, time.Unix(0, 0), f)})
+}
+
+// framed is a commit as it is delivered.
+func framed(b *testing.B, conn *bus.Bus, r events.Ref, seq, guard uint64, evs []events.Event) bus.Message {
+	b.Helper()
+	body, err := events.EncodeBatch(evs)
 	if err != nil {
 		b.Fatal(err)
 	}
 	cell := conn.Cell()
-	return bus.Message{Subject: cell.LogSubject(r, events.WriterHarness), Seq: seq, At: time.Unix(0, int64(seq)), Body: body, Header: map[string][]string{
+	return bus.Message{Subject: cell.LogSubject(r, events.WriterHarness), Seq: seq, At: time.Unix(0, int64(seq)).UTC(), Body: body, Header: map[string][]string{
 		"Nats-Expected-Last-Subject-Sequence": {fmt.Sprint(guard)}, "Nats-Expected-Last-Subject-Sequence-Subject": {cell.LogGuard(r)}}}
+}
+
+// BenchmarkManyOpenCalls folds one commit of a session that has as many open calls as it may, everything stored.
+func BenchmarkManyOpenCalls(b *testing.B) {
+	conn := natstest.Bus(b, natstest.Start(b))
+	f := newFolder(conn, Default(), zerolog.Nop())
+	r := events.Ref{Harness: "bench", Session: "many"}
+	seq := uint64(0)
+	next := func(facts ...events.Fact) bus.Message {
+		seq++
+		evs := make([]events.Event, len(facts))
+		for i, x := range facts {
+			evs[i] = events.New(conn.NewID(), events.HarnessSource(r.Harness, "1"), r, 1, time.Unix(0, 0), x)
+		}
+		return framed(b, conn, r, seq, seq-1, evs)
+	}
+	begin := []events.Fact{events.SessionOpened{Incarnation: "1"}, events.TurnStarted{Turn: "t", Cause: events.CauseMessage}}
+	for i := range 999 {
+		begin = append(begin, events.ToolStarted{Call: fmt.Sprintf("call_%024d", i), Turn: "t", Name: "bash", Title: "go test ./..."})
+	}
+	fold := func(m bus.Message) {
+		if _, err := f.Batch(context.Background(), []bus.Message{m}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	fold(next(begin...))
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		call := fmt.Sprintf("more_%024d", i/2)
+		if i%2 == 0 {
+			fold(next(events.ToolStarted{Call: call, Turn: "t", Name: "bash", Title: "go test ./..."}))
+		} else {
+			fold(next(events.ToolCompleted{Call: call}))
+		}
+	}
 }
