@@ -168,7 +168,7 @@ func (a *attacker) learn(name string) {
 func (a *attacker) fact(name string) string {
 	f := facts[a.rnd.IntN(len(facts))]
 	var data strings.Builder
-	for i := 0; i < len(f.data); i++ {
+	for i := range len(f.data) {
 		switch c := f.data[i]; {
 		case c == 'N' && a.one(12):
 			data.WriteString(a.pick(numbers))
