@@ -123,7 +123,7 @@ func TestNoJSON(t *testing.T) {
 	}
 }
 
-// TestKindOfAPrompt checks that a prompt without a kind is a question.
+// TestKindOfAPrompt checks that a prompt without a kind is a question, and that an agent waits for it unless it says otherwise.
 func TestKindOfAPrompt(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
@@ -131,8 +131,11 @@ func TestKindOfAPrompt(t *testing.T) {
 	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1"}))
 	ask(w.ctx, turn, harness.Prompt{ID: "p1", Questions: question()})
 	w.awaiting("s", "p1")
-	if p := w.state("s").Prompts["p1"]; p.Kind != events.PromptQuestion {
-		t.Errorf("kind %q", p.Kind)
+	ask(w.ctx, turn, harness.Prompt{ID: "p2", Questions: question(), NonBlocking: true})
+	w.awaiting("s", "p2")
+	p1, p2 := w.state("s").Prompts["p1"], w.state("s").Prompts["p2"]
+	if p1.Kind != events.PromptQuestion || !p1.Blocking || p2.Blocking {
+		t.Errorf("kind %q, blocking %t and %t", p1.Kind, p1.Blocking, p2.Blocking)
 	}
 }
 
