@@ -68,7 +68,7 @@ func TestLargeContentOfARetry(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
 	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-	large := strings.Repeat("x", events.ContentBytesMax)
+	large := strings.Repeat("x", 2*events.ContentBytesMax) // more than any fact holds
 	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Message: "m1", Content: large, By: "ada"}))
 	check(t, turn.Fail(w.ctx, events.Failure{Kind: "rate_limit"}, false))
 	w.say("s", events.WriterRetry, events.TurnRequested{Turn: "t2", Cause: events.CauseRetry, OfTurn: "t1", Message: "m1", Attempt: 2})
