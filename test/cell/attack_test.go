@@ -25,6 +25,7 @@ func TestAttacks(t *testing.T) {
 	w.unharmed("facts that are not the user's to say", w.kinds)
 	w.unharmed("the broker's API", w.brokersAPI)
 	w.unharmed("bounds", w.bounds)
+	w.unharmed("addresses of nodes", w.addresses)
 }
 
 // targets are subjects at which a message of anybody's would do harm.
@@ -286,5 +287,12 @@ func (w *world) bounds(t *testing.T) {
 				t.Errorf("%s: 600 KiB are taken: %v %+v", s, err, m)
 			}
 		}
+	}
+}
+
+// addresses: a client is not told where the nodes are, which it reaches by the name that it was given.
+func (w *world) addresses(t *testing.T) {
+	if found := w.ann().DiscoveredServers(); len(found) > 0 {
+		t.Errorf("a client was told of %v", found)
 	}
 }

@@ -92,8 +92,18 @@ func start(t *testing.T) *world {
 	t.Setenv("SERVER_NAME", "node")
 	conf := strings.Replace(read(t, "nats/nats.conf"), "include ./permissions.conf", string(printed), 1)
 	conf = strings.ReplaceAll(conf, "/var/run/nats/", t.TempDir()+"/")
-	conf = regexp.MustCompile(`(?m)^http_port:.*$`).ReplaceAllString(conf, "") // its address would be every other node's, too
-	w := &world{t: t, nodes: natstest.Cluster(t, natstest.Settings(t, conf))}
+	conf = regexp.MustCompile(`(?m)^http:.*$`).ReplaceAllString(conf, "") // its address would be every other node's, too
+	t.Setenv("HOLDFAST_PASSWORD_ROUTES", "secret")
+	for i := range 3 { // the manifest's; those of this machine are given to each node
+		t.Setenv(fmt.Sprint("ROUTE_", i), `"nats://node:secret@127.0.0.1:1"`)
+	}
+	w := &world{t: t, nodes: natstest.Cluster(t, natstest.Settings(t, conf), func(c *embed.Config) {
+		var routes []string
+		for _, r := range c.Cluster.Routes {
+			routes = append(routes, strings.Replace(r, "//", "//node:secret@", 1))
+		}
+		c.Cluster.Routes = routes
+	})}
 	for _, s := range services {
 		w.run(s)
 		w.run(s)
