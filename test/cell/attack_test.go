@@ -290,9 +290,15 @@ func (w *world) bounds(t *testing.T) {
 	}
 }
 
-// addresses: a client is not told where the nodes are, which it reaches by the name that it was given.
+// addresses: a client that knows one node is not told where the others are.
 func (w *world) addresses(t *testing.T) {
-	if found := w.ann().DiscoveredServers(); len(found) > 0 {
+	one, _, _ := strings.Cut(w.url("ann"), ",")
+	nc, err := nats.Connect(one, nats.CustomInboxPrefix(events.Inbox("hf", events.ClassPerson, "ann")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	if found := nc.DiscoveredServers(); len(found) > 0 {
 		t.Errorf("a client was told of %v", found)
 	}
 }
