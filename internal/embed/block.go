@@ -1,6 +1,7 @@
 package embed
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -293,6 +294,11 @@ func mendConsumers(kept, home string) ([]Damage, error) {
 			return damages, fmt.Errorf("embed: read consumer: %w", err)
 		}
 		if consumerReadable(body) {
+			if floor := toItsFloor(body); floor != nil {
+				if err := replace(p, floor); err != nil {
+					return damages, err
+				}
+			}
 			continue
 		}
 		damages = append(damages, Damage{p, 0, len(body)})
@@ -309,8 +315,35 @@ func mendConsumers(kept, home string) ([]Damage, error) {
 	return damages, nil
 }
 
-// consumerReadable is whether nats-server can read the state of a consumer: two bytes of a head, then numbers of variable
-// length: four places, and what is pending, each with its own and its time. An empty one is a new consumer's.
+// toItsFloor returns the state of a consumer as of its last acknowledgement without a gap, nil if it is that already. What was
+// delivered beyond is delivered again, at once. Nothing tells whether a pending entry is damaged: one whose time is wrong
+// is never delivered again, or keeps the broker busy, and its consumer's service would never be ready.
+func toItsFloor(b []byte) []byte {
+	if len(b) < 2 || b[1] != consumerVersion {
+		return nil
+	}
+	rest, floor := b[2:], []byte{consumerMagic, consumerVersion}
+	var acknowledged []byte
+	for i := range 4 {
+		_, n := binary.Uvarint(rest)
+		if n <= 0 {
+			return nil
+		}
+		if i < 2 {
+			acknowledged = append(acknowledged, rest[:n]...)
+		}
+		rest = rest[n:]
+	}
+	if len(bytes.Trim(rest, "\x00")) == 0 {
+		return nil // nothing is pending, nothing was delivered twice
+	}
+	floor = append(append(floor, acknowledged...), acknowledged...)
+	return append(floor, 0, 0)
+}
+
+// consumerReadable is whether nats-server can read the state of a consumer, and whether it can be true: two bytes of a head,
+// then numbers of variable length: four places, and what is pending, each with its own and its time. An empty one is a new
+// consumer's. A consumer that has acknowledged more than was delivered would ignore later acknowledgements.
 func consumerReadable(b []byte) bool {
 	if len(b) == 0 {
 		return true
@@ -328,10 +361,16 @@ func consumerReadable(b []byte) bool {
 		b = b[n:]
 		return v, true
 	}
-	for range 4 {
-		if _, ok := number(); !ok {
+	var acknowledged, delivered [2]uint64 // counted by the consumer, and in the stream
+	for _, place := range []*uint64{&acknowledged[0], &acknowledged[1], &delivered[0], &delivered[1]} {
+		var ok bool
+		if *place, ok = number(); !ok {
 			return false
 		}
+	}
+	absolute := each > consumerVersion // the first version writes what was delivered beyond what was acknowledged
+	if absolute && (acknowledged[0] > delivered[0] || acknowledged[1] > delivered[1]) {
+		return false
 	}
 	pending, ok := number()
 	if !ok || pending == 0 {

@@ -186,6 +186,9 @@ func TestConsumerReadable(t *testing.T) {
 		{"another file", []byte("x"), false},
 		{"of a later version", []byte{22, 3, 1, 1, 1, 1, 0, 0}, false},
 		{"nothing pending", []byte{22, 2, 1, 1, 1, 1, 0, 0}, true},
+		{"more acknowledged than delivered", []byte{22, 2, 2, 1, 1, 1, 0, 0}, false},
+		{"more acknowledged than the stream delivered", []byte{22, 2, 1, 2, 1, 1, 0, 0}, false},
+		{"the first version, which counts on", []byte{22, 1, 9, 9, 1, 1, 0, 0}, true},
 		{"torn in its places", []byte{22, 2, 1, 1}, false},
 		{"torn within a number", []byte{22, 2, 1, 1, 1, 0x80}, false},
 		{"one pending", []byte{22, 2, 1, 1, 1, 1, 1, 9, 1, 1, 2, 0}, true},
@@ -194,6 +197,25 @@ func TestConsumerReadable(t *testing.T) {
 	} {
 		if got := consumerReadable(c.body); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
+
+// TestToItsFloor: what is pending is forgotten, for a damage of it cannot be told; what was acknowledged stands.
+func TestToItsFloor(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		body, want []byte
+	}{
+		{"a new one", nil, nil},
+		{"nothing pending", []byte{22, 2, 1, 3, 1, 3, 0, 0}, nil},
+		{"one pending", []byte{22, 2, 1, 3, 2, 4, 1, 9, 1, 1, 0, 0}, []byte{22, 2, 1, 3, 1, 3, 0, 0}},
+		{"a count that is damaged", []byte{22, 2, 1, 3, 2, 4, 0, 9, 1, 1, 0, 0}, []byte{22, 2, 1, 3, 1, 3, 0, 0}},
+		{"long numbers", []byte{22, 2, 0x80, 1, 0x81, 1, 0x82, 1, 0x83, 1, 1, 9, 1, 1, 0, 0}, []byte{22, 2, 0x80, 1, 0x81, 1, 0x80, 1, 0x81, 1, 0, 0}},
+		{"the first version", []byte{22, 1, 1, 3, 2, 4, 1, 9, 1, 1, 0, 0}, nil},
+	} {
+		if got := toItsFloor(c.body); !bytes.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
 }
