@@ -427,10 +427,25 @@ func (b *Bus) onHint(ctx context.Context, subject string, fn nats.MsgHandler) er
 			b.log.Debug().Str("entity", subject).AnErr("err", err).Msg("not unsubscribed")
 		}
 	})
-	flush, cancel := context.WithTimeout(ctx, requestTimeoutMS*time.Millisecond)
-	defer cancel()
-	if err := b.nc.FlushWithContext(flush); err != nil {
+	if err := b.flush(ctx); err != nil {
 		return b.late("subscribe to "+subject, err)
 	}
 	return b.denied.since(subject, started)
+}
+
+// flush returns when the broker has processed what was sent so far. A connection that is lost meanwhile is waited for: the
+// client subscribes again by itself.
+func (b *Bus) flush(ctx context.Context) error {
+	for {
+		once, cancel := context.WithTimeout(ctx, requestTimeoutMS*time.Millisecond)
+		err := b.nc.FlushWithContext(once)
+		cancel()
+		lost := errors.Is(err, nats.ErrConnectionClosed) && !b.nc.IsClosed() // so a flush ends when its connection is lost
+		if !lost {
+			return err
+		}
+		if err := b.awaitConnected(ctx); err != nil {
+			return err
+		}
+	}
 }
