@@ -69,10 +69,24 @@ func (x *Log) answers(e *events.Event) {
 		x.completed(f.Turn)
 	case events.SessionOrphaned, events.SessionReleased:
 		x.left = x.c.Seq
+	case events.SessionClaimed:
+		x.claimedAgain()
 	case events.TurnRequested:
 		x.takes(f)
 	case events.SessionClosed:
 		clear(x.debts)
+	}
+}
+
+// claimedAgain moves what is owed to the new epoch of a process that starts over after it lost its lease: it releases the
+// session as its old incarnation and claims it as the new one, in one commit. The process that asked is still the same.
+func (x *Log) claimedAgain() {
+	released := slices.ContainsFunc(x.c.Events, func(e events.Event) bool { _, ok := e.Fact.(events.SessionReleased); return ok })
+	for id, d := range x.debts {
+		if released && d.epoch == x.before.Epoch {
+			d.epoch++
+			x.debts[id] = d
+		}
 	}
 }
 

@@ -127,6 +127,12 @@ func TestDecisionsReachTheAgent(t *testing.T) {
 			s.claims(events.TurnStarted{Turn: "t", Cause: events.CauseMessage})
 			s.completes("t")
 		}},
+		"its process starts over, and does not read": {"", nil, func(s *story) {
+			s.question("p")
+			s.answered("p")
+			s.harness(events.SessionReleased{}, events.SessionClaimed{Incarnation: "1"}, events.TurnStarted{Turn: "t", Cause: events.CauseMessage})
+			s.completes("t")
+		}},
 		"as a message": {"", nil, func(s *story) {
 			m := s.asMessage()
 			s.claims(events.TurnStarted{Turn: "u", Cause: events.CauseAnswer, OfTurn: "t", Message: m, Synthetic: true})
