@@ -3,6 +3,8 @@ package harness
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -67,13 +69,18 @@ func Suspended(s *Session) bool {
 // Unkept gives the present life a lease that nobody renews, as a suspended process has. lose ends that life.
 func Unkept(ctx context.Context, h *Harness, ttl time.Duration) (lose func(), overdue func() bool, err error) {
 	h.mu.Lock()
-	l := h.life
+	l, sessions := h.life, slices.Collect(maps.Values(h.sessions))
 	h.mu.Unlock()
-	l.lease, err = h.bus.AcquireLease(ctx, events.HarnessLeaseKey(h.cfg.ID, h.bus.NewID()), nil, ttl)
+	lease, err := h.bus.AcquireLease(ctx, events.HarnessLeaseKey(h.cfg.ID, h.bus.NewID()), nil, ttl)
 	if err != nil {
 		return nil, nil, err
 	}
-	return func() { l.cancel(ErrLeaseLost) }, l.lease.Overdue, nil
+	for _, s := range sessions { // which look at the lease while they are locked
+		s.mu.Lock()
+		defer s.mu.Unlock()
+	}
+	l.lease = lease
+	return func() { l.cancel(ErrLeaseLost) }, lease.Overdue, nil
 }
 
 // Heard is how far the log was when the session last heard of it.
