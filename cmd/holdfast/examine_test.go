@@ -137,19 +137,19 @@ func (c *upCell) doctor(args ...string) map[string]finding {
 	return all
 }
 
-// publish sends a message without any client.
-func (c *upCell) publish(subject string) {
+// request sends a request without any client and waits for the answer: what the broker was asked to do is then done.
+func (c *upCell) request(subject string) {
 	c.t.Helper()
 	conn, err := new(net.Dialer).DialContext(c.t.Context(), "tcp", strings.TrimPrefix(c.note.NATS, "nats://"))
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	if _, err := fmt.Fprintf(conn, "CONNECT {\"verbose\":false}\r\nPUB %s 0\r\n\r\nPING\r\n", subject); err != nil {
+	if _, err := fmt.Fprintf(conn, "CONNECT {\"verbose\":false}\r\nSUB answers 1\r\nPUB %s answers 0\r\n\r\n", subject); err != nil {
 		c.t.Fatal(err)
 	}
 	for lines := bufio.NewScanner(conn); lines.Scan(); {
-		if lines.Text() == "PONG" {
+		if strings.HasPrefix(lines.Text(), "MSG answers ") {
 			return
 		}
 	}
@@ -199,7 +199,7 @@ func TestDoctorComparesTheLogWithDocuments(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(t, c.doctor(), "truth", levelWrong, "1 document missing, damaged or older than what was folded: h1/s1")
-	c.publish("$JS.API.STREAM.PURGE.HF_LOG")
+	c.request("$JS.API.STREAM.PURGE.HF_LOG")
 	found := c.doctor()
 	expect(t, found, "log", levelWrong, "it was purged, or lost")
 }
