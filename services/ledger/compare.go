@@ -28,27 +28,10 @@ type shown struct {
 	rev uint64 // of the entry
 }
 
-// compareAgainMin is the least time between two comparisons, however often the active process changes.
-const compareAgainMin = time.Minute
-
-// compareViews compares views with documents once at the start, when nothing may come for long that would make any process
-// the active one, and again when this process has become it.
+// compareViews compares views with documents at the start, because no process may become active for long, and after each
+// take-over by this process.
 func (l *Ledger) compareViews(ctx context.Context) error {
-	for {
-		l.compareOnce(ctx)
-		rest := time.NewTimer(compareAgainMin) // a take-over meanwhile waits in its channel, and is not forgotten
-		select {
-		case <-ctx.Done():
-			rest.Stop()
-			return nil
-		case <-rest.C:
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-l.fold.tookOver:
-		}
-	}
+	return onTakeOver(ctx, l.fold.tookOver, l.compareOnce)
 }
 
 func (l *Ledger) compareOnce(ctx context.Context) {

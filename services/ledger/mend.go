@@ -15,29 +15,31 @@ import (
 
 // Limits of looking for documents that are wrong.
 const (
-	surveyAgainMin  = time.Minute           // least time between two surveys, however often the active process changes
+	lookAgainMin    = time.Minute           // least time between two looks, however often the active process changes
 	walkPause       = 50 * time.Millisecond // between two sessions of the slow walk
 	walkCommitsMax  = 20_000                // a longer session is not folded by the slow walk, only by a rebuild
 	namedMax        = 5                     // sessions that a line of the service's log names
 	documentCopyMax = 768 << 10             // bytes of a document that a note of a loss holds
 )
 
-// survey looks for documents that are not what the log says: at the start, and after each take-over. What is wrong is
-// rebuilt, and what the log has lost is reported.
+// survey compares documents with the log at the start and after each take-over. It rebuilds wrong ones and reports what the
+// log has lost.
 func (l *Ledger) survey(ctx context.Context) error {
+	return onTakeOver(ctx, l.fold.surveyDue, l.surveyOnce)
+}
+
+// onTakeOver calls look at once, then for each value of due until ctx ends, at most once in lookAgainMin. A value that arrives
+// meanwhile waits in due, which has room for one.
+func onTakeOver(ctx context.Context, due <-chan struct{}, look func(context.Context)) error {
 	for {
-		l.surveyOnce(ctx)
-		rest := time.NewTimer(surveyAgainMin)
-		select {
-		case <-ctx.Done():
-			rest.Stop()
+		look(ctx)
+		if !wait(ctx, lookAgainMin) {
 			return nil
-		case <-rest.C:
 		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-l.fold.surveyDue:
+		case <-due:
 		}
 	}
 }
