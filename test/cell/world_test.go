@@ -25,6 +25,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/test/program"
 )
 
 const (
@@ -42,23 +43,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "holdfast-cell-")
-	if err == nil {
-		binary = filepath.Join(dir, "holdfast")
-		var out []byte
-		if out, err = exec.Command("go", "build", "-o", binary, "../../cmd/holdfast").CombinedOutput(); err != nil {
-			err = fmt.Errorf("%w: %s", err, out)
-		}
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "cell:", err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	if err := os.RemoveAll(dir); err != nil {
-		fmt.Fprintln(os.Stderr, "cell:", err)
-	}
-	os.Exit(code)
+	os.Exit(program.Main(m, map[string]*string{program.Holdfast: &binary}))
 }
 
 // world is a running cell.

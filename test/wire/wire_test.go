@@ -19,28 +19,13 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/test/program"
 )
 
 var binary string
 
 func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "holdfast-wire-")
-	if err == nil {
-		binary = filepath.Join(dir, "holdfast")
-		var out []byte
-		if out, err = exec.Command("go", "build", "-o", binary, "../../cmd/holdfast").CombinedOutput(); err != nil {
-			err = fmt.Errorf("%w: %s", err, out)
-		}
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "wire:", err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	if err := os.RemoveAll(dir); err != nil {
-		fmt.Fprintln(os.Stderr, "wire:", err)
-	}
-	os.Exit(code)
+	os.Exit(program.Main(m, map[string]*string{program.Holdfast: &binary}))
 }
 
 const patience = 90 * time.Second // for what must happen at all
