@@ -1,95 +1,93 @@
 // Command mutate removes guards one by one, by machine, and reports those whose removal no test notices.
 //
-// A guard is the condition of an if statement or of a case of a switch without a tag. Each mutant makes one of them false.
-// The mutant is compiled with go test's -overlay, so no file of the repository changes. Survivors that do not matter are
-// listed in survivors.txt with the reason; any other survivor makes the command fail.
+// A guard is the condition of an if statement or of a case of a switch without a tag. The tests are compiled once, with
+// go test's -overlay and a switch behind each guard, so no file of the repository changes; an environment variable makes
+// one guard false. Each test runs once alone and notes the guards that were true in it. A mutant is tried with these
+// tests only, quickest first. A guard that is true in no test has survived.
+//
+// Survivors that do not matter are listed in survivors.txt with the reason; any other survivor makes the command fail.
 //
 //	go run ./test/mutate -pkg ./services/reconciler -files pass.go,plan.go
-//	go run ./test/mutate -pkg ./harness -part 2/4
+//	go run ./test/mutate -pkg ./harness -part 2/4 -cache /tmp/guards
 package main
 
 import (
-	"bytes"
-	"context"
-	"crypto/sha256"
 	_ "embed"
-	"encoding/json"
 	"flag"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"os"
-	"os/exec"
-	"path/filepath"
+	"path"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
 //go:embed survivors.txt
 var survivors string
 
-// mutant is one guard and the file without it.
-type mutant struct {
-	file string // path of the source file, as it was given
-	line int
-	cond string // its text
-	text []byte // of the whole file with the condition made false
+func main() {
+	if mutate() > 0 {
+		os.Exit(1)
+	}
 }
 
-// key names the guard without its line, which moves. Two equal guards of a file share it.
-func (m mutant) key() string { return fmt.Sprintf("%s: %s", filepath.ToSlash(m.file), m.cond) }
-
-func main() {
+// mutate reads the flags, tries the mutants, and returns how many survived without a reason.
+func mutate() (lived int) {
 	pkg := flag.String("pkg", "", "package `folder` whose guards are removed, as ./harness")
 	files := flag.String("files", "", "only these `files` of it, separated by commas")
-	tests := flag.String("tests", "", "packages whose tests are run, separated by spaces; default: the package itself")
-	run := flag.String("run", "", "go test's -run")
-	limit := flag.Duration("limit", 3*time.Minute, "how long the tests may take for one mutant; a test that hangs has noticed it")
-	part := flag.String("part", "1/1", "which `part` of the mutants, as 2/4")
+	packages := flag.String("tests", "", "packages whose tests are run, separated by spaces; default: the package itself")
+	run := flag.String("run", ".", "only tests whose name matches this `pattern`")
+	only := flag.String("only", "", "only guards that match this `pattern`; a guard reads as harness/own.go:12: err != nil")
+	limit := flag.Duration("limit", 5*time.Minute, "how long tests may take for one mutant; one that hangs has noticed it")
+	part := flag.String("part", "1/1", "which `part` of the guards, as 2/4")
+	jobs := flag.Int("jobs", 1, "how many mutants are tried at the same time")
+	cache := flag.String("cache", "", "`folder`, of this package and run alone, that keeps which test reaches which guard")
 	flag.Parse()
 	if *pkg == "" || flag.NArg() > 0 {
 		flag.Usage()
 		os.Exit(2)
 	}
-	all, err := mutants(*pkg, *files)
-	fatal(err)
 	var nth, of int
 	if _, err := fmt.Sscanf(*part, "%d/%d", &nth, &of); err != nil || nth < 1 || nth > of {
 		fatal(fmt.Errorf("-part %s: want n/m with n from 1 to m", *part))
 	}
-	packages := strings.Fields(*tests)
-	if len(packages) == 0 {
-		packages = []string{*pkg}
+	dir := *cache // the folder's name is in the binaries, by whose content the cache finds them again
+	if dir == "" {
+		made, err := os.MkdirTemp("", "mutate")
+		fatal(err)
+		defer os.RemoveAll(made)
+		dir = made
 	}
-	listed := reasons(survivors)
-	dir, err := os.MkdirTemp("", "mutate")
+	fatal(os.MkdirAll(dir, 0o700))
+	overlay, all, err := switchable(dir, *pkg)
 	fatal(err)
-	lived, known, tried := 0, 0, 0
-	for i, m := range all {
-		if i%of != nth-1 {
-			continue
+	if *packages == "" {
+		*packages = *pkg
+	}
+	var tests []one
+	for _, name := range strings.Fields(*packages) {
+		bin, err := build(dir, overlay, name)
+		fatal(err)
+		found, err := bin.reach(dir, regexp.MustCompile(*run), *jobs, *limit)
+		fatal(err)
+		for i := range found {
+			found[i].bin = bin
 		}
-		tried++
-		killed, by := try(dir, m, packages, *run, *limit)
-		reason, ok := listed[m.key()]
-		switch {
-		case killed:
-			fmt.Printf("killed    %s:%d: %s (%s)\n", m.file, m.line, m.cond, by)
-		case ok:
-			known++
-			fmt.Printf("known     %s:%d: %s (%s)\n", m.file, m.line, m.cond, reason)
-		default:
-			lived++
-			fmt.Printf("SURVIVED  %s:%d: %s\n", m.file, m.line, m.cond)
+		tests = append(tests, found...)
+	}
+	if *files != "" {
+		names := strings.Split(*files, ",")
+		all = slices.DeleteFunc(all, func(g guard) bool { return !slices.Contains(names, path.Base(g.file)) })
+	}
+	chosen := []guard{}
+	for i, g := range all {
+		if i%of == nth-1 && regexp.MustCompile(*only).MatchString(g.String()) {
+			chosen = append(chosen, g)
 		}
 	}
-	fmt.Printf("%d mutants, %d survived, %d of them known\n", tried, lived+known, known)
-	fatal(os.RemoveAll(dir))
-	if lived > 0 {
-		os.Exit(1)
-	}
+	return report(chosen, *jobs, func(g guard) outcome { return try(g, tests, *limit) })
 }
 
 func fatal(err error) {
@@ -97,6 +95,31 @@ func fatal(err error) {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
 		os.Exit(1)
 	}
+}
+
+// report prints what happens to each mutant and returns how many survived without a reason.
+func report(all []guard, jobs int, try func(guard) outcome) (lived int) {
+	listed := reasons(survivors)
+	known := 0
+	var lock sync.Mutex
+	each(jobs, len(all), func(i int) {
+		o := try(all[i])
+		reason, ok := listed[all[i].key()]
+		lock.Lock()
+		defer lock.Unlock()
+		switch {
+		case o.killed:
+			fmt.Printf("killed    %s (%s)\n", all[i], o.by)
+		case ok:
+			known++
+			fmt.Printf("known     %s (%s)\n", all[i], reason)
+		default:
+			lived++
+			fmt.Printf("SURVIVED  %s (%s)\n", all[i], o.by)
+		}
+	})
+	fmt.Printf("%d mutants, %d survived, %d of them known\n", len(all), lived+known, known)
+	return lived
 }
 
 // reasons reads the list: a guard's key, a tab, the reason.
@@ -108,95 +131,4 @@ func reasons(text string) map[string]string {
 		}
 	}
 	return found
-}
-
-// mutants finds the guards of a package's files.
-func mutants(folder, only string) (all []mutant, err error) {
-	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
-	if err != nil {
-		return nil, err
-	}
-	for _, path := range paths {
-		name := filepath.Base(path)
-		if strings.HasSuffix(name, "_test.go") || only != "" && !slices.Contains(strings.Split(only, ","), name) {
-			continue
-		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return nil, err
-		}
-		found, err := guards(path, text)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, found...)
-	}
-	if len(all) == 0 {
-		return nil, fmt.Errorf("no guards in %s %s", folder, only)
-	}
-	return all, nil
-}
-
-// guards finds the conditions of one file.
-func guards(path string, text []byte) (all []mutant, err error) {
-	set := token.NewFileSet()
-	tree, err := parser.ParseFile(set, path, text, 0)
-	if err != nil {
-		return nil, err
-	}
-	add := func(cond ast.Expr) {
-		from, to := set.Position(cond.Pos()).Offset, set.Position(cond.End()).Offset
-		changed := slices.Concat(text[:from], []byte("(("), text[from:to], []byte(") && false)"), text[to:])
-		flat := strings.Join(strings.Fields(string(text[from:to])), " ")
-		all = append(all, mutant{file: path, line: set.Position(cond.Pos()).Line, cond: flat, text: changed})
-	}
-	ast.Inspect(tree, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.IfStmt:
-			add(n.Cond)
-		case *ast.SwitchStmt:
-			for _, c := range n.Body.List {
-				if clause, ok := c.(*ast.CaseClause); ok && n.Tag == nil {
-					for _, cond := range clause.List {
-						add(cond)
-					}
-				}
-			}
-		}
-		return true
-	})
-	return all, nil
-}
-
-// try runs the tests against one mutant and reports whether they noticed, and which did.
-func try(dir string, m mutant, packages []string, run string, limit time.Duration) (killed bool, by string) {
-	name := filepath.Join(dir, fmt.Sprintf("%x.go", sha256.Sum256(m.text)))
-	fatal(os.WriteFile(name, m.text, 0o600))
-	path, err := filepath.Abs(m.file)
-	fatal(err)
-	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {path: name}})
-	fatal(err)
-	list := filepath.Join(dir, "overlay.json")
-	fatal(os.WriteFile(list, overlay, 0o600))
-	ctx, cancel := context.WithTimeout(context.Background(), limit+time.Minute)
-	defer cancel()
-	args := []string{"test", "-vet=off", "-failfast", "-overlay", list, "-timeout", limit.String()}
-	if run != "" {
-		args = append(args, "-run", run)
-	}
-	cmd := exec.CommandContext(ctx, "go", append(args, packages...)...)
-	out, err := cmd.CombinedOutput()
-	if err == nil {
-		return false, ""
-	}
-	for line := range bytes.Lines(out) {
-		text := strings.TrimSpace(string(line))
-		if test, ok := strings.CutPrefix(text, "--- FAIL: "); ok {
-			return true, test
-		}
-		if strings.Contains(text, "declared and not used") || strings.Contains(text, "[build failed]") {
-			return true, "it does not compile"
-		}
-	}
-	return true, "no test ended"
 }

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
-// Every condition of an if or of a switch without a tag is one mutant; a switch over a value has none.
+// Every condition of an if or of a switch without a tag is one guard; a switch over a value has none.
 func TestGuards(t *testing.T) {
 	const source = `package x
 func f(a, b bool, n int) int {
@@ -13,7 +17,7 @@ func f(a, b bool, n int) int {
 		return 1
 	}
 	switch {
-	case a, b:
+	case a, func() bool { if b { return true }; return false }():
 		return 2
 	default:
 	}
@@ -23,25 +27,131 @@ func f(a, b bool, n int) int {
 	return 4
 }
 `
-	all, err := guards("x/x.go", []byte(source))
+	changed, all, err := guards("x/x.go", []byte(source), 7)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, m := range all {
-		got = append(got, m.key())
-		if !strings.Contains(string(m.text), "(("+m.cond+") && false)") || strings.Count(string(m.text), "false") != 1 {
-			t.Errorf("mutant of %s:\n%s", m.cond, m.text)
+	for _, g := range all {
+		got = append(got, g.String())
+	}
+	want := "x/x.go:3: a && b|x/x.go:7: a|x/x.go:7: func() bool { if b { return true }; return false }()|x/x.go:7: b"
+	if strings.Join(got, "|") != want {
+		t.Errorf("guards: %s, want %s", strings.Join(got, "|"), want)
+	}
+	for _, want := range []string{
+		"if (a && b) && hfGuard(7) {",
+		"case (a) && hfGuard(8), (func() bool { if (b) && hfGuard(10) { return true }; return false }()) && hfGuard(9):",
+	} {
+		if !strings.Contains(string(changed), want) {
+			t.Errorf("no %q in\n%s", want, changed)
 		}
 	}
-	if want := "x/x.go: a && b|x/x.go: a|x/x.go: b"; strings.Join(got, "|") != want {
-		t.Errorf("guards: %s, want %s", strings.Join(got, "|"), want)
+}
+
+// A module with tests that notice, hang, overlook and never reach a guard: the tool says which.
+func TestVerdicts(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod": "module x\n\ngo 1.26\n",
+		"x.go": `package x
+
+import "os"
+
+func noticed(n int) int { if n > 1 { return 1 }; return n }
+
+func hangs(n int) { for { if n > 0 { return } } }
+
+func overlooked(n int) int { if n > 1 { return n }; return n }
+
+func unreached(n int) int { if n > 100 { return 0 }; return n }
+
+func once(file string) bool {
+	if os.Remove(file) == nil { return true }
+	return true
+}
+`,
+		"x_test.go": `package x
+
+import "testing"
+
+func TestNoticed(t *testing.T)    { if noticed(2) != 1 { t.Error("2") } }
+func TestHangs(t *testing.T)      { hangs(1) }
+func TestOverlooked(t *testing.T) { if overlooked(2) != 2 { t.Error("2") } }
+func TestUnreached(t *testing.T)  { if unreached(2) != 2 { t.Error("2") } }
+func TestRed(t *testing.T)        { noticed(2); t.Error("always") }
+`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(dir)
+	cache := t.TempDir()
+	overlay, all, err := switchable(cache, ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin, err := build(cache, overlay, ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests, err := bin.reach(cache, regexp.MustCompile("."), 2, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range tests {
+		if tests[i].bin = bin; tests[i].Name == "TestRed" {
+			t.Error("a test that is red with all guards is used")
+		}
+	}
+	want := map[string]outcome{
+		"x.go: n > 1":                  {by: "true in 1 tests"},
+		"x.go: n > 0":                  {killed: true, by: "TestHangs, which hung"},
+		"x.go: n > 100":                {by: "true in no test"},
+		"x.go: os.Remove(file) == nil": {by: "true in no test"},
+	}
+	for i, g := range all {
+		expected := want[g.key()]
+		if i == 0 {
+			expected = outcome{killed: true, by: "TestNoticed"}
+		}
+		if got := try(g, tests, 2*time.Second); got != expected {
+			t.Errorf("%s: %+v, want %+v", g, got, expected)
+		}
+	}
+}
+
+// What the tests printed says which failed first, and whether they hung.
+func TestJudge(t *testing.T) {
+	r := judge([]byte("=== RUN\n    --- FAIL: TestA/sub (0s)\n--- FAIL: TestA (0.00s)\n--- FAIL: TestB (0.00s)\n"), true)
+	if r.test != "TestA" || r.hung || !r.red {
+		t.Errorf("%+v", r)
+	}
+	if r := judge([]byte("panic: test timed out after 1s\n"), true); r.test != "" || !r.hung {
+		t.Errorf("%+v", r)
+	}
+}
+
+// Quickest first, in runs that grow, each of one package's tests.
+func TestGroups(t *testing.T) {
+	a, b := &binary{pkg: "a"}, &binary{pkg: "b"}
+	var got []string
+	for _, group := range groups([]one{{"4", 4, nil, a}, {"1", 1, nil, a}, {"3", 3, nil, b}, {"2", 2, nil, a}, {"5", 5, nil, a}}) {
+		var names []string
+		for _, one := range group {
+			names = append(names, one.bin.pkg+one.Name)
+		}
+		got = append(got, strings.Join(names, " "))
+	}
+	if s := strings.Join(got, "|"); s != "a1|a2 a4|b3|a5" {
+		t.Error(s)
 	}
 }
 
 // The list of survivors gives a reason for each, and comments are no entries.
 func TestSurvivorsHaveReasons(t *testing.T) {
-	if got := reasons("# a comment\tx\n./x/x.go: a\tbecause\nno reason\n"); len(got) != 1 || got["./x/x.go: a"] != "because" {
+	if got := reasons("# a comment\tx\nx/x.go: a\tbecause\nno reason\n"); len(got) != 1 || got["x/x.go: a"] != "because" {
 		t.Errorf("%v", got)
 	}
 	for i, line := range strings.Split(strings.TrimSpace(survivors), "\n") {
