@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// dataOf is the column "data" of the contract, section 2: ? is optional, [] a list, {} what its items or it consist of.
+// dataOf is the column "data" of docs/contract.md, section 2: ? is optional, [] a list, {} what its items or it consist of.
 // A field with a default is optional.
 var dataOf = map[events.Kind]string{
 	"session.opened":       "incarnation, exclusive?, parent?, parent_call?, root?, title?, agent?, model?, context_limit?, policy?, native?",
@@ -46,7 +46,7 @@ var dataOf = map[events.Kind]string{
 	"compaction.failed":    "compaction, error{kind, text, status?, retry_after_ms?}",
 }
 
-// verb is one endpoint of a service: contract, section 4.
+// verb is one endpoint of a service: docs/contract.md, section 4.
 type verb struct {
 	service, name string
 	fields        string // of the request, in the notation of dataOf
@@ -63,7 +63,7 @@ var verbs = []verb{
 	{"ledger", "stop", "harness, session, by, reason?, force?", "Stop the running turn."},
 	{"ledger", "close", "harness, session, reason, by", "End the session for good."},
 	{"ledger", "configure", "harness, session, policy, provider_changed?, by", "Change the session's policy: an absent field is unchanged, null goes back to the default."},
-	{"ledger", "rebuild", "harness?, session?", "Fold the log anew. For operators."},
+	{"ledger", "rebuild", "harness?, session?, accept_loss?", "Make documents and views from the log again. For operators."},
 	{"retry", "now", "harness, session, by", "Try the failed turn again at once."},
 	{"retry", "cancel", "harness, session, by", "Do not try the failed turn again."},
 	{"retry", "resume", "harness, session, by", "Go on with an interrupted session."},

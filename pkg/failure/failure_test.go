@@ -87,7 +87,7 @@ func TestProviders(t *testing.T) {
 	}
 }
 
-// TestWrappers: T4, M21: the last cause decides; where it says nothing, what is above it does.
+// TestWrappers: T4: the last cause decides; where it says nothing, what is above it does.
 func TestWrappers(t *testing.T) {
 	refused := &failure.Raw{Status: 401, Text: "no key"}
 	for _, tt := range []struct {

@@ -1,4 +1,4 @@
-An answer that came in through the harness is thereby delivered (§2, CONTRACT table).
+An answer that came in through the harness is thereby delivered (§2).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

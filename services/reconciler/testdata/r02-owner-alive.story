@@ -1,4 +1,4 @@
-Nothing is taken from an owner that may be alive, whatever else died (R2).
+Nothing is taken from an owner that may be alive, whatever else died (R2, N4).
 
 -- facts --
 1 session.opened {"incarnation":"18"}
