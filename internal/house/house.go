@@ -11,6 +11,7 @@
 //	layout.go   what has to be where
 //	fact.go     what belongs to a new kind of fact
 //	log.go      what log lines are made of
+//	cite.go     what is cited is in the repository
 //	text.go     what no file says
 package house
 
@@ -130,6 +131,7 @@ func Rules() []Rule {
 		{"exported names documented", documented}, {"package comments", packageComments},
 		{"facts", facts}, {"services", services}, {"dependencies have reasons", dependencies},
 		{"one number a decision", decisionNumbers},
+		{"citations resolve", citations},
 		{"nothing left to do", nothingLeft}, {"nothing names the workplace", noWorkplace},
 	}
 }
