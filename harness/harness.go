@@ -156,6 +156,7 @@ type Harness struct {
 
 	mu       sync.Mutex
 	life     *life
+	drawn    string        // the newest incarnation that this process has drawn; it may not be the present one yet
 	reborn   chan struct{} // closed when life is replaced
 	state    string        // of the lease: starting, ready, draining
 	sessions map[string]*Session

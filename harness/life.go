@@ -58,6 +58,7 @@ func (h *Harness) begin(ctx context.Context) (*life, error) {
 	}
 	l := &life{incarnation: strconv.FormatUint(n, 10), started: time.Now().UTC()}
 	h.mu.Lock()
+	h.drawn = l.incarnation
 	state := h.state
 	h.mu.Unlock()
 	if state == leaseReady {
@@ -217,6 +218,18 @@ func (h *Harness) beginAgain() (*life, error) {
 		}
 	}
 	return h.begin(h.ctx)
+}
+
+// superseded retires this process if a session was taken for an incarnation that another process has drawn. While this
+// process starts over, recovery may take a session for the incarnation that it has just drawn itself: it came too late for
+// that session, and keeps the others.
+func (h *Harness) superseded(by string) {
+	h.mu.Lock()
+	drawn := h.drawn
+	h.mu.Unlock()
+	if session.Older(drawn, by) {
+		h.retire(by)
+	}
 }
 
 // retire ends this process for good: another incarnation took its place.

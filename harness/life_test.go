@@ -1,6 +1,7 @@
 package harness_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -222,6 +223,35 @@ func TestAWokenProcessIsNotItsSuccessorsSuccessor(t *testing.T) {
 			check(t, old.Close(w.ctx))
 		})
 	}
+}
+
+// A process that starts over loses a session to recovery, which names the incarnation that the process itself has drawn. It
+// is not superseded: it goes on with its other sessions.
+func TestSupersededByItsOwnNextIncarnation(t *testing.T) {
+	t.Parallel() // it mostly waits
+	w := newWorld(t)
+	h := w.connect()
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	kept := must[*harness.Session](t)(h.Open(w.ctx, "kept", harness.Opening{}))
+	first := h.Incarnation()
+	const inTheWay = 4
+	e := must[bus.Entry](t)(w.bus.Load(w.ctx, bus.Leases, events.HarnessLeaseKey(me, first)))
+	for i := range uint64(inTheWay) { // the keys of the next incarnations are taken: starting over needs several attempts
+		_, err := w.bus.Store(w.ctx, bus.Leases, events.HarnessLeaseKey(me, fmt.Sprint(e.Rev+inTheWay+2+i)), []byte("{}"), 0)
+		check(t, err)
+	}
+	w.dropLease(h)
+	var drawn string
+	natstest.Until(t, "the next incarnation to be drawn", func() bool {
+		drawn = fmt.Sprint(must[bus.Entry](t)(w.bus.Load(w.ctx, bus.Leases, events.TicketKey(me))).Rev)
+		return drawn != first
+	})
+	w.say("s", events.WriterReconciler, events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: first, SupersededBy: drawn})
+	natstest.Until(t, "the fence to be noticed", func() bool { return s.Context().Err() != nil })
+	wantErr(t, context.Cause(s.Context()), harness.ErrFenced)
+	natstest.Until(t, "the process to have started over", func() bool { return h.Incarnation() != first || h.Context().Err() != nil })
+	check(t, context.Cause(h.Context()))
+	check(t, kept.Append(w.ctx, events.TurnStarted{Turn: "t", Cause: events.CauseMessage}))
 }
 
 // An attempt to start over that fails half-way, after its incarnation was drawn, is not taken for another process's.

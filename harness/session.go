@@ -330,8 +330,8 @@ func (s *Session) judge() {
 	default:
 		s.h.log.Warn().Str("session", s.ref.String()).Uint64("epoch", s.epoch).Uint64("seq", st.Seq).Msg("fenced")
 		s.part(ErrFenced)
-		if !s.h.cfg.Pool && st.SupersededBy != "" && session.Older(s.life.incarnation, st.SupersededBy) {
-			go s.h.retire(st.SupersededBy) // which locks the others
+		if !s.h.cfg.Pool && st.SupersededBy != "" {
+			go s.h.superseded(st.SupersededBy) // which locks the others
 		}
 	}
 }
