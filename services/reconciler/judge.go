@@ -52,6 +52,8 @@ type Seen struct {
 	Kept      time.Duration // how long after the last renewal the broker ends it
 	Claimed   time.Time     // starting: the last claim of a session that the log shows; zero: none
 	Checked   time.Time     // starting: up to when the log was read for claims; zero: not yet
+	Unread    bool          // starting: the last attempt to read the log for claims failed
+	Readable  time.Time     // starting: when the log could be read again after it could not be; zero: it always could
 }
 
 // Gap is a stretch in which the reconciler could not renew its own lease: for so long nobody else may have been able to.
@@ -77,9 +79,9 @@ type LeaseView struct {
 // A gap in the reconciler's own lease that is long enough to have cost this one starts the clock over: a TTL and the
 // grace from the gap's end. So does the time before the watch, for a lease that was not renewed since.
 //
-// A newer incarnation that does not say ready may adopt for the adoption grace, from its start or from the last claim of a
-// session that the log shows, up to a bound. Before it is called settled the log must have been read for its claims. While
-// it claims, a session of a dead owner is left to it as well.
+// A newer incarnation that does not say ready may adopt for the adoption grace, from its start, from the last claim of a
+// session that the log shows, or from the end of an outage of the log, up to a bound. Before it is called settled the log
+// must have been read for its claims. While it claims, a session of a dead owner is left to it as well.
 func Judge(v *LeaseView, m Margins, s *session.State, now time.Time) Owner {
 	leases := v.Leases[s.Harness]
 	own := leases[s.Incarnation]
@@ -112,7 +114,7 @@ func (l *Seen) newer(id, incarnation string) bool {
 
 // adopts is until when an incarnation that does not say ready may adopt, as far as its claims are known.
 func (l *Seen) adopts(m Margins) time.Time {
-	until, most := later(l.Since, l.Claimed).Add(m.Adoption), l.Since.Add(m.AdoptionMax)
+	until, most := later(later(l.Since, l.Readable), l.Claimed).Add(m.Adoption), l.Since.Add(m.AdoptionMax)
 	if most.Before(until) {
 		return most
 	}
@@ -147,7 +149,7 @@ func superseder(leases map[string]*Seen, m Margins, incarnation string, now time
 }
 
 // leftTo is until when the sessions of an owner that is dead since an instant are left to newer incarnations which are
-// claiming sessions; zero if there are none. Where it is not known whether they claim, that is the instant itself. None of
+// claiming sessions, or which an outage of the log kept from it; zero if there are none. Where it is not known whether they claim, that is the instant itself. None of
 // them has taken the owner's place.
 func leftTo(leases map[string]*Seen, m Margins, incarnation string, dead time.Time) (until time.Time) {
 	for id, l := range leases {
@@ -155,7 +157,7 @@ func leftTo(leases map[string]*Seen, m Margins, incarnation string, dead time.Ti
 		case !l.newer(id, incarnation):
 		case l.Checked.Before(dead):
 			return dead
-		case !l.Claimed.IsZero():
+		case !l.Claimed.IsZero() || !l.Readable.IsZero():
 			until = later(until, l.adopts(m))
 		}
 	}

@@ -33,6 +33,9 @@ func TestJudge(t *testing.T) {
 	unread := func(since, checked float64) *Seen {
 		return with(starting(since), func(l *Seen) { l.Checked = sec(checked) })
 	}
+	readable := func(since, readable float64) *Seen {
+		return with(starting(since), func(l *Seen) { l.Readable = sec(readable) })
+	}
 	pooled := func(l *Seen) *Seen { l.Exclusive = false; return l }
 	for name, c := range map[string]struct {
 		leases  map[string]*Seen
@@ -95,6 +98,11 @@ func TestJudge(t *testing.T) {
 		"grace over, and a newer one may claim":         {leases: map[string]*Seen{"17": ended(92, 97), "18": unread(98, 98)}, now: 100, life: Alive, look: 99},
 		"given back, and a newer one claims":            {leases: map[string]*Seen{"17": with(ended(92, 97), func(l *Seen) { l.Released = true }), "18": claiming(90, 98, 100)}, now: 100, life: Alive, look: 103},
 		"never seen, and a newer one claims":            {leases: map[string]*Seen{"18": claiming(90, 98, 100)}, start: 80, now: 100, life: Alive, look: 103},
+		"the log could be read again a moment ago":      {leases: map[string]*Seen{"17": readable(50, 97)}, now: 100, life: Starting, look: 102},
+		"a newer one could not claim until now":         {leases: map[string]*Seen{"17": ready(0), "18": readable(50, 97)}, now: 100, life: Alive, look: 102},
+		"a newer one could claim for long":              {leases: map[string]*Seen{"17": ready(0), "18": readable(50, 95)}, now: 100, life: Dead, by: "18"},
+		"a newer one could not claim for too long":      {leases: map[string]*Seen{"17": ready(0), "18": readable(40, 99)}, now: 100, life: Dead, by: "18"},
+		"grace over, a newer one could not claim":       {leases: map[string]*Seen{"17": ended(92, 97), "18": readable(90, 98)}, now: 100, life: Alive, look: 103},
 		"grace over, an older one claims":               {leases: map[string]*Seen{"17": ended(92, 97), "16": claiming(90, 98, 100)}, now: 100, life: Dead},
 		"one of a pool, grace over, a newer one claims": {leases: map[string]*Seen{"17": pooled(ended(92, 97)), "18": claiming(90, 98, 100)}, shared: true, now: 100, life: Dead},
 		"the broker's absence was half a TTL":           {leases: map[string]*Seen{"17": ended(93, 98)}, gaps: []Gap{{sec(94), sec(96.5)}}, now: 101, life: Alive, look: 103.5},
@@ -157,6 +165,31 @@ func TestARenewalIsNoClaim(t *testing.T) {
 		s.Incarnation, s.Exclusive, s.Owned, s.Epoch = "17", true, true, 1
 		o, _ := k.judge(s, both(now))
 		if dead := o.Life == Dead && o.SupersededBy == "18"; dead != (n >= 5) {
+			t.Errorf("at %d s: %s by %q", n, o.Life, o.SupersededBy)
+		}
+	}
+}
+
+// TestAnOutageOfTheLogIsNoTimeToAdopt: an incarnation that starts while the log cannot be read has the adoption grace when it
+// can be read again. A renewal of its lease does not change that.
+func TestAnOutageOfTheLogIsNoTimeToAdopt(t *testing.T) {
+	k := newLeaseBook(Margins{Grace: 2 * time.Second, Adoption: 5 * time.Second, AdoptionMax: time.Minute, Unknown: 15 * time.Second})
+	k.start(sec(0))
+	for n := range 30 {
+		now := sec(float64(n))
+		k.renewed(now)
+		k.seen("h", "17", bus.Entry{Key: "harness.h.17", Value: leaseBody(t, "17", control.LeaseReady), At: now}, both(now))
+		k.seen("h", "18", bus.Entry{Key: "harness.h.18", Value: leaseBody(t, "18", leaseStarting), At: now}, both(now))
+		ids, _ := k.adopting("h", both(now))
+		if n < 20 {
+			k.unread("h", ids)
+		} else {
+			k.claims("h", ids, nil, now)
+		}
+		s := session.New(events.Ref{Harness: "h", Session: "s"})
+		s.Incarnation, s.Exclusive, s.Owned, s.Epoch = "17", true, true, 1
+		o, _ := k.judge(s, both(now))
+		if dead := o.Life == Dead && o.SupersededBy == "18"; dead != (n >= 25) {
 			t.Errorf("at %d s: %s by %q", n, o.Life, o.SupersededBy)
 		}
 	}

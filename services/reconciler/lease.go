@@ -192,7 +192,7 @@ func (k *leaseBook) seen(harness, incarnation string, e bus.Entry, now moment) t
 		l.Since, l.Renewed = now.ago(e.At), now.ago(e.At)
 	}
 	if old != nil { // a renewal is no claim: it gives no more time to adopt
-		l.Since, l.Claimed, l.Checked = old.Since, old.Claimed, old.Checked
+		l.Since, l.Claimed, l.Checked, l.Unread, l.Readable = old.Since, old.Claimed, old.Checked, old.Unread, old.Readable
 	}
 	k.put(harness, incarnation, l)
 	switch {
@@ -245,18 +245,35 @@ func (k *leaseBook) adopting(harness string, now moment) (ids []string, since ti
 }
 
 // claims notes that the log was read for the claims of incarnations, and when each claimed last, by this process's clock.
+// Where the attempt before failed, the log can be read again: until now no incarnation could claim anything.
 func (k *leaseBook) claims(harness string, ids []string, last map[string]time.Time, checked time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, id := range ids {
+		l := k.view.Leases[harness][id]
+		if l == nil {
+			continue
+		}
+		l.Checked, l.Claimed = later(l.Checked, checked), later(l.Claimed, last[id])
+		if l.Unread {
+			l.Unread, l.Readable = false, checked
+		}
+	}
+}
+
+// unread notes that the log could not be read for the claims of incarnations.
+func (k *leaseBook) unread(harness string, ids []string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, id := range ids {
 		if l := k.view.Leases[harness][id]; l != nil {
-			l.Checked, l.Claimed = later(l.Checked, checked), later(l.Claimed, last[id])
+			l.Unread = true
 		}
 	}
 }
 
 // learnClaims reads in the log which sessions the starting incarnations of a harness have claimed lately: those that claim
-// are given more time.
+// are given more time. So are those that could not claim, because the log could not be read.
 func (r *Reconciler) learnClaims(ctx context.Context, harness string) error {
 	now, err := r.now(ctx)
 	if err != nil {
@@ -276,6 +293,7 @@ func (r *Reconciler) learnClaims(ctx context.Context, harness string) error {
 		return nil
 	})
 	if err != nil {
+		r.leases.unread(harness, ids)
 		return err
 	}
 	r.leases.claims(harness, ids, last, now.here)

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/rs/zerolog"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
@@ -113,6 +115,40 @@ func TestAdoptionTakesAsLongAsItNeeds(t *testing.T) {
 		if s := c.state("h", name); !s.Owned || s.Epoch != 2 || len(s.Tools) != 1 || len(c.facts("h", name)) != 0 {
 			t.Errorf("%s: owned %t, epoch %d, recovery said %v", name, s.Owned, s.Epoch, c.facts("h", name))
 		}
+	}
+}
+
+// TestClaimsThatCannotBeRead: while the log is away, a pass notes that no incarnation can claim anything.
+func TestClaimsThatCannotBeRead(t *testing.T) {
+	server := natstest.Start(t)
+	b := natstest.Bus(t, server)
+	r, err := New(b, quick(), zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, err := r.now(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.leases.start(now.here)
+	r.leases.seen("h", "18", bus.Entry{Key: "harness.h.18", Value: leaseBody(t, "18", leaseStarting), At: now.Now}, now)
+	nc, err := nats.Connect(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := js.DeleteStream(t.Context(), b.Cell().LogStream()); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.learnClaims(t.Context(), "h"); err == nil {
+		t.Fatal("a log that is not there was read")
+	}
+	if l := r.leases.view.Leases["h"]["18"]; !l.Unread {
+		t.Errorf("%+v", l)
 	}
 }
 
