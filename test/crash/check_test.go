@@ -430,8 +430,8 @@ func saysSo(n *note, f events.Fact) bool {
 	return false
 }
 
-// restless is why the world has not come to rest: an owner who is dead, a turn that runs, work that a living harness has
-// not taken; "" if it has.
+// restless is why the world has not come to rest: an owner who is dead, a turn that runs or that a living process is about to
+// end, work that a living harness has not taken; "" if it has.
 func (p *picture) restless() string {
 	for _, r := range p.refs {
 		st := p.folded[r].st
@@ -442,6 +442,8 @@ func (p *picture) restless() string {
 			return fmt.Sprintf("%s is owned by %s, which is dead\n%s", r, st.Incarnation, p.dump(r))
 		case p.does(st):
 			return fmt.Sprintf("%s is %s\n%s", r, st.Phase, p.dump(r))
+		case alive && st.Turn != nil: // its process ends it, also while it waits for a person
+			return fmt.Sprintf("%s has an open turn\n%s", r, p.dump(r))
 		case alive && st.Pending != (session.Pending{}):
 			return fmt.Sprintf("%s has something to do\n%s", r, p.dump(r))
 		}
