@@ -19,11 +19,19 @@ type guard struct {
 	n    int    // its number in the package
 	file string // path of the source file, relative to the repository
 	line int
+	fun  string // the function that it stands in
 	cond string // its text, on one line
+	nth  int    // among the equal guards of the function, from 1
 }
 
-// key names the guard without its line, which moves. Two equal guards of a file share it.
-func (g guard) key() string { return fmt.Sprintf("%s: %s", g.file, g.cond) }
+// key names the guard without its line, which moves.
+func (g guard) key() string {
+	key := fmt.Sprintf("%s %s: %s", g.file, g.fun, g.cond)
+	if g.nth > 1 {
+		key += fmt.Sprintf(" #%d", g.nth)
+	}
+	return key
+}
 
 func (g guard) String() string { return fmt.Sprintf("%s:%d: %s", g.file, g.line, g.cond) }
 
@@ -132,15 +140,20 @@ func guards(path string, text []byte, first int) (changed []byte, all []guard, e
 		text string
 	}
 	var insertions []insertion
+	fun, equal := "", map[string]int{}
 	add := func(cond ast.Expr) {
 		from, to := set.Position(cond.Pos()).Offset, set.Position(cond.End()).Offset
 		flat := strings.Join(strings.Fields(string(text[from:to])), " ")
-		g := guard{n: first + len(all), file: path, line: set.Position(cond.Pos()).Line, cond: flat}
+		g := guard{n: first + len(all), nth: 1, file: path, line: set.Position(cond.Pos()).Line, fun: fun, cond: flat}
+		equal[g.key()]++
+		g.nth = equal[g.key()]
 		all = append(all, g)
 		insertions = append(insertions, insertion{from, "("}, insertion{to, fmt.Sprintf(") && hfGuard(%d)", g.n)})
 	}
 	ast.Inspect(tree, func(n ast.Node) bool {
 		switch n := n.(type) {
+		case *ast.FuncDecl:
+			fun = n.Name.Name
 		case *ast.IfStmt:
 			add(n.Cond)
 		case *ast.SwitchStmt:

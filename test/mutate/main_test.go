@@ -62,7 +62,7 @@ func noticed(n int) int { if n > 1 { return 1 }; return n }
 
 func hangs(n int) { for { if n > 0 { return } } }
 
-func overlooked(n int) int { if n > 1 { return n }; return n }
+func overlooked(n int) int { if n > 1 { return n }; if n > 1 { return n }; return n }
 
 func unreached(n int) int { if n > 100 { return 0 }; return n }
 
@@ -106,16 +106,18 @@ func TestRed(t *testing.T)        { noticed(2); t.Error("always") }
 		}
 	}
 	want := map[string]outcome{
-		"x.go: n > 1":                  {by: "true in 1 tests"},
-		"x.go: n > 0":                  {killed: true, by: "TestHangs, which hung"},
-		"x.go: n > 100":                {by: "true in no test"},
-		"x.go: os.Remove(file) == nil": {by: "true in no test"},
+		"x.go noticed: n > 1":               {killed: true, by: "TestNoticed"},
+		"x.go overlooked: n > 1":            {by: "true in 1 tests"},
+		"x.go overlooked: n > 1 #2":         {by: "true in no test"},
+		"x.go hangs: n > 0":                 {killed: true, by: "TestHangs, which hung"},
+		"x.go unreached: n > 100":           {by: "true in no test"},
+		"x.go once: os.Remove(file) == nil": {by: "true in no test"},
 	}
-	for i, g := range all {
+	if len(all) != len(want) {
+		t.Errorf("%d guards: %v", len(all), all)
+	}
+	for _, g := range all {
 		expected := want[g.key()]
-		if i == 0 {
-			expected = outcome{killed: true, by: "TestNoticed"}
-		}
 		if got := try(g, tests, 2*time.Second); got != expected {
 			t.Errorf("%s: %+v, want %+v", g, got, expected)
 		}
