@@ -59,13 +59,11 @@ type result struct {
 
 // run runs these tests. All processes that they started end with them.
 func (b *binary) run(tests []string, limit time.Duration, env ...string) result {
-	for i, name := range tests {
-		tests[i] = regexp.QuoteMeta(name)
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit+10*time.Second)
 	defer cancel()
 	pattern := "^(" + strings.Join(tests, "|") + ")$"
-	cmd := exec.CommandContext(ctx, b.file, "-test.run", pattern, "-test.failfast", "-test.timeout", limit.String(), "-test.paniconexit0")
+	cmd := exec.CommandContext(ctx, b.file, "-test.run", pattern, "-test.failfast", "-test.timeout", limit.String(), "-test.paniconexit0",
+		"-test.parallel", "6") // most of them wait
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr, cmd.Dir = &out, &out, b.dir
 	cmd.Env = append(append(os.Environ(), "GOFLAGS=-overlay="+b.overlay), env...)
@@ -76,7 +74,9 @@ func (b *binary) run(tests []string, limit time.Duration, env ...string) result 
 	if cmd.Process != nil {
 		_ = group()
 	}
-	return judge(out.Bytes(), err != nil)
+	r := judge(out.Bytes(), err != nil)
+	r.hung = r.hung || ctx.Err() != nil
+	return r
 }
 
 var failed = regexp.MustCompile(`(?m)^--- FAIL: (\S+)`)
@@ -195,17 +195,20 @@ func try(g guard, tests []one, limit time.Duration) outcome {
 		for _, t := range group {
 			names, span = append(names, t.Name), span+t.Took
 		}
-		bin := group[0].bin
-		first := bin.run(names, min(limit, 10*span+20*time.Second), off)
+		bin, patience := group[0].bin, min(limit, 5*span+10*time.Second)
+		first := bin.run(names, patience, off)
 		if !first.red {
 			continue
+		}
+		if first.hung && !bin.run(names, patience).red { // the machine is quick enough: the guard it was
+			return outcome{killed: true, by: strings.Join(names, " ") + ", which hung"}
 		}
 		slices.SortStableFunc(group, func(a, b one) int { // the one that failed goes first
 			return cmp.Compare(bool2int(b.Name == first.test), bool2int(a.Name == first.test))
 		})
 		for _, t := range group {
-			if by, ok := twice(bin, t, first, min(limit, 10*t.Took+20*time.Second), off); ok {
-				return outcome{killed: true, by: by}
+			if twice(bin, t, first, min(limit, 5*t.Took+10*time.Second), off) {
+				return outcome{killed: true, by: t.Name}
 			}
 		}
 		once = first.test
@@ -224,22 +227,15 @@ func bool2int(b bool) int {
 }
 
 // twice runs a test alone until it has been red twice, the run before included if it named this test.
-func twice(bin *binary, t one, before result, limit time.Duration, off string) (by string, ok bool) {
+func twice(bin *binary, t one, before result, limit time.Duration, off string) bool {
 	red := bool2int(before.test == t.Name)
 	for runs := red; runs < 3 && red+3-runs >= 2; runs++ {
-		if r := bin.run([]string{t.Name}, limit, off); r.red {
-			red++
-			before = r
-		}
+		red += bool2int(bin.run([]string{t.Name}, limit, off).red)
 		if red == 2 {
-			by = t.Name
-			if before.hung {
-				by += ", which hung"
-			}
-			return by, true
+			return true
 		}
 	}
-	return "", false
+	return false
 }
 
 // groups divides tests, quickest first, into runs of one package each: 1, 2, 4 … of them. So a guard that is noticed is
