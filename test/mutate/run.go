@@ -176,8 +176,9 @@ type outcome struct {
 	by     string
 }
 
-// try runs the tests that reach a guard without it, quickest first. A test that is red is run again, alone: it counts if
-// it is red twice of at most three times, so that a machine under load kills nothing.
+// try runs the tests that reach a guard without it, quickest first. So that a machine under load kills nothing, a test that
+// is red and took longer than it should runs again, alone: it counts if it is red twice of at most three times. One that
+// hangs counts if it does not with all guards.
 func try(g guard, tests []one, limit time.Duration) outcome {
 	var reaching []one
 	for _, t := range tests {
@@ -195,13 +196,15 @@ func try(g guard, tests []one, limit time.Duration) outcome {
 		for _, t := range group {
 			names, span = append(names, t.Name), span+t.Took
 		}
-		bin, patience := group[0].bin, min(limit, 5*span+10*time.Second)
-		first := bin.run(names, patience, off)
-		if !first.red {
+		bin, start := group[0].bin, time.Now()
+		first := bin.run(names, min(limit, 3*span+5*time.Second), off)
+		switch {
+		case !first.red:
 			continue
-		}
-		if first.hung && !bin.run(names, patience).red { // the machine is quick enough: the guard it was
+		case first.hung && !bin.run(names, min(limit, 3*span+5*time.Second)).red: // the machine is quick enough: the guard it was
 			return outcome{killed: true, by: strings.Join(names, " ") + ", which hung"}
+		case !first.hung && first.test != "" && time.Since(start) < 2*span+time.Second: // it waited for nothing
+			return outcome{killed: true, by: first.test}
 		}
 		slices.SortStableFunc(group, func(a, b one) int { // the one that failed goes first
 			return cmp.Compare(bool2int(b.Name == first.test), bool2int(a.Name == first.test))
