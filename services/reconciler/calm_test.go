@@ -91,6 +91,9 @@ func TestWhoIsCalm(t *testing.T) {
 			if got := calm(t, r, y.sessions["s"], now); got != want {
 				t.Errorf("%s, owner alive %v: calm %v", c.name, alive, got)
 			}
+			if got := r.quiet(y.sessions["s"], both(now)); got != want && y.sessions["s"].Closed == nil {
+				t.Errorf("%s, owner alive %v: quiet %v", c.name, alive, got)
+			}
 		}
 		if calm(t, watching(now, nil), y.sessions["s"], now) && y.sessions["s"].Owned {
 			t.Errorf("%s: calm, though its owner's lease was never seen", c.name)

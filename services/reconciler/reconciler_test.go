@@ -295,8 +295,8 @@ func TestFenceReadsTheLog(t *testing.T) {
 	r.leases.put("h", next.incarnation, &Seen{State: "ready", TTL: ttlLong, Since: now, Renewed: now}) // and takes nobody's place
 	r.leases.start(now)
 	p := r.newPass(events.Ref{Harness: "h"})
-	if err := p.run(c.ctx); err != nil || p.failed > 0 {
-		t.Errorf("the pass: %v, %d failed", err, p.failed)
+	if err := p.run(c.ctx); err != nil || p.failed > 0 || p.facts["session.orphaned"] != 2 {
+		t.Errorf("the pass: %v, %d failed, counted %v", err, p.failed, p.facts)
 	}
 	for _, name := range []string{"dead", "dead-child"} {
 		if s := c.state("h", name); !recovered(s) || c.facts("h", name)["session.orphaned"] != 1 || c.facts("h", name)["tool.interrupted"] != 2 {
