@@ -30,6 +30,7 @@ type picture struct {
 	refs    []events.Ref // sessions, in the order of their first commits
 	commits map[events.Ref][]events.Commit
 	at      map[uint64]*events.Commit
+	last    uint64               // place of the last of them
 	state   map[string]bus.Entry // documents and views, by key
 	leases  map[string]bool      // keys of harness leases
 	notes   []note
@@ -58,6 +59,7 @@ func take(ctx context.Context, b *bus.Bus) (*picture, error) {
 		}
 		p.commits[c.Ref] = append(p.commits[c.Ref], c)
 		p.at[c.Seq] = &c
+		p.last = c.Seq
 		return nil
 	})
 	if err != nil {
@@ -442,7 +444,7 @@ func (p *picture) restless() string {
 			return fmt.Sprintf("%s is owned by %s, which is dead\n%s", r, st.Incarnation, p.dump(r))
 		case p.does(st):
 			return fmt.Sprintf("%s is %s\n%s", r, st.Phase, p.dump(r))
-		case alive && st.Turn != nil: // its process ends it, also while it waits for a person
+		case alive && st.Turn != nil && st.Turn.Epoch == st.Epoch: // its process ends it, also while it waits for a person
 			return fmt.Sprintf("%s has an open turn\n%s", r, p.dump(r))
 		case alive && st.Pending != (session.Pending{}):
 			return fmt.Sprintf("%s has something to do\n%s", r, p.dump(r))
