@@ -118,3 +118,36 @@ func TestAdoptedTurnIsGivenTheAnswer(t *testing.T) {
 		})
 	}
 }
+
+// TestCompletedWithTheAnswer: an Ask has returned the answer of a call, and the turn completes without ending that call. The
+// agent has the answer: no other turn is requested for it. An answer that no Ask has returned calls for another turn.
+func TestCompletedWithTheAnswer(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect()
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	check(t, h.Ready(w.ctx))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	must[*harness.Call](t)(turn.Tool(w.ctx, harness.Tool{ID: "c1", Name: "ask"}))
+	check(t, s.Append(w.ctx, events.PromptRequested{Prompt: "unread", Turn: "t1", PromptKind: events.PromptQuestion, Questions: question(),
+		Delivery: events.DeliverCallback, OnOwnerLoss: events.LossKeep, Blocking: new(bool)}))
+	answered := make(chan harness.Answer, 1)
+	go func() {
+		a, err := turn.Ask(w.ctx, harness.Prompt{ID: "p1", Call: "c1", Questions: question()})
+		if err != nil {
+			t.Error(err)
+		}
+		answered <- a
+	}()
+	w.awaiting("s", "p1")
+	w.mustAnswer("s", "p1", "blue")
+	w.mustAnswer("s", "unread", "red")
+	if a := <-answered; a.Status != session.Answered {
+		t.Fatalf("%+v", a)
+	}
+	check(t, turn.Complete(w.ctx, "stop"))
+	st := w.state("s")
+	f, ok := st.Owed()
+	if st.LastTurn.Outcome != session.OutcomeCompleted || st.Ignored.Count != 0 || !ok || len(f.Prompts) != 1 || f.Prompts[0] != "unread" {
+		t.Errorf("owed %v: %+v; last turn %+v, ignored %+v", ok, f, st.LastTurn, st.Ignored)
+	}
+}

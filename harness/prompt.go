@@ -348,12 +348,36 @@ func (s *Session) have(prompt string) {
 	}
 	due := s.owesReceipt(s.st, prompt)
 	s.mu.Unlock()
-	if !due {
-		return
+	if due {
+		s.giveReceipt(prompt, s.owesReceipt)
 	}
+}
+
+// haveAll gives the receipts for what Asks of a turn have returned and no call has ended with. The end of the turn ends its
+// calls without delivering anything, and what was not delivered is brought to the agent by another turn.
+func (s *Session) haveAll(turn string) {
+	owes := func(st *session.State, prompt string) bool {
+		p := st.Prompts[prompt]
+		return p != nil && p.Status != session.Awaiting
+	}
+	var due []string
+	s.mu.Lock()
+	for prompt, in := range s.told {
+		if in == turn && s.st != nil && owes(s.st, prompt) {
+			due = append(due, prompt)
+		}
+	}
+	s.mu.Unlock()
+	for _, prompt := range due {
+		s.giveReceipt(prompt, owes)
+	}
+}
+
+// giveReceipt queues the receipt for a prompt, to be stored if it is owed then.
+func (s *Session) giveReceipt(prompt string, owes func(st *session.State, prompt string) bool) {
 	o, err := s.newOp([]events.Fact{events.PromptDelivered{Prompt: prompt}})
 	if err == nil {
-		o.check = func(st *session.State) (bool, error) { return !s.owesReceipt(st, prompt), nil }
+		o.check = func(st *session.State) (bool, error) { return !owes(st, prompt), nil }
 		err = s.queueUp(true, o)
 	}
 	if err != nil {

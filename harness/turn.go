@@ -39,7 +39,9 @@ type Turn struct {
 }
 
 // StartTurn begins a turn: [message.accepted, turn.started] in one commit when it has a message of its own. A turn that is
-// open in the session ends by it: as continued if named by OfTurn, else as stopped.
+// open in the session ends by it: as continued if named by OfTurn, else as stopped. What people decided for an earlier turn,
+// and no completed turn has had, stays owed unless Prompts names it, or a person's message goes before it: when this turn has
+// completed, another one is requested for it.
 func (s *Session) StartTurn(ctx context.Context, start Start) (*Turn, error) {
 	facts, id, err := s.starting(ctx, start)
 	if err != nil {
@@ -143,8 +145,10 @@ func (t *Turn) Context() context.Context {
 	return t.ctx
 }
 
-// Complete ends the turn. Finish is the provider's reason, if any. Calls and prompts that are open in it end with it.
+// Complete ends the turn. Finish is the provider's reason, if any. Calls and prompts that are open in it end with it. A decision
+// of a person that no [Turn.Ask] of this turn returned is not lost: another turn is requested for it.
 func (t *Turn) Complete(ctx context.Context, finish string) error {
+	t.s.haveAll(t.id)
 	return t.s.Append(ctx, events.TurnCompleted{Turn: t.id, Finish: finish})
 }
 

@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -12,8 +13,6 @@ import (
 // debt is a decision of a person that no agent is known to have.
 type debt struct {
 	at      uint64 // place of the decision in the log
-	epoch   uint64 // of the process that asked last
-	turn    string // in which the prompt was asked
 	call    string // that waits for the decision
 	message string // that an answer becomes when its asker is gone
 }
@@ -32,21 +31,25 @@ func (x *Log) brings(f events.TurnStarted) []string {
 // Owed are the prompts with a decision of a person that the log does not show as delivered, sorted.
 func (x *Log) Owed() []string { return slices.Sorted(maps.Keys(x.debts)) }
 
-// Unheard are those of [Log.Owed] that nothing speaks for when all has come to rest: the session waits neither for
-// a person nor for a child, its last turn completed, and no person has stopped it since somebody called for it.
+// Unheard are those of [Log.Owed] that nothing speaks for when all has come to rest: the session waits neither for a person
+// nor for a child, no compaction is held, and since the decision nobody stopped it, and its last turn did not fail for good.
 func (x *Log) Unheard(s *session.State) []string {
-	l := s.LastTurn
-	switch {
-	case s.Turn != nil, s.BlockedBy() != "", len(s.WaitsFor) > 0:
-		return nil
-	case l != nil && l.Outcome != session.OutcomeCompleted, x.called() < x.lastStop:
+	if s.Turn != nil || s.BlockedBy() != "" || len(s.WaitsFor) > 0 || s.Held() {
 		return nil
 	}
-	return x.Owed()
+	since := uint64(0) // a decision before this waits for a person
+	if l := s.LastTurn; l != nil && l.Outcome != session.OutcomeCompleted {
+		since = max(cmp.Or(x.stops[l.ID], l.Seq), x.givenUp)
+	}
+	if x.called() < x.lastStop {
+		since = max(since, x.lastStop)
+	}
+	return slices.DeleteFunc(x.Owed(), func(id string) bool { return x.debts[id].at <= since })
 }
 
 // answers follows the decisions of people (V15). A decision is owed until its receipt, until its call ends with it, or until
-// a turn completes that names it, or that is the turn of the process that asked. A later act of a person overtakes it.
+// a turn completes that names it. A later act of a person overtakes it. That the process which asked completes its turn is no
+// receipt: it may not have read the decision.
 func (x *Log) answers(e *events.Event) {
 	switch f := e.Fact.(type) {
 	case events.PromptAnswered:
@@ -56,7 +59,7 @@ func (x *Log) answers(e *events.Event) {
 	case events.PromptDismissed:
 		x.decided(f.Prompt)
 	case events.PromptDelivered:
-		delete(x.debts, f.Prompt)
+		x.received(f)
 	case events.ToolCompleted:
 		x.callEnds(f.Call, e.Derived)
 	case events.ToolFailed:
@@ -69,24 +72,12 @@ func (x *Log) answers(e *events.Event) {
 		x.completed(f.Turn)
 	case events.SessionOrphaned, events.SessionReleased:
 		x.left = x.c.Seq
-	case events.SessionClaimed:
-		x.claimedAgain()
+	case events.RetryAbandoned:
+		x.givenUp = x.c.Seq
 	case events.TurnRequested:
 		x.takes(f)
 	case events.SessionClosed:
 		clear(x.debts)
-	}
-}
-
-// claimedAgain moves what is owed to the new epoch of a process that starts over after it lost its lease: it releases the
-// session as its old incarnation and claims it as the new one, in one commit. The process that asked is still the same.
-func (x *Log) claimedAgain() {
-	released := slices.ContainsFunc(x.c.Events, func(e events.Event) bool { _, ok := e.Fact.(events.SessionReleased); return ok })
-	for id, d := range x.debts {
-		if released && d.epoch == x.before.Epoch {
-			d.epoch++
-			x.debts[id] = d
-		}
 	}
 }
 
@@ -95,8 +86,17 @@ func (x *Log) decided(prompt string) {
 	if p == nil || x.c.Writer == events.WriterHarness { // what comes in through the harness is delivered by that
 		return
 	}
-	x.debts[prompt] = debt{at: x.c.Seq, epoch: p.Epoch, turn: p.Turn, call: p.Call,
+	x.debts[prompt] = debt{at: x.c.Seq, call: p.Call,
 		message: events.DeriveID("answer", x.before.Session, prompt, strconv.FormatUint(p.Seq, 10))}
+}
+
+// received: the process that asked has the decision. It is handed out once: not as the message that it has become, too (V10).
+func (x *Log) received(f events.PromptDelivered) {
+	d := x.debts[f.Prompt]
+	if f.Refused == "" && x.messages[d.message] == "accepted" {
+		x.messages[d.message] = "received"
+	}
+	delete(x.debts, f.Prompt)
 }
 
 // callEnds: a call that a fact ends, by its process or with the decision as its output, delivers what it waited for.
@@ -117,7 +117,8 @@ func (x *Log) takenBack(message string) {
 	}
 }
 
-// attempt: each turn after a decision brings it along, until one completes.
+// attempt: each turn that is requested after a decision brings it along, until one completes. A turn that a harness starts by
+// itself need not: then the decision stays owed.
 func (x *Log) attempt(f events.TurnStarted) {
 	if t := x.before.Turn; t != nil && t.ID == f.Turn {
 		delete(x.asked, f.Turn) // it is adopted: what was requested in its place is not needed
@@ -126,7 +127,9 @@ func (x *Log) attempt(f events.TurnStarted) {
 	names := x.brings(f)
 	x.named[f.Turn] = names
 	message := f.Message
-	if p := x.before.Pending.Turn; p != nil && p.ID == f.Turn && message == "" {
+	p := x.before.Pending.Turn
+	requested := p != nil && p.ID == f.Turn
+	if requested && message == "" {
 		message = p.Message
 	}
 	for _, id := range names {
@@ -142,6 +145,7 @@ func (x *Log) attempt(f events.TurnStarted) {
 		case slices.Contains(names, id), x.queued(d.message), x.calling(d.call):
 		case byPerson(f) && x.called() > d.at:
 			delete(x.debts, id)
+		case !requested: // it stays owed
 		default:
 			x.fail("V15: a person decided about prompt %s at %d, and turn %s (%s) begins without that", id, d.at, f.Turn, f.Cause)
 		}
@@ -169,11 +173,6 @@ func (x *Log) completed(turn string) {
 	for _, id := range x.named[turn] {
 		delete(x.debts, id)
 		x.done[id] = true
-	}
-	for id, d := range x.debts {
-		if t := x.before.Turn; d.turn == turn && t != nil && t.ID == turn && t.Epoch == d.epoch {
-			delete(x.debts, id) // the process that asked has ended its turn without the answer
-		}
 	}
 }
 
@@ -211,11 +210,10 @@ func (x *Log) Places() []uint64 {
 	return seqs
 }
 
-// Each says what is owed, sorted by prompt: where it was decided, and whether the process that asked runs the open turn.
-func (x *Log) Each(s *session.State, visit func(prompt string, at uint64, asker bool)) {
+// Each says what is owed, sorted by prompt, and where it was decided.
+func (x *Log) Each(visit func(prompt string, at uint64)) {
 	for _, id := range x.Owed() {
-		d := x.debts[id]
-		visit(id, d.at, s.Turn != nil && s.Turn.ID == d.turn && s.Turn.Epoch == d.epoch)
+		visit(id, x.debts[id].at)
 	}
 }
 

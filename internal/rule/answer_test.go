@@ -99,7 +99,18 @@ func TestDecisionsReachTheAgent(t *testing.T) {
 			s.fails()
 			s.continues("u", events.CauseRetry, "")
 		}},
-		"the asker's turn completes": {"", nil, func(s *story) { s.question("p"); s.answered("p"); s.completes("t") }},
+		"the asker's turn completes": {"", []string{"p"}, func(s *story) { s.question("p"); s.answered("p"); s.completes("t") }},
+		"and the next does not bring it": {"V15", []string{"p"}, func(s *story) {
+			s.question("p")
+			s.answered("p")
+			s.completes("t")
+			s.continues("u", events.CauseAnswer, "")
+		}},
+		"a turn that the harness starts by itself": {"", []string{"p"}, func(s *story) {
+			dead(s, "p")
+			s.claims(events.TurnStarted{Turn: "u", Cause: events.CauseMessage, Synthetic: true})
+			s.completes("u")
+		}},
 		"the asker's call ends": {"", nil, func(s *story) {
 			s.inCall()
 			s.harness(events.ToolCompleted{Call: "c"})
@@ -127,18 +138,18 @@ func TestDecisionsReachTheAgent(t *testing.T) {
 			s.claims(events.TurnStarted{Turn: "t", Cause: events.CauseMessage})
 			s.completes("t")
 		}},
-		"its process starts over, and does not read": {"", nil, func(s *story) {
-			s.question("p")
-			s.answered("p")
-			s.harness(events.SessionReleased{}, events.SessionClaimed{Incarnation: "1"}, events.TurnStarted{Turn: "t", Cause: events.CauseMessage})
-			s.completes("t")
-		}},
 		"as a message": {"", nil, func(s *story) {
 			m := s.asMessage()
 			s.claims(events.TurnStarted{Turn: "u", Cause: events.CauseAnswer, OfTurn: "t", Message: m, Synthetic: true})
 			s.completes("u")
 		}},
 		"waits as a message": {"", []string{"p"}, func(s *story) { s.asMessage(); s.continues("u", events.CauseAnswer, "") }},
+		"received, and as a message": {"V10", nil, func(s *story) {
+			m := s.asMessage()
+			s.claims(events.TurnStarted{Turn: "t", Cause: events.CauseMessage})
+			s.harness(events.PromptDelivered{Prompt: "p"})
+			s.harness(events.TurnStarted{Turn: "u", Cause: events.CauseMessage, Message: m, Synthetic: true})
+		}},
 		"taken back with its message": {"", nil, func(s *story) {
 			s.person(events.WriterCompaction, events.MessageWithdrawn{Message: s.asMessage(), By: "ada"})
 		}},
@@ -156,7 +167,7 @@ func TestDecisionsReachTheAgent(t *testing.T) {
 			s.harness(events.SessionClaimed{Incarnation: "1"})
 			s.harness(events.TurnStarted{Turn: "u", Cause: events.CauseMessage, Message: "n"})
 		}},
-		"not by a message of before": {"V15", []string{"p"}, func(s *story) {
+		"not by a message of before": {"", []string{"p"}, func(s *story) {
 			s.sent("n")
 			dead(s, "p")
 			s.harness(events.SessionClaimed{Incarnation: "1"})
@@ -197,6 +208,16 @@ func TestUnheard(t *testing.T) {
 			s.completes("t")
 			s.stops("t")
 			s.harness(events.TurnStopped{Turn: "t", Actor: events.ActorPerson})
+		}},
+		"a person stopped it before": {[]string{"r"}, func(s *story) {
+			s.question("r")
+			s.stops("t")
+			s.answered("r")
+			s.harness(events.TurnStopped{Turn: "t", Actor: events.ActorPerson})
+		}},
+		"its retry is given up": {nil, func(s *story) {
+			s.fails()
+			s.service(events.WriterRetry, events.RetryAbandoned{Turn: "t", Reason: "cancelled"})
 		}},
 		"a question is open": {nil, func(s *story) {
 			s.harness(events.PromptRequested{Prompt: "q", PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback})

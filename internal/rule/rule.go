@@ -47,6 +47,8 @@ type Log struct {
 	named map[string][]string // prompts that a turn brings to its agent, by turn
 	done  map[string]bool     // prompts that a turn brought that has completed
 	left  uint64              // place of the last commit by which an owner went
+
+	givenUp uint64 // place where a retry was given up last
 }
 
 // New begins at the start of a log. Slack is by how much a service's idea of the broker's time may be ahead of it.

@@ -246,10 +246,22 @@ func (r *reconciler) decide(st *session.State) {
 	if err != nil {
 		r.w.fail("decide on %s: %v", st.Ref(), err)
 	}
-	if facts := r.w.cfg.Bug.Planted(events.WriterReconciler, st, nil); len(commits) == 0 && len(facts) > 0 {
+	switch facts := r.w.cfg.Bug.Planted(events.WriterReconciler, st, first(commits)); {
+	case len(facts) == 0:
+		commits = nil
+	case len(commits) == 0:
 		commits = [][]events.Fact{facts}
+	default:
+		commits[0] = facts
 	}
 	r.st, r.commits = st, commits
+}
+
+func first(commits [][]events.Fact) []events.Fact {
+	if len(commits) == 0 {
+		return nil
+	}
+	return commits[0]
 }
 
 func (r *reconciler) view(st *session.State) View {

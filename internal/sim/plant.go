@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -67,8 +68,14 @@ func failedAlone(s *session.State) bool {
 
 // Fold is the fold of a world with a bug.
 func (b Bug) Fold(s *session.State, c *events.Commit) session.Result {
+	pending := ""
+	if p := s.Pending.Turn; p != nil {
+		pending = p.ID
+	}
 	res := s.Fold(c)
 	switch b {
+	case OwedDropped:
+		dropOwed(s, pending, c)
 	case AnswerNotCarried:
 		forget(s)
 	case AnswerAlone:
@@ -79,6 +86,38 @@ func (b Bug) Fold(s *session.State, c *events.Commit) session.Result {
 		}
 	}
 	return res
+}
+
+// dropOwed has a turn that was not requested begin as if nothing had been decided before it.
+func dropOwed(s *session.State, pending string, c *events.Commit) {
+	t := s.Turn
+	if t == nil || t.ID == pending || !begins(c, t.ID) {
+		return
+	}
+	for id, p := range s.Prompts {
+		if p.Status != session.Awaiting && p.Turn != t.ID && s.Tools[p.Call] == nil {
+			delete(s.Prompts, id)
+		}
+	}
+	if l := s.LastTurn; l != nil && len(l.Prompts) > 0 {
+		last := *l
+		last.Prompts = nil
+		s.LastTurn = &last
+	}
+}
+
+// begins reports whether a commit starts a turn, and does not adopt it.
+func begins(c *events.Commit, turn string) bool {
+	starts, adopts := false, false
+	for i := range c.Events {
+		switch f := c.Events[i].Fact.(type) {
+		case events.TurnStarted:
+			starts = starts || f.Turn == turn
+		case events.SessionClaimed:
+			adopts = true
+		}
+	}
+	return starts && !adopts
 }
 
 // forget takes what a turn names for delivered as soon as the turn begins, and keeps nothing of it for the next attempt.
@@ -101,6 +140,12 @@ func forget(s *session.State) {
 func (b Bug) Planted(w events.Writer, s *session.State, facts []events.Fact) []events.Fact {
 	if b == AdoptedTurnTaken && w == events.WriterReconciler && len(facts) == 0 {
 		return goesOn(s)
+	}
+	if b == OwedNotRequested && w == events.WriterReconciler && s.Turn == nil {
+		return slices.DeleteFunc(slices.Clone(facts), func(f events.Fact) bool {
+			t, ok := f.(events.TurnRequested)
+			return ok && t.Cause == events.CauseAnswer
+		})
 	}
 	return facts
 }

@@ -171,7 +171,7 @@ func (p *process) claimNext() {
 		return
 	}
 	facts := []events.Fact{events.SessionClaimed{Incarnation: p.incarnation}}
-	if p.adoptsAll { // the turn first: a call and a prompt would adopt it too
+	if p.adoptsAll || p.w.chance(4) { // the turn first: a call and a prompt would adopt it too
 		if st.Turn != nil {
 			facts = append(facts, events.TurnStarted{Turn: st.Turn.ID, Cause: st.Turn.Cause})
 		}

@@ -9,6 +9,7 @@
 //	turns and compactions fail, hang, or lose their process; people send, withdraw, stop and change their minds
 //	agents ask with and without calls, also two questions at once; processes are suspended for longer than their leases
 //	live while they wait; callers give up while their commit is stored; people answer while every process is dead
+//	agents start turns by themselves, and complete turns without having read what was decided meanwhile
 //
 // At the end the killing stops, the world settles, and the invariants V1 to V5 and V7 to V15 are held against the log.
 // During the run each acknowledged fact of an honest writer must have counted, nobody alive is declared dead, and no
@@ -53,6 +54,9 @@ const (
 	AdoptedTurnTaken // the reconciler goes on with a turn whose prompt was decided, also when a process has adopted the turn
 	ClaimForgotten   // a process whose caller gave up while a commit was stored forgets the session
 	FencedWake       // a process tells its agent what was decided before it judges whether the session is still its own
+
+	OwedDropped      // a turn that an agent starts by itself drops what the turn before it left undelivered
+	OwedNotRequested // nothing requests a turn for a decision that nothing else delivers
 )
 
 // String is the bug's name.
@@ -60,7 +64,8 @@ func (b Bug) String() string {
 	return [...]string{"no bug", "skip the compare-and-set", "ack before store", "view not guarded", "forget grace", "edge instead of level",
 		"parked commit does not move seq", "retry without the compare-and-set", "retry restarts delays", "follow-up twice", "queue moves on after a failure",
 		"failed compaction empties the queue", "resume not counted", "no timers",
-		"answer not carried", "answers alone", "adopted turn taken", "claim forgotten", "fenced process wakes its agent"}[b]
+		"answer not carried", "answers alone", "adopted turn taken", "claim forgotten", "fenced process wakes its agent",
+		"undelivered decisions dropped", "no turn for an undelivered decision"}[b]
 }
 
 // Times of the make-believe world.
@@ -121,6 +126,7 @@ type Report struct {
 	Doubts     int // appends that were stored, and whose caller had given up
 	Decisions  int // of people, that they were told are stored
 	Heard      int // of these, that a model's context had
+	Itself     int // turns that an agent began by itself
 	LostRaces  int
 	Orphaned   int
 	Alarms     int                 // timers that went off

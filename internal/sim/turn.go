@@ -141,7 +141,11 @@ func (p *process) act(st *session.State) {
 		p.inTurn(st) // it has not heard of it yet
 	case st.Pending.Stop != nil:
 		p.say(st, st.Epoch, events.TurnStopped{Turn: st.Pending.Stop.Turn, Actor: st.Pending.Stop.Actor})
+	case st.Turn != nil && st.Turn.Epoch == st.Epoch && p.w.chance(carelessOneIn):
+		p.inTurn(st) // it has not read what was decided, and may end its turn without that
 	case p.takesDecisions(st):
+	case st.Turn == nil && p.w.chance(itselfOneIn):
+		p.byItself(st)
 	case st.Pending.Compaction != nil:
 		p.say(st, st.Epoch, events.CompactionStarted{Compaction: st.Pending.Compaction.ID})
 	case compacts(st):
@@ -158,11 +162,25 @@ func (p *process) act(st *session.State) {
 	}
 }
 
+// Agents do so, one in so many acts.
+const (
+	carelessOneIn = 6  // act in a turn without having read what was decided
+	itselfOneIn   = 12 // start a turn that nobody requested
+)
+
+// byItself starts a turn that nobody requested and that no person's message caused.
+func (p *process) byItself(st *session.State) {
+	if p.say(st, st.Epoch, events.TurnStarted{Turn: p.w.id("t"), Cause: events.CauseMessage, Synthetic: true}) {
+		p.w.report.Itself++
+	}
+}
+
 // takesDecisions hands what a person decided to the agent.
 func (p *process) takesDecisions(st *session.State) bool {
 	for _, id := range sorted(st.Prompts) {
 		q := st.Prompts[id]
-		if q.Status == session.Awaiting || q.Epoch != st.Epoch {
+		over := q.Turn != "" && (st.Turn == nil || st.Turn.ID != q.Turn) && st.Tools[q.Call] == nil
+		if q.Status == session.Awaiting || q.Epoch != st.Epoch || over { // of a turn that is over nobody waits for it
 			continue
 		}
 		switch p.w.log.foldOn(st); {
@@ -203,6 +221,8 @@ func (p *process) inTurn(st *session.State) {
 		p.say(st, st.Epoch, events.TurnCompleted{Turn: turn, Finish: "stop"})
 	case n == 11 && p.w.chance(2):
 		p.w.ping(st.Ref())
+	case n == 11 && st.BlockedBy() == "" && p.w.chance(itselfOneIn):
+		p.byItself(st)
 	default:
 		p.say(st, st.Epoch, events.UsageReported{Turn: turn, Tokens: events.Tokens{Input: int64(p.w.rng.IntN(contextLimit))}})
 	}

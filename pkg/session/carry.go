@@ -100,17 +100,101 @@ func (s *State) carriedLists() [][]Carried {
 	return lists
 }
 
-// unfinished is what the open turn carries, or else the last one, which carries nothing if it completed. Whether its agent
-// keeps what it was given is known when it completes.
+// unfinished returns what no completed turn has had: what the last turn left, and what the open turn carries. Whether an
+// agent keeps what it was given is known when its turn completes.
 func (s *State) unfinished() []Carried {
-	switch {
-	case s.Turn != nil:
-		return s.Turn.Prompts
-	case s.LastTurn != nil:
-		return s.LastTurn.Prompts
+	var list []Carried
+	if s.LastTurn != nil {
+		list = s.LastTurn.Prompts
 	}
-	return nil
+	if s.Turn != nil && len(s.Turn.Prompts) > 0 {
+		list = append(list[:len(list):len(list)], s.Turn.Prompts...)
+	}
+	return list
 }
+
+// without returns a list without the prompts of another one.
+func without(list, other []Carried) []Carried {
+	var rest []Carried
+	for _, c := range list {
+		if !slices.ContainsFunc(other, func(o Carried) bool { return o.Prompt == c.Prompt }) {
+			rest = append(rest, c)
+		}
+	}
+	return rest
+}
+
+// stillOwed returns what remains owed when the open turn ends: what the turn before it left and, unless this one completed,
+// what this one carried.
+func (f *fold) stillOwed(t *Turn, completed bool) []Carried {
+	var list []Carried
+	if f.LastTurn != nil {
+		list = without(f.LastTurn.Prompts, t.Prompts)
+	}
+	if completed {
+		return list
+	}
+	for _, c := range t.Prompts {
+		list = f.carry(list, c)
+	}
+	return list
+}
+
+// leaveOwed settles, at the start of a turn, what the last one left. The new turn has what it names. A person's turn
+// overtakes what was decided before it was asked for. A turn that a harness starts by itself leaves the rest owed: nothing
+// tells that its agent has seen it.
+func (f *fold) leaveOwed(asked uint64) {
+	l := f.LastTurn
+	if l == nil || len(l.Prompts) == 0 {
+		return
+	}
+	l.Prompts = without(l.Prompts, f.Turn.Prompts)
+	if f.Turn.byPerson() {
+		l.Prompts = slices.DeleteFunc(l.Prompts, func(c Carried) bool { return c.Seq <= asked })
+	}
+}
+
+// hadByOwner reports whether the present owner gave a receipt for a prompt that it asked itself, or adopted: it has the
+// decision, whatever becomes of its turn.
+func (s *State) hadByOwner(c Carried) bool {
+	e := s.ended(EntityPrompt, c.Prompt)
+	return s.Prompts[c.Prompt] == nil && e != nil && e.Epoch == s.Epoch && !e.DeliveredAt.IsZero()
+}
+
+// Owed returns the request for a turn that a decision of a person calls for when nothing else does: the session rests, and
+// no completed turn has had the decision, nor will its own process take it in. ok is false when there is none: also while a
+// compaction, a retry or the queue goes first, because the turns that these request name the decision. What was decided
+// before a failure that is not retried, or before a person's stop, waits for a person as the queue does; a decision after it
+// is a later act of that person.
+func (s *State) Owed() (f events.TurnRequested, ok bool) {
+	switch {
+	case !s.Opened(), s.Closed != nil, s.Turn != nil, s.Pending.Turn != nil, s.BlockedBy() != "", len(s.WaitsFor) > 0:
+		return f, false
+	case s.compactionOpen(), s.CompactionFirst(), s.Held(), s.RetryFirst() && !s.crashIsHeld(), len(s.Queue) > 0 && s.QueueMoves():
+		return f, false
+	}
+	for _, id := range s.Carry() {
+		c, _ := s.resolve(id)
+		if !c.Status.byPerson() || c.Seq <= s.HeldSeq {
+			continue
+		}
+		turn := ""
+		if p := s.Prompts[id]; p != nil {
+			turn = p.Turn
+		}
+		return s.Continue(id, turn, ""), true
+	}
+	return f, false
+}
+
+// crashIsHeld reports whether the last turn was interrupted and the policy leaves it to a person to continue.
+func (s *State) crashIsHeld() bool {
+	l := s.LastTurn
+	return l != nil && l.Outcome == OutcomeInterrupted && s.Policy.Resume == events.ResumeHold && s.Retry.State == ""
+}
+
+// byPerson reports whether a person decided so.
+func (s Status) byPerson() bool { return s == Answered || s == Rejected || s == Dismissed }
 
 // chain is what the next attempt of a turn inherits: that of the open turn, or of the last one.
 func (s *State) chain(turn string) []Carried {

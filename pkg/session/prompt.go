@@ -1,6 +1,7 @@
 package session
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -172,6 +173,9 @@ func (f *fold) promptDelivered(fact events.PromptDelivered) string {
 	case p == nil || p.Status == Awaiting:
 		return WhyUnknown
 	}
+	if fact.Refused == "" {
+		f.received(fact.Prompt, p)
+	}
 	f.deliver(fact.Prompt, f.c.At)
 	if fact.Refused == "" {
 		return ""
@@ -182,6 +186,30 @@ func (f *fold) promptDelivered(fact events.PromptDelivered) string {
 	}
 	return ""
 }
+
+// received is what a receipt comes to beside the delivery. A prompt of an earlier turn was taken in by the open one, which
+// brings it to the next attempt should this one fail. The message that the answer had become is not needed any more.
+func (f *fold) received(id string, p *Prompt) {
+	if t := f.Turn; t != nil && p.Turn != "" && p.Turn != t.ID {
+		t.Prompts = f.carry(t.Prompts, Carried{Prompt: id, Status: p.Status, Seq: p.SettledSeq})
+		if l := f.LastTurn; l != nil {
+			l.Prompts = dropCarried(l.Prompts, id)
+		}
+	}
+	if !f.waitsAsMessage(id) {
+		return
+	}
+	message := f.answerMessage(id, p)
+	i := f.queued(message)
+	f.end(Ending{Entity: EntityMessage, ID: message, Outcome: OutcomeDelivered, Reason: reasonReceived, OpenedSeq: f.Queue[i].Seq})
+	f.Queue = slices.Delete(f.Queue, i, i+1)
+	if r := f.Pending.Turn; r != nil && r.Message == message {
+		f.Pending.Turn = nil
+	}
+}
+
+// reasonReceived is why a message was not handed out that an answer had become: its asker has the answer.
+const reasonReceived = "answer-received"
 
 // deliver takes a settled prompt out: the harness has it.
 func (f *fold) deliver(id string, at time.Time) {

@@ -139,7 +139,7 @@ type LastTurn struct {
 	Error      *events.Failure `json:"error,omitempty"`
 	Message    string          `json:"message,omitempty"`
 	MessageSeq uint64          `json:"message_seq,omitempty"` // as in [Turn]
-	Prompts    []Carried       `json:"prompts,omitempty"`     // as in [Turn]; empty after it completed, or when another goes on with it
+	Prompts    []Carried       `json:"prompts,omitempty"`     // decisions that no completed turn has had, and the open turn does not carry
 	Options    json.RawMessage `json:"options,omitempty"`
 	Cause      events.Cause    `json:"cause,omitempty"`
 	OfTurn     string          `json:"of_turn,omitempty"`

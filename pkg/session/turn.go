@@ -91,6 +91,9 @@ func (f *fold) turnStarted(fact events.TurnStarted) string {
 		prompts, asked = p.Prompts, p.Seq
 	}
 	said := f.MessageSeq(fact.Message) // while all who know are still there
+	if said != 0 && asked == f.c.Seq {
+		asked = said // what was decided after a person's message is newer than its turn
+	}
 	for _, c := range f.carried(fact.OfTurn, fact.Prompt, fact.Prompts) {
 		prompts = f.carry(prompts, c)
 	}
@@ -100,9 +103,7 @@ func (f *fold) turnStarted(fact events.TurnStarted) string {
 		Prompts: prompts, Since: f.c.At, Attempt: max(fact.Attempt, 1), Epoch: f.Epoch, Options: fact.Options}
 	f.take(fact.Message, said)
 	f.Pending.Turn = nil
-	if f.LastTurn != nil {
-		f.LastTurn.Prompts = nil // this turn has them, or a person has gone on without them
-	}
+	f.leaveOwed(asked)
 	switch {
 	case f.Turn.byPerson():
 		f.Retry, f.ActiveAt, f.HeldSeq = Retry{}, f.c.At, 0
@@ -149,8 +150,11 @@ func (f *fold) replaceTurn(continued string) {
 		return
 	}
 	outcome, reason := OutcomeStopped, events.ReasonReplaced
-	if continued == t.ID {
+	switch {
+	case continued == t.ID:
 		outcome, reason = OutcomeContinued, ""
+	case t.Epoch == f.Epoch: // the process that drops its turn keeps what it has
+		t.Prompts = slices.DeleteFunc(slices.Clone(t.Prompts), f.hadByOwner)
 	}
 	f.endTurn(outcome, reason, nil, events.TurnStopped{Turn: t.ID, Reason: orElse(reason, OutcomeContinued)})
 }
@@ -379,12 +383,9 @@ func (f *fold) endTurn(outcome, reason string, failure *events.Failure, said eve
 		}
 	}
 	reason = cut(reason, TextBytesMax)
-	var prompts []Carried
-	switch outcome {
-	case OutcomeCompleted:
+	prompts := f.stillOwed(t, outcome == OutcomeCompleted)
+	if outcome == OutcomeCompleted {
 		f.deliverCarried(t)
-	default:
-		prompts = t.Prompts
 	}
 	f.LastTurn = &LastTurn{ID: t.ID, Outcome: outcome, Reason: reason, At: f.c.At, Error: failure, Message: t.Message, MessageSeq: t.MessageSeq, Prompts: prompts,
 		Options: t.Options, Cause: t.Cause, OfTurn: t.OfTurn, Attempt: t.Attempt, Synthetic: t.Synthetic, Seq: f.c.Seq}

@@ -227,7 +227,10 @@ func (s *State) Continue(prompt, ofTurn, message string) events.TurnRequested {
 	case s.Turn != nil && s.Turn.ID == ofTurn:
 		f.Options, f.Message = s.Turn.Options, orElse(message, s.Turn.Message)
 	case s.LastTurn != nil && s.LastTurn.ID == ofTurn:
-		f.Options, f.Message = s.LastTurn.Options, orElse(message, s.LastTurn.Message)
+		f.Options = s.LastTurn.Options
+		if s.LastTurn.Outcome != OutcomeCompleted { // its agent has done what the message asked for
+			f.Message = orElse(message, s.LastTurn.Message)
+		}
 	}
 	return s.Naming(f)
 }

@@ -78,6 +78,8 @@ func TestWhoIsCalm(t *testing.T) {
 		{"released with a call", "3 tool.started {\"call\":\"c\",\"name\":\"bash\"}\n4 turn.completed {\"turn\":\"t\"}\n5 session.released {}", map[bool]bool{true: false, false: false}},
 		{"released and asks", "3 prompt.requested {\"prompt\":\"p\",\"kind\":\"question\",\"delivery\":\"message\"}\n4 turn.completed {\"turn\":\"t\"}\n5 session.released {}", map[bool]bool{true: false, false: false}},
 		{"released compacting", "3 compaction.requested {\"compaction\":\"k\",\"reason\":\"manual\",\"used\":1,\"limit\":2}\n4 compaction.started {\"compaction\":\"k\"}\n5 turn.completed {\"turn\":\"t\"}\n6 session.released {}", map[bool]bool{true: false, false: false}},
+		{"answered and not read", "3 prompt.requested {\"prompt\":\"p\",\"turn\":\"t\",\"kind\":\"question\",\"delivery\":\"message\"}\n4/ledger prompt.answered {\"prompt\":\"p\",\"answers\":[],\"by\":\"u\"}\n5 turn.completed {\"turn\":\"t\"}", map[bool]bool{true: false, false: false}},
+		{"answered, received and failed", "3 prompt.requested {\"prompt\":\"p\",\"turn\":\"t\",\"kind\":\"question\",\"delivery\":\"message\"}\n4/ledger prompt.answered {\"prompt\":\"p\",\"answers\":[],\"by\":\"u\"}\n5 prompt.delivered {\"prompt\":\"p\"}\n6 turn.failed {\"turn\":\"t\",\"error\":{\"kind\":\"e\",\"text\":\"e\"},\"had_output\":false}", map[bool]bool{true: false, false: false}},
 		{"closed", `3 session.closed {"reason":"r","by":"u"}`, map[bool]bool{true: true, false: true}},
 	} {
 		y := newStory(t)
@@ -101,6 +103,26 @@ func TestWhoIsCalm(t *testing.T) {
 		y.sessions["s"].Parent, y.sessions["s"].ParentCall = "p", "c"
 		if calm(t, watching(now, map[string]bool{y.sessions["s"].Incarnation: true}), y.sessions["s"], now) {
 			t.Errorf("%s: a child is not read", c.name)
+		}
+	}
+}
+
+// TestADecisionIsNotQuiet: a session that rests is looked at while a decision calls for a turn, and only then.
+func TestADecisionIsNotQuiet(t *testing.T) {
+	now := began.Add(time.Hour)
+	y := newStory(t)
+	y.fact("s", `1 session.opened {"incarnation":"17"}`)
+	y.fact("s", `2 turn.started {"turn":"t","cause":"message"}`)
+	y.fact("s", `3 prompt.requested {"prompt":"p","turn":"t","kind":"question","delivery":"message"}`)
+	y.fact("s", `4/ledger prompt.answered {"prompt":"p","answers":[],"by":"u"}`)
+	r := watching(now, map[string]bool{"17": true})
+	for _, c := range []struct {
+		fact string
+		want bool
+	}{{`5 turn.completed {"turn":"t"}`, false}, {`6 prompt.delivered {"prompt":"p"}`, true}} {
+		y.fact("s", c.fact)
+		if got := r.quiet(y.sessions["s"], both(now)); got != c.want {
+			t.Errorf("after %s: quiet %v", c.fact, got)
 		}
 	}
 }

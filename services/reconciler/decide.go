@@ -35,7 +35,7 @@ type Decision struct {
 // could not be read: then nothing is decided.
 //
 //	closed, or never opened     nothing
-//	owned, owner alive          deadlines, and what epochs before the owner's left open
+//	owned, owner alive          deadlines, what epochs before the owner's left open, and decisions that nothing else delivers
 //	owned, owner starting       deadlines: the owner may still adopt what earlier epochs left open
 //	owned, owner dead           session.orphaned, then everything
 //	owned by nobody             everything

@@ -239,6 +239,9 @@ func (r *Reconciler) quiet(s *session.State, now moment) bool {
 	if s.Turn != nil && left(s.Turn.Epoch) || s.Compaction != nil && left(s.Compaction.Epoch) {
 		return false
 	}
+	if _, owed := s.Owed(); owed {
+		return false
+	}
 	return !s.Owned || r.lives(s, now)
 }
 

@@ -18,6 +18,8 @@ func plain(s *session.State, in Input) (facts []events.Fact, ok bool) {
 		return nil, false
 	case len(s.Prompts)+len(s.WaitsFor)+len(in.Children) > 0, s.Compaction != nil, s.Pending != session.Pending{}:
 		return nil, false
+	case s.LastTurn != nil && len(s.LastTurn.Prompts) > 0: // a decision may call for a turn
+		return nil, false
 	}
 	facts = make([]events.Fact, 0, len(s.Tools)+factsMore)
 	if dead {
@@ -45,6 +47,8 @@ func leftReason(s *session.State, lost bool) string {
 const (
 	markDeadline = `"deadline":"`
 	markEpoch    = `"epoch":`
+	markCarried  = `,"prompts":[`
+	markSettled  = `"settled_seq":`
 )
 
 // openMarks are of what may have been left behind in a session that nobody owns.
@@ -56,7 +60,7 @@ func (r *Reconciler) calm(h *session.State, doc []byte, now moment) bool {
 	switch {
 	case h.ParentCall != "": // whoever it is a child of has to know it
 		return false
-	case bytes.Contains(doc, []byte(markDeadline)):
+	case bytes.Contains(doc, []byte(markDeadline)), decided(doc):
 		return false
 	case h.Owned:
 		return ofEpoch(doc, h.Epoch) && r.lives(h, now)
@@ -67,6 +71,23 @@ func (r *Reconciler) calm(h *session.State, doc []byte, now moment) bool {
 		}
 	}
 	return true
+}
+
+// decided reports whether a document has a settled prompt that may not have been delivered.
+func decided(doc []byte) bool {
+	if bytes.Contains(doc, []byte(markCarried)) {
+		return true
+	}
+	for {
+		_, rest, ok := bytes.Cut(doc, []byte(markSettled))
+		if !ok {
+			return false
+		}
+		if len(rest) == 0 || rest[0] != '0' {
+			return true
+		}
+		doc = rest
+	}
 }
 
 // ofEpoch says whether all that is open is of this epoch, and nothing was left behind by an owner before.

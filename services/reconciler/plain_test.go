@@ -50,6 +50,7 @@ func TestWhatIsPlain(t *testing.T) {
 		{`5 prompt.requested {"prompt":"p","turn":"t","kind":"question","delivery":"message"}`, "not plain"},
 		{`5 compaction.requested {"compaction":"k","reason":"manual","used":1,"limit":2}`, "not plain"},
 		{"5 compaction.requested {\"compaction\":\"k\",\"reason\":\"manual\",\"used\":1,\"limit\":2}\n6 compaction.started {\"compaction\":\"k\"}", "not plain"},
+		{"5 prompt.requested {\"prompt\":\"p\",\"turn\":\"t\",\"kind\":\"question\",\"delivery\":\"message\"}\n6/ledger prompt.answered {\"prompt\":\"p\",\"answers\":[],\"by\":\"u\"}\n7 prompt.delivered {\"prompt\":\"p\"}\n8 turn.failed {\"turn\":\"t\",\"error\":{\"kind\":\"e\",\"text\":\"e\"},\"had_output\":false}", "not plain"},
 		{`5 turn.stop_requested {"turn":"t","actor":"person"}`, "not plain"},
 		{`5 turn.requested {"turn":"r","cause":"retry","of_turn":"t"}`, "not plain"},
 		{`5 session.closed {"reason":"r","by":"u"}`, "not plain"},

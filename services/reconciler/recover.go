@@ -32,6 +32,9 @@ func (d *desk) recover() error {
 	}
 	d.endTurn()
 	d.closeCalls() // a call of another turn may have waited for a prompt that went with this one
+	if f, ok := d.Owed(); ok {
+		d.say(f)
+	}
 	return nil
 }
 

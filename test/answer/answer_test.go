@@ -19,14 +19,15 @@ const (
 	histories = 20_000
 	stepsMax  = 40
 	restMax   = 400
+	restIdle  = 4
 )
 
 // TestAnswersReachTheAgent plays random chains of questions, answers, failures, crashes, compactions, retries and stops.
-// Every attempt of a turn names what was decided and has not reached the agent (V15). When nothing fails any more and a
-// person continues whatever a person stopped, every decision has been in the context of a turn that completed, or was the
-// output of its call.
+// Every attempt of a turn names what was decided and has not reached the agent (V15), once. When nothing fails any more,
+// every decision that is newer than a person's stop and than a failure that is not retried has been in the context of a turn
+// that completed, or was the output of its call, without another act of a person; when a person continues, every other one.
 func TestAnswersReachTheAgent(t *testing.T) {
-	var decided, several, resumed int
+	var decided, several, resumed, itself int
 	for seed := range uint64(histories) {
 		w := newWorld(seed)
 		for range stepsMax {
@@ -37,7 +38,14 @@ func TestAnswersReachTheAgent(t *testing.T) {
 		if w.st.LastTurn != nil && w.st.LastTurn.Outcome == session.OutcomeInterrupted {
 			resumed++
 		}
-		w.rest()
+		itself += w.itself
+		w.rest(false)
+		for p, at := range w.owed {
+			if w.st.Closed == nil && at > w.heldSince() {
+				w.fail("prompt %s was decided at %d, all has come to rest, and no turn is requested for that", p, at)
+			}
+		}
+		w.rest(true)
 		for p := range w.owed {
 			w.fail("prompt %s was decided, all has come to rest, and no agent has had the decision", p)
 		}
@@ -45,8 +53,9 @@ func TestAnswersReachTheAgent(t *testing.T) {
 			t.Fatalf("seed %d:\n%s\n\n%s", seed, strings.Join(w.trace, "\n"), strings.Join(w.wrong, "\n"))
 		}
 	}
-	t.Logf("%d decisions, %d steps with several owed, %d histories that ended in a crash", decided, several, resumed)
-	if decided < histories || several < histories/10 || resumed < histories/100 {
+	t.Logf("%d decisions, %d steps with several owed, %d histories that ended in a crash, %d turns that a process began by itself",
+		decided, several, resumed, itself)
+	if decided < histories || several < histories/10 || resumed < histories/100 || itself < histories/20 {
 		t.Error("the histories do not have what this test is about")
 	}
 }
@@ -58,7 +67,9 @@ func (w *world) step() {
 		return
 	}
 	w.now = w.now.Add(time.Duration(w.rng.IntN(5000)) * time.Millisecond)
-	switch n := w.rng.IntN(20); {
+	switch n := w.rng.IntN(21); {
+	case n == 20:
+		w.byItself()
 	case n < 3:
 		w.ask()
 	case n < 7:
@@ -155,6 +166,7 @@ func (w *world) takeIn(t *turn) {
 			continue
 		}
 		t.context[id] = true
+		w.had[id] = w.st.Epoch
 		if w.st.Tools[p.Call] != nil {
 			w.process(events.ToolCompleted{Call: p.Call, Output: json.RawMessage(`"answered"`)})
 		} else {
@@ -234,6 +246,36 @@ func (w *world) again(id string) events.Fact {
 	return last
 }
 
+// byItself has the living process start a turn that nobody requested: with a message of a person that it took in itself, or
+// with nothing. It goes over the turn that the process runs, whose receipts it keeps.
+func (w *world) byItself() {
+	if !w.alive() || w.st.Turn != nil && w.runs == nil || w.st.BlockedBy() != "" && w.chance(2) {
+		return
+	}
+	if len(w.owed) > 0 {
+		w.itself++
+	}
+	f := events.TurnStarted{Turn: w.id("t"), Cause: events.CauseMessage, Synthetic: true}
+	var facts []events.Fact
+	if w.chance(4) {
+		f.Synthetic, f.Message = false, w.id("m")
+		facts = append(facts, events.MessageAccepted{Message: f.Message, Content: json.RawMessage(`"x"`)})
+	}
+	if q := w.st.Queue; len(q) > 0 && !q[0].Synthetic && w.chance(3) { // it takes what a person has sent, without being asked to
+		f.Synthetic, f.Message, facts = false, q[0].ID, nil
+	}
+	if t := w.runs; t != nil {
+		for p := range t.context {
+			if w.had[p] == w.st.Epoch {
+				w.reached[p] = true
+				delete(w.owed, p)
+			}
+		}
+	}
+	w.process(append(facts, f)...)
+	w.runs = &turn{id: f.Turn, context: map[string]bool{}}
+}
+
 // releases has the living process leave in good order, whatever is open.
 func (w *world) releases() {
 	if w.alive() {
@@ -253,11 +295,14 @@ func (w *world) withdraws() {
 	}
 }
 
-// reads is a turn with the answers that it is given in its context.
+// reads is a turn with the answers that it is given in its context. One to a question of the turn itself, for which no process
+// gave a receipt, is returned to the process that asks again, and is not given with the turn.
 func (w *world) reads(id string, given []session.Carried) *turn {
 	t := &turn{id: id, context: map[string]bool{}}
 	for _, c := range given {
-		t.context[c.Prompt] = true
+		if p := w.st.Prompts[c.Prompt]; p == nil || p.Turn != id {
+			t.context[c.Prompt] = true
+		}
 	}
 	return t
 }
@@ -350,19 +395,48 @@ func (w *world) takes(claim []events.Fact, r *session.WorkTurn) {
 		for _, c := range w.st.Turn.Prompts {
 			w.runs.context[c.Prompt] = true
 		}
+		w.once(r.Message)
 	}
 	if prior != nil && prior.id == r.OfTurn { // the same process continues: it remembers
 		maps.Copy(w.runs.context, prior.context)
 	}
 }
 
-// rest ends all trouble. People answer what waits and continue what they stopped; a process lives, takes what it is asked,
-// and completes it.
-func (w *world) rest() {
+// once fails when an answer that its asker has had is handed out as a message, too.
+func (w *world) once(message string) {
+	for p := range w.had {
+		e, _ := w.st.Ended(session.EntityPrompt, p)
+		if message == events.DeriveID("answer", w.st.Session, p, strconv.FormatUint(e.OpenedSeq, 10)) {
+			w.fail("the answer to prompt %s is handed out as message %s, and its asker has had it", p, message)
+		}
+	}
+}
+
+// heldSince is the place in the log before which decisions wait for a person: the end of a turn that is not tried again, the
+// end of its retry, or a person's stop.
+func (w *world) heldSince() uint64 {
+	l := w.st.LastTurn
+	switch {
+	case w.st.Held():
+		return w.st.Seq
+	case l != nil && l.Actor == events.ActorPerson:
+		return max(w.stoppedAt, w.givenUpAt)
+	case l == nil || l.Outcome == session.OutcomeCompleted:
+		return 0
+	}
+	return max(l.Seq, w.givenUpAt, w.stoppedAt)
+}
+
+// rest ends all trouble. People answer what waits, and continue what they stopped if they are to; a process lives, takes what
+// it is asked, and completes it.
+func (w *world) rest(continues bool) {
+	idle := 0
 	for i := range restMax {
-		if w.st.Closed != nil || len(w.owed) == 0 && i > 0 {
+		if w.st.Closed != nil || len(w.owed) == 0 && i > 0 || idle > restIdle && !continues {
 			return
 		}
+		idle++
+		before := len(w.log)
 		w.now = w.now.Add(70 * time.Second)
 		if w.dead || !w.st.Owned && w.st.Turn == nil && w.st.Pending.Turn == nil {
 			w.decide(0)
@@ -385,7 +459,10 @@ func (w *world) rest() {
 		for n := range 3 {
 			w.decide(n)
 		}
-		if i > restMax/2 && w.st.Turn == nil && w.st.Pending.Turn == nil && w.st.Pending.Compaction == nil {
+		if len(w.log) != before {
+			idle = 0
+		}
+		if continues && idle > restIdle && w.st.Turn == nil && w.st.Pending.Turn == nil && w.st.Pending.Compaction == nil {
 			w.send() // a person continues
 		}
 	}

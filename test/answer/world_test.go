@@ -34,9 +34,13 @@ type world struct {
 	dead bool  // the owner, if the session has one
 	inc  int   // of the newest process
 
-	owed      map[string]bool // decided, the person was told 200, and no completed turn has had it
-	reached   map[string]bool // in the context of a turn that completed, or the output of its call
+	owed      map[string]uint64 // where it was decided: the person was told 200, and no completed turn has had it
+	reached   map[string]bool   // in the context of a turn that completed, or the output of its call
+	had       map[string]uint64 // the epoch of the process that gave a receipt
 	overtaken map[string]bool
+	stoppedAt uint64 // place of a person's last stop
+	givenUpAt uint64 // place where a retry was given up last
+	itself    int    // turns that a process began by itself while something was owed
 	trace     []string
 	wrong     []string
 }
@@ -48,8 +52,8 @@ type turn struct {
 }
 
 func newWorld(seed uint64) *world {
-	w := &world{rng: rand.New(rand.NewPCG(seed, 15)), now: begin, st: session.New(ref), inc: 1, owed: map[string]bool{},
-		reached: map[string]bool{}, overtaken: map[string]bool{}}
+	w := &world{rng: rand.New(rand.NewPCG(seed, 15)), now: begin, st: session.New(ref), inc: 1, owed: map[string]uint64{},
+		reached: map[string]bool{}, had: map[string]uint64{}, overtaken: map[string]bool{}}
 	w.process(events.SessionOpened{Incarnation: "1", Exclusive: new(true)})
 	return w
 }
@@ -107,14 +111,15 @@ func (w *world) commit(by events.Writer, source string, epoch uint64, facts []ev
 		after := w.st.Clone()
 		after.Fold(&one)
 		after.Seq, after.Commits = w.st.Seq, w.st.Commits
-		adopted := w.st.Turn != nil && w.st.Turn.ID == c.Events[i].Fact.Subject()
+		of := about{adopted: w.st.Turn != nil && w.st.Turn.ID == c.Events[i].Fact.Subject(), seq: c.Seq,
+			requested: w.st.Pending.Turn != nil && w.st.Pending.Turn.ID == c.Events[i].Fact.Subject()}
 		counted := after.Ignored.Count == w.st.Ignored.Count
 		if !counted && by != events.WriterHarness {
 			w.fail("%s by %s does not count: %+v", c.Events[i].Fact.Kind(), by, after.Ignored.Last)
 		}
 		w.st = after
 		if counted {
-			w.counted(c.Events[i].Fact, adopted)
+			w.counted(c.Events[i].Fact, of)
 			w.shown(c.Events[i].Fact)
 		}
 	}
@@ -149,13 +154,26 @@ func (w *world) before(f events.Fact) {
 	}
 }
 
-// counted holds a fact that counted against V15. A turn that is adopted is no new attempt.
-func (w *world) counted(f events.Fact, adopted bool) {
+// about is where a fact stands, and whether its turn was open before it, or requested.
+type about struct {
+	seq                uint64
+	adopted, requested bool
+}
+
+// counted holds a fact that counted against V15. A turn that is adopted is no new attempt; nor is one that a process starts
+// by itself, which leaves owed what it does not bring.
+func (w *world) counted(f events.Fact, of about) {
 	switch f := f.(type) {
 	case events.PromptAnswered:
-		w.owed[f.Prompt] = true
+		w.owed[f.Prompt] = of.seq
 	case events.PromptRejected:
-		w.owed[f.Prompt] = true
+		w.owed[f.Prompt] = of.seq
+	case events.TurnStopRequested:
+		if f.Actor == events.ActorPerson {
+			w.stoppedAt = of.seq
+		}
+	case events.RetryAbandoned:
+		w.givenUpAt = of.seq
 	case events.ToolCompleted:
 		w.callEnds(f.Call)
 	case events.ToolFailed:
@@ -163,16 +181,18 @@ func (w *world) counted(f events.Fact, adopted bool) {
 	case events.TurnRequested:
 		w.attempt("requested", f.Turn, w.st.Pending.Turn.Prompts)
 	case events.TurnStarted:
-		if adopted {
-			return
-		}
-		if t := w.st.Turn; !t.Synthetic && t.Cause == events.CauseMessage && f.Prompt == "" && len(t.Prompts) == 0 {
-			for p := range w.owed { // a person continued, in a turn that the harness began by itself
-				w.overtaken[p] = true
+		switch t := w.st.Turn; {
+		case of.adopted:
+		case of.requested:
+			w.attempt("started", f.Turn, t.Prompts)
+		case !t.Synthetic && t.Cause == events.CauseMessage:
+			for p, at := range w.owed { // a person continued, in a turn that the harness began by itself
+				if at <= max(t.MessageSeq, 1) && !w.waitsElsewhere(p) {
+					w.overtaken[p] = true
+					delete(w.owed, p)
+				}
 			}
-			clear(w.owed)
 		}
-		w.attempt("started", f.Turn, w.st.Turn.Prompts)
 	case events.SessionClosed:
 		clear(w.owed)
 	}
@@ -185,7 +205,7 @@ func (w *world) shown(f events.Fact) {
 		return
 	}
 	for _, e := range w.st.Recent {
-		if e.Entity == session.EntityPrompt && e.DeliveredAt.Equal(w.now) && w.owed[e.ID] {
+		if e.Entity == session.EntityPrompt && e.DeliveredAt.Equal(w.now) && w.owed[e.ID] != 0 {
 			w.fail("prompt %s is shown as delivered by %s, and no agent has had the decision", e.ID, f.Kind())
 		}
 	}
@@ -194,7 +214,7 @@ func (w *world) shown(f events.Fact) {
 // callEnds: a call that ended with the answer as its output has delivered it.
 func (w *world) callEnds(call string) {
 	for _, e := range w.st.Recent {
-		if e.Entity == session.EntityPrompt && e.Call == call && w.owed[e.ID] {
+		if e.Entity == session.EntityPrompt && e.Call == call && w.owed[e.ID] != 0 {
 			w.reached[e.ID] = true
 			delete(w.owed, e.ID)
 		}
@@ -204,6 +224,11 @@ func (w *world) callEnds(call string) {
 // attempt is V15: whatever is owed is named by every attempt, or waits in the queue as a message, or is in the view of a
 // living process.
 func (w *world) attempt(what, id string, named []session.Carried) {
+	for _, c := range named {
+		if w.reached[c.Prompt] && what == "requested" && w.had[c.Prompt] == 0 && !w.byCall(c.Prompt) {
+			w.fail("turn %s is %s with prompt %s, which a completed turn has had", id, what, c.Prompt)
+		}
+	}
 	for p := range w.owed {
 		has := slices.ContainsFunc(named, func(c session.Carried) bool { return c.Prompt == p })
 		if !has && !w.waitsElsewhere(p) {
@@ -221,6 +246,12 @@ func (w *world) waitsElsewhere(prompt string) bool {
 		return true
 	}
 	return w.st.Owned && p.Epoch == w.st.Epoch && (p.Turn == "" || w.st.Tools[p.Call] != nil || w.st.Turn != nil && w.st.Turn.ID == p.Turn)
+}
+
+// byCall says whether a decision was the output of a call.
+func (w *world) byCall(prompt string) bool {
+	e, ok := w.st.Ended(session.EntityPrompt, prompt)
+	return ok && e.Call != ""
 }
 
 // services lets one of them decide once.

@@ -44,10 +44,10 @@ func worlds() map[string]explorer.Config {
 // troubles are what may happen, and how often: everything, or less of it for a longer look ahead.
 func troubles() map[string]explorer.Bounds {
 	return map[string]explorer.Bounds{
-		"everything": {Crashes: 2, Freezes: 1, Lapses: 1, Starts: 2, Failures: 2, GaveUp: 1, Messages: 1, Stops: 1, Wishes: 1, Rejects: 1},
-		"deaths":     {Crashes: 2, Starts: 2, Failures: 2},
+		"everything": {Crashes: 2, Freezes: 1, Lapses: 1, Starts: 2, Failures: 2, GaveUp: 1, Messages: 1, Stops: 1, Wishes: 1, Rejects: 1, Itself: 1, Careless: 1},
+		"deaths":     {Crashes: 2, Starts: 2, Failures: 2, Itself: 1},
 		"absences":   {Freezes: 1, Lapses: 1, Starts: 1, GaveUp: 1},
-		"people":     {Crashes: 1, Starts: 1, Failures: 1, Messages: 1, Stops: 1, Wishes: 1, Rejects: 1},
+		"people":     {Crashes: 1, Starts: 1, Failures: 1, Messages: 1, Stops: 1, Wishes: 1, Rejects: 1, Careless: 1},
 	}
 }
 
@@ -87,10 +87,11 @@ func TestEveryInterleaving(t *testing.T) {
 func TestTheExplorerFindsEachPlantedBug(t *testing.T) {
 	for bug, want := range map[sim.Bug]string{
 		sim.AnswerNotCarried: "V15: a person decided", sim.AnswerAlone: "V15: a person decided", sim.AdoptedTurnTaken: "V15: turn", sim.FencedWake: "R6",
+		sim.OwedDropped: "V15: a person decided", sim.OwedNotRequested: "V15: a person decided",
 	} {
 		t.Run(fmt.Sprint(bug), func(t *testing.T) {
 			c := exploring(worlds()["two questions without calls"], bug)
-			c.Depth, c.Most = 9, explorer.Bounds{Crashes: 1, Starts: 1, Failures: 2, GaveUp: 1}
+			c.Depth, c.Most = 9, explorer.Bounds{Crashes: 1, Starts: 1, Failures: 2, GaveUp: 1, Itself: 1, Careless: 1}
 			r := explorer.Run(c)
 			t.Logf("%d states: %s", r.States, r.Violated)
 			if !strings.HasPrefix(r.Violated, want) {

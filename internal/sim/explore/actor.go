@@ -81,25 +81,24 @@ func (s *state) wish(name string) bool {
 
 // reconcile has the reconciler look at the session.
 func (s *state) reconcile() bool {
+	facts := s.reconciled()
+	if len(facts) == 0 {
+		return false
+	}
+	s.append(events.WriterReconciler, events.ServiceSource("reconciler", "x"), s.st.Epoch, facts...)
+	if again := s.reconciled(); len(again) > 0 && s.cfg.Bug != sim.AdoptedTurnTaken {
+		s.fail("V3: the reconciler has decided, and decides again: %v", again)
+	}
+	return true
+}
+
+// reconciled is what the reconciler says about the session as it is.
+func (s *state) reconciled() []events.Fact {
 	commits, err := s.cfg.Decide(s.st, s.view())
 	if err != nil {
 		s.fail("the reconciler: %v", err)
 	}
-	for _, facts := range commits {
-		s.append(events.WriterReconciler, events.ServiceSource("reconciler", "x"), s.st.Epoch, s.cfg.Bug.Planted(events.WriterReconciler, s.st, facts)...)
-	}
-	if len(commits) == 0 {
-		facts := s.cfg.Bug.Planted(events.WriterReconciler, s.st, nil)
-		if len(facts) == 0 {
-			return false
-		}
-		s.append(events.WriterReconciler, events.ServiceSource("reconciler", "x"), s.st.Epoch, facts...)
-		return true
-	}
-	if again, err := s.cfg.Decide(s.st, s.view()); err != nil || len(again) > 0 {
-		s.fail("V3: the reconciler has decided, and decides again: %v (%v)", again, err)
-	}
-	return true
+	return s.cfg.Bug.Planted(events.WriterReconciler, s.st, slices.Concat(commits...))
 }
 
 func (s *state) input() sim.Input {

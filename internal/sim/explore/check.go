@@ -10,22 +10,6 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// namesOf are the prompts that a turn brings to its agent.
-func namesOf(t *session.Turn) []string { return ids(t.Prompts) }
-func ids(cs []session.Carried) []string {
-	names := make([]string, len(cs))
-	for i, c := range cs {
-		names[i] = c.Prompt
-	}
-	return names
-}
-
-func namesOfLast(t *session.LastTurn) []string { return ids(t.Prompts) }
-
-func namesOfPending(p *session.PendingTurn) []string {
-	return ids(p.Prompts)
-}
-
 // check holds what must be so in every state against it. Rules about steps were looked at with the step.
 func (s *state) check() {
 	s.checkDocument()

@@ -3,7 +3,8 @@
 // most one of them with a call. Everything may happen at any step, each trouble as often as [Bounds] allows:
 //
 //	a process is killed, suspended for longer than its lease lives, or cut off from the broker for as long; it starts,
-//	claims with or without adopting, asks, gives up, fails, compacts, and takes what it is asked to do
+//	claims with or without adopting, asks, gives up, fails, compacts, and takes what it is asked to do; it starts a turn by
+//	itself, or completes one and has not read what was decided
 //	people answer, reject, send, stop, retry, also while every process is dead
 //	the reconciler, retry and compaction look at the session, or do not for as long as the exploration likes
 //
@@ -47,7 +48,7 @@ func (a Ask) requested(turn string) events.PromptRequested {
 }
 
 // Bounds say how often each trouble may happen in one trace.
-type Bounds struct{ Crashes, Freezes, Lapses, Starts, Failures, GaveUp, Messages, Stops, Wishes, Rejects uint8 }
+type Bounds struct{ Crashes, Freezes, Lapses, Starts, Failures, GaveUp, Messages, Stops, Wishes, Rejects, Itself, Careless uint8 }
 
 // Config says what to explore.
 type Config struct {
@@ -109,6 +110,8 @@ func (c *Config) steps() []step {
 		each("close call", (*state).closeCall)
 		each("receipt", (*state).receive)
 		each("complete", (*state).complete)
+		each("complete without reading", (*state).careless)
+		each("by itself", (*state).byItself)
 		each("fail", func(s *state, p *process) bool { return s.failTurn(p, "server_error") })
 		each("overflow", func(s *state, p *process) bool { return s.failTurn(p, "context_exceeded") })
 		each("work", (*state).work)

@@ -81,14 +81,24 @@ func (s *state) places() []uint64 {
 	for i := range st.Queue {
 		seqs = append(seqs, st.Queue[i].Seq)
 	}
+	add := func(list []session.Carried) {
+		for _, c := range list {
+			seqs = append(seqs, c.Seq)
+		}
+	}
 	if p := st.Pending.Turn; p != nil {
 		seqs = append(seqs, p.Seq)
+		add(p.Prompts)
+	}
+	if t := st.Turn; t != nil {
+		add(t.Prompts)
 	}
 	if p := st.Pending.Stop; p != nil {
 		seqs = append(seqs, p.Seq)
 	}
 	if l := st.LastTurn; l != nil {
 		seqs = append(seqs, l.Seq)
+		add(l.Prompts)
 	}
 	if l := st.LastCompaction; l != nil {
 		seqs = append(seqs, l.Seq)
@@ -110,7 +120,7 @@ func (k *keyer) session(st *session.State) {
 		k.id(t.OfTurn)
 		k.id(t.Message)
 		k.flags(t.Synthetic, t.Epoch == st.Epoch, t.Compaction != "")
-		k.prompts(namesOf(t))
+		k.carried(t.Prompts)
 	}
 	if l := st.LastTurn; l != nil {
 		k.byte('L')
@@ -123,7 +133,7 @@ func (k *keyer) session(st *session.State) {
 		k.place(l.Seq)
 		k.flags(l.Synthetic, l.HadOutput)
 		k.failure(l.Error)
-		k.prompts(namesOfLast(l))
+		k.carried(l.Prompts)
 	}
 	k.open(st)
 	k.pending(st)
@@ -143,6 +153,15 @@ func (k *keyer) prompts(ids []string) {
 	k.number(len(ids))
 	for _, id := range ids {
 		k.id(id)
+	}
+}
+
+// carried writes what a turn carries, with the places of the decisions: they are compared with that of a stop.
+func (k *keyer) carried(list []session.Carried) {
+	k.number(len(list))
+	for _, c := range list {
+		k.id(c.Prompt)
+		k.place(c.Seq)
 	}
 }
 
@@ -191,7 +210,7 @@ func (k *keyer) pending(st *session.State) {
 		k.place(p.Seq)
 		k.flags(p.By != "")
 		k.number(p.Attempt)
-		k.prompts(namesOfPending(p))
+		k.carried(p.Prompts)
 	}
 	if p := st.Pending.Stop; p != nil {
 		k.byte('s')
@@ -248,11 +267,10 @@ func (k *keyer) fates(s *state) {
 		k.byte(byte(f))
 		k.flags(s.awaits(i))
 	}
-	s.law.Each(s.st, func(prompt string, at uint64, asker bool) {
+	s.law.Each(func(prompt string, at uint64) {
 		k.byte('D')
 		k.id(prompt)
 		k.place(at)
-		k.flags(asker)
 	})
 	for _, id := range s.law.Delivered() {
 		k.byte('d')

@@ -412,6 +412,29 @@ func (s *state) complete(p *process) bool {
 	return true
 }
 
+// careless completes the turn although the process has not read what was decided about a question of it.
+func (s *state) careless(p *process) bool {
+	waits := p.asks() || slices.Contains(p.todo[:], true)
+	if !s.handles(p) || !waits || s.st.BlockedBy() != "" || s.st.Pending.Stop != nil || len(s.st.Tools) > 0 || s.spent.careless >= s.cfg.Most.Careless {
+		return false
+	}
+	s.spent.careless++
+	s.say(p, events.TurnCompleted{Turn: p.turn, Finish: "stop"})
+	return true
+}
+
+// byItself starts a turn that nobody requested.
+func (s *state) byItself(p *process) bool {
+	if !s.runs(p) || s.st.Turn != nil || s.st.Pending.Stop != nil || s.compacting() || s.spent.itself >= s.cfg.Most.Itself {
+		return false
+	}
+	s.spent.itself++
+	p.turn = fmt.Sprint("own", s.spent.itself)
+	s.say(p, events.TurnStarted{Turn: p.turn, Cause: events.CauseMessage, Synthetic: true})
+	p.turn = s.st.Turn.ID
+	return true
+}
+
 // failTurn ends the turn in an error of a kind.
 func (s *state) failTurn(p *process, kind string) bool {
 	if !s.handles(p) || s.st.Pending.Stop != nil || s.spent.failures >= s.cfg.Most.Failures {

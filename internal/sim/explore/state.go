@@ -69,7 +69,7 @@ type process struct {
 }
 
 // spent is how often something has happened that a bound is set for.
-type spent struct{ crashes, freezes, lapses, starts, failures, gaveUp, messages, stops, wishes, rejects uint8 }
+type spent struct{ crashes, freezes, lapses, starts, failures, gaveUp, messages, stops, wishes, rejects, itself, careless uint8 }
 
 // fate is what became of a decision.
 type fate uint8
@@ -79,7 +79,7 @@ const (
 	decided        // the person got 200
 	said           // a call has ended with it: the next turn reads it
 	received       // a model's context has it
-	overtaken      // by a later act of a person, or given up by the agent that asked
+	overtaken      // by a later act of a person
 )
 
 // entry is one commit of the log, and the way here.
@@ -232,11 +232,7 @@ func (s *state) feed(before *session.State, feed []events.Event) {
 				s.turnBegins(f)
 			}
 		case events.TurnCompleted:
-			s.agentEnds(before, f.Turn)
-		case events.TurnStopped:
-			if f.Actor == events.ActorPerson {
-				s.personActs()
-			}
+			s.agentEnds()
 		}
 	}
 	for i := range s.procs {
@@ -276,13 +272,9 @@ func (s *state) turnBegins(f events.TurnStarted) {
 	}
 }
 
-// agentEnds: the process that asked has ended its turn by itself.
-func (s *state) agentEnds(before *session.State, turn string) {
+// agentEnds: a process has ended its turn by itself. What it has not read stays decided.
+func (s *state) agentEnds() {
 	for i := range s.fates {
-		p := before.Prompts[s.cfg.Asks[i].Prompt]
-		if s.fates[i] == decided && p != nil && p.Turn == turn && before.Turn != nil && before.Turn.Epoch == p.Epoch {
-			s.fates[i] = overtaken
-		}
 		if s.fates[i] == said {
 			s.fates[i] = received // its own call
 		}
