@@ -131,7 +131,7 @@ func Rules() []Rule {
 		{"exported names documented", documented}, {"package comments", packageComments},
 		{"facts", facts}, {"services", services}, {"dependencies have reasons", dependencies},
 		{"one number a decision", decisionNumbers},
-		{"citations resolve", citations},
+		{"citations resolve", citations}, {"plain words", prose},
 		{"nothing left to do", nothingLeft}, {"nothing names the workplace", noWorkplace},
 	}
 }
