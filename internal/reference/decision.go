@@ -26,7 +26,7 @@ func decisionIndex(root fs.FS) ([]byte, error) {
 	}
 	var b strings.Builder
 	b.WriteString("# Decision records\n\nEach record is one decision: its context, what was decided, what was considered instead, and its consequences.\n" +
-		"[Record 1](0001-decisions-are-dated.md) says what gets a record. This page is printed by\n" +
+		"[Record 1](0001-decision-records.md) says what gets a record. This page is printed by\n" +
 		"`go test ./internal/reference -update`; do not edit it.\n\n| record | decision | status | date |\n|---|---|---|---|\n")
 	for _, file := range files {
 		name := path.Base(file)
