@@ -27,8 +27,8 @@ import (
 	"github.com/nats-io/nuid"
 	"github.com/rs/zerolog"
 
-	"github.com/holdfast-dev/holdfast/internal/gather"
-	"github.com/holdfast-dev/holdfast/internal/precedence"
+	"github.com/holdfast-dev/holdfast/internal/batcher"
+	"github.com/holdfast-dev/holdfast/internal/priority"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
@@ -112,8 +112,8 @@ type Bus struct {
 	log      zerolog.Logger
 	instance string
 	together atomic.Bool // many writes to a stream go as one batch
-	appends  gather.Gatherer[*gathered]
-	order    *precedence.Order // of all who share the broker's process, or this one
+	appends  batcher.Batcher[*batchedWrite]
+	priority *priority.Gate // shared by all that run in the broker's process, or of this connection
 	denied   *denials
 	attempts attempts
 	clock    clock
@@ -138,54 +138,55 @@ func (p Pending) Wait(ctx context.Context) (uint64, error) {
 	return p.wait(ctx)
 }
 
-// gathered is a guarded write that waits for its turn, perhaps to travel with others.
-type gathered struct {
+// batchedWrite is a guarded write that may be sent in a batch with others.
+type batchedWrite struct {
 	w    *write
-	key  string        // what it is guarded by: the broker does not look whether two of a batch name the same
-	gone chan struct{} // closed when s is known
-	s    sent          // how it went
+	key  string        // the subject of its guard: the broker does not check whether two writes of a batch have the same
+	done chan struct{} // closed when s is set
+	s    sent          // the outcome
 }
 
-// join is [Bus.begin] for what many write at the same time: what is handed in while others are under way goes with the next.
-// A write whose context ends before that is taken back.
-func (b *Bus) join(key string, w *write) Pending {
-	g := &gathered{w: w, key: key, gone: make(chan struct{})}
-	leave := b.appends.Join(g)
+// beginBatched is [Bus.begin] for writes of which there may be many at the same time: those that are added while others are
+// sent go together in the next batch. A write whose context ends before that is removed.
+func (b *Bus) beginBatched(key string, w *write) Pending {
+	x := &batchedWrite{w: w, key: key, done: make(chan struct{})}
+	remove := b.appends.Add(x)
 	return Pending{wait: func(ctx context.Context) (uint64, error) {
 		select {
-		case <-g.gone:
-			return b.settle(ctx, w, g.s)
+		case <-x.done:
+			return b.settle(ctx, w, x.s)
 		case <-ctx.Done():
-			leave()
+			remove()
 			return 0, fmt.Errorf("bus: %s: %w", w.op, b.late("publish to "+w.msg.Subject, ctx.Err()))
 		}
 	}}
 }
 
-// fly sends writes as one batch, or side by side when they are few or the batch is refused, and waits for the answers.
-func (b *Bus) fly(gs []*gathered) {
-	ctx := context.Background() // an answer that does not come is an error soon
-	if len(gs) >= batchMin {
-		msgs := make([]*nats.Msg, len(gs))
-		for i, g := range gs {
-			msgs[i] = g.w.msg
+// sendBatched sends writes as one batch, or each by itself if they are few or the batch is refused, and waits for the
+// acknowledgements.
+func (b *Bus) sendBatched(writes []*batchedWrite) {
+	ctx := context.Background() // an acknowledgement that does not come is an error soon
+	if len(writes) >= batchMin {
+		msgs := make([]*nats.Msg, len(writes))
+		for i, x := range writes {
+			msgs[i] = x.w.msg
 		}
 		if last, err := b.ack(ctx, b.sendBatch(ctx, msgs)); err == nil {
-			for i, g := range gs {
-				g.s = sent{done: true, seq: last - uint64(len(gs)-1-i)}
-				close(g.gone)
+			for i, x := range writes {
+				x.s = sent{done: true, seq: last - uint64(len(writes)-1-i)}
+				close(x.done)
 			}
 			return
 		}
 	}
-	for _, g := range gs {
-		g.s = b.send(ctx, g.w.msg)
+	for _, x := range writes {
+		x.s = b.send(ctx, x.w.msg)
 	}
-	for _, g := range gs {
-		s := sent{subject: g.s.subject, at: g.s.at, done: true}
-		s.seq, s.failed = b.ack(ctx, g.s)
-		g.s = s
-		close(g.gone)
+	for _, x := range writes {
+		s := sent{subject: x.s.subject, at: x.s.at, done: true}
+		s.seq, s.failed = b.ack(ctx, x.s)
+		x.s = s
+		close(x.done)
 	}
 }
 
@@ -207,10 +208,10 @@ func Open(ctx context.Context, cfg Config) (*Bus, error) {
 		return nil, err
 	}
 	server, known := cfg.Server.(syncing)
-	b := &Bus{cell: cell, cfg: cfg, log: cfg.Log, instance: nuid.Next(), order: orderOf(cfg), denied: newDenials()}
+	b := &Bus{cell: cell, cfg: cfg, log: cfg.Log, instance: nuid.Next(), priority: gateOf(cfg), denied: newDenials()}
 	b.together.Store(cfg.Synced || known && server.SyncsEach())
-	b.appends = gather.Gatherer[*gathered]{CountMax: batchMessagesMax, SizeMax: batchBytesMax, Fly: b.fly,
-		Key: func(g *gathered) string { return g.key }, Size: func(g *gathered) int { return len(g.w.msg.Data) }}
+	b.appends = batcher.Batcher[*batchedWrite]{CountMax: batchMessagesMax, SizeMax: batchBytesMax, Flush: b.sendBatched,
+		Key: func(x *batchedWrite) string { return x.key }, Size: func(x *batchedWrite) int { return len(x.w.msg.Data) }}
 	if err := b.connect(ctx); err != nil {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/holdfast-dev/holdfast/internal/precedence"
+	"github.com/holdfast-dev/holdfast/internal/priority"
 )
 
 // Limits of ordered delivery.
@@ -316,9 +316,9 @@ func (c *consumption) stretch(ctx, life context.Context, pin string, before uint
 	c.working(f, nil)
 	defer func() { c.working(nil, slices.Concat(c.held, f.waiting())) }()
 	for {
-		c.b.order.Yield(ctx)
+		c.b.priority.Yield(ctx)
 		most := c.batch
-		if c.b.order.Busy() {
+		if c.b.priority.Busy() {
 			most = max(most/batchPart, 1)
 		}
 		ds, err := f.take(ctx, most)
@@ -386,16 +386,16 @@ func (b *Bus) Lag(ctx context.Context, s Source) (pending uint64, active string,
 	return info.NumPending + uint64(max(info.NumAckPending, 0)), pinned(info), nil
 }
 
-// sharing is an embedded server whose process everybody here shares.
-type sharing interface{ Order() *precedence.Order }
+// prioritizing is an embedded server whose gate is shared by all that run in its process.
+type prioritizing interface{ Priority() *priority.Gate }
 
-// orderOf is that of all who share the broker's process, else one for this connection.
-func orderOf(cfg Config) *precedence.Order {
-	if s, ok := cfg.Server.(sharing); ok {
-		return s.Order()
+// gateOf returns the gate of the broker's process, else one for this connection.
+func gateOf(cfg Config) *priority.Gate {
+	if s, ok := cfg.Server.(prioritizing); ok {
+		return s.Priority()
 	}
-	return new(precedence.Order)
+	return new(priority.Gate)
 }
 
-// Order is who goes first: what is due at this instant before what can wait, among those who share a process.
-func (b *Bus) Order() *precedence.Order { return b.order }
+// Priority returns the gate by which batch work yields to time-critical work in this process.
+func (b *Bus) Priority() *priority.Gate { return b.priority }

@@ -534,12 +534,12 @@ func makesRoom(t *testing.T) error {
 	s := natstest.Start(t)
 	within := func(c *bus.Config) { c.URL, c.Server = "", s }
 	a, b := natstest.Bus(t, s, within), natstest.Bus(t, s, within)
-	if a.Order() != b.Order() {
+	if a.Priority() != b.Priority() {
 		t.Fatal("two who share a process do not know of each other")
 	}
 	_, js := outsider(t, s)
 	publish(t, js, messages, subjects...)
-	done := b.Order().Begin(time.Hour)
+	done := b.Priority().Begin(time.Hour)
 	defer done()
 	l, largest := newLedgers(t), 0
 	src := ledgerSource

@@ -87,7 +87,7 @@ func (b *Bus) AppendAsync(ctx context.Context, r events.Ref, w events.Writer, af
 		return lost, 0, nil
 	}
 	if b.together.Load() {
-		return b.join(guard, &write{op: op, msg: msg, look: look})
+		return b.beginBatched(guard, &write{op: op, msg: msg, look: look})
 	}
 	return b.begin(ctx, &write{op: op, msg: msg, look: look})
 }

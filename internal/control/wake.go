@@ -255,7 +255,7 @@ func (l *Loop) fire(ctx context.Context, w *wake, now time.Time, acks chan<- sen
 	for i, f := range w.ready.facts {
 		evs[i] = events.New(l.bus.NewID(), l.source, w.ref, w.ready.epoch, w.at, f)
 	}
-	x := sentAhead{w, l.bus.AppendAsync(ctx, w.ref, l.cfg.Writer, w.seq, evs), l.bus.Order().Begin(now.Sub(w.at))}
+	x := sentAhead{w, l.bus.AppendAsync(ctx, w.ref, l.cfg.Writer, w.seq, evs), l.bus.Priority().Begin(now.Sub(w.at))}
 	select {
 	case acks <- x:
 	case <-ctx.Done():

@@ -214,13 +214,13 @@ func TestSentAheadIsDue(t *testing.T) {
 	late := &wake{ref: s.Ref(), at: now.Add(-time.Minute), seq: s.Seq, ready: &ready{epoch: s.Epoch, facts: []events.Fact{events.TurnInterrupted{Turn: "t1", Reason: "test"}}}}
 	acks := make(chan sentAhead, 1)
 	l.fire(w.ctx, late, now, acks, nil)
-	if !w.b.Order().Late() {
+	if !w.b.Priority().Late() {
 		t.Error("it is late, and nobody makes room")
 	}
 	close(acks)
 	var looks sync.WaitGroup
 	l.acknowledge(w.ctx, acks, &looks)
-	if w.b.Order().Late() || w.state("s").Turn != nil {
+	if w.b.Priority().Late() || w.state("s").Turn != nil {
 		t.Error("it is acknowledged, and others make room for it still, or it is not")
 	}
 	over, cancel := context.WithCancel(w.ctx)
@@ -233,7 +233,7 @@ func TestSentAheadIsDue(t *testing.T) {
 	close(left)
 	l.acknowledge(over, left, &looks)
 	looks.Wait()
-	if w.b.Order().Late() {
+	if w.b.Priority().Late() {
 		t.Error("this process has ended, and others make room for what it sent")
 	}
 }
@@ -249,10 +249,10 @@ func TestWalkMakesRoom(t *testing.T) {
 		for i := range walkChunk {
 			w.store(w.open(fmt.Sprint("s", i)))
 		}
-		done := w.b.Order().Begin(time.Hour)
+		done := w.b.Priority().Begin(time.Hour)
 		l.hurry.Store(hurry)
-		if err := l.Walk(w.ctx); err != nil || w.b.Order().Waits() > 0 == hurry {
-			t.Errorf("in a hurry: %v: made room %d times, %v", hurry, w.b.Order().Waits(), err)
+		if err := l.Walk(w.ctx); err != nil || w.b.Priority().Waits() > 0 == hurry {
+			t.Errorf("in a hurry: %v: made room %d times, %v", hurry, w.b.Priority().Waits(), err)
 		}
 		done()
 	}

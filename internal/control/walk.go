@@ -80,7 +80,7 @@ func (l *Loop) walkAll(ctx context.Context) error {
 			return ctx.Err()
 		}
 		if n++; n%walkChunk == 0 && !l.hurry.Load() {
-			l.bus.Order().Yield(ctx)
+			l.bus.Priority().Yield(ctx)
 			all.Wait()
 			wait(ctx, walkRestful*time.Since(began))
 			began = time.Now()

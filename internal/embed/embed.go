@@ -20,7 +20,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/rs/zerolog"
 
-	"github.com/holdfast-dev/holdfast/internal/precedence"
+	"github.com/holdfast-dev/holdfast/internal/priority"
 )
 
 const (
@@ -68,7 +68,7 @@ type Server struct {
 	once sync.Once
 
 	damages []Damage
-	order   precedence.Order
+	gate    priority.Gate
 }
 
 // Start runs a server and returns when it accepts connections. It fails with [ErrDirInUse], [ErrNotOurs], [ErrNewerData],
@@ -239,8 +239,8 @@ func (s *Server) SyncsEach() bool { return s.cfg.SyncAlways && s.cfg.Cluster == 
 // Damages are the parts of the files of [Config.Mend] that could not be read before the start.
 func (s *Server) Damages() []Damage { return s.damages }
 
-// Order is who goes first among those who share this server's process.
-func (s *Server) Order() *precedence.Order { return &s.order }
+// Priority returns the gate by which batch work in this process yields to time-critical work.
+func (s *Server) Priority() *priority.Gate { return &s.gate }
 
 // StoreBytesMax is how much the store may take on the disk: three quarters of what was free at the start, unless the
 // configuration says otherwise.

@@ -1,4 +1,4 @@
-package precedence_test
+package priority_test
 
 import (
 	"context"
@@ -6,17 +6,17 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/precedence"
+	"github.com/holdfast-dev/holdfast/internal/priority"
 )
 
-// waited is how long Yield takes.
-func waited(ctx context.Context, o *precedence.Order) time.Duration {
+// waited returns how long Yield blocks.
+func waited(ctx context.Context, g *priority.Gate) time.Duration {
 	began := time.Now()
-	o.Yield(ctx)
+	g.Yield(ctx)
 	return time.Since(began)
 }
 
-// TestYields: who works through what has come waits while something due is late, no longer, and never for ever.
+// TestYields: Yield blocks while time-critical work is late, no longer, and never for ever.
 func TestYields(t *testing.T) {
 	const late, most = 5 * time.Millisecond, 100 * time.Millisecond
 	for name, c := range map[string]struct {
@@ -33,79 +33,79 @@ func TestYields(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var o precedence.Order
+				var g priority.Gate
 				for _, d := range c.due {
-					done := o.Begin(d)
+					done := g.Begin(d)
 					if c.done > 0 {
 						time.AfterFunc(c.done, done)
 					}
 				}
-				if got := waited(t.Context(), &o); got != c.want {
+				if got := waited(t.Context(), &g); got != c.want {
 					t.Errorf("waited %v, want %v", got, c.want)
 				}
-				if o.Late() != (c.want == most) {
-					t.Errorf("late: %v, after a wait of %v", o.Late(), c.want)
+				if g.Late() != (c.want == most) {
+					t.Errorf("late: %v, after a wait of %v", g.Late(), c.want)
 				}
-				if o.Busy() != (c.want > 0) {
-					t.Errorf("busy: %v, after a wait of %v", o.Busy(), c.want)
+				if g.Busy() != (c.want > 0) {
+					t.Errorf("busy: %v, after a wait of %v", g.Busy(), c.want)
 				}
 			})
 		})
 	}
 }
 
-// TestYieldsTogether: all who wait go on at once, and a wait ends with its context.
+// TestYieldsTogether: all waits end at the same time, and a wait ends with its context.
 func TestYieldsTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var o precedence.Order
-		done := o.Begin(time.Second)
+		var g priority.Gate
+		done := g.Begin(time.Second)
 		all := make(chan time.Duration, 3)
 		for range 2 {
-			go func() { all <- waited(t.Context(), &o) }()
+			go func() { all <- waited(t.Context(), &g) }()
 		}
 		short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		go func() { all <- waited(short, &o) }()
+		go func() { all <- waited(short, &g) }()
 		time.AfterFunc(10*time.Millisecond, done)
 		for _, want := range []time.Duration{time.Millisecond, 10 * time.Millisecond, 10 * time.Millisecond} {
 			if got := <-all; got != want {
 				t.Errorf("waited %v, want %v", got, want)
 			}
 		}
-		if got := waited(t.Context(), &o); got != 0 || o.Waits() != 3 {
-			t.Errorf("waited %v when all was done, %d times in all", got, o.Waits())
+		if got := waited(t.Context(), &g); got != 0 || g.Waits() != 3 {
+			t.Errorf("waited %v when all was done, %d times in all", got, g.Waits())
 		}
 	})
 }
 
-// TestBusyEnds: some time after the last who had to wait, nobody expects it any more.
+// TestBusyEnds: a gate is not busy any more some time after the last wait.
 func TestBusyEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var o precedence.Order
-		done := o.Begin(time.Second)
-		o.Yield(t.Context())
+		var g priority.Gate
+		done := g.Begin(time.Second)
+		g.Yield(t.Context())
 		done()
-		if !o.Busy() {
-			t.Error("not busy when somebody has just waited")
+		if !g.Busy() {
+			t.Error("not busy right after a wait")
 		}
 		<-time.After(time.Second)
-		if o.Busy() {
+		if g.Busy() {
 			t.Error("busy a second later")
 		}
 	})
 }
 
-// TestPatienceEnds: who makes room and it is of no use, because everything due takes long, falls behind for a while only:
-// then most of the time is its own, however many do so, and a later rush is made room for again.
-func TestPatienceEnds(t *testing.T) {
+// TestTheBudgetIsLimited: batch work that yields without effect, because time-critical work takes long in any case, falls behind
+// for a while only. After that it has most of the time, and it yields again to a later rush.
+func TestTheBudgetIsLimited(t *testing.T) {
 	const work, most = 10 * time.Millisecond, 20 * time.Second
 	synctest.Test(t, func(t *testing.T) {
-		var o precedence.Order
-		done := o.Begin(time.Second)
+		var g priority.Gate
+		done := g.Begin(time.Second)
 		share := func(span time.Duration) (part float64) {
 			began, all := time.Now(), time.Duration(0)
 			for time.Since(began) < span {
-				all += waited(t.Context(), &o)
+				all += waited(t.Context(), &g)
 				<-time.After(work)
 			}
 			return float64(all) / float64(time.Since(began))
@@ -119,18 +119,18 @@ func TestPatienceEnds(t *testing.T) {
 		}
 		done()
 		share(20 * most)
-		o.Begin(time.Second)
+		g.Begin(time.Second)
 		if got := share(most / 2); got < 0.8 {
 			t.Errorf("waited for %.2f of a later rush", got)
 		}
 	})
 }
 
-// TestNobody: without an order everybody goes.
-func TestNobody(t *testing.T) {
-	var o *precedence.Order
-	o.Begin(time.Hour)()
-	if o.Yield(t.Context()); o.Busy() || o.Late() || o.Waits() > 0 {
+// TestNil: a nil gate never blocks.
+func TestNil(t *testing.T) {
+	var g *priority.Gate
+	g.Begin(time.Hour)()
+	if g.Yield(t.Context()); g.Busy() || g.Late() || g.Waits() > 0 {
 		t.Error("busy")
 	}
 }
