@@ -184,7 +184,24 @@ func (s *State) Owed() (f events.TurnRequested, ok bool) {
 		}
 		return s.Continue(id, turn, ""), true
 	}
-	return f, false
+	return s.owedMessage()
+}
+
+// owedMessage is [State.Owed] for an answer that became a message, and that the queue does not hand out: the person gave it
+// after what the queue waits behind.
+func (s *State) owedMessage() (f events.TurnRequested, ok bool) {
+	first := ""
+	for id, p := range s.Prompts {
+		newer := s.waitsAsMessage(id) && p.SettledSeq > s.HeldSeq
+		if newer && (first == "" || p.SettledSeq < s.Prompts[first].SettledSeq || p.SettledSeq == s.Prompts[first].SettledSeq && id < first) {
+			first = id
+		}
+	}
+	if first == "" {
+		return f, false
+	}
+	p := s.Prompts[first]
+	return s.Continue(first, p.Turn, s.answerMessage(first, p)), true
 }
 
 // crashIsHeld reports whether the last turn was interrupted and the policy leaves it to a person to continue.
