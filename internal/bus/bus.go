@@ -248,7 +248,7 @@ func (b *Bus) connect(ctx context.Context) error {
 	err := backoff.RetryNotify(try, backoff.WithContext(newBackoff(), ctx), func(err error, _ time.Duration) {
 		if err.Error() != said { // who waits says for what, once
 			said = err.Error()
-			b.log.Warn().Err(err).Str("service", b.cfg.Name).Msg("no broker at " + b.target() + " yet: trying on")
+			b.log.Warn().AnErr("err", err).Str("service", b.cfg.Name).Msg("no broker at " + b.target() + " yet: trying on")
 		}
 	})
 	if err != nil {
@@ -329,7 +329,7 @@ func (b *Bus) disconnected(nc *nats.Conn, err error) {
 	if nc.IsClosed() || nc.IsDraining() {
 		return
 	}
-	b.log.Warn().Err(err).Str("service", b.cfg.Name).Msg("broker lost")
+	b.log.Warn().AnErr("err", err).Str("service", b.cfg.Name).Msg("broker lost")
 }
 
 func (b *Bus) reconnected(*nats.Conn) {
@@ -352,7 +352,7 @@ func (b *Bus) asyncError(_ *nats.Conn, _ *nats.Subscription, err error) {
 		err = translate("connect to "+b.target(), err)
 		b.authErr.Store(&err)
 	default:
-		b.log.Warn().Err(err).Str("service", b.cfg.Name).Msg("broker reports")
+		b.log.Warn().AnErr("err", err).Str("service", b.cfg.Name).Msg("broker reports")
 	}
 }
 

@@ -104,7 +104,7 @@ func (b *Bus) Consume(ctx context.Context, s Source, h Handler) error {
 		case errors.Is(err, ErrNotFound):
 			c.exists = false
 		}
-		b.log.Info().Str("service", s.Durable).AnErr("reason", err).Msg("consumer begins anew")
+		b.log.Info().Str("service", s.Durable).AnErr("err", err).Msg("consumer begins anew")
 		if err := b.awaitConnected(ctx); err != nil && ctx.Err() == nil {
 			return err
 		}

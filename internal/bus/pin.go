@@ -51,7 +51,7 @@ func (c *consumption) settled(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, settleMaxMS*time.Millisecond)
 	defer cancel()
 	if _, err := c.b.nc.RequestWithContext(ctx, c.acked, []byte(bodyInProgress)); err != nil {
-		c.b.log.Debug().Str("service", c.name).AnErr("reason", err).Msg("acknowledgements may be worked in late")
+		c.b.log.Debug().Str("service", c.name).AnErr("err", err).Msg("acknowledgements may be worked in late")
 	}
 	c.acked = ""
 }
@@ -180,6 +180,6 @@ func (c *consumption) handOver(ctx context.Context, pin string) {
 		err = c.b.call(ctx, "unpin consumer "+c.name, "CONSUMER.UNPIN."+c.stream+"."+c.name, req, new(json0))
 	}
 	if err != nil {
-		c.b.log.Info().Str("service", c.name).AnErr("reason", err).Msg("consumer not handed over: the next process waits for the pin to expire")
+		c.b.log.Info().Str("service", c.name).AnErr("err", err).Msg("consumer not handed over: the next process waits for the pin to expire")
 	}
 }

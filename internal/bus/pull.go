@@ -173,7 +173,7 @@ func (f *flow) close() {
 	close(f.done)
 	f.fail(fmt.Errorf("%w: closed", errInterrupted))
 	if err := ignoreClosed(f.sub.Unsubscribe()); err != nil {
-		f.b.log.Warn().Err(err).Msg("pull: unsubscribe")
+		f.b.log.Warn().AnErr("err", err).Msg("pull: unsubscribe")
 	}
 }
 

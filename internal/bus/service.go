@@ -100,7 +100,7 @@ func (s *server) handler(ctx, life context.Context, ep Endpoint) micro.Handler {
 	return micro.HandlerFunc(func(req micro.Request) {
 		who, err := s.asker(ep.Verb, req)
 		if err != nil {
-			s.b.log.Debug().Err(err).Str("service", s.service).Str("entity", req.Subject()).Msg("request dropped")
+			s.b.log.Debug().AnErr("err", err).Str("service", s.service).Str("entity", req.Subject()).Msg("request dropped")
 			return
 		}
 		select {

@@ -392,6 +392,6 @@ func (b *Bus) takeSoon(ctx context.Context, f *flow, began time.Time) ([]deliver
 // forget deletes a consumer without waiting for the answer; the broker would do so by itself later.
 func (b *Bus) forget(stream, consumer string) {
 	if err := b.nc.PublishRequest(apiPrefix+"CONSUMER.DELETE."+stream+"."+consumer, nats.NewInbox(), nil); err != nil {
-		b.log.Debug().Err(err).Str("entity", "consumer").Str("id", consumer).Msg("left to expire")
+		b.log.Debug().AnErr("err", err).Str("entity", "consumer").Str("id", consumer).Msg("left to expire")
 	}
 }

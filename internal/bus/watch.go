@@ -64,7 +64,7 @@ func (b *Bus) Watch(ctx context.Context, bk Bucket, filters []string, fn func(Up
 		case errors.Is(err, ErrForbidden):
 			return err
 		}
-		b.log.Info().Err(err).Str("entity", b.bucket(bk)).Msg("watch begins anew")
+		b.log.Info().AnErr("err", err).Str("entity", b.bucket(bk)).Msg("watch begins anew")
 		if err := b.awaitConnected(ctx); err != nil && ctx.Err() == nil {
 			return err
 		}
@@ -295,7 +295,7 @@ func (b *Bus) Follow(ctx context.Context, harness string, live func(from uint64)
 		case errors.Is(err, ErrForbidden):
 			return err
 		}
-		b.log.Info().Err(err).Str("entity", b.cell.LogStream()).Msg("the log is followed anew")
+		b.log.Info().AnErr("err", err).Str("entity", b.cell.LogStream()).Msg("the log is followed anew")
 		if err := b.awaitConnected(ctx); err != nil && ctx.Err() == nil {
 			return err
 		}

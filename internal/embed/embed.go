@@ -267,7 +267,7 @@ func (s *Server) Shutdown() {
 		s.srv.Shutdown()
 		s.srv.WaitForShutdown()
 		if err := s.lock.release(); err != nil {
-			s.cfg.Log.Warn().Err(err).Str("service", "broker").Msg("data directory not unlocked")
+			s.cfg.Log.Warn().AnErr("err", err).Str("service", "broker").Msg("data directory not unlocked")
 		}
 		close(s.done)
 	})

@@ -19,6 +19,9 @@ func logs(t *Tree) {
 	for _, f := range t.goFiles(false) {
 		ast.Inspect(f.Syntax, func(n ast.Node) bool {
 			call, ok := n.(*ast.CallExpr)
+			if ok && unnamedError(call) {
+				t.find(f.Path, f.Line(call.Pos()), "Err logs under the key \"error\": write AnErr(\"err\", …)")
+			}
 			if !ok || len(call.Args) != 2 {
 				return true
 			}
@@ -33,4 +36,14 @@ func logs(t *Tree) {
 			return true
 		})
 	}
+}
+
+// unnamedError reports whether a call is zerolog's Err at the end of a chain of calls. Its key is "error", not "err".
+func unnamedError(call *ast.CallExpr) bool {
+	method, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || method.Sel.Name != "Err" || len(call.Args) != 1 {
+		return false
+	}
+	_, chained := method.X.(*ast.CallExpr)
+	return chained
 }

@@ -146,7 +146,7 @@ func (f *folder) setAside(ctx context.Context, t *touched, why error) error {
 		return err
 	}
 	f.count.aside.Add(1)
-	f.log.Error().Str("session", t.ref.String()).Uint64("seq", from).Err(why).Msg("set aside: the others go on, and it is tried again")
+	f.log.Error().Str("session", t.ref.String()).Uint64("seq", from).AnErr("err", why).Msg("set aside: the others go on, and it is tried again")
 	return nil
 }
 
@@ -295,7 +295,7 @@ func (f *folder) tryApart(ctx context.Context, r events.Ref) {
 	note, rev := w.note, w.rev
 	f.apart.mu.Unlock()
 	f.apart.tell()
-	f.log.Warn().Str("session", r.String()).Err(err).Msg("still set aside")
+	f.log.Warn().Str("session", r.String()).AnErr("err", err).Msg("still set aside")
 	if rev, err = f.storeNote(ctx, note, rev); err == nil {
 		f.apart.mu.Lock()
 		if w := f.apart.of[r]; w != nil {

@@ -27,7 +27,7 @@ func (f *folder) comeBack(ctx context.Context, r events.Ref) error {
 			continue
 		}
 		if err := f.bus.Delete(ctx, bus.State, events.AsideKey(r), rev); err != nil && !errors.Is(err, bus.ErrLostRace) {
-			f.log.Warn().Str("session", r.String()).Err(err).Msg("no longer set aside, but its note stands: it is looked at again at the next take-over")
+			f.log.Warn().Str("session", r.String()).AnErr("err", err).Msg("no longer set aside, but its note stands: it is looked at again at the next take-over")
 		}
 		f.count.back.Add(1)
 		f.log.Info().Str("session", r.String()).Uint64("seq", c.upTo).Msg("no longer set aside")

@@ -39,7 +39,7 @@ func (l *Ledger) compareOnce(ctx context.Context) {
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
-		l.log.Warn().Err(err).Msg("views were not compared with documents: `holdfast rebuild` does the same")
+		l.log.Warn().AnErr("err", err).Msg("views were not compared with documents: `holdfast rebuild` does the same")
 	case n > 0:
 		l.log.Warn().Msgf("views of %d sessions were not what their documents say: made anew", n)
 	}

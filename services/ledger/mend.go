@@ -48,7 +48,7 @@ func (l *Ledger) surveyOnce(ctx context.Context) {
 	found, err := Look(ctx, l.bus)
 	if err != nil {
 		if ctx.Err() == nil {
-			l.log.Warn().Err(err).Msg("documents were not compared with the log: the slow walk does the same")
+			l.log.Warn().AnErr("err", err).Msg("documents were not compared with the log: the slow walk does the same")
 		}
 		return
 	}
@@ -58,14 +58,14 @@ func (l *Ledger) surveyOnce(ctx context.Context) {
 		healed, err := l.mendLost(ctx, x.Ref)
 		switch {
 		case err != nil && ctx.Err() == nil:
-			l.log.Warn().Str("session", x.Ref.String()).Err(err).Msg("survey")
+			l.log.Warn().Str("session", x.Ref.String()).AnErr("err", err).Msg("survey")
 		case !healed:
 			lost = append(lost, x.String())
 		}
 	}
 	for _, r := range found.Wrong {
 		if _, err := l.mend(ctx, r); err != nil && ctx.Err() == nil {
-			l.log.Warn().Str("session", r.String()).Err(err).Msg("survey")
+			l.log.Warn().Str("session", r.String()).AnErr("err", err).Msg("survey")
 		}
 	}
 	if len(lost) > 0 {
@@ -188,7 +188,7 @@ func (l *Ledger) note(ctx context.Context, e bus.Entry, x *loss) error {
 	note := Lost{Ref: x.ref, Known: x.known, Last: x.last, Missing: x.missing, At: now}
 	if replaceable(e, x) {
 		note.Document = e.Value
-		l.log.Error().Str("session", x.ref.String()).Uint64("seq", x.last).Err(x).Msg("the document is rebuilt from the shorter log; the note of the loss keeps it as it was")
+		l.log.Error().Str("session", x.ref.String()).Uint64("seq", x.last).AnErr("err", x).Msg("the document is rebuilt from the shorter log; the note of the loss keeps it as it was")
 	}
 	return l.noteLoss(ctx, note)
 }
@@ -230,7 +230,7 @@ func (l *Ledger) walk(ctx context.Context) error {
 	for {
 		if l.mayWalk(ctx) {
 			if err := l.walkOnce(ctx); err != nil && ctx.Err() == nil {
-				l.log.Warn().Err(err).Msg("the slow walk did not come to its end")
+				l.log.Warn().AnErr("err", err).Msg("the slow walk did not come to its end")
 			}
 		}
 		if !wait(ctx, l.cfg.WalkEvery) {
@@ -273,7 +273,7 @@ func (l *Ledger) walkOnce(ctx context.Context) error {
 			continue
 		}
 		if _, err := l.mend(ctx, r); err != nil && ctx.Err() == nil {
-			l.log.Warn().Str("session", r.String()).Err(err).Msg("slow walk")
+			l.log.Warn().Str("session", r.String()).AnErr("err", err).Msg("slow walk")
 		}
 		if !wait(ctx, walkPause) {
 			return nil

@@ -81,11 +81,11 @@ func (l *Ledger) rebuildAll(ctx context.Context, refs map[events.Ref]bool, accep
 		defer mu.Unlock()
 		switch {
 		case errors.Is(err, errLost):
-			l.log.Error().Str("session", r.String()).Err(err).Msg("rebuild: the document stands")
+			l.log.Error().Str("session", r.String()).AnErr("err", err).Msg("rebuild: the document stands")
 			reply.Lost++
 			return nil
 		case err != nil:
-			l.log.Error().Str("session", r.String()).Err(err).Msg("rebuild")
+			l.log.Error().Str("session", r.String()).AnErr("err", err).Msg("rebuild")
 			if len(reply.Failed) < failedMax {
 				reply.Failed = append(reply.Failed, fmt.Sprintf("%s: %v", r, err))
 			}

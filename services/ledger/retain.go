@@ -30,7 +30,7 @@ func (l *Ledger) retain(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 			if n, err := l.Retain(ctx); err != nil && ctx.Err() == nil {
-				l.log.Error().Err(err).Msg("retention")
+				l.log.Error().AnErr("err", err).Msg("retention")
 			} else if n > 0 {
 				l.log.Info().Msgf("retention: purged %d closed sessions", n)
 			}
