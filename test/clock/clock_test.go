@@ -112,10 +112,12 @@ func TestSuspended(t *testing.T) {
 	if _, err := w.b.Now(w.ctx); err != nil {
 		t.Fatal(err)
 	}
+	stopped := time.Now()
 	p.signal(syscall.SIGSTOP)
 	set(t, clock, 2*time.Hour)
 	<-time.After(ttl + grace)
 	p.signal(syscall.SIGCONT)
+	s.stood = time.Since(stopped)
 	s.end(t)
 	w.reported(t, 1)
 }
@@ -205,6 +207,8 @@ type scene struct {
 	began map[string]time.Time // session: when what is to happen in it was planned
 	turns map[string]*harness.Turn
 	stop  context.CancelFunc
+	stood time.Duration   // for how long the machine was suspended
+	pulse *natstest.Pulse // for how long this process was kept from running
 }
 
 func (w *cell) harness(t *testing.T, id string) *harness.Harness {
@@ -237,7 +241,7 @@ func (x *scene) open(t *testing.T, h *harness.Harness, name string) *harness.Ses
 // plan plans a retry and the end of a prompt.
 func (w *cell) plan(t *testing.T, name string) *scene {
 	t.Helper()
-	x := &scene{w: w, name: name, began: map[string]time.Time{}, turns: map[string]*harness.Turn{}, stop: func() {}}
+	x := &scene{w: w, name: name, began: map[string]time.Time{}, turns: map[string]*harness.Turn{}, stop: func() {}, pulse: natstest.Feel(t)}
 	x.live = w.harness(t, "live"+name)
 	t.Cleanup(x.live.Abandon)
 	x.open(t, x.live, "failed")
@@ -332,8 +336,9 @@ func (x *scene) waits(t *testing.T, name string, k events.Kind, least, most time
 	natstest.Until(t, string(k)+" in "+name, func() bool { return x.when(name, k) })
 	took := time.Since(x.began[name])
 	t.Logf("%s: %s after %s", name, k, took.Round(10*time.Millisecond))
-	if took < least-early || took > most+late {
-		t.Errorf("%s: %s after %s, want %s to %s", name, k, took, least, most+late)
+	most += late + x.stood + x.pulse.Lost()
+	if took < least-early || took > most {
+		t.Errorf("%s: %s after %s, want %s to %s", name, k, took, least, most)
 	}
 }
 
