@@ -151,3 +151,48 @@ func TestCompletedWithTheAnswer(t *testing.T) {
 		t.Errorf("owed %v: %+v; last turn %+v, ignored %+v", ok, f, st.LastTurn, st.Ignored)
 	}
 }
+
+// TestAdoptedTurnHasItsRequest: a process adopts a turn that another one took. The turn's request is what it was: the
+// content of its message, its options, and the answer that it was given. A question that the turn asked itself is answered
+// to the process that asks it again, and is not in the request.
+func TestAdoptedTurnHasItsRequest(t *testing.T) {
+	w := newWorld(t)
+	one := w.connect()
+	s := must[*harness.Session](t)(one.Open(w.ctx, "s", harness.Opening{}))
+	must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "deploy", Message: "m1", By: "ada", Options: "large"}))
+	for _, id := range []string{"given", "own"} {
+		check(t, s.Append(w.ctx, events.PromptRequested{Prompt: id, Turn: "t1", PromptKind: events.PromptQuestion, Questions: question(),
+			Delivery: events.DeliverCallback, OnOwnerLoss: events.LossKeep, Blocking: new(bool)}))
+	}
+	w.mustAnswer("s", "given", "staging")
+	must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t2", Cause: events.CauseAnswer, OfTurn: "t1", Message: "m1", Options: "large",
+		Synthetic: true, Prompts: []string{"given"}}))
+	check(t, s.Append(w.ctx, events.PromptRequested{Prompt: "later", Turn: "t2", PromptKind: events.PromptQuestion, Questions: question(),
+		Delivery: events.DeliverCallback, OnOwnerLoss: events.LossKeep, Blocking: new(bool)}))
+	w.mustAnswer("s", "later", "noon")
+
+	two := w.connect()
+	s = must[*harness.Session](t)(two.Claim(w.ctx, "s", harness.Adopt{Turn: true}))
+	turn := s.OpenTurn()
+	if turn == nil || turn.ID() != "t2" {
+		t.Fatalf("%+v", turn)
+	}
+	r := turn.Request()
+	if string(r.Content) != `"deploy"` || r.Cause != events.CauseAnswer || r.OfTurn != "t1" || string(r.Options) != `"large"` {
+		t.Errorf("%+v", r)
+	}
+	if content, err := turn.Content(w.ctx); err != nil || string(content) != `"deploy"` {
+		t.Errorf("content %s, %v", content, err)
+	}
+	if len(r.Prompts) != 1 || r.Prompts[0].Prompt != "given" || r.Prompts[0].Answers[0].Text != "staging" {
+		t.Errorf("%+v", r.Prompts)
+	}
+	a, err := turn.Ask(w.ctx, harness.Prompt{ID: "later", Questions: question()})
+	if err != nil || a.Answers[0].Text != "noon" {
+		t.Errorf("%+v %v", a, err)
+	}
+	check(t, turn.Complete(w.ctx, "stop"))
+	if f, ok := w.state("s").Owed(); ok {
+		t.Errorf("owed: %+v", f)
+	}
+}

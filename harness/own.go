@@ -34,7 +34,8 @@ type Adopt struct {
 	Prompts []Prompt
 	// Calls that go on.
 	Calls []string
-	// Turn: the open turn goes on. [Session.OpenTurn] is its handle.
+	// Turn: the open turn goes on. [Session.OpenTurn] is its handle, with the request that the turn was started with
+	// ([Turn.Request]).
 	Turn bool
 }
 
@@ -96,11 +97,36 @@ func (h *Harness) Claim(ctx context.Context, id string, adopt ...Adopt) (*Sessio
 	for i := 0; i < len(rest) && err == nil; i++ {
 		err = s.Relay(ctx, rest[i]...)
 	}
+	if err == nil && len(adopt) > 0 {
+		err = s.readTurn(ctx)
+	}
 	if err != nil {
 		h.giveBack(s)
 		return nil, err
 	}
 	return s, nil
+}
+
+// readTurn gives the handle of a turn that was adopted its request: the content of the message and the decisions that the
+// turn was started with are in the log.
+func (s *Session) readTurn(ctx context.Context) error {
+	t := s.OpenTurn()
+	if t == nil || t.Request().Turn != "" {
+		return nil
+	}
+	w, err := s.State().WorkOpen(func(seq uint64) (*events.Commit, error) {
+		c, err := s.h.bus.Commit(ctx, seq)
+		return &c, err
+	})
+	if err != nil {
+		return fmt.Errorf("harness: turn %s in %s: %w", t.id, s.ref, translate(err))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w != nil && w.Turn == t.id {
+		t.request = *w
+	}
+	return nil
 }
 
 // adopting returns these facts with as much of an adoption as fits into their commit, and the commits of the rest.

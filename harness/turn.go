@@ -129,7 +129,9 @@ func (t *Turn) ID() string { return t.id }
 // Session is the turn's session.
 func (t *Turn) Session() *Session { return t.s }
 
-// Request is what was asked for, if the turn was taken by [Harness.Work]: its message's content, its cause, its options.
+// Request is what was asked for, if the turn was taken by [Harness.Work] or adopted by [Harness.Claim]: its message's
+// content, its cause, its options, and the decisions that it brings. Of an adopted turn, decisions about questions that the
+// turn itself asked are returned by [Turn.Ask], under the same id.
 func (t *Turn) Request() session.WorkTurn {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()

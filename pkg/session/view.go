@@ -309,12 +309,33 @@ func (s *State) work(src Source, bytesMax int) (*Work, error) {
 	if w.Turn, err = s.workTurn(src); err != nil || w.Turn == nil {
 		return w, err
 	}
-	return w, s.turnPrompts(w.Turn, src, bytesMax-size)
+	return w, w.Turn.readPrompts(src, s.brings(), bytesMax-size)
 }
 
-// turnPrompts fills in what was decided about the prompts that the requested turn names.
-func (s *State) turnPrompts(t *WorkTurn, src Source, bytesMax int) error {
-	for _, c := range s.brings() {
+// WorkOpen returns the open turn as a harness is handed it: with the content of its message, and the decisions that it was
+// given. Nil without an open turn. A decision about a question of the turn itself that has no receipt is left out: it is
+// returned to the process that asks the question again.
+func (s *State) WorkOpen(src Source) (*WorkTurn, error) {
+	t := s.Turn
+	if t == nil {
+		return nil, nil
+	}
+	w := &WorkTurn{Turn: t.ID, Cause: t.Cause, OfTurn: t.OfTurn, Message: t.Message, Options: t.Options, Attempt: t.Attempt, Synthetic: t.Synthetic}
+	if err := w.readContent(src, t.MessageSeq); err != nil {
+		return nil, err
+	}
+	var given []Carried
+	for _, c := range t.Prompts {
+		if p := s.Prompts[c.Prompt]; p == nil || p.Turn != t.ID {
+			given = append(given, c)
+		}
+	}
+	return w, w.readPrompts(src, given, math.MaxInt)
+}
+
+// readPrompts fills in what was decided about the prompts that a turn brings, in at most so many bytes.
+func (t *WorkTurn) readPrompts(src Source, list []Carried, bytesMax int) error {
+	for _, c := range list {
 		p := TurnPrompt{Prompt: c.Prompt, Seq: c.Seq, WorkPrompt: WorkPrompt{Status: c.Status}}
 		said, err := settled(src, c.Seq, c.Prompt, c.Status)
 		if err != nil {
@@ -362,21 +383,25 @@ func (s *State) workTurn(src Source) (*WorkTurn, error) {
 		return nil, nil
 	}
 	t := &WorkTurn{Turn: p.ID, Cause: p.Cause, OfTurn: p.OfTurn, Message: p.Message, Options: p.Options, Attempt: max(p.Attempt, 1), Prompt: p.Prompt, Compaction: p.Compaction}
-	seq := s.MessageSeq(p.Message)
+	return t, t.readContent(src, s.MessageSeq(p.Message))
+}
+
+// readContent fills in the content of a turn's message from the commit that accepted it; 0: there is none, or it is not known.
+func (t *WorkTurn) readContent(src Source, seq uint64) error {
 	if seq == 0 {
-		return t, nil
+		return nil
 	}
 	c, err := src(seq)
 	if err != nil {
-		return nil, fmt.Errorf("session: the content of message %s: %w", p.Message, err)
+		return fmt.Errorf("session: the content of message %s: %w", t.Message, err)
 	}
 	for i := range c.Events {
-		if f, ok := c.Events[i].Fact.(events.MessageAccepted); ok && f.Message == p.Message {
+		if f, ok := c.Events[i].Fact.(events.MessageAccepted); ok && f.Message == t.Message {
 			t.Content, t.Ref, t.Synthetic = f.Content, f.Ref, f.Synthetic
 			break
 		}
 	}
-	return t, nil
+	return nil
 }
 
 // marks are the places in the log that say what is pending: each is said once, and never changed afterwards.
