@@ -29,7 +29,12 @@ func (l *Loop) Append(ctx context.Context, s *session.State, facts []events.Fact
 }
 
 // append also says which of the facts are in the log.
-func (l *Loop) append(ctx context.Context, s *session.State, d Decision, now time.Time) (*session.State, []events.Fact, error) {
+func (l *Loop) append(
+	ctx context.Context,
+	s *session.State,
+	d Decision,
+	now time.Time,
+) (*session.State, []events.Fact, error) {
 	if len(d.Facts) == 0 {
 		return s, nil, nil
 	}
@@ -58,7 +63,9 @@ func (l *Loop) append(ctx context.Context, s *session.State, d Decision, now tim
 		if seq, err = l.bus.Append(ctx, r, l.cfg.Writer, s.Seq, part); err != nil {
 			break
 		}
-		s.Fold(&events.Commit{Ref: r, Writer: l.cfg.Writer, Seq: seq, Guard: s.Seq, Guarded: true, At: now, Events: part})
+		s.Fold(
+			&events.Commit{Ref: r, Writer: l.cfg.Writer, Seq: seq, Guard: s.Seq, Guarded: true, At: now, Events: part},
+		)
 		done += n
 	}
 	l.appended(ctx, s, s.Seq, Decision{Facts: d.Facts[:done], Rest: d.Rest && done == len(d.Facts)})
@@ -133,7 +140,8 @@ func fitting(evs []events.Event) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		if size += len(body) + envelopeBytesMore; size > batchBytesMax { // never of the first: one fact takes half of that at most
+		// The first event always fits: one fact takes at most half of a batch.
+		if size += len(body) + envelopeBytesMore; size > batchBytesMax {
 			return i, nil
 		}
 	}
@@ -144,7 +152,8 @@ func fitting(evs []events.Event) (int, error) {
 func plain(evs []events.Event) bool {
 	for i := range evs {
 		switch f := evs[i].Fact.(type) {
-		case events.ToolInterrupted, events.PromptExpired, events.PromptWithdrawn, events.TurnInterrupted, events.CompactionFailed:
+		case events.ToolInterrupted, events.PromptExpired, events.PromptWithdrawn, events.TurnInterrupted,
+			events.CompactionFailed:
 		case events.SessionOrphaned:
 			if len(f.WaitsFor) > plainWaitsMax {
 				return false

@@ -87,7 +87,13 @@ func TestFitting(t *testing.T) {
 	large := events.TurnFailed{Turn: "t", Error: events.Failure{Kind: "x", Text: strings.Repeat("x", batchBytesMax/2)}}
 	fence := events.SessionOrphaned{Incarnation: "17", Reason: "x"}
 	for range batchBytesMax / 2 / (3 * events.TokenBytesMax) {
-		fence.WaitsFor = append(fence.WaitsFor, events.WaitFor{Call: strings.Repeat("c", events.TokenBytesMax), Child: strings.Repeat("d", events.TokenBytesMax)})
+		fence.WaitsFor = append(
+			fence.WaitsFor,
+			events.WaitFor{
+				Call:  strings.Repeat("c", events.TokenBytesMax),
+				Child: strings.Repeat("d", events.TokenBytesMax),
+			},
+		)
 	}
 	for name, c := range map[string]struct {
 		evs  []events.Event
@@ -159,7 +165,8 @@ func TestSuspects(t *testing.T) {
 		}
 	}
 	since := l.suspects[ref("s")].Since
-	if l.failed(t.Context(), ref("s"), long); !l.suspects[ref("s")].Since.Equal(since) || len(l.suspects[ref("s")].Reason) != suspectTextMax {
+	if l.failed(t.Context(), ref("s"), long); !l.suspects[ref("s")].Since.Equal(since) ||
+		len(l.suspects[ref("s")].Reason) != suspectTextMax {
 		t.Errorf("told: %+v", l.suspects[ref("s")])
 	}
 	for i := range 2 * suspectsMax {
@@ -172,7 +179,10 @@ func TestSuspects(t *testing.T) {
 // TestSettleManyInWindows: of many more than may be under way each is sent, waited for and told of, once.
 func TestSettleManyInWindows(t *testing.T) {
 	w := newWorld(t)
-	l, err := New(w.b, Config{Service: "reconciler", Writer: events.WriterReconciler, Decide: interruptAfter, AtOnceMax: 1})
+	l, err := New(
+		w.b,
+		Config{Service: "reconciler", Writer: events.WriterReconciler, Decide: interruptAfter, AtOnceMax: 1},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

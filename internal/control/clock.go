@@ -28,7 +28,9 @@ func FollowClock(ctx context.Context, b *bus.Bus, log zerolog.Logger) error {
 				kept = n
 			case errors.Is(err, bus.ErrForbidden):
 				kept = n
-				log.Warn().AnErr("err", err).Msg("steps of the broker's clock are not kept: a process that starts later does not know of them")
+				log.Warn().
+					AnErr("err", err).
+					Msg("steps of the broker's clock are not kept: a process that starts later does not know of them")
 			case ctx.Err() == nil:
 				log.Warn().AnErr("err", err).Msg("steps of the broker's clock are not kept yet: tried again")
 			}

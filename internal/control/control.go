@@ -149,12 +149,22 @@ func New(b *bus.Bus, cfg Config) (*Loop, error) {
 		cfg.AtOnceMax = atOnceDefault
 	}
 	if _, err := events.Token(cfg.Service); err != nil || cfg.Decide == nil || cfg.Walk < 0 || cfg.AtOnceMax < 0 {
-		return nil, fmt.Errorf("control: %q: want a service's name, a decision, and no negative walk or sessions at once", cfg.Service)
+		return nil, fmt.Errorf(
+			"control: %q: want a service's name, a decision, and no negative walk or sessions at once",
+			cfg.Service,
+		)
 	}
 	return &Loop{
-		bus: b, cfg: cfg, slots: make(chan struct{}, cfg.AtOnceMax), walks: make(chan struct{}, 1), reading: make(chan struct{}, runtime.GOMAXPROCS(0)), wakes: newWakes(),
-		source: events.ServiceSource(cfg.Service, b.Instance()),
-		own:    map[events.Ref]own{}, timers: map[events.Ref]time.Time{}, suspects: map[events.Ref]Suspect{},
+		bus:      b,
+		cfg:      cfg,
+		slots:    make(chan struct{}, cfg.AtOnceMax),
+		walks:    make(chan struct{}, 1),
+		reading:  make(chan struct{}, runtime.GOMAXPROCS(0)),
+		wakes:    newWakes(),
+		source:   events.ServiceSource(cfg.Service, b.Instance()),
+		own:      map[events.Ref]own{},
+		timers:   map[events.Ref]time.Time{},
+		suspects: map[events.Ref]Suspect{},
 	}, nil
 }
 
@@ -165,7 +175,12 @@ func Documents(service string) bus.Source {
 
 // Alarms is the consumer of a service's fired timers.
 func Alarms(b *bus.Bus, service string) bus.Source {
-	return bus.Source{Stream: bus.Due, Durable: service + dueDurableAfter, Filter: []string{b.Cell().DueFilter(service)}, BatchMax: batchMax}
+	return bus.Source{
+		Stream:   bus.Due,
+		Durable:  service + dueDurableAfter,
+		Filter:   []string{b.Cell().DueFilter(service)},
+		BatchMax: batchMax,
+	}
 }
 
 // Run looks at sessions until ctx ends; then it hands over and returns nil.
@@ -188,8 +203,14 @@ func (l *Loop) Run(ctx context.Context) error {
 // Counts are the loop's counters by name.
 func (l *Loop) Counts() map[string]uint64 {
 	return map[string]uint64{
-		"looks": l.count.looks.Load(), "decisions": l.count.decisions.Load(), "facts": l.count.facts.Load(), "lost_races": l.count.lostRaces.Load(),
-		"errors": l.count.errors.Load(), "walks": l.count.walks.Load(), "walk_ms": l.count.walkMS.Load(), "clock_steps": uint64(l.bus.StepsNoticed()),
+		"looks":       l.count.looks.Load(),
+		"decisions":   l.count.decisions.Load(),
+		"facts":       l.count.facts.Load(),
+		"lost_races":  l.count.lostRaces.Load(),
+		"errors":      l.count.errors.Load(),
+		"walks":       l.count.walks.Load(),
+		"walk_ms":     l.count.walkMS.Load(),
+		"clock_steps": uint64(l.bus.StepsNoticed()),
 	}
 }
 

@@ -49,7 +49,11 @@ func (w *world) say(s *session.State, facts ...events.Fact) *session.State {
 // open opens a session with a turn.
 func (w *world) open(name string) *session.State {
 	w.t.Helper()
-	return w.say(session.New(ref(name)), events.SessionOpened{Incarnation: "17"}, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
+	return w.say(
+		session.New(ref(name)),
+		events.SessionOpened{Incarnation: "17"},
+		events.TurnStarted{Turn: "t1", Cause: events.CauseMessage},
+	)
 }
 
 // store writes a session's document over whatever is there.
@@ -128,7 +132,9 @@ func interrupt(_ context.Context, s *session.State, _ events.Clock, _ session.So
 func TestDecides(t *testing.T) {
 	w := newWorld(t)
 	told := make(chan *session.State, 10)
-	l, _ := w.run(Config{Decide: interrupt, Decided: func(_ context.Context, s *session.State, _ []events.Fact) { told <- s }})
+	l, _ := w.run(
+		Config{Decide: interrupt, Decided: func(_ context.Context, s *session.State, _ []events.Fact) { told <- s }},
+	)
 	w.store(w.open("s"))
 	if s := <-told; s.Turn != nil || s.Seq != w.state("s").Seq {
 		t.Errorf("told of %+v", s)
@@ -165,18 +171,21 @@ func TestFailing(t *testing.T) {
 		var attempts atomic.Int32
 		broken.Store(true)
 		var l *Loop
-		l, _ = w.run(Config{Decide: func(ctx context.Context, s *session.State, now events.Clock, src session.Source) (Decision, error) {
-			if s.Session == "bad" && broken.Load() {
-				attempts.Add(1)
-				return Decision{}, errors.New("cannot be decided")
-			}
-			return interrupt(ctx, s, now, src)
-		}, WalkBy: func(ctx context.Context) error {
-			if broken.Load() { // the walk of a start would be another attempt
-				return nil
-			}
-			return l.walkAll(ctx)
-		}})
+		l, _ = w.run(Config{
+			Decide: func(ctx context.Context, s *session.State, now events.Clock, src session.Source) (Decision, error) {
+				if s.Session == "bad" && broken.Load() {
+					attempts.Add(1)
+					return Decision{}, errors.New("cannot be decided")
+				}
+				return interrupt(ctx, s, now, src)
+			},
+			WalkBy: func(ctx context.Context) error {
+				if broken.Load() { // the walk of a start would be another attempt
+					return nil
+				}
+				return l.walkAll(ctx)
+			},
+		})
 		w.put("newer", []byte(`{"v":99}`))
 		for _, name := range []string{"bad", "good"} {
 			w.store(w.open(name))
@@ -191,7 +200,8 @@ func TestFailing(t *testing.T) {
 			return fmt.Errorf("%d attempts, and no slow walk yet", n)
 		}
 		for _, x := range l.Suspects() {
-			if x.Session == "newer" && !strings.Contains(x.Reason, session.ErrNewerLayout.Error()) || x.Session == "good" {
+			if x.Session == "newer" && !strings.Contains(x.Reason, session.ErrNewerLayout.Error()) ||
+				x.Session == "good" {
 				t.Errorf("suspect %+v", x)
 			}
 		}
@@ -210,11 +220,13 @@ func TestFailing(t *testing.T) {
 func TestNotAcknowledged(t *testing.T) {
 	w := newWorld(t)
 	entered := make(chan struct{}, 10)
-	_, stop := w.run(Config{Decide: func(ctx context.Context, _ *session.State, _ events.Clock, _ session.Source) (Decision, error) {
-		entered <- struct{}{}
-		<-ctx.Done()
-		return Decision{}, ctx.Err()
-	}, WalkBy: noWalk})
+	_, stop := w.run(
+		Config{Decide: func(ctx context.Context, _ *session.State, _ events.Clock, _ session.Source) (Decision, error) {
+			entered <- struct{}{}
+			<-ctx.Done()
+			return Decision{}, ctx.Err()
+		}, WalkBy: noWalk},
+	)
 	w.store(w.open("s"))
 	<-entered
 	stop()
@@ -245,7 +257,11 @@ func TestLook(t *testing.T) {
 			w.store(w.open("s"))
 			<-first
 			if successor {
-				natstest.Until(t, "the acknowledgement", func() bool { n, _, err := w.b.Lag(w.ctx, Documents("reconciler")); return err == nil && n == 0 })
+				natstest.Until(
+					t,
+					"the acknowledgement",
+					func() bool { n, _, err := w.b.Lag(w.ctx, Documents("reconciler")); return err == nil && n == 0 },
+				)
 				stop()
 				w.run(Config{Decide: decide, WalkBy: noWalk})
 			}
@@ -482,7 +498,8 @@ func TestRegister(t *testing.T) {
 	}
 	natstest.Until(t, "the entry", listed)
 	var l Lease
-	if err := json.Unmarshal(e.Value, &l); err != nil || l.ID != "ledger" || l.Version != "1.2.3" || l.State != LeaseReady || l.PID == 0 || l.Exclusive {
+	if err := json.Unmarshal(e.Value, &l); err != nil || l.ID != "ledger" || l.Version != "1.2.3" ||
+		l.State != LeaseReady || l.PID == 0 || l.Exclusive {
 		t.Errorf("listed as %s: %v", e.Value, err)
 	}
 	natstest.Until(t, "its loss", func() bool { // between two renewals
@@ -502,9 +519,10 @@ func TestRegister(t *testing.T) {
 // people look at may be anything.
 func TestLeaseOfAnotherLanguage(t *testing.T) {
 	for body, want := range map[string]Lease{
-		`{"id":"h","incarnation":17,"state":"ready"}`:                                                                          {ID: "h", Incarnation: "17", Exclusive: true, State: "ready"},
-		`{"id":"h","incarnation":"17","exclusive":false,"ttl_ms":15000}`:                                                       {ID: "h", Incarnation: "17", TTLMS: 15000},
-		`{"incarnation":"17","exclusive":null,"ttl_ms":2000.0,"state":"starting","pid":"12","host":5,"started_at":1700000000}`: {Incarnation: "17", Exclusive: true, State: "starting", TTLMS: 2000},
+		`{"id":"h","incarnation":17,"state":"ready"}`:                    {ID: "h", Incarnation: "17", Exclusive: true, State: "ready"},
+		`{"id":"h","incarnation":"17","exclusive":false,"ttl_ms":15000}`: {ID: "h", Incarnation: "17", TTLMS: 15000},
+		`{"incarnation":"17","exclusive":null,"ttl_ms":2000.0,"state":"starting","pid":"12","host":5,` +
+			`"started_at":1700000000}`: {Incarnation: "17", Exclusive: true, State: "starting", TTLMS: 2000},
 	} {
 		var got Lease
 		if err := json.Unmarshal([]byte(body), &got); err != nil || got != want {
@@ -545,13 +563,16 @@ func TestNewRefuses(t *testing.T) {
 func TestSlowSession(t *testing.T) {
 	w := newWorld(t)
 	entered, release := make(chan struct{}, 1), make(chan struct{})
-	_, stop := w.run(Config{WalkBy: noWalk, Decide: func(ctx context.Context, s *session.State, now events.Clock, src session.Source) (Decision, error) {
-		if s.Session == "slow" && s.Turn != nil {
-			entered <- struct{}{}
-			<-release
-		}
-		return interrupt(ctx, s, now, src)
-	}})
+	_, stop := w.run(Config{
+		WalkBy: noWalk,
+		Decide: func(ctx context.Context, s *session.State, now events.Clock, src session.Source) (Decision, error) {
+			if s.Session == "slow" && s.Turn != nil {
+				entered <- struct{}{}
+				<-release
+			}
+			return interrupt(ctx, s, now, src)
+		},
+	})
 	let := sync.OnceFunc(func() { close(release) })
 	t.Cleanup(let)
 	w.store(w.open("slow"))
@@ -568,10 +589,13 @@ func TestSlowSession(t *testing.T) {
 func TestDocumentAhead(t *testing.T) {
 	w := newWorld(t)
 	var decided atomic.Int64
-	l, _ := w.run(Config{WalkBy: noWalk, Decide: func(ctx context.Context, s *session.State, now events.Clock, src session.Source) (Decision, error) {
-		decided.Add(1)
-		return interrupt(ctx, s, now, src)
-	}})
+	l, _ := w.run(Config{
+		WalkBy: noWalk,
+		Decide: func(ctx context.Context, s *session.State, now events.Clock, src session.Source) (Decision, error) {
+			decided.Add(1)
+			return interrupt(ctx, s, now, src)
+		},
+	})
 	s := w.open("ahead")
 	s.Seq += 1_000
 	w.store(s)
@@ -582,7 +606,8 @@ func TestDocumentAhead(t *testing.T) {
 	if n := decided.Load(); n != 1 {
 		t.Errorf("decided %d times", n)
 	}
-	if x := l.Suspects()[0]; !strings.Contains(x.Reason, ErrAhead.Error()) && !strings.Contains(x.Reason, bus.ErrLogBehind.Error()) {
+	if x := l.Suspects()[0]; !strings.Contains(x.Reason, ErrAhead.Error()) &&
+		!strings.Contains(x.Reason, bus.ErrLogBehind.Error()) {
 		t.Errorf("suspect: %+v", x)
 	}
 }

@@ -63,7 +63,8 @@ func TestRestored(t *testing.T) {
 	var l Link
 	done := 0
 	for restored := range uint64(3) {
-		begun, on, coming, over := make(chan struct{}), make(chan struct{}), make(chan struct{}, looks), make(chan int, looks)
+		begun, on, coming, over := make(chan struct{}), make(chan struct{}), make(chan struct{}, looks),
+			make(chan int, looks)
 		look := func() {
 			coming <- struct{}{}
 			l.Restored(restored, func() bool {

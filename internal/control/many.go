@@ -97,7 +97,10 @@ func (w *window) begin(ctx context.Context, s *session.State) {
 		w.done(Settled{s, after, facts, err})
 	default:
 		w.l.count.looks.Add(1)
-		w.sent = append(w.sent, sent{s, d, now, time.Now(), w.l.bus.AppendAsync(ctx, s.Ref(), w.l.cfg.Writer, s.Seq, w.evs)})
+		w.sent = append(
+			w.sent,
+			sent{s, d, now, time.Now(), w.l.bus.AppendAsync(ctx, s.Ref(), w.l.cfg.Writer, s.Seq, w.evs)},
+		)
 		if len(w.sent) >= w.size {
 			w.makeRoom(ctx)
 		}

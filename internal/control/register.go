@@ -55,7 +55,8 @@ func (l *Lease) UnmarshalJSON(body []byte) error {
 			}
 		}
 	}
-	for name, to := range map[string]any{"id": &l.ID, "incarnation": &l.Incarnation, "host": &l.Host, "pid": &l.PID, "version": &l.Version, "started_at": &l.StartedAt, "renewed_at": &l.RenewedAt} {
+	for name, to := range map[string]any{"id": &l.ID, "incarnation": &l.Incarnation, "host": &l.Host, "pid": &l.PID,
+		"version": &l.Version, "started_at": &l.StartedAt, "renewed_at": &l.RenewedAt} {
 		if err := events.ReadJSON(fields[name], to); err != nil && name == "incarnation" {
 			l.Incarnation = string(fields[name])
 		}
@@ -84,8 +85,14 @@ func NewHeld(b *bus.Bus, name, version string, every time.Duration, ok func(sent
 		every = serviceTTL / 3
 	}
 	now := time.Now().UTC()
-	return &Held{bus: b, ttl: serviceTTL, every: every, onOK: ok, lease: Lease{ID: name, Incarnation: b.Instance(), State: LeaseReady,
-		TTLMS: serviceTTL.Milliseconds(), Host: host, PID: os.Getpid(), Version: version, StartedAt: now}}
+	return &Held{
+		bus:   b,
+		ttl:   serviceTTL,
+		every: every,
+		onOK:  ok,
+		lease: Lease{ID: name, Incarnation: b.Instance(), State: LeaseReady,
+			TTLMS: serviceTTL.Milliseconds(), Host: host, PID: os.Getpid(), Version: version, StartedAt: now},
+	}
 }
 
 // Run holds the lease until ctx ends, then gives it back and returns nil.

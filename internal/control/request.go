@@ -26,7 +26,12 @@ func NeedID(field, id string) error {
 // CarryOut does what a person asks of a session: it decides on the session as it is in the log now, appends what that calls
 // for in the person's name, and decides again when somebody else wrote first. It returns the place in the log where the wish
 // has come true. Refusals: what decide refuses; 400 for a name that is none; 503 when the race was lost too often.
-func (l *Loop) CarryOut(ctx context.Context, r events.Ref, by string, decide func(*session.State) (session.Decision, error)) (uint64, error) {
+func (l *Loop) CarryOut(
+	ctx context.Context,
+	r events.Ref,
+	by string,
+	decide func(*session.State) (session.Decision, error),
+) (uint64, error) {
 	if err := errors.Join(r.Validate(), NeedID("by", by)); err != nil {
 		return 0, events.BadRequest(err)
 	}
@@ -51,7 +56,12 @@ func (l *Loop) CarryOut(ctx context.Context, r events.Ref, by string, decide fun
 		switch {
 		case err == nil:
 			l.bus.Nudge(r, seq)
-			l.cfg.Log.Info().Str("session", r.String()).Str("entity", string(d.Facts[0].Kind())).Str("id", d.Facts[0].Subject()).Uint64("seq", seq).Msg("wish")
+			l.cfg.Log.Info().
+				Str("session", r.String()).
+				Str("entity", string(d.Facts[0].Kind())).
+				Str("id", d.Facts[0].Subject()).
+				Uint64("seq", seq).
+				Msg("wish")
 			return seq, nil
 		case errors.Is(err, bus.ErrLostRace):
 			l.count.lostRaces.Add(1)
@@ -64,7 +74,9 @@ func (l *Loop) CarryOut(ctx context.Context, r events.Ref, by string, decide fun
 		}
 		return 0, err
 	}
-	return 0, events.Unavailable(fmt.Sprintf("%s: somebody else wrote first %d times in a row: try again", r, RequestRacesMax))
+	return 0, events.Unavailable(
+		fmt.Sprintf("%s: somebody else wrote first %d times in a row: try again", r, RequestRacesMax),
+	)
 }
 
 // Current is a session as it is in the log now: its document, and what the leader has beyond. One that nobody has heard of

@@ -15,9 +15,16 @@ import (
 // RequestRacesMax in a row it is refused with 503 and a reason, and nothing of it is appended.
 func TestCarryOutLosesRaces(t *testing.T) {
 	w := newWorld(t)
-	l, err := New(w.b, Config{Service: "test", Writer: events.WriterRetry, Decide: func(context.Context, *session.State, events.Clock, session.Source) (Decision, error) {
-		return Decision{}, nil
-	}})
+	l, err := New(
+		w.b,
+		Config{
+			Service: "test",
+			Writer:  events.WriterRetry,
+			Decide: func(context.Context, *session.State, events.Clock, session.Source) (Decision, error) {
+				return Decision{}, nil
+			},
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,13 +39,17 @@ func TestCarryOutLosesRaces(t *testing.T) {
 			if looks <= first {
 				s = w.say(s, events.UsageReported{Turn: "t1", Model: "m"})
 			}
-			return session.Decision{Facts: []events.Fact{events.TurnRequested{Turn: "t2", Cause: events.CauseRetry}}}, nil
+			return session.Decision{
+				Facts: []events.Fact{events.TurnRequested{Turn: "t2", Cause: events.CauseRetry}},
+			}, nil
 		})
 		refusal, _ := errors.AsType[*events.Refusal](err)
 		switch after := w.state(name); {
-		case first < RequestRacesMax && (err != nil || seq != after.Seq || after.Pending.Turn == nil || after.Pending.Turn.By != "ada"):
+		case first < RequestRacesMax && (err != nil || seq != after.Seq || after.Pending.Turn == nil ||
+			after.Pending.Turn.By != "ada"):
 			t.Errorf("%s: %d, %v: %+v", name, seq, err, after.Pending.Turn)
-		case first == RequestRacesMax && (refusal == nil || refusal.Code != http.StatusServiceUnavailable || !strings.Contains(string(refusal.Body()), `"reason":`) || after.Seq != s.Seq):
+		case first == RequestRacesMax && (refusal == nil || refusal.Code != http.StatusServiceUnavailable ||
+			!strings.Contains(string(refusal.Body()), `"reason":`) || after.Seq != s.Seq):
 			t.Errorf("%s: %v, the log ends at %d, want 503 with a reason, and %d", name, err, after.Seq, s.Seq)
 		}
 	}

@@ -18,9 +18,12 @@ import (
 func TestAlarmIsGuarded(t *testing.T) {
 	w := newWorld(t)
 	due := time.Now().Add(time.Hour)
-	l, _ := w.run(Config{WalkBy: noWalk, Decide: func(context.Context, *session.State, events.Clock, session.Source) (Decision, error) {
-		return Decision{Look: due}, nil
-	}})
+	l, _ := w.run(Config{
+		WalkBy: noWalk,
+		Decide: func(context.Context, *session.State, events.Clock, session.Source) (Decision, error) {
+			return Decision{Look: due}, nil
+		},
+	})
 	set := func(name string, seq uint64) error {
 		return w.b.SetTimer(w.ctx, bus.Timer{What: "reconciler", Ref: ref(name), Due: due.Add(time.Hour), Seq: seq})
 	}
@@ -35,7 +38,11 @@ func TestAlarmIsGuarded(t *testing.T) {
 		defer l.mu.Unlock()
 		return !l.timers[s.Ref()].IsZero()
 	})
-	natstest.Until(t, "both to be done", func() bool { n, _, err := w.b.Lag(w.ctx, Documents("reconciler")); return err == nil && n == 0 })
+	natstest.Until(
+		t,
+		"both to be done",
+		func() bool { n, _, err := w.b.Lag(w.ctx, Documents("reconciler")); return err == nil && n == 0 },
+	)
 	if err := set("s", s.Seq-1); !errors.Is(err, bus.ErrLostRace) {
 		t.Errorf("an alarm that was decided on less takes the place of this process's: %v", err)
 	}
@@ -53,19 +60,22 @@ func TestNeverDue(t *testing.T) {
 	w := newWorld(t)
 	never := time.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC)
 	var looks atomic.Int64
-	l, _ := w.run(Config{WalkBy: noWalk, Decide: func(_ context.Context, s *session.State, now events.Clock, _ session.Source) (Decision, error) {
-		if s.Session == "never" {
-			looks.Add(1)
-			return Decision{Look: never}, nil
-		}
-		if s.Turn == nil {
-			return Decision{}, nil
-		}
-		if due := s.Turn.Since.Add(time.Second); now.Now.Before(due) {
-			return Decision{Look: due}, nil
-		}
-		return interrupt(w.ctx, s, now, nil)
-	}})
+	l, _ := w.run(Config{
+		WalkBy: noWalk,
+		Decide: func(_ context.Context, s *session.State, now events.Clock, _ session.Source) (Decision, error) {
+			if s.Session == "never" {
+				looks.Add(1)
+				return Decision{Look: never}, nil
+			}
+			if s.Turn == nil {
+				return Decision{}, nil
+			}
+			if due := s.Turn.Since.Add(time.Second); now.Now.Before(due) {
+				return Decision{Look: due}, nil
+			}
+			return interrupt(w.ctx, s, now, nil)
+		},
+	})
 	w.store(w.open("never"))
 	natstest.Until(t, "the first look", func() bool { return looks.Load() > 0 })
 	w.store(w.open("soon"))

@@ -190,7 +190,12 @@ func TestStandby(t *testing.T) {
 		natstest.Until(t, "the end of the turn by the other", func() bool { return w.state("b").Turn == nil })
 		natstest.Until(t, "the other to know", func() bool { return two.count.facts.Load() > 0 })
 		if b := w.state("b"); b.Commits != 2 || b.Ignored.Count > 0 || two.count.facts.Load() != 1 {
-			return fmt.Errorf("%d commits, ignored %+v; the other said %d facts", b.Commits, b.Ignored.Last, two.count.facts.Load())
+			return fmt.Errorf(
+				"%d commits, ignored %+v; the other said %d facts",
+				b.Commits,
+				b.Ignored.Last,
+				two.count.facts.Load(),
+			)
 		}
 		if n := two.count.lostRaces.Load(); n > 0 {
 			return fmt.Errorf("the one that stands by tried %d times", n)
@@ -211,7 +216,12 @@ func TestSentAheadIsDue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	late := &wake{ref: s.Ref(), at: now.Add(-time.Minute), seq: s.Seq, ready: &ready{epoch: s.Epoch, facts: []events.Fact{events.TurnInterrupted{Turn: "t1", Reason: "test"}}}}
+	late := &wake{
+		ref:   s.Ref(),
+		at:    now.Add(-time.Minute),
+		seq:   s.Seq,
+		ready: &ready{epoch: s.Epoch, facts: []events.Fact{events.TurnInterrupted{Turn: "t1", Reason: "test"}}},
+	}
 	acks := make(chan sentAhead, 1)
 	l.fire(w.ctx, late, now, acks, nil)
 	if !w.b.Priority().Late() {
@@ -242,7 +252,10 @@ func TestSentAheadIsDue(t *testing.T) {
 func TestWalkMakesRoom(t *testing.T) {
 	for _, hurry := range []bool{true, false} {
 		w := newWorld(t)
-		l, err := New(w.b, Config{Service: "reconciler", Writer: events.WriterReconciler, Decide: newAhead(time.Hour).decide})
+		l, err := New(
+			w.b,
+			Config{Service: "reconciler", Writer: events.WriterReconciler, Decide: newAhead(time.Hour).decide},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -73,7 +73,8 @@ func (l *Loop) walkAll(ctx context.Context) error {
 	soon := now.Now.Add(localHorizon)
 	err = l.bus.List(ctx, bus.State, events.SessionKeys(""), func(e bus.Entry) error {
 		r, err := events.ParseSessionKey(e.Key)
-		if err != nil || l.wakes.has(r, session.PeekSeq(e.Value)) || l.cfg.Later != nil && now.Steps.Earliest(l.cfg.Later(e.Value)).After(soon) {
+		if err != nil || l.wakes.has(r, session.PeekSeq(e.Value)) || l.cfg.Later != nil &&
+			now.Steps.Earliest(l.cfg.Later(e.Value)).After(soon) {
 			return nil
 		}
 		if !l.enter(ctx, &all, func() { l.document(ctx, e.Key, e.Value, l.onWalk) }) {

@@ -107,7 +107,8 @@ func ReadStream(dir, stream string, fn func(Record) error) ([]Damage, error) {
 // blocks are the files of a stream's messages: those that were kept, then those in use.
 func blocks(dir, stream string) ([]string, error) {
 	var all []string
-	for _, pattern := range []string{filepath.Join(dir, keptDir, stream, blockPattern), filepath.Join(dir, "jetstream", "*", "streams", stream, "msgs", blockPattern)} {
+	for _, pattern := range []string{filepath.Join(dir, keptDir, stream, blockPattern),
+		filepath.Join(dir, "jetstream", "*", "streams", stream, "msgs", blockPattern)} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			return nil, fmt.Errorf("embed: blocks of %s: %w", stream, err)
@@ -177,7 +178,8 @@ func readRecord(b, key []byte) (r Record, flags uint64, n int, ok bool) {
 	}
 	flags = r.Seq & (erasedFlag | tombstoneFlag)
 	r.Seq &^= flags
-	if n < recordMin || n > recordMax || n > len(b) || from > n-recordSum || flags == 0 && (r.At.Year() < yearMin || r.At.Year() > yearMax) {
+	if n < recordMin || n > recordMax || n > len(b) || from > n-recordSum || flags == 0 &&
+		(r.At.Year() < yearMin || r.At.Year() > yearMax) {
 		return r, 0, 0, false
 	}
 	h, err := highwayhash.New64(key)
@@ -306,8 +308,16 @@ func mendConsumers(kept, home string) ([]Damage, error) {
 			return damages, fmt.Errorf("embed: keep %s: %w", p, err)
 		}
 		sum := sha256.Sum256(body)
-		to := filepath.Join(kept, "consumer-"+filepath.Base(filepath.Dir(p))+"."+hex.EncodeToString(sum[:])[:keptNameDigits])
-		err = errors.Join(os.RemoveAll(to), os.Rename(filepath.Dir(p), to), syncPath(filepath.Join(home, "obs")), syncPath(kept))
+		to := filepath.Join(
+			kept,
+			"consumer-"+filepath.Base(filepath.Dir(p))+"."+hex.EncodeToString(sum[:])[:keptNameDigits],
+		)
+		err = errors.Join(
+			os.RemoveAll(to),
+			os.Rename(filepath.Dir(p), to),
+			syncPath(filepath.Join(home, "obs")),
+			syncPath(kept),
+		)
 		if err != nil {
 			return damages, fmt.Errorf("embed: keep %s: %w", p, err)
 		}

@@ -28,7 +28,8 @@ func stored(t *testing.T, n int) string {
 	lines := bufio.NewReader(conn)
 	pub := func(subject, body string) {
 		t.Helper()
-		if _, err := fmt.Fprintf(conn, "HPUB %s inbox %d %d\r\nNATS/1.0\r\nA: b\r\n\r\n%s\r\n", subject, len("NATS/1.0\r\nA: b\r\n\r\n"), len("NATS/1.0\r\nA: b\r\n\r\n")+len(body), body); err != nil {
+		if _, err := fmt.Fprintf(conn, "HPUB %s inbox %d %d\r\nNATS/1.0\r\nA: b\r\n\r\n%s\r\n", subject,
+			len("NATS/1.0\r\nA: b\r\n\r\n"), len("NATS/1.0\r\nA: b\r\n\r\n")+len(body), body); err != nil {
 			t.Fatal(err)
 		}
 		for {
@@ -60,7 +61,8 @@ func stored(t *testing.T, n int) string {
 func read(t *testing.T, dir string) (found []string, damages []Damage) {
 	t.Helper()
 	damages, err := ReadStream(dir, "DATA", func(r Record) error {
-		if r.Subject != fmt.Sprintf("data.%d", r.Seq) || string(r.Body) != fmt.Sprintf("body %d", r.Seq) || !bytes.HasPrefix(r.Header, []byte("NATS/1.0\r\nA: b")) || r.At.IsZero() {
+		if r.Subject != fmt.Sprintf("data.%d", r.Seq) || string(r.Body) != fmt.Sprintf("body %d", r.Seq) ||
+			!bytes.HasPrefix(r.Header, []byte("NATS/1.0\r\nA: b")) || r.At.IsZero() {
 			t.Errorf("%+v", r)
 		}
 		found = append(found, fmt.Sprint(r.Seq))
@@ -109,7 +111,8 @@ func TestReadStreamReadsWhatABrokerWouldCut(t *testing.T) {
 		{"one bit of a body", func(b []byte) []byte { b[ten+length/2] ^= 1; return b }, without(n, 10), 1},
 		{"one bit of a length", func(b []byte) []byte { b[ten-recordHead+1] ^= 1; return b }, without(n, 10), 1},
 		{"one bit of a sequence", func(b []byte) []byte { b[ten-recordHead+4] ^= 1; return b }, without(n, 10), 1},
-		{"zeroes over two records", func(b []byte) []byte { clear(b[ten : ten+length+10]); return b }, without(n, 10, 11), 1},
+		{"zeroes over two records", func(b []byte) []byte { clear(b[ten : ten+length+10]); return b },
+			without(n, 10, 11), 1},
 		{"a piece cut out", func(b []byte) []byte { return append(b[:ten:ten], b[ten+20:]...) }, without(n, 10), 1},
 		{"torn", func(b []byte) []byte { return b[:ten+length/2] }, without(9), 1},
 		{"emptied", func([]byte) []byte { return nil }, nil, 0},
@@ -211,7 +214,8 @@ func TestToItsFloor(t *testing.T) {
 		{"nothing pending", []byte{22, 2, 1, 3, 1, 3, 0, 0}, nil},
 		{"one pending", []byte{22, 2, 1, 3, 2, 4, 1, 9, 1, 1, 0, 0}, []byte{22, 2, 1, 3, 1, 3, 0, 0}},
 		{"a count that is damaged", []byte{22, 2, 1, 3, 2, 4, 0, 9, 1, 1, 0, 0}, []byte{22, 2, 1, 3, 1, 3, 0, 0}},
-		{"long numbers", []byte{22, 2, 0x80, 1, 0x81, 1, 0x82, 1, 0x83, 1, 1, 9, 1, 1, 0, 0}, []byte{22, 2, 0x80, 1, 0x81, 1, 0x80, 1, 0x81, 1, 0, 0}},
+		{"long numbers", []byte{22, 2, 0x80, 1, 0x81, 1, 0x82, 1, 0x83, 1, 1, 9, 1, 1, 0, 0},
+			[]byte{22, 2, 0x80, 1, 0x81, 1, 0x80, 1, 0x81, 1, 0, 0}},
 		{"the first version", []byte{22, 1, 1, 3, 2, 4, 1, 9, 1, 1, 0, 0}, nil},
 	} {
 		if got := toItsFloor(c.body); !bytes.Equal(got, c.want) {
@@ -230,7 +234,8 @@ func TestADamagedBlockThatCannotBeKeptIsNotCut(t *testing.T) {
 	damaged[len(damaged)/2] ^= 1
 	write(t, block(dir), string(damaged))
 	write(t, filepath.Join(dir, keptDir), "in the way")
-	if _, err := start(t, Config{Dir: dir, Mend: []string{"DATA"}}); err == nil || !strings.Contains(err.Error(), "keep") {
+	if _, err := start(t, Config{Dir: dir, Mend: []string{"DATA"}}); err == nil ||
+		!strings.Contains(err.Error(), "keep") {
 		t.Fatalf("Start = %v", err)
 	}
 	if left, err := os.ReadFile(block(dir)); err != nil || !bytes.Equal(left, damaged) {

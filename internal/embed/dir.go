@@ -104,7 +104,13 @@ func checkDir(dir string) error {
 		switch f.Name() {
 		case lockFile, markerTemp, volumeFile: // a start that was killed right after it began, a new volume
 		default:
-			return fmt.Errorf("%w: %s holds %s and no %s: choose an empty directory", ErrNotOurs, dir, f.Name(), markerFile)
+			return fmt.Errorf(
+				"%w: %s holds %s and no %s: choose an empty directory",
+				ErrNotOurs,
+				dir,
+				f.Name(),
+				markerFile,
+			)
 		}
 	}
 	return nil
@@ -113,11 +119,21 @@ func checkDir(dir string) error {
 func checkMarker(dir string, body []byte) error {
 	var m marker
 	if err := json.Unmarshal(body, &m); err != nil || m.Layout < 1 {
-		return fmt.Errorf("%w: %s cannot be read as a marker; if the directory is of this program and the file was damaged, write {\"layout\":1} into it",
-			ErrNotOurs, filepath.Join(dir, markerFile))
+		return fmt.Errorf(
+			"%w: %s cannot be read as a marker; if the directory is of this program and the file was damaged, "+
+				"write {\"layout\":1} into it",
+			ErrNotOurs,
+			filepath.Join(dir, markerFile),
+		)
 	}
 	if m.Layout > layoutVersion {
-		return fmt.Errorf("%w: %s has layout %d, this program knows %d: upgrade this program", ErrNewerData, dir, m.Layout, layoutVersion)
+		return fmt.Errorf(
+			"%w: %s has layout %d, this program knows %d: upgrade this program",
+			ErrNewerData,
+			dir,
+			m.Layout,
+			layoutVersion,
+		)
 	}
 	return nil
 }
@@ -170,7 +186,10 @@ func takeLock(dir string) (*lock, error) {
 		if pid := strings.TrimSpace(string(holder)); readErr == nil && pid != "" {
 			who = "process " + pid
 		}
-		return nil, errors.Join(fmt.Errorf("%w: %s is used by %s: stop it, or use another directory", ErrDirInUse, dir, who), closeErr)
+		return nil, errors.Join(
+			fmt.Errorf("%w: %s is used by %s: stop it, or use another directory", ErrDirInUse, dir, who),
+			closeErr,
+		)
 	}
 	l := &lock{f: f}
 	if err := l.sign(); err != nil {

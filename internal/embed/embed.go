@@ -87,7 +87,10 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, errors.Join(err, l.release())
 	}
 	for _, d := range s.damages {
-		cfg.Log.Error().Str("service", "broker").Str("entity", d.Path).Msgf("%d bytes from %d on cannot be read: the file is kept as it was in %s", d.Bytes, d.Offset, keptDir)
+		cfg.Log.Error().
+			Str("service", "broker").
+			Str("entity", d.Path).
+			Msgf("%d bytes from %d on cannot be read: the file is kept as it was in %s", d.Bytes, d.Offset, keptDir)
 	}
 	if err := s.start(ctx, opts); err != nil {
 		return nil, errors.Join(err, l.release())

@@ -32,7 +32,10 @@ func mustStart(t *testing.T, cfg Config) *Server {
 }
 
 func TestStartListensWhereItSays(t *testing.T) {
-	s := mustStart(t, Config{Dir: filepath.Join(t.TempDir(), "made", "for", "it"), Listen: "127.0.0.1:0", SyncAlways: true})
+	s := mustStart(
+		t,
+		Config{Dir: filepath.Join(t.TempDir(), "made", "for", "it"), Listen: "127.0.0.1:0", SyncAlways: true},
+	)
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL(), "nats://"))
 	if err != nil {
 		t.Fatalf("dial %s: %v", s.URL(), err)
@@ -64,7 +67,8 @@ func TestSecondServerOnTheSameDataIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	first := mustStart(t, Config{Dir: dir})
 	_, err := start(t, Config{Dir: dir})
-	if !errors.Is(err, ErrDirInUse) || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "process ") {
+	if !errors.Is(err, ErrDirInUse) || !strings.Contains(err.Error(), dir) ||
+		!strings.Contains(err.Error(), "process ") {
 		t.Fatalf("second start: %v, want ErrDirInUse naming directory and process", err)
 	}
 	first.Shutdown()
@@ -153,7 +157,8 @@ func TestWhatTheServerWouldDieOfIsAnError(t *testing.T) {
 
 func TestListenAddressesThatAreNone(t *testing.T) {
 	for _, addr := range []string{"4222", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:70000"} {
-		if _, err := start(t, Config{Dir: t.TempDir(), Listen: addr}); err == nil || !strings.Contains(err.Error(), addr) {
+		if _, err := start(t, Config{Dir: t.TempDir(), Listen: addr}); err == nil ||
+			!strings.Contains(err.Error(), addr) {
 			t.Errorf("Listen %q: %v, want an error that names it", addr, err)
 		}
 	}

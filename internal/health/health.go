@@ -68,13 +68,20 @@ type Server struct {
 func Listen(ctx context.Context, addr, version string) (*Server, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("%w: %s: stop what listens there, or choose another address (port 0: any)", ErrPortInUse, addr)
+		return nil, fmt.Errorf(
+			"%w: %s: stop what listens there, or choose another address (port 0: any)",
+			ErrPortInUse,
+			addr,
+		)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("health: listen on %s: %w", addr, err)
 	}
 	s := &Server{listener: l, mux: http.NewServeMux(), starting: true}
-	s.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, Report{OK: true}) })
+	s.mux.HandleFunc(
+		"GET /healthz",
+		func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, Report{OK: true}) },
+	)
 	s.mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		rep := s.Report(r.Context())
 		code := http.StatusOK
@@ -126,7 +133,11 @@ func (s *Server) local(next http.Handler) http.Handler {
 			host = name
 		}
 		if ip := net.ParseIP(strings.Trim(host, "[]")); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-			http.Error(w, fmt.Sprintf("this address listens on loopback and is not %q: ask for 127.0.0.1 or localhost", r.Host), http.StatusMisdirectedRequest)
+			http.Error(
+				w,
+				fmt.Sprintf("this address listens on loopback and is not %q: ask for 127.0.0.1 or localhost", r.Host),
+				http.StatusMisdirectedRequest,
+			)
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -12,8 +12,10 @@ func TestHostIsChecked(t *testing.T) {
 		t.Fatal(err)
 	}
 	go func() { _ = s.Run(t.Context()) }()
-	for host, want := range map[string]int{"": 200, "localhost": 200, "localhost:80": 200, "127.0.0.1": 200, "[::1]:8480": 200, "[::1]": 200, "127.9.9.9:1": 200,
-		"evil.example": 421, "evil.example:8480": 421, "localhost.evil.example": 421, "127.0.0.1.evil.example": 421, "10.0.0.1": 421, "[fe80::1]": 421} {
+	for host, want := range map[string]int{"": 200, "localhost": 200, "localhost:80": 200, "127.0.0.1": 200,
+		"[::1]:8480": 200, "[::1]": 200, "127.9.9.9:1": 200,
+		"evil.example": 421, "evil.example:8480": 421, "localhost.evil.example": 421, "127.0.0.1.evil.example": 421,
+		"10.0.0.1": 421, "[fe80::1]": 421} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL()+"/healthz", http.NoBody)
 		if err != nil {
 			t.Fatal(err)

@@ -27,10 +27,16 @@ func register(r *prometheus.Registry, s *Server, version string) error {
 		ready:     desc("ready", "1 when the service is fit for work.", "service"),
 		connected: desc("connected", "1 when the service reaches the broker.", "service"),
 		lag:       desc("consumer_lag", "Messages that wait for the consumer, or are not done.", "service", "consumer"),
-		active:    desc("consumer_active", "1 when some process of the service has the consumer.", "service", "consumer"),
-		count:     desc("events_total", "What the service did, by kind.", "service", "kind"),
+		active: desc(
+			"consumer_active",
+			"1 when some process of the service has the consumer.",
+			"service",
+			"consumer",
+		),
+		count: desc("events_total", "What the service did, by kind.", "service", "kind"),
 	}
-	for _, x := range []prometheus.Collector{c, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})} {
+	for _, x := range []prometheus.Collector{c, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})} {
 		if err := r.Register(x); err != nil {
 			return err
 		}

@@ -27,12 +27,24 @@ type User struct {
 func Users(c events.Cell, harnesses, people, operators []string) ([]User, error) {
 	var all []User
 	for _, s := range Services() {
-		all = append(all, User{Name: events.ServiceName(s), Account: Account, Password: variableOf(s), What: "the service " + s, Grant: Service(c, s)})
+		all = append(
+			all,
+			User{
+				Name:     events.ServiceName(s),
+				Account:  Account,
+				Password: variableOf(s),
+				What:     "the service " + s,
+				Grant:    Service(c, s),
+			},
+		)
 	}
 	var wrong error
 	add := func(name, variable, what string, g Grant, err error) {
 		wrong = errors.Join(wrong, err)
-		all = append(all, User{Name: name, Account: Account + "-" + name, Password: variableOf(variable), What: what, Grant: g})
+		all = append(
+			all,
+			User{Name: name, Account: Account + "-" + name, Password: variableOf(variable), What: what, Grant: g},
+		)
 	}
 	for _, id := range harnesses {
 		g, err := Harness(c, id)
@@ -52,7 +64,12 @@ func Users(c events.Cell, harnesses, people, operators []string) ([]User, error)
 	for i := range all {
 		for j := range all[:i] {
 			if all[i].Name == all[j].Name || all[i].Password == all[j].Password {
-				return nil, fmt.Errorf("permission: %s and %s: two users would share the name, or the variable %s", all[j].Name, all[i].Name, all[i].Password)
+				return nil, fmt.Errorf(
+					"permission: %s and %s: two users would share the name, or the variable %s",
+					all[j].Name,
+					all[i].Name,
+					all[i].Password,
+				)
 			}
 		}
 	}
@@ -103,8 +120,15 @@ func Conf(users []User) string {
 		if u.Account == Account {
 			continue
 		}
-		fmt.Fprintf(&b, "  %q {\n    limits: { max_connections: %d, max_subscriptions: %d, max_payload: %d, max_leafnodes: 0 }\n    users: [\n",
-			u.Account, connectionsMax, subscriptionsMax, payloadBytesMax)
+		fmt.Fprintf(
+			&b,
+			"  %q {\n    limits: { max_connections: %d, max_subscriptions: %d, max_payload: %d, max_leafnodes: 0 "+
+				"}\n    users: [\n",
+			u.Account,
+			connectionsMax,
+			subscriptionsMax,
+			payloadBytesMax,
+		)
 		writeUser(&b, u)
 		b.WriteString("    ]\n    imports: [\n")
 		for _, s := range widest(u.Grant.Publish) {

@@ -52,7 +52,12 @@ type names struct {
 }
 
 func namesOf(c events.Cell) names {
-	return names{Cell: c, state: "KV_" + c.StateBucket(), leases: "KV_" + c.LeaseBucket(), objects: object.Stream(c.ObjectBucket())}
+	return names{
+		Cell:    c,
+		state:   "KV_" + c.StateBucket(),
+		leases:  "KV_" + c.LeaseBucket(),
+		objects: object.Stream(c.ObjectBucket()),
+	}
 }
 
 // streams are all streams of the cell.
@@ -85,7 +90,13 @@ func (n names) others(service string) []string {
 	for _, d := range Durables(n.Cell) {
 		if d.Service != service {
 			at := d.Stream + "." + d.Name
-			deny = append(deny, api+"CONSUMER.CREATE."+at, api+"CONSUMER.CREATE."+at+".>", api+"CONSUMER.MSG.NEXT."+at, api+"CONSUMER.DELETE."+at)
+			deny = append(
+				deny,
+				api+"CONSUMER.CREATE."+at,
+				api+"CONSUMER.CREATE."+at+".>",
+				api+"CONSUMER.MSG.NEXT."+at,
+				api+"CONSUMER.DELETE."+at,
+			)
 		}
 	}
 	return deny
@@ -124,9 +135,18 @@ func Service(c events.Cell, name string) Grant {
 		return Grant{}
 	}
 	inbox := events.Inbox(c.Prefix(), events.ClassService, name) + ".>"
-	g := Grant{PublishDeny: n.others(name), Publish: []string{api + "INFO", c.Prefix() + ".nudge.*", c.ServiceSubject(name, "*"),
-		inbox, events.RepliesAcrossAccounts(), // replies: to itself, and to users of other accounts
-		"$KV." + c.LeaseBucket() + "." + events.ServiceLeasePrefix(name) + "*", "$KV." + c.LeaseBucket() + "." + events.ClaimKey("*")}}
+	g := Grant{
+		PublishDeny: n.others(name),
+		Publish: []string{
+			api + "INFO",
+			c.Prefix() + ".nudge.*",
+			c.ServiceSubject(name, "*"),
+			inbox,
+			events.RepliesAcrossAccounts(), // replies: to itself, and to users of other accounts
+			"$KV." + c.LeaseBucket() + "." + events.ServiceLeasePrefix(name) + "*",
+			"$KV." + c.LeaseBucket() + "." + events.ClaimKey("*"),
+		},
+	}
 	if may(events.Writer(name)) {
 		g.Publish = append(g.Publish, c.Prefix()+".log.*.*."+name)
 	}
@@ -141,7 +161,8 @@ func Service(c events.Cell, name string) Grant {
 			continue
 		}
 		at := d.Stream + "." + d.Name
-		for _, verb := range []string{"CREATE." + at, "CREATE." + at + ".>", "INFO." + at, "MSG.NEXT." + at, "RESET." + at, "UNPIN." + at} {
+		for _, verb := range []string{"CREATE." + at, "CREATE." + at + ".>", "INFO." + at, "MSG.NEXT." + at,
+			"RESET." + at, "UNPIN." + at} {
 			g.Publish = append(g.Publish, api+"CONSUMER."+verb)
 		}
 		g.Publish = append(g.Publish, "$JS.ACK."+at+".>", "$JS.ACK.*.*."+at+".>")
@@ -149,7 +170,14 @@ func Service(c events.Cell, name string) Grant {
 	g.Publish = append(g.Publish, reads(n.objects)...)
 	if name == string(events.WriterLedger) {
 		g.Publish = append(g.Publish, follows(n.objects)...)
-		g.Publish = append(g.Publish, api+"STREAM.PURGE."+n.objects, "$KV."+c.StateBucket()+".>", c.FeedSubjects(), c.ParkedSubjects(), api+"STREAM.PURGE."+n.LogStream())
+		g.Publish = append(
+			g.Publish,
+			api+"STREAM.PURGE."+n.objects,
+			"$KV."+c.StateBucket()+".>",
+			c.FeedSubjects(),
+			c.ParkedSubjects(),
+			api+"STREAM.PURGE."+n.LogStream(),
+		)
 	} else {
 		g.Publish = append(g.Publish, c.Prefix()+".timer."+name+".>", api+"STREAM.PURGE."+n.TimerStream())
 		g.Publish = append(g.Publish, reads(n.TimerStream())...) // an alarm that is there already
@@ -177,10 +205,16 @@ func Harness(c events.Cell, id string) (Grant, error) {
 	n, who := namesOf(c), events.Asker{Class: events.ClassHarness, ID: id}
 	kv := "$KV." + c.StateBucket() + "."
 	lease := "$KV." + c.LeaseBucket() + "."
-	g := Grant{PublishDeny: n.others(""), Publish: []string{api + "INFO", api + "STREAM.INFO." + n.LogStream(),
-		c.Prefix() + ".log." + t + ".*." + string(events.WriterHarness), lease + events.TicketKey(id), lease + events.HarnessLeaseKeys(id),
-		c.NudgeSubject(id), c.Prefix() + ".progress." + t + ".*",
-		c.AskSubject(string(events.WriterCompaction), "send", who)}}
+	g := Grant{PublishDeny: n.others(""), Publish: []string{
+		api + "INFO",
+		api + "STREAM.INFO." + n.LogStream(),
+		c.Prefix() + ".log." + t + ".*." + string(events.WriterHarness),
+		lease + events.TicketKey(id),
+		lease + events.HarnessLeaseKeys(id),
+		c.NudgeSubject(id),
+		c.Prefix() + ".progress." + t + ".*",
+		c.AskSubject(string(events.WriterCompaction), "send", who),
+	}}
 	g.Publish = append(g.Publish, reads(n.LogStream(), n.state, n.leases)...)
 	g.Publish = append(g.Publish, n.stores(who)...)
 	g.Publish = append(g.Publish, follows(n.LogStream(), c.Prefix()+".log."+t+".>")...)

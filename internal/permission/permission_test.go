@@ -30,7 +30,12 @@ func TestEveryWriterHasItsPlaceInTheLog(t *testing.T) {
 	if err = errors.Join(err, err2); err != nil {
 		t.Fatal(err)
 	}
-	grants := map[string]Grant{string(events.WriterHarness): h, "person": person, "operator": operator, "stranger": Service(c, "stranger")}
+	grants := map[string]Grant{
+		string(events.WriterHarness): h,
+		"person":                     person,
+		"operator":                   operator,
+		"stranger":                   Service(c, "stranger"),
+	}
 	for _, s := range Services() {
 		grants[s] = Service(c, s)
 	}
@@ -78,8 +83,10 @@ func TestNothingBeyondTheCell(t *testing.T) {
 	}
 	for _, u := range users {
 		for _, s := range slices.Concat(u.Grant.Publish, u.Grant.Subscribe) {
-			ours := strings.HasPrefix(s, "dev.") || strings.HasPrefix(s, "_INBOX.dev.") || strings.HasPrefix(s, "$SRV.") || s == "$JS.API.INFO" || s == "_R_.>" ||
-				strings.Contains(s, "DEV_") || strings.Contains(s, "_dev_") || strings.Contains(s, "dev_")
+			ours := strings.HasPrefix(s, "dev.") || strings.HasPrefix(s, "_INBOX.dev.") ||
+				strings.HasPrefix(s, "$SRV.") || s == "$JS.API.INFO" || s == "_R_.>" ||
+				strings.Contains(s, "DEV_") || strings.Contains(s, "_dev_") ||
+				strings.Contains(s, "dev_")
 			if !ours {
 				t.Errorf("%s: %s", u.Name, s)
 			}
@@ -89,8 +96,10 @@ func TestNothingBeyondTheCell(t *testing.T) {
 
 func TestUsersAreToldApart(t *testing.T) {
 	c := cell(t)
-	for _, names := range [][3][]string{{{"a", "a"}}, {{"a-b", "a_b"}}, {nil, {"ann"}, {"ann"}}, {nil, {"holdfast-ledger"}}} {
-		if _, err := Users(c, names[0], names[1], names[2]); err == nil || !strings.Contains(err.Error(), "two users would share") {
+	for _, names := range [][3][]string{{{"a", "a"}}, {{"a-b", "a_b"}}, {nil, {"ann"}, {"ann"}},
+		{nil, {"holdfast-ledger"}}} {
+		if _, err := Users(c, names[0], names[1], names[2]); err == nil ||
+			!strings.Contains(err.Error(), "two users would share") {
 			t.Errorf("%v: %v", names, err)
 		}
 	}
@@ -109,7 +118,8 @@ func TestImportsDoNotOverlap(t *testing.T) {
 		imports := widest(u.Grant.Publish)
 		for i, a := range imports {
 			for _, b := range imports[:i] {
-				acks := strings.HasPrefix(a, "$JS.ACK.") && strings.HasPrefix(b, "$JS.ACK.") // two forms: no real subject has both
+				acks := strings.HasPrefix(a, "$JS.ACK.") &&
+					strings.HasPrefix(b, "$JS.ACK.") // two forms: no real subject has both
 				if !acks && meet(strings.Split(a, "."), strings.Split(b, ".")) {
 					t.Errorf("%s: %s and %s match the same subjects", u.Name, a, b)
 				}

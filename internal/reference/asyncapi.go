@@ -22,9 +22,11 @@ func asyncAPI() (object, error) {
 	return object{
 		"asyncapi": "3.0.0",
 		"info": object{
-			"title":       "Holdfast",
-			"version":     "1",
-			"description": "Facts about AI-agent sessions on NATS JetStream. A commit is one append to the log: a CloudEvents JSON batch that stands or falls as a whole. Printed from the code; the prefix hf is the cell's (flag --prefix).",
+			"title":   "Holdfast",
+			"version": "1",
+			"description": "Facts about AI-agent sessions on NATS JetStream. A commit is one append to the log: a " +
+				"CloudEvents JSON batch that stands or falls as a whole. Printed from the code; the prefix hf is " +
+				"the cell's (flag --prefix).",
 		},
 		"defaultContentType": "application/json",
 		"channels":           channels,
@@ -82,16 +84,60 @@ func wireChannels(c events.Cell) object {
 		commits = append(commits, commitOf(w))
 	}
 	return object{
-		"log":      channel(c.LogSubject(r, anyWriter), "Stream "+c.LogStream()+": the truth. Every commit carries Nats-Expected-Last-Subject-Sequence for "+c.LogGuard(events.Ref{Harness: "harness", Session: "session"})+" and no Nats-Msg-Id.", commits...),
-		"feed":     channel(c.FeedSubject(anyKind), "Stream "+c.FeedStream()+": every fact that counted, once more, at least once, in log order within a session.", feed...),
-		"nudge":    channel(c.NudgeSubject(r.Harness), "Core subject: a session of this harness changed, read now. A hint.", "nudge"),
-		"progress": channel(c.ProgressSubject(r), "Core subject: the session is alive. At most one a second.", "progress"),
-		"parked":   channel(c.ParkedSubject(anyWhy, r), "Stream "+c.ParkedStream()+": input that could not be read, once for each commit and sort of trouble, with its headers, Hf-Parked-Reason and Hf-Parked-Facts, for 30 days.", "parked"),
-		"timer":    channel(c.TimerSubject(anyHow, r), "Stream "+c.TimerStream()+": alarms that wait. Services only.", "timer"),
-		"due":      channel(c.DueSubject(anyHow, r), "Stream "+c.TimerStream()+": alarms that fired. They mean: look.", "timer"),
-		"document": channel(state+events.SessionKey(r), "Bucket "+c.StateBucket()+": the whole state of a session.", "document"),
-		"blocker":  channel(state+events.BlockerKey(r.Harness, "ROOT", r.Session, "PROMPT"), "Bucket "+c.StateBucket()+": what waits for a person, with what was decided and whether the harness has it.", "blocker"),
-		"work":     channel(state+events.WorkKey(r), "Bucket "+c.StateBucket()+": all that a harness was asked for in a session and has not yet taken.", "work"),
+		"log": channel(
+			c.LogSubject(r, anyWriter),
+			"Stream "+c.LogStream()+": the truth. Every commit carries Nats-Expected-Last-Subject-Sequence for "+
+				""+c.LogGuard(
+				events.Ref{Harness: "harness", Session: "session"},
+			)+" and no Nats-Msg-Id.",
+			commits...),
+		"feed": channel(
+			c.FeedSubject(anyKind),
+			"Stream "+c.FeedStream()+": every fact that counted, once more, at least once, in log order within a "+
+				"session.",
+			feed...),
+		"nudge": channel(
+			c.NudgeSubject(r.Harness),
+			"Core subject: a session of this harness changed, read now. A hint.",
+			"nudge",
+		),
+		"progress": channel(
+			c.ProgressSubject(r),
+			"Core subject: the session is alive. At most one a second.",
+			"progress",
+		),
+		"parked": channel(
+			c.ParkedSubject(anyWhy, r),
+			"Stream "+c.ParkedStream()+": input that could not be read, once for each commit and sort of trouble, "+
+				"with its headers, Hf-Parked-Reason and Hf-Parked-Facts, for 30 days.",
+			"parked",
+		),
+		"timer": channel(
+			c.TimerSubject(anyHow, r),
+			"Stream "+c.TimerStream()+": alarms that wait. Services only.",
+			"timer",
+		),
+		"due": channel(
+			c.DueSubject(anyHow, r),
+			"Stream "+c.TimerStream()+": alarms that fired. They mean: look.",
+			"timer",
+		),
+		"document": channel(
+			state+events.SessionKey(r),
+			"Bucket "+c.StateBucket()+": the whole state of a session.",
+			"document",
+		),
+		"blocker": channel(
+			state+events.BlockerKey(r.Harness, "ROOT", r.Session, "PROMPT"),
+			"Bucket "+c.StateBucket()+": what waits for a person, with what was decided and whether the harness "+
+				"has it.",
+			"blocker",
+		),
+		"work": channel(
+			state+events.WorkKey(r),
+			"Bucket "+c.StateBucket()+": all that a harness was asked for in a session and has not yet taken.",
+			"work",
+		),
 	}
 }
 
@@ -135,7 +181,12 @@ func operations() object {
 		"service-is-woken":   operation("receive", "due", "A service looks at a session again."),
 	}
 	for _, w := range events.Writers() {
-		o[string(w)+"-appends"] = operation("send", "log", "What the "+string(w)+" may say: any other fact of its commits is parked.", commitOf(w))
+		o[string(w)+"-appends"] = operation(
+			"send",
+			"log",
+			"What the "+string(w)+" may say: any other fact of its commits is parked.",
+			commitOf(w),
+		)
 	}
 	return o
 }
@@ -143,7 +194,11 @@ func operations() object {
 func addServices(c events.Cell, channels, operations object) {
 	for _, v := range verbs {
 		name := v.service + "-" + v.name
-		channels[name] = channel(c.ServiceSubject(v.service, v.name), "Micro service "+events.ServiceName(v.service)+".", name)
+		channels[name] = channel(
+			c.ServiceSubject(v.service, v.name),
+			"Micro service "+events.ServiceName(v.service)+".",
+			name,
+		)
 		o := operation("receive", name, v.doc, name)
 		o["reply"] = object{"address": object{"location": "$message.header#/reply"}}
 		operations[name] = o
@@ -152,13 +207,29 @@ func addServices(c events.Cell, channels, operations object) {
 
 func messages() object {
 	m := object{
-		"nudge":    message("A session changed.", object{"type": "object", "required": []string{"session", "seq"}, "properties": object{"session": object{"type": "string"}, "seq": object{"type": "integer"}}}),
+		"nudge": message(
+			"A session changed.",
+			object{
+				"type":       "object",
+				"required":   []string{"session", "seq"},
+				"properties": object{"session": object{"type": "string"}, "seq": object{"type": "integer"}},
+			},
+		),
 		"progress": message("Nothing but its arrival.", object{"maxLength": 0}),
 		"parked":   message("The original message, whatever it was.", object{}),
 		"timer":    message("Nothing to rely on: what is due is in the document.", object{}),
-		"document": message("A session's state.", object{"type": "object", "required": []string{"v", "harness", "session", "phase", "epoch", "owned", "seq"}}),
-		"blocker":  message("One prompt, for people.", object{"type": "object", "required": []string{"harness", "session", "root", "prompt", "kind", "status"}}),
-		"work":     message("One session's work, for its harness.", object{"type": "object", "required": []string{"harness", "session", "epoch", "owned", "seq"}}),
+		"document": message(
+			"A session's state.",
+			object{"type": "object", "required": []string{"v", "harness", "session", "phase", "epoch", "owned", "seq"}},
+		),
+		"blocker": message(
+			"One prompt, for people.",
+			object{"type": "object", "required": []string{"harness", "session", "root", "prompt", "kind", "status"}},
+		),
+		"work": message(
+			"One session's work, for its harness.",
+			object{"type": "object", "required": []string{"harness", "session", "epoch", "owned", "seq"}},
+		),
 	}
 	for _, s := range events.Table() {
 		fact := message(s.Doc, ref("components", "schemas", string(s.Kind)))
@@ -186,7 +257,10 @@ func commit(w events.Writer) object {
 			facts = append(facts, ref("components", "schemas", string(s.Kind)))
 		}
 	}
-	m := message("A commit of the "+string(w)+".", object{"type": "array", "minItems": 1, "maxItems": events.CommitFactsMax, "items": object{"anyOf": facts}})
+	m := message(
+		"A commit of the "+string(w)+".",
+		object{"type": "array", "minItems": 1, "maxItems": events.CommitFactsMax, "items": object{"anyOf": facts}},
+	)
 	m["contentType"] = events.BatchContentType
 	return m
 }
@@ -221,17 +295,32 @@ func schemas() object {
 		"type":     "object",
 		"required": []string{"specversion", "id", "source", "type", "session", "epoch"},
 		"properties": object{
-			"specversion":     object{"const": "1.0"},
-			"id":              object{"type": "string", "minLength": 1, "description": "Unique; the writer's choice, the same when it sends again."},
-			"source":          object{"type": "string", "minLength": 1, "description": "/harness/<id>/<incarnation>, /service/<name>/<instance> or /person/<name>."},
+			"specversion": object{"const": "1.0"},
+			"id": object{
+				"type":        "string",
+				"minLength":   1,
+				"description": "Unique; the writer's choice, the same when it sends again.",
+			},
+			"source": object{
+				"type":        "string",
+				"minLength":   1,
+				"description": "/harness/<id>/<incarnation>, /service/<name>/<instance> or /person/<name>.",
+			},
 			"type":            text,
 			"subject":         object{"type": "string", "description": "The entity's id; for session.* the session's."},
 			"time":            object{"type": "string", "format": "date-time"},
 			"datacontenttype": object{"type": "string"},
 			"session":         object{"type": "string", "minLength": 1, "description": "The session's id, unencoded."},
-			"epoch":           object{"type": "integer", "minimum": 1, "description": "The ownership that the writer acts under."},
-			"traceparent":     object{"type": "string", "description": "W3C trace context."},
-			"derived":         object{"type": "boolean", "description": "In the feed only: closed by containment, said by nobody."},
+			"epoch": object{
+				"type":        "integer",
+				"minimum":     1,
+				"description": "The ownership that the writer acts under.",
+			},
+			"traceparent": object{"type": "string", "description": "W3C trace context."},
+			"derived": object{
+				"type":        "boolean",
+				"description": "In the feed only: closed by containment, said by nobody.",
+			},
 		},
 	}}
 	for _, s := range events.Table() {

@@ -97,7 +97,8 @@ func TestAsyncAPIStructure(t *testing.T) {
 	}
 	for name, o := range doc["operations"].(object) {
 		on, _ := lookup(o, "channel", "$ref").(string)
-		if action := lookup(o, "action"); action != "send" && action != "receive" || !strings.HasPrefix(on, "#/channels/") {
+		if action := lookup(o, "action"); action != "send" && action != "receive" ||
+			!strings.HasPrefix(on, "#/channels/") {
 			t.Errorf("operation %s: %v on %q", name, action, on)
 		}
 		list, _ := lookup(o, "messages").([]any)

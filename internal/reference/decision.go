@@ -25,9 +25,13 @@ func decisionIndex(root fs.FS) ([]byte, error) {
 		return nil, fmt.Errorf("reference: %w", err)
 	}
 	var b strings.Builder
-	b.WriteString("# Decision records\n\nEach record is one decision: its context, what was decided, what was considered instead, and its consequences.\n" +
-		"[Record 1](0001-decision-records.md) says what gets a record. This page is printed by\n" +
-		"`go test ./internal/reference -update`; do not edit it.\n\n| record | decision | status | date |\n|---|---|---|---|\n")
+	b.WriteString(
+		"# Decision records\n\nEach record is one decision: its context, what was decided, what was considered " +
+			"instead, and its consequences.\n" +
+			"[Record 1](0001-decision-records.md) says what gets a record. This page is printed by\n" +
+			"`go test ./internal/reference -update`; do not edit it.\n\n| record | decision | status | date " +
+			"|\n|---|---|---|---|\n",
+	)
 	for _, file := range files {
 		name := path.Base(file)
 		number := decisionFile.FindStringSubmatch(name)
@@ -44,7 +48,11 @@ func decisionIndex(root fs.FS) ([]byte, error) {
 		case number == nil:
 			return nil, fmt.Errorf("reference: %s: want NNNN-title-in-small-letters.md", file)
 		case title == nil || strings.TrimLeft(number[1], "0") != title[1]:
-			return nil, fmt.Errorf("reference: %s: want the first line to be # %s. and the title", file, strings.TrimLeft(number[1], "0"))
+			return nil, fmt.Errorf(
+				"reference: %s: want the first line to be # %s. and the title",
+				file,
+				strings.TrimLeft(number[1], "0"),
+			)
 		case fields["status"] == "" || fields["date"] == "":
 			return nil, fmt.Errorf("reference: %s: want a table with date, status and touches, as in record 1", file)
 		}

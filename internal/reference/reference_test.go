@@ -36,7 +36,11 @@ func TestPagesAreUpToDate(t *testing.T) {
 		}
 		got, err := os.ReadFile(file)
 		if err != nil || !bytes.Equal(got, want) {
-			t.Errorf("docs/reference/%s is not what the code prints (%v): run make golden and look at the difference", path, err)
+			t.Errorf(
+				"docs/reference/%s is not what the code prints (%v): run make golden and look at the difference",
+				path,
+				err,
+			)
 		}
 	}
 	err := filepath.WalkDir(committed, func(path string, d fs.DirEntry, err error) error {
@@ -74,9 +78,12 @@ func TestContractAndStructsAreHeldTogether(t *testing.T) {
 	}
 	for _, c := range []struct{ name, fields, want string }{
 		{"equal", "call, error{kind, text, status?, retry_after_ms?}, synthetic?", ""},
-		{"a field that the struct lacks", "call, error{kind, text, status?, retry_after_ms?}, synthetic?, colour?", "field colour of the contract is not in the struct"},
-		{"a field that the contract lacks", "call, error{kind, text, status?, retry_after_ms?}", "field synthetic of the struct is not in the contract"},
-		{"the same one level down", "call, error{kind, text, status?}, synthetic?", "error: field retry_after_ms of the struct is not in the contract"},
+		{"a field that the struct lacks", "call, error{kind, text, status?, retry_after_ms?}, synthetic?, colour?",
+			"field colour of the contract is not in the struct"},
+		{"a field that the contract lacks", "call, error{kind, text, status?, retry_after_ms?}",
+			"field synthetic of the struct is not in the contract"},
+		{"the same one level down", "call, error{kind, text, status?}, synthetic?",
+			"error: field retry_after_ms of the struct is not in the contract"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			err := require(r.Reflect(events.ToolFailed{}), parseFields(c.fields))

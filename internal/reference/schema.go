@@ -43,7 +43,13 @@ func special(t reflect.Type) *jsonschema.Schema {
 		return &jsonschema.Schema{} // any JSON
 	case strings.HasPrefix(t.Name(), "Setting[") && t.PkgPath() == reflect.TypeFor[events.Policy]().PkgPath():
 		value, _ := t.FieldByName("Value")
-		types := map[reflect.Kind]string{reflect.Bool: "boolean", reflect.String: "string", reflect.Int: "integer", reflect.Int64: "integer", reflect.Float64: "number"}
+		types := map[reflect.Kind]string{
+			reflect.Bool:    "boolean",
+			reflect.String:  "string",
+			reflect.Int:     "integer",
+			reflect.Int64:   "integer",
+			reflect.Float64: "number",
+		}
 		return &jsonschema.Schema{Extras: map[string]any{"type": []string{types[value.Type.Kind()], "null"}}}
 	}
 	return nil

@@ -172,7 +172,8 @@ func TestPolicyInTheSchema(t *testing.T) {
 // Units and meanings are in the pages: they come from the comments of pkg/events.
 func TestDescriptionsComeAlong(t *testing.T) {
 	page := string(printed(t)["schemas/turn.failed.json"])
-	for _, want := range []string{`"$schema": "https://json-schema.org/draft/2020-12/schema"`, "The turn ended in an error.", "the provider's wish, milliseconds"} {
+	for _, want := range []string{`"$schema": "https://json-schema.org/draft/2020-12/schema"`,
+		"The turn ended in an error.", "the provider's wish, milliseconds"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("schemas/turn.failed.json says nothing of %q", want)
 		}

@@ -203,7 +203,11 @@ func (e evidence) list(id string) string {
 	write := func(sort string, names map[string][]string) {
 		for _, folder := range sortedKeys(names) {
 			slices.Sort(names[folder])
-			b.WriteString(wrap(fmt.Sprintf("- %s of [%s](../%s): `%s`", sort, folder, folder, strings.Join(names[folder], "`, `"))))
+			b.WriteString(
+				wrap(
+					fmt.Sprintf("- %s of [%s](../%s): `%s`", sort, folder, folder, strings.Join(names[folder], "`, `")),
+				),
+			)
 		}
 	}
 	write("stories", s.stories)

@@ -37,11 +37,21 @@ func TestEveryIDIsShown(t *testing.T) {
 		if *update {
 			write(t, file, want)
 		} else if !bytes.Equal(body, want) {
-			t.Errorf("docs/%s does not list the stories and tests as they are: run go test ./internal/reference -update and read the difference", page)
+			t.Errorf(
+				"docs/%s does not list the stories and tests as they are: run go test ./internal/reference "+
+					"-update and read the difference",
+				page,
+			)
 		}
 		for _, id := range without {
 			if !slices.Contains(sections, id) {
-				t.Errorf("docs/%s: no story and no test shows %s: name it in the opening of a story, in the comment of a test, or in %s", page, id, elsewhereFile)
+				t.Errorf(
+					"docs/%s: no story and no test shows %s: name it in the opening of a story, in the comment of "+
+						"a test, or in %s",
+					page,
+					id,
+					elsewhereFile,
+				)
 			}
 		}
 	}
@@ -89,18 +99,27 @@ func TestShown(t *testing.T) {
 	e, err := gather(fstest.MapFS{
 		"pkg/x/testdata/p14-chat.story": {Data: []byte("A message (R2).\n\n-- facts --\nP7 is data\n")},
 		"pkg/x/testdata/s21-end.story":  {Data: []byte("An end.\n\n")},
-		"pkg/x/x_test.go":               {Data: []byte("// Package x.\npackage x\n\n// P14 holds.\nfunc TestIt() {\n\t// so does V3\n}\n\n// help shows P14 too.\nfunc help() {}\n")},
-		"pkg/x/x.go":                    {Data: []byte("// Package x cites V3.\npackage x\n")},
-		elsewhereFile:                   {Data: []byte("# id folder test\nV3 services/y TestAll\n")},
+		"pkg/x/x_test.go": {
+			Data: []byte(
+				"// Package x.\npackage x\n\n// P14 holds.\nfunc TestIt() {\n\t// so does V3\n}\n\n// help shows " +
+					"P14 too.\nfunc help() {}\n",
+			),
+		},
+		"pkg/x/x.go":  {Data: []byte("// Package x cites V3.\npackage x\n")},
+		elsewhereFile: {Data: []byte("# id folder test\nV3 services/y TestAll\n")},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	page := "# Page\n\n## <a id=\"p14\"></a>P14 · Chat\n\nText.\n\n### <a id=\"s2.1\"></a>Rule\n\n```\n# no heading\n```\n\n## <a id=\"v3\"></a>V3\n\n## <a id=\"n1\"></a>N1\n\nEnd.\n"
+	page := "# Page\n\n## <a id=\"p14\"></a>P14 · Chat\n\nText.\n\n### <a id=\"s2.1\"></a>Rule\n\n```\n# no " +
+		"heading\n```\n\n## <a id=\"v3\"></a>V3\n\n## <a id=\"n1\"></a>N1\n\nEnd.\n"
 	want := "# Page\n\n## <a id=\"p14\"></a>P14 · Chat\n\nText.\n\n" + shownBegin +
-		"\n- stories of [pkg/x](../pkg/x): `p14-chat`\n- tests of [pkg/x](../pkg/x): `TestIt`, `x_test.go`\n" + shownEnd +
-		"\n\n### <a id=\"s2.1\"></a>Rule\n\n```\n# no heading\n```\n\n" + shownBegin + "\n- stories of [pkg/x](../pkg/x): `s21-end`\n" + shownEnd +
-		"\n\n## <a id=\"v3\"></a>V3\n\n" + shownBegin + "\n- tests of [pkg/x](../pkg/x): `TestIt`\n- tests of [services/y](../services/y): `TestAll`\n" + shownEnd +
+		"\n- stories of [pkg/x](../pkg/x): `p14-chat`\n- tests of [pkg/x](../pkg/x): `TestIt`, `x_test.go`\n" +
+		shownEnd +
+		"\n\n### <a id=\"s2.1\"></a>Rule\n\n```\n# no heading\n```\n\n" + shownBegin +
+		"\n- stories of [pkg/x](../pkg/x): `s21-end`\n" + shownEnd +
+		"\n\n## <a id=\"v3\"></a>V3\n\n" + shownBegin + "\n- tests of [pkg/x](../pkg/x): `TestIt`\n- tests of " +
+		"[services/y](../services/y): `TestAll`\n" + shownEnd +
 		"\n\n## <a id=\"n1\"></a>N1\n\nEnd.\n"
 	got, without := withShown([]byte(page), e)
 	if string(got) != want || !slices.Equal(without, []string{"N1"}) {
@@ -122,7 +141,10 @@ func TestDecisionIndex(t *testing.T) {
 		write(t, file, index)
 	}
 	if got, err := os.ReadFile(file); err != nil || !bytes.Equal(got, index) {
-		t.Errorf("docs/adr/README.md does not list the records as they are (%v): run go test ./internal/reference -update", err)
+		t.Errorf(
+			"docs/adr/README.md does not list the records as they are (%v): run go test ./internal/reference -update",
+			err,
+		)
 	}
 }
 

@@ -13,7 +13,11 @@ import (
 
 // writerPaints tells who said something.
 var writerPaints = map[events.Writer]Paint{
-	events.WriterHarness: Plain, events.WriterLedger: Good, events.WriterRetry: Later, events.WriterCompaction: Busy, events.WriterReconciler: Wait,
+	events.WriterHarness:    Plain,
+	events.WriterLedger:     Good,
+	events.WriterRetry:      Later,
+	events.WriterCompaction: Busy,
+	events.WriterReconciler: Wait,
 }
 
 // noteBytesMax is how much of a fact's data is shown in a line.
@@ -26,8 +30,14 @@ func Fact(c *events.Commit, e *events.Event, note string, st Style) string {
 	if strings.HasPrefix(string(e.Kind), "session.") {
 		id = ""
 	}
-	cells := []Cell{{fmt.Sprintf("%6d", c.Seq), Faint}, {Clock(c.At), Faint}, {fmt.Sprintf("%-10s", c.Writer), writerPaints[c.Writer]},
-		{fmt.Sprintf("%-20s", e.Kind), Strong}, {id, Plain}, {details(e), Faint}}
+	cells := []Cell{
+		{fmt.Sprintf("%6d", c.Seq), Faint},
+		{Clock(c.At), Faint},
+		{fmt.Sprintf("%-10s", c.Writer), writerPaints[c.Writer]},
+		{fmt.Sprintf("%-20s", e.Kind), Strong},
+		{id, Plain},
+		{details(e), Faint},
+	}
 	if e.Err != nil {
 		note = strings.TrimSpace(note + " unreadable: " + e.Err.Error())
 	}
@@ -39,8 +49,15 @@ func Fact(c *events.Commit, e *events.Event, note string, st Style) string {
 
 // Whole is the line for a commit that is no batch.
 func Whole(c *events.Commit, st Style) string {
-	return joined([]Cell{{fmt.Sprintf("%6d", c.Seq), Faint}, {Clock(c.At), Faint}, {fmt.Sprintf("%-10s", c.Writer), writerPaints[c.Writer]},
-		{"← parked: " + c.Err.Error(), Alarm}}, st)
+	return joined(
+		[]Cell{
+			{fmt.Sprintf("%6d", c.Seq), Faint},
+			{Clock(c.At), Faint},
+			{fmt.Sprintf("%-10s", c.Writer), writerPaints[c.Writer]},
+			{"← parked: " + c.Err.Error(), Alarm},
+		},
+		st,
+	)
 }
 
 func joined(cells []Cell, st Style) string {
@@ -136,7 +153,8 @@ func owed(before, after *session.State) []string {
 	say := func(format string, args ...any) {
 		lines = append(lines, strings.Join(strings.Fields(Clean(fmt.Sprintf(format, args...))), " "))
 	}
-	if r, was := &after.Retry, &before.Retry; r.State != "" && (r.State != was.State || r.Attempt != was.Attempt || !r.DueAt.Equal(was.DueAt) || r.Turn != was.Turn) {
+	if r, was := &after.Retry, &before.Retry; r.State != "" &&
+		(r.State != was.State || r.Attempt != was.Attempt || !r.DueAt.Equal(was.DueAt) || r.Turn != was.Turn) {
 		text := ""
 		switch r.State {
 		case session.RetryScheduled:
@@ -146,7 +164,8 @@ func owed(before, after *session.State) []string {
 		}
 		say("retry of turn %s %s: attempt %d %s%s", r.Turn, r.State, r.Attempt, text, kindOf(r.Error))
 	}
-	if c, was := after.Compaction, before.Compaction; c != nil && (was == nil || was.ID != c.ID || was.State != c.State) {
+	if c, was := after.Compaction, before.Compaction; c != nil &&
+		(was == nil || was.ID != c.ID || was.State != c.State) {
 		say("compaction %s %s %s%s", c.ID, c.State, c.Reason, kindOf(c.Error))
 	}
 	known := map[string]bool{}

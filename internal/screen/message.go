@@ -26,7 +26,13 @@ type Queued struct {
 // QueuedMessage is the message at this place of a session's queue, with its content. It fails when its commit cannot be read.
 func QueuedMessage(s *session.State, i int, src session.Source) (Queued, error) {
 	m := &s.Queue[i]
-	q := Queued{Message: m.ID, Seq: m.Seq, At: m.At, Synthetic: m.Synthetic, Handed: s.Pending.Turn != nil && s.Pending.Turn.Message == m.ID}
+	q := Queued{
+		Message:   m.ID,
+		Seq:       m.Seq,
+		At:        m.At,
+		Synthetic: m.Synthetic,
+		Handed:    s.Pending.Turn != nil && s.Pending.Turn.Message == m.ID,
+	}
 	c, err := src(m.Seq)
 	if err != nil {
 		return q, fmt.Errorf("screen: message %s: %w", m.ID, err)
@@ -56,9 +62,16 @@ func Queue(s *session.State, all []Queued, now time.Time, st Style) string {
 		if q.Synthetic {
 			from += " (synthetic)"
 		}
-		rows[i] = []Cell{{q.Message, Strong}, {from, Plain}, {ago(q.At, now), Faint}, state, {Cut(contentText(q), contentShownMax), Plain}}
+		rows[i] = []Cell{
+			{q.Message, Strong},
+			{from, Plain},
+			{ago(q.At, now), Faint},
+			state,
+			{Cut(contentText(q), contentShownMax), Plain},
+		}
 	}
-	return Table([]string{"MESSAGE", "FROM", "AGE", "STATE", "CONTENT"}, rows, st) + "\n" + Clean(queueWaits(s, now)) + "\n"
+	table := Table([]string{"MESSAGE", "FROM", "AGE", "STATE", "CONTENT"}, rows, st)
+	return table + "\n" + Clean(queueWaits(s, now)) + "\n"
 }
 
 // contentText is a message's content in one line.
@@ -91,7 +104,8 @@ func queueWaits(s *session.State, now time.Time) string {
 	case s.LastTurn != nil && s.LastTurn.Outcome == session.OutcomeCompleted && !s.QueueMoves():
 		return "A person stopped it after the last turn: it waits for one (`holdfast send` or `holdfast resume`)."
 	case s.LastTurn != nil && s.LastTurn.Outcome != session.OutcomeCompleted:
-		return "The last turn was " + s.LastTurn.Outcome + ": it waits for a person (`holdfast send`, `holdfast retry now` or `holdfast resume`)."
+		return "The last turn was " + s.LastTurn.Outcome + ": it waits for a person (`holdfast send`, `holdfast " +
+			"retry now` or `holdfast resume`)."
 	default:
 		return "It is about to be handed out."
 	}
@@ -149,18 +163,22 @@ func countdown(due, now time.Time) string {
 
 // givenUp says what a person can do about a retry that was given up, by its reason.
 var givenUp = map[string]string{
-	"cancelled":              "a person cancelled it; `holdfast retry now` tries it again",
-	"disabled_by_user":       "automatic retry is off; `holdfast retry now` tries it once, `holdfast configure S auto_retry=true` lets it",
-	"resume_held":            "its policy holds it after a crash; `holdfast resume` goes on",
-	"retry_max":              "it was tried as often as its policy allows; `holdfast retry now` tries it again",
-	"overtaken":              "another turn came after it",
-	"resume_exhausted":       "its process died too often without progress; `holdfast resume` goes on",
-	"no_progress":            "it failed too often in the same way; `holdfast retry now` tries it again",
-	"authentication":         "correct the key, then `holdfast configure S --provider-changed` and `holdfast retry now`",
-	"api_key_not_found":      "give a key, then `holdfast configure S --provider-changed` and `holdfast retry now`",
-	"oauth_not_connected":    "connect the account, then `holdfast configure S --provider-changed` and `holdfast retry now`",
-	"provider_disabled":      "enable the provider, then `holdfast configure S --provider-changed` and `holdfast retry now`",
-	"quota":                  "the provider wants to be paid; then `holdfast configure S --provider-changed` and `holdfast retry now`",
+	"cancelled": "a person cancelled it; `holdfast retry now` tries it again",
+	"disabled_by_user": "automatic retry is off; `holdfast retry now` tries it once, `holdfast configure S " +
+		"auto_retry=true` lets it",
+	"resume_held":      "its policy holds it after a crash; `holdfast resume` goes on",
+	"retry_max":        "it was tried as often as its policy allows; `holdfast retry now` tries it again",
+	"overtaken":        "another turn came after it",
+	"resume_exhausted": "its process died too often without progress; `holdfast resume` goes on",
+	"no_progress":      "it failed too often in the same way; `holdfast retry now` tries it again",
+	"authentication": "correct the key, then `holdfast configure S --provider-changed` and `holdfast " +
+		"retry now`",
+	"api_key_not_found":   "give a key, then `holdfast configure S --provider-changed` and `holdfast retry now`",
+	"oauth_not_connected": "connect the account, then `holdfast configure S --provider-changed` and `holdfast retry now`",
+	"provider_disabled": "enable the provider, then `holdfast configure S --provider-changed` and `holdfast " +
+		"retry now`",
+	"quota": "the provider wants to be paid; then `holdfast configure S --provider-changed` and " +
+		"`holdfast retry now`",
 	"model_not_found":        "choose a model that there is, then `holdfast retry now`",
 	"context_exceeded":       "the conversation is too long; `holdfast compact` shortens it",
 	"model_refusal":          "the model will not; send something else",
@@ -176,29 +194,33 @@ func held(c *session.Compaction) string {
 	case c.State != session.CompactionHeld:
 		return ""
 	case c.Error != nil && (c.Error.Kind == events.ReasonOwnerLost || c.Error.Kind == events.ReasonShutdown):
-		return "its process was gone while it was compacted; `holdfast resume` goes on, a message has it compacted again first"
+		return "its process was gone while it was compacted; `holdfast resume` goes on, a message has it " +
+			"compacted again first"
 	}
-	return "without it the conversation does not fit; `holdfast compact` or a message tries again, `holdfast resume` goes on as it is"
+	return "without it the conversation does not fit; `holdfast compact` or a message tries again, `holdfast " +
+		"resume` goes on as it is"
 }
 
 // checks says what a reason for or against a compaction means.
 var checks = map[string]string{
-	events.CompactOnSend:       "the next message is compacted for first",
-	events.CompactMidStream:    "the running turn is stopped for it, and goes on afterwards",
-	events.CompactIdle:         "it has been idle for long enough",
-	events.CompactManual:       "a person asked for it",
-	"disabled":                 "it is off for this session (`holdfast configure S idle_compaction_after_s=600`, `compaction_threshold=0.7`)",
-	"no_usage":                 "nothing is known of its usage since the last compaction",
-	"no_limit":                 "how much fits is not known (`holdfast configure S context_limit=200000`)",
-	"below_threshold":          "there is room",
-	"not_idle_long_enough":     "it has not been idle for long enough",
-	"running":                  "a turn or a compaction runs",
-	"queued":                   "messages wait to be handed out",
-	"waiting":                  "a question waits for an answer",
-	"compacting":               "it is being compacted",
-	"already_compacted":        "nothing was said since the last compaction",
-	"suppressed":               "compacting failed too often; `holdfast compact` tries again",
-	session.CompactionStalled:  "the last compaction freed too little; a new conversation, or a larger limit, is needed",
+	events.CompactOnSend:    "the next message is compacted for first",
+	events.CompactMidStream: "the running turn is stopped for it, and goes on afterwards",
+	events.CompactIdle:      "it has been idle for long enough",
+	events.CompactManual:    "a person asked for it",
+	"disabled": "it is off for this session (`holdfast configure S idle_compaction_after_s=600`, " +
+		"`compaction_threshold=0.7`)",
+	"no_usage":             "nothing is known of its usage since the last compaction",
+	"no_limit":             "how much fits is not known (`holdfast configure S context_limit=200000`)",
+	"below_threshold":      "there is room",
+	"not_idle_long_enough": "it has not been idle for long enough",
+	"running":              "a turn or a compaction runs",
+	"queued":               "messages wait to be handed out",
+	"waiting":              "a question waits for an answer",
+	"compacting":           "it is being compacted",
+	"already_compacted":    "nothing was said since the last compaction",
+	"suppressed":           "compacting failed too often; `holdfast compact` tries again",
+	session.CompactionStalled: "the last compaction freed too little; a new conversation, or a larger limit, is " +
+		"needed",
 	session.CompactionHeld:     "the last compaction failed, and what was to follow it waits for a person",
 	string(session.Closed):     "the session is closed",
 	string(session.Retrying):   "a retry is due first",

@@ -23,17 +23,33 @@ func later() []events.Commit {
 		x.say(events.WriterCompaction, events.ServiceSource("compaction", "x"), 1, facts...)
 	}
 	busy := events.Failure{Kind: "rate_limit", Text: "slow\x1b[31m down"}
-	harness(events.SessionOpened{Incarnation: "7"}, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Message: "m0"})
+	harness(
+		events.SessionOpened{Incarnation: "7"},
+		events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Message: "m0"},
+	)
 	harness(events.UsageReported{Turn: "t1", Tokens: events.Tokens{Input: 130_000}, ContextLimit: 200_000})
 	compact(events.MessageAccepted{Message: "m1", Content: json.RawMessage(`"and the\nrest"`), By: "ann"})
 	compact(events.MessageAccepted{Message: "m2", Ref: "object-1", Synthetic: true})
 	harness(events.TurnFailed{Turn: "t1", Error: busy})
-	retry(events.RetryScheduled{Turn: "t1", Attempt: 2, DelayMS: 4000, DueAt: at(9).Add(250 * time.Millisecond), Error: busy})
+	retry(events.RetryScheduled{
+		Turn:    "t1",
+		Attempt: 2,
+		DelayMS: 4000,
+		DueAt:   at(9).Add(250 * time.Millisecond),
+		Error:   busy,
+	})
 	retry(events.TurnRequested{Turn: "t2", Cause: events.CauseRetry, OfTurn: "t1", Attempt: 2})
 	harness(events.TurnStarted{Turn: "t2", Cause: events.CauseRetry, OfTurn: "t1", Attempt: 2})
 	harness(events.TurnFailed{Turn: "t2", Error: events.Failure{Kind: "quota"}})
 	retry(events.RetryAbandoned{Turn: "t2", Attempt: 2, Reason: "quota"})
-	compact(events.CompactionRequested{Compaction: "k1", Reason: events.CompactManual, Used: 130_000, Limit: 200_000, FollowUp: events.FollowMessage, Message: "m1"})
+	compact(events.CompactionRequested{
+		Compaction: "k1",
+		Reason:     events.CompactManual,
+		Used:       130_000,
+		Limit:      200_000,
+		FollowUp:   events.FollowMessage,
+		Message:    "m1",
+	})
 	harness(events.CompactionStarted{Compaction: "k1"})
 	harness(events.CompactionFailed{Compaction: "k1", Error: events.Failure{Kind: "bad_summary"}})
 	compact(events.TurnRequested{Turn: "t3", Cause: events.CauseMessage, Message: "m1"})
@@ -77,9 +93,10 @@ func TestWhatIsOwed(t *testing.T) {
 func TestWhyItWaits(t *testing.T) {
 	failed := &events.Failure{Kind: "context_exceeded", Text: "too long"}
 	for want, s := range map[string]session.State{
-		"It waits for an answer to p1.":                                            {Prompts: map[string]*session.Prompt{"p1": {Status: session.Awaiting, Blocking: true}}},
-		"It waits for the end of turn t1.":                                         {Turn: &session.Turn{ID: "t1"}},
-		"It waits for the compaction: running, idle.":                              {Compaction: &session.Compaction{State: session.CompactionRunning, Reason: "idle"}, Turn: &session.Turn{ID: "t1"}},
+		"It waits for an answer to p1.":    {Prompts: map[string]*session.Prompt{"p1": {Status: session.Awaiting, Blocking: true}}},
+		"It waits for the end of turn t1.": {Turn: &session.Turn{ID: "t1"}},
+		"It waits for the compaction: running, idle.": {Compaction: &session.Compaction{State: session.CompactionRunning, Reason: "idle"},
+			Turn: &session.Turn{ID: "t1"}},
 		"It waits for the compaction: held, on-send (context_exceeded: too long).": {Compaction: &session.Compaction{State: session.CompactionHeld, Reason: "on-send", Error: failed}},
 		"It waits for turn t2 (retry), which the harness has not taken.":           {Pending: session.Pending{Turn: &session.PendingTurn{ID: "t2", Cause: events.CauseRetry}}},
 		"It waits behind a retry: attempt 3 in 16s, due 03:04:16.000.":             {Retry: session.Retry{State: session.RetryScheduled, Attempt: 3, DueAt: at(16)}},
@@ -87,14 +104,16 @@ func TestWhyItWaits(t *testing.T) {
 		"It is about to be handed out.":                                            {LastTurn: &session.LastTurn{Outcome: session.OutcomeCompleted}},
 		"A person stopped it after the last turn: it waits for one (`holdfast send` or `holdfast resume`).": {
 			LastTurn: &session.LastTurn{Outcome: session.OutcomeCompleted}, HeldSeq: 7},
-		"The last turn was interrupted: it waits for a person (`holdfast send`, `holdfast retry now` or `holdfast resume`).": {
+		"The last turn was interrupted: it waits for a person (`holdfast send`, `holdfast retry now` or `holdfast " +
+			"resume`).": {
 			LastTurn: &session.LastTurn{Outcome: session.OutcomeInterrupted}},
 	} {
 		if got := queueWaits(&s, at(0)); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	for state, want := range map[string]string{session.CompactionHeld: "compaction held: on-send (context_exceeded)", session.CompactionStalled: "compaction stalled: on-send (context_exceeded)"} {
+	for state, want := range map[string]string{session.CompactionHeld: "compaction held: on-send (context_exceeded)",
+		session.CompactionStalled: "compaction stalled: on-send (context_exceeded)"} {
 		s := session.State{Compaction: &session.Compaction{State: state, Reason: "on-send", Error: failed}}
 		if got := Doing(&s, at(0)); got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -106,12 +125,18 @@ func TestWhyItWaits(t *testing.T) {
 func TestHeld(t *testing.T) {
 	const resume = "its process was gone while it was compacted; `holdfast resume`"
 	for _, x := range []struct{ state, kind, want string }{
-		{session.CompactionHeld, events.ReasonOwnerLost, resume}, {session.CompactionHeld, events.ReasonShutdown, resume},
+		{session.CompactionHeld, events.ReasonOwnerLost, resume},
+		{session.CompactionHeld, events.ReasonShutdown, resume},
 		{session.CompactionHeld, "quota", "without it the conversation does not fit; `holdfast compact`"},
 		{session.CompactionStalled, "no_progress", ""}, {session.CompactionRunning, "", ""},
 	} {
 		s := session.New(events.Ref{Harness: "h", Session: "s"})
-		s.Compaction = &session.Compaction{ID: "k1", State: x.state, Reason: "mid-stream", Error: &events.Failure{Kind: x.kind}}
+		s.Compaction = &session.Compaction{
+			ID:     "k1",
+			State:  x.state,
+			Reason: "mid-stream",
+			Error:  &events.Failure{Kind: x.kind},
+		}
 		told := Session(s, nil, at(0), Style{})
 		if x.want != "" && !strings.Contains(told, x.want) || x.want == "" && strings.Contains(told, "holdfast") {
 			t.Errorf("%s, %s: want %q in\n%s", x.state, x.kind, x.want, told)
@@ -121,12 +146,14 @@ func TestHeld(t *testing.T) {
 
 func TestChecks(t *testing.T) {
 	for want, c := range map[string]Check{
-		"would be compacted: on-send, the next message is compacted for first\n":                                                    {Would: true, Reason: events.CompactOnSend},
-		"would not be compacted: running, a turn or a compaction runs\n":                                                            {Reason: "running"},
-		"would not be compacted: of a newer service\n":                                                                              {Reason: "of a newer service"},
-		"would not be compacted: below_threshold, there is room (900 of 2000 tokens, 45 %)\n":                                       {Reason: "below_threshold", Used: 900, Limit: 2000},
-		"would not be compacted: no_limit, how much fits is not known (`holdfast configure S context_limit=200000`) (900 tokens)\n": {Reason: "no_limit", Used: 900},
-		"would not be compacted: not_idle_long_enough, it has not been idle for long enough; it will have been in 7s\n":             {Reason: "not_idle_long_enough", At: at(7)},
+		"would be compacted: on-send, the next message is compacted for first\n":              {Would: true, Reason: events.CompactOnSend},
+		"would not be compacted: running, a turn or a compaction runs\n":                      {Reason: "running"},
+		"would not be compacted: of a newer service\n":                                        {Reason: "of a newer service"},
+		"would not be compacted: below_threshold, there is room (900 of 2000 tokens, 45 %)\n": {Reason: "below_threshold", Used: 900, Limit: 2000},
+		"would not be compacted: no_limit, how much fits is not known (`holdfast configure S " +
+			"context_limit=200000`) (900 tokens)\n": {Reason: "no_limit", Used: 900},
+		"would not be compacted: not_idle_long_enough, it has not been idle for long enough; it will have been in " +
+			"7s\n": {Reason: "not_idle_long_enough", At: at(7)},
 		"would not be compacted: –\n": {},
 	} {
 		if got := c.Text(at(0), Style{}); got != want {
@@ -136,7 +163,8 @@ func TestChecks(t *testing.T) {
 }
 
 func TestCountdown(t *testing.T) {
-	for left, want := range map[time.Duration]string{-time.Second: "0s", 0: "0s", time.Millisecond: "1s", 3999 * time.Millisecond: "4s", time.Minute: "1m00s"} {
+	for left, want := range map[time.Duration]string{-time.Second: "0s", 0: "0s", time.Millisecond: "1s",
+		3999 * time.Millisecond: "4s", time.Minute: "1m00s"} {
 		if got := countdown(at(0).Add(left), at(0)); got != want {
 			t.Errorf("%s: %s, want %s", left, got, want)
 		}

@@ -12,16 +12,28 @@ import (
 
 // statusPaints says which status of a prompt is seen how.
 var statusPaints = map[session.Status]Paint{
-	session.Awaiting: Wait, session.Answered: Good, session.Rejected: Alarm, session.Dismissed: Faint, session.Withdrawn: Faint,
-	session.Superseded: Faint, session.Expired: Alarm,
+	session.Awaiting:   Wait,
+	session.Answered:   Good,
+	session.Rejected:   Alarm,
+	session.Dismissed:  Faint,
+	session.Withdrawn:  Faint,
+	session.Superseded: Faint,
+	session.Expired:    Alarm,
 }
 
 // Prompts is a table of prompts, one a line, in the order given.
 func Prompts(bs []*session.Blocker, now time.Time, st Style) string {
 	rows := make([][]Cell, len(bs))
 	for i, b := range bs {
-		rows[i] = []Cell{{b.Harness + "/" + b.Session, Strong}, {b.Prompt, Plain}, {string(b.Kind), Plain}, {string(b.Status), statusPaints[b.Status]},
-			{ago(b.ArmedAt, now), Faint}, {reach(b), Plain}, {Asked(b), Plain}}
+		rows[i] = []Cell{
+			{b.Harness + "/" + b.Session, Strong},
+			{b.Prompt, Plain},
+			{string(b.Kind), Plain},
+			{string(b.Status), statusPaints[b.Status]},
+			{ago(b.ArmedAt, now), Faint},
+			{reach(b), Plain},
+			{Asked(b), Plain},
+		}
 	}
 	return Table([]string{"SESSION", "PROMPT", "KIND", "STATUS", "AGE", "AGENT", "QUESTION"}, rows, st)
 }
@@ -56,7 +68,15 @@ func Asked(b *session.Blocker) string {
 // Prompt is one prompt with its questions and options.
 func Prompt(b *session.Blocker, now time.Time, st Style) string {
 	var s strings.Builder
-	fmt.Fprintf(&s, "%s %s  %s  %s  %s ago", Clean(string(b.Kind)), st.Painted(b.Prompt, Strong), st.Painted(string(b.Status), statusPaints[b.Status]), Clean(b.Title), ago(b.ArmedAt, now))
+	fmt.Fprintf(
+		&s,
+		"%s %s  %s  %s  %s ago",
+		Clean(string(b.Kind)),
+		st.Painted(b.Prompt, Strong),
+		st.Painted(string(b.Status), statusPaints[b.Status]),
+		Clean(b.Title),
+		ago(b.ArmedAt, now),
+	)
 	if b.Tool != nil {
 		fmt.Fprintf(&s, "  (tool %s, call %s)", Clean(b.Tool.Name), Clean(b.Tool.Call))
 	}
@@ -65,7 +85,13 @@ func Prompt(b *session.Blocker, now time.Time, st Style) string {
 		s.WriteString(Question(&b.Questions[i], st))
 	}
 	if b.Status != session.Awaiting {
-		fmt.Fprintf(&s, "  %s by %s: %s\n", b.Status, Clean(cmp.Or(b.By, "the agent")), Clean(cmp.Or(answers(b.Answers), b.Reason, "–")))
+		fmt.Fprintf(
+			&s,
+			"  %s by %s: %s\n",
+			b.Status,
+			Clean(cmp.Or(b.By, "the agent")),
+			Clean(cmp.Or(answers(b.Answers), b.Reason, "–")),
+		)
 	}
 	return s.String()
 }

@@ -62,15 +62,44 @@ func log(t *testing.T) []events.Commit {
 	x := &history{}
 	say := x.say
 	h := func(inc string) string { return events.HarnessSource("agent", inc) }
-	say(events.WriterHarness, h("7"), 1, events.SessionOpened{Incarnation: "7", Title: "Fix\x1b[2J the\tbuild", Agent: "coder", Model: "m1"},
-		events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
-	say(events.WriterHarness, h("7"), 1, events.ToolStarted{Call: "c1", Turn: "t1", Name: "bash", Title: "make test"},
+	say(
+		events.WriterHarness,
+		h("7"),
+		1,
+		events.SessionOpened{Incarnation: "7", Title: "Fix\x1b[2J the\tbuild", Agent: "coder", Model: "m1"},
+		events.TurnStarted{Turn: "t1", Cause: events.CauseMessage},
+	)
+	say(
+		events.WriterHarness,
+		h("7"),
+		1,
+		events.ToolStarted{Call: "c1", Turn: "t1", Name: "bash", Title: "make test"},
 		events.ToolStarted{Call: "c2", Turn: "t1", Name: "ask_user"},
-		events.PromptRequested{Prompt: "q1", Turn: "t1", Call: "c2", PromptKind: "question\x1b[7m", Title: "Which colour?", Delivery: events.DeliverToolResult,
-			Questions: []events.Question{{ID: "colour", Question: "Which colour?", Options: []events.Option{{Label: "red", Description: "as the barn"}, {Label: "blue"}}, Multi: true}}},
-		events.UsageReported{Turn: "t1", Tokens: events.Tokens{Input: 60_000}, ContextLimit: 200_000})
-	say(events.WriterReconciler, events.ServiceSource("reconciler", "x"), 1, events.SessionOrphaned{Reason: "owner-lost", Incarnation: "7"},
-		events.ToolInterrupted{Call: "c1", Reason: "owner-lost"})
+		events.PromptRequested{
+			Prompt:     "q1",
+			Turn:       "t1",
+			Call:       "c2",
+			PromptKind: "question\x1b[7m",
+			Title:      "Which colour?",
+			Delivery:   events.DeliverToolResult,
+			Questions: []events.Question{
+				{
+					ID:       "colour",
+					Question: "Which colour?",
+					Options:  []events.Option{{Label: "red", Description: "as the barn"}, {Label: "blue"}},
+					Multi:    true,
+				},
+			},
+		},
+		events.UsageReported{Turn: "t1", Tokens: events.Tokens{Input: 60_000}, ContextLimit: 200_000},
+	)
+	say(
+		events.WriterReconciler,
+		events.ServiceSource("reconciler", "x"),
+		1,
+		events.SessionOrphaned{Reason: "owner-lost", Incarnation: "7"},
+		events.ToolInterrupted{Call: "c1", Reason: "owner-lost"},
+	)
 	say(events.WriterHarness, h("7"), 1, events.ToolCompleted{Call: "c1", Output: json.RawMessage(`"ok"`)})
 	say(events.WriterRetry, "/service/retry/x", 1, events.ToolCompleted{Call: "c9"})
 	return x.commits
@@ -134,7 +163,12 @@ func TestFactsAndChanges(t *testing.T) {
 	}
 	broken := events.Commit{Seq: 9, At: at(9), Writer: events.WriterHarness, Err: events.ErrMalformed}
 	text.WriteString(Whole(&broken, Style{}) + "\n")
-	unread := events.Event{Kind: "tool.started", Subject: "c1", Data: json.RawMessage(`{"call":7}`), Err: events.ErrMalformed}
+	unread := events.Event{
+		Kind:    "tool.started",
+		Subject: "c1",
+		Data:    json.RawMessage(`{"call":7}`),
+		Err:     events.ErrMalformed,
+	}
 	text.WriteString(Fact(&broken, &unread, "parked: malformed", Style{}) + "\n")
 	golden(t, "facts", text.String())
 }
@@ -159,7 +193,8 @@ func TestNothingButPrintableCharactersReachesTheScreen(t *testing.T) {
 		t.Errorf("CleanLines: %q", got)
 	}
 	s, open := folded(t, 5)
-	for _, text := range []string{Session(s, open, now(), Style{}), Sessions([]*session.State{s}, now(), Style{}), Prompts(open, now(), Style{})} {
+	for _, text := range []string{Session(s, open, now(), Style{}), Sessions([]*session.State{s}, now(), Style{}),
+		Prompts(open, now(), Style{})} {
 		if i := strings.IndexFunc(text, func(r rune) bool { return r != '\n' && unprintable(r) }); i >= 0 {
 			t.Errorf("%q at %d of %q", text[i], i, text)
 		}

@@ -14,8 +14,14 @@ import (
 
 // phasePaints says which phase is seen how.
 var phasePaints = map[session.Phase]Paint{
-	session.Closed: Faint, session.Waiting: Wait, session.Compacting: Busy, session.Running: Good, session.Retrying: Later,
-	session.Queued: Busy, session.Interrupted: Alarm, session.Idle: Plain,
+	session.Closed:      Faint,
+	session.Waiting:     Wait,
+	session.Compacting:  Busy,
+	session.Running:     Good,
+	session.Retrying:    Later,
+	session.Queued:      Busy,
+	session.Interrupted: Alarm,
+	session.Idle:        Plain,
 }
 
 // PhaseCell is a phase in its colour.
@@ -25,7 +31,15 @@ func PhaseCell(p session.Phase) Cell { return Cell{string(p), phasePaints[p]} }
 func Sessions(docs []*session.State, now time.Time, st Style) string {
 	rows := make([][]Cell, len(docs))
 	for i, s := range docs {
-		rows[i] = []Cell{{s.Ref().String(), Strong}, PhaseCell(s.Phase), ownerCell(s), {Doing(s, now), Plain}, usageCell(s), {ago(s.UpdatedAt, now), Faint}, {s.Title, Plain}}
+		rows[i] = []Cell{
+			{s.Ref().String(), Strong},
+			PhaseCell(s.Phase),
+			ownerCell(s),
+			{Doing(s, now), Plain},
+			usageCell(s),
+			{ago(s.UpdatedAt, now), Faint},
+			{s.Title, Plain},
+		}
 	}
 	return Table([]string{"SESSION", "PHASE", "OWNER", "DOING", "USED", "CHANGED", "TITLE"}, rows, st)
 }
@@ -77,7 +91,13 @@ func Doing(s *session.State, now time.Time) string {
 	if s.Compaction != nil {
 		add(true, "%s", compacting(s.Compaction, now))
 	}
-	add(s.Retry.State == session.RetryScheduled, "retry %d in %s%s", s.Retry.Attempt, countdown(s.Retry.DueAt, now), kindOf(s.Retry.Error))
+	add(
+		s.Retry.State == session.RetryScheduled,
+		"retry %d in %s%s",
+		s.Retry.Attempt,
+		countdown(s.Retry.DueAt, now),
+		kindOf(s.Retry.Error),
+	)
 	add(s.Retry.State == session.RetryStarting, "retry %d asked for", s.Retry.Attempt)
 	add(s.Retry.State == session.RetryAbandoned, "retry given up: %s", s.Retry.Reason)
 	if t := s.Pending.Turn; t != nil {
@@ -128,7 +148,13 @@ func toolNames(s *session.State) string {
 // Session is everything a person may want to know of one session. Blockers are the entries of its open prompts.
 func Session(s *session.State, blockers []*session.Blocker, now time.Time, st Style) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %s  %s\n", st.Painted(s.Ref().String(), Strong), st.Painted(string(s.Phase), phasePaints[s.Phase]), Clean(s.Title))
+	fmt.Fprintf(
+		&b,
+		"%s  %s  %s\n",
+		st.Painted(s.Ref().String(), Strong),
+		st.Painted(string(s.Phase), phasePaints[s.Phase]),
+		Clean(s.Title),
+	)
 	field := func(name, format string, args ...any) {
 		text := strings.Join(strings.Fields(Clean(fmt.Sprintf(format, args...))), " ")
 		fmt.Fprintf(&b, "  %s %s\n", st.paint(fmt.Sprintf("%-10s", name), Faint), strings.ReplaceAll(text, " ,", ","))
@@ -168,7 +194,14 @@ func about(s *session.State, now time.Time, field func(name, format string, args
 		field("closed", "%s by %s, %s ago", c.Reason, cmp.Or(c.By, "the harness"), ago(c.At, now))
 	}
 	if last := s.Ignored.Last; last != nil {
-		field("ignored", "%s; last: %s from %s: %s", Plural(int(s.Ignored.Count), "fact"), strings.TrimPrefix(last.Type, events.TypePrefix), last.Writer, last.Why)
+		field(
+			"ignored",
+			"%s; last: %s from %s: %s",
+			Plural(int(s.Ignored.Count), "fact"),
+			strings.TrimPrefix(last.Type, events.TypePrefix),
+			last.Writer,
+			last.Why,
+		)
 	}
 	if s.Parked > 0 {
 		field("parked", "%s could not be read", Plural(int(s.Parked), "fact"))
@@ -184,7 +217,13 @@ func usage(s *session.State) string {
 	case threshold >= 1:
 		return fmt.Sprintf("%d of %d tokens (%.0f %%); compaction by itself is off", u.Used, u.Limit, u.Percent)
 	case u.Warn:
-		return fmt.Sprintf("%d of %d tokens (%.0f %%): near to where it is compacted (%.0f %%)", u.Used, u.Limit, u.Percent, threshold*100)
+		return fmt.Sprintf(
+			"%d of %d tokens (%.0f %%): near to where it is compacted (%.0f %%)",
+			u.Used,
+			u.Limit,
+			u.Percent,
+			threshold*100,
+		)
 	default:
 		return fmt.Sprintf("%d of %d tokens (%.0f %%), compacted at %.0f %%", u.Used, u.Limit, u.Percent, threshold*100)
 	}
@@ -195,7 +234,14 @@ func open(s *session.State, now time.Time, field func(name, format string, args 
 	if t := s.Turn; t != nil {
 		field("turn", "%s, %s, attempt %d, %s", t.ID, t.Cause, max(t.Attempt, 1), ago(t.Since, now))
 	} else if t := s.LastTurn; t != nil {
-		field("last turn", "%s: %s %s, %s ago", t.ID, t.Outcome, why(t.Reason, t.Error != nil && t.Error.Text != "", t), ago(t.At, now))
+		field(
+			"last turn",
+			"%s: %s %s, %s ago",
+			t.ID,
+			t.Outcome,
+			why(t.Reason, t.Error != nil && t.Error.Text != "", t),
+			ago(t.At, now),
+		)
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.Tools)) {
 		t := s.Tools[id]
@@ -263,8 +309,12 @@ const recentShownMax = 10
 
 // outcomePaints tells recovery from success and from a person's doing.
 var outcomePaints = map[string]Paint{
-	session.OutcomeCompleted: Good, session.OutcomeFailed: Alarm, session.OutcomeInterrupted: Alarm, session.OutcomeStopped: Wait,
-	string(session.Expired): Alarm, string(session.Answered): Good,
+	session.OutcomeCompleted:   Good,
+	session.OutcomeFailed:      Alarm,
+	session.OutcomeInterrupted: Alarm,
+	session.OutcomeStopped:     Wait,
+	string(session.Expired):    Alarm,
+	string(session.Answered):   Good,
 }
 
 // recent is a table of what ended last, newest first.
@@ -276,7 +326,17 @@ func recent(s *session.State, now time.Time, st Style) string {
 		if e.Late != nil {
 			note = strings.TrimSpace(note + fmt.Sprintf(" (a result came late, seq %d)", e.Late.Seq))
 		}
-		rows = append(rows, []Cell{{e.Entity, Plain}, {e.ID, Plain}, {e.Name, Plain}, {e.Outcome, outcomePaints[e.Outcome]}, {note, Plain}, {ago(e.At, now), Faint}})
+		rows = append(
+			rows,
+			[]Cell{
+				{e.Entity, Plain},
+				{e.ID, Plain},
+				{e.Name, Plain},
+				{e.Outcome, outcomePaints[e.Outcome]},
+				{note, Plain},
+				{ago(e.At, now), Faint},
+			},
+		)
 	}
 	return Table([]string{"ENDED", "ID", "NAME", "OUTCOME", "REASON", "AGO"}, rows, st)
 }

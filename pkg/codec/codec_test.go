@@ -66,8 +66,26 @@ func wholeFields(c *codec.Codec, p *part) {
 
 func full() sample {
 	at := time.Date(2026, 11, 20, 8, 7, 6, 120_000_000, time.UTC)
-	return sample{Text: "t", Some: "s", N: -12, U: 7, Yes: true, F: 0.25, At: at, Until: at.Add(time.Nanosecond), Due: &at, Part: &part{"a"},
-		Parts: []part{{"b"}, {"c"}}, Table: map[string]*part{"y": {"d"}, "x": {"e"}}, Opaque: json.RawMessage(`{"k":[1,"]"]}`), Whole: part{"f"}, Rare: map[string]float64{"r": 1}}
+	return sample{
+		Text:  "t",
+		Some:  "s",
+		N:     -12,
+		U:     7,
+		Yes:   true,
+		F:     0.25,
+		At:    at,
+		Until: at.Add(time.Nanosecond),
+		Due:   &at,
+		Part:  &part{"a"},
+		Parts: []part{
+			{"b"},
+			{"c"},
+		},
+		Table:  map[string]*part{"y": {"d"}, "x": {"e"}},
+		Opaque: json.RawMessage(`{"k":[1,"]"]}`),
+		Whole:  part{"f"},
+		Rare:   map[string]float64{"r": 1},
+	}
 }
 
 func written(t testing.TB, s *sample) []byte {
@@ -129,7 +147,11 @@ func TestWrittenAsJSON(t *testing.T) {
 		"opaque, null":          func(s *sample) { s.Opaque = json.RawMessage(`null`) },
 		"opaque, only for HTML": func(s *sample) { s.Opaque = json.RawMessage("{\"<&>\u2028\":\"<\"}") },
 		"opaque, not an object": func(s *sample) { s.Opaque = json.RawMessage(`"},"`) },
-		"many words":            func(s *sample) { s.Parts = make([]part, 300); s.Parts[9].ID = strings.Repeat("x", 99) },
+		"many words": func(s *sample) {
+			s.Parts = make([]part, 300)
+			s.Parts[9].ID = strings.Repeat("x",
+				99)
+		},
 	}
 	for name, change := range cases {
 		s := full()
@@ -185,14 +207,25 @@ func TestReaderStepsAside(t *testing.T) {
 	s := full()
 	doc := string(written(t, &s))
 	for _, c := range []struct{ old, new string }{
-		{`{"text"`, ` {"text"`}, {`}}`, `}} `}, {`"n":-12`, `"n": -12`}, {`"n":-12`, `"n":-0`}, {`"n":-12`, `"n":012`}, {`"n":-12`, `"n":1e3`}, {`"n":-12`, `"n":"12"`},
-		{`"n":-12`, `"n":-12,"n":13`}, {`"n":-12`, `"N":-12`}, {`"u":7`, `"u":-7`}, {`"u":7`, `"u":18446744073709551616`}, {`"u":7`, `"new":1,"u":7`},
-		{`"text":"t"`, `"text":null`}, {`"text":"t"`, "\"text\":\"\n\""}, {`"text":"t"`, `"text":"\x"`}, {`"text":"t"`, `"text":"t`},
-		{`"yes":true`, `"yes":null`}, {`"yes":true`, `"yes":tru`}, {`"f":0.25`, `"f":.25`}, {`"f":0.25`, `"f":`}, {`"f":0.25`, `"f":00.25`}, {`"f":0.25`, `"f":0.`}, {`"f":0.25`, `"f":0_2`}, {`"f":0.25`, `"f":0x1p-2`}, {`"f":0.25`, `"f":inf`}, {`"f":0.25`, `"f":+1`},
-		{`T08:07:06.12Z`, `T24:07:06.12Z`}, {`T08:07:06.12Z`, `T08:07:60Z`}, {`-20T`, `-31T`}, {`-11-`, `-13-`}, {`06.12Z"`, `06.Z"`}, {`06.12Z"`, `06.12"`},
-		{`"part":{"id":"a"}`, `"part":null`}, {`"part":{"id":"a"}`, `"part":{}`}, {`[{"id":"b"},{"id":"c"}]`, `[]`}, {`[{"id":"b"},{"id":"c"}]`, `[{"id":"b"},]`}, {`[{"id":"b"},{"id":"c"}]`, `[null]`},
-		{`{"x":{"id":"e"},"y":{"id":"d"}}`, `{}`}, {`{"x":{"id":"e"},"y":{"id":"d"}}`, `{"x":null}`}, {`{"x":{"id":"e"},"y":{"id":"d"}}`, `{"x":{"id":"e"},}`},
-		{`{"k":[1,"]"]}`, `{"k":[1,"]"}]`}, {`{"k":[1,"]"]}`, `{"k":[1,"]"]`}, {`{"k":[1,"]"]}`, ``}, {`{"k":[1,"]"]}`, `{"k":01}`}, {`"whole":{"id":"f"}`, `"whole":{}`}, {`"whole":{"id":"f"}`, `"whole":null`}, {`{"k":[1,"]"]}`, strings.Repeat(`[`, 2000) + strings.Repeat(`]`, 2000)},
+		{`{"text"`, ` {"text"`}, {`}}`, `}} `}, {`"n":-12`, `"n": -12`}, {`"n":-12`, `"n":-0`},
+		{`"n":-12`, `"n":012`}, {`"n":-12`, `"n":1e3`}, {`"n":-12`, `"n":"12"`},
+		{`"n":-12`, `"n":-12,"n":13`}, {`"n":-12`, `"N":-12`}, {`"u":7`, `"u":-7`},
+		{`"u":7`, `"u":18446744073709551616`}, {`"u":7`, `"new":1,"u":7`},
+		{`"text":"t"`, `"text":null`}, {`"text":"t"`, "\"text\":\"\n\""}, {`"text":"t"`, `"text":"\x"`},
+		{`"text":"t"`, `"text":"t`},
+		{`"yes":true`, `"yes":null`}, {`"yes":true`, `"yes":tru`}, {`"f":0.25`, `"f":.25`}, {`"f":0.25`, `"f":`},
+		{`"f":0.25`, `"f":00.25`}, {`"f":0.25`, `"f":0.`}, {`"f":0.25`, `"f":0_2`}, {`"f":0.25`, `"f":0x1p-2`},
+		{`"f":0.25`, `"f":inf`}, {`"f":0.25`, `"f":+1`},
+		{`T08:07:06.12Z`, `T24:07:06.12Z`}, {`T08:07:06.12Z`, `T08:07:60Z`}, {`-20T`, `-31T`}, {`-11-`, `-13-`},
+		{`06.12Z"`, `06.Z"`}, {`06.12Z"`, `06.12"`},
+		{`"part":{"id":"a"}`, `"part":null`}, {`"part":{"id":"a"}`, `"part":{}`}, {`[{"id":"b"},{"id":"c"}]`, `[]`},
+		{`[{"id":"b"},{"id":"c"}]`, `[{"id":"b"},]`}, {`[{"id":"b"},{"id":"c"}]`, `[null]`},
+		{`{"x":{"id":"e"},"y":{"id":"d"}}`, `{}`}, {`{"x":{"id":"e"},"y":{"id":"d"}}`, `{"x":null}`},
+		{`{"x":{"id":"e"},"y":{"id":"d"}}`, `{"x":{"id":"e"},}`},
+		{`{"k":[1,"]"]}`, `{"k":[1,"]"}]`}, {`{"k":[1,"]"]}`, `{"k":[1,"]"]`}, {`{"k":[1,"]"]}`, ``},
+		{`{"k":[1,"]"]}`, `{"k":01}`}, {`"whole":{"id":"f"}`, `"whole":{}`},
+		{`"whole":{"id":"f"}`, `"whole":null`}, {`{"k":[1,"]"]}`,
+			strings.Repeat(`[`, 2000) + strings.Repeat(`]`, 2000)},
 		{`{"r":1}`, `{"r":"1"}`}, {`{"r":1}}`, `{"r":1}`}, {doc, ``}, {doc, `null`},
 	} {
 		changed := strings.Replace(doc, c.old, c.new, 1)
@@ -204,7 +237,8 @@ func TestReaderStepsAside(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ old, new string }{ // what is unusual, and as clear
-		{`06.12Z"`, `06.120000000Z"`}, {`06.12Z"`, `06.1234567891Z"`}, {`06.12Z"`, `06+02:00"`}, {`"text":"t"`, `"text":"\u0074\ud83d\ude00"`}, {`"x":{`, `"y":{`},
+		{`06.12Z"`, `06.120000000Z"`}, {`06.12Z"`, `06.1234567891Z"`}, {`06.12Z"`, `06+02:00"`},
+		{`"text":"t"`, `"text":"\u0074\ud83d\ude00"`}, {`"x":{`, `"y":{`},
 		{`"some":"s"`, `"some":""`}, {`{"k":[1,"]"]}`, ` [ 1 ]`}, {`0.25`, `25e-2`},
 	} {
 		changed := strings.Replace(doc, c.old, c.new, 1)

@@ -12,11 +12,24 @@ import (
 func typicalCommit(r events.Ref) []events.Event {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 123456789, time.UTC)
 	source := events.HarnessSource(r.Harness, "17")
-	output := json.RawMessage(`{"stdout":"ok  \tgithub.com/x/y\t0.123s\nok  \tgithub.com/x/z\t0.456s\n","exit":0,"truncated":false}`)
+	output := json.RawMessage(
+		`{"stdout":"ok  \tgithub.com/x/y\t0.123s\nok  \tgithub.com/x/z\t0.456s\n","exit":0,"truncated":false}`,
+	)
 	facts := []events.Fact{
 		events.ToolCompleted{Call: "call_01", Output: output},
-		events.UsageReported{Turn: "turn_01", Model: "a-model", Tokens: events.Tokens{Input: 1200, CacheRead: 90000, Output: 350}, ContextLimit: 200000},
-		events.ToolStarted{Call: "call_02", Turn: "turn_01", Name: "bash", Title: "go test ./...", Input: json.RawMessage(`{"command":"go test ./..."}`)},
+		events.UsageReported{
+			Turn:         "turn_01",
+			Model:        "a-model",
+			Tokens:       events.Tokens{Input: 1200, CacheRead: 90000, Output: 350},
+			ContextLimit: 200000,
+		},
+		events.ToolStarted{
+			Call:  "call_02",
+			Turn:  "turn_01",
+			Name:  "bash",
+			Title: "go test ./...",
+			Input: json.RawMessage(`{"command":"go test ./..."}`),
+		},
 	}
 	evs := make([]events.Event, len(facts))
 	for i, f := range facts {

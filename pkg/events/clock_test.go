@@ -18,7 +18,8 @@ func step(seq uint64, by time.Duration, at time.Time) events.Step {
 func TestSince(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	s := events.Steps{step(10, -2*time.Hour, at), step(20, 5*time.Second, at)}
-	for seq, want := range map[uint64]time.Duration{5: 5*time.Second - 2*time.Hour, 10: 5*time.Second - 2*time.Hour, 11: 5 * time.Second, 20: 5 * time.Second, 21: 0} {
+	for seq, want := range map[uint64]time.Duration{5: 5*time.Second - 2*time.Hour, 10: 5*time.Second - 2*time.Hour,
+		11: 5 * time.Second, 20: 5 * time.Second, 21: 0} {
 		if got := s.Since(at, seq).Sub(at); got != want {
 			t.Errorf("set in commit %d: moved by %s, want %s", seq, got, want)
 		}
@@ -38,7 +39,10 @@ func TestEarliest(t *testing.T) {
 		at := time.Unix(1_000_000, 0)
 		var s events.Steps
 		for i := range rapid.IntRange(0, 5).Draw(rt, "steps") {
-			s = append(s, step(uint64(i)*10+10, time.Duration(rapid.IntRange(-100, 100).Draw(rt, "by"))*time.Second, at))
+			s = append(
+				s,
+				step(uint64(i)*10+10, time.Duration(rapid.IntRange(-100, 100).Draw(rt, "by"))*time.Second, at),
+			)
 		}
 		least := at.Add(1_000 * time.Second)
 		for seq := uint64(1); seq < 70; seq++ {
@@ -68,7 +72,10 @@ func TestMerge(t *testing.T) {
 		"another one before, placed last": {step(5, time.Hour, at.Add(-time.Hour)), 2},
 	} {
 		got := mine.Merge(events.Steps{c.other})
-		if len(got) != c.want || !slices.IsSortedFunc(got, func(a, b events.Step) int { return int(a.Seq) - int(b.Seq) }) {
+		if len(got) != c.want || !slices.IsSortedFunc(got, func(a,
+			b events.Step) int {
+			return int(a.Seq) - int(b.Seq)
+		}) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

@@ -90,7 +90,16 @@ type wire struct {
 
 // New wraps a fact for a session. The caller sets nothing else before [EncodeBatch].
 func New(id, source string, r Ref, epoch uint64, at time.Time, f Fact) Event {
-	e := Event{ID: id, Source: source, Kind: f.Kind(), Subject: f.Subject(), Time: at, Session: r.Session, Epoch: epoch, Fact: f}
+	e := Event{
+		ID:      id,
+		Source:  source,
+		Kind:    f.Kind(),
+		Subject: f.Subject(),
+		Time:    at,
+		Session: r.Session,
+		Epoch:   epoch,
+		Fact:    f,
+	}
 	if e.Subject == "" {
 		e.Subject = r.Session
 	}
@@ -196,7 +205,12 @@ func decodeOneByOne(r Ref, body []byte) ([]Event, error) {
 	for i, raw := range raws {
 		var w wire
 		if err := ReadJSON(raw, &w); err != nil {
-			evs[i] = Event{ID: w.ID, Kind: kindOf(w.Type), Data: raw, Err: fmt.Errorf("%w: not a CloudEvent: %v", ErrMalformed, err)}
+			evs[i] = Event{
+				ID:   w.ID,
+				Kind: kindOf(w.Type),
+				Data: raw,
+				Err:  fmt.Errorf("%w: not a CloudEvent: %v", ErrMalformed, err),
+			}
 			continue
 		}
 		evs[i] = w.event(r.Session)

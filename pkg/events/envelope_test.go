@@ -44,8 +44,10 @@ func TestBatchRoundTrip(t *testing.T) {
 func TestEnvelopeOnTheWire(t *testing.T) {
 	e := events.New("e1", source(), ref, 3, at, events.TurnCompleted{Turn: "t1"})
 	e.Trace = "00-1"
-	want := `[{"specversion":"1.0","id":"e1","source":"/harness/laptop/17","type":"holdfast.turn.completed","subject":"t1",` +
-		`"time":"2026-11-20T12:30:00.005Z","session":"ses_1","epoch":3,"traceparent":"00-1","datacontenttype":"application/json","data":{"turn":"t1"}}]`
+	want := `[{"specversion":"1.0","id":"e1","source":"/harness/laptop/17","type":"holdfast.turn.completed",` +
+		`"subject":"t1",` +
+		`"time":"2026-11-20T12:30:00.005Z","session":"ses_1","epoch":3,"traceparent":"00-1",` +
+		`"datacontenttype":"application/json","data":{"turn":"t1"}}]`
 	if got := encode(t, e); string(got) != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -180,7 +182,8 @@ func TestNoBatchAtAll(t *testing.T) {
 			t.Errorf("%s: %d events, error %v: want ErrMalformed", name, len(evs), err)
 		}
 	}
-	if evs := decode(t, []byte("["+strings.Repeat("{},", events.CommitFactsMax-1)+"{}]")); len(evs) != events.CommitFactsMax {
+	if evs := decode(t, []byte("["+strings.Repeat("{},",
+		events.CommitFactsMax-1)+"{}]")); len(evs) != events.CommitFactsMax {
 		t.Errorf("2000 facts are a batch, got %d", len(evs))
 	}
 }
@@ -198,7 +201,8 @@ func TestUnknownTypeIsKept(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := decode(t, raw(t, map[string]any{"type": c.typ, "subject": "whatever", "data": map[string]any{"steps": []int{1, 2}}}))[0]
-			if e.Err != nil || e.Fact != nil || e.Kind != c.kind || e.Foreign != c.foreign || string(e.Data) != `{"steps":[1,2]}` {
+			if e.Err != nil || e.Fact != nil || e.Kind != c.kind || e.Foreign != c.foreign ||
+				string(e.Data) != `{"steps":[1,2]}` {
 				t.Fatalf("%+v", e)
 			}
 			again := decode(t, encode(t, e))[0]
@@ -246,7 +250,8 @@ func TestEncodeBatchRefuses(t *testing.T) {
 		{"no session", "session", sound(func(e *events.Event) { e.Session = "" })},
 		{"a session too long", "session", sound(func(e *events.Event) { e.Session = strings.Repeat("x", 129) })},
 		{"a session that is no text", "session", sound(func(e *events.Event) { e.Session = "\xff" })},
-		{"two sessions", "session", append(sound(func(*events.Event) {}), sound(func(e *events.Event) { e.Session = "ses_2" })...)},
+		{"two sessions", "session", append(sound(func(*events.Event) {}),
+			sound(func(e *events.Event) { e.Session = "ses_2" })...)},
 		{"no epoch", "epoch", sound(func(e *events.Event) { e.Epoch = 0 })},
 		{"another subject", "subject", sound(func(e *events.Event) { e.Subject = "c2" })},
 		{"another kind", "type", sound(func(e *events.Event) { e.Kind = "tool.completed" })},
@@ -304,7 +309,14 @@ func TestDerivedIsTheFeedsWord(t *testing.T) {
 	if evs := decode(t, []byte(body)); evs[1].Derived || evs[1].Err != nil {
 		t.Errorf("beside a bad event it gets through: %+v", evs[1])
 	}
-	e := events.New("e1", "/service/ledger/i1", ref, 3, at, events.PromptWithdrawn{Prompt: "p1", Reason: events.ReasonTurnEnded})
+	e := events.New(
+		"e1",
+		"/service/ledger/i1",
+		ref,
+		3,
+		at,
+		events.PromptWithdrawn{Prompt: "p1", Reason: events.ReasonTurnEnded},
+	)
 	e.Derived = true
 	fed, err := json.Marshal(e)
 	if err != nil {
@@ -338,10 +350,20 @@ func TestEncodeEventRefusesWhatIsNoJSON(t *testing.T) {
 // The limit of data is one to the byte; the ids beside a message's content come on top of it.
 func TestDataAtItsLimit(t *testing.T) {
 	tool := func(n int) map[string]any {
-		return map[string]any{"data": json.RawMessage(`{"call":"c1","input":"` + strings.Repeat("x", n-len(`{"call":"c1","input":""}`)) + `"}`)}
+		return map[string]any{
+			"data": json.RawMessage(
+				`{"call":"c1","input":"` + strings.Repeat("x", n-len(`{"call":"c1","input":""}`)) + `"}`,
+			),
+		}
 	}
 	message := func(n int) map[string]any {
-		return map[string]any{"type": "holdfast.message.accepted", "subject": "m1", "data": json.RawMessage(`{"message":"m1","synthetic":false,"by":"ada","content":"` + strings.Repeat("x", n-len(`""`)) + `"}`)}
+		return map[string]any{
+			"type":    "holdfast.message.accepted",
+			"subject": "m1",
+			"data": json.RawMessage(
+				`{"message":"m1","synthetic":false,"by":"ada","content":"` + strings.Repeat("x", n-len(`""`)) + `"}`,
+			),
+		}
 	}
 	for name, c := range map[string]struct {
 		override map[string]any

@@ -122,7 +122,11 @@ func ReadRequest(body []byte, to any) error {
 		return nil
 	}
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
-		return &Refusal{Code: http.StatusBadRequest, Field: wrong.Field, Message: fmt.Sprintf("%s: want %s, got %s", wrong.Field, wrong.Type, wrong.Value)}
+		return &Refusal{
+			Code:    http.StatusBadRequest,
+			Field:   wrong.Field,
+			Message: fmt.Sprintf("%s: want %s, got %s", wrong.Field, wrong.Type, wrong.Value),
+		}
 	}
 	return BadRequest(fmt.Errorf("%w: the request is not JSON: %v", ErrMalformed, err))
 }

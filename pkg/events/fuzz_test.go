@@ -16,7 +16,16 @@ func FuzzDecodeBatch(f *testing.F) {
 	f.Add(raw(f, map[string]any{"type": "com.example", "data": nil, "derived": true}))
 	f.Add(raw(f, map[string]any{"time": "9999-12-31T23:59:59.999999999-23:59"}))
 	f.Add(raw(f, map[string]any{"time": "0001-01-01T00:00:00Z", "subject": "\u2028<&>"}))
-	f.Add(raw(f, map[string]any{"type": "holdfast.prompt.requested", "subject": "p", "data": map[string]any{"prompt": "p", "questions": []any{1}}}))
+	f.Add(
+		raw(
+			f,
+			map[string]any{
+				"type":    "holdfast.prompt.requested",
+				"subject": "p",
+				"data":    map[string]any{"prompt": "p", "questions": []any{1}},
+			},
+		),
+	)
 	f.Add([]byte(`[null,1,"x",[],{},{"epoch":"x"},{"specversion":"1.0","id":"\ud800","Source":"s"}]`))
 	f.Add([]byte(`[` + strings.Repeat(`{"data":`, 50) + `1` + strings.Repeat(`}`, 50) + `]`))
 	f.Fuzz(func(t *testing.T, body []byte) {

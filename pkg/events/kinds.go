@@ -77,7 +77,8 @@ func wholeNumbers(raw []byte) []byte {
 				s.at++
 			}
 			literal := raw[start:s.at]
-			if n, err := strconv.ParseFloat(string(literal), 64); err == nil && bytes.ContainsAny(literal, ".eE") && n == math.Trunc(n) && math.Abs(n) <= wholeMax {
+			if n, err := strconv.ParseFloat(string(literal), 64); err == nil && bytes.ContainsAny(literal, ".eE") &&
+				n == math.Trunc(n) && math.Abs(n) <= wholeMax {
 				out = strconv.AppendInt(out, int64(n), 10)
 				continue
 			}
@@ -118,7 +119,11 @@ var table = []Spec{
 	spec[SessionClaimed](byH, "", "A harness takes a session over; the epoch moves on by one."),
 	spec[SessionConfigured](byL, "", "A person changes the session's policy."),
 	spec[SessionReleased](byH, "", "The owner leaves in good order: nobody owns the session."),
-	spec[SessionOrphaned](byR, "", "The owner is gone: nobody owns the session, and what the owner may still write counts for nothing."),
+	spec[SessionOrphaned](
+		byR,
+		"",
+		"The owner is gone: nobody owns the session, and what the owner may still write counts for nothing.",
+	),
 	spec[SessionClosed](byHL, "session", "The session is over for good, with everything open in it."),
 	spec[MessageAccepted](byCHL, "", "User input is taken into the queue."),
 	spec[MessageWithdrawn](byC, "message", "A queued message is taken back before it was handed out."),

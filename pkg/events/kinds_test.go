@@ -50,7 +50,13 @@ compaction.failed     HRC  compaction
 `
 
 func TestTableIsTheContracts(t *testing.T) {
-	letters := map[events.Writer]string{events.WriterHarness: "H", events.WriterLedger: "L", events.WriterRetry: "T", events.WriterCompaction: "C", events.WriterReconciler: "R"}
+	letters := map[events.Writer]string{
+		events.WriterHarness:    "H",
+		events.WriterLedger:     "L",
+		events.WriterRetry:      "T",
+		events.WriterCompaction: "C",
+		events.WriterReconciler: "R",
+	}
 	table := events.Table()
 	lines := strings.Split(strings.TrimSpace(contract), "\n")
 	if len(table) != len(lines) {
@@ -132,7 +138,8 @@ func TestValidateNamesTheField(t *testing.T) {
 		{"parent_call", events.SessionOpened{Incarnation: "1", ParentCall: long}},
 		{"root", events.SessionOpened{Incarnation: "1", Parent: "p"}},
 		{"root", events.SessionOpened{Incarnation: "1", Root: long}},
-		{"policy.retry_max", events.SessionOpened{Incarnation: "1", Policy: &events.PolicyPatch{RetryMax: events.Set(-1)}}},
+		{"policy.retry_max", events.SessionOpened{Incarnation: "1",
+			Policy: &events.PolicyPatch{RetryMax: events.Set(-1)}}},
 		{"incarnation", events.SessionClaimed{}},
 		{"policy.resume", events.SessionConfigured{Policy: &events.PolicyPatch{Resume: events.Set("maybe")}}},
 		{"incarnation", events.SessionOrphaned{}},
@@ -195,8 +202,10 @@ func TestUsed(t *testing.T) {
 		want int64
 	}{
 		{"what went in, cached or not; never what came out", events.UsageReported{Tokens: all}, 123},
-		{"input that includes what was cached stands alone", events.UsageReported{Tokens: all, InputIncludesCached: true}, 100},
-		{"without input: what was read from the cache", events.UsageReported{Tokens: events.Tokens{CacheRead: 20, CacheWrite: 3}, InputIncludesCached: true}, 20},
+		{"input that includes what was cached stands alone", events.UsageReported{Tokens: all,
+			InputIncludesCached: true}, 100},
+		{"without input: what was read from the cache", events.UsageReported{Tokens: events.Tokens{CacheRead: 20,
+			CacheWrite: 3}, InputIncludesCached: true}, 20},
 		{"nothing", events.UsageReported{}, 0},
 	} {
 		if got := c.u.Used(); got != c.want {

@@ -28,7 +28,13 @@ func Token(id string) (string, error) {
 	case n == 0:
 		return "", fmt.Errorf("%w: an id is empty", ErrMalformed)
 	case n > TokenBytesMax:
-		return "", fmt.Errorf("%w: an id is %d bytes long when encoded, at most %d are allowed: %.40q…", ErrMalformed, n, TokenBytesMax, id)
+		return "", fmt.Errorf(
+			"%w: an id is %d bytes long when encoded, at most %d are allowed: %.40q…",
+			ErrMalformed,
+			n,
+			TokenBytesMax,
+			id,
+		)
 	case extra == 0:
 		return id, nil
 	}
@@ -149,7 +155,14 @@ func NewCell(prefix string) (Cell, error) {
 		ok = ok && (c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '_' || c == '-')
 	}
 	if !ok {
-		return Cell{}, &FieldError{Field: "prefix", Err: fmt.Errorf("%w: %q: want 1 to 32 of a–z, 0–9, _ and -, beginning with a letter", ErrMalformed, prefix)}
+		return Cell{}, &FieldError{
+			Field: "prefix",
+			Err: fmt.Errorf(
+				"%w: %q: want 1 to 32 of a–z, 0–9, _ and -, beginning with a letter",
+				ErrMalformed,
+				prefix,
+			),
+		}
 	}
 	return Cell{lower: prefix, upper: strings.ToUpper(prefix)}, nil
 }
@@ -307,7 +320,13 @@ func (c Cell) ParseAsk(service, verb, subject string) (Asker, error) {
 		id, err := ID(parts[2])
 		return Asker{Class: ClassHarness, ID: id}, err
 	default:
-		return Asker{}, fmt.Errorf("%w: not a subject of requests to %s %s: %.100q", ErrMalformed, service, verb, subject)
+		return Asker{}, fmt.Errorf(
+			"%w: not a subject of requests to %s %s: %.100q",
+			ErrMalformed,
+			service,
+			verb,
+			subject,
+		)
 	}
 }
 

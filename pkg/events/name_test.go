@@ -141,32 +141,33 @@ func TestCellNames(t *testing.T) {
 	}
 	r := events.Ref{Harness: "my laptop", Session: "a.b"}
 	for name, pair := range map[string][2]string{
-		"prefix":           {c.Prefix(), events.DefaultPrefix},
-		"log stream":       {c.LogStream(), "HF_LOG"},
-		"feed stream":      {c.FeedStream(), "HF_FEED"},
-		"timer stream":     {c.TimerStream(), "HF_TIMERS"},
-		"parked stream":    {c.ParkedStream(), "HF_PARKED"},
-		"state bucket":     {c.StateBucket(), "hf_state"},
-		"lease bucket":     {c.LeaseBucket(), "hf_leases"},
-		"log subjects":     {c.LogSubjects(), "hf.log.*.*.*"},
-		"log subject":      {c.LogSubject(r, events.WriterHarness), "hf.log.my=20laptop.a=2Eb.harness"},
-		"log guard":        {c.LogGuard(r), "hf.log.my=20laptop.a=2Eb.*"},
-		"feed subjects":    {c.FeedSubjects(), "hf.feed.>"},
-		"feed subject":     {c.FeedSubject("prompt.requested"), "hf.feed.prompt.requested"},
-		"timer subjects":   {strings.Join(c.TimerSubjects(), " "), "hf.timer.> hf.due.>"},
-		"timer subject":    {c.TimerSubject("retry", r), "hf.timer.retry.my=20laptop.a=2Eb"},
-		"due subject":      {c.DueSubject("retry", r), "hf.due.retry.my=20laptop.a=2Eb"},
-		"due filter":       {c.DueFilter("retry"), "hf.due.retry.>"},
-		"parked subjects":  {c.ParkedSubjects(), "hf.parked.>"},
-		"parked subject":   {c.ParkedSubject("role", r), "hf.parked.role.my=20laptop.a=2Eb"},
-		"nudge":            {c.NudgeSubject(r.Harness), "hf.nudge.my=20laptop"},
-		"progress":         {c.ProgressSubject(r), "hf.progress.my=20laptop.a=2Eb"},
-		"service subject":  {c.ServiceSubject("ledger", "answer"), "hf.svc.ledger.answer"},
-		"service name":     {events.ServiceName("ledger"), "holdfast-ledger"},
-		"document":         {events.SessionKey(r), "session.my=20laptop.a=2Eb"},
-		"its documents":    {events.SessionKeys(r.Harness), "session.my=20laptop.*"},
-		"all documents":    {events.SessionKeys(""), "session.>"},
-		"blocker":          {events.BlockerKey(r.Harness, "root", r.Session, "p?"), "blocker.my=20laptop.root.a=2Eb.p=3F"},
+		"prefix":          {c.Prefix(), events.DefaultPrefix},
+		"log stream":      {c.LogStream(), "HF_LOG"},
+		"feed stream":     {c.FeedStream(), "HF_FEED"},
+		"timer stream":    {c.TimerStream(), "HF_TIMERS"},
+		"parked stream":   {c.ParkedStream(), "HF_PARKED"},
+		"state bucket":    {c.StateBucket(), "hf_state"},
+		"lease bucket":    {c.LeaseBucket(), "hf_leases"},
+		"log subjects":    {c.LogSubjects(), "hf.log.*.*.*"},
+		"log subject":     {c.LogSubject(r, events.WriterHarness), "hf.log.my=20laptop.a=2Eb.harness"},
+		"log guard":       {c.LogGuard(r), "hf.log.my=20laptop.a=2Eb.*"},
+		"feed subjects":   {c.FeedSubjects(), "hf.feed.>"},
+		"feed subject":    {c.FeedSubject("prompt.requested"), "hf.feed.prompt.requested"},
+		"timer subjects":  {strings.Join(c.TimerSubjects(), " "), "hf.timer.> hf.due.>"},
+		"timer subject":   {c.TimerSubject("retry", r), "hf.timer.retry.my=20laptop.a=2Eb"},
+		"due subject":     {c.DueSubject("retry", r), "hf.due.retry.my=20laptop.a=2Eb"},
+		"due filter":      {c.DueFilter("retry"), "hf.due.retry.>"},
+		"parked subjects": {c.ParkedSubjects(), "hf.parked.>"},
+		"parked subject":  {c.ParkedSubject("role", r), "hf.parked.role.my=20laptop.a=2Eb"},
+		"nudge":           {c.NudgeSubject(r.Harness), "hf.nudge.my=20laptop"},
+		"progress":        {c.ProgressSubject(r), "hf.progress.my=20laptop.a=2Eb"},
+		"service subject": {c.ServiceSubject("ledger", "answer"), "hf.svc.ledger.answer"},
+		"service name":    {events.ServiceName("ledger"), "holdfast-ledger"},
+		"document":        {events.SessionKey(r), "session.my=20laptop.a=2Eb"},
+		"its documents":   {events.SessionKeys(r.Harness), "session.my=20laptop.*"},
+		"all documents":   {events.SessionKeys(""), "session.>"},
+		"blocker": {events.BlockerKey(r.Harness, "root", r.Session, "p?"),
+			"blocker.my=20laptop.root.a=2Eb.p=3F"},
 		"a root's":         {events.BlockerKeys(r.Harness, "root"), "blocker.my=20laptop.root.>"},
 		"its blockers":     {events.BlockerKeys(r.Harness, ""), "blocker.my=20laptop.>"},
 		"all blockers":     {events.BlockerKeys("", ""), "blocker.>"},
@@ -189,7 +190,8 @@ func TestCellNames(t *testing.T) {
 		}
 	}
 	other, err := events.NewCell("my-cell_2")
-	if err != nil || other.LogStream() != "MY-CELL_2_LOG" || other.StateBucket() != "my-cell_2_state" || other.LogSubjects() != "my-cell_2.log.*.*.*" {
+	if err != nil || other.LogStream() != "MY-CELL_2_LOG" || other.StateBucket() != "my-cell_2_state" ||
+		other.LogSubjects() != "my-cell_2.log.*.*.*" {
 		t.Errorf("names do not follow the prefix: %v %v %v", other.LogStream(), other.StateBucket(), err)
 	}
 }
@@ -243,10 +245,13 @@ func TestParsingRefuses(t *testing.T) {
 		parse func(string) error
 		input []string
 	}{
-		{"log subjects", log, []string{"", "hf.log", "hf.log.h.s", "hf.log.h.s.harness.x", "xx.log.h.s.harness", "hf.log..s.harness", "hf.log.h.=2e.harness", "hf.log.*.s.harness"}},
-		{"due subjects", due, []string{"", "hf.due.retry.h", "hf.timer.retry.h.s", "hf.due.retry.h.s.x", "hf.due.retry.h.=", "hf.due.retry.>.s"}},
+		{"log subjects", log, []string{"", "hf.log", "hf.log.h.s", "hf.log.h.s.harness.x", "xx.log.h.s.harness",
+			"hf.log..s.harness", "hf.log.h.=2e.harness", "hf.log.*.s.harness"}},
+		{"due subjects", due, []string{"", "hf.due.retry.h", "hf.timer.retry.h.s", "hf.due.retry.h.s.x",
+			"hf.due.retry.h.=", "hf.due.retry.>.s"}},
 		{"documents", document, []string{"", "session.h", "session.h.s.x", "work.h.s", "session.h.", "session..s"}},
-		{"leases", lease, []string{"", "ticket.h", "ticket.h.1", "harness.h", "harness.h.1.x", "harness.h.é", "service..i"}},
+		{"leases", lease, []string{"", "ticket.h", "ticket.h.1", "harness.h", "harness.h.1.x", "harness.h.é",
+			"service..i"}},
 	} {
 		for _, input := range q.input {
 			if err := q.parse(input); !errors.Is(err, events.ErrMalformed) {
@@ -261,7 +266,8 @@ func TestDeriveID(t *testing.T) {
 	if a != events.DeriveID("turn", "h", "s", "1") {
 		t.Error("the same decision gave two ids")
 	}
-	for _, other := range []string{events.DeriveID("turn", "h", "s", "2"), events.DeriveID("turn", "h", "s1"), events.DeriveID("call", "h", "s", "1")} {
+	for _, other := range []string{events.DeriveID("turn", "h", "s", "2"), events.DeriveID("turn", "h", "s1"),
+		events.DeriveID("call", "h", "s", "1")} {
 		if a == other {
 			t.Errorf("two decisions gave one id %q", a)
 		}
@@ -307,13 +313,15 @@ func TestAskers(t *testing.T) {
 			t.Errorf("%s: asked by %+v, want %+v: %v", want, got, who, err)
 		}
 	}
-	for _, subject := range []string{"", "hf.svc.ledger.answers", "hf.svc.ledger.answer.", "hf.svc.ledger.answer.a.b", "hf.svc.ledger.answer.harness.",
+	for _, subject := range []string{"", "hf.svc.ledger.answers", "hf.svc.ledger.answer.", "hf.svc.ledger.answer.a.b",
+		"hf.svc.ledger.answer.harness.",
 		"hf.svc.ledger.answer.harness.a.b", "hf.svc.ledger.answer.a b", "hf.svc.retry.now.ann", "hf.log.h.s.harness"} {
 		if who, err := c.ParseAsk("ledger", "answer", subject); err == nil {
 			t.Errorf("%q: asked by %+v", subject, who)
 		}
 	}
-	for subject, want := range map[string]bool{"_INBOX.x.y": true, "_R_.x": true, "": false, "_INBOX": false, "_INBOXES.x": false, "_R_": false,
+	for subject, want := range map[string]bool{"_INBOX.x.y": true, "_R_.x": true, "": false, "_INBOX": false,
+		"_INBOXES.x": false, "_R_": false,
 		"$JS.API.STREAM.PURGE.HF_LOG": false, "$KV.hf_state.x": false, "hf.svc.ledger.close": false, "x._INBOX.y": false} {
 		if got := events.IsInbox(subject); got != want {
 			t.Errorf("IsInbox(%q) = %v", subject, got)

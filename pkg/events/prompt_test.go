@@ -24,9 +24,11 @@ func TestMalformedQuestions(t *testing.T) {
 		{"a list of text", "questions", `"questions":["Sure?"]`, ""},
 		{"a question without id", "questions", `"questions":[{"question":"Sure?"}]`, ""},
 		{"a question without text", "questions", `"questions":[{"id":"q"}]`, ""},
-		{"two questions of one id", "questions", `"questions":[{"id":"q","question":"a"},{"id":"q","question":"b"}]`, ""},
+		{"two questions of one id", "questions", `"questions":[{"id":"q","question":"a"},{"id":"q","question":"b"}]`,
+			""},
 		{"options that are text", "questions", `"questions":[{"id":"q","question":"a","options":["yes"]}]`, ""},
-		{"over 64 KiB", "questions", `"questions":[{"id":"q","question":"` + strings.Repeat("x", events.QuestionsBytesMax) + `"}]`, ""},
+		{"over 64 KiB", "questions", `"questions":[{"id":"q","question":"` +
+			strings.Repeat("x", events.QuestionsBytesMax) + `"}]`, ""},
 		{"a deadline that is none, too", "deadline", `"title":"Sure?","deadline":"soon","questions":1`, "Sure?"},
 		{"a title that is a number", "questions", `"title":7,"questions":1`, "7"},
 		{"a title that is an object", "questions", `"title":{"en":"Sure?"},"questions":1`, `{"en":"Sure?"}`},
@@ -35,7 +37,8 @@ func TestMalformedQuestions(t *testing.T) {
 			e := prompt(t, `{"prompt":"p1","call":"c1","kind":"question","delivery":"callback",`+c.rest+`}`)
 			wantField(t, e.Err, c.field)
 			f, ok := e.Fact.(events.PromptRequested)
-			if !ok || f.Prompt != "p1" || f.Call != "c1" || f.Delivery != events.DeliverCallback || f.Questions != nil || f.Title != c.title {
+			if !ok || f.Prompt != "p1" || f.Call != "c1" || f.Delivery != events.DeliverCallback ||
+				f.Questions != nil || f.Title != c.title {
 				t.Errorf("the prompt does not stand: %+v", e.Fact)
 			}
 		})
@@ -45,7 +48,11 @@ func TestMalformedQuestions(t *testing.T) {
 // A deadline that is none is no deadline; what is asked is asked all the same (P5).
 func TestMalformedDeadline(t *testing.T) {
 	for _, deadline := range []string{`"soon"`, `17`, `{}`, `"2026-11-20"`} {
-		e := prompt(t, `{"prompt":"p1","kind":"question","delivery":"callback","questions":[{"id":"q","question":"a"}],"deadline":`+deadline+`}`)
+		e := prompt(
+			t,
+			`{"prompt":"p1","kind":"question","delivery":"callback","questions":[{"id":"q","question":"a"}],`+
+				`"deadline":`+deadline+`}`,
+		)
 		wantField(t, e.Err, "deadline")
 		if f, ok := e.Fact.(events.PromptRequested); !ok || len(f.Questions) != 1 || !f.Deadline.IsZero() {
 			t.Errorf("%s: the prompt stands as %+v", deadline, e.Fact)
@@ -86,7 +93,10 @@ func TestQuestionsNearTheLimit(t *testing.T) {
 
 func TestAnswersOverTheLimit(t *testing.T) {
 	answer := func(n int) []events.Event {
-		f := events.PromptAnswered{Prompt: "p1", Answers: []events.Answer{{Question: "q", Text: strings.Repeat("x", n)}}}
+		f := events.PromptAnswered{
+			Prompt:  "p1",
+			Answers: []events.Answer{{Question: "q", Text: strings.Repeat("x", n)}},
+		}
 		return []events.Event{events.New("e1", source(), ref, 1, at, f)}
 	}
 	if _, err := events.EncodeBatch(answer(events.QuestionsBytesMax - 100)); err != nil {
@@ -123,14 +133,18 @@ func TestPromptDefaults(t *testing.T) {
 
 func TestAsked(t *testing.T) {
 	own := []events.Question{{ID: "q", Question: "Sure?"}}
-	allow := []events.Question{{ID: "permission", Question: "Run rm?", Options: []events.Option{{Label: "once"}, {Label: "always"}}}}
+	allow := []events.Question{
+		{ID: "permission", Question: "Run rm?", Options: []events.Option{{Label: "once"}, {Label: "always"}}},
+	}
 	for _, c := range []struct {
 		name string
 		f    events.PromptRequested
 		want []events.Question
 	}{
-		{"a permission without questions has one", events.PromptRequested{PromptKind: events.PromptPermission, Title: "Run rm?"}, allow},
-		{"a permission with questions has those", events.PromptRequested{PromptKind: events.PromptPermission, Questions: own}, own},
+		{"a permission without questions has one", events.PromptRequested{PromptKind: events.PromptPermission,
+			Title: "Run rm?"}, allow},
+		{"a permission with questions has those", events.PromptRequested{PromptKind: events.PromptPermission,
+			Questions: own}, own},
 		{"a question has its own", events.PromptRequested{PromptKind: events.PromptQuestion, Questions: own}, own},
 		{"an unknown kind without any has none", events.PromptRequested{PromptKind: "riddle"}, nil},
 	} {

@@ -28,7 +28,8 @@ func TestOursInTheOfficialSDK(t *testing.T) {
 		if err := e.Validate(); err != nil {
 			t.Errorf("%s: %v", want.Kind, err)
 		}
-		if e.SpecVersion() != event.CloudEventsVersionV1 || e.ID() != want.ID || e.Source() != want.Source || e.Type() != want.Type() ||
+		if e.SpecVersion() != event.CloudEventsVersionV1 || e.ID() != want.ID || e.Source() != want.Source ||
+			e.Type() != want.Type() ||
 			e.Subject() != want.Subject || !e.Time().Equal(want.Time) || e.DataContentType() != event.ApplicationJSON {
 			t.Errorf("%s: attributes differ: %v", want.Kind, e)
 		}
@@ -96,7 +97,14 @@ func equalJSON(t *testing.T, a, b any) bool {
 
 // One structured event, as the feed carries it, is one CloudEvent to the SDK.
 func TestFeedEventInTheOfficialSDK(t *testing.T) {
-	e := events.New("e1", "/service/ledger/i1", ref, 3, at, events.PromptWithdrawn{Prompt: "p1", Reason: events.ReasonTurnEnded})
+	e := events.New(
+		"e1",
+		"/service/ledger/i1",
+		ref,
+		3,
+		at,
+		events.PromptWithdrawn{Prompt: "p1", Reason: events.ReasonTurnEnded},
+	)
 	e.Derived = true
 	body, err := events.EncodeEvent(&e)
 	if err != nil {
@@ -106,7 +114,8 @@ func TestFeedEventInTheOfficialSDK(t *testing.T) {
 	if err := json.Unmarshal(body, &got); err != nil {
 		t.Fatal(err)
 	}
-	if err := got.Validate(); err != nil || got.Extensions()["derived"] != true || got.Type() != "holdfast.prompt.withdrawn" {
+	if err := got.Validate(); err != nil || got.Extensions()["derived"] != true ||
+		got.Type() != "holdfast.prompt.withdrawn" {
 		t.Errorf("%v: %v", err, got)
 	}
 }

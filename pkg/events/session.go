@@ -33,7 +33,13 @@ func (f SessionOpened) Validate() error {
 	if f.Parent != "" && f.Root == "" {
 		return bad("root", "required with parent")
 	}
-	return first(needID("incarnation", f.Incarnation), mayID("parent", f.Parent), mayID("parent_call", f.ParentCall), mayID("root", f.Root), f.Policy.Validate())
+	return first(
+		needID("incarnation", f.Incarnation),
+		mayID("parent", f.Parent),
+		mayID("parent_call", f.ParentCall),
+		mayID("root", f.Root),
+		f.Policy.Validate(),
+	)
 }
 
 // SessionClaimed takes a session over; the event's epoch is the old one + 1.
@@ -161,7 +167,13 @@ const (
 
 // DefaultPolicy is the policy of a session that was told nothing.
 func DefaultPolicy() Policy {
-	return Policy{AutoRetry: true, Resume: ResumeAuto, ResumeMax: resumeMaxDefault, CompactionThreshold: thresholdDefault, StallAfterS: stallAfterDefault}
+	return Policy{
+		AutoRetry:           true,
+		Resume:              ResumeAuto,
+		ResumeMax:           resumeMaxDefault,
+		CompactionThreshold: thresholdDefault,
+		StallAfterS:         stallAfterDefault,
+	}
 }
 
 // Validate says what is out of range, naming policy.<field>.
@@ -173,12 +185,24 @@ func (p Policy) Validate() error {
 		return bad("policy.resume", "%q: want auto or hold", p.Resume)
 	case p.ResumeMax < 0 || p.ResumeMax > policyCountMax:
 		return bad("policy.resume_max", "%d: want 0 to %d", p.ResumeMax, policyCountMax)
-	case math.IsNaN(p.CompactionThreshold) || p.CompactionThreshold < thresholdMin || p.CompactionThreshold > thresholdMax:
-		return bad("policy.compaction_threshold", "%v: want %v to %v", p.CompactionThreshold, thresholdMin, thresholdMax)
+	case math.IsNaN(p.CompactionThreshold) || p.CompactionThreshold < thresholdMin ||
+		p.CompactionThreshold > thresholdMax:
+		return bad(
+			"policy.compaction_threshold",
+			"%v: want %v to %v",
+			p.CompactionThreshold,
+			thresholdMin,
+			thresholdMax,
+		)
 	case p.ContextLimit < 0 || p.ContextLimit > policyTokensMax:
 		return bad("policy.context_limit", "%d: want 0 to %d tokens", p.ContextLimit, policyTokensMax)
 	case p.IdleCompactionAfterS < 0 || p.IdleCompactionAfterS > policySecondsMax:
-		return bad("policy.idle_compaction_after_s", "%d: want 0 to %d seconds", p.IdleCompactionAfterS, policySecondsMax)
+		return bad(
+			"policy.idle_compaction_after_s",
+			"%d: want 0 to %d seconds",
+			p.IdleCompactionAfterS,
+			policySecondsMax,
+		)
 	case p.StallAfterS < 0 || p.StallAfterS > policySecondsMax:
 		return bad("policy.stall_after_s", "%d: want 0 to %d seconds", p.StallAfterS, policySecondsMax)
 	}

@@ -20,7 +20,15 @@ func TestDefaultPolicy(t *testing.T) {
 
 // A field is absent (unchanged), null (back to the default) or a value.
 func TestPolicyPatch(t *testing.T) {
-	before := events.Policy{RetryMax: 5, Resume: "hold", ResumeMax: 1, CompactionThreshold: 0.5, ContextLimit: 9, IdleCompactionAfterS: 8, StallAfterS: 7}
+	before := events.Policy{
+		RetryMax:             5,
+		Resume:               "hold",
+		ResumeMax:            1,
+		CompactionThreshold:  0.5,
+		ContextLimit:         9,
+		IdleCompactionAfterS: 8,
+		StallAfterS:          7,
+	}
 	change := func(f func(*events.Policy)) events.Policy { p := before; f(&p); return p }
 	for _, c := range []struct {
 		patch string
@@ -38,7 +46,8 @@ func TestPolicyPatch(t *testing.T) {
 		{`{"resume_max":null}`, change(func(p *events.Policy) { p.ResumeMax = 10 })},
 		{`{"compaction_threshold":1.0}`, change(func(p *events.Policy) { p.CompactionThreshold = 1 })},
 		{`{"compaction_threshold":null}`, change(func(p *events.Policy) { p.CompactionThreshold = 0.7 })},
-		{`{"context_limit":null,"idle_compaction_after_s":1}`, change(func(p *events.Policy) { p.ContextLimit, p.IdleCompactionAfterS = 0, 1 })},
+		{`{"context_limit":null,"idle_compaction_after_s":1}`,
+			change(func(p *events.Policy) { p.ContextLimit, p.IdleCompactionAfterS = 0, 1 })},
 		{`{"stall_after_s":null}`, change(func(p *events.Policy) { p.StallAfterS = 600 })},
 	} {
 		t.Run(c.patch, func(t *testing.T) {
@@ -113,10 +122,14 @@ func setting[T any](value *rapid.Generator[T]) *rapid.Generator[events.Setting[T
 func TestPolicyPatchRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := &events.PolicyPatch{
-			AutoRetry: setting(rapid.Bool()).Draw(t, "auto_retry"), RetryMax: setting(rapid.Int()).Draw(t, "retry_max"),
-			Resume: setting(rapid.String()).Draw(t, "resume"), ResumeMax: setting(rapid.Int()).Draw(t, "resume_max"),
-			CompactionThreshold: setting(rapid.Float64Range(0, 2)).Draw(t, "threshold"), ContextLimit: setting(rapid.Int64()).Draw(t, "limit"),
-			IdleCompactionAfterS: setting(rapid.Int64()).Draw(t, "idle"), StallAfterS: setting(rapid.Int64()).Draw(t, "stall"),
+			AutoRetry:            setting(rapid.Bool()).Draw(t, "auto_retry"),
+			RetryMax:             setting(rapid.Int()).Draw(t, "retry_max"),
+			Resume:               setting(rapid.String()).Draw(t, "resume"),
+			ResumeMax:            setting(rapid.Int()).Draw(t, "resume_max"),
+			CompactionThreshold:  setting(rapid.Float64Range(0, 2)).Draw(t, "threshold"),
+			ContextLimit:         setting(rapid.Int64()).Draw(t, "limit"),
+			IdleCompactionAfterS: setting(rapid.Int64()).Draw(t, "idle"),
+			StallAfterS:          setting(rapid.Int64()).Draw(t, "stall"),
 		}
 		body, err := json.Marshal(p)
 		if err != nil {

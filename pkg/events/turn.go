@@ -58,7 +58,12 @@ func (f *Failure) UnmarshalJSON(raw []byte) error {
 		*f = Failure{Text: asText(raw)}
 		return nil
 	}
-	*f = Failure{Kind: asText(v.Kind), Text: asText(v.Text), Status: int(asNumber(v.Status)), RetryAfterMS: asNumber(v.RetryAfterMS)}
+	*f = Failure{
+		Kind:         asText(v.Kind),
+		Text:         asText(v.Text),
+		Status:       int(asNumber(v.Status)),
+		RetryAfterMS: asNumber(v.RetryAfterMS),
+	}
 	return nil
 }
 
@@ -126,8 +131,14 @@ func (f TurnStarted) Subject() string { return f.Turn }
 
 // Validate implements [Fact].
 func (f TurnStarted) Validate() error {
-	return first(needID("turn", f.Turn), mayID("of_turn", f.OfTurn), mayID("message", f.Message), mayID("prompt", f.Prompt),
-		promptsFit(f.Prompts), optionsFit(f.Options))
+	return first(
+		needID("turn", f.Turn),
+		mayID("of_turn", f.OfTurn),
+		mayID("message", f.Message),
+		mayID("prompt", f.Prompt),
+		promptsFit(f.Prompts),
+		optionsFit(f.Options),
+	)
 }
 
 // TurnCompleted says the turn came to its end.

@@ -34,7 +34,12 @@ func EncodeBatch(evs []Event) ([]byte, error) {
 	}
 	enc.buf.WriteByte(']')
 	if n := enc.buf.Len(); n > CommitBodyMax {
-		return nil, bad("commit", "%d bytes: at most %d are allowed; put large content in the object store and send its reference", n, CommitBodyMax)
+		return nil, bad(
+			"commit",
+			"%d bytes: at most %d are allowed; put large content in the object store and send its reference",
+			n,
+			CommitBodyMax,
+		)
 	}
 	return enc.buf.Bytes(), nil
 }
@@ -225,7 +230,8 @@ type scanner struct {
 }
 
 func (s *scanner) space() {
-	for s.at < len(s.body) && (s.body[s.at] == ' ' || s.body[s.at] == '\n' || s.body[s.at] == '\r' || s.body[s.at] == '\t') {
+	for s.at < len(s.body) && (s.body[s.at] == ' ' || s.body[s.at] == '\n' || s.body[s.at] == '\r' ||
+		s.body[s.at] == '\t') {
 		s.at++
 	}
 }

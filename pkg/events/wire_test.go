@@ -15,7 +15,14 @@ var quickRef = Ref{Harness: "h", Session: "s"}
 func quickSeeds(t testing.TB) [][]byte {
 	t.Helper()
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	e := New("e1", "/harness/h/1", quickRef, 3, at, ToolStarted{Call: "c", Turn: "t", Name: "bash", Input: json.RawMessage(`{"a":"}]\\\"","b":[[{}]]}`)})
+	e := New(
+		"e1",
+		"/harness/h/1",
+		quickRef,
+		3,
+		at,
+		ToolStarted{Call: "c", Turn: "t", Name: "bash", Input: json.RawMessage(`{"a":"}]\\\"","b":[[{}]]}`)},
+	)
 	e.Trace = "00-1"
 	one, err := EncodeBatch([]Event{e})
 	if err != nil {
@@ -100,8 +107,18 @@ func FuzzDecodeQuickly(f *testing.F) {
 	for _, body := range quickSeeds(f) {
 		f.Add(body)
 	}
-	f.Add([]byte(`[{"specversion":"1.0","id":"e","source":"x","type":"holdfast.session.released","subject":"s","session":"s","epoch":1,"data":{"reason":1,"reason":"x"}}]`))
-	f.Add([]byte(`[{"specversion":"1.0","id":"e","id":"f","source":"x","type":"holdfast.session.released","subject":"s","session":"s","epoch":1}]`))
+	f.Add(
+		[]byte(
+			`[{"specversion":"1.0","id":"e","source":"x","type":"holdfast.session.released","subject":"s",` +
+				`"session":"s","epoch":1,"data":{"reason":1,"reason":"x"}}]`,
+		),
+	)
+	f.Add(
+		[]byte(
+			`[{"specversion":"1.0","id":"e","id":"f","source":"x","type":"holdfast.session.released",` +
+				`"subject":"s","session":"s","epoch":1}]`,
+		),
+	)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		quick, ok := decodeQuickly(quickRef, body)
 		if !ok {
@@ -118,10 +135,13 @@ func FuzzDecodeQuickly(f *testing.F) {
 func TestRetryAfterIsTakenAsItComes(t *testing.T) {
 	const most = 1 << 53
 	for said, want := range map[string]int64{
-		`1500`: 1500, `-5`: -5, `1.7`: 1, `1e3`: 1000, `1e400`: most, `-1e400`: -most, `99999999999999999999`: most, `null`: 0, `"12"`: 0, `true`: 0, `{}`: 0,
+		`1500`: 1500, `-5`: -5, `1.7`: 1, `1e3`: 1000, `1e400`: most, `-1e400`: -most, `99999999999999999999`: most,
+		`null`: 0, `"12"`: 0, `true`: 0, `{}`: 0,
 	} {
-		body := `[{"specversion":"1.0","id":"e","source":"/harness/h/1","type":"holdfast.turn.failed","subject":"t","time":"2026-01-01T00:00:00Z","session":"s","epoch":1,` +
-			`"data":{"turn":"t","had_output":false,"error":{"kind":"rate_limit","text":"x","retry_after_ms":` + said + `}}}]`
+		body := `[{"specversion":"1.0","id":"e","source":"/harness/h/1","type":"holdfast.turn.failed",` +
+			`"subject":"t","time":"2026-01-01T00:00:00Z","session":"s","epoch":1,` +
+			`"data":{"turn":"t","had_output":false,"error":{"kind":"rate_limit","text":"x","retry_after_ms":` + said +
+			`}}}]`
 		evs, err := DecodeBatch(Ref{Harness: "h", Session: "s"}, []byte(body))
 		if err != nil || evs[0].Err != nil {
 			t.Errorf("%s: %v %v", said, err, evs[0].Err)
@@ -145,8 +165,10 @@ func TestErrorsOfAllSorts(t *testing.T) {
 		`{"kind":"x","status":"on"}`: {Kind: "x"},
 		`{"kind":"x","text":"y","status":503.0,"retry_after_ms":2.5e3}`: {Kind: "x", Text: "y", Status: 503, RetryAfterMS: 2500},
 	} {
-		for _, kind := range []string{`tool.failed","subject":"c`, `turn.failed","subject":"t`, `compaction.failed","subject":"k`} {
-			body := `[{"specversion":"1.0","id":"e","source":"x","type":"holdfast.` + kind + `","session":"s","epoch":1,"data":{"call":"c","turn":"t","compaction":"k","error":` + said + `}}]`
+		for _, kind := range []string{`tool.failed","subject":"c`, `turn.failed","subject":"t`,
+			`compaction.failed","subject":"k`} {
+			body := `[{"specversion":"1.0","id":"e","source":"x","type":"holdfast.` + kind +
+				`","session":"s","epoch":1,"data":{"call":"c","turn":"t","compaction":"k","error":` + said + `}}]`
 			evs, err := DecodeBatch(Ref{Harness: "h", Session: "s"}, []byte(body))
 			if err != nil || evs[0].Err != nil {
 				t.Errorf("%s: %v %v", body, err, evs[0].Err)
@@ -171,7 +193,9 @@ func TestErrorsOfAllSorts(t *testing.T) {
 // TestWholeNumbers: some languages have one sort of number, and write 2.0 for 2. What is not whole is malformed.
 func TestWholeNumbers(t *testing.T) {
 	decode := func(epoch, attempt, options string) Event {
-		body := `[{"specversion":"1.0","id":"e","source":"x","type":"holdfast.turn.started","subject":"t","session":"s","epoch":` + epoch + `,"data":{"turn":"t","attempt":` + attempt + `,"options":` + options + `}}]`
+		body := `[{"specversion":"1.0","id":"e","source":"x","type":"holdfast.turn.started","subject":"t",` +
+			`"session":"s","epoch":` + epoch + `,"data":{"turn":"t","attempt":` + attempt + `,"options":` + options +
+			`}}]`
 		evs, err := DecodeBatch(Ref{Harness: "h", Session: "s"}, []byte(body))
 		if err != nil {
 			t.Fatal(err)
@@ -187,7 +211,8 @@ func TestWholeNumbers(t *testing.T) {
 			continue
 		}
 		var got, want map[string]any
-		if err := errors.Join(json.Unmarshal(f.Options, &got), json.Unmarshal([]byte(options), &want)); err != nil || !reflect.DeepEqual(got, want) {
+		if err := errors.Join(json.Unmarshal(f.Options, &got), json.Unmarshal([]byte(options), &want)); err != nil ||
+			!reflect.DeepEqual(got, want) {
 			t.Errorf("%s: options are %s: %v", two, f.Options, err)
 		}
 	}

@@ -46,7 +46,8 @@ func read(status int, retryAfter string, received time.Time, body []byte, nested
 	r.Text = firstText(w.Message, w.Detail, w.Error)
 	r.Code = cut(firstText(w.Code, w.Status, w.Class, w.Type), kindBytesMax)
 	var number int
-	if json.Unmarshal(w.Code, &number) == nil && r.Status == 0 && number >= http.StatusBadRequest && number <= statusMax {
+	if json.Unmarshal(w.Code, &number) == nil && r.Status == 0 && number >= http.StatusBadRequest &&
+		number <= statusMax {
 		r.Status = number
 	}
 	if inner := inside(w.Metadata.Raw); nested > 0 && len(inner) > 0 {

@@ -39,13 +39,32 @@ const (
 var (
 	turnFinal = []string{Authentication, Quota, ModelNotFound, ContextExceeded, Aborted, RuntimeNotReady, ModelRefusal}
 	sendFinal = []string{
-		APIKeyNotFound, OAuthNotConnected, ProviderDisabled, Authentication, Quota, ProviderNotSupported, ModelNotAvailable,
-		InvalidModelString, IncompatibleWorkspace, RuntimeNotReady, PolicyDenied,
+		APIKeyNotFound,
+		OAuthNotConnected,
+		ProviderDisabled,
+		Authentication,
+		Quota,
+		ProviderNotSupported,
+		ModelNotAvailable,
+		InvalidModelString,
+		IncompatibleWorkspace,
+		RuntimeNotReady,
+		PolicyDenied,
 	}
 	// providerConcerns are what another key, another account or a payment may have mended.
 	providerConcerns = []string{Authentication, Quota, APIKeyNotFound, OAuthNotConnected, ProviderDisabled}
 	// others are the kinds of turns that trying again may mend.
-	others = []string{BadSummary, EmptyOutput, Interrupted, InvalidRequest, Network, RateLimit, ServerError, Stalled, StreamTruncated}
+	others = []string{
+		BadSummary,
+		EmptyOutput,
+		Interrupted,
+		InvalidRequest,
+		Network,
+		RateLimit,
+		ServerError,
+		Stalled,
+		StreamTruncated,
+	}
 )
 
 // Retryable says whether a turn that failed so may be tried again by itself. Every kind that is not known to be final is.

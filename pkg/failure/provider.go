@@ -67,32 +67,96 @@ var byCode = map[string]string{
 var (
 	// contextWords: the prompt does not fit. Asked for too much output is another matter, and too many tokens a minute too.
 	contextWords = []string{
-		"prompt is too long", "prompt too long", "context_length_exceeded", "context length exceeded", "maximum context length", "model's context length",
-		"context window", "exceeds the context", "exceed context limit", "available context size", "than the context length",
-		"token limit", "input is too long", "too many input tokens", "exceeds the maximum number of tokens allowed", "maximum prompt length",
-		"prompt token count", "reduce the length of the messages", "reduce the length of the input", "`inputs` tokens + `max_new_tokens`",
-		"exceeds the maximum size", "request entity too large", "request_too_large",
+		"prompt is too long",
+		"prompt too long",
+		"context_length_exceeded",
+		"context length exceeded",
+		"maximum context length",
+		"model's context length",
+		"context window",
+		"exceeds the context",
+		"exceed context limit",
+		"available context size",
+		"than the context length",
+		"token limit",
+		"input is too long",
+		"too many input tokens",
+		"exceeds the maximum number of tokens allowed",
+		"maximum prompt length",
+		"prompt token count",
+		"reduce the length of the messages",
+		"reduce the length of the input",
+		"`inputs` tokens + `max_new_tokens`",
+		"exceeds the maximum size",
+		"request entity too large",
+		"request_too_large",
 	}
 	// billingWords make a 429 a matter of money.
 	billingWords = []string{
-		"insufficient quota", "insufficient_quota", "billing", "payment required", "insufficient balance", "add credits", "credit balance", "hard limit",
+		"insufficient quota",
+		"insufficient_quota",
+		"billing",
+		"payment required",
+		"insufficient balance",
+		"add credits",
+		"credit balance",
+		"hard limit",
 	}
 	// moneyWords are the unmistakable ones of these: they count whatever the status.
 	moneyWords = []string{
-		"insufficient quota", "insufficient_quota", "payment required", "insufficient balance", "insufficient credits", "more credits", "add credits",
-		"credit balance", "billing hard limit", "check your plan and billing",
+		"insufficient quota",
+		"insufficient_quota",
+		"payment required",
+		"insufficient balance",
+		"insufficient credits",
+		"more credits",
+		"add credits",
+		"credit balance",
+		"billing hard limit",
+		"check your plan and billing",
 	}
 	// paceWords make a 429 with billing words one that time mends after all: the same sentence stands above a quota a minute.
 	paceWords = []string{"retrydelay", "retry in ", "try again in ", "perminute", "per minute", "per min", "/ min"}
 	// modelWords: there is no such model, or not for this key.
-	modelWords   = []string{"model_not_found", "modelnotfound", "model not found", "no endpoints found", "deployment for this resource does not exist", "model identifier is invalid"}
-	authWords    = []string{"invalid api key", "api key not valid", "incorrect api key", "invalid x-api-key", "no auth credentials", "security token included in the request"}
+	modelWords = []string{
+		"model_not_found",
+		"modelnotfound",
+		"model not found",
+		"no endpoints found",
+		"deployment for this resource does not exist",
+		"model identifier is invalid",
+	}
+	authWords = []string{
+		"invalid api key",
+		"api key not valid",
+		"incorrect api key",
+		"invalid x-api-key",
+		"no auth credentials",
+		"security token included in the request",
+	}
 	refusalWords = []string{"content management policy", "content_filter", "flagged", "content policy", "safety system"}
 	rateWords    = []string{"rate limit", "rate-limit", "too many requests", "too many tokens", "throttl"}
-	serverWords  = []string{"overloaded", "internal server error", "service unavailable", "bad gateway", "temporarily unavailable"}
+	serverWords  = []string{
+		"overloaded",
+		"internal server error",
+		"service unavailable",
+		"bad gateway",
+		"temporarily unavailable",
+	}
 	networkWords = []string{
-		"connection refused", "connection reset", "no such host", "broken pipe", "fetch failed", "socket hang up", "network error", "i/o timeout",
-		"timeout", "timed out", "deadline exceeded", "unexpected eof", "tls handshake",
+		"connection refused",
+		"connection reset",
+		"no such host",
+		"broken pipe",
+		"fetch failed",
+		"socket hang up",
+		"network error",
+		"i/o timeout",
+		"timeout",
+		"timed out",
+		"deadline exceeded",
+		"unexpected eof",
+		"tls handshake",
 	}
 )
 
@@ -101,5 +165,14 @@ var byWords = []struct {
 	kind  string
 	words []string
 }{
-	{Quota, moneyWords}, {Authentication, authWords}, {ModelRefusal, refusalWords}, {ModelNotFound, modelWords}, {RateLimit, rateWords}, {ServerError, serverWords}, {Network, networkWords},
+	{
+		Quota,
+		moneyWords,
+	},
+	{Authentication, authWords},
+	{ModelRefusal, refusalWords},
+	{ModelNotFound, modelWords},
+	{RateLimit, rateWords},
+	{ServerError, serverWords},
+	{Network, networkWords},
 }
