@@ -137,17 +137,22 @@ func (a *app) examine(ctx context.Context) ([]finding, error) {
 	return p.found, p.sessions(ctx, leases)
 }
 
+// fullDiskAdvice is what to do about a node that has switched JetStream off.
+const fullDiskAdvice = "a node whose disk is full switches JetStream off (its log says \"out of resources\"): free room, and restart it unless its probe does"
+
 // brokerAdvice is what to do about a broker that will not do.
 func brokerAdvice(err error) string {
 	switch {
 	case errors.Is(err, bus.ErrNoJetStream):
-		return "start the broker with JetStream (nats-server -js), or enable it for this account"
+		return "start the broker with JetStream (nats-server -js), or enable it for this account; " + fullDiskAdvice
+	case errors.Is(err, bus.ErrNoAnswer):
+		return "look at the nodes: two of three must run and reach each other; " + fullDiskAdvice
 	case errors.Is(err, bus.ErrTooOld):
 		return "upgrade the broker to nats-server " + bus.ServerVersionMin + " or later"
 	case errors.Is(err, bus.ErrForbidden):
 		return "give credentials that are valid with --creds"
 	default:
-		return "start one with `holdfast up`, or say where it is with --nats"
+		return "start one with `holdfast up`, or say where it is with --nats; if its nodes end at their start, look into their logs and at their disks"
 	}
 }
 

@@ -93,7 +93,7 @@ func (p *patient) nodes(cell bus.Inspection) {
 	case len(foreign) > 0:
 		p.note("nodes", levelWrong, "remove them from the cluster (`nats server cluster peer-remove`), and change the routes' password", "not named with --node, and they hold streams: %s", strings.Join(foreign, ", "))
 	case len(offline) > 0:
-		p.note("nodes", levelWrong, "start them, or replace them", "offline: %s", strings.Join(offline, ", "))
+		p.note("nodes", levelWrong, "start them, or replace them; one whose disk is full starts when there is room", "offline: %s", strings.Join(offline, ", "))
 	case len(all) > replicas:
 		p.note("nodes", levelNote, "name yours with --node, then others are reported", "the streams are on %d nodes, with %s each: %s", len(all), copies(replicas), strings.Join(all, ", "))
 	default:

@@ -37,7 +37,7 @@ const (
 	reconnectDelayMinMS  = 20    // first pause between attempts to connect
 	reconnectDelayMaxMS  = 500   // longest pause: it bounds how late a process notices that the broker is back
 	connectTimeoutMS     = 2_000 // for one attempt
-	pingIntervalMS       = 5_000 // a silent connection is found dead after about two of these
+	pingIntervalMS       = 3_000 // a silent connection is found dead after three of these
 	drainTimeoutMS       = 5_000 // for what is under way when closing
 	ackTimeoutMS         = 2_000 // an acknowledgement later than this is looked up instead: its leader may be gone
 	requestTimeoutMS     = 2_000 // for one request to the JetStream API, which is then made again
@@ -104,19 +104,20 @@ type Config struct {
 
 // Bus is one connection to one cell. All methods may be called at the same time.
 type Bus struct {
-	nc       *nats.Conn
-	js       jetstream.JetStream
-	room     room // in the log
-	cell     events.Cell
-	cfg      Config
-	log      zerolog.Logger
-	instance string
-	together atomic.Bool // many writes to a stream go as one batch
-	appends  batcher.Batcher[*batchedWrite]
-	priority *priority.Gate // shared by all that run in the broker's process, or of this connection
-	denied   *denials
-	attempts attempts
-	clock    clock
+	nc        *nats.Conn
+	js        jetstream.JetStream
+	room      room // in the log
+	cell      events.Cell
+	cfg       Config
+	log       zerolog.Logger
+	instance  string
+	together  atomic.Bool // many writes to a stream go as one batch
+	appends   batcher.Batcher[*batchedWrite]
+	priority  *priority.Gate // shared by all that run in the broker's process, or of this connection
+	denied    *denials
+	attempts  attempts
+	isolation isolation
+	clock     clock
 
 	authErr atomic.Pointer[error] // why the broker last refused to let us in; nil while connected
 
@@ -191,7 +192,7 @@ func (b *Bus) sendBatched(writes []*batchedWrite) {
 }
 
 // Open connects to the broker and checks that it is new enough and has JetStream. It keeps trying until ctx ends, then
-// fails with [ErrUnreachable]; [ErrForbidden], [ErrNoJetStream] and [ErrTooOld] end it at once. Later the connection is
+// fails with [ErrUnreachable], or [ErrNoAnswer]; [ErrForbidden], [ErrNoJetStream] and [ErrTooOld] end it at once. Later the connection is
 // restored for ever.
 func Open(ctx context.Context, cfg Config) (*Bus, error) {
 	cfg.Prefix = orDefault(cfg.Prefix, events.DefaultPrefix)
@@ -407,6 +408,9 @@ func (b *Bus) check(ctx context.Context) error {
 		case !errors.Is(err, ErrUnreachable):
 			return err
 		case !pause(ctx, pace.NextBackOff()):
+			if b.nc.IsConnected() {
+				return fmt.Errorf("%w: %w", ErrNoAnswer, b.late(op, err))
+			}
 			return b.late(op, err)
 		}
 	}

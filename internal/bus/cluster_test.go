@@ -1,6 +1,8 @@
 package bus_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -60,4 +62,23 @@ func TestAllGoesOnWhenANodeOfThreeStops(t *testing.T) {
 	t.Logf("all last values shown %s after the death", time.Since(died))
 	l.all(n + stop())
 	t.Logf("all handled %s after the death, %d of them twice", time.Since(died), l.twice())
+}
+
+// A client whose node cannot reach the other two does not stay with that node: those two may serve everyone else.
+func TestAClientLeavesAnIsolatedNode(t *testing.T) {
+	nodes := natstest.Cluster(t)
+	b := natstest.Bus(t, nodes[0])
+	nodes[1].Shutdown()
+	nodes[2].Shutdown()
+	natstest.Until(t, "the client to connect again", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		_, err := b.Load(ctx, bus.Leases, "harness.h.1") // nothing is answered without a quorum
+		return err != nil && b.Reconnects() > 0
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := bus.Open(ctx, bus.Config{URL: nodes[0].URL()}); !errors.Is(err, bus.ErrNoAnswer) {
+		t.Errorf("another client of it: %v, want %v", err, bus.ErrNoAnswer)
+	}
 }

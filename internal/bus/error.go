@@ -32,6 +32,9 @@ var (
 	ErrForbidden = errors.New("bus: forbidden")
 	// ErrNoJetStream says the broker, or this account on it, has no JetStream: an operator must switch it on.
 	ErrNoJetStream = errors.New("bus: no JetStream")
+	// ErrNoAnswer is an [ErrUnreachable] of a broker that accepted the connection: its JetStream has no leader, or a node has
+	// switched it off because its disk is full. An operator must look at the nodes.
+	ErrNoAnswer = fmt.Errorf("%w: JetStream does not answer", ErrUnreachable)
 	// ErrTooOld says the broker lacks what is needed: an operator must upgrade it.
 	ErrTooOld = errors.New("bus: broker too old")
 	// ErrNewerLayout says the cell was set up by a later version: upgrade this program.

@@ -75,9 +75,12 @@ func (b *Bus) ack(ctx context.Context, s sent) (uint64, error) {
 		}
 		select {
 		case a := <-ok:
+			b.heard(ctx, nil)
 			return a.Sequence, nil
 		case err := <-failed:
-			return 0, translate("publish to "+s.subject, err)
+			err = translate("publish to "+s.subject, err)
+			b.heard(ctx, err)
+			return 0, err
 		case <-changed:
 		case <-ctx.Done():
 			return 0, b.late("publish to "+s.subject, ctx.Err())
@@ -227,6 +230,12 @@ func (b *Bus) call(ctx context.Context, op, subject string, req, resp any) error
 }
 
 func (b *Bus) callOnce(ctx context.Context, op, subject string, body []byte, resp any) error {
+	err := b.exchange(ctx, op, subject, body, resp)
+	b.heard(ctx, err)
+	return err
+}
+
+func (b *Bus) exchange(ctx context.Context, op, subject string, body []byte, resp any) error {
 	started := time.Now()
 	attempt, leave := b.attempts.enter(ctx)
 	defer leave()

@@ -1,0 +1,55 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// Limits of looking for another node.
+const (
+	isolatedMinMS = 3_000  // without an answer of JetStream for so long, a client connects to another node
+	isolatedMaxMS = 30_000 // the pause before the next attempt doubles up to this
+)
+
+// isolation notices that the node of this connection cannot reach the others, or does not answer at all: the connection stays,
+// and JetStream does not answer. Without it a client would wait on that node until the network is whole again, while the
+// other nodes serve everyone else.
+type isolation struct {
+	mu    sync.Mutex
+	since time.Time     // the first request without an answer since the last answer or move; zero: none
+	pause time.Duration // until the next move; zero: the shortest
+}
+
+// move takes the result of a request to JetStream, and says whether to connect to another node now.
+func (i *isolation) move(now time.Time, err error) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	switch {
+	case err == nil || !errors.Is(err, ErrUnreachable):
+		i.since, i.pause = time.Time{}, 0
+		return false
+	case i.since.IsZero():
+		i.since = now
+		return false
+	}
+	pause := max(i.pause, isolatedMinMS*time.Millisecond)
+	if now.Sub(i.since) < pause {
+		return false
+	}
+	i.since, i.pause = time.Time{}, min(2*pause, isolatedMaxMS*time.Millisecond)
+	return true
+}
+
+// heard takes the result of a request to JetStream, and connects to another node of a cluster when this one is isolated. A
+// request that its caller gave up says nothing.
+func (b *Bus) heard(ctx context.Context, err error) {
+	if ctx.Err() != nil || !b.nc.IsConnected() || b.nc.ConnectedClusterName() == "" || !b.isolation.move(time.Now(), err) {
+		return
+	}
+	b.log.Warn().Str("service", b.cfg.Name).AnErr("err", err).Msg("this node does not answer: connecting to another")
+	if err := b.nc.ForceReconnect(); err != nil {
+		b.log.Debug().Str("service", b.cfg.Name).AnErr("err", err).Msg("the connection was closed meanwhile")
+	}
+}
