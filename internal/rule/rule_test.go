@@ -25,6 +25,15 @@ func tell(t *testing.T) *story {
 	return s
 }
 
+// besideARetry schedules the retry of turn t, has the harness run a turn by itself, and hands out a person's message.
+func (s *story) besideARetry(ofTurn string) {
+	s.fails()
+	s.service(events.WriterRetry, events.RetryScheduled{Turn: "t", Attempt: 1, DelayMS: 60_000, DueAt: s.st.LastTurn.At.Add(time.Minute)})
+	s.harness(events.TurnStarted{Turn: "own", Cause: events.CauseMessage, Synthetic: true})
+	s.person(events.WriterCompaction, events.MessageAccepted{Message: "n", Content: []byte(`"x"`)},
+		events.TurnRequested{Turn: "u", Cause: events.CauseMessage, OfTurn: ofTurn, Message: "n"})
+}
+
 // at is the instant of the commit with this number.
 func at(seq uint64) time.Time { return time.Unix(int64(seq), 0).UTC() }
 
@@ -36,7 +45,11 @@ func (s *story) say(w events.Writer, source string, facts ...events.Fact) {
 		if _, claims := f.(events.SessionClaimed); claims {
 			epoch++
 		}
-		c.Events = append(c.Events, events.New("e", source, c.Ref, epoch, c.At, f))
+		from := source
+		if _, ok := f.(events.TurnRequested); ok && w == events.WriterCompaction { // also in a person's commit the service's own word
+			from = events.ServiceSource(string(w), "x")
+		}
+		c.Events = append(c.Events, events.New("e", from, c.Ref, epoch, c.At, f))
 	}
 	before := s.st.Clone()
 	res := s.st.Fold(&c)
@@ -145,7 +158,9 @@ func TestWhatIsAgainstTheRules(t *testing.T) {
 			s.fails()
 			s.schedules(1, 2*second, at(6))
 		}},
-		"messages in order":    {"", func(s *story) { s.sent("a", "b"); s.takes("u", "a"); s.takes("v", "b") }},
+		"messages in order": {"", func(s *story) { s.sent("a", "b"); s.takes("u", "a"); s.takes("v", "b") }},
+		"in place of a question, beside the retry of an earlier turn": {"", func(s *story) { s.besideARetry("own") }},
+		"beside a retry":       {"V10", func(s *story) { s.besideARetry("") }},
 		"messages in disorder": {"V10", func(s *story) { s.sent("a", "b"); s.takes("v", "b") }},
 		"handed out twice":     {"V10", func(s *story) { s.sent("a"); s.takes("u", "a"); s.takes("v", "a") }},
 		"taken back by nobody": {"V10", func(s *story) { s.sent("a"); s.service(events.WriterCompaction, events.MessageWithdrawn{Message: "a"}) }},
