@@ -13,57 +13,58 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// The delay before an attempt, and what ends a row of attempts.
+// The delay before an attempt, and the limits of a series of attempts.
 const (
 	delayFirst      = 2 * time.Second
 	delayMax        = time.Minute
 	delayGrows      = 2.0
-	delaySteps      = 6                // attempts after which the delay is the greatest
-	retryAfterMax   = 15 * time.Minute // of a provider's wish
-	sameFailuresMax = 20               // in a row, then trying again is of no use
+	delaySteps      = 6                // attempts until the delay reaches delayMax
+	retryAfterMax   = 15 * time.Minute // the longest delay that a provider can ask for
+	sameFailuresMax = 20               // in a row; more attempts are of no use
 )
 
-// Reasons of retry.abandoned beside the kinds of failures that are final.
+// Reasons of retry.abandoned. The other reasons are the kinds of failures that are final.
 const (
-	ReasonCancelled  = "cancelled"        // a person said so while it waited
+	ReasonCancelled  = "cancelled"        // a person cancelled it while it waited
 	ReasonDisabled   = "disabled_by_user" // auto_retry is off
-	ReasonHeld       = "resume_held"      // policy resume became hold while a resume waited, or was not taken
-	ReasonNoProgress = "no_progress"      // the same failure again and again
-	ReasonAttempts   = "retry_max"        // as many attempts as the policy allows
-	ReasonOvertaken  = "overtaken"        // another turn came after the one that failed, and did not fail
-	ReasonResumes    = "resume_exhausted" // as many resumes as the policy allows
+	ReasonHeld       = "resume_held"      // policy resume became hold before the resume was requested or taken
+	ReasonNoProgress = "no_progress"      // the same failure too many times
+	ReasonAttempts   = "retry_max"        // the policy's limit of attempts is reached
+	ReasonOvertaken  = "overtaken"        // a later turn ended without a failure
+	ReasonResumes    = "resume_exhausted" // the policy's limit of resumes is reached
 	ReasonStopped    = "stopped"          // a person stopped the turn
 )
 
-// Input is what a decision rests on beside the session itself.
+// Input is what a decision depends on beside the session.
 type Input struct {
-	Now      time.Time    // the broker's
+	Now      time.Time    // by the broker's clock
 	Steps    events.Steps // of the broker's clock
-	Progress time.Time    // the last sign of life that is not in the log; a start of the service counts as one
-	Jitter   float64      // up to this part of the delay is added, 0: none
+	Progress time.Time    // the last progress ping, which is not in the log; the start of the service counts as one
+	Jitter   float64      // the part of the delay that may be added; 0: none
 }
 
-// Decision is what retry would do about a session now.
+// Decision is what the service has to do about a session now.
 type Decision struct {
-	Facts []events.Fact // to append, as one commit
-	Look  time.Time     // when to look again; zero: at the next change
-	Watch bool          // the look is only to see whether a turn has stalled: it needs no alarm that outlives the service
+	Facts []events.Fact // to append in one commit
+	Look  time.Time     // when to decide again; zero: at the next change
+	// Watch is true if Look only serves to detect a stall. Such a Look needs no alarm that outlives the service.
+	Watch bool
 }
 
-// Decide looks at one session and says what retry calls for. Deciding again on what comes of it calls for nothing until
-// the time has come to look again.
+// Decide returns what has to be done about one session. After its facts are appended, Decide returns nothing until
+// Look.
 //
 //	closed, or never opened        nothing
 //	a turn is open                 it is failed if it has stalled (T18)
-//	a turn is asked for            a retry that nobody has taken is given up when auto_retry is off (T8), or held (R14)
+//	a turn is asked for            a retry that is not taken is abandoned if auto_retry is off (T8), or held (R14)
 //	compaction goes first          nothing: [session.State.CompactionFirst]
-//	the last turn did not fail     a retry that is still planned is given up
+//	the last turn did not fail     a retry that is still planned is abandoned
 //	a person spoke after a crash   nothing: that message has its turn first (R15)
-//	nothing decided yet            it is given up, or scheduled (T1 to T5, T10, T17)
-//	scheduled                      the turn is requested when it is due, unless a person decided otherwise since
-//	given up, lifted               nothing, until a person acts (T12, T15)
+//	not decided yet                the retry is abandoned or scheduled (T1 to T5, T10, T17)
+//	scheduled                      the turn is requested when it is due, unless a person's decision forbids it
+//	abandoned, lifted              nothing, until a person acts (T12, T15)
 //
-// While a blocking prompt is open nothing is scheduled and nothing fires (P20).
+// While a blocking prompt is open, no retry is scheduled or requested (P20).
 func Decide(s *session.State, in Input) Decision {
 	r, failed := &s.Retry, s.Failed()
 	switch {
@@ -87,13 +88,13 @@ func Decide(s *session.State, in Input) Decision {
 	return Decision{}
 }
 
-// planned says whether a retry is to come.
+// planned reports whether a retry is scheduled or requested.
 func planned(r *session.Retry) bool {
 	return r.State == session.RetryScheduled || r.State == session.RetryStarting
 }
 
-// untaken gives a retry up that nobody has taken, when a person has switched retrying off since, or wants what was
-// interrupted held. What a person asked for stays (T15).
+// untaken abandons a requested turn that the harness has not taken, if a person has since disabled automatic retries,
+// or has set the policy for interrupted turns to hold. A turn that a person requested stays (T15).
 func untaken(s *session.State) Decision {
 	p := s.Pending.Turn
 	mine := p.Cause == events.CauseRetry || p.Cause == events.CauseResume
@@ -107,7 +108,7 @@ func untaken(s *session.State) Decision {
 	return Decision{}
 }
 
-// overtaken gives up what is planned for a turn that is not the last one any more.
+// overtaken abandons a planned retry of a turn that is no longer the last turn.
 func overtaken(s *session.State) Decision {
 	if !planned(&s.Retry) || s.Retry.Turn == "" {
 		return Decision{}
@@ -115,7 +116,7 @@ func overtaken(s *session.State) Decision {
 	return abandon(s, s.Retry.Turn, ReasonOvertaken)
 }
 
-// onFailure decides once about a turn that failed. A turn whose process died is held for a person if the policy says so.
+// onFailure decides once about a failed turn. An interrupted turn waits for a person if the policy says hold.
 func onFailure(s *session.State, failed *events.Failure, in Input) Decision {
 	l, attempt := s.LastTurn, s.Retry.Attempt+1
 	reason := giveUp(s, failed, attempt)
@@ -133,7 +134,7 @@ func onFailure(s *session.State, failed *events.Failure, in Input) Decision {
 	}}}
 }
 
-// onSchedule fires when it is due, unless what speaks against it came since.
+// onSchedule requests the turn when it is due, or abandons the retry if a newer change forbids it.
 func onSchedule(s *session.State, failed *events.Failure, in Input) Decision {
 	reason := giveUp(s, failed, s.Retry.Attempt)
 	switch {
@@ -148,12 +149,13 @@ func onSchedule(s *session.State, failed *events.Failure, in Input) Decision {
 	return Decision{Facts: []events.Fact{again(s, s.Retry.Attempt)}}
 }
 
-// dueAt is when a scheduled retry is due: the delay counts from the failure, also when the broker's clock was set since.
+// dueAt returns the instant at which a scheduled retry is due. The delay counts from the failure, even if the broker's
+// clock was set after it.
 func dueAt(s *session.State, steps events.Steps) time.Time {
 	return steps.Since(s.Retry.DueAt, s.LastTurn.Seq)
 }
 
-// giveUp is why the last turn is not tried again by itself, "" if it is.
+// giveUp returns the reason why the last turn is not retried automatically, or "" if it is.
 func giveUp(s *session.State, failed *events.Failure, attempt int) string {
 	p := &s.Policy
 	interrupted := s.LastTurn.Outcome == session.OutcomeInterrupted
@@ -176,15 +178,16 @@ func giveUp(s *session.State, failed *events.Failure, attempt int) string {
 	return ""
 }
 
-// retryable: a turn may also fail because its message could not be sent.
+// retryable reports whether a failure of this kind can be retried. The failure of a send is a failure of the turn, too.
 func retryable(kind string) bool { return failure.Retryable(kind) && failure.SendRetryable(kind) }
 
 func abandon(s *session.State, turn, reason string) Decision {
 	return Decision{Facts: []events.Fact{events.RetryAbandoned{Turn: turn, Attempt: s.Retry.Attempt, Reason: reason}}}
 }
 
-// again asks for the turn that failed once more: the same message, the same options. Its id depends on the session's place
-// in the log, so that a decision made twice asks for one turn, and one made after a stop for another.
+// again returns the request that repeats the failed turn, with the same message and options. The turn's id is derived
+// from the session's seq. A decision that is made twice requests one turn, and a decision after a stop requests another
+// one.
 func again(s *session.State, attempt int) events.TurnRequested {
 	l := s.LastTurn
 	f := events.TurnRequested{
@@ -197,11 +200,12 @@ func again(s *session.State, attempt int) events.TurnRequested {
 	return s.Naming(f)
 }
 
-// delay is from the failure to the attempt, counted from 1. The provider's wish is the least. Jitter is derived from the
-// turn, so that the decision can be checked again.
+// delay returns the time between a failure and the attempt, which is counted from 1. The provider's Retry-After is the
+// minimum. The jitter is derived from the turn, so the decision is reproducible.
 func delay(attempt int, retryAfterMS int64, jitter float64, turn string) time.Duration {
 	curve := backoff.NewExponentialBackOff(backoff.WithInitialInterval(delayFirst), backoff.WithMultiplier(delayGrows),
-		backoff.WithMaxInterval(delayMax), backoff.WithMaxElapsedTime(0), backoff.WithRandomizationFactor(0), backoff.WithClockProvider(still{}))
+		backoff.WithMaxInterval(delayMax), backoff.WithMaxElapsedTime(0), backoff.WithRandomizationFactor(0),
+		backoff.WithClockProvider(still{}))
 	d := delayFirst
 	for range min(max(attempt, 1), delaySteps) {
 		d = curve.NextBackOff()
@@ -211,17 +215,17 @@ func delay(attempt int, retryAfterMS int64, jitter float64, turn string) time.Du
 		h.Write([]byte(turn))
 		d += time.Duration(jitter * float64(d) * (float64(h.Sum64()) / math.MaxUint64)).Truncate(time.Millisecond)
 	}
-	wish := min(max(retryAfterMS, 0), retryAfterMax.Milliseconds())
-	return max(d, time.Duration(wish)*time.Millisecond)
+	after := min(max(retryAfterMS, 0), retryAfterMax.Milliseconds())
+	return max(d, time.Duration(after)*time.Millisecond)
 }
 
-// still is the clock of a curve that looks at none.
+// still is a clock for a curve that does not use the time.
 type still struct{}
 
 // Now implements [backoff.Clock].
 func (still) Now() time.Time { return time.Time{} }
 
-// watch fails a turn that has been silent for too long (T18). What the harness still says about it is ignored then.
+// watch fails a turn that has been silent for too long (T18). Later events of the harness about the turn are ignored.
 func watch(s *session.State, in Input) Decision {
 	t := s.Turn
 	of, due := s.Silence(in.Progress, in.Steps)
@@ -233,8 +237,10 @@ func watch(s *session.State, in Input) Decision {
 	}
 	reason := "nothing was heard of it for " + s.Policy.StallAfter().String()
 	var facts []events.Fact
-	if p := s.Pending.Stop; p == nil || p.Turn != t.ID { // who has asked it to stop already stays the one who did
+	// An earlier stop request keeps its actor.
+	if p := s.Pending.Stop; p == nil || p.Turn != t.ID {
 		facts = append(facts, events.TurnStopRequested{Turn: t.ID, Actor: events.ActorStall, Reason: reason})
 	}
-	return Decision{Facts: append(facts, events.TurnFailed{Turn: t.ID, Error: events.Failure{Kind: failure.Stalled, Text: reason}})}
+	return Decision{Facts: append(facts, events.TurnFailed{Turn: t.ID,
+		Error: events.Failure{Kind: failure.Stalled, Text: reason}})}
 }

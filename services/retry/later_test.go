@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// TestLater: a peek at a document sees when its retry is due, and nothing where none is scheduled.
+// TestLater: later returns the instant at which a retry is due, and zero if none is scheduled.
 func TestLater(t *testing.T) {
 	y := newStory(t)
 	y.fact(`1 session.opened {"incarnation":"17"}`)
@@ -22,28 +22,30 @@ func TestLater(t *testing.T) {
 		return later(doc)
 	}
 	if at := peek(y.s); !at.IsZero() {
-		t.Errorf("before it is scheduled: %s", at)
+		t.Errorf("before the retry is scheduled, later returns %s", at)
 	}
 	y.decide()
 	if at := peek(y.s); !at.Equal(y.s.Retry.DueAt) || at.IsZero() {
-		t.Errorf("seen: %s, want %s", at, y.s.Retry.DueAt)
+		t.Errorf("later returns %s, want %s", at, y.s.Retry.DueAt)
 	}
 	y.now = y.s.Retry.DueAt
 	y.decide()
 	if at := peek(y.s); !at.IsZero() {
-		t.Errorf("after it has fired: %s", at)
+		t.Errorf("after the turn was requested, later returns %s", at)
 	}
-	for _, odd := range []string{``, `{}`, `,"retry":{"state":"scheduled",`, `,"retry":{"state":"scheduled","due_at":"x"`, `,"retry":{"state":"scheduled","due_at":"x"}`} {
+	for _, odd := range []string{``, `{}`, `,"retry":{"state":"scheduled",`,
+		`,"retry":{"state":"scheduled","due_at":"x"`, `,"retry":{"state":"scheduled","due_at":"x"}`} {
 		if at := later([]byte(odd)); !at.IsZero() {
-			t.Errorf("%s: seen: %s", odd, at)
+			t.Errorf("%s: later returns %s", odd, at)
 		}
 	}
 }
 
-// TestLaterIsNotInOptions: options of a turn that read like a scheduled retry do not hide the session from the walk, and do
-// not hide the instant of a retry that is scheduled.
+// TestLaterIsNotInOptions: options of a turn that look like a scheduled retry neither hide the session from the walk
+// nor hide the instant of a scheduled retry.
 func TestLaterIsNotInOptions(t *testing.T) {
-	const hides = `{"a":{"x":1,"retry":{"state":"scheduled","turn":"t1","due_at":"2999-01-01T00:00:00Z"}},"b":"}\\\"{","z":0}`
+	const hides = `{"a":{"x":1,"retry":{"state":"scheduled","turn":"t1","due_at":"2999-01-01T00:00:00Z"}},` +
+		`"b":"}\\\"{","z":0}`
 	y := newStory(t)
 	y.fact(`1 session.opened {"incarnation":"17"}`)
 	y.fact(`2 turn.started {"turn":"t1","cause":"message","options":` + hides + `}`)
@@ -55,15 +57,15 @@ func TestLaterIsNotInOptions(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !bytes.Contains(doc, []byte(`,"retry":{"state":"scheduled"`)) {
-			t.Fatalf("the document does not hold the options: %s", doc)
+			t.Fatalf("the options are not in the document: %s", doc)
 		}
 		return later(doc)
 	}
 	if at := peek(); !at.IsZero() {
-		t.Errorf("nothing is scheduled, seen: %s", at)
+		t.Errorf("no retry is scheduled, but later returns %s", at)
 	}
 	y.decide()
 	if at := peek(); !at.Equal(y.s.Retry.DueAt) || at.IsZero() {
-		t.Errorf("seen: %s, want %s", at, y.s.Retry.DueAt)
+		t.Errorf("later returns %s, want %s", at, y.s.Retry.DueAt)
 	}
 }

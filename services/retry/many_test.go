@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/services/retry"
 )
 
-// pendingCount is how many retries wait at the same time: a million in `make long`.
+// pendingCount returns how many retries wait at the same time: a million in `make long`.
 func pendingCount() int {
 	if os.Getenv("HOLDFAST_LONG") != "" {
 		return 1_000_000
@@ -20,11 +20,11 @@ func pendingCount() int {
 	return 3_000
 }
 
-// armedMax is how long all of them may take to be armed.
+// armedMax is the time limit for arming all alarms.
 const armedMax = 30 * time.Minute
 
-// TestManyPending: as many retries as there may be wait for much later; each has one alarm; a retry that is due soon is on time
-// among them, also after a restart of the service.
+// TestManyPending: the maximum number of retries wait for a late instant, with one alarm each. A retry that is due soon
+// is on time, also after a restart of the service.
 func TestManyPending(t *testing.T) {
 	server := natstest.Start(t)
 	c := newCell(t, natstest.Bus(t, server))
@@ -58,7 +58,7 @@ func TestManyPending(t *testing.T) {
 	}
 	for end := time.Now().Add(armedMax); armed() < n; <-time.After(100 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("%d of %d have their alarm", armed(), n)
+			t.Fatalf("%d of %d retries have an alarm", armed(), n)
 		}
 	}
 	soon := func(name string) {
@@ -68,8 +68,9 @@ func TestManyPending(t *testing.T) {
 		c.say(name, failed("t1", "server_error"))
 		c.until(name, "to be asked for again", starting)
 		s, _ := c.read(name)
-		if _, at := c.said(name, "turn.requested"); len(at) != 1 || at[0].Sub(s.LastTurn.At)-2*time.Second > lateMax+pulse.Lost() {
-			t.Errorf("%s: asked for at %v, failed at %s", name, at, s.LastTurn.At)
+		if _, at := c.said(name, "turn.requested"); len(at) != 1 ||
+			at[0].Sub(s.LastTurn.At)-2*time.Second > lateMax+pulse.Lost() {
+			t.Errorf("%s: requested at %v, failed at %s", name, at, s.LastTurn.At)
 		}
 	}
 	soon("before")
@@ -77,17 +78,18 @@ func TestManyPending(t *testing.T) {
 	c.serve(b, retry.Default())
 	soon("after")
 	if s, commits := c.read("far0"); !scheduled(s) || s.Retry.Attempt != 1 || len(commits) != 2 {
-		t.Errorf("one of them: %+v", s.Retry)
+		t.Errorf("far0: %+v", s.Retry)
 	}
 	if k := armed(); k < n || k > n+10 {
 		t.Errorf("%d alarms for %d retries", k, n)
 	}
 }
 
-// failFar fails a turn that is tried again much later.
+// failFar fails a turn with a Retry-After of 15 minutes.
 func (c *cell) failFar(name string) bus.Pending {
 	evs := make([]events.Event, 0, 3)
-	for _, f := range []events.Fact{events.SessionOpened{Incarnation: "1"}, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage},
+	for _, f := range []events.Fact{events.SessionOpened{Incarnation: "1"},
+		events.TurnStarted{Turn: "t1", Cause: events.CauseMessage},
 		events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: "rate_limit", RetryAfterMS: 900_000}}} {
 		evs = append(evs, events.New(c.b.NewID(), events.HarnessSource("h", "1"), ref(name), 1, time.Now(), f))
 	}

@@ -8,22 +8,23 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// What came due while nobody was active is spread, and this much before still counts as a fail-over, not as an outage.
+// Limits for retries that came due while no process was active. A retry that came due at most overdueMin before the
+// process became active is not limited.
 const (
 	overdueMin = 5 * time.Second
-	paceEvery  = 10 * time.Millisecond // a hundred a second (T14)
-	paceMax    = 100_000               // that have a place; the rest waits for the next walk
+	paceEvery  = 10 * time.Millisecond // 100 a second (T14)
+	paceMax    = 100_000               // retries that have a place; the others wait for the next walk
 	paceLater  = 30 * time.Second
-	placeKept  = 2 * time.Minute // after it has come; longer than a decision is made ahead
+	placeKept  = 2 * time.Minute // after its instant; longer than the loop decides ahead
 )
 
-// pace gives retries that came due while nobody was active their places, one after the other. All instants are the
-// broker's. Losing it is harmless: who takes over gives places anew.
+// pace spreads overdue retries: it gives each one an instant, which is its place. All instants are the broker's. A
+// process that takes over gives new places, so pace need not be stored.
 type pace struct {
 	mu     sync.Mutex
-	active time.Time // since when this process is the active one
+	active time.Time // since this instant the process is active
 	next   time.Time
-	places map[events.Ref]time.Time // also those that came a short while ago
+	places map[events.Ref]time.Time // includes places of the last placeKept
 	swept  time.Time
 }
 
@@ -42,8 +43,8 @@ func (p *pace) clear() {
 	p.next, p.swept = time.Time{}, time.Time{}
 }
 
-// turn is when a retry that was due then may fire: now, or later. Its place stays the same however often it is looked at:
-// what is decided ahead, or again by a walk, asks for it once more before it has come.
+// turn returns the instant at which a retry that was due may be requested: now or later. The place of a session stays
+// the same until its instant has passed, although the loop decides ahead and each walk asks again.
 func (p *pace) turn(r events.Ref, due, now time.Time) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -68,7 +69,7 @@ func (p *pace) turn(r events.Ref, due, now time.Time) time.Time {
 	return at
 }
 
-// sweep forgets places that came long ago, once in a while.
+// sweep removes places whose instant passed more than placeKept ago. It runs at most once per placeKept.
 func (p *pace) sweep(now time.Time) {
 	if now.Sub(p.swept) < placeKept {
 		return

@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// TestAheadAfterAnOutage: the first decision after the broker came back may be one for an instant to come. What comes due until
-// then is not overdue for it.
+// TestAheadAfterAnOutage: after the broker came back, the first decision may be one for a later instant. Retries that
+// come due before that instant are not overdue.
 func TestAheadAfterAnOutage(t *testing.T) {
 	server := natstest.Start(t)
 	b := natstest.Bus(t, server)
@@ -32,48 +32,52 @@ func TestAheadAfterAnOutage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r.pace.active.Before(now) || !r.pace.active.Before(look) {
-		t.Errorf("active since %s after the broker was back, when it was decided for an hour later", r.pace.active.Sub(now))
+		t.Errorf("active since %s after the broker was back, when it was decided for an hour later",
+			r.pace.active.Sub(now))
 	}
 }
 
-// TestPlaces: what is overdue keeps its place, whoever asks for it before it has come, now or ahead; a place is forgotten
-// after a while (T14).
+// TestPlaces: an overdue retry keeps its place, whether the loop asks at the present instant or ahead. A place is
+// removed after a while (T14).
 func TestPlaces(t *testing.T) {
 	now, p := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), newPace()
 	p.begin(now)
 	due := now.Add(-time.Hour)
 	session := func(i int) events.Ref { return events.Ref{Harness: "h", Session: fmt.Sprint(i)} }
 	if at := p.turn(session(0), due, now); !at.Equal(now) {
-		t.Errorf("the first comes %s later", at.Sub(now))
+		t.Errorf("the first place is %s later", at.Sub(now))
 	}
 	const sessions = 3
-	for i := range sessions * 2 { // each twice
+	// Each session asks twice.
+	for i := range sessions * 2 {
 		n := 1 + i%sessions
 		want := now.Add(time.Duration(n) * paceEvery)
 		for _, asked := range []time.Time{now, want} {
 			if at := p.turn(session(n), due, asked); !at.Equal(want) {
-				t.Errorf("session %d, asked for %s ahead: a place %s from now, want %s", n, asked.Sub(now), at.Sub(now), want.Sub(now))
+				t.Errorf("session %d, asked %s ahead: a place %s from now, want %s", n, asked.Sub(now), at.Sub(now),
+					want.Sub(now))
 			}
 		}
 	}
 	if at := p.turn(session(9), now.Add(-overdueMin), now); !at.Equal(now) {
-		t.Errorf("due a moment ago: %s later", at.Sub(now))
+		t.Errorf("a retry that was due a moment ago is requested %s later", at.Sub(now))
 	}
 	later := now.Add(2 * placeKept)
 	p.turn(session(sessions+1), due, later)
 	if len(p.places) != 0 {
-		t.Errorf("%d places are kept for ever", len(p.places))
+		t.Errorf("%d places were not removed", len(p.places))
 	}
 }
 
-// TestPlacesAreBounded: who finds no place is looked at again later; those that are yet to come are not forgotten meanwhile.
+// TestPlacesAreBounded: without a free place, a retry waits for paceLater. Places in the future are kept meanwhile.
 func TestPlacesAreBounded(t *testing.T) {
 	now, p := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), newPace()
 	p.begin(now)
 	due := now.Add(-time.Hour)
 	session := func(i int) events.Ref { return events.Ref{Harness: "h", Session: fmt.Sprint(i)} }
 	last := now
-	for i := range paceMax + 1 { // the first comes at once
+	// The first retry needs no place.
+	for i := range paceMax + 1 {
 		last = p.turn(session(i), due, now)
 	}
 	if want := now.Add(paceMax * paceEvery); !last.Equal(want) {
@@ -83,15 +87,16 @@ func TestPlacesAreBounded(t *testing.T) {
 		t.Errorf("beyond the last place: %s from now", at.Sub(now))
 	}
 	later := now.Add(placeKept + 10*time.Second)
-	for i := range 3 { // which sweeps, once
+	// The first call sweeps.
+	for i := range 3 {
 		if at := p.turn(session(-1-i), due, later); !at.Equal(last.Add(time.Duration(1+i) * paceEvery)) {
-			t.Errorf("when others have come: %s from now", at.Sub(now))
+			t.Errorf("after old places were removed: %s from now", at.Sub(now))
 		}
 	}
 	if at := p.turn(session(paceMax), due, later); !at.Equal(last) {
-		t.Errorf("what was to come last has another place, %s from now", at.Sub(now))
+		t.Errorf("the last place has changed, %s from now", at.Sub(now))
 	}
 	if gone := paceMax + 3 - len(p.places); gone < 900 || gone > 1000 {
-		t.Errorf("%d places were forgotten, want those of ten seconds", gone)
+		t.Errorf("%d places were removed, want those of ten seconds", gone)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// steps are what others may say at any time; what is not lawful is ignored by the fold. # is a number, @ the open turn, & the
-// turn that is asked for.
+// steps are events that other writers may append at any time. The fold ignores the invalid ones. # stands for a number,
+// @ for the open turn, & for the requested turn.
 var steps = []string{
 	`harness turn.started {"turn":"t#","cause":"message"}`,
 	`harness turn.started {"turn":"t#","cause":"message","synthetic":true}`,
@@ -24,7 +24,8 @@ var steps = []string{
 	`harness turn.started {"turn":"x#","cause":"retry"}`,
 	`harness turn.failed {"turn":"@","error":{"kind":"server_error","text":"x"},"had_output":false}`,
 	`harness turn.failed {"turn":"@","error":{"kind":"server_error","text":"x"},"had_output":false}`,
-	`harness turn.failed {"turn":"@","error":{"kind":"rate_limit","text":"x","retry_after_ms":30000},"had_output":false}`,
+	`harness turn.failed {"turn":"@","error":{"kind":"rate_limit","text":"x","retry_after_ms":30000},` +
+		`"had_output":false}`,
 	`harness turn.failed {"turn":"@","error":{"kind":"quota","text":"x"},"had_output":false}`,
 	`harness turn.failed {"turn":"@","error":{"kind":"context_exceeded","text":"x"},"had_output":false}`,
 	`harness turn.completed {"turn":"@"}`,
@@ -54,13 +55,13 @@ var steps = []string{
 	`harness compaction.failed {"compaction":"k#","error":{"kind":"quota","text":"x"}}`,
 }
 
-// world is a session, and two replicas that decide on what they have seen of it.
+// world is a session with two replicas. Each replica decides on the documents that it has read.
 type world struct {
 	*story
 	t    *rapid.T
 	seen [2]*session.State
 	n    int
-	said []events.Fact // by the replicas, that counted
+	said []events.Fact // facts of the replicas that counted
 }
 
 func newWorld(t *rapid.T) *world {
@@ -72,7 +73,7 @@ func newWorld(t *rapid.T) *world {
 	return w
 }
 
-// step lets something happen: time passes, others speak, a replica reads a newer document or decides on what it has.
+// step does one thing: it advances the time, appends an event of another writer, or lets a replica read or decide.
 func (w *world) step() {
 	w.now = w.now.Add(time.Duration(rapid.IntRange(0, 9000).Draw(w.t, "pass")) * time.Millisecond)
 	i := rapid.IntRange(0, 1).Draw(w.t, "replica")
@@ -92,7 +93,8 @@ func (w *world) others() {
 	step := rapid.SampledFrom(steps).Draw(w.t, "step")
 	w.n++
 	n := fmt.Sprint(rapid.IntRange(0, 2).Draw(w.t, "n"))
-	if strings.Contains(step, `started {"turn":"`) || strings.Contains(step, "requested {") { // ids are used once, most of the time
+	// Most of the time an id is used once.
+	if strings.Contains(step, `started {"turn":"`) || strings.Contains(step, "requested {") {
 		n = fmt.Sprint(n, rapid.SampledFrom([]string{"", fmt.Sprint("-", w.n)}).Draw(w.t, "again"))
 	}
 	open, asked := "none", "none"
@@ -109,7 +111,7 @@ func (w *world) others() {
 	w.happen(w.s.Seq+1, w.now, events.Writer(writer), kind, data)
 }
 
-// look is one replica's decision, refused if it has not seen all.
+// look lets one replica decide. The append is refused if the replica has not read the last commit.
 func (w *world) look(i int) {
 	before := w.seen[i]
 	d := Decide(before, Input{Now: w.now})
@@ -123,15 +125,15 @@ func (w *world) look(i int) {
 	w.commit(d.Facts, events.ServiceSource(Name, "x"))
 }
 
-// person asks for something.
+// person sends a request of a person.
 func (w *world) person() {
-	wish := wishes[rapid.SampledFrom([]string{"now", "cancel", "resume"}).Draw(w.t, "wish")]
+	wish := requests[rapid.SampledFrom([]string{"now", "cancel", "resume"}).Draw(w.t, "wish")]
 	if d, err := wish(w.s); err == nil {
 		w.commit(d.Facts, events.PersonSource("u"))
 	}
 }
 
-// lawful holds each thing that retry says by itself against the session as it was.
+// lawful checks one fact of the service against the state before it.
 func (w *world) lawful(s *session.State, f events.Fact) {
 	asked, fires := f.(events.TurnRequested)
 	scheduled, schedules := f.(events.RetryScheduled)
@@ -141,24 +143,25 @@ func (w *world) lawful(s *session.State, f events.Fact) {
 	l, p := s.LastTurn, s.Policy
 	switch {
 	case s.Closed != nil || s.Turn != nil || s.Pending.Turn != nil || s.BlockedBy() != "" || s.CompactionFirst():
-		w.t.Fatalf("said %+v while something else goes first: %s", f, w.state())
+		w.t.Fatalf("appended %+v while another step has priority: %s", f, w.state())
 	case l.Outcome != session.OutcomeFailed && l.Outcome != session.OutcomeInterrupted:
-		w.t.Fatalf("said %+v where nothing failed: %s", f, w.state())
-	case l.Actor == events.ActorPerson || !p.AutoRetry || l.Outcome == session.OutcomeInterrupted && p.Resume == events.ResumeHold:
-		w.t.Fatalf("said %+v against a person: %s", f, w.state()) // V9
+		w.t.Fatalf("appended %+v although no turn failed: %s", f, w.state())
+	case l.Actor == events.ActorPerson || !p.AutoRetry ||
+		l.Outcome == session.OutcomeInterrupted && p.Resume == events.ResumeHold:
+		w.t.Fatalf("appended %+v against a person's decision: %s", f, w.state()) // V9
 	case l.Outcome == session.OutcomeInterrupted && s.Retry.Resumes >= p.ResumeMax:
-		w.t.Fatalf("resumed once too often: %s", w.state()) // V8
+		w.t.Fatalf("resumed too often: %s", w.state()) // V8
 	case l.Error != nil && (l.Error.Kind == failure.Quota || l.Error.Kind == failure.ContextExceeded):
-		w.t.Fatalf("tried again what is final: %s", w.state())
+		w.t.Fatalf("retried a final failure: %s", w.state())
 	case schedules && scheduled.Attempt != s.Retry.Attempt+1:
 		w.t.Fatalf("attempt %d after %d", scheduled.Attempt, s.Retry.Attempt) // V7
 	case fires && (asked.Attempt != s.Retry.Attempt || w.now.Before(s.Retry.DueAt) || asked.OfTurn != l.ID):
-		w.t.Fatalf("fired %+v: %s", asked, w.state())
+		w.t.Fatalf("requested %+v: %s", asked, w.state())
 	}
 }
 
-// TestOneFailureOneAttempt: two replicas that decide on what they have seen, each at its own time, schedule each failure at
-// most once and ask at most once for another attempt; what they say is lawful at its place (V7, V8, V9).
+// TestOneFailureOneAttempt: two replicas decide on old documents, each at its own time. Each failure is scheduled at
+// most once and requested at most once. Each fact is valid at its place in the log (V7, V8, V9).
 func TestOneFailureOneAttempt(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWorld(rt)
@@ -187,9 +190,9 @@ func TestOneFailureOneAttempt(t *testing.T) {
 	})
 }
 
-// TestNothingWaitsForNobody: when all others are silent, retry comes to rest after a few looks, and then nothing is planned
-// but what waits for a person or for compaction (V14).
-func TestNothingWaitsForNobody(t *testing.T) {
+// TestNoRetryStaysPlanned: if all other writers are silent, the service has nothing to do after a few passes. Then a
+// retry is planned only if it waits for a person or for a compaction (V14).
+func TestNoRetryStaysPlanned(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWorld(rt)
 		for range rapid.IntRange(10, 60).Draw(rt, "steps") {
@@ -213,11 +216,12 @@ func TestNothingWaitsForNobody(t *testing.T) {
 		person := s.BlockedBy() != "" || s.NewerMessage(s.HeldSeq)
 		switch {
 		case len(d.Facts) > 0 || !d.Look.IsZero():
-			rt.Fatalf("no rest: %+v: %s", d, w.state())
+			rt.Fatalf("not at rest: %+v: %s", d, w.state())
 		case planned(&s.Retry) && s.Pending.Turn == nil && s.Turn == nil && !person && !s.CompactionFirst():
-			rt.Fatalf("planned for ever: %s", w.state())
-		case s.FailureUndecided() && !person && !s.CompactionFirst() && !(s.LastTurn.Outcome == session.OutcomeInterrupted && s.Policy.Resume == events.ResumeHold):
-			rt.Fatalf("nothing decided: %s", w.state())
+			rt.Fatalf("the retry stays planned: %s", w.state())
+		case s.FailureUndecided() && !person && !s.CompactionFirst() &&
+			!(s.LastTurn.Outcome == session.OutcomeInterrupted && s.Policy.Resume == events.ResumeHold):
+			rt.Fatalf("the failure stays undecided: %s", w.state())
 		}
 	})
 }

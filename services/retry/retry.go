@@ -1,36 +1,38 @@
-// Package retry brings failed turns back by themselves, durably, and notices turns that have stalled.
+// Package retry requests failed turns again, durably, and fails turns that have stalled.
 //
 //	documents, timers, slow walk ─▶ Decide ─▶ retry.scheduled · turn.requested · retry.abandoned (CAS)
-//	people: now, cancel, resume ───────────▶ turn.requested · retry.abandoned, in their name
-//	progress pings ─▶ when was it heard of ─▶ turn.stop_requested, turn.failed {stalled}
+//	requests: now, cancel, resume ──────────▶ turn.requested · retry.abandoned, in the person's name
+//	progress pings ─▶ time of the last one ─▶ turn.stop_requested, turn.failed {stalled}
 //
-// Terms. A turn that failed, or whose process died, is tried again: the attempts are counted from 1, until a turn comes to
-// its end or a person begins another. A retry is scheduled for an instant, then fires: the same turn is requested from the
-// harness, as pending work. Or it is given up, for a reason that everybody sees.
+// A turn that failed or was interrupted is tried again. Attempts are counted from 1, until a turn completes or a person
+// begins another one. A retry is scheduled for an instant. When it is due, the service requests the same turn from the
+// harness, as pending work. Or the service abandons the retry, and the log has the reason.
 //
-//	failed ──▶ scheduled ──due──▶ starting ──taken──▶ running ──▶ completed: all forgotten
+//	failed ──▶ scheduled ──due──▶ starting ──taken──▶ running ──▶ completed: the count ends
 //	   │            │                 │                  └──────▶ failed: one attempt more
-//	   └────────────┴── abandoned ◀───┘ (starting: by a person's stop, or when retrying is switched off)
+//	   └────────────┴── abandoned ◀───┘ (starting: a person stops it, or disables retries)
 //
-// What is decided is in the log: attempt, instant and reason survive every restart. The service keeps nothing but when it
-// has heard of running turns, and its start counts as having heard of all.
+// Attempt, instant and reason are in the log, so they survive a restart. The service keeps only the time of the last
+// ping of each running turn in memory. At its start, it counts all turns as active at that moment.
 //
-// When. The instant counts from the broker's time of the failure. Each retry that waits has an alarm kept by the broker,
-// which is certain, and up to 0.3 s late; what is due within a minute is also woken here, which is precise. Whichever comes
-// first fires; the other finds nothing to do. What came due while nobody was active fires at once, a hundred a second, so
-// that a provider does not get a night's failures in one instant.
+// The instant of a retry counts from the broker's time of the failure. The broker keeps an alarm for each scheduled
+// retry. The alarm is durable and up to 0.3 s late. For a retry that is due within a minute, the service has a timer of
+// its own, which is precise. The first of the two requests the turn, and the other one has no effect. Retries that came
+// due while no service was active are requested at 100 a second, the first one at once. This limits the load on a
+// provider after an outage.
 //
-// Who goes first. Retry waits for a person whom a prompt waits for, and for compaction: see [session.State.CompactionFirst].
+// A retry waits while a blocking prompt is open, and while a compaction is due: see [session.State.CompactionFirst].
 //
 // Under failure:
 //
-//	killed between failure and decision    the next look decides, from the document.
-//	killed with retries scheduled          another replica, or the next start, looks at all; the alarms go off as well.
+//	killed between failure and decision    the next pass decides, from the document.
+//	killed with retries scheduled          another replica or the next start reads all documents; alarms fire, too.
 //	two replicas decide                    the compare-and-set lets one write; both would write the same.
-//	cancelled as it fires                  one of the two is in the log; who asked is told which.
-//	the broker was away                    alarms that came due go off when it is back; silence is counted from then.
-//	this process stood still               what it did not hear meanwhile is no silence: that is counted from then.
-//	a harness does not take it             it stays in its view, with its age; that is no failure.
+//	cancelled when it is due               the log has one of the two; the caller gets a refusal if it is too late.
+//	the broker was away                    overdue alarms fire when it is back; silence counts from its return.
+//	this process was suspended             pings that it missed do not count as silence, which counts from the end of
+//	                                       the suspension.
+//	a harness does not take it             it stays in the harness's view, with its age; this is not a failure.
 package retry
 
 import (
@@ -58,25 +60,25 @@ const (
 	serviceText = "tries failed turns again, and notices turns that have stalled"
 )
 
-// Config is how one retry service works. [Default] fills it.
+// Config configures a retry service. [Default] returns the default values.
 type Config struct {
-	// Jitter is up to which part of the delay is added to it, derived from the turn, 0 to 1. Default 0. Too little: turns
-	// that failed together are tried again together; too much: people wait for longer.
+	// Jitter is the part of the delay that may be added to it, derived from the turn, 0 to 1. Default 0. Too little:
+	// turns that failed together are tried again together. Too much: people wait for longer.
 	Jitter float64
-	// Walk is the pause between two looks at everything. Default 30 s, more than 0. Longer: what every trigger has missed
-	// waits for longer, and stalls of a minute and more are noticed later by as much; shorter: more reading.
+	// Walk is the pause between two passes over all documents. Default 30 s, more than 0. Longer: changes that every
+	// trigger missed wait for longer, and stalls of a minute or more are noticed later. Shorter: more reads.
 	Walk time.Duration
-	// AtOnceMax is how many sessions are worked on at once. Default 256, at least 1. Fewer: many at once take longer; more:
-	// others wait longer for the broker.
+	// AtOnceMax is how many sessions the service handles concurrently. Default 256, at least 1. Fewer: many sessions
+	// that are due together take longer. More: other clients wait longer for the broker.
 	AtOnceMax int
-	// Version is what the service says of itself, a semantic version.
+	// Version is the semantic version that the service announces.
 	Version string
 }
 
-// Default is a service as it is started by one who chose nothing.
+// Default returns the configuration of a service that was started without options.
 func Default() Config { return Config{Walk: 30 * time.Second, AtOnceMax: 256, Version: "0.1.0"} }
 
-// Validate reports everything that is wrong, and changes nothing.
+// Validate returns an error that lists each invalid field.
 func (c Config) Validate() error {
 	var errs []error
 	need := func(ok bool, name, want string) {
@@ -84,13 +86,14 @@ func (c Config) Validate() error {
 			errs = append(errs, fmt.Errorf("retry: config: %s: want %s", name, want))
 		}
 	}
-	need(c.Jitter >= 0 && c.Jitter <= jitterMax, "retry-jitter", "0 to 1") // and so no NaN
+	// The comparison also rejects NaN.
+	need(c.Jitter >= 0 && c.Jitter <= jitterMax, "retry-jitter", "0 to 1")
 	need(c.Walk > 0, "walk", "more than 0")
 	need(c.AtOnceMax >= 1, "at-once-max", "1 or more")
 	return errors.Join(errs...)
 }
 
-// Retry is one process's retry service.
+// Retry is the retry service of one process.
 type Retry struct {
 	bus   *bus.Bus
 	cfg   Config
@@ -102,28 +105,31 @@ type Retry struct {
 	clock control.Link
 }
 
-// New makes a service; the cell must have been set up ([bus.Bus.Ensure]).
+// New returns a service. The cell must be set up before: see [bus.Bus.Ensure].
 func New(b *bus.Bus, cfg Config, log zerolog.Logger) (*Retry, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	r := &Retry{bus: b, cfg: cfg, log: log.With().Str("service", Name).Logger(), heard: control.NewHeard(b), pace: newPace()}
+	r := &Retry{bus: b, cfg: cfg, log: log.With().Str("service", Name).Logger(), heard: control.NewHeard(b),
+		pace: newPace()}
 	var err error
 	r.loop, err = control.New(b, control.Config{
-		Service: Name, Writer: events.WriterRetry, Log: r.log, Walk: cfg.Walk, AtOnceMax: cfg.AtOnceMax, Decide: r.decide, Takeover: r.takeover, Later: later,
+		Service: Name, Writer: events.WriterRetry, Log: r.log, Walk: cfg.Walk, AtOnceMax: cfg.AtOnceMax,
+		Decide: r.decide, Takeover: r.takeover, Later: later,
 	})
 	return r, err
 }
 
-// Sources are the consumers that the service reads with.
+// Sources returns the consumers that the service reads.
 func Sources(b *bus.Bus) []bus.Source {
 	return []bus.Source{control.Documents(Name), control.Alarms(b, Name)}
 }
 
-// Counts are the service's counters by name.
+// Counts returns the service's counters by name.
 func (r *Retry) Counts() map[string]uint64 { return r.loop.Counts() }
 
-// Run serves until ctx ends, then hands over and returns nil. An error is one that trying again will not mend.
+// Run serves until ctx ends. Then it hands over and returns nil. It returns an error only if a new attempt would fail
+// too.
 func (r *Retry) Run(ctx context.Context) error {
 	return control.Together(ctx,
 		func(ctx context.Context) error { return control.Register(ctx, r.bus, Name, r.cfg.Version) },
@@ -131,7 +137,8 @@ func (r *Retry) Run(ctx context.Context) error {
 			if err := r.heard.Listen(ctx); err != nil {
 				return err
 			}
-			if err := r.takeover(ctx); err != nil { // what came due before this takes its turn, also for a walk
+			// Retries that came due before the start get a place, also if the walk finds them.
+			if err := r.takeover(ctx); err != nil {
 				return ignoreEnd(ctx, err)
 			}
 			return r.loop.Run(ctx)
@@ -143,7 +150,7 @@ func (r *Retry) Run(ctx context.Context) error {
 	)
 }
 
-// ignoreEnd is nil for an error that is only the end that was asked for.
+// ignoreEnd returns nil if ctx has ended, and err otherwise.
 func ignoreEnd(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
@@ -151,7 +158,7 @@ func ignoreEnd(ctx context.Context, err error) error {
 	return err
 }
 
-// takeover: this process has become the active one.
+// takeover records that this process is active from now on.
 func (r *Retry) takeover(ctx context.Context) error {
 	now, err := r.bus.Now(ctx)
 	if err != nil {
@@ -161,15 +168,17 @@ func (r *Retry) takeover(ctx context.Context) error {
 	return nil
 }
 
-// clockSet gives all places anew: those that were given before are instants of the broker's clock as it was.
+// clockSet gives new places to all overdue retries: the old places are instants of the broker's clock before it was
+// set.
 func (r *Retry) clockSet(ctx context.Context) error {
 	r.pace.clear()
 	return r.takeover(ctx)
 }
 
-// decide is one look of the loop at one session. What came due before anybody was active takes its turn. When the broker was
-// away, what came due meanwhile takes its turn, too; now may be an instant to come, the broker's return is not.
-func (r *Retry) decide(ctx context.Context, s *session.State, now events.Clock, _ session.Source) (control.Decision, error) {
+// decide handles one session for the loop. A retry that came due while no process was active, or while the broker was
+// away, waits for its place. now may be in the future, because the loop decides ahead. The broker's return is not.
+func (r *Retry) decide(ctx context.Context, s *session.State, now events.Clock,
+	_ session.Source) (control.Decision, error) {
 	var err error
 	r.link.Restored(r.bus.Reconnects(), func() bool { err = r.takeover(ctx); return err == nil })
 	r.clock.Restored(now.Epoch, func() bool { err = errors.Join(err, r.clockSet(ctx)); return err == nil })
@@ -189,8 +198,8 @@ func (r *Retry) decide(ctx context.Context, s *session.State, now events.Clock, 
 	return look, nil
 }
 
-// later is when a retry that a document shows as scheduled is due; zero where the document shows none. The mark alone proves
-// nothing: what a harness puts into a turn's options may read the same. So the field is looked for where it belongs.
+// later returns the instant at which a scheduled retry is due, or zero if the document has none. The byte search is
+// only a filter: a turn's options may contain the same bytes. So the field is decoded from its own position.
 func later(doc []byte) time.Time {
 	if !bytes.Contains(doc, []byte(`,"retry":{"state":"scheduled",`)) {
 		return time.Time{}
@@ -205,17 +214,24 @@ func later(doc []byte) time.Time {
 	return r.DueAt
 }
 
-// changedReply is the answer to a wish: where in the log it stands. A document with this seq or more has seen it.
+// changedReply is the reply to a request. Seq is the request's place in the log. A document with this seq or a greater
+// one includes it.
 type changedReply struct {
 	Seq uint64 `json:"seq,omitempty"`
 }
 
+type handler = func(ctx context.Context, body []byte) ([]byte, error)
+
 func (r *Retry) endpoints() []bus.Endpoint {
-	return []bus.Endpoint{{Verb: "now", Handle: r.wish(Now)}, {Verb: "cancel", Handle: r.wish(Cancel)}, {Verb: "resume", Handle: r.wish(Resume)}}
+	return []bus.Endpoint{
+		{Verb: "now", Handle: r.request(Now)},
+		{Verb: "cancel", Handle: r.request(Cancel)},
+		{Verb: "resume", Handle: r.request(Resume)},
+	}
 }
 
-// wish makes the handler of one kind of wish.
-func (r *Retry) wish(decide func(*session.State) (session.Decision, error)) func(context.Context, []byte) ([]byte, error) {
+// request returns the handler of one kind of request.
+func (r *Retry) request(decide func(*session.State) (session.Decision, error)) handler {
 	return func(ctx context.Context, body []byte) ([]byte, error) {
 		var w Wish
 		if err := events.ReadRequest(body, &w); err != nil {

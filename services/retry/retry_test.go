@@ -24,10 +24,10 @@ import (
 	"github.com/holdfast-dev/holdfast/services/retry"
 )
 
-// lateMax is how late what is precise on a machine of its own may be on one that is shared.
+// lateMax is how late a precise timer may fire on a shared machine.
 const lateMax = 2 * time.Second
 
-// cell is a broker with a ledger. Sessions are written as their harness would.
+// cell is a broker with a ledger. The tests write sessions as their harness does.
 type cell struct {
 	t   testing.TB
 	ctx context.Context
@@ -49,13 +49,14 @@ func start(t testing.TB) (*cell, *bus.Bus) {
 	return newCell(t, b), b
 }
 
-// background runs something until it is stopped or the test ends.
+// background runs a function until stop is called or the test ends.
 func (c *cell) background(run func(context.Context) error) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := run(ctx); err != nil && !errors.Is(err, bus.ErrUnreachable) { // some are cut off
+		// Some connections are cut on purpose.
+		if err := run(ctx); err != nil && !errors.Is(err, bus.ErrUnreachable) {
 			c.t.Error(err)
 		}
 	}()
@@ -76,7 +77,7 @@ func (c *cell) serve(b *bus.Bus, cfg retry.Config) (stop func()) {
 
 func ref(name string) events.Ref { return events.Ref{Harness: "h", Session: name} }
 
-// read is the session as the log has it, and when it was written last.
+// read returns the session folded from the log, and its commits.
 func (c *cell) read(name string) (*session.State, []events.Commit) {
 	c.t.Helper()
 	commits, err := c.b.Read(c.ctx, ref(name), 0)
@@ -90,7 +91,7 @@ func (c *cell) read(name string) (*session.State, []events.Commit) {
 	return s, commits
 }
 
-// say appends facts of the harness, whoever else writes.
+// say appends facts of the harness. It tries again when another writer was first.
 func (c *cell) say(name string, facts ...events.Fact) {
 	c.t.Helper()
 	for {
@@ -111,14 +112,15 @@ func (c *cell) say(name string, facts ...events.Fact) {
 
 func (c *cell) opened(name string, policy *events.PolicyPatch) {
 	c.t.Helper()
-	c.say(name, events.SessionOpened{Incarnation: "1", Policy: policy}, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Options: []byte(`{"model":"big"}`)})
+	c.say(name, events.SessionOpened{Incarnation: "1", Policy: policy},
+		events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Options: []byte(`{"model":"big"}`)})
 }
 
 func failed(turn, kind string) events.Fact {
 	return events.TurnFailed{Turn: turn, Error: events.Failure{Kind: kind, Text: "x"}}
 }
 
-// until waits until the session is so.
+// until waits until ok returns true for the session.
 func (c *cell) until(name, what string, ok func(*session.State) bool) *session.State {
 	c.t.Helper()
 	var s *session.State
@@ -129,7 +131,7 @@ func (c *cell) until(name, what string, ok func(*session.State) bool) *session.S
 func scheduled(s *session.State) bool { return s.Retry.State == session.RetryScheduled }
 func starting(s *session.State) bool  { return s.Retry.State == session.RetryStarting }
 
-// said are the facts of one kind that the session's log has, with when the broker stored them.
+// said returns the facts of one kind in the session's log, and the broker's time of each.
 func (c *cell) said(name string, k events.Kind) (facts []events.Fact, at []time.Time) {
 	c.t.Helper()
 	_, commits := c.read(name)
@@ -143,8 +145,8 @@ func (c *cell) said(name string, k events.Kind) (facts []events.Fact, at []time.
 	return facts, at
 }
 
-// TestComesBack: a failed turn is requested again when it is due, once, with what it was; the next failure has the longer
-// delay (T1, T6, T13).
+// TestComesBack: a failed turn is requested once, when it is due, with the same message and options. The next failure
+// has a longer delay (T1, T6, T13).
 func TestComesBack(t *testing.T) {
 	c, b := start(t)
 	c.serve(b, retry.Default())
@@ -162,7 +164,7 @@ func TestComesBack(t *testing.T) {
 		t.Errorf("%s late", late)
 	}
 	if f.Cause != events.CauseRetry || f.OfTurn != "t1" || f.Attempt != 1 || string(f.Options) != `{"model":"big"}` {
-		t.Errorf("asked for %+v", f)
+		t.Errorf("requested %+v", f)
 	}
 	c.say("s", events.TurnStarted{Turn: f.Turn})
 	c.say("s", failed(f.Turn, "server_error"))
@@ -172,13 +174,14 @@ func TestComesBack(t *testing.T) {
 	}
 }
 
-// TestTwoVersions: two services of different versions at once, on connections of their own, try each turn again once.
+// TestTwoVersions: two services of different versions run on separate connections. Each turn is retried once.
 func TestTwoVersions(t *testing.T) {
 	server := natstest.Start(t)
 	c := newCell(t, natstest.Bus(t, server))
 	for _, v := range []string{"0.1.0", "9.9.9"} {
 		cfg := retry.Default()
-		cfg.Version, cfg.Walk = v, 300*time.Millisecond // both walk all the time
+		// Both services walk continuously.
+		cfg.Version, cfg.Walk = v, 300*time.Millisecond
 		c.serve(natstest.Bus(t, server), cfg)
 	}
 	const sessions = 40
@@ -192,15 +195,15 @@ func TestTwoVersions(t *testing.T) {
 		once, _ := c.said(name, "retry.scheduled")
 		asked, _ := c.said(name, "turn.requested")
 		if s, _ := c.read(name); len(once) != 1 || len(asked) != 1 || s.Ignored.Count > 0 {
-			t.Errorf("%s: scheduled %v, asked for %v, ignored %+v", name, once, asked, s.Ignored.Last)
+			t.Errorf("%s: scheduled %v, requested %v, ignored %+v", name, once, asked, s.Ignored.Last)
 		}
 	}
 }
 
-// TestFailOver: the active service is cut off with retries waiting, some of them due before another one is active: none is
-// lost, none comes twice.
+// TestFailOver: the active service is cut off while retries wait, and some come due before another service is active.
+// Each turn is requested exactly once.
 func TestFailOver(t *testing.T) {
-	t.Parallel() // it mostly waits
+	t.Parallel() // most of the time it waits
 	server := natstest.Start(t)
 	c := newCell(t, natstest.Bus(t, server))
 	first := natstest.Bus(t, server)
@@ -211,7 +214,7 @@ func TestFailOver(t *testing.T) {
 		c.say(fmt.Sprint("s", i), failed("t1", "server_error"))
 	}
 	c.until("s0", "to be scheduled", func(s *session.State) bool { return s.Retry.State != "" })
-	first.Close() // as if killed: nothing is handed over
+	first.Close() // no handover, as after a kill
 	c.serve(natstest.Bus(t, server), retry.Default())
 	for i := range sessions {
 		name := fmt.Sprint("s", i)
@@ -219,13 +222,13 @@ func TestFailOver(t *testing.T) {
 		once, _ := c.said(name, "retry.scheduled")
 		asked, _ := c.said(name, "turn.requested")
 		if len(once) != 1 || len(asked) != 1 {
-			t.Errorf("%s: scheduled %d times, asked for %d times", name, len(once), len(asked))
+			t.Errorf("%s: scheduled %d times, requested %d times", name, len(once), len(asked))
 		}
 	}
 }
 
-// TestRestarts: a hundred restarts with retries armed change neither instant nor attempt, one timer is there all the time, and
-// what comes due meanwhile comes once (T14).
+// TestRestarts: a hundred restarts with scheduled retries change neither instant nor attempt. There is one alarm all
+// the time. A retry that comes due meanwhile is requested once (T14).
 func TestRestarts(t *testing.T) {
 	server := natstest.Start(t)
 	c := newCell(t, natstest.Bus(t, server))
@@ -279,18 +282,18 @@ func TestRestarts(t *testing.T) {
 	}
 	s, commits := c.read("far")
 	if s.Retry.Attempt != 1 || !s.Retry.DueAt.Equal(armed.Retry.DueAt) || len(commits) != 3 {
-		t.Errorf("after all that: %+v, %d commits", s.Retry, len(commits))
+		t.Errorf("after the restarts: %+v, %d commits", s.Retry, len(commits))
 	}
 	c.serve(b, retry.Default())
 	c.until("soon", "to be asked for again", starting)
 	if asked, _ := c.said("soon", "turn.requested"); len(asked) != 1 {
-		t.Errorf("asked for %d times", len(asked))
+		t.Errorf("requested %d times", len(asked))
 	}
 }
 
-// TestStall: a silent turn is failed, one that is heard of is not; pings leave nothing in the log (T18).
+// TestStall: a silent turn fails. A turn with pings does not, and the pings append nothing (T18).
 func TestStall(t *testing.T) {
-	t.Parallel() // it mostly waits
+	t.Parallel() // most of the time it waits
 	c, b := start(t)
 	c.serve(b, retry.Default())
 	const stallS = 2
@@ -305,7 +308,7 @@ func TestStall(t *testing.T) {
 			return s.Turn == nil
 		})
 		if h, commits := c.read(heard); h.Turn == nil || len(commits) != 1 {
-			return fmt.Errorf("though it was heard of: %+v after %d commits", h.LastTurn, len(commits))
+			return fmt.Errorf("the turn with pings ended: %+v after %d commits", h.LastTurn, len(commits))
 		}
 		return nil
 	})
@@ -316,11 +319,12 @@ func TestStall(t *testing.T) {
 	if took := commits[1].At.Sub(commits[0].At); took < stallS*time.Second || len(commits[1].Events) != 2 {
 		t.Errorf("failed after %s with %d facts in one commit", took, len(commits[1].Events))
 	}
-	c.until(heard, "to have stalled when nothing is heard of it any more", func(s *session.State) bool { return s.Turn == nil })
+	c.until(heard, "to have stalled when nothing is heard of it any more",
+		func(s *session.State) bool { return s.Turn == nil })
 }
 
-// TestOverdue: what came due while nobody ran fires when somebody does, the first at once, a hundred a second, however often
-// all are looked at meanwhile (T14).
+// TestOverdue: retries that came due while no service ran are requested when one starts: the first one at once, then
+// 100 a second, however often the documents are read meanwhile (T14).
 func TestOverdue(t *testing.T) {
 	c, b := start(t)
 	const sessions = 150
@@ -329,8 +333,9 @@ func TestOverdue(t *testing.T) {
 		c.opened(name, nil)
 		c.say(name, failed("t1", "server_error"))
 		s, _ := c.read(name)
-		evs := []events.Event{events.New(b.NewID(), events.ServiceSource(retry.Name, "x"), ref(name), 1, time.Now(), events.RetryScheduled{
-			Turn: "t1", Attempt: 1, DelayMS: 2000, DueAt: time.Now().Add(-time.Minute), Error: *s.LastTurn.Error})}
+		evs := []events.Event{events.New(b.NewID(), events.ServiceSource(retry.Name, "x"), ref(name), 1, time.Now(),
+			events.RetryScheduled{
+				Turn: "t1", Attempt: 1, DelayMS: 2000, DueAt: time.Now().Add(-time.Minute), Error: *s.LastTurn.Error})}
 		if _, err := b.Append(c.ctx, ref(name), events.WriterRetry, s.Seq, evs); err != nil {
 			t.Fatal(err)
 		}
@@ -345,13 +350,13 @@ func TestOverdue(t *testing.T) {
 		c.until(name, "to be asked for again", starting)
 		_, at := c.said(name, "turn.requested")
 		if fired = append(fired, at...); len(at) != 1 {
-			t.Errorf("%s was asked for %d times", name, len(at))
+			t.Errorf("%s was requested %d times", name, len(at))
 		}
 	}
 	inTurn(t, pulse, fired)
 }
 
-// inTurn holds what came due long ago against its pace: a hundred a second from the first on, which may have been late itself.
+// inTurn checks the pace of overdue retries: 100 a second after the first one, which may be late.
 func inTurn(t *testing.T, pulse *natstest.Pulse, fired []time.Time) {
 	t.Helper()
 	late := 50*time.Millisecond + pulse.Lost()
@@ -363,17 +368,19 @@ func inTurn(t *testing.T, pulse *natstest.Pulse, fired []time.Time) {
 	}
 }
 
-// TestOverdueOutage: what came due while the broker was away, and the service ran, takes its turn when the broker is back (T14).
+// TestOverdueOutage: retries that came due while the broker was away, and the service ran, are spread when the broker
+// is back (T14).
 func TestOverdueOutage(t *testing.T) {
-	t.Parallel() // it mostly waits
+	t.Parallel() // most of the time it waits
 	server := natstest.Start(t)
 	c := newCell(t, natstest.Bus(t, server))
 	c.serve(natstest.Bus(t, server), retry.Default())
-	const sessions, overdue = 60, 6 * time.Second // longer than a fail-over
-	const wait = 8 * time.Second                  // in which all have to be armed
+	const sessions, overdue = 60, 6 * time.Second // longer than a failover
+	const wait = 8 * time.Second                  // time to arm all alarms
 	for i := range sessions {
 		c.opened(fmt.Sprint("s", i), nil)
-		c.say(fmt.Sprint("s", i), events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: "rate_limit", RetryAfterMS: wait.Milliseconds()}})
+		c.say(fmt.Sprint("s", i), events.TurnFailed{Turn: "t1",
+			Error: events.Failure{Kind: "rate_limit", RetryAfterMS: wait.Milliseconds()}})
 	}
 	var last time.Time
 	for i := range sessions {
@@ -391,20 +398,20 @@ func TestOverdueOutage(t *testing.T) {
 		c.until(name, "to be asked for again", starting)
 		_, at := c.said(name, "turn.requested")
 		if len(at) != 1 {
-			t.Errorf("%s was asked for %d times", name, len(at))
+			t.Errorf("%s was requested %d times", name, len(at))
 		}
 		if at[0].After(back) {
 			fired = append(fired, at[0])
 		}
 	}
 	if len(fired) == 0 {
-		t.Error("all fired before the broker was away")
+		t.Error("all retries were requested before the broker was away")
 	}
 	inTurn(t, pulse, fired)
 }
 
-// TestWishes: what the endpoints answer, and what they refuse.
-func TestWishes(t *testing.T) {
+// TestRequests: the replies and refusals of the endpoints.
+func TestRequests(t *testing.T) {
 	c, b := start(t)
 	c.serve(b, retry.Default())
 	c.opened("s", nil)
@@ -423,38 +430,41 @@ func TestWishes(t *testing.T) {
 		}
 		return 0, r
 	}
-	natstest.Until(t, "the service to answer", func() bool { _, r := ask("now", retry.Wish{}); return r.Code != http.StatusServiceUnavailable })
+	natstest.Until(t, "the service to answer",
+		func() bool { _, r := ask("now", retry.Wish{}); return r.Code != http.StatusServiceUnavailable })
 	for name, x := range map[string]struct {
 		verb  string
 		req   any
 		code  int
 		field string
 	}{
-		"nobody asks":     {"now", retry.Wish{Ref: ref("s")}, 400, "by"},
+		"no person":       {"now", retry.Wish{Ref: ref("s")}, 400, "by"},
 		"no session":      {"cancel", retry.Wish{Ref: events.Ref{Harness: "h"}, By: "ada"}, 400, "session"},
 		"not JSON":        {"resume", "x", 400, "body"},
-		"not so":          {"now", map[string]any{"harness": "h", "session": "s", "by": 7}, 400, "by"},
-		"unknown":         {"now", retry.Wish{Ref: ref("nobody"), By: "ada"}, 404, ""},
-		"nothing to stop": {"cancel", retry.Wish{Ref: ref("nobody"), By: "ada"}, 404, ""},
+		"wrong type":      {"now", map[string]any{"harness": "h", "session": "s", "by": 7}, 400, "by"},
+		"unknown":         {"now", retry.Wish{Ref: ref("unknown"), By: "ada"}, 404, ""},
+		"nothing to stop": {"cancel", retry.Wish{Ref: ref("unknown"), By: "ada"}, 404, ""},
 	} {
 		if _, r := ask(x.verb, x.req); r == nil || r.Code != x.code || r.Field != x.field {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}
-	wish := retry.Wish{Ref: ref("s"), By: "ada"}
-	seq, r := ask("cancel", wish)
+	req := retry.Wish{Ref: ref("s"), By: "ada"}
+	seq, r := ask("cancel", req)
 	s, commits := c.read("s")
-	if r != nil || seq != s.Seq || s.Retry.Reason != retry.ReasonCancelled || commits[len(commits)-1].Events[0].Source != events.PersonSource("ada") {
+	if r != nil || seq != s.Seq || s.Retry.Reason != retry.ReasonCancelled ||
+		commits[len(commits)-1].Events[0].Source != events.PersonSource("ada") {
 		t.Errorf("cancelled at %d, %v: %+v", seq, r, s.Retry)
 	}
-	seq, r = ask("now", wish)
+	seq, r = ask("now", req)
 	if s, _ = c.read("s"); r != nil || seq != s.Seq || s.Pending.Turn == nil || s.Pending.Turn.By != "ada" {
 		t.Errorf("now at %d, %v: %+v", seq, r, s.Pending.Turn)
 	}
-	if again, r := ask("resume", wish); r != nil || again != seq {
+	if again, r := ask("resume", req); r != nil || again != seq {
 		t.Errorf("the same again: %d, %v", again, r)
 	}
-	if _, r = ask("cancel", wish); r == nil || r.Code != 409 || r.Stands.Status != session.RetryStarting || r.Stands.Seq != seq {
+	if _, r = ask("cancel", req); r == nil || r.Code != 409 || r.Stands.Status != session.RetryStarting ||
+		r.Stands.Seq != seq {
 		t.Errorf("too late: %+v", r)
 	}
 }

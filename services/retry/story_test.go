@@ -21,28 +21,30 @@ import (
 
 var update = flag.Bool("update", false, "rewrite what the stories in testdata come to")
 
-// began is when every story begins: the commit n of the log is stored n seconds later, unless the clock was set.
+// began is the instant at which every story begins. Commit n of the log is stored n seconds later, unless -- at -- sets
+// another instant.
 var began = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// story is the history of a session and what is decided about it.
+// story is a session's history with the decisions about it. The sections of its text are:
 //
-//	-- facts --      "<seq>[/writer] <kind> <data>": commits; lines with the same seq are one; "late" before it: ignored;
-//	                 @asked is the id of the turn that is asked for, @open that of the open turn
-//	-- at --         the instant of what follows, in seconds: facts, decisions, wishes. Empty: each fact at its own
-//	-- progress --   the instant of the last sign of life, in seconds
-//	-- jitter --     how much
-//	-- repeat n --   the turn is tried again so often, and fails each time, of this kind
-//	-- wish --       now, cancel or resume, and by whom: what it comes to is shown, and appended
-//	-- decide --     what is decided, and appended
-//	-- state --      what comes of it
+//	-- facts --      "<seq>[/writer] <kind> <data>": commits; lines with the same seq are one commit;
+//	                 "late" before the line: the fold ignores it;
+//	                 @asked is the id of the requested turn, @open the id of the open turn
+//	-- at --         the instant of what follows (facts, decisions, requests), in seconds; empty: the fact's own
+//	-- progress --   the instant of the last progress ping, in seconds
+//	-- jitter --     the jitter
+//	-- repeat n --   the turn is retried n times, and fails each time with this kind
+//	-- wish --       now, cancel or resume, and the person; the result is shown and appended
+//	-- decide --     the decision, which is appended
+//	-- state --      the state that follows
 type story struct {
 	t   failer
 	s   *session.State
 	in  Input
-	now time.Time // zero: a fact's own instant
+	now time.Time // zero: the fact's own instant
 }
 
-// failer is a test, or one attempt of a property.
+// failer is a test or one run of a property.
 type failer interface {
 	Fatal(args ...any)
 	Fatalf(format string, args ...any)
@@ -63,20 +65,21 @@ func TestStories(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := newStory(t).tell(string(want))
+			got := newStory(t).run(string(want))
 			if *update {
 				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 					t.Fatal(err)
 				}
 			} else if got != string(want) {
-				t.Errorf("the story now goes:\n%s\n(go test ./services/retry -run Stories -update rewrites it; read the diff)", got)
+				t.Errorf("the result is:\n%s\n(go test ./services/retry -run Stories -update rewrites it; read "+
+					"the diff)", got)
 			}
 		})
 	}
 }
 
-// tell runs a story and returns it as it really goes.
-func (y *story) tell(text string) string {
+// run runs a story and returns it with the actual results.
+func (y *story) run(text string) string {
 	var out strings.Builder
 	section, arg := "", ""
 	for _, line := range strings.SplitAfter(text, "\n") {
@@ -96,13 +99,13 @@ func (y *story) tell(text string) string {
 		}
 		switch section {
 		case "decide", "state":
-			continue // what was there is replaced
+			continue // replaced by the actual result
 		case "wish":
 			if !strings.HasPrefix(trimmed, "=") {
 				out.WriteString(line)
 			}
 			if trimmed != "" && !strings.HasPrefix(trimmed, "=") {
-				out.WriteString("= " + y.wish(trimmed) + "\n")
+				out.WriteString("= " + y.request(trimmed) + "\n")
 			}
 			continue
 		case "facts":
@@ -117,7 +120,7 @@ func (y *story) tell(text string) string {
 	return out.String()
 }
 
-// repeat lets the turn fail again and again.
+// repeat lets the turn fail n times.
 func (y *story) repeat(times, kind string) {
 	n, err := strconv.Atoi(times)
 	if err != nil || kind == "" {
@@ -128,10 +131,11 @@ func (y *story) repeat(times, kind string) {
 		y.now = y.s.Retry.DueAt
 		y.decide()
 		if y.s.Pending.Turn == nil {
-			y.t.Fatalf("not tried again: %s", y.state())
+			y.t.Fatalf("not retried: %s", y.state())
 		}
 		y.fact(fmt.Sprintf(`%d turn.started {"turn":"@asked"}`, y.s.Seq+1))
-		y.fact(fmt.Sprintf(`%d turn.failed {"turn":"@open","error":{"kind":%q,"text":"x"},"had_output":false}`, y.s.Seq+1, kind))
+		y.fact(fmt.Sprintf(`%d turn.failed {"turn":"@open","error":{"kind":%q,"text":"x"},"had_output":false}`,
+			y.s.Seq+1, kind))
 	}
 }
 
@@ -154,7 +158,7 @@ func (y *story) set(what, value string) {
 	}
 }
 
-// clock is now, in a story that has not said what time it is: its last commit.
+// clock returns the story's instant, or the instant of the last commit if the story has not set one.
 func (y *story) clock() time.Time {
 	if y.now.IsZero() {
 		return y.s.UpdatedAt
@@ -162,7 +166,7 @@ func (y *story) clock() time.Time {
 	return y.now
 }
 
-// fact appends one line of facts, which has to count, or with "late" before it, not to.
+// fact appends one line of facts. The fact must count, or, after "late", must be ignored.
 func (y *story) fact(line string) {
 	if line == "" {
 		return
@@ -189,7 +193,7 @@ func (y *story) fact(line string) {
 	}
 }
 
-// happen appends one fact, from the writer who usually says it, and says whether it counted.
+// happen appends one fact of the kind's usual writer and reports whether it counted.
 func (y *story) happen(seq uint64, at time.Time, w events.Writer, kind, data string) bool {
 	s, spec := y.s, events.Lookup(events.Kind(kind))
 	if spec == nil {
@@ -216,7 +220,8 @@ func (y *story) happen(seq uint64, at time.Time, w events.Writer, kind, data str
 	entity, _, _ := strings.Cut(kind, ".")
 	id := map[string]string{"session": "s", "message": v.Message, "turn": v.Turn, "retry": v.Turn,
 		"tool": v.Call, "prompt": v.Prompt, "compaction": v.Compaction, "usage": v.Turn}[entity]
-	raw := fmt.Sprintf(`[{"specversion":"1.0","id":"%d","source":%q,"type":"holdfast.%s","subject":%q,"time":%q,"session":"s","epoch":%d,"data":%s}]`,
+	raw := fmt.Sprintf(`[{"specversion":"1.0","id":"%d","source":%q,"type":"holdfast.%s","subject":%q,"time":%q,`+
+		`"session":"s","epoch":%d,"data":%s}]`,
 		seq, source, kind, id, at.Format(time.RFC3339), epoch, data)
 	evs, err := events.DecodeBatch(s.Ref(), []byte(raw))
 	if err != nil || evs[0].Err != nil {
@@ -224,7 +229,7 @@ func (y *story) happen(seq uint64, at time.Time, w events.Writer, kind, data str
 	}
 	before := s.Ignored.Count
 	if seq == s.Seq {
-		s.Seq-- // one more fact of the same commit
+		s.Seq-- // another fact of the same commit
 	}
 	s.Fold(&events.Commit{Ref: s.Ref(), Writer: w, Seq: seq, At: at, Events: evs})
 	if s.Parked > 0 {
@@ -233,7 +238,7 @@ func (y *story) happen(seq uint64, at time.Time, w events.Writer, kind, data str
 	return s.Ignored.Count == before
 }
 
-// decide decides, checks that another replica decides the same, and appends.
+// decide appends the decision. It checks that a second call decides the same.
 func (y *story) decide() string {
 	y.in.Now = y.clock()
 	d, doc := Decide(y.s, y.in), y.s.Clone()
@@ -263,7 +268,7 @@ func (y *story) facts(facts []events.Fact) string {
 	return out.String()
 }
 
-// commit appends what was decided; all of it has to count.
+// commit appends a decision's facts. All of them must count.
 func (y *story) commit(facts []events.Fact, source string) {
 	if len(facts) == 0 {
 		return
@@ -279,16 +284,16 @@ func (y *story) commit(facts []events.Fact, source string) {
 	before, parked := s.Ignored.Count, s.Parked
 	s.Fold(&events.Commit{Ref: s.Ref(), Writer: events.WriterRetry, Seq: s.Seq + 1, At: y.clock(), Events: evs})
 	if s.Ignored.Count != before || s.Parked != parked {
-		y.t.Fatalf("what was decided does not count: %+v of %v", s.Ignored.Last, facts)
+		y.t.Fatalf("the decision's facts do not count: %+v of %v", s.Ignored.Last, facts)
 	}
 }
 
-var wishes = map[string]func(*session.State) (session.Decision, error){"now": Now, "cancel": Cancel, "resume": Resume}
+var requests = map[string]func(*session.State) (session.Decision, error){"now": Now, "cancel": Cancel, "resume": Resume}
 
-// wish carries a person's wish out.
-func (y *story) wish(line string) string {
+// request runs a person's request.
+func (y *story) request(line string) string {
 	verb, by, _ := strings.Cut(line, " ")
-	d, err := wishes[verb](y.s)
+	d, err := requests[verb](y.s)
 	if err != nil {
 		refusal, ok := errors.AsType[*events.Refusal](err)
 		if !ok {
@@ -317,7 +322,7 @@ func compact(t failer, f events.Fact) string {
 	return strings.TrimSpace(buf.String())
 }
 
-// state is what a person would see.
+// state returns the state in one line.
 func (y *story) state() string {
 	var out strings.Builder
 	s := y.s

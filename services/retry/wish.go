@@ -8,14 +8,14 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// Wish is what a person asks of a session's retry: now, cancel or resume.
+// Wish is a person's request about the retry of a session: now, cancel or resume.
 type Wish struct {
 	events.Ref
 	By string `json:"by"`
 }
 
-// Now decides on a retry at once (T15): also of a failure that is not tried again by itself, and while retrying is off.
-// One that was asked for already, and not taken yet, is a success. Refusals: 404, 409.
+// Now decides to retry at once (T15), even if the failure is not retried automatically or retries are disabled. If a
+// retry is requested already and not yet taken, Now returns its seq. Refusals: 404, 409.
 func Now(s *session.State) (session.Decision, error) {
 	if d, err := begun(s); err != nil || d.Seq > 0 {
 		return d, err
@@ -26,9 +26,9 @@ func Now(s *session.State) (session.Decision, error) {
 	return asked(s), nil
 }
 
-// Resume decides on going on with a session that an interruption, a failure or a stop has left (R14, C7): with the turn
-// that did not come to its end, or, after a stop, with the oldest message that waits; also with what a compaction that
-// failed holds. Refusals: 404, 409.
+// Resume decides to continue a session after an interruption, a failure or a stop (R14, C7). It repeats the turn that
+// did not complete. After a stop it starts the oldest queued message. It also continues what a failed compaction holds.
+// Refusals: 404, 409.
 func Resume(s *session.State) (session.Decision, error) {
 	if d, err := begun(s); err != nil || d.Seq > 0 {
 		return d, err
@@ -43,10 +43,12 @@ func Resume(s *session.State) (session.Decision, error) {
 			Cause: events.CauseMessage, Message: m,
 		})}}, nil
 	}
-	return session.Decision{}, events.Conflict("nothing to resume: no turn failed or was interrupted last, and no message waits behind one that was stopped", stands(s))
+	return session.Decision{},
+		events.Conflict("nothing to resume: no turn failed or was interrupted last, and no message waits behind one "+
+			"that was stopped", stands(s))
 }
 
-// asked is the turn that failed once more, because a person asked for it.
+// asked returns a person's request to repeat the turn that failed.
 func asked(s *session.State) session.Decision {
 	attempt := s.Retry.Attempt
 	if !planned(&s.Retry) || s.Retry.Turn != s.LastTurn.ID {
@@ -55,7 +57,8 @@ func asked(s *session.State) session.Decision {
 	return session.Decision{Facts: []events.Fact{again(s, attempt)}}
 }
 
-// begun refuses where something else is under way; what was asked for already is there to see (Seq).
+// begun returns a refusal if something else is in progress. If a retry is requested already, it returns that request's
+// seq.
 func begun(s *session.State) (session.Decision, error) {
 	if err := s.Changeable(); err != nil {
 		return session.Decision{}, err
@@ -64,19 +67,22 @@ func begun(s *session.State) (session.Decision, error) {
 	switch {
 	case s.Turn != nil:
 		return session.Decision{}, events.Conflict("turn "+s.Turn.ID+" has not ended", stands(s))
-	case p != nil && len(untaken(s).Facts) > 0: // it is about to be given up: the person's own takes its place
+	// The request is about to be abandoned: the person's request replaces it.
+	case p != nil && len(untaken(s).Facts) > 0:
 	case p != nil && (p.Cause == events.CauseRetry || p.Cause == events.CauseResume):
 		return session.Decision{Seq: p.Seq}, nil
 	case p != nil:
-		return session.Decision{}, events.Conflict("turn "+p.ID+" is asked for already", stands(s))
+		return session.Decision{}, events.Conflict("turn "+p.ID+" is already requested", stands(s))
 	case c != nil && (c.State == session.CompactionRequested || c.State == session.CompactionRunning):
-		return session.Decision{}, events.Conflict("the conversation is being compacted: it goes on by itself", stands(s))
+		return session.Decision{},
+			events.Conflict("the conversation is being compacted: the session continues afterwards",
+				stands(s))
 	}
 	return session.Decision{}, nil
 }
 
-// Cancel decides on giving up a retry that waits, or would be scheduled in a moment (T16). It comes too late for one that
-// has fired: the refusal says so, and a stop takes it back. Refusals: 404, 409.
+// Cancel decides to abandon a retry that is scheduled, or that would be scheduled next (T16). A retry that is already
+// requested cannot be cancelled: the refusal names the turn, which a stop ends. Refusals: 404, 409.
 func Cancel(s *session.State) (session.Decision, error) {
 	if err := s.Changeable(); err != nil {
 		return session.Decision{}, err
@@ -86,29 +92,34 @@ func Cancel(s *session.State) (session.Decision, error) {
 	switch {
 	case r.State == session.RetryScheduled:
 	case s.FailureUndecided() && compacts(s):
-		return session.Decision{}, events.Conflict("no retry is planned: the turn goes on when the conversation has been compacted; stop takes it back", stands(s))
+		return session.Decision{},
+			events.Conflict("no retry is planned: the turn continues after the compaction; a stop cancels it", stands(s))
 	case s.FailureUndecided():
 		turn = s.LastTurn.ID
 	case r.State == session.RetryStarting && p != nil:
-		return session.Decision{}, events.Conflict(fmt.Sprintf("the retry has begun: turn %s is asked for; stop takes it back", p.ID), stands(s))
+		return session.Decision{},
+			events.Conflict(fmt.Sprintf("the retry has begun: turn %s is requested; a stop cancels it", p.ID),
+				stands(s))
 	case r.State == session.RetryAbandoned && r.Reason == ReasonCancelled:
 		return session.Decision{Seq: s.Seq}, nil
 	case r.State == session.RetryAbandoned:
-		return session.Decision{}, events.Conflict("the retry was given up already: "+r.Reason, stands(s))
+		return session.Decision{}, events.Conflict("the retry is already abandoned: "+r.Reason, stands(s))
 	default:
 		return session.Decision{}, events.Conflict("no retry is planned", stands(s))
 	}
-	return session.Decision{Facts: []events.Fact{events.RetryAbandoned{Turn: turn, Attempt: r.Attempt, Reason: ReasonCancelled}}}, nil
+	return session.Decision{Facts: []events.Fact{events.RetryAbandoned{Turn: turn, Attempt: r.Attempt,
+		Reason: ReasonCancelled}}}, nil
 }
 
-// compacts says whether the turn that failed is compaction's, which goes on with it afterwards.
+// compacts reports whether the compaction continues the failed turn.
 func compacts(s *session.State) bool {
 	c := s.Compaction
 	open := c != nil && (c.State == session.CompactionRequested || c.State == session.CompactionRunning)
-	return s.Overflowed() || s.FollowUp() == events.FollowContinue && !s.Held() || open && c.FollowUp == events.FollowContinue
+	return s.Overflowed() || s.FollowUp() == events.FollowContinue && !s.Held() ||
+		open && c.FollowUp == events.FollowContinue
 }
 
-// stands is what there is instead of something to retry.
+// stands returns what the session has instead of a retry.
 func stands(s *session.State) events.Standing {
 	x := events.Standing{Status: string(s.Phase), Seq: s.Seq, At: s.UpdatedAt}
 	p, l := s.Pending.Turn, s.LastTurn

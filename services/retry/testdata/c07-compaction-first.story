@@ -10,7 +10,7 @@ retry.scheduled {"turn":"t1","attempt":1,"delay_ms":2000,"due_at":"2026-03-01T12
 5/compaction compaction.requested {"compaction":"k1","reason":"manual","used":1,"limit":2,"follow_up":"continue"}
 -- wish --
 now ada
-= 409 the conversation is being compacted: it goes on by itself [compacting: last turn failed]
+= 409 the conversation is being compacted: the session continues afterwards [compacting: last turn failed]
 -- at --
 60
 -- decide --

@@ -10,7 +10,7 @@ A person stops while the conversation is compacted for a message: resume hands t
 7 turn.stopped {"turn":"t1","actor":"person"}
 -- wish --
 resume ada
-= 409 the conversation is being compacted: it goes on by itself [compacting: last turn completed]
+= 409 the conversation is being compacted: the session continues afterwards [compacting: last turn completed]
 -- facts --
 8 compaction.completed {"compaction":"k1"}
 -- wish --

@@ -35,11 +35,11 @@ resume ada
 4/compaction turn.requested {"turn":"t2","cause":"message","message":"m2"}
 -- wish --
 now ada
-= 409 turn t2 is asked for already [queued: turn t2]
+= 409 turn t2 is already requested [queued: turn t2]
 cancel ada
 = 409 no retry is planned [queued: turn t2]
 resume ada
-= 409 turn t2 is asked for already [queued: turn t2]
+= 409 turn t2 is already requested [queued: turn t2]
 -- facts --
 5/ledger session.closed {"reason":"archived","by":"ada"}
 -- wish --

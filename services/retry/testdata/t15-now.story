@@ -12,7 +12,7 @@ now ada
 now bob
 = nothing to append, see 5
 cancel bob
-= 409 the retry has begun: turn turn-xvry7jgnky2udt6aoshg is asked for; stop takes it back [starting: turn turn-xvry7jgnky2udt6aoshg]
+= 409 the retry has begun: turn turn-xvry7jgnky2udt6aoshg is requested; a stop cancels it [starting: turn turn-xvry7jgnky2udt6aoshg]
 -- state --
 retrying last=t1,failed asked=turn-xvry7jgnky2udt6aoshg,retry,of=t1 retry=starting,attempt=1,same=0,resumes=0
 -- facts --

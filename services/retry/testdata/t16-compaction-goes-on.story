@@ -1,4 +1,4 @@
-Cancel does not claim to have ended what goes on by itself after a compaction; a stop ends it (T16, C11).
+Cancel does not claim to have ended what goes on by itself after a compaction; a stop cancels it (T16, C11).
 
 -- facts --
 1 session.opened {"incarnation":"17"}
@@ -6,12 +6,12 @@ Cancel does not claim to have ended what goes on by itself after a compaction; a
 3 turn.failed {"turn":"t1","error":{"kind":"context_exceeded","text":"x"},"had_output":false}
 -- wish --
 cancel ada
-= 409 no retry is planned: the turn goes on when the conversation has been compacted; stop takes it back [idle: last turn failed]
+= 409 no retry is planned: the turn continues after the compaction; a stop cancels it [idle: last turn failed]
 -- facts --
 4/compaction compaction.requested {"compaction":"k1","reason":"mid-stream","used":3,"limit":2,"follow_up":"continue","message":"m1"}
 -- wish --
 cancel ada
-= 409 no retry is planned: the turn goes on when the conversation has been compacted; stop takes it back [compacting: last turn failed]
+= 409 no retry is planned: the turn continues after the compaction; a stop cancels it [compacting: last turn failed]
 -- facts --
 5/ledger turn.stop_requested {"turn":"t1","actor":"person","by":"ada"}
 6 compaction.started {"compaction":"k1"}

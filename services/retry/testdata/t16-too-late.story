@@ -12,11 +12,11 @@ retry.scheduled {"turn":"t1","attempt":1,"delay_ms":2000,"due_at":"2026-03-01T12
 turn.requested {"turn":"turn-xvry7jgnky2udt6aoshg","cause":"retry","of_turn":"t1","message":"m1","attempt":1,"options":{"model":"big"}}
 -- wish --
 cancel ada
-= 409 the retry has begun: turn turn-xvry7jgnky2udt6aoshg is asked for; stop takes it back [starting: turn turn-xvry7jgnky2udt6aoshg]
+= 409 the retry has begun: turn turn-xvry7jgnky2udt6aoshg is requested; a stop cancels it [starting: turn turn-xvry7jgnky2udt6aoshg]
 -- facts --
 6/ledger turn.stop_requested {"turn":"@asked","actor":"person","by":"ada"}
 -- wish --
 cancel ada
-= 409 the retry was given up already: stopped [abandoned: stopped]
+= 409 the retry is already abandoned: stopped [abandoned: stopped]
 -- state --
 idle last=t1,failed retry=abandoned,attempt=1,same=1,resumes=0,reason=stopped
