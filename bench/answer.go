@@ -171,7 +171,8 @@ func (s *suite) turns(ctx context.Context, n int) (turns []*harness.Turn, leave 
 }
 
 // measure asks in every turn again and again, and counts what begins after the warm-up.
-func (p *people) measure(ctx context.Context, turns []*harness.Turn, long time.Duration) ([]time.Duration, float64, error) {
+func (p *people) measure(ctx context.Context, turns []*harness.Turn,
+	long time.Duration) ([]time.Duration, float64, error) {
 	var (
 		wg     sync.WaitGroup
 		mu     sync.Mutex

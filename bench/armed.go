@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// retryRestart measures from the start of a killed process to the first retry that came due while it was down, with n others
-// waiting; and the same of raw schedules.
+// retryRestart measures from the start of a killed process to the first retry that came due while it was down, with n
+// others waiting; and the same of raw schedules.
 func retryRestart(ctx context.Context, r *report, n int) error {
 	for _, role := range []string{"retrying", "broker"} {
 		c, err := upRetrying(ctx, false, role)
@@ -87,7 +87,8 @@ func (c *retrying) first(ctx context.Context, from uint64) (at time.Time, err er
 			<-a.done
 			stop()
 		}()
-		err := c.bus.Consume(ctx, bus.Source{Stream: bus.Due, Durable: "bench", Filter: []string{c.bus.Cell().DueFilter(alarmName)}, BatchMax: 1}, a)
+		err := c.bus.Consume(ctx, bus.Source{Stream: bus.Due, Durable: "bench",
+			Filter: []string{c.bus.Cell().DueFilter(alarmName)}, BatchMax: 1}, a)
 		return a.at, err
 	}
 	err = c.bus.Scan(ctx, from, func(x events.Commit) error {

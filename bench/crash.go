@@ -45,7 +45,8 @@ func spawn(role, dir, listen string, count int) (*process, error) {
 		return nil, err
 	}
 	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), roleEnv+"="+role, dirEnv+"="+dir, listenEnv+"="+listen, fmt.Sprintf("%s=%d", countEnv, count))
+	cmd.Env = append(os.Environ(), roleEnv+"="+role, dirEnv+"="+dir, listenEnv+"="+listen,
+		fmt.Sprintf("%s=%d", countEnv, count))
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.StdoutPipe()
@@ -122,7 +123,8 @@ func play(role string) int {
 
 // playUp is the broker with every write synced, the ledger and the reconciler in one process.
 func playUp(ctx context.Context) error {
-	server, err := embed.Start(ctx, embed.Config{Dir: os.Getenv(dirEnv), Listen: os.Getenv(listenEnv), SyncAlways: true})
+	server, err := embed.Start(ctx, embed.Config{Dir: os.Getenv(dirEnv), Listen: os.Getenv(listenEnv),
+		SyncAlways: true})
 	if err != nil {
 		return err
 	}
@@ -152,8 +154,8 @@ func count() int {
 	return n
 }
 
-// playAsker holds many prompts open, each in a session of its own. If the sessions are there it claims them and asks the
-// same again. It says when all are open, and when all have been answered.
+// playAsker holds many prompts open, each in a session of its own. If the sessions are there it claims them and asks
+// the same again. It says when all are open, and when all have been answered.
 func playAsker(ctx context.Context) error {
 	h, err := harness.Connect(ctx, harness.Config{ID: "asker", URL: os.Getenv(listenEnv)})
 	if err != nil {
@@ -254,8 +256,10 @@ func crashed(ctx context.Context, r *report, size float64) error {
 	if _, err := asker.expect("settled"); err != nil {
 		return err
 	}
-	r.atMost("c", fmt.Sprintf("%d pending, all killed: first answer accepted after", n), first.Sub(restarted).Seconds(), "s", restateFirstS*max(size, 0.1))
-	r.atMost("c", "… all answered and delivered after", time.Since(restarted).Seconds(), "s", restateAllS*max(size, 0.3))
+	r.atMost("c", fmt.Sprintf("%d pending, all killed: first answer accepted after", n), first.Sub(restarted).Seconds(),
+		"s", restateFirstS*max(size, 0.1))
+	r.atMost("c", "… all answered and delivered after", time.Since(restarted).Seconds(), "s",
+		restateAllS*max(size, 0.3))
 	r.add("c", "… memory of the process that asks", asker.memoryMB(), "MB")
 	r.add("c", "… memory of the broker with its services", up.memoryMB(), "MB")
 	return nil

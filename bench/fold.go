@@ -48,7 +48,8 @@ func median(xs []float64) float64 {
 	return xs[len(xs)/2]
 }
 
-// foldOnce fills a log and lets the ledger fold it, then the floor read the same log and write documents of the same size.
+// foldOnce fills a log and lets the ledger fold it, then the floor read the same log and write documents of the same
+// size.
 func foldOnce(ctx context.Context, synced bool, n int) (led, floor float64, err error) {
 	s, err := start(ctx, synced)
 	if err != nil {
@@ -72,7 +73,10 @@ func foldOnce(ctx context.Context, synced bool, n int) (led, floor float64, err 
 	}
 	f := &floorFolder{bus: s.bus, doc: e.Value, revs: map[string]uint64{}, done: make(chan struct{}), left: n}
 	begin = time.Now()
-	if err := s.run(ctx, func(ctx context.Context, b *bus.Bus) error { return b.Consume(ctx, floorSource, f) }); err != nil {
+	if err := s.run(ctx, func(ctx context.Context,
+		b *bus.Bus) error {
+		return b.Consume(ctx, floorSource, f)
+	}); err != nil {
 		return 0, 0, err
 	}
 	select {
@@ -95,7 +99,8 @@ func fill(ctx context.Context, b *bus.Bus, n int) error {
 	for i := 0; i < n; i += foldSessions {
 		p := &pipeline{bus: b, depth: foldSessions + 1}
 		for k := range min(foldSessions, n-i) {
-			if err := p.append(ctx, foldRef(k), events.WriterHarness, last[k], []events.Event{event(b, foldRef(k), foldFact(i/foldSessions))}); err != nil {
+			if err := p.append(ctx, foldRef(k), events.WriterHarness, last[k],
+				[]events.Event{event(b, foldRef(k), foldFact(i/foldSessions))}); err != nil {
 				return err
 			}
 		}
@@ -116,9 +121,11 @@ func foldFact(round int) events.Fact {
 	case round == 1:
 		return events.TurnStarted{Turn: "turn_1", Cause: events.CauseMessage}
 	case round%2 == 0:
-		return events.ToolStarted{Call: call, Turn: "turn_1", Name: "bash", Title: "go test ./...", Input: []byte(`{"command":"go test ./..."}`)}
+		return events.ToolStarted{Call: call, Turn: "turn_1", Name: "bash", Title: "go test ./...",
+			Input: []byte(`{"command":"go test ./..."}`)}
 	default:
-		return events.ToolCompleted{Call: fmt.Sprintf("call_%024d", (round-1)/2), Output: []byte(`{"exit":0,"text":"ok  github.com/holdfast-dev/holdfast/pkg/session 0.412s"}`)}
+		return events.ToolCompleted{Call: fmt.Sprintf("call_%024d", (round-1)/2),
+			Output: []byte(`{"exit":0,"text":"ok  github.com/holdfast-dev/holdfast/pkg/session 0.412s"}`)}
 	}
 }
 
@@ -230,7 +237,10 @@ func floorLatency(ctx context.Context, n int, doc []byte) ([]time.Duration, erro
 	}
 	defer s.close()
 	f := &floorFolder{bus: s.bus, doc: doc, revs: map[string]uint64{}, done: make(chan struct{}), left: n * 2}
-	if err := s.run(ctx, func(ctx context.Context, b *bus.Bus) error { return b.Consume(ctx, floorSource, f) }); err != nil {
+	if err := s.run(ctx, func(ctx context.Context,
+		b *bus.Bus) error {
+		return b.Consume(ctx, floorSource, f)
+	}); err != nil {
 		return nil, err
 	}
 	key := "floor." + s.bus.Cell().LogSubject(foldRef(0), events.WriterHarness)

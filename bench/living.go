@@ -29,7 +29,8 @@ func live(ctx context.Context, b *bus.Bus) (living, error) {
 			return nil, err
 		}
 		all[i] = strconv.FormatUint(n, 10)
-		lease, err := json.Marshal(map[string]any{"id": id, "incarnation": all[i], "exclusive": true, "state": "ready", "ttl_ms": livingTTL.Milliseconds(), "renewed_at": time.Now().UTC()})
+		lease, err := json.Marshal(map[string]any{"id": id, "incarnation": all[i], "exclusive": true, "state": "ready",
+			"ttl_ms": livingTTL.Milliseconds(), "renewed_at": time.Now().UTC()})
 		if err != nil {
 			return nil, err
 		}

@@ -125,7 +125,8 @@ func main() {
 	if err != nil {
 		host = "unknown"
 	}
-	r := &report{Machine: host + " " + runtime.GOOS + "/" + runtime.GOARCH, Cores: runtime.NumCPU(), Go: runtime.Version()}
+	r := &report{Machine: host + " " + runtime.GOOS + "/" + runtime.GOARCH, Cores: runtime.NumCPU(),
+		Go: runtime.Version()}
 	for _, p := range parts {
 		if !strings.Contains(*only, p.name) {
 			continue

@@ -36,7 +36,8 @@ func recovery(ctx context.Context, r *report, size float64) error {
 			return err
 		}
 		facts := float64(n * (recoverCalls + 2))
-		recovered, floors, ratios = append(recovered, facts/took.Seconds()), append(floors, facts/floor.Seconds()), append(ratios, floor.Seconds()/took.Seconds())
+		recovered, floors, ratios = append(recovered, facts/took.Seconds()), append(floors, facts/floor.Seconds()),
+			append(ratios, floor.Seconds()/took.Seconds())
 	}
 	r.add("d", fmt.Sprintf("recovery of %d calls in %d sessions", n*recoverCalls, n), median(recovered), "facts/s")
 	r.add("d", "the same commits appended by themselves", median(floors), "facts/s")
@@ -44,8 +45,8 @@ func recovery(ctx context.Context, r *report, size float64) error {
 	return nil
 }
 
-// recoverOnce says how long recovery takes, from the new incarnation's ready to the last commit, and how long it takes to
-// append the same.
+// recoverOnce says how long recovery takes, from the new incarnation's ready to the last commit, and how long it takes
+// to append the same.
 func recoverOnce(ctx context.Context, n int) (took, floor time.Duration, err error) {
 	s, err := start(ctx, false)
 	if err != nil {
@@ -108,11 +109,13 @@ func openCalls(ctx context.Context, b *bus.Bus, harness, incarnation string, n i
 	p := &pipeline{bus: b, depth: pipelineDepth}
 	for i := range n {
 		ref := events.Ref{Harness: harness, Session: fmt.Sprintf("s%d", i)}
-		facts := []events.Fact{events.SessionOpened{Incarnation: incarnation}, events.TurnStarted{Turn: "t", Cause: events.CauseMessage}}
+		facts := []events.Fact{events.SessionOpened{Incarnation: incarnation},
+			events.TurnStarted{Turn: "t", Cause: events.CauseMessage}}
 		for k := range recoverCalls {
 			facts = append(facts, events.ToolStarted{Call: fmt.Sprintf("c%d", k), Turn: "t", Name: "bash"})
 		}
-		if err := p.append(ctx, ref, events.WriterHarness, 0, wrap(b, ref, events.HarnessSource(harness, incarnation), facts)); err != nil {
+		if err := p.append(ctx, ref, events.WriterHarness, 0,
+			wrap(b, ref, events.HarnessSource(harness, incarnation), facts)); err != nil {
 			return nil, err
 		}
 	}
@@ -154,7 +157,8 @@ func appendFloor(ctx context.Context, b *bus.Bus, h *harness.Harness, last []uin
 		refs[i] = events.Ref{Harness: h.ID(), Session: fmt.Sprintf("s%d", i)}
 		facts := []events.Fact{events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: h.Incarnation()}}
 		for k := range recoverCalls {
-			facts = append(facts, events.ToolInterrupted{Call: fmt.Sprintf("c%d", k), Reason: events.ReasonOwnerLost, Outcome: events.OutcomeUnknown})
+			facts = append(facts, events.ToolInterrupted{Call: fmt.Sprintf("c%d", k), Reason: events.ReasonOwnerLost,
+				Outcome: events.OutcomeUnknown})
 		}
 		facts = append(facts, events.TurnInterrupted{Turn: "t", Reason: events.ReasonOwnerLost})
 		batches[i] = wrap(b, refs[i], events.ServiceSource("reconciler", "bench"), facts)
@@ -209,7 +213,8 @@ func scale(ctx context.Context, r *report, size float64) error {
 	if led, err = spawn("ledger", dir, server.URL(), 0); err != nil {
 		return err
 	}
-	_, err = b.Append(ctx, ref, events.WriterHarness, 0, []events.Event{event(b, ref, events.SessionOpened{Incarnation: "1"})})
+	_, err = b.Append(ctx, ref, events.WriterHarness, 0,
+		[]events.Event{event(b, ref, events.SessionOpened{Incarnation: "1"})})
 	if err != nil {
 		return err
 	}

@@ -57,7 +57,8 @@ func retries(ctx context.Context, r *report, size float64) error {
 
 // retriesAt measures how late retries fire that are due within ten seconds, and raw message schedules beside them.
 func retriesAt(ctx context.Context, r *report, n int, synced bool) error {
-	what := fmt.Sprintf("%d due in %.0f s, %s: ", n, retrySpan.Seconds(), map[bool]string{true: "every write synced", false: "not synced"}[synced])
+	what := fmt.Sprintf("%d due in %.0f s, %s: ", n, retrySpan.Seconds(),
+		map[bool]string{true: "every write synced", false: "not synced"}[synced])
 	c, err := upRetrying(ctx, synced, "retrying")
 	if err != nil {
 		return err
@@ -143,7 +144,8 @@ func (c *retrying) close() {
 
 // playRetrying is the broker with all services in one process, as `holdfast up` has it; playBroker is the broker alone.
 func playRetrying(ctx context.Context, services bool) error {
-	server, err := embed.Start(ctx, embed.Config{Dir: os.Getenv(dirEnv), Listen: os.Getenv(listenEnv), SyncAlways: os.Getenv(syncedEnv) == "true"})
+	server, err := embed.Start(ctx, embed.Config{Dir: os.Getenv(dirEnv), Listen: os.Getenv(listenEnv),
+		SyncAlways: os.Getenv(syncedEnv) == "true"})
 	if err != nil {
 		return err
 	}
@@ -190,9 +192,10 @@ func runCompaction(ctx context.Context, b *bus.Bus) error {
 	return c.Run(ctx)
 }
 
-// retries arms n retries that are due within a span, and says how late they fired: from the instant in retry.scheduled to
-// the broker's time of turn.requested. armed is how long it took until every one had its timer.
-func (c *retrying) retries(ctx context.Context, n int, span time.Duration) (late []time.Duration, armed time.Duration, err error) {
+// retries arms n retries that are due within a span, and says how late they fired: from the instant in retry.scheduled
+// to the broker's time of turn.requested. armed is how long it took until every one had its timer.
+func (c *retrying) retries(ctx context.Context, n int,
+	span time.Duration) (late []time.Duration, armed time.Duration, err error) {
 	began := time.Now()
 	first := began.Add(retryLead + time.Duration(n/retryPerS)*time.Second)
 	from, err := c.fail(ctx, n, first, span)
@@ -236,9 +239,11 @@ func (c *retrying) fail(ctx context.Context, n int, first time.Time, span time.D
 		r := c.living.session(i, from)
 		due := first.Add(span * time.Duration(i) / time.Duration(n))
 		say := func(f events.Fact) events.Event { return c.living.say(c.bus, r, i, f) }
-		err := p.append(ctx, r, events.WriterHarness, 0, []events.Event{say(events.SessionOpened{Incarnation: c.living[i%len(c.living)]}),
-			say(events.TurnStarted{Turn: "t", Cause: events.CauseMessage, Options: []byte(`{"model":"big"}`)}),
-			say(events.TurnFailed{Turn: "t", Error: events.Failure{Kind: "rate_limit", Text: "slow down", RetryAfterMS: time.Until(due).Milliseconds()}})})
+		err := p.append(ctx, r, events.WriterHarness, 0,
+			[]events.Event{say(events.SessionOpened{Incarnation: c.living[i%len(c.living)]}),
+				say(events.TurnStarted{Turn: "t", Cause: events.CauseMessage, Options: []byte(`{"model":"big"}`)}),
+				say(events.TurnFailed{Turn: "t", Error: events.Failure{Kind: "rate_limit", Text: "slow down",
+					RetryAfterMS: time.Until(due).Milliseconds()}})})
 		if err != nil {
 			return 0, err
 		}

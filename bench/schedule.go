@@ -11,7 +11,8 @@ import (
 )
 
 // schedules measures raw message schedules: n of them, due within a span.
-func (c *retrying) schedules(ctx context.Context, n int, span time.Duration) (late []time.Duration, armed time.Duration, err error) {
+func (c *retrying) schedules(ctx context.Context, n int,
+	span time.Duration) (late []time.Duration, armed time.Duration, err error) {
 	began := time.Now()
 	first := began.Add(retryLead + time.Duration(n/retryPerS/4)*time.Second)
 	err = c.schedule(ctx, n, first, span)
@@ -26,7 +27,8 @@ func (c *retrying) schedules(ctx context.Context, n int, span time.Duration) (la
 		stop()
 	}()
 	wait(ctx, time.Until(first.Add(span))) // heard afterwards, so that hearing costs nothing meanwhile
-	if err := c.bus.Consume(ctx, bus.Source{Stream: bus.Due, Durable: "bench", Filter: []string{c.bus.Cell().DueFilter(alarmName)}, BatchMax: 4096}, a); err != nil {
+	if err := c.bus.Consume(ctx, bus.Source{Stream: bus.Due, Durable: "bench",
+		Filter: []string{c.bus.Cell().DueFilter(alarmName)}, BatchMax: 4096}, a); err != nil {
 		return nil, armed, err
 	}
 	if a.left > 0 {
@@ -45,7 +47,9 @@ func (c *retrying) schedule(ctx context.Context, n int, first time.Time, span ti
 		all.Go(func() {
 			for i := range todo {
 				due := first.Add(span * time.Duration(i) / time.Duration(n))
-				if e := c.bus.SetTimer(ctx, bus.Timer{What: alarmName, Ref: events.Ref{Harness: "h", Session: fmt.Sprint("s", id, "-", i)}, Due: due, Body: []byte(due.Format(time.RFC3339Nano))}); e != nil {
+				if e := c.bus.SetTimer(ctx, bus.Timer{What: alarmName,
+					Ref: events.Ref{Harness: "h", Session: fmt.Sprint("s", id, "-", i)}, Due: due,
+					Body: []byte(due.Format(time.RFC3339Nano))}); e != nil {
 					once.Do(func() { err = e })
 				}
 			}

@@ -70,7 +70,8 @@ func sendOnce(ctx context.Context, n int) (took, floor []time.Duration, err erro
 	if err := s.follow(ctx, bus.State, events.WorkKeys("bench"), shown, messageShown); err != nil {
 		return nil, nil, err
 	}
-	if err := s.follow(ctx, bus.Leases, floorKey, put, func(e bus.Entry) string { return string(e.Value) }); err != nil {
+	if err := s.follow(ctx, bus.Leases, floorKey, put,
+		func(e bus.Entry) string { return string(e.Value) }); err != nil {
 		return nil, nil, err
 	}
 	after, err := opened(ctx, s.bus, sendSessions, 0)
@@ -85,7 +86,8 @@ func sendOnce(ctx context.Context, n int) (took, floor []time.Duration, err erro
 	for i := range n {
 		ref, id := sessionOf(i%sendSessions), fmt.Sprint("m", i)
 		began := time.Now()
-		if err := s.bus.Request(ctx, compaction.Name, "send", compaction.SendWish{Ref: ref, Message: id, Content: json.RawMessage(sendContent), By: "ada"}, nil); err != nil {
+		if err := s.bus.Request(ctx, compaction.Name, "send", compaction.SendWish{Ref: ref, Message: id,
+			Content: json.RawMessage(sendContent), By: "ada"}, nil); err != nil {
 			return nil, nil, err
 		}
 		if err := seen(ctx, shown, id); err != nil {
@@ -96,7 +98,9 @@ func sendOnce(ctx context.Context, n int) (took, floor []time.Duration, err erro
 			return nil, nil, err
 		}
 		began = time.Now()
-		if seq, err = s.bus.Append(ctx, raw, events.WriterCompaction, seq, []events.Event{event(s.bus, raw, events.MessageAccepted{Message: id, Content: json.RawMessage(sendContent)})}); err != nil {
+		if seq, err = s.bus.Append(ctx, raw, events.WriterCompaction, seq,
+			[]events.Event{event(s.bus, raw, events.MessageAccepted{Message: id,
+				Content: json.RawMessage(sendContent)})}); err != nil {
 			return nil, nil, err
 		}
 		if rev, err = s.bus.Store(ctx, bus.Leases, floorKey, []byte(id), rev); err != nil {
@@ -111,7 +115,8 @@ func sendOnce(ctx context.Context, n int) (took, floor []time.Duration, err erro
 }
 
 // follow tells what a filter shows, on a connection of its own.
-func (s *suite) follow(ctx context.Context, bk bus.Bucket, filter string, to chan<- string, tell func(bus.Entry) string) error {
+func (s *suite) follow(ctx context.Context, bk bus.Bucket, filter string, to chan<- string,
+	tell func(bus.Entry) string) error {
 	ready := make(chan struct{})
 	err := s.run(ctx, func(ctx context.Context, b *bus.Bus) error {
 		return b.Watch(ctx, bk, []string{filter}, func(u bus.Update) error {
@@ -185,7 +190,9 @@ func complete(ctx context.Context, b *bus.Bus, r events.Ref, after *uint64) erro
 		*after = c.Seq
 		for _, e := range c.Events {
 			if f, ok := e.Fact.(events.TurnRequested); ok {
-				*after, err = b.Append(ctx, r, events.WriterHarness, c.Seq, []events.Event{event(b, r, events.TurnStarted{Turn: f.Turn, Cause: f.Cause}), event(b, r, events.TurnCompleted{Turn: f.Turn})})
+				*after, err = b.Append(ctx, r, events.WriterHarness, c.Seq,
+					[]events.Event{event(b, r, events.TurnStarted{Turn: f.Turn, Cause: f.Cause}),
+						event(b, r, events.TurnCompleted{Turn: f.Turn})})
 			}
 		}
 	}
@@ -214,7 +221,8 @@ func crossing(ctx context.Context, r *report, n int) error {
 	p := &pipeline{bus: s.bus, depth: pipelineDepth}
 	for i := range n {
 		use := events.UsageReported{Turn: "t1", Model: "m", Tokens: events.Tokens{Input: crossLimit * 8 / 10}}
-		if err := p.append(ctx, sessionOf(i), events.WriterHarness, after[i], []events.Event{event(s.bus, sessionOf(i), use)}); err != nil {
+		if err := p.append(ctx, sessionOf(i), events.WriterHarness, after[i],
+			[]events.Event{event(s.bus, sessionOf(i), use)}); err != nil {
 			return err
 		}
 	}

@@ -56,7 +56,8 @@ func (w *world) do(t *testing.T, s Step) {
 	}
 	guard := state.Seq
 	w.seq++
-	res := state.Fold(&events.Commit{Ref: ref, Writer: events.WriterHarness, Seq: w.seq, Guard: guard, Guarded: true, At: s.At, Events: evs})
+	res := state.Fold(&events.Commit{Ref: ref, Writer: events.WriterHarness, Seq: w.seq, Guard: guard, Guarded: true,
+		At: s.At, Events: evs})
 	if len(res.Parked) > 0 || res.Gap {
 		t.Errorf("%s: parked %v, gap %v", s.Session, res.Parked, res.Gap)
 	}
@@ -124,14 +125,18 @@ func foldsAsReported(t *testing.T, steps []Step, report Report) *world {
 	return w
 }
 
-// TestRecordingsFold: what a recording translates to is lawful to the fold that everybody uses, and leaves each session as the
-// recording left it.
+// TestRecordingsFold: what a recording translates to is lawful to the fold that everybody uses, and leaves each session
+// as the recording left it.
 func TestRecordingsFold(t *testing.T) {
 	want := map[string]string{
-		"f-401": "idle failed authentication", "f-500-exhausted": "idle failed server_error", "g-abort-question": "idle stopped " + reasonAborted,
-		"g-abort-tool": "idle stopped " + reasonAborted, "h-kill9-parallel": "waiting", "h-kill9-tool": "running", "i-kill9-permission": "waiting",
-		"i-kill9-question": "waiting", "j-kill9-compact": "idle failed empty_output", "d-permission-reject": "idle completed tool-calls", "e-question-rejected": "idle completed tool-calls",
-		"k-kill9-permissions": "waiting", "k-kill9-subagent": "running running", "k-shell-delete": "closed stopped session-closed",
+		"f-401": "idle failed authentication", "f-500-exhausted": "idle failed server_error",
+		"g-abort-question": "idle stopped " + reasonAborted,
+		"g-abort-tool":     "idle stopped " + reasonAborted, "h-kill9-parallel": "waiting", "h-kill9-tool": "running",
+		"i-kill9-permission": "waiting",
+		"i-kill9-question":   "waiting", "j-kill9-compact": "idle failed empty_output",
+		"d-permission-reject": "idle completed tool-calls", "e-question-rejected": "idle completed tool-calls",
+		"k-kill9-permissions": "waiting", "k-kill9-subagent": "running running",
+		"k-shell-delete": "closed stopped session-closed",
 	}
 	traces, err := filepath.Glob("testdata/*.jsonl")
 	if err != nil || len(traces) == 0 {

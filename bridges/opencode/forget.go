@@ -2,17 +2,18 @@ package opencode
 
 import "slices"
 
-// Limits of what is remembered of what has ended. What is open is always remembered. With them a stream of any length takes
-// bounded memory for each session that was not deleted.
+// Limits of what is remembered of what has ended. What is open is always remembered. With them a stream of any length
+// takes bounded memory for each session that was not deleted.
 const (
-	messagesKept = 200    // messages of a session that was heard of lately, with their calls
-	messagesIdle = 10     // of any other
-	promptsKept  = 100    // settled prompts of a session
-	turnsKept    = 1_000  // ids of turns of a session, which are not used twice
-	goneMax      = 2_000  // ids of a session that were forgotten: what comes late about them is counted, and says nothing
-	busyMax      = 100    // sessions that were heard of lately
-	deletedMax   = 10_000 // deleted sessions, about which events may come late
-	lostMax      = 10_000 // entries of [Report].Lost
+	messagesKept = 200   // messages of a session that was heard of lately, with their calls
+	messagesIdle = 10    // of any other
+	promptsKept  = 100   // settled prompts of a session
+	turnsKept    = 1_000 // ids of turns of a session, which are not used twice
+	// ids of a session that were forgotten: what comes late about them is counted, and says nothing
+	goneMax    = 2_000
+	busyMax    = 100    // sessions that were heard of lately
+	deletedMax = 10_000 // deleted sessions, about which events may come late
+	lostMax    = 10_000 // entries of [Report].Lost
 )
 
 // Prefixes of ids in [session].gone.
@@ -49,8 +50,8 @@ func (t *Translator) bury(s *session) {
 	*s = session{id: s.id, parent: s.parent, root: s.root, opened: true, closed: true}
 }
 
-// forgetEnded forgets the oldest messages and prompts that have ended, until so many are left. It does so when there are
-// twice as many, so that it costs little.
+// forgetEnded forgets the oldest messages and prompts that have ended, until so many are left. It does so when there
+// are twice as many, so that it costs little.
 func (s *session) forgetEnded(messages int) {
 	if u := s.turn; u != nil && len(u.calls)+len(u.prompts) > 2*messages {
 		u.calls = slices.DeleteFunc(u.calls, func(c *call) bool { return c.done })
@@ -82,7 +83,8 @@ func (s *session) forgetEnded(messages int) {
 // over says that nothing of a message is open: no turn waits for it, and it is not what runs now.
 func (s *session) over(m *message) bool {
 	running := s.turn != nil && s.turn.newest == m || s.compaction != nil && s.compaction.message == m
-	return !running && !slices.Contains(s.pending, m) && !slices.ContainsFunc(m.calls, func(key string) bool { return !s.calls[key].done })
+	return !running && !slices.Contains(s.pending, m) &&
+		!slices.ContainsFunc(m.calls, func(key string) bool { return !s.calls[key].done })
 }
 
 // drop forgets a message and its calls.

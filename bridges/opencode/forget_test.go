@@ -23,11 +23,14 @@ func (f *feed) say(lines ...string) (words []string) {
 
 // round is one turn of a session with a call and a permission; n makes its ids.
 func round(n int) []string {
-	named := strings.NewReplacer(`"m1"`, fmt.Sprintf(`"m1-%d"`, n), `"a1"`, fmt.Sprintf(`"a1-%d"`, n), `"p1"`, fmt.Sprintf(`"p1-%d"`, n),
+	named := strings.NewReplacer(`"m1"`, fmt.Sprintf(`"m1-%d"`, n), `"a1"`, fmt.Sprintf(`"a1-%d"`, n), `"p1"`,
+		fmt.Sprintf(`"p1-%d"`, n),
 		`"p2"`, fmt.Sprintf(`"p2-%d"`, n), `"c1"`, fmt.Sprintf(`"c1-%d"`, n), `"r1"`, fmt.Sprintf(`"r1-%d"`, n))
-	lines := []string{asks, asksIt, busy, answers1, tool("p2", "c1", running), permission("r1", "c1", "rm"), replied("r1", "once"),
+	lines := []string{asks, asksIt, busy, answers1, tool("p2", "c1", running), permission("r1", "c1", "rm"),
+		replied("r1", "once"),
 		tool("p2", "c1", `{"status":"completed","output":"x"}`),
-		`message.part.updated {"sessionID":"ses_1","part":{"id":"p3","messageID":"a1","type":"step-finish","tokens":{"input":5}}}`,
+		`message.part.updated {"sessionID":"ses_1","part":{"id":"p3","messageID":"a1","type":"step-finish",` +
+			`"tokens":{"input":5}}}`,
 		finished("a1", "m1", "stop"), idle, asksIt}
 	for i := range lines {
 		lines[i] = named.Replace(lines[i])
@@ -37,7 +40,8 @@ func round(n int) []string {
 
 // remembered is how many things a session remembers, of whatever sort.
 func (s *session) remembered() int {
-	return len(s.messages) + len(s.orderedMessages) + len(s.calls) + len(s.callParts) + len(s.prompts) + len(s.orderedPrompts)
+	return len(s.messages) + len(s.orderedMessages) + len(s.calls) + len(s.callParts) + len(s.prompts) +
+		len(s.orderedPrompts)
 }
 
 // TestForgetting checks that a session of any length is translated as a short one is, and takes bounded memory.
@@ -65,7 +69,8 @@ func TestForgetting(t *testing.T) {
 	if len(s.gone.ids) != goneMax || len(s.turnIDs.ids) != turnsKept {
 		t.Errorf("%d ids are remembered as forgotten, %d of turns", len(s.gone.ids), len(s.turnIDs.ids))
 	}
-	if !strings.Contains(first, "tool.completed") || !strings.Contains(first, "prompt.answered") || !strings.Contains(first, "turn.completed") {
+	if !strings.Contains(first, "tool.completed") || !strings.Contains(first, "prompt.answered") ||
+		!strings.Contains(first, "turn.completed") {
 		t.Errorf("a round is told as\n%s", first)
 	}
 }
@@ -77,7 +82,8 @@ func TestLateAboutTheForgotten(t *testing.T) {
 	for n := range 3 * messagesKept {
 		f.say(round(n)...)
 	}
-	again := strings.Join(f.say(strings.Split(strings.ReplaceAll(strings.Join(round(9_999), "\n"), "c1-9999", "c1-300"), "\n")...), "\n")
+	again := strings.Join(f.say(strings.Split(strings.ReplaceAll(strings.Join(round(9_999), "\n"), "c1-9999", "c1-300"),
+		"\n")...), "\n")
 	if strings.Contains(again, "tool.started c1-300") || !strings.Contains(again, "tool.started p2-9999") {
 		t.Errorf("the provider's id of a call that was forgotten is used again:\n%s", again)
 	}
@@ -98,8 +104,8 @@ func TestLateAboutTheForgotten(t *testing.T) {
 	}
 }
 
-// TestOpenIsRemembered checks that what is open is not forgotten, however much comes after it: a call of a long turn with a
-// permission, and a message that waits.
+// TestOpenIsRemembered checks that what is open is not forgotten, however much comes after it: a call of a long turn
+// with a permission, and a message that waits.
 func TestOpenIsRemembered(t *testing.T) {
 	f := &feed{t: NewTranslator()}
 	f.say(created, asks, asksIt, busy, answers1, tool("p9", "c9", running), permission("r9", "c9", "rm"))
@@ -117,7 +123,8 @@ func TestOpenIsRemembered(t *testing.T) {
 	if len(s.messages) > 2*messagesKept+2 {
 		t.Errorf("%d messages are remembered", len(s.messages))
 	}
-	got := strings.Join(f.say(replied("r9", "once"), tool("p9", "c9", `{"status":"completed","output":"x"}`), finished("a1", "m1", "stop")), "\n")
+	got := strings.Join(f.say(replied("r9", "once"), tool("p9", "c9", `{"status":"completed","output":"x"}`),
+		finished("a1", "m1", "stop")), "\n")
 	if !strings.Contains(got, "prompt.answered r9") || !strings.Contains(got, "tool.completed c9") {
 		t.Errorf("what was open is told as\n%s", got)
 	}
@@ -126,8 +133,8 @@ func TestOpenIsRemembered(t *testing.T) {
 	}
 }
 
-// TestManySessions checks that deleted sessions are forgotten but for their ids, and that sessions nothing is heard of keep
-// little.
+// TestManySessions checks that deleted sessions are forgotten but for their ids, and that sessions nothing is heard of
+// keep little.
 func TestManySessions(t *testing.T) {
 	const sessions = 3 * busyMax
 	f := &feed{t: NewTranslator()}
@@ -143,7 +150,8 @@ func TestManySessions(t *testing.T) {
 		in(id, `session.deleted {"sessionID":"ses_1","info":{"id":"ses_1"}}`)
 	}
 	if len(f.t.sessions) != 0 || len(f.t.ordered) != 0 || len(f.t.busy) != 0 {
-		t.Errorf("%d deleted sessions are remembered, %d in order, %d busy", len(f.t.sessions), len(f.t.ordered), len(f.t.busy))
+		t.Errorf("%d deleted sessions are remembered, %d in order, %d busy", len(f.t.sessions), len(f.t.ordered),
+			len(f.t.busy))
 	}
 	late := f.t.Report().Late
 	if got := in("ses_d7", created, asks); len(got) != 0 || f.t.Report().Late != late+2 || len(f.t.sessions) != 0 {
@@ -161,7 +169,8 @@ func TestManySessions(t *testing.T) {
 	}
 	first, last := f.t.sessions["ses_k0"], f.t.sessions[fmt.Sprint("ses_k", sessions-1)]
 	if len(f.t.busy) != busyMax || len(first.messages) != messagesIdle || len(last.messages) <= messagesIdle {
-		t.Errorf("%d are busy; the first remembers %d messages, the last %d", len(f.t.busy), len(first.messages), len(last.messages))
+		t.Errorf("%d are busy; the first remembers %d messages, the last %d", len(f.t.busy), len(first.messages),
+			len(last.messages))
 	}
 	if got := in("ses_k0", round(999)...); !strings.Contains(strings.Join(got, "\n"), "turn.completed") {
 		t.Errorf("heard of again it is told as %v", got)

@@ -18,7 +18,8 @@ import (
 
 var update = flag.Bool("update", false, "write the goldens")
 
-// TestGoldens translates every recording and compares what comes out with the file beside it, which is meant to be read.
+// TestGoldens translates every recording and compares what comes out with the file beside it, which is meant to be
+// read.
 func TestGoldens(t *testing.T) {
 	traces, err := filepath.Glob("testdata/*.jsonl")
 	if err != nil || len(traces) == 0 {
@@ -28,7 +29,8 @@ func TestGoldens(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".jsonl"), func(t *testing.T) {
 			steps, report := translateFile(t, path)
 			if report.Unreadable > 0 || len(report.Unknown) > 0 {
-				t.Errorf("a recording of the version this is made for: unreadable %v, unknown %v", report.Problems, report.Unknown)
+				t.Errorf("a recording of the version this is made for: unreadable %v, unknown %v", report.Problems,
+					report.Unknown)
 			}
 			lawful(t, steps)
 			compare(t, strings.TrimSuffix(path, ".jsonl")+".facts", render(steps, report))
@@ -67,7 +69,8 @@ func compare(t *testing.T, path, got string) {
 		t.Fatalf("%v (write it with: go test ./bridges/opencode -update)", err)
 	}
 	if got != string(want) {
-		t.Errorf("%s is not what the recording translates to; look at it with: go test ./bridges/opencode -update && git diff\ngot:\n%s", path, got)
+		t.Errorf("%s is not what the recording translates to; look at it with: go test ./bridges/opencode -update "+
+			"&& git diff\ngot:\n%s", path, got)
 	}
 }
 
@@ -110,7 +113,8 @@ func render(steps []Step, report Report) string {
 	if report.Dead {
 		b.WriteString("the process is dead\n")
 	}
-	fmt.Fprintf(&b, "records %d, facts %d, duplicates %d, late %d, unreadable %d\n", report.Records, report.Facts, report.Duplicates, report.Late, report.Unreadable)
+	fmt.Fprintf(&b, "records %d, facts %d, duplicates %d, late %d, unreadable %d\n", report.Records, report.Facts,
+		report.Duplicates, report.Late, report.Unreadable)
 	return b.String()
 }
 
@@ -122,9 +126,10 @@ func text(v any) string {
 	return string(raw)
 }
 
-// lawful checks what holds for every translation: each fact is valid and each step fits a commit, which reads back as it
-// was written; a session is opened before it says anything, claimed after a restart, and says nothing once it is closed; each
-// turn, call, prompt and compaction has one beginning and at most one end, in this order; time does not go back.
+// lawful checks what holds for every translation: each fact is valid and each step fits a commit, which reads back as
+// it was written; a session is opened before it says anything, claimed after a restart, and says nothing once it is
+// closed; each turn, call, prompt and compaction has one beginning and at most one end, in this order; time does not go
+// back.
 func lawful(t *testing.T, steps []Step) {
 	t.Helper()
 	l := newLedger()
@@ -196,7 +201,8 @@ type ledger struct {
 }
 
 func newLedger() *ledger {
-	return &ledger{open: map[string]bool{}, ended: map[string]bool{}, in: map[string]string{}, sessions: map[string]string{}, last: map[string]string{}}
+	return &ledger{open: map[string]bool{}, ended: map[string]bool{}, in: map[string]string{},
+		sessions: map[string]string{}, last: map[string]string{}}
 }
 
 // replayed is the ledger after these steps; what is unlawful in them is for [lawful] to say.

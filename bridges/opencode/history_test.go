@@ -23,21 +23,30 @@ func vocabulary() []string {
 			`session.error {"sessionID":"ses_1","error":{"name":"APIError","data":{"statusCode":503}}}`,
 			`message.removed {"sessionID":"ses_1","messageID":"m2"}`,
 			`message.part.updated {"sessionID":"ses_1","part":{"id":"p7","messageID":"m3","type":"compaction"}}`,
-			`message.part.updated {"sessionID":"ses_1","part":{"id":"p6","messageID":"m3","type":"text","text":"go on","synthetic":true}}`,
-			`message.part.updated {"sessionID":"ses_1","part":{"id":"p5","messageID":"a1","type":"step-finish","tokens":{"input":5}}}`,
+			`message.part.updated {"sessionID":"ses_1","part":{"id":"p6","messageID":"m3","type":"text","text":"go `+
+				`on","synthetic":true}}`,
+			`message.part.updated {"sessionID":"ses_1","part":{"id":"p5","messageID":"a1","type":"step-finish",`+
+				`"tokens":{"input":5}}}`,
 			`message.updated {"sessionID":"ses_1","info":{"id":"s1","parentID":"m3","role":"assistant","summary":true}}`,
-			`message.updated {"sessionID":"ses_1","info":{"id":"s1","parentID":"m3","role":"assistant","summary":true,"time":{"completed":1},"error":{"name":"APIError"}}}`,
-			question(`[{"question":"?"}]`), `question.replied {"sessionID":"ses_1","requestID":"q","answers":[["x"]]}`, `question.rejected {"sessionID":"ses_1","requestID":"q"}`,
+			`message.updated {"sessionID":"ses_1","info":{"id":"s1","parentID":"m3","role":"assistant",`+
+				`"summary":true,"time":{"completed":1},"error":{"name":"APIError"}}}`,
+			question(`[{"question":"?"}]`), `question.replied {"sessionID":"ses_1","requestID":"q","answers":[["x"]]}`,
+			`question.rejected {"sessionID":"ses_1","requestID":"q"}`,
 			permission("r1", "c1", "rm"), replied("r1", "reject"), replied("r1", "always"))
 		for _, m := range []string{"m1", "m2", "m3"} {
 			of(strings.ReplaceAll(asks, "m1", m), strings.ReplaceAll(asksIt, "m1", m))
 			for _, a := range []string{"a1", "a2", "a3"} {
-				of(strings.NewReplacer("m1", m, "a1", a).Replace(answers1), finished(a, m, "stop"), finished(a, m, "tool-calls"))
+				of(strings.NewReplacer("m1", m, "a1", a).Replace(answers1), finished(a, m, "stop"),
+					finished(a, m, "tool-calls"))
 			}
 		}
-		for _, state := range []string{`{"status":"pending"}`, running, `{"status":"running","metadata":{"sessionId":"ses_2"}}`, `{"status":"completed","output":"x"}`, `{"status":"error","error":"x"}`, `{"status":"levitating"}`} {
+		for _, state := range []string{`{"status":"pending"}`, running,
+			`{"status":"running","metadata":{"sessionId":"ses_2"}}`, `{"status":"completed","output":"x"}`,
+			`{"status":"error","error":"x"}`, `{"status":"levitating"}`} {
 			for _, a := range []string{"a1", "a2", "a4"} {
-				of(strings.ReplaceAll(tool("p1"+a, "c1", state), `"a1"`, `"`+a+`"`), strings.ReplaceAll(strings.ReplaceAll(tool("p2"+a, "c2", state), `"a1"`, `"`+a+`"`), "bash", "task"))
+				of(strings.ReplaceAll(tool("p1"+a, "c1", state), `"a1"`, `"`+a+`"`),
+					strings.ReplaceAll(strings.ReplaceAll(tool("p2"+a, "c2", state), `"a1"`, `"`+a+`"`), "bash",
+						"task"))
 			}
 		}
 	}
@@ -45,7 +54,8 @@ func vocabulary() []string {
 	return words
 }
 
-// TestAnyHistory: whatever order the events of a stream come in, what is said is lawful, and the same when it is said again.
+// TestAnyHistory: whatever order the events of a stream come in, what is said is lawful, and the same when it is said
+// again.
 func TestAnyHistory(t *testing.T) {
 	const histories, length = 800, 80
 	words := vocabulary()

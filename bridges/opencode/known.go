@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// silents are events that say nothing about prompts, turns, calls or compactions. The names that end in a dot are families.
-// session.next.* tells the same as message.*, for a newer client.
+// silents are events that say nothing about prompts, turns, calls or compactions. The names that end in a dot are
+// families. session.next.* tells the same as message.*, for a newer client.
 var silents = []string{
 	"catalog.", "command.", "file.", "global.", "installation.", "integration.", "lsp.", "mcp.", "message.part.delta",
 	"message.part.removed", "models-dev.", "plugin.", "project.", "pty.", "reference.", "server.heartbeat",
@@ -67,7 +67,8 @@ var known = map[string]string{
 	"status retry": "attempt message action next",
 
 	"message user": "time format summary agent model system tools",
-	"message assistant": "time error parentID modelID providerID mode agent path summary cost tokens structured variant " +
+	"message assistant": "time error parentID modelID providerID mode agent path summary cost tokens structured " +
+		"variant " +
 		"finish",
 	"session": "slug projectID workspaceID directory path parentID summary cost tokens share title agent model version " +
 		"metadata time permission revert",

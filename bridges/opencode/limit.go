@@ -43,7 +43,8 @@ func jsonText(s string, bytesMax int) json.RawMessage {
 	raw := encode(s)
 	for keep := len(s); len(raw) > bytesMax; {
 		keep = min(keep-1, keep*bytesMax/len(raw))
-		raw = encode(fmt.Sprintf("%s\n… cut: the first %d of %d bytes", strings.ToValidUTF8(s[:keep], ""), keep, len(s)))
+		raw = encode(fmt.Sprintf("%s\n… cut: the first %d of %d bytes", strings.ToValidUTF8(s[:keep], ""), keep,
+			len(s)))
 	}
 	return raw
 }

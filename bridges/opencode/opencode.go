@@ -1,8 +1,8 @@
 // Package opencode translates what an OpenCode server tells (its `/event` stream, live or recorded) into facts.
 //
 // The translation is a pure core: records in, [Step] values out, no clock and no I/O but the reader it is given. A step
-// is what a harness would append to one session in one commit. Who appends them, under which lease and at which pace, is
-// the caller's business: range over [Steps] for a recording, or feed a [Translator] record by record.
+// is what a harness would append to one session in one commit. Who appends them, under which lease and at which pace,
+// is the caller's business: range over [Steps] for a recording, or feed a [Translator] record by record.
 //
 // # What begins and ends what
 //
@@ -25,14 +25,15 @@
 // abort of a person must not be lost in between, so the turn ends at once and takes its open calls and prompts with it;
 // what comes later about them is counted in [Report] as late and says nothing more.
 //
-// OpenCode's own retry is part of the turn and no fact. An error is told before the idle event that it leads to, and may
-// be followed by a compaction and a continuation instead: only at the idle event has the turn failed.
+// OpenCode's own retry is part of the turn and no fact. An error is told before the idle event that it leads to, and
+// may be followed by a compaction and a continuation instead: only at the idle event has the turn failed.
 //
 // # Restarts
 //
-// A second server.connected, once there is a session, means that the process had died: nothing else tells, there is no boot
-// id. (A recorder that lost its connection and not its server is therefore taken for a restart.) Nothing of what it held goes on: late events about it are
-// only counted, and what becomes of it is the reconciler's to say. Sessions that the new process goes on with are claimed.
+// A second server.connected, once there is a session, means that the process had died: nothing else tells, there is no
+// boot id. (A recorder that lost its connection and not its server is therefore taken for a restart.) Nothing of what
+// it held goes on: late events about it are only counted, and what becomes of it is the reconciler's to say. Sessions
+// that the new process goes on with are claimed.
 package opencode
 
 import (
@@ -46,8 +47,9 @@ import (
 // Step is what a harness does with one session at one instant: open or claim it, then append all facts as one commit. A
 // step with Restart set is about no session.
 type Step struct {
-	At      time.Time             // of the record it comes from
-	Restart bool                  // the process had died, and another one is there; if this is the last step, it says nothing
+	At time.Time // of the record it comes from
+	// the process had died, and another one is there; if this is the last step, it says nothing
+	Restart bool
 	Died    time.Time             // with Restart: the last sign of life of the process that died
 	Session string                // the session's id
 	Open    *events.SessionOpened // the session begins; whoever appends it fills in the incarnation
@@ -58,8 +60,9 @@ type Step struct {
 // stepFactsMax is how many facts one step has at most. The largest fact stays below 100 KiB, so a step fits a commit.
 const stepFactsMax = 4
 
-// Translator turns records into steps. It keeps what is open in each session and a bounded part of what has ended, so that
-// a stream of any length takes bounded memory for each session; use one for each stream, from one goroutine. Make it with [NewTranslator].
+// Translator turns records into steps. It keeps what is open in each session and a bounded part of what has ended, so
+// that a stream of any length takes bounded memory for each session; use one for each stream, from one goroutine. Make
+// it with [NewTranslator].
 type Translator struct {
 	sessions map[string]*session
 	ordered  []*session // by first appearance, so that nothing depends on the order of a map
@@ -76,7 +79,8 @@ type Translator struct {
 
 // NewTranslator is a translator that knows nothing yet.
 func NewTranslator() *Translator {
-	return &Translator{sessions: map[string]*session{}, seen: newWindow(seenMax), deleted: newWindow(deletedMax), report: Report{Unknown: map[string]int{}}}
+	return &Translator{sessions: map[string]*session{}, seen: newWindow(seenMax), deleted: newWindow(deletedMax),
+		report: Report{Unknown: map[string]int{}}}
 }
 
 // Steps translates a whole recording. The records are put in [Order] first; the slice itself stays as it is.
@@ -166,8 +170,8 @@ func (t *Translator) restart() {
 	t.report.Dead = true
 }
 
-// Report is what the translation came to so far. What is open at the end of a recording is what its process held when it
-// died, or when the recording was stopped.
+// Report is what the translation came to so far. What is open at the end of a recording is what its process held when
+// it died, or when the recording was stopped.
 func (t *Translator) Report() Report {
 	r := t.report
 	r.Unknown = maps.Clone(r.Unknown)

@@ -43,8 +43,9 @@ func (t *Translator) questionAsked(s *session, b *body) {
 		raw, f.Title = nil, cutText(string(b.Questions), titleBytesMax)
 	}
 	for i, q := range raw[:min(len(raw), questionsMax)] {
-		f.Questions = append(f.Questions, events.Question{ID: questionID(i), Header: q.Header, Question: firstOf(q.Question, q.Header, "(no text)"),
-			Options: q.Options, Multi: q.Multiple, Custom: q.Custom == nil || *q.Custom})
+		f.Questions = append(f.Questions, events.Question{ID: questionID(i), Header: q.Header,
+			Question: firstOf(q.Question, q.Header, "(no text)"),
+			Options:  q.Options, Multi: q.Multiple, Custom: q.Custom == nil || *q.Custom})
 		if f.Title == "" {
 			f.Title = cutText(firstOf(q.Question, q.Header), titleBytesMax)
 		}
@@ -98,7 +99,8 @@ func (t *Translator) permissionAsked(s *session, b *body) {
 	if raw == nil {
 		raw = small(encode(native{Permission: name, Always: n.Always}), nativeBytesMax)
 	}
-	t.ask(s, b.ID, ref, events.PromptRequested{PromptKind: events.PromptPermission, Title: cutText(title, titleBytesMax), Native: raw})
+	t.ask(s, b.ID, ref, events.PromptRequested{PromptKind: events.PromptPermission,
+		Title: cutText(title, titleBytesMax), Native: raw})
 }
 
 // ask says a prompt. Asked again while it is open it has the newer body; a closed one stays closed.
@@ -190,8 +192,8 @@ func (t *Translator) questionRejected(s *session, b *body) {
 	}
 }
 
-// permissionReplied holds a rejection back until the next record: its text comes only with the call's error. A rejection
-// cascades to the session's other permissions, so several may be held.
+// permissionReplied holds a rejection back until the next record: its text comes only with the call's error. A
+// rejection cascades to the session's other permissions, so several may be held.
 func (t *Translator) permissionReplied(s *session, b *body) {
 	if b.Reply != "reject" || !s.holdsRejections() {
 		t.release(s)
@@ -212,7 +214,8 @@ func (t *Translator) permissionReplied(s *session, b *body) {
 		t.say(s, t.at, p.reject())
 	default:
 		t.say(s, t.at, events.PromptAnswered{Prompt: p.id, By: bySomebody,
-			Answers: []events.Answer{{Question: events.PermissionQuestion, Selected: []string{cutText(b.Reply, nameBytesMax)}}}})
+			Answers: []events.Answer{{Question: events.PermissionQuestion,
+				Selected: []string{cutText(b.Reply, nameBytesMax)}}}})
 	}
 }
 

@@ -34,8 +34,8 @@ type Player struct {
 }
 
 // Play plays the steps of one recording; dead is its [Report]'s. It ends as the recording ended: with the process gone
-// and what it held left open, or having left in good order. When ctx ends, or a step cannot be played, it leaves in good
-// order and returns why; errors are those of the harness.
+// and what it held left open, or having left in good order. When ctx ends, or a step cannot be played, it leaves in
+// good order and returns why; errors are those of the harness.
 func (p *Player) Play(ctx context.Context, steps []Step, dead bool) error {
 	if len(steps) == 0 {
 		return nil
@@ -117,8 +117,10 @@ func (l *play) enter(ctx context.Context, s *Step) (err error) {
 	switch {
 	case s.Open != nil:
 		o := s.Open
-		l.sessions[s.Session], err = l.h.Open(ctx, s.Session, harness.Opening{Parent: o.Parent, ParentCall: o.ParentCall, Root: o.Root,
-			Title: o.Title, Agent: o.Agent, Model: o.Model, ContextLimit: o.ContextLimit, Policy: o.Policy, Native: o.Native})
+		l.sessions[s.Session], err = l.h.Open(ctx, s.Session,
+			harness.Opening{Parent: o.Parent, ParentCall: o.ParentCall, Root: o.Root,
+				Title: o.Title, Agent: o.Agent, Model: o.Model, ContextLimit: o.ContextLimit, Policy: o.Policy,
+				Native: o.Native})
 	case s.Claim, l.sessions[s.Session] == nil:
 		l.sessions[s.Session], err = l.h.Claim(ctx, s.Session)
 	}

@@ -34,10 +34,11 @@ func newTheatre(t *testing.T) *theatre {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	t.Cleanup(cancel)
 	th := &theatre{t: t, ctx: ctx, server: s, bus: natstest.Bus(t, s)}
-	th.player = Player{Fast: true, Told: func(s Step) { th.told = append(th.told, s) }, Connect: func(ctx context.Context) (*harness.Harness, error) {
-		th.lives++
-		return harness.Connect(ctx, harness.Config{ID: "opencode", URL: s.URL(), TTL: 2 * time.Minute})
-	}}
+	th.player = Player{Fast: true, Told: func(s Step) { th.told = append(th.told, s) },
+		Connect: func(ctx context.Context) (*harness.Harness, error) {
+			th.lives++
+			return harness.Connect(ctx, harness.Config{ID: "opencode", URL: s.URL(), TTL: 2 * time.Minute})
+		}}
 	return th
 }
 
@@ -62,7 +63,8 @@ func (th *theatre) read(id string) (*fold.State, []events.Kind) {
 // leases are the leases of the harness that are alive.
 func (th *theatre) leases() (n int) {
 	th.t.Helper()
-	if err := th.bus.List(th.ctx, bus.Leases, events.HarnessLeaseKeys("opencode"), func(bus.Entry) error { n++; return nil }); err != nil {
+	if err := th.bus.List(th.ctx, bus.Leases, events.HarnessLeaseKeys("opencode"),
+		func(bus.Entry) error { n++; return nil }); err != nil {
 		th.t.Fatal(err)
 	}
 	return n
@@ -77,7 +79,8 @@ func crashed(t *testing.T) ([]Step, Report) {
 	return Steps(trace.Records)
 }
 
-// A recorded death: the log says what was recorded, and nothing of an end; what was open is open, and the lease is there.
+// A recorded death: the log says what was recorded, and nothing of an end; what was open is open, and the lease is
+// there.
 func TestPlayDeath(t *testing.T) {
 	th := newTheatre(t)
 	steps, report := crashed(t)
@@ -85,7 +88,8 @@ func TestPlayDeath(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, kinds := th.read(steps[0].Session)
-	want := []events.Kind{"session.opened", "message.accepted", "turn.started", "tool.started", "tool.started", "tool.started", "prompt.requested", "tool.completed"}
+	want := []events.Kind{"session.opened", "message.accepted", "turn.started", "tool.started", "tool.started",
+		"tool.started", "prompt.requested", "tool.completed"}
 	if !slices.Equal(kinds, want) {
 		t.Errorf("the log has %v", kinds)
 	}
@@ -121,7 +125,8 @@ func TestPlayGoodEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, kinds := th.read(steps[0].Session)
-	if s.Owned || s.Left != fold.LeftReleased || s.Turn != nil || kinds[len(kinds)-1] != "session.released" || th.leases() != 0 {
+	if s.Owned || s.Left != fold.LeftReleased || s.Turn != nil || kinds[len(kinds)-1] != "session.released" ||
+		th.leases() != 0 {
 		t.Errorf("owned %t, left %q, %v, %d leases", s.Owned, s.Left, kinds, th.leases())
 	}
 }
@@ -186,7 +191,8 @@ func TestPlayPace(t *testing.T) {
 	at := time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 	const pause = 300 * time.Millisecond
 	steps := []Step{{At: at, Session: "s1", Open: &events.SessionOpened{}},
-		{At: at.Add(pause), Session: "s1", Facts: []events.Fact{events.TurnStarted{Turn: "t1", Cause: events.CauseMessage}}}}
+		{At: at.Add(pause), Session: "s1",
+			Facts: []events.Fact{events.TurnStarted{Turn: "t1", Cause: events.CauseMessage}}}}
 	th := newTheatre(t)
 	th.player.Fast = false
 	began := time.Now()
@@ -215,8 +221,10 @@ func TestPlayPace(t *testing.T) {
 func TestPlayRefused(t *testing.T) {
 	th := newTheatre(t)
 	at := time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
-	err := th.player.Play(th.ctx, []Step{{At: at, Session: "nobody-opened-it", Facts: []events.Fact{events.TurnStopped{Turn: "t1", Actor: "person"}}}}, false)
-	if !errors.Is(err, harness.ErrNotFound) || !strings.Contains(err.Error(), "step 1 of 1: session nobody-opened-it") || th.leases() != 0 {
+	err := th.player.Play(th.ctx, []Step{{At: at, Session: "nobody-opened-it",
+		Facts: []events.Fact{events.TurnStopped{Turn: "t1", Actor: "person"}}}}, false)
+	if !errors.Is(err, harness.ErrNotFound) ||
+		!strings.Contains(err.Error(), "step 1 of 1: session nobody-opened-it") || th.leases() != 0 {
 		t.Errorf("%v, %d leases", err, th.leases())
 	}
 	if err := th.player.Play(th.ctx, nil, false); err != nil || th.lives != 1 {

@@ -22,7 +22,8 @@ type Report struct {
 	Restarts   int            // how often the process died and came back
 	Lost       []string       // what it held when it died: session/entity/id, the first 10,000
 	Open       []string       // what is open now: session/entity/id
-	Dead       bool           // the recording ends with its process dead: something is open, or a restart was the last step
+	// the recording ends with its process dead: something is open, or a restart was the last step
+	Dead bool
 }
 
 func (t *Translator) problem(format string, args ...any) {

@@ -110,7 +110,8 @@ func (s *session) rootID() string {
 
 // opening is what the harness says when it opens the session. The incarnation is the harness's to fill in.
 func (s *session) opening() *events.SessionOpened {
-	o := &events.SessionOpened{Title: cutText(s.info.Title, titleBytesMax), Agent: cutText(s.info.Agent, nameBytesMax), Model: s.info.Model.name()}
+	o := &events.SessionOpened{Title: cutText(s.info.Title, titleBytesMax), Agent: cutText(s.info.Agent, nameBytesMax),
+		Model: s.info.Model.name()}
 	if s.parent != nil {
 		o.Parent, o.Root = s.parent.id, s.root
 	}
@@ -118,7 +119,8 @@ func (s *session) opening() *events.SessionOpened {
 		o.ParentCall = s.parentCall.id
 	}
 	if s.info.Directory != "" || s.info.Version != "" {
-		o.Native = small(encode(map[string]string{"directory": s.info.Directory, "version": s.info.Version}), nativeBytesMax)
+		o.Native = small(encode(map[string]string{"directory": s.info.Directory, "version": s.info.Version}),
+			nativeBytesMax)
 	}
 	return o
 }

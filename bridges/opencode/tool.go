@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/failure"
 )
 
-// call is a tool part. Its id is the provider's id of the call, as prompts name it too; a provider that counts anew in each
-// answer gives the same id twice, and the later one goes by the part's id.
+// call is a tool part. Its id is the provider's id of the call, as prompts name it too; a provider that counts anew in
+// each answer gives the same id twice, and the later one goes by the part's id.
 type call struct {
 	id          string
 	turn        *turn
@@ -105,8 +105,8 @@ func (s *session) text(m *message, p *part) {
 // userPartsMax is how many parts of one message are looked at.
 const userPartsMax = 1000
 
-// toolPart says when a call begins, once, and when it ends, once. A pending call is held back for one record: the next one
-// usually says what it was called with.
+// toolPart says when a call begins, once, and when it ends, once. A pending call is held back for one record: the next
+// one usually says what it was called with.
 func (t *Translator) toolPart(s *session, m *message, p *part) {
 	c := s.call(m, p)
 	if c.done {
@@ -199,7 +199,8 @@ func (s *session) call(m *message, p *part) *call {
 		if _, taken := s.callParts[id]; taken || id == "" || s.gone.has(goneCall+id) {
 			id = key
 		}
-		c = &call{id: ident("call", id), name: cutText(p.Tool, nameBytesMax), names: []string{id, m.id + "/" + p.CallID}}
+		c = &call{id: ident("call", id), name: cutText(p.Tool, nameBytesMax),
+			names: []string{id, m.id + "/" + p.CallID}}
 		s.calls[key] = c
 		m.calls = append(m.calls, key)
 		for _, name := range c.names {
@@ -242,7 +243,8 @@ func (c *call) describe(p *part) {
 		in.Description = "" // tools may be called with anything; a title is only a kindness
 	}
 	c.description = in.Description
-	for _, title := range []string{p.State.Title, in.Description, in.Command, in.FilePath, in.Path, in.Pattern, in.URL, in.Query} {
+	for _, title := range []string{p.State.Title, in.Description, in.Command, in.FilePath, in.Path, in.Pattern, in.URL,
+		in.Query} {
 		if title != "" {
 			c.title = cutText(title, titleBytesMax)
 			break
@@ -259,8 +261,8 @@ func (c *call) begin() events.Fact {
 	return events.ToolStarted{Call: c.id, Turn: c.turn.id, Name: c.name, Title: c.title, Input: c.input}
 }
 
-// finish is how the call ended. A shell command that failed, ran out of time or was aborted is completed to OpenCode; its exit
-// code is kept with its output.
+// finish is how the call ended. A shell command that failed, ran out of time or was aborted is completed to OpenCode;
+// its exit code is kept with its output.
 func (c *call) finish(p *part) events.Fact {
 	st := &p.State
 	if st.Status == "completed" {
@@ -302,7 +304,8 @@ func (t *Translator) usage(s *session, m *message, p *part) {
 	}
 	k := &p.Tokens
 	t.say(s, t.at, events.UsageReported{Turn: m.turn.id, Model: m.model, Tokens: events.Tokens{
-		Input: tokens(k.Input), CacheRead: tokens(k.Cache.Read), CacheWrite: tokens(k.Cache.Write), Output: tokens(k.Output), Reasoning: tokens(k.Reasoning)}})
+		Input: tokens(k.Input), CacheRead: tokens(k.Cache.Read), CacheWrite: tokens(k.Cache.Write),
+		Output: tokens(k.Output), Reasoning: tokens(k.Reasoning)}})
 }
 
 func tokens(n float64) int64 { return int64(min(max(n, 0), tokensMax)) }

@@ -35,9 +35,9 @@ func (t *Trace) skip(line int, format string, args ...any) {
 	}
 }
 
-// ReadTrace reads a recording: one JSON object a line, {"at", "event"}, or the bare event, or what `/global/event` sends. A
-// line that is none is skipped and reported, a cut last line too. A record without a readable instant happened when
-// the one before it did. The error is the reader's own; what was read until then is returned with it.
+// ReadTrace reads a recording: one JSON object a line, {"at", "event"}, or the bare event, or what `/global/event`
+// sends. A line that is none is skipped and reported, a cut last line too. A record without a readable instant happened
+// when the one before it did. The error is the reader's own; what was read until then is returned with it.
 func ReadTrace(r io.Reader) (Trace, error) {
 	var t Trace
 	var at time.Time

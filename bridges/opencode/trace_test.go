@@ -17,7 +17,8 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-const line = `{"at":"2026-11-20T10:00:00.5Z","event":{"id":"evt_1","type":"session.idle","properties":{"sessionID":"ses_1"}}}`
+const line = `{"at":"2026-11-20T10:00:00.5Z","event":{"id":"evt_1","type":"session.idle",` +
+	`"properties":{"sessionID":"ses_1"}}}`
 
 func TestReadTrace(t *testing.T) {
 	at := time.Date(2026, 11, 20, 10, 0, 0, 500_000_000, time.UTC)
@@ -35,9 +36,13 @@ func TestReadTrace(t *testing.T) {
 		{"a line that is no JSON", "hello\n" + line, []time.Time{at}, 1},
 		{"lines that are no records", "17\n[]\nnull\n{}\n{\"at\":1}\n", nil, 5},
 		{"an instant in milliseconds", `{"at":1795168800500,"event":{"type":"x"}}`, []time.Time{at}, 0},
-		{"an instant beyond reading happened when the one before did", line + "\n" + `{"at":"noon","event":{"type":"x"}}` + "\n" + `{"event":{"type":"x"}}`, []time.Time{at, at, at}, 0},
-		{"a bare event, and a bare global one", `{"type":"x"}` + "\n" + `{"payload":{"type":"x"},"directory":"/"}`, []time.Time{{}, {}}, 0},
-		{"a line beyond every buffer", `{"event":{"type":"x","properties":{"x":"` + strings.Repeat("y", 3<<20) + `"}}}`, []time.Time{{}}, 0},
+		{"an instant beyond reading happened when the one before did",
+			line + "\n" + `{"at":"noon","event":{"type":"x"}}` + "\n" + `{"event":{"type":"x"}}`,
+			[]time.Time{at, at, at}, 0},
+		{"a bare event, and a bare global one", `{"type":"x"}` + "\n" + `{"payload":{"type":"x"},"directory":"/"}`,
+			[]time.Time{{}, {}}, 0},
+		{"a line beyond every buffer", `{"event":{"type":"x","properties":{"x":"` + strings.Repeat("y", 3<<20) + `"}}}`,
+			[]time.Time{{}}, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			trace, err := ReadTrace(strings.NewReader(tt.in))
@@ -99,7 +104,8 @@ func TestOrder(t *testing.T) {
 		{"equal times, both sequenced, by sequence", []Record{rec(early, "a", "2"), rec(early, "b", "1")}, "b a"},
 		{"equal times, one sequenced, by id", []Record{rec(early, "b", "1"), rec(early, "a", "")}, "a b"},
 		{"equal sequences, by id", []Record{rec(early, "b", "1"), rec(early, "a", "1")}, "a b"},
-		{"three that no comparison of two orders", []Record{rec(early, "z", "1"), rec(early, "m", ""), rec(early, "a", "2")}, "z m a"},
+		{"three that no comparison of two orders",
+			[]Record{rec(early, "z", "1"), rec(early, "m", ""), rec(early, "a", "2")}, "z m a"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for range len(tt.in) {
@@ -118,7 +124,8 @@ func TestOrder(t *testing.T) {
 
 // TestOrderOfUnnamed: events without ids keep the order of the file, and one that cannot be read is in nobody's way.
 func TestOrderOfUnnamed(t *testing.T) {
-	in := []Record{{Event: json.RawMessage(`{"type":"b"}`)}, {Event: json.RawMessage(`nonsense`)}, {Event: json.RawMessage(`{"type":"a"}`)}}
+	in := []Record{{Event: json.RawMessage(`{"type":"b"}`)}, {Event: json.RawMessage(`nonsense`)},
+		{Event: json.RawMessage(`{"type":"a"}`)}}
 	for i, r := range Order(in) {
 		if string(r.Event) != string(in[i].Event) {
 			t.Errorf("place %d: %s", i, r.Event)
@@ -145,7 +152,8 @@ func TestAnyOrderOfTheFile(t *testing.T) {
 	}
 }
 
-// TestWrappings: the same recording as `/event`, `/global/event` and the durable log tell it, or all at once, translates to the same.
+// TestWrappings: the same recording as `/event`, `/global/event` and the durable log tell it, or all at once,
+// translates to the same.
 func TestWrappings(t *testing.T) {
 	plain := script(append(slices.Clone(begun), tool("p2", "c1", running), finished("a1", "m1", "stop"), idle)...)
 	want, _ := Steps(plain)
@@ -162,7 +170,9 @@ func TestWrappings(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		durable[i] = Record{At: r.At, Event: json.RawMessage(fmt.Sprintf(`{"payload":{"type":"sync","id":%q,"syncEvent":{"id":%q,"seq":%d,"type":"%s.1","aggregateID":"ses_1","data":%s}}}`, ev.ID, ev.ID, i, ev.Type, ev.Properties))}
+		durable[i] = Record{At: r.At,
+			Event: json.RawMessage(fmt.Sprintf(`{"payload":{"type":"sync","id":%q,"syncEvent":{"id":%q,"seq":%d,`+
+				`"type":"%s.1","aggregateID":"ses_1","data":%s}}}`, ev.ID, ev.ID, i, ev.Type, ev.Properties))}
 	}
 	for _, tt := range []struct {
 		name       string
@@ -191,11 +201,17 @@ func TestStrangeInput(t *testing.T) {
 	ordinary := append(slices.Clone(begun), finished("a1", "m1", "stop"), idle)
 	strange := []string{
 		`session.dreamt {"sessionID":"ses_1"}`, `question.asked`, `session.idle []`, `session.idle 17`,
-		`session.status {"sessionID":"ses_1","status":{"type":"hibernating"}}`, `session.status {"sessionID":"ses_1","status":"busy"}`,
-		`message.updated {"sessionID":"ses_1","info":{"id":"x1","role":"oracle"}}`, `message.updated {"sessionID":"ses_1","info":{"role":"user"}}`, `message.updated {"sessionID":"ses_1","info":17}`,
-		`message.part.updated {"sessionID":"ses_1","part":{"id":"p","messageID":"a1","type":"hologram"}}`, `message.part.updated {"sessionID":"ses_1","part":{"type":"text"}}`,
-		tool("p8", "c8", `{"status":"levitating"}`), `session.error {"error":{"name":"X"}}`, `session.error {"sessionID":"ses_1"}`, replied("r", ""),
-		`session.idle {"sessionID":"ses_2","mood":"fine"}`, `plugin.added {"id":"x"}`, `session.next.text.delta {"sessionID":"ses_1"}`, `question.rejected {"sessionID":"ses_1","requestID":"none"}`,
+		`session.status {"sessionID":"ses_1","status":{"type":"hibernating"}}`,
+		`session.status {"sessionID":"ses_1","status":"busy"}`,
+		`message.updated {"sessionID":"ses_1","info":{"id":"x1","role":"oracle"}}`,
+		`message.updated {"sessionID":"ses_1","info":{"role":"user"}}`,
+		`message.updated {"sessionID":"ses_1","info":17}`,
+		`message.part.updated {"sessionID":"ses_1","part":{"id":"p","messageID":"a1","type":"hologram"}}`,
+		`message.part.updated {"sessionID":"ses_1","part":{"type":"text"}}`,
+		tool("p8", "c8", `{"status":"levitating"}`), `session.error {"error":{"name":"X"}}`,
+		`session.error {"sessionID":"ses_1"}`, replied("r", ""),
+		`session.idle {"sessionID":"ses_2","mood":"fine"}`, `plugin.added {"id":"x"}`,
+		`session.next.text.delta {"sessionID":"ses_1"}`, `question.rejected {"sessionID":"ses_1","requestID":"none"}`,
 	}
 	want, _ := Steps(script(ordinary...))
 	steps, report := Steps(script(slices.Concat(ordinary[:5], strange, ordinary[5:])...))
@@ -204,8 +220,10 @@ func TestStrangeInput(t *testing.T) {
 		t.Errorf("got %v, want %v", said(steps), said(want))
 	}
 	wantUnknown := map[string]int{
-		"session.dreamt": 1, "session.status: status hibernating": 1, "session.status: status ": 1, "message.updated: message oracle": 1,
-		"message.updated: message ": 1, "message.part.updated part: part hologram": 1, "message.part.updated state: state levitating": 1, "session.idle: field mood": 1,
+		"session.dreamt": 1, "session.status: status hibernating": 1, "session.status: status ": 1,
+		"message.updated: message oracle": 1,
+		"message.updated: message ":       1, "message.part.updated part: part hologram": 1,
+		"message.part.updated state: state levitating": 1, "session.idle: field mood": 1,
 	}
 	if !maps.Equal(report.Unknown, wantUnknown) {
 		t.Errorf("unknown: %v", report.Unknown)
@@ -243,11 +261,14 @@ func TestLimits(t *testing.T) {
 	long, huge := strings.Repeat("ä", 300), strings.Repeat("<é>\\u0001", 200_000)
 	stream := strings.Join([]string{created, asks, asksIt, busy, answers1,
 		tool("p2", "c1", `{"status":"running","title":"`+long+`","input":{"command":"`+huge+`"}}`),
-		`permission.asked {"sessionID":"ses_1","id":"r1","permission":"edit","patterns":["` + huge + `"],"metadata":{"diff":"` + huge + `"},"always":["` + huge + `"],"tool":{"messageID":"a1","callID":"c1"}}`,
+		`permission.asked {"sessionID":"ses_1","id":"r1","permission":"edit","patterns":["` + huge +
+			`"],"metadata":{"diff":"` + huge + `"},"always":["` + huge + `"],"tool":{"messageID":"a1","callID":"c1"}}`,
 		`question.asked {"sessionID":"ses_1","id":"q1","questions":[{"question":"?","options":[]}]}`,
 		`question.replied {"sessionID":"ses_1","requestID":"q1","answers":[["` + huge + `"]]}`,
-		tool("p2", "c1", `{"status":"completed","output":"`+huge+`","metadata":{"exit":1}}`), tool("p3", "c2", `{"status":"error","error":"`+huge+`"}`),
-		`message.part.updated {"sessionID":"ses_1","part":{"id":"p8","messageID":"a1","type":"step-finish","tokens":{"input":-1,"output":1e300,"cache":{"read":0.5}}}}`,
+		tool("p2", "c1", `{"status":"completed","output":"`+huge+`","metadata":{"exit":1}}`),
+		tool("p3", "c2", `{"status":"error","error":"`+huge+`"}`),
+		`message.part.updated {"sessionID":"ses_1","part":{"id":"p8","messageID":"a1","type":"step-finish",` +
+			`"tokens":{"input":-1,"output":1e300,"cache":{"read":0.5}}}}`,
 		finished("a1", "m1", huge), idle}, "\n")
 	for _, id := range []string{"ses_1", "m1", "c1", "r1", "q1"} {
 		stream = strings.ReplaceAll(stream, `"`+id+`"`, `"`+id+long+`"`)
@@ -264,7 +285,8 @@ func TestLimits(t *testing.T) {
 			if len(raw) > events.DataBytesMax/2 {
 				t.Errorf("%s: %d bytes", f.Kind(), len(raw))
 			}
-			if k := f.Kind(); (k == "message.accepted" || k == "tool.completed") && !strings.Contains(raw, "… cut: the first") {
+			if k := f.Kind(); (k == "message.accepted" || k == "tool.completed") &&
+				!strings.Contains(raw, "… cut: the first") {
 				t.Errorf("%s does not say that it was cut", k)
 			}
 		}
@@ -277,7 +299,8 @@ func TestManyWaitingMessages(t *testing.T) {
 	lines := []string{created}
 	for i := range waiting {
 		lines = append(lines, fmt.Sprintf(`message.updated {"sessionID":"ses_1","info":{"id":"m%d","role":"user"}}`, i),
-			fmt.Sprintf(`message.part.updated {"sessionID":"ses_1","part":{"id":"p%d","messageID":"m%d","type":"text","text":%q}}`, i, i, strings.Repeat("x", contentBytesMax)))
+			fmt.Sprintf(`message.part.updated {"sessionID":"ses_1","part":{"id":"p%d","messageID":"m%d",`+
+				`"type":"text","text":%q}}`, i, i, strings.Repeat("x", contentBytesMax)))
 	}
 	steps, report := Steps(script(append(lines, busy)...))
 	lawful(t, steps)
@@ -292,24 +315,40 @@ func TestFailureKinds(t *testing.T) {
 		in   string
 		want events.Failure
 	}{
-		{`{"name":"APIError","data":{"message":"x","statusCode":401}}`, events.Failure{Kind: "authentication", Text: "x", Status: 401}},
-		{`{"name":"APIError","data":{"message":"x","statusCode":402}}`, events.Failure{Kind: "quota", Text: "x", Status: 402}},
-		{`{"name":"APIError","data":{"message":"x","statusCode":429,"responseHeaders":{"Retry-After":"3"}}}`, events.Failure{Kind: "rate_limit", Text: "x", Status: 429, RetryAfterMS: 3000}},
-		{`{"name":"APIError","data":{"message":"x","statusCode":429,"responseHeaders":{"retry-after":"3","retry-after-ms":"250"}}}`, events.Failure{Kind: "rate_limit", Text: "x", Status: 429, RetryAfterMS: 250}},
-		{`{"name":"APIError","data":{"message":"x","statusCode":429,"responseHeaders":{"retry-after":"Fri, 20 Nov 2026 10:19:58 GMT"}}}`, events.Failure{Kind: "rate_limit", Text: "x", Status: 429, RetryAfterMS: 2000}},
-		{`{"name":"APIError","data":{"message":"x","statusCode":429,"responseHeaders":{"date":"Sat, 01 Jan 2000 00:00:00 GMT","retry-after":"Sat, 01 Jan 2000 00:00:09 GMT"}}}`, events.Failure{Kind: "rate_limit", Text: "x", Status: 429, RetryAfterMS: 9000}},
-		{`{"name":"APIError","data":{"message":"Too many tokens: token limit a minute","statusCode":429}}`, events.Failure{Kind: "rate_limit", Text: "Too many tokens: token limit a minute", Status: 429}},
-		{`{"name":"APIError","data":{"message":"add credits","statusCode":429}}`, events.Failure{Kind: "quota", Text: "add credits", Status: 429}},
-		{`{"name":"APIError","data":{"message":"x","statusCode":529}}`, events.Failure{Kind: "server_error", Text: "x", Status: 529}},
-		{`{"name":"APIError","data":{"message":"x","statusCode":502,"responseBody":"prompt is too long"}}`, events.Failure{Kind: "context_exceeded", Text: "x", Status: 502}},
-		{`{"name":"APIError","data":{"message":"x","statusCode":404}}`, events.Failure{Kind: "model_not_found", Text: "x", Status: 404}},
-		{`{"name":"UnknownError","data":{"message":"Model not found: a/b"}}`, events.Failure{Kind: "model_not_found", Text: "Model not found: a/b"}},
-		{`{"name":"APIError","data":{"message":"x","statusCode":400}}`, events.Failure{Kind: "invalid_request", Text: "x", Status: 400}},
+		{`{"name":"APIError","data":{"message":"x","statusCode":401}}`,
+			events.Failure{Kind: "authentication", Text: "x", Status: 401}},
+		{`{"name":"APIError","data":{"message":"x","statusCode":402}}`,
+			events.Failure{Kind: "quota", Text: "x", Status: 402}},
+		{`{"name":"APIError","data":{"message":"x","statusCode":429,"responseHeaders":{"Retry-After":"3"}}}`,
+			events.Failure{Kind: "rate_limit", Text: "x", Status: 429, RetryAfterMS: 3000}},
+		{`{"name":"APIError","data":{"message":"x","statusCode":429,"responseHeaders":{"retry-after":"3",` +
+			`"retry-after-ms":"250"}}}`, events.Failure{Kind: "rate_limit", Text: "x", Status: 429, RetryAfterMS: 250}},
+		{`{"name":"APIError","data":{"message":"x","statusCode":429,"responseHeaders":{"retry-after":"Fri, 20 Nov ` +
+			`2026 10:19:58 GMT"}}}`, events.Failure{Kind: "rate_limit", Text: "x", Status: 429, RetryAfterMS: 2000}},
+		{`{"name":"APIError","data":{"message":"x","statusCode":429,"responseHeaders":{"date":"Sat, 01 Jan 2000 ` +
+			`00:00:00 GMT","retry-after":"Sat, 01 Jan 2000 00:00:09 GMT"}}}`,
+			events.Failure{Kind: "rate_limit", Text: "x", Status: 429, RetryAfterMS: 9000}},
+		{`{"name":"APIError","data":{"message":"Too many tokens: token limit a minute","statusCode":429}}`,
+			events.Failure{Kind: "rate_limit", Text: "Too many tokens: token limit a minute", Status: 429}},
+		{`{"name":"APIError","data":{"message":"add credits","statusCode":429}}`,
+			events.Failure{Kind: "quota", Text: "add credits", Status: 429}},
+		{`{"name":"APIError","data":{"message":"x","statusCode":529}}`,
+			events.Failure{Kind: "server_error", Text: "x", Status: 529}},
+		{`{"name":"APIError","data":{"message":"x","statusCode":502,"responseBody":"prompt is too long"}}`,
+			events.Failure{Kind: "context_exceeded", Text: "x", Status: 502}},
+		{`{"name":"APIError","data":{"message":"x","statusCode":404}}`,
+			events.Failure{Kind: "model_not_found", Text: "x", Status: 404}},
+		{`{"name":"UnknownError","data":{"message":"Model not found: a/b"}}`,
+			events.Failure{Kind: "model_not_found", Text: "Model not found: a/b"}},
+		{`{"name":"APIError","data":{"message":"x","statusCode":400}}`,
+			events.Failure{Kind: "invalid_request", Text: "x", Status: 400}},
 		{`{"name":"ContextOverflowError","data":{"message":"x"}}`, events.Failure{Kind: "context_exceeded", Text: "x"}},
 		{`{"name":"ProviderAuthError","data":{"message":"x"}}`, events.Failure{Kind: "authentication", Text: "x"}},
 		{`{"name":"ContentFilterError","data":{"message":"x"}}`, events.Failure{Kind: "model_refusal", Text: "x"}},
-		{`{"name":"MessageOutputLengthError","data":{}}`, events.Failure{Kind: "output_length", Text: "MessageOutputLengthError"}},
-		{`{"name":"MessageAbortedError","data":{"message":"Aborted"}}`, events.Failure{Kind: "aborted", Text: "Aborted"}},
+		{`{"name":"MessageOutputLengthError","data":{}}`,
+			events.Failure{Kind: "output_length", Text: "MessageOutputLengthError"}},
+		{`{"name":"MessageAbortedError","data":{"message":"Aborted"}}`,
+			events.Failure{Kind: "aborted", Text: "Aborted"}},
 		{`{}`, events.Failure{Kind: "unknown"}},
 	} {
 		var e errorInfo
@@ -332,10 +371,15 @@ func FuzzTranslate(f *testing.F) {
 		f.Add([]byte(b.String()))
 	}
 	pending := tool("p2", "c1", `{"status":"pending"}`)
-	add(script(append(slices.Clone(begun), pending, permission("r1", "c1", "rm"), replied("r1", "reject"), tool("p2", "c1", `{"status":"error"}`), finished("a1", "m1", "stop"), idle)...))
-	add(script(append(slices.Clone(begun), pending, question(`[{"question":"?"}]`), `server.connected {}`, idle, busy)...))
-	add(script(append(slices.Clone(begun), `message.updated {"sessionID":"ses_1","info":{"id":"s1","role":"assistant","summary":true}}`, "session.compacted", idle)...))
-	f.Add([]byte(`{"event":{"payload":{"syncEvent":{"type":"session.created.1","data":{"info":{"id":"\u0000","parentID":"x"}}}}}}`))
+	add(script(append(slices.Clone(begun), pending, permission("r1", "c1", "rm"), replied("r1", "reject"),
+		tool("p2", "c1", `{"status":"error"}`), finished("a1", "m1", "stop"), idle)...))
+	add(script(append(slices.Clone(begun), pending, question(`[{"question":"?"}]`), `server.connected {}`, idle,
+		busy)...))
+	add(script(append(slices.Clone(begun),
+		`message.updated {"sessionID":"ses_1","info":{"id":"s1","role":"assistant","summary":true}}`,
+		"session.compacted", idle)...))
+	f.Add([]byte(`{"event":{"payload":{"syncEvent":{"type":"session.created.1","data":{"info":{"id":"\u0000",` +
+		`"parentID":"x"}}}}}}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		trace, err := ReadTrace(strings.NewReader(string(raw)))
 		if err != nil {

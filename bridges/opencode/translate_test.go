@@ -39,7 +39,8 @@ func said(steps []Step) []string {
 			continue
 		}
 		if s.Open != nil {
-			words = append(words, strings.TrimSpace(fmt.Sprintf("%sopened %s/%s/%s", at, s.Open.Parent, s.Open.ParentCall, s.Open.Root)))
+			words = append(words,
+				strings.TrimSpace(fmt.Sprintf("%sopened %s/%s/%s", at, s.Open.Parent, s.Open.ParentCall, s.Open.Root)))
 		}
 		if s.Claim {
 			words = append(words, at+"claimed")
@@ -83,11 +84,12 @@ func word(f events.Fact) string {
 }
 
 const (
-	created  = `session.created {"sessionID":"ses_1","info":{"id":"ses_1","title":"a","version":"1"}}`
-	busy     = `session.status {"sessionID":"ses_1","status":{"type":"busy"}}`
-	idle     = `session.status {"sessionID":"ses_1","status":{"type":"idle"}}`
-	asks     = `message.updated {"sessionID":"ses_1","info":{"id":"m1","role":"user","time":{}}}`
-	asksIt   = `message.part.updated {"sessionID":"ses_1","part":{"id":"p1","messageID":"m1","type":"text","text":"do it"}}`
+	created = `session.created {"sessionID":"ses_1","info":{"id":"ses_1","title":"a","version":"1"}}`
+	busy    = `session.status {"sessionID":"ses_1","status":{"type":"busy"}}`
+	idle    = `session.status {"sessionID":"ses_1","status":{"type":"idle"}}`
+	asks    = `message.updated {"sessionID":"ses_1","info":{"id":"m1","role":"user","time":{}}}`
+	asksIt  = `message.part.updated {"sessionID":"ses_1","part":{"id":"p1","messageID":"m1","type":"text",` +
+		`"text":"do it"}}`
 	answers1 = `message.updated {"sessionID":"ses_1","info":{"id":"a1","parentID":"m1","role":"assistant","time":{}}}`
 )
 
@@ -98,11 +100,13 @@ var (
 )
 
 func tool(id, call, state string) string {
-	return fmt.Sprintf(`message.part.updated {"sessionID":"ses_1","part":{"id":%q,"messageID":"a1","type":"tool","tool":"bash","callID":%q,"state":%s}}`, id, call, state)
+	return fmt.Sprintf(`message.part.updated {"sessionID":"ses_1","part":{"id":%q,"messageID":"a1","type":"tool",`+
+		`"tool":"bash","callID":%q,"state":%s}}`, id, call, state)
 }
 
 func finished(id, parent, finish string) string {
-	return fmt.Sprintf(`message.updated {"sessionID":"ses_1","info":{"id":%q,"parentID":%q,"role":"assistant","time":{"completed":9},"finish":%q}}`, id, parent, finish)
+	return fmt.Sprintf(`message.updated {"sessionID":"ses_1","info":{"id":%q,"parentID":%q,"role":"assistant",`+
+		`"time":{"completed":9},"finish":%q}}`, id, parent, finish)
 }
 
 const running = `{"status":"running","input":{"command":"ls"}}`
@@ -121,79 +125,113 @@ func TestTranslation(t *testing.T) {
 			[]string{tool("p2", "c1", `{"status":"pending","input":{}}`)},
 			[]string{`tool.started c1 bash ""`}},
 		{"running again and again is no news",
-			[]string{tool("p2", "c1", running), tool("p2", "c1", running), tool("p2", "c1", `{"status":"completed","output":"x"}`), tool("p2", "c1", `{"status":"completed","output":"y"}`)},
+			[]string{tool("p2", "c1", running), tool("p2", "c1", running), tool("p2", "c1",
+				`{"status":"completed","output":"x"}`), tool("p2", "c1", `{"status":"completed","output":"y"}`)},
 			[]string{`tool.started c1 bash "ls" {"command":"ls"}`, `tool.completed c1 "x"`}},
 		{"a call first seen when it was over has a beginning too",
 			[]string{tool("p2", "c1", `{"status":"error","error":"no","input":{"command":"ls"}}`)},
 			[]string{`tool.started c1 bash "ls" {"command":"ls"}`, "tool.failed c1 tool_error"}},
 		{"a provider that gives the same call id twice",
-			[]string{tool("p2", "c1", running), tool("p2", "c1", `{"status":"completed","output":"x"}`), tool("p3", "c1", running)},
-			[]string{`tool.started c1 bash "ls" {"command":"ls"}`, `tool.completed c1 "x"`, `tool.started p3 bash "ls" {"command":"ls"}`}},
+			[]string{tool("p2", "c1", running), tool("p2", "c1", `{"status":"completed","output":"x"}`),
+				tool("p3", "c1", running)},
+			[]string{`tool.started c1 bash "ls" {"command":"ls"}`, `tool.completed c1 "x"`,
+				`tool.started p3 bash "ls" {"command":"ls"}`}},
 		{"an abort ends the turn at once, and what comes late opens nothing again",
-			[]string{tool("p2", "c1", running), `session.error {"sessionID":"ses_1","error":{"name":"MessageAbortedError"}}`, idle, "session.idle",
-				tool("p2", "c1", running), tool("p3", "c2", running), tool("p2", "c1", `{"status":"completed","output":"x"}`), idle},
+			[]string{tool("p2", "c1", running),
+				`session.error {"sessionID":"ses_1","error":{"name":"MessageAbortedError"}}`, idle, "session.idle",
+				tool("p2", "c1", running), tool("p3", "c2", running),
+				tool("p2", "c1", `{"status":"completed","output":"x"}`), idle},
 			[]string{`tool.started c1 bash "ls" {"command":"ls"}`, "turn.stopped m1 person: aborted in OpenCode"}},
 		{"an abort while OpenCode's own retry waits leaves neither error nor finish",
 			[]string{`session.status {"sessionID":"ses_1","status":{"type":"retry","attempt":1,"message":"x","next":1}}`, idle},
 			[]string{"turn.stopped m1 person: " + reasonBackOff}},
 		{"a person's own command ends with it, without a finish",
-			[]string{tool("p2", "c1", running), `message.updated {"sessionID":"ses_1","info":{"id":"a1","parentID":"m1","role":"assistant","time":{"completed":1}}}`,
+			[]string{tool("p2", "c1", running),
+				`message.updated {"sessionID":"ses_1","info":{"id":"a1","parentID":"m1","role":"assistant",` +
+					`"time":{"completed":1}}}`,
 				tool("p2", "c1", `{"status":"completed","output":"x"}`), idle},
 			[]string{`tool.started c1 bash "ls" {"command":"ls"}`, `tool.completed c1 "x"`, "turn.completed m1"}},
 		{"a command in a message without an end",
 			[]string{tool("p2", "c1", running), tool("p2", "c1", `{"status":"completed","output":"x"}`), idle},
-			[]string{`tool.started c1 bash "ls" {"command":"ls"}`, `tool.completed c1 "x"`, "turn.stopped m1 person: " + reasonNoFinish}},
+			[]string{`tool.started c1 bash "ls" {"command":"ls"}`, `tool.completed c1 "x"`,
+				"turn.stopped m1 person: " + reasonNoFinish}},
 		{"an answer without a finish or a word",
-			[]string{`message.updated {"sessionID":"ses_1","info":{"id":"a1","parentID":"m1","role":"assistant","time":{"completed":1}}}`, idle},
+			[]string{`message.updated {"sessionID":"ses_1","info":{"id":"a1","parentID":"m1","role":"assistant",` +
+				`"time":{"completed":1}}}`, idle},
 			[]string{"turn.stopped m1 person: " + reasonNoFinish}},
 		{"an idle event without an end is a stop, too",
 			[]string{idle}, []string{"turn.stopped m1 person: " + reasonNoFinish}},
 		{"an older model call told again says nothing of the newest",
-			[]string{finished("a1", "m1", "tool-calls"), `message.updated {"sessionID":"ses_1","info":{"id":"a2","parentID":"m1","role":"assistant"}}`, finished("a1", "m1", "stop"), idle},
+			[]string{finished("a1", "m1", "tool-calls"),
+				`message.updated {"sessionID":"ses_1","info":{"id":"a2","parentID":"m1","role":"assistant"}}`,
+				finished("a1", "m1", "stop"), idle},
 			[]string{"turn.stopped m1 person: " + reasonNoFinish}},
 		{"an error that the run goes on after is no failure",
-			[]string{`session.error {"sessionID":"ses_1","error":{"name":"UnknownError","data":{"message":"x"}}}`, finished("a1", "m1", "stop"), idle},
+			[]string{`session.error {"sessionID":"ses_1","error":{"name":"UnknownError","data":{"message":"x"}}}`,
+				finished("a1", "m1", "stop"), idle},
 			[]string{"turn.completed m1 stop"}},
 		{"an error after the last answer is one",
-			[]string{finished("a1", "m1", "tool-calls"), `session.error {"sessionID":"ses_1","error":{"name":"APIError","data":{"statusCode":500}}}`, idle},
+			[]string{finished("a1", "m1", "tool-calls"),
+				`session.error {"sessionID":"ses_1","error":{"name":"APIError","data":{"statusCode":500}}}`, idle},
 			[]string{"turn.failed m1 server_error output=false"}},
 		{"an overflow that no compaction solves",
 			[]string{`session.error {"sessionID":"ses_1","error":{"name":"ContextOverflowError"}}`, idle},
 			[]string{"turn.failed m1 context_exceeded output=false"}},
 		{"a compaction that fails within a turn fails both",
-			[]string{finished("a1", "m1", "tool-calls"), `message.updated {"sessionID":"ses_1","info":{"id":"s1","parentID":"m9","role":"assistant","summary":true,"time":{}}}`,
+			[]string{finished("a1", "m1", "tool-calls"),
+				`message.updated {"sessionID":"ses_1","info":{"id":"s1","parentID":"m9","role":"assistant",` +
+					`"summary":true,"time":{}}}`,
 				`session.error {"sessionID":"ses_1","error":{"name":"APIError","data":{"statusCode":429}}}`, idle},
-			[]string{"compaction.started s1", "compaction.failed s1 rate_limit", "turn.failed m1 rate_limit output=false"}},
+			[]string{"compaction.started s1", "compaction.failed s1 rate_limit",
+				"turn.failed m1 rate_limit output=false"}},
 		{"a second message while the first is at work goes on with it",
-			[]string{`message.updated {"sessionID":"ses_1","info":{"id":"m2","role":"user"}}`, `message.part.updated {"sessionID":"ses_1","part":{"id":"p9","messageID":"m2","type":"text","text":"and that"}}`,
-				busy, finished("a1", "m1", "tool-calls"), `message.updated {"sessionID":"ses_1","info":{"id":"a2","parentID":"m2","role":"assistant"}}`},
+			[]string{`message.updated {"sessionID":"ses_1","info":{"id":"m2","role":"user"}}`,
+				`message.part.updated {"sessionID":"ses_1","part":{"id":"p9","messageID":"m2","type":"text",` +
+					`"text":"and that"}}`,
+				busy, finished("a1", "m1", "tool-calls"),
+				`message.updated {"sessionID":"ses_1","info":{"id":"a2","parentID":"m2","role":"assistant"}}`},
 			[]string{`message.accepted m2 "and that" synthetic=false`, "turn.started m2 message m2 of=m1"}},
 		{"after an answer it begins a turn of its own",
-			[]string{`message.updated {"sessionID":"ses_1","info":{"id":"m2","role":"user"}}`, finished("a1", "m1", "stop"), `message.updated {"sessionID":"ses_1","info":{"id":"a2","parentID":"m2","role":"assistant"}}`},
-			[]string{"turn.completed m1 stop", `message.accepted m2 "" synthetic=false`, "turn.started m2 message m2 of="}},
+			[]string{`message.updated {"sessionID":"ses_1","info":{"id":"m2","role":"user"}}`, finished("a1", "m1",
+				"stop"), `message.updated {"sessionID":"ses_1","info":{"id":"a2","parentID":"m2","role":"assistant"}}`},
+			[]string{"turn.completed m1 stop", `message.accepted m2 "" synthetic=false`,
+				"turn.started m2 message m2 of="}},
 		{"a message that was taken back is not taken",
-			[]string{`message.updated {"sessionID":"ses_1","info":{"id":"m2","role":"user"}}`, `message.removed {"sessionID":"ses_1","messageID":"m2"}`,
+			[]string{`message.updated {"sessionID":"ses_1","info":{"id":"m2","role":"user"}}`,
+				`message.removed {"sessionID":"ses_1","messageID":"m2"}`,
 				`message.updated {"sessionID":"ses_1","info":{"id":"a2","parentID":"m2","role":"assistant"}}`}, nil},
 		{"a message of OpenCode's own begins a synthetic turn",
-			[]string{finished("a1", "m1", "stop"), idle, `message.updated {"sessionID":"ses_1","info":{"id":"m2","role":"user"}}`,
-				`message.part.updated {"sessionID":"ses_1","part":{"id":"p9","messageID":"m2","type":"text","text":"go on","synthetic":true}}`, busy},
-			[]string{"turn.completed m1 stop", `message.accepted m2 "go on" synthetic=true`, "turn.started m2 message m2 of="}},
+			[]string{finished("a1", "m1", "stop"), idle,
+				`message.updated {"sessionID":"ses_1","info":{"id":"m2","role":"user"}}`,
+				`message.part.updated {"sessionID":"ses_1","part":{"id":"p9","messageID":"m2","type":"text",` +
+					`"text":"go on","synthetic":true}}`, busy},
+			[]string{"turn.completed m1 stop", `message.accepted m2 "go on" synthetic=true`,
+				"turn.started m2 message m2 of="}},
 		{"the same message worked on again is a turn of its own",
-			[]string{finished("a1", "m1", "stop"), idle, `message.updated {"sessionID":"ses_1","info":{"id":"a2","parentID":"m1","role":"assistant"}}`},
+			[]string{finished("a1", "m1", "stop"), idle,
+				`message.updated {"sessionID":"ses_1","info":{"id":"a2","parentID":"m1","role":"assistant"}}`},
 			[]string{"turn.completed m1 stop", "turn.started a2 resume m1 of=m1"}},
 		{"a message that asks for a compaction begins no turn, in whichever order it is told",
-			[]string{finished("a1", "m1", "stop"), idle, `message.part.updated {"sessionID":"ses_1","part":{"id":"p9","messageID":"m2","type":"compaction"}}`,
-				`message.part.updated {"sessionID":"ses_1","part":{"id":"p8","messageID":"m2","type":"text","text":"x"}}`, `message.updated {"sessionID":"ses_1","info":{"id":"m2","role":"user"}}`, busy},
+			[]string{finished("a1", "m1", "stop"), idle,
+				`message.part.updated {"sessionID":"ses_1","part":{"id":"p9","messageID":"m2","type":"compaction"}}`,
+				`message.part.updated {"sessionID":"ses_1","part":{"id":"p8","messageID":"m2","type":"text",` +
+					`"text":"x"}}`, `message.updated {"sessionID":"ses_1","info":{"id":"m2","role":"user"}}`, busy},
 			[]string{"turn.completed m1 stop"}},
 		{"an abort of a compaction",
-			[]string{finished("a1", "m1", "stop"), idle, `message.updated {"sessionID":"ses_1","info":{"id":"s1","role":"assistant","summary":true}}`, `session.error {"sessionID":"ses_1","error":{"name":"MessageAbortedError"}}`, idle},
+			[]string{finished("a1", "m1", "stop"), idle,
+				`message.updated {"sessionID":"ses_1","info":{"id":"s1","role":"assistant","summary":true}}`,
+				`session.error {"sessionID":"ses_1","error":{"name":"MessageAbortedError"}}`, idle},
 			[]string{"turn.completed m1 stop", "compaction.started s1", "compaction.failed s1 aborted"}},
 		{"what a model call used is reported once, also when it is told late",
-			[]string{finished("a1", "m1", "stop"), idle, `message.part.updated {"sessionID":"ses_1","part":{"id":"p9","messageID":"a1","type":"step-finish","tokens":{"input":5}}}`,
-				`message.part.updated {"sessionID":"ses_1","part":{"id":"p9","messageID":"a1","type":"step-finish","tokens":{"input":5}}}`},
+			[]string{finished("a1", "m1", "stop"), idle,
+				`message.part.updated {"sessionID":"ses_1","part":{"id":"p9","messageID":"a1","type":"step-finish",` +
+					`"tokens":{"input":5}}}`,
+				`message.part.updated {"sessionID":"ses_1","part":{"id":"p9","messageID":"a1","type":"step-finish",` +
+					`"tokens":{"input":5}}}`},
 			[]string{"turn.completed m1 stop", "usage.reported m1"}},
 		{"a deleted session is over, whatever is told about it",
-			[]string{tool("p2", "c1", running), `session.deleted {"sessionID":"ses_1","info":{"id":"ses_1"}}`, idle, tool("p2", "c1", `{"status":"error"}`), busy, answers1},
+			[]string{tool("p2", "c1", running), `session.deleted {"sessionID":"ses_1","info":{"id":"ses_1"}}`, idle,
+				tool("p2", "c1", `{"status":"error"}`), busy, answers1},
 			[]string{`tool.started c1 bash "ls" {"command":"ls"}`, "session.closed"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -208,9 +246,11 @@ func TestTranslation(t *testing.T) {
 
 // TestRestarts tells what becomes of what the dead process held: nothing that this bridge would say.
 func TestRestarts(t *testing.T) {
-	asked := `question.asked {"sessionID":"ses_1","id":"q","questions":[{"question":"?","options":[]}],"tool":{"messageID":"a1","callID":"c1"}}`
+	asked := `question.asked {"sessionID":"ses_1","id":"q","questions":[{"question":"?","options":[]}],` +
+		`"tool":{"messageID":"a1","callID":"c1"}}`
 	const connected = `server.connected {}`
-	began := slices.Concat(begunSaid, []string{`tool.started c1 bash "ls" {"command":"ls"}`, "prompt.requested q question ? call=c1 1 questions", "restart"})
+	began := slices.Concat(begunSaid, []string{`tool.started c1 bash "ls" {"command":"ls"}`,
+		"prompt.requested q question ? call=c1 1 questions", "restart"})
 	for _, tt := range []struct {
 		name string
 		when []string
@@ -220,32 +260,41 @@ func TestRestarts(t *testing.T) {
 		{"a late answer, a repaired call and a repaired message", []string{
 			`question.replied {"sessionID":"ses_1","requestID":"q","answers":[["x"]]}`,
 			tool("p2", "c1", `{"status":"error","error":"interrupted","metadata":{"interrupted":true}}`),
-			`message.updated {"sessionID":"ses_1","info":{"id":"a1","parentID":"m1","role":"assistant","time":{"completed":1},"error":{"name":"MessageAbortedError"}}}`,
+			`message.updated {"sessionID":"ses_1","info":{"id":"a1","parentID":"m1","role":"assistant",` +
+				`"time":{"completed":1},"error":{"name":"MessageAbortedError"}}}`,
 			`session.error {"sessionID":"ses_1","error":{"name":"MessageAbortedError"}}`, idle}, nil},
 		{"a repaired call of a message that was never seen", []string{
-			`message.part.updated {"sessionID":"ses_1","part":{"id":"p7","messageID":"a7","type":"tool","tool":"bash","callID":"c7","state":{"status":"error","error":"x"}}}`}, nil},
+			`message.part.updated {"sessionID":"ses_1","part":{"id":"p7","messageID":"a7","type":"tool",` +
+				`"tool":"bash","callID":"c7","state":{"status":"error","error":"x"}}}`}, nil},
 		{"the next message is work of the new process", []string{
-			`message.updated {"sessionID":"ses_1","info":{"id":"m2","role":"user"}}`, `message.part.updated {"sessionID":"ses_1","part":{"id":"p9","messageID":"m2","type":"text","text":"again"}}`, busy, idle},
-			[]string{"claimed", `message.accepted m2 "again" synthetic=false`, "turn.started m2 message m2 of=", "turn.stopped m2 person: " + reasonNoFinish}},
+			`message.updated {"sessionID":"ses_1","info":{"id":"m2","role":"user"}}`,
+			`message.part.updated {"sessionID":"ses_1","part":{"id":"p9","messageID":"m2","type":"text",` +
+				`"text":"again"}}`, busy, idle},
+			[]string{"claimed", `message.accepted m2 "again" synthetic=false`, "turn.started m2 message m2 of=",
+				"turn.stopped m2 person: " + reasonNoFinish}},
 		{"a summary of what was seen before is no new message", []string{asks, busy, idle}, nil},
 		{"it died twice", []string{connected, idle}, []string{"restart"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			steps, report := Steps(script(slices.Concat([]string{connected}, begun, []string{tool("p2", "c1", running), asked, connected}, tt.when)...))
+			steps, report := Steps(script(slices.Concat([]string{connected}, begun,
+				[]string{tool("p2", "c1", running), asked, connected}, tt.when)...))
 			lawful(t, steps)
 			if got, want := said(steps), slices.Concat(began, tt.then); !slices.Equal(got, want) {
 				t.Errorf("got\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(want, "\n  "))
 			}
-			if want := []string{"ses_1/prompt/q", "ses_1/tool/c1", "ses_1/turn/m1"}; !slices.Equal(report.Lost, want) || len(report.Open) > 0 {
+			if want := []string{"ses_1/prompt/q", "ses_1/tool/c1", "ses_1/turn/m1"}; !slices.Equal(report.Lost, want) ||
+				len(report.Open) > 0 {
 				t.Errorf("lost %v, want %v; open %v", report.Lost, want, report.Open)
 			}
 		})
 	}
 }
 
-// TestEndOfRecording: a recording that ends with the process dead ends with all of it open, what was held back included.
+// TestEndOfRecording: a recording that ends with the process dead ends with all of it open, what was held back
+// included.
 func TestEndOfRecording(t *testing.T) {
-	steps, report := Steps(script(append(slices.Clone(begun), tool("p2", "c1", running), tool("p3", "c2", `{"status":"pending"}`))...))
+	steps, report := Steps(script(append(slices.Clone(begun), tool("p2", "c1", running),
+		tool("p3", "c2", `{"status":"pending"}`))...))
 	lawful(t, steps)
 	want := []string{"ses_1/tool/c1", "ses_1/tool/c2", "ses_1/turn/m1"}
 	if !slices.Equal(report.Open, want) || len(report.Lost) > 0 {
@@ -267,8 +316,11 @@ func TestDead(t *testing.T) {
 		{"settled", []string{idle}, false},
 		{"cut off in a turn", []string{pending}, true},
 		{"restarted, and nothing since", []string{pending, `server.connected {}`, idle}, true},
-		{"restarted, and at work since", []string{`server.connected {}`, `message.updated {"sessionID":"ses_1","info":{"id":"a2","parentID":"m1","role":"assistant"}}`}, true},
-		{"restarted, and settled since", []string{`server.connected {}`, `message.updated {"sessionID":"ses_1","info":{"id":"a2","parentID":"m1","role":"assistant"}}`, idle}, false},
+		{"restarted, and at work since", []string{`server.connected {}`,
+			`message.updated {"sessionID":"ses_1","info":{"id":"a2","parentID":"m1","role":"assistant"}}`}, true},
+		{"restarted, and settled since", []string{`server.connected {}`,
+			`message.updated {"sessionID":"ses_1","info":{"id":"a2","parentID":"m1","role":"assistant"}}`, idle},
+			false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if _, report := Steps(script(slices.Concat(begun, tt.when)...)); report.Dead != tt.want {
@@ -288,20 +340,28 @@ func TestDied(t *testing.T) {
 	}
 }
 
-// TestAttachedLate: a stream that begins in the middle of a run opens the session and the turn with the first thing that shows them.
+// TestAttachedLate: a stream that begins in the middle of a run opens the session and the turn with the first thing
+// that shows them.
 func TestAttachedLate(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		when []string
 		then []string
 	}{
-		{"at a model call", []string{answers1, asks, finished("a1", "m1", "stop"), idle}, []string{"opened //", "turn.started m1 message m1 of=", "turn.completed m1 stop"}},
+		{"at a model call", []string{answers1, asks, finished("a1", "m1", "stop"), idle},
+			[]string{"opened //", "turn.started m1 message m1 of=", "turn.completed m1 stop"}},
 		{"at a call", []string{tool("p2", "c1", running), tool("p2", "c1", `{"status":"completed"}`), answers1, idle},
-			[]string{"opened //", "turn.started a1 message  of=", `tool.started c1 bash "ls" {"command":"ls"}`, `tool.completed c1 ""`, "turn.stopped a1 person: " + reasonNoFinish}},
-		{"at the end of a call", []string{tool("p2", "c1", `{"status":"completed"}`), finished("a1", "m1", "stop"), idle}, nil},
-		{"at the end of a compaction", []string{`message.updated {"sessionID":"ses_1","info":{"id":"s1","role":"assistant","summary":true,"time":{"completed":1}}}`, "session.compacted"}, nil},
-		{"at the end of a prompt", []string{`question.replied {"sessionID":"ses_1","requestID":"q","answers":[]}`}, nil},
-		{"at a prompt", []string{`question.asked {"sessionID":"ses_1","id":"q","questions":[{"question":"?"}],"tool":{"messageID":"a1","callID":"c1"}}`, `question.rejected {"sessionID":"ses_1","requestID":"q"}`},
+			[]string{"opened //", "turn.started a1 message  of=", `tool.started c1 bash "ls" {"command":"ls"}`,
+				`tool.completed c1 ""`, "turn.stopped a1 person: " + reasonNoFinish}},
+		{"at the end of a call", []string{tool("p2", "c1", `{"status":"completed"}`), finished("a1", "m1", "stop"),
+			idle}, nil},
+		{"at the end of a compaction",
+			[]string{`message.updated {"sessionID":"ses_1","info":{"id":"s1","role":"assistant","summary":true,` +
+				`"time":{"completed":1}}}`, "session.compacted"}, nil},
+		{"at the end of a prompt", []string{`question.replied {"sessionID":"ses_1","requestID":"q","answers":[]}`},
+			nil},
+		{"at a prompt", []string{`question.asked {"sessionID":"ses_1","id":"q","questions":[{"question":"?"}],` +
+			`"tool":{"messageID":"a1","callID":"c1"}}`, `question.rejected {"sessionID":"ses_1","requestID":"q"}`},
 			[]string{"opened //", "prompt.requested q question ? call= 1 questions", "prompt.rejected q"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -152,7 +152,8 @@ func (t *Translator) modelCall(s *session, info *messageInfo) {
 	}
 }
 
-// beginCall finds the turn of a new model call, or begins it. A call that was over when it was first seen begins nothing.
+// beginCall finds the turn of a new model call, or begins it. A call that was over when it was first seen begins
+// nothing.
 func (t *Translator) beginCall(s *session, m *message, info *messageInfo) {
 	if !t.takeUpTo(s, info.ParentID) && s.turn == nil && !m.summary && !info.completed() {
 		t.resume(s, m, info.ParentID)
@@ -163,8 +164,8 @@ func (t *Translator) beginCall(s *session, m *message, info *messageInfo) {
 	}
 }
 
-// takeWaiting begins turns for the messages that wait, because the session got busy. One whose parts are still to come waits
-// for the model call that answers it.
+// takeWaiting begins turns for the messages that wait, because the session got busy. One whose parts are still to come
+// waits for the model call that answers it.
 func (t *Translator) takeWaiting(s *session) {
 	for len(s.pending) > 0 && len(s.pending[0].parts) > 0 {
 		t.takeNext(s)
@@ -193,7 +194,8 @@ func (t *Translator) takeNext(s *session) {
 	id := ident("msg", m.id)
 	synthetic := m.synthetic() || s.parentCall != nil && !s.parentCall.done
 	accepted := events.MessageAccepted{Message: id, Content: m.content(), Synthetic: synthetic}
-	started := events.TurnStarted{Turn: s.newTurnID(id), Cause: events.CauseMessage, Synthetic: synthetic, Message: id, Options: m.options}
+	started := events.TurnStarted{Turn: s.newTurnID(id), Cause: events.CauseMessage, Synthetic: synthetic, Message: id,
+		Options: m.options}
 	var facts []events.Fact
 	if u := s.turn; u != nil {
 		if u.finished() && u.finish != finishCalls {
@@ -278,8 +280,9 @@ func (t *Translator) sessionIdle(s *session, _ *body) {
 	t.end(s, s.turn.ending())
 }
 
-// ending is how a run ended that is idle now. OpenCode that stops by itself leaves an error or a finish, or has run a person's own command; an abort
-// may leave neither. A message that was taken for the rest of a compaction got a summary and no answer: that is no success.
+// ending is how a run ended that is idle now. OpenCode that stops by itself leaves an error or a finish, or has run a
+// person's own command; an abort may leave neither. A message that was taken for the rest of a compaction got a summary
+// and no answer: that is no success.
 func (u *turn) ending() events.Fact {
 	switch {
 	case u.failure != nil:
@@ -287,7 +290,8 @@ func (u *turn) ending() events.Fact {
 	case u.finished():
 		return events.TurnCompleted{Turn: u.id, Finish: u.finish}
 	case u.summarised && !u.hadOutput:
-		return events.TurnFailed{Turn: u.id, Error: events.Failure{Kind: failure.EmptyOutput, Text: "OpenCode made a summary instead of an answer"}}
+		return events.TurnFailed{Turn: u.id, Error: events.Failure{Kind: failure.EmptyOutput,
+			Text: "OpenCode made a summary instead of an answer"}}
 	case u.retrying:
 		return events.TurnStopped{Turn: u.id, Actor: events.ActorPerson, Reason: reasonBackOff}
 	case u.completed && u.hadOutput: // a person's own command: no model was called
@@ -308,7 +312,8 @@ func (t *Translator) sessionError(s *session, b *body) {
 	}
 }
 
-// failed notes an error, which may still be followed by a compaction and a continuation. An abort is final, and a person's.
+// failed notes an error, which may still be followed by a compaction and a continuation. An abort is final, and a
+// person's.
 func (t *Translator) failed(s *session, e *errorInfo) {
 	f := e.failure(t.at)
 	if s.compaction != nil {

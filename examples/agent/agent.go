@@ -20,7 +20,8 @@ const (
 	notMadeWords = "The call was not made: the turn ended before."
 	cutOffWords  = "The call was cut off. It may have had its effect, or a part of it."
 	summaryWords = "Summary of the conversation so far:\n"
-	compactWords = "Summarise this conversation so that you can go on with it: what the user wants, what was done, what was found, what is next. Plain text, no tools.\n\n"
+	compactWords = "Summarise this conversation so that you can go on with it: what the user wants, what was done, " +
+		"what was found, what is next. Plain text, no tools.\n\n"
 )
 
 const (
@@ -45,12 +46,13 @@ type agent struct {
 
 // worker is the agent as Holdfast sees it.
 func (a *agent) worker() harness.Worker {
-	return harness.Worker{Turn: a.turn, Compact: a.compact, Options: func(*harness.Session, session.WorkTurn) any { return options{Model: a.cfg.model} }}
+	return harness.Worker{Turn: a.turn, Compact: a.compact,
+		Options: func(*harness.Session, session.WorkTurn) any { return options{Model: a.cfg.model} }}
 }
 
-// turn runs a turn that was asked for: a new message, or one that failed or was cut off and is tried again. It goes on from
-// what the conversation has, so nothing is done twice. Its errors are what Holdfast decides about; it never tries again
-// by itself.
+// turn runs a turn that was asked for: a new message, or one that failed or was cut off and is tried again. It goes on
+// from what the conversation has, so nothing is done twice. Its errors are what Holdfast decides about; it never tries
+// again by itself.
 func (a *agent) turn(ctx context.Context, t *harness.Turn) error {
 	s := t.Session()
 	c, err := open(a.cfg.dir, s.ID(), s.State().Epoch)
@@ -75,7 +77,8 @@ func (a *agent) turn(ctx context.Context, t *harness.Turn) error {
 			return err
 		}
 	}
-	return &harness.FailureError{Failure: events.Failure{Kind: "too_many_steps", Text: fmt.Sprintf("no end after %d model calls", stepsMax)}, HadOutput: true}
+	return &harness.FailureError{Failure: events.Failure{Kind: "too_many_steps",
+		Text: fmt.Sprintf("no end after %d model calls", stepsMax)}, HadOutput: true}
 }
 
 // hear puts the turn's message into the conversation, unless it is there from an earlier attempt.
@@ -102,15 +105,16 @@ func (a *agent) settle(ctx context.Context, s *harness.Session, c *conversation)
 		if err != nil && !errors.Is(err, harness.ErrUnknown) {
 			return err
 		}
-		if err := c.add(entry{message: message{Role: "tool", ToolCall: call.ID, Content: resultWords(call, r)}}); err != nil {
+		if err := c.add(entry{message: message{Role: "tool", ToolCall: call.ID,
+			Content: resultWords(call, r)}}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// resultWords is what the model is told about a call of a process that died. A permission that was given says nothing about
-// whether the command has run.
+// resultWords is what the model is told about a call of a process that died. A permission that was given says nothing
+// about whether the command has run.
 func resultWords(call toolCall, r harness.Result) string {
 	var answered struct {
 		Answers []events.Answer `json:"answers"`
@@ -140,7 +144,8 @@ func (a *agent) step(ctx context.Context, t *harness.Turn, c *conversation, opts
 		return err
 	}
 	if used != nil { // just before what comes of it, so that both are one commit
-		if err := t.Usage(ctx, harness.Usage{Model: opts.Model, Tokens: *used, InputIncludesCached: true, ContextLimit: a.cfg.contextLimit}); err != nil {
+		if err := t.Usage(ctx, harness.Usage{Model: opts.Model, Tokens: *used, InputIncludesCached: true,
+			ContextLimit: a.cfg.contextLimit}); err != nil {
 			return err
 		}
 	}
@@ -153,7 +158,8 @@ func (a *agent) step(ctx context.Context, t *harness.Turn, c *conversation, opts
 }
 
 // ask makes the model call of a step, and says what it counted.
-func (a *agent) ask(ctx context.Context, t *harness.Turn, c *conversation, opts options) (said message, used *events.Tokens, err error) {
+func (a *agent) ask(ctx context.Context, t *harness.Turn, c *conversation,
+	opts options) (said message, used *events.Tokens, err error) {
 	m := t.Stream()
 	said, err = a.model.stream(ctx, request{Model: opts.Model, Messages: c.messages(), Tools: toolSpecs()}, follower{
 		delta: func(text string, output bool) {
@@ -184,12 +190,15 @@ func (a *agent) call(ctx context.Context, t *harness.Turn, c *conversation, call
 	known := toolNamed(name)
 	in := callContext{turn: t, id: call.ID}
 	if known == nil {
-		return c.add(entry{message: message{Role: "tool", ToolCall: call.ID, Content: "Error: there is no tool " + name}})
+		return c.add(entry{message: message{Role: "tool", ToolCall: call.ID,
+			Content: "Error: there is no tool " + name}})
 	}
 	if err := json.Unmarshal([]byte(call.Function.Arguments), &in.args); err != nil {
-		return c.add(entry{message: message{Role: "tool", ToolCall: call.ID, Content: "Error: the arguments are not what the tool takes: " + err.Error()}})
+		return c.add(entry{message: message{Role: "tool", ToolCall: call.ID,
+			Content: "Error: the arguments are not what the tool takes: " + err.Error()}})
 	}
-	h, err := t.Tool(ctx, harness.Tool{ID: call.ID, Name: name, Title: cut(call.Function.Arguments, titleBytesMax), Input: json.RawMessage(call.Function.Arguments)})
+	h, err := t.Tool(ctx, harness.Tool{ID: call.ID, Name: name, Title: cut(call.Function.Arguments, titleBytesMax),
+		Input: json.RawMessage(call.Function.Arguments)})
 	if err != nil && ctx.Err() != nil && !errors.Is(err, harness.ErrPending) {
 		return errors.Join(context.Cause(ctx), c.notMade(call))
 	}
@@ -222,7 +231,8 @@ func ended(err error) error {
 }
 
 // compact puts a summary in place of the conversation. What does not fit into the model itself is cut from the front.
-func (a *agent) compact(ctx context.Context, s *harness.Session, _ session.WorkCompaction) (usedAfter int64, err error) {
+func (a *agent) compact(ctx context.Context, s *harness.Session,
+	_ session.WorkCompaction) (usedAfter int64, err error) {
 	c, err := open(a.cfg.dir, s.ID(), s.State().Epoch)
 	if err != nil {
 		return 0, err
@@ -250,9 +260,11 @@ func (a *agent) compact(ctx context.Context, s *harness.Session, _ session.WorkC
 }
 
 // summary asks the model for one. What comes out is what the next call starts with.
-func (a *agent) summary(ctx context.Context, s *harness.Session, text string) (summary string, tokens int64, err error) {
+func (a *agent) summary(ctx context.Context, s *harness.Session,
+	text string) (summary string, tokens int64, err error) {
 	finished := false
-	said, err := a.model.stream(ctx, request{Model: a.cfg.model, Messages: []message{{Role: "user", Content: compactWords + text}}}, follower{
+	said, err := a.model.stream(ctx, request{Model: a.cfg.model,
+		Messages: []message{{Role: "user", Content: compactWords + text}}}, follower{
 		delta:  func(string, bool) { s.Progress() },
 		finish: func(string) { finished = true },
 		usage:  func(t events.Tokens) { tokens = t.Output },
@@ -263,7 +275,8 @@ func (a *agent) summary(ctx context.Context, s *harness.Session, text string) (s
 	case err != nil:
 		return "", 0, err
 	case !finished:
-		return "", 0, &harness.FailureError{Failure: events.Failure{Kind: "stream_truncated", Text: "the summary ended before its finish mark"}}
+		return "", 0, &harness.FailureError{Failure: events.Failure{Kind: "stream_truncated",
+			Text: "the summary ended before its finish mark"}}
 	}
 	return said.Content, tokens, nil
 }

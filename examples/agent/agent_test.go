@@ -16,7 +16,8 @@ import (
 
 // completed says that the last turn is over and well, and nothing is left to do.
 func completed(st *session.State) bool {
-	return st.Turn == nil && len(st.Queue) == 0 && st.Pending.Turn == nil && st.LastTurn != nil && st.LastTurn.Outcome == session.OutcomeCompleted
+	return st.Turn == nil && len(st.Queue) == 0 && st.Pending.Turn == nil && st.LastTurn != nil &&
+		st.LastTurn.Outcome == session.OutcomeCompleted
 }
 
 // A message is answered: what the model said is in the conversation, what it counted in the document.
@@ -34,7 +35,8 @@ func TestAnswer(t *testing.T) {
 		t.Errorf("options %s", got)
 	}
 	c := w.conversation()
-	if len(c) != 2 || c[0].Content != "hello" || c[0].Message != "m1" || c[1].Content != "Hello, Ada." || c[1].Role != "assistant" {
+	if len(c) != 2 || c[0].Content != "hello" || c[0].Message != "m1" || c[1].Content != "Hello, Ada." ||
+		c[1].Role != "assistant" {
 		t.Errorf("%+v", c)
 	}
 }
@@ -45,21 +47,26 @@ func TestTools(t *testing.T) {
 	w := newWorld(t)
 	w.file("notes.txt", "the colour is red")
 	w.script.Say(
-		script.Step{Calls: []script.Call{{Name: "read_file", Arguments: `{"path":"notes.txt"}`}, {Name: "read_file", Arguments: `{"path":"../secret"}`}, {Name: "no_such", Arguments: `{}`}, {Name: "read_file", Arguments: `{"path":`}}},
+		script.Step{Calls: []script.Call{{Name: "read_file", Arguments: `{"path":"notes.txt"}`},
+			{Name: "read_file", Arguments: `{"path":"../secret"}`}, {Name: "no_such", Arguments: `{}`},
+			{Name: "read_file", Arguments: `{"path":`}}},
 		script.Step{Calls: []script.Call{{Name: "run", Arguments: `{"command":"echo painted; exit 3"}`}}},
 		script.Step{Calls: []script.Call{{Name: "run", Arguments: `{"command":"rm -rf nothing"}`}}},
-		script.Step{Calls: []script.Call{{Name: "ask_user", Arguments: `{"question":"Again?","options":["yes","no"]}`}}},
+		script.Step{Calls: []script.Call{{Name: "ask_user",
+			Arguments: `{"question":"Again?","options":["yes","no"]}`}}},
 		script.Step{Text: "Done."})
 	w.agent("")
 	w.send("m1", "paint it")
 	w.answer("run", func(p string) (string, map[string]any) {
-		return "answer", map[string]any{"prompt": p, "by": "ada", "answers": []events.Answer{{Question: "permission", Selected: []string{"once"}}}}
+		return "answer", map[string]any{"prompt": p, "by": "ada",
+			"answers": []events.Answer{{Question: "permission", Selected: []string{"once"}}}}
 	})
 	w.answer("run", func(p string) (string, map[string]any) {
 		return "reject", map[string]any{"prompt": p, "by": "ada", "text": "leave it"}
 	})
 	w.answer("ask_user", func(p string) (string, map[string]any) {
-		return "answer", map[string]any{"prompt": p, "by": "ada", "answers": []events.Answer{{Question: "q", Selected: []string{"no"}}}}
+		return "answer", map[string]any{"prompt": p, "by": "ada",
+			"answers": []events.Answer{{Question: "q", Selected: []string{"no"}}}}
 	})
 	st := w.until("the end", completed)
 	if len(st.Tools) != 0 || len(st.Prompts) != 0 || st.Ignored.Count != 0 {
@@ -71,16 +78,19 @@ func TestTools(t *testing.T) {
 			results = append(results, e.Content)
 		}
 	}
-	for i, want := range []string{"the colour is red", "Error: ", "Error: there is no tool", "Error: the arguments", "painted\n\n(exit code 3)", "Error: the user says no: leave it", "no"} {
+	for i, want := range []string{"the colour is red", "Error: ", "Error: there is no tool", "Error: the arguments",
+		"painted\n\n(exit code 3)", "Error: the user says no: leave it", "no"} {
 		if i >= len(results) || !strings.HasPrefix(results[i], want) {
 			t.Errorf("result %d: want %q in %q", i, want, results)
 		}
 	}
-	if q := w.script.Requests(); q[1].Tools != len(tools) || len(q[1].Messages) != 7 || q[1].Messages[3].ToolCallID == "" {
+	if q := w.script.Requests(); q[1].Tools != len(tools) || len(q[1].Messages) != 7 ||
+		q[1].Messages[3].ToolCallID == "" {
 		t.Errorf("%+v", q[1])
 	}
 	kinds := w.facts()
-	if n := count(kinds, "tool.started"); n != 5 || count(kinds, "tool.completed") != 3 || count(kinds, "tool.failed") != 2 {
+	if n := count(kinds, "tool.started"); n != 5 || count(kinds, "tool.completed") != 3 ||
+		count(kinds, "tool.failed") != 2 {
 		t.Errorf("%v", kinds)
 	}
 }
@@ -109,7 +119,11 @@ func (w *world) answer(tool string, decide func(prompt string) (verb string, bod
 	})
 	verb, body := decide(prompt)
 	w.wish("ledger", verb, body)
-	w.until("the decision", func(st *session.State) bool { p := st.Prompts[prompt]; return p == nil || p.Status != session.Awaiting })
+	w.until("the decision", func(st *session.State) bool {
+		p := st.Prompts[prompt]
+		return p == nil ||
+			p.Status != session.Awaiting
+	})
 }
 
 // How each failure of the endpoint is told: its kind decides what Holdfast does.
@@ -123,17 +137,28 @@ func TestFailures(t *testing.T) {
 		output bool
 		waits  func(ms int64) bool
 	}{
-		{"500", script.Step{Status: 500, Body: `{"error":{"message":"mock error 500"}}`}, failure.ServerError, 500, false, none},
-		{"429", script.Step{Status: 429, Body: `{"error":{"message":"slow down","code":"rate_limit_exceeded"}}`, RetryAfter: "7"}, failure.RateLimit, 429, false, func(ms int64) bool { return ms == 7000 }},
-		{"429 with a date", script.Step{Status: 429, Body: `{}`, RetryAfter: inAnHour}, failure.RateLimit, 429, false, func(ms int64) bool { return ms > 3_500_000 && ms <= 3_600_000 }},
-		{"429 with a date, by a clock that is wrong", script.Step{Status: 429, Body: `{}`, RetryAfter: "Sat, 01 Jan 2000 00:00:09 GMT", Date: "Sat, 01 Jan 2000 00:00:00 GMT"}, failure.RateLimit, 429, false, func(ms int64) bool { return ms == 9000 }},
-		{"429 with billing words", script.Step{Status: 429, Body: `{"error":{"message":"You exceeded your current quota, please check your plan and billing details."}}`}, failure.Quota, 429, false, none},
-		{"401", script.Step{Status: 401, Body: `{"error":{"message":"Incorrect API key provided"}}`}, failure.Authentication, 401, false, none},
-		{"context", script.Step{Status: 400, Body: `{"error":{"message":"too long","code":"context_length_exceeded"}}`}, failure.ContextExceeded, 400, false, none},
+		{"500", script.Step{Status: 500, Body: `{"error":{"message":"mock error 500"}}`}, failure.ServerError, 500,
+			false, none},
+		{"429", script.Step{Status: 429, Body: `{"error":{"message":"slow down","code":"rate_limit_exceeded"}}`,
+			RetryAfter: "7"}, failure.RateLimit, 429, false, func(ms int64) bool { return ms == 7000 }},
+		{"429 with a date", script.Step{Status: 429, Body: `{}`, RetryAfter: inAnHour}, failure.RateLimit, 429, false,
+			func(ms int64) bool { return ms > 3_500_000 && ms <= 3_600_000 }},
+		{"429 with a date, by a clock that is wrong",
+			script.Step{Status: 429, Body: `{}`, RetryAfter: "Sat, 01 Jan 2000 00:00:09 GMT",
+				Date: "Sat, 01 Jan 2000 00:00:00 GMT"}, failure.RateLimit, 429, false,
+			func(ms int64) bool { return ms == 9000 }},
+		{"429 with billing words", script.Step{Status: 429,
+			Body: `{"error":{"message":"You exceeded your current quota, please check your plan and billing details."}}`}, failure.Quota, 429, false, none},
+		{"401", script.Step{Status: 401, Body: `{"error":{"message":"Incorrect API key provided"}}`},
+			failure.Authentication, 401, false, none},
+		{"context", script.Step{Status: 400, Body: `{"error":{"message":"too long","code":"context_length_exceeded"}}`},
+			failure.ContextExceeded, 400, false, none},
 		{"empty", script.Step{}, failure.EmptyOutput, 0, false, none},
 		{"cut", script.Step{Text: "Half of it", Cut: true}, failure.StreamTruncated, 0, true, none},
 		{"filtered", script.Step{Text: "I should", Finish: "content_filter"}, failure.ModelRefusal, 0, true, none},
-		{"an error in the stream", script.Step{Text: "Well", InStream: `{"error":{"message":"Overloaded","type":"overloaded_error"}}`}, failure.ServerError, 0, true, none},
+		{"an error in the stream", script.Step{Text: "Well",
+			InStream: `{"error":{"message":"Overloaded","type":"overloaded_error"}}`}, failure.ServerError, 0, true,
+			none},
 		{"a piece that is no JSON", script.Step{Text: "Well", InStream: `{`}, failure.Unknown, 0, true, none},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -147,7 +172,8 @@ func TestFailures(t *testing.T) {
 			w.send("m1", "hello")
 			st := w.until("the failure", func(st *session.State) bool { return st.LastTurn != nil })
 			e := st.LastTurn.Error
-			if e == nil || e.Kind != tt.kind || e.Status != tt.status || !tt.waits(e.RetryAfterMS) || e.Text == "" || st.LastTurn.HadOutput != tt.output {
+			if e == nil || e.Kind != tt.kind || e.Status != tt.status || !tt.waits(e.RetryAfterMS) || e.Text == "" ||
+				st.LastTurn.HadOutput != tt.output {
 				t.Errorf("%+v, output %v", e, st.LastTurn.HadOutput)
 			}
 			if c := w.conversation(); slices.ContainsFunc(c, func(e entry) bool { return e.Role == "assistant" }) {
@@ -159,8 +185,8 @@ func TestFailures(t *testing.T) {
 
 func none(ms int64) bool { return ms == 0 }
 
-// The agent is killed while a question waits. The answer comes while nobody is there; the next process finds it in the log,
-// goes on, and nothing is asked or done twice.
+// The agent is killed while a question waits. The answer comes while nobody is there; the next process finds it in the
+// log, goes on, and nothing is asked or done twice.
 func TestKilledWhileAsking(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -174,7 +200,8 @@ func TestKilledWhileAsking(t *testing.T) {
 	kill()
 	w.until("recovery", func(st *session.State) bool { return !st.Owned })
 	w.answer("ask_user", func(p string) (string, map[string]any) {
-		return "answer", map[string]any{"prompt": p, "by": "ada", "answers": []events.Answer{{Question: "q", Text: "red"}}}
+		return "answer", map[string]any{"prompt": p, "by": "ada",
+			"answers": []events.Answer{{Question: "q", Text: "red"}}}
 	})
 	w.child()
 	st := w.until("the end", completed)
@@ -201,7 +228,8 @@ func TestKilledWhileRunning(t *testing.T) {
 	w.until("the session", func(st *session.State) bool { return st.Owned })
 	w.send("m1", "run it")
 	w.answer("run", func(p string) (string, map[string]any) {
-		return "answer", map[string]any{"prompt": p, "by": "ada", "answers": []events.Answer{{Question: "permission", Selected: []string{"always"}}}}
+		return "answer", map[string]any{"prompt": p, "by": "ada",
+			"answers": []events.Answer{{Question: "permission", Selected: []string{"always"}}}}
 	})
 	w.until("the command to run", func(st *session.State) bool { return w.exists("ran") && len(st.Prompts) == 0 })
 	kill()
@@ -210,11 +238,13 @@ func TestKilledWhileRunning(t *testing.T) {
 	w.until("the session", func(st *session.State) bool { return st.Owned })
 	w.send("m2", "well?")
 	st := w.until("the end", completed)
-	if i := slices.IndexFunc(st.Recent, func(e session.Ending) bool { return e.Entity == session.EntityTool }); i < 0 || st.Recent[i].Outcome != session.OutcomeInterrupted {
+	if i := slices.IndexFunc(st.Recent, func(e session.Ending) bool { return e.Entity == session.EntityTool }); i < 0 ||
+		st.Recent[i].Outcome != session.OutcomeInterrupted {
 		t.Errorf("%+v", st.Recent)
 	}
 	c := w.conversation()
-	if i := slices.IndexFunc(c, func(e entry) bool { return e.Role == "tool" }); i < 0 || !strings.Contains(c[i].Content, "cut off") {
+	if i := slices.IndexFunc(c, func(e entry) bool { return e.Role == "tool" }); i < 0 ||
+		!strings.Contains(c[i].Content, "cut off") {
 		t.Errorf("%+v", c)
 	}
 	if got := w.read("ran"); got != "x\n" {
@@ -228,11 +258,13 @@ func TestStoppedWhileRunning(t *testing.T) {
 	w := newWorld(t)
 	w.file("notes.txt", "red")
 	w.script.Say(
-		script.Step{Calls: []script.Call{{Name: "run", Arguments: `{"command":"echo x >> ran; sleep 20"}`}, {Name: "read_file", Arguments: `{"path":"notes.txt"}`}}},
+		script.Step{Calls: []script.Call{{Name: "run", Arguments: `{"command":"echo x >> ran; sleep 20"}`},
+			{Name: "read_file", Arguments: `{"path":"notes.txt"}`}}},
 		script.Step{Text: "Stopped."})
 	w.agent("run it") // as said on the command line
 	w.answer("run", func(p string) (string, map[string]any) {
-		return "answer", map[string]any{"prompt": p, "by": "ada", "answers": []events.Answer{{Question: "permission", Selected: []string{"once"}}}}
+		return "answer", map[string]any{"prompt": p, "by": "ada",
+			"answers": []events.Answer{{Question: "permission", Selected: []string{"once"}}}}
 	})
 	w.until("the command to run", func(*session.State) bool { return w.exists("ran") })
 	w.wish("ledger", "stop", map[string]any{"by": "ada", "reason": "enough"})
@@ -242,7 +274,8 @@ func TestStoppedWhileRunning(t *testing.T) {
 	w.send("m2", "what happened?")
 	st := w.until("the end", delivered("m2"))
 	c := w.conversation()
-	if len(c) != 6 || c[2].Content != notMadeWords || c[3].Content != cutOffWords || c[4].Content != "what happened?" || st.Ignored.Count != 0 {
+	if len(c) != 6 || c[2].Content != notMadeWords || c[3].Content != cutOffWords || c[4].Content != "what happened?" ||
+		st.Ignored.Count != 0 {
 		t.Errorf("%+v", c)
 	}
 	if n := count(w.facts(), "tool.started"); n != 1 {
@@ -250,7 +283,8 @@ func TestStoppedWhileRunning(t *testing.T) {
 	}
 }
 
-// What an older process writes after a newer one has the session does not count; a line that a crash cut off is dropped.
+// What an older process writes after a newer one has the session does not count; a line that a crash cut off is
+// dropped.
 func TestConversationFiles(t *testing.T) {
 	dir := t.TempDir()
 	add := func(epoch uint64, text string) *conversation {
@@ -288,7 +322,8 @@ func TestConversationFiles(t *testing.T) {
 	if err != nil || len(c.entries) != 1 || c.entries[0].Content != summaryWords+"all of it" || c.answered() {
 		t.Errorf("%v, %+v", err, c)
 	}
-	for _, e := range []entry{{Message: "m1", message: message{Role: "user", Content: "five"}}, {message: message{Role: "assistant", Content: "six"}}} {
+	for _, e := range []entry{{Message: "m1", message: message{Role: "user", Content: "five"}},
+		{message: message{Role: "assistant", Content: "six"}}} {
 		if err := c.add(e); err != nil {
 			t.Fatal(err)
 		}

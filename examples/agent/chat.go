@@ -100,7 +100,8 @@ func (c *client) stream(ctx context.Context, req request, f follower) (message, 
 	if err != nil {
 		return message{}, fmt.Errorf("agent: request: %w", err)
 	}
-	hr, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(c.endpoint, "/")+"/chat/completions", bytes.NewReader(body))
+	hr, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(c.endpoint, "/")+"/chat/completions",
+		bytes.NewReader(body))
 	if err != nil {
 		return message{}, fmt.Errorf("agent: endpoint %s: %w", c.endpoint, err)
 	}
@@ -126,11 +127,12 @@ func refused(resp *http.Response) error {
 	if err != nil {
 		body = append(body, "\n(cut: "+err.Error()+")"...)
 	}
-	return &harness.ProviderError{Raw: failure.Read(resp.StatusCode, failure.RetryAfter(resp.Header.Get), sent(resp), body)}
+	return &harness.ProviderError{Raw: failure.Read(resp.StatusCode, failure.RetryAfter(resp.Header.Get), sent(resp),
+		body)}
 }
 
-// sent is when the provider answered, by its own clock if it tells: a date that it wants to be left alone until is by that
-// clock, too.
+// sent is when the provider answered, by its own clock if it tells: a date that it wants to be left alone until is by
+// that clock, too.
 func sent(resp *http.Response) time.Time {
 	at, err := http.ParseTime(resp.Header.Get("Date"))
 	if err != nil {
@@ -185,7 +187,8 @@ func (m *message) take(c *chunk, f follower) {
 		}
 	}
 	if u := c.Usage; u != nil {
-		f.usage(events.Tokens{Input: u.Prompt, CacheRead: u.PromptDetails.Cached, Output: u.Completion, Reasoning: u.CompletionDetails.Reasoning})
+		f.usage(events.Tokens{Input: u.Prompt, CacheRead: u.PromptDetails.Cached, Output: u.Completion,
+			Reasoning: u.CompletionDetails.Reasoning})
 	}
 }
 

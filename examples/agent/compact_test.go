@@ -40,7 +40,8 @@ func (w *world) order(kinds ...string) {
 	}
 }
 
-// C4: the next message finds the context full. It is stored, the conversation is compacted, then the message goes out, once.
+// C4: the next message finds the context full. It is stored, the conversation is compacted, then the message goes out,
+// once.
 func TestCompactsOnSend(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -52,21 +53,24 @@ func TestCompactsOnSend(t *testing.T) {
 	w.until("the first answer", delivered("m1"))
 	w.send("m2", "and now?")
 	st := w.until("the second answer", delivered("m2"))
-	w.order("turn.completed", "message.accepted", "compaction.requested", "compaction.started", "compaction.completed", "turn.requested", "turn.started", "turn.completed")
-	if l := st.LastCompaction; l.Reason != events.CompactOnSend || l.Outcome != session.OutcomeCompleted || st.LastTurn.Cause != events.CauseFollowUp || st.Usage.Used != 90 || st.Ignored.Count != 0 {
+	w.order("turn.completed", "message.accepted", "compaction.requested", "compaction.started", "compaction.completed",
+		"turn.requested", "turn.started", "turn.completed")
+	if l := st.LastCompaction; l.Reason != events.CompactOnSend || l.Outcome != session.OutcomeCompleted ||
+		st.LastTurn.Cause != events.CauseFollowUp || st.Usage.Used != 90 || st.Ignored.Count != 0 {
 		t.Errorf("%+v, %+v, %+v", l, st.LastTurn, st.Usage)
 	}
 	q := w.script.Requests()
 	if len(q) != 3 || !q[1].Summary || !strings.Contains(told(q[1]), "which colour?") {
 		t.Fatalf("%+v", q)
 	}
-	if text := told(q[2]); !strings.Contains(text, "The wall is blue.") || !strings.HasSuffix(text, "user: and now?\n") || strings.Contains(text, "which colour?") {
+	if text := told(q[2]); !strings.Contains(text, "The wall is blue.") ||
+		!strings.HasSuffix(text, "user: and now?\n") || strings.Contains(text, "which colour?") {
 		t.Errorf("%s", text)
 	}
 }
 
-// C5: a turn fills the context while it works. It is stopped between two calls, the conversation is compacted, and it goes
-// on with what it was asked and what it has done.
+// C5: a turn fills the context while it works. It is stopped between two calls, the conversation is compacted, and it
+// goes on with what it was asked and what it has done.
 func TestCompactsMidStream(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -75,13 +79,16 @@ func TestCompactsMidStream(t *testing.T) {
 	stopped := func() { // the model says nothing more before it is cut off, if it was asked at all
 		w.until("the stop", func(st *session.State) bool { return st.Turn == nil || st.LastCompaction != nil })
 	}
-	w.script.Say(script.Step{Calls: []script.Call{{Name: "read_file", Arguments: `{"path":"notes.txt"}`}}, Used: 900}, script.Step{Text: "It is red.", Used: 50, Hold: stopped}, script.Step{Text: "It is red.", Used: 50})
+	w.script.Say(script.Step{Calls: []script.Call{{Name: "read_file", Arguments: `{"path":"notes.txt"}`}}, Used: 900},
+		script.Step{Text: "It is red.", Used: 50, Hold: stopped}, script.Step{Text: "It is red.", Used: 50})
 	w.script.Summarise(script.Step{Text: "notes.txt says red."})
 	w.agent("")
 	w.send("m1", "which colour do the notes say?")
 	st := w.until("the answer", delivered("m1"))
-	w.order("tool.started", "tool.completed", "turn.stop_requested", "compaction.requested", "turn.stopped", "compaction.started", "compaction.completed", "turn.requested", "turn.started", "turn.completed")
-	if l := st.LastCompaction; l.Reason != events.CompactMidStream || st.LastTurn.Cause != events.CauseFollowUp || string(st.LastTurn.Options) != `{"model":"small"}` || st.Ignored.Count != 0 {
+	w.order("tool.started", "tool.completed", "turn.stop_requested", "compaction.requested", "turn.stopped",
+		"compaction.started", "compaction.completed", "turn.requested", "turn.started", "turn.completed")
+	if l := st.LastCompaction; l.Reason != events.CompactMidStream || st.LastTurn.Cause != events.CauseFollowUp ||
+		string(st.LastTurn.Options) != `{"model":"small"}` || st.Ignored.Count != 0 {
 		t.Errorf("%+v, %+v, %+v", l, st.LastTurn, st.Ignored.Last)
 	}
 	if n := count(w.facts(), "tool.started"); n != 1 {
@@ -94,13 +101,14 @@ func TestCompactsMidStream(t *testing.T) {
 	}
 }
 
-// C11: the provider says that it is too much, also for the summary: what does not fit is cut from the front. Then the same
-// turn again.
+// C11: the provider says that it is too much, also for the summary: what does not fit is cut from the front. Then the
+// same turn again.
 func TestCompactsOnOverflow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.script.LimitMax = 1200
-	w.script.Say(script.Step{Text: strings.Repeat("blue ", 600)}, script.Step{Text: strings.Repeat("red ", 600)}, script.Step{Text: "Red."})
+	w.script.Say(script.Step{Text: strings.Repeat("blue ", 600)}, script.Step{Text: strings.Repeat("red ", 600)},
+		script.Step{Text: "Red."})
 	w.script.Summarise(script.Step{Text: "First blue, then red."})
 	w.agent("")
 	w.send("m1", "one")
@@ -109,12 +117,14 @@ func TestCompactsOnOverflow(t *testing.T) {
 	w.until("the second answer", delivered("m2"))
 	w.send("m3", "which colour now?")
 	st := w.until("the third answer", delivered("m3"))
-	w.order("turn.failed", "compaction.requested", "compaction.completed", "turn.requested", "turn.started", "turn.completed")
+	w.order("turn.failed", "compaction.requested", "compaction.completed", "turn.requested", "turn.started",
+		"turn.completed")
 	if count(w.facts(), "turn.failed") != 1 || count(w.facts(), "compaction.requested") != 1 || st.Ignored.Count != 0 {
 		t.Errorf("%v", w.facts())
 	}
 	q := w.script.Requests()
-	if text := told(q[len(q)-1]); !strings.HasSuffix(text, "user: "+summaryWords+"First blue, then red.\nuser: which colour now?\n") {
+	if text := told(q[len(q)-1]); !strings.HasSuffix(text,
+		"user: "+summaryWords+"First blue, then red.\nuser: which colour now?\n") {
 		t.Errorf("%s", text)
 	}
 }
@@ -128,21 +138,24 @@ func TestOverflowsForEver(t *testing.T) {
 	w.agent("")
 	w.send("m1", strings.Repeat("much too long ", 400))
 	st := w.until("the end of it", func(st *session.State) bool {
-		return count(w.facts(), "turn.failed") == 2 && st.Turn == nil && st.Pending.Turn == nil && st.Pending.Compaction == nil
+		return count(w.facts(), "turn.failed") == 2 && st.Turn == nil && st.Pending.Turn == nil &&
+			st.Pending.Compaction == nil
 	})
-	if e := st.LastTurn.Error; e == nil || e.Kind != failure.ContextExceeded || count(w.facts(), "compaction.requested") != 1 {
+	if e := st.LastTurn.Error; e == nil || e.Kind != failure.ContextExceeded ||
+		count(w.facts(), "compaction.requested") != 1 {
 		t.Errorf("%+v, %v", st.LastTurn, w.facts())
 	}
 }
 
-// C8, C17: a summary that fails is made again, by and by; a model that answers with JSON has not made one. The message that
-// waits behind it goes out after all, once.
+// C8, C17: a summary that fails is made again, by and by; a model that answers with JSON has not made one. The message
+// that waits behind it goes out after all, once.
 func TestSummariesThatFail(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.cfg.contextLimit = 1000
 	w.script.Say(script.Step{Text: "Blue.", Used: 720}, script.Step{Text: "Still blue.", Used: 90})
-	w.script.Summarise(script.Step{Status: 500, Body: `{"error":{"message":"mock error 500"}}`}, script.Step{Text: `{"tool":"read_file"}`}, script.Step{}, script.Step{Text: "The wall is blue."})
+	w.script.Summarise(script.Step{Status: 500, Body: `{"error":{"message":"mock error 500"}}`},
+		script.Step{Text: `{"tool":"read_file"}`}, script.Step{}, script.Step{Text: "The wall is blue."})
 	w.agent("")
 	w.send("m1", "which colour?")
 	w.until("the first answer", delivered("m1"))
@@ -158,7 +171,8 @@ func TestSummariesThatFail(t *testing.T) {
 			kinds = append(kinds, e.Reason)
 		}
 	}
-	if got := strings.Join(kinds, " "); got != "server_error bad_summary bad_summary" || count(w.facts(), "turn.started") != 2 {
+	if got := strings.Join(kinds, " "); got != "server_error bad_summary bad_summary" ||
+		count(w.facts(), "turn.started") != 2 {
 		t.Errorf("%s, %v", got, w.facts())
 	}
 }
@@ -175,7 +189,8 @@ func TestSummariesThatCannotBe(t *testing.T) {
 	w.until("the first answer", delivered("m1"))
 	w.send("m2", "and now?")
 	st := w.until("the second answer", delivered("m2"))
-	if l := st.LastCompaction; l == nil || l.Outcome != session.OutcomeFailed || l.Error.Kind != failure.Authentication {
+	if l := st.LastCompaction; l == nil || l.Outcome != session.OutcomeFailed ||
+		l.Error.Kind != failure.Authentication {
 		t.Errorf("%+v", l)
 	}
 	if q := w.script.Requests(); !strings.Contains(told(q[len(q)-1]), "which colour?") {

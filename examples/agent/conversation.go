@@ -26,9 +26,9 @@ type entry struct {
 // heardMax is how many messages a summary knows by their ids. Only the last turn can come again.
 const heardMax = 100
 
-// conversation is what the model has been told in a session. It is kept in a file of its own, one line an entry, each on
-// the disk before anything is done because of it. What a process wrote that had lost the session to a newer one does not
-// count: its epoch is lower than what stands before it.
+// conversation is what the model has been told in a session. It is kept in a file of its own, one line an entry, each
+// on the disk before anything is done because of it. What a process wrote that had lost the session to a newer one does
+// not count: its epoch is lower than what stands before it.
 type conversation struct {
 	path    string
 	epoch   uint64
@@ -187,11 +187,13 @@ func (c *conversation) told() string {
 	return b.String()
 }
 
-// summarise puts a summary in place of what was said. A turn of before may come again, so its message stays known. What the user wants and has no answer to stays as it is: after the
-// summary if nothing was done about it yet, before the summary of what was done else.
+// summarise puts a summary in place of what was said. A turn of before may come again, so its message stays known. What
+// the user wants and has no answer to stays as it is: after the summary if nothing was done about it yet, before the
+// summary of what was done else.
 func (c *conversation) summarise(summary string) error {
 	heard := c.heard()
-	entries := []entry{{Heard: heard[max(0, len(heard)-heardMax):], Answered: c.answered(), message: message{Role: "user", Content: summaryWords + summary}}}
+	entries := []entry{{Heard: heard[max(0, len(heard)-heardMax):], Answered: c.answered(),
+		message: message{Role: "user", Content: summaryWords + summary}}}
 	last := -1
 	for i, e := range c.entries {
 		if e.Message != "" {

@@ -16,8 +16,9 @@ import (
 // longVariable has TestKilledAnywhere kill more often (`make long`).
 const longVariable = "HOLDFAST_LONG"
 
-// The agent is killed at any instant of a long conversation with commands, permissions and compactions, again and again.
-// Each message is answered once and in order, no command runs twice, and what the model is told stays well formed.
+// The agent is killed at any instant of a long conversation with commands, permissions and compactions, again and
+// again. Each message is answered once and in order, no command runs twice, and what the model is told stays well
+// formed.
 func TestKilledAnywhere(t *testing.T) {
 	t.Parallel()
 	kills, messages := 4, 6
@@ -48,7 +49,8 @@ func TestKilledAnywhere(t *testing.T) {
 
 	var answered []string
 	for _, e := range w.log() {
-		if f, ok := e.Fact.(events.TurnStarted); ok && f.Message != "" && f.Cause != events.CauseRetry && f.Cause != events.CauseResume && f.OfTurn == "" {
+		if f, ok := e.Fact.(events.TurnStarted); ok && f.Message != "" && f.Cause != events.CauseRetry &&
+			f.Cause != events.CauseResume && f.OfTurn == "" {
 			answered = append(answered, f.Message)
 		}
 	}
@@ -69,7 +71,8 @@ func TestKilledAnywhere(t *testing.T) {
 		}
 	}
 	facts := w.facts()
-	t.Logf("%d kills: %d turns and %d calls interrupted, %d compactions, %d of them failed", kills, count(facts, "turn.interrupted"), count(facts, "tool.interrupted"),
+	t.Logf("%d kills: %d turns and %d calls interrupted, %d compactions, %d of them failed", kills,
+		count(facts, "turn.interrupted"), count(facts, "tool.interrupted"),
 		count(facts, "compaction.started"), count(facts, "compaction.failed"))
 }
 
@@ -81,7 +84,8 @@ func painter(q script.Request) script.Step {
 	case q.Summary:
 		return script.Step{Text: "The walls were painted.", Hold: think}
 	case last.Role == "user" && strings.HasPrefix(last.Content, "paint "):
-		return script.Step{Calls: []script.Call{{Name: "run", Arguments: fmt.Sprintf(`{"command":"echo %s >> ran"}`, last.Content)}}}
+		return script.Step{Calls: []script.Call{{Name: "run",
+			Arguments: fmt.Sprintf(`{"command":"echo %s >> ran"}`, last.Content)}}}
 	default:
 		return script.Step{Text: "Done. " + strings.Repeat("It looks good. ", 10), Hold: think}
 	}
@@ -89,7 +93,8 @@ func painter(q script.Request) script.Step {
 
 // atWork says that there is something to interrupt, or nothing left to do.
 func atWork(st *session.State) bool {
-	running := st.Turn != nil && st.Turn.Epoch == st.Epoch || st.Compaction != nil && st.Compaction.State == session.CompactionRunning
+	running := st.Turn != nil && st.Turn.Epoch == st.Epoch ||
+		st.Compaction != nil && st.Compaction.State == session.CompactionRunning
 	return st.Owned && running || settled(st)
 }
 
@@ -104,8 +109,9 @@ func (w *world) permit(ok func(*session.State) bool) *session.State {
 	return w.until("the end, permitting all", func(st *session.State) bool {
 		for _, p := range st.PendingPrompts() {
 			// one that has expired meanwhile is refused, which is no matter
-			err := w.bus.Request(w.ctx, "ledger", "answer", map[string]any{"harness": me, "session": demo, "prompt": p, "by": "ada",
-				"answers": []events.Answer{{Question: "permission", Selected: []string{"once"}}}}, nil)
+			err := w.bus.Request(w.ctx, "ledger", "answer",
+				map[string]any{"harness": me, "session": demo, "prompt": p, "by": "ada",
+					"answers": []events.Answer{{Question: "permission", Selected: []string{"once"}}}}, nil)
 			if err != nil {
 				w.t.Logf("permission for %s: %v", p, err)
 			}

@@ -14,8 +14,8 @@
 //	               not running. A permission is a question to the process that asks: it expires with it
 //	compaction     Holdfast says when, from what is reported about usage; this program makes the summary
 //
-// Kill it at any point and start it again: calls that were cut off get the result that the log has, or none, and are never
-// run again.
+// Kill it at any point and start it again: calls that were cut off get the result that the log has, or none, and are
+// never run again.
 package main
 
 import (
@@ -78,9 +78,11 @@ func flags(args []string, side io.Writer) (config, error) {
 	fs.StringVar(&cfg.prefix, "prefix", "hf", "the cell's prefix")
 	fs.StringVar(&cfg.harness, "harness", "agent", "the harness id: this installation")
 	fs.StringVar(&cfg.session, "session", "demo", "the session that is opened, and that the message goes to")
-	fs.StringVar(&cfg.endpoint, "endpoint", "https://api.openai.com/v1", "an endpoint that is compatible with OpenAI's; the key is taken from OPENAI_API_KEY")
+	fs.StringVar(&cfg.endpoint, "endpoint", "https://api.openai.com/v1",
+		"an endpoint that is compatible with OpenAI's; the key is taken from OPENAI_API_KEY")
 	fs.StringVar(&cfg.model, "model", "gpt-4o-mini", "the model")
-	fs.Int64Var(&cfg.contextLimit, "context-limit", 0, "how many tokens the model takes in; 0: unknown, then nothing is compacted before it overflows")
+	fs.Int64Var(&cfg.contextLimit, "context-limit", 0,
+		"how many tokens the model takes in; 0: unknown, then nothing is compacted before it overflows")
 	fs.StringVar(&cfg.dir, "dir", ".agent", "where conversations are kept")
 	fs.StringVar(&cfg.root, "root", ".", "the working directory of the tools")
 	fs.DurationVar(&cfg.ttl, "ttl", 15*time.Second, "how long after a crash it is noticed")
@@ -93,7 +95,8 @@ func flags(args []string, side io.Writer) (config, error) {
 
 // run works until ctx ends, then leaves in good order.
 func run(ctx context.Context, cfg config, out io.Writer) (err error) {
-	h, err := harness.Connect(ctx, harness.Config{ID: cfg.harness, URL: cfg.nats, Creds: cfg.creds, Prefix: cfg.prefix, TTL: cfg.ttl})
+	h, err := harness.Connect(ctx, harness.Config{ID: cfg.harness, URL: cfg.nats, Creds: cfg.creds, Prefix: cfg.prefix,
+		TTL: cfg.ttl})
 	if err != nil {
 		return err
 	}
@@ -102,17 +105,20 @@ func run(ctx context.Context, cfg config, out io.Writer) (err error) {
 		defer cancel()
 		err = errors.Join(err, h.Close(late))
 	}()
-	if _, err := h.Open(ctx, cfg.session, harness.Opening{Agent: "agent", Model: cfg.model, ContextLimit: cfg.contextLimit}); err != nil {
+	if _, err := h.Open(ctx, cfg.session, harness.Opening{Agent: "agent", Model: cfg.model,
+		ContextLimit: cfg.contextLimit}); err != nil {
 		return err
 	}
 	if err := h.Ready(ctx); err != nil {
 		return err
 	}
 	if cfg.message != "" {
-		if _, err := h.Send(ctx, harness.Message{Session: cfg.session, Content: cfg.message, By: os.Getenv("USER")}); err != nil {
+		if _, err := h.Send(ctx, harness.Message{Session: cfg.session, Content: cfg.message,
+			By: os.Getenv("USER")}); err != nil {
 			return err
 		}
 	}
-	a := &agent{cfg: cfg, model: &client{endpoint: cfg.endpoint, key: cfg.key, http: http.DefaultClient}, out: out, allowed: map[string]bool{}}
+	a := &agent{cfg: cfg, model: &client{endpoint: cfg.endpoint, key: cfg.key, http: http.DefaultClient}, out: out,
+		allowed: map[string]bool{}}
 	return h.Work(ctx, a.worker())
 }

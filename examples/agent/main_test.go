@@ -32,8 +32,10 @@ func TestMain(m *testing.M) {
 func (w *world) child() (kill func()) {
 	w.t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), childArguments+"="+strings.Join([]string{"--nats", w.cfg.nats, "--endpoint", w.cfg.endpoint, "--session", demo, "--model", w.cfg.model,
-		"--dir", w.cfg.dir, "--root", w.cfg.root, "--ttl", w.cfg.ttl.String(), "--context-limit", fmt.Sprint(w.cfg.contextLimit)}, "\n"))
+	cmd.Env = append(os.Environ(), childArguments+"="+strings.Join([]string{"--nats", w.cfg.nats, "--endpoint",
+		w.cfg.endpoint, "--session", demo, "--model", w.cfg.model,
+		"--dir", w.cfg.dir, "--root", w.cfg.root, "--ttl", w.cfg.ttl.String(), "--context-limit",
+		fmt.Sprint(w.cfg.contextLimit)}, "\n"))
 	cmd.Stdout, cmd.Stderr = w.t.Output(), w.t.Output()
 	w.ok(cmd.Start())
 	killed := false
@@ -57,11 +59,13 @@ func (w *world) child() (kill func()) {
 func TestFlags(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "secret")
 	cfg, err := flags([]string{"--session", "s", "--model", "m", "--context-limit", "8000", "what", "now?"}, io.Discard)
-	if err != nil || cfg.session != "s" || cfg.model != "m" || cfg.contextLimit != 8000 || cfg.message != "what now?" || cfg.key != "secret" || cfg.harness != "agent" {
+	if err != nil || cfg.session != "s" || cfg.model != "m" || cfg.contextLimit != 8000 || cfg.message != "what now?" ||
+		cfg.key != "secret" || cfg.harness != "agent" {
 		t.Errorf("%+v, %v", cfg, err)
 	}
 	var side strings.Builder
-	if err := program(t.Context(), []string{"--help"}, io.Discard, &side); err != nil || !strings.Contains(side.String(), "-context-limit") || strings.Contains(side.String(), "secret") {
+	if err := program(t.Context(), []string{"--help"}, io.Discard, &side); err != nil ||
+		!strings.Contains(side.String(), "-context-limit") || strings.Contains(side.String(), "secret") {
 		t.Errorf("%v, %s", err, &side)
 	}
 	if err := program(t.Context(), []string{"--no-such"}, io.Discard, io.Discard); err == nil {
@@ -69,7 +73,8 @@ func TestFlags(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	if err := program(ctx, []string{"--nats", "nats://127.0.0.1:1"}, io.Discard, io.Discard); !errors.Is(err, harness.ErrUnreachable) {
+	if err := program(ctx, []string{"--nats", "nats://127.0.0.1:1"}, io.Discard, io.Discard); !errors.Is(err,
+		harness.ErrUnreachable) {
 		t.Errorf("no broker: %v", err)
 	}
 }

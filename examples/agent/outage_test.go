@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// TestOutage: the broker is away for longer than the agent's lease lives, while the agent waits for a permission: the same turn
-// goes on with the answer, and the model is asked nothing twice.
+// TestOutage: the broker is away for longer than the agent's lease lives, while the agent waits for a permission: the
+// same turn goes on with the answer, and the model is asked nothing twice.
 func TestOutage(t *testing.T) {
 	t.Parallel() // it mostly waits
 	const away = 17 * time.Second
@@ -25,17 +25,22 @@ func TestOutage(t *testing.T) {
 	w.server.Shutdown()
 	<-time.After(away)
 	w.server = natstest.Restart(t, w.server)
-	again := w.until("the agent to have its session again", func(st *session.State) bool { return st.Epoch > before.Epoch })
-	if !slices.Equal(again.PendingPrompts(), before.PendingPrompts()) || again.Turn == nil || again.Turn.ID != before.Turn.ID {
-		t.Errorf("before %+v, %v; after %+v, %v", before.Turn, before.PendingPrompts(), again.Turn, again.PendingPrompts())
+	again := w.until("the agent to have its session again",
+		func(st *session.State) bool { return st.Epoch > before.Epoch })
+	if !slices.Equal(again.PendingPrompts(), before.PendingPrompts()) || again.Turn == nil ||
+		again.Turn.ID != before.Turn.ID {
+		t.Errorf("before %+v, %v; after %+v, %v", before.Turn, before.PendingPrompts(), again.Turn,
+			again.PendingPrompts())
 	}
 	st := w.permit(settled)
 	if st.LastTurn.ID != before.Turn.ID || st.LastTurn.Outcome != session.OutcomeCompleted || st.Ignored.Count != 0 {
 		t.Errorf("last turn %+v, ignored %+v", st.LastTurn, st.Ignored.Last)
 	}
 	facts := w.facts()
-	for kind, want := range map[events.Kind]int{"turn.started": 2, "prompt.requested": 2, "prompt.answered": 1, "tool.completed": 1, "turn.failed": 0,
-		"turn.interrupted": 0, "tool.interrupted": 0, "prompt.expired": 0, "prompt.withdrawn": 0, "session.orphaned": 0} {
+	for kind, want := range map[events.Kind]int{"turn.started": 2, "prompt.requested": 2, "prompt.answered": 1,
+		"tool.completed": 1, "turn.failed": 0,
+		"turn.interrupted": 0, "tool.interrupted": 0, "prompt.expired": 0, "prompt.withdrawn": 0,
+		"session.orphaned": 0} {
 		if n := count(facts, string(kind)); n != want { // what is claimed again is said once more
 			t.Errorf("%d × %s, want %d", n, kind, want)
 		}

@@ -27,8 +27,8 @@ func (w *world) scheduled() (all []events.RetryScheduled) {
 	return all
 }
 
-// T1, T2, T13: what failed comes back by itself, at the instant that was said, and not before the provider wants it; with
-// the failed turn's options; the conversation has the message once.
+// T1, T2, T13: what failed comes back by itself, at the instant that was said, and not before the provider wants it;
+// with the failed turn's options; the conversation has the message once.
 func TestRetries(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -48,10 +48,12 @@ func TestRetries(t *testing.T) {
 		t.Errorf("2 s and 5 s were over after %s", took)
 	}
 	all := w.scheduled()
-	if len(all) != 2 || all[0].Attempt != 1 || all[0].DelayMS != 2000 || all[1].Attempt != 2 || all[1].DelayMS != 5000 || all[1].Error.Kind != failure.RateLimit {
+	if len(all) != 2 || all[0].Attempt != 1 || all[0].DelayMS != 2000 || all[1].Attempt != 2 ||
+		all[1].DelayMS != 5000 || all[1].Error.Kind != failure.RateLimit {
 		t.Errorf("%+v", all)
 	}
-	if st.LastTurn.Cause != events.CauseRetry || st.LastTurn.Message != "m1" || st.Retry.Attempt != 0 || st.Ignored.Count != 0 {
+	if st.LastTurn.Cause != events.CauseRetry || st.LastTurn.Message != "m1" || st.Retry.Attempt != 0 ||
+		st.Ignored.Count != 0 {
 		t.Errorf("%+v, %+v", st.LastTurn, st.Retry)
 	}
 	for i, q := range w.script.Requests() {
@@ -61,11 +63,13 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// T3, T5, T15: what trying again will not mend is given up at once, and says why; a person may have it tried all the same.
+// T3, T5, T15: what trying again will not mend is given up at once, and says why; a person may have it tried all the
+// same.
 func TestGivesUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.script.Say(script.Step{Status: 401, Body: `{"error":{"message":"Incorrect API key provided"}}`}, script.Step{Text: "Hello."})
+	w.script.Say(script.Step{Status: 401, Body: `{"error":{"message":"Incorrect API key provided"}}`},
+		script.Step{Text: "Hello."})
 	w.agent("")
 	w.send("m1", "hello")
 	st := w.until("the end of it", func(st *session.State) bool { return st.Retry.State == session.RetryAbandoned })
@@ -97,8 +101,8 @@ func TestRetriesWhatIsNoAnswer(t *testing.T) {
 	}
 }
 
-// T10, T14: the agent is killed in the middle of an answer. The turn comes back by itself when there is an agent again, with
-// what was done before; a command that had run is not run again.
+// T10, T14: the agent is killed in the middle of an answer. The turn comes back by itself when there is an agent again,
+// with what was done before; a command that had run is not run again.
 func TestResumesAfterAKill(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -146,8 +150,8 @@ func TestStalls(t *testing.T) {
 	}
 }
 
-// A message too large for the log, as said on the command line, reaches the model whole; and again, when the agent has lost
-// what it had been given.
+// A message too large for the log, as said on the command line, reaches the model whole; and again, when the agent has
+// lost what it had been given.
 func TestLargeMessage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -56,16 +56,21 @@ const asking = "ask_user"
 
 // tools are all there are.
 var tools = []tool{
-	{"read_file", "Read a file of the working directory.", `{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}`, (*agent).readFile},
-	{"run", "Run a shell command in the working directory. The user is asked for permission first.", `{"type":"object","properties":{"command":{"type":"string"}},"required":["command"]}`, (*agent).command},
-	{asking, "Ask the user a question and wait for the answer, for however long that takes.", `{"type":"object","properties":{"question":{"type":"string"},"options":{"type":"array","items":{"type":"string"}}},"required":["question"]}`, (*agent).question},
+	{"read_file", "Read a file of the working directory.",
+		`{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}`, (*agent).readFile},
+	{"run", "Run a shell command in the working directory. The user is asked for permission first.",
+		`{"type":"object","properties":{"command":{"type":"string"}},"required":["command"]}`, (*agent).command},
+	{asking, "Ask the user a question and wait for the answer, for however long that takes.",
+		`{"type":"object","properties":{"question":{"type":"string"},"options":{"type":"array",` +
+			`"items":{"type":"string"}}},"required":["question"]}`, (*agent).question},
 }
 
 func toolSpecs() []toolSpec {
 	specs := make([]toolSpec, len(tools))
 	for i, t := range tools {
 		specs[i].Type = "function"
-		specs[i].Function.Name, specs[i].Function.Description, specs[i].Function.Parameters = t.name, t.description, json.RawMessage(t.parameters)
+		specs[i].Function.Name, specs[i].Function.Description, specs[i].Function.Parameters = t.name, t.description,
+			json.RawMessage(t.parameters)
 	}
 	return specs
 }
@@ -126,7 +131,8 @@ func (a *agent) permission(ctx context.Context, c callContext) error {
 	if may {
 		return nil
 	}
-	answer, err := c.turn.Ask(ctx, harness.Prompt{ID: c.id + ".may", Call: c.id, Kind: events.PromptPermission, Title: "Run " + cut(c.args.Command, titleBytesMax)})
+	answer, err := c.turn.Ask(ctx, harness.Prompt{ID: c.id + ".may", Call: c.id, Kind: events.PromptPermission,
+		Title: "Run " + cut(c.args.Command, titleBytesMax)})
 	switch {
 	case err != nil:
 		return err
@@ -147,14 +153,15 @@ func (a *agent) permission(ctx context.Context, c callContext) error {
 	return nil
 }
 
-// question asks the user. The answer is the call's result, also if this process is gone when it comes: then the next one
-// finds it in the log.
+// question asks the user. The answer is the call's result, also if this process is gone when it comes: then the next
+// one finds it in the log.
 func (a *agent) question(ctx context.Context, c callContext) (string, error) {
 	q := events.Question{ID: "q", Question: c.args.Question, Custom: true}
 	for _, label := range c.args.Options {
 		q.Options = append(q.Options, events.Option{Label: label})
 	}
-	answer, err := c.turn.Ask(ctx, harness.Prompt{ID: c.id + ".ask", Call: c.id, Questions: []events.Question{q}, Title: cut(c.args.Question, titleBytesMax)})
+	answer, err := c.turn.Ask(ctx, harness.Prompt{ID: c.id + ".ask", Call: c.id, Questions: []events.Question{q},
+		Title: cut(c.args.Question, titleBytesMax)})
 	switch {
 	case err != nil:
 		return "", err

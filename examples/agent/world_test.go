@@ -54,11 +54,13 @@ func newWorld(t testing.TB) *world {
 	server := natstest.Start(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 5*patience)
 	t.Cleanup(cancel)
-	w := &world{t: t, ctx: ctx, server: server, ttl: ttlKept, url: server.URL(), bus: natstest.Bus(t, server), script: &script.Server{}}
+	w := &world{t: t, ctx: ctx, server: server, ttl: ttlKept, url: server.URL(), bus: natstest.Bus(t, server),
+		script: &script.Server{}}
 	endpoint := httptest.NewServer(w.script)
 	t.Cleanup(endpoint.Close)
 	dir := t.TempDir()
-	w.cfg = config{nats: w.url, prefix: events.DefaultPrefix, harness: me, session: demo, endpoint: endpoint.URL + "/v1", model: "small",
+	w.cfg = config{nats: w.url, prefix: events.DefaultPrefix, harness: me, session: demo,
+		endpoint: endpoint.URL + "/v1", model: "small",
 		dir: filepath.Join(dir, "conversations"), root: dir, ttl: ttlKilled}
 	w.services()
 	return w
@@ -156,7 +158,8 @@ func (w *world) until(what string, ok func(*session.State) bool) *session.State 
 			return st
 		}
 		if time.Now().After(deadline) {
-			w.t.Fatalf("waited %s for %s: %s %+v, last turn %+v, retry %+v, compaction %+v, ignored %+v", patience, what, st.Phase, st.Turn, st.LastTurn, st.Retry, st.Compaction, st.Ignored.Last)
+			w.t.Fatalf("waited %s for %s: %s %+v, last turn %+v, retry %+v, compaction %+v, ignored %+v", patience,
+				what, st.Phase, st.Turn, st.LastTurn, st.Retry, st.Compaction, st.Ignored.Last)
 		}
 		<-tick.C
 	}

@@ -1,8 +1,8 @@
 // Package child runs a test's own binary once more, as another process that can be killed at any instant.
 //
-// A test binary calls [Role] first thing in its TestMain: "" says that it is the test itself; else it plays that role and
-// ends. A child says lines on its standard output and is told lines on its standard input; when that ends its parent is
-// gone, and so is the child ([Orders]). Its log, its standard error, goes to a file.
+// A test binary calls [Role] first thing in its TestMain: "" says that it is the test itself; else it plays that role
+// and ends. A child says lines on its standard output and is told lines on its standard input; when that ends its
+// parent is gone, and so is the child ([Orders]). Its log, its standard error, goes to a file.
 package child
 
 import (
@@ -84,7 +84,8 @@ func Start(role, log string, settings any) (*Process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("child: log of %s: %w", role, err)
 	}
-	p := &Process{role: role, log: log, cmd: exec.Command(self), lines: make(chan string, linesMax), done: make(chan struct{})}
+	p := &Process{role: role, log: log, cmd: exec.Command(self), lines: make(chan string, linesMax),
+		done: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), roleVariable+"="+role, settingsVariable+"="+string(body))
 	p.cmd.Stderr = file
 	if p.in, err = p.cmd.StdinPipe(); err != nil {

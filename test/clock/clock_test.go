@@ -53,11 +53,12 @@ func steps() []time.Duration {
 	if os.Getenv("HOLDFAST_LONG") == "" {
 		return hours
 	}
-	return append([]time.Duration{5 * time.Second, -5 * time.Second, 10 * time.Minute, -10 * time.Minute, 2 * time.Hour}, hours...)
+	return append([]time.Duration{5 * time.Second, -5 * time.Second, 10 * time.Minute, -10 * time.Minute,
+		2 * time.Hour}, hours...)
 }
 
-// TestSteps sets the clock of the machine that everything but the harnesses runs on. What was planned is done as long after it
-// was planned as was planned, what lives is left alone, and what is dead is found.
+// TestSteps sets the clock of the machine that everything but the harnesses runs on. What was planned is done as long
+// after it was planned as was planned, what lives is left alone, and what is dead is found.
 func TestSteps(t *testing.T) {
 	dir := t.TempDir()
 	clock := filepath.Join(dir, "clock")
@@ -90,18 +91,20 @@ func told(t *testing.T, p *process, url string, times int) {
 		t.Fatal(err)
 	}
 	for _, service := range []string{"ledger", "reconciler", "retry", "compaction"} {
-		if want := fmt.Sprintf("holdfast_events_total{kind=\"clock_steps\",service=%q} %d", service, times); !strings.Contains(string(metrics), want) {
+		if want := fmt.Sprintf("holdfast_events_total{kind=\"clock_steps\",service=%q} %d", service,
+			times); !strings.Contains(string(metrics), want) {
 			t.Errorf("/metrics does not have %s", want)
 		}
 	}
 	out, err := exec.Command(program(t), "doctor", "--nats", url).CombinedOutput() // it may find other things
-	if !strings.Contains(string(out), "the broker's clock was set back by ") || !strings.Contains(string(out), "the broker's clock was set forward by ") {
+	if !strings.Contains(string(out), "the broker's clock was set back by ") ||
+		!strings.Contains(string(out), "the broker's clock was set forward by ") {
 		t.Errorf("the doctor does not tell: %v\n%s", err, out)
 	}
 }
 
-// TestSuspended: the machine that everything but the harnesses runs on stands still for longer than a lease lives, and its
-// clock is two hours ahead when it goes on.
+// TestSuspended: the machine that everything but the harnesses runs on stands still for longer than a lease lives, and
+// its clock is two hours ahead when it goes on.
 func TestSuspended(t *testing.T) {
 	dir := t.TempDir()
 	clock := filepath.Join(dir, "clock")
@@ -226,7 +229,8 @@ func (w *cell) harness(t *testing.T, id string) *harness.Harness {
 // open opens a session with a turn, and says when.
 func (x *scene) open(t *testing.T, h *harness.Harness, name string) *harness.Session {
 	t.Helper()
-	s, err := h.Open(x.w.ctx, name, harness.Opening{Policy: &events.PolicyPatch{StallAfterS: events.Set(int64(stall / time.Second))}})
+	s, err := h.Open(x.w.ctx, name,
+		harness.Opening{Policy: &events.PolicyPatch{StallAfterS: events.Set(int64(stall / time.Second))}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +249,8 @@ func (w *cell) plan(t *testing.T, name string) *scene {
 	x.live = w.harness(t, "live"+name)
 	t.Cleanup(x.live.Abandon)
 	x.open(t, x.live, "failed")
-	if err := x.turns["failed"].Fail(w.ctx, events.Failure{Kind: failure.RateLimit, Text: "slow down", RetryAfterMS: retryAfter.Milliseconds()}, false); err != nil {
+	if err := x.turns["failed"].Fail(w.ctx, events.Failure{Kind: failure.RateLimit, Text: "slow down",
+		RetryAfterMS: retryAfter.Milliseconds()}, false); err != nil {
 		t.Fatal(err)
 	}
 	x.began["failed"] = time.Now()
@@ -368,7 +373,8 @@ func (x *scene) end(t *testing.T) {
 	bad := []events.Kind{turnFailed, interrupted, orphaned, stopRequested}
 	for _, name := range []string{"busy", "asked", "failed", "silent"} {
 		for _, k := range x.kinds(name) {
-			allowed := k == turnFailed && (name == "failed" || name == "silent") || k == stopRequested && name == "silent"
+			allowed := k == turnFailed && (name == "failed" || name == "silent") ||
+				k == stopRequested && name == "silent"
 			if slices.Contains(bad, k) && !allowed {
 				t.Errorf("%s: %s, though its process lives and works", name, k)
 			}

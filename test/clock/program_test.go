@@ -18,8 +18,8 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 )
 
-// The program is built with a standard library in which time.Now can be moved, as a step of the system's clock moves it: what
-// it shows changes, its monotonic reading and all timers do not.
+// The program is built with a standard library in which time.Now can be moved, as a step of the system's clock moves
+// it: what it shows changes, its monotonic reading and all timers do not.
 const (
 	nowBefore = "sec, nsec, mono := runtimeNow()\n\tif mono == 0 {"
 	nowAfter  = "sec, nsec, mono := runtimeNow()\n\tsec += StepOfTest.Load()\n\tif mono == 0 {"
@@ -75,7 +75,8 @@ func build() error {
 	if strings.Count(text, nowBefore) != 1 || strings.Count(text, imports) != 1 {
 		return fmt.Errorf("%s: time.Now is not as this test knows it: teach it this version of Go", original)
 	}
-	text = strings.Replace(strings.Replace(text, nowBefore, nowAfter, 1), imports, imports+"\t\"sync/atomic\"\n", 1) + declared
+	text = strings.Replace(strings.Replace(text, nowBefore, nowAfter, 1), imports, imports+"\t\"sync/atomic\"\n",
+		1) + declared
 	moved := filepath.Join(dir, "time.go")
 	if err := os.WriteFile(moved, []byte(text), 0o600); err != nil {
 		return err
@@ -118,7 +119,8 @@ type process struct {
 // start runs the program with a clock that is moved as the file says.
 func start(t *testing.T, clock string, env []string, args ...string) *process {
 	t.Helper()
-	p := &process{t: t, clock: clock, log: filepath.Join(t.TempDir(), "log"), cmd: exec.Command(program(t), args...), done: make(chan struct{}), lines: make(chan string, 100)}
+	p := &process{t: t, clock: clock, log: filepath.Join(t.TempDir(), "log"), cmd: exec.Command(program(t), args...),
+		done: make(chan struct{}), lines: make(chan string, 100)}
 	log, err := os.Create(p.log)
 	if err != nil {
 		t.Fatal(err)

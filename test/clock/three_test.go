@@ -26,8 +26,8 @@ import (
 
 const brokers = 3
 
-// TestOneOfThree sets the clock of one broker of three: of the one that leads the log, whose clock is the cell's, and of one
-// that leads the leases and not the log, which ends them by a clock that nothing else shows.
+// TestOneOfThree sets the clock of one broker of three: of the one that leads the log, whose clock is the cell's, and
+// of one that leads the leases and not the log, which ends them by a clock that nothing else shows.
 func TestOneOfThree(t *testing.T) {
 	for _, stream := range []string{"HF_LOG", "KV_hf_leases"} {
 		for _, by := range []time.Duration{-2 * time.Hour, 2 * time.Hour} {
@@ -52,7 +52,8 @@ func TestOneOfThree(t *testing.T) {
 	}
 }
 
-// three runs three brokers, each with a clock of its own, and returns their addresses and, by name, what sets their clocks.
+// three runs three brokers, each with a clock of its own, and returns their addresses and, by name, what sets their
+// clocks.
 func three(t *testing.T) (urls []string, clocks map[string]string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

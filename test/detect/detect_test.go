@@ -1,6 +1,6 @@
-// Package detect measures how long the dead go unnoticed: from the SIGKILL of a real harness process until the last of its
-// calls is closed, and from a new process's "ready" until what the one before left is closed. Closed is what a watcher of
-// the documents sees.
+// Package detect measures how long the dead go unnoticed: from the SIGKILL of a real harness process until the last of
+// its calls is closed, and from a new process's "ready" until what the one before left is closed. Closed is what a
+// watcher of the documents sees.
 package detect
 
 import (
@@ -126,7 +126,8 @@ type cell struct {
 
 func newCell(t *testing.T) *cell {
 	srv := natstest.Start(t, natstest.Synced())
-	c := &cell{t: t, url: srv.URL(), open: map[string]int{}, closed: map[string]time.Time{}, change: make(chan struct{}, 1)}
+	c := &cell{t: t, url: srv.URL(), open: map[string]int{}, closed: map[string]time.Time{},
+		change: make(chan struct{}, 1)}
 	b := natstest.Bus(t, srv)
 	led, err := ledger.New(b, ledger.Default(), zerolog.Nop())
 	if err != nil {
@@ -250,7 +251,8 @@ func (c *cell) report(what string, took []time.Duration, most time.Duration) {
 	at := func(percent int) time.Duration {
 		return took[max((len(took)*percent+99)/100-1, 0)].Round(time.Millisecond / 10)
 	}
-	t.Logf("%s: %d times, min %s, p50 %s, p99 %s, max %s, at most %s, and %s for a busy disk", what, len(took), at(0), at(50), at(99), at(100), most, slow)
+	t.Logf("%s: %d times, min %s, p50 %s, p99 %s, max %s, at most %s, and %s for a busy disk", what, len(took), at(0),
+		at(50), at(99), at(100), most, slow)
 	if at(99) > most+slow {
 		t.Errorf("%s: the 99th percentile is %s, at most %s is promised", what, at(99), most)
 	}

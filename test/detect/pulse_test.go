@@ -11,8 +11,9 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// From a kill or a "ready" until a watcher sees all closed lie about so many writes, one after the other, each synced. What
-// the machine itself takes for them beyond a calm one's time is no part of the promise: others may keep its disk busy.
+// From a kill or a "ready" until a watcher sees all closed lie about so many writes, one after the other, each synced.
+// What the machine itself takes for them beyond a calm one's time is no part of the promise: others may keep its disk
+// busy.
 const (
 	writesOnTheWay = 10
 	calmWrite      = 5 * time.Millisecond
@@ -32,7 +33,8 @@ func (p *pulse) beat(ctx context.Context, b *bus.Bus) error {
 	defer tick.Stop()
 	for {
 		began := time.Now()
-		e := events.New(b.NewID(), events.HarnessSource(ref.Harness, "1"), ref, 1, began, events.SessionReleased{Reason: "pulse"})
+		e := events.New(b.NewID(), events.HarnessSource(ref.Harness, "1"), ref, 1, began,
+			events.SessionReleased{Reason: "pulse"})
 		seq, err := b.Append(ctx, ref, events.WriterHarness, last, []events.Event{e})
 		if ctx.Err() != nil {
 			return nil

@@ -1,5 +1,5 @@
-// Package outage takes the broker away from living agents that work with the default settings, and brings it back: their
-// turns, calls, streams and questions are the same as before, and a retry is made once.
+// Package outage takes the broker away from living agents that work with the default settings, and brings it back:
+// their turns, calls, streams and questions are the same as before, and a retry is made once.
 package outage
 
 import (
@@ -30,8 +30,8 @@ const (
 	longEnv    = "HOLDFAST_LONG"
 	patience   = 5 * time.Minute // no test waits longer for all it waits for
 	deltaEvery = 100 * time.Millisecond
-	// judgedAfter is how long after the broker's return an owner without a lease would be called dead, with the defaults: a
-	// TTL and the grace; and the slow walk.
+	// judgedAfter is how long after the broker's return an owner without a lease would be called dead, with the
+	// defaults: a TTL and the grace; and the slow walk.
 	judgedAfter = 15*time.Second + 5*time.Second + 5*time.Second
 )
 
@@ -62,12 +62,13 @@ type world struct {
 	begun map[string]int // turns by session
 }
 
-// TestOutage (R8): with the defaults an outage of the broker of 1 to 120 s loses nothing of what a living agent has open,
-// whether the services live through it or are started again with the broker, as those of `holdfast up` are.
+// TestOutage (R8): with the defaults an outage of the broker of 1 to 120 s loses nothing of what a living agent has
+// open, whether the services live through it or are started again with the broker, as those of `holdfast up` are.
 func TestOutage(t *testing.T) {
 	outages := []time.Duration{time.Second, 20 * time.Second}
 	if os.Getenv(longEnv) != "" {
-		outages = []time.Duration{time.Second, 5 * time.Second, 11 * time.Second, 20 * time.Second, 40 * time.Second, 120 * time.Second}
+		outages = []time.Duration{time.Second, 5 * time.Second, 11 * time.Second, 20 * time.Second, 40 * time.Second,
+			120 * time.Second}
 	}
 	for _, d := range outages {
 		for _, restarted := range []bool{false, true} {
@@ -113,7 +114,8 @@ func (w *world) rides(d time.Duration, restarted bool) {
 	<-time.After(time.Until(back.Add(judgedAfter))) // by now recovery would have said what it has to say
 	close(w.release)
 	for _, id := range all {
-		w.check(id, before[id], w.until(id, "the end", func(st *session.State) bool { return st.LastTurn != nil && st.Turn == nil }))
+		w.check(id, before[id], w.until(id, "the end",
+			func(st *session.State) bool { return st.LastTurn != nil && st.Turn == nil }))
 	}
 	w.ok(w.leave())
 	w.stop()
@@ -148,7 +150,8 @@ func (w *world) check(id string, before, st *session.State) {
 		want["turn.failed"], want["retry.scheduled"] = 1, 1
 	}
 	said := w.said(id)
-	for _, k := range []events.Kind{"prompt.answered", "prompt.withdrawn", "prompt.expired", "tool.completed", "tool.interrupted", "turn.interrupted", "turn.failed",
+	for _, k := range []events.Kind{"prompt.answered", "prompt.withdrawn", "prompt.expired", "tool.completed",
+		"tool.interrupted", "turn.interrupted", "turn.failed",
 		"turn.stopped", "retry.scheduled", "retry.abandoned", "session.orphaned"} {
 		if said[k] != want[k] {
 			w.t.Errorf("%s: %d × %s, want %d", id, said[k], k, want[k])
@@ -189,14 +192,16 @@ func (w *world) turn(ctx context.Context, t *harness.Turn) error {
 	switch id {
 	case asks:
 		w.running <- id
-		return answered(t.Ask(ctx, harness.Prompt{ID: "p", Questions: question(), OnOwnerLoss: events.LossKeep}))("blue")
+		return answered(t.Ask(ctx, harness.Prompt{ID: "p", Questions: question(),
+			OnOwnerLoss: events.LossKeep}))("blue")
 	case asksTo:
 		call, err := t.Tool(ctx, harness.Tool{Name: "ask_user"})
 		if err != nil {
 			return err
 		}
 		w.running <- id
-		if err := answered(t.Ask(ctx, harness.Prompt{ID: "p", Call: call.ID(), Questions: question()}))("red"); err != nil {
+		if err := answered(t.Ask(ctx, harness.Prompt{ID: "p", Call: call.ID(),
+			Questions: question()}))("red"); err != nil {
 			return err
 		}
 		return call.Complete(ctx, "red")
@@ -216,7 +221,8 @@ func (w *world) turn(ctx context.Context, t *harness.Turn) error {
 		return w.stream(ctx, t)
 	}
 	if first {
-		return &harness.FailureError{Failure: events.Failure{Kind: "rate_limit", Text: "slow down", RetryAfterMS: time.Second.Milliseconds()}}
+		return &harness.FailureError{Failure: events.Failure{Kind: "rate_limit", Text: "slow down",
+			RetryAfterMS: time.Second.Milliseconds()}}
 	}
 	return nil
 }
@@ -259,7 +265,8 @@ func newWorld(t *testing.T) *world {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	server := natstest.Start(t)
-	w := &world{t: t, ctx: ctx, server: server, bus: natstest.Bus(t, server), running: make(chan string, len(all)), release: make(chan struct{}), begun: map[string]int{}}
+	w := &world{t: t, ctx: ctx, server: server, bus: natstest.Bus(t, server), running: make(chan string, len(all)),
+		release: make(chan struct{}), begun: map[string]int{}}
 	w.services()
 	return w
 }
@@ -337,7 +344,8 @@ func (w *world) said(id string) map[events.Kind]int {
 // answer answers the session's question, as soon as the ledger is there to take it.
 func (w *world) answer(id, text string) {
 	w.t.Helper()
-	req := map[string]any{"harness": me, "session": id, "prompt": "p", "by": "ada", "answers": []events.Answer{{Question: "q", Text: text}}}
+	req := map[string]any{"harness": me, "session": id, "prompt": "p", "by": "ada",
+		"answers": []events.Answer{{Question: "q", Text: text}}}
 	natstest.Until(w.t, "the answer to "+id, func() bool {
 		err := w.bus.Request(w.ctx, ledger.Name, "answer", req, nil)
 		refusal, refused := errors.AsType[*events.Refusal](err)

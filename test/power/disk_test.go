@@ -16,9 +16,9 @@ import (
 // sectorBytes is what a disk writes as a whole: a write of more can be torn between two sectors.
 const sectorBytes = 512
 
-// disk is a disk with a volatile cache, as one file of a FUSE file system. What was written is in the cache; a flush puts all of
-// the cache on the medium. A cut of the power leaves of each sector in the cache one of the contents that it had since the
-// last flush, or what is on the medium.
+// disk is a disk with a volatile cache, as one file of a FUSE file system. What was written is in the cache; a flush
+// puts all of the cache on the medium. A cut of the power leaves of each sector in the cache one of the contents that
+// it had since the last flush, or what is on the medium.
 type disk struct {
 	fs.Inode
 
@@ -38,7 +38,8 @@ func newDisk(size int) (*disk, error) {
 	d := &disk{cache: map[int64][][]byte{}, used: map[int64]bool{}}
 	d.powered = sync.NewCond(&d.mu)
 	for _, b := range []*[]byte{&d.shows, &d.medium} {
-		m, err := syscall.Mmap(-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE|syscall.MAP_NORESERVE)
+		m, err := syscall.Mmap(-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE,
+			syscall.MAP_ANON|syscall.MAP_PRIVATE|syscall.MAP_NORESERVE)
 		if err != nil {
 			return nil, fmt.Errorf("power: a disk of %d bytes: %w", size, err)
 		}
@@ -141,8 +142,8 @@ func (d *disk) remove() {
 	d.powered.Broadcast()
 }
 
-// survivor is the disk as it is when the power is back: of the cache a random part, sector by sector. It says how many sectors
-// were in the cache, and how many of them are not as they were last written.
+// survivor is the disk as it is when the power is back: of the cache a random part, sector by sector. It says how many
+// sectors were in the cache, and how many of them are not as they were last written.
 func (d *disk) survivor(rnd *rand.Rand) (after *disk, cached, lost int, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -27,7 +27,8 @@ const diskBytes = 16 << 30
 
 // kinds are the file systems on which the power is cut.
 var kinds = []kind{
-	{"ext4", diskBytes, []string{"mkfs.ext4", "-q", "-F", "-N", "4096", "-J", "size=16", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"}, "rw"},
+	{"ext4", diskBytes, []string{"mkfs.ext4", "-q", "-F", "-N", "4096", "-J", "size=16", "-E",
+		"nodiscard,lazy_itable_init=0,lazy_journal_init=0"}, "rw"},
 	{"xfs", diskBytes, []string{"mkfs.xfs", "-q", "-f", "-K"}, "nouuid"},
 }
 
@@ -90,8 +91,8 @@ func (m *machine) on(fresh bool) (err error) {
 	return err
 }
 
-// off takes apart what a cut has left of the machine. Its processes must have been killed: nothing of the file system can be
-// written any more, so that errors of it are expected.
+// off takes apart what a cut has left of the machine. Its processes must have been killed: nothing of the file system
+// can be written any more, so that errors of it are expected.
 func (m *machine) off() error {
 	m.disk.remove()
 	var errs []error
@@ -102,7 +103,8 @@ func (m *machine) off() error {
 		errs = append(errs, err)
 	}
 	if err := m.served.Unmount(); err != nil { // the loop device may have it still
-		if err := syscall.Unmount(filepath.Join(m.dir, fmt.Sprintf("fuse-%d", m.powers)), syscall.MNT_DETACH); err != nil {
+		if err := syscall.Unmount(filepath.Join(m.dir, fmt.Sprintf("fuse-%d", m.powers)),
+			syscall.MNT_DETACH); err != nil {
 			errs = append(errs, fmt.Errorf("power: unmount the disk: %w", err))
 		}
 	}
@@ -119,7 +121,8 @@ func (m *machine) back(t *testing.T, rnd *rand.Rand) {
 	if err := errors.Join(m.off(), m.disk.free()); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%s: %d flushes, %d sectors in the cache, %d of them not as last written", m.kind.name, m.disk.flushes, cached, lost)
+	t.Logf("%s: %d flushes, %d sectors in the cache, %d of them not as last written", m.kind.name, m.disk.flushes,
+		cached, lost)
 	m.disk = after
 	if err := m.on(false); err != nil {
 		t.Fatalf("the power is back: %v", err)

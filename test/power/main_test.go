@@ -1,9 +1,9 @@
-// Package power cuts the power of the machine that a broker runs on, and looks whether everything that it has acknowledged is
-// there when the power is back.
+// Package power cuts the power of the machine that a broker runs on, and looks whether everything that it has
+// acknowledged is there when the power is back.
 //
-// The machine's disk is a FUSE file with a volatile cache; a loop device makes a disk of it, with a real file system on it. A
-// cut stops the disk first and kills the processes then, so that nothing can be acknowledged after the cut. What was flushed
-// survives; of what was not, a random part does, torn at 512 bytes.
+// The machine's disk is a FUSE file with a volatile cache; a loop device makes a disk of it, with a real file system on
+// it. A cut stops the disk first and kills the processes then, so that nothing can be acknowledged after the cut. What
+// was flushed survives; of what was not, a random part does, torn at 512 bytes.
 package power
 
 import (
@@ -62,7 +62,8 @@ func main(m *testing.M) (int, error) {
 		return m.Run(), os.RemoveAll(dir)
 	}
 	if err := permitted(); err != nil {
-		fmt.Printf("NOT RUN: test/power needs root, /dev/fuse, loop devices, mkfs.ext4 and mkfs.xfs, and this machine has not got them: %v\n", err)
+		fmt.Printf("NOT RUN: test/power needs root, /dev/fuse, loop devices, mkfs.ext4 and mkfs.xfs, and this "+
+			"machine has not got them: %v\n", err)
 		return 0, nil
 	}
 	inside := exec.Command(os.Args[0], os.Args[1:]...)

@@ -47,8 +47,8 @@ func dice(t *testing.T, salt uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(*seed, salt))
 }
 
-// TestCuts: nothing that `holdfast up` has acknowledged is lost, whenever the power is cut, also in its first seconds on a new
-// disk; and it starts on what is left.
+// TestCuts: nothing that `holdfast up` has acknowledged is lost, whenever the power is cut, also in its first seconds
+// on a new disk; and it starts on what is left.
 func TestCuts(t *testing.T) {
 	for i, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
@@ -84,7 +84,8 @@ func cutUp(t *testing.T, rnd *rand.Rand, k kind, times int) (acknowledged int) {
 	for _, r := range all {
 		acknowledged += len(r.acked)
 		if lost := r.lost(b); len(lost) > 0 {
-			t.Errorf("%s: %d of %d acknowledged commits are lost, the first is %s", r.ref, len(lost), len(r.acked), lost[0])
+			t.Errorf("%s: %d of %d acknowledged commits are lost, the first is %s", r.ref, len(lost), len(r.acked),
+				lost[0])
 		}
 		r.folded(t, b)
 	}
@@ -120,7 +121,8 @@ func TestCutsOfThree(t *testing.T) {
 		for _, r := range all {
 			acknowledged += len(r.acked)
 			if lost := r.lost(b); len(lost) > 0 {
-				t.Errorf("%s: %d of %d acknowledged commits are lost, the first is %s", r.ref, len(lost), len(r.acked), lost[0])
+				t.Errorf("%s: %d of %d acknowledged commits are lost, the first is %s", r.ref, len(lost), len(r.acked),
+					lost[0])
 			}
 		}
 		b.Close()
@@ -132,8 +134,8 @@ func TestCutsOfThree(t *testing.T) {
 	t.Logf("%d commits were acknowledged", acknowledged)
 }
 
-// TestTheRigLoses: the same broker without a sync of each write loses what it has acknowledged. Else the other tests prove
-// nothing.
+// TestTheRigLoses: the same broker without a sync of each write loses what it has acknowledged. Else the other tests
+// prove nothing.
 func TestTheRigLoses(t *testing.T) {
 	rnd := dice(t, 200)
 	m := newMachine(t, kinds[0])
@@ -176,7 +178,8 @@ func startUp(t *testing.T, m *machine) *upProcess {
 	if err != nil {
 		t.Fatal(err)
 	}
-	u.cmd = exec.Command(program, "up", "--data", filepath.Join(m.at, "data"), "--listen", loopbackAny, "--http", loopbackAny, "--ready-file", ready)
+	u.cmd = exec.Command(program, "up", "--data", filepath.Join(m.at, "data"), "--listen", loopbackAny, "--http",
+		loopbackAny, "--ready-file", ready)
 	u.cmd.Stderr, u.cmd.SysProcAttr = log, &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := u.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -206,7 +209,8 @@ func startUp(t *testing.T, m *machine) *upProcess {
 	return u
 }
 
-// kill ends the process of a machine whose disk is frozen: it is sent the signal before anything of the disk returns to it.
+// kill ends the process of a machine whose disk is frozen: it is sent the signal before anything of the disk returns to
+// it.
 func (u *upProcess) kill(t *testing.T, m *machine) {
 	t.Helper()
 	if err := u.cmd.Process.Kill(); err != nil {
@@ -227,7 +231,8 @@ func startNodes(t *testing.T, machines []*machine, addrs []string, synced bool) 
 		routes = append(routes, "nats://"+a)
 	}
 	for i, m := range machines {
-		cfg := embed.Config{Dir: filepath.Join(m.at, "data"), Listen: loopbackAny, Name: fmt.Sprintf("node-%d", i), SyncAlways: synced}
+		cfg := embed.Config{Dir: filepath.Join(m.at, "data"), Listen: loopbackAny, Name: fmt.Sprintf("node-%d", i),
+			SyncAlways: synced}
 		if len(addrs) > 0 {
 			cfg.Cluster = &embed.Cluster{Name: "test", Listen: addrs[i], Routes: routes}
 		}
@@ -364,7 +369,8 @@ func write(t *testing.T, url, name string, replicas int) *writing {
 					f = events.ToolStarted{Call: fmt.Sprint("c", n), Name: "bash", Input: pad}
 				}
 				id := w.b.NewID()
-				at, err := w.b.Append(ctx, r.ref, events.WriterHarness, seq, []events.Event{events.New(id, source, r.ref, 1, time.Now(), f)})
+				at, err := w.b.Append(ctx, r.ref, events.WriterHarness, seq,
+					[]events.Event{events.New(id, source, r.ref, 1, time.Now(), f)})
 				if err != nil {
 					return
 				}

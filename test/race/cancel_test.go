@@ -26,7 +26,8 @@ const (
 	aimBefore  = 12 * time.Millisecond // the first cancels are sent from so long before the instant
 	aimSteps   = 24                    // to as long after it, in so many steps
 	aimStepMax = 2 * time.Second
-	aimStepMin = 200 * time.Microsecond // who was too late is earlier by so much the next time, and who was in time later
+	// who was too late is earlier by so much the next time, and who was in time later
+	aimStepMin = 200 * time.Microsecond
 )
 
 // services runs a ledger, a retry and a compaction service until the test ends.
@@ -57,8 +58,8 @@ func services(t *testing.T, b *bus.Bus) {
 	ready(t, b)
 }
 
-// TestCancelAndFire: a cancel and the retry it is about meet at the instant. One of the two is in the log, never both, and
-// who cancelled is told which (T16, V9).
+// TestCancelAndFire: a cancel and the retry it is about meet at the instant. One of the two is in the log, never both,
+// and who cancelled is told which (T16, V9).
 func TestCancelAndFire(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t))
 	services(t, b)
@@ -91,8 +92,8 @@ func TestCancelAndFire(t *testing.T) {
 	}
 }
 
-// aiming looks for the instant at which the two meet, however slow the machine is: in steps that grow as long as the same one
-// wins, and shrink when the other does.
+// aiming looks for the instant at which the two meet, however slow the machine is: in steps that grow as long as the
+// same one wins, and shrink when the other does.
 type aiming struct {
 	at, step time.Duration
 	last     bool
@@ -122,8 +123,8 @@ func (a *aiming) hold(i int) {
 	}
 }
 
-// cancelAtTheInstant lets a turn fail, cancels its retry at about the instant it fires, and says which of the two it was:
-// as the caller was told, which has to be what the log says.
+// cancelAtTheInstant lets a turn fail, cancels its retry at about the instant it fires, and says which of the two it
+// was: as the caller was told, which has to be what the log says.
 func (l *lane) cancelAtTheInstant(t *testing.T, turn string, aim time.Duration) (cancelled bool, err error) {
 	ctx := t.Context()
 	if err := l.append(ctx, events.WriterHarness, 1, events.TurnStarted{Turn: turn, Cause: events.CauseMessage},
@@ -162,7 +163,8 @@ func (l *lane) cancelAtTheInstant(t *testing.T, turn string, aim time.Duration) 
 		l.st.Fold(&tail[i])
 	}
 	if gone+asked != 1 || cancelled != (gone == 1) || l.st.Ignored.Count > 0 {
-		return false, fmt.Errorf("told it was cancelled: %v; the log has it given up %d times, asked for %d times, ignored %+v", cancelled, gone, asked, l.st.Ignored.Last)
+		return false, fmt.Errorf("cancel succeeded: %v; in the log: abandoned %d times, requested %d times, ignored %+v",
+			cancelled, gone, asked, l.st.Ignored.Last)
 	}
 	return cancelled, nil
 }

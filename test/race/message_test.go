@@ -33,7 +33,8 @@ type site struct {
 }
 
 // contend races in all sites at once, and then holds each log against the rules of deciders.
-func contend(t *testing.T, rounds int, outcomes int, round func(ctx context.Context, s *site, n int) (outcome string, err error)) {
+func contend(t *testing.T, rounds int, outcomes int,
+	round func(ctx context.Context, s *site, n int) (outcome string, err error)) {
 	t.Helper()
 	b := natstest.Bus(t, natstest.Start(t))
 	services(t, b)
@@ -117,8 +118,8 @@ func (s *site) until(ctx context.Context, what string, ok func(st *session.State
 	}
 }
 
-// does appends what a harness says, again on what it missed when somebody was first. facts are nil when there is nothing
-// left to say.
+// does appends what a harness says, again on what it missed when somebody was first. facts are nil when there is
+// nothing left to say.
 func (s *site) does(ctx context.Context, facts func(st *session.State) []events.Fact) error {
 	for {
 		fs := facts(s.st)
@@ -177,7 +178,8 @@ func (s *site) send(ctx context.Context, message, content string) reply {
 	if err != nil {
 		return reply{err: err}
 	}
-	return s.ask(ctx, compaction.Name, "send", compaction.SendWish{Ref: s.ref, Message: message, Content: body, By: "ada"})
+	return s.ask(ctx, compaction.Name, "send",
+		compaction.SendWish{Ref: s.ref, Message: message, Content: body, By: "ada"})
 }
 
 // both does two things at once.
@@ -189,19 +191,21 @@ func both(a, b func() reply) (x, y reply, err error) {
 	return x, y, errors.Join(x.err, y.err)
 }
 
-// A person answers a question while another one says something else: the question is answered or superseded, never both,
-// the message is taken in all the same, and who answered is told which.
+// A person answers a question while another one says something else: the question is answered or superseded, never
+// both, the message is taken in all the same, and who answered is told which.
 func TestSendAndAnswer(t *testing.T) {
 	contend(t, *rounds, 2, func(ctx context.Context, s *site, n int) (string, error) {
 		p, m := fmt.Sprint("p", n), fmt.Sprint("m", n)
 		if err := s.does(ctx, func(*session.State) []events.Fact {
-			return []events.Fact{events.PromptRequested{Prompt: p, PromptKind: events.PromptQuestion, Delivery: events.DeliverMessage, Questions: []events.Question{{ID: "q", Question: "?", Custom: true}}}}
+			return []events.Fact{events.PromptRequested{Prompt: p, PromptKind: events.PromptQuestion,
+				Delivery: events.DeliverMessage, Questions: []events.Question{{ID: "q", Question: "?", Custom: true}}}}
 		}); err != nil {
 			return "", err
 		}
 		answered, sent, err := both(func() reply {
 			s.aim.hold(0)
-			return s.ask(ctx, ledger.Name, "answer", session.AnswerWish{Ref: s.ref, Prompt: p, By: "ada", Answers: []events.Answer{{Question: "q", Text: "yes"}}})
+			return s.ask(ctx, ledger.Name, "answer", session.AnswerWish{Ref: s.ref, Prompt: p, By: "ada",
+				Answers: []events.Answer{{Question: "q", Text: "yes"}}})
 		}, func() reply {
 			s.aim.hold(1)
 			return s.send(ctx, m, "never mind")
@@ -222,7 +226,8 @@ func TestSendAndAnswer(t *testing.T) {
 		default:
 			return "", fmt.Errorf("the prompt is %s; told %+v, and %+v", status, answered, sent)
 		}
-		if err := s.does(ctx, func(*session.State) []events.Fact { return []events.Fact{events.PromptDelivered{Prompt: p}} }); err != nil {
+		delivered := func(*session.State) []events.Fact { return []events.Fact{events.PromptDelivered{Prompt: p}} }
+		if err := s.does(ctx, delivered); err != nil {
 			return "", err
 		}
 		return string(status), s.takes(ctx, m)
@@ -236,7 +241,8 @@ func TestWithdrawAndHandOut(t *testing.T) {
 		if sent := s.send(ctx, m, "do it"); sent.err != nil || sent.code != 0 {
 			return "", fmt.Errorf("sent: %+v", sent)
 		}
-		if err := s.until(ctx, "the turn for "+m, func(st *session.State) bool { return st.Pending.Turn != nil }); err != nil {
+		if err := s.until(ctx, "the turn for "+m,
+			func(st *session.State) bool { return st.Pending.Turn != nil }); err != nil {
 			return "", err
 		}
 		turn, taken := s.st.Pending.Turn.ID, false
@@ -263,17 +269,20 @@ func TestWithdrawAndHandOut(t *testing.T) {
 		}
 		e, _ := s.st.Ended(session.EntityMessage, m)
 		switch {
-		case !taken && withdrawn.code == 0 && e.Outcome == string(session.Withdrawn) && withdrawn.seq == e.Seq && s.st.Turn == nil && len(s.st.Queue) == 0:
+		case !taken && withdrawn.code == 0 && e.Outcome == string(session.Withdrawn) && withdrawn.seq == e.Seq &&
+			s.st.Turn == nil && len(s.st.Queue) == 0:
 			return "withdrawn", nil
-		case taken && withdrawn.code == 409 && withdrawn.stands == session.OutcomeDelivered && e.Outcome == session.OutcomeDelivered:
-			return "delivered", s.does(ctx, func(*session.State) []events.Fact { return []events.Fact{events.TurnCompleted{Turn: turn}} })
+		case taken && withdrawn.code == 409 && withdrawn.stands == session.OutcomeDelivered &&
+			e.Outcome == session.OutcomeDelivered:
+			return "delivered", s.does(ctx,
+				func(*session.State) []events.Fact { return []events.Fact{events.TurnCompleted{Turn: turn}} })
 		}
 		return "", fmt.Errorf("the message was %s; taken: %v; the person was told %+v", e.Outcome, taken, withdrawn)
 	})
 }
 
-// Two people send at once: what each is told is its place in the log, and that is the order in which they are handed out.
-// Under one id only one content is taken.
+// Two people send at once: what each is told is its place in the log, and that is the order in which they are handed
+// out. Under one id only one content is taken.
 func TestTwoPeopleSend(t *testing.T) {
 	contend(t, *rounds, 2, func(ctx context.Context, s *site, n int) (string, error) {
 		ids, contents := [2]string{fmt.Sprint("a", n), fmt.Sprint("b", n)}, [2]string{"x", "y"}
@@ -281,7 +290,8 @@ func TestTwoPeopleSend(t *testing.T) {
 		if same {
 			ids[1] = ids[0]
 		}
-		x, y, err := both(func() reply { return s.send(ctx, ids[0], contents[0]) }, func() reply { return s.send(ctx, ids[1], contents[1]) })
+		x, y, err := both(func() reply { return s.send(ctx, ids[0], contents[0]) },
+			func() reply { return s.send(ctx, ids[1], contents[1]) })
 		if err != nil {
 			return "", err
 		}
@@ -310,8 +320,8 @@ const compactAndStopPart = 5
 // laterStep is by how much a stop is held back more, or less, than the one before.
 const laterStep = 500 * time.Microsecond
 
-// A person stops a turn as it is stopped for a compaction: whichever is first, it does not go on after the compaction, and
-// who stopped is told where that stands.
+// A person stops a turn as it is stopped for a compaction: whichever is first, it does not go on after the compaction,
+// and who stopped is told where that stands.
 func TestCompactAndStop(t *testing.T) {
 	contend(t, *rounds/compactAndStopPart, 2, func(ctx context.Context, s *site, n int) (string, error) {
 		turn := fmt.Sprint("t", n)
@@ -345,7 +355,8 @@ func TestCompactAndStop(t *testing.T) {
 			}
 			if c := st.Pending.Compaction; c != nil {
 				compacting = true
-				facts = append(facts, events.CompactionStarted{Compaction: c.ID}, events.CompactionCompleted{Compaction: c.ID, UsedAfter: 1})
+				facts = append(facts, events.CompactionStarted{Compaction: c.ID},
+					events.CompactionCompleted{Compaction: c.ID, UsedAfter: 1})
 			}
 			return facts
 		})
@@ -366,13 +377,17 @@ func TestCompactAndStop(t *testing.T) {
 // endsWith takes whatever comes until the turn for this message has completed.
 func (s *site) endsWith(ctx context.Context, message string) error {
 	for {
-		if err := s.until(ctx, "work", func(st *session.State) bool { return st.Pending.Turn != nil || st.Pending.Compaction != nil }); err != nil {
+		if err := s.until(ctx, "work", func(st *session.State) bool {
+			return st.Pending.Turn != nil ||
+				st.Pending.Compaction != nil
+		}); err != nil {
 			return err
 		}
 		done := false
 		err := s.does(ctx, func(st *session.State) []events.Fact {
 			if c := st.Pending.Compaction; c != nil {
-				return []events.Fact{events.CompactionStarted{Compaction: c.ID}, events.CompactionCompleted{Compaction: c.ID, UsedAfter: 1}}
+				return []events.Fact{events.CompactionStarted{Compaction: c.ID},
+					events.CompactionCompleted{Compaction: c.ID, UsedAfter: 1}}
 			}
 			p := st.Pending.Turn
 			if p == nil {

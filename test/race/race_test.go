@@ -1,6 +1,6 @@
-// Package race holds people and services against each other on a real broker: two answers, an answer and an expiry, a retry
-// and its cancelling, an answer and a message, a message's withdrawal and its hand-out, two messages, a stop and a
-// compaction. Exactly one wins, and every caller is told the one that stands (P9, P10, P14, T16, C5, C7, C18).
+// Package race holds people and services against each other on a real broker: two answers, an answer and an expiry, a
+// retry and its cancelling, an answer and a message, a message's withdrawal and its hand-out, two messages, a stop and
+// a compaction. Exactly one wins, and every caller is told the one that stands (P9, P10, P14, T16, C5, C7, C18).
 package race
 
 import (
@@ -142,7 +142,8 @@ func (l *lane) expire(ctx context.Context, prompt string) (told, error) {
 		if p := mine.st.Prompts[prompt]; p == nil || p.Status != session.Awaiting {
 			return told{stands: "a"}, nil // the only answer that is given in that race
 		}
-		err := mine.append(ctx, events.WriterReconciler, 1, events.PromptExpired{Prompt: prompt, Reason: events.ReasonDeadline})
+		err := mine.append(ctx, events.WriterReconciler,
+			1, events.PromptExpired{Prompt: prompt, Reason: events.ReasonDeadline})
 		if err == nil {
 			return told{won: true}, nil
 		}
@@ -158,7 +159,8 @@ func (l *lane) expire(ctx context.Context, prompt string) (told, error) {
 // race lets two callers loose on a fresh prompt and notes what they were told.
 func (l *lane) race(t *testing.T, prompt string, callers ...func(context.Context) (wish, told, error)) {
 	t.Helper()
-	l.say(t, events.WriterHarness, 1, events.PromptRequested{Prompt: prompt, PromptKind: events.PromptQuestion, Delivery: events.DeliverMessage,
+	l.say(t, events.WriterHarness, 1, events.PromptRequested{Prompt: prompt, PromptKind: events.PromptQuestion,
+		Delivery:  events.DeliverMessage,
 		Questions: []events.Question{{ID: "q", Question: "?", Options: []events.Option{{Label: "a"}, {Label: "b"}}}}})
 	var wg sync.WaitGroup
 	ops := make([]porcupine.Operation, len(callers))

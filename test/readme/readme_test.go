@@ -58,7 +58,8 @@ func marked(t *testing.T, mark string, want int) []block {
 	t.Helper()
 	all := slices.DeleteFunc(page(t), func(b block) bool { return b.mark != mark })
 	if len(all) != want {
-		t.Fatalf("%d blocks are marked %q, this test knows %d: teach it what to do with the others", len(all), mark, want)
+		t.Fatalf("%d blocks are marked %q, this test knows %d: teach it what to do with the others", len(all), mark,
+			want)
 	}
 	return all
 }
@@ -76,7 +77,8 @@ func newVisitor(t *testing.T) *visitor {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*waitMaxS*time.Second)
 	t.Cleanup(cancel)
 	dir := t.TempDir()
-	env := append(os.Environ(), "HOLDFAST_DATA="+filepath.Join(dir, "data"), "HOLDFAST_LISTEN=127.0.0.1:0", "HOLDFAST_HTTP=127.0.0.1:0",
+	env := append(os.Environ(), "HOLDFAST_DATA="+filepath.Join(dir, "data"), "HOLDFAST_LISTEN=127.0.0.1:0",
+		"HOLDFAST_HTTP=127.0.0.1:0",
 		"HOLDFAST_READY_FILE="+filepath.Join(dir, "ready.json"), "HOLDFAST_TIMEOUT=1m", "USER=ada")
 	return &visitor{t: t, ctx: ctx, dir: dir, env: env}
 }
@@ -200,7 +202,8 @@ func TestREADME(t *testing.T) {
 		tour, err = v.tries(commands[0].text, "HOLDFAST_ONCE=1", "HOLDFAST_FAST=1")
 		return err
 	})
-	for _, want := range []string{`^prompt +permission .* expired +owner-lost`, `promises kept`, `^painter/wall +colour-1 +question +awaiting`} {
+	for _, want := range []string{`^prompt +permission .* expired +owner-lost`, `promises kept`,
+		`^painter/wall +colour-1 +question +awaiting`} {
 		if !regexp.MustCompile("(?m)" + want).MatchString(tour) {
 			t.Errorf("no %s in the tour:\n%s", want, tour)
 		}
@@ -234,7 +237,8 @@ func TestREADME(t *testing.T) {
 	for _, line := range append(commands[3].lines(), commands[4].lines()...) {
 		said := v.types(line)
 		for command, want := range map[string]string{
-			"queue": `(?m)^ceiling +ada .* and now the ceiling$`, "withdraw": `^withdrawn `, "check": `^would not be compacted: `, "show": `(?m)^  queue +1 message, `,
+			"queue": `(?m)^ceiling +ada .* and now the ceiling$`, "withdraw": `^withdrawn `,
+			"check": `^would not be compacted: `, "show": `(?m)^  queue +1 message, `,
 		} {
 			if strings.Contains(line, "holdfast "+command+" ") && !regexp.MustCompile(want).MatchString(said) {
 				t.Errorf("$ %s\n%sno %s", line, said, want)
@@ -246,8 +250,8 @@ func TestREADME(t *testing.T) {
 	}
 }
 
-// TestOutage: everything that `holdfast up` runs is killed and started again after longer than a lease lives, while the page's
-// harness waits for an answer. It is the same harness, with the same question, and is given the answer.
+// TestOutage: everything that `holdfast up` runs is killed and started again after longer than a lease lives, while the
+// page's harness waits for an answer. It is the same harness, with the same question, and is given the answer.
 func TestOutage(t *testing.T) {
 	t.Parallel()                  // it mostly waits
 	const away = 17 * time.Second // longer than the lease of a harness that chose nothing
@@ -317,7 +321,8 @@ func TestBrowserNamesWhatIsThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`.open("` + cell.StateBucket() + `")`, `{ key: "` + events.BlockerKeys("", "") + `" }`,
+	for _, want := range []string{`.open("` + cell.StateBucket() + `")`,
+		`{ key: "` + events.BlockerKeys("", "") + `" }`,
 		`nc.request("` + cell.ServiceSubject("ledger", "answer") + `", `, `"Nats-Service-Error-Code"`} {
 		if !strings.Contains(b.text, want) {
 			t.Errorf("no %s on the page", want)
@@ -339,7 +344,8 @@ func TestBrowserNamesWhatIsThere(t *testing.T) {
 		return strings.Split(strings.TrimSuffix(list[1], ","), ", ")
 	}
 	for after, v := range map[string]any{
-		"entry.json()); // ": session.Blocker{Questions: []events.Question{{}}}, "const request = ": session.AnswerWish{}, "// answers: ": events.Answer{Text: "x"},
+		"entry.json()); // ": session.Blocker{Questions: []events.Question{{}}},
+		"const request = ":   session.AnswerWish{}, "// answers: ": events.Answer{Text: "x"},
 	} {
 		known := fields(v)
 		for _, name := range names(after) {
@@ -376,7 +382,8 @@ func TestHarnessIsTheExample(t *testing.T) {
 	text := string(body)
 	text = text[strings.Index(text, "func Example() {"):]
 	text = text[:strings.Index(text, "\n}\n")]
-	plain := strings.NewReplacer(`ID: "painter"`, "ID", `ID: "artist"`, "ID", "cell.url", "URL", `os.Getenv("HOLDFAST_NATS")`, "URL").Replace
+	plain := strings.NewReplacer(`ID: "painter"`, "ID", `ID: "artist"`, "ID", "cell.url", "URL",
+		`os.Getenv("HOLDFAST_NATS")`, "URL").Replace
 	rest := strings.Split(plain(text), "\n")
 	inside := false
 	for _, l := range b.lines() {

@@ -1,5 +1,5 @@
-// Package replay_test shows beside what a real OpenCode server did, when its provider failed or its context was full, what
-// Holdfast decides where the same happens to a harness of its own.
+// Package replay_test shows beside what a real OpenCode server did, when its provider failed or its context was full,
+// what Holdfast decides where the same happens to a harness of its own.
 package replay_test
 
 import (
@@ -25,30 +25,39 @@ const recordings = "../../bridges/opencode/testdata"
 // What the recorded models take in, in tokens.
 var limits = map[string]int64{"mock/big": 200_000, "mock/small": 20_000}
 
-// TestBeside replays each recording: first what OpenCode did, as it was recorded; then Holdfast, with the same messages, the
-// same provider, the same death. Read the pages; -update writes them anew.
+// TestBeside replays each recording: first what OpenCode did, as it was recorded; then Holdfast, with the same
+// messages, the same provider, the same death. Read the pages; -update writes them anew.
 func TestBeside(t *testing.T) {
 	for name, holds := range map[string]func(t *testing.T, st *session.State, told string){
 		"f-500-exhausted": func(t *testing.T, st *session.State, told string) {
-			want(t, st.Retry.State == session.RetryAbandoned && st.Retry.Reason == "no_progress" && strings.Count(told, "retry.scheduled") == 19, "twenty times the same failure end it")
+			want(t, st.Retry.State == session.RetryAbandoned && st.Retry.Reason == "no_progress" &&
+				strings.Count(told, "retry.scheduled") == 19, "twenty times the same failure end it")
 		},
 		"f-429-retry-after": func(t *testing.T, st *session.State, told string) {
-			want(t, st.LastTurn.Outcome == session.OutcomeCompleted && strings.Contains(told, "attempt 1, 3.0 s") && strings.Contains(told, "attempt 2, 4.0 s"), "never sooner than the provider wants, nor than the curve")
+			want(t, st.LastTurn.Outcome == session.OutcomeCompleted && strings.Contains(told, "attempt 1, 3.0 s") &&
+				strings.Contains(told, "attempt 2, 4.0 s"), "never sooner than the provider wants, nor than the curve")
 		},
 		"f-401": func(t *testing.T, st *session.State, _ string) {
-			want(t, st.Retry.State == session.RetryAbandoned && st.Retry.Reason == "authentication", "a key does not mend by itself")
+			want(t, st.Retry.State == session.RetryAbandoned && st.Retry.Reason == "authentication",
+				"a key does not mend by itself")
 		},
 		"f-context-overflow": func(t *testing.T, st *session.State, told string) {
-			want(t, st.LastTurn.Outcome == session.OutcomeCompleted && strings.Count(told, "compaction.requested") == 1, "one compaction, then the same turn")
+			want(t, st.LastTurn.Outcome == session.OutcomeCompleted && strings.Count(told, "compaction.requested") == 1,
+				"one compaction, then the same turn")
 		},
 		"j-compact-auto": func(t *testing.T, st *session.State, told string) {
-			want(t, st.LastTurn.Outcome == session.OutcomeCompleted && st.LastCompaction.Reason == events.CompactMidStream && strings.Count(told, "tool.started") == 1, "compacted between two calls, gone on with")
+			want(t, st.LastTurn.Outcome == session.OutcomeCompleted &&
+				st.LastCompaction.Reason == events.CompactMidStream && strings.Count(told, "tool.started") == 1,
+				"compacted between two calls, gone on with")
 		},
 		"j-compact-manual": func(t *testing.T, st *session.State, _ string) {
-			want(t, st.LastCompaction.Outcome == session.OutcomeCompleted && st.LastCompaction.Reason == events.CompactManual && st.Usage == nil, "compacted by hand, and nothing follows")
+			want(t, st.LastCompaction.Outcome == session.OutcomeCompleted &&
+				st.LastCompaction.Reason == events.CompactManual && st.Usage == nil,
+				"compacted by hand, and nothing follows")
 		},
 		"j-kill9-compact": func(t *testing.T, st *session.State, _ string) {
-			want(t, st.LastTurn.Outcome == session.OutcomeCompleted && st.LastTurn.Message == "message-2", "after the crash the next prompt is answered, not summarised")
+			want(t, st.LastTurn.Outcome == session.OutcomeCompleted && st.LastTurn.Message == "message-2",
+				"after the crash the next prompt is answered, not summarised")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -25,8 +25,8 @@ const (
 	looksMax     = 1000                   // without an end: somebody decides for ever
 )
 
-// stage is a session under Holdfast in a time of its own: the services' very decisions, and between them a harness whose
-// provider does what the recorded one did.
+// stage is a session under Holdfast in a time of its own: the services' very decisions, and between them a harness
+// whose provider does what the recorded one did.
 type stage struct {
 	t       *testing.T
 	st      *session.State
@@ -86,7 +86,8 @@ func (p *play) next() op {
 
 func newStage(t *testing.T, limit int64) *stage {
 	began := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
-	s := &stage{t: t, began: began, now: began, commits: map[uint64]*events.Commit{}, plays: map[string]*play{}, life: 1, lives: 1,
+	s := &stage{t: t, began: began, now: began, commits: map[uint64]*events.Commit{}, plays: map[string]*play{},
+		life: 1, lives: 1,
 		st: session.New(events.Ref{Harness: "opencode", Session: "s"})}
 	s.commit(events.WriterHarness, events.SessionOpened{Incarnation: "1", ContextLimit: limit})
 	return s
@@ -128,7 +129,8 @@ func (s *stage) source(seq uint64) (*events.Commit, error) {
 func (s *stage) send(id string, content json.RawMessage, ops []op) {
 	s.t.Helper()
 	s.plays[id] = &play{ops: ops}
-	out, err := compaction.Send(s.st, compaction.SendWish{Ref: s.st.Ref(), Message: id, Content: content, By: "ada"}, s.now, s.source)
+	out, err := compaction.Send(s.st, compaction.SendWish{Ref: s.st.Ref(), Message: id, Content: content, By: "ada"},
+		s.now, s.source)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -216,7 +218,8 @@ func (s *stage) work() bool {
 		s.now = s.now.Add(callTakes)
 		s.commit(events.WriterHarness, events.CompactionCompleted{Compaction: s.st.Compaction.ID})
 	case p.Turn != nil:
-		s.commit(events.WriterHarness, s.own(events.TurnStarted{Turn: p.Turn.ID, Cause: p.Turn.Cause, Message: p.Turn.Message, OfTurn: p.Turn.OfTurn, Attempt: p.Turn.Attempt})...)
+		s.commit(events.WriterHarness, s.own(events.TurnStarted{Turn: p.Turn.ID, Cause: p.Turn.Cause,
+			Message: p.Turn.Message, OfTurn: p.Turn.OfTurn, Attempt: p.Turn.Attempt})...)
 	default:
 		return false
 	}
@@ -238,9 +241,11 @@ func (s *stage) call() {
 	if o.Op == "http" {
 		body := o.Body
 		if body == nil {
-			body = fmt.Appendf(nil, `{"error":{"message":"mock error %d","type":"mock_error","code":%d}}`, o.Status, o.Status)
+			body = fmt.Appendf(nil, `{"error":{"message":"mock error %d","type":"mock_error","code":%d}}`, o.Status,
+				o.Status)
 		}
-		s.commit(events.WriterHarness, events.TurnFailed{Turn: turn.ID, Error: failure.Classify(failure.Read(o.Status, o.RetryAfter, s.now, body))})
+		s.commit(events.WriterHarness, events.TurnFailed{Turn: turn.ID,
+			Error: failure.Classify(failure.Read(o.Status, o.RetryAfter, s.now, body))})
 		return
 	}
 	used := events.UsageReported{Turn: turn.ID, Model: "mock", Tokens: events.Tokens{Input: usedDefault}}

@@ -42,14 +42,16 @@ func (d *drill) onStage(ctx context.Context, act, role string, ok func(*session.
 // crash kills an agent with all kinds of things open, answers what is kept, and has the next process go on.
 func (d *drill) crash(ctx context.Context) error {
 	d.tell(actCrash, "", "%s", headings[actCrash])
-	c, err := d.onStage(ctx, actCrash, roleWorks, func(s *session.State) bool { return len(s.PendingPrompts()) == 2 && len(s.Tools) == 3 })
+	c, err := d.onStage(ctx, actCrash, roleWorks,
+		func(s *session.State) bool { return len(s.PendingPrompts()) == 2 && len(s.Tools) == 3 })
 	if err != nil {
 		return err
 	}
 	if err := c.signal(syscall.SIGKILL, "no time to say anything"); err != nil {
 		return err
 	}
-	_, took, err := d.world.until(ctx, actCrash, "orphaned", d.Within+soonMax, func(s *session.State) bool { return !s.Owned })
+	_, took, err := d.world.until(ctx, actCrash, "orphaned", d.Within+soonMax,
+		func(s *session.State) bool { return !s.Owned })
 	d.inTime(actCrash, "a killed process is noticed", "orphaned", "orphaned", took, d.Within, err)
 	if err != nil {
 		return ctx.Err()
@@ -64,10 +66,12 @@ func (d *drill) crash(ctx context.Context) error {
 		return ctx.Err()
 	}
 	expired := ended(s, session.EntityPrompt, promptMay, string(session.Expired), events.ReasonOwnerLost)
-	d.judge(Verdict{Act: actCrash, Promise: "what only it could use expires", Expected: "expired (owner-lost)", Seen: seenPrompt(s, promptMay), TookMS: -1, OK: expired})
+	d.judge(Verdict{Act: actCrash, Promise: "what only it could use expires", Expected: "expired (owner-lost)",
+		Seen: seenPrompt(s, promptMay), TookMS: -1, OK: expired})
 	p := s.Prompts[promptWhich]
 	kept := p != nil && p.Status == session.Awaiting && s.Tools[callAsk] != nil && s.Phase == session.Waiting
-	d.judge(Verdict{Act: actCrash, Promise: "a question to a person is kept", Expected: "kept (can be answered)", Seen: seenPrompt(s, promptWhich), TookMS: -1, OK: kept})
+	d.judge(Verdict{Act: actCrash, Promise: "a question to a person is kept", Expected: "kept (can be answered)",
+		Seen: seenPrompt(s, promptWhich), TookMS: -1, OK: kept})
 	d.refused(ctx, actCrash, promptMay, "once", "an answer that comes too late is told so", http.StatusGone)
 	if err := d.answerKept(ctx); err != nil {
 		return err
@@ -90,8 +94,9 @@ func (d *drill) answer(ctx context.Context, act, prompt, question, option string
 	var reply struct {
 		Seq uint64 `json:"seq"`
 	}
-	err = d.bus.Request(ctx, ledger.Name, "answer", session.AnswerWish{Ref: events.Ref{Harness: d.names[act], Session: act}, Prompt: prompt,
-		Answers: []events.Answer{{Question: question, Selected: []string{option}}}, By: person}, &reply)
+	err = d.bus.Request(ctx, ledger.Name, "answer",
+		session.AnswerWish{Ref: events.Ref{Harness: d.names[act], Session: act}, Prompt: prompt,
+			Answers: []events.Answer{{Question: question, Selected: []string{option}}}, By: person}, &reply)
 	return reply.Seq, err
 }
 
@@ -174,7 +179,8 @@ func (d *drill) resume(ctx context.Context) error {
 		return ctx.Err()
 	}
 	started, err := d.starts(ctx, s)
-	d.judge(Verdict{Act: actCrash, Promise: "exactly once", Expected: "1 start", Seen: fmt.Sprintf("%d start", started), TookMS: -1, OK: started == 1 && err == nil})
+	d.judge(Verdict{Act: actCrash, Promise: "exactly once", Expected: "1 start", Seen: fmt.Sprintf("%d start", started),
+		TookMS: -1, OK: started == 1 && err == nil})
 	return d.dismiss(ctx, c)
 }
 
@@ -228,8 +234,10 @@ func (d *drill) pause(ctx context.Context) error {
 	fence, took, err := d.world.until(ctx, actPause, "fenced", d.Within+soonMax, func(s *session.State) bool {
 		return !s.Owned && ended(s, session.EntityTool, callCompile, session.OutcomeInterrupted, events.ReasonOwnerLost)
 	})
-	d.inTime(actPause, "a frozen process is fenced", "orphaned, call closed", "orphaned, call closed", took, d.Within, err)
-	if err := errors.Join(c.say(lineFinish), c.signal(syscall.SIGCONT, "it wants to say that its call is complete")); err != nil {
+	d.inTime(actPause, "a frozen process is fenced", "orphaned, call closed", "orphaned, call closed", took, d.Within,
+		err)
+	if err := errors.Join(c.say(lineFinish), c.signal(syscall.SIGCONT,
+		"it wants to say that its call is complete")); err != nil {
 		return err
 	}
 	if fence == nil {
@@ -260,7 +268,8 @@ func (d *drill) nothingCounts(ctx context.Context, fence *session.State) error {
 	}
 	call := Whereabouts(s, nil, session.EntityTool, callCompile)
 	v.Seen = fmt.Sprintf("%s, %d commits after it", call.Outcome, slipped)
-	v.OK = err == nil && call.Outcome == session.OutcomeInterrupted && call.Ending.Late == nil && s.Epoch == fence.Epoch && !s.Owned
+	v.OK = err == nil && call.Outcome == session.OutcomeInterrupted && call.Ending.Late == nil &&
+		s.Epoch == fence.Epoch && !s.Owned
 	d.judge(v)
 	return err
 }
@@ -268,7 +277,8 @@ func (d *drill) nothingCounts(ctx context.Context, fence *session.State) error {
 // restart kills an agent that waits for an answer and starts it again at once.
 func (d *drill) restart(ctx context.Context) error {
 	d.tell(actRestart, "", "%s", headings[actRestart])
-	c, err := d.onStage(ctx, actRestart, roleAsks, func(s *session.State) bool { return len(s.PendingPrompts()) == 1 && len(s.Tools) == 2 })
+	c, err := d.onStage(ctx, actRestart, roleAsks,
+		func(s *session.State) bool { return len(s.PendingPrompts()) == 1 && len(s.Tools) == 2 })
 	if err != nil {
 		return err
 	}
@@ -283,14 +293,16 @@ func (d *drill) restart(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s, took, err := d.world.until(ctx, actRestart, "taken over", startMaxS*time.Second, func(s *session.State) bool { return s.Owned && s.Epoch > before.Epoch })
+	s, took, err := d.world.until(ctx, actRestart, "taken over", startMaxS*time.Second,
+		func(s *session.State) bool { return s.Owned && s.Epoch > before.Epoch })
 	if err == nil {
 		p, was := s.Prompts[promptMay], before.Prompts[promptMay]
 		if p == nil || p.Status != session.Awaiting || p.Epoch != s.Epoch || !p.Since.Equal(was.Since) {
 			err = errors.New(seenPrompt(s, promptMay))
 		}
 	}
-	d.inTime(actRestart, "a restarted process has its question", "the same one, open", "the same one, open", took, startMaxS*time.Second, err)
+	d.inTime(actRestart, "a restarted process has its question", "the same one, open", "the same one, open", took,
+		startMaxS*time.Second, err)
 	if s == nil {
 		return ctx.Err()
 	}
@@ -322,7 +334,8 @@ func (d *drill) answerAdopted(ctx context.Context, c *child) error {
 // enterSteady starts the agent that is not to be touched.
 func (d *drill) enterSteady(ctx context.Context) (*child, error) {
 	d.tell(actSteady, "", "An agent that shall live")
-	return d.onStage(ctx, actSteady, roleAsks, func(s *session.State) bool { return len(s.PendingPrompts()) == 1 && len(s.Tools) == 2 })
+	return d.onStage(ctx, actSteady, roleAsks,
+		func(s *session.State) bool { return len(s.PendingPrompts()) == 1 && len(s.Tools) == 2 })
 }
 
 // leaveSteady looks whether it was left alone, and asks it to leave.
@@ -334,22 +347,28 @@ func (d *drill) leaveSteady(ctx context.Context, c *child) error {
 	}
 	alone := s.Owned && s.Epoch == 1 && len(s.Tools) == 2 && len(s.PendingPrompts()) == 1
 	d.judge(Verdict{Act: actSteady, Promise: "who lives is left alone", Expected: "2 calls, 1 question, epoch 1",
-		Seen: fmt.Sprintf("%d calls, %d question, epoch %d", len(s.Tools), len(s.PendingPrompts()), s.Epoch), TookMS: -1, OK: alone})
+		Seen:   fmt.Sprintf("%d calls, %d question, epoch %d", len(s.Tools), len(s.PendingPrompts()), s.Epoch),
+		TookMS: -1, OK: alone})
 	if err := c.signal(syscall.SIGTERM, "please leave"); err != nil {
 		return err
 	}
-	s, took, err := d.world.until(ctx, actSteady, "released and closed", d.Within, func(s *session.State) bool { return !s.Owned && s.Turn == nil })
-	d.inTime(actSteady, "a clean end waits for no grace", "released, rest closed", "released, rest closed", took, d.TTL, err)
+	s, took, err := d.world.until(ctx, actSteady, "released and closed", d.Within,
+		func(s *session.State) bool { return !s.Owned && s.Turn == nil })
+	d.inTime(actSteady, "a clean end waits for no grace", "released, rest closed", "released, rest closed", took, d.TTL,
+		err)
 	if err != nil {
 		return ctx.Err()
 	}
-	withdrawn := ended(s, session.EntityPrompt, promptMay, string(session.Withdrawn), events.ReasonShutdown) && s.Left == session.LeftReleased
-	d.judge(Verdict{Act: actSteady, Promise: "a shutdown is nobody's decision", Expected: "withdrawn (shutdown)", Seen: seenPrompt(s, promptMay), TookMS: -1, OK: withdrawn})
+	withdrawn := ended(s, session.EntityPrompt, promptMay, string(session.Withdrawn), events.ReasonShutdown) &&
+		s.Left == session.LeftReleased
+	d.judge(Verdict{Act: actSteady, Promise: "a shutdown is nobody's decision", Expected: "withdrawn (shutdown)",
+		Seen: seenPrompt(s, promptMay), TookMS: -1, OK: withdrawn})
 	if err := c.awaitGone(ctx); err != nil {
 		return err
 	}
 	_, err = d.bus.Load(ctx, bus.Leases, events.HarnessLeaseKey(s.Harness, s.Incarnation))
 	gone := errors.Is(err, bus.ErrNotFound)
-	d.judge(Verdict{Act: actSteady, Promise: "it gives its lease back", Expected: "gone", Seen: map[bool]string{true: "gone", false: "there"}[gone], TookMS: -1, OK: gone})
+	d.judge(Verdict{Act: actSteady, Promise: "it gives its lease back", Expected: "gone",
+		Seen: map[bool]string{true: "gone", false: "there"}[gone], TookMS: -1, OK: gone})
 	return nil
 }

@@ -69,8 +69,8 @@ type agent struct {
 	out   io.Writer
 }
 
-// Agent is a child's whole life: it reads its [Spec] and what it is told from in, and writes a [Report] a line to out. It
-// leaves in good order when ctx or in ends. The error is why it could not do what it was started for.
+// Agent is a child's whole life: it reads its [Spec] and what it is told from in, and writes a [Report] a line to out.
+// It leaves in good order when ctx or in ends. The error is why it could not do what it was started for.
 func Agent(ctx context.Context, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -114,8 +114,9 @@ func (a *agent) live(ctx context.Context) error {
 	if play == nil {
 		return fmt.Errorf("drill: agent: there is no role %q", a.spec.Role)
 	}
-	h, err := harness.Connect(ctx, harness.Config{ID: a.spec.Harness, URL: a.spec.URL, Creds: a.spec.Creds, Prefix: a.spec.Prefix,
-		TTL: time.Duration(a.spec.TTLMS) * time.Millisecond, Version: "drill"})
+	h, err := harness.Connect(ctx, harness.Config{ID: a.spec.Harness, URL: a.spec.URL, Creds: a.spec.Creds,
+		Prefix: a.spec.Prefix,
+		TTL:    time.Duration(a.spec.TTLMS) * time.Millisecond, Version: "drill"})
 	if err != nil {
 		return err
 	}
@@ -203,7 +204,8 @@ func (a *agent) runs(ctx context.Context, h *harness.Harness) error {
 
 // asks waits for an answer that only it could use.
 func (a *agent) asks(ctx context.Context, h *harness.Harness) error {
-	_, turn, err := a.begin(ctx, h, map[string]string{actRestart: "restarted while it asks", actSteady: "lives, and leaves"}[a.spec.Session])
+	_, turn, err := a.begin(ctx, h, map[string]string{actRestart: "restarted while it asks",
+		actSteady: "lives, and leaves"}[a.spec.Session])
 	if err != nil {
 		return err
 	}
@@ -251,7 +253,8 @@ func (a *agent) resumes(ctx context.Context, h *harness.Harness) error {
 	}
 	return h.Work(ctx, harness.Worker{Turn: func(_ context.Context, t *harness.Turn) error {
 		r := t.Request()
-		a.say(Report{Said: saidTook, Text: strings.TrimSpace(fmt.Sprintf("turn %s, cause: %s %s", t.ID(), r.Cause, r.Options))})
+		a.say(Report{Said: saidTook,
+			Text: strings.TrimSpace(fmt.Sprintf("turn %s, cause: %s %s", t.ID(), r.Cause, r.Options))})
 		return nil
 	}})
 }
@@ -265,20 +268,24 @@ func (a *agent) fails(ctx context.Context, h *harness.Harness) error {
 	if err != nil {
 		return err
 	}
-	turn, err := s.StartTurn(ctx, harness.Start{ID: turnFirst, Content: "work", By: person, Options: map[string]string{"model": modelOfTurn}})
+	turn, err := s.StartTurn(ctx, harness.Start{ID: turnFirst, Content: "work", By: person,
+		Options: map[string]string{"model": modelOfTurn}})
 	if err != nil {
 		return err
 	}
-	if err := turn.Fail(ctx, events.Failure{Kind: "rate_limit", Text: "come back later", Status: http.StatusTooManyRequests, RetryAfterMS: retryAfterMS}, false); err != nil {
+	if err := turn.Fail(ctx, events.Failure{Kind: "rate_limit", Text: "come back later",
+		Status: http.StatusTooManyRequests, RetryAfterMS: retryAfterMS}, false); err != nil {
 		return err
 	}
 	<-ctx.Done()
 	return nil
 }
 
-// full has a conversation that is nearly full, and goes as far with its compaction as the step that it is to be killed at.
+// full has a conversation that is nearly full, and goes as far with its compaction as the step that it is to be killed
+// at.
 func (a *agent) full(ctx context.Context, h *harness.Harness) error {
-	s, err := h.Open(ctx, a.spec.Session, harness.Opening{Title: "compacted", Agent: "drill", ContextLimit: contextLimit})
+	s, err := h.Open(ctx, a.spec.Session, harness.Opening{Title: "compacted", Agent: "drill",
+		ContextLimit: contextLimit})
 	if err == nil {
 		err = h.Ready(ctx)
 	}

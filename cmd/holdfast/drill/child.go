@@ -74,7 +74,8 @@ func (d *drill) start(act, role string) (*child, error) {
 	d.mu.Unlock()
 	d.tell(act, whoDrill, "starts process %d: %s", c.cmd.Process.Pid, roles[role])
 	go c.listen(out)
-	spec, err := json.Marshal(Spec{Role: role, Harness: d.names[act], Session: act, URL: d.URL, Creds: d.Creds, Prefix: d.Prefix, TTLMS: d.TTL.Milliseconds()})
+	spec, err := json.Marshal(Spec{Role: role, Harness: d.names[act], Session: act, URL: d.URL, Creds: d.Creds,
+		Prefix: d.Prefix, TTLMS: d.TTL.Milliseconds()})
 	if err == nil {
 		err = c.say(string(spec))
 	}
@@ -138,7 +139,8 @@ func (c *child) signal(s syscall.Signal, why string) error {
 }
 
 // names of the signals that are sent.
-var names = map[syscall.Signal]string{syscall.SIGKILL: "SIGKILL", syscall.SIGSTOP: "SIGSTOP", syscall.SIGCONT: "SIGCONT", syscall.SIGTERM: "SIGTERM"}
+var names = map[syscall.Signal]string{syscall.SIGKILL: "SIGKILL", syscall.SIGSTOP: "SIGSTOP",
+	syscall.SIGCONT: "SIGCONT", syscall.SIGTERM: "SIGTERM"}
 
 // end has the process leave, and kills it when it does not.
 func (c *child) end() error {

@@ -17,10 +17,11 @@ import (
 
 // What the sessions of the compaction act are filled with.
 const (
-	contextLimit  = 1_000 // tokens
-	contextUsed   = 900   // before
-	contextAfter  = 100   // after compaction
-	compactMaxS   = 20    // seconds until all is handed out: a failed compaction, and an interrupted turn, are tried again after 2 s
+	contextLimit = 1_000 // tokens
+	contextUsed  = 900   // before
+	contextAfter = 100   // after compaction
+	// seconds until all is handed out: a failed compaction, and an interrupted turn, are tried again after 2 s
+	compactMaxS   = 20
 	actCompactPre = "compact-"
 )
 
@@ -43,7 +44,8 @@ var steps = []step{
 		return s.Compaction != nil && s.Compaction.State == session.CompactionRunning && len(s.Queue) == len(queued)
 	}},
 	{"done", "when it has compacted", func(s *session.State) bool {
-		return s.LastCompaction != nil && s.LastCompaction.Outcome == session.OutcomeCompleted && len(s.Queue) == len(queued)
+		return s.LastCompaction != nil && s.LastCompaction.Outcome == session.OutcomeCompleted &&
+			len(s.Queue) == len(queued)
 	}},
 	{"turn", "with the first message in hand", func(s *session.State) bool {
 		return s.Turn != nil && s.Turn.Message == queued[0] && len(s.Queue) == len(queued)-1
@@ -71,8 +73,12 @@ const headingCompact = "SIGKILL at each step of a compaction, with three message
 // compactAt is that for one step.
 func (d *drill) compactAt(ctx context.Context, at *step) (Verdict, error) {
 	act := actCompactPre + at.name
-	v := Verdict{Act: act, Promise: "compaction, killed " + at.when, Expected: strings.Join(queued, " ") + ", 1 compaction", TookMS: -1}
-	c, err := d.onStage(ctx, act, roleFull, func(s *session.State) bool { return s.Turn == nil && s.Usage != nil && s.Usage.Used == contextUsed })
+	v := Verdict{Act: act, Promise: "compaction, killed " + at.when,
+		Expected: strings.Join(queued, " ") + ", 1 compaction", TookMS: -1}
+	c, err := d.onStage(ctx, act, roleFull, func(s *session.State) bool {
+		return s.Turn == nil && s.Usage != nil &&
+			s.Usage.Used == contextUsed
+	})
 	if err != nil {
 		return v, err
 	}
@@ -98,7 +104,8 @@ func (d *drill) compactAt(ctx context.Context, at *step) (Verdict, error) {
 		return v, err
 	}
 	s, _, err := d.world.until(ctx, act, "everything handed out", compactMaxS*time.Second, func(s *session.State) bool {
-		return len(s.Queue) == 0 && s.Turn == nil && s.Pending == session.Pending{} && s.LastTurn != nil && s.LastTurn.Outcome == session.OutcomeCompleted &&
+		return len(s.Queue) == 0 && s.Turn == nil && s.Pending == session.Pending{} && s.LastTurn != nil &&
+			s.LastTurn.Outcome == session.OutcomeCompleted &&
 			s.LastCompaction != nil && s.Retry.State == ""
 	})
 	v.TookMS = time.Since(began).Milliseconds()
@@ -118,11 +125,13 @@ func (d *drill) send(ctx context.Context, act, id string) error {
 	if err != nil {
 		return fmt.Errorf("drill: message %s: %w", id, err)
 	}
-	return d.bus.Request(ctx, compaction.Name, "send", compaction.SendWish{Ref: events.Ref{Harness: d.names[act], Session: act}, Message: id, Content: content, By: person}, nil)
+	return d.bus.Request(ctx, compaction.Name, "send",
+		compaction.SendWish{Ref: events.Ref{Harness: d.names[act], Session: act}, Message: id, Content: content,
+			By: person}, nil)
 }
 
-// handedOut is which of the messages were handed out, in the order in which they were, and how often the conversation was
-// compacted.
+// handedOut is which of the messages were handed out, in the order in which they were, and how often the conversation
+// was compacted.
 func handedOut(s *session.State) string {
 	var seen []string
 	compacted := 0

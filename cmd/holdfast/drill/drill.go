@@ -1,12 +1,12 @@
-// Package drill shows with real processes that what Holdfast promises holds: it starts agents that use the harness client,
-// kills, pauses, restarts and ends them, and compares what becomes of their sessions with what was promised.
+// Package drill shows with real processes that what Holdfast promises holds: it starts agents that use the harness
+// client, kills, pauses, restarts and ends them, and compares what becomes of their sessions with what was promised.
 //
 // # Who does what
 //
-// The director ([Run]) starts the agents as child processes, sends them signals, answers their questions as a person would,
-// and looks at the documents and the log as a screen would. An agent ([Agent]) is told on its standard input who it is, and
-// reports on its standard output; when its input ends, its director is gone, and it leaves. The director signals nobody but
-// its own children, and has ended all of them when it returns.
+// The director ([Run]) starts the agents as child processes, sends them signals, answers their questions as a person
+// would, and looks at the documents and the log as a screen would. An agent ([Agent]) is told on its standard input who
+// it is, and reports on its standard output; when its input ends, its director is gone, and it leaves. The director
+// signals nobody but its own children, and has ended all of them when it returns.
 //
 // # The acts
 //
@@ -57,8 +57,8 @@ type Config struct {
 	Within time.Duration
 	// Command makes a process that runs [Agent] on its standard input and output.
 	Command func() *exec.Cmd
-	// Cell makes a process that is a broker with all services, on this directory, listening there, which writes its ready
-	// file, and ends when its standard input does. It is killed: the cell that the drill takes place on is not.
+	// Cell makes a process that is a broker with all services, on this directory, listening there, which writes its
+	// ready file, and ends when its standard input does. It is killed: the cell that the drill takes place on is not.
 	Cell func(dir, listen, readyFile string) *exec.Cmd
 	// Keep leaves the sessions as they are at the end. Default: they are closed.
 	Keep bool
@@ -115,8 +115,8 @@ type drill struct {
 	children []*child
 }
 
-// Run runs all acts, looks at them over the bus, and says what was seen. The error is for what kept the drill from taking place; broken promises are in
-// the result.
+// Run runs all acts, looks at them over the bus, and says what was seen. The error is for what kept the drill from
+// taking place; broken promises are in the result.
 func Run(ctx context.Context, b *bus.Bus, cfg Config) (res Result, err error) {
 	d := &drill{Config: cfg, bus: b, began: time.Now(), names: map[string]string{}, telling: new(sync.Mutex)}
 	for _, act := range acts() {
@@ -201,13 +201,15 @@ func (d *drill) end(ctx context.Context) error {
 		slices.Sort(left)
 		seen = strings.Join(left, ", ")
 	}
-	d.judge(Verdict{Act: actEnd, Promise: "nothing is left open", Expected: fmt.Sprintf("nothing in %d sessions", len(d.names)), Seen: seen, TookMS: -1, OK: len(left) == 0 && sessions == len(d.names)})
+	d.judge(Verdict{Act: actEnd, Promise: "nothing is left open", Expected: fmt.Sprintf("nothing in %d sessions",
+		len(d.names)), Seen: seen, TookMS: -1, OK: len(left) == 0 && sessions == len(d.names)})
 	return nil
 }
 
 // close puts a session away. Should it fail, the session stays visible, which harms nobody.
 func (d *drill) close(ctx context.Context, r events.Ref) {
-	if err := d.bus.Request(ctx, ledger.Name, "close", map[string]string{"harness": r.Harness, "session": r.Session, "reason": "archived", "by": person}, nil); err != nil {
+	if err := d.bus.Request(ctx, ledger.Name, "close", map[string]string{"harness": r.Harness, "session": r.Session,
+		"reason": "archived", "by": person}, nil); err != nil {
 		d.tell(actEnd, whoDrill, "%s is not closed: %v", r, err)
 	}
 }
@@ -216,7 +218,8 @@ func (d *drill) judge(v Verdict) { d.verdicts = append(d.verdicts, v) }
 
 // inTime is the verdict about something that was waited for.
 func (d *drill) inTime(act, promise, expected, seen string, took, limit time.Duration, err error) {
-	v := Verdict{Act: act, Promise: promise, Expected: fmt.Sprintf("%s, ≤ %s", expected, seconds(limit)), Seen: seen, TookMS: took.Milliseconds(), OK: err == nil && took <= limit}
+	v := Verdict{Act: act, Promise: promise, Expected: fmt.Sprintf("%s, ≤ %s", expected, seconds(limit)), Seen: seen,
+		TookMS: took.Milliseconds(), OK: err == nil && took <= limit}
 	if err != nil {
 		v.Seen = err.Error()
 	}

@@ -14,9 +14,9 @@ import (
 )
 
 // Stranded lists what is open in a session though nobody runs it: what recovery should have closed. A question that is
-// kept, and the call and the turn that wait for it, may stay open; so may a call that waits for a child of whom something may
-// still come, or that is not among docs, the documents of the session's harness by session id. A session that has an owner is
-// itself stranded, as far as those are concerned who know that the owner is gone.
+// kept, and the call and the turn that wait for it, may stay open; so may a call that waits for a child of whom
+// something may still come, or that is not among docs, the documents of the session's harness by session id. A session
+// that has an owner is itself stranded, as far as those are concerned who know that the owner is gone.
 func Stranded(s *session.State, docs map[string]*session.State) []string {
 	var left []string
 	if s.Owned {
@@ -58,7 +58,8 @@ var errEnough = errors.New("drill: enough")
 // Settled waits until the documents of these sessions of a harness are as new as the log and nothing in them is
 // [Stranded]. When the time is up, or ctx ends, it returns them as they are: look what is stranded. The error is one of
 // reading.
-func Settled(ctx context.Context, b *bus.Bus, harness string, sessions []string, patience time.Duration) (map[string]*session.State, error) {
+func Settled(ctx context.Context, b *bus.Bus, harness string, sessions []string,
+	patience time.Duration) (map[string]*session.State, error) {
 	ends := map[string]uint64{}
 	for _, id := range sessions {
 		commits, err := b.Read(ctx, events.Ref{Harness: harness, Session: id}, 0)

@@ -23,7 +23,8 @@ func history(commits ...said) *session.State {
 		if c.by != events.WriterHarness {
 			source = events.ServiceSource(string(c.by), "x")
 		}
-		commit := events.Commit{Ref: s.Ref(), Writer: c.by, Seq: seq, Guard: seq - 1, Guarded: true, At: time.Unix(int64(i), 0)}
+		commit := events.Commit{Ref: s.Ref(), Writer: c.by, Seq: seq, Guard: seq - 1, Guarded: true,
+			At: time.Unix(int64(i), 0)}
 		for _, f := range c.facts {
 			commit.Events = append(commit.Events, events.New("e", source, s.Ref(), 1, commit.At, f))
 		}
@@ -37,13 +38,17 @@ func byReconciler(facts ...events.Fact) said { return said{events.WriterReconcil
 
 // What recovery may leave open, and what it may not.
 func TestStranded(t *testing.T) {
-	opened := byHarness(events.SessionOpened{Incarnation: "1"}, events.TurnStarted{Turn: "t", Cause: events.CauseMessage})
+	opened := byHarness(events.SessionOpened{Incarnation: "1"},
+		events.TurnStarted{Turn: "t", Cause: events.CauseMessage})
 	working := byHarness(events.ToolStarted{Call: "c", Turn: "t", Name: "bash"})
 	asking := byHarness(events.ToolStarted{Call: "a", Turn: "t", Name: "ask"},
-		events.PromptRequested{Prompt: "p", Turn: "t", Call: "a", PromptKind: "question", Delivery: events.DeliverToolResult})
-	callback := byHarness(events.PromptRequested{Prompt: "q", Turn: "t", PromptKind: "permission", Delivery: events.DeliverCallback})
+		events.PromptRequested{Prompt: "p", Turn: "t", Call: "a", PromptKind: "question",
+			Delivery: events.DeliverToolResult})
+	callback := byHarness(events.PromptRequested{Prompt: "q", Turn: "t", PromptKind: "permission",
+		Delivery: events.DeliverCallback})
 	gone := byReconciler(events.SessionOrphaned{Reason: "owner-lost", Incarnation: "1"})
-	waits := history(opened, working, byReconciler(events.SessionOrphaned{Reason: "owner-lost", Incarnation: "1", WaitsFor: []events.WaitFor{{Call: "c", Child: "k"}}}))
+	waits := history(opened, working, byReconciler(events.SessionOrphaned{Reason: "owner-lost", Incarnation: "1",
+		WaitsFor: []events.WaitFor{{Call: "c", Child: "k"}}}))
 	ended := byHarness(events.TurnCompleted{Turn: "t"})
 	child := func(more ...said) map[string]*session.State {
 		return map[string]*session.State{"k": history(append([]said{opened}, more...)...)}
@@ -62,13 +67,18 @@ func TestStranded(t *testing.T) {
 		{"a kept question with its call and its turn", history(opened, asking, gone), nil, nil},
 		{"a call beside a kept question", history(opened, asking, working, gone), nil, []string{"call c"}},
 		{"a call that waits for a child", history(opened, working,
-			byReconciler(events.SessionOrphaned{Reason: "owner-lost", Incarnation: "1", WaitsFor: []events.WaitFor{{Call: "c", Child: "k"}}})), nil, nil},
-		{"a call that waits for a child which asks", waits, child(ended, byHarness(events.PromptRequested{Prompt: "p", PromptKind: "question", Delivery: events.DeliverMessage}), gone), nil},
+			byReconciler(events.SessionOrphaned{Reason: "owner-lost", Incarnation: "1",
+				WaitsFor: []events.WaitFor{{Call: "c", Child: "k"}}})), nil, nil},
+		{"a call that waits for a child which asks", waits,
+			child(ended, byHarness(events.PromptRequested{Prompt: "p", PromptKind: "question",
+				Delivery: events.DeliverMessage}), gone), nil},
 		{"a call that waits for a child which works", waits, child(working, gone), nil},
 		{"a call that waits for a child that somebody has", waits, child(ended), nil},
-		{"a call that waits for a child of whom nothing comes", waits, child(ended, gone), []string{"call c", "turn t"}},
-		{"everything closed", history(opened, working, gone, byReconciler(events.ToolInterrupted{Call: "c", Reason: "owner-lost"},
-			events.TurnInterrupted{Turn: "t", Reason: "owner-lost"})), nil, nil},
+		{"a call that waits for a child of whom nothing comes", waits, child(ended, gone),
+			[]string{"call c", "turn t"}},
+		{"everything closed", history(opened, working, gone,
+			byReconciler(events.ToolInterrupted{Call: "c", Reason: "owner-lost"},
+				events.TurnInterrupted{Turn: "t", Reason: "owner-lost"})), nil, nil},
 	} {
 		if got := Stranded(c.s, c.docs); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
@@ -78,9 +88,11 @@ func TestStranded(t *testing.T) {
 
 // What is said of each thing that had been open.
 func TestWhereabouts(t *testing.T) {
-	opened := byHarness(events.SessionOpened{Incarnation: "1"}, events.TurnStarted{Turn: "t", Cause: events.CauseMessage},
+	opened := byHarness(events.SessionOpened{Incarnation: "1"},
+		events.TurnStarted{Turn: "t", Cause: events.CauseMessage},
 		events.ToolStarted{Call: "c", Turn: "t", Name: "bash"}, events.ToolStarted{Call: "a", Turn: "t", Name: "ask"},
-		events.PromptRequested{Prompt: "p", Turn: "t", Call: "a", PromptKind: "question", Delivery: events.DeliverToolResult})
+		events.PromptRequested{Prompt: "p", Turn: "t", Call: "a", PromptKind: "question",
+			Delivery: events.DeliverToolResult})
 	gone := byReconciler(events.SessionOrphaned{Reason: "owner-lost", Incarnation: "1"})
 	closed := byReconciler(events.ToolInterrupted{Call: "c", Reason: "owner-lost"})
 	s, before := history(opened, gone, closed), history(opened, gone)
@@ -115,10 +127,13 @@ func TestHandedOut(t *testing.T) {
 	}
 	compaction := ending(session.EntityCompaction, "k", session.OutcomeCompleted)
 	for want, recent := range map[string][]session.Ending{
-		"m1 m2 m3, 1 compaction":          {message("first"), compaction, message("m1"), ending(session.EntityTurn, "m9", "completed"), message("m2"), message("m3")},
-		"m2 m1 m3, 1 compaction":          {compaction, message("m2"), message("m1"), message("m3")},
-		"m1 m1 m2 m3, 2 compaction":       {compaction, compaction, message("m1"), message("m1"), message("m2"), message("m3")},
-		"m1 (withdrawn) m3, 0 compaction": {ending(session.EntityMessage, "m1", "withdrawn"), message("m3"), ending(session.EntityCompaction, "k", "failed")},
+		"m1 m2 m3, 1 compaction": {message("first"), compaction, message("m1"),
+			ending(session.EntityTurn, "m9", "completed"), message("m2"), message("m3")},
+		"m2 m1 m3, 1 compaction": {compaction, message("m2"), message("m1"), message("m3")},
+		"m1 m1 m2 m3, 2 compaction": {compaction, compaction, message("m1"), message("m1"), message("m2"),
+			message("m3")},
+		"m1 (withdrawn) m3, 0 compaction": {ending(session.EntityMessage, "m1", "withdrawn"), message("m3"),
+			ending(session.EntityCompaction, "k", "failed")},
 	} {
 		if got := handedOut(&session.State{Recent: recent}); got != want {
 			t.Errorf("%q, want %q", got, want)

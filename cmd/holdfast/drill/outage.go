@@ -31,8 +31,8 @@ const (
 	modelOfTurn  = "small"
 )
 
-// outage has a turn fail, and kills its agent, the retry service and the broker before it is tried again. It does so in a
-// cell of its own: nobody else's broker is killed.
+// outage has a turn fail, and kills its agent, the retry service and the broker before it is tried again. It does so in
+// a cell of its own: nobody else's broker is killed.
 func (d *drill) outage(ctx context.Context) (err error) {
 	d.tell(actOutage, "", "SIGKILL to everything while a failed turn waits to be tried again")
 	dir, err := os.MkdirTemp("", "holdfast-drill-")
@@ -50,7 +50,8 @@ func (d *drill) outage(ctx context.Context) (err error) {
 		return fmt.Errorf("drill: outage: %w", err)
 	}
 	defer b.Close()
-	sub := &drill{Config: d.Config, bus: b, began: d.began, telling: d.telling, names: map[string]string{actOutage: "drill-" + actOutage}}
+	sub := &drill{Config: d.Config, bus: b, began: d.began, telling: d.telling,
+		names: map[string]string{actOutage: "drill-" + actOutage}}
 	sub.URL, sub.Creds = c.url, ""
 	sub.world = newWorld(sub)
 	watching, stop := context.WithCancel(ctx)
@@ -64,7 +65,8 @@ func (d *drill) outage(ctx context.Context) (err error) {
 
 // failAndDie is the act within that cell.
 func (d *drill) failAndDie(ctx context.Context, c *cell) error {
-	agent, err := d.onStage(ctx, actOutage, roleFails, func(s *session.State) bool { return s.Retry.State == session.RetryScheduled })
+	agent, err := d.onStage(ctx, actOutage, roleFails,
+		func(s *session.State) bool { return s.Retry.State == session.RetryScheduled })
 	if err != nil {
 		return err
 	}
@@ -89,7 +91,8 @@ func (d *drill) failAndDie(ctx context.Context, c *cell) error {
 	if err != nil {
 		return fmt.Errorf("drill: outage: %w", err)
 	}
-	v := Verdict{Act: actOutage, Promise: "a retry outlives agent, service and broker", Expected: due(before), Seen: due(after), TookMS: -1}
+	v := Verdict{Act: actOutage, Promise: "a retry outlives agent, service and broker", Expected: due(before),
+		Seen: due(after), TookMS: -1}
 	v.OK = v.Seen == v.Expected
 	d.judge(v)
 	next, err := d.start(actOutage, roleRetries)
@@ -98,10 +101,12 @@ func (d *drill) failAndDie(ctx context.Context, c *cell) error {
 	}
 	r, _, err := next.hears(ctx, saidTook, retryAfterMS*time.Millisecond+startMaxS*time.Second)
 	if err != nil {
-		d.judge(Verdict{Act: actOutage, Promise: "the next process takes it", Expected: saidTook, Seen: err.Error(), TookMS: -1})
+		d.judge(Verdict{Act: actOutage, Promise: "the next process takes it", Expected: saidTook, Seen: err.Error(),
+			TookMS: -1})
 		return ctx.Err()
 	}
-	if _, _, err := d.world.until(ctx, actOutage, "completed", soonMax, func(s *session.State) bool { return s.Turn == nil && s.Retry.State == "" }); err != nil {
+	if _, _, err := d.world.until(ctx, actOutage, "completed", soonMax,
+		func(s *session.State) bool { return s.Turn == nil && s.Retry.State == "" }); err != nil {
 		return fmt.Errorf("drill: outage: %w", err)
 	}
 	return errors.Join(d.once(ctx, before, r), d.dismiss(ctx, next))
@@ -135,11 +140,14 @@ func (d *drill) once(ctx context.Context, planned *session.State, took Report) e
 			}
 		}
 	}
-	d.judge(Verdict{Act: actOutage, Promise: "it is asked for at its instant", Expected: fmt.Sprintf("at most %s late", seconds(lateMax)), Seen: screen.Took(late.Milliseconds()) + " late",
+	d.judge(Verdict{Act: actOutage, Promise: "it is asked for at its instant",
+		Expected: fmt.Sprintf("at most %s late", seconds(lateMax)), Seen: screen.Took(late.Milliseconds()) + " late",
 		TookMS: -1, OK: late >= -earlyMaxMS*time.Millisecond && late <= lateMax})
 	same := strings.Contains(took.Text, modelOfTurn)
-	v := Verdict{Act: actOutage, Promise: "once, as the same request", Expected: "1 planned, 1 asked for, 1 taken, same options", TookMS: -1}
-	v.Seen = fmt.Sprintf("%d planned, %d asked for, %d taken, %s options", scheduled, wanted, started, map[bool]string{true: "same", false: "other"}[same])
+	v := Verdict{Act: actOutage, Promise: "once, as the same request",
+		Expected: "1 planned, 1 asked for, 1 taken, same options", TookMS: -1}
+	v.Seen = fmt.Sprintf("%d planned, %d asked for, %d taken, %s options", scheduled, wanted, started,
+		map[bool]string{true: "same", false: "other"}[same])
 	v.OK = v.Seen == v.Expected
 	d.judge(v)
 	return nil
@@ -168,7 +176,8 @@ func (c *cell) start(ctx context.Context) error {
 		return fmt.Errorf("drill: outage: start a cell: %w", err)
 	}
 	c.in = in
-	c.d.tell(actOutage, whoDrill, "starts process %d: a cell of its own, with the broker and all services", c.cmd.Process.Pid)
+	c.d.tell(actOutage, whoDrill, "starts process %d: a cell of its own, with the broker and all services",
+		c.cmd.Process.Pid)
 	c.ended = make(chan struct{})
 	go func() {
 		c.err = c.cmd.Wait()

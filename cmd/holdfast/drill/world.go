@@ -61,7 +61,8 @@ func (w *world) take(act string, s *session.State, at time.Time) {
 	}
 	for _, line := range screen.Changes(before, s, at) {
 		aboutMessages := strings.HasPrefix(line, session.EntityMessage+" ")
-		if !strings.HasPrefix(line, "– →") && (!aboutMessages || strings.HasPrefix(act, actCompactPre)) { // else beside the point
+		// else beside the point
+		if !strings.HasPrefix(line, "– →") && (!aboutMessages || strings.HasPrefix(act, actCompactPre)) {
 			w.tell(act, whoHoldfast, line)
 		}
 	}
@@ -77,7 +78,8 @@ func (w *world) tell(act, who, what string) {
 }
 
 // until waits for a session to be as wanted and says how long that took. The error says what is missing.
-func (w *world) until(ctx context.Context, act, what string, limit time.Duration, ok func(*session.State) bool) (*session.State, time.Duration, error) {
+func (w *world) until(ctx context.Context, act, what string, limit time.Duration,
+	ok func(*session.State) bool) (*session.State, time.Duration, error) {
 	began := time.Now()
 	late := time.NewTimer(limit)
 	defer late.Stop()

@@ -1,5 +1,5 @@
-// Package script plays an endpoint that is compatible with OpenAI's chat completions, by a script: what it answers, how it
-// fails, what it counts. It is for tests of what talks to such endpoints.
+// Package script plays an endpoint that is compatible with OpenAI's chat completions, by a script: what it answers, how
+// it fails, what it counts. It is for tests of what talks to such endpoints.
 package script
 
 import (
@@ -58,17 +58,17 @@ type CallRef struct {
 	ID string `json:"id"`
 }
 
-// Server is the endpoint: an [http.Handler]. Requests without tools take the next of Summaries, others the next of Steps;
-// when there are none left, the last one is repeated. Conversations in which a call has no result, or a result no call,
-// are refused, as real endpoints do.
+// Server is the endpoint: an [http.Handler]. Requests without tools take the next of Summaries, others the next of
+// Steps; when there are none left, the last one is repeated. Conversations in which a call has no result, or a result
+// no call, are refused, as real endpoints do.
 type Server struct {
 	Steps     []Step
 	Summaries []Step
-	// Reply, if given, says what is answered in place of Steps and Summaries. It is called at the same time for requests that
-	// come at the same time.
+	// Reply, if given, says what is answered in place of Steps and Summaries. It is called at the same time for
+	// requests that come at the same time.
 	Reply func(Request) Step
-	// LimitMax is how many tokens fit, counted from the size of the messages; more is refused with context_length_exceeded. 0:
-	// no limit.
+	// LimitMax is how many tokens fit, counted from the size of the messages; more is refused with
+	// context_length_exceeded. 0: no limit.
 	LimitMax int64
 
 	mu       sync.Mutex
@@ -123,7 +123,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case q.Refused:
 		w.WriteHeader(http.StatusBadRequest)
-		fmt.Fprintf(w, `{"error":{"message":"This model's maximum context length is %d tokens. However, your messages resulted in %d tokens.","type":"invalid_request_error","code":"context_length_exceeded"}}`, s.LimitMax, used)
+		fmt.Fprintf(w, `{"error":{"message":"This model's maximum context length is %d tokens. However, your `+
+			`messages resulted in %d tokens.","type":"invalid_request_error","code":"context_length_exceeded"}}`,
+			s.LimitMax, used)
 	case step.Status != 0:
 		if step.RetryAfter != "" {
 			w.Header().Set("Retry-After", step.RetryAfter)
@@ -220,8 +222,10 @@ func stream(w http.ResponseWriter, step *Step, used int64) {
 		}
 	}
 	for i, c := range step.Calls {
-		send(delta(map[string]any{"tool_calls": []any{map[string]any{"index": i, "id": fmt.Sprint("call_", i), "type": "function", "function": map[string]any{"name": c.Name, "arguments": ""}}}}, nil))
-		send(delta(map[string]any{"tool_calls": []any{map[string]any{"index": i, "function": map[string]any{"arguments": c.Arguments}}}}, nil))
+		send(delta(map[string]any{"tool_calls": []any{map[string]any{"index": i, "id": fmt.Sprint("call_", i),
+			"type": "function", "function": map[string]any{"name": c.Name, "arguments": ""}}}}, nil))
+		send(delta(map[string]any{"tool_calls": []any{map[string]any{"index": i,
+			"function": map[string]any{"arguments": c.Arguments}}}}, nil))
 	}
 	switch {
 	case step.InStream != "":
@@ -238,7 +242,8 @@ func stream(w http.ResponseWriter, step *Step, used int64) {
 		}
 	}
 	send(delta(map[string]any{}, finish))
-	send(map[string]any{"choices": []any{}, "usage": map[string]any{"prompt_tokens": used, "completion_tokens": len(step.Text)/bytesPerToken + 1, "total_tokens": used}})
+	send(map[string]any{"choices": []any{}, "usage": map[string]any{"prompt_tokens": used,
+		"completion_tokens": len(step.Text)/bytesPerToken + 1, "total_tokens": used}})
 	fmt.Fprint(w, "data: [DONE]\n\n")
 }
 
