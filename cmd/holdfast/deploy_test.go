@@ -21,10 +21,14 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/health"
 	"github.com/holdfast-dev/holdfast/internal/permission"
+	"github.com/holdfast-dev/holdfast/internal/secret"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-const deployFolder = "../../deploy/k8s"
+const (
+	deployFolder = "../../deploy/k8s"
+	loginFolder  = "/etc/holdfast" // where a pod has the files to log in with
+)
 
 // manifest is what this program has to say about a Kubernetes object.
 type manifest struct {
@@ -53,7 +57,15 @@ type pod struct {
 	EnableServiceLinks            *bool
 	SecurityContext               struct{ RunAsNonRoot bool }
 	Containers                    []container
+	Volumes                       []volume
 }
+
+type volume struct {
+	Name   string
+	Secret struct{ SecretName string }
+}
+
+type mount struct{ Name, MountPath string }
 
 type container struct {
 	Name, Image string
@@ -63,6 +75,7 @@ type container struct {
 		ValueFrom   struct{ SecretKeyRef struct{ Name, Key string } }
 	}
 	Ports           []struct{ ContainerPort int }
+	VolumeMounts    []mount
 	Resources       struct{ Requests, Limits map[string]string }
 	SecurityContext struct {
 		AllowPrivilegeEscalation *bool
@@ -200,10 +213,15 @@ func TestEachServiceIsDeployed(t *testing.T) {
 		at := slices.IndexFunc(users, func(u permission.User) bool { return u.Name == events.ServiceName(name) })
 		env := map[string]string{}
 		for _, e := range c.Env {
-			env[e.Name] = e.Value + e.ValueFrom.SecretKeyRef.Key
+			env[e.Name] = e.Value
+			if e.ValueFrom.SecretKeyRef.Key != "" {
+				t.Errorf("%s: %s is a secret in the environment", file, e.Name)
+			}
 		}
-		if at < 0 || env["PASSWORD"] != users[at].Password || env["HOLDFAST_NATS"] != "nats://"+events.ServiceName(name)+":$(PASSWORD)@$(NATS_HOST)" {
-			t.Errorf("%s: logs in with %v", file, env)
+		volumes := d.Spec.Template.Spec.Volumes
+		if at < 0 || len(volumes) != 1 || volumes[0].Secret.SecretName != secret.Folder(users[at]) || len(c.VolumeMounts) != 1 || c.VolumeMounts[0].MountPath != loginFolder ||
+			env["HOLDFAST_NATS"] != "tls://"+events.ServiceName(name)+"@$(NATS_HOST)" {
+			t.Errorf("%s: logs in with %v and %+v", file, env, volumes)
 		}
 	}
 }
@@ -262,10 +280,16 @@ func checkFlags(t *testing.T, file string, target *target, args []string) {
 // Every variable that services share is a flag of at least one of them, and the probes' paths are answered.
 func TestDeployedConfiguration(t *testing.T) {
 	known := map[string]bool{"NATS_HOST": true}
+	config := ofKind(t, "base/config.yaml", "ConfigMap").Data
+	for name, file := range map[string]string{"PASSWORD_FILE": secret.PasswordFile, "TLS_CA": secret.CAFile, "TLS_CERT": secret.CertFile, "TLS_KEY": secret.KeyFile} {
+		if config[envPrefix+name] != path.Join(loginFolder, file) {
+			t.Errorf("%s: %s, want %s of the secret", name, config[envPrefix+name], file)
+		}
+	}
 	for i := range targets {
 		newApp(&Program{}).serviceCommand(&targets[i]).Flags().VisitAll(func(f *pflag.Flag) { known[envName(f.Name)] = true })
 	}
-	for name := range ofKind(t, "base/config.yaml", "ConfigMap").Data {
+	for name := range config {
 		if !known[name] {
 			t.Errorf("config.yaml: no service has a flag for %s", name)
 		}
@@ -289,7 +313,7 @@ func TestDeployedConfiguration(t *testing.T) {
 // The broker of deploy has the permissions that are printed, and loses nothing that it acknowledged.
 func TestDeployedBroker(t *testing.T) {
 	var out bytes.Buffer
-	p := &Program{Args: []string{"permissions", "--harness", "my-agent", "--person", "screen", "--operator", "operator"}, Stdout: &out, Stderr: &out}
+	p := &Program{Args: []string{"permissions", "--harness", "my-agent", "--person", "screen", "--operator", "operator", "--passwords", "../nats-users/users.conf"}, Stdout: &out, Stderr: &out}
 	if code := p.Run(t.Context()); code != exitDone {
 		t.Fatal(out.String())
 	}
@@ -297,11 +321,6 @@ func TestDeployedBroker(t *testing.T) {
 	guide, err := os.ReadFile("../../docs/guide/kubernetes.md")
 	if err != nil {
 		t.Fatal(err)
-	}
-	for _, v := range regexp.MustCompile(`HOLDFAST_PASSWORD_\w+`).FindAllString(out.String(), -1) {
-		if !strings.Contains(string(guide), "--from-literal="+v+"=") {
-			t.Errorf("the guide makes no password for %s", v)
-		}
 	}
 	if !strings.Contains(string(guide), "holdfast "+strings.Join(p.Args, " ")+" > deploy/k8s/nats/permissions.conf") {
 		t.Error("the guide prints other permissions")
@@ -311,10 +330,14 @@ func TestDeployedBroker(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, want := range []string{"include ./permissions.conf", "sync_interval: always", "store_dir: /data", "pid_file: /var/run/nats/nats.pid"} {
+		for _, want := range []string{"include ./permissions.conf", "sync_interval: always", "store_dir: /data", "pid_file: /var/run/nats/nats.pid",
+			`http: "127.0.0.1:8222"`, "/etc/nats-tls/ca.crt", "verify: true"} {
 			if !strings.Contains(string(body), want) {
 				t.Errorf("%s: no %s", file, want)
 			}
+		}
+		if secret := regexp.MustCompile(`\$[A-Z]\w*`).FindAllString(string(body), -1); !slices.Equal(secret, []string{"$SERVER_NAME"}) {
+			t.Errorf("%s: %v come from the environment", file, secret)
 		}
 	}
 	config := ofKind(t, "base/config.yaml", "ConfigMap").Data
@@ -324,6 +347,12 @@ func TestDeployedBroker(t *testing.T) {
 		t.Errorf("of a store of %d bytes the log takes %d and objects %d: %v %v", store, log, objects, err1, err2)
 	}
 	set := ofKind(t, "nats/nats.yaml", "StatefulSet")
+	for _, name := range []string{secret.NodesFolder, secret.ServerFolder, secret.RoutesFolder} {
+		at := slices.IndexFunc(set.Spec.Template.Spec.Volumes, func(v volume) bool { return v.Secret.SecretName == name })
+		if at < 0 || !slices.Contains(set.Spec.Template.Spec.Containers[0].VolumeMounts, mount{set.Spec.Template.Spec.Volumes[at].Name, "/etc/" + name}) {
+			t.Errorf("the secret %s is not mounted at /etc/%s", name, name)
+		}
+	}
 	if !strings.HasPrefix(set.Spec.Template.Spec.Containers[0].Image, "nats:2.15") || set.Spec.Replicas != 3 {
 		t.Errorf("%d of %s", set.Spec.Replicas, set.Spec.Template.Spec.Containers[0].Image)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -181,30 +182,29 @@ func (a *app) onOne(ctx context.Context, args []string, do func(ctx context.Cont
 }
 
 func permissionsCommand(a *app) *cobra.Command {
-	var harnesses, people, operators []string
+	var named cellUsers
+	var passwords string
 	long, example := describe(`Print the users of a secured cell, with what each may do, as accounts for the configuration of nats-server.
 
 Every service is a user of its own, and every harness, person and operator that is named. A harness can write only as itself,
 to its own sessions. A person writes nothing, but asks the services on hf.svc.<service>.<verb>.<name>. Harnesses and people have
 an account each, with imports for what they may do, so that no reply goes to another user. nats-server reads each password
-from the variable of its environment that is printed; let it begin with a letter. It needs no broker.`,
-		"holdfast permissions --harness my-agent --person ann --operator root > permissions.conf",
+from the variable that is printed: of the file that --passwords names, or of its environment. It needs no broker.`,
+		"holdfast permissions --harness my-agent --person ann --operator root --passwords users.conf > permissions.conf",
 		"echo 'include ./permissions.conf' >> nats-server.conf")
 	cmd := &cobra.Command{Use: "permissions", Short: "Print the permissions of a secured cell", Long: long, Example: example, GroupID: groupRepair, Args: arguments(0, 0)}
 	a.take(cmd, []string{"prefix"})
-	cmd.Flags().StringArrayVar(&harnesses, "harness", nil, "a harness `id`; may be repeated")
-	cmd.Flags().StringArrayVar(&people, "person", nil, "a person's `name`; may be repeated")
-	cmd.Flags().StringArrayVar(&operators, "operator", nil, "an operator's `name`: a person who may also rebuild and sweep; may be repeated")
+	named.bind(cmd)
+	cmd.Flags().StringVar(&passwords, "passwords", "", "a `file` with the passwords as variables, which the printed configuration includes; relative to its own folder")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cell, err := events.NewCell(a.prefix)
+		users, err := named.users(cmd, a.prefix)
 		if err != nil {
-			return usage(cmd, "--%v", err)
+			return err
 		}
-		users, err := permission.Users(cell, harnesses, people, operators)
-		if err != nil {
-			return usage(cmd, "%v", err)
+		if passwords != "" {
+			passwords = "include " + strconv.Quote(passwords) + "\n"
 		}
-		return a.say(permission.Conf(users))
+		return a.say(passwords + permission.Conf(users))
 	}
 	return cmd
 }

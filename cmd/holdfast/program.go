@@ -94,7 +94,7 @@ var commands = []func(*app) *cobra.Command{
 	watchCommand, sessionsCommand, promptsCommand, showCommand, eventsCommand,
 	answerCommand, rejectCommand, dismissCommand, stopCommand, closeCommand, configureCommand, resumeCommand,
 	sendCommand, queueCommand, withdrawCommand, compactCommand, checkCommand,
-	doctorCommand, rescueCommand, sweepCommand, rebuildCommand, replayCommand, drillCommand, agentCommand, cellCommand, permissionsCommand,
+	doctorCommand, rescueCommand, sweepCommand, rebuildCommand, replayCommand, drillCommand, agentCommand, cellCommand, permissionsCommand, secretsCommand,
 }
 
 // Groups of commands in the help.

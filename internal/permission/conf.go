@@ -79,8 +79,11 @@ func Users(c events.Cell, harnesses, people, operators []string) ([]User, error)
 // unnameable is what a variable's name cannot have.
 var unnameable = regexp.MustCompile(`[^A-Z0-9]+`)
 
+// PasswordPrefix is how the variable of each password begins.
+const PasswordPrefix = "HOLDFAST_PASSWORD_"
+
 func variableOf(name string) string {
-	return "HOLDFAST_PASSWORD_" + unnameable.ReplaceAllString(strings.ToUpper(name), "_")
+	return PasswordPrefix + unnameable.ReplaceAllString(strings.ToUpper(name), "_")
 }
 
 // What one user may take of the broker.

@@ -293,7 +293,7 @@ func (w *world) bounds(t *testing.T) {
 // addresses: a client that knows one node is not told where the others are.
 func (w *world) addresses(t *testing.T) {
 	one, _, _ := strings.Cut(w.url("ann"), ",")
-	nc, err := nats.Connect(one, nats.CustomInboxPrefix(events.Inbox("hf", events.ClassPerson, "ann")))
+	nc, err := nats.Connect(one, append(w.files("ann"), nats.CustomInboxPrefix(events.Inbox("hf", events.ClassPerson, "ann")))...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,6 +50,7 @@ func TestMain(m *testing.M) {
 type world struct {
 	t       *testing.T
 	nodes   []*embed.Server
+	dir     string // configuration and secrets, in folders as in the pods
 	victim  *bus.Bus
 	object  string   // of the victim
 	service *account // the ledger's user: it may look at every stream
@@ -67,28 +68,9 @@ func read(t *testing.T, file string) string {
 // start runs the cell, and a harness that is nobody's enemy.
 func start(t *testing.T) *world {
 	t.Helper()
-	printed, err := exec.Command(binary, "permissions", "--harness", attacker, "--harness", victim, "--person", "ann", "--person", "bob", "--operator", "root").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, v := range regexp.MustCompile(`\$(HOLDFAST_PASSWORD_\w+)`).FindAllStringSubmatch(string(printed), -1) {
-		t.Setenv(v[1], "secret")
-	}
-	t.Setenv("SERVER_NAME", "node")
-	conf := strings.Replace(read(t, "nats/nats.conf"), "include ./permissions.conf", string(printed), 1)
-	conf = strings.ReplaceAll(conf, "/var/run/nats/", t.TempDir()+"/")
-	conf = regexp.MustCompile(`(?m)^http:.*$`).ReplaceAllString(conf, "") // its address would be every other node's, too
-	t.Setenv("HOLDFAST_PASSWORD_ROUTES", "secret")
-	for i := range 3 { // the manifest's; those of this machine are given to each node
-		t.Setenv(fmt.Sprint("ROUTE_", i), `"nats://node:secret@127.0.0.1:1"`)
-	}
-	w := &world{t: t, nodes: natstest.Cluster(t, natstest.Settings(t, conf), func(c *embed.Config) {
-		var routes []string
-		for _, r := range c.Cluster.Routes {
-			routes = append(routes, strings.Replace(r, "//", "//node:secret@", 1))
-		}
-		c.Cluster.Routes = routes
-	})}
+	w := &world{t: t, dir: t.TempDir()}
+	w.secrets()
+	w.nodes = natstest.Cluster(t, w.node(t.TempDir()))
 	for _, s := range services {
 		w.run(s)
 		w.run(s)
@@ -96,6 +78,76 @@ func start(t *testing.T) *world {
 	w.service = w.login("holdfast-ledger", events.ClassService, "ledger")
 	w.settle()
 	return w
+}
+
+// secrets makes passwords, certificates and permissions as the guide does.
+func (w *world) secrets() {
+	w.t.Helper()
+	users := []string{"--harness", attacker, "--harness", victim, "--person", "ann", "--person", "bob", "--operator", "root"}
+	if out, err := exec.Command(binary, append([]string{"secrets", w.dir, "--node", "127.0.0.1:1"}, users...)...).CombinedOutput(); err != nil {
+		w.t.Fatalf("%v: %s", err, out)
+	}
+	printed, err := exec.Command(binary, append([]string{"permissions", "--passwords", "../nats-users/users.conf"}, users...)...).Output()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.write("nats/permissions.conf", string(printed))
+}
+
+// write stores a file of the configuration.
+func (w *world) write(file, text string) {
+	w.t.Helper()
+	path := filepath.Join(w.dir, file)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// node is the manifests' configuration of a node. Paths are those of this machine; so is the port for probes, which all
+// nodes would share. Ports and routes are given to each node, with the routes' password.
+func (w *world) node(run string) natstest.Option {
+	w.t.Helper()
+	conf := strings.NewReplacer("/etc/", w.dir+"/", "/var/run/nats/", run+"/").Replace(read(w.t, "nats/nats.conf"))
+	w.write("nats/nats.conf", regexp.MustCompile(`(?m)^http:.*$`).ReplaceAllString(conf, ""))
+	w.t.Setenv("SERVER_NAME", "node")
+	return func(c *embed.Config) {
+		c.File = filepath.Join(w.dir, "nats/nats.conf")
+		routes := make([]string, len(c.Cluster.Routes))
+		for i, r := range c.Cluster.Routes {
+			routes[i] = strings.Replace(r, "//", "//node:"+w.password("routes")+"@", 1)
+		}
+		c.Cluster.Name, c.Cluster.Routes = "holdfast", routes
+	}
+}
+
+// folder has the files with which a user logs in.
+func (w *world) folder(user string) string {
+	switch user {
+	case "ann", "bob", "root":
+		user = "person-" + user
+	}
+	return filepath.Join(w.dir, "holdfast-"+strings.TrimPrefix(user, "holdfast-"))
+}
+
+// password is that of a user, or of the routes.
+func (w *world) password(user string) string {
+	w.t.Helper()
+	file := filepath.Join(w.folder(user), "password")
+	if user == "routes" {
+		file = filepath.Join(w.dir, "routes.password")
+	}
+	body, err := os.ReadFile(file)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return string(body)
+}
+
+// config is how a user of the cell connects: with files, as in a pod.
+func (w *world) config(user, class, id string) bus.Config {
+	f := w.folder(user)
+	return bus.Config{URL: w.urlOf(user), PasswordFile: f + "/password", TLSCA: f + "/ca.crt", TLSCert: f + "/tls.crt", TLSKey: f + "/tls.key",
+		Inbox: events.Inbox("hf", class, id)}
 }
 
 // run starts a process of a service as its manifest does, and returns when it is ready.
@@ -107,9 +159,9 @@ func (w *world) run(service string) {
 		w.t.Fatal(err)
 	}
 	cmd := exec.Command(binary, append(args, "--http", "127.0.0.1:0", "--ready-file", ready, "--log-level", "error")...)
-	cmd.Env = append(os.Environ(), "HOLDFAST_NATS="+w.url(events.ServiceName(service)))
+	cmd.Env = append(os.Environ(), "HOLDFAST_NATS="+w.urlOf(events.ServiceName(service)))
 	for _, v := range regexp.MustCompile(`(?m)^  (HOLDFAST_\w+): "?([^"\n]*)"?$`).FindAllStringSubmatch(read(w.t, "base/config.yaml"), -1) {
-		cmd.Env = append(cmd.Env, v[1]+"="+v[2])
+		cmd.Env = append(cmd.Env, v[1]+"="+strings.Replace(v[2], "/etc/holdfast", w.folder(service), 1))
 	}
 	cmd.Stderr, cmd.Stdout = os.Stderr, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -124,11 +176,11 @@ func (w *world) run(service string) {
 	natstest.Until(w.t, service+" to be ready", func() bool { _, err := os.Stat(ready); return err == nil })
 }
 
-// url is where a user reaches all nodes.
-func (w *world) url(user string) string {
+// urlOf is where a user reaches all nodes, without a password.
+func (w *world) urlOf(user string) string {
 	var all []string
 	for _, n := range w.nodes {
-		all = append(all, strings.Replace(n.URL(), "//", "//"+url.UserPassword(user, "secret").String()+"@", 1))
+		all = append(all, strings.Replace(n.URL(), "nats://", "tls://"+url.User(user).String()+"@", 1))
 	}
 	return strings.Join(all, ",")
 }
@@ -139,8 +191,9 @@ func (w *world) settle() {
 	w.t.Helper()
 	ctx := w.t.Context()
 	for _, r := range []events.Ref{mine, theirs} {
-		b, err := bus.Open(ctx, bus.Config{URL: w.url("harness-" + r.Harness), Inbox: events.Inbox("hf", events.ClassHarness, r.Harness),
-			Asker: events.Asker{Class: events.ClassHarness, ID: r.Harness}})
+		cfg := w.config("harness-"+r.Harness, events.ClassHarness, r.Harness)
+		cfg.Asker = events.Asker{Class: events.ClassHarness, ID: r.Harness}
+		b, err := bus.Open(ctx, cfg)
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -172,15 +225,28 @@ type account struct {
 	denied atomic.Int64 // what the broker refused
 }
 
+// url is where a plain client reaches all nodes, with the user's password.
+func (w *world) url(user string) string {
+	name := url.User(user).String()
+	return strings.ReplaceAll(w.urlOf(user), name+"@", name+":"+w.password(user)+"@")
+}
+
+// files are the certificates of a user.
+func (w *world) files(user string) []nats.Option {
+	f := w.folder(user)
+	return []nats.Option{nats.RootCAs(f + "/ca.crt"), nats.ClientCert(f+"/tls.crt", f+"/tls.key")}
+}
+
 // login connects as a user.
 func (w *world) login(user, class, id string) *account {
 	w.t.Helper()
 	a := &account{name: user}
-	nc, err := nats.Connect(w.url(user), nats.CustomInboxPrefix(events.Inbox("hf", class, id)), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-		if errors.Is(err, nats.ErrPermissionViolation) {
-			a.denied.Add(1)
-		}
-	}))
+	nc, err := nats.Connect(w.url(user), append(w.files(user), nats.CustomInboxPrefix(events.Inbox("hf", class, id)),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			if errors.Is(err, nats.ErrPermissionViolation) {
+				a.denied.Add(1)
+			}
+		}))...)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -1,0 +1,204 @@
+package cell
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/rs/zerolog"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/embed"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// notes is a log that can be read while it is written.
+type notes struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (n *notes) Write(p []byte) (int, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.text.Write(p)
+}
+
+func (n *notes) String() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.text.String()
+}
+
+// A node joins with a certificate of the routes' authority and the routes' password only. What was refused hears nothing.
+func TestForeignNodes(t *testing.T) {
+	w, cell := &world{t: t, dir: t.TempDir()}, new(notes)
+	w.secrets()
+	w.nodes = natstest.Cluster(t, w.node(t.TempDir()), func(c *embed.Config) { c.Log = zerolog.New(cell) })
+	foreign, own, client := natstest.Certificates(t), w.dir+"/nats-routes-tls", w.folder("holdfast-ledger")
+	with := func(folder string) string {
+		return fmt.Sprintf("tls { cert_file: %q, key_file: %q, ca_file: %q }", folder+"/tls.crt", folder+"/tls.key", own+"/ca.crt")
+	}
+	right := "node:" + w.password("routes") + "@"
+	for _, c := range []struct{ name, login, tls, says string }{
+		{"no TLS", right, "", "TLS route handshake error"},
+		{"no certificate", right, fmt.Sprintf("tls { ca_file: %q }", own+"/ca.crt"), "TLS route handshake error"},
+		{"another authority's certificate", right, with(foreign), "TLS route handshake error"},
+		{"a client's certificate", right, with(client), "TLS route handshake error"},
+		{"no password", "", with(own), "authentication error"},
+		{"a wrong password", "node:wrong@", with(own), "authentication error"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if heard, said := w.joins(t, cell, c.login, c.tls, c.says); heard {
+				t.Errorf("the node joined: it heard what the cell says\n%s", said)
+			}
+		})
+	}
+	if heard, said := w.joins(t, cell, right, with(own), "no such word"); !heard {
+		t.Errorf("a node of the cell does not join: this test sees nothing\n%s", said)
+	}
+}
+
+// joins starts a node that wants to join the cell, and listens there until it hears what the ledger says, or until the
+// cell's log says why it does not join.
+func (w *world) joins(t *testing.T, cell *notes, login, transport, refused string) (heard bool, said string) {
+	t.Helper()
+	before := len(cell.String())
+	settings := natstest.Settings(t, "accounts { HOLDFAST { jetstream: enabled, users: [ { user: spy, password: spy } ] } }\ncluster { "+transport+" }")
+	spy := natstest.Start(t, settings, func(c *embed.Config) {
+		c.Name = "spy"
+		c.Cluster = &embed.Cluster{Name: "holdfast", Listen: "127.0.0.1:0"}
+		for _, n := range w.nodes {
+			c.Cluster.Routes = append(c.Cluster.Routes, "nats://"+login+n.Config().Cluster.Listen)
+		}
+	})
+	defer spy.Shutdown()
+	nc, err := nats.Connect(spy.URL(), nats.UserInfo("spy", "spy"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	ear, err := nc.SubscribeSync("hf.>")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ledger := w.login("holdfast-ledger", events.ClassService, "ledger")
+	defer ledger.Close()
+	natstest.Until(t, "the node to join or to be refused", func() bool {
+		said = cell.String()[before:]
+		ledger.send(t, "hf.nudge.other", "", "{}")
+		ledger.done(t)
+		if err := nc.FlushTimeout(patience); err != nil {
+			t.Fatal(err)
+		}
+		n, _, err := ear.Pending()
+		heard = n > 0
+		return err != nil || heard || strings.Contains(said, refused)
+	})
+	return heard, said
+}
+
+// The broker's certificate and a user's password are exchanged while everything runs: the broker reads its files at a
+// signal, clients read theirs at each connection. The broker is nats-server itself, as in the manifests.
+func TestReload(t *testing.T) {
+	w := &world{t: t, dir: t.TempDir()}
+	w.secrets()
+	server, run := filepath.Join(t.TempDir(), "nats-server"), t.TempDir()
+	if out, err := exec.Command("go", "build", "-o", server, "github.com/nats-io/nats-server/v2").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	address := w.server(server, run)
+	cfg := w.config("holdfast-ledger", events.ClassService, "ledger")
+	cfg.URL = "tls://holdfast-ledger@" + address
+	b, err := bus.Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	old, serial := w.password("holdfast-ledger"), w.serial(t, address)
+	for _, file := range []string{"holdfast-ledger/password", "nats-tls/tls.crt"} {
+		if err := os.Remove(filepath.Join(w.dir, file)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.secrets()
+	if again := w.serial(t, address); again != serial {
+		t.Errorf("the broker has its new certificate before it is asked to read it: %s, %s", serial, again)
+	}
+	if out, err := exec.Command(server, "--signal", "reload="+run+"/nats.pid").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	natstest.Until(t, "the broker to show its new certificate", func() bool { return w.serial(t, address) != serial })
+	natstest.Until(t, "the client to be back with its new password", func() bool { return b.Reconnects() > 0 && b.Connected() })
+	if err := b.Ensure(t.Context()); err != nil {
+		t.Error(err)
+	}
+	cfg.URL, cfg.PasswordFile = "tls://holdfast-ledger:"+old+"@"+address, ""
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if b, err := bus.Open(ctx, cfg); !errors.Is(err, bus.ErrForbidden) {
+		t.Errorf("the old password: %v", err)
+		if err == nil {
+			b.Close()
+		}
+	}
+}
+
+// server runs nats-server with the configuration for one node, on a port of the system's choice, until the test ends.
+func (w *world) server(program, run string) (address string) {
+	w.t.Helper()
+	conf := strings.NewReplacer("/etc/", w.dir+"/", "/var/run/nats/", run+"/", "/data", w.t.TempDir(), "127.0.0.1:8222", "127.0.0.1:-1").
+		Replace(read(w.t, "overlays/small/nats.conf"))
+	w.write("nats/nats.conf", conf)
+	cmd := exec.Command(program, "--config", w.dir+"/nats/nats.conf", "--addr", "127.0.0.1", "--port", "-1", "--ports_file_dir", run)
+	cmd.Env = append(os.Environ(), "SERVER_NAME=node")
+	log := new(notes)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() {
+		if err := errors.Join(cmd.Process.Signal(syscall.SIGTERM), cmd.Wait()); err != nil && w.t.Failed() {
+			w.t.Logf("nats-server: %v\n%s", err, log)
+		}
+	})
+	ports := filepath.Join(run, "nats-server_"+strconv.Itoa(cmd.Process.Pid)+".ports")
+	client := regexp.MustCompile(`"nats": *\[\s*"(?:nats|tls)://([^"]+)"`)
+	natstest.Until(w.t, "nats-server to listen", func() bool {
+		body, err := os.ReadFile(ports)
+		if m := client.FindSubmatch(body); err == nil && m != nil {
+			address = string(m[1])
+		}
+		return address != ""
+	})
+	return address
+}
+
+// serial is that of the certificate that a broker shows.
+func (w *world) serial(t *testing.T, address string) string {
+	t.Helper()
+	nc, err := nats.Connect("tls://"+address, append(w.files("ann"), nats.UserInfo("ann", w.password("ann")))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	state, err := nc.TLSConnectionState()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return state.PeerCertificates[0].SerialNumber.String()
+}
