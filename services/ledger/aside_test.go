@@ -160,10 +160,11 @@ func TestARemovedMessageStopsNobody(t *testing.T) {
 }
 
 // stateMax limits the size of an entry of the state bucket; -1: no limit.
-func (w *world) stateMax(most int32) {
+func (w *world) stateMax(most int32) { w.streamMax("KV_"+w.bus.Cell().StateBucket(), most) }
+
+func (w *world) streamMax(name string, most int32) {
 	w.t.Helper()
 	js := w.operator()
-	name := "KV_" + w.bus.Cell().StateBucket()
 	info, err := js.StreamInfo(name)
 	if err != nil {
 		w.t.Fatal(err)
@@ -221,6 +222,30 @@ func TestSetAsideUntilTheCauseIsGone(t *testing.T) {
 	}
 	w.say(ref, events.ToolCompleted{Call: "call1"})
 	w.same(ref)
+}
+
+// TestAFeedThatRefuses: a session whose facts the feed refuses is set aside; when the cause is gone they are fed.
+func TestAFeedThatRefuses(t *testing.T) {
+	w := newWorld(t)
+	w.open(ref)
+	w.streamMax(w.bus.Cell().FeedStream(), 500)
+	w.say(ref, events.ToolStarted{Call: "large", Turn: "t1", Name: "bash", Title: strings.Repeat("x", 1_000)})
+	f := w.folder()
+	w.fold(f, w.delivered(3)...)
+	if n := w.aside(ref); n == nil || n.Reason == "" {
+		t.Fatalf("note %+v", n)
+	}
+	w.streamMax(w.bus.Cell().FeedStream(), -1)
+	w.apart(f)
+	natstest.Until(t, "the fact to be fed", func() bool {
+		for _, m := range stored(t, w.server.URL(), w.bus.Cell().FeedStream()) {
+			if strings.Contains(string(m.Data), `"large"`) {
+				return true
+			}
+		}
+		return false
+	})
+	natstest.Until(t, "it to be back", func() bool { return w.aside(ref) == nil })
 }
 
 // TestAllFail: where no session can be folded, none is set aside: the trouble is the broker's, and all is delivered again.

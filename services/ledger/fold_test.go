@@ -282,6 +282,14 @@ func TestANewerDocumentIsLeftAloneAndOthersGoOn(t *testing.T) {
 	if r := w.ask("list", struct{}{}, nil); r != nil { // it serves by now
 		t.Fatal(r)
 	}
+	for i, m := range stored(t, w.server.URL(), w.bus.Cell().ParkedStream()) { // its commits are kept where an operator sees them
+		if i >= 2 || !strings.Contains(m.Subject, parkNewer) {
+			t.Errorf("parked %s %v", m.Subject, m.Header)
+		}
+	}
+	if msgs, _ := w.parkedUsage(); msgs != 2 {
+		t.Errorf("%d of its 2 commits are parked", msgs)
+	}
 	err := w.bus.Request(t.Context(), Name, "answer", answer("a"), nil)
 	if r, ok := errors.AsType[*events.Refusal](err); !ok || r.Code != 503 || !strings.Contains(r.Message, "upgrade") {
 		t.Errorf("an answer there: %v", err)

@@ -248,3 +248,35 @@ func (w *world) left(name string) string {
 	w.t.Fatalf("%s: left %d commits, document: %v", name, len(cs), err)
 	return ""
 }
+
+// TestAnEndWithoutAGuardIsSaidAgain: a session whose last commit names no predecessor is not purged: what would be left of it
+// looks like the first commit of a new session. Its end is said again, under a guard, and the next look purges it.
+func TestAnEndWithoutAGuardIsSaidAgain(t *testing.T) {
+	w := newWorld(t)
+	w.open(ref)
+	body, err := events.EncodeBatch([]events.Event{events.New("end", events.HarnessSource("h1", "1"), ref, 1, at0, events.SessionClosed{Reason: "finished", By: "ada"})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ack, err := w.operator().Publish(w.bus.Cell().LogSubject(ref, events.WriterHarness), body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := w.settle(Default())
+	for _, want := range []int{4, 1} {
+		if want == 1 {
+			w.settle(Default())
+		}
+		if _, err := l.retainAt(t.Context(), w.later(2*Default().Retain), false); err != nil {
+			t.Fatal(err)
+		}
+		left, err := w.bus.Read(t.Context(), ref, 0)
+		if err != nil || len(left) != want {
+			t.Fatalf("left %d commits, %v; want %d", len(left), err, want)
+		}
+		if last := left[len(left)-1]; !last.Guarded || last.Guard != ack.Sequence || last.Writer != events.WriterLedger {
+			t.Errorf("the last commit: %+v", last)
+		}
+	}
+	w.gone(events.SessionKey(ref))
+}

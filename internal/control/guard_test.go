@@ -1,0 +1,87 @@
+package control
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// idleLoop is a loop that does not run.
+func (w *world) idleLoop() *Loop {
+	w.t.Helper()
+	l, err := New(w.b, Config{Service: "reconciler", Writer: events.WriterReconciler, Decide: interrupt})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return l
+}
+
+// TestAWalkFollowsTheBrokersReturn: what came due long ago while the broker was away is left to a walk, which is asked for.
+func TestAWalkFollowsTheBrokersReturn(t *testing.T) {
+	server := natstest.Start(t)
+	w := &world{t: t, ctx: t.Context(), b: natstest.Bus(t, server)}
+	l := w.idleLoop()
+	l.active.Store(true) // and only what does things at their instant runs
+	now, err := w.b.Now(w.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(w.ctx)
+	done := make(chan error, 1)
+	go func() { done <- l.wakeForEver(ctx) }()
+	defer func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}()
+	server.Shutdown()
+	natstest.Until(t, "the loss of the broker to be noticed", func() bool { return !w.b.Connected() })
+	long := &wake{ref: ref("s"), at: now.Add(-2 * standbyKept), ready: &ready{}}
+	l.wakes.set(long)
+	natstest.Until(t, "it to look while the broker is away", func() bool { return len(l.wakes.news) == 0 })
+	natstest.Restart(t, server)
+	natstest.Until(t, "a walk to be asked for", func() bool { return len(l.walks) == 1 })
+	if l.wakes.ready(ref("s")) {
+		t.Error("what came due long ago is done here, and not by the walk")
+	}
+}
+
+// TestAnAlarmThatWentOffIsSetAgain: an alarm that has gone off is not believed to be set any more: a look that wants the same
+// instant again sets it again.
+func TestAnAlarmThatWentOffIsSetAgain(t *testing.T) {
+	w := newWorld(t)
+	l := w.idleLoop()
+	r, due := ref("s"), time.Now().Add(time.Hour)
+	set := func() error { return l.alarm(w.ctx, &wake{ref: r, seq: 5}, due) }
+	if err := set(); err != nil {
+		t.Fatal(err)
+	}
+	// In the broker another one is in its place, which a second alarm of this process would be refused for.
+	if err := w.b.SetTimer(w.ctx, bus.Timer{What: "reconciler", Ref: r, Due: due, Seq: 9}); err != nil {
+		t.Fatal(err)
+	}
+	if err := set(); err != nil || !l.timers[r].Equal(due) {
+		t.Errorf("an alarm that is set is not set again: %v", err)
+	}
+	if l.seenTo(r, alarmBody(due)) {
+		t.Error("nothing was decided ahead, and nobody looks")
+	}
+	if err := set(); err != nil || !l.timers[r].IsZero() {
+		t.Errorf("after it went off: %v, believed to be set for %s; want the broker asked, which refuses", err, l.timers[r])
+	}
+}
+
+// TestSettlingNothing: a session that nothing is called for is not written.
+func TestSettlingNothing(t *testing.T) {
+	w := newWorld(t)
+	s := session.New(ref("s"))
+	if after, facts, err := w.idleLoop().Settle(w.ctx, s); err != nil || len(facts) > 0 || after != s {
+		t.Errorf("%v, %v", facts, err)
+	}
+}
