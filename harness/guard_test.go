@@ -135,6 +135,9 @@ func TestAnswerOfLongAgo(t *testing.T) {
 	if a := got(t, again); a.err != nil || a.answer.Status != session.Answered || a.answer.Answers[0].Text != "red" {
 		t.Errorf("%+v", a)
 	}
+	if a, err := s.Answer(w.ctx, "p1"); err != nil || a.Status != session.Answered {
+		t.Errorf("looked up: %+v, %v", a, err)
+	}
 }
 
 // TestCloseOfAFencedProcess checks that Close succeeds when a session was taken and this process had not heard of it.

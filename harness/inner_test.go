@@ -1,0 +1,708 @@
+package harness
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/failure"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// inside is a process with a session, seen from inside, and a connection of somebody else.
+type inside struct {
+	t    *testing.T
+	ctx  context.Context
+	peer *bus.Bus
+	h    *Harness
+	s    *Session
+}
+
+func newInside(t *testing.T, change ...func(*Config)) *inside {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	t.Cleanup(cancel)
+	server := natstest.Start(t)
+	x := &inside{t: t, ctx: ctx, peer: natstest.Bus(t, server)}
+	cfg := Config{ID: "laptop", URL: server.URL(), TTL: time.Minute}
+	for _, c := range change {
+		c(&cfg)
+	}
+	var err error
+	if x.h, err = Connect(ctx, cfg); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(x.h.Abandon)
+	if x.s, err = x.h.Open(ctx, "s", Opening{}); err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+// quietly appends as somebody else, and nudges nobody.
+func (x *inside) quietly(by events.Writer, facts ...events.Fact) uint64 {
+	x.t.Helper()
+	cs, err := x.peer.Read(x.ctx, x.s.ref, 0)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	var evs []events.Event
+	for _, f := range facts {
+		evs = append(evs, events.New(x.peer.NewID(), events.ServiceSource(string(by), "test"), x.s.ref, 1, time.Now(), f))
+	}
+	seq, err := x.peer.Append(x.ctx, x.s.ref, by, cs[len(cs)-1].Seq, evs)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	return seq
+}
+
+func (x *inside) turn(start Start) *Turn {
+	x.t.Helper()
+	t, err := x.s.StartTurn(x.ctx, start)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	return t
+}
+
+func (x *inside) mustRelay(facts ...events.Fact) {
+	x.t.Helper()
+	if err := x.s.Relay(x.ctx, facts...); err != nil {
+		x.t.Fatal(err)
+	}
+}
+
+// dead is a life that has ended, under the lease that this process has.
+func (x *inside) dead(cause error) *life {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(cause)
+	return &life{incarnation: x.h.Incarnation(), lease: x.h.life.lease, ctx: ctx, cancel: cancel}
+}
+
+func brief(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, 200*time.Millisecond)
+}
+
+func inPool(c *Config) { c.Pool = true }
+
+// TestWithoutAConnection: what cannot be read or sent is an error that says so, and nothing is believed or run in its place.
+func TestWithoutAConnection(t *testing.T) {
+	x := newInside(t)
+	turn := x.turn(Start{ID: "t1"})
+	turn.request = session.WorkTurn{Turn: "t1", Message: "m1"}
+	x.mustRelay(events.ToolStarted{Call: "c1", Turn: "t1", Name: "bash"}, events.ToolCompleted{Call: "c1"},
+		events.MessageAccepted{Message: "m1", Content: json.RawMessage(`"x"`), By: "ada"},
+		events.PromptRequested{Prompt: "p1", Turn: "t1", PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback, Questions: []events.Question{{ID: "q", Question: "?"}}})
+	l, st := x.h.life, x.s.State()
+	x.h.bus.Close()
+	large := strings.Repeat("x", 2*events.ContentBytesMax)
+	for name, do := range map[string]func(ctx context.Context) error{
+		"content":     func(ctx context.Context) error { _, err := turn.Content(ctx); return err },
+		"object":      func(ctx context.Context) error { _, err := turn.stored(ctx, "m1", "object"); return err },
+		"result":      func(ctx context.Context) error { _, err := x.s.Result(ctx, "c1"); return err },
+		"no result":   func(ctx context.Context) error { _, err := x.s.Result(ctx, "unknown"); return err },
+		"answer":      func(ctx context.Context) error { _, err := x.s.Answer(ctx, "p1"); return err },
+		"owner":       func(ctx context.Context) error { return x.s.verifyOwner(ctx) },
+		"what is new": func(ctx context.Context) error { return x.s.catchUp(ctx) },
+		"start again": func(ctx context.Context) error { return x.h.start(ctx) },
+		"reclaiming":  func(context.Context) error { _, _, err := x.s.reclaiming(l, l, st.Epoch); return err },
+		"a doubt": func(context.Context) error {
+			apart := newSession(x.h, events.Ref{Harness: "laptop", Session: "apart"})
+			apart.st = session.New(apart.ref)
+			return apart.settleDoubt(l, &doubtError{})
+		},
+		"take": func(ctx context.Context) error {
+			_, err := x.s.take(ctx, l, false, func() ([]events.Fact, error) { return nil, errNothing })
+			return err
+		},
+	} {
+		ctx, cancel := brief(x.ctx)
+		if err := do(ctx); err == nil || errors.Is(err, ErrUnknown) || errors.Is(err, errNothing) {
+			t.Errorf("%s: %v", name, err)
+		}
+		cancel()
+	}
+	for what, do := range map[string]func(ctx context.Context) error{
+		"harness: turn t2: content:": func(ctx context.Context) error {
+			_, err := x.s.StartTurn(ctx, Start{ID: "t2", Content: large})
+			return err
+		},
+		": content: harness": func(ctx context.Context) error {
+			_, err := x.h.Send(ctx, Message{Session: "s", Content: large})
+			return err
+		},
+		"draining": func(ctx context.Context) error { return x.h.Close(ctx) },
+	} {
+		ctx, cancel := brief(x.ctx)
+		if err := do(ctx); err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("%q: %v", what, err)
+		}
+		cancel()
+	}
+}
+
+// TestReadingEnds: a hint whose commit cannot be read does not keep the process reading.
+func TestReadingEnds(t *testing.T) {
+	x := newInside(t)
+	x.h.bus.Close()
+	x.s.look(x.s.State().Seq + 5)
+	natstest.Until(t, "the reading to end", func() bool { return !Reading(x.s) })
+}
+
+// TestNothingRunsThatWasNotTaken: work that could not be taken, because it could not be stored, is not run.
+func TestNothingRunsThatWasNotTaken(t *testing.T) {
+	x := newInside(t)
+	x.quietly(events.WriterRetry, events.TurnRequested{Turn: "t1", Cause: events.CauseResume})
+	if err := x.s.catchUp(x.ctx); err != nil {
+		t.Fatal(err)
+	}
+	ran := 0
+	k := &shift{h: x.h, w: Worker{Turn: func(context.Context, *Turn) error { ran++; return nil }}, slots: make(chan struct{}, 1), busy: map[string]bool{}}
+	Unhold(x.s)
+	if more, err := k.serveOnce(x.ctx, "s"); more || err != nil || ran > 0 {
+		t.Errorf("a session that no caller has: %t, %v; ran %d", more, err, ran)
+	}
+	x.s.holders = 1
+	x.h.bus.Close()
+	if more, err := k.serveOnce(x.ctx, "s"); more || err == nil || ran > 0 {
+		t.Errorf("without a connection: %t, %v; ran %d", more, err, ran)
+	}
+}
+
+// TestWorkThatCannotBeRead: work whose words cannot be read is an error, and not nothing to do.
+func TestWorkThatCannotBeRead(t *testing.T) {
+	x := newInside(t)
+	x.quietly(events.WriterCompaction, events.MessageAccepted{Message: "m1", Content: json.RawMessage(`"x"`), By: "ada"},
+		events.TurnRequested{Turn: "t1", Cause: events.CauseMessage, Message: "m1"})
+	if err := x.s.catchUp(x.ctx); err != nil {
+		t.Fatal(err)
+	}
+	k := &shift{h: x.h, w: Worker{Turn: func(context.Context, *Turn) error { return nil }}}
+	if j, err := k.look(x.ctx, x.s); err != nil || j == nil || j.turn.Turn != "t1" {
+		t.Fatalf("%+v, %v", j, err)
+	}
+	x.h.bus.Close()
+	if j, err := k.look(x.ctx, x.s); err == nil {
+		t.Errorf("%+v", j)
+	}
+}
+
+// TestWhatAnEarlierEpochAsked: a process that starts over claims again what is its own, and not a question that an earlier
+// process left and this one did not adopt.
+func TestWhatAnEarlierEpochAsked(t *testing.T) {
+	x := newInside(t)
+	x.mustRelay(events.PromptRequested{Prompt: "p1", PromptKind: events.PromptQuestion, Delivery: events.DeliverMessage, Questions: []events.Question{{ID: "q", Question: "?"}}})
+	second, err := x.h.begin(x.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := x.s.State()
+	st.Epoch, st.Incarnation = 2, second.incarnation
+	x.s.mu.Lock()
+	x.s.st = st
+	x.s.mu.Unlock()
+	next, err := x.h.begin(x.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	facts, rest, err := x.s.reclaiming(next, second, 2)
+	if err != nil || len(facts) != 1 || len(rest) > 0 || facts[0].Kind() != (events.SessionClaimed{}).Kind() {
+		t.Errorf("%v, %v, %v", facts, rest, err)
+	}
+}
+
+// TestConfigIsChecked: a configuration that cannot be is refused before anything is connected; where no broker is named it is
+// the one on this machine.
+func TestConfigIsChecked(t *testing.T) {
+	if h, err := Connect(t.Context(), Config{}); h != nil || err == nil || !strings.Contains(err.Error(), "config: ID") {
+		t.Errorf("%v", err)
+	}
+	if got := (Config{}).withDefaults().URL; got != "nats://127.0.0.1:4222" {
+		t.Errorf("connects to %q", got)
+	}
+}
+
+// TestWorkOfAClosedSession: work that is offered of a session which cannot be claimed is an error, and nothing to go on with.
+func TestWorkOfAClosedSession(t *testing.T) {
+	x := newInside(t)
+	if err := x.s.Close(x.ctx, "finished"); err != nil {
+		t.Fatal(err)
+	}
+	k := &shift{h: x.h, w: Worker{Turn: func(context.Context, *Turn) error { return nil }}, slots: make(chan struct{}, 1), busy: map[string]bool{}}
+	if more, err := k.takeOver(x.ctx, "s"); more || !errors.Is(err, ErrSessionClosed) {
+		t.Errorf("%t, %v", more, err)
+	}
+	x.h.mu.Lock()
+	x.h.state = leaseDraining
+	x.h.mu.Unlock()
+	if more, err := k.takeOver(x.ctx, "s"); more || !errors.Is(err, ErrClosed) {
+		t.Errorf("a process that leaves: %t, %v", more, err)
+	}
+	x.h.mu.Lock()
+	x.h.state = leaseStarting
+	x.h.mu.Unlock()
+}
+
+// TestALookAtNothing: where no session is to be looked at nothing is started, and nobody is woken.
+func TestALookAtNothing(t *testing.T) {
+	x := newInside(t)
+	k := &shift{h: x.h, slots: make(chan struct{}, 2), busy: map[string]bool{}}
+	k.handOut(x.ctx)
+	k.wg.Wait()
+	if len(x.h.poked) > 0 || len(k.slots) > 0 {
+		t.Error("somebody is woken")
+	}
+	if x.h.poke("s"); len(x.h.dirty) > 0 {
+		t.Error("sessions are collected that no Work looks at")
+	}
+	x.h.working = true
+	if err := x.h.Work(x.ctx, Worker{}); err == nil {
+		t.Error("Work runs twice")
+	}
+	x.h.working = false
+}
+
+// TestOffers: what the work view shows is kept until it is gone; what cannot be read is left out.
+func TestOffers(t *testing.T) {
+	x := newInside(t)
+	key := events.WorkKey(events.Ref{Harness: "laptop", Session: "o"})
+	for i, c := range []struct {
+		u    bus.Update
+		want int
+	}{
+		{bus.Update{Entry: bus.Entry{Key: key, Value: []byte(`{"session":`)}}, 0},
+		{bus.Update{Entry: bus.Entry{Key: key, Value: []byte(`{"session":"o"}`)}}, 1},
+		{bus.Update{Entry: bus.Entry{Key: key, Deleted: true}}, 0},
+	} {
+		if err := x.h.offered(c.u); err != nil {
+			t.Fatal(err)
+		}
+		x.h.mu.Lock()
+		if len(x.h.offers) != c.want {
+			t.Errorf("%d: offers %v", i, x.h.offers)
+		}
+		x.h.mu.Unlock()
+	}
+}
+
+// TestALeavingProcess: a process that leaves takes no session, settles no doubt, gives nothing up and does not say ready.
+func TestALeavingProcess(t *testing.T) {
+	x := newInside(t)
+	Unhold(x.s)
+	x.h.mu.Lock()
+	x.h.state = leaseDraining
+	x.h.mu.Unlock()
+	if _, err := x.h.session("other"); !errors.Is(err, ErrClosed) {
+		t.Errorf("session: %v", err)
+	}
+	if x.h.settleLater(x.s, x.h.life, &doubtError{err: bus.ErrUnreachable}); Users(x.h, "s") != 0 {
+		t.Error("a doubt is settled")
+	}
+	if x.h.giveUp(x.s); x.s.leaving {
+		t.Error("a session is given up")
+	}
+	if err := x.h.Ready(x.ctx); !errors.Is(err, ErrClosed) {
+		t.Errorf("ready: %v", err)
+	}
+}
+
+// TestNoSessionIsKeptThatIsNotOwned: a handle that nobody uses is forgotten with the session.
+func TestNoSessionIsKeptThatIsNotOwned(t *testing.T) {
+	x := newInside(t)
+	if err := x.s.Release(x.ctx, "done"); err != nil {
+		t.Fatal(err)
+	}
+	natstest.Until(t, "the handle to be forgotten", func() bool {
+		x.h.mu.Lock()
+		defer x.h.mu.Unlock()
+		return len(x.h.sessions) == 0
+	})
+	if err := x.s.releaseUnwanted(); err != nil {
+		t.Errorf("a session that is not this process's: %v", err)
+	}
+	x.s.mu.Lock()
+	x.s.st.Owned, x.s.st.Incarnation, x.s.st.Epoch = true, "99", 7
+	x.s.judge()
+	x.s.mu.Unlock()
+	if err := x.s.Regain(x.ctx); !errors.Is(err, ErrReleased) {
+		t.Errorf("after another process took it: %v", err)
+	}
+}
+
+// TestTheLogLostItsEnd: a session whose log no longer has what was read of it is not this process's any more.
+func TestTheLogLostItsEnd(t *testing.T) {
+	x := newInside(t)
+	x.s.mu.Lock()
+	x.s.st.Seq += 1_000
+	x.s.mu.Unlock()
+	if err := x.s.Relay(x.ctx, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage}); !errors.Is(err, ErrFenced) {
+		t.Errorf("%v, want ErrFenced", err)
+	}
+}
+
+// TestAnOldStateRefusesNothing: a fact that is not lawful by what this process has read is tried again by what the log says.
+func TestAnOldStateRefusesNothing(t *testing.T) {
+	x := newInside(t, inPool) // it reads only what it is told of
+	turn := x.turn(Start{ID: "t1"})
+	x.quietly(events.WriterReconciler, events.TurnInterrupted{Turn: "t1", Reason: "test"})
+	x.quietly(events.WriterRetry, events.TurnRequested{Turn: "t2", Cause: events.CauseResume, OfTurn: "t1"})
+	if err := turn.Complete(x.ctx, ""); !errors.Is(err, ErrEnded) {
+		t.Errorf("a turn that somebody else has ended: %v", err)
+	}
+	x.mustRelay(events.PromptRequested{Prompt: "p1", PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback, Questions: []events.Question{{ID: "q", Question: "?"}}})
+	x.quietly(events.WriterLedger, events.PromptDismissed{Prompt: "p1", By: "ada"})
+	if err := x.s.Append(x.ctx, events.PromptDelivered{Prompt: "p1"}); err != nil {
+		t.Errorf("the receipt of what somebody else has settled: %v", err)
+	}
+}
+
+// TestCommitsOutOfOrder: a commit that is heard of, and is not the next one, is not folded before those in between.
+func TestCommitsOutOfOrder(t *testing.T) {
+	x := newInside(t, inPool)
+	x.turn(Start{ID: "t1"})
+	x.quietly(events.WriterReconciler, events.TurnInterrupted{Turn: "t1", Reason: "test"})
+	last := x.quietly(events.WriterRetry, events.TurnRequested{Turn: "t2", Cause: events.CauseResume, OfTurn: "t1"})
+	if err := x.peer.ScanMessages(x.ctx, last, func(m bus.Message) error { x.s.hear(m); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	natstest.Until(t, "it to be read", func() bool { return x.s.State().Seq == last })
+	if st := x.s.State(); st.LastTurn == nil || st.Turn != nil || st.Commits != 4 {
+		t.Errorf("%d commits, turn %+v", st.Commits, st.Turn)
+	}
+	newSession(x.h, events.Ref{Harness: "laptop", Session: "unread"}).hear(bus.Message{Seq: 1})
+}
+
+// TestOneCommitOfUsageAndEnd: a report that is made just before the end of its turn is in the same commit.
+func TestOneCommitOfUsageAndEnd(t *testing.T) {
+	const rounds = 20
+	x := newInside(t)
+	for i := range rounds {
+		turn := x.turn(Start{ID: fmt.Sprint("t", i)})
+		if err := errors.Join(turn.Usage(x.ctx, Usage{Model: fmt.Sprint("m", i), Tokens: events.Tokens{Input: 1}}), turn.Complete(x.ctx, "")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := x.s.State().Commits; n > 1+2*rounds+rounds/2 { // the machine may stand still in between, now and then
+		t.Errorf("%d commits of %d turns", n, rounds)
+	}
+}
+
+// TestReportsWaitForCompany: a report is not sent at once, so that what comes of the model's answer travels with it.
+func TestReportsWaitForCompany(t *testing.T) {
+	x := newInside(t)
+	waited := false
+	for i := 0; i < 20 && !waited; i++ { // the machine may stand still for longer than it waits
+		turn := x.turn(Start{ID: fmt.Sprint("t", i)})
+		natstest.Until(t, "nothing to be sent", func() bool {
+			x.s.mu.Lock()
+			defer x.s.mu.Unlock()
+			return !x.s.running
+		})
+		if err := turn.Usage(x.ctx, Usage{Model: "m", Tokens: events.Tokens{Input: 1}}); err != nil {
+			t.Fatal(err)
+		}
+		x.s.mu.Lock()
+		waited = len(x.s.queue) > 0 && !x.s.running
+		x.s.mu.Unlock()
+	}
+	if !waited {
+		t.Error("each report is sent at once")
+	}
+}
+
+// TestReportsThatCannotBe: a report that is not lawful is refused, also where it would only be held back.
+func TestReportsThatCannotBe(t *testing.T) {
+	x := newInside(t)
+	turn := x.turn(Start{ID: "t1"})
+	if err := turn.Usage(x.ctx, Usage{Model: "m", Tokens: events.Tokens{Input: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := turn.Usage(x.ctx, Usage{Model: "m", Tokens: events.Tokens{Input: 1, Output: -1}}); !errors.Is(err, events.ErrMalformed) {
+		t.Errorf("%v", err)
+	}
+	x.s.releaseUsage() // nothing is held back
+	if n := Waiting(x.s); n > 1 {
+		t.Errorf("%d reports wait", n)
+	}
+}
+
+// TestWhatTells: what changes much is stored at once, and so is a report about something else.
+func TestWhatTells(t *testing.T) {
+	s := &Session{st: session.New(events.Ref{})}
+	report := func(turn, model string, limit, input int64) events.UsageReported {
+		return events.UsageReported{Turn: turn, Model: model, ContextLimit: limit, Tokens: events.Tokens{Input: input}}
+	}
+	for name, c := range map[string]struct {
+		was, is events.UsageReported
+		limit   int64
+		want    bool
+	}{
+		"another turn":            {report("t", "m", 0, 100_000), report("u", "m", 0, 100_000), 0, true},
+		"another model":           {report("t", "m", 0, 100_000), report("t", "n", 0, 100_000), 0, true},
+		"another limit":           {report("t", "m", 0, 100_000), report("t", "m", 5, 100_000), 0, true},
+		"little, without a limit": {report("t", "m", 0, 100_000), report("t", "m", 0, 100_500), 0, false},
+		"much, without a limit":   {report("t", "m", 0, 100_000), report("t", "m", 0, 102_000), 0, true},
+		"little of the session's": {report("t", "m", 0, 100_000), report("t", "m", 0, 102_000), 1_000_000, false},
+		"much of the session's":   {report("t", "m", 0, 100_000), report("t", "m", 0, 120_000), 1_000_000, true},
+	} {
+		s.usage.stored, s.st.Policy.ContextLimit = c.was, c.limit
+		if got := s.telling(c.is); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// TestContentOfATurn: where the words of a turn's message are found, and what is said where they are not.
+func TestContentOfATurn(t *testing.T) {
+	x := newInside(t)
+	turn := x.turn(Start{ID: "t1", Message: "here", Content: "in the log", By: "ada"})
+	name, err := x.h.bus.PutObject(x.ctx, x.s.ref, []byte(`"beside it"`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.mustRelay(events.MessageAccepted{Message: "large", Ref: name, By: "ada"})
+	for _, c := range []struct {
+		request session.WorkTurn
+		want    string
+		err     error
+	}{
+		{session.WorkTurn{}, "", nil},
+		{session.WorkTurn{Message: "here"}, `"in the log"`, nil},
+		{session.WorkTurn{Message: "large"}, `"beside it"`, nil},
+		{session.WorkTurn{Message: "long ago", Ref: name}, `"beside it"`, nil},
+		{session.WorkTurn{Message: "long ago", Content: json.RawMessage(`1`)}, `1`, nil},
+		{session.WorkTurn{Message: "long ago"}, "", ErrUnknown},
+		{session.WorkTurn{Message: "here", Ref: "gone"}, "", ErrUnknown},
+	} {
+		turn.request = c.request
+		if got, err := turn.Content(x.ctx); string(got) != c.want || !errors.Is(err, c.err) {
+			t.Errorf("%+v: %s, %v", c.request, got, err)
+		}
+	}
+	if st := x.s.State(); st.Turn.Cause != events.CauseMessage {
+		t.Errorf("a turn without a cause: %q", st.Turn.Cause)
+	}
+	var options struct{ Model string }
+	turn.request = session.WorkTurn{}
+	if ok, err := turn.Options(&options); ok || err != nil {
+		t.Errorf("no options: %t, %v", ok, err)
+	}
+	turn.request.Options = json.RawMessage(`[]`)
+	if ok, err := turn.Options(&options); !ok || err == nil {
+		t.Errorf("other options: %t, %v", ok, err)
+	}
+}
+
+// TestWhatThePurgedLogCannotTell: what is said in a commit that is not in the log any more is an error, and not nothing.
+func TestWhatThePurgedLogCannotTell(t *testing.T) {
+	x := newInside(t)
+	x.turn(Start{ID: "t1"})
+	x.mustRelay(events.ToolStarted{Call: "c1", Turn: "t1", Name: "bash"})
+	x.mustRelay(events.ToolCompleted{Call: "c1", Output: json.RawMessage(`1`)})
+	x.mustRelay(events.TurnCompleted{Turn: "t1"})
+	if err := x.peer.PurgeSession(x.ctx, x.s.ref, x.s.State().Seq); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := x.s.Result(x.ctx, "c1"); err == nil {
+		t.Errorf("%+v", r)
+	}
+	gone := &session.Prompt{Seq: 1, Status: session.Awaiting}
+	if f, err := x.s.again(x.ctx, Prompt{ID: "p1"}, gone); err == nil || errors.Is(err, events.ErrMalformed) {
+		t.Errorf("%v, %v", f, err)
+	}
+	if a, err := x.s.readAnswer(x.ctx, "p1", 1); err == nil || errors.Is(err, ErrUnknown) {
+		t.Errorf("%+v, %v", a, err)
+	}
+	if a, err := x.s.readAnswer(x.ctx, "p1", x.s.State().Seq); !errors.Is(err, ErrUnknown) {
+		t.Errorf("no settlement there: %+v, %v", a, err)
+	}
+	x.s.mu.Lock()
+	x.s.st.Prompts = map[string]*session.Prompt{"p1": gone}
+	x.s.mu.Unlock()
+	if facts, err := x.s.adoption(x.ctx, []Adopt{{Prompts: []Prompt{{ID: "p1"}}}}, 9); err == nil {
+		t.Errorf("adopted: %v", facts)
+	}
+}
+
+// TestAttachToASettledPrompt: a prompt that is settled and not delivered names the commit that settled it.
+func TestAttachToASettledPrompt(t *testing.T) {
+	x := newInside(t)
+	st := session.New(x.s.ref)
+	st.Prompts = map[string]*session.Prompt{"p1": {Status: session.Answered, SettledSeq: 7}}
+	if done, seq, err := x.s.attach(st, "p1"); !done || seq != 7 || err != nil {
+		t.Errorf("%t, %d, %v", done, seq, err)
+	}
+}
+
+// TestVerifyingFails: where it cannot be known who owns the session, the Asks whose settlement was read return why; those
+// that wait for a person go on waiting.
+func TestVerifyingFails(t *testing.T) {
+	x := newInside(t)
+	s := newSession(x.h, events.Ref{Harness: "laptop", Session: "apart"})
+	read, waits := s.expect("read"), s.expect("waits")
+	read.seq = 5
+	s.verify()
+	if !read.settled() || !errors.Is(read.err, ErrReleased) || waits.settled() || len(s.waiters) != 1 {
+		t.Errorf("read: %t, %v; waits: %t", read.settled(), read.err, waits.settled())
+	}
+	if s.unexpect("waits", waits); len(s.waiters) > 0 {
+		t.Error("nobody waits, and the prompt is still expected")
+	}
+}
+
+// TestALifeThatHasEnded: a session under a lease that was lost is not owned, also before that was noticed; one that this
+// process gives up is given up.
+func TestALifeThatHasEnded(t *testing.T) {
+	x := newInside(t)
+	lost := x.dead(ErrLeaseLost)
+	x.s.mu.Lock()
+	x.s.life = lost
+	x.s.mu.Unlock()
+	ctx, cancel := brief(x.ctx)
+	defer cancel()
+	if err := x.s.verifyOwner(ctx); !errors.Is(err, context.DeadlineExceeded) || !Suspended(x.s) {
+		t.Errorf("%v", err)
+	}
+	other, err := x.h.Open(x.ctx, "other", Opening{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	over := x.dead(ErrClosed)
+	other.mu.Lock()
+	other.life = over
+	other.mu.Unlock()
+	if other.suspend(over); !other.isApart() {
+		t.Error("a session of a process that has left waits for a lease")
+	}
+	ended := x.dead(ErrLeaseLost)
+	x.h.mu.Lock()
+	was := x.h.life
+	x.h.life = ended
+	x.h.mu.Unlock()
+	if l, err := x.h.mayTake(ctx, x.s); l != nil || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("taken without a lease: %v", err)
+	}
+	x.h.mu.Lock()
+	x.h.life = was
+	x.h.mu.Unlock()
+}
+
+// TestStartsOverWithoutATicket: where no ticket can be found, because it was removed, a process starts over all the same.
+func TestStartsOverWithoutATicket(t *testing.T) {
+	x := newInside(t)
+	e, err := x.peer.Load(x.ctx, bus.Leases, events.TicketKey("laptop"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := x.peer.Delete(x.ctx, bus.Leases, events.TicketKey("laptop"), e.Rev); err != nil {
+		t.Fatal(err)
+	}
+	if l, err := x.h.beginAgain(); err != nil || l == nil {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestAClaimInDoubtIsFound: a process that starts over finds its own claim, whose outcome it never heard of, and goes on.
+func TestAClaimInDoubtIsFound(t *testing.T) {
+	x := newInside(t)
+	sent, err := x.h.begin(x.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.s.suspend(x.h.life)
+	x.s.mu.Lock()
+	x.s.claiming = sent.incarnation
+	after := x.s.st.Seq
+	x.s.mu.Unlock()
+	claim := events.New(x.peer.NewID(), events.HarnessSource("laptop", sent.incarnation), x.s.ref, 2, time.Now(), events.SessionClaimed{Incarnation: sent.incarnation})
+	if _, err := x.peer.Append(x.ctx, x.s.ref, events.WriterHarness, after, []events.Event{claim}); err != nil {
+		t.Fatal(err)
+	}
+	next, err := x.h.begin(x.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := x.s.reclaim(next); err != nil || x.s.isApart() || x.s.State().Incarnation != next.incarnation {
+		t.Errorf("%v, owned by %s of %s", err, x.s.State().Incarnation, next.incarnation)
+	}
+	x.s.suspend(next)
+	for range 20 { // the session may be locked first, or the end of the lease be seen first
+		if err := x.s.reclaim(x.dead(ErrLeaseLost)); err == nil || !Suspended(x.s) {
+			t.Fatalf("under a lease that is lost as well: %v", err)
+		}
+	}
+}
+
+// TestTooLargeToAdopt: what no commit can hold is refused before anything is sent, and there is no doubt about it.
+func TestTooLargeToAdopt(t *testing.T) {
+	x := newInside(t)
+	large := strings.Repeat("x", 2*events.CommitBodyMax)
+	_, err := x.h.Open(x.ctx, "large", Opening{Title: large})
+	if doubt, ok := errors.AsType[*doubtError](err); err == nil || ok {
+		t.Errorf("%v", doubt)
+	}
+	x.turn(Start{ID: "t1"})
+	x.mustRelay(events.PromptRequested{Prompt: "p1", Turn: "t1", PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback, Questions: []events.Question{{ID: "q", Question: "?"}}})
+	if _, _, err := x.s.adopting(x.ctx, nil, []Adopt{{Prompts: []Prompt{{ID: "p1", Title: large}}}}, 9); err == nil {
+		t.Error("adopted")
+	}
+	if err := noRoom(false, "s"); err != nil {
+		t.Errorf("room enough: %v", err)
+	}
+}
+
+// TestReleaseWhileSomebodyAnswers: a session is released although a prompt that was to be withdrawn is settled meanwhile.
+func TestReleaseWhileSomebodyAnswers(t *testing.T) {
+	x := newInside(t, inPool)
+	x.turn(Start{ID: "t1"})
+	x.mustRelay(events.PromptRequested{Prompt: "p1", Turn: "t1", PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback, Questions: []events.Question{{ID: "q", Question: "?"}}})
+	x.quietly(events.WriterLedger, events.PromptDismissed{Prompt: "p1", By: "ada"})
+	if err := x.s.Release(x.ctx, "done"); err != nil {
+		t.Error(err)
+	}
+}
+
+// slow is a timeout by its type, not by its words.
+type slow struct{ error }
+
+func (slow) Timeout() bool   { return true }
+func (slow) Temporary() bool { return true }
+
+// TestWhatErrorsSay: the words and kinds of errors.
+func TestWhatErrorsSay(t *testing.T) {
+	for _, c := range []struct{ got, want string }{
+		{(&EndedError{Stands: session.Ending{Entity: "turn", ID: "t", Outcome: "failed", Reason: "quota"}}).Error(), "turn t: failed (quota)"},
+		{(&StopError{Actor: "person", By: "ada", Reason: "enough"}).Error(), "by person ada: enough"},
+	} {
+		if !strings.HasSuffix(c.got, c.want) {
+			t.Errorf("%q does not end in %q", c.got, c.want)
+		}
+	}
+	if f, _ := failureOf(fmt.Errorf("call: %w", slow{errors.New("x")})); f.Kind != failure.Network {
+		t.Errorf("a timeout is %q", f.Kind)
+	}
+	x := newInside(t)
+	x.turn(Start{ID: "t1"})
+	x.mustRelay(events.ToolStarted{Call: "c1", Turn: "t1", Name: "bash"}, events.ToolCompleted{Call: "c1"},
+		events.PromptRequested{Prompt: "p1", Turn: "t1", PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback, Questions: []events.Question{{ID: "q", Question: "?"}}},
+		events.PromptWithdrawn{Prompt: "p1", Reason: "x"}, events.TurnCompleted{Turn: "t1"})
+	for _, f := range []events.Fact{events.ToolStarted{Call: "c1", Turn: "t1", Name: "bash"},
+		events.PromptRequested{Prompt: "p1", Turn: "t1", PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback, Questions: []events.Question{{ID: "q", Question: "?"}}}} {
+		if err := x.s.Append(x.ctx, f); !errors.Is(err, ErrClosedID) || errors.Is(err, ErrEnded) {
+			t.Errorf("%s under an id that was used: %v", f.Kind(), err)
+		}
+	}
+	ctx, cancel := context.WithCancel(x.ctx)
+	cancel()
+	if h, err := Connect(ctx, Config{ID: "laptop", URL: "nats://127.0.0.1:1"}); h != nil || err == nil {
+		t.Errorf("connected: %v", err)
+	}
+}
