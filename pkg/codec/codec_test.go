@@ -149,8 +149,7 @@ func TestWrittenAsJSON(t *testing.T) {
 		"opaque, not an object": func(s *sample) { s.Opaque = json.RawMessage(`"},"`) },
 		"many words": func(s *sample) {
 			s.Parts = make([]part, 300)
-			s.Parts[9].ID = strings.Repeat("x",
-				99)
+			s.Parts[9].ID = strings.Repeat("x", 99)
 		},
 	}
 	for name, change := range cases {

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of what is kept of texts while reading: most are said again soon.
+// Limits of what is kept of texts while reading: most are raw again soon.
 const (
 	wordsKept    = 64
 	wordBytesMax = 40
@@ -72,9 +72,9 @@ func (c *Codec) text() string {
 		case plain[b]:
 		case b == '"':
 			c.at++
-			said := c.b[start : c.at-1]
-			if ascii || utf8.Valid(said) {
-				return c.word(said)
+			raw := c.b[start : c.at-1]
+			if ascii || utf8.Valid(raw) {
+				return c.word(raw)
 			}
 			return c.unquoted(start - 1)
 		case b == '\\' || b < ' ':
@@ -111,18 +111,18 @@ func (c *Codec) skipString() {
 	c.odd = true
 }
 
-// word is the string of these bytes, without making it anew if it was said shortly before.
-func (c *Codec) word(said []byte) string {
-	n := len(said)
+// word is the string of these bytes, without making it anew if it was raw shortly before.
+func (c *Codec) word(raw []byte) string {
+	n := len(raw)
 	if n == 0 {
 		return ""
 	}
 	if n > wordBytesMax {
-		return string(said)
+		return string(raw)
 	}
-	kept := &c.words[(n+3*int(said[0])+7*int(said[n-1])+11*int(said[n/2]))%wordsKept]
-	if *kept != string(said) {
-		*kept = string(said)
+	kept := &c.words[(n+3*int(raw[0])+7*int(raw[n-1])+11*int(raw[n/2]))%wordsKept]
+	if *kept != string(raw) {
+		*kept = string(raw)
 	}
 	return *kept
 }

@@ -8,14 +8,15 @@ import (
 	"time"
 )
 
-// RetryAfterMSMax is the longest wish to wait that is passed on, in milliseconds; a longer one is cut. How much of it is
-// followed is the retry service's to say.
+// RetryAfterMSMax is the longest delay that a failure carries, in milliseconds. A longer one is cut to it. The retry
+// service decides how much of the delay it follows.
 const RetryAfterMSMax = 24 * 3600 * 1000
 
 const msPerSecond = 1000
 
-// RetryAfter is the wish that an answer's headers tell, as [Raw] takes it; "" for none. Of the two headers in use the finer one
-// goes first. header finds one by its name, in whatever letters.
+// RetryAfter returns the delay that the headers of a response ask for, in the form that [Raw] takes; "" if they ask for
+// none. retry-after-ms takes precedence over retry-after. header returns the value of a header and ignores the case of
+// its name.
 func RetryAfter(header func(name string) string) string {
 	ms, err := strconv.ParseFloat(strings.TrimSpace(header("retry-after-ms")), 64)
 	if err == nil && ms > 0 {
@@ -24,11 +25,11 @@ func RetryAfter(header func(name string) string) string {
 	return header("retry-after")
 }
 
-// httpDates are the forms that a date in a header may have.
+// httpDates are the date formats of RFC 9110.
 var httpDates = []string{"Mon, 02 Jan 2006 15:04:05 GMT", "Monday, 02-Jan-06 15:04:05 GMT", time.ANSIC}
 
-// retryAfterMS is the provider's wish in milliseconds: at least 1 if there is one for the future, 0 if there is none, or
-// none that can be read.
+// retryAfterMS returns the delay that the provider asks for, in milliseconds: at least 1 for an instant in the future,
+// 0 if there is no delay, if it has passed, or if it cannot be read.
 func (r *Raw) retryAfterMS() int64 {
 	wish := strings.TrimSpace(r.RetryAfter)
 	if seconds, err := strconv.ParseFloat(wish, 64); err == nil {
@@ -46,10 +47,10 @@ func (r *Raw) retryAfterMS() int64 {
 	return wordsMS(strings.ToLower(r.Text + " " + r.Body))
 }
 
-// wishes are how a wish is put into words.
+// wishes matches a delay in the text of an error.
 var wishes = regexp.MustCompile(`(?:retry in |try again in |"?retrydelay\\?"?: *\\?"?)((?:\d+(?:\.\d+)?(?:ms|s|m|h))+)`)
 
-// wordsMS is a wish that stands in the text only.
+// wordsMS returns the delay that a text asks for, in milliseconds, 0 without one.
 func wordsMS(text string) int64 {
 	found := wishes.FindStringSubmatch(text)
 	if found == nil {
@@ -57,12 +58,12 @@ func wordsMS(text string) int64 {
 	}
 	d, err := time.ParseDuration(found[1])
 	if err != nil {
-		return 0 // longer than an instant can be away
+		return 0 // out of the range of time.Duration
 	}
 	return clampMS(float64(d) / float64(time.Millisecond))
 }
 
-// clampMS rounds up, so that nobody comes back early.
+// clampMS rounds up, so that no retry is early, and cuts at [RetryAfterMSMax].
 func clampMS(ms float64) int64 {
 	if math.IsNaN(ms) || ms <= 0 {
 		return 0

@@ -8,27 +8,28 @@ import (
 	"time"
 )
 
-// nestedMax is how many errors within an error's body are unfolded.
+// nestedMax limits how many errors inside an error's body are read.
 const nestedMax = 4
 
-// Read is an HTTP answer, or an error in the middle of a stream, as it came: the body is taken apart if it is in one of the
-// forms that providers use, else it is the text. A status below 400 (a stream that began well) says nothing; a code that is
-// a number is one. RetryAfter is the header; received is when the answer came.
+// Read returns the [Raw] of an HTTP response, or of an error in the middle of a stream. A body in one of the forms that
+// providers use is decoded; any other body becomes the text. A status below 400 (a stream that began well) is ignored.
+// A numeric code from 400 to 599 is the status if there is no other. retryAfter is the header; received is the time of
+// the response.
 func Read(status int, retryAfter string, received time.Time, body []byte) Raw {
 	return read(status, retryAfter, received, body, nestedMax)
 }
 
-// wireError is what providers call things in the bodies of their errors.
+// wireError has the fields that providers use in the bodies of their errors.
 type wireError struct {
-	Error    json.RawMessage `json:"error"` // an object like this one, or a text
+	Error    json.RawMessage `json:"error"` // an object like this one, or a string
 	Message  json.RawMessage `json:"message"`
 	Detail   json.RawMessage `json:"detail"`
 	Type     json.RawMessage `json:"type"`
 	Class    json.RawMessage `json:"__type"`
-	Code     json.RawMessage `json:"code"` // a word or a number
+	Code     json.RawMessage `json:"code"` // a string or a number
 	Status   json.RawMessage `json:"status"`
 	Metadata struct {
-		Raw json.RawMessage `json:"raw"` // what the provider behind a gateway said
+		Raw json.RawMessage `json:"raw"` // the error of the provider behind a gateway
 	} `json:"metadata"`
 }
 
@@ -58,11 +59,11 @@ func read(status int, retryAfter string, received time.Time, body []byte, nested
 }
 
 const (
-	bodyBytesMax = 16 << 10 // bytes of a body that are looked through for words
+	bodyBytesMax = 16 << 10 // of a body that are searched for words
 	statusMax    = 599
 )
 
-// unwrap finds the object that says what went wrong.
+// unwrap returns the object that describes the error. ok is false if the body has none.
 func unwrap(body []byte) (w wireError, ok bool) {
 	body = bytes.TrimSpace(body)
 	var list []json.RawMessage
@@ -79,7 +80,7 @@ func unwrap(body []byte) (w wireError, ok bool) {
 	return w, len(w.Error)+len(w.Message)+len(w.Detail) > 0
 }
 
-// inside is JSON within a JSON string, or JSON as it is.
+// inside returns the JSON in a JSON string, or the JSON as it is.
 func inside(raw json.RawMessage) []byte {
 	if s := text(raw); s != "" {
 		return []byte(s)
@@ -87,7 +88,7 @@ func inside(raw json.RawMessage) []byte {
 	return raw
 }
 
-// firstText is the first of these that is a text and says something.
+// firstText returns the first non-empty string, "" if there is no such string.
 func firstText(raws ...json.RawMessage) string {
 	for _, raw := range raws {
 		if s := text(raw); s != "" {
@@ -97,7 +98,7 @@ func firstText(raws ...json.RawMessage) string {
 	return ""
 }
 
-// text is a JSON string, "" for all else.
+// text returns the value of a JSON string, "" for any other JSON.
 func text(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) != nil {

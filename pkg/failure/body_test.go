@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/failure"
 )
 
-// TestRead: T4. Bodies as providers send them, with an error's answer or in the middle of a stream.
+// TestRead: T4. Error bodies as providers send them, in a response or in the middle of a stream.
 func TestRead(t *testing.T) {
 	received := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	for _, tt := range []struct {
@@ -35,7 +35,7 @@ func TestRead(t *testing.T) {
 			`check your plan and billing details.","status":"RESOURCE_EXHAUSTED","details":[{"retryDelay":"26s"}]}}]`,
 			events.Failure{Kind: failure.RateLimit, Text: "You exceeded your current quota, please check your " +
 				"plan and billing details.", Status: 429, RetryAfterMS: 26_000}},
-		{"OpenRouter, with what its provider said", 429, "", `{"error":{"message":"Provider returned ` +
+		{"OpenRouter, with an error of its provider", 429, "", `{"error":{"message":"Provider returned ` +
 			`error","code":429,"metadata":{"provider_name":"X","raw":"{\"error\":{\"message\":\"Insufficient ` +
 			`Balance\",\"type\":\"unknown_error\",\"code\":\"invalid_request_error\"}}"}}}`,
 			events.Failure{Kind: failure.Quota, Text: "Insufficient Balance", Status: 429}},
@@ -56,7 +56,7 @@ func TestRead(t *testing.T) {
 			events.Failure{Kind: failure.ServerError, Text: "<html><h1>502 Bad Gateway</h1></html>", Status: 502,
 				RetryAfterMS: 3000}},
 		{"nothing", 503, "", "", events.Failure{Kind: failure.ServerError, Text: "HTTP status 503", Status: 503}},
-		{"JSON that says nothing", 500, "", `{"ok":false}`, events.Failure{Kind: failure.ServerError,
+		{"JSON without an error", 500, "", `{"ok":false}`, events.Failure{Kind: failure.ServerError,
 			Text: `{"ok":false}`, Status: 500}},
 	} {
 		if got := failure.Classify(failure.Read(tt.status, tt.after, received, []byte(tt.body))); got != tt.want {
@@ -65,7 +65,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// FuzzRead: whatever a provider answers can be read.
+// FuzzRead: every response body can be read.
 func FuzzRead(f *testing.F) {
 	f.Add(429, []byte(`{"error":{"metadata":{"raw":"{\"error\":{\"message\":\"x\"}}"}}}`))
 	f.Add(200, []byte(`[{"error":"x"}]`))

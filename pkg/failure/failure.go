@@ -1,22 +1,22 @@
-// Package failure turns what went wrong into the kind that Holdfast's rules are written about.
+// Package failure classifies errors of providers: it returns the kind of failure that Holdfast's rules use.
 //
-// A harness hands [Classify] what its provider said, as it said it: the status, the code or type, the text, the wish to
-// wait. Nothing is asked of the world: a wish that is a date is counted from the instant the error was received, which is
-// an argument. What a kind means for a retry is said by [Retryable] for turns and by [SendRetryable] for messages that could
-// not be sent.
+// A harness passes [Classify] the error as its provider reported it: the status, the code or type, the text and the
+// requested delay. The package reads no clock: a delay given as a date is counted from the instant at which the error
+// was received, which is an argument. [Retryable] reports whether a turn is retried after a kind of failure,
+// [SendRetryable] whether a message is sent again.
 //
-// # Which of several signs counts
+// # Order of the rules
 //
-//  1. A code that is one of our kinds, to the letter: somebody who knows has said it.
-//  2. 401 is authentication, 402 quota. 429 is quota if its code or its words are about money, unless it says when to come
-//     back, or that it counts by the minute; else rate_limit. Words about context do not turn a 429 into context_exceeded.
-//  3. The provider's code, where it has one meaning.
-//  4. Words about context, whatever the status: a gateway hides the provider's 400 in a 500 of its own, and taken for
-//     retryable that loops for ever.
+//  1. A code that is one of the kinds of this package, exactly: the caller has classified the error.
+//  2. 401 is authentication, 402 quota. 429 is quota if its code or its words are about money, unless the text names a
+//     delay or a limit per minute; else rate_limit. Words about context do not turn a 429 into context_exceeded.
+//  3. The provider's code, if it has one meaning.
+//  4. Words about context, with any status: a gateway hides the provider's 400 in a 500 of its own. A retry of that
+//     would never end.
 //  5. 404 is model_not_found, 500 and above server_error, 413 context_exceeded.
-//  6. Other words, then 403 (authentication), 408 (network), other 4xx (invalid_request). What is left is unknown.
+//  6. Other words, then 403 (authentication), 408 (network), other 4xx (invalid_request). Everything else is unknown.
 //
-// Addresses in a text are not words: a rate limit that links to a page about billing is a rate limit.
+// URLs in a text are ignored: a rate limit that links to a page about billing is a rate limit.
 package failure
 
 import (
@@ -32,27 +32,29 @@ import (
 )
 
 const (
-	// TextBytesMax is the most of a text that a failure carries, in bytes; the rest is cut, with … where it was.
+	// TextBytesMax is the maximum length of a failure's text, in bytes. A longer text is cut and ends in "…".
 	TextBytesMax = 2 << 10
-	// kindBytesMax is the most of a kind, in bytes.
+	// kindBytesMax is the maximum length of a kind, in bytes.
 	kindBytesMax = 100
-	// causesMax is how deep a chain of causes is followed. One that is deeper is a circle.
+	// causesMax is the maximum depth of a chain of causes. A deeper chain is a cycle.
 	causesMax = 32
 )
 
-// Raw is an error as it came. Everything may be missing.
+// Raw is an error as a provider reported it. Every field is optional.
 type Raw struct {
-	Status     int       // HTTP status, 0 if there was none
-	Code       string    // the provider's code or type, or one of our kinds
-	Text       string    // for people; looked through for words, too
-	Body       string    // looked through for words, but not shown
-	RetryAfter string    // how long the provider wants to be left alone: seconds, or an HTTP date; without it the words tell
-	Received   time.Time // when the error came, by the provider's clock if it tells; without it a date in RetryAfter says nothing
-	Cause      *Raw      // what this error wraps
+	Status int    // HTTP status, 0 if there was none
+	Code   string // the provider's code or type, or a kind of this package
+	Text   string // for people; also searched for words
+	Body   string // searched for words, but not shown
+	// the delay that the provider asks for: seconds, or an HTTP date; if empty, the text is searched for one
+	RetryAfter string
+	// when the error arrived, by the provider's clock if it is known; a date in RetryAfter needs it
+	Received time.Time
+	Cause    *Raw // what this error wraps
 }
 
-// Classify says what a fact says about an error. A wrapper is classified by its last cause; where that one says nothing, by
-// the one above it, with the words of what it wraps.
+// Classify returns the failure that a fact carries for an error. The innermost cause that has a kind decides. The words
+// of the causes inside an error count as its own.
 func Classify(r Raw) events.Failure {
 	f := events.Failure{Kind: Unknown}
 	words := ""
@@ -77,7 +79,7 @@ func Classify(r Raw) events.Failure {
 	return f
 }
 
-// causes is the error with what it wraps, the last cause first.
+// causes returns the error and the errors that it wraps, the innermost first.
 func (r *Raw) causes() []*Raw {
 	var list []*Raw
 	for c := r; c != nil && len(list) < causesMax; c = c.Cause {
@@ -87,7 +89,7 @@ func (r *Raw) causes() []*Raw {
 	return list
 }
 
-// name stands in for a text.
+// name returns a text for an error without one.
 func (r *Raw) name() string {
 	switch {
 	case r.Code != "":
@@ -99,21 +101,21 @@ func (r *Raw) name() string {
 	}
 }
 
-// addresses are no words.
+// addresses matches URLs, which are not searched for words.
 var addresses = regexp.MustCompile(`https?://\S+`)
 
-// words is what the error says, in lower case.
+// words returns the code, the text and the body in lower case, without URLs.
 func (r *Raw) words() string {
 	return strings.ToLower(addresses.ReplaceAllString(r.Code+" "+r.Text+" "+r.Body, ""))
 }
 
-// code is the provider's code in lower case, without the name space that some put before it.
+// code returns the provider's code in lower case, without its name space.
 func (r *Raw) code() string {
 	code := strings.ToLower(strings.TrimSpace(r.Code))
 	return code[strings.LastIndexAny(code, "#.")+1:]
 }
 
-// kind is the first sign that counts; see the package's page.
+// kind applies the rules of the package's page in their order.
 func (r *Raw) kind(words string) string {
 	kind, coded := byCode[r.code()]
 	switch {
@@ -144,7 +146,7 @@ func (r *Raw) kind(words string) string {
 	return byStatus(r.Status)
 }
 
-// pace is the kind of a 429.
+// pace returns the kind of a 429.
 func pace(coded, words string) string {
 	switch {
 	case coded == ContextExceeded, coded == Quota, coded == RateLimit:
@@ -156,7 +158,7 @@ func pace(coded, words string) string {
 	}
 }
 
-// byStatus is what a status says where nothing else says more.
+// byStatus returns the kind of a status that no other rule covers.
 func byStatus(status int) string {
 	switch {
 	case status == http.StatusForbidden:
@@ -174,7 +176,7 @@ func says(text string, words []string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 }
 
-// cut is at most so many bytes of s, in whole runes, with … where something is missing.
+// cut shortens s to at most bytesMax bytes of whole runes. A text that was cut ends in "…".
 func cut(s string, bytesMax int) string {
 	const mark = "…"
 	if s = strings.ToValidUTF8(s, "\uFFFD"); len(s) <= bytesMax {

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/failure"
 )
 
-// TestProviders: T4. What providers really say, each under the status and the code that it came with.
+// TestProviders: T4. Errors of real providers, with their status and their code.
 func TestProviders(t *testing.T) {
 	for _, tt := range []struct {
 		who  string
@@ -91,7 +91,7 @@ func TestProviders(t *testing.T) {
 			Text: "Resource has been exhausted (e.g. check quota)."}, failure.RateLimit},
 		{"Google, overloaded", failure.Raw{Status: 503, Code: "UNAVAILABLE",
 			Text: "The model is overloaded. Please try again later."}, failure.ServerError},
-		{"Google, not aborted by anybody here", failure.Raw{Status: 409, Code: "ABORTED",
+		{"Google, an abort of the server's", failure.Raw{Status: 409, Code: "ABORTED",
 			Text: "The operation was aborted."}, failure.InvalidRequest},
 		{"Bedrock, too long", failure.Raw{Status: 400, Code: "ValidationException",
 			Text: "Input is too long for requested model."}, failure.ContextExceeded},
@@ -150,7 +150,7 @@ func TestProviders(t *testing.T) {
 		{"a gateway's time is up", failure.Raw{Status: 504, Text: "context deadline exceeded"}, failure.ServerError},
 		{"a gateway whose billing is down", failure.Raw{Status: 503, Text: "billing service temporarily unavailable"},
 			failure.ServerError},
-		{"nobody there", failure.Raw{Text: "dial tcp 127.0.0.1:1: connect: connection refused"}, failure.Network},
+		{"connection refused", failure.Raw{Text: "dial tcp 127.0.0.1:1: connect: connection refused"}, failure.Network},
 		{"cut off, with a code of the runtime's", failure.Raw{Code: "ECONNRESET", Text: "read ECONNRESET"},
 			failure.Network},
 		{"timed out, as a status", failure.Raw{Status: 408}, failure.Network},
@@ -164,7 +164,7 @@ func TestProviders(t *testing.T) {
 	}
 }
 
-// TestWrappers: T4: the last cause decides; where it says nothing, what is above it does.
+// TestWrappers: T4. The innermost cause that has a kind decides.
 func TestWrappers(t *testing.T) {
 	refused := &failure.Raw{Status: 401, Text: "no key"}
 	for _, tt := range []struct {
@@ -195,7 +195,7 @@ func TestWrappers(t *testing.T) {
 	}
 }
 
-// TestRetryAfter: T2. Seconds, a date counted from when the error came, or words; strange ones are none.
+// TestRetryAfter: T2. Seconds, a date relative to the instant of the error, or words. An invalid delay is ignored.
 func TestRetryAfter(t *testing.T) {
 	received := time.Date(2026, 11, 20, 10, 19, 56, 500_000_000, time.UTC)
 	for _, tt := range []struct {
@@ -212,8 +212,8 @@ func TestRetryAfter(t *testing.T) {
 		{wish: "Fri, 20 Nov 2026 10:19:58 GMT", received: received, wantMS: 1500},
 		{wish: "Friday, 20-Nov-26 10:19:58 GMT", received: received, wantMS: 1500},
 		{wish: "Fri Nov 20 10:19:58 2026", received: received, wantMS: 1500},
-		{wish: "Fri, 20 Nov 2026 10:19:58 GMT"},                     // from when?
-		{wish: "Fri, 20 Nov 2026 10:19:50 GMT", received: received}, // over
+		{wish: "Fri, 20 Nov 2026 10:19:58 GMT"},                     // relative to no instant
+		{wish: "Fri, 20 Nov 2026 10:19:50 GMT", received: received}, // has passed
 		{wish: "Fri, 31 Dec 9999 23:59:59 GMT", received: received, wantMS: failure.RetryAfterMSMax},
 		{text: "Please try again in 408ms. Visit …", wantMS: 408},
 		{text: "Please try again in 1m30.5s.", wantMS: 90_500},
@@ -221,7 +221,7 @@ func TestRetryAfter(t *testing.T) {
 		{text: `{"@type": "RetryInfo", "retryDelay": "26s"}`, wantMS: 26_000},
 		{text: "try again in 99999999999999h", wantMS: 0},
 		{text: "try again in a minute"},
-		{wish: "soon", text: "try again in 5s"}, // the header was there, and says nothing
+		{wish: "soon", text: "try again in 5s"}, // the header takes precedence, and is invalid
 	} {
 		got := failure.Classify(failure.Raw{Status: 429, RetryAfter: tt.wish, Text: tt.text, Received: tt.received})
 		if got.RetryAfterMS != tt.wantMS {
@@ -230,7 +230,7 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// TestRetryAfterHeaders: the finer of two headers goes first, unless it cannot be read.
+// TestRetryAfterHeaders: retry-after-ms takes precedence, unless it cannot be read.
 func TestRetryAfterHeaders(t *testing.T) {
 	for _, tt := range []struct{ fine, coarse, want string }{
 		{"", "", ""}, {"", "3", "3"}, {"250", "3", "0.25"}, {"soon", "3", "3"}, {"-1", "3", "3"}, {"1500", "", "1.5"},
@@ -244,7 +244,7 @@ func TestRetryAfterHeaders(t *testing.T) {
 	}
 }
 
-// TestRetryable: T3, both lists, typed from the page; every other kind is retryable.
+// TestRetryable: T3. Both lists as in the contract. Every other kind is retryable.
 func TestRetryable(t *testing.T) {
 	turn := strings.Fields(
 		"authentication quota model_not_found context_exceeded aborted runtime_not_ready model_refusal",
@@ -276,7 +276,7 @@ func TestRetryable(t *testing.T) {
 	}
 }
 
-// TestNamedKinds: whoever knows the kind names it, and is believed whatever the status says.
+// TestNamedKinds: a code that is a kind is the kind, with any status.
 func TestNamedKinds(t *testing.T) {
 	for _, kind := range []string{failure.Aborted, failure.EmptyOutput, failure.StreamTruncated,
 		failure.RuntimeNotReady, failure.APIKeyNotFound, failure.BadSummary} {
@@ -286,7 +286,7 @@ func TestNamedKinds(t *testing.T) {
 	}
 }
 
-// TestTexts are cut in whole runes, and there is always one where anything is known.
+// TestTexts: texts are cut in whole runes, and an error with any information has a text.
 func TestTexts(t *testing.T) {
 	long := failure.Classify(failure.Raw{Text: "x" + strings.Repeat("ü", failure.TextBytesMax)}).Text
 	if len(long) > failure.TextBytesMax || !strings.HasSuffix(long, "ü…") {
@@ -307,7 +307,7 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// FuzzClassify: whatever comes, there is a kind, a short text and a sane wish.
+// FuzzClassify: every input has a kind, a short text and a valid delay, and the same result twice.
 func FuzzClassify(f *testing.F) {
 	f.Add(429, "rate_limit_error", "slow down", "3", "")
 	f.Add(400, "", "prompt is too long", "Fri, 20 Nov 2026 10:19:58 GMT", "insufficient balance")

@@ -2,28 +2,28 @@ package failure
 
 import "slices"
 
-// Kinds of failures of a turn or a compaction. A kind that is not here is lawful everywhere, and retryable.
+// Kinds of failures of a turn or a compaction. Other kinds are valid everywhere, and retryable.
 const (
-	Aborted         = "aborted"          // somebody ended it on purpose
-	Authentication  = "authentication"   // the provider does not know the key, or does not let it do this
+	Aborted         = "aborted"          // ended on purpose
+	Authentication  = "authentication"   // the provider rejects the key, or its permissions
 	BadSummary      = "bad_summary"      // a compaction's summary is empty, or a bare JSON object
-	ContextExceeded = "context_exceeded" // more than the model takes in; compaction's to solve
-	EmptyOutput     = "empty_output"     // the model ended without a word and without a call
+	ContextExceeded = "context_exceeded" // more than the model's context; a compaction is needed
+	EmptyOutput     = "empty_output"     // the model ended without text and without a call
 	Interrupted     = "interrupted"      // its process died
-	InvalidRequest  = "invalid_request"  // the provider refuses it as it is, and says nothing that fits another kind
+	InvalidRequest  = "invalid_request"  // the provider rejects the request, and no other kind fits
 	ModelNotFound   = "model_not_found"  // the provider has no such model
-	ModelRefusal    = "model_refusal"    // the provider's filter, or the model, will not answer this
-	Network         = "network"          // no answer: refused, reset, timed out
-	Quota           = "quota"            // paid for no more; time alone does not help
-	RateLimit       = "rate_limit"       // too much at once; time helps
+	ModelRefusal    = "model_refusal"    // the provider's filter, or the model, refuses to answer
+	Network         = "network"          // no response: refused, reset, timed out
+	Quota           = "quota"            // the account's paid quota is used up; time alone does not help
+	RateLimit       = "rate_limit"       // too many requests or tokens; time helps
 	RuntimeNotReady = "runtime_not_ready"
-	ServerError     = "server_error"     // the provider's own fault, or too much to do
-	Stalled         = "stalled"          // nothing came for too long
-	StreamTruncated = "stream_truncated" // the stream ended before its finish mark
-	Unknown         = "unknown"          // nothing is known of it
+	ServerError     = "server_error"     // the provider's fault, or its overload
+	Stalled         = "stalled"          // no output for too long
+	StreamTruncated = "stream_truncated" // the stream ended before its end marker
+	Unknown         = "unknown"          // not classified
 )
 
-// Kinds of failures of a send: the message did not get as far as a model.
+// Kinds of failures of a send: the message did not reach a model.
 const (
 	APIKeyNotFound        = "api_key_not_found"
 	OAuthNotConnected     = "oauth_not_connected"
@@ -35,7 +35,7 @@ const (
 	PolicyDenied          = "policy_denied"
 )
 
-// Whose failure it was decides which list counts.
+// A turn and a message have different lists of final kinds.
 var (
 	turnFinal = []string{Authentication, Quota, ModelNotFound, ContextExceeded, Aborted, RuntimeNotReady, ModelRefusal}
 	sendFinal = []string{
@@ -51,9 +51,9 @@ var (
 		RuntimeNotReady,
 		PolicyDenied,
 	}
-	// providerConcerns are what another key, another account or a payment may have mended.
+	// providerConcerns are the kinds that another key, another account or a payment may cure.
 	providerConcerns = []string{Authentication, Quota, APIKeyNotFound, OAuthNotConnected, ProviderDisabled}
-	// others are the kinds of turns that trying again may mend.
+	// others are the kinds of failed turns that a retry may cure.
 	others = []string{
 		BadSummary,
 		EmptyOutput,
@@ -67,17 +67,18 @@ var (
 	}
 )
 
-// Retryable says whether a turn that failed so may be tried again by itself. Every kind that is not known to be final is.
+// Retryable reports whether a turn that failed with this kind may be retried automatically. Only the kinds known as
+// final are not retryable.
 func Retryable(kind string) bool { return !slices.Contains(turnFinal, kind) }
 
-// SendRetryable says the same of a message that could not be sent.
+// SendRetryable reports whether a message that could not be sent with this kind may be sent again automatically.
 func SendRetryable(kind string) bool { return !slices.Contains(sendFinal, kind) }
 
-// ProviderConcern says whether a change at the provider lifts the failure's mark: another key, another account, a payment.
-// Lifting starts nothing.
+// ProviderConcern reports whether a change at the provider (another key, another account, a payment) lifts the mark of
+// this failure. It starts no retry.
 func ProviderConcern(kind string) bool { return slices.Contains(providerConcerns, kind) }
 
-// named says whether somebody who knows has named the kind already.
+// named reports whether kind is a kind of this package.
 func named(kind string) bool {
 	return slices.Contains(turnFinal, kind) || slices.Contains(sendFinal, kind) || slices.Contains(others, kind)
 }

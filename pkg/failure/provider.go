@@ -1,9 +1,9 @@
 package failure
 
-// byCode are what providers call their errors, in lower case, when that alone decides. A code that several causes share
-// (invalid_request_error, resource_exhausted, validationexception) is not here: the text and the status decide.
+// byCode maps the codes of providers, in lower case, to kinds. It has only codes with one meaning. Codes of several
+// causes (invalid_request_error, resource_exhausted, validationexception) are classified by text and status.
 var byCode = map[string]string{
-	// OpenAI, Azure and what is compatible with them
+	// OpenAI, Azure and compatible APIs
 	"context_length_exceeded":              ContextExceeded,
 	"model_max_prompt_tokens_exceeded":     ContextExceeded,
 	"insufficient_quota":                   Quota,
@@ -49,7 +49,7 @@ var byCode = map[string]string{
 	"arrearage":                    Quota, // Alibaba
 	"exceeded_current_quota_error": Quota, // Moonshot
 	"engine_overloaded_error":      ServerError,
-	// what never reached a provider
+	// codes of the network and of the runtime
 	"econnrefused":            Network,
 	"econnreset":              Network,
 	"enotfound":               Network,
@@ -63,9 +63,10 @@ var byCode = map[string]string{
 	"aborterror":              Aborted,
 }
 
-// Words by which a text tells its kind, in lower case. Each is from a provider's own message; see the tests.
+// Words that identify the kind in a text, in lower case. Each is from a provider's message; see the tests.
 var (
-	// contextWords: the prompt does not fit. Asked for too much output is another matter, and too many tokens a minute too.
+	// contextWords: the prompt does not fit. Too much requested output is another kind, and so are too many tokens per
+	// minute.
 	contextWords = []string{
 		"prompt is too long",
 		"prompt too long",
@@ -91,7 +92,7 @@ var (
 		"request entity too large",
 		"request_too_large",
 	}
-	// billingWords make a 429 a matter of money.
+	// billingWords classify a 429 as quota.
 	billingWords = []string{
 		"insufficient quota",
 		"insufficient_quota",
@@ -102,7 +103,7 @@ var (
 		"credit balance",
 		"hard limit",
 	}
-	// moneyWords are the unmistakable ones of these: they count whatever the status.
+	// moneyWords are the unambiguous ones of these: they count with any status.
 	moneyWords = []string{
 		"insufficient quota",
 		"insufficient_quota",
@@ -115,9 +116,10 @@ var (
 		"billing hard limit",
 		"check your plan and billing",
 	}
-	// paceWords make a 429 with billing words one that time mends after all: the same sentence stands above a quota a minute.
+	// paceWords keep a 429 with billing words a rate_limit: some providers use the same sentence for a quota per
+	// minute.
 	paceWords = []string{"retrydelay", "retry in ", "try again in ", "perminute", "per minute", "per min", "/ min"}
-	// modelWords: there is no such model, or not for this key.
+	// modelWords: the model does not exist, or the key has no access to it.
 	modelWords = []string{
 		"model_not_found",
 		"modelnotfound",
@@ -160,7 +162,7 @@ var (
 	}
 )
 
-// byWords are the words that count where neither code nor status decided, the surest first.
+// byWords is searched when neither code nor status decided, the most specific kind first.
 var byWords = []struct {
 	kind  string
 	words []string
