@@ -20,9 +20,10 @@ var (
 	// anchor matches an explicit anchor of a page.
 	anchor = regexp.MustCompile(`<a id="([^"]+)"></a>`)
 
-	// elsewhere matches names of pages that are not in the repository. The words are put together from parts, so that this
-	// file does not match.
-	elsewhere = regexp.MustCompile(`\.\./sha` + `red\b|\b(CONTR` + `ACT|BEHAVI` + `OURS|DES` + `IGN)\b(\.md|,? table|,? §)`)
+	// elsewhere matches names of pages that are not in the repository. The words are put together from parts,
+	// so that this file does not match.
+	elsewhere = regexp.MustCompile(`\.\./sha` + `red\b|` +
+		`\b(CONTR` + `ACT|BEHAVI` + `OURS|DES` + `IGN)\b(\.md|,? table|,? §)`)
 
 	// decisionCited matches a decision record that is named by the number in its file name.
 	decisionCited = regexp.MustCompile(`docs/adr/([0-9]{4})\b`)
@@ -52,8 +53,8 @@ func Cited(text string) []string {
 	return ids
 }
 
-// citations reports every citation that leads nowhere: the id of a behaviour or a section without an anchor, a decision
-// without a page, a link without a file, a page outside the repository.
+// citations reports every citation that leads nowhere: the id of a behaviour or a section without an anchor, a
+// decision without a page, a link without a file, a page outside the repository.
 func citations(t *Tree) {
 	anchors := t.anchors()
 	for _, f := range t.Files {
@@ -86,6 +87,9 @@ func pageOf(id string) string {
 	}
 	return behaviourPage
 }
+
+// lineFeeds returns the line feeds of a text alone, so that the lines behind it keep their numbers.
+func lineFeeds(text string) string { return strings.Repeat("\n", strings.Count(text, "\n")) }
 
 // anchors returns the anchors of each page.
 func (t *Tree) anchors() map[string]map[string]bool {
@@ -121,7 +125,9 @@ func slug(heading string) string {
 }
 
 func (t *Tree) hasDecision(number string) bool {
-	return slices.ContainsFunc(t.Files, func(f *File) bool { return strings.HasPrefix(f.Path, decisions+"/"+number+"-") })
+	return slices.ContainsFunc(t.Files, func(f *File) bool {
+		return strings.HasPrefix(f.Path, decisions+"/"+number+"-")
+	})
 }
 
 // links reports links of a page to files and headings that are not there.
@@ -129,7 +135,7 @@ func (t *Tree) links(f *File, anchors map[string]map[string]bool) {
 	if path.Ext(f.Path) != ".md" {
 		return
 	}
-	text := fence.ReplaceAllStringFunc(f.Text, func(block string) string { return strings.Repeat("\n", strings.Count(block, "\n")) })
+	text := fence.ReplaceAllStringFunc(f.Text, lineFeeds)
 	passage{text: text, first: 1}.each(link, func(found string, line int) {
 		to := found[len("](") : len(found)-len(")")]
 		target, heading, _ := strings.Cut(to, "#")

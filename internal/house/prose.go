@@ -10,9 +10,11 @@ import (
 
 // The words are put together from parts, so that this file does not match.
 var (
-	banned = regexp.MustCompile(`(?i)\b(who` + `ever|no` + `body|some` + `body|an` + `ew|come` + `s to|is no` + `ne|goe` + `s on|has the s` + `ay|to` + `ld)\b`)
+	banned = regexp.MustCompile(`(?i)\b(who` + `ever|no` + `body|some` + `body|an` + `ew|` +
+		`come` + `s to|is no` + `ne|goe` + `s on|has the s` + `ay|to` + `ld)\b`)
 
-	// relative matches a sentence that begins with a relative clause: the subject stands behind a clause of who or what.
+	// relative matches a sentence that begins with a relative clause: the subject stands behind a clause of
+	// who or what.
 	relative = regexp.MustCompile(`(?m)(^|[.:;!?] )(Who|What|Whichever|Whatever) [^?.]*[.]`)
 
 	code = regexp.MustCompile("`[^`\n]*`")
@@ -21,15 +23,18 @@ var (
 // columnsMax is how long a line of a page gets, in characters. Tables and code are exempt.
 const columnsMax = 120
 
-// oldProse are the folders whose Go comments and stories are not yet held to the list of banned words, oldPages those whose
-// pages are not: pages of docs/reference have their words from Go. Every later change makes these lists shorter.
+// oldProse are the folders whose Go comments and stories are not yet held to the list of banned words,
+// oldPages those whose pages are not: pages of docs/reference have their words from Go. Every later change
+// makes these lists shorter.
 var (
-	oldProse = []string{"bench", "bridges", "cmd", "deploy", "examples", "harness", "internal", "pkg", "services", "test"}
+	oldProse = []string{
+		"bench", "bridges", "cmd", "deploy", "examples", "harness", "internal", "pkg", "services", "test",
+	}
 	oldPages = []string{"docs/reference"}
 )
 
-// prose reports words and sentences that are hard to read for people who do not speak English at home, and that engineers do
-// not search for.
+// prose reports words and sentences that are hard to read for people who do not speak English at home, and
+// that engineers do not search for.
 func prose(t *Tree) {
 	for _, f := range t.Files {
 		if !proseApplies(f) {
@@ -66,8 +71,7 @@ func withoutCode(f *File, text string) string {
 	if path.Ext(f.Path) != ".md" {
 		return text
 	}
-	blank := func(s string) string { return strings.Repeat("\n", strings.Count(s, "\n")) }
-	return link.ReplaceAllString(code.ReplaceAllString(fence.ReplaceAllStringFunc(text, blank), "x"), "]")
+	return link.ReplaceAllString(code.ReplaceAllString(fence.ReplaceAllStringFunc(text, lineFeeds), "x"), "]")
 }
 
 const wordsShown = 6
@@ -88,7 +92,8 @@ func (t *Tree) lineLengths(f *File) {
 		if strings.HasPrefix(line, "```") {
 			inCode = !inCode
 		}
-		if columns := utf8.RuneCountInString(strings.TrimRight(line, "\n")); columns > columnsMax && !inCode && !strings.HasPrefix(line, "|") {
+		columns := utf8.RuneCountInString(strings.TrimRight(line, "\n"))
+		if columns > columnsMax && !inCode && !strings.HasPrefix(line, "|") {
 			t.find(f.Path, n, "%d columns: break the line at %d", columns, columnsMax)
 		}
 	}

@@ -17,8 +17,8 @@ var (
 	decisionField = regexp.MustCompile(`(?m)^\| (date|status|touches) \| (.*) \|$`)
 )
 
-// decisionIndex returns the index of the decision records. It fails when a page has no title, another number than its name,
-// or no status.
+// decisionIndex returns the index of the decision records. It fails when a page has no title, another number
+// than its name, or no status.
 func decisionIndex(root fs.FS) ([]byte, error) {
 	files, err := fs.Glob(root, decisionsFolder+"/*-*.md")
 	if err != nil {

@@ -11,36 +11,24 @@ import (
 // eventsPage is the table of kinds for people.
 func eventsPage() []byte {
 	var b strings.Builder
-	b.WriteString("# Facts\n\nPrinted from `pkg/events` by `go test ./internal/reference -update`; do not edit.\n\n" +
-		"A fact is a CloudEvents 1.0 event whose `type` is `holdfast.<kind>`. Fields with `?` are optional, `[]` " +
-		"is a list.\n" +
-		"The schema of each kind's data is in `schemas/`, everything on the wire in `asyncapi.json`.\n\n" +
-		"| kind | said by | data | what it says |\n|---|---|---|---|\n")
+	b.WriteString("# Events\n\n" +
+		"This page is printed from `pkg/events` by `go test ./internal/reference -update`; do not edit it.\n\n" +
+		"An event is a CloudEvents 1.0 event whose `type` is `holdfast.<kind>` (in the code: a fact). Fields with\n" +
+		"`?` are optional, `[]` is a list. [schemas](schemas) has the JSON Schema of each kind's data,\n" +
+		"[asyncapi.json](asyncapi.json) all channels. The [contract](../contract.md#s2) has the rules.\n\n" +
+		"| kind | writers | data | meaning |\n|---|---|---|---|\n")
 	for _, s := range events.Table() {
 		writers := make([]string, len(s.By))
 		for i, w := range s.By {
 			writers[i] = string(w)
 		}
-		fmt.Fprintf(
-			&b,
-			"| [`%s`](schemas/%s.json) | %s | `%s` | %s |\n",
-			s.Kind,
-			s.Kind,
-			strings.Join(writers, ", "),
-			join(parseFields(dataOf[s.Kind])),
-			s.Doc,
-		)
+		fmt.Fprintf(&b, "| [`%s`](schemas/%s.json) | %s | `%s` | %s |\n",
+			s.Kind, s.Kind, strings.Join(writers, ", "), join(parseFields(dataOf[s.Kind])), s.Doc)
 	}
-	fmt.Fprintf(
-		&b,
-		"\nLimits: %d facts and %d KiB a commit, %d KiB of data a fact, %d KiB of questions or answers, ids of 1 "+
-			"to %d bytes once encoded.\n",
-		events.CommitFactsMax,
-		events.CommitBytesMax>>10,
-		events.DataBytesMax>>10,
-		events.QuestionsBytesMax>>10,
-		events.TokenBytesMax,
-	)
+	fmt.Fprintf(&b, "\nLimits: %d events and %d KiB per commit, %d KiB of data per event,\n"+
+		"%d KiB of questions or answers, encoded ids of 1 to %d bytes.\n",
+		events.CommitFactsMax, events.CommitBytesMax>>10, events.DataBytesMax>>10,
+		events.QuestionsBytesMax>>10, events.TokenBytesMax)
 	return []byte(b.String())
 }
 
@@ -55,22 +43,15 @@ func permissionsPage() ([]byte, error) {
 		return nil, err
 	}
 	var b strings.Builder
-	b.WriteString(
-		"# Permissions of a secured cell\n\nPrinted from `internal/permission` by `go test ./internal/reference " +
-			"-update`; do not edit.\n\n" +
-			"`holdfast permissions --harness agent-1 --person ann --operator root` prints this account for the " +
-			"configuration of nats-server: every service is a user,\n" +
-			"and so is every harness, person and operator that is named. Who may append to the log under which " +
-			"writer's name is taken from the\n" +
-			"[table of facts](events.md). A password is read from the environment of nats-server; let it begin " +
-			"with a letter.\n\n" +
-			"What a broker cannot keep apart: whoever may read single messages of a stream may read all of them, " +
-			"so users of one cell can read\n" +
-			"each other's facts; and whoever holds a lease can empty the bucket of leases, which costs everybody " +
-			"a new claim and nobody a fact. Who must not\n" +
-			"know of each other gets a cell in an account of its own. `by` in a request is what the asker says it " +
-			"is.\n\n```conf\n",
-	)
+	b.WriteString("# Permissions of a secured cell\n\n" +
+		"This page is printed from `internal/permission` by `go test ./internal/reference -update`; do not edit it.\n\n" +
+		"`holdfast permissions --harness agent-1 --person ann --operator root` prints these accounts for the\n" +
+		"configuration of nats-server. Every service, named harness, person and operator is a user. The\n" +
+		"[table of events](events.md) decides which user may append which event. nats-server reads the passwords\n" +
+		"from its environment; a password has to begin with a letter.\n\n" +
+		"The broker cannot separate readers: a user that reads single messages of a stream can read all of them, so\n" +
+		"users of one cell can read each other's events. Users that must not know of each other need a cell in an\n" +
+		"account of its own. [Security](../guide/security.md) lists the threats.\n\n```conf\n")
 	b.WriteString(permission.Conf(users))
 	b.WriteString("```\n")
 	return []byte(b.String()), nil

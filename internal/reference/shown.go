@@ -112,8 +112,8 @@ func (e evidence) elsewhere(text string) {
 
 var testName = regexp.MustCompile(`^(Test|Fuzz|Example|Benchmark)`)
 
-// tests adds the ids that the comments of a Go file cite, under the test that the comment belongs to. A comment outside a
-// test counts for its file.
+// tests adds the ids that the comments of a Go file cite, under the test that the comment belongs to. A
+// comment outside a test counts for its file.
 func (e evidence) tests(f *house.File) {
 	for _, group := range f.Syntax.Comments {
 		ids := house.Cited(group.Text())
@@ -149,8 +149,8 @@ func idOfAnchor(anchor string) string {
 	return strings.ToUpper(anchor)
 }
 
-// withShown returns a page with the list of stories and tests below each heading that has an id, and the ids that nothing
-// shows. What was printed before is replaced.
+// withShown returns a page with the list of stories and tests below each heading that has an id, and the ids
+// that nothing shows. What was printed before is replaced.
 func withShown(page []byte, e evidence) (printed []byte, without []string) {
 	var out bytes.Buffer
 	id, skip, code := "", false, false

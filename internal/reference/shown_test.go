@@ -21,7 +21,8 @@ const repository = "../.."
 // pages are those with ids, below docs.
 var pages = []string{"behaviours.md", "contract.md"}
 
-// Each behaviour, invariant and rule of the contract names the stories and tests that show it, and each has at least one.
+// Each behaviour, invariant and rule of the contract names the stories and tests that show it, and each has at
+// least one.
 func TestEveryIDIsShown(t *testing.T) {
 	e, err := gather(os.DirFS(repository))
 	if err != nil {
@@ -94,7 +95,8 @@ func hasTest(t *testing.T, folder, name string) bool {
 	})
 }
 
-// The lists are printed below their headings, again over what was printed before, and an id without evidence is reported.
+// The lists are printed below their headings, again over what was printed before, and an id without evidence
+// is reported.
 func TestShown(t *testing.T) {
 	e, err := gather(fstest.MapFS{
 		"pkg/x/testdata/p14-chat.story": {Data: []byte("A message (R2).\n\n-- facts --\nP7 is data\n")},
@@ -164,7 +166,8 @@ func TestDecisionIndexFails(t *testing.T) {
 	}
 }
 
-// The contract names every field of documents and views, every event, verb, header and code that the program has.
+// The contract names every field of documents and views, every event, verb, header and code that the program
+// has.
 func TestContractNamesEverything(t *testing.T) {
 	body, err := os.ReadFile(filepath.Join(repository, "docs", "contract.md"))
 	if err != nil {
