@@ -31,6 +31,9 @@ var (
 	// link matches the target of a Markdown link.
 	link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 
+	// named matches a file or folder of this repository that a page names as code.
+	named = regexp.MustCompile("`(pkg|internal|services|harness|bridges|cmd|test|deploy|docs|examples)/[A-Za-z0-9_./-]+`")
+
 	fence = regexp.MustCompile("(?ms)^```.*?^```")
 )
 
@@ -54,7 +57,7 @@ func Cited(text string) []string {
 }
 
 // citations reports every citation that leads nowhere: the id of a behaviour or a section without an anchor, a
-// decision without a page, a link without a file, a page outside the repository.
+// decision without a page, a link or a name without a file, a page outside the repository.
 func citations(t *Tree) {
 	anchors := t.anchors()
 	for _, f := range t.Files {
@@ -72,6 +75,14 @@ func citations(t *Tree) {
 					t.find(f.Path, line, "there is no %s: cite the number of a decision that is there", name)
 				}
 			})
+			if path.Ext(f.Path) == ".md" && f.Folder() != decisions { // a record names what there was then
+				p.each(named, func(name string, line int) {
+					name = strings.Trim(name, "`")
+					if !t.has(name) && !t.hasFolder(path.Clean(name)) && !decisionCited.MatchString(name) {
+						t.find(f.Path, line, "there is no %s: name what is there", name)
+					}
+				})
+			}
 			p.each(elsewhere, func(name string, line int) {
 				t.find(f.Path, line, "%q is not in the repository: cite %s or %s", name, contractPage, behaviourPage)
 			})
