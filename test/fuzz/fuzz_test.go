@@ -33,6 +33,7 @@ const (
 	shortTime = 10 * time.Second
 	longTime  = time.Hour
 	attackers = 2
+	settleMin = 2 * time.Minute // to compare what was written with its log; a third of the time that the writing took is added
 )
 
 // duration is how long is written.
@@ -222,7 +223,9 @@ func TestFuzz(t *testing.T) {
 		}
 	}
 	attack.Wait()
-	c.settled(ctx)
+	after, ended := context.WithTimeout(context.Background(), settleMin+duration()/3)
+	defer ended()
+	c.settled(after)
 	if p.rounds < 10 || sent[0] < 100 {
 		t.Errorf("%d rounds of the probe, %v written: too few to tell anything", p.rounds, sent)
 	}
