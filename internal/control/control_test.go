@@ -172,7 +172,8 @@ func TestFailing(t *testing.T) {
 		broken.Store(true)
 		var l *Loop
 		l, _ = w.run(Config{
-			Decide: func(ctx context.Context, s *session.State, now events.Clock, src session.Source) (Decision, error) {
+			Decide: func(ctx context.Context, s *session.State, now events.Clock, src session.Source) (Decision,
+				error) {
 				if s.Session == "bad" && broken.Load() {
 					attempts.Add(1)
 					return Decision{}, errors.New("cannot be decided")
@@ -243,7 +244,8 @@ func TestLook(t *testing.T) {
 			var due time.Time
 			var once sync.Once
 			first := make(chan struct{})
-			decide := func(ctx context.Context, s *session.State, now events.Clock, src session.Source) (Decision, error) {
+			decide := func(ctx context.Context, s *session.State, now events.Clock, src session.Source) (Decision,
+				error) {
 				once.Do(func() {
 					due = now.Now.Add(1500 * time.Millisecond)
 					close(first)

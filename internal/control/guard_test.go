@@ -73,7 +73,8 @@ func TestAnAlarmThatWentOffIsSetAgain(t *testing.T) {
 		t.Error("nothing was decided ahead, and nobody looks")
 	}
 	if err := set(); err != nil || !l.timers[r].IsZero() {
-		t.Errorf("after it went off: %v, believed to be set for %s; want the broker asked, which refuses", err, l.timers[r])
+		t.Errorf("after it went off: %v, believed to be set for %s; want the broker asked, which refuses", err,
+			l.timers[r])
 	}
 }
 

@@ -1,5 +1,5 @@
-// Package codec writes and reads JSON of a known shape by one list of its fields, for both ways, several times as fast as
-// encoding/json does by looking at types.
+// Package codec encodes and decodes JSON of a known shape. One list of fields describes both directions, and no types
+// are inspected at run time: it is several times as fast as encoding/json.
 //
 //	func point(c *codec.Codec, p *Point) {
 //		codec.Number(c, `{"x":`, &p.X)
@@ -8,15 +8,15 @@
 //		c.Mark(`}`)
 //	}
 //
-// Promises:
+// Guarantees:
 //
-//  1. What is written is what encoding/json writes, without the escapes that only HTML needs, if the list names each field
-//     in the order of its struct. The test of whoever has a list sees to that.
-//  2. What is read is what encoding/json reads. A reader takes only what a writer wrote: the fields in their order, no
-//     white space, no field twice. At anything else it stops, and [Codec.Ended] is false: then the thorough way decides.
-//     So it never gives another answer than that one, only sooner.
+//  1. A writer writes the bytes that encoding/json writes without HTML escaping, if the list names each field in the
+//     order of its struct. A package with a list tests this.
+//  2. A reader accepts only what a writer writes: the fields in their order, without white space, no field twice. It
+//     decodes that as encoding/json does. At anything else it stops, and [Codec.Ended] returns false: the caller then
+//     decodes with encoding/json. The result is the same in both cases.
 //
-// Everything here is pure.
+// The package has no side effects.
 package codec
 
 import (
@@ -27,34 +27,35 @@ import (
 	"strconv"
 )
 
-// rawDepthMax is how many brackets may be open in what encoding/json sees to; it has a limit of its own, far beyond.
+// rawDepthMax is the maximum number of open brackets in a value that encoding/json reads. The limit of encoding/json is
+// far higher.
 const rawDepthMax = 1000
 
-// Codec is one writing or one reading. [Writer] and [Reader] make it.
+// Codec encodes or decodes one document. Use [Writer] or [Reader] to make one.
 type Codec struct {
-	b       []byte // all that is to be read, or the space to write in
-	at      int    // where reading or writing is
+	b       []byte // the input of a reader, or the buffer of a writer
+	at      int    // offset of the next byte
 	reading bool
-	odd     bool  // reading has come upon something out of the ordinary, and is of no more use
-	err     error // of the first value that has no JSON
+	odd     bool  // the input is not in a writer's form: the reader has stopped
+	err     error // of the first value that cannot be encoded
 
-	words [wordsKept]string // read last, by [Codec.word]
+	words [wordsKept]string // recent strings, see [Codec.word]
 }
 
-// Writer writes behind this, for as long as its space lasts.
+// Writer returns a codec that appends to space and grows it when it is full.
 func Writer(space []byte) *Codec { return &Codec{b: space[:cap(space)], at: len(space)} }
 
-// Reader reads this. It keeps nothing of it.
+// Reader returns a codec that decodes doc. It keeps no reference to doc in what it decodes.
 func Reader(doc []byte) *Codec { return &Codec{b: doc, reading: true} }
 
-// Read begins reading this, with what is remembered of what was read before. It keeps nothing of it.
+// Read makes the codec decode doc. It keeps the cache of recent strings, and no reference to doc in what it decodes.
 func (c *Codec) Read(doc []byte) { c.b, c.at, c.reading, c.odd, c.err = doc, 0, true, false, nil }
 
-// Written is all that was written; an error of encoding/json when a value has no JSON.
+// Written returns the encoded document, or the error of encoding/json for the first value that cannot be encoded.
 func (c *Codec) Written() ([]byte, error) { return c.b[:c.at], c.err }
 
-// wrote takes what was appended to c.b[:c.at]. The space is set anew only when it has grown: a pointer that is stored once
-// a field costs more than the field while garbage is collected.
+// wrote sets the offset behind b, which extends c.b[:c.at]. It stores the buffer only when append has moved it: storing
+// a pointer for each field costs more than the field while the garbage collector runs.
 func (c *Codec) wrote(b []byte) {
 	c.at = len(b)
 	if cap(b) != len(c.b) {
@@ -62,13 +63,13 @@ func (c *Codec) wrote(b []byte) {
 	}
 }
 
-// Ended says whether all has been read, and everything was as a writer writes it.
+// Ended reports whether the whole input was decoded and is in a writer's form.
 func (c *Codec) Ended() bool { return !c.odd && c.at == len(c.b) }
 
-// Going says whether everything that was read so far was as a writer writes it.
+// Going reports whether the input decoded so far is in a writer's form.
 func (c *Codec) Going() bool { return !c.odd }
 
-// Mark is text that is always there.
+// Mark writes or expects constant text.
 func (c *Codec) Mark(text string) {
 	if !c.reading {
 		c.wrote(append(c.b[:c.at], text...))
@@ -77,7 +78,8 @@ func (c *Codec) Mark(text string) {
 	}
 }
 
-// maybe is text that is there or not: in writing as the caller says, in reading as it is found.
+// maybe writes or reads optional text. A writer writes it if there is true; a reader reads it if it is next. maybe
+// reports whether the text was written or read.
 func (c *Codec) maybe(text string, there bool) bool {
 	if c.reading {
 		return c.take(text)
@@ -88,7 +90,7 @@ func (c *Codec) maybe(text string, there bool) bool {
 	return there
 }
 
-// take takes this text, if it is the next.
+// take skips text if it is next in the input, and reports whether it was.
 func (c *Codec) take(text string) bool {
 	if c.odd || len(c.b)-c.at < len(text) || string(c.b[c.at:c.at+len(text)]) != text {
 		return false
@@ -97,7 +99,7 @@ func (c *Codec) take(text string) bool {
 	return true
 }
 
-// Flag is a field that is always there.
+// Flag is a bool field without omitempty.
 func Flag(c *Codec, name string, p *bool) {
 	if !c.reading {
 		c.wrote(strconv.AppendBool(append(c.b[:c.at], name...), *p))
@@ -110,10 +112,10 @@ func Flag(c *Codec, name string, p *bool) {
 	}
 }
 
-// Fields is the list of a type's fields.
+// Fields writes or reads the fields of a type, in their order.
 type Fields[T any] func(*Codec, *T)
 
-// Object is a field with omitempty.
+// Object is a pointer field with omitempty.
 func Object[T any](c *Codec, name string, p **T, fields Fields[T]) {
 	if !c.maybe(name, *p != nil) {
 		return
@@ -124,7 +126,7 @@ func Object[T any](c *Codec, name string, p **T, fields Fields[T]) {
 	fields(c, *p)
 }
 
-// Nullable is a field that is always there.
+// Nullable is a pointer field without omitempty.
 func Nullable[T any](c *Codec, name string, p **T, fields Fields[T]) {
 	c.Mark(name)
 	if c.maybe("null", *p == nil) {
@@ -136,7 +138,7 @@ func Nullable[T any](c *Codec, name string, p **T, fields Fields[T]) {
 	fields(c, *p)
 }
 
-// List is a field with omitempty. Each of it begins with first, which is how a reader counts them.
+// List is a slice field with omitempty. Each element begins with first; a reader counts first to allocate the slice.
 func List[T any](c *Codec, name, first string, p *[]T, fields Fields[T]) {
 	if !c.maybe(name, len(*p) > 0) {
 		return
@@ -159,10 +161,10 @@ func List[T any](c *Codec, name, first string, p *[]T, fields Fields[T]) {
 	*p = all
 }
 
-// tableRoom is for how many entries of a table there is room at first; then it is doubled.
+// tableRoom is how many entries a reader allocates for a table at first. Then it doubles the number.
 const tableRoom = 4
 
-// Table is a field with omitempty. It has no null entries.
+// Table is a map field with omitempty. A nil entry is not supported.
 func Table[T any](c *Codec, name string, p *map[string]*T, fields Fields[T]) {
 	if !c.maybe(name, len(*p) > 0) {
 		return
@@ -190,14 +192,14 @@ func Table[T any](c *Codec, name string, p *map[string]*T, fields Fields[T]) {
 	*p = all
 }
 
-// Struct is a field that is there or not, of a type whose zero is left out. The name ends with the bracket that opens it.
+// Struct is an optional field: there is whether a writer writes it. The name includes the opening bracket.
 func Struct[T any](c *Codec, name string, there bool, p *T, fields Fields[T]) {
 	if c.maybe(name, there) {
 		fields(c, p)
 	}
 }
 
-// Opaque is a field with omitempty that is JSON of any shape.
+// Opaque is a raw JSON field with omitempty.
 func Opaque(c *Codec, name string, p *json.RawMessage) {
 	if !c.maybe(name, len(*p) > 0) {
 		return
@@ -219,7 +221,7 @@ func Opaque(c *Codec, name string, p *json.RawMessage) {
 	*p = bytes.Clone(bytes.TrimSpace(raw)) // as encoding/json does
 }
 
-// Rest is a field that encoding/json sees to, there or not: for what is rare, or opaque.
+// Rest is an optional field that encoding/json writes and reads. Use it for rare or opaque values.
 func Rest[T any](c *Codec, name string, there bool, p *T) {
 	if !c.maybe(name, there) {
 		return
@@ -234,7 +236,7 @@ func Rest[T any](c *Codec, name string, there bool, p *T) {
 	}
 }
 
-// value writes any value as encoding/json does.
+// value writes v as encoding/json does.
 func (c *Codec) value(v any) {
 	if c.err != nil {
 		return
@@ -243,12 +245,12 @@ func (c *Codec) value(v any) {
 	enc := json.NewEncoder(buf)
 	enc.SetEscapeHTML(false)
 	if c.err = enc.Encode(v); c.err == nil {
-		c.wrote(buf.Bytes()[:buf.Len()-1]) // without the line feed that Encode ends with
+		c.wrote(buf.Bytes()[:buf.Len()-1]) // Encode appends a line feed
 	}
 }
 
-// raw takes one value whole. Whether it is JSON within is for those to say who read it: all that is certain is that no
-// JSON value ends elsewhere.
+// raw skips one value and returns its bytes. The caller checks that they are JSON: raw is certain only that no JSON
+// value ends elsewhere.
 func (c *Codec) raw() []byte {
 	start, depth := c.at, 0
 	for ; !c.odd && c.at < len(c.b); c.at++ {
@@ -267,7 +269,7 @@ func (c *Codec) raw() []byte {
 			}
 		case '"':
 			c.skipString()
-			c.at-- // the loop goes on behind it
+			c.at-- // the loop increments it
 		}
 	}
 	c.odd = true

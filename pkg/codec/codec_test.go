@@ -98,7 +98,7 @@ func written(t testing.TB, s *sample) []byte {
 	}
 	rest, ok := bytes.CutPrefix(b, []byte("before "))
 	if !ok {
-		t.Fatalf("what was there before is %.20s", b)
+		t.Fatalf("the writer changed the bytes before it: %.20s", b)
 	}
 	return rest
 }
@@ -114,7 +114,7 @@ func asJSON(t testing.TB, s *sample) []byte {
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
 }
 
-// read says whether a reader takes it; what it takes must be what encoding/json reads.
+// read reports whether a reader accepts doc. A document that it accepts must decode as with encoding/json.
 func read(t testing.TB, doc []byte) bool {
 	t.Helper()
 	var quick, thorough sample
@@ -129,7 +129,7 @@ func read(t testing.TB, doc []byte) bool {
 	return true
 }
 
-// TestWrittenAsJSON: each sort of value, also where JSON has its ways with it.
+// TestWrittenAsJSON: every kind of value is written as encoding/json writes it, edge cases included.
 func TestWrittenAsJSON(t *testing.T) {
 	cases := map[string]func(*sample){
 		"all":                   func(*sample) {},
@@ -139,7 +139,7 @@ func TestWrittenAsJSON(t *testing.T) {
 		"numbers":               func(s *sample) { s.N, s.U = math.MinInt64, math.MaxUint64 },
 		"a small float":         func(s *sample) { s.F = 1e-7 },
 		"a large float":         func(s *sample) { s.F = -1e21 },
-		"less than nothing":     func(s *sample) { s.F = math.Copysign(0, -1) },
+		"negative zero":         func(s *sample) { s.F = math.Copysign(0, -1) },
 		"another zone":          func(s *sample) { s.At = s.At.In(time.FixedZone("", -3600)) },
 		"the end of a month":    func(s *sample) { s.At = time.Date(2024, 2, 29, 23, 59, 59, 999_999_999, time.UTC) },
 		"an early year":         func(s *sample) { s.At = time.Date(7, 1, 2, 3, 4, 5, 0, time.UTC) },
@@ -159,13 +159,13 @@ func TestWrittenAsJSON(t *testing.T) {
 		if !bytes.Equal(doc, want) {
 			t.Errorf("%s: written as\n%s\nwant\n%s", name, doc, want)
 		}
-		if !read(t, doc) && name != "numbers" { // beyond 18 digits is for encoding/json
+		if !read(t, doc) && name != "numbers" { // encoding/json reads numbers of more than 18 digits
 			t.Errorf("%s: not read back: %s", name, doc)
 		}
 	}
 }
 
-// TestEveryByteEverywhere: a byte that JSON has to escape is noticed wherever it is in a text, and no other is taken for one.
+// TestEveryByteEverywhere: a byte that JSON escapes is escaped at every offset of a string, and no other byte is.
 func TestEveryByteEverywhere(t *testing.T) {
 	for b := range 256 {
 		for at := range 20 {
@@ -184,7 +184,7 @@ func TestEveryByteEverywhere(t *testing.T) {
 	}
 }
 
-// TestNoJSON: what has none is an error, not half a document.
+// TestNoJSON: a value that cannot be encoded is an error, and no partial document is returned.
 func TestNoJSON(t *testing.T) {
 	for name, change := range map[string]func(*sample){
 		"no number":   func(s *sample) { s.F = math.NaN() },
@@ -201,7 +201,8 @@ func TestNoJSON(t *testing.T) {
 	}
 }
 
-// TestReaderSteps aside for all that no writer writes, and never reads it otherwise than encoding/json.
+// TestReaderStepsAside: a reader rejects every form that a writer does not write, and never decodes differently from
+// encoding/json.
 func TestReaderStepsAside(t *testing.T) {
 	s := full()
 	doc := string(written(t, &s))
@@ -232,22 +233,22 @@ func TestReaderStepsAside(t *testing.T) {
 			t.Errorf("%s is not in %s", c.old, doc)
 		}
 		if read(t, []byte(changed)) {
-			t.Errorf("%s in place of %s is taken", c.new, c.old)
+			t.Errorf("%s in place of %s is accepted", c.new, c.old)
 		}
 	}
-	for _, c := range []struct{ old, new string }{ // what is unusual, and as clear
+	for _, c := range []struct{ old, new string }{ // unusual forms that a reader accepts
 		{`06.12Z"`, `06.120000000Z"`}, {`06.12Z"`, `06.1234567891Z"`}, {`06.12Z"`, `06+02:00"`},
 		{`"text":"t"`, `"text":"\u0074\ud83d\ude00"`}, {`"x":{`, `"y":{`},
 		{`"some":"s"`, `"some":""`}, {`{"k":[1,"]"]}`, ` [ 1 ]`}, {`0.25`, `25e-2`},
 	} {
 		changed := strings.Replace(doc, c.old, c.new, 1)
 		if !read(t, []byte(changed)) {
-			t.Errorf("%s in place of %s is not taken", c.new, c.old)
+			t.Errorf("%s in place of %s is not accepted", c.new, c.old)
 		}
 	}
 }
 
-// FuzzRead: what a reader takes, it reads as encoding/json does.
+// FuzzRead: a reader decodes what it accepts as encoding/json does.
 func FuzzRead(f *testing.F) {
 	s := full()
 	f.Add(written(f, &s))

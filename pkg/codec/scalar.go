@@ -9,16 +9,16 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of what is kept of texts while reading: most are raw again soon.
+// Limits of the cache of strings that a reader keeps: most strings repeat soon.
 const (
 	wordsKept    = 64
 	wordBytesMax = 40
 )
 
-// digitsMax is how many digits surely fit 63 bits.
+// digitsMax is the number of decimal digits that always fit 63 bits.
 const digitsMax = 18
 
-// Text is a field that is always there.
+// Text is a string field without omitempty.
 func Text[T ~string](c *Codec, name string, p *T) {
 	if !c.reading {
 		c.wrote(appendText(append(c.b[:c.at], name...), string(*p)))
@@ -28,7 +28,7 @@ func Text[T ~string](c *Codec, name string, p *T) {
 	*p = T(c.text())
 }
 
-// Some is a field with omitempty.
+// Some is a string field with omitempty.
 func Some[T ~string](c *Codec, name string, p *T) {
 	switch {
 	case c.reading && c.take(name):
@@ -38,13 +38,13 @@ func Some[T ~string](c *Codec, name string, p *T) {
 	}
 }
 
-// appendText writes a string as encoding/json does, without the escapes that only HTML needs.
+// appendText appends text as encoding/json encodes it without HTML escaping.
 func appendText(b []byte, text string) []byte {
 	for i := range len(text) {
 		if !plain[text[i]] {
 			w := Writer(b)
 			w.value(text)
-			return w.b[:w.at] // no string can fail to encode
+			return w.b[:w.at] // encoding a string cannot fail
 		}
 	}
 	b = append(b, '"')
@@ -52,7 +52,7 @@ func appendText(b []byte, text string) []byte {
 	return append(b, '"')
 }
 
-// plain are the bytes that stand for themselves in JSON wherever they are.
+// plain has the ASCII bytes that JSON strings contain unescaped.
 var plain = func() (table [256]bool) {
 	for b := ' '; b <= '~'; b++ {
 		table[b] = b != '"' && b != '\\'
@@ -60,7 +60,7 @@ var plain = func() (table [256]bool) {
 	return table
 }()
 
-// text takes a string.
+// text reads a string.
 func (c *Codec) text() string {
 	if !c.take(`"`) {
 		c.odd = true
@@ -89,7 +89,7 @@ func (c *Codec) text() string {
 	return ""
 }
 
-// unquoted is the string from its quote up to where reading is.
+// unquoted decodes the JSON string from quote to the current offset.
 func (c *Codec) unquoted(quote int) (text string) {
 	if c.odd || json.Unmarshal(c.b[quote:c.at], &text) != nil {
 		c.odd = true
@@ -97,7 +97,7 @@ func (c *Codec) unquoted(quote int) (text string) {
 	return text
 }
 
-// skipString goes from the quote that opens a string behind the one that closes it.
+// skipString moves from the opening quote of a string past its closing quote.
 func (c *Codec) skipString() {
 	for c.at++; c.at < len(c.b); c.at++ {
 		switch c.b[c.at] {
@@ -111,7 +111,7 @@ func (c *Codec) skipString() {
 	c.odd = true
 }
 
-// word is the string of these bytes, without making it anew if it was raw shortly before.
+// word returns raw as a string, from the cache of recent strings if it is there.
 func (c *Codec) word(raw []byte) string {
 	n := len(raw)
 	if n == 0 {
@@ -127,10 +127,10 @@ func (c *Codec) word(raw []byte) string {
 	return *kept
 }
 
-// Integer is a number of 64 bits.
+// Integer is the set of integer types that a number has.
 type Integer interface{ ~int | ~int64 | ~uint64 }
 
-// Number is a field that is always there.
+// Number is an integer field without omitempty.
 func Number[T Integer](c *Codec, name string, p *T) {
 	if !c.reading {
 		c.wrote(appendNumber(append(c.b[:c.at], name...), *p))
@@ -140,7 +140,7 @@ func Number[T Integer](c *Codec, name string, p *T) {
 	*p = number[T](c)
 }
 
-// SomeNumber is a field with omitempty.
+// SomeNumber is an integer field with omitempty.
 func SomeNumber[T Integer](c *Codec, name string, p *T) {
 	switch {
 	case c.reading && c.take(name):
@@ -157,7 +157,7 @@ func appendNumber[T Integer](b []byte, n T) []byte {
 	return strconv.AppendUint(b, uint64(n), 10)
 }
 
-// number takes an integer of a length that surely fits.
+// number reads an integer of at most [digitsMax] digits.
 func number[T Integer](c *Codec) (n T) {
 	minus := c.take(`-`)
 	start := c.at
@@ -176,9 +176,9 @@ func number[T Integer](c *Codec) (n T) {
 
 func isDigit(b byte) bool { return b >= '0' && b <= '9' }
 
-// Float is a field that is always there.
+// Float is a float field without omitempty.
 func Float(c *Codec, name string, p *float64) {
-	const plainMin, plainMax = 1e-6, 1e21 // beyond, encoding/json writes an exponent
+	const plainMin, plainMax = 1e-6, 1e21 // outside of these, encoding/json writes an exponent
 	c.Mark(name)
 	switch abs := math.Abs(*p); {
 	case c.reading:
@@ -195,7 +195,7 @@ func Float(c *Codec, name string, p *float64) {
 	}
 }
 
-// isDecimal says whether this is a number in JSON, of the sort that is nearly always there: 0.75.
+// isDecimal reports whether raw is a JSON number without sign and exponent, for example 0.75.
 func isDecimal(raw []byte) bool {
 	whole, part, dot := bytes.Cut(raw, []byte("."))
 	return digits(whole) && (len(whole) == 1 || whole[0] != '0') && (!dot || digits(part))
@@ -210,20 +210,20 @@ func digits(b []byte) bool {
 	return len(b) > 0
 }
 
-// Time is a field that is always there.
+// Time is a time field without omitzero.
 func Time(c *Codec, name string, p *time.Time) {
 	c.Mark(name)
 	Instant(c, p)
 }
 
-// SomeTime is a field with omitzero.
+// SomeTime is a time field with omitzero.
 func SomeTime(c *Codec, name string, p *time.Time) {
 	if c.maybe(name, !p.IsZero()) {
 		Instant(c, p)
 	}
 }
 
-// The form of nearly all instants: in UTC, with a fraction or not.
+// Lengths of the usual form of a time: in UTC, with or without a fraction.
 const (
 	instantForm     = "0000-00-00T00:00:00"
 	instantBytesMin = len(instantForm) + 1
@@ -231,7 +231,7 @@ const (
 	fractionDigits  = 9
 )
 
-// Instant are the "fields" of an instant.
+// Instant writes or reads a time as the only field of a value, for example in [Object].
 func Instant(c *Codec, p *time.Time) {
 	if c.reading {
 		*p = c.instant()
@@ -246,7 +246,7 @@ func Instant(c *Codec, p *time.Time) {
 	c.value(*p)
 }
 
-// appendInstant writes an instant in UTC, of a year of four digits.
+// appendInstant appends a time in UTC with a year of four digits.
 func appendInstant(b []byte, t time.Time, year, month, day int) []byte {
 	hour, minute, second := t.Clock()
 	b = appendDigits(appendDigits(append(b, '"'), year/100), year%100)
@@ -270,10 +270,10 @@ func appendInstant(b []byte, t time.Time, year, month, day int) []byte {
 	return append(b, `Z"`...)
 }
 
-// appendDigits writes a number of two digits.
+// appendDigits appends n as two digits.
 func appendDigits(b []byte, n int) []byte { return append(b, byte('0'+n/10), byte('0'+n%10)) }
 
-// instant takes an instant.
+// instant reads a time.
 func (c *Codec) instant() (t time.Time) {
 	start := c.at
 	if c.at >= len(c.b) || c.b[c.at] != '"' {
@@ -293,7 +293,7 @@ func (c *Codec) instant() (t time.Time) {
 	return t
 }
 
-// plainInstant reads an instant in its usual form, on a day that every month has.
+// plainInstant reads a time in its usual form, on a day from 1 to 28. ok is false for any other form.
 func plainInstant(s []byte) (t time.Time, ok bool) {
 	const everyMonthsDays = 28
 	if len(s) < instantBytesMin || len(s) > instantBytesMax || s[len(s)-1] != 'Z' {

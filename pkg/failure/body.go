@@ -59,7 +59,7 @@ func read(status int, retryAfter string, received time.Time, body []byte, nested
 }
 
 const (
-	bodyBytesMax = 16 << 10 // of a body that are searched for words
+	bodyBytesMax = 16 << 10 // bytes of a body that are searched for words
 	statusMax    = 599
 )
 
