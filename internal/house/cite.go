@@ -198,12 +198,15 @@ func (f *File) prose() []passage {
 	}
 }
 
+// comments returns the groups of comments, without the marks of comments.
 func (f *File) comments() []passage {
 	var all []passage
 	for _, group := range f.Syntax.Comments {
+		lines := strings.Builder{}
 		for _, c := range group.List {
-			all = append(all, passage{c.Text, f.Line(c.Pos())})
+			lines.WriteString(strings.TrimPrefix(strings.TrimPrefix(c.Text, "//"), " ") + "\n")
 		}
+		all = append(all, passage{lines.String(), f.Line(group.Pos())})
 	}
 	return all
 }

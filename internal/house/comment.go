@@ -44,7 +44,7 @@ func (t *Tree) undocumented(f *File, name *ast.Ident) {
 
 func empty(c *ast.CommentGroup) bool { return c == nil || strings.TrimSpace(c.Text()) == "" }
 
-// exportedReceiver says whether a function belongs to nobody or to an exported type.
+// exportedReceiver reports whether a function has no receiver, or one of an exported type.
 func exportedReceiver(d *ast.FuncDecl) bool {
 	if d.Recv == nil || len(d.Recv.List) == 0 {
 		return true

@@ -28,7 +28,7 @@ func facts(t *Tree) {
 				t.find(f.Path, line, "%s (%s) has no line in the table of %s: who may say it?", name, kind, kindsFile)
 			case !cases[name]:
 				t.find(f.Path, line, "%s (%s) has no case in %s: what does it change?", name, kind, foldFolder)
-			case !t.told(kind):
+			case !t.inStory(kind):
 				t.find(f.Path, line, "%s (%s) is in no story under testdata: when does it happen, and what is seen then?", name, kind)
 			}
 		}
@@ -96,8 +96,8 @@ func (t *Tree) foldedTypes() map[string]bool {
 	return types
 }
 
-// told says whether a story names this kind.
-func (t *Tree) told(kind string) bool {
+// inStory reports whether a story names this kind.
+func (t *Tree) inStory(kind string) bool {
 	word := regexp.MustCompile(`(^|[^a-z_.])` + regexp.QuoteMeta(kind) + `($|[^a-z_.])`)
 	for _, f := range t.Files {
 		ours := under(f.Folder(), "pkg") || under(f.Folder(), "services") || under(f.Folder(), "harness")

@@ -92,7 +92,7 @@ func Load(root fs.FS) (*Tree, error) {
 // uncommitted are the folders at the root that are never committed.
 var uncommitted = []string{".git", ".cache", "bin", "holdfast-data"}
 
-// textBytesMax is the largest file whose text is looked at; more is a recording, not somebody's words.
+// textBytesMax is the largest file whose text is looked at; more is a recording, not text of ours.
 const textBytesMax = 8 << 20
 
 func load(root fs.FS, name string) (*File, error) {

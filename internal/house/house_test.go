@@ -108,7 +108,7 @@ func TestSnippetsHaveRules(t *testing.T) {
 	}
 }
 
-// What cannot be parsed is an error, not an empty finding.
+// Go that cannot be parsed is an error, not an empty finding.
 func TestLoadFails(t *testing.T) {
 	_, err := Load(fstest.MapFS{"pkg/x/x.go": {Data: []byte("package x\nfunc {")}})
 	if err == nil || !strings.Contains(err.Error(), "pkg/x/x.go:2") {

@@ -127,7 +127,7 @@ var pureStd = []string{
 	"time", "unicode", "unicode/utf8",
 }
 
-// backoffUser is the one brain that may use somebody else's curve.
+// backoffUser is the one decider that may use a foreign delay curve.
 const (
 	backoffUser = "services/retry/decide.go"
 	backoff     = "github.com/cenkalti/backoff"

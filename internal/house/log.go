@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// logKeys is the closed list of keys in logs: whoever searches them knows them all.
+// logKeys is the closed list of keys in logs, so that a search needs to know no others.
 var logKeys = []string{"service", "session", "entity", "id", "seq", "epoch", "reason", "err", "took"}
 
 // logMethods are zerolog's, each with a key and a value.

@@ -28,7 +28,12 @@ const columnsMax = 120
 // makes these lists shorter.
 var (
 	oldProse = []string{
-		"bench", "bridges", "cmd", "deploy", "examples", "harness", "internal", "pkg", "services", "test",
+		"bench", "bridges", "cmd", "examples", "harness",
+		"internal/bus", "internal/control", "internal/embed", "internal/health", "internal/natstest", "internal/permission",
+		"internal/rule", "internal/screen", "internal/secret", "internal/sim",
+		"pkg/codec", "pkg/events", "pkg/failure", "pkg/session",
+		"services/compaction", "services/ledger", "services/reconciler", "services/retry",
+		"test",
 	}
 	oldPages = []string{"docs/reference"}
 )

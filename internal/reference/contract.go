@@ -100,7 +100,7 @@ type field struct {
 	fields         []field
 }
 
-// parseFields reads a field list. It panics on one that is none: the lists are constants of this file.
+// parseFields reads a field list. It panics on a malformed list: the lists are constants of this file.
 func parseFields(list string) []field {
 	fields, rest := parseList(list)
 	if rest != "" {

@@ -8,7 +8,7 @@
 // The field lists of the contract are data here (contract.go) and are held against the structs of pkg/events: a field
 // that only one of the two has stops the printing, and so the build.
 //
-// Its test compares the committed pages with what is printed; go test ./internal/reference -update writes them anew.
+// Its test compares the committed pages with what is printed; go test ./internal/reference -update writes them again.
 package reference
 
 import (

@@ -95,7 +95,7 @@ func full(t *testing.T, s events.Spec) map[string]any {
 	return data(t, v.Interface())
 }
 
-// What this code writes fits the schemas it prints: with every field, with none set, with more fields than are known.
+// Data that this code writes fits the schemas that it prints: with every field, with none set, with more fields than are known.
 func TestFactsFitTheirSchemas(t *testing.T) {
 	for kind, schema := range compiled(t) {
 		s := events.Lookup(kind)

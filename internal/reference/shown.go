@@ -150,7 +150,7 @@ func idOfAnchor(anchor string) string {
 }
 
 // withShown returns a page with the list of stories and tests below each heading that has an id, and the ids
-// that nothing shows. What was printed before is replaced.
+// that nothing shows. Lists that were printed before are replaced.
 func withShown(page []byte, e evidence) (printed []byte, without []string) {
 	var out bytes.Buffer
 	id, skip, code := "", false, false
