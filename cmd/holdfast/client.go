@@ -25,16 +25,22 @@ const (
 	candidatesMax   = 5 // sessions named when a name fits several
 )
 
-// checkCreds says that a credentials file cannot be read before anything is tried with it.
-func (a *app) checkCreds(cmd *cobra.Command) error {
-	if a.creds == "" || cmd.Flags().Lookup("creds") == nil {
-		return nil
+// checkLogin says which file of a login cannot be read, before a connection is tried with it.
+func (a *app) checkLogin(cmd *cobra.Command) error {
+	for _, f := range []struct{ flag, path string }{{"creds", a.creds}, {"password-file", a.passwordFile}, {"nkey", a.nkey},
+		{"tls-ca", a.tlsCA}, {"tls-cert", a.tlsCert}, {"tls-key", a.tlsKey}} {
+		if f.path == "" || cmd.Flags().Lookup(f.flag) == nil {
+			continue
+		}
+		file, err := os.Open(f.path)
+		if err == nil {
+			err = file.Close()
+		}
+		if err != nil {
+			return usage(cmd, "--%s: %v", f.flag, err)
+		}
 	}
-	f, err := os.Open(a.creds)
-	if err != nil {
-		return usage(cmd, "--creds: %v", err)
-	}
-	return f.Close()
+	return nil
 }
 
 // connect opens the connection of a command, within --timeout.

@@ -140,6 +140,9 @@ func (a *app) examine(ctx context.Context) ([]finding, error) {
 // fullDiskAdvice is what to do about a node that has switched JetStream off.
 const fullDiskAdvice = "a node whose disk is full switches JetStream off (its log says \"out of resources\"): free room, and restart it unless its probe does"
 
+// tlsAdvice is where certificates are set.
+const tlsAdvice = "certificates are set with --tls-ca, --tls-cert and --tls-key"
+
 // brokerAdvice is what to do about a broker that will not do.
 func brokerAdvice(err error) string {
 	switch {
@@ -147,10 +150,12 @@ func brokerAdvice(err error) string {
 		return "start the broker with JetStream (nats-server -js), or enable it for this account; " + fullDiskAdvice
 	case errors.Is(err, bus.ErrNoAnswer):
 		return "look at the nodes: two of three must run and reach each other; " + fullDiskAdvice
+	case errors.Is(err, bus.ErrTLS):
+		return tlsAdvice
 	case errors.Is(err, bus.ErrTooOld):
 		return "upgrade the broker to nats-server " + bus.ServerVersionMin + " or later"
 	case errors.Is(err, bus.ErrForbidden):
-		return "give credentials that are valid with --creds"
+		return "give a login that is valid: --creds, --password-file or --nkey"
 	default:
 		return "start one with `holdfast up`, or say where it is with --nats; if its nodes end at their start, look into their logs and at their disks"
 	}

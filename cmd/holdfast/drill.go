@@ -66,6 +66,11 @@ promise was broken.`,
 	return cmd
 }
 
+// login is the files of the options for agents that a command starts.
+func (a *app) login() drill.Login {
+	return drill.Login{Creds: a.creds, PasswordFile: a.passwordFile, NKey: a.nkey, TLSCA: a.tlsCA, TLSCert: a.tlsCert, TLSKey: a.tlsKey}
+}
+
 // errBroken says that a drill saw something else than what is promised.
 var errBroken = errors.New("holdfast: drill: a promise was broken")
 
@@ -80,7 +85,7 @@ func (a *app) drill(ctx context.Context, cfg drill.Config) error {
 	if err != nil {
 		return fmt.Errorf("holdfast: drill: %w", err)
 	}
-	cfg.Creds, cfg.Prefix = a.creds, a.prefix
+	cfg.Login, cfg.Prefix = a.login(), a.prefix
 	cfg.Command = func() *exec.Cmd {
 		return &exec.Cmd{Path: self, Args: []string{"holdfast", agentUse}, Env: a.Env, Stderr: a.Stderr}
 	}
@@ -221,7 +226,7 @@ func (a *app) replay(ctx context.Context, cfg replay.Config, all []replay.Record
 		return err
 	}
 	defer b.Close()
-	cfg.Creds, cfg.Prefix, cfg.Version = a.creds, a.prefix, version
+	cfg.Login, cfg.Prefix, cfg.Version = a.login(), a.prefix, version
 	if !a.json {
 		cfg.Told = func(line string) error { return a.say(line + "\n") }
 	}

@@ -216,7 +216,7 @@ func (a *app) checkSettings(cmd *cobra.Command) error {
 			return usage(cmd, "%v", err)
 		}
 	}
-	return a.checkCreds(cmd)
+	return a.checkLogin(cmd)
 }
 
 // isAddress says whether one can listen there, as far as the text tells.

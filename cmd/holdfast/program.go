@@ -253,6 +253,8 @@ func (a *app) advice(err error) string {
 	switch {
 	case errors.Is(err, bus.ErrNoAnswer):
 		return fmt.Sprintf("the broker at %s accepts connections, but JetStream does not answer: %s", bus.Redacted(a.nats), brokerAdvice(err))
+	case errors.Is(err, bus.ErrTLS):
+		return tlsAdvice
 	case errors.Is(err, bus.ErrUnreachable):
 		return fmt.Sprintf("is a broker running at %s? start one with `holdfast up`, or say where it is with --nats", bus.Redacted(a.nats))
 	case errors.Is(err, embed.ErrPortInUse):

@@ -123,6 +123,7 @@ type Bus struct {
 
 	mu          sync.Mutex
 	onReconnect []func()
+	awayText    string // why the broker was last not reached again
 }
 
 // Pending is a write under way. Wait once for it.
@@ -239,6 +240,7 @@ func (b *Bus) connect(ctx context.Context) error {
 			b.nc = nc
 			return nil
 		}
+		err = ofTLS(&b.cfg, err)
 		last = err
 		if isAuth(err) || errors.As(err, new(*url.Error)) {
 			return backoff.Permanent(err)
@@ -300,6 +302,7 @@ func (b *Bus) options() []nats.Option {
 		nats.DrainTimeout(drainTimeoutMS * time.Millisecond),
 		nats.DisconnectErrHandler(b.disconnected),
 		nats.ReconnectHandler(b.reconnected),
+		nats.ReconnectErrHandler(b.stillAway),
 		nats.ErrorHandler(b.asyncError),
 	}
 	if b.cfg.Server != nil {
@@ -333,11 +336,25 @@ func (b *Bus) disconnected(nc *nats.Conn, err error) {
 	b.log.Warn().AnErr("err", err).Str("service", b.cfg.Name).Msg("broker lost")
 }
 
+// stillAway logs why the connection is not restored, each reason once: a certificate that is not accepted would look like a
+// broker that is down.
+func (b *Bus) stillAway(_ *nats.Conn, err error) {
+	text := ofTLS(&b.cfg, err).Error()
+	b.mu.Lock()
+	known := b.awayText == text
+	b.awayText = text
+	b.mu.Unlock()
+	if !known {
+		b.log.Warn().Str("reason", text).Str("service", b.cfg.Name).Msg("broker not reached: trying on")
+	}
+}
+
 func (b *Bus) reconnected(*nats.Conn) {
 	b.authErr.Store(nil)
 	b.log.Info().Str("service", b.cfg.Name).Msg("broker back")
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.awayText = ""
 	for _, fn := range b.onReconnect {
 		go fn()
 	}

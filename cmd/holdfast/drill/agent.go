@@ -114,9 +114,9 @@ func (a *agent) live(ctx context.Context) error {
 	if play == nil {
 		return fmt.Errorf("drill: agent: there is no role %q", a.spec.Role)
 	}
-	h, err := harness.Connect(ctx, harness.Config{ID: a.spec.Harness, URL: a.spec.URL, Creds: a.spec.Creds,
+	h, err := harness.Connect(ctx, a.spec.Login.On(harness.Config{ID: a.spec.Harness, URL: a.spec.URL,
 		Prefix: a.spec.Prefix,
-		TTL:    time.Duration(a.spec.TTLMS) * time.Millisecond, Version: "drill"})
+		TTL:    time.Duration(a.spec.TTLMS) * time.Millisecond, Version: "drill"}))
 	if err != nil {
 		return err
 	}

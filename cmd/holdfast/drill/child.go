@@ -20,7 +20,7 @@ type Spec struct {
 	Harness string `json:"harness"`
 	Session string `json:"session"`
 	URL     string `json:"url"`
-	Creds   string `json:"creds,omitempty"`
+	Login   Login  `json:"login"`
 	Prefix  string `json:"prefix,omitempty"`
 	TTLMS   int64  `json:"ttl_ms"`
 }
@@ -74,7 +74,7 @@ func (d *drill) start(act, role string) (*child, error) {
 	d.mu.Unlock()
 	d.tell(act, whoDrill, "starts process %d: %s", c.cmd.Process.Pid, roles[role])
 	go c.listen(out)
-	spec, err := json.Marshal(Spec{Role: role, Harness: d.names[act], Session: act, URL: d.URL, Creds: d.Creds,
+	spec, err := json.Marshal(Spec{Role: role, Harness: d.names[act], Session: act, URL: d.URL, Login: d.Login,
 		Prefix: d.Prefix, TTLMS: d.TTL.Milliseconds()})
 	if err == nil {
 		err = c.say(string(spec))

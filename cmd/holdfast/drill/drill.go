@@ -47,10 +47,11 @@ const (
 	ActBytesMax = 13
 )
 
-// Config says where a drill takes place. All fields but Creds, Prefix, Keep and Told are required.
+// Config says where a drill takes place. All fields but Login, Prefix, Keep and Told are required.
 type Config struct {
-	// URL, Creds and Prefix of the cell, for the agents. Its services run.
-	URL, Creds, Prefix string
+	// URL, Login and Prefix of the cell, for the agents. Its services run.
+	URL, Prefix string
+	Login       Login
 	// TTL of the agents' leases, 1 s or more. Longer: the drill takes longer.
 	TTL time.Duration
 	// Within is how long the death of a process may go unnoticed: its TTL, the reconciler's grace, and a second.

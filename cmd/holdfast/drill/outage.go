@@ -52,7 +52,7 @@ func (d *drill) outage(ctx context.Context) (err error) {
 	defer b.Close()
 	sub := &drill{Config: d.Config, bus: b, began: d.began, telling: d.telling,
 		names: map[string]string{actOutage: "drill-" + actOutage}}
-	sub.URL, sub.Creds = c.url, ""
+	sub.URL, sub.Login = c.url, Login{}
 	sub.world = newWorld(sub)
 	watching, stop := context.WithCancel(ctx)
 	watched := make(chan error, 1)

@@ -30,10 +30,11 @@ const (
 	stemBytesMax = 60 // of a file's name in the name of a harness
 )
 
-// Config says where and how recordings are played. All fields but Creds and Told are required.
+// Config says where and how recordings are played. All fields but Login and Told are required.
 type Config struct {
-	// URL, Creds and Prefix of the cell, whose services run.
-	URL, Creds, Prefix string
+	// URL, Login and Prefix of the cell, whose services run.
+	URL, Prefix string
+	Login       drill.Login
 	// Version is what the harness says of itself.
 	Version string
 	// TTL of the harness's lease, 1 s or more. Longer: its death is noticed later.
@@ -109,7 +110,7 @@ func Play(ctx context.Context, b *bus.Bus, cfg Config, rec Recording) (*Played, 
 		return nil, err
 	}
 	player := opencode.Player{Fast: cfg.Fast, Told: func(step opencode.Step) { s.told(ctx, &step) }, Connect: func(ctx context.Context) (*harness.Harness, error) {
-		return harness.Connect(ctx, harness.Config{ID: p.Harness, URL: cfg.URL, Creds: cfg.Creds, Prefix: cfg.Prefix, TTL: cfg.TTL, Version: cfg.Version})
+		return harness.Connect(ctx, cfg.Login.On(harness.Config{ID: p.Harness, URL: cfg.URL, Prefix: cfg.Prefix, TTL: cfg.TTL, Version: cfg.Version}))
 	}}
 	s.from = steps[0].At
 	if err := player.Play(ctx, steps, report.Dead); err != nil {

@@ -1,0 +1,69 @@
+package bus
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// ErrTLS says that no trusted connection to the broker was made: the text says which certificate is at fault. It comes with
+// [ErrUnreachable], because certificates are exchanged while programs run.
+var ErrTLS = errors.New("bus: no trusted connection")
+
+// ofTLS is an error of a TLS handshake with its reason in plain words; other errors stay as they are.
+func ofTLS(cfg *Config, err error) error {
+	if why := whyTLS(cfg, err); why != "" {
+		return fmt.Errorf("%w: %s: %w", ErrTLS, why, err)
+	}
+	return err
+}
+
+// whyTLS is the reason why a handshake failed, "" for other errors. The broker says little about a certificate that it
+// refuses, so this client's own is looked at first.
+func whyTLS(cfg *Config, err error) string {
+	own := ownCertificate(cfg)
+	var unknown x509.UnknownAuthorityError
+	var invalid x509.CertificateInvalidError
+	var host x509.HostnameError
+	var alert tls.AlertError
+	switch {
+	case errors.As(err, &unknown) && cfg.TLSCA == "":
+		return "the broker's certificate is of an authority that this system does not know: name its file (tls-ca)"
+	case errors.As(err, &unknown):
+		return "the broker's certificate is not of an authority in " + cfg.TLSCA + " (tls-ca)"
+	case errors.As(err, &host):
+		return "the broker's certificate is for other names than " + host.Host
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return "the broker's certificate is not valid now: it is for " + invalid.Cert.NotBefore.UTC().Format(time.RFC3339) + " to " +
+			invalid.Cert.NotAfter.UTC().Format(time.RFC3339)
+	case errors.As(err, &invalid):
+		return "the broker's certificate is not valid"
+	case errors.Is(err, nats.ErrSecureConnWanted):
+		return "the broker has no TLS, and this client sends its login over TLS only"
+	case errors.As(err, &alert), strings.Contains(err.Error(), "remote error: tls: "):
+		return own
+	case errors.Is(err, nats.ErrTLS), errors.As(err, new(tls.RecordHeaderError)):
+		return "the handshake failed"
+	}
+	return ""
+}
+
+// ownCertificate says what a broker that ended the handshake may have had against this client's certificate.
+func ownCertificate(cfg *Config) string {
+	if cfg.TLSCert == "" {
+		return "the broker wants a certificate of this client: name its files (tls-cert, tls-key)"
+	}
+	pair, err := tls.LoadX509KeyPair(cfg.TLSCert, cfg.TLSKey)
+	switch {
+	case err != nil:
+		return "the certificate " + cfg.TLSCert + " cannot be read"
+	case time.Now().After(pair.Leaf.NotAfter):
+		return "the certificate " + cfg.TLSCert + " has expired at " + pair.Leaf.NotAfter.UTC().Format(time.RFC3339)
+	}
+	return "the broker does not accept the certificate " + cfg.TLSCert + ": it is of another authority, or not for clients"
+}
