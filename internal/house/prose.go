@@ -30,8 +30,8 @@ var (
 	oldProse = []string{
 		"bench", "bridges", "cmd", "examples", "harness",
 		"internal/bus", "internal/control", "internal/embed", "internal/health", "internal/natstest", "internal/permission",
-		"internal/rule", "internal/screen", "internal/secret", "internal/sim",
-		"pkg/codec", "pkg/events", "pkg/failure", "pkg/session",
+		"internal/rule", "internal/screen", "internal/sim",
+		"pkg/events", "pkg/session",
 		"services/compaction", "services/ledger", "services/reconciler", "services/retry",
 		"test",
 	}
