@@ -63,6 +63,9 @@ func mutate() (lived int) {
 	fatal(os.MkdirAll(dir, 0o700))
 	overlay, all, err := switchable(dir, *pkg)
 	fatal(err)
+	for _, key := range stale(reasons(survivors), all) {
+		fmt.Printf("stale     %s: no such guard\n", key)
+	}
 	if *packages == "" {
 		*packages = *pkg
 	}
@@ -120,6 +123,21 @@ func report(all []guard, jobs int, try func(guard) outcome) (lived int) {
 	})
 	fmt.Printf("%d mutants, %d survived, %d of them known\n", len(all), lived+known, known)
 	return lived
+}
+
+// stale returns the entries of the list that name a file with guards, and none of them.
+func stale(listed map[string]string, all []guard) (keys []string) {
+	files, there := map[string]bool{}, map[string]bool{}
+	for _, g := range all {
+		files[g.file], there[g.key()] = true, true
+	}
+	for key := range listed {
+		if file, _, _ := strings.Cut(key, " "); files[file] && !there[key] {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
 }
 
 // reasons reads the list: a guard's key, a tab, the reason.

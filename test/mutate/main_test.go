@@ -162,3 +162,11 @@ func TestSurvivorsHaveReasons(t *testing.T) {
 		}
 	}
 }
+
+// An entry of the list whose guard is gone is reported, and one of another package is not.
+func TestStale(t *testing.T) {
+	listed := map[string]string{"x/x.go f: a": "because", "x/x.go f: b": "because", "y/y.go f: b": "because"}
+	if got := stale(listed, []guard{{file: "x/x.go", fun: "f", cond: "a", nth: 1}}); len(got) != 1 || got[0] != "x/x.go f: b" {
+		t.Errorf("%v", got)
+	}
+}
