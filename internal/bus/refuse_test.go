@@ -1,0 +1,127 @@
+package bus_test
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// apiReply is the broker's answer to a request of the JetStream API: the size of its body, and where that begins.
+var apiReply = regexp.MustCompile(`MSG \S+ \S+ (?:\S+ )?(\d+)\r\n\{"type":"io\.nats\.jetstream\.api\.v1\.\w+_response"`)
+
+// spoil replaces the n-th answer of the API by an error that no program expects, of the same size. count is how many answers
+// there were.
+func spoil(n int) (alter func(towards bool, said []byte) []byte, count *int) {
+	const trouble = `{"error":{"code":500,"err_code":10060,"description":"trouble"}}`
+	count = new(int)
+	return func(towards bool, said []byte) []byte {
+		if towards {
+			return said
+		}
+		for _, at := range apiReply.FindAllSubmatchIndex(said, -1) {
+			*count++
+			size, err := strconv.Atoi(string(said[at[2]:at[3]]))
+			from := at[3] + len("\r\n")
+			if *count != n || err != nil || size < len(trouble) || from+size > len(said) {
+				continue
+			}
+			body := said[from : from+size]
+			for i := range body {
+				body[i] = ' '
+			}
+			copy(body, trouble)
+		}
+		return said
+	}, count
+}
+
+// TestEachAnswerMayBeAnError: for each call, and for each answer of the broker that it waits for in turn: when that answer is
+// an error, so is what the call returns.
+func TestEachAnswerMayBeAnError(t *testing.T) {
+	s := natstest.Start(t)
+	witness := natstest.Bus(t, s)
+	ctx := within(t, patience)
+	seq := uint64(0)
+	for i := range 40 {
+		seq = mustAppend(t, witness, session, seq, fmt.Sprint("e", i))
+	}
+	if _, err := witness.Store(ctx, bus.State, key, []byte("x"), 0); err != nil {
+		t.Fatal(err)
+	}
+	name, err := witness.PutObject(ctx, session, []byte("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newProxy(t, s)
+	b := busAt(t, p.addr)
+	source := bus.Source{Stream: bus.LogStream, Durable: "none"}
+	for what, do := range map[string]func(context.Context) error{
+		"read":    func(ctx context.Context) error { _, err := b.Read(ctx, session, 0); return err },
+		"read on": func(ctx context.Context) error { _, err := b.Read(ctx, session, seq-2); return err },
+		"commit":  func(ctx context.Context) error { _, err := b.Commit(ctx, 1); return err },
+		"scan":    func(ctx context.Context) error { return b.Scan(ctx, 0, func(events.Commit) error { return nil }) },
+		"last":    func(ctx context.Context) error { _, err := b.LastSeq(ctx); return err },
+		"head":    func(ctx context.Context) error { _, err := b.Head(ctx, session); return err },
+		"heads":   func(ctx context.Context) error { _, err := b.Heads(ctx, ""); return err },
+		"load":    func(ctx context.Context) error { _, err := b.Load(ctx, bus.State, key); return err },
+		"list": func(ctx context.Context) error {
+			return b.List(ctx, bus.State, ">", func(bus.Entry) error { return nil })
+		},
+		"lag":         func(ctx context.Context) error { _, _, err := b.Lag(ctx, source); return err },
+		"usage":       func(ctx context.Context) error { _, _, err := b.LogUsage(ctx); return err },
+		"inspect":     func(ctx context.Context) error { _, err := b.Inspect(ctx); return err },
+		"strangers":   func(ctx context.Context) error { _, err := b.Strangers(ctx, nil); return err },
+		"has object":  func(ctx context.Context) error { return b.HasObject(ctx, name) },
+		"object":      func(ctx context.Context) error { _, err := b.Object(ctx, name); return err },
+		"objects":     func(ctx context.Context) error { return b.Objects(ctx, func(string) error { return nil }) },
+		"put object":  func(ctx context.Context) error { _, err := b.PutObject(ctx, session, []byte("x")); return err },
+		"another one": func(ctx context.Context) error { _, err := b.PutObject(ctx, session, []byte(b.NewID())); return err },
+		"delete one": func(ctx context.Context) error {
+			name, err := witness.PutObject(ctx, session, []byte(b.NewID()))
+			if err != nil {
+				t.Error(err)
+			}
+			return b.DeleteObject(ctx, name)
+		},
+		"purge": func(ctx context.Context) error { return b.PurgeSession(ctx, session, seq-30) },
+		"raise": func(ctx context.Context) error { _, err := b.RaiseLogLimit(ctx); return err },
+		"since": func(ctx context.Context) error {
+			return b.Since(ctx, "h", time.Unix(0, 0), func(events.Commit) error { return nil })
+		},
+		"a lost race": func(ctx context.Context) error {
+			_, err := b.Append(ctx, session, events.WriterHarness, 1, facts("late"))
+			return err
+		},
+	} {
+		for n, more := 1, true; more; n++ {
+			alter, count := spoil(n)
+			p.mu.Lock()
+			p.alter = alter
+			p.mu.Unlock()
+			within, cancel := context.WithTimeout(ctx, 5*time.Second)
+			err := do(within)
+			cancel()
+			p.mu.Lock()
+			more = *count >= n
+			p.alter = nil
+			p.mu.Unlock()
+			if more && err == nil {
+				t.Errorf("%s succeeds although answer %d was an error", what, n)
+			}
+			if !more && n == 1 {
+				t.Errorf("%s waits for no answer", what)
+			}
+			if n > 60 {
+				t.Errorf("%s: %d answers", what, n)
+				break
+			}
+		}
+	}
+}
