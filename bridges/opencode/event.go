@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// event is one event, whichever stream it came from.
+// event is one event of any of OpenCode's streams.
 type event struct {
 	ID         string
 	Type       string
@@ -15,11 +15,12 @@ type event struct {
 	Properties json.RawMessage
 }
 
-// wrapsMax is how many wrappings are taken off an event.
+// wrapsMax is the maximum depth of envelopes around an event.
 const wrapsMax = 4
 
-// unwrap finds the event in what was received: as `/event` sends it, under payload as `/global/event` does, or under
-// syncEvent as the durable log does (whose types end in a version, and which repeats an event under the same id).
+// unwrap returns the event in a received JSON object. `/event` sends the event itself, `/global/event` sends it under
+// payload, and the durable log under syncEvent. Types in the durable log end in a version, and the durable log repeats
+// events under the same id.
 func unwrap(raw json.RawMessage) (event, error) {
 	for range wrapsMax {
 		var w struct {
@@ -55,7 +56,7 @@ func unwrap(raw json.RawMessage) (event, error) {
 
 func isObject(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '{' }
 
-// cutVersion takes the version off a durable event's type: message.updated.1.
+// cutVersion removes the version from the type of a durable event: message.updated.1.
 func cutVersion(typ string) string {
 	if i := strings.LastIndexByte(typ, '.'); i > 0 && strings.Trim(typ[i+1:], "0123456789") == "" {
 		return typ[:i]
@@ -63,13 +64,13 @@ func cutVersion(typ string) string {
 	return typ
 }
 
-// misshapen says that JSON was well formed but a field was of another type than known. All other fields have been read.
+// misshapen reports whether the JSON is well-formed but a field has an unexpected type. All other fields are decoded.
 func misshapen(err error) bool {
 	_, ok := errors.AsType[*json.UnmarshalTypeError](err)
 	return ok
 }
 
-// body holds the properties of all events that are translated.
+// body has the properties of all translated events.
 type body struct {
 	ID          string          `json:"id"`
 	SessionID   string          `json:"sessionID"`
@@ -112,7 +113,7 @@ type modelRef struct {
 	ProviderID string `json:"providerID"`
 }
 
-// name is provider/model, as OpenCode writes it in its configuration.
+// name returns provider/model, as in OpenCode's configuration.
 func (m modelRef) name() string {
 	id := m.ModelID
 	if id == "" {
@@ -144,7 +145,7 @@ type messageInfo struct {
 	ModelID    string          `json:"modelID"`
 	ProviderID string          `json:"providerID"`
 	Finish     string          `json:"finish"`
-	Summary    json.RawMessage `json:"summary"` // true on a summary message; an object on a user's
+	Summary    json.RawMessage `json:"summary"` // true on a summary message; an object on a user's message
 	Error      *errorInfo      `json:"error"`
 	Time       struct {
 		Completed json.RawMessage `json:"completed"`
@@ -204,13 +205,13 @@ type errorInfo struct {
 	} `json:"data"`
 }
 
-// handler translates one type of event. One that is careful releases by itself what the session holds back.
+// handler translates one type of event. A careful handler releases held facts itself.
 type handler struct {
 	do      func(*Translator, *session, *body)
 	careful bool
 }
 
-// handlers is what is translated.
+// handlers has the handler of each translated event type.
 var handlers = map[string]handler{
 	"session.created":       {do: (*Translator).sessionCreated},
 	"session.updated":       {do: (*Translator).sessionUpdated},
@@ -234,7 +235,7 @@ var handlers = map[string]handler{
 	"permission.v2.replied": {do: (*Translator).permissionReplied, careful: true},
 }
 
-// dispatch gives an event to its handler. What no handler is for is either known to mean nothing here, or reported.
+// dispatch calls the event's handler. An event without a handler is either known to be irrelevant, or reported.
 func (t *Translator) dispatch(ev event) {
 	h, ok := handlers[ev.Type]
 	switch {
@@ -259,7 +260,7 @@ func (t *Translator) dispatch(ev event) {
 	t.strange(ev, &b)
 	id := b.session()
 	if id == "" {
-		return // an error of the server itself, or of a session that it does not name
+		return // an error of the server, or of an unnamed session
 	}
 	s := t.session(id)
 	if s.closed {
@@ -273,7 +274,7 @@ func (t *Translator) dispatch(ev event) {
 	t.tidy(s)
 }
 
-// parseBody reads the properties. With an error that is only misshapen, everything else has been read.
+// parseBody decodes the properties. If the error is misshapen, all other fields are decoded.
 func parseBody(ev event) (body, error) {
 	var b body
 	err := json.Unmarshal(ev.Properties, &b)
@@ -294,7 +295,7 @@ func parseBody(ev event) (body, error) {
 	return b, errors.Join(errs...)
 }
 
-// session is the id of the session that the event is about, wherever it says so.
+// session returns the id of the event's session, from any of the places that may hold it.
 func (b *body) session() string {
 	for _, id := range []string{b.SessionID, b.part.SessionID, b.messageInfo.SessionID, b.sessionInfo.ID} {
 		if id != "" {

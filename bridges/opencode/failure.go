@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/failure"
 )
 
-// Kinds of failures that only this bridge says; all others are of [failure].
+// Kinds of failures that only this bridge uses. All others are kinds of [failure].
 const (
 	kindOutputLength = "output_length"
 	kindRejected     = "rejected"
@@ -18,7 +18,7 @@ const (
 
 const abortedError = "MessageAbortedError"
 
-// byName are OpenCode's errors whose name alone says the kind.
+// byName maps names of OpenCode's errors to kinds, where the name alone determines the kind.
 var byName = map[string]string{
 	abortedError:               failure.Aborted,
 	"ContextOverflowError":     failure.ContextExceeded,
@@ -28,11 +28,12 @@ var byName = map[string]string{
 	"ModelNotFoundError":       failure.ModelNotFound,
 }
 
-// failure is what a fact says about an error of OpenCode's that was told at this instant: by its name, else by what the
-// provider said.
+// failure returns the failure for an error that OpenCode reported at this instant. The kind depends on the error's
+// name, or else on the provider's response.
 func (e *errorInfo) failure(at time.Time) events.Failure {
 	sent, err := http.ParseTime(e.header("date"))
-	if err != nil { // the provider's own clock is not told
+	// The provider's own clock is not in the event.
+	if err != nil {
 		sent = at
 	}
 	f := failure.Classify(failure.Raw{Status: e.Data.StatusCode, Text: e.Data.Message, Body: e.Data.ResponseBody,
@@ -46,7 +47,7 @@ func (e *errorInfo) failure(at time.Time) events.Failure {
 	return f
 }
 
-// header finds an answer's header, in whatever letters.
+// header returns a response header. Names are case-insensitive.
 func (e *errorInfo) header(name string) string {
 	for h, v := range e.Data.ResponseHeaders {
 		if strings.EqualFold(h, name) {

@@ -12,7 +12,7 @@ import (
 	fold "github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// world appends steps as a harness would, to logs that the real fold reads.
+// world appends steps as a harness does, and folds the logs with the real fold.
 type world struct {
 	states      map[string]*fold.State
 	seq         uint64
@@ -21,7 +21,7 @@ type world struct {
 
 func newWorld() *world { return &world{states: map[string]*fold.State{}, incarnation: 1} }
 
-// do appends one step. Restarts make the next incarnation.
+// do appends one step. A restart begins the next incarnation.
 func (w *world) do(t *testing.T, s Step) {
 	t.Helper()
 	if s.Restart {
@@ -63,7 +63,7 @@ func (w *world) do(t *testing.T, s Step) {
 	}
 }
 
-// open is what the documents show as open under the present epoch of each session, or under an older one.
+// open returns the entities that are open in the documents, under each session's present epoch or an older one.
 func (w *world) open(lost bool) []string {
 	var ids []string
 	for id, s := range w.states {
@@ -89,15 +89,15 @@ func (w *world) open(lost bool) []string {
 	return ids
 }
 
-// uncompacted leaves out compactions: those of OpenCode's own come without a request, so the fold knows of none.
+// uncompacted removes compactions: OpenCode's own have no request, so the fold does not know them.
 func uncompacted(ids []string) []string {
 	out := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return strings.Contains(id, "/compaction/") })
 	slices.Sort(out)
 	return out
 }
 
-// foldsAsReported checks steps against the real fold: every fact counts, compactions' apart, and what is open in the
-// documents is what the report calls open, with nothing left in a queue.
+// foldsAsReported checks steps with the real fold: every fact except compactions counts, the documents have the same
+// open entities as the report, and no message is left in a queue.
 func foldsAsReported(t *testing.T, steps []Step, report Report) *world {
 	t.Helper()
 	w := newWorld()
@@ -117,7 +117,7 @@ func foldsAsReported(t *testing.T, steps []Step, report Report) *world {
 		}
 	}
 	if ignored != 0 {
-		t.Errorf("%d compaction facts more were said than ignored", int64(ignored))
+		t.Errorf("%d more compaction facts were appended than ignored", int64(ignored))
 	}
 	if got, want := w.open(false), uncompacted(report.Open); !slices.Equal(got, want) {
 		t.Errorf("the documents show %v open, the report %v", got, want)
@@ -125,8 +125,7 @@ func foldsAsReported(t *testing.T, steps []Step, report Report) *world {
 	return w
 }
 
-// TestRecordingsFold: what a recording translates to is lawful to the fold that everybody uses, and leaves each session
-// as the recording left it.
+// TestRecordingsFold: the fold accepts the translation of each recording, and each session ends as the recording ended.
 func TestRecordingsFold(t *testing.T) {
 	want := map[string]string{
 		"f-401": "idle failed authentication", "f-500-exhausted": "idle failed server_error",

@@ -2,17 +2,17 @@ package opencode
 
 import "slices"
 
-// Limits of what is remembered of what has ended. What is open is always remembered. With them a stream of any length
-// takes bounded memory for each session that was not deleted.
+// Limits of the memory for ended entities. Open entities are always kept. So a stream of any length takes bounded
+// memory for each session that is not deleted.
 const (
-	messagesKept = 200   // messages of a session that was heard of lately, with their calls
-	messagesIdle = 10    // of any other
+	messagesKept = 200   // messages of a recently active session, with their calls
+	messagesIdle = 10    // messages of any other session
 	promptsKept  = 100   // settled prompts of a session
-	turnsKept    = 1_000 // ids of turns of a session, which are not used twice
-	// ids of a session that were forgotten: what comes late about them is counted, and says nothing
+	turnsKept    = 1_000 // turn ids of a session, which are not used twice
+	// ids of removed entities of a session; late events about them are only counted
 	goneMax    = 2_000
-	busyMax    = 100    // sessions that were heard of lately
-	deletedMax = 10_000 // deleted sessions, about which events may come late
+	busyMax    = 100    // recently active sessions
+	deletedMax = 10_000 // deleted sessions, for which late events may arrive
 	lostMax    = 10_000 // entries of [Report].Lost
 )
 
@@ -23,7 +23,7 @@ const (
 	gonePrompt  = "prompt "
 )
 
-// tidy forgets what has ended in the session of the event in hand, and in those that nothing was heard of for long.
+// tidy removes ended entities from the session of the current event, and from sessions that are no longer active.
 func (t *Translator) tidy(s *session) {
 	if s.closed {
 		t.bury(s)
@@ -40,7 +40,7 @@ func (t *Translator) tidy(s *session) {
 	}
 }
 
-// bury forgets a deleted session but for its id, and for what its children name.
+// bury removes a deleted session. It keeps the session's id and the fields that its children need.
 func (t *Translator) bury(s *session) {
 	mine := func(other *session) bool { return other == s }
 	t.ordered = slices.DeleteFunc(t.ordered, mine)
@@ -50,8 +50,8 @@ func (t *Translator) bury(s *session) {
 	*s = session{id: s.id, parent: s.parent, root: s.root, opened: true, closed: true}
 }
 
-// forgetEnded forgets the oldest messages and prompts that have ended, until so many are left. It does so when there
-// are twice as many, so that it costs little.
+// forgetEnded removes the oldest ended messages and prompts, down to the limit. It runs only when there are twice as
+// many, so the amortized cost is low.
 func (s *session) forgetEnded(messages int) {
 	if u := s.turn; u != nil && len(u.calls)+len(u.prompts) > 2*messages {
 		u.calls = slices.DeleteFunc(u.calls, func(c *call) bool { return c.done })
@@ -80,14 +80,15 @@ func (s *session) forgetEnded(messages int) {
 	}
 }
 
-// over says that nothing of a message is open: no turn waits for it, and it is not what runs now.
+// over reports whether a message has ended: it is not pending, it is not the running model call or compaction, and its
+// calls are done.
 func (s *session) over(m *message) bool {
 	running := s.turn != nil && s.turn.newest == m || s.compaction != nil && s.compaction.message == m
 	return !running && !slices.Contains(s.pending, m) &&
 		!slices.ContainsFunc(m.calls, func(key string) bool { return !s.calls[key].done })
 }
 
-// drop forgets a message and its calls.
+// drop removes a message and its calls.
 func (s *session) drop(m *message) {
 	delete(s.messages, m.id)
 	s.gone.add(goneMessage + m.id)

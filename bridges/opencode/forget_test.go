@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// feed translates lines one after the other, under ids and instants that go on from call to call.
+// feed translates lines one by one. Ids and instants continue from call to call.
 type feed struct {
 	t *Translator
 	n int
@@ -21,7 +21,7 @@ func (f *feed) say(lines ...string) (words []string) {
 	return words
 }
 
-// round is one turn of a session with a call and a permission; n makes its ids.
+// round returns one turn with a call and a permission. n makes its ids unique.
 func round(n int) []string {
 	named := strings.NewReplacer(`"m1"`, fmt.Sprintf(`"m1-%d"`, n), `"a1"`, fmt.Sprintf(`"a1-%d"`, n), `"p1"`,
 		fmt.Sprintf(`"p1-%d"`, n),
@@ -38,13 +38,13 @@ func round(n int) []string {
 	return lines
 }
 
-// remembered is how many things a session remembers, of whatever sort.
+// remembered returns the number of entities that a session holds.
 func (s *session) remembered() int {
 	return len(s.messages) + len(s.orderedMessages) + len(s.calls) + len(s.callParts) + len(s.prompts) +
 		len(s.orderedPrompts)
 }
 
-// TestForgetting checks that a session of any length is translated as a short one is, and takes bounded memory.
+// TestForgetting checks that a long session is translated like a short one, in bounded memory.
 func TestForgetting(t *testing.T) {
 	const rounds = 3_000
 	f := &feed{t: NewTranslator()}
@@ -58,24 +58,24 @@ func TestForgetting(t *testing.T) {
 			first = got
 		}
 		if got != first {
-			t.Fatalf("round %d is told as\n%s\nwant\n%s", n, got, first)
+			t.Fatalf("round %d is translated as\n%s\nwant\n%s", n, got, first)
 		}
 		most = max(most, f.t.sessions["ses_1"].remembered())
 	}
 	s := f.t.sessions["ses_1"]
 	if limit := 2 * (2*messagesKept + 2*messagesKept + 4*promptsKept); most > limit {
-		t.Errorf("%d things were remembered, more than %d", most, limit)
+		t.Errorf("%d entities are in memory, more than %d", most, limit)
 	}
 	if len(s.gone.ids) != goneMax || len(s.turnIDs.ids) != turnsKept {
-		t.Errorf("%d ids are remembered as forgotten, %d of turns", len(s.gone.ids), len(s.turnIDs.ids))
+		t.Errorf("%d ids of removed entities and %d of turns are in memory", len(s.gone.ids), len(s.turnIDs.ids))
 	}
 	if !strings.Contains(first, "tool.completed") || !strings.Contains(first, "prompt.answered") ||
 		!strings.Contains(first, "turn.completed") {
-		t.Errorf("a round is told as\n%s", first)
+		t.Errorf("a round is translated as\n%s", first)
 	}
 }
 
-// TestLateAboutTheForgotten checks that events about what was forgotten are counted as late, and say nothing.
+// TestLateAboutTheForgotten checks that events about removed entities are counted as late, and add no facts.
 func TestLateAboutTheForgotten(t *testing.T) {
 	f := &feed{t: NewTranslator()}
 	f.say(created)
@@ -85,7 +85,7 @@ func TestLateAboutTheForgotten(t *testing.T) {
 	again := strings.Join(f.say(strings.Split(strings.ReplaceAll(strings.Join(round(9_999), "\n"), "c1-9999", "c1-300"),
 		"\n")...), "\n")
 	if strings.Contains(again, "tool.started c1-300") || !strings.Contains(again, "tool.started p2-9999") {
-		t.Errorf("the provider's id of a call that was forgotten is used again:\n%s", again)
+		t.Errorf("the provider's id of a removed call is used again:\n%s", again)
 	}
 	for name, line := range map[string]string{
 		"message": `message.updated {"sessionID":"ses_1","info":{"id":"m1-300","role":"user","summary":{},"time":{}}}`,
@@ -96,7 +96,7 @@ func TestLateAboutTheForgotten(t *testing.T) {
 	} {
 		late := f.t.Report().Late
 		if got := f.say(line, busy, idle); len(got) != 0 {
-			t.Errorf("%s: said %v", name, got)
+			t.Errorf("%s: facts %v", name, got)
 		}
 		if got := f.t.Report().Late; got != late+1 {
 			t.Errorf("%s: %d late events, want one more than %d", name, got, late)
@@ -104,8 +104,8 @@ func TestLateAboutTheForgotten(t *testing.T) {
 	}
 }
 
-// TestOpenIsRemembered checks that what is open is not forgotten, however much comes after it: a call of a long turn
-// with a permission, and a message that waits.
+// TestOpenIsRemembered checks that open entities are kept, however many events follow: a call of a long turn with a
+// permission, and a pending message.
 func TestOpenIsRemembered(t *testing.T) {
 	f := &feed{t: NewTranslator()}
 	f.say(created, asks, asksIt, busy, answers1, tool("p9", "c9", running), permission("r9", "c9", "rm"))
@@ -118,23 +118,23 @@ func TestOpenIsRemembered(t *testing.T) {
 	}
 	s := f.t.sessions["ses_1"]
 	if n := len(s.turn.calls); n > 4*messagesKept+2 {
-		t.Errorf("an open turn remembers %d calls", n)
+		t.Errorf("an open turn holds %d calls", n)
 	}
 	if len(s.messages) > 2*messagesKept+2 {
-		t.Errorf("%d messages are remembered", len(s.messages))
+		t.Errorf("%d messages are in memory", len(s.messages))
 	}
 	got := strings.Join(f.say(replied("r9", "once"), tool("p9", "c9", `{"status":"completed","output":"x"}`),
 		finished("a1", "m1", "stop")), "\n")
 	if !strings.Contains(got, "prompt.answered r9") || !strings.Contains(got, "tool.completed c9") {
-		t.Errorf("what was open is told as\n%s", got)
+		t.Errorf("open entities are translated as\n%s", got)
 	}
 	if len(s.pending) != 1 || s.pending[0].id != "waits" {
 		t.Errorf("%d messages wait", len(s.pending))
 	}
 }
 
-// TestManySessions checks that deleted sessions are forgotten but for their ids, and that sessions nothing is heard of
-// keep little.
+// TestManySessions checks that only the ids of deleted sessions are kept, and that inactive sessions take little
+// memory.
 func TestManySessions(t *testing.T) {
 	const sessions = 3 * busyMax
 	f := &feed{t: NewTranslator()}
@@ -150,15 +150,15 @@ func TestManySessions(t *testing.T) {
 		in(id, `session.deleted {"sessionID":"ses_1","info":{"id":"ses_1"}}`)
 	}
 	if len(f.t.sessions) != 0 || len(f.t.ordered) != 0 || len(f.t.busy) != 0 {
-		t.Errorf("%d deleted sessions are remembered, %d in order, %d busy", len(f.t.sessions), len(f.t.ordered),
+		t.Errorf("%d deleted sessions are in memory, %d in order, %d busy", len(f.t.sessions), len(f.t.ordered),
 			len(f.t.busy))
 	}
 	late := f.t.Report().Late
 	if got := in("ses_d7", created, asks); len(got) != 0 || f.t.Report().Late != late+2 || len(f.t.sessions) != 0 {
-		t.Errorf("a deleted session says %v, %d late", got, f.t.Report().Late-late)
+		t.Errorf("a deleted session adds %v, %d late", got, f.t.Report().Late-late)
 	}
 	if got := f.say("server.connected {}", created); len(got) == 0 || got[0] != "restart" {
-		t.Errorf("a restart after all sessions were deleted is told as %v", got)
+		t.Errorf("a restart after all sessions were deleted is translated as %v", got)
 	}
 	for n := range sessions {
 		id := fmt.Sprint("ses_k", n)
@@ -169,19 +169,20 @@ func TestManySessions(t *testing.T) {
 	}
 	first, last := f.t.sessions["ses_k0"], f.t.sessions[fmt.Sprint("ses_k", sessions-1)]
 	if len(f.t.busy) != busyMax || len(first.messages) != messagesIdle || len(last.messages) <= messagesIdle {
-		t.Errorf("%d are busy; the first remembers %d messages, the last %d", len(f.t.busy), len(first.messages),
+		t.Errorf("%d are busy; the first holds %d messages, the last %d", len(f.t.busy), len(first.messages),
 			len(last.messages))
 	}
 	if got := in("ses_k0", round(999)...); !strings.Contains(strings.Join(got, "\n"), "turn.completed") {
-		t.Errorf("heard of again it is told as %v", got)
+		t.Errorf("active again it is translated as %v", got)
 	}
 }
 
-// TestLostIsBounded checks that restarts without end take bounded memory.
+// TestLostIsBounded checks that any number of restarts takes bounded memory.
 func TestLostIsBounded(t *testing.T) {
 	f := &feed{t: NewTranslator()}
 	f.say(created)
-	for n := range lostMax / 2 { // each loses a turn, a call and a prompt
+	// Each restart loses a turn, a call and a prompt.
+	for n := range lostMax / 2 {
 		f.say("server.connected {}")
 		f.say(round(n)[:6]...)
 	}

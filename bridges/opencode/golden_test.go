@@ -18,8 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "write the goldens")
 
-// TestGoldens translates every recording and compares what comes out with the file beside it, which is meant to be
-// read.
+// TestGoldens translates every recording and compares the facts with the file beside it.
 func TestGoldens(t *testing.T) {
 	traces, err := filepath.Glob("testdata/*.jsonl")
 	if err != nil || len(traces) == 0 {
@@ -29,7 +28,7 @@ func TestGoldens(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".jsonl"), func(t *testing.T) {
 			steps, report := translateFile(t, path)
 			if report.Unreadable > 0 || len(report.Unknown) > 0 {
-				t.Errorf("a recording of the version this is made for: unreadable %v, unknown %v", report.Problems,
+				t.Errorf("a recording of the supported version: unreadable %v, unknown %v", report.Problems,
 					report.Unknown)
 			}
 			lawful(t, steps)
@@ -74,7 +73,7 @@ func compare(t *testing.T, path, got string) {
 	}
 }
 
-// render is one line a fact; facts of one commit after the first begin with &.
+// render returns one line per fact. The second and later facts of a commit begin with &.
 func render(steps []Step, report Report) string {
 	var b strings.Builder
 	var start time.Time
@@ -126,10 +125,9 @@ func text(v any) string {
 	return string(raw)
 }
 
-// lawful checks what holds for every translation: each fact is valid and each step fits a commit, which reads back as
-// it was written; a session is opened before it says anything, claimed after a restart, and says nothing once it is
-// closed; each turn, call, prompt and compaction has one beginning and at most one end, in this order; time does not go
-// back.
+// lawful checks every translation: each fact is valid. Each step fits a commit and decodes to the same facts. A session
+// is opened before its first fact, claimed after a restart, and has no facts after it is closed. Each turn, call,
+// prompt and compaction begins once and ends at most once, in this order. Time does not decrease.
 func lawful(t *testing.T, steps []Step) {
 	t.Helper()
 	l := newLedger()
@@ -187,17 +185,20 @@ func roundTrip(t *testing.T, i int, s Step) {
 		if e.Err != nil || e.Fact == nil {
 			t.Errorf("step %d: %s reads back as %v: %v", i, e.Kind, e.Fact, e.Err)
 		} else if !events.Lookup(e.Kind).May(events.WriterHarness) {
-			t.Errorf("step %d: a harness may not say %s", i, e.Kind)
+			t.Errorf("step %d: a harness must not append %s", i, e.Kind)
 		}
 	}
 }
 
-// ledger is the stupid twin of a fold: it knows what is open and what has ended.
+// ledger is a simple model of the fold: it has the open and the ended entities.
 type ledger struct {
-	open, ended map[string]bool   // session/entity/id
-	in          map[string]string // what an open thing belongs to: its turn, or its call
-	sessions    map[string]string // opened, lost or closed
-	last        map[string]string // the newest turn of each session, as long as its process lives
+	open, ended map[string]bool // by session/entity/id
+	// in is the owner of an open entity: its turn or its call.
+	in map[string]string
+	// sessions is the state of each session: opened, lost or closed.
+	sessions map[string]string
+	// last is the newest turn of each session while its process lives.
+	last map[string]string
 }
 
 func newLedger() *ledger {
@@ -205,7 +206,7 @@ func newLedger() *ledger {
 		sessions: map[string]string{}, last: map[string]string{}}
 }
 
-// replayed is the ledger after these steps; what is unlawful in them is for [lawful] to say.
+// replayed returns the ledger after these steps. [lawful] reports the invalid ones.
 func replayed(steps []Step) *ledger {
 	l := newLedger()
 	for _, s := range steps {
@@ -224,7 +225,7 @@ func replayed(steps []Step) *ledger {
 	return l
 }
 
-// end ends a thing with all that belongs to it.
+// end ends an entity with everything that belongs to it.
 func (l *ledger) end(id string) {
 	delete(l.open, id)
 	l.ended[id] = true
@@ -251,13 +252,13 @@ func (l *ledger) restart() {
 func (l *ledger) enter(s Step) error {
 	switch is := l.sessions[s.Session]; {
 	case s.Open != nil && is != "":
-		return fmt.Errorf("%s is opened again", s.Session)
+		return fmt.Errorf("%s is opened twice", s.Session)
 	case s.Open == nil && is == "":
-		return fmt.Errorf("%s says something before it is opened", s.Session)
+		return fmt.Errorf("%s has a fact before it is opened", s.Session)
 	case s.Claim != (is == "lost"):
 		return fmt.Errorf("%s is %s, claim is %v", s.Session, is, s.Claim)
 	case is == "closed":
-		return fmt.Errorf("%s says something after it is closed", s.Session)
+		return fmt.Errorf("%s has a fact after it is closed", s.Session)
 	}
 	l.sessions[s.Session] = "opened"
 	return nil
@@ -307,7 +308,7 @@ func (l *ledger) ask(session, id string, f events.PromptRequested) error {
 
 func (l *ledger) begin(session, id string, f events.Fact) error {
 	if l.open[id] || l.ended[id] {
-		return fmt.Errorf("%s begins again", id)
+		return fmt.Errorf("%s begins twice", id)
 	}
 	l.open[id] = true
 	switch f := f.(type) {

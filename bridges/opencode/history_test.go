@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// vocabulary is every kind of event, about few enough things that they meet.
+// vocabulary has every kind of event, about a few entities, so that events about the same entity are frequent.
 func vocabulary() []string {
 	words := []string{`server.connected {}`, `server.heartbeat {}`}
 	for _, ses := range []string{"ses_1", "ses_2"} {
@@ -27,7 +27,8 @@ func vocabulary() []string {
 				`on","synthetic":true}}`,
 			`message.part.updated {"sessionID":"ses_1","part":{"id":"p5","messageID":"a1","type":"step-finish",`+
 				`"tokens":{"input":5}}}`,
-			`message.updated {"sessionID":"ses_1","info":{"id":"s1","parentID":"m3","role":"assistant","summary":true}}`,
+			`message.updated {"sessionID":"ses_1","info":{"id":"s1","parentID":"m3","role":"assistant",`+
+				`"summary":true}}`,
 			`message.updated {"sessionID":"ses_1","info":{"id":"s1","parentID":"m3","role":"assistant",`+
 				`"summary":true,"time":{"completed":1},"error":{"name":"APIError"}}}`,
 			question(`[{"question":"?"}]`), `question.replied {"sessionID":"ses_1","requestID":"q","answers":[["x"]]}`,
@@ -54,8 +55,7 @@ func vocabulary() []string {
 	return words
 }
 
-// TestAnyHistory: whatever order the events of a stream come in, what is said is lawful, and the same when it is said
-// again.
+// TestAnyHistory: for events in any order, the translation is valid and deterministic.
 func TestAnyHistory(t *testing.T) {
 	const histories, length = 800, 80
 	words := vocabulary()
@@ -69,17 +69,17 @@ func TestAnyHistory(t *testing.T) {
 		steps, report := Steps(records)
 		lawful(t, steps)
 		if again, _ := Steps(records); text(again) != text(steps) {
-			t.Errorf("the second translation is another one")
+			t.Errorf("the second translation differs")
 		}
 		checkReport(t, steps, report)
 		foldsAsReported(t, steps, report)
 		if t.Failed() {
-			t.Fatalf("seed %d:\n%s\nsaid:\n%s", seed, strings.Join(lines, "\n"), strings.Join(said(steps), "\n"))
+			t.Fatalf("seed %d:\n%s\nfacts:\n%s", seed, strings.Join(lines, "\n"), strings.Join(said(steps), "\n"))
 		}
 	}
 }
 
-// checkReport compares what the report calls open with what the stupid twin of a fold has open at the end.
+// checkReport compares the open entities of the report with those of the model at the end.
 func checkReport(t *testing.T, steps []Step, report Report) {
 	t.Helper()
 	l := replayed(steps)
@@ -93,6 +93,6 @@ func checkReport(t *testing.T, steps []Step, report Report) {
 	got := slices.Clone(report.Open)
 	slices.Sort(got)
 	if !slices.Equal(got, open) {
-		t.Errorf("the report calls open %v, the facts %v", got, open)
+		t.Errorf("open in the report: %v, in the facts: %v", got, open)
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// silents are events that say nothing about prompts, turns, calls or compactions. The names that end in a dot are
-// families. session.next.* tells the same as message.*, for a newer client.
+// silents are events without information about prompts, turns, calls or compactions. A name that ends in a dot is a
+// prefix. session.next.* repeats message.* for newer clients.
 var silents = []string{
 	"catalog.", "command.", "file.", "global.", "installation.", "integration.", "lsp.", "mcp.", "message.part.delta",
 	"message.part.removed", "models-dev.", "plugin.", "project.", "pty.", "reference.", "server.heartbeat",
@@ -20,8 +20,8 @@ func silent(typ string) bool {
 	})
 }
 
-// known are the fields of what is translated, as of OpenCode 1.18.33. A field that is not here is reported, because it
-// may say something that should become a fact.
+// known has the known fields of each translated object, as of OpenCode 1.18.33. An unknown field is reported, because
+// it may carry information that should become a fact.
 var known = map[string]string{
 	"session.created":       "sessionID info",
 	"session.updated":       "sessionID info",
@@ -68,16 +68,15 @@ var known = map[string]string{
 
 	"message user": "time format summary agent model system tools",
 	"message assistant": "time error parentID modelID providerID mode agent path summary cost tokens structured " +
-		"variant " +
-		"finish",
-	"session": "slug projectID workspaceID directory path parentID summary cost tokens share title agent model version " +
-		"metadata time permission revert",
+		"variant finish",
+	"session": "slug projectID workspaceID directory path parentID summary cost tokens share title agent model " +
+		"version metadata time permission revert",
 }
 
 // ids are fields that every part, message and session may have.
 const ids = "id sessionID messageID type status role"
 
-// strange reports kinds and fields that this build does not know. It changes nothing.
+// strange reports unknown kinds and fields. It changes no state of a session.
 func (t *Translator) strange(ev event, b *body) {
 	t.strangeFields(ev.Type, ev.Type, ev.Properties, "")
 	if len(b.Part) > 0 {
@@ -98,7 +97,7 @@ func (t *Translator) strange(ev event, b *body) {
 	}
 }
 
-// strangeFields counts the fields of an object that are not known, or the object itself if its kind is not.
+// strangeFields counts an object's unknown fields, or the object itself if its kind is unknown.
 func (t *Translator) strangeFields(typ, kind string, raw json.RawMessage, also string) {
 	fields, ok := known[kind]
 	if !ok {
@@ -107,7 +106,7 @@ func (t *Translator) strangeFields(typ, kind string, raw json.RawMessage, also s
 	}
 	var object map[string]json.RawMessage
 	if json.Unmarshal(raw, &object) != nil {
-		return // said already by whoever read it
+		return // its reader has already reported it
 	}
 	names := strings.Fields(fields + " " + also)
 	for name := range object {
@@ -119,7 +118,7 @@ func (t *Translator) strangeFields(typ, kind string, raw json.RawMessage, also s
 
 func (b *body) state() json.RawMessage { return b.field("state", b.Part) }
 
-// field is one field of an object as it came.
+// field is one raw field of an object.
 func (*body) field(name string, raw json.RawMessage) json.RawMessage {
 	var object map[string]json.RawMessage
 	if json.Unmarshal(raw, &object) != nil {

@@ -9,19 +9,19 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// Limits of what is put into facts. Content beyond them is cut with a mark, or left out where a part means nothing.
+// Limits of the content of facts. Longer content is truncated with a mark, or omitted where a part is meaningless.
 const (
 	contentBytesMax = 64 << 10 // bytes of JSON: a message, a call's output
 	inputBytesMax   = 16 << 10 // bytes of JSON: a call's input
-	nativeBytesMax  = 16 << 10 // bytes of JSON: what is kept as it came
-	answerBytesMax  = 16 << 10 // bytes: one answer's own text
-	errorBytesMax   = 2 << 10  // bytes: an error's or a reason's text
+	nativeBytesMax  = 16 << 10 // bytes of JSON: native data
+	answerBytesMax  = 16 << 10 // bytes: the text of one answer
+	errorBytesMax   = 2 << 10  // bytes: the text of an error or a reason
 	titleBytesMax   = 200      // bytes
 	nameBytesMax    = 100      // bytes: a tool, an agent, a model
 	tokensMax       = 1_000_000_000
 )
 
-// ident is an id that can be a part of a subject: the foreign one if it fits, else one derived from it.
+// ident returns an id that is valid as a subject token: the foreign id if it fits, or an id derived from it.
 func ident(prefix, id string) string {
 	if _, err := events.Token(id); err != nil {
 		return events.DeriveID(prefix, id)
@@ -29,7 +29,7 @@ func ident(prefix, id string) string {
 	return id
 }
 
-// cutText is at most so many bytes of s, in whole runes, with … where something is missing.
+// cutText returns at most max bytes of s, in whole runes. A truncated text ends in ….
 func cutText(s string, bytesMax int) string {
 	if len(s) <= bytesMax {
 		return s
@@ -38,7 +38,7 @@ func cutText(s string, bytesMax int) string {
 	return strings.ToValidUTF8(s[:bytesMax-len(mark)], "") + mark
 }
 
-// jsonText is s as a JSON string of at most so many bytes. What is cut leaves a mark that says how much.
+// jsonText returns s as a JSON string of at most max bytes. A truncated text ends with the number of missing bytes.
 func jsonText(s string, bytesMax int) json.RawMessage {
 	raw := encode(s)
 	for keep := len(s); len(raw) > bytesMax; {
@@ -49,7 +49,7 @@ func jsonText(s string, bytesMax int) json.RawMessage {
 	return raw
 }
 
-// encode is v as JSON. Only what came out of JSON, text and numbers are given to it, which cannot fail.
+// encode returns v as JSON. It gets only decoded JSON, text and numbers, so it cannot fail.
 func encode(v any) json.RawMessage {
 	raw, err := json.Marshal(v)
 	if err != nil {
@@ -58,7 +58,7 @@ func encode(v any) json.RawMessage {
 	return raw
 }
 
-// small is raw JSON if it is there and fits, else nothing.
+// small returns the raw JSON if it is not empty and fits, and nil otherwise.
 func small(raw json.RawMessage, bytesMax int) json.RawMessage {
 	if len(raw) == 0 || len(raw) > bytesMax || string(raw) == "null" {
 		return nil

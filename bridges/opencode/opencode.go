@@ -1,39 +1,39 @@
-// Package opencode translates what an OpenCode server tells (its `/event` stream, live or recorded) into facts.
+// Package opencode translates the events of an OpenCode server (its `/event` stream, live or recorded) into facts.
 //
-// The translation is a pure core: records in, [Step] values out, no clock and no I/O but the reader it is given. A step
-// is what a harness would append to one session in one commit. Who appends them, under which lease and at which pace,
-// is the caller's business: range over [Steps] for a recording, or feed a [Translator] record by record.
+// The translation is pure: records in, [Step] values out. It has no clock and no I/O except the reader that it is
+// given. A step is what a harness appends to one session in one commit. The caller decides who appends the steps, under
+// which lease and at which pace: range over [Steps] for a recording, or pass records one by one to a [Translator].
 //
-// # What begins and ends what
+// # Begin and end of each entity
 //
-//	turn        begins when the session gets busy and a message waits, or with the first open assistant message; it is
-//	            the whole run up to the idle event, however many model calls and compactions that takes. It has the id of
-//	            the user's message. Its message is accepted in the commit that starts it: OpenCode hands out its messages
-//	            itself, so none of them may wait in the queue.
+//	turn        begins when the session becomes busy while a message waits, or with the first open assistant message.
+//	            It ends at the idle event, after any number of model calls and compactions. It has the id of the
+//	            user's message. The message is accepted in the commit that starts the turn: OpenCode dispatches its
+//	            messages itself, so none of them may wait in the queue.
 //	call        begins with its first pending or running part and ends with its first completed or error part.
-//	prompt      begins with asked, ends with replied or rejected. Its answer resolves a promise in the process that
-//	            asked (a reply after a restart is a 404), so its delivery is callback and it expires with its owner.
-//	compaction  begins with a summary message, ends with session.compacted, an error, or an idle event without either. It
-//	            has the id of the summary message. OpenCode compacts by its own decision. What asks for a compaction in
-//	            Holdfast is a service, and a harness may not say compaction.requested; so these facts come without a
-//	            request, and a fold that knows no such compaction ignores them. The summary's tokens are not reported:
-//	            they are not what the next call starts with.
+//	prompt      begins with asked, ends with replied or rejected. Its answer resolves a promise in the asking process
+//	            (a reply after a restart is a 404), so its delivery is callback and it expires with its owner.
+//	compaction  begins with a summary message, ends with session.compacted, an error, or an idle event without
+//	            either. It has the id of the summary message. OpenCode decides by itself when to compact. In Holdfast
+//	            a service requests a compaction, and a harness must not write compaction.requested. So these facts
+//	            have no request, and a fold that does not know the compaction ignores them. The summary's tokens are
+//	            not reported, because the next call does not start with them.
 //
 // # Order
 //
-// An idle event is no proof that the parts are final: after an abort a call's last state comes about 0.3 s later. The
-// abort of a person must not be lost in between, so the turn ends at once and takes its open calls and prompts with it;
-// what comes later about them is counted in [Report] as late and says nothing more.
+// After an idle event, parts may still change: after an abort the last state of a call arrives about 0.3 s later. A
+// person's abort must not be lost in between. So the turn ends at once, together with its open calls and prompts, and
+// later events about them are only counted as late in [Report].
 //
-// OpenCode's own retry is part of the turn and no fact. An error is told before the idle event that it leads to, and
-// may be followed by a compaction and a continuation instead: only at the idle event has the turn failed.
+// OpenCode's own retry is part of the turn and not a fact. An error arrives before its idle event, and a compaction and
+// a continuation may follow instead. So the turn fails only at the idle event.
 //
 // # Restarts
 //
-// A second server.connected, once there is a session, means that the process had died: nothing else tells, there is no
-// boot id. (A recorder that lost its connection and not its server is therefore taken for a restart.) Nothing of what
-// it held goes on: late events about it are only counted, and what becomes of it is the reconciler's to say. Sessions
-// that the new process goes on with are claimed.
+// A second server.connected, after the first session, means that the process died. There is no other sign, and no boot
+// id. (A recorder that lost its connection, but not its server, looks the same.) The new process continues nothing that
+// the old one held. Late events about it are only counted, and the reconciler recovers it. Sessions that the new
+// process continues are claimed.
 package opencode
 
 import (
@@ -44,46 +44,46 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// Step is what a harness does with one session at one instant: open or claim it, then append all facts as one commit. A
-// step with Restart set is about no session.
+// Step is what a harness does with one session at one instant: it opens or claims the session, then appends all facts
+// as one commit. A step with Restart set has no session.
 type Step struct {
-	At time.Time // of the record it comes from
-	// the process had died, and another one is there; if this is the last step, it says nothing
+	At time.Time // of the record
+	// The process died and another one runs. If this is the last step, the new process does nothing.
 	Restart bool
-	Died    time.Time             // with Restart: the last sign of life of the process that died
+	Died    time.Time             // with Restart: the instant of the dead process's last event
 	Session string                // the session's id
-	Open    *events.SessionOpened // the session begins; whoever appends it fills in the incarnation
-	Claim   bool                  // the process before this one owned the session: claim it first
-	Facts   []events.Fact         // may be empty when the session only opens
+	Open    *events.SessionOpened // the session begins; the caller sets the incarnation
+	Claim   bool                  // an earlier process owned the session: claim it first
+	Facts   []events.Fact         // may be empty if the session is only opened
 }
 
-// stepFactsMax is how many facts one step has at most. The largest fact stays below 100 KiB, so a step fits a commit.
+// stepFactsMax is the maximum number of facts in one step. A fact is smaller than 100 KiB, so a step fits a commit.
 const stepFactsMax = 4
 
-// Translator turns records into steps. It keeps what is open in each session and a bounded part of what has ended, so
-// that a stream of any length takes bounded memory for each session; use one for each stream, from one goroutine. Make
-// it with [NewTranslator].
+// Translator turns records into steps. It keeps the open entities of each session and a bounded number of ended ones,
+// so a stream of any length takes bounded memory for each session. Use one Translator for each stream, from one
+// goroutine. Create it with [NewTranslator].
 type Translator struct {
 	sessions map[string]*session
-	ordered  []*session // by first appearance, so that nothing depends on the order of a map
-	busy     []*session // those heard of lately, the newest last
+	ordered  []*session // by first appearance, so that the output does not depend on map order
+	busy     []*session // recently active sessions, the newest last
 	deleted  window     // ids of sessions that were deleted
-	began    bool       // there was a session
+	began    bool       // a session has appeared
 	seen     window
-	at       time.Time // of the record in hand; never goes back
-	before   time.Time // of the record before it
+	at       time.Time // instant of the current record; never decreases
+	before   time.Time // instant of the previous record
 	said     time.Time // of the newest step
 	out      []Step
 	report   Report
 }
 
-// NewTranslator is a translator that knows nothing yet.
+// NewTranslator returns a translator without any state.
 func NewTranslator() *Translator {
 	return &Translator{sessions: map[string]*session{}, seen: newWindow(seenMax), deleted: newWindow(deletedMax),
 		report: Report{Unknown: map[string]int{}}}
 }
 
-// Steps translates a whole recording. The records are put in [Order] first; the slice itself stays as it is.
+// Steps translates a whole recording. It sorts a copy of the records with [Order].
 func Steps(records []Record) ([]Step, Report) {
 	t := NewTranslator()
 	var steps []Step
@@ -94,9 +94,9 @@ func Steps(records []Record) ([]Step, Report) {
 	return steps, t.Report()
 }
 
-// Translate says what a harness does because of this record. Records come in order; see [Order]. What cannot be read or
-// is not known is counted in the report and changes nothing. A call that is about to run, and a rejection whose text is
-// told by the next record, are held back until then: see [Translator.Flush].
+// Translate returns what a harness does because of this record. Records must be in order; see [Order]. Unreadable and
+// unknown data is counted in the report and changes nothing else. Translate holds back a call that is about to run, and
+// a rejection whose text is in the next record: see [Translator.Flush].
 func (t *Translator) Translate(r Record) []Step {
 	t.report.Records++
 	ev, err := unwrap(r.Event)
@@ -113,7 +113,7 @@ func (t *Translator) Translate(r Record) []Step {
 	return t.take()
 }
 
-// Flush says what is held back. Call it when the recording has ended, or when no further event is at hand.
+// Flush returns the facts that are held back. Call it at the end of a recording, or when no further event is available.
 func (t *Translator) Flush() []Step {
 	for _, s := range t.ordered {
 		t.release(s)
@@ -121,21 +121,21 @@ func (t *Translator) Flush() []Step {
 	return t.take()
 }
 
-// take is what was said since the last time.
+// take returns the steps since the last take.
 func (t *Translator) take() []Step {
 	out := t.out
 	t.out = nil
 	return out
 }
 
-// say adds facts that stand together to the session's step at this instant, or begins a new one.
+// say adds the facts to the session's step at this instant, or begins a new step. The facts stay in one step.
 func (t *Translator) say(s *session, at time.Time, facts ...events.Fact) {
 	step := t.step(s, at, len(facts))
 	step.Facts = append(step.Facts, facts...)
 	t.report.Facts += len(facts)
 }
 
-// step is the step that the next facts of the session belong to. The session is opened or claimed with it if need be.
+// step returns the step for the session's next facts. A new step opens or claims the session if necessary.
 func (t *Translator) step(s *session, at time.Time, room int) *Step {
 	if n := len(t.out); n > 0 {
 		last := &t.out[n-1]
@@ -155,7 +155,7 @@ func (t *Translator) step(s *session, at time.Time, room int) *Step {
 	return &t.out[len(t.out)-1]
 }
 
-// restart ends everything that the process held. What becomes of it is not the bridge's to say.
+// restart marks everything that the process held as lost. The reconciler recovers it, not the bridge.
 func (t *Translator) restart() {
 	t.report.Restarts++
 	for _, s := range t.ordered {
@@ -170,8 +170,8 @@ func (t *Translator) restart() {
 	t.report.Dead = true
 }
 
-// Report is what the translation came to so far. What is open at the end of a recording is what its process held when
-// it died, or when the recording was stopped.
+// Report returns the result of the translation so far. Open lists what the process held when it died or when the
+// recording stopped.
 func (t *Translator) Report() Report {
 	r := t.report
 	r.Unknown = maps.Clone(r.Unknown)

@@ -9,13 +9,13 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// bySomebody is who answered: OpenCode does not say which person did.
-const bySomebody = "opencode"
+// byOpenCode is the author of every answer: OpenCode does not report which person answered.
+const byOpenCode = "opencode"
 
-// feedbackMark stands before what a person wrote with a rejection, in the error of the rejected call.
+// feedbackMark precedes a person's text in the error of a rejected call.
 const feedbackMark = "with the following feedback: "
 
-// questionsMax is how many questions of one prompt are put; OpenCode's tool asks a handful at most.
+// questionsMax is the maximum number of questions of one prompt. OpenCode's tool asks a few at most.
 const questionsMax = 100
 
 // prompt is a question or a permission that was asked.
@@ -38,7 +38,7 @@ func (t *Translator) questionAsked(s *session, b *body) {
 	}
 	f := events.PromptRequested{PromptKind: events.PromptQuestion}
 	if err := json.Unmarshal(b.Questions, &raw); err != nil {
-		// The agent waits all the same: it stands as a prompt without questions, under what was sent as its title.
+		// The agent waits in any case: the prompt has no questions, and the raw data is its title.
 		t.problem("record %d: questions: %v", t.report.Records, err)
 		raw, f.Title = nil, cutText(string(b.Questions), titleBytesMax)
 	}
@@ -54,7 +54,8 @@ func (t *Translator) questionAsked(s *session, b *body) {
 	t.ask(s, b.ID, b.Tool, f)
 }
 
-// entitle says a call that is held back, before the prompt that names it. What it asks for tells best what it is.
+// entitle begins a call that is held back, before the prompt that names it. The prompt's content is the call's best
+// title.
 func (t *Translator) entitle(s *session, ref *toolRef, title string) {
 	if c := s.named(ref); c != nil && c.title == "" {
 		c.title = cutText(title, titleBytesMax)
@@ -103,7 +104,7 @@ func (t *Translator) permissionAsked(s *session, b *body) {
 		Title: cutText(title, titleBytesMax), Native: raw})
 }
 
-// ask says a prompt. Asked again while it is open it has the newer body; a closed one stays closed.
+// ask appends a prompt. A repeated event updates an open prompt; a closed one stays closed.
 func (t *Translator) ask(s *session, id string, ref *toolRef, f events.PromptRequested) {
 	if id == "" {
 		t.problem("record %d: a prompt without an id", t.report.Records)
@@ -141,7 +142,7 @@ func (t *Translator) ask(s *session, id string, ref *toolRef, f events.PromptReq
 	t.say(s, t.at, f)
 }
 
-// settle is the open prompt of a reply, nil if there is none.
+// settle returns the open prompt of a reply, or nil.
 func (t *Translator) settle(s *session, id string) *prompt {
 	p := s.prompts[id]
 	if p == nil || p.done {
@@ -161,10 +162,10 @@ func (t *Translator) questionReplied(s *session, b *body) {
 	if err := json.Unmarshal(b.Answers, &given); err != nil {
 		t.problem("record %d: answers: %v", t.report.Records, err)
 	}
-	t.say(s, t.at, events.PromptAnswered{Prompt: p.id, Answers: answers(p.questions, given), By: bySomebody})
+	t.say(s, t.at, events.PromptAnswered{Prompt: p.id, Answers: answers(p.questions, given), By: byOpenCode})
 }
 
-// answers puts what was given to the questions, by their places. What is no offered label is the person's own text.
+// answers assigns the answers to the questions by index. A value that is not an offered label is the person's own text.
 func answers(questions []events.Question, given [][]string) []events.Answer {
 	out := make([]events.Answer, 0, len(questions))
 	for i, q := range questions {
@@ -192,8 +193,8 @@ func (t *Translator) questionRejected(s *session, b *body) {
 	}
 }
 
-// permissionReplied holds a rejection back until the next record: its text comes only with the call's error. A
-// rejection cascades to the session's other permissions, so several may be held.
+// permissionReplied holds a rejection back until the next record, because its text is only in the call's error. A
+// rejection also rejects the session's other permissions, so several may be held.
 func (t *Translator) permissionReplied(s *session, b *body) {
 	if b.Reply != "reject" || !s.holdsRejections() {
 		t.release(s)
@@ -213,7 +214,7 @@ func (t *Translator) permissionReplied(s *session, b *body) {
 		p.feedback = b.Message
 		t.say(s, t.at, p.reject())
 	default:
-		t.say(s, t.at, events.PromptAnswered{Prompt: p.id, By: bySomebody,
+		t.say(s, t.at, events.PromptAnswered{Prompt: p.id, By: byOpenCode,
 			Answers: []events.Answer{{Question: events.PermissionQuestion,
 				Selected: []string{cutText(b.Reply, nameBytesMax)}}}})
 	}
@@ -223,7 +224,7 @@ func (s *session) holdsRejections() bool {
 	return slices.ContainsFunc(s.held, func(h held) bool { return h.prompt != nil })
 }
 
-// complain gives a held rejection the text that the call's error carries.
+// complain sets the text of a held rejection from the call's error.
 func (s *session) complain(c *call, text string) {
 	for _, h := range s.held {
 		if h.prompt == nil || h.prompt.call != c {
@@ -242,5 +243,5 @@ func (p *prompt) refuse() {
 }
 
 func (p *prompt) reject() events.Fact {
-	return events.PromptRejected{Prompt: p.id, Text: cutText(p.feedback, errorBytesMax), By: bySomebody}
+	return events.PromptRejected{Prompt: p.id, Text: cutText(p.feedback, errorBytesMax), By: byOpenCode}
 }

@@ -23,7 +23,7 @@ func question(questions string) string {
 		`,"tool":{"messageID":"a1","callID":"c1"}}`
 }
 
-// TestPrompts tells how people's answers come through, after two calls have begun.
+// TestPrompts checks the translation of people's answers, after two calls have begun.
 func TestPrompts(t *testing.T) {
 	const pending, failed = `{"status":"pending"}`,
 		`{"status":"error","error":"The user rejected permission to use this specific tool call with the following ` +
@@ -105,8 +105,7 @@ func TestPrompts(t *testing.T) {
 	}
 }
 
-// TestPromptExpires: an answer would go to a callback of the process that asked, so every prompt of OpenCode's expires
-// with it.
+// TestPromptExpires: an answer goes to a callback of the asking process, so every prompt of OpenCode expires with it.
 func TestPromptExpires(t *testing.T) {
 	steps, _ := Steps(script(slices.Concat(begun,
 		[]string{permission("r1", "c1", "rm"), question(`[{"question":"?","multiple":true,"custom":false}]`)})...))
@@ -127,7 +126,7 @@ func TestPromptExpires(t *testing.T) {
 		}
 	}
 	if q := prompts[1].Questions[0]; q.ID != "q1" || !q.Multi || q.Custom {
-		t.Errorf("%+v: want q1, several answers, none of one's own", q)
+		t.Errorf("%+v: want q1, several answers, no free text", q)
 	}
 	const native = `{"permission":"bash","patterns":["rm"],"always":[],"metadata":{}}`
 	if native != string(prompts[0].Native) {
@@ -135,7 +134,7 @@ func TestPromptExpires(t *testing.T) {
 	}
 }
 
-// TestSubAgents: a child knows its parent, its root and the call that waits for it, if that can be told.
+// TestSubAgents: a child has its parent, its root and, if it is unambiguous, the call that waits for it.
 func TestSubAgents(t *testing.T) {
 	task := func(part, call, state string) string {
 		return strings.Replace(tool(part, call, state), `"bash"`, `"task"`, 1)
@@ -153,12 +152,12 @@ func TestSubAgents(t *testing.T) {
 	}{
 		{"the only call there is", []string{task("p2", "c1", `{"status":"pending"}`), child("ses_2", "ses_1", "look")},
 			[]string{`tool.started c1 task ""`, "ses_2 opened ses_1/c1/ses_1"}},
-		{"two calls, told apart by what they are about", []string{task("p2", "c1", look), task("p3", "c2", search),
+		{"two calls with different descriptions", []string{task("p2", "c1", look), task("p3", "c2", search),
 			child("ses_2", "ses_1", "search (@general subagent)"), child("ses_3", "ses_1", "look (@general subagent)")},
 			[]string{`tool.started c1 task "look" {"description":"look"}`,
 				`tool.started c2 task "search" {"description":"search"}`, "ses_2 opened ses_1/c2/ses_1",
 				"ses_3 opened ses_1/c1/ses_1"}},
-		{"two calls that cannot be told apart",
+		{"two calls with the same description",
 			[]string{task("p2", "c1", look), task("p3", "c2", look), child("ses_2", "ses_1", "look")},
 			[]string{`tool.started c1 task "look" {"description":"look"}`,
 				`tool.started c2 task "look" {"description":"look"}`, "ses_2 opened ses_1//ses_1"}},
@@ -170,7 +169,7 @@ func TestSubAgents(t *testing.T) {
 		{"a grandchild has the outermost root", []string{child("ses_2", "ses_1", "a"), child("ses_3", "ses_2", "b")},
 			[]string{"ses_2 opened ses_1//ses_1", "ses_3 opened ses_2//ses_1"}},
 		{"its own parent", []string{child("ses_2", "ses_2", "a")}, []string{"ses_2 opened //"}},
-		{"what the agent tells its sub-agent is no person's message",
+		{"a message of the agent to its sub-agent is synthetic",
 			[]string{task("p2", "c1", look), child("ses_2", "ses_1", "look"),
 				`message.updated {"sessionID":"ses_2","info":{"id":"m2","role":"user"}}`,
 				`message.part.updated {"sessionID":"ses_2","part":{"id":"p9","messageID":"m2","type":"text",` +

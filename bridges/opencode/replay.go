@@ -9,33 +9,33 @@ import (
 	"github.com/holdfast-dev/holdfast/harness"
 )
 
-// RecordedCrash is a recording at hand: an OpenCode server that was killed with one command done, one running, and one
-// that waited for a permission.
+// RecordedCrash is a sample recording: an OpenCode server was killed with one command done, one running, and one
+// waiting for a permission.
 //
 //go:embed testdata/h-kill9-parallel.jsonl
 var RecordedCrash []byte
 
 // Limits of a replay.
 const (
-	recoveryMaxS   = 15 // seconds that a new process waits for what became of the one before it
-	recoveryPollMS = 25 // milliseconds between two looks
-	leaveMaxS      = 10 // seconds that leaving in good order may take
+	recoveryMaxS   = 15 // seconds that a new process waits for the recovery of the old one's sessions
+	recoveryPollMS = 25 // milliseconds between two polls
+	leaveMaxS      = 10 // seconds for a graceful leave
 )
 
-// Player plays recordings through real leases: it opens and claims sessions, appends what was said in them, dies where
-// the recorded process died, and starts again where it did.
+// Player plays recordings with real leases: it opens and claims sessions and appends their facts. It ends its process
+// where the recorded process died, and starts another one where that restarted.
 type Player struct {
-	// Connect makes the next process of the harness. Required.
+	// Connect returns the next process of the harness. Required.
 	Connect func(ctx context.Context) (*harness.Harness, error)
-	// Fast leaves out the pauses. Default: everything happens as long after the first step as it was recorded.
+	// Fast omits the pauses. Default: each step has its recorded distance from the first one.
 	Fast bool
-	// Told, if given, is called after each step that was played, and, with no session, when a process died.
+	// If it is set, Play calls it after each step. A step without a session reports the death of a process.
 	Told func(s Step)
 }
 
-// Play plays the steps of one recording; dead is its [Report]'s. It ends as the recording ended: with the process gone
-// and what it held left open, or having left in good order. When ctx ends, or a step cannot be played, it leaves in
-// good order and returns why; errors are those of the harness.
+// Play plays the steps of one recording. dead is Dead of the recording's [Report]. If dead is set, the process ends as
+// if killed and leaves its work open. Otherwise it leaves gracefully. If ctx ends or a step fails, Play leaves
+// gracefully and returns the reason. Errors are those of the harness.
 func (p *Player) Play(ctx context.Context, steps []Step, dead bool) error {
 	if len(steps) == 0 {
 		return nil
@@ -54,7 +54,7 @@ func (p *Player) Play(ctx context.Context, steps []Step, dead bool) error {
 	switch {
 	case l.gone:
 		return nil
-	case dead: // it was recorded up to the death, not beyond
+	case dead: // the recording ends with the death
 		l.die(Step{Restart: true, At: steps[len(steps)-1].At, Died: steps[len(steps)-1].At})
 		return nil
 	default:
@@ -62,7 +62,7 @@ func (p *Player) Play(ctx context.Context, steps []Step, dead bool) error {
 	}
 }
 
-// begin connects a process that goes on with nothing of an earlier one: OpenCode forgets what it held.
+// begin connects a process that continues nothing of an earlier one: OpenCode forgets what it held.
 func (p *Player) begin(ctx context.Context) (*harness.Harness, error) {
 	h, err := p.Connect(ctx)
 	if err != nil {
@@ -75,17 +75,17 @@ func (p *Player) begin(ctx context.Context) (*harness.Harness, error) {
 	return h, nil
 }
 
-// play is one recording being played.
+// play is one recording in progress.
 type play struct {
 	*Player
 	h        *harness.Harness
 	sessions map[string]*harness.Session // of this process
 	from     time.Time                   // of the first step
-	began    time.Time                   // when that was played
-	gone     bool                        // the process is dead, and there is no other
+	began    time.Time                   // the instant at which the first step was played
+	gone     bool                        // the process is dead and has no successor
 }
 
-// step does what one step says. A restart as the last step is a death: the new process says nothing.
+// step plays one step. A restart as the last step is a death without a successor.
 func (l *play) step(ctx context.Context, s *Step, last bool) error {
 	if s.Restart {
 		if err := l.wait(ctx, s.Died); err != nil {
@@ -112,7 +112,7 @@ func (l *play) step(ctx context.Context, s *Step, last bool) error {
 	return nil
 }
 
-// enter makes the process the session's owner, if the step says so.
+// enter opens or claims the session, if the step says so.
 func (l *play) enter(ctx context.Context, s *Step) (err error) {
 	switch {
 	case s.Open != nil:
@@ -127,7 +127,7 @@ func (l *play) enter(ctx context.Context, s *Step) (err error) {
 	return err
 }
 
-// wait returns when it is time for what was recorded at this instant.
+// wait returns when the recorded instant is due.
 func (l *play) wait(ctx context.Context, at time.Time) error {
 	if l.Fast {
 		return context.Cause(ctx)
@@ -154,8 +154,8 @@ func (l *play) tell(s Step) {
 	}
 }
 
-// restart has the next process begin, and waits until what the dead one held is recovered: the recorded process had
-// nothing of it either. A cell in which nobody recovers is not waited for.
+// restart begins the next process. It waits until the sessions of the dead one are recovered, because the recorded
+// process held nothing of them either. The wait is bounded, for a cell without a reconciler.
 func (l *play) restart(ctx context.Context, s *Step) error {
 	if err := l.wait(ctx, s.At); err != nil {
 		return err
@@ -185,10 +185,10 @@ func (l *play) restart(ctx context.Context, s *Step) error {
 	}
 }
 
-// held is how many sessions the stored documents still show as the dead process's. One without a document has not been
-// folded yet.
+// held returns the number of sessions whose documents still show the dead process as owner. A session without a
+// document is not folded yet, and counts.
 func (l *play) held(ctx context.Context, dead string, lost map[string]*harness.Session) (int, error) {
-	docs, _, err := l.h.Sessions(ctx) // a document that cannot be read counts as not recovered yet
+	docs, _, err := l.h.Sessions(ctx) // a document that cannot be decoded counts as not recovered
 	if err != nil {
 		return 0, err
 	}
@@ -201,7 +201,7 @@ func (l *play) held(ctx context.Context, dead string, lost map[string]*harness.S
 	return len(lost) - free, nil
 }
 
-// leave ends the process in good order, also when ctx has ended, and returns why together with what went wrong in that.
+// leave ends the process gracefully, even if ctx has ended, and joins why with the error of leaving.
 func (l *play) leave(ctx context.Context, why error) error {
 	if l.gone {
 		return why

@@ -17,14 +17,14 @@ import (
 	fold "github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// theatre is a broker without services: what is in its log comes from the player.
+// theatre is a broker without services: only the player writes to its log.
 type theatre struct {
 	t      *testing.T
 	ctx    context.Context
 	server *embed.Server
 	bus    *bus.Bus
 	player Player
-	told   []Step
+	steps  []Step
 	lives  int
 }
 
@@ -34,7 +34,7 @@ func newTheatre(t *testing.T) *theatre {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	t.Cleanup(cancel)
 	th := &theatre{t: t, ctx: ctx, server: s, bus: natstest.Bus(t, s)}
-	th.player = Player{Fast: true, Told: func(s Step) { th.told = append(th.told, s) },
+	th.player = Player{Fast: true, Told: func(s Step) { th.steps = append(th.steps, s) },
 		Connect: func(ctx context.Context) (*harness.Harness, error) {
 			th.lives++
 			return harness.Connect(ctx, harness.Config{ID: "opencode", URL: s.URL(), TTL: 2 * time.Minute})
@@ -42,7 +42,7 @@ func newTheatre(t *testing.T) *theatre {
 	return th
 }
 
-// fold is a session as the log has it, and the kinds of its facts.
+// fold returns a session folded from the log, and the kinds of its facts.
 func (th *theatre) read(id string) (*fold.State, []events.Kind) {
 	th.t.Helper()
 	s := fold.New(events.Ref{Harness: "opencode", Session: id})
@@ -60,7 +60,7 @@ func (th *theatre) read(id string) (*fold.State, []events.Kind) {
 	return s, kinds
 }
 
-// leases are the leases of the harness that are alive.
+// leases returns the number of live leases of the harness.
 func (th *theatre) leases() (n int) {
 	th.t.Helper()
 	if err := th.bus.List(th.ctx, bus.Leases, events.HarnessLeaseKeys("opencode"),
@@ -79,8 +79,7 @@ func crashed(t *testing.T) ([]Step, Report) {
 	return Steps(trace.Records)
 }
 
-// A recorded death: the log says what was recorded, and nothing of an end; what was open is open, and the lease is
-// there.
+// A recorded death: the log has the recorded facts and no end. Open entities stay open, and the lease stays.
 func TestPlayDeath(t *testing.T) {
 	th := newTheatre(t)
 	steps, report := crashed(t)
@@ -99,12 +98,12 @@ func TestPlayDeath(t *testing.T) {
 	if n := th.leases(); n != 1 || th.lives != 1 {
 		t.Errorf("%d leases of %d processes", n, th.lives)
 	}
-	if last := th.told[len(th.told)-1]; !last.Restart || last.Session != "" {
-		t.Errorf("the death was not told: %+v", last)
+	if last := th.steps[len(th.steps)-1]; !last.Restart || last.Session != "" {
+		t.Errorf("the death was not reported: %+v", last)
 	}
 }
 
-// A recording that stops while something is open has no restart to tell of the death: it dies all the same.
+// A recording that stops while something is open has no restart that shows the death. The process dies all the same.
 func TestPlayCutRecording(t *testing.T) {
 	th := newTheatre(t)
 	steps, _ := crashed(t)
@@ -117,7 +116,7 @@ func TestPlayCutRecording(t *testing.T) {
 	}
 }
 
-// A recording that ends well leaves in good order.
+// A recording that ends well leaves gracefully.
 func TestPlayGoodEnd(t *testing.T) {
 	th := newTheatre(t)
 	steps, report := translateFile(t, "testdata/b-bash-ok.jsonl")
@@ -131,7 +130,7 @@ func TestPlayGoodEnd(t *testing.T) {
 	}
 }
 
-// After a restart the next process claims what it goes on with, and only when the dead one's part is recovered.
+// After a restart the next process claims the sessions that it continues, after the dead one's work is recovered.
 func TestPlayRestart(t *testing.T) {
 	th := newTheatre(t)
 	steps, report := translateFile(t, "testdata/j-kill9-compact.jsonl")
@@ -157,7 +156,7 @@ func TestPlayRestart(t *testing.T) {
 	}
 }
 
-// recover is what a reconciler and a ledger would do about a dead owner.
+// recover does the work of a reconciler and a ledger after an owner's death.
 func (th *theatre) recover(id string) error {
 	s := fold.New(events.Ref{Harness: "opencode", Session: id})
 	commits, err := th.bus.Read(th.ctx, s.Ref(), 0)
@@ -186,7 +185,7 @@ func (th *theatre) recover(id string) error {
 	return err
 }
 
-// At its own pace a recording takes as long as it took; who does not wait for it leaves in good order.
+// By default a recording takes as long as it was recorded. If ctx ends first, the player leaves gracefully.
 func TestPlayPace(t *testing.T) {
 	at := time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 	const pause = 300 * time.Millisecond
@@ -217,14 +216,14 @@ func TestPlayPace(t *testing.T) {
 	}
 }
 
-// A step that cannot be played is named, and the process leaves.
+// The error names the step that failed, and the process leaves.
 func TestPlayRefused(t *testing.T) {
 	th := newTheatre(t)
 	at := time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
-	err := th.player.Play(th.ctx, []Step{{At: at, Session: "nobody-opened-it",
+	err := th.player.Play(th.ctx, []Step{{At: at, Session: "never-opened",
 		Facts: []events.Fact{events.TurnStopped{Turn: "t1", Actor: "person"}}}}, false)
 	if !errors.Is(err, harness.ErrNotFound) ||
-		!strings.Contains(err.Error(), "step 1 of 1: session nobody-opened-it") || th.leases() != 0 {
+		!strings.Contains(err.Error(), "step 1 of 1: session never-opened") || th.leases() != 0 {
 		t.Errorf("%v, %d leases", err, th.leases())
 	}
 	if err := th.player.Play(th.ctx, nil, false); err != nil || th.lives != 1 {

@@ -4,25 +4,25 @@ import "fmt"
 
 // Limits of a report.
 const (
-	problemsMax     = 20   // problems that are told one by one; all are counted
-	unknownKindsMax = 1000 // different unknown things that are counted apart
-	unknownNameMax  = 120  // bytes of the name of an unknown thing
+	problemsMax     = 20   // problems with a text; all are counted
+	unknownKindsMax = 1000 // different unknown names that are counted separately
+	unknownNameMax  = 120  // bytes of an unknown name
 	seenMax         = 1 << 16
 )
 
-// Report is what a translation came to: all that was left out is counted here.
+// Report is the result of a translation. It counts everything that was omitted.
 type Report struct {
 	Records    int            // read so far
-	Facts      int            // said so far
-	Duplicates int            // events whose id was there before
-	Late       int            // events about something that had ended, or that a dead process held
-	Unreadable int            // records that are no event, and fields of another shape than known
-	Problems   []string       // why, for the first of these
+	Facts      int            // produced so far
+	Duplicates int            // events with an id that was seen before
+	Late       int            // events about entities that had ended, or that a dead process held
+	Unreadable int            // records that are not events, and fields of an unexpected type
+	Problems   []string       // the texts for the first of these
 	Unknown    map[string]int // event types, part types and fields that this build does not know, by name
-	Restarts   int            // how often the process died and came back
-	Lost       []string       // what it held when it died: session/entity/id, the first 10,000
-	Open       []string       // what is open now: session/entity/id
-	// the recording ends with its process dead: something is open, or a restart was the last step
+	Restarts   int            // number of times that the process died and came back
+	Lost       []string       // entities that were open when a process died: session/entity/id, the first 10,000
+	Open       []string       // entities that are open now: session/entity/id
+	// Dead is true if the recording ends without a process: something is open, or the last step is a restart.
 	Dead bool
 }
 
@@ -41,7 +41,7 @@ func (t *Translator) unknown(name string) {
 	t.report.Unknown[name]++
 }
 
-// window remembers the newest ids, up to a limit, so that a stream of any length can be deduplicated.
+// window holds the newest ids, up to a limit. It deduplicates a stream of any length.
 type window struct {
 	ids  map[string]bool
 	ring []string
@@ -51,10 +51,10 @@ type window struct {
 
 func newWindow(idsMax int) window { return window{ids: map[string]bool{}, max: idsMax} }
 
-// has says whether the id is remembered.
+// has reports whether the id is in the window.
 func (w *window) has(id string) bool { return w.ids[id] }
 
-// add says whether the id is new.
+// add reports whether the id is new.
 func (w *window) add(id string) bool {
 	if w.ids[id] {
 		return false

@@ -9,43 +9,43 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// session is what must be known of one session to tell what its next event means.
+// session is the state that the translation of a session's next event needs.
 type session struct {
 	id         string
 	info       sessionInfo
 	parent     *session
 	root       string
-	parentCall *call // of the parent, as long as it is known
+	parentCall *call // of the parent, while it is known
 	opened     bool
 	closed     bool
-	claim      bool // another process goes on with it: it must claim it before it says anything
+	claim      bool // another process continues the session, and must claim it first
 
 	turn       *turn // the open one
 	lastTurn   string
 	turnIDs    window     // an id is not used twice
-	turns      int        // how many there were
+	turns      int        // the number of turns
 	pending    []*message // user messages that no turn has taken, oldest first
 	messages   map[string]*message
-	calls      map[string]*call // by id of the part
+	calls      map[string]*call // by part id
 	callParts  map[string]string
 	prompts    map[string]*prompt
 	compaction *compaction
 	held       []held
 
 	orderedMessages []*message // by first appearance
-	orderedPrompts  []string   // ids, likewise
-	gone            window     // what was forgotten
+	orderedPrompts  []string   // by first appearance
+	gone            window     // ids of removed entities
 }
 
-// held is what is said only when the next record of the session has been seen: a call that is still pending, or a
-// rejection whose text comes with the call's error.
+// held is a fact that waits for the next record of the session: a pending call, or a rejection whose text is in the
+// call's error.
 type held struct {
 	at     time.Time
 	call   *call
 	prompt *prompt
 }
 
-// session finds a session, or begins to watch one.
+// session returns the session with this id, and creates it if necessary.
 func (t *Translator) session(id string) *session {
 	id = ident("ses", id)
 	s := t.sessions[id]
@@ -62,7 +62,8 @@ func (t *Translator) session(id string) *session {
 	return s
 }
 
-// sessionCreated opens the session. A sub-agent's names the session and, if it can be told, the call that waits for it.
+// sessionCreated opens the session. A sub-agent's session has its parent and, if it is unambiguous, the call that waits
+// for it.
 func (t *Translator) sessionCreated(s *session, b *body) {
 	if s.opened {
 		t.report.Late++
@@ -85,7 +86,7 @@ func (t *Translator) sessionUpdated(s *session, b *body) {
 	s.parentCall = s.parent.spawner(s)
 }
 
-// sessionDeleted closes the session for good. An archived one stays open: OpenCode can take it out of the archive.
+// sessionDeleted closes the session. An archived session stays open, because OpenCode can restore it.
 func (t *Translator) sessionDeleted(s *session, _ *body) {
 	if s.opened {
 		t.say(s, t.at, events.SessionClosed{Reason: "deleted"})
@@ -94,7 +95,7 @@ func (t *Translator) sessionDeleted(s *session, _ *body) {
 	s.opened, s.closed = true, true
 }
 
-// rootMax is how deep sub-agents are nested at most; a recording that says otherwise contradicts itself.
+// rootMax is the maximum depth of sub-agents. A deeper recording is inconsistent.
 const rootMax = 100
 
 func (s *session) rootID() string {
@@ -108,7 +109,7 @@ func (s *session) rootID() string {
 	return at.id
 }
 
-// opening is what the harness says when it opens the session. The incarnation is the harness's to fill in.
+// opening returns the fact that opens the session. The harness sets the incarnation.
 func (s *session) opening() *events.SessionOpened {
 	o := &events.SessionOpened{Title: cutText(s.info.Title, titleBytesMax), Agent: cutText(s.info.Agent, nameBytesMax),
 		Model: s.info.Model.name()}
@@ -125,8 +126,9 @@ func (s *session) opening() *events.SessionOpened {
 	return o
 }
 
-// spawner is the call that waits for this child: the one that names it; else, of those that name none yet, the one that
-// gave the child its title, or the only one there is. A guess between several would be worse than none.
+// spawner returns the parent's call that waits for this child: the call that names the child, or, among the calls that
+// name none, the one with the child's title, or the only one. If several calls match, it returns nil instead of a
+// guess.
 func (s *session) spawner(child *session) *call {
 	if s.turn == nil {
 		return nil
@@ -153,7 +155,7 @@ func (s *session) spawner(child *session) *call {
 	return nil
 }
 
-// release says what the session holds back.
+// release appends the facts that the session holds back.
 func (t *Translator) release(s *session) {
 	for _, h := range s.held {
 		t.sayHeld(s, h)
@@ -170,7 +172,7 @@ func (t *Translator) sayHeld(s *session, h held) {
 	}
 }
 
-// releaseCall says what is held back about one call, and whether there was anything.
+// releaseCall appends the held fact of one call, and reports whether there was one.
 func (t *Translator) releaseCall(s *session, c *call) bool {
 	n := len(s.held)
 	s.held = slices.DeleteFunc(s.held, func(h held) bool {
@@ -183,7 +185,7 @@ func (t *Translator) releaseCall(s *session, c *call) bool {
 	return len(s.held) < n
 }
 
-// open lists what is open in the session, sorted.
+// open returns the session's open entities, sorted.
 func (s *session) open() []string {
 	var ids []string
 	add := func(entity, id string) { ids = append(ids, fmt.Sprintf("%s/%s/%s", s.id, entity, id)) }
@@ -207,7 +209,7 @@ func (s *session) open() []string {
 	return ids
 }
 
-// lose ends everything open, because its process is gone or the session is closed: nothing of it is said any more.
+// lose ends all open entities without facts, because the process is dead or the session is closed.
 func (s *session) lose() {
 	for _, m := range s.messages {
 		if m.turn != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/failure"
 )
 
-// call is a tool part. Its id is the provider's id of the call, as prompts name it too; a provider that counts anew in
-// each answer gives the same id twice, and the later one goes by the part's id.
+// call is a tool part. Its id is the provider's call id, which prompts use, too. Some providers restart their ids in
+// each response. Then the later call has the part's id.
 type call struct {
 	id          string
 	turn        *turn
@@ -18,13 +18,13 @@ type call struct {
 	description string
 	input       json.RawMessage
 	child       string // the sub-agent's session
-	begun       bool   // said, or held back
+	begun       bool   // its fact is appended or held back
 	done        bool
-	rejected    bool     // a person said no to what it asked
-	names       []string // what it is found by in [session].callParts
+	rejected    bool     // a person rejected its permission
+	names       []string // its keys in [session].callParts
 }
 
-// join begins the call as a part of its turn.
+// join adds the call to its turn.
 func (c *call) join(u *turn) {
 	c.turn, c.begun = u, true
 	u.calls, u.hadOutput = append(u.calls, c), true
@@ -32,7 +32,7 @@ func (c *call) join(u *turn) {
 
 func (c *call) end() { c.done, c.input = true, nil }
 
-// partUpdated follows one part of a message: text, a call, what a model call used, the wish for a compaction.
+// partUpdated handles one part of a message: text, a call, a model call's usage, a request for a compaction.
 func (t *Translator) partUpdated(s *session, b *body) {
 	p := &b.part
 	if p.Type != "tool" {
@@ -61,7 +61,7 @@ func (t *Translator) partUpdated(s *session, b *body) {
 	}
 }
 
-// forget takes a message out of those that wait for a turn.
+// forget removes a message from the pending ones.
 func (s *session) forget(m *message) {
 	for i, waiting := range s.pending {
 		if waiting == m {
@@ -71,7 +71,7 @@ func (s *session) forget(m *message) {
 	}
 }
 
-// text notes what a user wrote, or that a model call had output.
+// text records a user's text, or that a model call had output.
 func (s *session) text(m *message, p *part) {
 	if m.role == "assistant" {
 		if m.turn != nil && !m.summary && p.Text != "" {
@@ -102,11 +102,11 @@ func (s *session) text(m *message, p *part) {
 	}
 }
 
-// userPartsMax is how many parts of one message are looked at.
+// userPartsMax is the maximum number of parts of one message that are kept.
 const userPartsMax = 1000
 
-// toolPart says when a call begins, once, and when it ends, once. A pending call is held back for one record: the next
-// one usually says what it was called with.
+// toolPart appends the begin of a call once, and its end once. A pending call is held back for one record, because the
+// next one usually has its input.
 func (t *Translator) toolPart(s *session, m *message, p *part) {
 	c := s.call(m, p)
 	if c.done {
@@ -143,7 +143,7 @@ func (t *Translator) toolOpen(s *session, m *message, c *call, p *part) {
 	t.say(s, t.at, c.begin())
 }
 
-// adopt finds the call's turn. A call of a run that the stream has not seen the beginning of begins one here.
+// adopt finds the call's turn. If the stream began in the middle of a run, adopt begins a turn.
 func (t *Translator) adopt(s *session, m *message, c *call) bool {
 	switch {
 	case m.turn == nil && m.role == "" && s.turn != nil:
@@ -187,7 +187,7 @@ func (t *Translator) toolEnd(s *session, m *message, c *call, p *part) {
 	}
 }
 
-// call is the call of a part.
+// call returns the call of a part.
 func (s *session) call(m *message, p *part) *call {
 	key := p.ID
 	if key == "" {
@@ -210,7 +210,7 @@ func (s *session) call(m *message, p *part) *call {
 	return c
 }
 
-// named is the open call that a prompt names, nil if there is none.
+// named returns the open call that a prompt names, or nil.
 func (s *session) named(ref *toolRef) *call {
 	if ref == nil {
 		return nil
@@ -222,7 +222,7 @@ func (s *session) named(ref *toolRef) *call {
 	return c
 }
 
-// describe notes what the part says about the call.
+// describe records the part's data about the call.
 func (c *call) describe(p *part) {
 	if c.name == "" {
 		c.name = "tool"
@@ -240,7 +240,8 @@ func (c *call) describe(p *part) {
 		Query       string `json:"query"`
 	}
 	if err := json.Unmarshal(p.State.Input, &in); err != nil {
-		in.Description = "" // tools may be called with anything; a title is only a kindness
+		// Tools accept any input; the title is optional.
+		in.Description = ""
 	}
 	c.description = in.Description
 	for _, title := range []string{p.State.Title, in.Description, in.Command, in.FilePath, in.Path, in.Pattern, in.URL,
@@ -261,8 +262,8 @@ func (c *call) begin() events.Fact {
 	return events.ToolStarted{Call: c.id, Turn: c.turn.id, Name: c.name, Title: c.title, Input: c.input}
 }
 
-// finish is how the call ended. A shell command that failed, ran out of time or was aborted is completed to OpenCode;
-// its exit code is kept with its output.
+// finish returns the fact that ends the call. For OpenCode, a shell command that failed, timed out or was aborted is
+// completed; its exit code is kept with its output.
 func (c *call) finish(p *part) events.Fact {
 	st := &p.State
 	if st.Status == "completed" {
@@ -278,7 +279,7 @@ func (c *call) finish(p *part) events.Fact {
 	return events.ToolFailed{Call: c.id, Error: events.Failure{Kind: kind, Text: cutText(st.Error, errorBytesMax)}}
 }
 
-// output is the call's text; with an exit code (null: it has none, because it was aborted) an object of both.
+// output returns the call's text, or an object of text and exit code. The exit code is null if the command was aborted.
 func output(st *toolState) json.RawMessage {
 	text := jsonText(st.Output, contentBytesMax)
 	exit := st.Metadata.Exit
@@ -291,8 +292,8 @@ func output(st *toolState) json.RawMessage {
 	}{exit, text})
 }
 
-// usage reports what a model call counted, also when that is told after the turn's end: it says nothing about a turn's
-// life. A summary's is not what the next call starts with.
+// usage reports the tokens of a model call, even after the turn has ended, because it does not affect the turn. The
+// usage of a summary is omitted, because the next call does not start with it.
 func (t *Translator) usage(s *session, m *message, p *part) {
 	if m.summary || m.used[p.ID] {
 		return

@@ -12,20 +12,20 @@ import (
 	"time"
 )
 
-// lineBytesMax is the longest line that is read; OpenCode's events carry whole tool outputs, never this much.
+// lineBytesMax is the maximum length of a line. OpenCode's events carry whole tool outputs, which are much smaller.
 const lineBytesMax = 256 << 20
 
-// Record is one event as OpenCode sent it, and when it was received.
+// Record is one event as OpenCode sent it, with the instant at which it was received.
 type Record struct {
 	At    time.Time
 	Event json.RawMessage
 }
 
-// Trace is a recording: its records in the order of the file, and how much of it could not be read.
+// Trace is a recording: its records in the order of the file, and the lines that could not be read.
 type Trace struct {
 	Records  []Record
-	Skipped  int      // lines that are no record
-	Problems []string // why, for the first of these
+	Skipped  int      // lines that are not records
+	Problems []string // the texts for the first of these
 }
 
 func (t *Trace) skip(line int, format string, args ...any) {
@@ -35,9 +35,9 @@ func (t *Trace) skip(line int, format string, args ...any) {
 	}
 }
 
-// ReadTrace reads a recording: one JSON object a line, {"at", "event"}, or the bare event, or what `/global/event`
-// sends. A line that is none is skipped and reported, a cut last line too. A record without a readable instant happened
-// when the one before it did. The error is the reader's own; what was read until then is returned with it.
+// ReadTrace reads a recording. Each line is a JSON object: {"at", "event"}, the bare event, or the form of
+// `/global/event`. Other lines, also a truncated last line, are skipped and counted. A record without a valid instant
+// gets the instant of the previous one. The error is the reader's; ReadTrace returns the records before it.
 func ReadTrace(r io.Reader) (Trace, error) {
 	var t Trace
 	var at time.Time
@@ -65,7 +65,7 @@ func ReadTrace(r io.Reader) (Trace, error) {
 	}
 }
 
-// readLine reads up to and including the next line feed. A line beyond the limit is read to its end and dropped.
+// readLine reads through the next line feed. It reads a line beyond the limit to its end and drops it.
 func readLine(br *bufio.Reader, bytesMax int) (line []byte, tooLong bool, err error) {
 	for {
 		part, err := br.ReadSlice('\n')
@@ -101,7 +101,7 @@ func parseRecord(line []byte, before time.Time) (Record, error) {
 	return rec, nil
 }
 
-// parseAt reads an instant: RFC 3339 text, or milliseconds since 1970.
+// parseAt parses an instant: RFC 3339 text, or milliseconds since 1970.
 func parseAt(raw json.RawMessage, before time.Time) time.Time {
 	var at time.Time
 	if json.Unmarshal(raw, &at) == nil && !at.IsZero() {
@@ -114,10 +114,10 @@ func parseAt(raw json.RawMessage, before time.Time) time.Time {
 	return before
 }
 
-// Order is a copy of the records in the order in which they are translated: by time; at equal times, records that both
-// have a sequence by it, all others by their event's id. Where only some have a sequence no comparison of two at a time
-// is consistent ("has a sequence sorts last" left prompts open for ever), so ids give the places, and those places that
-// sequenced records got are filled by sequence. Records without an id keep their order, before the others.
+// Order returns a copy of the records in the order of translation: by time, then, if both records have a sequence, by
+// sequence, and otherwise by event id. If only some records of an instant have a sequence, no pairwise comparison is
+// consistent ("a sequence sorts last" left prompts open for ever). So ids determine the places, and the places of the
+// sequenced records are filled by sequence. Records without an id come first, in their order.
 func Order(records []Record) []Record {
 	ks := make([]key, len(records))
 	for i, r := range records {
@@ -141,7 +141,7 @@ func Order(records []Record) []Record {
 	return out
 }
 
-// key is what a record is ordered by.
+// key is the sort key of a record.
 type key struct {
 	rec       Record
 	id        string
@@ -162,7 +162,7 @@ func keyOf(r Record) key {
 	return k
 }
 
-// bySequence puts the sequenced ones of records of one instant in their order, each at a place that one of them had.
+// bySequence sorts the sequenced records of one instant among the places that they occupy.
 func bySequence(ks []key) {
 	var places []int
 	var sequenced []key

@@ -84,7 +84,7 @@ func TestReadLineDropsWhatIsTooLong(t *testing.T) {
 	}
 }
 
-// TestOrder is P6: by time; equal times and both have a sequence, by sequence; then by id.
+// TestOrder shows P6: by time; at equal times, if both have a sequence, by sequence; otherwise by id.
 func TestOrder(t *testing.T) {
 	early, late := time.Unix(1, 0), time.Unix(2, 0)
 	rec := func(at time.Time, id, seq string) Record {
@@ -122,7 +122,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestOrderOfUnnamed: events without ids keep the order of the file, and one that cannot be read is in nobody's way.
+// TestOrderOfUnnamed: events without ids keep the order of the file. Unreadable ones do not disturb the others.
 func TestOrderOfUnnamed(t *testing.T) {
 	in := []Record{{Event: json.RawMessage(`{"type":"b"}`)}, {Event: json.RawMessage(`nonsense`)},
 		{Event: json.RawMessage(`{"type":"a"}`)}}
@@ -133,7 +133,7 @@ func TestOrderOfUnnamed(t *testing.T) {
 	}
 }
 
-// TestAnyOrderOfTheFile: a recording whose lines were shuffled translates to the same steps.
+// TestAnyOrderOfTheFile: a recording with shuffled lines translates to the same steps.
 func TestAnyOrderOfTheFile(t *testing.T) {
 	want, _ := translateFile(t, "testdata/h-kill9-parallel.jsonl")
 	raw, err := os.ReadFile("testdata/h-kill9-parallel.jsonl")
@@ -152,8 +152,8 @@ func TestAnyOrderOfTheFile(t *testing.T) {
 	}
 }
 
-// TestWrappings: the same recording as `/event`, `/global/event` and the durable log tell it, or all at once,
-// translates to the same.
+// TestWrappings: the forms of `/event`, `/global/event` and the durable log, and all of them together, translate to the
+// same steps.
 func TestWrappings(t *testing.T) {
 	plain := script(append(slices.Clone(begun), tool("p2", "c1", running), finished("a1", "m1", "stop"), idle)...)
 	want, _ := Steps(plain)
@@ -196,7 +196,7 @@ func TestWrappings(t *testing.T) {
 	}
 }
 
-// TestStrangeInput: what is not known or cannot be read is counted and named, and changes nothing of the rest.
+// TestStrangeInput: unknown and unreadable data is counted by name, and does not affect the other data.
 func TestStrangeInput(t *testing.T) {
 	ordinary := append(slices.Clone(begun), finished("a1", "m1", "stop"), idle)
 	strange := []string{
@@ -233,7 +233,7 @@ func TestStrangeInput(t *testing.T) {
 	}
 }
 
-// TestUnknownIsBounded: a stream that invents names without end does not fill the report.
+// TestUnknownIsBounded: an unlimited number of unknown names does not fill the report.
 func TestUnknownIsBounded(t *testing.T) {
 	var lines []string
 	for i := range 2 * unknownKindsMax {
@@ -256,7 +256,7 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-// TestLimits: ids and contents of any size become facts that fit, and what was cut says so.
+// TestLimits: ids and contents of any size become facts that fit, and truncated content has a mark.
 func TestLimits(t *testing.T) {
 	long, huge := strings.Repeat("ä", 300), strings.Repeat("<é>\\u0001", 200_000)
 	stream := strings.Join([]string{created, asks, asksIt, busy, answers1,
@@ -287,13 +287,13 @@ func TestLimits(t *testing.T) {
 			}
 			if k := f.Kind(); (k == "message.accepted" || k == "tool.completed") &&
 				!strings.Contains(raw, "… cut: the first") {
-				t.Errorf("%s does not say that it was cut", k)
+				t.Errorf("%s has no mark of the truncation", k)
 			}
 		}
 	}
 }
 
-// TestManyWaitingMessages: however much waits when a session gets busy, each commit stays within its limit.
+// TestManyWaitingMessages: with any number of pending messages, each commit stays within its limit.
 func TestManyWaitingMessages(t *testing.T) {
 	const waiting = 20
 	lines := []string{created}
@@ -310,7 +310,7 @@ func TestManyWaitingMessages(t *testing.T) {
 }
 
 func TestFailureKinds(t *testing.T) {
-	told := time.Date(2026, 11, 20, 10, 19, 56, 0, time.UTC)
+	reported := time.Date(2026, 11, 20, 10, 19, 56, 0, time.UTC)
 	for _, tt := range []struct {
 		in   string
 		want events.Failure
@@ -355,13 +355,13 @@ func TestFailureKinds(t *testing.T) {
 		if err := json.Unmarshal([]byte(tt.in), &e); err != nil {
 			t.Fatal(err)
 		}
-		if got := e.failure(told); got != tt.want {
+		if got := e.failure(reported); got != tt.want {
 			t.Errorf("%s: got %+v, want %+v", tt.in, got, tt.want)
 		}
 	}
 }
 
-// FuzzTranslate: whatever is in a recording, it is translated without a panic to lawful steps that fold as reported.
+// FuzzTranslate: any recording is translated without a panic to valid steps that fold as reported.
 func FuzzTranslate(f *testing.F) {
 	add := func(records []Record) {
 		var b strings.Builder

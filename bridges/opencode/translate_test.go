@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// script is a made-up stream: each line is an event's type and its properties, a second apart.
+// script is an artificial stream: each line is an event's type and its properties, one second after the one before.
 func script(lines ...string) []Record {
 	start := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	records := make([]Record, 0, len(lines))
@@ -26,7 +26,7 @@ func script(lines ...string) []Record {
 	return records
 }
 
-// said is what the steps say, a fact a word; a session other than ses_1 stands before it.
+// said returns one text per fact of the steps. The id of a session other than ses_1 precedes its facts.
 func said(steps []Step) []string {
 	var words []string
 	for _, s := range steps {
@@ -93,7 +93,7 @@ const (
 	answers1 = `message.updated {"sessionID":"ses_1","info":{"id":"a1","parentID":"m1","role":"assistant","time":{}}}`
 )
 
-// begun is the beginning of an ordinary turn, and what it says.
+// begun is the beginning of an ordinary turn, with its facts.
 var (
 	begun     = []string{created, asks, asksIt, busy, answers1}
 	begunSaid = []string{"opened //", `message.accepted m1 "do it" synthetic=false`, "turn.started m1 message m1 of="}
@@ -111,7 +111,7 @@ func finished(id, parent, finish string) string {
 
 const running = `{"status":"running","input":{"command":"ls"}}`
 
-// TestTranslation tells what the recordings do not: after the ordinary beginning of a turn, these events say this.
+// TestTranslation has the cases that no recording shows: the facts of these events after the beginning of a turn.
 func TestTranslation(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -143,7 +143,8 @@ func TestTranslation(t *testing.T) {
 				tool("p2", "c1", `{"status":"completed","output":"x"}`), idle},
 			[]string{`tool.started c1 bash "ls" {"command":"ls"}`, "turn.stopped m1 person: aborted in OpenCode"}},
 		{"an abort while OpenCode's own retry waits leaves neither error nor finish",
-			[]string{`session.status {"sessionID":"ses_1","status":{"type":"retry","attempt":1,"message":"x","next":1}}`, idle},
+			[]string{`session.status {"sessionID":"ses_1","status":{"type":"retry","attempt":1,"message":"x",` +
+				`"next":1}}`, idle},
 			[]string{"turn.stopped m1 person: " + reasonBackOff}},
 		{"a person's own command ends with it, without a finish",
 			[]string{tool("p2", "c1", running),
@@ -161,12 +162,12 @@ func TestTranslation(t *testing.T) {
 			[]string{"turn.stopped m1 person: " + reasonNoFinish}},
 		{"an idle event without an end is a stop, too",
 			[]string{idle}, []string{"turn.stopped m1 person: " + reasonNoFinish}},
-		{"an older model call told again says nothing of the newest",
+		{"a repeated event of an older model call does not affect the newest",
 			[]string{finished("a1", "m1", "tool-calls"),
 				`message.updated {"sessionID":"ses_1","info":{"id":"a2","parentID":"m1","role":"assistant"}}`,
 				finished("a1", "m1", "stop"), idle},
 			[]string{"turn.stopped m1 person: " + reasonNoFinish}},
-		{"an error that the run goes on after is no failure",
+		{"an error after which the run continues is no failure",
 			[]string{`session.error {"sessionID":"ses_1","error":{"name":"UnknownError","data":{"message":"x"}}}`,
 				finished("a1", "m1", "stop"), idle},
 			[]string{"turn.completed m1 stop"}},
@@ -184,7 +185,7 @@ func TestTranslation(t *testing.T) {
 				`session.error {"sessionID":"ses_1","error":{"name":"APIError","data":{"statusCode":429}}}`, idle},
 			[]string{"compaction.started s1", "compaction.failed s1 rate_limit",
 				"turn.failed m1 rate_limit output=false"}},
-		{"a second message while the first is at work goes on with it",
+		{"a second message during the first one's turn continues it",
 			[]string{`message.updated {"sessionID":"ses_1","info":{"id":"m2","role":"user"}}`,
 				`message.part.updated {"sessionID":"ses_1","part":{"id":"p9","messageID":"m2","type":"text",` +
 					`"text":"and that"}}`,
@@ -211,7 +212,7 @@ func TestTranslation(t *testing.T) {
 			[]string{finished("a1", "m1", "stop"), idle,
 				`message.updated {"sessionID":"ses_1","info":{"id":"a2","parentID":"m1","role":"assistant"}}`},
 			[]string{"turn.completed m1 stop", "turn.started a2 resume m1 of=m1"}},
-		{"a message that asks for a compaction begins no turn, in whichever order it is told",
+		{"a message that asks for a compaction begins no turn in any order of its events",
 			[]string{finished("a1", "m1", "stop"), idle,
 				`message.part.updated {"sessionID":"ses_1","part":{"id":"p9","messageID":"m2","type":"compaction"}}`,
 				`message.part.updated {"sessionID":"ses_1","part":{"id":"p8","messageID":"m2","type":"text",` +
@@ -222,14 +223,14 @@ func TestTranslation(t *testing.T) {
 				`message.updated {"sessionID":"ses_1","info":{"id":"s1","role":"assistant","summary":true}}`,
 				`session.error {"sessionID":"ses_1","error":{"name":"MessageAbortedError"}}`, idle},
 			[]string{"turn.completed m1 stop", "compaction.started s1", "compaction.failed s1 aborted"}},
-		{"what a model call used is reported once, also when it is told late",
+		{"a model call's usage is reported once, also if it arrives late",
 			[]string{finished("a1", "m1", "stop"), idle,
 				`message.part.updated {"sessionID":"ses_1","part":{"id":"p9","messageID":"a1","type":"step-finish",` +
 					`"tokens":{"input":5}}}`,
 				`message.part.updated {"sessionID":"ses_1","part":{"id":"p9","messageID":"a1","type":"step-finish",` +
 					`"tokens":{"input":5}}}`},
 			[]string{"turn.completed m1 stop", "usage.reported m1"}},
-		{"a deleted session is over, whatever is told about it",
+		{"a deleted session stays closed after any event",
 			[]string{tool("p2", "c1", running), `session.deleted {"sessionID":"ses_1","info":{"id":"ses_1"}}`, idle,
 				tool("p2", "c1", `{"status":"error"}`), busy, answers1},
 			[]string{`tool.started c1 bash "ls" {"command":"ls"}`, "session.closed"}},
@@ -244,7 +245,7 @@ func TestTranslation(t *testing.T) {
 	}
 }
 
-// TestRestarts tells what becomes of what the dead process held: nothing that this bridge would say.
+// TestRestarts checks the report about the entities that a dead process held. The bridge appends no facts about them.
 func TestRestarts(t *testing.T) {
 	asked := `question.asked {"sessionID":"ses_1","id":"q","questions":[{"question":"?","options":[]}],` +
 		`"tool":{"messageID":"a1","callID":"c1"}}`
@@ -290,8 +291,7 @@ func TestRestarts(t *testing.T) {
 	}
 }
 
-// TestEndOfRecording: a recording that ends with the process dead ends with all of it open, what was held back
-// included.
+// TestEndOfRecording: if the process is dead at the end of a recording, everything stays open, including held facts.
 func TestEndOfRecording(t *testing.T) {
 	steps, report := Steps(script(append(slices.Clone(begun), tool("p2", "c1", running),
 		tool("p3", "c2", `{"status":"pending"}`))...))
@@ -305,7 +305,7 @@ func TestEndOfRecording(t *testing.T) {
 	}
 }
 
-// TestDead: who plays a recording must know whether it ends with a process that lives.
+// TestDead: the report shows whether the recorded process is alive at the end.
 func TestDead(t *testing.T) {
 	pending := tool("p2", "c1", `{"status":"pending"}`)
 	for _, tt := range []struct {
@@ -330,7 +330,7 @@ func TestDead(t *testing.T) {
 	}
 }
 
-// TestDied: a restart tells when the process was last heard, so that a replay knows when to let go of its lease.
+// TestDied: a restart has the instant of the dead process's last event, so that a replay can release its lease then.
 func TestDied(t *testing.T) {
 	records := script(append(slices.Clone(begun), `server.heartbeat {}`, `server.connected {}`)...)
 	steps, _ := Steps(records)
@@ -340,8 +340,7 @@ func TestDied(t *testing.T) {
 	}
 }
 
-// TestAttachedLate: a stream that begins in the middle of a run opens the session and the turn with the first thing
-// that shows them.
+// TestAttachedLate: a stream that begins in the middle of a run opens the session and the turn with their first event.
 func TestAttachedLate(t *testing.T) {
 	for _, tt := range []struct {
 		name string

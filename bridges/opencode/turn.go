@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/failure"
 )
 
-// finishCalls is the finish of a model call after which the run goes on: its tools' results are for the next one.
+// finishCalls is the finish of a model call that requested tools: the run continues with their results.
 const finishCalls = "tool-calls"
 
 // Reasons of a stop.
@@ -24,22 +24,22 @@ const (
 type turn struct {
 	id         string
 	ended      bool
-	lost       bool            // with its process
+	lost       bool            // its process died
 	retrying   bool            // OpenCode waits to try the model call again
-	failure    *events.Failure // what was told last, unless the run went on after it
-	newest     *message        // model call, summaries apart
-	completed  bool            // that call
-	finish     string          // of that call
-	summarised bool            // a summary was made in it
+	failure    *events.Failure // the last error, unless the run continued after it
+	newest     *message        // the newest model call, without summaries
+	completed  bool            // of newest
+	finish     string          // of newest
+	summarised bool            // the run made a summary
 	hadOutput  bool
 	calls      []*call
 	prompts    []*prompt
 }
 
-// finished says that the newest model call came to an end of its own.
+// finished reports whether the newest model call ended by itself.
 func (u *turn) finished() bool { return u.completed && u.finish != "" }
 
-// follow notes what is told of the newest model call. One that finishes has overcome the error that was told before.
+// follow records the state of the newest model call. A finish clears an earlier error.
 func (u *turn) follow(info *messageInfo) {
 	if info.Finish != "" && u.finish == "" {
 		u.finish, u.failure = cutText(info.Finish, nameBytesMax), nil
@@ -47,18 +47,18 @@ func (u *turn) follow(info *messageInfo) {
 	u.completed = u.completed || info.completed()
 }
 
-// message is a user's message or one model call's.
+// message is a user's message or a model call.
 type message struct {
 	id         string
 	role       string
-	options    json.RawMessage // of a user's message: what makes a retry the same request
+	options    json.RawMessage // of a user's message: a retry uses the same options
 	parts      []userPart      // of a user's message that no turn has taken
 	compaction bool            // the message asks for a compaction
 	turn       *turn           // of a model call
 	summary    bool
 	model      string
-	used       map[string]bool // step-finish parts that were reported
-	taken      bool            // a turn has the user's message: its words are not needed any more
+	used       map[string]bool // step-finish parts that are already reported
+	taken      bool            // a turn has the user's message; its text is no longer needed
 	calls      []string        // of a model call, by key
 }
 
@@ -78,12 +78,12 @@ func (s *session) message(id string) *message {
 	return m
 }
 
-// synthetic says that nobody wrote the message: OpenCode put it there to go on.
+// synthetic reports whether OpenCode generated the message to continue a run, instead of a person.
 func (m *message) synthetic() bool {
 	return len(m.parts) > 0 && !slices.ContainsFunc(m.parts, func(p userPart) bool { return !p.synthetic })
 }
 
-// content is what was written, or what OpenCode put there if nothing was.
+// content returns the person's text, or OpenCode's own text if the person wrote none.
 func (m *message) content() json.RawMessage {
 	var texts []string
 	for _, p := range m.parts {
@@ -108,11 +108,11 @@ func (t *Translator) messageUpdated(s *session, b *body) {
 	}
 }
 
-// userMessage notes a message. It is said with the turn that takes it.
+// userMessage records a message. The turn that takes it appends the fact.
 func (s *session) userMessage(info *messageInfo) {
 	m := s.message(info.ID)
 	if m.role != "" {
-		return // the same again, with a summary of what it changed
+		return // a repetition, with a summary of its changes
 	}
 	m.role = info.Role
 	m.options = encode(struct {
@@ -128,7 +128,7 @@ func (t *Translator) messageRemoved(s *session, b *body) {
 	s.pending = slices.DeleteFunc(s.pending, func(m *message) bool { return m.id == b.MessageID })
 }
 
-// modelCall follows an assistant message: one model call of a run.
+// modelCall handles an assistant message, which is one model call of a run.
 func (t *Translator) modelCall(s *session, info *messageInfo) {
 	m := s.message(info.ID)
 	if m.role == "" {
@@ -152,8 +152,8 @@ func (t *Translator) modelCall(s *session, info *messageInfo) {
 	}
 }
 
-// beginCall finds the turn of a new model call, or begins it. A call that was over when it was first seen begins
-// nothing.
+// beginCall finds or begins the turn of a new model call. A call that has already ended at its first event begins no
+// turn.
 func (t *Translator) beginCall(s *session, m *message, info *messageInfo) {
 	if !t.takeUpTo(s, info.ParentID) && s.turn == nil && !m.summary && !info.completed() {
 		t.resume(s, m, info.ParentID)
@@ -164,15 +164,16 @@ func (t *Translator) beginCall(s *session, m *message, info *messageInfo) {
 	}
 }
 
-// takeWaiting begins turns for the messages that wait, because the session got busy. One whose parts are still to come
-// waits for the model call that answers it.
+// takeWaiting begins turns for the pending messages when the session becomes busy. A message without parts waits for
+// the model call that answers it.
 func (t *Translator) takeWaiting(s *session) {
 	for len(s.pending) > 0 && len(s.pending[0].parts) > 0 {
 		t.takeNext(s)
 	}
 }
 
-// takeUpTo takes the waiting messages up to the one that a model call answers, and says whether that one waited.
+// takeUpTo takes the pending messages up to the one that a model call answers, and reports whether that one was
+// pending.
 func (t *Translator) takeUpTo(s *session, id string) bool {
 	n := slices.IndexFunc(s.pending, func(m *message) bool { return m.id == id })
 	for range n + 1 {
@@ -181,8 +182,8 @@ func (t *Translator) takeUpTo(s *session, id string) bool {
 	return n >= 0
 }
 
-// takeNext begins the turn of the oldest waiting message. In a turn that is open, what OpenCode put there only goes on
-// with it; what a person wrote begins the next: after a finished answer the turn before is completed, else continued.
+// takeNext begins the turn of the oldest pending message. A synthetic message only continues an open turn. A person's
+// message begins the next turn: an open turn with a finished answer is completed; otherwise the new turn continues it.
 func (t *Translator) takeNext(s *session) {
 	m := s.pending[0]
 	s.pending = s.pending[1:]
@@ -210,8 +211,8 @@ func (t *Translator) takeNext(s *session) {
 	s.beginTurn(started.Turn)
 }
 
-// resume begins a turn without a message of its own: the stream began in the middle of a run, or OpenCode goes on with
-// a message that it had taken before. The model call is known, the message may be.
+// resume begins a turn without a pending message. Either the stream began in the middle of a run, or OpenCode continues
+// with a message that a turn has already taken. The model call is known, and the message may be known.
 func (t *Translator) resume(s *session, call *message, message string) {
 	started := events.TurnStarted{Cause: events.CauseMessage}
 	if message != "" {
@@ -227,7 +228,8 @@ func (t *Translator) resume(s *session, call *message, message string) {
 	s.beginTurn(started.Turn)
 }
 
-// newTurnID is the first of these ids that no turn has, usually the message's, or one derived from them.
+// newTurnID returns the first candidate that no turn has, usually the message's id, or an id derived from the
+// candidates.
 func (s *session) newTurnID(candidates ...string) string {
 	for _, id := range candidates {
 		if id != "" && !s.turnIDs.has(id) {
@@ -245,7 +247,7 @@ func (s *session) beginTurn(id string) {
 	}
 }
 
-// endTurn ends the turn with everything open in it, as the fold does.
+// endTurn ends the turn with all its open calls and prompts, as the fold does.
 func (s *session) endTurn() {
 	u := s.turn
 	for _, c := range u.calls {
@@ -269,7 +271,7 @@ func (t *Translator) sessionStatus(s *session, b *body) {
 	}
 }
 
-// sessionIdle ends what the run did not end itself.
+// sessionIdle ends the open compaction and turn.
 func (t *Translator) sessionIdle(s *session, _ *body) {
 	if c := s.compaction; c != nil {
 		t.compactionFailed(s, c.reason())
@@ -280,9 +282,8 @@ func (t *Translator) sessionIdle(s *session, _ *body) {
 	t.end(s, s.turn.ending())
 }
 
-// ending is how a run ended that is idle now. OpenCode that stops by itself leaves an error or a finish, or has run a
-// person's own command; an abort may leave neither. A message that was taken for the rest of a compaction got a summary
-// and no answer: that is no success.
+// ending returns the fact that ends an idle run. If OpenCode stopped by itself, there is an error or a finish, or a
+// person's command ran. An abort may leave neither. A turn that ended in a summary without an answer has failed.
 func (u *turn) ending() events.Fact {
 	switch {
 	case u.failure != nil:
@@ -294,7 +295,8 @@ func (u *turn) ending() events.Fact {
 			Text: "OpenCode made a summary instead of an answer"}}
 	case u.retrying:
 		return events.TurnStopped{Turn: u.id, Actor: events.ActorPerson, Reason: reasonBackOff}
-	case u.completed && u.hadOutput: // a person's own command: no model was called
+	// A person's command ran without a model call.
+	case u.completed && u.hadOutput:
 		return events.TurnCompleted{Turn: u.id}
 	default:
 		return events.TurnStopped{Turn: u.id, Actor: events.ActorPerson, Reason: reasonNoFinish}
@@ -312,7 +314,7 @@ func (t *Translator) sessionError(s *session, b *body) {
 	}
 }
 
-// failed notes an error, which may still be followed by a compaction and a continuation. An abort is final, and a
+// failed records an error. A compaction and a continuation may still follow. An abort is final and a person's.
 // person's.
 func (t *Translator) failed(s *session, e *errorInfo) {
 	f := e.failure(t.at)
@@ -327,7 +329,7 @@ func (t *Translator) failed(s *session, e *errorInfo) {
 	}
 }
 
-// compaction is a summary that is being made. It has the id of the summary message.
+// compaction is a summary in progress. It has the id of the summary message.
 type compaction struct {
 	id      string
 	message *message
@@ -341,7 +343,7 @@ func (c *compaction) reason() events.Failure {
 	return events.Failure{Kind: failure.Unknown, Text: "idle without a compacted session"}
 }
 
-// summary follows the message that a compaction writes.
+// summary handles the message that a compaction writes.
 func (t *Translator) summary(s *session, m *message, info *messageInfo) {
 	id := ident("compaction", m.id)
 	if m.used[id] {
@@ -350,7 +352,7 @@ func (t *Translator) summary(s *session, m *message, info *messageInfo) {
 	}
 	m.used[id] = true
 	if info.completed() {
-		return // over when it was first seen
+		return // already over at its first event
 	}
 	if c := s.compaction; c != nil {
 		t.compactionFailed(s, c.reason())
