@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// What the model is told beside the conversation.
+// Texts for the model besides the conversation.
 const (
 	systemWords  = "You are a careful assistant. Use the tools when they help, and ask the user when you are not sure."
 	notMadeWords = "The call was not made: the turn ended before."
@@ -26,33 +26,32 @@ const (
 
 const (
 	stepsMax      = 50  // model calls of one turn
-	halvingsMax   = 6   // how often what is to be summarised is halved because it does not fit itself
+	halvingsMax   = 6   // attempts to halve the text of a summary that does not fit into the model
 	titleBytesMax = 150 // bytes
 )
 
-// options are what makes a turn the same request when it is tried again.
+// options are stored with a turn, so that a retry makes the same request.
 type options struct {
 	Model string `json:"model"`
 }
 
-// agent answers what users say, with the help of a model and of tools.
+// agent answers users' messages with the help of a model and of tools.
 type agent struct {
 	cfg     config
 	model   *client
-	out     io.Writer // what the model says, as it comes
+	out     io.Writer // prints the model's output as it arrives
 	mu      sync.Mutex
-	allowed map[string]bool // commands that may always run
+	allowed map[string]bool // commands that need no permission
 }
 
-// worker is the agent as Holdfast sees it.
+// worker is the agent's interface to Holdfast.
 func (a *agent) worker() harness.Worker {
 	return harness.Worker{Turn: a.turn, Compact: a.compact,
 		Options: func(*harness.Session, session.WorkTurn) any { return options{Model: a.cfg.model} }}
 }
 
-// turn runs a turn that was asked for: a new message, or one that failed or was cut off and is tried again. It goes on
-// from what the conversation has, so nothing is done twice. Its errors are what Holdfast decides about; it never tries
-// again by itself.
+// turn runs a requested turn: a new message, a retry or a resume. It continues from the entries of the conversation, so
+// no step is done twice. Holdfast decides what follows an error; turn itself never retries.
 func (a *agent) turn(ctx context.Context, t *harness.Turn) error {
 	s := t.Session()
 	c, err := open(a.cfg.dir, s.ID(), s.State().Epoch)
@@ -63,7 +62,8 @@ func (a *agent) turn(ctx context.Context, t *harness.Turn) error {
 	if _, err := t.Options(&opts); err != nil {
 		return err
 	}
-	if err := a.settle(ctx, s, c); err != nil { // results stand right behind their calls
+	// Each result must stand right behind its call.
+	if err := a.settle(ctx, s, c); err != nil {
 		return err
 	}
 	if err := a.hear(ctx, t, c); err != nil {
@@ -81,7 +81,7 @@ func (a *agent) turn(ctx context.Context, t *harness.Turn) error {
 		Text: fmt.Sprintf("no end after %d model calls", stepsMax)}, HadOutput: true}
 }
 
-// hear puts the turn's message into the conversation, unless it is there from an earlier attempt.
+// hear adds the turn's message to the conversation, unless an earlier attempt has added it.
 func (a *agent) hear(ctx context.Context, t *harness.Turn, c *conversation) error {
 	id := t.Request().Message
 	if id == "" || c.has(id) {
@@ -93,12 +93,13 @@ func (a *agent) hear(ctx context.Context, t *harness.Turn, c *conversation) erro
 	}
 	var text string
 	if json.Unmarshal(content, &text) != nil {
-		text = string(content) // some other JSON: the model can read it
+		text = string(content) // other JSON, which the model can read
 	}
 	return c.add(entry{Message: id, message: message{Role: "user", Content: text}})
 }
 
-// settle gives a result to the calls of a process that died: what was answered meanwhile, or that nobody knows.
+// settle adds results for the calls of a dead process: the person's answer if there is one, or that the result is
+// unknown.
 func (a *agent) settle(ctx context.Context, s *harness.Session, c *conversation) error {
 	for _, call := range c.dangling() {
 		r, err := s.Result(ctx, call.ID)
@@ -113,8 +114,8 @@ func (a *agent) settle(ctx context.Context, s *harness.Session, c *conversation)
 	return nil
 }
 
-// resultWords is what the model is told about a call of a process that died. A permission that was given says nothing
-// about whether the command has run.
+// resultWords returns the text for the model about a call of a dead process. A granted permission does not show whether
+// the command ran.
 func resultWords(call toolCall, r harness.Result) string {
 	var answered struct {
 		Answers []events.Answer `json:"answers"`
@@ -131,19 +132,21 @@ func resultWords(call toolCall, r harness.Result) string {
 	}
 }
 
-// step is one model call, and the calls of tools that come of it.
+// step makes one model call and runs the tools that it calls.
 func (a *agent) step(ctx context.Context, t *harness.Turn, c *conversation, opts options, step int) error {
 	said, used, err := a.ask(ctx, t, c, opts)
 	if err != nil {
 		return err
 	}
 	for i := range said.ToolCalls {
-		said.ToolCalls[i].ID = fmt.Sprintf("%s.%d.%d", t.ID(), step, i) // some providers count from 0 each time
+		// The indexes make the id unique: some providers count from 0 each time.
+		said.ToolCalls[i].ID = fmt.Sprintf("%s.%d.%d", t.ID(), step, i)
 	}
 	if err := c.add(entry{message: said}); err != nil {
 		return err
 	}
-	if used != nil { // just before what comes of it, so that both are one commit
+	// Usage is reported just before the step's results, so that one commit has both.
+	if used != nil {
 		if err := t.Usage(ctx, harness.Usage{Model: opts.Model, Tokens: *used, InputIncludesCached: true,
 			ContextLimit: a.cfg.contextLimit}); err != nil {
 			return err
@@ -157,7 +160,7 @@ func (a *agent) step(ctx context.Context, t *harness.Turn, c *conversation, opts
 	return nil
 }
 
-// ask makes the model call of a step, and says what it counted.
+// ask makes the model call of a step, and reports its usage.
 func (a *agent) ask(ctx context.Context, t *harness.Turn, c *conversation,
 	opts options) (said message, used *events.Tokens, err error) {
 	m := t.Stream()
@@ -175,7 +178,7 @@ func (a *agent) ask(ctx context.Context, t *harness.Turn, c *conversation,
 	return said, used, m.Err(err)
 }
 
-// show prints what the model says. That nobody reads it is no matter: it is in the conversation all the same.
+// show prints the model's output. A failed write is ignored, because the conversation has the output.
 func (a *agent) show(text string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -184,7 +187,7 @@ func (a *agent) show(text string) {
 	}
 }
 
-// call runs a tool. Its result is on the disk before the log says that the call is over.
+// call runs a tool. The result is on disk before the log shows that the call has ended.
 func (a *agent) call(ctx context.Context, t *harness.Turn, c *conversation, call toolCall) error {
 	name := call.Function.Name
 	known := toolNamed(name)
@@ -207,7 +210,8 @@ func (a *agent) call(ctx context.Context, t *harness.Turn, c *conversation, call
 	}
 	text, failed := known.run(a, ctx, in)
 	if ctx.Err() != nil {
-		return context.Cause(ctx) // what became of it, recovery says, or the turn's end
+		// The turn's end or the recovery records how the call ended.
+		return context.Cause(ctx)
 	}
 	if failed != nil {
 		text = "Error: " + failed.Error()
@@ -222,7 +226,7 @@ func (a *agent) call(ctx context.Context, t *harness.Turn, c *conversation, call
 	return ended(h.Complete(late, text))
 }
 
-// ended passes over what others had ended already.
+// ended ignores the error if the call or the turn has already ended.
 func ended(err error) error {
 	if errors.Is(err, harness.ErrEnded) {
 		return nil
@@ -230,7 +234,8 @@ func ended(err error) error {
 	return err
 }
 
-// compact puts a summary in place of the conversation. What does not fit into the model itself is cut from the front.
+// compact replaces the conversation by a summary. If the conversation does not fit into the model, compact removes its
+// beginning.
 func (a *agent) compact(ctx context.Context, s *harness.Session,
 	_ session.WorkCompaction) (usedAfter int64, err error) {
 	c, err := open(a.cfg.dir, s.ID(), s.State().Epoch)
@@ -240,7 +245,7 @@ func (a *agent) compact(ctx context.Context, s *harness.Session,
 	if err := a.settle(ctx, s, c); err != nil {
 		return 0, err
 	}
-	text := c.told()
+	text := c.transcript()
 	for range halvingsMax {
 		var summary string
 		summary, usedAfter, err = a.summary(ctx, s, text)
@@ -259,7 +264,8 @@ func (a *agent) compact(ctx context.Context, s *harness.Session,
 	return 0, err
 }
 
-// summary asks the model for one. What comes out is what the next call starts with.
+// summary asks the model for a summary. tokens is the size of the summary in output tokens: the next
+// call starts with them.
 func (a *agent) summary(ctx context.Context, s *harness.Session,
 	text string) (summary string, tokens int64, err error) {
 	finished := false

@@ -14,13 +14,13 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// completed says that the last turn is over and well, and nothing is left to do.
+// completed reports whether the last turn has completed and no work is left.
 func completed(st *session.State) bool {
 	return st.Turn == nil && len(st.Queue) == 0 && st.Pending.Turn == nil && st.LastTurn != nil &&
 		st.LastTurn.Outcome == session.OutcomeCompleted
 }
 
-// A message is answered: what the model said is in the conversation, what it counted in the document.
+// A message is answered: the model's message is in the conversation, and its usage in the document.
 func TestAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -41,7 +41,7 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-// The model calls tools, one of them with a question to the user; each call is in the log before it runs, and closed.
+// The model calls tools, one of them with a question to the user. Each call is in the log before it runs, and ends.
 func TestTools(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -104,7 +104,7 @@ func count(list []string, what string) (n int) {
 	return n
 }
 
-// answer waits until a call of this tool asks, and decides.
+// answer waits until a call of this tool asks, and answers it.
 func (w *world) answer(tool string, decide func(prompt string) (verb string, body map[string]any)) {
 	w.t.Helper()
 	prompt := ""
@@ -126,7 +126,7 @@ func (w *world) answer(tool string, decide func(prompt string) (verb string, bod
 	})
 }
 
-// How each failure of the endpoint is told: its kind decides what Holdfast does.
+// Each failure of the endpoint is reported with its kind, which decides what Holdfast does.
 func TestFailures(t *testing.T) {
 	const inAnHour = "in an hour"
 	for _, tt := range []struct {
@@ -148,7 +148,8 @@ func TestFailures(t *testing.T) {
 				Date: "Sat, 01 Jan 2000 00:00:00 GMT"}, failure.RateLimit, 429, false,
 			func(ms int64) bool { return ms == 9000 }},
 		{"429 with billing words", script.Step{Status: 429,
-			Body: `{"error":{"message":"You exceeded your current quota, please check your plan and billing details."}}`}, failure.Quota, 429, false, none},
+			Body: `{"error":{"message":"You exceeded your current quota, please check your plan and billing details."}}`},
+			failure.Quota, 429, false, none},
 		{"401", script.Step{Status: 401, Body: `{"error":{"message":"Incorrect API key provided"}}`},
 			failure.Authentication, 401, false, none},
 		{"context", script.Step{Status: 400, Body: `{"error":{"message":"too long","code":"context_length_exceeded"}}`},
@@ -164,7 +165,8 @@ func TestFailures(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			if tt.step.RetryAfter == inAnHour { // from now: the others may have gone first
+			// The instant is relative to now, because the other cases may take time.
+			if tt.step.RetryAfter == inAnHour {
 				tt.step.RetryAfter = time.Now().Add(time.Hour).UTC().Format("Mon, 02 Jan 2006 15:04:05 GMT")
 			}
 			w.script.Say(tt.step)
@@ -177,7 +179,7 @@ func TestFailures(t *testing.T) {
 				t.Errorf("%+v, output %v", e, st.LastTurn.HadOutput)
 			}
 			if c := w.conversation(); slices.ContainsFunc(c, func(e entry) bool { return e.Role == "assistant" }) {
-				t.Errorf("what the model did not finish is in the conversation: %+v", c)
+				t.Errorf("an unfinished message is in the conversation: %+v", c)
 			}
 		})
 	}
@@ -185,8 +187,8 @@ func TestFailures(t *testing.T) {
 
 func none(ms int64) bool { return ms == 0 }
 
-// The agent is killed while a question waits. The answer comes while nobody is there; the next process finds it in the
-// log, goes on, and nothing is asked or done twice.
+// The agent is killed while a question waits. The answer is given while no agent runs. The next process finds it in the
+// log and continues. No question is asked twice and no step is done twice.
 func TestKilledWhileAsking(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -217,7 +219,7 @@ func TestKilledWhileAsking(t *testing.T) {
 	}
 }
 
-// The agent is killed while a command runs: the next process is told that nobody knows, and it is not run again.
+// The agent is killed while a command runs: the next process reports an unknown result, and does not run it again.
 func TestKilledWhileRunning(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -252,7 +254,8 @@ func TestKilledWhileRunning(t *testing.T) {
 	}
 }
 
-// A person stops the turn while a command runs. The next turn knows which call was cut off, and which was never made.
+// A person stops the turn while a command runs. The next turn has the interrupted call and the calls that were not
+// made.
 func TestStoppedWhileRunning(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -261,7 +264,7 @@ func TestStoppedWhileRunning(t *testing.T) {
 		script.Step{Calls: []script.Call{{Name: "run", Arguments: `{"command":"echo x >> ran; sleep 20"}`},
 			{Name: "read_file", Arguments: `{"path":"notes.txt"}`}}},
 		script.Step{Text: "Stopped."})
-	w.agent("run it") // as said on the command line
+	w.agent("run it") // as on the command line
 	w.answer("run", func(p string) (string, map[string]any) {
 		return "answer", map[string]any{"prompt": p, "by": "ada",
 			"answers": []events.Answer{{Question: "permission", Selected: []string{"once"}}}}
@@ -283,7 +286,7 @@ func TestStoppedWhileRunning(t *testing.T) {
 	}
 }
 
-// What an older process writes after a newer one has the session does not count; a line that a crash cut off is
+// Entries that an older process adds after a newer one has the session are ignored. A line that a crash truncated is
 // dropped.
 func TestConversationFiles(t *testing.T) {
 	dir := t.TempDir()
@@ -328,7 +331,8 @@ func TestConversationFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for range 2 { // a summary of a summary knows what that one knew
+	// A summary of a summary has the message ids of both.
+	for range 2 {
 		if err := c.summarise("all of it"); err != nil || !c.answered() || !c.has("m1") || len(c.entries) != 1 {
 			t.Errorf("%v, %+v", err, c)
 		}

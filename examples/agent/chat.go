@@ -22,26 +22,26 @@ const (
 	lineBytesMax  = 1 << 20  // bytes of one line of a stream
 )
 
-// message is one message of a conversation, as the endpoint has it.
+// message is one message of a conversation, in the endpoint's format.
 type message struct {
 	Role      string     `json:"role"` // system, user, assistant or tool
 	Content   string     `json:"content"`
 	ToolCalls []toolCall `json:"tool_calls,omitempty"`   // assistant
-	ToolCall  string     `json:"tool_call_id,omitempty"` // tool: which call's result it is
+	ToolCall  string     `json:"tool_call_id,omitempty"` // tool: the id of the call
 }
 
-// toolCall is a call that the model wants.
+// toolCall is a call that the model requests.
 type toolCall struct {
 	ID       string `json:"id"`
 	Type     string `json:"type"`
 	Function struct {
 		Name      string `json:"name"`
-		Arguments string `json:"arguments"` // JSON, as far as the model is right
+		Arguments string `json:"arguments"` // JSON, unless the model makes an error
 	} `json:"function"`
 }
 
-// client talks to an endpoint that is compatible with OpenAI's chat completions. It never tries again by itself: when a
-// failed turn is tried again is Holdfast's to say.
+// client is a client of an endpoint that is compatible with OpenAI's chat completions. It never retries: Holdfast
+// decides when a failed turn is retried.
 type client struct {
 	endpoint string // the part before /chat/completions
 	key      string
@@ -59,7 +59,7 @@ type request struct {
 	} `json:"stream_options"`
 }
 
-// chunk is one piece of a stream.
+// chunk is one chunk of a stream.
 type chunk struct {
 	Choices []struct {
 		Delta struct {
@@ -85,15 +85,16 @@ type chunk struct {
 	Error json.RawMessage `json:"error"`
 }
 
-// follower is told what happens in a stream.
+// follower has the callbacks for a stream.
 type follower struct {
-	delta  func(text string, output bool) // something came; output says whether it is to show, or a call
+	// delta is called for each chunk. output reports whether the chunk is text for the user, or part of a call.
+	delta  func(text string, output bool)
 	finish func(reason string)
 	usage  func(t events.Tokens)
 }
 
-// stream makes a model call and returns what the model said. An error that the provider told is a
-// [*harness.ProviderError]; what reading the stream came to is returned as it is.
+// stream makes a model call and returns the model's message. An error from the provider is a [*harness.ProviderError].
+// An error of reading the stream is returned as it is.
 func (c *client) stream(ctx context.Context, req request, f follower) (message, error) {
 	req.Stream, req.Options.Usage = true, true
 	body, err := json.Marshal(req)
@@ -121,7 +122,7 @@ func (c *client) stream(ctx context.Context, req request, f follower) (message, 
 	return read(resp.Body, f)
 }
 
-// refused is an answer that is no stream.
+// refused returns the error of a response that is not a stream.
 func refused(resp *http.Response) error {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, errorBytesMax))
 	if err != nil {
@@ -131,8 +132,8 @@ func refused(resp *http.Response) error {
 		body)}
 }
 
-// sent is when the provider answered, by its own clock if it tells: a date that it wants to be left alone until is by
-// that clock, too.
+// sent returns the instant of the response by the provider's own clock, if the response has a Date. A Retry-After date
+// is by that clock, too.
 func sent(resp *http.Response) time.Time {
 	at, err := http.ParseTime(resp.Header.Get("Date"))
 	if err != nil {
@@ -141,11 +142,11 @@ func sent(resp *http.Response) time.Time {
 	return at
 }
 
-// read follows a stream to its end.
+// read reads a stream to its end.
 func read(stream io.Reader, f follower) (message, error) {
 	said, finished := message{Role: "assistant"}, false
-	told := f.finish
-	f.finish = func(reason string) { finished = true; told(reason) }
+	report := f.finish
+	f.finish = func(reason string) { finished = true; report(reason) }
 	lines := bufio.NewScanner(stream)
 	lines.Buffer(nil, lineBytesMax)
 	for lines.Scan() {
@@ -155,7 +156,8 @@ func read(stream io.Reader, f follower) (message, error) {
 		}
 		if data == "[DONE]" {
 			if !finished {
-				told("") // some leave the reason out; this is a mark, too
+				// Some providers omit the reason. [DONE] marks the end as well.
+				report("")
 			}
 			return said, nil
 		}
@@ -171,7 +173,7 @@ func read(stream io.Reader, f follower) (message, error) {
 	return said, lines.Err()
 }
 
-// take adds what came to what the model has said.
+// take adds a chunk to the model's message.
 func (m *message) take(c *chunk, f follower) {
 	for i := range c.Choices {
 		choice := &c.Choices[i]
@@ -192,10 +194,10 @@ func (m *message) take(c *chunk, f follower) {
 	}
 }
 
-// callsMax is how many calls a model may want at once.
+// callsMax is the maximum number of calls in one message.
 const callsMax = 64
 
-// call adds a piece of a call.
+// call adds a chunk of a call.
 func (m *message) call(index int, part toolCall) {
 	if index < 0 || index >= callsMax {
 		return
@@ -211,7 +213,7 @@ func (m *message) call(index int, part toolCall) {
 	c.Function.Arguments += part.Function.Arguments
 }
 
-// overflowed says whether a model call failed because its prompt does not fit.
+// overflowed reports whether a model call failed because its prompt does not fit.
 func overflowed(err error) bool {
 	p, ok := errors.AsType[*harness.ProviderError](err)
 	return ok && failure.Classify(p.Raw).Kind == failure.ContextExceeded

@@ -12,13 +12,13 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// delivered says that this message's turn has come to its end.
+// delivered returns a condition: this message's turn has completed.
 func delivered(message string) func(*session.State) bool {
 	return func(st *session.State) bool { return completed(st) && st.LastTurn.Message == message }
 }
 
-// told is what the model was told in a request, as one text.
-func told(q script.Request) string {
+// prompt returns the messages of a request as one text.
+func prompt(q script.Request) string {
 	var b strings.Builder
 	for _, m := range q.Messages {
 		b.WriteString(m.Role + ": " + m.Content + "\n")
@@ -26,7 +26,7 @@ func told(q script.Request) string {
 	return b.String()
 }
 
-// order checks that these kinds are in the log in this order, whatever stands between them.
+// order checks that these kinds are in the log in this order. Other kinds may stand between them.
 func (w *world) order(kinds ...string) {
 	w.t.Helper()
 	facts := w.facts()
@@ -40,8 +40,8 @@ func (w *world) order(kinds ...string) {
 	}
 }
 
-// C4: the next message finds the context full. It is stored, the conversation is compacted, then the message goes out,
-// once.
+// C4: the next message finds the context full. It is stored, the conversation is compacted, and then the message is
+// delivered once.
 func TestCompactsOnSend(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -60,23 +60,24 @@ func TestCompactsOnSend(t *testing.T) {
 		t.Errorf("%+v, %+v, %+v", l, st.LastTurn, st.Usage)
 	}
 	q := w.script.Requests()
-	if len(q) != 3 || !q[1].Summary || !strings.Contains(told(q[1]), "which colour?") {
+	if len(q) != 3 || !q[1].Summary || !strings.Contains(prompt(q[1]), "which colour?") {
 		t.Fatalf("%+v", q)
 	}
-	if text := told(q[2]); !strings.Contains(text, "The wall is blue.") ||
+	if text := prompt(q[2]); !strings.Contains(text, "The wall is blue.") ||
 		!strings.HasSuffix(text, "user: and now?\n") || strings.Contains(text, "which colour?") {
 		t.Errorf("%s", text)
 	}
 }
 
-// C5: a turn fills the context while it works. It is stopped between two calls, the conversation is compacted, and it
-// goes on with what it was asked and what it has done.
+// C5: a turn fills the context while it works. It is stopped between two calls and the conversation is compacted. Then
+// it continues with the same message and the results so far.
 func TestCompactsMidStream(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.cfg.contextLimit = 1000
 	w.file("notes.txt", "the colour is red")
-	stopped := func() { // the model says nothing more before it is cut off, if it was asked at all
+	// The stop may arrive before the model call.
+	stopped := func() {
 		w.until("the stop", func(st *session.State) bool { return st.Turn == nil || st.LastCompaction != nil })
 	}
 	w.script.Say(script.Step{Calls: []script.Call{{Name: "read_file", Arguments: `{"path":"notes.txt"}`}}, Used: 900},
@@ -95,14 +96,14 @@ func TestCompactsMidStream(t *testing.T) {
 		t.Errorf("the call was made %d times", n)
 	}
 	q := w.script.Requests()
-	last := told(q[len(q)-1])
+	last := prompt(q[len(q)-1])
 	if i, j := strings.Index(last, "which colour"), strings.Index(last, "notes.txt says red."); i < 0 || j < i {
 		t.Errorf("%s", last)
 	}
 }
 
-// C11: the provider says that it is too much, also for the summary: what does not fit is cut from the front. Then the
-// same turn again.
+// C11: the provider reports an overflow, also for the summary: the beginning is removed until it fits. Then the same
+// turn runs again.
 func TestCompactsOnOverflow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -123,13 +124,13 @@ func TestCompactsOnOverflow(t *testing.T) {
 		t.Errorf("%v", w.facts())
 	}
 	q := w.script.Requests()
-	if text := told(q[len(q)-1]); !strings.HasSuffix(text,
+	if text := prompt(q[len(q)-1]); !strings.HasSuffix(text,
 		"user: "+summaryWords+"First blue, then red.\nuser: which colour now?\n") {
 		t.Errorf("%s", text)
 	}
 }
 
-// C11: what overflows again after its compaction is not compacted for ever: it ends in a state that says why.
+// C11: a turn that overflows again after its compaction is not compacted for ever: it fails with a reason.
 func TestOverflowsForEver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -147,8 +148,8 @@ func TestOverflowsForEver(t *testing.T) {
 	}
 }
 
-// C8, C17: a summary that fails is made again, by and by; a model that answers with JSON has not made one. The message
-// that waits behind it goes out after all, once.
+// C8, C17: a failed summary is retried with a delay. A JSON answer of the model is not a summary. The message behind it
+// is delivered once.
 func TestSummariesThatFail(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -163,7 +164,7 @@ func TestSummariesThatFail(t *testing.T) {
 	w.send("m2", "and now?")
 	st := w.until("the second answer", delivered("m2"))
 	if took := time.Since(began); took < 13*time.Second {
-		t.Errorf("three failures were over after %s", took)
+		t.Errorf("three failures took %s", took)
 	}
 	var kinds []string
 	for _, e := range st.Recent {
@@ -177,7 +178,7 @@ func TestSummariesThatFail(t *testing.T) {
 	}
 }
 
-// C8: what trying again will not mend is given up at once, and the message goes out all the same while it fits.
+// C8: a failure that is final ends the compaction at once. The message is delivered if it fits.
 func TestSummariesThatCannotBe(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -193,12 +194,12 @@ func TestSummariesThatCannotBe(t *testing.T) {
 		l.Error.Kind != failure.Authentication {
 		t.Errorf("%+v", l)
 	}
-	if q := w.script.Requests(); !strings.Contains(told(q[len(q)-1]), "which colour?") {
+	if q := w.script.Requests(); !strings.Contains(prompt(q[len(q)-1]), "which colour?") {
 		t.Errorf("%+v", q)
 	}
 }
 
-// C16, R17: a compaction by hand; its process is killed in the middle. The next message is answered, not summarised.
+// C16, R17: a person requests a compaction, and its process is killed. The next message is answered, not summarised.
 func TestKilledWhileCompacting(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

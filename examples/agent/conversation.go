@@ -14,28 +14,28 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// entry is a line of a conversation's file.
+// entry is one line of a conversation's file.
 type entry struct {
-	Epoch    uint64   `json:"epoch"`              // under which it was written
-	Message  string   `json:"message,omitempty"`  // the id of the user's message that it is
-	Heard    []string `json:"heard,omitempty"`    // a summary: the ids of messages that are in it, the newest last
-	Answered bool     `json:"answered,omitempty"` // a summary: nothing in it waits for an answer
+	Epoch    uint64   `json:"epoch"`              // the session's epoch when the entry was written
+	Message  string   `json:"message,omitempty"`  // the id of the user's message
+	Heard    []string `json:"heard,omitempty"`    // in a summary: the ids of the messages in it, the newest last
+	Answered bool     `json:"answered,omitempty"` // in a summary: no message in it waits for an answer
 	message
 }
 
-// heardMax is how many messages a summary knows by their ids. Only the last turn can come again.
+// heardMax is the maximum number of message ids in a summary. Only the last turn can be retried.
 const heardMax = 100
 
-// conversation is what the model has been told in a session. It is kept in a file of its own, one line an entry, each
-// on the disk before anything is done because of it. What a process wrote that had lost the session to a newer one does
-// not count: its epoch is lower than what stands before it.
+// conversation is the list of messages for the model in a session. It is a file with one entry per line. Each entry is
+// on disk before anything depends on it. An entry of a process that had lost the session to a newer one is ignored: its
+// epoch is lower than the epoch of an entry before it.
 type conversation struct {
 	path    string
 	epoch   uint64
 	entries []entry
 }
 
-// open reads a session's conversation. A line that a crash cut off is dropped.
+// open reads a session's conversation. It drops a last line that a crash truncated.
 func open(dir, session string, epoch uint64) (*conversation, error) {
 	name, err := events.Token(session)
 	if err != nil {
@@ -68,7 +68,7 @@ func open(dir, session string, epoch uint64) (*conversation, error) {
 	return c, nil
 }
 
-// add writes an entry down.
+// add appends an entry.
 func (c *conversation) add(e entry) error {
 	e.Epoch = c.epoch
 	line, err := json.Marshal(e)
@@ -82,7 +82,7 @@ func (c *conversation) add(e entry) error {
 	return nil
 }
 
-// notMade writes down that calls which the model wanted were not made.
+// notMade adds a result for calls that were not made.
 func (c *conversation) notMade(calls ...toolCall) error {
 	for _, call := range calls {
 		if err := c.add(entry{message: message{Role: "tool", ToolCall: call.ID, Content: notMadeWords}}); err != nil {
@@ -92,7 +92,7 @@ func (c *conversation) notMade(calls ...toolCall) error {
 	return nil
 }
 
-// replace puts other entries in place of all: at once, or not at all.
+// replace replaces all entries atomically.
 func (c *conversation) replace(entries []entry) error {
 	var all []byte
 	for i := range entries {
@@ -114,7 +114,7 @@ func (c *conversation) replace(entries []entry) error {
 	return nil
 }
 
-// write has bytes on the disk when it returns.
+// write writes and syncs the bytes.
 func write(path string, how int, raw []byte) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|how, 0o600)
 	if err != nil {
@@ -127,10 +127,10 @@ func write(path string, how int, raw []byte) error {
 	return nil
 }
 
-// has says whether a user's message is in it, or in a summary of it.
+// has reports whether a user's message is in the conversation, or in a summary of it.
 func (c *conversation) has(message string) bool { return slices.Contains(c.heard(), message) }
 
-// heard are the ids of the users' messages in it.
+// heard returns the ids of the users' messages.
 func (c *conversation) heard() (ids []string) {
 	for _, e := range c.entries {
 		ids = append(ids, e.Heard...)
@@ -141,7 +141,7 @@ func (c *conversation) heard() (ids []string) {
 	return ids
 }
 
-// messages are what the model is told, after the system's words.
+// messages returns the messages for the model, after the system message.
 func (c *conversation) messages() []message {
 	all := []message{{Role: "system", Content: systemWords}}
 	for _, e := range c.entries {
@@ -150,7 +150,7 @@ func (c *conversation) messages() []message {
 	return all
 }
 
-// answered says whether the model has had the last word: then there is nothing to ask it.
+// answered reports whether the last entry is the model's answer. Then no model call is necessary.
 func (c *conversation) answered() bool {
 	if len(c.entries) == 0 {
 		return false
@@ -159,7 +159,7 @@ func (c *conversation) answered() bool {
 	return last.Answered || last.Role == "assistant" && len(last.ToolCalls) == 0
 }
 
-// dangling are calls that have no result, in their order: their process died.
+// dangling returns the calls without a result, in order. Their process died.
 func (c *conversation) dangling() (calls []toolCall) {
 	results := map[string]bool{}
 	for _, e := range c.entries {
@@ -175,8 +175,8 @@ func (c *conversation) dangling() (calls []toolCall) {
 	return calls
 }
 
-// told is the conversation as a text, for a summary.
-func (c *conversation) told() string {
+// transcript returns the conversation as a text, for a summary.
+func (c *conversation) transcript() string {
 	var b strings.Builder
 	for _, e := range c.entries {
 		fmt.Fprintf(&b, "%s: %s\n", e.Role, e.Content)
@@ -187,9 +187,9 @@ func (c *conversation) told() string {
 	return b.String()
 }
 
-// summarise puts a summary in place of what was said. A turn of before may come again, so its message stays known. What
-// the user wants and has no answer to stays as it is: after the summary if nothing was done about it yet, before the
-// summary of what was done else.
+// summarise replaces the entries by a summary. It keeps the ids of the messages, because an earlier turn may be
+// retried. It keeps a user's unanswered message: after the summary if no step was done for it yet, and otherwise before
+// the summary of those steps.
 func (c *conversation) summarise(summary string) error {
 	heard := c.heard()
 	entries := []entry{{Heard: heard[max(0, len(heard)-heardMax):], Answered: c.answered(),

@@ -13,12 +13,12 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// longVariable has TestKilledAnywhere kill more often (`make long`).
+// longVariable makes TestKilledAnywhere kill more often (`make long`).
 const longVariable = "HOLDFAST_LONG"
 
-// The agent is killed at any instant of a long conversation with commands, permissions and compactions, again and
-// again. Each message is answered once and in order, no command runs twice, and what the model is told stays well
-// formed.
+// The agent is killed again and again at random instants of a long conversation with commands, permissions and
+// compactions. Each message is answered once and in order, no command runs twice, and the model's messages stay
+// well-formed.
 func TestKilledAnywhere(t *testing.T) {
 	t.Parallel()
 	kills, messages := 4, 6
@@ -76,10 +76,10 @@ func TestKilledAnywhere(t *testing.T) {
 		count(facts, "compaction.started"), count(facts, "compaction.failed"))
 }
 
-// painter is a model that has each command that it is asked for run, and believes what it is told about it.
+// painter is a model that runs each command that a message names, and trusts its result.
 func painter(q script.Request) script.Step {
 	last := q.Messages[len(q.Messages)-1]
-	think := func() { <-time.After(20 * time.Millisecond) } // long enough to be killed in
+	think := func() { <-time.After(20 * time.Millisecond) } // long enough for a kill
 	switch {
 	case q.Summary:
 		return script.Step{Text: "The walls were painted.", Hold: think}
@@ -91,24 +91,24 @@ func painter(q script.Request) script.Step {
 	}
 }
 
-// atWork says that there is something to interrupt, or nothing left to do.
+// atWork returns a condition: there is something to interrupt, or no work is left.
 func atWork(st *session.State) bool {
 	running := st.Turn != nil && st.Turn.Epoch == st.Epoch ||
 		st.Compaction != nil && st.Compaction.State == session.CompactionRunning
 	return st.Owned && running || settled(st)
 }
 
-// settled says that nothing is left to do.
+// settled returns a condition: no work is left.
 func settled(st *session.State) bool {
 	return completed(st) && st.Compaction == nil && st.Pending == (session.Pending{}) && len(st.PendingPrompts()) == 0
 }
 
-// permit lets every command run until the session's log says so.
+// permit permits every command until the condition holds.
 func (w *world) permit(ok func(*session.State) bool) *session.State {
 	w.t.Helper()
 	return w.until("the end, permitting all", func(st *session.State) bool {
 		for _, p := range st.PendingPrompts() {
-			// one that has expired meanwhile is refused, which is no matter
+			// A permission that has expired meanwhile is refused.
 			err := w.bus.Request(w.ctx, "ledger", "answer",
 				map[string]any{"harness": me, "session": demo, "prompt": p, "by": "ada",
 					"answers": []events.Answer{{Question: "permission", Selected: []string{"once"}}}}, nil)
@@ -120,7 +120,7 @@ func (w *world) permit(ok func(*session.State) bool) *session.State {
 	})
 }
 
-// log is all that is in the session's log.
+// log returns all commits of the session.
 func (w *world) log() (all []events.Event) {
 	w.t.Helper()
 	cs, err := w.bus.Read(w.ctx, w.ref(), 0)

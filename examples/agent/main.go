@@ -1,21 +1,21 @@
-// Agent is a small agent harness, complete: it talks to any endpoint that is compatible with OpenAI's chat completions,
-// and leaves to Holdfast what has to survive a restart. Read it as the tutorial of package harness.
+// Agent is a small but complete agent harness. It talks to any endpoint that is compatible with OpenAI's chat
+// completions. Holdfast keeps the state that has to survive a restart. Read it as the tutorial of package harness.
 //
 //	holdfast up                                              # in another terminal
 //	OPENAI_API_KEY=… go run ./examples/agent --session demo "What is in this directory?"
-//	holdfast watch demo                                      # what it does, what it asks, when it tries again
+//	holdfast watch demo                                      # its steps, its questions, its next retry
 //
-// # What lives where
+// # Where the state is
 //
-//	conversation   on this machine's disk, a file a session (--dir): what the model is told, entry by entry
-//	turns          Holdfast hands them out: new messages, retries, follow-ups of compactions. This program never tries
-//	               anything again by itself: it says how a turn failed, and is asked again when it is time
-//	questions      in Holdfast's log. The question tool's answer is the call's result, so it may come while this program is
-//	               not running. A permission is a question to the process that asks: it expires with it
-//	compaction     Holdfast says when, from what is reported about usage; this program makes the summary
+//	conversation   on this machine's disk, one file per session (--dir): the messages for the model, entry by entry
+//	turns          Holdfast requests them: new messages, retries, follow-ups of compactions. This program never
+//	               retries by itself: it reports how a turn failed, and gets a request when it is time
+//	questions      in Holdfast's log. The answer is the result of the question tool's call, so it may arrive while
+//	               this program is not running. A permission belongs to the asking process, and expires with it
+//	compaction     Holdfast decides when, from the reported usage; this program makes the summary
 //
-// Kill it at any point and start it again: calls that were cut off get the result that the log has, or none, and are
-// never run again.
+// Kill it at any point and start it again: interrupted calls get the result that the log has, or none, and are never
+// repeated.
 package main
 
 import (
@@ -34,10 +34,10 @@ import (
 	"github.com/holdfast-dev/holdfast/harness"
 )
 
-// leaveMaxS is how long a clean end may take, in seconds.
+// leaveMaxS is the time limit for a graceful end, in seconds.
 const leaveMaxS = 10
 
-// config is what the flags say.
+// config has the values of the flags.
 type config struct {
 	nats, creds, prefix  string
 	harness, session     string
@@ -57,7 +57,7 @@ func main() {
 	}
 }
 
-// program is everything of main that a test can start.
+// program is main, in a form that a test can call.
 func program(ctx context.Context, args []string, out, side io.Writer) error {
 	cfg, err := flags(args, side)
 	if errors.Is(err, flag.ErrHelp) {
@@ -93,7 +93,7 @@ func flags(args []string, side io.Writer) (config, error) {
 	return cfg, nil
 }
 
-// run works until ctx ends, then leaves in good order.
+// run works until ctx ends, then leaves gracefully.
 func run(ctx context.Context, cfg config, out io.Writer) (err error) {
 	h, err := harness.Connect(ctx, harness.Config{ID: cfg.harness, URL: cfg.nats, Creds: cfg.creds, Prefix: cfg.prefix,
 		TTL: cfg.ttl})

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/harness"
 )
 
-// childArguments make the test's own program the agent, so that it can be killed as a process is.
+// childArguments make the test binary run the agent, so that a test can kill its process.
 const childArguments = "HOLDFAST_EXAMPLE_AGENT"
 
 func TestMain(m *testing.M) {
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// child runs the agent as a process of its own, until kill, which is SIGKILL.
+// child runs the agent as a separate process until kill, which sends SIGKILL.
 func (w *world) child() (kill func()) {
 	w.t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -55,7 +55,7 @@ func (w *world) child() (kill func()) {
 	return kill
 }
 
-// What is asked for on the command line is what runs; what cannot be is said.
+// The flags set the configuration. Invalid flags are reported.
 func TestFlags(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "secret")
 	cfg, err := flags([]string{"--session", "s", "--model", "m", "--context-limit", "8000", "what", "now?"}, io.Discard)
@@ -69,7 +69,7 @@ func TestFlags(t *testing.T) {
 		t.Errorf("%v, %s", err, &side)
 	}
 	if err := program(t.Context(), []string{"--no-such"}, io.Discard, io.Discard); err == nil {
-		t.Error("an unknown flag is taken")
+		t.Error("an unknown flag is accepted")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()

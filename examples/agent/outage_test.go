@@ -11,10 +11,10 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// TestOutage: the broker is away for longer than the agent's lease lives, while the agent waits for a permission: the
-// same turn goes on with the answer, and the model is asked nothing twice.
+// TestOutage: the broker is away for longer than the agent's lease lives, while the agent waits for a permission. The
+// same turn continues with the answer, and the model gets no request twice.
 func TestOutage(t *testing.T) {
-	t.Parallel() // it mostly waits
+	t.Parallel() // most of the time it waits
 	const away = 17 * time.Second
 	w := newWorld(t)
 	w.script.Reply = painter
@@ -41,7 +41,8 @@ func TestOutage(t *testing.T) {
 		"tool.completed": 1, "turn.failed": 0,
 		"turn.interrupted": 0, "tool.interrupted": 0, "prompt.expired": 0, "prompt.withdrawn": 0,
 		"session.orphaned": 0} {
-		if n := count(facts, string(kind)); n != want { // what is claimed again is said once more
+		// A session that is claimed again has one more claim.
+		if n := count(facts, string(kind)); n != want {
 			t.Errorf("%d × %s, want %d", n, kind, want)
 		}
 	}
@@ -49,9 +50,9 @@ func TestOutage(t *testing.T) {
 		t.Errorf("the command ran %d times", n)
 	}
 	if n := len(w.script.Requests()); n != 2 {
-		t.Errorf("the model was asked %d times, want 2", n)
+		t.Errorf("the model got %d requests, want 2", n)
 	}
-	leave() // before the broker does
+	leave() // before the broker ends
 	for _, stop := range w.stops {
 		stop()
 	}

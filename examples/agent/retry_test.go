@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// scheduled are the retries in the log.
+// scheduled returns the retries in the log.
 func (w *world) scheduled() (all []events.RetryScheduled) {
 	w.t.Helper()
 	cs, err := w.bus.Read(w.ctx, w.ref(), 0)
@@ -27,8 +27,8 @@ func (w *world) scheduled() (all []events.RetryScheduled) {
 	return all
 }
 
-// T1, T2, T13: what failed comes back by itself, at the instant that was said, and not before the provider wants it;
-// with the failed turn's options; the conversation has the message once.
+// T1, T2, T13: a failed turn is retried at the scheduled instant, and not before the provider's Retry-After, with the
+// failed turn's options. The conversation has the message once.
 func TestRetries(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -40,12 +40,12 @@ func TestRetries(t *testing.T) {
 	began := time.Now()
 	w.send("m1", "hello")
 	w.until("the first failure", func(st *session.State) bool { return st.Retry.State == session.RetryScheduled })
-	stop() // an installation gets another model; what failed is tried again as it was
+	stop() // another default model; the retry uses the model of the failed turn
 	w.cfg.model = "large"
 	w.agent("")
 	st := w.until("the answer", completed)
 	if took := time.Since(began); took < 7*time.Second {
-		t.Errorf("2 s and 5 s were over after %s", took)
+		t.Errorf("delays of 2 s and 5 s took %s", took)
 	}
 	all := w.scheduled()
 	if len(all) != 2 || all[0].Attempt != 1 || all[0].DelayMS != 2000 || all[1].Attempt != 2 ||
@@ -63,8 +63,7 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// T3, T5, T15: what trying again will not mend is given up at once, and says why; a person may have it tried all the
-// same.
+// T3, T5, T15: a final failure is not retried, and the log has the reason. A person may request a retry all the same.
 func TestGivesUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -81,7 +80,7 @@ func TestGivesUp(t *testing.T) {
 	w.until("the answer", completed)
 }
 
-// T17: an empty answer and one that is cut are failures that come back.
+// T17: an empty answer and a truncated one are failures that are retried.
 func TestRetriesWhatIsNoAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -101,8 +100,8 @@ func TestRetriesWhatIsNoAnswer(t *testing.T) {
 	}
 }
 
-// T10, T14: the agent is killed in the middle of an answer. The turn comes back by itself when there is an agent again,
-// with what was done before; a command that had run is not run again.
+// T10, T14: the agent is killed in the middle of an answer. The turn is resumed when an agent runs again, with the
+// results so far. A command that has run does not run again.
 func TestResumesAfterAKill(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -128,7 +127,7 @@ func TestResumesAfterAKill(t *testing.T) {
 	}
 }
 
-// T18: a stream that delivers keeps its turn alive; one that has gone silent is ended, and tried again.
+// T18: a stream that delivers keeps its turn alive. A silent turn is failed and retried.
 func TestStalls(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -150,8 +149,7 @@ func TestStalls(t *testing.T) {
 	}
 }
 
-// A message too large for the log, as said on the command line, reaches the model whole; and again, when the agent has
-// lost what it had been given.
+// A message that is too large for the log reaches the model in full, also after the agent has lost its conversation.
 func TestLargeMessage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -166,7 +164,7 @@ func TestLargeMessage(t *testing.T) {
 	}
 	for _, q := range w.script.Requests() {
 		if len(q.Messages) != 2 || q.Messages[1].Content != large {
-			t.Errorf("the model was told %d messages", len(q.Messages))
+			t.Errorf("the model got %d messages", len(q.Messages))
 		}
 	}
 }

@@ -16,7 +16,7 @@ func (w *world) deciders() []runner {
 	return []runner{comp, again}
 }
 
-// send sends a message as people do.
+// send sends a message as a client does.
 func (w *world) send(id, text string) {
 	w.t.Helper()
 	w.until("the session", func(st *session.State) bool { return st.Opened() })

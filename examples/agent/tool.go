@@ -18,12 +18,12 @@ import (
 )
 
 const (
-	outputBytesMax = 32 << 10        // bytes of a tool's output that the model is told
-	killAfter      = 2 * time.Second // from asking a command to end until nobody waits for it any more
-	callFailed     = "tool_error"    // the kind of failure of a call that went wrong by itself
+	outputBytesMax = 32 << 10        // bytes of a tool's output that the model gets
+	killAfter      = 2 * time.Second // from the signal to a command until the tool stops waiting for it
+	callFailed     = "tool_error"    // the failure kind of a call that failed by itself
 )
 
-// toolSpec is a tool as the endpoint is told about it.
+// toolSpec describes a tool to the endpoint.
 type toolSpec struct {
 	Type     string `json:"type"`
 	Function struct {
@@ -33,13 +33,13 @@ type toolSpec struct {
 	} `json:"function"`
 }
 
-// tool is one that the model may call.
+// tool is a tool that the model may call.
 type tool struct {
 	name, description, parameters string
 	run                           func(a *agent, ctx context.Context, c callContext) (string, error)
 }
 
-// callContext is what a tool knows of its call.
+// callContext is the context of a tool's call.
 type callContext struct {
 	turn *harness.Turn
 	id   string // of the call
@@ -51,10 +51,10 @@ type callContext struct {
 	}
 }
 
-// asking is the tool whose result is what people answer.
+// asking is the tool whose result is a person's answer.
 const asking = "ask_user"
 
-// tools are all there are.
+// tools are all tools by name.
 var tools = []tool{
 	{"read_file", "Read a file of the working directory.",
 		`{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}`, (*agent).readFile},
@@ -84,7 +84,7 @@ func toolNamed(name string) *tool {
 	return nil
 }
 
-// readFile reads a file below the working directory, and no other.
+// readFile reads a file. The path must be below the working directory.
 func (a *agent) readFile(_ context.Context, c callContext) (string, error) {
 	root, err := os.OpenRoot(a.cfg.root)
 	if err != nil {
@@ -100,7 +100,7 @@ func (a *agent) readFile(_ context.Context, c callContext) (string, error) {
 	return string(raw), err
 }
 
-// command runs a command, if the user lets it.
+// command runs a command, if the user permits it.
 func (a *agent) command(ctx context.Context, c callContext) (string, error) {
 	if c.args.Command == "" {
 		return "", errors.New("no command")
@@ -120,10 +120,10 @@ func (a *agent) command(ctx context.Context, c callContext) (string, error) {
 	return text, err
 }
 
-// once and always are the labels of a permission's options, as everybody has them.
+// once and always are the labels of a permission's options, as in all harnesses.
 const always = "always"
 
-// permission asks whether a command may run. "always" is remembered for this command and this process.
+// permission asks whether a command may run. "always" holds for this command in this process.
 func (a *agent) permission(ctx context.Context, c callContext) error {
 	a.mu.Lock()
 	may := a.allowed[c.args.Command]
@@ -153,8 +153,8 @@ func (a *agent) permission(ctx context.Context, c callContext) error {
 	return nil
 }
 
-// question asks the user. The answer is the call's result, also if this process is gone when it comes: then the next
-// one finds it in the log.
+// question asks the user. The answer is the call's result. If this process has ended by then, the next one finds the
+// answer in the log.
 func (a *agent) question(ctx context.Context, c callContext) (string, error) {
 	q := events.Question{ID: "q", Question: c.args.Question, Custom: true}
 	for _, label := range c.args.Options {
@@ -173,7 +173,7 @@ func (a *agent) question(ctx context.Context, c callContext) (string, error) {
 	return words(answer.Answers), nil
 }
 
-// words is what was answered.
+// words returns the answers as a text.
 func words(answers []events.Answer) string {
 	var all []string
 	for _, one := range answers {
@@ -188,7 +188,7 @@ func words(answers []events.Answer) string {
 	return strings.Join(all, ", ")
 }
 
-// cut is at most so many bytes of s, with a mark where something is missing.
+// cut returns at most max bytes of s. A truncated text ends with a mark.
 func cut(s string, bytesMax int) string {
 	if len(s) <= bytesMax {
 		return s

@@ -25,15 +25,16 @@ import (
 const (
 	me       = "agent"
 	demo     = "demo"
-	patience = 2 * time.Minute // no test waits longer for anything
+	patience = 2 * time.Minute // the time limit of each wait
 
-	// Leases of agents that are killed, and of those that are not: a machine that stands still for less spoils nothing.
+	// Lease TTLs of agents that are killed, and of those that are not. A shorter suspension of the machine has no
+	// effect.
 	ttlKilled = 5 * time.Second
 	ttlKept   = 5 * time.Minute
-	ttlChosen = 15 * time.Second // by those who choose nothing
+	ttlChosen = 15 * time.Second // the default TTL
 )
 
-// world is a broker with all services, an endpoint that plays a script, and the agent between them.
+// world is a broker with all services, an endpoint with a script, and an agent that uses both.
 type world struct {
 	t      testing.TB
 	ctx    context.Context
@@ -42,11 +43,11 @@ type world struct {
 	bus    *bus.Bus
 	script *script.Server
 	cfg    config
-	ttl    time.Duration // of the agent that is not killed
+	ttl    time.Duration // of an agent that is not killed
 	stops  []func()      // of the services
 
 	mu     sync.Mutex
-	folded *session.State // the log as last read
+	folded *session.State // the log as of the last read
 }
 
 func newWorld(t testing.TB) *world {
@@ -83,7 +84,7 @@ func (w *world) services() {
 	}
 }
 
-// start runs something until the test ends.
+// start runs a function until the test ends.
 func (w *world) start(r runner) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -98,7 +99,7 @@ func (w *world) start(r runner) {
 	w.t.Cleanup(stop)
 }
 
-// agent runs the program until stop, or the test's end.
+// agent runs the program until stop, or until the test ends.
 func (w *world) agent(message string) (stop func()) {
 	w.t.Helper()
 	cfg := w.cfg
@@ -130,7 +131,7 @@ func (w *world) ok(err error) {
 
 func (w *world) ref() events.Ref { return events.Ref{Harness: me, Session: demo} }
 
-// state is the fold of the log.
+// state returns the session folded from the log.
 func (w *world) state() *session.State {
 	w.t.Helper()
 	w.mu.Lock()
@@ -146,7 +147,7 @@ func (w *world) state() *session.State {
 	return w.folded.Clone()
 }
 
-// until waits until the session's log says so.
+// until waits until the session in the log meets the condition.
 func (w *world) until(what string, ok func(*session.State) bool) *session.State {
 	w.t.Helper()
 	var st *session.State
@@ -165,7 +166,7 @@ func (w *world) until(what string, ok func(*session.State) bool) *session.State 
 	}
 }
 
-// facts are the kinds in the log, in order.
+// facts returns the kinds in the log, in order.
 func (w *world) facts() (kinds []string) {
 	w.t.Helper()
 	cs, err := w.bus.Read(w.ctx, w.ref(), 0)
@@ -178,14 +179,14 @@ func (w *world) facts() (kinds []string) {
 	return kinds
 }
 
-// wish asks a service, as people do.
+// wish sends a request to a service.
 func (w *world) wish(service, verb string, body map[string]any) {
 	w.t.Helper()
 	body["harness"], body["session"] = me, demo
 	w.ok(w.bus.Request(w.ctx, service, verb, body, nil))
 }
 
-// conversation is what the agent has on its disk.
+// conversation returns the agent's entries on disk.
 func (w *world) conversation() []entry {
 	w.t.Helper()
 	c, err := open(w.cfg.dir, demo, 1)
@@ -193,7 +194,7 @@ func (w *world) conversation() []entry {
 	return c.entries
 }
 
-// file puts a file into the working directory.
+// file writes a file into the working directory.
 func (w *world) file(name, text string) {
 	w.t.Helper()
 	w.ok(os.WriteFile(filepath.Join(w.cfg.root, name), []byte(text), 0o600))

@@ -1,5 +1,5 @@
-// Package script plays an endpoint that is compatible with OpenAI's chat completions, by a script: what it answers, how
-// it fails, what it counts. It is for tests of what talks to such endpoints.
+// Package script is a test server for clients of endpoints that are compatible with OpenAI's chat completions. A script
+// determines its answers, failures and usage.
 package script
 
 import (
@@ -11,37 +11,37 @@ import (
 	"sync"
 )
 
-// Bytes that count as one token, when the server counts.
+// Bytes per token, if the server counts tokens.
 const bytesPerToken = 4
 
-// Call is a call of a tool that the model wants.
+// Call is a tool call that the model requests.
 type Call struct {
 	Name      string
 	Arguments string // JSON
 }
 
-// Step is one answer. The zero Step is a stream that ends with its finish mark and nothing before it.
+// Step is one answer. The zero Step is an empty stream with a finish mark.
 type Step struct {
-	Status     int    // an error answer, with Body; 0 is a stream
-	Body       string // of an error answer
+	Status     int    // status of an error response, with Body; 0: a stream
+	Body       string // of an error response
 	RetryAfter string // a header
-	Date       string // a header; default: the true one
-	InStream   string // an error's JSON in the middle of the stream, after Text
+	Date       string // a header; default: the present time
+	InStream   string // JSON of an error in the middle of the stream, after Text
 
-	Text   string // said in several pieces
+	Text   string // sent in several chunks
 	Calls  []Call
 	Finish string // default: stop, or tool_calls
 	Cut    bool   // the stream ends without its finish mark
-	Used   int64  // tokens of the prompt; 0: counted
-	Hold   func() // called in the middle of the stream; it goes on when that returns
+	Used   int64  // tokens of the prompt; 0: counted from the messages
+	Hold   func() // called in the middle of the stream, which continues when Hold returns
 }
 
-// Request is what was asked.
+// Request is a request that the server received.
 type Request struct {
 	Model    string
 	Messages []Message
-	Tools    int  // how many were offered
-	Summary  bool // it asked for a summary: no tools were offered
+	Tools    int  // number of offered tools
+	Summary  bool // a request for a summary, which offers no tools
 	Refused  bool // over the limit
 }
 
@@ -53,21 +53,21 @@ type Message struct {
 	ToolCalls  []CallRef `json:"tool_calls"`
 }
 
-// CallRef is a call that an earlier answer wanted.
+// CallRef refers to a call of an earlier answer.
 type CallRef struct {
 	ID string `json:"id"`
 }
 
-// Server is the endpoint: an [http.Handler]. Requests without tools take the next of Summaries, others the next of
-// Steps; when there are none left, the last one is repeated. Conversations in which a call has no result, or a result
-// no call, are refused, as real endpoints do.
+// Server is the endpoint: an [http.Handler]. A request without tools takes the next of Summaries, and any other request
+// the next of Steps. The last step is repeated. A conversation with a call without a result, or a result without a
+// call, is refused, as by real endpoints.
 type Server struct {
 	Steps     []Step
 	Summaries []Step
-	// Reply, if given, says what is answered in place of Steps and Summaries. It is called at the same time for
-	// requests that come at the same time.
+	// Reply is optional. It returns the answer instead of Steps and Summaries. Concurrent requests call it
+	// concurrently.
 	Reply func(Request) Step
-	// LimitMax is how many tokens fit, counted from the size of the messages; more is refused with
+	// LimitMax is the context size in tokens, counted from the size of the messages. A larger request is refused with
 	// context_length_exceeded. 0: no limit.
 	LimitMax int64
 
@@ -75,21 +75,21 @@ type Server struct {
 	requests []Request
 }
 
-// Requests are all so far.
+// Requests returns all requests so far.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]Request(nil), s.requests...)
 }
 
-// Say puts steps in place of those that are left.
+// Say replaces the remaining steps.
 func (s *Server) Say(steps ...Step) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.Steps = steps
 }
 
-// Summarise puts steps for summaries in place of those that are left.
+// Summarise replaces the remaining steps for summaries.
 func (s *Server) Summarise(steps ...Step) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,7 +140,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// next notes a request and says which step answers it.
+// next records a request and returns its step.
 func (s *Server) next(q Request) Step {
 	s.mu.Lock()
 	s.requests = append(s.requests, q)
@@ -166,7 +166,8 @@ func (s *Server) next(q Request) Step {
 	return step
 }
 
-// unpaired says what is wrong with calls and results: results stand right behind the message with their calls.
+// unpaired returns the first mismatch of calls and results. Results must stand right behind the message with their
+// calls.
 func unpaired(messages []Message) string {
 	open := map[string]bool{}
 	for i, m := range messages {
@@ -197,7 +198,7 @@ func tokens(messages []Message) int64 {
 	return int64(bytes / bytesPerToken)
 }
 
-// stream answers as a model does.
+// stream sends an answer as a stream.
 func stream(w http.ResponseWriter, step *Step, used int64) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	send := func(v any) {
