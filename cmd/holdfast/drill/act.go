@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/services/ledger"
 )
 
-// headings of the acts.
+// Headings of the acts.
 var headings = map[string]string{
 	actCrash:   "SIGKILL: an agent dies while it works",
 	actPause:   "SIGSTOP: an agent freezes for longer than its lease, and wakes",
@@ -22,7 +22,7 @@ var headings = map[string]string{
 	actSteady:  "SIGTERM: an agent that has lived through all of this leaves",
 }
 
-// onStage starts an agent and waits until what it does is in its session's document.
+// onStage starts an agent and waits until its work is in the session's document.
 func (d *drill) onStage(ctx context.Context, act, role string, ok func(*session.State) bool) (*child, error) {
 	c, err := d.start(act, role)
 	if err != nil {
@@ -30,7 +30,8 @@ func (d *drill) onStage(ctx context.Context, act, role string, ok func(*session.
 	}
 	if _, _, err = d.world.until(ctx, act, "the agent at work", startMaxS*time.Second, ok); err != nil {
 		select {
-		case r := <-c.reports: // it may have said why
+		// The agent may have reported why.
+		case r := <-c.reports:
 			return nil, fmt.Errorf("drill: act %s: %s %s: %w", act, r.Said, r.Text, err)
 		default:
 			return nil, fmt.Errorf("drill: act %s: %w: do the services run? (`holdfast doctor`)", act, err)
@@ -39,7 +40,7 @@ func (d *drill) onStage(ctx context.Context, act, role string, ok func(*session.
 	return c, nil
 }
 
-// crash kills an agent with all kinds of things open, answers what is kept, and has the next process go on.
+// crash kills an agent that has calls, prompts and a turn open, answers the kept prompt, and starts the next process.
 func (d *drill) crash(ctx context.Context) error {
 	d.tell(actCrash, "", "%s", headings[actCrash])
 	c, err := d.onStage(ctx, actCrash, roleWorks,
@@ -72,14 +73,14 @@ func (d *drill) crash(ctx context.Context) error {
 	kept := p != nil && p.Status == session.Awaiting && s.Tools[callAsk] != nil && s.Phase == session.Waiting
 	d.judge(Verdict{Act: actCrash, Promise: "a question to a person is kept", Expected: "kept (can be answered)",
 		Seen: seenPrompt(s, promptWhich), TookMS: -1, OK: kept})
-	d.refused(ctx, actCrash, promptMay, "once", "an answer that comes too late is told so", http.StatusGone)
+	d.refused(ctx, actCrash, promptMay, "once", "a late answer is refused", http.StatusGone)
 	if err := d.answerKept(ctx); err != nil {
 		return err
 	}
 	return d.resume(ctx)
 }
 
-// seenPrompt is where a prompt stands.
+// seenPrompt returns the status of a prompt as a text.
 func seenPrompt(s *session.State, id string) string {
 	b := Whereabouts(s, nil, session.EntityPrompt, id)
 	if b.Reason == "" {
@@ -88,7 +89,7 @@ func seenPrompt(s *session.State, id string) string {
 	return b.Outcome + " (" + b.Reason + ")"
 }
 
-// answer answers as a person would.
+// answer answers a prompt as a person does.
 func (d *drill) answer(ctx context.Context, act, prompt, question, option string) (seq uint64, err error) {
 	d.tell(act, whoDrill, "answers %q to %s", option, prompt)
 	var reply struct {
@@ -100,7 +101,7 @@ func (d *drill) answer(ctx context.Context, act, prompt, question, option string
 	return reply.Seq, err
 }
 
-// refused judges an answer that must be refused.
+// refused returns the verdict about an answer that must be refused.
 func (d *drill) refused(ctx context.Context, act, prompt, option, promise string, code int) {
 	question := "target"
 	if prompt == promptMay && act == actCrash {
@@ -117,7 +118,7 @@ func (d *drill) refused(ctx context.Context, act, prompt, option, promise string
 	d.judge(v)
 }
 
-// answerKept answers the question of the dead agent.
+// answerKept answers the kept question of the dead agent.
 func (d *drill) answerKept(ctx context.Context) error {
 	began := time.Now()
 	seq, err := d.answer(ctx, actCrash, promptWhich, "target", optionYes)
@@ -135,11 +136,11 @@ func (d *drill) answerKept(ctx context.Context) error {
 	if d.verdicts[len(d.verdicts)-1].OK = whole && err == nil && took <= soonMax; !whole {
 		return ctx.Err()
 	}
-	d.refused(ctx, actCrash, promptWhich, optionNo, "a second answer is told who was first", http.StatusConflict)
+	d.refused(ctx, actCrash, promptWhich, optionNo, "a second answer is refused and gets the first", http.StatusConflict)
 	return ctx.Err()
 }
 
-// together says whether one commit answers, closes the call and asks for a turn.
+// together reports whether one commit answers the prompt, closes the call and requests a turn.
 func (d *drill) together(ctx context.Context, seq uint64) (seen string, whole bool, err error) {
 	c, err := d.bus.Commit(ctx, seq)
 	if err != nil {
@@ -160,7 +161,7 @@ func (d *drill) together(ctx context.Context, seq uint64) (seen string, whole bo
 	return seen, answered && closed && wanted, nil
 }
 
-// resume starts the dead agent again: it takes the turn that the answer asked for, once.
+// resume starts the dead agent again: it takes the turn that the answer requested, once.
 func (d *drill) resume(ctx context.Context) error {
 	c, err := d.start(actCrash, roleResumes)
 	if err != nil {
@@ -184,7 +185,7 @@ func (d *drill) resume(ctx context.Context) error {
 	return d.dismiss(ctx, c)
 }
 
-// starts counts in the log how many turns were started because of an answer.
+// starts returns the number of turns in the log that were started because of an answer.
 func (d *drill) starts(ctx context.Context, s *session.State) (n int, err error) {
 	commits, err := d.bus.Read(ctx, s.Ref(), 0)
 	for i := range commits {
@@ -197,7 +198,7 @@ func (d *drill) starts(ctx context.Context, s *session.State) (n int, err error)
 	return n, err
 }
 
-// dismiss asks an agent to leave and waits until it is gone.
+// dismiss asks an agent to leave and waits until its process has ended.
 func (d *drill) dismiss(ctx context.Context, c *child) error {
 	if err := c.signal(syscall.SIGTERM, "thank you"); err != nil {
 		return err
@@ -205,7 +206,7 @@ func (d *drill) dismiss(ctx context.Context, c *child) error {
 	return c.awaitGone(ctx)
 }
 
-// awaitGone waits until the process has ended by itself; what takes too long is ended with the drill.
+// awaitGone waits until the process has ended by itself. A process that takes too long is ended with the drill.
 func (c *child) awaitGone(ctx context.Context) error {
 	late := time.NewTimer(endMaxS * time.Second)
 	defer late.Stop()
@@ -218,7 +219,7 @@ func (c *child) awaitGone(ctx context.Context) error {
 	return nil
 }
 
-// pause freezes an agent until it is fenced, and wakes it.
+// pause suspends an agent until it is fenced, and resumes its process.
 func (d *drill) pause(ctx context.Context) error {
 	d.tell(actPause, "", "%s", headings[actPause])
 	c, err := d.onStage(ctx, actPause, roleRuns, func(s *session.State) bool { return len(s.Tools) == 1 })
@@ -254,7 +255,7 @@ func (d *drill) pause(ctx context.Context) error {
 	return d.nothingCounts(ctx, fence)
 }
 
-// nothingCounts judges what a woken process changed after the fence.
+// nothingCounts returns the verdict about the changes of a resumed process after the fence.
 func (d *drill) nothingCounts(ctx context.Context, fence *session.State) error {
 	v := Verdict{Act: actPause, Promise: "nothing it says counts", Expected: "the call stays interrupted", TookMS: -1}
 	commits, err := d.bus.Read(ctx, fence.Ref(), 0)
@@ -313,7 +314,7 @@ func (d *drill) restart(ctx context.Context) error {
 	return d.answerAdopted(ctx, next)
 }
 
-// answerAdopted answers the question that was taken over.
+// answerAdopted answers the adopted question.
 func (d *drill) answerAdopted(ctx context.Context, c *child) error {
 	if _, _, err := c.hears(ctx, saidReady, startMaxS*time.Second); err != nil {
 		return err
@@ -331,14 +332,14 @@ func (d *drill) answerAdopted(ctx context.Context, c *child) error {
 	return errors.Join(ctx.Err(), c.awaitGone(ctx))
 }
 
-// enterSteady starts the agent that is not to be touched.
+// enterSteady starts the agent that must not be affected.
 func (d *drill) enterSteady(ctx context.Context) (*child, error) {
 	d.tell(actSteady, "", "An agent that shall live")
 	return d.onStage(ctx, actSteady, roleAsks,
 		func(s *session.State) bool { return len(s.PendingPrompts()) == 1 && len(s.Tools) == 2 })
 }
 
-// leaveSteady looks whether it was left alone, and asks it to leave.
+// leaveSteady checks that the agent was not affected, and asks it to leave.
 func (d *drill) leaveSteady(ctx context.Context, c *child) error {
 	d.tell(actSteady, "", "%s", headings[actSteady])
 	s, _, err := d.world.until(ctx, actSteady, "there", soonMax, func(*session.State) bool { return true })
@@ -361,7 +362,7 @@ func (d *drill) leaveSteady(ctx context.Context, c *child) error {
 	}
 	withdrawn := ended(s, session.EntityPrompt, promptMay, string(session.Withdrawn), events.ReasonShutdown) &&
 		s.Left == session.LeftReleased
-	d.judge(Verdict{Act: actSteady, Promise: "a shutdown is nobody's decision", Expected: "withdrawn (shutdown)",
+	d.judge(Verdict{Act: actSteady, Promise: "a shutdown withdraws the question", Expected: "withdrawn (shutdown)",
 		Seen: seenPrompt(s, promptMay), TookMS: -1, OK: withdrawn})
 	if err := c.awaitGone(ctx); err != nil {
 		return err

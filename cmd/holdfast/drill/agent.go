@@ -17,20 +17,20 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// Roles that an agent can play.
+// Roles of an agent.
 const (
-	roleWorks   = "works"   // calls, a question to a callback, one that is kept
-	roleRuns    = "runs"    // one call, which it completes when it is told to
-	roleAsks    = "asks"    // a call, and a question to a callback
-	roleAdopts  = "adopts"  // takes the question of the one before over
-	roleResumes = "resumes" // takes the turn that an answer asks for
-	roleFails   = "fails"   // a turn that fails as providers' requests do
-	roleRetries = "retries" // takes that turn again
-	roleFull    = "full"    // a conversation that is nearly full; it goes as far as its step
-	roleGoesOn  = "goes-on" // takes everything that it is asked
+	roleWorks   = "works"   // calls, a callback question, a kept question
+	roleRuns    = "runs"    // one call, which it completes on request
+	roleAsks    = "asks"    // a call, and a callback question
+	roleAdopts  = "adopts"  // adopts the question of the earlier process
+	roleResumes = "resumes" // takes the turn that an answer requested
+	roleFails   = "fails"   // a turn that fails like a provider's request
+	roleRetries = "retries" // takes the retry of that turn
+	roleFull    = "full"    // a conversation that is nearly full; its step limits what it does
+	roleGoesOn  = "goes-on" // takes everything that is requested
 )
 
-// roles tells people what an agent does.
+// roles describes each role for people.
 var roles = map[string]string{
 	roleWorks:   "an agent with three tool calls, a permission it waits for, and a question to you",
 	roleRuns:    "an agent with one tool call",
@@ -43,25 +43,25 @@ var roles = map[string]string{
 	roleGoesOn:  "the same agent again, which does all that waits",
 }
 
-// What the agents open.
+// Ids of what the agents open.
 const (
 	turnFirst   = "turn-1"
 	callCompile = "compile"
 	callDeploy  = "deploy"
 	callAsk     = "ask"
-	promptMay   = "may-deploy"   // its answer would go to a callback in the process
+	promptMay   = "may-deploy"   // its answer goes to a callback in the process
 	promptWhich = "which-target" // its answer is a call's result
 	optionYes   = "staging"
 	optionNo    = "production"
 	person      = "drill"
-	lineFinish  = "finish" // the director's word: complete the call
+	lineFinish  = "finish" // the director's request to complete the call
 	leaveMaxS   = 5
 )
 
-// errDirectorGone ends an agent whose director has ended.
+// errDirectorGone is the cause when an agent's director has ended.
 var errDirectorGone = errors.New("drill: the director is gone")
 
-// agent is one process of a harness, as its author would write it.
+// agent is one process of a harness.
 type agent struct {
 	spec  Spec
 	lines chan string
@@ -69,8 +69,8 @@ type agent struct {
 	out   io.Writer
 }
 
-// Agent is a child's whole life: it reads its [Spec] and what it is told from in, and writes a [Report] a line to out.
-// It leaves in good order when ctx or in ends. The error is why it could not do what it was started for.
+// Agent runs a child process: it reads its [Spec] and its instructions from in, and writes each [Report] as a line to
+// out. It leaves gracefully if ctx or in ends. It returns an error if it could not play its role.
 func Agent(ctx context.Context, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -95,7 +95,7 @@ func Agent(ctx context.Context, in io.Reader, out io.Writer) error {
 	return err
 }
 
-// say writes a report. A director that is gone does not miss it.
+// say writes a report. A write error means that the director has ended, and is ignored.
 func (a *agent) say(r Report) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -122,7 +122,7 @@ func (a *agent) live(ctx context.Context) error {
 	}
 	err = play(ctx, h)
 	if ctx.Err() != nil {
-		err = nil // it was asked to leave
+		err = nil // a requested end is no error
 	}
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveMaxS*time.Second)
 	defer cancel()
@@ -149,13 +149,13 @@ func (a *agent) begin(ctx context.Context, h *harness.Harness, title string) (*h
 	return s, turn, err
 }
 
-// question is what the agent asks; by a callback its answer reaches only a process that waits for it.
+// question asks a question. With a callback, the answer reaches only a process that waits for it.
 func question(id, call string, delivery events.Delivery) harness.Prompt {
 	return harness.Prompt{ID: id, Call: call, Title: "Where to?", Delivery: delivery, Questions: []events.Question{
 		{ID: "target", Question: "Where to?", Options: []events.Option{{Label: optionYes}, {Label: optionNo}}}}}
 }
 
-// works has as much open as an agent can have.
+// works opens as much as an agent can have open.
 func (a *agent) works(ctx context.Context, h *harness.Harness) error {
 	_, turn, err := a.begin(ctx, h, "killed while it works")
 	if err != nil {
@@ -176,7 +176,7 @@ func (a *agent) works(ctx context.Context, h *harness.Harness) error {
 	return <-settled
 }
 
-// runs has one call, and says what became of its completion. A harness that is told it was fenced stops.
+// runs has one call, and reports whether its completion was stored. A harness that is fenced stops.
 func (a *agent) runs(ctx context.Context, h *harness.Harness) error {
 	s, _, err := a.begin(ctx, h, "paused while it works")
 	if err != nil {
@@ -189,9 +189,9 @@ func (a *agent) runs(ctx context.Context, h *harness.Harness) error {
 		return context.Cause(ctx)
 	}
 	if err := s.Call(callCompile).Complete(ctx, "compiled"); err != nil {
-		for _, told := range []error{harness.ErrFenced, harness.ErrLeaseLost} {
-			if errors.Is(err, told) {
-				a.say(Report{Said: saidRefused, Text: strings.TrimPrefix(told.Error(), "harness: "), Fenced: true})
+		for _, lost := range []error{harness.ErrFenced, harness.ErrLeaseLost} {
+			if errors.Is(err, lost) {
+				a.say(Report{Said: saidRefused, Text: strings.TrimPrefix(lost.Error(), "harness: "), Fenced: true})
 				return nil
 			}
 		}
@@ -202,7 +202,7 @@ func (a *agent) runs(ctx context.Context, h *harness.Harness) error {
 	return nil
 }
 
-// asks waits for an answer that only it could use.
+// asks waits for an answer that only this process can use.
 func (a *agent) asks(ctx context.Context, h *harness.Harness) error {
 	_, turn, err := a.begin(ctx, h, map[string]string{actRestart: "restarted while it asks",
 		actSteady: "lives, and leaves"}[a.spec.Session])
@@ -216,7 +216,7 @@ func (a *agent) asks(ctx context.Context, h *harness.Harness) error {
 	return err
 }
 
-// adopts goes on with the question that an earlier process asked.
+// adopts adopts the question of an earlier process.
 func (a *agent) adopts(ctx context.Context, h *harness.Harness) error {
 	p := question(promptMay, callAsk, events.DeliverCallback)
 	s, err := h.Claim(ctx, a.spec.Session, harness.Adopt{Prompts: []harness.Prompt{p}})
@@ -246,7 +246,7 @@ func (a *agent) adopts(ctx context.Context, h *harness.Harness) error {
 	return turn.Complete(ctx, "stop")
 }
 
-// resumes takes what was asked for while no process was there.
+// resumes takes the turn that was requested while no process ran.
 func (a *agent) resumes(ctx context.Context, h *harness.Harness) error {
 	if err := h.Ready(ctx); err != nil {
 		return err
@@ -259,7 +259,7 @@ func (a *agent) resumes(ctx context.Context, h *harness.Harness) error {
 	}})
 }
 
-// fails has a turn that its provider does not want to serve now.
+// fails has a turn that its provider refuses to serve now.
 func (a *agent) fails(ctx context.Context, h *harness.Harness) error {
 	s, err := h.Open(ctx, a.spec.Session, harness.Opening{Title: "fails, and is killed", Agent: "drill"})
 	if err == nil {
@@ -281,8 +281,7 @@ func (a *agent) fails(ctx context.Context, h *harness.Harness) error {
 	return nil
 }
 
-// full has a conversation that is nearly full, and goes as far with its compaction as the step that it is to be killed
-// at.
+// full has a conversation that is nearly full. It runs the compaction up to the step at which it is killed.
 func (a *agent) full(ctx context.Context, h *harness.Harness) error {
 	s, err := h.Open(ctx, a.spec.Session, harness.Opening{Title: "compacted", Agent: "drill",
 		ContextLimit: contextLimit})
@@ -323,7 +322,7 @@ func (a *agent) full(ctx context.Context, h *harness.Harness) error {
 	return h.Work(ctx, w)
 }
 
-// goesOn does everything that it is asked.
+// goesOn carries out every request.
 func (a *agent) goesOn(ctx context.Context, h *harness.Harness) error {
 	if err := h.Ready(ctx); err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Spec tells an agent who it is: the first line of its standard input, as JSON.
+// Spec describes an agent's role. It is the first line of the agent's standard input, as JSON.
 type Spec struct {
 	Role    string `json:"role"`
 	Harness string `json:"harness"`
@@ -25,22 +25,22 @@ type Spec struct {
 	TTLMS   int64  `json:"ttl_ms"`
 }
 
-// Report is a line that an agent writes: what it did, or what it was told.
+// Report is a line of an agent's output: what it did, or the reply that it got.
 type Report struct {
 	Said   string `json:"said"` // one of the words below
 	Text   string `json:"text,omitempty"`
-	Fenced bool   `json:"fenced,omitempty"` // refused because the session was taken
+	Fenced bool   `json:"fenced,omitempty"` // refused because another process has claimed the session
 }
 
-// What agents say.
+// Words of a report.
 const (
-	saidReady    = "ready"    // to work; it has its lease
-	saidRefused  = "refused"  // what it wanted to say was refused: it stops
-	saidStored   = "stored"   // what it wanted to say was stored
+	saidReady    = "ready"    // it works; it has its lease
+	saidRefused  = "refused"  // a commit was refused: it stops
+	saidStored   = "stored"   // a commit was stored
 	saidAnswered = "answered" // it has the answer to its question
-	saidTook     = "took"     // a turn that was requested
-	saidLeft     = "left"     // in good order
-	saidFailed   = "failed"   // it cannot go on
+	saidTook     = "took"     // it took a requested turn
+	saidLeft     = "left"     // it left gracefully
+	saidFailed   = "failed"   // it cannot continue
 )
 
 // child is one agent's process.
@@ -49,9 +49,9 @@ type child struct {
 	act     string
 	cmd     *exec.Cmd
 	in      io.WriteCloser
-	reports chan Report   // closed when it writes no more
+	reports chan Report   // closed at the end of its output
 	gone    chan struct{} // closed when it has ended
-	err     error         // how, once gone
+	err     error         // the result of the process, after gone is closed
 	once    sync.Once
 }
 
@@ -90,7 +90,7 @@ func (c *child) say(line string) error {
 	return nil
 }
 
-// listen passes on what the agent reports until it has ended.
+// listen passes on the agent's reports until it has ended.
 func (c *child) listen(out io.Reader) {
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
@@ -108,7 +108,7 @@ func (c *child) listen(out io.Reader) {
 	close(c.gone)
 }
 
-// hears waits for the agent's next report, which should be this one.
+// hears waits for the agent's next report, which must have this word.
 func (c *child) hears(ctx context.Context, said string, limit time.Duration) (Report, time.Duration, error) {
 	began := time.Now()
 	late := time.NewTimer(limit)
@@ -116,14 +116,14 @@ func (c *child) hears(ctx context.Context, said string, limit time.Duration) (Re
 	select {
 	case r, ok := <-c.reports:
 		if !ok {
-			return r, time.Since(began), fmt.Errorf("the process ended without a word: %w", errLate)
+			return r, time.Since(began), fmt.Errorf("the process ended without a report: %w", errLate)
 		}
 		if r.Said != said {
-			return r, time.Since(began), fmt.Errorf("the process says: %s %s", r.Said, r.Text)
+			return r, time.Since(began), fmt.Errorf("the process reports: %s %s", r.Said, r.Text)
 		}
 		return r, time.Since(began), nil
 	case <-late.C:
-		return Report{}, time.Since(began), fmt.Errorf("%w: nothing from the process", errLate)
+		return Report{}, time.Since(began), fmt.Errorf("%w: no report from the process", errLate)
 	case <-ctx.Done():
 		return Report{}, time.Since(began), context.Cause(ctx)
 	}
@@ -138,11 +138,11 @@ func (c *child) signal(s syscall.Signal, why string) error {
 	return nil
 }
 
-// names of the signals that are sent.
+// names has the names of the signals.
 var names = map[syscall.Signal]string{syscall.SIGKILL: "SIGKILL", syscall.SIGSTOP: "SIGSTOP",
 	syscall.SIGCONT: "SIGCONT", syscall.SIGTERM: "SIGTERM"}
 
-// end has the process leave, and kills it when it does not.
+// end closes the process's input, and kills it if it does not leave.
 func (c *child) end() error {
 	var err error
 	c.once.Do(func() {
@@ -150,10 +150,12 @@ func (c *child) end() error {
 			err = nil
 		}
 		go func() {
-			for range c.reports { // nobody listens any more
+			// The reports are discarded.
+			for range c.reports {
 			}
 		}()
-		_ = c.cmd.Process.Signal(syscall.SIGCONT) // or it cannot see that; one that has ended needs no signal
+		// A suspended process cannot read the end of its input. A process that has ended needs no signal.
+		_ = c.cmd.Process.Signal(syscall.SIGCONT)
 		late := time.NewTimer(endMaxS * time.Second)
 		defer late.Stop()
 		select {
@@ -166,7 +168,7 @@ func (c *child) end() error {
 	return err
 }
 
-// endChildren ends all processes that the drill has started.
+// endChildren ends all processes of the drill.
 func (d *drill) endChildren() error {
 	var errs []error
 	for _, c := range d.children {

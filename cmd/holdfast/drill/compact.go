@@ -15,27 +15,27 @@ import (
 	"github.com/holdfast-dev/holdfast/services/compaction"
 )
 
-// What the sessions of the compaction act are filled with.
+// Size of the conversations in the compaction act.
 const (
 	contextLimit = 1_000 // tokens
 	contextUsed  = 900   // before
 	contextAfter = 100   // after compaction
-	// seconds until all is handed out: a failed compaction, and an interrupted turn, are tried again after 2 s
+	// Seconds until all messages are delivered: a failed compaction and an interrupted turn are retried after 2 s.
 	compactMaxS   = 20
 	actCompactPre = "compact-"
 )
 
-// queued are the messages that are sent, in their order.
+// queued are the messages in the order in which they are sent.
 var queued = []string{"m1", "m2", "m3"}
 
-// step is a place in the course of a compaction at which its agent is killed.
+// step is a point of a compaction at which its agent is killed.
 type step struct {
 	name string
 	when string // for people
 	at   func(*session.State) bool
 }
 
-// steps are all there are, in their order.
+// steps are all steps in their order.
 var steps = []step{
 	{"ask", "before it begins", func(s *session.State) bool {
 		return s.Pending.Compaction != nil && len(s.Queue) == len(queued)
@@ -52,7 +52,7 @@ var steps = []step{
 	}},
 }
 
-// compact kills an agent at each step of a compaction with three messages behind it, all steps side by side.
+// compact kills an agent at each step of a compaction with three messages behind it. The steps run concurrently.
 func (d *drill) compact(ctx context.Context) error {
 	d.tell(actCompactPre+steps[0].name, "", "%s", headingCompact)
 	verdicts, errs := make([]Verdict, len(steps)), make([]error, len(steps))
@@ -67,10 +67,10 @@ func (d *drill) compact(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// headingCompact is what these acts are about.
+// headingCompact is the heading of these acts.
 const headingCompact = "SIGKILL at each step of a compaction, with three messages behind it"
 
-// compactAt is that for one step.
+// compactAt runs the act for one step.
 func (d *drill) compactAt(ctx context.Context, at *step) (Verdict, error) {
 	act := actCompactPre + at.name
 	v := Verdict{Act: act, Promise: "compaction, killed " + at.when,
@@ -118,7 +118,7 @@ func (d *drill) compactAt(ctx context.Context, at *step) (Verdict, error) {
 	return v, d.dismiss(ctx, next)
 }
 
-// send sends a message as a person would.
+// send sends a message as a person does.
 func (d *drill) send(ctx context.Context, act, id string) error {
 	d.tell(act, whoDrill, "sends message %s", id)
 	content, err := json.Marshal("message " + id)
@@ -130,8 +130,7 @@ func (d *drill) send(ctx context.Context, act, id string) error {
 			By: person}, nil)
 }
 
-// handedOut is which of the messages were handed out, in the order in which they were, and how often the conversation
-// was compacted.
+// handedOut returns the delivered messages in their order, and the number of compactions.
 func handedOut(s *session.State) string {
 	var seen []string
 	compacted := 0

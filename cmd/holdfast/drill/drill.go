@@ -1,25 +1,26 @@
-// Package drill shows with real processes that what Holdfast promises holds: it starts agents that use the harness
-// client, kills, pauses, restarts and ends them, and compares what becomes of their sessions with what was promised.
+// Package drill shows with real processes that Holdfast keeps its promises. It starts agents that use the harness
+// client, kills, suspends, restarts and ends them, and compares the state of their sessions with the promises.
 //
-// # Who does what
+// # Processes
 //
 // The director ([Run]) starts the agents as child processes, sends them signals, answers their questions as a person
-// would, and looks at the documents and the log as a screen would. An agent ([Agent]) is told on its standard input who
-// it is, and reports on its standard output; when its input ends, its director is gone, and it leaves. The director
-// signals nobody but its own children, and has ended all of them when it returns.
+// does, and reads the documents and the log as a board does. An agent ([Agent]) reads its role from standard input, and
+// reports on standard output. If its input ends, the director has ended, and the agent leaves. The director signals
+// only its own children, and has ended all of them when it returns.
 //
 // # The acts
 //
-//	crash    SIGKILL with calls and questions open: calls are closed, the callback's question expires, the kept one stays and
-//	         is answered; the next process takes the turn that the answer asks for.
-//	pause    SIGSTOP for longer than the lease lives: fenced. SIGCONT: it finds out, stops, and nothing of it counts.
-//	restart  SIGKILL and a new process at once, which takes its question over: the answer reaches the new one.
-//	compact  SIGKILL at each step of a compaction, with three messages behind it: each is handed out once, in order.
-//	steady   lives through all of this untouched, then is asked to leave: nothing waits for a grace.
-//	outage   in a cell of its own: a turn fails, and its agent, the broker and all services are killed before it is tried
-//	         again. Attempt and instant stay what they were; it is taken once.
+//	crash    SIGKILL with calls and questions open: calls are closed, the callback's question expires, the kept
+//	         question is answered; the next process takes the turn that the answer requests.
+//	pause    SIGSTOP for longer than the lease lives: fenced. SIGCONT: it gets an error and stops; its writes do not
+//	         count.
+//	restart  SIGKILL and a new process at once, which adopts the question: the answer reaches the new process.
+//	compact  SIGKILL at each step of a compaction, with three messages behind it: each is delivered once, in order.
+//	steady   lives through all acts without an effect, then leaves on request: its session needs no grace period.
+//	outage   in a cell of its own: a turn fails, and its agent, the broker and all services are killed before the
+//	         retry. Attempt and instant do not change; the retry is taken once.
 //
-// A promise that does not hold in time is a verdict like any other, and the next act goes on.
+// A promise that is not kept in time is a verdict like any other, and the next act follows.
 package drill
 
 import (
@@ -39,53 +40,54 @@ import (
 
 // Limits of a drill.
 const (
-	startMaxS = 15              // seconds until a process does what it was started for
-	soonMax   = 2 * time.Second // for what takes milliseconds, on a busy machine
-	endMaxS   = 5               // seconds that a child may take to leave before it is killed
+	startMaxS = 15              // seconds until a process has started its work
+	soonMax   = 2 * time.Second // for steps that take milliseconds, on a busy machine
+	endMaxS   = 5               // seconds until a child that does not leave is killed
 
 	// ActBytesMax is the length of the longest name of an act.
 	ActBytesMax = 13
 )
 
-// Config says where a drill takes place. All fields but Login, Prefix, Keep and Told are required.
+// Config configures a drill. Login, Prefix and Keep are optional, and so is the callback at the end.
 type Config struct {
-	// URL, Login and Prefix of the cell, for the agents. Its services run.
+	// URL, Login and Prefix of the cell, for the agents. The cell's services must run.
 	URL, Prefix string
 	Login       Login
 	// TTL of the agents' leases, 1 s or more. Longer: the drill takes longer.
 	TTL time.Duration
-	// Within is how long the death of a process may go unnoticed: its TTL, the reconciler's grace, and a second.
+	// Within is the longest time until the death of a process is detected: its TTL, the reconciler's grace, and 1 s.
 	Within time.Duration
-	// Command makes a process that runs [Agent] on its standard input and output.
+	// Command returns a process that runs [Agent] on its standard input and output.
 	Command func() *exec.Cmd
-	// Cell makes a process that is a broker with all services, on this directory, listening there, which writes its
-	// ready file, and ends when its standard input does. It is killed: the cell that the drill takes place on is not.
+	// Cell returns a process that runs a broker with all services on this directory and listen address. It writes its
+	// ready file, and ends when its standard input does. The drill kills this process, and not the cell that the drill
+	// uses.
 	Cell func(dir, listen, readyFile string) *exec.Cmd
 	// Keep leaves the sessions as they are at the end. Default: they are closed.
 	Keep bool
-	// Told is called with each thing that happens, in order, from one goroutine at a time.
+	// This function is called with each [Moment], in order, never concurrently.
 	Told func(Moment)
 }
 
-// Moment is one thing that happened.
+// Moment is one event of the drill.
 type Moment struct {
-	AtMS int64  `json:"at_ms"` // since the drill began
+	AtMS int64  `json:"at_ms"` // since the start of the drill
 	Act  string `json:"act"`
 	Who  string `json:"who"` // drill, agent or holdfast; "" for the beginning of an act
 	What string `json:"what"`
 }
 
-// Verdict is one promise and what was seen of it.
+// Verdict is one promise and its observed result.
 type Verdict struct {
 	Act      string `json:"act"`
 	Promise  string `json:"promise"`
 	Expected string `json:"expected"`
 	Seen     string `json:"seen"`
-	TookMS   int64  `json:"took_ms"` // -1: not a matter of time
+	TookMS   int64  `json:"took_ms"` // -1: has no time limit
 	OK       bool   `json:"ok"`
 }
 
-// Result is what a drill came to.
+// Result is the result of a drill.
 type Result struct {
 	Verdicts []Verdict `json:"verdicts"`
 	Harness  []string  `json:"harnesses"`
@@ -108,16 +110,16 @@ type drill struct {
 	bus      *bus.Bus
 	began    time.Time
 	world    *world
-	names    map[string]string // harness ids, by act
+	names    map[string]string // harness ids by act
 	verdicts []Verdict
-	telling  *sync.Mutex // one moment at a time
+	telling  *sync.Mutex // held while a moment is reported
 
 	mu       sync.Mutex
 	children []*child
 }
 
-// Run runs all acts, looks at them over the bus, and says what was seen. The error is for what kept the drill from
-// taking place; broken promises are in the result.
+// Run runs all acts and returns the verdicts. It returns an error if the drill could not run. Broken promises are in
+// the result.
 func Run(ctx context.Context, b *bus.Bus, cfg Config) (res Result, err error) {
 	d := &drill{Config: cfg, bus: b, began: time.Now(), names: map[string]string{}, telling: new(sync.Mutex)}
 	for _, act := range acts() {
@@ -143,7 +145,7 @@ func Run(ctx context.Context, b *bus.Bus, cfg Config) (res Result, err error) {
 	return res, err
 }
 
-// acts are those with a session on the cell.
+// acts returns the acts that have a session on the cell.
 func acts() []string {
 	all := []string{actCrash, actPause, actRestart, actSteady}
 	for i := range steps {
@@ -172,7 +174,7 @@ func (d *drill) play(ctx context.Context) error {
 	return d.end(ctx)
 }
 
-// end looks at everything once more.
+// end checks all sessions once more.
 func (d *drill) end(ctx context.Context) error {
 	if err := d.endChildren(); err != nil {
 		return err
@@ -207,7 +209,7 @@ func (d *drill) end(ctx context.Context) error {
 	return nil
 }
 
-// close puts a session away. Should it fail, the session stays visible, which harms nobody.
+// close closes a session. If it fails, the session stays visible, which has no other effect.
 func (d *drill) close(ctx context.Context, r events.Ref) {
 	if err := d.bus.Request(ctx, ledger.Name, "close", map[string]string{"harness": r.Harness, "session": r.Session,
 		"reason": "archived", "by": person}, nil); err != nil {
@@ -217,7 +219,7 @@ func (d *drill) close(ctx context.Context, r events.Ref) {
 
 func (d *drill) judge(v Verdict) { d.verdicts = append(d.verdicts, v) }
 
-// inTime is the verdict about something that was waited for.
+// inTime returns the verdict about a wait.
 func (d *drill) inTime(act, promise, expected, seen string, took, limit time.Duration, err error) {
 	v := Verdict{Act: act, Promise: promise, Expected: fmt.Sprintf("%s, ≤ %s", expected, seconds(limit)), Seen: seen,
 		TookMS: took.Milliseconds(), OK: err == nil && took <= limit}
@@ -229,19 +231,19 @@ func (d *drill) inTime(act, promise, expected, seen string, took, limit time.Dur
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.3gs", d.Seconds()) }
 
-// Who does what in a [Moment].
+// Actors of a [Moment].
 const (
 	whoDrill    = "drill"
 	whoAgent    = "agent"
 	whoHoldfast = "holdfast"
 )
 
-// tell passes on what happened.
+// tell reports a moment.
 func (d *drill) tell(act, who, format string, args ...any) {
 	d.world.tell(act, who, fmt.Sprintf(format, args...))
 }
 
-// FreeName is base, or base-2, base-3 …: the first harness id that has no sessions.
+// FreeName returns base, or base-2, base-3 …: the first harness id without sessions.
 func FreeName(ctx context.Context, b *bus.Bus, base string) (string, error) {
 	for n := 1; ; n++ {
 		name := base

@@ -13,10 +13,10 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// Stranded lists what is open in a session though nobody runs it: what recovery should have closed. A question that is
-// kept, and the call and the turn that wait for it, may stay open; so may a call that waits for a child of whom
-// something may still come, or that is not among docs, the documents of the session's harness by session id. A session
-// that has an owner is itself stranded, as far as those are concerned who know that the owner is gone.
+// Stranded returns the open entities of a session without a running process, which recovery should have closed. A kept
+// question, and the call and the turn that wait for it, may stay open. A call may stay open if its child session is not
+// finished, or is not in docs, the documents of the session's harness by session id. The caller knows that the owner is
+// gone, so a session that still has an owner is itself stranded.
 func Stranded(s *session.State, docs map[string]*session.State) []string {
 	var left []string
 	if s.Owned {
@@ -52,11 +52,11 @@ func Stranded(s *session.State, docs map[string]*session.State) []string {
 	return left
 }
 
-// errEnough ends a watch that has shown what was wanted.
+// errEnough ends a watch whose result is complete.
 var errEnough = errors.New("drill: enough")
 
-// Settled waits until the documents of these sessions of a harness are as new as the log and nothing in them is
-// [Stranded]. When the time is up, or ctx ends, it returns them as they are: look what is stranded. The error is one of
+// Settled waits until the documents of these sessions of a harness are as new as the log and have nothing that is
+// [Stranded]. If the time limit passes or ctx ends, it returns the documents as they are. The error is an error of
 // reading.
 func Settled(ctx context.Context, b *bus.Bus, harness string, sessions []string,
 	patience time.Duration) (map[string]*session.State, error) {
@@ -95,9 +95,9 @@ func Settled(ctx context.Context, b *bus.Bus, harness string, sessions []string,
 	return docs, err
 }
 
-// Became is what there is to say about one thing that had been open: how it ended and why, or that it is kept.
+// Became is the state of an entity that was open: how it ended and why, or that it is kept.
 type Became struct {
-	Name    string         `json:"name,omitempty"` // a call's tool, a prompt's kind
+	Name    string         `json:"name,omitempty"` // a call's tool, or a prompt's kind
 	Outcome string         `json:"outcome"`
 	Reason  string         `json:"reason,omitempty"`
 	Ending  session.Ending `json:"-"` // zero while it is open
@@ -105,13 +105,14 @@ type Became struct {
 
 // Outcomes that no document has.
 const (
-	OutcomeKept     = "kept"           // open, and for good reason
-	OutcomeOpen     = "still open"     // open, though nobody runs it
-	OutcomeUnlisted = "no longer open" // it ended, too long ago to be listed
+	OutcomeKept     = "kept"           // open, which is correct
+	OutcomeOpen     = "still open"     // open without a running process
+	OutcomeUnlisted = "no longer open" // it ended too long ago to be listed
 	OutcomeUnknown  = "not recorded"   // the document never had it
 )
 
-// Whereabouts says what became of one entity (turn, tool, prompt or compaction) of a session; docs as for [Stranded].
+// Whereabouts returns the state of one entity (turn, tool, prompt or compaction) of a session. docs are as for
+// [Stranded].
 func Whereabouts(s *session.State, docs map[string]*session.State, entity, id string) Became {
 	if e, ok := s.Ended(entity, id); ok {
 		return Became{Name: e.Name, Outcome: e.Outcome, Reason: e.Reason, Ending: e}
@@ -133,7 +134,7 @@ func Whereabouts(s *session.State, docs map[string]*session.State, entity, id st
 		}
 	case session.EntityCompaction:
 		if s.Compaction == nil || s.Compaction.ID != id {
-			return Became{Outcome: OutcomeUnknown, Reason: "nobody had requested it"}
+			return Became{Outcome: OutcomeUnknown, Reason: "it was not requested"}
 		}
 		open = true
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// history folds commits: each is who says it, and what.
+// history folds commits. Each one has a writer and facts.
 type said struct {
 	by    events.Writer
 	facts []events.Fact
@@ -36,7 +36,7 @@ func history(commits ...said) *session.State {
 func byHarness(facts ...events.Fact) said    { return said{events.WriterHarness, facts} }
 func byReconciler(facts ...events.Fact) said { return said{events.WriterReconciler, facts} }
 
-// What recovery may leave open, and what it may not.
+// Recovery may leave some entities open, and must close the others.
 func TestStranded(t *testing.T) {
 	opened := byHarness(events.SessionOpened{Incarnation: "1"},
 		events.TurnStarted{Turn: "t", Cause: events.CauseMessage})
@@ -73,7 +73,7 @@ func TestStranded(t *testing.T) {
 			child(ended, byHarness(events.PromptRequested{Prompt: "p", PromptKind: "question",
 				Delivery: events.DeliverMessage}), gone), nil},
 		{"a call that waits for a child which works", waits, child(working, gone), nil},
-		{"a call that waits for a child that somebody has", waits, child(ended), nil},
+		{"a call that waits for a child that has an owner", waits, child(ended), nil},
 		{"a call that waits for a child of whom nothing comes", waits, child(ended, gone),
 			[]string{"call c", "turn t"}},
 		{"everything closed", history(opened, working, gone,
@@ -86,7 +86,7 @@ func TestStranded(t *testing.T) {
 	}
 }
 
-// What is said of each thing that had been open.
+// Whereabouts returns the state of each entity that was open.
 func TestWhereabouts(t *testing.T) {
 	opened := byHarness(events.SessionOpened{Incarnation: "1"},
 		events.TurnStarted{Turn: "t", Cause: events.CauseMessage},
@@ -107,7 +107,7 @@ func TestWhereabouts(t *testing.T) {
 		{s, session.EntityPrompt, "p", Became{Name: "question", Outcome: OutcomeKept, Reason: "can be answered"}},
 		{s, session.EntityTurn, "t", Became{Outcome: OutcomeKept}},
 		{s, session.EntityTurn, "long-ago", Became{Outcome: OutcomeUnlisted}},
-		{s, session.EntityCompaction, "k", Became{Outcome: OutcomeUnknown, Reason: "nobody had requested it"}},
+		{s, session.EntityCompaction, "k", Became{Outcome: OutcomeUnknown, Reason: "it was not requested"}},
 	} {
 		got := Whereabouts(c.s, nil, c.entity, c.id)
 		got.Ending = session.Ending{}
@@ -117,7 +117,7 @@ func TestWhereabouts(t *testing.T) {
 	}
 }
 
-// A message that was handed out twice, out of order, or not at all is seen; so is a second compaction.
+// A message that was delivered twice, out of order or not at all is detected, and so is a second compaction.
 func TestHandedOut(t *testing.T) {
 	ending := func(entity, id, outcome string) session.Ending {
 		return session.Ending{Entity: entity, ID: id, Outcome: outcome}

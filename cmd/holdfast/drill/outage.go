@@ -20,19 +20,19 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// The outage.
+// Limits of the outage act.
 const (
 	actOutage    = "outage"
-	retryAfterMS = 4_000       // the provider's wish, so that there is time to kill everything and start it again
-	readyMaxS    = 20          // seconds until a cell of one's own is ready
-	readyPollMS  = 20          // how often its ready file is looked for
-	lateMax      = time.Second // from the instant of a retry to its being asked for, on a busy machine
+	retryAfterMS = 4_000       // the provider's Retry-After: time to kill everything and start it again
+	readyMaxS    = 20          // seconds until the act's own cell is ready
+	readyPollMS  = 20          // interval of the checks for the ready file
+	lateMax      = time.Second // from the instant of a retry to its request, on a busy machine
 	earlyMaxMS   = 50          // a service knows the broker's time to half a round trip
 	modelOfTurn  = "small"
 )
 
-// outage has a turn fail, and kills its agent, the retry service and the broker before it is tried again. It does so in
-// a cell of its own: nobody else's broker is killed.
+// outage lets a turn fail, and kills its agent, the retry service and the broker before the retry. It does so in a cell
+// of its own, so that no other broker is killed.
 func (d *drill) outage(ctx context.Context) (err error) {
 	d.tell(actOutage, "", "SIGKILL to everything while a failed turn waits to be tried again")
 	dir, err := os.MkdirTemp("", "holdfast-drill-")
@@ -112,12 +112,12 @@ func (d *drill) failAndDie(ctx context.Context, c *cell) error {
 	return errors.Join(d.once(ctx, before, r), d.dismiss(ctx, next))
 }
 
-// due is which attempt waits for which instant.
+// due returns the attempt that is scheduled, and its instant.
 func due(s *session.State) string {
 	return fmt.Sprintf("attempt %d, due %s", s.Retry.Attempt, screen.Clock(s.Retry.DueAt))
 }
 
-// once judges from the log that the retry was asked for once, at its instant, and taken once as the same request.
+// once returns verdicts from the log: the retry was requested once, at its instant, and taken once as the same request.
 func (d *drill) once(ctx context.Context, planned *session.State, took Report) error {
 	commits, err := d.bus.Read(ctx, planned.Ref(), 0)
 	if err != nil {
@@ -153,18 +153,18 @@ func (d *drill) once(ctx context.Context, planned *session.State, took Report) e
 	return nil
 }
 
-// cell is a cell of one's own: one process with the broker and all services, on data that outlive it.
+// cell is the act's own cell: one process with the broker and all services, on data that outlive it.
 type cell struct {
 	d           *drill
 	dir, listen string
 	url         string
 	cmd         *exec.Cmd
-	in          io.Closer     // when it is closed the cell ends: it does not outlive the drill
-	ended       chan struct{} // closed when it has
-	err         error         // how, once ended
+	in          io.Closer     // closing it ends the cell, so the cell does not outlive the drill
+	ended       chan struct{} // closed when the cell has ended
+	err         error         // the result of the process, after ended is closed
 }
 
-// start starts it and returns when it is ready.
+// start starts the cell and returns when it is ready.
 func (c *cell) start(ctx context.Context) error {
 	note := filepath.Join(c.dir, "ready.json")
 	c.cmd = c.d.Cell(filepath.Join(c.dir, "data"), c.listen, note)
@@ -206,17 +206,17 @@ func (c *cell) start(ctx context.Context) error {
 	}
 }
 
-// kill ends it without a word.
+// kill ends the cell with SIGKILL.
 func (c *cell) kill(why string) error {
 	c.d.tell(actOutage, whoDrill, "SIGKILL to process %d: %s", c.cmd.Process.Pid, why)
 	if err := c.cmd.Process.Kill(); err != nil {
 		return fmt.Errorf("drill: outage: kill the cell: %w", err)
 	}
-	<-c.ended // it was killed: how says nothing
+	<-c.ended // its result is that of a kill
 	return nil
 }
 
-// end ends it, if it runs, in good order.
+// end ends the cell gracefully, if it runs.
 func (c *cell) end() error {
 	if err := c.in.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
 		return fmt.Errorf("drill: outage: end the cell: %w", err)

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// world is what a screen would see: the documents of the drill's sessions, as they change.
+// world has the present documents of the drill's sessions, as a board has them.
 type world struct {
 	d       *drill
 	mu      sync.Mutex
@@ -59,9 +59,9 @@ func (w *world) take(act string, s *session.State, at time.Time) {
 	if s.Closed != nil {
 		return
 	}
+	// Messages are reported only in the compaction act.
 	for _, line := range screen.Changes(before, s, at) {
 		aboutMessages := strings.HasPrefix(line, session.EntityMessage+" ")
-		// else beside the point
 		if !strings.HasPrefix(line, "– →") && (!aboutMessages || strings.HasPrefix(act, actCompactPre)) {
 			w.tell(act, whoHoldfast, line)
 		}
@@ -77,7 +77,8 @@ func (w *world) tell(act, who, what string) {
 	w.d.Told(Moment{AtMS: time.Since(w.d.began).Milliseconds(), Act: act, Who: who, What: what})
 }
 
-// until waits for a session to be as wanted and says how long that took. The error says what is missing.
+// until waits until a session meets the condition, and returns the duration. The error has the condition that is not
+// met.
 func (w *world) until(ctx context.Context, act, what string, limit time.Duration,
 	ok func(*session.State) bool) (*session.State, time.Duration, error) {
 	began := time.Now()
@@ -100,10 +101,10 @@ func (w *world) until(ctx context.Context, act, what string, limit time.Duration
 	}
 }
 
-// errLate says that something did not come in time.
+// errLate is the error for a condition that was not met in time.
 var errLate = errors.New("not in time")
 
-// state is a session in a few words.
+// state returns a session's state in a few words.
 func state(s *session.State) string {
 	if s == nil {
 		return "no document"
@@ -115,7 +116,7 @@ func state(s *session.State) string {
 	return strings.Join(words, ", ")
 }
 
-// ended says whether something ended like this.
+// ended reports whether an entity ended like this.
 func ended(s *session.State, entity, id, outcome, reason string) bool {
 	e, ok := s.Ended(entity, id)
 	return ok && e.Outcome == outcome && (reason == "" || e.Reason == reason)
