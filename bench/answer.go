@@ -15,13 +15,13 @@ import (
 	"github.com/holdfast-dev/holdfast/services/reconciler"
 )
 
-// What Restate 1.7 reached on such a machine with the same durability: to be ahead of at each.
+// The figures of Restate 1.7 on such a machine with the same durability. Each one is to be exceeded.
 var restate = map[int]struct{ p50, rounds float64 }{1: {1.2, 203}, 64: {0, 772}, 512: {0, 1220}}
 
 const (
-	answerSeconds = 10 // for each number of prompts at once
-	answerWarm    = 2  // seconds of these that do not count
-	answerersMax  = 64 // people who answer at the same time
+	answerSeconds = 10 // per number of concurrent prompts
+	answerWarm    = 2  // seconds at the start that are not measured
+	answerersMax  = 64 // concurrent answers
 )
 
 // answers is part c.
@@ -46,14 +46,14 @@ func answers(ctx context.Context, r *report, size float64) error {
 
 var yesNo = []events.Question{{ID: "q", Question: "Go on?", Options: []events.Option{{Label: "yes"}, {Label: "no"}}}}
 
-// people answer each prompt as soon as it is in the log, through the ledger's endpoint.
+// people answer each prompt as soon as it is in the log, with a request to the ledger.
 type people struct {
 	bus   *bus.Bus
 	open  chan asked
-	begun sync.Map // when each prompt's answer was sent, by id
+	begun sync.Map // the instant of each prompt's answer, by id
 }
 
-// asked is a prompt that is open.
+// asked is an open prompt.
 type asked struct {
 	ref    events.Ref
 	prompt string
@@ -81,7 +81,7 @@ func (p *people) Batch(ctx context.Context, ms []bus.Message) (int, error) {
 	return len(ms), nil
 }
 
-// answer takes open prompts and answers them until ctx ends.
+// answer answers open prompts until ctx ends.
 func (p *people) answer(ctx context.Context) error {
 	for {
 		select {
@@ -101,8 +101,8 @@ func say(ctx context.Context, b *bus.Bus, a asked) error {
 		Answers: []events.Answer{{Question: "q", Selected: []string{"yes"}}}}, nil)
 }
 
-// askAndAnswer keeps n prompts open at the same time in n sessions of one harness, everything in one process as
-// `holdfast up` has it, every write synced.
+// askAndAnswer keeps n prompts open in n sessions of one harness. Everything runs in one process, like `holdfast up`,
+// and every write is synced.
 func askAndAnswer(ctx context.Context, n int, long time.Duration) (took []time.Duration, rate float64, err error) {
 	s, err := start(ctx, true)
 	if err != nil {
@@ -170,7 +170,7 @@ func (s *suite) turns(ctx context.Context, n int) (turns []*harness.Turn, leave 
 	return turns, leave, h.Ready(ctx)
 }
 
-// measure asks in every turn again and again, and counts what begins after the warm-up.
+// measure asks in every turn in a loop. Prompts that begin during the warm-up do not count.
 func (p *people) measure(ctx context.Context, turns []*harness.Turn,
 	long time.Duration) ([]time.Duration, float64, error) {
 	var (

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// retryRestart measures from the start of a killed process to the first retry that came due while it was down, with n
-// others waiting; and the same of raw schedules.
+// retryRestart measures the time from the start of a killed process to the first retry that came due while it was down,
+// with n other retries waiting. It measures the same for raw schedules.
 func retryRestart(ctx context.Context, r *report, n int) error {
 	for _, role := range []string{"retrying", "broker"} {
 		c, err := upRetrying(ctx, false, role)
@@ -30,7 +30,8 @@ func retryRestart(ctx context.Context, r *report, n int) error {
 	return nil
 }
 
-// restart arms n for much later and some for soon, kills the process before these are due, and starts it when they are.
+// restart arms n late retries and some early ones, kills the process before the early ones are due, and starts it when
+// they are.
 func (c *retrying) restart(ctx context.Context, n int) (time.Duration, error) {
 	arm := c.fail
 	if c.role == "broker" {
@@ -66,7 +67,7 @@ func (c *retrying) restart(ctx context.Context, n int) (time.Duration, error) {
 	return 0, fmt.Errorf("nothing fired after a restart")
 }
 
-// armed waits until so many alarms have been set.
+// armed waits until n alarms are set.
 func (c *retrying) armed(ctx context.Context, n int, end time.Time) error {
 	for time.Now().Before(end) {
 		if k, err := c.timers(ctx); err != nil || k >= uint64(n) {
@@ -77,7 +78,7 @@ func (c *retrying) armed(ctx context.Context, n int, end time.Time) error {
 	return fmt.Errorf("not all of %d were armed in time", n)
 }
 
-// first is when the first retry, or raw schedule, fired; zero: none has.
+// first returns the instant of the first retry or raw schedule that fired, or zero.
 func (c *retrying) first(ctx context.Context, from uint64) (at time.Time, err error) {
 	if c.role == "broker" {
 		a := &alarms{left: 1, done: make(chan struct{})}
@@ -102,7 +103,7 @@ func (c *retrying) first(ctx context.Context, from uint64) (at time.Time, err er
 	return at, err
 }
 
-// retryFailOver measures how late retries fire when the active service is cut off in the middle, and another stands by.
+// retryFailOver measures how late retries fire if the active service is cut off meanwhile and another one stands by.
 func retryFailOver(ctx context.Context, r *report, n int) error {
 	s, err := start(ctx, false)
 	if err != nil {
@@ -126,7 +127,8 @@ func retryFailOver(ctx context.Context, r *report, n int) error {
 	if _, err := c.fail(ctx, 1, time.Now().Add(retryFar), time.Second); err != nil {
 		return err
 	}
-	if err := c.armed(ctx, 1, time.Now().Add(retryLead)); err != nil { // so the first one is the active one
+	// Only the first service runs, so it becomes the active one.
+	if err := c.armed(ctx, 1, time.Now().Add(retryLead)); err != nil {
 		return err
 	}
 	if err := s.run(ctx, runRetry); err != nil {

@@ -28,17 +28,17 @@ const (
 	countEnv      = "HOLDFAST_BENCH_COUNT"
 	pendingCount  = 10_000
 	claimersMax   = 256
-	restateFirstS = 1.3 // Restate: first answer accepted
-	restateAllS   = 9.4 // Restate: all answered and delivered
+	restateFirstS = 1.3 // Restate: the first answer is accepted
+	restateAllS   = 9.4 // Restate: all prompts are answered and delivered
 )
 
-// process is this program again, in another role.
+// process is this program in another role.
 type process struct {
 	cmd *exec.Cmd
 	out *bufio.Reader
 }
 
-// spawn starts a role and leaves it running.
+// spawn starts a role in a process of its own.
 func spawn(role, dir, listen string, count int) (*process, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -56,7 +56,7 @@ func spawn(role, dir, listen string, count int) (*process, error) {
 	return &process{cmd, bufio.NewReader(out)}, cmd.Start()
 }
 
-// expect reads lines until one begins with this word, and returns the rest of it.
+// expect reads lines until one begins with this word, and returns the rest of that line.
 func (p *process) expect(word string) (string, error) {
 	for {
 		line, err := p.out.ReadString('\n')
@@ -69,7 +69,7 @@ func (p *process) expect(word string) (string, error) {
 	}
 }
 
-// kill is SIGKILL; the end of a killed process is no error.
+// kill sends SIGKILL and waits. The exit status of a killed process is not an error.
 func (p *process) kill() {
 	if p == nil {
 		return
@@ -83,7 +83,7 @@ func (p *process) kill() {
 	}
 }
 
-// memoryMB is the most that a process has had resident.
+// memoryMB returns the maximum resident memory of a process.
 func (p *process) memoryMB() float64 {
 	body, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	if err != nil {
@@ -98,7 +98,7 @@ func (p *process) memoryMB() float64 {
 	return 0
 }
 
-// play is what a spawned process does until it is killed.
+// play runs a spawned role until it is killed.
 func play(role string) int {
 	ctx := context.Background()
 	var err error
@@ -121,7 +121,7 @@ func play(role string) int {
 	return 0
 }
 
-// playUp is the broker with every write synced, the ledger and the reconciler in one process.
+// playUp runs the broker with every write synced, the ledger and the reconciler.
 func playUp(ctx context.Context) error {
 	server, err := embed.Start(ctx, embed.Config{Dir: os.Getenv(dirEnv), Listen: os.Getenv(listenEnv),
 		SyncAlways: true})
@@ -154,8 +154,8 @@ func count() int {
 	return n
 }
 
-// playAsker holds many prompts open, each in a session of its own. If the sessions are there it claims them and asks
-// the same again. It says when all are open, and when all have been answered.
+// playAsker holds many prompts open, each in its own session. If the sessions exist, it claims them and asks the same
+// prompts again. It prints a line when all are open, and when all are answered.
 func playAsker(ctx context.Context) error {
 	h, err := harness.Connect(ctx, harness.Config{ID: "asker", URL: os.Getenv(listenEnv)})
 	if err != nil {
@@ -194,7 +194,7 @@ func playAsker(ctx context.Context) error {
 	if failed != nil {
 		return failed
 	}
-	select {} // until it is killed: its memory is looked at first
+	select {} // until it is killed: its memory is read first
 }
 
 func askerTurn(ctx context.Context, h *harness.Harness, id string, again bool) (*harness.Turn, error) {
@@ -215,7 +215,7 @@ func askerTurn(ctx context.Context, h *harness.Harness, id string, again bool) (
 	return nil, fmt.Errorf("claim %s: its turn was recovered before it was claimed", id)
 }
 
-// crashed has 10,000 prompts open, kills everything, and starts it again.
+// crashed opens 10,000 prompts, kills all processes, and starts them again.
 func crashed(ctx context.Context, r *report, size float64) error {
 	n := scaled(pendingCount, size, 200)
 	dir, err := os.MkdirTemp("", "holdfast-bench-")
@@ -265,7 +265,7 @@ func crashed(ctx context.Context, r *report, size float64) error {
 	return nil
 }
 
-// begin starts the broker with its services, and the process that asks.
+// begin starts the broker with its services, and the asking process.
 func begin(dir, listen string, n int) (up, asker *process, url string, err error) {
 	if up, err = spawn("up", dir, listen, 0); err != nil {
 		return nil, nil, "", err
@@ -304,7 +304,7 @@ func ignoreDone(err error) error {
 	return err
 }
 
-// answerAll answers every prompt, through whichever ledger is there, and says when the first was accepted.
+// answerAll answers every prompt with a request to any ledger, and returns the instant at which the first was accepted.
 func answerAll(ctx context.Context, b *bus.Bus, n int) (first time.Time, err error) {
 	var wg sync.WaitGroup
 	var once, bad sync.Once

@@ -14,9 +14,9 @@ import (
 
 const (
 	foldSessions = 500
-	foldEvents   = 60_000 // lazily written; a sixth of it synced
+	foldEvents   = 60_000 // not synced; a sixth of it synced
 	foldRounds   = 3      // ledger and floor in turn; the median ratio counts
-	floorBatch   = 512    // as the ledger's
+	floorBatch   = 512    // as in the ledger
 	lagPause     = 5 * time.Millisecond
 )
 
@@ -48,7 +48,7 @@ func median(xs []float64) float64 {
 	return xs[len(xs)/2]
 }
 
-// foldOnce fills a log and lets the ledger fold it, then the floor read the same log and write documents of the same
+// foldOnce fills a log and lets the ledger fold it. Then the floor reads the same log and writes documents of the same
 // size.
 func foldOnce(ctx context.Context, synced bool, n int) (led, floor float64, err error) {
 	s, err := start(ctx, synced)
@@ -93,7 +93,7 @@ func foldRef(i int) events.Ref {
 	return events.Ref{Harness: "bench", Session: fmt.Sprintf("s%03d", i%foldSessions)}
 }
 
-// fill writes n events: sessions that each run one tool after the other in one turn.
+// fill writes n events: each session runs one tool after the other in one turn.
 func fill(ctx context.Context, b *bus.Bus, n int) error {
 	last := make([]uint64, foldSessions)
 	for i := 0; i < n; i += foldSessions {
@@ -129,7 +129,7 @@ func foldFact(round int) events.Fact {
 	}
 }
 
-// drained waits until a consumer has nothing left.
+// drained waits until a consumer has no messages left.
 func drained(ctx context.Context, b *bus.Bus, src bus.Source) error {
 	tick := time.NewTicker(lagPause)
 	defer tick.Stop()
@@ -149,7 +149,7 @@ func drained(ctx context.Context, b *bus.Bus, src bus.Source) error {
 	}
 }
 
-// floorFolder does the least that anything in the ledger's place must do.
+// floorFolder does the least work that any implementation of the ledger must do.
 type floorFolder struct {
 	bus  *bus.Bus
 	doc  []byte
@@ -212,7 +212,7 @@ func latency(ctx context.Context, r *report, size float64) error {
 	return nil
 }
 
-// ledgerLatency also returns the last document, so that the floor can write as much.
+// ledgerLatency also returns the last document, so that the floor writes the same number of bytes.
 func ledgerLatency(ctx context.Context, n int) ([]time.Duration, []byte, error) {
 	s, err := start(ctx, true)
 	if err != nil {
@@ -247,7 +247,7 @@ func floorLatency(ctx context.Context, n int, doc []byte) ([]time.Duration, erro
 	return roundTrips(ctx, s, n, key)
 }
 
-// roundTrips appends one event after the other and waits until a watcher has seen what became of it.
+// roundTrips appends one event after the other. After each one it waits until a watcher has the result.
 func roundTrips(ctx context.Context, s *suite, n int, key string) ([]time.Duration, error) {
 	seen := make(chan time.Time, 16)
 	err := s.run(ctx, func(ctx context.Context, b *bus.Bus) error {

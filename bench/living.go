@@ -13,13 +13,13 @@ import (
 
 const (
 	livingCount = 100              // harnesses
-	livingTTL   = 30 * time.Minute // longer than any run: nobody has to renew
+	livingTTL   = 30 * time.Minute // longer than any run, so that no renewal is necessary
 )
 
-// living are harnesses that live: what they own is not recovered from them. Each has the incarnation that it drew.
+// living are harnesses with a lease, so that their sessions are not recovered. Each has an incarnation of its own.
 type living []string
 
-// live draws tickets for harnesses and takes their leases.
+// live draws tickets for harnesses and acquires their leases.
 func live(ctx context.Context, b *bus.Bus) (living, error) {
 	all := make(living, livingCount)
 	for i := range all {
@@ -43,12 +43,12 @@ func live(ctx context.Context, b *bus.Bus) (living, error) {
 
 func (living) name(i int) string { return "h" + strconv.Itoa(i%livingCount) }
 
-// say is a fact in the words of the i-th.
+// say returns a fact as an event of the i-th harness.
 func (l living) say(b *bus.Bus, r events.Ref, i int, f events.Fact) events.Event {
 	return events.New(b.NewID(), events.HarnessSource(r.Harness, l[i%len(l)]), r, 1, time.Now(), f)
 }
 
-// session is the i-th session: the living ones have them in turn.
+// session returns the i-th session. The harnesses have the sessions in turn.
 func (l living) session(i int, from uint64) events.Ref {
 	return events.Ref{Harness: l.name(i), Session: fmt.Sprint("s", from, "-", i)}
 }

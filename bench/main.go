@@ -1,15 +1,15 @@
-// Command bench measures what a user would feel, beside the floor that the broker sets, in one run on one machine:
+// Command bench measures what a user notices, together with the floor that the broker sets, in one run on one machine:
 //
 //	a  ledger throughput            against fetch, group, one document a session and batch, ack
 //	b  append → document seen       against publish → consume → put → watch
 //	c  answer → a waiting harness   at 1, 64 and 512 prompts at once, every write synced; and 10,000 prompts
 //	                                across a SIGKILL of everything
 //	d  recovery of 100,000 calls    against the same commits appended by themselves
-//	f  how late retries fire        against raw message schedules; memory; across a restart and a fail-over
+//	f  how late retries fire        against raw message schedules; memory; across a restart and a failover
 //	e  memory of the ledger at 100,000 sessions; restart to ready
-//	g  send → its work is seen      against append → put → watch; 10,000 sessions that cross the threshold at once
+//	g  send → its work is seen      against append → put → watch; 10,000 sessions that cross the threshold together
 //
-// Figures that matter are ratios of two measurements of one run. Absolute ones tell about the machine as much.
+// Use the ratios of two measurements of one run. The absolute figures depend on the machine.
 package main
 
 import (
@@ -35,7 +35,7 @@ type row struct {
 	Reached *bool   `json:"reached,omitempty"`
 }
 
-// report is what a run found.
+// report is the result of a run.
 type report struct {
 	Machine string `json:"machine"`
 	Cores   int    `json:"cores"`
@@ -45,23 +45,23 @@ type report struct {
 
 func (r *report) add(part, what string, figure float64, unit string) {
 	r.Rows = append(r.Rows, row{Part: part, What: what, Figure: figure, Unit: unit})
-	r.told()
+	r.progress()
 }
 
 func (r *report) atLeast(part, what string, figure float64, unit string, least float64) {
 	ok := figure >= least
 	r.Rows = append(r.Rows, row{part, what, figure, unit, fmt.Sprintf("≥ %g", least), &ok})
-	r.told()
+	r.progress()
 }
 
 func (r *report) atMost(part, what string, figure float64, unit string, most float64) {
 	ok := figure <= most
 	r.Rows = append(r.Rows, row{part, what, figure, unit, fmt.Sprintf("≤ %g", most), &ok})
-	r.told()
+	r.progress()
 }
 
-// told says on the error stream what has just been measured: a whole run takes minutes.
-func (r *report) told() {
+// progress prints a measurement to the error stream: a whole run takes minutes.
+func (r *report) progress() {
 	last := r.Rows[len(r.Rows)-1]
 	fmt.Fprintf(os.Stderr, "%s  %s: %.4g %s\n", last.Part, last.What, last.Figure, last.Unit)
 }
@@ -82,7 +82,7 @@ func (r *report) print() {
 	}
 }
 
-// profiled begins a CPU profile, if one is asked for, and returns what ends it.
+// profiled begins a CPU profile if the flag is set, and returns the function that ends it.
 func profiled(file string) (end func(), err error) {
 	if file == "" {
 		return func() {}, nil

@@ -20,7 +20,7 @@ import (
 
 const (
 	recoverSessions = 10_000
-	recoverCalls    = 10 // open in each
+	recoverCalls    = 10 // open calls per session
 	recoverRounds   = 3  // the median counts
 	scaleSessions   = 100_000
 	pipelineDepth   = 1024
@@ -45,8 +45,8 @@ func recovery(ctx context.Context, r *report, size float64) error {
 	return nil
 }
 
-// recoverOnce says how long recovery takes, from the new incarnation's ready to the last commit, and how long it takes
-// to append the same.
+// recoverOnce returns the time of the recovery, from the new incarnation's ready to the last commit, and the time of
+// appending the same commits.
 func recoverOnce(ctx context.Context, n int) (took, floor time.Duration, err error) {
 	s, err := start(ctx, false)
 	if err != nil {
@@ -74,7 +74,8 @@ func recoverOnce(ctx context.Context, n int) (took, floor time.Duration, err err
 	if err != nil {
 		return 0, 0, err
 	}
-	h, err := harness.Connect(ctx, harness.Config{ID: "dead", InProcess: s.server}) // the dead one's successor
+	// This is the successor of the dead process.
+	h, err := harness.Connect(ctx, harness.Config{ID: "dead", InProcess: s.server})
 	if err != nil {
 		return 0, 0, err
 	}
@@ -96,7 +97,7 @@ func recoverOnce(ctx context.Context, n int) (took, floor time.Duration, err err
 	return took, floor, errors.Join(h.Close(ctx), alive.Close(ctx))
 }
 
-// calm waits until ledger and reconciler have taken in all that is in the log.
+// calm waits until ledger and reconciler have handled the whole log.
 func (s *suite) calm(ctx context.Context) error {
 	if err := drained(ctx, s.bus, ledger.Source(ledger.Default())); err != nil {
 		return err
@@ -104,7 +105,7 @@ func (s *suite) calm(ctx context.Context) error {
 	return drained(ctx, s.bus, control.Documents(reconciler.Name))
 }
 
-// openCalls opens n sessions of a harness, each with a turn and ten calls, and returns their places in the log.
+// openCalls opens n sessions of a harness, each with a turn and ten calls, and returns their seqs.
 func openCalls(ctx context.Context, b *bus.Bus, harness, incarnation string, n int) ([]uint64, error) {
 	p := &pipeline{bus: b, depth: pipelineDepth}
 	for i := range n {
@@ -148,8 +149,8 @@ func commitsAfter(ctx context.Context, b *bus.Bus, before uint64, n int) error {
 	}
 }
 
-// appendFloor appends what recovery appends, to as many sessions of a harness that lives, with nothing read and nothing
-// decided. The services have the same work with it as with recovery's.
+// appendFloor appends the commits of a recovery to as many sessions of a live harness, without reads and decisions. The
+// services have the same work with them.
 func appendFloor(ctx context.Context, b *bus.Bus, h *harness.Harness, last []uint64) (time.Duration, error) {
 	refs := make([]events.Ref, len(last))
 	batches := make([][]events.Event, len(last))
@@ -174,7 +175,7 @@ func appendFloor(ctx context.Context, b *bus.Bus, h *harness.Harness, last []uin
 	return time.Since(began), err
 }
 
-// scale is part e: a ledger of its own process over 100,000 sessions.
+// scale is part e: a ledger in a process of its own over 100,000 sessions.
 func scale(ctx context.Context, r *report, size float64) error {
 	n := scaled(scaleSessions, size, 1000)
 	dir, err := os.MkdirTemp("", "holdfast-bench-")
@@ -249,7 +250,7 @@ func manySessions(ctx context.Context, b *bus.Bus, n int) error {
 	return err
 }
 
-// playLedger is a ledger in a process of its own.
+// playLedger runs a ledger in a process of its own.
 func playLedger(ctx context.Context) error {
 	b, err := bus.Open(ctx, bus.Config{URL: os.Getenv(listenEnv), Log: zerolog.Nop()})
 	if err != nil {

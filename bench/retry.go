@@ -22,19 +22,19 @@ const (
 	alarmName     = "bench" // of raw message schedules
 	retryCount    = 100_000
 	retrySpan     = 10 * time.Second // in which all of them are due
-	retrySynced   = 10_000           // as many as Restate was measured with, every write synced
+	retrySynced   = 10_000           // as in Restate's measurement, every write synced
 	retryLead     = 12 * time.Second // before the first is due
-	retryPerS     = 1_500            // armed at least so many a second
-	retryLateMax  = 90 * time.Second // for the last to come
-	retryAtOnce   = 4_096            // commits under way while they are armed
-	retryFar      = 13 * time.Minute // later than any run takes; the longest that a provider's wish is followed is 15
-	retrySoon     = 20 * time.Second // until what comes due while the process is down does
-	retryDown     = 20               // so many of these
-	retryWaiting  = 100_000          // others that wait for much later meanwhile
+	retryPerS     = 1_500            // armed per second, at the least
+	retryLateMax  = 90 * time.Second // for the last one to fire
+	retryAtOnce   = 4_096            // concurrent commits while they are armed
+	retryFar      = 13 * time.Minute // longer than any run; a provider's Retry-After is followed for at most 15 minutes
+	retrySoon     = 20 * time.Second // until the retries that come due while the process is down
+	retryDown     = 20               // the number of these
+	retryWaiting  = 100_000          // other retries that wait for retryFar
 	retryP99MS    = 50.0
 	restateP50MS  = 4.0 // Restate, 10,000 in 10 s
 	restateP99MS  = 32.0
-	failoverMS    = 2_000.0 // the pin's time-out: nobody is active for so long after a kill
+	failoverMS    = 2_000.0 // the pin's timeout: no service is active for so long after a kill
 	failoverMore  = 250.0
 	failoverCount = 10_000
 )
@@ -55,7 +55,7 @@ func retries(ctx context.Context, r *report, size float64) error {
 	return retryFailOver(ctx, r, scaled(failoverCount, size, 500))
 }
 
-// retriesAt measures how late retries fire that are due within ten seconds, and raw message schedules beside them.
+// retriesAt measures how late retries fire that are due within ten seconds, and the same for raw message schedules.
 func retriesAt(ctx context.Context, r *report, n int, synced bool) error {
 	what := fmt.Sprintf("%d due in %.0f s, %s: ", n, retrySpan.Seconds(),
 		map[bool]string{true: "every write synced", false: "not synced"}[synced])
@@ -95,14 +95,14 @@ func retriesAt(ctx context.Context, r *report, n int, synced bool) error {
 	return nil
 }
 
-// retrying is a process with a broker, and perhaps services, and a connection to it.
+// retrying is a process with a broker, and optionally services, and a connection to it.
 type retrying struct {
 	process *process
 	dir     string
 	role    string
 	listen  string
 	bus     *bus.Bus
-	living  living // whose turns fail; nil: none yet
+	living  living // the harnesses whose turns fail; nil: not created yet
 }
 
 func upRetrying(ctx context.Context, synced bool, role string) (*retrying, error) {
@@ -142,7 +142,7 @@ func (c *retrying) close() {
 	}
 }
 
-// playRetrying is the broker with all services in one process, as `holdfast up` has it; playBroker is the broker alone.
+// playRetrying runs the broker with all services in one process, like `holdfast up`. playBroker runs only the broker.
 func playRetrying(ctx context.Context, services bool) error {
 	server, err := embed.Start(ctx, embed.Config{Dir: os.Getenv(dirEnv), Listen: os.Getenv(listenEnv),
 		SyncAlways: os.Getenv(syncedEnv) == "true"})
@@ -192,8 +192,8 @@ func runCompaction(ctx context.Context, b *bus.Bus) error {
 	return c.Run(ctx)
 }
 
-// retries arms n retries that are due within a span, and says how late they fired: from the instant in retry.scheduled
-// to the broker's time of turn.requested. armed is how long it took until every one had its timer.
+// retries arms n retries that are due within a span, and returns how late they fired: from the instant in
+// retry.scheduled to the broker's time of turn.requested. armed is the time until every retry had its alarm.
 func (c *retrying) retries(ctx context.Context, n int,
 	span time.Duration) (late []time.Duration, armed time.Duration, err error) {
 	began := time.Now()
@@ -211,7 +211,7 @@ func (c *retrying) retries(ctx context.Context, n int,
 	return late, armed, err
 }
 
-// allFired waits until n retries have fired, and says how late each was.
+// allFired waits until n retries have fired, and returns how late each one was.
 func (c *retrying) allFired(ctx context.Context, from uint64, n int) (late []time.Duration, err error) {
 	for end := time.Now().Add(retryLateMax); len(late) < n && time.Now().Before(end); wait(ctx, time.Second) {
 		if late, err = c.fired(ctx, from); err != nil {
@@ -224,7 +224,7 @@ func (c *retrying) allFired(ctx context.Context, from uint64, n int) (late []tim
 	return late, nil
 }
 
-// fail opens n sessions whose only turn fails, and whose provider wishes them to be tried again evenly over the span.
+// fail opens n sessions whose only turn fails. The providers' Retry-After spreads the retries evenly over the span.
 func (c *retrying) fail(ctx context.Context, n int, first time.Time, span time.Duration) (from uint64, err error) {
 	if from, err = c.bus.LastSeq(ctx); err != nil {
 		return 0, err
@@ -252,7 +252,7 @@ func (c *retrying) fail(ctx context.Context, n int, first time.Time, span time.D
 	return from + 1, err
 }
 
-// timers is how many alarms wait, or have gone off.
+// timers returns the number of alarms that wait, or that have fired.
 func (c *retrying) timers(ctx context.Context) (uint64, error) {
 	found, err := c.bus.Inspect(ctx)
 	if err != nil {
@@ -266,7 +266,7 @@ func (c *retrying) timers(ctx context.Context) (uint64, error) {
 	return 0, fmt.Errorf("no stream of timers")
 }
 
-// fired says how late each retry fired that has. None may have fired twice.
+// fired returns how late each retry fired. It returns an error if one fired twice.
 func (c *retrying) fired(ctx context.Context, from uint64) (late []time.Duration, err error) {
 	due := map[events.Ref]time.Time{}
 	err = c.bus.Scan(ctx, from, func(x events.Commit) error {

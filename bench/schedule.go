@@ -26,7 +26,8 @@ func (c *retrying) schedules(ctx context.Context, n int,
 		<-a.done
 		stop()
 	}()
-	wait(ctx, time.Until(first.Add(span))) // heard afterwards, so that hearing costs nothing meanwhile
+	// The messages are read afterwards, so that reading takes no time from the schedules.
+	wait(ctx, time.Until(first.Add(span)))
 	if err := c.bus.Consume(ctx, bus.Source{Stream: bus.Due, Durable: "bench",
 		Filter: []string{c.bus.Cell().DueFilter(alarmName)}, BatchMax: 4096}, a); err != nil {
 		return nil, armed, err
@@ -63,11 +64,11 @@ func (c *retrying) schedule(ctx context.Context, n int, first time.Time, span ti
 	return err
 }
 
-// alarms hears of schedules that have fired.
+// alarms reads the messages of schedules that have fired.
 type alarms struct {
 	late []time.Duration
 	left int
-	at   time.Time // when the first went off
+	at   time.Time // the instant of the first one
 	done chan struct{}
 }
 

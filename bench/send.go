@@ -40,7 +40,7 @@ func sends(ctx context.Context, r *report, size float64) error {
 	return crossing(ctx, r, scaled(crossSessions, size, 100))
 }
 
-// takes is a cell with a ledger and a compaction service, each on a connection of its own.
+// takes is a cell with a ledger and a compaction service, each on its own connection.
 func takes(ctx context.Context, synced bool) (*suite, error) {
 	s, err := start(ctx, synced)
 	if err != nil {
@@ -58,8 +58,8 @@ func takes(ctx context.Context, synced bool) (*suite, error) {
 	})
 }
 
-// sendOnce sends messages one after the other, every write synced, and waits until the harness's view shows each; and
-// between them appends a commit, puts a key and waits until that is seen.
+// sendOnce sends messages one after the other, every write synced, and waits until the harness's view has each one. In
+// between it appends a commit, puts a key and waits for the watcher.
 func sendOnce(ctx context.Context, n int) (took, floor []time.Duration, err error) {
 	s, err := takes(ctx, true)
 	if err != nil {
@@ -114,7 +114,7 @@ func sendOnce(ctx context.Context, n int) (took, floor []time.Duration, err erro
 	return took, floor, nil
 }
 
-// follow tells what a filter shows, on a connection of its own.
+// follow passes on the entries of a filter, on its own connection.
 func (s *suite) follow(ctx context.Context, bk bus.Bucket, filter string, to chan<- string,
 	tell func(bus.Entry) string) error {
 	ready := make(chan struct{})
@@ -139,7 +139,7 @@ func (s *suite) follow(ctx context.Context, bk bus.Bucket, filter string, to cha
 	return err
 }
 
-// messageShown is the message that an entry of the harness's view hands out.
+// messageShown returns the message of an entry in the harness's view.
 func messageShown(e bus.Entry) string {
 	var w struct{ Turn struct{ Message string } }
 	if e.Deleted || json.Unmarshal(e.Value, &w) != nil {
@@ -163,7 +163,7 @@ func seen(ctx context.Context, shown <-chan string, id string) error {
 
 func sessionOf(n int) events.Ref { return events.Ref{Harness: "bench", Session: fmt.Sprintf("s%d", n)} }
 
-// opened opens n sessions, each with a turn that runs if it is to report usage, and returns their places in the log.
+// opened opens n sessions, each with a turn that runs if it has to report usage, and returns their seqs.
 func opened(ctx context.Context, b *bus.Bus, n int, used int64) ([]uint64, error) {
 	p := &pipeline{bus: b, depth: pipelineDepth}
 	for i := range n {
@@ -180,7 +180,7 @@ func opened(ctx context.Context, b *bus.Bus, n int, used int64) ([]uint64, error
 	return p.seqs, err
 }
 
-// complete takes what was handed out, and completes it, as a harness does.
+// complete takes the delivered message and completes its turn, as a harness does.
 func complete(ctx context.Context, b *bus.Bus, r events.Ref, after *uint64) error {
 	commits, err := b.Read(ctx, r, *after+1)
 	if err != nil {
@@ -199,7 +199,7 @@ func complete(ctx context.Context, b *bus.Bus, r events.Ref, after *uint64) erro
 	return err
 }
 
-// crossing has many sessions cross the threshold at once, and waits until each has been asked to compact.
+// crossing lets many sessions cross the threshold together, and waits until each has a compaction request.
 func crossing(ctx context.Context, r *report, n int) error {
 	s, err := takes(ctx, false)
 	if err != nil {
@@ -240,7 +240,7 @@ func crossing(ctx context.Context, r *report, n int) error {
 	err = s.bus.Scan(ctx, last+1, func(c events.Commit) error {
 		for _, e := range c.Events {
 			if e.Kind == (events.CompactionRequested{}).Kind() && twice[c.Ref.String()] {
-				return fmt.Errorf("%s was asked twice", c.Ref)
+				return fmt.Errorf("%s was requested twice", c.Ref)
 			} else if strings.HasPrefix(string(e.Kind), "compaction.") {
 				twice[c.Ref.String()] = true
 			}
@@ -248,7 +248,7 @@ func crossing(ctx context.Context, r *report, n int) error {
 		return nil
 	})
 	if err == nil && len(twice) != n {
-		err = fmt.Errorf("%d sessions of %d were asked to compact", len(twice), n)
+		err = fmt.Errorf("%d sessions of %d have a compaction request", len(twice), n)
 	}
 	return err
 }

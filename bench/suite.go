@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast-dev/holdfast/services/reconciler"
 )
 
-// suite is an embedded broker with what runs on it.
+// suite is an embedded broker with services.
 type suite struct {
 	dir    string
 	server *embed.Server
@@ -28,7 +28,7 @@ type suite struct {
 	ctx    context.Context
 }
 
-// start runs a broker in a directory of its own; synced: every write is on the disk before it is acknowledged.
+// start runs a broker in its own directory. If synced is set, every write is on disk before it is acknowledged.
 func start(ctx context.Context, synced bool) (*suite, error) {
 	dir, err := os.MkdirTemp("", "holdfast-bench-")
 	if err != nil {
@@ -45,7 +45,7 @@ func start(ctx context.Context, synced bool) (*suite, error) {
 	return s, s.bus.Ensure(ctx)
 }
 
-// open is another connection to the broker, within the process as `holdfast up` has it.
+// open returns another connection to the broker, in the same process, like `holdfast up`.
 func (s *suite) open(ctx context.Context) (*bus.Bus, error) {
 	return bus.Open(ctx, bus.Config{Server: s.server})
 }
@@ -60,7 +60,7 @@ func (s *suite) close() {
 	}
 }
 
-// run lets something run until the suite is closed, on a connection of its own.
+// run runs a function until the suite is closed, on its own connection.
 func (s *suite) run(ctx context.Context, fn func(context.Context, *bus.Bus) error) error {
 	b, err := s.open(ctx)
 	if err != nil {
@@ -95,12 +95,12 @@ func (s *suite) reconciler(ctx context.Context, cfg reconciler.Config) error {
 	})
 }
 
-// pipeline appends many commits, at most depth under way.
+// pipeline appends many commits, with at most depth commits unacknowledged.
 type pipeline struct {
 	bus   *bus.Bus
 	under []bus.Pending
 	depth int
-	seqs  []uint64 // of all that was flushed, in order
+	seqs  []uint64 // of all flushed commits, in order
 }
 
 func (p *pipeline) append(ctx context.Context, r events.Ref, w events.Writer, after uint64, evs []events.Event) error {
@@ -112,7 +112,7 @@ func (p *pipeline) append(ctx context.Context, r events.Ref, w events.Writer, af
 	return err
 }
 
-// flush waits for all that is under way and returns the sequences, in order.
+// flush waits for all acknowledgements and returns the seqs, in order.
 func (p *pipeline) flush(ctx context.Context) ([]uint64, error) {
 	seqs := make([]uint64, len(p.under))
 	var errs []error
@@ -125,12 +125,12 @@ func (p *pipeline) flush(ctx context.Context) ([]uint64, error) {
 	return seqs, errors.Join(errs...)
 }
 
-// event is what the first incarnation of a harness says.
+// event returns an event of the first incarnation of a harness.
 func event(b *bus.Bus, r events.Ref, f events.Fact) events.Event {
 	return events.New(b.NewID(), events.HarnessSource(r.Harness, "1"), r, 1, time.Now(), f)
 }
 
-// percentile of sorted or unsorted durations, in milliseconds.
+// percentile returns a percentile of durations in milliseconds. The durations need not be sorted.
 func percentile(ds []time.Duration, p float64) float64 {
 	ds = slices.Clone(ds)
 	slices.Sort(ds)

@@ -28,7 +28,7 @@ const columnsMax = 120
 // makes these lists shorter.
 var (
 	oldProse = []string{
-		"bench", "bridges", "cmd", "examples", "harness",
+		"cmd", "harness",
 		"internal/bus", "internal/control", "internal/embed", "internal/health", "internal/natstest", "internal/permission",
 		"internal/rule", "internal/screen", "internal/sim",
 		"pkg/events", "pkg/session",
