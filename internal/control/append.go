@@ -9,16 +9,17 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// Sizes that decide whether a commit is measured before it is appended.
+// Limits under which a commit is not measured before it is appended.
 const (
-	plainFactsMax     = 400 // so many facts without content of their own always fit: none is larger than a kilobyte
-	plainWaitsMax     = 4   // calls that an orphaning may name to be one of these
-	envelopeBytesMore = 8   // a list's commas and brackets, for each
+	plainFactsMax     = 400 // this many facts without content always fit: each takes at most a kilobyte
+	plainWaitsMax     = 4   // the most calls of a SessionOrphaned that counts as small
+	envelopeBytesMore = 8   // bytes of commas and brackets for each event
 	batchBytesMax     = events.CommitBytesMax - 2<<10
 )
 
-// Append appends facts to a session in as few commits as they fit, under the compare-and-set, and folds them. It returns
-// the session as it is then; with [bus.ErrLostRace], as it was when another one wrote first.
+// Append appends facts to a session in as few commits as possible, with compare-and-set, and folds them. It returns the
+// session after the last commit that was written. On [bus.ErrLostRace] that is the session before the other writer's
+// commit.
 func (l *Loop) Append(ctx context.Context, s *session.State, facts []events.Fact) (*session.State, error) {
 	now, err := l.bus.Now(ctx)
 	if err != nil {
@@ -28,7 +29,7 @@ func (l *Loop) Append(ctx context.Context, s *session.State, facts []events.Fact
 	return s, err
 }
 
-// append also says which of the facts are in the log.
+// append also returns the facts that are in the log.
 func (l *Loop) append(
 	ctx context.Context,
 	s *session.State,
@@ -72,7 +73,7 @@ func (l *Loop) append(
 	return s, d.Facts[:done], err
 }
 
-// events wraps facts for a session, in this space if it has room.
+// events wraps facts for a session in envelopes and reuses the slice evs.
 func (l *Loop) events(evs []events.Event, s *session.State, facts []events.Fact, now time.Time) []events.Event {
 	r := s.Ref()
 	evs = slices.Grow(evs, len(facts))
@@ -82,19 +83,19 @@ func (l *Loop) events(evs []events.Event, s *session.State, facts []events.Fact,
 	return evs
 }
 
-// appended counts, remembers and tells what was appended at this place in the log.
+// appended records a commit of this process at seq and calls [Config.Decided].
 func (l *Loop) appended(ctx context.Context, s *session.State, seq uint64, d Decision) {
 	if len(d.Facts) == 0 {
 		return
 	}
-	l.noted(s.Ref(), seq, d.Facts, d.Rest)
+	l.recordCommit(s.Ref(), seq, d.Facts, d.Rest)
 	if l.cfg.Decided != nil {
 		l.cfg.Decided(ctx, s, d.Facts)
 	}
 }
 
-// noted counts, remembers and tells that facts are in the log; rest: nothing else is called for.
-func (l *Loop) noted(r events.Ref, seq uint64, facts []events.Fact, rest bool) {
+// recordCommit counts a commit, remembers its place, sends the nudge and logs it. rest: the session needs nothing else.
+func (l *Loop) recordCommit(r events.Ref, seq uint64, facts []events.Fact, rest bool) {
 	l.count.decisions.Add(1)
 	l.count.facts.Add(uint64(len(facts)))
 	l.mu.Lock()
@@ -109,13 +110,13 @@ func (l *Loop) noted(r events.Ref, seq uint64, facts []events.Fact, rest bool) {
 	}
 }
 
-// own is what this process has appended to a session last.
+// own is the last commit of this process to a session.
 type own struct {
 	seq  uint64
-	rest bool // nothing is called for after it
+	rest bool // the session needs nothing else after it
 }
 
-// outdated says whether a document is older than what this process has appended itself: a newer one is under way.
+// outdated reports whether a document is older than the last commit of this process. A newer document follows.
 func (l *Loop) outdated(s *session.State) bool {
 	r := s.Ref()
 	l.mu.Lock()
@@ -128,7 +129,7 @@ func (l *Loop) outdated(s *session.State) bool {
 	return ok
 }
 
-// fitting is how many of the events, from the first, fit into one commit.
+// fitting returns how many of the first events fit into one commit.
 func fitting(evs []events.Event) (int, error) {
 	n := min(len(evs), events.CommitFactsMax)
 	if n <= plainFactsMax && plain(evs) {
@@ -148,7 +149,7 @@ func fitting(evs []events.Event) (int, error) {
 	return n, nil
 }
 
-// plain says whether none of the facts has content of its own.
+// plain reports whether all facts are of small, limited size.
 func plain(evs []events.Event) bool {
 	for i := range evs {
 		switch f := evs[i].Fact.(type) {

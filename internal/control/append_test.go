@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// interruptAfter is interrupt by one who says what comes of it.
+// interruptAfter is interrupt with [Decision.After] set.
 func interruptAfter(ctx context.Context, s *session.State, now events.Clock, src session.Source) (Decision, error) {
 	d, err := interrupt(ctx, s, now, src)
 	if len(d.Facts) > 0 {
@@ -23,12 +23,12 @@ func interruptAfter(ctx context.Context, s *session.State, now events.Clock, src
 	return d, err
 }
 
-// TestAfter: a decision that brings what comes of it is not folded again, and is remembered and told like any other.
+// TestAfter: a decision with [Decision.After] is not folded again. It is recorded and reported like any other.
 func TestAfter(t *testing.T) {
 	w := newWorld(t)
-	told := 0
+	reported := 0
 	l, err := New(w.b, Config{Service: "reconciler", Writer: events.WriterReconciler, Decide: interruptAfter,
-		Decided: func(context.Context, *session.State, []events.Fact) { told++ }})
+		Decided: func(context.Context, *session.State, []events.Fact) { reported++ }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,13 +37,13 @@ func TestAfter(t *testing.T) {
 	if err != nil || len(facts) != 1 || after.Turn != nil || after.LastTurn != nil || after.Seq != w.state("s").Seq {
 		t.Errorf("%v: %d facts, then %+v", err, len(facts), after)
 	}
-	if n := l.Counts(); told != 1 || n["facts"] != 1 || n["decisions"] != 1 || !l.outdated(s) {
-		t.Errorf("told %d times, counted %v, the old document is outdated: %v", told, n, l.outdated(s))
+	if n := l.Counts(); reported != 1 || n["facts"] != 1 || n["decisions"] != 1 || !l.outdated(s) {
+		t.Errorf("reported %d times, counted %v, the old document is outdated: %v", reported, n, l.outdated(s))
 	}
 }
 
-// TestSettleManyOfOldDocuments: a document that is older than what this process has appended to its session is not decided
-// on: its successor is under way. That one is, once.
+// TestSettleManyOfOldDocuments: the loop does not decide on a document that is older than its own commit. It decides on
+// the next document, once.
 func TestSettleManyOfOldDocuments(t *testing.T) {
 	w := newWorld(t)
 	l, err := New(w.b, Config{Service: "reconciler", Writer: events.WriterReconciler, Decide: interruptAfter})
@@ -73,7 +73,7 @@ func TestSettleManyOfOldDocuments(t *testing.T) {
 	}
 }
 
-// TestFitting: one commit holds what the wire allows; what is always small is not weighed, but a fence that holds many calls.
+// TestFitting: a commit holds what the wire allows. Small facts are not measured, except a fence with many calls.
 func TestFitting(t *testing.T) {
 	l := &Loop{}
 	of := func(facts ...events.Fact) []events.Event {
@@ -110,8 +110,8 @@ func TestFitting(t *testing.T) {
 	}
 }
 
-// TestDone: only the very document that shows what this process has appended last, and that calls for nothing else, need
-// not be read; and that once.
+// TestDone: a document is skipped only if it shows exactly the last commit of this process and the session needs
+// nothing else. It is skipped once.
 func TestDone(t *testing.T) {
 	doc := func(seq uint64) []byte {
 		s := session.New(ref("s"))
@@ -129,7 +129,7 @@ func TestDone(t *testing.T) {
 		want bool
 	}{
 		"its own":           {map[events.Ref]own{ref("s"): {5, true}}, 5, true},
-		"somebody's after":  {map[events.Ref]own{ref("s"): {5, true}}, 6, false},
+		"another's after":   {map[events.Ref]own{ref("s"): {5, true}}, 6, false},
 		"one before":        {map[events.Ref]own{ref("s"): {5, true}}, 4, false},
 		"more is to do":     {map[events.Ref]own{ref("s"): {5, false}}, 5, false},
 		"another session's": {map[events.Ref]own{ref("x"): {5, true}}, 5, false},
@@ -143,12 +143,12 @@ func TestDone(t *testing.T) {
 		}
 	}
 	if l := (&Loop{}); !l.done("no.session", doc(5)) {
-		t.Error("what is nobody's session is read")
+		t.Error("a key that is not a session's is read")
 	}
 }
 
-// TestSuspects: a session is left to the slow walk when it has failed often enough; what a process that stops cannot finish is
-// no failure; and what is told of suspects is bounded.
+// TestSuspects: a session is left to the slow walk after enough failures. A process that stops records no failure.
+// Suspects and their texts are limited.
 func TestSuspects(t *testing.T) {
 	l := &Loop{suspects: map[events.Ref]Suspect{}}
 	stopped, stop := context.WithCancel(t.Context())
@@ -167,7 +167,7 @@ func TestSuspects(t *testing.T) {
 	since := l.suspects[ref("s")].Since
 	if l.failed(t.Context(), ref("s"), long); !l.suspects[ref("s")].Since.Equal(since) ||
 		len(l.suspects[ref("s")].Reason) != suspectTextMax {
-		t.Errorf("told: %+v", l.suspects[ref("s")])
+		t.Errorf("suspect: %+v", l.suspects[ref("s")])
 	}
 	for i := range 2 * suspectsMax {
 		if l.failed(t.Context(), ref(fmt.Sprint(i)), long); len(l.suspects) > suspectsMax {
@@ -176,7 +176,7 @@ func TestSuspects(t *testing.T) {
 	}
 }
 
-// TestSettleManyInWindows: of many more than may be under way each is sent, waited for and told of, once.
+// TestSettleManyInWindows: with more commits than may be in flight, each is sent, awaited and reported once.
 func TestSettleManyInWindows(t *testing.T) {
 	w := newWorld(t)
 	l, err := New(
@@ -191,18 +191,18 @@ func TestSettleManyInWindows(t *testing.T) {
 		states = append(states, w.open(fmt.Sprint("s", i)))
 	}
 	var mu sync.Mutex
-	told := map[string]int{}
+	reported := map[string]int{}
 	l.SettleMany(w.ctx, states, interruptAfter, func(x Settled) {
 		mu.Lock()
 		defer mu.Unlock()
-		told[x.Before.Session]++
+		reported[x.Before.Session]++
 		if x.Err != nil || len(x.Facts) != 1 || x.After.Seq != w.state(x.Before.Session).Seq {
 			t.Errorf("%s: %v, %d facts, at %d", x.Before.Session, x.Err, len(x.Facts), x.After.Seq)
 		}
 	})
 	for _, s := range states {
-		if told[s.Session] != 1 || w.state(s.Session).Commits != 2 {
-			t.Errorf("%s: told %d times, %d commits", s.Session, told[s.Session], w.state(s.Session).Commits)
+		if reported[s.Session] != 1 || w.state(s.Session).Commits != 2 {
+			t.Errorf("%s: reported %d times, %d commits", s.Session, reported[s.Session], w.state(s.Session).Commits)
 		}
 	}
 	if n := l.Counts(); n["facts"] != uint64(len(states)) {

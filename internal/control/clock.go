@@ -13,11 +13,11 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// clockEvery is how often a service asks for the time at least, so that it notices when the broker's clock is set.
+// clockEvery is the longest pause between two reads of the broker's clock. A read notices that the clock was set.
 const clockEvery = time.Second
 
-// FollowClock notices when the broker's clock is set, and keeps the steps of all services in the cell, so that a process that
-// starts later can translate instants of before. It returns nil when ctx ends.
+// FollowClock notices when the broker's clock is set, and stores the steps of all services in the cell. A process that
+// starts later uses them to translate earlier instants. It returns nil when ctx ends.
 func FollowClock(ctx context.Context, b *bus.Bus, log zerolog.Logger) error {
 	kept := -1
 	for {
@@ -30,9 +30,9 @@ func FollowClock(ctx context.Context, b *bus.Bus, log zerolog.Logger) error {
 				kept = n
 				log.Warn().
 					AnErr("err", err).
-					Msg("steps of the broker's clock are not kept: a process that starts later does not know of them")
+					Msg("steps of the broker's clock are not kept: a process that starts later cannot read them")
 			case ctx.Err() == nil:
-				log.Warn().AnErr("err", err).Msg("steps of the broker's clock are not kept yet: tried again")
+				log.Warn().AnErr("err", err).Msg("steps of the broker's clock are not kept yet, will retry")
 			}
 		}
 		if !wait(ctx, clockEvery) {
@@ -41,15 +41,16 @@ func FollowClock(ctx context.Context, b *bus.Bus, log zerolog.Logger) error {
 	}
 }
 
-// LearnSteps reads the steps of the broker's clock that the services have kept. Call it before the first decision that rests on
-// an instant.
+// LearnSteps reads the steps of the broker's clock that the services have stored. Call it before the first decision
+// that depends on an instant.
 func LearnSteps(ctx context.Context, b *bus.Bus) error {
-	if _, err := b.Clock(ctx); err != nil { // what is set from now on this process notices itself
+	if _, err := b.Clock(ctx); err != nil { // from here on, this process notices steps itself
 		return err
 	}
 	steps, _, err := LoadSteps(ctx, b)
 	switch {
-	case errors.Is(err, bus.ErrForbidden): // a cell with permissions of its own: this process notices what it sees itself
+	// a cell with its own permissions: this process knows only the steps that it notices
+	case errors.Is(err, bus.ErrForbidden):
 	case err != nil:
 		return err
 	}
@@ -57,7 +58,7 @@ func LearnSteps(ctx context.Context, b *bus.Bus) error {
 	return nil
 }
 
-// LoadSteps reads the steps of the broker's clock that the services have kept, and the revision of their entry.
+// LoadSteps returns the steps of the broker's clock that the services have stored, and the revision of their entry.
 func LoadSteps(ctx context.Context, b *bus.Bus) (events.Steps, uint64, error) {
 	e, err := b.Load(ctx, bus.Leases, events.ClockKey())
 	switch {
@@ -68,12 +69,12 @@ func LoadSteps(ctx context.Context, b *bus.Bus) (events.Steps, uint64, error) {
 	}
 	var steps events.Steps
 	if err := json.Unmarshal(e.Value, &steps); err != nil {
-		return nil, e.Rev, nil // as if there were none: they are kept anew with the next step
+		return nil, e.Rev, nil // an unreadable entry is replaced at the next step
 	}
 	return steps, e.Rev, nil
 }
 
-// keepSteps adds what this process knows to what is kept.
+// keepSteps merges the steps of this process into the stored ones.
 func keepSteps(ctx context.Context, b *bus.Bus, mine events.Steps) error {
 	for {
 		kept, rev, err := LoadSteps(ctx, b)
@@ -95,7 +96,7 @@ func keepSteps(ctx context.Context, b *bus.Bus, mine events.Steps) error {
 	}
 }
 
-// ignoreEnd is nil for an error that is only the end that was asked for.
+// ignoreEnd returns nil if ctx has ended, else err.
 func ignoreEnd(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil

@@ -1,26 +1,26 @@
-// Package control is the loop of every decider: it brings the newest document of each session before a pure decision and
-// appends what that calls for.
+// Package control is the loop of every decider. It passes the newest document of each session to a pure decision and
+// appends the facts that the decision returns.
 //
 //	documents (durable, one active replica) ─┐
 //	fired timers (durable)                   ├─▶ look: decide ─▶ append (CAS) ─▶ nudge ─▶ timer ─▶ acknowledge
-//	the slow walk over everything, for ever  │        ▲            │ lost race
-//	what the service itself wants looked at ─┘        └─ read tail ┘
+//	the slow, endless walk over everything   │        ▲            │ lost race
+//	sessions that the service itself names  ─┘        └─ read tail ┘
 //
-// Level, not edge: a look asks what is true, never what happened. So a trigger that is lost, doubled or merged does no
-// harm, nor does a crash between any two steps: the next look decides again, and the compare-and-set voids a second
-// attempt.
+// The loop is level-triggered: a look asks what the state is, never what happened. A lost, doubled or merged trigger
+// does no harm. The same holds for a crash between any two steps: the next look decides again, and the compare-and-set
+// voids a second attempt.
 //
-// Under failure:
+// Failures:
 //
-//	somebody else wrote first     what is new is read from the log's leader, and decided again, up to ten times.
+//	another process wrote first   the loop reads the new commits from the log's leader and decides again, up to ten times.
 //	the document lags the log     the same: the append is refused.
-//	a session fails               it is tried three times; then it is a suspect, reported, and left to the slow walk. Others
-//	                              go on meanwhile.
-//	a session takes long          the batch is acknowledged without it after half a second, so that the next one begins. Its
-//	                              look goes on; if the process dies first, the walk of the next active one finds it.
+//	a session fails               three attempts. Then it is reported as a suspect and left to the slow walk. Other
+//	                              sessions are not delayed.
+//	a session takes long          after half a second the batch is acknowledged without it, and the next one begins. Its
+//	                              look continues. If the process dies first, the walk of the next active process finds it.
 //	the document is ahead of the log   no append can succeed: it is a suspect at once.
-//	killed                        what was not acknowledged comes again, here or in another replica.
-//	two replicas believe they are active   they lose races, not data.
+//	the process is killed         unacknowledged messages are delivered again, here or in another replica.
+//	two replicas are active       they lose races, not data.
 package control
 
 import (
@@ -41,64 +41,65 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// ErrAhead says that a session's document names a place in the log that the log does not have: an append under that guard can
-// never succeed, so it is not tried again. Rebuild the document from the log.
+// ErrAhead reports that a session's document names a place that the log does not have. An append with that guard can
+// never succeed, so it is not retried. Rebuild the document from the log.
 var ErrAhead = errors.New("control: the document is ahead of the log")
 
 // Limits of a loop.
 const (
-	racesMax        = 10                     // lost in a row, then the session has failed this look
-	attemptsMax     = 3                      // looks at a session that fail, until it is left to the slow walk
-	batchPatience   = 500 * time.Millisecond // for the slowest session of a batch, before the next batch begins
-	attemptPauseMS  = 50                     // before the second attempt, doubled before each further one
+	racesMax        = 10                     // lost in a row, then the attempt has failed
+	attemptsMax     = 3                      // failed attempts at a session, then it is left to the slow walk
+	batchPatience   = 500 * time.Millisecond // wait for the slowest session of a batch, then the next batch begins
+	attemptPauseMS  = 50                     // before the second attempt; doubled before each further one
 	batchMax        = 512                    // documents in one batch
 	suspectsMax     = 1_000
-	localHorizon    = time.Minute // what is due sooner also wakes this process by itself
-	walkPauseMin    = time.Second // between two walks, however many ask for one
+	localHorizon    = time.Minute // a look that is due within it is also kept in memory
+	walkPauseMin    = time.Second // between two walks, however many are requested
 	walkDefault     = 30 * time.Second
-	atOnceDefault   = 256     // more in flight than a slow disk writes in a second are only late
-	ownAppendsMax   = 200_000 // remembered; past it they are forgotten, which costs a lost race, not truth
+	atOnceDefault   = 256     // with more in flight, a slow disk only delays them
+	ownAppendsMax   = 200_000 // remembered; above it they are forgotten, which costs lost races, not data
 	timersKnownMax  = 100_000 // the same
-	suspectTextMax  = 500     // bytes of an error that is reported
-	dueDurableAfter = "-due"  // the timers' consumer is named after the documents'
+	suspectTextMax  = 500     // bytes of an error in a [Suspect]
+	dueDurableAfter = "-due"  // suffix of the durable consumer of the timers
 )
 
-// Decision is what one look at a session came to.
+// Decision is the result of one look at a session.
 type Decision struct {
-	Facts []events.Fact  // to append, as one commit if they fit
-	Look  time.Time      // when to look again (the broker's time); zero: at the next change
-	Local bool           // the look needs no alarm that outlives this process: the walk finds it again
-	Ahead bool           // what will be decided at Look depends on nothing but the session and the instant
-	Rest  bool           // once the facts are appended, nothing is called for until the session changes
-	After *session.State // optional: the session with the facts folded, to spare the loop from folding them; the loop's from then on
-	Alone bool           // nobody asks for the session with the facts folded: [Loop.SettleMany] shows it as it was
+	Facts []events.Fact // to append, as one commit if they fit
+	Look  time.Time     // when to look again, by the broker's clock; zero: at the next change
+	Local bool          // the look needs no durable alarm: the walk finds it again
+	Ahead bool          // the decision at Look depends only on the session and the instant
+	Rest  bool          // after Facts, the session needs nothing until it changes
+	// optional: the session with Facts folded, which saves the loop a fold; the loop owns it from then on
+	After *session.State
+	Alone bool // the caller does not use the session with Facts folded: [Loop.SettleMany] reports it without them
 }
 
-// Config is how one decider's loop works.
+// Config configures the loop of one decider.
 type Config struct {
-	// Service is the service's name: of its durable consumers, its timers and the source of its facts.
+	// Service names the durable consumers, the timers and the source of the facts.
 	Service string
 	// Writer is the service's writer in the log.
 	Writer events.Writer
-	// Decide says what a session calls for now.
+	// Decide returns what a session needs now.
 	Decide Decide
-	// Decided, if set, is told what was appended, and the session as it is then.
+	// Decided, if set, is called with the facts that were appended, and with the session after them.
 	Decided func(ctx context.Context, s *session.State, facts []events.Fact)
 	// Takeover, if set, is called when this process has become the active replica, before the first document.
 	Takeover func(ctx context.Context) error
-	// Walk is the pause between two walks over all documents. Default 30 s. Longer: what was left to the walk waits longer;
-	// shorter: more reading.
+	// Walk is the pause between two walks over all documents. Default 30 s. A longer pause delays what is left to the
+	// walk; a shorter one costs more reads.
 	Walk time.Duration
-	// Later, if set, peeks into a document for the instant of its next look; zero where it cannot tell. A walk does not read
-	// what is not to be looked at within the minute.
+	// Later, if set, returns the instant of a document's next look without decoding it, zero if it is not known. A walk
+	// skips documents whose look is not due within the minute.
 	Later func(doc []byte) time.Time
-	// WalkBy, if set, is what a walk does, in place of a look at each document.
+	// WalkBy, if set, replaces the look at each document in a walk.
 	WalkBy func(ctx context.Context) error
-	// AtOnceMax is how many sessions are worked on at once; [Loop.SettleMany] has up to eight times as many commits under
-	// way, while the broker acknowledges them soon. Default 256. Fewer: less is in flight to the broker at a time; more:
-	// more memory.
+	// AtOnceMax is the number of sessions that are decided concurrently. Default 256. [Loop.SettleMany] has up to eight
+	// times as many commits in flight while the broker acknowledges them quickly. A lower value reduces the load on the
+	// broker; a higher one takes more memory.
 	AtOnceMax int
-	// Log takes a line for each decision.
+	// Log gets a line for each decision.
 	Log zerolog.Logger
 }
 
@@ -110,37 +111,37 @@ type Suspect struct {
 	Failures int       `json:"failures"`
 }
 
-// Loop is one process's loop. [New] makes it.
+// Loop is the decision loop of one process. Use [New] to make one.
 type Loop struct {
 	bus   *bus.Bus
 	cfg   Config
-	slots chan struct{} // one for each session that is worked on
-	walks chan struct{} // somebody wants a walk
+	slots chan struct{} // one per session that is decided concurrently
+	walks chan struct{} // requests for a walk
 
-	reading chan struct{} // one for each core: more would only keep what is due at this instant from its turn
+	reading chan struct{} // one per core: more decoding would delay sessions that are due now
 	wakes   *wakes
 	source  string
 	count   counts
-	active  atomic.Bool // documents are delivered to this process
-	hurry   atomic.Bool // somebody waits for the walk that is under way, or the next one
+	active  atomic.Bool // this process is the active consumer
+	hurry   atomic.Bool // a caller waits for the current or the next walk
 
-	asked  time.Time // whether another process is active, and
-	nobody bool      // that none was; both are the waking goroutine's
+	askedActive time.Time // when this process last asked for the active consumer
+	noneActive  bool      // that none was; both are the waking goroutine's
 
-	slow sync.WaitGroup // looks that a batch has not waited for
+	slow sync.WaitGroup // looks that continue after their batch
 
 	mu       sync.Mutex
-	own      map[events.Ref]own       // what this process appended last, until a document shows it
-	timers   map[events.Ref]time.Time // alarms that this process has set
+	own      map[events.Ref]own       // the last commits of this process whose documents have not arrived
+	timers   map[events.Ref]time.Time // alarms that this process set
 	suspects map[events.Ref]Suspect
 }
 
-// counts only grow.
+// counts are the loop's counters. They never decrease.
 type counts struct {
 	looks, decisions, facts, lostRaces, errors, walks, walkMS atomic.Uint64
 }
 
-// New makes a loop. The cell must have been set up ([bus.Bus.Ensure]).
+// New returns a loop. It fails on an invalid Config. Call [bus.Bus.Ensure] before it.
 func New(b *bus.Bus, cfg Config) (*Loop, error) {
 	if cfg.Walk == 0 {
 		cfg.Walk = walkDefault
@@ -168,12 +169,12 @@ func New(b *bus.Bus, cfg Config) (*Loop, error) {
 	}, nil
 }
 
-// Documents is the consumer that a service's loop reads newest documents with.
+// Documents returns the consumer from which a service's loop reads the newest documents.
 func Documents(service string) bus.Source {
 	return bus.Source{Stream: bus.StateDocs, Durable: service, BatchMax: batchMax}
 }
 
-// Alarms is the consumer of a service's fired timers.
+// Alarms returns the consumer of a service's fired timers.
 func Alarms(b *bus.Bus, service string) bus.Source {
 	return bus.Source{
 		Stream:   bus.Due,
@@ -183,7 +184,7 @@ func Alarms(b *bus.Bus, service string) bus.Source {
 	}
 }
 
-// Run looks at sessions until ctx ends; then it hands over and returns nil.
+// Run runs the loop until ctx ends, then waits for open looks and returns nil. It fails when one of its parts fails.
 func (l *Loop) Run(ctx context.Context) error {
 	defer l.slow.Wait()
 	if err := LearnSteps(ctx, l.bus); err != nil {
@@ -200,7 +201,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	)
 }
 
-// Counts are the loop's counters by name.
+// Counts returns the loop's counters by name.
 func (l *Loop) Counts() map[string]uint64 {
 	return map[string]uint64{
 		"looks":       l.count.looks.Load(),
@@ -214,57 +215,57 @@ func (l *Loop) Counts() map[string]uint64 {
 	}
 }
 
-// Suspects are the sessions that failed and have not succeeded since, in order.
+// Suspects returns the sessions whose last attempt failed, the oldest failure first.
 func (l *Loop) Suspects() []Suspect {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.SortedFunc(maps.Values(l.suspects), func(a, b Suspect) int { return a.Since.Compare(b.Since) })
 }
 
-// Decide says what a session calls for by the broker's clock. It may be called for different sessions at once, again whenever
-// a race is lost, and must not change the state.
+// Decide returns what a session needs at an instant of the broker's clock. It is called concurrently for different
+// sessions, and again after each lost race. It must not change s.
 type Decide func(ctx context.Context, s *session.State, now events.Clock, src session.Source) (Decision, error)
 
-// Settle decides on a session and appends what that calls for, again after each lost race, until nothing is left to do.
-// It returns the session as it is then, and what was appended. s is not changed.
+// Settle decides on a session and appends the facts, again after each lost race, until an append succeeds. It returns
+// the session after that and the facts that were appended. s is not changed.
 func (l *Loop) Settle(ctx context.Context, s *session.State) (*session.State, []events.Fact, error) {
 	return l.SettleBy(ctx, s, l.cfg.Decide)
 }
 
-// SettleBy is Settle with another decision than the loop's.
+// SettleBy is Settle with decide in place of [Config.Decide].
 func (l *Loop) SettleBy(ctx context.Context, s *session.State, decide Decide) (*session.State, []events.Fact, error) {
 	l.count.looks.Add(1)
-	var said []events.Fact
+	var written []events.Fact
 	for range racesMax {
 		now, err := l.bus.Clock(ctx)
 		if err != nil {
-			return s, said, err
+			return s, written, err
 		}
 		d, err := decide(ctx, s, now, l.Source(ctx))
 		if err != nil {
-			return s, said, err
+			return s, written, err
 		}
 		after, facts, err := l.append(ctx, s, d, now.Now)
-		said = append(said, facts...)
+		written = append(written, facts...)
 		switch {
 		case errors.Is(err, bus.ErrLostRace):
 			l.count.lostRaces.Add(1)
 			if s, err = l.CatchUp(ctx, after); err != nil {
-				return s, said, err
+				return s, written, err
 			}
 			if s.Seq == after.Seq {
-				return s, said, fmt.Errorf("%w: %s: document at %d", ErrAhead, s.Ref(), s.Seq)
+				return s, written, fmt.Errorf("%w: %s: document at %d", ErrAhead, s.Ref(), s.Seq)
 			}
 			continue
 		case err != nil:
-			return after, said, err
+			return after, written, err
 		}
-		return after, said, l.remember(ctx, after, d, now)
+		return after, written, l.remember(ctx, after, d, now)
 	}
-	return s, said, fmt.Errorf("control: %s: %w: %d times in a row", s.Ref(), bus.ErrLostRace, racesMax)
+	return s, written, fmt.Errorf("control: %s: %w: %d times in a row", s.Ref(), bus.ErrLostRace, racesMax)
 }
 
-// Source finds commits in the log.
+// Source returns a function that reads commits from the log.
 func (l *Loop) Source(ctx context.Context) session.Source {
 	return func(seq uint64) (*events.Commit, error) {
 		c, err := l.bus.Commit(ctx, seq)
@@ -272,7 +273,7 @@ func (l *Loop) Source(ctx context.Context) session.Source {
 	}
 }
 
-// CatchUp is the session with what the log's leader has beyond it.
+// CatchUp returns the session with the commits that the log's leader has after s. s is not changed.
 func (l *Loop) CatchUp(ctx context.Context, s *session.State) (*session.State, error) {
 	after := s
 	err := l.bus.Each(ctx, s.Ref(), s.Seq+1, func(c events.Commit) error {
@@ -288,8 +289,7 @@ func (l *Loop) CatchUp(ctx context.Context, s *session.State) (*session.State, e
 	return after, nil
 }
 
-// failed notes that a look at a session came to nothing, and says whether it has now failed often enough to be left to
-// the slow walk.
+// failed records that an attempt at a session failed. It reports whether the session is now left to the slow walk.
 func (l *Loop) failed(ctx context.Context, r events.Ref, err error) (leave bool) {
 	if ctx.Err() != nil {
 		return false

@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// world is a broker with sessions whose documents the test writes itself.
+// world is a broker with sessions whose documents the test writes.
 type world struct {
 	t   testing.TB
 	ctx context.Context
@@ -30,7 +30,7 @@ func newWorld(t testing.TB) *world {
 
 func ref(name string) events.Ref { return events.Ref{Harness: "h", Session: name} }
 
-// say appends facts of the harness and returns the session as it is then.
+// say appends facts of the harness and returns the session after them.
 func (w *world) say(s *session.State, facts ...events.Fact) *session.State {
 	w.t.Helper()
 	var evs []events.Event
@@ -56,7 +56,7 @@ func (w *world) open(name string) *session.State {
 	)
 }
 
-// store writes a session's document over whatever is there.
+// store writes a session's document without a guard.
 func (w *world) store(s *session.State) {
 	w.t.Helper()
 	doc, err := s.Encode()
@@ -77,7 +77,7 @@ func (w *world) put(name string, doc []byte) {
 	}
 }
 
-// state is the fold of the log.
+// state returns the fold of the log.
 func (w *world) state(name string) *session.State {
 	w.t.Helper()
 	s := session.New(ref(name))
@@ -115,7 +115,7 @@ func (w *world) run(cfg Config) (l *Loop, stop func()) {
 	return l, stop
 }
 
-// deliveredAgain is less than how long a process has to stand still for the broker to deliver again what it has.
+// deliveredAgain is less than the redelivery timeout of the broker.
 const deliveredAgain = 500 * time.Millisecond
 
 func noWalk(context.Context) error { return nil }
@@ -128,16 +128,19 @@ func interrupt(_ context.Context, s *session.State, _ events.Clock, _ session.So
 	return Decision{Facts: []events.Fact{events.TurnInterrupted{Turn: s.Turn.ID, Reason: "test"}}}, nil
 }
 
-// TestDecides: what a document calls for is appended, once, and the service is told.
+// TestDecides: the facts of a decision are appended once, and Decided is called.
 func TestDecides(t *testing.T) {
 	w := newWorld(t)
-	told := make(chan *session.State, 10)
+	reported := make(chan *session.State, 10)
 	l, _ := w.run(
-		Config{Decide: interrupt, Decided: func(_ context.Context, s *session.State, _ []events.Fact) { told <- s }},
+		Config{Decide: interrupt, Decided: func(_ context.Context, s *session.State,
+			_ []events.Fact) {
+			reported <- s
+		}},
 	)
 	w.store(w.open("s"))
-	if s := <-told; s.Turn != nil || s.Seq != w.state("s").Seq {
-		t.Errorf("told of %+v", s)
+	if s := <-reported; s.Turn != nil || s.Seq != w.state("s").Seq {
+		t.Errorf("Decided got %+v", s)
 	}
 	s := w.state("s")
 	if s.Turn != nil || s.Commits != 2 || s.Ignored.Count > 0 {
@@ -148,7 +151,7 @@ func TestDecides(t *testing.T) {
 	}
 }
 
-// TestDocumentLags: the log is ahead of the document; the tail is read and decided on.
+// TestDocumentLags: the log is ahead of the document. The loop reads the tail and decides on it.
 func TestDocumentLags(t *testing.T) {
 	w := newWorld(t)
 	s := w.open("s")
@@ -162,8 +165,8 @@ func TestDocumentLags(t *testing.T) {
 	natstest.Until(t, "a lost race", func() bool { return l.Counts()["lost_races"] >= 1 })
 }
 
-// TestFailing: a session that fails is tried three times and left to the slow walk; others go on; when it succeeds it is
-// no suspect any more.
+// TestFailing: a session that fails is tried three times and left to the slow walk. Other sessions are not delayed.
+// After a success it is not a suspect any more.
 func TestFailing(t *testing.T) {
 	natstest.Calm(t, deliveredAgain, func() error {
 		w := newWorld(t)
@@ -217,7 +220,7 @@ func TestFailing(t *testing.T) {
 	})
 }
 
-// TestNotAcknowledged: a document whose decision was under way when the process stopped comes again.
+// TestNotAcknowledged: a document is delivered again if the process stopped while it decided on it.
 func TestNotAcknowledged(t *testing.T) {
 	w := newWorld(t)
 	entered := make(chan struct{}, 10)
@@ -235,8 +238,8 @@ func TestNotAcknowledged(t *testing.T) {
 	natstest.Until(t, "the decision", func() bool { return w.state("s").Turn == nil })
 }
 
-// TestLook: a look is wanted later, and happens though nothing changes; by this process, and by its successor, which only
-// the durable alarm tells.
+// TestLook: a requested look happens though nothing changes: in this process, and in its successor, which has only the
+// durable alarm.
 func TestLook(t *testing.T) {
 	for name, successor := range map[string]bool{"this process": false, "its successor": true} {
 		t.Run(name, func(t *testing.T) {
@@ -275,7 +278,7 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// settling interrupts turns, in the way that the session's name asks for.
+// settling interrupts turns; the session's name selects how.
 func settling(ctx context.Context, s *session.State, now events.Clock, src session.Source) (Decision, error) {
 	if strings.HasPrefix(s.Session, "bad") {
 		return Decision{}, errors.New("cannot be decided")
@@ -296,8 +299,8 @@ func settling(ctx context.Context, s *session.State, now events.Clock, src sessi
 	return d, err
 }
 
-// TestSettleMany: of many sessions some documents lag, some call for nothing, some cannot be decided and some do not fit
-// into one commit, and some are nobody else's matter; each is told of once, and comes to the same as by itself.
+// TestSettleMany: among many sessions, some documents lag, some need nothing, some fail, some need several commits, and
+// some have [Decision.Alone]. Each is reported once, with the result that it has alone.
 func TestSettleMany(t *testing.T) {
 	w := newWorld(t)
 	l, err := New(w.b, Config{Service: "reconciler", Writer: events.WriterReconciler, Decide: interrupt, AtOnceMax: 8})
@@ -320,20 +323,20 @@ func TestSettleMany(t *testing.T) {
 		}
 	}
 	var mu sync.Mutex
-	told := map[string]Settled{}
+	reported := map[string]Settled{}
 	l.SettleMany(w.ctx, states, settling, func(x Settled) {
 		mu.Lock()
 		defer mu.Unlock()
-		if _, again := told[x.Before.Session]; again {
-			t.Errorf("told of %s twice", x.Before.Session)
+		if _, again := reported[x.Before.Session]; again {
+			t.Errorf("%s is reported twice", x.Before.Session)
 		}
-		told[x.Before.Session] = x
+		reported[x.Before.Session] = x
 	})
 	facts := map[string]int{"plain": 1, "lags": 1, "long": events.CommitFactsMax + 1, "alone": 1, "alone-lags": 1}
 	for i := range each {
 		for _, kind := range kinds {
 			name := fmt.Sprint(kind, i)
-			x, ok := told[name]
+			x, ok := reported[name]
 			s := w.state(name)
 			if kind == "alone" && x.After == x.Before { // as it was
 				x.After = s
@@ -342,7 +345,8 @@ func TestSettleMany(t *testing.T) {
 				}
 			}
 			if !ok || (x.Err != nil) != (kind == "bad") || len(x.Facts) != facts[kind] || x.After.Seq != s.Seq {
-				t.Errorf("%s: told %v of %d facts, seq %d of %d, %v", name, ok, len(x.Facts), x.After.Seq, s.Seq, x.Err)
+				t.Errorf("%s: reported %v of %d facts, seq %d of %d, %v", name, ok, len(x.Facts), x.After.Seq, s.Seq,
+					x.Err)
 			}
 			if (s.Turn == nil) != (kind != "bad") || s.Ignored.Count > 0 {
 				t.Errorf("%s: turn %v, ignored %+v", name, s.Turn, s.Ignored.Last)
@@ -354,7 +358,7 @@ func TestSettleMany(t *testing.T) {
 	}
 }
 
-// TestWindowFollowsTheBroker: more is under way while acknowledgements come soon, less when they are late.
+// TestWindowFollowsTheBroker: the window grows while acknowledgements are quick, and shrinks when they are late.
 func TestWindowFollowsTheBroker(t *testing.T) {
 	for _, c := range []struct {
 		took time.Duration
@@ -375,8 +379,8 @@ func TestWindowFollowsTheBroker(t *testing.T) {
 	}
 }
 
-// TestWakesOfAnotherClock: an instant of a clock that was set since is only a reason to look, and none of an earlier one is taken
-// once all are computed again.
+// TestWakesOfAnotherClock: a wake from before the clock was set only causes a look. After clear, wakes of earlier
+// epochs are ignored.
 func TestWakesOfAnotherClock(t *testing.T) {
 	q, began := newWakes(), time.Now()
 	set := func(name string, epoch uint64) {
@@ -402,7 +406,7 @@ func TestWakesOfAnotherClock(t *testing.T) {
 	}
 }
 
-// TestWakes: each session has one wake, that of the newest decision about it, and the soonest comes first.
+// TestWakes: each session has one wake, that of the newest decision, and the earliest wake is first.
 func TestWakes(t *testing.T) {
 	q, began := newWakes(), time.Now()
 	set := func(name string, seq uint64, after time.Duration) {
@@ -430,13 +434,13 @@ func TestWakes(t *testing.T) {
 		t.Errorf("in this order: %s; left: %v", got, q.by)
 	}
 	select {
-	case <-q.news:
+	case <-q.changed:
 	default:
-		t.Error("nobody was told of a new first")
+		t.Error("a new first of the queue is not signalled")
 	}
 }
 
-// TestSplit: what does not fit into one commit is appended in as few as it fits, the first facts first.
+// TestSplit: facts that do not fit into one commit are appended in as few commits as possible, in their order.
 func TestSplit(t *testing.T) {
 	w := newWorld(t)
 	l, err := New(w.b, Config{Service: "reconciler", Writer: events.WriterReconciler, Decide: interrupt})
@@ -485,7 +489,8 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// TestRegister: a service is listed while it runs, again when its lease was lost, and not when it has stopped.
+// TestRegister: a service is listed while it runs, and again after its lease was lost. It is not listed after it
+// stopped.
 func TestRegister(t *testing.T) {
 	w := newWorld(t)
 	ctx, cancel := context.WithCancel(w.ctx)
@@ -517,8 +522,8 @@ func TestRegister(t *testing.T) {
 	}
 }
 
-// TestLeaseOfAnotherLanguage: an incarnation may be a number, exclusive is true unless it says otherwise, and what only
-// people look at may be anything.
+// TestLeaseOfAnotherLanguage: an incarnation may be a number, exclusive is true by default, and fields that only people
+// read may be malformed.
 func TestLeaseOfAnotherLanguage(t *testing.T) {
 	for body, want := range map[string]Lease{
 		`{"id":"h","incarnation":17,"state":"ready"}`:                    {ID: "h", Incarnation: "17", Exclusive: true, State: "ready"},
@@ -548,7 +553,7 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// TestNewRefuses: what is missing is said at once.
+// TestNewRefuses: New rejects an incomplete Config.
 func TestNewRefuses(t *testing.T) {
 	for name, cfg := range map[string]Config{
 		"no service":    {Decide: interrupt},
@@ -561,7 +566,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// TestSlowSession: a session whose decision does not return holds back no other one, though their documents come after its own.
+// TestSlowSession: a decision that does not return delays no other session, even if the other documents come later.
 func TestSlowSession(t *testing.T) {
 	w := newWorld(t)
 	entered, release := make(chan struct{}, 1), make(chan struct{})
@@ -586,8 +591,8 @@ func TestSlowSession(t *testing.T) {
 	stop()
 }
 
-// TestDocumentAhead: a document that names a place which the log does not have is tried once: no append can succeed. It is a
-// suspect with its reason.
+// TestDocumentAhead: a document that names a place which the log does not have is tried once, because no append can
+// succeed. It is a suspect with its reason.
 func TestDocumentAhead(t *testing.T) {
 	w := newWorld(t)
 	var decided atomic.Int64

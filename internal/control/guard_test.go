@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// idleLoop is a loop that does not run.
+// idleLoop returns a loop that does not run.
 func (w *world) idleLoop() *Loop {
 	w.t.Helper()
 	l, err := New(w.b, Config{Service: "reconciler", Writer: events.WriterReconciler, Decide: interrupt})
@@ -21,7 +21,7 @@ func (w *world) idleLoop() *Loop {
 	return l
 }
 
-// TestAWalkFollowsTheBrokersReturn: what came due long ago while the broker was away is left to a walk, which is asked for.
+// TestAWalkFollowsTheBrokersReturn: after the broker was away, a walk is requested for what was due long ago.
 func TestAWalkFollowsTheBrokersReturn(t *testing.T) {
 	server := natstest.Start(t)
 	w := &world{t: t, ctx: t.Context(), b: natstest.Bus(t, server)}
@@ -44,7 +44,7 @@ func TestAWalkFollowsTheBrokersReturn(t *testing.T) {
 	natstest.Until(t, "the loss of the broker to be noticed", func() bool { return !w.b.Connected() })
 	long := &wake{ref: ref("s"), at: now.Add(-2 * standbyKept), ready: &ready{}}
 	l.wakes.set(long)
-	natstest.Until(t, "it to look while the broker is away", func() bool { return len(l.wakes.news) == 0 })
+	natstest.Until(t, "it to look while the broker is away", func() bool { return len(l.wakes.changed) == 0 })
 	natstest.Restart(t, server)
 	natstest.Until(t, "a walk to be asked for", func() bool { return len(l.walks) == 1 })
 	if l.wakes.ready(ref("s")) {
@@ -52,8 +52,8 @@ func TestAWalkFollowsTheBrokersReturn(t *testing.T) {
 	}
 }
 
-// TestAnAlarmThatWentOffIsSetAgain: an alarm that has gone off is not believed to be set any more: a look that wants the same
-// instant again sets it again.
+// TestAnAlarmThatWentOffIsSetAgain: an alarm that has fired does not count as set. A look at the same instant sets it
+// again.
 func TestAnAlarmThatWentOffIsSetAgain(t *testing.T) {
 	w := newWorld(t)
 	l := w.idleLoop()
@@ -69,8 +69,8 @@ func TestAnAlarmThatWentOffIsSetAgain(t *testing.T) {
 	if err := set(); err != nil || !l.timers[r].Equal(due) {
 		t.Errorf("an alarm that is set is not set again: %v", err)
 	}
-	if l.seenTo(r, alarmBody(due)) {
-		t.Error("nothing was decided ahead, and nobody looks")
+	if l.alarmHandled(r, alarmBody(due)) {
+		t.Error("nothing was decided ahead, and no look is made")
 	}
 	if err := set(); err != nil || !l.timers[r].IsZero() {
 		t.Errorf("after it went off: %v, believed to be set for %s; want the broker asked, which refuses", err,
@@ -78,7 +78,7 @@ func TestAnAlarmThatWentOffIsSetAgain(t *testing.T) {
 	}
 }
 
-// TestSettlingNothing: a session that nothing is called for is not written.
+// TestSettlingNothing: a session that needs nothing is not written.
 func TestSettlingNothing(t *testing.T) {
 	w := newWorld(t)
 	s := session.New(ref("s"))

@@ -10,39 +10,40 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// heardMax sessions are remembered apart. Past it all count as heard of at that instant, which makes a stall late, not
-// false.
+// heardMax limits the sessions whose pings are remembered one by one. Above it all sessions count as heard from at that
+// instant. That delays the report of a stall, and never makes a false one.
 const heardMax = 200_000
 
-// A process that stood still for longer than standstillMin has heard nobody meanwhile: it was stopped, or had no processor.
+// A process that did not run for longer than standstillMin received no pings in that time: it was stopped, or had no
+// CPU.
 const (
 	standstillMin = 2 * time.Second
 	beatEvery     = 500 * time.Millisecond
 )
 
-// Heard is when sessions were last heard of beside the log, by this process's clock. It is all that a decider knows that
-// is not in the log. Losing it is harmless: whoever begins to listen counts all as heard of, and so does who could not hear,
-// because the broker was away or this process stood still.
+// Heard knows when each session last sent a ping, by this process's clock. It is the only input of a decider that is
+// not in the log. Losing it is harmless: all sessions count as heard from when a process starts to listen, when the
+// broker was away, and when the process itself did not run.
 type Heard struct {
 	bus  *bus.Bus
 	link Link
 
 	mu    sync.Mutex
-	since time.Time // all count as heard of then: before, nobody listened
+	since time.Time // all sessions count as heard from at this instant
 	last  map[events.Ref]time.Time
-	beat  time.Time // when this process was last seen to run
+	beat  time.Time // when this process was last known to run
 }
 
-// NewHeard counts all sessions as heard of now.
+// NewHeard returns a Heard in which all sessions are heard from now.
 func NewHeard(b *bus.Bus) *Heard { return newHeard(b, time.Now()) }
 
 func newHeard(b *bus.Bus, now time.Time) *Heard {
 	return &Heard{bus: b, since: now, last: map[events.Ref]time.Time{}, beat: now}
 }
 
-// Listen hears pings until ctx ends; it returns when the broker knows. An error is one that trying again will not mend.
+// Listen subscribes to pings until ctx ends. It returns when the broker has the subscription. An error is permanent.
 func (h *Heard) Listen(ctx context.Context) error {
-	err := h.bus.OnProgress(ctx, func(r events.Ref) { h.note(r, time.Now()) })
+	err := h.bus.OnProgress(ctx, func(r events.Ref) { h.record(r, time.Now()) })
 	h.all(time.Now())
 	if ctx.Err() != nil {
 		return nil
@@ -50,7 +51,7 @@ func (h *Heard) Listen(ctx context.Context) error {
 	return err
 }
 
-// Beat lets a standstill of this process be seen, until ctx ends.
+// Beat records that this process runs, until ctx ends, so that a standstill is noticed.
 func (h *Heard) Beat(ctx context.Context) error {
 	tick := time.NewTicker(beatEvery)
 	defer tick.Stop()
@@ -64,15 +65,16 @@ func (h *Heard) Beat(ctx context.Context) error {
 	}
 }
 
-// Of is when a session was last heard of, by the clock of whom it is now. After the broker was away all count as heard of:
-// their pings may have been lost.
+// Of returns when a session was last heard from, by the clock that reads now. After the broker was away all sessions
+// count as heard from, because pings may be lost.
 func (h *Heard) Of(r events.Ref, now time.Time) time.Time {
 	here := time.Now()
 	h.link.Restored(h.bus.Reconnects(), func() bool { h.all(here); return true })
 	return now.Add(-here.Sub(h.of(r, here)))
 }
 
-// runs notes that this process does. After a standstill all count as heard of: their pings lie unread.
+// runs records that this process runs. After a standstill all sessions count as heard from: their pings are still
+// unread.
 func (h *Heard) runs(now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -87,7 +89,7 @@ func (h *Heard) awake(now time.Time) {
 	h.beat = now
 }
 
-func (h *Heard) note(r events.Ref, now time.Time) {
+func (h *Heard) record(r events.Ref, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.last) >= heardMax {
@@ -97,7 +99,7 @@ func (h *Heard) note(r events.Ref, now time.Time) {
 	h.last[r] = now
 }
 
-// all counts every session as heard of.
+// all makes every session count as heard from at now.
 func (h *Heard) all(now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -115,15 +117,15 @@ func (h *Heard) of(r events.Ref, now time.Time) time.Time {
 	return h.since
 }
 
-// Link is this process's connection to the broker.
+// Link tracks reconnects of this process to the broker.
 type Link struct {
 	mu    sync.Mutex
-	known atomic.Uint64 // how often it was restored, as far as all has been done about it
+	known atomic.Uint64 // the reconnects that are handled
 }
 
-// Restored calls back when the connection was restored since the last time, n times by now ([bus.Bus.Reconnects]). Nobody
-// else gets past it before that is done: of what came due meanwhile the first look may not be ahead of it. What back could
-// not do is left to whoever looks next.
+// Restored calls back if the connection was restored since the last call. n is the number of reconnects
+// ([bus.Bus.Reconnects]). Other callers wait until back returns, so that no look precedes it. If back returns false,
+// the next caller calls it again.
 func (l *Link) Restored(n uint64, back func() (done bool)) {
 	if l.known.Load() == n {
 		return

@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// TestStandstill: a process that stood still counts everybody as heard of, whichever of its parts wakes first; one that runs
-// does not (T18).
+// TestStandstill: after a standstill all sessions count as heard from, whichever part of the process runs first.
+// Without one they do not (T18).
 func TestStandstill(t *testing.T) {
 	began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	at := func(s int) time.Time { return began.Add(time.Duration(s) * time.Second) }
@@ -19,7 +19,7 @@ func TestStandstill(t *testing.T) {
 	for s := range 60 {
 		h.runs(at(s))
 		if s == 10 {
-			h.note(r, at(s))
+			h.record(r, at(s))
 		}
 	}
 	if heard := h.of(r, at(60)); !heard.Equal(at(10)) {
@@ -28,7 +28,7 @@ func TestStandstill(t *testing.T) {
 	if heard := h.of(r, at(90)); !heard.Equal(at(90)) {
 		t.Errorf("after a standstill: heard of at %s, want 90 s", heard.Sub(began))
 	}
-	h.note(r, at(91))
+	h.record(r, at(91))
 	h.runs(at(120))
 	if heard := h.of(r, at(121)); !heard.Equal(at(120)) {
 		t.Errorf("after another one: heard of at %s, want 120 s", heard.Sub(began))
@@ -39,25 +39,25 @@ func TestStandstill(t *testing.T) {
 	}
 }
 
-// TestManyAreHeard: past the limit all count as heard of, and what is remembered does not grow.
+// TestManyAreHeard: above the limit all sessions count as heard from, and the map does not grow.
 func TestManyAreHeard(t *testing.T) {
 	began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	session := func(i int) events.Ref { return events.Ref{Harness: "h", Session: fmt.Sprint(i)} }
 	h := newHeard(nil, began)
 	for i := range heardMax {
-		h.note(session(i), began)
+		h.record(session(i), began)
 	}
 	if len(h.last) != heardMax {
 		t.Errorf("%d are remembered, of %d", len(h.last), heardMax)
 	}
 	now := began.Add(time.Second)
-	h.note(session(heardMax), now)
+	h.record(session(heardMax), now)
 	if heard := h.of(session(0), now); !heard.Equal(now) || len(h.last) > heardMax {
 		t.Errorf("heard of at %s, %d are remembered", heard.Sub(began), len(h.last))
 	}
 }
 
-// TestRestored: what is to be done once the broker is back is done once each time, and nobody looks before it is (T14).
+// TestRestored: the work after a reconnect is done once, and no look precedes it (T14).
 func TestRestored(t *testing.T) {
 	const looks, yields = 10, 1_000
 	var l Link
@@ -85,7 +85,7 @@ func TestRestored(t *testing.T) {
 		for range looks {
 			<-coming
 		}
-		for range yields { // whoever gets past would by now
+		for range yields { // a goroutine that does not wait would be past it by now
 			runtime.Gosched()
 		}
 		if restored > 0 && len(over) > 0 {
@@ -100,7 +100,7 @@ func TestRestored(t *testing.T) {
 	}
 }
 
-// TestNotRestored: what could not be done once the broker was back is still to be done.
+// TestNotRestored: work after a reconnect that failed is tried again.
 func TestNotRestored(t *testing.T) {
 	var l Link
 	tries := 0

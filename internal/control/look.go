@@ -11,10 +11,10 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// documents decides on newest documents as they come.
+// documents decides on the newest documents as they arrive.
 type documents struct{ l *Loop }
 
-// Takeover implements [bus.Handler]. What the one before had seen to by itself is found by a walk.
+// Takeover implements [bus.Handler]. A walk finds what the previous active process kept in memory.
 func (h documents) Takeover(ctx context.Context) error {
 	if h.l.cfg.Takeover != nil {
 		if err := h.l.cfg.Takeover(ctx); err != nil {
@@ -22,7 +22,7 @@ func (h documents) Takeover(ctx context.Context) error {
 		}
 	}
 	h.l.active.Store(true)
-	h.l.wakes.tell()
+	h.l.wakes.signal()
 	h.l.WalkSoon()
 	return nil
 }
@@ -30,8 +30,8 @@ func (h documents) Takeover(ctx context.Context) error {
 // Lost implements [bus.Loser].
 func (h documents) Lost() { h.l.active.Store(false) }
 
-// Batch implements [bus.Handler]. All of a batch is decided at once; it is done when each of it is, or has failed so
-// often that it is left to the slow walk, or the others have waited for it long enough.
+// Batch implements [bus.Handler]. The documents of a batch are decided concurrently. The batch is done when each of
+// them is decided or left to the slow walk, or after [batchPatience].
 func (h documents) Batch(ctx context.Context, ms []bus.Message) (int, error) {
 	return h.l.batch(ctx, len(ms), func(i int) func() {
 		if ms[i].Deleted || h.l.done(ms[i].Subject, ms[i].Body) {
@@ -41,8 +41,8 @@ func (h documents) Batch(ctx context.Context, ms []bus.Message) (int, error) {
 	})
 }
 
-// batch does what there is to do about each message, several at once; all of them, or none counts. It does not wait for long
-// for the slowest: a batch may be of many sessions, and none of them waits for another.
+// batch handles n messages concurrently. todo returns what to do about a message, nil for nothing. The batch does not
+// wait longer than [batchPatience] for its slowest session. It returns n, or 0 and the error if ctx has ended.
 func (l *Loop) batch(ctx context.Context, n int, todo func(i int) func()) (int, error) {
 	var all sync.WaitGroup
 	for i := range n {
@@ -69,12 +69,12 @@ func (l *Loop) batch(ctx context.Context, n int, todo func(i int) func()) (int, 
 	return n, nil
 }
 
-// done says whether a document shows just what this process has appended itself, and calls for nothing else. It is not
-// read for that.
+// done reports whether a document shows only the last commit of this process, and the session needs nothing else. It
+// does not decode the document.
 func (l *Loop) done(key string, doc []byte) bool {
 	r, err := events.ParseSessionKey(key)
 	if err != nil {
-		return true // nobody's session
+		return true // not a session
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -86,7 +86,7 @@ func (l *Loop) done(key string, doc []byte) bool {
 	return true
 }
 
-// enter does something on a goroutine of its own once there is a slot; false when ctx ended first.
+// enter runs do on a goroutine when a slot is free. It returns false if ctx ended first.
 func (l *Loop) enter(ctx context.Context, all *sync.WaitGroup, do func()) bool {
 	select {
 	case l.slots <- struct{}{}:
@@ -100,8 +100,8 @@ func (l *Loop) enter(ctx context.Context, all *sync.WaitGroup, do func()) bool {
 	return true
 }
 
-// Each calls do for each number below n, several at once, and returns when all are done or ctx has ended. It is how a
-// service works on many sessions of its own choice. do must not call it again.
+// Each calls do for each number below n, concurrently, and returns when all calls have returned or ctx has ended. A
+// service uses it to work on sessions that it selects. do must not call Each.
 func (l *Loop) Each(ctx context.Context, n int, do func(i int)) {
 	var all sync.WaitGroup
 	for i := range n {
@@ -116,7 +116,7 @@ func (l *Loop) Each(ctx context.Context, n int, do func(i int)) {
 func (l *Loop) document(ctx context.Context, key string, doc []byte, decide Decide) {
 	r, err := events.ParseSessionKey(key)
 	if err != nil {
-		return // nobody's session
+		return // not a session
 	}
 	l.try(ctx, r, func() error {
 		l.reading <- struct{}{}
@@ -133,7 +133,7 @@ func (l *Loop) document(ctx context.Context, key string, doc []byte, decide Deci
 	})
 }
 
-// Look decides on a session's newest document now. What fails is tried again, and at last left to the slow walk.
+// Look decides on a session's newest document now. After [attemptsMax] failures the session is left to the slow walk.
 func (l *Loop) Look(ctx context.Context, r events.Ref) {
 	l.try(ctx, r, func() error {
 		s, err := l.Load(ctx, r)
@@ -148,7 +148,7 @@ func (l *Loop) Look(ctx context.Context, r events.Ref) {
 	})
 }
 
-// Load reads a session's document from the leader; [bus.ErrNotFound] when there is none.
+// Load reads a session's document from the leader. It returns [bus.ErrNotFound] if there is no document.
 func (l *Loop) Load(ctx context.Context, r events.Ref) (*session.State, error) {
 	e, err := l.bus.Load(ctx, bus.State, events.SessionKey(r))
 	if err != nil {
@@ -157,8 +157,8 @@ func (l *Loop) Load(ctx context.Context, r events.Ref) (*session.State, error) {
 	return session.Decode(e.Value)
 }
 
-// Try does something about a session under the loop's rule for failures: three attempts, then it is a suspect. It says
-// whether it succeeded.
+// Try calls do up to three times, with the loop's pauses. Then the session is a suspect. Try reports whether do
+// succeeded.
 func (l *Loop) Try(ctx context.Context, r events.Ref, do func() error) bool { return l.try(ctx, r, do) }
 
 func (l *Loop) try(ctx context.Context, r events.Ref, do func() error) bool {

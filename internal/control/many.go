@@ -13,30 +13,30 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// Settled is what became of one session of [Loop.SettleMany].
+// Settled is the result of [Loop.SettleMany] for one session.
 type Settled struct {
 	Before *session.State
-	After  *session.State // as it is then; Before, if nothing was appended, or the session is [Decision.Alone]
+	After  *session.State // after the commit; Before, if nothing was appended or [Decision.Alone] is set
 	Facts  []events.Fact  // appended
 	Err    error
 }
 
-// How many commits a worker of [Loop.SettleMany] has under way: about as many as the broker acknowledges in ackSoon, so
-// that a fast disk is kept busy, and on a slow one nobody else waits for long behind them.
+// The number of commits that a worker of [Loop.SettleMany] has in flight: about as many as the broker acknowledges in
+// ackSoon. A fast disk stays busy, and a slow one delays other writers only briefly.
 const (
 	ackSoon    = 50 * time.Millisecond
 	windowMin  = 16
-	windowAt   = 128 // to begin with
-	windowMore = 8   // times AtOnceMax, of all workers together, at most
+	windowAt   = 128 // at the start
+	windowMore = 8   // times AtOnceMax: the maximum of all workers together
 )
 
-// SettleMany is [Loop.SettleBy] for many sessions that do not depend on each other. Nobody waits for a commit of one before
-// those of the next ones are sent. done is told of each, on several goroutines. It returns when all are done; when ctx
-// ends, the rest is done with its error.
+// SettleMany is [Loop.SettleBy] for many independent sessions. It does not wait for one session's commit before it
+// sends the next one. It calls done once for each session, on several goroutines, and returns when all are done. After
+// ctx ends, the other sessions are done with its error.
 func (l *Loop) SettleMany(ctx context.Context, states []*session.State, decide Decide, done func(Settled)) {
 	var next atomic.Int64
 	workers := runtime.GOMAXPROCS(0)
-	most := max(windowMore*l.cfg.AtOnceMax/workers, 2) // the older half of which is waited for
+	most := max(windowMore*l.cfg.AtOnceMax/workers, 2) // makeRoom waits for the older half
 	var all sync.WaitGroup
 	for range workers {
 		all.Go(func() {
@@ -50,27 +50,28 @@ func (l *Loop) SettleMany(ctx context.Context, states []*session.State, decide D
 	all.Wait()
 }
 
-// window is what one worker has under way, oldest first: at most size, which follows the broker, and is never above max.
+// window holds the commits of one worker that are in flight, oldest first: at most size, which follows the broker's
+// speed.
 type window struct {
 	l         *Loop
 	decide    Decide
 	done      func(Settled)
 	size, max int
 	sent      []sent
-	evs       []events.Event // of the commit that is sent now
+	evs       []events.Event // buffer for the next commit
 }
 
-// sent is one commit whose acknowledgement is not there yet.
+// sent is one commit that is not acknowledged yet.
 type sent struct {
 	s       *session.State
 	d       Decision
 	now     events.Clock
-	at      time.Time // this process's
+	at      time.Time // by this process's clock
 	pending bus.Pending
 }
 
-// begin decides on a session and sends what that calls for. For one that this process has appended to since, a newer
-// document is under way, and decided on when it is there.
+// begin decides on a session and sends the commit. It skips an outdated session: the loop decides on the newer document
+// when that arrives.
 func (w *window) begin(ctx context.Context, s *session.State) {
 	if w.l.outdated(s) {
 		w.done(Settled{Before: s, After: s})
@@ -92,7 +93,7 @@ func (w *window) begin(ctx context.Context, s *session.State) {
 	case len(w.evs) == 0:
 		w.l.count.looks.Add(1)
 		w.done(Settled{Before: s, After: s, Err: w.l.remember(ctx, s, d, now)})
-	case n < len(w.evs), !d.Alone && (d.After == nil || d.After == s): // not in one piece, or still to be folded
+	case n < len(w.evs), !d.Alone && (d.After == nil || d.After == s): // too large for one commit, or not folded yet
 		after, facts, err := w.l.SettleBy(ctx, s, w.decide)
 		w.done(Settled{s, after, facts, err})
 	default:
@@ -107,7 +108,7 @@ func (w *window) begin(ctx context.Context, s *session.State) {
 	}
 }
 
-// makeRoom waits for the older half of what is under way.
+// makeRoom waits for the older half of the commits in flight.
 func (w *window) makeRoom(ctx context.Context) {
 	half := len(w.sent) / 2
 	newest := w.sent[half-1].at
@@ -115,7 +116,7 @@ func (w *window) makeRoom(ctx context.Context) {
 	w.size = resized(w.size, w.max, time.Since(newest))
 }
 
-// resized is the window after one whose acknowledgements took so long.
+// resized returns the window's size after an acknowledgement that took so long.
 func resized(size, most int, took time.Duration) int {
 	switch {
 	case took < ackSoon/2:
@@ -126,7 +127,7 @@ func resized(size, most int, took time.Duration) int {
 	return size
 }
 
-// finish waits for the n oldest. When the newest of them is there the others are, so that is waited for, and no other.
+// finish waits for the n oldest commits, the newest of them first: when that is acknowledged, the others are, too.
 func (w *window) finish(ctx context.Context, n int) {
 	for i := n - 1; i >= 0; i-- {
 		w.done(w.l.acknowledged(ctx, w.sent[i], w.decide))
@@ -134,7 +135,7 @@ func (w *window) finish(ctx context.Context, n int) {
 	w.sent = append(w.sent[:0], w.sent[n:]...)
 }
 
-// acknowledged waits for one commit; when it was refused, its session is decided again.
+// acknowledged waits for one commit. If the commit was refused, it decides on the session again.
 func (l *Loop) acknowledged(ctx context.Context, x sent, decide Decide) Settled {
 	seq, err := x.pending.Wait(ctx)
 	switch {

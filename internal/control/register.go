@@ -14,21 +14,21 @@ import (
 
 // Limits of a service's lease.
 const (
-	serviceTTL     = 5 * time.Second // how long a killed service is still listed
-	releaseMaxMS   = 1_000           // for taking the lease back at a clean stop
+	serviceTTL     = 5 * time.Second // how long a killed service stays listed
+	releaseMaxMS   = 1_000           // for the release at a clean stop
 	reacquirePause = 200 * time.Millisecond
 )
 
 // States of a [Lease].
 const (
-	LeaseStarting = "starting" // has not said yet what it takes over
+	LeaseStarting = "starting" // has not yet declared the sessions that it takes over
 	LeaseReady    = "ready"
 	LeaseDraining = "draining"
 )
 
-// Lease is what a process says about itself under its key in the bucket of leases. Harness processes and services alike.
+// Lease is the value of a process's lease, for harness processes and services.
 type Lease struct {
-	ID          string    `json:"id"` // the harness, or the service's name
+	ID          string    `json:"id"` // the harness id, or the service's name
 	Incarnation string    `json:"incarnation"`
 	Exclusive   bool      `json:"exclusive"`
 	State       string    `json:"state"`
@@ -40,8 +40,8 @@ type Lease struct {
 	RenewedAt   time.Time `json:"renewed_at,omitzero"`
 }
 
-// UnmarshalJSON reads a lease of any language's making: exclusive is true by default, an incarnation may be a number, a time
-// to live 2000.0. What only people look at does not make the rest unreadable, whatever it is.
+// UnmarshalJSON reads leases of programs in other languages: exclusive is true by default, an incarnation may be a
+// number, and ttl_ms may be 2000.0. A malformed field that only people read is ignored.
 func (l *Lease) UnmarshalJSON(body []byte) error {
 	*l = Lease{Exclusive: true}
 	var fields map[string]json.RawMessage
@@ -64,7 +64,7 @@ func (l *Lease) UnmarshalJSON(body []byte) error {
 	return nil
 }
 
-// Held is a service's lease that outlives its own loss: it is taken again. It is the service's entry among the leases.
+// Held holds a service's lease and acquires it again after a loss. The lease lists the service.
 type Held struct {
 	bus   *bus.Bus
 	lease Lease
@@ -73,13 +73,13 @@ type Held struct {
 	onOK  func(sent, acked time.Time)
 }
 
-// NewHeld is a lease for this process under a service's name. It is renewed every so often (0: a third of the TTL); ok,
-// if given, is called after each renewal that was acknowledged, with the instants (of this process's clock) between which
-// the broker stored it.
+// NewHeld returns a lease for this process under a service's name. It is renewed at the interval every (0: a third of
+// the TTL). ok, if set, is called after each acknowledged renewal with the instants, by this process's clock, between
+// which the broker stored it.
 func NewHeld(b *bus.Bus, name, version string, every time.Duration, ok func(sent, acked time.Time)) *Held {
 	host, err := os.Hostname()
 	if err != nil {
-		host = "" // only people miss it
+		host = "" // only people read it
 	}
 	if every <= 0 {
 		every = serviceTTL / 3
@@ -95,7 +95,7 @@ func NewHeld(b *bus.Bus, name, version string, every time.Duration, ok func(sent
 	}
 }
 
-// Run holds the lease until ctx ends, then gives it back and returns nil.
+// Run holds the lease until ctx ends, then releases it and returns nil. It returns [bus.ErrForbidden].
 func (h *Held) Run(ctx context.Context) error {
 	for {
 		err := h.hold(ctx)
@@ -111,7 +111,7 @@ func (h *Held) Run(ctx context.Context) error {
 	}
 }
 
-// hold takes the lease and renews it until it is lost or ctx ends.
+// hold acquires the lease and renews it until it is lost or ctx ends.
 func (h *Held) hold(ctx context.Context) error {
 	sent := time.Now()
 	l, err := h.bus.AcquireLease(ctx, events.ServiceLeaseKey(h.lease.ID, h.lease.Incarnation), h.value(), h.ttl)
@@ -149,25 +149,25 @@ func (h *Held) value() []byte {
 	v.RenewedAt = time.Now().UTC()
 	body, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // texts, numbers and instants of today always encode
+		panic(err) // these types always encode
 	}
 	return body
 }
 
-// release gives a lease back, though ctx has ended.
+// release releases a lease, even if ctx has ended.
 func release(ctx context.Context, l *bus.Lease) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseMaxMS*time.Millisecond)
 	defer cancel()
 	return l.Release(ctx)
 }
 
-// Register lists this process as a running service among the leases until ctx ends, then takes it off and returns nil.
-// The reconciler looks at everything once when a service appears there.
+// Register lists this process as a running service until ctx ends, then releases the lease and returns nil. The
+// reconciler looks at every session when a service appears.
 func Register(ctx context.Context, b *bus.Bus, name, version string) error {
 	return NewHeld(b, name, version, 0, nil).Run(ctx)
 }
 
-// wait waits and says whether ctx is still alive.
+// wait waits for d, and reports whether ctx is still alive.
 func wait(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

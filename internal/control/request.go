@@ -10,12 +10,12 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// RequestRacesMax is how often a person's request is decided again after another process wrote first. A harness that appends
-// without a pause wins most of the races against what has to be read and decided before it is appended, about nine of ten;
-// the loser of so many in a row is rarer than anything else that may go wrong.
+// RequestRacesMax is how often a request is decided again after another process wrote first. A harness that appends
+// without a pause wins about nine of ten races against a request, which has to be read and decided first. So many lost
+// races in a row are rarer than other failures.
 const RequestRacesMax = 300
 
-// NeedID wants a field of a request to be an id: 1 to 128 bytes as a token.
+// NeedID checks that a field of a request is an id: 1 to 128 bytes as a token.
 func NeedID(field, id string) error {
 	if _, err := events.Token(id); err != nil {
 		return &events.FieldError{Field: field, Err: err}
@@ -23,9 +23,9 @@ func NeedID(field, id string) error {
 	return nil
 }
 
-// CarryOut does what a person asks of a session: it decides on the session as it is in the log now, appends what that calls
-// for in the person's name, and decides again when somebody else wrote first. It returns the place in the log where the wish
-// has come true. Refusals: what decide refuses; 400 for a name that is none; 503 when the race was lost too often.
+// CarryOut applies a person's request to a session. It decides on the session in the log, appends the facts in the
+// person's name, and decides again when another process wrote first. It returns the place in the log at which the
+// request is fulfilled. Refusals: those of decide; 400 for an invalid name; 503 after [RequestRacesMax] lost races.
 func (l *Loop) CarryOut(
 	ctx context.Context,
 	r events.Ref,
@@ -61,7 +61,7 @@ func (l *Loop) CarryOut(
 				Str("entity", string(d.Facts[0].Kind())).
 				Str("id", d.Facts[0].Subject()).
 				Uint64("seq", seq).
-				Msg("wish")
+				Msg("request")
 			return seq, nil
 		case errors.Is(err, bus.ErrLostRace):
 			l.count.lostRaces.Add(1)
@@ -75,12 +75,12 @@ func (l *Loop) CarryOut(
 		return 0, err
 	}
 	return 0, events.Unavailable(
-		fmt.Sprintf("%s: somebody else wrote first %d times in a row: try again", r, RequestRacesMax),
+		fmt.Sprintf("%s: another process wrote first %d times in a row: try again", r, RequestRacesMax),
 	)
 }
 
-// Current is a session as it is in the log now: its document, and what the leader has beyond. One that nobody has heard of
-// is a new one.
+// Current returns a session as it is in the log now: its document, and the commits after that. A session without a
+// document is a new one.
 func (l *Loop) Current(ctx context.Context, r events.Ref) (*session.State, error) {
 	s, err := l.Load(ctx, r)
 	switch {

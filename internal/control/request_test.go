@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// TestCarryOutLosesRaces: a wish is decided again each time that somebody else wrote first, on what that was; after
-// RequestRacesMax in a row it is refused with 503 and a reason, and nothing of it is appended.
+// TestCarryOutLosesRaces: a request is decided again, on the new state, each time that another process wrote first.
+// After RequestRacesMax lost races it is refused with 503 and a reason, and nothing is appended.
 func TestCarryOutLosesRaces(t *testing.T) {
 	w := newWorld(t)
 	l, err := New(

@@ -10,12 +10,12 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// alarmHorizon is how far ahead an alarm is set. The broker counts instants in 64 bits of nanoseconds: an alarm for the year
-// 9999 goes off at once, again each time it is set. What is due later is found by the walk, within localHorizon of its instant.
+// alarmHorizon is how far ahead an alarm is set. The broker counts instants in 64 bits of nanoseconds: an alarm for the
+// year 9999 fires at once, again each time it is set. The walk finds a later look, within localHorizon of its instant.
 const alarmHorizon = 365 * 24 * time.Hour
 
-// remember sees to the next look at a session as it is now: a durable alarm, unless the look needs none, and if it is
-// soon, a wake of this process.
+// remember schedules the next look at a session: with a durable alarm, unless [Decision.Local] is set, and in memory if
+// it is due within localHorizon.
 func (l *Loop) remember(ctx context.Context, s *session.State, d Decision, now events.Clock) error {
 	w := &wake{ref: s.Ref(), seq: s.Seq, at: d.Look, epoch: now.Epoch}
 	if d.Look.IsZero() {
@@ -38,8 +38,8 @@ func (l *Loop) remember(ctx context.Context, s *session.State, d Decision, now e
 	return nil
 }
 
-// alarm has the broker tell when the time has come, unless it will. Whoever has decided on more of the session has seen to
-// that.
+// alarm sets the session's alarm at the broker, unless this process has set the same one. An alarm of a process that
+// has decided on a later commit stays.
 func (l *Loop) alarm(ctx context.Context, w *wake, look time.Time) error {
 	r := w.ref
 	l.mu.Lock()
@@ -66,7 +66,7 @@ func (l *Loop) alarm(ctx context.Context, w *wake, look time.Time) error {
 
 func alarmBody(look time.Time) []byte { return []byte(look.UTC().Format(time.RFC3339Nano)) }
 
-// alarms hears of sessions whose timers have gone off.
+// alarms looks at sessions whose timers have fired.
 type alarms struct{ l *Loop }
 
 // Takeover implements [bus.Handler].
@@ -76,18 +76,18 @@ func (alarms) Takeover(context.Context) error { return nil }
 func (h alarms) Batch(ctx context.Context, ms []bus.Message) (int, error) {
 	return h.l.batch(ctx, len(ms), func(i int) func() {
 		_, r, err := h.l.bus.Cell().ParseDue(ms[i].Subject)
-		if err != nil || ms[i].Deleted || h.l.seenTo(r, ms[i].Body) {
-			return nil // nobody's session, or it is done
+		if err != nil || ms[i].Deleted || h.l.alarmHandled(r, ms[i].Body) {
+			return nil // not a session, or done already
 		}
 		return func() { h.l.Look(ctx, r) }
 	})
 }
 
-// seenTo says whether what an alarm is about was, or is about to be, done here: it was sent at that instant, or waits in
-// front of this process. Should the process die first, whoever takes over walks over everything.
-func (l *Loop) seenTo(r events.Ref, body []byte) bool {
+// alarmHandled reports whether this process did, or is about to do, what an alarm is about: it sent the commit at that
+// instant, or has it in memory. If the process dies first, the next active one walks over everything.
+func (l *Loop) alarmHandled(r events.Ref, body []byte) bool {
 	l.mu.Lock()
 	delete(l.timers, r)
 	l.mu.Unlock()
-	return l.wakes.rings(r, body)
+	return l.wakes.alarmHandled(r, body)
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// TestAlarmIsGuarded: an alarm says what it was decided on: one that was decided on less of the session does not move it,
-// and it does not move one that was decided on more, which is no failure.
+// TestAlarmIsGuarded: an alarm carries the place that it was decided on. An alarm from an earlier place does not
+// replace one from a later place, and that is not a failure.
 func TestAlarmIsGuarded(t *testing.T) {
 	w := newWorld(t)
 	due := time.Now().Add(time.Hour)
@@ -54,8 +54,8 @@ func TestAlarmIsGuarded(t *testing.T) {
 	}
 }
 
-// TestNeverDue: a look that is due in the year 9999 is not made before. No alarm is set for it: the broker would let it go off
-// at once, for ever.
+// TestNeverDue: a look that is due in the year 9999 is not made earlier. No alarm is set for it: the broker would fire
+// it at once, for ever.
 func TestNeverDue(t *testing.T) {
 	w := newWorld(t)
 	never := time.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC)

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Together runs the parts of a service until ctx ends or one of them fails; then it ends the others, waits for all and
-// returns what failed. A part that returns nil while ctx lives has done its work: the others go on.
+// Together runs the parts of a service until ctx ends or one of them fails. Then it ends the others, waits for all and
+// returns their errors. A part that returns nil while ctx is alive does not end the others.
 func Together(ctx context.Context, parts ...func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -12,36 +12,36 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// Limits of what is done at its instant.
+// Limits of the looks and commits that a process keeps in memory until they are due.
 const (
-	wakesMax     = 500_000                // of this process; past it the alarms of the broker have to do
-	ackersMax    = 8                      // that wait for acknowledgements
-	sentMax      = 8_192                  // commits under way
-	firedMax     = 200_000                // remembered until their alarms come; past it these cost a look each
-	standbyKept  = 5 * time.Second        // how long what came due is kept by a process that another one is active for
-	standbyEvery = 500 * time.Millisecond // how often it asks whether one still is
-	awayEvery    = 50 * time.Millisecond  // how often is looked whether the broker is back
+	wakesMax     = 500_000                // of this process; above it the broker's alarms are used
+	ackersMax    = 8                      // goroutines that wait for acknowledgements
+	sentMax      = 8_192                  // commits in flight
+	firedMax     = 200_000                // remembered until their alarms arrive; above it each of these costs a look
+	standbyKept  = 5 * time.Second        // how long a standby process keeps what is due
+	standbyEvery = 500 * time.Millisecond // how often a standby process asks for the active one
+	awayEvery    = 50 * time.Millisecond  // how often the loop checks whether the broker is back
 )
 
-// wake is a look at a session at an instant, or, better, what such a look will come to.
+// wake is a look at a session at an instant, or the decision of that look.
 type wake struct {
-	at    time.Time // by the broker's clock: what is known of that gets better
-	epoch uint64    // of the clock; in another one, at is an instant of a clock that has been set since
+	at    time.Time // by the broker's clock
+	epoch uint64    // of the broker's clock; in another epoch, at needs a translation
 	ref   events.Ref
-	seq   uint64 // of the session as it was when this was decided
-	ready *ready // nil: look then
-	rung  bool   // its alarm has come already
-	place int    // in the heap
+	seq   uint64 // of the session that was decided on
+	ready *ready // nil: look at the instant
+	rung  bool   // its alarm has arrived
+	place int    // index in the heap
 }
 
-// ready is what will be decided at the instant, unless somebody writes before: then the compare-and-set refuses it.
+// ready is the decision of a future look. If another process writes first, the compare-and-set refuses it.
 type ready struct {
 	epoch uint64
 	facts []events.Fact
-	rest  bool // nothing is called for after it
+	rest  bool // the session needs nothing else after it
 }
 
-// ahead decides for an instant to come.
+// ahead decides on a session for a future instant. It returns nil if there is nothing to append then.
 func (l *Loop) ahead(ctx context.Context, s *session.State, look events.Clock) *ready {
 	d, err := l.cfg.Decide(ctx, s, look, l.Source(ctx))
 	if err != nil || len(d.Facts) == 0 {
@@ -50,22 +50,22 @@ func (l *Loop) ahead(ctx context.Context, s *session.State, look events.Clock) *
 	return &ready{epoch: s.Epoch, facts: d.Facts, rest: d.Rest}
 }
 
-// wakes are what this process will do by itself, one for each session. Losing them all is harmless: the durable alarms
-// and the walk remain.
+// wakes is the queue of this process's wakes, one for each session. Losing it is harmless: the durable alarms and the
+// walk remain.
 type wakes struct {
-	mu    sync.Mutex
-	queue wakeQueue
-	by    map[events.Ref]*wake
-	fired map[events.Ref]time.Time // what was sent at its instant, until its alarm comes
-	news  chan struct{}            // the first of the queue has changed
-	epoch uint64                   // of the broker's clock; instants of earlier ones are not taken
+	mu      sync.Mutex
+	queue   wakeQueue
+	by      map[events.Ref]*wake
+	fired   map[events.Ref]time.Time // what was sent at its instant, until its alarm arrives
+	changed chan struct{}            // signals that the first of the queue changed
+	epoch   uint64                   // of the broker's clock; set ignores wakes of earlier epochs
 }
 
 func newWakes() *wakes {
-	return &wakes{by: map[events.Ref]*wake{}, fired: map[events.Ref]time.Time{}, news: make(chan struct{}, 1)}
+	return &wakes{by: map[events.Ref]*wake{}, fired: map[events.Ref]time.Time{}, changed: make(chan struct{}, 1)}
 }
 
-// set puts a wake in the place of the one that the session has, unless that was decided on more of the log.
+// set replaces the session's wake, unless that was decided on a later commit.
 func (q *wakes) set(w *wake) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -83,19 +83,19 @@ func (q *wakes) set(w *wake) {
 	q.by[w.ref] = w
 	heap.Push(&q.queue, w)
 	if w.place == 0 {
-		q.tell()
+		q.signal()
 	}
 }
 
-// tell has the first of the queue looked at again.
-func (q *wakes) tell() {
+// signal notifies [Loop.wakeForEver] that the first of the queue changed.
+func (q *wakes) signal() {
 	select {
-	case q.news <- struct{}{}:
+	case q.changed <- struct{}{}:
 	default:
 	}
 }
 
-// drop takes a session's wake out: as it is now, it calls for none.
+// drop removes a session's wake, unless that was decided on a later commit.
 func (q *wakes) drop(w *wake) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -109,7 +109,7 @@ func (q *wakes) remove(w *wake) {
 	delete(q.by, w.ref)
 }
 
-// ready says whether a session will be decided here without another look.
+// ready reports whether the session's next decision is in the queue.
 func (q *wakes) ready(r events.Ref) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -117,7 +117,7 @@ func (q *wakes) ready(r events.Ref) bool {
 	return w != nil && w.ready != nil
 }
 
-// has says whether a session's next step was decided on the session as it was then.
+// has reports whether the session's next decision is in the queue, and was made at seq.
 func (q *wakes) has(r events.Ref, seq uint64) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -125,9 +125,9 @@ func (q *wakes) has(r events.Ref, seq uint64) bool {
 	return w != nil && w.seq == seq && w.ready != nil
 }
 
-// rings says whether what an alarm is about was sent here at that instant, or waits in front of this process: one of the
-// two, whichever comes first, the alarm or the instant.
-func (q *wakes) rings(r events.Ref, body []byte) bool {
+// alarmHandled reports whether the commit that an alarm is about was sent at its instant, or is in the queue. It counts each
+// once: the alarm and the instant may come in any order.
+func (q *wakes) alarmHandled(r events.Ref, body []byte) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if w := q.by[r]; w != nil && w.ready != nil {
@@ -139,8 +139,8 @@ func (q *wakes) rings(r events.Ref, body []byte) bool {
 	return ok && string(alarmBody(fired)) == string(body)
 }
 
-// due takes what is due to be done now, and says how long until the next is. An instant of a clock that was set since is only
-// a reason to look.
+// due removes and returns the wakes that are due, and the duration until the next one. A wake from another epoch of the
+// clock only causes a look.
 func (q *wakes) due(now events.Clock) (due []*wake, next time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -163,7 +163,7 @@ func (q *wakes) due(now events.Clock) (due []*wake, next time.Duration) {
 	return due, q.queue[0].at.Sub(now.Now)
 }
 
-// clear takes everything out, and takes nothing more that was computed in an epoch before this one.
+// clear empties the queue and ignores wakes of earlier epochs from now on.
 func (q *wakes) clear(epoch uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -172,7 +172,7 @@ func (q *wakes) clear(epoch uint64) {
 	clear(q.fired)
 }
 
-// leave takes out what was due until then and is for somebody else to do.
+// leave removes the wakes that were due by until: another process does them.
 func (q *wakes) leave(until time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -188,8 +188,8 @@ func (q *wakes) until(now time.Time) (due []*wake) {
 	return due
 }
 
-// wakeForEver does what is due, by the broker's clock, until ctx ends. What was decided ahead is only sent; nobody waits for one commit before the
-// next is sent.
+// wakeForEver handles wakes when they are due by the broker's clock, until ctx ends. It sends decisions that were made
+// ahead without waiting for their acknowledgements.
 func (l *Loop) wakeForEver(ctx context.Context) error {
 	var looks sync.WaitGroup
 	acks := make(chan sentAhead, sentMax)
@@ -211,7 +211,7 @@ func (l *Loop) wakeForEver(ctx context.Context) error {
 		switch {
 		case err != nil || !l.bus.Connected():
 			away, next = true, awayEvery
-		case away: // what came due long ago is looked at by a walk: it may have to take its turn
+		case away: // a walk looks at what was due long ago, since that may have to wait
 			away = false
 			l.wakes.leave(now.Now.Add(-standbyKept))
 			l.WalkSoon()
@@ -223,10 +223,10 @@ func (l *Loop) wakeForEver(ctx context.Context) error {
 				l.fire(ctx, w, now.Now, acks, &looks)
 			}
 		}
-		t := time.NewTimer(min(next, clockEvery)) // the clock may be set before
+		t := time.NewTimer(min(next, clockEvery)) // the clock may be set earlier
 		select {
 		case <-t.C:
-		case <-l.wakes.news:
+		case <-l.wakes.changed:
 			t.Stop()
 		case <-ctx.Done():
 			t.Stop()
@@ -235,8 +235,8 @@ func (l *Loop) wakeForEver(ctx context.Context) error {
 	return nil
 }
 
-// clockSet drops every instant that was computed before the broker's clock was set, and has all sessions looked at again: each
-// look computes its instant by the clock as it is now.
+// clockSet drops every instant that was computed before the broker's clock was set, and starts a walk. Each look
+// computes its instant by the new clock.
 func (l *Loop) clockSet(epoch uint64) {
 	l.wakes.clear(epoch)
 	l.mu.Lock()
@@ -245,7 +245,7 @@ func (l *Loop) clockSet(epoch uint64) {
 	l.WalkSoon()
 }
 
-// fire does what a wake is for.
+// fire sends the decision of a wake, or looks at its session.
 func (l *Loop) fire(ctx context.Context, w *wake, now time.Time, acks chan<- sentAhead, looks *sync.WaitGroup) {
 	if w.ready == nil {
 		l.enter(ctx, looks, func() { l.Look(ctx, w.ref) })
@@ -263,23 +263,23 @@ func (l *Loop) fire(ctx context.Context, w *wake, now time.Time, acks chan<- sen
 	}
 }
 
-// sentAhead is a commit that was decided ahead and is under way.
+// sentAhead is a commit in flight that was decided ahead.
 type sentAhead struct {
 	*wake
 	pending bus.Pending
 	done    func()
 }
 
-// acknowledge waits for commits that were decided ahead. One that was refused is decided again on what is there now, while
-// the next one is waited for.
+// acknowledge waits for commits that were decided ahead. It looks again at the session of a refused one, without
+// delaying the next commit.
 func (l *Loop) acknowledge(ctx context.Context, acks <-chan sentAhead, looks *sync.WaitGroup) {
 	for x := range acks {
 		seq, err := x.pending.Wait(ctx)
 		x.done()
 		switch {
 		case err == nil:
-			l.noted(x.ref, seq, x.ready.facts, x.ready.rest)
-		case ctx.Err() != nil: // and so for all that is left: none of it is under way any more
+			l.recordCommit(x.ref, seq, x.ready.facts, x.ready.rest)
+		case ctx.Err() != nil: // the other commits will not be acknowledged either
 		default:
 			if errors.Is(err, bus.ErrLostRace) {
 				l.count.lostRaces.Add(1)
@@ -289,24 +289,24 @@ func (l *Loop) acknowledge(ctx context.Context, acks <-chan sentAhead, looks *sy
 	}
 }
 
-// mayAct says whether this process does what comes due: it is the active one, or there is none. A process that is wrong
-// about that loses races, not data.
+// mayAct reports whether this process handles wakes: it is the active one, or there is no active one. A wrong answer
+// costs lost races, not data.
 func (l *Loop) mayAct(ctx context.Context, now time.Time) bool {
 	if l.active.Load() {
 		return true
 	}
-	if now.Sub(l.asked) < standbyEvery {
-		return l.nobody
+	if now.Sub(l.askedActive) < standbyEvery {
+		return l.noneActive
 	}
 	_, active, err := l.bus.Lag(ctx, Documents(l.cfg.Service))
-	l.asked, l.nobody = now, err == nil && active == ""
-	if !l.nobody {
-		l.wakes.leave(now.Add(-standbyKept)) // the other one has done it
+	l.askedActive, l.noneActive = now, err == nil && active == ""
+	if !l.noneActive {
+		l.wakes.leave(now.Add(-standbyKept)) // the active process has handled them
 	}
-	return l.nobody
+	return l.noneActive
 }
 
-// wakeQueue is a heap, the soonest first.
+// wakeQueue is a heap, the earliest wake first.
 type wakeQueue []*wake
 
 // Len implements [heap.Interface].

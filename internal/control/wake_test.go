@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// ahead is a decision for tests: an open turn is interrupted so long after its start, which is known ahead.
+// ahead is a decision for tests: it interrupts an open turn a fixed time after its start, and sets [Decision.Ahead].
 type ahead struct {
 	after   atomic.Int64 // nanoseconds
 	decided atomic.Int64
@@ -37,10 +37,10 @@ func (a *ahead) decide(_ context.Context, s *session.State, now events.Clock, _ 
 	return Decision{Facts: []events.Fact{events.TurnInterrupted{Turn: s.Turn.ID, Reason: "test"}}, Rest: true}, nil
 }
 
-// someTime is before what comes due by itself; a test that has seen to everything has it come due at once.
+// someTime is long enough for a test's preparations. Then the test makes the wake due with comesDue.
 const someTime = localHorizon - time.Second
 
-// comesDue has what a session waits for come due now.
+// comesDue makes the wake of a session due now.
 func (w *world) comesDue(l *Loop, r events.Ref) {
 	w.t.Helper()
 	now, err := w.b.Now(w.ctx)
@@ -56,8 +56,8 @@ func (w *world) comesDue(l *Loop, r events.Ref) {
 	l.wakes.set(&wake{ref: r, at: now, seq: waits.seq, ready: waits.ready})
 }
 
-// TestAhead: what was decided ahead is in the log at its instant, before the broker's alarm, and neither the alarm nor the
-// document that shows it makes anybody look again.
+// TestAhead: a decision made ahead is in the log at its instant, before the broker's alarm. Neither the alarm nor the
+// document that shows it causes another look.
 func TestAhead(t *testing.T) {
 	natstest.Calm(t, deliveredAgain, func() error {
 		w := newWorld(t)
@@ -93,8 +93,8 @@ func TestAhead(t *testing.T) {
 	})
 }
 
-// TestAheadRings: whichever comes first, the alarm or the instant, and whatever the alarm is about, nobody looks again for
-// it, nothing is kept of it, and one that was not sent here is looked at.
+// TestAheadRings: an alarm causes no look if its commit was sent here or is in the queue, in any order of alarm and
+// instant. Nothing is kept of it. An alarm for any other commit causes a look.
 func TestAheadRings(t *testing.T) {
 	r, at := ref("s"), time.Unix(1_000, 0)
 	waiting := func() *wakes {
@@ -104,42 +104,43 @@ func TestAheadRings(t *testing.T) {
 	}
 	q := waiting()
 	for range 2 {
-		if !q.rings(r, alarmBody(at)) {
-			t.Error("the alarm came first, and somebody looks")
+		if !q.alarmHandled(r, alarmBody(at)) {
+			t.Error("the alarm came first, and a look is made")
 		}
 	}
 	if q.due(events.Clock{Now: at}); len(q.fired) > 0 {
 		t.Error("remembered for an alarm that has come")
 	}
 	q = waiting()
-	if !q.rings(r, alarmBody(at.Add(-time.Second))) {
-		t.Error("an older alarm, and somebody looks")
+	if !q.alarmHandled(r, alarmBody(at.Add(-time.Second))) {
+		t.Error("an older alarm, and a look is made")
 	}
-	if q.due(events.Clock{Now: at}); !q.rings(r, alarmBody(at)) || len(q.fired) > 0 {
-		t.Error("the instant came first, and somebody looks")
+	if q.due(events.Clock{Now: at}); !q.alarmHandled(r, alarmBody(at)) || len(q.fired) > 0 {
+		t.Error("the instant came first, and a look is made")
 	}
-	if q.rings(r, alarmBody(at)) {
-		t.Error("an alarm rings twice, and nobody looks")
-	}
-	q = waiting()
-	if q.due(events.Clock{Now: at}); q.rings(r, alarmBody(at.Add(time.Second))) {
-		t.Error("an alarm for another instant, and nobody looks")
+	if q.alarmHandled(r, alarmBody(at)) {
+		t.Error("an alarm fires twice, and no look is made")
 	}
 	q = waiting()
-	if q.leave(at); q.rings(r, alarmBody(at)) {
-		t.Error("left to somebody else, and nobody looks")
+	if q.due(events.Clock{Now: at}); q.alarmHandled(r, alarmBody(at.Add(time.Second))) {
+		t.Error("an alarm for another instant, and no look is made")
+	}
+	q = waiting()
+	if q.leave(at); q.alarmHandled(r, alarmBody(at)) {
+		t.Error("left to another process, and no look is made")
 	}
 	q = newWakes()
 	q.set(&wake{ref: r, at: at})
-	if q.rings(r, alarmBody(at)) {
-		t.Error("nothing is decided ahead, and nobody looks")
+	if q.alarmHandled(r, alarmBody(at)) {
+		t.Error("nothing is decided ahead, and no look is made")
 	}
-	if q.due(events.Clock{Now: at}); q.rings(r, alarmBody(at)) {
-		t.Error("nothing was sent, and nobody looks")
+	if q.due(events.Clock{Now: at}); q.alarmHandled(r, alarmBody(at)) {
+		t.Error("nothing was sent, and no look is made")
 	}
 }
 
-// TestAheadIsRefused: what was decided ahead does not count when somebody wrote first; what is there then is decided.
+// TestAheadIsRefused: a decision made ahead does not count if another process wrote first. The loop decides on the new
+// state.
 func TestAheadIsRefused(t *testing.T) {
 	const later = 700 * time.Millisecond
 	w := newWorld(t)
@@ -165,7 +166,7 @@ func TestAheadIsRefused(t *testing.T) {
 	}
 }
 
-// TestStandby: a process that another one is active for leaves what comes due to it, and does it when it takes over.
+// TestStandby: a standby process leaves what is due to the active process, and does it when it takes over.
 func TestStandby(t *testing.T) {
 	natstest.Calm(t, deliveredAgain, func() error {
 		server := natstest.Start(t)
@@ -178,7 +179,8 @@ func TestStandby(t *testing.T) {
 		natstest.Until(t, "the other to have walked over it", func() bool { return two.wakes.ready(ref("a")) })
 		other.comesDue(two, ref("a"))
 		w.comesDue(one, ref("a"))
-		natstest.Until(t, "somebody to do it", func() bool { return one.count.facts.Load()+two.count.facts.Load() > 0 })
+		natstest.Until(t, "one of them to do "+
+			"it", func() bool { return one.count.facts.Load()+two.count.facts.Load() > 0 })
 		if two.count.facts.Load() > 0 {
 			return errors.New("the one that stands by did it")
 		}
@@ -204,7 +206,7 @@ func TestStandby(t *testing.T) {
 	})
 }
 
-// TestSentAheadIsDue: what is sent at its instant goes before what can wait, until it is acknowledged and no longer.
+// TestSentAheadIsDue: a commit sent at its instant has priority until it is acknowledged, and no longer.
 func TestSentAheadIsDue(t *testing.T) {
 	w := newWorld(t)
 	l, err := New(w.b, Config{Service: "reconciler", Writer: events.WriterReconciler, Decide: newAhead(0).decide})
@@ -225,7 +227,7 @@ func TestSentAheadIsDue(t *testing.T) {
 	acks := make(chan sentAhead, 1)
 	l.fire(w.ctx, late, now, acks, nil)
 	if !w.b.Priority().Late() {
-		t.Error("it is late, and nobody makes room")
+		t.Error("it is late, and other work does not pause")
 	}
 	close(acks)
 	var looks sync.WaitGroup
@@ -248,7 +250,7 @@ func TestSentAheadIsDue(t *testing.T) {
 	}
 }
 
-// TestWalkMakesRoom: a walk that nobody waits for makes room for what is due, and one that somebody waits for does not.
+// TestWalkMakesRoom: a periodic walk pauses for what is due. A walk that a caller waits for does not.
 func TestWalkMakesRoom(t *testing.T) {
 	for _, hurry := range []bool{true, false} {
 		w := newWorld(t)

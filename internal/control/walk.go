@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// WalkSoon asks for a walk over all documents now, or once more when one is under way.
+// WalkSoon requests a walk over all documents now, or another one after the current walk.
 func (l *Loop) WalkSoon() {
 	l.hurry.Store(true)
 	select {
@@ -19,7 +19,7 @@ func (l *Loop) WalkSoon() {
 	}
 }
 
-// walkForEver walks over all documents, for ever, slowly.
+// walkForEver walks over all documents, with a pause between two walks, until ctx ends.
 func (l *Loop) walkForEver(ctx context.Context) error {
 	l.WalkSoon()
 	for {
@@ -55,14 +55,14 @@ func (l *Loop) Walk(ctx context.Context) error {
 	return err
 }
 
-// Pace of a walk that nobody waits for.
+// Pace of a periodic walk.
 const (
 	walkChunk   = 32 // documents
-	walkRestful = 1  // as long as these took, so many times over, others have the machine
+	walkRestful = 1  // the pause, in multiples of the time that a chunk took
 )
 
-// walkAll looks at each document that this process has not decided on already. A walk by the clock takes its time: whoever
-// is about to do something at its instant needs the machine more.
+// walkAll looks at each document for which no decision is in the queue. A periodic walk pauses and gives way to commits
+// that are due.
 func (l *Loop) walkAll(ctx context.Context) error {
 	var all sync.WaitGroup
 	now, err := l.bus.Clock(ctx)
@@ -92,8 +92,8 @@ func (l *Loop) walkAll(ctx context.Context) error {
 	return err
 }
 
-// onWalk decides as always, but sets no alarms: that of a document was set when the document came. Where it was not, because
-// the process died first, each walk sees to what is due within localHorizon.
+// onWalk decides as [Config.Decide] does, but sets no alarm if there is nothing to append: the alarm was set when the
+// document arrived. If the process died before that, each walk handles what is due within localHorizon.
 func (l *Loop) onWalk(ctx context.Context, s *session.State, now events.Clock, src session.Source) (Decision, error) {
 	d, err := l.cfg.Decide(ctx, s, now, src)
 	d.Local = d.Local || len(d.Facts) == 0
