@@ -42,6 +42,16 @@ func TestAckLostOnTheWay(t *testing.T) {
 				return e.Rev, err == nil
 			},
 		},
+		"lease": {
+			func(b *bus.Bus) (uint64, error) {
+				_, err := b.AcquireLease(within(t, patience), "harness.h.1", []byte("one"), time.Minute)
+				return 0, err
+			},
+			func() (uint64, bool) {
+				_, err := witness.Load(within(t, patience), bus.Leases, "harness.h.1")
+				return 0, err == nil
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newProxy(t, s)
@@ -79,6 +89,31 @@ func TestWriteLostOnTheWay(t *testing.T) {
 	p.hold(false, false)
 	if seq, err := pending.Wait(within(t, patience)); err != nil || seq != 1 {
 		t.Errorf("append = %d, %v; want 1", seq, err)
+	}
+}
+
+// TestLeaseLostOnTheWay is the same for a lease: it is asked for, or renewed, again.
+func TestLeaseLostOnTheWay(t *testing.T) {
+	s := natstest.Start(t)
+	p := newProxy(t, s)
+	b := busAt(t, p.addr)
+	natstest.Bus(t, s) // sets the cell up
+	var lease *bus.Lease
+	for what, do := range []func() error{
+		func() (err error) {
+			lease, err = b.AcquireLease(within(t, patience), "harness.h.1", []byte("one"), time.Minute)
+			return err
+		},
+		func() error { return lease.Renew(within(t, patience), []byte("two")) },
+	} {
+		p.hold(true, false)
+		done := make(chan error, 1)
+		go func() { done <- do() }()
+		p.cut()
+		p.hold(false, false)
+		if err := receive(t, done, "the lease"); err != nil {
+			t.Errorf("%d: %v", what, err)
+		}
 	}
 }
 
