@@ -18,57 +18,57 @@ import (
 	"github.com/minio/highwayhash"
 )
 
-// The form of a record in a block of nats-server's file store:
+// The layout of a record in a block of nats-server's file store:
 //
 //	length(4) seq(8) time(8) subject length(2) subject [header length(4) header] body checksum(8)
 //
-// The highest bit of the length says that there is a header; the two highest of seq, that the record only erases.
+// The highest bit of the length marks a header. The two highest bits of seq mark a record that only deletes.
 const (
 	recordHead      = 22
 	recordSum       = 8
 	recordMin       = recordHead + recordSum
-	recordMax       = 32 << 20 // bytes; nats-server takes nothing longer for a record
+	recordMax       = 32 << 20 // bytes; nats-server writes no longer record
 	headerFlag      = 1 << 31
 	headerLength    = 4
 	erasedFlag      = 1 << 63
 	tombstoneFlag   = 1 << 62
-	seqGapMax       = 1 << 24    // a record whose seq is further ahead than that is taken for none
-	keptDir         = "damaged"  // below the data directory: blocks as they were before the broker cut them
+	seqGapMax       = 1 << 24    // a record with a larger gap before its seq is invalid
+	keptDir         = "damaged"  // below the data directory: copies of damaged blocks
 	blockPattern    = "*.blk"    // below a stream's directory of messages
 	indexFile       = "index.db" // beside the blocks
 	consumerFile    = "o.dat"    // in a consumer's directory
 	consumerMagic   = 22
 	consumerVersion = 2
 	keptNameDigits  = 16   // of the digest in a kept block's name
-	yearMin         = 2015 // nothing was stored before
-	yearMax         = 2200 // a record of a later time is taken for none
+	yearMin         = 2015 // an earlier time is invalid
+	yearMax         = 2200 // a later time is invalid
 )
 
-// Record is one message as it lies in a stream's files.
+// Record is one message in a stream's files.
 type Record struct {
 	Seq     uint64
 	At      time.Time
 	Subject string
-	Header  []byte // as on the wire; nil for none
+	Header  []byte // as on the wire; nil without headers
 	Body    []byte
 }
 
-// Damage is a part of a block that cannot be read.
+// Damage is an unreadable part of a block.
 type Damage struct {
 	Path   string `json:"path"`
-	Offset int    `json:"offset"` // bytes from its beginning
+	Offset int    `json:"offset"` // bytes from the start of the block
 	Bytes  int    `json:"bytes"`
 }
 
-// String names the place.
+// String returns the place of the damage.
 func (d Damage) String() string {
 	return fmt.Sprintf("%s: %d bytes from %d on", d.Path, d.Bytes, d.Offset)
 }
 
-// ReadStream gives fn the messages of a stream straight from the files below a data directory, in the order of their
-// sequences, and returns what could not be read. It starts no broker: a broker cuts a block at the first record that it
-// cannot read, while this goes on behind it. Blocks that were kept before a cut are read, too. Deleted messages are left out
-// where the files say so. It ends early with the error of fn, as it is.
+// ReadStream calls fn with the messages of a stream, in the order of their sequences, and returns the unreadable parts.
+// It reads the files below a data directory without a broker: a broker cuts a block at the first unreadable record, and
+// ReadStream also reads the records after it. It includes the kept copies of damaged blocks, and omits messages that
+// the files mark as deleted. An error of fn ends it and is returned unchanged.
 func ReadStream(dir, stream string, fn func(Record) error) ([]Damage, error) {
 	paths, err := blocks(dir, stream)
 	if err != nil {
@@ -104,7 +104,7 @@ func ReadStream(dir, stream string, fn func(Record) error) ([]Damage, error) {
 	return damages, nil
 }
 
-// blocks are the files of a stream's messages: those that were kept, then those in use.
+// blocks returns the files of a stream's messages: the kept copies, then the files in use.
 func blocks(dir, stream string) ([]string, error) {
 	var all []string
 	for _, pattern := range []string{filepath.Join(dir, keptDir, stream, blockPattern),
@@ -119,7 +119,7 @@ func blocks(dir, stream string) ([]string, error) {
 	return all, nil
 }
 
-// blockIndex is the number that a block's name begins with.
+// blockIndex returns the number at the start of a block's name.
 func blockIndex(path string) uint32 {
 	number, _, _ := strings.Cut(filepath.Base(path), ".")
 	n, err := strconv.ParseUint(number, 10, 32)
@@ -129,7 +129,7 @@ func blockIndex(path string) uint32 {
 	return uint32(n)
 }
 
-// readBlock gives fn every record that can be read, also behind one that cannot.
+// readBlock calls fn with every readable record of a block, also after an unreadable one.
 func readBlock(path, stream string, body []byte, fn func(r Record, erases bool, raw []byte)) []Damage {
 	key := sha256.Sum256([]byte(fmt.Sprintf("%s-%d", stream, blockIndex(path))))
 	var damages []Damage
@@ -137,7 +137,7 @@ func readBlock(path, stream string, body []byte, fn func(r Record, erases bool, 
 	for at := 0; at < len(body); {
 		r, flags, n, ok := readRecord(body[at:], key[:])
 		if ok && bad >= 0 && last > 0 && (r.Seq <= last || r.Seq > last+seqGapMax) {
-			ok = false // found by chance behind a damage
+			ok = false // found by chance after a damage
 		}
 		if !ok {
 			if bad < 0 {
@@ -163,7 +163,7 @@ func readBlock(path, stream string, body []byte, fn func(r Record, erases bool, 
 	return damages
 }
 
-// readRecord reads the record that a block goes on with. n is its length; not ok: there is none.
+// readRecord reads the record at the start of b. n is its length; ok is false if b starts with no valid record.
 func readRecord(b, key []byte) (r Record, flags uint64, n int, ok bool) {
 	if len(b) < recordMin {
 		return r, 0, 0, false
@@ -183,11 +183,11 @@ func readRecord(b, key []byte) (r Record, flags uint64, n int, ok bool) {
 		return r, 0, 0, false
 	}
 	h, err := highwayhash.New64(key)
-	if err != nil { // the key is as long as it must be
+	if err != nil { // the key has the right length
 		return r, 0, 0, false
 	}
 	for _, part := range [][]byte{b[4:20], b[recordHead : recordHead+subject], b[from : n-recordSum]} {
-		_, _ = h.Write(part) // a hash takes everything
+		_, _ = h.Write(part) // a hash never fails
 	}
 	if binary.LittleEndian.Uint64(b[n-recordSum:]) != binary.LittleEndian.Uint64(h.Sum(nil)) {
 		return r, 0, 0, false
@@ -204,8 +204,8 @@ func readRecord(b, key []byte) (r Record, flags uint64, n int, ok bool) {
 	return r, flags, n, true
 }
 
-// Salvage is [ReadStream] for the directory of a server that must not run meanwhile: it fails with [ErrDirInUse] when one
-// does, and with [ErrNotOurs] where there is no data of ours. It changes no data.
+// Salvage is [ReadStream] for the directory of a server that does not run. It fails with [ErrDirInUse] if a server
+// runs, and with [ErrNotOurs] for another directory. It changes no data.
 func Salvage(dir, stream string, fn func(Record) error) ([]Damage, error) {
 	if _, err := os.Stat(filepath.Join(dir, markerFile)); err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrNotOurs, dir, err)
@@ -218,10 +218,10 @@ func Salvage(dir, stream string, fn func(Record) error) ([]Damage, error) {
 	return damages, errors.Join(err, l.release())
 }
 
-// mend makes these streams readable for a broker that is about to start, which would cut a block at the first record that it
-// cannot read, give the sequences behind that again, and stall readers at a damage that it has not found yet. A damaged
-// block is kept as it was, then written again without what cannot be read. The state of a consumer that cannot be read is
-// moved away: the broker would neither use it nor make another.
+// mend makes the files of streams readable before the broker starts. The broker would cut a block at the first
+// unreadable record and assign the later sequences again, and a damage that it has not found yet would block readers.
+// mend keeps a copy of a damaged block and writes the block again without the unreadable parts. It moves the unreadable
+// state of a consumer away: the broker would neither use nor replace it.
 func mend(dir string, streams []string) ([]Damage, error) {
 	var damages []Damage
 	for _, stream := range streams {
@@ -267,7 +267,7 @@ func mendBlocks(kept, stream, home string) ([]Damage, error) {
 			return damages, err
 		}
 		if torn := i == len(paths)-1 && len(found) == 1 && found[0].Offset+found[0].Bytes == len(body); torn {
-			continue // the broker cuts there, and its index still knows how far the stream had come
+			continue // the broker cuts here, and its index still has the last sequence
 		}
 		if err := replace(p, good); err != nil {
 			return damages, err
@@ -282,8 +282,8 @@ func mendBlocks(kept, stream, home string) ([]Damage, error) {
 	return damages, nil
 }
 
-// mendConsumers moves away the consumers of a stream whose state cannot be read. What they had acknowledged is delivered
-// again.
+// mendConsumers moves away the consumers of a stream whose state is unreadable. Their acknowledged messages are
+// delivered again.
 func mendConsumers(kept, home string) ([]Damage, error) {
 	paths, err := filepath.Glob(filepath.Join(home, "obs", "*", consumerFile))
 	if err != nil {
@@ -325,9 +325,9 @@ func mendConsumers(kept, home string) ([]Damage, error) {
 	return damages, nil
 }
 
-// toItsFloor returns the state of a consumer as of its last acknowledgement without a gap, nil if it is that already. What was
-// delivered beyond is delivered again, at once. Nothing tells whether a pending entry is damaged: one whose time is wrong
-// is never delivered again, or keeps the broker busy, and its consumer's service would never be ready.
+// toItsFloor returns the state of a consumer at its last acknowledgement without a gap, nil if that is the state
+// already. Everything delivered after that is delivered again at once. A damaged pending entry cannot be detected: with
+// a wrong time it is never delivered again, or keeps the broker busy, and the consumer's service is never ready.
 func toItsFloor(b []byte) []byte {
 	if len(b) < 2 || b[1] != consumerVersion {
 		return nil
@@ -345,15 +345,16 @@ func toItsFloor(b []byte) []byte {
 		rest = rest[n:]
 	}
 	if len(bytes.Trim(rest, "\x00")) == 0 {
-		return nil // nothing is pending, nothing was delivered twice
+		return nil // nothing is pending or redelivered
 	}
 	floor = append(append(floor, acknowledged...), acknowledged...)
 	return append(floor, 0, 0)
 }
 
-// consumerReadable is whether nats-server can read the state of a consumer, and whether it can be true: two bytes of a head,
-// then numbers of variable length: four places, and what is pending, each with its own and its time. An empty one is a new
-// consumer's. A consumer that has acknowledged more than was delivered would ignore later acknowledgements.
+// consumerReadable reports whether nats-server can read the state of a consumer, and whether the state is plausible.
+// The state has two bytes of a head, then numbers of variable length: four places, and the pending entries, each with
+// its own place and its time. An empty state is valid: it is that of a new consumer. A consumer with more acknowledged
+// than delivered messages would ignore later acknowledgements.
 func consumerReadable(b []byte) bool {
 	if len(b) == 0 {
 		return true
@@ -361,7 +362,7 @@ func consumerReadable(b []byte) bool {
 	if len(b) < 2 || b[0] != consumerMagic || b[1] < 1 || b[1] > consumerVersion {
 		return false
 	}
-	each := int(b[1]) + 1 // numbers of one that is pending
+	each := int(b[1]) + 1 // numbers of one pending entry
 	b = b[2:]
 	number := func() (uint64, bool) {
 		v, n := binary.Uvarint(b)
@@ -371,20 +372,20 @@ func consumerReadable(b []byte) bool {
 		b = b[n:]
 		return v, true
 	}
-	var acknowledged, delivered [2]uint64 // counted by the consumer, and in the stream
+	var acknowledged, delivered [2]uint64 // as counted by the consumer, and in the stream
 	for _, place := range []*uint64{&acknowledged[0], &acknowledged[1], &delivered[0], &delivered[1]} {
 		var ok bool
 		if *place, ok = number(); !ok {
 			return false
 		}
 	}
-	absolute := each > consumerVersion // the first version writes what was delivered beyond what was acknowledged
+	absolute := each > consumerVersion // the first version stores delivered relative to acknowledged
 	if absolute && (acknowledged[0] > delivered[0] || acknowledged[1] > delivered[1]) {
 		return false
 	}
 	pending, ok := number()
 	if !ok || pending == 0 {
-		return true // the server takes a missing end for nothing
+		return true // the server reads a missing end as zero
 	}
 	if _, ok := number(); !ok || pending > uint64(len(b)) {
 		return false
@@ -399,7 +400,7 @@ func consumerReadable(b []byte) bool {
 	return true
 }
 
-// replace writes a file anew, as a whole or not at all.
+// replace replaces a file atomically.
 func replace(path string, body []byte) error {
 	temp := path + ".tmp"
 	f, err := os.OpenFile(temp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, fileMode)
@@ -417,7 +418,7 @@ func replace(path string, body []byte) error {
 	return nil
 }
 
-// keep stores a copy under a name that begins with the block's own.
+// keep stores a copy under a name that begins with the block's name.
 func keep(dir, path string, body []byte) error {
 	sum := sha256.Sum256(body)
 	name := fmt.Sprintf("%d.%s.blk", blockIndex(path), hex.EncodeToString(sum[:])[:keptNameDigits])

@@ -14,8 +14,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// stored is a data directory in which a server has stored messages 1 to n in a stream named DATA, and has deleted the
-// second.
+// stored returns a data directory in which a server has stored messages 1 to n in a stream named DATA and deleted the
+// second one.
 func stored(t *testing.T, n int) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -57,7 +57,7 @@ func stored(t *testing.T, n int) string {
 	return dir
 }
 
-// read is what can be read of it, as one text a message.
+// read returns the readable messages, one string each.
 func read(t *testing.T, dir string) (found []string, damages []Damage) {
 	t.Helper()
 	damages, err := ReadStream(dir, "DATA", func(r Record) error {
@@ -78,7 +78,7 @@ func block(dir string) string {
 	return filepath.Join(dir, "jetstream", "$G", "streams", "DATA", "msgs", "1.blk")
 }
 
-// without are the numbers from 1 to n but these and the deleted one.
+// without returns the numbers from 1 to n except these and the deleted one.
 func without(n int, missing ...int) (left []string) {
 	for i := 1; i <= n; i++ {
 		if i != 2 && !slices.Contains(missing, i) {
@@ -88,7 +88,7 @@ func without(n int, missing ...int) (left []string) {
 	return left
 }
 
-// TestReadStreamReadsWhatABrokerWouldCut: a record that cannot be read costs itself, not those behind it.
+// TestReadStreamReadsWhatABrokerWouldCut: an unreadable record is lost, and the records after it are not.
 func TestReadStreamReadsWhatABrokerWouldCut(t *testing.T) {
 	const n = 20
 	dir := stored(t, n)
@@ -132,8 +132,8 @@ func TestReadStreamReadsWhatABrokerWouldCut(t *testing.T) {
 	}
 }
 
-// TestDamagedBlocksAreMendedBeforeTheBrokerCutsThem: the broker has all but the record that cannot be read, whether it looks
-// at the block itself or believes its index; the block is kept as it was, once.
+// TestDamagedBlocksAreMendedBeforeTheBrokerCutsThem: the broker has all records but the unreadable one, whether it
+// reads the block or its index. One unchanged copy of the block is kept.
 func TestDamagedBlocksAreMendedBeforeTheBrokerCutsThem(t *testing.T) {
 	const n = 20
 	for _, crashed := range []bool{false, true} {
@@ -169,7 +169,7 @@ func TestDamagedBlocksAreMendedBeforeTheBrokerCutsThem(t *testing.T) {
 				t.Fatalf("kept %v, %v", kept, err)
 			}
 			if body, err := os.ReadFile(kept[0]); err != nil || !bytes.Equal(body, damaged) {
-				t.Errorf("kept otherwise than it was: %v", err)
+				t.Errorf("the copy differs: %v", err)
 			}
 			if found, _ := read(t, dir); !slices.Equal(found, without(n, 10)) {
 				t.Errorf("read %v", found)
@@ -178,7 +178,7 @@ func TestDamagedBlocksAreMendedBeforeTheBrokerCutsThem(t *testing.T) {
 	}
 }
 
-// TestConsumerReadable: as nats-server reads the state of a consumer.
+// TestConsumerReadable: it agrees with nats-server about the state of a consumer.
 func TestConsumerReadable(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -204,7 +204,8 @@ func TestConsumerReadable(t *testing.T) {
 	}
 }
 
-// TestToItsFloor: what is pending is forgotten, for a damage of it cannot be told; what was acknowledged stands.
+// TestToItsFloor: pending entries are dropped, because a damage in them cannot be detected. Acknowledged messages stay
+// acknowledged.
 func TestToItsFloor(t *testing.T) {
 	for _, c := range []struct {
 		name       string

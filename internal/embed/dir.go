@@ -11,12 +11,12 @@ import (
 	"syscall"
 )
 
-// What a data directory holds beside the server's own files.
+// Files of a data directory beside those of the server.
 const (
 	markerFile    = "holdfast.json"
 	markerTemp    = "holdfast.json.tmp"
 	lockFile      = "holdfast.lock"
-	volumeFile    = "lost+found" // what a new volume is not empty of
+	volumeFile    = "lost+found" // a new volume contains it
 	layoutVersion = 1
 	dirMode       = 0o700
 	fileMode      = 0o600
@@ -24,13 +24,13 @@ const (
 
 // marker is the content of the marker file.
 type marker struct {
-	Layout int `json:"layout"` // of the directory; a greater one than ours is refused
+	Layout int `json:"layout"` // of the directory; a greater one than layoutVersion is refused
 }
 
-// lock is the hold of one process on a data directory. The system ends it with the process.
+// lock is a process's lock on a data directory. The operating system ends it with the process.
 type lock struct{ f *os.File }
 
-// openDir makes, checks and locks a data directory.
+// openDir creates, checks and locks a data directory.
 func openDir(dir string) (*lock, error) {
 	if err := checkDir(dir); err != nil {
 		return nil, err
@@ -48,8 +48,8 @@ func openDir(dir string) (*lock, error) {
 	return l, nil
 }
 
-// makeDir makes a directory with the parents that it lacks. Each new entry is synced into its parent, so that a power failure
-// cannot take the directory away with what was synced inside it.
+// makeDir creates a directory and its missing parents. It syncs each new entry into its parent, so that a power failure
+// cannot remove the directory with the synced data in it.
 func makeDir(dir string) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -73,7 +73,7 @@ func makeDir(dir string) error {
 	return nil
 }
 
-// syncPath puts a file's content, or a directory's list of names, on the disk.
+// syncPath syncs a file, or a directory's entries, to disk.
 func syncPath(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -82,7 +82,7 @@ func syncPath(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// checkDir is whether we may use the directory: there is none, it is empty, or it is ours. It changes nothing.
+// checkDir returns nil if the directory is missing, empty or marked as ours. It changes nothing.
 func checkDir(dir string) error {
 	files, err := os.ReadDir(dir)
 	switch {
@@ -102,7 +102,7 @@ func checkDir(dir string) error {
 	}
 	for _, f := range files {
 		switch f.Name() {
-		case lockFile, markerTemp, volumeFile: // a start that was killed right after it began, a new volume
+		case lockFile, markerTemp, volumeFile: // of a start that was killed at once, or of a new volume
 		default:
 			return fmt.Errorf(
 				"%w: %s holds %s and no %s: choose an empty directory",
@@ -138,9 +138,9 @@ func checkMarker(dir string, body []byte) error {
 	return nil
 }
 
-// mark makes the directory ours. After a crash or a power failure the marker is complete, or the directory has none and holds
-// nothing of the server's: the marker and its name are on the disk before the server writes its first file. A marker that an
-// earlier version wrote without a sync is synced as well.
+// mark marks the directory as ours. The marker and its name are on disk before the server writes its first file: after
+// a crash or a power failure the marker is complete, or the directory has no files of the server. It also syncs a
+// marker that an earlier version wrote without a sync.
 func mark(dir string) error {
 	if err := writeMarker(dir); err != nil {
 		return fmt.Errorf("embed: mark %s: %w", dir, err)
@@ -169,7 +169,7 @@ func writeMarker(dir string) error {
 	return syncPath(dir)
 }
 
-// takeLock fails with [ErrDirInUse], naming the process that has the directory.
+// takeLock locks the directory. It fails with [ErrDirInUse], which names the process that holds the lock.
 func takeLock(dir string) (*lock, error) {
 	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR, fileMode)
 	if err != nil {
@@ -198,7 +198,7 @@ func takeLock(dir string) (*lock, error) {
 	return l, nil
 }
 
-// sign writes who holds the lock, for the message that others get.
+// sign writes the holder of the lock into the file, for the error of other processes.
 func (l *lock) sign() error {
 	if err := l.f.Truncate(0); err != nil {
 		return err
@@ -207,7 +207,7 @@ func (l *lock) sign() error {
 	return err
 }
 
-// release ends the hold. The file stays: removing it could take the lock from under the next holder.
+// release unlocks the directory. The file stays: removing it could release the lock of the next holder.
 func (l *lock) release() error {
 	if err := l.f.Close(); err != nil {
 		return fmt.Errorf("embed: unlock: %w", err)

@@ -1,9 +1,9 @@
 // Package embed runs a NATS server with JetStream on disk inside this process, for one data directory at a time.
 //
-// A directory is ours when it carries the marker file; anything else that is not empty is refused, so that nobody's
-// files are mixed with a store. A lock on the directory, which ends with the process however it dies, refuses a second
-// server on the same data. Nothing here handles signals or ends the process: what nats-server would die of is the error of
-// [Start], or a line in the log.
+// The package owns a directory that has the marker file. It refuses any other directory that is not empty, so that a
+// store never mixes with other files. A lock on the directory refuses a second server on the same data; the operating
+// system ends the lock with the process. The package handles no signals and never ends the process: a fatal error of
+// nats-server is the error of [Start], or a line in the log.
 package embed
 
 import (
@@ -24,35 +24,35 @@ import (
 )
 
 const (
-	readyPollMS = 5  // how often a starting server is asked whether it is ready
-	readyWaitMS = 1  // how long it may take to answer
-	randomPort  = -1 // nats-server's word for "any"
+	readyPollMS = 5  // how often a starting server is polled
+	readyWaitMS = 1  // how long each poll waits
+	randomPort  = -1 // any port, for nats-server
 )
 
 // Config says where a server keeps its data and where it listens. The zero value of each field but Dir means its default.
 type Config struct {
-	// Dir is the data directory; it is made if need be. Required.
+	// Dir is the data directory. It is created if it does not exist. Required.
 	Dir string
-	// Listen is host:port for clients; port 0 is any free one. Default: no socket, only connections within the process.
+	// Listen is host:port for clients; port 0 is any free one. Default: no socket, only in-process connections.
 	Listen string
-	// Name of the server, unique in a cluster and kept across restarts. Default: made up at each start.
+	// Name of the server, unique in a cluster and kept across restarts. Default: a new one at each start.
 	Name string
-	// SyncAlways has every write on the disk before it is acknowledged. Without it a power failure loses what was
-	// acknowledged in the last two minutes; a killed process loses nothing either way.
+	// SyncAlways syncs every write to disk before it is acknowledged. Without it a power failure loses up to two
+	// minutes of acknowledged writes. A killed process loses nothing in either case.
 	SyncAlways bool
-	// File is a nats-server configuration file for all that is not said here: accounts, permissions, limits. Default: none.
+	// File is a nats-server configuration file for all other settings: accounts, permissions, limits. Default: none.
 	File string
-	// Cluster joins the server to others. Default: it stands alone.
+	// Cluster joins the server to others. Default: a single server.
 	Cluster *Cluster
-	// Mend names streams whose files are checked before the server starts. A damaged one is copied to the directory
-	// "damaged" below Dir and written again without what cannot be read. Default: none. Each start reads these streams as a
-	// whole.
+	// Mend names streams whose files are checked before the server starts. A damaged file is copied to the directory
+	// "damaged" below Dir and written again without its unreadable parts. Default: none. Each start reads these streams
+	// completely.
 	Mend []string
-	// Log takes the server's warnings and errors. Default: nothing is logged.
+	// Log receives the server's warnings and errors. Default: no log.
 	Log zerolog.Logger
 }
 
-// Cluster says how a server finds the others.
+// Cluster configures how a server finds the others.
 type Cluster struct {
 	Name   string   // the same on all of them
 	Listen string   // host:port for the others
@@ -71,8 +71,9 @@ type Server struct {
 	gate    priority.Gate
 }
 
-// Start runs a server and returns when it accepts connections. It fails with [ErrDirInUse], [ErrNotOurs], [ErrNewerData],
-// [ErrPortInUse], or with what nats-server says. ctx bounds the start only; end a running server with [Server.Shutdown].
+// Start runs a server and returns when it accepts connections. It fails with [ErrDirInUse], [ErrNotOurs],
+// [ErrNewerData], [ErrPortInUse], or with the error of nats-server. ctx limits only the start; end a running server
+// with [Server.Shutdown].
 func Start(ctx context.Context, cfg Config) (*Server, error) {
 	opts, err := options(cfg)
 	if err != nil {
@@ -101,8 +102,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// start runs the server and waits until it is ready, has given up, or ctx ends. A server that did not get ready is gone
-// when it returns.
+// start runs the server and waits until it is ready, has failed, or ctx ends. It shuts down a server that is not ready.
 func (s *Server) start(ctx context.Context, opts *server.Options) error {
 	for _, addr := range []string{s.cfg.Listen, s.clusterListen()} {
 		if err := free(ctx, addr); err != nil {
@@ -152,7 +152,7 @@ func (s *Server) clusterListen() string {
 	return s.cfg.Cluster.Listen
 }
 
-// free fails with [ErrPortInUse] when somebody listens there; "" and port 0 are always free.
+// free fails with [ErrPortInUse] if another process listens on addr; "" and port 0 are always free.
 func free(ctx context.Context, addr string) error {
 	if addr == "" || strings.HasSuffix(addr, ":0") {
 		return nil
@@ -167,7 +167,7 @@ func free(ctx context.Context, addr string) error {
 	return l.Close()
 }
 
-// fatal is the error for what nats-server would have died of.
+// fatal returns the error for a fatal log line of nats-server.
 func (s *Server) fatal(text string) error {
 	if strings.Contains(text, syscall.EADDRINUSE.Error()) {
 		return portInUse(s.cfg.Listen)
@@ -175,7 +175,7 @@ func (s *Server) fatal(text string) error {
 	return fmt.Errorf("embed: start: %s", text)
 }
 
-// options translates a Config.
+// options returns the options of nats-server for a Config.
 func options(cfg Config) (*server.Options, error) {
 	if cfg.Dir == "" {
 		return nil, fmt.Errorf("%w: no data directory is given", ErrNotOurs)
@@ -205,7 +205,7 @@ func options(cfg Config) (*server.Options, error) {
 	return o, nil
 }
 
-// hostPort takes an address apart; port 0 becomes nats-server's word for any.
+// hostPort splits an address. Port 0 becomes [randomPort].
 func hostPort(addr string) (string, int, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -221,7 +221,7 @@ func hostPort(addr string) (string, int, error) {
 	return host, int(n), nil
 }
 
-// URL is where clients connect, "" without a socket.
+// URL returns the address for clients, "" without a socket.
 func (s *Server) URL() string {
 	if s.cfg.Listen == "" {
 		return ""
@@ -229,24 +229,25 @@ func (s *Server) URL() string {
 	return "nats://" + s.cfg.Listen
 }
 
-// Config is what the server runs with; a port that was chosen by the system is filled in.
+// Config returns the Config of the running server, with the port that the system chose.
 func (s *Server) Config() Config { return s.cfg }
 
-// Leads is whether this server leads the JetStream of its cluster. Until one does, nothing can be set up in it.
+// Leads reports whether this server leads the JetStream of its cluster. Streams can be created only when some server
+// leads.
 func (s *Server) Leads() bool { return s.srv.JetStreamIsLeader() }
 
-// SyncsEach says whether this server syncs each write by itself before it acknowledges it. (As one of several it syncs
-// what was agreed upon meanwhile.)
+// SyncsEach reports whether this server syncs each write before it acknowledges it. (In a cluster it syncs the
+// replicated writes later.)
 func (s *Server) SyncsEach() bool { return s.cfg.SyncAlways && s.cfg.Cluster == nil }
 
-// Damages are the parts of the files of [Config.Mend] that could not be read before the start.
+// Damages returns the unreadable parts that Start found in the files of [Config.Mend].
 func (s *Server) Damages() []Damage { return s.damages }
 
 // Priority returns the gate by which batch work in this process yields to time-critical work.
 func (s *Server) Priority() *priority.Gate { return &s.gate }
 
-// StoreBytesMax is how much the store may take on the disk: three quarters of what was free at the start, unless the
-// configuration says otherwise.
+// StoreBytesMax returns the maximum size of the store: three quarters of the free disk space at the start, unless the
+// configuration sets it.
 func (s *Server) StoreBytesMax() int64 {
 	if c := s.srv.JetStreamConfig(); c != nil {
 		return c.MaxStore
@@ -254,7 +255,7 @@ func (s *Server) StoreBytesMax() int64 {
 	return 0
 }
 
-// InProcessConn is a new connection without a socket.
+// InProcessConn returns a new connection without a socket.
 func (s *Server) InProcessConn() (net.Conn, error) {
 	c, err := s.srv.InProcessConn()
 	if err != nil {
@@ -263,8 +264,7 @@ func (s *Server) InProcessConn() (net.Conn, error) {
 	return c, nil
 }
 
-// Shutdown ends the server and returns when all is on the disk and the directory is free again. Calling it again only
-// waits.
+// Shutdown ends the server and returns when all data is on disk and the directory is unlocked. Another call only waits.
 func (s *Server) Shutdown() {
 	s.once.Do(func() {
 		s.srv.Shutdown()
@@ -277,16 +277,16 @@ func (s *Server) Shutdown() {
 	<-s.done
 }
 
-// Done is closed when Shutdown is through.
+// Done is closed when Shutdown has finished.
 func (s *Server) Done() <-chan struct{} { return s.done }
 
-// logger passes warnings and errors on, and keeps what nats-server would die of.
+// logger logs warnings and errors, and keeps the first fatal line of nats-server.
 type logger struct {
 	log   zerolog.Logger
 	fatal chan<- string // room for one: the first is the cause
 }
 
-// Noticef implements [server.Logger]; the server's ordinary course is not of interest.
+// Noticef implements [server.Logger]. Notices are not logged.
 func (l *logger) Noticef(string, ...any) {}
 
 // Debugf implements [server.Logger].

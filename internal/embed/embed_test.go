@@ -93,7 +93,7 @@ func TestForeignDirectoriesAreRefusedUnchanged(t *testing.T) {
 		says      string
 	}{
 		{"a file", file, ErrNotOurs, "is a file"},
-		{"somebody's files", full, ErrNotOurs, "thesis.tex"},
+		{"other files", full, ErrNotOurs, "thesis.tex"},
 		{"a broken marker", broken, ErrNotOurs, markerFile},
 		{"a later version", newer, ErrNewerData, "upgrade"},
 		{"no directory given", "", ErrNotOurs, "no data directory"},

@@ -6,14 +6,14 @@ import (
 )
 
 var (
-	// ErrDirInUse says another process, or another server of this one, has the data directory: stop that one, or use
-	// another directory.
+	// ErrDirInUse reports that another process, or another server of this process, uses the data directory. Stop it, or
+	// use another directory.
 	ErrDirInUse = errors.New("embed: data directory in use")
-	// ErrNotOurs says the directory holds something else: use another one, or an empty one.
+	// ErrNotOurs reports that the directory holds other data. Use another directory, or an empty one.
 	ErrNotOurs = errors.New("embed: not a Holdfast data directory")
-	// ErrNewerData says a later version made the directory: upgrade this program.
+	// ErrNewerData reports that a later version made the directory. Upgrade this program.
 	ErrNewerData = errors.New("embed: data of a newer version")
-	// ErrPortInUse says somebody listens on that address: stop that one, or choose another port (0: any).
+	// ErrPortInUse reports that another process listens on the address. Stop it, or choose another port (0: any).
 	ErrPortInUse = errors.New("embed: port in use")
 )
 

@@ -1,8 +1,8 @@
-// Package health tells over HTTP how a process is: /healthz (alive), /readyz (fit for work) and /metrics (Prometheus).
+// Package health serves the state of a process over HTTP: /healthz (alive), /readyz (ready) and /metrics (Prometheus).
 //
-// A process is ready when each of its parts is connected to the broker, its consumers exist, some process of the service
-// has them as soon as there is anything to do, and what waits for each is below a limit. Each question is asked anew at each request, within
-// [checkTimeoutMS]; a part that cannot tell in time is not ready.
+// A process is ready when each of its parts is connected to the broker, its consumers exist and have an active process
+// as soon as messages wait, and fewer messages wait than the limit. Every request asks the parts, for at most
+// [checkTimeoutMS]; a part that does not answer in time is not ready.
 package health
 
 import (
@@ -25,35 +25,35 @@ import (
 const (
 	checkTimeoutMS  = 2_000
 	headerTimeoutMS = 5_000
-	stopTimeoutMS   = 1_000 // for requests under way when the process ends
+	stopTimeoutMS   = 1_000 // for open requests when the process ends
 )
 
-// ErrPortInUse says somebody listens on that address: stop that one, or choose another port (0: any).
+// ErrPortInUse reports that another process listens on the address. Stop it, or choose another port (0: any).
 var ErrPortInUse = errors.New("health: port in use")
 
 // Part is one service of this process.
 type Part struct {
 	// Name of the service.
 	Name string
-	// Connected is whether the broker can be reached at this moment.
+	// Connected reports whether the process is connected to the broker now.
 	Connected func() bool
-	// Consumers of the service; none for one that consumes nothing.
+	// Consumers of the service; empty for a service without consumers.
 	Consumers []Consumer
-	// LagMax is how many messages may wait for one consumer. More: not ready.
+	// LagMax is the maximum number of messages that wait for one consumer. Above it the part is not ready.
 	LagMax uint64
-	// Counts are the service's own counters by name, growing only; nil for none.
+	// Counts returns the service's own counters by name. They never decrease. nil for none.
 	Counts func() map[string]uint64
 }
 
-// Consumer is one durable consumer as health looks at it.
+// Consumer is one durable consumer of a part.
 type Consumer struct {
 	// Name of the durable.
 	Name string
-	// Lag is how many messages are not done yet, and who is active ("" for nobody).
+	// Lag returns the number of messages that are not acknowledged, and the active process ("" without one).
 	Lag func(ctx context.Context) (pending uint64, active string, err error)
 }
 
-// Server answers. Parts may be added while it runs.
+// Server is the HTTP server. Parts may be added while it runs.
 type Server struct {
 	listener net.Listener
 	mux      *http.ServeMux
@@ -63,8 +63,8 @@ type Server struct {
 	starting bool
 }
 
-// Listen opens the socket, host:port; port 0 is any. It fails with [ErrPortInUse]. Nothing is answered before
-// [Server.Run]. version is shown in the metrics.
+// Listen opens the socket at host:port; port 0 is any. It fails with [ErrPortInUse]. The server answers no request
+// before [Server.Run]. version is shown in the metrics.
 func Listen(ctx context.Context, addr, version string) (*Server, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -98,31 +98,31 @@ func Listen(ctx context.Context, addr, version string) (*Server, error) {
 	return s, nil
 }
 
-// Handle serves something else beside; pattern as in [http.ServeMux].
+// Handle registers another handler; pattern as in [http.ServeMux].
 func (s *Server) Handle(pattern string, h http.Handler) { s.mux.Handle(pattern, h) }
 
-// Add makes a part count.
+// Add adds a part to the report.
 func (s *Server) Add(p Part) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.parts = append(s.parts, p)
 }
 
-// Started says that all parts have been added. Before that the process is not ready.
+// Started declares that all parts are added. Before it the process is not ready.
 func (s *Server) Started() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.starting = false
 }
 
-// Close gives the socket back, for a server that was never run.
+// Close closes the socket of a server that never ran.
 func (s *Server) Close() error { return s.listener.Close() }
 
-// URL is where it is reached.
+// URL returns the server's base URL.
 func (s *Server) URL() string { return "http://" + s.listener.Addr().String() }
 
-// local refuses requests by a name that is not this machine's, on a server that listens on loopback: a web page whose name
-// is made to point here must not read what it answers.
+// local rejects requests whose Host is not this machine, on a server that listens on loopback. A web page whose name
+// resolves to this machine must not read the responses.
 func (s *Server) local(next http.Handler) http.Handler {
 	if at, ok := s.listener.Addr().(*net.TCPAddr); !ok || !at.IP.IsLoopback() {
 		return next
@@ -144,7 +144,7 @@ func (s *Server) local(next http.Handler) http.Handler {
 	})
 }
 
-// Run answers until ctx ends, then lets requests under way finish for a moment.
+// Run serves until ctx ends, then waits for open requests for at most [stopTimeoutMS].
 func (s *Server) Run(ctx context.Context) error {
 	srv := &http.Server{Handler: s.local(s.mux), ReadHeaderTimeout: headerTimeoutMS * time.Millisecond}
 	stopped := make(chan struct{})
@@ -152,7 +152,7 @@ func (s *Server) Run(ctx context.Context) error {
 		defer close(stopped)
 		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeoutMS*time.Millisecond)
 		defer cancel()
-		if srv.Shutdown(grace) != nil { // a reader that does not read
+		if srv.Shutdown(grace) != nil { // a client that does not read
 			srv.Close()
 		}
 	})()
@@ -164,27 +164,27 @@ func (s *Server) Run(ctx context.Context) error {
 	return fmt.Errorf("health: %w", err)
 }
 
-// Report is what /readyz answers.
+// Report is the body of /readyz.
 type Report struct {
 	OK    bool         `json:"ok"`
 	Parts []PartReport `json:"parts,omitempty"`
 }
 
-// PartReport is one part of it.
+// PartReport is the state of one part.
 type PartReport struct {
 	Name   string `json:"name"`
 	OK     bool   `json:"ok"`
 	Reason string `json:"reason,omitempty"` // why it is not ready
 
 	Connected bool             `json:"connected"`
-	Consumers []ConsumerReport `json:"consumers,omitempty"` // those that could be asked
+	Consumers []ConsumerReport `json:"consumers,omitempty"` // those that answered
 }
 
-// ConsumerReport is one consumer of a part.
+// ConsumerReport is the state of one consumer of a part.
 type ConsumerReport struct {
 	Name   string `json:"name"`
-	Lag    uint64 `json:"lag"`    // messages that are not done yet
-	Active bool   `json:"active"` // some process of the service has it
+	Lag    uint64 `json:"lag"`    // messages that are not acknowledged
+	Active bool   `json:"active"` // some process of the service is active
 }
 
 // Report asks every part.
@@ -217,8 +217,8 @@ func (p *Part) report(ctx context.Context) PartReport {
 		}
 		rep.Consumers = append(rep.Consumers, ConsumerReport{Name: c.Name, Lag: pending, Active: active != ""})
 		switch {
-		case active == "" && pending > 0: // with nothing to do the broker names nobody
-			rep.Reason = fmt.Sprintf("consumer %s: %d messages wait and nobody is active", c.Name, pending)
+		case active == "" && pending > 0: // without messages the broker names no active process
+			rep.Reason = fmt.Sprintf("consumer %s: %d messages wait and no process is active", c.Name, pending)
 		case pending > p.LagMax:
 			rep.Reason = fmt.Sprintf("consumer %s: %d messages wait, more than %d", c.Name, pending, p.LagMax)
 		}
@@ -229,13 +229,13 @@ func (p *Part) report(ctx context.Context) PartReport {
 
 func reply(w http.ResponseWriter, code int, v any) {
 	body, err := json.Marshal(v)
-	if err != nil { // texts and numbers always encode
+	if err != nil { // these types always encode
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	if _, err := w.Write(append(body, '\n')); err != nil {
-		return // the reader has gone
+		return // the client has disconnected
 	}
 }

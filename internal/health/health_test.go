@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// start runs a server until the test ends, which must then end cleanly.
+// start runs a server until the test ends, and checks that it ends without an error.
 func start(t *testing.T) *Server {
 	t.Helper()
 	s, err := Listen(t.Context(), "127.0.0.1:0", "1.2.3")
@@ -56,14 +56,14 @@ func TestReadyOnlyWhenEveryPartIs(t *testing.T) {
 		code   int
 		reason string
 	}{
-		"nothing to consume":       {Part{Name: "p", Connected: yes}, 200, ""},
-		"idle, so nobody is named": {Part{Name: "p", Connected: yes, Consumers: consumer(0, "", nil), LagMax: 10}, 200, ""},
+		"nothing to consume":              {Part{Name: "p", Connected: yes}, 200, ""},
+		"idle, without an active process": {Part{Name: "p", Connected: yes, Consumers: consumer(0, "", nil), LagMax: 10}, 200, ""},
 		"at the limit": {Part{Name: "p", Connected: yes, Consumers: consumer(10, "x", nil),
 			LagMax: 10}, 200, ""},
 		"over the limit": {Part{Name: "p", Connected: yes, Consumers: consumer(11, "x", nil), LagMax: 10}, 503,
 			"consumer c: 11 messages wait, more than 10"},
-		"work and nobody to do it": {Part{Name: "p", Connected: yes, Consumers: consumer(1, "", nil), LagMax: 10}, 503,
-			"consumer c: 1 messages wait and nobody is active"},
+		"messages without an active process": {Part{Name: "p", Connected: yes, Consumers: consumer(1, "", nil), LagMax: 10}, 503,
+			"consumer c: 1 messages wait and no process is active"},
 		"no such consumer": {Part{Name: "p", Connected: yes, Consumers: consumer(0, "", errors.New("not found")), LagMax: 10}, 503,
 			"consumer c: not found"},
 		"not connected": {Part{Name: "p", Connected: func() bool { return false },

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A web page whose name points to this machine does not read what a loopback server answers.
+// A web page whose name resolves to this machine cannot read the responses of a loopback server.
 func TestHostIsChecked(t *testing.T) {
 	s, err := Listen(t.Context(), "127.0.0.1:0", "1.0.0")
 	if err != nil {
@@ -31,7 +31,7 @@ func TestHostIsChecked(t *testing.T) {
 	}
 }
 
-// On another address the probes and Prometheus ask by the names of services.
+// On another address, probes and Prometheus use the names of services.
 func TestHostIsNotCheckedElsewhere(t *testing.T) {
 	s, err := Listen(t.Context(), "0.0.0.0:0", "1.0.0")
 	if err != nil {
@@ -43,6 +43,6 @@ func TestHostIsNotCheckedElsewhere(t *testing.T) {
 		}
 	}()
 	if next := http.NewServeMux(); s.local(next) != http.Handler(next) {
-		t.Error("requests are looked at")
+		t.Error("the Host of requests is checked")
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// Note is the content of a ready file: where a process that is ready can be found.
+// Note is the content of a ready file: the address of a ready process.
 type Note struct {
 	NATS string `json:"nats"`
 	HTTP string `json:"http"`
@@ -18,8 +18,7 @@ type Note struct {
 
 const noteMode = 0o644
 
-// Write makes the file as a whole or not at all, so that whoever waits for it never reads half of it. Nothing is written
-// without a path.
+// Write writes the file atomically, so that a reader never sees a part of it. It does nothing if path is empty.
 func (n Note) Write(path string) error {
 	if path == "" {
 		return nil
@@ -38,7 +37,7 @@ func (n Note) Write(path string) error {
 	return nil
 }
 
-// RemoveNote takes a ready file away: nothing is ready any more, or yet. There need not be one.
+// RemoveNote removes a ready file. A missing file is no error.
 func RemoveNote(path string) error {
 	if path == "" {
 		return nil
@@ -49,8 +48,8 @@ func RemoveNote(path string) error {
 	return nil
 }
 
-// RemoveStaleNote removes the ready file of a process that was killed. The file of a process that lives stays: it may be
-// the one that has the data directory. What cannot be read stays, too, until [RemoveNote].
+// RemoveStaleNote removes the ready file of a process that was killed. It keeps the file of a live process, which may
+// use the data directory. It also keeps a file that it cannot read, until [RemoveNote].
 func RemoveStaleNote(path string) error {
 	if path == "" {
 		return nil
@@ -66,13 +65,13 @@ func RemoveStaleNote(path string) error {
 	if err := json.Unmarshal(body, &n); err != nil || n.PID <= 0 {
 		return nil
 	}
-	if n.PID != os.Getpid() && alive(n.PID) { // in a container every process has the number of the one before
+	if n.PID != os.Getpid() && alive(n.PID) { // in a container each process has the same number as its predecessor
 		return nil
 	}
 	return RemoveNote(path)
 }
 
-// alive is false only if there certainly is no such process.
+// alive returns false only if there is certainly no such process.
 func alive(pid int) bool {
 	p, err := os.FindProcess(pid)
 	return err == nil && !errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone)

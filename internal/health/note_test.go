@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// A script that waits for the ready file reads all of it or nothing, and does not find that of a process that has ended.
+// A script that waits for the ready file reads it whole or not at all, and does not find the file of a process that has
+// ended.
 func TestNote(t *testing.T) {
 	dir := t.TempDir()
 	path, want := filepath.Join(dir, "ready.json"), Note{NATS: "nats://n", HTTP: "http://h", PID: 7}
@@ -33,6 +34,6 @@ func TestNote(t *testing.T) {
 		t.Errorf("still there: %v", err)
 	}
 	if err := want.Write(filepath.Join(dir, "nowhere", "ready.json")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("into a directory that is none: %v", err)
+		t.Errorf("into a directory that is a file: %v", err)
 	}
 }

@@ -15,15 +15,15 @@ const Account = "HOLDFAST"
 
 // User is one user of a cell.
 type User struct {
-	Name     string // to log in with
+	Name     string // the login
 	Account  string // of NATS
-	Password string // the variable of the environment that holds it
-	What     string // for people: who that is
+	Password string // the environment variable that holds it
+	What     string // the user's role, for people
 	Grant    Grant
 }
 
-// Users are those of a cell: every service, and these harnesses, people and operators. It fails on an id that cannot be
-// one, and when two users would have the same name.
+// Users returns the users of a cell: every service, and these harnesses, people and operators. It fails on an invalid
+// id, and when two users would have the same name.
 func Users(c events.Cell, harnesses, people, operators []string) ([]User, error) {
 	var all []User
 	for _, s := range Services() {
@@ -76,30 +76,30 @@ func Users(c events.Cell, harnesses, people, operators []string) ([]User, error)
 	return all, nil
 }
 
-// unnameable is what a variable's name cannot have.
+// unnameable matches characters that a variable's name cannot contain.
 var unnameable = regexp.MustCompile(`[^A-Z0-9]+`)
 
-// PasswordPrefix is how the variable of each password begins.
+// PasswordPrefix is the prefix of each password's variable.
 const PasswordPrefix = "HOLDFAST_PASSWORD_"
 
 func variableOf(name string) string {
 	return PasswordPrefix + unnameable.ReplaceAllString(strings.ToUpper(name), "_")
 }
 
-// What one user may take of the broker.
+// Limits of one user.
 const (
 	connectionsMax   = 256     // processes of a harness, or programs of a person
-	subscriptionsMax = 100_000 // of all its connections
+	subscriptionsMax = 100_000 // of all connections together
 	payloadBytesMax  = 1 << 20 // of one message: a commit has at most half of it
 )
 
-// answersWithin is how long the broker keeps the way back to the client for a reply: a rebuild reads the whole log.
+// answersWithin is how long the broker routes replies back to a client: a rebuild reads the whole log.
 const answersWithin = "15m"
 
-// Conf is these users as accounts in a nats-server's configuration.
+// Conf returns the accounts of these users in the configuration format of nats-server.
 func Conf(users []User) string {
 	var b strings.Builder
-	var services, streams []string // what other accounts import
+	var services, streams []string // exports that other accounts import
 	for _, u := range users {
 		if u.Account != Account {
 			services, streams = append(services, widest(u.Grant.Publish)...), append(streams, u.Grant.Hear...)
@@ -146,7 +146,8 @@ func Conf(users []User) string {
 	return b.String()
 }
 
-// answersOf is how the replies to requests on this subject travel: a pull brings many, and so does a call to all services.
+// answersOf returns the response type of requests on this subject: a pull has many replies, and so has a call to all
+// services.
 func answersOf(subject string) string {
 	switch {
 	case strings.HasPrefix(subject, api+"CONSUMER.MSG.NEXT."), strings.HasPrefix(subject, "$SRV."):
@@ -185,8 +186,7 @@ func sorted(subjects []string) []string {
 	return slices.Compact(s)
 }
 
-// widest is these patterns without those that another one of them covers: a message that two imports match would be
-// imported twice.
+// widest removes the patterns that another pattern covers. A message that matches two imports is imported twice.
 func widest(patterns []string) []string {
 	all := sorted(patterns)
 	return slices.DeleteFunc(slices.Clone(all), func(p string) bool {
@@ -194,7 +194,7 @@ func widest(patterns []string) []string {
 	})
 }
 
-// covers says whether every subject that pattern b matches is matched by pattern a.
+// covers reports whether pattern a matches every subject that pattern b matches.
 func covers(a, b string) bool {
 	as, bs := strings.Split(a, "."), strings.Split(b, ".")
 	for i, t := range as {

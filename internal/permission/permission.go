@@ -1,21 +1,22 @@
-// Package permission says what each user of a secured cell may do, as accounts and permissions of a NATS server.
+// Package permission computes what each user of a secured cell may do, as accounts and permissions of a NATS server.
 //
-// Who may append under which writer's name is taken from the table of kinds: a service that no kind of fact lists gets no
-// place in the log. The rest follows from who owns what (the contract's table of names): documents and views are the
-// ledger's, a lease is its holder's, alarms are their service's.
+// The table of kinds decides who may append under which writer's name: a service without a kind of its own cannot write
+// to the log. The rest follows from the owners in the contract's table of names: the ledger owns documents and views, a
+// holder owns its lease, a service owns its alarms.
 //
-//	service    appends under its own writer to every session; sets the cell up; works on its own durable consumers
+//	service    appends under its own writer to every session; creates the streams; uses its own durable consumers
 //	harness    appends as the harness to its own sessions; holds its own leases; reads its sessions and its work
-//	person     asks the services; reads documents, views, leases, log and feed; writes nothing itself
-//	operator   a person who may also rebuild, sweep, and look at what was parked
+//	person     calls the services; reads documents, views, leases, log and feed; writes nothing itself
+//	operator   a person who may also rebuild, sweep, and read parked input
 //
-// Permissions bind the subject that a client publishes to. They do not bind the reply subject that it names, and the
-// broker sends acknowledgements and answers of its API there, as itself. So the cell's account, which has the streams, is
-// for services only. Each harness, person and operator has an account of its own and imports what it may publish to: a
-// reply then goes to the account of the client that asked, where there is nothing but that client.
+// Permissions apply to the subject that a client publishes to. They do not apply to the reply subject that it names:
+// the broker sends acknowledgements and API responses there under its own authority. So the cell's account, which has
+// the streams, is for services only. Each harness, person and operator has an account of its own and imports the
+// subjects that it may publish to. A reply then goes to the account of the client that sent the request, which has no
+// other users.
 //
-// Not promised: a user who may read single messages of a stream may read all of them, so users of one cell can read each
-// other's facts. Users who must not know of each other need cells in different accounts.
+// Not guaranteed: a user who may read single messages of a stream may read all of them, so users of one cell can read
+// each other's facts. Users who must not see each other need cells in different accounts.
 package permission
 
 import (
@@ -27,14 +28,15 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// Grant is what one user may do. Subjects are patterns of NATS; what is denied wins.
+// Grant lists what one user may publish and subscribe to. Subjects are NATS patterns; deny takes precedence.
 type Grant struct {
 	Publish, PublishDeny []string
 	Subscribe            []string
-	Hear                 []string // the part of Subscribe that is published in the cell's account; the rest are replies
+	// the subjects of Subscribe that are published in the cell's account; the others are replies
+	Hear []string
 }
 
-// Services are the names of the services, in the order of the contract: all writers but the harness.
+// Services returns the names of the services in the order of the contract: all writers but the harness.
 func Services() []string {
 	var names []string
 	for _, w := range events.Writers() {
@@ -45,7 +47,7 @@ func Services() []string {
 	return names
 }
 
-// names are a cell's streams, and the durable consumers that only their service may touch.
+// names has a cell's streams and the durable consumers that only their service may use.
 type names struct {
 	events.Cell
 	state, leases, objects string
@@ -60,15 +62,15 @@ func namesOf(c events.Cell) names {
 	}
 }
 
-// streams are all streams of the cell.
+// streams returns all streams of the cell.
 func (n names) streams() []string {
 	return []string{n.LogStream(), n.state, n.leases, n.objects, n.TimerStream(), n.FeedStream(), n.ParkedStream()}
 }
 
-// Durable is a consumer that one service works on.
+// Durable is a consumer that one service reads from.
 type Durable struct{ Service, Stream, Name string }
 
-// Durables are the consumers of a cell's services.
+// Durables returns the consumers of a cell's services.
 func Durables(c events.Cell) []Durable {
 	n := namesOf(c)
 	var all []Durable
@@ -84,7 +86,8 @@ func Durables(c events.Cell) []Durable {
 
 const api = "$JS.API."
 
-// others are the API's subjects about durables of other services, for whoever may otherwise name consumers as it likes.
+// others returns the API subjects about the durables of other services. They are denied to users that may create
+// consumers of any name.
 func (n names) others(service string) []string {
 	var deny []string
 	for _, d := range Durables(n.Cell) {
@@ -102,7 +105,7 @@ func (n names) others(service string) []string {
 	return deny
 }
 
-// reads are single messages of a stream, from its leader.
+// reads returns the subjects to get single messages of a stream from its leader.
 func reads(streams ...string) []string {
 	var all []string
 	for _, s := range streams {
@@ -111,7 +114,7 @@ func reads(streams ...string) []string {
 	return all
 }
 
-// follows are consumers on a stream that deliver what these filters match; none: everything.
+// follows returns the subjects to create consumers with these filters on a stream; without filters, any consumer.
 func follows(stream string, filters ...string) []string {
 	all := []string{api + "CONSUMER.MSG.NEXT." + stream + ".*", api + "CONSUMER.DELETE." + stream + ".*"}
 	if len(filters) == 0 {
@@ -123,12 +126,12 @@ func follows(stream string, filters ...string) []string {
 	return all
 }
 
-// may is whether some kind of fact may be said by this writer.
+// may reports whether the table of kinds has a fact for this writer.
 func may(w events.Writer) bool {
 	return slices.ContainsFunc(events.Table(), func(s events.Spec) bool { return s.May(w) })
 }
 
-// Service is what a process of this service may do. A name that is no service's may do nothing.
+// Service returns the grant of a service's processes. An unknown name gets an empty grant.
 func Service(c events.Cell, name string) Grant {
 	n := namesOf(c)
 	if !slices.Contains(Services(), name) {
@@ -142,7 +145,7 @@ func Service(c events.Cell, name string) Grant {
 			c.Prefix() + ".nudge.*",
 			c.ServiceSubject(name, "*"),
 			inbox,
-			events.RepliesAcrossAccounts(), // replies: to itself, and to users of other accounts
+			events.RepliesAcrossAccounts(), // replies to itself, and to users of other accounts
 			"$KV." + c.LeaseBucket() + "." + events.ServiceLeasePrefix(name) + "*",
 			"$KV." + c.LeaseBucket() + "." + events.ClaimKey("*"),
 		},
@@ -180,7 +183,7 @@ func Service(c events.Cell, name string) Grant {
 		)
 	} else {
 		g.Publish = append(g.Publish, c.Prefix()+".timer."+name+".>", api+"STREAM.PURGE."+n.TimerStream())
-		g.Publish = append(g.Publish, reads(n.TimerStream())...) // an alarm that is there already
+		g.Publish = append(g.Publish, reads(n.TimerStream())...) // to read an alarm that is set
 	}
 	micro := events.ServiceName(name)
 	g.Subscribe = []string{inbox, c.ServiceSubject(name, ">"), c.Prefix() + ".progress.*.*",
@@ -188,15 +191,15 @@ func Service(c events.Cell, name string) Grant {
 	return g
 }
 
-// stores is what it takes to store objects, and to read those of all users. An object's name follows from its content, and
-// what this user stores under a name can replace nothing that another has stored under it.
+// stores returns the subjects to store objects, and to read those of all users. An object's name follows from its
+// content, so a user cannot replace another user's object.
 func (n names) stores(who events.Asker) []string {
 	b := n.ObjectBucket()
 	return append(reads(n.objects), api+"STREAM.INFO."+n.objects, object.Chunks(b, object.OwnID(who.Tokens(), "*")),
 		"$O."+b+".M."+object.OwnID(who.Tokens(), "*"))
 }
 
-// Harness is what processes of this harness may do; they ask one service only, to send messages.
+// Harness returns the grant of a harness's processes. They call one service only, to send messages.
 func Harness(c events.Cell, id string) (Grant, error) {
 	t, err := events.Token(id)
 	if err != nil {
@@ -224,10 +227,10 @@ func Harness(c events.Cell, id string) (Grant, error) {
 	return g, nil
 }
 
-// verbsOfOperators are not for everybody: they make much work.
+// verbsOfOperators are for operators only, because they are expensive.
 var verbsOfOperators = []string{"ledger.rebuild", "reconciler.sweep"}
 
-// Person is what a person's programs may do. It fails on a name that cannot be a token.
+// Person returns the grant of a person's programs. It fails on a name that cannot be a token.
 func Person(c events.Cell, name string) (Grant, error) {
 	if _, err := events.Token(name); err != nil {
 		return Grant{}, fmt.Errorf("permission: person %q: %w", name, err)
@@ -249,20 +252,21 @@ func Person(c events.Cell, name string) (Grant, error) {
 		g.Publish = append(g.Publish, api+"CONSUMER.INFO."+d.Stream+"."+d.Name)
 	}
 	g.Publish = append(g.Publish, "$JS.ACK."+n.FeedStream()+".*.>", "$JS.ACK.*.*."+n.FeedStream()+".*.>")
-	// Watchers of the NATS clients are pushed to, and have to confirm that they keep up.
+	// NATS clients watch a bucket with a push consumer, and have to answer its flow control.
 	g.Publish = append(g.Publish, "$JS.FC."+n.state+".>", "$JS.FC."+n.leases+".>")
 	g.Hear = []string{events.Inbox(c.Prefix(), events.ClassPerson, name) + ".>"}
 	g.Subscribe = slices.Clone(g.Hear)
 	return g, nil
 }
 
-// Operator is a person who may also rebuild and sweep, and read what was parked.
+// Operator returns the grant of a person who may also rebuild, sweep, and read parked input.
 func Operator(c events.Cell, name string) (Grant, error) {
 	g, err := Person(c, name)
 	n := namesOf(c)
 	g.PublishDeny = n.others("")
 	g.Publish = append(g.Publish, slices.Concat(reads(n.ParkedStream()), follows(n.ParkedStream()))...)
-	for _, s := range []string{n.LogStream(), n.state, n.leases, n.TimerStream()} { // whose consumers are they?
+	// the streams whose consumers it may list
+	for _, s := range []string{n.LogStream(), n.state, n.leases, n.TimerStream()} {
 		g.Publish = append(g.Publish, api+"CONSUMER.LIST."+s)
 	}
 	return g, err

@@ -18,7 +18,7 @@ func cell(t *testing.T) events.Cell {
 	return c
 }
 
-// Who may append under whose name is what the table of kinds says, and nobody has two names.
+// The table of kinds decides who may append under whose name, and no user has two writers.
 func TestEveryWriterHasItsPlaceInTheLog(t *testing.T) {
 	c := cell(t)
 	h, err := Harness(c, "agent 1")
@@ -64,7 +64,7 @@ func TestEveryWriterHasItsPlaceInTheLog(t *testing.T) {
 		}
 	}
 	if g := Service(c, "stranger"); len(g.Publish)+len(g.Subscribe) > 0 {
-		t.Errorf("a service that is none: %+v", g)
+		t.Errorf("an unknown service: %+v", g)
 	}
 	if _, err := Harness(c, ""); err == nil {
 		t.Error("a harness without an id")
@@ -74,7 +74,7 @@ func TestEveryWriterHasItsPlaceInTheLog(t *testing.T) {
 	}
 }
 
-// Everything is of this cell, or of the API about its streams: nothing reaches another cell in the account.
+// Every subject is of this cell, or of the API about its streams: no user reaches another cell in the account.
 func TestNothingBeyondTheCell(t *testing.T) {
 	c := cell(t)
 	users, err := Users(c, []string{"h"}, []string{"p"}, []string{"o"})
@@ -105,7 +105,7 @@ func TestUsersAreToldApart(t *testing.T) {
 	}
 }
 
-// A message that two imports match is imported twice.
+// A message that matches two imports is imported twice.
 func TestImportsDoNotOverlap(t *testing.T) {
 	users, err := Users(cell(t), []string{"h"}, []string{"p"}, []string{"o"})
 	if err != nil {
@@ -113,7 +113,7 @@ func TestImportsDoNotOverlap(t *testing.T) {
 	}
 	for _, u := range users {
 		if u.Account == Account {
-			continue // it imports nothing
+			continue // no imports
 		}
 		imports := widest(u.Grant.Publish)
 		for i, a := range imports {
@@ -133,7 +133,7 @@ func TestImportsDoNotOverlap(t *testing.T) {
 	}
 }
 
-// meet says whether some subject matches both patterns.
+// meet reports whether some subject matches both patterns.
 func meet(a, b []string) bool {
 	switch {
 	case len(a) == 0 || len(b) == 0:
@@ -146,7 +146,7 @@ func meet(a, b []string) bool {
 	return meet(a[1:], b[1:])
 }
 
-// The cell's account has services only: who shares it can name reply subjects in it.
+// The cell's account has services only: its users can name any reply subject in it.
 func TestTheCellsAccountIsForServices(t *testing.T) {
 	users, err := Users(cell(t), []string{"h"}, []string{"p"}, []string{"o"})
 	if err != nil {
