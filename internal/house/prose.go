@@ -29,7 +29,7 @@ const columnsMax = 120
 var (
 	oldProse = []string{
 		"cmd", "harness",
-		"internal/bus", "internal/control", "internal/embed", "internal/health", "internal/natstest", "internal/permission",
+		"internal/bus", "internal/natstest",
 		"internal/rule", "internal/screen", "internal/sim",
 		"pkg/events", "pkg/session",
 		"services/compaction", "services/ledger", "services/reconciler", "services/retry",
