@@ -33,7 +33,7 @@ var (
 		"internal/rule", "internal/screen", "internal/sim",
 		"pkg/events", "pkg/session",
 		"services/compaction", "services/ledger", "services/reconciler", "services/retry",
-		"test",
+		"test/answer", "test/cell", "test/crash", "test/fuzz", "test/mutate", "test/wire",
 	}
 	oldPages = []string{"docs/reference"}
 )

@@ -1,8 +1,9 @@
-// Package child runs a test's own binary once more, as another process that can be killed at any instant.
+// Package child runs a test's own binary as another process, which can be killed at any instant.
 //
-// A test binary calls [Role] first thing in its TestMain: "" says that it is the test itself; else it plays that role
-// and ends. A child says lines on its standard output and is told lines on its standard input; when that ends its
-// parent is gone, and so is the child ([Orders]). Its log, its standard error, goes to a file.
+// A test binary calls [Role] at the start of its TestMain. If Role returns "", the process is the test itself.
+// Otherwise it plays that role and ends. A child writes lines to its standard output and reads lines from its standard
+// input. If its input ends, its parent has ended, and the child ends, too ([Orders]). Its log, which is its standard
+// error, goes to a file.
 package child
 
 import (
@@ -19,16 +20,16 @@ import (
 const (
 	roleVariable     = "HOLDFAST_TEST_ROLE"
 	settingsVariable = "HOLDFAST_TEST_SETTINGS"
-	linesMax         = 1024     // lines of a child that nobody has read yet; more are dropped
-	logTailBytesMax  = 16 << 10 // of a log, for a message
+	linesMax         = 1024     // unread lines of a child; further lines are dropped
+	logTailBytesMax  = 16 << 10 // bytes of a log in an error message
 	logMode          = 0o600
 	parentGoneStatus = 3
 )
 
-// Role is what this process is to be, "" for the test itself.
+// Role returns this process's role, or "" for the test itself.
 func Role() string { return os.Getenv(roleVariable) }
 
-// Settings decodes what the parent gave along.
+// Settings decodes the settings from the parent.
 func Settings(to any) error {
 	if err := json.Unmarshal([]byte(os.Getenv(settingsVariable)), to); err != nil {
 		return fmt.Errorf("child: settings of %s: %w", Role(), err)
@@ -36,13 +37,13 @@ func Settings(to any) error {
 	return nil
 }
 
-// Say tells the parent a line.
+// Say writes a line to the parent.
 func Say(line string) error {
 	_, err := fmt.Println(line)
 	return err
 }
 
-// Orders are the lines that the parent tells, until ctx ends. When the parent is gone the process ends at once.
+// Orders returns the lines from the parent, until ctx ends. If the parent ends, the process exits at once.
 func Orders(ctx context.Context) <-chan string {
 	orders := make(chan string)
 	go func() {
@@ -58,7 +59,7 @@ func Orders(ctx context.Context) <-chan string {
 	return orders
 }
 
-// Process is a child. Its methods are for one goroutine, but for Done.
+// Process is a child process. Its methods, except Done, are for one goroutine.
 type Process struct {
 	role   string
 	log    string
@@ -66,7 +67,7 @@ type Process struct {
 	in     io.WriteCloser
 	lines  chan string
 	done   chan struct{}
-	result error // of Wait, once done is closed
+	result error // of Wait, after done is closed
 	struck bool
 }
 
@@ -102,7 +103,7 @@ func Start(role, log string, settings any) (*Process, error) {
 	return p, nil
 }
 
-// follow reads what the child says until it ends.
+// follow reads the child's lines until it ends.
 func (p *Process) follow(out io.Reader, log io.Closer) {
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
@@ -118,7 +119,7 @@ func (p *Process) follow(out io.Reader, log io.Closer) {
 	close(p.done)
 }
 
-// Line is the next line that the child said.
+// Line returns the child's next line.
 func (p *Process) Line(ctx context.Context) (string, error) {
 	select {
 	case line := <-p.lines:
@@ -131,40 +132,40 @@ func (p *Process) Line(ctx context.Context) (string, error) {
 	case <-p.done:
 		return "", fmt.Errorf("child: %s ended: %w\n%s", p.role, p.result, p.Tail())
 	case <-ctx.Done():
-		return "", fmt.Errorf("child: %s says nothing: %w\n%s", p.role, ctx.Err(), p.Tail())
+		return "", fmt.Errorf("child: %s wrote no line: %w\n%s", p.role, ctx.Err(), p.Tail())
 	}
 }
 
-// Tell tells the child a line.
+// Tell writes a line to the child.
 func (p *Process) Tell(line string) error {
 	if _, err := fmt.Fprintln(p.in, line); err != nil {
-		return fmt.Errorf("child: tell %s: %w", p.role, err)
+		return fmt.Errorf("child: write to %s: %w", p.role, err)
 	}
 	return nil
 }
 
-// Done is closed when the child has ended.
+// Done returns a channel that is closed when the child has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Kill is SIGKILL; it returns when the process is gone.
+// Kill sends SIGKILL and waits until the process has ended.
 func (p *Process) Kill() {
 	p.struck = true
 	p.signal(syscall.SIGKILL)
 	<-p.done
 }
 
-// Stop is SIGSTOP: the process is there and does nothing until [Process.Continue].
+// Stop sends SIGSTOP: the process is suspended until [Process.Continue].
 func (p *Process) Stop() { p.signal(syscall.SIGSTOP) }
 
-// Continue is SIGCONT.
+// Continue sends SIGCONT.
 func (p *Process) Continue() { p.signal(syscall.SIGCONT) }
 
-// signal is for a process that may have ended by itself, which [Process.Fallen] tells.
+// signal sends a signal. The process may have ended by itself, which [Process.Fallen] reports.
 func (p *Process) signal(s syscall.Signal) {
-	_ = p.cmd.Process.Signal(s) // an error says that it is gone
+	_ = p.cmd.Process.Signal(s) // an error means that the process has ended
 }
 
-// Fallen is why the child ended although nobody killed it; nil while it runs, and for one that was killed.
+// Fallen returns the reason why the child ended without Kill. It returns nil for a child that runs or was killed.
 func (p *Process) Fallen() error {
 	select {
 	case <-p.done:
@@ -177,7 +178,7 @@ func (p *Process) Fallen() error {
 	return fmt.Errorf("child: %s ended by itself: %v\n%s", p.role, p.result, p.Tail())
 }
 
-// Tail is the end of the child's log.
+// Tail returns the end of the child's log.
 func (p *Process) Tail() string {
 	text, err := os.ReadFile(p.log)
 	if err != nil {

@@ -23,19 +23,19 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/failure"
 )
 
-// What the sessions at work are told, and how late each thing may be.
+// Settings of the sessions, and the limits of their delays.
 const (
 	ttl        = 3 * time.Second
 	grace      = time.Second
 	retryAfter = 8 * time.Second
 	deadline   = 9 * time.Second
 	stall      = 10 * time.Second
-	early      = 50 * time.Millisecond // what the test's own reading of the clock is out by
+	early      = 50 * time.Millisecond // the error of the test's own reading of the clock
 	late       = 6 * time.Second       // on a busy machine
 	patience   = 3 * time.Minute
 )
 
-// Kinds of facts that the test looks for.
+// Kinds of facts that the test waits for.
 var (
 	promptRequested = events.PromptRequested{}.Kind()
 	promptExpired   = events.PromptExpired{}.Kind()
@@ -47,7 +47,7 @@ var (
 	orphaned        = events.SessionOrphaned{}.Kind()
 )
 
-// steps are what the clock is set by, one after the other.
+// steps are the changes of the clock, one after the other.
 func steps() []time.Duration {
 	hours := []time.Duration{-2 * time.Hour, 2 * time.Hour}
 	if os.Getenv("HOLDFAST_LONG") == "" {
@@ -57,8 +57,8 @@ func steps() []time.Duration {
 		2 * time.Hour}, hours...)
 }
 
-// TestSteps sets the clock of the machine that everything but the harnesses runs on. What was planned is done as long
-// after it was planned as was planned, what lives is left alone, and what is dead is found.
+// TestSteps sets the clock of the machine on which everything except the harnesses runs. Planned actions keep their
+// delay, live sessions are not affected, and dead ones are detected.
 func TestSteps(t *testing.T) {
 	dir := t.TempDir()
 	clock := filepath.Join(dir, "clock")
@@ -73,14 +73,14 @@ func TestSteps(t *testing.T) {
 		s.end(t)
 	}
 	w.reported(t, len(steps()))
-	told(t, p, url, len(steps()))
+	checkReports(t, p, url, len(steps()))
 }
 
-// told holds what people are told: a line in the log, a metric, and the doctor's words.
-func told(t *testing.T, p *process, url string, times int) {
+// checkReports checks the reports of the steps to people: a log line, a metric, and the doctor's output.
+func checkReports(t *testing.T, p *process, url string, times int) {
 	t.Helper()
 	if n := strings.Count(p.said(), "the broker's clock was set by "); n < times {
-		t.Errorf("the log tells of %d steps, want %d at the least", n, times)
+		t.Errorf("the log has %d steps, want %d at the least", n, times)
 	}
 	resp, err := http.Get(p.http + "/metrics")
 	if err != nil {
@@ -96,15 +96,16 @@ func told(t *testing.T, p *process, url string, times int) {
 			t.Errorf("/metrics does not have %s", want)
 		}
 	}
-	out, err := exec.Command(program(t), "doctor", "--nats", url).CombinedOutput() // it may find other things
+	// its exit status may report other problems
+	out, err := exec.Command(program(t), "doctor", "--nats", url).CombinedOutput()
 	if !strings.Contains(string(out), "the broker's clock was set back by ") ||
 		!strings.Contains(string(out), "the broker's clock was set forward by ") {
-		t.Errorf("the doctor does not tell: %v\n%s", err, out)
+		t.Errorf("the doctor does not report the steps: %v\n%s", err, out)
 	}
 }
 
-// TestSuspended: the machine that everything but the harnesses runs on stands still for longer than a lease lives, and
-// its clock is two hours ahead when it goes on.
+// TestSuspended: the machine on which everything except the harnesses runs is suspended for longer than a lease lives.
+// Its clock is two hours ahead afterwards.
 func TestSuspended(t *testing.T) {
 	dir := t.TempDir()
 	clock := filepath.Join(dir, "clock")
@@ -125,7 +126,7 @@ func TestSuspended(t *testing.T) {
 	w.reported(t, 1)
 }
 
-// TestRestart: who starts after the step translates what was planned before it.
+// TestRestart: a service that starts after the step corrects the instants that were planned before it.
 func TestRestart(t *testing.T) {
 	for _, by := range []time.Duration{-2 * time.Hour, 2 * time.Hour} {
 		t.Run(by.String(), func(t *testing.T) {
@@ -146,7 +147,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// cell is the test's own view of the cell.
+// cell is the test's own connection to the cell.
 type cell struct {
 	ctx context.Context
 	b   *bus.Bus
@@ -171,7 +172,7 @@ func (w *cell) connect(t *testing.T, url string) {
 	w.b, w.url = b, url
 }
 
-// step sets the clock, and returns when the broker shows it: what is stored then has a timestamp of the new clock.
+// step sets the clock, and returns when the broker has it: later commits have timestamps of the new clock.
 func (w *cell) step(t *testing.T, clock string, by, offset time.Duration) {
 	t.Helper()
 	if _, err := w.b.Now(w.ctx); err != nil {
@@ -184,7 +185,7 @@ func (w *cell) step(t *testing.T, clock string, by, offset time.Duration) {
 	})
 }
 
-// reported holds what the services have kept of the steps.
+// reported checks the steps that the services have stored.
 func (w *cell) reported(t *testing.T, want int) {
 	t.Helper()
 	natstest.Until(t, "the steps to be kept", func() bool {
@@ -202,16 +203,16 @@ func (w *cell) reported(t *testing.T, want int) {
 	}
 }
 
-// scene is what is under way when the clock is set.
+// scene is the work in progress when the clock is set.
 type scene struct {
 	w     *cell
 	name  string
 	live  *harness.Harness
-	began map[string]time.Time // session: when what is to happen in it was planned
+	began map[string]time.Time // by session: the instant of the plan
 	turns map[string]*harness.Turn
 	stop  context.CancelFunc
-	stood time.Duration   // for how long the machine was suspended
-	pulse *natstest.Pulse // for how long this process was kept from running
+	stood time.Duration   // how long the machine was suspended
+	pulse *natstest.Pulse // how long this process was not scheduled
 }
 
 func (w *cell) harness(t *testing.T, id string) *harness.Harness {
@@ -226,7 +227,7 @@ func (w *cell) harness(t *testing.T, id string) *harness.Harness {
 	return h
 }
 
-// open opens a session with a turn, and says when.
+// open opens a session with a turn, and returns the instant.
 func (x *scene) open(t *testing.T, h *harness.Harness, name string) *harness.Session {
 	t.Helper()
 	s, err := h.Open(x.w.ctx, name,
@@ -245,7 +246,8 @@ func (x *scene) open(t *testing.T, h *harness.Harness, name string) *harness.Ses
 // plan plans a retry and the end of a prompt.
 func (w *cell) plan(t *testing.T, name string) *scene {
 	t.Helper()
-	x := &scene{w: w, name: name, began: map[string]time.Time{}, turns: map[string]*harness.Turn{}, stop: func() {}, pulse: natstest.Feel(t)}
+	x := &scene{w: w, name: name, began: map[string]time.Time{}, turns: map[string]*harness.Turn{}, stop: func() {},
+		pulse: natstest.Feel(t)}
 	x.live = w.harness(t, "live"+name)
 	t.Cleanup(x.live.Abandon)
 	x.open(t, x.live, "failed")
@@ -271,7 +273,7 @@ func (w *cell) plan(t *testing.T, name string) *scene {
 	return x
 }
 
-// begin plans, and has a turn that is heard of, one that is silent, and one whose process has died.
+// begin plans, and starts a turn with pings, a silent turn, and a turn whose process has died.
 func (w *cell) begin(t *testing.T, name string) *scene {
 	t.Helper()
 	x := w.plan(t, name)
@@ -317,7 +319,7 @@ func name2harness(name string) string {
 	return "dead"
 }
 
-// kinds are the kinds of all facts of a session, in order.
+// kinds returns the kinds of all facts of a session, in order.
 func (x *scene) kinds(name string) []events.Kind {
 	commits, err := x.w.b.Read(x.w.ctx, x.ref(name), 0)
 	if err != nil {
@@ -332,10 +334,10 @@ func (x *scene) kinds(name string) []events.Kind {
 	return all
 }
 
-// when says whether a fact of this kind is in the session.
+// when reports whether a fact of this kind is in the session.
 func (x *scene) when(name string, k events.Kind) bool { return slices.Contains(x.kinds(name), k) }
 
-// waits until a fact of this kind is in a session, and holds how long that took against what was planned.
+// waits waits for a fact of this kind, and checks its delay against the plan.
 func (x *scene) waits(t *testing.T, name string, k events.Kind, least, most time.Duration) {
 	t.Helper()
 	natstest.Until(t, string(k)+" in "+name, func() bool { return x.when(name, k) })
@@ -347,7 +349,7 @@ func (x *scene) waits(t *testing.T, name string, k events.Kind, least, most time
 	}
 }
 
-// planned waits for what was planned.
+// planned waits for the planned facts.
 func (x *scene) planned(t *testing.T) {
 	t.Helper()
 	defer x.stop()
@@ -355,7 +357,7 @@ func (x *scene) planned(t *testing.T) {
 	x.waits(t, "asked", promptExpired, deadline, deadline)
 }
 
-// end waits for all that has to happen, and then holds that nothing else did.
+// end waits for everything that has to happen, and then checks that nothing else did.
 func (x *scene) end(t *testing.T) {
 	t.Helper()
 	gone := x.w.harness(t, "gone"+x.name)
@@ -376,7 +378,7 @@ func (x *scene) end(t *testing.T) {
 			allowed := k == turnFailed && (name == "failed" || name == "silent") ||
 				k == stopRequested && name == "silent"
 			if slices.Contains(bad, k) && !allowed {
-				t.Errorf("%s: %s, though its process lives and works", name, k)
+				t.Errorf("%s: %s, although its process is alive", name, k)
 			}
 		}
 	}

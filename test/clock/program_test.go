@@ -18,12 +18,12 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 )
 
-// The program is built with a standard library in which time.Now can be moved, as a step of the system's clock moves
-// it: what it shows changes, its monotonic reading and all timers do not.
+// The program is built with a standard library whose time.Now can be moved, like a step of the system's clock: the wall
+// clock changes; the monotonic reading and all timers do not.
 const (
 	nowBefore = "sec, nsec, mono := runtimeNow()\n\tif mono == 0 {"
 	nowAfter  = "sec, nsec, mono := runtimeNow()\n\tsec += StepOfTest.Load()\n\tif mono == 0 {"
-	declared  = "\n// StepOfTest is how far Now is moved, in seconds.\nvar StepOfTest atomic.Int64\n"
+	declared  = "\n// StepOfTest is the step of Now, in seconds.\nvar StepOfTest atomic.Int64\n"
 	imports   = "import (\n"
 	root      = "../.."
 	loopback  = "127.0.0.1:0" // any free port
@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// program is the path of the program whose clock can be set.
+// program returns the path of the program whose clock can be set.
 func program(t *testing.T) string {
 	t.Helper()
 	built.once.Do(func() { built.err = build() })
@@ -73,7 +73,7 @@ func build() error {
 	}
 	text := string(body)
 	if strings.Count(text, nowBefore) != 1 || strings.Count(text, imports) != 1 {
-		return fmt.Errorf("%s: time.Now is not as this test knows it: teach it this version of Go", original)
+		return fmt.Errorf("%s: time.Now has changed: adapt this test to this version of Go", original)
 	}
 	text = strings.Replace(strings.Replace(text, nowBefore, nowAfter, 1), imports, imports+"\t\"sync/atomic\"\n",
 		1) + declared
@@ -105,18 +105,18 @@ func build() error {
 	return nil
 }
 
-// process is a running program and the file that sets its clock.
+// process is a running program with the file that sets its clock.
 type process struct {
 	t     *testing.T
 	clock string
 	log   string
-	http  string // where it tells about itself
+	http  string // address of its metrics
 	cmd   *exec.Cmd
 	done  chan struct{}
 	lines chan string
 }
 
-// start runs the program with a clock that is moved as the file says.
+// start runs the program with a clock that follows the file.
 func start(t *testing.T, clock string, env []string, args ...string) *process {
 	t.Helper()
 	p := &process{t: t, clock: clock, log: filepath.Join(t.TempDir(), "log"), cmd: exec.Command(program(t), args...),
@@ -144,7 +144,7 @@ func start(t *testing.T, clock string, env []string, args ...string) *process {
 			default:
 			}
 		}
-		_ = p.cmd.Wait() // killed, at the end
+		_ = p.cmd.Wait() // it was killed
 		_ = log.Close()
 		close(p.done)
 	}()
@@ -159,7 +159,7 @@ func start(t *testing.T, clock string, env []string, args ...string) *process {
 }
 
 func (p *process) kill() {
-	_ = p.cmd.Process.Kill() // it may be gone
+	_ = p.cmd.Process.Kill() // it may have ended
 	<-p.done
 }
 
@@ -178,7 +178,7 @@ func (p *process) said() string {
 	return string(body)
 }
 
-// set moves a clock from what the machine's is.
+// set sets a clock to an offset from the machine's.
 func set(t *testing.T, clock string, by time.Duration) {
 	t.Helper()
 	temp := clock + ".new"
@@ -203,7 +203,7 @@ func up(t *testing.T, dir, clock, listen string) (*process, string) {
 	natstest.Until(t, "the program to be ready", func() bool {
 		select {
 		case <-p.done:
-			t.Fatalf("it ended: %s", p.said())
+			t.Fatalf("the program ended: %s", p.said())
 		default:
 		}
 		body, err := os.ReadFile(ready)

@@ -26,8 +26,8 @@ import (
 
 const brokers = 3
 
-// TestOneOfThree sets the clock of one broker of three: of the one that leads the log, whose clock is the cell's, and
-// of one that leads the leases and not the log, which ends them by a clock that nothing else shows.
+// TestOneOfThree sets the clock of one broker of three: first of the leader of the log, whose clock is the cell's, and
+// then of a leader of the leases that does not lead the log. That one ends leases by a clock that only it has.
 func TestOneOfThree(t *testing.T) {
 	for _, stream := range []string{"HF_LOG", "KV_hf_leases"} {
 		for _, by := range []time.Duration{-2 * time.Hour, 2 * time.Hour} {
@@ -52,8 +52,8 @@ func TestOneOfThree(t *testing.T) {
 	}
 }
 
-// three runs three brokers, each with a clock of its own, and returns their addresses and, by name, what sets their
-// clocks.
+// three runs three brokers, each with its own clock. It returns their addresses and, by name, the functions that set
+// their clocks.
 func three(t *testing.T) (urls []string, clocks map[string]string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -140,7 +140,7 @@ func serve(t *testing.T, url string) {
 	t.Cleanup(func() { cancel(); all.Wait() }) // before their connections are closed
 }
 
-// administrator asks the brokers who leads.
+// administrator returns a connection for requests about leaders.
 type administrator struct {
 	nc *nats.Conn
 	js jetstream.JetStream
@@ -160,7 +160,7 @@ func admin(t *testing.T, url string) *administrator {
 	return &administrator{nc, js}
 }
 
-// leader is the name of the broker that leads a stream.
+// leader returns the name of a stream's leader.
 func (a *administrator) leader(t *testing.T, stream string) (name string) {
 	t.Helper()
 	natstest.Until(t, stream+" to have a leader", func() bool {
@@ -176,7 +176,7 @@ func (a *administrator) leader(t *testing.T, stream string) (name string) {
 	return name
 }
 
-// apart has a stream led by another broker than this one is.
+// apart moves a stream's leader to a broker other than this one.
 func (a *administrator) apart(t *testing.T, stream, from string) {
 	t.Helper()
 	natstest.Until(t, stream+" to be led apart from "+from, func() bool {

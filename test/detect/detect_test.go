@@ -1,6 +1,6 @@
-// Package detect measures how long the dead go unnoticed: from the SIGKILL of a real harness process until the last of
-// its calls is closed, and from a new process's "ready" until what the one before left is closed. Closed is what a
-// watcher of the documents sees.
+// Package detect measures the time until the death of a process is detected: from the SIGKILL of a real harness process
+// until the last of its calls is closed, and from a new process's "ready" until the work of the earlier one is closed.
+// The instant of closing is when a watcher of the documents gets it.
 package detect
 
 import (
@@ -34,7 +34,7 @@ var (
 	seeds  = flag.Uint64("seed", 0, "what chance begins with; 0: drawn")
 )
 
-// The promises.
+// The promised limits.
 const (
 	leaseTTL = 5 * time.Second
 	grace    = 2 * time.Second
@@ -43,14 +43,14 @@ const (
 )
 
 const (
-	atOnce     = 40 // processes that live, and die, at the same time
+	atOnce     = 40 // concurrent processes
 	killSpread = leaseTTL
-	callsMax   = 5 // open calls of a session
+	callsMax   = 5 // open calls per session
 	startMax   = 3 * time.Minute
 	closeMax   = 3 * time.Minute
 )
 
-// settings is what a child is told.
+// settings are a child's settings.
 type settings struct{ URL, ID string }
 
 func TestMain(m *testing.M) {
@@ -64,7 +64,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// play is a harness process that works until it is killed.
+// play runs a harness process until it is killed.
 func play(ctx context.Context) error {
 	var s settings
 	if err := child.Settings(&s); err != nil {
@@ -81,12 +81,12 @@ func play(ctx context.Context) error {
 	if err := child.Say("ready"); err != nil {
 		return err
 	}
-	for range orders { // until the parent is gone
+	for range orders { // until the parent has ended
 	}
 	return nil
 }
 
-// work opens a session with calls, one of which waits for a child session that has calls of its own.
+// work opens a session with calls. One of them waits for a child session that has its own calls.
 func work(ctx context.Context, h *harness.Harness) error {
 	var above harness.Opening
 	for _, id := range sessions {
@@ -109,7 +109,7 @@ func work(ctx context.Context, h *harness.Harness) error {
 	return h.Ready(ctx)
 }
 
-// sessions are a harness's: one, and its sub-agent.
+// sessions returns the sessions of a harness: one, and its sub-agent.
 var sessions = []string{"root", "leaf"}
 
 // cell is a broker with its services, and a watch over all documents.
@@ -118,9 +118,9 @@ type cell struct {
 	url string
 
 	mu     sync.Mutex
-	open   map[string]int // calls and turns that are open, by harness and session
+	open   map[string]int // number of open calls and turns by harness and session
 	closed map[string]time.Time
-	change chan struct{} // there was news
+	change chan struct{} // signals a change
 	pulse  pulse
 }
 
@@ -158,7 +158,7 @@ func newCell(t *testing.T) *cell {
 	return c
 }
 
-// asked says whether the reconciler answers.
+// asked reports whether the reconciler replies.
 func (c *cell) asked(b *bus.Bus) bool {
 	err := b.Request(c.t.Context(), reconciler.Name, "sweep", reconciler.SweepRequest{DryRun: true}, nil)
 	refusal, refused := errors.AsType[*events.Refusal](err)
@@ -168,7 +168,7 @@ func (c *cell) asked(b *bus.Bus) bool {
 	return err == nil
 }
 
-// see is one document.
+// see handles one document.
 func (c *cell) see(u bus.Update) error {
 	if u.Ready || u.Deleted {
 		return nil
@@ -198,7 +198,7 @@ func (c *cell) see(u bus.Update) error {
 	return nil
 }
 
-// works says whether all of a harness's calls are seen as open.
+// works reports whether all calls of a harness are open in the documents.
 func (c *cell) works(id string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -210,7 +210,7 @@ func (c *cell) works(id string) bool {
 	return true
 }
 
-// over is when the last of a harness's sessions was seen with nothing open, zero if that was not yet.
+// over returns the instant at which the last session of a harness had nothing open, or zero if one still has.
 func (c *cell) over(id string) (last time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -226,12 +226,12 @@ func (c *cell) over(id string) (last time.Time) {
 	return last
 }
 
-// until waits for what a change of documents brings.
+// until waits for a condition. It checks it at each change of a document.
 func (c *cell) until(what string, ok func() bool) {
 	c.t.Helper()
 	late := time.NewTimer(closeMax)
 	defer late.Stop()
-	tick := time.NewTicker(time.Second) // for what changes no document
+	tick := time.NewTicker(time.Second) // for conditions that change without a document
 	defer tick.Stop()
 	for !ok() {
 		select {
@@ -243,7 +243,7 @@ func (c *cell) until(what string, ok func() bool) {
 	}
 }
 
-// report prints percentiles and holds the 99th against its bound.
+// report prints percentiles and checks the 99th against its limit.
 func (c *cell) report(what string, took []time.Duration, most time.Duration) {
 	t, slow := c.t, c.pulse.allowance()
 	t.Helper()
@@ -258,7 +258,7 @@ func (c *cell) report(what string, took []time.Duration, most time.Duration) {
 	}
 }
 
-// TestKilled: SIGKILL until the last call is closed.
+// TestKilled: from SIGKILL until the last call is closed.
 func TestKilled(t *testing.T) {
 	most := *kills
 	switch {
@@ -282,7 +282,7 @@ func TestKilled(t *testing.T) {
 	c.report("SIGKILL to closed", took, deadMax)
 }
 
-// strike starts processes, kills them at random instants, and waits until what they left is closed.
+// strike starts processes, kills them at random instants, and waits until their work is closed.
 func (c *cell) strike(rnd *rand.Rand, first, n int) []time.Duration {
 	log := filepath.Join(c.t.TempDir(), "harness.log")
 	ids, all := make([]string, n), make([]*child.Process, n)
@@ -322,7 +322,7 @@ func (c *cell) strike(rnd *rand.Rand, first, n int) []time.Duration {
 	return took
 }
 
-// TestRestarted: a new incarnation's ready until what the old one left is closed.
+// TestRestarted: from a new incarnation's ready until the earlier one's work is closed.
 func TestRestarted(t *testing.T) {
 	c := newCell(t)
 	took := make([]time.Duration, *rounds)

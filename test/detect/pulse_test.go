@@ -11,22 +11,21 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// From a kill or a "ready" until a watcher sees all closed lie about so many writes, one after the other, each synced.
-// What the machine itself takes for them beyond a calm one's time is no part of the promise: others may keep its disk
-// busy.
+// Number of consecutive synced writes from a kill or a "ready" until a watcher has everything closed. The promise does
+// not include the machine's additional time for them, because other programs may use its disk.
 const (
 	writesOnTheWay = 10
 	calmWrite      = 5 * time.Millisecond
 	pulseEvery     = 25 * time.Millisecond
 )
 
-// pulse measures, beside the test and in the same run, what one synced append takes.
+// pulse measures the time of one synced append during the test.
 type pulse struct {
 	mu   sync.Mutex
 	took []time.Duration
 }
 
-// beat appends for ever.
+// beat appends in a loop.
 func (p *pulse) beat(ctx context.Context, b *bus.Bus) error {
 	ref, last := events.Ref{Harness: "pulse", Session: "pulse"}, uint64(0)
 	tick := time.NewTicker(pulseEvery)
@@ -54,7 +53,7 @@ func (p *pulse) beat(ctx context.Context, b *bus.Bus) error {
 	}
 }
 
-// allowance is what the machine's own slowness may add: nothing on a calm one.
+// allowance returns the time that a slow disk may add. It is zero on an idle machine.
 func (p *pulse) allowance() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package outage takes the broker away from living agents that work with the default settings, and brings it back:
-// their turns, calls, streams and questions are the same as before, and a retry is made once.
+// Package outage stops the broker of live agents with default settings, and starts it again. Their turns, calls,
+// streams and questions continue, and a retry is made once.
 package outage
 
 import (
@@ -28,20 +28,20 @@ import (
 const (
 	me         = "agent"
 	longEnv    = "HOLDFAST_LONG"
-	patience   = 5 * time.Minute // no test waits longer for all it waits for
+	patience   = 5 * time.Minute // the time limit of a test's waits
 	deltaEvery = 100 * time.Millisecond
-	// judgedAfter is how long after the broker's return an owner without a lease would be called dead, with the
-	// defaults: a TTL and the grace; and the slow walk.
+	// judgedAfter is the time from the broker's return until the reconciler treats an owner without a lease as dead,
+	// with the defaults: a TTL, the grace and the slow walk.
 	judgedAfter = 15*time.Second + 5*time.Second + 5*time.Second
 )
 
-// What the sessions are for. Each has one turn, taken by Work.
+// The sessions' roles. Each session has one turn, which Work handles.
 const (
-	asks    = "asks"    // a question without a call, whose answer goes to a callback
+	asks    = "asks"    // a question without a call, with a callback
 	asksTo  = "asks-to" // a question whose answer is the result of a call
 	calls   = "calls"   // a tool runs
-	streams = "streams" // a model's answer comes
-	fails   = "fails"   // it has failed, and is tried again in the outage
+	streams = "streams" // a model's answer is streamed
+	fails   = "fails"   // the turn has failed, and is retried during the outage
 )
 
 var all = []string{asks, asksTo, calls, streams, fails}
@@ -55,15 +55,15 @@ type world struct {
 	stop   func()       // ends the services
 	leave  func() error // ends the agent
 
-	running chan string   // each handler says that it has got where it waits
-	release chan struct{} // closed: tools and streams end
+	running chan string   // each handler reports that it waits
+	release chan struct{} // closed when tools and streams end
 
 	mu    sync.Mutex
-	begun map[string]int // turns by session
+	begun map[string]int // the number of turns by session
 }
 
-// TestOutage (R8): with the defaults an outage of the broker of 1 to 120 s loses nothing of what a living agent has
-// open, whether the services live through it or are started again with the broker, as those of `holdfast up` are.
+// TestOutage shows R8: with the defaults, an outage of the broker of 1 to 120 s loses no open work of a live agent. The
+// services either run through the outage or are started again with the broker, as in `holdfast up`.
 func TestOutage(t *testing.T) {
 	outages := []time.Duration{time.Second, 20 * time.Second}
 	if os.Getenv(longEnv) != "" {
@@ -73,14 +73,14 @@ func TestOutage(t *testing.T) {
 	for _, d := range outages {
 		for _, restarted := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, services restarted %t", d, restarted), func(t *testing.T) {
-				t.Parallel() // it mostly waits
+				t.Parallel() // most of the time it waits
 				newWorld(t).rides(d, restarted)
 			})
 		}
 	}
 }
 
-// rides is one outage.
+// rides runs one outage.
 func (w *world) rides(d time.Duration, restarted bool) {
 	w.work()
 	before := map[string]*session.State{}
@@ -111,7 +111,8 @@ func (w *world) rides(d time.Duration, restarted bool) {
 	w.until(fails, "the retry's end", func(st *session.State) bool {
 		return st.LastTurn != nil && st.LastTurn.Outcome == session.OutcomeCompleted
 	})
-	<-time.After(time.Until(back.Add(judgedAfter))) // by now recovery would have said what it has to say
+	// By now the reconciler would have recovered the sessions.
+	<-time.After(time.Until(back.Add(judgedAfter)))
 	close(w.release)
 	for _, id := range all {
 		w.check(id, before[id], w.until(id, "the end",
@@ -121,14 +122,14 @@ func (w *world) rides(d time.Duration, restarted bool) {
 	w.stop()
 }
 
-// check compares a session before the outage with how it ended.
+// check compares a session before the outage with its end.
 func (w *world) check(id string, before, st *session.State) {
 	w.t.Helper()
 	begun := 1
 	if id == fails {
 		begun = 2
 	} else if before.Turn == nil || st.LastTurn.ID != before.Turn.ID {
-		w.t.Errorf("%s: turn %+v ended as %+v: another", id, before.Turn, st.LastTurn)
+		w.t.Errorf("%s: turn %+v was open, but another turn ended: %+v", id, before.Turn, st.LastTurn)
 	}
 	w.mu.Lock()
 	if n := w.begun[id]; n != begun {
@@ -159,7 +160,7 @@ func (w *world) check(id string, before, st *session.State) {
 	}
 }
 
-// work has the agent work, with the defaults, and each session get its turn.
+// work starts the agent with the defaults, and one turn in each session.
 func (w *world) work() {
 	w.t.Helper()
 	h, err := harness.Connect(w.ctx, harness.Config{ID: me, URL: w.server.URL()})
@@ -182,7 +183,7 @@ func (w *world) work() {
 	}
 }
 
-// turn is what the agent does in each of its sessions.
+// turn handles the turn of each of the agent's sessions.
 func (w *world) turn(ctx context.Context, t *harness.Turn) error {
 	id := t.Session().ID()
 	w.mu.Lock()
@@ -227,7 +228,7 @@ func (w *world) turn(ctx context.Context, t *harness.Turn) error {
 	return nil
 }
 
-// stream is a model's answer that comes until it is released.
+// stream is a model's answer that continues until it is released.
 func (w *world) stream(ctx context.Context, t *harness.Turn) error {
 	m := t.Stream()
 	tick := time.NewTicker(deltaEvery)
@@ -246,7 +247,7 @@ func (w *world) stream(ctx context.Context, t *harness.Turn) error {
 	}
 }
 
-// answered says what is wrong with how a question was settled.
+// answered returns an error if a question was not settled with the answer.
 func answered(a harness.Answer, err error) func(want string) error {
 	return func(want string) error {
 		if err == nil && (len(a.Answers) != 1 || a.Answers[0].Text != want) {
@@ -271,7 +272,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// services starts all services, as they are by default.
+// services starts all services with their defaults.
 func (w *world) services() {
 	w.t.Helper()
 	led, err := ledger.New(w.bus, ledger.Default(), zerolog.Nop())
@@ -305,7 +306,7 @@ func (w *world) ok(err error) {
 
 func ref(id string) events.Ref { return events.Ref{Harness: me, Session: id} }
 
-// state is the fold of a session's log.
+// state returns a session folded from its log.
 func (w *world) state(id string) *session.State {
 	w.t.Helper()
 	st := session.New(ref(id))
@@ -327,7 +328,7 @@ func (w *world) until(id, what string, ok func(*session.State) bool) *session.St
 	return st
 }
 
-// said counts the facts in a session's log by kind.
+// said returns the number of facts in the session's log by kind.
 func (w *world) said(id string) map[events.Kind]int {
 	w.t.Helper()
 	cs, err := w.bus.Read(w.ctx, ref(id), 0)
@@ -341,7 +342,7 @@ func (w *world) said(id string) map[events.Kind]int {
 	return n
 }
 
-// answer answers the session's question, as soon as the ledger is there to take it.
+// answer answers the session's question as soon as the ledger accepts it.
 func (w *world) answer(id, text string) {
 	w.t.Helper()
 	req := map[string]any{"harness": me, "session": id, "prompt": "p", "by": "ada",

@@ -13,27 +13,27 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// sectorBytes is what a disk writes as a whole: a write of more can be torn between two sectors.
+// sectorBytes is the size of an atomic write: a longer write can be torn between two sectors.
 const sectorBytes = 512
 
-// disk is a disk with a volatile cache, as one file of a FUSE file system. What was written is in the cache; a flush
-// puts all of the cache on the medium. A cut of the power leaves of each sector in the cache one of the contents that
-// it had since the last flush, or what is on the medium.
+// disk is a disk with a volatile cache, as one file of a FUSE file system. A write goes to the cache. A flush writes
+// the whole cache to the medium. After a power cut, each sector in the cache has one of its contents since the last
+// flush, or the content on the medium.
 type disk struct {
 	fs.Inode
 
 	mu      sync.Mutex
 	powered *sync.Cond
-	shows   []byte             // what a read gets
-	medium  []byte             // what is certain to survive
+	shows   []byte             // what a read returns
+	medium  []byte             // what survives a cut
 	cache   map[int64][][]byte // by sector: its contents since the last flush, oldest first
-	used    map[int64]bool     // pages that were ever written: the others are zero
-	frozen  bool               // the power is cut: nothing is done any more
-	removed bool               // the machine is gone: everything fails
+	used    map[int64]bool     // pages that were written; the others are zero
+	frozen  bool               // the power is cut: all operations wait
+	removed bool               // the machine has ended: all operations fail
 	flushes int
 }
 
-// newDisk is an empty disk. Memory is taken as it is written.
+// newDisk returns an empty disk. A page takes memory only after a write.
 func newDisk(size int) (*disk, error) {
 	d := &disk{cache: map[int64][][]byte{}, used: map[int64]bool{}}
 	d.powered = sync.NewCond(&d.mu)
@@ -57,7 +57,7 @@ func (d *disk) free() error {
 	return nil
 }
 
-// alive waits while the power is cut, and says whether there is still a machine. The disk is locked.
+// alive waits while the power is cut, and reports whether the machine still exists. The caller holds the disk's lock.
 func (d *disk) alive() bool {
 	for d.frozen && !d.removed {
 		d.powered.Wait()
@@ -71,7 +71,7 @@ func (d *disk) Getattr(_ context.Context, _ fs.FileHandle, out *fuse.AttrOut) sy
 	return 0
 }
 
-// Setattr implements [fs.NodeSetattrer]: times are of no interest, and the size stays.
+// Setattr implements [fs.NodeSetattrer]: it ignores times, and the size does not change.
 func (d *disk) Setattr(ctx context.Context, f fs.FileHandle, _ *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
 	return d.Getattr(ctx, f, out)
 }
@@ -112,7 +112,7 @@ func (d *disk) Write(_ context.Context, _ fs.FileHandle, data []byte, off int64)
 	return uint32(len(data)), 0
 }
 
-// Fsync implements [fs.NodeFsyncer]: it is the disk's flush.
+// Fsync implements [fs.NodeFsyncer]: it flushes the disk.
 func (d *disk) Fsync(context.Context, fs.FileHandle, uint32) syscall.Errno {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -127,14 +127,14 @@ func (d *disk) Fsync(context.Context, fs.FileHandle, uint32) syscall.Errno {
 	return 0
 }
 
-// freeze cuts the power: from this instant nothing is read, written or flushed.
+// freeze cuts the power: from this instant no read, write or flush returns.
 func (d *disk) freeze() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.frozen = true
 }
 
-// remove lets everything fail that waits, once the machine's processes cannot go on any more.
+// remove lets all waiting operations fail. The machine's processes must have been killed.
 func (d *disk) remove() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -142,8 +142,8 @@ func (d *disk) remove() {
 	d.powered.Broadcast()
 }
 
-// survivor is the disk as it is when the power is back: of the cache a random part, sector by sector. It says how many
-// sectors were in the cache, and how many of them are not as they were last written.
+// survivor returns the disk after the power is back. It keeps a random part of the cache, sector by sector. It returns
+// the number of sectors in the cache, and of those that differ from their last write.
 func (d *disk) survivor(rnd *rand.Rand) (after *disk, cached, lost int, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -155,7 +155,7 @@ func (d *disk) survivor(rnd *rand.Rand) (after *disk, cached, lost int, err erro
 	for n := range d.cache {
 		sectors = append(sectors, n)
 	}
-	slices.Sort(sectors) // the same seed keeps the same part
+	slices.Sort(sectors) // the order makes the result depend only on the seed
 	most := []float64{0, 0.1, 0.5, 0.9, 1}[rnd.IntN(5)]
 	for _, n := range sectors {
 		contents := d.cache[n]
@@ -177,10 +177,10 @@ func (d *disk) survivor(rnd *rand.Rand) (after *disk, cached, lost int, err erro
 	return after, len(sectors), lost, nil
 }
 
-// pageBytes is how much is copied at a time.
+// pageBytes is the size of a page.
 const pageBytes = 4 << 10
 
-// copyUsed copies the pages that were ever written: the others take no memory, and no time.
+// copyUsed copies the pages that were written.
 func (d *disk) copyUsed(after *disk, to, from []byte) {
 	for page := range d.used {
 		after.used[page] = true
@@ -188,7 +188,7 @@ func (d *disk) copyUsed(after *disk, to, from []byte) {
 	}
 }
 
-// directory is the file system's only directory, with the disk in it.
+// directory is the file system's only directory. It has the disk in it.
 type directory struct {
 	fs.Inode
 	disk *disk

@@ -17,33 +17,33 @@ import (
 // kind is a file system.
 type kind struct {
 	name    string
-	size    int      // of the disk
-	make    []string // makes one on a device
-	options string   // it is mounted with
+	size    int      // of the disk, in bytes
+	make    []string // the command that creates it on a device
+	options string   // mount options
 }
 
-// diskBytes is the size of a disk: the broker reserves room for its streams. What is not written takes no memory.
+// diskBytes is the size of a disk: the broker reserves room for its streams. Unwritten pages take no memory.
 const diskBytes = 16 << 30
 
-// kinds are the file systems on which the power is cut.
+// kinds are the tested file systems.
 var kinds = []kind{
 	{"ext4", diskBytes, []string{"mkfs.ext4", "-q", "-F", "-N", "4096", "-J", "size=16", "-E",
 		"nodiscard,lazy_itable_init=0,lazy_journal_init=0"}, "rw"},
 	{"xfs", diskBytes, []string{"mkfs.xfs", "-q", "-f", "-K"}, "nouuid"},
 }
 
-// machine is a disk with a file system that is mounted, until its power is cut.
+// machine is a disk with a mounted file system, until its power is cut.
 type machine struct {
 	dir    string
 	kind   kind
 	disk   *disk
 	served *fuse.Server
 	loop   string
-	at     string // where the file system is mounted
+	at     string // the mount point
 	powers int
 }
 
-// newMachine is a machine with an empty file system.
+// newMachine returns a machine with an empty file system.
 func newMachine(t *testing.T, k kind) *machine {
 	t.Helper()
 	d, err := newDisk(k.size)
@@ -66,7 +66,7 @@ func newMachine(t *testing.T, k kind) *machine {
 	return m
 }
 
-// on serves the disk and mounts its file system, a new one if it is fresh.
+// on serves the disk and mounts its file system. If fresh is set, it creates the file system first.
 func (m *machine) on(fresh bool) (err error) {
 	m.powers++
 	fused := filepath.Join(m.dir, fmt.Sprintf("fuse-%d", m.powers))
@@ -91,8 +91,8 @@ func (m *machine) on(fresh bool) (err error) {
 	return err
 }
 
-// off takes apart what a cut has left of the machine. Its processes must have been killed: nothing of the file system
-// can be written any more, so that errors of it are expected.
+// off removes the rest of a machine after a cut. Its processes must have been killed. The file system cannot write any
+// more, so its errors are expected.
 func (m *machine) off() error {
 	m.disk.remove()
 	var errs []error
@@ -102,7 +102,8 @@ func (m *machine) off() error {
 	if _, err := run("losetup", "--detach", m.loop); err != nil {
 		errs = append(errs, err)
 	}
-	if err := m.served.Unmount(); err != nil { // the loop device may have it still
+	// The loop device may still use it.
+	if err := m.served.Unmount(); err != nil {
 		if err := syscall.Unmount(filepath.Join(m.dir, fmt.Sprintf("fuse-%d", m.powers)),
 			syscall.MNT_DETACH); err != nil {
 			errs = append(errs, fmt.Errorf("power: unmount the disk: %w", err))
@@ -111,7 +112,7 @@ func (m *machine) off() error {
 	return errors.Join(errs...)
 }
 
-// back gives the machine its power back, with what survived of its disk.
+// back restores the machine's power, with the surviving part of its disk.
 func (m *machine) back(t *testing.T, rnd *rand.Rand) {
 	t.Helper()
 	after, cached, lost, err := m.disk.survivor(rnd)
@@ -129,7 +130,7 @@ func (m *machine) back(t *testing.T, rnd *rand.Rand) {
 	}
 }
 
-// run runs a command and returns what it says.
+// run runs a command and returns its output.
 func run(args ...string) (string, error) {
 	out, err := exec.Command(args[0], args[1:]...).CombinedOutput()
 	if err != nil {

@@ -1,9 +1,9 @@
-// Package power cuts the power of the machine that a broker runs on, and looks whether everything that it has
+// Package power cuts the power of the machine on which a broker runs. It checks that everything that the broker
 // acknowledged is there when the power is back.
 //
-// The machine's disk is a FUSE file with a volatile cache; a loop device makes a disk of it, with a real file system on
-// it. A cut stops the disk first and kills the processes then, so that nothing can be acknowledged after the cut. What
-// was flushed survives; of what was not, a random part does, torn at 512 bytes.
+// The machine's disk is a FUSE file with a volatile cache. A loop device makes a block device of it, with a real file
+// system. A cut first stops the disk and then kills the processes, so there is no acknowledgement after the cut.
+// Flushed data survives. Of the other data a random part survives, torn at 512 bytes.
 package power
 
 import (
@@ -25,11 +25,11 @@ import (
 
 const (
 	root           = "../.."
-	insideVariable = "HOLDFAST_POWER_INSIDE" // this process has a mount namespace of its own
+	insideVariable = "HOLDFAST_POWER_INSIDE" // this process has its own mount namespace
 	roleBroker     = "broker"
 )
 
-var program string // the path of holdfast
+var program string // path of the binary holdfast
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -77,7 +77,7 @@ func main(m *testing.M) (int, error) {
 	return 0, err
 }
 
-// permitted is nil where this machine lets the tests mount a disk of their own.
+// permitted returns nil if the tests may mount a disk of their own on this machine.
 func permitted() error {
 	var errs []error
 	if os.Geteuid() != 0 {
@@ -99,7 +99,7 @@ func permitted() error {
 	return errors.Join(append(errs, probe.Run())...)
 }
 
-// broker is one broker: of several, or one whose writes are not synced.
+// broker is one broker of several, or one whose writes are not synced.
 func broker() error {
 	var n struct{ Config embed.Config }
 	if err := child.Settings(&n); err != nil {

@@ -26,7 +26,7 @@ import (
 
 const (
 	writers     = 8
-	freshEvery  = 5 // cuts, after which the machine gets a new disk, to be cut at its first start
+	freshEvery  = 5 // number of cuts until the machine gets a new disk, which is cut at its first start
 	padMax      = 3_000
 	patience    = time.Minute
 	loopbackAny = "127.0.0.1:0"
@@ -34,7 +34,7 @@ const (
 
 var seed = flag.Uint64("seed", uint64(time.Now().UnixNano()), "what decides when the power is cut, and what survives")
 
-// cuts is how often the power is cut: a few times, or often.
+// cuts returns the number of power cuts: a few by default.
 func cuts(few, many int) int {
 	if os.Getenv("HOLDFAST_LONG") != "" {
 		return many
@@ -47,8 +47,8 @@ func dice(t *testing.T, salt uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(*seed, salt))
 }
 
-// TestCuts: nothing that `holdfast up` has acknowledged is lost, whenever the power is cut, also in its first seconds
-// on a new disk; and it starts on what is left.
+// TestCuts: `holdfast up` loses no acknowledged commit, whenever the power is cut, also in the first seconds on a new
+// disk. It starts on the disk after the cut.
 func TestCuts(t *testing.T) {
 	for i, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
@@ -57,19 +57,20 @@ func TestCuts(t *testing.T) {
 			for n := cuts(3, 90); n > 0; n -= freshEvery {
 				total += cutUp(t, rnd, k, min(n, freshEvery))
 			}
-			t.Logf("%d commits were acknowledged, and none is lost", total)
+			t.Logf("%d commits were acknowledged; none were lost", total)
 		})
 	}
 }
 
-// cutUp cuts the power of one machine so many times, and returns how many commits were acknowledged.
+// cutUp cuts the power of one machine n times, and returns the number of acknowledged commits.
 func cutUp(t *testing.T, rnd *rand.Rand, k kind, times int) (acknowledged int) {
 	m := newMachine(t, k)
 	var all []*record
 	for n := range times {
 		u := startUp(t, m)
 		last := time.Duration(rnd.IntN(800)) * time.Millisecond
-		if n == 0 { // the first start on this disk: nothing that the start itself has written is old
+		// At the first start on this disk, everything on it is new.
+		if n == 0 {
 			last = time.Duration(rnd.IntN(150)) * time.Millisecond
 		}
 		w := write(t, u.url, fmt.Sprintf("%s-%d", k.name, n), 1)
@@ -134,7 +135,7 @@ func TestCutsOfThree(t *testing.T) {
 	t.Logf("%d commits were acknowledged", acknowledged)
 }
 
-// TestTheRigLoses: the same broker without a sync of each write loses what it has acknowledged. Else the other tests
+// TestTheRigLoses: the same broker without synced writes loses acknowledged commits. Otherwise the other tests would
 // prove nothing.
 func TestTheRigLoses(t *testing.T) {
 	rnd := dice(t, 200)
@@ -158,11 +159,11 @@ func TestTheRigLoses(t *testing.T) {
 	killNodes(nodes, machines)
 	t.Logf("%d of %d acknowledged commits are lost", lost, acked)
 	if acked == 0 || lost == 0 {
-		t.Errorf("%d of %d acknowledged commits are lost without syncs: this rig cuts no power", lost, acked)
+		t.Errorf("%d of %d acknowledged commits are lost without syncs: this rig does not cut the power", lost, acked)
 	}
 }
 
-// upProcess is `holdfast up`.
+// upProcess is a process of `holdfast up`.
 type upProcess struct {
 	cmd *exec.Cmd
 	url string
@@ -193,7 +194,7 @@ func startUp(t *testing.T, m *machine) *upProcess {
 		select {
 		case err := <-ended:
 			body, _ := os.ReadFile(u.log)
-			t.Fatalf("holdfast up does not start on what is left: %v\n%s", err, body)
+			t.Fatalf("holdfast up does not start after the cut: %v\n%s", err, body)
 		default:
 		}
 		var at struct {
@@ -209,8 +210,8 @@ func startUp(t *testing.T, m *machine) *upProcess {
 	return u
 }
 
-// kill ends the process of a machine whose disk is frozen: it is sent the signal before anything of the disk returns to
-// it.
+// kill ends the process of a machine whose disk is frozen. The process gets the signal before any operation of the disk
+// returns.
 func (u *upProcess) kill(t *testing.T, m *machine) {
 	t.Helper()
 	if err := u.cmd.Process.Kill(); err != nil {
@@ -245,7 +246,7 @@ func startNodes(t *testing.T, machines []*machine, addrs []string, synced bool) 
 	for _, p := range nodes {
 		line, err := p.Line(ctx)
 		if err != nil {
-			t.Fatalf("a broker does not start on what is left: %v", err)
+			t.Fatalf("a broker does not start after the cut: %v", err)
 		}
 		urls = append(urls, line)
 	}
@@ -265,7 +266,7 @@ func killNodes(nodes []*child.Process, machines []*machine) {
 	}
 }
 
-// free are addresses that nobody listens on.
+// free returns unused addresses.
 func free(t *testing.T, n int) []string {
 	t.Helper()
 	var addrs []string
@@ -295,7 +296,7 @@ func open(t *testing.T, url string, replicas int) *bus.Bus {
 	return b
 }
 
-// record is what was acknowledged of one session.
+// record has the acknowledged commits of one session.
 type record struct {
 	ref   events.Ref
 	acked []ack
@@ -306,7 +307,7 @@ type ack struct {
 	id  string
 }
 
-// lost are the acknowledged commits that the log does not have, each under its number.
+// lost returns the acknowledged commits that the log does not have under their seq.
 func (r *record) lost(b *bus.Bus) (missing []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -325,7 +326,7 @@ func (r *record) lost(b *bus.Bus) (missing []string) {
 	return missing
 }
 
-// folded waits until the session's document shows all of its log.
+// folded waits until the session's document has all commits of its log.
 func (r *record) folded(t *testing.T, b *bus.Bus) {
 	t.Helper()
 	if len(r.acked) == 0 {
@@ -339,21 +340,21 @@ func (r *record) folded(t *testing.T, b *bus.Bus) {
 	})
 }
 
-// writing is writers at work.
+// writing is a set of running writers.
 type writing struct {
 	b       *bus.Bus
 	cancel  context.CancelFunc
 	all     sync.WaitGroup
 	records []*record
-	first   chan struct{} // closed when something was acknowledged
+	first   chan struct{} // closed at the first acknowledgement
 }
 
-// write has sessions written to, each by a writer of its own, one commit after the other.
+// write starts one writer per session. Each one appends one commit after the other.
 func write(t *testing.T, url, name string, replicas int) *writing {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &writing{b: open(t, url, replicas), cancel: cancel, first: make(chan struct{})}
-	told := sync.OnceFunc(func() { close(w.first) })
+	acknowledged := sync.OnceFunc(func() { close(w.first) })
 	for i := range writers {
 		r := &record{ref: events.Ref{Harness: "h", Session: fmt.Sprintf("%s-%d", name, i)}}
 		w.records = append(w.records, r)
@@ -376,7 +377,7 @@ func write(t *testing.T, url, name string, replicas int) *writing {
 				}
 				seq = at
 				r.acked = append(r.acked, ack{at, id})
-				told()
+				acknowledged()
 			}
 		})
 	}
@@ -391,12 +392,12 @@ func (w *writing) during(t *testing.T, d time.Duration) {
 	select {
 	case <-w.first:
 	case <-late.C:
-		t.Fatal("nothing is acknowledged")
+		t.Fatal("there is no acknowledgement")
 	}
 	<-time.After(d)
 }
 
-// stop ends the writers, whose broker is gone, and returns what was acknowledged.
+// stop ends the writers, whose broker has ended, and returns their records.
 func (w *writing) stop(t *testing.T) []*record {
 	t.Helper()
 	w.cancel()

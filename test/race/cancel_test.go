@@ -21,12 +21,12 @@ import (
 )
 
 const (
-	retryLanes = 1_000                 // sessions in which a retry waits at the same time
-	firstDelay = 2 * time.Second       // before the first attempt
-	aimBefore  = 12 * time.Millisecond // the first cancels are sent from so long before the instant
-	aimSteps   = 24                    // to as long after it, in so many steps
+	retryLanes = 1_000                 // sessions with a retry at the same time
+	firstDelay = 2 * time.Second       // the delay before the first attempt
+	aimBefore  = 12 * time.Millisecond // the first cancels are sent this long before the instant
+	aimSteps   = 24                    // the number of steps to as long after it
 	aimStepMax = 2 * time.Second
-	// who was too late is earlier by so much the next time, and who was in time later
+	// The next cancel is earlier if the last one was late, and later if it was in time.
 	aimStepMin = 200 * time.Microsecond
 )
 
@@ -58,8 +58,8 @@ func services(t *testing.T, b *bus.Bus) {
 	ready(t, b)
 }
 
-// TestCancelAndFire: a cancel and the retry it is about meet at the instant. One of the two is in the log, never both,
-// and who cancelled is told which (T16, V9).
+// TestCancelAndFire: a cancel and the retry meet at the retry's instant. The log has exactly one of them, and the
+// caller gets that result (T16, V9).
 func TestCancelAndFire(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t))
 	services(t, b)
@@ -92,8 +92,8 @@ func TestCancelAndFire(t *testing.T) {
 	}
 }
 
-// aiming looks for the instant at which the two meet, however slow the machine is: in steps that grow as long as the
-// same one wins, and shrink when the other does.
+// aiming searches the instant at which the two requests meet, however slow the machine is. Its step grows while the
+// same one wins, and shrinks when the other one does.
 type aiming struct {
 	at, step time.Duration
 	last     bool
@@ -116,15 +116,15 @@ func (a *aiming) next(cancelled bool) {
 	}
 }
 
-// hold lets the first of two, or the second, wait for so long that they meet.
+// hold delays the first of two requests, or the second, so that they meet.
 func (a *aiming) hold(i int) {
 	if wait := []time.Duration{a.at, -a.at}[i]; wait > 0 {
 		<-time.After(wait)
 	}
 }
 
-// cancelAtTheInstant lets a turn fail, cancels its retry at about the instant it fires, and says which of the two it
-// was: as the caller was told, which has to be what the log says.
+// cancelAtTheInstant lets a turn fail and cancels its retry at about its instant. It reports whether the cancel won,
+// and returns an error if the log differs from the caller's reply.
 func (l *lane) cancelAtTheInstant(t *testing.T, turn string, aim time.Duration) (cancelled bool, err error) {
 	ctx := t.Context()
 	if err := l.append(ctx, events.WriterHarness, 1, events.TurnStarted{Turn: turn, Cause: events.CauseMessage},
@@ -144,7 +144,7 @@ func (l *lane) cancelAtTheInstant(t *testing.T, turn string, aim time.Duration) 
 	case err == nil:
 		cancelled = true
 	case !refused || refusal.Code != 409 || refusal.Stands == nil || refusal.Stands.Status != session.RetryStarting:
-		return false, fmt.Errorf("told %w", err)
+		return false, fmt.Errorf("the reply is %w", err)
 	}
 	tail, err := l.bus.Read(ctx, l.ref, from)
 	if err != nil {
@@ -163,7 +163,8 @@ func (l *lane) cancelAtTheInstant(t *testing.T, turn string, aim time.Duration) 
 		l.st.Fold(&tail[i])
 	}
 	if gone+asked != 1 || cancelled != (gone == 1) || l.st.Ignored.Count > 0 {
-		return false, fmt.Errorf("cancel succeeded: %v; in the log: abandoned %d times, requested %d times, ignored %+v",
+		return false, fmt.Errorf(
+			"cancel succeeded: %v; in the log: abandoned %d times, requested %d times, ignored %+v",
 			cancelled, gone, asked, l.st.Ignored.Last)
 	}
 	return cancelled, nil

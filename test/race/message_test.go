@@ -19,20 +19,20 @@ import (
 )
 
 const (
-	clockSlack = 20 * time.Millisecond  // by which a service's idea of the broker's time may be ahead
-	lookEvery  = 100 * time.Millisecond // when nobody nudges
-	limit      = 100_000                // tokens of a conversation
+	clockSlack = 20 * time.Millisecond  // the service's estimate of the broker's time may be ahead by this
+	lookEvery  = 100 * time.Millisecond // the harness's interval without a nudge
+	limit      = 100_000                // the context size in tokens
 )
 
-// site is a lane in which services decide too: its harness looks when it is nudged.
+// site is a lane with services: its harness reads its view after a nudge.
 type site struct {
 	*lane
 	poked chan struct{}
-	won   map[string]int // outcomes, by name
-	later time.Duration  // by how much one of the two is held back, so that they meet
+	won   map[string]int // number of outcomes by name
+	later time.Duration  // the delay of one of the two requests, so that they meet
 }
 
-// contend races in all sites at once, and then holds each log against the rules of deciders.
+// contend races in all sites concurrently, and then checks each log against the invariants of deciders.
 func contend(t *testing.T, rounds int, outcomes int,
 	round func(ctx context.Context, s *site, n int) (outcome string, err error)) {
 	t.Helper()
@@ -78,7 +78,7 @@ func contend(t *testing.T, rounds int, outcomes int,
 	}
 }
 
-// checkLog: nobody said what he may not say, or said anything in vain.
+// checkLog checks that each writer appended only allowed facts, and that each fact counted.
 func (s *site) checkLog(t *testing.T) {
 	t.Helper()
 	commits, err := s.bus.Read(t.Context(), s.ref, 0)
@@ -93,11 +93,11 @@ func (s *site) checkLog(t *testing.T) {
 		}
 	}
 	if st.Ignored.Count > 0 || st.Parked > 0 {
-		t.Errorf("%s: something was said in vain: %+v, parked %d", s.ref, st.Ignored, st.Parked)
+		t.Errorf("%s: an appended fact did not count: %+v, parked %d", s.ref, st.Ignored, st.Parked)
 	}
 }
 
-// until folds what comes until ok.
+// until folds commits until ok returns true.
 func (s *site) until(ctx context.Context, what string, ok func(st *session.State) bool) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -118,8 +118,8 @@ func (s *site) until(ctx context.Context, what string, ok func(st *session.State
 	}
 }
 
-// does appends what a harness says, again on what it missed when somebody was first. facts are nil when there is
-// nothing left to say.
+// does appends facts of the harness. If another writer was first, it folds that commit and tries again. facts returns
+// nil if there is nothing left to append.
 func (s *site) does(ctx context.Context, facts func(st *session.State) []events.Fact) error {
 	for {
 		fs := facts(s.st)
@@ -136,7 +136,7 @@ func (s *site) does(ctx context.Context, facts func(st *session.State) []events.
 	}
 }
 
-// takes takes the turn that is asked for next, which has this message, and completes it.
+// takes takes the next requested turn, which must have this message, and completes it.
 func (s *site) takes(ctx context.Context, message string) error {
 	asked := func(st *session.State) bool { return st.Pending.Turn != nil && st.Pending.Turn.Message == message }
 	if err := s.until(ctx, "the turn for "+message, asked); err != nil {
@@ -148,19 +148,19 @@ func (s *site) takes(ctx context.Context, message string) error {
 	})
 }
 
-// reply is what a caller was told.
+// reply is a caller's reply.
 type reply struct {
 	seq    uint64
-	code   int    // 0: it is done, at seq
-	stands string // what stands instead
+	code   int    // 0: success, at seq
+	stands string // status of what stands instead
 	err    error
 }
 
-func (s *site) ask(ctx context.Context, service, verb string, wish any) (r reply) {
+func (s *site) ask(ctx context.Context, service, verb string, request any) (r reply) {
 	var body struct {
 		Seq uint64 `json:"seq"`
 	}
-	err := s.bus.Request(ctx, service, verb, wish, &body)
+	err := s.bus.Request(ctx, service, verb, request, &body)
 	refusal, refused := errors.AsType[*events.Refusal](err)
 	switch {
 	case err == nil:
@@ -168,7 +168,7 @@ func (s *site) ask(ctx context.Context, service, verb string, wish any) (r reply
 	case refused && refusal.Stands != nil:
 		r.code, r.stands = refusal.Code, refusal.Stands.Status
 	default:
-		r.err = fmt.Errorf("told %w", err)
+		r.err = fmt.Errorf("the reply is %w", err)
 	}
 	return r
 }
@@ -182,7 +182,7 @@ func (s *site) send(ctx context.Context, message, content string) reply {
 		compaction.SendWish{Ref: s.ref, Message: message, Content: body, By: "ada"})
 }
 
-// both does two things at once.
+// both runs two functions concurrently.
 func both(a, b func() reply) (x, y reply, err error) {
 	var all sync.WaitGroup
 	all.Go(func() { x = a() })
@@ -191,8 +191,8 @@ func both(a, b func() reply) (x, y reply, err error) {
 	return x, y, errors.Join(x.err, y.err)
 }
 
-// A person answers a question while another one says something else: the question is answered or superseded, never
-// both, the message is taken in all the same, and who answered is told which.
+// TestSendAndAnswer: a person answers a question while another one sends a message. The question is either answered or
+// superseded. The message is accepted in both cases, and the caller of the answer gets the result.
 func TestSendAndAnswer(t *testing.T) {
 	contend(t, *rounds, 2, func(ctx context.Context, s *site, n int) (string, error) {
 		p, m := fmt.Sprint("p", n), fmt.Sprint("m", n)
@@ -224,7 +224,7 @@ func TestSendAndAnswer(t *testing.T) {
 		case answered.code == 0 && status == session.Answered && answered.seq < sent.seq:
 		case answered.code == 410 && answered.stands == string(session.Superseded) && status == session.Superseded:
 		default:
-			return "", fmt.Errorf("the prompt is %s; told %+v, and %+v", status, answered, sent)
+			return "", fmt.Errorf("the prompt is %s; the replies are %+v and %+v", status, answered, sent)
 		}
 		delivered := func(*session.State) []events.Fact { return []events.Fact{events.PromptDelivered{Prompt: p}} }
 		if err := s.does(ctx, delivered); err != nil {
@@ -234,7 +234,8 @@ func TestSendAndAnswer(t *testing.T) {
 	})
 }
 
-// A person takes a message back while the harness takes it: one of the two is in the log, and both are told which.
+// TestWithdrawAndHandOut: a person withdraws a message while the harness takes it. The log has one of the two, and both
+// callers get that result.
 func TestWithdrawAndHandOut(t *testing.T) {
 	contend(t, *rounds, 2, func(ctx context.Context, s *site, n int) (string, error) {
 		m := fmt.Sprint("m", n)
@@ -249,7 +250,8 @@ func TestWithdrawAndHandOut(t *testing.T) {
 		withdrawn, _, err := both(func() reply {
 			return s.ask(ctx, compaction.Name, "withdraw", compaction.WithdrawWish{Ref: s.ref, Message: m, By: "bob"})
 		}, func() reply {
-			if n%2 == 0 { // about as long as a withdrawal takes
+			// This takes about as long as a withdrawal.
+			if n%2 == 0 {
 				if err := s.bus.Request(ctx, ledger.Name, "get", s.ref, nil); err != nil {
 					return reply{err: err}
 				}
@@ -277,12 +279,13 @@ func TestWithdrawAndHandOut(t *testing.T) {
 			return "delivered", s.does(ctx,
 				func(*session.State) []events.Fact { return []events.Fact{events.TurnCompleted{Turn: turn}} })
 		}
-		return "", fmt.Errorf("the message was %s; taken: %v; the person was told %+v", e.Outcome, taken, withdrawn)
+		return "", fmt.Errorf("the message was %s; taken: %v; the reply to the person is %+v", e.Outcome, taken,
+			withdrawn)
 	})
 }
 
-// Two people send at once: what each is told is its place in the log, and that is the order in which they are handed
-// out. Under one id only one content is taken.
+// TestTwoPeopleSend: two people send concurrently. Each reply has the message's seq in the log, and messages are
+// delivered in this order. One id has only one content.
 func TestTwoPeopleSend(t *testing.T) {
 	contend(t, *rounds, 2, func(ctx context.Context, s *site, n int) (string, error) {
 		ids, contents := [2]string{fmt.Sprint("a", n), fmt.Sprint("b", n)}, [2]string{"x", "y"}
@@ -301,7 +304,7 @@ func TestTwoPeopleSend(t *testing.T) {
 		case same && x.code == 409 && y.code == 0:
 			return "other of one id", s.takes(ctx, ids[0])
 		case same || x.code != 0 || y.code != 0 || x.seq == y.seq:
-			return "", fmt.Errorf("told %+v and %+v", x, y)
+			return "", fmt.Errorf("the replies are %+v and %+v", x, y)
 		}
 		first, second, outcome := ids[0], ids[1], "first"
 		if y.seq < x.seq {
@@ -314,14 +317,14 @@ func TestTwoPeopleSend(t *testing.T) {
 	})
 }
 
-// compactAndStopPart is how many of the other races' rounds this one has: it takes many steps.
+// compactAndStopPart reduces the rounds of this race, because a round has many steps.
 const compactAndStopPart = 5
 
-// laterStep is by how much a stop is held back more, or less, than the one before.
+// laterStep is the change of a stop's delay from one round to the next.
 const laterStep = 500 * time.Microsecond
 
-// A person stops a turn as it is stopped for a compaction: whichever is first, it does not go on after the compaction,
-// and who stopped is told where that stands.
+// TestCompactAndStop: a person stops a turn while a compaction stops it. In either order, the turn does not continue
+// after the compaction, and the reply has the seq of the stop.
 func TestCompactAndStop(t *testing.T) {
 	contend(t, *rounds/compactAndStopPart, 2, func(ctx context.Context, s *site, n int) (string, error) {
 		turn := fmt.Sprint("t", n)
@@ -345,7 +348,7 @@ func TestCompactAndStop(t *testing.T) {
 		}
 		p := s.st.Pending.Stop
 		if p == nil || p.Turn != turn || p.Actor != events.ActorPerson || p.Seq != stopped.seq {
-			return "", fmt.Errorf("told that the stop stands at %d: %+v", stopped.seq, p)
+			return "", fmt.Errorf("the reply is that the stop stands at %d: %+v", stopped.seq, p)
 		}
 		compacting := false
 		err := s.does(ctx, func(st *session.State) []events.Fact {
@@ -374,7 +377,7 @@ func TestCompactAndStop(t *testing.T) {
 	})
 }
 
-// endsWith takes whatever comes until the turn for this message has completed.
+// endsWith takes every requested turn until the turn of this message has completed.
 func (s *site) endsWith(ctx context.Context, message string) error {
 	for {
 		if err := s.until(ctx, "work", func(st *session.State) bool {
@@ -394,7 +397,8 @@ func (s *site) endsWith(ctx context.Context, message string) error {
 				return nil
 			}
 			done = p.Message == message
-			few := events.UsageReported{Turn: p.ID, Tokens: events.Tokens{Input: 1}} // the compaction was of use
+			// The compaction has reduced the conversation.
+			few := events.UsageReported{Turn: p.ID, Tokens: events.Tokens{Input: 1}}
 			return []events.Fact{events.TurnStarted{Turn: p.ID}, few, events.TurnCompleted{Turn: p.ID}}
 		})
 		if err != nil || done {

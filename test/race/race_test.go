@@ -1,6 +1,6 @@
-// Package race holds people and services against each other on a real broker: two answers, an answer and an expiry, a
-// retry and its cancelling, an answer and a message, a message's withdrawal and its hand-out, two messages, a stop and
-// a compaction. Exactly one wins, and every caller is told the one that stands (P9, P10, P14, T16, C5, C7, C18).
+// Package race runs concurrent requests of people and services on a real broker: two answers, an answer and an expiry,
+// a retry and its cancellation, an answer and a message, a message's withdrawal and its delivery, two messages, a stop
+// and a compaction. Exactly one wins, and every caller gets the winner in its reply (P9, P10, P14, T16, C5, C7, C18).
 package race
 
 import (
@@ -25,30 +25,30 @@ import (
 var rounds = flag.Int("rounds", 10_000, "races of each sort")
 
 const (
-	lanes   = 16               // sessions that are raced in at the same time
-	timeout = 20 * time.Minute // for all rounds together
+	lanes   = 16               // concurrent sessions
+	timeout = 20 * time.Minute // for all rounds
 )
 
-// wish is what one caller asks of a prompt: an answer, or its expiry ("").
-type wish struct {
+// request is one caller's input for a prompt: an answer, or its expiry ("").
+type request struct {
 	prompt string
 	value  string
 }
 
-// told is what the caller was told: it won, or what stands.
-type told struct {
+// outcome is a caller's output: it won, or the value that stands.
+type outcome struct {
 	won    bool
 	stands string
 }
 
 const expired = "expired"
 
-// register is a prompt as a register that can be written once.
+// register models a prompt as a write-once register.
 var register = porcupine.Model{
 	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
 		by := map[string][]porcupine.Operation{}
 		for _, op := range history {
-			by[op.Input.(wish).prompt] = append(by[op.Input.(wish).prompt], op)
+			by[op.Input.(request).prompt] = append(by[op.Input.(request).prompt], op)
 		}
 		parts := make([][]porcupine.Operation, 0, len(by))
 		for _, ops := range by {
@@ -58,7 +58,7 @@ var register = porcupine.Model{
 	},
 	Init: func() any { return "" },
 	Step: func(state, input, output any) (bool, any) {
-		stands, w, t := state.(string), input.(wish), output.(told)
+		stands, w, t := state.(string), input.(request), output.(outcome)
 		if t.won {
 			return stands == "" || stands == w.value, w.value
 		}
@@ -66,13 +66,13 @@ var register = porcupine.Model{
 	},
 }
 
-// lane is one session in which prompts are raced, one after the other.
+// lane is one session with one prompt after the other.
 type lane struct {
 	bus *bus.Bus
 	ref events.Ref
 	st  *session.State
 	ops []porcupine.Operation
-	aim aiming // by how much the first of two is held back; less than nothing: the second
+	aim aiming // the delay of the first caller; negative: of the second
 }
 
 func open(t *testing.T, b *bus.Bus, name string) *lane {
@@ -83,7 +83,7 @@ func open(t *testing.T, b *bus.Bus, name string) *lane {
 	return l
 }
 
-// say appends as the only writer that is at work at that moment.
+// say appends facts. There is no other writer at that moment.
 func (l *lane) say(t *testing.T, w events.Writer, epoch uint64, facts ...events.Fact) {
 	t.Helper() // it may run on any goroutine
 	if err := l.append(t.Context(), w, epoch, facts...); err != nil {
@@ -114,50 +114,51 @@ func (l *lane) fold(ctx context.Context) error {
 	return err
 }
 
-// answer is one person's request.
-func (l *lane) answer(ctx context.Context, prompt, value string) (told, error) {
+// answer sends one person's answer.
+func (l *lane) answer(ctx context.Context, prompt, value string) (outcome, error) {
 	err := l.bus.Request(ctx, ledger.Name, "answer", session.AnswerWish{Ref: l.ref, Prompt: prompt, By: value,
 		Answers: []events.Answer{{Question: "q", Selected: []string{value}}}}, nil)
 	refusal, refused := errors.AsType[*events.Refusal](err)
 	switch {
 	case err == nil:
-		return told{won: true}, nil
+		return outcome{won: true}, nil
 	case !refused || refusal.Stands == nil:
-		return told{}, err
+		return outcome{}, err
 	case refusal.Code == 409 && refusal.Stands.Status == string(session.Answered):
-		return told{stands: refusal.Stands.Answers[0].Selected[0]}, nil
+		return outcome{stands: refusal.Stands.Answers[0].Selected[0]}, nil
 	case refusal.Code == 410:
-		return told{stands: refusal.Stands.Status}, nil
+		return outcome{stands: refusal.Stands.Status}, nil
 	}
-	return told{}, err
+	return outcome{}, err
 }
 
-// expire is what the reconciler does: it decides on what it knows, and again when somebody was first.
-func (l *lane) expire(ctx context.Context, prompt string) (told, error) {
+// expire does what the reconciler does: it decides on its state, and decides again if another writer was first.
+func (l *lane) expire(ctx context.Context, prompt string) (outcome, error) {
 	mine := &lane{bus: l.bus, ref: l.ref, st: l.st.Clone()}
-	if err := l.bus.Request(ctx, ledger.Name, "get", l.ref, nil); err != nil { // about as long as an answer takes
-		return told{}, err
+	// This takes about as long as an answer.
+	if err := l.bus.Request(ctx, ledger.Name, "get", l.ref, nil); err != nil {
+		return outcome{}, err
 	}
 	for {
 		if p := mine.st.Prompts[prompt]; p == nil || p.Status != session.Awaiting {
-			return told{stands: "a"}, nil // the only answer that is given in that race
+			return outcome{stands: "a"}, nil // the only answer in that race
 		}
 		err := mine.append(ctx, events.WriterReconciler,
 			1, events.PromptExpired{Prompt: prompt, Reason: events.ReasonDeadline})
 		if err == nil {
-			return told{won: true}, nil
+			return outcome{won: true}, nil
 		}
 		if !errors.Is(err, bus.ErrLostRace) {
-			return told{}, err
+			return outcome{}, err
 		}
 		if err := mine.fold(ctx); err != nil {
-			return told{}, err
+			return outcome{}, err
 		}
 	}
 }
 
-// race lets two callers loose on a fresh prompt and notes what they were told.
-func (l *lane) race(t *testing.T, prompt string, callers ...func(context.Context) (wish, told, error)) {
+// race runs two callers on a new prompt and records their outcomes.
+func (l *lane) race(t *testing.T, prompt string, callers ...func(context.Context) (request, outcome, error)) {
 	t.Helper()
 	l.say(t, events.WriterHarness, 1, events.PromptRequested{Prompt: prompt, PromptKind: events.PromptQuestion,
 		Delivery:  events.DeliverMessage,
@@ -170,13 +171,13 @@ func (l *lane) race(t *testing.T, prompt string, callers ...func(context.Context
 			start := time.Now().UnixNano()
 			w, out, err := call(t.Context())
 			if err != nil {
-				t.Errorf("%s: caller %d was told %v", prompt, i, err)
+				t.Errorf("%s: caller %d: %v", prompt, i, err)
 			}
 			ops[i] = porcupine.Operation{ClientId: i, Input: w, Call: start, Output: out, Return: time.Now().UnixNano()}
 		})
 	}
 	wg.Wait()
-	if first, ok := ops[0].Output.(told); ok {
+	if first, ok := ops[0].Output.(outcome); ok {
 		l.aim.next(first.won)
 	}
 	l.ops = append(l.ops, ops...)
@@ -186,8 +187,8 @@ func (l *lane) race(t *testing.T, prompt string, callers ...func(context.Context
 	l.say(t, events.WriterHarness, 1, events.PromptDelivered{Prompt: prompt})
 }
 
-// run races in all lanes at once and holds what everybody was told, and the log, against the register.
-func run(t *testing.T, callers func(l *lane, prompt string) []func(context.Context) (wish, told, error)) {
+// run races in all lanes concurrently and checks the recorded outcomes, and the log, against the register.
+func run(t *testing.T, callers func(l *lane, prompt string) []func(context.Context) (request, outcome, error)) {
 	b := natstest.Bus(t, natstest.Start(t))
 	led, err := ledger.New(b, ledger.Default(), zerolog.Nop())
 	if err != nil {
@@ -225,12 +226,12 @@ func run(t *testing.T, callers func(l *lane, prompt string) []func(context.Conte
 		t.Errorf("%d prompts were settled in %d rounds", settled, *rounds)
 	}
 	if !porcupine.CheckOperations(register, history) {
-		t.Error("somebody was told what does not stand")
+		t.Error("a caller got a value that does not stand")
 	}
 	won := map[string]int{}
 	for _, op := range history {
-		if op.Output.(told).won {
-			won[op.Input.(wish).value]++
+		if op.Output.(outcome).won {
+			won[op.Input.(request).value]++
 		}
 	}
 	t.Logf("%d rounds, won: %v", settled, won)
@@ -239,7 +240,7 @@ func run(t *testing.T, callers func(l *lane, prompt string) []func(context.Conte
 	}
 }
 
-// settlements counts what settled prompts in the log; each must count once.
+// settlements counts the facts in the log that settled prompts. Each of them must count.
 func (l *lane) settlements(t *testing.T) int {
 	t.Helper()
 	commits, err := l.bus.Read(t.Context(), l.ref, 0)
@@ -255,7 +256,7 @@ func (l *lane) settlements(t *testing.T) int {
 		}
 	}
 	if st.Ignored.Count > 0 {
-		t.Errorf("%s: a fact was appended in vain: %+v", l.ref, st.Ignored.Last)
+		t.Errorf("%s: an appended fact did not count: %+v", l.ref, st.Ignored.Last)
 	}
 	return n
 }
@@ -268,27 +269,27 @@ func ready(t *testing.T, b *bus.Bus) {
 }
 
 func TestTwoPeopleAnswer(t *testing.T) {
-	run(t, func(l *lane, prompt string) []func(context.Context) (wish, told, error) {
-		by := func(value string) func(context.Context) (wish, told, error) {
-			return func(ctx context.Context) (wish, told, error) {
+	run(t, func(l *lane, prompt string) []func(context.Context) (request, outcome, error) {
+		by := func(value string) func(context.Context) (request, outcome, error) {
+			return func(ctx context.Context) (request, outcome, error) {
 				out, err := l.answer(ctx, prompt, value)
-				return wish{prompt, value}, out, err
+				return request{prompt, value}, out, err
 			}
 		}
-		return []func(context.Context) (wish, told, error){by("a"), by("b")}
+		return []func(context.Context) (request, outcome, error){by("a"), by("b")}
 	})
 }
 
 func TestAnswerAndExpiry(t *testing.T) {
-	run(t, func(l *lane, prompt string) []func(context.Context) (wish, told, error) {
-		return []func(context.Context) (wish, told, error){
-			func(ctx context.Context) (wish, told, error) {
+	run(t, func(l *lane, prompt string) []func(context.Context) (request, outcome, error) {
+		return []func(context.Context) (request, outcome, error){
+			func(ctx context.Context) (request, outcome, error) {
 				out, err := l.answer(ctx, prompt, "a")
-				return wish{prompt, "a"}, out, err
+				return request{prompt, "a"}, out, err
 			},
-			func(ctx context.Context) (wish, told, error) {
+			func(ctx context.Context) (request, outcome, error) {
 				out, err := l.expire(ctx, prompt)
-				return wish{prompt, expired}, out, err
+				return request{prompt, expired}, out, err
 			},
 		}
 	})

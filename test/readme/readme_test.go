@@ -1,4 +1,4 @@
-// Package readme_test does what README.md tells a newcomer to do.
+// Package readme_test runs the commands and programs of README.md.
 package readme_test
 
 import (
@@ -26,12 +26,12 @@ import (
 
 const (
 	root          = "../.."
-	waitMaxS      = 180 // for one thing that the page promises
+	waitMaxS      = 180 // for one command of the page
 	pollMS        = 20
-	snippetsLines = 60 // a whole harness is no longer
+	snippetsLines = 60 // the maximum length of a whole harness
 )
 
-// block is a fenced block of the page: how it is marked, and what is in it.
+// block is a fenced block of the page, with its mark and content.
 type block struct {
 	mark string
 	text string
@@ -39,7 +39,7 @@ type block struct {
 
 func (b block) lines() []string { return strings.Split(strings.TrimRight(b.text, "\n"), "\n") }
 
-// page reads the blocks of README.md.
+// page returns the blocks of README.md.
 func page(t *testing.T) []block {
 	t.Helper()
 	body, err := os.ReadFile(root + "/README.md")
@@ -53,18 +53,18 @@ func page(t *testing.T) []block {
 	return all
 }
 
-// marked are the blocks with a mark, in their order.
+// marked returns the blocks with a mark, in their order.
 func marked(t *testing.T, mark string, want int) []block {
 	t.Helper()
 	all := slices.DeleteFunc(page(t), func(b block) bool { return b.mark != mark })
 	if len(all) != want {
-		t.Fatalf("%d blocks are marked %q, this test knows %d: teach it what to do with the others", len(all), mark,
+		t.Fatalf("%d blocks are marked %q, but this test runs %d: add the others to the test", len(all), mark,
 			want)
 	}
 	return all
 }
 
-// visitor is a newcomer at the repository, whose shell has these variables beside the ordinary ones.
+// visitor is a shell in a checkout, with these variables besides the usual ones.
 type visitor struct {
 	t   *testing.T
 	ctx context.Context
@@ -83,7 +83,7 @@ func newVisitor(t *testing.T) *visitor {
 	return &visitor{t: t, ctx: ctx, dir: dir, env: env}
 }
 
-// types runs a line as it is on the page, and fails with what it said.
+// types runs a line of the page, and fails the test with its output.
 func (v *visitor) types(line string, env ...string) string {
 	v.t.Helper()
 	out, err := v.tries(line, env...)
@@ -93,7 +93,7 @@ func (v *visitor) types(line string, env ...string) string {
 	return out
 }
 
-// tries is types, but it is not over when that fails.
+// tries runs a line like types, but returns the error.
 func (v *visitor) tries(line string, env ...string) (string, error) {
 	cmd := exec.CommandContext(v.ctx, "sh", "-c", line)
 	cmd.Dir, cmd.Env = root, append(slices.Clone(v.env), env...)
@@ -105,7 +105,7 @@ func (v *visitor) tries(line string, env ...string) (string, error) {
 	return string(out), err
 }
 
-// output is what a program has said so far.
+// output is the output of a program so far.
 type output struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -124,7 +124,7 @@ func (o *output) String() string {
 	return o.buf.String()
 }
 
-// starts runs a program beside; it is ended with the test. The channel says how it ended.
+// starts runs a program in the background until the test ends. The channel has the program's result.
 func (v *visitor) starts(name string, args ...string) (*output, *exec.Cmd, <-chan error) {
 	v.t.Helper()
 	out := new(output)
@@ -152,7 +152,7 @@ func (v *visitor) starts(name string, args ...string) (*output, *exec.Cmd, <-cha
 	return out, cmd, ended
 }
 
-// until polls, and fails when it takes too long; try says what is missing.
+// until calls try until it returns nil, and fails the test after the time limit.
 func (v *visitor) until(try func() error) {
 	v.t.Helper()
 	tick := time.NewTicker(pollMS * time.Millisecond)
@@ -179,7 +179,7 @@ func (v *visitor) sees(out *output, want string) {
 	})
 }
 
-// builds compiles a program of the page, with what the repository has.
+// builds compiles a program of the page with the repository's packages.
 func (v *visitor) builds(name string, b block) string {
 	v.t.Helper()
 	file, program := filepath.Join(v.dir, name+".go"), filepath.Join(v.dir, name)
@@ -190,13 +190,14 @@ func (v *visitor) builds(name string, b block) string {
 	return program
 }
 
-// The page's commands, in the page's order: the tour; then on a cell that stays up the programs that it shows, and the
-// commands that go with them.
+// TestREADME runs the page's commands in their order: first the tour, then, on a cell that stays up, the programs of
+// the page with their commands.
 func TestREADME(t *testing.T) {
 	v := newVisitor(t)
 	commands, programs := marked(t, "sh run", 5), marked(t, "go", 2)
 
-	const standstill = 300 * time.Millisecond // a drill holds real processes against promises of seconds
+	// A drill checks the time limits of real processes, in seconds.
+	const standstill = 300 * time.Millisecond
 	tour := ""
 	natstest.Calm(t, standstill, func() (err error) {
 		tour, err = v.tries(commands[0].text, "HOLDFAST_ONCE=1", "HOLDFAST_FAST=1")
@@ -230,7 +231,7 @@ func TestREADME(t *testing.T) {
 	v.sees(watched, `^asked: artist wall .*"prompt":"which-colour"`)
 	v.types(commands[2].text)
 	if err := <-ended; err != nil || said.String() != "ada says red\n" {
-		t.Errorf("the harness says %q, and ends with %v", said, err)
+		t.Errorf("the harness printed %q and ended with %v", said, err)
 	}
 	v.sees(watched, `^KeyValuePutOp blocker\.artist\.wall\.wall\.which-colour .*"status":"answered"`)
 	v.types("./bin/holdfast show artist/wall --wait phase=idle")
@@ -250,11 +251,11 @@ func TestREADME(t *testing.T) {
 	}
 }
 
-// TestOutage: everything that `holdfast up` runs is killed and started again after longer than a lease lives, while the
-// page's harness waits for an answer. It is the same harness, with the same question, and is given the answer.
+// TestOutage: everything that `holdfast up` runs is killed, and started again after longer than a lease lives, while
+// the page's harness waits for an answer. The same harness with the same question gets the answer.
 func TestOutage(t *testing.T) {
-	t.Parallel()                  // it mostly waits
-	const away = 17 * time.Second // longer than the lease of a harness that chose nothing
+	t.Parallel()                  // most of the time it waits
+	const away = 17 * time.Second // longer than the default lease
 	v := newVisitor(t)
 	v.types("go build -o " + filepath.Join(v.dir, "holdfast") + " ./cmd/holdfast")
 	artist := v.builds("artist", marked(t, "go", 2)[0])
@@ -296,25 +297,26 @@ func TestOutage(t *testing.T) {
 	v.starts(holdfast, "up")
 	up()
 	v.until(waits)
-	v.until(func() error { // the services may be starting
+	// The services may be starting.
+	v.until(func() error {
 		_, err := v.tries(holdfast + " answer artist/wall which-colour red --by ada")
 		return err
 	})
 	select {
 	case err := <-done:
 		if err != nil || said.String() != "ada says red\n" {
-			t.Errorf("the harness says %q, and ends with %v", said, err)
+			t.Errorf("the harness printed %q and ended with %v", said, err)
 		}
 	case <-time.After(waitMaxS * time.Second):
-		t.Fatalf("the harness still waits; it has said %q", said)
+		t.Fatalf("the harness still waits; its output is %q", said)
 	}
 	shown := v.types(holdfast + " show artist/wall --wait phase=idle")
 	if !strings.Contains(shown, "completed") || strings.Contains(shown, "interrupted") {
-		t.Errorf("the turn did not end as it began:\n%s", shown)
+		t.Errorf("the turn that ended is another one:\n%s", shown)
 	}
 }
 
-// What the page shows of JavaScript is JavaScript, where there is something to ask, and names what is there.
+// If Node.js is installed, the page's JavaScript must parse. Its fields must exist.
 func TestBrowserNamesWhatIsThere(t *testing.T) {
 	b := marked(t, "js", 1)[0]
 	cell, err := events.NewCell(events.DefaultPrefix)
@@ -365,7 +367,7 @@ func TestBrowserNamesWhatIsThere(t *testing.T) {
 	}
 }
 
-// The harness on the page is the compiled example, without the person who answers in it.
+// The harness on the page is the compiled example, without the code that answers in it.
 func TestHarnessIsTheExample(t *testing.T) {
 	b := marked(t, "go", 2)[0]
 	if n := len(b.lines()); n > snippetsLines {
@@ -394,7 +396,7 @@ func TestHarnessIsTheExample(t *testing.T) {
 		if inside && strings.TrimSpace(l) != "" {
 			at := slices.Index(rest, l)
 			if at < 0 {
-				t.Errorf("the example does not have, at this place: %s", l)
+				t.Errorf("the example does not have this line at this place: %s", l)
 				continue
 			}
 			rest = rest[at+1:]
@@ -403,12 +405,12 @@ func TestHarnessIsTheExample(t *testing.T) {
 	}
 	for _, l := range rest {
 		if l = strings.TrimSpace(l); l != "" && !strings.HasPrefix(l, "//") {
-			t.Errorf("the page does not have the example's end: %s", l)
+			t.Errorf("the page does not have this line of the example's end: %s", l)
 		}
 	}
 }
 
-// Every file that the page links to is there.
+// Every file that the page links to exists.
 func TestLinks(t *testing.T) {
 	body, err := os.ReadFile(root + "/README.md")
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package replay_test shows beside what a real OpenCode server did, when its provider failed or its context was full,
-// what Holdfast decides where the same happens to a harness of its own.
+// Package replay_test compares a real OpenCode server with Holdfast: what the server did when its provider failed or
+// its context was full, and what Holdfast decides in the same situation.
 package replay_test
 
 import (
@@ -18,37 +18,37 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-var update = flag.Bool("update", false, "write the pages of testdata anew")
+var update = flag.Bool("update", false, "write the pages of testdata")
 
 const recordings = "../../bridges/opencode/testdata"
 
-// What the recorded models take in, in tokens.
+// Context sizes of the recorded models, in tokens.
 var limits = map[string]int64{"mock/big": 200_000, "mock/small": 20_000}
 
-// TestBeside replays each recording: first what OpenCode did, as it was recorded; then Holdfast, with the same
-// messages, the same provider, the same death. Read the pages; -update writes them anew.
+// TestBeside replays each recording twice: first the recorded actions of OpenCode, then Holdfast with the same
+// messages, the same provider and the same death. The results are pages for people; -update writes them.
 func TestBeside(t *testing.T) {
-	for name, holds := range map[string]func(t *testing.T, st *session.State, told string){
-		"f-500-exhausted": func(t *testing.T, st *session.State, told string) {
+	for name, holds := range map[string]func(t *testing.T, st *session.State, page string){
+		"f-500-exhausted": func(t *testing.T, st *session.State, page string) {
 			want(t, st.Retry.State == session.RetryAbandoned && st.Retry.Reason == "no_progress" &&
-				strings.Count(told, "retry.scheduled") == 19, "twenty times the same failure end it")
+				strings.Count(page, "retry.scheduled") == 19, "the same failure twenty times ends the retries")
 		},
-		"f-429-retry-after": func(t *testing.T, st *session.State, told string) {
-			want(t, st.LastTurn.Outcome == session.OutcomeCompleted && strings.Contains(told, "attempt 1, 3.0 s") &&
-				strings.Contains(told, "attempt 2, 4.0 s"), "never sooner than the provider wants, nor than the curve")
+		"f-429-retry-after": func(t *testing.T, st *session.State, page string) {
+			want(t, st.LastTurn.Outcome == session.OutcomeCompleted && strings.Contains(page, "attempt 1, 3.0 s") &&
+				strings.Contains(page, "attempt 2, 4.0 s"), "never sooner than the provider wants, nor than the curve")
 		},
 		"f-401": func(t *testing.T, st *session.State, _ string) {
 			want(t, st.Retry.State == session.RetryAbandoned && st.Retry.Reason == "authentication",
-				"a key does not mend by itself")
+				"an invalid key is final")
 		},
-		"f-context-overflow": func(t *testing.T, st *session.State, told string) {
-			want(t, st.LastTurn.Outcome == session.OutcomeCompleted && strings.Count(told, "compaction.requested") == 1,
+		"f-context-overflow": func(t *testing.T, st *session.State, page string) {
+			want(t, st.LastTurn.Outcome == session.OutcomeCompleted && strings.Count(page, "compaction.requested") == 1,
 				"one compaction, then the same turn")
 		},
-		"j-compact-auto": func(t *testing.T, st *session.State, told string) {
+		"j-compact-auto": func(t *testing.T, st *session.State, page string) {
 			want(t, st.LastTurn.Outcome == session.OutcomeCompleted &&
-				st.LastCompaction.Reason == events.CompactMidStream && strings.Count(told, "tool.started") == 1,
-				"compacted between two calls, gone on with")
+				st.LastCompaction.Reason == events.CompactMidStream && strings.Count(page, "tool.started") == 1,
+				"compacted between two calls, then continued")
 		},
 		"j-compact-manual": func(t *testing.T, st *session.State, _ string) {
 			want(t, st.LastCompaction.Outcome == session.OutcomeCompleted &&
@@ -91,7 +91,7 @@ func read(t *testing.T, name string) opencode.Trace {
 	return trace
 }
 
-// enact has happen under Holdfast what the people did, and what befell them: messages, compactions by hand, a death.
+// enact runs the people's actions and the events around them under Holdfast: messages, manual compactions, a death.
 func enact(t *testing.T, steps []opencode.Step) *stage {
 	t.Helper()
 	var s *stage
@@ -116,7 +116,7 @@ func enact(t *testing.T, steps []opencode.Step) *stage {
 				turn = false
 			case events.CompactionStarted:
 				if turn {
-					continue // OpenCode's own idea
+					continue // OpenCode's own decision
 				}
 				s.summary = i+1 < len(steps) && steps[i+1].Restart
 				s.compact()
@@ -127,7 +127,7 @@ func enact(t *testing.T, steps []opencode.Step) *stage {
 	return s
 }
 
-// model is which one the turn of these facts uses.
+// model returns the model of the turn in these facts.
 func model(t *testing.T, facts []events.Fact) string {
 	t.Helper()
 	for _, f := range facts {
@@ -143,7 +143,7 @@ func model(t *testing.T, facts []events.Fact) string {
 	return ""
 }
 
-// recorded is what OpenCode did: what the bridge makes of it, and its own retries, which are no facts.
+// recorded returns what OpenCode did: the facts from the bridge, and OpenCode's own retries, which are not facts.
 func recorded(t *testing.T, trace opencode.Trace, steps []opencode.Step) []line {
 	t.Helper()
 	var began time.Time
@@ -179,7 +179,7 @@ func recorded(t *testing.T, trace opencode.Trace, steps []opencode.Step) []line 
 	return lines
 }
 
-// itsRetry is what an event says about OpenCode's own retry; attempt 0: nothing.
+// itsRetry returns what an event reports about OpenCode's own retry. Attempt 0: nothing.
 func itsRetry(t *testing.T, r opencode.Record) (next time.Time, attempt int, message string) {
 	t.Helper()
 	var e struct {
@@ -203,7 +203,7 @@ func itsRetry(t *testing.T, r opencode.Record) (next time.Time, attempt int, mes
 	return time.UnixMilli(st.Next), st.Attempt, st.Message
 }
 
-// page is lines in the order of time.
+// page returns the lines in the order of time.
 func page(lines []line) string {
 	var b strings.Builder
 	for len(lines) > 0 {
@@ -233,6 +233,6 @@ func compare(t *testing.T, name, got string) {
 		t.Fatal(err)
 	}
 	if string(had) != got {
-		t.Errorf("%s is not what comes of it now (-update writes it anew):\n%s", file, got)
+		t.Errorf("%s differs from the result (-update writes it):\n%s", file, got)
 	}
 }

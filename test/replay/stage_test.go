@@ -19,41 +19,41 @@ import (
 )
 
 const (
-	callTakes    = 100 * time.Millisecond // a model call, on this stage
-	wordTakes    = time.Millisecond       // a decision
-	deathNoticed = 7 * time.Second        // from a death to its being noticed
-	looksMax     = 1000                   // without an end: somebody decides for ever
+	callTakes    = 100 * time.Millisecond // a simulated model call
+	wordTakes    = time.Millisecond       // a simulated decision
+	deathNoticed = 7 * time.Second        // from a death to its detection
+	looksMax     = 1000                   // the limit of passes, against an endless series of decisions
 )
 
-// stage is a session under Holdfast in a time of its own: the services' very decisions, and between them a harness
-// whose provider does what the recorded one did.
+// stage is a session under Holdfast with simulated time: the real decisions of the services, and a harness whose
+// provider acts as recorded.
 type stage struct {
 	t       *testing.T
 	st      *session.State
 	commits map[uint64]*events.Commit
 	began   time.Time
 	now     time.Time
-	life    int // of the harness; 0: it is dead
+	life    int // incarnation of the harness; 0: it is dead
 	lives   int
 	plays   map[string]*play // by message
-	summary bool             // a summary that hangs until its process is killed
+	summary bool             // the summary hangs until the process is killed
 	lines   []line
 }
 
-// line is what was said in the course of things.
+// line is one line of the page.
 type line struct {
 	at   time.Duration
 	text string
 }
 
-// play is what the provider does about a message: step by step, and then the last one again.
+// play is the provider's script for a message. The last step is repeated.
 type play struct{ ops []op }
 
-// op is one thing that the recorded provider was told to do.
+// op is one step of the recorded provider's script.
 type op struct {
 	Op         string          `json:"op"` // http, tool or text
 	Status     int             `json:"status"`
-	Times      int             `json:"times"` // 0: each time
+	Times      int             `json:"times"` // 0: always
 	RetryAfter string          `json:"retry_after"`
 	Body       json.RawMessage `json:"body"`
 	Name       string          `json:"name"`
@@ -64,12 +64,12 @@ type op struct {
 	} `json:"usage"`
 }
 
-// usedDefault is what the recorded provider counted when it was not told how much.
+// usedDefault is the recorded provider's usage if the script has none.
 const usedDefault = 100
 
 var marked = regexp.MustCompile(`(?s)@@(\[.*\])@@`)
 
-// next is what comes now.
+// next returns the next step.
 func (p *play) next() op {
 	if len(p.ops) == 0 {
 		return op{Op: "text", Text: "script finished"}
@@ -125,7 +125,7 @@ func (s *stage) source(seq uint64) (*events.Commit, error) {
 	return nil, errors.New("no such commit")
 }
 
-// send is a person's message, with what the provider will do about it.
+// send sends a person's message. The provider's script is in its text.
 func (s *stage) send(id string, content json.RawMessage, ops []op) {
 	s.t.Helper()
 	s.plays[id] = &play{ops: ops}
@@ -137,7 +137,7 @@ func (s *stage) send(id string, content json.RawMessage, ops []op) {
 	s.commit(events.WriterCompaction, out.Facts...)
 }
 
-// compact is a person's wish for a compaction.
+// compact sends a person's compaction request.
 func (s *stage) compact() {
 	s.t.Helper()
 	out, err := compaction.Compact(s.st, compaction.CompactWish{Ref: s.st.Ref(), By: "ada"}, s.now)
@@ -147,7 +147,7 @@ func (s *stage) compact() {
 	s.commit(events.WriterCompaction, out.Facts...)
 }
 
-// settle lets services and harness do what there is to do, and the time pass, until nothing is left.
+// settle runs services and harness, and advances the time, until no work is left.
 func (s *stage) settle() {
 	s.t.Helper()
 	for range looksMax {
@@ -160,10 +160,10 @@ func (s *stage) settle() {
 			s.now = look
 		}
 	}
-	s.t.Fatalf("no end after %d looks", looksMax)
+	s.t.Fatalf("work is left after %d passes", looksMax)
 }
 
-// decide asks each service, and appends what the first one says that has anything to say. look is when to ask again.
+// decide asks each service, and appends the first facts. look is the instant of the next decision.
 func (s *stage) decide() (look time.Time, done bool) {
 	later := func(at time.Time) {
 		if !at.IsZero() && (look.IsZero() || at.Before(look)) {
@@ -202,7 +202,7 @@ func (s *stage) decide() (look time.Time, done bool) {
 	return look, false
 }
 
-// work is the harness: it takes what it is asked, and says whether there was anything.
+// work runs the harness: it takes requested work, and reports whether there was any.
 func (s *stage) work() bool {
 	p := &s.st.Pending
 	switch {
@@ -226,7 +226,7 @@ func (s *stage) work() bool {
 	return true
 }
 
-// own takes the session first, if nobody has it.
+// own claims the session if it has no owner.
 func (s *stage) own(f events.Fact) []events.Fact {
 	if s.st.Owned {
 		return []events.Fact{f}
@@ -234,7 +234,7 @@ func (s *stage) own(f events.Fact) []events.Fact {
 	return []events.Fact{events.SessionClaimed{Incarnation: strconv.Itoa(s.life)}, f}
 }
 
-// call is one model call of the open turn, and what comes of it.
+// call runs one model call of the open turn.
 func (s *stage) call() {
 	turn, o := s.st.Turn, s.plays[s.st.Turn.Message].next()
 	s.now = s.now.Add(callTakes)
@@ -261,7 +261,7 @@ func (s *stage) call() {
 	s.commit(events.WriterHarness, used, events.TurnCompleted{Turn: turn.ID, Finish: "stop"})
 }
 
-// kill ends the harness; when that has been noticed, another one is there.
+// kill ends the harness. After the detection of its death, another one starts.
 func (s *stage) kill() {
 	s.lines = append(s.lines, line{s.now.Sub(s.began), "           SIGKILL"})
 	s.life, s.now = 0, s.now.Add(deathNoticed)
@@ -270,7 +270,7 @@ func (s *stage) kill() {
 	s.life, s.summary = s.lives, false
 }
 
-// tell is a fact for people.
+// tell returns a fact as a text for people.
 func (s *stage) tell(f events.Fact) string {
 	text := string(f.Kind())
 	switch f := f.(type) {
@@ -307,7 +307,7 @@ func (s *stage) tell(f events.Fact) string {
 	return text
 }
 
-// script finds in a recorded message what its provider was told to do.
+// script returns the provider's script in a recorded message.
 func script(t *testing.T, content json.RawMessage) []op {
 	t.Helper()
 	var text string
