@@ -45,8 +45,8 @@ func whyTLS(cfg *Config, err error) string {
 		return "the broker's certificate is not valid"
 	case errors.Is(err, nats.ErrSecureConnWanted):
 		return "the broker has no TLS, and this client sends its login over TLS only"
-	case errors.As(err, &alert), strings.Contains(err.Error(), "remote error: tls: "):
-		return own
+	case errors.As(err, &alert), strings.Contains(err.Error(), "remote error: tls: "), strings.Contains(err.Error(), "closed by remote"):
+		return own // the broker looks at it after this client's part of the handshake, and may only hang up
 	case errors.Is(err, nats.ErrTLS), errors.As(err, new(tls.RecordHeaderError)):
 		return "the handshake failed"
 	}
