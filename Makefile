@@ -16,7 +16,7 @@ RACE_PACKAGES := ./bridges/... ./cmd/... ./examples/... ./harness/... ./internal
 golden_packages = $(sort $(dir $(shell grep -rl --include='*_test.go' 'flag.Bool."update"' .)))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fmt vet lint race power long mutate golden bench render
+.PHONY: help run test check fmt vet lint race power clients long mutate golden bench render
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,7 @@ fmt: ## is everything formatted
 vet: ## go vet
 	$(GO) vet ./...
 	cd test/power && $(GO) vet ./...
+	$(GO) vet -tags clients ./test/cell
 
 lint: ## golangci-lint, pinned
 	$(GO) run $(GOLANGCI_LINT) run
@@ -49,6 +50,9 @@ race: ## tests with the race detector where goroutines meet (needs a C compiler)
 
 power: ## cut the power of a machine with a broker (needs root, FUSE, loop devices, e2fsprogs and xfsprogs; says so where it cannot)
 	cd test/power && CGO_ENABLED=0 $(GO) test -count=1 -v -timeout $(LONG_TIME) .
+
+clients: ## watch a bucket with nats.js and the nats CLI, pinned (needs npm and the module proxy; says so where they are missing)
+	CGO_ENABLED=0 $(GO) test -tags clients -count=1 -v -timeout $(TEST_TIME) -run TestOtherClients ./test/cell
 
 long: ## the full crash, cluster, clock, power and simulation tests (more than an hour)
 	HOLDFAST_LONG=1 CGO_ENABLED=0 $(GO) test -count=1 -p 1 -timeout $(LONG_TIME) ./...

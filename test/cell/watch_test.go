@@ -19,26 +19,7 @@ import (
 // A plain watcher of a person sees all of 20,000 entries. The broker stops after 2 MB that nobody confirms: the client has to
 // be allowed to confirm, or it takes a part for the whole.
 func TestAPersonsWatchIsWhole(t *testing.T) {
-	const entries = 20_000
-	printed, err := exec.Command(binary, "permissions", "--person", "ann").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, v := range regexp.MustCompile(`\$(HOLDFAST_PASSWORD_\w+)`).FindAllStringSubmatch(string(printed), -1) {
-		t.Setenv(v[1], "secret")
-	}
-	s := natstest.Start(t, natstest.Settings(t, string(printed)))
-	as := func(user string) string { return strings.Replace(s.URL(), "//", "//"+user+":secret@", 1) }
-	ledger, err := bus.Open(t.Context(), bus.Config{URL: as("holdfast-ledger"), Inbox: events.Inbox("hf", events.ClassService, "ledger")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ledger.Close()
-	if err := ledger.Ensure(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	fill(t, as("holdfast-ledger"), entries)
-	nc, err := nats.Connect(as("ann"), nats.CustomInboxPrefix(events.Inbox("hf", events.ClassPerson, "ann")))
+	nc, err := nats.Connect(watched(t), nats.CustomInboxPrefix(events.Inbox("hf", events.ClassPerson, "ann")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,8 +55,35 @@ func TestAPersonsWatchIsWhole(t *testing.T) {
 	}
 }
 
+// entries is how many a watcher has to see.
+const entries = 20_000
+
+// watched runs a broker with the printed permissions and so many entries, and returns where ann connects.
+func watched(t *testing.T) (url string) {
+	t.Helper()
+	printed, err := exec.Command(binary, "permissions", "--person", "ann").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range regexp.MustCompile(`\$(HOLDFAST_PASSWORD_\w+)`).FindAllStringSubmatch(string(printed), -1) {
+		t.Setenv(v[1], "secret")
+	}
+	s := natstest.Start(t, natstest.Settings(t, string(printed)))
+	as := func(user string) string { return strings.Replace(s.URL(), "//", "//"+user+":secret@", 1) }
+	ledger, err := bus.Open(t.Context(), bus.Config{URL: as("holdfast-ledger"), Inbox: events.Inbox("hf", events.ClassService, "ledger")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ledger.Close()
+	if err := ledger.Ensure(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	fill(t, as("holdfast-ledger"))
+	return as("ann")
+}
+
 // fill stores entries of the size of a small document.
-func fill(t *testing.T, url string, entries int) {
+func fill(t *testing.T, url string) {
 	t.Helper()
 	nc, err := nats.Connect(url, nats.CustomInboxPrefix(events.Inbox("hf", events.ClassService, "ledger")))
 	if err != nil {
