@@ -50,7 +50,8 @@ func TestMain(m *testing.M) {
 type world struct {
 	t       *testing.T
 	nodes   []*embed.Server
-	dir     string // configuration and secrets, in folders as in the pods
+	env     []string // for services, beside that of the manifests
+	dir     string   // configuration and secrets, in folders as in the pods
 	victim  *bus.Bus
 	object  string   // of the victim
 	service *account // the ledger's user: it may look at every stream
@@ -65,10 +66,10 @@ func read(t *testing.T, file string) string {
 	return string(body)
 }
 
-// start runs the cell, and a harness that is nobody's enemy.
-func start(t *testing.T) *world {
+// start runs the cell, with variables for its services that the manifests do not have, and a harness that is nobody's enemy.
+func start(t *testing.T, env ...string) *world {
 	t.Helper()
-	w := &world{t: t, dir: t.TempDir()}
+	w := &world{t: t, dir: t.TempDir(), env: env}
 	w.secrets()
 	w.nodes = natstest.Cluster(t, w.node(t.TempDir()))
 	for _, s := range services {
@@ -163,6 +164,7 @@ func (w *world) run(service string) {
 	for _, v := range regexp.MustCompile(`(?m)^  (HOLDFAST_\w+): "?([^"\n]*)"?$`).FindAllStringSubmatch(read(w.t, "base/config.yaml"), -1) {
 		cmd.Env = append(cmd.Env, v[1]+"="+strings.Replace(v[2], "/etc/holdfast", w.folder(service), 1))
 	}
+	cmd.Env = append(cmd.Env, w.env...)
 	cmd.Stderr, cmd.Stdout = os.Stderr, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
