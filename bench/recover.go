@@ -67,7 +67,7 @@ func recoverOnce(ctx context.Context, n int) (took, floor time.Duration, err err
 	if err != nil {
 		return 0, 0, err
 	}
-	if err := s.calm(ctx); err != nil {
+	if err := s.caughtUp(ctx); err != nil {
 		return 0, 0, err
 	}
 	before, err := s.bus.LastSeq(ctx)
@@ -87,7 +87,7 @@ func recoverOnce(ctx context.Context, n int) (took, floor time.Duration, err err
 		return 0, 0, err
 	}
 	took = time.Since(began)
-	if err := s.calm(ctx); err != nil {
+	if err := s.caughtUp(ctx); err != nil {
 		return 0, 0, err
 	}
 	floor, err = appendFloor(ctx, s.bus, alive, last)
@@ -97,8 +97,8 @@ func recoverOnce(ctx context.Context, n int) (took, floor time.Duration, err err
 	return took, floor, errors.Join(h.Close(ctx), alive.Close(ctx))
 }
 
-// calm waits until ledger and reconciler have handled the whole log.
-func (s *suite) calm(ctx context.Context) error {
+// caughtUp waits until ledger and reconciler have handled the whole log.
+func (s *suite) caughtUp(ctx context.Context) error {
 	if err := drained(ctx, s.bus, ledger.Source(ledger.Default())); err != nil {
 		return err
 	}

@@ -38,8 +38,8 @@ func round(n int) []string {
 	return lines
 }
 
-// remembered returns the number of entities that a session holds.
-func (s *session) remembered() int {
+// entities returns the number of entities that a session holds.
+func (s *session) entities() int {
 	return len(s.messages) + len(s.orderedMessages) + len(s.calls) + len(s.callParts) + len(s.prompts) +
 		len(s.orderedPrompts)
 }
@@ -60,7 +60,7 @@ func TestForgetting(t *testing.T) {
 		if got != first {
 			t.Fatalf("round %d is translated as\n%s\nwant\n%s", n, got, first)
 		}
-		most = max(most, f.t.sessions["ses_1"].remembered())
+		most = max(most, f.t.sessions["ses_1"].entities())
 	}
 	s := f.t.sessions["ses_1"]
 	if limit := 2 * (2*messagesKept + 2*messagesKept + 4*promptsKept); most > limit {

@@ -31,7 +31,7 @@ func TestGoldens(t *testing.T) {
 				t.Errorf("a recording of the supported version: unreadable %v, unknown %v", report.Problems,
 					report.Unknown)
 			}
-			lawful(t, steps)
+			checkSteps(t, steps)
 			compare(t, strings.TrimSuffix(path, ".jsonl")+".facts", render(steps, report))
 		})
 	}
@@ -125,10 +125,10 @@ func text(v any) string {
 	return string(raw)
 }
 
-// lawful checks every translation: each fact is valid. Each step fits a commit and decodes to the same facts. A session
-// is opened before its first fact, claimed after a restart, and has no facts after it is closed. Each turn, call,
-// prompt and compaction begins once and ends at most once, in this order. Time does not decrease.
-func lawful(t *testing.T, steps []Step) {
+// checkSteps checks every translation: each fact is valid. Each step fits a commit and decodes to the same facts. A
+// session is opened before its first fact, claimed after a restart, and has no facts after it is closed. Each turn,
+// call, prompt and compaction begins once and ends at most once, in this order. Time does not decrease.
+func checkSteps(t *testing.T, steps []Step) {
 	t.Helper()
 	l := newLedger()
 	var last time.Time
@@ -206,7 +206,7 @@ func newLedger() *ledger {
 		sessions: map[string]string{}, last: map[string]string{}}
 }
 
-// replayed returns the ledger after these steps. [lawful] reports the invalid ones.
+// replayed returns the ledger after these steps. [checkSteps] reports the invalid ones.
 func replayed(steps []Step) *ledger {
 	l := newLedger()
 	for _, s := range steps {

@@ -67,7 +67,7 @@ func TestAnyHistory(t *testing.T) {
 		}
 		records := script(lines...)
 		steps, report := Steps(records)
-		lawful(t, steps)
+		checkSteps(t, steps)
 		if again, _ := Steps(records); text(again) != text(steps) {
 			t.Errorf("the second translation differs")
 		}

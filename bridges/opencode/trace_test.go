@@ -215,7 +215,7 @@ func TestStrangeInput(t *testing.T) {
 	}
 	want, _ := Steps(script(ordinary...))
 	steps, report := Steps(script(slices.Concat(ordinary[:5], strange, ordinary[5:])...))
-	lawful(t, steps)
+	checkSteps(t, steps)
 	if !slices.Equal(said(steps), said(want)) {
 		t.Errorf("got %v, want %v", said(steps), said(want))
 	}
@@ -275,7 +275,7 @@ func TestLimits(t *testing.T) {
 	}
 	stream = strings.ReplaceAll(stream, `"do it"`, `"`+huge+`"`)
 	steps, report := Steps(script(strings.Split(stream, "\n")...))
-	lawful(t, steps)
+	checkSteps(t, steps)
 	if report.Unreadable > 0 || report.Facts != 11 {
 		t.Errorf("report %+v", report)
 	}
@@ -303,7 +303,7 @@ func TestManyWaitingMessages(t *testing.T) {
 				`"type":"text","text":%q}}`, i, i, strings.Repeat("x", contentBytesMax)))
 	}
 	steps, report := Steps(script(append(lines, busy)...))
-	lawful(t, steps)
+	checkSteps(t, steps)
 	if report.Facts != 2*waiting {
 		t.Errorf("%d facts, want %d", report.Facts, 2*waiting)
 	}
@@ -386,7 +386,7 @@ func FuzzTranslate(f *testing.F) {
 			t.Fatal(err)
 		}
 		steps, report := Steps(trace.Records)
-		lawful(t, steps)
+		checkSteps(t, steps)
 		foldsAsReported(t, steps, report)
 	})
 }

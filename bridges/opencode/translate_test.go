@@ -237,7 +237,7 @@ func TestTranslation(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			steps, _ := Steps(script(slices.Concat(begun, tt.when)...))
-			lawful(t, steps)
+			checkSteps(t, steps)
 			if got, want := said(steps), slices.Concat(begunSaid, tt.then); !slices.Equal(got, want) {
 				t.Errorf("got\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(want, "\n  "))
 			}
@@ -279,7 +279,7 @@ func TestRestarts(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			steps, report := Steps(script(slices.Concat([]string{connected}, begun,
 				[]string{tool("p2", "c1", running), asked, connected}, tt.when)...))
-			lawful(t, steps)
+			checkSteps(t, steps)
 			if got, want := said(steps), slices.Concat(began, tt.then); !slices.Equal(got, want) {
 				t.Errorf("got\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(want, "\n  "))
 			}
@@ -295,7 +295,7 @@ func TestRestarts(t *testing.T) {
 func TestEndOfRecording(t *testing.T) {
 	steps, report := Steps(script(append(slices.Clone(begun), tool("p2", "c1", running),
 		tool("p3", "c2", `{"status":"pending"}`))...))
-	lawful(t, steps)
+	checkSteps(t, steps)
 	want := []string{"ses_1/tool/c1", "ses_1/tool/c2", "ses_1/turn/m1"}
 	if !slices.Equal(report.Open, want) || len(report.Lost) > 0 {
 		t.Errorf("open %v, want %v; lost %v", report.Open, want, report.Lost)
@@ -365,7 +365,7 @@ func TestAttachedLate(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			steps, _ := Steps(script(tt.when...))
-			lawful(t, steps)
+			checkSteps(t, steps)
 			if got := said(steps); !slices.Equal(got, tt.then) {
 				t.Errorf("got\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(tt.then, "\n  "))
 			}

@@ -66,7 +66,7 @@ func (a *agent) turn(ctx context.Context, t *harness.Turn) error {
 	if err := a.settle(ctx, s, c); err != nil {
 		return err
 	}
-	if err := a.hear(ctx, t, c); err != nil {
+	if err := a.addMessage(ctx, t, c); err != nil {
 		return err
 	}
 	for step := range stepsMax {
@@ -81,8 +81,8 @@ func (a *agent) turn(ctx context.Context, t *harness.Turn) error {
 		Text: fmt.Sprintf("no end after %d model calls", stepsMax)}, HadOutput: true}
 }
 
-// hear adds the turn's message to the conversation, unless an earlier attempt has added it.
-func (a *agent) hear(ctx context.Context, t *harness.Turn, c *conversation) error {
+// addMessage adds the turn's message to the conversation, unless an earlier attempt has added it.
+func (a *agent) addMessage(ctx context.Context, t *harness.Turn, c *conversation) error {
 	id := t.Request().Message
 	if id == "" || c.has(id) {
 		return nil

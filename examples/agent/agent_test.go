@@ -148,7 +148,8 @@ func TestFailures(t *testing.T) {
 				Date: "Sat, 01 Jan 2000 00:00:00 GMT"}, failure.RateLimit, 429, false,
 			func(ms int64) bool { return ms == 9000 }},
 		{"429 with billing words", script.Step{Status: 429,
-			Body: `{"error":{"message":"You exceeded your current quota, please check your plan and billing details."}}`},
+			Body: `{"error":{"message":"You exceeded your current quota, please check your plan and billing ` +
+				`details."}}`},
 			failure.Quota, 429, false, none},
 		{"401", script.Step{Status: 401, Body: `{"error":{"message":"Incorrect API key provided"}}`},
 			failure.Authentication, 401, false, none},

@@ -128,10 +128,10 @@ func write(path string, how int, raw []byte) error {
 }
 
 // has reports whether a user's message is in the conversation, or in a summary of it.
-func (c *conversation) has(message string) bool { return slices.Contains(c.heard(), message) }
+func (c *conversation) has(message string) bool { return slices.Contains(c.messageIDs(), message) }
 
-// heard returns the ids of the users' messages.
-func (c *conversation) heard() (ids []string) {
+// messageIDs returns the ids of the users' messages.
+func (c *conversation) messageIDs() (ids []string) {
 	for _, e := range c.entries {
 		ids = append(ids, e.Heard...)
 		if e.Message != "" {
@@ -191,8 +191,8 @@ func (c *conversation) transcript() string {
 // retried. It keeps a user's unanswered message: after the summary if no step was done for it yet, and otherwise before
 // the summary of those steps.
 func (c *conversation) summarise(summary string) error {
-	heard := c.heard()
-	entries := []entry{{Heard: heard[max(0, len(heard)-heardMax):], Answered: c.answered(),
+	ids := c.messageIDs()
+	entries := []entry{{Heard: ids[max(0, len(ids)-heardMax):], Answered: c.answered(),
 		message: message{Role: "user", Content: summaryWords + summary}}}
 	last := -1
 	for i, e := range c.entries {

@@ -43,9 +43,9 @@ func (p *pace) clear() {
 	p.next, p.swept = time.Time{}, time.Time{}
 }
 
-// turn returns the instant at which a retry that was due may be requested: now or later. The place of a session stays
+// place returns the instant at which a retry that was due may be requested: now or later. The place of a session stays
 // the same until its instant has passed, although the loop decides ahead and each walk asks again.
-func (p *pace) turn(r events.Ref, due, now time.Time) time.Time {
+func (p *pace) place(r events.Ref, due, now time.Time) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !due.Before(p.active.Add(-overdueMin)) {

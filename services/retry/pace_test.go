@@ -44,7 +44,7 @@ func TestPlaces(t *testing.T) {
 	p.begin(now)
 	due := now.Add(-time.Hour)
 	session := func(i int) events.Ref { return events.Ref{Harness: "h", Session: fmt.Sprint(i)} }
-	if at := p.turn(session(0), due, now); !at.Equal(now) {
+	if at := p.place(session(0), due, now); !at.Equal(now) {
 		t.Errorf("the first place is %s later", at.Sub(now))
 	}
 	const sessions = 3
@@ -53,17 +53,17 @@ func TestPlaces(t *testing.T) {
 		n := 1 + i%sessions
 		want := now.Add(time.Duration(n) * paceEvery)
 		for _, asked := range []time.Time{now, want} {
-			if at := p.turn(session(n), due, asked); !at.Equal(want) {
+			if at := p.place(session(n), due, asked); !at.Equal(want) {
 				t.Errorf("session %d, asked %s ahead: a place %s from now, want %s", n, asked.Sub(now), at.Sub(now),
 					want.Sub(now))
 			}
 		}
 	}
-	if at := p.turn(session(9), now.Add(-overdueMin), now); !at.Equal(now) {
+	if at := p.place(session(9), now.Add(-overdueMin), now); !at.Equal(now) {
 		t.Errorf("a retry that was due a moment ago is requested %s later", at.Sub(now))
 	}
 	later := now.Add(2 * placeKept)
-	p.turn(session(sessions+1), due, later)
+	p.place(session(sessions+1), due, later)
 	if len(p.places) != 0 {
 		t.Errorf("%d places were not removed", len(p.places))
 	}
@@ -78,22 +78,22 @@ func TestPlacesAreBounded(t *testing.T) {
 	last := now
 	// The first retry needs no place.
 	for i := range paceMax + 1 {
-		last = p.turn(session(i), due, now)
+		last = p.place(session(i), due, now)
 	}
 	if want := now.Add(paceMax * paceEvery); !last.Equal(want) {
 		t.Errorf("the last place is %s from now, want %s", last.Sub(now), want.Sub(now))
 	}
-	if at := p.turn(session(-1), due, now); !at.Equal(now.Add(paceLater)) {
+	if at := p.place(session(-1), due, now); !at.Equal(now.Add(paceLater)) {
 		t.Errorf("beyond the last place: %s from now", at.Sub(now))
 	}
 	later := now.Add(placeKept + 10*time.Second)
 	// The first call sweeps.
 	for i := range 3 {
-		if at := p.turn(session(-1-i), due, later); !at.Equal(last.Add(time.Duration(1+i) * paceEvery)) {
+		if at := p.place(session(-1-i), due, later); !at.Equal(last.Add(time.Duration(1+i) * paceEvery)) {
 			t.Errorf("after old places were removed: %s from now", at.Sub(now))
 		}
 	}
-	if at := p.turn(session(paceMax), due, later); !at.Equal(last) {
+	if at := p.place(session(paceMax), due, later); !at.Equal(last) {
 		t.Errorf("the last place has changed, %s from now", at.Sub(now))
 	}
 	if gone := paceMax + 3 - len(p.places); gone < 900 || gone > 1000 {

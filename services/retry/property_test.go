@@ -119,7 +119,7 @@ func (w *world) look(i int) {
 		return
 	}
 	for _, f := range d.Facts {
-		w.lawful(before, f)
+		w.checkFact(before, f)
 	}
 	w.said = append(w.said, d.Facts...)
 	w.commit(d.Facts, events.ServiceSource(Name, "x"))
@@ -133,8 +133,8 @@ func (w *world) person() {
 	}
 }
 
-// lawful checks one fact of the service against the state before it.
-func (w *world) lawful(s *session.State, f events.Fact) {
+// checkFact checks one fact of the service against the state before it.
+func (w *world) checkFact(s *session.State, f events.Fact) {
 	asked, fires := f.(events.TurnRequested)
 	scheduled, schedules := f.(events.RetryScheduled)
 	if !fires && !schedules {

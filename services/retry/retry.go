@@ -190,7 +190,7 @@ func (r *Retry) decide(ctx context.Context, s *session.State, now events.Clock,
 	if len(d.Facts) > 0 {
 		if _, fires := d.Facts[0].(events.TurnRequested); fires {
 			look.Rest = true
-			if at := r.pace.turn(s.Ref(), dueAt(s, now.Steps), now.Now); at.After(now.Now) {
+			if at := r.pace.place(s.Ref(), dueAt(s, now.Steps), now.Now); at.After(now.Now) {
 				return control.Decision{Look: at, Local: true, Ahead: true}, nil
 			}
 		}

@@ -19,7 +19,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-var update = flag.Bool("update", false, "rewrite what the stories in testdata come to")
+var update = flag.Bool("update", false, "rewrite the results in the stories of testdata")
 
 // began is the instant at which every story begins. Commit n of the log is stored n seconds later, unless -- at -- sets
 // another instant.

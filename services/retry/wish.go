@@ -93,7 +93,8 @@ func Cancel(s *session.State) (session.Decision, error) {
 	case r.State == session.RetryScheduled:
 	case s.FailureUndecided() && compacts(s):
 		return session.Decision{},
-			events.Conflict("no retry is planned: the turn continues after the compaction; a stop cancels it", stands(s))
+			events.Conflict("no retry is planned: the turn continues after the compaction; a stop cancels it",
+				stands(s))
 	case s.FailureUndecided():
 		turn = s.LastTurn.ID
 	case r.State == session.RetryStarting && p != nil:

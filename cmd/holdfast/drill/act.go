@@ -136,7 +136,8 @@ func (d *drill) answerKept(ctx context.Context) error {
 	if d.verdicts[len(d.verdicts)-1].OK = whole && err == nil && took <= soonMax; !whole {
 		return ctx.Err()
 	}
-	d.refused(ctx, actCrash, promptWhich, optionNo, "a second answer is refused and gets the first", http.StatusConflict)
+	d.refused(ctx, actCrash, promptWhich, optionNo, "a second answer is refused and gets the first",
+		http.StatusConflict)
 	return ctx.Err()
 }
 
@@ -167,7 +168,7 @@ func (d *drill) resume(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r, took, err := c.hears(ctx, saidTook, startMaxS*time.Second)
+	r, took, err := c.expect(ctx, saidTook, startMaxS*time.Second)
 	d.inTime(actCrash, "the next process takes that turn", saidTook, r.Said, took, startMaxS*time.Second, err)
 	if err != nil {
 		return ctx.Err()
@@ -226,7 +227,7 @@ func (d *drill) pause(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, _, err := c.hears(ctx, saidReady, startMaxS*time.Second); err != nil {
+	if _, _, err := c.expect(ctx, saidReady, startMaxS*time.Second); err != nil {
 		return err
 	}
 	if err := c.signal(syscall.SIGSTOP, "as when a machine sleeps"); err != nil {
@@ -244,7 +245,7 @@ func (d *drill) pause(ctx context.Context) error {
 	if fence == nil {
 		return ctx.Err()
 	}
-	r, took, err := c.hears(ctx, saidRefused, d.Within)
+	r, took, err := c.expect(ctx, saidRefused, d.Within)
 	if !r.Fenced && err == nil {
 		err = errors.New("refused, but not as fenced: " + r.Text)
 	}
@@ -316,14 +317,14 @@ func (d *drill) restart(ctx context.Context) error {
 
 // answerAdopted answers the adopted question.
 func (d *drill) answerAdopted(ctx context.Context, c *child) error {
-	if _, _, err := c.hears(ctx, saidReady, startMaxS*time.Second); err != nil {
+	if _, _, err := c.expect(ctx, saidReady, startMaxS*time.Second); err != nil {
 		return err
 	}
 	began := time.Now()
 	_, err := d.answer(ctx, actRestart, promptMay, "target", optionYes)
 	var r Report
 	if err == nil {
-		r, _, err = c.hears(ctx, saidAnswered, startMaxS*time.Second)
+		r, _, err = c.expect(ctx, saidAnswered, startMaxS*time.Second)
 	}
 	if err == nil && r.Text != optionYes {
 		err = errors.New(r.Text)

@@ -108,8 +108,8 @@ func (c *child) listen(out io.Reader) {
 	close(c.gone)
 }
 
-// hears waits for the agent's next report, which must have this word.
-func (c *child) hears(ctx context.Context, said string, limit time.Duration) (Report, time.Duration, error) {
+// expect waits for the agent's next report, which must have this word.
+func (c *child) expect(ctx context.Context, said string, limit time.Duration) (Report, time.Duration, error) {
 	began := time.Now()
 	late := time.NewTimer(limit)
 	defer late.Stop()

@@ -99,7 +99,7 @@ func (d *drill) failAndDie(ctx context.Context, c *cell) error {
 	if err != nil {
 		return err
 	}
-	r, _, err := next.hears(ctx, saidTook, retryAfterMS*time.Millisecond+startMaxS*time.Second)
+	r, _, err := next.expect(ctx, saidTook, retryAfterMS*time.Millisecond+startMaxS*time.Second)
 	if err != nil {
 		d.judge(Verdict{Act: actOutage, Promise: "the next process takes it", Expected: saidTook, Seen: err.Error(),
 			TookMS: -1})
