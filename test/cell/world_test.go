@@ -25,7 +25,6 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
-	"github.com/holdfast-dev/holdfast/test/program"
 )
 
 const (
@@ -36,15 +35,10 @@ const (
 )
 
 var (
-	binary   string
 	services = []string{"ledger", "retry", "compaction", "reconciler"}
 	mine     = events.Ref{Harness: attacker, Session: "s"}
 	theirs   = events.Ref{Harness: victim, Session: "s"}
 )
-
-func TestMain(m *testing.M) {
-	os.Exit(program.Main(m, map[string]*string{program.Holdfast: &binary}))
-}
 
 // world is a running cell.
 type world struct {

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"testing"
 )
 
 // Packages of the programs, as the go command knows them.
@@ -16,9 +15,9 @@ const (
 	NATSServer = "github.com/nats-io/nats-server/v2" // of the version in go.mod
 )
 
-// Main builds programs into a temporary directory, stores the path of each under its package in programs, runs the tests and
-// removes the directory. It returns the exit status for TestMain.
-func Main(m *testing.M, programs map[string]*string) int {
+// Main builds programs into a temporary directory, stores the path of each where programs says, calls run and removes the
+// directory. It returns the exit status for TestMain: that of run, usually [testing.M.Run].
+func Main(run func() int, programs map[string]*string) int {
 	dir, err := os.MkdirTemp("", "holdfast-program-")
 	if err != nil {
 		return fail(err)
@@ -36,7 +35,7 @@ func Main(m *testing.M, programs map[string]*string) int {
 			return fail(errors.Join(fmt.Errorf("build %s: %w", pkg, err), errors.New(string(out))))
 		}
 	}
-	return m.Run()
+	return run()
 }
 
 // fail prints an error and returns the exit status for it.

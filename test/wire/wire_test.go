@@ -25,7 +25,7 @@ import (
 var binary string
 
 func TestMain(m *testing.M) {
-	os.Exit(program.Main(m, map[string]*string{program.Holdfast: &binary}))
+	os.Exit(program.Main(m.Run, map[string]*string{program.Holdfast: &binary}))
 }
 
 const patience = 90 * time.Second // for what must happen at all

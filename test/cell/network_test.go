@@ -1,0 +1,273 @@
+package cell
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+const (
+	nodesMax   = 3
+	clientPort = "4222" // of the manifests
+	routePort  = "6222"
+	watchPort  = "8222" // for probes, within the pod
+)
+
+// network connects the nodes with each other and with clients, and can cut a node off: nothing arrives any more, and no
+// connection ends.
+type network interface {
+	// clients is host:port at which a client reaches any node.
+	clients() string
+	// local changes addresses of the manifests in a text for node i where this network has others.
+	local(i int, text string) string
+	// within is a command that runs where node i is.
+	within(i int, args ...string) *exec.Cmd
+	// cut separates node i from the other nodes, and from clients too if all.
+	cut(i int, all bool)
+	// heal connects node i again.
+	heal(i int)
+}
+
+func newNetwork(t *testing.T) network {
+	t.Helper()
+	if os.Getenv(insideVariable) != "" {
+		return newWires(t)
+	}
+	return newRelays(t)
+}
+
+// wires is a network of namespaces: each node has one, with one device for clients and one for routes, and the names of the
+// manifests in /etc/hosts.
+type wires struct {
+	t *testing.T
+}
+
+const (
+	clientNet = "10.99.1."
+	routeNet  = "10.99.2."
+	hub       = "254" // of the clients
+)
+
+func newWires(t *testing.T) *wires {
+	t.Helper()
+	w := &wires{t}
+	w.ip("link add clients type bridge")
+	w.ip("link add routes type bridge")
+	w.ip("addr add " + clientNet + hub + "/24 dev clients")
+	w.ip("link set clients up")
+	w.ip("link set routes up")
+	hosts := "127.0.0.1 localhost\n"
+	for i := range nodesMax {
+		name := nodeName(i)
+		w.ip("netns add " + name)
+		for device, net := range map[string]string{"clients": clientNet, "routes": routeNet} {
+			outer := fmt.Sprintf("%s-%d", device, i)
+			w.ip("link add " + outer + " type veth peer name " + device + " netns " + name)
+			w.ip("link set " + outer + " master " + device + " up")
+			w.ip(fmt.Sprintf("-n %s addr add %s%d/24 dev %s", name, net, i+1, device))
+			w.ip("-n " + name + " link set " + device + " up")
+		}
+		w.ip("-n " + name + " link set lo up")
+		hosts += fmt.Sprintf("%s%d nats\n%s%d %s.nats-nodes\n", clientNet, i+1, routeNet, i+1, name)
+	}
+	file := filepath.Join(t.TempDir(), "hosts")
+	if err := os.WriteFile(file, []byte(hosts), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount(file, "/etc/hosts", "", syscall.MS_BIND, ""); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.remove)
+	return w
+}
+
+func (w *wires) ip(args string) {
+	w.t.Helper()
+	if _, err := run(append([]string{"ip"}, strings.Fields(args)...)...); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *wires) remove() {
+	if err := syscall.Unmount("/etc/hosts", syscall.MNT_DETACH); err != nil {
+		w.t.Error(err)
+	}
+	for i := range nodesMax {
+		w.ip("netns del " + nodeName(i))
+	}
+	w.ip("link del clients")
+	w.ip("link del routes")
+}
+
+func (*wires) clients() string              { return "nats:" + clientPort }
+func (*wires) local(_ int, s string) string { return s }
+
+func (*wires) within(i int, args ...string) *exec.Cmd {
+	return exec.Command("nsenter", append([]string{"--net=/run/netns/" + nodeName(i), "--"}, args...)...)
+}
+
+func (w *wires) cut(i int, all bool) {
+	w.t.Helper()
+	w.ip(fmt.Sprintf("link set routes-%d down", i))
+	if all {
+		w.ip(fmt.Sprintf("link set clients-%d down", i))
+	}
+}
+
+func (w *wires) heal(i int) {
+	w.t.Helper()
+	w.ip(fmt.Sprintf("link set routes-%d up", i))
+	w.ip(fmt.Sprintf("link set clients-%d up", i))
+}
+
+// relays is a network on loopback: each node has ports of its own, and every connection to it passes a relay that can stop.
+type relays struct {
+	t     *testing.T
+	ports [nodesMax]struct{ client, route, watch string }
+	entry string                     // of the clients, at the nodes in turn
+	route [nodesMax][nodesMax]string // from one node to another
+	mu    sync.Mutex
+	apart [nodesMax]struct{ routes, clients chan struct{} } // not nil: what arrives waits until it is closed
+	next  int
+}
+
+func newRelays(t *testing.T) *relays {
+	t.Helper()
+	r := &relays{t: t}
+	var held []net.Listener // all at once, so that they differ
+	port := func() string {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		held = append(held, l)
+		_, p, err := net.SplitHostPort(l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	for i := range nodesMax {
+		r.ports[i].client, r.ports[i].route, r.ports[i].watch = port(), port(), port()
+	}
+	for _, l := range held {
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.entry = r.listen(func() (string, func() []chan struct{}) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.next = (r.next + 1) % nodesMax
+		i := r.next
+		return r.ports[i].client, func() []chan struct{} { return []chan struct{}{r.apart[i].clients} }
+	})
+	for i := range nodesMax {
+		for j := range nodesMax {
+			r.route[i][j] = r.listen(func() (string, func() []chan struct{}) {
+				return r.ports[j].route, func() []chan struct{} { return []chan struct{}{r.apart[i].routes, r.apart[j].routes} }
+			})
+		}
+	}
+	return r
+}
+
+// listen relays connections to where to says. Its second result is what the bytes have to wait for.
+func (r *relays) listen(to func() (port string, gates func() []chan struct{})) string {
+	r.t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			r.t.Error(err)
+		}
+	})
+	go func() {
+		for {
+			from, err := l.Accept()
+			if err != nil {
+				return
+			}
+			port, gates := to()
+			go r.relay(from, port, gates)
+		}
+	}()
+	return l.Addr().String()
+}
+
+// relay copies both ways until one side ends.
+func (r *relays) relay(from net.Conn, port string, gates func() []chan struct{}) {
+	to, err := net.Dial("tcp", "127.0.0.1:"+port)
+	if err != nil {
+		_ = from.Close()
+		return
+	}
+	both := func(a io.Writer, b io.Reader) {
+		defer func() { _ = errors.Join(from.Close(), to.Close()) }() // either may have ended it
+		buf := make([]byte, 32<<10)
+		for {
+			n, err := b.Read(buf)
+			r.mu.Lock()
+			closed := gates()
+			r.mu.Unlock()
+			for _, g := range closed {
+				if g != nil {
+					<-g
+				}
+			}
+			if _, werr := a.Write(buf[:n]); err != nil || werr != nil {
+				return
+			}
+		}
+	}
+	go both(to, from)
+	both(from, to)
+}
+
+func (r *relays) clients() string { return r.entry }
+
+func (r *relays) local(i int, s string) string {
+	p := r.ports[i]
+	for from, to := range map[string]string{"\nport: " + clientPort: "\nlisten: \"127.0.0.1:" + p.client + `"`, "  port: " + routePort: "  listen: \"127.0.0.1:" + p.route + "\"\n  advertise: \"127.0.0.1:1\"",
+		"127.0.0.1:" + watchPort: "127.0.0.1:" + p.watch} {
+		s = strings.ReplaceAll(s, from, to)
+	}
+	for j := range nodesMax {
+		s = strings.ReplaceAll(s, nodeName(j)+".nats-nodes:"+routePort, r.route[i][j])
+	}
+	return s
+}
+
+func (*relays) within(_ int, args ...string) *exec.Cmd { return exec.Command(args[0], args[1:]...) }
+
+func (r *relays) cut(i int, all bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.apart[i].routes = make(chan struct{})
+	if all {
+		r.apart[i].clients = make(chan struct{})
+	}
+}
+
+func (r *relays) heal(i int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, g := range []chan struct{}{r.apart[i].routes, r.apart[i].clients} {
+		if g != nil {
+			close(g)
+		}
+	}
+	r.apart[i].routes, r.apart[i].clients = nil, nil
+}
+
+func nodeName(i int) string { return fmt.Sprint("nats-", i) }

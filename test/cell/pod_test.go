@@ -1,0 +1,373 @@
+package cell
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// What a kubelet does, in a twentieth of its time.
+const (
+	faster         = 20
+	backOffMin     = 10 * time.Second / faster // before the second restart; doubled for each further one
+	backOffMax     = 5 * time.Minute / faster
+	backOffForget  = 10 * time.Minute / faster // a container that ran for so long is restarted at once
+	failuresMax    = 3                         // of a probe that does not say
+	passwordOfAll  = "secret"
+	passwordPrefix = "HOLDFAST_PASSWORD_"
+)
+
+// container is a container of the manifests, as far as a process needs it.
+type container struct {
+	Name string   `yaml:"name"`
+	Args []string `yaml:"args"`
+	Env  []struct {
+		Name      string `yaml:"name"`
+		Value     string `yaml:"value"`
+		ValueFrom struct {
+			SecretKeyRef struct {
+				Key string `yaml:"key"`
+			} `yaml:"secretKeyRef"`
+			FieldRef struct {
+				FieldPath string `yaml:"fieldPath"`
+			} `yaml:"fieldRef"`
+		} `yaml:"valueFrom"`
+	} `yaml:"env"`
+	EnvFrom []struct {
+		ConfigMapRef struct {
+			Name string `yaml:"name"`
+		} `yaml:"configMapRef"`
+	} `yaml:"envFrom"`
+	Lifecycle struct {
+		PreStop struct {
+			Exec command `yaml:"exec"`
+		} `yaml:"preStop"`
+	} `yaml:"lifecycle"`
+	StartupProbe  *check `yaml:"startupProbe"`
+	LivenessProbe *check `yaml:"livenessProbe"`
+}
+
+type command struct {
+	Command []string `yaml:"command"`
+}
+
+// check is a probe that runs a command.
+type check struct {
+	Exec             command `yaml:"exec"`
+	PeriodSeconds    int     `yaml:"periodSeconds"`
+	FailureThreshold int     `yaml:"failureThreshold"`
+}
+
+func (c *check) every() time.Duration { return time.Duration(c.PeriodSeconds) * time.Second / faster }
+
+func (c *check) failures() int {
+	if c.FailureThreshold == 0 {
+		return failuresMax
+	}
+	return c.FailureThreshold
+}
+
+// spec is the pod of a manifest.
+type spec struct {
+	Grace      int         `yaml:"terminationGracePeriodSeconds"`
+	Containers []container `yaml:"containers"`
+}
+
+// podOf reads the pod of the first object in a file that has one.
+func podOf(t *testing.T, file string) spec {
+	t.Helper()
+	for dec := yaml.NewDecoder(strings.NewReader(read(t, file))); ; {
+		var object struct {
+			Spec struct {
+				Template struct {
+					Spec spec `yaml:"spec"`
+				} `yaml:"template"`
+			} `yaml:"spec"`
+		}
+		if err := dec.Decode(&object); err != nil {
+			t.Fatalf("%s: no pod: %v", file, err)
+		}
+		if p := object.Spec.Template.Spec; len(p.Containers) == 1 {
+			return p
+		}
+	}
+}
+
+// environment is what the kubelet gives a container of a pod. Passwords are all the same.
+func (c *container) environment(t *testing.T, pod string) []string {
+	t.Helper()
+	values := map[string]string{}
+	for _, from := range c.EnvFrom {
+		if from.ConfigMapRef.Name == "" {
+			continue
+		}
+		var shared struct {
+			Data map[string]string `yaml:"data"`
+		}
+		if err := yaml.Unmarshal([]byte(read(t, "base/config.yaml")), &shared); err != nil {
+			t.Fatal(err)
+		}
+		values = shared.Data
+	}
+	for _, e := range c.Env {
+		switch {
+		case e.ValueFrom.SecretKeyRef.Key != "":
+			values[e.Name] = passwordOfAll
+		case e.ValueFrom.FieldRef.FieldPath == "metadata.name":
+			values[e.Name] = pod
+		case e.Value != "":
+			values[e.Name] = os.Expand(strings.ReplaceAll(strings.ReplaceAll(e.Value, "$(", "${"), ")", "}"), func(name string) string { return values[name] })
+		}
+	}
+	var all []string
+	for name, value := range values {
+		all = append(all, name+"="+value)
+	}
+	return all
+}
+
+// pod is a process that is kept running as a kubelet keeps a container: started again when it ends, killed and started again
+// when its probes fail.
+type pod struct {
+	t       *testing.T
+	name    string
+	probes  container // its probes and its hook
+	grace   time.Duration
+	command func(args ...string) *exec.Cmd // where it runs
+	args    []string
+	env     []string
+	settle  func(string) string // changes the addresses of probes
+	log     string
+
+	ended chan struct{} // closed by halt
+	over  chan struct{} // closed when it has ended for good
+
+	mu       sync.Mutex
+	cmd      *exec.Cmd
+	gone     chan struct{} // closed when cmd has ended
+	started  bool          // the startup probe has succeeded since
+	frozen   bool
+	planned  bool // the end of cmd is no failure
+	restarts []string
+}
+
+// start runs it until the test ends.
+func (p *pod) start() {
+	p.log = filepath.Join(p.t.TempDir(), p.name+".log")
+	p.ended, p.over = make(chan struct{}), make(chan struct{})
+	go p.keep()
+	p.t.Cleanup(p.halt)
+}
+
+// halt ends it for good.
+func (p *pod) halt() {
+	close(p.ended)
+	p.thaw()
+	p.end(syscall.SIGKILL, true)
+	<-p.over
+}
+
+// keep starts the process again whenever it has ended.
+func (p *pod) keep() {
+	defer close(p.over)
+	for failures := 0; ; {
+		began := time.Now()
+		gone := p.launch()
+		if gone == nil {
+			return
+		}
+		p.watch(gone)
+		p.mu.Lock()
+		planned := p.planned
+		p.mu.Unlock()
+		if planned || time.Since(began) > backOffForget {
+			failures = 0
+			continue
+		}
+		delay := time.Duration(0)
+		if failures > 0 {
+			delay = min(backOffMin<<(failures-1), backOffMax)
+		}
+		failures++
+		select {
+		case <-p.ended:
+			return
+		case <-time.After(delay):
+		}
+	}
+}
+
+// launch starts the process. It returns a channel that is closed when that has ended; nil: it is not to run any more.
+func (p *pod) launch() chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case <-p.ended:
+		return nil
+	default:
+	}
+	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		p.t.Error(err)
+		return nil
+	}
+	p.cmd, p.gone, p.started, p.planned = p.command(p.args...), make(chan struct{}), false, false
+	p.cmd.Env = append(os.Environ(), p.env...)
+	p.cmd.Stdout, p.cmd.Stderr = log, log
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := p.cmd.Start(); err != nil {
+		p.t.Error(err, log.Close())
+		return nil
+	}
+	cmd, gone := p.cmd, p.gone
+	go func() {
+		if err := cmd.Wait(); err != nil { // whoever killed it knows
+			fmt.Fprintf(log, "--- %s ended: %v\n", p.name, err)
+		}
+		if err := log.Close(); err != nil {
+			p.t.Error(err)
+		}
+		close(gone)
+	}()
+	return gone
+}
+
+// watch makes the probes until the process has ended.
+func (p *pod) watch(gone chan struct{}) {
+	probe, failed := p.probes.StartupProbe, 0
+	if probe == nil {
+		probe = p.probes.LivenessProbe
+	}
+	for {
+		if probe == nil {
+			<-gone
+			return
+		}
+		select {
+		case <-gone:
+			return
+		case <-time.After(probe.every()):
+		}
+		p.mu.Lock()
+		frozen := p.frozen
+		p.mu.Unlock()
+		if frozen { // for less time than it takes to be killed
+			failed = 0
+			continue
+		}
+		_, err := p.ask(probe.Exec.Command)
+		switch {
+		case err == nil:
+			failed = 0
+			p.mu.Lock()
+			p.started = true
+			p.mu.Unlock()
+			probe = p.probes.LivenessProbe
+			continue
+		default:
+			failed++
+		}
+		if failed >= probe.failures() {
+			p.mu.Lock()
+			p.restarts = append(p.restarts, err.Error())
+			p.mu.Unlock()
+			p.end(syscall.SIGTERM, false)
+			<-gone
+			return
+		}
+	}
+}
+
+// ask makes a probe of the manifest, wget with a URL at its end, where the process runs. It returns what is answered, and an
+// error unless that is a success.
+func (p *pod) ask(probe []string) (string, error) {
+	cmd := p.command(os.Args[0])
+	cmd.Env = append(os.Environ(), probeVariable+"="+p.settle(probe[len(probe)-1]))
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return string(out), fmt.Errorf("%s: %w: %s", strings.Join(probe, " "), err, out)
+	}
+	return string(out), nil
+}
+
+// end ends the process, SIGTERM with its hook before and SIGKILL after its grace, and returns when it has ended. Another one
+// follows, unless the pod is halted: at once if this end is planned.
+func (p *pod) end(s syscall.Signal, planned bool) {
+	p.mu.Lock()
+	cmd, gone := p.cmd, p.gone
+	p.planned = planned
+	p.mu.Unlock()
+	if cmd == nil {
+		return
+	}
+	if hook := p.probes.Lifecycle.PreStop.Exec.Command; s == syscall.SIGTERM && len(hook) > 0 {
+		if out, err := exec.Command(p.args[0], p.hooked(hook[1:])...).CombinedOutput(); err != nil {
+			p.t.Logf("%s: before its end: %v: %s", p.name, err, out)
+		}
+	}
+	_ = cmd.Process.Signal(s) // an error says that it is gone
+	select {
+	case <-gone:
+		return
+	case <-time.After(p.grace):
+	}
+	p.t.Errorf("%s does not end within %s", p.name, p.grace)
+	_ = cmd.Process.Signal(syscall.SIGKILL) // an error says that it is gone
+	<-gone
+}
+
+// hooked are the arguments of a hook on this machine.
+func (p *pod) hooked(args []string) []string {
+	var all []string
+	for _, a := range args {
+		all = append(all, p.settle(a))
+	}
+	return all
+}
+
+// freeze is SIGSTOP.
+func (p *pod) freeze() { p.pause(true, syscall.SIGSTOP) }
+
+// thaw is SIGCONT.
+func (p *pod) thaw() { p.pause(false, syscall.SIGCONT) }
+
+func (p *pod) pause(frozen bool, s syscall.Signal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.frozen = frozen
+	if p.cmd != nil {
+		_ = p.cmd.Process.Signal(s) // an error says that it is gone
+	}
+}
+
+// ready is whether the process runs and its startup probe has succeeded.
+func (p *pod) ready() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.started
+}
+
+// killed is how often its probes had it killed.
+func (p *pod) killed() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.restarts
+}
+
+// tail is the end of its log.
+func (p *pod) tail() string {
+	body, err := os.ReadFile(p.log)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err.Error()
+	}
+	return string(body[max(0, len(body)-16<<10):])
+}

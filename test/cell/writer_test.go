@@ -1,0 +1,442 @@
+package cell
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// What the writer does.
+const (
+	writing     = 4                      // sessions that write all the time
+	asking      = "asking"               // the session that asks people
+	pace        = 10 * time.Millisecond  // least time between two facts of a session
+	readPace    = 100 * time.Millisecond // between two requests of a person
+	provesAlive = 5                      // acknowledged facts of each session, after which a phase is over
+)
+
+// claim is a fact that was acknowledged.
+type claim struct {
+	session string
+	seq     uint64 // of the session when the call returned; 0: others may have written since
+	kind    events.Kind
+	id      string
+	content string
+}
+
+// writer writes to sessions through the harness library, with its user's permissions, and remembers what was acknowledged;
+// beside it a person reads a document, and answers questions.
+type writer struct {
+	t      *testing.T
+	h      *harness.Harness
+	person *bus.Bus
+	ctx    context.Context
+	cancel context.CancelFunc
+	writes sync.WaitGroup // sessions
+	done   sync.WaitGroup // a person
+	pulse  *natstest.Pulse
+
+	mu       sync.Mutex
+	claims   []claim
+	answered map[string]string // by prompt: what a person was told is stored
+	beats    map[string]*beat  // by session, and of the person's readings
+	refused  map[string]int    // what a person was answered in place of a document or a receipt
+	moved    chan struct{}     // one value: something was acknowledged
+	rounds   atomic.Int64
+	leaving  atomic.Bool // each session ends its turn, and begins no other
+}
+
+// beat is when something was last acknowledged.
+type beat struct {
+	at    time.Time
+	lost  time.Duration // of the pulse, at that instant
+	count int
+	pause time.Duration // the longest since the phase began
+}
+
+// write starts the writer.
+func (d *deployment) write() *writer {
+	d.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	w := &writer{t: d.t, ctx: ctx, cancel: cancel, person: d.as(people, events.ClassPerson, people), pulse: natstest.Feel(d.t), answered: map[string]string{},
+		beats: map[string]*beat{}, refused: map[string]int{}, moved: make(chan struct{}, 1)}
+	var err error
+	if w.h, err = harness.Connect(ctx, harness.Config{ID: attacker, URL: d.url("harness-" + attacker)}); err != nil {
+		d.t.Fatal(err)
+	}
+	if err := w.h.Ready(ctx); err != nil {
+		d.t.Fatal(err)
+	}
+	names := []string{asking}
+	for i := range writing {
+		names = append(names, fmt.Sprint("w", i))
+	}
+	for _, name := range names {
+		s, err := w.h.Open(ctx, name, harness.Opening{Title: name})
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		work := w.turn
+		if name == asking {
+			work = w.ask
+		}
+		w.beats[name] = &beat{at: time.Now()}
+		w.writes.Go(func() { w.repeat(name, func() error { return work(s) }) })
+	}
+	w.beats[reading] = &beat{at: time.Now()}
+	w.done.Go(w.read)
+	w.done.Go(func() {
+		if err := w.answer(); err != nil && ctx.Err() == nil {
+			w.t.Errorf("a person sees no questions: %v", err)
+		}
+	})
+	return w
+}
+
+// reading is the beat of a person's readings.
+const reading = "a person reads"
+
+func (w *writer) repeat(name string, work func() error) {
+	for !w.leaving.Load() {
+		if err := work(); err != nil && w.ctx.Err() == nil {
+			w.t.Errorf("%s: %v", name, err) // an outage ends no turn, and loses nothing
+			return
+		}
+	}
+}
+
+// acknowledged notes a fact.
+func (w *writer) acknowledged(s *harness.Session, kind events.Kind, id, content string) {
+	seq := s.State().Seq
+	if kind == "prompt.requested" {
+		seq = 0 // it returned with the answer
+	}
+	w.mu.Lock()
+	w.claims = append(w.claims, claim{s.ID(), seq, kind, id, content})
+	w.mu.Unlock()
+	w.alive(s.ID())
+	select {
+	case <-w.ctx.Done():
+	case <-time.After(pace):
+	}
+}
+
+// alive notes that something succeeded. Time in which this process did not run is no pause.
+func (w *writer) alive(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	b, now, lost := w.beats[name], time.Now(), w.pulse.Lost()
+	b.pause = max(b.pause, now.Sub(b.at)-(lost-b.lost))
+	b.at, b.lost = now, lost
+	b.count++
+	select {
+	case w.moved <- struct{}{}:
+	default:
+	}
+}
+
+// turn is one turn with some calls. Each has content that nothing else has.
+func (w *writer) turn(s *harness.Session) error {
+	n := w.rounds.Add(1)
+	message := fmt.Sprintf("message-%d", n)
+	t, err := s.StartTurn(w.ctx, harness.Start{ID: fmt.Sprintf("turn-%d", n), Message: message, Content: message, By: people})
+	if err != nil {
+		return err
+	}
+	w.acknowledged(s, "message.accepted", message, message)
+	for i := range 3 {
+		id := fmt.Sprintf("call-%d-%d", n, i)
+		c, err := t.Tool(w.ctx, harness.Tool{ID: id, Name: "bash", Input: "input of " + id})
+		if err != nil {
+			return err
+		}
+		w.acknowledged(s, "tool.started", id, "input of "+id)
+		if err := c.Complete(w.ctx, "output of "+id); err != nil {
+			return err
+		}
+		w.acknowledged(s, "tool.completed", id, "output of "+id)
+	}
+	if err := t.Complete(w.ctx, "stop"); err != nil {
+		return err
+	}
+	w.acknowledged(s, "turn.completed", t.ID(), "stop")
+	return nil
+}
+
+// ask is one turn that asks a person.
+func (w *writer) ask(s *harness.Session) error {
+	n := w.rounds.Add(1)
+	t, err := s.StartTurn(w.ctx, harness.Start{ID: fmt.Sprintf("turn-%d", n)})
+	if err != nil {
+		return err
+	}
+	id := fmt.Sprintf("prompt-%d", n)
+	a, err := t.Ask(w.ctx, harness.Prompt{ID: id, Questions: []events.Question{{ID: "q", Question: "Which?", Custom: true}}})
+	if err != nil {
+		return err
+	}
+	if want := "answer to " + id; a.Status != session.Answered || len(a.Answers) != 1 || a.Answers[0].Text != want {
+		return fmt.Errorf("the answer to %s is %+v, want %q", id, a, want)
+	}
+	w.acknowledged(s, "prompt.requested", id, "Which?")
+	if err := t.Complete(w.ctx, "stop"); err != nil {
+		return err
+	}
+	w.acknowledged(s, "turn.completed", t.ID(), "stop")
+	return nil
+}
+
+// answer is a person who answers each question as soon as a screen shows it, again until there is a receipt.
+func (w *writer) answer() error {
+	return w.person.Watch(w.ctx, bus.State, []string{events.BlockerKeys(attacker, "")}, func(u bus.Update) error {
+		var v struct {
+			Prompt string
+			Status session.Status
+		}
+		if json.Unmarshal(u.Value, &v) != nil || v.Status != session.Awaiting {
+			return nil
+		}
+		wish := session.AnswerWish{Ref: events.Ref{Harness: attacker, Session: asking}, Prompt: v.Prompt, By: people,
+			Answers: []events.Answer{{Question: "q", Text: "answer to " + v.Prompt}}}
+		for w.ctx.Err() == nil {
+			var receipt struct{ Seq uint64 }
+			if w.asked("answer", wish, &receipt) {
+				w.mu.Lock()
+				w.answered[v.Prompt] = wish.Answers[0].Text
+				w.mu.Unlock()
+				return nil
+			}
+		}
+		return nil
+	})
+}
+
+// read is a person who looks at a document all the time.
+func (w *writer) read() {
+	for w.ctx.Err() == nil {
+		var doc struct{ Document struct{ Session string } }
+		if w.asked("get", events.Ref{Harness: attacker, Session: "w0"}, &doc) {
+			if doc.Document.Session != "w0" {
+				w.t.Errorf("a person is shown %+v", doc)
+			}
+			w.alive(reading)
+		}
+		select {
+		case <-w.ctx.Done():
+		case <-time.After(readPace):
+		}
+	}
+}
+
+// refusalMax is how long a person waits for an answer of a service, or for being told that there is none.
+const refusalMax = 15 * time.Second
+
+// asked makes a request of a person. What is refused is refused with 503 and a reason, or there is no service at all: then
+// it may be asked again.
+func (w *writer) asked(verb string, req, reply any) bool {
+	ctx, cancel := context.WithTimeout(w.ctx, refusalMax)
+	defer cancel()
+	err := w.person.Request(ctx, "ledger", verb, req, reply)
+	if err == nil {
+		return true
+	}
+	if w.ctx.Err() != nil {
+		return false
+	}
+	refusal, ok := errors.AsType[*events.Refusal](err)
+	switch {
+	case ok && refusal.Code == 503 && refusal.Message != "":
+	case !ok && errors.Is(err, bus.ErrUnreachable):
+	default:
+		w.t.Errorf("a person's %s: %v", verb, err)
+	}
+	w.mu.Lock()
+	w.refused[err.Error()]++
+	w.mu.Unlock()
+	return false
+}
+
+// begin forgets the pauses of before.
+func (w *writer) begin() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, b := range w.beats {
+		b.pause = 0
+	}
+}
+
+// proceeds waits until each session, and the person, has succeeded several times more.
+func (w *writer) proceeds(t *testing.T) {
+	t.Helper()
+	w.mu.Lock()
+	from := map[string]int{}
+	for name, b := range w.beats {
+		from[name] = b.count
+	}
+	w.mu.Unlock()
+	late := time.After(patience)
+	for {
+		var waits []string
+		w.mu.Lock()
+		for name, b := range w.beats {
+			if b.count < from[name]+provesAlive {
+				waits = append(waits, name)
+			}
+		}
+		w.mu.Unlock()
+		if len(waits) == 0 {
+			return
+		}
+		select {
+		case <-w.moved:
+		case <-late:
+			t.Fatalf("nothing is acknowledged any more: %v; a person was told: %v", waits, w.refused)
+		}
+	}
+}
+
+// pauses are the longest ones since the phase began: of writing, and of reading.
+func (w *writer) pauses() (writes, reads time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for name, b := range w.beats {
+		if name == reading {
+			reads = b.pause
+		} else {
+			writes = max(writes, b.pause)
+		}
+	}
+	return writes, reads
+}
+
+// end stops the writer in good order.
+func (w *writer) end() {
+	w.t.Helper()
+	w.leaving.Store(true)
+	w.writes.Wait()
+	w.cancel()
+	w.done.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := w.h.Close(ctx); err != nil {
+		w.t.Errorf("the harness does not leave in good order: %v", err)
+	}
+}
+
+// found is a fact of the log with its place.
+type found struct {
+	seq     uint64
+	content string
+	writer  events.Writer
+}
+
+// verify compares what was acknowledged with the log, and the documents with the fold of the log.
+func (w *writer) verify(operator *bus.Bus) {
+	w.t.Helper()
+	logs := map[string]map[string]found{}
+	for name := range w.beats {
+		if name == reading {
+			continue
+		}
+		r := events.Ref{Harness: attacker, Session: name}
+		commits, err := operator.Read(w.t.Context(), r, 0)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		logs[name] = w.facts(commits)
+		if !w.t.Failed() {
+			w.folded(operator, r)
+		}
+	}
+	lost := 0
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range w.claims {
+		f, ok := logs[c.session][string(c.kind)+" "+c.id]
+		if !ok || f.content != c.content || c.seq != 0 && f.seq != c.seq {
+			lost++
+			w.t.Errorf("lost: %+v; the log has %+v", c, f)
+		}
+	}
+	for prompt, text := range w.answered {
+		if f := logs[asking]["prompt.answered "+prompt]; f.content != text {
+			lost++
+			w.t.Errorf("lost: the answer to %s, %q; the log has %+v", prompt, text, f)
+		}
+	}
+	if len(w.claims) < 100 || len(w.answered) < 5 {
+		w.t.Errorf("%d facts and %d answers: too few to show anything", len(w.claims), len(w.answered))
+	}
+	w.t.Logf("%d facts of a harness and %d answers of a person acknowledged, %d lost", len(w.claims), len(w.answered), lost)
+}
+
+// facts are a session's facts by kind and id. Nothing took the session from its harness, which lived all the time.
+func (w *writer) facts(commits []events.Commit) map[string]found {
+	all := map[string]found{}
+	for _, c := range commits {
+		for _, e := range c.Events {
+			f := found{seq: c.Seq, writer: c.Writer}
+			switch x := e.Fact.(type) {
+			case events.MessageAccepted:
+				f.content = unquoted(x.Content)
+			case events.ToolStarted:
+				f.content = unquoted(x.Input)
+			case events.ToolCompleted:
+				f.content = unquoted(x.Output)
+			case events.TurnCompleted:
+				f.content = x.Finish
+			case events.PromptRequested:
+				f.content = x.Questions[0].Question
+			case events.PromptAnswered:
+				f.content = x.Answers[0].Text
+			case events.SessionOrphaned, events.TurnInterrupted, events.ToolInterrupted, events.TurnFailed:
+				w.t.Errorf("commit %d of %s by %s: %s of a harness that lived", c.Seq, c.Ref, c.Writer, x.Kind())
+			}
+			key := string(e.Fact.Kind()) + " " + e.Fact.Subject()
+			if _, again := all[key]; !again { // what is open is said again when a new incarnation takes it over
+				all[key] = f
+			}
+		}
+	}
+	return all
+}
+
+func unquoted(raw json.RawMessage) string {
+	var text string
+	if json.Unmarshal(raw, &text) != nil {
+		return string(raw)
+	}
+	return text
+}
+
+// folded waits until a session's document is what its log says.
+func (w *writer) folded(operator *bus.Bus, r events.Ref) {
+	w.t.Helper()
+	natstest.Until(w.t, "the document of "+r.String()+" to be what its log says", func() bool {
+		commits, err := operator.Read(w.t.Context(), r, 0)
+		if err != nil {
+			return false
+		}
+		st := session.New(r)
+		for i := range commits {
+			st.Fold(&commits[i])
+		}
+		want, err := st.Encode()
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		e, err := operator.Load(w.t.Context(), bus.State, events.SessionKey(r))
+		return err == nil && string(e.Value) == string(want)
+	})
+}
