@@ -174,7 +174,7 @@ type StreamState struct {
 	Replicas     int
 	Consumers    int
 	Nodes        []string // that hold it, in order; none outside a cluster
-	Offline      []string // of these
+	Offline      []string // of these; also those that the leader has not heard of for seconds
 }
 
 // Inspect looks at the broker and at the cell's streams, and changes nothing.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -66,7 +67,11 @@ func strange(info *jetstream.ConsumerInfo) string {
 	return ""
 }
 
-// nodes adds the names of the brokers that hold a stream, and those that are offline.
+// silentMin is how long a stream's leader has not heard of a node that counts as offline. The cluster lists a node as online
+// while its JetStream is off, and for a while at each start.
+const silentMin = 5 * time.Second
+
+// nodes adds the names of the brokers that hold a stream, and those that are offline or silent.
 func (s *StreamState) nodes(info *jetstream.StreamInfo) {
 	if info.Cluster == nil {
 		return
@@ -76,7 +81,7 @@ func (s *StreamState) nodes(info *jetstream.StreamInfo) {
 	}
 	for _, p := range info.Cluster.Replicas {
 		s.Nodes = append(s.Nodes, p.Name)
-		if p.Offline {
+		if p.Offline || !p.Current && p.Active > silentMin {
 			s.Offline = append(s.Offline, p.Name)
 		}
 	}
