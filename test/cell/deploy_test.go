@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -21,13 +20,15 @@ import (
 )
 
 const (
-	diskBytes = 192 << 20 // of each node's store
-	people    = "ann"
+	diskBytes  = 192 << 20 // of each node's store
+	people     = "ann"
+	routesFile = "nats-users/routes.conf"
 )
 
 // deployment is the cell as the manifests start it, each part a process of its own.
 type deployment struct {
 	t        *testing.T
+	secrets  *world // only its secrets
 	net      network
 	nodes    [nodesMax]*pod
 	disks    [nodesMax]disk
@@ -44,18 +45,11 @@ type replica struct {
 // deployCell starts everything and returns when all of it is ready.
 func deployCell(t *testing.T, change func(conf string) string) *deployment {
 	t.Helper()
-	d := &deployment{t: t, net: newNetwork(t)}
-	printed, err := exec.Command(binary, "permissions", "--harness", attacker, "--harness", victim, "--person", people, "--operator", "root").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var passwords []string
-	for _, v := range regexp.MustCompile(`\$(HOLDFAST_PASSWORD_\w+)`).FindAllStringSubmatch(string(printed), -1) {
-		passwords = append(passwords, v[1]+"="+passwordOfAll)
-	}
+	d := &deployment{t: t, net: newNetwork(t), secrets: &world{t: t, dir: t.TempDir()}}
+	d.secrets.secrets(d.net.routes()...)
 	conf := change(read(t, "nats/nats.conf"))
 	for i := range nodesMax {
-		d.node(i, conf, string(printed), passwords)
+		d.node(i, conf)
 	}
 	for _, n := range d.nodes {
 		d.until(n, n.ready)
@@ -86,29 +80,35 @@ func (d *deployment) until(p *pod, ok func() bool) {
 	}
 }
 
-// node starts a node of the broker.
-func (d *deployment) node(i int, conf, permissions string, passwords []string) {
+// node starts a node of the broker, with files of its own in place of /etc, /var/run and /data.
+func (d *deployment) node(i int, conf string) {
 	d.t.Helper()
 	manifest := podOf(d.t, "nats/nats.yaml")
 	c, dir, name := manifest.Containers[0], d.t.TempDir(), nodeName(i)
 	d.disks[i], d.limited = newDisk(d.t, diskBytes)
 	settle := func(s string) string {
-		s = strings.ReplaceAll(strings.ReplaceAll(s, "/var/run/nats", dir), "/etc/nats", dir)
-		return d.net.local(i, strings.ReplaceAll(s, "store_dir: /data", "store_dir: "+d.disks[i].dir))
+		paths := strings.NewReplacer("/var/run/nats", dir, "/etc/", dir+"/", "store_dir: /data", "store_dir: "+d.disks[i].dir)
+		return d.net.local(i, paths.Replace(s))
 	}
-	for file, text := range map[string]string{"nats.conf": settle(conf), "permissions.conf": permissions} {
-		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
+	if err := os.CopyFS(dir, os.DirFS(d.secrets.dir)); err != nil {
+		d.t.Fatal(err)
+	}
+	routes, err := os.ReadFile(filepath.Join(dir, routesFile))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	for file, text := range map[string]string{"nats/nats.conf": conf, routesFile: string(routes)} {
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(settle(text)), 0o600); err != nil {
 			d.t.Fatal(err)
 		}
 	}
-	p := &pod{t: d.t, name: name, probes: c, grace: time.Duration(manifest.Grace) * time.Second, settle: settle, args: []string{natsServer}, env: passwords,
+	p := &pod{t: d.t, name: name, probes: c, grace: time.Duration(manifest.Grace) * time.Second, settle: settle,
+		args:    []string{natsServer},
 		command: func(args ...string) *exec.Cmd { return d.net.within(i, args...) }}
 	for _, a := range c.Args {
 		p.args = append(p.args, settle(a))
 	}
-	for _, e := range c.environment(d.t, name) {
-		p.env = append(p.env, settle(e))
-	}
+	p.env = c.environment(d.t, name)
 	d.nodes[i] = p
 	p.start()
 }
@@ -118,11 +118,13 @@ func (d *deployment) service(service, name string) {
 	d.t.Helper()
 	manifest := podOf(d.t, "base/"+service+".yaml")
 	c, r := manifest.Containers[0], &replica{readyFile: filepath.Join(d.t.TempDir(), "ready")}
-	r.pod = &pod{t: d.t, name: name, grace: time.Duration(manifest.Grace) * time.Second, settle: func(s string) string { return s },
+	r.pod = &pod{t: d.t, name: name, grace: time.Duration(manifest.Grace) * time.Second,
+		settle:  func(s string) string { return s },
 		command: func(args ...string) *exec.Cmd { return exec.Command(args[0], args[1:]...) }}
 	r.args = append(append([]string{binary}, c.Args...), "--http", "127.0.0.1:0", "--ready-file", r.readyFile)
+	here := strings.NewReplacer("nats:"+clientPort, d.net.clients(), "/etc/holdfast", d.secrets.folder(service))
 	for _, e := range c.environment(d.t, name) {
-		r.env = append(r.env, strings.ReplaceAll(e, "nats:"+clientPort, d.net.clients()))
+		r.env = append(r.env, here.Replace(e))
 	}
 	d.services = append(d.services, r)
 	r.start()
@@ -151,15 +153,18 @@ func (r *replica) fit() bool {
 	return resp.Body.Close() == nil && resp.StatusCode == http.StatusOK
 }
 
-// url is where a user reaches any node.
-func (d *deployment) url(user string) string {
-	return "nats://" + url.UserPassword(user, passwordOfAll).String() + "@" + d.net.clients()
+// config is how a user reaches any node.
+func (d *deployment) config(user, class, id string) bus.Config {
+	f := d.secrets.folder(user)
+	return bus.Config{URL: "tls://" + url.User(user).String() + "@" + d.net.clients(), PasswordFile: f + "/password",
+		TLSCA: f + "/ca.crt", TLSCert: f + "/tls.crt", TLSKey: f + "/tls.key",
+		Inbox: events.Inbox("hf", class, id), Asker: events.Asker{Class: class, ID: id}}
 }
 
 // as is a connection of a user.
 func (d *deployment) as(user, class, id string) *bus.Bus {
 	d.t.Helper()
-	b, err := bus.Open(d.t.Context(), bus.Config{URL: d.url(user), Inbox: events.Inbox("hf", class, id), Asker: events.Asker{Class: class, ID: id}})
+	b, err := bus.Open(d.t.Context(), d.config(user, class, id))
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -170,7 +175,10 @@ func (d *deployment) as(user, class, id string) *bus.Bus {
 // leader waits until a stream has a leader, and returns the node.
 func (d *deployment) leader(stream string) (leader int) {
 	d.t.Helper()
-	nc, err := nats.Connect(d.url("holdfast-ledger"), nats.CustomInboxPrefix(events.Inbox("hf", events.ClassService, "ledger")))
+	user := "holdfast-ledger"
+	login := nats.UserInfo(user, d.secrets.password(user))
+	nc, err := nats.Connect("tls://"+d.net.clients(), append(d.secrets.files(user), login,
+		nats.CustomInboxPrefix(events.Inbox("hf", events.ClassService, "ledger")))...)
 	if err != nil {
 		d.t.Fatal(err)
 	}

@@ -28,8 +28,8 @@ var (
 	natsServer string // the path of nats-server
 )
 
-// TestMain runs the tests in network and mount namespaces of their own where the machine permits it, so that nodes have the
-// addresses and ports of the manifests, can be cut off, and have file systems of a limited size.
+// TestMain runs the tests in network and mount namespaces of their own where the machine permits it, so that nodes
+// have the addresses and ports of the manifests, can be cut off, and have file systems of a limited size.
 func TestMain(m *testing.M) {
 	if url := os.Getenv(probeVariable); url != "" {
 		os.Exit(probe(url))
@@ -51,8 +51,8 @@ func TestMain(m *testing.M) {
 	}, map[string]*string{program.Holdfast: &binary, program.NATSServer: &natsServer}))
 }
 
-// namespaces gives a command network and mount namespaces of its own; a process that is not root becomes root in a user
-// namespace for that.
+// namespaces gives a command network and mount namespaces of its own; a process that is not root becomes root in a
+// user namespace for that.
 func namespaces(cmd *exec.Cmd) *exec.Cmd {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
 	if os.Geteuid() != 0 {
@@ -79,8 +79,8 @@ func again() int {
 	return 0
 }
 
-// settleInside makes the namespaces usable: mounts stay in them, the loopback device is up, names of network namespaces and
-// the table of hosts are this process's own.
+// settleInside makes the namespaces usable: mounts stay in them, the loopback device is up, names of network
+// namespaces and the table of hosts are this process's own.
 func settleInside() error {
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("a mount namespace: %w", err)
@@ -124,8 +124,8 @@ type disk struct {
 	filler string // the file that takes the rest of it
 }
 
-// newDisk mounts a file system of so many bytes. mounted is false where the machine does not permit it; then dir is an
-// ordinary directory.
+// newDisk mounts a file system of so many bytes. mounted is false where the machine does not permit it; then dir is
+// an ordinary directory.
 func newDisk(t *testing.T, bytes int) (d disk, mounted bool) {
 	t.Helper()
 	d.dir = t.TempDir()

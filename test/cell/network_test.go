@@ -21,11 +21,13 @@ const (
 	watchPort  = "8222" // for probes, within the pod
 )
 
-// network connects the nodes with each other and with clients, and can cut a node off: nothing arrives any more, and no
-// connection ends.
+// network connects the nodes with each other and with clients, and can cut a node off: nothing arrives any more, and
+// no connection ends.
 type network interface {
 	// clients is host:port at which a client reaches any node.
 	clients() string
+	// routes are host:port at which the nodes reach each other.
+	routes() []string
 	// local changes addresses of the manifests in a text for node i where this network has others.
 	local(i int, text string) string
 	// within is a command that runs where node i is.
@@ -44,8 +46,8 @@ func newNetwork(t *testing.T) network {
 	return newRelays(t)
 }
 
-// wires is a network of namespaces: each node has one, with one device for clients and one for routes, and the names of the
-// manifests in /etc/hosts.
+// wires is a network of namespaces: each node has one, with one device for clients and one for routes, and the names
+// of the manifests in /etc/hosts.
 type wires struct {
 	t *testing.T
 }
@@ -107,6 +109,13 @@ func (w *wires) remove() {
 	w.ip("link del routes")
 }
 
+func (*wires) routes() (all []string) {
+	for i := range nodesMax {
+		all = append(all, nodeName(i)+".nats-nodes:"+routePort)
+	}
+	return all
+}
+
 func (*wires) clients() string              { return "nats:" + clientPort }
 func (*wires) local(_ int, s string) string { return s }
 
@@ -128,7 +137,8 @@ func (w *wires) heal(i int) {
 	w.ip(fmt.Sprintf("link set clients-%d up", i))
 }
 
-// relays is a network on loopback: each node has ports of its own, and every connection to it passes a relay that can stop.
+// relays is a network on loopback: each node has ports of its own, and every connection to it passes a relay that can
+// stop.
 type relays struct {
 	t     *testing.T
 	ports [nodesMax]struct{ client, route, watch string }
@@ -236,14 +246,23 @@ func (r *relays) relay(from net.Conn, port string, gates func() []chan struct{})
 
 func (r *relays) clients() string { return r.entry }
 
+func (r *relays) routes() (all []string) {
+	for i := range nodesMax {
+		all = append(all, "127.0.0.1:"+r.ports[i].route)
+	}
+	return all
+}
+
 func (r *relays) local(i int, s string) string {
 	p := r.ports[i]
-	for from, to := range map[string]string{"\nport: " + clientPort: "\nlisten: \"127.0.0.1:" + p.client + `"`, "  port: " + routePort: "  listen: \"127.0.0.1:" + p.route + "\"\n  advertise: \"127.0.0.1:1\"",
+	for j := range nodesMax {
+		s = strings.ReplaceAll(s, "127.0.0.1:"+r.ports[j].route, r.route[i][j])
+	}
+	for from, to := range map[string]string{
+		"\nport: " + clientPort:  "\nlisten: \"127.0.0.1:" + p.client + `"`,
+		"  port: " + routePort:   "  listen: \"127.0.0.1:" + p.route + "\"\n  advertise: \"127.0.0.1:1\"",
 		"127.0.0.1:" + watchPort: "127.0.0.1:" + p.watch} {
 		s = strings.ReplaceAll(s, from, to)
-	}
-	for j := range nodesMax {
-		s = strings.ReplaceAll(s, nodeName(j)+".nats-nodes:"+routePort, r.route[i][j])
 	}
 	return s
 }

@@ -17,13 +17,11 @@ import (
 
 // What a kubelet does, in a twentieth of its time.
 const (
-	faster         = 20
-	backOffMin     = 10 * time.Second / faster // before the second restart; doubled for each further one
-	backOffMax     = 5 * time.Minute / faster
-	backOffForget  = 10 * time.Minute / faster // a container that ran for so long is restarted at once
-	failuresMax    = 3                         // of a probe that does not say
-	passwordOfAll  = "secret"
-	passwordPrefix = "HOLDFAST_PASSWORD_"
+	faster        = 20
+	backOffMin    = 10 * time.Second / faster // before the second restart; doubled for each further one
+	backOffMax    = 5 * time.Minute / faster
+	backOffForget = 10 * time.Minute / faster // a container that ran for so long is restarted at once
+	failuresMax   = 3                         // of a probe that does not say
 )
 
 // container is a container of the manifests, as far as a process needs it.
@@ -34,9 +32,6 @@ type container struct {
 		Name      string `yaml:"name"`
 		Value     string `yaml:"value"`
 		ValueFrom struct {
-			SecretKeyRef struct {
-				Key string `yaml:"key"`
-			} `yaml:"secretKeyRef"`
 			FieldRef struct {
 				FieldPath string `yaml:"fieldPath"`
 			} `yaml:"fieldRef"`
@@ -102,7 +97,7 @@ func podOf(t *testing.T, file string) spec {
 	}
 }
 
-// environment is what the kubelet gives a container of a pod. Passwords are all the same.
+// environment is what the kubelet gives a container of a pod.
 func (c *container) environment(t *testing.T, pod string) []string {
 	t.Helper()
 	values := map[string]string{}
@@ -120,12 +115,11 @@ func (c *container) environment(t *testing.T, pod string) []string {
 	}
 	for _, e := range c.Env {
 		switch {
-		case e.ValueFrom.SecretKeyRef.Key != "":
-			values[e.Name] = passwordOfAll
 		case e.ValueFrom.FieldRef.FieldPath == "metadata.name":
 			values[e.Name] = pod
 		case e.Value != "":
-			values[e.Name] = os.Expand(strings.ReplaceAll(strings.ReplaceAll(e.Value, "$(", "${"), ")", "}"), func(name string) string { return values[name] })
+			text := strings.NewReplacer("$(", "${", ")", "}").Replace(e.Value)
+			values[e.Name] = os.Expand(text, func(name string) string { return values[name] })
 		}
 	}
 	var all []string
@@ -135,8 +129,8 @@ func (c *container) environment(t *testing.T, pod string) []string {
 	return all
 }
 
-// pod is a process that is kept running as a kubelet keeps a container: started again when it ends, killed and started again
-// when its probes fail.
+// pod is a process that is kept running as a kubelet keeps a container: started again when it ends, killed and
+// started again when its probes fail.
 type pod struct {
 	t       *testing.T
 	name    string
@@ -287,8 +281,8 @@ func (p *pod) watch(gone chan struct{}) {
 	}
 }
 
-// ask makes a probe of the manifest, wget with a URL at its end, where the process runs. It returns what is answered, and an
-// error unless that is a success.
+// ask makes a probe of the manifest, wget with a URL at its end, where the process runs. It returns what is answered,
+// and an error unless that is a success.
 func (p *pod) ask(probe []string) (string, error) {
 	cmd := p.command(os.Args[0])
 	cmd.Env = append(os.Environ(), probeVariable+"="+p.settle(probe[len(probe)-1]))
@@ -299,8 +293,8 @@ func (p *pod) ask(probe []string) (string, error) {
 	return string(out), nil
 }
 
-// end ends the process, SIGTERM with its hook before and SIGKILL after its grace, and returns when it has ended. Another one
-// follows, unless the pod is halted: at once if this end is planned.
+// end ends the process, SIGTERM with its hook before and SIGKILL after its grace, and returns when it has ended.
+// Another one follows, unless the pod is halted: at once if this end is planned.
 func (p *pod) end(s syscall.Signal, planned bool) {
 	p.mu.Lock()
 	cmd, gone := p.cmd, p.gone
@@ -309,7 +303,8 @@ func (p *pod) end(s syscall.Signal, planned bool) {
 	if cmd == nil {
 		return
 	}
-	if hook := p.probes.Lifecycle.PreStop.Exec.Command; s == syscall.SIGTERM && len(hook) > 0 {
+	hook := p.probes.Lifecycle.PreStop.Exec.Command
+	if s == syscall.SIGTERM && len(hook) > 0 && (planned || long()) { // it takes time that the short form lacks
 		if out, err := exec.Command(p.args[0], p.hooked(hook[1:])...).CombinedOutput(); err != nil {
 			p.t.Logf("%s: before its end: %v: %s", p.name, err, out)
 		}

@@ -75,11 +75,19 @@ func start(t *testing.T, env ...string) *world {
 	return w
 }
 
-// secrets makes passwords, certificates and permissions as the guide does.
-func (w *world) secrets() {
+// secrets makes passwords, certificates and permissions as the guide does. nodes are the addresses of routes; by default
+// the nodes are on this machine and know their routes already.
+func (w *world) secrets(nodes ...string) {
 	w.t.Helper()
+	if len(nodes) == 0 {
+		nodes = []string{"127.0.0.1:1"}
+	}
 	users := []string{"--harness", attacker, "--harness", victim, "--person", "ann", "--person", "bob", "--operator", "root"}
-	if out, err := exec.Command(binary, append([]string{"secrets", w.dir, "--node", "127.0.0.1:1"}, users...)...).CombinedOutput(); err != nil {
+	args := append([]string{"secrets", w.dir}, users...)
+	for _, n := range nodes {
+		args = append(args, "--node", n)
+	}
+	if out, err := exec.Command(binary, args...).CombinedOutput(); err != nil {
 		w.t.Fatalf("%v: %s", err, out)
 	}
 	printed, err := exec.Command(binary, append([]string{"permissions", "--passwords", "../nats-users/users.conf"}, users...)...).Output()

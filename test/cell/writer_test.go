@@ -35,8 +35,8 @@ type claim struct {
 	content string
 }
 
-// writer writes to sessions through the harness library, with its user's permissions, and remembers what was acknowledged;
-// beside it a person reads a document, and answers questions.
+// writer writes to sessions through the harness library, with its user's permissions, and remembers what was
+// acknowledged; beside it a person reads a document, and answers questions.
 type writer struct {
 	t      *testing.T
 	h      *harness.Harness
@@ -69,10 +69,13 @@ type beat struct {
 func (d *deployment) write() *writer {
 	d.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	w := &writer{t: d.t, ctx: ctx, cancel: cancel, person: d.as(people, events.ClassPerson, people), pulse: natstest.Feel(d.t), answered: map[string]string{},
+	w := &writer{t: d.t, ctx: ctx, cancel: cancel, person: d.as(people, events.ClassPerson, people),
+		pulse: natstest.Feel(d.t), answered: map[string]string{},
 		beats: map[string]*beat{}, refused: map[string]int{}, moved: make(chan struct{}, 1)}
 	var err error
-	if w.h, err = harness.Connect(ctx, harness.Config{ID: attacker, URL: d.url("harness-" + attacker)}); err != nil {
+	cfg := d.config("harness-"+attacker, events.ClassHarness, attacker)
+	if w.h, err = harness.Connect(ctx, harness.Config{ID: attacker, URL: cfg.URL, PasswordFile: cfg.PasswordFile,
+		TLSCA: cfg.TLSCA, TLSCert: cfg.TLSCert, TLSKey: cfg.TLSKey}); err != nil {
 		d.t.Fatal(err)
 	}
 	if err := w.h.Ready(ctx); err != nil {
@@ -150,7 +153,8 @@ func (w *writer) alive(name string) {
 func (w *writer) turn(s *harness.Session) error {
 	n := w.rounds.Add(1)
 	message := fmt.Sprintf("message-%d", n)
-	t, err := s.StartTurn(w.ctx, harness.Start{ID: fmt.Sprintf("turn-%d", n), Message: message, Content: message, By: people})
+	start := harness.Start{ID: fmt.Sprintf("turn-%d", n), Message: message, Content: message, By: people}
+	t, err := s.StartTurn(w.ctx, start)
 	if err != nil {
 		return err
 	}
@@ -182,7 +186,8 @@ func (w *writer) ask(s *harness.Session) error {
 		return err
 	}
 	id := fmt.Sprintf("prompt-%d", n)
-	a, err := t.Ask(w.ctx, harness.Prompt{ID: id, Questions: []events.Question{{ID: "q", Question: "Which?", Custom: true}}})
+	which := []events.Question{{ID: "q", Question: "Which?", Custom: true}}
+	a, err := t.Ask(w.ctx, harness.Prompt{ID: id, Questions: which})
 	if err != nil {
 		return err
 	}
@@ -242,8 +247,8 @@ func (w *writer) read() {
 // refusalMax is how long a person waits for an answer of a service, or for being told that there is none.
 const refusalMax = 15 * time.Second
 
-// asked makes a request of a person. What is refused is refused with 503 and a reason, or there is no service at all: then
-// it may be asked again.
+// asked makes a request of a person. What is refused is refused with 503 and a reason, or there is no service at all:
+// then it may be asked again.
 func (w *writer) asked(verb string, req, reply any) bool {
 	ctx, cancel := context.WithTimeout(w.ctx, refusalMax)
 	defer cancel()
