@@ -202,3 +202,61 @@ func TestErrorsOfCallbacks(t *testing.T) {
 		}
 	}
 }
+
+// nobody handles nothing.
+type nobody struct{}
+
+// Takeover implements [bus.Handler].
+func (nobody) Takeover(context.Context) error { return nil }
+
+// Batch implements [bus.Handler].
+func (nobody) Batch(_ context.Context, ms []bus.Message) (int, error) { return len(ms), nil }
+
+// TestNothingIsFollowedOverAClosedConnection: what would run until its context ends returns an error at once when the
+// connection was closed, and says so.
+func TestNothingIsFollowedOverAClosedConnection(t *testing.T) {
+	s := natstest.Start(t)
+	b := natstest.Bus(t, s)
+	b.Kill()
+	ctx := within(t, patience)
+	for name, do := range map[string]func() error{
+		"nudges":   func() error { return b.OnNudge(ctx, "h", func(string, uint64) {}) },
+		"progress": func() error { return b.OnProgress(ctx, func(events.Ref) {}) },
+		"watch":    func() error { return b.Watch(ctx, bus.State, nil, func(bus.Update) error { return nil }) },
+		"follow":   func() error { return b.Follow(ctx, "h", func(uint64) {}, func(bus.Message) {}) },
+		"serve":    func() error { return b.Serve(ctx, "test", "1.0.0", "x", nil) },
+		"consume":  func() error { return b.Consume(ctx, bus.Source{Stream: bus.LogStream, Durable: "x"}, nobody{}) },
+	} {
+		done := make(chan error, 1)
+		go func() { done <- do() }()
+		if err := receive(t, done, name); err == nil {
+			t.Errorf("%s ends without an error", name)
+		}
+	}
+	if err := b.Request(ctx, "test", "x", make(chan int), nil); err == nil {
+		t.Error("a request that cannot be encoded is sent")
+	}
+}
+
+// TestHintsThatSayNothing: a nudge or a sign of life that cannot be read is left out, and those behind it are heard.
+func TestHintsThatSayNothing(t *testing.T) {
+	s := natstest.Start(t)
+	b := natstest.Bus(t, s)
+	nc, _ := outsider(t, s)
+	heard := make(chan string, 10)
+	if err := b.OnNudge(within(t, patience), "h", func(id string, _ uint64) { heard <- id }); err != nil {
+		t.Fatal(err)
+	}
+	for _, body := range []string{"no JSON", "{}", `{"session":"","seq":3}`} {
+		if err := nc.Publish(b.Cell().NudgeSubject("h"), []byte(body)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	b.Nudge(session, 7)
+	if got := receive(t, heard, "a nudge"); got != session.Session {
+		t.Errorf("heard %q first", got)
+	}
+}
