@@ -93,14 +93,26 @@ func brief(ctx context.Context) (context.Context, context.CancelFunc) {
 
 func inPool(c *Config) { c.Pool = true }
 
-// TestWithoutAConnection: what cannot be read or sent is an error that says so, and nothing is believed or run in its place.
+// prompted is the request of prompt p1.
+func prompted(turn string, delivery events.Delivery) events.PromptRequested {
+	return events.PromptRequested{Prompt: "p1", Turn: turn, PromptKind: events.PromptQuestion, Delivery: delivery,
+		Questions: []events.Question{{ID: "q", Question: "?"}}}
+}
+
+// shiftOf is a Work of this process that does not run.
+func (x *inside) shiftOf(turn func(context.Context, *Turn) error) *shift {
+	return &shift{h: x.h, w: Worker{Turn: turn}, slots: make(chan struct{}, 1), busy: map[string]bool{}}
+}
+
+// TestWithoutAConnection: what cannot be read or sent is an error that says so, and nothing is believed or run in
+// its place.
 func TestWithoutAConnection(t *testing.T) {
 	x := newInside(t)
 	turn := x.turn(Start{ID: "t1"})
 	turn.request = session.WorkTurn{Turn: "t1", Message: "m1"}
 	x.mustRelay(events.ToolStarted{Call: "c1", Turn: "t1", Name: "bash"}, events.ToolCompleted{Call: "c1"},
 		events.MessageAccepted{Message: "m1", Content: json.RawMessage(`"x"`), By: "ada"},
-		events.PromptRequested{Prompt: "p1", Turn: "t1", PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback, Questions: []events.Question{{ID: "q", Question: "?"}}})
+		prompted("t1", events.DeliverCallback))
 	l, st := x.h.life, x.s.State()
 	x.h.bus.Close()
 	large := strings.Repeat("x", 2*events.ContentBytesMax)
@@ -165,7 +177,7 @@ func TestNothingRunsThatWasNotTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	ran := 0
-	k := &shift{h: x.h, w: Worker{Turn: func(context.Context, *Turn) error { ran++; return nil }}, slots: make(chan struct{}, 1), busy: map[string]bool{}}
+	k := x.shiftOf(func(context.Context, *Turn) error { ran++; return nil })
 	Unhold(x.s)
 	if more, err := k.serveOnce(x.ctx, "s"); more || err != nil || ran > 0 {
 		t.Errorf("a session that no caller has: %t, %v; ran %d", more, err, ran)
@@ -195,11 +207,11 @@ func TestWorkThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestWhatAnEarlierEpochAsked: a process that starts over claims again what is its own, and not a question that an earlier
-// process left and this one did not adopt.
+// TestWhatAnEarlierEpochAsked: a process that starts over claims again what is its own, and not a question that an
+// earlier process left and this one did not adopt.
 func TestWhatAnEarlierEpochAsked(t *testing.T) {
 	x := newInside(t)
-	x.mustRelay(events.PromptRequested{Prompt: "p1", PromptKind: events.PromptQuestion, Delivery: events.DeliverMessage, Questions: []events.Question{{ID: "q", Question: "?"}}})
+	x.mustRelay(prompted("", events.DeliverMessage))
 	second, err := x.h.begin(x.ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -219,8 +231,8 @@ func TestWhatAnEarlierEpochAsked(t *testing.T) {
 	}
 }
 
-// TestConfigIsChecked: a configuration that cannot be is refused before anything is connected; where no broker is named it is
-// the one on this machine.
+// TestConfigIsChecked: a configuration that cannot be is refused before anything is connected; where no broker is
+// named it is the one on this machine.
 func TestConfigIsChecked(t *testing.T) {
 	if h, err := Connect(t.Context(), Config{}); h != nil || err == nil || !strings.Contains(err.Error(), "config: ID") {
 		t.Errorf("%v", err)
@@ -230,13 +242,14 @@ func TestConfigIsChecked(t *testing.T) {
 	}
 }
 
-// TestWorkOfAClosedSession: work that is offered of a session which cannot be claimed is an error, and nothing to go on with.
+// TestWorkOfAClosedSession: work that is offered of a session which cannot be claimed is an error, and nothing to
+// go on with.
 func TestWorkOfAClosedSession(t *testing.T) {
 	x := newInside(t)
 	if err := x.s.Close(x.ctx, "finished"); err != nil {
 		t.Fatal(err)
 	}
-	k := &shift{h: x.h, w: Worker{Turn: func(context.Context, *Turn) error { return nil }}, slots: make(chan struct{}, 1), busy: map[string]bool{}}
+	k := x.shiftOf(func(context.Context, *Turn) error { return nil })
 	if more, err := k.takeOver(x.ctx, "s"); more || !errors.Is(err, ErrSessionClosed) {
 		t.Errorf("%t, %v", more, err)
 	}
@@ -293,7 +306,8 @@ func TestOffers(t *testing.T) {
 	}
 }
 
-// TestALeavingProcess: a process that leaves takes no session, settles no doubt, gives nothing up and does not say ready.
+// TestALeavingProcess: a process that leaves takes no session, settles no doubt, gives nothing up and does not say
+// ready.
 func TestALeavingProcess(t *testing.T) {
 	x := newInside(t)
 	Unhold(x.s)
@@ -348,7 +362,8 @@ func TestTheLogLostItsEnd(t *testing.T) {
 	}
 }
 
-// TestAnOldStateRefusesNothing: a fact that is not lawful by what this process has read is tried again by what the log says.
+// TestAnOldStateRefusesNothing: a fact that is not lawful by what this process has read is tried again by what the
+// log says.
 func TestAnOldStateRefusesNothing(t *testing.T) {
 	x := newInside(t, inPool) // it reads only what it is told of
 	turn := x.turn(Start{ID: "t1"})
@@ -357,7 +372,7 @@ func TestAnOldStateRefusesNothing(t *testing.T) {
 	if err := turn.Complete(x.ctx, ""); !errors.Is(err, ErrEnded) {
 		t.Errorf("a turn that somebody else has ended: %v", err)
 	}
-	x.mustRelay(events.PromptRequested{Prompt: "p1", PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback, Questions: []events.Question{{ID: "q", Question: "?"}}})
+	x.mustRelay(prompted("", events.DeliverCallback))
 	x.quietly(events.WriterLedger, events.PromptDismissed{Prompt: "p1", By: "ada"})
 	if err := x.s.Append(x.ctx, events.PromptDelivered{Prompt: "p1"}); err != nil {
 		t.Errorf("the receipt of what somebody else has settled: %v", err)
@@ -386,7 +401,8 @@ func TestOneCommitOfUsageAndEnd(t *testing.T) {
 	x := newInside(t)
 	for i := range rounds {
 		turn := x.turn(Start{ID: fmt.Sprint("t", i)})
-		if err := errors.Join(turn.Usage(x.ctx, Usage{Model: fmt.Sprint("m", i), Tokens: events.Tokens{Input: 1}}), turn.Complete(x.ctx, "")); err != nil {
+		used := Usage{Model: fmt.Sprint("m", i), Tokens: events.Tokens{Input: 1}}
+		if err := errors.Join(turn.Usage(x.ctx, used), turn.Complete(x.ctx, "")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -425,7 +441,8 @@ func TestReportsThatCannotBe(t *testing.T) {
 	if err := turn.Usage(x.ctx, Usage{Model: "m", Tokens: events.Tokens{Input: 1}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := turn.Usage(x.ctx, Usage{Model: "m", Tokens: events.Tokens{Input: 1, Output: -1}}); !errors.Is(err, events.ErrMalformed) {
+	negative := Usage{Model: "m", Tokens: events.Tokens{Input: 1, Output: -1}}
+	if err := turn.Usage(x.ctx, negative); !errors.Is(err, events.ErrMalformed) {
 		t.Errorf("%v", err)
 	}
 	x.s.releaseUsage() // nothing is held back
@@ -501,7 +518,8 @@ func TestContentOfATurn(t *testing.T) {
 	}
 }
 
-// TestWhatThePurgedLogCannotTell: what is said in a commit that is not in the log any more is an error, and not nothing.
+// TestWhatThePurgedLogCannotTell: what is said in a commit that is not in the log any more is an error, and not
+// nothing.
 func TestWhatThePurgedLogCannotTell(t *testing.T) {
 	x := newInside(t)
 	x.turn(Start{ID: "t1"})
@@ -542,8 +560,8 @@ func TestAttachToASettledPrompt(t *testing.T) {
 	}
 }
 
-// TestVerifyingFails: where it cannot be known who owns the session, the Asks whose settlement was read return why; those
-// that wait for a person go on waiting.
+// TestVerifyingFails: where it cannot be known who owns the session, the Asks whose settlement was read return
+// why; those that wait for a person go on waiting.
 func TestVerifyingFails(t *testing.T) {
 	x := newInside(t)
 	s := newSession(x.h, events.Ref{Harness: "laptop", Session: "apart"})
@@ -558,8 +576,8 @@ func TestVerifyingFails(t *testing.T) {
 	}
 }
 
-// TestALifeThatHasEnded: a session under a lease that was lost is not owned, also before that was noticed; one that this
-// process gives up is given up.
+// TestALifeThatHasEnded: a session under a lease that was lost is not owned, also before that was noticed; one
+// that this process gives up is given up.
 func TestALifeThatHasEnded(t *testing.T) {
 	x := newInside(t)
 	lost := x.dead(ErrLeaseLost)
@@ -595,7 +613,8 @@ func TestALifeThatHasEnded(t *testing.T) {
 	x.h.mu.Unlock()
 }
 
-// TestStartsOverWithoutATicket: where no ticket can be found, because it was removed, a process starts over all the same.
+// TestStartsOverWithoutATicket: where no ticket can be found, because it was removed, a process starts over all
+// the same.
 func TestStartsOverWithoutATicket(t *testing.T) {
 	x := newInside(t)
 	e, err := x.peer.Load(x.ctx, bus.Leases, events.TicketKey("laptop"))
@@ -610,7 +629,8 @@ func TestStartsOverWithoutATicket(t *testing.T) {
 	}
 }
 
-// TestAClaimInDoubtIsFound: a process that starts over finds its own claim, whose outcome it never heard of, and goes on.
+// TestAClaimInDoubtIsFound: a process that starts over finds its own claim, whose outcome it never heard of, and
+// goes on.
 func TestAClaimInDoubtIsFound(t *testing.T) {
 	x := newInside(t)
 	sent, err := x.h.begin(x.ctx)
@@ -622,7 +642,8 @@ func TestAClaimInDoubtIsFound(t *testing.T) {
 	x.s.claiming = sent.incarnation
 	after := x.s.st.Seq
 	x.s.mu.Unlock()
-	claim := events.New(x.peer.NewID(), events.HarnessSource("laptop", sent.incarnation), x.s.ref, 2, time.Now(), events.SessionClaimed{Incarnation: sent.incarnation})
+	claim := events.New(x.peer.NewID(), events.HarnessSource("laptop", sent.incarnation), x.s.ref, 2, time.Now(),
+		events.SessionClaimed{Incarnation: sent.incarnation})
 	if _, err := x.peer.Append(x.ctx, x.s.ref, events.WriterHarness, after, []events.Event{claim}); err != nil {
 		t.Fatal(err)
 	}
@@ -650,7 +671,7 @@ func TestTooLargeToAdopt(t *testing.T) {
 		t.Errorf("%v", doubt)
 	}
 	x.turn(Start{ID: "t1"})
-	x.mustRelay(events.PromptRequested{Prompt: "p1", Turn: "t1", PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback, Questions: []events.Question{{ID: "q", Question: "?"}}})
+	x.mustRelay(prompted("t1", events.DeliverCallback))
 	if _, _, err := x.s.adopting(x.ctx, nil, []Adopt{{Prompts: []Prompt{{ID: "p1", Title: large}}}}, 9); err == nil {
 		t.Error("adopted")
 	}
@@ -659,11 +680,12 @@ func TestTooLargeToAdopt(t *testing.T) {
 	}
 }
 
-// TestReleaseWhileSomebodyAnswers: a session is released although a prompt that was to be withdrawn is settled meanwhile.
+// TestReleaseWhileSomebodyAnswers: a session is released although a prompt that was to be withdrawn is settled
+// meanwhile.
 func TestReleaseWhileSomebodyAnswers(t *testing.T) {
 	x := newInside(t, inPool)
 	x.turn(Start{ID: "t1"})
-	x.mustRelay(events.PromptRequested{Prompt: "p1", Turn: "t1", PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback, Questions: []events.Question{{ID: "q", Question: "?"}}})
+	x.mustRelay(prompted("t1", events.DeliverCallback))
 	x.quietly(events.WriterLedger, events.PromptDismissed{Prompt: "p1", By: "ada"})
 	if err := x.s.Release(x.ctx, "done"); err != nil {
 		t.Error(err)
@@ -679,7 +701,8 @@ func (slow) Temporary() bool { return true }
 // TestWhatErrorsSay: the words and kinds of errors.
 func TestWhatErrorsSay(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
-		{(&EndedError{Stands: session.Ending{Entity: "turn", ID: "t", Outcome: "failed", Reason: "quota"}}).Error(), "turn t: failed (quota)"},
+		{(&EndedError{Stands: session.Ending{Entity: "turn", ID: "t", Outcome: "failed", Reason: "quota"}}).Error(),
+			"turn t: failed (quota)"},
 		{(&StopError{Actor: "person", By: "ada", Reason: "enough"}).Error(), "by person ada: enough"},
 	} {
 		if !strings.HasSuffix(c.got, c.want) {
@@ -692,10 +715,10 @@ func TestWhatErrorsSay(t *testing.T) {
 	x := newInside(t)
 	x.turn(Start{ID: "t1"})
 	x.mustRelay(events.ToolStarted{Call: "c1", Turn: "t1", Name: "bash"}, events.ToolCompleted{Call: "c1"},
-		events.PromptRequested{Prompt: "p1", Turn: "t1", PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback, Questions: []events.Question{{ID: "q", Question: "?"}}},
+		prompted("t1", events.DeliverCallback),
 		events.PromptWithdrawn{Prompt: "p1", Reason: "x"}, events.TurnCompleted{Turn: "t1"})
 	for _, f := range []events.Fact{events.ToolStarted{Call: "c1", Turn: "t1", Name: "bash"},
-		events.PromptRequested{Prompt: "p1", Turn: "t1", PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback, Questions: []events.Question{{ID: "q", Question: "?"}}}} {
+		prompted("t1", events.DeliverCallback)} {
 		if err := x.s.Append(x.ctx, f); !errors.Is(err, ErrClosedID) || errors.Is(err, ErrEnded) {
 			t.Errorf("%s under an id that was used: %v", f.Kind(), err)
 		}

@@ -114,8 +114,8 @@ func each(t *testing.T, all map[string]func(context.Context) error) map[string]e
 	return got
 }
 
-// TestNothingSucceedsWithoutABroker: whatever is asked while the broker is away, or after the connection was closed, fails as
-// unreachable when the time is over, and is never taken for an empty answer.
+// TestNothingSucceedsWithoutABroker: whatever is asked while the broker is away, or after the connection was
+// closed, fails as unreachable when the time is over, and is never taken for an empty answer.
 func TestNothingSucceedsWithoutABroker(t *testing.T) {
 	for name, lose := range map[string]func(*bus.Bus, func()){
 		"away":   func(b *bus.Bus, shutdown func()) { shutdown() },
@@ -142,13 +142,13 @@ func TestNothingSucceedsWithoutABroker(t *testing.T) {
 	}
 }
 
-// TestNothingSucceedsInAnEmptyCell: in a cell that was not set up, what is asked is not found, and is never taken for an empty
-// answer.
+// TestNothingSucceedsInAnEmptyCell: in a cell that was not set up, what is asked is not found, and is never taken
+// for an empty answer.
 func TestNothingSucceedsInAnEmptyCell(t *testing.T) {
 	s := natstest.Start(t)
 	b := busAt(t, s.URL())
 	all := calls(b, nil)
-	for _, name := range []string{"renew", "release", "request", "ensure", "inspect", "strangers"} { // which need no stream, or make them
+	for _, name := range []string{"renew", "release", "request", "ensure", "inspect", "strangers"} { // no stream
 		delete(all, name)
 	}
 	for what, err := range each(t, all) {

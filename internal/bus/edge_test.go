@@ -57,8 +57,8 @@ func TestEndsOfSessions(t *testing.T) {
 	}
 }
 
-// TestALeaseKeepsItsValue: a renewal without a value keeps the one that there is, and a lease that was lost or given back is
-// not renewed any more.
+// TestALeaseKeepsItsValue: a renewal without a value keeps the one that there is, and a lease that was lost or
+// given back is not renewed any more.
 func TestALeaseKeepsItsValue(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t))
 	ctx := within(t, patience)
@@ -94,7 +94,9 @@ func TestALeaseKeepsItsValue(t *testing.T) {
 
 // TestUserOfAURL: a URL that cannot be read names no user.
 func TestUserOfAURL(t *testing.T) {
-	for url, want := range map[string]string{"nats://%zz": "", "nats://host": "", "nats://ada@host": "ada", "nats://ada@one,nats://bob@two": "ada"} {
+	for url, want := range map[string]string{
+		"nats://%zz": "", "nats://host": "", "nats://ada@host": "ada", "nats://ada@one,nats://bob@two": "ada",
+	} {
 		if got := bus.LoginOf(url); got != want {
 			t.Errorf("%s: %q", url, got)
 		}

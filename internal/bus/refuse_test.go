@@ -16,8 +16,8 @@ import (
 // apiReply is the broker's answer to a request of the JetStream API: the size of its body, and where that begins.
 var apiReply = regexp.MustCompile(`MSG \S+ \S+ (?:\S+ )?(\d+)\r\n\{"type":"io\.nats\.jetstream\.api\.v1\.\w+_response"`)
 
-// spoil replaces the n-th answer of the API by an error that no program expects, of the same size. count is how many answers
-// there were.
+// spoil replaces the n-th answer of the API by an error that no program expects, of the same size. count is how
+// many answers there were.
 func spoil(n int) (alter func(towards bool, said []byte) []byte, count *int) {
 	const trouble = `{"error":{"code":500,"err_code":10060,"description":"trouble"}}`
 	count = new(int)
@@ -42,8 +42,8 @@ func spoil(n int) (alter func(towards bool, said []byte) []byte, count *int) {
 	}, count
 }
 
-// TestEachAnswerMayBeAnError: for each call, and for each answer of the broker that it waits for in turn: when that answer is
-// an error, so is what the call returns.
+// TestEachAnswerMayBeAnError: for each call, and for each answer of the broker that it waits for in turn: when
+// that answer is an error, so is what the call returns.
 func TestEachAnswerMayBeAnError(t *testing.T) {
 	s := natstest.Start(t)
 	witness := natstest.Bus(t, s)

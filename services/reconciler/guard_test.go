@@ -34,7 +34,8 @@ func cutOff(t *testing.T, knowsTime bool) *Reconciler {
 	now := time.Now()
 	r.leases.renewed(now)
 	r.leases.start(now.Add(-time.Hour))
-	r.leases.put("h", "17", &Seen{Exclusive: true, State: "ready", TTL: time.Second, Renewed: now, Ended: now, Released: true})
+	gone := &Seen{Exclusive: true, State: "ready", TTL: time.Second, Renewed: now, Ended: now, Released: true}
+	r.leases.put("h", "17", gone)
 	b.Close()
 	return r
 }
@@ -48,8 +49,8 @@ func owned(name, incarnation string) *session.State {
 	return s
 }
 
-// TestWithoutTheBroker: what could not be read or written without the broker is an error, is counted as failed and is planned
-// again. No session counts as recovered.
+// TestWithoutTheBroker: what could not be read or written without the broker is an error, is counted as failed and
+// is planned again. No session counts as recovered.
 func TestWithoutTheBroker(t *testing.T) {
 	ctx := t.Context()
 	brief, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
@@ -61,7 +62,9 @@ func TestWithoutTheBroker(t *testing.T) {
 	if err := r.learnClaims(ctx, "h"); err != nil {
 		t.Errorf("nobody is starting, so there is nothing to read: %v", err)
 	}
-	r.leases.put("h", "18", &Seen{Exclusive: true, State: leaseStarting, TTL: time.Minute, Since: time.Now(), Renewed: time.Now()})
+	present := time.Now()
+	starts := &Seen{Exclusive: true, State: leaseStarting, TTL: time.Minute, Since: present, Renewed: present}
+	r.leases.put("h", "18", starts)
 	if err := r.learnClaims(ctx, "h"); err == nil || !r.leases.view.Leases["h"]["18"].Checked.IsZero() {
 		t.Errorf("the log was read for claims: %v", err)
 	}
@@ -88,22 +91,32 @@ func TestWithoutTheBroker(t *testing.T) {
 	}
 }
 
-// TestFailuresOfAPass: each session that a pass could not fence, decide or write counts as failed, and is reported with the
-// first reason.
+// TestFailuresOfAPass: each session that a pass could not fence, decide or write counts as failed, and is reported
+// with the first reason.
 func TestFailuresOfAPass(t *testing.T) {
 	for name, c := range map[string]struct {
-		do     func(*pass, context.Context)
+		do     func(context.Context, *pass)
 		reason string
 	}{
-		"a fence that is not written":        {func(p *pass, ctx context.Context) { p.fence(ctx, owned("s", "17")) }, "append"},
-		"a fence whose owner is not known":   {func(p *pass, ctx context.Context) { p.fence(ctx, owned("s", "99")) }, "hf_leases"},
-		"a session that is not written":      {func(p *pass, ctx context.Context) { p.over(ctx, [][]*session.State{{owned("s", "17")}}) }, "append"},
-		"a decision whose owner is unknown":  {func(p *pass, ctx context.Context) { p.settle(ctx, owned("s", "99")) }, "hf_leases"},
-		"one of several that is not written": {func(p *pass, ctx context.Context) { p.settle(ctx, owned("s", "17")) }, "append"},
+		"a fence that is not written": {func(ctx context.Context, p *pass) {
+			p.fence(ctx, owned("s", "17"))
+		}, "append"},
+		"a fence whose owner is not known": {func(ctx context.Context, p *pass) {
+			p.fence(ctx, owned("s", "99"))
+		}, "hf_leases"},
+		"a session that is not written": {func(ctx context.Context, p *pass) {
+			p.over(ctx, [][]*session.State{{owned("s", "17")}})
+		}, "append"},
+		"a decision whose owner is unknown": {func(ctx context.Context, p *pass) {
+			p.settle(ctx, owned("s", "99"))
+		}, "hf_leases"},
+		"one of several that is not written": {func(ctx context.Context, p *pass) {
+			p.settle(ctx, owned("s", "17"))
+		}, "append"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := cutOff(t, true).newPass(events.Ref{Harness: "h"})
-			c.do(p, t.Context())
+			c.do(t.Context(), p)
 			x := p.r.loop.Suspects()
 			if p.failed != 1 || len(x) != 1 || !strings.Contains(strings.ToLower(x[0].Reason), c.reason) || len(p.facts) > 0 {
 				t.Errorf("%d failed, counted %v, suspects %+v", p.failed, p.facts, x)
@@ -220,7 +233,8 @@ func TestLeaseNotes(t *testing.T) {
 	}
 }
 
-// TestServicesAreNoted: a service's start is new, its renewals are not, and its next start after its end is new again.
+// TestServicesAreNoted: a service's start is new, its renewals are not, and its next start after its end is new
+// again.
 func TestServicesAreNoted(t *testing.T) {
 	k := newLeaseBook(Margins{})
 	var got []bool
@@ -236,8 +250,8 @@ func TestServicesAreNoted(t *testing.T) {
 	}
 }
 
-// TestOverdueLeasesAreEnded: a lease that the broker keeps for longer than its TTL ends here, and a pass over its harness
-// follows; one that is not there any more, or was renewed, does not end here.
+// TestOverdueLeasesAreEnded: a lease that the broker keeps for longer than its TTL ends here, and a pass over its
+// harness follows; one that is not there any more, or was renewed, does not end here.
 func TestOverdueLeasesAreEnded(t *testing.T) {
 	c := start(t)
 	r := c.judging("other", "1")
@@ -253,7 +267,8 @@ func TestOverdueLeasesAreEnded(t *testing.T) {
 	was := rev(renewed)
 	renewed.say("ready")
 	for id, rev := range map[string]uint64{kept.incarnation: rev(kept), renewed.incarnation: was, "999": 1} {
-		r.leases.put("h", id, &Seen{State: "ready", TTL: time.Second, Kept: time.Second, Heard: long, Renewed: long, Rev: rev})
+		l := &Seen{State: "ready", TTL: time.Second, Kept: time.Second, Heard: long, Renewed: long, Rev: rev}
+		r.leases.put("h", id, l)
 	}
 	c.background(r.findOverdue)
 	ended := func(id string) bool {
@@ -282,7 +297,8 @@ func TestWatchEnds(t *testing.T) {
 	}
 }
 
-// TestPlanTellsWhenToLookAgain: a harness whose instant has not come is not taken, and the plan says how long that is.
+// TestPlanTellsWhenToLookAgain: a harness whose instant has not come is not taken, and the plan says how long that
+// is.
 func TestPlanTellsWhenToLookAgain(t *testing.T) {
 	p, now := newPlan(), time.Now()
 	p.add("h", now.Add(3*time.Second))

@@ -1,7 +1,7 @@
 // Command mutate removes guards one by one, by machine, and reports those whose removal no test notices.
 //
 // A guard is the condition of an if statement or of a case of a switch without a tag. The tests are compiled once, with
-// go test's -overlay and a switch behind each guard, so no file of the repository changes; an environment variable makes
+// go test's -overlay and a switch behind each guard, so no file of the repository changes. An environment variable makes
 // one guard false. Each test runs once alone and notes the guards that were true in it. A mutant is tried with these
 // tests only, quickest first. A guard that is true in no test has survived.
 //
@@ -39,7 +39,7 @@ func mutate() (lived int) {
 	files := flag.String("files", "", "only these `files` of it, separated by commas")
 	packages := flag.String("tests", "", "packages whose tests are run, separated by spaces; default: the package itself")
 	run := flag.String("run", ".", "only tests whose name matches this `pattern`")
-	only := flag.String("only", "", "only guards that match this `pattern`; a guard reads as harness/own.go:12: err != nil")
+	only := flag.String("only", "", "only guards that match this `pattern`, as harness/own.go:12: err != nil")
 	limit := flag.Duration("limit", 5*time.Minute, "how long tests may take for one mutant; one that hangs has noticed it")
 	part := flag.String("part", "1/1", "which `part` of the guards, as 2/4")
 	jobs := flag.Int("jobs", 1, "how many mutants are tried at the same time")

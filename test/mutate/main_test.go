@@ -139,7 +139,9 @@ func TestJudge(t *testing.T) {
 func TestGroups(t *testing.T) {
 	a, b := &binary{pkg: "a"}, &binary{pkg: "b"}
 	var got []string
-	for _, group := range groups([]one{{"4", 4, nil, a}, {"1", 1, nil, a}, {"3", 3, nil, b}, {"2", 2, nil, a}, {"5", 5, nil, a}}) {
+	for _, group := range groups([]one{
+		{"4", 4, nil, a}, {"1", 1, nil, a}, {"3", 3, nil, b}, {"2", 2, nil, a}, {"5", 5, nil, a},
+	}) {
 		var names []string
 		for _, one := range group {
 			names = append(names, one.bin.pkg+one.Name)
@@ -157,7 +159,8 @@ func TestSurvivorsHaveReasons(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	for i, line := range strings.Split(strings.TrimSpace(survivors), "\n") {
-		if key, reason, ok := strings.Cut(line, "\t"); !strings.HasPrefix(line, "#") && (!ok || key == "" || len(reason) < 10) {
+		key, reason, ok := strings.Cut(line, "\t")
+		if !strings.HasPrefix(line, "#") && (!ok || key == "" || len(reason) < 10) {
 			t.Errorf("survivors.txt:%d: no reason: %s", i+1, line)
 		}
 	}
@@ -166,7 +169,8 @@ func TestSurvivorsHaveReasons(t *testing.T) {
 // An entry of the list whose guard is gone is reported, and one of another package is not.
 func TestStale(t *testing.T) {
 	listed := map[string]string{"x/x.go f: a": "because", "x/x.go f: b": "because", "y/y.go f: b": "because"}
-	if got := stale(listed, []guard{{file: "x/x.go", fun: "f", cond: "a", nth: 1}}); len(got) != 1 || got[0] != "x/x.go f: b" {
+	got := stale(listed, []guard{{file: "x/x.go", fun: "f", cond: "a", nth: 1}})
+	if len(got) != 1 || got[0] != "x/x.go f: b" {
 		t.Errorf("%v", got)
 	}
 }

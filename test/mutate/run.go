@@ -41,7 +41,8 @@ func build(dir, overlay, pkg string) (*binary, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &binary{pkg: pkg, dir: f.Dir, overlay: overlay, file: filepath.Join(dir, strings.NewReplacer("/", "_", ".", "").Replace(pkg)+".test")}
+	file := filepath.Join(dir, strings.NewReplacer("/", "_", ".", "").Replace(pkg)+".test")
+	b := &binary{pkg: pkg, dir: f.Dir, overlay: overlay, file: file}
 	out, err := exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", b.file, pkg).CombinedOutput()
 	if err != nil {
 		return nil, fmt.Errorf("build the tests of %s: %w\n%s", pkg, err, out)
@@ -62,8 +63,8 @@ func (b *binary) run(tests []string, limit time.Duration, env ...string) result 
 	ctx, cancel := context.WithTimeout(context.Background(), limit+10*time.Second)
 	defer cancel()
 	pattern := "^(" + strings.Join(tests, "|") + ")$"
-	cmd := exec.CommandContext(ctx, b.file, "-test.run", pattern, "-test.failfast", "-test.timeout", limit.String(), "-test.paniconexit0",
-		"-test.parallel", "6") // most of them wait
+	cmd := exec.CommandContext(ctx, b.file, "-test.run", pattern, "-test.failfast",
+		"-test.timeout", limit.String(), "-test.paniconexit0", "-test.parallel", "6") // most of them wait
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr, cmd.Dir = &out, &out, b.dir
 	cmd.Env = append(append(os.Environ(), "GOFLAGS=-overlay="+b.overlay), env...)
@@ -176,9 +177,9 @@ type outcome struct {
 	by     string
 }
 
-// try runs the tests that reach a guard without it, quickest first. So that a machine under load kills nothing, a test that
-// is red and took longer than it should runs again, alone: it counts if it is red twice of at most three times. One that
-// hangs counts if it does not with all guards.
+// try runs the tests that reach a guard without it, quickest first. So that a machine under load kills nothing, a
+// test that is red and took longer than it should runs again, alone: it counts if it is red twice of at most three
+// times. One that hangs counts if it does not with all guards.
 func try(g guard, tests []one, limit time.Duration) outcome {
 	var reaching []one
 	for _, t := range tests {
@@ -201,7 +202,7 @@ func try(g guard, tests []one, limit time.Duration) outcome {
 		switch {
 		case !first.red:
 			continue
-		case first.hung && !bin.run(names, min(limit, 3*span+5*time.Second)).red: // the machine is quick enough: the guard it was
+		case first.hung && !bin.run(names, min(limit, 3*span+5*time.Second)).red: // the machine is quick enough
 			return outcome{killed: true, by: strings.Join(names, " ") + ", which hung"}
 		case !first.hung && first.test != "" && time.Since(start) < 2*span+time.Second: // it waited for nothing
 			return outcome{killed: true, by: first.test}
@@ -241,8 +242,8 @@ func twice(bin *binary, t one, before result, limit time.Duration, off string) b
 	return false
 }
 
-// groups divides tests, quickest first, into runs of one package each: 1, 2, 4 … of them. So a guard that is noticed is
-// noticed soon, and tests that run side by side do so for one that is not.
+// groups divides tests, quickest first, into runs of one package each: 1, 2, 4 … of them. So a guard that is
+// noticed is noticed soon, and tests that run side by side do so for one that is not.
 func groups(tests []one) (all [][]one) {
 	slices.SortStableFunc(tests, func(a, b one) int { return cmp.Compare(a.Took, b.Took) })
 	size := map[*binary]int{}
