@@ -196,3 +196,20 @@ func TestAdoptedTurnHasItsRequest(t *testing.T) {
 		t.Errorf("owed: %+v", f)
 	}
 }
+
+// TestClaimOfOlderRules: a process claims a session whose document older rules have folded: it goes on from what the log says.
+func TestClaimOfOlderRules(t *testing.T) {
+	w := newWorld(t)
+	one := w.connect()
+	s := must[*harness.Session](t)(one.Open(w.ctx, "s", harness.Opening{}))
+	must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	old := w.state("s")
+	old.Rules, old.Turn = 0, nil
+	doc := must[[]byte](t)(old.Encode())
+	w.put(events.SessionKey(ref("s")), doc)
+	two := w.connect()
+	s = must[*harness.Session](t)(two.Claim(w.ctx, "s", harness.Adopt{Turn: true}))
+	if turn := s.OpenTurn(); turn == nil || turn.ID() != "t1" {
+		t.Errorf("the open turn is %+v", turn)
+	}
+}

@@ -266,7 +266,7 @@ func (h *Harness) mayTake(ctx context.Context, s *Session) (*life, error) {
 	}
 }
 
-// load reads the stored document, and without one the log. fresh: the log has nothing beyond what was read.
+// load reads the stored document, and the log without one, or when it was folded by older rules. fresh: the log has nothing beyond what was read.
 func (s *Session) load(ctx context.Context) (fresh bool, err error) {
 	st := session.New(s.ref)
 	e, err := s.h.bus.Load(ctx, bus.State, events.SessionKey(s.ref))
@@ -274,6 +274,9 @@ func (s *Session) load(ctx context.Context) (fresh bool, err error) {
 	case err == nil:
 		if st, err = session.Decode(e.Value); err != nil {
 			return false, err
+		}
+		if st.Outdated() {
+			st = session.New(s.ref)
 		}
 	case !errors.Is(err, bus.ErrNotFound):
 		return false, err

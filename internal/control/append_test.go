@@ -73,6 +73,31 @@ func TestSettleManyOfOldDocuments(t *testing.T) {
 	}
 }
 
+// TestDocumentsOfOlderRules: nothing is decided on a document that older rules have folded. Load returns what the
+// log says.
+func TestDocumentsOfOlderRules(t *testing.T) {
+	w := newWorld(t)
+	l, err := New(w.b, Config{Service: "reconciler", Writer: events.WriterReconciler, Decide: interruptAfter})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := w.open("s")
+	old := s.Clone()
+	old.Rules, old.Turn = 0, nil
+	w.store(old)
+	doc, err := old.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.document(w.ctx, events.SessionKey(s.Ref()), doc, func(context.Context, *session.State, events.Clock, session.Source) (Decision, error) {
+		t.Error("decided on a document of older rules")
+		return Decision{}, nil
+	})
+	if st, err := l.Load(w.ctx, s.Ref()); err != nil || st.Outdated() || st.Turn == nil {
+		t.Errorf("loaded %+v, %v", st, err)
+	}
+}
+
 // TestFitting: a commit holds what the wire allows. Small facts are not measured, except a fence with many calls.
 func TestFitting(t *testing.T) {
 	l := &Loop{}

@@ -125,7 +125,7 @@ func (l *Loop) document(ctx context.Context, key string, doc []byte, decide Deci
 		if err != nil {
 			return err
 		}
-		if l.outdated(s) {
+		if l.outdated(s) || s.Outdated() { // one that was folded by older rules is made again by the ledger
 			return nil
 		}
 		_, _, err = l.SettleBy(ctx, s, decide)
@@ -148,13 +148,18 @@ func (l *Loop) Look(ctx context.Context, r events.Ref) {
 	})
 }
 
-// Load reads a session's document from the leader. It returns [bus.ErrNotFound] if there is no document.
+// Load reads a session's document from the leader. It returns [bus.ErrNotFound] if there is no document. In place of a
+// document that older rules have folded it folds the log.
 func (l *Loop) Load(ctx context.Context, r events.Ref) (*session.State, error) {
 	e, err := l.bus.Load(ctx, bus.State, events.SessionKey(r))
 	if err != nil {
 		return nil, err
 	}
-	return session.Decode(e.Value)
+	s, err := session.Decode(e.Value)
+	if err != nil || !s.Outdated() {
+		return s, err
+	}
+	return l.CatchUp(ctx, session.New(r))
 }
 
 // Try calls do up to three times, with the loop's pauses. Then the session is a suspect. Try reports whether do

@@ -12,11 +12,15 @@ import (
 
 // New is a session of which only the name is known.
 func New(r events.Ref) *State {
-	return &State{V: Version, Harness: r.Harness, Session: r.Session, Root: r.Session, Phase: Idle, Policy: events.DefaultPolicy()}
+	return &State{V: Version, Rules: FoldRules, Harness: r.Harness, Session: r.Session, Root: r.Session, Phase: Idle, Policy: events.DefaultPolicy()}
 }
 
 // Ref is the session's name.
 func (s *State) Ref() events.Ref { return events.Ref{Harness: s.Harness, Session: s.Session} }
+
+// Outdated reports whether a document was folded by older rules. Its layout can be read, and it lacks what the fold keeps now:
+// who folds on, or decides, begins at the session's first commit instead.
+func (s *State) Outdated() bool { return s.Rules < FoldRules }
 
 // Opened says whether the session has begun. Before that a State only counts what was ignored.
 func (s *State) Opened() bool { return s.Epoch > 0 || s.Closed != nil }
@@ -96,6 +100,7 @@ func head(c *codec.Codec, s *State) {
 	codec.Rest(c, `,"waits_for":`, len(s.WaitsFor) > 0, &s.WaitsFor)
 	codec.Text(c, `,"phase":`, &s.Phase)
 	codec.Number(c, `,"seq":`, &s.Seq)
+	codec.Number(c, `,"rules":`, &s.Rules)
 }
 
 func turnFields(c *codec.Codec, t *Turn) {

@@ -11,6 +11,10 @@ import (
 // Version is the layout of a [State] as it is stored. A document of a greater version is not read.
 const Version = 1
 
+// FoldRules numbers the rules that a document was folded by; see [State.Outdated]. It grows when the fold begins to keep what
+// an older document does not have and cannot give. Rules 2: every turn keeps the decisions that it brings.
+const FoldRules = 2
+
 // Phase is what a session is doing, for people; see [State.phase] for what makes which.
 type Phase string
 
@@ -60,6 +64,7 @@ type State struct {
 
 	Phase     Phase     `json:"phase"`
 	Seq       uint64    `json:"seq"`     // of the last commit: n of the next append
+	Rules     int       `json:"rules"`   // of the fold; 0: before they were numbered
 	Commits   uint64    `json:"commits"` // folded so far
 	OpenedAt  time.Time `json:"opened_at,omitzero"`
 	UpdatedAt time.Time `json:"updated_at,omitzero"`

@@ -107,7 +107,7 @@ func (c *catcher) run(ctx context.Context) error {
 		return err
 	}
 	c.rev = rev
-	if c.note.Behind && c.note.Failures > 0 {
+	if c.note.Behind && (c.note.Failures > 0 || doc.Outdated()) {
 		return c.fromStart(ctx, doc)
 	}
 	floor := c.note.To

@@ -197,6 +197,9 @@ func (f *folder) load(ctx context.Context, ts []*touched) error {
 	}
 	return each(ctx, loadsMax, missing, func(ctx context.Context, t *touched) error {
 		st, rev, err := loadDoc(ctx, f.bus, t.ref)
+		if err == nil && st.Outdated() && f.mend != nil {
+			st, rev, err = f.loadAgain(ctx, t, st, rev)
+		}
 		t.state, t.rev = st, rev
 		if errors.Is(err, session.ErrNewerLayout) {
 			t.leave(err)
@@ -204,6 +207,19 @@ func (f *folder) load(ctx context.Context, ts []*touched) error {
 		}
 		return err
 	})
+}
+
+// loadAgain has a document that was folded by older rules made again from the log, and reads that. A long session is folded
+// apart from the others. A document that the log cannot replace is folded on.
+func (f *folder) loadAgain(ctx context.Context, t *touched, st *session.State, rev uint64) (*session.State, uint64, error) {
+	if st.Commits > inlineReadMax {
+		t.err = errLong
+		return st, rev, nil
+	}
+	if _, err := f.mend(ctx, t.ref); err != nil {
+		return nil, 0, err
+	}
+	return loadDoc(ctx, f.bus, t.ref)
 }
 
 // leave gives a session up to a newer build of this service: writing half of its document would lose the other half. Its

@@ -63,10 +63,14 @@ func (l *Ledger) surveyOnce(ctx context.Context) {
 			lost = append(lost, x.String())
 		}
 	}
-	for _, r := range found.Wrong {
+	err = each(ctx, rebuildsAtOnceMax, found.Wrong, func(ctx context.Context, r events.Ref) error {
 		if _, err := l.mend(ctx, r); err != nil && ctx.Err() == nil {
 			l.log.Warn().Str("session", r.String()).AnErr("err", err).Msg("survey")
 		}
+		return ctx.Err()
+	})
+	if err != nil {
+		return
 	}
 	if len(lost) > 0 {
 		l.log.Error().Strs("id", lost[:min(len(lost), namedMax)]).Msgf("the log has lost commits of %d sessions that documents have folded: "+

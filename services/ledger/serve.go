@@ -194,6 +194,14 @@ func (l *Ledger) current(ctx context.Context, r events.Ref, sure bool) (*session
 		} else if err != nil {
 			return nil, nil, err
 		}
+		if st.Outdated() { // what is decided on it may lack what the log says
+			if _, err := l.mend(ctx, r); err != nil {
+				return nil, nil, err
+			}
+			if st, _, err = loadDoc(ctx, l.bus, r); err != nil {
+				return nil, nil, err
+			}
+		}
 	}
 	tail, gap := l.fold.tail.after(r, st.Seq)
 	if gap {

@@ -51,7 +51,7 @@ type Survey struct {
 // seen is what a survey needs of a document.
 type seen struct {
 	seq     uint64
-	damaged bool
+	damaged bool // or folded by older rules: the log tells more
 	newer   bool // of a newer layout: only a newer build can tell
 }
 
@@ -110,7 +110,7 @@ func see(r events.Ref, e bus.Entry) seen {
 		newer := errors.Is(err, session.ErrNewerLayout)
 		return seen{damaged: !newer, newer: newer}
 	}
-	return seen{seq: st.Seq}
+	return seen{seq: st.Seq, damaged: st.Outdated()}
 }
 
 // setAside are the sessions whose documents are not kept up to date, because they are folded apart from the others.

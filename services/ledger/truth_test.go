@@ -3,6 +3,7 @@ package ledger
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"maps"
 	"net/http"
 	"slices"
@@ -218,7 +219,10 @@ func TestADamagedDocumentIsRebuilt(t *testing.T) {
 		"cut short":         func(_ *world, e bus.Entry) ([]byte, bool) { return e.Value[:len(e.Value)/2], true },
 		"deleted":           func(*world, bus.Entry) ([]byte, bool) { return nil, true },
 		"another session's": func(w *world, _ bus.Entry) ([]byte, bool) { return w.load(events.SessionKey(other)), true },
-		"an older one":      func(w *world, _ bus.Entry) ([]byte, bool) { return w.older(ref), true },
+		"folded by older rules": func(_ *world, e bus.Entry) ([]byte, bool) {
+			return bytes.Replace(e.Value, []byte(`,"rules":2`), nil, 1), true
+		},
+		"an older one": func(w *world, _ bus.Entry) ([]byte, bool) { return w.older(ref), true },
 		"one that says something else": func(_ *world, e bus.Entry) ([]byte, bool) {
 			return bytes.Replace(e.Value, []byte("a session"), []byte("a lie"), 1), false
 		},
@@ -429,5 +433,48 @@ func TestASessionSetAsideIsNotWrong(t *testing.T) {
 		if found, err := Look(t.Context(), w.bus); err != nil || slices.Contains(found.Wrong, ref) == behind {
 			t.Errorf("set aside: %v: a survey finds %+v, %v", behind, found, err)
 		}
+	}
+}
+
+// TestDocumentsOfOlderRules: a document lacks what older rules did not keep, here an answer that the failed turn had. Neither
+// the fold nor a request goes on from it: both read what the log says.
+func TestDocumentsOfOlderRules(t *testing.T) {
+	for name, read := range map[string]func(*world, *Ledger) (*session.State, error){
+		"the fold": func(w *world, l *Ledger) (*session.State, error) {
+			x := &touched{ref: ref}
+			err := l.fold.load(w.t.Context(), []*touched{x})
+			return x.state, err
+		},
+		"a request": func(w *world, l *Ledger) (*session.State, error) {
+			st, _, err := l.current(w.t.Context(), ref, true)
+			return st, err
+		},
+		"the fold of a long session": func(w *world, l *Ledger) (*session.State, error) {
+			w.forge(ref, func(st *session.State) { st.Rules, st.Commits = 0, inlineReadMax+1 })
+			x := &touched{ref: ref}
+			if err := l.fold.load(w.t.Context(), []*touched{x}); err != nil || !errors.Is(x.err, errLong) {
+				w.t.Errorf("%v, and not folded apart: %v", err, x.err)
+			}
+			c := &catcher{f: l.fold, note: Aside{Ref: ref, Behind: true}, st: session.New(ref)}
+			err := c.run(w.t.Context())
+			return w.document(ref, w.seq[ref]), err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.open(ref)
+			w.sayAs(ref, events.WriterLedger, events.PersonSource("ada"), events.PromptAnswered{Prompt: "p1", Answers: []events.Answer{}, By: "ada"})
+			w.say(ref, events.PromptDelivered{Prompt: "p1"}, events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: "rate_limit"}})
+			w.settle(Default())
+			want := w.load(events.SessionKey(ref))
+			w.forge(ref, func(st *session.State) { st.Rules, st.LastTurn.Prompts = 0, nil })
+			st, err := read(w, w.ledger())
+			if err != nil || st.Outdated() || len(st.LastTurn.Prompts) != 1 {
+				t.Fatalf("%+v, %v", st, err)
+			}
+			if got := w.load(events.SessionKey(ref)); !bytes.Equal(got, want) {
+				t.Errorf("stored %s, want %s", got, want)
+			}
+		})
 	}
 }

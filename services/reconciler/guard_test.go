@@ -163,6 +163,33 @@ func TestForeignDocuments(t *testing.T) {
 	}
 }
 
+// TestOlderRules: a pass leaves a session to the ledger whose document older rules have folded, and its parent knows of it.
+func TestOlderRules(t *testing.T) {
+	c := start(t)
+	p := c.harness("h", "ready", ttlLong)
+	p.open("root", 1)
+	p.append("kid", events.SessionOpened{Incarnation: p.incarnation, Parent: "root", ParentCall: "c0", Root: "root"},
+		events.TurnStarted{Turn: "k1", Cause: events.CauseMessage, Synthetic: true})
+	r := c.judging("h", "17") // p's lease is not known: each session is looked at
+	now, err := r.now(c.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rules, want := range map[int]int{0: 0, session.FoldRules: 1} {
+		x := r.newPass(events.Ref{})
+		kid := c.state("h", "kid")
+		kid.Rules = rules
+		doc, err := kid.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.document(c.ctx, new(session.Reader), bus.Entry{Key: events.SessionKey(kid.Ref()), Value: doc}, now)
+		if len(x.trees) != want || len(x.known.children) != 1 {
+			t.Errorf("rules %d: trees %v, children %v", rules, x.trees, x.known.children)
+		}
+	}
+}
+
 // TestAwaitedChildren: the reconciler notes which parents wait for a child, and forgets those that do not any more.
 func TestAwaitedChildren(t *testing.T) {
 	c := start(t)

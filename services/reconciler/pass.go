@@ -188,7 +188,7 @@ func (p *pass) document(ctx context.Context, docs *session.Reader, e bus.Entry, 
 		return
 	}
 	child := s.Parent != "" && s.ParentCall != "" && s.Parent != s.Session
-	quiet := s.Closed != nil || p.r.quiet(s, now)
+	quiet := s.Closed != nil || s.Outdated() || p.r.quiet(s, now) // the ledger makes again what older rules have folded
 	if quiet && !child {
 		return
 	}

@@ -53,6 +53,7 @@ epoch: 1
 owned: false
 phase: "closed"
 seq: 6
+rules: 2
 commits: 6
 opened_at: @1s
 updated_at: @6s

@@ -22,6 +22,7 @@ epoch: 0
 owned: false
 phase: "closed"
 seq: 77
+rules: 2
 commits: 1
 updated_at: @1s
 closed: {"reason":"purged","at":@1s,"seq":77,"purged":true}
