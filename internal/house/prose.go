@@ -30,7 +30,7 @@ var (
 	oldProse = []string{
 		"cmd", "harness",
 		"internal/bus", "internal/natstest",
-		"internal/rule", "internal/screen", "internal/sim",
+		"internal/rule", "internal/sim",
 		"pkg/events", "pkg/session",
 		"services/compaction", "services/ledger", "services/reconciler", "services/retry",
 		"test/answer", "test/cell", "test/crash", "test/fuzz", "test/mutate", "test/wire",

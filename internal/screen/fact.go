@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// writerPaints tells who said something.
+// writerPaints maps each writer to its colour.
 var writerPaints = map[events.Writer]Paint{
 	events.WriterHarness:    Plain,
 	events.WriterLedger:     Good,
@@ -20,10 +20,10 @@ var writerPaints = map[events.Writer]Paint{
 	events.WriterReconciler: Wait,
 }
 
-// noteBytesMax is how much of a fact's data is shown in a line.
+// noteBytesMax is how much of a fact's data a line shows, in bytes.
 const noteBytesMax = 160
 
-// Fact is one event of a commit as a line: place, instant, writer, kind, what it is about, the rest of its data, and a
+// Fact returns the line of one event of a commit: place, instant, writer, kind, subject, the rest of its data, and a
 // note ("ignored: …").
 func Fact(c *events.Commit, e *events.Event, note string, st Style) string {
 	id := e.Subject
@@ -47,7 +47,7 @@ func Fact(c *events.Commit, e *events.Event, note string, st Style) string {
 	return joined(cells, st)
 }
 
-// Whole is the line for a commit that is no batch.
+// Whole returns the line of a commit that is not a batch.
 func Whole(c *events.Commit, st Style) string {
 	return joined(
 		[]Cell{
@@ -70,7 +70,7 @@ func joined(cells []Cell, st Style) string {
 	return strings.TrimRight(strings.Join(parts, " "), " ")
 }
 
-// printable is [Clean] that keeps the spaces which align a column.
+// printable is [Clean] and keeps the spaces that align a column.
 func printable(s string) string {
 	if strings.IndexFunc(s, unprintable) < 0 {
 		return s
@@ -78,7 +78,7 @@ func printable(s string) string {
 	return Clean(s)
 }
 
-// details is a fact's data without what the line shows already.
+// details returns a fact's data without the fields that the line shows already.
 func details(e *events.Event) string {
 	var fields map[string]json.RawMessage
 	dec := json.NewDecoder(bytes.NewReader(data(e)))
@@ -105,14 +105,14 @@ func data(e *events.Event) []byte {
 		return e.Data
 	}
 	body, err := json.Marshal(e.Fact)
-	if err != nil { // an event that was read can be written
+	if err != nil { // an event that was decoded always encodes
 		return nil
 	}
 	return body
 }
 
-// Changes says, a line each, what a person should know of the step from one document of a session to the next; before is
-// nil for a session that was not there.
+// Changes returns one line for each change between two documents of a session that a person should know; before is nil
+// for a new session.
 func Changes(before, after *session.State, now time.Time) []string {
 	var lines []string
 	say := func(format string, args ...any) {
@@ -147,7 +147,7 @@ func Changes(before, after *session.State, now time.Time) []string {
 	return lines
 }
 
-// owed says what changed of what a session shall do later: retries, compactions, its queue.
+// owed returns the changes of pending work: retries, compactions, the queue.
 func owed(before, after *session.State) []string {
 	var lines []string
 	say := func(format string, args ...any) {

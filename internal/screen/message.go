@@ -11,19 +11,20 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// Queued is a message that was accepted and is not yet with the harness.
+// Queued is an accepted message that the harness has not taken.
 type Queued struct {
 	Message   string          `json:"message"`
 	Seq       uint64          `json:"seq"`
 	At        time.Time       `json:"at"`
 	By        string          `json:"by,omitempty"`
 	Synthetic bool            `json:"synthetic"`
-	Handed    bool            `json:"handed"` // the harness is asked to take it
+	Handed    bool            `json:"handed"` // the harness has a request to take it
 	Content   json.RawMessage `json:"content,omitempty"`
 	Ref       string          `json:"ref,omitempty"`
 }
 
-// QueuedMessage is the message at this place of a session's queue, with its content. It fails when its commit cannot be read.
+// QueuedMessage returns message i of a session's queue with its content. It fails if the message's commit cannot be
+// read.
 func QueuedMessage(s *session.State, i int, src session.Source) (Queued, error) {
 	m := &s.Queue[i]
 	q := Queued{
@@ -46,10 +47,10 @@ func QueuedMessage(s *session.State, i int, src session.Source) (Queued, error) 
 	return q, nil
 }
 
-// contentShownMax is how much of a message is shown in a line, in columns.
+// contentShownMax is how much of a message a line shows, in columns.
 const contentShownMax = 60
 
-// Queue is a table of what a session has not yet handed out, oldest first, and what that waits for.
+// Queue returns a table of a session's queue, oldest message first, and what the queue waits for.
 func Queue(s *session.State, all []Queued, now time.Time, st Style) string {
 	rows := make([][]Cell, len(all))
 	for i := range all {
@@ -74,7 +75,7 @@ func Queue(s *session.State, all []Queued, now time.Time, st Style) string {
 	return table + "\n" + Clean(queueWaits(s, now)) + "\n"
 }
 
-// contentText is a message's content in one line.
+// contentText returns a message's content in one line.
 func contentText(q *Queued) string {
 	if q.Ref != "" {
 		return "(stored as " + q.Ref + ")"
@@ -86,7 +87,7 @@ func contentText(q *Queued) string {
 	return strings.Join(strings.Fields(Clean(text)), " ")
 }
 
-// queueWaits says what a queue waits for.
+// queueWaits returns a sentence on what a queue waits for.
 func queueWaits(s *session.State, now time.Time) string {
 	switch t := s.Pending.Turn; {
 	case t != nil && t.Message != "":
@@ -111,7 +112,7 @@ func queueWaits(s *session.State, now time.Time) string {
 	}
 }
 
-// compaction is where one stands, and why.
+// compaction returns the state of a compaction and its reason.
 func compaction(c *session.Compaction) string {
 	text := c.State + ", " + c.Reason
 	if c.Error != nil {
@@ -120,7 +121,7 @@ func compaction(c *session.Compaction) string {
 	return text
 }
 
-// failure is an error's kind and text.
+// failure returns an error's kind and text.
 func failure(e *events.Failure) string {
 	if e.Text == "" {
 		return kind(e)
@@ -128,7 +129,7 @@ func failure(e *events.Failure) string {
 	return kind(e) + ": " + e.Text
 }
 
-// kind is an error's kind, also where its harness has not said any.
+// kind returns an error's kind, "unknown" for an error without one.
 func kind(e *events.Failure) string {
 	if e.Kind == "" {
 		return "unknown"
@@ -136,7 +137,7 @@ func kind(e *events.Failure) string {
 	return e.Kind
 }
 
-// retrying is where a retry stands: its attempt, when it is due, and why it is needed.
+// retrying returns the state of a retry: its attempt, when it is due, and its error.
 func retrying(r *session.Retry, now time.Time) string {
 	why := ""
 	if r.Error != nil {
@@ -152,7 +153,7 @@ func retrying(r *session.Retry, now time.Time) string {
 	}
 }
 
-// countdown is how long it is until an instant, to the second above: "0s" is when it is due, not before.
+// countdown returns the time until an instant, rounded up to a second: "0s" means due.
 func countdown(due, now time.Time) string {
 	left := (due.Sub(now) + time.Second - 1).Truncate(time.Second)
 	if left <= 0 {
@@ -161,15 +162,15 @@ func countdown(due, now time.Time) string {
 	return Age(left)
 }
 
-// givenUp says what a person can do about a retry that was given up, by its reason.
+// givenUp maps the reason of an abandoned retry to what a person can do.
 var givenUp = map[string]string{
 	"cancelled": "a person cancelled it; `holdfast retry now` tries it again",
 	"disabled_by_user": "automatic retry is off; `holdfast retry now` tries it once, `holdfast configure S " +
 		"auto_retry=true` lets it",
-	"resume_held":      "its policy holds it after a crash; `holdfast resume` goes on",
+	"resume_held":      "its policy holds it after a crash; `holdfast resume` continues",
 	"retry_max":        "it was tried as often as its policy allows; `holdfast retry now` tries it again",
 	"overtaken":        "another turn came after it",
-	"resume_exhausted": "its process died too often without progress; `holdfast resume` goes on",
+	"resume_exhausted": "its process died too often without progress; `holdfast resume` continues",
 	"no_progress":      "it failed too often in the same way; `holdfast retry now` tries it again",
 	"authentication": "correct the key, then `holdfast configure S --provider-changed` and `holdfast " +
 		"retry now`",
@@ -188,23 +189,23 @@ var givenUp = map[string]string{
 	"incompatible_workspace": "the harness cannot use this workspace; then `holdfast retry now`",
 }
 
-// held says what a person can do about what a failed compaction holds.
+// held returns what a person can do about the work that a failed compaction holds.
 func held(c *session.Compaction) string {
 	switch {
 	case c.State != session.CompactionHeld:
 		return ""
 	case c.Error != nil && (c.Error.Kind == events.ReasonOwnerLost || c.Error.Kind == events.ReasonShutdown):
-		return "its process was gone while it was compacted; `holdfast resume` goes on, a message has it " +
+		return "its process was gone while it was compacted; `holdfast resume` continues, a message has it " +
 			"compacted again first"
 	}
 	return "without it the conversation does not fit; `holdfast compact` or a message tries again, `holdfast " +
-		"resume` goes on as it is"
+		"resume` continues without it"
 }
 
-// checks says what a reason for or against a compaction means.
+// checks explains the reasons for and against a compaction.
 var checks = map[string]string{
 	events.CompactOnSend:    "the next message is compacted for first",
-	events.CompactMidStream: "the running turn is stopped for it, and goes on afterwards",
+	events.CompactMidStream: "the running turn is stopped for it, and continues afterwards",
 	events.CompactIdle:      "it has been idle for long enough",
 	events.CompactManual:    "a person asked for it",
 	"disabled": "it is off for this session (`holdfast configure S idle_compaction_after_s=600`, " +
@@ -227,16 +228,16 @@ var checks = map[string]string{
 	"another_session_compacts": "idle sessions are compacted one at a time",
 }
 
-// Check is what the compaction service says of a session: whether its conversation would be compacted by itself, and why.
+// Check is the compaction service's answer on a session: whether it would be compacted automatically, and why.
 type Check struct {
 	Would  bool      `json:"would"`
 	Reason string    `json:"reason"`
 	Used   int64     `json:"used"`        // tokens, 0: unknown
 	Limit  int64     `json:"limit"`       // tokens, 0: unknown
-	At     time.Time `json:"at,omitzero"` // when it will have been idle for long enough
+	At     time.Time `json:"at,omitzero"` // when the session will have been idle for long enough
 }
 
-// Text is that for a person.
+// Text returns the answer for a person.
 func (c Check) Text(now time.Time, st Style) string {
 	verdict := st.Painted("would not be compacted", Plain)
 	if c.Would {

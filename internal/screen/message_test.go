@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// later is a history of what a session shall do later: a turn that fails and is tried again, messages, a compaction.
+// later is a history with pending work: a failed turn with a retry, messages, a compaction.
 func later() []events.Commit {
 	x := &history{}
 	harness := func(facts ...events.Fact) {
@@ -56,7 +56,7 @@ func later() []events.Commit {
 	return x.commits
 }
 
-// A person sees what will happen by itself and when, what will not and why, and what can be done about it.
+// A person sees what will happen automatically and when, what will not happen and why, and what to do about it.
 func TestWhatIsOwed(t *testing.T) {
 	all := later()
 	find := func(seq uint64) (*events.Commit, error) { return &all[seq-1], nil }
@@ -89,7 +89,7 @@ func TestWhatIsOwed(t *testing.T) {
 	}
 }
 
-// Every reason that a queue waits for is told, and the states that only a person ends say why they are what they are.
+// Every reason that a queue waits for is shown. A state that only a person ends is shown with its reason.
 func TestWhyItWaits(t *testing.T) {
 	failed := &events.Failure{Kind: "context_exceeded", Text: "too long"}
 	for want, s := range map[string]session.State{
@@ -121,7 +121,7 @@ func TestWhyItWaits(t *testing.T) {
 	}
 }
 
-// What a failed compaction holds is told with what a person can do about it.
+// The work that a failed compaction holds is shown with what a person can do about it.
 func TestHeld(t *testing.T) {
 	const resume = "its process was gone while it was compacted; `holdfast resume`"
 	for _, x := range []struct{ state, kind, want string }{
@@ -137,9 +137,9 @@ func TestHeld(t *testing.T) {
 			Reason: "mid-stream",
 			Error:  &events.Failure{Kind: x.kind},
 		}
-		told := Session(s, nil, at(0), Style{})
-		if x.want != "" && !strings.Contains(told, x.want) || x.want == "" && strings.Contains(told, "holdfast") {
-			t.Errorf("%s, %s: want %q in\n%s", x.state, x.kind, x.want, told)
+		got := Session(s, nil, at(0), Style{})
+		if x.want != "" && !strings.Contains(got, x.want) || x.want == "" && strings.Contains(got, "holdfast") {
+			t.Errorf("%s, %s: want %q in\n%s", x.state, x.kind, x.want, got)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// statusPaints says which status of a prompt is seen how.
+// statusPaints maps the status of a prompt to its colour.
 var statusPaints = map[session.Status]Paint{
 	session.Awaiting:   Wait,
 	session.Answered:   Good,
@@ -21,7 +21,7 @@ var statusPaints = map[session.Status]Paint{
 	session.Expired:    Alarm,
 }
 
-// Prompts is a table of prompts, one a line, in the order given.
+// Prompts returns a table of prompts in the given order.
 func Prompts(bs []*session.Blocker, now time.Time, st Style) string {
 	rows := make([][]Cell, len(bs))
 	for i, b := range bs {
@@ -38,13 +38,13 @@ func Prompts(bs []*session.Blocker, now time.Time, st Style) string {
 	return Table([]string{"SESSION", "PROMPT", "KIND", "STATUS", "AGE", "AGENT", "QUESTION"}, rows, st)
 }
 
-// reach says whether an agent is there, and whether it has what was decided.
+// reach reports whether an agent waits, and whether it has the decision.
 func reach(b *session.Blocker) string {
 	switch {
 	case b.Status != session.Awaiting && !b.DeliveredAt.IsZero():
 		return "has it"
 	case b.Status == session.Answered, b.Status == session.Rejected:
-		return "not yet told"
+		return "not delivered"
 	case b.Status != session.Awaiting:
 		return "–"
 	case b.Owned:
@@ -54,7 +54,7 @@ func reach(b *session.Blocker) string {
 	}
 }
 
-// Asked is what a prompt asks, in one line.
+// Asked returns a prompt's questions in one line.
 func Asked(b *session.Blocker) string {
 	if b.Title != "" {
 		return b.Title
@@ -65,7 +65,7 @@ func Asked(b *session.Blocker) string {
 	return string(b.Kind)
 }
 
-// Prompt is one prompt with its questions and options.
+// Prompt returns one prompt with its questions and options.
 func Prompt(b *session.Blocker, now time.Time, st Style) string {
 	var s strings.Builder
 	fmt.Fprintf(
@@ -96,7 +96,7 @@ func Prompt(b *session.Blocker, now time.Time, st Style) string {
 	return s.String()
 }
 
-// Question is one question with its numbered options.
+// Question returns one question with its numbered options.
 func Question(q *events.Question, st Style) string {
 	var s strings.Builder
 	how := "one of"

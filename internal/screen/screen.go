@@ -1,8 +1,8 @@
-// Package screen turns documents, views and facts into text for a terminal. It is pure: what it is given decides every
-// byte, so that what a person sees can be held against a golden file.
+// Package screen renders documents, views and facts as text for a terminal. It has no side effects: its arguments
+// decide every byte, so tests compare the output with golden files.
 //
-// Titles, names and reasons come from agents and models. Nothing of them reaches a terminal but printable characters:
-// a title cannot move the cursor or colour the screen.
+// Titles, names and reasons come from agents and models. Only their printable characters reach a terminal: a title
+// cannot move the cursor or colour the screen.
 package screen
 
 import (
@@ -13,17 +13,17 @@ import (
 	"unicode/utf8"
 )
 
-// Style is how text is to look. The zero Style is plain text of any width.
+// Style configures the rendering. The zero Style is plain text of any width.
 type Style struct {
 	Color  bool // ANSI colours, for terminals only
 	Width  int  // columns, 0: not bounded
-	Height int  // lines, 0: not bounded; for what is drawn anew in place
+	Height int  // lines, 0: not bounded; for output that is redrawn in place
 }
 
-// Paint is a colour of a cell; it is a table's word, not a terminal's.
+// Paint is the colour of a cell by its meaning.
 type Paint string
 
-// Paints, by what they are for.
+// Paints by meaning.
 const (
 	Plain  Paint = ""
 	Strong Paint = "1"
@@ -41,7 +41,7 @@ type Cell struct {
 	Paint Paint
 }
 
-// Text makes plain cells.
+// Text returns cells without a colour.
 func Text(texts ...string) []Cell {
 	cells := make([]Cell, len(texts))
 	for i, t := range texts {
@@ -50,10 +50,10 @@ func Text(texts ...string) []Cell {
 	return cells
 }
 
-// columnGap is what stands between two columns.
+// columnGap separates two columns.
 const columnGap = "  "
 
-// Table is rows under a header, each column as wide as it needs, cut at the style's width.
+// Table returns rows under a header. Each column is as wide as its longest cell; lines are cut at the style's width.
 func Table(header []string, rows [][]Cell, st Style) string {
 	head := make([]Cell, len(header))
 	for i, h := range header {
@@ -74,7 +74,7 @@ func Table(header []string, rows [][]Cell, st Style) string {
 	return b.String()
 }
 
-// line is one row, padded to the widths and cut at the style's.
+// line returns one row, padded to the widths and cut at the style's.
 func line(row []Cell, widths []int, st Style) string {
 	var b strings.Builder
 	used := 0
@@ -100,7 +100,7 @@ func line(row []Cell, widths []int, st Style) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// paint colours a text where colours are wanted.
+// paint colours a text if the style has colours.
 func (st Style) paint(text string, p Paint) string {
 	if !st.Color || p == Plain || text == "" {
 		return text
@@ -108,10 +108,10 @@ func (st Style) paint(text string, p Paint) string {
 	return "\x1b[" + string(p) + "m" + text + "\x1b[0m"
 }
 
-// Painted is a text in a colour, where colours are wanted.
+// Painted returns a text in a colour if the style has colours.
 func (st Style) Painted(text string, p Paint) string { return st.paint(Clean(text), p) }
 
-// Clean is a text as one line of printable characters.
+// Clean returns a text as one line of printable characters.
 func Clean(s string) string {
 	if strings.IndexFunc(s, unprintable) < 0 {
 		return s
@@ -139,7 +139,7 @@ func CleanLines(s string) string {
 
 func unprintable(r rune) bool { return r == utf8.RuneError || r != ' ' && !unicode.IsPrint(r) }
 
-// Cut shortens a text to so many columns, with an ellipsis.
+// Cut shortens a text to a number of columns, with an ellipsis.
 func Cut(s string, columns int) string {
 	if utf8.RuneCountInString(s) <= columns {
 		return s
@@ -150,7 +150,7 @@ func Cut(s string, columns int) string {
 	return string([]rune(s)[:columns-1]) + "…"
 }
 
-// Age is how long ago, or how long, in the largest two units that say something: 3s, 4m10s, 2h05m, 3d4h.
+// Age returns a duration in its largest units: 12ms, 3s, 4m10s, 2h05m, 3d4h.
 func Age(d time.Duration) string {
 	switch {
 	case d < 0:
@@ -168,7 +168,7 @@ func Age(d time.Duration) string {
 	}
 }
 
-// Took is so many milliseconds for a table.
+// Took returns a number of milliseconds as a duration: 12ms, 1.25s.
 func Took(ms int64) string {
 	if ms < 1000 {
 		return fmt.Sprintf("%dms", ms)
@@ -176,7 +176,7 @@ func Took(ms int64) string {
 	return fmt.Sprintf("%.2fs", float64(ms)/1000)
 }
 
-// ago is the age of an instant, "–" for none.
+// ago returns the age of an instant, "–" for the zero instant.
 func ago(at, now time.Time) string {
 	if at.IsZero() {
 		return "–"
@@ -184,13 +184,13 @@ func ago(at, now time.Time) string {
 	return Age(now.Sub(at))
 }
 
-// clockForm is how instants are shown: in UTC, to the millisecond.
+// clockForm is the layout of instants: in UTC, with milliseconds.
 const clockForm = "15:04:05.000"
 
-// Clock is an instant of a day.
+// Clock returns the time of day of an instant.
 func Clock(at time.Time) string { return at.UTC().Format(clockForm) }
 
-// Plural is a number with its noun.
+// Plural returns a number with its noun.
 func Plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

@@ -14,9 +14,9 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files")
 
-// golden compares a screen with a file, escapes made visible, or writes the file.
+// golden compares a screen with a file, with visible escapes, or writes the file.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	got = strings.ReplaceAll(got, "\x1b", "␛")
@@ -35,7 +35,7 @@ func golden(t *testing.T, name, got string) {
 		t.Fatal(err)
 	}
 	if got != string(want) {
-		t.Errorf("%s differs (-update writes it anew)\nwant\n%s\ngot\n%s", path, want, got)
+		t.Errorf("%s differs (-update writes it)\nwant\n%s\ngot\n%s", path, want, got)
 	}
 }
 
@@ -56,7 +56,7 @@ func (x *history) say(w events.Writer, source string, epoch uint64, facts ...eve
 	x.commits = append(x.commits, c)
 }
 
-// log is a session's history in which everything happens that a screen shows; title is an attempt to draw on it.
+// log is a session's history with everything that a screen shows; title tries to control the terminal.
 func log(t *testing.T) []events.Commit {
 	t.Helper()
 	x := &history{}
@@ -173,7 +173,7 @@ func TestFactsAndChanges(t *testing.T) {
 	golden(t, "facts", text.String())
 }
 
-// What an agent writes cannot move the cursor, colour the screen, or forge a line.
+// Text of an agent cannot move the cursor, colour the screen, or forge a line.
 func TestNothingButPrintableCharactersReachesTheScreen(t *testing.T) {
 	for in, want := range map[string]string{
 		"plain":                       "plain",

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// phasePaints says which phase is seen how.
+// phasePaints maps each phase to its colour.
 var phasePaints = map[session.Phase]Paint{
 	session.Closed:      Faint,
 	session.Waiting:     Wait,
@@ -24,10 +24,10 @@ var phasePaints = map[session.Phase]Paint{
 	session.Idle:        Plain,
 }
 
-// PhaseCell is a phase in its colour.
+// PhaseCell returns a phase in its colour.
 func PhaseCell(p session.Phase) Cell { return Cell{string(p), phasePaints[p]} }
 
-// Sessions is a table of sessions, one a line, in the order given.
+// Sessions returns a table of sessions in the given order.
 func Sessions(docs []*session.State, now time.Time, st Style) string {
 	rows := make([][]Cell, len(docs))
 	for i, s := range docs {
@@ -44,7 +44,7 @@ func Sessions(docs []*session.State, now time.Time, st Style) string {
 	return Table([]string{"SESSION", "PHASE", "OWNER", "DOING", "USED", "CHANGED", "TITLE"}, rows, st)
 }
 
-// usageCell is how much of the context is used, as far as that is known; coloured when there will soon be too little room.
+// usageCell returns how much of the context is used, if it is known. It is coloured near the limit.
 func usageCell(s *session.State) Cell {
 	switch u := s.Usage; {
 	case u == nil || u.Limit <= 0:
@@ -56,7 +56,7 @@ func usageCell(s *session.State) Cell {
 	}
 }
 
-// ownerCell is who owns a session: the incarnation and epoch, or how the last owner went.
+// ownerCell returns the owner of a session: the incarnation and epoch, or how the last owner left.
 func ownerCell(s *session.State) Cell {
 	switch {
 	case s.Owned:
@@ -66,11 +66,11 @@ func ownerCell(s *session.State) Cell {
 	case s.Closed != nil:
 		return Cell{"–", Faint}
 	default:
-		return Cell{cmp.Or(s.Left, "nobody"), Faint}
+		return Cell{cmp.Or(s.Left, "none"), Faint}
 	}
 }
 
-// Doing says in a few words what a session has open or owes.
+// Doing returns in a few words what a session has open or pending.
 func Doing(s *session.State, now time.Time) string {
 	var parts []string
 	add := func(ok bool, format string, args ...any) {
@@ -111,7 +111,7 @@ func Doing(s *session.State, now time.Time) string {
 	return strings.Join(parts, " · ")
 }
 
-// compacting is a compaction in a few words; one that is held or stalled says why.
+// compacting returns a compaction in a few words, with the reason if it is held or stalled.
 func compacting(c *session.Compaction, now time.Time) string {
 	switch c.State {
 	case session.CompactionRequested:
@@ -123,7 +123,7 @@ func compacting(c *session.Compaction, now time.Time) string {
 	}
 }
 
-// kindOf is an error's kind in brackets.
+// kindOf returns an error's kind in brackets.
 func kindOf(e *events.Failure) string {
 	if e == nil {
 		return ""
@@ -131,7 +131,7 @@ func kindOf(e *events.Failure) string {
 	return " (" + kind(e) + ")"
 }
 
-// namesShownMax is how many names of open calls are shown in a line.
+// namesShownMax is how many names of open calls a line shows.
 const namesShownMax = 3
 
 func toolNames(s *session.State) string {
@@ -145,7 +145,7 @@ func toolNames(s *session.State) string {
 	return strings.Join(names, ", ")
 }
 
-// Session is everything a person may want to know of one session. Blockers are the entries of its open prompts.
+// Session returns the page of one session. Blockers are the entries of its open prompts.
 func Session(s *session.State, blockers []*session.Blocker, now time.Time, st Style) string {
 	var b strings.Builder
 	fmt.Fprintf(
@@ -170,14 +170,14 @@ func Session(s *session.State, blockers []*session.Blocker, now time.Time, st St
 	return b.String()
 }
 
-// about writes who owns a session, and where it stands.
+// about writes the owner and the place of a session.
 func about(s *session.State, now time.Time, field func(name, format string, args ...any)) {
-	owner := "nobody"
+	owner := "none"
 	switch {
 	case s.Owned:
 		owner = fmt.Sprintf("incarnation %s, epoch %d", s.Incarnation, s.Epoch)
 	case s.Left != "":
-		owner = fmt.Sprintf("nobody: %s; the last was incarnation %s, epoch %d", s.Left, s.Incarnation, s.Epoch)
+		owner = fmt.Sprintf("none: %s; the last was incarnation %s, epoch %d", s.Left, s.Incarnation, s.Epoch)
 	}
 	field("owner", "%s", owner)
 	if s.Root != s.Session {
@@ -208,7 +208,7 @@ func about(s *session.State, now time.Time, field func(name, format string, args
 	}
 }
 
-// usage is how much of the context is used, and when it is compacted.
+// usage returns how much of the context is used, and when it is compacted.
 func usage(s *session.State) string {
 	u, threshold := s.Usage, s.Policy.CompactionThreshold
 	switch {
@@ -229,7 +229,7 @@ func usage(s *session.State) string {
 	}
 }
 
-// open writes what is open and what is owed.
+// open writes what is open and what is pending.
 func open(s *session.State, now time.Time, field func(name, format string, args ...any)) {
 	if t := s.Turn; t != nil {
 		field("turn", "%s, %s, attempt %d, %s", t.ID, t.Cause, max(t.Attempt, 1), ago(t.Since, now))
@@ -276,7 +276,7 @@ func open(s *session.State, now time.Time, field func(name, format string, args 
 	}
 }
 
-// lastCompaction is what the last one came to.
+// lastCompaction returns the result of the last compaction.
 func lastCompaction(l *session.LastCompaction, now time.Time) string {
 	text := fmt.Sprintf("%s %s, %s ago", l.Outcome, l.Reason, ago(l.At, now))
 	switch {
@@ -307,7 +307,7 @@ func why(reason string, failed bool, t *session.LastTurn) string {
 // recentShownMax is how many endings are shown.
 const recentShownMax = 10
 
-// outcomePaints tells recovery from success and from a person's doing.
+// outcomePaints distinguishes success, failure, and endings by a person.
 var outcomePaints = map[string]Paint{
 	session.OutcomeCompleted:   Good,
 	session.OutcomeFailed:      Alarm,
@@ -317,7 +317,7 @@ var outcomePaints = map[string]Paint{
 	string(session.Answered):   Good,
 }
 
-// recent is a table of what ended last, newest first.
+// recent returns a table of the newest endings, newest first.
 func recent(s *session.State, now time.Time, st Style) string {
 	var rows [][]Cell
 	for i := len(s.Recent) - 1; i >= 0 && len(rows) < recentShownMax; i-- {
