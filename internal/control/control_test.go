@@ -526,7 +526,8 @@ func TestRegister(t *testing.T) {
 // read may be malformed.
 func TestLeaseOfAnotherLanguage(t *testing.T) {
 	for body, want := range map[string]Lease{
-		`{"id":"h","incarnation":17,"state":"ready"}`:                    {ID: "h", Incarnation: "17", Exclusive: true, State: "ready"},
+		`{"id":"h","incarnation":17,"state":"ready"}`: {
+			ID: "h", Incarnation: "17", Exclusive: true, State: "ready"},
 		`{"id":"h","incarnation":"17","exclusive":false,"ttl_ms":15000}`: {ID: "h", Incarnation: "17", TTLMS: 15000},
 		`{"incarnation":"17","exclusive":null,"ttl_ms":2000.0,"state":"starting","pid":"12","host":5,` +
 			`"started_at":1700000000}`: {Incarnation: "17", Exclusive: true, State: "starting", TTLMS: 2000},

@@ -125,8 +125,8 @@ func (q *wakes) has(r events.Ref, seq uint64) bool {
 	return w != nil && w.seq == seq && w.ready != nil
 }
 
-// alarmHandled reports whether the commit that an alarm is about was sent at its instant, or is in the queue. It counts each
-// once: the alarm and the instant may come in any order.
+// alarmHandled reports whether the commit that an alarm is about was sent at its instant, or is in the queue. It counts
+// each once: the alarm and the instant may come in any order.
 func (q *wakes) alarmHandled(r events.Ref, body []byte) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -29,7 +29,7 @@ const (
 	randomPort  = -1 // any port, for nats-server
 )
 
-// Config says where a server keeps its data and where it listens. The zero value of each field but Dir means its default.
+// Config configures a server. The zero value of each field except Dir is its default.
 type Config struct {
 	// Dir is the data directory. It is created if it does not exist. Required.
 	Dir string

@@ -56,20 +56,24 @@ func TestReadyOnlyWhenEveryPartIs(t *testing.T) {
 		code   int
 		reason string
 	}{
-		"nothing to consume":              {Part{Name: "p", Connected: yes}, 200, ""},
-		"idle, without an active process": {Part{Name: "p", Connected: yes, Consumers: consumer(0, "", nil), LagMax: 10}, 200, ""},
+		"nothing to consume": {Part{Name: "p", Connected: yes}, 200, ""},
+		"idle, without an active process": {
+			Part{Name: "p", Connected: yes, Consumers: consumer(0, "", nil), LagMax: 10}, 200, ""},
 		"at the limit": {Part{Name: "p", Connected: yes, Consumers: consumer(10, "x", nil),
 			LagMax: 10}, 200, ""},
 		"over the limit": {Part{Name: "p", Connected: yes, Consumers: consumer(11, "x", nil), LagMax: 10}, 503,
 			"consumer c: 11 messages wait, more than 10"},
-		"messages without an active process": {Part{Name: "p", Connected: yes, Consumers: consumer(1, "", nil), LagMax: 10}, 503,
+		"messages without an active process": {
+			Part{Name: "p", Connected: yes, Consumers: consumer(1, "", nil), LagMax: 10}, 503,
 			"consumer c: 1 messages wait and no process is active"},
-		"no such consumer": {Part{Name: "p", Connected: yes, Consumers: consumer(0, "", errors.New("not found")), LagMax: 10}, 503,
+		"no such consumer": {Part{
+			Name: "p", Connected: yes, Consumers: consumer(0, "", errors.New("not found")), LagMax: 10}, 503,
 			"consumer c: not found"},
 		"not connected": {Part{Name: "p", Connected: func() bool { return false },
 			Consumers: consumer(0, "x", nil)}, 503, "not connected to the broker"},
-		"the second of two consumers": {Part{Name: "p", Connected: yes, Consumers: append(consumer(0, "x", nil), consumer(5, "x", nil)...),
-			LagMax: 1}, 503, "consumer c: 5 messages wait, more than 1"},
+		"the second of two consumers": {
+			Part{Name: "p", Connected: yes, Consumers: append(consumer(0, "x", nil), consumer(5, "x", nil)...),
+				LagMax: 1}, 503, "consumer c: 5 messages wait, more than 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := start(t)

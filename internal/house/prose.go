@@ -31,7 +31,7 @@ var (
 		"cmd", "harness",
 		"internal/bus", "internal/natstest",
 		"internal/rule", "internal/sim",
-		"pkg/events", "pkg/session",
+		"pkg/session",
 		"services/compaction", "services/ledger", "services/reconciler", "services/retry",
 		"test/answer", "test/cell", "test/crash", "test/fuzz", "test/mutate", "test/wire",
 	}

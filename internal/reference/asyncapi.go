@@ -154,7 +154,7 @@ func channel(subject, doc string, names ...string) object {
 	return c
 }
 
-// operation is one thing that is done on a channel, with the messages of that channel it is about (all if none is named).
+// operation returns one operation on a channel, with the messages of that channel that it is about (all by default).
 func operation(action, channel, summary string, names ...string) object {
 	o := object{"action": action, "channel": ref("channels", channel), "summary": summary}
 	if len(names) > 0 {
@@ -319,7 +319,7 @@ func schemas() object {
 			"traceparent": object{"type": "string", "description": "W3C trace context."},
 			"derived": object{
 				"type":        "boolean",
-				"description": "In the feed only: closed by containment, said by nobody.",
+				"description": "In the feed only: closed by containment, without an event of a writer.",
 			},
 		},
 	}}

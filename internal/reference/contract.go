@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// dataOf is the column "data" of docs/contract.md, section 2: ? is optional, [] a list, {} what its items or it consist of.
-// A field with a default is optional.
+// dataOf is the column "data" of docs/contract.md, section 2: ? is optional, [] a list, {} the fields of its items or
+// of the object. A field with a default is optional.
 var dataOf = map[events.Kind]string{
 	"session.opened": "incarnation, exclusive?, parent?, parent_call?, root?, title?, agent?, model?, " +
 		"context_limit?, policy?, native?",

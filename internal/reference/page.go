@@ -44,11 +44,13 @@ func permissionsPage() ([]byte, error) {
 	}
 	var b strings.Builder
 	b.WriteString("# Permissions of a secured cell\n\n" +
-		"This page is printed from `internal/permission` by `go test ./internal/reference -update`; do not edit it.\n\n" +
+		"This page is printed from `internal/permission` by `go test ./internal/reference -update`; do not edit " +
+		"it.\n\n" +
 		"`holdfast permissions --harness agent-1 --person ann --operator root` prints these accounts for the\n" +
 		"configuration of nats-server. Every service, named harness, person and operator is a user. The\n" +
 		"[table of events](events.md) decides which user may append which event. Passwords are variables of\n" +
-		"nats-server: from its environment, or from a file that `--passwords` includes. A password has to begin with a\n" +
+		"nats-server: from its environment, or from a file that `--passwords` includes. A password has to begin " +
+		"with a\n" +
 		"letter.\n\n" +
 		"The broker cannot separate readers: a user that reads single messages of a stream can read all of them, so\n" +
 		"users of one cell can read each other's events. Users that must not know of each other need a cell in an\n" +

@@ -15,7 +15,7 @@ import (
 const committed = "../../docs/reference"
 
 // update writes the pages instead of comparing them.
-var update = flag.Bool("update", false, "write docs/reference anew")
+var update = flag.Bool("update", false, "write docs/reference")
 
 func printed(t *testing.T) map[string][]byte {
 	t.Helper()

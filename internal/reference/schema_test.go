@@ -95,7 +95,7 @@ func full(t *testing.T, s events.Spec) map[string]any {
 	return data(t, v.Interface())
 }
 
-// Data that this code writes fits the schemas that it prints: with every field, with none set, with more fields than are known.
+// Encoded facts are valid under the printed schemas: with every field, with no field set, and with unknown fields.
 func TestFactsFitTheirSchemas(t *testing.T) {
 	for kind, schema := range compiled(t) {
 		s := events.Lookup(kind)
@@ -111,7 +111,7 @@ func TestFactsFitTheirSchemas(t *testing.T) {
 		}
 		all["nobody_knows"] = []any{"this"}
 		if err := schema.Validate(all); err != nil {
-			t.Errorf("%s with a field nobody knows: %v", kind, err)
+			t.Errorf("%s with an unknown field: %v", kind, err)
 		}
 	}
 }
@@ -173,7 +173,7 @@ func TestPolicyInTheSchema(t *testing.T) {
 func TestDescriptionsComeAlong(t *testing.T) {
 	page := string(printed(t)["schemas/turn.failed.json"])
 	for _, want := range []string{`"$schema": "https://json-schema.org/draft/2020-12/schema"`,
-		"The turn ended in an error.", "the provider's wish, milliseconds"} {
+		"The turn ended in an error.", "the delay that the provider asks for, milliseconds"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("schemas/turn.failed.json says nothing of %q", want)
 		}

@@ -174,8 +174,9 @@ var givenUp = map[string]string{
 	"no_progress":      "it failed too often in the same way; `holdfast retry now` tries it again",
 	"authentication": "correct the key, then `holdfast configure S --provider-changed` and `holdfast " +
 		"retry now`",
-	"api_key_not_found":   "give a key, then `holdfast configure S --provider-changed` and `holdfast retry now`",
-	"oauth_not_connected": "connect the account, then `holdfast configure S --provider-changed` and `holdfast retry now`",
+	"api_key_not_found": "give a key, then `holdfast configure S --provider-changed` and `holdfast retry now`",
+	"oauth_not_connected": "connect the account, then `holdfast configure S --provider-changed` and `holdfast " +
+		"retry now`",
 	"provider_disabled": "enable the provider, then `holdfast configure S --provider-changed` and `holdfast " +
 		"retry now`",
 	"quota": "the provider wants to be paid; then `holdfast configure S --provider-changed` and " +

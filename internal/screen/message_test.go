@@ -93,15 +93,22 @@ func TestWhatIsOwed(t *testing.T) {
 func TestWhyItWaits(t *testing.T) {
 	failed := &events.Failure{Kind: "context_exceeded", Text: "too long"}
 	for want, s := range map[string]session.State{
-		"It waits for an answer to p1.":    {Prompts: map[string]*session.Prompt{"p1": {Status: session.Awaiting, Blocking: true}}},
+		"It waits for an answer to p1.": {
+			Prompts: map[string]*session.Prompt{"p1": {Status: session.Awaiting, Blocking: true}}},
 		"It waits for the end of turn t1.": {Turn: &session.Turn{ID: "t1"}},
-		"It waits for the compaction: running, idle.": {Compaction: &session.Compaction{State: session.CompactionRunning, Reason: "idle"},
-			Turn: &session.Turn{ID: "t1"}},
-		"It waits for the compaction: held, on-send (context_exceeded: too long).": {Compaction: &session.Compaction{State: session.CompactionHeld, Reason: "on-send", Error: failed}},
-		"It waits for turn t2 (retry), which the harness has not taken.":           {Pending: session.Pending{Turn: &session.PendingTurn{ID: "t2", Cause: events.CauseRetry}}},
-		"It waits behind a retry: attempt 3 in 16s, due 03:04:16.000.":             {Retry: session.Retry{State: session.RetryScheduled, Attempt: 3, DueAt: at(16)}},
-		"It waits behind a retry: attempt 1 in 16s, due 03:04:16.000 (unknown).":   {Retry: session.Retry{State: session.RetryScheduled, Attempt: 1, DueAt: at(16), Error: &events.Failure{}}},
-		"It is about to be handed out.":                                            {LastTurn: &session.LastTurn{Outcome: session.OutcomeCompleted}},
+		"It waits for the compaction: running, idle.": {
+			Compaction: &session.Compaction{State: session.CompactionRunning, Reason: "idle"},
+			Turn:       &session.Turn{ID: "t1"}},
+		"It waits for the compaction: held, on-send (context_exceeded: too long).": {
+			Compaction: &session.Compaction{State: session.CompactionHeld, Reason: "on-send", Error: failed}},
+		"It waits for turn t2 (retry), which the harness has not taken.": {
+			Pending: session.Pending{Turn: &session.PendingTurn{ID: "t2", Cause: events.CauseRetry}}},
+		"It waits behind a retry: attempt 3 in 16s, due 03:04:16.000.": {
+			Retry: session.Retry{State: session.RetryScheduled, Attempt: 3, DueAt: at(16)}},
+		"It waits behind a retry: attempt 1 in 16s, due 03:04:16.000 (unknown).": {
+			Retry: session.Retry{State: session.RetryScheduled, Attempt: 1, DueAt: at(16), Error: &events.Failure{}}},
+		"It is about to be handed out.": {
+			LastTurn: &session.LastTurn{Outcome: session.OutcomeCompleted}},
 		"A person stopped it after the last turn: it waits for one (`holdfast send` or `holdfast resume`).": {
 			LastTurn: &session.LastTurn{Outcome: session.OutcomeCompleted}, HeldSeq: 7},
 		"The last turn was interrupted: it waits for a person (`holdfast send`, `holdfast retry now` or `holdfast " +
@@ -146,10 +153,13 @@ func TestHeld(t *testing.T) {
 
 func TestChecks(t *testing.T) {
 	for want, c := range map[string]Check{
-		"would be compacted: on-send, the next message is compacted for first\n":              {Would: true, Reason: events.CompactOnSend},
-		"would not be compacted: running, a turn or a compaction runs\n":                      {Reason: "running"},
-		"would not be compacted: of a newer service\n":                                        {Reason: "of a newer service"},
-		"would not be compacted: below_threshold, there is room (900 of 2000 tokens, 45 %)\n": {Reason: "below_threshold", Used: 900, Limit: 2000},
+		"would be compacted: on-send, the next message is compacted for first\n": {
+			Would: true, Reason: events.CompactOnSend},
+		"would not be compacted: running, a turn or a compaction runs\n": {Reason: "running"},
+		"would not be compacted: of a newer service\n": {
+			Reason: "of a newer service"},
+		"would not be compacted: below_threshold, there is room (900 of 2000 tokens, 45 %)\n": {
+			Reason: "below_threshold", Used: 900, Limit: 2000},
 		"would not be compacted: no_limit, how much fits is not known (`holdfast configure S " +
 			"context_limit=200000`) (900 tokens)\n": {Reason: "no_limit", Used: 900},
 		"would not be compacted: not_idle_long_enough, it has not been idle for long enough; it will have been in " +

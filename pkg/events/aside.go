@@ -7,10 +7,10 @@ import (
 
 const asidePrefix = "aside."
 
-// AsideKey is the key of the ledger's note, in the bucket of documents, that a session was set aside.
+// AsideKey returns the key, in the state bucket, of the ledger's note that a session was set aside.
 func AsideKey(r Ref) string { return asidePrefix + r.tokens() }
 
-// AsideKeys is the filter for the notes of all sessions that were set aside.
+// AsideKeys returns the filter for the notes of all sessions that were set aside.
 func AsideKeys() string { return asidePrefix + ">" }
 
 // ParseAsideKey returns the session that a note is about.

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// typicalCommit is what a harness appends most: a call ends with some output, the next one starts, usage is counted.
+// typicalCommit is the most frequent commit of a harness: a call ends, the next one starts, usage is reported.
 func typicalCommit(r events.Ref) []events.Event {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 123456789, time.UTC)
 	source := events.HarnessSource(r.Harness, "17")
@@ -68,7 +68,7 @@ func BenchmarkDecodeBatch(b *testing.B) {
 	}
 }
 
-// The ledger reads every commit of everybody: what ordinary ones cost is held here, so that it cannot creep up unseen.
+// The ledger reads every commit. This limit keeps the cost of an ordinary one from growing unnoticed.
 func TestAllocationsOfATypicalCommit(t *testing.T) {
 	const decodeMax, encodeMax = 55, 14 // allocations; the race detector adds some
 	r := events.Ref{Harness: "laptop-1", Session: "ses_0123456789abcdef"}

@@ -6,28 +6,28 @@ import (
 	"time"
 )
 
-// Limits of what is remembered of the broker's clock.
+// Limits of the recorded steps of the broker's clock.
 const (
-	StepMin  = time.Second // a smaller correction of the broker's clock is followed without being recorded
-	stepsMax = 64          // steps that are remembered, the newest ones
+	StepMin  = time.Second // a smaller correction of the broker's clock is not recorded
+	stepsMax = 64          // steps that are kept, the newest ones
 )
 
-// Step is one jump of the broker's clock: it was set by hand, or by a time service, or its machine was suspended. Commits up
-// to Seq have timestamps of the clock before the step.
+// Step is one jump of the broker's clock: the clock was set by hand or by a time service, or its machine was suspended.
+// Commits up to Seq have timestamps from before the step.
 type Step struct {
 	Seq  uint64    `json:"seq"`   // of the log: the last commit before the step
 	ByMS int64     `json:"by_ms"` // how far the clock jumped, negative: back
 	At   time.Time `json:"at"`    // by the new clock, when the step was noticed
 }
 
-// By is how far the clock jumped, negative: back.
+// By returns how far the clock jumped; negative: back.
 func (s Step) By() time.Duration { return time.Duration(s.ByMS) * time.Millisecond }
 
-// Steps are the known jumps of the broker's clock, in the order in which they happened.
+// Steps are the known jumps of the broker's clock, in their order.
 type Steps []Step
 
-// Since translates an instant that was set in this commit to today's clock: an instant that was ten minutes ahead before a
-// step is ten minutes ahead after it. The zero instant stays zero.
+// Since translates an instant that was set in commit seq to the present clock. An instant that was ten minutes ahead
+// before a step is ten minutes ahead after it. The zero instant stays zero.
 func (s Steps) Since(at time.Time, seq uint64) time.Time {
 	if at.IsZero() {
 		return at
@@ -40,7 +40,7 @@ func (s Steps) Since(at time.Time, seq uint64) time.Time {
 	return at
 }
 
-// Earliest is the earliest instant that an instant of any commit may be by today's clock.
+// Earliest returns the earliest instant by the present clock that an instant of any commit can be.
 func (s Steps) Earliest(at time.Time) time.Time {
 	var sum, least time.Duration
 	for _, x := range slices.Backward(s) {
@@ -50,8 +50,8 @@ func (s Steps) Earliest(at time.Time) time.Time {
 	return at.Add(least)
 }
 
-// Merge is these steps and those that another process knows, each once. Two processes find about the same jump, after the same
-// commit or at about the same instant.
+// Merge returns the union of two lists of steps. Two processes find the same jump after the same commit or at about the
+// same instant.
 func (s Steps) Merge(other Steps) Steps {
 	out := slices.Clone(s)
 	for _, x := range other {
@@ -65,7 +65,8 @@ func (s Steps) Merge(other Steps) Steps {
 	return out[max(0, len(out)-stepsMax):]
 }
 
-// sameWithin is how far apart two processes notice one step: each measures the clock every second while the broker answers.
+// sameWithin is the largest time between two processes that notice the same step. Each reads the clock every second
+// while the broker answers.
 const sameWithin = 5 * time.Second
 
 func (s Step) same(o Step) bool {
@@ -73,12 +74,12 @@ func (s Step) same(o Step) bool {
 	return near(s.By()-o.By(), StepMin) && (s.Seq == o.Seq || near(s.At.Sub(o.At), sameWithin))
 }
 
-// Clock is the broker's clock at one instant: what time it is, and how it came to be that time.
+// Clock is the broker's clock at one instant, with its known steps.
 type Clock struct {
 	Now   time.Time
 	Steps Steps
-	Epoch uint64 // counts the changes of Steps: instants that were computed in different epochs do not compare
+	Epoch uint64 // counts the changes of Steps: instants from different epochs are not comparable
 }
 
-// Passed says whether an instant that was set in this commit has come.
+// Passed reports whether an instant that was set in commit seq has come.
 func (c Clock) Passed(at time.Time, seq uint64) bool { return !c.Now.Before(c.Steps.Since(at, seq)) }

@@ -14,7 +14,7 @@ func step(seq uint64, by time.Duration, at time.Time) events.Step {
 	return events.Step{Seq: seq, ByMS: by.Milliseconds(), At: at}
 }
 
-// TestSince: an instant moves with every step after the commit that set it, and with no other.
+// TestSince: an instant moves with every step after the commit that set it, and with no other step.
 func TestSince(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	s := events.Steps{step(10, -2*time.Hour, at), step(20, 5*time.Second, at)}
@@ -56,7 +56,8 @@ func TestEarliest(t *testing.T) {
 	})
 }
 
-// TestMerge: one step that two processes have noticed is one, two steps are two, and the newest are remembered.
+// TestMerge: a step that two processes noticed is kept once, two steps are both kept, and the newest are kept above the
+// limit.
 func TestMerge(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	mine := events.Steps{step(10, -2*time.Hour, at)}

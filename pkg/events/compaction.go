@@ -8,7 +8,7 @@ const (
 	CompactManual    = "manual"
 )
 
-// What follows a compaction.
+// Work that follows a compaction.
 const (
 	FollowMessage  = "message"
 	FollowContinue = "continue"
@@ -49,7 +49,7 @@ func (f CompactionStarted) Subject() string { return f.Compaction }
 // Validate implements [Fact].
 func (f CompactionStarted) Validate() error { return needID("compaction", f.Compaction) }
 
-// CompactionCompleted says the conversation is compacted; usage of before counts no more.
+// CompactionCompleted says the conversation is compacted; earlier usage no longer counts.
 type CompactionCompleted struct {
 	Compaction string `json:"compaction"`
 	UsedAfter  int64  `json:"used_after,omitempty"` // tokens

@@ -1,12 +1,12 @@
-// Package events is the vocabulary of Holdfast: the facts, the names on the wire, and how facts travel.
+// Package events is the vocabulary of Holdfast: the facts, their encoding, and the names on the wire.
 //
-// A fact is what happened, in the past tense ([Fact]); an [Event] is a fact in its CloudEvents 1.0 envelope; a
-// [Commit] is one append to the log, the CloudEvents JSON batch of 1 to [CommitFactsMax] events of one session that
-// stand together. [Table] says who may say what; the fold enforces it. [Cell] builds every name on the wire.
+// A [Fact] is what happened, in the past tense. An [Event] is a fact in its CloudEvents 1.0 envelope. A [Commit] is one
+// append to the log: a CloudEvents JSON batch of 1 to [CommitFactsMax] events of one session. [Table] lists the writers
+// of each kind; the fold enforces it. [Cell] builds every name on the wire.
 //
-// Reading is tolerant and loses nothing. A batch that is none is an error for the whole message. Within a batch each
-// event stands for itself: what cannot be read carries its reason in Event.Err, an unknown kind has no Fact, and the
-// others count. Everything here is pure: no clock, no chance, no I/O.
+// Decoding is tolerant and loses nothing. A body that is not a batch is an error for the whole message. Within a batch
+// each event is decoded on its own: an unreadable event has its reason in Event.Err, an event of an unknown kind has no
+// Fact, and the others count. The package has no side effects: it reads no clock, no random numbers and no I/O.
 package events
 
 import (
@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// Limits of what travels.
+// Limits of commits and events.
 const (
 	CommitFactsMax = 2000      // facts in a commit
 	CommitBytesMax = 512 << 10 // bytes of a commit's body and headers
@@ -30,7 +30,7 @@ const (
 	CommitBodyMax = CommitBytesMax - commitOverhead
 
 	dataFieldsBytes = 512     // for the ids that stand beside the content of a message
-	commitOverhead  = 1 << 10 // bytes kept for subject and headers
+	commitOverhead  = 1 << 10 // bytes reserved for subject and headers
 	specVersion     = "1.0"   // of CloudEvents
 	jsonType        = "application/json"
 )
@@ -41,20 +41,21 @@ const (
 	EventContentType = "application/cloudevents+json"
 )
 
-// Event is a fact in its envelope. Fact is nil for a kind this build does not know and for data beyond reading; Err says
-// why an event cannot be read. A prompt with unreadable questions has both: it stands, and is reported.
+// Event is a fact in its envelope. Fact is nil for a kind that this build does not know, and for unreadable data. Err
+// is the reason why an event cannot be read. A prompt with unreadable questions has both: it is open, and the error is
+// reported.
 type Event struct {
 	ID      string
 	Source  string
-	Kind    Kind // without [TypePrefix]; a foreign type as it came
-	Foreign bool // the type has no [TypePrefix]: somebody else's event
+	Kind    Kind // without [TypePrefix]; a foreign type is unchanged
+	Foreign bool // the type has no [TypePrefix]: an event of another system
 	Subject string
 	Time    time.Time
 	Session string // unencoded
 	Epoch   uint64
 	Trace   string          // W3C traceparent
-	Data    json.RawMessage // as it travelled; encoding prefers it to Fact
-	Derived bool            // in the feed: closed by containment, not said by anybody
+	Data    json.RawMessage // as received; encoding prefers it to Fact
+	Derived bool            // in the feed: closed by containment, not by an event of a writer
 	Fact    Fact
 	Err     error
 }
@@ -64,11 +65,11 @@ type Commit struct {
 	Ref     Ref
 	Writer  Writer
 	Seq     uint64    // place in the log
-	Guard   uint64    // the session's previous commit as its writer knew it, 0 for none
-	Guarded bool      // whether the writer gave a guard at all
-	At      time.Time // the broker's
+	Guard   uint64    // the session's previous commit as the writer knew it, 0 for none
+	Guarded bool      // whether the writer set a guard
+	At      time.Time // by the broker's clock
 	Events  []Event
-	Err     error // the whole body is no batch
+	Err     error // the body is not a batch
 }
 
 // wire is the CloudEvents JSON form of an event, for reading.
@@ -88,7 +89,7 @@ type wire struct {
 	DataBase64      json.RawMessage `json:"data_base64"`
 }
 
-// New wraps a fact for a session. The caller sets nothing else before [EncodeBatch].
+// New returns a fact in its envelope for a session. No other field has to be set before [EncodeBatch].
 func New(id, source string, r Ref, epoch uint64, at time.Time, f Fact) Event {
 	e := Event{
 		ID:      id,
@@ -106,28 +107,28 @@ func New(id, source string, r Ref, epoch uint64, at time.Time, f Fact) Event {
 	return e
 }
 
-// HarnessSource is the source attribute of a harness process.
+// HarnessSource returns the source attribute of a harness process.
 func HarnessSource(harness, incarnation string) string {
 	return "/harness/" + tok(harness) + "/" + tok(incarnation)
 }
 
-// IsHarnessSource says whether a source attribute names this harness process. Writers in other languages may write the ids
-// as they are, as in the session attribute; both forms are the same for ids that need no encoding.
+// IsHarnessSource reports whether a source attribute names this harness process. Writers in other languages may leave
+// the ids unencoded, as in the session attribute. Both forms are equal for ids that need no encoding.
 func IsHarnessSource(source, harness, incarnation string) bool {
 	return source == HarnessSource(harness, incarnation) || source == "/harness/"+harness+"/"+incarnation
 }
 
-// ServiceSource is the source attribute of a service process.
+// ServiceSource returns the source attribute of a service process.
 func ServiceSource(service, instance string) string {
 	return "/service/" + service + "/" + tok(instance)
 }
 
-// PersonSource is the source attribute of a person's wish.
+// PersonSource returns the source attribute of a person's request.
 func PersonSource(by string) string { return personSource + tok(by) }
 
 const personSource = "/person/"
 
-// Person is the name in the source attribute of a person's wish; false for any other source.
+// Person returns the name in the source attribute of a person's request; false for any other source.
 func Person(source string) (by string, ok bool) {
 	token, ok := strings.CutPrefix(source, personSource)
 	if !ok || token == "" {
@@ -139,14 +140,14 @@ func Person(source string) (by string, ok bool) {
 	return token, true
 }
 
-// DeriveID makes the id of something a decision calls for, the same each time it is decided: a readable prefix and 20
-// letters from the parts.
+// DeriveID returns the id of an entity that a decision creates. It is the same each time the decision is made: a
+// readable prefix and 20 letters from the parts.
 func DeriveID(prefix string, parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return prefix + "-" + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:20])
 }
 
-// Type is the CloudEvents type attribute.
+// Type returns the CloudEvents type attribute.
 func (e *Event) Type() string {
 	if e.Foreign {
 		return string(e.Kind)
@@ -154,7 +155,7 @@ func (e *Event) Type() string {
 	return TypePrefix + string(e.Kind)
 }
 
-// DecodeEvent reads one structured CloudEvent, as the feed carries them. Like in a batch, what is wrong is in Event.Err.
+// DecodeEvent decodes one structured CloudEvent, the form of the feed. As in a batch, an error is in Event.Err.
 func DecodeEvent(body []byte) Event {
 	var w wire
 	if err := ReadJSON(body, &w); err != nil {
@@ -163,8 +164,8 @@ func DecodeEvent(body []byte) Event {
 	return w.event(w.Session)
 }
 
-// DecodeBatch reads the body of a commit of this session. The error, which wraps [ErrMalformed], means the whole body is
-// no batch; what is wrong with single events is in their Err. The body must not change afterwards: Data points into it.
+// DecodeBatch decodes the body of a commit of this session. An error, which wraps [ErrMalformed], means that the body
+// is not a batch. Errors of single events are in their Err. The body must not change afterwards: Data points into it.
 func DecodeBatch(r Ref, body []byte) ([]Event, error) {
 	if evs, ok := decodeQuickly(r, body); ok {
 		return evs, nil
@@ -172,9 +173,9 @@ func DecodeBatch(r Ref, body []byte) ([]Event, error) {
 	return decodeThoroughly(r, body)
 }
 
-// decodeThoroughly reads anything, and says what is wrong with what.
+// decodeThoroughly decodes any batch, with an error for each event that cannot be read.
 func decodeThoroughly(r Ref, body []byte) ([]Event, error) {
-	ws := make([]wire, 0, min(bytes.Count(body, []byte(eventMark)), CommitFactsMax)) // a hint, not more
+	ws := make([]wire, 0, min(bytes.Count(body, []byte(eventMark)), CommitFactsMax)) // an estimate of the capacity
 	if err := json.Unmarshal(body, &ws); err == nil {
 		if err := batchFits(len(ws)); err != nil {
 			return nil, err
@@ -182,17 +183,17 @@ func decodeThoroughly(r Ref, body []byte) ([]Event, error) {
 		evs := make([]Event, len(ws))
 		for i := range ws {
 			evs[i] = ws[i].event(r.Session)
-			evs[i].Derived = false // the feed's word, nobody else's
+			evs[i].Derived = false // only the feed may set it
 		}
 		return evs, nil
 	}
 	return decodeOneByOne(r, body)
 }
 
-// eventMark is in every event, so that counting it tells how many a body holds, nearly always.
+// eventMark is in every event. Its count is nearly always the number of events in a body.
 const eventMark = `"specversion"`
 
-// decodeOneByOne is the slow way, for a batch in which one event cannot even be taken apart.
+// decodeOneByOne is the slow decoder, for a batch with an event that is not an object of the right shape.
 func decodeOneByOne(r Ref, body []byte) ([]Event, error) {
 	var raws []json.RawMessage
 	if err := json.Unmarshal(body, &raws); err != nil {
@@ -257,7 +258,7 @@ func (w *wire) dataOrEmpty() json.RawMessage {
 	return w.Data
 }
 
-// attributes checks what travelled around the data of an event of any kind.
+// attributes checks the attributes and the size of an event of any kind.
 func (w *wire) attributes(e *Event, session string) error {
 	switch {
 	case w.SpecVersion != specVersion:
@@ -296,7 +297,7 @@ func (e *Event) envelope(session string) error {
 	return nil
 }
 
-// dataFits checks the size of data. A message's content may have as much for itself.
+// dataFits checks the size of data. The content of a message has its own limit.
 func dataFits(k Kind, n int) error {
 	most := DataBytesMax
 	if k == (MessageAccepted{}).Kind() {
@@ -308,7 +309,7 @@ func dataFits(k Kind, n int) error {
 	return nil
 }
 
-// hasRFC3339 says whether an instant in UTC can be written: RFC 3339 has years of four digits.
+// hasRFC3339 reports whether an instant in UTC has an RFC 3339 form: years have four digits.
 func hasRFC3339(at time.Time) bool { return at.Year() >= 0 && at.Year() <= 9999 }
 
 func isJSON(contentType string) bool {
@@ -317,7 +318,7 @@ func isJSON(contentType string) bool {
 	return base == jsonType || strings.HasSuffix(base, "+json")
 }
 
-// checkFact checks the data, and that envelope and data are about the same thing.
+// checkFact checks the data, and that envelope and data name the same entity.
 func checkFact(e *Event, session string) error {
 	if err := e.Fact.Validate(); err != nil {
 		return err
@@ -327,7 +328,7 @@ func checkFact(e *Event, session string) error {
 	case want == "" && strings.HasPrefix(string(e.Kind), "session."):
 		want = session
 	case strings.HasPrefix(string(e.Kind), "usage."):
-		return nil // about the session as much as about a turn: either is a fair subject
+		return nil // it is about the session and about a turn: both are valid subjects
 	}
 	if e.Subject != want {
 		return bad("subject", "%.100q, but the data says %.100q", e.Subject, want)
@@ -358,5 +359,5 @@ func first(errs ...error) error {
 	return nil
 }
 
-// IsMalformed says whether an error is about input that cannot be read.
+// IsMalformed reports whether an error is about input that cannot be read.
 func IsMalformed(err error) bool { return errors.Is(err, ErrMalformed) }

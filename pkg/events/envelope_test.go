@@ -61,7 +61,7 @@ func TestSubjectOfTheSessionItself(t *testing.T) {
 	}
 }
 
-// What is wrong with an attribute is said of that event, by the attribute's name.
+// An invalid attribute is an error of its event, and the error names the attribute.
 func TestBadAttributes(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -73,10 +73,12 @@ func TestBadAttributes(t *testing.T) {
 		{"no content type", map[string]any{"datacontenttype": nil}, ""},
 		{"a content type with parameters", map[string]any{"datacontenttype": "Application/JSON; charset=utf-8"}, ""},
 		{"a content type with suffix", map[string]any{"datacontenttype": "application/vnd.x+json"}, ""},
-		{"an extension nobody knows", map[string]any{"tracestate": "a=b", "partitionkey": "x"}, ""},
+		{"an extension that is not known", map[string]any{"tracestate": "a=b", "partitionkey": "x"}, ""},
 		{"a time with an offset", map[string]any{"time": "2026-11-20T13:30:00.000005+01:00"}, ""},
-		{"usage is about the turn", map[string]any{"type": "holdfast.usage.reported", "subject": "t1", "data": map[string]any{"turn": "t1"}}, ""},
-		{"or about the session", map[string]any{"type": "holdfast.usage.reported", "subject": ref.Session, "data": map[string]any{"turn": "t1"}}, ""},
+		{"usage is about the turn", map[string]any{
+			"type": "holdfast.usage.reported", "subject": "t1", "data": map[string]any{"turn": "t1"}}, ""},
+		{"or about the session", map[string]any{
+			"type": "holdfast.usage.reported", "subject": ref.Session, "data": map[string]any{"turn": "t1"}}, ""},
 		{"another CloudEvents version", map[string]any{"specversion": "0.3"}, "specversion"},
 		{"no CloudEvents version", map[string]any{"specversion": nil}, "specversion"},
 		{"no id", map[string]any{"id": nil}, "id"},
@@ -95,14 +97,18 @@ func TestBadAttributes(t *testing.T) {
 		{"a time before the year 0", map[string]any{"time": "0000-01-01T00:30:00+01:00"}, "time"},
 		{"XML", map[string]any{"datacontenttype": "text/xml"}, "datacontenttype"},
 		{"binary data", map[string]any{"data": nil, "data_base64": "e30="}, "data_base64"},
-		{"data over 256 KiB", map[string]any{"data": map[string]any{"call": "c1", "input": strings.Repeat("x", events.DataBytesMax)}}, "data"},
-		{"data over 256 KiB of a type nobody knows", map[string]any{"type": "holdfast.tool.danced", "data": strings.Repeat("x", events.DataBytesMax)}, "data"},
+		{"data over 256 KiB", map[string]any{
+			"data": map[string]any{"call": "c1", "input": strings.Repeat("x", events.DataBytesMax)}}, "data"},
+		{"data over 256 KiB of a type that is not known", map[string]any{
+			"type": "holdfast.tool.danced", "data": strings.Repeat("x", events.DataBytesMax)}, "data"},
 		{"the subject says another call", map[string]any{"subject": "c2"}, "subject"},
 		{"no subject", map[string]any{"subject": nil}, "subject"},
-		{"a session's fact about something else", map[string]any{"type": "holdfast.session.released", "subject": "c1"}, "subject"},
+		{"a session's fact about something else", map[string]any{
+			"type": "holdfast.session.released", "subject": "c1"}, "subject"},
 		{"no id in the data", map[string]any{"data": map[string]any{"turn": "t1"}}, "call"},
 		{"no data", map[string]any{"data": nil}, "call"},
-		{"an id over 128 bytes", map[string]any{"subject": strings.Repeat("x", 129), "data": map[string]any{"call": strings.Repeat("x", 129)}}, "call"},
+		{"an id over 128 bytes", map[string]any{
+			"subject": strings.Repeat("x", 129), "data": map[string]any{"call": strings.Repeat("x", 129)}}, "call"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			e := decode(t, raw(t, c.override))[0]
@@ -114,22 +120,28 @@ func TestBadAttributes(t *testing.T) {
 	}
 }
 
-// What JSON cannot bring into the shape of an event, or of its data, is malformed too.
+// JSON that does not fit the shape of an event, or of its data, is malformed, too.
 func TestBadShapes(t *testing.T) {
 	for name, override := range map[string]map[string]any{
-		"an id that is a number":       {"id": 5},
-		"an epoch that is text":        {"epoch": "3"},
-		"an epoch below 0":             {"epoch": -1},
-		"an epoch with a fraction":     {"epoch": 1.5},
-		"a session that is an object":  {"session": map[string]any{}},
-		"data that is a list":          {"data": []int{1}},
-		"data that is text":            {"data": "call c1"},
-		"a call that is a number":      {"data": map[string]any{"call": 1}},
-		"a policy of the wrong type":   {"type": "holdfast.session.configured", "subject": ref.Session, "data": map[string]any{"policy": map[string]any{"retry_max": "many"}}},
-		"a policy that is a list":      {"type": "holdfast.session.configured", "subject": ref.Session, "data": map[string]any{"policy": []int{}}},
-		"a due time that is no time":   {"type": "holdfast.retry.scheduled", "subject": "t1", "data": map[string]any{"turn": "t1", "due_at": "soon"}},
-		"a prompt that is no object":   {"type": "holdfast.prompt.requested", "subject": "p1", "data": 7},
-		"a prompt with a number as id": {"type": "holdfast.prompt.requested", "subject": "p1", "data": map[string]any{"prompt": 7}},
+		"an id that is a number":      {"id": 5},
+		"an epoch that is text":       {"epoch": "3"},
+		"an epoch below 0":            {"epoch": -1},
+		"an epoch with a fraction":    {"epoch": 1.5},
+		"a session that is an object": {"session": map[string]any{}},
+		"data that is a list":         {"data": []int{1}},
+		"data that is text":           {"data": "call c1"},
+		"a call that is a number":     {"data": map[string]any{"call": 1}},
+		"a policy of the wrong type": {
+			"type": "holdfast.session.configured", "subject": ref.Session,
+			"data": map[string]any{"policy": map[string]any{"retry_max": "many"}}},
+		"a policy that is a list": {
+			"type": "holdfast.session.configured", "subject": ref.Session, "data": map[string]any{"policy": []int{}}},
+		"a due time that is no time": {
+			"type": "holdfast.retry.scheduled", "subject": "t1",
+			"data": map[string]any{"turn": "t1", "due_at": "soon"}},
+		"a prompt that is no object": {"type": "holdfast.prompt.requested", "subject": "p1", "data": 7},
+		"a prompt with a number as id": {
+			"type": "holdfast.prompt.requested", "subject": "p1", "data": map[string]any{"prompt": 7}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := decode(t, raw(t, override))[0]
@@ -140,7 +152,7 @@ func TestBadShapes(t *testing.T) {
 	}
 }
 
-// One bad event does not spoil its batch, whatever is bad about it.
+// One bad event does not affect the other events of its batch.
 func TestOneBadEventAmongGoodOnes(t *testing.T) {
 	good := string(encode(t, events.New("good", source(), ref, 3, at, events.TurnCompleted{Turn: "t1"})))
 	good = strings.Trim(good, "[]")
@@ -188,7 +200,7 @@ func TestNoBatchAtAll(t *testing.T) {
 	}
 }
 
-// A kind of a newer build, or of somebody else, is kept as it came.
+// A kind of a newer build, or of another system, is kept unchanged.
 func TestUnknownTypeIsKept(t *testing.T) {
 	for name, c := range map[string]struct {
 		typ     string
@@ -196,11 +208,12 @@ func TestUnknownTypeIsKept(t *testing.T) {
 		foreign bool
 	}{
 		"of a newer build":             {"holdfast.tool.danced", "tool.danced", false},
-		"somebody else's":              {"com.example.thing", "com.example.thing", true},
-		"somebody else's, named alike": {"tool.started", "tool.started", true},
+		"of another system":            {"com.example.thing", "com.example.thing", true},
+		"of another system, same name": {"tool.started", "tool.started", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := decode(t, raw(t, map[string]any{"type": c.typ, "subject": "whatever", "data": map[string]any{"steps": []int{1, 2}}}))[0]
+			e := decode(t, raw(t, map[string]any{
+				"type": c.typ, "subject": "whatever", "data": map[string]any{"steps": []int{1, 2}}}))[0]
 			if e.Err != nil || e.Fact != nil || e.Kind != c.kind || e.Foreign != c.foreign ||
 				string(e.Data) != `{"steps":[1,2]}` {
 				t.Fatalf("%+v", e)
@@ -276,7 +289,7 @@ func TestEncodeBatchRefuses(t *testing.T) {
 	}
 }
 
-// Data that fits travels on and on: sending it again does not make it longer than readers take.
+// Data that fits can be forwarded any number of times: encoding it again does not make it too large.
 func TestDataDoesNotGrow(t *testing.T) {
 	data := map[string]any{"call": "c1", "turn": "t1", "name": "bash", "input": strings.Repeat("<&>\u2028", 28_000)}
 	var b bytes.Buffer
@@ -347,7 +360,7 @@ func TestEncodeEventRefusesWhatIsNoJSON(t *testing.T) {
 	wantField(t, err, "data")
 }
 
-// The limit of data is one to the byte; the ids beside a message's content come on top of it.
+// The limit of data is exact to the byte; the ids beside a message's content are not counted.
 func TestDataAtItsLimit(t *testing.T) {
 	tool := func(n int) map[string]any {
 		return map[string]any{

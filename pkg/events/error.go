@@ -8,29 +8,29 @@ import (
 	"time"
 )
 
-// ErrMalformed is in the chain of every error about input that cannot be read: do not send it again as it is.
+// ErrMalformed is in the chain of every error about input that cannot be read. Do not retry with the same input.
 var ErrMalformed = errors.New("events: malformed")
 
-// ErrOutOfRole is in the chain of every error about a fact that its writer may not say.
+// ErrOutOfRole is in the chain of every error about a fact that its writer may not append.
 var ErrOutOfRole = errors.New("events: out of role")
 
-// FieldError says which field of a request, a fact or a policy was wrong.
+// FieldError names the field of a request, a fact or a policy that is invalid.
 type FieldError struct {
 	Field string
 	Err   error
 }
 
-// Error is the field and what is wrong with it.
+// Error returns the field and the reason.
 func (e *FieldError) Error() string { return e.Field + ": " + e.Err.Error() }
 
-// Unwrap is the reason, usually [ErrMalformed].
+// Unwrap returns the reason, usually [ErrMalformed].
 func (e *FieldError) Unwrap() error { return e.Err }
 
 func bad(field, format string, args ...any) error {
 	return &FieldError{Field: field, Err: fmt.Errorf("%w: "+format, append([]any{ErrMalformed}, args...)...)}
 }
 
-// Standing is what stands where a wish came too late: the ending that was there first.
+// Standing is the ending that was there before a request.
 type Standing struct {
 	Status  string    `json:"status"`
 	Reason  string    `json:"reason,omitempty"`
@@ -41,22 +41,22 @@ type Standing struct {
 	Prompt  string    `json:"prompt,omitempty"`
 }
 
-// Refusal is a service's "no": a code as HTTP uses it, a sentence for people, and a body whose shape the code decides
-// (see the contract, section 4). It travels in the micro headers and as the reply's JSON body.
+// Refusal is the error reply of a service: an HTTP-like code, a sentence for people, and a body whose shape depends on
+// the code (see the contract, section 4). It travels in the micro headers and as the reply's JSON body.
 type Refusal struct {
 	Code      int               // HTTP-like status
-	Message   string            // what was wrong, with what, and what to do
+	Message   string            // what is wrong, and what to do
 	Field     string            // 400, 403: the field
-	What      string            // 404: what there is none of
+	What      string            // 404: what does not exist
 	Stands    *Standing         // 409, 410
 	LimitMax  int               // 413: bytes
 	Questions map[string]string // 422: reason by question id
 }
 
-// Error is code and message.
+// Error returns code and message.
 func (r *Refusal) Error() string { return fmt.Sprintf("%d %s", r.Code, r.Message) }
 
-// Body is the JSON body of the reply.
+// Body returns the JSON body of the reply.
 func (r *Refusal) Body() []byte {
 	var v any
 	switch {
@@ -74,13 +74,13 @@ func (r *Refusal) Body() []byte {
 		v = map[string]string{"reason": r.Message}
 	}
 	body, err := json.Marshal(v)
-	if err != nil { // nothing in a Refusal can fail to encode
+	if err != nil { // a Refusal always encodes
 		return []byte(`{}`)
 	}
 	return body
 }
 
-// ParseRefusal reads a refusal back from a reply's code, description and body.
+// ParseRefusal decodes a refusal from a reply's code, description and body.
 func ParseRefusal(code int, message string, body []byte) *Refusal {
 	r := &Refusal{Code: code, Message: message}
 	var v struct {
@@ -100,7 +100,7 @@ func ParseRefusal(code int, message string, body []byte) *Refusal {
 	return r
 }
 
-// BadRequest refuses a malformed request (400); the field is taken from a [FieldError] in the chain.
+// BadRequest refuses a malformed request (400). The field is that of a [FieldError] in the chain.
 func BadRequest(err error) *Refusal {
 	r := &Refusal{Code: http.StatusBadRequest, Message: err.Error()}
 	if fe, ok := errors.AsType[*FieldError](err); ok {
@@ -111,8 +111,8 @@ func BadRequest(err error) *Refusal {
 	return r
 }
 
-// ReadRequest reads a service's request; what is wrong with it is refused (400) by the field. An empty body says nothing, as
-// {} does.
+// ReadRequest decodes a service's request. It refuses a malformed one (400) and names the field. An empty body is read
+// as {}.
 func ReadRequest(body []byte, to any) error {
 	if len(body) == 0 {
 		body = []byte(`{}`)
@@ -131,22 +131,22 @@ func ReadRequest(body []byte, to any) error {
 	return BadRequest(fmt.Errorf("%w: the request is not JSON: %v", ErrMalformed, err))
 }
 
-// NotYours refuses a request that names another asker than its subject does (403).
+// NotYours refuses a request whose body names another sender than its subject (403).
 func NotYours(field, message string) *Refusal {
 	return &Refusal{Code: http.StatusForbidden, Message: message, Field: field}
 }
 
-// NotFound refuses a request about something that is not there (404).
+// NotFound refuses a request about something that does not exist (404).
 func NotFound(what, id string) *Refusal {
 	return &Refusal{Code: http.StatusNotFound, Message: fmt.Sprintf("no such %s: %s", what, id), What: what}
 }
 
-// Conflict refuses a wish that contradicts what stands (409).
+// Conflict refuses a request that contradicts an earlier decision (409).
 func Conflict(message string, stands Standing) *Refusal {
 	return &Refusal{Code: http.StatusConflict, Message: message, Stands: &stands}
 }
 
-// Gone refuses a wish about something that ended otherwise (410).
+// Gone refuses a request about something that has ended differently (410).
 func Gone(message string, stands Standing) *Refusal {
 	return &Refusal{Code: http.StatusGone, Message: message, Stands: &stands}
 }
@@ -156,7 +156,7 @@ func TooLarge(message string, limitBytes int) *Refusal {
 	return &Refusal{Code: http.StatusRequestEntityTooLarge, Message: message, LimitMax: limitBytes}
 }
 
-// Unavailable refuses for now: try again (503).
+// Unavailable refuses a request that may be retried (503).
 func Unavailable(message string) *Refusal {
 	return &Refusal{Code: http.StatusServiceUnavailable, Message: message}
 }

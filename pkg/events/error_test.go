@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// A refusal comes back whole from the reply's code, sentence and body.
+// A refusal is decoded unchanged from the reply's code, sentence and body.
 func TestRefusalRoundTrip(t *testing.T) {
 	stands := events.Standing{
 		Status:  "answered",
@@ -58,7 +58,7 @@ func TestRefusalRoundTrip(t *testing.T) {
 	}
 }
 
-// What somebody else's service replies is still a refusal.
+// An error reply of another system's service is a refusal, too.
 func TestParseRefusalOfStrangeBodies(t *testing.T) {
 	for _, body := range []string{"", "no", "[]", "7", `{"status":7}`} {
 		if got := events.ParseRefusal(503, "busy", []byte(body)); got.Code != 503 || got.Message != "busy" ||

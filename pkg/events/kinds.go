@@ -14,33 +14,34 @@ import (
 // TypePrefix stands before the kind in the CloudEvents type attribute.
 const TypePrefix = "holdfast."
 
-// Kind is what a fact says, entity.verb in the past tense: "tool.started". On the wire it is preceded by [TypePrefix].
+// Kind names what happened, entity.verb in the past tense: "tool.started". On the wire it is preceded by [TypePrefix].
 type Kind string
 
-// Fact is the data of one event. Only the structs of this package are facts; what this build does not know is an [Event] without one.
+// Fact is the data of one event. Only the structs of this package are facts; an event of an unknown kind is an [Event]
+// without one.
 type Fact interface {
-	// Kind is the fact's place in the table of kinds.
+	// Kind returns the fact's kind.
 	Kind() Kind
-	// Subject is the id of the entity the fact is about; "" for the session itself.
+	// Subject returns the id of the entity that the fact is about; "" for the session itself.
 	Subject() string
-	// Validate says what makes the fact unreadable; the error wraps [ErrMalformed].
+	// Validate returns an error for an invalid fact. The error wraps [ErrMalformed].
 	Validate() error
 }
 
 // Spec is one line of the table of kinds.
 type Spec struct {
 	Kind   Kind
-	By     []Writer // who may say it
+	By     []Writer // the writers that may append it
 	Ends   string   // the entity that it ends: prompt, tool, turn, compaction, message, session; "" for none
 	Zero   Fact     // the zero data struct: documentation is printed from it
 	Doc    string   // one sentence for the reference pages
 	decode func(json.RawMessage) (Fact, error)
 }
 
-// May says whether this writer may say facts of this kind.
+// May reports whether this writer may append facts of this kind.
 func (s *Spec) May(w Writer) bool { return slices.Contains(s.By, w) }
 
-// decodeAs is the ordinary decoder of a data struct.
+// decodeAs is the default decoder of a data struct.
 func decodeAs[T Fact](raw json.RawMessage) (Fact, error) {
 	var v T
 	if err := ReadJSON(raw, &v); err != nil {
@@ -49,8 +50,8 @@ func decodeAs[T Fact](raw json.RawMessage) (Fact, error) {
 	return v, nil
 }
 
-// ReadJSON is json.Unmarshal that takes 2.0 and 2e0 for the whole number 2, as JSON Schema does and as languages write it
-// that have one sort of number. Its errors are those of json.Unmarshal.
+// ReadJSON is json.Unmarshal that accepts 2.0 and 2e0 for the integer 2, as JSON Schema does: languages with one number
+// type write them. It returns the errors of json.Unmarshal.
 func ReadJSON(raw []byte, to any) error {
 	err := json.Unmarshal(raw, to)
 	wrong, ok := errors.AsType[*json.UnmarshalTypeError](err)
@@ -60,10 +61,10 @@ func ReadJSON(raw []byte, to any) error {
 	return json.Unmarshal(wholeNumbers(raw), to)
 }
 
-// wholeMax is up to where every language writes whole numbers exactly.
+// wholeMax is the largest integer that every language writes exactly.
 const wholeMax = 1 << 53
 
-// wholeNumbers writes the numbers of a JSON text that are whole without a point or an exponent, and leaves all else.
+// wholeNumbers rewrites the whole numbers of a JSON text without a point or an exponent.
 func wholeNumbers(raw []byte) []byte {
 	out := make([]byte, 0, len(raw))
 	for s := (scanner{body: raw}); s.at < len(raw); {
@@ -95,7 +96,7 @@ func spec[T Fact](by []Writer, ends, doc string) Spec {
 	return Spec{Kind: zero.Kind(), By: by, Ends: ends, Zero: zero, Doc: doc, decode: decodeAs[T]}
 }
 
-// Who may say what, as in the contract: H the owning harness, L ledger, T retry, C compaction, R reconciler.
+// Writers of a kind, as in the contract: H the owning harness, L ledger, T retry, C compaction, R reconciler.
 var (
 	byH    = []Writer{WriterHarness}
 	byL    = []Writer{WriterLedger}
@@ -113,16 +114,17 @@ var (
 	byTCLR = []Writer{WriterRetry, WriterCompaction, WriterLedger, WriterReconciler}
 )
 
-// table is the vocabulary: one line a kind. The fold enforces it, permissions and reference pages are printed from it.
+// table is the vocabulary, one line per kind. The fold enforces it; permissions and reference pages are printed from
+// it.
 var table = []Spec{
 	spec[SessionOpened](byH, "", "A harness opens a session and owns it under epoch 1."),
 	spec[SessionClaimed](byH, "", "A harness takes a session over; the epoch moves on by one."),
 	spec[SessionConfigured](byL, "", "A person changes the session's policy."),
-	spec[SessionReleased](byH, "", "The owner leaves in good order: nobody owns the session."),
+	spec[SessionReleased](byH, "", "The owner leaves in good order: the session has no owner."),
 	spec[SessionOrphaned](
 		byR,
 		"",
-		"The owner is gone: nobody owns the session, and what the owner may still write counts for nothing.",
+		"The owner is gone: the session has no owner, and later facts of the old owner do not count.",
 	),
 	spec[SessionClosed](byHL, "session", "The session is over for good, with everything open in it."),
 	spec[MessageAccepted](byCHL, "", "User input is taken into the queue."),
@@ -144,7 +146,7 @@ var table = []Spec{
 	spec[PromptDismissed](byL, "prompt", "A person put the prompt away without an answer."),
 	spec[PromptWithdrawn](byHR, "prompt", "The asker no longer needs an answer."),
 	spec[PromptSuperseded](byCH, "prompt", "A person's chat message took the prompt's place."),
-	spec[PromptExpired](byR, "prompt", "Nobody can use an answer any more."),
+	spec[PromptExpired](byR, "prompt", "An answer can no longer be used."),
 	spec[PromptDelivered](byH, "", "The harness has what was decided about the prompt, or cannot use it."),
 	spec[UsageReported](byH, "", "What the model counted for its last call."),
 	spec[RetryScheduled](byT, "", "A failed turn will be tried again at an instant."),
@@ -161,7 +163,7 @@ func promptRequested() Spec {
 	return s
 }
 
-// byKind finds a line of the table; it is built once from it.
+// byKind is the index of the table.
 var byKind = func() map[Kind]*Spec {
 	m := make(map[Kind]*Spec, len(table))
 	for i := range table {
@@ -170,8 +172,8 @@ var byKind = func() map[Kind]*Spec {
 	return m
 }()
 
-// Lookup is the line of a kind, nil for a kind this build does not know.
+// Lookup returns the line of a kind, nil for a kind that this build does not know.
 func Lookup(k Kind) *Spec { return byKind[k] }
 
-// Table is a copy of the whole table, in the order of the contract.
+// Table returns a copy of the table, in the order of the contract.
 func Table() []Spec { return slices.Clone(table) }

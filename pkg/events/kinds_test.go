@@ -103,7 +103,7 @@ func TestTableIsACopy(t *testing.T) {
 	}
 }
 
-// Every kind has a sample with every field set, so that the tests below see all of them.
+// Every kind has a sample with every field set, so that the tests below cover all of them.
 func TestSamplesAreComplete(t *testing.T) {
 	var kinds []events.Kind
 	for _, f := range samples() {

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// LostKey is the key of the note that the log has lost commits of a session. The ledger writes it into the state bucket,
-// with the document as it was before the loss.
+// LostKey returns the key of the note that the log has lost commits of a session. The ledger writes it into the state
+// bucket, with the document from before the loss.
 func LostKey(r Ref) string { return "lost." + r.tokens() }
 
-// LostKeys is the filter for the notes of one harness, or of all ("").
+// LostKeys returns the filter for the notes of one harness, or of all ("").
 func LostKeys(harness string) string {
 	if harness == "" {
 		return "lost.>"
@@ -17,7 +17,7 @@ func LostKeys(harness string) string {
 	return "lost." + tok(harness) + ".*"
 }
 
-// ParseLostKey takes the key of a note apart.
+// ParseLostKey parses the key of a note.
 func ParseLostKey(key string) (Ref, error) {
 	rest, ok := strings.CutPrefix(key, "lost.")
 	h, s, two := strings.Cut(rest, ".")
@@ -27,7 +27,7 @@ func ParseLostKey(key string) (Ref, error) {
 	return parseRef(h, s)
 }
 
-// ParseViewKey returns the session that an entry of a view belongs to: of the people's, or of the harness's.
+// ParseViewKey returns the session of an entry of a view, of the people's view or of the harness's.
 func ParseViewKey(key string) (Ref, error) {
 	parts := strings.Split(key, ".")
 	switch {

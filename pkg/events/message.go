@@ -10,18 +10,18 @@ import (
 
 // Limits of content, in bytes of JSON.
 const (
-	ContentBytesMax = 256 << 10 // that travels in a fact or a request; more goes by reference
+	ContentBytesMax = 256 << 10 // in a fact or a request; larger content goes by reference
 	ObjectBytesMax  = 64 << 20  // of one object
 )
 
-// ObjectName is the name, in the cell's object store, of content that belongs to a session. It follows from the content, so
-// storing it twice is storing it once, and one name never stands for two contents.
+// ObjectName returns the name, in the cell's object store, of content of a session. It is derived from the content: the
+// same content has the same name, and different contents have different names.
 func ObjectName(r Ref, content []byte) string {
 	sum := sha256.Sum256(content)
 	return r.tokens() + "." + hex.EncodeToString(sum[:])
 }
 
-// ParseObjectName is the session that an object belongs to.
+// ParseObjectName returns the session of an object.
 func ParseObjectName(name string) (Ref, error) {
 	parts := strings.Split(name, ".")
 	if len(parts) != 3 || len(parts[2]) != 2*sha256.Size {
@@ -35,7 +35,7 @@ type MessageAccepted struct {
 	Message   string          `json:"message"`
 	Content   json.RawMessage `json:"content,omitempty"` // any JSON, usually a string
 	Ref       string          `json:"ref,omitempty"`     // an object of the cell's object store
-	Synthetic bool            `json:"synthetic"`         // not a person's wish: changes nothing a person chose
+	Synthetic bool            `json:"synthetic"`         // not from a person: changes nothing that a person chose
 	By        string          `json:"by,omitempty"`
 }
 

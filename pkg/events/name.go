@@ -7,10 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// TokenBytesMax is the longest id, in bytes after encoding, that can be a part of a subject or of a key.
+// TokenBytesMax is the maximum length of an encoded id, in bytes. An id is a token of a subject or of a key.
 const TokenBytesMax = 128
 
-// DefaultPrefix is the prefix of a cell whose operator chose none.
+// DefaultPrefix is the prefix of a cell by default.
 const DefaultPrefix = "hf"
 
 const hexDigits = "0123456789ABCDEF"
@@ -56,7 +56,7 @@ func plain(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-'
 }
 
-// ID decodes a token made by [Token]. It fails with [ErrMalformed] on anything Token would not have made.
+// ID decodes a token of [Token]. It fails with [ErrMalformed] on any other text.
 func ID(token string) (string, error) {
 	if !strings.Contains(token, "=") {
 		if _, err := Token(token); err != nil {
@@ -90,21 +90,21 @@ func ID(token string) (string, error) {
 	return id, nil
 }
 
-// Ref names a session: the harness it belongs to for good, and its own id. Both are unencoded.
+// Ref names a session: the harness to which it always belongs, and its own id. Both are unencoded.
 type Ref struct {
 	Harness string `json:"harness"`
 	Session string `json:"session"`
 }
 
-// String is harness/session, for people.
+// String returns harness/session, for people.
 func (r Ref) String() string { return r.Harness + "/" + r.Session }
 
-// Validate says whether both ids can be tokens; the error wraps [ErrMalformed] and names the field.
+// Validate checks that both ids can be tokens. The error wraps [ErrMalformed] and names the field.
 func (r Ref) Validate() error {
 	return first(isID("harness", r.Harness), isID("session", r.Session))
 }
 
-// isID says whether an id can travel: as a token, and as text in JSON.
+// isID checks that an id can be a token, and a JSON string.
 func isID(field, id string) error {
 	if _, err := Token(id); err != nil {
 		return &FieldError{Field: field, Err: err}
@@ -115,8 +115,8 @@ func isID(field, id string) error {
 	return nil
 }
 
-// tok encodes an id that was validated before it got here. An id that cannot be a token gives a token that no valid id
-// has, so that a forgotten check can never name somebody else's subject.
+// tok encodes a validated id. For an invalid id it returns a token that no valid id has, so that a missing check cannot
+// name another session's subject.
 func tok(id string) string {
 	t, err := Token(id)
 	if err != nil {
@@ -127,7 +127,7 @@ func tok(id string) string {
 
 func (r Ref) tokens() string { return tok(r.Harness) + "." + tok(r.Session) }
 
-// Writer is the last token of a log subject: who appended. It is what permissions are given by.
+// Writer is the last token of a log subject: the program that appended. Permissions depend on it.
 type Writer string
 
 // The writers of a log.
@@ -139,15 +139,15 @@ const (
 	WriterReconciler Writer = "reconciler"
 )
 
-// Writers lists all writers, in the order of the contract.
+// Writers returns all writers in the order of the contract.
 func Writers() []Writer {
 	return []Writer{WriterHarness, WriterLedger, WriterRetry, WriterCompaction, WriterReconciler}
 }
 
-// Cell names everything one cell has on the wire. The zero Cell is not usable; see [NewCell].
+// Cell builds the names of a cell on the wire. The zero Cell is not usable; see [NewCell].
 type Cell struct{ lower, upper string }
 
-// NewCell makes the names of the cell with this prefix: 1 to 32 bytes of a–z, 0–9, _ and -, beginning with a letter.
+// NewCell returns the cell with this prefix: 1 to 32 bytes of a–z, 0–9, _ and -, beginning with a letter.
 func NewCell(prefix string) (Cell, error) {
 	ok := len(prefix) >= 1 && len(prefix) <= 32 && prefix[0] >= 'a' && prefix[0] <= 'z'
 	for i := range len(prefix) {
@@ -167,45 +167,45 @@ func NewCell(prefix string) (Cell, error) {
 	return Cell{lower: prefix, upper: strings.ToUpper(prefix)}, nil
 }
 
-// Prefix is the cell's prefix, hf by default.
+// Prefix returns the cell's prefix, hf by default.
 func (c Cell) Prefix() string { return c.lower }
 
-// LogStream is the stream that is the truth.
+// LogStream returns the name of the stream of all commits, the source of truth.
 func (c Cell) LogStream() string { return c.upper + "_LOG" }
 
-// FeedStream carries each fact that counted once more, by kind.
+// FeedStream returns the name of the stream of all valid facts by kind.
 func (c Cell) FeedStream() string { return c.upper + "_FEED" }
 
-// TimerStream holds the broker's alarms.
+// TimerStream returns the name of the stream of alarms.
 func (c Cell) TimerStream() string { return c.upper + "_TIMERS" }
 
-// ParkedStream holds input that could not be read.
+// ParkedStream returns the name of the stream of unreadable input.
 func (c Cell) ParkedStream() string { return c.upper + "_PARKED" }
 
-// StateBucket holds documents and views.
+// StateBucket returns the name of the bucket of documents and views.
 func (c Cell) StateBucket() string { return c.lower + "_state" }
 
-// LeaseBucket holds tickets and leases.
+// LeaseBucket returns the name of the bucket of tickets and leases.
 func (c Cell) LeaseBucket() string { return c.lower + "_leases" }
 
-// ObjectBucket holds content that is too large for a fact.
+// ObjectBucket returns the name of the object store for content that is too large for a fact.
 func (c Cell) ObjectBucket() string { return c.lower + "_objects" }
 
-// LogSubjects is what the log stream listens to.
+// LogSubjects returns the subjects of the log stream.
 func (c Cell) LogSubjects() string { return c.lower + ".log.*.*.*" }
 
-// LogOf is where all commits of a harness's sessions go.
+// LogOf returns the filter for the commits of all sessions of a harness.
 func (c Cell) LogOf(harness string) string { return c.lower + ".log." + tok(harness) + ".*.*" }
 
-// LogSubject is where this writer appends to this session.
+// LogSubject returns the subject to which this writer appends commits of this session.
 func (c Cell) LogSubject(r Ref, w Writer) string {
 	return c.lower + ".log." + r.tokens() + "." + string(w)
 }
 
-// LogGuard is the filter over all writers of a session, which every compare-and-set names.
+// LogGuard returns the filter for all writers of a session. Every compare-and-set names it.
 func (c Cell) LogGuard(r Ref) string { return c.lower + ".log." + r.tokens() + ".*" }
 
-// ParseLog takes a log subject apart.
+// ParseLog parses a log subject.
 func (c Cell) ParseLog(subject string) (Ref, Writer, error) {
 	rest, ok := strings.CutPrefix(subject, c.lower+".log.")
 	parts := strings.Split(rest, ".")
@@ -225,29 +225,29 @@ func parseRef(harness, session string) (Ref, error) {
 	return Ref{Harness: h, Session: s}, err
 }
 
-// FeedSubjects is what the feed stream listens to.
+// FeedSubjects returns the subjects of the feed stream.
 func (c Cell) FeedSubjects() string { return c.lower + ".feed.>" }
 
-// FeedSubject is where facts of a kind are fed.
+// FeedSubject returns the subject of the facts of a kind in the feed.
 func (c Cell) FeedSubject(k Kind) string { return c.lower + ".feed." + string(k) }
 
-// TimerSubjects is what the timer stream listens to: what is pending and what is due.
+// TimerSubjects returns the subjects of the timer stream: pending and due alarms.
 func (c Cell) TimerSubjects() []string { return []string{c.lower + ".timer.>", c.lower + ".due.>"} }
 
-// TimerSubject is where an alarm of this sort waits; publishing again replaces it.
+// TimerSubject returns the subject of a pending alarm of this sort. Publishing again replaces the alarm.
 func (c Cell) TimerSubject(what string, r Ref) string {
 	return c.lower + ".timer." + what + "." + r.tokens()
 }
 
-// DueSubject is where that alarm arrives.
+// DueSubject returns the subject on which that alarm fires.
 func (c Cell) DueSubject(what string, r Ref) string {
 	return c.lower + ".due." + what + "." + r.tokens()
 }
 
-// DueFilter matches the fired alarms of one sort.
+// DueFilter returns the filter for the fired alarms of one sort.
 func (c Cell) DueFilter(what string) string { return c.lower + ".due." + what + ".>" }
 
-// ParseDue takes the subject of a fired alarm apart.
+// ParseDue parses the subject of a fired alarm.
 func (c Cell) ParseDue(subject string) (what string, r Ref, err error) {
 	rest, ok := strings.CutPrefix(subject, c.lower+".due.")
 	parts := strings.Split(rest, ".")
@@ -258,32 +258,32 @@ func (c Cell) ParseDue(subject string) (what string, r Ref, err error) {
 	return parts[0], r, err
 }
 
-// ParkedSubjects is what the stream of parked input listens to.
+// ParkedSubjects returns the subjects of the stream of parked input.
 func (c Cell) ParkedSubjects() string { return c.lower + ".parked.>" }
 
-// ParkedSubject is where input of this session that could not be read is kept, by reason (one token).
+// ParkedSubject returns the subject of this session's unreadable input, by reason (one token).
 func (c Cell) ParkedSubject(why string, r Ref) string {
 	return c.lower + ".parked." + why + "." + r.tokens()
 }
 
-// NudgeSubject is where a harness hears that one of its sessions changed.
+// NudgeSubject returns the subject on which a harness is notified of a changed session.
 func (c Cell) NudgeSubject(harness string) string { return c.lower + ".nudge." + tok(harness) }
 
-// ProgressSubject is where a harness says that a session is alive.
+// ProgressSubject returns the subject of a session's pings.
 func (c Cell) ProgressSubject(r Ref) string { return c.lower + ".progress." + r.tokens() }
 
-// ServiceSubject is where a service answers requests of this verb in a cell without users.
+// ServiceSubject returns the subject of requests of this verb to a service, in a cell without users.
 func (c Cell) ServiceSubject(service, verb string) string {
 	return c.lower + ".svc." + service + "." + verb
 }
 
-// Asker is who asks a service, as the subject of the request names it. The zero Asker is not named.
+// Asker is the sender of a request to a service, as named by the request's subject. The zero Asker is unnamed.
 type Asker struct {
 	Class string // [ClassPerson] or [ClassHarness]; "" for a request on the bare verb
 	ID    string // the person's name or the harness id
 }
 
-// Tokens are class and id as two tokens, "" for an asker that is not named.
+// Tokens returns class and id as two tokens, "" for an unnamed asker.
 func (a Asker) Tokens() string {
 	if a.Class == "" {
 		return ""
@@ -291,8 +291,8 @@ func (a Asker) Tokens() string {
 	return a.Class + "." + tok(a.ID)
 }
 
-// AskSubject is where this asker sends requests of this verb: a person below the verb, a harness below the verb's harness
-// token, and an asker without a class on the bare verb.
+// AskSubject returns the subject of this asker's requests of this verb: a person below the verb, a harness below the
+// verb's harness token, an asker without a class on the bare verb.
 func (c Cell) AskSubject(service, verb string, who Asker) string {
 	bare := c.ServiceSubject(service, verb)
 	switch who.Class {
@@ -305,8 +305,8 @@ func (c Cell) AskSubject(service, verb string, who Asker) string {
 	}
 }
 
-// ParseAsk reads who asks from the subject of a request to this verb. It fails with [ErrMalformed] on a subject that
-// [Cell.AskSubject] does not make.
+// ParseAsk returns the asker from the subject of a request of this verb. It fails with [ErrMalformed] on a subject that
+// [Cell.AskSubject] does not return.
 func (c Cell) ParseAsk(service, verb, subject string) (Asker, error) {
 	rest, ok := strings.CutPrefix(subject, c.ServiceSubject(service, verb))
 	parts := strings.Split(rest, ".")
@@ -330,21 +330,21 @@ func (c Cell) ParseAsk(service, verb, subject string) (Asker, error) {
 	}
 }
 
-// Classes of users, as inboxes and permissions tell them apart.
+// Classes of users in inboxes and permissions.
 const (
 	ClassService = "service"
 	ClassHarness = "harness"
 	ClassPerson  = "person"
 )
 
-// Prefixes of the subjects that replies go to.
+// Prefixes of reply subjects.
 const (
-	InboxPrefix        = "_INBOX" // chosen by the client that asks
+	InboxPrefix        = "_INBOX" // chosen by the client that sends the request
 	serviceReplyPrefix = "_R_."   // chosen by the broker, for a request from another account
 )
 
-// Inbox is the prefix of the subjects that the replies to one user arrive on, by class and name. The cell is named by
-// its prefix. An empty id is a client without a user.
+// Inbox returns the prefix of one user's reply subjects, by class and name. prefix names the cell. An empty id is a
+// client without a user.
 func Inbox(prefix, class, id string) string {
 	if id == "" {
 		return InboxPrefix + "." + prefix + "." + class
@@ -352,23 +352,23 @@ func Inbox(prefix, class, id string) string {
 	return InboxPrefix + "." + prefix + "." + class + "." + tok(id)
 }
 
-// RepliesAcrossAccounts matches the reply subjects that the broker makes for requests from other accounts. A client
-// cannot choose them.
+// RepliesAcrossAccounts returns the filter for the reply subjects that the broker makes for requests from other
+// accounts. A client cannot choose them.
 func RepliesAcrossAccounts() string { return serviceReplyPrefix + ">" }
 
-// IsInbox says whether a service may send a reply to this subject. Every other subject may be a stream's, a bucket's, a
-// service's or the broker's own.
+// IsInbox reports whether a service may send a reply to this subject. Any other subject may belong to a stream, a
+// bucket, a service or the broker.
 func IsInbox(subject string) bool {
 	return strings.HasPrefix(subject, InboxPrefix+".") || strings.HasPrefix(subject, serviceReplyPrefix)
 }
 
-// ServiceName is the micro service's name.
+// ServiceName returns the micro service's name.
 func ServiceName(service string) string { return "holdfast-" + service }
 
-// SessionKey is the key of a session's document.
+// SessionKey returns the key of a session's document.
 func SessionKey(r Ref) string { return "session." + r.tokens() }
 
-// SessionKeys is the filter for the documents of one harness, or of all ("").
+// SessionKeys returns the filter for the documents of one harness, or of all ("").
 func SessionKeys(harness string) string {
 	if harness == "" {
 		return "session.>"
@@ -376,7 +376,7 @@ func SessionKeys(harness string) string {
 	return "session." + tok(harness) + ".*"
 }
 
-// ParseSessionKey takes the key of a document apart.
+// ParseSessionKey parses the key of a document.
 func ParseSessionKey(key string) (Ref, error) {
 	rest, ok := strings.CutPrefix(key, "session.")
 	h, s, two := strings.Cut(rest, ".")
@@ -386,12 +386,12 @@ func ParseSessionKey(key string) (Ref, error) {
 	return parseRef(h, s)
 }
 
-// BlockerKey is the key of one prompt's entry in the people's view.
+// BlockerKey returns the key of one prompt's entry in the people's view.
 func BlockerKey(harness, root, session, prompt string) string {
 	return "blocker." + tok(harness) + "." + tok(root) + "." + tok(session) + "." + tok(prompt)
 }
 
-// BlockerKeys is the filter for the entries of one root session ("" for all of the harness; both "" for all).
+// BlockerKeys returns the filter for the entries of one root session ("" for all of the harness; both "" for all).
 func BlockerKeys(harness, root string) string {
 	switch {
 	case harness == "":
@@ -403,15 +403,15 @@ func BlockerKeys(harness, root string) string {
 	}
 }
 
-// BlockerSessionKeys is the filter for the entries of one session.
+// BlockerSessionKeys returns the filter for the entries of one session.
 func BlockerSessionKeys(harness, root, session string) string {
 	return "blocker." + tok(harness) + "." + tok(root) + "." + tok(session) + ".*"
 }
 
-// WorkKey is the key of a session's entry in the harness's view.
+// WorkKey returns the key of a session's entry in the harness's view.
 func WorkKey(r Ref) string { return "work." + r.tokens() }
 
-// WorkKeys is the filter for all of a harness's entries ("" for all harnesses).
+// WorkKeys returns the filter for the entries of a harness ("" for all harnesses).
 func WorkKeys(harness string) string {
 	if harness == "" {
 		return "work.>"
@@ -419,15 +419,15 @@ func WorkKeys(harness string) string {
 	return "work." + tok(harness) + ".*"
 }
 
-// TicketKey is where incarnations are drawn: the revision of a put is the number.
+// TicketKey returns the key of a harness's tickets: the revision of a put is the incarnation.
 func TicketKey(harness string) string { return "ticket." + tok(harness) }
 
-// HarnessLeaseKey is the key of one harness process's lease.
+// HarnessLeaseKey returns the key of a harness process's lease.
 func HarnessLeaseKey(harness, incarnation string) string {
 	return "harness." + tok(harness) + "." + tok(incarnation)
 }
 
-// HarnessLeaseKeys is the filter for all leases of a harness ("" for all harnesses).
+// HarnessLeaseKeys returns the filter for the leases of a harness ("" for all harnesses).
 func HarnessLeaseKeys(harness string) string {
 	if harness == "" {
 		return "harness.>"
@@ -435,22 +435,22 @@ func HarnessLeaseKeys(harness string) string {
 	return "harness." + tok(harness) + ".*"
 }
 
-// ServiceLeaseKey is the key of one service process's lease.
+// ServiceLeaseKey returns the key of a service process's lease.
 func ServiceLeaseKey(name, instance string) string {
 	return ServiceLeasePrefix(name) + tok(instance)
 }
 
-// ClaimKey is the key, among the leases, of something that one process in a cell does at a time.
+// ClaimKey returns the key, in the lease bucket, of work that one process of a cell does at a time.
 func ClaimKey(what string) string { return "claim." + what }
 
-// ClockKey is the key, among the leases, under which the services keep how the broker's clock was set: [Steps] as JSON.
+// ClockKey returns the key, in the lease bucket, of the steps of the broker's clock: [Steps] as JSON.
 func ClockKey() string { return ClaimKey("clock") }
 
-// ServiceLeasePrefix is what the keys of all leases of a service begin with.
+// ServiceLeasePrefix returns the prefix of the keys of a service's leases.
 func ServiceLeasePrefix(name string) string { return "service." + tok(name) + "." }
 
-// ParseLeaseKey takes the key of a lease apart; class is harness or service, id the harness or the service's name,
-// member the incarnation or the instance. Tickets are no leases.
+// ParseLeaseKey parses the key of a lease. class is harness or service, id the harness or the service's name, member
+// the incarnation or the instance. The key of a ticket is an error.
 func ParseLeaseKey(key string) (class, id, member string, err error) {
 	parts := strings.Split(key, ".")
 	if len(parts) != 3 || parts[0] != "harness" && parts[0] != "service" {

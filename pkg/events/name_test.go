@@ -68,7 +68,7 @@ func TestIDRefuses(t *testing.T) {
 	}
 }
 
-// Any bytes whatever come back; what ID takes is exactly what Token makes.
+// Any bytes survive Token and ID. ID accepts exactly the results of Token.
 func TestTokenIsReversible(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		id := string(rapid.SliceOfN(rapid.Byte(), 0, 140).Draw(t, "id"))
@@ -119,7 +119,7 @@ func TestRefValidate(t *testing.T) {
 	}
 }
 
-// wantField checks that the error is about this field and malformed input, or that there is none for "".
+// wantField checks that the error wraps ErrMalformed and names field, or that it is nil for "".
 func wantField(t *testing.T, err error, field string) {
 	t.Helper()
 	if field == "" {
@@ -203,7 +203,7 @@ func TestNewCellRefuses(t *testing.T) {
 	}
 }
 
-// Every name is taken apart into what it was made of, whatever the ids are.
+// Every parse function returns the arguments from which a name was built, for any ids.
 func TestNamesParseBack(t *testing.T) {
 	c, err := events.NewCell("hf")
 	if err != nil {
@@ -292,7 +292,7 @@ func TestIsHarnessSource(t *testing.T) {
 	}
 }
 
-// Who asks can be read back from the subject, and no other subject is taken for a request.
+// ParseAsk returns the asker of a subject, and rejects every other subject.
 func TestAskers(t *testing.T) {
 	c, err := events.NewCell("hf")
 	if err != nil {
@@ -322,7 +322,8 @@ func TestAskers(t *testing.T) {
 	}
 	for subject, want := range map[string]bool{"_INBOX.x.y": true, "_R_.x": true, "": false, "_INBOX": false,
 		"_INBOXES.x": false, "_R_": false,
-		"$JS.API.STREAM.PURGE.HF_LOG": false, "$KV.hf_state.x": false, "hf.svc.ledger.close": false, "x._INBOX.y": false} {
+		"$JS.API.STREAM.PURGE.HF_LOG": false, "$KV.hf_state.x": false, "hf.svc.ledger.close": false,
+		"x._INBOX.y": false} {
 		if got := events.IsInbox(subject); got != want {
 			t.Errorf("IsInbox(%q) = %v", subject, got)
 		}

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// QuestionsBytesMax is the most that a prompt's questions, or a person's answers, may take, in bytes of JSON.
+// QuestionsBytesMax is the maximum size of a prompt's questions, or of a person's answers, in bytes of JSON.
 const QuestionsBytesMax = 64 << 10
 
-// PromptKind says what a prompt is for. An unknown kind is a generic blocker, never nothing.
+// PromptKind is the purpose of a prompt. An unknown kind is shown as a generic prompt.
 type PromptKind string
 
 // Kinds of prompts.
@@ -20,26 +20,26 @@ const (
 	PromptPlan       PromptKind = "plan"
 )
 
-// Delivery says how an answer reaches the agent.
+// Delivery is how an answer reaches the agent.
 type Delivery string
 
 // Deliveries.
 const (
-	DeliverToolResult Delivery = "tool-result" // it is the call's output
-	DeliverMessage    Delivery = "message"     // it is a message
-	DeliverCallback   Delivery = "callback"    // it resolves a promise in the asking process
+	DeliverToolResult Delivery = "tool-result" // as the call's output
+	DeliverMessage    Delivery = "message"     // as a message
+	DeliverCallback   Delivery = "callback"    // as the result of a promise in the asking process
 )
 
-// OwnerLoss says what becomes of a prompt when the asking process is gone.
+// OwnerLoss is what happens to a prompt when the asking process is gone.
 type OwnerLoss string
 
-// What becomes of a prompt.
+// Values of [OwnerLoss].
 const (
 	LossKeep   OwnerLoss = "keep"
 	LossExpire OwnerLoss = "expire"
 )
 
-// Reasons of endings that several programs write or look for.
+// Reasons of endings that several programs write or read.
 const (
 	ReasonOwnerLost  = "owner-lost"
 	ReasonDeadline   = "deadline"
@@ -53,13 +53,13 @@ const (
 	ReasonNoProgress = "no_progress"
 )
 
-// Option is one answer that a question offers.
+// Option is one choice of a question.
 type Option struct {
 	Label       string `json:"label"`
 	Description string `json:"description,omitempty"`
 }
 
-// Question is one question of a prompt. Multi allows several labels, Custom a text of one's own.
+// Question is one question of a prompt. Multi allows several labels, Custom allows free text.
 type Question struct {
 	ID       string   `json:"id"`
 	Header   string   `json:"header,omitempty"`
@@ -69,14 +69,14 @@ type Question struct {
 	Custom   bool     `json:"custom"`
 }
 
-// Answer is what a person said to one question. An answer with nothing selected and no text is a skipped question.
+// Answer is a person's answer to one question. An answer with nothing selected and no text is a skipped question.
 type Answer struct {
 	Question string   `json:"question"`
 	Selected []string `json:"selected"`
 	Text     string   `json:"text,omitempty"`
 }
 
-// MarshalJSON writes a list of options even if there are none, as the contract has it.
+// MarshalJSON writes options as a list even if it is empty, as the contract requires.
 func (q Question) MarshalJSON() ([]byte, error) {
 	type plain Question // no recursion
 	if q.Options == nil {
@@ -85,7 +85,7 @@ func (q Question) MarshalJSON() ([]byte, error) {
 	return marshal(plain(q))
 }
 
-// MarshalJSON writes a list of what was selected even if there is nothing in it, as the contract has it.
+// MarshalJSON writes selected as a list even if it is empty, as the contract requires.
 func (a Answer) MarshalJSON() ([]byte, error) {
 	type plain Answer // no recursion
 	if a.Selected == nil {
@@ -94,10 +94,10 @@ func (a Answer) MarshalJSON() ([]byte, error) {
 	return marshal(plain(a))
 }
 
-// PermissionQuestion is the id of the question that a permission without questions has.
+// PermissionQuestion is the id of the question of a permission without questions.
 const PermissionQuestion = "permission"
 
-// PermissionQuestions are the questions of a permission that came without any.
+// PermissionQuestions returns the questions of a permission without questions.
 func PermissionQuestions(title string) []Question {
 	return []Question{{ID: PermissionQuestion, Question: title, Options: []Option{{Label: "once"}, {Label: "always"}}}}
 }
@@ -128,10 +128,10 @@ func (f PromptRequested) Validate() error {
 	return first(needID("prompt", f.Prompt), mayID("turn", f.Turn), mayID("call", f.Call), checkQuestions(f.Questions))
 }
 
-// Blocks is whether the agent waits for the answer.
+// Blocks reports whether the agent waits for the answer.
 func (f PromptRequested) Blocks() bool { return f.Blocking == nil || *f.Blocking }
 
-// Loss is what becomes of it when its owner is gone, the default filled in.
+// Loss returns what happens to the prompt when its owner is gone, with the default applied.
 func (f PromptRequested) Loss() OwnerLoss {
 	switch {
 	case f.OnOwnerLoss == LossKeep || f.OnOwnerLoss == LossExpire:
@@ -143,7 +143,7 @@ func (f PromptRequested) Loss() OwnerLoss {
 	}
 }
 
-// Asked is what a person is asked: the questions, or those that a permission without any has.
+// Asked returns the questions for a person: the prompt's, or the default ones of a permission.
 func (f PromptRequested) Asked() []Question {
 	if len(f.Questions) == 0 && f.PromptKind == PromptPermission {
 		return PermissionQuestions(f.Title)
@@ -151,8 +151,8 @@ func (f PromptRequested) Asked() []Question {
 	return f.Questions
 }
 
-// decodePromptRequested reads a prompt even when its questions or its deadline are beyond reading: the agent waits all the
-// same, so the prompt stands as a generic blocker, or without a deadline, and the error says what was wrong.
+// decodePromptRequested decodes a prompt even if its questions or its deadline are unreadable: the agent waits in any
+// case. The prompt is then generic, or has no deadline, and the error is the reason.
 func decodePromptRequested(raw json.RawMessage) (Fact, error) {
 	type plainPrompt PromptRequested // no questions, no recursion
 	var v struct {
@@ -213,7 +213,7 @@ func checkQuestions(qs []Question) error {
 	return nil
 }
 
-// PromptAnswered is a person's answer. Said by the harness it came in through it, and is thereby delivered.
+// PromptAnswered is a person's answer. If the harness appends it, the answer is delivered already.
 type PromptAnswered struct {
 	Prompt  string   `json:"prompt"`
 	Answers []Answer `json:"answers"`
@@ -229,7 +229,7 @@ func (f PromptAnswered) Subject() string { return f.Prompt }
 // Validate implements [Fact].
 func (f PromptAnswered) Validate() error { return needID("prompt", f.Prompt) }
 
-// MarshalJSON writes a list of answers even if there are none, as the contract has it.
+// MarshalJSON writes answers as a list even if it is empty, as the contract requires.
 func (f PromptAnswered) MarshalJSON() ([]byte, error) {
 	type plain PromptAnswered // no recursion
 	if f.Answers == nil {
@@ -238,7 +238,7 @@ func (f PromptAnswered) MarshalJSON() ([]byte, error) {
 	return marshal(plain(f))
 }
 
-// PromptRejected is a person's no; with a text it is a correction that the model reads.
+// PromptRejected is a person's rejection; with a text it is a correction that the model reads.
 type PromptRejected struct {
 	Prompt string `json:"prompt"`
 	Text   string `json:"text,omitempty"`
@@ -254,7 +254,7 @@ func (f PromptRejected) Subject() string { return f.Prompt }
 // Validate implements [Fact].
 func (f PromptRejected) Validate() error { return needID("prompt", f.Prompt) }
 
-// PromptDismissed puts a prompt away.
+// PromptDismissed closes a prompt without an answer.
 type PromptDismissed struct {
 	Prompt string `json:"prompt"`
 	By     string `json:"by"`
@@ -299,7 +299,7 @@ func (f PromptSuperseded) Subject() string { return f.Prompt }
 // Validate implements [Fact].
 func (f PromptSuperseded) Validate() error { return needID("prompt", f.Prompt) }
 
-// PromptExpired says nobody can use an answer any more: its owner is lost, or its deadline has passed.
+// PromptExpired says an answer can no longer be used: its owner is lost, or its deadline has passed.
 type PromptExpired struct {
 	Prompt string `json:"prompt"`
 	Reason string `json:"reason"` // owner-lost, deadline

@@ -13,10 +13,12 @@ import (
 // prompt decodes a prompt.requested with this data.
 func prompt(t *testing.T, data string) events.Event {
 	t.Helper()
-	return decode(t, raw(t, map[string]any{"type": "holdfast.prompt.requested", "subject": "p1", "data": json.RawMessage(data)}))[0]
+	return decode(t, raw(t, map[string]any{
+		"type": "holdfast.prompt.requested", "subject": "p1", "data": json.RawMessage(data)}))[0]
 }
 
-// The agent waits whatever its questions look like: the prompt stands, and the reason is kept for the operator (P5).
+// The agent waits even if the questions are unreadable: the prompt is open, and the error is kept for the operator
+// (P5).
 func TestMalformedQuestions(t *testing.T) {
 	for _, c := range []struct{ name, field, rest, title string }{
 		{"not a list", "questions", `"title":"Sure?","questions":"yes or no"`, "Sure?"},
@@ -45,7 +47,7 @@ func TestMalformedQuestions(t *testing.T) {
 	}
 }
 
-// A deadline that is none is no deadline; what is asked is asked all the same (P5).
+// An unreadable deadline is no deadline; the questions are kept (P5).
 func TestMalformedDeadline(t *testing.T) {
 	for _, deadline := range []string{`"soon"`, `17`, `{}`, `"2026-11-20"`} {
 		e := prompt(
@@ -60,7 +62,7 @@ func TestMalformedDeadline(t *testing.T) {
 	}
 }
 
-// Without its id nothing can stand.
+// A prompt without an id is malformed.
 func TestPromptWithoutID(t *testing.T) {
 	for name, data := range map[string]string{
 		"no id":                       `{"kind":"question","questions":[]}`,
@@ -73,7 +75,7 @@ func TestPromptWithoutID(t *testing.T) {
 	}
 }
 
-// Many short questions are longer once every field is spelt out; that must not lose what could be read.
+// Many short questions are larger with every field written out. They must still be encoded.
 func TestQuestionsNearTheLimit(t *testing.T) {
 	var b strings.Builder
 	for i := range 1800 {
@@ -154,12 +156,13 @@ func TestAsked(t *testing.T) {
 	}
 }
 
-// Lists that the contract requires are lists on the wire, also with nothing in them.
+// Lists that the contract requires are written as lists even if they are empty.
 func TestListsAreNeverNull(t *testing.T) {
 	for want, v := range map[string]any{
-		`{"id":"q","question":"<?>","options":[],"multi":false,"custom":false}`: events.Question{ID: "q", Question: "<?>"},
-		`{"question":"q","selected":[]}`:                                        events.Answer{Question: "q"},
-		`{"prompt":"p1","answers":[],"by":""}`:                                  events.PromptAnswered{Prompt: "p1"},
+		`{"id":"q","question":"<?>","options":[],"multi":false,"custom":false}`: events.Question{
+			ID: "q", Question: "<?>"},
+		`{"question":"q","selected":[]}`:       events.Answer{Question: "q"},
+		`{"prompt":"p1","answers":[],"by":""}`: events.PromptAnswered{Prompt: "p1"},
 	} {
 		var b strings.Builder
 		enc := json.NewEncoder(&b)

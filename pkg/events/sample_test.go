@@ -15,7 +15,7 @@ var (
 
 func ptr[T any](v T) *T { return &v }
 
-// samples has one fact of every kind, in the order of the contract, with every field set.
+// samples returns one fact of every kind, in the order of the contract, with every field set.
 func samples() []events.Fact {
 	patch := &events.PolicyPatch{
 		AutoRetry:            events.Set(false),
@@ -143,7 +143,7 @@ func samples() []events.Fact {
 
 func source() string { return events.HarnessSource(ref.Harness, "17") }
 
-// sampleEvents are the samples in their envelopes.
+// sampleEvents returns the samples in their envelopes.
 func sampleEvents() []events.Event {
 	var evs []events.Event
 	for _, f := range samples() {
@@ -170,7 +170,7 @@ func decode(t testing.TB, body []byte) []events.Event {
 	return evs
 }
 
-// raw is the body of a commit of one event: a sound tool.started whose attributes are overridden; nil takes one away.
+// raw returns the body of a commit of one event: a valid tool.started with other attributes; nil removes one.
 func raw(t testing.TB, override map[string]any) []byte {
 	t.Helper()
 	attributes := map[string]any{

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// The official CloudEvents SDK reads what is written here, with equal attributes, extensions and data.
+// The official CloudEvents SDK reads the encoded events, with equal attributes, extensions and data.
 func TestOursInTheOfficialSDK(t *testing.T) {
 	sent := sampleEvents()
 	for i := range sent {
@@ -44,7 +44,7 @@ func TestOursInTheOfficialSDK(t *testing.T) {
 	}
 }
 
-// And the other way round: a writer that uses the SDK is understood here.
+// A batch of a writer that uses the SDK is decoded.
 func TestTheOfficialSDKsHere(t *testing.T) {
 	want := sampleEvents()
 	var batch []event.Event
@@ -79,7 +79,7 @@ func TestTheOfficialSDKsHere(t *testing.T) {
 	}
 }
 
-// equalJSON compares facts by what they say: json.Marshal may write raw fields with other escapes.
+// equalJSON compares facts by their JSON: json.Marshal may escape raw fields differently.
 func equalJSON(t *testing.T, a, b any) bool {
 	t.Helper()
 	var values [2]any
@@ -95,7 +95,7 @@ func equalJSON(t *testing.T, a, b any) bool {
 	return reflect.DeepEqual(values[0], values[1])
 }
 
-// One structured event, as the feed carries it, is one CloudEvent to the SDK.
+// A structured event, as in the feed, is one CloudEvent for the SDK.
 func TestFeedEventInTheOfficialSDK(t *testing.T) {
 	e := events.New(
 		"e1",

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// SessionOpened begins a session under epoch 1. Root is required with Parent: the id of the outermost session.
+// SessionOpened opens a session with epoch 1. Root is required with Parent: the id of the outermost session.
 type SessionOpened struct {
 	Incarnation  string          `json:"incarnation"`
 	Exclusive    *bool           `json:"exclusive,omitempty"` // default true
@@ -19,7 +19,7 @@ type SessionOpened struct {
 	Model        string          `json:"model,omitempty"`
 	ContextLimit int64           `json:"context_limit,omitempty"` // tokens
 	Policy       *PolicyPatch    `json:"policy,omitempty"`
-	Native       json.RawMessage `json:"native,omitempty"` // what the harness wants to keep with it, opaque
+	Native       json.RawMessage `json:"native,omitempty"` // data that the harness stores with it, opaque
 }
 
 // Kind implements [Fact].
@@ -59,9 +59,10 @@ func (f SessionClaimed) Validate() error { return needID("incarnation", f.Incarn
 
 // SessionConfigured changes the policy.
 type SessionConfigured struct {
-	Policy          *PolicyPatch `json:"policy"`                     // null or absent: unchanged
-	ProviderChanged bool         `json:"provider_changed,omitempty"` // lifts abandon marks that a new key or provider cures
-	By              string       `json:"by"`
+	Policy *PolicyPatch `json:"policy"` // null or absent: unchanged
+	// lifts abandon marks that a new key or provider cures
+	ProviderChanged bool   `json:"provider_changed,omitempty"`
+	By              string `json:"by"`
 }
 
 // Kind implements [Fact].
@@ -132,7 +133,7 @@ func (SessionClosed) Subject() string { return "" }
 // Validate implements [Fact].
 func (SessionClosed) Validate() error { return nil }
 
-// Policy is what may happen to a session by itself. It is always complete; [DefaultPolicy] is where it starts.
+// Policy configures what happens to a session automatically. It is always complete; [DefaultPolicy] is the default.
 type Policy struct {
 	AutoRetry            bool    `json:"auto_retry"`
 	RetryMax             int     `json:"retry_max"`               // attempts, 0: no bound but no-progress
@@ -144,7 +145,7 @@ type Policy struct {
 	StallAfterS          int64   `json:"stall_after_s"`           // seconds, 0: off
 }
 
-// StallAfter is how long a turn or a compaction may be silent; 0: for ever.
+// StallAfter returns how long a turn or a compaction may be silent; 0: for ever.
 func (p Policy) StallAfter() time.Duration { return time.Duration(p.StallAfterS) * time.Second }
 
 // Values of [Policy] Resume.
@@ -165,7 +166,7 @@ const (
 	stallAfterDefault = 600
 )
 
-// DefaultPolicy is the policy of a session that was told nothing.
+// DefaultPolicy returns the policy of a session without one.
 func DefaultPolicy() Policy {
 	return Policy{
 		AutoRetry:           true,
@@ -176,7 +177,7 @@ func DefaultPolicy() Policy {
 	}
 }
 
-// Validate says what is out of range, naming policy.<field>.
+// Validate returns an error for a value out of range, with the field policy.<name>.
 func (p Policy) Validate() error {
 	switch {
 	case p.RetryMax < 0 || p.RetryMax > policyCountMax:
@@ -216,16 +217,16 @@ type Setting[T any] struct {
 	Value   T
 }
 
-// Set is a setting with a value.
+// Set returns a setting with a value.
 func Set[T any](v T) Setting[T] { return Setting[T]{Present: true, Value: v} }
 
-// Unset is a setting that goes back to its default.
+// Unset returns a setting that restores the default.
 func Unset[T any]() Setting[T] { return Setting[T]{Present: true, Null: true} }
 
-// IsZero says the field is absent, so that encoding leaves it out.
+// IsZero reports whether the field is absent, so that encoding omits it.
 func (s Setting[T]) IsZero() bool { return !s.Present }
 
-// MarshalJSON is null or the value.
+// MarshalJSON writes null or the value.
 func (s Setting[T]) MarshalJSON() ([]byte, error) {
 	if s.Null || !s.Present {
 		return []byte("null"), nil
@@ -233,7 +234,7 @@ func (s Setting[T]) MarshalJSON() ([]byte, error) {
 	return json.Marshal(s.Value)
 }
 
-// UnmarshalJSON notes whether it was null.
+// UnmarshalJSON reads null or a value.
 func (s *Setting[T]) UnmarshalJSON(raw []byte) error {
 	s.Present, s.Null = true, bytes.Equal(raw, []byte("null"))
 	if s.Null {
@@ -253,17 +254,21 @@ func (s Setting[T]) apply(to *T, def T) {
 
 // PolicyPatch changes some fields of a [Policy]. A nil patch changes nothing.
 type PolicyPatch struct {
-	AutoRetry            Setting[bool]    `json:"auto_retry,omitzero"`              // default true
-	RetryMax             Setting[int]     `json:"retry_max,omitzero"`               // attempts, 0 (default): no bound but no-progress
-	Resume               Setting[string]  `json:"resume,omitzero"`                  // auto (default) or hold
-	ResumeMax            Setting[int]     `json:"resume_max,omitzero"`              // continuations after crashes without progress, default 10
-	CompactionThreshold  Setting[float64] `json:"compaction_threshold,omitzero"`    // part of the context limit, 0.1 to 1.0, default 0.7; 1.0 is off
-	ContextLimit         Setting[int64]   `json:"context_limit,omitzero"`           // tokens, 0 (default): what the harness reports
-	IdleCompactionAfterS Setting[int64]   `json:"idle_compaction_after_s,omitzero"` // seconds, 0 (default): off
-	StallAfterS          Setting[int64]   `json:"stall_after_s,omitzero"`           // seconds, 0: off, default 600
+	AutoRetry Setting[bool] `json:"auto_retry,omitzero"` // default true
+	// attempts, 0 (default): no bound but no-progress
+	RetryMax Setting[int]    `json:"retry_max,omitzero"`
+	Resume   Setting[string] `json:"resume,omitzero"` // auto (default) or hold
+	// continuations after crashes without progress, default 10
+	ResumeMax Setting[int] `json:"resume_max,omitzero"`
+	// part of the context limit, 0.1 to 1.0, default 0.7; 1.0 is off
+	CompactionThreshold Setting[float64] `json:"compaction_threshold,omitzero"`
+	// tokens, 0 (default): what the harness reports
+	ContextLimit         Setting[int64] `json:"context_limit,omitzero"`
+	IdleCompactionAfterS Setting[int64] `json:"idle_compaction_after_s,omitzero"` // seconds, 0 (default): off
+	StallAfterS          Setting[int64] `json:"stall_after_s,omitzero"`           // seconds, 0: off, default 600
 }
 
-// Apply is the policy with this patch.
+// Apply returns the policy with this patch.
 func (p *PolicyPatch) Apply(to Policy) Policy {
 	if p == nil {
 		return to
@@ -280,5 +285,5 @@ func (p *PolicyPatch) Apply(to Policy) Policy {
 	return to
 }
 
-// Validate says which value is out of range. Fields do not depend on each other, so the defaults stand for the rest.
+// Validate returns an error for a value out of range. Fields are independent, so it checks the patched default policy.
 func (p *PolicyPatch) Validate() error { return p.Apply(DefaultPolicy()).Validate() }

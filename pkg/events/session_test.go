@@ -118,7 +118,7 @@ func setting[T any](value *rapid.Generator[T]) *rapid.Generator[events.Setting[T
 	})
 }
 
-// A patch says the same after a journey, and applying it twice is applying it once.
+// A patch is unchanged after encode and decode, and applying it twice has the effect of applying it once.
 func TestPolicyPatchRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := &events.PolicyPatch{

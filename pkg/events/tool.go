@@ -2,11 +2,11 @@ package events
 
 import "encoding/json"
 
-// OutcomeUnknown is the outcome of an interrupted call: it may or may not have done its work.
+// OutcomeUnknown is the outcome of an interrupted call: it may or may not have taken effect.
 const OutcomeUnknown = "unknown"
 
-// ToolStarted says a call was handed to its tool. From here until a terminal fact the world may already have changed,
-// so recovery reports the outcome as unknown and never repeats the call.
+// ToolStarted says a call was passed to its tool. From here until a terminal fact the call may have taken effect, so
+// recovery reports its outcome as unknown and never repeats it.
 type ToolStarted struct {
 	Call       string          `json:"call"`
 	Turn       string          `json:"turn"`

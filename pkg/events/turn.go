@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// OptionsBytesMax is the most a turn's options may take, in bytes of JSON.
+// OptionsBytesMax is the maximum size of a turn's options, in bytes of JSON.
 const OptionsBytesMax = 16 << 10
 
-// PromptsNamedMax is the most prompts that one turn names.
+// PromptsNamedMax is the maximum number of prompts that one turn names.
 const PromptsNamedMax = 128
 
-// Cause says why a turn is wanted.
+// Cause is the reason for a turn.
 type Cause string
 
 // Causes of turns.
@@ -32,16 +32,16 @@ const (
 	ActorStall      = "stall"
 )
 
-// Failure is what went wrong: a kind that rules are written about, and a text for people.
+// Failure is an error of a turn or a compaction: a kind for the rules, and a text for people.
 type Failure struct {
 	Kind         string `json:"kind"`
 	Text         string `json:"text"`
 	Status       int    `json:"status,omitempty"`         // HTTP status of the provider
-	RetryAfterMS int64  `json:"retry_after_ms,omitempty"` // the provider's wish, milliseconds
+	RetryAfterMS int64  `json:"retry_after_ms,omitempty"` // the delay that the provider asks for, milliseconds
 }
 
-// UnmarshalJSON takes whatever stands for an error: in place of the object a text, or any JSON, which is then the text; a
-// field that is not of its type as near to it as can be. What failed must not stay open because of how it is told.
+// UnmarshalJSON accepts any JSON for an error, so that a failed turn always ends. A string, or any other JSON than an
+// object, becomes the text. A field of another type is converted as far as possible.
 func (f *Failure) UnmarshalJSON(raw []byte) error {
 	type plain Failure // no recursion
 	*f = Failure{}
@@ -67,7 +67,7 @@ func (f *Failure) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// asText is the text, if it is one, else whatever was sent.
+// asText returns the value of a JSON string, else the JSON itself.
 func asText(raw json.RawMessage) string {
 	var s string
 	if len(raw) == 0 || json.Unmarshal(raw, &s) == nil {
@@ -76,7 +76,7 @@ func asText(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// asNumber is the whole number that is nearest, 0 for what is none.
+// asNumber returns the nearest whole number, 0 for JSON that is not a number.
 func asNumber(raw json.RawMessage) int64 {
 	n, err := strconv.ParseFloat(string(raw), 64)
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
@@ -89,13 +89,15 @@ func asNumber(raw json.RawMessage) int64 {
 type TurnRequested struct {
 	Turn       string          `json:"turn"`
 	Cause      Cause           `json:"cause"`
-	OfTurn     string          `json:"of_turn,omitempty"` // the turn it retries or goes on with
+	OfTurn     string          `json:"of_turn,omitempty"` // the turn that it retries or continues
 	Message    string          `json:"message,omitempty"`
 	Attempt    int             `json:"attempt,omitempty"`
 	Options    json.RawMessage `json:"options,omitempty"` // of the turn it repeats, opaque
 	Compaction string          `json:"compaction,omitempty"`
-	Prompt     string          `json:"prompt,omitempty"`  // one of Prompts: the decision that called for the turn, else the first
-	Prompts    []string        `json:"prompts,omitempty"` // the settled prompts it carries to the harness, at most [PromptsNamedMax]
+	// one of Prompts: the decision that caused the turn, else the first
+	Prompt string `json:"prompt,omitempty"`
+	// the settled prompts that it delivers, at most [PromptsNamedMax]
+	Prompts []string `json:"prompts,omitempty"`
 }
 
 // Kind implements [Fact].
@@ -110,15 +112,15 @@ func (f TurnRequested) Validate() error {
 		mayID("compaction", f.Compaction), mayID("prompt", f.Prompt), promptsFit(f.Prompts), optionsFit(f.Options))
 }
 
-// TurnStarted says the harness works on a turn. Options are opaque: what makes a retry the same request.
+// TurnStarted says the harness works on a turn. Options are opaque; a retry repeats them.
 type TurnStarted struct {
 	Turn      string          `json:"turn"`
 	Cause     Cause           `json:"cause"`
 	Synthetic bool            `json:"synthetic"`         // not caused by a person
-	OfTurn    string          `json:"of_turn,omitempty"` // if open, ends as continued
+	OfTurn    string          `json:"of_turn,omitempty"` // if open, it ends as continued
 	Message   string          `json:"message,omitempty"` // taken out of the queue
 	Prompt    string          `json:"prompt,omitempty"`  // one of Prompts, as it was requested
-	Prompts   []string        `json:"prompts,omitempty"` // the settled prompts it has; delivered when it completes
+	Prompts   []string        `json:"prompts,omitempty"` // the settled prompts that it has; delivered when it completes
 	Attempt   int             `json:"attempt,omitempty"`
 	Options   json.RawMessage `json:"options,omitempty"`
 }
@@ -141,7 +143,7 @@ func (f TurnStarted) Validate() error {
 	)
 }
 
-// TurnCompleted says the turn came to its end.
+// TurnCompleted says the turn is complete.
 type TurnCompleted struct {
 	Turn   string `json:"turn"`
 	Finish string `json:"finish,omitempty"` // the provider's finish reason
@@ -172,7 +174,7 @@ func (f TurnFailed) Subject() string { return f.Turn }
 // Validate implements [Fact].
 func (f TurnFailed) Validate() error { return needID("turn", f.Turn) }
 
-// TurnStopRequested is pending work: the harness shall stop this turn and say [TurnStopped].
+// TurnStopRequested is pending work: the harness shall stop this turn and append [TurnStopped].
 type TurnStopRequested struct {
 	Turn   string `json:"turn"`
 	Actor  string `json:"actor"` // person, compaction, stall
@@ -189,7 +191,7 @@ func (f TurnStopRequested) Subject() string { return f.Turn }
 // Validate implements [Fact].
 func (f TurnStopRequested) Validate() error { return needID("turn", f.Turn) }
 
-// TurnStopped says the turn was stopped; for a turn that has ended already it is the receipt of the request.
+// TurnStopped says the turn was stopped. For a turn that has ended already it is the receipt of the request.
 type TurnStopped struct {
 	Turn   string `json:"turn"`
 	Actor  string `json:"actor"`
@@ -220,7 +222,7 @@ func (f TurnInterrupted) Subject() string { return f.Turn }
 // Validate implements [Fact].
 func (f TurnInterrupted) Validate() error { return needID("turn", f.Turn) }
 
-// RetryScheduled says that a failed turn will be tried again. DueAt is the broker's time of the failure + DelayMS.
+// RetryScheduled says that a failed turn will be retried. DueAt is the broker's time of the failure + DelayMS.
 type RetryScheduled struct {
 	Turn    string    `json:"turn"`
 	Attempt int       `json:"attempt"` // counted from 1
@@ -238,7 +240,7 @@ func (f RetryScheduled) Subject() string { return f.Turn }
 // Validate implements [Fact].
 func (f RetryScheduled) Validate() error { return needID("turn", f.Turn) }
 
-// RetryAbandoned says that a failed turn will not be tried again by itself.
+// RetryAbandoned says that a failed turn will not be retried automatically.
 type RetryAbandoned struct {
 	Turn    string `json:"turn"`
 	Attempt int    `json:"attempt"`

@@ -1,6 +1,6 @@
 package events
 
-// Tokens is what a model counted for one call.
+// Tokens counts the tokens of one model call.
 type Tokens struct {
 	Input      int64 `json:"input"`
 	CacheRead  int64 `json:"cache_read"`
@@ -35,8 +35,9 @@ func (f UsageReported) Validate() error {
 	return mayID("turn", f.Turn)
 }
 
-// Used is how much of the context the next call starts with: what went in, never what came out. With input that
-// already includes what was cached, the input alone, or what was read from the cache if there is no input.
+// Used returns how many tokens of context the next call starts with: the input and the cached tokens, never the output.
+// If the input includes the cached tokens, it is the input alone, or the tokens read from the cache if there is no
+// input.
 func (f UsageReported) Used() int64 {
 	t := f.Tokens
 	switch {

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// eventBytesTypical is what an event usually takes, in bytes.
+// eventBytesTypical is the typical size of an event, in bytes.
 const eventBytesTypical = 400
 
-// EncodeBatch is the body of a commit. It fails with [ErrMalformed] when an envelope or a fact is invalid, the events are
-// of several sessions, or a limit is passed: what this returns, every reader can read. (Data given without a Fact is not
-// looked into: that is how what is strange is handed on.)
+// EncodeBatch returns the body of a commit. It fails with [ErrMalformed] when an envelope or a fact is invalid, when
+// the events are of several sessions, or above a limit: every reader can decode the result. (Data without a Fact is not
+// checked, so that unknown events can be forwarded.)
 func EncodeBatch(evs []Event) ([]byte, error) {
 	if err := batchFits(len(evs)); err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func EncodeBatch(evs []Event) ([]byte, error) {
 	return enc.buf.Bytes(), nil
 }
 
-// mayTravel checks what [DecodeBatch] will check.
+// mayTravel checks what [DecodeBatch] checks.
 func (e *Event) mayTravel(session string) error {
 	if err := e.envelope(session); err != nil || e.Fact == nil {
 		return err
@@ -58,8 +58,8 @@ func (e *Event) mayTravel(session string) error {
 // MarshalJSON is [EncodeEvent].
 func (e Event) MarshalJSON() ([]byte, error) { return EncodeEvent(&e) }
 
-// EncodeEvent is the structured CloudEvents form, as the feed carries it. It fails with [ErrMalformed] when the data is
-// no JSON, or too large, or the time has no RFC 3339 form.
+// EncodeEvent returns the structured CloudEvents form, as in the feed. It fails with [ErrMalformed] when the data is
+// not JSON or too large, or when the time has no RFC 3339 form.
 func EncodeEvent(e *Event) ([]byte, error) {
 	enc := newEncoder(1)
 	if err := enc.event(e); err != nil {
@@ -68,8 +68,8 @@ func EncodeEvent(e *Event) ([]byte, error) {
 	return enc.buf.Bytes(), nil
 }
 
-// encoder writes events one after the other. Data that is there goes out as it came, without white space: escaping it
-// anew, as json.Marshal does, would make it grow beyond what readers take.
+// encoder appends events. It copies existing data without white space: json.Marshal would escape it again, and could
+// make it larger than readers accept.
 type encoder struct {
 	buf  bytes.Buffer
 	json *json.Encoder
@@ -139,7 +139,7 @@ func (enc *encoder) data(e *Event) error {
 	return first(dataFits(e.Kind, n), listFits(e.Fact, n))
 }
 
-// listFits checks the size of questions and answers. It measures only what is in data that is large enough.
+// listFits checks the size of questions and answers. It encodes them only if the data is large enough.
 func listFits(f Fact, dataBytes int) error {
 	if dataBytes <= QuestionsBytesMax {
 		return nil
@@ -164,21 +164,21 @@ func listFits(f Fact, dataBytes int) error {
 	return nil
 }
 
-// marshal is json.Marshal without the escapes that only HTML needs.
+// marshal is json.Marshal without HTML escaping.
 func marshal(v any) ([]byte, error) {
 	enc := newEncoder(1)
 	err := enc.value(v)
 	return enc.buf.Bytes(), err
 }
 
-// text writes one more attribute.
+// text appends a string attribute.
 func (enc *encoder) text(name, value string) {
 	enc.buf.WriteString(`,"`)
 	enc.buf.WriteString(name)
 	enc.buf.WriteString(`":`)
 	if strings.IndexFunc(value, needsEscape) >= 0 {
 		if err := enc.value(value); err != nil {
-			panic(err) // no string can fail to encode
+			panic(err) // encoding a string cannot fail
 		}
 		return
 	}
@@ -193,13 +193,12 @@ func (enc *encoder) value(v any) error {
 	if err := enc.json.Encode(v); err != nil {
 		return err
 	}
-	enc.buf.Truncate(enc.buf.Len() - 1) // the line feed that Encode ends with
+	enc.buf.Truncate(enc.buf.Len() - 1) // Encode appends a line feed
 	return nil
 }
 
-// decodeQuickly reads a batch as nearly all are: attributes that this package knows, in plain ASCII, and facts of known
-// kinds without a fault. For anything else it says false, and the thorough way decides: it never gives another answer
-// than that one, only sooner. Data points into the body.
+// decodeQuickly decodes the usual batches: known attributes in plain ASCII, and valid facts of known kinds. It returns
+// false for any other batch, which [decodeThoroughly] decodes. Both return the same events. Data points into the body.
 func decodeQuickly(r Ref, body []byte) ([]Event, bool) {
 	s := &scanner{body: body, words: [...]string{specVersion, jsonType, r.Session, ""}}
 	if !s.next('[') {
@@ -222,11 +221,11 @@ func decodeQuickly(r Ref, body []byte) ([]Event, bool) {
 	}
 }
 
-// scanner walks over JSON. Its methods say false at the first thing out of the ordinary, and are of no use afterwards.
+// scanner reads JSON. A method returns false at the first unusual form; then the scanner cannot be used any more.
 type scanner struct {
 	body  []byte
 	at    int
-	words [4]string // what events of a batch have in common; the last is the source of the event before
+	words [4]string // strings that the events of a batch share; the last is the source of the previous event
 }
 
 func (s *scanner) space() {
@@ -241,7 +240,7 @@ func (s *scanner) atEnd() bool {
 	return s.at == len(s.body)
 }
 
-// next takes this byte, if it is the next but for white space.
+// next skips white space and the byte c, if c is next.
 func (s *scanner) next(c byte) bool {
 	s.space()
 	if s.at >= len(s.body) || s.body[s.at] != c {
@@ -251,7 +250,7 @@ func (s *scanner) next(c byte) bool {
 	return true
 }
 
-// event takes one object.
+// event reads one object.
 func (s *scanner) event(w *wire) bool {
 	if !s.next('{') {
 		return false
@@ -267,7 +266,7 @@ func (s *scanner) event(w *wire) bool {
 	}
 }
 
-// attribute takes one value. An attribute that is not known here may be known in other letters: that is for others.
+// attribute reads one value. It returns false for an unknown attribute, whose name may differ only in case.
 func (s *scanner) attribute(w *wire, name []byte) (ok bool) {
 	var to *string
 	switch string(name) {
@@ -306,7 +305,7 @@ func (s *scanner) attribute(w *wire, name []byte) (ok bool) {
 	return ok
 }
 
-// word is the string of these bytes, without making it anew if it is at hand.
+// word returns value as a string, from words if it is there.
 func (s *scanner) word(value []byte) string {
 	for _, w := range s.words {
 		if string(value) == w {
@@ -316,7 +315,7 @@ func (s *scanner) word(value []byte) string {
 	return string(value)
 }
 
-// text takes a string that is written as it is meant.
+// text reads a string without escapes.
 func (s *scanner) text() ([]byte, bool) {
 	if !s.next('"') {
 		return nil, false
@@ -333,7 +332,7 @@ func (s *scanner) text() ([]byte, bool) {
 	return nil, false
 }
 
-// epochDigitsMax is how many digits surely fit 64 bits.
+// epochDigitsMax is the number of decimal digits that always fit 64 bits.
 const epochDigitsMax = 18
 
 func (s *scanner) number() (n uint64, ok bool) {
@@ -346,11 +345,11 @@ func (s *scanner) number() (n uint64, ok bool) {
 	return n, digits >= 1 && digits <= epochDigitsMax && s.body[start] != '0'
 }
 
-// quickDepthMax is how many brackets may be open; encoding/json has a limit of its own, far beyond.
+// quickDepthMax is the maximum number of open brackets; the limit of encoding/json is far higher.
 const quickDepthMax = 1000
 
-// object takes an object whole by counting brackets. Whether it is JSON within is for those to say who read it: all that
-// is certain is that no JSON object ends elsewhere.
+// object skips one object by counting brackets and returns its bytes. The caller checks that they are JSON: object is
+// certain only that no JSON object ends elsewhere.
 func (s *scanner) object() (json.RawMessage, bool) {
 	s.space()
 	start, depth := s.at, 0
@@ -378,7 +377,7 @@ func (s *scanner) object() (json.RawMessage, bool) {
 	return nil, false
 }
 
-// skipString goes from the quote that opens a string to the one that closes it.
+// skipString moves from the opening quote of a string to the closing one.
 func (s *scanner) skipString() bool {
 	for s.at++; s.at < len(s.body); s.at++ {
 		switch s.body[s.at] {

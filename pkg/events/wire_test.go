@@ -39,7 +39,7 @@ func quickSeeds(t testing.TB) [][]byte {
 	return [][]byte{one, two, wide.Bytes()}
 }
 
-// Ordinary batches go the quick way, or it would be there for nothing.
+// Ordinary batches are decoded quickly.
 func TestOrdinaryBatchesAreReadQuickly(t *testing.T) {
 	for _, body := range quickSeeds(t) {
 		quick, ok := decodeQuickly(quickRef, body)
@@ -53,7 +53,7 @@ func TestOrdinaryBatchesAreReadQuickly(t *testing.T) {
 	}
 }
 
-// What is out of the ordinary is left to the thorough way, even where that one takes it.
+// Unusual batches are left to decodeThoroughly, even if it accepts them.
 func TestTheRestIsReadThoroughly(t *testing.T) {
 	body := string(quickSeeds(t)[0])
 	for name, change := range map[string][2]string{
@@ -85,7 +85,8 @@ func TestTheRestIsReadThoroughly(t *testing.T) {
 		"something behind the batch": body + "]",
 		"a comma too many":           strings.TrimSuffix(body, "]") + ",]",
 		"two commas":                 strings.Replace(body, `,"id"`, `,,"id"`, 1),
-		"data nested deeply":         strings.Replace(body, `[[{}]]`, strings.Repeat("[", 1001)+strings.Repeat("]", 1001), 1),
+		"data nested deeply": strings.Replace(body, `[[{}]]`,
+			strings.Repeat("[", 1001)+strings.Repeat("]", 1001), 1),
 	} {
 		if evs, ok := decodeQuickly(quickRef, []byte(changed)); ok || changed == body {
 			t.Errorf("%s was read quickly: %+v", name, evs)
@@ -102,7 +103,7 @@ func TestTheRestIsReadThoroughly(t *testing.T) {
 	}
 }
 
-// FuzzDecodeQuickly: whenever the quick way gives an answer, it is that of the thorough one.
+// FuzzDecodeQuickly: a batch that decodeQuickly accepts has the same events with decodeThoroughly.
 func FuzzDecodeQuickly(f *testing.F) {
 	for _, body := range quickSeeds(f) {
 		f.Add(body)
@@ -131,7 +132,7 @@ func FuzzDecodeQuickly(f *testing.F) {
 	})
 }
 
-// TestRetryAfterIsTakenAsItComes: a turn that failed has ended, whatever stands for the provider's wish.
+// TestRetryAfterIsTakenAsItComes: a failed turn has ended, whatever JSON its retry_after_ms is.
 func TestRetryAfterIsTakenAsItComes(t *testing.T) {
 	const most = 1 << 53
 	for said, want := range map[string]int64{
@@ -153,7 +154,7 @@ func TestRetryAfterIsTakenAsItComes(t *testing.T) {
 	}
 }
 
-// TestErrorsOfAllSorts: what failed has failed, however its error is told; a text alone is an error too.
+// TestErrorsOfAllSorts: a failed turn has ended, whatever JSON its error is. A string alone is an error, too.
 func TestErrorsOfAllSorts(t *testing.T) {
 	for said, want := range map[string]Failure{
 		`"boom"`:                     {Text: "boom"},
@@ -163,7 +164,8 @@ func TestErrorsOfAllSorts(t *testing.T) {
 		`{}`:                         {},
 		`{"kind":5,"text":{"a":1}}`:  {Kind: "5", Text: `{"a":1}`},
 		`{"kind":"x","status":"on"}`: {Kind: "x"},
-		`{"kind":"x","text":"y","status":503.0,"retry_after_ms":2.5e3}`: {Kind: "x", Text: "y", Status: 503, RetryAfterMS: 2500},
+		`{"kind":"x","text":"y","status":503.0,"retry_after_ms":2.5e3}`: {
+			Kind: "x", Text: "y", Status: 503, RetryAfterMS: 2500},
 	} {
 		for _, kind := range []string{`tool.failed","subject":"c`, `turn.failed","subject":"t`,
 			`compaction.failed","subject":"k`} {
@@ -190,7 +192,7 @@ func TestErrorsOfAllSorts(t *testing.T) {
 	}
 }
 
-// TestWholeNumbers: some languages have one sort of number, and write 2.0 for 2. What is not whole is malformed.
+// TestWholeNumbers: languages with one number type write 2.0 for 2. A number that is not whole is malformed.
 func TestWholeNumbers(t *testing.T) {
 	decode := func(epoch, attempt, options string) Event {
 		body := `[{"specversion":"1.0","id":"e","source":"x","type":"holdfast.turn.started","subject":"t",` +
