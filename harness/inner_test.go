@@ -729,3 +729,37 @@ func TestWhatErrorsSay(t *testing.T) {
 		t.Errorf("connected: %v", err)
 	}
 }
+
+// TestACompactionThatLostItsLease: a compaction that is cut off because the lease was lost has failed for that reason,
+// whatever its handler returns.
+func TestACompactionThatLostItsLease(t *testing.T) {
+	x := newInside(t)
+	x.quietly(events.WriterCompaction, events.CompactionRequested{Compaction: "k1", Reason: events.CompactManual, Used: 1, Limit: 2})
+	if err := x.s.catchUp(x.ctx); err != nil {
+		t.Fatal(err)
+	}
+	x.mustRelay(events.CompactionStarted{Compaction: "k1"})
+	k := x.shiftOf(nil)
+	k.w.Compact = func(context.Context, *Session, session.WorkCompaction) (int64, error) {
+		x.s.cancel(ErrLeaseLost)
+		return 0, errors.New("invalid api key")
+	}
+	if err := k.compact(x.ctx, x.s, session.WorkCompaction{Compaction: "k1"}); err != nil {
+		t.Fatal(err)
+	}
+	if c := x.s.State().LastCompaction; c == nil || c.Error == nil || c.Error.Kind != failureLeaseLost {
+		t.Errorf("%+v", c)
+	}
+}
+
+// TestCloseReportsTheLease: a lease that could not be given back is reported by Close, beside what else failed.
+func TestCloseReportsTheLease(t *testing.T) {
+	x := newInside(t)
+	x.h.bus.Close()
+	ctx, cancel := brief(x.ctx)
+	defer cancel()
+	err := x.h.Close(ctx)
+	if err == nil || !strings.Contains(err.Error(), "delete "+events.HarnessLeaseKey("laptop", x.h.Incarnation())) {
+		t.Errorf("%v", err)
+	}
+}
