@@ -57,11 +57,12 @@ func steps(all ...any) (list []struct {
 	err error
 }) {
 	for i := 0; i < len(all); i += 2 {
+		n, _ := all[i].(int)
 		err, _ := all[i+1].(error)
 		list = append(list, struct {
 			at  time.Duration
 			err error
-		}{time.Duration(all[i].(int)) * time.Second, err})
+		}{time.Duration(n) * time.Second, err})
 	}
 	return list
 }
