@@ -259,17 +259,15 @@ func (p *pod) watch(gone chan struct{}) {
 			continue
 		}
 		_, err := p.ask(probe.Exec.Command)
-		switch {
-		case err == nil:
+		if err == nil {
 			failed = 0
 			p.mu.Lock()
 			p.started = true
 			p.mu.Unlock()
 			probe = p.probes.LivenessProbe
 			continue
-		default:
-			failed++
 		}
+		failed++
 		if failed >= probe.failures() {
 			p.mu.Lock()
 			p.restarts = append(p.restarts, err.Error())
