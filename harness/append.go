@@ -130,6 +130,7 @@ func (s *Session) do(ctx context.Context, o *op) error {
 	if err := context.Cause(ctx); err != nil {
 		return fmt.Errorf("harness: %s: %w", s.ref, err)
 	}
+	s.haveAll(o.facts)
 	if err := s.queueUp(false, o); err != nil {
 		return err
 	}

@@ -213,3 +213,52 @@ func TestClaimOfOlderRules(t *testing.T) {
 		t.Errorf("the open turn is %+v", turn)
 	}
 }
+
+// TestReceiptsBeforeATurnEnds: an Ask has returned the answer of a call that is still open. However the turn ends, the agent has
+// the answer: no other turn is requested for it.
+func TestReceiptsBeforeATurnEnds(t *testing.T) {
+	for name, c := range map[string]struct {
+		more int // questions that are asked and answered after it
+		end  func(w *world, s *harness.Session, turn *harness.Turn)
+	}{
+		"by a fact": {end: func(w *world, s *harness.Session, turn *harness.Turn) {
+			check(w.t, s.Append(w.ctx, events.TurnCompleted{Turn: turn.ID()}))
+		}},
+		"by a turn in its place": {end: func(w *world, s *harness.Session, _ *harness.Turn) {
+			own, err := s.StartTurn(w.ctx, harness.Start{ID: "own", Synthetic: true})
+			check(w.t, err)
+			check(w.t, own.Complete(w.ctx, "stop"))
+		}},
+		"after many questions": {more: 2*session.RecentMax + 2, end: func(w *world, _ *harness.Session, turn *harness.Turn) {
+			check(w.t, turn.Complete(w.ctx, "stop"))
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it mostly waits
+			w := newWorld(t)
+			h := w.connect()
+			s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+			check(t, h.Ready(w.ctx))
+			turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+			must[*harness.Call](t)(turn.Tool(w.ctx, harness.Tool{ID: "c1", Name: "ask"}))
+			asked := func(id, call string) {
+				done := make(chan error, 1)
+				go func() {
+					_, err := turn.Ask(w.ctx, harness.Prompt{ID: id, Call: call, Questions: question()})
+					done <- err
+				}()
+				w.awaiting("s", id)
+				w.mustAnswer("s", id, "blue")
+				check(t, <-done)
+			}
+			asked("p1", "c1")
+			for i := range c.more {
+				asked(fmt.Sprint("q", i), "")
+			}
+			c.end(w, s, turn)
+			if f, owed := w.state("s").Owed(); owed {
+				t.Errorf("owed %+v", f)
+			}
+		})
+	}
+}

@@ -341,7 +341,7 @@ func (s *Session) have(prompt string) {
 	s.told[prompt] = turnID(s.st)
 	if len(s.told) > toldMax {
 		for id := range s.told {
-			if _, kept := s.st.Ended(session.EntityPrompt, id); !kept {
+			if _, kept := s.st.Ended(session.EntityPrompt, id); !kept && s.st.Prompts[id] == nil {
 				delete(s.told, id)
 			}
 		}
@@ -353,9 +353,24 @@ func (s *Session) have(prompt string) {
 	}
 }
 
-// haveAll gives the receipts for what Asks of a turn have returned and no call has ended with. The end of the turn ends its
-// calls without delivering anything, and what was not delivered is brought to the agent by another turn.
-func (s *Session) haveAll(turn string) {
+// haveAll gives the receipts for what Asks of a turn have returned and no call has ended with, before facts are queued that end
+// the turn: by its completion, or by a turn of the agent in its place. The end of a turn ends its calls without delivering
+// anything, and what was not delivered is brought to the agent by another turn.
+func (s *Session) haveAll(facts []events.Event) {
+	for i := range facts {
+		switch f := facts[i].Fact.(type) {
+		case events.TurnCompleted:
+			s.haveOf(f.Turn)
+		case events.TurnStarted:
+			if t := s.OpenTurn(); t != nil && t.id != f.Turn {
+				s.haveOf(t.id)
+			}
+		}
+	}
+}
+
+// haveOf gives the receipts for what Asks of a turn have returned.
+func (s *Session) haveOf(turn string) {
 	owes := func(st *session.State, prompt string) bool {
 		p := st.Prompts[prompt]
 		return p != nil && p.Status != session.Awaiting

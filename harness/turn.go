@@ -150,7 +150,6 @@ func (t *Turn) Context() context.Context {
 // Complete ends the turn. Finish is the provider's reason, if any. Calls and prompts that are open in it end with it. A decision
 // of a person that no [Turn.Ask] of this turn returned is not lost: another turn is requested for it.
 func (t *Turn) Complete(ctx context.Context, finish string) error {
-	t.s.haveAll(t.id)
 	return t.s.Append(ctx, events.TurnCompleted{Turn: t.id, Finish: finish})
 }
 

@@ -15,6 +15,7 @@ type debt struct {
 	at      uint64 // place of the decision in the log
 	call    string // that waits for the decision
 	message string // that an answer becomes when its asker is gone
+	quiet   bool   // a dismissal: named by the next turn, and calls for none
 }
 
 // brings are the prompts that a turn names as it begins: by itself, or by the request that it takes.
@@ -44,7 +45,7 @@ func (x *Log) Unheard(s *session.State) []string {
 	if x.called() < x.lastStop {
 		since = max(since, x.lastStop)
 	}
-	return slices.DeleteFunc(x.Owed(), func(id string) bool { return x.debts[id].at <= since })
+	return slices.DeleteFunc(x.Owed(), func(id string) bool { return x.debts[id].quiet || x.debts[id].at <= since })
 }
 
 // answers follows the decisions of people (V15). A decision is owed until its receipt, until its call ends with it, or until
@@ -53,11 +54,11 @@ func (x *Log) Unheard(s *session.State) []string {
 func (x *Log) answers(e *events.Event) {
 	switch f := e.Fact.(type) {
 	case events.PromptAnswered:
-		x.decided(f.Prompt)
+		x.decided(f.Prompt, false)
 	case events.PromptRejected:
-		x.decided(f.Prompt)
+		x.decided(f.Prompt, false)
 	case events.PromptDismissed:
-		x.decided(f.Prompt)
+		x.decided(f.Prompt, true)
 	case events.PromptDelivered:
 		x.received(f)
 	case events.ToolCompleted:
@@ -81,12 +82,12 @@ func (x *Log) answers(e *events.Event) {
 	}
 }
 
-func (x *Log) decided(prompt string) {
+func (x *Log) decided(prompt string, quiet bool) {
 	p := x.before.Prompts[prompt]
 	if p == nil || x.c.Writer == events.WriterHarness { // what comes in through the harness is delivered by that
 		return
 	}
-	x.debts[prompt] = debt{at: x.c.Seq, call: p.Call,
+	x.debts[prompt] = debt{at: x.c.Seq, call: p.Call, quiet: quiet,
 		message: events.DeriveID("answer", x.before.Session, prompt, strconv.FormatUint(p.Seq, 10))}
 }
 

@@ -209,6 +209,11 @@ func TestUnheard(t *testing.T) {
 			s.stops("t")
 			s.harness(events.TurnStopped{Turn: "t", Actor: events.ActorPerson})
 		}},
+		"a person dismissed it": {[]string{"p"}, func(s *story) {
+			s.question("r")
+			s.person(events.WriterLedger, events.PromptDismissed{Prompt: "r", By: "ada"})
+			s.completes("t")
+		}},
 		"a person stopped it before": {[]string{"r"}, func(s *story) {
 			s.question("r")
 			s.stops("t")

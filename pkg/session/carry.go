@@ -175,7 +175,7 @@ func (s *State) Owed() (f events.TurnRequested, ok bool) {
 	}
 	for _, id := range s.Carry() {
 		c, _ := s.resolve(id)
-		if !c.Status.byPerson() || c.Seq <= s.HeldSeq {
+		if !c.Status.callsForTurn() || c.Seq <= s.HeldSeq {
 			continue
 		}
 		turn := ""
@@ -210,8 +210,9 @@ func (s *State) crashIsHeld() bool {
 	return l != nil && l.Outcome == OutcomeInterrupted && s.Policy.Resume == events.ResumeHold && s.Retry.State == ""
 }
 
-// byPerson reports whether a person decided so.
-func (s Status) byPerson() bool { return s == Answered || s == Rejected || s == Dismissed }
+// callsForTurn reports whether a decision that nothing delivers calls for a turn. A dismissal does not: the person wants the
+// question gone, and nothing else. The next turn names it.
+func (s Status) callsForTurn() bool { return s == Answered || s == Rejected }
 
 // chain is what the next attempt of a turn inherits: that of the open turn, or of the last one.
 func (s *State) chain(turn string) []Carried {

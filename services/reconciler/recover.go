@@ -88,7 +88,8 @@ func (d *desk) settle(id string, p *session.Prompt) error {
 
 // awaited says whether a settled prompt without a call is what the open turn was waiting for, or the turn-less conversation
 // of an owner that is gone: it died only now, or nothing came after the decision. What was seen before is not asked about
-// again: a person may have stopped its continuation, which is then the last turn.
+// again: a person may have stopped its continuation, which is then the last turn. Nor is what was decided before a person's
+// stop: it waits for that person.
 func (d *desk) awaited(id string, p *session.Prompt) bool {
 	if p.Turn != "" {
 		return d.Turn != nil && d.Turn.ID == p.Turn
@@ -96,7 +97,7 @@ func (d *desk) awaited(id string, p *session.Prompt) bool {
 	if l := d.LastTurn; l != nil && slices.ContainsFunc(l.Prompts, func(c session.Carried) bool { return c.Prompt == id }) {
 		return false // a turn has had it: whether that is tried again, retry decides
 	}
-	if d.Turn != nil {
+	if d.Turn != nil || p.SettledSeq <= d.HeldSeq {
 		return false
 	}
 	newest := p.Status != session.Superseded && (d.LastTurn == nil || d.LastTurn.Seq < p.SettledSeq)
