@@ -350,6 +350,9 @@ func (s *Session) pick() (ops []*op, evs []events.Event, stale bool) {
 		if o.check != nil {
 			done, err = o.check(trial.State())
 		}
+		if !done && err == nil && !o.relay {
+			err = s.unread(trial.State(), own)
+		}
 		if !done && err == nil {
 			err = try(trial, own, o.relay)
 		}

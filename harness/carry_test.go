@@ -262,3 +262,51 @@ func TestReceiptsBeforeATurnEnds(t *testing.T) {
 		})
 	}
 }
+
+// TestACallDoesNotEndWithoutTheAnswer: an Ask gave up at its deadline, and then the person answered. The end of the call would
+// count as the delivery of an answer that the agent does not have. It is refused until an Ask has returned the answer; if the
+// turn ends without that, another turn is requested for it.
+func TestACallDoesNotEndWithoutTheAnswer(t *testing.T) {
+	for name, c := range map[string]struct {
+		end  func(w *world, call *harness.Call) error
+		read bool
+	}{
+		"failed":              {end: func(w *world, call *harness.Call) error { return call.Fail(w.ctx, events.Failure{Kind: "timeout"}) }},
+		"completed":           {end: func(w *world, call *harness.Call) error { return call.Complete(w.ctx, "whatever") }},
+		"after another Ask":   {read: true, end: func(w *world, call *harness.Call) error { return call.Complete(w.ctx, "blue") }},
+		"failed after an Ask": {read: true, end: func(w *world, call *harness.Call) error { return call.Fail(w.ctx, events.Failure{Kind: "no"}) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it mostly waits
+			w := newWorld(t)
+			h := w.connect()
+			s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+			check(t, h.Ready(w.ctx))
+			turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+			call := must[*harness.Call](t)(turn.Tool(w.ctx, harness.Tool{ID: "c1", Name: "ask"}))
+			short, cancel := context.WithCancel(w.ctx)
+			gaveUp := make(chan error, 1)
+			go func() {
+				_, err := turn.Ask(short, harness.Prompt{ID: "p1", Call: "c1", Questions: question()})
+				gaveUp <- err
+			}()
+			w.awaiting("s", "p1")
+			cancel()
+			wantErr(t, <-gaveUp, context.Canceled)
+			w.mustAnswer("s", "p1", "blue")
+			if c.read {
+				a := must[harness.Answer](t)(turn.Ask(w.ctx, harness.Prompt{ID: "p1", Call: "c1", Questions: question()}))
+				if a.Status != session.Answered {
+					t.Errorf("%+v", a)
+				}
+				check(t, c.end(w, call))
+			} else {
+				wantErr(t, c.end(w, call), harness.ErrUnread)
+			}
+			check(t, turn.Complete(w.ctx, "stop"))
+			if f, owed := w.state("s").Owed(); owed == c.read {
+				t.Errorf("owed: %v, %+v", owed, f)
+			}
+		})
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -99,7 +100,8 @@ func (w *waiter) settled() bool {
 // Asked again under the same id it is attached to the open prompt, or returns at once how the prompt was settled, also
 // when that was while no process was there. An attempt that continues a turn (a retry, a resume, a follow-up) is given the
 // same answer again. An id whose settlement this turn has returned already, or that is kept no longer, is [ErrClosedID].
-// When ctx ends, the prompt stays open: ask again, or withdraw it.
+// When ctx ends, the prompt stays open: ask again, or withdraw it. If a person decides after that, the prompt's call does not end
+// without the decision ([ErrUnread]); where the turn ends without it, another turn brings it to the agent.
 func (t *Turn) Ask(ctx context.Context, p Prompt) (Answer, error) { return t.s.ask(ctx, t.id, p) }
 
 // Ask is [Turn.Ask] for a prompt that belongs to no turn.
@@ -115,7 +117,7 @@ func (s *Session) Refuse(ctx context.Context, prompt, text string) error {
 	return s.Append(ctx, events.PromptDelivered{Prompt: prompt, Refused: text})
 }
 
-func (s *Session) ask(ctx context.Context, turn string, p Prompt) (Answer, error) {
+func (s *Session) ask(ctx context.Context, turn string, p Prompt) (a Answer, err error) {
 	p.ID = orNew(s, p.ID)
 	f, err := p.requested(turn)
 	if err != nil {
@@ -123,6 +125,11 @@ func (s *Session) ask(ctx context.Context, turn string, p Prompt) (Answer, error
 	}
 	w := s.expect(p.ID)
 	defer s.unexpect(p.ID, w)
+	defer func() {
+		if err != nil {
+			s.giveUp(p.ID)
+		}
+	}()
 	var settled uint64
 	err = s.append(ctx, func(st *session.State) (done bool, err error) {
 		done, settled, err = s.attach(st, p.ID)
@@ -332,6 +339,42 @@ func (s *Session) verifyOwner(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// giveUp remembers that an Ask returns before its prompt is settled. It forgets prompts that the session has no longer.
+func (s *Session) giveUp(prompt string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gaveUp[prompt] = true
+	if len(s.gaveUp) > toldMax && s.st != nil {
+		maps.DeleteFunc(s.gaveUp, func(id string, _ bool) bool { return s.st.Prompts[id] == nil && id != prompt })
+	}
+}
+
+// unread returns [ErrUnread] if facts end a call whose prompt a person has decided, after the Ask for it gave up: the end of the
+// call would count as the delivery of a decision that the agent does not have. The session is locked.
+func (s *Session) unread(st *session.State, facts []events.Event) error {
+	for i := range facts {
+		call := ""
+		switch f := facts[i].Fact.(type) {
+		case events.ToolCompleted:
+			call = f.Call
+		case events.ToolFailed:
+			call = f.Call
+		case events.ToolInterrupted:
+			call = f.Call
+		}
+		if call == "" {
+			continue
+		}
+		for id, p := range st.Prompts {
+			decided := p.Status == session.Answered || p.Status == session.Rejected
+			if _, told := s.told[id]; p.Call == call && decided && s.gaveUp[id] && !told {
+				return fmt.Errorf("%w: prompt %s of call %s in %s was %s after its Ask had ended", ErrUnread, id, call, s.ref, p.Status)
+			}
+		}
+	}
+	return nil
 }
 
 // have remembers that an Ask returns what was decided, and gives the receipt unless the end of the call will be it. The

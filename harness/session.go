@@ -52,6 +52,7 @@ type Session struct {
 	// verifying: somebody finds out whether the settlements that were read may be handed out
 	verifying bool
 	told      map[string]string // prompts whose settlement an Ask has returned, and the turn that was open then
+	gaveUp    map[string]bool   // prompts whose Ask returned before they were settled, and that no Ask waits for
 	receipt   uint64            // the stop that was confirmed last, by its seq
 	usage     usage
 
@@ -65,7 +66,7 @@ type Session struct {
 }
 
 func newSession(h *Harness, ref events.Ref) *Session {
-	s := &Session{h: h, ref: ref, writing: make(chan struct{}, 1), why: ErrReleased, waiters: map[string]*waiter{}, told: map[string]string{}}
+	s := &Session{h: h, ref: ref, writing: make(chan struct{}, 1), why: ErrReleased, waiters: map[string]*waiter{}, told: map[string]string{}, gaveUp: map[string]bool{}}
 	s.ctx, s.cancel = context.WithCancelCause(h.ctx)
 	return s
 }

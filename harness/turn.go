@@ -213,6 +213,7 @@ func (s *Session) Call(id string) *Call { return &Call{s: s, id: id} }
 func (c *Call) ID() string { return c.id }
 
 // Complete ends the call with its output, encoded as JSON. The answer of a prompt that belongs to it is thereby delivered.
+// [ErrUnread] if a person decided after the Ask for it had given up.
 func (c *Call) Complete(ctx context.Context, output any) error {
 	raw, err := encode(output)
 	if err != nil {
@@ -221,7 +222,7 @@ func (c *Call) Complete(ctx context.Context, output any) error {
 	return c.s.Append(ctx, events.ToolCompleted{Call: c.id, Output: raw})
 }
 
-// Fail ends the call in an error.
+// Fail ends the call in an error. [ErrUnread] as with [Call.Complete].
 func (c *Call) Fail(ctx context.Context, e events.Failure) error {
 	return c.s.Append(ctx, events.ToolFailed{Call: c.id, Error: e})
 }

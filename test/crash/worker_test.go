@@ -31,7 +31,7 @@ const (
 
 // expected are the errors that a harness has to live with.
 var expected = []error{
-	harness.ErrFenced, harness.ErrEnded, harness.ErrClosedID, harness.ErrUnknown, harness.ErrSessionClosed, harness.ErrReleased, harness.ErrOwned,
+	harness.ErrFenced, harness.ErrEnded, harness.ErrUnread, harness.ErrClosedID, harness.ErrUnknown, harness.ErrSessionClosed, harness.ErrReleased, harness.ErrOwned,
 	harness.ErrLeaseLost, harness.ErrStopped, harness.ErrPending, harness.ErrUnreachable, harness.ErrClosed, context.Canceled, context.DeadlineExceeded,
 }
 
