@@ -289,8 +289,10 @@ func (w *world) live() {
 	ctx, cancel := context.WithTimeout(context.Background(), livelyMax)
 	defer cancel()
 	tame := func() bool {
+		soon, done := context.WithTimeout(ctx, warmUp) // the broker may be down, and only wait starts it again
+		defer done()
 		seen := map[events.Kind]bool{}
-		err := w.bus.Scan(ctx, 0, func(c events.Commit) error {
+		err := w.bus.Scan(soon, 0, func(c events.Commit) error {
 			for i := range c.Events {
 				seen[c.Events[i].Kind] = true
 			}
