@@ -16,7 +16,8 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// inside is a process with a session, seen from inside, and a connection of somebody else.
+// inside is a process with one session, tested from within the package, and a second connection that writes as other
+// processes do.
 type inside struct {
 	t    *testing.T
 	ctx  context.Context
@@ -46,7 +47,7 @@ func newInside(t *testing.T, change ...func(*Config)) *inside {
 	return x
 }
 
-// quietly appends as somebody else, and nudges nobody.
+// quietly appends through the second connection and sends no nudge.
 func (x *inside) quietly(by events.Writer, facts ...events.Fact) uint64 {
 	x.t.Helper()
 	cs, err := x.peer.Read(x.ctx, x.s.ref, 0)
@@ -264,14 +265,14 @@ func TestWorkOfAClosedSession(t *testing.T) {
 	x.h.mu.Unlock()
 }
 
-// TestALookAtNothing: where no session is to be looked at nothing is started, and nobody is woken.
+// TestALookAtNothing: without a session to read, no read starts and Work is not signalled.
 func TestALookAtNothing(t *testing.T) {
 	x := newInside(t)
 	k := &shift{h: x.h, slots: make(chan struct{}, 2), busy: map[string]bool{}}
 	k.handOut(x.ctx)
 	k.wg.Wait()
 	if len(x.h.poked) > 0 || len(k.slots) > 0 {
-		t.Error("somebody is woken")
+		t.Error("Work is signalled")
 	}
 	if x.h.poke("s"); len(x.h.dirty) > 0 {
 		t.Error("sessions are collected that no Work looks at")
@@ -328,7 +329,7 @@ func TestALeavingProcess(t *testing.T) {
 	}
 }
 
-// TestNoSessionIsKeptThatIsNotOwned: a handle that nobody uses is forgotten with the session.
+// TestNoSessionIsKeptThatIsNotOwned: a session without an owner and without callers is removed from the map.
 func TestNoSessionIsKeptThatIsNotOwned(t *testing.T) {
 	x := newInside(t)
 	if err := x.s.Release(x.ctx, "done"); err != nil {
@@ -370,12 +371,12 @@ func TestAnOldStateRefusesNothing(t *testing.T) {
 	x.quietly(events.WriterReconciler, events.TurnInterrupted{Turn: "t1", Reason: "test"})
 	x.quietly(events.WriterRetry, events.TurnRequested{Turn: "t2", Cause: events.CauseResume, OfTurn: "t1"})
 	if err := turn.Complete(x.ctx, ""); !errors.Is(err, ErrEnded) {
-		t.Errorf("a turn that somebody else has ended: %v", err)
+		t.Errorf("a turn that another process has ended: %v", err)
 	}
 	x.mustRelay(prompted("", events.DeliverCallback))
 	x.quietly(events.WriterLedger, events.PromptDismissed{Prompt: "p1", By: "ada"})
 	if err := x.s.Append(x.ctx, events.PromptDelivered{Prompt: "p1"}); err != nil {
-		t.Errorf("the receipt of what somebody else has settled: %v", err)
+		t.Errorf("the receipt of a prompt that another process has settled: %v", err)
 	}
 }
 
@@ -572,7 +573,7 @@ func TestVerifyingFails(t *testing.T) {
 		t.Errorf("read: %t, %v; waits: %t", read.settled(), read.err, waits.settled())
 	}
 	if s.unexpect("waits", waits); len(s.waiters) > 0 {
-		t.Error("nobody waits, and the prompt is still expected")
+		t.Error("no Ask waits, and the prompt still has a waiter")
 	}
 }
 

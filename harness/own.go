@@ -266,7 +266,8 @@ func (h *Harness) mayTake(ctx context.Context, s *Session) (*life, error) {
 	}
 }
 
-// load reads the stored document, and the log without one, or when it was folded by older rules. fresh: the log has nothing beyond what was read.
+// load reads the stored document, and the log without one, or when it was folded by older rules. fresh: the log has nothing
+// beyond what was read.
 func (s *Session) load(ctx context.Context) (fresh bool, err error) {
 	st := session.New(s.ref)
 	e, err := s.h.bus.Load(ctx, bus.State, events.SessionKey(s.ref))

@@ -66,7 +66,8 @@ type Session struct {
 }
 
 func newSession(h *Harness, ref events.Ref) *Session {
-	s := &Session{h: h, ref: ref, writing: make(chan struct{}, 1), why: ErrReleased, waiters: map[string]*waiter{}, told: map[string]string{}, gaveUp: map[string]bool{}}
+	s := &Session{h: h, ref: ref, writing: make(chan struct{}, 1), why: ErrReleased,
+		waiters: map[string]*waiter{}, told: map[string]string{}, gaveUp: map[string]bool{}}
 	s.ctx, s.cancel = context.WithCancelCause(h.ctx)
 	return s
 }

@@ -27,7 +27,8 @@ const (
 
 // checkLogin says which file of a login cannot be read, before a connection is tried with it.
 func (a *app) checkLogin(cmd *cobra.Command) error {
-	for _, f := range []struct{ flag, path string }{{"creds", a.creds}, {"password-file", a.passwordFile}, {"nkey", a.nkey},
+	for _, f := range []struct{ flag, path string }{
+		{"creds", a.creds}, {"password-file", a.passwordFile}, {"nkey", a.nkey},
 		{"tls-ca", a.tlsCA}, {"tls-cert", a.tlsCert}, {"tls-key", a.tlsKey}} {
 		if f.path == "" || cmd.Flags().Lookup(f.flag) == nil {
 			continue

@@ -219,7 +219,9 @@ func TestEachServiceIsDeployed(t *testing.T) {
 			}
 		}
 		volumes := d.Spec.Template.Spec.Volumes
-		if at < 0 || len(volumes) != 1 || volumes[0].Secret.SecretName != secret.Folder(users[at]) || len(c.VolumeMounts) != 1 || c.VolumeMounts[0].MountPath != loginFolder ||
+		if at < 0 || len(volumes) != 1 ||
+			volumes[0].Secret.SecretName != secret.Folder(users[at]) || len(c.VolumeMounts) != 1 ||
+			c.VolumeMounts[0].MountPath != loginFolder ||
 			env["HOLDFAST_NATS"] != "tls://"+events.ServiceName(name)+"@$(NATS_HOST)" {
 			t.Errorf("%s: logs in with %v and %+v", file, env, volumes)
 		}
@@ -281,7 +283,9 @@ func checkFlags(t *testing.T, file string, target *target, args []string) {
 func TestDeployedConfiguration(t *testing.T) {
 	known := map[string]bool{"NATS_HOST": true}
 	config := ofKind(t, "base/config.yaml", "ConfigMap").Data
-	for name, file := range map[string]string{"PASSWORD_FILE": secret.PasswordFile, "TLS_CA": secret.CAFile, "TLS_CERT": secret.CertFile, "TLS_KEY": secret.KeyFile} {
+	for name, file := range map[string]string{
+		"PASSWORD_FILE": secret.PasswordFile, "TLS_CA": secret.CAFile, "TLS_CERT": secret.CertFile, "TLS_KEY": secret.KeyFile,
+	} {
 		if config[envPrefix+name] != path.Join(loginFolder, file) {
 			t.Errorf("%s: %s, want %s of the secret", name, config[envPrefix+name], file)
 		}
@@ -313,7 +317,8 @@ func TestDeployedConfiguration(t *testing.T) {
 // The broker of deploy has the permissions that are printed, and loses nothing that it acknowledged.
 func TestDeployedBroker(t *testing.T) {
 	var out bytes.Buffer
-	p := &Program{Args: []string{"permissions", "--harness", "my-agent", "--person", "screen", "--operator", "operator", "--passwords", "../nats-users/users.conf"}, Stdout: &out, Stderr: &out}
+	p := &Program{Args: []string{"permissions", "--harness", "my-agent", "--person", "screen", "--operator", "operator",
+		"--passwords", "../nats-users/users.conf"}, Stdout: &out, Stderr: &out}
 	if code := p.Run(t.Context()); code != exitDone {
 		t.Fatal(out.String())
 	}
@@ -330,7 +335,8 @@ func TestDeployedBroker(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, want := range []string{"include ./permissions.conf", "sync_interval: always", "store_dir: /data", "pid_file: /var/run/nats/nats.pid",
+		for _, want := range []string{
+			"include ./permissions.conf", "sync_interval: always", "store_dir: /data", "pid_file: /var/run/nats/nats.pid",
 			`http: "127.0.0.1:8222"`, "/etc/nats-tls/ca.crt", "verify: true"} {
 			if !strings.Contains(string(body), want) {
 				t.Errorf("%s: no %s", file, want)

@@ -20,7 +20,7 @@ const (
 	notMadeWords = "The call was not made: the turn ended before."
 	cutOffWords  = "The call was cut off. It may have had its effect, or a part of it."
 	summaryWords = "Summary of the conversation so far:\n"
-	compactWords = "Summarise this conversation so that you can go on with it: what the user wants, what was done, " +
+	compactWords = "Summarise this conversation so that you can continue it: what the user wants, what was done, " +
 		"what was found, what is next. Plain text, no tools.\n\n"
 )
 

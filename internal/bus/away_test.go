@@ -203,14 +203,14 @@ func TestErrorsOfCallbacks(t *testing.T) {
 	}
 }
 
-// nobody handles nothing.
-type nobody struct{}
+// discard handles batches by dropping them.
+type discard struct{}
 
 // Takeover implements [bus.Handler].
-func (nobody) Takeover(context.Context) error { return nil }
+func (discard) Takeover(context.Context) error { return nil }
 
 // Batch implements [bus.Handler].
-func (nobody) Batch(_ context.Context, ms []bus.Message) (int, error) { return len(ms), nil }
+func (discard) Batch(_ context.Context, ms []bus.Message) (int, error) { return len(ms), nil }
 
 // TestNothingIsFollowedOverAClosedConnection: what would run until its context ends returns an error at once when the
 // connection was closed, and says so.
@@ -225,7 +225,7 @@ func TestNothingIsFollowedOverAClosedConnection(t *testing.T) {
 		"watch":    func() error { return b.Watch(ctx, bus.State, nil, func(bus.Update) error { return nil }) },
 		"follow":   func() error { return b.Follow(ctx, "h", func(uint64) {}, func(bus.Message) {}) },
 		"serve":    func() error { return b.Serve(ctx, "test", "1.0.0", "x", nil) },
-		"consume":  func() error { return b.Consume(ctx, bus.Source{Stream: bus.LogStream, Durable: "x"}, nobody{}) },
+		"consume":  func() error { return b.Consume(ctx, bus.Source{Stream: bus.LogStream, Durable: "x"}, discard{}) },
 	} {
 		done := make(chan error, 1)
 		go func() { done <- do() }()

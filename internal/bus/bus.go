@@ -193,7 +193,8 @@ func (b *Bus) sendBatched(writes []*batchedWrite) {
 }
 
 // Open connects to the broker and checks that it is new enough and has JetStream. It keeps trying until ctx ends, then
-// fails with [ErrUnreachable], or [ErrNoAnswer]; [ErrForbidden], [ErrNoJetStream] and [ErrTooOld] end it at once. Later the connection is
+// fails with [ErrUnreachable], or [ErrNoAnswer]; [ErrForbidden], [ErrNoJetStream] and [ErrTooOld] end it at once. Later the
+// connection is
 // restored for ever.
 func Open(ctx context.Context, cfg Config) (*Bus, error) {
 	cfg.Prefix = orDefault(cfg.Prefix, events.DefaultPrefix)

@@ -60,7 +60,7 @@ func TestWithoutTheBroker(t *testing.T) {
 	}
 	r := cutOff(t, true)
 	if err := r.learnClaims(ctx, "h"); err != nil {
-		t.Errorf("nobody is starting, so there is nothing to read: %v", err)
+		t.Errorf("no incarnation is starting, so nothing is read: %v", err)
 	}
 	present := time.Now()
 	starts := &Seen{Exclusive: true, State: leaseStarting, TTL: time.Minute, Since: present, Renewed: present}
@@ -87,7 +87,7 @@ func TestWithoutTheBroker(t *testing.T) {
 		t.Errorf("an owner that was never seen: %+v, %v", o, err)
 	}
 	if o, err := r.judge(ctx, session.New(events.Ref{Harness: "h", Session: "s"}), now); err != nil || o != (Owner{}) {
-		t.Errorf("the owner of a session that nobody owns: %+v, %v", o, err)
+		t.Errorf("the owner of a session without one: %+v, %v", o, err)
 	}
 }
 

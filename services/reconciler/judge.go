@@ -149,7 +149,8 @@ func superseder(leases map[string]*Seen, m Margins, incarnation string, now time
 }
 
 // leftTo is until when the sessions of an owner that is dead since an instant are left to newer incarnations which are
-// claiming sessions, or which an outage of the log kept from it; zero if there are none. Where it is not known whether they claim, that is the instant itself. None of
+// claiming sessions, or which an outage of the log kept from it; zero if there are none. Where it is not known whether
+// they claim, that is the instant itself. None of
 // them has taken the owner's place.
 func leftTo(leases map[string]*Seen, m Margins, incarnation string, dead time.Time) (until time.Time) {
 	for id, l := range leases {
