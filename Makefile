@@ -40,10 +40,12 @@ fmt: ## is everything formatted
 vet: ## go vet
 	$(GO) vet ./...
 	cd test/power && $(GO) vet ./...
+	cd bench && $(GO) vet ./...
 	$(GO) vet -tags clients ./test/cell
 
 lint: ## golangci-lint, pinned
 	$(GO) run $(GOLANGCI_LINT) run
+	cd bench && $(GO) run $(GOLANGCI_LINT) run
 
 race: ## tests with the race detector where goroutines meet (needs a C compiler)
 	CGO_ENABLED=1 $(GO) test -race -timeout $(TEST_TIME) $(RACE_PACKAGES)
@@ -65,7 +67,8 @@ golden: ## write golden files and printed pages anew; read the difference
 	@for p in $(golden_packages); do $(GO) test $$p -update || exit 1; done
 
 bench: ## measure against the raw floor beside it: one run, ratios (BENCH=arguments)
-	CGO_ENABLED=0 $(GO) run ./bench $(BENCH)
+	CGO_ENABLED=0 $(GO) build -C bench -o ../bin/bench .
+	./bin/bench $(BENCH)
 
 render: ## print the Kubernetes manifests (OVERLAY=folder)
 	@$(GO) run $(KUSTOMIZE) build $(OVERLAY)
