@@ -1,4 +1,5 @@
-// Command bench measures what a user notices, together with the floor that the broker sets, in one run on one machine:
+// Command bench measures what a user notices, together with the floor that the broker sets, in one run on one machine.
+// It has these parts:
 //
 //	a  ledger throughput            against fetch, group, one document a session and batch, ack
 //	b  append → document seen       against publish → consume → put → watch

@@ -1,5 +1,6 @@
-// Package harness is what an agent harness imports to keep its sessions true across restarts: it opens and claims
-// sessions, says what happens in them, asks people and waits for their answers, and takes the work that others request.
+// Package harness is the client with which an agent harness keeps its sessions true across restarts. It opens and
+// claims sessions, appends what happens in them, asks people and waits for their answers, and takes the work that
+// others request.
 //
 // # Terms
 //

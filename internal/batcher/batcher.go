@@ -1,13 +1,13 @@
-// Package batcher collects items that many goroutines add at the same time and flushes them in batches. The first item is
-// flushed at once. Items that are added while a flush runs are flushed together when it returns. No item waits for others, and
-// under load there are others.
+// Package batcher collects items that many goroutines add at the same time and flushes them in batches. The first item
+// is flushed at once. Items that are added while a flush runs are flushed together when it returns. No item waits for
+// others, and under load there are others.
 //
 //	Add a ──▶ flush [a] ───────────────────▶ done
 //	Add b ─────▶ waits ┐                      │
 //	Add c ───────▶ waits ┴────────────────────▶ flush [b c] ──▶ …
 //
-// Items are flushed in the order in which they were added, except items whose key is in the batch already: they wait for the
-// next one. Each item is flushed once or, if it was removed before, never. At most one flush runs at a time.
+// Items are flushed in the order in which they were added, except items whose key is in the batch already: they wait
+// for the next one. Each item is flushed once or, if it was removed before, never. At most one flush runs at a time.
 package batcher
 
 import "sync"

@@ -94,7 +94,8 @@ func TestBatchesAreBounded(t *testing.T) {
 		for _, s := range []string{"b", "c", "d", "e", "f23456", "g2345", "h23456789012345", "i"} {
 			a.Add(s)
 		}
-		a.want(t, []string{"a"}, []string{"b", "c", "d"}, []string{"e", "f23456"}, []string{"g2345"}, []string{"h23456789012345"}, []string{"i"})
+		a.want(t, []string{"a"}, []string{"b", "c", "d"}, []string{"e", "f23456"}, []string{"g2345"},
+			[]string{"h23456789012345"}, []string{"i"})
 	})
 }
 
@@ -134,7 +135,8 @@ func TestEachOnce(t *testing.T) {
 	var done sync.WaitGroup
 	done.Add(1)
 	flushed := map[string]int{}
-	b := batcher.Batcher[string]{CountMax: 7, SizeMax: 1000, Key: func(s string) string { return s }, Size: func(string) int { return 1 },
+	b := batcher.Batcher[string]{CountMax: 7, SizeMax: 1000, Key: func(s string) string { return s },
+		Size: func(string) int { return 1 },
 		Flush: func(items []string) {
 			mu.Lock()
 			defer mu.Unlock()

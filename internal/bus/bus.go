@@ -1,6 +1,6 @@
-// Package bus is the only door to NATS: appends with the session's compare-and-set, reads from the leader, documents
-// and views, watches, leases, timers, ordered delivery and requests. Nothing of nats.go can be seen from outside, and
-// every foreign error becomes one of this package's errors, once, in [translate].
+// Package bus is the only access to NATS. It appends with the session's compare-and-set, reads from the leader, and has
+// documents and views, watches, leases, timers, ordered delivery and requests. Nothing of nats.go can be seen from
+// outside, and every foreign error becomes one of this package's errors, once, in [translate].
 //
 // What holds for all of it:
 //

@@ -89,7 +89,8 @@ func TestDocumentsOfOlderRules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.document(w.ctx, events.SessionKey(s.Ref()), doc, func(context.Context, *session.State, events.Clock, session.Source) (Decision, error) {
+	l.document(w.ctx, events.SessionKey(s.Ref()), doc, func(context.Context, *session.State, events.Clock,
+		session.Source) (Decision, error) {
 		t.Error("decided on a document of older rules")
 		return Decision{}, nil
 	})

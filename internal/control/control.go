@@ -12,12 +12,14 @@
 //
 // Failures:
 //
-//	another process wrote first   the loop reads the new commits from the log's leader and decides again, up to 10 times.
+//	another process wrote first   the loop reads the new commits from the log's leader and decides again, up to 10
+//	                              times.
 //	the document lags the log     the same: the append is refused.
 //	a session fails               three attempts. Then it is reported as a suspect and left to the slow walk. Other
 //	                              sessions are not delayed.
 //	a session takes long          after half a second the batch is acknowledged without it, and the next one begins.
-//	                              Its look continues. If the process dies first, the next active process's walk finds it.
+//	                              Its look continues. If the process dies first, the next active process's walk
+//	                              finds it.
 //	the document is ahead of the log   no append can succeed: it is a suspect at once.
 //	the process is killed         unacknowledged messages are delivered again, here or in another replica.
 //	two replicas are active       they lose races, not data.

@@ -32,7 +32,8 @@ var (
 	link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 
 	// named matches a file or folder of this repository that a page names as code.
-	named = regexp.MustCompile("`(pkg|internal|services|harness|bridges|cmd|test|deploy|docs|examples)/[A-Za-z0-9_./-]+`")
+	named = regexp.MustCompile("`(pkg|internal|services|harness|bridges|cmd|test|deploy|docs|examples)" +
+		"/[A-Za-z0-9_./-]+`")
 
 	fence = regexp.MustCompile("(?ms)^```.*?^```")
 )

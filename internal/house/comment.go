@@ -2,7 +2,9 @@ package house
 
 import (
 	"go/ast"
+	"go/doc"
 	"strings"
+	"unicode/utf8"
 )
 
 // documented wants a comment on every exported name outside tests. The name in a group may be explained by the group.
@@ -39,7 +41,8 @@ func (t *Tree) documentedSpec(f *File, d *ast.GenDecl, spec ast.Spec) {
 }
 
 func (t *Tree) undocumented(f *File, name *ast.Ident) {
-	t.find(f.Path, f.Line(name.Pos()), "%s is exported and not documented: say its shape, its unit, its errors", name.Name)
+	t.find(f.Path, f.Line(name.Pos()), "%s is exported and not documented: say its shape, its unit, its errors",
+		name.Name)
 }
 
 func empty(c *ast.CommentGroup) bool { return c == nil || strings.TrimSpace(c.Text()) == "" }
@@ -49,6 +52,12 @@ func exportedReceiver(d *ast.FuncDecl) bool {
 	if d.Recv == nil || len(d.Recv.List) == 0 {
 		return true
 	}
+	name := receiver(d)
+	return name != nil && name.IsExported()
+}
+
+// receiver returns the name of the type that a method belongs to, nil for another receiver.
+func receiver(d *ast.FuncDecl) *ast.Ident {
 	typ := d.Recv.List[0].Type
 	for {
 		switch x := typ.(type) {
@@ -59,9 +68,33 @@ func exportedReceiver(d *ast.FuncDecl) bool {
 		case *ast.IndexListExpr:
 			typ = x.X
 		case *ast.Ident:
-			return x.IsExported()
+			return x
 		default:
-			return false
+			return nil
+		}
+	}
+}
+
+// purposeMax is the longest first sentence of a package comment, in characters: one purpose, one row of a table.
+const purposeMax = 160
+
+// purposes requires that the first sentence of each package comment names the one purpose of the package.
+func purposes(t *Tree) {
+	folders, files := t.packages()
+	for _, folder := range folders {
+		for _, f := range files[folder] {
+			if empty(f.Syntax.Doc) {
+				continue
+			}
+			sentence := new(doc.Package).Synopsis(f.Syntax.Doc.Text())
+			switch n := utf8.RuneCountInString(sentence); {
+			case n > purposeMax:
+				t.find(f.Path, 1, "the first sentence has %d characters, at most %d: name the one purpose of the "+
+					"package, and describe it in the sentences that follow", n, purposeMax)
+			case !strings.HasSuffix(sentence, "."):
+				t.find(f.Path, 1, "the package comment does not begin with a sentence: name the one purpose of the "+
+					"package")
+			}
 		}
 	}
 }
@@ -79,9 +112,11 @@ func packageComments(t *Tree) {
 		name := files[folder][0].Syntax.Name.Name
 		switch {
 		case len(with) == 0:
-			t.find(files[folder][0].Path, 1, "package %s has no package comment: what it is for, what it promises, what happens under failure", name)
+			t.find(files[folder][0].Path, 1, "package %s has no package comment: what it is for, what it promises, "+
+				"what happens under failure", name)
 		case len(with) > 1:
-			t.find(with[1].Path, 1, "package %s has a second package comment, the first is in %s: one design page a package", name, with[0].Path)
+			t.find(with[1].Path, 1, "package %s has a second package comment, the first is in %s: one design page a "+
+				"package", name, with[0].Path)
 		case name != "main" && !strings.HasPrefix(with[0].Syntax.Doc.Text(), "Package "+name+" "):
 			t.find(with[0].Path, 1, "the package comment begins otherwise than \"Package %s …\"", name)
 		}

@@ -29,7 +29,8 @@ func facts(t *Tree) {
 			case !cases[name]:
 				t.find(f.Path, line, "%s (%s) has no case in %s: what does it change?", name, kind, foldFolder)
 			case !t.inStory(kind):
-				t.find(f.Path, line, "%s (%s) is in no story under testdata: when does it happen, and what is seen then?", name, kind)
+				t.find(f.Path, line, "%s (%s) is in no story under testdata: when does it happen, and what is seen "+
+					"then?", name, kind)
 			}
 		}
 	}

@@ -26,7 +26,8 @@ func noSleep(t *Tree) {
 		}
 		f.selectors(func(pkg, name string, at token.Pos) {
 			if pkg == "time" && name == "Sleep" {
-				t.find(f.Path, f.Line(at), "time.Sleep: wait for the thing, not for a while: a channel, a watch, a poll with a deadline, testing/synctest")
+				t.find(f.Path, f.Line(at), "time.Sleep: wait for the thing, not for a while: a channel, a watch, a "+
+					"poll with a deadline, testing/synctest")
 			}
 		})
 	}
@@ -43,9 +44,11 @@ func noSkip(t *Tree) {
 		f.selectors(func(pkg, name string, at token.Pos) {
 			switch {
 			case slices.Contains(skips, name):
-				t.find(f.Path, f.Line(at), "%s.%s: a skipped test passes in silence; make what it needs, or generate only what it wants", pkg, name)
+				t.find(f.Path, f.Line(at), "%s.%s: a skipped test passes in silence; make what it needs, or generate "+
+					"only what it wants", pkg, name)
 			case pkg == "testing" && name == "Short":
-				t.find(f.Path, f.Line(at), "testing.Short: a test does the same for everybody; how much of it is a flag with a default")
+				t.find(f.Path, f.Line(at), "testing.Short: a test does the same for everybody; how much of it is a "+
+					"flag with a default")
 			}
 		})
 	}
@@ -95,7 +98,8 @@ func (t *Tree) declarations(f *File, g *ast.GenDecl, vars variables) {
 		for i, name := range s.Names {
 			vars.names[name.Name] = true
 			if len(s.Values) != len(s.Names) || !fixed(s.Values[i]) {
-				t.find(f.Path, f.Line(name.Pos()), "var %s: package variables are tables and errors; all other state belongs to a value that somebody made", name.Name)
+				t.find(f.Path, f.Line(name.Pos()), "var %s: package variables are tables and errors; all other state "+
+					"belongs to a value that somebody made", name.Name)
 			}
 		}
 	}
@@ -103,13 +107,16 @@ func (t *Tree) declarations(f *File, g *ast.GenDecl, vars variables) {
 
 // embedded says whether a variable is a file of the source tree.
 func embedded(doc *ast.CommentGroup) bool {
-	return doc != nil && slices.ContainsFunc(doc.List, func(c *ast.Comment) bool { return strings.HasPrefix(c.Text, "//go:embed") })
+	return doc != nil && slices.ContainsFunc(doc.List, func(c *ast.Comment) bool {
+		return strings.HasPrefix(c.Text, "//go:embed")
+	})
 }
 
 // makers are the calls whose result is as good as a constant.
 var makers = []string{"errors.New", "fmt.Errorf", "regexp.MustCompile", "template.Must", "strings.NewReplacer"}
 
-// fixed says whether a value is a table or an error: a composite literal, one of the makers, or a table built on the spot.
+// fixed says whether a value is a table or an error: a composite literal, one of the makers, or a table built on the
+// spot.
 func fixed(value ast.Expr) bool {
 	switch v := value.(type) {
 	case *ast.CompositeLit:
@@ -142,7 +149,8 @@ func (t *Tree) assignments(f *File, vars variables) {
 		}
 		for _, target := range targets {
 			if root := rootOf(target); root != nil && vars.names[root.Name] && !vars.local(root) {
-				t.find(f.Path, f.Line(root.Pos()), "%s is assigned to: a package variable is a table, and a table does not change", root.Name)
+				t.find(f.Path, f.Line(root.Pos()), "%s is assigned to: a package variable is a table, and a table "+
+					"does not change", root.Name)
 			}
 		}
 		return true
@@ -176,7 +184,8 @@ func (v variables) local(name *ast.Ident) bool {
 }
 
 // impureTime is what package time offers beside instants and durations.
-var impureTime = []string{"Now", "Since", "Until", "After", "AfterFunc", "Tick", "NewTicker", "NewTimer", "Sleep", "Local", "LoadLocation"}
+var impureTime = []string{"Now", "Since", "Until", "After", "AfterFunc", "Tick", "NewTicker", "NewTimer", "Sleep",
+	"Local", "LoadLocation"}
 
 // pure finds clocks, chance and concurrency in pkg and every decide.go.
 func pure(t *Tree) {

@@ -125,10 +125,13 @@ type Rule struct {
 func Rules() []Rule {
 	return []Rule{
 		{"imports", imports}, {"pure imports", pureImports}, {"assertions", assertions},
-		{"function size", functionSizes}, {"interface size", interfaceSizes},
-		{"no sleep in tests", noSleep}, {"no skipped tests", noSkip}, {"no init", noInit}, {"no package variables", noVariables},
+		{"function size", functionSizes}, {"interface size", interfaceSizes}, {"type size", typeSizes},
+		{"line width", lineWidths},
+		{"no sleep in tests", noSleep}, {"no skipped tests", noSkip}, {"no init", noInit},
+		{"no package variables", noVariables},
 		{"pure code", pure}, {"log keys", logs}, {"package names", packageNames},
 		{"exported names documented", documented}, {"package comments", packageComments},
+		{"package purpose", purposes},
 		{"facts", facts}, {"services", services}, {"dependencies have reasons", dependencies},
 		{"one number a decision", decisionNumbers},
 		{"citations resolve", citations}, {"plain words", prose},
@@ -147,7 +150,8 @@ func (t *Tree) Check() []Finding {
 }
 
 func (t *Tree) find(name string, line int, format string, args ...any) {
-	t.findings = append(t.findings, Finding{Path: name, Line: line, Rule: t.rule, Message: fmt.Sprintf(format, args...)})
+	t.findings = append(t.findings, Finding{Path: name, Line: line, Rule: t.rule,
+		Message: fmt.Sprintf(format, args...)})
 }
 
 // goFiles are the files with syntax, tests among them or not.

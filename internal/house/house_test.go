@@ -32,8 +32,8 @@ func TestRepository(t *testing.T) {
 
 const findings = "findings"
 
-// Each snippet breaks the rule it is named after, in the places listed at its end and in no other. So a rule that cannot
-// fail is seen, and so is one that fails too often: the snippets have near misses too.
+// Each snippet breaks the rule it is named after, in the places listed at its end and in no other. So a rule that
+// cannot fail is seen, and so is one that fails too often: the snippets have near misses too.
 func TestRulesFail(t *testing.T) {
 	for _, r := range Rules() {
 		t.Run(r.Name, func(t *testing.T) {

@@ -16,8 +16,8 @@ type room struct {
 	foreign bool     // other people's modules at all
 }
 
-// table is the import table; the first row that matches a folder counts. pkg thinks, internal touches, services join the
-// two, cmd starts them.
+// table is the import table; the first row that matches a folder counts. pkg thinks, internal touches, services join
+// the two, cmd starts them.
 var table = []room{
 	{folders: []string{"pkg"}, own: []string{"pkg"}},
 	{folders: []string{"internal/bus"}, own: []string{"pkg", "internal"}, nats: true, foreign: true},
@@ -27,7 +27,8 @@ var table = []room{
 	{folders: []string{"services"}, own: []string{"pkg", "internal"}, foreign: true},
 	{folders: []string{"bridges"}, own: []string{"pkg", "harness"}, foreign: true},
 	{folders: []string{"examples"}, own: []string{"pkg", "harness", "examples"}},
-	{folders: []string{"cmd", "test", "bench"}, own: []string{"pkg", "internal", "services", "harness", "bridges", "cmd", "test", "bench", "web"}, foreign: true},
+	{folders: []string{"cmd", "test", "bench"}, own: []string{"pkg", "internal", "services", "harness", "bridges",
+		"cmd", "test", "bench", "web"}, foreign: true},
 	{folders: []string{"web"}, own: []string{"pkg"}},
 }
 
@@ -53,7 +54,8 @@ func imports(t *Tree) {
 	for _, f := range t.goFiles(true) {
 		r := roomOf(f.Folder())
 		if r == nil {
-			t.find(f.Path, 1, "the folder %s is no room of the house: it has no row in the import table (internal/house/import.go)", f.Folder())
+			t.find(f.Path, 1, "the folder %s is no room of the house: it has no row in the import table "+
+				"(internal/house/import.go)", f.Folder())
 			continue
 		}
 		for _, spec := range f.Syntax.Imports {
@@ -102,7 +104,8 @@ func (r *room) refusesOwn(f *File, own string) string {
 		return "services never import one another: they meet in the log"
 	case f.Folder() == "pkg/events":
 		return "the vocabulary imports none of ours"
-	case under(f.Folder(), "bridges") && under(own, top2(f.Folder())), under(f.Folder(), "services") && under(own, top2(f.Folder())):
+	case under(f.Folder(), "bridges") && under(own, top2(f.Folder())), under(f.Folder(), "services") &&
+		under(own, top2(f.Folder())):
 		return ""
 	}
 	for _, allowed := range r.own {
@@ -119,11 +122,13 @@ func top2(folder string) string {
 	return strings.Join(parts[:min(2, len(parts))], "/")
 }
 
-// pureStd is what pure code may use of the standard library: nothing that reads a clock, draws a number, waits or touches
-// the world. (time is for instants and durations, net/http for the names of codes; see pure.)
+// pureStd is what pure code may use of the standard library: nothing that reads a clock, draws a number, waits or
+// touches the world. (time is for instants and durations, net/http for the names of codes; see pure.)
 var pureStd = []string{
-	"bytes", "cmp", "crypto/sha256", "encoding", "encoding/base32", "encoding/base64", "encoding/binary", "encoding/hex", "encoding/json",
-	"errors", "fmt", "hash", "hash/fnv", "iter", "maps", "math", "math/bits", "net/http", "regexp", "slices", "sort", "strconv", "strings",
+	"bytes", "cmp", "crypto/sha256", "encoding", "encoding/base32", "encoding/base64", "encoding/binary",
+	"encoding/hex", "encoding/json",
+	"errors", "fmt", "hash", "hash/fnv", "iter", "maps", "math", "math/bits", "net/http", "regexp", "slices", "sort",
+	"strconv", "strings",
 	"time", "unicode", "unicode/utf8",
 }
 
@@ -146,7 +151,8 @@ func pureImports(t *Tree) {
 				allowed = allowed || imported == std
 			}
 			if !allowed {
-				t.find(f.Path, f.Line(spec.Pos()), "pure code imports %s: pkg and decide.go use pkg and an allow-list of the standard library, so that every decision can be checked again", imported)
+				t.find(f.Path, f.Line(spec.Pos()), "pure code imports %s: pkg and decide.go use pkg and an allow-list "+
+					"of the standard library, so that every decision can be checked again", imported)
 			}
 		}
 	}
@@ -157,14 +163,16 @@ func isPure(f *File) bool {
 }
 
 // assertionLibraries are what tests do without.
-var assertionLibraries = []string{"github.com/stretchr/testify", "gotest.tools", "github.com/onsi", "github.com/google/go-cmp", "github.com/matryer/is"}
+var assertionLibraries = []string{"github.com/stretchr/testify", "gotest.tools", "github.com/onsi",
+	"github.com/google/go-cmp", "github.com/matryer/is"}
 
 func assertions(t *Tree) {
 	for _, f := range t.goFiles(true) {
 		for _, spec := range f.Syntax.Imports {
 			for _, library := range assertionLibraries {
 				if under(importOf(spec), library) {
-					t.find(f.Path, f.Line(spec.Pos()), "imports %s: tests say what they want with the standard library, as a condition and a message", library)
+					t.find(f.Path, f.Line(spec.Pos()), "imports %s: tests say what they want with the standard "+
+						"library, as a condition and a message", library)
 				}
 			}
 		}

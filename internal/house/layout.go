@@ -8,14 +8,16 @@ import (
 )
 
 // forbiddenNames say nothing about what is inside.
-var forbiddenNames = []string{"util", "utils", "common", "helper", "helpers", "types", "misc", "base", "shared", "lib", "tools"}
+var forbiddenNames = []string{"util", "utils", "common", "helper", "helpers", "types", "misc", "base", "shared", "lib",
+	"tools"}
 
 func packageNames(t *Tree) {
 	folders, files := t.packages()
 	for _, folder := range folders {
 		name := files[folder][0].Syntax.Name
 		if slices.Contains(forbiddenNames, name.Name) || slices.Contains(forbiddenNames, path.Base(folder)) {
-			t.find(files[folder][0].Path, files[folder][0].Line(name.Pos()), "package %s: a package is a noun that says what is inside", name.Name)
+			t.find(files[folder][0].Path, files[folder][0].Line(name.Pos()),
+				"package %s: a package is a noun that says what is inside", name.Name)
 		}
 	}
 }
@@ -37,13 +39,15 @@ func services(t *Tree) {
 		}
 		name := path.Base(folder)
 		if !t.has(folder+"/decide.go") && folder != ledger {
-			t.find(folder, 0, "service %s has no decide.go: its brain, pure, Decide(state, now, …) → facts and the next look", name)
+			t.find(folder, 0, "service %s has no decide.go: its brain, pure, Decide(state, now, …) → facts and the "+
+				"next look", name)
 		}
 		if !t.has(folder + "/" + name + ".go") {
 			t.find(folder, 0, "service %s has no %s.go: the design page, Config, New, Run", name, name)
 		}
 		if t.has(targets) && !t.imports(targets, Module+"/"+folder) {
-			t.find(folder, 0, "service %s is not in the table of targets (%s): holdfast up does not start it", name, targets)
+			t.find(folder, 0, "service %s is not in the table of targets (%s): holdfast up does not start it", name,
+				targets)
 		}
 		if anyManifest && !t.has(manifests+"/"+name+".yaml") {
 			t.find(folder, 0, "service %s has no %s/%s.yaml: without it nobody runs it", name, manifests, name)
@@ -54,7 +58,8 @@ func services(t *Tree) {
 // imports says whether a file imports this.
 func (t *Tree) imports(file, imported string) bool {
 	return slices.ContainsFunc(t.goFiles(true), func(f *File) bool {
-		return f.Path == file && slices.ContainsFunc(f.Syntax.Imports, func(s *ast.ImportSpec) bool { return importOf(s) == imported })
+		return f.Path == file && slices.ContainsFunc(f.Syntax.Imports,
+			func(s *ast.ImportSpec) bool { return importOf(s) == imported })
 	})
 }
 
@@ -77,7 +82,8 @@ func dependencies(t *Tree) {
 			}
 			seen[module] = true
 			if !strings.Contains(reasons.String(), module) {
-				t.find(f.Path, f.Line(spec.Pos()), "%s is a dependency without a reason: write one page in %s that names it", module, decisions)
+				t.find(f.Path, f.Line(spec.Pos()), "%s is a dependency without a reason: write one page in %s that "+
+					"names it", module, decisions)
 			}
 		}
 	}

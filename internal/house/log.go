@@ -12,7 +12,8 @@ import (
 var logKeys = []string{"service", "session", "entity", "id", "seq", "epoch", "reason", "err", "took"}
 
 // logMethods are zerolog's, each with a key and a value.
-var logMethods = []string{"Str", "Strs", "Stringer", "Bool", "Int", "Int64", "Uint", "Uint64", "Float64", "Dur", "Time", "Any", "Interface", "RawJSON", "AnErr"}
+var logMethods = []string{"Str", "Strs", "Stringer", "Bool", "Int", "Int64", "Uint", "Uint64", "Float64", "Dur", "Time",
+	"Any", "Interface", "RawJSON", "AnErr"}
 
 // logs holds log lines to the list of keys.
 func logs(t *Tree) {
@@ -31,7 +32,8 @@ func logs(t *Tree) {
 				return true
 			}
 			if word, err := strconv.Unquote(key.Value); err == nil && !slices.Contains(logKeys, word) {
-				t.find(f.Path, f.Line(key.Pos()), "log key %q: the keys are %s; put the rest into the message", word, strings.Join(logKeys, ", "))
+				t.find(f.Path, f.Line(key.Pos()), "log key %q: the keys are %s; put the rest into the message", word,
+					strings.Join(logKeys, ", "))
 			}
 			return true
 		})

@@ -1,12 +1,20 @@
 package house
 
-import "go/ast"
+import (
+	"go/ast"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
 
-// Limits of sizes. Lines a file and files a package have none: such limits led to packing, not to design.
+// Limits of sizes. Lines per file and files per package have no limit: such limits led to packing, not to design.
 const (
 	functionLinesMax     = 70
+	methodsMax           = 20 // exported methods of a type, embedded ones excepted
+	tabColumns           = 4
 	interfaceMethodsMax  = 3
-	interfaceOfManyLines = "an interface belongs to its user and has one to three methods; take what you need, or split it"
+	interfaceOfManyLines = "an interface belongs to its user and has one to three methods; take what you need, or " +
+		"split it"
 )
 
 // functionSizes counts the lines of functions. In tests the rows of a table are not counted: they are data.
@@ -22,7 +30,8 @@ func functionSizes(t *Tree) {
 				lines -= f.tableLines(fn)
 			}
 			if lines > functionLinesMax {
-				t.find(f.Path, f.Line(fn.Pos()), "%s has %d lines, at most %d: keep the branching here and move the rest to helpers", fn.Name.Name, lines, functionLinesMax)
+				t.find(f.Path, f.Line(fn.Pos()), "%s has %d lines, at most %d: keep the branching here and move the "+
+					"rest to helpers", fn.Name.Name, lines, functionLinesMax)
 			}
 		}
 	}
@@ -49,5 +58,75 @@ func interfaceSizes(t *Tree) {
 			}
 			return true
 		})
+	}
+}
+
+// largeTypes are the types with more exported methods than methodsMax. wideGo are the folders whose Go code has
+// lines of more than columnsMax columns. Every later change makes these lists shorter.
+var (
+	largeTypes = []string{"internal/bus.Bus", "pkg/events.Cell", "pkg/session.State"}
+	wideGo     = []string{
+		"cmd/holdfast",
+		"harness",
+		"internal/bus",
+		"internal/rule",
+		"internal/sim",
+		"pkg/session",
+		"services/compaction",
+		"services/ledger",
+		"services/reconciler",
+		"test/answer",
+		"test/cell",
+		"test/crash",
+		"test/fuzz",
+		"test/sim",
+		"test/wire",
+	}
+)
+
+// typeSizes counts the exported methods of each type.
+func typeSizes(t *Tree) {
+	folders, files := t.packages()
+	for _, folder := range folders {
+		count := make(map[string]int)
+		for _, f := range files[folder] {
+			for _, d := range f.Syntax.Decls {
+				fn, ok := d.(*ast.FuncDecl)
+				if !ok || fn.Recv == nil || !fn.Name.IsExported() {
+					continue
+				}
+				name := receiverName(fn)
+				count[name]++
+				if count[name] == methodsMax+1 && !slices.Contains(largeTypes, folder+"."+name) {
+					t.find(f.Path, f.Line(fn.Pos()), "%s has more than %d exported methods: move what belongs "+
+						"together to a type of its own", name, methodsMax)
+				}
+			}
+		}
+	}
+}
+
+// receiverName returns the name of the type that a method belongs to.
+func receiverName(fn *ast.FuncDecl) string {
+	if name := receiver(fn); name != nil {
+		return name.Name
+	}
+	return ""
+}
+
+// lineWidths reports lines of Go that are too wide to read side by side. A tab counts as four columns.
+func lineWidths(t *Tree) {
+	for _, f := range t.goFiles(true) {
+		if slices.ContainsFunc(wideGo, func(folder string) bool { return under(f.Folder(), folder) }) {
+			continue
+		}
+		n := 0
+		for line := range strings.Lines(f.Text) {
+			n++
+			columns := utf8.RuneCountInString(strings.TrimRight(line, "\n")) + strings.Count(line, "\t")*(tabColumns-1)
+			if columns > columnsMax {
+				t.find(f.Path, n, "%d columns: break the line at %d", columns, columnsMax)
+			}
+		}
 	}
 }

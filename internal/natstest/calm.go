@@ -13,8 +13,8 @@ const (
 	calmTries = 5 // of [Calm]
 )
 
-// Pulse measures, beside a test and in the same run, how long this process was kept from running: by other processes, or by
-// what it does itself. A bound on time that does not allow for it judges the machine, not the program.
+// Pulse measures, beside a test and in the same run, how long this process was kept from running: by other processes,
+// or by what it does itself. A bound on time that does not allow for it judges the machine, not the program.
 type Pulse struct {
 	mu    sync.Mutex
 	until time.Time // the last beat
@@ -63,9 +63,9 @@ func (p *Pulse) Lost() time.Duration {
 	return p.lost
 }
 
-// Calm plays a scenario that a machine may legally spoil by standing still, such as a lease of a second that has to be kept.
-// What it returns is an error, unless the process was kept from running for longer than lostMax meanwhile: then it is played
-// again, a few times. Each time needs a world of its own.
+// Calm plays a scenario that a machine may legally spoil by standing still, such as a lease of a second that has to be
+// kept. What it returns is an error, unless the process was kept from running for longer than lostMax meanwhile: then
+// it is played again, a few times. Each time needs a world of its own.
 func Calm(t testing.TB, lostMax time.Duration, scenario func() error) {
 	t.Helper()
 	for range calmTries {

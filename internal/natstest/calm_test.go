@@ -19,7 +19,8 @@ func (*judge) Cleanup(func())                 {}
 func (j *judge) Fatal(args ...any)            { j.failed = fmt.Sprint(args...) }
 func (j *judge) Fatalf(f string, args ...any) { j.failed = fmt.Sprintf(f, args...) }
 
-// TestCalm: a scenario that fails is an error at once, unless the machine stood still; then it is played a few times more.
+// TestCalm: a scenario that fails is an error at once, unless the machine stood still; then it is played a few times
+// more.
 func TestCalm(t *testing.T) {
 	broken := errors.New("broken")
 	for _, c := range []struct {
@@ -43,7 +44,8 @@ func TestCalm(t *testing.T) {
 				return broken
 			})
 			if played != c.played || (j.failed != "") != c.failed {
-				t.Errorf("played %d times, want %d; failed %q, want a failure: %v", played, c.played, j.failed, c.failed)
+				t.Errorf("played %d times, want %d; failed %q, want a failure: %v", played, c.played, j.failed,
+					c.failed)
 			}
 		})
 	}

@@ -13,7 +13,8 @@ import (
 type Impostor struct {
 	Version   string // what it says it is; default: a recent one
 	JetStream bool   // whether it says it has JetStream
-	Refusal   string // an error of the protocol, such as Authorization Violation, that it answers everybody with; "" for none
+	// an error of the protocol, such as Authorization Violation, that it answers everybody with; "" for none
+	Refusal string
 }
 
 // Start runs it until the test ends and returns its URL. It answers every request with "no responders".
@@ -52,7 +53,8 @@ func (i Impostor) serve(conn net.Conn) {
 	say := func(format string, v ...any) {
 		_, _ = fmt.Fprintf(conn, format+"\r\n", v...) // the client may have hung up: the scanner finds out
 	}
-	say(`INFO {"server_id":"IMPOSTOR","version":%q,"headers":true,"max_payload":1048576,"jetstream":%t,"proto":1}`, i.Version, i.JetStream)
+	say(`INFO {"server_id":"IMPOSTOR","version":%q,"headers":true,"max_payload":1048576,"jetstream":%t,"proto":1}`,
+		i.Version, i.JetStream)
 	sids := map[string]string{} // of subscriptions, by inbox
 	in := bufio.NewScanner(conn)
 	for in.Scan() {

@@ -1,5 +1,5 @@
-// Package natstest gives a test a real broker, or three, and connections to it. Everything listens on loopback, on ports
-// of the system's choice, keeps its data in the test's directory and ends with the test.
+// Package natstest gives a test a real broker, or three, and connections to it. Everything listens on loopback, on
+// ports of the system's choice, keeps its data in the test's directory and ends with the test.
 package natstest
 
 import (
@@ -75,8 +75,8 @@ func start(t testing.TB, cfg embed.Config) (*embed.Server, error) {
 	return s, err
 }
 
-// Restart stops a broker, if it runs, and starts it again on the same data and the same port. Another process may have been
-// given that port meanwhile: then it waits until it is free again.
+// Restart stops a broker, if it runs, and starts it again on the same data and the same port. Another process may have
+// been given that port meanwhile: then it waits until it is free again.
 func Restart(t testing.TB, s *embed.Server) *embed.Server {
 	t.Helper()
 	s.Shutdown()

@@ -15,22 +15,26 @@ import (
 	"time"
 )
 
-// Certificates makes an authority and a certificate of it for loopback, for servers and clients, in a folder: ca.crt, tls.crt
-// and tls.key, as Kubernetes names them.
+// Certificates makes an authority and a certificate of it for loopback, for servers and clients, in a folder: ca.crt,
+// tls.crt and tls.key, as Kubernetes names them.
 func Certificates(t testing.TB) (folder string) {
 	t.Helper()
 	folder = t.TempDir()
 	write := func(name, kind string, body []byte) {
-		if err := os.WriteFile(filepath.Join(folder, name), pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: body}), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, name), pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: body}),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	authority := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, NotAfter: time.Now().Add(time.Hour),
+	authority := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"},
+		NotAfter:  time.Now().Add(time.Hour),
 		NotBefore: time.Now().Add(-time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
 	caKey, body := sign(t, authority, authority, nil)
 	write("ca.crt", "CERTIFICATE", body)
-	leaf := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "node"}, NotAfter: authority.NotAfter, NotBefore: authority.NotBefore,
-		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature,
+	leaf := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "node"},
+		NotAfter: authority.NotAfter, NotBefore: authority.NotBefore,
+		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
 	key, body := sign(t, leaf, authority, caKey)
 	write("tls.crt", "CERTIFICATE", body)

@@ -2,9 +2,9 @@
 //
 //	Begin ── late by more than lateAfter ──▶ Yield blocks ── until done is called, or for yieldMax ──▶ returns
 //
-// Time-critical work calls [Gate.Begin] at its instant. Batch work calls [Gate.Yield] before each batch. Yield blocks only
-// while time-critical work is late, at most yieldMax at a time, and only while the budget lasts: work that stays late although
-// batch work makes room is late for another reason, such as a slow disk.
+// Time-critical work calls [Gate.Begin] at its instant. Batch work calls [Gate.Yield] before each batch. Yield blocks
+// only while time-critical work is late, at most yieldMax at a time, and only while the budget lasts: work that stays
+// late although batch work makes room is late for another reason, such as a slow disk.
 //
 // The gate is a courtesy, not a lock. Correctness does not depend on it.
 package priority
@@ -18,15 +18,17 @@ import (
 
 // Limits of a gate.
 //
-// On a disk that needs longer than lateAfter for each write, something is always late. A caller that always yielded to it would
-// fall behind without limit. The budget is spent while any caller waits, and only a part of the remaining time restores it.
+// On a disk that needs longer than lateAfter for each write, something is always late. A caller that always yielded to
+// it would fall behind without limit. The budget is spent while any caller waits, and only a part of the remaining time
+// restores it.
 const (
 	lateAfter = 5 * time.Millisecond   // time-critical work may take so long before batch work yields to it
 	yieldMax  = 100 * time.Millisecond // the longest wait of one Yield
 	busyFor   = 500 * time.Millisecond // after a wait, more waits are expected for so long
 
-	budgetMax  = 20 * time.Second // of waiting; a smaller one ends in the middle of a long rush, a larger one lets others lag more
-	budgetPart = 10               // one part in so many of the time without waits restores the budget
+	// of waiting; a smaller one ends in the middle of a long rush, a larger one lets others lag more
+	budgetMax  = 20 * time.Second
+	budgetPart = 10 // one part in so many of the time without waits restores the budget
 )
 
 // Gate decides when batch work yields. The zero Gate is ready for use. A nil Gate never blocks.
@@ -42,8 +44,8 @@ type Gate struct {
 	at      time.Time
 }
 
-// Begin reports that time-critical work starts which was due so long ago; a negative late is due in the future. Call done when
-// the work is done.
+// Begin reports that time-critical work starts which was due so long ago; a negative late is due in the future. Call
+// done when the work is done.
 func (g *Gate) Begin(late time.Duration) (done func()) {
 	if g == nil {
 		return func() {}

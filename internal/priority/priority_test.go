@@ -24,12 +24,14 @@ func TestYields(t *testing.T) {
 		done time.Duration   // and is done after so long; 0: never
 		want time.Duration
 	}{
-		"nothing is due":               {},
-		"what is due is on time":       {due: []time.Duration{late}, done: time.Second},
-		"it is late":                   {due: []time.Duration{late + 1}, done: 20 * time.Millisecond, want: 20 * time.Millisecond},
-		"it is never done":             {due: []time.Duration{late + 1}, want: most},
-		"the first is late, none else": {due: []time.Duration{time.Second, 0}, done: 3 * time.Millisecond, want: 3 * time.Millisecond},
-		"it is due in a while":         {due: []time.Duration{-time.Second}, done: time.Second},
+		"nothing is due":         {},
+		"what is due is on time": {due: []time.Duration{late}, done: time.Second},
+		"it is late": {due: []time.Duration{late + 1}, done: 20 * time.Millisecond,
+			want: 20 * time.Millisecond},
+		"it is never done": {due: []time.Duration{late + 1}, want: most},
+		"the first is late, none else": {due: []time.Duration{time.Second, 0}, done: 3 * time.Millisecond,
+			want: 3 * time.Millisecond},
+		"it is due in a while": {due: []time.Duration{-time.Second}, done: time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -95,8 +97,8 @@ func TestBusyEnds(t *testing.T) {
 	})
 }
 
-// TestTheBudgetIsLimited: batch work that yields without effect, because time-critical work takes long in any case, falls behind
-// for a while only. After that it has most of the time, and it yields again to a later rush.
+// TestTheBudgetIsLimited: batch work that yields without effect, because time-critical work takes long in any case,
+// falls behind for a while only. After that it has most of the time, and it yields again to a later rush.
 func TestTheBudgetIsLimited(t *testing.T) {
 	const work, most = 10 * time.Millisecond, 20 * time.Second
 	synctest.Test(t, func(t *testing.T) {

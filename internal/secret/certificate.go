@@ -38,8 +38,10 @@ func (c *Cell) authority(dir, name string) (*signer, error) {
 	cert, key := filepath.Join(dir, name+".ca.crt"), filepath.Join(dir, name+".ca.key")
 	pair, err := tls.LoadX509KeyPair(cert, key)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = c.sign(&x509.Certificate{Subject: pkix.Name{CommonName: "holdfast " + name}, NotAfter: c.Now.AddDate(authorityYears, 0, 0),
-			IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign}, nil, cert, key)
+		err = c.sign(&x509.Certificate{Subject: pkix.Name{CommonName: "holdfast " + name},
+			NotAfter: c.Now.AddDate(authorityYears, 0, 0),
+			IsCA:     true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign}, nil,
+			cert, key)
 		if err == nil {
 			pair, err = tls.LoadX509KeyPair(cert, key)
 		}
@@ -51,12 +53,14 @@ func (c *Cell) authority(dir, name string) (*signer, error) {
 	if !ok {
 		return nil, fmt.Errorf("secret: authority %s: its key cannot sign", name)
 	}
-	return &signer{cert: pair.Leaf, key: by, pem: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Leaf.Raw})}, nil
+	return &signer{cert: pair.Leaf, key: by, pem: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE",
+		Bytes: pair.Leaf.Raw})}, nil
 }
 
 // certificate makes a certificate for clients and, with hosts, for servers, unless the folder has one that will do.
 func (c *Cell) certificate(folder string, by *signer, name string, hosts ...string) error {
-	want := &x509.Certificate{Subject: pkix.Name{CommonName: name}, NotAfter: c.Now.Add(c.Valid), KeyUsage: x509.KeyUsageDigitalSignature,
+	want := &x509.Certificate{Subject: pkix.Name{CommonName: name}, NotAfter: c.Now.Add(c.Valid),
+		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
 	if len(hosts) > 0 {
 		want.ExtKeyUsage = append(want.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
@@ -78,7 +82,8 @@ func (c *Cell) certificate(folder string, by *signer, name string, hosts ...stri
 // keeps is whether a certificate that is there will do.
 func (c *Cell) keeps(found, want *x509.Certificate, by *signer) bool {
 	left, whole := found.NotAfter.Sub(c.Now), found.NotAfter.Sub(found.NotBefore)
-	return left > whole/renewedAt && found.CheckSignatureFrom(by.cert) == nil && slices.Equal(found.DNSNames, want.DNSNames) &&
+	return left > whole/renewedAt && found.CheckSignatureFrom(by.cert) == nil &&
+		slices.Equal(found.DNSNames, want.DNSNames) &&
 		slices.EqualFunc(found.IPAddresses, want.IPAddresses, net.IP.Equal)
 }
 
@@ -103,5 +108,6 @@ func (c *Cell) sign(cert *x509.Certificate, by *signer, certFile, keyFile string
 	if err != nil {
 		return fmt.Errorf("secret: %w", err)
 	}
-	return errors.Join(write(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})), write(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: body})))
+	return errors.Join(write(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})),
+		write(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: body})))
 }

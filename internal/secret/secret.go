@@ -1,5 +1,5 @@
-// Package secret makes what the users and the nodes of a secured cell prove themselves with: passwords, two certificate
-// authorities and their certificates, as files. Each folder has the content of one Kubernetes secret.
+// Package secret makes the credentials of a secured cell's users and nodes, as files. They are passwords, two
+// certificate authorities and their certificates. Each folder has the content of one Kubernetes secret.
 package secret
 
 import (
@@ -45,8 +45,8 @@ type Cell struct {
 	Now   time.Time
 }
 
-// Make writes the files to dir. A password that is there is kept. A certificate that is there is kept unless less than a
-// third of its time is left, or its names differ.
+// Make writes the files to dir. A password that is there is kept. A certificate that is there is kept unless less than
+// a third of its time is left, or its names differ.
 func Make(dir string, c Cell) error {
 	if err := os.MkdirAll(dir, folderMode); err != nil {
 		return fmt.Errorf("secret: %w", err)

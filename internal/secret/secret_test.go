@@ -26,7 +26,8 @@ func cell(t *testing.T, now time.Time) Cell {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Cell{Users: users, Hosts: []string{"nats", "127.0.0.1"}, Nodes: []string{"a:6222", "b:6222"}, Valid: 90 * day, Now: now}
+	return Cell{Users: users, Hosts: []string{"nats", "127.0.0.1"}, Nodes: []string{"a:6222", "b:6222"},
+		Valid: 90 * day, Now: now}
 }
 
 // made runs Make, and returns every file in dir.
@@ -65,7 +66,8 @@ func TestCertificates(t *testing.T) {
 		}
 		roots := x509.NewCertPool()
 		roots.AppendCertsFromPEM([]byte(files[ca]))
-		_, err = pair.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: host, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{usage}})
+		_, err = pair.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: host, CurrentTime: now,
+			KeyUsages: []x509.ExtKeyUsage{usage}})
 		return err
 	}
 	server, client := x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth
@@ -107,8 +109,10 @@ func TestMakeAgain(t *testing.T) {
 	}
 	c.Now = now.Add(61 * day)
 	again := made(t, dir, c)
-	for name, kept := range map[string]bool{"nats-tls/tls.crt": false, "nats-routes-tls/tls.key": false, "holdfast-ledger/tls.crt": false,
-		"holdfast-ledger/password": true, "holdfast-ledger/ca.crt": true, "clients.ca.key": true, "nats-users/users.conf": true} {
+	for name, kept := range map[string]bool{"nats-tls/tls.crt": false, "nats-routes-tls/tls.key": false,
+		"holdfast-ledger/tls.crt":  false,
+		"holdfast-ledger/password": true, "holdfast-ledger/ca.crt": true, "clients.ca.key": true,
+		"nats-users/users.conf": true} {
 		if (again[name] == first[name]) != kept {
 			t.Errorf("%s after 61 of 90 days: kept %v, want %v", name, !kept, kept)
 		}
@@ -121,11 +125,13 @@ func TestMakeAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := made(t, dir, c)
-	if last["holdfast-ledger/password"] == first["holdfast-ledger/password"] || last["holdfast-retry/password"] != first["holdfast-retry/password"] {
+	if last["holdfast-ledger/password"] == first["holdfast-ledger/password"] ||
+		last["holdfast-retry/password"] != first["holdfast-retry/password"] {
 		t.Error("a removed password is not made again, or another one is")
 	}
 	for _, u := range c.Users {
-		if want := u.Password + `: "` + last[Folder(u)+"/password"] + `"`; !strings.Contains(last["nats-users/users.conf"], want) {
+		if want := u.Password + `: "` + last[Folder(u)+"/password"] +
+			`"`; !strings.Contains(last["nats-users/users.conf"], want) {
 			t.Errorf("users.conf has no %s", want)
 		}
 	}

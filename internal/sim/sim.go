@@ -1,5 +1,5 @@
-// Package sim is a make-believe world for the pure code: a log with compare-and-set, a ledger that folds in steps, harness
-// processes, people, a reconciler and any other deciders with their timers, all driven by one seed. In it everything
+// Package sim simulates a cell around the pure code, driven by one seed. It has a log with compare-and-set, a ledger that
+// folds in steps, harness processes, people, a reconciler and any other deciders with their timers. In it everything
 // happens that must do no harm:
 //
 //	processes are killed between any two steps, paused and woken, restarted with or without adopting what was open

@@ -1,5 +1,5 @@
-// Package session is the one fold: it turns any commits of a session into its [State], which is also its document, and
-// derives from it what people and harnesses look at, and what their wishes come to.
+// Package session folds the commits of a session into its [State], which is also its document. From the state it
+// derives the views of people and harnesses, and the events that carry out a request.
 //
 //	commits ──▶ Fold ──▶ State ──▶ Blocker, Work   (views)
 //	                       │

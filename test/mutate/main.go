@@ -1,9 +1,9 @@
 // Command mutate removes guards one by one, by machine, and reports those whose removal no test notices.
 //
 // A guard is the condition of an if statement or of a case of a switch without a tag. The tests are compiled once, with
-// go test's -overlay and a switch behind each guard, so no file of the repository changes. An environment variable makes
-// one guard false. Each test runs once alone and notes the guards that were true in it. A mutant is tried with these
-// tests only, quickest first. A guard that is true in no test has survived.
+// go test's -overlay and a switch behind each guard, so no file of the repository changes. An environment variable
+// makes one guard false. Each test runs once alone and notes the guards that were true in it. A mutant is tried with
+// these tests only, quickest first. A guard that is true in no test has survived.
 //
 // Survivors that do not matter are listed in survivors.txt with the reason; any other survivor makes the command fail.
 //
@@ -37,13 +37,16 @@ func main() {
 func mutate() (lived int) {
 	pkg := flag.String("pkg", "", "package `folder` whose guards are removed, as ./harness")
 	files := flag.String("files", "", "only these `files` of it, separated by commas")
-	packages := flag.String("tests", "", "packages whose tests are run, separated by spaces; default: the package itself")
+	packages := flag.String("tests", "", "packages whose tests are run, separated by spaces; default: the package "+
+		"itself")
 	run := flag.String("run", ".", "only tests whose name matches this `pattern`")
 	only := flag.String("only", "", "only guards that match this `pattern`, as harness/own.go:12: err != nil")
-	limit := flag.Duration("limit", 5*time.Minute, "how long tests may take for one mutant; one that hangs has noticed it")
+	limit := flag.Duration("limit", 5*time.Minute, "how long tests may take for one mutant; one that hangs has "+
+		"noticed it")
 	part := flag.String("part", "1/1", "which `part` of the guards, as 2/4")
 	jobs := flag.Int("jobs", 1, "how many mutants are tried at the same time")
-	cache := flag.String("cache", "", "`folder`, of this package and run alone, that keeps which test reaches which guard")
+	cache := flag.String("cache", "", "`folder`, of this package and run alone, that keeps which test reaches which "+
+		"guard")
 	flag.Parse()
 	if *pkg == "" || flag.NArg() > 0 {
 		flag.Usage()

@@ -41,7 +41,8 @@ func f(a, b bool, n int) int {
 	}
 	for _, want := range []string{
 		"if (a && b) && hfGuard(7) {",
-		"case (a) && hfGuard(8), (func() bool { if (b) && hfGuard(10) { return true }; return false }()) && hfGuard(9):",
+		"case (a) && hfGuard(8), (func() bool { if (b) && hfGuard(10) { return true }; return false }()) && " +
+			"hfGuard(9):",
 	} {
 		if !strings.Contains(string(changed), want) {
 			t.Errorf("no %q in\n%s", want, changed)
@@ -126,7 +127,8 @@ func TestRed(t *testing.T)        { noticed(2); t.Error("always") }
 
 // What the tests printed says which failed first, and whether they hung.
 func TestJudge(t *testing.T) {
-	r := judge([]byte("=== RUN\n    --- FAIL: TestA/sub (0s)\n--- FAIL: TestA (0.00s)\n--- FAIL: TestB (0.00s)\n"), true)
+	r := judge([]byte("=== RUN\n    --- FAIL: TestA/sub (0s)\n--- FAIL: TestA (0.00s)\n--- FAIL: TestB (0.00s)\n"),
+		true)
 	if r.test != "TestA" || r.hung || !r.red {
 		t.Errorf("%+v", r)
 	}
@@ -155,7 +157,8 @@ func TestGroups(t *testing.T) {
 
 // The list of survivors gives a reason for each, and comments are no entries.
 func TestSurvivorsHaveReasons(t *testing.T) {
-	if got := reasons("# a comment\tx\nx/x.go: a\tbecause\nno reason\n"); len(got) != 1 || got["x/x.go: a"] != "because" {
+	if got := reasons("# a comment\tx\nx/x.go: a\tbecause\nno reason\n"); len(got) != 1 ||
+		got["x/x.go: a"] != "because" {
 		t.Errorf("%v", got)
 	}
 	for i, line := range strings.Split(strings.TrimSpace(survivors), "\n") {

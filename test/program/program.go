@@ -15,8 +15,8 @@ const (
 	NATSServer = "github.com/nats-io/nats-server/v2" // of the version in go.mod
 )
 
-// Main builds programs into a temporary directory, stores the path of each where programs says, calls run and removes the
-// directory. It returns the exit status for TestMain: that of run, usually [testing.M.Run].
+// Main builds programs into a temporary directory, stores the path of each where programs says, calls run and removes
+// the directory. It returns the exit status for TestMain: that of run, usually [testing.M.Run].
 func Main(run func() int, programs map[string]*string) int {
 	dir, err := os.MkdirTemp("", "holdfast-program-")
 	if err != nil {

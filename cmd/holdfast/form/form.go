@@ -1,5 +1,6 @@
-// Package form turns what a person types into what goes on the wire: arguments into answers and policies. It is pure; what
-// it cannot make sense of it leaves to the service, which knows best what to say, or refuses with a text for a person.
+// Package form turns what a person types into what goes on the wire: arguments into answers and policies. It is pure;
+// what it cannot make sense of it leaves to the service, which knows best what to say, or refuses with a text for a
+// person.
 package form
 
 import (
@@ -38,7 +39,8 @@ func Answers(questions []events.Question, args []string) ([]events.Answer, error
 		case len(questions) == 1 && questions[0].Multi:
 			at = 0
 		default:
-			return nil, fmt.Errorf("%q is one answer too many: %s asked", arg, screen.Plural(len(questions), "question"))
+			return nil, fmt.Errorf("%q is one answer too many: %s asked", arg,
+				screen.Plural(len(questions), "question"))
 		}
 		answers = Add(answers, &questions[at], arg)
 	}

@@ -11,7 +11,8 @@ import (
 func questions() []events.Question {
 	return []events.Question{
 		{ID: "size", Question: "Size?", Options: []events.Option{{Label: "small"}, {Label: "large"}, {Label: "1"}}},
-		{ID: "colours", Question: "Colours?", Options: []events.Option{{Label: "red"}, {Label: "blue, or so"}}, Multi: true},
+		{ID: "colours", Question: "Colours?", Options: []events.Option{{Label: "red"}, {Label: "blue, or so"}},
+			Multi: true},
 		{ID: "note", Question: "Note?", Options: []events.Option{{Label: "none"}}, Custom: true},
 	}
 }
@@ -26,14 +27,19 @@ func TestAnswersFromArguments(t *testing.T) {
 		args []string
 		want []events.Answer
 	}{
-		"by place":                           {[]string{"small", "red", "none"}, []events.Answer{selected("size", "small"), selected("colours", "red"), selected("note", "none")}},
-		"in any case":                        {[]string{" LARGE "}, []events.Answer{selected("size", "large")}},
-		"by number":                          {[]string{"2", "2"}, []events.Answer{selected("size", "large"), selected("colours", "blue, or so")}},
-		"a label that looks like a number":   {[]string{"1"}, []events.Answer{selected("size", "1")}},
-		"by id, in any order, several":       {[]string{"colours=red", "colours=2", "size=small"}, []events.Answer{selected("colours", "red", "blue, or so"), selected("size", "small")}},
-		"an equals sign that names nothing":  {[]string{"a=b"}, []events.Answer{selected("size", "a=b")}},
-		"skipped":                            {[]string{"", "red"}, []events.Answer{{Question: "size"}, selected("colours", "red")}},
-		"a text of one's own":                {[]string{"note=as you like"}, []events.Answer{{Question: "note", Text: "as you like"}}},
+		"by place": {[]string{"small", "red", "none"},
+			[]events.Answer{selected("size", "small"), selected("colours", "red"), selected("note", "none")}},
+		"in any case": {[]string{" LARGE "}, []events.Answer{selected("size", "large")}},
+		"by number": {[]string{"2", "2"},
+			[]events.Answer{selected("size", "large"), selected("colours", "blue, or so")}},
+		"a label that looks like a number": {[]string{"1"}, []events.Answer{selected("size", "1")}},
+		"by id, in any order, several": {[]string{"colours=red", "colours=2", "size=small"},
+			[]events.Answer{selected("colours", "red", "blue, or so"), selected("size", "small")}},
+		"an equals sign that names nothing": {[]string{"a=b"}, []events.Answer{selected("size", "a=b")}},
+		"skipped": {[]string{"", "red"},
+			[]events.Answer{{Question: "size"}, selected("colours", "red")}},
+		"a text of one's own": {[]string{"note=as you like"},
+			[]events.Answer{{Question: "note", Text: "as you like"}}},
 		"not offered: the ledger will say":   {[]string{"huge"}, []events.Answer{selected("size", "huge")}},
 		"a number beyond the options is not": {[]string{"4"}, []events.Answer{selected("size", "4")}},
 	} {
@@ -42,13 +48,16 @@ func TestAnswersFromArguments(t *testing.T) {
 			t.Errorf("%s: %q: %+v, %v; want %+v", name, c.args, got, err, c.want)
 		}
 	}
-	if _, err := Answers(questions(), []string{"a", "b", "c", "d"}); err == nil || !strings.Contains(err.Error(), "one answer too many") {
+	if _, err := Answers(questions(), []string{"a", "b", "c", "d"}); err == nil ||
+		!strings.Contains(err.Error(), "one answer too many") {
 		t.Errorf("four answers to three questions: %v", err)
 	}
-	if got, err := Answers(questions()[1:2], []string{"red", "2"}); err != nil || len(got) != 1 || len(got[0].Selected) != 2 {
+	if got, err := Answers(questions()[1:2], []string{"red", "2"}); err != nil || len(got) != 1 ||
+		len(got[0].Selected) != 2 {
 		t.Errorf("several options of the only question: %+v, %v", got, err)
 	}
-	if got, err := Answers(nil, []string{"just", "do", "it"}); err != nil || len(got) != 1 || got[0].Text != "just do it" {
+	if got, err := Answers(nil, []string{"just", "do", "it"}); err != nil || len(got) != 1 ||
+		got[0].Text != "just do it" {
 		t.Errorf("a prompt without questions: %+v, %v", got, err)
 	}
 }
@@ -56,11 +65,13 @@ func TestAnswersFromArguments(t *testing.T) {
 // KEY=VALUE becomes a patch: an empty value is the default again, and what the policy does not have is refused.
 func TestPolicyFromArguments(t *testing.T) {
 	got, err := Policy([]string{"auto_retry=false", "resume=hold", "retry_max=", "compaction_threshold=0.5"})
-	want := &events.PolicyPatch{AutoRetry: events.Set(false), Resume: events.Set("hold"), RetryMax: events.Unset[int](), CompactionThreshold: events.Set(0.5)}
+	want := &events.PolicyPatch{AutoRetry: events.Set(false), Resume: events.Set("hold"), RetryMax: events.Unset[int](),
+		CompactionThreshold: events.Set(0.5)}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	for _, wrong := range []string{"resume", "colour=red", "retry_max=-1", "retry_max=many", "resume=maybe", "auto_retry=1", "compaction_threshold=2"} {
+	for _, wrong := range []string{"resume", "colour=red", "retry_max=-1", "retry_max=many", "resume=maybe",
+		"auto_retry=1", "compaction_threshold=2"} {
 		if _, err := Policy([]string{wrong}); err == nil {
 			t.Errorf("%s: %v", wrong, err)
 		}

@@ -1,5 +1,5 @@
-// Package replay plays recordings of an OpenCode server's events as they happened, through a real harness lease, and says
-// what recovery makes of what they left open.
+// Package replay plays recordings of an OpenCode server's events and reports how recovery ends what they left open.
+// The events are played as they happened, through a real harness lease.
 //
 // Where the recorded process died this one dies without a word: its lease has to run out, as that of the real one would
 // have. Each recording is played as a harness of its own, so that one that is played twice is two harnesses.
@@ -95,23 +95,29 @@ type Played struct {
 // connection to the same cell. The error is for what kept it from being played.
 func Play(ctx context.Context, b *bus.Bus, cfg Config, rec Recording) (*Played, error) {
 	steps, report := opencode.Steps(rec.Trace.Records)
-	p := &Played{File: rec.Name, Records: report.Records, Facts: report.Facts, Dead: report.Dead, Restarts: report.Restarts, Skipped: rec.Trace.Skipped,
-		Strange: report.Unreadable, Repeated: report.Duplicates, Late: report.Late, Unknown: report.Unknown, Phases: map[string]any{},
+	p := &Played{File: rec.Name, Records: report.Records, Facts: report.Facts, Dead: report.Dead,
+		Restarts: report.Restarts, Skipped: rec.Trace.Skipped,
+		Strange: report.Unreadable, Repeated: report.Duplicates, Late: report.Late, Unknown: report.Unknown,
+		Phases:   map[string]any{},
 		Problems: slices.Concat(rec.Trace.Problems, report.Problems), Left: []Leftover{}, OK: true}
 	if len(steps) == 0 {
 		return p, nil
 	}
 	var err error
-	if p.Harness, err = drill.FreeName(ctx, b, harnessOf(rec.Name)); err != nil { // what is recorded is over, and not gone on with
+	// what is recorded is over, and not gone on with
+	if p.Harness, err = drill.FreeName(ctx, b, harnessOf(rec.Name)); err != nil {
 		return nil, err
 	}
 	s := &stage{Config: cfg, bus: b, sessions: map[string]bool{}}
-	if err := s.tell("%s: %s played as harness %s", p.File, screen.Plural(report.Facts, "fact"), p.Harness); err != nil {
+	if err := s.tell("%s: %s played as harness %s", p.File, screen.Plural(report.Facts, "fact"),
+		p.Harness); err != nil {
 		return nil, err
 	}
-	player := opencode.Player{Fast: cfg.Fast, Told: func(step opencode.Step) { s.told(ctx, &step) }, Connect: func(ctx context.Context) (*harness.Harness, error) {
-		return harness.Connect(ctx, cfg.Login.On(harness.Config{ID: p.Harness, URL: cfg.URL, Prefix: cfg.Prefix, TTL: cfg.TTL, Version: cfg.Version}))
-	}}
+	player := opencode.Player{Fast: cfg.Fast, Told: func(step opencode.Step) { s.told(ctx, &step) },
+		Connect: func(ctx context.Context) (*harness.Harness, error) {
+			return harness.Connect(ctx, cfg.Login.On(harness.Config{ID: p.Harness, URL: cfg.URL, Prefix: cfg.Prefix,
+				TTL: cfg.TTL, Version: cfg.Version}))
+		}}
 	s.from = steps[0].At
 	if err := player.Play(ctx, steps, report.Dead); err != nil {
 		return nil, err
@@ -157,7 +163,8 @@ func (s *stage) told(ctx context.Context, step *opencode.Step) {
 	if step.Restart {
 		now, err := s.bus.Now(ctx)
 		s.deaths = append(s.deaths, now)
-		s.err = errors.Join(s.err, err, s.tell("  +%.3fs  the process dies, without a word; its lease of %s runs out", at, s.TTL))
+		s.err = errors.Join(s.err, err, s.tell("  +%.3fs  the process dies, without a word; its lease of %s runs out",
+			at, s.TTL))
 		return
 	}
 	s.sessions[step.Session] = true
@@ -188,12 +195,14 @@ func note(f events.Fact) string {
 	return f.Subject()
 }
 
-// aftermath waits until nothing is open that nobody runs, or it has taken too long, and says what became of what was left.
+// aftermath waits until nothing is open that nobody runs, or it has taken too long, and says what became of what was
+// left.
 func (s *stage) aftermath(ctx context.Context, p *Played, left []string) error {
 	if err := s.tell("  waiting for recovery …"); err != nil {
 		return err
 	}
-	docs, err := drill.Settled(ctx, s.bus, p.Harness, slices.Collect(maps.Keys(s.sessions)), s.TTL+recoveryMaxS*time.Second)
+	docs, err := drill.Settled(ctx, s.bus, p.Harness, slices.Collect(maps.Keys(s.sessions)),
+		s.TTL+recoveryMaxS*time.Second)
 	if err != nil {
 		return err
 	}
@@ -226,7 +235,8 @@ func (s *stage) aftermath(ctx context.Context, p *Played, left []string) error {
 
 // parseLeftover takes session/entity/id apart.
 func parseLeftover(name string) Leftover {
-	for _, entity := range []string{session.EntityTurn, session.EntityTool, session.EntityPrompt, session.EntityCompaction} {
+	for _, entity := range []string{session.EntityTurn, session.EntityTool, session.EntityPrompt,
+		session.EntityCompaction} {
 		if s, id, ok := strings.Cut(name, "/"+entity+"/"); ok {
 			return Leftover{Session: s, Entity: entity, ID: id}
 		}

@@ -36,9 +36,11 @@ func TestLeftoversAreNamedBySessionEntityAndID(t *testing.T) {
 
 // What recovery did, what it did not, and what was not used of the recording is all said.
 func TestText(t *testing.T) {
-	p := Played{File: "x.jsonl", Facts: 3, Phases: map[string]any{"s2": "idle", "s1": "interrupted"}, Stranded: []string{"s1: call c2"}, Skipped: 1, Unknown: map[string]int{"session.levitated": 2},
+	p := Played{File: "x.jsonl", Facts: 3, Phases: map[string]any{"s2": "idle", "s1": "interrupted"},
+		Stranded: []string{"s1: call c2"}, Skipped: 1, Unknown: map[string]int{"session.levitated": 2},
 		Problems: []string{"1", "2", "3", "4", "5", "6", "7"}, Left: []Leftover{
-			{Entity: "tool", ID: "c1", Became: drill.Became{Name: "bash", Outcome: "interrupted", Reason: "owner-lost"}, AfterMS: 2970},
+			{Entity: "tool", ID: "c1", Became: drill.Became{Name: "bash", Outcome: "interrupted", Reason: "owner-lost"},
+				AfterMS: 2970},
 			{Entity: "tool", ID: "c2", Became: drill.Became{Name: "bash", Outcome: drill.OutcomeOpen}}}}
 	const want = `
 What the recording left open, and what became of it:

@@ -22,7 +22,8 @@ func (p *Played) Text(st screen.Style) string {
 	var text strings.Builder
 	switch {
 	case p.Facts == 0 && len(p.Phases) == 0:
-		fmt.Fprintf(&text, "%s: nothing to play: %s read, none of them begins a session\n", screen.Clean(p.File), screen.Plural(p.Records, "event"))
+		fmt.Fprintf(&text, "%s: nothing to play: %s read, none of them begins a session\n", screen.Clean(p.File),
+			screen.Plural(p.Records, "event"))
 	case len(p.Left) == 0:
 		text.WriteString("\nThe recording leaves nothing open.\n")
 	default:
@@ -31,7 +32,8 @@ func (p *Played) Text(st screen.Style) string {
 		text.WriteByte('\n')
 	}
 	for _, id := range slices.Sorted(maps.Keys(p.Phases)) {
-		fmt.Fprintf(&text, "Session %s is now %s.\n", screen.Clean(id), st.Painted(fmt.Sprint(p.Phases[id]), screen.Strong))
+		fmt.Fprintf(&text, "Session %s is now %s.\n", screen.Clean(id),
+			st.Painted(fmt.Sprint(p.Phases[id]), screen.Strong))
 	}
 	for _, s := range p.Stranded {
 		text.WriteString(st.Painted("Left open though nobody runs it: "+s, screen.Alarm) + "\n")
@@ -53,7 +55,8 @@ func leftovers(left []Leftover, st screen.Style) string {
 		if l.AfterMS > 0 {
 			after = screen.Took(l.AfterMS)
 		}
-		rows[i] = []screen.Cell{{Text: l.Entity}, {Text: l.Name}, {Text: screen.Cut(l.ID, idShownMax)}, {Text: l.Outcome, Paint: paint}, {Text: l.Reason}, {Text: after, Paint: screen.Faint}}
+		rows[i] = []screen.Cell{{Text: l.Entity}, {Text: l.Name}, {Text: screen.Cut(l.ID, idShownMax)},
+			{Text: l.Outcome, Paint: paint}, {Text: l.Reason}, {Text: after, Paint: screen.Faint}}
 	}
 	return screen.Table([]string{"LEFT OPEN", "NAME", "ID", "BECAME", "WHY", "AFTER THE DEATH"}, rows, st)
 }
@@ -64,7 +67,8 @@ func passedOver(p *Played) string {
 	for _, n := range p.Unknown {
 		unknown += n
 	}
-	text := fmt.Sprintf("Passed over: %s, %d unreadable, %d of unknown kind, %d repeated, %d late.\n", screen.Plural(p.Skipped, "line"), p.Strange, unknown, p.Repeated, p.Late)
+	text := fmt.Sprintf("Passed over: %s, %d unreadable, %d of unknown kind, %d repeated, %d late.\n",
+		screen.Plural(p.Skipped, "line"), p.Strange, unknown, p.Repeated, p.Late)
 	for i, problem := range p.Problems {
 		if i == problemsShowMax {
 			text += fmt.Sprintf("  … and %d more\n", len(p.Problems)-i)

@@ -1,5 +1,6 @@
-// Package object is the format of NATS object stores, so that any client can read what is stored: an object is a message
-// about it, under a subject made of its name, and its content in chunks, under a subject of their own.
+// Package object encodes and decodes the format of NATS object stores, so that any client can read what is stored. An
+// object is a message about it, under a subject made of its name, and its content in chunks, under a subject of their
+// own.
 package object
 
 import (
@@ -35,7 +36,8 @@ type Info struct {
 
 // New is about content that is to be stored.
 func New(bucket, name, nuid string, content []byte) Info {
-	return Info{Name: name, Bucket: bucket, NUID: nuid, Size: len(content), Chunks: (len(content) + ChunkBytes - 1) / ChunkBytes, Digest: digest(content)}
+	return Info{Name: name, Bucket: bucket, NUID: nuid, Size: len(content),
+		Chunks: (len(content) + ChunkBytes - 1) / ChunkBytes, Digest: digest(content)}
 }
 
 // Parse reads what is stored about an object. The error is [ErrDamaged].
