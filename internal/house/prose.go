@@ -33,7 +33,6 @@ var (
 		"internal/rule", "internal/sim",
 		"pkg/session",
 		"services/compaction", "services/ledger", "services/reconciler", "services/retry",
-		"test/answer", "test/cell", "test/crash", "test/fuzz", "test/mutate", "test/wire",
 	}
 	oldPages = []string{"docs/reference"}
 )

@@ -75,12 +75,7 @@ var (
 		"services/compaction",
 		"services/ledger",
 		"services/reconciler",
-		"test/answer",
-		"test/cell",
-		"test/crash",
-		"test/fuzz",
 		"test/sim",
-		"test/wire",
 	}
 )
 

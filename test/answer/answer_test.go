@@ -22,10 +22,11 @@ const (
 	restIdle  = 4
 )
 
-// TestAnswersReachTheAgent plays random chains of questions, answers, failures, crashes, compactions, retries and stops.
-// Every attempt of a turn names what was decided and has not reached the agent (V15), once. When nothing fails any more,
-// every decision that is newer than a person's stop and than a failure that is not retried has been in the context of a turn
-// that completed, or was the output of its call, without another act of a person; when a person continues, every other one.
+// TestAnswersReachTheAgent plays random sequences of questions, answers, failures, crashes, compactions, retries and
+// stops. Each attempt of a turn lists every decision that the agent has not received (V15), once. After the last
+// failure, every decision reaches the agent without another act of a person: it is in the context of a completed turn,
+// or it is the output of its call. Decisions older than a person's stop, or older than a failure without a retry, wait
+// until a person continues.
 func TestAnswersReachTheAgent(t *testing.T) {
 	var decided, several, resumed, itself int
 	for seed := range uint64(histories) {
@@ -53,7 +54,8 @@ func TestAnswersReachTheAgent(t *testing.T) {
 			t.Fatalf("seed %d:\n%s\n\n%s", seed, strings.Join(w.trace, "\n"), strings.Join(w.wrong, "\n"))
 		}
 	}
-	t.Logf("%d decisions, %d steps with several owed, %d histories that ended in a crash, %d turns that a process began by itself",
+	t.Logf("%d decisions, %d steps with several owed, %d histories that ended in a crash, %d turns that a process "+
+		"began by itself",
 		decided, several, resumed, itself)
 	if decided < histories || several < histories/10 || resumed < histories/100 || itself < histories/20 {
 		t.Error("the histories do not have what this test is about")
@@ -96,12 +98,13 @@ func (w *world) step() {
 
 func (w *world) alive() bool { return w.st.Owned && !w.dead }
 
-// ask has the living process ask, in its turn or outside, with a call or without.
+// ask makes the living process ask, inside or outside its turn, with or without a call.
 func (w *world) ask() {
 	if !w.alive() || len(w.st.PendingPrompts()) > 2 {
 		return
 	}
-	f := events.PromptRequested{Prompt: w.id("p"), PromptKind: events.PromptQuestion, Delivery: events.DeliverToolResult}
+	f := events.PromptRequested{Prompt: w.id("p"), PromptKind: events.PromptQuestion,
+		Delivery: events.DeliverToolResult}
 	f.OnOwnerLoss = events.LossKeep
 	switch w.rng.IntN(3) {
 	case 0:
@@ -125,7 +128,7 @@ func (w *world) ask() {
 	w.process(append(facts, f)...)
 }
 
-// settlePrompt has a person answer or reject one of the prompts that wait.
+// settlePrompt answers or rejects one of the waiting prompts as a person.
 func (w *world) settlePrompt() {
 	ids := w.st.PendingPrompts()
 	if len(ids) == 0 {
@@ -146,7 +149,7 @@ func (w *world) settlePrompt() {
 	w.person(events.WriterLedger, d.Facts...)
 }
 
-// acts has the living process go on with its turn: take in what was decided, end it well or badly.
+// acts advances the turn of the living process: it reads a decision, or ends the turn with success or failure.
 func (w *world) acts() {
 	t := w.runs
 	if !w.alive() || t == nil {
@@ -158,7 +161,8 @@ func (w *world) acts() {
 	}
 }
 
-// takeIn brings what is settled of the running turn's own prompts into its context, with the receipt; a call ends with it.
+// takeIn adds the decisions about the running turn's own prompts to its context and appends the receipts. A call ends
+// with its decision as output.
 func (w *world) takeIn(t *turn) {
 	for _, id := range slices.Sorted(maps.Keys(w.st.Prompts)) {
 		p := w.st.Prompts[id]
@@ -172,7 +176,7 @@ func (w *world) takeIn(t *turn) {
 		} else {
 			w.process(events.PromptDelivered{Prompt: id})
 			if p.Turn == "" {
-				w.reached[id] = true // outside of any turn the receipt is the last word
+				w.reached[id] = true // outside of a turn the receipt is the delivery
 				delete(w.owed, id)
 			}
 		}
@@ -201,7 +205,7 @@ func (w *world) crash() {
 	}
 }
 
-// restart begins a new process. It claims the session at once, and adopts the open turn or leaves it; or it waits for work.
+// restart begins a new process. It claims the session at once and adopts or leaves the open turn, or it waits for work.
 func (w *world) restart() {
 	if w.alive() || w.st.Closed != nil {
 		return
@@ -214,7 +218,8 @@ func (w *world) restart() {
 	facts := []events.Fact{events.SessionClaimed{Incarnation: strconv.Itoa(w.inc), Exclusive: new(true)}}
 	t := w.st.Turn
 	if t != nil && w.chance(2) {
-		facts = append(facts, events.TurnStarted{Turn: t.ID, Cause: t.Cause, Synthetic: t.Synthetic, OfTurn: t.OfTurn, Message: t.Message})
+		facts = append(facts, events.TurnStarted{Turn: t.ID, Cause: t.Cause, Synthetic: t.Synthetic, OfTurn: t.OfTurn,
+			Message: t.Message})
 	}
 	for _, id := range slices.Sorted(maps.Keys(w.st.Tools)) {
 		if c := w.st.Tools[id]; w.chance(3) {
@@ -233,7 +238,7 @@ func (w *world) restart() {
 	}
 }
 
-// again is the request of a prompt that waits, as it was said last.
+// again returns the request of a waiting prompt as it was last appended.
 func (w *world) again(id string) events.Fact {
 	var last events.PromptRequested
 	for _, c := range w.log {
@@ -246,8 +251,8 @@ func (w *world) again(id string) events.Fact {
 	return last
 }
 
-// byItself has the living process start a turn that nobody requested: with a message of a person that it took in itself, or
-// with nothing. It goes over the turn that the process runs, whose receipts it keeps.
+// byItself makes the living process start a turn without a request, with a person's message or without one. The new
+// turn replaces the turn that the process runs; the process keeps that turn's receipts.
 func (w *world) byItself() {
 	if !w.alive() || w.st.Turn != nil && w.runs == nil || w.st.BlockedBy() != "" && w.chance(2) {
 		return
@@ -261,7 +266,7 @@ func (w *world) byItself() {
 		f.Synthetic, f.Message = false, w.id("m")
 		facts = append(facts, events.MessageAccepted{Message: f.Message, Content: json.RawMessage(`"x"`)})
 	}
-	if q := w.st.Queue; len(q) > 0 && !q[0].Synthetic && w.chance(3) { // it takes what a person has sent, without being asked to
+	if q := w.st.Queue; len(q) > 0 && !q[0].Synthetic && w.chance(3) { // it takes a queued message without a request
 		f.Synthetic, f.Message, facts = false, q[0].ID, nil
 	}
 	if t := w.runs; t != nil {
@@ -276,7 +281,7 @@ func (w *world) byItself() {
 	w.runs = &turn{id: f.Turn, context: map[string]bool{}}
 }
 
-// releases has the living process leave in good order, whatever is open.
+// releases makes the living process release the session with everything that is open.
 func (w *world) releases() {
 	if w.alive() {
 		w.process(events.SessionReleased{})
@@ -284,19 +289,20 @@ func (w *world) releases() {
 	}
 }
 
-// withdraws has a person take a message back, which may be what an answer became.
+// withdraws takes back a message as a person; the message may carry an answer.
 func (w *world) withdraws() {
 	if len(w.st.Queue) == 0 {
 		return
 	}
-	o, err := compaction.Withdraw(w.st, compaction.WithdrawWish{Ref: ref, Message: w.st.Queue[w.rng.IntN(len(w.st.Queue))].ID, By: "ada"}, w.now)
+	o, err := compaction.Withdraw(w.st,
+		compaction.WithdrawWish{Ref: ref, Message: w.st.Queue[w.rng.IntN(len(w.st.Queue))].ID, By: "ada"}, w.now)
 	if err == nil {
 		w.person(events.WriterCompaction, o.Facts...)
 	}
 }
 
-// reads is a turn with the answers that it is given in its context. One to a question of the turn itself, for which no process
-// gave a receipt, is returned to the process that asks again, and is not given with the turn.
+// reads returns a turn that has the given answers in its context. An answer to the turn's own question without a
+// receipt returns to the process that asks again, and is not given with the turn.
 func (w *world) reads(id string, given []session.Carried) *turn {
 	t := &turn{id: id, context: map[string]bool{}}
 	for _, c := range given {
@@ -308,13 +314,14 @@ func (w *world) reads(id string, given []session.Carried) *turn {
 }
 
 func (w *world) send() {
-	o, err := compaction.Send(w.st, compaction.SendWish{Ref: ref, Message: w.id("m"), Content: json.RawMessage(`"x"`), By: "ada"}, w.now, w.source)
+	o, err := compaction.Send(w.st,
+		compaction.SendWish{Ref: ref, Message: w.id("m"), Content: json.RawMessage(`"x"`), By: "ada"}, w.now, w.source)
 	if err == nil {
 		w.person(events.WriterCompaction, o.Facts...)
 	}
 }
 
-// requests are what else people ask for.
+// requests sends the other requests of people.
 func (w *world) requests() {
 	var facts []events.Fact
 	by := events.WriterRetry
@@ -341,8 +348,8 @@ func (w *world) requests() {
 	w.person(by, facts...)
 }
 
-// works has the living process take what it is asked to do, and claim for it a session that has no owner. A turn that the
-// process runs or has adopted is ended before it takes the next one.
+// works takes the pending work, and claims the session first if it has no owner. A turn that the process runs or has
+// adopted ends before the next one starts.
 func (w *world) works() {
 	var facts []events.Fact
 	switch {
@@ -384,9 +391,11 @@ func (w *world) takes(claim []events.Fact, r *session.WorkTurn) {
 	}
 	prior := w.runs
 	w.dead = false
-	byPerson := !r.Synthetic && (r.Cause == events.CauseMessage || r.Cause == events.CauseFollowUp && r.Message != "" && r.OfTurn == "")
-	w.process(append(claim, events.TurnStarted{Turn: r.Turn, Cause: r.Cause, Synthetic: !byPerson, OfTurn: r.OfTurn, Message: r.Message,
-		Prompt: r.Prompt, Prompts: ids, Attempt: r.Attempt})...)
+	byPerson := !r.Synthetic &&
+		(r.Cause == events.CauseMessage || r.Cause == events.CauseFollowUp && r.Message != "" && r.OfTurn == "")
+	w.process(append(claim, events.TurnStarted{Turn: r.Turn, Cause: r.Cause, Synthetic: !byPerson, OfTurn: r.OfTurn,
+		Message: r.Message,
+		Prompt:  r.Prompt, Prompts: ids, Attempt: r.Attempt})...)
 	if w.st.Turn == nil || w.st.Turn.ID != r.Turn {
 		return
 	}
@@ -402,7 +411,7 @@ func (w *world) takes(claim []events.Fact, r *session.WorkTurn) {
 	}
 }
 
-// once fails when an answer that its asker has had is handed out as a message, too.
+// once fails if an answer that its asker has received is also handed out as a message.
 func (w *world) once(message string) {
 	for p := range w.had {
 		e, _ := w.st.Ended(session.EntityPrompt, p)
@@ -412,8 +421,8 @@ func (w *world) once(message string) {
 	}
 }
 
-// heldSince is the place in the log before which decisions wait for a person: the end of a turn that is not tried again, the
-// end of its retry, or a person's stop.
+// heldSince returns the place in the log before which decisions wait for a person: the end of a turn without a retry,
+// the end of its retry, or a person's stop.
 func (w *world) heldSince() uint64 {
 	l := w.st.LastTurn
 	switch {
@@ -427,8 +436,8 @@ func (w *world) heldSince() uint64 {
 	return max(l.Seq, w.givenUpAt, w.stoppedAt)
 }
 
-// rest ends all trouble. People answer what waits, and continue what they stopped if they are to; a process lives, takes what
-// it is asked, and completes it.
+// rest stops all failures. People answer every prompt, and continue what they stopped if continues is set; one process
+// lives, takes all work and completes it.
 func (w *world) rest(continues bool) {
 	idle := 0
 	for i := range restMax {
@@ -462,14 +471,15 @@ func (w *world) rest(continues bool) {
 		if len(w.log) != before {
 			idle = 0
 		}
-		if continues && idle > restIdle && w.st.Turn == nil && w.st.Pending.Turn == nil && w.st.Pending.Compaction == nil {
+		if continues && idle > restIdle && w.st.Turn == nil && w.st.Pending.Turn == nil &&
+			w.st.Pending.Compaction == nil {
 			w.send() // a person continues
 		}
 	}
 }
 
-// restOutside has the living process take in what was decided outside of the turn that it runs: its Ask returns, and the
-// call that waited for the answer ends with it. What else it has adopted ends.
+// restOutside delivers what was decided outside of the running turn: Ask returns, and the call that waited ends with
+// the answer. Everything else that the process adopted ends.
 func (w *world) restOutside() {
 	if !w.alive() || w.runs != nil {
 		return

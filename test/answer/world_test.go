@@ -1,5 +1,5 @@
-// Package answer_test follows answers: random histories of people, processes and services, with the real fold, the real
-// deciders and the real requests, and one question about each: does what a person decided reach the agent?
+// Package answer_test follows answers through random histories of people, processes and services, with the real fold,
+// deciders and requests. It checks one property: a person's decision reaches the agent.
 package answer_test
 
 import (
@@ -22,37 +22,38 @@ var (
 	begin = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 )
 
-// world is one session, the processes of its harness, and people. Every step is one commit at most, decided on the whole
-// log, as the compare-and-set makes it.
+// world is one session, the processes of its harness, and people. Each step appends at most one commit, decided on the
+// whole log, as the compare-and-set enforces.
 type world struct {
 	rng  *rand.Rand
 	now  time.Time
 	log  []*events.Commit
 	st   *session.State
 	ids  int
-	runs *turn // what the living process works on
+	runs *turn // the turn that the living process runs
 	dead bool  // the owner, if the session has one
 	inc  int   // of the newest process
 
-	owed      map[string]uint64 // where it was decided: the person was told 200, and no completed turn has had it
+	owed      map[string]uint64 // place of each decision that got status 200 and that no completed turn has had
 	reached   map[string]bool   // in the context of a turn that completed, or the output of its call
 	had       map[string]uint64 // the epoch of the process that gave a receipt
 	overtaken map[string]bool
 	stoppedAt uint64 // place of a person's last stop
 	givenUpAt uint64 // place where a retry was given up last
-	itself    int    // turns that a process began by itself while something was owed
+	itself    int    // turns that a process began without a request while decisions were undelivered
 	trace     []string
 	wrong     []string
 }
 
-// turn is what a process has in its memory of the turn that it runs: the answers in the model's context.
+// turn is a process's memory of its running turn: the answers in the model's context.
 type turn struct {
 	id      string
 	context map[string]bool
 }
 
 func newWorld(seed uint64) *world {
-	w := &world{rng: rand.New(rand.NewPCG(seed, 15)), now: begin, st: session.New(ref), inc: 1, owed: map[string]uint64{},
+	w := &world{rng: rand.New(rand.NewPCG(seed, 15)), now: begin, st: session.New(ref), inc: 1,
+		owed:    map[string]uint64{},
 		reached: map[string]bool{}, had: map[string]uint64{}, overtaken: map[string]bool{}}
 	w.process(events.SessionOpened{Incarnation: "1", Exclusive: new(true)})
 	return w
@@ -71,7 +72,7 @@ func (w *world) source(seq uint64) (*events.Commit, error) {
 	return w.log[i], nil
 }
 
-// process says facts as the owning process, service as a service.
+// process appends facts as the owning process, service as a service.
 func (w *world) process(facts ...events.Fact) {
 	source := events.HarnessSource(ref.Harness, strconv.Itoa(w.inc))
 	epoch := max(w.st.Epoch, 1)
@@ -133,7 +134,7 @@ func (w *world) fail(format string, args ...any) {
 	w.wrong = append(w.wrong, fmt.Sprintf(format, args...))
 }
 
-// before takes note of what a fact is about to end.
+// before records what a fact is about to end.
 func (w *world) before(f events.Fact) {
 	if back, ok := f.(events.MessageWithdrawn); ok {
 		for id, p := range w.st.Prompts {
@@ -154,14 +155,14 @@ func (w *world) before(f events.Fact) {
 	}
 }
 
-// about is where a fact stands, and whether its turn was open before it, or requested.
+// about is the place of a fact, and whether its turn was open or requested before it.
 type about struct {
 	seq                uint64
 	adopted, requested bool
 }
 
-// counted holds a fact that counted against V15. A turn that is adopted is no new attempt; nor is one that a process starts
-// by itself, which leaves owed what it does not bring.
+// counted checks a counted fact against V15. An adopted turn is not a new attempt, and neither is a turn that a process
+// starts without a request: it delivers only the decisions that it lists.
 func (w *world) counted(f events.Fact, of about) {
 	switch f := f.(type) {
 	case events.PromptAnswered:
@@ -186,7 +187,7 @@ func (w *world) counted(f events.Fact, of about) {
 		case of.requested:
 			w.attempt("started", f.Turn, t.Prompts)
 		case !t.Synthetic && t.Cause == events.CauseMessage:
-			for p, at := range w.owed { // a person continued, in a turn that the harness began by itself
+			for p, at := range w.owed { // a person continued, in a turn that the harness began without a request
 				if at <= max(t.MessageSeq, 1) && !w.waitsElsewhere(p) {
 					w.overtaken[p] = true
 					delete(w.owed, p)
@@ -198,8 +199,8 @@ func (w *world) counted(f events.Fact, of about) {
 	}
 }
 
-// shown holds what people see against what agents have: only a receipt shows a prompt as delivered before a turn with it
-// has completed, or its call has ended with it.
+// shown compares what people see with what agents have. A prompt shows as delivered only after a receipt, a completed
+// turn with it, or the end of its call.
 func (w *world) shown(f events.Fact) {
 	if _, receipt := f.(events.PromptDelivered); receipt {
 		return
@@ -211,7 +212,7 @@ func (w *world) shown(f events.Fact) {
 	}
 }
 
-// callEnds: a call that ended with the answer as its output has delivered it.
+// callEnds records the delivery of an answer as the output of its call.
 func (w *world) callEnds(call string) {
 	for _, e := range w.st.Recent {
 		if e.Entity == session.EntityPrompt && e.Call == call && w.owed[e.ID] != 0 {
@@ -221,8 +222,8 @@ func (w *world) callEnds(call string) {
 	}
 }
 
-// attempt is V15: whatever is owed is named by every attempt, or waits in the queue as a message, or is in the view of a
-// living process.
+// attempt checks V15: every undelivered decision is listed by the attempt, waits in the queue as a message, or is in
+// the view of a living process.
 func (w *world) attempt(what, id string, named []session.Carried) {
 	for _, c := range named {
 		if w.reached[c.Prompt] && what == "requested" && w.had[c.Prompt] == 0 && !w.byCall(c.Prompt) {
@@ -245,10 +246,11 @@ func (w *world) waitsElsewhere(prompt string) bool {
 	case p.Delivery == events.DeliverMessage && len(w.st.Queue) > 0:
 		return true
 	}
-	return w.st.Owned && p.Epoch == w.st.Epoch && (p.Turn == "" || w.st.Tools[p.Call] != nil || w.st.Turn != nil && w.st.Turn.ID == p.Turn)
+	return w.st.Owned && p.Epoch == w.st.Epoch &&
+		(p.Turn == "" || w.st.Tools[p.Call] != nil || w.st.Turn != nil && w.st.Turn.ID == p.Turn)
 }
 
-// byCall says whether a decision was the output of a call.
+// byCall reports whether a decision was the output of a call.
 func (w *world) byCall(prompt string) bool {
 	e, ok := w.st.Ended(session.EntityPrompt, prompt)
 	return ok && e.Call != ""
@@ -270,6 +272,7 @@ func (w *world) decide(n int) {
 	case 1:
 		w.service(events.WriterRetry, retry.Decide(w.st, retry.Input{Now: w.now, Progress: w.now}).Facts...)
 	default:
-		w.service(events.WriterCompaction, compaction.Decide(w.st, compaction.Input{Now: w.now, Progress: w.now}).Facts...)
+		w.service(events.WriterCompaction,
+			compaction.Decide(w.st, compaction.Input{Now: w.now, Progress: w.now}).Facts...)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// A permitted client can hurt its own sessions and no other.
+// A permitted client can harm its own sessions and no others.
 func TestAttacks(t *testing.T) {
 	w := start(t)
 	w.unharmed("reply subjects", w.replies)
@@ -28,11 +28,14 @@ func TestAttacks(t *testing.T) {
 	w.unharmed("addresses of nodes", w.addresses)
 }
 
-// targets are subjects at which a message of anybody's would do harm.
+// targets returns subjects at which a message of another user would do harm.
 func targets() []string {
-	all := []string{"hf.log.other.s.harness", "hf.log.other.s.ledger", "$KV.hf_state.session.other.s", "$KV.hf_leases.harness.other.1", "$KV.hf_leases.ticket.other",
-		"$O.hf_objects.M.person.bob.x", "hf.timer.retry.other.s", "hf.due.retry.other.s", "hf.feed.session.closed", "hf.parked.x.other.s",
-		"hf.progress.other.s", "hf.nudge.other", "$JS.ACK.HF_LOG.ledger.1.1.1.1.0", "$JS.ACK.KV_hf_state.retry.1.1.1.1.0", "$SRV.PING", "_R_.x"}
+	all := []string{"hf.log.other.s.harness", "hf.log.other.s.ledger", "$KV.hf_state.session.other.s",
+		"$KV.hf_leases.harness.other.1", "$KV.hf_leases.ticket.other",
+		"$O.hf_objects.M.person.bob.x", "hf.timer.retry.other.s", "hf.due.retry.other.s", "hf.feed.session.closed",
+		"hf.parked.x.other.s",
+		"hf.progress.other.s", "hf.nudge.other", "$JS.ACK.HF_LOG.ledger.1.1.1.1.0",
+		"$JS.ACK.KV_hf_state.retry.1.1.1.1.0", "$SRV.PING", "_R_.x"}
 	for _, s := range streams {
 		all = append(all, "$JS.API.STREAM.PURGE."+s, "$JS.API.STREAM.DELETE."+s, "$JS.API.STREAM.UPDATE."+s)
 	}
@@ -42,22 +45,27 @@ func targets() []string {
 	return all
 }
 
-// request is something that a user may ask, and that is answered.
+// request is a request that a user may send, and that gets a reply.
 type request struct{ subject, body string }
 
-// asks are requests of a user that the broker or a service answers.
+// asks returns requests of a user that the broker or a service answers.
 func asks(class string) []request {
-	all := []request{{"$JS.API.INFO", ""}, {"$JS.API.STREAM.INFO.HF_LOG", ""}, {"$JS.API.STREAM.MSG.GET.HF_LOG", `{"seq":1}`},
+	all := []request{{"$JS.API.INFO", ""}, {"$JS.API.STREAM.INFO.HF_LOG", ""},
+		{"$JS.API.STREAM.MSG.GET.HF_LOG", `{"seq":1}`},
 		{"$JS.API.STREAM.MSG.GET.KV_hf_state", `{"last_by_subj":"$KV.hf_state.session.other.s"}`}}
 	if class == events.ClassHarness {
-		return append(all, request{"hf.log.my-agent.replies.harness", `[]`}, request{"$KV.hf_leases.harness.my-agent.9", `{}`},
-			request{"hf.svc.compaction.send.harness.my-agent", `{"harness":"my-agent","session":"s","message":"m","content":"x"}`})
+		return append(all, request{"hf.log.my-agent.replies.harness", `[]`},
+			request{"$KV.hf_leases.harness.my-agent.9", `{}`},
+			request{"hf.svc.compaction.send.harness.my-agent",
+				`{"harness":"my-agent","session":"s","message":"m","content":"x"}`})
 	}
-	return append(all, request{"hf.svc.ledger.get.ann", `{"harness":"other","session":"s"}`}, request{"$SRV.INFO", ""}, request{"$SRV.PING.holdfast-ledger", ""},
-		request{"hf.svc.ledger.configure.ann", `{"harness":"my-agent","session":"s","policy":{"auto_retry":true},"by":"ann"}`})
+	return append(all, request{"hf.svc.ledger.get.ann", `{"harness":"other","session":"s"}`}, request{"$SRV.INFO", ""},
+		request{"$SRV.PING.holdfast-ledger", ""},
+		request{"hf.svc.ledger.configure.ann",
+			`{"harness":"my-agent","session":"s","policy":{"auto_retry":true},"by":"ann"}`})
 }
 
-// replies: whatever a request names as its reply subject, nothing is published there that its sender could not publish.
+// replies: nothing is published to the reply subject of a request unless its sender could publish there.
 func (w *world) replies(t *testing.T) {
 	for a, class := range map[*account]string{w.harness(): events.ClassHarness, w.ann(): events.ClassPerson} {
 		for _, ask := range asks(class) {
@@ -72,13 +80,14 @@ func (w *world) replies(t *testing.T) {
 	}
 }
 
-// deliveries: a consumer on one's own messages may be told to deliver anywhere, and so may a pull.
+// deliveries: a consumer on a user's own messages, or a pull, may name any subject as its delivery subject.
 func (w *world) deliveries(t *testing.T) {
 	for a, filter := range map[*account]string{w.harness(): "hf.log.my-agent.>", w.ann(): "hf.log.my-agent.s.*"} {
 		for i, to := range targets() {
 			for j, group := range []string{"", "q"} {
 				name := fmt.Sprintf("%s-%d-%d", strings.ReplaceAll(a.name, ".", ""), i, j)
-				config := map[string]any{"name": name, "filter_subject": filter, "ack_policy": "none", "deliver_subject": to, "inactive_threshold": int64(time.Minute)}
+				config := map[string]any{"name": name, "filter_subject": filter, "ack_policy": "none",
+					"deliver_subject": to, "inactive_threshold": int64(time.Minute)}
 				if group != "" {
 					config["deliver_group"] = group
 				}
@@ -90,9 +99,11 @@ func (w *world) deliveries(t *testing.T) {
 			}
 		}
 		pull := strings.ReplaceAll(a.name, ".", "") + "-pull"
-		config := map[string]any{"name": pull, "filter_subject": filter, "ack_policy": "none", "inactive_threshold": int64(time.Minute)}
+		config := map[string]any{"name": pull, "filter_subject": filter, "ack_policy": "none",
+			"inactive_threshold": int64(time.Minute)}
 		var made struct{ Name string }
-		if err := a.api(t, "CONSUMER.CREATE.HF_LOG."+pull+"."+filter, map[string]any{"stream_name": "HF_LOG", "action": "create", "config": config}, &made); err != nil {
+		if err := a.api(t, "CONSUMER.CREATE.HF_LOG."+pull+"."+filter,
+			map[string]any{"stream_name": "HF_LOG", "action": "create", "config": config}, &made); err != nil {
 			t.Fatalf("%s: %v", a.name, err)
 		}
 		for _, to := range targets() {
@@ -100,21 +111,24 @@ func (w *world) deliveries(t *testing.T) {
 		}
 		a.done(t)
 	}
-	h := w.harness() // something to deliver, which would be a request to a service
+	h := w.harness() // a message to deliver, which would be a request to a service
 	for range 20 {
-		if _, err := h.Request("hf.log.my-agent.replies.harness", []byte(`{"harness":"other","session":"s","reason":"archived","by":"bob"}`), patience); err != nil {
+		if _, err := h.Request("hf.log.my-agent.replies.harness",
+			[]byte(`{"harness":"other","session":"s","reason":"archived","by":"bob"}`), patience); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// inAnothersName: who asks is in the subject, and nobody can use that of another.
+// inAnothersName: the subject names the asker, and no user may publish to the subject of another asker.
 func (w *world) inAnothersName(t *testing.T) {
 	ann, h := w.ann(), w.harness()
 	for a, subjects := range map[*account][]string{
-		ann: {"hf.svc.ledger.close", "hf.svc.ledger.close.bob", "hf.svc.ledger.close.root", "hf.svc.ledger.rebuild.ann", "hf.svc.reconciler.sweep.ann",
+		ann: {"hf.svc.ledger.close", "hf.svc.ledger.close.bob", "hf.svc.ledger.close.root", "hf.svc.ledger.rebuild.ann",
+			"hf.svc.reconciler.sweep.ann",
 			"hf.svc.ledger.rebuild.root", "hf.svc.compaction.send.harness.other"},
-		h: {"hf.svc.ledger.close", "hf.svc.ledger.close.ann", "hf.svc.ledger.close.harness.my-agent", "hf.svc.compaction.send", "hf.svc.compaction.send.harness.other",
+		h: {"hf.svc.ledger.close", "hf.svc.ledger.close.ann", "hf.svc.ledger.close.harness.my-agent",
+			"hf.svc.compaction.send", "hf.svc.compaction.send.harness.other",
 			"hf.svc.compaction.send.my-agent"},
 	} {
 		before := a.denied.Load()
@@ -130,7 +144,8 @@ func (w *world) inAnothersName(t *testing.T) {
 	}{
 		{ann, "hf.svc.ledger.close.ann", `{"harness":"other","session":"s","reason":"archived","by":"bob"}`},
 		{ann, "hf.svc.compaction.send.ann", `{"harness":"other","session":"s","message":"m","content":"x","by":"bob"}`},
-		{h, "hf.svc.compaction.send.harness.my-agent", `{"harness":"other","session":"s","message":"m","content":"x","by":"bob"}`},
+		{h, "hf.svc.compaction.send.harness.my-agent",
+			`{"harness":"other","session":"s","message":"m","content":"x","by":"bob"}`},
 	} {
 		m, err := c.a.Request(c.subject, []byte(c.body), patience)
 		if err != nil || m.Header.Get("Nats-Service-Error-Code") != "403" {
@@ -139,24 +154,29 @@ func (w *world) inAnothersName(t *testing.T) {
 	}
 }
 
-// refused waits until the broker has refused so much.
+// refused waits until the broker has refused this many messages of an account.
 func (w *world) refused(t *testing.T, a *account, before int64, want int) {
 	t.Helper()
-	natstest.Until(t, fmt.Sprintf("%s to be refused %d times", a.name, want), func() bool { return a.denied.Load()-before >= int64(want) })
+	natstest.Until(t, fmt.Sprintf("%s to be refused %d times", a.name, want), func() bool {
+		return a.denied.Load()-before >= int64(want)
+	})
 	if n := a.denied.Load() - before; n != int64(want) {
 		t.Errorf("%s was refused %d times, want %d", a.name, n, want)
 	}
 }
 
-// rollUps: a header on one's own subject reaches no other one.
+// rollUps: a roll-up header on a user's own subject affects no other subject.
 func (w *world) rollUps(t *testing.T) {
 	for a, subjects := range map[*account][]string{
-		w.harness(): {"$KV.hf_leases.harness.my-agent.9", "$KV.hf_leases.ticket.my-agent", "hf.log.my-agent.s.harness", "$O.hf_objects.C.harness.my-agent.x", "$O.hf_objects.M.harness.my-agent.x"},
-		w.ann():     {"$O.hf_objects.C.person.ann.x", "$O.hf_objects.M.person.ann.x"},
+		w.harness(): {"$KV.hf_leases.harness.my-agent.9", "$KV.hf_leases.ticket.my-agent", "hf.log.my-agent.s.harness",
+			"$O.hf_objects.C.harness.my-agent.x", "$O.hf_objects.M.harness.my-agent.x"},
+		w.ann(): {"$O.hf_objects.C.person.ann.x", "$O.hf_objects.M.person.ann.x"},
 	} {
 		for _, s := range subjects {
-			for _, h := range [][]string{{"Nats-Rollup", "all"}, {"Nats-Rollup", "sub"}, {"KV-Operation", "PURGE", "Nats-Rollup", "all"},
-				{"Nats-Schedule", "@at 2020-01-01T00:00:00Z", "Nats-Schedule-Target", "$KV.hf_leases.harness.other.1"}} {
+			for _, h := range [][]string{{"Nats-Rollup", "all"}, {"Nats-Rollup", "sub"},
+				{"KV-Operation", "PURGE", "Nats-Rollup", "all"},
+				{"Nats-Schedule", "@at 2020-01-01T00:00:00Z", "Nats-Schedule-Target",
+					"$KV.hf_leases.harness.other.1"}} {
 				m := &nats.Msg{Subject: s, Header: nats.Header{}}
 				for i := 0; i < len(h); i += 2 {
 					m.Header[h[i]] = []string{h[i+1]}
@@ -170,11 +190,13 @@ func (w *world) rollUps(t *testing.T) {
 	}
 }
 
-// eavesdrop: nobody hears what is meant for others.
+// eavesdrop: no user receives messages to others.
 func (w *world) eavesdrop(t *testing.T) {
 	for _, a := range []*account{w.harness(), w.ann(), w.root()} {
-		subjects := []string{">", "_INBOX.>", "_INBOX.hf.>", "_INBOX.hf.person.bob.>", "_INBOX.hf.harness.other.>", "_INBOX.hf.service.ledger.>", "_R_.>", "hf.>", "hf.log.>",
-			"hf.nudge.other", "hf.nudge.*", "hf.progress.>", "hf.svc.>", "hf.svc.ledger.answer", "$KV.>", "$O.>", "$JS.>", "$JS.EVENT.>", "$SRV.PING", "$SYS.>"}
+		subjects := []string{">", "_INBOX.>", "_INBOX.hf.>", "_INBOX.hf.person.bob.>", "_INBOX.hf.harness.other.>",
+			"_INBOX.hf.service.ledger.>", "_R_.>", "hf.>", "hf.log.>",
+			"hf.nudge.other", "hf.nudge.*", "hf.progress.>", "hf.svc.>", "hf.svc.ledger.answer", "$KV.>", "$O.>",
+			"$JS.>", "$JS.EVENT.>", "$SRV.PING", "$SYS.>"}
 		before := a.denied.Load()
 		for _, s := range subjects {
 			if _, err := a.SubscribeSync(s); err != nil {
@@ -186,8 +208,8 @@ func (w *world) eavesdrop(t *testing.T) {
 	}
 }
 
-// kinds: from the table of kinds, each user's every fact that it may not say. Under the name of a writer that may say it,
-// the broker refuses it; under its own name, where it has one, it does not count.
+// kinds takes from the table of kinds every fact that a user may not append. The broker refuses it under the name of a
+// writer that may append it; under the user's own name, if it has one, the fact does not count.
 func (w *world) kinds(t *testing.T) {
 	users := map[*account]events.Writer{w.harness(): events.WriterHarness, w.ann(): "", w.root(): ""}
 	for _, s := range services {
@@ -215,7 +237,8 @@ func (w *world) kinds(t *testing.T) {
 	for _, spec := range events.Table() {
 		if !slices.Contains(spec.By, events.WriterHarness) {
 			wrong++
-			if _, err := h.Request("hf.log."+attacker+".roles.harness", []byte(fact(&spec, events.Ref{Harness: attacker, Session: "roles"})), patience); err != nil {
+			if _, err := h.Request("hf.log."+attacker+".roles.harness",
+				[]byte(fact(&spec, events.Ref{Harness: attacker, Session: "roles"})), patience); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -226,19 +249,21 @@ func (w *world) kinds(t *testing.T) {
 		var doc struct {
 			Document struct{ Commits, Parked int }
 		}
-		return err == nil && json.Unmarshal(m.Data, &doc) == nil && doc.Document.Commits == wrong && doc.Document.Parked == wrong
+		return err == nil && json.Unmarshal(m.Data, &doc) == nil && doc.Document.Commits == wrong &&
+			doc.Document.Parked == wrong
 	})
 	if n < 1000 || wrong < 10 {
 		t.Errorf("%d acts, and %d kinds: want what the table has", n, wrong)
 	}
 }
 
-// fact is a commit of one fact of this kind.
+// fact returns a commit of one fact of this kind.
 func fact(spec *events.Spec, r events.Ref) string {
-	body, err := json.Marshal([]map[string]any{{"specversion": "1.0", "id": "x-" + string(spec.Kind), "source": "/harness/" + r.Harness + "/1", "type": "holdfast." + string(spec.Kind),
+	body, err := json.Marshal([]map[string]any{{"specversion": "1.0", "id": "x-" + string(spec.Kind),
+		"source": "/harness/" + r.Harness + "/1", "type": "holdfast." + string(spec.Kind),
 		"subject": "s", "time": time.Now().UTC(), "session": r.Session, "epoch": 1, "data": spec.Zero}})
 	if err != nil {
-		panic(err) // a fact of the table that cannot be written
+		panic(err) // a fact of the table always encodes
 	}
 	return string(body)
 }
@@ -248,16 +273,20 @@ func (w *world) brokersAPI(t *testing.T) {
 	for _, a := range []*account{w.harness(), w.ann(), w.root()} {
 		var subjects []string
 		for _, s := range streams {
-			for _, verb := range []string{"CREATE", "UPDATE", "DELETE", "PURGE", "MSG.DELETE", "SNAPSHOT", "RESTORE", "LEADER.STEPDOWN", "PEER.REMOVE"} {
+			for _, verb := range []string{"CREATE", "UPDATE", "DELETE", "PURGE", "MSG.DELETE", "SNAPSHOT", "RESTORE",
+				"LEADER.STEPDOWN", "PEER.REMOVE"} {
 				subjects = append(subjects, "$JS.API.STREAM."+verb+"."+s)
 			}
 		}
-		for _, d := range []string{"HF_LOG.ledger", "KV_hf_state.retry", "KV_hf_state.compaction", "KV_hf_state.reconciler", "HF_TIMERS.retry-due"} {
-			for _, verb := range []string{"CREATE", "DURABLE.CREATE", "DELETE", "MSG.NEXT", "RESET", "UNPIN", "PAUSE", "LEADER.STEPDOWN"} {
+		for _, d := range []string{"HF_LOG.ledger", "KV_hf_state.retry", "KV_hf_state.compaction",
+			"KV_hf_state.reconciler", "HF_TIMERS.retry-due"} {
+			for _, verb := range []string{"CREATE", "DURABLE.CREATE", "DELETE", "MSG.NEXT", "RESET", "UNPIN", "PAUSE",
+				"LEADER.STEPDOWN"} {
 				subjects = append(subjects, "$JS.API.CONSUMER."+verb+"."+d)
 			}
 		}
-		subjects = append(subjects, "$JS.API.ACCOUNT.PURGE.HOLDFAST", "$JS.API.META.LEADER.STEPDOWN", "$SYS.REQ.SERVER.PING", "$JS.API.STREAM.CREATE.MINE")
+		subjects = append(subjects, "$JS.API.ACCOUNT.PURGE.HOLDFAST", "$JS.API.META.LEADER.STEPDOWN",
+			"$SYS.REQ.SERVER.PING", "$JS.API.STREAM.CREATE.MINE")
 		before := a.denied.Load()
 		for _, s := range subjects {
 			a.send(t, s, a.NewInbox(), `{}`)
@@ -267,20 +296,23 @@ func (w *world) brokersAPI(t *testing.T) {
 	}
 }
 
-// bounds: the streams of a deployed cell have limits, and a user's messages, too.
+// bounds: the streams of a deployed cell have limits, and a user's messages have limits.
 func (w *world) bounds(t *testing.T) {
-	for stream, bytes := range map[string]bool{"HF_LOG": true, "OBJ_hf_objects": true, "KV_hf_leases": false, "KV_hf_state": false, "HF_TIMERS": false} {
+	for stream, bytes := range map[string]bool{"HF_LOG": true, "OBJ_hf_objects": true, "KV_hf_leases": false,
+		"KV_hf_state": false, "HF_TIMERS": false} {
 		var info struct {
 			Config struct {
 				MaxBytes   int64 `json:"max_bytes"`
 				MaxMsgSize int32 `json:"max_msg_size"`
 			}
 		}
-		if err := w.service.api(t, "STREAM.INFO."+stream, struct{}{}, &info); err != nil || bytes && info.Config.MaxBytes <= 0 || info.Config.MaxMsgSize <= 0 {
+		if err := w.service.api(t, "STREAM.INFO."+stream, struct{}{}, &info); err != nil ||
+			bytes && info.Config.MaxBytes <= 0 || info.Config.MaxMsgSize <= 0 {
 			t.Errorf("%s: %+v %v", stream, info.Config, err)
 		}
 	}
-	for a, subjects := range map[*account][]string{w.harness(): {"$KV.hf_leases.harness.my-agent.9", "hf.log.my-agent.s.harness"}, w.ann(): {"$O.hf_objects.M.person.ann.x"}} {
+	for a, subjects := range map[*account][]string{w.harness(): {"$KV.hf_leases.harness.my-agent.9",
+		"hf.log.my-agent.s.harness"}, w.ann(): {"$O.hf_objects.M.person.ann.x"}} {
 		for _, s := range subjects {
 			m, err := a.Request(s, make([]byte, 600<<10), patience)
 			if err != nil || !strings.Contains(string(m.Data), "message size exceeds maximum") {
@@ -290,15 +322,16 @@ func (w *world) bounds(t *testing.T) {
 	}
 }
 
-// addresses: a client that knows one node is not told where the others are.
+// addresses: a client that knows one node does not learn the addresses of the others.
 func (w *world) addresses(t *testing.T) {
 	one, _, _ := strings.Cut(w.url("ann"), ",")
-	nc, err := nats.Connect(one, append(w.files("ann"), nats.CustomInboxPrefix(events.Inbox("hf", events.ClassPerson, "ann")))...)
+	nc, err := nats.Connect(one,
+		append(w.files("ann"), nats.CustomInboxPrefix(events.Inbox("hf", events.ClassPerson, "ann")))...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer nc.Close()
 	if found := nc.DiscoveredServers(); len(found) > 0 {
-		t.Errorf("a client was told of %v", found)
+		t.Errorf("a client received the addresses %v", found)
 	}
 }

@@ -18,7 +18,9 @@ import (
 
 const natsCLI = "github.com/nats-io/natscli/nats@v0.5.1"
 
-// Plain watchers of a person in other clients see all entries, too. What cannot be installed is not run, and this is said.
+// TestOtherClients: a person's watch shows all entries in other clients, too. A client that cannot be installed is
+// skipped with a message.
+// said.
 func TestOtherClients(t *testing.T) {
 	url, inbox := watched(t), events.Inbox("hf", events.ClassPerson, "ann")
 	t.Run("nats.js", func(t *testing.T) {
@@ -47,7 +49,8 @@ func TestOtherClients(t *testing.T) {
 			t.Logf("NOT RUN: the nats CLI cannot be built: %v\n%s", err, out)
 			return
 		}
-		cmd := exec.Command(filepath.Join(dir, "nats"), "--server", url, "--inbox-prefix", inbox, "kv", "watch", "hf_state")
+		cmd := exec.Command(filepath.Join(dir, "nats"), "--server", url, "--inbox-prefix", inbox, "kv", "watch",
+			"hf_state")
 		said := new(notes)
 		cmd.Stdout, cmd.Stderr = said, said
 		cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_CONFIG_HOME="+dir)

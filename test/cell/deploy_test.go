@@ -25,10 +25,10 @@ const (
 	routesFile = "nats-users/routes.conf"
 )
 
-// deployment is the cell as the manifests start it, each part a process of its own.
+// deployment is the cell as the manifests start it; each part is a process.
 type deployment struct {
 	t        *testing.T
-	secrets  *world // only its secrets
+	secrets  *world // for its secrets
 	net      network
 	nodes    [nodesMax]*pod
 	disks    [nodesMax]disk
@@ -42,7 +42,7 @@ type replica struct {
 	readyFile string
 }
 
-// deployCell starts everything and returns when all of it is ready.
+// deployCell starts all parts and returns when they are ready.
 func deployCell(t *testing.T, change func(conf string) string) *deployment {
 	t.Helper()
 	d := &deployment{t: t, net: newNetwork(t), secrets: &world{t: t, dir: t.TempDir()}}
@@ -65,7 +65,7 @@ func deployCell(t *testing.T, change func(conf string) string) *deployment {
 	return d
 }
 
-// until waits for something of a pod.
+// until waits for a condition of a pod.
 func (d *deployment) until(p *pod, ok func() bool) {
 	d.t.Helper()
 	end := time.After(patience)
@@ -87,7 +87,8 @@ func (d *deployment) node(i int, conf string) {
 	c, dir, name := manifest.Containers[0], d.t.TempDir(), nodeName(i)
 	d.disks[i], d.limited = newDisk(d.t, diskBytes)
 	settle := func(s string) string {
-		paths := strings.NewReplacer("/var/run/nats", dir, "/etc/", dir+"/", "store_dir: /data", "store_dir: "+d.disks[i].dir)
+		paths := strings.NewReplacer("/var/run/nats", dir, "/etc/", dir+"/", "store_dir: /data",
+			"store_dir: "+d.disks[i].dir)
 		return d.net.local(i, paths.Replace(s))
 	}
 	if err := os.CopyFS(dir, os.DirFS(d.secrets.dir)); err != nil {
@@ -130,7 +131,7 @@ func (d *deployment) service(service, name string) {
 	r.start()
 }
 
-// fit is whether the process says on /readyz that it is.
+// fit reports whether /readyz of the process answers with success.
 func (r *replica) fit() bool {
 	var said struct {
 		HTTP string
@@ -153,7 +154,7 @@ func (r *replica) fit() bool {
 	return resp.Body.Close() == nil && resp.StatusCode == http.StatusOK
 }
 
-// config is how a user reaches any node.
+// config returns the configuration with which a user reaches any node.
 func (d *deployment) config(user, class, id string) bus.Config {
 	f := d.secrets.folder(user)
 	return bus.Config{URL: "tls://" + url.User(user).String() + "@" + d.net.clients(), PasswordFile: f + "/password",
@@ -161,7 +162,7 @@ func (d *deployment) config(user, class, id string) bus.Config {
 		Inbox: events.Inbox("hf", class, id), Asker: events.Asker{Class: class, ID: id}}
 }
 
-// as is a connection of a user.
+// as returns a connection of a user.
 func (d *deployment) as(user, class, id string) *bus.Bus {
 	d.t.Helper()
 	b, err := bus.Open(d.t.Context(), d.config(user, class, id))

@@ -15,13 +15,14 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// A harness fills the log of a deployed cell as far as --log-max lets it. New sessions and messages are refused, a person can
-// close sessions, closed sessions are purged at once, and then the cell takes in what it refused.
+// A harness fills the log of a deployed cell as far as --log-max lets it. New sessions and messages are refused, a
+// person can close sessions, closed sessions are purged at once, and then the cell takes in what it refused.
 func TestALogThatIsNearlyFull(t *testing.T) {
 	w := start(t, "HOLDFAST_LOG_MAX=8MiB")
 	ctx, ann, f := t.Context(), w.ann(), w.folder("harness-"+attacker)
-	h, err := harness.Connect(ctx, harness.Config{ID: attacker, URL: w.urlOf("harness-" + attacker), PasswordFile: f + "/password",
-		TLSCA: f + "/ca.crt", TLSCert: f + "/tls.crt", TLSKey: f + "/tls.key"})
+	h, err := harness.Connect(ctx,
+		harness.Config{ID: attacker, URL: w.urlOf("harness-" + attacker), PasswordFile: f + "/password",
+			TLSCA: f + "/ca.crt", TLSCert: f + "/tls.crt", TLSKey: f + "/tls.key"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +42,8 @@ func TestALogThatIsNearlyFull(t *testing.T) {
 		return m.Header.Get(micro.ErrorCodeHeader), m.Header.Get(micro.ErrorHeader)
 	}
 	send := func(id string) (code, text string) {
-		return ask("compaction.send", `{"harness":"`+attacker+`","session":"before","message":"`+id+`","content":"hello","by":"ann"}`)
+		return ask("compaction.send",
+			`{"harness":"`+attacker+`","session":"before","message":"`+id+`","content":"hello","by":"ann"}`)
 	}
 	after := w.last(t)
 	natstest.Until(t, "the log to be nearly full", func() bool {
@@ -73,7 +75,7 @@ func TestALogThatIsNearlyFull(t *testing.T) {
 	})
 }
 
-// last is the last commit of the victim's session.
+// last returns the last place of the victim's session.
 func (w *world) last(t *testing.T) uint64 {
 	t.Helper()
 	all, err := w.victim.Read(t.Context(), theirs, 0)
@@ -83,7 +85,7 @@ func (w *world) last(t *testing.T) uint64 {
 	return all[len(all)-1].Seq
 }
 
-// fill appends half a megabyte to the victim's session at most, and returns its place.
+// fill appends at most half a megabyte to the victim's session, and returns its place.
 func (w *world) fill(t *testing.T, after uint64) uint64 {
 	t.Helper()
 	var all []events.Event

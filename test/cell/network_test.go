@@ -21,18 +21,18 @@ const (
 	watchPort  = "8222" // for probes, within the pod
 )
 
-// network connects the nodes with each other and with clients, and can cut a node off: nothing arrives any more, and
-// no connection ends.
+// network connects the nodes with each other and with clients. It can cut a node off: its packets are dropped, and its
+// connections stay open.
 type network interface {
-	// clients is host:port at which a client reaches any node.
+	// clients returns host:port at which a client reaches any node.
 	clients() string
-	// routes are host:port at which the nodes reach each other.
+	// routes returns host:port at which the nodes reach each other.
 	routes() []string
-	// local changes addresses of the manifests in a text for node i where this network has others.
+	// local replaces addresses of the manifests in a text for node i if this network has others.
 	local(i int, text string) string
-	// within is a command that runs where node i is.
+	// within returns a command that runs where node i runs.
 	within(i int, args ...string) *exec.Cmd
-	// cut separates node i from the other nodes, and from clients too if all.
+	// cut separates node i from the other nodes, and with all from clients too.
 	cut(i int, all bool)
 	// heal connects node i again.
 	heal(i int)
@@ -46,7 +46,7 @@ func newNetwork(t *testing.T) network {
 	return newRelays(t)
 }
 
-// wires is a network of namespaces: each node has one, with one device for clients and one for routes, and the names
+// wires is a network of namespaces: each node has one, with a device for clients and a device for routes, and the names
 // of the manifests in /etc/hosts.
 type wires struct {
 	t *testing.T
@@ -145,7 +145,7 @@ type relays struct {
 	entry string                     // of the clients, at the nodes in turn
 	route [nodesMax][nodesMax]string // from one node to another
 	mu    sync.Mutex
-	apart [nodesMax]struct{ routes, clients chan struct{} } // not nil: what arrives waits until it is closed
+	apart [nodesMax]struct{ routes, clients chan struct{} } // if not nil: packets wait until it is closed
 	next  int
 }
 
@@ -183,14 +183,16 @@ func newRelays(t *testing.T) *relays {
 	for i := range nodesMax {
 		for j := range nodesMax {
 			r.route[i][j] = r.listen(func() (string, func() []chan struct{}) {
-				return r.ports[j].route, func() []chan struct{} { return []chan struct{}{r.apart[i].routes, r.apart[j].routes} }
+				return r.ports[j].route, func() []chan struct{} {
+					return []chan struct{}{r.apart[i].routes, r.apart[j].routes}
+				}
 			})
 		}
 	}
 	return r
 }
 
-// listen relays connections to where to says. Its second result is what the bytes have to wait for.
+// listen relays connections to the port that to returns. The second result of to is what the bytes wait for.
 func (r *relays) listen(to func() (port string, gates func() []chan struct{})) string {
 	r.t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

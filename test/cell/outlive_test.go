@@ -16,20 +16,20 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// Bounds of the longest pause of acknowledged writes, in each session: what docs/guide/kubernetes.md says, with room
-// for a machine that does much else.
+// Bounds of the longest pause of acknowledged writes, in each session: those of docs/guide/kubernetes.md, with room for
+// a machine under load.
 const (
-	rollMax   = 20 * time.Second // a node goes: an election takes 4 to 9 s, where it led
-	serveMax  = 10 * time.Second // services go: they are not asked for a write
-	silentMax = 30 * time.Second // a node is silent: clients find out within 9 s, then an election
+	rollMax   = 20 * time.Second // a node ends: an election takes 4 to 9 s if it led
+	serveMax  = 10 * time.Second // services end: writes do not need them
+	silentMax = 30 * time.Second // a node is silent: clients notice within 9 s, then an election follows
 	backMax   = 40 * time.Second // there is room again: a node is started, and an election follows
 )
 
-// silence is how long a node is frozen or cut off: longer than an election, and than it takes to leave an isolated
-// node.
+// silence is how long a node is frozen or cut off: longer than an election, and longer than a client takes to leave an
+// isolated node.
 const silence = 11 * time.Second
 
-// form says in which form of the test a phase is played.
+// form is the form of the test in which a phase is played: the long or the short one.
 type form int
 
 const (
@@ -38,12 +38,12 @@ const (
 	byTurns // in the short form one of these, by the seed
 )
 
-// phase is something that happens to the cell while it is used.
+// phase is an event of the cell during use.
 type phase struct {
 	name     string
 	form     form
 	pauseMax time.Duration
-	play     func(d *deployment, w *writer) (apart time.Duration) // apart: for so long nothing can be written
+	play     func(d *deployment, w *writer) (apart time.Duration) // apart: how long no write is possible
 }
 
 var phases = []phase{
@@ -57,8 +57,8 @@ var phases = []phase{
 	{"all disks are full", onlyLong, backMax, fillAll},
 }
 
-// TestTheCellOutlives: whatever happens to nodes, services, network and disks, each acknowledged fact stays, the
-// documents are the fold of the log, no living process is taken for dead, and the pauses are bounded.
+// TestTheCellOutlives: after failures of nodes, services, network and disks, each acknowledged fact is stored, the
+// documents are the fold of the log, no living process is called dead, and the pauses are bounded.
 func TestTheCellOutlives(t *testing.T) {
 	seed := seedOf(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
@@ -83,17 +83,17 @@ func TestTheCellOutlives(t *testing.T) {
 			t.Run(phases[i].name, func(t *testing.T) { d.play(t, w, &phases[i]) })
 		}
 	}
-	if !t.Failed() { // else it may wait for what does not happen
+	if !t.Failed() { // after a failure it may wait without end
 		w.end()
 	}
 	w.verify(d.as("holdfast-ledger", events.ClassService, "ledger"))
 	natstest.Until(t, "the doctor to find nothing wrong", func() bool { _, err := d.doctor(); return err == nil })
 }
 
-// long is whether all phases are played, several times.
+// long reports whether all phases are played, several times.
 func long() bool { return os.Getenv("HOLDFAST_LONG") != "" }
 
-// rounds is how often the phases are played.
+// rounds returns how often the phases are played.
 func rounds() int {
 	if long() {
 		return 5
@@ -101,7 +101,7 @@ func rounds() int {
 	return 1
 }
 
-// seedOf is what the order of phases follows from; HOLDFAST_SEED says which, to see a run again.
+// seedOf returns the seed of the order of phases; HOLDFAST_SEED sets it, to repeat a run.
 func seedOf(t *testing.T) uint64 {
 	t.Helper()
 	seed := uint64(time.Now().UnixNano())
@@ -115,8 +115,8 @@ func seedOf(t *testing.T) uint64 {
 	return seed
 }
 
-// briefly makes nodes leave sooner than in production, where clients are given half a minute to move, unless the test
-// has that time.
+// briefly shortens the time that nodes take to end: in production clients have half a minute to move. The long form
+// keeps that time.
 func briefly(conf string) string {
 	if long() {
 		return conf
@@ -124,12 +124,12 @@ func briefly(conf string) string {
 	return strings.NewReplacer("lame_duck_grace_period: 5s", "lame_duck_grace_period: 500ms").Replace(conf)
 }
 
-// short is whether the phase at this place is played in the short form.
+// short reports whether the phase at this place is played in the short form.
 func (p *phase) short(place int, seed uint64) bool {
 	return p.form == always || p.form == byTurns && uint64(place/2)%2 == seed%2
 }
 
-// play plays a phase and judges its pauses.
+// play plays a phase and checks its pauses.
 func (d *deployment) play(t *testing.T, w *writer, p *phase) {
 	defer func(whole *testing.T) { d.t = whole }(d.t)
 	d.t = t
@@ -146,7 +146,7 @@ func (d *deployment) play(t *testing.T, w *writer, p *phase) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for text, n := range w.refused {
-		t.Logf("%d times a person was told: %s", n, text)
+		t.Logf("%d replies to a person: %s", n, text)
 	}
 	clear(w.refused)
 }
@@ -172,7 +172,7 @@ func rollNodes(d *deployment, _ *writer) time.Duration {
 func freezeLeader(d *deployment, _ *writer) time.Duration   { return d.freeze(d.leader("HF_LOG")) }
 func freezeFollower(d *deployment, _ *writer) time.Duration { return d.freeze(d.follower()) }
 
-// follower is a node that does not lead the log.
+// follower returns a node that does not lead the log.
 func (d *deployment) follower() int { return (d.leader("HF_LOG") + 1) % nodesMax }
 
 func (d *deployment) freeze(i int) time.Duration {
@@ -192,16 +192,16 @@ func (d *deployment) cut(i int, all bool) time.Duration {
 	return 0
 }
 
-// fillOne takes the room of the log's leader.
+// fillOne fills the disk of the log's leader.
 func fillOne(d *deployment, w *writer) time.Duration {
 	return d.fill(w, d.leader("HF_LOG"))
 }
 
-// fillAll takes the room of all nodes.
+// fillAll fills the disks of all nodes.
 func fillAll(d *deployment, w *writer) time.Duration { return d.fill(w, 0, 1, 2) }
 
-// fill takes the room of some nodes, waits until their probes had them killed, and gives it back. With a majority of
-// nodes the cell is used meanwhile.
+// fill fills the disks of some nodes, waits until their probes have killed them, and frees the disks. With a majority
+// of nodes the cell is used meanwhile.
 func (d *deployment) fill(w *writer, nodes ...int) time.Duration {
 	if !d.limited {
 		d.t.Log("NOT RUN: a full disk: this machine does not permit file systems of a limited size")
@@ -244,7 +244,7 @@ func (d *deployment) fill(w *writer, nodes ...int) time.Duration {
 	return took
 }
 
-// report shows, after a failure, what the nodes and the services have logged last.
+// report logs, after a failure, the last log lines of the nodes and the services.
 func (d *deployment) report(t *testing.T) {
 	if !t.Failed() {
 		return
@@ -259,7 +259,7 @@ func (d *deployment) report(t *testing.T) {
 	}
 }
 
-// doctor is what `holdfast doctor` prints to the operator.
+// doctor returns what `holdfast doctor` prints to the operator.
 func (d *deployment) doctor() (string, error) {
 	ctx, cancel := context.WithTimeout(d.t.Context(), patience)
 	defer cancel()

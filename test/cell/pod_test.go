@@ -15,16 +15,16 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// What a kubelet does, in a twentieth of its time.
+// The kubelet's times, divided by 20.
 const (
 	faster        = 20
 	backOffMin    = 10 * time.Second / faster // before the second restart; doubled for each further one
 	backOffMax    = 5 * time.Minute / faster
-	backOffForget = 10 * time.Minute / faster // a container that ran for so long is restarted at once
-	failuresMax   = 3                         // of a probe that does not say
+	backOffForget = 10 * time.Minute / faster // a container that ran this long is restarted at once
+	failuresMax   = 3                         // for a probe that does not set it
 )
 
-// container is a container of the manifests, as far as a process needs it.
+// container has the fields of a container of the manifests that a process needs.
 type container struct {
 	Name string   `yaml:"name"`
 	Args []string `yaml:"args"`
@@ -77,7 +77,7 @@ type spec struct {
 	Containers []container `yaml:"containers"`
 }
 
-// podOf reads the pod of the first object in a file that has one.
+// podOf reads the pod of the first object with a pod in a file.
 func podOf(t *testing.T, file string) spec {
 	t.Helper()
 	for dec := yaml.NewDecoder(strings.NewReader(read(t, file))); ; {
@@ -97,7 +97,7 @@ func podOf(t *testing.T, file string) spec {
 	}
 }
 
-// environment is what the kubelet gives a container of a pod.
+// environment returns the environment that the kubelet gives a container of a pod.
 func (c *container) environment(t *testing.T, pod string) []string {
 	t.Helper()
 	values := map[string]string{}
@@ -129,17 +129,17 @@ func (c *container) environment(t *testing.T, pod string) []string {
 	return all
 }
 
-// pod is a process that is kept running as a kubelet keeps a container: started again when it ends, killed and
-// started again when its probes fail.
+// pod is a process that the test keeps running as a kubelet does: it starts the process again when it ends, and kills
+// and restarts it when its probes fail.
 type pod struct {
 	t       *testing.T
 	name    string
 	probes  container // its probes and its hook
 	grace   time.Duration
-	command func(args ...string) *exec.Cmd // where it runs
+	command func(args ...string) *exec.Cmd // makes a command in the pod's place
 	args    []string
 	env     []string
-	settle  func(string) string // changes the addresses of probes
+	settle  func(string) string // replaces the addresses of probes
 	log     string
 
 	ended chan struct{} // closed by halt
@@ -154,7 +154,7 @@ type pod struct {
 	restarts []string
 }
 
-// start runs it until the test ends.
+// start runs the pod until the test ends.
 func (p *pod) start() {
 	p.log = filepath.Join(p.t.TempDir(), p.name+".log")
 	p.ended, p.over = make(chan struct{}), make(chan struct{})
@@ -162,7 +162,7 @@ func (p *pod) start() {
 	p.t.Cleanup(p.halt)
 }
 
-// halt ends it for good.
+// halt ends the pod for good.
 func (p *pod) halt() {
 	close(p.ended)
 	p.thaw()
@@ -170,7 +170,7 @@ func (p *pod) halt() {
 	<-p.over
 }
 
-// keep starts the process again whenever it has ended.
+// keep starts the process again each time it has ended.
 func (p *pod) keep() {
 	defer close(p.over)
 	for failures := 0; ; {
@@ -200,7 +200,7 @@ func (p *pod) keep() {
 	}
 }
 
-// launch starts the process. It returns a channel that is closed when that has ended; nil: it is not to run any more.
+// launch starts the process and returns a channel that is closed when it has ended; nil after halt.
 func (p *pod) launch() chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -224,7 +224,7 @@ func (p *pod) launch() chan struct{} {
 	}
 	cmd, gone := p.cmd, p.gone
 	go func() {
-		if err := cmd.Wait(); err != nil { // whoever killed it knows
+		if err := cmd.Wait(); err != nil { // kill and the test read the outcome
 			fmt.Fprintf(log, "--- %s ended: %v\n", p.name, err)
 		}
 		if err := log.Close(); err != nil {
@@ -235,7 +235,7 @@ func (p *pod) launch() chan struct{} {
 	return gone
 }
 
-// watch makes the probes until the process has ended.
+// watch runs the probes until the process has ended.
 func (p *pod) watch(gone chan struct{}) {
 	probe, failed := p.probes.StartupProbe, 0
 	if probe == nil {
@@ -254,7 +254,7 @@ func (p *pod) watch(gone chan struct{}) {
 		p.mu.Lock()
 		frozen := p.frozen
 		p.mu.Unlock()
-		if frozen { // for less time than it takes to be killed
+		if frozen { // for a shorter time than a kill takes
 			failed = 0
 			continue
 		}
@@ -279,8 +279,8 @@ func (p *pod) watch(gone chan struct{}) {
 	}
 }
 
-// ask makes a probe of the manifest, wget with a URL at its end, where the process runs. It returns what is answered,
-// and an error unless that is a success.
+// ask runs a probe of the manifest, wget with a URL at its end, where the process runs. It returns the answer, and an
+// error unless the answer is a success.
 func (p *pod) ask(probe []string) (string, error) {
 	cmd := p.command(os.Args[0])
 	cmd.Env = append(os.Environ(), probeVariable+"="+p.settle(probe[len(probe)-1]))
@@ -291,8 +291,8 @@ func (p *pod) ask(probe []string) (string, error) {
 	return string(out), nil
 }
 
-// end ends the process, SIGTERM with its hook before and SIGKILL after its grace, and returns when it has ended.
-// Another one follows, unless the pod is halted: at once if this end is planned.
+// end ends the process, with SIGTERM and its hook first and SIGKILL after its grace, and returns when it has ended. The
+// next process follows unless the pod is halted: at once if this end is planned.
 func (p *pod) end(s syscall.Signal, planned bool) {
 	p.mu.Lock()
 	cmd, gone := p.cmd, p.gone
@@ -302,23 +302,23 @@ func (p *pod) end(s syscall.Signal, planned bool) {
 		return
 	}
 	hook := p.probes.Lifecycle.PreStop.Exec.Command
-	if s == syscall.SIGTERM && len(hook) > 0 && (planned || long()) { // it takes time that the short form lacks
+	if s == syscall.SIGTERM && len(hook) > 0 && (planned || long()) { // the short form has no time for it
 		if out, err := exec.Command(p.args[0], p.hooked(hook[1:])...).CombinedOutput(); err != nil {
 			p.t.Logf("%s: before its end: %v: %s", p.name, err, out)
 		}
 	}
-	_ = cmd.Process.Signal(s) // an error says that it is gone
+	_ = cmd.Process.Signal(s) // an error means that it has ended
 	select {
 	case <-gone:
 		return
 	case <-time.After(p.grace):
 	}
 	p.t.Errorf("%s does not end within %s", p.name, p.grace)
-	_ = cmd.Process.Signal(syscall.SIGKILL) // an error says that it is gone
+	_ = cmd.Process.Signal(syscall.SIGKILL) // an error means that it has ended
 	<-gone
 }
 
-// hooked are the arguments of a hook on this machine.
+// hooked returns the arguments of a hook on this machine.
 func (p *pod) hooked(args []string) []string {
 	var all []string
 	for _, a := range args {
@@ -338,25 +338,25 @@ func (p *pod) pause(frozen bool, s syscall.Signal) {
 	defer p.mu.Unlock()
 	p.frozen = frozen
 	if p.cmd != nil {
-		_ = p.cmd.Process.Signal(s) // an error says that it is gone
+		_ = p.cmd.Process.Signal(s) // an error means that it has ended
 	}
 }
 
-// ready is whether the process runs and its startup probe has succeeded.
+// ready reports whether the process runs and its startup probe has succeeded.
 func (p *pod) ready() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.started
 }
 
-// killed is how often its probes had it killed.
+// killed returns the reasons for which its probes had it killed.
 func (p *pod) killed() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.restarts
 }
 
-// tail is the end of its log.
+// tail returns the end of its log.
 func (p *pod) tail() string {
 	body, err := os.ReadFile(p.log)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

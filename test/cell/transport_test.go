@@ -43,14 +43,16 @@ func (n *notes) String() string {
 	return n.text.String()
 }
 
-// A node joins with a certificate of the routes' authority and the routes' password only. What was refused hears nothing.
+// A node joins only with a certificate of the routes' authority and the routes' password. A refused node receives
+// nothing.
 func TestForeignNodes(t *testing.T) {
 	w, cell := &world{t: t, dir: t.TempDir()}, new(notes)
 	w.secrets()
 	w.nodes = natstest.Cluster(t, w.node(t.TempDir()), func(c *embed.Config) { c.Log = zerolog.New(cell) })
 	foreign, own, client := natstest.Certificates(t), w.dir+"/nats-routes-tls", w.folder("holdfast-ledger")
 	with := func(folder string) string {
-		return fmt.Sprintf("tls { cert_file: %q, key_file: %q, ca_file: %q }", folder+"/tls.crt", folder+"/tls.key", own+"/ca.crt")
+		return fmt.Sprintf("tls { cert_file: %q, key_file: %q, ca_file: %q }", folder+"/tls.crt", folder+"/tls.key",
+			own+"/ca.crt")
 	}
 	right := "node:" + w.password("routes") + "@"
 	for _, c := range []struct{ name, login, tls, says string }{
@@ -72,12 +74,14 @@ func TestForeignNodes(t *testing.T) {
 	}
 }
 
-// joins starts a node that wants to join the cell, and listens there until it hears what the ledger says, or until the
-// cell's log says why it does not join.
+// joins starts a node that wants to join the cell, and subscribes there until it receives a message of the ledger, or
+// until the cell's log has the reason of the refusal.
 func (w *world) joins(t *testing.T, cell *notes, login, transport, refused string) (heard bool, said string) {
 	t.Helper()
 	before := len(cell.String())
-	settings := natstest.Settings(t, "accounts { HOLDFAST { jetstream: enabled, users: [ { user: spy, password: spy } ] } }\ncluster { "+transport+" }")
+	settings := natstest.Settings(t,
+		"accounts { HOLDFAST { jetstream: enabled, users: [ { user: spy, password: spy } ] } }\ncluster { "+transport+
+			" }")
 	spy := natstest.Start(t, settings, func(c *embed.Config) {
 		c.Name = "spy"
 		c.Cluster = &embed.Cluster{Name: "holdfast", Listen: "127.0.0.1:0"}
@@ -111,13 +115,14 @@ func (w *world) joins(t *testing.T, cell *notes, login, transport, refused strin
 	return heard, said
 }
 
-// The broker's certificate and a user's password are exchanged while everything runs: the broker reads its files at a
+// The broker's certificate and a user's password are replaced while everything runs: the broker reads its files on a
 // signal, clients read theirs at each connection. The broker is nats-server itself, as in the manifests.
 func TestReload(t *testing.T) {
 	w := &world{t: t, dir: t.TempDir()}
 	w.secrets()
 	server, run := filepath.Join(t.TempDir(), "nats-server"), t.TempDir()
-	if out, err := exec.Command("go", "build", "-o", server, "github.com/nats-io/nats-server/v2").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", server,
+		"github.com/nats-io/nats-server/v2").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	address := w.server(server, run)
@@ -145,7 +150,9 @@ func TestReload(t *testing.T) {
 		now, err := w.shown(address)
 		return err == nil && now != serial
 	})
-	natstest.Until(t, "the client to be back with its new password", func() bool { return b.Reconnects() > 0 && b.Connected() })
+	natstest.Until(t, "the client to be back with its new password", func() bool {
+		return b.Reconnects() > 0 && b.Connected()
+	})
 	if err := b.Ensure(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -163,10 +170,12 @@ func TestReload(t *testing.T) {
 // server runs nats-server with the configuration for one node, on a port of the system's choice, until the test ends.
 func (w *world) server(program, run string) (address string) {
 	w.t.Helper()
-	conf := strings.NewReplacer("/etc/", w.dir+"/", "/var/run/nats/", run+"/", "/data", w.t.TempDir(), "127.0.0.1:8222", "127.0.0.1:-1").
+	conf := strings.NewReplacer("/etc/", w.dir+"/", "/var/run/nats/", run+"/", "/data", w.t.TempDir(), "127.0.0.1:8222",
+		"127.0.0.1:-1").
 		Replace(read(w.t, "overlays/small/nats.conf"))
 	w.write("nats/nats.conf", conf)
-	cmd := exec.Command(program, "--config", w.dir+"/nats/nats.conf", "--addr", "127.0.0.1", "--port", "-1", "--ports_file_dir", run)
+	cmd := exec.Command(program, "--config", w.dir+"/nats/nats.conf", "--addr", "127.0.0.1", "--port", "-1",
+		"--ports_file_dir", run)
 	cmd.Env = append(os.Environ(), "SERVER_NAME=node")
 	log := new(notes)
 	cmd.Stdout, cmd.Stderr = log, log
@@ -201,7 +210,7 @@ func (w *world) serial(t *testing.T, address string) string {
 	return serial
 }
 
-// shown is serial with the error of the connection: a broker that reads its files again may end connections.
+// shown is serial with the error of the connection: a broker that reloads its files may end connections.
 func (w *world) shown(address string) (string, error) {
 	nc, err := nats.Connect("tls://"+address, append(w.files("ann"), nats.UserInfo("ann", w.password("ann")))...)
 	if err != nil {

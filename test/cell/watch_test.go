@@ -16,8 +16,8 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// A plain watcher of a person sees all of 20,000 entries. The broker stops after 2 MB that nobody confirms: the client has to
-// be allowed to confirm, or it takes a part for the whole.
+// A person's watch shows all of 20,000 entries. The broker pauses after 2 MB without an acknowledgement: a client
+// without the permission to acknowledge would see only a part.
 func TestAPersonsWatchIsWhole(t *testing.T) {
 	nc, err := nats.Connect(watched(t), nats.CustomInboxPrefix(events.Inbox("hf", events.ClassPerson, "ann")))
 	if err != nil {
@@ -55,10 +55,10 @@ func TestAPersonsWatchIsWhole(t *testing.T) {
 	}
 }
 
-// entries is how many a watcher has to see.
+// entries is how many entries a watcher has to see.
 const entries = 20_000
 
-// watched runs a broker with the printed permissions and so many entries, and returns where ann connects.
+// watched runs a broker with the printed permissions and the entries, and returns the URL at which ann connects.
 func watched(t *testing.T) (url string) {
 	t.Helper()
 	printed, err := exec.Command(binary, "permissions", "--person", "ann").Output()
@@ -70,7 +70,8 @@ func watched(t *testing.T) (url string) {
 	}
 	s := natstest.Start(t, natstest.Settings(t, string(printed)))
 	as := func(user string) string { return strings.Replace(s.URL(), "//", "//"+user+":secret@", 1) }
-	ledger, err := bus.Open(t.Context(), bus.Config{URL: as("holdfast-ledger"), Inbox: events.Inbox("hf", events.ClassService, "ledger")})
+	ledger, err := bus.Open(t.Context(),
+		bus.Config{URL: as("holdfast-ledger"), Inbox: events.Inbox("hf", events.ClassService, "ledger")})
 	if err != nil {
 		t.Fatal(err)
 	}

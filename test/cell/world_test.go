@@ -1,6 +1,6 @@
-// Package cell attacks a cell as the manifests start it: three nodes with the printed permissions, two processes of each
-// service with the manifests' arguments and variables. Each attack is one that a permitted user could try, and ends with
-// the same question: is what others have still as it was?
+// Package cell attacks a cell as the manifests start it: three nodes with the printed permissions, two processes of
+// each service with the manifests' arguments and variables. A permitted user could try each attack. After each attack
+// the test compares what others have with the state before.
 package cell
 
 import (
@@ -44,11 +44,11 @@ var (
 type world struct {
 	t       *testing.T
 	nodes   []*embed.Server
-	env     []string // for services, beside that of the manifests
+	env     []string // for services, in addition to those of the manifests
 	dir     string   // configuration and secrets, in folders as in the pods
 	victim  *bus.Bus
 	object  string   // of the victim
-	service *account // the ledger's user: it may look at every stream
+	service *account // the ledger's user: it may read every stream
 }
 
 func read(t *testing.T, file string) string {
@@ -60,7 +60,7 @@ func read(t *testing.T, file string) string {
 	return string(body)
 }
 
-// start runs the cell, with variables for its services that the manifests do not have, and a harness that is nobody's enemy.
+// start runs the cell, with additional variables for its services, and a victim's harness.
 func start(t *testing.T, env ...string) *world {
 	t.Helper()
 	w := &world{t: t, dir: t.TempDir(), env: env}
@@ -75,14 +75,15 @@ func start(t *testing.T, env ...string) *world {
 	return w
 }
 
-// secrets makes passwords, certificates and permissions as the guide does. nodes are the addresses of routes; by default
-// the nodes are on this machine and know their routes already.
+// secrets makes passwords, certificates and permissions as the guide describes. nodes are the addresses of routes; by
+// default the nodes are on this machine and know their routes already.
 func (w *world) secrets(nodes ...string) {
 	w.t.Helper()
 	if len(nodes) == 0 {
 		nodes = []string{"127.0.0.1:1"}
 	}
-	users := []string{"--harness", attacker, "--harness", victim, "--person", "ann", "--person", "bob", "--operator", "root"}
+	users := []string{"--harness", attacker, "--harness", victim, "--person", "ann", "--person", "bob", "--operator",
+		"root"}
 	args := append([]string{"secrets", w.dir}, users...)
 	for _, n := range nodes {
 		args = append(args, "--node", n)
@@ -90,7 +91,8 @@ func (w *world) secrets(nodes ...string) {
 	if out, err := exec.Command(binary, args...).CombinedOutput(); err != nil {
 		w.t.Fatalf("%v: %s", err, out)
 	}
-	printed, err := exec.Command(binary, append([]string{"permissions", "--passwords", "../nats-users/users.conf"}, users...)...).Output()
+	printed, err := exec.Command(binary,
+		append([]string{"permissions", "--passwords", "../nats-users/users.conf"}, users...)...).Output()
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -106,8 +108,8 @@ func (w *world) write(file, text string) {
 	}
 }
 
-// node is the manifests' configuration of a node. Paths are those of this machine; so is the port for probes, which all
-// nodes would share. Ports and routes are given to each node, with the routes' password.
+// node returns the manifests' configuration of a node with the paths of this machine. All nodes would share the port
+// for probes, so that is replaced too. Ports and routes are given to each node, with the routes' password.
 func (w *world) node(run string) natstest.Option {
 	w.t.Helper()
 	conf := strings.NewReplacer("/etc/", w.dir+"/", "/var/run/nats/", run+"/").Replace(read(w.t, "nats/nats.conf"))
@@ -123,7 +125,7 @@ func (w *world) node(run string) natstest.Option {
 	}
 }
 
-// folder has the files with which a user logs in.
+// folder returns the folder with the files with which a user logs in.
 func (w *world) folder(user string) string {
 	switch user {
 	case "ann", "bob", "root":
@@ -132,7 +134,7 @@ func (w *world) folder(user string) string {
 	return filepath.Join(w.dir, "holdfast-"+strings.TrimPrefix(user, "holdfast-"))
 }
 
-// password is that of a user, or of the routes.
+// password returns the password of a user, or of the routes.
 func (w *world) password(user string) string {
 	w.t.Helper()
 	file := filepath.Join(w.folder(user), "password")
@@ -146,11 +148,12 @@ func (w *world) password(user string) string {
 	return string(body)
 }
 
-// config is how a user of the cell connects: with files, as in a pod.
+// config returns how a user of the cell connects: with files, as in a pod.
 func (w *world) config(user, class, id string) bus.Config {
 	f := w.folder(user)
-	return bus.Config{URL: w.urlOf(user), PasswordFile: f + "/password", TLSCA: f + "/ca.crt", TLSCert: f + "/tls.crt", TLSKey: f + "/tls.key",
-		Inbox: events.Inbox("hf", class, id)}
+	return bus.Config{URL: w.urlOf(user), PasswordFile: f + "/password", TLSCA: f + "/ca.crt", TLSCert: f + "/tls.crt",
+		TLSKey: f + "/tls.key",
+		Inbox:  events.Inbox("hf", class, id)}
 }
 
 // run starts a process of a service as its manifest does, and returns when it is ready.
@@ -158,12 +161,14 @@ func (w *world) run(service string) {
 	w.t.Helper()
 	manifest, ready := read(w.t, "base/"+service+".yaml"), filepath.Join(w.t.TempDir(), "ready")
 	var args []string
-	if err := json.Unmarshal([]byte(regexp.MustCompile(`args: (\[.*\])`).FindStringSubmatch(manifest)[1]), &args); err != nil {
+	if err := json.Unmarshal([]byte(regexp.MustCompile(`args: (\[.*\])`).FindStringSubmatch(manifest)[1]),
+		&args); err != nil {
 		w.t.Fatal(err)
 	}
 	cmd := exec.Command(binary, append(args, "--http", "127.0.0.1:0", "--ready-file", ready, "--log-level", "error")...)
 	cmd.Env = append(os.Environ(), "HOLDFAST_NATS="+w.urlOf(events.ServiceName(service)))
-	for _, v := range regexp.MustCompile(`(?m)^  (HOLDFAST_\w+): "?([^"\n]*)"?$`).FindAllStringSubmatch(read(w.t, "base/config.yaml"), -1) {
+	for _, v := range regexp.MustCompile(`(?m)^  (HOLDFAST_\w+): "?([^"\n]*)"?$`).FindAllStringSubmatch(read(w.t,
+		"base/config.yaml"), -1) {
 		cmd.Env = append(cmd.Env, v[1]+"="+strings.Replace(v[2], "/etc/holdfast", w.folder(service), 1))
 	}
 	cmd.Env = append(cmd.Env, w.env...)
@@ -180,7 +185,7 @@ func (w *world) run(service string) {
 	natstest.Until(w.t, service+" to be ready", func() bool { _, err := os.Stat(ready); return err == nil })
 }
 
-// urlOf is where a user reaches all nodes, without a password.
+// urlOf returns the URL at which a user reaches all nodes, without a password.
 func (w *world) urlOf(user string) string {
 	var all []string
 	for _, n := range w.nodes {
@@ -189,8 +194,7 @@ func (w *world) urlOf(user string) string {
 	return strings.Join(all, ",")
 }
 
-// settle gives the victim what it could lose: a session with a document, a lease, a ticket, an object; and the attacker a
-// session of its own.
+// settle gives the victim a session with a document, a lease, a ticket and an object, and the attacker a session.
 func (w *world) settle() {
 	w.t.Helper()
 	ctx := w.t.Context()
@@ -203,8 +207,10 @@ func (w *world) settle() {
 		}
 		w.t.Cleanup(b.Close)
 		_, err1 := b.Ticket(ctx, r.Harness)
-		_, err2 := b.AcquireLease(ctx, events.HarnessLeaseKey(r.Harness, "1"), []byte(`{"incarnation":"1","state":"ready","exclusive":true,"ttl_ms":3600000}`), time.Hour)
-		opened := events.New("e", events.HarnessSource(r.Harness, "1"), r, 1, time.Now(), events.SessionOpened{Incarnation: "1"})
+		_, err2 := b.AcquireLease(ctx, events.HarnessLeaseKey(r.Harness, "1"),
+			[]byte(`{"incarnation":"1","state":"ready","exclusive":true,"ttl_ms":3600000}`), time.Hour)
+		opened := events.New("e", events.HarnessSource(r.Harness, "1"), r, 1, time.Now(),
+			events.SessionOpened{Incarnation: "1"})
 		_, err3 := b.Append(ctx, r, events.WriterHarness, 0, []events.Event{opened})
 		if err := errors.Join(err1, err2, err3); err != nil {
 			w.t.Fatal(err)
@@ -229,13 +235,13 @@ type account struct {
 	denied atomic.Int64 // what the broker refused
 }
 
-// url is where a plain client reaches all nodes, with the user's password.
+// url returns the URL at which a plain client reaches all nodes, with the user's password.
 func (w *world) url(user string) string {
 	name := url.User(user).String()
 	return strings.ReplaceAll(w.urlOf(user), name+"@", name+":"+w.password(user)+"@")
 }
 
-// files are the certificates of a user.
+// files returns the certificates of a user.
 func (w *world) files(user string) []nats.Option {
 	f := w.folder(user)
 	return []nats.Option{nats.RootCAs(f + "/ca.crt"), nats.ClientCert(f+"/tls.crt", f+"/tls.key")}
@@ -265,7 +271,7 @@ func (w *world) harness() *account {
 func (w *world) ann() *account  { return w.login("ann", events.ClassPerson, "ann") }
 func (w *world) root() *account { return w.login("root", events.ClassPerson, "root") }
 
-// send publishes and forgets.
+// send publishes without waiting.
 func (a *account) send(t *testing.T, subject, reply, body string, header ...string) {
 	t.Helper()
 	m := &nats.Msg{Subject: subject, Reply: reply, Data: []byte(body), Header: nats.Header{}}
@@ -277,7 +283,7 @@ func (a *account) send(t *testing.T, subject, reply, body string, header ...stri
 	}
 }
 
-// done returns when the broker has handled all that was sent before.
+// done returns when the broker has handled all earlier messages.
 func (a *account) done(t *testing.T) {
 	t.Helper()
 	if err := a.FlushTimeout(patience); err != nil {
@@ -285,7 +291,7 @@ func (a *account) done(t *testing.T) {
 	}
 }
 
-// api asks the broker's API.
+// api sends a request to the broker's API.
 func (a *account) api(t *testing.T, subject string, req, to any) error {
 	t.Helper()
 	body, err := json.Marshal(req)
@@ -310,8 +316,8 @@ func (a *account) api(t *testing.T, subject string, req, to any) error {
 
 var streams = []string{"HF_LOG", "KV_hf_state", "KV_hf_leases", "OBJ_hf_objects", "HF_TIMERS", "HF_FEED", "HF_PARKED"}
 
-// facts is what others have in the cell: every subject that is not the attackers' own, with its last message where that can
-// be looked at, else how many it has.
+// facts returns the state of others in the cell: every subject that is not the attackers' own, with its last message,
+// or with the number of messages if the message cannot be read.
 func (w *world) facts() map[string]string {
 	w.t.Helper()
 	all := map[string]string{}
@@ -325,8 +331,10 @@ func (w *world) facts() map[string]string {
 		}
 		all[s] = fmt.Sprint(info.Config.Subjects)
 		for subject, n := range info.State.Subjects {
-			own := strings.Contains(subject, "."+attacker+".") || strings.HasSuffix(subject, "."+attacker) || strings.Contains(subject, ".person.ann.") ||
-				strings.Contains(subject, ".person.root.") || strings.Contains(subject, ".service.") || strings.HasPrefix(subject, "hf.feed.")
+			own := strings.Contains(subject, "."+attacker+".") || strings.HasSuffix(subject, "."+attacker) ||
+				strings.Contains(subject, ".person.ann.") ||
+				strings.Contains(subject, ".person.root.") || strings.Contains(subject, ".service.") ||
+				strings.HasPrefix(subject, "hf.feed.")
 			if own {
 				continue
 			}
@@ -335,7 +343,8 @@ func (w *world) facts() map[string]string {
 			if strings.HasPrefix(s, "HF_") && s != "HF_LOG" {
 				continue
 			}
-			if err := w.service.api(w.t, "STREAM.MSG.GET."+s, map[string]string{"last_by_subj": subject}, &last); err == nil {
+			if err := w.service.api(w.t, "STREAM.MSG.GET."+s, map[string]string{"last_by_subj": subject},
+				&last); err == nil {
 				all[s+" "+subject] += fmt.Sprint(", the last one is ", last.Message.Seq)
 			}
 		}
@@ -343,7 +352,7 @@ func (w *world) facts() map[string]string {
 	return all
 }
 
-// unharmed runs an attack, and then looks whether what others have is still as it was, and whether the cell still works.
+// unharmed runs an attack, then checks that the state of others is unchanged and that the cell works.
 func (w *world) unharmed(name string, attack func(t *testing.T)) {
 	w.t.Run(name, func(t *testing.T) {
 		before := w.facts()
@@ -363,14 +372,16 @@ func (w *world) unharmed(name string, attack func(t *testing.T)) {
 	})
 }
 
-// works says that the victim's session is open, its lease and its object are there, and every service answers.
+// works checks that the victim's session is open, its lease and its object exist, and every service answers.
 func (w *world) works(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	ann := w.ann()
-	for subject, want := range map[string]string{"ledger.get": `"phase":"idle"`, "reconciler.report": `{`, "compaction.check": `{`, "retry.cancel": ""} {
-		m, err := ann.RequestWithContext(ctx, "hf.svc."+subject+".ann", []byte(`{"harness":"`+victim+`","session":"s","by":"ann"}`))
+	for subject, want := range map[string]string{"ledger.get": `"phase":"idle"`, "reconciler.report": `{`,
+		"compaction.check": `{`, "retry.cancel": ""} {
+		m, err := ann.RequestWithContext(ctx, "hf.svc."+subject+".ann",
+			[]byte(`{"harness":"`+victim+`","session":"s","by":"ann"}`))
 		if err != nil || !strings.Contains(string(m.Data), want) {
 			t.Errorf("%s: %v %+v", subject, err, m)
 		}

@@ -17,16 +17,16 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// What the writer does.
+// Rates of the writer.
 const (
-	writing     = 4                      // sessions that write all the time
+	writing     = 4                      // sessions that write without a pause
 	asking      = "asking"               // the session that asks people
 	pace        = 10 * time.Millisecond  // least time between two facts of a session
 	readPace    = 100 * time.Millisecond // between two requests of a person
-	provesAlive = 5                      // acknowledged facts of each session, after which a phase is over
+	provesAlive = 5                      // acknowledged facts of each session that end a phase
 )
 
-// claim is a fact that was acknowledged.
+// claim is an acknowledged fact.
 type claim struct {
 	session string
 	seq     uint64 // of the session when the call returned; 0: others may have written since
@@ -35,8 +35,8 @@ type claim struct {
 	content string
 }
 
-// writer writes to sessions through the harness library, with its user's permissions, and remembers what was
-// acknowledged; beside it a person reads a document, and answers questions.
+// writer writes to sessions through the harness library, with its user's permissions, and records what was
+// acknowledged. At the same time a person reads a document and answers questions.
 type writer struct {
 	t      *testing.T
 	h      *harness.Harness
@@ -49,15 +49,15 @@ type writer struct {
 
 	mu       sync.Mutex
 	claims   []claim
-	answered map[string]string // by prompt: what a person was told is stored
-	beats    map[string]*beat  // by session, and of the person's readings
-	refused  map[string]int    // what a person was answered in place of a document or a receipt
-	moved    chan struct{}     // one value: something was acknowledged
+	answered map[string]string // by prompt: the answer that a receipt confirms
+	beats    map[string]*beat  // by session, and of the person's reads
+	refused  map[string]int    // what a person received in place of a document or a receipt
+	moved    chan struct{}     // holds one value after an acknowledgement
 	rounds   atomic.Int64
 	leaving  atomic.Bool // each session ends its turn, and begins no other
 }
 
-// beat is when something was last acknowledged.
+// beat is when a write was last acknowledged.
 type beat struct {
 	at    time.Time
 	lost  time.Duration // of the pulse, at that instant
@@ -107,7 +107,7 @@ func (d *deployment) write() *writer {
 	return w
 }
 
-// reading is the beat of a person's readings.
+// reading is the name of the beat of a person's reads.
 const reading = "a person reads"
 
 func (w *writer) repeat(name string, work func() error) {
@@ -119,7 +119,7 @@ func (w *writer) repeat(name string, work func() error) {
 	}
 }
 
-// acknowledged notes a fact.
+// acknowledged records a fact.
 func (w *writer) acknowledged(s *harness.Session, kind events.Kind, id, content string) {
 	seq := s.State().Seq
 	if kind == "prompt.requested" {
@@ -135,7 +135,7 @@ func (w *writer) acknowledged(s *harness.Session, kind events.Kind, id, content 
 	}
 }
 
-// alive notes that something succeeded. Time in which this process did not run is no pause.
+// alive records a success. Time in which this process did not run is not a pause.
 func (w *writer) alive(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -149,7 +149,7 @@ func (w *writer) alive(name string) {
 	}
 }
 
-// turn is one turn with some calls. Each has content that nothing else has.
+// turn runs a turn with some calls. The content of each is unique.
 func (w *writer) turn(s *harness.Session) error {
 	n := w.rounds.Add(1)
 	message := fmt.Sprintf("message-%d", n)
@@ -178,7 +178,7 @@ func (w *writer) turn(s *harness.Session) error {
 	return nil
 }
 
-// ask is one turn that asks a person.
+// ask runs a turn that asks a person.
 func (w *writer) ask(s *harness.Session) error {
 	n := w.rounds.Add(1)
 	t, err := s.StartTurn(w.ctx, harness.Start{ID: fmt.Sprintf("turn-%d", n)})
@@ -202,7 +202,7 @@ func (w *writer) ask(s *harness.Session) error {
 	return nil
 }
 
-// answer is a person who answers each question as soon as a screen shows it, again until there is a receipt.
+// answer answers each question as soon as a screen shows it, and again until there is a receipt.
 func (w *writer) answer() error {
 	return w.person.Watch(w.ctx, bus.State, []string{events.BlockerKeys(attacker, "")}, func(u bus.Update) error {
 		var v struct {
@@ -212,13 +212,13 @@ func (w *writer) answer() error {
 		if json.Unmarshal(u.Value, &v) != nil || v.Status != session.Awaiting {
 			return nil
 		}
-		wish := session.AnswerWish{Ref: events.Ref{Harness: attacker, Session: asking}, Prompt: v.Prompt, By: people,
+		req := session.AnswerWish{Ref: events.Ref{Harness: attacker, Session: asking}, Prompt: v.Prompt, By: people,
 			Answers: []events.Answer{{Question: "q", Text: "answer to " + v.Prompt}}}
 		for w.ctx.Err() == nil {
 			var receipt struct{ Seq uint64 }
-			if w.asked("answer", wish, &receipt) {
+			if w.asked("answer", req, &receipt) {
 				w.mu.Lock()
-				w.answered[v.Prompt] = wish.Answers[0].Text
+				w.answered[v.Prompt] = req.Answers[0].Text
 				w.mu.Unlock()
 				return nil
 			}
@@ -227,7 +227,7 @@ func (w *writer) answer() error {
 	})
 }
 
-// read is a person who looks at a document all the time.
+// read reads a document without a pause.
 func (w *writer) read() {
 	for w.ctx.Err() == nil {
 		var doc struct{ Document struct{ Session string } }
@@ -244,11 +244,11 @@ func (w *writer) read() {
 	}
 }
 
-// refusalMax is how long a person waits for an answer of a service, or for being told that there is none.
+// refusalMax is how long a person waits for a service's answer, or for the error that there is no service.
 const refusalMax = 15 * time.Second
 
-// asked makes a request of a person. What is refused is refused with 503 and a reason, or there is no service at all:
-// then it may be asked again.
+// asked sends a request of a person. A refusal is 503 with a reason, or the error that there is no service: then the
+// person may ask again.
 func (w *writer) asked(verb string, req, reply any) bool {
 	ctx, cancel := context.WithTimeout(w.ctx, refusalMax)
 	defer cancel()
@@ -272,7 +272,7 @@ func (w *writer) asked(verb string, req, reply any) bool {
 	return false
 }
 
-// begin forgets the pauses of before.
+// begin forgets earlier pauses.
 func (w *writer) begin() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -281,7 +281,7 @@ func (w *writer) begin() {
 	}
 }
 
-// proceeds waits until each session, and the person, has succeeded several times more.
+// proceeds waits until each session, and the person, has several more successes.
 func (w *writer) proceeds(t *testing.T) {
 	t.Helper()
 	w.mu.Lock()
@@ -306,12 +306,12 @@ func (w *writer) proceeds(t *testing.T) {
 		select {
 		case <-w.moved:
 		case <-late:
-			t.Fatalf("nothing is acknowledged any more: %v; a person was told: %v", waits, w.refused)
+			t.Fatalf("nothing is acknowledged any more: %v; replies to a person: %v", waits, w.refused)
 		}
 	}
 }
 
-// pauses are the longest ones since the phase began: of writing, and of reading.
+// pauses returns the longest pauses since the phase began: of writes and of reads.
 func (w *writer) pauses() (writes, reads time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -325,7 +325,7 @@ func (w *writer) pauses() (writes, reads time.Duration) {
 	return writes, reads
 }
 
-// end stops the writer in good order.
+// end stops the writer in order.
 func (w *writer) end() {
 	w.t.Helper()
 	w.leaving.Store(true)
@@ -383,10 +383,11 @@ func (w *writer) verify(operator *bus.Bus) {
 	if len(w.claims) < 100 || len(w.answered) < 5 {
 		w.t.Errorf("%d facts and %d answers: too few to show anything", len(w.claims), len(w.answered))
 	}
-	w.t.Logf("%d facts of a harness and %d answers of a person acknowledged, %d lost", len(w.claims), len(w.answered), lost)
+	w.t.Logf("%d facts of a harness and %d answers of a person acknowledged, %d lost", len(w.claims), len(w.answered),
+		lost)
 }
 
-// facts are a session's facts by kind and id. Nothing took the session from its harness, which lived all the time.
+// facts returns a session's facts by kind and id. It fails if a service took the session from its living harness.
 func (w *writer) facts(commits []events.Commit) map[string]found {
 	all := map[string]found{}
 	for _, c := range commits {
@@ -409,7 +410,7 @@ func (w *writer) facts(commits []events.Commit) map[string]found {
 				w.t.Errorf("commit %d of %s by %s: %s of a harness that lived", c.Seq, c.Ref, c.Writer, x.Kind())
 			}
 			key := string(e.Fact.Kind()) + " " + e.Fact.Subject()
-			if _, again := all[key]; !again { // what is open is said again when a new incarnation takes it over
+			if _, again := all[key]; !again { // open items are appended again when a new incarnation adopts them
 				all[key] = f
 			}
 		}
@@ -425,7 +426,7 @@ func unquoted(raw json.RawMessage) string {
 	return text
 }
 
-// folded waits until a session's document is what its log says.
+// folded waits until a session's document is the fold of its log.
 func (w *writer) folded(operator *bus.Bus, r events.Ref) {
 	w.t.Helper()
 	natstest.Until(w.t, "the document of "+r.String()+" to be what its log says", func() bool {

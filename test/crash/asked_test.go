@@ -11,18 +11,19 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// contextLimit is how many tokens fit into a conversation.
+// contextLimit is the size of a conversation's context, in tokens.
 const contextLimit = 100_000
 
-// Kinds of failures: some are worth another try, some are not.
+// Kinds of failures: some are retried, some are not.
 var (
-	turnFailures       = []string{"server_error", "server_error", "rate_limit", "empty_output", "authentication", "context_exceeded"}
+	turnFailures = []string{"server_error", "server_error", "rate_limit", "empty_output", "authentication",
+		"context_exceeded"}
 	compactionFailures = []string{"server_error", "bad_summary", "model_not_found"}
 )
 
 const (
 	failPercent     = 30    // of turns, and of compactions
-	retryAfterMaxMS = 4_000 // that a provider wishes for
+	retryAfterMaxMS = 4_000 // the longest delay that a provider asks for
 )
 
 func (a *agent) failure(kinds []string) events.Failure {
@@ -33,7 +34,7 @@ func (a *agent) failure(kinds []string) events.Failure {
 	return f
 }
 
-// end ends a turn, one way or another. Nothing fails any more when all is to come to rest.
+// end ends a turn, with success or a failure. While the world settles, nothing fails.
 func (a *agent) end(ctx context.Context, t *harness.Turn) {
 	s := t.Session()
 	how, stopped := errors.AsType[*harness.StopError](context.Cause(t.Context()))
@@ -47,14 +48,15 @@ func (a *agent) end(ctx context.Context, t *harness.Turn) {
 	}
 }
 
-// asked is what others have requested: a turn with one call.
+// asked runs a requested turn with one call.
 func (w *worker) asked(ctx context.Context, t *harness.Turn) error {
 	a := w.agent(w.made.Add(1))
 	s := t.Session()
 	a.j.write(note{Ref: a.ref(s), Kind: "turn.started", ID: t.ID(), Seq: s.State().Seq})
 	a.reads(ctx, t)
 	for _, p := range t.Request().Prompts {
-		a.settled(s, p.Prompt, harness.Answer{Status: p.Status, Answers: p.Answers, Text: p.Text, By: p.By, Reason: p.Reason})
+		a.settled(s, p.Prompt, harness.Answer{Status: p.Status, Answers: p.Answers, Text: p.Text, By: p.By,
+			Reason: p.Reason})
 	}
 	a.tool(ctx, t)
 	if !a.resting() && a.chance(30) {
@@ -68,7 +70,7 @@ func (w *worker) asked(ctx context.Context, t *harness.Turn) error {
 	return nil
 }
 
-// reads looks whether a turn is given the content of its message: all messages say their own id, but answers.
+// reads checks that a turn has the content of its message: a message contains its own id, unless it is an answer.
 func (a *agent) reads(ctx context.Context, t *harness.Turn) {
 	r := t.Request()
 	if !strings.HasPrefix(r.Message, "m-") {
@@ -76,11 +78,13 @@ func (a *agent) reads(ctx context.Context, t *harness.Turn) {
 	}
 	content, err := t.Content(ctx)
 	switch want := quoted(r.Message); {
-	case errors.Is(err, harness.ErrUnknown) && r.OfTurn != "": // taken long ago, by the turn that this one goes on with
+	case errors.Is(err, harness.ErrUnknown) && r.OfTurn != "": // the turn that this one continues took it long ago
 	case err != nil:
 		a.judge("content", err)
 	case string(content) != want:
-		a.j.write(note{Ref: a.ref(t.Session()), Wrong: "turn " + t.ID() + " (" + string(r.Cause) + ") has message " + want + " and is given " + string(content)})
+		a.j.write(note{Ref: a.ref(t.Session()),
+			Wrong: "turn " + t.ID() + " (" + string(r.Cause) + ") has message " + want + " and is given " +
+				string(content)})
 	}
 }
 

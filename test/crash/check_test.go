@@ -17,15 +17,16 @@ import (
 	"github.com/holdfast-dev/holdfast/services/reconciler"
 )
 
-// Limits of what is told.
+// Limits of the findings.
 const (
 	findingsMax  = 20
 	dumpBytesMax = 6 << 10
 	tailCommits  = 12
-	handedSlack  = time.Second // from a fence to the last answer that its process may have been handed: it had read the log before
+	// between a fence and the last answer that its process may have received: it had read the log before
+	handedSlack = time.Second
 )
 
-// picture is all that there is at one moment: log, documents and views, leases, and what people and harnesses were told.
+// picture is the state at one moment: log, documents and views, leases, and what people and harnesses recorded.
 type picture struct {
 	refs    []events.Ref // sessions, in the order of their first commits
 	commits map[events.Ref][]events.Commit
@@ -42,17 +43,18 @@ type picture struct {
 	handed int // answers that an Ask returned
 }
 
-// folded is what a session's log comes to.
+// folded is the result of folding a session's log.
 type folded struct {
 	st      *session.State
-	counted map[string]bool   // "kind subject" of every fact that counted and somebody said
-	endings map[string]string // "entity id": the ending that counted
+	counted map[string]bool   // "kind subject" of every fact that counted and that a client appended
+	endings map[string]string // "entity id": the end that counted
 	rules   *rule.Log
 }
 
-// take takes a picture.
+// take reads a picture.
 func take(ctx context.Context, b *bus.Bus) (*picture, error) {
-	p := &picture{commits: map[events.Ref][]events.Commit{}, at: map[uint64]*events.Commit{}, state: map[string]bus.Entry{}, leases: map[string]bool{}}
+	p := &picture{commits: map[events.Ref][]events.Commit{}, at: map[uint64]*events.Commit{},
+		state: map[string]bus.Entry{}, leases: map[string]bool{}}
 	err := b.Scan(ctx, 0, func(c events.Commit) error {
 		if p.commits[c.Ref] == nil {
 			p.refs = append(p.refs, c.Ref)
@@ -68,7 +70,10 @@ func take(ctx context.Context, b *bus.Bus) (*picture, error) {
 	if err := b.List(ctx, bus.State, ">", func(e bus.Entry) error { p.state[e.Key] = e; return nil }); err != nil {
 		return nil, err
 	}
-	err = b.List(ctx, bus.Leases, events.HarnessLeaseKeys(""), func(e bus.Entry) error { p.leases[e.Key] = true; return nil })
+	err = b.List(ctx, bus.Leases, events.HarnessLeaseKeys(""), func(e bus.Entry) error {
+		p.leases[e.Key] = true
+		return nil
+	})
 	p.fold()
 	return p, err
 }
@@ -84,7 +89,7 @@ func (p *picture) fail(v string, r events.Ref, format string, args ...any) {
 	p.found = append(p.found, fmt.Sprintf("%s: %s: %s\n%s", v, r, fmt.Sprintf(format, args...), p.dump(r)))
 }
 
-// dump is a session's document and the end of its log.
+// dump returns a session's document and the end of its log.
 func (p *picture) dump(r events.Ref) string {
 	var text strings.Builder
 	doc := p.state[events.SessionKey(r)].Value
@@ -100,7 +105,7 @@ func (p *picture) dump(r events.Ref) string {
 	return text.String()
 }
 
-// alive says whether a session's owner has a lease.
+// alive reports whether a session's owner has a lease.
 func (p *picture) alive(st *session.State) bool {
 	return st.Owned && p.leases[events.HarnessLeaseKey(st.Harness, st.Incarnation)]
 }
@@ -109,7 +114,8 @@ func (p *picture) alive(st *session.State) bool {
 func (p *picture) fold() {
 	p.folded = map[events.Ref]*folded{}
 	for _, r := range p.refs {
-		f := &folded{st: session.New(r), counted: map[string]bool{}, endings: map[string]string{}, rules: rule.New(clockSlack)}
+		f := &folded{st: session.New(r), counted: map[string]bool{}, endings: map[string]string{},
+			rules: rule.New(clockSlack)}
 		p.folded[r] = f
 		owner := ""
 		for i := range p.commits[r] {
@@ -128,7 +134,7 @@ func (p *picture) fold() {
 	}
 }
 
-// count takes in one fact that counted: one ending each (V1), and none of an epoch, or of an owner, that is over (V4).
+// count checks a fact that counted: one end for each entity (V1), no fact of an earlier epoch or of another owner (V4).
 func (p *picture) count(f *folded, c *events.Commit, e *events.Event, epoch uint64, owner string) (uint64, string) {
 	r := c.Ref
 	switch fact := e.Fact.(type) {
@@ -164,7 +170,7 @@ func (p *picture) count(f *folded, c *events.Commit, e *events.Event, epoch uint
 	return epoch, owner
 }
 
-// check holds everything against everything.
+// check compares all parts of the picture and returns what is wrong.
 func (p *picture) check() []string {
 	for _, r := range p.refs {
 		p.checkDocument(r)
@@ -183,7 +189,7 @@ func (p *picture) check() []string {
 	return p.found
 }
 
-// checkKey: there is no document without a log, and no prompt that waits in the people's view and not in its document (V5).
+// checkKey: each document has a log, and each waiting prompt of the people's view is in its document (V5).
 func (p *picture) checkKey(key string, value []byte) {
 	if r, err := events.ParseSessionKey(key); err == nil && p.folded[r] == nil {
 		p.fail("V5", r, "a document without a log")
@@ -203,7 +209,7 @@ func (p *picture) checkKey(key string, value []byte) {
 	}
 }
 
-// checkDocument: the document is the fold of the log, and nothing in it was unreadable (V5).
+// checkDocument: the document is the fold of the log, and all input was readable (V5).
 func (p *picture) checkDocument(r events.Ref) {
 	st := p.folded[r].st
 	want, err := st.Encode()
@@ -214,11 +220,11 @@ func (p *picture) checkDocument(r events.Ref) {
 		p.fail("V5", r, "the document is not the fold of the log:\nwant %s", want)
 	}
 	if st.Parked != 0 || st.UnknownFacts != 0 {
-		p.fail("V5", r, "%d facts were parked, %d unknown: nobody wrote such", st.Parked, st.UnknownFacts)
+		p.fail("V5", r, "%d facts were parked, %d unknown: the test wrote none", st.Parked, st.UnknownFacts)
 	}
 }
 
-// checkViews: each entry is its document's rendering (V5).
+// checkViews: each entry is the rendering of its document (V5).
 func (p *picture) checkViews(r events.Ref) {
 	st := p.folded[r].st
 	for _, id := range st.BlockerPrompts(time.Time{}) {
@@ -248,7 +254,7 @@ func (p *picture) checkViews(r events.Ref) {
 	}
 }
 
-// sameSeq makes works comparable that say the same as of different commits: seq alone is no difference.
+// sameSeq removes seq from a work entry: entries may differ in seq alone.
 func sameSeq(work string) string {
 	var w session.Work
 	if err := json.Unmarshal([]byte(work), &w); err != nil {
@@ -258,8 +264,8 @@ func sameSeq(work string) string {
 	return asJSON(w)
 }
 
-// checkRecovered: under an epoch that is over nothing is open but questions to keep, their calls and turns, and what waits
-// for such a child (V2); nobody runs without an owner (V14).
+// checkRecovered: under an earlier epoch only questions to keep are open, with their calls and turns, and calls that
+// wait for such a child (V2); no session runs without an owner (V14).
 func (p *picture) checkRecovered(r events.Ref) {
 	st := p.folded[r].st
 	if st.Closed != nil || !st.Opened() {
@@ -292,17 +298,19 @@ func (p *picture) checkRecovered(r events.Ref) {
 		p.fail("V2", r, "compaction %s of epoch %d still runs", c.ID, c.Epoch)
 	}
 	if !alive && p.does(st) {
-		p.fail("V14", r, "%s, and nobody does it", st.Phase)
+		p.fail("V14", r, "%s, without an owner", st.Phase)
 	}
 }
 
-// does says whether a session is shown as doing something. One whose turn waits for a harness to take it does nothing.
+// does reports whether the document shows the session as running. A session whose turn waits for a harness does not
+// run.
 func (*picture) does(st *session.State) bool {
 	p := st.Pending
-	return st.Phase == session.Running || st.Phase == session.Compacting && p.Compaction == nil || st.Phase == session.Retrying && p.Turn == nil
+	return st.Phase == session.Running || st.Phase == session.Compacting && p.Compaction == nil ||
+		st.Phase == session.Retrying && p.Turn == nil
 }
 
-// held are the calls of a session that wait for a child which is not settled.
+// held returns the calls of a session that wait for a child which is not settled.
 func (p *picture) held(st *session.State) map[string]bool {
 	held := map[string]bool{}
 	for _, w := range st.WaitsFor {
@@ -317,15 +325,15 @@ func (p *picture) held(st *session.State) map[string]bool {
 	return held
 }
 
-// checkNote: what somebody was told is so (V12).
+// checkNote: what a client received as an answer is so (V12).
 func (p *picture) checkNote(n *note) {
 	if n.Wrong != "" {
-		p.fail("an error that nobody expects", n.Ref, "%s was told: %s", n.By, n.Wrong)
+		p.fail("error that was not expected", n.Ref, "%s received: %s", n.By, n.Wrong)
 		return
 	}
 	f := p.folded[n.Ref]
 	if f == nil {
-		p.fail("V12", n.Ref, "%s was told %s, and the log knows no such session", n.By, asJSON(n))
+		p.fail("V12", n.Ref, "%s received %s, and the log has no such session", n.By, asJSON(n))
 		return
 	}
 	switch {
@@ -336,21 +344,23 @@ func (p *picture) checkNote(n *note) {
 		p.checkWish(n)
 	case n.Kind == "": // a stop or a close: only its place is known
 		if n.Seq != 0 && (p.at[n.Seq] == nil || p.at[n.Seq].Ref != n.Ref) {
-			p.fail("V12", n.Ref, "%s was told that it is done at %d, which is none of its commits", n.By, n.Seq)
+			p.fail("V12", n.Ref, "%s got place %d, and the session has no commit there", n.By, n.Seq)
 		}
 	case !f.counted[n.Kind+" "+n.ID]:
-		p.fail("V12", n.Ref, "%s was told that %s %s is stored by %d, and it does not count", n.By, n.Kind, n.ID, n.Seq)
+		p.fail("V12", n.Ref, "%s got an acknowledgement for %s %s by %d, and it does not count", n.By, n.Kind, n.ID,
+			n.Seq)
 	}
 }
 
-// checkHeard: what a person was told is stored has reached an agent, in every session that has come to rest and waits for
-// nobody (V15).
+// checkHeard: each decision that a person got a receipt for has reached an agent, in every session at rest that waits
+// for no person (V15).
 func (p *picture) checkHeard() {
-	heard, told := map[string]bool{}, map[string]bool{}
+	received, confirmed := map[string]bool{}, map[string]bool{}
 	for i := range p.notes {
 		n := &p.notes[i]
-		heard[n.Ref.String()+" "+n.Prompt] = heard[n.Ref.String()+" "+n.Prompt] || n.Heard
-		told[n.Ref.String()+" "+n.Prompt] = told[n.Ref.String()+" "+n.Prompt] || n.Kind != "" && n.Prompt != ""
+		received[n.Ref.String()+" "+n.Prompt] = received[n.Ref.String()+" "+n.Prompt] || n.Heard
+		confirmed[n.Ref.String()+" "+n.Prompt] = confirmed[n.Ref.String()+" "+n.Prompt] ||
+			n.Kind != "" && n.Prompt != ""
 	}
 	for _, r := range p.refs {
 		st := p.folded[r].st
@@ -358,21 +368,22 @@ func (p *picture) checkHeard() {
 			continue
 		}
 		for _, id := range p.folded[r].rules.Unheard(st) {
-			if key := r.String() + " " + id; told[key] && !heard[key] {
-				p.fail("V15", r, "a person was told that the decision about prompt %s is stored, and no agent has heard of it", id)
+			if key := r.String() + " " + id; confirmed[key] && !received[key] {
+				p.fail("V15", r, "a person has a receipt for the decision about prompt %s, and no agent received it",
+					id)
 			}
 		}
 	}
 }
 
-// checkTold: a prompt was settled as somebody was told.
+// checkTold: a prompt was settled as the client was answered.
 func (p *picture) checkTold(n *note, f *folded) {
 	how := f.endings[session.EntityPrompt+" "+n.Prompt]
 	if how == "" && f.st.Prompts[n.Prompt] != nil && f.st.Prompts[n.Prompt].Status != session.Awaiting {
 		how = "prompt." + string(f.st.Prompts[n.Prompt].Status)
 	}
 	if want := "prompt." + n.Status; how != want && n.Status != string(session.Closed) {
-		p.fail("V12", n.Ref, "%s was told that prompt %s is %s; the log says %q", n.By, n.Prompt, n.Status, how)
+		p.fail("V12", n.Ref, "%s got for prompt %s the status %s; the log has %q", n.By, n.Prompt, n.Status, how)
 	}
 	if n.Text == "" {
 		return
@@ -382,11 +393,11 @@ func (p *picture) checkTold(n *note, f *folded) {
 			return
 		}
 	}
-	p.fail("V12", n.Ref, "%s was told that to prompt %s was said %q, which the log does not know", n.By, n.Prompt, n.Text)
+	p.fail("V12", n.Ref, "%s got for prompt %s the answer %q, and the log does not have it", n.By, n.Prompt, n.Text)
 }
 
-// checkHanded: no answer was handed to a fenced process (R6). An incarnation to which an answer was handed out has owned the
-// session within the slack before that.
+// checkHanded: no answer was handed to a fenced process (R6). The incarnation that received an answer owned the session
+// at most handedSlack before.
 func (p *picture) checkHanded(n *note) {
 	if n.Owner == "" || n.Status != string(session.Answered) {
 		return
@@ -397,7 +408,7 @@ func (p *picture) checkHanded(n *note) {
 	lately := false
 	for i := range p.commits[n.Ref] {
 		c := &p.commits[n.Ref][i]
-		if c.At.After(n.At.Add(-handedSlack)) { // what was so until now was so lately
+		if c.At.After(n.At.Add(-handedSlack)) { // the owner until now was the owner shortly before
 			lately = lately || owns()
 		}
 		if c.At.After(n.At) {
@@ -406,20 +417,24 @@ func (p *picture) checkHanded(n *note) {
 		st.Fold(c)
 	}
 	if !lately && !owns() {
-		p.fail("R6", n.Ref, "%s was handed the answer to %s at %s, and %s does not own the session: it was fenced", n.By, n.Prompt,
+		p.fail("R6", n.Ref, "%s was handed the answer to %s at %s, and %s does not own the session: it was fenced",
+			n.By, n.Prompt,
 			n.At.Format(time.StampMilli), n.Owner)
 	}
 }
 
-// checkWish: what a person was told is done stands where it was said to.
+// checkWish: a request that a person got a receipt for is in the log at its place.
 func (p *picture) checkWish(n *note) {
 	c := p.at[n.Seq]
-	if c == nil || c.Ref != n.Ref || !slices.ContainsFunc(c.Events, func(e events.Event) bool { return string(e.Kind) == n.Kind && saysSo(n, e.Fact) }) {
-		p.fail("V12", n.Ref, "%s was told that %s %s %q stands at %d, and it does not", n.By, n.Kind, n.Prompt, n.Text, n.Seq)
+	if c == nil || c.Ref != n.Ref || !slices.ContainsFunc(c.Events, func(e events.Event) bool {
+		return string(e.Kind) == n.Kind && saysSo(n, e.Fact)
+	}) {
+		p.fail("V12", n.Ref, "%s got %s %s %q at %d, and the log has it not there", n.By, n.Kind, n.Prompt, n.Text,
+			n.Seq)
 	}
 }
 
-// saysSo says whether a fact is what was said to a prompt.
+// saysSo reports whether a fact is the decision of the note.
 func saysSo(n *note, f events.Fact) bool {
 	switch f := f.(type) {
 	case events.PromptAnswered:
@@ -432,8 +447,8 @@ func saysSo(n *note, f events.Fact) bool {
 	return false
 }
 
-// restless is why the world has not come to rest: an owner who is dead, a turn that runs or that a living process is about to
-// end, work that a living harness has not taken; "" if it has.
+// restless returns why the world is not at rest: an owner is dead, a turn runs or a living process is about to end it,
+// or a living harness has not taken its work; "" at rest.
 func (p *picture) restless() string {
 	for _, r := range p.refs {
 		st := p.folded[r].st
@@ -444,7 +459,8 @@ func (p *picture) restless() string {
 			return fmt.Sprintf("%s is owned by %s, which is dead\n%s", r, st.Incarnation, p.dump(r))
 		case p.does(st):
 			return fmt.Sprintf("%s is %s\n%s", r, st.Phase, p.dump(r))
-		case alive && st.Turn != nil && st.Turn.Epoch == st.Epoch: // its process ends it, also while it waits for a person
+		// its process ends it, even while it waits for a person
+		case alive && st.Turn != nil && st.Turn.Epoch == st.Epoch:
 			return fmt.Sprintf("%s has an open turn\n%s", r, p.dump(r))
 		case alive && st.Pending != (session.Pending{}):
 			return fmt.Sprintf("%s has something to do\n%s", r, p.dump(r))
@@ -456,7 +472,7 @@ func (p *picture) restless() string {
 	return ""
 }
 
-// kinds is how many facts of each kind there are.
+// kinds counts the facts of each kind.
 func (p *picture) kinds() map[events.Kind]int {
 	kinds := map[events.Kind]int{}
 	for _, c := range p.at {
@@ -467,7 +483,7 @@ func (p *picture) kinds() map[events.Kind]int {
 	return kinds
 }
 
-// summary is what there was, for people.
+// summary returns the counts of a run as text.
 func (p *picture) summary() string {
 	phases, kinds, ignored := map[session.Phase]int{}, p.kinds(), map[string]int{}
 	for _, f := range p.folded {
@@ -477,7 +493,8 @@ func (p *picture) summary() string {
 		}
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "%d sessions %v, %d commits, %d notes, %d answers handed out, ignored %v\n", len(p.refs), phases, len(p.at), len(p.notes), p.handed, ignored)
+	fmt.Fprintf(&text, "%d sessions %v, %d commits, %d notes, %d answers handed out, ignored %v\n", len(p.refs), phases,
+		len(p.at), len(p.notes), p.handed, ignored)
 	for _, k := range slices.Sorted(maps.Keys(kinds)) {
 		fmt.Fprintf(&text, "  %-22s %d\n", k, kinds[k])
 	}

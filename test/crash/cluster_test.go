@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// monitored is what a broker tells about its streams, as far as it is of interest.
+// monitored are the fields of a broker's report on its streams that the test reads.
 type monitored struct {
 	Accounts []struct {
 		Streams []struct {
@@ -19,7 +19,7 @@ type monitored struct {
 	} `json:"account_details"`
 }
 
-// leader is the broker that leads the log, as one that is there has it; any, when none knows.
+// leader returns the broker that leads the log, according to a living broker; any broker if none knows.
 func (w *world) leader() *actor {
 	cell, err := events.NewCell(events.DefaultPrefix)
 	if err != nil {

@@ -22,30 +22,31 @@ var (
 	seeds    = flag.Uint64("seed", 0, "what chance begins with; 0: drawn")
 )
 
-// The world.
+// Size of the world.
 const (
 	harnesses      = 4               // exclusive ones
 	members        = 2               // of a pool
-	sessions       = 4               // that each works in at once
+	sessions       = 4               // that each harness works in at once
 	freezePercent  = 20              // of strikes are SIGSTOP, not SIGKILL
-	replacePercent = 40              // of harnesses that are stopped are started anew meanwhile
-	frozenMax      = 6 * time.Second // long enough that another takes over meanwhile
-	fencedPercent  = 50              // of harnesses that are stopped are so for longer than a lease and its grace
+	replacePercent = 40              // of stopped harnesses have a new process meanwhile
+	frozenMax      = 6 * time.Second // long enough that another process takes over
+	fencedPercent  = 50              // of stopped harnesses are stopped longer than a lease and its grace
 	warmUp         = time.Second
 	livelyMax      = 2 * time.Minute
 	restMax        = 2 * time.Minute
 	checkMax       = 2 * time.Minute
-	picturesMax    = 5 // of what is left, while processes start over
+	picturesMax    = 5 // of the state, while processes start over
 )
 
-// awayMax is for how long one that was struck is away at most. Harnesses, and the broker, are away for longer than a lease
-// at times.
+// awayMax is the longest time that a struck process is away, by role. Harnesses and the broker are sometimes away for
+// longer than a lease.
 var awayMax = map[string]time.Duration{
-	roleBroker: 3 * time.Second, roleLedger: 2500 * time.Millisecond, roleReconciler: 2500 * time.Millisecond, roleRetry: 2500 * time.Millisecond,
+	roleBroker: 3 * time.Second, roleLedger: 2500 * time.Millisecond, roleReconciler: 2500 * time.Millisecond,
+	roleRetry:      2500 * time.Millisecond,
 	roleCompaction: 2500 * time.Millisecond, roleHarness: 6 * time.Second,
 }
 
-// number is what a flag says, or what the short or the long form has.
+// number returns a flag's value, or the default of the short or the long form.
 func number(flagged *int, short, long int) int {
 	switch {
 	case *flagged != 0:
@@ -70,11 +71,11 @@ func TestCrash(t *testing.T) {
 	w := newWorld(t, drawn(t), 1)
 	w.struggle(number(kills, 24, 240), 1500*time.Millisecond, func() {
 		switch n := w.rnd.IntN(100); {
-		case n < 4: // everything at once
+		case n < 4: // all roles
 			for _, a := range slices.Concat(w.nodes, w.others) {
 				w.strike(a)
 			}
-		case n < 8: // every harness: people go on answering
+		case n < 8: // all harnesses: people keep answering
 			for _, a := range w.others {
 				if a.role == roleHarness {
 					w.strike(a)
@@ -88,7 +89,7 @@ func TestCrash(t *testing.T) {
 	})
 }
 
-// TestCluster kills brokers of three, most often the one that leads the log, and now and then what works with them.
+// TestCluster kills brokers of three, most often the leader of the log, and sometimes their clients.
 func TestCluster(t *testing.T) {
 	w := newWorld(t, drawn(t), 3)
 	w.struggle(number(clusters, 3, 48), 8*time.Second, func() {
@@ -103,7 +104,7 @@ func TestCluster(t *testing.T) {
 	})
 }
 
-// struggle strikes at random instants until there were enough kills, has all come to rest, and checks what is left.
+// struggle strikes at random instants until there were enough kills, waits for rest, and checks the state.
 func (w *world) struggle(most int, pauseMax time.Duration, strike func()) {
 	began := time.Now()
 	w.wait(warmUp)
@@ -112,12 +113,13 @@ func (w *world) struggle(most int, pauseMax time.Duration, strike func()) {
 		strike()
 	}
 	w.live()
-	w.t.Logf("killed in %s: %v, the leader of the log %d times; stopped for a while: %v", time.Since(began).Round(time.Second), w.killed, w.led, w.stopped)
+	w.t.Logf("killed in %s: %v, the leader of the log %d times; stopped for a while: %v",
+		time.Since(began).Round(time.Second), w.killed, w.led, w.stopped)
 	w.rest()
 	w.check()
 }
 
-// rest brings everybody back but half of the harnesses, which are dead for good, and waits until nothing is left to do.
+// rest restarts all processes but half of the harnesses, which stay dead, and waits until no work is left.
 func (w *world) rest() {
 	for len(w.due) > 0 {
 		w.wait(pollEvery)
@@ -143,7 +145,7 @@ func (w *world) rest() {
 	w.settle()
 }
 
-// settle waits until nothing is left to do.
+// settle waits until no work is left.
 func (w *world) settle() {
 	began := time.Now()
 	s := &settler{w: w}
@@ -153,7 +155,7 @@ func (w *world) settle() {
 	w.t.Logf("everything is settled after %s", time.Since(began).Round(time.Millisecond))
 }
 
-// idle waits until an actor says that it has come to rest.
+// idle waits until an actor reports that it is at rest.
 func (w *world) idle(a *actor) {
 	ctx, cancel := context.WithTimeout(context.Background(), restMax)
 	defer cancel()
@@ -168,12 +170,12 @@ func (w *world) idle(a *actor) {
 	}
 }
 
-// settler asks whether anything is left to do.
+// settler checks whether work is left.
 type settler struct {
 	w     *world
-	seq   uint64 // of the log when nothing was found to do
-	times int    // in a row
-	why   string // what is left
+	seq   uint64 // end of the log when no work was found
+	times int    // how often in a row
+	why   string // work that is left
 }
 
 func (s *settler) settled() bool {
@@ -191,14 +193,15 @@ func (s *settler) settled() bool {
 	return s.times >= 2
 }
 
-// left is what is left to do, "" for nothing, and the end of the log.
+// left returns the work that is left, "" for none, and the end of the log.
 func (s *settler) left(ctx context.Context) (string, uint64) {
 	b := s.w.bus
 	seq, err := b.LastSeq(ctx)
 	if err != nil {
 		return err.Error(), 0
 	}
-	sources := slices.Concat(reconciler.Sources(b), retry.Sources(b), compaction.Sources(b), []bus.Source{ledger.Source(ledgerConfig())})
+	sources := slices.Concat(reconciler.Sources(b), retry.Sources(b), compaction.Sources(b),
+		[]bus.Source{ledger.Source(ledgerConfig())})
 	for _, src := range sources {
 		pending, _, err := b.Lag(ctx, src)
 		if err != nil {
@@ -222,8 +225,8 @@ func (s *settler) left(ctx context.Context) (string, uint64) {
 	return p.restless(), seq
 }
 
-// check holds what is left against the log. A process that lives may start over meanwhile, on a machine too busy to renew its
-// lease: what was read before that is no picture of one instant, and it is read again.
+// check compares the state with the log. A living process may start over meanwhile, on a machine too busy to renew its
+// lease: what was read before then is not the state of one instant, and it is read again.
 func (w *world) check() {
 	var p *picture
 	var found []string
@@ -243,7 +246,7 @@ func (w *world) check() {
 		w.t.Error(f)
 	}
 	w.t.Log(p.summary())
-	if len(w.nodes) == 1 { // a cluster's few kills are soon over
+	if len(w.nodes) == 1 { // a cluster's few kills may miss some kinds
 		w.checkLively(p)
 	}
 }
@@ -281,10 +284,11 @@ func (w *world) examine() (p *picture, found []string) {
 	return p, append(found, w.rebuild(ctx, p)...)
 }
 
-// lively is what retry and compaction do, all of which is to happen.
-var lively = []events.Kind{"retry.scheduled", "compaction.completed", "compaction.failed", "message.accepted", "turn.requested"}
+// lively are the kinds of facts of retry and compaction that a run must contain.
+var lively = []events.Kind{"retry.scheduled", "compaction.completed", "compaction.failed", "message.accepted",
+	"turn.requested"}
 
-// live goes on, on a machine on which little has happened so far, until all that is lively has.
+// live continues, on a slow machine, until all kinds of lively have happened.
 func (w *world) live() {
 	ctx, cancel := context.WithTimeout(context.Background(), livelyMax)
 	defer cancel()
@@ -300,12 +304,12 @@ func (w *world) live() {
 		})
 		return err != nil || slices.ContainsFunc(lively, func(k events.Kind) bool { return !seen[k] })
 	}
-	for len(w.nodes) == 1 && ctx.Err() == nil && tame() && !w.t.Failed() { // a cluster's few kills are soon over
+	for len(w.nodes) == 1 && ctx.Err() == nil && tame() && !w.t.Failed() { // a cluster's few kills may miss some kinds
 		w.wait(warmUp)
 	}
 }
 
-// checkLively: what retry and compaction do has happened.
+// checkLively: all kinds of lively have happened.
 func (w *world) checkLively(p *picture) {
 	kinds := p.kinds()
 	for _, k := range lively {
@@ -315,7 +319,7 @@ func (w *world) checkLively(p *picture) {
 	}
 }
 
-// passTwice: another pass appends nothing (V3).
+// passTwice: another pass of the reconciler appends nothing (V3).
 func (w *world) passTwice(ctx context.Context) (found []string) {
 	before, err := w.bus.LastSeq(ctx)
 	if err != nil {
@@ -335,7 +339,7 @@ func (w *world) passTwice(ctx context.Context) (found []string) {
 	return found
 }
 
-// rebuild: documents and views from the log alone are those that are there (V13).
+// rebuild: documents and views built from the log alone equal the present ones (V13).
 func (w *world) rebuild(ctx context.Context, before *picture) (found []string) {
 	var reply struct {
 		Sessions, Changed, Removed, Views int

@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	clockSlack = 20 * time.Millisecond // by which a service's idea of the broker's time may be ahead
-	toldMax    = 24                    // commits of a session, for people
+	clockSlack = 20 * time.Millisecond // by which a service's estimate of the broker's time may be ahead
+	toldMax    = 24                    // commits of a session that a finding prints
 )
 
-// undecided is what retry or compaction would still say of a session, or what they wait for; "" for nothing.
+// undecided returns what retry or compaction would still append to a session, or what they wait for; "" for nothing.
 func undecided(st *session.State) string {
 	now := time.Now()
 	r := retry.Decide(st, retry.Input{Now: now, Progress: now})
@@ -35,7 +35,8 @@ func undecided(st *session.State) string {
 	return ""
 }
 
-// checkDecided: retry and compaction have nothing more to say (V3), and nothing waits for nobody (V10, V11, V14).
+// checkDecided: retry and compaction have nothing more to append (V3), and nothing waits without a reason (V10, V11,
+// V14).
 func (p *picture) checkDecided(r events.Ref) {
 	st := p.folded[r].st
 	if why := undecided(st); why != "" {
@@ -47,7 +48,7 @@ func (p *picture) checkDecided(r events.Ref) {
 	}
 }
 
-// tell is the end of a session's log, with what it says.
+// tell returns the end of a session's log as text.
 func tell(cs []events.Commit) string {
 	var text strings.Builder
 	for _, c := range cs[max(0, len(cs)-toldMax):] {

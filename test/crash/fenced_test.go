@@ -18,7 +18,8 @@ import (
 )
 
 // TestFencedWhileItAsks (R6): processes are stopped while their Asks wait, for longer than a lease and its grace; some
-// questions are answered before the session is fenced, some after. Awake, the processes receive none of the answers.
+// questions are answered before the session is fenced, some after. After SIGCONT the processes receive none of the
+// answers.
 func TestFencedWhileItAsks(t *testing.T) {
 	const processes, asks = 3, 20
 	w := newCell(t, drawn(t), 1)
@@ -40,7 +41,7 @@ func TestFencedWhileItAsks(t *testing.T) {
 	}
 	for _, a := range askers {
 		for i, r := range refs(a) {
-			if i%2 == 0 { // the process may have the answer in its socket, and the fence behind it
+			if i%2 == 0 { // the answer may be in the process's socket, with the fence behind it
 				w.answerOnce(r)
 			}
 		}
@@ -67,7 +68,7 @@ func TestFencedWhileItAsks(t *testing.T) {
 	for _, n := range notes {
 		switch {
 		case n.Wrong != "":
-			t.Errorf("%s was told: %s", n.Ref, n.Wrong)
+			t.Errorf("%s received: %s", n.Ref, n.Wrong)
 		case n.Status != "":
 			handed++
 			t.Errorf("%s was handed the answer to %s after it was fenced: %s", n.By, n.Ref, n.Text)
@@ -81,8 +82,8 @@ func TestFencedWhileItAsks(t *testing.T) {
 	t.Logf("%d Asks waited, %d were fenced, %d answers were handed to fenced processes", processes*asks, fenced, handed)
 }
 
-// playAsker is a process that asks in many sessions at once. It says when all questions are open, and when all Asks have
-// returned.
+// playAsker is a process that asks in many sessions at once. It reports when all questions are open, and when all Asks
+// have returned.
 func playAsker(ctx context.Context, s settings, log zerolog.Logger) error {
 	j, err := openJournal(s.Journal, s.Name)
 	if err != nil {
@@ -124,7 +125,7 @@ func playAsker(ctx context.Context, s settings, log zerolog.Logger) error {
 	return nil
 }
 
-// askOnce asks, and notes what came of it.
+// askOnce asks, and records the outcome.
 func askOnce(ctx context.Context, j *journal, id string, t *harness.Turn, call *harness.Call) {
 	n := note{Ref: events.Ref{Harness: id, Session: t.Session().ID()}, Prompt: "p"}
 	a, err := t.Ask(ctx, harness.Prompt{ID: "p", Call: call.ID(), Questions: ask()})
@@ -137,7 +138,7 @@ func askOnce(ctx context.Context, j *journal, id string, t *harness.Turn, call *
 	j.write(n)
 }
 
-// stateOf is the fold of a session's log.
+// stateOf returns the fold of a session's log.
 func (w *world) stateOf(r events.Ref) *session.State {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), checkMax)
@@ -158,9 +159,9 @@ func (w *world) answerOnce(r events.Ref) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), checkMax)
 	defer cancel()
-	wish := session.AnswerWish{Ref: r, Prompt: "p", By: "ada", Answers: []events.Answer{{Question: "q", Text: "yes"}}}
+	req := session.AnswerWish{Ref: r, Prompt: "p", By: "ada", Answers: []events.Answer{{Question: "q", Text: "yes"}}}
 	ok := until(checkMax, func() bool {
-		err := w.bus.Request(ctx, ledger.Name, "answer", wish, nil)
+		err := w.bus.Request(ctx, ledger.Name, "answer", req, nil)
 		refusal, refused := errors.AsType[*events.Refusal](err)
 		if err != nil && !(refused && refusal.Code == 503) && !errors.Is(err, bus.ErrUnreachable) {
 			w.t.Fatalf("%s: %v", r, err)

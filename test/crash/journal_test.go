@@ -14,30 +14,30 @@ import (
 
 const journalMode = 0o600
 
-// kindOwned is what a note says of session.opened or session.claimed, whichever it was.
+// kindOwned stands for session.opened and session.claimed.
 const kindOwned = "owned"
 
-// note is one line of a journal: what somebody was told, written down right after.
+// note is one line of a journal: an answer that a client received, written at once.
 type note struct {
 	events.Ref
-	By   string `json:"by"`             // who was told
+	By   string `json:"by"`             // who received it
 	Kind string `json:"kind,omitempty"` // of the fact that was acknowledged
 	ID   string `json:"id,omitempty"`   // its subject; the incarnation for kindOwned
-	Seq  uint64 `json:"seq,omitempty"`  // where it is said to stand, if that was told
+	Seq  uint64 `json:"seq,omitempty"`  // place in the log, if the answer had one
 
-	Prompt string `json:"prompt,omitempty"` // that somebody was told about:
+	Prompt string `json:"prompt,omitempty"` // that the answer is about:
 	Status string `json:"status,omitempty"` // how it was settled
-	Text   string `json:"text,omitempty"`   // what a person said to it
-	Heard  bool   `json:"heard,omitempty"`  // an agent was told
+	Text   string `json:"text,omitempty"`   // the decision's text
+	Heard  bool   `json:"heard,omitempty"`  // an agent received it
 
-	// Owner is the incarnation to which an Ask returned how a prompt was settled, and At when.
+	// Owner is the incarnation to which Ask returned the prompt's outcome, and At is the instant.
 	Owner string    `json:"owner,omitempty"`
 	At    time.Time `json:"at,omitzero"`
 
 	Wrong string `json:"wrong,omitempty"` // what should not have happened
 }
 
-// journal is a file that outlives its writer: what was written to it is there after a SIGKILL.
+// journal is a file that outlives its writer: a written line survives SIGKILL.
 type journal struct {
 	by   string
 	mu   sync.Mutex
@@ -49,7 +49,7 @@ func openJournal(path, by string) (*journal, error) {
 	return &journal{by: by, file: f}, err
 }
 
-// write notes it, in one write.
+// write writes a note with a single write.
 func (j *journal) write(n note) {
 	n.By = j.by
 	line, err := json.Marshal(n)
@@ -59,11 +59,11 @@ func (j *journal) write(n note) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if _, err := j.file.Write(append(line, '\n')); err != nil {
-		panic(err) // without a journal the test says nothing: its end is a finding
+		panic(err) // without a journal the test proves nothing
 	}
 }
 
-// readJournals reads all journals of a folder. A last line that was cut off by a kill is nobody's.
+// readJournals reads all journals of a folder. It skips a last line that a kill cut off.
 func readJournals(dir string) ([]note, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*.journal"))
 	if err != nil {

@@ -13,11 +13,11 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// strikeSlack is by how much the broker's stamp of a commit may be later than the death of its writer.
+// strikeSlack is how much later than its writer's death the broker may stamp a commit.
 const strikeSlack = time.Second
 
-// readLost reads in the harnesses' logs which incarnations lost their lease while they lived: on a machine that is too
-// busy to renew it, or while the broker was away.
+// readLost reads in the harnesses' logs which incarnations lost their lease while they lived: the machine was too busy
+// to renew it, or the broker was away.
 func readLost(dir string) (map[string]bool, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*.log"))
 	if err != nil {
@@ -41,8 +41,9 @@ func readLost(dir string) (map[string]bool, error) {
 	return lost, nil
 }
 
-// checkLiving: nobody is called dead who lives: who was neither struck since he last wrote, nor
-// lost his lease, nor was replaced (N). Of a session that nobody owns only its holds are said.
+// checkLiving: no living process is called dead (N). A process counts as living if it has not been struck since its
+// last write, has not lost its lease, and was not replaced. In a session without an owner only its held calls are
+// recorded.
 func (p *picture) checkLiving(r events.Ref) {
 	var wrote time.Time
 	st := session.New(r)
@@ -58,8 +59,11 @@ func (p *picture) checkLiving(r events.Ref) {
 			if !ok || !owned || c.Writer != events.WriterReconciler || p.lost[f.Incarnation] || f.SupersededBy != "" {
 				continue
 			}
-			if !slices.ContainsFunc(p.struck[r.Harness], func(at time.Time) bool { return at.After(wrote.Add(-strikeSlack)) && at.Before(c.At) }) {
-				p.fail("N", r, "%d: %s was called dead, and it lives: it wrote at %s, nobody has struck it since", c.Seq, f.Incarnation, wrote.Format(time.StampMilli))
+			if !slices.ContainsFunc(p.struck[r.Harness], func(at time.Time) bool {
+				return at.After(wrote.Add(-strikeSlack)) && at.Before(c.At)
+			}) {
+				p.fail("N", r, "%d: %s was called dead, and it lives: it wrote at %s and was not struck since", c.Seq,
+					f.Incarnation, wrote.Format(time.StampMilli))
 			}
 		}
 	}

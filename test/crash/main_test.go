@@ -1,5 +1,5 @@
-// Package crash kills real processes at random instants while they work, on a real disk, and holds what is left against
-// the log: the invariants V1–V5 and V7–V14.
+// Package crash kills real processes at random instants while they work, on a real disk, and compares the resulting
+// state with the log: the invariants V1–V5 and V7–V14.
 package crash
 
 import (
@@ -24,13 +24,13 @@ import (
 	"github.com/holdfast-dev/holdfast/test/child"
 )
 
-// What each process is. The margins are short, so that recovery happens often.
+// Times of the processes. They are short, so that recovery happens often.
 const (
 	leaseTTL      = 2 * time.Second
 	grace         = time.Second
 	adoptionGrace = time.Second
 	walk          = 5 * time.Second
-	closedFor     = time.Hour // longer than any run: every entry of the people's view is still there to be checked
+	closedFor     = time.Hour // longer than any run: every entry of the people's view stays
 	startMax      = 60 * time.Second
 )
 
@@ -46,14 +46,14 @@ const (
 	roleAsker      = "asker"
 )
 
-// Words between the test and its children.
+// Lines between the test and its children.
 const (
 	sayReady = "ready" // it works; a broker adds its URL
-	sayIdle  = "idle"  // it has come to rest
+	sayIdle  = "idle"  // it is at rest
 	tellRest = "rest"  // begin nothing new
 )
 
-// settings is all that a child is told at its start.
+// settings are what a child receives at its start.
 type settings struct {
 	Name     string
 	URL      string
@@ -63,11 +63,11 @@ type settings struct {
 	Dir     string         // of a broker
 	Listen  string         // of a broker
 	Cluster *embed.Cluster // of a broker
-	Monitor string         // where a broker tells about itself, host:port; "" for nowhere
+	Monitor string         // host:port of a broker's monitor; "" for none
 
 	ID       string // of a harness
 	Pool     bool   // of a harness
-	Sessions int    // that a harness works in at once
+	Sessions int    // of a harness, at once
 	Journal  string // of a harness, or a person
 }
 
@@ -85,13 +85,14 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// play is what a child does until ctx ends.
+// play runs the role of a child until ctx ends.
 func play(ctx context.Context, role string) error {
 	var s settings
 	if err := child.Settings(&s); err != nil {
 		return err
 	}
-	log := zerolog.New(os.Stderr).Level(zerolog.InfoLevel).With().Timestamp().Str("entity", s.Name).Int("pid", os.Getpid()).Logger()
+	log := zerolog.New(os.Stderr).Level(zerolog.InfoLevel).With().Timestamp().Str("entity", s.Name).Int("pid",
+		os.Getpid()).Logger()
 	rest := make(chan struct{})
 	go func() {
 		for order := range child.Orders(ctx) {
@@ -154,7 +155,7 @@ func playService(ctx context.Context, role string, s settings, log zerolog.Logge
 	}
 	err = service.Run(ctx)
 	if err == nil && ctx.Err() == nil {
-		err = errors.New("crash: the service ended, and nobody asked it to")
+		err = errors.New("crash: the service ended unexpectedly")
 	}
 	return err
 }

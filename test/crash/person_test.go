@@ -19,20 +19,21 @@ import (
 
 // Habits of people.
 const (
-	peopleMax  = 3   // that look at the same screen and do not wait for each other
-	lookMaxMS  = 150 // between two things that a person does
+	peopleMax  = 3   // that use the same screen at once
+	lookMaxMS  = 150 // between two acts of a person
 	requestMax = 8 * time.Second
 )
 
-// screen is what people see: the prompts that wait, and the sessions, followed by a watch for as long as the run takes.
+// screen is what people see: the waiting prompts and the sessions, kept up to date by a watch for the whole run.
 type screen struct {
 	mu    sync.Mutex
 	waits map[string]session.Blocker
 	seen  []seen
-	known map[string]int // where in seen each session is, by key
+	known map[string]int // index in seen of each session, by key
 }
 
-// playPerson has some people answer, reject, dismiss, stop and close what they see, and send, withdraw, compact and retry.
+// playPerson has some people answer, reject, dismiss, stop and close what they see, and send, withdraw, compact and
+// retry.
 func playPerson(ctx context.Context, s settings, log zerolog.Logger, rest <-chan struct{}) error {
 	j, err := openJournal(s.Journal, s.Name)
 	if err != nil {
@@ -53,7 +54,8 @@ func playPerson(ctx context.Context, s settings, log zerolog.Logger, rest <-chan
 	}
 	var people sync.WaitGroup
 	for i := range peopleMax {
-		p := &person{bus: b, j: j, screen: sc, name: fmt.Sprintf("person-%d", i), rnd: rand.New(rand.NewPCG(s.Seed, uint64(i)))}
+		p := &person{bus: b, j: j, screen: sc, name: fmt.Sprintf("person-%d", i),
+			rnd: rand.New(rand.NewPCG(s.Seed, uint64(i)))}
 		people.Go(func() { p.live(ctx, rest) })
 	}
 	people.Wait()
@@ -63,7 +65,7 @@ func playPerson(ctx context.Context, s settings, log zerolog.Logger, rest <-chan
 	return <-ended
 }
 
-// show is one change of the people's view.
+// show applies one change of the people's view.
 func (s *screen) show(u bus.Update) error {
 	if u.Ready {
 		return nil
@@ -87,7 +89,7 @@ func (s *screen) show(u bus.Update) error {
 	return nil
 }
 
-// any is one of the prompts that wait, if there is one.
+// any returns one of the waiting prompts, if there is one.
 func (s *screen) any(rnd *rand.Rand) (b session.Blocker, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,7 +138,7 @@ func (p *person) live(ctx context.Context, rest <-chan struct{}) {
 	}
 }
 
-// act does something about a prompt.
+// act decides a prompt.
 func (p *person) act(ctx context.Context, b session.Blocker) {
 	r := events.Ref{Harness: b.Harness, Session: b.Session}
 	p.said++
@@ -145,9 +147,11 @@ func (p *person) act(ctx context.Context, b session.Blocker) {
 	case n < 60:
 		p.answer(ctx, r, b, text)
 	case n < 75:
-		p.ask(ctx, "reject", "prompt.rejected", note{Ref: r, Prompt: b.Prompt, Text: text}, session.RejectWish{Ref: r, Prompt: b.Prompt, Text: text, By: p.name})
+		p.ask(ctx, "reject", "prompt.rejected", note{Ref: r, Prompt: b.Prompt, Text: text},
+			session.RejectWish{Ref: r, Prompt: b.Prompt, Text: text, By: p.name})
 	case n < 85:
-		p.ask(ctx, "dismiss", "prompt.dismissed", note{Ref: r, Prompt: b.Prompt}, session.DismissWish{Ref: r, Prompt: b.Prompt, By: p.name})
+		p.ask(ctx, "dismiss", "prompt.dismissed", note{Ref: r, Prompt: b.Prompt},
+			session.DismissWish{Ref: r, Prompt: b.Prompt, By: p.name})
 	case n < 97:
 		p.ask(ctx, "stop", "", note{Ref: r}, session.StopWish{Ref: r, By: p.name, Force: p.rnd.IntN(2) == 0})
 	default:
@@ -168,14 +172,14 @@ func (p *person) answer(ctx context.Context, r events.Ref, b session.Blocker, te
 	p.ask(ctx, "answer", "prompt.answered", note{Ref: r, Prompt: b.Prompt, Text: text}, w)
 }
 
-// ask asks a service, and notes what it was told: that it is done, and where, or what stands instead.
-func (p *person) ask(ctx context.Context, verb, kind string, n note, wish any) {
+// ask sends a request to a service, and records the reply: the place of the act, or the present state.
+func (p *person) ask(ctx context.Context, verb, kind string, n note, req any) {
 	ctx, cancel := context.WithTimeout(ctx, requestMax)
 	defer cancel()
 	var reply struct {
 		Seq uint64 `json:"seq"`
 	}
-	err := p.bus.Request(ctx, service(verb), verb, wish, &reply)
+	err := p.bus.Request(ctx, service(verb), verb, req, &reply)
 	refusal, refused := errors.AsType[*events.Refusal](err)
 	switch {
 	case err == nil:
@@ -184,7 +188,8 @@ func (p *person) ask(ctx context.Context, verb, kind string, n note, wish any) {
 	case refused && refusal.Stands != nil && n.Prompt != "":
 		n.Status, n.Text = refusal.Stands.Status, ""
 		p.j.write(n)
-	case refused && refusal.Stands != nil, refused && refusal.Code == 503, ctx.Err() != nil, errors.Is(err, bus.ErrUnreachable):
+	case refused && refusal.Stands != nil, refused && refusal.Code == 503, ctx.Err() != nil,
+		errors.Is(err, bus.ErrUnreachable):
 	case refused && refusal.Code == 404 && verb == "withdraw": // handed out long ago
 	default:
 		n.Wrong = fmt.Sprintf("%s: %v", verb, err)

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// planted is a picture of one session, made by hand, in which everything is as it should be.
+// planted is a correct picture of one session, made by hand.
 type planted struct {
 	*picture
 	ref events.Ref
@@ -18,22 +18,29 @@ type planted struct {
 
 func plant() *planted {
 	r := events.Ref{Harness: "h", Session: "s"}
-	p := &planted{ref: r, picture: &picture{refs: []events.Ref{r}, commits: map[events.Ref][]events.Commit{}, at: map[uint64]*events.Commit{},
+	p := &planted{ref: r, picture: &picture{refs: []events.Ref{r}, commits: map[events.Ref][]events.Commit{},
+		at:    map[uint64]*events.Commit{},
 		state: map[string]bus.Entry{}, leases: map[string]bool{events.HarnessLeaseKey("h", "1"): true},
 		lost: map[string]bool{"1": true}}}
-	p.say(events.WriterHarness, events.SessionOpened{Incarnation: "1", Policy: &events.PolicyPatch{Resume: events.Set(events.ResumeHold)}})
-	p.say(events.WriterHarness, events.TurnStarted{Turn: "t", Cause: events.CauseMessage}, events.ToolStarted{Call: "c", Turn: "t", Name: "bash"},
+	p.say(events.WriterHarness,
+		events.SessionOpened{Incarnation: "1", Policy: &events.PolicyPatch{Resume: events.Set(events.ResumeHold)}})
+	p.say(events.WriterHarness, events.TurnStarted{Turn: "t", Cause: events.CauseMessage},
+		events.ToolStarted{Call: "c", Turn: "t", Name: "bash"},
 		events.ToolStarted{Call: "d", Turn: "t", Name: "bash"},
-		events.PromptRequested{Prompt: "p", Call: "c", Turn: "t", PromptKind: events.PromptQuestion, Questions: ask(), Delivery: events.DeliverToolResult},
-		events.PromptRequested{Prompt: "q", Turn: "t", PromptKind: events.PromptQuestion, Questions: ask(), Delivery: events.DeliverCallback})
-	p.say(events.WriterLedger, events.PromptAnswered{Prompt: "p", Answers: []events.Answer{{Question: "q", Text: "yes"}}, By: "ada"})
+		events.PromptRequested{Prompt: "p", Call: "c", Turn: "t", PromptKind: events.PromptQuestion, Questions: ask(),
+			Delivery: events.DeliverToolResult},
+		events.PromptRequested{Prompt: "q", Turn: "t", PromptKind: events.PromptQuestion, Questions: ask(),
+			Delivery: events.DeliverCallback})
+	p.say(events.WriterLedger,
+		events.PromptAnswered{Prompt: "p", Answers: []events.Answer{{Question: "q", Text: "yes"}}, By: "ada"})
 	return p
 }
 
-// say appends to the log, and has documents and views follow.
+// say appends to the log and updates documents and views.
 func (p *planted) say(w events.Writer, facts ...events.Fact) {
 	seq := uint64(len(p.at) + 1)
-	c := events.Commit{Ref: p.ref, Writer: w, Seq: seq, Guard: seq - 1, Guarded: true, At: time.Unix(int64(seq), 0).UTC()}
+	c := events.Commit{Ref: p.ref, Writer: w, Seq: seq, Guard: seq - 1, Guarded: true,
+		At: time.Unix(int64(seq), 0).UTC()}
 	source := events.HarnessSource("h", "1")
 	if w != events.WriterHarness {
 		source = events.ServiceSource(string(w), "x")
@@ -46,7 +53,7 @@ func (p *planted) say(w events.Writer, facts ...events.Fact) {
 		c.Events, err = events.DecodeBatch(p.ref, body)
 	}
 	if err != nil {
-		panic(err) // they are written above
+		panic(err) // the facts of this file always encode
 	}
 	p.commits[p.ref] = append(p.commits[p.ref], c)
 	p.at[seq] = &c
@@ -87,29 +94,43 @@ func (p *planted) change(key, from, to string) {
 
 func (p *planted) die() { p.leases = map[string]bool{} }
 
-// again counts a fact once more, as of an epoch and by an owner.
+// again counts a fact once more, with an epoch and an owner.
 func (p *planted) again(seq uint64, i int, epoch uint64, owner string) {
 	c := p.at[seq]
 	p.count(p.folded[p.ref], c, &c.Events[i], epoch, owner)
 }
 
-// TestPlanted: each sort of damage is found.
+// TestPlanted: each kind of damage is found.
 func TestPlanted(t *testing.T) {
 	doc, work, view := events.SessionKey(events.Ref{Harness: "h", Session: "s"}), "work.h.s", "blocker.h.s.s.p"
-	answered := note{Ref: events.Ref{Harness: "h", Session: "s"}, Kind: "prompt.answered", Prompt: "p", Text: "yes", Seq: 3}
+	answered := note{Ref: events.Ref{Harness: "h", Session: "s"}, Kind: "prompt.answered", Prompt: "p", Text: "yes",
+		Seq: 3}
 	for name, c := range map[string]struct {
 		want string
 		do   func(*planted)
 	}{
-		"nothing":                         {"", func(*planted) {}},
-		"what was told is so":             {"", func(p *planted) { p.notes = append(p.notes, answered) }},
-		"a kept question of the dead":     {"", func(p *planted) { p.die(); p.recovered() }},
-		"what the living has left":        {"", func(p *planted) { p.say(events.WriterHarness, events.SessionReleased{}); p.recovered(); p.lost = nil }},
-		"two endings":                     {"V1", func(p *planted) { p.again(3, 0, 1, "1"); p.again(3, 0, 1, "1") }},
-		"owned by the dead":               {"V2", func(p *planted) { p.die() }},
-		"an open call of the dead":        {"V2", func(p *planted) { p.die(); p.say(events.WriterReconciler, orphaned()) }},
-		"a call of another epoch":         {"V2", func(p *planted) { p.folded[p.ref].st.Tools["d"].Epoch = 0; p.render() }},
-		"a callback of another epoch":     {"V2", func(p *planted) { p.folded[p.ref].st.Prompts["q"].Epoch = 0; p.render() }},
+		"nothing":                     {"", func(*planted) {}},
+		"a true answer":               {"", func(p *planted) { p.notes = append(p.notes, answered) }},
+		"a kept question of the dead": {"", func(p *planted) { p.die(); p.recovered() }},
+		"what the living has left": {"", func(p *planted) {
+			p.say(events.WriterHarness, events.SessionReleased{})
+			p.recovered()
+			p.lost = nil
+		}},
+		"two endings":       {"V1", func(p *planted) { p.again(3, 0, 1, "1"); p.again(3, 0, 1, "1") }},
+		"owned by the dead": {"V2", func(p *planted) { p.die() }},
+		"an open call of the dead": {"V2", func(p *planted) {
+			p.die()
+			p.say(events.WriterReconciler, orphaned())
+		}},
+		"a call of another epoch": {"V2", func(p *planted) {
+			p.folded[p.ref].st.Tools["d"].Epoch = 0
+			p.render()
+		}},
+		"a callback of another epoch": {"V2", func(p *planted) {
+			p.folded[p.ref].st.Prompts["q"].Epoch = 0
+			p.render()
+		}},
 		"a fact of an epoch that is over": {"V4", func(p *planted) { p.again(2, 0, 2, "1") }},
 		"a fact of who does not own it":   {"V4", func(p *planted) { p.again(2, 0, 1, "2") }},
 		"an older document":               {"V5", func(p *planted) { p.change(doc, `"commits":3`, `"commits":2`) }},
@@ -118,7 +139,8 @@ func TestPlanted(t *testing.T) {
 		"an older view":                   {"V5", func(p *planted) { p.change(view, "answered", "awaiting") }},
 		"no view":                         {"V5", func(p *planted) { delete(p.state, view) }},
 		"a view of what is over": {"V5", func(p *planted) {
-			p.state["blocker.h.s.s.x"] = bus.Entry{Value: []byte(`{"harness":"h","session":"s","prompt":"x","status":"awaiting"}`)}
+			p.state["blocker.h.s.s.x"] = bus.Entry{Value: []byte(`{"harness":"h","session":"s","prompt":"x",` +
+				`"status":"awaiting"}`)}
 		}},
 		"other work":                   {"V5", func(p *planted) { p.change(work, "answered", "rejected") }},
 		"no work":                      {"V5", func(p *planted) { delete(p.state, work) }},
@@ -128,22 +150,27 @@ func TestPlanted(t *testing.T) {
 		"a session is lost": {"V12", func(p *planted) {
 			p.notes = append(p.notes, note{Ref: events.Ref{Harness: "h", Session: "x"}, Kind: kindOwned})
 		}},
-		"an answer is lost":      {"V12", func(p *planted) { n := answered; n.Seq = 2; p.told(n) }},
-		"another answer stands":  {"V12", func(p *planted) { n := answered; n.Text = "no"; p.told(n) }},
-		"a lie about a prompt":   {"V12", func(p *planted) { p.told(note{Prompt: "p", Status: "rejected"}) }},
-		"a lie about an answer":  {"V12", func(p *planted) { p.told(note{Prompt: "p", Status: "answered", Text: "no"}) }},
+		"an answer is lost":     {"V12", func(p *planted) { n := answered; n.Seq = 2; p.told(n) }},
+		"another answer stands": {"V12", func(p *planted) { n := answered; n.Text = "no"; p.told(n) }},
+		"a lie about a prompt":  {"V12", func(p *planted) { p.told(note{Prompt: "p", Status: "rejected"}) }},
+		"a lie about an answer": {"V12", func(p *planted) {
+			p.told(note{Prompt: "p", Status: "answered", Text: "no"})
+		}},
 		"an answer to the owner": {"", func(p *planted) { p.handedTo("1", 4) }},
 		"an answer just before the fence": {"", func(p *planted) {
 			p.recovered()
 			p.lost["1"] = true
 			p.handedTo("1", 4.5)
 		}},
-		"an answer to a fenced process":          {"R6", func(p *planted) { p.recovered(); p.handedTo("1", 6) }},
-		"an answer to who never had it":          {"R6", func(p *planted) { p.handedTo("2", 4) }},
-		"an answer before the claim":             {"R6", func(p *planted) { p.handedTo("1", 0.5) }},
-		"a stop elsewhere":                       {"V12", func(p *planted) { p.told(note{Seq: 9}) }},
-		"the living called dead":                 {"N", func(p *planted) { p.die(); p.recovered(); p.lost = nil }},
-		"a retry that is due, and not asked for": {"V3", func(p *planted) { p.fails("server_error"); p.say(events.WriterRetry, scheduled(4, 1, 2000)) }},
+		"an answer to a fenced process": {"R6", func(p *planted) { p.recovered(); p.handedTo("1", 6) }},
+		"an answer to who never had it": {"R6", func(p *planted) { p.handedTo("2", 4) }},
+		"an answer before the claim":    {"R6", func(p *planted) { p.handedTo("1", 0.5) }},
+		"a stop elsewhere":              {"V12", func(p *planted) { p.told(note{Seq: 9}) }},
+		"the living called dead":        {"N", func(p *planted) { p.die(); p.recovered(); p.lost = nil }},
+		"a retry that is due, and not asked for": {"V3", func(p *planted) {
+			p.fails("server_error")
+			p.say(events.WriterRetry, scheduled(4, 1, 2000))
+		}},
 		"one failure, two retries": {"V7", func(p *planted) {
 			p.fails("server_error")
 			p.say(events.WriterRetry, scheduled(4, 1, 2000))
@@ -152,23 +179,30 @@ func TestPlanted(t *testing.T) {
 		"a retry before its time": {"V7", func(p *planted) {
 			p.fails("server_error")
 			p.say(events.WriterRetry, scheduled(4, 1, 9000))
-			p.say(events.WriterRetry, events.TurnRequested{Turn: "u", Cause: events.CauseRetry, OfTurn: "t", Attempt: 1})
+			p.say(events.WriterRetry,
+				events.TurnRequested{Turn: "u", Cause: events.CauseRetry, OfTurn: "t", Attempt: 1})
 		}},
 		"a stopped turn is tried again": {"V9", func(p *planted) {
 			p.say(events.WriterLedger, events.TurnStopRequested{Turn: "t", Actor: events.ActorPerson, By: "ada"})
 			p.fails("server_error")
 			p.say(events.WriterRetry, scheduled(5, 1, 2000))
 		}},
-		"a message that nobody took back": {"V10", func(p *planted) {
+		"a message that was not withdrawn": {"V10", func(p *planted) {
 			p.say(events.WriterCompaction, events.MessageAccepted{Message: "m", By: "ada"})
 			p.say(events.WriterCompaction, events.MessageWithdrawn{Message: "m", By: "ada"})
 		}},
 		"a message in front of another": {"V10", func(p *planted) {
-			p.say(events.WriterCompaction, events.MessageAccepted{Message: "m", By: "ada"}, events.MessageAccepted{Message: "n", By: "ada"})
+			p.say(events.WriterCompaction, events.MessageAccepted{Message: "m", By: "ada"},
+				events.MessageAccepted{Message: "n", By: "ada"})
 			p.say(events.WriterHarness, events.TurnStarted{Turn: "u", Cause: events.CauseMessage, Message: "n"})
 		}},
-		"a strange error":             {"an error", func(p *planted) { p.told(note{Wrong: "boom"}) }},
-		"it runs, and nobody runs it": {"V14", func(p *planted) { p.die(); p.recovered(); p.folded[p.ref].st.Phase = session.Running; p.render() }},
+		"a strange error": {"error that", func(p *planted) { p.told(note{Wrong: "boom"}) }},
+		"it runs without an owner": {"V14", func(p *planted) {
+			p.die()
+			p.recovered()
+			p.folded[p.ref].st.Phase = session.Running
+			p.render()
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := plant()
@@ -191,7 +225,7 @@ func (p *planted) told(n note) {
 	p.notes = append(p.notes, n)
 }
 
-// handedTo has an Ask of an incarnation return the answer at a second. The fence, if there is one, is at 4.
+// handedTo makes an Ask of an incarnation return the answer at a second. The fence, if there is one, is at 4.
 func (p *planted) handedTo(incarnation string, at float64) {
 	p.told(note{Prompt: "p", Status: "answered", Owner: incarnation, At: time.UnixMilli(int64(at * 1000))})
 }
@@ -200,19 +234,20 @@ func orphaned() events.SessionOrphaned {
 	return events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: "1"}
 }
 
-// recovered has recovery say what it says.
+// recovered appends the facts of recovery.
 func (p *planted) recovered() {
 	p.say(events.WriterReconciler, orphaned(), events.PromptExpired{Prompt: "q", Reason: events.ReasonOwnerLost},
-		events.ToolCompleted{Call: "c", Synthetic: true}, events.ToolInterrupted{Call: "d", Reason: events.ReasonOwnerLost, Outcome: events.OutcomeUnknown},
+		events.ToolCompleted{Call: "c", Synthetic: true},
+		events.ToolInterrupted{Call: "d", Reason: events.ReasonOwnerLost, Outcome: events.OutcomeUnknown},
 		events.TurnInterrupted{Turn: "t", Reason: events.ReasonOwnerLost})
 }
 
-// fails ends the turn in a failure.
+// fails ends the turn with a failure.
 func (p *planted) fails(kind string) {
 	p.say(events.WriterHarness, events.TurnFailed{Turn: "t", Error: events.Failure{Kind: kind}})
 }
 
-// scheduled is a retry of the turn, which failed at this second.
+// scheduled returns a retry of the turn that failed at this second.
 func scheduled(failedAt int64, attempt int, delayMS int64) events.RetryScheduled {
 	due := time.Unix(failedAt, 0).UTC().Add(time.Duration(delayMS) * time.Millisecond)
 	return events.RetryScheduled{Turn: "t", Attempt: attempt, DelayMS: delayMS, DueAt: due}

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/services/retry"
 )
 
-// queueMax is how many messages people let wait in a session.
+// queueMax is how many messages people leave in a session's queue.
 const queueMax = 6
 
 // seen is what people see of a session.
@@ -25,7 +25,7 @@ type seen struct {
 	Queue   []struct{ Message string }
 }
 
-// showSession is one change of a document.
+// showSession applies one change of a document.
 func (s *screen) showSession(u bus.Update) error {
 	if u.Deleted {
 		return nil
@@ -43,7 +43,8 @@ func (s *screen) showSession(u bus.Update) error {
 	return nil
 }
 
-// session is one of the sessions that are not closed, most often a late one: the others have been left behind.
+// session returns one of the sessions that are not closed, most often a late one: the earlier ones are rarely used any
+// more.
 func (s *screen) session(rnd *rand.Rand) (x seen, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,7 +58,7 @@ func (s *screen) session(rnd *rand.Rand) (x seen, ok bool) {
 	return x, false
 }
 
-// service is whom a verb is said to.
+// service returns the service of a verb.
 func service(verb string) string {
 	switch verb {
 	case "send", "withdraw", "compact":
@@ -68,7 +69,7 @@ func service(verb string) string {
 	return ledger.Name
 }
 
-// speak says something to a session.
+// speak sends a request about a session.
 func (p *person) speak(ctx context.Context, x seen) {
 	r := events.Ref{Harness: x.Harness, Session: x.Session}
 	switch n := p.rnd.IntN(100); {
@@ -76,7 +77,8 @@ func (p *person) speak(ctx context.Context, x seen) {
 		p.send(ctx, r)
 	case n < 65 && len(x.Queue) > 0:
 		m := x.Queue[p.rnd.IntN(len(x.Queue))].Message
-		p.ask(ctx, "withdraw", "message.withdrawn", note{Ref: r, ID: m}, compaction.WithdrawWish{Ref: r, Message: m, By: p.name})
+		p.ask(ctx, "withdraw", "message.withdrawn", note{Ref: r, ID: m},
+			compaction.WithdrawWish{Ref: r, Message: m, By: p.name})
 	case n < 72:
 		p.ask(ctx, "compact", "", note{Ref: r}, compaction.CompactWish{Ref: r, By: p.name, Force: p.rnd.IntN(4) == 0})
 	case n < 80:
@@ -92,17 +94,19 @@ func (p *person) speak(ctx context.Context, x seen) {
 	}
 }
 
-// send sends a message that says its own id, now and then twice.
+// send sends a message that contains its own id, sometimes twice.
 func (p *person) send(ctx context.Context, r events.Ref) {
 	p.said++
 	m := fmt.Sprintf("m-%s-%d", p.name, p.said)
-	w := compaction.SendWish{Ref: r, Message: m, Content: json.RawMessage(quoted(m)), Synthetic: p.rnd.IntN(5) == 0, By: p.name}
+	w := compaction.SendWish{Ref: r, Message: m, Content: json.RawMessage(quoted(m)), Synthetic: p.rnd.IntN(5) == 0,
+		By: p.name}
 	for range 1 + p.rnd.IntN(6)/5 {
 		p.ask(ctx, "send", "message.accepted", note{Ref: r, ID: m}, w)
 	}
 }
 
 func (p *person) configure(ctx context.Context, r events.Ref) {
-	w := session.ConfigureWish{Ref: r, Policy: &events.PolicyPatch{AutoRetry: events.Set(p.rnd.IntN(2) == 0)}, ProviderChanged: p.rnd.IntN(3) == 0, By: p.name}
+	w := session.ConfigureWish{Ref: r, Policy: &events.PolicyPatch{AutoRetry: events.Set(p.rnd.IntN(2) == 0)},
+		ProviderChanged: p.rnd.IntN(3) == 0, By: p.name}
 	p.ask(ctx, "configure", "", note{Ref: r}, w)
 }

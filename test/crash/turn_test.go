@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// turn runs one turn: the one that is open, adopted from a process before, or a new one.
+// turn runs one turn: the open one, one adopted from an earlier process, or a new one.
 func (a *agent) turn(ctx context.Context, s *harness.Session) {
 	ctx, cancel := context.WithTimeout(ctx, turnMax)
 	defer cancel()
@@ -39,12 +39,12 @@ func (a *agent) turn(ctx context.Context, s *harness.Session) {
 		a.step(inTurn, t)
 		a.pause(inTurn)
 	}
-	if a.resting() || a.chance(90) { // else left open: the next turn takes its place
+	if a.resting() || a.chance(90) { // else left open: the next turn replaces it
 		a.end(ctx, t)
 	}
 }
 
-// step is one thing that happens in a turn.
+// step runs one random step of a turn.
 func (a *agent) step(ctx context.Context, t *harness.Turn) {
 	switch n := a.rnd.IntN(100); {
 	case n < 35:
@@ -66,7 +66,7 @@ func (a *agent) step(ctx context.Context, t *harness.Turn) {
 	}
 }
 
-// openTool starts a call; nil when it could not be.
+// openTool starts a call; nil if it failed.
 func (a *agent) openTool(ctx context.Context, t *harness.Turn, background bool) *harness.Call {
 	tool := harness.Tool{ID: a.id("c"), Name: "bash", Title: "make", Background: background}
 	call, err := t.Tool(ctx, tool)
@@ -76,7 +76,7 @@ func (a *agent) openTool(ctx context.Context, t *harness.Turn, background bool) 
 	return call
 }
 
-// tool is a call from its start to its end.
+// tool runs a call from its start to its end.
 func (a *agent) tool(ctx context.Context, t *harness.Turn) {
 	call := a.openTool(ctx, t, false)
 	if call == nil {
@@ -94,7 +94,7 @@ func (a *agent) endCall(ctx context.Context, s *harness.Session, call *harness.C
 	a.acked(s, call.Fail(ctx, events.Failure{Kind: "exit", Text: "1"}), events.ToolFailed{Call: call.ID()})
 }
 
-// question is a prompt of any sort: with a call or without, kept or not, blocking or not, with a deadline or not.
+// question returns a random prompt: with a call or without, kept or not, blocking or not, with a deadline or not.
 func (a *agent) question(call *harness.Call) harness.Prompt {
 	p := harness.Prompt{ID: a.id("p"), Title: "which?", NonBlocking: a.chance(10)}
 	if call != nil {
@@ -123,7 +123,7 @@ func ask() []events.Question {
 	return []events.Question{{ID: "q", Question: "which?", Custom: true}}
 }
 
-// ask asks people, with or without a call, and does with the answer what a harness does.
+// ask asks people, with or without a call, and uses the answer as a harness does.
 func (a *agent) ask(ctx context.Context, t *harness.Turn) {
 	s := t.Session()
 	var call *harness.Call
@@ -152,7 +152,7 @@ func (a *agent) askTwo(ctx context.Context, t *harness.Turn) {
 	both.Wait()
 }
 
-// await waits for a prompt's settlement, not for ever. It says whether it came.
+// await waits for a prompt's settlement, for a limited time. It reports whether it came.
 func (a *agent) await(ctx context.Context, t *harness.Turn, p harness.Prompt) bool {
 	most := time.Duration(a.rnd.IntN(askMaxMS)) * time.Millisecond
 	if a.chance(patientAsks) {
@@ -172,7 +172,7 @@ func (a *agent) await(ctx context.Context, t *harness.Turn, p harness.Prompt) bo
 	return false
 }
 
-// goOn does what is left of a turn that was adopted.
+// goOn finishes an adopted turn.
 func (a *agent) goOn(ctx context.Context, t *harness.Turn) {
 	s, st := t.Session(), t.Session().State()
 	for _, id := range slices.Sorted(maps.Keys(st.Prompts)) {
@@ -187,14 +187,15 @@ func (a *agent) goOn(ctx context.Context, t *harness.Turn) {
 	}
 }
 
-// delegate has a child session do something, while a call waits for it.
+// delegate starts a child session while a call waits for it.
 func (a *agent) delegate(ctx context.Context, t *harness.Turn) {
 	s := t.Session()
 	call := a.openTool(ctx, t, false)
 	if call == nil {
 		return
 	}
-	kid, err := a.h.Open(ctx, a.id("k"), harness.Opening{Parent: s.ID(), ParentCall: call.ID(), Root: s.State().Root, Title: "part of the work"})
+	kid, err := a.h.Open(ctx, a.id("k"),
+		harness.Opening{Parent: s.ID(), ParentCall: call.ID(), Root: s.State().Root, Title: "part of the work"})
 	if err != nil {
 		a.judge("open", err)
 		return

@@ -17,35 +17,38 @@ import (
 	"github.com/holdfast-dev/holdfast/test/child"
 )
 
-// Habits of a worker.
+// Rates and limits of a worker.
 const (
-	pauseMaxMS   = 60               // between two things it does
-	askMaxMS     = 2_500            // how long it waits for a person, mostly
-	patientAsks  = 25               // percent of questions that are waited for until the turn is over
-	turnMax      = 20 * time.Second // for one turn, whatever happens; a broker may be away for a part of it
-	deadlineMax  = 1_500            // ms until a question with a deadline is over
-	depthMax     = 2                // of sub-agents
-	stepsMax     = 5                // of a turn
-	claimPercent = 60               // sessions of the process before that are gone on with; the others are left to recovery
+	pauseMaxMS  = 60               // between two steps
+	askMaxMS    = 2_500            // how long it usually waits for a person
+	patientAsks = 25               // percent of questions that it waits for until the turn is over
+	turnMax     = 20 * time.Second // for one turn; a broker may be away for a part of it
+	deadlineMax = 1_500            // ms until the deadline of a question
+	depthMax    = 2                // of sub-agents
+	stepsMax    = 5                // of a turn
+	// of the earlier process's sessions that are continued; the others are left to recovery
+	claimPercent = 60
 )
 
-// expected are the errors that a harness has to live with.
+// expected are the errors that a harness must handle.
 var expected = []error{
-	harness.ErrFenced, harness.ErrEnded, harness.ErrUnread, harness.ErrClosedID, harness.ErrUnknown, harness.ErrSessionClosed, harness.ErrReleased, harness.ErrOwned,
-	harness.ErrLeaseLost, harness.ErrStopped, harness.ErrPending, harness.ErrUnreachable, harness.ErrClosed, context.Canceled, context.DeadlineExceeded,
+	harness.ErrFenced, harness.ErrEnded, harness.ErrUnread, harness.ErrClosedID, harness.ErrUnknown,
+	harness.ErrSessionClosed, harness.ErrReleased, harness.ErrOwned,
+	harness.ErrLeaseLost, harness.ErrStopped, harness.ErrPending, harness.ErrUnreachable, harness.ErrClosed,
+	context.Canceled, context.DeadlineExceeded,
 }
 
-// worker is one process of a harness: it works in several sessions at once, and notes what was acknowledged.
+// worker is one process of a harness: it works in several sessions at once, and records what was acknowledged.
 type worker struct {
 	h    *harness.Harness
 	s    settings
 	j    *journal
 	rest <-chan struct{}
-	made atomic.Uint64 // ids given out
+	made atomic.Uint64 // number of ids made
 	pids string        // makes ids unique over all processes
 }
 
-// agent is one session's driver, with chance of its own.
+// agent drives one session, with its own random source.
 type agent struct {
 	*worker
 	rnd   *rand.Rand
@@ -94,7 +97,7 @@ func playHarness(ctx context.Context, s settings, log zerolog.Logger, rest <-cha
 	return nil
 }
 
-// endTurns ends the turns that were left open in this process's sessions, until ctx ends.
+// endTurns ends the open turns of this process's sessions, until ctx ends.
 func (a *agent) endTurns(ctx context.Context) {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
@@ -108,7 +111,7 @@ func (a *agent) endTurns(ctx context.Context) {
 			if !st.Owned || st.Turn == nil || st.Incarnation != a.h.Incarnation() {
 				continue
 			}
-			s, err := a.h.Claim(ctx, st.Session) // it has it already
+			s, err := a.h.Claim(ctx, st.Session) // the process owns it already
 			if err != nil {
 				a.judge("claim", err)
 			} else if t := s.OpenTurn(); t != nil {
@@ -122,7 +125,7 @@ func (w *worker) agent(n uint64) *agent {
 	return &agent{worker: w, rnd: rand.New(rand.NewPCG(w.s.Seed, n))}
 }
 
-// resting says whether nothing new is to be begun.
+// resting reports whether no new work may begin.
 func (w *worker) resting() bool {
 	select {
 	case <-w.rest:
@@ -132,7 +135,7 @@ func (w *worker) resting() bool {
 	}
 }
 
-// judge notes an error that nobody has to expect.
+// judge records an unexpected error.
 func (w *worker) judge(what string, err error) {
 	for _, e := range expected {
 		if errors.Is(err, e) {
@@ -142,7 +145,7 @@ func (w *worker) judge(what string, err error) {
 	w.j.write(note{Wrong: what + ": " + err.Error()})
 }
 
-// acked notes a fact that was acknowledged, or judges why it was not. It says whether it was.
+// acked records an acknowledged fact, or judges the error. It reports whether the fact was acknowledged.
 func (a *agent) acked(s *harness.Session, err error, facts ...events.Fact) bool {
 	if err != nil {
 		a.judge(string(facts[0].Kind()), err)
@@ -158,12 +161,12 @@ func (w *worker) ref(s *harness.Session) events.Ref {
 	return events.Ref{Harness: w.s.ID, Session: s.ID()}
 }
 
-// id is a new id.
+// id returns a new id.
 func (w *worker) id(kind string) string { return fmt.Sprintf("%s-%s-%d", kind, w.pids, w.made.Add(1)) }
 
 func (a *agent) chance(percent int) bool { return a.rnd.IntN(100) < percent }
 
-// pause waits a little, or until ctx ends.
+// pause waits for a short random time, or until ctx ends.
 func (a *agent) pause(ctx context.Context) {
 	t := time.NewTimer(time.Duration(a.rnd.IntN(pauseMaxMS*1000)) * time.Microsecond)
 	defer t.Stop()
@@ -173,7 +176,7 @@ func (a *agent) pause(ctx context.Context) {
 	}
 }
 
-// takeUp goes on with some of what the process before left, adopting some of what is open in it.
+// takeUp continues some sessions of the earlier process, and adopts some of their open items.
 func (a *agent) takeUp(ctx context.Context) (owned []*harness.Session) {
 	before, _, err := a.h.Sessions(ctx)
 	if err != nil {
@@ -207,7 +210,7 @@ func (a *agent) takeUp(ctx context.Context) (owned []*harness.Session) {
 	return owned
 }
 
-// owns notes that a session was acknowledged to be this process's: opened, claimed, or its already.
+// owns records that this process owns a session: opened, claimed, or owned already.
 func (a *agent) owns(s *harness.Session) {
 	st := s.State()
 	a.j.write(note{Ref: a.ref(s), Kind: kindOwned, ID: st.Incarnation, Seq: st.Seq})
@@ -235,7 +238,7 @@ func (a *agent) drive(ctx context.Context, s *harness.Session) {
 	}
 }
 
-// another is the session that was lost, claimed again, or a new one; nil when neither could be had.
+// another returns the lost session, claimed again, or a new one; nil if both fail.
 func (a *agent) another(ctx context.Context, lost *harness.Session) *harness.Session {
 	short, cancel := context.WithTimeout(ctx, turnMax)
 	defer cancel()
@@ -257,7 +260,7 @@ func (a *agent) another(ctx context.Context, lost *harness.Session) *harness.Ses
 	return s
 }
 
-// policy has bounds so small that they are met.
+// policy returns limits so small that the run reaches them.
 func (a *agent) policy() *events.PolicyPatch {
 	p := &events.PolicyPatch{RetryMax: events.Set(1 + a.rnd.IntN(3)), ResumeMax: events.Set(a.rnd.IntN(4))}
 	if a.chance(20) {
@@ -269,9 +272,10 @@ func (a *agent) policy() *events.PolicyPatch {
 	return p
 }
 
-// settled notes how a prompt was settled, as it was told.
+// settled records the settlement that an Ask returned.
 func (a *agent) settled(s *harness.Session, prompt string, x harness.Answer) {
-	n := note{Ref: a.ref(s), Prompt: prompt, Status: string(x.Status), Heard: true, Owner: a.h.Incarnation(), At: time.Now()}
+	n := note{Ref: a.ref(s), Prompt: prompt, Status: string(x.Status), Heard: true, Owner: a.h.Incarnation(),
+		At: time.Now()}
 	switch {
 	case x.Status == session.Answered && len(x.Answers) > 0:
 		n.Text = said(x.Answers)
@@ -281,7 +285,7 @@ func (a *agent) settled(s *harness.Session, prompt string, x harness.Answer) {
 	a.j.write(n)
 }
 
-// said is an answer to a worker's question in one text.
+// said joins the answers to a worker's question into one text.
 func said(answers []events.Answer) string {
 	text := ""
 	for _, x := range answers {

@@ -19,20 +19,20 @@ import (
 	"github.com/holdfast-dev/holdfast/test/child"
 )
 
-// How long things may take.
+// Limits of waiting.
 const (
 	pollEvery  = 100 * time.Millisecond
 	monitorMax = time.Second
 	folderMode = 0o700
 )
 
-// actor is one process of the world, over all its lives.
+// actor is one role of the world, with a process that may be restarted.
 type actor struct {
 	settings
 
 	role   string
 	log    string
-	p      *child.Process // nil while it is not there
+	p      *child.Process // nil while it is not running
 	lives  uint64
 	seed   uint64
 	frozen bool
@@ -56,7 +56,7 @@ type world struct {
 	led             int // strikes at the broker that led the log
 }
 
-// revival is when an actor comes back, or, if it has been replaced meanwhile, when it dies for good.
+// revival is when an actor is started again, or, if it was replaced, when it dies for good.
 type revival struct {
 	at  time.Time
 	a   *actor
@@ -80,7 +80,8 @@ func newWorld(t testing.TB, seed uint64, nodes int) *world {
 
 // newCell starts brokers, then two of each service.
 func newCell(t testing.TB, seed uint64, nodes int) *world {
-	w := &world{t: t, rnd: rand.New(rand.NewPCG(seed, 0)), dir: t.TempDir(), killed: map[string]int{}, stopped: map[string]int{}, struck: map[string][]time.Time{}}
+	w := &world{t: t, rnd: rand.New(rand.NewPCG(seed, 0)), dir: t.TempDir(), killed: map[string]int{},
+		stopped: map[string]int{}, struck: map[string][]time.Time{}}
 	w.monitor.Timeout = monitorMax
 	t.Cleanup(w.end)
 	w.brokers(nodes)
@@ -114,7 +115,7 @@ func (w *world) add(role string, s settings) {
 
 // brokers starts one broker, or several as a cluster.
 func (w *world) brokers(n int) {
-	routes := w.routes(2 * n) // and addresses to look at them
+	routes := w.routes(2 * n) // and for their monitors
 	for i := range n {
 		s := settings{Name: fmt.Sprintf("node-%d", i), Listen: "127.0.0.1:0"}
 		s.Dir = filepath.Join(w.dir, s.Name)
@@ -123,7 +124,8 @@ func (w *world) brokers(n int) {
 		}
 		if n > 1 {
 			s.Monitor = strings.TrimPrefix(routes[n+i], "nats://")
-			s.Cluster = &embed.Cluster{Name: "crash", Listen: strings.TrimPrefix(routes[i], "nats://"), Routes: routes[:n]}
+			s.Cluster = &embed.Cluster{Name: "crash", Listen: strings.TrimPrefix(routes[i], "nats://"),
+				Routes: routes[:n]}
 		}
 		a := w.make(roleBroker, s)
 		w.nodes = append(w.nodes, a)
@@ -135,11 +137,11 @@ func (w *world) brokers(n int) {
 			w.t.Fatal(err)
 		}
 		_, url, _ := strings.Cut(line, " ")
-		a.Listen = strings.TrimPrefix(url, "nats://") // from now on always there
+		a.Listen = strings.TrimPrefix(url, "nats://") // it keeps this address
 	}
 }
 
-// routes are addresses for the brokers of a cluster to find each other, all held at once so that they differ.
+// routes returns addresses at which the brokers of a cluster find each other, all held at once so that they differ.
 func (w *world) routes(n int) []string {
 	routes := make([]string, n)
 	for i := range routes {
@@ -165,7 +167,7 @@ func (w *world) url() string {
 	return strings.Join(urls, ",")
 }
 
-// start gives an actor another life.
+// start starts a process of an actor.
 func (w *world) start(a *actor) {
 	a.lives++
 	a.Seed = a.seed + a.lives
@@ -176,7 +178,7 @@ func (w *world) start(a *actor) {
 	a.p = p
 }
 
-// end kills what is left.
+// end kills all processes.
 func (w *world) end() {
 	if w.bus != nil {
 		w.bus.Close()
@@ -196,7 +198,7 @@ func (w *world) all() []*actor {
 	return all
 }
 
-// until looks again and again until ok; it says whether that came in time.
+// until polls until ok; it reports whether that came in time.
 func until(most time.Duration, ok func() bool) bool {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
@@ -212,7 +214,7 @@ func until(most time.Duration, ok func() bool) bool {
 	return true
 }
 
-// wait lets time pass, while the dead come back when it is their time.
+// wait lets time pass, and starts actors again at their time.
 func (w *world) wait(d time.Duration) {
 	end := time.Now().Add(d)
 	for {
@@ -241,8 +243,7 @@ func (w *world) wait(d time.Duration) {
 	}
 }
 
-// revive brings one back whose time has come. One that was replaced while it was stopped lives on for a while: it is to
-// find out that it is not wanted any more.
+// revive starts an actor again. A replaced harness process continues for a while: it must notice that it is superseded.
 func (w *world) revive(r revival) []revival {
 	switch a := r.a; {
 	case r.die:
@@ -265,7 +266,7 @@ func (w *world) later(most time.Duration) time.Time {
 	return time.Now().Add(time.Duration(w.rnd.Int64N(int64(most))))
 }
 
-// fallen are those that ended and nobody killed them. A broker whose port is taken for a moment is started again.
+// fallen restarts processes that ended without a strike. A broker whose port is taken for a moment is started again.
 func (w *world) fallen() {
 	for _, a := range w.all() {
 		if a.p == nil {
@@ -282,8 +283,8 @@ func (w *world) fallen() {
 	}
 }
 
-// strike kills an actor, or stops it, and says when it comes back. A harness that is stopped may be taken for dead by
-// people, too, who then start it anew.
+// strike kills or stops an actor, and returns when it comes back. People may take a stopped harness for dead and start
+// a new process.
 func (w *world) strike(a *actor) {
 	if a.p == nil || a.frozen {
 		return
@@ -308,7 +309,7 @@ func (w *world) strike(a *actor) {
 	sleeper.frozen = true
 	at := w.later(frozenMax)
 	if a.role == roleHarness && w.rnd.IntN(100) < fencedPercent {
-		at = at.Add(leaseTTL + grace) // while it waits for an answer, perhaps
+		at = at.Add(leaseTTL + grace) // while its Ask waits
 	}
 	w.due = append(w.due, revival{at: at, a: sleeper})
 }
@@ -320,7 +321,7 @@ func (w *world) kills() (n int) {
 	return n
 }
 
-// tell tells an actor something, if it is there to hear it.
+// tell writes a line to an actor, if it is running.
 func (w *world) tell(a *actor, line string) {
 	if err := a.p.Tell(line); err != nil && !errors.Is(err, os.ErrClosed) {
 		w.t.Errorf("%s: %v", a.Name, err)

@@ -16,13 +16,14 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// answerMax is how long an attacker waits for an answer: many of its requests get none.
+// answerMax is how long an attacker waits for a reply; many of its requests get none.
 const answerMax = 20 * time.Millisecond
 
-// facts are the data of facts of every kind as a harness, or one who only says that it is one, may write them. N is a small
-// number, J any JSON, and T an instant.
+// facts are the data of facts of every kind as a harness, or a client that claims to be one, may write them. N is a
+// small number, J any JSON, and T an instant.
 var facts = []struct{ kind, data string }{
-	{"session.opened", `{"incarnation":"1","exclusive":false,"title":"t","context_limit":N,"policy":{"stall_after_s":N,"retry_max":N,"idle_compaction_after_s":N}}`},
+	{"session.opened", `{"incarnation":"1","exclusive":false,"title":"t","context_limit":N,` +
+		`"policy":{"stall_after_s":N,"retry_max":N,"idle_compaction_after_s":N}}`},
 	{"session.opened", `{"incarnation":"1","parent":"sN","parent_call":"cN","root":"sN"}`},
 	{"session.claimed", `{"incarnation":"N"}`},
 	{"session.released", `{"reason":"r"}`},
@@ -32,7 +33,8 @@ var facts = []struct{ kind, data string }{
 	{"message.accepted", `{"message":"mN","content":J,"synthetic":false,"by":"x"}`},
 	{"message.withdrawn", `{"message":"mN","by":"x"}`},
 	{"turn.requested", `{"turn":"tN","cause":"retry","options":J}`},
-	{"turn.started", `{"turn":"tN","cause":"message","message":"mN","options":{"a":1,"retry":{"state":"scheduled","due_at":"T"},"x":J}}`},
+	{"turn.started", `{"turn":"tN","cause":"message","message":"mN","options":{"a":1,"retry":{"state":"scheduled",` +
+		`"due_at":"T"},"x":J}}`},
 	{"turn.started", `{"turn":"tN","cause":"retry","of_turn":"tN","attempt":N}`},
 	{"turn.completed", `{"turn":"tN"}`},
 	{"turn.failed", `{"turn":"tN","error":{"kind":"rate_limit","text":"x","retry_after_ms":N},"had_output":false}`},
@@ -43,7 +45,8 @@ var facts = []struct{ kind, data string }{
 	{"tool.completed", `{"call":"cN","output":J}`},
 	{"tool.failed", `{"call":"cN","error":{"kind":"x","text":"y"}}`},
 	{"tool.interrupted", `{"call":"cN","reason":"x","outcome":"unknown"}`},
-	{"prompt.requested", `{"prompt":"pN","turn":"tN","call":"cN","kind":"question","delivery":"tool-result","questions":[{"id":"q","question":"?","options":[{"label":"a"}],"custom":true}],"deadline":"T"}`},
+	{"prompt.requested", `{"prompt":"pN","turn":"tN","call":"cN","kind":"question","delivery":"tool-result",` +
+		`"questions":[{"id":"q","question":"?","options":[{"label":"a"}],"custom":true}],"deadline":"T"}`},
 	{"prompt.requested", `{"prompt":"pN","kind":"permission","delivery":"callback","deadline":"T"}`},
 	{"prompt.requested", `{"prompt":"pN","kind":"x","delivery":"message","on_owner_loss":"keep","questions":J}`},
 	{"prompt.answered", `{"prompt":"pN","answers":[{"question":"q","selected":["a"]}],"by":"x"}`},
@@ -58,15 +61,22 @@ var facts = []struct{ kind, data string }{
 	{"some.thing", `J`},
 }
 
-// Values that take the place of those above, or of a part of what was written.
+// Values that replace those above, or a part of a written text.
 var (
-	numbers  = []string{"0", "1", "2", "7", "100", "-1", "9223372036854775807", "18446744073709551616", "1e308", "2.5", "-0", "1e-9"}
-	instants = []string{"9999-12-31T23:59:59Z", "0000-01-01T00:00:00Z", "2262-04-12T00:00:00Z", "1677-01-01T00:00:00Z", "2026-11-22T00:00:00.000000001Z", "", "x", "2026-02-30T00:00:00Z"}
-	values   = []string{`null`, `""`, `{}`, `[]`, `true`, `"\u0000\ud800"`, `[[[[[[[[]]]]]]]]`, `{"a":{"a":{"a":{}}}}`, `"` + "\xff" + `"`, `-1`, `{"phase":"idle","seq":1}`}
-	headers  = []string{"Nats-Rollup: all", "Nats-TTL: 1s", "Nats-Msg-Id: same", "Nats-Pin-Id: mine", "Nats-Batch-Id: b\r\nNats-Batch-Sequence: 1", "Nats-Batch-Commit: 1",
-		"Nats-Schedule: @every 1s", "Nats-Schedule-Target: hf.log.probe.quiet.harness", "Nats-Expected-Stream: X", "Nats-Expected-Last-Msg-Id: x", "Nats-Incr: 1",
-		"Content-Type: text/html", "no colon", "two\r\n\r\nblocks: x", "a key: x", ": no key", "X: \xff\x00", "KV-Operation: PURGE", "Nats-Marker-Reason: MaxAge", "Hf-Seq: 1", "Status: 503"}
-	names = []string{"s1", "s2", "s3", "s4", "s5", "s=2E", "s=ZZ", "=", "s=41", "$x", strings.Repeat("n", 128), strings.Repeat("n", 200)}
+	numbers = []string{"0", "1", "2", "7", "100", "-1", "9223372036854775807", "18446744073709551616", "1e308", "2.5",
+		"-0", "1e-9"}
+	instants = []string{"9999-12-31T23:59:59Z", "0000-01-01T00:00:00Z", "2262-04-12T00:00:00Z", "1677-01-01T00:00:00Z",
+		"2026-11-22T00:00:00.000000001Z", "", "x", "2026-02-30T00:00:00Z"}
+	values = []string{`null`, `""`, `{}`, `[]`, `true`, `"\u0000\ud800"`, `[[[[[[[[]]]]]]]]`, `{"a":{"a":{"a":{}}}}`,
+		`"` + "\xff" + `"`, `-1`, `{"phase":"idle","seq":1}`}
+	headers = []string{"Nats-Rollup: all", "Nats-TTL: 1s", "Nats-Msg-Id: same", "Nats-Pin-Id: mine",
+		"Nats-Batch-Id: b\r\nNats-Batch-Sequence: 1", "Nats-Batch-Commit: 1",
+		"Nats-Schedule: @every 1s", "Nats-Schedule-Target: hf.log.probe.quiet.harness", "Nats-Expected-Stream: X",
+		"Nats-Expected-Last-Msg-Id: x", "Nats-Incr: 1",
+		"Content-Type: text/html", "no colon", "two\r\n\r\nblocks: x", "a key: x", ": no key", "X: \xff\x00",
+		"KV-Operation: PURGE", "Nats-Marker-Reason: MaxAge", "Hf-Seq: 1", "Status: 503"}
+	names = []string{"s1", "s2", "s3", "s4", "s5", "s=2E", "s=ZZ", "=", "s=41", "$x", strings.Repeat("n", 128),
+		strings.Repeat("n", 200)}
 )
 
 // attacker has the rights of one harness: its own log, leases and hints, and messages to send.
@@ -109,7 +119,9 @@ func (a *attacker) write() {
 	case k < 33:
 		a.lease()
 	case k < 36:
-		a.request("hf.svc.compaction.send", fmt.Sprintf(`{"harness":%q,"session":%q,"message":"m%d","content":%s,"by":"x"}`, a.harness, a.pick(names), a.rnd.IntN(9), a.pick(values)))
+		a.request("hf.svc.compaction.send",
+			fmt.Sprintf(`{"harness":%q,"session":%q,"message":"m%d","content":%s,"by":"x"}`, a.harness, a.pick(names),
+				a.rnd.IntN(9), a.pick(values)))
 	case k < 38:
 		a.publish("hf.progress."+a.harness+"."+a.pick(names), nil, a.pick(values))
 	default:
@@ -117,7 +129,7 @@ func (a *attacker) write() {
 	}
 }
 
-// commit appends some facts to one of its sessions, most times under the right guard.
+// commit appends some facts to one of its sessions, usually under the right guard.
 func (a *attacker) commit() {
 	name := a.pick(names)
 	facts := make([]string, 1+a.rnd.IntN(4))
@@ -138,7 +150,8 @@ func (a *attacker) commit() {
 	subject := "hf.log." + a.harness + "." + name + ".harness"
 	head := []string{"Content-Type: application/cloudevents-batch+json"}
 	if !a.one(30) {
-		head = append(head, "Nats-Expected-Last-Subject-Sequence: "+guard, "Nats-Expected-Last-Subject-Sequence-Subject: hf.log."+a.harness+"."+name+".*")
+		head = append(head, "Nats-Expected-Last-Subject-Sequence: "+guard,
+			"Nats-Expected-Last-Subject-Sequence-Subject: hf.log."+a.harness+"."+name+".*")
 	}
 	for a.one(4) {
 		head = append(head, a.pick(headers))
@@ -148,9 +161,10 @@ func (a *attacker) commit() {
 	a.learn(name)
 }
 
-// learn asks for the end of a session's log, which its harness may read.
+// learn reads the last place of a session's log, which its harness may read.
 func (a *attacker) learn(name string) {
-	m, err := a.nc.Request("$JS.API.STREAM.MSG.GET.HF_LOG", fmt.Appendf(nil, `{"last_by_subj":"hf.log.%s.%s.*"}`, a.harness, name), answerMax)
+	m, err := a.nc.Request("$JS.API.STREAM.MSG.GET.HF_LOG",
+		fmt.Appendf(nil, `{"last_by_subj":"hf.log.%s.%s.*"}`, a.harness, name), answerMax)
 	if err != nil {
 		return
 	}
@@ -177,7 +191,8 @@ func (a *attacker) fact(name string) string {
 		case c == 'J':
 			data.WriteString(a.pick(values))
 		case c == 'T' && a.one(3):
-			data.WriteString(time.Now().Add(time.Duration(a.rnd.IntN(3_000)) * time.Millisecond).UTC().Format(time.RFC3339Nano))
+			at := time.Now().Add(time.Duration(a.rnd.IntN(3_000)) * time.Millisecond)
+			data.WriteString(at.UTC().Format(time.RFC3339Nano))
 		case c == 'T':
 			data.WriteString(a.pick(instants))
 		default:
@@ -193,11 +208,12 @@ func (a *attacker) fact(name string) string {
 		id = name
 	}
 	subject, _, _ := strings.Cut(data.String(), ",")
-	return fmt.Sprintf(`{"specversion":"1.0","id":"%s-%d","source":"/harness/%s/1","type":"holdfast.%s","subject":%q,"time":"2026-11-22T00:00:00Z","session":%q,"epoch":%s,"data":%s}`,
+	return fmt.Sprintf(`{"specversion":"1.0","id":"%s-%d","source":"/harness/%s/1","type":"holdfast.%s",`+
+		`"subject":%q,"time":"2026-11-22T00:00:00Z","session":%q,"epoch":%s,"data":%s}`,
 		a.harness, a.n, a.harness, f.kind, subject, id, epoch, data.String())
 }
 
-// damaged is a text with something taken out, put in, or said twice.
+// damaged returns a text with a part removed, inserted or repeated.
 func (a *attacker) damaged(text string) string {
 	at, to := a.rnd.IntN(len(text)), a.rnd.IntN(len(text))
 	at, to = min(at, to), max(at, to)
@@ -218,21 +234,23 @@ func (a *attacker) damaged(text string) string {
 // lease writes one of its leases, or takes a ticket.
 func (a *attacker) lease() {
 	key := "harness." + a.harness + "." + a.pick([]string{"1", "2", "x", "18446744073709551615"})
-	body := fmt.Sprintf(`{"id":%q,"incarnation":"1","exclusive":%s,"state":%q,"ttl_ms":%s}`, a.harness, a.pick(values), a.pick([]string{"ready", "starting", "draining", "x"}), a.pick(numbers))
+	body := fmt.Sprintf(`{"id":%q,"incarnation":"1","exclusive":%s,"state":%q,"ttl_ms":%s}`, a.harness, a.pick(values),
+		a.pick([]string{"ready", "starting", "draining", "x"}), a.pick(numbers))
 	if a.one(4) {
 		key = "ticket." + a.harness
 	}
 	if a.one(3) {
 		body = a.damaged(body)
 	}
-	a.publish("$KV.hf_leases."+key, []string{"Nats-TTL: " + a.pick([]string{"1s", "2s", "never", "x", "-1"}), "X: y"}, body)
+	a.publish("$KV.hf_leases."+key, []string{"Nats-TTL: " + a.pick([]string{"1s", "2s", "never", "x", "-1"}), "X: y"},
+		body)
 }
 
 func (a *attacker) request(subject, body string) {
 	if a.one(3) {
 		body = a.damaged(body)
 	}
-	_, _ = a.nc.Request(subject, []byte(body), answerMax) // whatever is answered
+	_, _ = a.nc.Request(subject, []byte(body), answerMax) // any reply will do
 }
 
 // publish sends a message with these lines as its headers, as they are, and waits until the broker has taken it.
@@ -264,7 +282,7 @@ func (a *attacker) publish(subject string, head []string, body string) {
 			return
 		}
 	}
-	a.close() // the broker has had enough of it
+	a.close() // the broker closed the connection
 }
 
 func (a *attacker) close() {

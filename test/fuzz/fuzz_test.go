@@ -1,5 +1,5 @@
-// Package fuzz writes to a cell what a harness may write, and is not what any harness would: facts, headers, leases, requests
-// and hints, made at random from a seed and damaged. No service may panic, and no other session may wait for it.
+// Package fuzz writes to a cell everything that the permissions of a harness allow: facts, headers, leases, requests
+// and hints, generated from a seed and damaged. No service may panic, and no other session may be delayed.
 package fuzz
 
 import (
@@ -27,16 +27,16 @@ import (
 	"github.com/holdfast-dev/holdfast/services/retry"
 )
 
-// What the test promises and how long it looks.
+// Limits of the test.
 const (
 	waitMax   = time.Second // from an append to another session until its document shows it
 	shortTime = 10 * time.Second
 	longTime  = time.Hour
 	attackers = 2
-	settleMin = 2 * time.Minute // to compare what was written with its log; a third of the time that the writing took is added
+	settleMin = 2 * time.Minute // to compare the documents with the log; a third of the writing time is added
 )
 
-// duration is how long is written.
+// duration returns how long the attackers write.
 func duration() time.Duration {
 	if os.Getenv("HOLDFAST_LONG") != "" {
 		return longTime
@@ -44,10 +44,11 @@ func duration() time.Duration {
 	return shortTime
 }
 
-// seed is what everything that is written follows from: HOLDFAST_SEED says which, to see a run again.
+// seed returns the seed of everything that is written; HOLDFAST_SEED sets it, to repeat a run.
 func seed(t *testing.T) uint64 {
 	t.Helper()
-	n, err := strconv.ParseUint(cmp.Or(os.Getenv("HOLDFAST_SEED"), strconv.FormatInt(time.Now().UnixNano(), 10)), 10, 64)
+	n, err := strconv.ParseUint(cmp.Or(os.Getenv("HOLDFAST_SEED"), strconv.FormatInt(time.Now().UnixNano(), 10)), 10,
+		64)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +66,7 @@ type cell struct {
 	panics []string
 }
 
-// Run is called with each line that a service logs: what a service has recovered from is a panic all the same.
+// Run receives each line that a service logs: a panic that a service recovered from also fails the test.
 func (c *cell) Run(_ *zerolog.Event, _ zerolog.Level, message string) {
 	if message == "panic in a request" {
 		c.mu.Lock()
@@ -86,11 +87,12 @@ func (c *cell) start(run func(context.Context) error) {
 	})
 }
 
-// newCell starts everything.
+// newCell starts the broker and all services.
 func newCell(t *testing.T, connect func() *bus.Bus) *cell {
 	t.Helper()
 	c := &cell{T: t, b: connect()}
-	log := zerolog.New(zerolog.NewConsoleWriter(func(w *zerolog.ConsoleWriter) { w.Out = os.Stderr })).Level(zerolog.ErrorLevel).Hook(c)
+	console := zerolog.NewConsoleWriter(func(w *zerolog.ConsoleWriter) { w.Out = os.Stderr })
+	log := zerolog.New(console).Level(zerolog.ErrorLevel).Hook(c)
 	must := func(err error) {
 		if err != nil {
 			t.Fatal(err)
@@ -113,19 +115,19 @@ func newCell(t *testing.T, connect func() *bus.Bus) *cell {
 
 var probeRef = events.Ref{Harness: "probe", Session: "quiet"}
 
-// probe is a session that is used as it should be, beside the others.
+// probe is a session that is used correctly beside the attacks.
 type probe struct {
 	*cell
 	pulse  *natstest.Pulse
 	news   chan struct{}
 	mu     sync.Mutex
-	seen   uint64 // the document's
-	last   uint64 // the log's
+	seen   uint64 // last place that the document showed
+	last   uint64 // last place in the log
 	rounds int
 	worst  time.Duration
 }
 
-// watch keeps what the document shows.
+// watch records the place that the document shows.
 func (p *probe) watch(ctx context.Context) error {
 	return p.b.Watch(ctx, bus.State, []string{events.SessionKey(probeRef)}, func(u bus.Update) error {
 		if seq := session.PeekSeq(u.Value); seq > 0 {
@@ -175,7 +177,7 @@ func (p *probe) say(ctx context.Context, facts ...events.Fact) error {
 	return nil
 }
 
-// round says two things, and has a person ask for one.
+// round appends twice, and sends a request of a person.
 func (p *probe) round(ctx context.Context) error {
 	call := fmt.Sprint("call", p.rounds)
 	began, lost := time.Now(), p.pulse.Lost()
@@ -189,10 +191,11 @@ func (p *probe) round(ctx context.Context) error {
 		p.Errorf("round %d: a person's request took %s", p.rounds, took)
 	}
 	p.last = max(p.last, reply.Seq)
-	return errors.Join(p.say(ctx, events.ToolStarted{Call: call, Turn: "t", Name: "ls"}), p.say(ctx, events.ToolCompleted{Call: call}))
+	return errors.Join(p.say(ctx, events.ToolStarted{Call: call, Turn: "t", Name: "ls"}),
+		p.say(ctx, events.ToolCompleted{Call: call}))
 }
 
-// TestFuzz: while attackers write, the probe goes on; afterwards every document is what its log says.
+// TestFuzz writes with attackers while the probe works; afterwards every document equals the fold of its log.
 func TestFuzz(t *testing.T) {
 	server := natstest.Start(t)
 	from := seed(t)
@@ -201,9 +204,12 @@ func TestFuzz(t *testing.T) {
 	c.start(p.watch)
 	ctx, cancel := context.WithTimeout(context.Background(), duration()+2*time.Minute)
 	defer cancel()
-	natstest.Until(t, "the services to answer", func() bool { return c.b.Request(ctx, ledger.Name, "list", struct{}{}, nil) == nil })
+	natstest.Until(t, "the services to answer", func() bool {
+		return c.b.Request(ctx, ledger.Name, "list", struct{}{}, nil) == nil
+	})
 	p.pulse = natstest.Feel(t)
-	if err := p.say(ctx, events.SessionOpened{Incarnation: "1"}, events.TurnStarted{Turn: "t", Cause: events.CauseMessage}); err != nil {
+	if err := p.say(ctx, events.SessionOpened{Incarnation: "1"},
+		events.TurnStarted{Turn: "t", Cause: events.CauseMessage}); err != nil {
 		t.Fatal(err)
 	}
 	var attack sync.WaitGroup
@@ -232,7 +238,7 @@ func TestFuzz(t *testing.T) {
 	t.Logf("%v written, %d rounds of the probe, the slowest took %s", sent, p.rounds, p.worst)
 }
 
-// settled waits until all is folded, and compares every session with its log.
+// settled waits until everything is folded, and compares every session with its log.
 func (c *cell) settled(ctx context.Context) {
 	c.Helper()
 	natstest.Until(c, "all to be folded", func() bool {
@@ -265,7 +271,7 @@ func (c *cell) settled(ctx context.Context) {
 	}
 }
 
-// both are a session's document as the log makes it, and as it is.
+// both returns a session's document as the fold of the log, and as stored.
 func (c *cell) both(ctx context.Context, r events.Ref) (want, got []byte) {
 	commits, err := c.b.Read(ctx, r, 0)
 	if err != nil {

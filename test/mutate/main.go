@@ -37,16 +37,16 @@ func main() {
 func mutate() (lived int) {
 	pkg := flag.String("pkg", "", "package `folder` whose guards are removed, as ./harness")
 	files := flag.String("files", "", "only these `files` of it, separated by commas")
-	packages := flag.String("tests", "", "packages whose tests are run, separated by spaces; default: the package "+
-		"itself")
+	packages := flag.String("tests", "",
+		"packages whose tests are run, separated by spaces; default: the package itself")
 	run := flag.String("run", ".", "only tests whose name matches this `pattern`")
 	only := flag.String("only", "", "only guards that match this `pattern`, as harness/own.go:12: err != nil")
-	limit := flag.Duration("limit", 5*time.Minute, "how long tests may take for one mutant; one that hangs has "+
-		"noticed it")
+	limit := flag.Duration("limit", 5*time.Minute,
+		"how long tests may take for one mutant; one that hangs has noticed it")
 	part := flag.String("part", "1/1", "which `part` of the guards, as 2/4")
 	jobs := flag.Int("jobs", 1, "how many mutants are tried at the same time")
-	cache := flag.String("cache", "", "`folder`, of this package and run alone, that keeps which test reaches which "+
-		"guard")
+	cache := flag.String("cache", "",
+		"`folder`, of this package and run alone, that keeps which test reaches which guard")
 	flag.Parse()
 	if *pkg == "" || flag.NArg() > 0 {
 		flag.Usage()
@@ -128,7 +128,7 @@ func report(all []guard, jobs int, try func(guard) outcome) (lived int) {
 	return lived
 }
 
-// stale returns the entries of the list that name a file with guards, and none of them.
+// stale returns the entries of the list that name a file with guards but match no guard of it.
 func stale(listed map[string]string, all []guard) (keys []string) {
 	files, there := map[string]bool{}, map[string]bool{}
 	for _, g := range all {

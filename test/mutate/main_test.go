@@ -50,7 +50,7 @@ func f(a, b bool, n int) int {
 	}
 }
 
-// A module with tests that notice, hang, overlook and never reach a guard: the tool says which.
+// A module with tests that notice, hang, overlook and never reach a guard: the tool reports which.
 func TestVerdicts(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -125,7 +125,7 @@ func TestRed(t *testing.T)        { noticed(2); t.Error("always") }
 	}
 }
 
-// What the tests printed says which failed first, and whether they hung.
+// The output of the tests names the first failure, and whether they hung.
 func TestJudge(t *testing.T) {
 	r := judge([]byte("=== RUN\n    --- FAIL: TestA/sub (0s)\n--- FAIL: TestA (0.00s)\n--- FAIL: TestB (0.00s)\n"),
 		true)

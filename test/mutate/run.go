@@ -177,9 +177,9 @@ type outcome struct {
 	by     string
 }
 
-// try runs the tests that reach a guard without it, quickest first. So that a machine under load kills nothing, a
-// test that is red and took longer than it should runs again, alone: it counts if it is red twice of at most three
-// times. One that hangs counts if it does not with all guards.
+// try runs the tests that reach a guard without it, quickest first. A slow machine must not kill a mutant: a test that
+// fails and takes longer than it should runs again, alone, and counts if it fails twice in at most three runs. A test
+// that hangs counts if it does not hang with all guards.
 func try(g guard, tests []one, limit time.Duration) outcome {
 	var reaching []one
 	for _, t := range tests {
@@ -242,8 +242,8 @@ func twice(bin *binary, t one, before result, limit time.Duration, off string) b
 	return false
 }
 
-// groups divides tests, quickest first, into runs of one package each: 1, 2, 4 … of them. So a guard that is
-// noticed is noticed soon, and tests that run side by side do so for one that is not.
+// groups divides tests, quickest first, into runs of one package each: 1, 2, 4 … tests. A guard that a test notices is
+// found soon, and many tests share a run for a guard that no test notices.
 func groups(tests []one) (all [][]one) {
 	slices.SortStableFunc(tests, func(a, b one) int { return cmp.Compare(a.Took, b.Took) })
 	size := map[*binary]int{}

@@ -19,7 +19,7 @@ func decode(t *testing.T, body []byte, to any) {
 	}
 }
 
-// parkedOf is what is parked of a session, oldest first.
+// parkedOf returns what is parked of a session, oldest first.
 func (c *cell) parkedOf(filter string, n int) []*nats.Msg {
 	c.t.Helper()
 	sub, err := c.js.OrderedConsumer(c.t.Context(), "HF_PARKED", orderedFrom(filter))
@@ -37,10 +37,12 @@ func (c *cell) parkedOf(filter string, n int) []*nats.Msg {
 	return all
 }
 
-// event is a fact of s1 with some attributes changed.
+// event returns a fact of s1 with some attributes changed.
 func event(inc string, changes map[string]any) string {
-	e := map[string]any{"specversion": "1.0", "id": "x", "source": "/harness/h1/" + inc, "type": "holdfast.tool.started", "subject": "c9",
-		"time": time.Now().Format(time.RFC3339Nano), "session": "s1", "epoch": 1, "data": map[string]any{"call": "c9", "turn": "t1", "name": "x"}}
+	e := map[string]any{"specversion": "1.0", "id": "x", "source": "/harness/h1/" + inc,
+		"type": "holdfast.tool.started", "subject": "c9",
+		"time": time.Now().Format(time.RFC3339Nano), "session": "s1", "epoch": 1,
+		"data": map[string]any{"call": "c9", "turn": "t1", "name": "x"}}
 	for k, v := range changes {
 		if v == nil {
 			delete(e, k)
@@ -66,7 +68,7 @@ func TestEachKindOfBadInputIsParkedOrIgnoredAlone(t *testing.T) {
 	for i, x := range []struct {
 		what, body   string
 		parks, whole bool
-		why          string // ignored for it
+		why          string // reason for which it was ignored
 	}{
 		{"no JSON", `hello`, true, true, ""},
 		{"an object", `{}`, true, true, ""},
@@ -84,11 +86,18 @@ func TestEachKindOfBadInputIsParkedOrIgnoredAlone(t *testing.T) {
 		{"epoch 0", event(inc, map[string]any{"epoch": 0}), true, false, ""},
 		{"another session in the body", event(inc, map[string]any{"session": "s2"}), true, false, ""},
 		{"subject and data disagree", event(inc, map[string]any{"subject": "c8"}), true, false, ""},
-		{"no call", event(inc, map[string]any{"subject": "", "data": map[string]any{"turn": "t1", "name": "x"}}), true, false, ""},
+		{"no call", event(inc, map[string]any{"subject": "", "data": map[string]any{"turn": "t1", "name": "x"}}), true,
+			false, ""},
 		{"call is a number", event(inc, map[string]any{"data": map[string]any{"call": 9}}), true, false, ""},
-		{"a long id", event(inc, map[string]any{"subject": strings.Repeat("x", 129), "data": map[string]any{"call": strings.Repeat("x", 129), "turn": "t1", "name": "x"}}), true, false, ""},
-		{"large data", event(inc, map[string]any{"data": map[string]any{"call": "c9", "turn": "t1", "name": "x", "input": strings.Repeat("x", 257<<10)}}), true, false, ""},
-		{"out of role", event(inc, map[string]any{"type": "holdfast.prompt.dismissed", "subject": "p", "data": map[string]any{"prompt": "p"}}), true, false, ""},
+		{"a long id", event(inc,
+			map[string]any{"subject": strings.Repeat("x", 129),
+				"data": map[string]any{"call": strings.Repeat("x", 129), "turn": "t1", "name": "x"}}), true, false, ""},
+		{"large data", event(inc,
+			map[string]any{"data": map[string]any{"call": "c9", "turn": "t1", "name": "x",
+				"input": strings.Repeat("x", 257<<10)}}), true, false, ""},
+		{"out of role", event(inc,
+			map[string]any{"type": "holdfast.prompt.dismissed", "subject": "p", "data": map[string]any{"prompt": "p"}}),
+			true, false, ""},
 		{"an epoch of the future", event(inc, map[string]any{"epoch": 2}), false, false, "epoch"},
 		{"another harness", event(inc, map[string]any{"source": "/harness/h2/" + inc}), false, false, "source"},
 		{"another incarnation", event(inc, map[string]any{"source": "/harness/h1/1"}), false, false, "source"},
@@ -112,7 +121,8 @@ func TestEachKindOfBadInputIsParkedOrIgnoredAlone(t *testing.T) {
 			t.Errorf("%s: parked %v ignored %v, want %v %v", x.what, d["parked"], d["ignored"], parked, ignored)
 			parked, ignored = d["parked"].(float64), at(d, "ignored", "count").(float64)
 		}
-		if x.why != "" && (at(d, "ignored", "last", "why") != x.why || at(d, "ignored", "last", "writer") != "harness" || at(d, "ignored", "last", "seq") != d["seq"]) {
+		if x.why != "" && (at(d, "ignored", "last", "why") != x.why ||
+			at(d, "ignored", "last", "writer") != "harness" || at(d, "ignored", "last", "seq") != d["seq"]) {
 			t.Errorf("%s: ignored %v", x.what, d["ignored"])
 		}
 		if (at(d, "tools", id) != nil) == x.whole || at(d, "tools", "c9") != nil {
@@ -148,7 +158,7 @@ func TestStrangeSubjectsHoldUpNobody(t *testing.T) {
 	long := strings.Repeat("x", 129)
 	c.send("hf.log.h1."+long+".harness", `[`+event(inc, nil)+`]`, 0)
 	c.send("hf.log.h1.s=1.harness", `[`+event(inc, nil)+`]`, 0)
-	c.send("hf.log.h1.s9.nobody", `[`+event(inc, map[string]any{"session": "s9"})+`]`, 0)
+	c.send("hf.log.h1.s9.stranger", `[`+event(inc, map[string]any{"session": "s9"})+`]`, 0)
 	c.begin("s1", inc)
 	n := c.send("hf.log.h1.s1.harness", `[`+event(inc, nil)+`]`, -1) // no guard at all
 	c.seq["s1"] = n
@@ -156,14 +166,14 @@ func TestStrangeSubjectsHoldUpNobody(t *testing.T) {
 	if at(d, "tools", "c9") == nil {
 		t.Errorf("a commit without a guard: %v", d)
 	}
-	for i, want := range []string{"129", `=XX: "s=1"`, "nobody"} {
+	for i, want := range []string{"129", `=XX: "s=1"`, "stranger"} {
 		if m := c.parkedOf("hf.parked.>", 3)[i]; !strings.Contains(m.Header.Get("Hf-Parked-Reason"), want) {
 			t.Errorf("parked: %s %v, want %q", m.Subject, m.Header, want)
 		}
 	}
 }
 
-// An id may hold any byte; source names it as it is, or encoded.
+// An id may hold any byte; source has it unchanged or encoded.
 func TestIDsOfAnyBytes(t *testing.T) {
 	c := up(t)
 	rev, err := c.leases.Put(t.Context(), "ticket.my=2Eh=2F1", nil)
@@ -173,7 +183,8 @@ func TestIDsOfAnyBytes(t *testing.T) {
 	inc := strconv.FormatUint(rev, 10)
 	for i, source := range []string{"/harness/my.h/1/" + inc, "/harness/my=2Eh=2F1/" + inc} {
 		session := fmt.Sprint("a.b ", i)
-		body, err := json.Marshal([]map[string]any{{"specversion": "1.0", "id": "1", "source": source, "type": "holdfast.session.opened", "subject": session,
+		body, err := json.Marshal([]map[string]any{{"specversion": "1.0", "id": "1", "source": source,
+			"type": "holdfast.session.opened", "subject": session,
 			"session": session, "epoch": 1, "data": map[string]any{"incarnation": inc, "exclusive": false}}})
 		if err != nil {
 			t.Fatal(err)
@@ -215,25 +226,30 @@ func TestLimitsOfASession(t *testing.T) {
 	if n := len(d["queue"].([]any)); n != 1000 {
 		t.Errorf("%d messages", n)
 	}
-	if at(d, "ignored", "count") != 3.0 || at(d, "ignored", "last", "why") != "limit" || at(d, "ignored", "last", "type") != "holdfast.message.accepted" {
+	if at(d, "ignored", "count") != 3.0 || at(d, "ignored", "last", "why") != "limit" ||
+		at(d, "ignored", "last", "type") != "holdfast.message.accepted" {
 		t.Errorf("ignored: %v", d["ignored"])
 	}
 	long := strings.Repeat("é", 3000)
-	c.begin("s2", inc, fact{"tool.started", "c", `{"call":"c","turn":"t1","name":"` + long + `","title":"` + long + `"}`},
+	c.begin("s2", inc, fact{"tool.started", "c",
+		`{"call":"c","turn":"t1","name":"` + long + `","title":"` + long + `"}`},
 		fact{"turn.failed", "t1", `{"turn":"t1","error":{"kind":"x","text":"` + long + `"},"had_output":false}`})
 	d = c.settled("s2")
 	text, _ := at(d, "last_turn", "error", "text").(string)
 	if len(text) > 2048 || !strings.HasSuffix(text, "…") || len(text) < 2000 {
 		t.Errorf("error text of %d bytes", len(text))
 	}
-	c.begin("s3", inc, fact{"tool.started", "c", `{"call":"c","turn":"t1","name":"` + long + `","title":"` + long + `"}`})
+	c.begin("s3", inc, fact{"tool.started", "c",
+		`{"call":"c","turn":"t1","name":"` + long + `","title":"` + long + `"}`})
 	d = c.settled("s3")
 	name, _ := at(d, "tools", "c", "name").(string)
 	title, _ := at(d, "tools", "c", "title").(string)
-	if len(name) > 100 || len(title) > 200 || len(name) < 95 || len(title) < 195 || !strings.HasSuffix(name, "…") || !strings.HasSuffix(title, "…") {
+	if len(name) > 100 || len(title) > 200 || len(name) < 95 || len(title) < 195 || !strings.HasSuffix(name, "…") ||
+		!strings.HasSuffix(title, "…") {
 		t.Errorf("name of %d, title of %d bytes", len(name), len(title))
 	}
-	c.say("s3", inc, 1, fact{"turn.started", "t2", `{"turn":"t2","cause":"message","synthetic":false,"options":"` + strings.Repeat("x", 17<<10) + `"}`})
+	c.say("s3", inc, 1, fact{"turn.started", "t2",
+		`{"turn":"t2","cause":"message","synthetic":false,"options":"` + strings.Repeat("x", 17<<10) + `"}`})
 	if d = c.settled("s3"); d["parked"] != 1.0 || at(d, "turn", "id") != "t1" {
 		t.Errorf("large options: %v", d)
 	}

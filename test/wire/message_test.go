@@ -9,10 +9,11 @@ import (
 // send sends a message of a person.
 func (c *cell) sends(session, message, more string) (code string, reply map[string]any) {
 	c.t.Helper()
-	return c.ask("compaction.send", fmt.Sprintf(`{"harness":"h1","session":%q,"message":%q,"by":"ada"%s}`, session, message, more))
+	return c.ask("compaction.send",
+		fmt.Sprintf(`{"harness":"h1","session":%q,"message":%q,"by":"ada"%s}`, session, message, more))
 }
 
-// queue is the ids of the messages that wait.
+// queue returns the ids of the queued messages.
 func queue(d map[string]any) string {
 	all, _ := d["queue"].([]any)
 	var ids []string
@@ -22,19 +23,21 @@ func queue(d map[string]any) string {
 	return strings.Join(ids, " ")
 }
 
-// work waits until a session has such work.
+// work waits until a session has this work.
 func (c *cell) work(session string, ok func(map[string]any) bool) map[string]any {
 	c.t.Helper()
 	return c.entry("work.h1."+session, ok)
 }
 
-// take starts the turn that a session is asked for, and returns its id.
+// take starts the requested turn of a session, and returns its id.
 func (c *cell) take(session, inc string, epoch int) string {
 	c.t.Helper()
 	w := c.work(session, func(d map[string]any) bool { return at(d, "turn", "turn") != nil })
 	turn := at(w, "turn", "turn").(string)
 	c.fresh(session)
-	c.say(session, inc, epoch, fact{"turn.started", turn, `{"turn":"` + turn + `","cause":"` + at(w, "turn", "cause").(string) + `","synthetic":false}`})
+	c.say(session, inc, epoch,
+		fact{"turn.started", turn,
+			`{"turn":"` + turn + `","cause":"` + at(w, "turn", "cause").(string) + `","synthetic":false}`})
 	return turn
 }
 
@@ -43,8 +46,8 @@ func (c *cell) completes(session, inc string, epoch int, turn string) {
 	c.say(session, inc, epoch, fact{"turn.completed", turn, `{"turn":"` + turn + `"}`})
 }
 
-// Messages are handed out in the order in which they were taken in, each once, with their content, the next when the turn
-// before has completed (C7).
+// Messages are handed out in the order in which they were accepted, each once, with their content; the next one when
+// the turn before has completed (C7).
 func TestMessagesAreHandedOutInOrder(t *testing.T) {
 	c := up(t)
 	inc := c.lease("ready", lasting)
@@ -58,7 +61,9 @@ func TestMessagesAreHandedOutInOrder(t *testing.T) {
 		seqs[m] = reply["seq"]
 	}
 	batch := c.said(seqs["m1"])
-	if stored := c.stored(seqs["m1"]); kinds(batch) != "holdfast.message.accepted " || batch[0]["source"] != "/person/ada" || stored.Subject != "hf.log.h1.s1.compaction" || at(batch[0], "data", "by") != "ada" || at(batch[0], "data", "synthetic") != false {
+	if stored := c.stored(seqs["m1"]); kinds(batch) != "holdfast.message.accepted " ||
+		batch[0]["source"] != "/person/ada" || stored.Subject != "hf.log.h1.s1.compaction" ||
+		at(batch[0], "data", "by") != "ada" || at(batch[0], "data", "synthetic") != false {
 		t.Errorf("accepted: %s %v", stored.Subject, batch)
 	}
 	d := c.fresh("s1")
@@ -68,7 +73,8 @@ func TestMessagesAreHandedOutInOrder(t *testing.T) {
 	c.completes("s1", inc, 1, "t1")
 	for i, m := range []string{"m1", "m2", "m3"} {
 		w := c.work("s1", func(d map[string]any) bool { return at(d, "turn", "message") == m })
-		if at(w, "turn", "cause") != "message" || at(w, "turn", "content", "text") != fmt.Sprint("hello ", i) || at(w, "turn", "ref") != nil || w["compaction"] != nil {
+		if at(w, "turn", "cause") != "message" || at(w, "turn", "content", "text") != fmt.Sprint("hello ", i) ||
+			at(w, "turn", "ref") != nil || w["compaction"] != nil {
 			t.Errorf("work: %v", w)
 		}
 		turn := c.take("s1", inc, 1)
@@ -84,10 +90,12 @@ func TestMessagesAreHandedOutInOrder(t *testing.T) {
 	}
 	for m, seq := range seqs { // also when it was handed out long ago
 		i := int(m[1] - '1')
-		if code, reply := c.sends("s1", m, fmt.Sprintf(`,"content":{ "text" : "hello %d" }`, i)); code != "" || reply["seq"] != seq {
+		if code, reply := c.sends("s1", m, fmt.Sprintf(`,"content":{ "text" : "hello %d" }`, i)); code != "" ||
+			reply["seq"] != seq {
 			t.Errorf("%s again: %s %v, want %v", m, code, reply, seq)
 		}
-		if code, reply := c.sends("s1", m, `,"content":"else"`); code != "409" || reply["status"] != "delivered" || reply["seq"] == nil {
+		if code, reply := c.sends("s1", m, `,"content":"else"`); code != "409" || reply["status"] != "delivered" ||
+			reply["seq"] == nil {
 			t.Errorf("%s with another content: %s %v", m, code, reply)
 		}
 	}
@@ -96,11 +104,12 @@ func TestMessagesAreHandedOutInOrder(t *testing.T) {
 	}
 }
 
-// An idle session's message goes with the turn for it into one commit; content of any sort, and by reference.
+// An idle session's message and the turn for it are one commit; content may be any JSON, or a reference.
 func TestContentTravelsAsItIs(t *testing.T) {
 	c := up(t)
 	inc := c.lease("ready", lasting)
-	for i, content := range []string{`"text"`, `5`, `false`, `[]`, `{"a":[1,{"b":"ü\u0000\n<&>"}]}`, `""`, `"` + strings.Repeat("x", 200<<10) + `"`} {
+	for i, content := range []string{`"text"`, `5`, `false`, `[]`, `{"a":[1,{"b":"ü\u0000\n<&>"}]}`, `""`,
+		`"` + strings.Repeat("x", 200<<10) + `"`} {
 		s := fmt.Sprint("s", i)
 		c.say(s, inc, 1, fact{"session.opened", s, `{"incarnation":"` + inc + `"}`})
 		code, reply := c.sends(s, "m1", `,"content":`+content)
@@ -123,7 +132,8 @@ func TestContentTravelsAsItIs(t *testing.T) {
 	}
 }
 
-// Content that is too large for a fact is stored as an object by the sender, with any client, and travels by its name.
+// Content that is too large for a fact is stored as an object by the sender, with any client, and the message has the
+// object's name.
 func TestContentByReference(t *testing.T) {
 	c := up(t)
 	inc := c.lease("ready", lasting)
@@ -156,7 +166,7 @@ func TestContentByReference(t *testing.T) {
 	}
 }
 
-// Each refusal has its code, and its body says why.
+// Each refusal has its code, and its body has the reason.
 func TestSendRefuses(t *testing.T) {
 	c := up(t)
 	inc := c.lease("ready", lasting)
@@ -167,31 +177,37 @@ func TestSendRefuses(t *testing.T) {
 	}
 	before := c.fresh("s1")["seq"]
 	for what, x := range map[string]struct{ session, message, more, code, field, want string }{
-		"nobody":               {"s9", "m", `,"content":"x"`, "404", "what", "session"},
-		"closed":               {"closed", "m", `,"content":"x"`, "409", "status", "closed"},
-		"no content":           {"s1", "m", ``, "400", "field", "content"},
-		"no UTF-8":             {"s1", "m", ",\"content\":\"\xff\"", "400", "field", "content"},
-		"null":                 {"s1", "m", `,"content":null`, "400", "field", "content"},
-		"both":                 {"s1", "m", `,"content":"x","ref":"y"`, "400", "field", "content"},
-		"no id":                {"s1", "", `,"content":"x"`, "400", "field", "message"},
-		"a long id":            {"s1", strings.Repeat("x", 129), `,"content":"x"`, "400", "field", "message"},
-		"synthetic as text":    {"s1", "m", `,"content":"x","synthetic":"no"`, "400", "field", "synthetic"},
-		"large":                {"s1", "m", `,"content":"` + strings.Repeat("x", 256<<10) + `"`, "413", "limit", "262144"},
+		"an unknown session": {"s9", "m", `,"content":"x"`, "404", "what", "session"},
+		"closed":             {"closed", "m", `,"content":"x"`, "409", "status", "closed"},
+		"no content":         {"s1", "m", ``, "400", "field", "content"},
+		"no UTF-8":           {"s1", "m", ",\"content\":\"\xff\"", "400", "field", "content"},
+		"null":               {"s1", "m", `,"content":null`, "400", "field", "content"},
+		"both":               {"s1", "m", `,"content":"x","ref":"y"`, "400", "field", "content"},
+		"no id":              {"s1", "", `,"content":"x"`, "400", "field", "message"},
+		"a long id":          {"s1", strings.Repeat("x", 129), `,"content":"x"`, "400", "field", "message"},
+		"synthetic as text":  {"s1", "m", `,"content":"x","synthetic":"no"`, "400", "field", "synthetic"},
+		"large": {"s1", "m", `,"content":"` + strings.Repeat("x", 256<<10) + `"`, "413", "limit",
+			"262144"},
 		"nothing at that ref":  {"s1", "m", `,"ref":"nothing"`, "404", "what", "object"},
 		"a long ref":           {"s1", "m", `,"ref":"` + strings.Repeat("x", 257) + `"`, "400", "field", "ref"},
 		"another content":      {"s1", "m1", `,"content":"y"`, "409", "status", "queued"},
 		"a reference, instead": {"s1", "m1", `,"ref":"nothing"`, "4", "", ""},
 	} {
 		code, reply := c.sends(x.session, x.message, x.more)
-		if !strings.HasPrefix(code, x.code) || x.field != "" && (reply[x.field] == nil || !strings.Contains(fmt.Sprintf("%.0f %v", reply[x.field], reply[x.field]), x.want)) {
+		if !strings.HasPrefix(code, x.code) ||
+			x.field != "" && (reply[x.field] == nil ||
+				!strings.Contains(fmt.Sprintf("%.0f %v", reply[x.field], reply[x.field]), x.want)) {
 			t.Errorf("%s: %s %v, want %s with %s %q", what, code, reply, x.code, x.field, x.want)
 		}
 	}
 	for body, field := range map[string]string{
-		`{"harness":"h1","session":"s1","message":"m","content":"x"}`: "by", `{"session":"s1","message":"m","content":"x","by":"ada"}`: "harness",
-		`{"harness":"h1","message":"m","content":"x","by":"ada"}`: "session", `{"harness":"h1","session":7}`: "session",
+		`{"harness":"h1","session":"s1","message":"m","content":"x"}`: "by",
+		`{"session":"s1","message":"m","content":"x","by":"ada"}`:     "harness",
+		`{"harness":"h1","message":"m","content":"x","by":"ada"}`:     "session",
+		`{"harness":"h1","session":7}`:                                "session",
 	} {
-		if code, reply := c.ask("compaction.send", body); code != "400" || !strings.Contains(fmt.Sprint(reply["field"]), field) || reply["reason"] == nil {
+		if code, reply := c.ask("compaction.send", body); code != "400" ||
+			!strings.Contains(fmt.Sprint(reply["field"]), field) || reply["reason"] == nil {
 			t.Errorf("%s: %s %v, want 400 for %s", body, code, reply, field)
 		}
 	}
@@ -203,7 +219,7 @@ func TestSendRefuses(t *testing.T) {
 	}
 }
 
-// A message can be taken back until it is handed out; then it cannot (C18).
+// A message can be withdrawn until a turn has taken it (C18).
 func TestWithdraw(t *testing.T) {
 	c := up(t)
 	inc := c.lease("ready", lasting)
@@ -215,7 +231,8 @@ func TestWithdraw(t *testing.T) {
 		return fmt.Sprintf(`{"harness":"h1","session":%q,"message":%q,"by":"bob"}`, s, m)
 	}
 	code, first := c.ask("compaction.withdraw", body("s1", "m1"))
-	if d := c.fresh("s1"); code != "" || queue(d) != "m2 m3" || d["seq"] != first["seq"] || ending(d, "message", "m1")["outcome"] != "withdrawn" {
+	if d := c.fresh("s1"); code != "" || queue(d) != "m2 m3" || d["seq"] != first["seq"] ||
+		ending(d, "message", "m1")["outcome"] != "withdrawn" {
 		t.Errorf("withdrawn: %s %v %v", code, first, d)
 	}
 	if said := c.said(first["seq"]); said[0]["source"] != "/person/bob" || at(said[0], "data", "by") != "bob" {
@@ -232,36 +249,42 @@ func TestWithdraw(t *testing.T) {
 	}
 	c.completes("s1", inc, 1, "t1")
 	c.work("s1", func(d map[string]any) bool { return at(d, "turn", "message") == "m2" })
-	if code, reply := c.ask("compaction.withdraw", body("s1", "m2")); code != "" { // offered, and not taken
+	if code, reply := c.ask("compaction.withdraw", body("s1", "m2")); code != "" { // handed out, and not taken
 		t.Errorf("before it was taken: %s %v", code, reply)
 	}
 	c.work("s1", func(d map[string]any) bool { return at(d, "turn", "message") == "m3" })
 	c.take("s1", inc, 1)
 	for _, x := range []struct{ body, code, field, want string }{
-		{body("s1", "m3"), "409", "status", "delivered"}, {body("s1", "m9"), "404", "what", "message"}, {body("s9", "m1"), "404", "what", "session"},
-		{`{"harness":"h1","session":"s1","message":"m3"}`, "400", "field", "by"}, {`{"harness":"h1","session":"s1","by":"ada"}`, "400", "field", "message"},
+		{body("s1", "m3"), "409", "status", "delivered"}, {body("s1", "m9"), "404", "what", "message"},
+		{body("s9", "m1"), "404", "what", "session"},
+		{`{"harness":"h1","session":"s1","message":"m3"}`, "400", "field", "by"},
+		{`{"harness":"h1","session":"s1","by":"ada"}`, "400", "field", "message"},
 	} {
-		if code, reply := c.ask("compaction.withdraw", x.body); code != x.code || !strings.Contains(fmt.Sprint(reply[x.field]), x.want) {
+		if code, reply := c.ask("compaction.withdraw", x.body); code != x.code ||
+			!strings.Contains(fmt.Sprint(reply[x.field]), x.want) {
 			t.Errorf("%s: %s %v, want %s", x.body, code, reply, x.code)
 		}
 	}
 }
 
-// A person's message overtakes the questions that wait (P14); a synthetic one leaves them alone.
+// A person's message supersedes waiting prompts (P14); a synthetic one does not.
 func TestAMessageOvertakesQuestions(t *testing.T) {
 	c := up(t, "--grace", "300ms")
 	inc := c.lease("ready", lasting)
-	ask := []fact{{"tool.started", "c", `{"call":"c","turn":"t1","name":"ask"}`}, prompt("p", `,"turn":"t1","call":"c","delivery":"tool-result"`)}
+	ask := []fact{{"tool.started", "c", `{"call":"c","turn":"t1","name":"ask"}`},
+		prompt("p", `,"turn":"t1","call":"c","delivery":"tool-result"`)}
 	c.begin("lives", inc, ask...)
 	if code, reply := c.sends("lives", "s", `,"content":"x","synthetic":true`); code != "" {
 		t.Fatalf("%s %v", code, reply)
 	}
-	if d := c.fresh("lives"); at(d, "prompts", "p", "status") != "awaiting" || d["phase"] != "waiting" || queue(d) != "s" {
+	if d := c.fresh("lives"); at(d, "prompts", "p", "status") != "awaiting" || d["phase"] != "waiting" ||
+		queue(d) != "s" {
 		t.Errorf("after a synthetic message: %v", d)
 	}
 	c.sends("lives", "m", `,"content":"y"`)
 	w := c.work("lives", func(d map[string]any) bool { return at(d, "prompts", "p") != nil })
-	if d := c.fresh("lives"); at(w, "prompts", "p", "status") != "superseded" || at(w, "turn") != nil || queue(d) != "s m" || at(d, "tools", "c") == nil || d["phase"] != "running" {
+	if d := c.fresh("lives"); at(w, "prompts", "p", "status") != "superseded" || at(w, "turn") != nil ||
+		queue(d) != "s m" || at(d, "tools", "c") == nil || d["phase"] != "running" {
 		t.Errorf("the owner lives: %v %v", w, d)
 	}
 	dies := c.lease("ready", dying) // another incarnation takes over and dies
@@ -272,12 +295,14 @@ func TestAMessageOvertakesQuestions(t *testing.T) {
 		t.Fatalf("%s %v", code, reply)
 	}
 	d := c.fresh("alone")
-	if ending(d, "prompt", "p")["outcome"] != "superseded" || at(d, "tools", "c") != nil || at(d, "pending", "turn", "message") != "m" || at(d, "pending", "turn", "of_turn") != "t1" || at(d, "pending", "turn", "seq") != reply["seq"] {
-		t.Errorf("nobody is there: %v", d)
+	if ending(d, "prompt", "p")["outcome"] != "superseded" || at(d, "tools", "c") != nil ||
+		at(d, "pending", "turn", "message") != "m" || at(d, "pending", "turn", "of_turn") != "t1" ||
+		at(d, "pending", "turn", "seq") != reply["seq"] {
+		t.Errorf("without an owner: %v", d)
 	}
 }
 
-// After a failure that is given up and after a stop the queue waits for a person; behind a retry it waits for that (C7).
+// After an abandoned failure and after a stop the queue waits for a person; behind a retry it waits for the retry (C7).
 func TestTheQueueWaitsAfterAFailure(t *testing.T) {
 	c := up(t)
 	inc := c.lease("ready", lasting)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// What services say of things that are not there, or are over, changes nothing but the count of what was ignored.
+// Facts about unknown or ended entities change nothing but the count of ignored facts.
 func TestWhatIsGoneStaysGone(t *testing.T) {
 	c := up(t)
 	inc := c.lease("ready", lasting)
@@ -28,8 +28,10 @@ func TestWhatIsGoneStaysGone(t *testing.T) {
 	}
 	id := c.compaction("compacts", inc, 1)
 	c.compacted("compacts", inc, 1, id, 5)
-	c.say("compacts", inc, 1, fact{"compaction.completed", id, `{"compaction":"` + id + `","used_after":9}`}, fact{"compaction.failed", id, `{"compaction":"` + id + `","error":{"kind":"x","text":""}}`})
-	if d := ignored("compacts", 3, "closed-id"); at(d, "last_compaction", "used_after") != 5.0 || at(d, "last_compaction", "outcome") != "completed" {
+	c.say("compacts", inc, 1, fact{"compaction.completed", id, `{"compaction":"` + id + `","used_after":9}`},
+		fact{"compaction.failed", id, `{"compaction":"` + id + `","error":{"kind":"x","text":""}}`})
+	if d := ignored("compacts", 3, "closed-id"); at(d, "last_compaction", "used_after") != 5.0 ||
+		at(d, "last_compaction", "outcome") != "completed" {
 		t.Errorf("ended twice: %v", d["last_compaction"])
 	}
 	c.begin("retries", inc)
@@ -37,10 +39,13 @@ func TestWhatIsGoneStaysGone(t *testing.T) {
 	d := c.retry("retries", "scheduled")
 	due := at(d, "retry", "due_at")
 	c.fresh("retries")
-	c.as("retry", "retries", 1, fact{"retry.scheduled", "t9", `{"turn":"t9","attempt":7,"delay_ms":1,"due_at":"2026-01-01T00:00:00Z","error":{"kind":"x","text":""}}`})
+	c.as("retry", "retries", 1,
+		fact{"retry.scheduled", "t9",
+			`{"turn":"t9","attempt":7,"delay_ms":1,"due_at":"2026-01-01T00:00:00Z","error":{"kind":"x","text":""}}`})
 	ignored("retries", 1, "unknown")
 	c.as("retry", "retries", 1, fact{"retry.abandoned", "t9", `{"turn":"t9","attempt":7,"reason":"x"}`})
-	if d = ignored("retries", 2, "unknown"); at(d, "retry", "state") != "scheduled" || at(d, "retry", "due_at") != due || at(d, "retry", "attempt") != 1.0 {
+	if d = ignored("retries", 2, "unknown"); at(d, "retry", "state") != "scheduled" ||
+		at(d, "retry", "due_at") != due || at(d, "retry", "attempt") != 1.0 {
 		t.Errorf("a retry of a turn that is gone: %v", d["retry"])
 	}
 	c.begin("taken-back", inc)
@@ -51,19 +56,22 @@ func TestWhatIsGoneStaysGone(t *testing.T) {
 		t.Fatalf("stop: %s %v", code, reply)
 	}
 	c.fresh("taken-back")
-	c.say("taken-back", inc, 1, fact{"turn.started", turn, `{"turn":"` + turn + `","cause":"retry","synthetic":true,"of_turn":"t1"}`})
-	if d = ignored("taken-back", 1, "closed-id"); d["turn"] != nil || d["phase"] != "idle" || at(d, "retry", "reason") != "stopped" {
+	c.say("taken-back", inc, 1,
+		fact{"turn.started", turn, `{"turn":"` + turn + `","cause":"retry","synthetic":true,"of_turn":"t1"}`})
+	if d = ignored("taken-back", 1, "closed-id"); d["turn"] != nil || d["phase"] != "idle" ||
+		at(d, "retry", "reason") != "stopped" {
 		t.Errorf("started after it was taken back: %v", d)
 	}
 }
 
-// A limit that shrinks under a running turn has it compacted in mid-stream.
+// A limit that shrinks during a turn starts a compaction in mid-stream.
 func TestALimitShrinksUnderATurn(t *testing.T) {
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.say("s1", inc, 1, fact{"session.opened", "s1", `{"incarnation":"` + inc + `","context_limit":100000}`},
 		fact{"turn.started", "t1", `{"turn":"t1","cause":"message","synthetic":false}`}, usage("t1", 60_000))
-	if code, reply := c.ask("ledger.configure", `{"harness":"h1","session":"s1","policy":{"context_limit":64000},"by":"ada"}`); code != "" {
+	if code, reply := c.ask("ledger.configure",
+		`{"harness":"h1","session":"s1","policy":{"context_limit":64000},"by":"ada"}`); code != "" {
 		t.Fatalf("configure: %s %v", code, reply)
 	}
 	w := c.work("s1", func(d map[string]any) bool { return d["compaction"] != nil })
@@ -72,7 +80,7 @@ func TestALimitShrinksUnderATurn(t *testing.T) {
 	}
 }
 
-// While a person thinks nothing is retried, compacted, or called silent (P20).
+// While a person decides, nothing is retried, compacted, or reported as stalled (P20).
 func TestAPersonThinks(t *testing.T) {
 	c := up(t)
 	inc := c.lease("ready", lasting)
@@ -83,22 +91,27 @@ func TestAPersonThinks(t *testing.T) {
 	c.completes("rests", inc, 1, "t1")
 	c.beginBy("else", inc, `{"idle_compaction_after_s":2}`, usage("t1", 90_000))
 	c.completes("else", inc, 1, "t1")
-	c.work("else", func(d map[string]any) bool { return d["compaction"] != nil }) // longer than what the others might have waited for
+	// longer than the delays of retry and compaction
+	c.work("else", func(d map[string]any) bool { return d["compaction"] != nil })
 	for _, s := range []string{"fails", "runs", "rests"} {
-		if d := c.fresh(s); d["phase"] != "waiting" || d["pending"] != nil && fmt.Sprint(d["pending"]) != "map[]" || at(d, "retry", "state") != nil || d["compaction"] != nil {
+		if d := c.fresh(s); d["phase"] != "waiting" || d["pending"] != nil && fmt.Sprint(d["pending"]) != "map[]" ||
+			at(d, "retry", "state") != nil || d["compaction"] != nil {
 			t.Errorf("%s: %v", s, d)
 		}
 	}
-	if code, reply := c.ask("ledger.dismiss", `{"harness":"h1","session":"fails","prompt":"p","by":"ada"}`); code != "" {
+	if code, reply := c.ask("ledger.dismiss",
+		`{"harness":"h1","session":"fails","prompt":"p","by":"ada"}`); code != "" {
 		t.Fatalf("dismiss: %s %v", code, reply)
 	}
-	d := c.entry("session.h1.fails", func(d map[string]any) bool { return at(d, "retry", "attempt") == 1.0 }) // it may be due at once
+	// it may be due at once
+	d := c.entry("session.h1.fails", func(d map[string]any) bool { return at(d, "retry", "attempt") == 1.0 })
 	if due := instant(t, at(d, "retry", "due_at")).Sub(instant(t, at(d, "last_turn", "at"))); due != 2*time.Second {
 		t.Errorf("afterwards: due %s after the failure: %v", due, d["retry"])
 	}
 }
 
-// The harness dies while it compacts: that has failed, is asked for again, and the message is answered, once (R17, C6).
+// The harness dies during a compaction: the compaction has failed, is requested again, and the message is answered,
+// once (R17, C6).
 func TestAHarnessDiesWhileItCompacts(t *testing.T) {
 	c := up(t, "--grace", "300ms")
 	inc := c.lease("ready", dying)
@@ -106,8 +119,11 @@ func TestAHarnessDiesWhileItCompacts(t *testing.T) {
 	c.sends("s1", "m1", `,"content":"hello"`)
 	c.sends("s1", "m2", `,"content":"and then"`)
 	first := c.compaction("s1", inc, 1)
-	d := c.entry("session.h1.s1", func(d map[string]any) bool { return d["owned"] == false && at(d, "last_compaction") != nil })
-	if at(d, "last_compaction", "outcome") != "failed" || at(d, "last_compaction", "error", "kind") != "owner-lost" || queue(d) != "m1 m2" {
+	d := c.entry("session.h1.s1", func(d map[string]any) bool {
+		return d["owned"] == false && at(d, "last_compaction") != nil
+	})
+	if at(d, "last_compaction", "outcome") != "failed" || at(d, "last_compaction", "error", "kind") != "owner-lost" ||
+		queue(d) != "m1 m2" {
 		t.Errorf("died: %v", d)
 	}
 	w := c.work("s1", func(d map[string]any) bool {
@@ -116,7 +132,8 @@ func TestAHarnessDiesWhileItCompacts(t *testing.T) {
 	id := at(w, "compaction", "compaction").(string)
 	next := c.lease("ready", lasting)
 	c.fresh("s1")
-	c.say("s1", next, 2, fact{"session.claimed", "s1", `{"incarnation":"` + next + `"}`}, fact{"compaction.started", id, `{"compaction":"` + id + `"}`})
+	c.say("s1", next, 2, fact{"session.claimed", "s1", `{"incarnation":"` + next + `"}`},
+		fact{"compaction.started", id, `{"compaction":"` + id + `"}`})
 	c.compacted("s1", next, 2, id, 1_000)
 	for _, m := range []string{"m1", "m2"} {
 		c.work("s1", func(d map[string]any) bool { return at(d, "turn", "message") == m })

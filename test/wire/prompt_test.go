@@ -8,13 +8,15 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 )
 
-// settled waits until the document has seen what was said last in a session.
+// settled waits until the document has the last commit of the session.
 func (c *cell) settled(session string) map[string]any {
 	c.t.Helper()
-	return c.entry("session.h1."+session, func(d map[string]any) bool { return d["seq"].(float64) >= float64(c.seq[session]) })
+	return c.entry("session.h1."+session, func(d map[string]any) bool {
+		return d["seq"].(float64) >= float64(c.seq[session])
+	})
 }
 
-// fresh is the session as the ledger knows it at this instant; what is said next follows on it.
+// fresh returns the session as the ledger has it now; the next append uses its place as guard.
 func (c *cell) fresh(session string) map[string]any {
 	c.t.Helper()
 	code, reply := c.ask("ledger.get", fmt.Sprintf(`{"harness":"h1","session":%q}`, session))
@@ -28,10 +30,12 @@ func (c *cell) fresh(session string) map[string]any {
 
 func (c *cell) answer(session, prompt string) (code string, reply map[string]any) {
 	c.t.Helper()
-	return c.ask("ledger.answer", fmt.Sprintf(`{"harness":"h1","session":%q,"prompt":%q,"by":"ada","answers":[{"question":"q","selected":["a"]}]}`, session, prompt))
+	return c.ask("ledger.answer",
+		fmt.Sprintf(`{"harness":"h1","session":%q,"prompt":%q,"by":"ada","answers":[{"question":"q",`+
+			`"selected":["a"]}]}`, session, prompt))
 }
 
-// said is the facts of one commit: kind and data.
+// said returns the facts of one commit: kind and data.
 func (c *cell) said(seq any) []map[string]any {
 	c.t.Helper()
 	log, err := c.js.Stream(c.t.Context(), "HF_LOG")
@@ -59,20 +63,21 @@ func prompt(id, more string) fact {
 	return fact{"prompt.requested", id, `{"prompt":"` + id + `",` + question + more + `}`}
 }
 
-// begin is a session with an open turn.
+// begin opens a session with an open turn.
 func (c *cell) begin(session, inc string, more ...fact) {
 	c.t.Helper()
 	c.beginBy(session, inc, `{}`, more...)
 }
 
-// beginBy is begin under a policy.
+// beginBy is begin with a policy.
 func (c *cell) beginBy(session, inc, policy string, more ...fact) {
 	c.t.Helper()
-	c.say(session, inc, 1, append([]fact{{"session.opened", session, `{"incarnation":"` + inc + `","policy":` + policy + `}`},
+	c.say(session, inc, 1, append([]fact{{"session.opened", session,
+		`{"incarnation":"` + inc + `","policy":` + policy + `}`},
 		{"turn.started", "t1", `{"turn":"t1","cause":"message","synthetic":false}`}}, more...)...)
 }
 
-// What an answer says depends on who is there to take it.
+// The receipt of an answer depends on the session's owner.
 func TestAnAnswerSaysWhatNobodyElseWill(t *testing.T) {
 	c := up(t)
 	inc := c.lease("ready", lasting)
@@ -85,14 +90,24 @@ func TestAnAnswerSaysWhatNobodyElseWill(t *testing.T) {
 		claim   bool
 		want    string
 	}{
-		"owned":          {[]fact{call, prompt("p", `,"turn":"t1","call":"c","delivery":"tool-result"`)}, false, false, "holdfast.prompt.answered "},
-		"owned-message":  {[]fact{prompt("p", `,"turn":"t1","delivery":"message"`)}, false, false, "holdfast.prompt.answered "},
-		"older-epoch":    {[]fact{call, prompt("p", `,"turn":"t1","call":"c","delivery":"tool-result"`)}, true, true, "holdfast.prompt.answered holdfast.tool.completed holdfast.turn.requested "},
-		"unowned":        {[]fact{call, prompt("p", `,"turn":"t1","call":"c","delivery":"tool-result"`)}, true, false, "holdfast.prompt.answered holdfast.tool.completed holdfast.turn.requested "},
-		"message":        {[]fact{prompt("p", `,"turn":"t1","delivery":"message"`)}, true, false, "holdfast.prompt.answered holdfast.message.accepted holdfast.turn.requested "},
-		"callback":       {[]fact{prompt("p", `,"turn":"t1","delivery":"callback","on_owner_loss":"keep"`)}, true, false, "holdfast.prompt.answered holdfast.turn.requested "},
-		"another-blocks": {[]fact{call, prompt("p", `,"turn":"t1","call":"c","delivery":"tool-result"`), prompt("o", `,"turn":"t1","delivery":"message"`)}, true, false, "holdfast.prompt.answered holdfast.tool.completed "},
-		"another-waits":  {[]fact{call, prompt("p", `,"turn":"t1","call":"c","delivery":"tool-result"`), prompt("o", `,"turn":"t1","delivery":"message","blocking":false`)}, true, false, "holdfast.prompt.answered holdfast.tool.completed holdfast.turn.requested "},
+		"owned": {[]fact{call, prompt("p", `,"turn":"t1","call":"c","delivery":"tool-result"`)}, false, false,
+			"holdfast.prompt.answered "},
+		"owned-message": {[]fact{prompt("p", `,"turn":"t1","delivery":"message"`)}, false, false,
+			"holdfast.prompt.answered "},
+		"older-epoch": {[]fact{call, prompt("p", `,"turn":"t1","call":"c","delivery":"tool-result"`)}, true, true,
+			"holdfast.prompt.answered holdfast.tool.completed holdfast.turn.requested "},
+		"unowned": {[]fact{call, prompt("p", `,"turn":"t1","call":"c","delivery":"tool-result"`)}, true, false,
+			"holdfast.prompt.answered holdfast.tool.completed holdfast.turn.requested "},
+		"message": {[]fact{prompt("p", `,"turn":"t1","delivery":"message"`)}, true, false,
+			"holdfast.prompt.answered holdfast.message.accepted holdfast.turn.requested "},
+		"callback": {[]fact{prompt("p", `,"turn":"t1","delivery":"callback","on_owner_loss":"keep"`)}, true,
+			false, "holdfast.prompt.answered holdfast.turn.requested "},
+		"another-blocks": {[]fact{call, prompt("p", `,"turn":"t1","call":"c","delivery":"tool-result"`),
+			prompt("o", `,"turn":"t1","delivery":"message"`)}, true, false,
+			"holdfast.prompt.answered holdfast.tool.completed "},
+		"another-waits": {[]fact{call, prompt("p", `,"turn":"t1","call":"c","delivery":"tool-result"`),
+			prompt("o", `,"turn":"t1","delivery":"message","blocking":false`)}, true, false,
+			"holdfast.prompt.answered holdfast.tool.completed holdfast.turn.requested "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.begin(name, inc, x.asked...)
@@ -115,10 +130,13 @@ func TestAnAnswerSaysWhatNobodyElseWill(t *testing.T) {
 				t.Errorf("said %s, want %s", got, x.want)
 			}
 			for _, e := range batch {
-				if e["type"] == "holdfast.turn.requested" && (at(e, "data", "cause") != "answer" || at(e, "data", "of_turn") != "t1") {
+				if e["type"] == "holdfast.turn.requested" &&
+					(at(e, "data", "cause") != "answer" || at(e, "data", "of_turn") != "t1") {
 					t.Errorf("continues: %v", e)
 				}
-				if e["type"] == "holdfast.tool.completed" && (at(e, "data", "synthetic") != true || at(e, "data", "output", "answers") == nil || at(e, "data", "output", "questions") == nil) {
+				if e["type"] == "holdfast.tool.completed" &&
+					(at(e, "data", "synthetic") != true || at(e, "data", "output", "answers") == nil ||
+						at(e, "data", "output", "questions") == nil) {
 					t.Errorf("output: %v", e)
 				}
 				if e["source"] != "/person/ada" || e["session"] != name || e["specversion"] != "1.0" {
@@ -140,7 +158,8 @@ func TestDeadlinesAreKeptAlsoWhenEverythingWasDown(t *testing.T) {
 		return `,"deadline":"` + time.Now().Add(d).Format(time.RFC3339Nano) + `"`
 	}
 	due, pulse := time.Now().Add(700*time.Millisecond), natstest.Feel(t)
-	c.begin("s1", inc, fact{"tool.started", "c", `{"call":"c","turn":"t1","name":"ask"}`}, prompt("p", `,"turn":"t1","call":"c","delivery":"tool-result"`+late(700*time.Millisecond)))
+	c.begin("s1", inc, fact{"tool.started", "c", `{"call":"c","turn":"t1","name":"ask"}`},
+		prompt("p", `,"turn":"t1","call":"c","delivery":"tool-result"`+late(700*time.Millisecond)))
 	if p := at(c.settled("s1"), "prompts", "p", "deadline"); p == nil {
 		t.Error("the document has no deadline")
 	}
@@ -153,10 +172,13 @@ func TestDeadlinesAreKeptAlsoWhenEverythingWasDown(t *testing.T) {
 	if at(w, "prompts", "p", "reason") != "deadline" {
 		t.Errorf("work: %v", w)
 	}
-	c.begin("s3", inc, fact{"tool.started", "c", `{"call":"c","turn":"t1","name":"ask"}`}, prompt("p", `,"turn":"t1","call":"c","delivery":"tool-result"`+late(700*time.Millisecond)), fact{"session.released", "s3", `{}`})
+	c.begin("s3", inc, fact{"tool.started", "c", `{"call":"c","turn":"t1","name":"ask"}`},
+		prompt("p", `,"turn":"t1","call":"c","delivery":"tool-result"`+late(700*time.Millisecond)),
+		fact{"session.released", "s3", `{}`})
 	d := c.entry("session.h1.s3", func(d map[string]any) bool { return ending(d, "tool", "c") != nil })
-	if e := ending(d, "tool", "c"); e["outcome"] != "failed" || e["reason"] != "deadline" || ending(d, "prompt", "p")["outcome"] != "expired" || at(d, "pending", "turn", "cause") != "answer" {
-		t.Errorf("nobody was there: %v", d)
+	if e := ending(d, "tool", "c"); e["outcome"] != "failed" || e["reason"] != "deadline" ||
+		ending(d, "prompt", "p")["outcome"] != "expired" || at(d, "pending", "turn", "cause") != "answer" {
+		t.Errorf("without an owner: %v", d)
 	}
 	due = time.Now().Add(500 * time.Millisecond)
 	c.begin("s2", inc, prompt("p", `,"turn":"t1","delivery":"message"`+late(500*time.Millisecond)))
@@ -173,21 +195,26 @@ func TestDeadlinesAreKeptAlsoWhenEverythingWasDown(t *testing.T) {
 	}
 }
 
-// A person's chat message takes the place of a question, whoever is there (P14); a synthetic one does not.
+// A person's chat message supersedes a prompt with or without an owner (P14); a synthetic one does not.
 func TestAMessageSupersedesAQuestion(t *testing.T) {
 	c := up(t)
 	inc := c.lease("ready", lasting)
-	c.begin("s1", inc, prompt("keep", `,"turn":"t1","delivery":"message"`), prompt("callback", `,"turn":"t1","delivery":"callback"`))
+	c.begin("s1", inc, prompt("keep", `,"turn":"t1","delivery":"message"`),
+		prompt("callback", `,"turn":"t1","delivery":"callback"`))
 	c.say("s1", inc, 1, fact{"message.accepted", "m0", `{"message":"m0","content":"auto","synthetic":true}`})
 	if d := c.settled("s1"); at(d, "prompts", "keep", "status") != "awaiting" {
 		t.Errorf("a synthetic message: %v", d)
 	}
-	c.say("s1", inc, 1, fact{"message.accepted", "m1", `{"message":"m1","content":"never mind","synthetic":false,"by":"ada"}`})
+	c.say("s1", inc, 1, fact{"message.accepted", "m1",
+		`{"message":"m1","content":"never mind","synthetic":false,"by":"ada"}`})
 	d := c.settled("s1")
-	if at(d, "prompts", "keep", "status") != "superseded" || at(d, "prompts", "callback", "status") != "awaiting" || len(d["queue"].([]any)) != 2 {
+	if at(d, "prompts", "keep", "status") != "superseded" || at(d, "prompts", "callback", "status") != "awaiting" ||
+		len(d["queue"].([]any)) != 2 {
 		t.Errorf("superseded: %v", d)
 	}
-	w := c.entry("work.h1.s1", func(d map[string]any) bool { return at(d, "prompts", "keep", "status") == "superseded" })
+	w := c.entry("work.h1.s1", func(d map[string]any) bool {
+		return at(d, "prompts", "keep", "status") == "superseded"
+	})
 	if at(w, "prompts", "callback") != nil {
 		t.Errorf("work: %v", w)
 	}
@@ -203,20 +230,26 @@ func TestMalformedQuestionsStillBlock(t *testing.T) {
 	c.begin("s1", inc)
 	for i, questions := range []string{`"what?"`, `[{"question":"no id"}]`, `[{"id":"q"}]`, `[1]`} {
 		id := fmt.Sprint("p", i)
-		c.say("s1", inc, 1, fact{"prompt.requested", id, `{"prompt":"` + id + `","turn":"t1","kind":"strange","title":"Raw","questions":` + questions + `,"delivery":"message"}`})
+		c.say("s1", inc, 1, fact{"prompt.requested", id,
+			`{"prompt":"` + id + `","turn":"t1","kind":"strange","title":"Raw","questions":` + questions +
+				`,"delivery":"message"}`})
 		d := c.settled("s1")
 		v := c.entry("blocker.h1.s1.s1."+id, func(d map[string]any) bool { return true })
-		if d["phase"] != "waiting" || v["status"] != "awaiting" || v["title"] != "Raw" || v["kind"] != "strange" || d["parked"] != float64(i+1) {
+		if d["phase"] != "waiting" || v["status"] != "awaiting" || v["title"] != "Raw" || v["kind"] != "strange" ||
+			d["parked"] != float64(i+1) {
 			t.Errorf("%s: %v %v", questions, d, v)
 		}
 	}
-	c.say("s1", inc, 1, fact{"prompt.requested", "perm", `{"prompt":"perm","turn":"t1","kind":"permission","title":"rm -rf?","delivery":"callback"}`})
+	c.say("s1", inc, 1, fact{"prompt.requested", "perm",
+		`{"prompt":"perm","turn":"t1","kind":"permission","title":"rm -rf?","delivery":"callback"}`})
 	v := c.entry("blocker.h1.s1.s1.perm", func(d map[string]any) bool { return true })
 	q, _ := v["questions"].([]any)
 	if len(q) != 1 || at(q[0].(map[string]any), "id") != "permission" {
 		t.Errorf("permission: %v", v)
 	}
-	code, reply := c.ask("ledger.answer", `{"harness":"h1","session":"s1","prompt":"perm","by":"ada","answers":[{"question":"permission","selected":["once"]}]}`)
+	code, reply := c.ask("ledger.answer",
+		`{"harness":"h1","session":"s1","prompt":"perm","by":"ada","answers":[{"question":"permission",`+
+			`"selected":["once"]}]}`)
 	if code != "" {
 		t.Errorf("allow: %s %v", code, reply)
 	}
@@ -227,12 +260,13 @@ func TestMalformedQuestionsStillBlock(t *testing.T) {
 		t.Errorf("after its turn: %v", v)
 	}
 	code, reply = c.answer("s1", "p0")
-	if code != "410" || reply["status"] != "withdrawn" || reply["reason"] != "turn-ended" || reply["at"] == nil || reply["seq"] == nil {
+	if code != "410" || reply["status"] != "withdrawn" || reply["reason"] != "turn-ended" || reply["at"] == nil ||
+		reply["seq"] == nil {
 		t.Errorf("answer: %s %v", code, reply)
 	}
 }
 
-// A settled entry stays for as long as people were promised, then its key expires; the harness is told at once.
+// A settled entry stays as long as configured, then its key expires; the harness gets a nudge at once.
 func TestASettledEntryExpires(t *testing.T) {
 	c := up(t, "--closed-for", "3s") // which it still is to be seen in
 	inc := c.lease("ready", lasting)

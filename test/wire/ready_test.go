@@ -6,10 +6,12 @@ import (
 	"testing"
 )
 
-// put stores a document as no ledger would.
+// put stores a document that no ledger would store.
 func (c *cell) put(session string, change func(doc map[string]any)) {
 	c.t.Helper()
-	doc := c.entry("session.h1."+session, func(d map[string]any) bool { return d["seq"].(float64) >= float64(c.seq[session]) })
+	doc := c.entry("session.h1."+session, func(d map[string]any) bool {
+		return d["seq"].(float64) >= float64(c.seq[session])
+	})
 	change(doc)
 	body, err := json.Marshal(doc)
 	if err != nil {
@@ -20,8 +22,8 @@ func (c *cell) put(session string, change func(doc map[string]any)) {
 	}
 }
 
-// A service that does not understand a session yet, because a newer one wrote its document, says so with 503 and {reason}, and
-// nothing is appended.
+// A service that cannot read a session, because a newer version wrote its document, answers 503 with {reason}, and
+// appends nothing.
 func TestWhoIsNotReadySaysWhy(t *testing.T) {
 	c := up(t)
 	inc := c.lease("ready", lasting)
@@ -35,7 +37,8 @@ func TestWhoIsNotReadySaysWhy(t *testing.T) {
 		"compaction.withdraw": `,"message":"m1"`, "compaction.send": `,"message":"m1","content":"hello"`,
 	} {
 		code, reply := c.ask(verb, `{"harness":"h1","session":"newer","by":"ada"`+more+`}`)
-		if reason, _ := reply["reason"].(string); code != "503" || !strings.Contains(reason, "upgrade") || len(reply) != 1 {
+		if reason, _ := reply["reason"].(string); code != "503" || !strings.Contains(reason, "upgrade") ||
+			len(reply) != 1 {
 			t.Errorf("%s: %q %v, want 503 and only a reason that says what to do", verb, code, reply)
 		}
 	}
@@ -44,7 +47,7 @@ func TestWhoIsNotReadySaysWhy(t *testing.T) {
 	}
 }
 
-// lastOf is the place of a session's last commit.
+// lastOf returns the place of a session's last commit.
 func (c *cell) lastOf(session string) uint64 {
 	c.t.Helper()
 	log, err := c.js.Stream(c.t.Context(), "HF_LOG")

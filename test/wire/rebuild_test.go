@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// all is what the bucket of documents and views holds.
+// all returns the contents of the bucket of documents and views.
 func (c *cell) all() map[string]map[string]any {
 	c.t.Helper()
 	w, err := c.state.WatchAll(c.t.Context())
@@ -27,7 +27,7 @@ func (c *cell) all() map[string]map[string]any {
 		var v map[string]any
 		if json.Unmarshal(e.Value(), &v) == nil && v != nil {
 			if strings.HasPrefix(e.Key(), "work.") {
-				delete(v, "seq") // the place in the log alone is no difference
+				delete(v, "seq") // a different place alone is no difference
 			}
 			all[e.Key()] = v
 		}
@@ -35,17 +35,21 @@ func (c *cell) all() map[string]map[string]any {
 	return all
 }
 
-// busy makes sessions in every state that a plain client can bring about.
+// busy creates sessions in every state that a plain client can reach.
 func (c *cell) busy(inc string) {
 	c.t.Helper()
 	call := fact{"tool.started", "c", `{"call":"c","turn":"t1","name":"ask"}`}
-	c.begin("a", inc, call, prompt("p", `,"turn":"t1","call":"c","delivery":"tool-result"`), prompt("q", `,"turn":"t1","delivery":"callback","deadline":"2030-01-01T00:00:00+02:00"`))
+	c.begin("a", inc, call, prompt("p", `,"turn":"t1","call":"c","delivery":"tool-result"`),
+		prompt("q", `,"turn":"t1","delivery":"callback","deadline":"2030-01-01T00:00:00+02:00"`))
 	c.begin("b", inc, call, prompt("p", `,"turn":"t1","call":"c","delivery":"tool-result"`))
 	c.say("b", inc, 1, fact{"session.released", "b", `{}`})
-	c.begin("c", inc, prompt("p", `,"turn":"t1","delivery":"message"`), prompt("r", `,"turn":"t1","delivery":"message"`))
-	c.say("c", inc, 1, fact{"message.accepted", "m", `{"message":"m","content":{"a":["<b>"]},"synthetic":false}`}, fact{"tool.started", "c", `{"call":"c","name":"late"}`})
+	c.begin("c", inc, prompt("p", `,"turn":"t1","delivery":"message"`),
+		prompt("r", `,"turn":"t1","delivery":"message"`))
+	c.say("c", inc, 1, fact{"message.accepted", "m", `{"message":"m","content":{"a":["<b>"]},"synthetic":false}`},
+		fact{"tool.started", "c", `{"call":"c","name":"late"}`})
 	c.begin("d", inc, call)
-	c.say("d", inc, 1, fact{"turn.failed", "t1", `{"turn":"t1","error":{"kind":"rate_limit","text":"<slow> & \u2028"},"had_output":true}`})
+	c.say("d", inc, 1, fact{"turn.failed", "t1",
+		`{"turn":"t1","error":{"kind":"rate_limit","text":"<slow> & \u2028"},"had_output":true}`})
 	if _, err := c.publish("d", []byte("no batch")); err != nil {
 		c.t.Fatal(err)
 	}
@@ -55,7 +59,8 @@ func (c *cell) busy(inc string) {
 		c.settled(s)
 	}
 	for verb, body := range map[string]string{
-		"answer": `{"harness":"h1","session":"a","prompt":"p","by":"ada","answers":[{"question":"q","selected":["a"]}]}`,
+		"answer": `{"harness":"h1","session":"a","prompt":"p","by":"ada","answers":[{"question":"q",` +
+			`"selected":["a"]}]}`,
 		"reject": `{"harness":"h1","session":"b","prompt":"p","by":"ada","text":"do it <so>"}`,
 		"stop":   `{"harness":"h1","session":"c","by":"ada","force":true}`,
 		"close":  `{"harness":"h1","session":"e","by":"ada","reason":"archived"}`,
@@ -70,7 +75,7 @@ func (c *cell) busy(inc string) {
 	}
 }
 
-// Documents and views are a cache of the log (V13): lost or wrong, they come back as they were.
+// Documents and views are a cache of the log (V13): after a loss or damage they are rebuilt unchanged.
 func TestRebuildFromTheLogAlone(t *testing.T) {
 	c := up(t)
 	inc := c.lease("ready", lasting)
@@ -80,13 +85,15 @@ func TestRebuildFromTheLogAlone(t *testing.T) {
 	if _, err := c.nc.Request("$JS.API.STREAM.PURGE.KV_hf_state", nil, patience); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.state.Put(t.Context(), "session.h1.b", []byte(`{"v":1,"harness":"h1","session":"b","epoch":9,"seq":1}`)); err != nil {
+	if _, err := c.state.Put(t.Context(), "session.h1.b",
+		[]byte(`{"v":1,"harness":"h1","session":"b","epoch":9,"seq":1}`)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.state.Put(t.Context(), "session.h1.nobody", []byte(`{"v":1,"harness":"h1","session":"nobody","epoch":9,"seq":1}`)); err != nil {
+	if _, err := c.state.Put(t.Context(), "session.h1.absent",
+		[]byte(`{"v":1,"harness":"h1","session":"absent","epoch":9,"seq":1}`)); err != nil {
 		t.Fatal(err)
 	}
-	code, reply := c.ask("ledger.rebuild", `{}`) // one document says that it knows what the log does not have: it may be the last copy
+	code, reply := c.ask("ledger.rebuild", `{}`) // one document is ahead of the log: it may be the last copy
 	if code != "" || reply["failed"] != nil || reply["lost"] != 1.0 || reply["removed"] != 0.0 {
 		t.Fatalf("rebuild: %s %v", code, reply)
 	}
@@ -107,11 +114,11 @@ func TestRebuildFromTheLogAlone(t *testing.T) {
 	}
 	c.say("a", inc, 1, fact{"tool.completed", "c", `{"call":"c"}`})
 	if d := c.settled("a"); ending(d, "tool", "c") == nil {
-		t.Errorf("goes on: %v", d)
+		t.Errorf("the turn continues: %v", d)
 	}
 }
 
-// Each service may run more than once; whoever goes, the others go on (R9).
+// Each service may run more than once; when one process ends, the others take over (R9).
 func TestReplicasTakeOver(t *testing.T) {
 	c := up(t)
 	inc := c.lease("ready", lasting)
@@ -119,7 +126,8 @@ func TestReplicasTakeOver(t *testing.T) {
 	for round := range 3 {
 		name := []string{"ledger", "reconciler", "ledger"}[round]
 		ready := filepath.Join(c.dir, fmt.Sprint(name, round))
-		p := exec.Command(binary, name, "--nats", c.nc.ConnectedUrl(), "--http", "127.0.0.1:0", "--ready-file", ready, "--log-level", "error")
+		p := exec.Command(binary, name, "--nats", c.nc.ConnectedUrl(), "--http", "127.0.0.1:0", "--ready-file", ready,
+			"--log-level", "error")
 		p.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		if err := p.Start(); err != nil {
 			t.Fatal(err)

@@ -15,22 +15,25 @@ import (
 
 func session(id string) string { return fmt.Sprintf(`{"harness":"h1","session":%q,"by":"ada"}`, id) }
 
-// fails ends a session's turn in a failure, with more fields of the error.
+// fails ends a session's turn with a failure that has more fields of the error.
 func (c *cell) fails(session, inc string, epoch int, turn, kind, more string) {
 	c.t.Helper()
-	c.say(session, inc, epoch, fact{"turn.failed", turn, `{"turn":"` + turn + `","error":{"kind":"` + kind + `","text":"no"` + more + `},"had_output":false}`})
+	c.say(session, inc, epoch,
+		fact{"turn.failed", turn,
+			`{"turn":"` + turn + `","error":{"kind":"` + kind + `","text":"no"` + more + `},"had_output":false}`})
 }
 
-// retry waits until a session's retry is in a state; one that is scheduled may be due by the time it is seen.
+// retry waits until a session's retry is in a state; a scheduled one may already be due.
 func (c *cell) retry(session, state string) map[string]any {
 	c.t.Helper()
 	return c.entry("session.h1."+session, func(d map[string]any) bool {
 		is := at(d, "retry", "state")
-		return d["seq"].(float64) >= float64(c.seq[session]) && (is == state || state == "scheduled" && is == "starting")
+		return d["seq"].(float64) >= float64(c.seq[session]) &&
+			(is == state || state == "scheduled" && is == "starting")
 	})
 }
 
-// stored is a commit as the broker has it.
+// stored returns a commit as the broker has it.
 func (c *cell) stored(seq any) *jetstream.RawStreamMsg {
 	c.t.Helper()
 	log, err := c.js.Stream(c.t.Context(), "HF_LOG")
@@ -44,23 +47,27 @@ func (c *cell) stored(seq any) *jetstream.RawStreamMsg {
 	return m
 }
 
-// A failed turn is asked for again after its delay, with its options, and each attempt waits longer; a turn that completes
-// ends the row (T1, T7, T13).
+// A failed turn is requested again after its delay, with its options, and each attempt waits longer; a completed turn
+// resets the delay (T1, T7, T13).
 func TestAFailedTurnComesBack(t *testing.T) {
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.say("s1", inc, 1, fact{"session.opened", "s1", `{"incarnation":"` + inc + `"}`},
 		fact{"message.accepted", "m1", `{"message":"m1","content":"hello","synthetic":false}`},
-		fact{"turn.started", "t1", `{"turn":"t1","cause":"message","synthetic":false,"message":"m1","options":{"model":"x"}}`})
+		fact{"turn.started", "t1",
+			`{"turn":"t1","cause":"message","synthetic":false,"message":"m1","options":{"model":"x"}}`})
 	pulse := natstest.Feel(t)
 	c.fails("s1", inc, 1, "t1", "server_error", "")
 	d := c.retry("s1", "scheduled")
 	due := instant(t, at(d, "retry", "due_at"))
-	if due.Sub(instant(t, at(d, "last_turn", "at"))) != 2*time.Second || at(d, "retry", "attempt") != 1.0 || at(d, "retry", "turn") != "t1" || d["phase"] != "retrying" || at(d, "retry", "error", "kind") != "server_error" {
+	if due.Sub(instant(t, at(d, "last_turn", "at"))) != 2*time.Second || at(d, "retry", "attempt") != 1.0 ||
+		at(d, "retry", "turn") != "t1" || d["phase"] != "retrying" ||
+		at(d, "retry", "error", "kind") != "server_error" {
 		t.Errorf("scheduled: %v", d["retry"])
 	}
 	w := c.entry("work.h1.s1", func(d map[string]any) bool { return at(d, "turn", "of_turn") == "t1" })
-	if at(w, "turn", "cause") != "retry" || at(w, "turn", "options", "model") != "x" || at(w, "turn", "attempt") != 1.0 || at(w, "turn", "message") != "m1" || w["owned"] != true {
+	if at(w, "turn", "cause") != "retry" || at(w, "turn", "options", "model") != "x" ||
+		at(w, "turn", "attempt") != 1.0 || at(w, "turn", "message") != "m1" || w["owned"] != true {
 		t.Errorf("asked for: %v", w)
 	}
 	d = c.fresh("s1")
@@ -69,27 +76,32 @@ func TestAFailedTurnComesBack(t *testing.T) {
 	}
 	m := c.stored(at(d, "pending", "turn", "seq"))
 	batch := c.said(at(d, "pending", "turn", "seq"))
-	if m.Subject != "hf.log.h1.s1.retry" || kinds(batch) != "holdfast.turn.requested " || !strings.HasPrefix(fmt.Sprint(batch[0]["source"]), "/service/retry/") {
+	if m.Subject != "hf.log.h1.s1.retry" || kinds(batch) != "holdfast.turn.requested " ||
+		!strings.HasPrefix(fmt.Sprint(batch[0]["source"]), "/service/retry/") {
 		t.Errorf("who asks: %s %v", m.Subject, batch)
 	}
 	if late := m.Time.Sub(due); late < 0 || late > soon(pulse) {
 		t.Errorf("asked for at %s, due at %s", m.Time, due)
 	}
 	turn := at(w, "turn", "turn").(string)
-	c.say("s1", inc, 1, fact{"turn.started", turn, `{"turn":"` + turn + `","cause":"retry","synthetic":true,"of_turn":"t1"}`})
+	c.say("s1", inc, 1, fact{"turn.started", turn,
+		`{"turn":"` + turn + `","cause":"retry","synthetic":true,"of_turn":"t1"}`})
 	c.fails("s1", inc, 1, turn, "server_error", "")
 	d = c.retry("s1", "scheduled")
-	if due := instant(t, at(d, "retry", "due_at")).Sub(instant(t, at(d, "last_turn", "at"))); due != 4*time.Second || at(d, "retry", "attempt") != 2.0 || at(d, "retry", "same_failures") != 2.0 {
+	if due := instant(t, at(d, "retry", "due_at")).Sub(instant(t, at(d, "last_turn", "at"))); due != 4*time.Second ||
+		at(d, "retry", "attempt") != 2.0 || at(d, "retry", "same_failures") != 2.0 {
 		t.Errorf("the second: %v after %s", d["retry"], due)
 	}
 	c.fresh("s1")
-	c.say("s1", inc, 1, fact{"turn.started", "t9", `{"turn":"t9","cause":"message","synthetic":false}`}, fact{"turn.completed", "t9", `{"turn":"t9"}`})
-	if d = c.settled("s1"); at(d, "retry", "state") != nil || at(d, "retry", "attempt") != nil && at(d, "retry", "attempt") != 0.0 || d["phase"] != "idle" {
+	c.say("s1", inc, 1, fact{"turn.started", "t9", `{"turn":"t9","cause":"message","synthetic":false}`},
+		fact{"turn.completed", "t9", `{"turn":"t9"}`})
+	if d = c.settled("s1"); at(d, "retry", "state") != nil ||
+		at(d, "retry", "attempt") != nil && at(d, "retry", "attempt") != 0.0 || d["phase"] != "idle" {
 		t.Errorf("completed: %v", d)
 	}
 }
 
-// The provider's wish is a minimum and has a cap (T2); what is no number is none.
+// The delay that a provider asks for is a minimum and has a maximum (T2); a value that is no number is ignored.
 func TestTheProvidersWishToWait(t *testing.T) {
 	c := up(t)
 	inc := c.lease("ready", lasting)
@@ -97,8 +109,10 @@ func TestTheProvidersWishToWait(t *testing.T) {
 		wish string
 		want time.Duration
 	}{
-		{``, 2 * time.Second}, {`,"retry_after_ms":1`, 2 * time.Second}, {`,"retry_after_ms":7500`, 7500 * time.Millisecond}, {`,"retry_after_ms":86400000`, 15 * time.Minute},
-		{`,"retry_after_ms":-5`, 2 * time.Second}, {`,"retry_after_ms":1e300`, 15 * time.Minute}, {`,"retry_after_ms":"soon"`, 2 * time.Second}, {`,"retry_after_ms":null`, 2 * time.Second},
+		{``, 2 * time.Second}, {`,"retry_after_ms":1`, 2 * time.Second},
+		{`,"retry_after_ms":7500`, 7500 * time.Millisecond}, {`,"retry_after_ms":86400000`, 15 * time.Minute},
+		{`,"retry_after_ms":-5`, 2 * time.Second}, {`,"retry_after_ms":1e300`, 15 * time.Minute},
+		{`,"retry_after_ms":"soon"`, 2 * time.Second}, {`,"retry_after_ms":null`, 2 * time.Second},
 	} {
 		s := fmt.Sprint("s", i)
 		c.begin(s, inc)
@@ -110,15 +124,17 @@ func TestTheProvidersWishToWait(t *testing.T) {
 	}
 }
 
-// Kinds that are not tried again say so (T3, T5); "now" works all the same (T15), once, in the person's name.
+// Failures of kinds without a retry name the reason (T3, T5); "now" retries them (T15), once, with the person as asker.
 func TestWhatIsNotTriedAgain(t *testing.T) {
 	c := up(t)
 	inc := c.lease("ready", lasting)
-	for _, kind := range []string{"authentication", "quota", "model_not_found", "aborted", "runtime_not_ready", "model_refusal"} {
+	for _, kind := range []string{"authentication", "quota", "model_not_found", "aborted", "runtime_not_ready",
+		"model_refusal"} {
 		s := "s-" + kind
 		c.begin(s, inc)
 		c.fails(s, inc, 1, "t1", kind, "")
-		if d := c.retry(s, "abandoned"); at(d, "retry", "reason") != kind || at(d, "retry", "turn") != "t1" || d["phase"] != "idle" {
+		if d := c.retry(s, "abandoned"); at(d, "retry", "reason") != kind || at(d, "retry", "turn") != "t1" ||
+			d["phase"] != "idle" {
 			t.Errorf("%s: %v %v", kind, d["phase"], d["retry"])
 		}
 	}
@@ -127,14 +143,16 @@ func TestWhatIsNotTriedAgain(t *testing.T) {
 		t.Fatalf("now: %s %v", code, reply)
 	}
 	batch := c.said(reply["seq"])
-	if kinds(batch) != "holdfast.turn.requested " || batch[0]["source"] != "/person/ada" || at(batch[0], "data", "of_turn") != "t1" || at(batch[0], "data", "cause") != "retry" {
+	if kinds(batch) != "holdfast.turn.requested " || batch[0]["source"] != "/person/ada" ||
+		at(batch[0], "data", "of_turn") != "t1" || at(batch[0], "data", "cause") != "retry" {
 		t.Errorf("now said %v", batch)
 	}
 	if code, again := c.ask("retry.now", session("s-quota")); code != "" || again["seq"] != reply["seq"] {
 		t.Errorf("now again: %s %v, first %v", code, again, reply)
 	}
 	c.entry("work.h1.s-quota", func(d map[string]any) bool { return at(d, "turn", "of_turn") == "t1" })
-	if code, reply := c.ask("ledger.configure", `{"harness":"h1","session":"s-authentication","provider_changed":true,"by":"ada"}`); code != "" {
+	if code, reply := c.ask("ledger.configure",
+		`{"harness":"h1","session":"s-authentication","provider_changed":true,"by":"ada"}`); code != "" {
 		t.Errorf("provider changed: %s %v", code, reply)
 	}
 	if d := c.fresh("s-authentication"); at(d, "retry", "state") == "abandoned" || at(d, "pending", "turn") != nil {
@@ -142,7 +160,7 @@ func TestWhatIsNotTriedAgain(t *testing.T) {
 	}
 }
 
-// Each refusal has its code, and its body says what stands.
+// Each refusal has its code, and its body has the present state.
 func TestRetryRefuses(t *testing.T) {
 	c := up(t)
 	inc := c.lease("ready", lasting)
@@ -153,13 +171,14 @@ func TestRetryRefuses(t *testing.T) {
 	c.fails("cancelled", inc, 1, "t1", "server_error", `,"retry_after_ms":600000`)
 	c.retry("cancelled", "scheduled")
 	code, first := c.ask("retry.cancel", session("cancelled"))
-	if d := c.fresh("cancelled"); code != "" || d["seq"] != first["seq"] || at(d, "retry", "state") != "abandoned" || at(d, "retry", "reason") != "cancelled" || d["phase"] != "idle" {
+	if d := c.fresh("cancelled"); code != "" || d["seq"] != first["seq"] || at(d, "retry", "state") != "abandoned" ||
+		at(d, "retry", "reason") != "cancelled" || d["phase"] != "idle" {
 		t.Errorf("cancel: %s %v %v", code, first, d)
 	}
 	for _, x := range []struct{ verb, body, code, field, want string }{
-		{"now", session("nobody"), "404", "what", "session"},
-		{"cancel", session("nobody"), "404", "what", "session"},
-		{"resume", session("nobody"), "404", "what", "session"},
+		{"now", session("absent"), "404", "what", "session"},
+		{"cancel", session("absent"), "404", "what", "session"},
+		{"resume", session("absent"), "404", "what", "session"},
 		{"now", `{"harness":"h1","session":"done"}`, "400", "field", "by"},
 		{"cancel", `{"harness":"h1","by":"ada"}`, "400", "field", "session"},
 		{"resume", `{"session":"done","by":"ada"}`, "400", "field", "harness"},
@@ -177,7 +196,8 @@ func TestRetryRefuses(t *testing.T) {
 		{"cancel", session("closed"), "409", "status", "closed"},
 	} {
 		code, reply := c.ask("retry."+x.verb, x.body)
-		if got := fmt.Sprint(reply[x.field]); code != x.code || reply[x.field] == nil || !strings.Contains(got, x.want) {
+		if got := fmt.Sprint(reply[x.field]); code != x.code || reply[x.field] == nil ||
+			!strings.Contains(got, x.want) {
 			t.Errorf("%s %.60s: %s %v, want %s with %s %q", x.verb, x.body, code, reply, x.code, x.field, x.want)
 		}
 		if code == "409" && (reply["seq"] == nil || reply["at"] == nil) {
@@ -189,7 +209,7 @@ func TestRetryRefuses(t *testing.T) {
 	}
 }
 
-// After a crash an interrupted turn is gone on with by itself, or by a person where the policy says hold (T10, R14).
+// After a crash an interrupted turn resumes automatically, or by a person if the policy is hold (T10, R14).
 func TestAnInterruptedTurnGoesOn(t *testing.T) {
 	c := up(t, "--grace", "300ms")
 	inc := c.lease("ready", dying)
@@ -203,7 +223,8 @@ func TestAnInterruptedTurnGoesOn(t *testing.T) {
 	if d := c.fresh("auto"); at(d, "retry", "resumes") != 1.0 || at(d, "last_turn", "outcome") != "interrupted" {
 		t.Errorf("auto: %v", d)
 	}
-	if d := c.retry("never", "abandoned"); at(d, "retry", "reason") != "resume_exhausted" || d["phase"] != "interrupted" {
+	if d := c.retry("never", "abandoned"); at(d, "retry", "reason") != "resume_exhausted" ||
+		d["phase"] != "interrupted" {
 		t.Errorf("never: %v", d)
 	}
 	if d := c.fresh("hold"); d["phase"] != "interrupted" || at(d, "pending", "turn") != nil {
@@ -211,18 +232,20 @@ func TestAnInterruptedTurnGoesOn(t *testing.T) {
 	}
 	code, reply := c.ask("retry.resume", session("hold"))
 	d := c.entry("session.h1.hold", func(d map[string]any) bool { return at(d, "pending", "turn") != nil })
-	if code != "" || at(d, "pending", "turn", "cause") != "resume" || at(d, "pending", "turn", "of_turn") != "t1" || at(d, "pending", "turn", "seq") != reply["seq"] {
+	if code != "" || at(d, "pending", "turn", "cause") != "resume" || at(d, "pending", "turn", "of_turn") != "t1" ||
+		at(d, "pending", "turn", "seq") != reply["seq"] {
 		t.Errorf("resumed: %s %v %v", code, reply, d["pending"])
 	}
 }
 
-// Switching automatic retry off takes back what waits, also what was asked for; a person's message switches it on again, a
-// synthetic one does not (T8).
+// Disabling automatic retry cancels the waiting retry, and one that was requested; a person's message enables it again,
+// a synthetic one does not (T8).
 func TestAutoRetryIsSwitchedOff(t *testing.T) {
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	off := func(s string) {
-		if code, reply := c.ask("ledger.configure", `{"harness":"h1","session":"`+s+`","policy":{"auto_retry":false},"by":"ada"}`); code != "" {
+		if code, reply := c.ask("ledger.configure",
+			`{"harness":"h1","session":"`+s+`","policy":{"auto_retry":false},"by":"ada"}`); code != "" {
 			t.Fatalf("configure: %s %v", code, reply)
 		}
 	}
@@ -234,7 +257,8 @@ func TestAutoRetryIsSwitchedOff(t *testing.T) {
 	c.entry("work.h1.asked", func(d map[string]any) bool { return at(d, "turn", "of_turn") == "t1" })
 	for _, s := range []string{"waits", "asked"} {
 		off(s)
-		if d := c.retry(s, "abandoned"); at(d, "retry", "reason") != "disabled_by_user" || at(d, "pending", "turn") != nil {
+		if d := c.retry(s, "abandoned"); at(d, "retry", "reason") != "disabled_by_user" ||
+			at(d, "pending", "turn") != nil {
 			t.Errorf("%s: %v %v", s, d["retry"], d["pending"])
 		}
 	}
@@ -243,14 +267,16 @@ func TestAutoRetryIsSwitchedOff(t *testing.T) {
 		synthetic string
 		want      bool
 	}{{"true", false}, {"false", true}} {
-		code, reply := c.ask("compaction.send", `{"harness":"h1","session":"waits","message":"m-`+x.synthetic+`","content":"go on","synthetic":`+x.synthetic+`,"by":"ada"}`)
+		code, reply := c.ask("compaction.send",
+			`{"harness":"h1","session":"waits","message":"m-`+x.synthetic+`","content":"go on","synthetic":`+
+				x.synthetic+`,"by":"ada"}`)
 		if d := c.fresh("waits"); code != "" || at(d, "policy", "auto_retry") != x.want {
 			t.Errorf("synthetic %s: %s %v, auto_retry %v", x.synthetic, code, reply, at(d, "policy", "auto_retry"))
 		}
 	}
 }
 
-// A retry that waits has one timer at the broker, at its instant; one that was cancelled never fires, though it may ring.
+// A waiting retry has one timer at the broker, at its instant; a cancelled retry never starts, even if its timer fires.
 func TestARetryHasOneTimer(t *testing.T) {
 	c := up(t)
 	inc := c.lease("ready", lasting)
@@ -285,13 +311,14 @@ func TestARetryHasOneTimer(t *testing.T) {
 	}
 	c.begin("s3", inc)
 	c.fails("s3", inc, 1, "t1", "server_error", `,"retry_after_ms":5000`)
-	c.entry("work.h1.s3", func(d map[string]any) bool { return at(d, "turn", "of_turn") == "t1" }) // it was due after s2
+	// it was due after s2
+	c.entry("work.h1.s3", func(d map[string]any) bool { return at(d, "turn", "of_turn") == "t1" })
 	if d := c.fresh("s2"); at(d, "retry", "reason") != "cancelled" || at(d, "pending", "turn") != nil {
 		t.Errorf("cancelled: %v %v", d["retry"], d["pending"])
 	}
 }
 
-// A turn that is silent is stopped and fails as stalled, and is tried again; pings and open calls keep it (T18).
+// A silent turn is stopped, fails as stalled, and is retried; pings and open calls prevent it (T18).
 func TestASilentTurnIsStalled(t *testing.T) {
 	c := up(t)
 	inc := c.lease("ready", lasting)
@@ -316,10 +343,12 @@ func TestASilentTurnIsStalled(t *testing.T) {
 		}
 	}()
 	d := c.entry("session.h1.silent", func(d map[string]any) bool { return at(d, "last_turn", "outcome") == "failed" })
-	if at(d, "last_turn", "error", "kind") != "stalled" || at(d, "pending", "stop", "actor") != "stall" || at(d, "pending", "stop", "turn") != "t1" {
+	if at(d, "last_turn", "error", "kind") != "stalled" || at(d, "pending", "stop", "actor") != "stall" ||
+		at(d, "pending", "stop", "turn") != "t1" {
 		t.Errorf("silent: %v %v", d["last_turn"], d["pending"])
 	}
-	if silent := instant(t, at(d, "last_turn", "at")).Sub(instant(t, d["opened_at"])); silent < 4*time.Second || silent > 5*time.Second+soon(pulse) {
+	if silent := instant(t, at(d, "last_turn", "at")).Sub(instant(t, d["opened_at"])); silent < 4*time.Second ||
+		silent > 5*time.Second+soon(pulse) {
 		t.Errorf("stalled after %s", silent)
 	}
 	if got := kinds(c.said(at(d, "last_turn", "seq"))); got != "holdfast.turn.stop_requested holdfast.turn.failed " {
@@ -333,26 +362,28 @@ func TestASilentTurnIsStalled(t *testing.T) {
 	}
 }
 
-// What only services say is parked when a harness says it.
+// Facts that only services may append are parked when a harness appends them.
 func TestAHarnessDoesNotDecide(t *testing.T) {
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.begin("s1", inc)
 	says := []fact{
 		{"turn.requested", "t2", `{"turn":"t2","cause":"retry","of_turn":"t1"}`},
-		{"retry.scheduled", "t1", `{"turn":"t1","attempt":1,"delay_ms":1,"due_at":"2026-01-01T00:00:00Z","error":{"kind":"x","text":""}}`},
+		{"retry.scheduled", "t1",
+			`{"turn":"t1","attempt":1,"delay_ms":1,"due_at":"2026-01-01T00:00:00Z","error":{"kind":"x","text":""}}`},
 		{"retry.abandoned", "t1", `{"turn":"t1","attempt":1,"reason":"x"}`},
 		{"turn.stop_requested", "t1", `{"turn":"t1","actor":"person"}`},
 		{"compaction.requested", "k1", `{"compaction":"k1","reason":"manual","used":1,"limit":2}`},
 		{"message.withdrawn", "m1", `{"message":"m1","by":"ada"}`},
 	}
 	c.say("s1", inc, 1, says...)
-	if d := c.settled("s1"); d["parked"] != float64(len(says)) || at(d, "pending", "turn") != nil || at(d, "pending", "compaction") != nil || at(d, "pending", "stop") != nil {
+	if d := c.settled("s1"); d["parked"] != float64(len(says)) || at(d, "pending", "turn") != nil ||
+		at(d, "pending", "compaction") != nil || at(d, "pending", "stop") != nil {
 		t.Errorf("document: %v", d)
 	}
 }
 
-// Each service is a micro service of its name, with the verbs of the contract.
+// Each service is a NATS micro service with its name and the verbs of the contract.
 func TestServicesAreFoundByName(t *testing.T) {
 	c := up(t)
 	want := map[string][]string{

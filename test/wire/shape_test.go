@@ -10,18 +10,20 @@ import (
 	"time"
 )
 
-// as appends one fact as another writer than the harness.
+// as appends one fact with another writer than the harness.
 func (c *cell) as(writer, session string, epoch int, f fact) {
 	c.t.Helper()
-	body, err := json.Marshal([]map[string]any{{"specversion": "1.0", "id": fmt.Sprint(writer, c.seq[session]), "source": "/service/" + writer + "/x", "type": "holdfast." + f.kind,
-		"subject": f.subject, "time": time.Now().Format(time.RFC3339Nano), "session": session, "epoch": epoch, "data": json.RawMessage(f.data)}})
+	body, err := json.Marshal([]map[string]any{{"specversion": "1.0", "id": fmt.Sprint(writer, c.seq[session]),
+		"source": "/service/" + writer + "/x", "type": "holdfast." + f.kind,
+		"subject": f.subject, "time": time.Now().Format(time.RFC3339Nano), "session": session, "epoch": epoch,
+		"data": json.RawMessage(f.data)}})
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	c.seq[session] = c.send("hf.log.h1."+session+"."+writer, string(body), int(c.seq[session]))
 }
 
-// always are the parts of a document that are there whatever happened.
+// always checks the fields that every document has.
 func always(t *testing.T, d map[string]any) {
 	t.Helper()
 	for _, k := range []string{"v", "epoch", "seq", "commits", "unknown_facts", "parked"} {
@@ -29,7 +31,8 @@ func always(t *testing.T, d map[string]any) {
 			t.Errorf("%s: %v, want a number", k, d[k])
 		}
 	}
-	for _, k := range []string{"harness", "session", "root", "parent", "title", "agent", "model", "incarnation", "superseded_by", "phase"} {
+	for _, k := range []string{"harness", "session", "root", "parent", "title", "agent", "model", "incarnation",
+		"superseded_by", "phase"} {
 		if _, ok := d[k].(string); !ok {
 			t.Errorf("%s: %v, want a text", k, d[k])
 		}
@@ -47,7 +50,8 @@ func always(t *testing.T, d map[string]any) {
 	if _, ok := at(d, "ignored", "count").(float64); !ok {
 		t.Errorf("ignored: %v", d["ignored"])
 	}
-	for _, k := range []string{"auto_retry", "retry_max", "resume", "resume_max", "compaction_threshold", "context_limit", "idle_compaction_after_s", "stall_after_s"} {
+	for _, k := range []string{"auto_retry", "retry_max", "resume", "resume_max", "compaction_threshold",
+		"context_limit", "idle_compaction_after_s", "stall_after_s"} {
 		if at(d, "policy", k) == nil {
 			t.Errorf("policy has no %s", k)
 		}
@@ -69,11 +73,13 @@ func instant(t *testing.T, v any) time.Time {
 	return at
 }
 
-// What a document shows of retry, usage and compaction.
+// The document shows retry, usage and compaction.
 func TestTheDocumentShowsRetryUsageAndCompaction(t *testing.T) {
 	c := up(t)
 	inc := c.lease("ready", lasting)
-	c.say("s1", inc, 1, fact{"session.opened", "s1", `{"incarnation":"` + inc + `","title":"T","agent":"a","model":"m","context_limit":200000,"policy":{"stall_after_s":5}}`})
+	c.say("s1", inc, 1, fact{"session.opened", "s1",
+		`{"incarnation":"` + inc +
+			`","title":"T","agent":"a","model":"m","context_limit":200000,"policy":{"stall_after_s":5}}`})
 	d := c.settled("s1")
 	always(t, d)
 	if d["phase"] != "idle" || at(d, "policy", "stall_after_s") != 5.0 || d["agent"] != "a" || d["root"] != "s1" {
@@ -83,24 +89,36 @@ func TestTheDocumentShowsRetryUsageAndCompaction(t *testing.T) {
 	if d = c.settled("s1"); d["phase"] != "queued" || len(d["queue"].([]any)) != 1 {
 		t.Errorf("queued: %v", d)
 	}
-	c.entry("session.h1.s1", func(d map[string]any) bool { return at(d, "pending", "turn", "message") == "m1" }) // handed out
+	// handed out
+	c.entry("session.h1.s1", func(d map[string]any) bool { return at(d, "pending", "turn", "message") == "m1" })
 	c.fresh("s1")
-	c.say("s1", inc, 1, fact{"turn.started", "t1", `{"turn":"t1","cause":"message","synthetic":false,"message":"m1","options":{"x":1}}`},
-		fact{"usage.reported", "t1", `{"turn":"t1","model":"m","tokens":{"input":100000,"cache_read":20000,"cache_write":0,"output":7,"reasoning":0}}`})
+	c.say("s1", inc, 1, fact{"turn.started", "t1",
+		`{"turn":"t1","cause":"message","synthetic":false,"message":"m1","options":{"x":1}}`},
+		fact{"usage.reported", "t1",
+			`{"turn":"t1","model":"m","tokens":{"input":100000,"cache_read":20000,"cache_write":0,"output":7,` +
+				`"reasoning":0}}`})
 	d = c.settled("s1")
 	always(t, d)
-	if d["phase"] != "running" || d["queue"] != nil || at(d, "turn", "message") != "m1" || at(d, "turn", "options", "x") != 1.0 || at(d, "turn", "attempt") != 1.0 || at(d, "usage", "used") != 120000.0 ||
-		at(d, "usage", "limit") != 200000.0 || at(d, "usage", "percent") != 60.0 || at(d, "usage", "warn") != true || at(d, "usage", "tokens", "cache_read") != 20000.0 {
+	if d["phase"] != "running" || d["queue"] != nil || at(d, "turn", "message") != "m1" ||
+		at(d, "turn", "options", "x") != 1.0 || at(d, "turn", "attempt") != 1.0 || at(d, "usage", "used") != 120000.0 ||
+		at(d, "usage", "limit") != 200000.0 || at(d, "usage", "percent") != 60.0 || at(d, "usage", "warn") != true ||
+		at(d, "usage", "tokens", "cache_read") != 20000.0 {
 		t.Errorf("running: %v", d)
 	}
-	c.say("s1", inc, 1, fact{"turn.failed", "t1", `{"turn":"t1","error":{"kind":"server_error","text":"boom","status":500,"retry_after_ms":600000},"had_output":true}`})
+	c.say("s1", inc, 1, fact{"turn.failed", "t1",
+		`{"turn":"t1","error":{"kind":"server_error","text":"boom","status":500,"retry_after_ms":600000},` +
+			`"had_output":true}`})
 	d = c.entry("session.h1.s1", func(d map[string]any) bool { return at(d, "retry", "state") == "scheduled" })
 	always(t, d)
-	if failed, due := instant(t, at(d, "last_turn", "at")), instant(t, at(d, "retry", "due_at")); due.Sub(failed) != 600*time.Second {
+	if failed, due := instant(t, at(d, "last_turn", "at")),
+		instant(t, at(d, "retry", "due_at")); due.Sub(failed) != 600*time.Second {
 		t.Errorf("failed at %s, due at %s", failed, due)
 	}
-	if d["phase"] != "retrying" || at(d, "retry", "state") != "scheduled" || at(d, "retry", "attempt") != 1.0 || at(d, "retry", "same_failures") != 1.0 ||
-		at(d, "retry", "resumes") != 0.0 || at(d, "last_turn", "outcome") != "failed" || at(d, "last_turn", "error", "kind") != "server_error" || at(d, "last_turn", "options", "x") != 1.0 || at(d, "last_turn", "message") != "m1" {
+	if d["phase"] != "retrying" || at(d, "retry", "state") != "scheduled" || at(d, "retry", "attempt") != 1.0 ||
+		at(d, "retry", "same_failures") != 1.0 ||
+		at(d, "retry", "resumes") != 0.0 || at(d, "last_turn", "outcome") != "failed" ||
+		at(d, "last_turn", "error", "kind") != "server_error" || at(d, "last_turn", "options", "x") != 1.0 ||
+		at(d, "last_turn", "message") != "m1" {
 		t.Errorf("retrying: %v", d)
 	}
 	c.fresh("s1")
@@ -108,20 +126,24 @@ func TestTheDocumentShowsRetryUsageAndCompaction(t *testing.T) {
 	if d = c.fresh("s1"); code != "" || at(d, "retry", "state") != "abandoned" || d["phase"] != "idle" {
 		t.Errorf("stop of a retry: %s %v %v", code, reply, d)
 	}
-	c.as("compaction", "s1", 1, fact{"compaction.requested", "k1", `{"compaction":"k1","reason":"manual","used":120000,"limit":200000}`})
+	c.as("compaction", "s1", 1,
+		fact{"compaction.requested", "k1", `{"compaction":"k1","reason":"manual","used":120000,"limit":200000}`})
 	w := c.entry("work.h1.s1", func(d map[string]any) bool { return at(d, "compaction", "compaction") == "k1" })
-	if d = c.settled("s1"); d["phase"] != "compacting" || at(d, "compaction", "state") != "requested" || at(d, "pending", "compaction") == nil || at(w, "compaction", "reason") != "manual" {
+	if d = c.settled("s1"); d["phase"] != "compacting" || at(d, "compaction", "state") != "requested" ||
+		at(d, "pending", "compaction") == nil || at(w, "compaction", "reason") != "manual" {
 		t.Errorf("compacting: %v", d)
 	}
-	c.say("s1", inc, 1, fact{"compaction.started", "k1", `{"compaction":"k1"}`}, fact{"compaction.completed", "k1", `{"compaction":"k1","used_after":500}`})
+	c.say("s1", inc, 1, fact{"compaction.started", "k1", `{"compaction":"k1"}`},
+		fact{"compaction.completed", "k1", `{"compaction":"k1","used_after":500}`})
 	d = c.settled("s1")
 	always(t, d)
-	if at(d, "last_compaction", "outcome") != "completed" || at(d, "last_compaction", "used_before") != 120000.0 || at(d, "last_compaction", "used_after") != 500.0 || d["usage"] != nil || d["compaction"] != nil {
+	if at(d, "last_compaction", "outcome") != "completed" || at(d, "last_compaction", "used_before") != 120000.0 ||
+		at(d, "last_compaction", "used_after") != 500.0 || d["usage"] != nil || d["compaction"] != nil {
 		t.Errorf("compacted: %v", d)
 	}
 }
 
-// Everybody who decides at once is told the truth, and one of them has decided (P9).
+// Of many simultaneous decisions one counts (P9), and every asker gets that one as the reply.
 func TestManyAnswerAtOnce(t *testing.T) {
 	c := up(t)
 	inc := c.lease("ready", lasting)
@@ -141,7 +163,8 @@ func TestManyAnswerAtOnce(t *testing.T) {
 		for k := range people {
 			label := []string{"a", "b"}[k%2]
 			wg.Go(func() {
-				body := fmt.Sprintf(`{"harness":"h1","session":"s1","prompt":"p%d","by":"person-%d","answers":[{"question":"q","selected":[%q]}]}`, i, k, label)
+				body := fmt.Sprintf(`{"harness":"h1","session":"s1","prompt":"p%d","by":"person-%d",`+
+					`"answers":[{"question":"q","selected":[%q]}]}`, i, k, label)
 				if m, err := c.nc.Request("hf.svc.ledger.answer", []byte(body), patience); err == nil {
 					all[k] = said{code: m.Header.Get("Nats-Service-Error-Code"), label: label}
 					if json.Unmarshal(m.Data, &all[k].reply) != nil {
@@ -155,7 +178,8 @@ func TestManyAnswerAtOnce(t *testing.T) {
 		for _, s := range all {
 			switch {
 			case s.code == "" && s.label == won.label && s.reply["seq"] == won.reply["seq"]:
-			case s.code == "409" && s.label != won.label && s.reply["status"] == "answered" && s.reply["seq"] == won.reply["seq"] && strings.Contains(fmt.Sprint(s.reply["answers"]), won.label):
+			case s.code == "409" && s.label != won.label && s.reply["status"] == "answered" &&
+				s.reply["seq"] == won.reply["seq"] && strings.Contains(fmt.Sprint(s.reply["answers"]), won.label):
 			default:
 				t.Errorf("prompt %d, %s won: %+v", i, won.label, s)
 			}
@@ -167,7 +191,7 @@ func TestManyAnswerAtOnce(t *testing.T) {
 	}
 }
 
-// A pool: each member only for itself.
+// In a pool each member recovers only its own sessions.
 func TestOneOfAPoolDies(t *testing.T) {
 	c := up(t, "--grace", "500ms")
 	member := func(ttl time.Duration) string {
@@ -176,13 +200,17 @@ func TestOneOfAPoolDies(t *testing.T) {
 			t.Fatal(err)
 		}
 		inc := fmt.Sprint(rev)
-		if _, err := c.leases.Create(t.Context(), "harness.h1."+inc, []byte(`{"id":"h1","incarnation":"`+inc+`","exclusive":false,"state":"ready","ttl_ms":`+fmt.Sprint(ttl.Milliseconds())+`}`), keyTTL(ttl)); err != nil {
+		if _, err := c.leases.Create(t.Context(), "harness.h1."+inc,
+			[]byte(`{"id":"h1","incarnation":"`+inc+`","exclusive":false,"state":"ready","ttl_ms":`+
+				fmt.Sprint(ttl.Milliseconds())+`}`), keyTTL(ttl)); err != nil {
 			t.Fatal(err)
 		}
 		return inc
 	}
 	open := func(s, inc string) {
-		c.say(s, inc, 1, fact{"session.opened", s, `{"incarnation":"` + inc + `","exclusive":false,"policy":{"resume":"hold"}}`}, fact{"turn.started", "t1", `{"turn":"t1","cause":"message","synthetic":false}`})
+		c.say(s, inc, 1, fact{"session.opened", s,
+			`{"incarnation":"` + inc + `","exclusive":false,"policy":{"resume":"hold"}}`},
+			fact{"turn.started", "t1", `{"turn":"t1","cause":"message","synthetic":false}`})
 	}
 	lives, dies := member(lasting), member(dying)
 	open("s1", lives)
@@ -194,7 +222,8 @@ func TestOneOfAPoolDies(t *testing.T) {
 	later := member(60 * time.Second)
 	c.say("s1", later, 2, fact{"session.claimed", "s1", `{"incarnation":"` + later + `","exclusive":false}`})
 	d = c.settled("s1")
-	if d["owned"] != true || d["phase"] != "running" || d["epoch"] != 1.0 || d["incarnation"] != lives || at(d, "ignored", "count") != 1.0 {
+	if d["owned"] != true || d["phase"] != "running" || d["epoch"] != 1.0 || d["incarnation"] != lives ||
+		at(d, "ignored", "count") != 1.0 {
 		t.Errorf("the living one's: %v", d)
 	}
 	c.fresh("s2")
@@ -204,25 +233,31 @@ func TestOneOfAPoolDies(t *testing.T) {
 	}
 }
 
-// The owner dies between the answer and its delivery: the answer is the call's output all the same (P13). What it was
-// compacting has failed (R17).
+// The owner dies between the answer and its delivery: the answer still becomes the call's output (P13). Its compaction
+// has failed (R17).
 func TestAnsweredThenDied(t *testing.T) {
 	c := up(t, "--grace", "500ms")
 	inc := c.lease("ready", dying)
-	c.begin("s1", inc, fact{"tool.started", "c", `{"call":"c","turn":"t1","name":"ask"}`}, prompt("p", `,"turn":"t1","call":"c","delivery":"tool-result"`))
+	c.begin("s1", inc, fact{"tool.started", "c", `{"call":"c","turn":"t1","name":"ask"}`},
+		prompt("p", `,"turn":"t1","call":"c","delivery":"tool-result"`))
 	c.begin("s2", inc)
-	c.as("compaction", "s2", 1, fact{"compaction.requested", "k1", `{"compaction":"k1","reason":"on-send","used":5,"limit":9,"follow_up":"message","message":"m1"}`})
-	c.say("s2", inc, 1, fact{"turn.completed", "t1", `{"turn":"t1"}`}, fact{"compaction.started", "k1", `{"compaction":"k1"}`})
+	c.as("compaction", "s2", 1,
+		fact{"compaction.requested", "k1",
+			`{"compaction":"k1","reason":"on-send","used":5,"limit":9,"follow_up":"message","message":"m1"}`})
+	c.say("s2", inc, 1, fact{"turn.completed", "t1", `{"turn":"t1"}`},
+		fact{"compaction.started", "k1", `{"compaction":"k1"}`})
 	if code, reply := c.answer("s1", "p"); code != "" {
 		t.Fatalf("answer: %s %v", code, reply)
 	}
 	w := c.entry("work.h1.s1", func(d map[string]any) bool { return at(d, "turn") != nil })
 	d := c.fresh("s1")
-	if at(w, "turn", "cause") != "answer" || at(w, "turn", "of_turn") != "t1" || w["owned"] != false || ending(d, "tool", "c")["outcome"] != "completed" || at(d, "turn", "id") != "t1" {
+	if at(w, "turn", "cause") != "answer" || at(w, "turn", "of_turn") != "t1" || w["owned"] != false ||
+		ending(d, "tool", "c")["outcome"] != "completed" || at(d, "turn", "id") != "t1" {
 		t.Errorf("%v %v", w, d)
 	}
 	d = c.entry("session.h1.s2", func(d map[string]any) bool { return d["last_compaction"] != nil })
-	if at(d, "last_compaction", "outcome") != "failed" || at(d, "last_compaction", "error", "kind") != "owner-lost" || d["owned"] != false || at(d, "last_compaction", "failures") != 1.0 {
+	if at(d, "last_compaction", "outcome") != "failed" || at(d, "last_compaction", "error", "kind") != "owner-lost" ||
+		d["owned"] != false || at(d, "last_compaction", "failures") != 1.0 {
 		t.Errorf("compaction: %v", d)
 	}
 }

@@ -6,33 +6,44 @@ import (
 	"testing"
 )
 
-// What other languages write differently is the same: an error that is a text, whole numbers with a point, attributes that
-// nobody asked for, data that is left out. A call that failed has failed, however that is told.
+// Clients in other languages encode some values in other ways: an error as a text, whole numbers with a point, unknown
+// attributes, missing data. A failed call counts as failed in each encoding.
 func TestFactsOfOtherTongues(t *testing.T) {
 	c := up(t)
 	inc := c.lease("ready", lasting)
-	c.begin("s1", inc, fact{"tool.started", "c1", `{"call":"c1","turn":"t1","name":"bash"}`}, fact{"tool.started", "c2", `{"call":"c2","turn":"t1","name":"bash"}`},
+	c.begin("s1", inc, fact{"tool.started", "c1", `{"call":"c1","turn":"t1","name":"bash"}`},
+		fact{"tool.started", "c2", `{"call":"c2","turn":"t1","name":"bash"}`},
 		fact{"tool.failed", "c1", `{"call":"c1","error":"exit 1"}`}, fact{"tool.failed", "c2", `{"call":"c2"}`},
-		fact{"usage.reported", "t1", `{"turn":"t1","model":"m","tokens":{"input":1200.0,"cache_read":3e2,"cache_write":0.0,"output":1.0,"reasoning":0},"context_limit":2e5}`})
+		fact{"usage.reported", "t1",
+			`{"turn":"t1","model":"m","tokens":{"input":1200.0,"cache_read":3e2,"cache_write":0.0,"output":1.0,` +
+				`"reasoning":0},"context_limit":2e5}`})
 	d := c.settled("s1")
-	if e := ending(d, "tool", "c1"); e["outcome"] != "failed" || e["reason"] != "exit 1" || ending(d, "tool", "c2")["outcome"] != "failed" || at(d, "usage", "used") != 1500.0 || d["parked"] != 0.0 {
+	if e := ending(d, "tool", "c1"); e["outcome"] != "failed" || e["reason"] != "exit 1" ||
+		ending(d, "tool", "c2")["outcome"] != "failed" || at(d, "usage", "used") != 1500.0 || d["parked"] != 0.0 {
 		t.Errorf("as other languages write it: %v", d)
 	}
 	if _, err := c.publish("s1", []byte(`[`+event(inc, map[string]any{"epoch": []byte(nil)})+`]`)); err != nil { // null
 		t.Fatal(err)
 	}
-	one := `[{"specversion":"1.0","id":"x","source":"/harness/h1/` + inc + `","type":"holdfast.turn.failed","subject":"t1","session":"s1","epoch":1.0,"datacontenttype":"application/json; charset=utf-8",` +
-		`"time":"2026-01-01T12:00:00.5+05:30","traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01","ours":7,"data":{"turn":"t1","error":"no model","had_output":false,"ours":{}}}]`
+	one := `[{"specversion":"1.0","id":"x","source":"/harness/h1/` + inc +
+		`","type":"holdfast.turn.failed","subject":"t1","session":"s1","epoch":1.0,` +
+		`"datacontenttype":"application/json; charset=utf-8",` +
+		`"time":"2026-01-01T12:00:00.5+05:30",` +
+		`"traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01","ours":7,"data":{"turn":"t1",` +
+		`"error":"no model","had_output":false,"ours":{}}}]`
 	if _, err := c.publish("s1", []byte(one)); err != nil {
 		t.Fatal(err)
 	}
 	d = c.settled("s1")
-	if at(d, "last_turn", "outcome") != "failed" || at(d, "last_turn", "error", "text") != "no model" || d["parked"] != 1.0 {
+	if at(d, "last_turn", "outcome") != "failed" || at(d, "last_turn", "error", "text") != "no model" ||
+		d["parked"] != 1.0 {
 		t.Errorf("a turn that failed with a text: %v", d)
 	}
 	c.retry("s1", "scheduled")
 	c.fresh("s1")
-	if _, err := c.publish("s1", []byte(`[`+event(inc, map[string]any{"type": "holdfast.session.released", "subject": "s1", "data": nil})+`]`)); err != nil {
+	if _, err := c.publish("s1",
+		[]byte(`[`+event(inc, map[string]any{"type": "holdfast.session.released", "subject": "s1", "data": nil})+
+			`]`)); err != nil {
 		t.Fatal(err)
 	}
 	if d = c.settled("s1"); d["owned"] != false {
@@ -40,24 +51,26 @@ func TestFactsOfOtherTongues(t *testing.T) {
 	}
 }
 
-// Requests are read as tolerantly; what is wrong with one is named by its field.
+// Requests are read with the same tolerance; a refusal names the wrong field.
 func TestRequestsOfOtherTongues(t *testing.T) {
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.begin("s1", inc)
-	if code, reply := c.ask("ledger.configure", `{"harness":"h1","session":"s1","policy":{"stall_after_s":5.0,"retry_max":3.0},"by":"ada"}`); code != "" {
+	if code, reply := c.ask("ledger.configure",
+		`{"harness":"h1","session":"s1","policy":{"stall_after_s":5.0,"retry_max":3.0},"by":"ada"}`); code != "" {
 		t.Errorf("configure: %s %v", code, reply)
 	}
 	if d := c.fresh("s1"); at(d, "policy", "stall_after_s") != 5.0 || at(d, "policy", "retry_max") != 3.0 {
 		t.Errorf("configured: %v", d["policy"])
 	}
 	for _, x := range []struct{ verb, body, code, field, want string }{
-		{"reconciler.sweep", `{"harness":"h1","session":"nobody"}`, "404", "what", "session"},
-		{"reconciler.sweep", `{"harness":"h1","session":"nobody","dry_run":true}`, "404", "what", "session"},
+		{"reconciler.sweep", `{"harness":"h1","session":"absent"}`, "404", "what", "session"},
+		{"reconciler.sweep", `{"harness":"h1","session":"absent","dry_run":true}`, "404", "what", "session"},
 		{"reconciler.sweep", `{"dry_run":"yes"}`, "400", "field", "dry_run"},
 		{"reconciler.sweep", `{"session":"s1"}`, "400", "field", "harness"},
 		{"ledger.list", `{"limit":-1}`, "400", "field", "limit"},
-		{"ledger.configure", `{"harness":"h1","session":"s1","policy":{"stall_after_s":1.5},"by":"ada"}`, "400", "field", "policy.stall_after_s"},
+		{"ledger.configure", `{"harness":"h1","session":"s1","policy":{"stall_after_s":1.5},"by":"ada"}`, "400",
+			"field", "policy.stall_after_s"},
 	} {
 		if code, reply := c.ask(x.verb, x.body); code != x.code || reply[x.field] != x.want {
 			t.Errorf("%s %s: %s %v, want %s %s", x.verb, x.body, code, reply, x.code, x.want)
@@ -69,8 +82,8 @@ func TestRequestsOfOtherTongues(t *testing.T) {
 	}
 }
 
-// Leases of any language: exclusive unless they say otherwise, numbers and times as they come; one that is purged is given
-// back as much as one that is deleted.
+// Leases from clients in any language: exclusive by default, with numbers and times in any encoding; a purged lease is
+// released like a deleted one.
 func TestLeasesOfOtherTongues(t *testing.T) {
 	c := up(t, "--grace", "10m", "--adoption-grace", "10m")
 	lease := func(value string) string {
@@ -79,7 +92,8 @@ func TestLeasesOfOtherTongues(t *testing.T) {
 			t.Fatal(err)
 		}
 		inc := strconv.FormatUint(rev, 10)
-		if _, err := c.leases.Create(t.Context(), "harness.h1."+inc, []byte(strings.ReplaceAll(value, "INC", inc)), keyTTL(lasting)); err != nil {
+		if _, err := c.leases.Create(t.Context(), "harness.h1."+inc, []byte(strings.ReplaceAll(value, "INC", inc)),
+			keyTTL(lasting)); err != nil {
 			t.Fatal(err)
 		}
 		return inc
@@ -96,7 +110,8 @@ func TestLeasesOfOtherTongues(t *testing.T) {
 	if err := c.leases.Purge(t.Context(), "harness.h1."+second); err != nil {
 		t.Fatal(err)
 	}
-	if d := c.entry("session.h1.s2", has("t1")); d["superseded_by"] != "" || d["owned"] != false || at(d, "last_turn", "reason") != "owner-lost" {
+	if d := c.entry("session.h1.s2", has("t1")); d["superseded_by"] != "" || d["owned"] != false ||
+		at(d, "last_turn", "reason") != "owner-lost" {
 		t.Errorf("purged: %v", d)
 	}
 }

@@ -1,5 +1,5 @@
-// Package wire knows nothing of Holdfast but the program and the names on the wire: it is a harness, a screen and a person
-// written with a plain NATS client, as a program in any language would be.
+// Package wire tests the program and the names on the wire. It contains a harness, a screen and a person written with a
+// plain NATS client, as a program in any language would be.
 package wire
 
 import (
@@ -28,15 +28,15 @@ func TestMain(m *testing.M) {
 	os.Exit(program.Main(m.Run, map[string]*string{program.Holdfast: &binary}))
 }
 
-const patience = 90 * time.Second // for what must happen at all
+const patience = 90 * time.Second // for events that must happen
 
-// Leases, none of which is renewed: of who lives, and of who dies once a test has said all that it has to.
+// TTLs of leases that are not renewed: of living processes, and of processes that die at the end of a test.
 const (
 	lasting = time.Hour
 	dying   = 4 * time.Second
 )
 
-// soon is how long may pass until something that is promised within a second: more, by what the machine takes for itself.
+// soon returns how late an event promised within a second may be: a second, plus the time that the machine lost.
 func soon(p *natstest.Pulse) time.Duration { return time.Second + p.Lost() }
 
 // cell is a running `holdfast up`, seen from outside.
@@ -64,14 +64,16 @@ func up(t *testing.T, flags ...string) *cell {
 	return c
 }
 
-// start runs the program and connects once it says that it is ready.
+// start runs the program and connects when it is ready.
 func (c *cell) start(listen string, flags ...string) {
 	c.t.Helper()
 	ready := filepath.Join(c.dir, "ready")
 	if err := os.Remove(ready); err != nil && !errors.Is(err, os.ErrNotExist) {
 		c.t.Fatal(err)
 	}
-	c.cmd = exec.Command(binary, append([]string{"up", "--data", filepath.Join(c.dir, "data"), "--listen", listen, "--http", "127.0.0.1:0", "--ready-file", ready}, flags...)...)
+	c.cmd = exec.Command(binary,
+		append([]string{"up", "--data", filepath.Join(c.dir, "data"), "--listen", listen, "--http", "127.0.0.1:0",
+			"--ready-file", ready}, flags...)...)
 	c.cmd.Stderr = os.Stderr
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := c.cmd.Start(); err != nil {
@@ -104,7 +106,7 @@ func (c *cell) start(listen string, flags ...string) {
 	}
 }
 
-// stop ends the program as an operator does; it must leave cleanly within ten seconds.
+// stop ends the program with SIGTERM; it must exit within ten seconds.
 func (c *cell) stop() {
 	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		c.t.Error(err)
@@ -137,7 +139,7 @@ func (c *cell) until(what string, ok func() bool) {
 	}
 }
 
-// fact is what a harness says, in the contract's words.
+// fact is a fact of a harness, as in the contract.
 type fact struct {
 	kind, subject string
 	data          string
@@ -147,8 +149,10 @@ type fact struct {
 func (c *cell) append(session, incarnation string, epoch int, facts ...fact) (*jetstream.PubAck, error) {
 	var batch []map[string]any
 	for i, f := range facts {
-		batch = append(batch, map[string]any{"specversion": "1.0", "id": fmt.Sprintf("%s-%d-%d", session, c.seq[session], i), "source": "/harness/h1/" + incarnation,
-			"type": "holdfast." + f.kind, "subject": f.subject, "time": time.Now().Format(time.RFC3339Nano), "session": session, "epoch": epoch, "data": json.RawMessage(f.data)})
+		batch = append(batch, map[string]any{"specversion": "1.0",
+			"id": fmt.Sprintf("%s-%d-%d", session, c.seq[session], i), "source": "/harness/h1/" + incarnation,
+			"type": "holdfast." + f.kind, "subject": f.subject, "time": time.Now().Format(time.RFC3339Nano),
+			"session": session, "epoch": epoch, "data": json.RawMessage(f.data)})
 	}
 	body, err := json.Marshal(batch)
 	if err != nil {
@@ -177,7 +181,7 @@ func (c *cell) say(session, incarnation string, epoch int, facts ...fact) {
 	}
 }
 
-// lease draws an incarnation and creates a lease under it that is not renewed.
+// lease takes an incarnation and creates a lease under it that is not renewed.
 func (c *cell) lease(state string, ttl time.Duration) string {
 	c.t.Helper()
 	rev, err := c.leases.Put(c.t.Context(), "ticket.h1", nil)
@@ -185,7 +189,8 @@ func (c *cell) lease(state string, ttl time.Duration) string {
 		c.t.Fatal(err)
 	}
 	inc := strconv.FormatUint(rev, 10)
-	value := fmt.Sprintf(`{"id":"h1","incarnation":%q,"exclusive":true,"state":%q,"ttl_ms":%d}`, inc, state, ttl.Milliseconds())
+	value := fmt.Sprintf(`{"id":"h1","incarnation":%q,"exclusive":true,"state":%q,"ttl_ms":%d}`, inc, state,
+		ttl.Milliseconds())
 	if _, err := c.leases.Create(c.t.Context(), "harness.h1."+inc, []byte(value), jetstream.KeyTTL(ttl)); err != nil {
 		c.t.Fatal(err)
 	}
@@ -229,17 +234,20 @@ func (c *cell) ask(verb, body string) (code string, reply map[string]any) {
 	return m.Header.Get("Nats-Service-Error-Code"), reply
 }
 
-const question = `"kind":"question","title":"Which?","questions":[{"id":"q","question":"Which?","options":[{"label":"a"},{"label":"b"}],"multi":false,"custom":false}]`
+const question = `"kind":"question","title":"Which?","questions":[{"id":"q","question":"Which?",` +
+	`"options":[{"label":"a"},{"label":"b"}],"multi":false,"custom":false}]`
 
-// open is a session with a running call, a callback question and a question to keep.
+// open opens a session with a running call, a prompt with a callback, and a prompt to keep.
 func (c *cell) open(session, inc string) {
 	c.t.Helper()
 	c.say(session, inc, 1, fact{"session.opened", session, `{"incarnation":"` + inc + `","title":"by hand"}`})
 	c.say(session, inc, 1, fact{"turn.started", "t1", `{"turn":"t1","cause":"message","synthetic":false}`},
 		fact{"tool.started", "c1", `{"call":"c1","turn":"t1","name":"bash"}`},
 		fact{"tool.started", "c2", `{"call":"c2","turn":"t1","name":"ask"}`},
-		fact{"prompt.requested", "callback", `{"prompt":"callback","turn":"t1",` + question + `,"delivery":"callback"}`},
-		fact{"prompt.requested", "keep", `{"prompt":"keep","turn":"t1","call":"c2",` + question + `,"delivery":"tool-result"}`})
+		fact{"prompt.requested", "callback",
+			`{"prompt":"callback","turn":"t1",` + question + `,"delivery":"callback"}`},
+		fact{"prompt.requested", "keep",
+			`{"prompt":"keep","turn":"t1","call":"c2",` + question + `,"delivery":"tool-result"}`})
 }
 
 func at(doc map[string]any, path ...string) any {
@@ -259,12 +267,15 @@ func TestADeadHarnessIsRecoveredAndItsQuestionStaysAnswerable(t *testing.T) {
 	inc := c.lease("ready", dying)
 	c.open("s1", inc)
 	doc := c.entry("session.h1.s1", func(d map[string]any) bool { return d["phase"] == "waiting" })
-	if doc["v"] != 1.0 || doc["owned"] != true || doc["epoch"] != 1.0 || at(doc, "prompts", "keep", "status") != "awaiting" || at(doc, "tools", "c1", "name") != "bash" {
+	if doc["v"] != 1.0 || doc["owned"] != true || doc["epoch"] != 1.0 ||
+		at(doc, "prompts", "keep", "status") != "awaiting" || at(doc, "tools", "c1", "name") != "bash" {
 		t.Errorf("document: %v", doc)
 	}
 	c.entry("session.h1.s1", func(d map[string]any) bool { return d["owned"] == false })
 	doc = c.entry("session.h1.s1", func(d map[string]any) bool { return at(d, "tools", "c1") == nil })
-	if doc["phase"] != "waiting" || at(doc, "tools", "c2") == nil || at(doc, "prompts", "keep", "status") != "awaiting" || at(doc, "prompts", "callback") != nil || at(doc, "turn", "id") != "t1" {
+	if doc["phase"] != "waiting" || at(doc, "tools", "c2") == nil ||
+		at(doc, "prompts", "keep", "status") != "awaiting" || at(doc, "prompts", "callback") != nil ||
+		at(doc, "turn", "id") != "t1" {
 		t.Errorf("recovered: %v", doc)
 	}
 	view := c.entry("blocker.h1.s1.s1.callback", func(d map[string]any) bool { return d["status"] == "expired" })
@@ -274,11 +285,13 @@ func TestADeadHarnessIsRecoveredAndItsQuestionStaysAnswerable(t *testing.T) {
 	if _, err := c.append("s1", inc, 1, fact{"tool.completed", "c1", `{"call":"c1"}`}); err == nil {
 		t.Error("the dead harness could write")
 	}
-	code, reply := c.ask("ledger.answer", `{"harness":"h1","session":"s1","prompt":"callback","by":"ada","answers":[{"question":"q","selected":["a"]}]}`)
+	code, reply := c.ask("ledger.answer",
+		`{"harness":"h1","session":"s1","prompt":"callback","by":"ada","answers":[{"question":"q","selected":["a"]}]}`)
 	if code != "410" || reply["status"] != "expired" || reply["reason"] != "owner-lost" {
 		t.Errorf("answer to the expired: %s %v", code, reply)
 	}
-	code, reply = c.ask("ledger.answer", `{"harness":"h1","session":"s1","prompt":"keep","by":"ada","answers":[{"question":"q","selected":["a"]}]}`)
+	code, reply = c.ask("ledger.answer",
+		`{"harness":"h1","session":"s1","prompt":"keep","by":"ada","answers":[{"question":"q","selected":["a"]}]}`)
 	if code != "" || reply["seq"] == nil {
 		t.Fatalf("answer to the kept: %s %v", code, reply)
 	}
@@ -289,7 +302,7 @@ func TestADeadHarnessIsRecoveredAndItsQuestionStaysAnswerable(t *testing.T) {
 	c.takeOver(work)
 }
 
-// takeOver is the next incarnation: it takes the work of the session that nobody owns in one commit.
+// takeOver claims a session without an owner as the next incarnation, in one commit.
 func (c *cell) takeOver(work map[string]any) {
 	c.t.Helper()
 	inc := c.lease("ready", lasting)
@@ -311,12 +324,14 @@ func TestBadInputIsParkedAndTheSessionGoesOn(t *testing.T) {
 	if _, err := c.publish("s1", []byte("this is no batch")); err != nil {
 		t.Fatal(err)
 	}
-	c.say("s1", inc, 1, fact{"tool.interrupted", "c1", `{"call":"c1","reason":"x"}`}) // out of role
-	c.say("s1", inc, 7, fact{"tool.completed", "c1", `{"call":"c1"}`})                // an epoch of the future
+	// a kind that the harness may not append
+	c.say("s1", inc, 1, fact{"tool.interrupted", "c1", `{"call":"c1","reason":"x"}`})
+	c.say("s1", inc, 7, fact{"tool.completed", "c1", `{"call":"c1"}`}) // an epoch of the future
 	c.say("s1", inc, 1, fact{"tool.vanished", "c1", `{}`})
 	c.say("s1", inc, 1, fact{"tool.completed", "c1", `{"call":"c1"}`})
 	doc := c.entry("session.h1.s1", func(d map[string]any) bool { return d["seq"] == float64(c.seq["s1"]) })
-	if doc["parked"] != 2.0 || doc["unknown_facts"] != 1.0 || at(doc, "ignored", "count") != 1.0 || at(doc, "ignored", "last", "why") != "epoch" || at(doc, "tools", "c1") != nil {
+	if doc["parked"] != 2.0 || doc["unknown_facts"] != 1.0 || at(doc, "ignored", "count") != 1.0 ||
+		at(doc, "ignored", "last", "why") != "epoch" || at(doc, "tools", "c1") != nil {
 		t.Errorf("document: %v", doc)
 	}
 	parked, err := c.js.Stream(t.Context(), "HF_PARKED")
@@ -357,12 +372,15 @@ func TestEverythingIsThereAfterAKill(t *testing.T) {
 		t.Error("a killed process ended well")
 	}
 	c.start(url)
-	code, reply := c.ask("ledger.answer", `{"harness":"h1","session":"s1","prompt":"keep","by":"ada","answers":[{"question":"q","selected":["b"]}]}`)
+	code, reply := c.ask("ledger.answer",
+		`{"harness":"h1","session":"s1","prompt":"keep","by":"ada","answers":[{"question":"q","selected":["b"]}]}`)
 	if code != "" {
 		t.Fatalf("answer: %s %v", code, reply)
 	}
 	c.seq["s1"] = uint64(reply["seq"].(float64))
-	work := c.entry("work.h1.s1", func(d map[string]any) bool { return at(d, "prompts", "keep", "status") == "answered" })
+	work := c.entry("work.h1.s1", func(d map[string]any) bool {
+		return at(d, "prompts", "keep", "status") == "answered"
+	})
 	if work["owned"] != true {
 		t.Errorf("the owner was declared dead while only the broker was away: %v", work)
 	}
