@@ -16,7 +16,7 @@ RACE_PACKAGES := ./bridges/... ./cmd/... ./examples/... ./harness/... ./internal
 golden_packages = $(sort $(dir $(shell grep -rl --include='*_test.go' 'flag.Bool."update"' .)))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fmt vet lint race power clients long mutate golden bench render
+.PHONY: help run test check fmt vet lint race cell power clients long mutate golden bench render
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,14 +25,14 @@ run: ## build, start everything, play a crash, watch it heal
 	CGO_ENABLED=0 $(GO) build -o bin/holdfast ./cmd/holdfast
 	./bin/holdfast try
 
-# What measures time, or kills real processes, runs by itself.
-ALONE := ./test/...
+# What measures time, or kills real processes, runs by itself. The target cell has the tests of test/cell.
+ALONE = $$($(GO) list ./test/... | grep -v /test/cell)
 
 test: ## all tests that need nothing but Go
 	CGO_ENABLED=0 $(GO) test -timeout $(TEST_TIME) $$($(GO) list ./... | grep -v /test/)
 	CGO_ENABLED=0 $(GO) test -p 1 -timeout $(TEST_TIME) $(ALONE)
 
-check: fmt vet lint test ## what has to hold before a commit
+check: fmt vet lint test cell ## what has to hold before a commit
 
 fmt: ## is everything formatted
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt these files:"; echo "$$files"; exit 1; fi
@@ -49,6 +49,9 @@ lint: ## golangci-lint, pinned
 
 race: ## tests with the race detector where goroutines meet (needs a C compiler)
 	CGO_ENABLED=1 $(GO) test -race -timeout $(TEST_TIME) $(RACE_PACKAGES)
+
+cell: ## attack, restart, cut off and fill up a deployed cell (with root, iproute2 and namespaces as deployed; says so where it cannot)
+	CGO_ENABLED=0 $(GO) test -count=1 -v -timeout $(TEST_TIME) ./test/cell
 
 power: ## cut the power of a machine with a broker (needs root, FUSE, loop devices, e2fsprogs and xfsprogs; says so where it cannot)
 	cd test/power && CGO_ENABLED=0 $(GO) test -count=1 -v -timeout $(LONG_TIME) .

@@ -188,14 +188,15 @@ func permissionsCommand(a *app) *cobra.Command {
 
 Every service is a user of its own, and every harness, person and operator that is named. A harness can write only as itself,
 to its own sessions. A person writes nothing, but asks the services on hf.svc.<service>.<verb>.<name>. Harnesses and people have
-an account each, with imports for what they may do, so that no reply goes to another user. nats-server reads each password
-from the variable that is printed: of the file that --passwords names, or of its environment. It needs no broker.`,
+an account each, with imports for what they may do, so that no reply goes to another user. nats-server reads each password,
+or the public nkey of a user of --nkey-user, from the variable that is printed: of the file that --passwords names, or of its
+environment. It needs no broker.`,
 		"holdfast permissions --harness my-agent --person ann --operator root --passwords users.conf > permissions.conf",
 		"echo 'include ./permissions.conf' >> nats-server.conf")
 	cmd := &cobra.Command{Use: "permissions", Short: "Print the permissions of a secured cell", Long: long, Example: example, GroupID: groupRepair, Args: arguments(0, 0)}
 	a.take(cmd, []string{"prefix"})
 	named.bind(cmd)
-	cmd.Flags().StringVar(&passwords, "passwords", "", "a `file` with the passwords as variables, which the printed configuration includes; relative to its own folder")
+	cmd.Flags().StringVar(&passwords, "passwords", "", "a `file` with the passwords and public nkeys as variables, which the printed configuration includes; relative to its own folder")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		users, err := named.users(cmd, a.prefix)
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 // cellUsers are the users of a secured cell that flags name.
 type cellUsers struct {
 	harnesses, people, operators []string
+	nkeys                        []string // the names of users that log in with nkeys
 }
 
 // bind gives a command the flags.
@@ -20,6 +21,9 @@ func (u *cellUsers) bind(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&u.harnesses, "harness", nil, "a harness `id`; may be repeated")
 	cmd.Flags().StringArrayVar(&u.people, "person", nil, "a person's `name`; may be repeated")
 	cmd.Flags().StringArrayVar(&u.operators, "operator", nil, "an operator's `name`: a person who may also rebuild and sweep; may be repeated")
+	cmd.Flags().StringArrayVar(&u.nkeys, "nkey-user", nil,
+		"the `name` of a user that logs in with an nkey in place of a password, such as holdfast-ledger, harness-my-agent or ann; "+
+			"* for all; may be repeated")
 }
 
 // users is all users of the cell, services among them.
@@ -29,6 +33,9 @@ func (u *cellUsers) users(cmd *cobra.Command, prefix string) ([]permission.User,
 		return nil, usage(cmd, "--%v", err)
 	}
 	users, err := permission.Users(cell, u.harnesses, u.people, u.operators)
+	if err == nil {
+		err = permission.WithNKeys(users, u.nkeys)
+	}
 	if err != nil {
 		return nil, usage(cmd, "%v", err)
 	}
@@ -51,8 +58,9 @@ func secretsCommand(a *app) *cobra.Command {
 	long, example := describe(`Make the passwords and certificates of a secured cell, as files in DIR.
 
 Each folder in DIR is one Kubernetes secret: one for each user (password, ca.crt, tls.crt, tls.key), nats-users with the
-passwords for the broker, nats-tls for its clients and nats-routes-tls for its nodes. Two authorities sign: one for clients,
-one for nodes. Their keys (*.ca.key) stay in DIR: keep DIR offline. A second run keeps what is there and makes what is missing;
+passwords for the broker, nats-tls for its clients and nats-routes-tls for its nodes. A user of --nkey-user has the seed of an
+nkey (nkey) in place of a password; the broker gets the public key. Two authorities sign:
+one for clients, one for nodes. Their keys (*.ca.key) stay in DIR: keep DIR offline. A second run keeps what is there and makes what is missing;
 it makes a certificate again when less than a third of its time is left. Remove a file to have it made again. It needs no
 broker.`,
 		"holdfast secrets ./secrets --harness my-agent --person screen --operator operator")

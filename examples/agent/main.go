@@ -5,6 +5,8 @@
 //	OPENAI_API_KEY=… go run ./examples/agent --session demo "What is in this directory?"
 //	holdfast watch demo                                      # its steps, its questions, its next retry
 //
+// It takes the connection flags of the program holdfast, such as -password-file and -tls-ca, and their variables.
+//
 // # Where the state is
 //
 //	conversation   on this machine's disk, one file per session (--dir): the messages for the model, entry by entry
@@ -40,6 +42,9 @@ const leaveMaxS = 10
 // config has the values of the flags.
 type config struct {
 	nats, creds, prefix  string
+	passwordFile, nkey   string
+	tlsCA, tlsCert       string
+	tlsKey               string
 	harness, session     string
 	endpoint, key, model string
 	dir, root            string
@@ -75,6 +80,11 @@ func flags(args []string, side io.Writer) (config, error) {
 	fs.SetOutput(side)
 	fs.StringVar(&cfg.nats, "nats", "nats://127.0.0.1:4222", "the broker's address")
 	fs.StringVar(&cfg.creds, "creds", "", "a credentials file for the broker")
+	fs.StringVar(&cfg.passwordFile, "password-file", "", "a file with the password of the user in -nats")
+	fs.StringVar(&cfg.nkey, "nkey", "", "a file with the seed of an nkey")
+	fs.StringVar(&cfg.tlsCA, "tls-ca", "", "a file with the broker's authorities (default: the system's)")
+	fs.StringVar(&cfg.tlsCert, "tls-cert", "", "a file with this client's certificate")
+	fs.StringVar(&cfg.tlsKey, "tls-key", "", "the file with the key of -tls-cert")
 	fs.StringVar(&cfg.prefix, "prefix", "hf", "the cell's prefix")
 	fs.StringVar(&cfg.harness, "harness", "agent", "the harness id: this installation")
 	fs.StringVar(&cfg.session, "session", "demo", "the session that is opened, and that the message goes to")
@@ -86,17 +96,36 @@ func flags(args []string, side io.Writer) (config, error) {
 	fs.StringVar(&cfg.dir, "dir", ".agent", "where conversations are kept")
 	fs.StringVar(&cfg.root, "root", ".", "the working directory of the tools")
 	fs.DurationVar(&cfg.ttl, "ttl", 15*time.Second, "how long after a crash it is noticed")
-	if err := fs.Parse(args); err != nil {
+	if err := errors.Join(fromEnvironment(fs), fs.Parse(args)); err != nil {
 		return cfg, err
 	}
 	cfg.message = strings.Join(fs.Args(), " ")
 	return cfg, nil
 }
 
+// connectionFlags can also be set by variables, as those of the program holdfast: -tls-ca is HOLDFAST_TLS_CA.
+var connectionFlags = []string{"nats", "creds", "password-file", "nkey", "tls-ca", "tls-cert", "tls-key", "prefix"}
+
+// fromEnvironment sets the connection flags that the environment has. The command line takes precedence.
+func fromEnvironment(fs *flag.FlagSet) error {
+	for _, name := range connectionFlags {
+		variable := "HOLDFAST_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+		value := os.Getenv(variable)
+		if value == "" {
+			continue
+		}
+		if err := fs.Set(name, value); err != nil {
+			return fmt.Errorf("%s: %w", variable, err)
+		}
+	}
+	return nil
+}
+
 // run works until ctx ends, then leaves gracefully.
 func run(ctx context.Context, cfg config, out io.Writer) (err error) {
-	h, err := harness.Connect(ctx, harness.Config{ID: cfg.harness, URL: cfg.nats, Creds: cfg.creds, Prefix: cfg.prefix,
-		TTL: cfg.ttl})
+	h, err := harness.Connect(ctx, harness.Config{ID: cfg.harness, URL: cfg.nats, Creds: cfg.creds,
+		PasswordFile: cfg.passwordFile, NKey: cfg.nkey, TLSCA: cfg.tlsCA, TLSCert: cfg.tlsCert, TLSKey: cfg.tlsKey,
+		Prefix: cfg.prefix, TTL: cfg.ttl})
 	if err != nil {
 		return err
 	}

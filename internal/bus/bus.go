@@ -235,9 +235,11 @@ func orDefault(s, d string) string {
 // connect tries until it is connected, ctx ends or the broker refuses us.
 func (b *Bus) connect(ctx context.Context) error {
 	var last error
+	nkey := newNKeyLogin(b.cfg.NKey)
 	try := func() error {
-		nc, err := nats.Connect(dialed(b.cfg), b.options()...)
+		nc, err := nats.Connect(dialed(b.cfg), b.options(nkey)...)
 		if err == nil {
+			nkey.connected(nc)
 			b.nc = nc
 			return nil
 		}
@@ -291,7 +293,7 @@ func (b *Bus) target() string {
 	return Redacted(orDefault(b.cfg.URL, nats.DefaultURL))
 }
 
-func (b *Bus) options() []nats.Option {
+func (b *Bus) options(nkey *nkeyLogin) []nats.Option {
 	opts := []nats.Option{
 		nats.Name(b.cfg.Name),
 		nats.Timeout(connectTimeoutMS * time.Millisecond),
@@ -309,10 +311,7 @@ func (b *Bus) options() []nats.Option {
 	if b.cfg.Server != nil {
 		opts = append(opts, nats.InProcessServer(b.cfg.Server))
 	}
-	if b.cfg.Creds != "" {
-		opts = append(opts, nats.UserCredentials(b.cfg.Creds))
-	}
-	opts = append(opts, loginOptions(b.cfg)...)
+	opts = append(opts, loginOptions(b.cfg, nkey)...)
 	if b.cfg.Inbox != "" {
 		opts = append(opts, nats.CustomInboxPrefix(b.cfg.Inbox))
 	}

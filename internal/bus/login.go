@@ -5,9 +5,12 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
@@ -53,9 +56,12 @@ func checkFiles(cfg Config) error {
 }
 
 // loginOptions are how a client proves who it is, and whom it talks to. Files are read again at each new connection, so a
-// password or a certificate can be replaced while a process runs.
-func loginOptions(cfg Config) []nats.Option {
+// password, an nkey, credentials or a certificate can be replaced while a process runs. nkey is nil without one.
+func loginOptions(cfg Config, nkey *nkeyLogin) []nats.Option {
 	var opts []nats.Option
+	if cfg.Creds != "" {
+		opts = append(opts, nats.UserCredentials(cfg.Creds))
+	}
 	if cfg.PasswordFile != "" {
 		opts = append(opts, nats.UserInfoHandler(func() (user, password string) {
 			body, err := os.ReadFile(cfg.PasswordFile)
@@ -71,21 +77,92 @@ func loginOptions(cfg Config) []nats.Option {
 	if cfg.TLSCert != "" {
 		opts = append(opts, nats.ClientCert(cfg.TLSCert, cfg.TLSKey))
 	}
-	if cfg.NKey != "" {
-		opts = append(opts, func(o *nats.Options) error {
-			nkey, err := nats.NkeyOptionFromSeed(cfg.NKey)
-			if err != nil {
-				return err
-			}
-			return nkey(o)
-		})
+	if nkey != nil {
+		opts = append(opts, nkey.option, nats.SetCustomDialer(nkey))
 	}
 	return opts
 }
 
-// dialed is the broker's URL as it is connected to: a user without a password in it would be taken for a token.
+// nkeyLogin logs in with the nkey whose seed a file has at the time of each connection. nats.go takes the public key
+// only once, with the options. It calls the dialer before each connection, under the lock of the connection and in the
+// goroutine that logs in afterwards, so the dialer replaces the public key.
+type nkeyLogin struct {
+	path   string
+	dialer net.Dialer
+	nc     atomic.Pointer[nats.Conn] // nil until the first connection is made
+}
+
+// newNKeyLogin returns nil if there is no file.
+func newNKeyLogin(path string) *nkeyLogin {
+	if path == "" {
+		return nil
+	}
+	return &nkeyLogin{path: path, dialer: net.Dialer{Timeout: connectTimeoutMS * time.Millisecond}}
+}
+
+// connected names the connection whose public key has to follow the file.
+func (l *nkeyLogin) connected(nc *nats.Conn) {
+	if l != nil {
+		l.nc.Store(nc)
+	}
+}
+
+// option is the login at the first connection.
+func (l *nkeyLogin) option(o *nats.Options) error {
+	public, err := l.public()
+	if err != nil {
+		return err
+	}
+	return nats.Nkey(public, l.sign)(o)
+}
+
+// Dial implements [nats.CustomDialer].
+func (l *nkeyLogin) Dial(network, address string) (net.Conn, error) {
+	if nc := l.nc.Load(); nc != nil {
+		if public, err := l.public(); err == nil { // else the signature fails, and it is tried again
+			nc.Opts.Nkey = public
+		}
+	}
+	return l.dialer.Dial(network, address)
+}
+
+// public returns the public key of the seed.
+func (l *nkeyLogin) public() (public string, err error) {
+	err = l.with(func(pair nkeys.KeyPair) error {
+		public, err = pair.PublicKey()
+		return err
+	})
+	return public, err
+}
+
+// sign signs what the broker sends to a client that logs in.
+func (l *nkeyLogin) sign(nonce []byte) (signature []byte, err error) {
+	err = l.with(func(pair nkeys.KeyPair) error {
+		signature, err = pair.Sign(nonce)
+		return err
+	})
+	return signature, err
+}
+
+// with reads the seed, and removes it from memory after its use.
+func (l *nkeyLogin) with(use func(pair nkeys.KeyPair) error) error {
+	body, err := os.ReadFile(l.path)
+	if err != nil {
+		return fmt.Errorf("bus: nkey: %w", err)
+	}
+	defer clear(body)
+	pair, err := nkeys.ParseDecoratedNKey(body)
+	if err != nil {
+		return fmt.Errorf("bus: nkey %s: %w", l.path, err)
+	}
+	defer pair.Wipe()
+	return use(pair)
+}
+
+// dialed is the broker's URL as it is connected to. A user in it would be taken for a token, or in place of the nkey, so
+// it is removed when a file has the login.
 func dialed(cfg Config) string {
-	if cfg.PasswordFile == "" {
+	if cfg.PasswordFile == "" && cfg.NKey == "" && cfg.Creds == "" {
 		return cfg.URL
 	}
 	all := strings.Split(cfg.URL, ",")

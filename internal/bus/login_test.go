@@ -52,6 +52,7 @@ authorization: { users: [ { user: ann, password: pw }, { nkey: `+public+` } ] }`
 	}{
 		"password in a file":     {with(bus.Config{URL: ann, PasswordFile: password}, own), true, nil},
 		"nkey":                   {with(bus.Config{URL: s.URL(), NKey: nkey}, own), true, nil},
+		"nkey and a user":        {with(bus.Config{URL: ann, NKey: nkey}, own), true, nil},
 		"wrong password":         {with(bus.Config{URL: ann, PasswordFile: wrong}, own), false, bus.ErrForbidden},
 		"no login":               {with(bus.Config{URL: s.URL()}, own), false, bus.ErrForbidden},
 		"foreign certificate":    {with(bus.Config{URL: ann, PasswordFile: password}, foreign), false, bus.ErrUnreachable},

@@ -18,6 +18,7 @@ type User struct {
 	Name     string // the login
 	Account  string // of NATS
 	Password string // the environment variable that holds it
+	NKey     string // the variable that holds the public nkey of a user that logs in with one; "": a password
 	What     string // the user's role, for people
 	Grant    Grant
 }
@@ -79,8 +80,32 @@ func Users(c events.Cell, harnesses, people, operators []string) ([]User, error)
 // unnameable matches characters that a variable's name cannot contain.
 var unnameable = regexp.MustCompile(`[^A-Z0-9]+`)
 
-// PasswordPrefix is the prefix of each password's variable.
-const PasswordPrefix = "HOLDFAST_PASSWORD_"
+// Prefixes of the variables of passwords and of public nkeys.
+const (
+	PasswordPrefix = "HOLDFAST_PASSWORD_"
+	nkeyPrefix     = "HOLDFAST_NKEY_"
+)
+
+// AllUsers stands for the names of all users.
+const AllUsers = "*"
+
+// WithNKeys changes the users of these names to log in with nkeys in place of passwords. It fails on a name that no
+// user has.
+func WithNKeys(users []User, names []string) error {
+	for _, name := range names {
+		found := false
+		for i := range users {
+			if name == AllUsers || name == users[i].Name {
+				users[i].NKey = nkeyPrefix + strings.TrimPrefix(users[i].Password, PasswordPrefix)
+				found = true
+			}
+		}
+		if !found {
+			return fmt.Errorf("permission: no user has the name %q", name)
+		}
+	}
+	return nil
+}
 
 func variableOf(name string) string {
 	return PasswordPrefix + unnameable.ReplaceAllString(strings.ToUpper(name), "_")
@@ -160,7 +185,11 @@ func answersOf(subject string) string {
 }
 
 func writeUser(b *strings.Builder, u User) {
-	fmt.Fprintf(b, "      # %s\n      { user: %q, password: $%s, permissions: {\n", u.What, u.Name, u.Password)
+	login := fmt.Sprintf("user: %q, password: $%s", u.Name, u.Password)
+	if u.NKey != "" {
+		login = "nkey: $" + u.NKey
+	}
+	fmt.Fprintf(b, "      # %s\n      { %s, permissions: {\n", u.What, login)
 	b.WriteString("          publish: {\n")
 	list(b, "allow", u.Grant.Publish)
 	list(b, "deny", u.Grant.PublishDeny)

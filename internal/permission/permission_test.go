@@ -166,3 +166,37 @@ func TestTheCellsAccountIsForServices(t *testing.T) {
 		t.Error("a service may answer on every subject that a request names")
 	}
 }
+
+// Users that are named, or all of them, log in with nkeys. The permissions stay the same.
+func TestWithNKeys(t *testing.T) {
+	users := func() []User {
+		all, err := Users(cell(t), []string{"my agent"}, []string{"ann"}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	plain, some, all := users(), users(), users()
+	err1, err2 := WithNKeys(some, []string{"ann", "harness-my agent"}), WithNKeys(all, []string{AllUsers})
+	if err1 != nil || err2 != nil {
+		t.Fatal(err1, err2)
+	}
+	if err := WithNKeys(users(), []string{"bob"}); err == nil {
+		t.Error("a user that does not exist has an nkey")
+	}
+	for conf, passwords := range map[string]int{Conf(plain): len(plain), Conf(some): len(plain) - 2, Conf(all): 0} {
+		if strings.Count(conf, "password: $") != passwords || strings.Count(conf, "nkey: $") != len(plain)-passwords {
+			t.Errorf("want %d of %d users with passwords:\n%s", passwords, len(plain), conf)
+		}
+	}
+	if want := `{ nkey: $HOLDFAST_NKEY_PERSON_ANN, permissions: {`; !strings.Contains(Conf(some), want) {
+		t.Errorf("no %s", want)
+	}
+	rest := strings.NewReplacer(
+		`user: "ann", password: $HOLDFAST_PASSWORD_PERSON_ANN`, "nkey: $HOLDFAST_NKEY_PERSON_ANN",
+		`user: "harness-my agent", password: $HOLDFAST_PASSWORD_HARNESS_MY_AGENT`,
+		"nkey: $HOLDFAST_NKEY_HARNESS_MY_AGENT")
+	if rest.Replace(Conf(plain)) != Conf(some) {
+		t.Error("more than the login differs")
+	}
+}

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nkeys"
+
 	"github.com/holdfast-dev/holdfast/internal/permission"
 )
 
@@ -21,9 +23,10 @@ const (
 	NodesFolder  = "nats-users"      // passwords for the configuration of the nodes
 	ServerFolder = "nats-tls"        // the certificate that a node shows to clients
 	RoutesFolder = "nats-routes-tls" // the certificate that a node shows to other nodes
-	UsersFile    = "users.conf"      // the password of each user, as variables
+	UsersFile    = "users.conf"      // the password, or the public nkey, of each user, as variables
 	RoutesFile   = "routes.conf"     // the password and the addresses of the nodes, for the block cluster
 	PasswordFile = "password"
+	NKeyFile     = "nkey" // a seed
 	CAFile       = "ca.crt"
 	CertFile     = "tls.crt"
 	KeyFile      = "tls.key"
@@ -45,8 +48,8 @@ type Cell struct {
 	Now   time.Time
 }
 
-// Make writes the files to dir. A password that is there is kept. A certificate that is there is kept unless less than
-// a third of its time is left, or its names differ.
+// Make writes the files to dir. A password or an nkey that is there is kept. A certificate that is there is kept unless
+// less than a third of its time is left, or its names differ.
 func Make(dir string, c Cell) error {
 	if err := os.MkdirAll(dir, folderMode); err != nil {
 		return fmt.Errorf("secret: %w", err)
@@ -59,14 +62,18 @@ func Make(dir string, c Cell) error {
 	var conf strings.Builder
 	for _, u := range c.Users {
 		folder := filepath.Join(dir, Folder(u))
-		pw, err := password(filepath.Join(folder, PasswordFile))
+		variable, login, file := u.Password, password, PasswordFile
+		if u.NKey != "" {
+			variable, login, file = u.NKey, nkey, NKeyFile
+		}
+		value, err := login(filepath.Join(folder, file))
 		if err == nil {
 			err = c.certificate(folder, clients, u.Name)
 		}
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(&conf, "%s: %q\n", u.Password, pw)
+		fmt.Fprintf(&conf, "%s: %q\n", variable, value)
 	}
 	pw, err := password(filepath.Join(dir, "routes."+PasswordFile))
 	if err != nil {
@@ -122,6 +129,30 @@ func password(path string) (string, error) {
 	}
 	made := "p" + hex.EncodeToString(random)
 	return made, write(path, []byte(made))
+}
+
+// nkey reads the seed of an nkey, or makes one. It returns the public key.
+func nkey(path string) (public string, err error) {
+	seed, err := os.ReadFile(path)
+	var pair nkeys.KeyPair
+	switch {
+	case err == nil:
+		pair, err = nkeys.ParseDecoratedUserNKey(seed)
+	case errors.Is(err, fs.ErrNotExist):
+		if pair, err = nkeys.CreateUser(); err == nil {
+			seed, err = pair.Seed()
+		}
+		if err == nil {
+			err = write(path, seed)
+		}
+	}
+	if err == nil {
+		public, err = pair.PublicKey()
+	}
+	if err != nil {
+		return "", fmt.Errorf("secret: %s: %w", path, err)
+	}
+	return public, nil
 }
 
 func write(path string, body []byte) error {

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nkeys"
+
 	"github.com/holdfast-dev/holdfast/internal/permission"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
@@ -134,5 +136,45 @@ func TestMakeAgain(t *testing.T) {
 			`"`; !strings.Contains(last["nats-users/users.conf"], want) {
 			t.Errorf("users.conf has no %s", want)
 		}
+	}
+}
+
+// A user with an nkey has a seed in place of a password, which a second run keeps. The broker has the public key.
+func TestNKeys(t *testing.T) {
+	dir, c := t.TempDir(), cell(t, time.Now())
+	if err := permission.WithNKeys(c.Users, []string{"ann"}); err != nil {
+		t.Fatal(err)
+	}
+	first := made(t, dir, c)
+	if _, has := first["holdfast-person-ann/password"]; has || first["holdfast-ledger/password"] == "" {
+		t.Error("a user with an nkey has a password, or a user without one has none")
+	}
+	public := func(files map[string]string) string {
+		pair, err := nkeys.FromSeed([]byte(files["holdfast-person-ann/nkey"]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		key, err := pair.PublicKey()
+		if err != nil || !strings.Contains(files["nats-users/users.conf"], `HOLDFAST_NKEY_PERSON_ANN: "`+key+`"`) ||
+			strings.Contains(files["nats-users/users.conf"], "HOLDFAST_PASSWORD_PERSON_ANN") {
+			t.Errorf("%v: the broker has\n%s", err, files["nats-users/users.conf"])
+		}
+		return key
+	}
+	key := public(first)
+	if again := made(t, dir, c); again["holdfast-person-ann/nkey"] != first["holdfast-person-ann/nkey"] {
+		t.Error("an nkey is made again")
+	}
+	if err := os.Remove(filepath.Join(dir, "holdfast-person-ann/nkey")); err != nil {
+		t.Fatal(err)
+	}
+	if public(made(t, dir, c)) == key {
+		t.Error("a removed nkey is not made again")
+	}
+	if err := os.WriteFile(filepath.Join(dir, "holdfast-person-ann/nkey"), []byte("no seed"), fileMode); err != nil {
+		t.Fatal(err)
+	}
+	if err := Make(dir, c); err == nil {
+		t.Error("a file that has no seed is taken for one")
 	}
 }

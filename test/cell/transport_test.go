@@ -18,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/rs/zerolog"
 
+	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
@@ -115,10 +116,10 @@ func (w *world) joins(t *testing.T, cell *notes, login, transport, refused strin
 	return heard, said
 }
 
-// The broker's certificate and a user's password are replaced while everything runs: the broker reads its files on a
-// signal, clients read theirs at each connection. The broker is nats-server itself, as in the manifests.
+// The broker's certificate, a user's password and users' nkeys are replaced while everything runs: the broker reads its
+// files at a signal, clients read theirs at each connection. The broker is nats-server itself, as in the manifests.
 func TestReload(t *testing.T) {
-	w := &world{t: t, dir: t.TempDir()}
+	w := &world{t: t, dir: t.TempDir(), nkeys: []string{"holdfast-retry", "harness-" + attacker}}
 	w.secrets()
 	server, run := filepath.Join(t.TempDir(), "nats-server"), t.TempDir()
 	if out, err := exec.Command("go", "build", "-o", server,
@@ -126,15 +127,11 @@ func TestReload(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	address := w.server(server, run)
-	cfg := w.config("holdfast-ledger", events.ClassService, "ledger")
-	cfg.URL = "tls://holdfast-ledger@" + address
-	b, err := bus.Open(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
-	old, serial := w.password("holdfast-ledger"), w.serial(t, address)
-	for _, file := range []string{"holdfast-ledger/password", "nats-tls/tls.crt"} {
+	clients := w.loginsAt(address)
+	old, serial := w.kept("holdfast-ledger", "password"), w.serial(t, address)
+	oldKey := w.kept("holdfast-retry", "nkey")
+	for _, file := range []string{"holdfast-ledger/password", "holdfast-retry/nkey", "holdfast-harness-my-agent/nkey",
+		"nats-tls/tls.crt"} {
 		if err := os.Remove(filepath.Join(w.dir, file)); err != nil {
 			t.Fatal(err)
 		}
@@ -150,21 +147,90 @@ func TestReload(t *testing.T) {
 		now, err := w.shown(address)
 		return err == nil && now != serial
 	})
-	natstest.Until(t, "the client to be back with its new password", func() bool {
-		return b.Reconnects() > 0 && b.Connected()
-	})
-	if err := b.Ensure(t.Context()); err != nil {
-		t.Error(err)
+	for name, b := range clients.buses {
+		natstest.Until(t, name+" to be back with its new secret", func() bool {
+			return b.Reconnects() > 0 && b.Connected()
+		})
+		if err := b.Ensure(t.Context()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
-	cfg.URL, cfg.PasswordFile = "tls://holdfast-ledger:"+old+"@"+address, ""
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	if b, err := bus.Open(ctx, cfg); !errors.Is(err, bus.ErrForbidden) {
-		t.Errorf("the old password: %v", err)
+	if _, err := clients.harness.Open(t.Context(), "after", harness.Opening{}); err != nil {
+		t.Errorf("a harness after its nkey was replaced: %v", err)
+	}
+	for name, cfg := range map[string]bus.Config{
+		"the old password": {URL: "tls://holdfast-ledger@" + address, PasswordFile: old},
+		"the old nkey":     {URL: "tls://" + address, NKey: oldKey},
+	} {
+		f := w.folder("holdfast-ledger")
+		cfg.TLSCA, cfg.TLSCert, cfg.TLSKey = f+"/ca.crt", f+"/tls.crt", f+"/tls.key"
+		b, err := bus.Open(t.Context(), cfg)
+		if !errors.Is(err, bus.ErrForbidden) {
+			t.Errorf("%s: %v", name, err)
+		}
 		if err == nil {
 			b.Close()
 		}
 	}
+}
+
+// clients are connections of users: services with a password and with an nkey, and a harness with an nkey.
+type clients struct {
+	buses   map[string]*bus.Bus
+	harness *harness.Harness
+}
+
+// loginsAt connects users to the broker, until the test ends.
+func (w *world) loginsAt(address string) clients {
+	w.t.Helper()
+	all := clients{buses: map[string]*bus.Bus{}}
+	for _, service := range []string{"ledger", "retry"} {
+		name := "holdfast-" + service
+		cfg := w.config(name, events.ClassService, service)
+		cfg.URL = "tls://" + name + "@" + address
+		if service == "retry" {
+			cfg.PasswordFile, cfg.NKey = "", w.folder(name)+"/nkey"
+		}
+		b, err := bus.Open(w.t.Context(), cfg)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		w.t.Cleanup(b.Close)
+		if err := b.Ensure(w.t.Context()); err != nil {
+			w.t.Fatal(err)
+		}
+		all.buses[name] = b
+	}
+	f := w.folder("harness-" + attacker)
+	h, err := harness.Connect(w.t.Context(), harness.Config{ID: attacker,
+		URL: "tls://harness-" + attacker + "@" + address, NKey: f + "/nkey",
+		TLSCA: f + "/ca.crt", TLSCert: f + "/tls.crt", TLSKey: f + "/tls.key"})
+	if err == nil {
+		_, err = h.Open(w.t.Context(), "before", harness.Opening{})
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(w.t.Context()), probeTimeout)
+		defer cancel()
+		if err := h.Close(ctx); err != nil {
+			w.t.Error(err)
+		}
+	})
+	all.harness = h
+	return all
+}
+
+// kept copies a user's secret, and returns the path of the copy.
+func (w *world) kept(user, file string) string {
+	w.t.Helper()
+	body, err := os.ReadFile(filepath.Join(w.folder(user), file))
+	path := filepath.Join(w.t.TempDir(), file)
+	if err = errors.Join(err, os.WriteFile(path, body, 0o600)); err != nil {
+		w.t.Fatal(err)
+	}
+	return path
 }
 
 // server runs nats-server with the configuration for one node, on a port of the system's choice, until the test ends.

@@ -49,6 +49,7 @@ type world struct {
 	victim  *bus.Bus
 	object  string   // of the victim
 	service *account // the ledger's user: it may read every stream
+	nkeys   []string // users that log in with nkeys
 }
 
 func read(t *testing.T, file string) string {
@@ -84,6 +85,9 @@ func (w *world) secrets(nodes ...string) {
 	}
 	users := []string{"--harness", attacker, "--harness", victim, "--person", "ann", "--person", "bob", "--operator",
 		"root"}
+	for _, name := range w.nkeys {
+		users = append(users, "--nkey-user", name)
+	}
 	args := append([]string{"secrets", w.dir}, users...)
 	for _, n := range nodes {
 		args = append(args, "--node", n)
