@@ -2,11 +2,13 @@ package harness_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -308,5 +310,131 @@ func TestACallDoesNotEndWithoutTheAnswer(t *testing.T) {
 				t.Errorf("owed: %v, %+v", owed, f)
 			}
 		})
+	}
+}
+
+// TestUnattended: the log says that nothing waits for a decision where only this process could take it in, and no Ask does.
+func TestUnattended(t *testing.T) {
+	for name, c := range map[string]struct {
+		turn, background, another bool
+		want                      bool
+	}{
+		"outside of any turn":        {want: true},
+		"another Ask waits":          {another: true},
+		"in a turn":                  {turn: true},
+		"of a call in a turn's back": {turn: true, background: true, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it mostly waits
+			w := newWorld(t)
+			h := w.connect()
+			s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+			ask, p := s.Ask, harness.Prompt{ID: "p1", Questions: question(), OnOwnerLoss: events.LossKeep}
+			if c.turn {
+				turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+				p.Call = must[*harness.Call](t)(turn.Tool(w.ctx, harness.Tool{ID: "c1", Name: "ask", Background: c.background})).ID()
+				ask = turn.Ask
+			}
+			short, cancel := context.WithCancel(w.ctx)
+			gaveUp := make(chan error, 1)
+			go func() {
+				_, err := ask(short, p)
+				gaveUp <- err
+			}()
+			w.awaiting("s", "p1")
+			if c.another {
+				go func() { _, _ = ask(w.ctx, p) }() // until the world ends
+				natstest.Until(t, "the other Ask", func() bool { return harness.Asking(s, "p1") == 2 })
+			}
+			cancel()
+			wantErr(t, <-gaveUp, context.Canceled)
+			if c.want {
+				w.until("s", "the prompt to be unattended", func(st *session.State) bool { return st.Prompts["p1"].Unattended })
+				return
+			}
+			check(t, s.Append(w.ctx, events.MessageAccepted{Message: "m1", Synthetic: true, Content: json.RawMessage(`"x"`)}))
+			if w.state("s").Prompts["p1"].Unattended {
+				t.Error("the prompt is unattended")
+			}
+		})
+	}
+}
+
+// TestUnattendedAfterALostLease: a process starts over, and asks its open questions again. Nothing waits for one of them: the
+// log says so under the new epoch, too. An Ask waits for the other one.
+func TestUnattendedAfterALostLease(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect()
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	check(t, h.Ready(w.ctx))
+	short, cancel := context.WithCancel(w.ctx)
+	gaveUp := make(chan error, 2)
+	for id, ctx := range map[string]context.Context{"left": short, "waits": w.ctx} {
+		go func() {
+			_, err := s.Ask(ctx, harness.Prompt{ID: id, Questions: question(), OnOwnerLoss: events.LossKeep})
+			gaveUp <- err
+		}()
+		w.awaiting("s", id)
+	}
+	cancel()
+	wantErr(t, <-gaveUp, context.Canceled)
+	w.until("s", "the prompt to be unattended", func(st *session.State) bool { return st.Prompts["left"].Unattended })
+	w.dropLease(h)
+	w.until("s", "the prompts under the next epoch", func(st *session.State) bool {
+		left, waits := st.Prompts["left"], st.Prompts["waits"]
+		return st.Epoch == 2 && left.Epoch == 2 && left.Unattended && waits.Epoch == 2 && !waits.Unattended
+	})
+	w.mustAnswer("s", "left", "blue")
+	if f, ok := w.state("s").Owed(); ok {
+		t.Errorf("owed while a question blocks: %+v", f)
+	}
+	w.mustAnswer("s", "waits", "red")
+	check(t, <-gaveUp)
+	w.until("s", "a turn to be owed for the one answer", func(st *session.State) bool {
+		f, ok := st.Owed()
+		return ok && len(f.Prompts) == 1 && f.Prompts[0] == "left"
+	})
+}
+
+// TestUnattendedOnce: an Ask that does not even begin says no more than the one before it. One that is refused because
+// another Ask has returned the answer says nothing: the agent has the answer.
+func TestUnattendedOnce(t *testing.T) {
+	w := newWorld(t)
+	h := w.connect()
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	must[*harness.Call](t)(turn.Tool(w.ctx, harness.Tool{ID: "c1", Name: "ask", Background: true}))
+	p := harness.Prompt{ID: "p1", Call: "c1", Questions: question()}
+	over, cancel := context.WithCancel(w.ctx)
+	gaveUp := ask(over, turn, p)
+	w.awaiting("s", "p1")
+	cancel()
+	wantErr(t, got(t, gaveUp).err, context.Canceled)
+	w.until("s", "the prompt to be unattended", func(st *session.State) bool { return st.Prompts["p1"].Unattended })
+	said := func(after string) (n int) {
+		check(t, s.Append(w.ctx, events.MessageAccepted{Message: after, Synthetic: true, Content: json.RawMessage(`"x"`)}))
+		for _, c := range must[[]events.Commit](t)(w.bus.Read(w.ctx, ref("s"), 0)) {
+			for i := range c.Events {
+				if c.Events[i].Kind == (events.PromptUnattended{}).Kind() {
+					n++
+				}
+			}
+		}
+		return n
+	}
+	_, err := turn.Ask(over, p)
+	wantErr(t, err, context.Canceled)
+	if n := said("m1"); n != 1 {
+		t.Errorf("said %d times after an Ask that did not begin", n)
+	}
+
+	waits := ask(w.ctx, turn, p)
+	w.until("s", "the prompt to be asked again", func(st *session.State) bool { return !st.Prompts["p1"].Unattended })
+	w.mustAnswer("s", "p1", "blue")
+	check(t, got(t, waits).err)
+	_, err = turn.Ask(w.ctx, p)
+	wantErr(t, err, harness.ErrClosedID)
+	if n := said("m2"); n != 1 || w.state("s").Prompts["p1"].Unattended {
+		t.Errorf("said %d times after an Ask of what the agent has", n)
 	}
 }

@@ -201,6 +201,8 @@ func stands(st *session.State, f events.Fact) (session.Ending, bool) {
 		turn, call = f.Turn, f.Call
 	case events.PromptDelivered:
 		return st.Ended(session.EntityPrompt, f.Prompt)
+	case events.PromptUnattended:
+		return st.Ended(session.EntityPrompt, f.Prompt)
 	}
 	if e, ok := st.Ended(session.EntityTurn, turn); ok && turn != "" {
 		return e, true

@@ -330,6 +330,9 @@ func (s *Session) reclaiming(l, was *life, epoch uint64) (facts []events.Fact, r
 		case p.Epoch != epoch:
 		case p.Status == session.Awaiting:
 			a.Prompts = append(a.Prompts, Prompt{ID: id})
+			if p.Unattended {
+				told = append(told, events.PromptUnattended{Prompt: id}) // which its new request takes back
+			}
 		case s.heard(id):
 			told = append(told, events.PromptDelivered{Prompt: id}) // under a lower epoch it would be taken for lost
 		}

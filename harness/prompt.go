@@ -101,7 +101,8 @@ func (w *waiter) settled() bool {
 // when that was while no process was there. An attempt that continues a turn (a retry, a resume, a follow-up) is given the
 // same answer again. An id whose settlement this turn has returned already, or that is kept no longer, is [ErrClosedID].
 // When ctx ends, the prompt stays open: ask again, or withdraw it. If a person decides after that, the prompt's call does not end
-// without the decision ([ErrUnread]); where the turn ends without it, another turn brings it to the agent.
+// without the decision ([ErrUnread]); where the turn ends without it, another turn brings it to the agent. A question outside
+// of any turn, or of a call in the background, has no such end: its decision calls for a turn as soon as the session rests.
 func (t *Turn) Ask(ctx context.Context, p Prompt) (Answer, error) { return t.s.ask(ctx, t.id, p) }
 
 // Ask is [Turn.Ask] for a prompt that belongs to no turn.
@@ -124,8 +125,8 @@ func (s *Session) ask(ctx context.Context, turn string, p Prompt) (a Answer, err
 		return Answer{}, err
 	}
 	w := s.expect(p.ID)
-	defer s.unexpect(p.ID, w)
 	defer func() {
+		s.unexpect(p.ID, w)
 		if err != nil {
 			s.giveUp(p.ID)
 		}
@@ -187,7 +188,7 @@ func (s *Session) attach(st *session.State, prompt string) (done bool, settled u
 	}
 	switch {
 	case p != nil && p.Status == session.Awaiting:
-		return p.Epoch == st.Epoch, 0, nil
+		return p.Epoch == st.Epoch && !p.Unattended, 0, nil
 	case !ended && p == nil:
 		return false, 0, nil
 	case told:
@@ -341,14 +342,29 @@ func (s *Session) verifyOwner(ctx context.Context) error {
 	}
 }
 
-// giveUp remembers that an Ask returns before its prompt is settled. It forgets prompts that the session has no longer.
+// giveUp remembers that an Ask returns without the decision about its prompt, and says so in the log where nothing else brings
+// the decision to the agent. It forgets prompts that the session has no longer.
 func (s *Session) giveUp(prompt string) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.gaveUp[prompt] = true
 	if len(s.gaveUp) > toldMax && s.st != nil {
 		maps.DeleteFunc(s.gaveUp, func(id string, _ bool) bool { return s.st.Prompts[id] == nil && id != prompt })
 	}
+	s.mu.Unlock()
+	s.sayLater(events.PromptUnattended{Prompt: prompt}, func(st *session.State) bool { return s.unattended(st, prompt) })
+}
+
+// unattended reports whether the log does not say yet that nothing here waits for the decision about a prompt, and only this
+// process could take that decision in: the prompt belongs to no turn, or to a call that outlives its turn. The session is
+// locked.
+func (s *Session) unattended(st *session.State, prompt string) bool {
+	p := st.Prompts[prompt]
+	_, told := s.told[prompt]
+	if p == nil || p.Unattended || told || s.waiters[prompt] != nil {
+		return false
+	}
+	c := st.Tools[p.Call]
+	return p.Turn == "" || c != nil && c.Background
 }
 
 // unread returns [ErrUnread] if facts end a call whose prompt a person has decided, after the Ask for it gave up: the end of the
@@ -369,7 +385,11 @@ func (s *Session) unread(st *session.State, facts []events.Event) error {
 		}
 		for id, p := range st.Prompts {
 			decided := p.Status == session.Answered || p.Status == session.Rejected
-			if _, told := s.told[id]; p.Call == call && decided && s.gaveUp[id] && !told {
+			_, told := s.told[id]
+			if _, carried := st.Carries(id); carried && p.Turn != st.Turn.ID {
+				told = true // the open turn has brought it to the agent
+			}
+			if p.Call == call && decided && s.gaveUp[id] && !told {
 				return fmt.Errorf("%w: prompt %s of call %s in %s was %s after its Ask had ended", ErrUnread, id, call, s.ref, p.Status)
 			}
 		}
@@ -433,13 +453,20 @@ func (s *Session) haveOf(turn string) {
 
 // giveReceipt queues the receipt for a prompt, to be stored if it is owed then.
 func (s *Session) giveReceipt(prompt string, owes func(st *session.State, prompt string) bool) {
-	o, err := s.newOp([]events.Fact{events.PromptDelivered{Prompt: prompt}})
+	s.sayLater(events.PromptDelivered{Prompt: prompt}, func(st *session.State) bool { return owes(st, prompt) })
+}
+
+// sayLater queues a fact about a prompt that no caller waits for, to be stored if it is due then. due is called with the
+// session locked.
+func (s *Session) sayLater(f events.Fact, due func(st *session.State) bool) {
+	o, err := s.newOp([]events.Fact{f})
 	if err == nil {
-		o.check = func(st *session.State) (bool, error) { return !owes(st, prompt), nil }
+		o.check = func(st *session.State) (bool, error) { return !due(st), nil }
 		err = s.queueUp(true, o)
 	}
 	if err != nil {
-		s.h.log.Debug().Str("session", s.ref.String()).Str("entity", session.EntityPrompt).Str("id", prompt).AnErr("err", err).Msg("no receipt")
+		s.h.log.Debug().Str("session", s.ref.String()).Str("entity", session.EntityPrompt).Str("id", f.Subject()).
+			AnErr("err", err).Msg("not said: " + string(f.Kind()))
 	}
 }
 

@@ -112,6 +112,14 @@ func Flag(c *Codec, name string, p *bool) {
 	}
 }
 
+// SomeFlag is a bool field with omitempty.
+func SomeFlag(c *Codec, name string, p *bool) {
+	if c.maybe(name, *p) {
+		c.Mark("true")
+		*p = true
+	}
+}
+
 // Fields writes or reads the fields of a type, in their order.
 type Fields[T any] func(*Codec, *T)
 

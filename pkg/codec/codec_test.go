@@ -19,6 +19,7 @@ type sample struct {
 	N      int64              `json:"n"`
 	U      uint64             `json:"u,omitempty"`
 	Yes    bool               `json:"yes"`
+	Sure   bool               `json:"sure,omitempty"`
 	F      float64            `json:"f"`
 	At     time.Time          `json:"at"`
 	Until  time.Time          `json:"until,omitzero"`
@@ -41,6 +42,7 @@ func fields(c *codec.Codec, s *sample) {
 	codec.Number(c, `,"n":`, &s.N)
 	codec.SomeNumber(c, `,"u":`, &s.U)
 	codec.Flag(c, `,"yes":`, &s.Yes)
+	codec.SomeFlag(c, `,"sure":`, &s.Sure)
 	codec.Float(c, `,"f":`, &s.F)
 	codec.Time(c, `,"at":`, &s.At)
 	codec.SomeTime(c, `,"until":`, &s.Until)
@@ -72,6 +74,7 @@ func full() sample {
 		N:     -12,
 		U:     7,
 		Yes:   true,
+		Sure:  true,
 		F:     0.25,
 		At:    at,
 		Until: at.Add(time.Nanosecond),

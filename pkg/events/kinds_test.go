@@ -39,6 +39,7 @@ prompt.dismissed      L    prompt
 prompt.withdrawn      HR   prompt
 prompt.superseded     CH   prompt
 prompt.expired        R    prompt
+prompt.unattended     H
 prompt.delivered      H
 usage.reported        H
 retry.scheduled       T
@@ -178,6 +179,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		{"prompt", events.PromptWithdrawn{}},
 		{"prompt", events.PromptSuperseded{}},
 		{"prompt", events.PromptExpired{}},
+		{"prompt", events.PromptUnattended{}},
 		{"prompt", events.PromptDelivered{}},
 		{"turn", events.UsageReported{Turn: long}},
 		{"tokens", events.UsageReported{Tokens: events.Tokens{Input: -1}}},

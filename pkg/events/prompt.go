@@ -314,6 +314,21 @@ func (f PromptExpired) Subject() string { return f.Prompt }
 // Validate implements [Fact].
 func (f PromptExpired) Validate() error { return needID("prompt", f.Prompt) }
 
+// PromptUnattended says that nothing in the asker's process waits for the decision any more. Another request of the
+// same prompt takes it back.
+type PromptUnattended struct {
+	Prompt string `json:"prompt"`
+}
+
+// Kind implements [Fact].
+func (PromptUnattended) Kind() Kind { return "prompt.unattended" }
+
+// Subject implements [Fact].
+func (f PromptUnattended) Subject() string { return f.Prompt }
+
+// Validate implements [Fact].
+func (f PromptUnattended) Validate() error { return needID("prompt", f.Prompt) }
+
 // PromptDelivered is the receipt: the harness has the decision, or refuses it with a text.
 type PromptDelivered struct {
 	Prompt  string `json:"prompt"`

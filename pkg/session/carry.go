@@ -229,7 +229,7 @@ func (s *State) chain(turn string) []Carried {
 // Carry returns the prompts that a request for a turn has to name, oldest decision first: what the open turn carries, or
 // else the last one, every settled prompt that no completed turn has had, and those given, which the same commit may settle.
 // An answer that became a message is left out, because that message carries it. So is a prompt outside of any turn, or of a
-// call that outlived its turn, whose process is alive, because that process reads it from its view.
+// call that outlived its turn, whose process is alive and waits for it, because that process reads it from its view.
 func (s *State) Carry(more ...string) []string {
 	list := slices.Clone(s.unfinished())
 	for id, p := range s.Prompts {
@@ -329,10 +329,11 @@ func (f *fold) deliverCarried(t *Turn) {
 	}
 }
 
-// ownersToTake reports whether a settled prompt is the living owner's to take in: it was asked outside of any turn, in the
-// open one, or by a call that is open.
+// ownersToTake reports whether a settled prompt is the living owner's to take in: it was asked in the open turn, or outside
+// of any turn, or by a call that is open. The last two need a part of the owner that waits for the decision.
 func (s *State) ownersToTake(p *Prompt) bool {
-	return s.owes(p) && (p.Turn == "" || s.openTurn(p.Turn) != "" || s.Tools[p.Call] != nil)
+	waited := !p.Unattended && (p.Turn == "" || s.Tools[p.Call] != nil)
+	return s.owes(p) && (waited || s.openTurn(p.Turn) != "")
 }
 
 // notCarried takes a prompt off every list: the harness has it or refuses it, or a person has taken it back.

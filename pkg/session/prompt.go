@@ -25,6 +25,8 @@ func (f *fold) applyPrompt() (why string, ok bool) {
 		return f.settle(fact.Prompt, Superseded, fact.Message), true
 	case events.PromptExpired:
 		return f.settle(fact.Prompt, Expired, fact.Reason), true
+	case events.PromptUnattended:
+		return f.promptUnattended(fact.Prompt), true
 	case events.PromptDelivered:
 		return f.promptDelivered(fact), true
 	}
@@ -59,7 +61,7 @@ func (f *fold) promptRequested(fact events.PromptRequested) string {
 	}
 	f.link(p)
 	p.setDeadline(deadlineOf(fact.Deadline), f.c.Seq)
-	p.UpdatedAt, p.Seq, p.Epoch = f.c.At, f.c.Seq, f.Epoch
+	p.UpdatedAt, p.Seq, p.Epoch, p.Unattended = f.c.At, f.c.Seq, f.Epoch, false
 	f.adoptCall(p.Call)
 	if p.Turn != "" {
 		f.adoptTurn()
@@ -162,6 +164,20 @@ func (f *fold) withdraw(id, reason string) {
 		f.settle(id, Withdrawn, reason)
 		f.derive(events.PromptWithdrawn{Prompt: id, Reason: reason})
 	}
+}
+
+// promptUnattended notes that the owner has nothing that waits for the decision about a prompt. The decision, made already or
+// later, then reaches the agent by a turn, as if the owner were gone: see [State.ownersToTake].
+func (f *fold) promptUnattended(id string) string {
+	p := f.Prompts[id]
+	switch {
+	case p == nil && f.ended(EntityPrompt, id) != nil:
+		return WhyClosedID
+	case p == nil:
+		return WhyUnknown
+	}
+	p.Unattended = true
+	return ""
 }
 
 // promptDelivered is the receipt; "" for an awaiting one would lose it, so that is unknown.
@@ -304,5 +320,6 @@ func promptFields(c *codec.Codec, p *Prompt) {
 	codec.Text(c, `,"delivery":`, &p.Delivery)
 	codec.Nullable(c, `,"deadline":`, &p.Deadline, codec.Instant)
 	codec.SomeNumber(c, `,"deadline_seq":`, &p.DeadlineSeq)
+	codec.SomeFlag(c, `,"unattended":`, &p.Unattended)
 	c.Mark(`}`)
 }

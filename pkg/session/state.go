@@ -197,6 +197,7 @@ type Prompt struct {
 	Delivery    events.Delivery   `json:"delivery"`
 	Deadline    *time.Time        `json:"deadline"`
 	DeadlineSeq uint64            `json:"deadline_seq,omitempty"` // of the commit that set the deadline; 0: Seq
+	Unattended  bool              `json:"unattended,omitempty"`   // its process lives, and nothing there waits for the decision
 }
 
 // Due is when an awaiting prompt with a deadline expires, by the broker's clock after these steps.

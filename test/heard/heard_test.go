@@ -1,0 +1,276 @@
+// Package heard has people answer questions that no Ask of a live process waits for. All services run on a real broker.
+// Each answer reaches the agent by a turn, once, and an Ask that still waits keeps its answer.
+package heard
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/holdfast-dev/holdfast/harness"
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+	"github.com/holdfast-dev/holdfast/services/compaction"
+	"github.com/holdfast-dev/holdfast/services/ledger"
+	"github.com/holdfast-dev/holdfast/services/reconciler"
+	"github.com/holdfast-dev/holdfast/services/retry"
+)
+
+const (
+	me       = "agent"
+	id       = "s" // the session
+	patience = 2 * time.Minute
+)
+
+var ref = events.Ref{Harness: me, Session: id}
+
+// world is a broker with all services, and one agent that takes turns.
+type world struct {
+	t     *testing.T
+	ctx   context.Context
+	bus   *bus.Bus
+	agent *harness.Harness
+	s     *harness.Session
+	turns chan session.WorkTurn // as Work handed them out
+}
+
+func newWorld(t *testing.T, turn func(ctx context.Context, t *harness.Turn) error) *world {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	server := natstest.Start(t)
+	w := &world{t: t, ctx: ctx, bus: natstest.Bus(t, server), turns: make(chan session.WorkTurn, 64)}
+	w.services()
+	var err error
+	w.agent, err = harness.Connect(ctx, harness.Config{ID: me, URL: server.URL()})
+	w.ok(err)
+	w.s, err = w.agent.Open(ctx, id, harness.Opening{})
+	w.ok(err)
+	w.ok(w.agent.Ready(ctx))
+	work, stop := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() {
+		done <- w.agent.Work(work, harness.Worker{Turn: func(ctx context.Context, t *harness.Turn) error {
+			w.turns <- t.Request()
+			return turn(ctx, t)
+		}})
+	}()
+	t.Cleanup(func() {
+		stop()
+		w.ok(errors.Join(<-done, w.agent.Close(context.Background())))
+	})
+	return w
+}
+
+// services starts all services with their defaults.
+func (w *world) services() {
+	w.t.Helper()
+	led, err := ledger.New(w.bus, ledger.Default(), zerolog.Nop())
+	w.ok(err)
+	ret, err := retry.New(w.bus, retry.Default(), zerolog.Nop())
+	w.ok(err)
+	com, err := compaction.New(w.bus, compaction.Default(), zerolog.Nop())
+	w.ok(err)
+	rec, err := reconciler.New(w.bus, reconciler.Default(), zerolog.Nop())
+	w.ok(err)
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	for _, run := range []func(context.Context) error{led.Run, ret.Run, com.Run, rec.Run} {
+		running.Go(func() {
+			if err := run(ctx); err != nil {
+				w.t.Error(err)
+			}
+		})
+	}
+	w.t.Cleanup(func() { cancel(); running.Wait() })
+}
+
+func (w *world) ok(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// until waits until the log of the session says so.
+func (w *world) until(what string, ok func(*session.State) bool) *session.State {
+	w.t.Helper()
+	var st *session.State
+	natstest.Until(w.t, what, func() bool {
+		st = session.New(ref)
+		cs, err := w.bus.Read(w.ctx, ref, 0)
+		w.ok(err)
+		for i := range cs {
+			st.Fold(&cs[i])
+		}
+		return ok(st)
+	})
+	return st
+}
+
+// awaits waits until a prompt awaits a person and the log says whether an Ask waits for its answer.
+func (w *world) awaits(prompt string, unattended bool) {
+	w.t.Helper()
+	w.until("prompt "+prompt, func(st *session.State) bool {
+		p := st.Prompts[prompt]
+		return p != nil && p.Status == session.Awaiting && p.Unattended == unattended
+	})
+}
+
+// ask calls an Ask in the background and returns how it ended.
+func ask(call func() (harness.Answer, error)) <-chan error {
+	done := make(chan error, 1)
+	go func() {
+		a, err := call()
+		if err == nil && (a.Status != session.Answered || a.Answers[0].Text != "blue") {
+			err = errors.New("settled as " + string(a.Status))
+		}
+		done <- err
+	}()
+	return done
+}
+
+// answer answers a prompt as the person's program does.
+func (w *world) answer(prompt string) {
+	w.t.Helper()
+	req := map[string]any{"harness": me, "session": id, "prompt": prompt, "by": "ada",
+		"answers": []events.Answer{{Question: "q", Text: "blue"}}}
+	natstest.Until(w.t, "the answer to "+prompt, func() bool {
+		err := w.bus.Request(w.ctx, ledger.Name, "answer", req, nil)
+		refusal, refused := errors.AsType[*events.Refusal](err)
+		if refused && refusal.Code != 503 && refusal.Code != 404 { // 404: the ledger has yet to fold the question
+			w.t.Fatalf("%s cannot be answered: %v", prompt, err)
+		}
+		return err == nil
+	})
+}
+
+// next is the turn that the agent gets next.
+func (w *world) next() session.WorkTurn {
+	w.t.Helper()
+	select {
+	case t := <-w.turns:
+		return t
+	case <-w.ctx.Done():
+		w.t.Fatal("the agent gets no turn")
+		panic("unreachable")
+	}
+}
+
+// brings checks that the agent's next turn brings the answer to one prompt, and that no other turn follows it: the one
+// after it is that of a message which is sent then.
+func (w *world) brings(prompt string) {
+	w.t.Helper()
+	got := w.next()
+	if got.Cause != events.CauseAnswer || len(got.Prompts) != 1 || got.Prompts[0].Prompt != prompt ||
+		len(got.Prompts[0].Answers) != 1 || got.Prompts[0].Answers[0].Text != "blue" {
+		w.t.Fatalf("the agent gets %+v, want the answer to %s", got, prompt)
+	}
+	w.until("the end of that turn", func(st *session.State) bool {
+		return st.LastTurn != nil && st.LastTurn.ID == got.Turn && st.Prompts[prompt] == nil
+	})
+	w.nothing()
+}
+
+// nothing checks that no turn is requested: the agent's next turn is that of a message which is sent now.
+func (w *world) nothing() {
+	w.t.Helper()
+	_, err := w.agent.Send(w.ctx, harness.Message{Session: id, ID: "next", Content: "next", By: "ada"})
+	w.ok(err)
+	if got := w.next(); got.Message != "next" || len(got.Prompts) != 0 {
+		w.t.Errorf("the agent gets %+v before the message", got)
+	}
+}
+
+func question(prompt, call string) harness.Prompt {
+	return harness.Prompt{ID: prompt, Call: call, OnOwnerLoss: events.LossKeep,
+		Questions: []events.Question{{ID: "q", Question: "Which colour?", Custom: true}}}
+}
+
+func completes(context.Context, *harness.Turn) error { return nil }
+
+// TestAnswerOutsideOfTurns: an Ask outside of any turn gave up, and its process lives. The answer calls for a turn.
+func TestAnswerOutsideOfTurns(t *testing.T) {
+	t.Parallel() // it mostly waits
+	w := newWorld(t, completes)
+	short, cancel := context.WithCancel(w.ctx)
+	done := ask(func() (harness.Answer, error) { return w.s.Ask(short, question("p", "")) })
+	w.awaits("p", false)
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	w.awaits("p", true)
+	w.answer("p")
+	w.brings("p")
+}
+
+// TestAnswerToABackgroundCall: a call outlives its turn, and the Ask for its question gave up while the turn ran. The
+// answer calls for a turn, in which the call ends with it.
+func TestAnswerToABackgroundCall(t *testing.T) {
+	t.Parallel() // it mostly waits
+	gaveUp := make(chan struct{})
+	w := newWorld(t, func(ctx context.Context, turn *harness.Turn) error {
+		switch r := turn.Request(); {
+		case r.Cause == events.CauseAnswer:
+			return turn.Session().Call("c").Complete(ctx, "blue")
+		case r.Message != "first":
+			return nil
+		}
+		call, err := turn.Tool(ctx, harness.Tool{ID: "c", Name: "watch", Background: true})
+		if err != nil {
+			return err
+		}
+		short, cancel := context.WithCancel(ctx)
+		done := ask(func() (harness.Answer, error) { return turn.Ask(short, question("p", call.ID())) })
+		<-gaveUp
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			return err
+		}
+		return nil
+	})
+	_, err := w.agent.Send(w.ctx, harness.Message{Session: id, ID: "first", Content: "go", By: "ada"})
+	w.ok(err)
+	w.next()
+	w.awaits("p", false)
+	close(gaveUp)
+	w.awaits("p", true)
+	w.until("the end of the turn", func(st *session.State) bool { return st.LastTurn != nil })
+	w.answer("p")
+	w.brings("p")
+	w.until("the end of the call", func(st *session.State) bool { return len(st.Tools) == 0 })
+}
+
+// TestAnswerToASecondAsk: an Ask gave up, and the process asks again under the same id. The second Ask waits and
+// returns the answer, and no turn is requested.
+func TestAnswerToASecondAsk(t *testing.T) {
+	t.Parallel() // it mostly waits
+	w := newWorld(t, completes)
+	call := func(ctx context.Context) <-chan error {
+		return ask(func() (harness.Answer, error) { return w.s.Ask(ctx, question("p", "")) })
+	}
+	short, cancel := context.WithCancel(w.ctx)
+	first := call(short)
+	w.awaits("p", false)
+	cancel()
+	if err := <-first; !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	w.awaits("p", true)
+	second := call(w.ctx)
+	w.awaits("p", false)
+	w.answer("p")
+	w.ok(<-second)
+	w.nothing()
+	st := w.until("the receipt", func(st *session.State) bool { return st.Prompts["p"] == nil })
+	if st.Ignored.Count != 0 {
+		t.Errorf("ignored: %+v", st.Ignored.Last)
+	}
+}
