@@ -258,9 +258,6 @@ func (b *Bus) connect(ctx context.Context) error {
 		}
 	})
 	if err != nil {
-		if last == nil {
-			last = err
-		}
 		if isAuth(last) {
 			return translate("connect to "+b.target(), last)
 		}
@@ -418,7 +415,7 @@ func (b *Bus) check(ctx context.Context) error {
 		err := b.callOnce(ctx, op, apiPrefix+"INFO", nil, &info)
 		has, _ := b.nc.ConnectedServerJetStream()
 		switch {
-		case err == nil, errors.Is(err, ErrForbidden): // who may not ask may still append
+		case errors.Is(err, ErrForbidden): // who may not ask may still append
 			return nil
 		case errors.Is(err, nats.ErrNoResponders) && b.nc.IsConnected() && !has:
 			return translate(op, jetstream.ErrJetStreamNotEnabled)

@@ -221,10 +221,7 @@ func (c *consumption) ensure(ctx context.Context) error {
 // standBy waits until the broker pins this process. It does so with the delivery of a message, which the reset that
 // follows takes back; so one message is asked for.
 func (c *consumption) standBy(ctx context.Context) (pin string, err error) {
-	f, err := c.b.flow(c.stream, c.name, 1, 0, pull{Group: consumeGroup})
-	if err != nil {
-		return "", err
-	}
+	f := c.b.flow(c.stream, c.name, 1, 0, pull{Group: consumeGroup})
 	defer f.close()
 	ds, err := f.take(ctx, 1)
 	if err != nil {
@@ -282,7 +279,7 @@ func (c *consumption) stretches(ctx, life context.Context, pin string) error {
 		}
 		var failed callbackError
 		switch {
-		case errors.Is(err, errPinLost), errors.Is(context.Cause(life), errPinLost):
+		case errors.Is(context.Cause(life), errPinLost):
 			return errPinLost
 		case ctx.Err() != nil:
 			return err
@@ -308,10 +305,7 @@ func callback(err error) error {
 // stretch hands out batches until delivery is interrupted or h has not done all of one. worked says whether anything was
 // done.
 func (c *consumption) stretch(ctx, life context.Context, pin string, before uint64) (worked bool, err error) {
-	f, err := c.b.flow(c.stream, c.name, 2*c.batch, 1, pull{Group: consumeGroup, Pin: pin})
-	if err != nil {
-		return false, err
-	}
+	f := c.b.flow(c.stream, c.name, 2*c.batch, 1, pull{Group: consumeGroup, Pin: pin})
 	defer f.close()
 	c.working(f, nil)
 	defer func() { c.working(nil, slices.Concat(c.held, f.waiting())) }()

@@ -108,12 +108,8 @@ func kindOf(err error) error {
 	switch {
 	case isAuth(err), errors.Is(err, nats.ErrPermissionViolation):
 		return ErrForbidden
-	case errors.Is(err, jetstream.ErrMsgNotFound), errors.Is(err, jetstream.ErrKeyNotFound), errors.Is(err, jetstream.ErrKeyDeleted):
+	case errors.Is(err, jetstream.ErrKeyNotFound), errors.Is(err, jetstream.ErrKeyDeleted): // others have a code
 		return ErrNotFound
-	case errors.Is(err, jetstream.ErrStreamNotFound), errors.Is(err, jetstream.ErrConsumerNotFound):
-		return ErrNotFound
-	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
-		return ErrNoJetStream
 	case isAway(err):
 		return ErrUnreachable
 	default:
@@ -151,13 +147,8 @@ func noStream(err error) bool {
 	return errors.As(err, &api) && api.ErrorCode == jetstream.JSErrCodeStreamNotFound
 }
 
-// isAuth is whether the broker refuses to let us in. While connecting it says so in words only.
+// isAuth is whether the broker refuses to let us in. While connecting the client library says so in words only.
 func isAuth(err error) bool {
-	for _, refused := range []error{nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrAuthRevoked, nats.ErrAccountAuthExpired} {
-		if errors.Is(err, refused) {
-			return true
-		}
-	}
 	text := strings.ToLower(err.Error())
 	return strings.Contains(text, "authentication expired") || strings.Contains(text, "authentication revoked") ||
 		strings.Contains(text, "authorization violation")
@@ -194,11 +185,7 @@ func Redacted(urls string) string {
 		if !whole {
 			scheme, rest = "", u
 		}
-		at := strings.LastIndex(rest, "@")
-		if at < 0 {
-			continue
-		}
-		if all[i] = rest[at+1:]; whole {
+		if all[i] = rest[strings.LastIndex(rest, "@")+1:]; whole {
 			all[i] = scheme + "://" + all[i]
 		}
 	}

@@ -81,10 +81,7 @@ func (b *Bus) headsOnce(ctx context.Context, filter string, heads map[events.Ref
 	if info.NumPending == 0 {
 		return nil
 	}
-	f, err := b.flow(stream, cfg.Name, replayWindowMax, 1, pull{})
-	if err != nil {
-		return err
-	}
+	f := b.flow(stream, cfg.Name, replayWindowMax, 1, pull{})
 	defer f.close()
 	for {
 		soon, cancel := context.WithTimeout(ctx, replaySilentMS*time.Millisecond)

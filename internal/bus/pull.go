@@ -86,33 +86,23 @@ type flow struct {
 }
 
 // flow begins to pull. first is the number of the first delivery, which a new or reset consumer counts from 1; 0 when
-// it is not known.
-func (b *Bus) flow(stream, consumer string, window int, first uint64, ask pull) (*flow, error) {
+// it is not known. A flow that could not begin has ended: take returns the reason.
+func (b *Bus) flow(stream, consumer string, window int, first uint64, ask pull) *flow {
 	f := &flow{b: b, subject: apiPrefix + "CONSUMER.MSG.NEXT." + stream + "." + consumer, ask: ask, window: window, next: first,
 		heard: time.Now(), news: make(chan struct{}, 1), done: make(chan struct{})}
 	f.ask.Expires, f.ask.Heartbeat = pullExpiryMS*time.Millisecond, heartbeatMS*time.Millisecond
 	status := b.nc.StatusChanged(nats.RECONNECTING, nats.CLOSED) // before the look at the connection: no loss goes unseen
-	sub, err := b.nc.Subscribe(b.nc.NewInbox(), f.receive)
-	if err == nil && !b.nc.IsConnected() {
-		err = nats.ErrDisconnected
-	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var err error
+	f.sub, err = b.nc.Subscribe(b.nc.NewInbox(), f.receive)
+	err = errors.Join(err, f.sub.SetPendingLimits(-1, -1)) // the window is the limit
 	if err == nil {
-		f.sub, err = sub, sub.SetPendingLimits(-1, -1) // the window is the limit
-	}
-	if err == nil {
-		f.mu.Lock()
 		err = f.refill()
-		f.mu.Unlock()
 	}
-	if err != nil {
-		b.nc.RemoveStatusListener(status)
-		if sub != nil {
-			err = errors.Join(err, ignoreClosed(sub.Unsubscribe()))
-		}
-		return nil, translate("pull from "+stream+" "+consumer, err)
-	}
+	f.failLocked(translate("pull from "+stream+" "+consumer, err))
 	go f.guard(status)
-	return f, nil
+	return f
 }
 
 // ignoreClosed: unsubscribing fails only where there is no connection left to hold a subscription.

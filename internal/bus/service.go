@@ -153,9 +153,6 @@ const statusLogBehind = "log-behind"
 
 // reply answers. It does so by itself, not through the micro request, which is not made for another goroutine.
 func (s *server) reply(to string, body []byte, err error) {
-	if to == "" {
-		return
-	}
 	m := &nats.Msg{Subject: to, Data: body}
 	if err != nil {
 		r := refusalFor(err)
@@ -249,8 +246,6 @@ func (b *Bus) ask(ctx context.Context, subject string, body []byte) (*nats.Msg, 
 	switch {
 	case err == nil:
 		return m, nil
-	case errors.Is(err, nats.ErrNoResponders):
-		return nil, err
 	case errors.Is(err, nats.ErrMaxPayload):
 		return nil, events.TooLarge(fmt.Sprintf("the request takes %d bytes: more than the broker lets through", len(body)), int(b.nc.MaxPayload()))
 	}

@@ -355,10 +355,7 @@ func (b *Bus) replayOnce(ctx context.Context, s *span, fn func(*message) error) 
 		return nil
 	}
 	began := time.Now()
-	f, err := b.flow(s.stream, name, replayWindowMax, 1, pull{})
-	if err != nil {
-		return err
-	}
+	f := b.flow(s.stream, name, replayWindowMax, 1, pull{})
 	defer f.close()
 	for {
 		ds, err := b.takeSoon(ctx, f, began)

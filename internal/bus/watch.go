@@ -117,10 +117,7 @@ func (w *watch) run(ctx context.Context) error {
 		return err
 	}
 	defer w.b.forget(stream, name)
-	f, err := w.b.flow(stream, name, watchWindowMax, 1, pull{})
-	if err != nil {
-		return err
-	}
+	f := w.b.flow(stream, name, watchWindowMax, 1, pull{})
 	defer f.close()
 	w.round++
 	w.live = false
@@ -332,10 +329,7 @@ func (f *following) run(ctx context.Context) error {
 		return err
 	}
 	defer f.b.forget(stream, name)
-	in, err := f.b.flow(stream, name, watchWindowMax, 1, pull{})
-	if err != nil {
-		return err
-	}
+	in := f.b.flow(stream, name, watchWindowMax, 1, pull{})
 	defer in.close()
 	f.live(f.began)
 	for {
