@@ -33,6 +33,7 @@ func calls(b *bus.Bus, lease *bus.Lease) map[string]func(context.Context) error 
 		"since": func(ctx context.Context) error {
 			return b.Since(ctx, "h", time.Unix(0, 0), func(events.Commit) error { return nil })
 		},
+		"now":          func(ctx context.Context) error { _, err := b.Now(ctx); return err },
 		"last":         func(ctx context.Context) error { _, err := b.LastSeq(ctx); return err },
 		"purge":        func(ctx context.Context) error { return b.PurgeSession(ctx, session, 1) },
 		"head":         func(ctx context.Context) error { _, err := b.Head(ctx, session); return err },

@@ -214,7 +214,12 @@ func TestForbiddenIsSaidAtOnce(t *testing.T) {
 		},
 		"write a document": func(ctx context.Context) error { _, err := h.Store(ctx, bus.State, key, []byte("x"), 0); return err },
 		"set up":           h.Ensure,
-		"ask a service":    func(ctx context.Context) error { return h.Request(ctx, "ledger", "get", struct{}{}, nil) },
+		"consume":          func(ctx context.Context) error { return h.Consume(ctx, ledgerSource, discard{}) },
+		"watch": func(ctx context.Context) error {
+			return h.Watch(ctx, bus.State, nil, func(bus.Update) error { return nil })
+		},
+		"follow":        func(ctx context.Context) error { return h.Follow(ctx, "h", func(uint64) {}, func(bus.Message) {}) },
+		"ask a service": func(ctx context.Context) error { return h.Request(ctx, "ledger", "get", struct{}{}, nil) },
 		"answers that cannot arrive": func(ctx context.Context) error {
 			if err != nil {
 				return err

@@ -64,12 +64,21 @@ func TestForeignErrorsBecomeOurs(t *testing.T) {
 	if translate("x", nil) != nil {
 		t.Error("no error became one")
 	}
+	if text := translate("x", fmt.Errorf("so: %w", ErrExists)).Error(); strings.Count(text, ErrExists.Error()) != 1 {
+		t.Errorf("%s says more than once of what kind it is", text)
+	}
+	if err := translate("x", fmt.Errorf("%w: %w", ErrForbidden, nats.ErrTimeout)); errors.Is(err, ErrUnreachable) {
+		t.Errorf("%v: the cause of one of our errors made it another", err)
+	}
+	if err := unreachable("x", ErrForbidden); errors.Is(err, ErrUnreachable) {
+		t.Errorf("%v: what is forbidden is not unreachable", err)
+	}
 }
 
 func TestNewEnough(t *testing.T) {
 	for version, want := range map[string]bool{
 		"2.14.0": true, "2.15.2": true, "3.0.0": true, "v2.14.1": true, "2.15.0-RC.1": true, "2.100.0": true,
-		"2.13.9": false, "2.9.0": false, "1.99.99": false, "": false, "odd": false, "2": false,
+		"2.13.9": false, "2.9.0": false, "1.99.99": false, "": false, "odd": false, "2": false, "2.99999999999999999999.0": false,
 	} {
 		if got := newEnough(version); got != want {
 			t.Errorf("newEnough(%q) = %t", version, got)
@@ -107,6 +116,7 @@ func TestDenials(t *testing.T) {
 	if err := d.since("hf.log.x", started); !errors.Is(err, ErrForbidden) {
 		t.Errorf("denied subject: %v", err)
 	}
+	d.add(fmt.Errorf(`%w: for %s`, nats.ErrPermissionViolation, `"`+nats.InboxPrefix+"x"))
 	if err := d.since("hf.log.y", started); err != nil {
 		t.Errorf("another subject: %v", err)
 	}

@@ -52,3 +52,27 @@ func (b *Bus) InBytes() uint64 { return b.nc.Stats().InBytes }
 
 // AheadBytesMax is the most that one consumer is sent ahead.
 const AheadBytesMax = heldBytesMax + askedMax*events.CommitBytesMax
+
+// ClockAged makes this process believe that it has measured the broker's clock so long ago.
+func (b *Bus) ClockAged(by time.Duration) {
+	b.clock.mu.Lock()
+	defer b.clock.mu.Unlock()
+	b.clock.broker, b.clock.local = b.clock.broker.Add(-by), b.clock.local.Add(-by)
+}
+
+// Expire is a look of a watch at the entries that should have ended by now: those that it knows, and others that it was told
+// to look at.
+func (b *Bus) Expire(ctx context.Context, bk Bucket, known []Entry, others []string, fn func(Update) error) error {
+	w := &watch{b: b, bk: bk, fn: fn, known: map[string]shown{}, round: 1, ready: true}
+	for _, e := range known {
+		w.known[e.Key] = shown{rev: e.Rev, at: e.At.UnixNano(), round: 1, ends: time.Now().Add(-time.Second)}
+		w.ends.add(e.Key, time.Now().Add(-time.Second))
+	}
+	for _, key := range others {
+		w.ends.add(key, time.Now().Add(-time.Second))
+	}
+	return w.expire(ctx)
+}
+
+// WhyTLS is the reason that a client is told for an error of a handshake.
+func WhyTLS(cfg Config, err error) string { return whyTLS(&cfg, err) }

@@ -316,7 +316,7 @@ func TestForeignCommitsDoNotBreakReaders(t *testing.T) {
 	s := natstest.Start(t)
 	b := natstest.Bus(t, s)
 	_, js := outsider(t, s)
-	noToken := foreign(t, js, "hf.log.h.ü.harness", "[]", nil)
+	noToken := foreign(t, js, "hf.log.h.ü.harness", commitBody(t, "x", session), nil)
 	noBatch := foreign(t, js, "hf.log.h.s.harness", "not a batch", nil)
 	oddGuard := foreign(t, js, "hf.log.h.s.harness", "[]", nats.Header{"Nats-Expected-Last-Subject-Sequence": {"2"}})
 	if cs := mustRead(t, b, session, 0); len(cs) != 2 {

@@ -46,7 +46,7 @@ func spoil(n int) (alter func(towards bool, said []byte) []byte, count *int) {
 // that answer is an error, so is what the call returns.
 func TestEachAnswerMayBeAnError(t *testing.T) {
 	s := natstest.Start(t)
-	witness := natstest.Bus(t, s)
+	witness := natstest.Bus(t, s, func(c *bus.Config) { c.LogBytesMax = 1 << 30 })
 	ctx := within(t, patience)
 	seq := uint64(0)
 	for i := range 40 {
@@ -90,8 +90,9 @@ func TestEachAnswerMayBeAnError(t *testing.T) {
 			}
 			return b.DeleteObject(ctx, name)
 		},
-		"purge": func(ctx context.Context) error { return b.PurgeSession(ctx, session, seq-30) },
-		"raise": func(ctx context.Context) error { _, err := b.RaiseLogLimit(ctx); return err },
+		"purge":  func(ctx context.Context) error { return b.PurgeSession(ctx, session, seq-30) },
+		"ensure": b.Ensure,
+		"raise":  func(ctx context.Context) error { _, err := b.RaiseLogLimit(ctx); return err },
 		"since": func(ctx context.Context) error {
 			return b.Since(ctx, "h", time.Unix(0, 0), func(events.Commit) error { return nil })
 		},

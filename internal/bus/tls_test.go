@@ -2,12 +2,16 @@ package bus_test
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/embed"
@@ -116,4 +120,33 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 	secrets(t, dir, time.Hour, "127.0.0.1")
 	natstest.Restart(t, s)
 	natstest.Until(t, "the client to be back", func() bool { return b.Reconnects() > 0 && b.Connected() })
+}
+
+// TestErrorsOfAHandshake: each way in which a handshake ends is told in plain words, and other errors are not taken for one.
+func TestErrorsOfAHandshake(t *testing.T) {
+	own := files("", "", secrets(t, t.TempDir(), time.Hour, "127.0.0.1"))
+	unreadable := own
+	unreadable.TLSKey += ".none"
+	for _, c := range []struct {
+		name string
+		cfg  bus.Config
+		err  error
+		want string
+	}{
+		{"not valid for this use", own, x509.CertificateInvalidError{Reason: x509.IncompatibleUsage}, "the broker's certificate is not valid"},
+		{"an alert", own, tls.AlertError(42), "does not accept the certificate"},
+		{"an alert in words", own, errors.New("remote error: tls: bad certificate"), "does not accept the certificate"},
+		{"it hangs up", own, errors.New("connection closed by remote"), "does not accept the certificate"},
+		{"it hangs up, no certificate", bus.Config{}, errors.New("connection closed by remote"), "wants a certificate"},
+		{"it hangs up, unreadable files", unreadable, errors.New("connection closed by remote"), "cannot be read"},
+		{"no TLS", own, tls.RecordHeaderError{Msg: "x"}, "the handshake failed"},
+		{"the library's error", own, nats.ErrTLS, "the handshake failed"},
+		{"another error", own, nats.ErrTimeout, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if why := bus.WhyTLS(c.cfg, c.err); !strings.Contains(why, c.want) || (why == "") != (c.want == "") {
+				t.Errorf("%q, want %q", why, c.want)
+			}
+		})
+	}
 }

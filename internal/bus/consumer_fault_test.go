@@ -1,0 +1,497 @@
+package bus_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// pinScript is a broker with one pinned consumer, on which it delivers as a test says.
+type pinScript struct {
+	t         testing.TB
+	hidePin   bool                 // the header of the message that pins a process does not name the pin
+	standBy   func(nth int) []said // what a process that has no pin is sent; nil: a message that pins it
+	deliver   func(nth int) []said // what a pull with a pin is sent
+	keepAlive func() []said        // nil: the pin is confirmed
+	pinned    func() string        // the pin as the consumer's state names it; nil: P
+
+	mu       sync.Mutex
+	what     []string // what was asked for, in order: create, stand by, info, reset, pull, keep alive, unpin
+	ack      int      // messages that wait for their acknowledgement, as the consumer's state says
+	stand, n int      // how often a process began to stand by, and pulled with a pin
+}
+
+func (p *pinScript) asks() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.what)
+}
+
+func (p *pinScript) answer(a asked) []said {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	note := func(what string) { p.what = append(p.what, what) }
+	switch {
+	case a.is("CONSUMER.CREATE"):
+		note("create")
+	case a.is("CONSUMER.RESET"):
+		note("reset")
+	case a.is("CONSUMER.UNPIN"):
+		note("unpin")
+	case a.is("CONSUMER.INFO"):
+		pin := "P"
+		if p.pinned != nil {
+			pin = p.pinned()
+		}
+		note("info")
+		return says(fmt.Sprintf(`{"num_ack_pending":%d,"priority_groups":[{"group":"active","pinned_client_id":%q}]}`, p.ack, pin))
+	case a.is("CONSUMER.MSG.NEXT"):
+		return p.pull(a, note)
+	case a.is("STREAM.MSG.GET"):
+		return notFound
+	default: // an acknowledgement
+		return silence
+	}
+	return says(`{}`)
+}
+
+func (p *pinScript) pull(a asked, note func(string)) []said {
+	var q struct {
+		Batch     int           `json:"batch"`
+		Heartbeat time.Duration `json:"idle_heartbeat"`
+		Pin       string        `json:"id"`
+	}
+	a.decode(p.t, &q)
+	switch {
+	case q.Pin == "":
+		if len(p.what) > 0 && p.what[len(p.what)-1] == "stand by" { // it asks ahead
+			return silence
+		}
+		note("stand by")
+		p.stand++
+		if p.standBy != nil {
+			return p.standBy(p.stand)
+		}
+		return p.pinning()
+	case q.Heartbeat == 0:
+		note("keep alive")
+		if p.keepAlive != nil {
+			return p.keepAlive()
+		}
+		return []said{status("408")}
+	}
+	note("pull")
+	p.n++
+	return p.deliver(p.n)
+}
+
+// pinning is the message that pins a process.
+func (p *pinScript) pinning() []said {
+	m := delivery("HF_LOG", "hf.log.h.s.harness", "[]", 1, 1, 0)
+	if !p.hidePin {
+		m.header = "NATS/1.0\r\nNats-Pin-Id: P\r\n\r\n"
+	}
+	return []said{m}
+}
+
+// nthDelivery is a message of the log for a stretch.
+func nthDelivery(n int) said { return delivery("HF_LOG", "hf.log.h.s.harness", "[]", n, n, 0) }
+
+// losing is a handler that is told when it has lost.
+type losing struct {
+	take  func() error
+	batch func(ctx context.Context, ms []bus.Message) (int, error)
+	lost  func()
+}
+
+func (l losing) Takeover(context.Context) error {
+	if l.take == nil {
+		return nil
+	}
+	return l.take()
+}
+
+func (l losing) Batch(ctx context.Context, ms []bus.Message) (int, error) { return l.batch(ctx, ms) }
+
+func (l losing) Lost() {
+	if l.lost != nil {
+		l.lost()
+	}
+}
+
+// consuming runs a consumer of the log, one message a batch, until the returned function is called.
+func consuming(t testing.TB, b *bus.Bus, h bus.Handler) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(background(t))
+	done := make(chan error, 1)
+	go func() { done <- b.Consume(ctx, bus.Source{Stream: bus.LogStream, Durable: "ledger", BatchMax: 1}, h) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := receive(t, done, "consume to end"); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+// TestOneThatAskedForItsPinLetsGo: a process that could not read its pin from the delivery may have been given another's. When
+// it is interrupted it stands by again, while one that was told its pin goes on with it.
+func TestOneThatAskedForItsPinLetsGo(t *testing.T) {
+	for name, hidden := range map[string]bool{"asked": true, "told": false} {
+		t.Run(name, func(t *testing.T) {
+			p := &pinScript{t: t, hidePin: hidden, deliver: func(n int) []said {
+				if n == 1 {
+					return []said{status("409", "Description", "Leadership Change")}
+				}
+				return []said{nthDelivery(1)}
+			}}
+			b := scripted(t, p.answer).open()
+			came := make(chan int, 100)
+			stop := consuming(t, b, losing{batch: func(_ context.Context, ms []bus.Message) (int, error) { came <- 1; return len(ms), nil }})
+			receive(t, came, "a batch")
+			stop()
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			if want := map[bool]int{true: 2, false: 1}[hidden]; p.stand != want {
+				t.Errorf("stood by %d times, want %d: %v", p.stand, want, p.what)
+			}
+		})
+	}
+}
+
+// TestNothingIsResetWithoutAPin: standing by was interrupted, so this process has no pin, and the consumer's state has none.
+// It stands by again, and resets nothing.
+func TestNothingIsResetWithoutAPin(t *testing.T) {
+	p := &pinScript{t: t, deliver: func(int) []said { return []said{nthDelivery(1)} }}
+	p.standBy = func(nth int) []said {
+		if nth == 1 {
+			p.what = append(p.what, "refused")
+			return []said{status("409", "Description", "Leadership Change")}
+		}
+		return p.pinning()
+	}
+	p.pinned = func() string {
+		if p.stand < 2 {
+			return ""
+		}
+		return "P"
+	}
+	b := scripted(t, p.answer).open()
+	came := make(chan int, 100)
+	stop := consuming(t, b, losing{batch: func(_ context.Context, ms []bus.Message) (int, error) { came <- 1; return len(ms), nil }})
+	receive(t, came, "a batch")
+	stop()
+	asks := p.asks()
+	if reset, again := slices.Index(asks, "reset"), slices.Index(asks[slices.Index(asks, "stand by")+1:], "stand by"); again < 0 || reset < again {
+		t.Errorf("reset without a pin: %v", asks)
+	}
+}
+
+// TestWhoseConsumerIsAnothersDoesNotTakeOver: between the delivery that pinned this process and its reset another process was
+// pinned.
+func TestWhoseConsumerIsAnothersDoesNotTakeOver(t *testing.T) {
+	p := &pinScript{t: t, deliver: func(int) []said { return []said{nthDelivery(1)} }}
+	p.pinned = func() string {
+		if p.stand == 1 {
+			return "another"
+		}
+		return "P"
+	}
+	b := scripted(t, p.answer).open()
+	came := make(chan int, 100)
+	took := make(chan int, 100)
+	stop := consuming(t, b, losing{
+		take:  func() error { p.mu.Lock(); defer p.mu.Unlock(); took <- p.stand; return nil },
+		batch: func(_ context.Context, ms []bus.Message) (int, error) { came <- 1; return len(ms), nil }})
+	receive(t, came, "a batch")
+	stop()
+	if first := receive(t, took, "a take-over"); first != 2 {
+		t.Errorf("took over after standing by %d times, want 2", first)
+	}
+}
+
+// TestWhatIsNotDoneKeepsThePin: a batch that failed is delivered again to the process that has the pin, which does not stand
+// by for it.
+func TestWhatIsNotDoneKeepsThePin(t *testing.T) {
+	p := &pinScript{t: t, deliver: func(int) []said { return []said{nthDelivery(1)} }}
+	b := scripted(t, p.answer).open()
+	came, calls := make(chan int, 100), 0
+	stop := consuming(t, b, losing{batch: func(_ context.Context, ms []bus.Message) (int, error) {
+		if calls++; calls == 1 {
+			return 0, errors.New("not now")
+		}
+		came <- 1
+		return len(ms), nil
+	}})
+	receive(t, came, "the batch again")
+	stop()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stand != 1 {
+		t.Errorf("stood by %d times, want once: %v", p.stand, p.what)
+	}
+}
+
+// TestAPinThatWasLostEndsTheWork: the broker says that the pin is lost, in one way or the other, while a batch is worked on.
+// What was delivered ahead is not given to the handler, and nothing of the process that has the pin now is touched.
+func TestAPinThatWasLostEndsTheWork(t *testing.T) {
+	t.Parallel() // it mostly waits
+	for name, c := range map[string]struct {
+		keepAlive func() []said
+		slow      time.Duration
+	}{
+		"told when it keeps its pin alive": {func() []said { return []said{status("423")} }, 0},
+		"asked after it was not confirmed": {func() []said { return silence }, 2500 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it mostly waits
+			lost := false
+			p := &pinScript{t: t, ack: 2, deliver: func(n int) []said { return []said{nthDelivery(1), nthDelivery(2)} }}
+			p.keepAlive = c.keepAlive
+			p.pinned = func() string {
+				if lost {
+					return "another"
+				}
+				return "P"
+			}
+			p.standBy = func(nth int) []said {
+				if nth > 1 {
+					return silence
+				}
+				return p.pinning()
+			}
+			b := scripted(t, p.answer).open()
+			var mu sync.Mutex
+			var seen []uint64
+			gone := make(chan bool, 10)
+			stop := consuming(t, b, losing{lost: func() { gone <- true }, batch: func(ctx context.Context, ms []bus.Message) (int, error) {
+				mu.Lock()
+				seen = append(seen, ms[0].Seq)
+				mu.Unlock()
+				p.mu.Lock()
+				lost = true
+				p.mu.Unlock()
+				if c.slow > 0 {
+					<-time.After(c.slow)
+				} else {
+					<-ctx.Done()
+					<-time.After(100 * time.Millisecond) // in which the flow is told
+				}
+				return len(ms), nil
+			}})
+			receive(t, gone, "the loss")
+			stop()
+			mu.Lock()
+			defer mu.Unlock()
+			if len(seen) != 1 {
+				t.Errorf("given %v after the pin was lost, want 1 alone", seen)
+			}
+			if asks := p.asks(); slices.Contains(asks, "unpin") {
+				t.Errorf("another's pin was taken: %v", asks)
+			}
+		})
+	}
+}
+
+// TestAPinOfAnotherIsNotHandedOver: a process whose context ends hands nothing over when another one has the pin by then.
+func TestAPinOfAnotherIsNotHandedOver(t *testing.T) {
+	var ending bool
+	p := &pinScript{t: t, ack: 1, deliver: func(n int) []said {
+		if n == 1 {
+			return []said{nthDelivery(1)}
+		}
+		return silence
+	}}
+	p.pinned = func() string {
+		if ending {
+			return "another"
+		}
+		return "P"
+	}
+	b := scripted(t, p.answer).open()
+	came := make(chan bool, 10)
+	stop := consuming(t, b, losing{batch: func(_ context.Context, ms []bus.Message) (int, error) {
+		p.mu.Lock()
+		ending = true
+		p.mu.Unlock()
+		came <- true
+		return len(ms), nil
+	}})
+	receive(t, came, "a batch")
+	stop()
+	if asks := p.asks(); slices.Contains(asks, "unpin") {
+		t.Errorf("another's pin was taken: %v", asks)
+	}
+}
+
+// TestAPullThatEndedPartly: the broker says how much of a pull that has ended was not delivered; only so much is asked for
+// again, for other pulls are open still.
+func TestAPullThatEndedPartly(t *testing.T) {
+	var mu sync.Mutex
+	var batches []int
+	answer := readers(1000, nil, func(question) []said { return notFound })
+	b := scripted(t, func(a asked) []said {
+		if !a.is("CONSUMER.MSG.NEXT") {
+			if a.is("STREAM.INFO") {
+				return says(`{"state":{"last_seq":1000}}`)
+			}
+			return answer(a)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		var q struct {
+			Batch int `json:"batch"`
+		}
+		a.decode(t, &q)
+		batches = append(batches, q.Batch)
+		var all []said
+		switch len(batches) {
+		case 1: // half of it
+			for i := range q.Batch / 2 {
+				all = append(all, delivery("HF_LOG", "hf.log.h.s.harness", "[]", i+1, i+1, 1000-i-1))
+			}
+		case 2: // the first pull ends
+			all = append(all, status("408", "Nats-Pending-Messages", fmt.Sprint(batches[0]-batches[0]/2)))
+		default: // the end
+			all = append(all, delivery("HF_LOG", "hf.log.h.s.harness", "[]", 1000, batches[0]/2+1, 0))
+		}
+		return all
+	}).open()
+	if err := b.Scan(within(t, patience), 0, func(events.Commit) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if len(batches) < 3 || batches[1]+batches[2] > batches[0] {
+		t.Errorf("asked for %v: more than a window is under way", batches)
+	}
+}
+
+// TestADurableThatWasDeletedIsMadeAgain while it is consumed.
+func TestADurableThatWasDeletedIsMadeAgain(t *testing.T) {
+	s := natstest.Start(t)
+	b := natstest.Bus(t, s)
+	_, js := outsider(t, s)
+	publish(t, js, 1, subjects...)
+	came := make(chan uint64, 100)
+	consuming(t, b, losing{batch: func(_ context.Context, ms []bus.Message) (int, error) { came <- ms[0].Seq; return len(ms), nil }})
+	receive(t, came, "the first")
+	if err := js.DeleteConsumer(background(t), "HF_LOG", "ledger"); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+		t.Fatal(err)
+	}
+	publish(t, js, 1, subjects...)
+	for receive(t, came, "the second") != 2 {
+	}
+}
+
+// TestATakeoverThatTakesLong: while a process takes over, it keeps its pin. It is told that it has lost after its last batch.
+func TestATakeoverThatTakesLong(t *testing.T) {
+	s := natstest.Start(t)
+	b := natstest.Bus(t, s)
+	nc, js := outsider(t, s)
+	alive := make(chan bool, 100)
+	_, err := nc.Subscribe("$JS.API.CONSUMER.MSG.NEXT.HF_LOG.ledger", func(m *nats.Msg) {
+		if text := string(m.Data); strings.Contains(text, `"id"`) && !strings.Contains(text, "heartbeat") {
+			alive <- true
+		}
+	})
+	if err != nil || nc.Flush() != nil {
+		t.Fatal(err)
+	}
+	publish(t, js, 1, subjects...)
+	var order []string
+	came := make(chan bool, 10)
+	stop := consuming(t, b, losing{
+		take: func() error { receive(t, alive, "the pin to be renewed"); return nil },
+		batch: func(_ context.Context, ms []bus.Message) (int, error) {
+			order = append(order, "batch")
+			came <- true
+			return len(ms), nil
+		},
+		lost: func() { order = append(order, "lost") }})
+	receive(t, came, "a batch")
+	stop()
+	if fmt.Sprint(order) != "[batch lost]" {
+		t.Errorf("called %v", order)
+	}
+}
+
+// TestAStopWithoutABroker does not wait for the broker, for there is nothing to hand over.
+func TestAStopWithoutABroker(t *testing.T) {
+	s := natstest.Start(t)
+	b := natstest.Bus(t, s)
+	_, js := outsider(t, s)
+	publish(t, js, 1, subjects...)
+	came := make(chan bool, 10)
+	hold := make(chan struct{})
+	stop := consuming(t, b, losing{batch: func(ctx context.Context, ms []bus.Message) (int, error) {
+		came <- true
+		select {
+		case <-hold:
+		case <-ctx.Done():
+		}
+		return 0, ctx.Err()
+	}})
+	receive(t, came, "a batch")
+	s.Shutdown()
+	natstest.Until(t, "the loss to be noticed", func() bool { return !b.Connected() })
+	asked, pulse := time.Now(), natstest.Feel(t)
+	stop()
+	if took := time.Since(asked); took > 1500*time.Millisecond+pulse.Lost() {
+		t.Errorf("stopped after %s", took)
+	}
+}
+
+// TestTheConnectionIsLostDuringATakeover: what follows fails, and the process begins again when the broker is back.
+func TestTheConnectionIsLostDuringATakeover(t *testing.T) {
+	s := natstest.Start(t)
+	b := natstest.Bus(t, s)
+	_, js := outsider(t, s)
+	publish(t, js, 1, subjects...)
+	var once sync.Once
+	came := make(chan bool, 10)
+	consuming(t, b, losing{
+		take: func() error {
+			once.Do(func() {
+				s.Shutdown()
+				natstest.Until(t, "the loss to be noticed", func() bool { return !b.Connected() })
+				go natstest.Restart(t, s)
+			})
+			return nil
+		},
+		batch: func(_ context.Context, ms []bus.Message) (int, error) { came <- true; return len(ms), nil }})
+	receive(t, came, "a batch")
+}
+
+// TestRequestsNameOneFilter: a consumer or watch with one filter names it in the subject of its request, by which the
+// permissions of a secured cell are given.
+func TestRequestsNameOneFilter(t *testing.T) {
+	s := natstest.Start(t)
+	b := natstest.Bus(t, s)
+	nc, _ := outsider(t, s)
+	asked := make(chan string, 100)
+	if _, err := nc.Subscribe("$JS.API.CONSUMER.CREATE.>", func(m *nats.Msg) { asked <- m.Subject }); err != nil || nc.Flush() != nil {
+		t.Fatal(err)
+	}
+	consuming(t, b, losing{batch: func(_ context.Context, ms []bus.Message) (int, error) { return len(ms), nil }})
+	if got := receive(t, asked, "the durable"); got != "$JS.API.CONSUMER.CREATE.HF_LOG.ledger.hf.log.*.*.*" {
+		t.Error(got)
+	}
+	watching(t, b, bus.State, "session.h.*")
+	if got := receive(t, asked, "the watch's consumer"); !strings.HasSuffix(got, ".$KV.hf_state.session.h.*") {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,197 @@
+package bus_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+)
+
+// TestALookThatFailsCallsNothingGone: a watch that cannot ask the leader, or that finds no bucket at all, tells of no deletion.
+func TestALookThatFailsCallsNothingGone(t *testing.T) {
+	known := []bus.Entry{{Key: "harness.h.1", Rev: 1}}
+	for name, answer := range map[string][]said{"no stream": noStream, "an error": trouble} {
+		b := scripted(t, func(asked) []said { return answer }).open()
+		told := 0
+		fn := func(bus.Update) error { told++; return nil }
+		if err := b.Expire(within(t, patience), bus.Leases, known, nil, fn); err == nil || told > 0 {
+			t.Errorf("%s, an entry that should have ended: %v, told of %d", name, err, told)
+		}
+		if err := b.CaughtUp(within(t, patience), bus.Leases, known, fn); err == nil || told > 0 {
+			t.Errorf("%s, an entry that was not seen: %v, told of %d", name, err, told)
+		}
+	}
+}
+
+// TestErrorsOfAWatchsCallback: the error with which the callback takes the end of an entry ends the watch.
+func TestErrorsOfAWatchsCallback(t *testing.T) {
+	b := scripted(t, func(asked) []said { return notFound }).open()
+	mine := errors.New("mine")
+	known := []bus.Entry{{Key: "harness.h.1", Rev: 1}, {Key: "harness.h.2", Rev: 2}}
+	told := 0
+	fn := func(bus.Update) error { told++; return mine }
+	if err := b.Expire(within(t, patience), bus.Leases, known, nil, fn); !errors.Is(err, mine) || told != 1 {
+		t.Errorf("an entry that has ended: %v after %d", err, told)
+	}
+	told = 0
+	if err := b.CaughtUp(within(t, patience), bus.Leases, known, fn); !errors.Is(err, mine) || told != 1 {
+		t.Errorf("an entry that was not seen: %v after %d", err, told)
+	}
+}
+
+// TestADeletedEntryEndsOnce: an entry that was shown as deleted is not shown as expired when it would have ended.
+func TestADeletedEntryEndsOnce(t *testing.T) {
+	b := scripted(t, func(asked) []said { return notFound }).open()
+	err := b.Expire(within(t, patience), bus.Leases, nil, []string{"harness.h.1"}, func(u bus.Update) error { return errors.New(say(u)) })
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAWatchThatWaitsForAnEndIsNotInterrupted: the end of a lease is told by the consumer that showed the lease. In a cell with
+// users a watch has to ask for it.
+func TestAWatchThatWaitsForAnEndIsNotInterrupted(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s, all := withUsers(t)
+	nc, _ := loggedIn(t, s)
+	var made atomic.Int64
+	if _, err := nc.Subscribe("$JS.API.CONSUMER.CREATE.KV_hf_leases.>", func(*nats.Msg) { made.Add(1) }); err != nil || nc.Flush() != nil {
+		t.Fatal(err)
+	}
+	acquire(t, all[0], "harness.h.1", time.Second)
+	updates, _ := watching(t, all[0], bus.Leases)
+	expect(t, updates, "harness.h.1=mine", "ready", "harness.h.1 expired")
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if n := made.Load(); n != 1 {
+		t.Errorf("the watch has made %d consumers, want 1", n)
+	}
+}
+
+// TestAnEndIsToldAfterAnError: the look at an entry that has ended fails once; the watch begins again and tells of the end.
+func TestAnEndIsToldAfterAnError(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s, all := withUsers(t)
+	p := newProxy(t, s)
+	b := busAt(t, "nats://u:pw@"+p.addr[len("nats://"):])
+	acquire(t, all[0], "harness.h.1", time.Second)
+	updates, _ := watching(t, b, bus.Leases)
+	expect(t, updates, "harness.h.1=mine", "ready")
+	lost := p.lose(false, `"err_code":(10037)`, 1, "10060")
+	receive(t, lost, "the look to fail")
+	expect(t, updates, "harness.h.1 expired")
+}
+
+// TestAWatchEndsWithItsContext: what has been delivered already is not shown after the context has ended.
+func TestAWatchEndsWithItsContext(t *testing.T) {
+	b := natstest.Bus(t, natstest.Start(t))
+	for i := range 300 {
+		mustStore(t, b, fmt.Sprintf("session.h.%d", i), "x", 0)
+	}
+	for range 5 {
+		ctx, cancel := context.WithCancel(within(t, patience))
+		n := 0
+		if err := b.Watch(ctx, bus.State, nil, func(bus.Update) error { n++; cancel(); return nil }); err != nil || n != 1 {
+			t.Errorf("shown %d, %v; want 1", n, err)
+		}
+	}
+}
+
+// TestAWatchOfLeasesKnowsTheTime: without the broker's time it cannot be said when a lease ends, so nothing is shown before.
+func TestAWatchOfLeasesKnowsTheTime(t *testing.T) {
+	var asks, early atomic.Int64
+	b := scripted(t, func(a asked) []said {
+		switch {
+		case a.is("STREAM.INFO"):
+			if asks.Add(1) < 3 {
+				return trouble
+			}
+			return says(fmt.Sprintf(`{"ts":%q}`, time.Now().UTC().Format(time.RFC3339Nano)))
+		case a.is("CONSUMER.CREATE"):
+			if asks.Load() < 3 {
+				early.Add(1)
+			}
+			return says(`{"num_pending":0}`)
+		}
+		return silence
+	}).open()
+	updates, _ := watching(t, b, bus.Leases)
+	expect(t, updates, "ready")
+	if early.Load() > 0 {
+		t.Error("a consumer was made before the time was known")
+	}
+}
+
+// TestAViewOfNoDocument: a view whose document does not exist yet is sent again when the broker did not get it.
+func TestAViewOfNoDocument(t *testing.T) {
+	s := natstest.Start(t)
+	p := newProxy(t, s)
+	b := busAt(t, p.addr)
+	natstest.Bus(t, s) // sets the cell up
+	p.hold(true, false)
+	under := b.StoreView(within(t, patience), bus.View{Key: "work.h.s", Value: []byte("x"), GuardKey: key})
+	p.cut()
+	p.hold(false, false)
+	if _, err := under.Wait(within(t, patience)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestALookAtADocumentThatFails: why a view was refused cannot be found out, which is not a lost race.
+func TestALookAtADocumentThatFails(t *testing.T) {
+	b := scripted(t, func(a asked) []said {
+		if a.is("STREAM.MSG.GET") {
+			return trouble
+		}
+		return wrongLast
+	}).open()
+	_, err := b.StoreView(within(t, patience), bus.View{Key: "work.h.s", Value: []byte("x"), GuardKey: key, GuardRev: 3}).Wait(within(t, patience))
+	if err == nil || errors.Is(err, bus.ErrLostRace) {
+		t.Errorf("%v, want the error of the look", err)
+	}
+}
+
+// TestAKeyThatIsGone: a write in place of a revision that is not there any more stores nothing.
+func TestAKeyThatIsGone(t *testing.T) {
+	b := natstest.Bus(t, natstest.Start(t))
+	if rev, err := b.Store(within(t, patience), bus.State, key, []byte("x"), 7); !errors.Is(err, bus.ErrLostRace) {
+		t.Errorf("stored at %d, %v; want ErrLostRace", rev, err)
+	}
+	if e, err := b.Load(within(t, patience), bus.State, key); !errors.Is(err, bus.ErrNotFound) {
+		t.Errorf("%+v, %v", e, err)
+	}
+}
+
+// TestWithoutABucket: what is written where the cell was not set up is not found, and is not sent again for ever.
+func TestWithoutABucket(t *testing.T) {
+	t.Parallel() // it mostly waits
+	b := busAt(t, natstest.Start(t).URL())
+	for name, call := range map[string]func(ctx context.Context) error{
+		"lease": func(ctx context.Context) error {
+			_, err := b.AcquireLease(ctx, leaseKey, nil, time.Minute)
+			return err
+		},
+		"view": func(ctx context.Context) error {
+			_, err := b.StoreView(ctx, bus.View{Key: "work.h.s", Value: []byte("x"), GuardKey: key, GuardRev: 1}).Wait(ctx)
+			return err
+		},
+		"timer": func(ctx context.Context) error {
+			return b.SetTimer(ctx, bus.Timer{What: "x", Ref: session, Due: time.Now()})
+		},
+		"delete": func(ctx context.Context) error { return b.Delete(ctx, bus.State, key, 1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := call(within(t, patience)); !errors.Is(err, bus.ErrNotFound) {
+				t.Errorf("%v, want ErrNotFound", err)
+			}
+		})
+	}
+}

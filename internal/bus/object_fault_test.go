@@ -1,0 +1,113 @@
+package bus_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/object"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+)
+
+// TestObjectsHaveALimit: content for which there is no room is refused, and nothing is left that names it.
+func TestObjectsHaveALimit(t *testing.T) {
+	s := natstest.Start(t)
+	b := natstest.Bus(t, s, func(c *bus.Config) { c.ObjectBytesMax = 200 << 10 })
+	ctx := within(t, patience)
+	name, err := b.PutObject(ctx, session, make([]byte, 400<<10))
+	if !errors.Is(err, bus.ErrFull) {
+		t.Errorf("put: %v, want ErrFull", err)
+	}
+	if err := b.HasObject(ctx, name); !errors.Is(err, bus.ErrNotFound) {
+		t.Errorf("it is there: %v", err)
+	}
+	_, js := outsider(t, s)
+	if c := config(t, js, "OBJ_hf_objects"); c.MaxBytes != 200<<10 {
+		t.Errorf("objects may have %d bytes", c.MaxBytes)
+	}
+}
+
+// TestDescriptionsThatLie: a description that names more content than an object may have, or empty chunks, is damaged.
+func TestDescriptionsThatLie(t *testing.T) {
+	s := natstest.Start(t)
+	b := natstest.Bus(t, s)
+	nc, _ := outsider(t, s)
+	bucket := b.Cell().ObjectBucket()
+	publish := func(subject, body string) {
+		t.Helper()
+		if _, err := nc.Request(subject, []byte(body), patience); err != nil {
+			t.Fatal(err)
+		}
+	}
+	publish(object.Chunks(bucket, "empty"), "")
+	for name, meta := range map[string]string{
+		"huge":  fmt.Sprintf(`{"name":"huge","nuid":"none","size":%d,"chunks":1,"bucket":%q}`, uint64(1)<<60, bucket),
+		"empty": fmt.Sprintf(`{"name":"empty","nuid":"empty","size":5,"chunks":1,"bucket":%q}`, bucket),
+	} {
+		publish(object.Meta(bucket, name), meta)
+		if got, err := b.Object(within(t, patience), name); !errors.Is(err, object.ErrDamaged) {
+			t.Errorf("%s: %d bytes, %v; want ErrDamaged", name, len(got), err)
+		}
+	}
+}
+
+// TestAnObjectLeavesNothing: what replaces another's content under its name is listed once; what was removed is not listed and
+// takes no room.
+func TestAnObjectLeavesNothing(t *testing.T) {
+	s := natstest.Start(t)
+	b := natstest.Bus(t, s)
+	ctx := within(t, patience)
+	_, js := outsider(t, s)
+	store, err := js.ObjectStore(ctx, b.Cell().ObjectBucket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := func() (all []string) {
+		t.Helper()
+		if err := b.Objects(ctx, func(name string) error { all = append(all, name); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	content := []byte(strings.Repeat("mine", 100))
+	name, err := b.PutObject(ctx, session, content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.PutBytes(ctx, name, []byte("theirs, under my name")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.PutObject(ctx, session, content); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.PutBytes(ctx, "theirs", []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if all := list(); len(all) != 2 {
+		t.Errorf("listed %v, want both names once", all)
+	}
+	if err := store.Delete(ctx, "theirs"); err != nil {
+		t.Fatal(err)
+	}
+	if all := list(); len(all) != 1 || all[0] != name {
+		t.Errorf("listed %v, want %s", all, name)
+	}
+	if _, err := js.Conn().Request(object.Meta(b.Cell().ObjectBucket(), "odd"), []byte("no JSON"), patience); err != nil {
+		t.Fatal(err)
+	}
+	if all := list(); len(all) != 1 {
+		t.Errorf("listed %v with a description that cannot be read", all)
+	}
+	if err := b.DeleteObject(ctx, name); err != nil {
+		t.Fatal(err)
+	}
+	stream, err := js.Stream(ctx, object.Stream(b.Cell().ObjectBucket()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := stream.CachedInfo().State.Msgs; n > 3 { // the mark and the odd one; what theirs left under the name
+		t.Errorf("%d messages are left", n)
+	}
+}
