@@ -80,7 +80,7 @@ func TestDocumentsAreWrittenAsJSON(t *testing.T) {
 		var s session.State
 		filled(reflect.ValueOf(&s).Elem(), draw)
 		s.V = session.Version
-		doc := mustEncode(t, &s)
+		doc := encoded(t, &s)
 		want, err := session.EncodeView(&s)
 		if err != nil {
 			t.Fatal(err)
@@ -123,7 +123,7 @@ func TestOwnDocumentsAreReadQuickly(t *testing.T) {
 func TestPeek(t *testing.T) {
 	s := newFeeder(t).s
 	s.Parent, s.ParentCall, s.WaitsFor, s.Phase = "s0", "c1", []events.WaitFor{{Call: "a", Child: "b"}}, session.Waiting
-	doc := mustEncode(t, s)
+	doc := encoded(t, s)
 	h, ok := session.Peek(doc)
 	if !ok || h.Ref() != s.Ref() || h.Parent != "s0" || h.ParentCall != "c1" || h.Epoch != 1 || !h.Owned || h.Phase != session.Waiting || h.Seq != s.Seq {
 		t.Errorf("peeked at %+v, %v", h, ok)
@@ -139,11 +139,11 @@ func TestPeek(t *testing.T) {
 func TestReader(t *testing.T) {
 	full := newFeeder(t).s
 	full.Title, full.WaitsFor = "full", []events.WaitFor{{Call: "a", Child: "b"}}
-	doc := string(mustEncode(t, full))
+	doc := string(encoded(t, full))
 	var r session.Reader
 	heads := 0
 	for range 2 {
-		for _, doc := range []string{doc, string(mustEncode(t, session.New(storyRef))), strings.Replace(doc, `"v":1`, `"v": 1`, 1), strings.Replace(doc, `"commits":`, `"new":1,"commits":`, 1),
+		for _, doc := range []string{doc, string(encoded(t, session.New(storyRef))), strings.Replace(doc, `"v":1`, `"v": 1`, 1), strings.Replace(doc, `"commits":`, `"new":1,"commits":`, 1),
 			strings.Replace(doc, `"v":1`, `"v":2`, 1), ``, doc[:len(doc)-1]} {
 			want, wantErr := session.Decode([]byte(doc))
 			got, err := r.Read([]byte(doc), func(h *session.State) bool {
@@ -312,7 +312,7 @@ func TestSourceAsItIs(t *testing.T) {
 // TestEncodeFails: what cannot be written is said, and an empty list is left out.
 func TestEncodeFails(t *testing.T) {
 	s := session.New(storyRef)
-	if doc := string(mustEncode(t, s)); strings.Contains(doc, "recent") || !strings.HasSuffix(doc, "}") {
+	if doc := string(encoded(t, s)); strings.Contains(doc, "recent") || !strings.HasSuffix(doc, "}") {
 		t.Errorf("a new session is written as %s", doc)
 	}
 	s.Turn = &session.Turn{ID: "t1", Options: []byte(`{"half":`)}

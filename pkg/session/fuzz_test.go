@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/story"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -40,10 +40,10 @@ func FuzzFold(f *testing.F) {
 		f.Add(seed)
 	}
 	for _, instant := range []string{"9999-12-31T23:59:59.999999999-23:59", "0000-01-01T00:00:00+23:59"} { // fall out of the calendar in UTC
-		f.Add([]byte(`00[{"specversion":"1.0","id":"a","source":"/harness/h1/17","type":"holdfast.session.opened","subject":"s1","session":"s1","epoch":1,"data":{"incarnation":"17"}},` +
-			`{"specversion":"1.0","id":"b","source":"/harness/h1/17","type":"holdfast.prompt.requested","subject":"p1","session":"s1","epoch":1,"data":{"prompt":"p1","deadline":"` + instant + `"}},` +
-			`{"specversion":"1.0","id":"c","source":"/harness/h1/17","type":"holdfast.prompt.requested","subject":"p2","session":"s1","epoch":1,"data":{"prompt":"p2","delivery":"message","questions":[{"id":"<","question":"\u2028"}]}}]` + "\n" +
-			`11[{"specversion":"1.0","id":"d","source":"/service/ledger/a","type":"holdfast.message.accepted","subject":"m1","session":"s1","epoch":1,"data":{"message":"m1","content":{"a":"<&>"}}}]`))
+		f.Add([]byte(`00[{"specversion":"1.0","id":"a","source":"/harness/h/17","type":"holdfast.session.opened","subject":"s","session":"s","epoch":1,"data":{"incarnation":"17"}},` +
+			`{"specversion":"1.0","id":"b","source":"/harness/h/17","type":"holdfast.prompt.requested","subject":"p1","session":"s","epoch":1,"data":{"prompt":"p1","deadline":"` + instant + `"}},` +
+			`{"specversion":"1.0","id":"c","source":"/harness/h/17","type":"holdfast.prompt.requested","subject":"p2","session":"s","epoch":1,"data":{"prompt":"p2","delivery":"message","questions":[{"id":"<","question":"\u2028"}]}}]` + "\n" +
+			`11[{"specversion":"1.0","id":"d","source":"/service/ledger/a","type":"holdfast.message.accepted","subject":"m1","session":"s","epoch":1,"data":{"message":"m1","content":{"a":"<&>"}}}]`))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		log := fuzzLog(data)
@@ -53,15 +53,15 @@ func FuzzFold(f *testing.F) {
 			if !at.Fold(c).Folded || !on.Fold(c).Folded {
 				t.Fatalf("commit %d was not folded", c.Seq)
 			}
-			doc := mustEncode(t, at)
+			doc := encoded(t, at)
 			if len(doc) > session.DocumentBytesMax {
 				t.Fatalf("the document takes %d bytes", len(doc))
 			}
 			var err error
-			if on, err = session.Decode(mustEncode(t, on)); err != nil {
+			if on, err = session.Decode(encoded(t, on)); err != nil {
 				t.Fatal(err)
 			}
-			if again := mustEncode(t, on); !bytes.Equal(doc, again) {
+			if again := encoded(t, on); !bytes.Equal(doc, again) {
 				t.Fatalf("folded on\n%s\nfolded at once\n%s", again, doc)
 			}
 		}
@@ -89,13 +89,13 @@ func FuzzDecode(f *testing.F) {
 		for _, c := range fuzzLog(seed) {
 			s.Fold(c)
 		}
-		f.Add(mustEncode(f, s))
+		f.Add(encoded(f, s))
 	}
 	for n := range 5 {
 		var s session.State
 		filled(reflect.ValueOf(&s).Elem(), func(of int) int { return n % of })
 		s.V = session.Version
-		f.Add(mustEncode(f, &s))
+		f.Add(encoded(f, &s))
 	}
 	f.Fuzz(func(t *testing.T, doc []byte) {
 		quick, ok := session.DecodeQuickly(doc)
@@ -112,23 +112,21 @@ func FuzzDecode(f *testing.F) {
 // storySeeds are the logs of all stories, in the form of fuzzLog.
 func storySeeds(f *testing.F) [][]byte {
 	f.Helper()
-	files, err := filepath.Glob("testdata/*.story")
-	if err != nil || len(files) == 0 {
-		f.Fatalf("no stories: %v", err)
-	}
 	var seeds [][]byte
-	for _, file := range files {
+	for _, file := range story.Files(f) {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			f.Fatal(err)
 		}
-		w := newWorld(f)
-		w.tell(string(text))
+		y := story.New(f)
+		y.Use(requests(y))
+		y.Tell(string(text))
+		commits, bodies := y.Bodies()
 		var lines []string
-		for i, body := range w.bodies {
+		for i, body := range bodies {
 			by := 5
 			for j, writer := range events.Writers() {
-				if writer == w.log[i].Writer {
+				if writer == commits[i].Writer {
 					by = j
 				}
 			}

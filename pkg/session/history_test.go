@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -89,13 +90,13 @@ func lives(t *rapid.T, s *session.State) events.Fact {
 	case 0:
 		return events.SessionOpened{Incarnation: incarnation}
 	case 1, 2, 3:
-		return events.SessionClaimed{Incarnation: incarnation, Exclusive: ptr(chance(t, "exclusive", 80))}
+		return events.SessionClaimed{Incarnation: incarnation, Exclusive: new(chance(t, "exclusive", 80))}
 	case 4, 5, 6:
 		f := events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: s.Incarnation}
 		if chance(t, "held", 40) {
 			f.WaitsFor = []events.WaitFor{{Call: openCall(t, s), Child: "s2"}, {Call: openCall(t, s), Child: "s3"}}
 		}
-		f.Incarnation = orElse(f.Incarnation, "17")
+		f.Incarnation = cmp.Or(f.Incarnation, "17")
 		return f
 	case 7:
 		return events.SessionReleased{}
@@ -176,7 +177,7 @@ func asks(t *rapid.T, s *session.State) events.Fact {
 		return events.ToolInterrupted{Call: openCall(t, s), Reason: events.ReasonOwnerLost}
 	case 6, 7, 8, 9:
 		return events.PromptRequested{Prompt: pick(t, s, "p", promptIDs), Deadline: oneOf(t, "deadline", time.Time{}, storyBegin.Add(time.Hour)), Turn: oneOf(t, "of turn", "", openTurn(t, s)), Call: oneOf(t, "of call", "", openCall(t, s)),
-			PromptKind: oneOf(t, "kind", events.PromptQuestion, "note"), Blocking: ptr(chance(t, "blocking", 70)), Title: oneOf(t, "title", "a", "b"),
+			PromptKind: oneOf(t, "kind", events.PromptQuestion, "note"), Blocking: new(chance(t, "blocking", 70)), Title: oneOf(t, "title", "a", "b"),
 			Delivery: oneOf(t, "delivery", events.DeliverToolResult, events.DeliverCallback, events.DeliverMessage)}
 	case 10:
 		return events.PromptAnswered{Prompt: openPrompt(t, s), Answers: []events.Answer{{Question: "q", Text: oneOf(t, "answer", "x", "y")}}, By: "ada"}
@@ -230,7 +231,7 @@ func commitBody(t *rapid.T, s *session.State, c *events.Commit, model string) []
 		return []byte(oneOf(t, "body", "no json", "[]", "[42]", `[{"specversion":"1.0"}]`))
 	}
 	var evs []events.Event
-	epoch, incarnation := max(s.Epoch, 1), orElse(s.Incarnation, "17")
+	epoch, incarnation := max(s.Epoch, 1), cmp.Or(s.Incarnation, "17")
 	for i := range 1 + below(t, "facts", factsMax) {
 		var f events.Fact
 		switch {
@@ -294,14 +295,6 @@ func foldInParts(t *rapid.T, log []*events.Commit) *session.State {
 		}
 	}
 	return s
-}
-
-func encoded(t *rapid.T, s *session.State) []byte {
-	doc, err := s.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return doc
 }
 
 // TestHistories: what holds of every history, lawful or not (P1, V1, V4, V5).

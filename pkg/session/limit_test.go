@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -39,7 +40,7 @@ func (f *feeder) commit(by events.Writer, facts []events.Fact) {
 	f.t.Helper()
 	source := events.ServiceSource(string(by), "a")
 	if by == events.WriterHarness {
-		source = events.HarnessSource(storyRef.Harness, orElse(f.s.Incarnation, "17"))
+		source = events.HarnessSource(storyRef.Harness, cmp.Or(f.s.Incarnation, "17"))
 	}
 	c := &events.Commit{Ref: storyRef, Writer: by, Seq: f.s.Seq + 1, Guard: f.s.Seq, Guarded: true, At: storyBegin.Add(time.Duration(f.s.Seq) * time.Second)}
 	evs := make([]events.Event, len(facts))

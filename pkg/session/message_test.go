@@ -20,7 +20,7 @@ func (f *feeder) busy(turn string) {
 	if _, kept := f.s.Ended(session.EntityMessage, "m1"); kept {
 		f.t.Fatal("the message's end is still kept: this shows nothing")
 	}
-	again, err := session.Decode(mustEncode(f.t, f.s)) // the document is all there is
+	again, err := session.Decode(encoded(f.t, f.s)) // the document is all there is
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/story"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 	"github.com/holdfast-dev/holdfast/services/reconciler"
@@ -64,7 +65,7 @@ type plan struct {
 
 // stage is a world of one session in which one process does one thing at a time, each effect a step that can be its last.
 type stage struct {
-	*story
+	*script
 	scene scene
 	plan  plan
 	steps []string // who did what
@@ -83,13 +84,15 @@ type stage struct {
 	startedAt int            // the round in which the open turn was started
 }
 
-func newStage(t failer, sc scene, p plan) *stage {
-	g := &stage{story: newStory(t), scene: sc, plan: p, alive: true, number: 17}
-	g.fact(`1 session.opened {"incarnation":"17","context_limit":1000` + sc.policy + `}`)
-	g.fact(`2 turn.started {"turn":"t0","cause":"message"}`)
-	g.fact(fmt.Sprintf(`3 usage.reported {"turn":"t0","model":"m","tokens":{"input":%d}}`, sc.used))
-	g.fact(`4 turn.completed {"turn":"t0"}`)
-	g.doc, g.folded, g.looked, g.now = g.s.Clone(), g.s.Seq, 0, began.Add(4*time.Second)
+func newStage(t story.T, sc scene, p plan) *stage {
+	g := &stage{script: newScript(t), scene: sc, plan: p, alive: true, number: 17}
+	g.facts(
+		`1 session.opened {"incarnation":"17","context_limit":1000`+sc.policy+`}`,
+		`2 turn.started {"turn":"t0","cause":"message"}`,
+		fmt.Sprintf(`3 usage.reported {"turn":"t0","model":"m","tokens":{"input":%d}}`, sc.used),
+		`4 turn.completed {"turn":"t0"}`,
+	)
+	g.doc, g.folded, g.looked = g.s.Clone(), g.s.Seq, 0
 	return g
 }
 
@@ -112,19 +115,7 @@ func (g *stage) put(w events.Writer, source string, after *session.State, facts 
 	if after.Seq != g.s.Seq {
 		return false
 	}
-	var evs []events.Event
-	epoch := after.Epoch
-	for i, f := range facts {
-		if _, ok := f.(events.SessionClaimed); ok {
-			epoch++
-		}
-		evs = append(evs, events.New(fmt.Sprint(g.s.Seq, ".", i), source, g.s.Ref(), epoch, g.now, f))
-	}
-	ignored := g.s.Ignored.Count
-	g.append(w, g.s.Seq+1, evs)
-	if g.s.Ignored.Count != ignored {
-		g.t.Fatalf("%s: %v does not count: %+v", g.where(), facts, g.s.Ignored.Last)
-	}
+	g.Commit(story.Main, w, source, facts...)
 	return true
 }
 
@@ -147,13 +138,13 @@ func (g *stage) compaction() {
 	for len(g.asked) > 0 {
 		g.answer()
 	}
-	due := !g.alarm.IsZero() && !g.alarm.After(g.now)
+	due := !g.alarm.IsZero() && !g.alarm.After(g.Now)
 	if g.doc.Seq == g.looked && !due && !g.walk {
 		return
 	}
 	seq, st := g.doc.Seq, g.doc
 	for {
-		d := Decide(st, Input{Now: g.now, Progress: g.now, Idle: true})
+		d := Decide(st, Input{Now: g.Now, Progress: g.Now, Idle: true})
 		stored := true
 		if len(d.Facts) > 0 {
 			g.do("compaction", "append "+string(d.Facts[0].Kind()), func() { stored = g.put(events.WriterCompaction, source, st, d.Facts...) })
@@ -179,11 +170,11 @@ func (g *stage) answer() {
 	var err error
 	switch w := g.asked[0].(type) {
 	case SendWish:
-		o, err = Send(g.s, w, g.now, g.source)
+		o, err = Send(g.s, w, g.Now, g.Source)
 	case WithdrawWish:
-		o, err = Withdraw(g.s, w, g.now)
+		o, err = Withdraw(g.s, w, g.Now)
 	case CompactWish:
-		o, err = Compact(g.s, w, g.now)
+		o, err = Compact(g.s, w, g.Now)
 	}
 	if err != nil {
 		if _, sends := g.asked[0].(SendWish); sends {
@@ -201,9 +192,9 @@ func (g *stage) reconciler() {
 	if g.s.Owned && (!g.alive || g.s.Incarnation != strconv.Itoa(g.number)) {
 		owner.Life = reconciler.Dead
 	}
-	d, err := reconciler.Decide(g.s, reconciler.Input{Now: g.now, Owner: owner}, g.source)
+	d, err := reconciler.Decide(g.s, reconciler.Input{Now: g.Now, Owner: owner}, g.Source)
 	if err != nil {
-		g.t.Fatal(err)
+		g.t.Fatalf("%v", err)
 	}
 	if len(d.Facts) > 0 {
 		g.do("reconciler", "append "+string(d.Facts[0].Kind()), func() { g.put(events.WriterReconciler, "/service/reconciler", g.s, d.Facts...) })
@@ -213,7 +204,7 @@ func (g *stage) reconciler() {
 
 // retry is the retry service, as it decides.
 func (g *stage) retry() {
-	d := retry.Decide(g.s, retry.Input{Now: g.now, Progress: g.now})
+	d := retry.Decide(g.s, retry.Input{Now: g.Now, Progress: g.Now})
 	if len(d.Facts) > 0 {
 		g.do("retry", "append "+string(d.Facts[0].Kind()), func() { g.put(events.WriterRetry, "/service/retry", g.s, d.Facts...) })
 		g.do("retry", "ack", func() {})
@@ -277,7 +268,7 @@ func (g *stage) work(t *session.Turn, say func(...events.Fact)) {
 func (g *stage) run() {
 	quiet := 0
 	for g.round = 1; quiet < 2*awayRounds+4 && g.round < roundsMax; g.round++ {
-		g.now = g.now.Add(time.Second)
+		g.Now = g.Now.Add(time.Second)
 		before := len(g.steps)
 		if w := g.scene.wishes[g.round]; w != nil {
 			g.asked = append(g.asked, w()...)
@@ -290,7 +281,7 @@ func (g *stage) run() {
 		}
 	}
 	if g.round >= roundsMax {
-		g.t.Fatalf("it does not come to rest: %s\n%s", g.state(), g.where())
+		g.t.Fatalf("it does not come to rest: %s\n%s", story.Summary(g.s), g.where())
 	}
 }
 
@@ -320,7 +311,7 @@ func (g *stage) check() {
 	var accepted, delivered []string
 	follows, completed := 0, 0
 	for seq := uint64(1); seq <= g.s.Seq; seq++ {
-		for _, e := range g.log[seq].Events {
+		for _, e := range g.Log[seq].Events {
 			switch f := e.Fact.(type) {
 			case events.MessageAccepted:
 				accepted = append(accepted, f.Message)
@@ -339,13 +330,13 @@ func (g *stage) check() {
 		}
 	}
 	if !slices.Equal(accepted, delivered) {
-		g.t.Fatalf("accepted and not taken back %v, delivered %v: %s\n%s", accepted, delivered, g.state(), g.where())
+		g.t.Fatalf("accepted and not taken back %v, delivered %v: %s\n%s", accepted, delivered, story.Summary(g.s), g.where())
 	}
 	if most := g.scene.compact; follows != g.scene.follows || completed < most[0] || completed > most[1] {
-		g.t.Fatalf("%d follow-ups, want %d; %d compactions, want %v: %s\n%s", follows, g.scene.follows, completed, most, g.state(), g.where())
+		g.t.Fatalf("%d follow-ups, want %d; %d compactions, want %v: %s\n%s", follows, g.scene.follows, completed, most, story.Summary(g.s), g.where())
 	}
 	if s := g.s; s.Turn != nil || len(s.Queue) > 0 || open(s) || s.Pending != (session.Pending{}) {
-		g.t.Fatalf("something is left: %s\n%s", g.state(), g.where())
+		g.t.Fatalf("something is left: %s\n%s", story.Summary(g.s), g.where())
 	}
 }
 

@@ -105,21 +105,15 @@ func code(err error) int {
 // without a model, is as none. A threshold that is out of range is refused where policies are.
 func TestUsageThatCannotBe(t *testing.T) {
 	for _, tokens := range []string{`{"input":-1}`, `{"input":1e30}`, `{"input":"many"}`, `{"cache_read":-5,"input":900}`, `"none"`} {
-		y := newStory(t)
-		y.fact(`1 session.opened {"incarnation":"17","context_limit":1000}`)
-		y.fact(`2 turn.started {"turn":"t1","cause":"message"}`)
-		y.fact(`3 usage.reported {"turn":"t1","model":"m","tokens":{"input":100}}`)
-		raw := fmt.Sprintf(`[{"specversion":"1.0","id":"x","source":%q,"type":"holdfast.usage.reported","subject":"t1","time":"2026-03-01T12:00:00Z","session":"s","epoch":1,"data":{"turn":"t1","model":"m","tokens":%s}}]`,
-			events.HarnessSource("h", "17"), tokens)
-		evs, err := events.DecodeBatch(y.s.Ref(), []byte(raw))
-		if err != nil {
-			t.Fatal(err)
-		}
-		y.append(events.WriterHarness, 4, evs)
+		y := newScript(t)
+		y.facts(`1 session.opened {"incarnation":"17","context_limit":1000}`)
+		y.facts(`2 turn.started {"turn":"t1","cause":"message"}`)
+		y.facts(`3 usage.reported {"turn":"t1","model":"m","tokens":{"input":100}}`)
+		y.facts(`4 usage.reported {"turn":"t1","model":"m","tokens":` + tokens + `}`)
 		if y.s.Parked != 1 || y.s.Usage.Used != 100 {
 			t.Errorf("%s: parked %d, usage %+v", tokens, y.s.Parked, y.s.Usage)
 		}
-		if d := Decide(y.s, Input{Now: y.now}); len(d.Facts) > 0 {
+		if d := Decide(y.s, Input{Now: y.Now}); len(d.Facts) > 0 {
 			t.Errorf("%s: %v", tokens, d.Facts)
 		}
 	}
@@ -134,12 +128,12 @@ func TestUsageThatCannotBe(t *testing.T) {
 
 // TestLimitsOfTheQueue: a session takes no more messages than its queue holds, and says so; one more fits when one is gone.
 func TestLimitsOfTheQueue(t *testing.T) {
-	y := newStory(t)
-	y.fact(`1 session.opened {"incarnation":"17"}`)
-	y.fact(`2 turn.started {"turn":"t1","cause":"message"}`)
+	y := newScript(t)
+	y.facts(`1 session.opened {"incarnation":"17"}`)
+	y.facts(`2 turn.started {"turn":"t1","cause":"message"}`)
 	send := func(id string) error {
-		o, err := Send(y.s, SendWish{Ref: y.s.Ref(), Message: id, Content: text("x"), By: "ada"}, y.now, y.source)
-		y.commit(o.Facts)
+		o, err := Send(y.s, SendWish{Ref: y.s.Ref(), Message: id, Content: text("x"), By: "ada"}, y.Now, y.Source)
+		y.commit(o.Facts...)
 		return err
 	}
 	for i := range session.QueuedMax {
@@ -150,11 +144,11 @@ func TestLimitsOfTheQueue(t *testing.T) {
 	if err := send("more"); code(err) != 503 || !strings.Contains(err.Error(), "1000 messages wait") {
 		t.Errorf("one more: %v", err)
 	}
-	o, err := Withdraw(y.s, WithdrawWish{Ref: y.s.Ref(), Message: "m5", By: "ada"}, y.now)
+	o, err := Withdraw(y.s, WithdrawWish{Ref: y.s.Ref(), Message: "m5", By: "ada"}, y.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	y.commit(o.Facts)
+	y.commit(o.Facts...)
 	if err := send("more"); err != nil {
 		t.Errorf("when there is room: %v", err)
 	}
@@ -195,19 +189,22 @@ func TestLongAfterItWasSent(t *testing.T) {
 	for i := range session.RecentMax + 1 {
 		fmt.Fprintf(&calls, "4 tool.started {\"call\":\"c%d\",\"turn\":\"$turn\",\"name\":\"bash\"}\n4 tool.completed {\"call\":\"c%d\"}\n", i, i)
 	}
-	wish := func(verb, body string) string { return "-- wish --\n" + verb + " " + body + "\n-- comes to --\n" }
-	begun := "-- facts --\n1 session.opened {\"incarnation\":\"17\"}\n" + wish("send", `{"message":"m1","content":"hello","by":"ada"}`) +
-		"-- facts --\n3 turn.started {\"turn\":\"$turn\",\"cause\":\"message\"}\n" + calls.String()
-	for _, x := range []struct{ what, wish, comesTo string }{
-		{"again", wish("send", `{"message":"m1","content":"hello","by":"ada"}`), "done at 2"},
-		{"another", wish("send", `{"message":"m1","content":"bye","by":"ada"}`), "409 message m1 was sent with another content: choose another id\n  {\"status\":\"delivered\",\"seq\":2}"},
-		{"taken back", wish("withdraw", `{"message":"m1","by":"ada"}`), "409 message m1 was handed out already: stop the turn instead\n  {\"status\":\"delivered\",\"seq\":2}"},
-		{"no such", wish("withdraw", `{"message":"m2","by":"ada"}`), "404 no such message: m2\n  {\"what\":\"message\"}"},
+	request := func(verb, body string) string {
+		return "-- request --\n" + verb + " " + body + "\n-- result --\n"
+	}
+	begun := "A long turn.\n\n-- facts --\n1 session.opened {\"incarnation\":\"17\"}\n" +
+		request("send", `{"message":"m1","content":"hello","by":"ada"}`) +
+		"-- facts --\n3 turn.started {\"turn\":\"$requested\"}\n" + calls.String()
+	for _, x := range []struct{ what, request, result string }{
+		{"again", request("send", `{"message":"m1","content":"hello","by":"ada"}`), "nothing to append, see 2"},
+		{"another", request("send", `{"message":"m1","content":"bye","by":"ada"}`), "409 message m1 was sent with another content: choose another id\n  {\"status\":\"delivered\",\"seq\":2}"},
+		{"taken back", request("withdraw", `{"message":"m1","by":"ada"}`), "409 message m1 was handed out already: stop the turn instead\n  {\"status\":\"delivered\",\"seq\":2}"},
+		{"no such", request("withdraw", `{"message":"m2","by":"ada"}`), "404 no such message: m2\n  {\"what\":\"message\"}"},
 	} {
 		t.Run(x.what, func(t *testing.T) {
-			y := newStory(t)
-			if got := y.tell(begun + x.wish); !strings.HasSuffix(got, x.comesTo+"\n") {
-				t.Errorf("it comes to %q, want %q", got[max(len(got)-200, 0):], x.comesTo)
+			y := newScript(t)
+			if got := y.Tell(begun + x.request); !strings.HasSuffix(got, x.result+"\n") {
+				t.Errorf("the result is %q, want %q", got[max(len(got)-200, 0):], x.result)
 			}
 			if _, kept := y.s.Ended(session.EntityMessage, "m1"); kept {
 				t.Error("the message's end is still kept: this shows nothing")

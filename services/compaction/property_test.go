@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/holdfast-dev/holdfast/internal/story"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -55,9 +56,13 @@ var wished = []string{
 // say appends a fact that may or may not count.
 func (r *random) say(w events.Writer, line string) {
 	n := strconv.Itoa(rapid.IntRange(1, 120).Draw(r.rt, "n"))
-	kind, data, _ := strings.Cut(strings.ReplaceAll(r.named(line), "#", n), " ")
-	if !strings.Contains(data, "$") {
-		r.happen(r.s.Seq+1, w, kind, data)
+	if r.s.Pending.Turn != nil {
+		line = strings.ReplaceAll(line, "$turn", "$requested")
+	}
+	line, missing := story.Resolve(r.s, strings.ReplaceAll(line, "#", n))
+	if missing == "" {
+		kind, data, _ := strings.Cut(line, " ")
+		r.append(w, kind, data)
 	}
 }
 
@@ -94,7 +99,7 @@ func (r *random) something() {
 		r.reconciler()
 		r.retry()
 	case 15:
-		r.now = r.now.Add(time.Duration(rapid.IntRange(1, 60).Draw(r.rt, "seconds")) * time.Second)
+		r.Now = r.Now.Add(time.Duration(rapid.IntRange(1, 60).Draw(r.rt, "seconds")) * time.Second)
 	}
 	r.round++
 }
@@ -105,13 +110,13 @@ func (r *random) rest() {
 	r.scene = scene{name: "rest"}
 	for calm := 0; calm < 8; r.round++ {
 		before := r.s.Seq
-		r.now = r.now.Add(time.Minute)
+		r.Now = r.Now.Add(time.Minute)
 		for _, id := range r.s.PendingPrompts() {
-			r.happen(r.s.Seq+1, events.WriterLedger, "prompt.dismissed", fmt.Sprintf(`{"prompt":%q,"by":"ada"}`, id))
+			r.append(events.WriterLedger, "prompt.dismissed", fmt.Sprintf(`{"prompt":%q,"by":"ada"}`, id))
 		}
 		for _, id := range sortedKeys(r.s.Tools) {
 			if r.s.Owned {
-				r.happen(r.s.Seq+1, "", "tool.completed", fmt.Sprintf(`{"call":%q}`, id))
+				r.append("", "tool.completed", fmt.Sprintf(`{"call":%q}`, id))
 			}
 		}
 		for _, p := range []func(){r.ledger, r.compaction, r.harness, r.ledger, r.reconciler, r.retry} {
@@ -125,7 +130,7 @@ func (r *random) rest() {
 			r.asked = append(r.asked, message(r.s.Ref(), fmt.Sprint("go-on-", r.n)))
 		}
 		if r.round > roundsMax*10 {
-			r.rt.Fatalf("it does not come to rest: %s", r.state())
+			r.rt.Fatalf("it does not come to rest: %s", story.Summary(r.s))
 		}
 	}
 }
@@ -141,12 +146,12 @@ func history(rt *rapid.T) *random {
 	return r
 }
 
-// facts calls see for each fact that counted, with the session as it was before it.
-func (r *random) facts(see func(before *session.State, w events.Writer, f events.Fact)) {
+// eachFact calls see for each fact that counted, with the session as it was before it.
+func (r *random) eachFact(see func(before *session.State, w events.Writer, f events.Fact)) {
 	s := session.New(r.s.Ref())
 	for seq := uint64(1); seq <= r.s.Seq; seq++ {
-		for _, e := range r.log[seq].Events {
-			one := *r.log[seq]
+		for _, e := range r.Log[seq].Events {
+			one := *r.Log[seq]
 			one.Events = []events.Event{e}
 			before := s.Clone()
 			res := s.Fold(&one)
@@ -163,9 +168,9 @@ func (r *random) facts(see func(before *session.State, w events.Writer, f events
 func (r *random) tell() string {
 	var b strings.Builder
 	for seq := uint64(1); seq <= r.s.Seq; seq++ {
-		for _, e := range r.log[seq].Events {
+		for _, e := range r.Log[seq].Events {
 			data, err := json.Marshal(e.Fact)
-			fmt.Fprintf(&b, "%d/%s %s %s %v\n", seq, r.log[seq].Writer, e.Kind, data, err)
+			fmt.Fprintf(&b, "%d/%s %s %s %v\n", seq, r.Log[seq].Writer, e.Kind, data, err)
 		}
 	}
 	return b.String()
@@ -183,7 +188,7 @@ func TestMessagesAreDeliveredOnceInOrder(t *testing.T) {
 			}
 			became[id] = as
 		}
-		r.facts(func(before *session.State, _ events.Writer, f events.Fact) {
+		r.eachFact(func(before *session.State, _ events.Writer, f events.Fact) {
 			switch f := f.(type) {
 			case events.MessageAccepted:
 				became[f.Message] = "accepted"
@@ -202,7 +207,7 @@ func TestMessagesAreDeliveredOnceInOrder(t *testing.T) {
 		})
 		for id, as := range became {
 			if as == "accepted" {
-				rt.Fatalf("message %s was never delivered: %s\n%s", id, r.state(), r.tell())
+				rt.Fatalf("message %s was never delivered: %s\n%s", id, story.Summary(r.s), r.tell())
 			}
 		}
 	})
@@ -215,7 +220,7 @@ func TestOneCompactionATrigger(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		r := history(rt)
 		followed, trigger := map[string]int{}, map[string]string{}
-		r.facts(func(before *session.State, w events.Writer, f events.Fact) {
+		r.eachFact(func(before *session.State, w events.Writer, f events.Fact) {
 			switch f := f.(type) {
 			case events.CompactionRequested:
 				if f.Reason == events.CompactManual {
@@ -254,7 +259,7 @@ func TestOneCompactionATrigger(t *testing.T) {
 			}
 		})
 		if s := r.s; open(s) || s.Turn != nil || s.Pending.Turn != nil {
-			rt.Fatalf("it is not at rest: %s\n%s", r.state(), r.tell())
+			rt.Fatalf("it is not at rest: %s\n%s", story.Summary(r.s), r.tell())
 		}
 	})
 }
@@ -267,7 +272,7 @@ func TestDecidingTwice(t *testing.T) {
 		for range rapid.IntRange(0, 40).Draw(rt, "steps") {
 			r.something()
 		}
-		in := Input{Now: r.now, Idle: rapid.Bool().Draw(rt, "idle")}
+		in := Input{Now: r.Now, Idle: rapid.Bool().Draw(rt, "idle")}
 		doc, err := r.s.Encode()
 		if err != nil {
 			rt.Fatal(err)
@@ -280,12 +285,12 @@ func TestDecidingTwice(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		if a, b := encoded(rt, d.Facts), encoded(rt, Decide(stored, in).Facts); a != b {
+		if a, b := story.JSON(rt, d.Facts), story.JSON(rt, Decide(stored, in).Facts); a != b {
 			rt.Fatalf("of the session %s is decided, of its document %s", a, b)
 		}
-		r.commit(d.Facts)
+		r.commit(d.Facts...)
 		if again := Decide(r.s, in); len(again.Facts) > 0 {
-			rt.Fatalf("after %v a second look finds %v:\n%s", encoded(rt, d.Facts), encoded(rt, again.Facts), r.tell())
+			rt.Fatalf("after %v a second look finds %v:\n%s", story.JSON(rt, d.Facts), story.JSON(rt, again.Facts), r.tell())
 		}
 	})
 }

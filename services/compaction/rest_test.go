@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/holdfast-dev/holdfast/internal/rule"
+	"github.com/holdfast-dev/holdfast/internal/story"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 	"github.com/holdfast-dev/holdfast/services/retry"
@@ -25,10 +26,10 @@ func (r *random) settle() {
 	r.scene, r.back = scene{name: "rest"}, r.round
 	for calm := 0; calm < calmRounds; r.round++ {
 		before := r.s.Seq
-		r.now = r.now.Add(time.Minute)
+		r.Now = r.Now.Add(time.Minute)
 		for _, id := range sortedKeys(r.s.Tools) { // tools come to their end
 			if c := r.s.Tools[id]; r.alive && r.s.Owned && c.Epoch == r.s.Epoch && !slices.ContainsFunc(r.s.PendingPrompts(), func(p string) bool { return r.s.Prompts[p].Call == id }) {
-				r.happen(r.s.Seq+1, "", "tool.completed", `{"call":`+strconv.Quote(id)+`}`)
+				r.append("", "tool.completed", `{"call":`+strconv.Quote(id)+`}`)
 			}
 		}
 		for _, p := range []func(){r.ledger, r.compaction, r.harness, r.ledger, r.reconciler, r.retry} {
@@ -38,7 +39,7 @@ func (r *random) settle() {
 			calm = 0
 		}
 		if r.round > restRoundsMax {
-			r.rt.Fatalf("it does not come to rest: %s\n%s", r.state(), r.tell())
+			r.rt.Fatalf("it does not come to rest: %s\n%s", story.Summary(r.s), r.tell())
 		}
 	}
 }
@@ -56,11 +57,11 @@ func (r *random) person() {
 	}
 	switch rapid.IntRange(0, 7).Draw(r.rt, "wish") {
 	case 0:
-		d, err = s.Answer(session.AnswerWish{Ref: ref, Prompt: prompt, By: "ada"}, r.source)
+		d, err = s.Answer(session.AnswerWish{Ref: ref, Prompt: prompt, By: "ada"}, r.Source)
 	case 1:
-		d, err = s.Reject(session.RejectWish{Ref: ref, Prompt: prompt, Text: "no", By: "ada"}, r.source)
+		d, err = s.Reject(session.RejectWish{Ref: ref, Prompt: prompt, Text: "no", By: "ada"}, r.Source)
 	case 2:
-		d, err = s.Dismiss(session.DismissWish{Ref: ref, Prompt: prompt, By: "ada"}, r.source)
+		d, err = s.Dismiss(session.DismissWish{Ref: ref, Prompt: prompt, By: "ada"}, r.Source)
 	case 3:
 		d, err = s.Stop(session.StopWish{Ref: ref, By: "ada", Force: rapid.Bool().Draw(r.rt, "force")})
 	case 4:
@@ -101,12 +102,12 @@ func TestNothingIsOwedAtRest(t *testing.T) {
 
 func (r *random) mustRest() {
 	s := r.s
-	fail := func(what string) { r.rt.Fatalf("%s: %s\n%s", what, r.state(), r.tell()) }
+	fail := func(what string) { r.rt.Fatalf("%s: %s\n%s", what, story.Summary(r.s), r.tell()) }
 	x := rule.New(0)
 	st := session.New(s.Ref())
 	for seq := uint64(1); seq <= s.Seq; seq++ {
 		before := st.Clone()
-		x.Commit(before, r.log[seq], st.Fold(r.log[seq]).Feed)
+		x.Commit(before, r.Log[seq], st.Fold(r.Log[seq]).Feed)
 	}
 	if why := x.Stuck(s, s.Owned && r.alive); why != "" {
 		fail(why)

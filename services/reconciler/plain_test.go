@@ -17,14 +17,14 @@ var simple = []string{steps[0], steps[1], steps[2], `tool.completed {"call":"c#"
 // TestPlainIsDecidedTheSame: what is said about a plain session is what Decide says, and nothing is called for after it.
 func TestPlainIsDecidedTheSame(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		w := randomOf(rt, newStory(rt), rapid.SampledFrom([][]string{steps, simple}).Draw(rt, "steps"))
-		for _, name := range w.names {
+		w := randomOf(rt, newScript(rt), rapid.SampledFrom([][]string{steps, simple}).Draw(rt, "steps"))
+		for _, name := range w.Names() {
 			in := w.input(name)
-			facts, ok := plain(w.sessions[name], in)
+			facts, ok := plain(w.State(name), in)
 			if !ok {
 				continue
 			}
-			d, err := Decide(w.sessions[name], in, w.source)
+			d, err := Decide(w.State(name), in, w.Source)
 			if err != nil {
 				rt.Fatal(err)
 			}
@@ -32,7 +32,7 @@ func TestPlainIsDecidedTheSame(t *testing.T) {
 				rt.Fatalf("%s: said %s, not %s, to be looked at again %s", name, said, want, d.Look)
 			}
 			in.Owner = Owner{}
-			if d, err = Decide(d.After, in, w.source); err != nil || len(d.Facts) > 0 || !d.Look.IsZero() {
+			if d, err = Decide(d.After, in, w.Source); err != nil || len(d.Facts) > 0 || !d.Look.IsZero() {
 				rt.Fatalf("%s: after %v a second look finds %v, %v, and looks again %s", name, facts, d.Facts, err, d.Look)
 			}
 		}
@@ -46,28 +46,26 @@ func TestWhatIsPlain(t *testing.T) {
 		{``, " session.orphaned" + all},
 		{`5 message.accepted {"message":"u","content":"x","synthetic":false}`, " session.orphaned" + all},
 		{`5 session.released {}`, all},
-		{`5/reconciler session.orphaned {"incarnation":"17","waits_for":[{"call":"a","child":"k"}]}`, "not plain"},
+		{`5 by=reconciler session.orphaned {"incarnation":"17","waits_for":[{"call":"a","child":"k"}]}`, "not plain"},
 		{`5 prompt.requested {"prompt":"p","turn":"t","kind":"question","delivery":"message"}`, "not plain"},
 		{`5 compaction.requested {"compaction":"k","reason":"manual","used":1,"limit":2}`, "not plain"},
 		{"5 compaction.requested {\"compaction\":\"k\",\"reason\":\"manual\",\"used\":1,\"limit\":2}\n6 compaction.started {\"compaction\":\"k\"}", "not plain"},
-		{"5 prompt.requested {\"prompt\":\"p\",\"turn\":\"t\",\"kind\":\"question\",\"delivery\":\"message\"}\n6/ledger prompt.answered {\"prompt\":\"p\",\"answers\":[],\"by\":\"u\"}\n7 prompt.delivered {\"prompt\":\"p\"}\n8 turn.failed {\"turn\":\"t\",\"error\":{\"kind\":\"e\",\"text\":\"e\"},\"had_output\":false}", "not plain"},
+		{"5 prompt.requested {\"prompt\":\"p\",\"turn\":\"t\",\"kind\":\"question\",\"delivery\":\"message\"}\n6 by=ledger prompt.answered {\"prompt\":\"p\",\"answers\":[],\"by\":\"u\"}\n7 prompt.delivered {\"prompt\":\"p\"}\n8 turn.failed {\"turn\":\"t\",\"error\":{\"kind\":\"e\",\"text\":\"e\"},\"had_output\":false}", "not plain"},
 		{`5 turn.stop_requested {"turn":"t","actor":"person"}`, "not plain"},
 		{`5 turn.requested {"turn":"r","cause":"retry","of_turn":"t"}`, "not plain"},
 		{`5 session.closed {"reason":"r","by":"u"}`, "not plain"},
 	} {
-		y := newStory(t)
-		y.fact("s", `1 session.opened {"incarnation":"17"}`)
-		y.fact("s", `2 turn.started {"turn":"t","cause":"message"}`)
-		y.fact("s", `3 tool.started {"call":"a","turn":"t","name":"bash"}`)
-		y.fact("s", `4 tool.started {"call":"b","turn":"t","name":"bash","background":true}`)
-		for line := range strings.Lines(c.more) {
-			y.fact("s", strings.TrimSpace(line))
-		}
+		y := newScript(t)
+		y.facts("s", `1 session.opened {"incarnation":"17"}`)
+		y.facts("s", `2 turn.started {"turn":"t","cause":"message"}`)
+		y.facts("s", `3 tool.started {"call":"a","turn":"t","name":"bash"}`)
+		y.facts("s", `4 tool.started {"call":"b","turn":"t","name":"bash","background":true}`)
+		y.facts("s", strings.Split(c.more, "\n")...)
 		for life, want := range map[Life]string{Dead: c.want, Alive: "not plain"} {
-			if !y.sessions["s"].Owned {
+			if !y.State("s").Owned {
 				want = c.want
 			}
-			facts, ok := plain(y.sessions["s"], Input{Now: began, Owner: Owner{Life: life}})
+			facts, ok := plain(y.State("s"), Input{Now: began, Owner: Owner{Life: life}})
 			said := "not plain"
 			if ok {
 				said = ""
@@ -80,11 +78,11 @@ func TestWhatIsPlain(t *testing.T) {
 			}
 		}
 	}
-	y := newStory(t)
-	y.fact("s", `1 session.opened {"incarnation":"17"}`)
-	y.fact("k", `2 session.opened {"incarnation":"17","root":"s","parent":"s","parent_call":"a"}`)
+	y := newScript(t)
+	y.facts("s", `1 session.opened {"incarnation":"17"}`)
+	y.facts("k", `2 session.opened {"incarnation":"17","root":"s","parent":"s","parent_call":"a"}`)
 	y.owner("s", "dead")
-	if facts, ok := plain(y.sessions["s"], y.input("s")); ok {
+	if facts, ok := plain(y.State("s"), y.input("s")); ok {
 		t.Errorf("a parent is plain: %v", facts)
 	}
 }
@@ -93,24 +91,24 @@ func TestWhatIsPlain(t *testing.T) {
 func TestWhoIsAlone(t *testing.T) {
 	c := &cell{t: t, ctx: t.Context(), b: natstest.Bus(t, natstest.Start(t))}
 	p := c.judging("h", "17").newPass(events.Ref{Harness: "h"})
-	y := newStory(t)
+	y := newScript(t)
 	for _, name := range []string{"alone", "parent", "child"} {
 		more := ""
 		if name == "child" {
 			more = `,"root":"parent","parent":"parent","parent_call":"a"`
 		}
-		y.fact(name, `1 session.opened {"incarnation":"17"`+more+`}`)
-		y.fact(name, `2 turn.started {"turn":"t","cause":"message"}`)
-		y.fact(name, `3 tool.started {"call":"a","turn":"t","name":"bash"}`)
-		p.known.put(y.sessions[name])
+		y.facts(name, `1 session.opened {"incarnation":"17"`+more+`}`)
+		y.facts(name, `2 turn.started {"turn":"t","cause":"message"}`)
+		y.facts(name, `3 tool.started {"call":"a","turn":"t","name":"bash"}`)
+		p.known.put(y.State(name))
 	}
-	p.known.children[y.sessions["parent"].Ref()] = []events.Ref{y.sessions["child"].Ref()}
+	p.known.children[y.State("parent").Ref()] = []events.Ref{y.State("child").Ref()}
 	now, err := c.b.Clock(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]bool{"alone": true, "parent": false, "child": false} {
-		d, err := p.decide(t.Context(), y.sessions[name], now, nil)
+		d, err := p.decide(t.Context(), y.State(name), now, nil)
 		if err != nil || len(d.Facts) == 0 || d.Alone != want || d.Rest != want || (d.After == nil) != want {
 			t.Errorf("%s: alone %v, rest %v, after %v, %d facts, %v", name, d.Alone, d.Rest, d.After, len(d.Facts), err)
 		}

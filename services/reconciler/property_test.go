@@ -9,13 +9,14 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/holdfast-dev/holdfast/internal/story"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
 // world is a random history of a parent and its child, and what is decided about it.
 type world struct {
-	*story
+	*script
 	t     *rapid.T
 	steps []string
 }
@@ -28,7 +29,7 @@ var steps = []string{
 	`prompt.requested {"prompt":"p#","turn":"t#","call":"c#","kind":"question","delivery":"tool-result"}`,
 	`prompt.requested {"prompt":"q#","turn":"t#","call":"c#","kind":"permission","delivery":"callback"}`,
 	`prompt.requested {"prompt":"m#","kind":"plan","delivery":"message","blocking":false}`,
-	`prompt.requested {"prompt":"d#","turn":"t#","call":"c#","kind":"question","delivery":"tool-result","deadline":"2026-03-01T12:00:40Z"}`,
+	`prompt.requested {"prompt":"d#","turn":"t#","call":"c#","kind":"question","delivery":"tool-result","deadline":"2026-01-01T00:00:40Z"}`,
 	`prompt.answered {"prompt":"p#","answers":[],"by":"u"}`,
 	`prompt.rejected {"prompt":"q#","by":"u"}`,
 	`prompt.dismissed {"prompt":"m#","by":"u"}`,
@@ -49,25 +50,24 @@ func (w *world) something() {
 	step := rapid.SampledFrom(w.steps).Draw(w.t, "step")
 	n := strconv.Itoa(rapid.IntRange(0, 2).Draw(w.t, "n"))
 	kind, data, _ := strings.Cut(strings.ReplaceAll(step, "#", n), " ")
-	seq := w.last + 1
-	w.happen(name, seq, began.Add(time.Duration(seq)*time.Second), "", kind, data)
+	w.append(name, kind, data)
 }
 
 // random makes a history of two sessions and owners for them.
-func random(t *rapid.T, y *story) *world { return randomOf(t, y, steps) }
+func random(t *rapid.T, y *script) *world { return randomOf(t, y, steps) }
 
 // randomOf makes one of these steps.
-func randomOf(t *rapid.T, y *story, steps []string) *world {
-	w := &world{story: y, t: t, steps: steps}
-	w.fact("s", `1 session.opened {"incarnation":"17"}`)
-	w.fact("s", `2 turn.started {"turn":"t0","cause":"message"}`)
-	w.fact("s", `3 tool.started {"call":"c0","turn":"t0","name":"task"}`)
-	w.fact("k", `4 session.opened {"incarnation":"17","parent":"s","parent_call":"c0","root":"s"}`)
+func randomOf(t *rapid.T, y *script, steps []string) *world {
+	w := &world{script: y, t: t, steps: steps}
+	w.facts("s", `1 session.opened {"incarnation":"17"}`)
+	w.facts("s", `2 turn.started {"turn":"t0","cause":"message"}`)
+	w.facts("s", `3 tool.started {"call":"c0","turn":"t0","name":"task"}`)
+	w.facts("k", `4 session.opened {"incarnation":"17","parent":"s","parent_call":"c0","root":"s"}`)
 	for range rapid.IntRange(0, 25).Draw(t, "steps") {
 		w.something()
 	}
-	w.now = began.Add(time.Duration(rapid.IntRange(5, 60).Draw(t, "now")) * time.Second)
-	for _, name := range w.names {
+	w.Now = began.Add(time.Duration(rapid.IntRange(5, 60).Draw(t, "now")) * time.Second)
+	for _, name := range w.Names() {
 		w.owners[name] = Owner{Life: Life(rapid.IntRange(int(Alive), int(Dead)).Draw(t, "life"))}
 	}
 	return w
@@ -76,11 +76,11 @@ func randomOf(t *rapid.T, y *story, steps []string) *world {
 // TestDecidingTwice: what is decided counts, whole, and a second look, also at the stored document, finds nothing (V3).
 func TestDecidingTwice(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		w := random(rt, newStory(rt))
+		w := random(rt, newScript(rt))
 		first := w.decide() // which checks all of that
 		second := ""
-		for _, name := range w.names {
-			doc, err := w.sessions[name].Encode()
+		for _, name := range w.Names() {
+			doc, err := w.State(name).Encode()
 			if err != nil {
 				rt.Fatal(err)
 			}
@@ -88,12 +88,12 @@ func TestDecidingTwice(t *testing.T) {
 			if err != nil {
 				rt.Fatal(err)
 			}
-			d, err := Decide(s, w.input(name), w.source)
+			d, err := Decide(s, w.input(name), w.Source)
 			if err != nil {
 				rt.Fatal(err)
 			}
 			for _, f := range d.Facts {
-				second += fmt.Sprintf("%s %s %s\n", name, f.Kind(), compact(rt, f))
+				second += fmt.Sprintf("%s %s %s\n", name, f.Kind(), story.JSON(rt, f))
 			}
 		}
 		if second != "" {
@@ -105,15 +105,15 @@ func TestDecidingTwice(t *testing.T) {
 // TestNothingIsLeftOpen: after recovery nothing is open under a dead epoch but what waits for a person or a child (V2).
 func TestNothingIsLeftOpen(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		w := random(rt, newStory(rt))
-		for _, name := range w.names {
+		w := random(rt, newScript(rt))
+		for _, name := range w.Names() {
 			if w.owners[name].Life == Starting {
 				w.owners[name] = Owner{Life: Alive}
 			}
 		}
 		w.decide()
-		for _, name := range w.names {
-			s := w.sessions[name]
+		for _, name := range w.Names() {
+			s := w.State(name)
 			d := &desk{State: s, in: w.input(name)}
 			for id, p := range s.Prompts {
 				if d.left(p.Epoch) && p.Status == session.Awaiting && p.OnOwnerLoss != events.LossKeep {
@@ -139,14 +139,14 @@ func TestNothingIsLeftOpen(t *testing.T) {
 // (N: never answer, expire or close on behalf of an owner that may be alive).
 func TestTheLivingAreLeftAlone(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		w := random(rt, newStory(rt))
-		for _, name := range w.names {
-			s := w.sessions[name]
+		w := random(rt, newScript(rt))
+		for _, name := range w.Names() {
+			s := w.State(name)
 			if !s.Owned {
 				continue
 			}
 			w.owners[name] = Owner{Life: Life(rapid.IntRange(int(Alive), int(Starting)).Draw(rt, "alive"))}
-			d, err := Decide(s, w.input(name), w.source)
+			d, err := Decide(s, w.input(name), w.Source)
 			if err != nil {
 				rt.Fatal(err)
 			}

@@ -10,10 +10,10 @@ import (
 
 // TestLater: later returns the instant at which a retry is due, and zero if none is scheduled.
 func TestLater(t *testing.T) {
-	y := newStory(t)
-	y.fact(`1 session.opened {"incarnation":"17"}`)
-	y.fact(`2 turn.started {"turn":"t1","cause":"message","options":{"due_at":"2020-01-01T00:00:00Z"}}`)
-	y.fact(`3 turn.failed {"turn":"t1","error":{"kind":"server_error","text":"x"},"had_output":false}`)
+	y := newScript(t)
+	y.facts(`1 session.opened {"incarnation":"17"}`)
+	y.facts(`2 turn.started {"turn":"t1","cause":"message","options":{"due_at":"2020-01-01T00:00:00Z"}}`)
+	y.facts(`3 turn.failed {"turn":"t1","error":{"kind":"server_error","text":"x"},"had_output":false}`)
 	peek := func(s *session.State) time.Time {
 		doc, err := s.Encode()
 		if err != nil {
@@ -24,12 +24,12 @@ func TestLater(t *testing.T) {
 	if at := peek(y.s); !at.IsZero() {
 		t.Errorf("before the retry is scheduled, later returns %s", at)
 	}
-	y.decide()
+	y.Decide()
 	if at := peek(y.s); !at.Equal(y.s.Retry.DueAt) || at.IsZero() {
 		t.Errorf("later returns %s, want %s", at, y.s.Retry.DueAt)
 	}
-	y.now = y.s.Retry.DueAt
-	y.decide()
+	y.Now = y.s.Retry.DueAt
+	y.Decide()
 	if at := peek(y.s); !at.IsZero() {
 		t.Errorf("after the turn was requested, later returns %s", at)
 	}
@@ -46,10 +46,10 @@ func TestLater(t *testing.T) {
 func TestLaterIsNotInOptions(t *testing.T) {
 	const hides = `{"a":{"x":1,"retry":{"state":"scheduled","turn":"t1","due_at":"2999-01-01T00:00:00Z"}},` +
 		`"b":"}\\\"{","z":0}`
-	y := newStory(t)
-	y.fact(`1 session.opened {"incarnation":"17"}`)
-	y.fact(`2 turn.started {"turn":"t1","cause":"message","options":` + hides + `}`)
-	y.fact(`3 turn.failed {"turn":"t1","error":{"kind":"server_error","text":"x"},"had_output":false}`)
+	y := newScript(t)
+	y.facts(`1 session.opened {"incarnation":"17"}`)
+	y.facts(`2 turn.started {"turn":"t1","cause":"message","options":` + hides + `}`)
+	y.facts(`3 turn.failed {"turn":"t1","error":{"kind":"server_error","text":"x"},"had_output":false}`)
 	peek := func() time.Time {
 		t.Helper()
 		doc, err := y.s.Encode()
@@ -64,7 +64,7 @@ func TestLaterIsNotInOptions(t *testing.T) {
 	if at := peek(); !at.IsZero() {
 		t.Errorf("no retry is scheduled, but later returns %s", at)
 	}
-	y.decide()
+	y.Decide()
 	if at := peek(); !at.Equal(y.s.Retry.DueAt) || at.IsZero() {
 		t.Errorf("later returns %s, want %s", at, y.s.Retry.DueAt)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/holdfast-dev/holdfast/internal/story"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/failure"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -57,7 +58,7 @@ var steps = []string{
 
 // world is a session with two replicas. Each replica decides on the documents that it has read.
 type world struct {
-	*story
+	*script
 	t    *rapid.T
 	seen [2]*session.State
 	n    int
@@ -65,17 +66,16 @@ type world struct {
 }
 
 func newWorld(t *rapid.T) *world {
-	w := &world{story: newStory(t), t: t}
-	w.now = began
-	w.fact(`1 session.opened {"incarnation":"17","policy":{"resume_max":1}}`)
-	w.fact(`2 turn.started {"turn":"t0","cause":"message"}`)
+	w := &world{script: newScript(t), t: t}
+	w.facts(`1 session.opened {"incarnation":"17","policy":{"resume_max":1}}`)
+	w.facts(`2 turn.started {"turn":"t0","cause":"message"}`)
 	w.seen = [2]*session.State{w.s.Clone(), w.s.Clone()}
 	return w
 }
 
 // step does one thing: it advances the time, appends an event of another writer, or lets a replica read or decide.
 func (w *world) step() {
-	w.now = w.now.Add(time.Duration(rapid.IntRange(0, 9000).Draw(w.t, "pass")) * time.Millisecond)
+	w.Now = w.Now.Add(time.Duration(rapid.IntRange(0, 9000).Draw(w.t, "pass")) * time.Millisecond)
 	i := rapid.IntRange(0, 1).Draw(w.t, "replica")
 	switch n := rapid.IntRange(0, 11).Draw(w.t, "who"); {
 	case n < 5:
@@ -108,13 +108,13 @@ func (w *world) others() {
 	}
 	writer, rest, _ := strings.Cut(strings.NewReplacer("#", n, "@", open, "&", asked).Replace(step), " ")
 	kind, data, _ := strings.Cut(rest, " ")
-	w.happen(w.s.Seq+1, w.now, events.Writer(writer), kind, data)
+	w.append(events.Writer(writer), kind, data)
 }
 
 // look lets one replica decide. The append is refused if the replica has not read the last commit.
 func (w *world) look(i int) {
 	before := w.seen[i]
-	d := Decide(before, Input{Now: w.now})
+	d := Decide(before, Input{Now: w.Now})
 	if len(d.Facts) == 0 || before.Seq != w.s.Seq {
 		return
 	}
@@ -122,14 +122,14 @@ func (w *world) look(i int) {
 		w.checkFact(before, f)
 	}
 	w.said = append(w.said, d.Facts...)
-	w.commit(d.Facts, events.ServiceSource(Name, "x"))
+	w.commit(events.ServiceSource(Name, "x"), d.Facts...)
 }
 
 // person sends a request of a person.
 func (w *world) person() {
 	wish := requests[rapid.SampledFrom([]string{"now", "cancel", "resume"}).Draw(w.t, "wish")]
 	if d, err := wish(w.s); err == nil {
-		w.commit(d.Facts, events.PersonSource("u"))
+		w.commit(events.PersonSource("u"), d.Facts...)
 	}
 }
 
@@ -143,20 +143,20 @@ func (w *world) checkFact(s *session.State, f events.Fact) {
 	l, p := s.LastTurn, s.Policy
 	switch {
 	case s.Closed != nil || s.Turn != nil || s.Pending.Turn != nil || s.BlockedBy() != "" || s.CompactionFirst():
-		w.t.Fatalf("appended %+v while another step has priority: %s", f, w.state())
+		w.t.Fatalf("appended %+v while another step has priority: %s", f, story.Summary(w.s))
 	case l.Outcome != session.OutcomeFailed && l.Outcome != session.OutcomeInterrupted:
-		w.t.Fatalf("appended %+v although no turn failed: %s", f, w.state())
+		w.t.Fatalf("appended %+v although no turn failed: %s", f, story.Summary(w.s))
 	case l.Actor == events.ActorPerson || !p.AutoRetry ||
 		l.Outcome == session.OutcomeInterrupted && p.Resume == events.ResumeHold:
-		w.t.Fatalf("appended %+v against a person's decision: %s", f, w.state()) // V9
+		w.t.Fatalf("appended %+v against a person's decision: %s", f, story.Summary(w.s)) // V9
 	case l.Outcome == session.OutcomeInterrupted && s.Retry.Resumes >= p.ResumeMax:
-		w.t.Fatalf("resumed too often: %s", w.state()) // V8
+		w.t.Fatalf("resumed too often: %s", story.Summary(w.s)) // V8
 	case l.Error != nil && (l.Error.Kind == failure.Quota || l.Error.Kind == failure.ContextExceeded):
-		w.t.Fatalf("retried a final failure: %s", w.state())
+		w.t.Fatalf("retried a final failure: %s", story.Summary(w.s))
 	case schedules && scheduled.Attempt != s.Retry.Attempt+1:
 		w.t.Fatalf("attempt %d after %d", scheduled.Attempt, s.Retry.Attempt) // V7
-	case fires && (asked.Attempt != s.Retry.Attempt || w.now.Before(s.Retry.DueAt) || asked.OfTurn != l.ID):
-		w.t.Fatalf("requested %+v: %s", asked, w.state())
+	case fires && (asked.Attempt != s.Retry.Attempt || w.Now.Before(s.Retry.DueAt) || asked.OfTurn != l.ID):
+		w.t.Fatalf("requested %+v: %s", asked, story.Summary(w.s))
 	}
 }
 
@@ -202,9 +202,9 @@ func TestNoRetryStaysPlanned(t *testing.T) {
 		var d Decision
 		for range looksMax {
 			w.seen[0] = w.s.Clone()
-			d = Decide(w.s, Input{Now: w.now})
-			if d.Look.After(w.now) {
-				w.now = d.Look
+			d = Decide(w.s, Input{Now: w.Now})
+			if d.Look.After(w.Now) {
+				w.Now = d.Look
 				continue
 			}
 			if len(d.Facts) == 0 {
@@ -216,12 +216,12 @@ func TestNoRetryStaysPlanned(t *testing.T) {
 		person := s.BlockedBy() != "" || s.NewerMessage(s.HeldSeq)
 		switch {
 		case len(d.Facts) > 0 || !d.Look.IsZero():
-			rt.Fatalf("not at rest: %+v: %s", d, w.state())
+			rt.Fatalf("not at rest: %+v: %s", d, story.Summary(w.s))
 		case planned(&s.Retry) && s.Pending.Turn == nil && s.Turn == nil && !person && !s.CompactionFirst():
-			rt.Fatalf("the retry stays planned: %s", w.state())
+			rt.Fatalf("the retry stays planned: %s", story.Summary(w.s))
 		case s.FailureUndecided() && !person && !s.CompactionFirst() &&
 			!(s.LastTurn.Outcome == session.OutcomeInterrupted && s.Policy.Resume == events.ResumeHold):
-			rt.Fatalf("the failure stays undecided: %s", w.state())
+			rt.Fatalf("the failure stays undecided: %s", story.Summary(w.s))
 		}
 	})
 }

@@ -25,7 +25,7 @@ p3
 p3
 -- state phase prompts --
 phase: "running"
-prompts: {"p3":{"kind":"note","turn":"t1","since":@5s,"updated_at":@5s,"status":"awaiting","epoch":1,"blocking":false,"seq":5,"settled_seq":0,"on_owner_loss":"keep","delivery":"message","deadline":null}}
+prompts: {"p3":{"kind":"note","turn":"t1","since":"@5s","updated_at":"@5s","status":"awaiting","epoch":1,"blocking":false,"seq":5,"settled_seq":0,"on_owner_loss":"keep","delivery":"message","deadline":null}}
 -- facts --
 9 turn.completed {"turn":"t1"}
 -- pending --
@@ -40,7 +40,7 @@ prompts: (nothing)
 9 prompt p3 withdrawn (turn-ended)
 9 turn t1 completed
 -- keys --
-session.h1.s1
-blocker.h1.s1.s1.p1
-blocker.h1.s1.s1.p2
-blocker.h1.s1.s1.p3
+session.h.s
+blocker.h.s.s.p1
+blocker.h.s.s.p2
+blocker.h.s.s.p3

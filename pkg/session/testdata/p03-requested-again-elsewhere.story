@@ -12,4 +12,4 @@ An open prompt that is requested again, and names a turn or a call that is over,
 -- ignored --
 (none)
 -- state prompts --
-prompts: {"p1":{"kind":"permission","call":"c2","tool":"ask","since":@5s,"updated_at":@8s,"status":"awaiting","epoch":1,"blocking":true,"seq":8,"settled_seq":0,"on_owner_loss":"expire","delivery":"callback","deadline":null}}
+prompts: {"p1":{"kind":"permission","call":"c2","tool":"ask","since":"@5s","updated_at":"@8s","status":"awaiting","epoch":1,"blocking":true,"seq":8,"settled_seq":0,"on_owner_loss":"expire","delivery":"callback","deadline":null}}

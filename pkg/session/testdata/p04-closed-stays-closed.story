@@ -19,9 +19,8 @@ again 2
 6: 1, the last prompt.requested by harness: closed-id
 -- pending --
 (none)
--- wish --
+-- request --
 answer {"prompt":"p1","answers":[],"by":"bob"}
--- refusal --
-409 rejected -
-  prompt p1 was rejected by ada already
-  {"status":"rejected","by":"ada","at":@3s,"seq":3,"prompt":"p1"}
+-- result --
+409 prompt p1 was rejected by ada already
+  {"status":"rejected","by":"ada","at":"@3s","seq":3,"prompt":"p1"}

@@ -14,13 +14,12 @@ title: "Which?"
 questions: [{"id":"db","question":"Which one?","options":[{"label":"postgres"},{"label":"sqlite"}],"multi":false,"custom":false}]
 status: "awaiting"
 deadline: (nothing)
--- wish --
+-- request --
 answer {"prompt":"p1","answers":[{"question":"db","selected":["mysql"]}],"by":"ada"}
--- refusal --
-422
-  the answer does not fit the questions; the prompt stays open: db: "mysql" is not offered
+-- result --
+422 the answer does not fit the questions; the prompt stays open: db: "mysql" is not offered
   {"questions":{"db":"\"mysql\" is not offered"},"reason":"the answer does not fit the questions; the prompt stays open: db: \"mysql\" is not offered"}
--- wish --
+-- request @3s --
 answer {"prompt":"p1","answers":[{"question":"db","selected":["sqlite"]}],"by":"ada"}
--- reply --
-answer: appended as 3
+-- result --
+3 prompt.answered {"prompt":"p1","answers":[{"question":"db","selected":["sqlite"]}],"by":"ada"}

@@ -30,10 +30,10 @@ title: "{\"odd\":[\"title\"]}"
 questions: (nothing)
 status: "awaiting"
 blocking: true
--- wish --
+-- request @6s --
 answer {"prompt":"p1","answers":[{"question":"free","selected":[],"text":"the left one"}],"by":"ada"}
--- reply --
-answer: appended as 6
+-- result --
+6 prompt.answered {"prompt":"p1","answers":[{"question":"free","selected":[],"text":"the left one"}],"by":"ada"}
 -- blocker p1 status answers by --
 status: "answered"
 answers: [{"question":"free","selected":[],"text":"the left one"}]

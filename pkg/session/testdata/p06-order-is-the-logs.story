@@ -10,4 +10,4 @@ p2
 -- endings --
 3 prompt p1 withdrawn (shutdown)
 -- blocker p2 armed_at --
-armed_at: @4s
+armed_at: "@4s"

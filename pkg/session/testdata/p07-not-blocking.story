@@ -10,7 +10,7 @@ p1
 phase: "running"
 -- blocker p1 blocking --
 blocking: false
--- wish --
+-- request @4s --
 stop {"by":"ada"}
--- reply --
-stop: appended as 4
+-- result --
+4 turn.stop_requested {"turn":"t1","actor":"person","by":"ada"}

@@ -3,26 +3,30 @@ Two people answer: one succeeds, the other is told the winner's answer with 409;
 -- facts --
 1 session.opened {"incarnation":"17"}
 2 prompt.requested {"prompt":"p1","kind":"permission","delivery":"callback","title":"rm -rf build"}
--- wish --
+-- request @3s --
 answer {"prompt":"p1","answers":[{"question":"permission","selected":["once"]}],"by":"ada"}
-answer {"prompt":"p1","answers":[{"question":"permission","selected":["always"]}],"by":"bob"}
-answer {"prompt":"p1","answers":[{"question":"permission","selected":[" once "]}],"by":"ada"}
-answer {"prompt":"p1","answers":[{"question":"permission","selected":["once"]}],"by":"bob"}
-reject {"prompt":"p1","by":"bob"}
-dismiss {"prompt":"p1","by":"bob"}
--- reply --
-answer: appended as 3
-answer: nothing to append, see 3
-answer: nothing to append, see 3
--- refusal --
-409 answered -
-  prompt p1 was answered by ada already
-  {"status":"answered","answers":[{"question":"permission","selected":["once"]}],"by":"ada","at":@3s,"seq":3,"prompt":"p1"}
-409 answered -
-  prompt p1 was answered by ada already
-  {"status":"answered","answers":[{"question":"permission","selected":["once"]}],"by":"ada","at":@3s,"seq":3,"prompt":"p1"}
-409 answered -
-  prompt p1 was answered by ada already
-  {"status":"answered","answers":[{"question":"permission","selected":["once"]}],"by":"ada","at":@3s,"seq":3,"prompt":"p1"}
--- facts appended --
+-- result --
 3 prompt.answered {"prompt":"p1","answers":[{"question":"permission","selected":["once"]}],"by":"ada"}
+-- request --
+answer {"prompt":"p1","answers":[{"question":"permission","selected":["always"]}],"by":"bob"}
+-- result --
+409 prompt p1 was answered by ada already
+  {"status":"answered","answers":[{"question":"permission","selected":["once"]}],"by":"ada","at":"@3s","seq":3,"prompt":"p1"}
+-- request --
+answer {"prompt":"p1","answers":[{"question":"permission","selected":[" once "]}],"by":"ada"}
+-- result --
+nothing to append, see 3
+-- request --
+answer {"prompt":"p1","answers":[{"question":"permission","selected":["once"]}],"by":"bob"}
+-- result --
+nothing to append, see 3
+-- request --
+reject {"prompt":"p1","by":"bob"}
+-- result --
+409 prompt p1 was answered by ada already
+  {"status":"answered","answers":[{"question":"permission","selected":["once"]}],"by":"ada","at":"@3s","seq":3,"prompt":"p1"}
+-- request --
+dismiss {"prompt":"p1","by":"bob"}
+-- result --
+409 prompt p1 was answered by ada already
+  {"status":"answered","answers":[{"question":"permission","selected":["once"]}],"by":"ada","at":"@3s","seq":3,"prompt":"p1"}

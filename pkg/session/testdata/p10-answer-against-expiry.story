@@ -14,9 +14,8 @@ An answer and an expiry race: the first in the log is the one that stands, the o
 -- endings --
 4 prompt p1 answered
 6 prompt p2 expired (deadline)
--- wish --
+-- request --
 answer {"prompt":"p2","answers":[],"by":"ada"}
--- refusal --
-410 expired deadline
-  prompt p2 is expired (deadline): it can no longer be decided
-  {"status":"expired","reason":"deadline","at":@6s,"seq":6,"prompt":"p2"}
+-- result --
+410 prompt p2 is expired (deadline): it can no longer be decided
+  {"status":"expired","reason":"deadline","at":"@6s","seq":6,"prompt":"p2"}

@@ -7,9 +7,9 @@ No continuation while a call of that turn is held for a child: the answer closes
 2 tool.started {"call":"c2","turn":"t1","name":"task"}
 3 prompt.requested {"prompt":"p1","turn":"t1","call":"c1","kind":"question","delivery":"tool-result"}
 4 by=reconciler session.orphaned {"reason":"owner-lost","incarnation":"17","waits_for":[{"call":"c2","child":"s2"}]}
--- wish --
+-- request @5s --
 answer {"prompt":"p1","answers":[],"by":"ada"}
--- facts appended --
+-- result --
 5 prompt.answered {"prompt":"p1","answers":[],"by":"ada"}
 5 tool.completed {"call":"c1","output":{"questions":[],"answers":[]},"synthetic":true}
 -- state phase waits_for pending --
@@ -21,10 +21,10 @@ pending: (nothing)
 -- state phase waits_for --
 phase: "interrupted"
 waits_for: (nothing)
--- wish --
+-- request @7s --
 continue {"ofturn":"t1"}
--- facts appended --
-7 turn.requested {"turn":"turn-qpq625bvlotz45njckgh","cause":"answer","of_turn":"t1","prompt":"p1","prompts":["p1"]}
+-- result --
+7 turn.requested {"turn":"turn-gqzmtl26rj3esolinegw","cause":"answer","of_turn":"t1","prompt":"p1","prompts":["p1"]}
 -- state phase pending --
 phase: "queued"
-pending: {"turn":{"turn":"turn-qpq625bvlotz45njckgh","cause":"answer","of_turn":"t1","attempt":0,"prompt":"p1","prompts":[{"prompt":"p1","status":"answered","seq":5}],"at":@7s,"seq":7}}
+pending: {"turn":{"turn":"turn-gqzmtl26rj3esolinegw","cause":"answer","of_turn":"t1","attempt":0,"prompt":"p1","prompts":[{"prompt":"p1","status":"answered","seq":5}],"at":"@7s","seq":7}}

@@ -9,11 +9,11 @@ A call of another turn that is held for a child, or the asking call itself, does
 4 tool.started {"call":"c1","turn":"t1","name":"task"}
 4 prompt.requested {"prompt":"p1","turn":"t1","call":"c1","kind":"question","delivery":"tool-result"}
 5 by=reconciler session.orphaned {"reason":"owner-lost","incarnation":"17","waits_for":[{"call":"c0","child":"s2"},{"call":"c1","child":"s3"}]}
--- wish --
+-- request @6s --
 answer {"prompt":"p1","answers":[],"by":"ada"}
--- facts appended --
+-- result --
 6 prompt.answered {"prompt":"p1","answers":[],"by":"ada"}
 6 tool.completed {"call":"c1","output":{"questions":[],"answers":[]},"synthetic":true}
-6 turn.requested {"turn":"turn-2b7xf3c5qgwmw5sc3ffz","cause":"answer","of_turn":"t1","prompt":"p1","prompts":["p1"]}
+6 turn.requested {"turn":"turn-z3ao44pwarq65qsh3etl","cause":"answer","of_turn":"t1","prompt":"p1","prompts":["p1"]}
 -- state phase --
 phase: "waiting"

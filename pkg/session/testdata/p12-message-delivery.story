@@ -5,31 +5,31 @@ Owner gone, the answer is a message: the same commit queues it and requests the 
 2 turn.started {"turn":"t1","cause":"message"}
 3 prompt.requested {"prompt":"p1","turn":"t1","kind":"question","delivery":"message","questions":[{"id":"q","question":"Which?"}]}
 4 by=reconciler session.orphaned {"reason":"owner-lost","incarnation":"17"}
--- wish --
+-- request @5s --
 answer {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"left"}],"by":"ada"}
--- facts appended --
+-- result --
 5 prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"left"}],"by":"ada"}
-5 message.accepted {"message":"answer-tlimvrwgwljuj3yhhyfz","content":{"questions":[{"id":"q","question":"Which?","options":[],"multi":false,"custom":false}],"answers":[{"question":"q","selected":[],"text":"left"}]},"synthetic":true}
-5 turn.requested {"turn":"turn-c5pdiwnwmsli5tt2svkq","cause":"answer","of_turn":"t1","message":"answer-tlimvrwgwljuj3yhhyfz","prompt":"p1","prompts":["p1"]}
+5 message.accepted {"message":"answer-2txg23qa7p5dtcpu2fa4","content":{"questions":[{"id":"q","question":"Which?","options":[],"multi":false,"custom":false}],"answers":[{"question":"q","selected":[],"text":"left"}]},"synthetic":true}
+5 turn.requested {"turn":"turn-hyh4ne5gxwnswizoobcy","cause":"answer","of_turn":"t1","message":"answer-2txg23qa7p5dtcpu2fa4","prompt":"p1","prompts":["p1"]}
 -- work turn --
-turn: {"turn":"turn-c5pdiwnwmsli5tt2svkq","cause":"answer","of_turn":"t1","message":"answer-tlimvrwgwljuj3yhhyfz","content":{"questions":[{"id":"q","question":"Which?","options":[],"multi":false,"custom":false}],"answers":[{"question":"q","selected":[],"text":"left"}]},"synthetic":true,"attempt":1,"prompt":"p1","prompts":[{"prompt":"p1","seq":5,"status":"answered","answers":[{"question":"q","selected":[],"text":"left"}],"by":"ada"}]}
+turn: {"turn":"turn-hyh4ne5gxwnswizoobcy","cause":"answer","of_turn":"t1","message":"answer-2txg23qa7p5dtcpu2fa4","content":{"questions":[{"id":"q","question":"Which?","options":[],"multi":false,"custom":false}],"answers":[{"question":"q","selected":[],"text":"left"}]},"synthetic":true,"attempt":1,"prompt":"p1","prompts":[{"prompt":"p1","seq":5,"status":"answered","answers":[{"question":"q","selected":[],"text":"left"}],"by":"ada"}]}
 -- blocker p1 status delivered_at --
 status: "answered"
 delivered_at: (nothing)
 -- state queue --
-queue: [{"message":"answer-tlimvrwgwljuj3yhhyfz","seq":5,"synthetic":true,"at":@5s}]
+queue: [{"message":"answer-2txg23qa7p5dtcpu2fa4","seq":5,"synthetic":true,"at":"@5s"}]
 -- facts --
 6 session.claimed {"incarnation":"18"}
-6 turn.started {"turn":"turn-c5pdiwnwmsli5tt2svkq","cause":"answer","synthetic":true}
+6 turn.started {"turn":"turn-hyh4ne5gxwnswizoobcy","cause":"answer","synthetic":true}
 -- blocker p1 status delivered_at --
 status: "answered"
 delivered_at: (nothing)
 -- state turn queue prompts pending --
-turn: {"id":"turn-c5pdiwnwmsli5tt2svkq","cause":"answer","synthetic":true,"of_turn":"t1","message":"answer-tlimvrwgwljuj3yhhyfz","message_seq":5,"prompts":[{"prompt":"p1","status":"answered","seq":5}],"since":@6s,"attempt":1,"epoch":2}
+turn: {"id":"turn-hyh4ne5gxwnswizoobcy","cause":"answer","synthetic":true,"of_turn":"t1","message":"answer-2txg23qa7p5dtcpu2fa4","message_seq":5,"prompts":[{"prompt":"p1","status":"answered","seq":5}],"since":"@6s","attempt":1,"epoch":2}
 queue: (nothing)
-prompts: {"p1":{"kind":"question","turn":"t1","since":@3s,"updated_at":@5s,"status":"answered","epoch":1,"blocking":true,"seq":3,"settled_seq":5,"on_owner_loss":"keep","delivery":"message","deadline":null}}
+prompts: {"p1":{"kind":"question","turn":"t1","since":"@3s","updated_at":"@5s","status":"answered","epoch":1,"blocking":true,"seq":3,"settled_seq":5,"on_owner_loss":"keep","delivery":"message","deadline":null}}
 pending: (nothing)
 -- endings --
 5 prompt p1 answered
 6 turn t1 continued
-6 message answer-tlimvrwgwljuj3yhhyfz delivered
+6 message answer-2txg23qa7p5dtcpu2fa4 delivered

@@ -7,13 +7,13 @@ Owner alive: the answer is in its work at once; it closes the call and goes on i
 3 prompt.requested {"prompt":"p1","turn":"t1","call":"c1","kind":"question","delivery":"tool-result","questions":[{"id":"q","question":"Which?"}]}
 -- state phase --
 phase: "waiting"
--- wish --
+-- request @4s --
 answer {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"the left one"}],"by":"ada"}
--- facts appended --
+-- result --
 4 prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"the left one"}],"by":"ada"}
 -- work --
-harness: "h1"
-session: "s1"
+harness: "h"
+session: "s"
 epoch: 1
 owned: true
 seq: 4
@@ -32,8 +32,8 @@ turn: "t1"
 (none)
 -- blocker p1 status delivered_at --
 status: "answered"
-delivered_at: @5s
+delivered_at: "@5s"
 -- state phase turn pending --
 phase: "running"
-turn: {"id":"t1","cause":"message","synthetic":false,"since":@2s,"attempt":1,"epoch":1}
+turn: {"id":"t1","cause":"message","synthetic":false,"since":"@2s","attempt":1,"epoch":1}
 pending: (nothing)

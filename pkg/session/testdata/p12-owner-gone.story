@@ -11,38 +11,38 @@ Owner gone, prompt kept: one commit has the answer, the call's output and, when 
 -- state phase owned turn --
 phase: "waiting"
 owned: false
-turn: {"id":"t1","cause":"message","synthetic":false,"since":@2s,"attempt":1,"epoch":1,"options":{"model":"big"}}
--- wish --
+turn: {"id":"t1","cause":"message","synthetic":false,"since":"@2s","attempt":1,"epoch":1,"options":{"model":"big"}}
+-- request @5s --
 answer {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"left"}],"by":"ada"}
--- facts appended --
+-- result --
 5 prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"left"}],"by":"ada"}
 5 tool.completed {"call":"c1","output":{"questions":[{"id":"q","question":"Which?","options":[],"multi":false,"custom":false}],"answers":[{"question":"q","selected":[],"text":"left"}]},"synthetic":true}
 -- work --
 (none)
--- wish --
+-- request @6s --
 answer {"prompt":"p2","answers":[],"by":"bob"}
--- facts appended --
+-- result --
 6 prompt.answered {"prompt":"p2","answers":[],"by":"bob"}
 6 tool.completed {"call":"c2","output":{"questions":[],"answers":[]},"synthetic":true}
-6 turn.requested {"turn":"turn-sv7gcdmprwnexw3dykwf","cause":"answer","of_turn":"t1","options":{"model":"big"},"prompt":"p2","prompts":["p1","p2"]}
+6 turn.requested {"turn":"turn-6brocyppzz5cj7s2bleq","cause":"answer","of_turn":"t1","options":{"model":"big"},"prompt":"p2","prompts":["p1","p2"]}
 -- work --
-harness: "h1"
-session: "s1"
+harness: "h"
+session: "s"
 epoch: 1
 owned: false
 seq: 6
-turn: {"turn":"turn-sv7gcdmprwnexw3dykwf","cause":"answer","of_turn":"t1","options":{"model":"big"},"attempt":1,"prompt":"p2","prompts":[{"prompt":"p1","seq":5,"status":"answered","answers":[{"question":"q","selected":[],"text":"left"}],"by":"ada"},{"prompt":"p2","seq":6,"status":"answered","by":"bob"}]}
+turn: {"turn":"turn-6brocyppzz5cj7s2bleq","cause":"answer","of_turn":"t1","options":{"model":"big"},"attempt":1,"prompt":"p2","prompts":[{"prompt":"p1","seq":5,"status":"answered","answers":[{"question":"q","selected":[],"text":"left"}],"by":"ada"},{"prompt":"p2","seq":6,"status":"answered","by":"bob"}]}
 -- state phase retry --
 phase: "queued"
 retry: (nothing)
 -- facts --
 7 session.claimed {"incarnation":"18"}
-7 turn.started {"turn":"turn-sv7gcdmprwnexw3dykwf","cause":"answer","synthetic":true}
+7 turn.started {"turn":"turn-6brocyppzz5cj7s2bleq","cause":"answer","synthetic":true}
 -- state phase owned turn last_turn pending prompts --
 phase: "running"
 owned: true
-turn: {"id":"turn-sv7gcdmprwnexw3dykwf","cause":"answer","synthetic":true,"of_turn":"t1","prompts":[{"prompt":"p1","status":"answered","seq":5},{"prompt":"p2","status":"answered","seq":6}],"since":@7s,"attempt":1,"epoch":2,"options":{"model":"big"}}
-last_turn: {"id":"t1","outcome":"continued","at":@7s,"options":{"model":"big"},"cause":"message","attempt":1,"synthetic":false,"had_output":false,"seq":7}
+turn: {"id":"turn-6brocyppzz5cj7s2bleq","cause":"answer","synthetic":true,"of_turn":"t1","prompts":[{"prompt":"p1","status":"answered","seq":5},{"prompt":"p2","status":"answered","seq":6}],"since":"@7s","attempt":1,"epoch":2,"options":{"model":"big"}}
+last_turn: {"id":"t1","outcome":"continued","at":"@7s","options":{"model":"big"},"cause":"message","attempt":1,"synthetic":false,"had_output":false,"seq":7}
 pending: (nothing)
 prompts: (nothing)
 -- work --

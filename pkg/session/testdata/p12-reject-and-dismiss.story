@@ -8,12 +8,14 @@ Owner gone: a rejection and a dismissal close the call too, as errors, and conti
 3 prompt.requested {"prompt":"p1","turn":"t1","call":"c1","kind":"permission","delivery":"tool-result"}
 3 prompt.requested {"prompt":"p2","turn":"t1","call":"c2","kind":"permission","delivery":"tool-result"}
 4 by=reconciler session.orphaned {"reason":"owner-lost","incarnation":"17"}
--- wish --
+-- request @5s --
 dismiss {"prompt":"p2","by":"ada"}
-reject {"prompt":"p1","text":"use make clean","by":"ada"}
--- facts appended --
+-- result --
 5 prompt.dismissed {"prompt":"p2","by":"ada"}
 5 tool.failed {"call":"c2","error":{"kind":"dismissed","text":""},"synthetic":true}
+-- request @6s --
+reject {"prompt":"p1","text":"use make clean","by":"ada"}
+-- result --
 6 prompt.rejected {"prompt":"p1","text":"use make clean","by":"ada"}
 6 tool.failed {"call":"c1","error":{"kind":"rejected","text":"use make clean"},"synthetic":true}
-6 turn.requested {"turn":"turn-2b7xf3c5qgwmw5sc3ffz","cause":"answer","of_turn":"t1","prompt":"p1","prompts":["p2","p1"]}
+6 turn.requested {"turn":"turn-z3ao44pwarq65qsh3etl","cause":"answer","of_turn":"t1","prompt":"p1","prompts":["p2","p1"]}

@@ -3,25 +3,27 @@ the resume of an interrupted one. It counts as delivered when an attempt complet
 
 -- facts --
 1 session.opened {"incarnation":"17"}
-2 message.accepted {"message":"m1","content":"deploy","by":"ada"}
+2 by=harness message.accepted {"message":"m1","content":"deploy","by":"ada"}
 2 turn.started {"turn":"t1","cause":"message","message":"m1","options":{"model":"big"}}
 3 prompt.requested {"prompt":"p1","turn":"t1","kind":"question","delivery":"tool-result","questions":[{"id":"q","question":"Which?","custom":true}]}
 3 prompt.requested {"prompt":"p2","turn":"t1","kind":"question","delivery":"tool-result","questions":[{"id":"q","question":"When?","custom":true}]}
 4 by=reconciler session.orphaned {"reason":"owner-lost","incarnation":"17"}
--- wish --
+-- request @5s --
 answer {"prompt":"p2","answers":[{"question":"q","selected":[],"text":"now"}],"by":"ada"}
-answer {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"staging"}],"by":"ada"}
--- facts appended --
+-- result --
 5 prompt.answered {"prompt":"p2","answers":[{"question":"q","selected":[],"text":"now"}],"by":"ada"}
+-- request @6s --
+answer {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"staging"}],"by":"ada"}
+-- result --
 6 prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"staging"}],"by":"ada"}
-6 turn.requested {"turn":"turn-2b7xf3c5qgwmw5sc3ffz","cause":"answer","of_turn":"t1","message":"m1","options":{"model":"big"},"prompt":"p1","prompts":["p2","p1"]}
+6 turn.requested {"turn":"turn-z3ao44pwarq65qsh3etl","cause":"answer","of_turn":"t1","message":"m1","options":{"model":"big"},"prompt":"p1","prompts":["p2","p1"]}
 -- facts --
 7 session.claimed {"incarnation":"18"}
 7 turn.started {"turn":"t2","cause":"answer","of_turn":"t1","prompt":"p1","prompts":["p2","p1"]}
 8 turn.failed {"turn":"t2","error":{"kind":"rate_limit","text":"later"},"had_output":false}
 -- state last_turn prompts --
-last_turn: {"id":"t2","outcome":"failed","reason":"rate_limit","at":@8s,"error":{"kind":"rate_limit","text":"later"},"prompts":[{"prompt":"p2","status":"answered","seq":5},{"prompt":"p1","status":"answered","seq":6}],"cause":"answer","of_turn":"t1","attempt":1,"synthetic":false,"had_output":false,"seq":8}
-prompts: {"p1":{"kind":"question","turn":"t1","since":@3s,"updated_at":@6s,"status":"answered","epoch":1,"blocking":true,"seq":3,"settled_seq":6,"on_owner_loss":"keep","delivery":"tool-result","deadline":null},"p2":{"kind":"question","turn":"t1","since":@3s,"updated_at":@5s,"status":"answered","epoch":1,"blocking":true,"seq":3,"settled_seq":5,"on_owner_loss":"keep","delivery":"tool-result","deadline":null}}
+last_turn: {"id":"t2","outcome":"failed","reason":"rate_limit","at":"@8s","error":{"kind":"rate_limit","text":"later"},"prompts":[{"prompt":"p2","status":"answered","seq":5},{"prompt":"p1","status":"answered","seq":6}],"cause":"answer","of_turn":"t1","attempt":1,"synthetic":false,"had_output":false,"seq":8}
+prompts: {"p1":{"kind":"question","turn":"t1","since":"@3s","updated_at":"@6s","status":"answered","epoch":1,"blocking":true,"seq":3,"settled_seq":6,"on_owner_loss":"keep","delivery":"tool-result","deadline":null},"p2":{"kind":"question","turn":"t1","since":"@3s","updated_at":"@5s","status":"answered","epoch":1,"blocking":true,"seq":3,"settled_seq":5,"on_owner_loss":"keep","delivery":"tool-result","deadline":null}}
 -- facts --
 9 by=retry turn.requested {"turn":"t3","cause":"retry","of_turn":"t2","attempt":1}
 -- work turn --
@@ -34,14 +36,14 @@ turn: {"turn":"t3","cause":"retry","of_turn":"t2","attempt":1,"prompts":[{"promp
 -- pending --
 (none)
 -- state pending --
-pending: {"turn":{"turn":"t4","cause":"resume","of_turn":"t3","attempt":2,"prompts":[{"prompt":"p2","status":"answered","seq":5},{"prompt":"p1","status":"answered","seq":6}],"at":@12s,"seq":12}}
+pending: {"turn":{"turn":"t4","cause":"resume","of_turn":"t3","attempt":2,"prompts":[{"prompt":"p2","status":"answered","seq":5},{"prompt":"p1","status":"answered","seq":6}],"at":"@12s","seq":12}}
 -- facts --
 13 session.claimed {"incarnation":"19"}
 13 turn.started {"turn":"t4","cause":"resume","of_turn":"t3"}
 14 turn.completed {"turn":"t4"}
 -- state turn last_turn prompts --
 turn: (nothing)
-last_turn: {"id":"t4","outcome":"completed","at":@14s,"cause":"resume","of_turn":"t3","attempt":2,"synthetic":false,"had_output":false,"seq":14}
+last_turn: {"id":"t4","outcome":"completed","at":"@14s","cause":"resume","of_turn":"t3","attempt":2,"synthetic":false,"had_output":false,"seq":14}
 prompts: (nothing)
 -- endings prompt --
 5 prompt p2 answered delivered @14s

@@ -8,7 +8,7 @@ The asker's turn is over: the continuation still carries its options, and no clo
 4 by=ledger prompt.answered {"prompt":"p1","answers":[],"by":"ada"}
 5 turn.failed {"turn":"t1","error":{"kind":"server_error","text":"x"},"had_output":true}
 6 by=reconciler session.orphaned {"reason":"owner-lost","incarnation":"17"}
--- wish --
+-- request @7s --
 settle {"prompt":"p1"}
--- facts appended --
-7 turn.requested {"turn":"turn-hk3jhg32o6h4emsjncku","cause":"answer","of_turn":"t1","options":{"model":"big"},"prompt":"p1","prompts":["p1"]}
+-- result --
+7 turn.requested {"turn":"turn-shfzy35gxxwiyxqjd2da","cause":"answer","of_turn":"t1","options":{"model":"big"},"prompt":"p1","prompts":["p1"]}

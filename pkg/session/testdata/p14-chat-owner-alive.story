@@ -18,10 +18,10 @@ p2
 prompts: {"p1":{"status":"superseded","reason":"m1"}}
 -- state phase queue turn --
 phase: "waiting"
-queue: [{"message":"m0","seq":5,"synthetic":true,"at":@5s},{"message":"m1","seq":6,"synthetic":false,"at":@6s}]
-turn: {"id":"t1","cause":"message","synthetic":false,"prompts":[{"prompt":"p1","status":"superseded","seq":6}],"since":@2s,"attempt":1,"epoch":1}
+queue: [{"message":"m0","seq":5,"synthetic":true,"at":"@5s"},{"message":"m1","seq":6,"synthetic":false,"at":"@6s"}]
+turn: {"id":"t1","cause":"message","synthetic":false,"prompts":[{"prompt":"p1","status":"superseded","seq":6}],"since":"@2s","attempt":1,"epoch":1}
 -- feed --
-1 session.opened s1
+1 session.opened s
 2 turn.started t1
 2 tool.started c1
 3 prompt.requested p1
@@ -34,7 +34,7 @@ turn: {"id":"t1","cause":"message","synthetic":false,"prompts":[{"prompt":"p1","
 -- work prompts --
 (none)
 -- state queue --
-queue: [{"message":"m0","seq":5,"synthetic":true,"at":@5s},{"message":"m1","seq":6,"synthetic":false,"at":@6s}]
+queue: [{"message":"m0","seq":5,"synthetic":true,"at":"@5s"},{"message":"m1","seq":6,"synthetic":false,"at":"@6s"}]
 -- endings --
 6 prompt p1 superseded (m1) delivered @7s
 7 tool c1 failed (answered in chat)

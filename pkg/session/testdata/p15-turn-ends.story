@@ -8,7 +8,7 @@ The end of a turn, however it ends, closes its open prompts and calls, whoever f
 2 prompt.requested {"prompt":"p1","turn":"t1","kind":"permission","delivery":"callback"}
 2 prompt.requested {"prompt":"p2","call":"c2","kind":"question","delivery":"tool-result"}
 -- feed --
-1 session.opened s1
+1 session.opened s
 2 turn.started t1
 2 tool.started c1
 2 tool.started c2

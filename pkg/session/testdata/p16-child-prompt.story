@@ -10,11 +10,11 @@ parent: "s0"
 parent_call: "c7"
 agent: "explore"
 -- keys --
-session.h1.s1
-blocker.h1.r0.s1.p1
+session.h.s
+blocker.h.r0.s.p1
 -- blocker p1 harness session root prompt --
-harness: "h1"
-session: "s1"
+harness: "h"
+session: "s"
 root: "r0"
 prompt: "p1"
 -- facts --
@@ -26,5 +26,5 @@ prompt: "p1"
 -- ignored --
 5: 1, the last prompt.withdrawn by harness: closed
 -- keys --
-session.h1.s1
-blocker.h1.r0.s1.p1
+session.h.s
+blocker.h.r0.s.p1

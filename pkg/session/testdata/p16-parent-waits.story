@@ -9,18 +9,18 @@ A call that waits for a child is held: its session waits, its turn stays open; w
 phase: "waiting"
 owned: false
 left: "orphaned"
-turn: {"id":"t1","cause":"message","synthetic":false,"since":@2s,"attempt":1,"epoch":1}
-tools: {"c1":{"name":"task","title":"explore","turn":"t1","since":@2s,"epoch":1,"background":false}}
+turn: {"id":"t1","cause":"message","synthetic":false,"since":"@2s","attempt":1,"epoch":1}
+tools: {"c1":{"name":"task","title":"explore","turn":"t1","since":"@2s","epoch":1,"background":false}}
 waits_for: [{"call":"c1","child":"s2"},{"call":"c1","child":"s3"}]
 -- facts --
 4 by=reconciler tool.failed {"call":"c1","error":{"kind":"interrupted","text":"the sub-agent was interrupted"},"synthetic":true}
 4 by=reconciler turn.requested {"turn":"t2","cause":"answer","of_turn":"t1"}
 -- state phase turn tools waits_for pending --
 phase: "queued"
-turn: {"id":"t1","cause":"message","synthetic":false,"since":@2s,"attempt":1,"epoch":1}
+turn: {"id":"t1","cause":"message","synthetic":false,"since":"@2s","attempt":1,"epoch":1}
 tools: (nothing)
 waits_for: (nothing)
-pending: {"turn":{"turn":"t2","cause":"answer","of_turn":"t1","attempt":0,"at":@4s,"seq":4}}
+pending: {"turn":{"turn":"t2","cause":"answer","of_turn":"t1","attempt":0,"at":"@4s","seq":4}}
 -- facts --
 5 session.claimed {"incarnation":"18"}
 5 turn.started {"turn":"t2","cause":"answer","synthetic":true,"of_turn":"t1"}
@@ -29,4 +29,4 @@ pending: {"turn":{"turn":"t2","cause":"answer","of_turn":"t1","attempt":0,"at":@
 5 turn t1 continued
 -- state phase turn --
 phase: "running"
-turn: {"id":"t2","cause":"answer","synthetic":true,"of_turn":"t1","since":@5s,"attempt":1,"epoch":2}
+turn: {"id":"t2","cause":"answer","synthetic":true,"of_turn":"t1","since":"@5s","attempt":1,"epoch":2}

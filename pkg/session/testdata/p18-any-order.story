@@ -6,15 +6,22 @@ Several prompts of one session are answered in any order: ids decide, never posi
 3 prompt.requested {"prompt":"a","turn":"t1","kind":"question","delivery":"callback","questions":[{"id":"q","question":"First?"}]}
 3 prompt.requested {"prompt":"b","turn":"t1","kind":"question","delivery":"callback","questions":[{"id":"q","question":"Second?"}]}
 3 prompt.requested {"prompt":"c","turn":"t1","kind":"question","delivery":"callback","questions":[{"id":"q","question":"Third?"}]}
--- wish --
+-- request @4s --
 answer {"prompt":"b","answers":[{"question":"q","selected":[],"text":"two"}],"by":"ada"}
+-- result --
+4 prompt.answered {"prompt":"b","answers":[{"question":"q","selected":[],"text":"two"}],"by":"ada"}
+-- request @5s --
 answer {"prompt":"c","answers":[{"question":"q","selected":[],"text":"three"}],"by":"bob"}
+-- result --
+5 prompt.answered {"prompt":"c","answers":[{"question":"q","selected":[],"text":"three"}],"by":"bob"}
 -- pending --
 a
 -- work prompts --
 prompts: {"b":{"status":"answered","answers":[{"question":"q","selected":[],"text":"two"}],"by":"ada"},"c":{"status":"answered","answers":[{"question":"q","selected":[],"text":"three"}],"by":"bob"}}
--- wish --
+-- request @6s --
 answer {"prompt":"a","answers":[{"question":"q","selected":[],"text":"one"}],"by":"ada"}
+-- result --
+6 prompt.answered {"prompt":"a","answers":[{"question":"q","selected":[],"text":"one"}],"by":"ada"}
 -- work prompts --
 prompts: {"a":{"status":"answered","answers":[{"question":"q","selected":[],"text":"one"}],"by":"ada"},"b":{"status":"answered","answers":[{"question":"q","selected":[],"text":"two"}],"by":"ada"},"c":{"status":"answered","answers":[{"question":"q","selected":[],"text":"three"}],"by":"bob"}}
 -- facts --

@@ -4,19 +4,19 @@ A deadline that passed expires the prompt, also in the harness's work, and its c
 1 session.opened {"incarnation":"17"}
 2 turn.started {"turn":"t1","cause":"message"}
 2 tool.started {"call":"c1","turn":"t1","name":"ask"}
-3 prompt.requested {"prompt":"p1","turn":"t1","call":"c1","kind":"question","delivery":"tool-result","deadline":"2026-01-01T00:00:30Z"}
-4 @+30s by=reconciler prompt.expired {"prompt":"p1","reason":"deadline"}
+3 prompt.requested {"prompt":"p1","turn":"t1","call":"c1","kind":"question","delivery":"tool-result","deadline":"@30s"}
+4 @33s by=reconciler prompt.expired {"prompt":"p1","reason":"deadline"}
 -- work prompts --
 prompts: {"p1":{"status":"expired","reason":"deadline"}}
 -- blocker p1 status reason deadline closed_at --
 status: "expired"
 reason: "deadline"
-deadline: @30s
-closed_at: @33s
+deadline: "@30s"
+closed_at: "@33s"
 -- state phase --
 phase: "running"
 -- facts --
-5 by=reconciler tool.failed {"call":"c1","error":{"kind":"deadline","text":"nobody answered in time"},"synthetic":true}
+5 @34s by=reconciler tool.failed {"call":"c1","error":{"kind":"deadline","text":"nobody answered in time"},"synthetic":true}
 -- work --
 (none)
 -- endings --

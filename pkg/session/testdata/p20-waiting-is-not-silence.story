@@ -8,7 +8,7 @@ Waiting for a person is not silence: the phase is waiting, before anything that 
 phase: "waiting"
 -- facts --
 4 turn.failed {"turn":"t1","error":{"kind":"server_error","text":"x"},"had_output":true}
-5 by=retry retry.scheduled {"turn":"t1","attempt":1,"delay_ms":2000,"due_at":"2026-01-01T00:00:06Z","error":{"kind":"server_error","text":"x"}}
+5 by=retry retry.scheduled {"turn":"t1","attempt":1,"delay_ms":2000,"due_at":"@6s","error":{"kind":"server_error","text":"x"}}
 6 by=compaction message.accepted {"message":"m1","content":"x","synthetic":true}
 7 by=compaction compaction.requested {"compaction":"k1","reason":"idle","used":1,"limit":2}
 -- state phase --

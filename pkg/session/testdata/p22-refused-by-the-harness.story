@@ -5,8 +5,10 @@ A harness that cannot use an answer says so: it is shown, and nobody is asked tw
 2 turn.started {"turn":"t1","cause":"message"}
 3 prompt.requested {"prompt":"p1","turn":"t1","kind":"permission","delivery":"callback"}
 3 prompt.requested {"prompt":"p2","turn":"t1","kind":"permission","delivery":"callback"}
--- wish --
+-- request @4s --
 answer {"prompt":"p1","answers":[{"question":"permission","selected":["once"]}],"by":"ada"}
+-- result --
+4 prompt.answered {"prompt":"p1","answers":[{"question":"permission","selected":["once"]}],"by":"ada"}
 -- facts --
 5 prompt.delivered {"prompt":"p2"}
 6 prompt.delivered {"prompt":"p9"}
@@ -14,7 +16,7 @@ answer {"prompt":"p1","answers":[{"question":"permission","selected":["once"]}],
 -- blocker p1 status reason delivered_at answers by --
 status: "answered"
 reason: "refused: unknown request"
-delivered_at: @7s
+delivered_at: "@7s"
 answers: [{"question":"permission","selected":["once"]}]
 by: "ada"
 -- work --

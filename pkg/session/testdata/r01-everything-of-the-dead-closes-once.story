@@ -20,7 +20,7 @@ left: "orphaned"
 tools: (nothing)
 prompts: (nothing)
 turn: (nothing)
-last_turn: {"id":"t1","outcome":"interrupted","reason":"owner-lost","at":@4s,"cause":"message","attempt":1,"synthetic":false,"had_output":false,"seq":4}
+last_turn: {"id":"t1","outcome":"interrupted","reason":"owner-lost","at":"@4s","cause":"message","attempt":1,"synthetic":false,"had_output":false,"seq":4}
 -- endings --
 4 prompt p1 expired (owner-lost)
 4 tool c1 interrupted (owner-lost)
@@ -28,13 +28,13 @@ last_turn: {"id":"t1","outcome":"interrupted","reason":"owner-lost","at":@4s,"ca
 4 tool c3 interrupted (owner-lost)
 4 turn t1 interrupted (owner-lost)
 -- feed --
-1 session.opened s1
+1 session.opened s
 2 turn.started t1
 2 tool.started c1
 2 tool.started c2
 2 tool.started c3
 3 prompt.requested p1
-4 session.orphaned s1
+4 session.orphaned s
 4 prompt.expired p1
 4 tool.interrupted c1
 4 tool.interrupted c2

@@ -6,6 +6,6 @@ How a turn ended can be told apart: completed (R4).
 3 turn.completed {"turn":"t1","finish":"stop"}
 -- state phase last_turn owned left --
 phase: "idle"
-last_turn: {"id":"t1","outcome":"completed","reason":"stop","at":@3s,"cause":"message","attempt":1,"synthetic":false,"had_output":false,"seq":3}
+last_turn: {"id":"t1","outcome":"completed","reason":"stop","at":"@3s","cause":"message","attempt":1,"synthetic":false,"had_output":false,"seq":3}
 owned: true
 left: (nothing)

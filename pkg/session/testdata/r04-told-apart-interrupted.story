@@ -7,6 +7,6 @@ How a turn ended can be told apart: interrupted, because its process died (R4).
 3 by=reconciler turn.interrupted {"turn":"t1","reason":"owner-lost"}
 -- state phase last_turn owned left --
 phase: "interrupted"
-last_turn: {"id":"t1","outcome":"interrupted","reason":"owner-lost","at":@3s,"cause":"message","attempt":1,"synthetic":false,"had_output":false,"seq":3}
+last_turn: {"id":"t1","outcome":"interrupted","reason":"owner-lost","at":"@3s","cause":"message","attempt":1,"synthetic":false,"had_output":false,"seq":3}
 owned: false
 left: "orphaned"

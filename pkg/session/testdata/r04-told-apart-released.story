@@ -9,7 +9,7 @@ How a turn ended can be told apart: stopped by a shutdown, the session released 
 3 session.released {"reason":"shutdown"}
 -- state phase last_turn owned left --
 phase: "idle"
-last_turn: {"id":"t1","outcome":"stopped","reason":"shutdown","at":@3s,"cause":"message","attempt":1,"synthetic":false,"had_output":false,"actor":"harness","seq":3}
+last_turn: {"id":"t1","outcome":"stopped","reason":"shutdown","at":"@3s","cause":"message","attempt":1,"synthetic":false,"had_output":false,"actor":"harness","seq":3}
 owned: false
 left: "released"
 -- endings --

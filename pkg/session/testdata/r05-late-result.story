@@ -34,14 +34,14 @@ phase: "interrupted"
 3 turn t1 interrupted (owner-lost) late 6
 -- state phase last_turn --
 phase: "interrupted"
-last_turn: {"id":"t1","outcome":"interrupted","reason":"owner-lost","at":@3s,"cause":"message","attempt":1,"synthetic":false,"had_output":false,"seq":3}
+last_turn: {"id":"t1","outcome":"interrupted","reason":"owner-lost","at":"@3s","cause":"message","attempt":1,"synthetic":false,"had_output":false,"seq":3}
 -- feed --
-1 session.opened s1
+1 session.opened s
 2 turn.started t1
 2 tool.started c1
 2 prompt.requested p1
-3 session.orphaned s1
+3 session.orphaned s
 3 prompt.expired p1
 3 tool.interrupted c1
 3 turn.interrupted t1
-5 session.claimed s1
+5 session.claimed s

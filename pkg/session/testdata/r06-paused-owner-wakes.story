@@ -27,4 +27,4 @@ epoch: 2
 incarnation: "18"
 owned: true
 tools: (nothing)
-turn: {"id":"t1","cause":"message","synthetic":false,"since":@2s,"attempt":1,"epoch":1}
+turn: {"id":"t1","cause":"message","synthetic":false,"since":"@2s","attempt":1,"epoch":1}

@@ -10,7 +10,7 @@ turn is interrupted later, nothing has been decided about that (R7, T10).
 4 by=reconciler turn.requested {"turn":"t2","cause":"resume","of_turn":"t1"}
 -- state retry pending --
 retry: {"state":"starting","turn":"t1","attempt":0,"same_failures":0,"resumes":1}
-pending: {"turn":{"turn":"t2","cause":"resume","of_turn":"t1","attempt":0,"at":@4s,"seq":4}}
+pending: {"turn":{"turn":"t2","cause":"resume","of_turn":"t1","attempt":0,"at":"@4s","seq":4}}
 -- facts --
 5 session.claimed {"incarnation":"18"}
 5 turn.started {"turn":"t1","cause":"message"}

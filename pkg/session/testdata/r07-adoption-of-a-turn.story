@@ -14,8 +14,8 @@ epoch: 2
 6 turn.started {"turn":"t1","cause":"message"}
 -- state phase turn tools last_turn --
 phase: "running"
-turn: {"id":"t1","cause":"message","synthetic":false,"since":@2s,"attempt":1,"epoch":2,"options":{"n":1}}
-tools: {"c1":{"name":"bash","title":"make","turn":"t1","since":@2s,"epoch":2,"background":false}}
+turn: {"id":"t1","cause":"message","synthetic":false,"since":"@2s","attempt":1,"epoch":2,"options":{"n":1}}
+tools: {"c1":{"name":"bash","title":"make","turn":"t1","since":"@2s","epoch":2,"background":false}}
 last_turn: (nothing)
 -- ignored --
 6: 1, the last turn.started by harness: already-open-id

@@ -13,11 +13,11 @@ The new incarnation re-requests a prompt whose callback it rebuilt: that one sta
 -- state epoch phase turn tools prompts waits_for --
 epoch: 2
 phase: "waiting"
-turn: {"id":"t1","cause":"message","synthetic":false,"since":@2s,"attempt":1,"epoch":2,"options":{"model":"big"}}
-tools: {"c1":{"name":"bash","turn":"t1","since":@2s,"epoch":2,"background":false},"c2":{"name":"bash","turn":"t1","since":@2s,"epoch":1,"background":false}}
-prompts: {"p1":{"kind":"permission","call":"c1","tool":"bash","turn":"t1","since":@3s,"updated_at":@5s,"status":"awaiting","epoch":2,"blocking":true,"seq":5,"settled_seq":0,"on_owner_loss":"expire","delivery":"callback","deadline":null},"p2":{"kind":"permission","call":"c2","tool":"bash","turn":"t1","since":@3s,"updated_at":@3s,"status":"awaiting","epoch":1,"blocking":true,"seq":3,"settled_seq":0,"on_owner_loss":"expire","delivery":"callback","deadline":null}}
+turn: {"id":"t1","cause":"message","synthetic":false,"since":"@2s","attempt":1,"epoch":2,"options":{"model":"big"}}
+tools: {"c1":{"name":"bash","turn":"t1","since":"@2s","epoch":2,"background":false},"c2":{"name":"bash","turn":"t1","since":"@2s","epoch":1,"background":false}}
+prompts: {"p1":{"kind":"permission","call":"c1","tool":"bash","turn":"t1","since":"@3s","updated_at":"@5s","status":"awaiting","epoch":2,"blocking":true,"seq":5,"settled_seq":0,"on_owner_loss":"expire","delivery":"callback","deadline":null},"p2":{"kind":"permission","call":"c2","tool":"bash","turn":"t1","since":"@3s","updated_at":"@3s","status":"awaiting","epoch":1,"blocking":true,"seq":3,"settled_seq":0,"on_owner_loss":"expire","delivery":"callback","deadline":null}}
 waits_for: (nothing)
 -- facts --
 6 tool.started {"call":"c2","turn":"t1","name":"bash"}
 -- state tools --
-tools: {"c1":{"name":"bash","turn":"t1","since":@2s,"epoch":2,"background":false},"c2":{"name":"bash","turn":"t1","since":@2s,"epoch":2,"background":false}}
+tools: {"c1":{"name":"bash","turn":"t1","since":"@2s","epoch":2,"background":false},"c2":{"name":"bash","turn":"t1","since":"@2s","epoch":2,"background":false}}

@@ -12,28 +12,28 @@ the owner's view, and no continuation takes the turn from its owner (R7, P12). A
 4 session.claimed {"incarnation":"18"}
 4 prompt.requested {"prompt":"p1","turn":"t1","kind":"question","delivery":"callback","on_owner_loss":"keep"}
 -- state turn prompts --
-turn: {"id":"t1","cause":"message","synthetic":false,"since":@2s,"attempt":1,"epoch":2}
-prompts: {"p1":{"kind":"question","turn":"t1","since":@3s,"updated_at":@4s,"status":"awaiting","epoch":2,"blocking":true,"seq":4,"settled_seq":0,"on_owner_loss":"keep","delivery":"callback","deadline":null},"p2":{"kind":"question","turn":"t1","since":@3s,"updated_at":@3s,"status":"awaiting","epoch":2,"blocking":true,"seq":3,"settled_seq":0,"on_owner_loss":"keep","delivery":"callback","deadline":null},"p3":{"kind":"question","call":"c3","tool":"ask","turn":"t1","since":@3s,"updated_at":@3s,"status":"awaiting","epoch":1,"blocking":true,"seq":3,"settled_seq":0,"on_owner_loss":"keep","delivery":"tool-result","deadline":null},"p4":{"kind":"question","turn":"t1","since":@3s,"updated_at":@3s,"status":"awaiting","epoch":1,"blocking":true,"seq":3,"settled_seq":0,"on_owner_loss":"expire","delivery":"callback","deadline":null}}
+turn: {"id":"t1","cause":"message","synthetic":false,"since":"@2s","attempt":1,"epoch":2}
+prompts: {"p1":{"kind":"question","turn":"t1","since":"@3s","updated_at":"@4s","status":"awaiting","epoch":2,"blocking":true,"seq":4,"settled_seq":0,"on_owner_loss":"keep","delivery":"callback","deadline":null},"p2":{"kind":"question","turn":"t1","since":"@3s","updated_at":"@3s","status":"awaiting","epoch":2,"blocking":true,"seq":3,"settled_seq":0,"on_owner_loss":"keep","delivery":"callback","deadline":null},"p3":{"kind":"question","call":"c3","tool":"ask","turn":"t1","since":"@3s","updated_at":"@3s","status":"awaiting","epoch":1,"blocking":true,"seq":3,"settled_seq":0,"on_owner_loss":"keep","delivery":"tool-result","deadline":null},"p4":{"kind":"question","turn":"t1","since":"@3s","updated_at":"@3s","status":"awaiting","epoch":1,"blocking":true,"seq":3,"settled_seq":0,"on_owner_loss":"expire","delivery":"callback","deadline":null}}
 -- facts --
 5 by=reconciler prompt.expired {"prompt":"p4","reason":"owner-lost"}
--- wish --
+-- request @6s --
 answer {"prompt":"p1","answers":[],"by":"ada"}
--- facts appended --
+-- result --
 6 prompt.answered {"prompt":"p1","answers":[],"by":"ada"}
--- wish --
+-- request @7s --
 answer {"prompt":"p2","answers":[],"by":"ada"}
--- facts appended --
+-- result --
 7 prompt.answered {"prompt":"p2","answers":[],"by":"ada"}
 -- work prompts --
 prompts: {"p1":{"status":"answered","by":"ada"},"p2":{"status":"answered","by":"ada"}}
--- wish --
+-- request @8s --
 answer {"prompt":"p3","answers":[],"by":"ada"}
--- facts appended --
+-- result --
 8 prompt.answered {"prompt":"p3","answers":[],"by":"ada"}
 8 tool.completed {"call":"c3","output":{"questions":[],"answers":[]},"synthetic":true}
 -- work prompts turn --
 prompts: {"p1":{"status":"answered","by":"ada"},"p2":{"status":"answered","by":"ada"}}
 turn: (nothing)
 -- state turn pending --
-turn: {"id":"t1","cause":"message","synthetic":false,"prompts":[{"prompt":"p1","status":"answered","seq":6},{"prompt":"p2","status":"answered","seq":7},{"prompt":"p3","status":"answered","seq":8}],"since":@2s,"attempt":1,"epoch":2}
+turn: {"id":"t1","cause":"message","synthetic":false,"prompts":[{"prompt":"p1","status":"answered","seq":6},{"prompt":"p2","status":"answered","seq":7},{"prompt":"p3","status":"answered","seq":8}],"since":"@2s","attempt":1,"epoch":2}
 pending: (nothing)

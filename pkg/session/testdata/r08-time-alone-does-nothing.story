@@ -3,8 +3,8 @@ However long the log was silent, time alone ends nothing: only facts do (R8).
 -- facts --
 1 session.opened {"incarnation":"17"}
 2 turn.started {"turn":"t1","cause":"message"}
-3 prompt.requested {"prompt":"p1","turn":"t1","kind":"question","delivery":"callback","deadline":"2026-01-01T00:10:00Z"}
-4 @+9h tool.started {"call":"c1","turn":"t1","name":"bash"}
+3 prompt.requested {"prompt":"p1","turn":"t1","kind":"question","delivery":"callback","deadline":"@600s"}
+4 @32403s tool.started {"call":"c1","turn":"t1","name":"bash"}
 -- state phase owned epoch --
 phase: "waiting"
 owned: true

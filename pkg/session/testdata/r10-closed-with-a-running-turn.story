@@ -17,7 +17,7 @@ A session closed with a running turn converges and is never continued (R10).
 phase: "closed"
 owned: false
 left: (nothing)
-last_turn: {"id":"t1","outcome":"stopped","reason":"session-closed","at":@4s,"cause":"message","attempt":1,"synthetic":false,"had_output":false,"seq":4}
+last_turn: {"id":"t1","outcome":"stopped","reason":"session-closed","at":"@4s","cause":"message","attempt":1,"synthetic":false,"had_output":false,"seq":4}
 pending: (nothing)
 queue: (nothing)
 -- endings --

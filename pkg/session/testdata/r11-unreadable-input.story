@@ -29,7 +29,7 @@ What cannot be read is parked with its reason and counted; it moves the place in
 5[2] malformed: events: malformed: not a CloudEvent: json: cannot unmarshal number into Go value of type events.wire
 5[3] malformed: specversion: events: malformed: "0.3": want 1.0
 5[4] malformed: subject: events: malformed: "c9", but the data says "c1"
-5[5] malformed: session: events: malformed: "s2", but the subject says "s1"
+5[5] malformed: session: events: malformed: "s2", but the subject says "s"
 5[6] malformed: events: malformed: data: json: cannot unmarshal number into Go struct field ToolStarted.call of type string
 5[7] malformed: call: events: malformed: missing
 5[8] malformed: time: events: malformed: "yesterday": want RFC 3339
@@ -44,4 +44,4 @@ seq: 8
 commits: 8
 parked: 14
 unknown_facts: 3
-tools: {"c2":{"name":"bash","turn":"t1","since":@5s,"epoch":1,"background":false}}
+tools: {"c2":{"name":"bash","turn":"t1","since":"@5s","epoch":1,"background":false}}

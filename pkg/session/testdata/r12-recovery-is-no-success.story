@@ -4,7 +4,7 @@ Recovery's own facts are no progress: they clear no counter, take nothing from t
 1 session.opened {"incarnation":"17"}
 2 turn.started {"turn":"t1","cause":"message"}
 3 turn.failed {"turn":"t1","error":{"kind":"server_error","text":"x"},"had_output":false}
-4 by=retry retry.scheduled {"turn":"t1","attempt":2,"delay_ms":4000,"due_at":"2026-01-01T00:00:07Z","error":{"kind":"server_error","text":"x"}}
+4 by=retry retry.scheduled {"turn":"t1","attempt":2,"delay_ms":4000,"due_at":"@7s","error":{"kind":"server_error","text":"x"}}
 5 by=retry turn.requested {"turn":"t2","cause":"retry","of_turn":"t1","attempt":2}
 6 turn.started {"turn":"t2","cause":"retry","synthetic":true,"of_turn":"t1","attempt":2}
 7 by=compaction message.accepted {"message":"m1","content":"x","synthetic":true}
@@ -13,6 +13,6 @@ Recovery's own facts are no progress: they clear no counter, take nothing from t
 -- state phase retry queue last_turn active_at --
 phase: "queued"
 retry: {"attempt":2,"error":{"kind":"server_error","text":"x"},"same_failures":1,"resumes":0}
-queue: [{"message":"m1","seq":7,"synthetic":true,"at":@7s}]
-last_turn: {"id":"t2","outcome":"interrupted","reason":"owner-lost","at":@8s,"cause":"retry","of_turn":"t1","attempt":2,"synthetic":true,"had_output":false,"seq":8}
-active_at: @2s
+queue: [{"message":"m1","seq":7,"synthetic":true,"at":"@7s"}]
+last_turn: {"id":"t2","outcome":"interrupted","reason":"owner-lost","at":"@8s","cause":"retry","of_turn":"t1","attempt":2,"synthetic":true,"had_output":false,"seq":8}
+active_at: "@2s"

@@ -5,8 +5,8 @@ Pending work that nobody had taken survives and is taken once by the next incarn
 2 by=compaction message.accepted {"message":"m1","content":"Fix it","synthetic":false,"by":"ada"}
 2 by=compaction turn.requested {"turn":"t1","cause":"message","message":"m1","options":{"model":"big"}}
 -- work --
-harness: "h1"
-session: "s1"
+harness: "h"
+session: "s"
 epoch: 1
 owned: true
 seq: 2
@@ -26,7 +26,7 @@ phase: "queued"
 -- state phase queue turn pending --
 phase: "running"
 queue: (nothing)
-turn: {"id":"t1","cause":"message","synthetic":false,"message":"m1","message_seq":2,"since":@4s,"attempt":1,"epoch":2,"options":{"model":"big"}}
+turn: {"id":"t1","cause":"message","synthetic":false,"message":"m1","message_seq":2,"since":"@4s","attempt":1,"epoch":2,"options":{"model":"big"}}
 pending: (nothing)
 -- facts --
 5 by=reconciler session.orphaned {"reason":"owner-lost","incarnation":"18"}
@@ -39,4 +39,4 @@ pending: (nothing)
 -- endings --
 4 message m1 delivered
 -- state turn --
-turn: {"id":"t1","cause":"message","synthetic":false,"message":"m1","message_seq":2,"since":@4s,"attempt":1,"epoch":3,"options":{"model":"big"}}
+turn: {"id":"t1","cause":"message","synthetic":false,"message":"m1","message_seq":2,"since":"@4s","attempt":1,"epoch":3,"options":{"model":"big"}}

@@ -7,7 +7,7 @@ A start that does not repeat what its request said still takes the message, the 
 3 by=compaction turn.requested {"turn":"t2","cause":"message","of_turn":"t1","message":"m1","options":{"model":"big"},"attempt":3}
 4 turn.started {"turn":"t2"}
 -- state turn queue pending --
-turn: {"id":"t2","cause":"message","synthetic":true,"of_turn":"t1","message":"m1","message_seq":3,"since":@4s,"attempt":3,"epoch":1,"options":{"model":"big"}}
+turn: {"id":"t2","cause":"message","synthetic":true,"of_turn":"t1","message":"m1","message_seq":3,"since":"@4s","attempt":3,"epoch":1,"options":{"model":"big"}}
 queue: (nothing)
 pending: (nothing)
 -- endings --

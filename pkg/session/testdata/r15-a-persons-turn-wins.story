@@ -6,16 +6,19 @@ A person's turn wins over a continuation decided before it: pending retries, res
 3 prompt.requested {"prompt":"p1","kind":"question","delivery":"callback","on_owner_loss":"keep"}
 4 by=reconciler session.orphaned {"reason":"owner-lost","incarnation":"17"}
 4 by=reconciler turn.interrupted {"turn":"t1","reason":"owner-lost"}
-5 by=retry retry.scheduled {"turn":"t1","attempt":1,"delay_ms":2000,"due_at":"2026-01-01T00:00:06Z","error":{"kind":"interrupted","text":"x"}}
+5 by=retry retry.scheduled {"turn":"t1","attempt":1,"delay_ms":2000,"due_at":"@6s","error":{"kind":"interrupted","text":"x"}}
 -- state phase retry --
 phase: "waiting"
-retry: {"state":"scheduled","turn":"t1","attempt":1,"due_at":@6s,"error":{"kind":"interrupted","text":"x"},"same_failures":0,"resumes":0}
--- wish --
+retry: {"state":"scheduled","turn":"t1","attempt":1,"due_at":"@6s","error":{"kind":"interrupted","text":"x"},"same_failures":0,"resumes":0}
+-- request @6s --
 answer {"prompt":"p1","answers":[],"by":"ada"}
+-- result --
+6 prompt.answered {"prompt":"p1","answers":[],"by":"ada"}
+6 turn.requested {"turn":"turn-jt2hemddtogynv6ejkjr","cause":"answer","prompt":"p1","prompts":["p1"]}
 -- state phase pending prompts --
 phase: "queued"
-pending: {"turn":{"turn":"turn-ftskygdq3d2aic6s4w4y","cause":"answer","attempt":0,"prompt":"p1","prompts":[{"prompt":"p1","status":"answered","seq":6}],"at":@6s,"seq":6}}
-prompts: {"p1":{"kind":"question","since":@3s,"updated_at":@6s,"status":"answered","epoch":1,"blocking":true,"seq":3,"settled_seq":6,"on_owner_loss":"keep","delivery":"callback","deadline":null}}
+pending: {"turn":{"turn":"turn-jt2hemddtogynv6ejkjr","cause":"answer","attempt":0,"prompt":"p1","prompts":[{"prompt":"p1","status":"answered","seq":6}],"at":"@6s","seq":6}}
+prompts: {"p1":{"kind":"question","since":"@3s","updated_at":"@6s","status":"answered","epoch":1,"blocking":true,"seq":3,"settled_seq":6,"on_owner_loss":"keep","delivery":"callback","deadline":null}}
 -- facts --
 7 session.claimed {"incarnation":"18"}
 7 message.accepted {"message":"m1","content":"Forget that","synthetic":false,"by":"ada"}
@@ -26,7 +29,7 @@ pending: (nothing)
 retry: (nothing)
 prompts: (nothing)
 queue: (nothing)
-active_at: @7s
+active_at: "@7s"
 -- work --
 (none)
 -- endings --

@@ -3,24 +3,24 @@ A person stops, says something, and stops again before the harness has heard: wh
 -- facts --
 1 session.opened {"incarnation":"17"}
 2 turn.started {"turn":"t1","cause":"message"}
--- wish --
+-- request @3s --
 stop {"by":"ada"}
--- facts appended --
+-- result --
 3 turn.stop_requested {"turn":"t1","actor":"person","by":"ada"}
 -- facts --
 4 by=compaction message.accepted {"message":"m1","content":"and then","synthetic":false,"by":"ada"}
--- wish --
+-- request @5s --
 stop {"by":"ada"}
--- facts appended --
+-- result --
 5 turn.stop_requested {"turn":"t1","actor":"person","by":"ada"}
--- wish --
+-- request @6s --
 stop {"by":"ada"}
--- facts appended --
-(none)
+-- result --
+nothing to append, see 5
 -- facts --
 6 turn.stopped {"turn":"t1","actor":"person"}
 -- state phase held_seq queue pending --
 phase: "queued"
 held_seq: 5
-queue: [{"message":"m1","seq":4,"synthetic":false,"at":@4s}]
+queue: [{"message":"m1","seq":4,"synthetic":false,"at":"@4s"}]
 pending: (nothing)

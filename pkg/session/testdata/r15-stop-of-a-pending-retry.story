@@ -8,12 +8,12 @@ A stop while a retry is about to start takes the retry back; the failed turn sta
 -- state phase retry --
 phase: "retrying"
 retry: {"state":"starting","turn":"t1","attempt":2,"error":{"kind":"server_error","text":"x"},"same_failures":1,"resumes":0}
--- wish --
+-- request @5s --
 stop {"by":"ada"}
--- facts appended --
+-- result --
 5 turn.stop_requested {"turn":"t2","actor":"person","by":"ada"}
 -- state phase retry last_turn pending --
 phase: "idle"
 retry: {"state":"abandoned","turn":"t1","attempt":2,"reason":"stopped","error":{"kind":"server_error","text":"x"},"same_failures":1,"resumes":0}
-last_turn: {"id":"t1","outcome":"failed","reason":"server_error","at":@3s,"error":{"kind":"server_error","text":"x"},"cause":"message","attempt":1,"synthetic":false,"had_output":false,"actor":"person","seq":3}
+last_turn: {"id":"t1","outcome":"failed","reason":"server_error","at":"@3s","error":{"kind":"server_error","text":"x"},"cause":"message","attempt":1,"synthetic":false,"had_output":false,"actor":"person","seq":3}
 pending: (nothing)

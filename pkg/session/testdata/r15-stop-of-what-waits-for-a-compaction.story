@@ -8,20 +8,20 @@ A stop while the conversation is compacted for a message takes its handing out b
 5 by=compaction message.accepted {"message":"m1","content":"Next","synthetic":false,"by":"ada"}
 5 by=compaction compaction.requested {"compaction":"k1","reason":"on-send","used":800,"limit":1000,"follow_up":"message","message":"m1"}
 6 compaction.started {"compaction":"k1"}
--- wish --
+-- request @7s --
 stop {"by":"ada"}
--- facts appended --
+-- result --
 7 turn.stop_requested {"turn":"t1","actor":"person","by":"ada"}
 -- facts --
 8 turn.stopped {"turn":"t1","actor":"person"}
 9 compaction.completed {"compaction":"k1"}
 -- state phase queue last_turn last_compaction pending --
 phase: "queued"
-queue: [{"message":"m1","seq":5,"synthetic":false,"at":@5s}]
-last_turn: {"id":"t1","outcome":"completed","at":@4s,"cause":"message","attempt":1,"synthetic":false,"had_output":false,"actor":"person","seq":4}
-last_compaction: {"id":"k1","outcome":"completed","reason":"on-send","used_before":800,"used_after":0,"at":@9s,"failures":0,"seq":9,"follow_up":"message","message":"m1"}
+queue: [{"message":"m1","seq":5,"synthetic":false,"at":"@5s"}]
+last_turn: {"id":"t1","outcome":"completed","at":"@4s","cause":"message","attempt":1,"synthetic":false,"had_output":false,"actor":"person","seq":4}
+last_compaction: {"id":"k1","outcome":"completed","reason":"on-send","used_before":800,"used_after":0,"at":"@9s","failures":0,"seq":9,"follow_up":"message","message":"m1"}
 pending: (nothing)
--- wish --
+-- request --
 stop {"by":"ada"}
--- facts appended --
-(none)
+-- result --
+nothing to append, see 9

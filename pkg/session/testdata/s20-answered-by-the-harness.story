@@ -15,5 +15,5 @@ An answer that came in through the harness is thereby delivered (§2).
 status: "answered"
 answers: [{"question":"permission","selected":["once"]}]
 by: "ada"
-delivered_at: @3s
+delivered_at: "@3s"
 owned: false

@@ -15,7 +15,7 @@ The end of a call closes its awaiting prompt as call-ended; if it comes as a too
 6 by=reconciler tool.failed {"call":"c2","error":{"kind":"x","text":"y"},"synthetic":true}
 7 by=reconciler tool.interrupted {"call":"c3","reason":"owner-lost","outcome":"unknown"}
 -- feed --
-1 session.opened s1
+1 session.opened s
 2 turn.started t1
 2 tool.started c1
 2 tool.started c2

@@ -8,7 +8,7 @@ Calls in the background outlive their turn, with their prompts; the end of the s
 4 turn.completed {"turn":"t1"}
 -- state phase tools turn --
 phase: "waiting"
-tools: {"c1":{"name":"serve","turn":"t1","since":@2s,"epoch":1,"background":true}}
+tools: {"c1":{"name":"serve","turn":"t1","since":"@2s","epoch":1,"background":true}}
 turn: (nothing)
 -- pending --
 p1

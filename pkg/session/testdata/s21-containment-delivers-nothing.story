@@ -23,17 +23,17 @@ delivered_at: (nothing)
 -- work --
 (none)
 -- state prompts --
-prompts: {"p1":{"kind":"question","call":"c1","tool":"ask","turn":"t1","since":@3s,"updated_at":@4s,"status":"answered","epoch":1,"blocking":true,"seq":3,"settled_seq":4,"on_owner_loss":"keep","delivery":"tool-result","deadline":null}}
--- wish --
+prompts: {"p1":{"kind":"question","call":"c1","tool":"ask","turn":"t1","since":"@3s","updated_at":"@4s","status":"answered","epoch":1,"blocking":true,"seq":3,"settled_seq":4,"on_owner_loss":"keep","delivery":"tool-result","deadline":null}}
+-- request @9s --
 settle {"prompt":"p1"}
--- facts appended --
-9 turn.requested {"turn":"turn-j2aunirekjkptevbbjii","cause":"answer","of_turn":"t1","prompt":"p1","prompts":["p1"]}
+-- result --
+9 turn.requested {"turn":"turn-tqfnrkzi2r5zemjof75r","cause":"answer","of_turn":"t1","prompt":"p1","prompts":["p1"]}
 -- work turn --
-turn: {"turn":"turn-j2aunirekjkptevbbjii","cause":"answer","of_turn":"t1","attempt":1,"prompt":"p1","prompts":[{"prompt":"p1","seq":4,"status":"answered","by":"ada"}]}
+turn: {"turn":"turn-tqfnrkzi2r5zemjof75r","cause":"answer","of_turn":"t1","attempt":1,"prompt":"p1","prompts":[{"prompt":"p1","seq":4,"status":"answered","by":"ada"}]}
 -- facts --
-10 turn.started {"turn":"turn-j2aunirekjkptevbbjii","cause":"answer","synthetic":true}
+10 turn.started {"turn":"turn-tqfnrkzi2r5zemjof75r","cause":"answer","synthetic":true}
 -- state prompts --
-prompts: {"p1":{"kind":"question","call":"c1","tool":"ask","turn":"t1","since":@3s,"updated_at":@4s,"status":"answered","epoch":1,"blocking":true,"seq":3,"settled_seq":4,"on_owner_loss":"keep","delivery":"tool-result","deadline":null}}
+prompts: {"p1":{"kind":"question","call":"c1","tool":"ask","turn":"t1","since":"@3s","updated_at":"@4s","status":"answered","epoch":1,"blocking":true,"seq":3,"settled_seq":4,"on_owner_loss":"keep","delivery":"tool-result","deadline":null}}
 -- endings --
 4 prompt p1 answered
 5 tool c1 ended-with-turn (turn-ended)

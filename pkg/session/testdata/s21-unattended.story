@@ -15,17 +15,23 @@ the same question takes that back. A question of the open turn stays with that t
 9 prompt.unattended {"prompt":"again"}
 10 prompt.requested {"prompt":"again","kind":"question","delivery":"callback","on_owner_loss":"keep","blocking":false}
 11 prompt.unattended {"prompt":"none"}
--- wish --
+-- request @12s --
 answer {"prompt":"call","answers":[],"by":"ada"}
-answer {"prompt":"alone","answers":[],"by":"ada"}
-answer {"prompt":"again","answers":[],"by":"ada"}
-continue {"ofturn":""}
--- facts appended --
+-- result --
 12 prompt.answered {"prompt":"call","answers":[],"by":"ada"}
+-- request @13s --
+answer {"prompt":"alone","answers":[],"by":"ada"}
+-- result --
 13 prompt.answered {"prompt":"alone","answers":[],"by":"ada"}
+-- request @14s --
+answer {"prompt":"again","answers":[],"by":"ada"}
+-- result --
 14 prompt.answered {"prompt":"again","answers":[],"by":"ada"}
-15 turn.requested {"turn":"turn-7j7ljklbvdrj4tpp37kr","cause":"answer","prompt":"call","prompts":["call","alone"]}
+-- request @15s --
+continue {"ofturn":""}
+-- result --
+15 turn.requested {"turn":"turn-sil6tzqvyg6vcche4347","cause":"answer","prompt":"call","prompts":["call","alone"]}
 -- state prompts --
-prompts: {"again":{"kind":"question","since":@6s,"updated_at":@14s,"status":"answered","epoch":1,"blocking":false,"seq":10,"settled_seq":14,"on_owner_loss":"keep","delivery":"callback","deadline":null},"alone":{"kind":"question","since":@5s,"updated_at":@13s,"status":"answered","epoch":1,"blocking":false,"seq":5,"settled_seq":13,"on_owner_loss":"keep","delivery":"callback","deadline":null,"unattended":true},"call":{"kind":"question","call":"c1","tool":"watch","turn":"t1","since":@3s,"updated_at":@12s,"status":"answered","epoch":1,"blocking":false,"seq":3,"settled_seq":12,"on_owner_loss":"keep","delivery":"tool-result","deadline":null,"unattended":true}}
+prompts: {"again":{"kind":"question","since":"@6s","updated_at":"@14s","status":"answered","epoch":1,"blocking":false,"seq":10,"settled_seq":14,"on_owner_loss":"keep","delivery":"callback","deadline":null},"alone":{"kind":"question","since":"@5s","updated_at":"@13s","status":"answered","epoch":1,"blocking":false,"seq":5,"settled_seq":13,"on_owner_loss":"keep","delivery":"callback","deadline":null,"unattended":true},"call":{"kind":"question","call":"c1","tool":"watch","turn":"t1","since":"@3s","updated_at":"@12s","status":"answered","epoch":1,"blocking":false,"seq":3,"settled_seq":12,"on_owner_loss":"keep","delivery":"tool-result","deadline":null,"unattended":true}}
 -- ignored --
 11: 1, the last prompt.unattended by harness: unknown

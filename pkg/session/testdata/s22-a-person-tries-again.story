@@ -8,7 +8,7 @@ A retry that a person asked for names the person, and what limits retries that c
 5 by=retry source=/person/ada turn.requested {"turn":"t2","cause":"retry","of_turn":"t1","attempt":1}
 -- state retry pending phase --
 retry: {"state":"starting","turn":"t1","attempt":1,"error":{"kind":"quota","text":"x"},"same_failures":0,"resumes":0}
-pending: {"turn":{"turn":"t2","cause":"retry","of_turn":"t1","attempt":1,"by":"ada","at":@5s,"seq":5}}
+pending: {"turn":{"turn":"t2","cause":"retry","of_turn":"t1","attempt":1,"by":"ada","at":"@5s","seq":5}}
 phase: "retrying"
 -- facts --
 6 turn.started {"turn":"t2","cause":"retry","of_turn":"t1"}
@@ -21,7 +21,7 @@ retry: {"state":"starting","turn":"t2","attempt":2,"error":{"kind":"quota","text
 9 by=compaction turn.requested {"turn":"t4","cause":"message","message":"m1"}
 -- state retry pending phase --
 retry: {"turn":"t2","attempt":2,"error":{"kind":"quota","text":"x"},"same_failures":0,"resumes":1}
-pending: {"turn":{"turn":"t4","cause":"message","message":"m1","attempt":0,"at":@9s,"seq":9}}
+pending: {"turn":{"turn":"t4","cause":"message","message":"m1","attempt":0,"at":"@9s","seq":9}}
 phase: "queued"
 -- facts --
 10 by=retry source=/person/ada turn.requested {"turn":"t5","cause":"resume","of_turn":"t2","attempt":3}

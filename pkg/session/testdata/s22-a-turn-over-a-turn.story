@@ -11,7 +11,7 @@ A turn over an open turn ends that one: as continued if it names it, else as sto
 3 turn t1 continued
 4 turn t2 stopped (replaced)
 -- feed --
-1 session.opened s1
+1 session.opened s
 2 turn.started t1
 2 tool.started c1
 3 turn.started t2
@@ -20,5 +20,5 @@ A turn over an open turn ends that one: as continued if it names it, else as sto
 4 turn.started t3
 4 turn.stopped t2 derived {"turn":"t2","actor":"","reason":"replaced"}
 -- state turn last_turn --
-turn: {"id":"t3","cause":"message","synthetic":false,"of_turn":"t1","since":@4s,"attempt":1,"epoch":1}
-last_turn: {"id":"t2","outcome":"stopped","reason":"replaced","at":@4s,"cause":"answer","of_turn":"t1","attempt":1,"synthetic":true,"had_output":false,"seq":4}
+turn: {"id":"t3","cause":"message","synthetic":false,"of_turn":"t1","since":"@4s","attempt":1,"epoch":1}
+last_turn: {"id":"t2","outcome":"stopped","reason":"replaced","at":"@4s","cause":"answer","of_turn":"t1","attempt":1,"synthetic":true,"had_output":false,"seq":4}

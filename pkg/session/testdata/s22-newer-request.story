@@ -6,7 +6,7 @@ A newer request replaces a pending one; the same one again, and a compaction whi
 3 by=compaction turn.requested {"turn":"t2","cause":"follow-up"}
 4 by=compaction turn.requested {"turn":"t2","cause":"resume"}
 -- state pending --
-pending: {"turn":{"turn":"t2","cause":"follow-up","attempt":0,"at":@3s,"seq":3}}
+pending: {"turn":{"turn":"t2","cause":"follow-up","attempt":0,"at":"@3s","seq":3}}
 -- facts --
 5 by=compaction compaction.requested {"compaction":"k1","reason":"manual","used":1,"limit":2}
 6 by=compaction compaction.requested {"compaction":"k2","reason":"manual","used":1,"limit":2}
@@ -31,4 +31,4 @@ pending: {"turn":{"turn":"t2","cause":"follow-up","attempt":0,"at":@3s,"seq":3}}
 15: 1, the last compaction.requested by compaction: closed-id
 -- state compaction last_compaction --
 compaction: (nothing)
-last_compaction: {"id":"k1","outcome":"completed","reason":"manual","used_before":1,"used_after":1,"at":@11s,"failures":0,"seq":11,"used_least":1}
+last_compaction: {"id":"k1","outcome":"completed","reason":"manual","used_before":1,"used_after":1,"at":"@11s","failures":0,"seq":11,"used_least":1}

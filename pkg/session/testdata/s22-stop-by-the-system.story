@@ -6,22 +6,22 @@ A stop by the system takes back nothing that was asked for; a stop of one turn i
 3 by=retry turn.requested {"turn":"t2","cause":"retry"}
 4 by=compaction turn.stop_requested {"turn":"t1","actor":"compaction"}
 -- state pending --
-pending: {"turn":{"turn":"t2","cause":"retry","attempt":0,"at":@3s,"seq":3},"stop":{"turn":"t1","actor":"compaction","at":@4s,"seq":4}}
+pending: {"turn":{"turn":"t2","cause":"retry","attempt":0,"at":"@3s","seq":3},"stop":{"turn":"t1","actor":"compaction","at":"@4s","seq":4}}
 -- facts --
 5 turn.started {"turn":"t2","cause":"retry","synthetic":true}
 6 turn.stopped {"turn":"t2","actor":"harness"}
 -- state pending last_turn --
-pending: {"stop":{"turn":"t1","actor":"compaction","at":@4s,"seq":4}}
-last_turn: {"id":"t2","outcome":"stopped","at":@6s,"cause":"retry","attempt":1,"synthetic":true,"had_output":false,"actor":"harness","seq":6}
+pending: {"stop":{"turn":"t1","actor":"compaction","at":"@4s","seq":4}}
+last_turn: {"id":"t2","outcome":"stopped","at":"@6s","cause":"retry","attempt":1,"synthetic":true,"had_output":false,"actor":"harness","seq":6}
 -- facts --
 7 turn.stopped {"turn":"t1","actor":"compaction"}
 -- state pending last_turn --
 pending: (nothing)
-last_turn: {"id":"t2","outcome":"stopped","at":@6s,"cause":"retry","attempt":1,"synthetic":true,"had_output":false,"actor":"harness","seq":6}
+last_turn: {"id":"t2","outcome":"stopped","at":"@6s","cause":"retry","attempt":1,"synthetic":true,"had_output":false,"actor":"harness","seq":6}
 -- facts --
 8 turn.started {"turn":"t3","cause":"message"}
 9 by=retry turn.stop_requested {"turn":"t3","actor":"stall"}
 10 turn.stopped {"turn":"t3"}
 -- state pending last_turn --
 pending: (nothing)
-last_turn: {"id":"t3","outcome":"stopped","at":@10s,"cause":"message","attempt":1,"synthetic":false,"had_output":false,"actor":"stall","seq":10}
+last_turn: {"id":"t3","outcome":"stopped","at":"@10s","cause":"message","attempt":1,"synthetic":false,"had_output":false,"actor":"stall","seq":10}

@@ -5,22 +5,21 @@ stop is about both, and is not asked for twice (T11, R15).
 1 session.opened {"incarnation":"17"}
 2 turn.started {"turn":"t1","cause":"message"}
 3 turn.failed {"turn":"t1","error":{"kind":"server_error","text":"x"},"had_output":false}
-4 by=retry retry.scheduled {"turn":"t1","attempt":1,"delay_ms":2000,"due_at":"2026-01-01T00:00:05Z","error":{"kind":"server_error","text":"x"}}
+4 by=retry retry.scheduled {"turn":"t1","attempt":1,"delay_ms":2000,"due_at":"@5s","error":{"kind":"server_error","text":"x"}}
 5 turn.started {"turn":"t2","cause":"message","synthetic":true}
 6 turn.failed {"turn":"t2","error":{"kind":"server_error","text":"x"},"had_output":false}
 -- state phase retry --
 phase: "retrying"
-retry: {"state":"scheduled","turn":"t1","attempt":1,"due_at":@5s,"error":{"kind":"server_error","text":"x"},"same_failures":2,"resumes":0}
--- wish --
+retry: {"state":"scheduled","turn":"t1","attempt":1,"due_at":"@5s","error":{"kind":"server_error","text":"x"},"same_failures":2,"resumes":0}
+-- request @7s --
 stop {"by":"ada"}
--- facts appended --
+-- result --
 7 turn.stop_requested {"turn":"t1","actor":"person","by":"ada"}
 7 turn.stop_requested {"turn":"t2","actor":"person","by":"ada"}
 -- state phase retry --
 phase: "idle"
-retry: {"state":"abandoned","turn":"t1","attempt":1,"due_at":@5s,"reason":"stopped","error":{"kind":"server_error","text":"x"},"same_failures":2,"resumes":0}
--- wish --
+retry: {"state":"abandoned","turn":"t1","attempt":1,"due_at":"@5s","reason":"stopped","error":{"kind":"server_error","text":"x"},"same_failures":2,"resumes":0}
+-- request --
 stop {"by":"ada"}
--- reply --
-stop: appended as 7
-stop: nothing to append, see 7
+-- result --
+nothing to append, see 7

@@ -10,11 +10,11 @@ A turn takes its message out of the queue, clears the pending turn, and, caused 
 5 by=compaction turn.requested {"turn":"t2","cause":"message","message":"m1"}
 6 turn.started {"turn":"t9","cause":"message","synthetic":true,"message":"m2"}
 -- state queue pending retry phase active_at --
-queue: [{"message":"m1","seq":5,"synthetic":true,"at":@5s}]
+queue: [{"message":"m1","seq":5,"synthetic":true,"at":"@5s"}]
 pending: (nothing)
 retry: {"turn":"t1","attempt":1,"error":{"kind":"server_error","text":"x"},"same_failures":1,"resumes":0}
 phase: "running"
-active_at: @2s
+active_at: "@2s"
 -- endings --
 3 turn t1 failed (server_error)
 6 message m2 delivered

@@ -31,4 +31,4 @@ awaiting
 -- pending --
 awaiting
 -- state prompts --
-prompts: {"awaiting":{"kind":"permission","since":@3s,"updated_at":@3s,"status":"awaiting","epoch":1,"blocking":true,"seq":3,"settled_seq":0,"on_owner_loss":"expire","delivery":"callback","deadline":null},"open-call":{"kind":"permission","call":"c1","tool":"serve","turn":"t1","since":@3s,"updated_at":@4s,"status":"answered","epoch":1,"blocking":true,"seq":3,"settled_seq":4,"on_owner_loss":"expire","delivery":"callback","deadline":null}}
+prompts: {"awaiting":{"kind":"permission","since":"@3s","updated_at":"@3s","status":"awaiting","epoch":1,"blocking":true,"seq":3,"settled_seq":0,"on_owner_loss":"expire","delivery":"callback","deadline":null},"open-call":{"kind":"permission","call":"c1","tool":"serve","turn":"t1","since":"@3s","updated_at":"@4s","status":"answered","epoch":1,"blocking":true,"seq":3,"settled_seq":4,"on_owner_loss":"expire","delivery":"callback","deadline":null}}

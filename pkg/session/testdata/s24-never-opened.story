@@ -16,7 +16,7 @@ closed: (nothing)
 -- state phase epoch closed --
 phase: "closed"
 epoch: 0
-closed: {"reason":"never-opened","at":@3s,"seq":3}
+closed: {"reason":"never-opened","at":"@3s","seq":3}
 -- facts --
 4 session.opened {"incarnation":"18"}
 -- ignored --
@@ -24,4 +24,4 @@ closed: {"reason":"never-opened","at":@3s,"seq":3}
 -- state phase epoch closed --
 phase: "closed"
 epoch: 0
-closed: {"reason":"never-opened","at":@3s,"seq":3}
+closed: {"reason":"never-opened","at":"@3s","seq":3}

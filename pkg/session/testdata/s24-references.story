@@ -8,7 +8,7 @@ An unknown turn, call or prompt is ignored; but a call or a prompt that names an
 5 tool.completed {"call":"c1"}
 6 prompt.delivered {"prompt":"p1"}
 7 by=ledger turn.stop_requested {"turn":"t1","actor":"person"}
-8 by=retry retry.scheduled {"turn":"t1","attempt":1,"delay_ms":1,"due_at":"2026-01-01T00:00:06Z","error":{"kind":"x","text":"y"}}
+8 by=retry retry.scheduled {"turn":"t1","attempt":1,"delay_ms":1,"due_at":"@6s","error":{"kind":"x","text":"y"}}
 9 by=retry retry.abandoned {"turn":"t1","attempt":1,"reason":"x"}
 10 usage.reported {"turn":"t1","model":"m","tokens":{"input":1}}
 11 compaction.completed {"compaction":"k1"}
@@ -31,11 +31,11 @@ An unknown turn, call or prompt is ignored; but a call or a prompt that names an
 -- ignored --
 (none)
 -- state tools prompts --
-tools: {"c1":{"name":"bash","since":@12s,"epoch":1,"background":false}}
-prompts: {"p1":{"kind":"permission","since":@13s,"updated_at":@13s,"status":"awaiting","epoch":1,"blocking":true,"seq":13,"settled_seq":0,"on_owner_loss":"expire","delivery":"callback","deadline":null}}
+tools: {"c1":{"name":"bash","since":"@12s","epoch":1,"background":false}}
+prompts: {"p1":{"kind":"permission","since":"@13s","updated_at":"@13s","status":"awaiting","epoch":1,"blocking":true,"seq":13,"settled_seq":0,"on_owner_loss":"expire","delivery":"callback","deadline":null}}
 -- facts --
 14 turn.started {"turn":"t2","cause":"message"}
 15 turn.completed {"turn":"t2"}
 -- state tools phase --
-tools: {"c1":{"name":"bash","since":@12s,"epoch":1,"background":false}}
+tools: {"c1":{"name":"bash","since":"@12s","epoch":1,"background":false}}
 phase: "waiting"

@@ -6,9 +6,9 @@ for and is given up holds the queue (§2.4, C7).
 2 turn.started {"turn":"t1","cause":"message"}
 3 turn.failed {"turn":"t1","error":{"kind":"x","text":"y"},"had_output":false}
 4 turn.started {"turn":"t2","cause":"message"}
-5 by=retry retry.scheduled {"turn":"t1","attempt":1,"delay_ms":1,"due_at":"2026-01-01T00:00:06Z","error":{"kind":"x","text":"y"}}
+5 by=retry retry.scheduled {"turn":"t1","attempt":1,"delay_ms":1,"due_at":"@6s","error":{"kind":"x","text":"y"}}
 6 turn.failed {"turn":"t2","error":{"kind":"x","text":"y"},"had_output":false}
-7 by=retry retry.scheduled {"turn":"t1","attempt":1,"delay_ms":1,"due_at":"2026-01-01T00:00:06Z","error":{"kind":"x","text":"y"}}
+7 by=retry retry.scheduled {"turn":"t1","attempt":1,"delay_ms":1,"due_at":"@6s","error":{"kind":"x","text":"y"}}
 8 by=retry retry.abandoned {"turn":"t1","attempt":1,"reason":"x"}
 -- ignored --
 5: 1, the last retry.scheduled by retry: unknown
@@ -18,13 +18,13 @@ for and is given up holds the queue (§2.4, C7).
 phase: "idle"
 retry: {"attempt":0,"error":{"kind":"x","text":"y"},"same_failures":1,"resumes":0}
 -- facts --
-9 by=retry retry.scheduled {"turn":"t2","attempt":1,"delay_ms":1,"due_at":"2026-01-01T00:00:10Z","error":{"kind":"x","text":"y"}}
+9 by=retry retry.scheduled {"turn":"t2","attempt":1,"delay_ms":1,"due_at":"@10s","error":{"kind":"x","text":"y"}}
 10 by=retry turn.requested {"turn":"t3","cause":"retry","of_turn":"t2","attempt":1}
 11 by=compaction message.accepted {"message":"m1","content":"a","synthetic":false,"by":"ada"}
 12 by=retry retry.abandoned {"turn":"t2","attempt":1,"reason":"cancelled"}
 -- state phase retry held_seq queue pending --
 phase: "queued"
-retry: {"state":"abandoned","turn":"t2","attempt":1,"due_at":@10s,"reason":"cancelled","error":{"kind":"x","text":"y"},"same_failures":1,"resumes":0}
+retry: {"state":"abandoned","turn":"t2","attempt":1,"due_at":"@10s","reason":"cancelled","error":{"kind":"x","text":"y"},"same_failures":1,"resumes":0}
 held_seq: 12
-queue: [{"message":"m1","seq":11,"synthetic":false,"at":@11s}]
+queue: [{"message":"m1","seq":11,"synthetic":false,"at":"@11s"}]
 pending: (nothing)

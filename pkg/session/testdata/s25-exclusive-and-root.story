@@ -4,7 +4,7 @@ Who says that it is exclusive is, as who says nothing; a root is that of a paren
 1 session.opened {"incarnation":"17","exclusive":true,"root":"r"}
 -- state exclusive root parent --
 exclusive: true
-root: "s1"
+root: "s"
 parent: ""
 -- facts --
 2 session.claimed {"incarnation":"18","exclusive":true}

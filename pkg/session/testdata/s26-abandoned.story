@@ -8,17 +8,19 @@ A retry that was given up is shown until a person goes on; a new provider lifts 
 -- state retry phase --
 retry: {"state":"abandoned","turn":"t1","attempt":0,"reason":"authentication","error":{"kind":"authentication","text":"x"},"same_failures":1,"resumes":0}
 phase: "idle"
--- wish --
+-- request @5s --
 configure {"provider_changed":true,"by":"ada"}
--- facts appended --
+-- result --
 5 session.configured {"policy":null,"provider_changed":true,"by":"ada"}
 -- state retry phase --
 retry: {"turn":"t1","attempt":0,"error":{"kind":"authentication","text":"x"},"same_failures":1,"resumes":0}
 phase: "idle"
 -- facts --
 6 by=retry retry.abandoned {"turn":"t1","attempt":0,"reason":"no_progress"}
--- wish --
+-- request @7s --
 configure {"provider_changed":true,"by":"ada"}
+-- result --
+7 session.configured {"policy":null,"provider_changed":true,"by":"ada"}
 -- state retry policy --
 retry: {"state":"abandoned","turn":"t1","attempt":0,"reason":"no_progress","error":{"kind":"authentication","text":"x"},"same_failures":1,"resumes":0}
 policy: {"auto_retry":false,"retry_max":0,"resume":"auto","resume_max":10,"compaction_threshold":0.7,"context_limit":0,"idle_compaction_after_s":0,"stall_after_s":600}

@@ -14,13 +14,13 @@ compaction: (nothing)
 8 turn.started {"turn":"t2","cause":"message"}
 9 usage.reported {"turn":"t2","model":"m","tokens":{"input":790}}
 -- state compaction last_compaction --
-compaction: {"state":"stalled","id":"k1","reason":"manual","since":@7s,"used":800,"limit":1000,"epoch":1,"error":{"kind":"no_progress","text":"800 tokens before the compaction, 790 after: another one would not help"}}
-last_compaction: {"id":"k1","outcome":"completed","reason":"manual","used_before":800,"used_after":100,"at":@7s,"failures":0,"seq":7,"used_least":790}
+compaction: {"state":"stalled","id":"k1","reason":"manual","since":"@7s","used":800,"limit":1000,"epoch":1,"error":{"kind":"no_progress","text":"800 tokens before the compaction, 790 after: another one would not help"}}
+last_compaction: {"id":"k1","outcome":"completed","reason":"manual","used_before":800,"used_after":100,"at":"@7s","failures":0,"seq":7,"used_least":790}
 -- facts --
 10 usage.reported {"turn":"t2","model":"m","tokens":{"input":600}}
 -- state compaction last_compaction --
 compaction: (nothing)
-last_compaction: {"id":"k1","outcome":"completed","reason":"manual","used_before":800,"used_after":100,"at":@7s,"failures":0,"seq":7,"used_least":600}
+last_compaction: {"id":"k1","outcome":"completed","reason":"manual","used_before":800,"used_after":100,"at":"@7s","failures":0,"seq":7,"used_least":600}
 -- facts --
 11 turn.failed {"turn":"t2","error":{"kind":"context_exceeded","text":"too long"},"had_output":false}
 12 turn.started {"turn":"t3","cause":"retry"}
@@ -34,10 +34,10 @@ held_seq: 13
 -- state retry held_seq active_at --
 retry: {"attempt":0,"error":{"kind":"context_exceeded","text":"too long"},"same_failures":2,"resumes":0,"overflows":2}
 held_seq: 13
-active_at: @8s
+active_at: "@8s"
 -- facts --
 16 turn.completed {"turn":"t4"}
 -- state retry held_seq last_compaction --
 retry: (nothing)
 held_seq: (nothing)
-last_compaction: {"id":"k1","outcome":"completed","reason":"manual","used_before":800,"used_after":100,"at":@7s,"failures":0,"seq":7,"used_least":600,"progress":true}
+last_compaction: {"id":"k1","outcome":"completed","reason":"manual","used_before":800,"used_after":100,"at":"@7s","failures":0,"seq":7,"used_least":600,"progress":true}

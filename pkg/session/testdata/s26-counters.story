@@ -4,7 +4,7 @@ Counters: attempts, same failures and resumes go back to 0 on success; same fail
 1 session.opened {"incarnation":"17"}
 2 turn.started {"turn":"t1","cause":"message"}
 3 turn.failed {"turn":"t1","error":{"kind":"rate_limit","text":"x"},"had_output":false}
-4 by=retry retry.scheduled {"turn":"t1","attempt":1,"delay_ms":2000,"due_at":"2026-01-01T00:00:05Z","error":{"kind":"rate_limit","text":"x"}}
+4 by=retry retry.scheduled {"turn":"t1","attempt":1,"delay_ms":2000,"due_at":"@5s","error":{"kind":"rate_limit","text":"x"}}
 5 by=retry turn.requested {"turn":"t2","cause":"retry","of_turn":"t1","attempt":2}
 6 turn.started {"turn":"t2","cause":"retry","synthetic":true,"of_turn":"t1","attempt":2}
 7 turn.failed {"turn":"t2","error":{"kind":"rate_limit","text":"x"},"had_output":false}

@@ -10,10 +10,10 @@ What is owed after a compaction stays owed when a turn is asked for that is not 
 6 compaction.completed {"compaction":"k1"}
 7 by=retry turn.requested {"turn":"t2","cause":"retry","of_turn":"t1"}
 -- state last_compaction pending --
-last_compaction: {"id":"k1","outcome":"completed","reason":"mid-stream","used_before":80,"used_after":0,"at":@6s,"failures":0,"seq":6,"follow_up":"continue","turn":"t1"}
-pending: {"turn":{"turn":"t2","cause":"retry","of_turn":"t1","attempt":0,"at":@7s,"seq":7}}
+last_compaction: {"id":"k1","outcome":"completed","reason":"mid-stream","used_before":80,"used_after":0,"at":"@6s","failures":0,"seq":6,"follow_up":"continue","turn":"t1"}
+pending: {"turn":{"turn":"t2","cause":"retry","of_turn":"t1","attempt":0,"at":"@7s","seq":7}}
 -- facts --
 8 by=compaction turn.requested {"turn":"t3","cause":"follow-up","of_turn":"t1","compaction":"k1"}
 -- state last_compaction pending --
-last_compaction: {"id":"k1","outcome":"completed","reason":"mid-stream","used_before":80,"used_after":0,"at":@6s,"failures":0,"seq":6,"turn":"t1"}
-pending: {"turn":{"turn":"t3","cause":"follow-up","of_turn":"t1","attempt":0,"compaction":"k1","at":@8s,"seq":8}}
+last_compaction: {"id":"k1","outcome":"completed","reason":"mid-stream","used_before":80,"used_after":0,"at":"@6s","failures":0,"seq":6,"turn":"t1"}
+pending: {"turn":{"turn":"t3","cause":"follow-up","of_turn":"t1","attempt":0,"compaction":"k1","at":"@8s","seq":8}}

@@ -9,7 +9,7 @@ that completed does (§2.6, C10).
 5 compaction.failed {"compaction":"k1","error":{"kind":"x","text":"y"}}
 6 usage.reported {"turn":"t1","model":"m","tokens":{"input":5},"context_limit":10}
 -- state usage --
-usage: {"tokens":{"input":5,"cache_read":0,"cache_write":0,"output":0,"reasoning":0},"used":5,"limit":10,"percent":50,"warn":false,"at":@6s}
+usage: {"tokens":{"input":5,"cache_read":0,"cache_write":0,"output":0,"reasoning":0},"used":5,"limit":10,"percent":50,"warn":false,"at":"@6s"}
 -- facts --
 7 by=compaction compaction.requested {"compaction":"k2","reason":"manual","used":5,"limit":10}
 8 compaction.started {"compaction":"k2"}

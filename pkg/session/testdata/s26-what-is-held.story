@@ -11,7 +11,7 @@ What follows a compaction that is given up, and would not fit without it, is sho
 7 compaction.failed {"compaction":"k1","error":{"kind":"model_not_found","text":"no such model"}}
 -- state phase compaction --
 phase: "queued"
-compaction: {"state":"held","id":"k1","reason":"on-send","follow_up":"message","message":"m1","since":@7s,"used":1100,"limit":1000,"epoch":1,"error":{"kind":"model_not_found","text":"no such model"}}
+compaction: {"state":"held","id":"k1","reason":"on-send","follow_up":"message","message":"m1","since":"@7s","used":1100,"limit":1000,"epoch":1,"error":{"kind":"model_not_found","text":"no such model"}}
 -- facts --
 8 by=ledger session.configured {"policy":{"context_limit":2000},"by":"ada"}
 -- state phase compaction --
@@ -20,7 +20,7 @@ compaction: (nothing)
 -- facts --
 9 by=ledger session.configured {"policy":{"context_limit":null},"by":"ada"}
 -- state compaction --
-compaction: {"state":"held","id":"k1","reason":"on-send","follow_up":"message","message":"m1","since":@7s,"used":1100,"limit":1000,"epoch":1,"error":{"kind":"model_not_found","text":"no such model"}}
+compaction: {"state":"held","id":"k1","reason":"on-send","follow_up":"message","message":"m1","since":"@7s","used":1100,"limit":1000,"epoch":1,"error":{"kind":"model_not_found","text":"no such model"}}
 -- facts --
 10 by=compaction message.withdrawn {"message":"m1","by":"ada"}
 -- state phase compaction --

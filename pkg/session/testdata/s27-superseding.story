@@ -10,7 +10,7 @@ A person's message supersedes every awaiting blocking prompt with keep, and no o
 3 prompt.requested {"prompt":"note","turn":"t1","kind":"question","delivery":"message","blocking":false}
 3 prompt.requested {"prompt":"answered","turn":"t1","kind":"question","delivery":"message"}
 4 by=ledger prompt.answered {"prompt":"answered","answers":[],"by":"ada"}
-5 message.accepted {"message":"m1","content":"x","synthetic":false}
+5 by=harness message.accepted {"message":"m1","content":"x","synthetic":false}
 -- pending --
 callback
 expire
@@ -22,7 +22,7 @@ note
 -- work prompts --
 prompts: {"answered":{"status":"answered","by":"ada"},"keep":{"status":"superseded","reason":"m1"},"keep-2":{"status":"superseded","reason":"m1"}}
 -- feed --
-1 session.opened s1
+1 session.opened s
 2 turn.started t1
 3 prompt.requested keep
 3 prompt.requested keep-2

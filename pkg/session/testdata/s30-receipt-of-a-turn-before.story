@@ -7,7 +7,7 @@ A stop of a turn that has ended is owed no receipt when its process leaves, what
 4 turn.completed {"turn":"t1"}
 5 turn.started {"turn":"t2","cause":"message"}
 -- state pending --
-pending: {"stop":{"turn":"t1","actor":"compaction","at":@3s,"seq":3}}
+pending: {"stop":{"turn":"t1","actor":"compaction","at":"@3s","seq":3}}
 -- facts --
 6 session.released {}
 -- state pending --

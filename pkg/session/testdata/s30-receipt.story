@@ -6,8 +6,8 @@ A stop of a turn that ended meanwhile waits for a receipt, from the process that
 3 by=ledger turn.stop_requested {"turn":"t1","actor":"person","by":"ada"}
 4 turn.completed {"turn":"t1"}
 -- state pending last_turn --
-pending: {"stop":{"turn":"t1","actor":"person","by":"ada","at":@3s,"seq":3}}
-last_turn: {"id":"t1","outcome":"completed","at":@4s,"cause":"message","attempt":1,"synthetic":false,"had_output":false,"seq":4}
+pending: {"stop":{"turn":"t1","actor":"person","by":"ada","at":"@3s","seq":3}}
+last_turn: {"id":"t1","outcome":"completed","at":"@4s","cause":"message","attempt":1,"synthetic":false,"had_output":false,"seq":4}
 -- work stop --
 stop: {"turn":"t1","actor":"person"}
 -- facts --
@@ -16,7 +16,7 @@ stop: {"turn":"t1","actor":"person"}
 (none)
 -- state pending last_turn --
 pending: (nothing)
-last_turn: {"id":"t1","outcome":"completed","at":@4s,"cause":"message","attempt":1,"synthetic":false,"had_output":false,"seq":4}
+last_turn: {"id":"t1","outcome":"completed","at":"@4s","cause":"message","attempt":1,"synthetic":false,"had_output":false,"seq":4}
 -- endings --
 4 turn t1 completed
 -- facts --
@@ -26,7 +26,7 @@ last_turn: {"id":"t1","outcome":"completed","at":@4s,"cause":"message","attempt"
 -- facts --
 7 by=ledger turn.stop_requested {"turn":"t1","actor":"person","by":"ada"}
 -- state pending --
-pending: {"stop":{"turn":"t1","actor":"person","by":"ada","at":@7s,"seq":7}}
+pending: {"stop":{"turn":"t1","actor":"person","by":"ada","at":"@7s","seq":7}}
 -- facts --
 8 session.claimed {"incarnation":"18"}
 -- state pending --
@@ -52,13 +52,13 @@ pending: (nothing)
 17 by=compaction turn.stop_requested {"turn":"t2","actor":"stall"}
 18 session.claimed {"incarnation":"20"}
 -- state pending --
-pending: {"stop":{"turn":"t2","actor":"stall","at":@17s,"seq":17}}
+pending: {"stop":{"turn":"t2","actor":"stall","at":"@17s","seq":17}}
 -- facts --
 19 by=reconciler session.orphaned {"reason":"owner-lost","incarnation":"20"}
 -- state pending --
-pending: {"stop":{"turn":"t2","actor":"stall","at":@17s,"seq":17}}
+pending: {"stop":{"turn":"t2","actor":"stall","at":"@17s","seq":17}}
 -- facts --
 20 by=reconciler turn.interrupted {"turn":"t2","reason":"owner-lost"}
 -- state pending last_turn --
 pending: (nothing)
-last_turn: {"id":"t2","outcome":"interrupted","reason":"owner-lost","at":@20s,"cause":"message","attempt":1,"synthetic":false,"had_output":false,"actor":"stall","seq":20}
+last_turn: {"id":"t2","outcome":"interrupted","reason":"owner-lost","at":"@20s","cause":"message","attempt":1,"synthetic":false,"had_output":false,"actor":"stall","seq":20}

@@ -32,4 +32,4 @@ blockers [p2], work false
 -- changed --
 blockers [], work false
 -- state prompts --
-prompts: {"p1":{"kind":"question","turn":"t1","since":@3s,"updated_at":@3s,"status":"awaiting","epoch":1,"blocking":true,"seq":3,"settled_seq":0,"on_owner_loss":"keep","delivery":"callback","deadline":null}}
+prompts: {"p1":{"kind":"question","turn":"t1","since":"@3s","updated_at":"@3s","status":"awaiting","epoch":1,"blocking":true,"seq":3,"settled_seq":0,"on_owner_loss":"keep","delivery":"callback","deadline":null}}

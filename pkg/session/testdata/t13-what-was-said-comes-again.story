@@ -6,7 +6,7 @@ A turn that comes again carries what the person had said, so a harness that was 
 2 by=compaction turn.requested {"turn":"t1","cause":"message","message":"m1"}
 3 turn.started {"turn":"t1","cause":"message","options":{"model":"small"}}
 4 turn.failed {"turn":"t1","error":{"kind":"server_error","text":"overloaded"},"had_output":false}
-5 by=retry retry.scheduled {"turn":"t1","attempt":1,"delay_ms":2000,"due_at":"2026-01-01T00:00:06Z","error":{"kind":"server_error","text":"overloaded"}}
+5 by=retry retry.scheduled {"turn":"t1","attempt":1,"delay_ms":2000,"due_at":"@6s","error":{"kind":"server_error","text":"overloaded"}}
 6 by=retry turn.requested {"turn":"t2","cause":"retry","of_turn":"t1","message":"m1","attempt":1,"options":{"model":"small"}}
 -- work turn --
 turn: {"turn":"t2","cause":"retry","of_turn":"t1","message":"m1","content":"paint it","options":{"model":"small"},"attempt":1}

@@ -5,25 +5,25 @@ What went into the last call counts, what came out never does; with cached input
 2 turn.started {"turn":"t1","cause":"message"}
 3 usage.reported {"turn":"t1","model":"m","tokens":{"input":100,"cache_read":500,"cache_write":50,"output":9000,"reasoning":900}}
 -- decide --
-nothing
+(none)
 -- state --
-seq=3 running owned-by=17 turn=t1,message used=650/1000 warn=true
+running owned-by=17 turn=t1,message used=650/1000 warn
 -- facts --
 4 usage.reported {"turn":"t1","model":"m","tokens":{"input":700,"cache_read":600,"cache_write":100,"output":5},"input_includes_cached":true}
 -- decide --
-nothing
+(none)
 -- state --
-seq=4 running owned-by=17 turn=t1,message used=700/1000 warn=true
+running owned-by=17 turn=t1,message used=700/1000 warn
 -- facts --
 5 usage.reported {"turn":"t1","model":"m","tokens":{"input":0,"cache_read":740},"input_includes_cached":true}
 -- decide --
-nothing
+(none)
 -- state --
-seq=5 running owned-by=17 turn=t1,message used=740/1000 warn=true
+running owned-by=17 turn=t1,message used=740/1000 warn
 -- facts --
 6 usage.reported {"turn":"t1","model":"m","tokens":{"input":740,"cache_write":10}}
 -- decide --
-turn.stop_requested {"turn":"t1","actor":"compaction","reason":"the context is full to 75 %: it is compacted, then this goes on"}
-compaction.requested {"compaction":"compaction-wjvkpveppeycay5ki642","reason":"mid-stream","used":750,"limit":1000,"follow_up":"continue"}
+7 turn.stop_requested {"turn":"t1","actor":"compaction","reason":"the context is full to 75 %: it is compacted, then this goes on"}
+7 compaction.requested {"compaction":"compaction-wjvkpveppeycay5ki642","reason":"mid-stream","used":750,"limit":1000,"follow_up":"continue"}
 -- state --
-seq=7 compacting owned-by=17 turn=t1,message stop=t1,compaction compaction=requested,mid-stream used=750/1000 warn=true
+compacting owned-by=17 turn=t1,message stop=t1,compaction compaction=requested,mid-stream used=750/1000 warn

@@ -5,17 +5,17 @@ The limit shrinks in mid-turn, below what is used already: compacted, once (C2, 
 2 turn.started {"turn":"t1","cause":"message"}
 3 usage.reported {"turn":"t1","model":"m","tokens":{"input":700}}
 -- decide --
-nothing
+(none)
 -- facts --
 4 usage.reported {"turn":"t1","model":"small","tokens":{"input":700},"context_limit":500}
 -- decide --
-turn.stop_requested {"turn":"t1","actor":"compaction","reason":"the context is full to 140 %: it is compacted, then this goes on"}
-compaction.requested {"compaction":"compaction-efk76dholipsrhhulwuw","reason":"mid-stream","used":700,"limit":500,"follow_up":"continue"}
+5 turn.stop_requested {"turn":"t1","actor":"compaction","reason":"the context is full to 140 %: it is compacted, then this goes on"}
+5 compaction.requested {"compaction":"compaction-efk76dholipsrhhulwuw","reason":"mid-stream","used":700,"limit":500,"follow_up":"continue"}
 -- state --
-seq=5 compacting owned-by=17 turn=t1,message stop=t1,compaction compaction=requested,mid-stream used=700/500 warn=true
+compacting owned-by=17 turn=t1,message stop=t1,compaction compaction=requested,mid-stream used=700/500 warn
 -- facts --
 6 usage.reported {"turn":"t1","model":"small","tokens":{"input":710},"context_limit":100}
 -- decide --
-nothing
+(none)
 -- state --
-seq=6 compacting owned-by=17 turn=t1,message stop=t1,compaction compaction=requested,mid-stream used=710/100 warn=true
+compacting owned-by=17 turn=t1,message stop=t1,compaction compaction=requested,mid-stream used=710/100 warn

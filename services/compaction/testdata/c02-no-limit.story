@@ -5,21 +5,21 @@ Nobody knows how much fits: nothing is compacted, and nothing fails (C2).
 2 turn.started {"turn":"t1","cause":"message"}
 3 usage.reported {"turn":"t1","model":"m","tokens":{"input":900000},"context_limit":-5}
 -- decide --
-nothing
+(none)
 -- facts --
 4 turn.completed {"turn":"t1"}
--- wish --
+-- request --
 check {}
--- comes to --
+-- result --
 {"would":false,"reason":"disabled","used":900000,"limit":0}
--- wish --
+-- request --
 check {"used":900000}
--- comes to --
+-- result --
 {"would":false,"reason":"no_limit","used":900000,"limit":0}
--- wish --
+-- request --
 send {"message":"m1","content":"hi","by":"ada"}
--- comes to --
-message.accepted {"message":"m1","content":"hi","synthetic":false,"by":"ada"}
-turn.requested {"turn":"turn-urfx73yfbrfbvted7naj","cause":"message","message":"m1"}
+-- result --
+5 message.accepted {"message":"m1","content":"hi","synthetic":false,"by":"ada"}
+5 turn.requested {"turn":"turn-urfx73yfbrfbvted7naj","cause":"message","message":"m1"}
 -- state --
-seq=5 queued owned-by=17 last=t1,completed queued=m1 pending=message,m1 used=900000/0 warn=false
+queued owned-by=17 last=t1,completed queued=m1 requested=turn-urfx73yfbrfbvted7naj,message,message=m1 used=900000/0

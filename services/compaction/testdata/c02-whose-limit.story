@@ -5,13 +5,13 @@ The policy's limit goes before the reported one, that before the session's own (
 2 turn.started {"turn":"t1","cause":"message"}
 3 usage.reported {"turn":"t1","model":"m","tokens":{"input":800},"context_limit":2000}
 -- decide --
-nothing
+(none)
 -- state --
-seq=3 running owned-by=17 turn=t1,message used=800/2000 warn=false
+running owned-by=17 turn=t1,message used=800/2000
 -- facts --
-4/ledger session.configured {"policy":{"context_limit":1000},"by":"ada"}
+4 by=ledger session.configured {"policy":{"context_limit":1000},"by":"ada"}
 -- decide --
-turn.stop_requested {"turn":"t1","actor":"compaction","reason":"the context is full to 80 %: it is compacted, then this goes on"}
-compaction.requested {"compaction":"compaction-efk76dholipsrhhulwuw","reason":"mid-stream","used":800,"limit":1000,"follow_up":"continue"}
+5 turn.stop_requested {"turn":"t1","actor":"compaction","reason":"the context is full to 80 %: it is compacted, then this goes on"}
+5 compaction.requested {"compaction":"compaction-efk76dholipsrhhulwuw","reason":"mid-stream","used":800,"limit":1000,"follow_up":"continue"}
 -- state --
-seq=5 compacting owned-by=17 turn=t1,message stop=t1,compaction compaction=requested,mid-stream used=800/1000 warn=true
+compacting owned-by=17 turn=t1,message stop=t1,compaction compaction=requested,mid-stream used=800/1000 warn

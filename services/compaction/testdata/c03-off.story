@@ -5,19 +5,19 @@ A threshold of 1 is off: neither on-send nor in mid-stream; a turn that overflow
 2 turn.started {"turn":"t1","cause":"message"}
 3 usage.reported {"turn":"t1","model":"m","tokens":{"input":2000}}
 -- decide --
-nothing
+(none)
 -- facts --
 4 turn.failed {"turn":"t1","error":{"kind":"context_exceeded","text":"too long"},"had_output":false}
 -- decide --
-nothing
+(none)
 -- facts --
 5 retry.abandoned {"turn":"t1","attempt":0,"reason":"context_exceeded"}
--- wish --
+-- request --
 send {"message":"m1","content":"hi","by":"ada"}
--- comes to --
-message.accepted {"message":"m1","content":"hi","synthetic":false,"by":"ada"}
-turn.requested {"turn":"turn-t5rs7frpb37upf6vc2wt","cause":"message","message":"m1"}
--- wish --
+-- result --
+6 message.accepted {"message":"m1","content":"hi","synthetic":false,"by":"ada"}
+6 turn.requested {"turn":"turn-t5rs7frpb37upf6vc2wt","cause":"message","message":"m1"}
+-- request --
 check {}
--- comes to --
+-- result --
 {"would":false,"reason":"disabled","used":2000,"limit":1000}

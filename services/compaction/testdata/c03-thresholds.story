@@ -5,26 +5,26 @@ Warned at 10 points below the threshold, compacted on-send at it, in mid-stream 
 2 turn.started {"turn":"t1","cause":"message"}
 3 usage.reported {"turn":"t1","model":"m","tokens":{"input":599}}
 -- state --
-seq=3 running owned-by=17 turn=t1,message used=599/1000 warn=false
+running owned-by=17 turn=t1,message used=599/1000
 -- facts --
 4 usage.reported {"turn":"t1","model":"m","tokens":{"input":600}}
 -- state --
-seq=4 running owned-by=17 turn=t1,message used=600/1000 warn=true
+running owned-by=17 turn=t1,message used=600/1000 warn
 -- facts --
 5 usage.reported {"turn":"t1","model":"m","tokens":{"input":749}}
 -- decide --
-nothing
--- wish --
+(none)
+-- request --
 check {}
--- comes to --
+-- result --
 {"would":false,"reason":"disabled","used":749,"limit":1000}
 -- facts --
 6 turn.completed {"turn":"t1"}
--- wish --
+-- request --
 check {"used":699}
--- comes to --
+-- result --
 {"would":false,"reason":"below_threshold","used":699,"limit":1000}
--- wish --
+-- request --
 check {"used":700}
--- comes to --
+-- result --
 {"would":true,"reason":"on-send","used":700,"limit":1000}

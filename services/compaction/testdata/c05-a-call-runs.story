@@ -7,9 +7,9 @@ A call that runs is not cut off: its turn is stopped when none runs any more (C5
 3 tool.started {"call":"b1","turn":"t1","name":"serve","background":true}
 4 usage.reported {"turn":"t1","model":"m","tokens":{"input":800}}
 -- decide --
-nothing
+(none)
 -- facts --
 5 tool.completed {"call":"c1","output":"ok"}
 -- decide --
-turn.stop_requested {"turn":"t1","actor":"compaction","reason":"the context is full to 80 %: it is compacted, then this goes on"}
-compaction.requested {"compaction":"compaction-donma7egrjgcgstubisz","reason":"mid-stream","used":800,"limit":1000,"follow_up":"continue"}
+6 turn.stop_requested {"turn":"t1","actor":"compaction","reason":"the context is full to 80 %: it is compacted, then this goes on"}
+6 compaction.requested {"compaction":"compaction-donma7egrjgcgstubisz","reason":"mid-stream","used":800,"limit":1000,"follow_up":"continue"}

@@ -5,8 +5,8 @@ A turn that a person began meanwhile goes before what was to go on (C5, R15).
 2 turn.started {"turn":"t1","cause":"message"}
 3 usage.reported {"turn":"t1","model":"m","tokens":{"input":800}}
 -- decide --
-turn.stop_requested {"turn":"t1","actor":"compaction","reason":"the context is full to 80 %: it is compacted, then this goes on"}
-compaction.requested {"compaction":"compaction-w6yt3bpxhkrtkuzhisxv","reason":"mid-stream","used":800,"limit":1000,"follow_up":"continue"}
+4 turn.stop_requested {"turn":"t1","actor":"compaction","reason":"the context is full to 80 %: it is compacted, then this goes on"}
+4 compaction.requested {"compaction":"compaction-w6yt3bpxhkrtkuzhisxv","reason":"mid-stream","used":800,"limit":1000,"follow_up":"continue"}
 -- facts --
 6 turn.stopped {"turn":"t1","actor":"compaction"}
 -- facts --
@@ -16,6 +16,6 @@ compaction.requested {"compaction":"compaction-w6yt3bpxhkrtkuzhisxv","reason":"m
 9 turn.started {"turn":"t2","cause":"message"}
 10 turn.completed {"turn":"t2"}
 -- decide --
-nothing
+(none)
 -- state --
-seq=10 idle owned-by=17 last=t2,completed compacted=completed,0
+idle owned-by=17 last=t2,completed compacted=completed

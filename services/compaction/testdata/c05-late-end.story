@@ -5,19 +5,19 @@ A late end of the stopped turn is not the compaction's end: ids tell them apart.
 2 turn.started {"turn":"t1","cause":"message"}
 3 usage.reported {"turn":"t1","model":"m","tokens":{"input":800}}
 -- decide --
-turn.stop_requested {"turn":"t1","actor":"compaction","reason":"the context is full to 80 %: it is compacted, then this goes on"}
-compaction.requested {"compaction":"compaction-w6yt3bpxhkrtkuzhisxv","reason":"mid-stream","used":800,"limit":1000,"follow_up":"continue"}
+4 turn.stop_requested {"turn":"t1","actor":"compaction","reason":"the context is full to 80 %: it is compacted, then this goes on"}
+4 compaction.requested {"compaction":"compaction-w6yt3bpxhkrtkuzhisxv","reason":"mid-stream","used":800,"limit":1000,"follow_up":"continue"}
 -- facts --
 5 compaction.started {"compaction":"$compaction"}
 -- facts --
 6 turn.completed {"turn":"t1"}
 -- decide --
-watch 606
+watch @606s
 -- state --
-seq=6 compacting owned-by=17 last=t1,completed stop=t1,compaction compaction=running,mid-stream used=800/1000 warn=true
+compacting owned-by=17 last=t1,completed stop=t1,compaction compaction=running,mid-stream used=800/1000 warn
 -- facts --
 7 compaction.completed {"compaction":"$compaction"}
 -- decide --
-nothing
+(none)
 -- state --
-seq=7 idle owned-by=17 last=t1,completed stop=t1,compaction compacted=completed,0
+idle owned-by=17 last=t1,completed stop=t1,compaction compacted=completed

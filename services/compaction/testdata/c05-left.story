@@ -6,13 +6,13 @@ A turn that its process has left, or that is of an epoch before, is recovery's: 
 3 usage.reported {"turn":"t1","model":"m","tokens":{"input":800}}
 4 session.released {}
 -- decide --
-nothing
+(none)
 -- facts --
 5 session.claimed {"incarnation":"18"}
 -- decide --
-nothing
+(none)
 -- facts --
 6 turn.started {"turn":"t1","cause":"message"}
 -- decide --
-turn.stop_requested {"turn":"t1","actor":"compaction","reason":"the context is full to 80 %: it is compacted, then this goes on"}
-compaction.requested {"compaction":"compaction-wjvkpveppeycay5ki642","reason":"mid-stream","used":800,"limit":1000,"follow_up":"continue"}
+7 turn.stop_requested {"turn":"t1","actor":"compaction","reason":"the context is full to 80 %: it is compacted, then this goes on"}
+7 compaction.requested {"compaction":"compaction-wjvkpveppeycay5ki642","reason":"mid-stream","used":800,"limit":1000,"follow_up":"continue"}

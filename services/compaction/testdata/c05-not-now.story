@@ -4,6 +4,6 @@ A turn that a person has asked to stop is not stopped once more for a compaction
 1 session.opened {"incarnation":"17","context_limit":1000}
 2 turn.started {"turn":"t1","cause":"message"}
 3 usage.reported {"turn":"t1","model":"m","tokens":{"input":800}}
-4/ledger turn.stop_requested {"turn":"t1","actor":"person","by":"ada"}
+4 by=ledger turn.stop_requested {"turn":"t1","actor":"person","by":"ada"}
 -- decide --
-nothing
+(none)

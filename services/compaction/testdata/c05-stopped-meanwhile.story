@@ -5,16 +5,16 @@ A person stops what was to go on after the compaction: it does not (C5, R15).
 2 turn.started {"turn":"t1","cause":"message"}
 3 usage.reported {"turn":"t1","model":"m","tokens":{"input":800}}
 -- decide --
-turn.stop_requested {"turn":"t1","actor":"compaction","reason":"the context is full to 80 %: it is compacted, then this goes on"}
-compaction.requested {"compaction":"compaction-w6yt3bpxhkrtkuzhisxv","reason":"mid-stream","used":800,"limit":1000,"follow_up":"continue"}
+4 turn.stop_requested {"turn":"t1","actor":"compaction","reason":"the context is full to 80 %: it is compacted, then this goes on"}
+4 compaction.requested {"compaction":"compaction-w6yt3bpxhkrtkuzhisxv","reason":"mid-stream","used":800,"limit":1000,"follow_up":"continue"}
 -- facts --
 6 turn.stopped {"turn":"t1","actor":"compaction"}
-7/ledger turn.stop_requested {"turn":"t1","actor":"person","by":"ada"}
+7 by=ledger turn.stop_requested {"turn":"t1","actor":"person","by":"ada"}
 8 turn.stopped {"turn":"t1","actor":"person"}
 -- facts --
 9 compaction.started {"compaction":"$compaction"}
 10 compaction.completed {"compaction":"$compaction","used_after":100}
 -- decide --
-nothing
+(none)
 -- state --
-seq=10 idle owned-by=17 last=t1,stopped compacted=completed,0
+idle owned-by=17 last=t1,stopped compacted=completed

@@ -5,22 +5,22 @@ The end of a compaction that nobody asked for, or a second end of one, changes n
 2 turn.started {"turn":"t1","cause":"message"}
 3 usage.reported {"turn":"t1","model":"m","tokens":{"input":800}}
 4 turn.completed {"turn":"t1"}
-late 5 compaction.completed {"compaction":"k9"}
-late 6 compaction.failed {"compaction":"k9","error":{"kind":"x","text":"x"}}
--- wish --
+5 late compaction.completed {"compaction":"k9"}
+6 late compaction.failed {"compaction":"k9","error":{"kind":"x","text":"x"}}
+-- request --
 send {"message":"m1","content":"hello","by":"ada"}
--- comes to --
-message.accepted {"message":"m1","content":"hello","synthetic":false,"by":"ada"}
-compaction.requested {"compaction":"compaction-dohsftvd4acjkgi4eoqw","reason":"on-send","used":800,"limit":1000,"follow_up":"message","message":"m1"}
+-- result --
+7 message.accepted {"message":"m1","content":"hello","synthetic":false,"by":"ada"}
+7 compaction.requested {"compaction":"compaction-dohsftvd4acjkgi4eoqw","reason":"on-send","used":800,"limit":1000,"follow_up":"message","message":"m1"}
 -- facts --
-late 8 compaction.completed {"compaction":"k9"}
+8 late compaction.completed {"compaction":"k9"}
 -- facts --
 9 compaction.started {"compaction":"$compaction"}
 10 compaction.completed {"compaction":"$compaction","used_after":100}
 -- facts --
-late 11 compaction.completed {"compaction":"$last-compaction"}
-late 12 compaction.failed {"compaction":"$last-compaction","error":{"kind":"x","text":"x"}}
+11 late compaction.completed {"compaction":"$last-compaction"}
+12 late compaction.failed {"compaction":"$last-compaction","error":{"kind":"x","text":"x"}}
 -- decide --
-turn.requested {"turn":"turn-j4wpxadpq3jctj4kfyhz","cause":"follow-up","message":"m1","compaction":"compaction-dohsftvd4acjkgi4eoqw"}
+13 turn.requested {"turn":"turn-j4wpxadpq3jctj4kfyhz","cause":"follow-up","message":"m1","compaction":"compaction-dohsftvd4acjkgi4eoqw"}
 -- state --
-seq=13 queued owned-by=17 last=t1,completed queued=m1 pending=follow-up,m1 compacted=completed,0
+queued owned-by=17 last=t1,completed queued=m1 requested=turn-j4wpxadpq3jctj4kfyhz,follow-up,message=m1 compacted=completed

@@ -5,25 +5,25 @@ A person's next message makes one more attempt at a compaction that holds the qu
 2 turn.started {"turn":"t1","cause":"message"}
 3 usage.reported {"turn":"t1","model":"m","tokens":{"input":1200}}
 4 turn.completed {"turn":"t1"}
--- wish --
+-- request --
 send {"message":"m1","content":"hello","by":"ada"}
--- comes to --
-message.accepted {"message":"m1","content":"hello","synthetic":false,"by":"ada"}
-compaction.requested {"compaction":"compaction-f5itfyrli7px626f7uqs","reason":"on-send","used":1200,"limit":1000,"follow_up":"message","message":"m1"}
+-- result --
+5 message.accepted {"message":"m1","content":"hello","synthetic":false,"by":"ada"}
+5 compaction.requested {"compaction":"compaction-f5itfyrli7px626f7uqs","reason":"on-send","used":1200,"limit":1000,"follow_up":"message","message":"m1"}
 -- facts --
 6 compaction.started {"compaction":"$compaction"}
 7 compaction.failed {"compaction":"$compaction","error":{"kind":"quota","text":"x"}}
--- wish --
+-- request --
 send {"message":"m2","content":"again","by":"ada"}
--- comes to --
-message.accepted {"message":"m2","content":"again","synthetic":false,"by":"ada"}
-compaction.requested {"compaction":"compaction-fqinzd2wrtxxbgddo2yh","reason":"on-send","used":1200,"limit":1000,"follow_up":"message","message":"m1"}
+-- result --
+8 message.accepted {"message":"m2","content":"again","synthetic":false,"by":"ada"}
+8 compaction.requested {"compaction":"compaction-fqinzd2wrtxxbgddo2yh","reason":"on-send","used":1200,"limit":1000,"follow_up":"message","message":"m1"}
 -- state --
-seq=8 compacting owned-by=17 last=t1,completed queued=m1 queued=m2 compaction=requested,on-send compacted=failed,1 used=1200/1000 warn=true
+compacting owned-by=17 last=t1,completed queued=m1 queued=m2 compaction=requested,on-send compacted=failed,failures=1 used=1200/1000 warn
 -- facts --
 9 compaction.started {"compaction":"$compaction"}
 10 compaction.failed {"compaction":"$compaction","error":{"kind":"quota","text":"x"}}
 -- decide --
-nothing
+(none)
 -- state --
-seq=10 queued owned-by=17 last=t1,completed queued=m1 queued=m2 compaction=held,on-send because=quota compacted=failed,2 used=1200/1000 warn=true
+queued owned-by=17 last=t1,completed queued=m1 queued=m2 compaction=held,on-send,quota compacted=failed,failures=2 used=1200/1000 warn

@@ -5,21 +5,21 @@ With retries switched off no compaction is tried again by itself (C8).
 2 turn.started {"turn":"t1","cause":"message"}
 3 usage.reported {"turn":"t1","model":"m","tokens":{"input":800}}
 -- decide --
-turn.stop_requested {"turn":"t1","actor":"compaction","reason":"the context is full to 80 %: it is compacted, then this goes on"}
-compaction.requested {"compaction":"compaction-w6yt3bpxhkrtkuzhisxv","reason":"mid-stream","used":800,"limit":1000,"follow_up":"continue"}
+4 turn.stop_requested {"turn":"t1","actor":"compaction","reason":"the context is full to 80 %: it is compacted, then this goes on"}
+4 compaction.requested {"compaction":"compaction-w6yt3bpxhkrtkuzhisxv","reason":"mid-stream","used":800,"limit":1000,"follow_up":"continue"}
 -- facts --
 5 turn.stopped {"turn":"t1","actor":"compaction"}
 -- facts --
 6 compaction.started {"compaction":"$compaction"}
 7 compaction.failed {"compaction":"$compaction","error":{"kind":"server_error","text":"x"}}
 -- facts --
-8/ledger session.configured {"policy":{"auto_retry":false},"by":"ada"}
+8 by=ledger session.configured {"policy":{"auto_retry":false},"by":"ada"}
 -- decide --
-turn.requested {"turn":"turn-2qhmkwrkdcclqbsmslcy","cause":"follow-up","of_turn":"t1","compaction":"compaction-w6yt3bpxhkrtkuzhisxv"}
+9 turn.requested {"turn":"turn-2qhmkwrkdcclqbsmslcy","cause":"follow-up","of_turn":"t1","compaction":"compaction-w6yt3bpxhkrtkuzhisxv"}
 -- state --
-seq=9 queued owned-by=17 last=t1,stopped pending=follow-up, compacted=failed,1 used=800/1000 warn=true
+queued owned-by=17 last=t1,stopped requested=turn-2qhmkwrkdcclqbsmslcy,follow-up,of=t1 compacted=failed,failures=1 used=800/1000 warn auto-retry=off
 -- facts --
-10 turn.started {"turn":"$turn","cause":"follow-up"}
+10 turn.started {"turn":"$requested","cause":"follow-up"}
 11 usage.reported {"turn":"$turn","model":"m","tokens":{"input":900}}
 -- decide --
-nothing
+(none)

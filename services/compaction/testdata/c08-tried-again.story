@@ -5,35 +5,31 @@ A failure that may pass: the compaction itself is tried again, after 2 s, then 4
 2 turn.started {"turn":"t1","cause":"message"}
 3 usage.reported {"turn":"t1","model":"m","tokens":{"input":800}}
 4 turn.completed {"turn":"t1"}
--- wish --
+-- request --
 send {"message":"m1","content":"hello","by":"ada"}
--- comes to --
-message.accepted {"message":"m1","content":"hello","synthetic":false,"by":"ada"}
-compaction.requested {"compaction":"compaction-f5itfyrli7px626f7uqs","reason":"on-send","used":800,"limit":1000,"follow_up":"message","message":"m1"}
+-- result --
+5 message.accepted {"message":"m1","content":"hello","synthetic":false,"by":"ada"}
+5 compaction.requested {"compaction":"compaction-f5itfyrli7px626f7uqs","reason":"on-send","used":800,"limit":1000,"follow_up":"message","message":"m1"}
 -- facts --
 6 compaction.started {"compaction":"$compaction"}
 7 compaction.failed {"compaction":"$compaction","error":{"kind":"server_error","text":"x"}}
 -- decide --
-look 9
+look @9s
 -- state --
-seq=7 queued owned-by=17 last=t1,completed queued=m1 compacted=failed,1 used=800/1000 warn=true
--- at --
-9
--- decide --
-compaction.requested {"compaction":"compaction-fqinzd2wrtxxbgddo2yh","reason":"on-send","used":800,"limit":1000,"follow_up":"message","message":"m1"}
+queued owned-by=17 last=t1,completed queued=m1 compacted=failed,failures=1 used=800/1000 warn
+-- decide @9s --
+8 compaction.requested {"compaction":"compaction-fqinzd2wrtxxbgddo2yh","reason":"on-send","used":800,"limit":1000,"follow_up":"message","message":"m1"}
 -- facts --
 10 compaction.started {"compaction":"$compaction"}
 11 compaction.failed {"compaction":"$compaction","error":{"kind":"server_error","text":"x"}}
 -- decide --
-look 15
--- at --
-15
--- decide --
-compaction.requested {"compaction":"compaction-k5xg5q7r5347ony6k6rj","reason":"on-send","used":800,"limit":1000,"follow_up":"message","message":"m1"}
+look @15s
+-- decide @15s --
+12 compaction.requested {"compaction":"compaction-k5xg5q7r5347ony6k6rj","reason":"on-send","used":800,"limit":1000,"follow_up":"message","message":"m1"}
 -- facts --
 16 compaction.started {"compaction":"$compaction"}
 17 compaction.completed {"compaction":"$compaction","used_after":100}
 -- decide --
-turn.requested {"turn":"turn-ezl2xz5uefs5gzfr74jk","cause":"follow-up","message":"m1","compaction":"compaction-k5xg5q7r5347ony6k6rj"}
+18 turn.requested {"turn":"turn-ezl2xz5uefs5gzfr74jk","cause":"follow-up","message":"m1","compaction":"compaction-k5xg5q7r5347ony6k6rj"}
 -- state --
-seq=18 queued owned-by=17 last=t1,completed queued=m1 pending=follow-up,m1 compacted=completed,0
+queued owned-by=17 last=t1,completed queued=m1 requested=turn-ezl2xz5uefs5gzfr74jk,follow-up,message=m1 compacted=completed

@@ -5,20 +5,20 @@ A message for which a compaction was tried in vain, and whose turn a person took
 2 turn.started {"turn":"t1","cause":"message"}
 3 usage.reported {"turn":"t1","model":"m","tokens":{"input":800}}
 4 turn.completed {"turn":"t1"}
--- wish --
+-- request --
 send {"message":"m1","content":"hello","by":"ada"}
--- comes to --
-message.accepted {"message":"m1","content":"hello","synthetic":false,"by":"ada"}
-compaction.requested {"compaction":"compaction-f5itfyrli7px626f7uqs","reason":"on-send","used":800,"limit":1000,"follow_up":"message","message":"m1"}
+-- result --
+5 message.accepted {"message":"m1","content":"hello","synthetic":false,"by":"ada"}
+5 compaction.requested {"compaction":"compaction-f5itfyrli7px626f7uqs","reason":"on-send","used":800,"limit":1000,"follow_up":"message","message":"m1"}
 -- facts --
 6 compaction.started {"compaction":"$compaction"}
 7 compaction.failed {"compaction":"$compaction","error":{"kind":"quota","text":"x"}}
 -- decide --
-turn.requested {"turn":"turn-m6u2jl2lkr3pilwhwdy4","cause":"follow-up","message":"m1","compaction":"compaction-f5itfyrli7px626f7uqs"}
+8 turn.requested {"turn":"turn-m6u2jl2lkr3pilwhwdy4","cause":"follow-up","message":"m1","compaction":"compaction-f5itfyrli7px626f7uqs"}
 -- facts --
-9/ledger turn.stop_requested {"turn":"$turn","actor":"person","by":"ada"}
-10/compaction message.accepted {"message":"m2","content":"b","synthetic":false,"by":"ada"}
+9 by=ledger turn.stop_requested {"turn":"$requested","actor":"person","by":"ada"}
+10 by=compaction message.accepted {"message":"m2","content":"b","synthetic":false,"by":"ada"}
 -- decide --
-turn.requested {"turn":"turn-xaag4q22bf6mfhxrsncx","cause":"message","message":"m1"}
+11 turn.requested {"turn":"turn-xaag4q22bf6mfhxrsncx","cause":"message","message":"m1"}
 -- state --
-seq=11 queued owned-by=17 last=turn-m6u2jl2lkr3pilwhwdy4,stopped queued=m1 queued=m2 pending=message,m1 compacted=failed,1 used=800/1000 warn=true
+queued owned-by=17 last=turn-m6u2jl2lkr3pilwhwdy4,stopped queued=m1 queued=m2 requested=turn-xaag4q22bf6mfhxrsncx,message,message=m1 compacted=failed,failures=1 used=800/1000 warn

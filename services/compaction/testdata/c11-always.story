@@ -5,29 +5,29 @@ A provider that always overflows gets no second compaction for the next message 
 2 turn.started {"turn":"t1","cause":"message"}
 3 turn.failed {"turn":"t1","error":{"kind":"context_exceeded","text":"x"},"had_output":false}
 -- decide --
-compaction.requested {"compaction":"compaction-w6yt3bpxhkrtkuzhisxv","reason":"mid-stream","used":0,"limit":0,"follow_up":"continue"}
+4 compaction.requested {"compaction":"compaction-w6yt3bpxhkrtkuzhisxv","reason":"mid-stream","used":0,"limit":0,"follow_up":"continue"}
 -- facts --
 5 compaction.started {"compaction":"$compaction"}
 6 compaction.completed {"compaction":"$compaction","used_after":100}
 -- decide --
-turn.requested {"turn":"turn-vlvye7njnooo5fwqyloz","cause":"follow-up","of_turn":"t1","compaction":"compaction-w6yt3bpxhkrtkuzhisxv"}
+7 turn.requested {"turn":"turn-vlvye7njnooo5fwqyloz","cause":"follow-up","of_turn":"t1","compaction":"compaction-w6yt3bpxhkrtkuzhisxv"}
 -- facts --
-8 turn.started {"turn":"$turn","cause":"follow-up"}
+8 turn.started {"turn":"$requested","cause":"follow-up"}
 9 turn.failed {"turn":"$turn","error":{"kind":"context_exceeded","text":"x"},"had_output":false}
 -- decide --
-nothing
--- wish --
+(none)
+-- request --
 send {"message":"m1","content":"hello","by":"ada"}
--- comes to --
-message.accepted {"message":"m1","content":"hello","synthetic":false,"by":"ada"}
+-- result --
+10 message.accepted {"message":"m1","content":"hello","synthetic":false,"by":"ada"}
 -- facts --
-11/retry retry.abandoned {"turn":"$last","attempt":0,"reason":"context_exceeded"}
+11 by=retry retry.abandoned {"turn":"$last","attempt":0,"reason":"context_exceeded"}
 -- decide --
-turn.requested {"turn":"turn-tklworw56xigpyinoxco","cause":"message","message":"m1"}
+12 turn.requested {"turn":"turn-tklworw56xigpyinoxco","cause":"message","message":"m1"}
 -- facts --
-13 turn.started {"turn":"$turn","cause":"message"}
+13 turn.started {"turn":"$requested","cause":"message"}
 14 turn.failed {"turn":"$turn","error":{"kind":"context_exceeded","text":"x"},"had_output":false}
 -- decide --
-nothing
+(none)
 -- state --
-seq=14 idle owned-by=17 last=turn-tklworw56xigpyinoxco,failed compaction=stalled,mid-stream because=no_progress compacted=completed,0
+idle owned-by=17 last=turn-tklworw56xigpyinoxco,failed,context_exceeded compaction=stalled,mid-stream,no_progress compacted=completed retry=,attempt=0,same=1,resumes=0

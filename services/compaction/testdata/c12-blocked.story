@@ -6,24 +6,24 @@ While a blocking question is open nothing is compacted: neither in mid-stream, n
 3 prompt.requested {"prompt":"p1","turn":"t1","kind":"permission","delivery":"callback"}
 4 usage.reported {"turn":"t1","model":"m","tokens":{"input":900}}
 -- decide --
-nothing
--- wish --
+(none)
+-- request --
 check {}
--- comes to --
+-- result --
 {"would":false,"reason":"waiting","used":900,"limit":1000}
--- wish --
+-- request --
 send {"message":"m1","content":"hello","by":"ada"}
--- comes to --
-message.accepted {"message":"m1","content":"hello","synthetic":false,"by":"ada"}
+-- result --
+5 message.accepted {"message":"m1","content":"hello","synthetic":false,"by":"ada"}
 -- state --
-seq=5 waiting owned-by=17 turn=t1,message queued=m1 awaits=p1 used=900/1000 warn=true
--- wish --
+waiting owned-by=17 turn=t1,message prompt=p1,awaiting queued=m1 used=900/1000 warn
+-- request --
 compact {"by":"ada"}
--- comes to --
+-- result --
 409 prompt p1 waits for an answer: answer, reject or dismiss it, or compact with force
-  {"status":"waiting","reason":"a blocking prompt is open","at":"2026-03-01T12:00:03Z","seq":3,"prompt":"p1"}
+  {"status":"waiting","reason":"a blocking prompt is open","at":"@3s","seq":3,"prompt":"p1"}
 -- facts --
 6 prompt.withdrawn {"prompt":"p1","reason":"gone"}
 -- decide --
-turn.stop_requested {"turn":"t1","actor":"compaction","reason":"the context is full to 90 %: it is compacted, then this goes on"}
-compaction.requested {"compaction":"compaction-wjvkpveppeycay5ki642","reason":"mid-stream","used":900,"limit":1000,"follow_up":"continue"}
+7 turn.stop_requested {"turn":"t1","actor":"compaction","reason":"the context is full to 90 %: it is compacted, then this goes on"}
+7 compaction.requested {"compaction":"compaction-wjvkpveppeycay5ki642","reason":"mid-stream","used":900,"limit":1000,"follow_up":"continue"}

@@ -8,11 +8,11 @@ turn is requested that would continue its own (C12, P12).
 3 prompt.requested {"prompt":"p1","turn":"t1","call":"c1","kind":"question","delivery":"tool-result"}
 4 session.claimed {"incarnation":"18"}
 4 turn.started {"turn":"t1","cause":"message"}
--- wish --
+-- request --
 compact {"by":"ada","force":true}
--- comes to --
-prompt.superseded {"prompt":"p1","message":""}
-tool.failed {"call":"c1","error":{"kind":"superseded","text":"a person had the conversation compacted instead of answering"},"synthetic":true}
-compaction.requested {"compaction":"compaction-nfoh6qsemewj53vi2mn6","reason":"manual","used":0,"limit":1000}
+-- result --
+5 prompt.superseded {"prompt":"p1","message":""}
+5 tool.failed {"call":"c1","error":{"kind":"superseded","text":"a person had the conversation compacted instead of answering"},"synthetic":true}
+5 compaction.requested {"compaction":"compaction-nfoh6qsemewj53vi2mn6","reason":"manual","used":0,"limit":1000}
 -- state --
-seq=5 compacting owned-by=18 turn=t1,message compaction=requested,manual
+compacting owned-by=18 turn=t1,message compaction=requested,manual

@@ -5,17 +5,17 @@ By hand with force the question is superseded first: its owner closes the call a
 2 turn.started {"turn":"t1","cause":"message"}
 3 tool.started {"call":"c1","turn":"t1","name":"ask"}
 3 prompt.requested {"prompt":"p1","turn":"t1","call":"c1","kind":"question","delivery":"tool-result"}
--- wish --
+-- request --
 compact {"by":"ada","force":true}
--- comes to --
-prompt.superseded {"prompt":"p1","message":""}
-compaction.requested {"compaction":"compaction-oumvmk52fculeetezijg","reason":"manual","used":0,"limit":1000}
+-- result --
+4 prompt.superseded {"prompt":"p1","message":""}
+4 compaction.requested {"compaction":"compaction-oumvmk52fculeetezijg","reason":"manual","used":0,"limit":1000}
 -- state --
-seq=4 compacting owned-by=17 turn=t1,message compaction=requested,manual
+compacting owned-by=17 turn=t1,message call=c1 prompt=p1,superseded compaction=requested,manual
 -- facts --
 5 tool.failed {"call":"c1","error":{"kind":"superseded","text":"x"}}
 6 turn.completed {"turn":"t1"}
 -- decide --
-nothing
+(none)
 -- state --
-seq=6 compacting owned-by=17 last=t1,completed compaction=requested,manual
+compacting owned-by=17 last=t1,completed compaction=requested,manual

@@ -7,14 +7,14 @@ While the turn above waits for a child nothing is compacted or handed out either
 4 usage.reported {"turn":"t1","model":"m","tokens":{"input":900}}
 5 session.orphaned {"reason":"owner-lost","incarnation":"17","waits_for":[{"call":"c1","child":"k"}]}
 -- decide --
-nothing
--- wish --
+(none)
+-- request --
 send {"message":"m1","content":"hello","by":"ada"}
--- comes to --
-message.accepted {"message":"m1","content":"hello","synthetic":false,"by":"ada"}
+-- result --
+6 message.accepted {"message":"m1","content":"hello","synthetic":false,"by":"ada"}
 -- state --
-seq=6 waiting turn=t1,message queued=m1 used=900/1000 warn=true
--- wish --
+waiting turn=t1,message call=c1 waits-for=c1,k queued=m1 used=900/1000 warn
+-- request --
 check {}
--- comes to --
+-- result --
 {"would":false,"reason":"waiting","used":900,"limit":1000}

@@ -5,38 +5,36 @@ Nobody has used it for as long as the policy says: it is compacted when its plac
 2 turn.started {"turn":"t1","cause":"message"}
 3 usage.reported {"turn":"t1","model":"m","tokens":{"input":300}}
 4 turn.completed {"turn":"t1"}
--- wish --
+-- request --
 check {}
--- comes to --
-{"would":false,"reason":"not_idle_long_enough","used":300,"limit":1000,"at":"2026-03-01T12:01:04Z"}
+-- result --
+{"would":false,"reason":"not_idle_long_enough","used":300,"limit":1000,"at":"@64s"}
 -- decide --
-look 64
--- at --
-64
--- wish --
+look @64s
+-- request @64s --
 check {}
--- comes to --
-{"would":true,"reason":"idle","used":300,"limit":1000,"at":"2026-03-01T12:01:04Z"}
+-- result --
+{"would":true,"reason":"idle","used":300,"limit":1000,"at":"@64s"}
 -- decide --
-idle since 64
+idle since @64s
 -- state --
-seq=4 idle owned-by=17 last=t1,completed used=300/1000 warn=false
+idle owned-by=17 last=t1,completed used=300/1000
 -- decide idle --
-compaction.requested {"compaction":"compaction-pmxptjlznlpfz72ujsw5","reason":"idle","used":300,"limit":1000}
+5 compaction.requested {"compaction":"compaction-pmxptjlznlpfz72ujsw5","reason":"idle","used":300,"limit":1000}
 -- state --
-seq=5 compacting owned-by=17 last=t1,completed compaction=requested,idle used=300/1000 warn=false
--- wish --
+compacting owned-by=17 last=t1,completed compaction=requested,idle used=300/1000
+-- request --
 check {}
--- comes to --
+-- result --
 {"would":false,"reason":"running","used":300,"limit":1000,"state":"requested"}
 -- facts --
 66 compaction.started {"compaction":"$compaction"}
 67 compaction.completed {"compaction":"$compaction"}
 -- decide --
-nothing
--- wish --
+(none)
+-- request --
 check {}
--- comes to --
+-- result --
 {"would":false,"reason":"already_compacted","used":0,"limit":1000}
 -- state --
-seq=67 idle owned-by=17 last=t1,completed compacted=completed,0
+idle owned-by=17 last=t1,completed compacted=completed

@@ -2,78 +2,78 @@ Why an idle session is not compacted (C13).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000}
--- wish --
+-- request --
 check {}
--- comes to --
+-- result --
 {"would":false,"reason":"disabled","used":0,"limit":1000}
 -- facts --
-2/ledger session.configured {"policy":{"idle_compaction_after_s":60},"by":"ada"}
--- wish --
+2 by=ledger session.configured {"policy":{"idle_compaction_after_s":60},"by":"ada"}
+-- request --
 check {}
--- comes to --
+-- result --
 {"would":false,"reason":"no_usage","used":0,"limit":1000}
 -- decide --
-nothing
+(none)
 -- facts --
 3 turn.started {"turn":"t1","cause":"message"}
 4 usage.reported {"turn":"t1","model":"m","tokens":{"input":300}}
--- wish --
+-- request --
 check {}
--- comes to --
+-- result --
 {"would":false,"reason":"running","used":300,"limit":1000}
 -- facts --
 5 prompt.requested {"prompt":"p1","turn":"t1","kind":"permission","delivery":"callback"}
--- wish --
+-- request --
 check {}
--- comes to --
+-- result --
 {"would":false,"reason":"waiting","used":300,"limit":1000}
 -- facts --
 6 prompt.withdrawn {"prompt":"p1","reason":"gone"}
--- wish --
+-- request --
 send {"message":"m1","content":"hello","by":"ada"}
--- comes to --
-message.accepted {"message":"m1","content":"hello","synthetic":false,"by":"ada"}
+-- result --
+7 message.accepted {"message":"m1","content":"hello","synthetic":false,"by":"ada"}
 -- facts --
 8 turn.failed {"turn":"t1","error":{"kind":"quota","text":"x"},"had_output":false}
-9/retry retry.abandoned {"turn":"t1","attempt":0,"reason":"quota"}
--- wish --
+9 by=retry retry.abandoned {"turn":"t1","attempt":0,"reason":"quota"}
+-- request --
 check {}
--- comes to --
+-- result --
 {"would":false,"reason":"queued","used":300,"limit":1000}
--- wish --
+-- request --
 withdraw {"message":"m1","by":"ada"}
--- comes to --
-message.withdrawn {"message":"m1","by":"ada"}
+-- result --
+10 message.withdrawn {"message":"m1","by":"ada"}
 -- decide --
-nothing
--- wish --
+(none)
+-- request --
 check {}
--- comes to --
+-- result --
 {"would":false,"reason":"waiting","used":300,"limit":1000}
 -- facts --
 11 turn.started {"turn":"t2","cause":"message"}
 12 turn.completed {"turn":"t2"}
 13 session.released {}
 -- decide --
-nothing
--- wish --
+(none)
+-- request --
 check {}
--- comes to --
+-- result --
 {"would":false,"reason":"waiting","used":300,"limit":1000}
 -- facts --
 14 session.claimed {"incarnation":"18"}
--- wish --
+-- request --
 check {}
--- comes to --
-{"would":false,"reason":"not_idle_long_enough","used":300,"limit":1000,"at":"2026-03-01T12:01:12Z"}
+-- result --
+{"would":false,"reason":"not_idle_long_enough","used":300,"limit":1000,"at":"@72s"}
 -- facts --
 15 session.closed {"reason":"archived"}
--- wish --
+-- request --
 check {}
--- comes to --
+-- result --
 {"would":false,"reason":"closed","used":300,"limit":1000}
--- wish --
+-- request --
 send {"message":"m9","content":"x","by":"ada"}
--- comes to --
+-- result --
 409 the session is closed (archived): open another one
-  {"status":"closed","reason":"archived","at":"2026-03-01T12:00:15Z","seq":15}
+  {"status":"closed","reason":"archived","at":"@15s","seq":15}

@@ -6,13 +6,11 @@ A session without an owner is not compacted while idle: no process is there to d
 3 usage.reported {"turn":"t1","model":"m","tokens":{"input":300}}
 4 turn.completed {"turn":"t1"}
 5 session.released {}
--- at --
-600
--- decide --
-nothing
+-- decide @600s --
+(none)
 -- decide idle --
-nothing
--- wish --
+(none)
+-- request --
 check {}
--- comes to --
+-- result --
 {"would":false,"reason":"waiting","used":300,"limit":1000}

@@ -5,18 +5,14 @@ One model_not_found is enough for idle compaction to be left alone (C14).
 2 turn.started {"turn":"t1","cause":"message"}
 3 usage.reported {"turn":"t1","model":"m","tokens":{"input":300}}
 4 turn.completed {"turn":"t1"}
--- at --
-64
--- decide idle --
-compaction.requested {"compaction":"compaction-pmxptjlznlpfz72ujsw5","reason":"idle","used":300,"limit":1000}
+-- decide idle @64s --
+5 compaction.requested {"compaction":"compaction-pmxptjlznlpfz72ujsw5","reason":"idle","used":300,"limit":1000}
 -- facts --
 66 compaction.started {"compaction":"$compaction"}
 67 compaction.failed {"compaction":"$compaction","error":{"kind":"model_not_found","text":"x"}}
--- at --
-600
--- decide idle --
-nothing
--- wish --
+-- decide idle @600s --
+(none)
+-- request --
 check {}
--- comes to --
+-- result --
 {"would":false,"reason":"suppressed","used":300,"limit":1000}

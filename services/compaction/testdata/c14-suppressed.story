@@ -5,43 +5,39 @@ After two failures in a row idle compaction is left alone; one that a person has
 2 turn.started {"turn":"t1","cause":"message"}
 3 usage.reported {"turn":"t1","model":"m","tokens":{"input":300}}
 4 turn.completed {"turn":"t1"}
--- at --
-64
--- decide idle --
-compaction.requested {"compaction":"compaction-pmxptjlznlpfz72ujsw5","reason":"idle","used":300,"limit":1000}
+-- decide idle @64s --
+5 compaction.requested {"compaction":"compaction-pmxptjlznlpfz72ujsw5","reason":"idle","used":300,"limit":1000}
 -- facts --
 66 compaction.started {"compaction":"$compaction"}
 67 compaction.failed {"compaction":"$compaction","error":{"kind":"server_error","text":"x"}}
 -- decide idle --
-look 69
--- at --
-69
--- decide idle --
-compaction.requested {"compaction":"compaction-scah22or3el66akosw6v","reason":"idle","used":300,"limit":1000}
+look @69s
+-- decide idle @69s --
+68 compaction.requested {"compaction":"compaction-scah22or3el66akosw6v","reason":"idle","used":300,"limit":1000}
 -- facts --
 70 compaction.started {"compaction":"$compaction"}
 71 compaction.failed {"compaction":"$compaction","error":{"kind":"server_error","text":"x"}}
 -- decide idle --
-nothing
--- wish --
+(none)
+-- request --
 check {}
--- comes to --
+-- result --
 {"would":false,"reason":"suppressed","used":300,"limit":1000}
--- wish --
+-- request --
 compact {"by":"ada"}
--- comes to --
-compaction.requested {"compaction":"compaction-zblifliciwsxabedyvel","reason":"manual","used":300,"limit":1000}
+-- result --
+72 compaction.requested {"compaction":"compaction-zblifliciwsxabedyvel","reason":"manual","used":300,"limit":1000}
 -- facts --
 73 compaction.started {"compaction":"$compaction"}
 74 compaction.completed {"compaction":"$compaction","used_after":100}
 -- decide --
-nothing
+(none)
 -- facts --
 75 turn.started {"turn":"t2","cause":"message"}
 76 usage.reported {"turn":"t2","model":"m","tokens":{"input":310}}
 76 usage.reported {"turn":"t2","model":"m","tokens":{"input":200}}
 77 turn.completed {"turn":"t2"}
--- wish --
+-- request --
 check {}
--- comes to --
-{"would":false,"reason":"not_idle_long_enough","used":200,"limit":1000,"at":"2026-03-01T12:02:17Z"}
+-- result --
+{"would":false,"reason":"not_idle_long_enough","used":200,"limit":1000,"at":"@137s"}

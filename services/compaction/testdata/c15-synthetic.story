@@ -4,18 +4,18 @@ Requests that come by themselves, and synthetic messages, move neither recency n
 1 session.opened {"incarnation":"17","context_limit":1000,"policy":{"auto_retry":false}}
 2 turn.started {"turn":"t1","cause":"message"}
 3 prompt.requested {"prompt":"p1","turn":"t1","kind":"question","delivery":"tool-result"}
--- wish --
+-- request --
 send {"message":"m1","content":"a note","synthetic":true,"by":"bot"}
--- comes to --
-message.accepted {"message":"m1","content":"a note","synthetic":true,"by":"bot"}
+-- result --
+4 message.accepted {"message":"m1","content":"a note","synthetic":true,"by":"bot"}
 -- state --
-seq=4 waiting owned-by=17 turn=t1,message queued=m1 awaits=p1
+waiting owned-by=17 turn=t1,message prompt=p1,awaiting queued=m1 auto-retry=off
 -- facts --
-5/ledger prompt.answered {"prompt":"p1","answers":[],"by":"ada"}
+5 by=ledger prompt.answered {"prompt":"p1","answers":[],"by":"ada"}
 6 prompt.delivered {"prompt":"p1"}
 7 usage.reported {"turn":"t1","model":"m","tokens":{"input":900}}
 -- decide --
-turn.stop_requested {"turn":"t1","actor":"compaction","reason":"the context is full to 90 %: it is compacted, then this goes on"}
-compaction.requested {"compaction":"compaction-gg7ry2btio3644qz766o","reason":"mid-stream","used":900,"limit":1000,"follow_up":"continue"}
+8 turn.stop_requested {"turn":"t1","actor":"compaction","reason":"the context is full to 90 %: it is compacted, then this goes on"}
+8 compaction.requested {"compaction":"compaction-gg7ry2btio3644qz766o","reason":"mid-stream","used":900,"limit":1000,"follow_up":"continue"}
 -- state --
-seq=8 compacting owned-by=17 turn=t1,message queued=m1 stop=t1,compaction compaction=requested,mid-stream used=900/1000 warn=true
+compacting owned-by=17 turn=t1,message queued=m1 stop=t1,compaction compaction=requested,mid-stream used=900/1000 warn auto-retry=off

@@ -5,31 +5,29 @@ By hand at any usage, and while automatic compaction is off; one that is wanted 
 2 turn.started {"turn":"t1","cause":"message"}
 3 usage.reported {"turn":"t1","model":"m","tokens":{"input":5}}
 4 turn.completed {"turn":"t1"}
--- wish --
+-- request --
 compact {"by":"ada"}
--- comes to --
-compaction.requested {"compaction":"compaction-nfoh6qsemewj53vi2mn6","reason":"manual","used":5,"limit":1000}
+-- result --
+5 compaction.requested {"compaction":"compaction-nfoh6qsemewj53vi2mn6","reason":"manual","used":5,"limit":1000}
 -- state --
-seq=5 compacting owned-by=17 last=t1,completed compaction=requested,manual used=5/1000 warn=false
--- wish --
+compacting owned-by=17 last=t1,completed compaction=requested,manual used=5/1000
+-- request --
 compact {"by":"ben"}
--- comes to --
-done at 5
+-- result --
+nothing to append, see 5
 -- facts --
 6 compaction.started {"compaction":"$compaction"}
--- wish --
+-- request --
 compact {"by":"ben"}
--- comes to --
-done at 6
--- wish --
+-- result --
+nothing to append, see 6
+-- request --
 compact {"by":"ben","force":true}
--- comes to --
-done at 6
+-- result --
+nothing to append, see 6
 -- facts --
 7 compaction.failed {"compaction":"$compaction","error":{"kind":"server_error","text":"x"}}
 -- decide --
-look 9
--- at --
-9
--- decide --
-compaction.requested {"compaction":"compaction-uyuwztao3tkvokpp53i2","reason":"manual","used":5,"limit":1000}
+look @9s
+-- decide @9s --
+8 compaction.requested {"compaction":"compaction-uyuwztao3tkvokpp53i2","reason":"manual","used":5,"limit":1000}

@@ -1,34 +1,35 @@
 Nothing to compact where nothing is, or where it is over (C16).
 
--- wish --
+-- request --
 compact {"by":"ada"}
--- comes to --
+-- result --
 404 no such session: h/s
   {"what":"session"}
--- wish --
+-- request --
 send {"message":"m1","content":"x","by":"ada"}
--- comes to --
+-- result --
 404 no such session: h/s
   {"what":"session"}
--- wish --
+-- request --
 withdraw {"message":"m1","by":"ada"}
--- comes to --
+-- result --
 404 no such session: h/s
   {"what":"session"}
--- wish --
+-- request --
 check {}
--- comes to --
+-- result --
 404 no such session: h/s
+  {"what":"session"}
 -- facts --
 1 session.opened {"incarnation":"17"}
 2 session.closed {"reason":"finished"}
--- wish --
+-- request --
 compact {"by":"ada"}
--- comes to --
+-- result --
 409 the session is closed (finished): open another one
-  {"status":"closed","reason":"finished","at":"2026-03-01T12:00:02Z","seq":2}
--- wish --
+  {"status":"closed","reason":"finished","at":"@2s","seq":2}
+-- request --
 withdraw {"message":"m1","by":"ada"}
--- comes to --
+-- result --
 409 the session is closed (finished): open another one
-  {"status":"closed","reason":"finished","at":"2026-03-01T12:00:02Z","seq":2}
+  {"status":"closed","reason":"finished","at":"@2s","seq":2}

@@ -5,21 +5,21 @@ The message that a compaction was for is taken back: the compaction goes on, not
 2 turn.started {"turn":"t1","cause":"message"}
 3 usage.reported {"turn":"t1","model":"m","tokens":{"input":800}}
 4 turn.completed {"turn":"t1"}
--- wish --
+-- request --
 send {"message":"m1","content":"hello","by":"ada"}
--- comes to --
-message.accepted {"message":"m1","content":"hello","synthetic":false,"by":"ada"}
-compaction.requested {"compaction":"compaction-f5itfyrli7px626f7uqs","reason":"on-send","used":800,"limit":1000,"follow_up":"message","message":"m1"}
--- wish --
+-- result --
+5 message.accepted {"message":"m1","content":"hello","synthetic":false,"by":"ada"}
+5 compaction.requested {"compaction":"compaction-f5itfyrli7px626f7uqs","reason":"on-send","used":800,"limit":1000,"follow_up":"message","message":"m1"}
+-- request --
 send {"message":"m2","content":"and then","by":"ada"}
--- comes to --
-message.accepted {"message":"m2","content":"and then","synthetic":false,"by":"ada"}
--- wish --
+-- result --
+6 message.accepted {"message":"m2","content":"and then","synthetic":false,"by":"ada"}
+-- request --
 withdraw {"message":"m1","by":"ada"}
--- comes to --
-message.withdrawn {"message":"m1","by":"ada"}
+-- result --
+7 message.withdrawn {"message":"m1","by":"ada"}
 -- facts --
 8 compaction.started {"compaction":"$compaction"}
 9 compaction.completed {"compaction":"$compaction","used_after":100}
 -- decide --
-turn.requested {"turn":"turn-etwoib6zf3ywxccl66t4","cause":"message","message":"m2"}
+10 turn.requested {"turn":"turn-etwoib6zf3ywxccl66t4","cause":"message","message":"m2"}

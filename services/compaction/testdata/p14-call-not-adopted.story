@@ -8,16 +8,16 @@ place of the question: the call ends, the message waits in the queue, and the ow
 3 prompt.requested {"prompt":"p1","turn":"t1","call":"c1","kind":"question","delivery":"tool-result"}
 4 session.claimed {"incarnation":"18"}
 4 turn.started {"turn":"t1","cause":"message"}
--- wish --
+-- request --
 send {"message":"m1","content":"never mind","by":"ada"}
--- comes to --
-message.accepted {"message":"m1","content":"never mind","synthetic":false,"by":"ada"}
-tool.failed {"call":"c1","error":{"kind":"answered-in-chat","text":"answered in chat"},"synthetic":true}
+-- result --
+5 message.accepted {"message":"m1","content":"never mind","synthetic":false,"by":"ada"}
+5 tool.failed {"call":"c1","error":{"kind":"answered-in-chat","text":"answered in chat"},"synthetic":true}
 -- state --
-seq=5 running owned-by=18 turn=t1,message queued=m1
+running owned-by=18 turn=t1,message queued=m1
 -- facts --
 6 turn.completed {"turn":"t1"}
 -- decide --
-turn.requested {"turn":"turn-t47qotpqb5tcrkygfemn","cause":"message","message":"m1"}
+7 turn.requested {"turn":"turn-t47qotpqb5tcrkygfemn","cause":"message","message":"m1"}
 -- state --
-seq=7 queued owned-by=18 last=t1,completed queued=m1 pending=message,m1
+queued owned-by=18 last=t1,completed queued=m1 requested=turn-t47qotpqb5tcrkygfemn,message,message=m1

@@ -5,17 +5,17 @@ A person's message while a question waits, the asker alive: the question is supe
 2 turn.started {"turn":"t1","cause":"message"}
 3 tool.started {"call":"c1","turn":"t1","name":"ask"}
 3 prompt.requested {"prompt":"p1","turn":"t1","call":"c1","kind":"question","delivery":"tool-result"}
--- wish --
+-- request --
 send {"message":"m1","content":"hello","by":"ada"}
--- comes to --
-message.accepted {"message":"m1","content":"hello","synthetic":false,"by":"ada"}
+-- result --
+4 message.accepted {"message":"m1","content":"hello","synthetic":false,"by":"ada"}
 -- state --
-seq=4 running owned-by=17 turn=t1,message queued=m1
+running owned-by=17 turn=t1,message call=c1 prompt=p1,superseded queued=m1
 -- facts --
 5 tool.failed {"call":"c1","error":{"kind":"answered-in-chat","text":"x"}}
 -- decide --
-nothing
+(none)
 -- facts --
 6 turn.completed {"turn":"t1"}
 -- decide --
-turn.requested {"turn":"turn-t47qotpqb5tcrkygfemn","cause":"message","message":"m1"}
+7 turn.requested {"turn":"turn-t47qotpqb5tcrkygfemn","cause":"message","message":"m1"}

@@ -8,25 +8,25 @@ The asker gone: the same commit closes the calls and asks for a turn with the me
 3 tool.started {"call":"c2","turn":"t1","name":"ask"}
 3 prompt.requested {"prompt":"p2","turn":"t1","call":"c2","kind":"question","delivery":"tool-result"}
 4 session.orphaned {"reason":"owner-lost","incarnation":"17"}
--- wish --
+-- request --
 send {"message":"m0","content":"a note","synthetic":true,"by":"bot"}
--- comes to --
-message.accepted {"message":"m0","content":"a note","synthetic":true,"by":"bot"}
+-- result --
+5 message.accepted {"message":"m0","content":"a note","synthetic":true,"by":"bot"}
 -- state --
-seq=5 waiting turn=t1,message queued=m0 awaits=p1 awaits=p2
--- wish --
+waiting turn=t1,message call=c1 call=c2 prompt=p1,awaiting prompt=p2,awaiting queued=m0
+-- request --
 send {"message":"m1","content":"hello","by":"ada"}
--- comes to --
-message.accepted {"message":"m1","content":"hello","synthetic":false,"by":"ada"}
-tool.failed {"call":"c1","error":{"kind":"answered-in-chat","text":"answered in chat"},"synthetic":true}
-tool.failed {"call":"c2","error":{"kind":"answered-in-chat","text":"answered in chat"},"synthetic":true}
-turn.requested {"turn":"turn-z3ao44pwarq65qsh3etl","cause":"message","of_turn":"t1","message":"m1","prompt":"p1","prompts":["p1","p2"]}
+-- result --
+6 message.accepted {"message":"m1","content":"hello","synthetic":false,"by":"ada"}
+6 tool.failed {"call":"c1","error":{"kind":"answered-in-chat","text":"answered in chat"},"synthetic":true}
+6 tool.failed {"call":"c2","error":{"kind":"answered-in-chat","text":"answered in chat"},"synthetic":true}
+6 turn.requested {"turn":"turn-z3ao44pwarq65qsh3etl","cause":"message","of_turn":"t1","message":"m1","prompt":"p1","prompts":["p1","p2"]}
 -- state --
-seq=6 queued turn=t1,message queued=m0 queued=m1 pending=message,m1
+queued turn=t1,message queued=m0 queued=m1 requested=turn-z3ao44pwarq65qsh3etl,message,of=t1,message=m1
 -- facts --
 7 session.claimed {"incarnation":"18"}
-7 turn.started {"turn":"$turn","cause":"message"}
+7 turn.started {"turn":"$requested","cause":"message"}
 -- decide --
-nothing
+(none)
 -- state --
-seq=7 running owned-by=18 turn=turn-z3ao44pwarq65qsh3etl,message last=t1,continued queued=m0
+running owned-by=18 turn=turn-z3ao44pwarq65qsh3etl,message last=t1,continued queued=m0

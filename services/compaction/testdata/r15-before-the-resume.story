@@ -5,13 +5,13 @@ A person's message goes before what the crashed turn would go on with by itself,
 2 turn.started {"turn":"t1","cause":"message"}
 3 session.orphaned {"reason":"owner-lost","incarnation":"17"}
 3 turn.interrupted {"turn":"t1","reason":"owner-lost"}
-4/retry turn.requested {"turn":"t2","cause":"resume","of_turn":"t1"}
+4 by=retry turn.requested {"turn":"t2","cause":"resume","of_turn":"t1"}
 -- decide --
-nothing
--- wish --
+(none)
+-- request --
 send {"message":"m1","content":"hello","by":"ada"}
--- comes to --
-message.accepted {"message":"m1","content":"hello","synthetic":false,"by":"ada"}
-turn.requested {"turn":"turn-urfx73yfbrfbvted7naj","cause":"message","message":"m1"}
+-- result --
+5 message.accepted {"message":"m1","content":"hello","synthetic":false,"by":"ada"}
+5 turn.requested {"turn":"turn-urfx73yfbrfbvted7naj","cause":"message","message":"m1"}
 -- state --
-seq=5 queued last=t1,interrupted queued=m1 pending=message,m1
+queued last=t1,interrupted,owner-lost queued=m1 requested=turn-urfx73yfbrfbvted7naj,message,message=m1 retry=,attempt=0,same=0,resumes=1

@@ -6,9 +6,9 @@ first (R15, P12).
 2 turn.started {"turn":"t1","cause":"message"}
 3 session.orphaned {"reason":"owner-lost","incarnation":"17"}
 3 turn.interrupted {"turn":"t1","reason":"owner-lost"}
-4/ledger turn.requested {"turn":"t2","cause":"answer"}
-5/compaction message.accepted {"message":"m1","content":"a","synthetic":false,"by":"ada"}
+4 by=ledger turn.requested {"turn":"t2","cause":"answer"}
+5 by=compaction message.accepted {"message":"m1","content":"a","synthetic":false,"by":"ada"}
 -- decide --
-nothing
+(none)
 -- state --
-seq=5 queued last=t1,interrupted queued=m1 pending=answer,
+queued last=t1,interrupted,owner-lost queued=m1 requested=t2,answer

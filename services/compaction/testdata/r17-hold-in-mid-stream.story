@@ -5,31 +5,29 @@ Under hold a turn that was stopped for a compaction does not go on by itself whe
 2 turn.started {"turn":"t1","cause":"message"}
 3 usage.reported {"turn":"t1","model":"m","tokens":{"input":800}}
 -- decide --
-turn.stop_requested {"turn":"t1","actor":"compaction","reason":"the context is full to 80 %: it is compacted, then this goes on"}
-compaction.requested {"compaction":"compaction-w6yt3bpxhkrtkuzhisxv","reason":"mid-stream","used":800,"limit":1000,"follow_up":"continue"}
+4 turn.stop_requested {"turn":"t1","actor":"compaction","reason":"the context is full to 80 %: it is compacted, then this goes on"}
+4 compaction.requested {"compaction":"compaction-w6yt3bpxhkrtkuzhisxv","reason":"mid-stream","used":800,"limit":1000,"follow_up":"continue"}
 -- facts --
 5 turn.stopped {"turn":"t1","actor":"compaction"}
 6 compaction.started {"compaction":"$compaction"}
 7 session.orphaned {"reason":"owner-lost","incarnation":"17"}
-7/reconciler compaction.failed {"compaction":"$compaction","error":{"kind":"owner-lost","text":"x"}}
--- at --
-99
--- decide --
-nothing
+7 by=reconciler compaction.failed {"compaction":"$compaction","error":{"kind":"owner-lost","text":"x"}}
+-- decide @99s --
+(none)
 -- state --
-seq=7 interrupted last=t1,stopped compaction=held,mid-stream because=owner-lost compacted=failed,1 used=800/1000 warn=true
--- wish --
+interrupted last=t1,stopped compaction=held,mid-stream,owner-lost compacted=failed,failures=1 used=800/1000 warn
+-- request --
 check {}
--- comes to --
+-- result --
 {"would":false,"reason":"held","used":800,"limit":1000,"state":"held"}
--- wish --
+-- request --
 check {"used":100}
--- comes to --
+-- result --
 {"would":false,"reason":"below_threshold","used":100,"limit":1000,"state":"held"}
--- wish --
+-- request --
 send {"message":"m1","content":"well?","by":"ada"}
--- comes to --
-message.accepted {"message":"m1","content":"well?","synthetic":false,"by":"ada"}
-compaction.requested {"compaction":"compaction-gg7ry2btio3644qz766o","reason":"mid-stream","used":800,"limit":1000,"follow_up":"continue"}
+-- result --
+8 message.accepted {"message":"m1","content":"well?","synthetic":false,"by":"ada"}
+8 compaction.requested {"compaction":"compaction-gg7ry2btio3644qz766o","reason":"mid-stream","used":800,"limit":1000,"follow_up":"continue"}
 -- state --
-seq=8 compacting last=t1,stopped queued=m1 compaction=requested,mid-stream compacted=failed,1 used=800/1000 warn=true
+compacting last=t1,stopped queued=m1 compaction=requested,mid-stream compacted=failed,failures=1 used=800/1000 warn

@@ -5,24 +5,22 @@ The harness died while it compacted: the compaction is asked for again, and the 
 2 turn.started {"turn":"t1","cause":"message"}
 3 usage.reported {"turn":"t1","model":"m","tokens":{"input":800}}
 4 turn.completed {"turn":"t1"}
--- wish --
+-- request --
 send {"message":"m1","content":"hello","by":"ada"}
--- comes to --
-message.accepted {"message":"m1","content":"hello","synthetic":false,"by":"ada"}
-compaction.requested {"compaction":"compaction-f5itfyrli7px626f7uqs","reason":"on-send","used":800,"limit":1000,"follow_up":"message","message":"m1"}
+-- result --
+5 message.accepted {"message":"m1","content":"hello","synthetic":false,"by":"ada"}
+5 compaction.requested {"compaction":"compaction-f5itfyrli7px626f7uqs","reason":"on-send","used":800,"limit":1000,"follow_up":"message","message":"m1"}
 -- facts --
 6 compaction.started {"compaction":"$compaction"}
 7 session.orphaned {"reason":"owner-lost","incarnation":"17"}
-7/reconciler compaction.failed {"compaction":"$compaction","error":{"kind":"owner-lost","text":"x"}}
+7 by=reconciler compaction.failed {"compaction":"$compaction","error":{"kind":"owner-lost","text":"x"}}
 -- decide --
-look 9
--- at --
-9
--- decide --
-compaction.requested {"compaction":"compaction-fqinzd2wrtxxbgddo2yh","reason":"on-send","used":800,"limit":1000,"follow_up":"message","message":"m1"}
+look @9s
+-- decide @9s --
+8 compaction.requested {"compaction":"compaction-fqinzd2wrtxxbgddo2yh","reason":"on-send","used":800,"limit":1000,"follow_up":"message","message":"m1"}
 -- facts --
 10 session.claimed {"incarnation":"18"}
 10 compaction.started {"compaction":"$compaction"}
 11 compaction.completed {"compaction":"$compaction"}
 -- decide --
-turn.requested {"turn":"turn-osyazqsx7bsfmknnwmbd","cause":"follow-up","message":"m1","compaction":"compaction-fqinzd2wrtxxbgddo2yh"}
+12 turn.requested {"turn":"turn-osyazqsx7bsfmknnwmbd","cause":"follow-up","message":"m1","compaction":"compaction-fqinzd2wrtxxbgddo2yh"}

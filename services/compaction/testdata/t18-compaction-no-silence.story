@@ -3,43 +3,33 @@ It is no silence while nobody has taken the compaction, while a call runs, or wh
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000,"policy":{"stall_after_s":60}}
 2 tool.started {"call":"c1","name":"index","background":true}
--- wish --
+-- request --
 compact {"by":"ada"}
--- comes to --
-compaction.requested {"compaction":"compaction-twjsel7v5jm4xf4rogsh","reason":"manual","used":0,"limit":1000}
--- at --
-9000
--- decide --
-nothing
+-- result --
+3 compaction.requested {"compaction":"compaction-twjsel7v5jm4xf4rogsh","reason":"manual","used":0,"limit":1000}
+-- decide @9000s --
+(none)
 -- facts --
 9001 compaction.started {"compaction":"$compaction"}
 9002 tool.started {"call":"c2","name":"bash"}
--- at --
-90000
--- decide --
-nothing
+-- decide @90000s --
+(none)
 -- facts --
 90001 tool.completed {"call":"c2"}
 90002 prompt.requested {"prompt":"p1","kind":"question","delivery":"callback"}
--- at --
-95000
--- decide --
-nothing
+-- decide @95000s --
+(none)
 -- facts --
-95001/ledger prompt.dismissed {"prompt":"p1","by":"ada"}
+95001 by=ledger prompt.dismissed {"prompt":"p1","by":"ada"}
 -- decide --
-watch 95061
+watch @95061s
 -- facts --
-95060/reconciler session.orphaned {"incarnation":"17","reason":"lease-ended"}
--- at --
-99000
--- decide --
-nothing
+95060 by=reconciler session.orphaned {"incarnation":"17","reason":"lease-ended"}
+-- decide @99000s --
+(none)
 -- facts --
 99001 session.claimed {"incarnation":"18"}
--- at --
-99900
--- decide --
-nothing
+-- decide @99900s --
+(none)
 -- state --
-seq=99001 compacting owned-by=18 compaction=running,manual
+compacting owned-by=18 call=c1 prompt=p1,dismissed compaction=running,manual

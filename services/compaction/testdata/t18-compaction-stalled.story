@@ -5,40 +5,34 @@ A compaction whose harness hangs in it fails after stall_after without a fact or
 2 turn.started {"turn":"t1","cause":"message"}
 3 usage.reported {"turn":"t1","model":"m","tokens":{"input":800}}
 4 turn.completed {"turn":"t1"}
--- wish --
+-- request --
 send {"message":"m1","content":"hello","by":"ada"}
--- comes to --
-message.accepted {"message":"m1","content":"hello","synthetic":false,"by":"ada"}
-compaction.requested {"compaction":"compaction-f5itfyrli7px626f7uqs","reason":"on-send","used":800,"limit":1000,"follow_up":"message","message":"m1"}
+-- result --
+5 message.accepted {"message":"m1","content":"hello","synthetic":false,"by":"ada"}
+5 compaction.requested {"compaction":"compaction-f5itfyrli7px626f7uqs","reason":"on-send","used":800,"limit":1000,"follow_up":"message","message":"m1"}
 -- facts --
 6 compaction.started {"compaction":"$compaction"}
 -- decide --
-watch 66
+watch @66s
 -- progress --
-50
--- at --
-66
--- decide --
-watch 110
--- at --
-110
--- decide --
-compaction.failed {"compaction":"compaction-f5itfyrli7px626f7uqs","error":{"kind":"stalled","text":"nothing was heard of it for 1m0s"}}
-look 112
+@50s
+-- decide @66s --
+watch @110s
+-- decide @110s --
+7 compaction.failed {"compaction":"compaction-f5itfyrli7px626f7uqs","error":{"kind":"stalled","text":"nothing was heard of it for 1m0s"}}
+look @112s
 -- state --
-seq=7 queued owned-by=17 last=t1,completed queued=m1 compacted=failed,1 used=800/1000 warn=true
+queued owned-by=17 last=t1,completed queued=m1 compacted=failed,failures=1 used=800/1000 warn
 -- facts --
-late 112 compaction.completed {"compaction":"$last-compaction"}
--- at --
-112
+112 late compaction.completed {"compaction":"$last-compaction"}
 -- decide --
-compaction.requested {"compaction":"compaction-2wnyltyoltxenoq634xj","reason":"on-send","used":800,"limit":1000,"follow_up":"message","message":"m1"}
+113 compaction.requested {"compaction":"compaction-2wnyltyoltxenoq634xj","reason":"on-send","used":800,"limit":1000,"follow_up":"message","message":"m1"}
 -- facts --
-late 114 compaction.completed {"compaction":"$last-compaction"}
+114 late compaction.completed {"compaction":"$last-compaction"}
 115 compaction.started {"compaction":"$compaction"}
-late 116 compaction.failed {"compaction":"$last-compaction","error":{"kind":"server_error","text":"x"}}
+116 late compaction.failed {"compaction":"$last-compaction","error":{"kind":"server_error","text":"x"}}
 117 compaction.completed {"compaction":"$compaction","used_after":100}
 -- decide --
-turn.requested {"turn":"turn-tcwho3g5nltx7dtgbj2d","cause":"follow-up","message":"m1","compaction":"compaction-2wnyltyoltxenoq634xj"}
+118 turn.requested {"turn":"turn-tcwho3g5nltx7dtgbj2d","cause":"follow-up","message":"m1","compaction":"compaction-2wnyltyoltxenoq634xj"}
 -- state --
-seq=118 queued owned-by=17 last=t1,completed queued=m1 pending=follow-up,m1 compacted=completed,0
+queued owned-by=17 last=t1,completed queued=m1 requested=turn-tcwho3g5nltx7dtgbj2d,follow-up,message=m1 compacted=completed

@@ -2,45 +2,45 @@ A message under an id that was used: the same content is a success with its plac
 
 -- facts --
 1 session.opened {"incarnation":"17"}
--- wish --
+-- request --
 send {"message":"m1","content":{"a":1,"b":[2]},"by":"ada"}
--- comes to --
-message.accepted {"message":"m1","content":{"a":1,"b":[2]},"synthetic":false,"by":"ada"}
-turn.requested {"turn":"turn-whvbmfh2pdd47osuipxj","cause":"message","message":"m1"}
--- wish --
+-- result --
+2 message.accepted {"message":"m1","content":{"a":1,"b":[2]},"synthetic":false,"by":"ada"}
+2 turn.requested {"turn":"turn-whvbmfh2pdd47osuipxj","cause":"message","message":"m1"}
+-- request --
 send {"message":"m1","content":{"b":[2], "a":1},"by":"ada"}
--- comes to --
-done at 2
--- wish --
+-- result --
+nothing to append, see 2
+-- request --
 send {"message":"m1","content":{"a":2},"by":"ada"}
--- comes to --
+-- result --
 409 message m1 was sent with another content: choose another id
-  {"status":"queued","at":"2026-03-01T12:00:01Z","seq":2}
--- wish --
+  {"status":"queued","at":"@1s","seq":2}
+-- request --
 send {"message":"m1","ref":"o1","by":"ada"}
--- comes to --
+-- result --
 409 message m1 was sent with another content: choose another id
-  {"status":"queued","at":"2026-03-01T12:00:01Z","seq":2}
+  {"status":"queued","at":"@1s","seq":2}
 -- facts --
-3 turn.started {"turn":"$turn","cause":"message"}
--- wish --
+3 turn.started {"turn":"$requested","cause":"message"}
+-- request --
 send {"message":"m1","content":{"a":1,"b":[2]},"by":"ada"}
--- comes to --
-done at 2
--- wish --
+-- result --
+nothing to append, see 2
+-- request --
 send {"message":"m1","content":"x","by":"ada"}
--- comes to --
+-- result --
 409 message m1 was sent with another content: choose another id
-  {"status":"delivered","at":"2026-03-01T12:00:03Z","seq":2}
--- wish --
+  {"status":"delivered","at":"@3s","seq":2}
+-- request --
 send {"message":"m2","content":"x","by":"ada"}
--- comes to --
-message.accepted {"message":"m2","content":"x","synthetic":false,"by":"ada"}
--- wish --
+-- result --
+4 message.accepted {"message":"m2","content":"x","synthetic":false,"by":"ada"}
+-- request --
 withdraw {"message":"m2","by":"ada"}
--- comes to --
-message.withdrawn {"message":"m2","by":"ada"}
--- wish --
+-- result --
+5 message.withdrawn {"message":"m2","by":"ada"}
+-- request --
 send {"message":"m2","content":"x","by":"ada"}
--- comes to --
-done at 4
+-- result --
+nothing to append, see 4

@@ -5,14 +5,12 @@ requests no continuation: the turn of a live owner is not taken from it (P12, R7
 1 session.opened {"incarnation":"17"}
 2 turn.started {"turn":"t1","cause":"message"}
 3 prompt.requested {"prompt":"p1","turn":"t1","kind":"question","delivery":"tool-result","questions":[{"id":"q","question":"Which?"}]}
-4/ledger prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"user-1"}
+4 by=ledger prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"user-1"}
 5 session.claimed {"incarnation":"18"}
 6 turn.started {"turn":"t1","cause":"message"}
 -- owner --
 alive
--- at --
-60
--- decide --
-nothing
+-- decide @60s --
+(none)
 -- state --
-s running owned-by=18 turn=t1 prompt=p1,answered
+running owned-by=18 turn=t1,message prompt=p1,answered

@@ -9,10 +9,8 @@ A question whose answer is the call's output stays open, with its call and its t
 5 prompt.requested {"prompt":"p1","turn":"t1","call":"ask","kind":"question","delivery":"tool-result","questions":[{"id":"q","question":"Which?"}]}
 -- owner --
 dead
--- at --
-60
--- decide --
-s session.orphaned {"reason":"owner-lost","incarnation":"17"}
-s tool.interrupted {"call":"c1","reason":"owner-lost","outcome":"unknown"}
+-- decide @60s --
+6 session.orphaned {"reason":"owner-lost","incarnation":"17"}
+6 tool.interrupted {"call":"c1","reason":"owner-lost","outcome":"unknown"}
 -- state --
-s waiting turn=t1 call=ask prompt=p1,awaiting
+waiting turn=t1,message call=ask prompt=p1,awaiting

@@ -8,16 +8,14 @@ turn is run by its owner and is not continued by another (P12, R7).
 3 tool.started {"call":"c2","turn":"t1","name":"ask"}
 3 prompt.requested {"prompt":"p1","turn":"t1","call":"c1","kind":"question","delivery":"tool-result"}
 3 prompt.requested {"prompt":"p2","turn":"t1","call":"c2","kind":"question","delivery":"tool-result"}
-4/ledger prompt.answered {"prompt":"p2","answers":[],"by":"user-1"}
+4 by=ledger prompt.answered {"prompt":"p2","answers":[],"by":"user-1"}
 5 session.claimed {"incarnation":"18"}
 5 tool.started {"call":"c1","turn":"t1","name":"ask"}
 5 prompt.requested {"prompt":"p1","turn":"t1","call":"c1","kind":"question","delivery":"tool-result"}
-6/ledger prompt.answered {"prompt":"p1","answers":[],"by":"user-1"}
+6 by=ledger prompt.answered {"prompt":"p1","answers":[],"by":"user-1"}
 -- owner --
 alive
--- at --
-10
--- decide --
-s tool.completed {"call":"c2","output":{"questions":[],"answers":[]},"synthetic":true}
+-- decide @10s --
+7 tool.completed {"call":"c2","output":{"questions":[],"answers":[]},"synthetic":true}
 -- state --
-s running owned-by=18 turn=t1 call=c1 prompt=p1,answered
+running owned-by=18 turn=t1,message call=c1 prompt=p1,answered

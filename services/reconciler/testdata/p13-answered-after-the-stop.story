@@ -7,22 +7,22 @@ answer. An answer of before the stop was overtaken by it: nothing begins by itse
 2 turn.started {"turn":"t1","cause":"message","message":"m1"}
 3 prompt.requested {"prompt":"before","turn":"t1","kind":"question","delivery":"callback","on_owner_loss":"keep","questions":[{"id":"q","question":"Which?"}]}
 4 prompt.requested {"prompt":"after","turn":"t1","kind":"question","delivery":"callback","on_owner_loss":"keep","questions":[{"id":"q","question":"When?"}]}
-5/ledger prompt.answered {"prompt":"before","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"user-1"}
-6/ledger turn.stop_requested {"turn":"t1","actor":"person","by":"user-1"}
-7/ledger prompt.answered {"prompt":"after","answers":[{"question":"q","selected":[],"text":"now"}],"by":"user-1"}
+5 by=ledger prompt.answered {"prompt":"before","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"user-1"}
+6 by=ledger turn.stop_requested {"turn":"t1","actor":"person","by":"user-1"}
+7 by=ledger prompt.answered {"prompt":"after","answers":[{"question":"q","selected":[],"text":"now"}],"by":"user-1"}
 -- owner --
 alive
 -- decide --
-nothing
+(none)
 -- facts --
 8 turn.stopped {"turn":"t1","actor":"person"}
 -- decide --
-s turn.requested {"turn":"turn-lngoyu2eok5aaqfbqh5f","cause":"answer","of_turn":"t1","message":"m1","prompt":"after","prompts":["before","after"]}
+9 turn.requested {"turn":"turn-lngoyu2eok5aaqfbqh5f","cause":"answer","of_turn":"t1","message":"m1","prompt":"after","prompts":["before","after"]}
 -- state --
-s queued owned-by=17 last=t1,stopped, prompt=after,answered prompt=before,answered pending=answer
+queued owned-by=17 last=t1,stopped prompt=after,answered prompt=before,answered requested=turn-lngoyu2eok5aaqfbqh5f,answer,of=t1,message=m1
 -- facts --
 12 turn.started {"turn":"u","cause":"answer","of_turn":"t1"}
-13/ledger turn.stop_requested {"turn":"u","actor":"person","by":"user-1"}
+13 by=ledger turn.stop_requested {"turn":"u","actor":"person","by":"user-1"}
 14 turn.stopped {"turn":"u","actor":"person"}
 -- decide --
-nothing
+(none)

@@ -6,14 +6,12 @@ output, and one continuation is requested (P13).
 2 turn.started {"turn":"t1","cause":"message","options":{"model":"m"}}
 3 tool.started {"call":"ask","turn":"t1","name":"question"}
 4 prompt.requested {"prompt":"p1","turn":"t1","call":"ask","kind":"question","delivery":"tool-result","questions":[{"id":"q","question":"Which?"}]}
-5/ledger prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"user-1"}
+5 by=ledger prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"user-1"}
 -- owner --
 dead
--- at --
-60
--- decide --
-s session.orphaned {"reason":"owner-lost","incarnation":"17"}
-s tool.completed {"call":"ask","output":{"questions":[{"id":"q","question":"Which?","options":[],"multi":false,"custom":false}],"answers":[{"question":"q","selected":[],"text":"blue"}]},"synthetic":true}
-s turn.requested {"turn":"turn-z3ao44pwarq65qsh3etl","cause":"answer","of_turn":"t1","options":{"model":"m"},"prompt":"p1","prompts":["p1"]}
+-- decide @60s --
+6 session.orphaned {"reason":"owner-lost","incarnation":"17"}
+6 tool.completed {"call":"ask","output":{"questions":[{"id":"q","question":"Which?","options":[],"multi":false,"custom":false}],"answers":[{"question":"q","selected":[],"text":"blue"}]},"synthetic":true}
+6 turn.requested {"turn":"turn-z3ao44pwarq65qsh3etl","cause":"answer","of_turn":"t1","options":{"model":"m"},"prompt":"p1","prompts":["p1"]}
 -- state --
-s queued turn=t1 pending=answer
+queued turn=t1,message requested=turn-z3ao44pwarq65qsh3etl,answer,of=t1

@@ -7,19 +7,17 @@ recovery requests a turn for the answer as soon as the new owner is ready, and o
 2 turn.started {"turn":"t1","cause":"message"}
 3 turn.completed {"turn":"t1"}
 4 prompt.requested {"prompt":"p1","kind":"question","delivery":"callback","on_owner_loss":"keep","questions":[{"id":"q","question":"Which?"}]}
-5/ledger prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"user-1"}
+5 by=ledger prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"user-1"}
 6 session.claimed {"incarnation":"18"}
 -- owner --
-starting 20
--- at --
-10
--- decide --
-s look 20
+starting @20s
+-- decide @10s --
+look @20s
 -- owner --
 alive
 -- decide --
-s turn.requested {"turn":"turn-6esm2htnyahzgxkuevnd","cause":"answer","prompt":"p1","prompts":["p1"]}
+7 turn.requested {"turn":"turn-6esm2htnyahzgxkuevnd","cause":"answer","prompt":"p1","prompts":["p1"]}
 -- state --
-s queued owned-by=18 last=t1,completed, prompt=p1,answered pending=answer
+queued owned-by=18 last=t1,completed prompt=p1,answered requested=turn-6esm2htnyahzgxkuevnd,answer
 -- decide --
-nothing
+(none)

@@ -6,23 +6,19 @@ answer: it finds the answer by the prompt's id and closes the call by itself, so
 2 turn.started {"turn":"t1","cause":"message"}
 3 tool.started {"call":"ask","turn":"t1","name":"question"}
 4 prompt.requested {"prompt":"p1","turn":"t1","call":"ask","kind":"question","delivery":"tool-result","questions":[{"id":"q","question":"Which?"}]}
-5/ledger prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"user-1"}
+5 by=ledger prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"user-1"}
 6 session.claimed {"incarnation":"18"}
 6 turn.started {"turn":"t1","cause":"message"}
 6 tool.started {"call":"ask","turn":"t1","name":"question"}
 -- owner --
 alive
--- at --
-10
--- decide --
-nothing
+-- decide @10s --
+(none)
 -- state --
-s running owned-by=18 turn=t1 call=ask prompt=p1,answered
+running owned-by=18 turn=t1,message call=ask prompt=p1,answered
 -- facts --
 11 tool.completed {"call":"ask","output":"blue"}
--- at --
-12
--- decide --
-nothing
+-- decide @12s --
+(none)
 -- state --
-s running owned-by=18 turn=t1
+running owned-by=18 turn=t1,message

@@ -7,18 +7,16 @@ writes the answer as the call's output and requests the continuation, which the 
 2 turn.started {"turn":"t1","cause":"message"}
 3 tool.started {"call":"ask","turn":"t1","name":"question"}
 4 prompt.requested {"prompt":"p1","turn":"t1","call":"ask","kind":"question","delivery":"tool-result","questions":[{"id":"q","question":"Which?"}]}
-5/ledger prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"user-1"}
+5 by=ledger prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"user-1"}
 6 session.claimed {"incarnation":"18"}
 -- owner --
-starting 20
--- at --
-10
--- decide --
-s look 20
+starting @20s
+-- decide @10s --
+look @20s
 -- owner --
 alive
 -- decide --
-s tool.completed {"call":"ask","output":{"questions":[{"id":"q","question":"Which?","options":[],"multi":false,"custom":false}],"answers":[{"question":"q","selected":[],"text":"blue"}]},"synthetic":true}
-s turn.requested {"turn":"turn-shfzy35gxxwiyxqjd2da","cause":"answer","of_turn":"t1","prompt":"p1","prompts":["p1"]}
+7 tool.completed {"call":"ask","output":{"questions":[{"id":"q","question":"Which?","options":[],"multi":false,"custom":false}],"answers":[{"question":"q","selected":[],"text":"blue"}]},"synthetic":true}
+7 turn.requested {"turn":"turn-shfzy35gxxwiyxqjd2da","cause":"answer","of_turn":"t1","prompt":"p1","prompts":["p1"]}
 -- state --
-s queued owned-by=18 turn=t1 pending=answer
+queued owned-by=18 turn=t1,message requested=turn-shfzy35gxxwiyxqjd2da,answer,of=t1

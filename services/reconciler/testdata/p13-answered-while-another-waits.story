@@ -7,13 +7,11 @@ An answer is delivered, and the conversation does not go on while another questi
 4 tool.started {"call":"a2","turn":"t1","name":"question"}
 5 prompt.requested {"prompt":"p1","turn":"t1","call":"a1","kind":"question","delivery":"tool-result","questions":[{"id":"q","question":"Which?"}]}
 6 prompt.requested {"prompt":"p2","turn":"t1","call":"a2","kind":"question","delivery":"tool-result","questions":[{"id":"q","question":"When?"}]}
-7/ledger prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"user-1"}
+7 by=ledger prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"user-1"}
 -- owner --
 dead
--- at --
-60
--- decide --
-s session.orphaned {"reason":"owner-lost","incarnation":"17"}
-s tool.completed {"call":"a1","output":{"questions":[{"id":"q","question":"Which?","options":[],"multi":false,"custom":false}],"answers":[{"question":"q","selected":[],"text":"blue"}]},"synthetic":true}
+-- decide @60s --
+8 session.orphaned {"reason":"owner-lost","incarnation":"17"}
+8 tool.completed {"call":"a1","output":{"questions":[{"id":"q","question":"Which?","options":[],"multi":false,"custom":false}],"answers":[{"question":"q","selected":[],"text":"blue"}]},"synthetic":true}
 -- state --
-s waiting turn=t1 call=a2 prompt=p2,awaiting
+waiting turn=t1,message call=a2 prompt=p2,awaiting

@@ -7,23 +7,23 @@ again. A decision with a receipt calls for nothing (P12, P13, V15).
 2 turn.started {"turn":"t1","cause":"message","message":"m1"}
 3 prompt.requested {"prompt":"p1","turn":"t1","kind":"question","delivery":"callback","on_owner_loss":"keep","blocking":false,"questions":[{"id":"q","question":"Which?"}]}
 4 prompt.requested {"prompt":"p2","turn":"t1","kind":"question","delivery":"callback","on_owner_loss":"keep","blocking":false,"questions":[{"id":"q","question":"When?"}]}
-5/ledger prompt.answered {"prompt":"p2","answers":[{"question":"q","selected":[],"text":"now"}],"by":"user-1"}
+5 by=ledger prompt.answered {"prompt":"p2","answers":[{"question":"q","selected":[],"text":"now"}],"by":"user-1"}
 6 prompt.delivered {"prompt":"p2"}
-7/ledger prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"user-1"}
+7 by=ledger prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"user-1"}
 -- owner --
 alive
 -- decide --
-nothing
+(none)
 -- facts --
 8 turn.completed {"turn":"t1"}
 -- decide --
-s turn.requested {"turn":"turn-tqfnrkzi2r5zemjof75r","cause":"answer","of_turn":"t1","prompt":"p1","prompts":["p1"]}
+9 turn.requested {"turn":"turn-tqfnrkzi2r5zemjof75r","cause":"answer","of_turn":"t1","prompt":"p1","prompts":["p1"]}
 -- state --
-s queued owned-by=17 last=t1,completed, prompt=p1,answered pending=answer
+queued owned-by=17 last=t1,completed prompt=p1,answered requested=turn-tqfnrkzi2r5zemjof75r,answer,of=t1
 -- decide --
-nothing
+(none)
 -- facts --
 12 turn.started {"turn":"u","cause":"answer","prompts":["p1"]}
 13 turn.completed {"turn":"u"}
 -- decide --
-nothing
+(none)

@@ -4,13 +4,11 @@ An answer that was to arrive as a message, undelivered: it travels with the cont
 1 session.opened {"incarnation":"17"}
 2 turn.started {"turn":"t1","cause":"message"}
 3 prompt.requested {"prompt":"p1","turn":"t1","kind":"plan","delivery":"message","questions":[{"id":"q","question":"Go on?"}]}
-4/ledger prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"yes"}],"by":"user-1"}
+4 by=ledger prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"yes"}],"by":"user-1"}
 -- owner --
 dead
--- at --
-60
--- decide --
-s session.orphaned {"reason":"owner-lost","incarnation":"17"}
-s turn.requested {"turn":"turn-hyh4ne5gxwnswizoobcy","cause":"answer","of_turn":"t1","prompt":"p1","prompts":["p1"]}
+-- decide @60s --
+5 session.orphaned {"reason":"owner-lost","incarnation":"17"}
+5 turn.requested {"turn":"turn-hyh4ne5gxwnswizoobcy","cause":"answer","of_turn":"t1","prompt":"p1","prompts":["p1"]}
 -- state --
-s queued turn=t1 prompt=p1,answered pending=answer
+queued turn=t1,message prompt=p1,answered requested=turn-hyh4ne5gxwnswizoobcy,answer,of=t1

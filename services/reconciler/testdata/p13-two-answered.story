@@ -7,16 +7,14 @@ Two answers undelivered, one rejected: each closes its call, and the conversatio
 4 tool.started {"call":"a2","turn":"t1","name":"edit"}
 5 prompt.requested {"prompt":"p1","turn":"t1","call":"a1","kind":"question","delivery":"tool-result","questions":[{"id":"q","question":"Which?"}]}
 6 prompt.requested {"prompt":"p2","turn":"t1","call":"a2","kind":"permission","delivery":"callback"}
-7/ledger prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"user-1"}
-8/ledger prompt.rejected {"prompt":"p2","text":"use the other file","by":"user-2"}
+7 by=ledger prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"user-1"}
+8 by=ledger prompt.rejected {"prompt":"p2","text":"use the other file","by":"user-2"}
 -- owner --
 dead
--- at --
-60
--- decide --
-s session.orphaned {"reason":"owner-lost","incarnation":"17"}
-s tool.completed {"call":"a1","output":{"questions":[{"id":"q","question":"Which?","options":[],"multi":false,"custom":false}],"answers":[{"question":"q","selected":[],"text":"blue"}]},"synthetic":true}
-s tool.failed {"call":"a2","error":{"kind":"rejected","text":"use the other file"},"synthetic":true}
-s turn.requested {"turn":"turn-tqfnrkzi2r5zemjof75r","cause":"answer","of_turn":"t1","prompt":"p1","prompts":["p1","p2"]}
+-- decide @60s --
+9 session.orphaned {"reason":"owner-lost","incarnation":"17"}
+9 tool.completed {"call":"a1","output":{"questions":[{"id":"q","question":"Which?","options":[],"multi":false,"custom":false}],"answers":[{"question":"q","selected":[],"text":"blue"}]},"synthetic":true}
+9 tool.failed {"call":"a2","error":{"kind":"rejected","text":"use the other file"},"synthetic":true}
+9 turn.requested {"turn":"turn-tqfnrkzi2r5zemjof75r","cause":"answer","of_turn":"t1","prompt":"p1","prompts":["p1","p2"]}
 -- state --
-s queued turn=t1 pending=answer
+queued turn=t1,message requested=turn-tqfnrkzi2r5zemjof75r,answer,of=t1

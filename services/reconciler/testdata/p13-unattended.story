@@ -5,19 +5,19 @@ has ended (P13, V15).
 -- facts --
 1 session.opened {"incarnation":"17"}
 2 prompt.requested {"prompt":"p1","kind":"question","delivery":"callback","on_owner_loss":"keep","questions":[{"id":"q","question":"Which?"}]}
-3/ledger prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"user-1"}
+3 by=ledger prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"user-1"}
 -- owner --
 alive
 -- decide --
-nothing
+(none)
 -- facts --
 4 turn.started {"turn":"t1","cause":"message","synthetic":true}
 5 prompt.unattended {"prompt":"p1"}
 -- decide --
-nothing
+(none)
 -- facts --
 6 turn.completed {"turn":"t1"}
 -- decide --
-s turn.requested {"turn":"turn-6esm2htnyahzgxkuevnd","cause":"answer","prompt":"p1","prompts":["p1"]}
+7 turn.requested {"turn":"turn-6esm2htnyahzgxkuevnd","cause":"answer","prompt":"p1","prompts":["p1"]}
 -- state --
-s queued owned-by=17 last=t1,completed, prompt=p1,answered pending=answer
+queued owned-by=17 last=t1,completed prompt=p1,answered requested=turn-6esm2htnyahzgxkuevnd,answer

@@ -6,14 +6,12 @@ that is requested has the message (P14).
 2 turn.started {"turn":"t1","cause":"message"}
 3 tool.started {"call":"ask","turn":"t1","name":"question"}
 4 prompt.requested {"prompt":"p1","turn":"t1","call":"ask","kind":"question","delivery":"tool-result","questions":[{"id":"q","question":"Which?"}]}
-5/compaction message.accepted {"message":"m2","content":"do something else","synthetic":false,"by":"user-1"}
+5 by=compaction message.accepted {"message":"m2","content":"do something else","synthetic":false,"by":"user-1"}
 -- owner --
 dead
--- at --
-60
--- decide --
-s session.orphaned {"reason":"owner-lost","incarnation":"17"}
-s tool.failed {"call":"ask","error":{"kind":"answered-in-chat","text":"answered in chat"},"synthetic":true}
-s turn.requested {"turn":"turn-z3ao44pwarq65qsh3etl","cause":"message","of_turn":"t1","message":"m2","prompt":"p1","prompts":["p1"]}
+-- decide @60s --
+6 session.orphaned {"reason":"owner-lost","incarnation":"17"}
+6 tool.failed {"call":"ask","error":{"kind":"answered-in-chat","text":"answered in chat"},"synthetic":true}
+6 turn.requested {"turn":"turn-z3ao44pwarq65qsh3etl","cause":"message","of_turn":"t1","message":"m2","prompt":"p1","prompts":["p1"]}
 -- state --
-s queued turn=t1 pending=message queued=1
+queued turn=t1,message queued=m2 requested=turn-z3ao44pwarq65qsh3etl,message,of=t1,message=m2

@@ -20,11 +20,9 @@ Its parent waits for the answer (P16).
 dead
 -- owner child --
 dead
--- at --
-60
--- decide --
-child session.orphaned {"reason":"owner-lost","incarnation":"17"}
-s session.orphaned {"reason":"owner-lost","incarnation":"17","waits_for":[{"call":"task1","child":"child"}]}
+-- decide @60s --
+child 14 session.orphaned {"reason":"owner-lost","incarnation":"17"}
+s 15 session.orphaned {"reason":"owner-lost","incarnation":"17","waits_for":[{"call":"task1","child":"child"}]}
 -- state --
-s waiting turn=t1 call=task1 holds=task1,child
+s waiting turn=t1,message call=task1 waits-for=task1,child
 child waiting last=k1,interrupted,owner-lost prompt=q1,awaiting

@@ -12,7 +12,7 @@ settled, the call ends with what became of it; the turn is run by its owner and 
 -- facts --
 7 session.claimed {"incarnation":"18"}
 7 prompt.requested {"prompt":"p1","turn":"t1","kind":"question","delivery":"callback","on_owner_loss":"keep"}
-8/ledger prompt.answered {"prompt":"p1","answers":[],"by":"user-1"}
+8 by=ledger prompt.answered {"prompt":"p1","answers":[],"by":"user-1"}
 9 prompt.delivered {"prompt":"p1"}
 -- facts child --
 10 session.claimed {"incarnation":"18"}
@@ -21,16 +21,12 @@ settled, the call ends with what became of it; the turn is run by its owner and 
 alive
 -- owner child --
 alive
--- at --
-60
--- decide --
-nothing
+-- decide @60s --
+(none)
 -- facts child --
 61 turn.completed {"turn":"k1"}
--- at --
-62
--- decide --
-s tool.completed {"call":"task1","output":{"child":"child","outcome":"completed","turn":"k1"},"synthetic":true}
+-- decide @62s --
+s 62 tool.completed {"call":"task1","output":{"child":"child","outcome":"completed","turn":"k1"},"synthetic":true}
 -- state --
-s running owned-by=18 turn=t1
-child idle owned-by=18 last=k1,completed,
+s running owned-by=18 turn=t1,message
+child idle owned-by=18 last=k1,completed

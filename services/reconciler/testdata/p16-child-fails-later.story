@@ -13,26 +13,20 @@ and its turn goes on (P16).
 dead
 -- owner child --
 dead
--- at --
-20
--- decide --
-child session.orphaned {"reason":"owner-lost","incarnation":"17"}
-s session.orphaned {"reason":"owner-lost","incarnation":"17","waits_for":[{"call":"task1","child":"child"}]}
+-- decide @20s --
+child 9 session.orphaned {"reason":"owner-lost","incarnation":"17"}
+s 10 session.orphaned {"reason":"owner-lost","incarnation":"17","waits_for":[{"call":"task1","child":"child"}]}
 -- facts child --
 30 session.claimed {"incarnation":"18"}
 31 turn.started {"turn":"k2","cause":"answer","of_turn":"k1","synthetic":true}
 32 turn.failed {"turn":"k2","error":{"kind":"model_refusal","text":"no"},"had_output":false}
 -- owner child --
 alive
--- at --
-33
--- decide --
-s look 34
--- at --
-34
--- decide --
-s tool.failed {"call":"task1","error":{"kind":"child-settled","text":"child session child failed: model_refusal no"},"synthetic":true}
-s turn.requested {"turn":"turn-hqqd5fanpu4zjsx67nxx","cause":"resume","of_turn":"t1"}
+-- decide @33s --
+s look @34s
+-- decide @34s --
+s 33 tool.failed {"call":"task1","error":{"kind":"child-settled","text":"child session child failed: model_refusal no"},"synthetic":true}
+s 33 turn.requested {"turn":"turn-hqqd5fanpu4zjsx67nxx","cause":"resume","of_turn":"t1"}
 -- state --
-s retrying turn=t1 pending=resume retry=starting
-child idle owned-by=18 last=k2,failed,model_refusal
+s retrying turn=t1,message requested=turn-hqqd5fanpu4zjsx67nxx,resume,of=t1 retry=starting,attempt=0,same=0,resumes=1
+child idle owned-by=18 last=k2,failed,model_refusal retry=,attempt=0,same=1,resumes=0

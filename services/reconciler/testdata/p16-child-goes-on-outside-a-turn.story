@@ -20,32 +20,26 @@ any work that somebody but retry has asked of it (P16).
 dead
 -- owner child --
 dead
--- at --
-60
--- decide --
-child session.orphaned {"reason":"owner-lost","incarnation":"17"}
-s session.orphaned {"reason":"owner-lost","incarnation":"17","waits_for":[{"call":"task1","child":"child"}]}
+-- decide @60s --
+child 14 session.orphaned {"reason":"owner-lost","incarnation":"17"}
+s 15 session.orphaned {"reason":"owner-lost","incarnation":"17","waits_for":[{"call":"task1","child":"child"}]}
 -- state --
-s waiting turn=t1 call=task1 holds=task1,child
+s waiting turn=t1,message call=task1 waits-for=task1,child
 child waiting last=k1,interrupted,owner-lost prompt=q1,awaiting
 -- facts child --
-70/ledger prompt.answered {"prompt":"q1","answers":[{"question":"a","selected":[],"text":"blue"}],"by":"user-1"}
-70/ledger turn.requested {"turn":"k2","cause":"answer","prompt":"q1"}
--- at --
-71
--- decide --
-nothing
+70 by=ledger prompt.answered {"prompt":"q1","answers":[{"question":"a","selected":[],"text":"blue"}],"by":"user-1"}
+70 by=ledger turn.requested {"turn":"k2","cause":"answer","prompt":"q1"}
+-- decide @71s --
+(none)
 -- state --
-s waiting turn=t1 call=task1 holds=task1,child
-child queued last=k1,interrupted,owner-lost prompt=q1,answered pending=answer
+s waiting turn=t1,message call=task1 waits-for=task1,child
+child queued last=k1,interrupted,owner-lost prompt=q1,answered requested=k2,answer
 -- facts child --
 72 session.claimed {"incarnation":"18"}
 73 turn.started {"turn":"k2","cause":"answer","prompt":"q1"}
 74 turn.completed {"turn":"k2"}
 -- owner child --
 alive
--- at --
-75
--- decide --
-s tool.completed {"call":"task1","output":{"child":"child","outcome":"completed","turn":"k2"},"synthetic":true}
-s turn.requested {"turn":"turn-edb2ufayhsfpsh2gcgxc","cause":"resume","of_turn":"t1"}
+-- decide @75s --
+s 75 tool.completed {"call":"task1","output":{"child":"child","outcome":"completed","turn":"k2"},"synthetic":true}
+s 75 turn.requested {"turn":"turn-edb2ufayhsfpsh2gcgxc","cause":"resume","of_turn":"t1"}

@@ -11,8 +11,8 @@ when that died, too. Its parent waits for it: what was interrupted is an older t
 6 session.orphaned {"reason":"owner-lost","incarnation":"16"}
 7 turn.interrupted {"turn":"k1","reason":"owner-lost"}
 8 session.claimed {"incarnation":"17"}
-9/compaction message.accepted {"message":"m2","content":"x","synthetic":true}
-9/compaction turn.requested {"turn":"k2","cause":"message","message":"m2"}
+9 by=compaction message.accepted {"message":"m2","content":"x","synthetic":true}
+9 by=compaction turn.requested {"turn":"k2","cause":"message","message":"m2"}
 -- facts --
 12 session.claimed {"incarnation":"17"}
 13 tool.started {"call":"task1","turn":"t1","name":"task"}
@@ -21,11 +21,9 @@ when that died, too. Its parent waits for it: what was interrupted is an older t
 dead
 -- owner child --
 dead
--- at --
-60
--- decide --
-child session.orphaned {"reason":"owner-lost","incarnation":"17"}
-s session.orphaned {"reason":"owner-lost","incarnation":"17","waits_for":[{"call":"task1","child":"child"}]}
+-- decide @60s --
+child 15 session.orphaned {"reason":"owner-lost","incarnation":"17"}
+s 16 session.orphaned {"reason":"owner-lost","incarnation":"17","waits_for":[{"call":"task1","child":"child"}]}
 -- state --
-s waiting turn=t1 call=task1 holds=task1,child
-child queued last=k1,interrupted,owner-lost pending=message queued=1
+s waiting turn=t1,message call=task1 waits-for=task1,child
+child queued last=k1,interrupted,owner-lost queued=m2 requested=k2,message,message=m2

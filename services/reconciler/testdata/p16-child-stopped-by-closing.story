@@ -12,18 +12,14 @@ The waiting child is closed by a person: the parent's call fails with that, and 
 dead
 -- owner child --
 dead
--- at --
-20
--- decide --
-child session.orphaned {"reason":"owner-lost","incarnation":"17"}
-s session.orphaned {"reason":"owner-lost","incarnation":"17","waits_for":[{"call":"task1","child":"child"}]}
+-- decide @20s --
+child 9 session.orphaned {"reason":"owner-lost","incarnation":"17"}
+s 10 session.orphaned {"reason":"owner-lost","incarnation":"17","waits_for":[{"call":"task1","child":"child"}]}
 -- facts child --
-30/ledger session.closed {"reason":"archived","by":"user-1"}
--- at --
-31
--- decide --
-s tool.failed {"call":"task1","error":{"kind":"child-settled","text":"child session child was stopped"},"synthetic":true}
-s turn.requested {"turn":"turn-hqqd5fanpu4zjsx67nxx","cause":"resume","of_turn":"t1"}
+30 by=ledger session.closed {"reason":"archived","by":"user-1"}
+-- decide @31s --
+s 31 tool.failed {"call":"task1","error":{"kind":"child-settled","text":"child session child was stopped"},"synthetic":true}
+s 31 turn.requested {"turn":"turn-hqqd5fanpu4zjsx67nxx","cause":"resume","of_turn":"t1"}
 -- state --
-s retrying turn=t1 pending=resume retry=starting
+s retrying turn=t1,message requested=turn-hqqd5fanpu4zjsx67nxx,resume,of=t1 retry=starting,attempt=0,same=0,resumes=1
 child closed last=k1,stopped,session-closed

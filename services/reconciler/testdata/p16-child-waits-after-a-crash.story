@@ -22,19 +22,15 @@ Its parent waits for it: what was interrupted is an older turn (P16).
 dead
 -- owner child --
 dead
--- at --
-60
--- decide --
-child session.orphaned {"reason":"owner-lost","incarnation":"17"}
-s session.orphaned {"reason":"owner-lost","incarnation":"17","waits_for":[{"call":"task1","child":"child"}]}
+-- decide @60s --
+child 15 session.orphaned {"reason":"owner-lost","incarnation":"17"}
+s 16 session.orphaned {"reason":"owner-lost","incarnation":"17","waits_for":[{"call":"task1","child":"child"}]}
 -- state --
-s waiting turn=t1 call=task1 holds=task1,child
-child waiting turn=k2 last=k1,interrupted,owner-lost call=ask prompt=q1,awaiting
+s waiting turn=t1,message call=task1 waits-for=task1,child
+child waiting turn=k2,resume last=k1,interrupted,owner-lost call=ask prompt=q1,awaiting
 -- facts child --
-70/ledger prompt.answered {"prompt":"q1","answers":[{"question":"a","selected":[],"text":"blue"}],"by":"user-1"}
-70/ledger tool.completed {"call":"ask","synthetic":true}
-70/ledger turn.requested {"turn":"k3","cause":"answer","of_turn":"k2","prompt":"q1"}
--- at --
-71
--- decide --
-nothing
+70 by=ledger prompt.answered {"prompt":"q1","answers":[{"question":"a","selected":[],"text":"blue"}],"by":"user-1"}
+70 by=ledger tool.completed {"call":"ask","synthetic":true}
+70 by=ledger turn.requested {"turn":"k3","cause":"answer","of_turn":"k2","prompt":"q1"}
+-- decide @71s --
+(none)

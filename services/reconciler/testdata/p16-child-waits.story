@@ -15,39 +15,31 @@ settled, the call above is closed with what became of it, and its turn goes on, 
 dead
 -- owner child --
 dead
--- at --
-60
--- decide --
-child session.orphaned {"reason":"owner-lost","incarnation":"17"}
-s session.orphaned {"reason":"owner-lost","incarnation":"17","waits_for":[{"call":"task1","child":"child"}]}
-s tool.interrupted {"call":"c1","reason":"owner-lost","outcome":"unknown"}
+-- decide @60s --
+child 9 session.orphaned {"reason":"owner-lost","incarnation":"17"}
+s 10 session.orphaned {"reason":"owner-lost","incarnation":"17","waits_for":[{"call":"task1","child":"child"}]}
+s 10 tool.interrupted {"call":"c1","reason":"owner-lost","outcome":"unknown"}
 -- state --
-s waiting turn=t1 call=task1 holds=task1,child
-child waiting turn=k1 call=ask prompt=p1,awaiting
+s waiting turn=t1,message call=task1 waits-for=task1,child
+child waiting turn=k1,message call=ask prompt=p1,awaiting
 -- facts child --
-70/ledger prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"user-1"}
-70/ledger tool.completed {"call":"ask","synthetic":true}
-70/ledger turn.requested {"turn":"k2","cause":"answer","of_turn":"k1","prompt":"p1"}
--- at --
-71
--- decide --
-nothing
+70 by=ledger prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"user-1"}
+70 by=ledger tool.completed {"call":"ask","synthetic":true}
+70 by=ledger turn.requested {"turn":"k2","cause":"answer","of_turn":"k1","prompt":"p1"}
+-- decide @71s --
+(none)
 -- facts child --
 72 session.claimed {"incarnation":"18"}
 73 turn.started {"turn":"k2","cause":"answer","of_turn":"k1","synthetic":true}
 -- owner child --
 alive
--- at --
-74
--- decide --
-nothing
+-- decide @74s --
+(none)
 -- facts child --
 75 turn.completed {"turn":"k2"}
--- at --
-76
--- decide --
-s tool.completed {"call":"task1","output":{"child":"child","outcome":"completed","turn":"k2"},"synthetic":true}
-s turn.requested {"turn":"turn-hqqd5fanpu4zjsx67nxx","cause":"resume","of_turn":"t1"}
+-- decide @76s --
+s 76 tool.completed {"call":"task1","output":{"child":"child","outcome":"completed","turn":"k2"},"synthetic":true}
+s 76 turn.requested {"turn":"turn-hqqd5fanpu4zjsx67nxx","cause":"resume","of_turn":"t1"}
 -- state --
-s retrying turn=t1 pending=resume retry=starting
-child idle owned-by=18 last=k2,completed,
+s retrying turn=t1,message requested=turn-hqqd5fanpu4zjsx67nxx,resume,of=t1 retry=starting,attempt=0,same=0,resumes=1
+child idle owned-by=18 last=k2,completed

@@ -13,22 +13,18 @@ R14).
 dead
 -- owner child --
 dead
--- at --
-20
--- decide --
-child session.orphaned {"reason":"owner-lost","incarnation":"17"}
-s session.orphaned {"reason":"owner-lost","incarnation":"17","waits_for":[{"call":"task1","child":"child"}]}
+-- decide @20s --
+child 9 session.orphaned {"reason":"owner-lost","incarnation":"17"}
+s 10 session.orphaned {"reason":"owner-lost","incarnation":"17","waits_for":[{"call":"task1","child":"child"}]}
 -- facts child --
 30 session.claimed {"incarnation":"18"}
 31 turn.started {"turn":"k2","cause":"answer","of_turn":"k1","synthetic":true}
 32 turn.completed {"turn":"k2"}
 -- owner child --
 alive
--- at --
-40
--- decide --
-s tool.completed {"call":"task1","output":{"child":"child","outcome":"completed","turn":"k2"},"synthetic":true}
-s turn.interrupted {"turn":"t1","reason":"owner-lost"}
+-- decide @40s --
+s 33 tool.completed {"call":"task1","output":{"child":"child","outcome":"completed","turn":"k2"},"synthetic":true}
+s 33 turn.interrupted {"turn":"t1","reason":"owner-lost"}
 -- state --
 s interrupted last=t1,interrupted,owner-lost
-child idle owned-by=18 last=k2,completed,
+child idle owned-by=18 last=k2,completed

@@ -12,19 +12,15 @@ who stops the turn waits for no child (P16, R16, R18).
 7 session.released {}
 -- owner child --
 alive
--- at --
-20
+-- decide @20s --
+s 8 session.orphaned {"reason":"owner-lost","incarnation":"17","waits_for":[{"call":"task1","child":"child"}]}
 -- decide --
-s session.orphaned {"reason":"owner-lost","incarnation":"17","waits_for":[{"call":"task1","child":"child"}]}
--- decide --
-nothing
+(none)
 -- facts --
-30/ledger turn.stop_requested {"turn":"t1","actor":"person","by":"user-1"}
--- at --
-31
--- decide --
-s tool.interrupted {"call":"task1","reason":"shutdown","outcome":"unknown"}
-s turn.stopped {"turn":"t1","actor":"person"}
+30 by=ledger turn.stop_requested {"turn":"t1","actor":"person","by":"user-1"}
+-- decide @31s --
+s 31 tool.interrupted {"call":"task1","reason":"shutdown","outcome":"unknown"}
+s 31 turn.stopped {"turn":"t1","actor":"person"}
 -- state --
-s idle last=t1,stopped,
-child running owned-by=18 turn=k1
+s idle last=t1,stopped
+child running owned-by=18 turn=k1,message

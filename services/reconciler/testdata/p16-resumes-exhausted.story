@@ -13,13 +13,11 @@ interrupted (P16, V8).
 dead
 -- owner child --
 dead
--- at --
-60
--- decide --
-child session.orphaned {"reason":"owner-lost","incarnation":"17"}
-s session.orphaned {"reason":"owner-lost","incarnation":"17"}
-s tool.completed {"call":"task1","output":{"child":"child","outcome":"completed","turn":"k1"},"synthetic":true}
-s turn.interrupted {"turn":"t1","reason":"owner-lost"}
+-- decide @60s --
+child 7 session.orphaned {"reason":"owner-lost","incarnation":"17"}
+s 8 session.orphaned {"reason":"owner-lost","incarnation":"17"}
+s 8 tool.completed {"call":"task1","output":{"child":"child","outcome":"completed","turn":"k1"},"synthetic":true}
+s 8 turn.interrupted {"turn":"t1","reason":"owner-lost"}
 -- state --
 s interrupted last=t1,interrupted,owner-lost
-child idle last=k1,completed,
+child idle last=k1,completed

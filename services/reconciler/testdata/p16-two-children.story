@@ -18,15 +18,13 @@ dead
 dead
 -- owner b --
 dead
--- at --
-20
--- decide --
-a session.orphaned {"reason":"owner-lost","incarnation":"17"}
-b session.orphaned {"reason":"owner-lost","incarnation":"17"}
-b turn.interrupted {"turn":"k2","reason":"owner-lost"}
-s session.orphaned {"reason":"owner-lost","incarnation":"17","waits_for":[{"call":"task1","child":"a"}]}
-s tool.interrupted {"call":"task2","reason":"owner-lost","outcome":"unknown"}
+-- decide @20s --
+a 10 session.orphaned {"reason":"owner-lost","incarnation":"17"}
+b 11 session.orphaned {"reason":"owner-lost","incarnation":"17"}
+b 11 turn.interrupted {"turn":"k2","reason":"owner-lost"}
+s 12 session.orphaned {"reason":"owner-lost","incarnation":"17","waits_for":[{"call":"task1","child":"a"}]}
+s 12 tool.interrupted {"call":"task2","reason":"owner-lost","outcome":"unknown"}
 -- state --
-s waiting turn=t1 call=task1 holds=task1,a
-a waiting turn=k1 prompt=p1,awaiting
+s waiting turn=t1,message call=task1 waits-for=task1,a
+a waiting turn=k1,message prompt=p1,awaiting
 b interrupted last=k2,interrupted,owner-lost

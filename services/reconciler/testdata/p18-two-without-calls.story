@@ -5,14 +5,12 @@ Two questions without calls are answered before anything is recovered: the one c
 2 turn.started {"turn":"t1","cause":"message","message":"m1"}
 3 prompt.requested {"prompt":"p1","turn":"t1","kind":"question","delivery":"tool-result","questions":[{"id":"q","question":"Which?"}]}
 4 prompt.requested {"prompt":"p2","turn":"t1","kind":"question","delivery":"tool-result","questions":[{"id":"q","question":"When?"}]}
-5/ledger prompt.answered {"prompt":"p2","answers":[{"question":"q","selected":[],"text":"now"}],"by":"user-1"}
-6/ledger prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"user-1"}
+5 by=ledger prompt.answered {"prompt":"p2","answers":[{"question":"q","selected":[],"text":"now"}],"by":"user-1"}
+6 by=ledger prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"user-1"}
 -- owner --
 dead
--- at --
-60
--- decide --
-s session.orphaned {"reason":"owner-lost","incarnation":"17"}
-s turn.requested {"turn":"turn-shfzy35gxxwiyxqjd2da","cause":"answer","of_turn":"t1","message":"m1","prompt":"p1","prompts":["p2","p1"]}
+-- decide @60s --
+7 session.orphaned {"reason":"owner-lost","incarnation":"17"}
+7 turn.requested {"turn":"turn-shfzy35gxxwiyxqjd2da","cause":"answer","of_turn":"t1","message":"m1","prompt":"p1","prompts":["p2","p1"]}
 -- state --
-s queued turn=t1 prompt=p1,answered prompt=p2,answered pending=answer
+queued turn=t1,message prompt=p1,answered prompt=p2,answered requested=turn-shfzy35gxxwiyxqjd2da,answer,of=t1,message=m1

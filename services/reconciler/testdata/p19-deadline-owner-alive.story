@@ -5,16 +5,12 @@ call itself (P19).
 1 session.opened {"incarnation":"17"}
 2 turn.started {"turn":"t1","cause":"message"}
 3 tool.started {"call":"ask","turn":"t1","name":"question"}
-4 prompt.requested {"prompt":"p1","turn":"t1","call":"ask","kind":"question","delivery":"tool-result","deadline":"2026-03-01T12:00:30Z","questions":[{"id":"q","question":"Which?"}]}
+4 prompt.requested {"prompt":"p1","turn":"t1","call":"ask","kind":"question","delivery":"tool-result","deadline":"@30s","questions":[{"id":"q","question":"Which?"}]}
 -- owner --
 alive
--- at --
-29
--- decide --
-s look 30
--- at --
-30
--- decide --
-s prompt.expired {"prompt":"p1","reason":"deadline"}
+-- decide @29s --
+look @30s
+-- decide @30s --
+5 prompt.expired {"prompt":"p1","reason":"deadline"}
 -- state --
-s running owned-by=17 turn=t1 call=ask prompt=p1,expired
+running owned-by=17 turn=t1,message call=ask prompt=p1,expired

@@ -10,14 +10,12 @@ interrupted, which no projection takes for success, failure or a person's stop (
 6 prompt.requested {"prompt":"p1","turn":"t1","call":"c2","kind":"permission","delivery":"callback"}
 -- owner --
 dead
--- at --
-60
--- decide --
-s session.orphaned {"reason":"owner-lost","incarnation":"17"}
-s prompt.expired {"prompt":"p1","reason":"owner-lost"}
-s tool.interrupted {"call":"c1","reason":"owner-lost","outcome":"unknown"}
-s tool.interrupted {"call":"c2","reason":"owner-lost","outcome":"unknown"}
-s tool.interrupted {"call":"c3","reason":"owner-lost","outcome":"unknown"}
-s turn.interrupted {"turn":"t1","reason":"owner-lost"}
+-- decide @60s --
+7 session.orphaned {"reason":"owner-lost","incarnation":"17"}
+7 prompt.expired {"prompt":"p1","reason":"owner-lost"}
+7 tool.interrupted {"call":"c1","reason":"owner-lost","outcome":"unknown"}
+7 tool.interrupted {"call":"c2","reason":"owner-lost","outcome":"unknown"}
+7 tool.interrupted {"call":"c3","reason":"owner-lost","outcome":"unknown"}
+7 turn.interrupted {"turn":"t1","reason":"owner-lost"}
 -- state --
-s interrupted last=t1,interrupted,owner-lost
+interrupted last=t1,interrupted,owner-lost

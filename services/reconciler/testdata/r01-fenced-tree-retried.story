@@ -13,12 +13,10 @@ on. The parent does not wait for that: what fell together is interrupted togethe
 -- facts child --
 7 session.orphaned {"reason":"owner-lost","incarnation":"17"}
 8 turn.interrupted {"turn":"k1","reason":"owner-lost"}
-9 retry.scheduled {"turn":"k1","attempt":1,"delay_ms":2000,"due_at":"2026-01-01T00:00:11Z","error":{"kind":"interrupted","text":"owner-lost"}}
--- at --
-9
+9 retry.scheduled {"turn":"k1","attempt":1,"delay_ms":2000,"due_at":"@11s","error":{"kind":"interrupted","text":"owner-lost"}}
 -- decide --
-s tool.interrupted {"call":"task1","reason":"owner-lost","outcome":"unknown"}
-s turn.interrupted {"turn":"t1","reason":"owner-lost"}
+s 10 tool.interrupted {"call":"task1","reason":"owner-lost","outcome":"unknown"}
+s 10 turn.interrupted {"turn":"t1","reason":"owner-lost"}
 -- state --
 s interrupted last=t1,interrupted,owner-lost
-child retrying last=k1,interrupted,owner-lost retry=scheduled
+child retrying last=k1,interrupted,owner-lost retry=scheduled,attempt=1,same=0,resumes=0,due=@11s

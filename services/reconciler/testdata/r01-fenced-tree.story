@@ -12,12 +12,10 @@ a child that fell together with its parent lets the parent's turn be interrupted
 6 session.orphaned {"reason":"owner-lost","incarnation":"17","waits_for":[{"call":"task1","child":"child"}]}
 -- facts child --
 7 session.orphaned {"reason":"owner-lost","incarnation":"17"}
--- at --
-8
--- decide --
-child turn.interrupted {"turn":"k1","reason":"owner-lost"}
-s tool.interrupted {"call":"task1","reason":"owner-lost","outcome":"unknown"}
-s turn.interrupted {"turn":"t1","reason":"owner-lost"}
+-- decide @8s --
+child 8 turn.interrupted {"turn":"k1","reason":"owner-lost"}
+s 9 tool.interrupted {"call":"task1","reason":"owner-lost","outcome":"unknown"}
+s 9 turn.interrupted {"turn":"t1","reason":"owner-lost"}
 -- state --
 s interrupted last=t1,interrupted,owner-lost
 child interrupted last=k1,interrupted,owner-lost

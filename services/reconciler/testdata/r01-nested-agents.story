@@ -19,18 +19,16 @@ dead
 dead
 -- owner grandchild --
 dead
--- at --
-60
--- decide --
-grandchild session.orphaned {"reason":"owner-lost","incarnation":"17"}
-grandchild tool.interrupted {"call":"bash1","reason":"owner-lost","outcome":"unknown"}
-grandchild turn.interrupted {"turn":"g1","reason":"owner-lost"}
-child session.orphaned {"reason":"owner-lost","incarnation":"17"}
-child tool.interrupted {"call":"task2","reason":"owner-lost","outcome":"unknown"}
-child turn.interrupted {"turn":"k1","reason":"owner-lost"}
-s session.orphaned {"reason":"owner-lost","incarnation":"17"}
-s tool.interrupted {"call":"task1","reason":"owner-lost","outcome":"unknown"}
-s turn.interrupted {"turn":"t1","reason":"owner-lost"}
+-- decide @60s --
+grandchild 10 session.orphaned {"reason":"owner-lost","incarnation":"17"}
+grandchild 10 tool.interrupted {"call":"bash1","reason":"owner-lost","outcome":"unknown"}
+grandchild 10 turn.interrupted {"turn":"g1","reason":"owner-lost"}
+child 11 session.orphaned {"reason":"owner-lost","incarnation":"17"}
+child 11 tool.interrupted {"call":"task2","reason":"owner-lost","outcome":"unknown"}
+child 11 turn.interrupted {"turn":"k1","reason":"owner-lost"}
+s 12 session.orphaned {"reason":"owner-lost","incarnation":"17"}
+s 12 tool.interrupted {"call":"task1","reason":"owner-lost","outcome":"unknown"}
+s 12 turn.interrupted {"turn":"t1","reason":"owner-lost"}
 -- state --
 s interrupted last=t1,interrupted,owner-lost
 child interrupted last=k1,interrupted,owner-lost

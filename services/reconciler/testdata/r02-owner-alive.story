@@ -7,9 +7,7 @@ Nothing is taken from an owner that may be alive, whatever else died (R2, N4).
 4 prompt.requested {"prompt":"p1","turn":"t1","call":"c1","kind":"permission","delivery":"callback"}
 -- owner --
 alive
--- at --
-4000
--- decide --
-nothing
+-- decide @4000s --
+(none)
 -- state --
-s waiting owned-by=18 turn=t1 call=c1 prompt=p1,awaiting
+waiting owned-by=18 turn=t1,message call=c1 prompt=p1,awaiting

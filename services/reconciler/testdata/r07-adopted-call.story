@@ -10,23 +10,17 @@ wants it stopped: the live owner is asked for that. The other call is recovered 
 5 tool.started {"call":"c1","turn":"t1","name":"bash"}
 -- owner --
 alive
--- at --
-10
--- decide --
-s tool.interrupted {"call":"c2","reason":"owner-lost","outcome":"unknown"}
+-- decide @10s --
+6 tool.interrupted {"call":"c2","reason":"owner-lost","outcome":"unknown"}
 -- facts --
-20/ledger turn.stop_requested {"turn":"t1","actor":"person","by":"user-1"}
--- at --
-21
--- decide --
-nothing
+20 by=ledger turn.stop_requested {"turn":"t1","actor":"person","by":"user-1"}
+-- decide @21s --
+(none)
 -- state --
-s interrupted owned-by=18 turn=t1 call=c1
+interrupted owned-by=18 turn=t1,message call=c1 stop=t1,person
 -- facts --
 22 tool.completed {"call":"c1"}
--- at --
-23
--- decide --
-s turn.stopped {"turn":"t1","actor":"person"}
+-- decide @23s --
+23 turn.stopped {"turn":"t1","actor":"person"}
 -- state --
-s idle owned-by=18 last=t1,stopped,
+idle owned-by=18 last=t1,stopped

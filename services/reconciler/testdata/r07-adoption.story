@@ -11,15 +11,13 @@ its own; the other is recovered when the new owner says ready, and not before (R
 7 session.claimed {"incarnation":"18"}
 7 prompt.requested {"prompt":"p1","turn":"t1","call":"c1","kind":"permission","delivery":"callback"}
 -- owner --
-starting 20
--- at --
-10
--- decide --
-s look 20
+starting @20s
+-- decide @10s --
+look @20s
 -- owner --
 alive
 -- decide --
-s prompt.expired {"prompt":"p2","reason":"owner-lost"}
-s tool.interrupted {"call":"c2","reason":"owner-lost","outcome":"unknown"}
+8 prompt.expired {"prompt":"p2","reason":"owner-lost"}
+8 tool.interrupted {"call":"c2","reason":"owner-lost","outcome":"unknown"}
 -- state --
-s waiting owned-by=18 turn=t1 call=c1 prompt=p1,awaiting
+waiting owned-by=18 turn=t1,message call=c1 prompt=p1,awaiting

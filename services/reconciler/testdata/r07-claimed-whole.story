@@ -11,10 +11,8 @@ A new incarnation claims the session and adopts nothing: all of the old epoch is
 7 session.claimed {"incarnation":"18"}
 -- owner --
 alive
--- at --
-10
--- decide --
-s prompt.expired {"prompt":"p2","reason":"owner-lost"}
-s tool.interrupted {"call":"c1","reason":"owner-lost","outcome":"unknown"}
+-- decide @10s --
+8 prompt.expired {"prompt":"p2","reason":"owner-lost"}
+8 tool.interrupted {"call":"c1","reason":"owner-lost","outcome":"unknown"}
 -- state --
-s waiting owned-by=18 turn=t1 call=ask prompt=p1,awaiting
+waiting owned-by=18 turn=t1,message call=ask prompt=p1,awaiting

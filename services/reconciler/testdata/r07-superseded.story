@@ -7,11 +7,9 @@ that the old one cannot take the session back (R6, R7).
 3 tool.started {"call":"c1","turn":"t1","name":"bash"}
 -- owner --
 dead 18
--- at --
-10
--- decide --
-s session.orphaned {"reason":"owner-lost","incarnation":"17","superseded_by":"18"}
-s tool.interrupted {"call":"c1","reason":"owner-lost","outcome":"unknown"}
-s turn.interrupted {"turn":"t1","reason":"owner-lost"}
+-- decide @10s --
+4 session.orphaned {"reason":"owner-lost","incarnation":"17","superseded_by":"18"}
+4 tool.interrupted {"call":"c1","reason":"owner-lost","outcome":"unknown"}
+4 turn.interrupted {"turn":"t1","reason":"owner-lost"}
 -- state --
-s interrupted last=t1,interrupted,owner-lost
+interrupted last=t1,interrupted,owner-lost

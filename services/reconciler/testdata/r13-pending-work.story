@@ -4,12 +4,10 @@ Work that nobody has taken stays for the next incarnation (R13). Recovery hands 
 1 session.opened {"incarnation":"17"}
 2 turn.started {"turn":"t1","cause":"message"}
 3 turn.failed {"turn":"t1","error":{"kind":"server_error","text":"500"},"had_output":false}
-4/retry turn.requested {"turn":"t2","cause":"retry","of_turn":"t1","attempt":1}
+4 by=retry turn.requested {"turn":"t2","cause":"retry","of_turn":"t1","attempt":1}
 -- owner --
 dead
--- at --
-60
--- decide --
-s session.orphaned {"reason":"owner-lost","incarnation":"17"}
+-- decide @60s --
+5 session.orphaned {"reason":"owner-lost","incarnation":"17"}
 -- state --
-s retrying last=t1,failed,server_error pending=retry retry=starting
+retrying last=t1,failed,server_error requested=t2,retry,of=t1 retry=starting,attempt=1,same=1,resumes=0

@@ -4,12 +4,10 @@ A scheduled retry stays armed for the same instant (R13, T14).
 1 session.opened {"incarnation":"17"}
 2 turn.started {"turn":"t1","cause":"message"}
 3 turn.failed {"turn":"t1","error":{"kind":"server_error","text":"500"},"had_output":false}
-4 retry.scheduled {"turn":"t1","attempt":1,"delay_ms":2000,"due_at":"2026-03-01T12:00:05Z","error":{"kind":"server_error","text":"500"}}
+4 retry.scheduled {"turn":"t1","attempt":1,"delay_ms":2000,"due_at":"@5s","error":{"kind":"server_error","text":"500"}}
 -- owner --
 dead
--- at --
-60
--- decide --
-s session.orphaned {"reason":"owner-lost","incarnation":"17"}
+-- decide @60s --
+5 session.orphaned {"reason":"owner-lost","incarnation":"17"}
 -- state --
-s retrying last=t1,failed,server_error retry=scheduled
+retrying last=t1,failed,server_error retry=scheduled,attempt=1,same=1,resumes=0,due=@5s

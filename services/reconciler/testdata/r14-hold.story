@@ -6,11 +6,9 @@ With resume hold, a turn that was interrupted stays so: nothing is requested (R1
 3 tool.started {"call":"c1","turn":"t1","name":"bash"}
 -- owner --
 dead
--- at --
-60
--- decide --
-s session.orphaned {"reason":"owner-lost","incarnation":"17"}
-s tool.interrupted {"call":"c1","reason":"owner-lost","outcome":"unknown"}
-s turn.interrupted {"turn":"t1","reason":"owner-lost"}
+-- decide @60s --
+4 session.orphaned {"reason":"owner-lost","incarnation":"17"}
+4 tool.interrupted {"call":"c1","reason":"owner-lost","outcome":"unknown"}
+4 turn.interrupted {"turn":"t1","reason":"owner-lost"}
 -- state --
-s interrupted last=t1,interrupted,owner-lost
+interrupted last=t1,interrupted,owner-lost

@@ -6,16 +6,14 @@ becomes the call's output, and the person's turn stands (R15, P13).
 2 turn.started {"turn":"t1","cause":"message"}
 3 tool.started {"call":"ask","turn":"t1","name":"question"}
 4 prompt.requested {"prompt":"p1","turn":"t1","call":"ask","kind":"question","delivery":"tool-result","questions":[{"id":"q","question":"Which?"}]}
-5/ledger prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"user-1"}
-6/compaction message.accepted {"message":"m2","content":"never mind","synthetic":false,"by":"user-1"}
-6/compaction turn.requested {"turn":"t2","cause":"message","message":"m2"}
+5 by=ledger prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"user-1"}
+6 by=compaction message.accepted {"message":"m2","content":"never mind","synthetic":false,"by":"user-1"}
+6 by=compaction turn.requested {"turn":"t2","cause":"message","message":"m2"}
 -- owner --
 dead
--- at --
-60
--- decide --
-s session.orphaned {"reason":"owner-lost","incarnation":"17"}
-s tool.completed {"call":"ask","output":{"questions":[{"id":"q","question":"Which?","options":[],"multi":false,"custom":false}],"answers":[{"question":"q","selected":[],"text":"blue"}]},"synthetic":true}
-s turn.interrupted {"turn":"t1","reason":"owner-lost"}
+-- decide @60s --
+7 session.orphaned {"reason":"owner-lost","incarnation":"17"}
+7 tool.completed {"call":"ask","output":{"questions":[{"id":"q","question":"Which?","options":[],"multi":false,"custom":false}],"answers":[{"question":"q","selected":[],"text":"blue"}]},"synthetic":true}
+7 turn.interrupted {"turn":"t1","reason":"owner-lost"}
 -- state --
-s queued last=t1,interrupted,owner-lost pending=message queued=1
+queued last=t1,interrupted,owner-lost queued=m2 requested=t2,message,message=m2

@@ -9,10 +9,8 @@ can still answer stays (R16).
 5 prompt.requested {"prompt":"p1","turn":"t1","call":"c1","kind":"permission","delivery":"callback"}
 6 prompt.requested {"prompt":"p2","turn":"t1","call":"ask","kind":"question","delivery":"tool-result","questions":[{"id":"q","question":"Which?"}]}
 7 session.released {"reason":"shutdown"}
--- at --
-8
--- decide --
-s prompt.withdrawn {"prompt":"p1","reason":"shutdown"}
-s tool.interrupted {"call":"c1","reason":"shutdown","outcome":"unknown"}
+-- decide @8s --
+8 prompt.withdrawn {"prompt":"p1","reason":"shutdown"}
+8 tool.interrupted {"call":"c1","reason":"shutdown","outcome":"unknown"}
 -- state --
-s waiting turn=t1 call=ask prompt=p2,awaiting
+waiting turn=t1,message call=ask prompt=p2,awaiting

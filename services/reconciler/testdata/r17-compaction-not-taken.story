@@ -2,12 +2,10 @@ A compaction that was requested and not taken stays for the next incarnation (R1
 
 -- facts --
 1 session.opened {"incarnation":"17"}
-2/compaction compaction.requested {"compaction":"k1","reason":"manual","used":90,"limit":100}
+2 by=compaction compaction.requested {"compaction":"k1","reason":"manual","used":90,"limit":100}
 -- owner --
 dead
--- at --
-60
--- decide --
-s session.orphaned {"reason":"owner-lost","incarnation":"17"}
+-- decide @60s --
+3 session.orphaned {"reason":"owner-lost","incarnation":"17"}
 -- state --
-s compacting compaction=requested
+compacting compaction=requested,manual

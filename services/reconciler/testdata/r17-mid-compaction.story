@@ -2,15 +2,13 @@ The harness died while it compacted: the compaction fails, and the message that 
 
 -- facts --
 1 session.opened {"incarnation":"17"}
-2/compaction message.accepted {"message":"m1","content":"hello","synthetic":false,"by":"user-1"}
-2/compaction compaction.requested {"compaction":"k1","reason":"on-send","used":90,"limit":100,"follow_up":"message","message":"m1"}
+2 by=compaction message.accepted {"message":"m1","content":"hello","synthetic":false,"by":"user-1"}
+2 by=compaction compaction.requested {"compaction":"k1","reason":"on-send","used":90,"limit":100,"follow_up":"message","message":"m1"}
 3 compaction.started {"compaction":"k1"}
 -- owner --
 dead
--- at --
-60
--- decide --
-s session.orphaned {"reason":"owner-lost","incarnation":"17"}
-s compaction.failed {"compaction":"k1","error":{"kind":"owner-lost","text":"the harness that compacted is gone"}}
+-- decide @60s --
+4 session.orphaned {"reason":"owner-lost","incarnation":"17"}
+4 compaction.failed {"compaction":"k1","error":{"kind":"owner-lost","text":"the harness that compacted is gone"}}
 -- state --
-s queued queued=1
+queued queued=m1 compacted=failed,failures=1

@@ -5,14 +5,12 @@ The owner died while a stop was under way: the turn is stopped, not interrupted;
 1 session.opened {"incarnation":"17"}
 2 turn.started {"turn":"t1","cause":"message"}
 3 tool.started {"call":"c1","turn":"t1","name":"bash"}
-4/ledger turn.stop_requested {"turn":"t1","actor":"person","by":"user-1"}
+4 by=ledger turn.stop_requested {"turn":"t1","actor":"person","by":"user-1"}
 -- owner --
 dead
--- at --
-60
--- decide --
-s session.orphaned {"reason":"owner-lost","incarnation":"17"}
-s tool.interrupted {"call":"c1","reason":"owner-lost","outcome":"unknown"}
-s turn.stopped {"turn":"t1","actor":"person"}
+-- decide @60s --
+5 session.orphaned {"reason":"owner-lost","incarnation":"17"}
+5 tool.interrupted {"call":"c1","reason":"owner-lost","outcome":"unknown"}
+5 turn.stopped {"turn":"t1","actor":"person"}
 -- state --
-s idle last=t1,stopped,
+idle last=t1,stopped

@@ -7,13 +7,11 @@ A stop of a turn that waits for a person, and that nobody owns, is carried out b
 4 prompt.requested {"prompt":"p1","turn":"t1","call":"ask","kind":"question","delivery":"tool-result","questions":[{"id":"q","question":"Which?"}]}
 -- owner --
 dead
--- at --
-60
--- decide --
-s session.orphaned {"reason":"owner-lost","incarnation":"17"}
+-- decide @60s --
+5 session.orphaned {"reason":"owner-lost","incarnation":"17"}
 -- facts --
-70/ledger turn.stop_requested {"turn":"t1","actor":"person","by":"user-1","reason":"enough"}
--- decide --
-s turn.stopped {"turn":"t1","actor":"person","reason":"enough"}
+70 by=ledger turn.stop_requested {"turn":"t1","actor":"person","by":"user-1","reason":"enough"}
+-- decide @60s --
+71 turn.stopped {"turn":"t1","actor":"person","reason":"enough"}
 -- state --
-s idle last=t1,stopped,enough
+idle last=t1,stopped,enough

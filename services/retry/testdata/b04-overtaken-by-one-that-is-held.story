@@ -5,13 +5,13 @@ What is planned for a turn goes when another turn came after it and waits, inter
 2 turn.started {"turn":"t1","cause":"message","message":"m1"}
 3 turn.failed {"turn":"t1","error":{"kind":"server_error","text":"x"},"had_output":false}
 -- decide --
-retry.scheduled {"turn":"t1","attempt":1,"delay_ms":2000,"due_at":"2026-03-01T12:00:05Z","error":{"kind":"server_error","text":"x"}}
+4 retry.scheduled {"turn":"t1","attempt":1,"delay_ms":2000,"due_at":"@5s","error":{"kind":"server_error","text":"x"}}
 -- facts --
 5 turn.started {"turn":"t2","cause":"follow-up","synthetic":true}
 6 turn.interrupted {"turn":"t2","reason":"owner-lost"}
 -- decide --
-retry.abandoned {"turn":"t1","attempt":1,"reason":"overtaken"}
+7 retry.abandoned {"turn":"t1","attempt":1,"reason":"overtaken"}
 -- state --
-interrupted last=t2,interrupted retry=abandoned,attempt=1,same=1,resumes=0,reason=overtaken
+interrupted owned-by=17 last=t2,interrupted,owner-lost retry=abandoned,attempt=1,same=1,resumes=0,overtaken
 -- decide --
-nothing
+(none)

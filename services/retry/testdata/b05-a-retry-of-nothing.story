@@ -2,8 +2,8 @@ A retry that was asked for without any that was planned has nothing that could b
 
 -- facts --
 1 session.opened {"incarnation":"17","policy":{"auto_retry":false}}
-2/retry turn.requested {"turn":"t2","cause":"retry"}
+2 by=retry turn.requested {"turn":"t2","cause":"retry"}
 -- state --
-retrying asked=t2,retry,of= retry=starting,attempt=0,same=0,resumes=0 auto_retry=off
+retrying owned-by=17 requested=t2,retry retry=starting,attempt=0,same=0,resumes=0 auto-retry=off
 -- decide --
-nothing
+(none)

@@ -3,10 +3,10 @@ A message that a person sends after a failure, or that waited behind the turn, w
 -- facts --
 1 session.opened {"incarnation":"17"}
 2 turn.started {"turn":"t1","cause":"message","message":"m1","options":{"model":"big"}}
-3/compaction message.accepted {"message":"m2","content":"b","synthetic":false,"by":"ada"}
+3 by=compaction message.accepted {"message":"m2","content":"b","synthetic":false,"by":"ada"}
 4 turn.failed {"turn":"t1","error":{"kind":"server_error","text":"x"},"had_output":false}
-5/compaction message.accepted {"message":"m3","content":"c","synthetic":false,"by":"ada"}
+5 by=compaction message.accepted {"message":"m3","content":"c","synthetic":false,"by":"ada"}
 -- decide --
-retry.scheduled {"turn":"t1","attempt":1,"delay_ms":2000,"due_at":"2026-03-01T12:00:06Z","error":{"kind":"server_error","text":"x"}}
+6 retry.scheduled {"turn":"t1","attempt":1,"delay_ms":2000,"due_at":"@6s","error":{"kind":"server_error","text":"x"}}
 -- state --
-retrying last=t1,failed retry=scheduled,attempt=1,same=1,resumes=0,due=6 queued=2
+retrying owned-by=17 last=t1,failed,server_error queued=m2 queued=m3 retry=scheduled,attempt=1,same=1,resumes=0,due=@6s

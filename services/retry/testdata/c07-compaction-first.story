@@ -5,28 +5,28 @@ While a compaction is wanted, or what follows one is owed, retry waits, and a pe
 2 turn.started {"turn":"t1","cause":"message","message":"m1","options":{"model":"big"}}
 3 turn.failed {"turn":"t1","error":{"kind":"server_error","text":"x"},"had_output":false}
 -- decide --
-retry.scheduled {"turn":"t1","attempt":1,"delay_ms":2000,"due_at":"2026-03-01T12:00:05Z","error":{"kind":"server_error","text":"x"}}
+4 retry.scheduled {"turn":"t1","attempt":1,"delay_ms":2000,"due_at":"@5s","error":{"kind":"server_error","text":"x"}}
 -- facts --
-5/compaction compaction.requested {"compaction":"k1","reason":"manual","used":1,"limit":2,"follow_up":"continue"}
--- wish --
-now ada
-= 409 the conversation is being compacted: the session continues afterwards [compacting: last turn failed]
--- at --
-60
--- decide --
-nothing
+5 by=compaction compaction.requested {"compaction":"k1","reason":"manual","used":1,"limit":2,"follow_up":"continue"}
+-- request --
+now {"by":"ada"}
+-- result --
+409 the conversation is being compacted: the session continues afterwards
+  {"status":"compacting","reason":"last turn failed","at":"@3s","seq":3}
+-- decide @60s --
+(none)
 -- facts --
 6 compaction.started {"compaction":"k1"}
 7 compaction.completed {"compaction":"k1"}
 -- decide --
-nothing
+(none)
 -- state --
-retrying last=t1,failed retry=scheduled,attempt=1,same=1,resumes=0,due=5
+retrying owned-by=17 last=t1,failed,server_error compacted=completed retry=scheduled,attempt=1,same=1,resumes=0,due=@5s
 -- facts --
-8/compaction turn.requested {"turn":"t2","cause":"follow-up","of_turn":"t1","compaction":"k1"}
-9 turn.started {"turn":"@asked","synthetic":true}
+8 by=compaction turn.requested {"turn":"t2","cause":"follow-up","of_turn":"t1","compaction":"k1"}
+9 turn.started {"turn":"$requested","synthetic":true}
 10 turn.completed {"turn":"t2"}
 -- decide --
-nothing
+(none)
 -- state --
-idle last=t2,completed
+idle owned-by=17 last=t2,completed compacted=completed

@@ -6,13 +6,16 @@ A person stops while the conversation is compacted for a message: resume hands t
 3 turn.completed {"turn":"t1"}
 4 message.accepted {"message":"m1","content":"Next","synthetic":false}
 5 compaction.requested {"compaction":"k1","reason":"on-send","used":800,"limit":1000,"follow_up":"message","message":"m1"}
-6/ledger turn.stop_requested {"turn":"t1","actor":"person","by":"ada"}
+6 by=ledger turn.stop_requested {"turn":"t1","actor":"person","by":"ada"}
 7 turn.stopped {"turn":"t1","actor":"person"}
--- wish --
-resume ada
-= 409 the conversation is being compacted: the session continues afterwards [compacting: last turn completed]
+-- request --
+resume {"by":"ada"}
+-- result --
+409 the conversation is being compacted: the session continues afterwards
+  {"status":"compacting","reason":"last turn completed","at":"@3s","seq":3}
 -- facts --
 8 compaction.completed {"compaction":"k1"}
--- wish --
-resume ada
-= turn.requested {"turn":"turn-qiiykadx6wpttjwsiai7","cause":"message","message":"m1"}
+-- request --
+resume {"by":"ada"}
+-- result --
+9 turn.requested {"turn":"turn-qiiykadx6wpttjwsiai7","cause":"message","message":"m1"}

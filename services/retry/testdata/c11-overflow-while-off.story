@@ -5,6 +5,6 @@ With automatic compaction off, a conversation that is too long is given up at on
 2 turn.started {"turn":"t1","cause":"message","message":"m1","options":{"model":"big"}}
 3 turn.failed {"turn":"t1","error":{"kind":"context_exceeded","text":"x"},"had_output":false}
 -- decide --
-retry.abandoned {"turn":"t1","attempt":0,"reason":"context_exceeded"}
+4 retry.abandoned {"turn":"t1","attempt":0,"reason":"context_exceeded"}
 -- state --
-idle last=t1,failed retry=abandoned,attempt=0,same=1,resumes=0,reason=context_exceeded
+idle owned-by=17 last=t1,failed,context_exceeded retry=abandoned,attempt=0,same=1,resumes=0,context_exceeded

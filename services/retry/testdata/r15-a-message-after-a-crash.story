@@ -6,18 +6,16 @@ A person who speaks after a crash goes first: the turn that died is not resumed 
 3 session.orphaned {"reason":"owner-lost","incarnation":"17"}
 3 turn.interrupted {"turn":"t1","reason":"owner-lost"}
 -- decide --
-retry.scheduled {"turn":"t1","attempt":1,"delay_ms":2000,"due_at":"2026-03-01T12:00:05Z","error":{"kind":"interrupted","text":"owner-lost"}}
+4 retry.scheduled {"turn":"t1","attempt":1,"delay_ms":2000,"due_at":"@5s","error":{"kind":"interrupted","text":"owner-lost"}}
 -- facts --
-5/compaction message.accepted {"message":"m2","content":"x","synthetic":false,"by":"ada"}
--- at --
-60
--- decide --
-nothing
+5 by=compaction message.accepted {"message":"m2","content":"x","synthetic":false,"by":"ada"}
+-- decide @60s --
+(none)
 -- state --
-retrying last=t1,interrupted retry=scheduled,attempt=1,same=0,resumes=0,due=5 queued=1
+retrying last=t1,interrupted,owner-lost queued=m2 retry=scheduled,attempt=1,same=0,resumes=0,due=@5s
 -- facts --
-6/compaction turn.requested {"turn":"t2","cause":"message","message":"m2"}
+6 by=compaction turn.requested {"turn":"t2","cause":"message","message":"m2"}
 7 session.claimed {"incarnation":"18"}
 7 turn.started {"turn":"t2"}
 -- state --
-running turn=t2,message last=t1,interrupted
+running owned-by=18 turn=t2,message last=t1,interrupted,owner-lost

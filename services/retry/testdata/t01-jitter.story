@@ -7,8 +7,6 @@ Jitter is added to the delay, up to the part of it that was chosen, derived from
 -- jitter --
 0.5
 -- decide --
-retry.scheduled {"turn":"t1","attempt":1,"delay_ms":2034,"due_at":"2026-03-01T12:00:05.034Z","error":{"kind":"server_error","text":"x"}}
--- at --
-6
--- decide --
-turn.requested {"turn":"turn-xvry7jgnky2udt6aoshg","cause":"retry","of_turn":"t1","message":"m1","attempt":1,"options":{"model":"big"}}
+4 retry.scheduled {"turn":"t1","attempt":1,"delay_ms":2034,"due_at":"@5.034s","error":{"kind":"server_error","text":"x"}}
+-- decide @6s --
+5 turn.requested {"turn":"turn-xvry7jgnky2udt6aoshg","cause":"retry","of_turn":"t1","message":"m1","attempt":1,"options":{"model":"big"}}

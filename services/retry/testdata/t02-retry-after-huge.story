@@ -5,4 +5,4 @@ A wish is followed for 15 minutes at most, however large (T2).
 2 turn.started {"turn":"t1","cause":"message","message":"m1","options":{"model":"big"}}
 3 turn.failed {"turn":"t1","error":{"kind":"rate_limit","text":"x","retry_after_ms":1e300},"had_output":false}
 -- decide --
-retry.scheduled {"turn":"t1","attempt":1,"delay_ms":900000,"due_at":"2026-03-01T12:15:03Z","error":{"kind":"rate_limit","text":"x","retry_after_ms":9007199254740992}}
+4 retry.scheduled {"turn":"t1","attempt":1,"delay_ms":900000,"due_at":"@903s","error":{"kind":"rate_limit","text":"x","retry_after_ms":9007199254740992}}

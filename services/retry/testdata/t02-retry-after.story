@@ -5,4 +5,4 @@ What the provider wishes is the least delay (T2).
 2 turn.started {"turn":"t1","cause":"message","message":"m1","options":{"model":"big"}}
 3 turn.failed {"turn":"t1","error":{"kind":"rate_limit","text":"x","retry_after_ms":30000},"had_output":false}
 -- decide --
-retry.scheduled {"turn":"t1","attempt":1,"delay_ms":30000,"due_at":"2026-03-01T12:00:33Z","error":{"kind":"rate_limit","text":"x","retry_after_ms":30000}}
+4 retry.scheduled {"turn":"t1","attempt":1,"delay_ms":30000,"due_at":"@33s","error":{"kind":"rate_limit","text":"x","retry_after_ms":30000}}

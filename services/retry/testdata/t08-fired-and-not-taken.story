@@ -5,16 +5,14 @@ Switched off, a retry that has fired and that nobody has taken is taken back (T8
 2 turn.started {"turn":"t1","cause":"message","message":"m1","options":{"model":"big"}}
 3 turn.failed {"turn":"t1","error":{"kind":"server_error","text":"x"},"had_output":false}
 -- decide --
-retry.scheduled {"turn":"t1","attempt":1,"delay_ms":2000,"due_at":"2026-03-01T12:00:05Z","error":{"kind":"server_error","text":"x"}}
--- at --
-5
--- decide --
-turn.requested {"turn":"turn-xvry7jgnky2udt6aoshg","cause":"retry","of_turn":"t1","message":"m1","attempt":1,"options":{"model":"big"}}
+4 retry.scheduled {"turn":"t1","attempt":1,"delay_ms":2000,"due_at":"@5s","error":{"kind":"server_error","text":"x"}}
+-- decide @5s --
+5 turn.requested {"turn":"turn-xvry7jgnky2udt6aoshg","cause":"retry","of_turn":"t1","message":"m1","attempt":1,"options":{"model":"big"}}
 -- state --
-retrying last=t1,failed asked=turn-xvry7jgnky2udt6aoshg,retry,of=t1 retry=starting,attempt=1,same=1,resumes=0
+retrying owned-by=17 last=t1,failed,server_error requested=turn-xvry7jgnky2udt6aoshg,retry,of=t1,message=m1 retry=starting,attempt=1,same=1,resumes=0
 -- facts --
-6 session.configured {"policy":{"auto_retry":false},"by":"ada"}
+6 @5s session.configured {"policy":{"auto_retry":false},"by":"ada"}
 -- decide --
-retry.abandoned {"turn":"t1","attempt":1,"reason":"disabled_by_user"}
+7 retry.abandoned {"turn":"t1","attempt":1,"reason":"disabled_by_user"}
 -- state --
-idle last=t1,failed retry=abandoned,attempt=1,same=1,resumes=0,reason=disabled_by_user auto_retry=off
+idle owned-by=17 last=t1,failed,server_error retry=abandoned,attempt=1,same=1,resumes=0,disabled_by_user auto-retry=off

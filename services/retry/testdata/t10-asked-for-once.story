@@ -6,12 +6,8 @@ What has been asked for is left to whoever takes it: looked at again, nothing mo
 3 session.orphaned {"reason":"owner-lost","incarnation":"17"}
 3 turn.interrupted {"turn":"t1","reason":"owner-lost"}
 -- decide --
-retry.scheduled {"turn":"t1","attempt":1,"delay_ms":2000,"due_at":"2026-03-01T12:00:05Z","error":{"kind":"interrupted","text":"owner-lost"}}
--- at --
-5
--- decide --
-turn.requested {"turn":"turn-xvry7jgnky2udt6aoshg","cause":"resume","of_turn":"t1","message":"m1","attempt":1}
--- at --
-6000
--- decide --
-nothing
+4 retry.scheduled {"turn":"t1","attempt":1,"delay_ms":2000,"due_at":"@5s","error":{"kind":"interrupted","text":"owner-lost"}}
+-- decide @5s --
+5 turn.requested {"turn":"turn-xvry7jgnky2udt6aoshg","cause":"resume","of_turn":"t1","message":"m1","attempt":1}
+-- decide @6000s --
+(none)

@@ -6,17 +6,15 @@ A policy that holds what was interrupted, or the end of its resumes, says nothin
 3 session.orphaned {"reason":"owner-lost","incarnation":"17"}
 3 turn.interrupted {"turn":"t1","reason":"owner-lost"}
 -- decide --
-retry.scheduled {"turn":"t1","attempt":1,"delay_ms":2000,"due_at":"2026-03-01T12:00:05Z","error":{"kind":"interrupted","text":"owner-lost"}}
--- at --
-5
--- decide --
-turn.requested {"turn":"turn-xvry7jgnky2udt6aoshg","cause":"resume","of_turn":"t1","message":"m1","attempt":1}
+4 retry.scheduled {"turn":"t1","attempt":1,"delay_ms":2000,"due_at":"@5s","error":{"kind":"interrupted","text":"owner-lost"}}
+-- decide @5s --
+5 turn.requested {"turn":"turn-xvry7jgnky2udt6aoshg","cause":"resume","of_turn":"t1","message":"m1","attempt":1}
 -- facts --
-6 session.claimed {"incarnation":"18"}
-6 turn.started {"turn":"@asked"}
-7 session.configured {"policy":{"resume":"hold"},"by":"ada"}
-8 turn.failed {"turn":"@open","error":{"kind":"server_error","text":"x"},"had_output":false}
+6 @5s session.claimed {"incarnation":"18"}
+6 turn.started {"turn":"$requested"}
+7 @5s session.configured {"policy":{"resume":"hold"},"by":"ada"}
+8 @5s turn.failed {"turn":"$turn","error":{"kind":"server_error","text":"x"},"had_output":false}
 -- decide --
-retry.scheduled {"turn":"turn-xvry7jgnky2udt6aoshg","attempt":2,"delay_ms":4000,"due_at":"2026-03-01T12:00:09Z","error":{"kind":"server_error","text":"x"}}
+9 retry.scheduled {"turn":"turn-xvry7jgnky2udt6aoshg","attempt":2,"delay_ms":4000,"due_at":"@9s","error":{"kind":"server_error","text":"x"}}
 -- state --
-retrying last=turn-xvry7jgnky2udt6aoshg,failed retry=scheduled,attempt=2,same=1,resumes=1,due=9
+retrying owned-by=18 last=turn-xvry7jgnky2udt6aoshg,failed,server_error retry=scheduled,attempt=2,same=1,resumes=1,due=@9s

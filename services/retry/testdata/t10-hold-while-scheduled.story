@@ -6,10 +6,10 @@ A person who wants it held wins over a resume that was scheduled before (R15, V9
 3 session.orphaned {"reason":"owner-lost","incarnation":"17"}
 3 turn.interrupted {"turn":"t1","reason":"owner-lost"}
 -- decide --
-retry.scheduled {"turn":"t1","attempt":1,"delay_ms":2000,"due_at":"2026-03-01T12:00:05Z","error":{"kind":"interrupted","text":"owner-lost"}}
+4 retry.scheduled {"turn":"t1","attempt":1,"delay_ms":2000,"due_at":"@5s","error":{"kind":"interrupted","text":"owner-lost"}}
 -- facts --
 5 session.configured {"policy":{"resume":"hold"},"by":"ada"}
 -- decide --
-retry.abandoned {"turn":"t1","attempt":1,"reason":"resume_held"}
+6 retry.abandoned {"turn":"t1","attempt":1,"reason":"resume_held"}
 -- state --
-interrupted last=t1,interrupted retry=abandoned,attempt=1,same=0,resumes=0,reason=resume_held
+interrupted last=t1,interrupted,owner-lost retry=abandoned,attempt=1,same=0,resumes=0,resume_held

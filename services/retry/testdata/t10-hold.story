@@ -6,15 +6,14 @@ With resume hold an interrupted turn waits for a person, who may resume it (R14)
 3 session.orphaned {"reason":"owner-lost","incarnation":"17"}
 3 turn.interrupted {"turn":"t1","reason":"owner-lost"}
 -- decide --
-nothing
+(none)
 -- state --
-interrupted last=t1,interrupted
--- at --
-6000
--- decide --
-nothing
--- wish --
-resume ada
-= turn.requested {"turn":"turn-r2hgy4rptbhlm4e5dcrt","cause":"resume","of_turn":"t1","message":"m1","attempt":1,"options":{"model":"big"}}
+interrupted last=t1,interrupted,owner-lost
+-- decide @6000s --
+(none)
+-- request --
+resume {"by":"ada"}
+-- result --
+4 turn.requested {"turn":"turn-r2hgy4rptbhlm4e5dcrt","cause":"resume","of_turn":"t1","message":"m1","attempt":1,"options":{"model":"big"}}
 -- state --
-retrying last=t1,interrupted asked=turn-r2hgy4rptbhlm4e5dcrt,resume,of=t1 retry=starting,attempt=1,same=0,resumes=1
+retrying last=t1,interrupted,owner-lost requested=turn-r2hgy4rptbhlm4e5dcrt,resume,of=t1,message=m1 retry=starting,attempt=1,same=0,resumes=1

@@ -6,17 +6,15 @@ A turn whose process died is tried again like one that failed, after 2 seconds, 
 3 session.orphaned {"reason":"owner-lost","incarnation":"17"}
 3 turn.interrupted {"turn":"t1","reason":"owner-lost"}
 -- decide --
-retry.scheduled {"turn":"t1","attempt":1,"delay_ms":2000,"due_at":"2026-03-01T12:00:05Z","error":{"kind":"interrupted","text":"owner-lost"}}
+4 retry.scheduled {"turn":"t1","attempt":1,"delay_ms":2000,"due_at":"@5s","error":{"kind":"interrupted","text":"owner-lost"}}
 -- state --
-retrying last=t1,interrupted retry=scheduled,attempt=1,same=0,resumes=0,due=5
--- at --
-5
--- decide --
-turn.requested {"turn":"turn-xvry7jgnky2udt6aoshg","cause":"resume","of_turn":"t1","message":"m1","attempt":1,"options":{"model":"big"}}
+retrying last=t1,interrupted,owner-lost retry=scheduled,attempt=1,same=0,resumes=0,due=@5s
+-- decide @5s --
+5 turn.requested {"turn":"turn-xvry7jgnky2udt6aoshg","cause":"resume","of_turn":"t1","message":"m1","attempt":1,"options":{"model":"big"}}
 -- state --
-retrying last=t1,interrupted asked=turn-xvry7jgnky2udt6aoshg,resume,of=t1 retry=starting,attempt=1,same=0,resumes=1
+retrying last=t1,interrupted,owner-lost requested=turn-xvry7jgnky2udt6aoshg,resume,of=t1,message=m1 retry=starting,attempt=1,same=0,resumes=1
 -- facts --
-6 session.claimed {"incarnation":"18"}
-6 turn.started {"turn":"@asked"}
+6 @5s session.claimed {"incarnation":"18"}
+6 turn.started {"turn":"$requested"}
 -- state --
-running turn=turn-xvry7jgnky2udt6aoshg,resume last=t1,interrupted retry=,attempt=1,same=0,resumes=1
+running owned-by=18 turn=turn-xvry7jgnky2udt6aoshg,resume last=t1,interrupted,owner-lost retry=,attempt=1,same=0,resumes=1

@@ -3,17 +3,17 @@ A stop that a person asked for before or right after the failure wins over the d
 -- facts --
 1 session.opened {"incarnation":"17"}
 2 turn.started {"turn":"t1","cause":"message","message":"m1","options":{"model":"big"}}
-3/ledger turn.stop_requested {"turn":"t1","actor":"person","by":"ada"}
+3 by=ledger turn.stop_requested {"turn":"t1","actor":"person","by":"ada"}
 4 turn.failed {"turn":"t1","error":{"kind":"server_error","text":"x"},"had_output":false}
 -- decide --
-retry.abandoned {"turn":"t1","attempt":0,"reason":"stopped"}
+5 retry.abandoned {"turn":"t1","attempt":0,"reason":"stopped"}
 -- state --
-idle last=t1,failed stop=t1,person retry=abandoned,attempt=0,same=1,resumes=0,reason=stopped
+idle owned-by=17 last=t1,failed,server_error stop=t1,person retry=abandoned,attempt=0,same=1,resumes=0,stopped
 -- facts --
 6 turn.started {"turn":"t2","cause":"message"}
 7 turn.failed {"turn":"t2","error":{"kind":"server_error","text":"x"},"had_output":false}
-8/ledger turn.stop_requested {"turn":"t2","actor":"person","by":"ada"}
+8 by=ledger turn.stop_requested {"turn":"t2","actor":"person","by":"ada"}
 -- decide --
-retry.abandoned {"turn":"t2","attempt":0,"reason":"stopped"}
+9 retry.abandoned {"turn":"t2","attempt":0,"reason":"stopped"}
 -- state --
-idle last=t2,failed stop=t2,person retry=abandoned,attempt=0,same=1,resumes=0,reason=stopped
+idle owned-by=17 last=t2,failed,server_error stop=t2,person retry=abandoned,attempt=0,same=1,resumes=0,stopped

@@ -5,13 +5,13 @@ The mark of what was given up belongs to its turn: a newer one is not marked by 
 2 turn.started {"turn":"t1","cause":"message","message":"m1","options":{"model":"big"}}
 3 turn.failed {"turn":"t1","error":{"kind":"model_refusal","text":"x"},"had_output":false}
 -- decide --
-retry.abandoned {"turn":"t1","attempt":0,"reason":"model_refusal"}
+4 retry.abandoned {"turn":"t1","attempt":0,"reason":"model_refusal"}
 -- state --
-idle last=t1,failed retry=abandoned,attempt=0,same=1,resumes=0,reason=model_refusal
+idle owned-by=17 last=t1,failed,model_refusal retry=abandoned,attempt=0,same=1,resumes=0,model_refusal
 -- facts --
 5 turn.started {"turn":"t2","cause":"answer"}
 6 turn.failed {"turn":"t2","error":{"kind":"server_error","text":"x"},"had_output":false}
 -- decide --
-retry.scheduled {"turn":"t2","attempt":1,"delay_ms":2000,"due_at":"2026-03-01T12:00:08Z","error":{"kind":"server_error","text":"x"}}
+7 retry.scheduled {"turn":"t2","attempt":1,"delay_ms":2000,"due_at":"@8s","error":{"kind":"server_error","text":"x"}}
 -- state --
-retrying last=t2,failed retry=scheduled,attempt=1,same=1,resumes=0,due=8
+retrying owned-by=17 last=t2,failed,server_error retry=scheduled,attempt=1,same=1,resumes=0,due=@8s

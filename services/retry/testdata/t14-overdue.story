@@ -5,18 +5,14 @@ A retry that came due while nothing ran fires at once when it is looked at again
 2 turn.started {"turn":"t1","cause":"message","message":"m1","options":{"model":"big"}}
 3 turn.failed {"turn":"t1","error":{"kind":"server_error","text":"x"},"had_output":false}
 -- decide --
-retry.scheduled {"turn":"t1","attempt":1,"delay_ms":2000,"due_at":"2026-03-01T12:00:05Z","error":{"kind":"server_error","text":"x"}}
--- at --
-4
+4 retry.scheduled {"turn":"t1","attempt":1,"delay_ms":2000,"due_at":"@5s","error":{"kind":"server_error","text":"x"}}
+-- decide @4s --
+look @5s
 -- decide --
-look 5
+look @5s
+-- decide @86400s --
+5 turn.requested {"turn":"turn-xvry7jgnky2udt6aoshg","cause":"retry","of_turn":"t1","message":"m1","attempt":1,"options":{"model":"big"}}
 -- decide --
-look 5
--- at --
-86400
--- decide --
-turn.requested {"turn":"turn-xvry7jgnky2udt6aoshg","cause":"retry","of_turn":"t1","message":"m1","attempt":1,"options":{"model":"big"}}
--- decide --
-nothing
+(none)
 -- state --
-retrying last=t1,failed asked=turn-xvry7jgnky2udt6aoshg,retry,of=t1 retry=starting,attempt=1,same=1,resumes=0
+retrying owned-by=17 last=t1,failed,server_error requested=turn-xvry7jgnky2udt6aoshg,retry,of=t1,message=m1 retry=starting,attempt=1,same=1,resumes=0

@@ -5,18 +5,19 @@ Retry now works for what is not tried again by itself, and while retrying is off
 2 turn.started {"turn":"t1","cause":"message","message":"m1","options":{"model":"big"}}
 3 turn.failed {"turn":"t1","error":{"kind":"quota","text":"x"},"had_output":false}
 -- decide --
-retry.abandoned {"turn":"t1","attempt":0,"reason":"quota"}
--- wish --
-now ada
-= turn.requested {"turn":"turn-xvry7jgnky2udt6aoshg","cause":"retry","of_turn":"t1","message":"m1","attempt":1,"options":{"model":"big"}}
+4 retry.abandoned {"turn":"t1","attempt":0,"reason":"quota"}
+-- request --
+now {"by":"ada"}
+-- result --
+5 turn.requested {"turn":"turn-xvry7jgnky2udt6aoshg","cause":"retry","of_turn":"t1","message":"m1","attempt":1,"options":{"model":"big"}}
 -- decide --
-nothing
+(none)
 -- state --
-retrying last=t1,failed asked=turn-xvry7jgnky2udt6aoshg,retry,of=t1 retry=starting,attempt=1,same=0,resumes=0 auto_retry=off
+retrying owned-by=17 last=t1,failed,quota requested=turn-xvry7jgnky2udt6aoshg,retry,of=t1,message=m1 retry=starting,attempt=1,same=0,resumes=0 auto-retry=off
 -- facts --
-6 turn.started {"turn":"@asked"}
-7 turn.failed {"turn":"@open","error":{"kind":"server_error","text":"x"},"had_output":false}
+6 turn.started {"turn":"$requested"}
+7 turn.failed {"turn":"$turn","error":{"kind":"server_error","text":"x"},"had_output":false}
 -- decide --
-retry.abandoned {"turn":"turn-xvry7jgnky2udt6aoshg","attempt":1,"reason":"disabled_by_user"}
+8 retry.abandoned {"turn":"turn-xvry7jgnky2udt6aoshg","attempt":1,"reason":"disabled_by_user"}
 -- state --
-idle last=turn-xvry7jgnky2udt6aoshg,failed retry=abandoned,attempt=1,same=1,resumes=0,reason=disabled_by_user auto_retry=off
+idle owned-by=17 last=turn-xvry7jgnky2udt6aoshg,failed,server_error retry=abandoned,attempt=1,same=1,resumes=0,disabled_by_user auto-retry=off

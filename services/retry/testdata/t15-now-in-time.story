@@ -5,17 +5,16 @@ Who asks for it now, while a retry that nobody has taken is about to be given up
 2 turn.started {"turn":"t1","cause":"message","message":"m1"}
 3 turn.failed {"turn":"t1","error":{"kind":"server_error","text":"x"},"had_output":false}
 -- decide --
-retry.scheduled {"turn":"t1","attempt":1,"delay_ms":2000,"due_at":"2026-03-01T12:00:05Z","error":{"kind":"server_error","text":"x"}}
--- at --
-5
--- decide --
-turn.requested {"turn":"turn-xvry7jgnky2udt6aoshg","cause":"retry","of_turn":"t1","message":"m1","attempt":1}
+4 retry.scheduled {"turn":"t1","attempt":1,"delay_ms":2000,"due_at":"@5s","error":{"kind":"server_error","text":"x"}}
+-- decide @5s --
+5 turn.requested {"turn":"turn-xvry7jgnky2udt6aoshg","cause":"retry","of_turn":"t1","message":"m1","attempt":1}
 -- facts --
-6 session.configured {"policy":{"auto_retry":false},"by":"ada"}
--- wish --
-now ada
-= turn.requested {"turn":"turn-haaegfd5cn7mhvyme4ev","cause":"retry","of_turn":"t1","message":"m1","attempt":1}
+6 @5s session.configured {"policy":{"auto_retry":false},"by":"ada"}
+-- request --
+now {"by":"ada"}
+-- result --
+7 turn.requested {"turn":"turn-haaegfd5cn7mhvyme4ev","cause":"retry","of_turn":"t1","message":"m1","attempt":1}
 -- decide --
-nothing
+(none)
 -- state --
-retrying last=t1,failed asked=turn-haaegfd5cn7mhvyme4ev,retry,of=t1 retry=starting,attempt=1,same=0,resumes=0 auto_retry=off
+retrying owned-by=17 last=t1,failed,server_error requested=turn-haaegfd5cn7mhvyme4ev,retry,of=t1,message=m1 retry=starting,attempt=1,same=0,resumes=0 auto-retry=off

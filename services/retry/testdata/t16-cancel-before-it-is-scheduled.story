@@ -4,12 +4,11 @@ Cancel also meets a failure about which nothing has been decided yet (T16, V9).
 1 session.opened {"incarnation":"17"}
 2 turn.started {"turn":"t1","cause":"message","message":"m1","options":{"model":"big"}}
 3 turn.failed {"turn":"t1","error":{"kind":"server_error","text":"x"},"had_output":false}
--- wish --
-cancel ada
-= retry.abandoned {"turn":"t1","attempt":0,"reason":"cancelled"}
--- at --
-60
--- decide --
-nothing
+-- request --
+cancel {"by":"ada"}
+-- result --
+4 retry.abandoned {"turn":"t1","attempt":0,"reason":"cancelled"}
+-- decide @60s --
+(none)
 -- state --
-idle last=t1,failed retry=abandoned,attempt=0,same=1,resumes=0,reason=cancelled
+idle owned-by=17 last=t1,failed,server_error retry=abandoned,attempt=0,same=1,resumes=0,cancelled

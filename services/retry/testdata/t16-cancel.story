@@ -5,18 +5,20 @@ Cancel ends the wait at once; again is a success, and what was cancelled can be 
 2 turn.started {"turn":"t1","cause":"message","message":"m1","options":{"model":"big"}}
 3 turn.failed {"turn":"t1","error":{"kind":"server_error","text":"x"},"had_output":false}
 -- decide --
-retry.scheduled {"turn":"t1","attempt":1,"delay_ms":2000,"due_at":"2026-03-01T12:00:05Z","error":{"kind":"server_error","text":"x"}}
--- wish --
-cancel ada
-= retry.abandoned {"turn":"t1","attempt":1,"reason":"cancelled"}
-cancel bob
-= nothing to append, see 5
--- at --
-60
--- decide --
-nothing
+4 retry.scheduled {"turn":"t1","attempt":1,"delay_ms":2000,"due_at":"@5s","error":{"kind":"server_error","text":"x"}}
+-- request --
+cancel {"by":"ada"}
+-- result --
+5 retry.abandoned {"turn":"t1","attempt":1,"reason":"cancelled"}
+-- request --
+cancel {"by":"bob"}
+-- result --
+nothing to append, see 5
+-- decide @60s --
+(none)
 -- state --
-idle last=t1,failed retry=abandoned,attempt=1,same=1,resumes=0,reason=cancelled
--- wish --
-now ada
-= turn.requested {"turn":"turn-q36athjai56d6jxigjhs","cause":"retry","of_turn":"t1","message":"m1","attempt":2,"options":{"model":"big"}}
+idle owned-by=17 last=t1,failed,server_error retry=abandoned,attempt=1,same=1,resumes=0,cancelled
+-- request --
+now {"by":"ada"}
+-- result --
+6 turn.requested {"turn":"turn-q36athjai56d6jxigjhs","cause":"retry","of_turn":"t1","message":"m1","attempt":2,"options":{"model":"big"}}

@@ -7,6 +7,6 @@ Failures of another kind begin the row anew (T17).
 -- repeat 19 --
 stream_truncated
 -- decide --
-retry.scheduled {"turn":"turn-ga6nam3a7jwgwgsbsoul","attempt":20,"delay_ms":60000,"due_at":"2026-03-01T12:16:05Z","error":{"kind":"stream_truncated","text":"x"}}
+80 retry.scheduled {"turn":"turn-ga6nam3a7jwgwgsbsoul","attempt":20,"delay_ms":60000,"due_at":"@965s","error":{"kind":"stream_truncated","text":"x"}}
 -- state --
-retrying last=turn-ga6nam3a7jwgwgsbsoul,failed retry=scheduled,attempt=20,same=19,resumes=0,due=965
+retrying owned-by=17 last=turn-ga6nam3a7jwgwgsbsoul,failed,stream_truncated retry=scheduled,attempt=20,same=19,resumes=0,due=@965s

@@ -43,12 +43,12 @@ What counts failures of one kind ends no interruption: that a harness tried twen
 21 turn.started {"turn":"t20","cause":"retry"}
 21 turn.failed {"turn":"t20","error":{"kind":"server_error","text":"x"},"had_output":false}
 -- state --
-idle last=t20,failed retry=,attempt=0,same=20,resumes=0
+idle owned-by=17 last=t20,failed,server_error retry=,attempt=0,same=20,resumes=0
 -- facts --
 22 turn.started {"turn":"t21","cause":"retry"}
 23 session.orphaned {"reason":"owner-lost","incarnation":"17"}
 23 turn.interrupted {"turn":"t21","reason":"owner-lost"}
 -- state --
-interrupted last=t21,interrupted retry=,attempt=0,same=20,resumes=0
+interrupted last=t21,interrupted,owner-lost retry=,attempt=0,same=20,resumes=0
 -- decide --
-retry.scheduled {"turn":"t21","attempt":1,"delay_ms":2000,"due_at":"2026-03-01T12:00:25Z","error":{"kind":"interrupted","text":"owner-lost"}}
+24 retry.scheduled {"turn":"t21","attempt":1,"delay_ms":2000,"due_at":"@25s","error":{"kind":"interrupted","text":"owner-lost"}}

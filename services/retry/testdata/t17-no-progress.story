@@ -7,11 +7,12 @@ Twenty failures of one kind in a row end it; retry now begins a new row (T17).
 -- repeat 19 --
 empty_output
 -- decide --
-retry.abandoned {"turn":"turn-ga6nam3a7jwgwgsbsoul","attempt":19,"reason":"no_progress"}
+80 retry.abandoned {"turn":"turn-ga6nam3a7jwgwgsbsoul","attempt":19,"reason":"no_progress"}
 -- state --
-idle last=turn-ga6nam3a7jwgwgsbsoul,failed retry=abandoned,attempt=19,same=20,resumes=0,reason=no_progress
--- wish --
-now ada
-= turn.requested {"turn":"turn-cfwmtnchmbbzxzxjwqje","cause":"retry","of_turn":"turn-ga6nam3a7jwgwgsbsoul","message":"m1","attempt":20,"options":{"model":"big"}}
+idle owned-by=17 last=turn-ga6nam3a7jwgwgsbsoul,failed,empty_output retry=abandoned,attempt=19,same=20,resumes=0,no_progress
+-- request --
+now {"by":"ada"}
+-- result --
+81 turn.requested {"turn":"turn-cfwmtnchmbbzxzxjwqje","cause":"retry","of_turn":"turn-ga6nam3a7jwgwgsbsoul","message":"m1","attempt":20,"options":{"model":"big"}}
 -- state --
-retrying last=turn-ga6nam3a7jwgwgsbsoul,failed asked=turn-cfwmtnchmbbzxzxjwqje,retry,of=turn-ga6nam3a7jwgwgsbsoul retry=starting,attempt=20,same=0,resumes=0
+retrying owned-by=17 last=turn-ga6nam3a7jwgwgsbsoul,failed,empty_output requested=turn-cfwmtnchmbbzxzxjwqje,retry,of=turn-ga6nam3a7jwgwgsbsoul,message=m1 retry=starting,attempt=20,same=0,resumes=0

@@ -7,6 +7,6 @@ The policy may bound the attempts, whatever the failures are (T17).
 -- repeat 2 --
 network
 -- decide --
-retry.abandoned {"turn":"turn-wdomhejjgugbqmas3pk2","attempt":2,"reason":"retry_max"}
+12 retry.abandoned {"turn":"turn-wdomhejjgugbqmas3pk2","attempt":2,"reason":"retry_max"}
 -- state --
-idle last=turn-wdomhejjgugbqmas3pk2,failed retry=abandoned,attempt=2,same=2,resumes=0,reason=retry_max
+idle owned-by=17 last=turn-wdomhejjgugbqmas3pk2,failed,network retry=abandoned,attempt=2,same=2,resumes=0,retry_max

@@ -3,12 +3,10 @@ A turn that a person has asked to stop, and whose harness is silent, is failed a
 -- facts --
 1 session.opened {"incarnation":"17","policy":{"stall_after_s":60}}
 2 turn.started {"turn":"t1","cause":"message","message":"m1","options":{"model":"big"}}
-3/ledger turn.stop_requested {"turn":"t1","actor":"person","by":"ada"}
--- at --
-63
+3 by=ledger turn.stop_requested {"turn":"t1","actor":"person","by":"ada"}
+-- decide @63s --
+4 turn.failed {"turn":"t1","error":{"kind":"stalled","text":"nothing was heard of it for 1m0s"},"had_output":false}
 -- decide --
-turn.failed {"turn":"t1","error":{"kind":"stalled","text":"nothing was heard of it for 1m0s"},"had_output":false}
--- decide --
-retry.abandoned {"turn":"t1","attempt":0,"reason":"stopped"}
+5 retry.abandoned {"turn":"t1","attempt":0,"reason":"stopped"}
 -- state --
-idle last=t1,failed stop=t1,person retry=abandoned,attempt=0,same=1,resumes=0,reason=stopped
+idle owned-by=17 last=t1,failed,stalled stop=t1,person retry=abandoned,attempt=0,same=1,resumes=0,stopped

@@ -4,7 +4,5 @@ A turn of an epoch before is recovery's: nobody's silence fails it (T18).
 1 session.opened {"incarnation":"17","policy":{"stall_after_s":60}}
 2 turn.started {"turn":"t1","cause":"message","message":"m1"}
 3 session.claimed {"incarnation":"18"}
--- at --
-600
--- decide --
-nothing
+-- decide @600s --
+(none)

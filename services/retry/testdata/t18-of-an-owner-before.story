@@ -4,15 +4,11 @@ What an owner of before has left open is recovery's: that nothing is heard of it
 1 session.opened {"incarnation":"17","policy":{"stall_after_s":60}}
 2 turn.started {"turn":"t1","cause":"message"}
 3 session.claimed {"incarnation":"18"}
--- at --
-900
--- decide --
-nothing
--- at --
-
+-- decide @900s --
+(none)
 -- facts --
 901 turn.started {"turn":"t1","cause":"message"}
 -- decide --
-watch 961
+watch @961s
 -- state --
-running turn=t1,message
+running owned-by=18 turn=t1,message

@@ -4,23 +4,19 @@ A turn that nothing is heard of is stopped and failed in one commit, and then tr
 1 session.opened {"incarnation":"17","policy":{"stall_after_s":60}}
 2 turn.started {"turn":"t1","cause":"message","message":"m1","options":{"model":"big"}}
 -- decide --
-watch 62
--- at --
-61
--- decide --
-watch 62
--- at --
-62
--- decide --
-turn.stop_requested {"turn":"t1","actor":"stall","reason":"nothing was heard of it for 1m0s"}
-turn.failed {"turn":"t1","error":{"kind":"stalled","text":"nothing was heard of it for 1m0s"},"had_output":false}
+watch @62s
+-- decide @61s --
+watch @62s
+-- decide @62s --
+3 turn.stop_requested {"turn":"t1","actor":"stall","reason":"nothing was heard of it for 1m0s"}
+3 turn.failed {"turn":"t1","error":{"kind":"stalled","text":"nothing was heard of it for 1m0s"},"had_output":false}
 -- state --
-idle last=t1,failed stop=t1,stall retry=,attempt=0,same=1,resumes=0
+idle owned-by=17 last=t1,failed,stalled stop=t1,stall retry=,attempt=0,same=1,resumes=0
 -- decide --
-retry.scheduled {"turn":"t1","attempt":1,"delay_ms":2000,"due_at":"2026-03-01T12:01:04Z","error":{"kind":"stalled","text":"nothing was heard of it for 1m0s"}}
+4 retry.scheduled {"turn":"t1","attempt":1,"delay_ms":2000,"due_at":"@64s","error":{"kind":"stalled","text":"nothing was heard of it for 1m0s"}}
 -- facts --
-late 5 tool.started {"call":"c1","turn":"t1","name":"bash"}
-late 6 turn.completed {"turn":"t1"}
+5 late tool.started {"call":"c1","turn":"t1","name":"bash"}
+6 late turn.completed {"turn":"t1"}
 7 turn.stopped {"turn":"t1","actor":"stall"}
 -- state --
-retrying last=t1,failed retry=scheduled,attempt=1,same=1,resumes=0,due=64
+retrying owned-by=17 last=t1,failed,stalled retry=scheduled,attempt=1,same=1,resumes=0,due=@64s
