@@ -20,12 +20,12 @@ import (
 )
 
 const (
-	progressAfterMS = 2_000 // what takes longer says that it is at work
+	progressAfterMS = 2_000 // after which a command reports that it still works
 	progressEveryMS = 2_000
-	candidatesMax   = 5 // sessions named when a name fits several
+	candidatesMax   = 5 // sessions named if a name fits several
 )
 
-// checkLogin says which file of a login cannot be read, before a connection is tried with it.
+// checkLogin reports a login file that cannot be read, before a connection is tried with it.
 func (a *app) checkLogin(cmd *cobra.Command) error {
 	for _, f := range []struct{ flag, path string }{
 		{"creds", a.creds}, {"password-file", a.passwordFile}, {"nkey", a.nkey},
@@ -72,7 +72,7 @@ func (a *app) withSession(ctx context.Context, name string, do func(ctx context.
 	})
 }
 
-// resolve finds the session that a person means: harness/session, or the session alone when only one harness has it.
+// resolve returns the session of a name: harness/session, or the session alone if only one harness has it.
 func (a *app) resolve(ctx context.Context, b *bus.Bus, name string) (events.Ref, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
@@ -108,7 +108,7 @@ func (a *app) resolve(ctx context.Context, b *bus.Bus, name string) (events.Ref,
 	return events.Ref{}, &events.Refusal{Code: http.StatusConflict, Message: fmt.Sprintf("%d harnesses have a session %s: say which: %s", len(found), name, strings.Join(names, ", "))}
 }
 
-// knows is whether there is a session of this name: a document, or a log that nobody has folded yet.
+// knows reports whether a session of this name exists: as a document, or as a log that no ledger has folded yet.
 func knows(ctx context.Context, b *bus.Bus, r events.Ref) (bool, error) {
 	if r.Validate() != nil {
 		return false, nil
@@ -127,8 +127,8 @@ func knows(ctx context.Context, b *bus.Bus, r events.Ref) (bool, error) {
 	return len(commits) > 0, err
 }
 
-// current is a session as the log has it at this moment, whether or not a ledger runs; behind is how many commits the
-// stored document has not seen.
+// current returns a session as the log has it now, with or without a running ledger; behind is the number of commits
+// that the stored document lacks.
 func (a *app) current(ctx context.Context, b *bus.Bus, r events.Ref) (st *session.State, behind int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
@@ -150,7 +150,7 @@ func (a *app) current(ctx context.Context, b *bus.Bus, r events.Ref) (st *sessio
 	return st, len(tail), nil
 }
 
-// source finds commits for the views of a session.
+// source returns a reader of commits for the views of a session.
 func (a *app) source(ctx context.Context, b *bus.Bus) session.Source {
 	return func(seq uint64) (*events.Commit, error) {
 		ctx, cancel := context.WithTimeout(ctx, a.timeout)
@@ -160,14 +160,14 @@ func (a *app) source(ctx context.Context, b *bus.Bus) session.Source {
 	}
 }
 
-// request asks a service. What takes longer than two seconds says so beside the result.
+// request sends a request to a service. After two seconds it reports that it still waits, on stderr.
 func (a *app) request(ctx context.Context, b *bus.Bus, service, verb, doing string, req, reply any) error {
 	ctx, cancel := context.WithTimeout(ctx, max(a.timeout, a.patience))
 	defer cancel()
 	return a.progress(doing, func() error { return b.Request(ctx, service, verb, req, reply) })
 }
 
-// progress runs something and says, from the second second on, that it is still at work.
+// progress runs a function and reports from the second second on that it still runs.
 func (a *app) progress(doing string, run func() error) error {
 	done := make(chan error, 1)
 	began := time.Now()
@@ -185,7 +185,7 @@ func (a *app) progress(doing string, run func() error) error {
 	}
 }
 
-// now is the broker's time; without a log, this machine's: it is only for showing ages.
+// now returns the broker's time; without a log, this machine's time, which is good enough to show ages.
 func (a *app) now(ctx context.Context, b *bus.Bus) time.Time {
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
@@ -196,7 +196,7 @@ func (a *app) now(ctx context.Context, b *bus.Bus) time.Time {
 	return now
 }
 
-// lines reads what a person types, or a script pipes in.
+// lines reads the lines that a person types or a script pipes in.
 type lines struct{ scanner *bufio.Scanner }
 
 func newLines(r io.Reader) *lines {
@@ -206,7 +206,7 @@ func newLines(r io.Reader) *lines {
 	return &lines{scanner: bufio.NewScanner(r)}
 }
 
-// next is the next line; [io.EOF] when there is none.
+// next returns the next line; [io.EOF] at the end.
 func (l *lines) next() (string, error) {
 	if l.scanner.Scan() {
 		return strings.TrimSpace(l.scanner.Text()), nil

@@ -9,13 +9,13 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/control"
 )
 
-// Limits of what is said about clocks.
+// Limits of the report about clocks.
 const (
-	clockApartMin = 5 * time.Second // a smaller difference between two machines' clocks is not worth a word
+	clockApartMin = 5 * time.Second // smaller differences between two machines' clocks are not reported
 	clockStepAge  = 24 * time.Hour  // how long a step of the broker's clock is reported
 )
 
-// clock compares the broker's clock with this machine's, and reports how it was set of late.
+// clock compares the broker's clock with this machine's, and reports recent steps of the broker's clock.
 func (p *patient) clock(ctx context.Context) {
 	const do = "keep the clocks of all machines synchronised (NTP); what was planned before a step is done as long after it as was planned"
 	now, err := p.bus.Clock(ctx)
@@ -44,7 +44,7 @@ func (p *patient) clock(ctx context.Context) {
 	p.note("clock", levelOK, "", "the broker's clock agrees with this machine's, and was not set within a day")
 }
 
-// word is one word or the other, by the sign.
+// word returns more or less, by the sign.
 func word(d time.Duration, more, less string) string {
 	if d < 0 {
 		return less

@@ -27,10 +27,10 @@ import (
 
 const (
 	deployFolder = "../../deploy/k8s"
-	loginFolder  = "/etc/holdfast" // where a pod has the files to log in with
+	loginFolder  = "/etc/holdfast" // folder of a pod's login files
 )
 
-// manifest is what this program has to say about a Kubernetes object.
+// manifest has the fields of a Kubernetes object that concern this program.
 type manifest struct {
 	APIVersion string
 	Kind       string
@@ -96,7 +96,7 @@ func manifests(t *testing.T, file string) []manifest {
 	}
 	var all []manifest
 	for dec := yaml.NewDecoder(bytes.NewReader(body)); ; {
-		var fields any // first as Kubernetes would: every field, in JSON
+		var fields any // first as Kubernetes reads it: every field, in JSON
 		err := dec.Decode(&fields)
 		if errors.Is(err, io.EOF) {
 			return all
@@ -116,8 +116,8 @@ func manifests(t *testing.T, file string) []manifest {
 	}
 }
 
-// lowerKeys makes the fields of a document findable by those of a struct, which the library writes in lower case. Keys of
-// maps that are data keep their case.
+// lowerKeys writes the fields of a document in lower case, as the library wants the fields of a struct. Keys of maps
+// that are data keep their case.
 func lowerKeys(t *testing.T, text []byte) []byte {
 	t.Helper()
 	keys := regexp.MustCompile(`"([a-z][A-Za-z]*)":`)
@@ -129,7 +129,7 @@ func lowerKeys(t *testing.T, text []byte) []byte {
 	})
 }
 
-// ofKind is the only object of a kind.
+// ofKind returns the only object of a kind.
 func ofKind(t *testing.T, file, kind string) *manifest {
 	t.Helper()
 	var found *manifest
@@ -172,8 +172,8 @@ func TestManifestsParse(t *testing.T) {
 	}
 }
 
-// Each service of the table of targets has its file, which runs it as this program runs it: the same image with another
-// argument, flags that there are, paths that are answered, a user that has permissions.
+// Each service of the table of targets has a file. The file runs the same image with the service's name as argument,
+// existing flags, answered probe paths, and a user with permissions.
 func TestEachServiceIsDeployed(t *testing.T) {
 	cell, err := events.NewCell(events.DefaultPrefix)
 	if err != nil {
@@ -237,7 +237,7 @@ func sameLabels(got, want map[string]string) bool {
 	return len(got) == len(want)
 }
 
-// checkPod looks at what every pod of ours has.
+// checkPod checks what every pod of the manifests must have.
 func checkPod(t *testing.T, file string, p *pod) {
 	t.Helper()
 	c := p.Containers[0]
@@ -279,7 +279,7 @@ func checkFlags(t *testing.T, file string, target *target, args []string) {
 	}
 }
 
-// Every variable that services share is a flag of at least one of them, and the probes' paths are answered.
+// Every variable that services share is a flag of at least one of them, and the paths of the probes are answered.
 func TestDeployedConfiguration(t *testing.T) {
 	known := map[string]bool{"NATS_HOST": true}
 	config := ofKind(t, "base/config.yaml", "ConfigMap").Data
@@ -314,7 +314,7 @@ func TestDeployedConfiguration(t *testing.T) {
 	}
 }
 
-// The broker of deploy has the permissions that are printed, and loses nothing that it acknowledged.
+// The deployed broker has the printed permissions, and syncs each write before it acknowledges.
 func TestDeployedBroker(t *testing.T) {
 	var out bytes.Buffer
 	p := &Program{Args: []string{"permissions", "--harness", "my-agent", "--person", "screen", "--operator", "operator",
@@ -364,7 +364,7 @@ func TestDeployedBroker(t *testing.T) {
 	}
 }
 
-// The image is built with the Go that go.mod wants, and runs this program.
+// The image is built with the Go version of go.mod, and runs this program.
 func TestDockerfile(t *testing.T) {
 	read := func(file string) string {
 		body, err := os.ReadFile("../../" + file)
@@ -382,7 +382,7 @@ func TestDockerfile(t *testing.T) {
 	}
 }
 
-// The operator's guide names figures that there are, and commands that can be typed.
+// The operator's guide names existing metrics, and commands that parse.
 func TestOperatorsGuide(t *testing.T) {
 	guide, err := os.ReadFile("../../docs/guide/operate.md")
 	if err != nil {
@@ -427,7 +427,7 @@ func TestOperatorsGuide(t *testing.T) {
 	}
 }
 
-// Sizes are read as they are written; a share of a store that is not known is no limit.
+// Sizes are read as written; a share of a store of unknown size is no limit.
 func TestBytesOf(t *testing.T) {
 	for text, want := range map[string]int64{"0": 0, "17": 17, "17B": 17, "2KiB": 2048, "3MiB": 3 << 20, "8GiB": 8 << 30, "1TiB": 1 << 40, "50%": 500, "100%": 1000} {
 		if got, err := bytesOf(text, 1000); err != nil || got != want {

@@ -25,11 +25,11 @@ const (
 	diskCommits  = 3 * diskSessions
 )
 
-// diskRef is one of the sessions in the directory that is damaged.
+// diskRef returns one of the sessions in the damaged directory.
 func diskRef(i int) events.Ref { return events.Ref{Harness: "h1", Session: fmt.Sprintf("s%02d", i)} }
 
-// healthyDir is the data directory of a `holdfast up` that ended cleanly, with sessions of three commits each, all folded;
-// and the last commit of each.
+// healthyDir returns the data directory of a `holdfast up` that ended cleanly, with folded sessions of three commits
+// each; and the last commit of each.
 func healthyDir(t *testing.T) (string, map[events.Ref]uint64) {
 	t.Helper()
 	dir := t.TempDir()
@@ -74,18 +74,18 @@ func flipped(b []byte) []byte {
 	return b
 }
 
-// fate is what a damage comes to. Nothing else is lost in any case: each session is known as far as before, by the log, by
-// its document or by the note of a loss.
+// fate is the result of a damage. In each case nothing else is lost: each session is known as far as before, by the
+// log, by its document or by the note of a loss.
 type fate struct {
 	file, harm string // patterns
-	refused    bool   // up does not start, and says why
-	damaged    bool   // up says which file is damaged, and has kept it
-	either     bool   // up may take the damage for a state that can be true, and says nothing then
+	refused    bool   // up does not start, and reports the reason
+	damaged    bool   // up reports the damaged file, and has kept a copy
+	either     bool   // the damaged state may be a possible one, which up does not report
 	truth      bool   // the doctor reports that the log has lost commits
 	commits    func(left int) bool
 }
 
-// fates is the table: the first row that fits holds. What is not in it is noticed by no one, and has no consequence.
+// fates is the table: the first matching row holds. A damage without a row is not noticed and has no effect.
 var fates = []fate{
 	{file: "holdfast.json", harm: "*", refused: true},
 	{file: "*/HF_LOG/msgs/*.blk", harm: "torn", damaged: true, truth: true, commits: func(n int) bool { return n > 0 && n < diskCommits-1 }},
@@ -120,8 +120,8 @@ func fateOf(t *testing.T, file, harm string) fate {
 	return fate{}
 }
 
-// TestDamagedFiles: every file of a data directory, torn, emptied, and with one byte changed. Each row says what is noticed
-// and what is kept.
+// TestDamagedFiles truncates, empties and changes one byte of every file of a data directory. Each row of fates has
+// what is noticed and what is kept.
 func TestDamagedFiles(t *testing.T) {
 	base, seqs := healthyDir(t)
 	err := filepath.WalkDir(base, func(p string, d fs.DirEntry, err error) error {
@@ -168,7 +168,7 @@ func TestDamagedFiles(t *testing.T) {
 	}
 }
 
-// suffer starts on a damaged directory and holds what comes of it against the table.
+// suffer starts on a damaged directory and compares the result with the table.
 func suffer(t *testing.T, dir string, want fate, seqs map[events.Ref]uint64) {
 	t.Helper()
 	c, said := tryUp(t, dir)
@@ -199,8 +199,8 @@ func suffer(t *testing.T, dir string, want fate, seqs map[events.Ref]uint64) {
 	c.goesOn(seqs)
 	_, said = c.stop()
 	kept, err := filepath.Glob(filepath.Join(dir, "damaged", "*", "*"))
-	told := strings.Contains(said, "holdfast: damaged: ")
-	if err != nil || told != (len(kept) > 0) || told != want.damaged && !want.either {
+	reported := strings.Contains(said, "holdfast: damaged: ")
+	if err != nil || reported != (len(kept) > 0) || reported != want.damaged && !want.either {
 		t.Errorf("kept %v, %v; up said:\n%s", kept, err, said)
 	}
 	if strings.Contains(said, "holdfast: the log has lost commits") && !want.truth {
@@ -208,7 +208,7 @@ func suffer(t *testing.T, dir string, want fate, seqs map[events.Ref]uint64) {
 	}
 }
 
-// stands is whether a document is the last copy of something.
+// stands reports whether a document is ahead of the log.
 func (c *upCell) stands() bool {
 	c.t.Helper()
 	found, err := ledger.Look(c.t.Context(), c.bus)
@@ -223,7 +223,7 @@ func (c *upCell) stands() bool {
 	return false
 }
 
-// keeps wants each session to be known as far as it was.
+// keeps checks that each session is known as far as before.
 func (c *upCell) keeps(seqs map[events.Ref]uint64) {
 	c.t.Helper()
 	known := map[events.Ref]uint64{}
@@ -250,7 +250,7 @@ func (c *upCell) keeps(seqs map[events.Ref]uint64) {
 	}
 }
 
-// goesOn writes to every session: what is complete takes it, what has lost its end refuses it at once.
+// goesOn writes to every session: a complete one accepts it, one without its last commits refuses it at once.
 func (c *upCell) goesOn(seqs map[events.Ref]uint64) {
 	c.t.Helper()
 	for r, seq := range seqs {

@@ -29,7 +29,7 @@ const (
 	levelWrong = "wrong"
 )
 
-// finding is what one check of the doctor comes to.
+// finding is the result of one check of the doctor.
 type finding struct {
 	Check string `json:"check"`
 	Level string `json:"level"` // ok, note (worth knowing) or wrong
@@ -37,14 +37,14 @@ type finding struct {
 	Do    string `json:"do,omitempty"`
 }
 
-// errUnwell says that the doctor found something wrong. It has been shown.
+// errUnwell means that the doctor found something wrong, and has printed it.
 var errUnwell = errors.New("holdfast: doctor: something is wrong")
 
 func doctorCommand(a *app) *cobra.Command {
 	cmd := a.repairCommand("doctor", "Check the cell, and say what to do",
 		"Check broker, layout, consumers, services, harnesses and sessions, and say for each what to do. It changes nothing. It fails when something is wrong.",
 		arguments(0, 0), "holdfast doctor", "holdfast doctor --json | jq 'select(.level == \"wrong\")'")
-	a.take(cmd, []string{"lag-max"})
+	a.take(cmd, []string{"ready-lag-max"})
 	cmd.Flags().StringArrayVar(&a.nodes, "node", nil, "the `name` of a broker of this cell; may be repeated; others that hold its streams are reported")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		found, err := a.examine(cmd.Context())
@@ -86,7 +86,7 @@ func (a *app) sayFindings(found []finding) error {
 	return a.say(text.String())
 }
 
-// patient is the doctor at work.
+// patient is a run of the doctor.
 type patient struct {
 	app   *app
 	bus   *bus.Bus
@@ -100,7 +100,7 @@ func (p *patient) note(check, level, do, format string, args ...any) {
 	p.found = append(p.found, finding{Check: check, Level: level, Found: fmt.Sprintf(format, args...), Do: do})
 }
 
-// examine makes all checks. The error is one that makes further ones impossible.
+// examine runs all checks. It returns the error that makes further checks impossible.
 func (a *app) examine(ctx context.Context) ([]finding, error) {
 	p := &patient{app: a}
 	b, err := a.connect(ctx)
@@ -137,13 +137,13 @@ func (a *app) examine(ctx context.Context) ([]finding, error) {
 	return p.found, p.sessions(ctx, leases)
 }
 
-// fullDiskAdvice is what to do about a node that has switched JetStream off.
+// fullDiskAdvice describes how to bring back a node that has switched JetStream off.
 const fullDiskAdvice = "a node whose disk is full switches JetStream off (its log says \"out of resources\"): free room, and restart it unless its probe does"
 
-// tlsAdvice is where certificates are set.
+// tlsAdvice names the flags for certificates.
 const tlsAdvice = "certificates are set with --tls-ca, --tls-cert and --tls-key"
 
-// brokerAdvice is what to do about a broker that will not do.
+// brokerAdvice returns what to do about a broker that refuses.
 func brokerAdvice(err error) string {
 	switch {
 	case errors.Is(err, bus.ErrNoJetStream):
@@ -161,13 +161,14 @@ func brokerAdvice(err error) string {
 	}
 }
 
-// logFullPercent is when new sessions and messages begin to be refused.
+// logFullPercent is the fill level above which new sessions and messages are refused.
 const logFullPercent = 90
 
-// rttShown is how exactly the way to the broker is shown.
+// rttShown is the precision of the printed round-trip time.
 const rttShown = 10 * time.Microsecond
 
-// layout looks at the cell's streams and buckets. Without the log, which is the truth, there is nothing else to look at.
+// layout checks the cell's streams and buckets. It reports whether the log exists: without the log no other check makes
+// sense.
 func (p *patient) layout(cell bus.Inspection) bool {
 	const setUp = "start `holdfast up` or any service: it sets the cell up; or say which cell with --prefix"
 	log := cell.Streams[0]
@@ -179,8 +180,8 @@ func (p *patient) layout(cell bus.Inspection) bool {
 	replicas := log.Replicas
 	for _, s := range cell.Streams {
 		switch {
-		case s.Missing && s.Name == p.bus.Cell().FeedStream(): // which may be switched off
-			p.note("feed", levelNote, "services started with --feed-age 0 keep none", "there is no feed")
+		case s.Missing && s.Name == p.bus.Cell().FeedStream(): // which may be disabled
+			p.note("feed", levelNote, "services started with --feed-kept-for 0 keep none", "there is no feed")
 			continue
 		case s.Missing:
 			missing = append(missing, s.Name)
@@ -199,10 +200,10 @@ func (p *patient) layout(cell bus.Inspection) bool {
 		p.note("layout", levelOK, "", "layout %d, %s with %s each", log.LayoutWanted, screen.Plural(len(cell.Streams), "stream"), copies(replicas))
 	}
 	if most := log.BytesMax; most > 0 && log.Bytes*100 >= most*logFullPercent {
-		p.note("log", levelWrong, "raise the stream's limit, or close sessions and shorten --retain", "%d of %d bytes are used: new sessions are refused", log.Bytes, most)
+		p.note("log", levelWrong, "raise the stream's limit, or close sessions and shorten --closed-sessions-kept-for", "%d of %d bytes are used: new sessions are refused", log.Bytes, most)
 		return true
 	}
-	if log.Msgs == 0 && log.LastSeq > 0 { // of each session that was ever written to, retention leaves the last commit
+	if log.Msgs == 0 && log.LastSeq > 0 { // retention leaves the last commit of each session
 		p.note("log", levelWrong, "restore the stream from a backup, or see below what documents still know", "it is empty, and the last commit was %d: it was purged, or lost", log.LastSeq)
 		return true
 	}
@@ -210,7 +211,7 @@ func (p *patient) layout(cell bus.Inspection) bool {
 	return true
 }
 
-// judgeAll is a finding about these streams, if there are any.
+// judgeAll adds a finding about these streams, if there are any.
 func (p *patient) judgeAll(streams []string, check, do, what string) {
 	if len(streams) > 0 {
 		p.note(check, levelWrong, do, "%s: %s", what, strings.Join(streams, ", "))
@@ -224,7 +225,7 @@ func copies(n int) string {
 	return fmt.Sprintf("%d copies", n)
 }
 
-// consumers looks whether each service keeps up.
+// consumers checks that each service keeps up.
 func (p *patient) consumers(ctx context.Context) {
 	for i := range targets {
 		t := &targets[i]
@@ -239,8 +240,8 @@ func (p *patient) consumers(ctx context.Context) {
 				p.note(check, levelWrong, start, "%v", err)
 			case pending > p.app.lagMax:
 				p.note(check, levelWrong, "wait; if it does not shrink look into its log", "%d messages wait", pending)
-			case active == "" && pending > 0: // with nothing to do the broker names nobody
-				p.note(check, levelWrong, start, "nobody works; %d messages wait", pending)
+			case active == "" && pending > 0: // an idle consumer has no active member
+				p.note(check, levelWrong, start, "no process works; %d messages wait", pending)
 			default:
 				p.note(check, levelOK, "", "%d messages wait", pending)
 			}
@@ -248,7 +249,7 @@ func (p *patient) consumers(ctx context.Context) {
 	}
 }
 
-// leases lists who is alive, by lease key.
+// leases returns the leases of living processes, by key.
 func (p *patient) leases(ctx context.Context) (map[string]control.Lease, error) {
 	all := map[string]control.Lease{}
 	harnesses, services := map[string]int{}, map[string]int{}
@@ -300,8 +301,8 @@ const (
 	harnessesMax = 20 // harnesses
 )
 
-// oddLeases reports leases of another form: one finding for all, with a few of each harness, so that no harness can fill
-// the report.
+// oddLeases reports leases that cannot be read: one finding for all, with a few of each harness, so that no harness can
+// fill the report.
 func (p *patient) oddLeases(odd map[string][]string) {
 	total := 0
 	var of []string
@@ -321,7 +322,8 @@ func processes(n int) string {
 	return fmt.Sprintf("%d processes", n)
 }
 
-// suspects asks the reconciler what it could not recover. That it does not answer is seen elsewhere.
+// suspects asks the reconciler which sessions it could not recover. Another check reports a reconciler that does not
+// answer.
 func (p *patient) suspects(ctx context.Context) {
 	var rep reconciler.Report
 	if p.bus.Request(ctx, reconciler.Name, "report", struct{}{}, &rep) != nil {
@@ -334,7 +336,7 @@ func (p *patient) suspects(ctx context.Context) {
 	p.judge(len(names), "suspects", levelWrong, "`holdfast show S` and `holdfast events S`; the reconciler tries again with each slow walk", "could not be recovered: "+shorten(names))
 }
 
-// aside names the sessions that the ledger could not fold with the others.
+// aside reports the sessions that the ledger has set aside because their fold failed.
 func (p *patient) aside(ctx context.Context) error {
 	names := map[events.Ref]string{}
 	err := p.bus.List(ctx, bus.State, events.AsideKeys(), func(e bus.Entry) error {
@@ -352,18 +354,19 @@ func (p *patient) aside(ctx context.Context) error {
 	return nil
 }
 
-// tally is what the sessions come to.
+// tally is the counts and lists of all sessions.
 type tally struct {
 	sessions, waiting, parked, ignored, unread int
 	orphans, odd, untaken, stuck               []string
-	left                                       []*session.State // nobody owns them, and something is open: perhaps by design
-	now                                        time.Time
+	// without an owner and with something open, perhaps by design
+	left []*session.State
+	now  time.Time
 }
 
-// untakenMinS is how long work may wait for its harness until that is worth knowing, in seconds.
+// untakenMinS is how long work waits for its harness before it is reported, in seconds.
 const untakenMinS = 60
 
-// sessions looks at every document: who owns it is alive, and nothing was left out.
+// sessions checks every document: its owner is alive, and no input was left out.
 func (p *patient) sessions(ctx context.Context, leases map[string]control.Lease) error {
 	t := tally{now: p.app.now(ctx, p.bus)}
 	seen := map[string]uint64{}
@@ -430,7 +433,7 @@ func (t *tally) count(s *session.State, leases map[string]control.Lease) {
 	}
 }
 
-// asked are the instants since when the harness is asked for something.
+// asked returns the instants of the requests that the harness has not taken.
 func asked(p *session.Pending) []time.Time {
 	var all []time.Time
 	if p.Turn != nil {
@@ -445,12 +448,12 @@ func asked(p *session.Pending) []time.Time {
 	return all
 }
 
-// leftOpen is whether something is open that nobody owns, and that neither a person nor a child session holds open.
+// leftOpen reports whether something without an owner is open that neither a person nor a child session keeps open.
 func leftOpen(s *session.State) bool {
 	return s.Closed == nil && (s.Turn != nil || len(s.Tools) > 0) && len(s.PendingPrompts()) == 0 && len(s.WaitsFor) == 0
 }
 
-// shorten names a few sessions, no more than two of one harness while there are others.
+// shorten returns a few of the names, at most two of a harness while there are others.
 func shorten(names []string) string {
 	slices.Sort(names)
 	var first, rest []string

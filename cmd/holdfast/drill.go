@@ -19,27 +19,27 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/screen"
 )
 
-// A drill and a replay have to notice deaths soon.
+// Drill and replay need short times, to detect deaths soon.
 const (
 	shortTTL   = 2 * time.Second // of a lease
-	shortGrace = time.Second     // of a suite of one's own
+	shortGrace = time.Second     // of the reconciler in the command's own cell
 )
 
-// seenShownMax is how much of what was seen is shown, in columns; --json has all of it.
+// seenShownMax is how much of an observation is printed, in columns; --json has all of it.
 const seenShownMax = 60
 
-// foreignGrace is the grace that the reconciler of somebody else's cell is taken to have: the default of its flag.
+// foreignGrace is the assumed grace of the reconciler of another cell: the default of its flag.
 const foreignGrace = 5 * time.Second
 
 func drillCommand(a *app) *cobra.Command {
 	var ttl, within time.Duration
 	var keep bool
-	long, example := describe(`Kill, freeze, restart and end real agent processes, and compare what becomes of their work with what is promised.
+	long, example := describe(`Kill, freeze, restart and end real agent processes, and compare the outcome of their work with the promises.
 
-It takes half a minute. The processes are this program again, as an agent that uses the harness client, and for the last act as a
-broker with all services on data of its own; only they are sent signals, and all are ended. With --nats the drill takes place
-there, beside whatever else goes on; otherwise everything runs in this process for as long as it takes. Exit code 1 when a
-promise was broken.`,
+It takes half a minute. The processes are this program, as an agent that uses the harness client, and for the last act as
+a broker with all services and its own data. The drill signals only these processes, and ends all of them. With --nats the
+drill runs on that cell, beside other work; otherwise the cell runs in this process until the drill ends. Exit code 1 after
+a broken promise.`,
 		"holdfast drill", "holdfast drill --nats nats://broker:4222 --ttl 5s --within 12s", "holdfast drill --json")
 	cmd := &cobra.Command{Use: "drill", Short: "Kill real agents and check every promise", Long: long, Example: example, GroupID: groupRepair, Args: arguments(0, 0)}
 	a.take(cmd, optionsCommand)
@@ -66,12 +66,12 @@ promise was broken.`,
 	return cmd
 }
 
-// login is the files of the options for agents that a command starts.
+// login returns the login files for agents that a command starts.
 func (a *app) login() drill.Login {
 	return drill.Login{Creds: a.creds, PasswordFile: a.passwordFile, NKey: a.nkey, TLSCA: a.tlsCA, TLSCert: a.tlsCert, TLSKey: a.tlsKey}
 }
 
-// errBroken says that a drill saw something else than what is promised.
+// errBroken means that a drill observed a broken promise.
 var errBroken = errors.New("holdfast: drill: a promise was broken")
 
 // drill runs a drill and prints what happens.
@@ -97,7 +97,7 @@ func (a *app) drill(ctx context.Context, cfg drill.Config) error {
 	cfg.Told = func(m drill.Moment) { unsaid = errors.Join(unsaid, a.sayMoment(m)) }
 	res, err := drill.Run(ctx, b, cfg)
 	if err = errors.Join(err, unsaid); err != nil && (ctx.Err() != nil || len(res.Verdicts) == 0) {
-		return err // half a table would only look like broken promises
+		return err // a partial table would look like broken promises
 	}
 	if said := a.sayVerdicts(res); said != nil || err != nil {
 		return errors.Join(err, said)
@@ -108,10 +108,10 @@ func (a *app) drill(ctx context.Context, cfg drill.Config) error {
 	return nil
 }
 
-// whoPaints tells who did something.
+// whoPaints maps each actor to its colour.
 var whoPaints = map[string]screen.Paint{"drill": screen.Busy, "agent": screen.Plain, "holdfast": screen.Good}
 
-// sayMoment prints one thing that happened.
+// sayMoment prints one event.
 func (a *app) sayMoment(m drill.Moment) error {
 	if a.json {
 		return a.sayJSON(m)
@@ -125,7 +125,7 @@ func (a *app) sayMoment(m drill.Moment) error {
 		st.Painted(m.Who, whoPaints[m.Who])+strings.Repeat(" ", max(0, len("holdfast")-len(m.Who))), screen.Clean(m.What)))
 }
 
-// sayVerdicts prints what was promised, and what was seen.
+// sayVerdicts prints what was promised and what was observed.
 func (a *app) sayVerdicts(res drill.Result) error {
 	if a.json {
 		return a.sayJSON(res)
@@ -153,9 +153,9 @@ func (a *app) sayVerdicts(res drill.Result) error {
 // agentUse is the command of a drill's child processes.
 const agentUse = "drill-agent"
 
-// agentCommand is what the drill starts. It is of no use to people.
+// agentCommand is started by the drill, not by people.
 func agentCommand(a *app) *cobra.Command {
-	long, example := describe("Be an agent of a drill: who it is, and what it is told, comes on standard input.", "holdfast drill")
+	long, example := describe("Be an agent of a drill. Its role and its instructions arrive on standard input.", "holdfast drill")
 	cmd := &cobra.Command{Use: agentUse, Short: "An agent of a drill", Long: long, Example: example, GroupID: groupRepair, Hidden: true, Args: arguments(0, 0)}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return drill.Agent(cmd.Context(), a.Stdin, a.Stdout) }
 	return cmd
@@ -164,7 +164,7 @@ func agentCommand(a *app) *cobra.Command {
 // cellUse is the command of a drill's own cell.
 const cellUse = "drill-cell"
 
-// cellCommand is what the drill starts in order to kill it: up that does not outlive whoever started it.
+// cellCommand is up for the drill: the drill kills it, and it ends when its parent ends.
 func cellCommand(a *app) *cobra.Command {
 	cmd := upCommand(a)
 	cmd.Use, cmd.Short, cmd.Long, cmd.Hidden = cellUse, "A cell of a drill", "Be a cell of a drill: up, until standard input ends.", true
@@ -184,14 +184,14 @@ func cellCommand(a *app) *cobra.Command {
 func replayCommand(a *app) *cobra.Command {
 	var fast bool
 	var ttl time.Duration
-	long, example := describe(`Play recordings of an OpenCode server's events as they happened, and show what recovery makes of what they left open.
+	long, example := describe(`Play recordings of an OpenCode server's events, and show how recovery ends what they left open.
 
 Each FILE is what GET /event sent, one JSON object {"at", "event"} a line. It is translated into facts and appended
-through a real harness lease; where the recorded process died, this one dies without leaving, so that its lease has to run
-out. Lines, events and fields that this build does not know are counted and stop nothing.
+through a real harness lease; at a recorded death the process ends without a release, so that its lease must
+expire. Unknown lines, events and fields are counted and skipped.
 
-With --nats it is played there; otherwise everything runs in this process for as long as it takes. It fails when something
-stays open that nobody runs.`,
+With --nats it is played on that cell; otherwise the cell runs in this process. It fails when something stays open without
+a running process.`,
 		"holdfast replay session.jsonl", "holdfast replay --fast --nats nats://broker:4222 traces/*.jsonl --json")
 	cmd := &cobra.Command{Use: "replay FILE…", Short: "Play recorded crashes and watch the recovery", Long: long, Example: example, GroupID: groupRepair,
 		Args: arguments(1, -1, "a recording FILE")}
@@ -219,7 +219,7 @@ stays open that nobody runs.`,
 	return cmd
 }
 
-// replay plays one recording after the other, each as a harness of its own.
+// replay plays one recording after the other, each as a separate harness.
 func (a *app) replay(ctx context.Context, cfg replay.Config, all []replay.Recording) error {
 	b, err := a.connectTo(ctx, cfg.URL, "replay")
 	if err != nil {
@@ -249,12 +249,12 @@ func (a *app) replay(ctx context.Context, cfg replay.Config, all []replay.Record
 		}
 	}
 	if len(broken) > 0 {
-		return fmt.Errorf("holdfast: replay: left open though nobody runs it, in %s", strings.Join(broken, ", "))
+		return fmt.Errorf("holdfast: replay: left open without a running process, in %s", strings.Join(broken, ", "))
 	}
 	return nil
 }
 
-// somewhere runs do against the broker that was named, or against everything in this process.
+// somewhere runs do against the broker that was named, or against a complete cell in this process.
 func (a *app) somewhere(ctx context.Context, named bool, do func(ctx context.Context, url string) error) error {
 	var err error
 	if named {

@@ -15,11 +15,11 @@ import (
 	"github.com/holdfast-dev/holdfast/services/reconciler"
 )
 
-// lossAdvice is what to do when the log has lost commits.
+// lossAdvice is the advice for a log that has lost commits.
 const lossAdvice = "keep what is left: `holdfast rescue DIR`; restore the broker's files from a backup if there is one; " +
 	"else accept the loss with `holdfast rebuild --accept-loss`"
 
-// truth compares the documents with the log: a log that lost something is noticed by what documents know.
+// truth compares the documents with the log: a document that is ahead of the log shows a loss.
 func (p *patient) truth(ctx context.Context) {
 	found, err := ledger.Look(ctx, p.bus)
 	if err != nil {
@@ -47,8 +47,8 @@ func (p *patient) truth(ctx context.Context) {
 	}
 }
 
-// strangers looks for consumers that no part of Holdfast made: each costs the broker work, and one that pushes can send
-// what is stored to any subject.
+// strangers reports consumers that no part of Holdfast made: each costs the broker work, and a push consumer can send
+// stored messages to any subject.
 func (p *patient) strangers(ctx context.Context) {
 	var ours []bus.Source
 	for i := range targets {
@@ -70,7 +70,7 @@ func (p *patient) strangers(ctx context.Context) {
 	p.judge(len(names), "strangers", levelNote, "find out whose they are; `nats consumer rm STREAM CONSUMER` removes one", "consumers that Holdfast did not make: "+few(names, namesMax))
 }
 
-// nodes looks at who holds the cell's streams. A broker that holds none cannot be seen by a client.
+// nodes reports the nodes that hold the cell's streams. A client cannot see a node that holds none.
 func (p *patient) nodes(cell bus.Inspection) {
 	var all, offline []string
 	replicas := 0
@@ -101,8 +101,8 @@ func (p *patient) nodes(cell bus.Inspection) {
 	}
 }
 
-// unrecovered asks the reconciler's own decision about sessions without an owner in which something is open. What recovery
-// leaves open by design is no orphan: a turn, say, that goes on with the answer that its harness is still to take.
+// unrecovered runs the reconciler's decision on sessions without an owner in which something is open. What recovery
+// leaves open by design is not reported: a turn, for example, that continues with the answer once its harness takes it.
 func (p *patient) unrecovered(ctx context.Context, t *tally) error {
 	if len(t.left) == 0 {
 		return nil

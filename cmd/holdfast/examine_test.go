@@ -39,7 +39,7 @@ func startUp(t *testing.T, dir string) *upCell {
 	return c
 }
 
-// tryUp is startUp where the process may refuse to start: then it returns what it said.
+// tryUp is startUp for a process that may refuse to start: then it returns its output.
 func tryUp(t *testing.T, dir string) (c *upCell, said string) {
 	t.Helper()
 	ready := filepath.Join(t.TempDir(), "ready.json")
@@ -100,7 +100,7 @@ func (c *upCell) say(r events.Ref, facts ...events.Fact) {
 	c.seq[r] = seq
 }
 
-// folded waits until a session's document has all that was said.
+// folded waits until a session's document has the last commit.
 func (c *upCell) folded(r events.Ref) *session.State {
 	c.t.Helper()
 	var st *session.State
@@ -114,7 +114,7 @@ func (c *upCell) folded(r events.Ref) *session.State {
 	return st
 }
 
-// doctor is what it finds, by check.
+// doctor returns the doctor's findings, by check.
 func (c *upCell) doctor(args ...string) map[string]finding {
 	c.t.Helper()
 	var out bytes.Buffer
@@ -137,7 +137,7 @@ func (c *upCell) doctor(args ...string) map[string]finding {
 	return all
 }
 
-// request sends a request without any client and waits for the answer: what the broker was asked to do is then done.
+// request sends a request with a plain connection and waits for the reply.
 func (c *upCell) request(subject string) {
 	c.t.Helper()
 	conn, err := new(net.Dialer).DialContext(c.t.Context(), "tcp", strings.TrimPrefix(c.note.NATS, "nats://"))
@@ -156,7 +156,7 @@ func (c *upCell) request(subject string) {
 	c.t.Fatalf("%s: the broker does not answer", subject)
 }
 
-// expect holds one finding against a level and what it says.
+// expect compares one finding with a level and a part of its text.
 func expect(t *testing.T, found map[string]finding, check, level, says string) {
 	t.Helper()
 	if f := found[check]; f.Level != level || !strings.Contains(f.Found, says) || level == levelWrong && f.Do == "" {
@@ -164,7 +164,7 @@ func expect(t *testing.T, found map[string]finding, check, level, says string) {
 	}
 }
 
-// asks is a session with a turn that waits for the result of a call, which is a person's answer.
+// asks opens a session with a turn that waits for the result of a call, which is a person's answer.
 func (c *upCell) asks(r events.Ref) {
 	c.t.Helper()
 	c.say(r, events.SessionOpened{Incarnation: "1"}, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
@@ -173,8 +173,8 @@ func (c *upCell) asks(r events.Ref) {
 			OnOwnerLoss: events.LossKeep, Questions: []events.Question{{ID: "q", Question: "Which?", Options: []events.Option{{Label: "a"}, {Label: "b"}}}}})
 }
 
-// TestDoctorComparesTheLogWithDocuments: one that knows more than the log is reported with what to do, and so is a log that
-// was purged while everything ran.
+// TestDoctorComparesTheLogWithDocuments: a document ahead of the log is reported with advice, and so is a log that was
+// purged while everything ran.
 func TestDoctorComparesTheLogWithDocuments(t *testing.T) {
 	c := startUp(t, t.TempDir())
 	r := events.Ref{Harness: "h1", Session: "s1"}
@@ -204,7 +204,7 @@ func TestDoctorComparesTheLogWithDocuments(t *testing.T) {
 	expect(t, found, "log", levelWrong, "it was purged, or lost")
 }
 
-// rev is the revision of a session's document.
+// rev returns the revision of a session's document.
 func (c *upCell) rev(r events.Ref) uint64 {
 	c.t.Helper()
 	e, err := c.bus.Load(c.t.Context(), bus.State, events.SessionKey(r))
@@ -214,7 +214,7 @@ func (c *upCell) rev(r events.Ref) uint64 {
 	return e.Rev
 }
 
-// TestDoctorNamesStrangers: a consumer that no service made.
+// TestDoctorNamesStrangers: a consumer that no service made is reported.
 func TestDoctorNamesStrangers(t *testing.T) {
 	c := startUp(t, t.TempDir())
 	expect(t, c.doctor(), "strangers", levelOK, "none")
@@ -231,8 +231,8 @@ func TestDoctorNamesStrangers(t *testing.T) {
 	}
 }
 
-// TestDoctorOnWhatWasRecoveredAsDesigned: an answer came after the harness had gone. The turn stays open until the next
-// process takes the continuation: that is work not taken, and no orphan.
+// TestDoctorOnWhatWasRecoveredAsDesigned: an answer came after the harness had ended. The turn stays open until the
+// next process takes the continuation: it is reported as work that is not taken, and not as an orphan.
 func TestDoctorOnWhatWasRecoveredAsDesigned(t *testing.T) {
 	c := startUp(t, t.TempDir())
 	r, orphan := events.Ref{Harness: "h1", Session: "s1"}, events.Ref{Harness: "h1", Session: "orphan"}
@@ -249,7 +249,8 @@ func TestDoctorOnWhatWasRecoveredAsDesigned(t *testing.T) {
 	expect(t, c.doctor(), "orphans", levelWrong, "1 open under a process that is gone: h1/orphan")
 }
 
-// TestDoctorIsNotFilledByOneHarness: neither its leases nor its sessions keep those of others out of the report.
+// TestDoctorIsNotFilledByOneHarness: the leases and sessions of one harness do not push those of others out of the
+// report.
 func TestDoctorIsNotFilledByOneHarness(t *testing.T) {
 	c := startUp(t, t.TempDir())
 	for i := range 30 {
@@ -266,7 +267,7 @@ func TestDoctorIsNotFilledByOneHarness(t *testing.T) {
 	}
 }
 
-// TestDoctorOnNodes: who holds the streams, as far as it was told who should.
+// TestDoctorOnNodes: the nodes that hold the streams are compared with --nodes.
 func TestDoctorOnNodes(t *testing.T) {
 	of := func(replicas int, nodes, offline []string, ours ...string) map[string]finding {
 		p := &patient{app: &app{nodes: ours}}

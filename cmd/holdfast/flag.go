@@ -23,7 +23,7 @@ import (
 	"github.com/holdfast-dev/holdfast/services/retry"
 )
 
-// envPrefix stands before the name of every variable of the environment that holds a flag.
+// envPrefix begins the name of each environment variable that sets a flag.
 const envPrefix = "HOLDFAST_"
 
 // natsDefault is where `holdfast up` listens.
@@ -51,20 +51,43 @@ type settings struct {
 	retryJitter                   float64
 }
 
-// option is one of them. The reference page is printed from this table.
+// option is one shared flag. The reference page is printed from this table.
 type option struct {
 	name  string
 	usage string // meaning and unit
-	wrong string // what gets worse when it is wrong
+	wrong string // effect of a wrong value
 	bind  func(fs *pflag.FlagSet, s *settings, o *option)
 }
 
+// oldNames maps names of earlier builds to the present names of options. An old name works, hidden, as a flag and in
+// the environment.
+var oldNames = map[string]string{
+	"by":           "person",
+	"closed-for":   "settled-prompts-kept-for",
+	"feed-age":     "feed-kept-for",
+	"idle-at-once": "idle-compactions-max",
+	"lag-max":      "ready-lag-max",
+	"retain":       "closed-sessions-kept-for",
+}
+
+// presentName returns the present name of a flag.
+func presentName(name string) string {
+	if now, old := oldNames[name]; old {
+		return now
+	}
+	return name
+}
+
 func stringOption(name, def string, at func(*settings) *string, usage, wrong string) option {
-	return option{name, usage, wrong, func(fs *pflag.FlagSet, s *settings, o *option) { fs.StringVar(at(s), name, def, o.usage) }}
+	return option{name, usage, wrong, func(fs *pflag.FlagSet, s *settings, o *option) {
+		fs.StringVar(at(s), o.name, def, o.usage)
+	}}
 }
 
 func durationOption(name string, def time.Duration, at func(*settings) *time.Duration, usage, wrong string) option {
-	return option{name, usage, wrong, func(fs *pflag.FlagSet, s *settings, o *option) { fs.DurationVar(at(s), name, def, o.usage) }}
+	return option{name, usage, wrong, func(fs *pflag.FlagSet, s *settings, o *option) {
+		fs.DurationVar(at(s), o.name, def, o.usage)
+	}}
 }
 
 // options is the table.
@@ -88,43 +111,43 @@ var options = []option{
 	durationOption("timeout", 10*time.Second, func(s *settings) *time.Duration { return &s.timeout },
 		"how long to try to reach the broker, and to wait for an answer", "Too short: gives up during an election (4 to 7 s). Too long: a script hangs."),
 	{"json", "print JSON, one object a line", "", func(fs *pflag.FlagSet, s *settings, o *option) { fs.BoolVar(&s.json, o.name, false, o.usage) }},
-	stringOption("by", "", func(s *settings) *string { return &s.by },
+	stringOption("person", "", func(s *settings) *string { return &s.by },
 		"who asks (default: the user of the login, else $USER, else the system account)", "Another person is in the log, or the services refuse (403)."),
 	stringOption("data", "./holdfast-data", func(s *settings) *string { return &s.data },
 		"`directory` of the embedded broker's data; made if need be", "On a disk that is slow or not kept, everything is slow or lost."),
 	stringOption("listen", "127.0.0.1:4222", func(s *settings) *string { return &s.listen },
-		"`host:port` where the embedded broker listens; port 0: any", "The embedded broker asks nobody for a password: beyond loopback everybody on the network can write."),
+		"`host:port` where the embedded broker listens; port 0: any", "The embedded broker asks for no password: beyond loopback every host on the network can write."),
 	stringOption("http", "127.0.0.1:8480", func(s *settings) *string { return &s.http },
-		"`host:port` of /healthz, /readyz and /metrics; port 0: any", "Beyond loopback everybody on the network can read them."),
+		"`host:port` of /healthz, /readyz and /metrics; port 0: any", "Beyond loopback every host on the network can read them."),
 	stringOption("ready-file", "", func(s *settings) *string { return &s.readyFile },
 		"`file` written when all is ready: {\"nats\", \"http\", \"pid\"}; removed at a clean end", "A script starts before there is anything to talk to."),
 	stringOption("log-level", "info", func(s *settings) *string { return &s.logLevel },
 		"the least `level` that is logged: debug, info, warn, error", "Too low: the disk fills. Too high: nothing tells what was decided."),
-	{"lag-max", "how many commits may wait before /readyz says no", "Too low: taken out of service under a burst. Too high: people see old state and nobody is told.",
+	{"ready-lag-max", "how many commits may wait for a consumer before /readyz answers 503", "Too low: taken out of service under a burst. Too high: people see old state without a warning.",
 		func(fs *pflag.FlagSet, s *settings, o *option) { fs.Uint64Var(&s.lagMax, o.name, 10_000, o.usage) }},
 	{"replicas", "copies of each stream and bucket: 1, 3 or 5; never lowered", "Too few: a lost disk is lost data. More than there are nodes: refused by the broker.",
 		func(fs *pflag.FlagSet, s *settings, o *option) { fs.IntVar(&s.replicas, o.name, 1, o.usage) }},
-	durationOption("feed-age", 72*time.Hour, func(s *settings) *time.Duration { return &s.feedAge },
+	durationOption("feed-kept-for", 72*time.Hour, func(s *settings) *time.Duration { return &s.feedAge },
 		"how long the feed keeps facts; 0: no feed", "Too short: a notifier that was down misses facts. Too long: the disk fills."),
 	stringOption("log-max", "50%", func(s *settings) *string { return &s.logMax },
 		"`size` at which the log refuses new commits: bytes, KiB, MiB, GiB, or a share of the embedded broker's store (%); 0: none; never lowered",
 		"Too small: new sessions and messages are refused early. Too large, or none: a full disk stops recovery, too."),
 	stringOption("objects-max", "25%", func(s *settings) *string { return &s.objectsMax },
 		"`size` at which contents over 256 KiB are refused, as for --log-max", "Too small: large messages are refused early. Too large, or none: they fill the disk that the log is on."),
-	durationOption("closed-for", ledger.Default().ClosedFor, func(s *settings) *time.Duration { return &s.closedFor },
-		"how long a settled prompt stays in the people's view", "Too short: who looks a moment later does not see what became of a question."),
-	durationOption("retain", ledger.Default().Retain, func(s *settings) *time.Duration { return &s.retain },
-		"how long after its end a session's log is kept", "Too short: what happened cannot be looked up. Too long: the disk fills."),
+	durationOption("settled-prompts-kept-for", ledger.Default().ClosedFor, func(s *settings) *time.Duration { return &s.closedFor },
+		"how long a settled prompt stays in the people's view", "Too short: a person who looks a moment later does not see the answer."),
+	durationOption("closed-sessions-kept-for", ledger.Default().Retain, func(s *settings) *time.Duration { return &s.retain },
+		"how long after its end a session's log is kept", "Too short: past events cannot be looked up. Too long: the disk fills."),
 	durationOption("grace", reconciler.Default().Grace, func(s *settings) *time.Duration { return &s.grace },
-		"how long after a lease ended by itself its owner is held for dead", "Too short: a short pause costs a running turn. Too long: people wait for what nobody runs."),
+		"how long after the end of a lease that was not renewed its owner counts as dead", "Too short: a short pause costs a running turn. Too long: people wait for work without a process."),
 	durationOption("adoption-grace", reconciler.Default().AdoptionGrace, func(s *settings) *time.Duration { return &s.adoptionGrace },
-		"how long a newer incarnation that is not ready may adopt what an older one held, from its start or from the last session that it claimed; at most 60 times as long",
-		"Too short: questions expire that would have been adopted. Too long: what the dead one held stays open."),
-	{"idle-at-once", "how many idle sessions of the cell are compacted at once", "Too many: the provider's limits are spent on what nobody waits for. Too few: conversations are compacted when somebody waits.",
+		"how long a newer incarnation that is not ready may adopt the items of an older one, from its start or from the last session that it claimed; at most 60 times as long",
+		"Too short: questions expire that would have been adopted. Too long: the items of the dead one stay open."),
+	{"idle-compactions-max", "how many idle sessions of the cell are compacted at once", "Too many: the provider's limits are spent on idle sessions. Too few: conversations are compacted while a person waits.",
 		func(fs *pflag.FlagSet, s *settings, o *option) {
 			fs.IntVar(&s.idleAtOnce, o.name, compaction.Default().IdleAtOnce, o.usage)
 		}},
-	{"retry-jitter", "up to which part of the delay before a retry is added to it, 0 to 1", "Too little: turns that failed together are tried again together. Too much: people wait for longer.",
+	{"retry-jitter", "the largest part of a retry's delay that is added to it, 0 to 1", "Too little: turns that failed together are tried again together. Too much: people wait for longer.",
 		func(fs *pflag.FlagSet, s *settings, o *option) {
 			fs.Float64Var(&s.retryJitter, o.name, retry.Default().Jitter, o.usage)
 		}},
@@ -134,11 +157,11 @@ var options = []option{
 var (
 	optionsBroker  = []string{"nats", "creds", "password-file", "nkey", "tls-ca", "tls-cert", "tls-key", "prefix"}
 	optionsCommand = []string{"nats", "creds", "password-file", "nkey", "tls-ca", "tls-cert", "tls-key", "prefix", "timeout", "json"}
-	optionsUp      = []string{"data", "listen", "http", "ready-file", "prefix", "log-level", "lag-max", "replicas", "feed-age", "log-max", "objects-max", "json"}
-	optionsService = []string{"http", "ready-file", "log-level", "lag-max", "replicas", "feed-age", "log-max", "objects-max"}
+	optionsUp      = []string{"data", "listen", "http", "ready-file", "prefix", "log-level", "ready-lag-max", "replicas", "feed-kept-for", "log-max", "objects-max", "json"}
+	optionsService = []string{"http", "ready-file", "log-level", "ready-lag-max", "replicas", "feed-kept-for", "log-max", "objects-max"}
 )
 
-// take gives a command some of the options.
+// take adds options to a command.
 func (a *app) take(cmd *cobra.Command, names ...[]string) {
 	for _, group := range names {
 		for _, name := range group {
@@ -147,24 +170,40 @@ func (a *app) take(cmd *cobra.Command, names ...[]string) {
 			}
 			for i := range options {
 				if options[i].name == name {
-					options[i].bind(cmd.Flags(), &a.settings, &options[i])
+					bindOption(cmd.Flags(), &a.settings, options[i])
 				}
 			}
 		}
 	}
 }
 
-// envName is the variable that holds a flag.
+// bindOption adds an option to a set of flags, with its old names.
+func bindOption(fs *pflag.FlagSet, s *settings, o option) {
+	o.bind(fs, s, &o)
+	now := o.name
+	for old, present := range oldNames {
+		if present != now {
+			continue
+		}
+		o.name = old
+		o.bind(fs, s, &o)
+		fs.Lookup(old).Hidden = true
+	}
+}
+
+// envName returns the environment variable of a flag.
 func envName(flag string) string {
 	return envPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// fromEnvironment sets every flag that the command line left alone and the environment has.
+// fromEnvironment sets each flag that the environment has and the command line has not.
 func (a *app) fromEnvironment(cmd *cobra.Command) error {
 	var wrong error
+	given := map[string]bool{"help": true, "version": true}
+	cmd.Flags().Visit(func(f *pflag.Flag) { given[presentName(f.Name)] = true })
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		value := a.env(envName(f.Name))
-		if f.Changed || value == "" || f.Name == "help" || f.Name == "version" || wrong != nil {
+		value, now := a.env(envName(f.Name)), presentName(f.Name)
+		if given[now] || value == "" || now != f.Name && a.env(envName(now)) != "" || wrong != nil {
 			return
 		}
 		if err := cmd.Flags().Set(f.Name, value); err != nil {
@@ -177,7 +216,7 @@ func (a *app) fromEnvironment(cmd *cobra.Command) error {
 	return a.checkSettings(cmd)
 }
 
-// checkSettings says what is wrong with the shared options before anything is started.
+// checkSettings reports wrong values of the shared options before anything is started.
 func (a *app) checkSettings(cmd *cobra.Command) error {
 	has := func(name string) bool { return cmd.Flags().Lookup(name) != nil }
 	switch {
@@ -185,8 +224,8 @@ func (a *app) checkSettings(cmd *cobra.Command) error {
 		return usage(cmd, "--timeout %s: want more than 0", a.timeout)
 	case has("replicas") && a.replicas != 1 && a.replicas != 3 && a.replicas != 5:
 		return usage(cmd, "--replicas %d: want 1, 3 or 5", a.replicas)
-	case has("feed-age") && a.feedAge < 0:
-		return usage(cmd, "--feed-age %s: want 0 (no feed) or more", a.feedAge)
+	case has("feed-kept-for") && a.feedAge < 0:
+		return usage(cmd, "--feed-kept-for %s: want 0 (no feed) or more", a.feedAge)
 	}
 	for name, size := range map[string]string{"log-max": a.logMax, "objects-max": a.objectsMax} {
 		if _, err := bytesOf(size, 0); has(name) && err != nil {
@@ -219,7 +258,7 @@ func (a *app) checkSettings(cmd *cobra.Command) error {
 	return a.checkLogin(cmd)
 }
 
-// isAddress says whether one can listen there, as far as the text tells.
+// isAddress reports whether a text has the form of an address to listen on.
 func isAddress(address string) bool {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -229,7 +268,7 @@ func isAddress(address string) bool {
 	return err == nil
 }
 
-// bytesOf reads a size: a number of bytes, of KiB, MiB or GiB, or of hundredths of a store. A share of a store of unknown
+// bytesOf reads a size: a number of bytes, KiB, MiB or GiB, or a percentage of a store. A share of a store of unknown
 // size is no limit, 0.
 func bytesOf(text string, store int64) (int64, error) {
 	number := strings.TrimRight(text, "KMGTiB%")
@@ -244,11 +283,11 @@ func bytesOf(text string, store int64) (int64, error) {
 	return n * unit, nil
 }
 
-// reservedBytes is what the other streams may take of a store: the broker sets aside what a stream's limit says.
+// reservedBytes is how much of a store the other streams may take: the broker reserves the limit of each stream.
 const reservedBytes = 1 << 30
 
-// limit gives a service's connection the sizes that the cell's streams may have. store is that of the embedded broker, 0
-// for another broker's. A share of a store that has no room beside the other streams is no limit.
+// limit sets the size limits of the cell's streams on a service's connection. store is the store of the embedded
+// broker, 0 for another broker. A share of a store without room beside the other streams is no limit.
 func (a *app) limit(cfg bus.Config, store int64) (bus.Config, error) {
 	var err1, err2 error
 	store = max(store-reservedBytes, 0)
@@ -257,11 +296,11 @@ func (a *app) limit(cfg bus.Config, store int64) (bus.Config, error) {
 	return cfg, errors.Join(err1, err2)
 }
 
-// busConfig is the connection that the options describe.
+// busConfig returns the connection that the options describe.
 func (a *app) busConfig(name string) bus.Config {
 	feedAge := a.feedAge
 	if feedAge == 0 {
-		feedAge = -1 // the bus's word for none
+		feedAge = -1 // no feed
 	}
 	who := events.Asker{Class: events.ClassPerson, ID: a.person()}
 	inbox := events.Inbox(a.prefix, events.ClassPerson, who.ID)
@@ -273,8 +312,8 @@ func (a *app) busConfig(name string) bus.Config {
 		Replicas: a.replicas, FeedAge: feedAge}
 }
 
-// person is who asks: the user that logs in, unless --by names one. Without a login it is the user of the system, from the
-// environment or, where that has none, as in many containers, from the system's account.
+// person returns the asker: the user that logs in, unless --person names another. Without a login it is the user of the
+// system, from the environment or, as in many containers, from the system's account.
 func (a *app) person() string {
 	for _, by := range []string{a.by, bus.LoginOf(a.nats), a.env("USER"), a.env("LOGNAME")} {
 		if by != "" {
@@ -287,7 +326,7 @@ func (a *app) person() string {
 	return fmt.Sprint("uid-", os.Getuid()) // an account without a name
 }
 
-// describe is a command's long help with examples.
+// describe returns a command's long help with examples.
 func describe(text string, examples ...string) (long, example string) {
 	for i, e := range examples {
 		examples[i] = fmt.Sprintf("  %s", e)

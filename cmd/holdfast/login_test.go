@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 )
 
-// A login that cannot work ends with the flag or the certificate that is at fault, and with the documented exit code.
+// A login that cannot work fails with the wrong flag or certificate in the error, and with the documented exit code.
 func TestLoginErrors(t *testing.T) {
 	none := filepath.Join(t.TempDir(), "none")
 	own, foreign := natstest.Certificates(t), natstest.Certificates(t)

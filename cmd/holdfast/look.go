@@ -19,7 +19,7 @@ import (
 	"github.com/holdfast-dev/holdfast/services/compaction"
 )
 
-// sessionFilter says which sessions are of interest.
+// sessionFilter selects sessions.
 type sessionFilter struct {
 	harness, root, phase string
 	waiting, all         bool
@@ -75,7 +75,7 @@ func sessionsCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// documents are the stored documents that are wanted, in the order of their names.
+// documents returns the selected documents, in the order of their names.
 func (a *app) documents(ctx context.Context, b *bus.Bus, f *sessionFilter) ([]*session.State, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
@@ -134,7 +134,7 @@ func promptsCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// blockers are the wanted entries of the people's view, oldest first.
+// blockers returns the selected entries of the people's view, oldest first.
 func (a *app) blockers(ctx context.Context, b *bus.Bus, harness string, wants func(*session.Blocker) bool) ([]*session.Blocker, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
@@ -172,9 +172,9 @@ func (a *app) sayPrompts(ctx context.Context, b *bus.Bus, bs []*session.Blocker)
 
 func showCommand(a *app) *cobra.Command {
 	var waits []string
-	long, example := describe(`Show one session: its owner, what is open, what was asked, how things ended.
+	long, example := describe(`Show one session: its owner, its open items, its pending requests, and how earlier items ended.
 
-It shows the log as it is at this moment, folded here, so it works while no service runs. With --wait it first waits until
+The command folds the log itself, so it works without a running service. With --wait it first waits until
 the stored document fulfils all conditions, at most --timeout, and fails otherwise: phase=waiting · seq=4711 (or later) ·
 owned=true · prompts=0 (awaiting) · tools=0 (open calls).`,
 		"holdfast show my-agent/build-42", "holdfast show build-42 --wait phase=idle --timeout 60s --json")
@@ -236,14 +236,14 @@ func (a *app) saySession(ctx context.Context, b *bus.Bus, r events.Ref) error {
 func eventsCommand(a *app) *cobra.Command {
 	var follow bool
 	var from uint64
-	long, example := describe(`Print a session's log: every fact in order, who said it, and whether it counted.
+	long, example := describe(`Print a session's log: every fact in order, its writer, and whether it counted.
 
 A line is: sequence, instant, writer, kind, what it is about, the rest of its data, and a note when the fact was ignored or
 could not be read. With --json each line is {"seq", "at", "writer", "note", "event"}.`,
 		"holdfast events my-agent/build-42", "holdfast events build-42 --follow", "holdfast events build-42 --json | jq -r .event.type")
 	cmd := &cobra.Command{Use: "events S", Short: "Print a session's log", Long: long, Example: example, GroupID: groupLook, Args: arguments(1, 1, "the session S")}
 	a.take(cmd, optionsCommand)
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what comes")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "keep printing new facts")
 	cmd.Flags().Uint64Var(&from, "from", 0, "begin at this `sequence`")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.withSession(cmd.Context(), args[0], func(ctx context.Context, b *bus.Bus, r events.Ref) error {
@@ -257,14 +257,14 @@ could not be read. With --json each line is {"seq", "at", "writer", "note", "eve
 	return cmd
 }
 
-// history prints a session's log. It folds what it prints: that is how it knows what counted.
+// history prints a session's log. It folds the commits that it prints, to know which facts counted.
 type history struct {
 	app   *app
 	from  uint64
 	state *session.State
 }
 
-// more prints what the log has beyond what was printed.
+// more prints the commits after the last printed one.
 func (h *history) more(ctx context.Context, b *bus.Bus) error {
 	ctx, cancel := context.WithTimeout(ctx, h.app.timeout)
 	defer cancel()
@@ -280,10 +280,10 @@ func (h *history) more(ctx context.Context, b *bus.Bus) error {
 	return nil
 }
 
-// followEveryMS is how late an append is seen at most while no ledger moves the document.
+// followEveryMS is the greatest delay of an append while no ledger updates the document.
 const followEveryMS = 1_000
 
-// follow prints what is appended: as the session's document moves, and now and then by itself, for while no ledger runs.
+// follow prints new commits: after each change of the session's document, and periodically for a cell without a ledger.
 func (h *history) follow(ctx context.Context, b *bus.Bus) error {
 	look := make(chan struct{}, 1)
 	return control.Together(ctx, func(ctx context.Context) error {
@@ -340,7 +340,7 @@ func (h *history) commit(c *events.Commit) error {
 			continue
 		}
 		l := line{Seq: c.Seq, At: c.At, Writer: c.Writer, Note: notes[i], Event: e}
-		if _, err := events.EncodeEvent(e); err != nil { // what cannot be read cannot always be written
+		if _, err := events.EncodeEvent(e); err != nil { // an event that cannot be read may not encode
 			l.Note, l.Event = strings.TrimSpace(l.Note+" unreadable: "+err.Error()), nil
 		}
 		if err := h.app.sayJSON(l); err != nil {
@@ -350,8 +350,8 @@ func (h *history) commit(c *events.Commit) error {
 	return h.app.say(text.String())
 }
 
-// fold takes a commit in and says of each of its facts why it did not count, "" if it did. A commit is folded as a whole,
-// so what a fact did is seen on a copy of the state, one fact at a time.
+// fold folds a commit and returns for each of its facts why it did not count, "" if it did. A commit is folded as a
+// whole, so the effect of a fact is found on a copy of the state, one fact at a time.
 func (h *history) fold(c *events.Commit) []string {
 	notes := make([]string, len(c.Events))
 	probe := h.state.Clone()

@@ -18,13 +18,13 @@ import (
 	"github.com/holdfast-dev/holdfast/services/compaction"
 )
 
-// sent is what became of a message.
+// sent is the outcome of a message.
 type sent struct {
 	Message string `json:"message"`
 	Seq     uint64 `json:"seq"`
 }
 
-// letter is how a message is given.
+// letter is the flags of a message.
 type letter struct {
 	id, file        string
 	json, synthetic bool
@@ -33,18 +33,18 @@ type letter struct {
 func sendCommand(a *app) *cobra.Command {
 	var l letter
 	cmd := a.wishCommand("send S TEXT…|-", "Send a message",
-		`Send a message to a session. It is stored before anything is decided about it: while a turn or a compaction runs it waits
-in the queue, and is handed out once, in order, whatever dies meanwhile.
+		`Send a message to a session. It is stored first. While a turn or a compaction runs it waits in the queue. It is
+handed out once, in order, across crashes of every process.
 
-TEXT is one message, whatever spaces are in it; - reads it from standard input, --file from a file. A message of more than
-256 KiB is stored beside the log, which refers to it. --id names the message: who is not told whether it was stored
-sends it again under the same id, and it is taken once.`,
+TEXT is one message, with its spaces; - reads it from standard input, --file from a file. A message of more than
+256 KiB is stored beside the log, which refers to it. --id names the message: after an unknown
+outcome, send it again under the same id; it is taken once.`,
 		arguments(1, -1, "the session S"),
 		"holdfast send build-42 now the tests, please", "holdfast send build-42 --file plan.md", "git diff | holdfast send build-42 - --id review-17")
 	cmd.Flags().StringVar(&l.id, "id", "", "the message's `id` (default: a new one)")
 	cmd.Flags().StringVar(&l.file, "file", "", "read the message from this `file`")
 	cmd.Flags().BoolVar(&l.json, "as-json", false, "the message is JSON, for a harness that wants more than a text")
-	cmd.Flags().BoolVar(&l.synthetic, "synthetic", false, "not a person's wish: it leaves questions open and changes nothing that a person chose")
+	cmd.Flags().BoolVar(&l.synthetic, "synthetic", false, "not from a person: it leaves questions open and changes nothing that a person chose")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		content, err := a.contentMeant(cmd, &l, args[1:])
 		if err != nil {
@@ -62,7 +62,7 @@ sends it again under the same id, and it is taken once.`,
 	return cmd
 }
 
-// contentMeant is the message as JSON: from arguments, standard input or a file.
+// contentMeant returns the message as JSON: from arguments, standard input or a file.
 func (a *app) contentMeant(cmd *cobra.Command, l *letter, args []string) (json.RawMessage, error) {
 	text := strings.Join(args, " ")
 	var err error
@@ -102,7 +102,7 @@ func readFile(name string) (text string, err error) {
 	return readText(f)
 }
 
-// readText reads all there is, up to the limit.
+// readText reads its input up to the limit.
 func readText(r io.Reader) (string, error) {
 	if r == nil {
 		return "", io.EOF
@@ -114,7 +114,7 @@ func readText(r io.Reader) (string, error) {
 	return string(body), err
 }
 
-// send sends a message. When nobody knows whether it was stored it says how to find out without sending it twice.
+// send sends a message. After an unknown outcome it prints how to find out without sending it twice.
 func (a *app) send(ctx context.Context, b *bus.Bus, req compaction.SendWish) error {
 	if len(req.Content) > events.ContentBytesMax {
 		err := a.progress("storing the message", func() (err error) {
@@ -202,9 +202,9 @@ func compactCommand(a *app) *cobra.Command {
 
 func checkCommand(a *app) *cobra.Command {
 	var used, limit int64
-	long, example := describe("Say whether the conversation would be compacted by itself as things stand, and why, or why not. It changes nothing.",
+	long, example := describe("Report whether the conversation would be compacted automatically now, and why. It changes nothing.",
 		"holdfast check build-42", "holdfast check build-42 --used 150000 --limit 200000")
-	cmd := &cobra.Command{Use: "check S", Short: "Would it be compacted, and why", Long: long, Example: example, GroupID: groupLook, Args: arguments(1, 1, "the session S")}
+	cmd := &cobra.Command{Use: "check S", Short: "Report whether a session would be compacted, and why", Long: long, Example: example, GroupID: groupLook, Args: arguments(1, 1, "the session S")}
 	a.take(cmd, optionsCommand)
 	cmd.Flags().Int64Var(&used, "used", 0, "as if so many `tokens` were used")
 	cmd.Flags().Int64Var(&limit, "limit", 0, "as if so many `tokens` fitted")

@@ -22,7 +22,7 @@ import (
 	"github.com/holdfast-dev/holdfast/services/reconciler"
 )
 
-// rebuildTimeout is the patience for a rebuild when no --timeout was given: it reads the whole log.
+// rebuildTimeout is the time limit of a rebuild without --timeout: it reads the whole log.
 const rebuildTimeout = 10 * time.Minute
 
 // repairCommand prepares a command for operators.
@@ -33,7 +33,7 @@ func (a *app) repairCommand(use, short, long string, args cobra.PositionalArgs, 
 	return cmd
 }
 
-// rebuilt is the ledger's answer.
+// rebuilt is the ledger's reply.
 type rebuilt struct {
 	Sessions int      `json:"sessions"`
 	Changed  int      `json:"changed"`
@@ -44,23 +44,23 @@ type rebuilt struct {
 	TookMS   int64    `json:"took_ms"`
 }
 
-// rebuildRequest is what the ledger is asked.
+// rebuildRequest is the request to the ledger.
 type rebuildRequest struct {
 	events.Ref
 	AcceptLoss bool `json:"accept_loss"`
 }
 
-// errKept says that a rebuild left documents as they were, because they know what the log has lost.
+// errKept means that a rebuild kept documents that are ahead of a log which has lost commits.
 var errKept = errors.New("holdfast: rebuild: the log has lost commits that documents have folded: these documents stand as they are")
 
 func rebuildCommand(a *app) *cobra.Command {
 	var acceptLoss bool
-	cmd := a.repairCommand("rebuild [S]", "Make documents and views anew from the log",
-		"Make all documents and views, or those of one session, anew from the log alone, while everything goes on. On a healthy cell nothing changes. "+
-			"A document that knows commits which the log has lost stands, and the command fails: write what is left to files with `holdfast rescue` first, "+
+	cmd := a.repairCommand("rebuild [S]", "Rebuild documents and views from the log",
+		"Rebuild all documents and views, or those of one session, from the log alone, while everything runs. On a healthy cell nothing changes. "+
+			"A document that is ahead of the log is kept, and the command fails: write the rest to files with `holdfast rescue` first, "+
 			"and then accept the loss with --accept-loss.",
 		arguments(0, 1, "the session S"), "holdfast rebuild", "holdfast rebuild build-42", "holdfast rebuild --accept-loss")
-	cmd.Flags().BoolVar(&acceptLoss, "accept-loss", false, "also overwrite or remove documents that know what the log has lost")
+	cmd.Flags().BoolVar(&acceptLoss, "accept-loss", false, "also overwrite or remove documents that are ahead of the log")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !cmd.Flags().Changed("timeout") {
 			a.patience = rebuildTimeout
@@ -93,7 +93,7 @@ func (a *app) sayRebuilt(r rebuilt) error {
 		screen.Age(time.Duration(r.TookMS)*time.Millisecond), screen.Plural(r.Changed, "document"), r.Removed, screen.Plural(r.Views, "view")))
 }
 
-// swept is the reconciler's answer.
+// swept is the reconciler's reply.
 type swept struct {
 	Sessions int            `json:"sessions"`
 	Facts    map[string]int `json:"facts"`
@@ -111,7 +111,7 @@ type swept struct {
 	Suspects []control.Suspect `json:"suspects,omitempty"`
 }
 
-// sweepRequest is what the reconciler is asked.
+// sweepRequest is the request to the reconciler.
 type sweepRequest struct {
 	events.Ref
 	DryRun bool `json:"dry_run"`
@@ -119,10 +119,10 @@ type sweepRequest struct {
 
 func sweepCommand(a *app) *cobra.Command {
 	var dryRun bool
-	cmd := a.repairCommand("sweep [S]", "Have the reconciler look at everything now",
-		"Have the reconciler pass over all sessions, or one, now: it closes what died and ends what is overdue. With --dry-run it only says what it would do.",
+	cmd := a.repairCommand("sweep [S]", "Have the reconciler check all sessions now",
+		"Have the reconciler pass over all sessions, or one, now: it recovers sessions of dead owners, and expires overdue prompts. With --dry-run it only reports what it would append.",
 		arguments(0, 1, "the session S"), "holdfast sweep --dry-run", "holdfast sweep build-42")
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "change nothing, only say what would be done")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "change nothing, only report what would be done")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		a.patience = rebuildTimeout
 		return a.onOne(cmd.Context(), args, func(ctx context.Context, b *bus.Bus, r events.Ref) error {
@@ -133,7 +133,7 @@ func sweepCommand(a *app) *cobra.Command {
 			if err := a.saySwept(reply, dryRun); err != nil || reply.Failed == 0 {
 				return err
 			}
-			return fmt.Errorf("holdfast: sweep: %s could not be recovered; the reconciler's log says why", screen.Plural(reply.Failed, "session"))
+			return fmt.Errorf("holdfast: sweep: %s could not be recovered; see the reconciler's log", screen.Plural(reply.Failed, "session"))
 		})
 	}
 	return cmd
@@ -173,7 +173,7 @@ func (a *app) saySwept(r swept, dryRun bool) error {
 	return a.say(text.String() + "\n")
 }
 
-// onOne runs a command on the session that was named, or on all of them: then the ref is empty.
+// onOne runs a command on the named session, or on all of them: then the ref is empty.
 func (a *app) onOne(ctx context.Context, args []string, do func(ctx context.Context, b *bus.Bus, r events.Ref) error) error {
 	if len(args) == 0 {
 		return a.with(ctx, func(ctx context.Context, b *bus.Bus) error { return do(ctx, b, events.Ref{}) })

@@ -50,7 +50,7 @@ func secured(t *testing.T) *embed.Server {
 	return srv
 }
 
-// login is the broker's URL for a user.
+// login returns the broker's URL for a user.
 func login(srv *embed.Server, user string) string {
 	return strings.Replace(srv.URL(), "//", "//"+strings.ReplaceAll(user, " ", "%20")+":secret-"+user[:3]+"@", 1)
 }
@@ -66,8 +66,8 @@ func runAs(t *testing.T, url string, code int, args ...string) string {
 	return out.String() + errs.String()
 }
 
-// Under the printed permissions everything works: services set the cell up and do their work, a harness asks and is
-// answered, a person looks and decides, and what dies is recovered.
+// Under the printed permissions everything works: services set the cell up, a harness asks and is answered, a person
+// looks and decides, and dead owners are recovered.
 func TestSecuredCellWorks(t *testing.T) {
 	srv := secured(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -132,11 +132,11 @@ func TestSecuredCellWorks(t *testing.T) {
 	if err := h.Close(ctx); err != nil {
 		t.Fatal(err)
 	}
-	// The answer outlives its asker: the reconciler closes the call with it, and asks for a turn that goes on.
+	// The reconciler closes the call with the answer of the dead process, and requests a turn that continues it.
 	runAs(t, ann, exitDone, "show", "s 1", "--wait", "owned=false", "--wait", "tools=0", "--wait", "phase=queued")
 }
 
-// Nobody can write as somebody else, or take somebody else's work.
+// No user can write as another user, or take another user's work.
 func TestSecuredCellKeepsUsersApart(t *testing.T) {
 	srv := secured(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -183,12 +183,13 @@ func TestSecuredCellKeepsUsersApart(t *testing.T) {
 			t.Fatalf("%s: %v", what, err)
 		}
 	}
-	_ = agent.OnNudge(ctx, "other", func(_ string, seq uint64) { nudged <- seq }) // that it may not may be told later
+	_ = agent.OnNudge(ctx, "other", func(_ string, seq uint64) { nudged <- seq }) // a permission error may arrive later
 	rec.Nudge(others, 6)
 	rec.Nudge(mine, 7)
 	select {
 	case seq := <-nudged:
-		if _, err := agent.LastSeq(ctx); err != nil || seq != 7 || len(nudged) > 0 { // what was sent before has come
+		// all earlier messages have arrived
+		if _, err := agent.LastSeq(ctx); err != nil || seq != 7 || len(nudged) > 0 {
 			t.Errorf("a harness hears another's nudges, %v", err)
 		}
 	case <-ctx.Done():
@@ -237,7 +238,7 @@ func TestSecuredCellKeepsUsersApart(t *testing.T) {
 	}
 }
 
-// The consumers that permissions keep apart are those that services have.
+// The consumers in the printed permissions are those that services have.
 func TestPermissionsKnowTheConsumers(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t))
 	known := map[string]bool{}

@@ -1,5 +1,5 @@
-// Command holdfast keeps the state of AI-agent sessions true across restarts: it runs the services, and shows and settles
-// what they keep.
+// Command holdfast keeps the state of AI-agent sessions true across restarts. It runs the services, shows sessions, and
+// sends the decisions of people.
 package main
 
 import (
@@ -27,26 +27,26 @@ import (
 	"github.com/holdfast-dev/holdfast/services/retry"
 )
 
-// version is what the program and its services say of themselves.
+// version is the version that the program and its services report.
 const version = "0.1.0"
 
 // Exit codes.
 const (
 	exitDone        = 0
-	exitFailed      = 1 // a promise or a check failed, or a service said no
+	exitFailed      = 1 // a promise or a check failed, or a service refused
 	exitUsage       = 2
-	exitUnreachable = 3 // broker or service not reachable: trying again later may help
+	exitUnreachable = 3 // broker or service not reachable: a later attempt may succeed
 )
 
 func main() {
-	// The first signal asks for a clean end; from then on a second one has its ordinary effect and ends the process.
+	// The first signal asks for a clean end; after it, a second one ends the process at once.
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	p := &Program{Args: os.Args[1:], Env: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
 	os.Exit(p.Run(ctx))
 }
 
-// Program is one run of holdfast, as a value: tests start the very program that the operator starts.
+// Program is one run of holdfast as a value: tests start the same program as the operator.
 type Program struct {
 	Args   []string // without the program's name
 	Env    []string // KEY=value
@@ -62,15 +62,15 @@ type app struct {
 	input    *lines
 	beside   io.Writer     // Stderr, for several goroutines
 	patience time.Duration // for one request, when longer than --timeout
-	nodes    []string      // the brokers of this cell, as the doctor was told; none: it does not know
+	nodes    []string      // the brokers of this cell, from --nodes; none: unknown
 }
 
 func newApp(p *Program) *app {
 	return &app{Program: p, input: newLines(p.Stdin), beside: zerolog.SyncWriter(p.Stderr)}
 }
 
-// Run does what the arguments say until it is done or ctx ends, and returns the exit code. The end of ctx is a wish to
-// leave cleanly.
+// Run executes the command line until it is done or ctx ends, and returns the exit code. The end of ctx asks for a
+// clean end.
 func (p *Program) Run(ctx context.Context) int {
 	a := newApp(p)
 	root := a.root()
@@ -80,7 +80,7 @@ func (p *Program) Run(ctx context.Context) int {
 	root.SetErr(p.Stderr)
 	err := root.ExecuteContext(ctx)
 	if err != nil && ctx.Err() != nil && errors.Is(err, bus.ErrUnreachable) {
-		err = errInterrupted // not the broker was at fault
+		err = errInterrupted // the broker was not the cause
 	}
 	if err != nil {
 		a.complain(err)
@@ -88,7 +88,8 @@ func (p *Program) Run(ctx context.Context) int {
 	return exitCode(err)
 }
 
-// commands is every command but the services, which are in the table of targets. To add one: write its file, add its name.
+// commands are all commands but the services, which are in the table of targets. To add a command, write its file and
+// add its name.
 var commands = []func(*app) *cobra.Command{
 	upCommand, tryCommand,
 	watchCommand, sessionsCommand, promptsCommand, showCommand, eventsCommand,
@@ -105,7 +106,7 @@ const (
 	groupRepair = "repair"
 )
 
-// suggestionsDistanceMax is how many letters may be wrong in a command that is suggested.
+// suggestionsDistanceMax is how many letters of an unknown command may differ from a suggested one.
 const suggestionsDistanceMax = 2
 
 const about = `Holdfast keeps the state of AI-agent sessions true across restarts.
@@ -113,8 +114,8 @@ const about = `Holdfast keeps the state of AI-agent sessions true across restart
 holdfast up starts everything in one process: an embedded broker with its data on disk, and all services.
 S names a session: harness/session, or the session alone when only one harness has it. P names a prompt in it.
 
-Each flag can also be given in the environment: --ready-file as HOLDFAST_READY_FILE. What is on the command line wins.
-Exit codes: 0 done · 1 a promise or a check failed, or a service said no · 2 usage · 3 broker or service not reachable.`
+Each flag can also be given in the environment: --ready-file as HOLDFAST_READY_FILE. The command line wins.
+Exit codes: 0 done · 1 a promise or a check failed, or a service refused · 2 usage · 3 broker or service not reachable.`
 
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
@@ -145,10 +146,10 @@ func (a *app) root() *cobra.Command {
 	return root
 }
 
-// verbs are commands that stand below a service's own.
+// verbs are subcommands of a service's command.
 var verbs = map[string][]func(*app) *cobra.Command{retry.Name: {retryNowCommand, retryCancelCommand}}
 
-// addVerbs puts them there.
+// addVerbs adds the subcommands.
 func (a *app) addVerbs(service *cobra.Command) {
 	if len(verbs[service.Name()]) == 0 {
 		return
@@ -159,7 +160,7 @@ func (a *app) addVerbs(service *cobra.Command) {
 	}
 }
 
-// noCommand is for a line without a command, or with one that there is none of.
+// noCommand handles a line without a command, or with an unknown one.
 func (a *app) noCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return cmd.Help()
@@ -180,7 +181,7 @@ type usageError struct {
 	cmd  string
 }
 
-// Error is what was wrong, and where to read how it is done.
+// Error returns what was wrong, and where to read the correct form.
 func (e *usageError) Error() string {
 	return fmt.Sprintf("%s (see `%s --help`)", e.text, e.cmd)
 }
@@ -189,7 +190,7 @@ func usage(cmd *cobra.Command, format string, args ...any) error {
 	return &usageError{text: fmt.Sprintf(format, args...), cmd: cmd.CommandPath()}
 }
 
-// arguments checks their number, and names what is missing.
+// arguments checks the number of arguments, and names the missing ones.
 func arguments(least, most int, names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -202,7 +203,7 @@ func arguments(least, most int, names ...string) cobra.PositionalArgs {
 	}
 }
 
-// exitCode sorts errors: what trying again later may help is told apart from what it will not.
+// exitCode sorts errors: exitUnreachable if a later attempt may succeed.
 func exitCode(err error) int {
 	if err == nil {
 		return exitDone
@@ -222,7 +223,7 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
-// complain tells what was wrong, with what, and what to do; as one JSON object with --json.
+// complain prints an error with its advice; as one JSON object with --json.
 func (a *app) complain(err error) {
 	text := err.Error()
 	refusal, refused := errors.AsType[*events.Refusal](err)
@@ -248,7 +249,7 @@ func (a *app) complain(err error) {
 	}
 }
 
-// advice is which flag helps.
+// advice returns the flag that helps.
 func (a *app) advice(err error) string {
 	switch {
 	case errors.Is(err, bus.ErrNoAnswer):
@@ -267,12 +268,12 @@ func (a *app) advice(err error) string {
 	return ""
 }
 
-// tell writes a line to the side of what was asked for. That nobody can read it is no reason to fail.
+// tell writes a line to stderr and ignores a write error.
 func (a *app) tell(format string, args ...any) {
 	_, _ = fmt.Fprintf(a.beside, format+"\n", args...)
 }
 
-// say writes to what was asked for.
+// say writes to stdout.
 func (a *app) say(text string) error {
 	if _, err := io.WriteString(a.Stdout, text); err != nil {
 		return fmt.Errorf("holdfast: write the result: %w", err)
@@ -280,7 +281,7 @@ func (a *app) say(text string) error {
 	return nil
 }
 
-// sayJSON writes a value as one line.
+// sayJSON writes a value as one line to stdout.
 func (a *app) sayJSON(v any) error {
 	body, err := json.Marshal(v)
 	if err != nil {
@@ -289,7 +290,7 @@ func (a *app) sayJSON(v any) error {
 	return a.say(string(body) + "\n")
 }
 
-// style is how text is to look where it goes: in colour on a terminal that wants it.
+// style returns the style of text for a writer: in colour on a terminal that allows it.
 func (a *app) style(w io.Writer) screen.Style {
 	fd, ok := terminal(w)
 	if !ok {
@@ -302,10 +303,10 @@ func (a *app) style(w io.Writer) screen.Style {
 	return screen.Style{Color: a.wantsColor(), Width: width, Height: height}
 }
 
-// wantsColor is whether the environment leaves colours on.
+// wantsColor reports whether the environment allows colours.
 func (a *app) wantsColor() bool { return a.env("NO_COLOR") == "" && a.env("TERM") != "dumb" }
 
-// terminal is the descriptor of a terminal, if this is one.
+// terminal returns the descriptor of a terminal, if the stream is one.
 func terminal(stream any) (int, bool) {
 	f, ok := stream.(*os.File)
 	if !ok || f == nil {
@@ -314,7 +315,7 @@ func terminal(stream any) (int, bool) {
 	return int(f.Fd()), term.IsTerminal(int(f.Fd()))
 }
 
-// env is a variable of the environment; of several the last.
+// env returns a variable of the environment; the last of several.
 func (a *app) env(name string) string {
 	value := ""
 	for _, kv := range a.Env {
@@ -325,7 +326,7 @@ func (a *app) env(name string) string {
 	return value
 }
 
-// logger writes JSON, and for a person on a terminal a form for people.
+// logger writes JSON, or lines for a person on a terminal.
 func (a *app) logger() (zerolog.Logger, error) {
 	level, err := zerolog.ParseLevel(a.logLevel)
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 	"github.com/holdfast-dev/holdfast/services/retry"
 )
 
-// What trying again later may help is 3; a no, whoever says it, is 1.
+// The exit code is 3 if a later attempt may succeed; a refusal, by any service, is 1.
 func TestExitCodes(t *testing.T) {
 	for _, c := range []struct {
 		err  error
@@ -33,7 +33,7 @@ func TestExitCodes(t *testing.T) {
 		{&usageError{}, exitUsage},
 		{fmt.Errorf("wrapped: %w", &usageError{}), exitUsage},
 		{bus.ErrUnreachable, exitUnreachable},
-		{events.Unavailable("nobody is there"), exitUnreachable},
+		{events.Unavailable("no service answers"), exitUnreachable},
 		{events.NotFound("session", "s"), exitFailed},
 		{events.Gone("", events.Standing{}), exitFailed},
 		{bus.ErrForbidden, exitFailed},
@@ -52,7 +52,7 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// A process that does not end is left behind after ten seconds, and says so; one that does is waited for.
+// A process that does not end is abandoned after ten seconds, with a message; one that ends is waited for.
 func TestCleanEndIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &app{}
@@ -78,7 +78,7 @@ func TestCleanEndIsBounded(t *testing.T) {
 	})
 }
 
-// What takes longer than two seconds says so beside the result, and goes on saying so.
+// A command that takes longer than two seconds reports that on stderr, and repeats it.
 func TestProgressOfSlowWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var beside bytes.Buffer
@@ -107,7 +107,7 @@ func selected(q string, labels ...string) events.Answer {
 	return events.Answer{Question: q, Selected: labels}
 }
 
-// Asked for, each question takes a line; a line that ends nothing skips, and no line is no answer.
+// Each question reads a line; an empty line skips the question, and the end of the input is no answer.
 func TestAnswersThatAreAskedFor(t *testing.T) {
 	ask := func(input string) ([]events.Answer, string, error) {
 		var beside bytes.Buffer
@@ -131,7 +131,7 @@ func TestAnswersThatAreAskedFor(t *testing.T) {
 	}
 }
 
-// Whatever reason the services give for what they do not do, a person is told what it means.
+// Each reason of the services has an explanation for a person.
 func TestReasonsAreExplained(t *testing.T) {
 	for _, reason := range []string{retry.ReasonCancelled, retry.ReasonDisabled, retry.ReasonHeld, retry.ReasonNoProgress, retry.ReasonAttempts,
 		retry.ReasonOvertaken, retry.ReasonResumes, retry.ReasonStopped} {
@@ -150,7 +150,7 @@ func TestReasonsAreExplained(t *testing.T) {
 	}
 }
 
-// The doctor names what waits for a harness that does not come, and what waits for a person.
+// The doctor names work that waits for an absent harness, and prompts that wait for a person.
 func TestTally(t *testing.T) {
 	now := time.Date(2025, 1, 2, 3, 4, 5, 0, time.UTC)
 	count := tally{now: now}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -18,7 +19,7 @@ import (
 	"github.com/holdfast-dev/holdfast/services/reconciler"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files")
 
 // golden compares a text with a file, or writes the file.
 func golden(t *testing.T, path, got string) {
@@ -37,7 +38,7 @@ func golden(t *testing.T, path, got string) {
 		t.Fatal(err)
 	}
 	if got != string(want) {
-		t.Errorf("%s is not what the code says; `go test ./cmd/holdfast -update` writes it anew, then read the diff\n%s", path, firstDifference(string(want), got))
+		t.Errorf("%s is not what the code says; `go test ./cmd/holdfast -update` writes it, then read the diff\n%s", path, firstDifference(string(want), got))
 	}
 }
 
@@ -51,12 +52,12 @@ func firstDifference(want, got string) string {
 	return fmt.Sprintf("%d lines in the file, %d from the code", len(a), len(b))
 }
 
-// all is every command of the program.
+// all returns every command of the program.
 func all(a *app) []*cobra.Command {
 	return below(a.root())
 }
 
-// below is a command and those below it.
+// below returns a command and its subcommands.
 func below(cmd *cobra.Command) []*cobra.Command {
 	list := []*cobra.Command{cmd}
 	for _, c := range cmd.Commands() {
@@ -65,7 +66,7 @@ func below(cmd *cobra.Command) []*cobra.Command {
 	return list
 }
 
-// Every help text, as an operator reads it: a change of the command line is seen as a diff.
+// The golden file has every help text: a change of the command line is a diff.
 func TestHelp(t *testing.T) {
 	var text strings.Builder
 	for _, cmd := range all(newApp(&Program{})) {
@@ -83,7 +84,7 @@ func TestHelp(t *testing.T) {
 	golden(t, "testdata/help.txt", text.String())
 }
 
-// Every command has what a person needs to use it, and every flag says what it is.
+// Every command has a description and an example, and every flag has a description.
 func TestCommandsAreDescribed(t *testing.T) {
 	for _, cmd := range all(newApp(&Program{})) {
 		if cmd.Name() == "help" || cmd.Name() == "completion" || !cmd.HasParent() {
@@ -100,7 +101,7 @@ func TestCommandsAreDescribed(t *testing.T) {
 	}
 }
 
-// Every shared option is taken by some command, and says what gets worse when it is wrong.
+// Every shared option is used by a command, and names the effect of a wrong value.
 func TestOptionsAreUsedAndExplained(t *testing.T) {
 	takers := takersOfFlags()
 	for _, o := range options {
@@ -124,7 +125,7 @@ func TestOptionsAreUsedAndExplained(t *testing.T) {
 	}
 }
 
-// commandName is a command as it is typed, without the program's name.
+// commandName returns a command as typed, without the program's name.
 func commandName(cmd *cobra.Command) string {
 	return strings.TrimPrefix(cmd.CommandPath(), "holdfast ")
 }
@@ -170,7 +171,7 @@ func configReference() string {
 			continue
 		}
 		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-			if f.Name != "help" && !slices.ContainsFunc(options, func(o option) bool { return o.name == f.Name }) {
+			if f.Name != "help" && !f.Hidden && !slices.ContainsFunc(options, func(o option) bool { return o.name == f.Name }) {
 				fmt.Fprintf(&b, "| `%s` | `--%s` | `%s` | `%s` | %s |\n", commandName(cmd), f.Name, envName(f.Name), f.DefValue, strings.ReplaceAll(strings.ReplaceAll(f.Usage, "`", ""), "|", `\|`))
 			}
 		})
@@ -190,4 +191,51 @@ func takersOf(names []string) string {
 func sentence(s string) string {
 	s = strings.ReplaceAll(s, "`", "")
 	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+// Old names of flags work, hidden, as flags and as environment variables. The command line wins over the environment,
+// under either name.
+func TestOldFlagNames(t *testing.T) {
+	for old, now := range oldNames {
+		o := slices.IndexFunc(options, func(o option) bool { return o.name == now })
+		if o < 0 {
+			t.Errorf("--%s stands for --%s, which is no option", old, now)
+			continue
+		}
+		value, other := "7", "8"
+		if _, err := strconv.Atoi(newFlags(now).Lookup(now).DefValue); err != nil && now != "person" {
+			value, other = "7s", "8s"
+		}
+		for name, c := range map[string]struct {
+			args, env []string
+		}{
+			"flag":                 {[]string{"--" + old, value}, nil},
+			"environment":          {nil, []string{envName(old) + "=" + value}},
+			"new environment":      {nil, []string{envName(old) + "=" + other, envName(now) + "=" + value}},
+			"flag first":           {[]string{"--" + now, value}, []string{envName(old) + "=" + other}},
+			"old flag first":       {[]string{"--" + old, value}, []string{envName(now) + "=" + other}},
+			"the last flag counts": {[]string{"--" + old, other, "--" + now, value}, nil},
+		} {
+			a := newApp(&Program{Env: c.env})
+			cmd := &cobra.Command{}
+			a.take(cmd, []string{now})
+			if f := cmd.Flags().Lookup(old); f == nil || !f.Hidden || cmd.Flags().Lookup(now).Hidden {
+				t.Fatalf("--%s: want a hidden flag beside --%s", old, now)
+			}
+			err := cmd.ParseFlags(c.args)
+			if err == nil {
+				err = a.fromEnvironment(cmd)
+			}
+			if got := cmd.Flags().Lookup(now).Value.String(); err != nil || got != value {
+				t.Errorf("--%s, %s: %q, %v; want %q", old, name, got, err, value)
+			}
+		}
+	}
+}
+
+// newFlags returns a set of flags with one option.
+func newFlags(name string) *pflag.FlagSet {
+	a, cmd := newApp(&Program{}), &cobra.Command{}
+	a.take(cmd, []string{name})
+	return cmd.Flags()
 }

@@ -37,21 +37,22 @@ type rescuedMessage struct {
 	Subject string              `json:"subject,omitempty"`
 	Key     string              `json:"key,omitempty"`
 	Header  map[string][]string `json:"header,omitempty"`
-	JSON    json.RawMessage     `json:"json,omitempty"` // the body, where it is JSON
-	Body    []byte              `json:"body,omitempty"` // else, in base64
+	JSON    json.RawMessage     `json:"json,omitempty"` // the body, if it is JSON
+	Body    []byte              `json:"body,omitempty"` // else the body in base64
 }
 
-// rescueFound is what a rescue has written, and what it could not read.
+// rescueFound counts what a rescue has written, and what it could not read.
 type rescueFound struct {
-	Commits   int            `json:"commits"`
-	FirstSeq  uint64         `json:"first_seq"`
-	LastSeq   uint64         `json:"last_seq"`
-	Documents int            `json:"documents"`
-	Lost      []ledger.Lost  `json:"lost,omitempty"`    // of which a document knows more than the log; not looked for in files
-	Damages   []embed.Damage `json:"damages,omitempty"` // of the files
+	Commits   int    `json:"commits"`
+	FirstSeq  uint64 `json:"first_seq"`
+	LastSeq   uint64 `json:"last_seq"`
+	Documents int    `json:"documents"`
+	// sessions whose document is ahead of the log; unknown for files
+	Lost    []ledger.Lost  `json:"lost,omitempty"`
+	Damages []embed.Damage `json:"damages,omitempty"` // of the files
 }
 
-// errRescueDir says that a rescue would write over something.
+// errRescueDir means that a rescue would overwrite files.
 var errRescueDir = errors.New("holdfast: rescue: choose a directory that is empty or not there yet")
 
 func rescueCommand(a *app) *cobra.Command {
@@ -85,7 +86,7 @@ func rescueCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// rescue writes everything that can be read, first the log, then the documents, then what it was.
+// rescue writes everything that can be read: the log, the documents, then a summary.
 func (a *app) rescue(ctx context.Context, dir, data string) (found rescueFound, err error) {
 	if files, err := os.ReadDir(dir); err == nil && len(files) > 0 {
 		return found, fmt.Errorf("%w: %s", errRescueDir, dir)
@@ -127,7 +128,7 @@ func (a *app) rescue(ctx context.Context, dir, data string) (found rescueFound, 
 	return found, errors.Join(report.write(found), report.close())
 }
 
-// rescueCell asks the broker.
+// rescueCell reads from the broker.
 func (a *app) rescueCell(ctx context.Context, b *bus.Bus, found *rescueFound, commit, document func(rescuedMessage) error) error {
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
@@ -157,7 +158,7 @@ func (a *app) rescueCell(ctx context.Context, b *bus.Bus, found *rescueFound, co
 	return nil
 }
 
-// rescueFiles reads the files of a broker that does not run.
+// rescueFiles reads the files of a stopped broker.
 func (a *app) rescueFiles(data string, found *rescueFound, commit, document func(rescuedMessage) error) error {
 	cell, err := events.NewCell(a.prefix)
 	if err != nil {
@@ -176,7 +177,7 @@ func (a *app) rescueFiles(data string, found *rescueFound, commit, document func
 		switch deleted := len(r.Body) == 0; {
 		case !strings.HasPrefix(key, "session.") && !strings.HasPrefix(key, "lost."):
 		case deleted && strings.HasPrefix(key, "session."):
-			delete(newest, key) // by retention, or a rebuild that was told to
+			delete(newest, key) // deleted by retention or by a rebuild
 		case !deleted:
 			newest[key] = r
 		}
@@ -204,7 +205,8 @@ func rescued(m rescuedMessage, body []byte) rescuedMessage {
 	return m
 }
 
-// headers reads a message's headers as they lie in a file: a line with the protocol, then one for each.
+// headers reads a message's headers in the form of the broker's files: a line with the protocol, then one for each
+// header.
 func headers(raw []byte) map[string][]string {
 	all := map[string][]string{}
 	for i, line := range bytes.Split(raw, []byte("\r\n")) {
@@ -215,7 +217,7 @@ func headers(raw []byte) map[string][]string {
 	return all
 }
 
-// jsonFile is a file of JSON values, one a line. It is on the disk when it is closed.
+// jsonFile is a file of JSON values, one a line. It is synced when it is closed.
 type jsonFile struct {
 	f   *os.File
 	buf *bufio.Writer

@@ -48,8 +48,8 @@ func rescueTo(t *testing.T, args ...string) (log, docs []rescuedMessage, report 
 	return log, docs, report
 }
 
-// TestRescue: the log and the documents are written to files as they are, from a cell that runs and from the files of one
-// that does not; a record that cannot be read costs itself only.
+// TestRescue: the log and the documents are written to files, from a running cell and from the files of a stopped one;
+// of a damaged file, only the records that cannot be read are missing.
 func TestRescue(t *testing.T) {
 	dir := t.TempDir()
 	c := startUp(t, dir)

@@ -31,17 +31,17 @@ import (
 )
 
 const (
-	scriptWaitMaxS = 120 // for anything that a script waits for
+	scriptWaitMaxS = 120 // for each wait of a script
 	scriptPollMS   = 20
 )
 
-// Scripts start the very program that the operator starts, as processes of their own.
+// Scripts start the same program as the operator, in processes.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"holdfast": main})
 }
 
-// Every command and every exit code, against a real `holdfast up`. A script opens with why it exists. Beside holdfast
-// itself it has the commands of [scriptCommands]; a fresh broker is had by
+// TestScripts runs every command with every exit code against a real `holdfast up`. A script opens with its purpose.
+// Beside holdfast it has the commands of [scriptCommands]. These lines start a fresh broker:
 //
 //	holdfast up --data data --listen 127.0.0.1:0 --http 127.0.0.1:0 --ready-file ready.json &up&
 //	ready
@@ -60,7 +60,7 @@ func TestScripts(t *testing.T) {
 		Dir: "testdata/script",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("USER", "ann")
-			env.Setenv("HOLDFAST_TIMEOUT", "1m") // what waits for longer than that waits for ever
+			env.Setenv("HOLDFAST_TIMEOUT", "1m") // a longer wait never ends
 			env.Setenv("TRACES", traces)
 			for name, url := range brokers {
 				env.Setenv(name, url)
@@ -71,10 +71,10 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// withCalm is all commands that scripts have.
+// withCalm returns all commands of scripts.
 //
-// calm COMMAND…: run a command that holds real processes against promises of seconds. When it fails it is run again, a few
-// times, provided that the machine itself stood still meanwhile; else the script fails.
+// calm COMMAND…: run a command that has limits of seconds for real processes. After a failure it runs again, a few
+// times, if the machine stood still meanwhile; otherwise the script fails.
 func withCalm(t *testing.T) map[string]func(ts *testscript.TestScript, neg bool, args []string) {
 	const standstill, tries = 300 * time.Millisecond, 5
 	all := maps.Clone(scriptCommands)
@@ -109,7 +109,7 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 	"large":      scriptLarge,
 }
 
-// until polls, and fails the script when it takes too long. try says what is missing, nil for nothing.
+// until polls, and fails the script at the time limit. try returns what is missing, nil for nothing.
 func until(ts *testscript.TestScript, try func() error) {
 	tick := time.NewTicker(scriptPollMS * time.Millisecond)
 	defer tick.Stop()
@@ -124,7 +124,7 @@ func until(ts *testscript.TestScript, try func() error) {
 	}
 }
 
-// ready [FILE]: wait for the ready file (ready.json), and have its broker in HOLDFAST_NATS and its URL in HTTP.
+// ready [FILE]: wait for the ready file (ready.json), and set its broker in HOLDFAST_NATS and its URL in HTTP.
 func scriptReady(ts *testscript.TestScript, _ bool, args []string) {
 	file := "ready.json"
 	if len(args) > 0 {
@@ -155,8 +155,8 @@ func scriptBus(ts *testscript.TestScript) *bus.Bus {
 	return b
 }
 
-// lease HARNESS [TTL]: be a live process of this harness, with its incarnation in INC; for the rest of the script, or, since
-// nothing renews it, for the TTL.
+// lease HARNESS [TTL]: create a lease of this harness, with its incarnation in INC; for the rest of the script, or,
+// without renewal, for the TTL.
 func scriptLease(ts *testscript.TestScript, _ bool, args []string) {
 	b, ctx := scriptBus(ts), context.Background()
 	ttl := time.Hour
@@ -180,7 +180,7 @@ func scriptLease(ts *testscript.TestScript, _ bool, args []string) {
 //	HARNESS/SESSION WRITER SOURCE EPOCH
 //	KIND DATA
 //
-// with variables of the environment in it. What is strange is appended as it is.
+// with variables of the environment in it. Unknown kinds are appended unchanged.
 func scriptSeed(ts *testscript.TestScript, _ bool, args []string) {
 	b, ctx := scriptBus(ts), context.Background()
 	text := os.Expand(ts.ReadFile(args[0]), ts.Getenv)
@@ -210,7 +210,7 @@ func scriptSeed(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// subject is the id of what a fact is about.
+// subject returns the subject's id of a fact.
 func subject(ts *testscript.TestScript, kind, data, session string) string {
 	entity, _, _ := strings.Cut(kind, ".")
 	var fields map[string]any
@@ -245,7 +245,7 @@ func scriptEventually(ts *testscript.TestScript, neg bool, args []string) {
 	})
 }
 
-// fetch PATH STATUS [REGEX]: get it from the HTTP server that ready found.
+// fetch PATH STATUS [REGEX]: get a path from the HTTP server of the ready file.
 func scriptFetch(ts *testscript.TestScript, _ bool, args []string) {
 	resp, err := http.Get(ts.Getenv("HTTP") + args[0])
 	ts.Check(err)
@@ -259,7 +259,7 @@ func scriptFetch(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// term: send SIGTERM to the process that ready found.
+// term: send SIGTERM to the process of the ready file.
 func scriptTerm(ts *testscript.TestScript, _ bool, _ []string) {
 	pid, err := strconv.Atoi(ts.Getenv("PID"))
 	ts.Check(err)
@@ -284,7 +284,7 @@ func scriptStart(ts *testscript.TestScript, _ bool, args []string) {
 	})
 }
 
-// seen FILE REGEX: wait until the file matches; with ! in front, see that it does not.
+// seen FILE REGEX: wait until the file matches; with ! in front, check that it does not.
 func scriptSeen(ts *testscript.TestScript, neg bool, args []string) {
 	want, err := regexp.Compile("(?m)" + args[1])
 	ts.Check(err)
@@ -314,7 +314,7 @@ func scriptLarge(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), bytes.Repeat([]byte("x"), n), 0o600))
 }
 
-// broker: run a broker of one's own, without any service, with its URL in HOLDFAST_NATS.
+// broker: run a broker without services, with its URL in HOLDFAST_NATS.
 func scriptBroker(ts *testscript.TestScript, _ bool, _ []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), scriptWaitMaxS*time.Second)
 	defer cancel()
@@ -324,7 +324,7 @@ func scriptBroker(ts *testscript.TestScript, _ bool, _ []string) {
 	ts.Setenv("HOLDFAST_NATS", srv.URL())
 }
 
-// exits CODE COMMAND…: run the command and hold its exit code against this.
+// exits CODE COMMAND…: run the command and compare its exit code.
 func scriptExits(ts *testscript.TestScript, _ bool, args []string) {
 	code := 0
 	err := ts.Exec(args[1], args[2:]...)
@@ -338,7 +338,7 @@ func scriptExits(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// A script that nobody wrote down why it exists is not understood when it fails.
+// Every script begins with a comment that has its purpose.
 func TestScriptsSayWhyTheyExist(t *testing.T) {
 	files, err := fs.Glob(os.DirFS("testdata/script"), "*.txtar")
 	if err != nil || len(files) == 0 {
@@ -355,7 +355,7 @@ func TestScriptsSayWhyTheyExist(t *testing.T) {
 	}
 }
 
-// A run whose output nobody can take fails instead of pretending.
+// A run whose output cannot be written fails.
 func TestOutputThatCannotBeWritten(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {

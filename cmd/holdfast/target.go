@@ -26,25 +26,25 @@ import (
 
 // Limits of starting and stopping.
 const (
-	stopMaxS       = 10  // a clean end takes no longer
-	readyPollMS    = 20  // how often a starting process is asked whether it is ready
+	stopMaxS       = 10  // for a clean end
+	readyPollMS    = 20  // interval of the checks of a starting process
 	surveyMaxS     = 30  // to compare the log with documents at the start
-	probeTimeoutMS = 500 // for one question whether a service answers
+	probeTimeoutMS = 500 // for one request to find out whether a service answers
 )
 
 // service is what a target runs.
 type service interface {
-	// Run works until ctx ends, then hands over and returns nil.
+	// Run works until ctx ends, then hands over its consumers and returns nil.
 	Run(ctx context.Context) error
 }
 
-// target is one service that this program can be. up is all of them in one process.
+// target is one service of this program. up runs all of them in one process.
 type target struct {
 	name      string
 	short     string
-	options   []string                // beside those that every service takes
-	probe     string                  // a verb that answers at once, to see whether anybody does
-	check     func(s *settings) error // what is wrong with the options
+	options   []string                // in addition to those of every service
+	probe     string                  // a verb that answers at once, to check that the service answers
+	check     func(s *settings) error // reports wrong options
 	make      func(b *bus.Bus, s *settings, log zerolog.Logger) (service, error)
 	consumers func(b *bus.Bus, s *settings) []bus.Source
 }
@@ -52,8 +52,8 @@ type target struct {
 // targets is the table of services. To add one: its folder under services, its entry here, its file in deploy.
 var targets = []target{
 	{
-		name: ledger.Name, short: "Run the ledger: it folds the log into documents and views, and appends what people ask for",
-		options: []string{"closed-for", "retain"}, probe: "get",
+		name: ledger.Name, short: "Run the ledger: it folds the log into documents and views, and carries out requests of people",
+		options: []string{"settled-prompts-kept-for", "closed-sessions-kept-for"}, probe: "get",
 		check: func(s *settings) error { return ledgerConfig(s).Validate() },
 		make: func(b *bus.Bus, s *settings, log zerolog.Logger) (service, error) {
 			return ledger.New(b, ledgerConfig(s), log)
@@ -61,7 +61,7 @@ var targets = []target{
 		consumers: func(_ *bus.Bus, s *settings) []bus.Source { return []bus.Source{ledger.Source(ledgerConfig(s))} },
 	},
 	{
-		name: reconciler.Name, short: "Run the reconciler: it closes, keeps or goes on with what died, and ends what has a deadline",
+		name: reconciler.Name, short: "Run the reconciler: it recovers sessions of dead owners, and expires prompts at their deadline",
 		options: []string{"grace", "adoption-grace"}, probe: "report",
 		check: func(s *settings) error { return reconcilerConfig(s).Validate() },
 		make: func(b *bus.Bus, s *settings, log zerolog.Logger) (service, error) {
@@ -70,8 +70,8 @@ var targets = []target{
 		consumers: func(b *bus.Bus, _ *settings) []bus.Source { return reconciler.Sources(b) },
 	},
 	{
-		name: compaction.Name, short: "Run compaction: it takes in messages, hands them out in order, and has conversations compacted",
-		options: []string{"idle-at-once"}, probe: "check",
+		name: compaction.Name, short: "Run compaction: it accepts messages, hands them out in order, and requests compactions",
+		options: []string{"idle-compactions-max"}, probe: "check",
 		check: func(s *settings) error { return compactionConfig(s).Validate() },
 		make: func(b *bus.Bus, s *settings, log zerolog.Logger) (service, error) {
 			return compaction.New(b, compactionConfig(s), log)
@@ -79,7 +79,7 @@ var targets = []target{
 		consumers: func(b *bus.Bus, _ *settings) []bus.Source { return compaction.Sources(b) },
 	},
 	{
-		name: retry.Name, short: "Run the retry service: it tries failed turns again, and notices turns that have stalled",
+		name: retry.Name, short: "Run the retry service: it retries failed turns, and fails turns that have stalled",
 		options: []string{"retry-jitter"}, probe: "now",
 		check: func(s *settings) error { return retryConfig(s).Validate() },
 		make: func(b *bus.Bus, s *settings, log zerolog.Logger) (service, error) {
@@ -115,7 +115,7 @@ func retryConfig(s *settings) retry.Config {
 
 // serviceCommand runs one target against a broker.
 func (a *app) serviceCommand(t *target) *cobra.Command {
-	long, example := describe(t.short+".\n\nSeveral may run at once: one of them is active, another takes over when it goes. It waits for the broker for as long as it takes.",
+	long, example := describe(t.short+".\n\nSeveral may run at once: one of them is active, and another takes over when it ends. It waits for the broker without a limit.",
 		"holdfast "+t.name+" --nats nats://broker:4222 --creds service.creds --replicas 3")
 	cmd := &cobra.Command{Use: t.name, Short: t.short, Long: long, Example: example, GroupID: groupRun, Args: arguments(0, 0)}
 	a.take(cmd, optionsBroker, optionsService, t.options)
@@ -125,7 +125,7 @@ func (a *app) serviceCommand(t *target) *cobra.Command {
 	return cmd
 }
 
-// runService is one process with one service.
+// runService runs a process with one service.
 func (a *app) runService(ctx context.Context, t *target) error {
 	log, err := a.logger()
 	if err != nil {
@@ -155,12 +155,12 @@ type process struct {
 	app     *app
 	health  *health.Server
 	log     zerolog.Logger
-	nats    string // where others reach the broker
+	nats    string // address of the broker for other processes
 	connect func(ctx context.Context, name string) (*bus.Bus, error)
-	told    func(health.Note) error // who is told when all is ready; nil: whoever started the program
+	told    func(health.Note) error // receives the ready note; nil: it is printed and written to the ready file
 }
 
-// run runs these targets until ctx ends or one of them fails; then it ends all and returns what failed.
+// run runs these targets until ctx ends or one of them fails; then it ends all and returns the failure.
 func (p *process) run(ctx context.Context, ts []target) error {
 	parts := []func(context.Context) error{p.health.Run, func(ctx context.Context) error { return p.whenReady(ctx, ts) }}
 	added := make(chan struct{}, len(ts))
@@ -185,7 +185,7 @@ func (p *process) run(ctx context.Context, ts []target) error {
 	return err
 }
 
-// serve connects one service, sets up what is missing of the cell, and runs it.
+// serve connects one service, creates the missing streams and buckets, and runs it.
 func (p *process) serve(ctx context.Context, t *target, added chan<- struct{}) error {
 	b, err := p.connect(ctx, t.name)
 	if err != nil {
@@ -211,7 +211,7 @@ func (p *process) serve(ctx context.Context, t *target, added chan<- struct{}) e
 	return s.Run(ctx)
 }
 
-// stopped is nil for a failure that is only the end that was asked for.
+// stopped returns nil for an error that is only the effect of a requested end.
 func stopped(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
@@ -219,7 +219,8 @@ func stopped(ctx context.Context, err error) error {
 	return err
 }
 
-// bounded runs something that is to end within [stopMaxS] of ctx's end. What does not is reported and left behind.
+// bounded runs a function that must end within [stopMaxS] after ctx. A function that does not is reported and
+// abandoned.
 func (a *app) bounded(ctx context.Context, run func(context.Context) error) error {
 	done := make(chan error, 1)
 	go func() { done <- run(ctx) }()
@@ -238,7 +239,7 @@ func (a *app) bounded(ctx context.Context, run func(context.Context) error) erro
 	}
 }
 
-// whenReady waits until everything is fit for work, and says so once.
+// whenReady waits until everything is ready, and reports it once.
 func (p *process) whenReady(ctx context.Context, ts []target) error {
 	if err := health.RemoveNote(p.app.readyFile); err != nil { // of a process that was killed
 		return err
@@ -258,9 +259,9 @@ func (p *process) whenReady(ctx context.Context, ts []target) error {
 	return p.ready()
 }
 
-// answering waits until every service answers requests. What it answers does not matter: the request is empty.
+// answering waits until every service answers requests. The request is empty, and any reply will do.
 func (p *process) answering(ctx context.Context, ts []target, tick <-chan time.Time) error {
-	b, err := p.connect(ctx, ts[0].name) // as a service: that is what this process may be
+	b, err := p.connect(ctx, ts[0].name) // with the login of a service, which this process has
 	if err != nil {
 		return err
 	}
@@ -285,7 +286,7 @@ func answers(ctx context.Context, b *bus.Bus, t *target) bool {
 	return err == nil || refused && refusal.Code != http.StatusServiceUnavailable
 }
 
-// ready tells whoever started the process: in the file first, since scripts wait for that.
+// ready reports that all is ready: first in the file, because scripts wait for it.
 func (p *process) ready() error {
 	note := health.Note{NATS: p.nats, HTTP: p.health.URL(), PID: os.Getpid()}
 	if err := note.Write(p.app.readyFile); err != nil {
@@ -324,7 +325,7 @@ func (a *app) everything(ctx context.Context, told func(health.Note) error) erro
 	if err != nil {
 		return err
 	}
-	if err := health.RemoveStaleNote(a.readyFile); err != nil { // before the broker starts, which may take its time
+	if err := health.RemoveStaleNote(a.readyFile); err != nil { // before the broker starts, which may take long
 		return err
 	}
 	h, err := health.Listen(ctx, a.http, version)
@@ -357,8 +358,8 @@ func (a *app) everything(ctx context.Context, told func(health.Note) error) erro
 	return p.run(ctx, targets)
 }
 
-// trouble says, beside the result, what the log has lost and which files are damaged: the process starts all the same, for
-// the sessions of which nothing is missing.
+// trouble reports on stderr what the log has lost and which files are damaged. The process still starts, for the
+// sessions that are complete.
 func (a *app) trouble(ctx context.Context, p *process, damages []embed.Damage) {
 	for _, d := range damages {
 		a.tell("holdfast: damaged: %s; the file is kept as it was, below %s", d, filepath.Join(a.data, "damaged"))
@@ -367,7 +368,7 @@ func (a *app) trouble(ctx context.Context, p *process, damages []embed.Damage) {
 	defer cancel()
 	b, err := p.connect(ctx, ledger.Name)
 	if err != nil {
-		return // it is on its way down
+		return // the process is about to end
 	}
 	defer b.Close()
 	found, err := ledger.Look(ctx, b)
@@ -383,7 +384,7 @@ func (a *app) trouble(ctx context.Context, p *process, damages []embed.Damage) {
 	}
 }
 
-// ready tells a person, or a program, what runs where; data is the embedded broker's directory, "" without one.
+// ready prints the addresses for a person or a program; data is the embedded broker's directory, "" without one.
 func (a *app) ready(note health.Note, data string) error {
 	if a.json {
 		return a.sayJSON(note)
@@ -395,7 +396,7 @@ func (a *app) ready(note health.Note, data string) error {
 	return a.say(text)
 }
 
-// elsewhere is what has to be said first where the broker is not at its ordinary address.
+// elsewhere returns the flag for a broker that is not at its default address.
 func elsewhere(nats string) string {
 	if nats == natsDefault {
 		return ""

@@ -25,7 +25,7 @@ import (
 type slowService struct {
 	bus   *bus.Bus
 	asked atomic.Int32
-	fail  error // what it ends with, at once
+	fail  error // error with which it ends at once
 }
 
 const refusalsFirst = 3
@@ -63,7 +63,7 @@ func runTarget(t *testing.T, s *slowService) (readyFile string, stop func() erro
 	return a.readyFile, func() error { cancel(); return <-ended }
 }
 
-// The ready file is written only when every service answers, and is gone when the process has ended.
+// The ready file is written when every service answers, and removed when the process ends.
 func TestReadyOnlyWhenServicesAnswer(t *testing.T) {
 	s := &slowService{}
 	file, stop := runTarget(t, s)
@@ -87,7 +87,7 @@ func TestReadyFileOfAKilledProcess(t *testing.T) {
 	if err := killed.Run(); err != nil {
 		t.Fatal(err)
 	}
-	busy, err := net.Listen("tcp", "127.0.0.1:0") // what comes next fails: the file must be gone by then
+	busy, err := net.Listen("tcp", "127.0.0.1:0") // the start fails later: the file must be gone by then
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestReadyFileOfAKilledProcess(t *testing.T) {
 	}
 }
 
-// A service that fails ends the process with its reason, instead of leaving a part of it running.
+// A service that fails ends the process with its error; the other services do not continue.
 func TestServiceThatFailsEndsTheProcess(t *testing.T) {
 	boom := errors.New("boom")
 	srv := natstest.Start(t)
@@ -141,7 +141,7 @@ func TestServiceThatFailsEndsTheProcess(t *testing.T) {
 	}
 }
 
-// runProgram runs the program as the operator does, until stop, which returns the exit code and what was complained about.
+// runProgram runs the program as the operator does, until stop, which returns the exit code and stderr.
 func runProgram(args ...string) (stop func() (int, string)) {
 	var stderr bytes.Buffer
 	p := &Program{Args: args, Stdout: &bytes.Buffer{}, Stderr: &stderr}
@@ -155,7 +155,7 @@ func runProgram(args ...string) (stop func() (int, string)) {
 	}
 }
 
-// A service waits for its broker for as long as it takes, and leaves cleanly while it waits.
+// A service waits for its broker without a limit, and leaves cleanly while it waits.
 func TestServiceLeavesWhileItWaitsForTheBroker(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

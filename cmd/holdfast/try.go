@@ -21,10 +21,10 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// while runs everything, and do as soon as all is ready; when do returns everything is ended. What ends by itself before
-// that ends do.
+// while runs everything, and do when all is ready; when do returns, everything ends. If a service ends before that, do
+// ends.
 func (a *app) while(ctx context.Context, do func(ctx context.Context, note health.Note) error) error {
-	running, stop := context.WithCancel(context.WithoutCancel(ctx)) // it outlives do, which may have to say good-bye
+	running, stop := context.WithCancel(context.WithoutCancel(ctx)) // it outlives do, which may release sessions
 	defer stop()
 	doing, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -44,7 +44,7 @@ func (a *app) while(ctx context.Context, do func(ctx context.Context, note healt
 	return errors.Join(err, <-ended)
 }
 
-// suite is while in a directory of its own, which is gone afterwards.
+// suite is while in a temporary directory.
 func (a *app) suite(ctx context.Context, do func(ctx context.Context, url string) error) (err error) {
 	dir, err := os.MkdirTemp("", "holdfast-")
 	if err != nil {
@@ -54,7 +54,7 @@ func (a *app) suite(ctx context.Context, do func(ctx context.Context, url string
 	own := *a
 	own.data, own.listen, own.http, own.readyFile = dir, "127.0.0.1:0", "127.0.0.1:0", ""
 	own.grace, own.logLevel = shortGrace, "error"
-	a.creds = "" // this broker knows nobody
+	a.creds = "" // this broker has no users
 	return own.while(ctx, func(ctx context.Context, note health.Note) error { return do(ctx, note.NATS) })
 }
 
@@ -64,18 +64,18 @@ const (
 	painterID   = "painter"
 	wallSession = "wall"
 	paintingS   = 3
-	tourSlack   = 3 * time.Second // a busy machine is no broken promise
+	tourSlack   = 3 * time.Second // a slow machine breaks no promise
 )
 
 func tryCommand(a *app) *cobra.Command {
 	var fast, once bool
-	long, example := describe(`Start everything, play a recorded crash, run a drill against it, and stay up to be looked at.
+	long, example := describe(`Start everything, play a recorded crash, run a drill, and stay up.
 
-It is up with all its flags, and a tour of a minute: what an agent's crash leaves behind, how it is recovered, and a question
-of an agent for you to answer from another terminal. Ctrl-C ends it; the data stays. Unless --grace says otherwise it is 1s
-here, so that there is less to wait for.`,
+It is up with all its flags, and a tour of a minute: what an agent's crash leaves open, how it is recovered, and a question
+of an agent for you to answer from another terminal. Ctrl-C ends it; the data stays. The default of --grace is 1s here, to
+shorten the tour.`,
 		"holdfast try", "holdfast try --data /tmp/tour --listen 127.0.0.1:0 --http 127.0.0.1:0 --once")
-	cmd := &cobra.Command{Use: "try", Short: "Start everything and see a crash being healed", Long: long, Example: example, GroupID: groupRun, Args: arguments(0, 0)}
+	cmd := &cobra.Command{Use: "try", Short: "Start everything and watch a recovery", Long: long, Example: example, GroupID: groupRun, Args: arguments(0, 0)}
 	a.take(cmd, optionsUp)
 	for i := range targets {
 		a.take(cmd, targets[i].options)
@@ -94,7 +94,7 @@ here, so that there is less to wait for.`,
 				t := &tour{app: a, note: note, fast: fast, once: once}
 				err := t.run(ctx)
 				if err != nil && ctx.Err() != nil {
-					return nil // it was ended, which is how it ends
+					return nil // a requested end
 				}
 				return err
 			})
@@ -103,7 +103,7 @@ here, so that there is less to wait for.`,
 	return cmd
 }
 
-// tour is what try shows.
+// tour is the parts of try.
 type tour struct {
 	*app
 	note       health.Note
@@ -123,7 +123,7 @@ func (t *tour) run(ctx context.Context) error {
 	return nil
 }
 
-// heading says what comes, and why it is worth looking at.
+// heading prints the title of a part and its purpose.
 func (t *tour) heading(title, text string) error {
 	if t.json {
 		return nil
@@ -156,7 +156,7 @@ compared with what is seen.`); err != nil {
 	return t.drill(ctx, drill.Config{URL: t.note.NATS, TTL: shortTTL, Within: shortTTL + t.grace + tourSlack, Keep: true})
 }
 
-// yours has an agent ask the person who looks, shows what watch would show, and stays up.
+// yours makes an agent ask the person, shows what watch would show, and stays up.
 func (t *tour) yours(ctx context.Context) (err error) {
 	if err := t.heading("3 of 3: your turn", "This is what `holdfast watch` shows now: who was lost, who is alive, and what waits for you.\n"); err != nil {
 		return err
@@ -183,7 +183,7 @@ func (t *tour) yours(ctx context.Context) (err error) {
 	})
 }
 
-// look shows the table, and what to do next.
+// look shows the table and the next commands.
 func (t *tour) look(ctx context.Context, b *bus.Bus, r events.Ref) error {
 	limited, cancel := context.WithTimeout(ctx, t.timeout)
 	defer cancel()
@@ -209,7 +209,7 @@ func (t *tour) look(ctx context.Context, b *bus.Bus, r events.Ref) error {
 	return t.next(r)
 }
 
-// next says what to do next.
+// next prints the next commands.
 func (t *tour) next(r events.Ref) error {
 	self, in := "holdfast", strings.TrimSuffix(elsewhere(t.note.NATS), "; ")
 	if len(os.Args) > 0 && strings.Contains(os.Args[0], "/") {
@@ -220,7 +220,7 @@ func (t *tour) next(r events.Ref) error {
 		text += "  " + in + "\n"
 	}
 	for _, line := range [][2]string{
-		{"answer " + r.String() + " colour-1 blue", "the agent goes on at once"},
+		{"answer " + r.String() + " colour-1 blue", "the agent continues at once"},
 		{"watch", "all sessions, live"},
 		{"show drill-crash/crash", "what became of the agent that was killed"},
 		{"events drill-crash/crash", "and every fact of it"},
@@ -238,11 +238,11 @@ func (t *tour) next(r events.Ref) error {
 type painter struct {
 	*tour
 	ref   events.Ref
-	asks  chan struct{} // has room for one: it asks for the first time
+	asks  chan struct{} // holds one: it asks for the first time
 	ended chan error
 }
 
-// run paints until ctx ends, and puts its session away.
+// run paints until ctx ends, and closes its session.
 func (p *painter) run(ctx context.Context) error {
 	h, err := harness.Connect(ctx, harness.Config{ID: p.ref.Harness, URL: p.note.NATS, Prefix: p.prefix, TTL: shortTTL, Version: version})
 	if err != nil {
@@ -260,7 +260,7 @@ func (p *painter) run(ctx context.Context) error {
 			p.asks <- struct{}{}
 		}
 		err = p.coat(ctx, s, fmt.Sprintf("colour-%d", n))
-		if errors.Is(err, harness.ErrFenced) { // the machine slept: begin again
+		if errors.Is(err, harness.ErrFenced) { // the machine slept: claim again
 			s, err = open()
 		}
 	}
@@ -301,7 +301,7 @@ func (p *painter) coat(ctx context.Context, s *harness.Session, id string) error
 	defer work.Stop()
 	select {
 	case <-work.C:
-	case <-turn.Context().Done(): // somebody stopped it, or asked us to leave
+	case <-turn.Context().Done(): // a person stopped it, or the command ends
 	}
 	if err := brush.Complete(ctx, "painted"); err != nil {
 		return err

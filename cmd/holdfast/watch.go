@@ -22,7 +22,7 @@ import (
 
 const (
 	redrawMinMS  = 100   // between two drawings of the table
-	redrawAgesMS = 1_000 // drawn again at least so often, for the ages in it
+	redrawAgesMS = 1_000 // at least so often, for the ages in it
 	clearScreen  = "\x1b[H\x1b[2J"
 )
 
@@ -62,7 +62,7 @@ On a terminal a table; elsewhere, or with --json, a line for each change. --once
 	return cmd
 }
 
-// board is what a watch has seen so far.
+// board is the state of a watch.
 type board struct {
 	mu       sync.Mutex
 	sessions map[string]*session.State
@@ -74,7 +74,7 @@ func newBoard() *board {
 	return &board{sessions: map[string]*session.State{}, blockers: map[string]*session.Blocker{}}
 }
 
-// take keeps one entry and returns the document it replaces and the new one; both nil for anything else.
+// take stores one entry and returns the replaced document and the new one; both nil for another entry.
 func (x *board) take(u bus.Update) (before, after *session.State) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -103,7 +103,7 @@ func (x *board) take(u bus.Update) (before, after *session.State) {
 	return before, after
 }
 
-// text is the table: sessions first, then what they ask.
+// text returns the table: sessions first, then their prompts.
 func (x *board) text(f *sessionFilter, now time.Time, st screen.Style) string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -114,7 +114,8 @@ func (x *board) text(f *sessionFilter, now time.Time, st screen.Style) string {
 		}
 	}
 	hidden := 0
-	if st.Height > 0 && len(docs)+len(x.blockers) > st.Height-boardLinesOther { // not all can be seen: first what needs somebody
+	// not all fit: first the sessions that need a person
+	if st.Height > 0 && len(docs)+len(x.blockers) > st.Height-boardLinesOther {
 		slices.SortStableFunc(docs, func(a, b *session.State) int { return urgency(a) - urgency(b) })
 		hidden = max(len(docs)-max(st.Height/2, 1), 0)
 		docs = docs[:len(docs)-hidden]
@@ -144,13 +145,13 @@ func (x *board) text(f *sessionFilter, now time.Time, st screen.Style) string {
 // boardLinesOther is how many lines of a board are neither a session nor a prompt.
 const boardLinesOther = 7
 
-// urgency sorts phases by how much they need somebody.
+// urgency sorts phases by how much they need a person.
 func urgency(s *session.State) int {
 	order := []session.Phase{session.Waiting, session.Interrupted, session.Retrying, session.Compacting, session.Running, session.Queued, session.Idle, session.Closed}
 	return slices.Index(order, s.Phase)
 }
 
-// fit cuts a drawing at the height of the terminal, and says so.
+// fit cuts a drawing to the height of the terminal, with a note.
 func fit(text string, height int) string {
 	all := strings.SplitAfter(text, "\n")
 	if height <= 1 || len(all) <= height {
@@ -159,12 +160,12 @@ func fit(text string, height int) string {
 	return strings.Join(all[:height-1], "") + fmt.Sprintf("… %s more: `holdfast sessions`, `holdfast prompts`", screen.Plural(len(all)-height, "line"))
 }
 
-// watched are the keys that a board is made of.
+// watched returns the keys of a board.
 func watched(f *sessionFilter) []string {
 	return []string{events.SessionKeys(f.harness), events.BlockerKeys(f.harness, "")}
 }
 
-// errEnough ends a watch that has shown what was wanted.
+// errEnough ends a watch that has shown what was asked for.
 var errEnough = errors.New("holdfast: watch: enough")
 
 func (a *app) watchOnce(ctx context.Context, b *bus.Bus, f *sessionFilter) error {
@@ -187,7 +188,7 @@ func (a *app) watchOnce(ctx context.Context, b *bus.Bus, f *sessionFilter) error
 	return a.say(x.text(f, a.now(ctx, b), a.style(a.Stdout)))
 }
 
-// watchTable draws the table when it has changed, and now and then for the ages in it.
+// watchTable draws the table after each change, and periodically for the ages in it.
 func (a *app) watchTable(ctx context.Context, b *bus.Bus, f *sessionFilter) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -226,7 +227,7 @@ func (a *app) watchTable(ctx context.Context, b *bus.Bus, f *sessionFilter) erro
 	}
 }
 
-// headline says what is watched and whether it is alive.
+// headline returns what is watched and whether the connection is alive.
 func (a *app) headline(b *bus.Bus) string {
 	st := a.style(a.Stdout)
 	if !b.Connected() {
@@ -235,7 +236,7 @@ func (a *app) headline(b *bus.Bus) string {
 	return st.Painted("holdfast watch · "+bus.Redacted(a.nats)+" · Ctrl-C ends it", screen.Faint) + "\n\n"
 }
 
-// watchLines prints a line for each change: first everything that is there, then what happens.
+// watchLines prints a line for each change: first the present entries, then each change.
 func (a *app) watchLines(ctx context.Context, b *bus.Bus, f *sessionFilter) error {
 	x := newBoard()
 	return b.Watch(ctx, bus.State, watched(f), func(u bus.Update) error {
@@ -254,7 +255,7 @@ func (a *app) watchLines(ctx context.Context, b *bus.Bus, f *sessionFilter) erro
 	})
 }
 
-// condition is something to wait for.
+// condition is a condition of --wait.
 type condition struct {
 	text  string
 	holds func(*session.State) bool
@@ -286,7 +287,7 @@ func parseConditions(cmd *cobra.Command, texts []string) ([]condition, error) {
 	return all, nil
 }
 
-// await waits until a session's stored document fulfils all conditions. The session may not be there yet.
+// await waits until a session's stored document fulfils all conditions. The session may not exist yet.
 func (a *app) await(ctx context.Context, b *bus.Bus, name string, conds []condition) error {
 	limited, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()

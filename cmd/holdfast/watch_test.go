@@ -44,7 +44,7 @@ func (s *screenshots) shows(texts ...string) func() bool {
 	}
 }
 
-// The table on a terminal is drawn again whenever a view changes, and says when the broker is away.
+// The table on a terminal is drawn again after each change of a view, and reports when the broker is away.
 func TestLiveTable(t *testing.T) {
 	srv := natstest.Start(t)
 	b := natstest.Bus(t, srv)
@@ -82,7 +82,7 @@ func TestLiveTable(t *testing.T) {
 	}
 }
 
-// Away from a terminal, and where the environment asks for it, nothing is coloured.
+// Without a terminal, and if the environment says so, nothing is coloured.
 func TestColourOnlyOnATerminal(t *testing.T) {
 	a := newApp(&Program{})
 	if st := a.style(&bytes.Buffer{}); st.Color || st.Width != 0 {
@@ -100,7 +100,7 @@ func TestColourOnlyOnATerminal(t *testing.T) {
 	}
 }
 
-// A board takes what it cannot read for what it is, and forgets what is gone.
+// A board counts entries that it cannot read, and removes deleted ones.
 func TestBoard(t *testing.T) {
 	x, f := newBoard(), &sessionFilter{}
 	put := func(key, value string) { x.take(bus.Update{Entry: bus.Entry{Key: key, Value: []byte(value)}}) }
@@ -124,7 +124,7 @@ func TestBoard(t *testing.T) {
 	}
 }
 
-// A table that does not fit the terminal is cut where it matters least, and says so.
+// A table that does not fit the terminal is cut at the least urgent sessions, with a note.
 func TestBoardFitsTheTerminal(t *testing.T) {
 	x := newBoard()
 	put := func(key, value string) { x.take(bus.Update{Entry: bus.Entry{Key: key, Value: []byte(value)}}) }

@@ -19,20 +19,20 @@ import (
 	"github.com/holdfast-dev/holdfast/services/retry"
 )
 
-// changed is a service's answer to a wish: where in the log it stands.
+// changed is a service's reply to a request: its place in the log.
 type changed struct {
 	Seq uint64 `json:"seq"`
 }
 
-// wishCommand prepares a command that asks a service for something in a person's name.
+// wishCommand prepares a command that sends a request in a person's name.
 func (a *app) wishCommand(use, short, long string, args cobra.PositionalArgs, examples ...string) *cobra.Command {
 	long, example := describe(long, examples...)
 	cmd := &cobra.Command{Use: use, Short: short, Long: long, Example: example, GroupID: groupDecide, Args: args}
-	a.take(cmd, optionsCommand, []string{"by"})
+	a.take(cmd, optionsCommand, []string{"person"})
 	return cmd
 }
 
-// wish finds the session, has the request to a service made in a person's name, and tells what became of it.
+// wish finds the session, sends the request in a person's name, and prints the result.
 func (a *app) wish(cmd *cobra.Command, name, service, verb, past string, request func(ctx context.Context, b *bus.Bus, r events.Ref, by string) (any, error)) error {
 	by := a.person()
 	return a.withSession(cmd.Context(), name, func(ctx context.Context, b *bus.Bus, r events.Ref) error {
@@ -83,7 +83,7 @@ prompt of the session waits.`,
 	return cmd
 }
 
-// promptMeant is the prompt that was named, or the only one that waits.
+// promptMeant returns the named prompt, or the only waiting one.
 func (a *app) promptMeant(ctx context.Context, b *bus.Bus, r events.Ref, args []string) (string, error) {
 	if len(args) > 0 {
 		return args[0], nil
@@ -102,7 +102,7 @@ func (a *app) promptMeant(ctx context.Context, b *bus.Bus, r events.Ref, args []
 	return "", fmt.Errorf("holdfast: answer: %d prompts wait in %s: say which: %s", len(open), r, strings.Join(open, ", "))
 }
 
-// answersMeant are the answers as given: as JSON, as arguments, or asked for.
+// answersMeant returns the answers: from JSON, from arguments, or from input lines.
 func (a *app) answersMeant(ctx context.Context, cmd *cobra.Command, b *bus.Bus, w session.AnswerWish, args []string, raw string) ([]events.Answer, error) {
 	if raw != "" {
 		return a.answersFromJSON(cmd, raw)
@@ -116,7 +116,7 @@ func (a *app) answersMeant(ctx context.Context, cmd *cobra.Command, b *bus.Bus, 
 		return nil, err
 	}
 	switch {
-	case prompt == nil: // the ledger knows best what to say about it
+	case prompt == nil: // the ledger's refusal is more precise
 		return nil, nil
 	case len(args) > 0:
 		answers, err := form.Answers(prompt.Questions, args)
@@ -124,7 +124,7 @@ func (a *app) answersMeant(ctx context.Context, cmd *cobra.Command, b *bus.Bus, 
 			return nil, usage(cmd, "%v", err)
 		}
 		return answers, nil
-	case prompt.Status != session.Awaiting: // do not ask what nobody can use: the ledger says what stands
+	case prompt.Status != session.Awaiting: // do not ask about a settled prompt: the ledger replies with its state
 		return nil, nil
 	}
 	a.tell("%s", strings.TrimRight(screen.Prompt(prompt, a.now(ctx, b), a.style(a.Stderr)), "\n"))
@@ -174,7 +174,7 @@ func (a *app) ask(cmd *cobra.Command, questions []events.Question) ([]events.Ans
 }
 
 func rejectCommand(a *app) *cobra.Command {
-	cmd := a.wishCommand("reject S P [TEXT…]", "Say no to a prompt", "Say no to a prompt. With a TEXT it is a correction that the model reads; without, a plain no.",
+	cmd := a.wishCommand("reject S P [TEXT…]", "Reject a prompt", "Reject a prompt. With a TEXT it is a correction that the model reads; without, a plain no.",
 		arguments(2, -1, "the session S", "the prompt P"), "holdfast reject build-42 p1", "holdfast reject build-42 p1 use the staging database")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.wish(cmd, args[0], ledger.Name, "reject", "rejected", func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (any, error) {
@@ -185,7 +185,7 @@ func rejectCommand(a *app) *cobra.Command {
 }
 
 func dismissCommand(a *app) *cobra.Command {
-	cmd := a.wishCommand("dismiss S P", "Put a prompt away without an answer", "Put a prompt away without an answer. The agent is told so.",
+	cmd := a.wishCommand("dismiss S P", "Dismiss a prompt without an answer", "Dismiss a prompt without an answer. The agent receives the dismissal.",
 		arguments(2, 2, "the session S", "the prompt P"), "holdfast dismiss build-42 p1")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.wish(cmd, args[0], ledger.Name, "dismiss", "dismissed", func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (any, error) {
@@ -201,7 +201,7 @@ func stopCommand(a *app) *cobra.Command {
 	cmd := a.wishCommand("stop S", "Stop what a session runs", "Stop the turn that a session runs, or is about to run. While a question waits for an answer this is refused, unless --force.",
 		arguments(1, 1, "the session S"), "holdfast stop build-42 --reason 'wrong branch'")
 	cmd.Flags().BoolVar(&force, "force", false, "also while a question waits for an answer")
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for whoever looks later")
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for people who look later")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.wish(cmd, args[0], ledger.Name, "stop", "stop asked for", func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (any, error) {
 			return session.StopWish{Ref: r, By: by, Reason: reason, Force: force}, nil
@@ -225,18 +225,18 @@ func closeCommand(a *app) *cobra.Command {
 func configureCommand(a *app) *cobra.Command {
 	var providerChanged bool
 	cmd := a.wishCommand("configure S KEY=VALUE…", "Change a session's policy",
-		`Change what may happen to a session by itself. An empty VALUE sets a key back to its default.
+		`Change what the services may do to a session. An empty VALUE sets a key back to its default.
 
   auto_retry=BOOL             retry failed turns
-  retry_max=N                 attempts; 0: no bound but no progress
-  resume=auto|hold            go on after a crash, or wait for a person
+  retry_max=N                 attempts; 0: no limit while there is progress
+  resume=auto|hold            continue after a crash, or wait for a person
   resume_max=N                continuations after crashes without progress
   compaction_threshold=X      part of the context limit, 0.1 to 1.0; 1.0 is off
   context_limit=N             tokens; 0: what the harness reports
   idle_compaction_after_s=N   seconds; 0: off
   stall_after_s=N             seconds; 0: off`,
 		arguments(1, -1, "the session S"), "holdfast configure build-42 resume=hold auto_retry=false", "holdfast configure build-42 --provider-changed")
-	cmd.Flags().BoolVar(&providerChanged, "provider-changed", false, "the provider's key or account was changed: lift what was given up because of it")
+	cmd.Flags().BoolVar(&providerChanged, "provider-changed", false, "the provider's key or account was changed: retry what was given up because of it")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		policy, err := form.Policy(args[1:])
 		if err != nil {
@@ -252,13 +252,13 @@ func configureCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// plainWish is a request that says no more than who wants it.
+// plainWish is a request with an asker and no other field.
 type plainWish struct {
 	events.Ref
 	By string `json:"by"`
 }
 
-// plainCommand makes a command for a request of this service and verb that takes no more than a session.
+// plainCommand makes a command for a request that has only a session.
 func plainCommand(a *app, use, service, verb, past, short, long, example string) *cobra.Command {
 	cmd := a.wishCommand(use, short, long, arguments(1, 1, "the session S"), example)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -79,7 +79,7 @@ func (c Config) Validate() error {
 			errs = append(errs, fmt.Errorf("compaction: config: %s: want %s", name, want))
 		}
 	}
-	need(c.IdleAtOnce >= 1, "idle-at-once", "1 or more")
+	need(c.IdleAtOnce >= 1, "idle-compactions-max", "1 or more")
 	need(c.Walk > 0, "walk", "more than 0")
 	need(c.AtOnceMax >= 1, "at-once-max", "1 or more")
 	return errors.Join(errs...)

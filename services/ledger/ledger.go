@@ -80,8 +80,8 @@ func (c Config) Validate() error {
 			errs = append(errs, fmt.Errorf("ledger: config: %s: want %s", name, want))
 		}
 	}
-	need(c.ClosedFor >= time.Second, "closed-for", "1s or more")
-	need(c.Retain >= time.Second, "retain", "1s or more")
+	need(c.ClosedFor >= time.Second, "settled-prompts-kept-for", "1s or more")
+	need(c.Retain >= time.Second, "closed-sessions-kept-for", "1s or more")
 	need(c.RetainEvery > 0, "retain-every", "more than 0")
 	need(c.WalkEvery > 0, "walk-every", "more than 0")
 	need(c.BatchMax >= 1, "batch-max", "1 or more")

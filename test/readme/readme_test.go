@@ -299,7 +299,7 @@ func TestOutage(t *testing.T) {
 	v.until(waits)
 	// The services may be starting.
 	v.until(func() error {
-		_, err := v.tries(holdfast + " answer artist/wall which-colour red --by ada")
+		_, err := v.tries(holdfast + " answer artist/wall which-colour red --person ada")
 		return err
 	})
 	select {

@@ -268,7 +268,7 @@ func TestMalformedQuestionsStillBlock(t *testing.T) {
 
 // A settled entry stays as long as configured, then its key expires; the harness gets a nudge at once.
 func TestASettledEntryExpires(t *testing.T) {
-	c := up(t, "--closed-for", "3s") // which it still is to be seen in
+	c := up(t, "--settled-prompts-kept-for", "3s") // which it still is to be seen in
 	inc := c.lease("ready", lasting)
 	nudges, err := c.nc.SubscribeSync("hf.nudge.h1")
 	if err != nil {

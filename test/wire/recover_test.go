@@ -216,7 +216,7 @@ func TestAParentWaitsForItsChild(t *testing.T) {
 
 // A closed session is purged but for its last commit, and its id cannot be opened again.
 func TestAClosedSessionLeavesATombstone(t *testing.T) {
-	c := up(t, "--retain", "1s")
+	c := up(t, "--closed-sessions-kept-for", "1s")
 	inc := c.lease("ready", lasting)
 	c.begin("s1", inc)
 	c.settled("s1")
@@ -259,7 +259,7 @@ func TestAClosedSessionLeavesATombstone(t *testing.T) {
 
 // An unguarded write behind the end of a closed session does not reopen it.
 func TestATombstoneIsOneAlsoAfterUnguardedWrites(t *testing.T) {
-	c := up(t, "--retain", "1s")
+	c := up(t, "--closed-sessions-kept-for", "1s")
 	inc := c.lease("ready", lasting)
 	c.begin("s1", inc)
 	c.say("s1", inc, 1, fact{"session.closed", "s1", `{"reason":"finished"}`})

@@ -1,5 +1,5 @@
-// Package form turns what a person types into what goes on the wire: arguments into answers and policies. It is pure;
-// what it cannot make sense of it leaves to the service, which knows best what to say, or refuses with a text for a
+// Package form converts what a person types to values on the wire: arguments to answers and policies. It is pure. It
+// leaves input that it cannot convert to the service, whose refusal is more precise, or refuses it with a text for a
 // person.
 package form
 
@@ -16,8 +16,8 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// Answers gives each argument to its question: by place, or QUESTION=ANSWER by the question's id. The error says which
-// argument is one too many.
+// Answers assigns each argument to its question: by place, or QUESTION=ANSWER by the question's id. The error names the
+// argument that is one too many.
 func Answers(questions []events.Question, args []string) ([]events.Answer, error) {
 	if len(questions) == 0 {
 		return []events.Answer{{Text: strings.Join(args, " ")}}, nil
@@ -60,7 +60,7 @@ func Add(answers []events.Answer, q *events.Question, value string) []events.Ans
 	case value == "":
 	case offered:
 		answers[at].Selected = append(answers[at].Selected, label)
-	case len(q.Options) > 0 && !q.Custom: // let the ledger say that it is not offered
+	case len(q.Options) > 0 && !q.Custom: // the ledger refuses it with the offered options
 		answers[at].Selected = append(answers[at].Selected, value)
 	default:
 		answers[at].Text = value
@@ -68,7 +68,7 @@ func Add(answers []events.Answer, q *events.Question, value string) []events.Ans
 	return answers
 }
 
-// Option is the option with this label, in any case, or with this number.
+// Option returns the option with this label, in any case, or with this number.
 func Option(q *events.Question, value string) (string, bool) {
 	for _, same := range []func(string) bool{
 		func(label string) bool { return label == value },
@@ -86,7 +86,7 @@ func Option(q *events.Question, value string) (string, bool) {
 	return "", false
 }
 
-// Policy makes a patch of KEY=VALUE, nil of nothing. The error says which value is none.
+// Policy makes a patch of KEY=VALUE, nil without arguments. The error names the wrong value.
 func Policy(args []string) (*events.PolicyPatch, error) {
 	if len(args) == 0 {
 		return nil, nil

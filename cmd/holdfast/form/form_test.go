@@ -21,7 +21,7 @@ func selected(q string, labels ...string) events.Answer {
 	return events.Answer{Question: q, Selected: labels}
 }
 
-// How arguments become answers: by place or by id, by label in any case or by number, a text where one is allowed.
+// Arguments become answers: by place or by id, by label in any case or by number, a text where one is allowed.
 func TestAnswersFromArguments(t *testing.T) {
 	for name, c := range map[string]struct {
 		args []string
@@ -62,7 +62,7 @@ func TestAnswersFromArguments(t *testing.T) {
 	}
 }
 
-// KEY=VALUE becomes a patch: an empty value is the default again, and what the policy does not have is refused.
+// KEY=VALUE becomes a patch: an empty value is the default, and an unknown key is refused.
 func TestPolicyFromArguments(t *testing.T) {
 	got, err := Policy([]string{"auto_retry=false", "resume=hold", "retry_max=", "compaction_threshold=0.5"})
 	want := &events.PolicyPatch{AutoRetry: events.Set(false), Resume: events.Set("hold"), RetryMax: events.Unset[int](),

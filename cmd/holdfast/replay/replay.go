@@ -1,8 +1,8 @@
 // Package replay plays recordings of an OpenCode server's events and reports how recovery ends what they left open.
-// The events are played as they happened, through a real harness lease.
+// The events are played with their recorded timing, through a real harness lease.
 //
-// Where the recorded process died this one dies without a word: its lease has to run out, as that of the real one would
-// have. Each recording is played as a harness of its own, so that one that is played twice is two harnesses.
+// At a recorded death the process ends without a release: its lease must expire, as in the recorded incident. Each
+// recording is played by a separate harness, so a recording that is played twice is two harnesses.
 package replay
 
 import (
@@ -26,32 +26,32 @@ import (
 )
 
 const (
-	recoveryMaxS = 15 // beside the TTL, in seconds: the grace of another's reconciler is not known
+	recoveryMaxS = 15 // in addition to the TTL, in seconds: the grace of another reconciler is unknown
 	stemBytesMax = 60 // of a file's name in the name of a harness
 )
 
-// Config says where and how recordings are played. All fields but Login and Told are required.
+// Config configures a replay. All fields but Login and Told are required.
 type Config struct {
 	// URL, Login and Prefix of the cell, whose services run.
 	URL, Prefix string
 	Login       drill.Login
-	// Version is what the harness says of itself.
+	// Version is the version that the harness reports.
 	Version string
-	// TTL of the harness's lease, 1 s or more. Longer: its death is noticed later.
+	// TTL of the harness's lease, 1 s or more. Longer: its death is detected later.
 	TTL time.Duration
 	// Fast leaves out the pauses of the recording.
 	Fast bool
-	// Told is called with a line for each thing that is played. Its error ends the recording.
+	// Told is called with a line for each played step. Its error ends the recording.
 	Told func(line string) error
 }
 
-// Recording is what one server sent. Its Name is part of the name of the harness that plays it.
+// Recording is the recorded events of one server. Its Name is part of the name of the harness that plays it.
 type Recording struct {
 	Name  string
 	Trace opencode.Trace
 }
 
-// Read reads a recording: a JSON object {"at", "event"} a line. Lines that are none stop nothing.
+// Read reads a recording: a JSON object {"at", "event"} a line. Other lines are skipped and counted.
 func Read(file string) (rec Recording, err error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -62,7 +62,7 @@ func Read(file string) (rec Recording, err error) {
 	return Recording{filepath.Base(file), trace}, err
 }
 
-// Leftover is one thing that a recording left open, and what became of it.
+// Leftover is one entity that a recording left open, and its outcome.
 type Leftover struct {
 	Session string `json:"session"`
 	Entity  string `json:"entity"`
@@ -71,17 +71,17 @@ type Leftover struct {
 	AfterMS int64 `json:"after_ms,omitempty"` // from the death
 }
 
-// Played is what one recording came to.
+// Played is the result of one recording.
 type Played struct {
 	File     string         `json:"file"`
 	Harness  string         `json:"harness,omitempty"`
 	Records  int            `json:"records"`
 	Facts    int            `json:"facts"`
-	Dead     bool           `json:"dead"`     // it ends with its process dead
+	Dead     bool           `json:"dead"`     // the recording ends with a dead process
 	Restarts int            `json:"restarts"` // of the recorded process
 	Left     []Leftover     `json:"left_open"`
 	Phases   map[string]any `json:"sessions"`           // phase, by session
-	Stranded []string       `json:"stranded,omitempty"` // what should not be open any more
+	Stranded []string       `json:"stranded,omitempty"` // entities that should not be open any more
 	Skipped  int            `json:"lines_skipped"`
 	Strange  int            `json:"unreadable"`
 	Repeated int            `json:"duplicates"`
@@ -91,8 +91,8 @@ type Played struct {
 	OK       bool           `json:"ok"`
 }
 
-// Play plays one recording, waits for what recovery makes of it, and says what became of what was left open. b is a
-// connection to the same cell. The error is for what kept it from being played.
+// Play plays one recording, waits for recovery, and returns the outcome of what was left open. b is a connection to the
+// same cell. The error means that the recording could not be played.
 func Play(ctx context.Context, b *bus.Bus, cfg Config, rec Recording) (*Played, error) {
 	steps, report := opencode.Steps(rec.Trace.Records)
 	p := &Played{File: rec.Name, Records: report.Records, Facts: report.Facts, Dead: report.Dead,
@@ -104,7 +104,7 @@ func Play(ctx context.Context, b *bus.Bus, cfg Config, rec Recording) (*Played, 
 		return p, nil
 	}
 	var err error
-	// what is recorded is over, and not gone on with
+	// an earlier replay's sessions are not continued
 	if p.Harness, err = drill.FreeName(ctx, b, harnessOf(rec.Name)); err != nil {
 		return nil, err
 	}
@@ -128,7 +128,7 @@ func Play(ctx context.Context, b *bus.Bus, cfg Config, rec Recording) (*Played, 
 	return p, s.aftermath(ctx, p, append(report.Lost, report.Open...))
 }
 
-// harnessOf is the harness that plays a file.
+// harnessOf returns the harness that plays a file.
 func harnessOf(file string) string {
 	stem := strings.Map(func(c rune) rune {
 		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' {
@@ -139,7 +139,7 @@ func harnessOf(file string) string {
 	return "opencode-" + stem[:min(len(stem), stemBytesMax)]
 }
 
-// stage is one recording while it is played.
+// stage is one recording during its replay.
 type stage struct {
 	Config
 	bus      *bus.Bus
@@ -149,7 +149,7 @@ type stage struct {
 	err      error
 }
 
-// tell is a line for a person who watches.
+// tell prints a line.
 func (s *stage) tell(format string, args ...any) error {
 	if s.Told == nil {
 		return nil
@@ -157,7 +157,7 @@ func (s *stage) tell(format string, args ...any) error {
 	return s.Told(screen.CleanLines(fmt.Sprintf(format, args...)))
 }
 
-// told is called after each step.
+// told records the state after each step.
 func (s *stage) told(ctx context.Context, step *opencode.Step) {
 	at := step.At.Sub(s.from).Seconds()
 	if step.Restart {
@@ -182,7 +182,7 @@ func (s *stage) told(ctx context.Context, step *opencode.Step) {
 	}
 }
 
-// note is what a fact is about.
+// note returns the subject of a fact.
 func note(f events.Fact) string {
 	switch f := f.(type) {
 	case events.ToolStarted:
@@ -195,8 +195,8 @@ func note(f events.Fact) string {
 	return f.Subject()
 }
 
-// aftermath waits until nothing is open that nobody runs, or it has taken too long, and says what became of what was
-// left.
+// aftermath waits until nothing is open without a running process, or until the time limit, and records the outcome of
+// what was left.
 func (s *stage) aftermath(ctx context.Context, p *Played, left []string) error {
 	if err := s.tell("  waiting for recovery …"); err != nil {
 		return err
@@ -233,7 +233,7 @@ func (s *stage) aftermath(ctx context.Context, p *Played, left []string) error {
 	return nil
 }
 
-// parseLeftover takes session/entity/id apart.
+// parseLeftover splits session/entity/id.
 func parseLeftover(name string) Leftover {
 	for _, entity := range []string{session.EntityTurn, session.EntityTool, session.EntityPrompt,
 		session.EntityCompaction} {

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/screen"
 )
 
-// A recording's name makes a harness id that is one token, however the file is called.
+// A recording's name makes a harness id of one token for every file name.
 func TestHarnessIsNamedAfterItsFile(t *testing.T) {
 	for file, want := range map[string]string{
 		"h-kill9-tool.jsonl": "opencode-h-kill9-tool", "a b/ü.jsonl": "opencode-a-b--", ".jsonl": "opencode-",
@@ -34,7 +34,7 @@ func TestLeftoversAreNamedBySessionEntityAndID(t *testing.T) {
 	}
 }
 
-// What recovery did, what it did not, and what was not used of the recording is all said.
+// The text has what recovery did, what it did not do, and what of the recording was not used.
 func TestText(t *testing.T) {
 	p := Played{File: "x.jsonl", Facts: 3, Phases: map[string]any{"s2": "idle", "s1": "interrupted"},
 		Stranded: []string{"s1: call c2"}, Skipped: 1, Unknown: map[string]int{"session.levitated": 2},
@@ -51,7 +51,7 @@ tool       bash  c2  still open               –
 
 Session s1 is now interrupted.
 Session s2 is now idle.
-Left open though nobody runs it: s1: call c2
+Left open without a running process: s1: call c2
 Passed over: 1 line, 0 unreadable, 2 of unknown kind, 0 repeated, 0 late.
   1
   2

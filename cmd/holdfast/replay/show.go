@@ -10,14 +10,14 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/screen"
 )
 
-// What is shown of what may be long.
+// Limits of the printed text.
 const (
 	idShownMax      = 34 // columns
 	noteShownMax    = 2 * idShownMax
 	problemsShowMax = 5
 )
 
-// Text is what a recording came to, for a person.
+// Text returns the result of a recording for a person.
 func (p *Played) Text(st screen.Style) string {
 	var text strings.Builder
 	switch {
@@ -36,7 +36,7 @@ func (p *Played) Text(st screen.Style) string {
 			st.Painted(fmt.Sprint(p.Phases[id]), screen.Strong))
 	}
 	for _, s := range p.Stranded {
-		text.WriteString(st.Painted("Left open though nobody runs it: "+s, screen.Alarm) + "\n")
+		text.WriteString(st.Painted("Left open without a running process: "+s, screen.Alarm) + "\n")
 	}
 	text.WriteString(passedOver(p))
 	return text.String()
@@ -61,7 +61,7 @@ func leftovers(left []Leftover, st screen.Style) string {
 	return screen.Table([]string{"LEFT OPEN", "NAME", "ID", "BECAME", "WHY", "AFTER THE DEATH"}, rows, st)
 }
 
-// passedOver says what of the recording was not used, and why.
+// passedOver returns what of the recording was not used, and why.
 func passedOver(p *Played) string {
 	unknown := 0
 	for _, n := range p.Unknown {
