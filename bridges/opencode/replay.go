@@ -30,7 +30,7 @@ type Player struct {
 	// Fast omits the pauses. Default: each step has its recorded distance from the first one.
 	Fast bool
 	// If it is set, Play calls it after each step. A step without a session reports the death of a process.
-	Told func(s Step)
+	OnStep func(s Step)
 }
 
 // Play plays the steps of one recording. dead is Dead of the recording's [Report]. If dead is set, the process ends as
@@ -149,8 +149,8 @@ func (l *play) die(s Step) {
 }
 
 func (l *play) tell(s Step) {
-	if l.Told != nil {
-		l.Told(s)
+	if l.OnStep != nil {
+		l.OnStep(s)
 	}
 }
 

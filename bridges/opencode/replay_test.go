@@ -34,7 +34,7 @@ func newTheatre(t *testing.T) *theatre {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	t.Cleanup(cancel)
 	th := &theatre{t: t, ctx: ctx, server: s, bus: natstest.Bus(t, s)}
-	th.player = Player{Fast: true, Told: func(s Step) { th.steps = append(th.steps, s) },
+	th.player = Player{Fast: true, OnStep: func(s Step) { th.steps = append(th.steps, s) },
 		Connect: func(ctx context.Context) (*harness.Harness, error) {
 			th.lives++
 			return harness.Connect(ctx, harness.Config{ID: "opencode", URL: s.URL(), TTL: 2 * time.Minute})
@@ -136,7 +136,7 @@ func TestPlayRestart(t *testing.T) {
 	steps, report := translateFile(t, "testdata/j-kill9-compact.jsonl")
 	id := steps[0].Session
 	recovered := make(chan error, 1)
-	th.player.Told = func(s Step) {
+	th.player.OnStep = func(s Step) {
 		if s.Restart {
 			go func() { recovered <- th.recover(id) }()
 		}
@@ -207,7 +207,7 @@ func TestPlayPace(t *testing.T) {
 	steps[1].At = at.Add(time.Hour)
 	ctx, cancel := context.WithCancelCause(th.ctx)
 	enough := errors.New("enough")
-	th.player.Told = func(Step) { cancel(enough) }
+	th.player.OnStep = func(Step) { cancel(enough) }
 	if err := th.player.Play(ctx, steps, true); !errors.Is(err, enough) {
 		t.Errorf("%v", err)
 	}

@@ -62,7 +62,8 @@ func (a *app) with(ctx context.Context, do func(ctx context.Context, b *bus.Bus)
 }
 
 // withSession is with for commands about one session, which is looked up by its name.
-func (a *app) withSession(ctx context.Context, name string, do func(ctx context.Context, b *bus.Bus, r events.Ref) error) error {
+func (a *app) withSession(ctx context.Context, name string,
+	do func(ctx context.Context, b *bus.Bus, r events.Ref) error) error {
 	return a.with(ctx, func(ctx context.Context, b *bus.Bus) error {
 		r, err := a.resolve(ctx, b, name)
 		if err != nil {
@@ -99,13 +100,16 @@ func (a *app) resolve(ctx context.Context, b *bus.Bus, name string) (events.Ref,
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) == 0:
-		return events.Ref{}, &events.Refusal{Code: http.StatusNotFound, What: "session", Message: fmt.Sprintf("no such session: %s (`holdfast sessions --all` lists them)", name)}
+		return events.Ref{}, &events.Refusal{Code: http.StatusNotFound, What: "session",
+			Message: fmt.Sprintf("no such session: %s (`holdfast sessions --all` lists them)", name)}
 	}
 	var names []string
 	for _, r := range found[:min(len(found), candidatesMax)] {
 		names = append(names, r.String())
 	}
-	return events.Ref{}, &events.Refusal{Code: http.StatusConflict, Message: fmt.Sprintf("%d harnesses have a session %s: say which: %s", len(found), name, strings.Join(names, ", "))}
+	return events.Ref{}, &events.Refusal{Code: http.StatusConflict,
+		Message: fmt.Sprintf("%d harnesses have a session %s: say which: %s", len(found), name,
+			strings.Join(names, ", "))}
 }
 
 // knows reports whether a session of this name exists: as a document, or as a log that no ledger has folded yet.

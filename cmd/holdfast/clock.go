@@ -17,7 +17,8 @@ const (
 
 // clock compares the broker's clock with this machine's, and reports recent steps of the broker's clock.
 func (p *patient) clock(ctx context.Context) {
-	const do = "keep the clocks of all machines synchronised (NTP); what was planned before a step is done as long after it as was planned"
+	const do = "keep the clocks of all machines synchronised (NTP); what was planned before a step is done as long " +
+		"after it as was planned"
 	now, err := p.bus.Clock(ctx)
 	if err != nil {
 		p.note("clock", levelWrong, "", "%v", err)
@@ -30,11 +31,14 @@ func (p *patient) clock(ctx context.Context) {
 	}
 	var said []string
 	if apart := time.Until(now.Now); apart.Abs() > clockApartMin {
-		said = append(said, fmt.Sprintf("the broker's clock is %s this machine's", apart.Abs().Round(time.Second).String()+" "+word(apart, "ahead of", "behind")))
+		said = append(said, fmt.Sprintf("the broker's clock is %s this machine's",
+			apart.Abs().Round(time.Second).String()+" "+word(apart, "ahead of", "behind")))
 	}
 	for _, s := range steps {
 		if now.Now.Sub(s.At).Abs() < clockStepAge {
-			said = append(said, fmt.Sprintf("the broker's clock was set %s by %s, at %s, after commit %d", word(s.By(), "forward", "back"), s.By().Abs().Round(time.Second), s.At.UTC().Format(time.RFC3339), s.Seq))
+			said = append(said, fmt.Sprintf("the broker's clock was set %s by %s, at %s, after commit %d",
+				word(s.By(), "forward", "back"), s.By().Abs().Round(time.Second), s.At.UTC().Format(time.RFC3339),
+				s.Seq))
 		}
 	}
 	if len(said) > 0 {

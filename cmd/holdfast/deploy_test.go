@@ -196,14 +196,17 @@ func TestEachServiceIsDeployed(t *testing.T) {
 		d := ofKind(t, file, "Deployment")
 		checkPod(t, file, &d.Spec.Template.Spec)
 		labels := map[string]string{"app.kubernetes.io/name": "holdfast", "app.kubernetes.io/component": name}
-		for what, got := range map[string]map[string]string{"labels": d.Metadata.Labels, "selector": d.Spec.Selector.MatchLabels, "pod": d.Spec.Template.Metadata.Labels,
+		for what, got := range map[string]map[string]string{"labels": d.Metadata.Labels,
+			"selector": d.Spec.Selector.MatchLabels, "pod": d.Spec.Template.Metadata.Labels,
 			"budget": ofKind(t, file, "PodDisruptionBudget").Spec.Selector.MatchLabels} {
 			if !sameLabels(got, labels) {
 				t.Errorf("%s: %s: %v, want %v", file, what, got, labels)
 			}
 		}
-		if budget := ofKind(t, file, "PodDisruptionBudget"); d.Spec.Replicas < 2 || budget.Spec.MinAvailable < 1 || budget.Spec.MinAvailable >= d.Spec.Replicas {
-			t.Errorf("%s: %d replicas of which %d stay: one could not take over from another", file, d.Spec.Replicas, budget.Spec.MinAvailable)
+		if budget := ofKind(t, file, "PodDisruptionBudget"); d.Spec.Replicas < 2 || budget.Spec.MinAvailable < 1 ||
+			budget.Spec.MinAvailable >= d.Spec.Replicas {
+			t.Errorf("%s: %d replicas of which %d stay: one could not take over from another", file, d.Spec.Replicas,
+				budget.Spec.MinAvailable)
 		}
 		c := d.Spec.Template.Spec.Containers[0]
 		if c.Image != "holdfast" || len(c.Args) == 0 || c.Args[0] != name {
@@ -241,11 +244,13 @@ func sameLabels(got, want map[string]string) bool {
 func checkPod(t *testing.T, file string, p *pod) {
 	t.Helper()
 	c := p.Containers[0]
-	if !p.SecurityContext.RunAsNonRoot || c.SecurityContext.AllowPrivilegeEscalation == nil || *c.SecurityContext.AllowPrivilegeEscalation ||
+	if !p.SecurityContext.RunAsNonRoot || c.SecurityContext.AllowPrivilegeEscalation == nil ||
+		*c.SecurityContext.AllowPrivilegeEscalation ||
 		!c.SecurityContext.ReadOnlyRootFilesystem || !slices.Contains(c.SecurityContext.Capabilities.Drop, "ALL") {
 		t.Errorf("%s: may do more than it needs: %+v %+v", file, p.SecurityContext, c.SecurityContext)
 	}
-	if p.AutomountServiceAccountToken == nil || *p.AutomountServiceAccountToken || p.EnableServiceLinks == nil || *p.EnableServiceLinks {
+	if p.AutomountServiceAccountToken == nil || *p.AutomountServiceAccountToken || p.EnableServiceLinks == nil ||
+		*p.EnableServiceLinks {
 		t.Errorf("%s: gets a token, or variables that look like flags", file)
 	}
 	if c.Resources.Requests["cpu"] == "" || c.Resources.Requests["memory"] == "" || c.Resources.Limits["memory"] == "" {
@@ -284,14 +289,17 @@ func TestDeployedConfiguration(t *testing.T) {
 	known := map[string]bool{"NATS_HOST": true}
 	config := ofKind(t, "base/config.yaml", "ConfigMap").Data
 	for name, file := range map[string]string{
-		"PASSWORD_FILE": secret.PasswordFile, "TLS_CA": secret.CAFile, "TLS_CERT": secret.CertFile, "TLS_KEY": secret.KeyFile,
+		"PASSWORD_FILE": secret.PasswordFile, "TLS_CA": secret.CAFile, "TLS_CERT": secret.CertFile,
+		"TLS_KEY": secret.KeyFile,
 	} {
 		if config[envPrefix+name] != path.Join(loginFolder, file) {
 			t.Errorf("%s: %s, want %s of the secret", name, config[envPrefix+name], file)
 		}
 	}
 	for i := range targets {
-		newApp(&Program{}).serviceCommand(&targets[i]).Flags().VisitAll(func(f *pflag.Flag) { known[envName(f.Name)] = true })
+		newApp(&Program{}).serviceCommand(&targets[i]).Flags().VisitAll(func(f *pflag.Flag) {
+			known[envName(f.Name)] = true
+		})
 	}
 	for name := range config {
 		if !known[name] {
@@ -336,26 +344,32 @@ func TestDeployedBroker(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, want := range []string{
-			"include ./permissions.conf", "sync_interval: always", "store_dir: /data", "pid_file: /var/run/nats/nats.pid",
+			"include ./permissions.conf", "sync_interval: always", "store_dir: /data",
+			"pid_file: /var/run/nats/nats.pid",
 			`http: "127.0.0.1:8222"`, "/etc/nats-tls/ca.crt", "verify: true"} {
 			if !strings.Contains(string(body), want) {
 				t.Errorf("%s: no %s", file, want)
 			}
 		}
-		if secret := regexp.MustCompile(`\$[A-Z]\w*`).FindAllString(string(body), -1); !slices.Equal(secret, []string{"$SERVER_NAME"}) {
+		if secret := regexp.MustCompile(`\$[A-Z]\w*`).FindAllString(string(body), -1); !slices.Equal(secret,
+			[]string{"$SERVER_NAME"}) {
 			t.Errorf("%s: %v come from the environment", file, secret)
 		}
 	}
 	config := ofKind(t, "base/config.yaml", "ConfigMap").Data
 	log, err1 := bytesOf(config["HOLDFAST_LOG_MAX"], 0)
 	objects, err2 := bytesOf(config["HOLDFAST_OBJECTS_MAX"], 0)
-	if store := int64(18e9); err1 != nil || err2 != nil || log < store/4 || objects < store/8 || log+objects > store*3/4 {
+	if store := int64(18e9); err1 != nil || err2 != nil || log < store/4 || objects < store/8 ||
+		log+objects > store*3/4 {
 		t.Errorf("of a store of %d bytes the log takes %d and objects %d: %v %v", store, log, objects, err1, err2)
 	}
 	set := ofKind(t, "nats/nats.yaml", "StatefulSet")
 	for _, name := range []string{secret.NodesFolder, secret.ServerFolder, secret.RoutesFolder} {
-		at := slices.IndexFunc(set.Spec.Template.Spec.Volumes, func(v volume) bool { return v.Secret.SecretName == name })
-		if at < 0 || !slices.Contains(set.Spec.Template.Spec.Containers[0].VolumeMounts, mount{set.Spec.Template.Spec.Volumes[at].Name, "/etc/" + name}) {
+		at := slices.IndexFunc(set.Spec.Template.Spec.Volumes, func(v volume) bool {
+			return v.Secret.SecretName == name
+		})
+		if at < 0 || !slices.Contains(set.Spec.Template.Spec.Containers[0].VolumeMounts,
+			mount{set.Spec.Template.Spec.Volumes[at].Name, "/etc/" + name}) {
 			t.Errorf("the secret %s is not mounted at /etc/%s", name, name)
 		}
 	}
@@ -375,7 +389,8 @@ func TestDockerfile(t *testing.T) {
 	}
 	wants := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(read("go.mod"))[1]
 	file := read("deploy/Dockerfile")
-	for _, want := range []string{"FROM golang:" + wants + " AS build", "CGO_ENABLED=0 go build", "./cmd/holdfast\n", "FROM scratch", "USER 65532:65532", `ENTRYPOINT ["/holdfast"]`} {
+	for _, want := range []string{"FROM golang:" + wants + " AS build", "CGO_ENABLED=0 go build", "./cmd/holdfast\n",
+		"FROM scratch", "USER 65532:65532", `ENTRYPOINT ["/holdfast"]`} {
 		if !strings.Contains(file, want) {
 			t.Errorf("no %q", want)
 		}
@@ -392,8 +407,12 @@ func TestOperatorsGuide(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.Add(health.Part{Name: "x", Connected: func() bool { return true }, Counts: func() map[string]uint64 { return map[string]uint64{"n": 1} },
-		Consumers: []health.Consumer{{Name: "c", Lag: func(context.Context) (uint64, string, error) { return 0, "", nil }}}})
+	h.Add(health.Part{Name: "x", Connected: func() bool { return true }, Counts: func() map[string]uint64 {
+		return map[string]uint64{"n": 1}
+	},
+		Consumers: []health.Consumer{{Name: "c", Lag: func(context.Context) (uint64, string, error) {
+			return 0, "", nil
+		}}}})
 	go func() { _ = h.Run(t.Context()) }()
 	resp, err := http.Get(h.URL() + "/metrics")
 	if err != nil {
@@ -429,7 +448,8 @@ func TestOperatorsGuide(t *testing.T) {
 
 // Sizes are read as written; a share of a store of unknown size is no limit.
 func TestBytesOf(t *testing.T) {
-	for text, want := range map[string]int64{"0": 0, "17": 17, "17B": 17, "2KiB": 2048, "3MiB": 3 << 20, "8GiB": 8 << 30, "1TiB": 1 << 40, "50%": 500, "100%": 1000} {
+	for text, want := range map[string]int64{"0": 0, "17": 17, "17B": 17, "2KiB": 2048, "3MiB": 3 << 20,
+		"8GiB": 8 << 30, "1TiB": 1 << 40, "50%": 500, "100%": 1000} {
 		if got, err := bytesOf(text, 1000); err != nil || got != want {
 			t.Errorf("%s: %d %v, want %d", text, got, err, want)
 		}

@@ -88,9 +88,13 @@ type fate struct {
 // fates is the table: the first matching row holds. A damage without a row is not noticed and has no effect.
 var fates = []fate{
 	{file: "holdfast.json", harm: "*", refused: true},
-	{file: "*/HF_LOG/msgs/*.blk", harm: "torn", damaged: true, truth: true, commits: func(n int) bool { return n > 0 && n < diskCommits-1 }},
+	{file: "*/HF_LOG/msgs/*.blk", harm: "torn", damaged: true, truth: true, commits: func(n int) bool {
+		return n > 0 && n < diskCommits-1
+	}},
 	{file: "*/HF_LOG/msgs/*.blk", harm: "emptied", truth: true, commits: func(n int) bool { return n == 0 }},
-	{file: "*/HF_LOG/msgs/*.blk", harm: "one byte*", damaged: true, truth: true, commits: func(n int) bool { return n == diskCommits-1 }},
+	{file: "*/HF_LOG/msgs/*.blk", harm: "one byte*", damaged: true, truth: true, commits: func(n int) bool {
+		return n == diskCommits-1
+	}},
 	{file: "*/OBJ_*", harm: "*"},
 	{file: "*/msgs/*.blk", harm: "torn", damaged: true},
 	{file: "*/msgs/*.blk", harm: "one byte*", damaged: true},
@@ -184,7 +188,8 @@ func suffer(t *testing.T, dir string, want fate, seqs map[events.Ref]uint64) {
 	}
 	natstest.Until(t, "the doctor to see it", func() bool { return c.doctor()["truth"].Level == level })
 	n := 0
-	if err := c.bus.Scan(t.Context(), 0, func(events.Commit) error { n++; return nil }); err != nil || !want.commits(n) {
+	if err := c.bus.Scan(t.Context(), 0, func(events.Commit) error { n++; return nil }); err != nil ||
+		!want.commits(n) {
 		t.Errorf("the log has %d commits of %d, %v", n, diskCommits, err)
 	}
 	c.keeps(seqs)
@@ -259,10 +264,12 @@ func (c *upCell) goesOn(seqs map[events.Ref]uint64) {
 			c.t.Fatal(err)
 		}
 		began := time.Now()
-		e := events.New(c.bus.NewID(), events.HarnessSource(r.Harness, "2"), r, 2, time.Unix(0, 0), events.SessionClaimed{Incarnation: "2"})
+		e := events.New(c.bus.NewID(), events.HarnessSource(r.Harness, "2"), r, 2, time.Unix(0, 0),
+			events.SessionClaimed{Incarnation: "2"})
 		_, err = c.bus.Append(c.t.Context(), r, events.WriterHarness, seq, []events.Event{e})
 		if head >= seq && err != nil || head < seq && !errors.Is(err, bus.ErrLogBehind) {
-			c.t.Errorf("%s: written behind %d, where the log ends with %d: %v after %s", r, seq, head, err, time.Since(began))
+			c.t.Errorf("%s: written behind %d, where the log ends with %d: %v after %s", r, seq, head, err,
+				time.Since(began))
 		}
 		if head >= seq {
 			c.seq[r] = head + 1 // at least

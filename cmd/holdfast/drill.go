@@ -34,17 +34,20 @@ const foreignGrace = 5 * time.Second
 func drillCommand(a *app) *cobra.Command {
 	var ttl, within time.Duration
 	var keep bool
-	long, example := describe(`Kill, freeze, restart and end real agent processes, and compare the outcome of their work with the promises.
+	long, example := describe(
+		`Kill, freeze, restart and end real agent processes, and compare the outcome of their work with the promises.
 
 It takes half a minute. The processes are this program, as an agent that uses the harness client, and for the last act as
 a broker with all services and its own data. The drill signals only these processes, and ends all of them. With --nats the
-drill runs on that cell, beside other work; otherwise the cell runs in this process until the drill ends. Exit code 1 after
-a broken promise.`,
+drill runs on that cell, beside other work; otherwise the cell runs in this process until the drill ends. Exit code 1
+after a broken promise.`,
 		"holdfast drill", "holdfast drill --nats nats://broker:4222 --ttl 5s --within 12s", "holdfast drill --json")
-	cmd := &cobra.Command{Use: "drill", Short: "Kill real agents and check every promise", Long: long, Example: example, GroupID: groupRepair, Args: arguments(0, 0)}
+	cmd := &cobra.Command{Use: "drill", Short: "Kill real agents and check every promise", Long: long, Example: example,
+		GroupID: groupRepair, Args: arguments(0, 0)}
 	a.take(cmd, optionsCommand)
 	cmd.Flags().DurationVar(&ttl, "ttl", shortTTL, "how long a lease outlives its process, 1s or more")
-	cmd.Flags().DurationVar(&within, "within", 0, "how long a death may go unnoticed (default: --ttl, the grace, and a second; the grace is 1s, with --nats 5s)")
+	cmd.Flags().DurationVar(&within, "within", 0,
+		"how long a death may go unnoticed (default: --ttl, the grace, and a second; the grace is 1s, with --nats 5s)")
 	cmd.Flags().BoolVar(&keep, "keep", false, "leave the sessions open at the end, to look at them")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		named := cmd.Flags().Changed("nats")
@@ -68,7 +71,8 @@ a broken promise.`,
 
 // login returns the login files for agents that a command starts.
 func (a *app) login() drill.Login {
-	return drill.Login{Creds: a.creds, PasswordFile: a.passwordFile, NKey: a.nkey, TLSCA: a.tlsCA, TLSCert: a.tlsCert, TLSKey: a.tlsKey}
+	return drill.Login{Creds: a.creds, PasswordFile: a.passwordFile, NKey: a.nkey, TLSCA: a.tlsCA, TLSCert: a.tlsCert,
+		TLSKey: a.tlsKey}
 }
 
 // errBroken means that a drill observed a broken promise.
@@ -90,11 +94,13 @@ func (a *app) drill(ctx context.Context, cfg drill.Config) error {
 		return &exec.Cmd{Path: self, Args: []string{"holdfast", agentUse}, Env: a.Env, Stderr: a.Stderr}
 	}
 	cfg.Cell = func(dir, listen, readyFile string) *exec.Cmd {
-		return &exec.Cmd{Path: self, Env: a.Env, Stderr: a.Stderr, Args: []string{"holdfast", cellUse, "--data", dir, "--listen", listen, "--http", "127.0.0.1:0",
-			"--ready-file", readyFile, "--prefix", a.prefix, "--grace", shortGrace.String(), "--log-level", "error"}}
+		return &exec.Cmd{Path: self, Env: a.Env, Stderr: a.Stderr,
+			Args: []string{"holdfast", cellUse, "--data", dir, "--listen", listen, "--http", "127.0.0.1:0",
+				"--ready-file", readyFile, "--prefix", a.prefix, "--grace", shortGrace.String(), "--log-level",
+				"error"}}
 	}
 	var unsaid error
-	cfg.Told = func(m drill.Moment) { unsaid = errors.Join(unsaid, a.sayMoment(m)) }
+	cfg.OnMoment = func(m drill.Moment) { unsaid = errors.Join(unsaid, a.sayMoment(m)) }
 	res, err := drill.Run(ctx, b, cfg)
 	if err = errors.Join(err, unsaid); err != nil && (ctx.Err() != nil || len(res.Verdicts) == 0) {
 		return err // a partial table would look like broken promises
@@ -121,8 +127,10 @@ func (a *app) sayMoment(m drill.Moment) error {
 		return a.say("\n" + st.Painted(m.What, screen.Strong) + "\n")
 	}
 	at := st.Painted(fmt.Sprintf("%7.2fs", float64(m.AtMS)/1000), screen.Faint)
-	return a.say(fmt.Sprintf("%s  %s %s %s\n", at, st.Painted(m.Act, screen.Faint)+strings.Repeat(" ", max(0, drill.ActBytesMax-len(m.Act))),
-		st.Painted(m.Who, whoPaints[m.Who])+strings.Repeat(" ", max(0, len("holdfast")-len(m.Who))), screen.Clean(m.What)))
+	return a.say(fmt.Sprintf("%s  %s %s %s\n", at,
+		st.Painted(m.Act, screen.Faint)+strings.Repeat(" ", max(0, drill.ActBytesMax-len(m.Act))),
+		st.Painted(m.Who, whoPaints[m.Who])+strings.Repeat(" ", max(0, len("holdfast")-len(m.Who))),
+		screen.Clean(m.What)))
 }
 
 // sayVerdicts prints what was promised and what was observed.
@@ -143,10 +151,12 @@ func (a *app) sayVerdicts(res drill.Result) error {
 		if v.TookMS >= 0 {
 			took = screen.Took(v.TookMS)
 		}
-		rows[i] = []screen.Cell{mark, {Text: took, Paint: screen.Faint}, {Text: v.Promise}, {Text: v.Expected}, {Text: screen.Cut(v.Seen, seenShownMax)}}
+		rows[i] = []screen.Cell{mark, {Text: took, Paint: screen.Faint}, {Text: v.Promise}, {Text: v.Expected},
+			{Text: screen.Cut(v.Seen, seenShownMax)}}
 	}
 	text := "\n" + screen.Table([]string{"VERDICT", "TOOK", "PROMISE", "EXPECTED", "SEEN"}, rows, st)
-	text += fmt.Sprintf("\n%d of %d promises kept, in %s.\n", kept, len(rows), screen.Age(time.Duration(res.TookMS)*time.Millisecond))
+	text += fmt.Sprintf("\n%d of %d promises kept, in %s.\n", kept, len(rows),
+		screen.Age(time.Duration(res.TookMS)*time.Millisecond))
 	return a.say(text)
 }
 
@@ -155,8 +165,10 @@ const agentUse = "drill-agent"
 
 // agentCommand is started by the drill, not by people.
 func agentCommand(a *app) *cobra.Command {
-	long, example := describe("Be an agent of a drill. Its role and its instructions arrive on standard input.", "holdfast drill")
-	cmd := &cobra.Command{Use: agentUse, Short: "An agent of a drill", Long: long, Example: example, GroupID: groupRepair, Hidden: true, Args: arguments(0, 0)}
+	long, example := describe("Be an agent of a drill. Its role and its instructions arrive on standard input.",
+		"holdfast drill")
+	cmd := &cobra.Command{Use: agentUse, Short: "An agent of a drill", Long: long, Example: example,
+		GroupID: groupRepair, Hidden: true, Args: arguments(0, 0)}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return drill.Agent(cmd.Context(), a.Stdin, a.Stdout) }
 	return cmd
 }
@@ -167,7 +179,8 @@ const cellUse = "drill-cell"
 // cellCommand is up for the drill: the drill kills it, and it ends when its parent ends.
 func cellCommand(a *app) *cobra.Command {
 	cmd := upCommand(a)
-	cmd.Use, cmd.Short, cmd.Long, cmd.Hidden = cellUse, "A cell of a drill", "Be a cell of a drill: up, until standard input ends.", true
+	cmd.Use, cmd.Short, cmd.Long, cmd.Hidden = cellUse, "A cell of a drill",
+		"Be a cell of a drill: up, until standard input ends.", true
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return a.bounded(cmd.Context(), func(ctx context.Context) error {
 			ctx, cancel := context.WithCancelCause(ctx)
@@ -184,7 +197,8 @@ func cellCommand(a *app) *cobra.Command {
 func replayCommand(a *app) *cobra.Command {
 	var fast bool
 	var ttl time.Duration
-	long, example := describe(`Play recordings of an OpenCode server's events, and show how recovery ends what they left open.
+	long, example := describe(
+		`Play recordings of an OpenCode server's events, and show how recovery ends what they left open.
 
 Each FILE is what GET /event sent, one JSON object {"at", "event"} a line. It is translated into facts and appended
 through a real harness lease; at a recorded death the process ends without a release, so that its lease must
@@ -193,7 +207,8 @@ expire. Unknown lines, events and fields are counted and skipped.
 With --nats it is played on that cell; otherwise the cell runs in this process. It fails when something stays open without
 a running process.`,
 		"holdfast replay session.jsonl", "holdfast replay --fast --nats nats://broker:4222 traces/*.jsonl --json")
-	cmd := &cobra.Command{Use: "replay FILE…", Short: "Play recorded crashes and watch the recovery", Long: long, Example: example, GroupID: groupRepair,
+	cmd := &cobra.Command{Use: "replay FILE…", Short: "Play recorded crashes and watch the recovery", Long: long,
+		Example: example, GroupID: groupRepair,
 		Args: arguments(1, -1, "a recording FILE")}
 	a.take(cmd, optionsCommand)
 	cmd.Flags().BoolVar(&fast, "fast", false, "leave out the pauses of the recording")
@@ -228,7 +243,7 @@ func (a *app) replay(ctx context.Context, cfg replay.Config, all []replay.Record
 	defer b.Close()
 	cfg.Login, cfg.Prefix, cfg.Version = a.login(), a.prefix, version
 	if !a.json {
-		cfg.Told = func(line string) error { return a.say(line + "\n") }
+		cfg.OnLine = func(line string) error { return a.say(line + "\n") }
 	}
 	var broken []string
 	for _, rec := range all {

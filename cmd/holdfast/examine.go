@@ -16,14 +16,16 @@ import (
 )
 
 // lossAdvice is the advice for a log that has lost commits.
-const lossAdvice = "keep what is left: `holdfast rescue DIR`; restore the broker's files from a backup if there is one; " +
+const lossAdvice = "keep what is left: `holdfast rescue DIR`; restore the broker's files from a backup if there is " +
+	"one; " +
 	"else accept the loss with `holdfast rebuild --accept-loss`"
 
 // truth compares the documents with the log: a document that is ahead of the log shows a loss.
 func (p *patient) truth(ctx context.Context) {
 	found, err := ledger.Look(ctx, p.bus)
 	if err != nil {
-		p.note("truth", levelWrong, "try again; with a larger --timeout in a large cell", "documents were not compared with the log: %v", err)
+		p.note("truth", levelWrong, "try again; with a larger --timeout in a large cell",
+			"documents were not compared with the log: %v", err)
 		return
 	}
 	if len(found.Lost) == 0 && len(found.Wrong) == 0 {
@@ -35,15 +37,18 @@ func (p *patient) truth(ctx context.Context) {
 		names[i] = found.Lost[i].String()
 	}
 	if len(names) > 0 {
-		p.note("truth", levelWrong, lossAdvice, "the log has lost commits of %s: %s", screen.Plural(len(names), "session"), shorten(names))
+		p.note("truth", levelWrong, lossAdvice, "the log has lost commits of %s: %s",
+			screen.Plural(len(names), "session"), shorten(names))
 	}
 	names = make([]string, len(found.Wrong))
 	for i := range found.Wrong {
 		names[i] = found.Wrong[i].String()
 	}
 	if len(names) > 0 {
-		p.note("truth", levelWrong, "`holdfast rebuild` makes them from the log; so does the ledger when it starts, and by and by",
-			"%s missing, damaged or older than what was folded: %s", screen.Plural(len(names), "document"), shorten(names))
+		p.note("truth", levelWrong,
+			"`holdfast rebuild` makes them from the log; so does the ledger when it starts, and by and by",
+			"%s missing, damaged or older than what was folded: %s", screen.Plural(len(names), "document"),
+			shorten(names))
 	}
 }
 
@@ -67,7 +72,9 @@ func (p *patient) strangers(ctx context.Context) {
 	for i, x := range found {
 		names[i] = fmt.Sprintf("%s of %s %s", x.Name, x.Stream, x.Why)
 	}
-	p.judge(len(names), "strangers", levelNote, "find out whose they are; `nats consumer rm STREAM CONSUMER` removes one", "consumers that Holdfast did not make: "+few(names, namesMax))
+	p.judge(len(names), "strangers", levelNote,
+		"find out whose they are; `nats consumer rm STREAM CONSUMER` removes one",
+		"consumers that Holdfast did not make: "+few(names, namesMax))
 }
 
 // nodes reports the nodes that hold the cell's streams. A client cannot see a node that holds none.
@@ -91,18 +98,23 @@ func (p *patient) nodes(cell bus.Inspection) {
 	}
 	switch {
 	case len(foreign) > 0:
-		p.note("nodes", levelWrong, "remove them from the cluster (`nats server cluster peer-remove`), and change the routes' password", "not named with --node, and they hold streams: %s", strings.Join(foreign, ", "))
+		p.note("nodes", levelWrong,
+			"remove them from the cluster (`nats server cluster peer-remove`), and change the routes' password",
+			"not named with --node, and they hold streams: %s", strings.Join(foreign, ", "))
 	case len(offline) > 0:
-		p.note("nodes", levelWrong, "start them, or replace them; one whose disk is full starts when there is room", "offline: %s", strings.Join(offline, ", "))
+		p.note("nodes", levelWrong, "start them, or replace them; one whose disk is full starts when there is room",
+			"offline: %s", strings.Join(offline, ", "))
 	case len(all) > replicas:
-		p.note("nodes", levelNote, "name yours with --node, then others are reported", "the streams are on %d nodes, with %s each: %s", len(all), copies(replicas), strings.Join(all, ", "))
+		p.note("nodes", levelNote, "name yours with --node, then others are reported",
+			"the streams are on %d nodes, with %s each: %s", len(all), copies(replicas), strings.Join(all, ", "))
 	default:
 		p.note("nodes", levelOK, "", "%s", strings.Join(all, ", "))
 	}
 }
 
-// unrecovered runs the reconciler's decision on sessions without an owner in which something is open. What recovery
-// leaves open by design is not reported: a turn, for example, that continues with the answer once its harness takes it.
+// unrecovered runs the reconciler's decision on sessions without an owner in which something is open. It does
+// not report what recovery leaves open by design: a turn, for example, that continues with the answer once its harness
+// takes it.
 func (p *patient) unrecovered(ctx context.Context, t *tally) error {
 	if len(t.left) == 0 {
 		return nil
@@ -126,7 +138,8 @@ func (p *patient) unrecovered(ctx context.Context, t *tally) error {
 		return fmt.Errorf("holdfast: doctor: sessions: %w", err)
 	}
 	for _, s := range t.left {
-		d, err := reconciler.Decide(s, reconciler.Input{Now: t.now, Children: children[s.Ref()]}, p.app.source(ctx, p.bus))
+		d, err := reconciler.Decide(s, reconciler.Input{Now: t.now, Children: children[s.Ref()]},
+			p.app.source(ctx, p.bus))
 		if err != nil || len(d.Facts) > 0 {
 			t.orphans = append(t.orphans, s.Ref().String())
 		}

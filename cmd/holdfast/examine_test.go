@@ -44,7 +44,8 @@ func tryUp(t *testing.T, dir string) (c *upCell, said string) {
 	t.Helper()
 	ready := filepath.Join(t.TempDir(), "ready.json")
 	var stderr bytes.Buffer
-	p := &Program{Args: []string{"up", "--data", dir, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--ready-file", ready}, Stdout: &bytes.Buffer{}, Stderr: &stderr}
+	p := &Program{Args: []string{"up", "--data", dir, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0",
+		"--ready-file", ready}, Stdout: &bytes.Buffer{}, Stderr: &stderr}
 	ctx, cancel := context.WithCancel(context.Background())
 	code, ended := 0, make(chan struct{})
 	go func() {
@@ -118,7 +119,8 @@ func (c *upCell) folded(r events.Ref) *session.State {
 func (c *upCell) doctor(args ...string) map[string]finding {
 	c.t.Helper()
 	var out bytes.Buffer
-	p := &Program{Args: append([]string{"doctor", "--json", "--nats", c.note.NATS, "--timeout", "1m"}, args...), Stdout: &out, Stderr: &bytes.Buffer{}}
+	p := &Program{Args: append([]string{"doctor", "--json", "--nats", c.note.NATS, "--timeout", "1m"}, args...),
+		Stdout: &out, Stderr: &bytes.Buffer{}}
 	code := p.Run(c.t.Context())
 	all, wrong := map[string]finding{}, false
 	for line := range strings.Lines(out.String()) {
@@ -145,7 +147,8 @@ func (c *upCell) request(subject string) {
 		c.t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	if _, err := fmt.Fprintf(conn, "CONNECT {\"verbose\":false}\r\nSUB answers 1\r\nPUB %s answers 0\r\n\r\n", subject); err != nil {
+	if _, err := fmt.Fprintf(conn, "CONNECT {\"verbose\":false}\r\nSUB answers 1\r\nPUB %s answers 0\r\n\r\n",
+		subject); err != nil {
 		c.t.Fatal(err)
 	}
 	for lines := bufio.NewScanner(conn); lines.Scan(); {
@@ -169,8 +172,11 @@ func (c *upCell) asks(r events.Ref) {
 	c.t.Helper()
 	c.say(r, events.SessionOpened{Incarnation: "1"}, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
 	c.say(r, events.ToolStarted{Call: "c1", Turn: "t1", Name: "question"},
-		events.PromptRequested{Prompt: "p1", Turn: "t1", Call: "c1", PromptKind: events.PromptQuestion, Title: "Which?", Delivery: events.DeliverToolResult,
-			OnOwnerLoss: events.LossKeep, Questions: []events.Question{{ID: "q", Question: "Which?", Options: []events.Option{{Label: "a"}, {Label: "b"}}}}})
+		events.PromptRequested{Prompt: "p1", Turn: "t1", Call: "c1", PromptKind: events.PromptQuestion, Title: "Which?",
+			Delivery:    events.DeliverToolResult,
+			OnOwnerLoss: events.LossKeep,
+			Questions: []events.Question{{ID: "q", Question: "Which?",
+				Options: []events.Option{{Label: "a"}, {Label: "b"}}}}})
 }
 
 // TestDoctorComparesTheLogWithDocuments: a document ahead of the log is reported with advice, and so is a log that was
@@ -224,7 +230,8 @@ func TestDoctorNamesStrangers(t *testing.T) {
 		done <- c.bus.Consume(ctx, bus.Source{Stream: bus.LogStream, Durable: "curious"}, nil)
 	}()
 	natstest.Until(t, "the stranger to be there", func() bool { return c.doctor()["strangers"].Level == levelNote })
-	expect(t, c.doctor(), "strangers", levelNote, "1 consumers that Holdfast did not make: curious of HF_LOG is durable")
+	expect(t, c.doctor(), "strangers", levelNote,
+		"1 consumers that Holdfast did not make: curious of HF_LOG is durable")
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)
@@ -239,7 +246,10 @@ func TestDoctorOnWhatWasRecoveredAsDesigned(t *testing.T) {
 	c.asks(r)
 	c.say(r, events.SessionReleased{})
 	runAs(t, c.note.NATS, exitDone, "answer", "h1/s1", "p1", "a")
-	natstest.Until(t, "the continuation to be asked for", func() bool { st := c.folded(r); return st.Pending.Turn != nil })
+	natstest.Until(t, "the continuation to be asked for", func() bool {
+		st := c.folded(r)
+		return st.Pending.Turn != nil
+	})
 	if st := c.folded(r); st.Turn == nil || st.Owned {
 		t.Fatalf("turn %+v, owned %v", st.Turn, st.Owned)
 	}
@@ -254,15 +264,20 @@ func TestDoctorOnWhatWasRecoveredAsDesigned(t *testing.T) {
 func TestDoctorIsNotFilledByOneHarness(t *testing.T) {
 	c := startUp(t, t.TempDir())
 	for i := range 30 {
-		if _, err := c.bus.AcquireLease(t.Context(), events.HarnessLeaseKey("odd", fmt.Sprint(i+1)), []byte("x"), time.Hour); err != nil {
+		if _, err := c.bus.AcquireLease(t.Context(), events.HarnessLeaseKey("odd", fmt.Sprint(i+1)), []byte("x"),
+			time.Hour); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := c.bus.AcquireLease(t.Context(), events.HarnessLeaseKey("other", "1"), []byte("x"), time.Hour); err != nil {
+	if _, err := c.bus.AcquireLease(t.Context(), events.HarnessLeaseKey("other", "1"), []byte("x"),
+		time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, c.doctor(), "leases", levelWrong, "31 cannot be read: 30 of harness odd (harness.odd.1, harness.odd.2 and 28 more), 1 of harness other (harness.other.1)")
-	if got, want := shorten([]string{"a/1", "a/2", "a/3", "a/4", "a/5", "a/6", "b/1"}), "a/1, a/2, b/1, a/3, a/4 and 2 more"; got != want {
+	expect(t, c.doctor(), "leases", levelWrong,
+		"31 cannot be read: 30 of harness odd (harness.odd.1, harness.odd.2 and 28 more), 1 of harness other "+
+			"(harness.other.1)")
+	if got, want := shorten([]string{"a/1", "a/2", "a/3", "a/4", "a/5", "a/6", "b/1"}),
+		"a/1, a/2, b/1, a/3, a/4 and 2 more"; got != want {
 		t.Errorf("named %s, want %s", got, want)
 	}
 }

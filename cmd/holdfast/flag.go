@@ -101,53 +101,82 @@ var options = []option{
 	stringOption("nkey", "", func(s *settings) *string { return &s.nkey },
 		"a `file` with the seed of an nkey to log in with; none by default", "The broker refuses."),
 	stringOption("tls-ca", "", func(s *settings) *string { return &s.tlsCA },
-		"a `file` with the authorities of the broker's certificate, in PEM (default: the system's)", "Too many: a foreign broker is believed. Too few: none is."),
+		"a `file` with the authorities of the broker's certificate, in PEM (default: the system's)",
+		"Too many: a foreign broker is believed. Too few: none is."),
 	stringOption("tls-cert", "", func(s *settings) *string { return &s.tlsCert },
 		"a `file` with this client's certificate, in PEM; none by default", "A broker that wants one refuses."),
 	stringOption("tls-key", "", func(s *settings) *string { return &s.tlsKey },
 		"the `file` with the key of --tls-cert", "A broker that wants a certificate refuses."),
 	stringOption("prefix", events.DefaultPrefix, func(s *settings) *string { return &s.prefix },
-		"the cell's `prefix`: the first word of all its streams, buckets and subjects", "Another, perhaps empty, cell is seen."),
+		"the cell's `prefix`: the first word of all its streams, buckets and subjects",
+		"Another, perhaps empty, cell is seen."),
 	durationOption("timeout", 10*time.Second, func(s *settings) *time.Duration { return &s.timeout },
-		"how long to try to reach the broker, and to wait for an answer", "Too short: gives up during an election (4 to 7 s). Too long: a script hangs."),
-	{"json", "print JSON, one object a line", "", func(fs *pflag.FlagSet, s *settings, o *option) { fs.BoolVar(&s.json, o.name, false, o.usage) }},
+		"how long to try to reach the broker, and to wait for an answer",
+		"Too short: gives up during an election (4 to 7 s). Too long: a script hangs."),
+	{"json", "print JSON, one object a line", "", func(fs *pflag.FlagSet, s *settings, o *option) {
+		fs.BoolVar(&s.json, o.name, false, o.usage)
+	}},
 	stringOption("person", "", func(s *settings) *string { return &s.by },
-		"who asks (default: the user of the login, else $USER, else the system account)", "Another person is in the log, or the services refuse (403)."),
+		"who asks (default: the user of the login, else $USER, else the system account)",
+		"Another person is in the log, or the services refuse (403)."),
 	stringOption("data", "./holdfast-data", func(s *settings) *string { return &s.data },
-		"`directory` of the embedded broker's data; made if need be", "On a disk that is slow or not kept, everything is slow or lost."),
+		"`directory` of the embedded broker's data; made if need be",
+		"On a disk that is slow or not kept, everything is slow or lost."),
 	stringOption("listen", "127.0.0.1:4222", func(s *settings) *string { return &s.listen },
-		"`host:port` where the embedded broker listens; port 0: any", "The embedded broker asks for no password: beyond loopback every host on the network can write."),
+		"`host:port` where the embedded broker listens; port 0: any",
+		"The embedded broker asks for no password: beyond loopback every host on the network can write."),
 	stringOption("http", "127.0.0.1:8480", func(s *settings) *string { return &s.http },
-		"`host:port` of /healthz, /readyz and /metrics; port 0: any", "Beyond loopback every host on the network can read them."),
+		"`host:port` of /healthz, /readyz and /metrics; port 0: any",
+		"Beyond loopback every host on the network can read them."),
 	stringOption("ready-file", "", func(s *settings) *string { return &s.readyFile },
-		"`file` written when all is ready: {\"nats\", \"http\", \"pid\"}; removed at a clean end", "A script starts before there is anything to talk to."),
+		"`file` written when all is ready: {\"nats\", \"http\", \"pid\"}; removed at a clean end",
+		"A script starts before there is anything to talk to."),
 	stringOption("log-level", "info", func(s *settings) *string { return &s.logLevel },
-		"the least `level` that is logged: debug, info, warn, error", "Too low: the disk fills. Too high: nothing tells what was decided."),
-	{"ready-lag-max", "how many commits may wait for a consumer before /readyz answers 503", "Too low: taken out of service under a burst. Too high: people see old state without a warning.",
+		"the least `level` that is logged: debug, info, warn, error",
+		"Too low: the disk fills. Too high: nothing tells what was decided."),
+	{"ready-lag-max", "how many commits may wait for a consumer before /readyz answers 503",
+		"Too low: taken out of service under a burst. Too high: people see old state without a warning.",
 		func(fs *pflag.FlagSet, s *settings, o *option) { fs.Uint64Var(&s.lagMax, o.name, 10_000, o.usage) }},
-	{"replicas", "copies of each stream and bucket: 1, 3 or 5; never lowered", "Too few: a lost disk is lost data. More than there are nodes: refused by the broker.",
+	{"replicas", "copies of each stream and bucket: 1, 3 or 5; never lowered",
+		"Too few: a lost disk is lost data. More than there are nodes: refused by the broker.",
 		func(fs *pflag.FlagSet, s *settings, o *option) { fs.IntVar(&s.replicas, o.name, 1, o.usage) }},
 	durationOption("feed-kept-for", 72*time.Hour, func(s *settings) *time.Duration { return &s.feedAge },
-		"how long the feed keeps facts; 0: no feed", "Too short: a notifier that was down misses facts. Too long: the disk fills."),
+		"how long the feed keeps facts; 0: no feed",
+		"Too short: a notifier that was down misses facts. Too long: the disk fills."),
 	stringOption("log-max", "50%", func(s *settings) *string { return &s.logMax },
-		"`size` at which the log refuses new commits: bytes, KiB, MiB, GiB, or a share of the embedded broker's store (%); 0: none; never lowered",
+		"`size` at which the log refuses new commits: bytes, KiB, MiB, GiB, or a share of the embedded broker's "+
+			"store (%); 0: none; never lowered",
 		"Too small: new sessions and messages are refused early. Too large, or none: a full disk stops recovery, too."),
 	stringOption("objects-max", "25%", func(s *settings) *string { return &s.objectsMax },
-		"`size` at which contents over 256 KiB are refused, as for --log-max", "Too small: large messages are refused early. Too large, or none: they fill the disk that the log is on."),
-	durationOption("settled-prompts-kept-for", ledger.Default().ClosedFor, func(s *settings) *time.Duration { return &s.closedFor },
-		"how long a settled prompt stays in the people's view", "Too short: a person who looks a moment later does not see the answer."),
-	durationOption("closed-sessions-kept-for", ledger.Default().Retain, func(s *settings) *time.Duration { return &s.retain },
-		"how long after its end a session's log is kept", "Too short: past events cannot be looked up. Too long: the disk fills."),
+		"`size` at which contents over 256 KiB are refused, as for --log-max",
+		"Too small: large messages are refused early. Too large, or none: they fill the disk that the log is on."),
+	durationOption("settled-prompts-kept-for", ledger.Default().ClosedFor, func(s *settings) *time.Duration {
+		return &s.closedFor
+	},
+		"how long a settled prompt stays in the people's view",
+		"Too short: a person who looks a moment later does not see the answer."),
+	durationOption("closed-sessions-kept-for", ledger.Default().Retain, func(s *settings) *time.Duration {
+		return &s.retain
+	},
+		"how long after its end a session's log is kept",
+		"Too short: past events cannot be looked up. Too long: the disk fills."),
 	durationOption("grace", reconciler.Default().Grace, func(s *settings) *time.Duration { return &s.grace },
-		"how long after the end of a lease that was not renewed its owner counts as dead", "Too short: a short pause costs a running turn. Too long: people wait for work without a process."),
-	durationOption("adoption-grace", reconciler.Default().AdoptionGrace, func(s *settings) *time.Duration { return &s.adoptionGrace },
-		"how long a newer incarnation that is not ready may adopt the items of an older one, from its start or from the last session that it claimed; at most 60 times as long",
+		"how long after the end of a lease that was not renewed its owner counts as dead",
+		"Too short: a short pause costs a running turn. Too long: people wait for work without a process."),
+	durationOption("adoption-grace", reconciler.Default().AdoptionGrace, func(s *settings) *time.Duration {
+		return &s.adoptionGrace
+	},
+		"how long a newer incarnation that is not ready may adopt the items of an older one, from its start or from "+
+			"the last session that it claimed; at most 60 times as long",
 		"Too short: questions expire that would have been adopted. Too long: the items of the dead one stay open."),
-	{"idle-compactions-max", "how many idle sessions of the cell are compacted at once", "Too many: the provider's limits are spent on idle sessions. Too few: conversations are compacted while a person waits.",
+	{"idle-compactions-max", "how many idle sessions of the cell are compacted at once",
+		"Too many: the provider's limits are spent on idle sessions. Too few: conversations are compacted while a " +
+			"person waits.",
 		func(fs *pflag.FlagSet, s *settings, o *option) {
 			fs.IntVar(&s.idleAtOnce, o.name, compaction.Default().IdleAtOnce, o.usage)
 		}},
-	{"retry-jitter", "the largest part of a retry's delay that is added to it, 0 to 1", "Too little: turns that failed together are tried again together. Too much: people wait for longer.",
+	{"retry-jitter", "the largest part of a retry's delay that is added to it, 0 to 1",
+		"Too little: turns that failed together are tried again together. Too much: people wait for longer.",
 		func(fs *pflag.FlagSet, s *settings, o *option) {
 			fs.Float64Var(&s.retryJitter, o.name, retry.Default().Jitter, o.usage)
 		}},
@@ -156,9 +185,12 @@ var options = []option{
 // Groups of options.
 var (
 	optionsBroker  = []string{"nats", "creds", "password-file", "nkey", "tls-ca", "tls-cert", "tls-key", "prefix"}
-	optionsCommand = []string{"nats", "creds", "password-file", "nkey", "tls-ca", "tls-cert", "tls-key", "prefix", "timeout", "json"}
-	optionsUp      = []string{"data", "listen", "http", "ready-file", "prefix", "log-level", "ready-lag-max", "replicas", "feed-kept-for", "log-max", "objects-max", "json"}
-	optionsService = []string{"http", "ready-file", "log-level", "ready-lag-max", "replicas", "feed-kept-for", "log-max", "objects-max"}
+	optionsCommand = []string{"nats", "creds", "password-file", "nkey", "tls-ca", "tls-cert", "tls-key", "prefix",
+		"timeout", "json"}
+	optionsUp = []string{"data", "listen", "http", "ready-file", "prefix", "log-level", "ready-lag-max",
+		"replicas", "feed-kept-for", "log-max", "objects-max", "json"}
+	optionsService = []string{"http", "ready-file", "log-level", "ready-lag-max", "replicas", "feed-kept-for",
+		"log-max", "objects-max"}
 )
 
 // take adds options to a command.
@@ -272,7 +304,8 @@ func isAddress(address string) bool {
 // size is no limit, 0.
 func bytesOf(text string, store int64) (int64, error) {
 	number := strings.TrimRight(text, "KMGTiB%")
-	unit, known := map[string]int64{"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40, "%": max(store, 0) / 100}[text[len(number):]]
+	unit, known := map[string]int64{"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40,
+		"%": max(store, 0) / 100}[text[len(number):]]
 	n, err := strconv.ParseInt(number, 10, 64)
 	switch {
 	case err != nil:
@@ -307,7 +340,8 @@ func (a *app) busConfig(name string) bus.Config {
 	if slices.ContainsFunc(targets, func(t target) bool { return t.name == name }) {
 		who, inbox = events.Asker{}, events.Inbox(a.prefix, events.ClassService, name)
 	}
-	return bus.Config{URL: a.nats, Creds: a.creds, PasswordFile: a.passwordFile, NKey: a.nkey, TLSCA: a.tlsCA, TLSCert: a.tlsCert, TLSKey: a.tlsKey,
+	return bus.Config{URL: a.nats, Creds: a.creds, PasswordFile: a.passwordFile, NKey: a.nkey, TLSCA: a.tlsCA,
+		TLSCert: a.tlsCert, TLSKey: a.tlsKey,
 		Name: "holdfast-" + name, Prefix: a.prefix, Inbox: inbox, Asker: who,
 		Replicas: a.replicas, FeedAge: feedAge}
 }

@@ -16,7 +16,8 @@ import (
 func TestLoginErrors(t *testing.T) {
 	none := filepath.Join(t.TempDir(), "none")
 	own, foreign := natstest.Certificates(t), natstest.Certificates(t)
-	s := natstest.Start(t, natstest.Settings(t, `tls { cert_file: "`+own+`/tls.crt", key_file: "`+own+`/tls.key", ca_file: "`+own+`/ca.crt", verify: true }`))
+	s := natstest.Start(t, natstest.Settings(t,
+		`tls { cert_file: "`+own+`/tls.crt", key_file: "`+own+`/tls.key", ca_file: "`+own+`/ca.crt", verify: true }`))
 	at := []string{"--nats", s.URL(), "--timeout", "1s"}
 	ca := []string{"--tls-ca", own + "/ca.crt"}
 	for _, c := range []struct {
@@ -31,16 +32,20 @@ func TestLoginErrors(t *testing.T) {
 		{[]string{"--tls-cert", none}, exitUsage, "--tls-cert: open " + none},
 		{[]string{"--tls-key", none}, exitUsage, "--tls-key: open " + none},
 		{[]string{"--tls-ca", own + "/tls.key"}, exitFailed, "no certificate in PEM"},
-		{[]string{"--tls-cert", own + "/tls.crt", "--tls-key", foreign + "/tls.key"}, exitFailed, "private key does not match"},
+		{[]string{"--tls-cert", own + "/tls.crt", "--tls-key", foreign + "/tls.key"}, exitFailed,
+			"private key does not match"},
 		{nil, exitUnreachable, "name its file (tls-ca)"},
 		{[]string{"--tls-ca", foreign + "/ca.crt"}, exitUnreachable, "is not of an authority in " + foreign},
 		{ca, exitUnreachable, "wants a certificate of this client"},
-		{append(ca, "--tls-cert", foreign+"/tls.crt", "--tls-key", foreign+"/tls.key"), exitUnreachable, "does not accept the certificate"},
+		{append(ca, "--tls-cert", foreign+"/tls.crt", "--tls-key", foreign+"/tls.key"), exitUnreachable,
+			"does not accept the certificate"},
 	} {
 		for _, command := range []string{"sessions", "doctor"} {
 			var out bytes.Buffer
-			p := &Program{Args: append(append([]string{command}, at...), c.args...), Env: []string{"USER=ann"}, Stdout: &out, Stderr: &out}
-			if code := p.Run(t.Context()); code != c.code || !strings.Contains(out.String(), c.want) || strings.Contains(out.String(), "holdfast up") {
+			p := &Program{Args: append(append([]string{command}, at...), c.args...), Env: []string{"USER=ann"},
+				Stdout: &out, Stderr: &out}
+			if code := p.Run(t.Context()); code != c.code || !strings.Contains(out.String(), c.want) ||
+				strings.Contains(out.String(), "holdfast up") {
 				t.Errorf("%s %q: %d, want %d and %q\n%s", command, c.args, code, c.code, c.want, out.String())
 			}
 		}

@@ -36,8 +36,12 @@ func secured(t *testing.T) *embed.Server {
 	var ends []func() (int, string)
 	for i := range targets {
 		ready := filepath.Join(t.TempDir(), "ready.json")
-		ends = append(ends, runProgram(targets[i].name, "--nats", login(srv, "holdfast-"+targets[i].name), "--http", "127.0.0.1:0", "--ready-file", ready))
-		natstest.Until(t, "the "+targets[i].name+" to be ready", func() bool { _, err := os.Stat(ready); return err == nil })
+		ends = append(ends, runProgram(targets[i].name, "--nats", login(srv, "holdfast-"+targets[i].name), "--http",
+			"127.0.0.1:0", "--ready-file", ready))
+		natstest.Until(t, "the "+targets[i].name+" to be ready", func() bool {
+			_, err := os.Stat(ready)
+			return err == nil
+		})
 	}
 	t.Cleanup(func() {
 		for _, end := range ends {
@@ -59,7 +63,8 @@ func login(srv *embed.Server, user string) string {
 func runAs(t *testing.T, url string, code int, args ...string) string {
 	t.Helper()
 	var out, errs bytes.Buffer
-	p := &Program{Args: append(args, "--nats", url, "--timeout", "1m"), Env: []string{"USER=ann"}, Stdout: &out, Stderr: &errs}
+	p := &Program{Args: append(args, "--nats", url, "--timeout", "1m"), Env: []string{"USER=ann"}, Stdout: &out,
+		Stderr: &errs}
 	if got := p.Run(t.Context()); got != code {
 		t.Errorf("%q: exit code %d, want %d: %s%s", args, got, code, &out, &errs)
 	}
@@ -90,7 +95,8 @@ func TestSecuredCellWorks(t *testing.T) {
 	}
 	answered := make(chan error, 1)
 	go func() {
-		_, err := turn.Ask(ctx, harness.Prompt{ID: "p1", Call: call.ID(), Questions: []events.Question{{ID: "q", Question: "Shall I?", Custom: true}}})
+		_, err := turn.Ask(ctx, harness.Prompt{ID: "p1", Call: call.ID(),
+			Questions: []events.Question{{ID: "q", Question: "Shall I?", Custom: true}}})
 		answered <- err
 	}()
 	ann := login(srv, "ann")
@@ -99,7 +105,8 @@ func TestSecuredCellWorks(t *testing.T) {
 	if err := <-answered; err != nil {
 		t.Fatal(err)
 	}
-	for _, look := range [][]string{{"sessions"}, {"prompts", "--all"}, {"watch", "--once"}, {"events", "s 1"}, {"queue", "s 1"}} {
+	for _, look := range [][]string{{"sessions"}, {"prompts", "--all"}, {"watch", "--once"}, {"events", "s 1"},
+		{"queue", "s 1"}} {
 		runAs(t, ann, exitDone, look...)
 	}
 	if said := runAs(t, ann, exitDone, "doctor"); strings.Contains(said, "secret") {
@@ -110,19 +117,24 @@ func TestSecuredCellWorks(t *testing.T) {
 		t.Fatal(err)
 	}
 	failing, err := later.StartTurn(ctx, harness.Start{Content: "go", By: "ann"})
-	if err = errors.Join(err, failing.Fail(ctx, events.Failure{Kind: "rate_limit", RetryAfterMS: 120_000}, false)); err != nil {
+	if err = errors.Join(err,
+		failing.Fail(ctx, events.Failure{Kind: "rate_limit", RetryAfterMS: 120_000}, false)); err != nil {
 		t.Fatal(err)
 	}
 	runAs(t, ann, exitDone, "show", "s 2", "--wait", "phase=retrying")
-	if _, err := h.Send(ctx, harness.Message{Session: "s 2", ID: "m1", Content: "from the harness", By: "ann"}); err != nil {
+	if _, err := h.Send(ctx,
+		harness.Message{Session: "s 2", ID: "m1", Content: "from the harness", By: "ann"}); err != nil {
 		t.Error(err)
 	}
 	long := filepath.Join(t.TempDir(), "long.txt")
 	if err := os.WriteFile(long, bytes.Repeat([]byte("long "), events.ContentBytesMax/4), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, decide := range [][]string{{"retry", "cancel", "s 2"}, {"send", "s 2", "--file", long, "--id", "m3", "--synthetic"}, {"retry", "now", "s 2"}, {"send", "s 2", "hello", "--id", "m2"}, {"withdraw", "s 2", "m2"},
-		{"configure", "s 2", "idle_compaction_after_s=60"}, {"check", "s 2"}, {"compact", "s 2"}, {"stop", "s 2", "--force"}} {
+	for _, decide := range [][]string{{"retry", "cancel", "s 2"},
+		{"send", "s 2", "--file", long, "--id", "m3", "--synthetic"}, {"retry", "now", "s 2"},
+		{"send", "s 2", "hello", "--id", "m2"}, {"withdraw", "s 2", "m2"},
+		{"configure", "s 2", "idle_compaction_after_s=60"}, {"check", "s 2"}, {"compact", "s 2"},
+		{"stop", "s 2", "--force"}} {
 		runAs(t, ann, exitDone, decide...)
 	}
 	for _, operate := range [][]string{{"rebuild"}, {"sweep", "--dry-run"}} {
@@ -154,7 +166,8 @@ func TestSecuredCellKeepsUsersApart(t *testing.T) {
 	rec := open("holdfast-reconciler", events.Inbox("hf", events.ClassService, "reconciler"))
 	mine, others := events.Ref{Harness: "agent 1", Session: "s"}, events.Ref{Harness: "other", Session: "s"}
 	fact := func(r events.Ref) []events.Event {
-		return []events.Event{events.New("e", events.HarnessSource(r.Harness, "1"), r, 1, time.Now(), events.SessionOpened{Incarnation: "1"})}
+		return []events.Event{events.New("e", events.HarnessSource(r.Harness, "1"), r, 1, time.Now(),
+			events.SessionOpened{Incarnation: "1"})}
 	}
 	appends := func(b *bus.Bus, r events.Ref, w events.Writer) error {
 		_, err := b.Append(ctx, r, w, 0, fact(r))
@@ -177,7 +190,9 @@ func TestSecuredCellKeepsUsersApart(t *testing.T) {
 	for what, err := range map[string]error{
 		"a harness writes to its own session": appends(agent, mine, events.WriterHarness),
 		"a service claims a place":            lease(rec, events.ClaimKey("compacting")),
-		"a harness listens for its nudges":    agent.OnNudge(ctx, "agent 1", func(_ string, seq uint64) { nudged <- seq }),
+		"a harness listens for its nudges": agent.OnNudge(ctx, "agent 1", func(_ string, seq uint64) {
+			nudged <- seq
+		}),
 	} {
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
@@ -201,33 +216,37 @@ func TestSecuredCellKeepsUsersApart(t *testing.T) {
 		}
 	}
 	for name, err := range map[string]error{
-		"a harness as another":                  appends(agent, others, events.WriterHarness),
-		"a harness as the ledger":               appends(agent, mine, events.WriterLedger),
-		"a harness as the reconciler":           appends(agent, mine, events.WriterReconciler),
-		"a person as a harness":                 appends(ann, mine, events.WriterHarness),
-		"a person as the ledger":                appends(ann, mine, events.WriterLedger),
-		"a service as a harness":                appends(rec, mine, events.WriterHarness),
-		"a service as another":                  appends(rec, mine, events.WriterLedger),
-		"a harness writes a document":           store(agent, bus.State, events.SessionKey(mine)),
-		"a harness writes its own work":         store(agent, bus.State, events.WorkKey(mine)),
-		"a person writes a document":            store(ann, bus.State, events.SessionKey(mine)),
-		"a decider writes a document":           store(rec, bus.State, events.SessionKey(mine)),
-		"a harness takes another's lease":       lease(agent, events.HarnessLeaseKey("other", "1")),
-		"a harness poses as a service":          lease(agent, events.ServiceLeaseKey("reconciler", "x")),
-		"a service poses as a harness":          lease(rec, events.HarnessLeaseKey("other", "1")),
-		"a person takes a lease":                lease(ann, events.HarnessLeaseKey("other", "1")),
-		"a harness sets an alarm":               agent.SetTimer(ctx, bus.Timer{What: "reconciler", Ref: mine, Due: time.Now()}),
-		"a service sets another's alarm":        rec.SetTimer(ctx, bus.Timer{What: "retry", Ref: mine, Due: time.Now()}),
+		"a harness as another":            appends(agent, others, events.WriterHarness),
+		"a harness as the ledger":         appends(agent, mine, events.WriterLedger),
+		"a harness as the reconciler":     appends(agent, mine, events.WriterReconciler),
+		"a person as a harness":           appends(ann, mine, events.WriterHarness),
+		"a person as the ledger":          appends(ann, mine, events.WriterLedger),
+		"a service as a harness":          appends(rec, mine, events.WriterHarness),
+		"a service as another":            appends(rec, mine, events.WriterLedger),
+		"a harness writes a document":     store(agent, bus.State, events.SessionKey(mine)),
+		"a harness writes its own work":   store(agent, bus.State, events.WorkKey(mine)),
+		"a person writes a document":      store(ann, bus.State, events.SessionKey(mine)),
+		"a decider writes a document":     store(rec, bus.State, events.SessionKey(mine)),
+		"a harness takes another's lease": lease(agent, events.HarnessLeaseKey("other", "1")),
+		"a harness poses as a service":    lease(agent, events.ServiceLeaseKey("reconciler", "x")),
+		"a service poses as a harness":    lease(rec, events.HarnessLeaseKey("other", "1")),
+		"a person takes a lease":          lease(ann, events.HarnessLeaseKey("other", "1")),
+		"a harness sets an alarm": agent.SetTimer(ctx,
+			bus.Timer{What: "reconciler", Ref: mine, Due: time.Now()}),
+		"a service sets another's alarm": rec.SetTimer(ctx,
+			bus.Timer{What: "retry", Ref: mine, Due: time.Now()}),
 		"a harness changes streams":             agent.Ensure(ctx),
 		"a harness purges a session":            agent.PurgeSession(ctx, mine, 1),
 		"a service that is not the ledger, too": rec.PurgeSession(ctx, mine, 1),
 		"a harness reads the ledger's log":      steal(agent, bus.Source{Stream: bus.LogStream, Durable: "ledger"}),
 		"a decider reads the ledger's log":      steal(rec, bus.Source{Stream: bus.LogStream, Durable: "ledger"}),
-		"a decider reads another's documents":   steal(rec, bus.Source{Stream: bus.StateDocs, Durable: "retry", Filter: []string{"session.a.>", "session.b.>"}}),
-		"a harness claims a place":              lease(agent, events.ClaimKey("x")),
-		"a person reads a decider's documents":  steal(ann, bus.Source{Stream: bus.StateDocs, Durable: "reconciler"}),
-		"a harness answers for a person":        agent.Request(ctx, "ledger", "answer", map[string]string{"harness": "agent 1", "session": "s"}, nil),
-		"a harness sweeps":                      agent.Request(ctx, "reconciler", "sweep", struct{}{}, nil),
+		"a decider reads another's documents": steal(rec,
+			bus.Source{Stream: bus.StateDocs, Durable: "retry", Filter: []string{"session.a.>", "session.b.>"}}),
+		"a harness claims a place":             lease(agent, events.ClaimKey("x")),
+		"a person reads a decider's documents": steal(ann, bus.Source{Stream: bus.StateDocs, Durable: "reconciler"}),
+		"a harness answers for a person": agent.Request(ctx, "ledger", "answer",
+			map[string]string{"harness": "agent 1", "session": "s"}, nil),
+		"a harness sweeps": agent.Request(ctx, "reconciler", "sweep", struct{}{}, nil),
 	} {
 		if !errors.Is(err, bus.ErrForbidden) {
 			t.Errorf("%s: %v", name, err)

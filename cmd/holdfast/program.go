@@ -95,7 +95,8 @@ var commands = []func(*app) *cobra.Command{
 	watchCommand, sessionsCommand, promptsCommand, showCommand, eventsCommand,
 	answerCommand, rejectCommand, dismissCommand, stopCommand, closeCommand, configureCommand, resumeCommand,
 	sendCommand, queueCommand, withdrawCommand, compactCommand, checkCommand,
-	doctorCommand, rescueCommand, sweepCommand, rebuildCommand, replayCommand, drillCommand, agentCommand, cellCommand, permissionsCommand, secretsCommand,
+	doctorCommand, rescueCommand, sweepCommand, rebuildCommand, replayCommand, drillCommand, agentCommand, cellCommand,
+	permissionsCommand, secretsCommand,
 }
 
 // Groups of commands in the help.
@@ -115,7 +116,8 @@ holdfast up starts everything in one process: an embedded broker with its data o
 S names a session: harness/session, or the session alone when only one harness has it. P names a prompt in it.
 
 Each flag can also be given in the environment: --ready-file as HOLDFAST_READY_FILE. The command line wins.
-Exit codes: 0 done · 1 a promise or a check failed, or a service refused · 2 usage · 3 broker or service not reachable.`
+Exit codes: 0 done · 1 a promise or a check failed, or a service refused · 2 usage · 3 broker or service not
+reachable.`
 
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
@@ -253,11 +255,13 @@ func (a *app) complain(err error) {
 func (a *app) advice(err error) string {
 	switch {
 	case errors.Is(err, bus.ErrNoAnswer):
-		return fmt.Sprintf("the broker at %s accepts connections, but JetStream does not answer: %s", bus.Redacted(a.nats), brokerAdvice(err))
+		return fmt.Sprintf("the broker at %s accepts connections, but JetStream does not answer: %s",
+			bus.Redacted(a.nats), brokerAdvice(err))
 	case errors.Is(err, bus.ErrTLS):
 		return tlsAdvice
 	case errors.Is(err, bus.ErrUnreachable):
-		return fmt.Sprintf("is a broker running at %s? start one with `holdfast up`, or say where it is with --nats", bus.Redacted(a.nats))
+		return fmt.Sprintf("is a broker running at %s? start one with `holdfast up`, or say where it is with --nats",
+			bus.Redacted(a.nats))
 	case errors.Is(err, embed.ErrPortInUse):
 		return "the broker's address is --listen; is another `holdfast up` running?"
 	case errors.Is(err, health.ErrPortInUse):

@@ -64,7 +64,8 @@ func TestCleanEndIsBounded(t *testing.T) {
 		}()
 		began := time.Now()
 		err := a.bounded(ctx, func(context.Context) error { <-hang; return nil })
-		if took := time.Since(began) - time.Hour; err == nil || !strings.Contains(err.Error(), "not done within 10 s") || took != stopMaxS*time.Second {
+		if took := time.Since(began) - time.Hour; err == nil ||
+			!strings.Contains(err.Error(), "not done within 10 s") || took != stopMaxS*time.Second {
 			t.Errorf("%v after %s", err, took)
 		}
 		close(hang)
@@ -83,10 +84,16 @@ func TestProgressOfSlowWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var beside bytes.Buffer
 		a := newApp(&Program{Stderr: &beside})
-		if err := a.progress("rebuilding", func() error { <-time.After(1900 * time.Millisecond); return nil }); err != nil || beside.Len() > 0 {
+		if err := a.progress("rebuilding", func() error {
+			<-time.After(1900 * time.Millisecond)
+			return nil
+		}); err != nil || beside.Len() > 0 {
 			t.Errorf("quick work: %v, %q", err, &beside)
 		}
-		if err := a.progress("rebuilding", func() error { <-time.After(5 * time.Second); return errUnwell }); !errors.Is(err, errUnwell) {
+		if err := a.progress("rebuilding", func() error {
+			<-time.After(5 * time.Second)
+			return errUnwell
+		}); !errors.Is(err, errUnwell) {
 			t.Error(err)
 		}
 		if got := beside.String(); got != "rebuilding … 2s\nrebuilding … 4s\n" {
@@ -98,7 +105,8 @@ func TestProgressOfSlowWork(t *testing.T) {
 func questions() []events.Question {
 	return []events.Question{
 		{ID: "size", Question: "Size?", Options: []events.Option{{Label: "small"}, {Label: "large"}, {Label: "1"}}},
-		{ID: "colours", Question: "Colours?", Options: []events.Option{{Label: "red"}, {Label: "blue, or so"}}, Multi: true},
+		{ID: "colours", Question: "Colours?", Options: []events.Option{{Label: "red"}, {Label: "blue, or so"}},
+			Multi: true},
 		{ID: "note", Question: "Note?", Options: []events.Option{{Label: "none"}}, Custom: true},
 	}
 }
@@ -117,7 +125,8 @@ func TestAnswersThatAreAskedFor(t *testing.T) {
 		return got, beside.String(), err
 	}
 	got, beside, err := ask("2\nred, 2\nas, you, like\n")
-	want := []events.Answer{selected("size", "large"), selected("colours", "red", "blue, or so"), {Question: "note", Text: "as, you, like"}}
+	want := []events.Answer{selected("size", "large"), selected("colours", "red", "blue, or so"),
+		{Question: "note", Text: "as, you, like"}}
 	if err != nil || !reflect.DeepEqual(got, want) || beside != "size> colours> note> " {
 		t.Errorf("%+v, %v, %q", got, err, beside)
 	}
@@ -126,14 +135,16 @@ func TestAnswersThatAreAskedFor(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if _, _, err := ask("1\n"); exitCode(err) != exitUsage || !strings.Contains(err.Error(), `no answer to question "colours"`) {
+	if _, _, err := ask("1\n"); exitCode(err) != exitUsage ||
+		!strings.Contains(err.Error(), `no answer to question "colours"`) {
 		t.Errorf("input that ended: %v", err)
 	}
 }
 
 // Each reason of the services has an explanation for a person.
 func TestReasonsAreExplained(t *testing.T) {
-	for _, reason := range []string{retry.ReasonCancelled, retry.ReasonDisabled, retry.ReasonHeld, retry.ReasonNoProgress, retry.ReasonAttempts,
+	for _, reason := range []string{retry.ReasonCancelled, retry.ReasonDisabled, retry.ReasonHeld,
+		retry.ReasonNoProgress, retry.ReasonAttempts,
 		retry.ReasonOvertaken, retry.ReasonResumes, retry.ReasonStopped} {
 		s := session.New(events.Ref{Harness: "h", Session: "s"})
 		before := strings.Count(screen.Session(s, nil, time.Time{}, screen.Style{}), "\n")
@@ -142,9 +153,12 @@ func TestReasonsAreExplained(t *testing.T) {
 			t.Errorf("a retry that was given up, %s, is not explained:\n%s", reason, text)
 		}
 	}
-	for _, reason := range []string{compaction.WhyDisabled, compaction.WhyNoUsage, compaction.WhyTooSoon, compaction.WhyRunning, compaction.WhyQueued,
-		compaction.WhyWaiting, compaction.WhyCompacted, compaction.WhySuppressed, compaction.WhyNoLimit, compaction.WhyBelow} {
-		if text := (screen.Check{Reason: reason}).Text(time.Time{}, screen.Style{}); !strings.Contains(text, reason+", ") {
+	for _, reason := range []string{compaction.WhyDisabled, compaction.WhyNoUsage, compaction.WhyTooSoon,
+		compaction.WhyRunning, compaction.WhyQueued,
+		compaction.WhyWaiting, compaction.WhyCompacted, compaction.WhySuppressed, compaction.WhyNoLimit,
+		compaction.WhyBelow} {
+		if text := (screen.Check{Reason: reason}).Text(time.Time{}, screen.Style{}); !strings.Contains(text,
+			reason+", ") {
 			t.Errorf("a compaction that would not be, %s, is not explained: %s", reason, text)
 		}
 	}
@@ -168,7 +182,8 @@ func TestTally(t *testing.T) {
 	of("abandoned", func(s *session.State) { s.Retry.State = session.RetryAbandoned })
 	of("held", func(s *session.State) { s.Compaction = &session.Compaction{State: session.CompactionHeld} })
 	of("closed", func(s *session.State) { s.Retry.State, s.Closed = session.RetryAbandoned, &session.Closing{} })
-	if got, want := fmt.Sprint(count.untaken, count.stuck, count.orphans), "[h/turn h/stop h/compaction] [h/abandoned h/held] []"; got != want {
+	if got, want := fmt.Sprint(count.untaken, count.stuck, count.orphans),
+		"[h/turn h/stop h/compaction] [h/abandoned h/held] []"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }

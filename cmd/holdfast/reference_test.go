@@ -38,7 +38,8 @@ func golden(t *testing.T, path, got string) {
 		t.Fatal(err)
 	}
 	if got != string(want) {
-		t.Errorf("%s is not what the code says; `go test ./cmd/holdfast -update` writes it, then read the diff\n%s", path, firstDifference(string(want), got))
+		t.Errorf("%s is not what the code says; `go test ./cmd/holdfast -update` writes it, then read the diff\n%s",
+			path, firstDifference(string(want), got))
 	}
 }
 
@@ -118,10 +119,12 @@ func TestOptionsAreUsedAndExplained(t *testing.T) {
 		options[i].bind(fs, &s, &options[i])
 	}
 	if d := reconciler.Default(); s.grace != d.Grace || s.adoptionGrace != d.AdoptionGrace {
-		t.Errorf("the reconciler's defaults are %s and %s, the flags say %s and %s", d.Grace, d.AdoptionGrace, s.grace, s.adoptionGrace)
+		t.Errorf("the reconciler's defaults are %s and %s, the flags say %s and %s", d.Grace, d.AdoptionGrace, s.grace,
+			s.adoptionGrace)
 	}
 	if d := ledger.Default(); s.closedFor != d.ClosedFor || s.retain != d.Retain {
-		t.Errorf("the ledger's defaults are %s and %s, the flags say %s and %s", d.ClosedFor, d.Retain, s.closedFor, s.retain)
+		t.Errorf("the ledger's defaults are %s and %s, the flags say %s and %s", d.ClosedFor, d.Retain, s.closedFor,
+			s.retain)
 	}
 }
 
@@ -149,7 +152,8 @@ func TestConfigReference(t *testing.T) {
 func configReference() string {
 	var b strings.Builder
 	b.WriteString("# Configuration\n\nPrinted from the code (`go test ./cmd/holdfast -update`); do not edit.\n\n" +
-		"Everything is a flag. Each flag can also be given in the environment; the command line wins. There is no configuration file.\n" +
+		"Everything is a flag. Each flag can also be given in the environment; the command line wins. There is no " +
+		"configuration file.\n" +
 		"Durations are written `90s`, `10m`, `720h`.\n\n## Shared options\n")
 	takers := takersOfFlags()
 	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
@@ -160,19 +164,24 @@ func configReference() string {
 		if def == "" {
 			def = "none"
 		}
-		fmt.Fprintf(&b, "\n### `--%s`\n\n%s.\n\n- environment: `%s`\n- default: `%s`\n- commands: %s\n", o.name, sentence(o.usage), envName(o.name), def, takersOf(takers[o.name]))
+		fmt.Fprintf(&b, "\n### `--%s`\n\n%s.\n\n- environment: `%s`\n- default: `%s`\n- commands: %s\n", o.name,
+			sentence(o.usage), envName(o.name), def, takersOf(takers[o.name]))
 		if o.wrong != "" {
 			fmt.Fprintf(&b, "- when it is wrong: %s\n", o.wrong)
 		}
 	}
-	b.WriteString("\n## Options of single commands\n\n| command | flag | environment | default | meaning |\n|---|---|---|---|---|\n")
+	b.WriteString("\n## Options of single commands\n\n| command | flag | environment | default | meaning " +
+		"|\n|---|---|---|---|---|\n")
 	for _, cmd := range all(newApp(&Program{})) {
 		if cmd.Name() == "help" || cmd.Name() == "completion" || !cmd.HasParent() || cmd.Hidden {
 			continue
 		}
 		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-			if f.Name != "help" && !f.Hidden && !slices.ContainsFunc(options, func(o option) bool { return o.name == f.Name }) {
-				fmt.Fprintf(&b, "| `%s` | `--%s` | `%s` | `%s` | %s |\n", commandName(cmd), f.Name, envName(f.Name), f.DefValue, strings.ReplaceAll(strings.ReplaceAll(f.Usage, "`", ""), "|", `\|`))
+			if f.Name != "help" && !f.Hidden && !slices.ContainsFunc(options, func(o option) bool {
+				return o.name == f.Name
+			}) {
+				fmt.Fprintf(&b, "| `%s` | `--%s` | `%s` | `%s` | %s |\n", commandName(cmd), f.Name, envName(f.Name),
+					f.DefValue, strings.ReplaceAll(strings.ReplaceAll(f.Usage, "`", ""), "|", `\|`))
 			}
 		})
 	}

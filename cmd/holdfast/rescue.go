@@ -58,11 +58,16 @@ var errRescueDir = errors.New("holdfast: rescue: choose a directory that is empt
 func rescueCommand(a *app) *cobra.Command {
 	var data string
 	cmd := a.repairCommand("rescue DIR", "Write the log and all documents to files",
-		"Write the readable part of the log and all documents to files in DIR, before anything is repaired. It changes nothing in the cell.\n\n"+
-			"With --from it reads the files of a `holdfast up` that does not run, without a broker: a broker cuts a damaged file at the first "+
-			"record that it cannot read, while this reads on behind it. Files that `holdfast up` kept before such a cut are read, too.",
-		arguments(1, 1, "the directory DIR"), "holdfast rescue ./rescued", "holdfast rescue ./rescued --from ./holdfast-data")
-	cmd.Flags().StringVar(&data, "from", "", "the data `directory` of a `holdfast up` that does not run; by default the broker is asked")
+		"Write the readable part of the log and all documents to files in DIR, before anything is repaired. It "+
+			"changes nothing in the cell.\n\n"+
+			"With --from it reads the files of a `holdfast up` that does not run, without a broker: a broker cuts a "+
+			"damaged file at the first "+
+			"record that it cannot read, while this reads on behind it. Files that `holdfast up` kept before such a "+
+			"cut are read, too.",
+		arguments(1, 1, "the directory DIR"), "holdfast rescue ./rescued",
+		"holdfast rescue ./rescued --from ./holdfast-data")
+	cmd.Flags().StringVar(&data, "from", "",
+		"the data `directory` of a `holdfast up` that does not run; by default the broker is asked")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !cmd.Flags().Changed("timeout") {
 			a.timeout = rebuildTimeout
@@ -74,12 +79,14 @@ func rescueCommand(a *app) *cobra.Command {
 		if a.json {
 			return a.sayJSON(found)
 		}
-		text := fmt.Sprintf("%s and %s written to %s\n", screen.Plural(found.Commits, "commit"), screen.Plural(found.Documents, "document"), args[0])
+		text := fmt.Sprintf("%s and %s written to %s\n", screen.Plural(found.Commits, "commit"),
+			screen.Plural(found.Documents, "document"), args[0])
 		for _, d := range found.Damages {
 			text += fmt.Sprintf("not readable: %s\n", d)
 		}
 		if len(found.Lost) > 0 {
-			text += fmt.Sprintf("the log has lost commits of %s: see %s\n", screen.Plural(len(found.Lost), "session"), rescueReport)
+			text += fmt.Sprintf("the log has lost commits of %s: see %s\n", screen.Plural(len(found.Lost), "session"),
+				rescueReport)
 		}
 		return a.say(text)
 	}
@@ -116,7 +123,9 @@ func (a *app) rescue(ctx context.Context, dir, data string) (found rescueFound, 
 	if data != "" {
 		err = a.rescueFiles(data, &found, commit, document)
 	} else {
-		err = a.with(ctx, func(ctx context.Context, b *bus.Bus) error { return a.rescueCell(ctx, b, &found, commit, document) })
+		err = a.with(ctx, func(ctx context.Context, b *bus.Bus) error {
+			return a.rescueCell(ctx, b, &found, commit, document)
+		})
 	}
 	if err = errors.Join(err, log.close(), docs.close()); err != nil {
 		return found, err
@@ -129,7 +138,8 @@ func (a *app) rescue(ctx context.Context, dir, data string) (found rescueFound, 
 }
 
 // rescueCell reads from the broker.
-func (a *app) rescueCell(ctx context.Context, b *bus.Bus, found *rescueFound, commit, document func(rescuedMessage) error) error {
+func (a *app) rescueCell(ctx context.Context, b *bus.Bus, found *rescueFound, commit,
+	document func(rescuedMessage) error) error {
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
 	err := a.progress("reading the log", func() error {
@@ -165,7 +175,8 @@ func (a *app) rescueFiles(data string, found *rescueFound, commit, document func
 		return err
 	}
 	damages, err := embed.Salvage(data, cell.LogStream(), func(r embed.Record) error {
-		return commit(rescued(rescuedMessage{Seq: r.Seq, At: r.At, Subject: r.Subject, Header: headers(r.Header)}, r.Body))
+		return commit(rescued(rescuedMessage{Seq: r.Seq, At: r.At, Subject: r.Subject, Header: headers(r.Header)},
+			r.Body))
 	})
 	found.Damages = damages
 	if err != nil {

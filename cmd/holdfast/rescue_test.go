@@ -59,10 +59,12 @@ func TestRescue(t *testing.T) {
 	c.folded(a)
 	c.folded(b)
 	log, docs, report := rescueTo(t, "--nats", c.note.NATS)
-	if len(log) != 4 || len(docs) != 2 || report.Commits != 4 || report.LastSeq != 4 || len(report.Lost)+len(report.Damages) != 0 {
+	if len(log) != 4 || len(docs) != 2 || report.Commits != 4 || report.LastSeq != 4 ||
+		len(report.Lost)+len(report.Damages) != 0 {
 		t.Fatalf("%d commits, %d documents, %+v", len(log), len(docs), report)
 	}
-	if code := (&Program{Args: []string{"rescue", t.TempDir(), "--from", dir}, Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}}).Run(t.Context()); code != exitFailed {
+	if code := (&Program{Args: []string{"rescue", t.TempDir(), "--from", dir}, Stdout: &bytes.Buffer{},
+		Stderr: &bytes.Buffer{}}).Run(t.Context()); code != exitFailed {
 		t.Errorf("the files of a cell that runs were read: %d", code)
 	}
 	c.stop()
@@ -87,8 +89,10 @@ func TestRescue(t *testing.T) {
 	for _, m := range fileLog {
 		same := false
 		for _, want := range log {
-			same = same || want.Seq == m.Seq && want.Subject == m.Subject && bytes.Equal(want.JSON, m.JSON) && want.At.Equal(m.At) &&
-				strings.Join(want.Header["Nats-Expected-Last-Subject-Sequence"], "") == strings.Join(m.Header["Nats-Expected-Last-Subject-Sequence"], "")
+			same = same || want.Seq == m.Seq && want.Subject == m.Subject && bytes.Equal(want.JSON, m.JSON) &&
+				want.At.Equal(m.At) &&
+				strings.Join(want.Header["Nats-Expected-Last-Subject-Sequence"],
+					"") == strings.Join(m.Header["Nats-Expected-Last-Subject-Sequence"], "")
 		}
 		if !same {
 			t.Errorf("not as the broker gave it: %+v", m)

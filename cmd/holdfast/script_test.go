@@ -46,7 +46,8 @@ func TestMain(m *testing.M) {
 //	holdfast up --data data --listen 127.0.0.1:0 --http 127.0.0.1:0 --ready-file ready.json &up&
 //	ready
 func TestScripts(t *testing.T) {
-	noAccount := natstest.Start(t, natstest.Settings(t, `accounts { A { users: [{user: a, password: a}] } }`+"\nno_auth_user: a\n"))
+	noAccount := natstest.Start(t,
+		natstest.Settings(t, `accounts { A { users: [{user: a, password: a}] } }`+"\nno_auth_user: a\n"))
 	brokers := map[string]string{
 		"TOO_OLD":      natstest.Impostor{Version: "2.12.9", JetStream: true}.Start(t),
 		"EXPIRED":      natstest.Impostor{Refusal: "User Authentication Expired"}.Start(t),
@@ -168,7 +169,8 @@ func scriptLease(ts *testscript.TestScript, _ bool, args []string) {
 	n, err := b.Ticket(ctx, args[0])
 	ts.Check(err)
 	inc := fmt.Sprint(n)
-	value, err := json.Marshal(control.Lease{ID: args[0], Incarnation: inc, Exclusive: true, State: control.LeaseReady, TTLMS: ttl.Milliseconds()})
+	value, err := json.Marshal(control.Lease{ID: args[0], Incarnation: inc, Exclusive: true, State: control.LeaseReady,
+		TTLMS: ttl.Milliseconds()})
 	ts.Check(err)
 	_, err = b.AcquireLease(ctx, events.HarnessLeaseKey(args[0], inc), value, ttl)
 	ts.Check(err)
@@ -195,7 +197,8 @@ func scriptSeed(ts *testscript.TestScript, _ bool, args []string) {
 		var evs []events.Event
 		for _, l := range strings.Split(facts, "\n") {
 			kind, data, _ := strings.Cut(strings.TrimSpace(l), " ")
-			evs = append(evs, events.Event{ID: b.NewID(), Source: source, Kind: events.Kind(kind), Subject: subject(ts, kind, data, session),
+			evs = append(evs, events.Event{ID: b.NewID(), Source: source, Kind: events.Kind(kind),
+				Subject: subject(ts, kind, data, session),
 				Session: session, Epoch: epoch, Time: time.Now(), Data: json.RawMessage(data)})
 		}
 		commits, err := b.Read(ctx, r, 0)
@@ -272,7 +275,8 @@ func scriptStart(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	ctx, cancel := context.WithTimeout(context.Background(), 2*scriptWaitMaxS*time.Second)
 	ended := make(chan int, 1)
-	p := &Program{Args: args[1:], Env: []string{"HOLDFAST_NATS=" + ts.Getenv("HOLDFAST_NATS")}, Stdout: out, Stderr: io.Discard}
+	p := &Program{Args: args[1:], Env: []string{"HOLDFAST_NATS=" + ts.Getenv("HOLDFAST_NATS")}, Stdout: out,
+		Stderr: io.Discard}
 	go func() { ended <- p.Run(ctx) }()
 	ts.Defer(func() {
 		cancel()

@@ -52,7 +52,8 @@ type target struct {
 // targets is the table of services. To add one: its folder under services, its entry here, its file in deploy.
 var targets = []target{
 	{
-		name: ledger.Name, short: "Run the ledger: it folds the log into documents and views, and carries out requests of people",
+		name: ledger.Name, short: "Run the ledger: it folds the log into documents and views, and carries out " +
+			"requests of people",
 		options: []string{"settled-prompts-kept-for", "closed-sessions-kept-for"}, probe: "get",
 		check: func(s *settings) error { return ledgerConfig(s).Validate() },
 		make: func(b *bus.Bus, s *settings, log zerolog.Logger) (service, error) {
@@ -61,7 +62,8 @@ var targets = []target{
 		consumers: func(_ *bus.Bus, s *settings) []bus.Source { return []bus.Source{ledger.Source(ledgerConfig(s))} },
 	},
 	{
-		name: reconciler.Name, short: "Run the reconciler: it recovers sessions of dead owners, and expires prompts at their deadline",
+		name: reconciler.Name, short: "Run the reconciler: it recovers sessions of dead owners, and expires prompts " +
+			"at their deadline",
 		options: []string{"grace", "adoption-grace"}, probe: "report",
 		check: func(s *settings) error { return reconcilerConfig(s).Validate() },
 		make: func(b *bus.Bus, s *settings, log zerolog.Logger) (service, error) {
@@ -70,7 +72,8 @@ var targets = []target{
 		consumers: func(b *bus.Bus, _ *settings) []bus.Source { return reconciler.Sources(b) },
 	},
 	{
-		name: compaction.Name, short: "Run compaction: it accepts messages, hands them out in order, and requests compactions",
+		name: compaction.Name, short: "Run compaction: it accepts messages, hands them out in order, and requests " +
+			"compactions",
 		options: []string{"idle-compactions-max"}, probe: "check",
 		check: func(s *settings) error { return compactionConfig(s).Validate() },
 		make: func(b *bus.Bus, s *settings, log zerolog.Logger) (service, error) {
@@ -115,9 +118,12 @@ func retryConfig(s *settings) retry.Config {
 
 // serviceCommand runs one target against a broker.
 func (a *app) serviceCommand(t *target) *cobra.Command {
-	long, example := describe(t.short+".\n\nSeveral may run at once: one of them is active, and another takes over when it ends. It waits for the broker without a limit.",
+	long, example := describe(t.short+
+		".\n\nSeveral may run at once: one of them is active, and another takes over when it ends. It waits for the "+
+		"broker without a limit.",
 		"holdfast "+t.name+" --nats nats://broker:4222 --creds service.creds --replicas 3")
-	cmd := &cobra.Command{Use: t.name, Short: t.short, Long: long, Example: example, GroupID: groupRun, Args: arguments(0, 0)}
+	cmd := &cobra.Command{Use: t.name, Short: t.short, Long: long, Example: example, GroupID: groupRun,
+		Args: arguments(0, 0)}
 	a.take(cmd, optionsBroker, optionsService, t.options)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return a.bounded(cmd.Context(), func(ctx context.Context) error { return a.runService(ctx, t) })
@@ -138,15 +144,16 @@ func (a *app) runService(ctx context.Context, t *target) error {
 	if err != nil {
 		return err
 	}
-	p := &process{app: a, health: h, log: log, nats: bus.Redacted(a.nats), connect: func(ctx context.Context, name string) (*bus.Bus, error) {
-		cfg := a.busConfig(name)
-		cfg.Log = log
-		cfg, err := a.limit(cfg, 0)
-		if err != nil {
-			return nil, err
-		}
-		return bus.Open(ctx, cfg)
-	}}
+	p := &process{app: a, health: h, log: log, nats: bus.Redacted(a.nats),
+		connect: func(ctx context.Context, name string) (*bus.Bus, error) {
+			cfg := a.busConfig(name)
+			cfg.Log = log
+			cfg, err := a.limit(cfg, 0)
+			if err != nil {
+				return nil, err
+			}
+			return bus.Open(ctx, cfg)
+		}}
 	return p.run(ctx, []target{*t})
 }
 
@@ -157,12 +164,13 @@ type process struct {
 	log     zerolog.Logger
 	nats    string // address of the broker for other processes
 	connect func(ctx context.Context, name string) (*bus.Bus, error)
-	told    func(health.Note) error // receives the ready note; nil: it is printed and written to the ready file
+	onReady func(health.Note) error // receives the ready note; nil: it is printed and written to the ready file
 }
 
 // run runs these targets until ctx ends or one of them fails; then it ends all and returns the failure.
 func (p *process) run(ctx context.Context, ts []target) error {
-	parts := []func(context.Context) error{p.health.Run, func(ctx context.Context) error { return p.whenReady(ctx, ts) }}
+	parts := []func(context.Context) error{p.health.Run,
+		func(ctx context.Context) error { return p.whenReady(ctx, ts) }}
 	added := make(chan struct{}, len(ts))
 	for i := range ts {
 		parts = append(parts, func(ctx context.Context) error { return p.serve(ctx, &ts[i], added) })
@@ -201,7 +209,10 @@ func (p *process) serve(ctx context.Context, t *target, added chan<- struct{}) e
 	}
 	part := health.Part{Name: t.name, Connected: b.Connected, LagMax: p.app.lagMax}
 	for _, src := range t.consumers(b, &p.app.settings) {
-		part.Consumers = append(part.Consumers, health.Consumer{Name: src.Durable, Lag: func(ctx context.Context) (uint64, string, error) { return b.Lag(ctx, src) }})
+		part.Consumers = append(part.Consumers,
+			health.Consumer{Name: src.Durable, Lag: func(ctx context.Context) (uint64, string, error) {
+				return b.Lag(ctx, src)
+			}})
 	}
 	if c, ok := s.(interface{ Counts() map[string]uint64 }); ok {
 		part.Counts = c.Counts
@@ -235,7 +246,8 @@ func (a *app) bounded(ctx context.Context, run func(context.Context) error) erro
 	case err := <-done:
 		return err
 	case <-late.C:
-		return fmt.Errorf("holdfast: stop: not done within %d s; what was acknowledged is stored, nothing else is lost", stopMaxS)
+		return fmt.Errorf("holdfast: stop: not done within %d s; what was acknowledged is stored, nothing else is lost",
+			stopMaxS)
 	}
 }
 
@@ -293,19 +305,22 @@ func (p *process) ready() error {
 		return err
 	}
 	p.log.Info().Str("service", "holdfast").Str("id", note.NATS).Msg("ready")
-	if p.told != nil {
-		return p.told(note)
+	if p.onReady != nil {
+		return p.onReady(note)
 	}
 	return p.app.ready(note, "")
 }
 
 func upCommand(a *app) *cobra.Command {
-	long, example := describe(`Run everything in one process: an embedded broker that syncs every write before it is acknowledged, and all services.
+	long, example := describe(
+		`Run everything in one process: an embedded broker that syncs every write before it is acknowledged, and all services.
 
 It listens on loopback only, needs no account and no configuration, and keeps its data in one directory. Only one process
 can have a directory at a time. SIGTERM and SIGINT end it cleanly within 10 s.`,
-		"holdfast up", "holdfast up --data /var/lib/holdfast --listen 127.0.0.1:0 --http 127.0.0.1:0 --ready-file /run/holdfast.json")
-	cmd := &cobra.Command{Use: "up", Short: "Run everything in one process", Long: long, Example: example, GroupID: groupRun, Args: arguments(0, 0)}
+		"holdfast up", "holdfast up --data /var/lib/holdfast --listen 127.0.0.1:0 --http 127.0.0.1:0 --ready-file "+
+			"/run/holdfast.json")
+	cmd := &cobra.Command{Use: "up", Short: "Run everything in one process", Long: long, Example: example,
+		GroupID: groupRun, Args: arguments(0, 0)}
 	a.take(cmd, optionsUp)
 	for i := range targets {
 		a.take(cmd, targets[i].options)
@@ -319,8 +334,8 @@ func (a *app) up(ctx context.Context) error {
 	return a.everything(ctx, func(note health.Note) error { return a.ready(note, a.data) })
 }
 
-// everything is up; told is called when all is ready.
-func (a *app) everything(ctx context.Context, told func(health.Note) error) error {
+// everything is up; onReady is called when all is ready.
+func (a *app) everything(ctx context.Context, onReady func(health.Note) error) error {
 	log, err := a.logger()
 	if err != nil {
 		return err
@@ -337,23 +352,26 @@ func (a *app) everything(ctx context.Context, told func(health.Note) error) erro
 		return errors.Join(err, h.Close())
 	}
 	srv, err := embed.Start(ctx, embed.Config{Dir: a.data, Listen: a.listen, SyncAlways: true, Log: log,
-		Mend: []string{cell.LogStream(), "KV_" + cell.StateBucket(), "KV_" + cell.LeaseBucket(), cell.TimerStream(), cell.ParkedStream(), cell.FeedStream()}})
+		Mend: []string{cell.LogStream(), "KV_" + cell.StateBucket(), "KV_" + cell.LeaseBucket(), cell.TimerStream(),
+			cell.ParkedStream(), cell.FeedStream()}})
 	if err != nil {
 		return errors.Join(err, h.Close())
 	}
 	defer srv.Shutdown()
-	p := &process{app: a, health: h, log: log, nats: srv.URL(), connect: func(ctx context.Context, name string) (*bus.Bus, error) {
-		cfg := a.busConfig(name)
-		cfg = bus.Config{Server: srv, Name: cfg.Name, Prefix: cfg.Prefix, Inbox: cfg.Inbox, Replicas: cfg.Replicas, FeedAge: cfg.FeedAge, Log: log}
-		cfg, err := a.limit(cfg, srv.StoreBytesMax())
-		if err != nil {
-			return nil, err
-		}
-		return bus.Open(ctx, cfg)
-	}}
-	p.told = func(note health.Note) error {
+	p := &process{app: a, health: h, log: log, nats: srv.URL(),
+		connect: func(ctx context.Context, name string) (*bus.Bus, error) {
+			cfg := a.busConfig(name)
+			cfg = bus.Config{Server: srv, Name: cfg.Name, Prefix: cfg.Prefix, Inbox: cfg.Inbox, Replicas: cfg.Replicas,
+				FeedAge: cfg.FeedAge, Log: log}
+			cfg, err := a.limit(cfg, srv.StoreBytesMax())
+			if err != nil {
+				return nil, err
+			}
+			return bus.Open(ctx, cfg)
+		}}
+	p.onReady = func(note health.Note) error {
 		a.trouble(ctx, p, srv.Damages())
-		return told(note)
+		return onReady(note)
 	}
 	return p.run(ctx, targets)
 }
@@ -380,7 +398,8 @@ func (a *app) trouble(ctx context.Context, p *process, damages []embed.Damage) {
 		for i := range found.Lost {
 			names[i] = found.Lost[i].String()
 		}
-		a.tell("holdfast: the log has lost commits of %s: %s\n  %s", screen.Plural(len(names), "session"), screen.Clean(shorten(names)), lossAdvice)
+		a.tell("holdfast: the log has lost commits of %s: %s\n  %s", screen.Plural(len(names), "session"),
+			screen.Clean(shorten(names)), lossAdvice)
 	}
 }
 
@@ -389,9 +408,11 @@ func (a *app) ready(note health.Note, data string) error {
 	if a.json {
 		return a.sayJSON(note)
 	}
-	text := fmt.Sprintf("holdfast %s is ready (process %d)\n  broker  %s\n  health  %s/readyz\n", version, note.PID, note.NATS, note.HTTP)
+	text := fmt.Sprintf("holdfast %s is ready (process %d)\n  broker  %s\n  health  %s/readyz\n", version, note.PID,
+		note.NATS, note.HTTP)
 	if data != "" {
-		text += fmt.Sprintf("  data    %s, every write synced\n  next    %sholdfast watch · holdfast sessions · holdfast doctor\n", data, elsewhere(note.NATS))
+		text += fmt.Sprintf("  data    %s, every write synced\n  next    %sholdfast watch · holdfast sessions · "+
+			"holdfast doctor\n", data, elsewhere(note.NATS))
 	}
 	return a.say(text)
 }

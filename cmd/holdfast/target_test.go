@@ -34,12 +34,13 @@ func (s *slowService) Run(ctx context.Context) error {
 	if s.fail != nil {
 		return s.fail
 	}
-	return s.bus.Serve(ctx, "slow", version, "a service of a test", []bus.Endpoint{{Verb: "probe", Handle: func(context.Context, []byte) ([]byte, error) {
-		if s.asked.Add(1) <= refusalsFirst {
-			return nil, events.Unavailable("not yet")
-		}
-		return nil, events.NotFound("anything", "at all")
-	}}})
+	return s.bus.Serve(ctx, "slow", version, "a service of a test",
+		[]bus.Endpoint{{Verb: "probe", Handle: func(context.Context, []byte) ([]byte, error) {
+			if s.asked.Add(1) <= refusalsFirst {
+				return nil, events.Unavailable("not yet")
+			}
+			return nil, events.NotFound("anything", "at all")
+		}}})
 }
 
 // runTarget runs a process of one target until the test has seen enough.
@@ -52,9 +53,10 @@ func runTarget(t *testing.T, s *slowService) (readyFile string, stop func() erro
 	}
 	a := newApp(&Program{Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}})
 	a.readyFile = filepath.Join(t.TempDir(), "ready.json")
-	p := &process{app: a, health: h, nats: srv.URL(), connect: func(ctx context.Context, name string) (*bus.Bus, error) {
-		return bus.Open(ctx, bus.Config{URL: srv.URL(), Name: name})
-	}}
+	p := &process{app: a, health: h, nats: srv.URL(),
+		connect: func(ctx context.Context, name string) (*bus.Bus, error) {
+			return bus.Open(ctx, bus.Config{URL: srv.URL(), Name: name})
+		}}
 	slow := target{name: "slow", probe: "probe", consumers: func(*bus.Bus, *settings) []bus.Source { return nil },
 		make: func(b *bus.Bus, _ *settings, _ zerolog.Logger) (service, error) { s.bus = b; return s, nil }}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -80,8 +82,8 @@ func TestReadyOnlyWhenServicesAnswer(t *testing.T) {
 	}
 }
 
-// TestReadyFileOfAKilledProcess checks that the ready file of a process that was killed is removed before the next one does
-// anything else, so that a script cannot take it for the new one's, and that the file of a living process stays.
+// TestReadyFileOfAKilledProcess checks that the ready file of a process that was killed is removed before the next one
+// does anything else, so that a script cannot take it for the new one's, and that the file of a living process stays.
 func TestReadyFileOfAKilledProcess(t *testing.T) {
 	killed := exec.CommandContext(t.Context(), "true")
 	if err := killed.Run(); err != nil {
@@ -131,9 +133,10 @@ func TestServiceThatFailsEndsTheProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{app: newApp(&Program{}), health: h, connect: func(ctx context.Context, name string) (*bus.Bus, error) {
-		return bus.Open(ctx, bus.Config{URL: srv.URL(), Name: name})
-	}}
+	p := &process{app: newApp(&Program{}), health: h,
+		connect: func(ctx context.Context, name string) (*bus.Bus, error) {
+			return bus.Open(ctx, bus.Config{URL: srv.URL(), Name: name})
+		}}
 	bad := target{name: "bad", consumers: func(*bus.Bus, *settings) []bus.Source { return nil },
 		make: func(*bus.Bus, *settings, zerolog.Logger) (service, error) { return &slowService{fail: boom}, nil }}
 	if err := p.run(t.Context(), []target{bad}); !errors.Is(err, boom) {

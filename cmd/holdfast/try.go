@@ -71,11 +71,12 @@ func tryCommand(a *app) *cobra.Command {
 	var fast, once bool
 	long, example := describe(`Start everything, play a recorded crash, run a drill, and stay up.
 
-It is up with all its flags, and a tour of a minute: what an agent's crash leaves open, how it is recovered, and a question
-of an agent for you to answer from another terminal. Ctrl-C ends it; the data stays. The default of --grace is 1s here, to
+It is up with all its flags, and a tour of a minute: what an agent's crash leaves open, how it is recovered, and a
+question of an agent for you to answer from another terminal. Ctrl-C ends it; the data stays. The default of --grace is 1s here, to
 shorten the tour.`,
 		"holdfast try", "holdfast try --data /tmp/tour --listen 127.0.0.1:0 --http 127.0.0.1:0 --once")
-	cmd := &cobra.Command{Use: "try", Short: "Start everything and watch a recovery", Long: long, Example: example, GroupID: groupRun, Args: arguments(0, 0)}
+	cmd := &cobra.Command{Use: "try", Short: "Start everything and watch a recovery", Long: long, Example: example,
+		GroupID: groupRun, Args: arguments(0, 0)}
 	a.take(cmd, optionsUp)
 	for i := range targets {
 		a.take(cmd, targets[i].options)
@@ -143,22 +144,25 @@ permission. OpenCode itself shows them as running for ever. Here the process hol
 	if err != nil {
 		return fmt.Errorf("holdfast: try: %w", err)
 	}
-	return t.replay(ctx, replay.Config{URL: t.note.NATS, TTL: shortTTL, Fast: t.fast}, []replay.Recording{{Name: crashFile, Trace: trace}})
+	return t.replay(ctx, replay.Config{URL: t.note.NATS, TTL: shortTTL, Fast: t.fast},
+		[]replay.Recording{{Name: crashFile, Trace: trace}})
 }
 
 // drills runs the drill.
 func (t *tour) drills(ctx context.Context) error {
 	if err := t.heading("2 of 3: a drill with real processes",
-		`Agents (this program again, with the harness client) are killed, frozen, restarted and asked to leave. What is promised is
-compared with what is seen.`); err != nil {
+		`Agents (this program, with the harness client) are killed, frozen, restarted and asked to leave. The drill compares the
+promises with the observations.`); err != nil {
 		return err
 	}
-	return t.drill(ctx, drill.Config{URL: t.note.NATS, TTL: shortTTL, Within: shortTTL + t.grace + tourSlack, Keep: true})
+	return t.drill(ctx, drill.Config{URL: t.note.NATS, TTL: shortTTL, Within: shortTTL + t.grace + tourSlack,
+		Keep: true})
 }
 
 // yours makes an agent ask the person, shows what watch would show, and stays up.
 func (t *tour) yours(ctx context.Context) (err error) {
-	if err := t.heading("3 of 3: your turn", "This is what `holdfast watch` shows now: who was lost, who is alive, and what waits for you.\n"); err != nil {
+	if err := t.heading("3 of 3: your turn",
+		"This is what `holdfast watch` shows now: who was lost, who is alive, and what waits for you.\n"); err != nil {
 		return err
 	}
 	return t.with(ctx, func(ctx context.Context, b *bus.Bus) error {
@@ -166,7 +170,8 @@ func (t *tour) yours(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		p := &painter{tour: t, ref: events.Ref{Harness: name, Session: wallSession}, asks: make(chan struct{}, 1), ended: make(chan error, 1)}
+		p := &painter{tour: t, ref: events.Ref{Harness: name, Session: wallSession}, asks: make(chan struct{}, 1),
+			ended: make(chan error, 1)}
 		work, stop := context.WithCancel(ctx)
 		defer stop()
 		go func() { p.ended <- p.run(work) }()
@@ -244,7 +249,8 @@ type painter struct {
 
 // run paints until ctx ends, and closes its session.
 func (p *painter) run(ctx context.Context) error {
-	h, err := harness.Connect(ctx, harness.Config{ID: p.ref.Harness, URL: p.note.NATS, Prefix: p.prefix, TTL: shortTTL, Version: version})
+	h, err := harness.Connect(ctx,
+		harness.Config{ID: p.ref.Harness, URL: p.note.NATS, Prefix: p.prefix, TTL: shortTTL, Version: version})
 	if err != nil {
 		return err
 	}
@@ -283,11 +289,13 @@ func (p *painter) coat(ctx context.Context, s *harness.Session, id string) error
 		return err
 	}
 	answer, err := turn.Ask(ctx, harness.Prompt{ID: id, Call: call.ID(), Questions: []events.Question{
-		{ID: "colour", Question: "Which colour shall the wall be?", Options: []events.Option{{Label: "red"}, {Label: "blue"}}, Custom: true}}})
+		{ID: "colour", Question: "Which colour shall the wall be?",
+			Options: []events.Option{{Label: "red"}, {Label: "blue"}}, Custom: true}}})
 	if err != nil {
 		return err
 	}
-	if err := p.say(screen.Clean(fmt.Sprintf("painter: %s by %s; painting …", answer.Status, answer.By)) + "\n"); err != nil {
+	if err := p.say(screen.Clean(fmt.Sprintf("painter: %s by %s; painting …", answer.Status, answer.By)) +
+		"\n"); err != nil {
 		return err
 	}
 	if err := call.Complete(ctx, answer.Answers); err != nil {

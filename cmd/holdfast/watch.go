@@ -41,7 +41,8 @@ func watchCommand(a *app) *cobra.Command {
 
 On a terminal a table; elsewhere, or with --json, a line for each change. --once prints the table and ends.`,
 		"holdfast watch", "holdfast watch --once", "holdfast watch --waiting --json")
-	cmd := &cobra.Command{Use: "watch", Short: "Watch sessions live", Long: long, Example: example, GroupID: groupLook, Args: arguments(0, 0)}
+	cmd := &cobra.Command{Use: "watch", Short: "Watch sessions live", Long: long, Example: example, GroupID: groupLook,
+		Args: arguments(0, 0)}
 	a.take(cmd, optionsCommand)
 	f.bind(cmd)
 	cmd.Flags().BoolVar(&once, "once", false, "print the table once")
@@ -122,7 +123,8 @@ func (x *board) text(f *sessionFilter, now time.Time, st screen.Style) string {
 	}
 	var open []*session.Blocker
 	for _, b := range sortedValues(x.blockers) {
-		if b.Status == session.Awaiting && (f.harness == "" || b.Harness == f.harness) && (f.root == "" || b.Root == f.root) {
+		if b.Status == session.Awaiting && (f.harness == "" || b.Harness == f.harness) &&
+			(f.root == "" || b.Root == f.root) {
 			open = append(open, b)
 		}
 	}
@@ -147,7 +149,8 @@ const boardLinesOther = 7
 
 // urgency sorts phases by how much they need a person.
 func urgency(s *session.State) int {
-	order := []session.Phase{session.Waiting, session.Interrupted, session.Retrying, session.Compacting, session.Running, session.Queued, session.Idle, session.Closed}
+	order := []session.Phase{session.Waiting, session.Interrupted, session.Retrying, session.Compacting,
+		session.Running, session.Queued, session.Idle, session.Closed}
 	return slices.Index(order, s.Phase)
 }
 
@@ -157,7 +160,8 @@ func fit(text string, height int) string {
 	if height <= 1 || len(all) <= height {
 		return text
 	}
-	return strings.Join(all[:height-1], "") + fmt.Sprintf("… %s more: `holdfast sessions`, `holdfast prompts`", screen.Plural(len(all)-height, "line"))
+	return strings.Join(all[:height-1], "") +
+		fmt.Sprintf("… %s more: `holdfast sessions`, `holdfast prompts`", screen.Plural(len(all)-height, "line"))
 }
 
 // watched returns the keys of a board.
@@ -231,7 +235,8 @@ func (a *app) watchTable(ctx context.Context, b *bus.Bus, f *sessionFilter) erro
 func (a *app) headline(b *bus.Bus) string {
 	st := a.style(a.Stdout)
 	if !b.Connected() {
-		return st.Painted("holdfast watch · "+bus.Redacted(a.nats)+" · broker lost, trying again", screen.Alarm) + "\n\n"
+		return st.Painted("holdfast watch · "+bus.Redacted(a.nats)+" · broker lost, trying again", screen.Alarm) +
+			"\n\n"
 	}
 	return st.Painted("holdfast watch · "+bus.Redacted(a.nats)+" · Ctrl-C ends it", screen.Faint) + "\n\n"
 }
@@ -280,7 +285,8 @@ func parseConditions(cmd *cobra.Command, texts []string) ([]condition, error) {
 		case key == "owned" && boolErr == nil:
 			c.holds = func(s *session.State) bool { return s.Owned == yes }
 		default:
-			return nil, usage(cmd, "--wait %q: want phase=%s, seq=N, owned=BOOL, prompts=N or tools=N", text, strings.ReplaceAll(phaseNames(), ", ", "|"))
+			return nil, usage(cmd, "--wait %q: want phase=%s, seq=N, owned=BOOL, prompts=N or tools=N", text,
+				strings.ReplaceAll(phaseNames(), ", ", "|"))
 		}
 		all = append(all, c)
 	}
@@ -304,7 +310,8 @@ func (a *app) await(ctx context.Context, b *bus.Bus, name string, conds []condit
 		missing = ""
 		for _, c := range conds {
 			if !c.holds(s) {
-				missing = fmt.Sprintf("%s does not hold: phase %s, seq %d, owned %t, %s awaiting, %s open", c.text, s.Phase, s.Seq, s.Owned,
+				missing = fmt.Sprintf("%s does not hold: phase %s, seq %d, owned %t, %s awaiting, %s open", c.text,
+					s.Phase, s.Seq, s.Owned,
 					screen.Plural(len(s.PendingPrompts()), "prompt"), screen.Plural(len(s.Tools), "call"))
 				return nil
 			}

@@ -106,7 +106,8 @@ func TestBoard(t *testing.T) {
 	put := func(key, value string) { x.take(bus.Update{Entry: bus.Entry{Key: key, Value: []byte(value)}}) }
 	put("session.a.s1", `{"v":1,"harness":"a","session":"s1","phase":"running"}`)
 	put("session.a.s2", `{"v":99,"harness":"a","session":"s2"}`)
-	put("blocker.a.s1.s1.p1", `{"harness":"a","session":"s1","root":"s1","prompt":"p1","kind":"question","status":"awaiting"}`)
+	put("blocker.a.s1.s1.p1",
+		`{"harness":"a","session":"s1","root":"s1","prompt":"p1","kind":"question","status":"awaiting"}`)
 	put("blocker.a.s1.s1.p2", `[]`)
 	text := x.text(f, time.Now(), screen.Style{})
 	for _, want := range []string{"a/s1", "p1", "of a newer form, not shown: 2 views; upgrade this program"} {
@@ -114,7 +115,8 @@ func TestBoard(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
-	if text := x.text(&sessionFilter{harness: "b"}, time.Now(), screen.Style{}); strings.Contains(text, "a/s1") || strings.Contains(text, "p1") {
+	if text := x.text(&sessionFilter{harness: "b"}, time.Now(), screen.Style{}); strings.Contains(text, "a/s1") ||
+		strings.Contains(text, "p1") {
 		t.Errorf("of harness b:\n%s", text)
 	}
 	x.take(bus.Update{Entry: bus.Entry{Key: "session.a.s1", Deleted: true}})
@@ -132,7 +134,8 @@ func TestBoardFitsTheTerminal(t *testing.T) {
 		put(fmt.Sprintf("session.a.s%03d", i), fmt.Sprintf(`{"v":1,"harness":"a","session":"s%03d","phase":"idle"}`, i))
 	}
 	put("session.a.z", `{"v":1,"harness":"a","session":"z","phase":"waiting"}`)
-	put("blocker.a.z.z.p1", `{"harness":"a","session":"z","root":"z","prompt":"p1","kind":"question","status":"awaiting"}`)
+	put("blocker.a.z.z.p1", `{"harness":"a","session":"z","root":"z","prompt":"p1","kind":"question",`+
+		`"status":"awaiting"}`)
 	for _, height := range []int{2, 10, 24, 60, 500, 0} {
 		text := fit("headline\n\n"+x.text(&sessionFilter{}, time.Now(), screen.Style{Height: height}), height)
 		lines := strings.Count(text, "\n") + 1
@@ -143,7 +146,8 @@ func TestBoardFitsTheTerminal(t *testing.T) {
 			t.Errorf("the session that waits is not on a screen of %d lines:\n%s", height, text)
 		case height >= 24 && !strings.Contains(text, "p1"):
 			t.Errorf("the prompt is not on a screen of %d lines:\n%s", height, text)
-		case (height == 24 || height == 60) && !strings.Contains(text, fmt.Sprintf("and %d sessions more", 201-height/2)):
+		case (height == 24 || height == 60) &&
+			!strings.Contains(text, fmt.Sprintf("and %d sessions more", 201-height/2)):
 			t.Errorf("%d lines do not say how many are not shown:\n%s", height, text)
 		case (height == 0 || height == 500) && !strings.Contains(text, "a/s199"):
 			t.Errorf("not everything is there without a bound of %d", height)

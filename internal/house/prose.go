@@ -28,7 +28,7 @@ const columnsMax = 120
 // makes these lists shorter.
 var (
 	oldProse = []string{
-		"cmd", "harness",
+		"harness",
 		"internal/bus", "internal/natstest",
 		"internal/rule", "internal/sim",
 		"pkg/session",

@@ -66,7 +66,7 @@ type Config struct {
 	// Keep leaves the sessions as they are at the end. Default: they are closed.
 	Keep bool
 	// This function is called with each [Moment], in order, never concurrently.
-	Told func(Moment)
+	OnMoment func(Moment)
 }
 
 // Moment is one event of the drill.

@@ -69,12 +69,12 @@ func (w *world) take(act string, s *session.State, at time.Time) {
 }
 
 func (w *world) tell(act, who, what string) {
-	if w.d.Told == nil {
+	if w.d.OnMoment == nil {
 		return
 	}
 	w.d.telling.Lock()
 	defer w.d.telling.Unlock()
-	w.d.Told(Moment{AtMS: time.Since(w.d.began).Milliseconds(), Act: act, Who: who, What: what})
+	w.d.OnMoment(Moment{AtMS: time.Since(w.d.began).Milliseconds(), Act: act, Who: who, What: what})
 }
 
 // until waits until a session meets the condition, and returns the duration. The error has the condition that is not

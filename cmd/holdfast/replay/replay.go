@@ -30,7 +30,7 @@ const (
 	stemBytesMax = 60 // of a file's name in the name of a harness
 )
 
-// Config configures a replay. All fields but Login and Told are required.
+// Config configures a replay. All fields but Login and OnLine are required.
 type Config struct {
 	// URL, Login and Prefix of the cell, whose services run.
 	URL, Prefix string
@@ -41,8 +41,8 @@ type Config struct {
 	TTL time.Duration
 	// Fast leaves out the pauses of the recording.
 	Fast bool
-	// Told is called with a line for each played step. Its error ends the recording.
-	Told func(line string) error
+	// OnLine is called with a line for each played step. Its error ends the recording.
+	OnLine func(line string) error
 }
 
 // Recording is the recorded events of one server. Its Name is part of the name of the harness that plays it.
@@ -113,7 +113,7 @@ func Play(ctx context.Context, b *bus.Bus, cfg Config, rec Recording) (*Played, 
 		p.Harness); err != nil {
 		return nil, err
 	}
-	player := opencode.Player{Fast: cfg.Fast, Told: func(step opencode.Step) { s.told(ctx, &step) },
+	player := opencode.Player{Fast: cfg.Fast, OnStep: func(step opencode.Step) { s.afterStep(ctx, &step) },
 		Connect: func(ctx context.Context) (*harness.Harness, error) {
 			return harness.Connect(ctx, cfg.Login.On(harness.Config{ID: p.Harness, URL: cfg.URL, Prefix: cfg.Prefix,
 				TTL: cfg.TTL, Version: cfg.Version}))
@@ -151,14 +151,14 @@ type stage struct {
 
 // tell prints a line.
 func (s *stage) tell(format string, args ...any) error {
-	if s.Told == nil {
+	if s.OnLine == nil {
 		return nil
 	}
-	return s.Told(screen.CleanLines(fmt.Sprintf(format, args...)))
+	return s.OnLine(screen.CleanLines(fmt.Sprintf(format, args...)))
 }
 
-// told records the state after each step.
-func (s *stage) told(ctx context.Context, step *opencode.Step) {
+// afterStep records the state after each step.
+func (s *stage) afterStep(ctx context.Context, step *opencode.Step) {
 	at := step.At.Sub(s.from).Seconds()
 	if step.Restart {
 		now, err := s.bus.Now(ctx)
