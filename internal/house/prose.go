@@ -32,7 +32,7 @@ var (
 		"internal/bus", "internal/natstest",
 		"internal/rule", "internal/sim",
 		"pkg/session",
-		"services/compaction", "services/ledger", "services/reconciler", "services/retry",
+		"services/reconciler",
 	}
 	oldPages = []string{"docs/reference"}
 )

@@ -1,35 +1,36 @@
-// Package compaction takes in what people say, hands it to the harness in order and once, and has conversations compacted
-// that grow too long. What follows a compaction is handed out exactly once, whatever dies when.
+// Package compaction accepts messages, hands each to the harness in order and once, and requests compactions of long
+// conversations. The work after a compaction is handed out exactly once, across crashes of every process.
 //
 //	send ──▶ message.accepted ──▶ queue ──▶ turn.requested {message}            the context has room
 //	                                │
 //	                                └─▶ compaction.requested {on-send} ──▶ harness compacts ──▶ turn.requested {follow-up}
-//	usage at the threshold in a turn ─▶ turn.stop_requested + compaction.requested {mid-stream} ─▶ … ─▶ the turn goes on
+//	usage at the threshold in a turn ─▶ turn.stop_requested + compaction.requested {mid-stream} ─▶ … ─▶ the turn continues
 //	turn failed: context_exceeded ────▶ compaction.requested {mid-stream} ─▶ … ─▶ the same turn again, once
-//	nobody there for a while ─────────▶ a place in the cell ─▶ compaction.requested {idle}
+//	session idle for a while ─────────▶ a place in the cell ─▶ compaction.requested {idle}
 //
-// Terms. A message is accepted when it is in the log, which is before anything is decided about it; it is handed out by the
-// turn.requested that names it, and delivered by the turn.started that takes it. A follow-up is what a compaction was asked
-// for: a message, or that a turn goes on. It is owed from the compaction's end until a turn.requested names that compaction;
-// nothing else is handed out before it. What is said in one commit stands together, so there is no instant at which a
-// message is neither in the queue nor with a turn, or a follow-up owed and asked for.
+// Terms. A message is accepted when it is in the log; every decision about it follows later. It is handed out by the
+// turn.requested that names it, and delivered by the turn.started that takes it. A follow-up is the purpose of a
+// compaction: a message, or the continuation of a turn. It is pending from the compaction's end until a turn.requested
+// names that compaction; nothing else is handed out before it. A commit is atomic, so a message is always in the queue
+// or with a turn, and a follow-up is always pending or requested.
 //
-// Who goes first. A blocking prompt stops everything here. While a retry is scheduled the queue waits behind it; after a
-// failure that was given up, a stop or a crash it waits for a person. The predicates are pkg/session's, and retry asks the
-// same ones.
+// Order. A blocking prompt stops all decisions of this service. While a retry is scheduled the queue waits behind it;
+// after an abandoned failure, a stop or a crash it waits for a person. The predicates are in pkg/session, and retry
+// uses the same ones.
 //
 // Under failure:
 //
-//	killed between any two steps     the document calls for the same again; ids come from the session's place in the log,
-//	                                 and the compare-and-set voids the second attempt.
-//	the harness dies in a compaction the reconciler fails it; it is asked for again, and what follows it stays owed.
-//	the harness hangs in one         after stall_after without a fact or a sign of life it has failed, as below.
-//	a compaction fails               again after 2, 4, 8 … 60 s, by a durable timer; given up, the follow-up goes without it
-//	                                 if it fits, else it is held until a person acts: the document says why.
-//	a compaction is of no use        no other one is asked for until usage has fallen; the document says stalled.
-//	a message is sent again          its id tells: the same content is a success, another one is refused.
+//	killed between any two steps     the next pass decides the same; ids are derived from the session's place in the log,
+//	                                 and the compare-and-set rejects a second attempt.
+//	the harness dies in a compaction the reconciler fails it; it is requested again, and the follow-up stays pending.
+//	the harness hangs in one         after stall_after without a fact or a ping it has failed, as below.
+//	a compaction fails               again after 2, 4, 8 … 60 s, by a durable timer; after the last attempt the follow-up is
+//	                                 handed out without it if it fits, else it is held until a person acts, with the reason
+//	                                 in the document.
+//	a compaction does not help       no other one is requested until usage has fallen; the document says stalled.
+//	a message is sent again          its id is known: the same content is a success, other content is refused.
 //	two replicas decide at once      one append wins.
-//	the idle claim's holder dies     its lease ends; who takes the claim first waits for what is still under way.
+//	the idle claim's holder dies     its lease expires; the next holder first waits for the compactions that still run.
 package compaction
 
 import (
@@ -51,27 +52,27 @@ const Name = "compaction"
 
 const serviceText = "takes in messages, hands them out in order, has conversations compacted"
 
-// Config is how one compaction service works. [Default] fills it.
+// Config configures a compaction service. [Default] returns the default values.
 type Config struct {
-	// IdleAtOnce is how many sessions of the cell are compacted at once because they are idle. Default 1, at least 1. More:
-	// the provider is asked more at a time for what nobody waits for.
+	// IdleAtOnce is how many idle sessions of the cell are compacted at once. Default 1, at least 1. More: the provider
+	// has more load from sessions that no person waits for.
 	IdleAtOnce int
-	// Walk is the pause between two looks at everything. Default 30 s, more than 0. Longer: what every trigger has missed
-	// waits longer; shorter: more reading.
+	// Walk is the pause between two passes over all documents. Default 30 s, more than 0. Longer: changes that every
+	// trigger missed wait longer. Shorter: more reads.
 	Walk time.Duration
-	// AtOnceMax is how many sessions are worked on at once. Default 256, at least 1. Fewer: a burst takes longer; more:
-	// others wait longer for the broker.
+	// AtOnceMax is how many sessions the service handles concurrently. Default 256, at least 1. Fewer: a burst takes
+	// longer. More: other clients wait longer for the broker.
 	AtOnceMax int
-	// Version is what the service says of itself, a semantic version.
+	// Version is the semantic version that the service announces.
 	Version string
 }
 
-// Default is a compaction service as it is started by one who chose nothing.
+// Default returns the configuration of a service that was started without options.
 func Default() Config {
 	return Config{IdleAtOnce: 1, Walk: 30 * time.Second, AtOnceMax: 256, Version: "0.1.0"}
 }
 
-// Validate reports everything that is wrong, and changes nothing.
+// Validate returns an error that lists each invalid field.
 func (c Config) Validate() error {
 	var errs []error
 	need := func(ok bool, name, want string) {
@@ -85,7 +86,7 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Service is one process's compaction service.
+// Service is the compaction service of one process.
 type Service struct {
 	bus   *bus.Bus
 	cfg   Config
@@ -96,7 +97,7 @@ type Service struct {
 	count counts
 }
 
-// New makes a compaction service; the cell must have been set up ([bus.Bus.Ensure]).
+// New returns a service. The cell must be set up before: see [bus.Bus.Ensure].
 func New(b *bus.Bus, cfg Config, log zerolog.Logger) (*Service, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -105,17 +106,19 @@ func New(b *bus.Bus, cfg Config, log zerolog.Logger) (*Service, error) {
 	s.idle = newIdlers(s)
 	var err error
 	s.loop, err = control.New(b, control.Config{
-		Service: Name, Writer: events.WriterCompaction, Log: s.log, Walk: cfg.Walk, AtOnceMax: cfg.AtOnceMax, Decide: s.decide,
+		Service: Name, Writer: events.WriterCompaction, Log: s.log, Walk: cfg.Walk, AtOnceMax: cfg.AtOnceMax,
+		Decide: s.decide,
 	})
 	return s, err
 }
 
-// Sources are the consumers that a compaction service reads with.
+// Sources returns the consumers that the service reads.
 func Sources(b *bus.Bus) []bus.Source {
 	return []bus.Source{control.Documents(Name), control.Alarms(b, Name)}
 }
 
-// Run serves until ctx ends, then hands over and returns nil. An error is one that trying again will not mend.
+// Run serves until ctx ends. Then it hands over and returns nil. It returns an error only if a new attempt would fail
+// too.
 func (s *Service) Run(ctx context.Context) error {
 	return control.Together(ctx,
 		func(ctx context.Context) error { return control.Register(ctx, s.bus, Name, s.cfg.Version) },
@@ -133,15 +136,17 @@ func (s *Service) Run(ctx context.Context) error {
 	)
 }
 
-// decide is one look of the loop at one session.
-func (s *Service) decide(_ context.Context, st *session.State, now events.Clock, _ session.Source) (control.Decision, error) {
+// decide handles one session for the loop.
+func (s *Service) decide(_ context.Context, st *session.State, now events.Clock, _ session.Source) (control.Decision,
+	error) {
 	d := Decide(st, Input{Now: now.Now, Steps: now.Steps, Progress: s.heard.Of(st.Ref(), now.Now)})
 	s.idle.note(st, d.Idle)
 	return d.forLoop(), nil
 }
 
-// decideInPlace is a look at a session whose place among the idle ones has come.
-func (s *Service) decideInPlace(_ context.Context, st *session.State, now events.Clock, _ session.Source) (control.Decision, error) {
+// decideInPlace handles an idle session that has its place.
+func (s *Service) decideInPlace(_ context.Context, st *session.State, now events.Clock,
+	_ session.Source) (control.Decision, error) {
 	d := Decide(st, Input{Now: now.Now, Steps: now.Steps, Progress: s.heard.Of(st.Ref(), now.Now), Idle: true})
 	return d.forLoop(), nil
 }

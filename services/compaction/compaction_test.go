@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// TestSent: messages are handed out one after the other, the first in the commit that accepts it (C4, C7).
+// TestSent: messages are handed out one after the other, the first one in the commit that accepts it (C4, C7).
 func TestSent(t *testing.T) {
 	c := start(t)
 	c.compaction(c.b, Default())
@@ -27,7 +27,9 @@ func TestSent(t *testing.T) {
 	}
 	for i := range 3 {
 		id := fmt.Sprint("m", i)
-		s := c.until(r, id+" to be handed out", func(s *session.State) bool { return s.Pending.Turn != nil && s.Pending.Turn.Message == id })
+		s := c.until(r, id+" to be handed out", func(s *session.State) bool {
+			return s.Pending.Turn != nil && s.Pending.Turn.Message == id
+		})
 		if len(s.Queue) != 3-i {
 			t.Errorf("%s: the queue is %v", id, s.Queue)
 		}
@@ -36,7 +38,7 @@ func TestSent(t *testing.T) {
 	}
 }
 
-// TestCompactedFirst: at the threshold a message waits for a compaction, and follows it (C4).
+// TestCompactedFirst: at the threshold a message waits for a compaction and follows it (C4).
 func TestCompactedFirst(t *testing.T) {
 	c := start(t)
 	c.compaction(c.b, Default())
@@ -57,7 +59,7 @@ func TestCompactedFirst(t *testing.T) {
 	}
 }
 
-// TestTwoReplicas: two services that look at the same sessions say everything once.
+// TestTwoReplicas: of two services that decide about the same sessions, each fact is appended once.
 func TestTwoReplicas(t *testing.T) {
 	s := natstest.Start(t)
 	c := newCell(t, natstest.Bus(t, s))
@@ -80,21 +82,24 @@ func TestTwoReplicas(t *testing.T) {
 	for n := range sessions {
 		name := fmt.Sprint("s", n)
 		st := c.until(h.ref(name), "a compaction", open)
-		h.say(name, events.CompactionStarted{Compaction: st.Compaction.ID}, events.CompactionCompleted{Compaction: st.Compaction.ID})
+		h.say(name, events.CompactionStarted{Compaction: st.Compaction.ID},
+			events.CompactionCompleted{Compaction: st.Compaction.ID})
 	}
 	for n := range sessions {
 		name := fmt.Sprint("s", n)
 		for i := range messages {
 			st := c.until(h.ref(name), "the next message", func(s *session.State) bool { return s.Pending.Turn != nil })
 			if want := fmt.Sprint("m", i); st.Pending.Turn.Message != want || st.Ignored.Count != 0 {
-				t.Fatalf("%s: %s is handed out, want %s; %d facts did not count", name, st.Pending.Turn.Message, want, st.Ignored.Count)
+				t.Fatalf("%s: %s is handed out, want %s; %d facts did not count", name, st.Pending.Turn.Message, want,
+					st.Ignored.Count)
 			}
-			h.say(name, events.TurnStarted{Turn: st.Pending.Turn.ID, Cause: st.Pending.Turn.Cause}, events.TurnCompleted{Turn: st.Pending.Turn.ID})
+			h.say(name, events.TurnStarted{Turn: st.Pending.Turn.ID, Cause: st.Pending.Turn.Cause},
+				events.TurnCompleted{Turn: st.Pending.Turn.ID})
 		}
 	}
 }
 
-// TestAgainAfterAWhile: a compaction that failed in a way that may pass is asked for again by its alarm (C8).
+// TestAgainAfterAWhile: a compaction with a transient failure is requested again by its alarm (C8).
 func TestAgainAfterAWhile(t *testing.T) {
 	c := start(t)
 	c.compaction(c.b, Default())
@@ -104,16 +109,18 @@ func TestAgainAfterAWhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := c.until(r, "a compaction", open).Compaction.ID
-	h.say("s", events.CompactionStarted{Compaction: first}, events.CompactionFailed{Compaction: first, Error: events.Failure{Kind: "server_error"}})
+	h.say("s", events.CompactionStarted{Compaction: first},
+		events.CompactionFailed{Compaction: first, Error: events.Failure{Kind: "server_error"}})
 	failed := c.state(r).LastCompaction.At
 	again := c.until(r, "another attempt", open)
-	if again.Compaction.ID == first || again.Compaction.Message != "m1" || again.Compaction.Since.Sub(failed) < 2*time.Second {
+	if again.Compaction.ID == first || again.Compaction.Message != "m1" ||
+		again.Compaction.Since.Sub(failed) < 2*time.Second {
 		t.Errorf("%+v, %v after the failure", again.Compaction, again.Compaction.Since.Sub(failed))
 	}
 }
 
-// TestStalled: a harness that hangs in a compaction leaves the session compacting for no longer than stall_after (T18, V14). A
-// ping is a sign of life.
+// TestStalled: if a harness hangs in a compaction, the compaction fails after stall_after (T18, V14). A ping counts as
+// progress.
 func TestStalled(t *testing.T) {
 	c := start(t)
 	service, _ := c.compaction(c.b, Default())
@@ -139,14 +146,14 @@ func TestStalled(t *testing.T) {
 	})
 }
 
-// idle opens a session that is to be compacted when nobody has used it for a second.
+// idle opens a session that is compacted after an idle second.
 func (h *harness) idle(name string, p events.PolicyPatch) events.Ref {
 	p.IdleCompactionAfterS = events.Set[int64](1)
 	return h.open(name, 300, &p)
 }
 
-// TestIdleOneAfterTheOther: idle sessions of a cell are compacted one at a time, the one that has been idle for longest
-// first; a session that somebody uses again loses its place (C13).
+// TestIdleOneAfterTheOther: idle sessions of a cell are compacted one at a time, the longest idle one first; a session
+// that is used again loses its place (C13).
 func TestIdleOneAfterTheOther(t *testing.T) {
 	s := natstest.Start(t)
 	c := newCell(t, natstest.Bus(t, s))
@@ -172,7 +179,7 @@ func TestIdleOneAfterTheOther(t *testing.T) {
 	c.compaction(c.b, cfg)
 	c.compaction(natstest.Bus(t, s), cfg)
 	for i, r := range refs {
-		if i == 2 { // somebody goes on with it while another one is compacted
+		if i == 2 { // a person uses it while another one is compacted
 			continue
 		}
 		st := c.until(r, "its place", open)
@@ -182,25 +189,27 @@ func TestIdleOneAfterTheOther(t *testing.T) {
 		if i == 1 {
 			h.say("s2", events.TurnStarted{Turn: "t2", Cause: events.CauseMessage})
 		}
-		h.say(r.Session, events.CompactionStarted{Compaction: st.Compaction.ID}, events.CompactionCompleted{Compaction: st.Compaction.ID})
+		h.say(r.Session, events.CompactionStarted{Compaction: st.Compaction.ID},
+			events.CompactionCompleted{Compaction: st.Compaction.ID})
 	}
 	if st := c.state(refs[2]); st.LastCompaction != nil || st.Compaction != nil {
 		t.Errorf("the one in use was compacted: %+v", st.LastCompaction)
 	}
 }
 
-// TestIdleClaimOfTheDead: whoever has the claim and dies loses it; what it had under way still counts (C13).
+// TestIdleClaimOfTheDead: a claim ends with its holder; the compactions that the holder requested still count (C13).
 func TestIdleClaimOfTheDead(t *testing.T) {
 	s := natstest.Start(t)
 	c := newCell(t, natstest.Bus(t, s))
 	h := c.harness("h")
 	first, second := h.idle("s0", events.PolicyPatch{}), h.idle("s1", events.PolicyPatch{})
 	dead := natstest.Bus(t, s)
-	_, err := dead.AcquireLease(c.ctx, events.ClaimKey(idleClaim), []byte(`{}`), idleClaimTTL) // and never renews it
+	_, err := dead.AcquireLease(c.ctx, events.ClaimKey(idleClaim), []byte(`{}`), idleClaimTTL) // without renewal
 	c.check(err)
 	st := c.state(first)
-	_, err = dead.Append(c.ctx, first, events.WriterCompaction, st.Seq, []events.Event{events.New(dead.NewID(), source, first, st.Epoch, time.Now(),
-		events.CompactionRequested{Compaction: "k0", Reason: events.CompactIdle})})
+	_, err = dead.Append(c.ctx, first, events.WriterCompaction, st.Seq,
+		[]events.Event{events.New(dead.NewID(), source, first, st.Epoch, time.Now(),
+			events.CompactionRequested{Compaction: "k0", Reason: events.CompactIdle})})
 	c.check(err)
 	c.until(first, "its compaction", open)
 	cfg := Default()

@@ -15,16 +15,16 @@ import (
 	"github.com/holdfast-dev/holdfast/services/retry"
 )
 
-// scene is how a compaction comes about, and what people do meanwhile.
+// scene is the reason of a compaction and the acts of people during it.
 type scene struct {
 	name    string
 	policy  string
-	used    int64                // of 1,000, by the turn that is over when it begins
+	used    int64                // of 1,000, by the last turn before it begins
 	inTurn  int64                // by a turn before any compaction has completed
-	fails   string               // how the first turn of all ends, unless it is stopped
+	fails   string               // how the first turn ends, unless it is stopped
 	wishes  map[int]func() []any // by round
 	follows int                  // follow-ups delivered
-	compact [2]int               // compactions completed, at least and at most
+	compact [2]int               // completed compactions, at least and at most
 }
 
 func sends(ids ...string) func() []any {
@@ -50,25 +50,26 @@ var scenes = []scene{
 const (
 	roundsMax  = 120
 	turnRounds = 4 // that a turn takes
-	awayRounds = 3 // that a harness stays away when it does not come back at once
+	awayRounds = 3 // that a harness stays away unless it restarts at once
 )
 
 // killed is the end of a process at one of its steps.
 type killed struct{ who string }
 
-// plan says who dies: at the step of this number, before its effect or after it; and so many steps later who is at it
-// then, 0 for nobody. The harness then comes back at once, or after recovery has found it gone.
+// plan is who dies: at the step of this number, before or after its effect; and, this many steps later, the process
+// that runs then, 0 for none. The harness restarts at once, or after recovery.
 type plan struct {
 	at, then    int
 	after, late bool
 }
 
-// stage is a world of one session in which one process does one thing at a time, each effect a step that can be its last.
+// stage is a world of one session in which one process acts at a time. Each effect is a step that can be the last one
+// of its process.
 type stage struct {
 	*script
 	scene scene
 	plan  plan
-	steps []string // who did what
+	steps []string // actor of each step
 	dead  []string
 
 	round     int
@@ -76,7 +77,7 @@ type stage struct {
 	folded    uint64         // acknowledged by the ledger
 	looked    uint64         // seq of the document that compaction has acknowledged
 	alarm     time.Time      // compaction's
-	walk      bool           // compaction was started: it looks at everything
+	walk      bool           // compaction was started: it reads everything
 	asked     []any          // wishes without an answer
 	alive     bool           // the harness
 	back      int            // the round in which it is
@@ -110,7 +111,7 @@ func (g *stage) do(who, what string, effect func()) {
 	}
 }
 
-// append is a commit under the compare-and-set; what is not lawful would be a mistake of its writer.
+// put appends a commit under the compare-and-set. Each fact must be lawful.
 func (g *stage) put(w events.Writer, source string, after *session.State, facts ...events.Fact) bool {
 	if after.Seq != g.s.Seq {
 		return false
@@ -123,7 +124,7 @@ func (g *stage) where() string {
 	return fmt.Sprintf("%s, %+v, killed %v in:\n%s", g.scene.name, g.plan, g.dead, strings.Join(g.steps[max(0, len(g.steps)-60):], "\n"))
 }
 
-// ledger folds what is new into the document, then acknowledges it.
+// ledger folds new commits into the document, then acknowledges them.
 func (g *stage) ledger() {
 	if g.folded == g.s.Seq {
 		return
@@ -133,7 +134,7 @@ func (g *stage) ledger() {
 	g.do("ledger", "ack", func() { g.folded = to })
 }
 
-// compaction answers requests, and looks at the document when it is new or an alarm goes off.
+// compaction answers requests, and decides about the document when it is new or an alarm fires.
 func (g *stage) compaction() {
 	for len(g.asked) > 0 {
 		g.answer()
@@ -149,7 +150,7 @@ func (g *stage) compaction() {
 		if len(d.Facts) > 0 {
 			g.do("compaction", "append "+string(d.Facts[0].Kind()), func() { stored = g.put(events.WriterCompaction, source, st, d.Facts...) })
 		}
-		if !stored { // somebody was first: what is new is read, and decided again
+		if !stored { // another writer was first: read and decide again
 			st = g.s.Clone()
 			continue
 		}
@@ -164,7 +165,7 @@ func (g *stage) compaction() {
 	}
 }
 
-// answer is one request. Who gets no answer asks again.
+// answer handles one request. A person without a reply asks again.
 func (g *stage) answer() {
 	var o Outcome
 	var err error
@@ -186,7 +187,7 @@ func (g *stage) answer() {
 	g.do("compaction", "reply", func() { g.asked = g.asked[1:] })
 }
 
-// reconciler recovers what nobody lives for.
+// reconciler recovers the session of a dead owner.
 func (g *stage) reconciler() {
 	owner := reconciler.Owner{Life: reconciler.Alive}
 	if g.s.Owned && (!g.alive || g.s.Incarnation != strconv.Itoa(g.number)) {
@@ -202,7 +203,7 @@ func (g *stage) reconciler() {
 	}
 }
 
-// retry is the retry service, as it decides.
+// retry runs the retry service's decision.
 func (g *stage) retry() {
 	d := retry.Decide(g.s, retry.Input{Now: g.Now, Progress: g.Now})
 	if len(d.Facts) > 0 {
@@ -211,7 +212,7 @@ func (g *stage) retry() {
 	}
 }
 
-// harness does the next thing there is to do, in the order of the protocol.
+// harness does the next step of its protocol.
 func (g *stage) harness() {
 	if !g.alive {
 		if g.round < g.back {
@@ -250,7 +251,7 @@ func (g *stage) harness() {
 	}
 }
 
-// work is what a turn of this harness says, round by round.
+// work returns the facts of a turn of this harness, by round.
 func (g *stage) work(t *session.Turn, say func(...events.Fact)) {
 	compacted := g.s.LastCompaction != nil && g.s.LastCompaction.Outcome == session.OutcomeCompleted
 	switch used := g.scene.inTurn; {
@@ -264,7 +265,7 @@ func (g *stage) work(t *session.Turn, say func(...events.Fact)) {
 	}
 }
 
-// run runs the world until nothing happens any more.
+// run runs the world until nothing changes.
 func (g *stage) run() {
 	quiet := 0
 	for g.round = 1; quiet < 2*awayRounds+4 && g.round < roundsMax; g.round++ {
@@ -285,7 +286,7 @@ func (g *stage) run() {
 	}
 }
 
-// turn lets one process go on until it has nothing to do, or is killed.
+// turn runs one process until it has nothing to do, or is killed.
 func (g *stage) turn(process func()) {
 	defer func() {
 		k, ok := recover().(killed)
@@ -306,7 +307,7 @@ func (g *stage) turn(process func()) {
 	process()
 }
 
-// check is what must be true in the end, whatever was killed.
+// check checks the final state after every kill.
 func (g *stage) check() {
 	var accepted, delivered []string
 	follows, completed := 0, 0
@@ -340,12 +341,12 @@ func (g *stage) check() {
 	}
 }
 
-// nextDeaths is how many steps after a first death a second one is tried.
+// nextDeaths is how many steps after the first death a second one is tried.
 const nextDeaths = 12
 
-// TestEveryCrashPoint kills each process before and after each of its steps: appends, alarms, acknowledgements, replies; and
-// then who is at one of the next steps, too. In the end each follow-up was delivered once, and each message that was not
-// taken back once, in order (C6, V10, V11).
+// TestEveryCrashPoint kills each process before and after each of its steps: appends, alarms, acknowledgements,
+// replies; and then the process of one of the next steps. In the end each follow-up was delivered once, and each
+// message that was not withdrawn was delivered once, in order (C6, V10, V11).
 func TestEveryCrashPoint(t *testing.T) {
 	for _, sc := range scenes {
 		t.Run(sc.name, func(t *testing.T) {

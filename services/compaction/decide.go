@@ -11,55 +11,56 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// Rules about when a conversation is compacted by itself.
+// Rules for automatic compactions.
 const (
-	midStreamMore   = 0.05 // part of the limit, above the threshold, at which a running turn is stopped for it
-	thresholdExact  = 1e9  // thresholds are taken to so many parts, so that 0.7 + 0.05 is 0.75
-	idleFailuresMax = 2    // in a row, after which idle compactions are left alone
-	idleGain        = 0.95 // what part may be left of what was there before, else idle compaction is of no use
+	midStreamMore   = 0.05 // part of the limit above the threshold at which a running turn is stopped
+	thresholdExact  = 1e9  // precision of thresholds, so that 0.7 + 0.05 is 0.75
+	idleFailuresMax = 2    // in a row, after which idle compactions end
+	idleGain        = 0.95 // the part of the earlier usage that may remain, else the compaction did not help
 )
 
-// Delays between the attempts at one compaction: doubled each time, from the first on (T1).
+// Delays between the attempts of one compaction: each is twice the one before (T1).
 const (
 	delayBaseMS = 1_000
 	delayMaxMS  = 60_000
 
-	delayDoublesMax = 6 // more would only be cut
+	delayDoublesMax = 6 // later attempts have the longest delay
 )
 
-// source is of facts that are folded before they are appended.
+// source is the source of facts that are folded before they are appended.
 const source = "/service/" + Name
 
-// Input is what a decision rests on beside the session itself.
+// Input is what a decision depends on beside the session.
 type Input struct {
-	Now      time.Time    // the broker's
+	Now      time.Time    // by the broker's clock
 	Steps    events.Steps // of the broker's clock
-	Progress time.Time    // the last sign of life that is not in the log; a start of the service counts as one
-	Idle     bool         // an idle compaction may be asked for: the session's place among those that are due has come
+	Progress time.Time    // the last ping, which is not in the log; the start of the service counts as one
+	Idle     bool         // an idle compaction may be requested: the session has its place
 }
 
-// Decision is what compaction would do about a session now.
+// Decision is what the service has to do about a session now.
 type Decision struct {
-	Facts []events.Fact  // to append, as one commit
-	Look  time.Time      // when to look again; zero: at the next change
-	Watch bool           // the look is only to see whether a compaction has stalled: it needs no alarm that outlives the service
-	After *session.State // the session as it will be then, at the place in the log that it has now; with no facts, the session itself
-	Idle  time.Time      // since when an idle compaction is due that waits for its place; zero: none is
+	Facts []events.Fact // to append, as one commit
+	Look  time.Time     // when to decide again; zero: at the next change
+	Watch bool          // Look only serves to detect a stall: it needs no alarm that outlives the service
+	// the session after the facts, at its present place in the log; without facts, the session itself
+	After *session.State
+	Idle  time.Time // since when an idle compaction waits for its place; zero: it does not
 }
 
-// Decide looks at one session and says what its queue, its context and its last compaction call for. Deciding again on what
-// comes of it calls for nothing. It does not change the session.
+// Decide returns what has to be done about a session's queue, its context and its last compaction. After its facts are
+// appended, Decide returns nothing until Look. It does not change the session.
 //
-//	closed, compaction wanted, blocked     nothing
-//	compaction under way                   it is failed if it has stalled
+//	closed, compaction requested, blocked  nothing
+//	compaction runs                        it is failed if it has stalled
 //	turn open                              mid-stream compaction, once a turn
-//	turn asked for                         nothing, but a person's message goes before a crashed turn
-//	compaction failed, may pass            the compaction again, by its delay
-//	follow-up owed                         the turn that follows; after a failure only if it fits
+//	turn requested                         nothing, but a person's message goes before a crashed turn
+//	compaction failed, transient           the compaction again, after its delay
+//	follow-up pending                      the turn that follows; after a failure only if it fits
 //	turn overflowed                        one compaction, then the turn again
-//	retry has the say                      nothing
+//	retry decides first                    nothing
 //	queue may move                         the next message, or an on-send compaction for it
-//	idle for long enough                   an idle compaction, when its place has come
+//	idle for long enough                   an idle compaction, when it has its place
 func Decide(s *session.State, in Input) Decision {
 	d := &desk{State: s, in: in}
 	if s.Opened() && s.Closed == nil {
@@ -68,13 +69,13 @@ func Decide(s *session.State, in Input) Decision {
 	return Decision{Facts: d.facts, Look: d.look, Watch: d.watch, After: d.State, Idle: d.idleSince}
 }
 
-// desk is one decision in the making: the session as it is after the facts said so far.
+// desk is a decision under construction: the session after the facts so far.
 type desk struct {
 	*session.State
 	in    Input
 	facts []events.Fact
 	look  time.Time
-	watch bool // the look is for silence alone
+	watch bool // Look is only for a stall
 
 	idleSince time.Time
 }
@@ -90,7 +91,7 @@ func (d *desk) say(facts ...events.Fact) {
 		c.Events = append(c.Events, events.New(string(f.Kind()), source, c.Ref, d.Epoch, d.in.Now, f))
 	}
 	d.Fold(&c)
-	d.Seq = seq // ids that are derived from the place in the log stay the same however often this is decided
+	d.Seq = seq // ids derived from the place in the log are the same each time this is decided
 	d.facts = append(d.facts, facts...)
 }
 
@@ -120,13 +121,14 @@ func (d *desk) decide() {
 	}
 }
 
-// open says whether a compaction is wanted or under way.
+// open reports whether a compaction is requested or runs.
 func open(s *session.State) bool {
-	return s.Compaction != nil && (s.Compaction.State == session.CompactionRequested || s.Compaction.State == session.CompactionRunning)
+	return s.Compaction != nil &&
+		(s.Compaction.State == session.CompactionRequested || s.Compaction.State == session.CompactionRunning)
 }
 
-// listen fails a compaction that has been silent for too long, as a turn is (T18): nobody need wait for ever for who hangs in
-// it. It is tried again as any other that failed (C8); what the harness still says about this one is ignored.
+// listen fails a compaction that has been silent for too long, as a turn is (T18). It is retried like any other failed
+// one (C8); later facts of the harness about it are ignored.
 func (d *desk) listen() {
 	of, due := d.Silence(d.in.Progress, d.in.Steps)
 	switch {
@@ -135,19 +137,22 @@ func (d *desk) listen() {
 		d.lookAt(due)
 		d.watch = true
 	default:
-		d.say(events.CompactionFailed{Compaction: d.Compaction.ID, Error: events.Failure{Kind: failure.Stalled, Text: "nothing was heard of it for " + d.Policy.StallAfter().String()}})
+		d.say(events.CompactionFailed{Compaction: d.Compaction.ID,
+			Error: events.Failure{Kind: failure.Stalled,
+				Text: "nothing was heard of it for " + d.Policy.StallAfter().String()}})
 		d.decide()
 	}
 }
 
-// overtaken: what a person says after a crash goes before what the crashed turn would go on with by itself (R15).
+// overtaken lets a person's message after a crash go before the automatic continuation of the crashed turn (R15).
 func (d *desk) overtaken() bool {
 	p, l := d.Pending.Turn, d.LastTurn
-	return p.Cause == events.CauseResume && p.By == "" && l != nil && l.Outcome == session.OutcomeInterrupted && d.NewerMessage(p.Seq)
+	return p.Cause == events.CauseResume && p.By == "" && l != nil && l.Outcome == session.OutcomeInterrupted &&
+		d.NewerMessage(p.Seq)
 }
 
-// over says whether usage is at the threshold, plus so much of the limit; unknown usage, an unknown limit or a threshold of
-// 1 is never over.
+// over reports whether usage has reached the threshold plus this part of the limit; it is false for unknown usage, an
+// unknown limit or a threshold of 1.
 func over(s *session.State, more float64) bool {
 	limit, t := s.Limit(), s.Policy.CompactionThreshold
 	if s.Usage == nil || limit <= 0 || t >= 1 {
@@ -156,8 +161,8 @@ func over(s *session.State, more float64) bool {
 	return float64(s.Usage.Used) >= math.Round((t+more)*thresholdExact)/thresholdExact*float64(limit)
 }
 
-// midStream stops a turn that fills the context and has the conversation compacted, once a turn (C5). A call that runs is
-// not cut off: its turn is stopped when none does, which is before the model is called again.
+// midStream stops a turn that fills the context and requests a compaction, once a turn (C5). It does not interrupt a
+// running call: it waits until none runs, which is before the next model request.
 func (d *desk) midStream() {
 	t, l := d.Turn, d.LastCompaction
 	failedBefore := t.Cause == events.CauseFollowUp && l != nil && l.Outcome == session.OutcomeFailed
@@ -165,12 +170,13 @@ func (d *desk) midStream() {
 	case !d.Owned, t.Epoch < d.Epoch, t.Compaction != "", d.Pending.Stop != nil, failedBefore, d.calling(t.ID):
 	case over(d.State, midStreamMore) && !d.Stalled():
 		u := d.Usage
-		d.say(events.TurnStopRequested{Turn: t.ID, Actor: events.ActorCompaction, Reason: fmt.Sprintf("the context is full to %.0f %%: it is compacted, then this goes on", u.Percent)},
+		d.say(events.TurnStopRequested{Turn: t.ID, Actor: events.ActorCompaction,
+			Reason: fmt.Sprintf("the context is full to %.0f %%: it is compacted, then this goes on", u.Percent)},
 			d.request(events.CompactMidStream, events.FollowContinue, t.Message))
 	}
 }
 
-// calling says whether a call of a turn runs that would be cut off with it.
+// calling reports whether a call of a turn runs that the stop would interrupt.
 func (d *desk) calling(turn string) bool {
 	for _, c := range d.Tools {
 		if c.Turn == turn && !c.Background {
@@ -180,28 +186,29 @@ func (d *desk) calling(turn string) bool {
 	return false
 }
 
-// request is the fact that asks for a compaction.
+// request returns the fact that requests a compaction.
 func (d *desk) request(reason, followUp, message string) events.CompactionRequested {
-	f := events.CompactionRequested{Compaction: d.id("compaction", reason), Reason: reason, Limit: d.Limit(), FollowUp: followUp, Message: message}
+	f := events.CompactionRequested{Compaction: d.id("compaction", reason), Reason: reason, Limit: d.Limit(),
+		FollowUp: followUp, Message: message}
 	if d.Usage != nil {
 		f.Used = d.Usage.Used
 	}
 	return f
 }
 
-// id depends on the session's place in the log alone, so a decision made twice asks for one thing.
+// id returns an id derived from the session's place in the log, so a decision that is made twice requests one thing.
 func (d *desk) id(what, why string) string {
 	return events.DeriveID(what, d.Session, why, strconv.FormatUint(d.Seq, 10))
 }
 
-// delay is how long after the failure of this attempt, counted from 1, the next one is made.
+// delay returns the time between the failure of this attempt, counted from 1, and the next one.
 func delay(attempt int) time.Duration {
 	ms := min(delayBaseMS<<min(max(attempt, 0), delayDoublesMax), delayMaxMS)
 	return time.Duration(ms) * time.Millisecond
 }
 
-// again asks for a compaction once more that failed (C8). It says whether others have to wait: nobody does for one that
-// nothing follows.
+// again requests a failed compaction once more (C8). It reports whether others have to wait for it: a compaction
+// without a follow-up delays nothing.
 func (d *desk) again() (wait bool) {
 	l, followUp, message := d.LastCompaction, d.FollowUp(), ""
 	if due := d.in.Steps.Since(l.At, l.Seq).Add(delay(l.Failures)); due.After(d.in.Now) {
@@ -215,8 +222,9 @@ func (d *desk) again() (wait bool) {
 	return true
 }
 
-// followUp hands out what follows a compaction, exactly once: the request takes it out of what is owed. What is held waits
-// for a person's act: a message makes one more attempt at the compaction, or goes before a turn that would go on.
+// followUp hands out the follow-up of a compaction, exactly once: the request removes it from the pending ones. A held
+// follow-up waits for a person's act: a message makes one more attempt at the compaction, or goes before a turn that
+// would continue.
 func (d *desk) followUp() (wait bool) {
 	l := d.LastCompaction
 	owed := d.FollowUp()
@@ -227,21 +235,23 @@ func (d *desk) followUp() (wait bool) {
 	case d.Held():
 		d.say(d.request(l.Reason, owed, l.Message))
 	case owed == events.FollowMessage:
-		d.say(d.Naming(events.TurnRequested{Turn: d.id("turn", l.ID), Cause: events.CauseFollowUp, Message: l.Message, Compaction: l.ID}))
+		d.say(d.Naming(events.TurnRequested{Turn: d.id("turn", l.ID), Cause: events.CauseFollowUp, Message: l.Message,
+			Compaction: l.ID}))
 	default:
 		d.goOn()
 	}
 	return true
 }
 
-// goOn has the last turn go on after a compaction, as the request it was.
+// goOn continues the last turn after a compaction, with its request.
 func (d *desk) goOn() {
 	l, t := d.LastCompaction, d.LastTurn
-	d.say(d.Naming(events.TurnRequested{Turn: d.id("turn", l.ID), Cause: events.CauseFollowUp, OfTurn: t.ID, Message: t.Message,
+	d.say(d.Naming(events.TurnRequested{Turn: d.id("turn", l.ID), Cause: events.CauseFollowUp, OfTurn: t.ID,
+		Message: t.Message,
 		Options: t.Options, Compaction: l.ID}))
 }
 
-// overflow has a conversation compacted that was too long for the model, then the same turn go on (C11).
+// overflow requests a compaction of a conversation that was too long for the model, then continues the same turn (C11).
 func (d *desk) overflow() {
 	if l := d.LastCompaction; l != nil && l.Seq > d.LastTurn.Seq {
 		d.goOn()
@@ -250,7 +260,7 @@ func (d *desk) overflow() {
 	d.say(d.request(events.CompactMidStream, events.FollowContinue, d.LastTurn.Message))
 }
 
-// handOut gives the harness the oldest message, or has the conversation compacted first (C4).
+// handOut requests a turn for the oldest message, or a compaction first (C4).
 func (d *desk) handOut() {
 	if !d.QueueMoves() {
 		return
@@ -264,7 +274,7 @@ func (d *desk) handOut() {
 	d.say(d.Naming(events.TurnRequested{Turn: d.id("turn", head.ID), Cause: events.CauseMessage, Message: head.ID}))
 }
 
-// idle has a conversation compacted that nobody has used for a while (C13).
+// idle requests a compaction of an idle session (C13).
 func (d *desk) idle() {
 	why, due := idleReason(d.State, d.in)
 	switch {
@@ -290,8 +300,8 @@ const (
 	WhySuppressed = "suppressed"
 )
 
-// idleReason says why an idle compaction is not asked for, and since or from when it may be; "" if it may. When the broker's
-// clock was set since the last turn, the session counts as used then.
+// idleReason returns why an idle compaction is not requested, and since or from when it may be; "" if it may. If the
+// broker's clock was set since the last turn, the session counts as used then.
 func idleReason(s *session.State, in Input) (why string, due time.Time) {
 	l, t, u := s.LastCompaction, s.LastTurn, s.Usage
 	switch {
@@ -301,15 +311,18 @@ func idleReason(s *session.State, in Input) (why string, due time.Time) {
 		return WhyRunning, due
 	case len(s.PendingPrompts()) > 0, len(s.WaitsFor) > 0:
 		return WhyWaiting, due
-	case len(s.Queue) > 0, s.Pending.Turn != nil, s.Retry.State == session.RetryScheduled, s.Retry.State == session.RetryStarting:
+	case len(s.Queue) > 0, s.Pending.Turn != nil, s.Retry.State == session.RetryScheduled,
+		s.Retry.State == session.RetryStarting:
 		return WhyQueued, due
-	case l != nil && l.Outcome == session.OutcomeFailed && (l.Failures >= idleFailuresMax || l.ErrorKind() == failure.ModelNotFound):
+	case l != nil && l.Outcome == session.OutcomeFailed &&
+		(l.Failures >= idleFailuresMax || l.ErrorKind() == failure.ModelNotFound):
 		return WhySuppressed, due
 	case u == nil && l != nil && l.Outcome == session.OutcomeCompleted:
 		return WhyCompacted, due
 	case u == nil, u.Used <= 0:
 		return WhyNoUsage, due
-	case l != nil && l.Outcome == session.OutcomeCompleted && l.UsedBefore > 0 && float64(l.UsedLeast) >= idleGain*float64(l.UsedBefore), s.Stalled():
+	case l != nil && l.Outcome == session.OutcomeCompleted && l.UsedBefore > 0 &&
+		float64(l.UsedLeast) >= idleGain*float64(l.UsedBefore), s.Stalled():
 		return WhySuppressed, due
 	case !s.Owned, t == nil, t.Outcome != session.OutcomeCompleted:
 		return WhyWaiting, due

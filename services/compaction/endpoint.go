@@ -22,7 +22,7 @@ const (
 	racesMax      = control.RequestRacesMax // lost in a row, then the request is refused
 )
 
-// changedReply is the answer to a wish: where in the log it stands. A document with this seq or more has seen it.
+// changedReply is the reply to a request: its place in the log. A document with this seq or a greater one includes it.
 type changedReply struct {
 	Seq uint64 `json:"seq,omitempty"`
 }
@@ -36,17 +36,17 @@ func (s *Service) endpoints() []bus.Endpoint {
 	}
 }
 
-// counts only grow.
+// counts are the service's counters, which only grow.
 type counts struct{ sent, withdrawn, compacted atomic.Uint64 }
 
-// Counts are the service's counters by name.
+// Counts returns the service's counters by name.
 func (s *Service) Counts() map[string]uint64 {
 	all := s.loop.Counts()
 	all["messages_accepted"], all["messages_withdrawn"], all["compactions_by_hand"] = s.count.sent.Load(), s.count.withdrawn.Load(), s.count.compacted.Load()
 	return all
 }
 
-// need says which of the ids of a request is none.
+// need reports the missing ids of a request.
 func need(r events.Ref, ids ...[2]string) error {
 	err := r.Validate()
 	for _, id := range ids {
@@ -74,7 +74,7 @@ func (s *Service) send(ctx context.Context, body []byte) ([]byte, error) {
 	if (len(w.Content) == 0) == (w.Object == "") {
 		return nil, &events.Refusal{Code: http.StatusBadRequest, Field: "content", Message: "content or ref: want one of them"}
 	}
-	if !utf8.Valid(w.Content) { // decoding lets it pass; a harness's parser does not, and would lose all its work with it
+	if !utf8.Valid(w.Content) { // decoding accepts it; a harness's parser does not, and would lose its whole view
 		return nil, &events.Refusal{Code: http.StatusBadRequest, Field: "content", Message: "content: not UTF-8"}
 	}
 	if full, err := s.bus.NearlyFull(ctx); err != nil {
@@ -154,7 +154,7 @@ func (s *Service) check(ctx context.Context, body []byte) ([]byte, error) {
 	return json.Marshal(v)
 }
 
-// carryOut decides on a wish and appends what it comes to, as one commit, until nobody else was first.
+// carryOut decides about a request and appends the result as one commit, until no other writer was first.
 func (s *Service) carryOut(ctx context.Context, r events.Ref, by string, count *atomic.Uint64,
 	decide func(*session.State, time.Time, session.Source) (Outcome, error)) ([]byte, error) {
 	st, err := s.loop.Current(ctx, r)
@@ -195,7 +195,7 @@ func (s *Service) carryOut(ctx context.Context, r events.Ref, by string, count *
 	return nil, events.Unavailable(fmt.Sprintf("%s: somebody else wrote first %d times in a row: try again", r, racesMax))
 }
 
-// events wraps facts: what a person said comes from that person, what it calls for from this service.
+// events wraps facts: the person is the source of the request, this service of its effects.
 func (s *Service) events(st *session.State, by string, facts []events.Fact, now time.Time) []events.Event {
 	evs := make([]events.Event, len(facts))
 	for i, f := range facts {

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// refused checks that a request is refused with this code, and says so.
+// refused checks the code and a part of the text of a refusal.
 func refused(t *testing.T, err error, code int, says string) {
 	t.Helper()
 	r, ok := errors.AsType[*events.Refusal](err)
@@ -24,7 +24,7 @@ func refused(t *testing.T, err error, code int, says string) {
 	}
 }
 
-// handlers are the endpoints by their verb.
+// handlers returns the endpoints by their verb.
 func handlers(s *Service) map[string]func(context.Context, []byte) ([]byte, error) {
 	all := map[string]func(context.Context, []byte) ([]byte, error){}
 	for _, e := range s.endpoints() {
@@ -33,7 +33,7 @@ func handlers(s *Service) map[string]func(context.Context, []byte) ([]byte, erro
 	return all
 }
 
-// TestRequestsThatCannotBe: a request that is no JSON, no UTF-8, or about no session is refused by each endpoint.
+// TestRequestsThatCannotBe: each endpoint refuses a request that is not JSON, not UTF-8, or without a session.
 func TestRequestsThatCannotBe(t *testing.T) {
 	c := start(t)
 	s, _ := c.compaction(c.b, Default())
@@ -80,7 +80,7 @@ func TestWithoutAConnection(t *testing.T) {
 	}
 }
 
-// TestTheLogTakesNothing: a log that is full is a refusal that says so, and not an error of the service.
+// TestTheLogTakesNothing: a full log is a refusal with that reason, and not an error of the service.
 func TestTheLogTakesNothing(t *testing.T) {
 	server := natstest.Start(t)
 	c := newCell(t, natstest.Bus(t, server))

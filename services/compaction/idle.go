@@ -20,15 +20,15 @@ import (
 const (
 	idleClaim     = "idle-compaction"
 	idleClaimTTL  = 5 * time.Second  // how long a killed holder keeps the claim
-	idlePoll      = time.Second      // how often what is under way is looked at when nobody tells
-	idleMax       = 10 * time.Minute // one that takes longer no longer keeps others waiting
-	idleKnownMax  = 100_000          // sessions that wait for their place; the walk finds the others again
+	idlePoll      = time.Second      // interval of the checks of running compactions
+	idleMax       = 10 * time.Minute // a longer compaction no longer delays others
+	idleKnownMax  = 100_000          // sessions that wait for their place; the walk finds others again
 	idleClaimHold = idleClaimTTL / 3
-	idleForgotten = 10 // walks without a word of a session, until it is forgotten: its document is gone
+	idleForgotten = 10 // walks that have not found a session, until it is forgotten: its document is gone
 )
 
-// idlers are the idle sessions that wait for their place, as far as this process has seen, and those whose compaction is
-// under way. It is a cache: the walk finds all of them again.
+// idlers are the idle sessions that wait for their place, as far as this process has seen, and the running idle
+// compactions. It is a cache: the walk finds all of them again.
 type idlers struct {
 	s    *Service
 	news chan struct{}
@@ -42,20 +42,20 @@ type idlers struct {
 // idler is a session that is due.
 type idler struct {
 	since time.Time
-	noted time.Time // when it was looked at last, by this process's clock
+	noted time.Time // when it was last seen, by this process's clock
 }
 
-// underWay is an idle compaction that has not ended.
+// underWay is an idle compaction that runs.
 type underWay struct {
 	id    string
-	since time.Time // of this process's clock
+	since time.Time // by this process's clock
 }
 
 func newIdlers(s *Service) *idlers {
 	return &idlers{s: s, news: make(chan struct{}, 1), due: map[events.Ref]idler{}, under: map[events.Ref]underWay{}}
 }
 
-// note takes in what a look at a session came to: since when it is due, zero if it is not.
+// note records a decision about a session: since when it is due, zero if it is not.
 func (k *idlers) note(st *session.State, since time.Time) {
 	r := st.Ref()
 	k.mu.Lock()
@@ -78,7 +78,7 @@ func (k *idlers) note(st *session.State, since time.Time) {
 	}
 }
 
-// forget drops sessions that no walk has found for long. It is a cache: what is due still is noted again.
+// forget removes sessions that no walk has found for long. It is a cache: a due session is noted again.
 func (k *idlers) forget(now time.Time) {
 	most := idleForgotten * k.s.cfg.Walk
 	if now.Sub(k.swept) < most {
@@ -95,14 +95,15 @@ func (k *idlers) tell() {
 	}
 }
 
-// oldest takes the session that has been due for longest.
+// oldest removes and returns the session that has been due for longest.
 func (k *idlers) oldest() (events.Ref, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	var first events.Ref
 	found := false
 	for r, i := range k.due {
-		if !found || i.since.Before(k.due[first].since) || i.since.Equal(k.due[first].since) && r.String() < first.String() {
+		if !found || i.since.Before(k.due[first].since) ||
+			i.since.Equal(k.due[first].since) && r.String() < first.String() {
 			first, found = r, true
 		}
 	}
@@ -116,7 +117,7 @@ func (k *idlers) counts() (due, under int) {
 	return len(k.due), len(k.under)
 }
 
-// run compacts what is due, while this process holds the claim, until ctx ends.
+// run compacts due sessions while this process holds the claim, until ctx ends.
 func (k *idlers) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if due, _ := k.counts(); due == 0 {
@@ -135,7 +136,7 @@ func (k *idlers) run(ctx context.Context) error {
 	return nil
 }
 
-// wait is until something is told, or the next poll.
+// wait waits for a change or the next poll.
 func (k *idlers) wait(ctx context.Context) {
 	t := time.NewTimer(idlePoll)
 	defer t.Stop()
@@ -146,9 +147,10 @@ func (k *idlers) wait(ctx context.Context) {
 	}
 }
 
-// claim takes the cell's claim, works through what is due, and gives it back. [bus.ErrExists]: another process has it.
+// claim takes the cell's claim, compacts what is due, and releases the claim. [bus.ErrExists]: another process has it.
 func (k *idlers) claim(ctx context.Context) (err error) {
-	value, err := json.Marshal(control.Lease{ID: idleClaim, Incarnation: k.s.bus.Instance(), Exclusive: true, State: control.LeaseReady, TTLMS: idleClaimTTL.Milliseconds(), StartedAt: time.Now().UTC()})
+	value, err := json.Marshal(control.Lease{ID: idleClaim, Incarnation: k.s.bus.Instance(), Exclusive: true,
+		State: control.LeaseReady, TTLMS: idleClaimTTL.Milliseconds(), StartedAt: time.Now().UTC()})
 	if err != nil {
 		return fmt.Errorf("compaction: claim: %w", err)
 	}
@@ -172,7 +174,7 @@ func (k *idlers) claim(ctx context.Context) (err error) {
 	return errors.Join(err, lease.Release(late))
 }
 
-// work has one session after the other compacted, as many at once as may be, until none is due or under way.
+// work compacts the sessions in order, as many at once as configured, until none is due or running.
 func (k *idlers) work(ctx context.Context) error {
 	if err := k.findUnderWay(ctx); err != nil {
 		return err
@@ -194,7 +196,7 @@ func (k *idlers) work(ctx context.Context) error {
 	return nil
 }
 
-// findUnderWay: whoever had the claim before may have died with compactions under way. They count.
+// findUnderWay finds the running compactions of an earlier holder of the claim, which may have died. They count.
 func (k *idlers) findUnderWay(ctx context.Context) error {
 	under := map[events.Ref]underWay{}
 	err := k.s.bus.List(ctx, bus.State, events.SessionKeys(""), func(e bus.Entry) error {
@@ -202,7 +204,7 @@ func (k *idlers) findUnderWay(ctx context.Context) error {
 		if err == nil && open(st) && st.Compaction.Reason == events.CompactIdle && st.Owned {
 			under[st.Ref()] = underWay{id: st.Compaction.ID, since: time.Now()}
 		}
-		return nil // what cannot be read is the ledger's trouble
+		return nil // the ledger reports documents that cannot be read
 	})
 	k.mu.Lock()
 	k.under = under
@@ -210,7 +212,7 @@ func (k *idlers) findUnderWay(ctx context.Context) error {
 	return err
 }
 
-// compact asks for one session's compaction, if it is still to be.
+// compact requests one session's compaction, if it is still due.
 func (k *idlers) compact(ctx context.Context, r events.Ref) {
 	k.s.loop.Try(ctx, r, func() error {
 		st, err := k.s.loop.Load(ctx, r)
@@ -236,7 +238,7 @@ func (k *idlers) compact(ctx context.Context, r events.Ref) {
 	})
 }
 
-// look forgets what is over, or takes too long.
+// look removes compactions that ended or take too long.
 func (k *idlers) look(ctx context.Context) {
 	k.mu.Lock()
 	under := make(map[events.Ref]underWay, len(k.under))

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// TestIdlersForget: a session that waits for its place and that no walk finds any more is forgotten; one that is found again
+// TestIdlersForget: a session that waits for its place and that no walk finds is forgotten; one that is found again
 // keeps its place.
 func TestIdlersForget(t *testing.T) {
 	cfg := Default()

@@ -15,7 +15,8 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// TestBadRequests: what cannot be carried out is refused with its code, and says what was wrong; nothing is appended.
+// TestBadRequests: a request that cannot be carried out is refused with its code and the wrong field; nothing is
+// appended.
 func TestBadRequests(t *testing.T) {
 	c := start(t)
 	c.compaction(c.b, Default())
@@ -32,7 +33,7 @@ func TestBadRequests(t *testing.T) {
 		{"no session", "send", `{"harness":"h","message":"m","content":"x","by":"ada"}`, 400, "session"},
 		{"no id", "send", `{"harness":"h","session":"s","content":"x","by":"ada"}`, 400, "message"},
 		{"an id that is too long", "send", `{"harness":"h","session":"s","message":"` + strings.Repeat("m", 129) + `","content":"x","by":"ada"}`, 400, "message"},
-		{"nobody says it", "send", `{"harness":"h","session":"s","message":"m","content":"x"}`, 400, "by"},
+		{"no asker", "send", `{"harness":"h","session":"s","message":"m","content":"x"}`, 400, "by"},
 		{"nothing is said", "send", `{"harness":"h","session":"s","message":"m","by":"ada"}`, 400, "content or ref"},
 		{"null is said", "send", `{"harness":"h","session":"s","message":"m","content":null,"by":"ada"}`, 400, "content or ref"},
 		{"said twice", "send", `{"harness":"h","session":"s","message":"m","content":"x","ref":"o","by":"ada"}`, 400, "content or ref"},
@@ -43,7 +44,7 @@ func TestBadRequests(t *testing.T) {
 		{"no such session", "send", `{"harness":"h","session":"none","message":"m","content":"x","by":"ada"}`, 404, "no such session"},
 		{"no such message", "withdraw", `{"harness":"h","session":"s","message":"m","by":"ada"}`, 404, "no such message"},
 		{"no message", "withdraw", `{"harness":"h","session":"s","by":"ada"}`, 400, "message"},
-		{"nobody wants it", "compact", `{"harness":"h","session":"s"}`, 400, "by"},
+		{"no asker of a compaction", "compact", `{"harness":"h","session":"s"}`, 400, "by"},
 		{"force is no word", "compact", `{"harness":"h","session":"s","by":"ada","force":"yes"}`, 400, "force"},
 		{"negative use", "check", `{"harness":"h","session":"s","used":-1}`, 400, "used"},
 		{"use beyond numbers", "check", `{"harness":"h","session":"s","used":1e99}`, 400, "used"},
@@ -66,8 +67,8 @@ func TestBadRequests(t *testing.T) {
 	}
 }
 
-// TestByReference: content beside the log is accepted by its name; the same message again with that name is a success,
-// with another it is refused.
+// TestByReference: content that is stored as an object is accepted by its name; the same message again with that name
+// is a success, with another it is refused.
 func TestByReference(t *testing.T) {
 	c := start(t)
 	c.compaction(c.b, Default())
@@ -101,8 +102,8 @@ func code(err error) int {
 	return 0
 }
 
-// TestUsageThatCannotBe: a report with negative or absurd numbers is parked and changes nothing; one without numbers, or
-// without a model, is as none. A threshold that is out of range is refused where policies are.
+// TestUsageThatCannotBe: a report with negative or absurd numbers is parked and changes nothing; one without numbers,
+// or without a model, has no effect. A threshold out of range is refused with the policy.
 func TestUsageThatCannotBe(t *testing.T) {
 	for _, tokens := range []string{`{"input":-1}`, `{"input":1e30}`, `{"input":"many"}`, `{"cache_read":-5,"input":900}`, `"none"`} {
 		y := newScript(t)
@@ -126,7 +127,8 @@ func TestUsageThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestLimitsOfTheQueue: a session takes no more messages than its queue holds, and says so; one more fits when one is gone.
+// TestLimitsOfTheQueue: a message beyond the limit of the queue is refused with that reason; one more fits after one is
+// taken.
 func TestLimitsOfTheQueue(t *testing.T) {
 	y := newScript(t)
 	y.facts(`1 session.opened {"incarnation":"17"}`)
@@ -154,8 +156,8 @@ func TestLimitsOfTheQueue(t *testing.T) {
 	}
 }
 
-// TestNearlyFull: at nine tenths of what the log may hold no new message is taken in; one can still be taken back, and
-// what is there goes on.
+// TestNearlyFull: when the log is nine tenths full no new message is accepted; one can still be withdrawn, and existing
+// work continues.
 func TestNearlyFull(t *testing.T) {
 	const logBytes = 256 << 10
 	c := newCell(t, natstest.Bus(t, natstest.Start(t), func(cfg *bus.Config) { cfg.LogBytesMax = logBytes }))
@@ -182,8 +184,8 @@ func TestNearlyFull(t *testing.T) {
 	c.until(r, "the next message", func(s *session.State) bool { return s.Pending.Turn != nil })
 }
 
-// TestLongAfterItWasSent: a turn that has made more calls than endings are kept still has its message: who sends that again
-// is told where it stands (V10), and who would take it back that it was handed out (C18).
+// TestLongAfterItWasSent: a turn with more calls than listed endings still has its message: sending it again returns
+// its place (V10), and a withdrawal is refused as handed out (C18).
 func TestLongAfterItWasSent(t *testing.T) {
 	var calls strings.Builder
 	for i := range session.RecentMax + 1 {
@@ -213,8 +215,8 @@ func TestLongAfterItWasSent(t *testing.T) {
 	}
 }
 
-// TestWishesLoseRaces: a wish is decided again each time that somebody else wrote first; the tenth time in a row it is refused
-// with 503 and a reason, and nothing of it is appended.
+// TestWishesLoseRaces: a request is decided again each time that another writer was first; the tenth time in a row it
+// is refused with 503 and a reason, and nothing of it is appended.
 func TestWishesLoseRaces(t *testing.T) {
 	c := start(t)
 	service, _ := c.compaction(c.b, Default())

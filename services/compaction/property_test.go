@@ -16,14 +16,14 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// random is a stage on which anything may happen at any time, in any order: what is not lawful is ignored by the fold.
+// random is a stage on which every fact may be appended at any time, in any order; the fold ignores unlawful ones.
 type random struct {
 	*stage
 	rt *rapid.T
 	n  int // ids given
 }
 
-// sayings are what a harness may say.
+// sayings are facts that a harness may append.
 var sayings = []string{
 	`turn.completed {"turn":"$turn"}`,
 	`turn.failed {"turn":"$turn","error":{"kind":"server_error","text":"x"},"had_output":false}`,
@@ -43,7 +43,7 @@ var sayings = []string{
 	`session.released {}`,
 }
 
-// wished are what people may do at the ledger.
+// wished are requests of people to the ledger.
 var wished = []string{
 	`turn.stop_requested {"turn":"$turn","actor":"person","by":"ada"}`,
 	`turn.stop_requested {"turn":"$last","actor":"person","by":"ada"}`,
@@ -66,7 +66,7 @@ func (r *random) say(w events.Writer, line string) {
 	}
 }
 
-// something happens.
+// something makes one random change.
 func (r *random) something() {
 	switch rapid.IntRange(0, 15).Draw(r.rt, "what") {
 	case 0, 1:
@@ -104,7 +104,7 @@ func (r *random) something() {
 	r.round++
 }
 
-// rest lets the session come to rest: everybody works, people answer what is asked and have what waits for them go on.
+// rest brings the session to rest: all processes work, and people answer prompts and continue what waits for them.
 func (r *random) rest() {
 	r.say(events.WriterLedger, `session.configured {"policy":{"context_limit":100000},"by":"ada"}`)
 	r.scene = scene{name: "rest"}
@@ -135,7 +135,7 @@ func (r *random) rest() {
 	}
 }
 
-// history makes a random one and brings it to rest.
+// history makes a random history and brings it to rest.
 func history(rt *rapid.T) *random {
 	idle := rapid.SampledFrom([]string{"", `,"policy":{"idle_compaction_after_s":20}`, `,"policy":{"resume":"hold"}`, `,"policy":{"retry_max":1}`}).Draw(rt, "policy")
 	r := &random{stage: newStage(rt, scene{name: "random", policy: idle, used: int64(rapid.IntRange(0, 1200).Draw(rt, "used"))}, plan{}), rt: rt}
@@ -164,7 +164,7 @@ func (r *random) eachFact(see func(before *session.State, w events.Writer, f eve
 	}
 }
 
-// tell shows the history of a failure.
+// tell prints the history of a failure.
 func (r *random) tell() string {
 	var b strings.Builder
 	for seq := uint64(1); seq <= r.s.Seq; seq++ {
@@ -176,8 +176,8 @@ func (r *random) tell() string {
 	return b.String()
 }
 
-// TestMessagesAreDeliveredOnceInOrder is V10: accepted messages are each delivered or withdrawn exactly once, the oldest
-// first; only what a question was answered with overtakes.
+// TestMessagesAreDeliveredOnceInOrder is V10: accepted messages are each delivered or withdrawn exactly once, the
+// oldest first; only a message that carries an answer overtakes.
 func TestMessagesAreDeliveredOnceInOrder(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		r := history(rt)
@@ -197,7 +197,7 @@ func TestMessagesAreDeliveredOnceInOrder(t *testing.T) {
 			case events.TurnStarted:
 				p := before.Pending.Turn
 				if p == nil || p.ID != f.Turn || p.Message == "" || became[p.Message] == "delivered" && p.OfTurn != "" {
-					return // it has no message, or goes on with one
+					return // it has no message, or continues one
 				}
 				if before.Queue[0].ID != p.Message && p.Prompt == "" {
 					rt.Fatalf("message %s goes before %s:\n%s", p.Message, before.Queue[0].ID, r.tell())
@@ -213,9 +213,9 @@ func TestMessagesAreDeliveredOnceInOrder(t *testing.T) {
 	})
 }
 
-// TestOneCompactionATrigger is V11: a message has one compaction unless that failed, a turn one in mid-stream, an overflow
-// none before there is progress; each compaction is followed up at most once, and nothing else goes before what it owes.
-// While somebody is asked, or a compaction is open, none is asked for by itself (C12).
+// TestOneCompactionATrigger is V11: a message has one compaction unless that failed, a turn one in mid-stream, an
+// overflow none before there is progress; each compaction is followed up at most once, before anything else. While a
+// prompt blocks, or a compaction is open, none is requested automatically (C12).
 func TestOneCompactionATrigger(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		r := history(rt)
@@ -264,8 +264,8 @@ func TestOneCompactionATrigger(t *testing.T) {
 	})
 }
 
-// TestDecidingTwice: what is decided counts, whole, and a second look, also at the stored document, finds nothing; deciding
-// changes nothing in the session.
+// TestDecidingTwice: each decided fact counts, and a second decision, also on the stored document, returns nothing;
+// deciding does not change the session.
 func TestDecidingTwice(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		r := &random{stage: newStage(rt, scene{name: "random", used: int64(rapid.IntRange(0, 1200).Draw(rt, "used"))}, plan{}), rt: rt}

@@ -21,13 +21,13 @@ const (
 	calmRounds    = 4
 )
 
-// settle lets everybody work but people, until nobody has anything to say any more, however long one waits.
+// settle runs all processes but no person, until no process has anything to append at any later instant.
 func (r *random) settle() {
 	r.scene, r.back = scene{name: "rest"}, r.round
 	for calm := 0; calm < calmRounds; r.round++ {
 		before := r.s.Seq
 		r.Now = r.Now.Add(time.Minute)
-		for _, id := range sortedKeys(r.s.Tools) { // tools come to their end
+		for _, id := range sortedKeys(r.s.Tools) { // tools complete
 			if c := r.s.Tools[id]; r.alive && r.s.Owned && c.Epoch == r.s.Epoch && !slices.ContainsFunc(r.s.PendingPrompts(), func(p string) bool { return r.s.Prompts[p].Call == id }) {
 				r.append("", "tool.completed", `{"call":`+strconv.Quote(id)+`}`)
 			}
@@ -44,8 +44,8 @@ func (r *random) settle() {
 	}
 }
 
-// person does what people may do, as the services carry it out: an answer closes the call of who is gone and has the turn
-// go on; now, cancel and resume are retry's.
+// person performs an act of a person as the services carry it out: an answer closes the call of a dead asker and
+// continues the turn; now, cancel and resume are retry's.
 func (r *random) person() {
 	s, ref := r.s, r.s.Ref()
 	var d session.Decision
@@ -81,9 +81,9 @@ func (r *random) person() {
 	}
 }
 
-// TestNothingIsOwedAtRest is V11 and V14: whatever has happened, when nobody has anything more to say, and no instant is
-// waited for, then nothing runs, is asked for, retried or compacted but what waits for a person whom a prompt waits for; what
-// a compaction is to be followed by, and what is queued, waits for a person's act, and the document says so.
+// TestNothingIsOwedAtRest is V11 and V14: after every history, when no process has more to append and no instant is
+// waited for, nothing runs, is requested, retried or compacted, except what waits for a person because of a prompt.
+// Pending follow-ups and queued messages wait for a person's act, and the document shows it.
 func TestNothingIsOwedAtRest(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		policy := rapid.SampledFrom([]string{"", `,"policy":{"idle_compaction_after_s":20}`, `,"policy":{"resume":"hold"}`, `,"policy":{"retry_max":1}`, `,"policy":{"auto_retry":false}`}).Draw(rt, "policy")
@@ -115,7 +115,8 @@ func (r *random) mustRest() {
 	if s.BlockedBy() != "" || len(s.WaitsFor) > 0 {
 		return
 	}
-	held := s.Policy.Resume == events.ResumeHold && s.LastTurn != nil && s.LastTurn.Outcome == session.OutcomeInterrupted // R14: the phase says it
+	// R14: the phase shows it
+	held := s.Policy.Resume == events.ResumeHold && s.LastTurn != nil && s.LastTurn.Outcome == session.OutcomeInterrupted
 	switch {
 	case s.Turn != nil, s.Pending != session.Pending{}, open(s):
 		fail("somebody is to do something, and does not")

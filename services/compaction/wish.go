@@ -23,29 +23,28 @@ type SendWish struct {
 	By        string          `json:"by"`
 }
 
-// WithdrawWish takes a message back that no turn has taken. Refusals: 400, 404, 409.
+// WithdrawWish withdraws a message that no turn has taken. Refusals: 400, 404, 409.
 type WithdrawWish struct {
 	events.Ref
 	Message string `json:"message"`
 	By      string `json:"by"`
 }
 
-// CompactWish has a conversation compacted at any usage. Force supersedes what waits for a person first. Refusals: 400,
-// 404, 409.
+// CompactWish requests a compaction at any usage. Force supersedes waiting prompts first. Refusals: 400, 404, 409.
 type CompactWish struct {
 	events.Ref
 	By    string `json:"by"`
 	Force bool   `json:"force,omitempty"`
 }
 
-// CheckWish asks whether the conversation would be compacted by itself now, or with other numbers, in tokens.
+// CheckWish asks whether the conversation would be compacted automatically now, or with other numbers, in tokens.
 type CheckWish struct {
 	events.Ref
 	Used  *int64 `json:"used,omitempty"`
 	Limit *int64 `json:"limit,omitempty"`
 }
 
-// Verdict is whether the conversation would be compacted by itself, and why, or why not.
+// Verdict is whether the conversation would be compacted automatically, and the reason.
 type Verdict struct {
 	Would  bool      `json:"would"`
 	Reason string    `json:"reason"`
@@ -55,7 +54,7 @@ type Verdict struct {
 	State  string    `json:"state,omitempty"` // of the document's compaction
 }
 
-// Outcome is what a wish comes to: facts to append, or nothing because it has come true already (Seq says where).
+// Outcome is the result of a request: facts to append, or nothing because it is done already (Seq has its place).
 type Outcome struct {
 	Facts []events.Fact
 	Seq   uint64
@@ -69,9 +68,8 @@ func begin(s *session.State, now time.Time) (*desk, error) {
 	return &desk{State: s, in: Input{Now: now}}, nil
 }
 
-// Send decides on user input: it is taken into the queue, and in the same commit all follows that it calls for by itself.
-// The same message again is a success, with its place in the log; its id with other content is refused. src finds the
-// commit of a message that is known.
+// Send decides about user input: it is queued, with its effects, in the same commit. The same message again is a
+// success, with its place in the log; its id with other content is refused. src finds the commit of a known message.
 func Send(s *session.State, w SendWish, now time.Time, src session.Source) (Outcome, error) {
 	if len(w.Content) > events.ContentBytesMax {
 		return Outcome{}, events.TooLarge(fmt.Sprintf("the content takes %d bytes: store it as an object and send its ref", len(w.Content)), events.ContentBytesMax)
@@ -94,7 +92,7 @@ func Send(s *session.State, w SendWish, now time.Time, src session.Source) (Outc
 	return Outcome{Facts: d.facts}, nil
 }
 
-// known is the place in the log of a message that was sent before, 0 for one that was not.
+// known returns the place in the log of a message that was sent before, 0 for a new one.
 func known(s *session.State, w SendWish, src session.Source) (uint64, error) {
 	var seq uint64
 	stands := events.Standing{Status: "queued"}
@@ -122,7 +120,7 @@ func known(s *session.State, w SendWish, src session.Source) (uint64, error) {
 	return 0, events.Conflict("message "+w.Message+" was sent with another content: choose another id", stands)
 }
 
-// sameJSON says whether two contents say the same, however they are written.
+// sameJSON reports whether two contents are equal as JSON values.
 func sameJSON(a, b json.RawMessage) bool {
 	x, errX := plainJSON(a)
 	y, errY := plainJSON(b)
@@ -135,17 +133,17 @@ func plainJSON(raw json.RawMessage) ([]byte, error) {
 	}
 	var v any
 	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber() // a number of twenty digits is not the one beside it
+	dec.UseNumber() // numbers of twenty digits that differ in the last one are different
 	if err := dec.Decode(&v); err != nil {
 		return nil, err
 	}
 	return json.Marshal(v)
 }
 
-// inPlaceOfQuestions is what a person's message comes to that has just superseded questions whose asker is gone: their calls
-// are closed, and the turn that waited goes on with that message, unless something still blocks or holds it (P14). The agent
-// is told that it was answered in chat, so that answer comes next, before what else is in the queue. A turn that its owner
-// runs goes on by itself, and the message waits.
+// inPlaceOfQuestions handles a person's message that has just superseded questions whose asker is gone: their calls are
+// closed, and the turn that waited continues with that message, unless something still blocks or holds it (P14). The
+// agent gets this message as the answer, so it goes before the rest of the queue. A turn that its owner runs continues
+// without a request, and the message waits.
 func (d *desk) inPlaceOfQuestions(message string) bool {
 	var first *session.Prompt
 	named := ""
@@ -176,7 +174,8 @@ func (d *desk) closeCall(p *session.Prompt, why events.Failure) {
 	}
 }
 
-// Withdraw decides on taking a message back (C18). What it held up goes on in the same commit.
+// Withdraw decides about a person's withdrawal of a message (C18). Work that the message delayed continues in the same
+// commit.
 func Withdraw(s *session.State, w WithdrawWish, now time.Time) (Outcome, error) {
 	d, err := begin(s, now)
 	if err != nil {
@@ -204,9 +203,9 @@ func handedOut(message string, stands events.Standing) error {
 	return events.Conflict("message "+message+" was handed out already: stop the turn instead", stands)
 }
 
-// Compact decides on a compaction that a person wants (C16). While a turn runs it waits for that turn's end. What a
-// compaction of before still owes follows this one. A compaction that is wanted already is a success, and so is one that was
-// the last that happened: who got no answer asks again.
+// Compact decides about a compaction that a person requests (C16). While a turn runs it waits for that turn's end. A
+// pending follow-up of an earlier compaction follows this one. A compaction that is requested already is a success, and
+// so is one that was the last act: a person without a reply asks again.
 func Compact(s *session.State, w CompactWish, now time.Time) (Outcome, error) {
 	d, err := begin(s, now)
 	if err != nil {
@@ -234,8 +233,8 @@ func Compact(s *session.State, w CompactWish, now time.Time) (Outcome, error) {
 	return Outcome{Facts: d.facts}, nil
 }
 
-// supersede puts away everything that blocks. Whose asker is gone, its call is closed too, and the turn that waited goes on
-// when the compaction is over.
+// supersede closes all blocking prompts. For a prompt whose asker is gone it also closes the call, and the waiting turn
+// continues after the compaction.
 func (d *desk) supersede() {
 	for id := d.BlockedBy(); id != ""; id = d.BlockedBy() {
 		p := *d.Prompts[id]
@@ -250,15 +249,15 @@ func (d *desk) supersede() {
 	}
 }
 
-// Reasons for or against compacting by the threshold, beside those for idle sessions.
+// Reasons for or against a compaction by the threshold, in addition to those of idle sessions.
 const (
 	WhyOff     = WhyDisabled
 	WhyNoLimit = "no_limit"
 	WhyBelow   = "below_threshold"
 )
 
-// Check says whether the conversation would be compacted by itself, and changes nothing. With other numbers than its own
-// it is about the threshold alone.
+// Check reports whether the conversation would be compacted automatically, and changes nothing. With numbers that
+// differ from the session's it checks only the threshold.
 func Check(s *session.State, w CheckWish, now time.Time) (Verdict, error) {
 	if !s.Opened() {
 		return Verdict{}, events.NotFound("session", s.Ref().String())
@@ -295,7 +294,7 @@ func Check(s *session.State, w CheckWish, now time.Time) (Verdict, error) {
 	return v, nil
 }
 
-// byThreshold is what the threshold says of the next message, or of the turn that runs.
+// byThreshold returns what the threshold means for the next message, or for the running turn.
 func byThreshold(s *session.State) (would bool, reason string) {
 	reason, more := events.CompactOnSend, 0.0
 	if s.Turn != nil {

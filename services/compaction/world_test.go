@@ -45,7 +45,7 @@ func (c *cell) check(err error) {
 	}
 }
 
-// background runs something until the test ends, and waits for its end.
+// background runs a function until the test ends, and waits for its end.
 func (c *cell) background(run func(ctx context.Context) error) (stop func()) {
 	ctx, cancel := context.WithCancel(c.ctx)
 	done := make(chan struct{})
@@ -74,14 +74,14 @@ func (c *cell) compaction(b *bus.Bus, cfg Config) (s *Service, stop func()) {
 	return s, stop
 }
 
-// ask sends a wish and returns the seq of its reply.
+// ask sends a request and returns the seq of its reply.
 func (c *cell) ask(verb string, w any) (uint64, error) {
 	var reply changedReply
 	err := c.b.Request(c.ctx, Name, verb, w, &reply)
 	return reply.Seq, err
 }
 
-// harness is a harness process, as far as the log knows.
+// harness is a harness process as the log shows it.
 type harness struct {
 	*cell
 	name, incarnation string
@@ -97,7 +97,7 @@ func (c *cell) harness(name string) *harness {
 
 func (h *harness) ref(name string) events.Ref { return events.Ref{Harness: h.name, Session: name} }
 
-// say appends facts to a session as one commit, over whatever was written meanwhile.
+// say appends facts to a session as one commit, after the present last commit.
 func (h *harness) say(name string, facts ...events.Fact) {
 	h.t.Helper()
 	for range racesMax {
@@ -120,7 +120,7 @@ func (h *harness) say(name string, facts ...events.Fact) {
 	h.t.Fatal("lost too many races")
 }
 
-// state is the fold of a session's log.
+// state returns the fold of a session's log.
 func (c *cell) state(r events.Ref) *session.State {
 	c.t.Helper()
 	s := session.New(r)
@@ -140,7 +140,7 @@ func (c *cell) until(r events.Ref, what string, is func(*session.State) bool) *s
 	return s
 }
 
-// open opens a session whose first turn has completed with so many of 1,000 tokens used.
+// open opens a session whose first turn has completed with this many of 1,000 tokens used.
 func (h *harness) open(name string, used int64, policy *events.PolicyPatch) events.Ref {
 	h.t.Helper()
 	h.say(name, events.SessionOpened{Incarnation: h.incarnation, ContextLimit: 1000, Policy: policy}, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage},

@@ -12,39 +12,40 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// Limits of what is set aside.
+// Limits for sessions that are set aside.
 const (
-	asideAtOnceMax = 2 // sessions that are worked on at the same time, beside all others
+	asideAtOnceMax = 2 // sessions that are folded apart at the same time
 	asidePauseMin  = time.Second
 	asidePauseMax  = time.Minute
 	asideReasonMax = 500    // bytes of an error in a note
-	pastMax        = 10_000 // sessions remembered as folded beyond what was delivered; past it they are forgotten
-	lostInARowMax  = 3      // races lost by whole batches, until the sessions are folded one by one
-	inlineReadMax  = 2_000  // commits that are read back from the log for one batch; what needs more is set aside
-	asideFedAtOnce = 500    // facts fed before they are waited for
-	asideEndedMax  = 10_000 // prompts that have ended, whose entries are looked at again
+	pastMax        = 10_000 // sessions remembered as folded beyond the delivered commits; beyond it all are forgotten
+	lostInARowMax  = 3      // races lost by whole batches before the sessions are folded one by one
+	inlineReadMax  = 2_000  // commits that one batch reads back from the log; a session that needs more is set aside
+	asideFedAtOnce = 500    // facts that are fed before waiting for them
+	asideEndedMax  = 10_000 // ended prompts whose entries are checked again
 )
 
-// errLong says that a session needs more of the log than a batch may read.
+// errLong means that a session needs more of the log than a batch may read.
 var errLong = errors.New("ledger: too far behind its log to be folded in passing")
 
-// Aside is the note of a session that was set aside: its messages are acknowledged, and it is folded apart from all others,
-// from the log. The note is stored under [events.AsideKey] before anything is acknowledged, so that it outlives the process.
+// Aside is the note of a session that was set aside: its messages are acknowledged, and it is folded apart from the
+// others, from the log. The note is stored under [events.AsideKey] before the acknowledgement, so that it outlives the
+// process.
 type Aside struct {
 	events.Ref
 	Behind   bool      `json:"behind"` // the document is not kept up to date meanwhile
 	From     uint64    `json:"from"`   // commits from here
-	To       uint64    `json:"to"`     // to here may be owed to the feed
+	To       uint64    `json:"to"`     // up to here: the feed may lack them
 	Reason   string    `json:"reason"`
 	Since    time.Time `json:"since"`
 	Failures int       `json:"failures"` // attempts that failed since
 }
 
-// apart is what one process knows of sessions that were set aside.
+// apart is one process's list of sessions that were set aside.
 type apart struct {
 	mu   sync.Mutex
 	of   map[events.Ref]*waiting
-	past map[events.Ref]uint64 // folded so far when it came back: what is delivered up to there is done
+	past map[events.Ref]uint64 // folded up to here when it came back: later deliveries up to here are skipped
 	news chan struct{}
 }
 
@@ -53,7 +54,7 @@ type waiting struct {
 	note Aside
 	rev  uint64    // of the note
 	last uint64    // the last commit that was delivered meanwhile
-	next time.Time // when it is tried, by this process's clock
+	next time.Time // the next attempt, by this process's clock
 	busy bool
 }
 
@@ -74,7 +75,7 @@ func (a *apart) tell() {
 	}
 }
 
-// without leaves out of a batch what is folded apart.
+// without removes from a batch the sessions that are folded apart.
 func (a *apart) without(ts []*touched) []*touched {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -102,7 +103,7 @@ func (a *apart) without(ts []*touched) []*touched {
 	return left
 }
 
-// general is whether an error is not about one session: then no session can be folded.
+// general reports whether an error concerns all sessions: then no session can be folded.
 func general(ctx context.Context, err error) bool {
 	if ctx.Err() != nil {
 		return true
@@ -115,8 +116,8 @@ func general(ctx context.Context, err error) bool {
 	return false
 }
 
-// oneByOne folds the halves of a batch that failed, and their halves, until each session that fails is alone, and was set
-// aside. The error is one that is about all of them.
+// oneByOne folds the halves of a failed batch, and their halves, until each failing session is alone, and sets it
+// aside. It returns an error only if that concerns all sessions.
 func (f *folder) oneByOne(ctx context.Context, ts []*touched, why error) error {
 	if len(ts) == 1 {
 		return f.setAside(ctx, ts[0], why)
@@ -137,7 +138,7 @@ func (f *folder) oneByOne(ctx context.Context, ts []*touched, why error) error {
 	return nil
 }
 
-// setAside has a session that cannot be folded now folded apart from the others.
+// setAside folds a failing session apart from the others.
 func (f *folder) setAside(ctx context.Context, t *touched, why error) error {
 	f.cache.drop(t.ref)
 	from, to := t.commits[0].Seq, t.commits[len(t.commits)-1].Seq
@@ -146,11 +147,12 @@ func (f *folder) setAside(ctx context.Context, t *touched, why error) error {
 		return err
 	}
 	f.count.aside.Add(1)
-	f.log.Error().Str("session", t.ref.String()).Uint64("seq", from).AnErr("err", why).Msg("set aside: the others go on, and it is tried again")
+	f.log.Error().Str("session", t.ref.String()).Uint64("seq", from).AnErr("err",
+		why).Msg("set aside: the others go on, and it is tried again")
 	return nil
 }
 
-// owe stores a note, together with what the session's note says already, and has it worked on.
+// owe stores a note, merged with the stored note of the session, and schedules the work.
 func (f *folder) owe(ctx context.Context, note Aside) error {
 	now, err := f.bus.Now(ctx)
 	if err != nil {
@@ -161,7 +163,8 @@ func (f *folder) owe(ctx context.Context, note Aside) error {
 	rev := uint64(0)
 	if w := f.apart.of[note.Ref]; w != nil {
 		rev = w.rev
-		note.From, note.To, note.Behind = min(note.From, w.note.From), max(note.To, w.note.To), note.Behind || w.note.Behind
+		note.From, note.To, note.Behind = min(note.From, w.note.From), max(note.To, w.note.To), note.Behind ||
+			w.note.Behind
 		note.Since, note.Failures = w.note.Since, w.note.Failures
 	}
 	f.apart.mu.Unlock()
@@ -181,7 +184,7 @@ func (f *folder) owe(ctx context.Context, note Aside) error {
 	return nil
 }
 
-// storeNote writes a note over whatever is there.
+// storeNote stores a note over the present one.
 func (f *folder) storeNote(ctx context.Context, note Aside, rev uint64) (uint64, error) {
 	note.Reason = note.Reason[:min(len(note.Reason), asideReasonMax)]
 	body, err := json.Marshal(note)
@@ -202,7 +205,7 @@ func (f *folder) storeNote(ctx context.Context, note Aside, rev uint64) (uint64,
 	}
 }
 
-// learnAside reads what other processes have set aside: this one has become the active one.
+// learnAside reads which sessions other processes have set aside, when this process becomes the active one.
 func (f *folder) learnAside(ctx context.Context) error {
 	f.apart.clear()
 	err := f.bus.List(ctx, bus.State, events.AsideKeys(), func(e bus.Entry) error {
@@ -230,7 +233,7 @@ func (f *folder) workApart(ctx context.Context) error {
 	slots := make(chan struct{}, asideAtOnceMax)
 	for {
 		next := asidePauseMax
-		now := time.Now() // decides when to try, and nothing else
+		now := time.Now() // only schedules attempts
 		for _, w := range f.apart.due(now, &next) {
 			select {
 			case slots <- struct{}{}:
@@ -254,7 +257,7 @@ func (f *folder) workApart(ctx context.Context) error {
 	}
 }
 
-// due takes what is to be tried now, and shortens next to when the next is.
+// due removes and returns the sessions to try now, and shortens next to the next instant.
 func (a *apart) due(now time.Time, next *time.Duration) []events.Ref {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -272,7 +275,7 @@ func (a *apart) due(now time.Time, next *time.Duration) []events.Ref {
 	return due
 }
 
-// tryApart folds one session that was set aside, and has it tried again later when that fails.
+// tryApart folds one session that was set aside, and schedules another attempt if that fails.
 func (f *folder) tryApart(ctx context.Context, r events.Ref) {
 	err := f.comeBack(ctx, r)
 	if err == nil || ctx.Err() != nil {

@@ -34,7 +34,7 @@ func (w *world) operator() nats.JetStreamContext {
 	return js
 }
 
-// folded is the document that the log's fold makes.
+// folded returns the document that the fold of the log gives.
 func (w *world) folded(r events.Ref) []byte {
 	w.t.Helper()
 	commits, err := w.bus.Read(w.t.Context(), r, 0)
@@ -52,14 +52,14 @@ func (w *world) folded(r events.Ref) []byte {
 	return doc
 }
 
-// same waits until a session's document is what its log says.
+// same waits until a session's document equals the fold of its log.
 func (w *world) same(r events.Ref) {
 	w.t.Helper()
 	want := w.folded(r)
 	natstest.Until(w.t, "the document of "+r.String()+" to be what the log says", func() bool { return bytes.Equal(w.load(events.SessionKey(r)), want) })
 }
 
-// note is the note of a session that was set aside; nil for none.
+// aside returns the note of a session that was set aside; nil for none.
 func (w *world) aside(r events.Ref) *Aside {
 	w.t.Helper()
 	var note Aside
@@ -77,7 +77,7 @@ var at0 = time.Unix(0, 0)
 
 var other = events.Ref{Harness: "h1", Session: "other"}
 
-// back waits until no session is set aside by a ledger that has set aside and taken back so many.
+// back waits until no session is set aside, by a ledger that has set aside and taken back this many.
 func (w *world) back(l *Ledger, sessions uint64) {
 	w.t.Helper()
 	natstest.Until(w.t, "what was set aside to be back", func() bool { n := l.Counts(); return n["set_aside_back"] >= sessions })
@@ -86,15 +86,15 @@ func (w *world) back(l *Ledger, sessions uint64) {
 	}
 }
 
-// answered has the question of a session answered, and not delivered yet.
+// answered answers the question of a session, without a delivery.
 func (w *world) answered(r events.Ref) uint64 {
 	w.t.Helper()
 	return w.sayAs(r, events.WriterLedger, events.PersonSource("ada"),
 		events.PromptAnswered{Prompt: "p1", By: "ada", Answers: []events.Answer{{Question: "q", Selected: []string{"a"}}}})
 }
 
-// TestAWrongDocumentStopsOnlyItsSession: a document that names a wrong place in the log cannot be rendered. Its session is set
-// aside, the others of the same batch are folded, and it comes back by itself: its document is made from the log.
+// TestAWrongDocumentStopsOnlyItsSession: a document with a wrong place in the log cannot be rendered. Its session is
+// set aside, the others of the batch are folded, and it comes back automatically: its document is rebuilt from the log.
 func TestAWrongDocumentStopsOnlyItsSession(t *testing.T) {
 	w := newWorld(t)
 	w.open(ref)
@@ -125,7 +125,7 @@ func TestAWrongDocumentStopsOnlyItsSession(t *testing.T) {
 	natstest.Until(t, "it to be back", func() bool { return w.aside(ref) == nil })
 }
 
-// apart has a folder work on what it has set aside, until the test ends.
+// apart runs a folder's work on set-aside sessions until the test ends.
 func (w *world) apart(f *folder) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -138,8 +138,8 @@ func (w *world) apart(f *folder) {
 	})
 }
 
-// TestARemovedMessageStopsNobody: a commit that is needed to show what a session waits for was removed from the log. The
-// others go on, and so does its own document.
+// TestARemovedMessageStopsNobody: a commit that the harness's view needs was removed from the log. The other sessions
+// continue, and so does the session's document.
 func TestARemovedMessageStopsNobody(t *testing.T) {
 	w := newWorld(t)
 	w.open(ref)
@@ -183,8 +183,9 @@ func (w *world) tooLarge(r events.Ref) {
 	}
 }
 
-// TestSetAsideUntilTheCauseIsGone: a session whose document the broker refuses is set aside and reported; the others go on; a
-// ledger that takes over knows of it; when the cause is gone it comes back, with every fact in its document and in the feed.
+// TestSetAsideUntilTheCauseIsGone: a session whose document the broker refuses is set aside and reported; the others
+// continue; the next active ledger knows of it; without the cause it comes back, with every fact in its document and in
+// the feed.
 func TestSetAsideUntilTheCauseIsGone(t *testing.T) {
 	w := newWorld(t)
 	w.open(ref)
@@ -224,7 +225,7 @@ func TestSetAsideUntilTheCauseIsGone(t *testing.T) {
 	w.same(ref)
 }
 
-// TestAFeedThatRefuses: a session whose facts the feed refuses is set aside; when the cause is gone they are fed.
+// TestAFeedThatRefuses: a session whose facts the feed refuses is set aside; without the cause they are fed.
 func TestAFeedThatRefuses(t *testing.T) {
 	w := newWorld(t)
 	w.open(ref)
@@ -248,7 +249,8 @@ func TestAFeedThatRefuses(t *testing.T) {
 	natstest.Until(t, "it to be back", func() bool { return w.aside(ref) == nil })
 }
 
-// TestAllFail: where no session can be folded, none is set aside: the trouble is the broker's, and all is delivered again.
+// TestAllFail: if no session can be folded, none is set aside: the fault is the broker's, and all commits are delivered
+// again.
 func TestAllFail(t *testing.T) {
 	w := newWorld(t)
 	w.open(ref)
@@ -272,7 +274,7 @@ func TestAllFail(t *testing.T) {
 	}
 }
 
-// long makes a session of so many commits, and returns its last one as it is delivered.
+// long makes a session of this many commits, and returns the last one as delivered.
 func (w *world) long(r events.Ref, commits int) uint64 {
 	w.t.Helper()
 	w.say(r, events.SessionOpened{Incarnation: "1"}, events.TurnStarted{Turn: "t", Cause: events.CauseMessage})
@@ -291,8 +293,8 @@ func (w *world) long(r events.Ref, commits int) uint64 {
 	return last
 }
 
-// TestALongSessionIsReadApart: a commit of a long session that is delivered again, and one that comes behind a long gap, do not
-// have the whole session read while the others wait: it is read apart, and all that is owed to the feed is fed.
+// TestALongSessionIsReadApart: a redelivered commit of a long session, or one behind a long gap, does not make the
+// other sessions wait while the whole session is read: it is read apart, and everything is fed.
 func TestALongSessionIsReadApart(t *testing.T) {
 	w := newWorld(t)
 	last := w.long(ref, inlineReadMax+500)
@@ -365,7 +367,8 @@ func TestReadingHoldsUpNoRequest(t *testing.T) {
 	}
 }
 
-// TestPeopleWinAgainstAHarnessWithoutPause: processes of a harness that append without a pause keep no person's request out.
+// TestPeopleWinAgainstAHarnessWithoutPause: a person's request succeeds although processes of a harness append without
+// a pause.
 func TestPeopleWinAgainstAHarnessWithoutPause(t *testing.T) {
 	w := newWorld(t)
 	w.open(ref)
@@ -404,7 +407,7 @@ func TestPeopleWinAgainstAHarnessWithoutPause(t *testing.T) {
 // busyWriters append to the session at the same time.
 const busyWriters = 6
 
-// busy appends to a session until ctx ends, as soon as it knows the last commit, and waits for nothing else.
+// busy appends to a session until ctx ends, as soon as the last commit is known.
 func busy(ctx context.Context, nc *nats.Conn, c events.Cell, r events.Ref) error {
 	for i := 0; ctx.Err() == nil; i++ {
 		body, err := events.EncodeBatch([]events.Event{events.New(fmt.Sprint("busy", i), events.HarnessSource(r.Harness, "1"), r, 1, at0, events.UsageReported{Turn: "t1", Model: "m"})})
@@ -440,8 +443,8 @@ func busy(ctx context.Context, nc *nats.Conn, c events.Cell, r events.Ref) error
 	return nil
 }
 
-// TestAskingAboutLongAgoIsBounded: an answer to a prompt that the session no longer knows reads the whole log, so only a few do
-// at the same time; the others are told to ask again, and who is let in is told what stands.
+// TestAskingAboutLongAgoIsBounded: an answer to a prompt that the session no longer lists reads the whole log, so only
+// a few run at the same time; the others get 503 and may ask again, and an admitted one gets the prompt's state.
 func TestAskingAboutLongAgoIsBounded(t *testing.T) {
 	w := newWorld(t)
 	w.open(ref)

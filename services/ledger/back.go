@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// comeBack brings the document of a session that was set aside up to its log, then pays what the feed is owed, and removes
-// the note. The session is folded with the others again as soon as its document is up to date.
+// comeBack updates the document of a set-aside session from its log, then feeds what is missing in the feed, and
+// removes the note. The session is folded with the others again as soon as its document is up to date.
 func (f *folder) comeBack(ctx context.Context, r events.Ref) error {
 	for {
 		note, last, ok := f.apart.noted(r)
@@ -26,8 +26,10 @@ func (f *folder) comeBack(ctx context.Context, r events.Ref) error {
 		if !done {
 			continue
 		}
-		if err := f.bus.Delete(ctx, bus.State, events.AsideKey(r), rev); err != nil && !errors.Is(err, bus.ErrLostRace) {
-			f.log.Warn().Str("session", r.String()).AnErr("err", err).Msg("no longer set aside, but its note stands: it is looked at again at the next take-over")
+		if err := f.bus.Delete(ctx, bus.State, events.AsideKey(r), rev); err != nil &&
+			!errors.Is(err, bus.ErrLostRace) {
+			f.log.Warn().Str("session", r.String()).AnErr("err",
+				err).Msg("no longer set aside, but its note stands: it is looked at again at the next take-over")
 		}
 		f.count.back.Add(1)
 		f.log.Info().Str("session", r.String()).Uint64("seq", c.upTo).Msg("no longer set aside")
@@ -35,7 +37,7 @@ func (f *folder) comeBack(ctx context.Context, r events.Ref) error {
 	}
 }
 
-// noted is what is to be done about a session, and the last commit of it that was delivered.
+// noted returns the note of a session, and its last delivered commit.
 func (a *apart) noted(r events.Ref) (note Aside, last uint64, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -46,8 +48,7 @@ func (a *apart) noted(r events.Ref) (note Aside, last uint64, ok bool) {
 	return w.note, w.last, true
 }
 
-// finished takes a session out when all that its note says is done. It is not when more of it was noted, or delivered,
-// meanwhile.
+// finished removes a session whose note is done. It does not if more was noted, or delivered, meanwhile.
 func (a *apart) finished(r events.Ref, was Aside, last, upTo uint64) (rev uint64, done bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -68,7 +69,7 @@ func (a *apart) finished(r events.Ref, was Aside, last, upTo uint64) (rev uint64
 	return w.rev, true
 }
 
-// passed notes that all of a session up to a commit is folded and fed: it need not be done when it is delivered.
+// passed records that a session is folded and fed up to a commit: later deliveries are skipped.
 func (a *apart) passed(r events.Ref, upTo uint64) {
 	if len(a.past) >= pastMax {
 		clear(a.past)
@@ -76,7 +77,7 @@ func (a *apart) passed(r events.Ref, upTo uint64) {
 	a.past[r] = upTo
 }
 
-// upToDate has a session folded with the others again, if nothing was delivered that it has not folded.
+// upToDate folds a session with the others again, if every delivered commit is folded.
 func (a *apart) upToDate(r events.Ref, upTo uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -99,8 +100,8 @@ type catcher struct {
 	ended []string // prompts
 }
 
-// run folds what the document lacks. What the document has is folded again only where the feed may be owed it; and where an
-// attempt has failed, since the document itself may be what is wrong: it is a cache.
+// run folds the commits that the document lacks. It folds earlier ones again only if the feed may lack them, or after a
+// failed attempt, because the document itself may be wrong: it is a cache.
 func (c *catcher) run(ctx context.Context) error {
 	doc, rev, err := loadDoc(ctx, c.f.bus, c.note.Ref)
 	if err != nil {
@@ -125,7 +126,7 @@ func (c *catcher) run(ctx context.Context) error {
 	return c.payDebt(ctx, min(floor, c.note.To))
 }
 
-// forward folds what the document lacks, and stores it.
+// forward folds the commits that the document lacks, and stores it.
 func (c *catcher) forward(ctx context.Context) error {
 	err := c.f.bus.Each(ctx, c.note.Ref, c.st.Seq+1, func(m events.Commit) error { return c.take(ctx, &m, true) })
 	if err != nil {
@@ -134,10 +135,10 @@ func (c *catcher) forward(ctx context.Context) error {
 	return c.store(ctx)
 }
 
-// errPaid ends a reading when all that is owed was read.
+// errPaid ends a reading after everything that the feed lacked was read.
 var errPaid = errors.New("ledger: paid")
 
-// payDebt folds the log from its start to a commit, and feeds again what it gave from the note's first commit on.
+// payDebt folds the log from its start to a commit, and feeds the facts from the note's first commit on again.
 func (c *catcher) payDebt(ctx context.Context, to uint64) error {
 	c.st = session.New(c.note.Ref)
 	err := c.f.bus.Each(ctx, c.note.Ref, 0, func(m events.Commit) error {
@@ -159,8 +160,8 @@ func (c *catcher) payDebt(ctx context.Context, to uint64) error {
 	return c.storeWith(ctx, nil)
 }
 
-// fromStart makes the document from the log alone. Where the log lacks what the document has folded, the document stands, and
-// is folded on: it may be the last copy.
+// fromStart rebuilds the document from the log alone. If the log lacks commits that the document has folded, the
+// document is kept and folded on: it may be the last copy.
 func (c *catcher) fromStart(ctx context.Context, doc *session.State) error {
 	whole, reached := true, doc.Seq == 0
 	err := c.f.bus.Each(ctx, c.note.Ref, 0, func(m events.Commit) error {
@@ -172,21 +173,22 @@ func (c *catcher) fromStart(ctx context.Context, doc *session.State) error {
 		return err
 	}
 	switch {
-	case !reached && c.f.mend != nil: // the next attempt finds what that came to
+	case !reached && c.f.mend != nil: // the next attempt reads the result
 		if _, err := c.f.mend(ctx, c.note.Ref); err != nil {
 			return err
 		}
 		fallthrough
 	case !reached:
-		return fmt.Errorf("ledger: %s: the log lacks commits that the document has folded: `holdfast doctor` says more", c.note.Ref)
-	case !whole && doc.Seq > 0: // what is missing can be left out of a view
+		return fmt.Errorf("ledger: %s: the log lacks commits that the document has folded: `holdfast doctor` says more",
+			c.note.Ref)
+	case !whole && doc.Seq > 0: // the missing part can be left out of a view
 		c.st = doc
 		return c.forward(ctx)
 	}
 	return c.store(ctx)
 }
 
-// take folds one commit, and feeds and parks what it gives if that is owed.
+// take folds one commit, and feeds and parks its facts if they are owed.
 func (c *catcher) take(ctx context.Context, m *events.Commit, owed bool) error {
 	res := c.st.Fold(m)
 	if !res.Folded || !owed {
@@ -207,7 +209,7 @@ func (c *catcher) take(ctx context.Context, m *events.Commit, owed bool) error {
 	return c.flush(ctx)
 }
 
-// flush feeds what is owed, and waits until it is stored.
+// flush feeds the facts, and waits until they are stored.
 func (c *catcher) flush(ctx context.Context) error {
 	fed := c.feed
 	c.feed, c.facts = nil, 0
@@ -217,7 +219,7 @@ func (c *catcher) flush(ctx context.Context) error {
 	return nil
 }
 
-// store stores the document, and all of its views, after what it gives to the feed: nothing of it is delivered again.
+// store stores the document and all of its views after the feed: nothing is delivered again.
 func (c *catcher) store(ctx context.Context) error {
 	c.upTo = c.st.Seq
 	if err := c.flush(ctx); err != nil || c.st.Seq == 0 {
@@ -236,7 +238,8 @@ func (c *catcher) storeWith(ctx context.Context, value []byte) error {
 	if err != nil {
 		return err
 	}
-	if _, err := c.f.bus.StoreDocs(ctx, []bus.Doc{{Key: events.SessionKey(c.note.Ref), Value: value, Rev: c.rev, Views: views}}); err != nil {
+	if _, err := c.f.bus.StoreDocs(ctx,
+		[]bus.Doc{{Key: events.SessionKey(c.note.Ref), Value: value, Rev: c.rev, Views: views}}); err != nil {
 		return fmt.Errorf("ledger: document: %w", err)
 	}
 	return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// BenchmarkBatch folds one commit of each of 500 sessions at a time, everything stored: what the active ledger does.
+// BenchmarkBatch folds one commit of each of 500 sessions at a time and stores everything, as the active ledger does.
 func BenchmarkBatch(b *testing.B) {
 	const sessions = 500
 	conn := natstest.Bus(b, natstest.Start(b))
@@ -52,18 +52,21 @@ func fact(round int) events.Fact {
 	case round == 1:
 		return events.TurnStarted{Turn: "turn_1", Cause: events.CauseMessage}
 	case round%2 == 0:
-		return events.ToolStarted{Call: call, Turn: "turn_1", Name: "bash", Title: "go test ./...", Input: []byte(`{"command":"go test ./..."}`)}
+		return events.ToolStarted{Call: call, Turn: "turn_1", Name: "bash", Title: "go test ./...",
+			Input: []byte(`{"command":"go test ./..."}`)}
 	default:
-		return events.ToolCompleted{Call: fmt.Sprintf("call_%024d", (round-1)/2), Output: []byte(`{"exit":0,"text":"ok"}`)}
+		return events.ToolCompleted{Call: fmt.Sprintf("call_%024d", (round-1)/2),
+			Output: []byte(`{"exit":0,"text":"ok"}`)}
 	}
 }
 
 func message(b *testing.B, conn *bus.Bus, r events.Ref, seq, guard uint64, f events.Fact) bus.Message {
 	b.Helper()
-	return framed(b, conn, r, seq, guard, []events.Event{events.New(conn.NewID(), events.HarnessSource(r.Harness, "1"), r, 1, time.Unix(0, 0), f)})
+	return framed(b, conn, r, seq, guard,
+		[]events.Event{events.New(conn.NewID(), events.HarnessSource(r.Harness, "1"), r, 1, time.Unix(0, 0), f)})
 }
 
-// framed is a commit as it is delivered.
+// framed returns a commit as it is delivered.
 func framed(b *testing.B, conn *bus.Bus, r events.Ref, seq, guard uint64, evs []events.Event) bus.Message {
 	b.Helper()
 	body, err := events.EncodeBatch(evs)
@@ -71,11 +74,13 @@ func framed(b *testing.B, conn *bus.Bus, r events.Ref, seq, guard uint64, evs []
 		b.Fatal(err)
 	}
 	cell := conn.Cell()
-	return bus.Message{Subject: cell.LogSubject(r, events.WriterHarness), Seq: seq, At: time.Unix(0, int64(seq)).UTC(), Body: body, Header: map[string][]string{
-		"Nats-Expected-Last-Subject-Sequence": {fmt.Sprint(guard)}, "Nats-Expected-Last-Subject-Sequence-Subject": {cell.LogGuard(r)}}}
+	return bus.Message{Subject: cell.LogSubject(r, events.WriterHarness), Seq: seq, At: time.Unix(0, int64(seq)).UTC(),
+		Body: body, Header: map[string][]string{
+			"Nats-Expected-Last-Subject-Sequence":         {fmt.Sprint(guard)},
+			"Nats-Expected-Last-Subject-Sequence-Subject": {cell.LogGuard(r)}}}
 }
 
-// BenchmarkManyOpenCalls folds one commit of a session that has as many open calls as it may, everything stored.
+// BenchmarkManyOpenCalls folds one commit of a session with the greatest number of open calls, and stores everything.
 func BenchmarkManyOpenCalls(b *testing.B) {
 	conn := natstest.Bus(b, natstest.Start(b))
 	f := newFolder(conn, Default(), zerolog.Nop())
@@ -89,9 +94,11 @@ func BenchmarkManyOpenCalls(b *testing.B) {
 		}
 		return framed(b, conn, r, seq, seq-1, evs)
 	}
-	begin := []events.Fact{events.SessionOpened{Incarnation: "1"}, events.TurnStarted{Turn: "t", Cause: events.CauseMessage}}
+	begin := []events.Fact{events.SessionOpened{Incarnation: "1"},
+		events.TurnStarted{Turn: "t", Cause: events.CauseMessage}}
 	for i := range 999 {
-		begin = append(begin, events.ToolStarted{Call: fmt.Sprintf("call_%024d", i), Turn: "t", Name: "bash", Title: "go test ./..."})
+		begin = append(begin, events.ToolStarted{Call: fmt.Sprintf("call_%024d", i), Turn: "t", Name: "bash",
+			Title: "go test ./..."})
 	}
 	fold := func(m bus.Message) {
 		if _, err := f.Batch(context.Background(), []bus.Message{m}); err != nil {

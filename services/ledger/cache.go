@@ -9,19 +9,18 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// cached is a session's state as it was stored, with the revision of its document.
+// cached is a session's stored state, with the revision of its document.
 type cached struct {
 	state *session.State
 	rev   uint64
 	bytes int // of the document
 }
 
-// cachedBytesMax bounds the documents whose states are kept; a state takes a few times as much.
+// cachedBytesMax limits the documents whose states are cached, in bytes; a state takes a few times as much.
 const cachedBytesMax = 128 << 20
 
-// cache keeps the sessions that were touched last, in two generations: when the young one is full it becomes the old one,
-// and what was not asked for meanwhile is forgotten. The folder alone changes it and the states in it, under mu; requests
-// take copies.
+// cache has the last used sessions, in two generations: a full young one becomes the old one, and sessions that were
+// not used meanwhile are dropped. Only the folder changes it and the states in it, under mu; requests take copies.
 type cache struct {
 	mu         sync.RWMutex
 	young, old map[events.Ref]cached
@@ -42,7 +41,7 @@ func (c *cache) clear() {
 	c.young, c.old, c.bytes = map[events.Ref]cached{}, map[events.Ref]cached{}, 0
 }
 
-// get is for the folder: nobody else changes anything.
+// get is for the folder, which is the only writer.
 func (c *cache) get(r events.Ref) (cached, bool) {
 	if e, ok := c.young[r]; ok {
 		return e, true
@@ -51,7 +50,8 @@ func (c *cache) get(r events.Ref) (cached, bool) {
 	return e, ok
 }
 
-// copy is a session's state as it was folded last, nil if it is not here. It may be ahead of the document, never of the log.
+// copy returns a copy of a session's last folded state, nil if it is not cached. It may be newer than the document,
+// never newer than the log.
 func (c *cache) copy(r events.Ref) *session.State {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -80,14 +80,15 @@ func (c *cache) drop(r events.Ref) {
 	delete(c.old, r)
 }
 
-// Limits of what is kept of the log's end.
+// Limits of the cached end of the log.
 const (
 	tailCommitsMax = 16_384
 	tailBytesMax   = 16 << 20
 )
 
-// tail keeps the newest commits of the log, as they come, so that they need not be read when somebody asks. What is not in
-// it may be in the log: whoever decides by it stores under a guard, or asks the leader before he tells anybody.
+// tail caches the newest commits of the log as they arrive, so that requests need not read them. A commit that is not
+// in it may be in the log: a decision that uses the tail is stored under a guard, or asks the log's leader before it
+// replies.
 type tail struct {
 	mu    sync.Mutex
 	parse func(bus.Message) events.Commit
@@ -98,7 +99,7 @@ type tail struct {
 	byRef map[events.Ref][]*kept // each in order
 }
 
-// kept is one commit, read when it is first asked for.
+// kept is one commit, decoded at first use.
 type kept struct {
 	ref    events.Ref
 	msg    bus.Message
@@ -109,7 +110,7 @@ func newTail(parse func(bus.Message) events.Commit, bytesMax int) *tail {
 	return &tail{parse: parse, max: bytesMax, bySeq: map[uint64]*kept{}, byRef: map[events.Ref][]*kept{}}
 }
 
-// clear forgets all: the broker was away, and the log may have lost what is here.
+// clear drops everything: the broker was away, and the log may have lost commits.
 func (t *tail) clear() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -118,7 +119,7 @@ func (t *tail) clear() {
 	clear(t.byRef)
 }
 
-// take keeps the log's next commit, and forgets the oldest for it.
+// take adds the log's next commit, and drops the oldest ones.
 func (t *tail) take(r events.Ref, m bus.Message) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -135,7 +136,7 @@ func (t *tail) take(r events.Ref, m bus.Message) {
 	}
 }
 
-// commit is one commit, nil if it is not here.
+// commit returns one commit, nil if it is not cached.
 func (t *tail) commit(seq uint64) *events.Commit {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -153,7 +154,7 @@ func (t *tail) read(k *kept) *events.Commit {
 	return k.commit
 }
 
-// after is what is here of a session beyond seq. gap: something is missing between the two, which the guards tell.
+// after returns the cached commits of a session after seq. gap: the guards show that some are missing between.
 func (t *tail) after(r events.Ref, seq uint64) (cs []events.Commit, gap bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -170,7 +171,7 @@ func (t *tail) after(r events.Ref, seq uint64) (cs []events.Commit, gap bool) {
 	return cs, false
 }
 
-// loadsMax is how many documents are read at the same time.
+// loadsMax is how many documents are read concurrently.
 const loadsMax = 64
 
 // each calls fn for all items, at most limit at a time, and returns the first error after all have ended.

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// shown is what an entry of a view says, as far as the document alone can tell whether it is right.
+// shown has the fields of a view's entry that the document can confirm.
 type shown struct {
 	Harness string         `json:"harness"`
 	Session string         `json:"session"`
@@ -21,15 +21,15 @@ type shown struct {
 	Status  session.Status `json:"status"`
 	Epoch   uint64         `json:"epoch"`
 	Owned   bool           `json:"owned"`
-	// When it was settled, and when the harness took it: it is shown for a while from the later one on.
+	// When it was settled, and when the harness took it: the entry expires some time after the later one.
 	ClosedAt    time.Time `json:"closed_at"`
 	DeliveredAt time.Time `json:"delivered_at"`
 
 	rev uint64 // of the entry
 }
 
-// compareViews compares views with documents at the start, because no process may become active for long, and after each
-// take-over by this process.
+// compareViews compares views with documents in the background, at the start and after each take-over by this process:
+// a take-over itself must be short.
 func (l *Ledger) compareViews(ctx context.Context) error {
 	return onTakeOver(ctx, l.fold.tookOver, l.compareOnce)
 }
@@ -41,20 +41,20 @@ func (l *Ledger) compareOnce(ctx context.Context) {
 	case err != nil:
 		l.log.Warn().AnErr("err", err).Msg("views were not compared with documents: `holdfast rebuild` does the same")
 	case n > 0:
-		l.log.Warn().Msgf("views of %d sessions were not what their documents say: made anew", n)
+		l.log.Warn().Msgf("views of %d sessions differed from their documents: rebuilt", n)
 	}
 }
 
-// compare finds the sessions whose views are not what their document says, which no crash of a ledger brings about but
-// that of a rebuild or another client's write can, and makes them again. Entries that no document stands for are removed. It
-// returns how many sessions there were. What changes meanwhile may be found wrong, and is then written as it is.
+// compare finds sessions whose views differ from their documents, and renders them again. A crash of a ledger does not
+// cause this, but a crash of a rebuild, or another client's write, does. Entries without a document are removed. It
+// returns the number of sessions. An entry that changes meanwhile may be found wrong, and is then written unchanged.
 func (l *Ledger) compare(ctx context.Context) (int, error) {
 	have := map[events.Ref]map[string]shown{}
 	for _, filter := range []string{events.BlockerKeys("", ""), events.WorkKeys("")} {
 		err := l.bus.List(ctx, bus.State, filter, func(e bus.Entry) error {
 			r, err := events.ParseViewKey(e.Key)
 			if err != nil {
-				return nil // of no view
+				return nil // not an entry of a view
 			}
 			v := shown{rev: e.Rev}
 			if json.Unmarshal(e.Value, &v) != nil || v.Harness != r.Harness || v.Session != r.Session {
@@ -81,8 +81,9 @@ func (l *Ledger) compare(ctx context.Context) (int, error) {
 		if err == nil && have[r] != nil {
 			documents[r] = true
 		}
-		if err != nil || have[r] == nil && !bytes.Contains(e.Value, []byte(`"prompts":`)) && !bytes.Contains(e.Value, []byte(`"pending":`)) {
-			return nil // nearly all: nothing is shown of them, nor should it be
+		if err != nil || have[r] == nil && !bytes.Contains(e.Value, []byte(`"prompts":`)) &&
+			!bytes.Contains(e.Value, []byte(`"pending":`)) {
+			return nil // nearly all: they have no entries and need none
 		}
 		st, err := session.Decode(e.Value)
 		if err == nil && st.Ref() == r && !agree(st, have[r], l.cfg.ClosedFor, now) {
@@ -106,12 +107,13 @@ func (l *Ledger) compare(ctx context.Context) (int, error) {
 	})
 }
 
-// unreadable is the status of an entry that says nothing of its session.
+// unreadable is the status of an entry that cannot be decoded.
 const unreadable session.Status = "unreadable"
 
-// removeOrphans removes the entries of sessions that have no document and no log: nothing else ever would. It returns how
-// many sessions there were. Of a session with a log the survey makes the document, and the views with it.
-func (l *Ledger) removeOrphans(ctx context.Context, have map[events.Ref]map[string]shown, documents map[events.Ref]bool) (int, error) {
+// removeOrphans removes the entries of sessions without a document and without a log: nothing else would. It returns
+// the number of sessions. For a session with a log the survey makes the document, and with it the views.
+func (l *Ledger) removeOrphans(ctx context.Context, have map[events.Ref]map[string]shown,
+	documents map[events.Ref]bool) (int, error) {
 	n := 0
 	for r, entries := range have {
 		if documents[r] {
@@ -140,7 +142,7 @@ func (l *Ledger) removeOrphans(ctx context.Context, have map[events.Ref]map[stri
 	return n, nil
 }
 
-// agree says whether a session's entries can be what its document says. What was settled may have expired.
+// agree reports whether a session's entries can be the views of its document. Settled entries may have expired.
 func agree(st *session.State, have map[string]shown, closedFor time.Duration, now time.Time) bool {
 	w, working := have[events.WorkKey(st.Ref())]
 	if working != st.HasWork() || working && (w.Epoch != st.Epoch || w.Owned != st.Owned) {
@@ -156,14 +158,15 @@ func agree(st *session.State, have map[string]shown, closedFor time.Duration, no
 		}
 	}
 	for _, v := range have {
-		if v.Status == unreadable || v.Status == session.Awaiting && st.Prompts[v.Prompt] == nil || v.overdue(closedFor, now) {
+		if v.Status == unreadable || v.Status == session.Awaiting && st.Prompts[v.Prompt] == nil ||
+			v.overdue(closedFor, now) {
 			return false
 		}
 	}
 	return true
 }
 
-// overdue is whether an entry of the people's view should have expired.
+// overdue reports whether an entry of the people's view should have expired.
 func (v *shown) overdue(closedFor time.Duration, now time.Time) bool {
 	since := v.ClosedAt
 	if v.DeliveredAt.After(since) {

@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// TestWhoTakesOverComparesViewsWithDocuments: entries that got lost or are wrong while no ledger ran are as the documents
-// say once one runs; those that are right are left alone.
+// TestWhoTakesOverComparesViewsWithDocuments: entries that were lost or damaged while no ledger ran are restored when
+// one starts; correct ones are not written.
 func TestWhoTakesOverComparesViewsWithDocuments(t *testing.T) {
 	w := newWorld(t)
 	other, asked := events.Ref{Harness: "h1", Session: "s2"}, events.Ref{Harness: "h1", Session: "s3"}
@@ -26,18 +26,22 @@ func TestWhoTakesOverComparesViewsWithDocuments(t *testing.T) {
 		before.open(other)
 		before.open(asked)
 		before.say(other, events.TurnCompleted{Turn: "t1"})
-		before.sayAs(asked, events.WriterLedger, events.PersonSource("ada"), events.PromptDismissed{Prompt: "p1", By: "ada"},
+		before.sayAs(asked, events.WriterLedger, events.PersonSource("ada"),
+			events.PromptDismissed{Prompt: "p1", By: "ada"},
 			events.TurnStopRequested{Turn: "t1", Actor: events.ActorPerson, By: "ada"})
 		st := before.document(other, w.seq[other])
 		before.blocker(st, "p1", session.Withdrawn)
 		before.blocker(before.document(ref, w.seq[ref]), "p1", session.Awaiting)
-		before.await(events.WorkKey(asked), func(e bus.Entry) bool { return strings.Contains(string(e.Value), `"stop"`) })
+		before.await(events.WorkKey(asked), func(e bus.Entry) bool {
+			return strings.Contains(string(e.Value), `"stop"`)
+		})
 	})
 	doc, rev, err := loadDoc(t.Context(), w.bus, other)
 	if err != nil {
 		t.Fatal(err)
 	}
-	bogus, err := json.Marshal(session.Blocker{Harness: "h1", Session: "s2", Root: "s2", Prompt: "p1", Status: session.Awaiting})
+	bogus, err := json.Marshal(session.Blocker{Harness: "h1", Session: "s2", Root: "s2", Prompt: "p1",
+		Status: session.Awaiting})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +55,8 @@ func TestWhoTakesOverComparesViewsWithDocuments(t *testing.T) {
 	}
 	for _, v := range []bus.View{
 		{Key: doc.BlockerKey("p1"), Value: bogus, GuardKey: events.SessionKey(other), GuardRev: rev},
-		{Key: events.WorkKey(other), Value: []byte(`{"harness":"h1","session":"s2","epoch":1,"owned":true}`), GuardKey: events.SessionKey(other), GuardRev: rev},
+		{Key: events.WorkKey(other), Value: []byte(`{"harness":"h1","session":"s2","epoch":1,"owned":true}`),
+			GuardKey: events.SessionKey(other), GuardRev: rev},
 		{Key: lost.BlockerKey("p1"), GuardKey: events.SessionKey(ref), GuardRev: lostRev},
 		{Key: stop.BlockerKey("p1"), GuardKey: events.SessionKey(asked), GuardRev: stopRev},
 		{Key: events.WorkKey(asked), GuardKey: events.SessionKey(asked), GuardRev: stopRev},
@@ -86,7 +91,7 @@ func TestWhatWasSettledMayHaveExpired(t *testing.T) {
 	}
 }
 
-// TestAgree: what entries of a session cannot be, by its document.
+// TestAgree lists entries that contradict the document.
 func TestAgree(t *testing.T) {
 	st := session.New(ref)
 	st.Epoch, st.Owned = 2, true
@@ -98,15 +103,21 @@ func TestAgree(t *testing.T) {
 		have map[string]shown
 		want bool
 	}{
-		"as it says":               {map[string]shown{blocker: waits, work: {Epoch: 2, Owned: true}}, true},
-		"work is missing":          {map[string]shown{blocker: waits}, false},
-		"work of another epoch":    {map[string]shown{blocker: waits, work: {Epoch: 1, Owned: true}}, false},
-		"work of nobody":           {map[string]shown{blocker: waits, work: {Epoch: 2}}, false},
-		"a prompt is missing":      {map[string]shown{work: {Epoch: 2, Owned: true}}, false},
-		"a prompt is settled":      {map[string]shown{blocker: {Prompt: "p", Status: session.Answered, Owned: true}, work: {Epoch: 2, Owned: true}}, false},
-		"a prompt of nobody":       {map[string]shown{blocker: {Prompt: "p", Status: session.Awaiting}, work: {Epoch: 2, Owned: true}}, false},
-		"another prompt waits":     {map[string]shown{blocker: waits, st.BlockerKey("q"): {Prompt: "q", Status: session.Awaiting, Owned: true}, work: {Epoch: 2, Owned: true}}, false},
-		"another prompt is closed": {map[string]shown{blocker: waits, st.BlockerKey("q"): {Prompt: "q", Status: session.Answered, Owned: true}, work: {Epoch: 2, Owned: true}}, true},
+		"as it says":             {map[string]shown{blocker: waits, work: {Epoch: 2, Owned: true}}, true},
+		"work is missing":        {map[string]shown{blocker: waits}, false},
+		"work of another epoch":  {map[string]shown{blocker: waits, work: {Epoch: 1, Owned: true}}, false},
+		"work without a session": {map[string]shown{blocker: waits, work: {Epoch: 2}}, false},
+		"a prompt is missing":    {map[string]shown{work: {Epoch: 2, Owned: true}}, false},
+		"a prompt is settled": {map[string]shown{blocker: {Prompt: "p", Status: session.Answered, Owned: true},
+			work: {Epoch: 2, Owned: true}}, false},
+		"a prompt of no session": {map[string]shown{blocker: {Prompt: "p", Status: session.Awaiting},
+			work: {Epoch: 2, Owned: true}}, false},
+		"another prompt waits": {map[string]shown{blocker: waits,
+			st.BlockerKey("q"): {Prompt: "q", Status: session.Awaiting, Owned: true}, work: {Epoch: 2, Owned: true}},
+			false},
+		"another prompt is closed": {map[string]shown{blocker: waits,
+			st.BlockerKey("q"): {Prompt: "q", Status: session.Answered, Owned: true}, work: {Epoch: 2, Owned: true}},
+			true},
 	} {
 		if got := agree(st, x.have, time.Minute, time.Unix(1000, 0)); got != x.want {
 			t.Errorf("%s: %v", name, got)
@@ -114,6 +125,6 @@ func TestAgree(t *testing.T) {
 	}
 	st.Pending.Stop = nil
 	if agree(st, map[string]shown{blocker: waits, work: {Epoch: 2, Owned: true}}, time.Minute, time.Unix(1000, 0)) {
-		t.Error("work that there is none of is not noticed")
+		t.Error("a superfluous work entry is not noticed")
 	}
 }

@@ -2,16 +2,17 @@ package ledger
 
 import "sync/atomic"
 
-// counts say what a ledger did since its start. They only grow.
+// counts are a ledger's counters since its start.
 type counts struct {
 	batches, failed, takeovers, commits, documents, facts, parked, parkFailed, mended, aside, back atomic.Uint64
 }
 
-// Counts are the ledger's counters by name.
+// Counts returns the ledger's counters by name.
 func (l *Ledger) Counts() map[string]uint64 {
 	n := &l.fold.count
 	return map[string]uint64{
-		"batches": n.batches.Load(), "batches_failed": n.failed.Load(), "takeovers": n.takeovers.Load(), "commits": n.commits.Load(),
+		"batches": n.batches.Load(), "batches_failed": n.failed.Load(), "takeovers": n.takeovers.Load(),
+		"commits":   n.commits.Load(),
 		"documents": n.documents.Load(), "facts_fed": n.facts.Load(), "parked": n.parked.Load(),
 		"park_failed": n.parkFailed.Load(), "set_aside": n.aside.Load(), "set_aside_back": n.back.Load(),
 		"documents_mended": n.mended.Load(),
@@ -19,7 +20,7 @@ func (l *Ledger) Counts() map[string]uint64 {
 	}
 }
 
-// stored counts a batch of which everything is stored.
+// stored counts a batch after everything of it is stored.
 func (n *counts) stored(commits int, ts []*touched, strays int) {
 	n.batches.Add(1)
 	n.commits.Add(uint64(commits))

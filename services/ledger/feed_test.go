@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// stored are the messages of a stream, as any client reads them.
+// stored returns the messages of a stream, as any client reads them.
 func stored(t *testing.T, url, stream string) []*jetstream.RawStreamMsg {
 	t.Helper()
 	nc, err := nats.Connect(url)
@@ -46,15 +46,15 @@ func stored(t *testing.T, url, stream string) []*jetstream.RawStreamMsg {
 
 func fed(t *testing.T, url string) []string {
 	t.Helper()
-	var told []string
+	var fed []string
 	for _, m := range stored(t, url, "HF_FEED") {
-		told = append(told, strings.TrimPrefix(m.Subject, "hf.feed.")+" "+m.Header.Get("Hf-Seq"))
+		fed = append(fed, strings.TrimPrefix(m.Subject, "hf.feed.")+" "+m.Header.Get("Hf-Seq"))
 	}
-	return told
+	return fed
 }
 
-// TestFeed: whoever folds owes the feed every fact that counted, also of commits that were folded by one who died before
-// it was written; of no other commit is it written again.
+// TestFeed: the active ledger feeds every counted fact, also of commits that a predecessor folded and did not feed
+// before it died; facts of other commits are not fed again.
 func TestFeed(t *testing.T) {
 	server := natstest.Start(t)
 	w := &world{t: t, bus: natstest.Bus(t, server), seq: map[events.Ref]uint64{}}
@@ -64,7 +64,7 @@ func TestFeed(t *testing.T) {
 	w.say(ref, events.TurnCompleted{Turn: "t1"})
 	ms := w.delivered(4)
 	st := session.New(ref)
-	for i := range 3 { // as the one before did
+	for i := range 3 { // as the predecessor did
 		c := w.bus.Decode(ms[i])
 		st.Fold(&c)
 	}
@@ -82,13 +82,14 @@ func TestFeed(t *testing.T) {
 	}
 }
 
-// TestParked: what cannot be read is kept where an operator sees it, each as it came, and why.
+// TestParked: unreadable input is stored for an operator, each item unchanged, with the reason.
 func TestParked(t *testing.T) {
 	server := natstest.Start(t)
 	w := &world{t: t, bus: natstest.Bus(t, server), seq: map[events.Ref]uint64{}}
 	w.say(ref, events.SessionOpened{Incarnation: "1"})
 	odd := func(n int) {
-		w.appendOdd(ref, events.Event{ID: fmt.Sprint("odd", n), Source: events.HarnessSource("h1", "1"), Kind: "tool.started", Subject: "c9", Session: "s1", Epoch: 1, Data: fmt.Appendf(nil, `{"call":%d}`, n)})
+		w.appendOdd(ref, events.Event{ID: fmt.Sprint("odd", n), Source: events.HarnessSource("h1", "1"),
+			Kind: "tool.started", Subject: "c9", Session: "s1", Epoch: 1, Data: fmt.Appendf(nil, `{"call":%d}`, n)})
 	}
 	odd(1)
 	w.say(ref, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
@@ -101,13 +102,14 @@ func TestParked(t *testing.T) {
 	}
 	for i, m := range []bus.Message{ms[1], ms[3]} {
 		p := parked[i]
-		if !bytes.Equal(p.Data, m.Body) || !strings.Contains(p.Header.Get("Hf-Parked-Reason"), "fact 0: ") || p.Header.Get("Content-Type") != m.Header["Content-Type"][0] {
+		if !bytes.Equal(p.Data, m.Body) || !strings.Contains(p.Header.Get("Hf-Parked-Reason"), "fact 0: ") ||
+			p.Header.Get("Content-Type") != m.Header["Content-Type"][0] {
 			t.Errorf("%s %v: %s", p.Subject, p.Header, p.Data)
 		}
 	}
 }
 
-// TestADocumentOfAnotherSessionIsNone: what is stored under a session's key and says that it is another one is made anew.
+// TestADocumentOfAnotherSessionIsNone: a document of another session under a session's key is rebuilt.
 func TestADocumentOfAnotherSessionIsNone(t *testing.T) {
 	w := newWorld(t)
 	other := session.New(events.Ref{Harness: "h1", Session: "other"})
@@ -121,7 +123,8 @@ func TestADocumentOfAnotherSessionIsNone(t *testing.T) {
 	}
 	w.open(ref)
 	w.fold(w.folder(), w.delivered(2)...)
-	if st, err := session.Decode(w.load(events.SessionKey(ref))); err != nil || st.Ref() != ref || st.Commits != 2 || st.Title != "a session" {
+	if st, err := session.Decode(w.load(events.SessionKey(ref))); err != nil || st.Ref() != ref || st.Commits != 2 ||
+		st.Title != "a session" {
 		t.Errorf("%v %+v", err, st)
 	}
 }

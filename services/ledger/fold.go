@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// folder is the active part: it fills the cache, and is called by one goroutine.
+// folder is the active part: it fills the cache, and runs in one goroutine.
 type folder struct {
 	bus   *bus.Bus
 	cfg   Config
@@ -26,14 +26,15 @@ type folder struct {
 	lost  int // batches in a row that lost a race
 	read  int // commits that this batch has read back from the log
 
-	tookOver  chan struct{} // this process has become the active one: views are to be compared
-	surveyDue chan struct{} // the same, for documents
+	tookOver  chan struct{} // this process has become the active one: views must be compared
+	surveyDue chan struct{} // the same for documents
 	active    atomic.Bool
 	mend      func(context.Context, events.Ref) (*loss, error)
 }
 
 func newFolder(b *bus.Bus, cfg Config, log zerolog.Logger) *folder {
-	return &folder{bus: b, cfg: cfg, log: log, cache: newCache(cfg.CachedMax), tail: newTail(b.Decode, tailBytesMax), apart: newApart(), tookOver: make(chan struct{}, 1),
+	return &folder{bus: b, cfg: cfg, log: log, cache: newCache(cfg.CachedMax), tail: newTail(b.Decode, tailBytesMax),
+		apart: newApart(), tookOver: make(chan struct{}, 1),
 		surveyDue: make(chan struct{}, 1)}
 }
 
@@ -44,19 +45,19 @@ type touched struct {
 	commits []events.Commit
 	state   *session.State
 	rev     uint64
-	before  *session.State // what the views were derived from; nil: all of them are to be written
-	owed    bool           // some of the commits had been folded before: feed and views may be owed
+	before  *session.State // the state that the views were derived from; nil: write all of them
+	owed    bool           // some commits had been folded before: the feed and the views may lack them
 	changed bool
-	ahead   bool  // the document has folded commits that the log does not have: nothing was folded onto it
-	stands  bool  // ahead, and the log alone is not enough to make another
-	lenient bool  // what the log no longer has is left out of the harness's view, too
-	debt    bool  // what is owed is more than a batch may read
+	ahead   bool  // the document has folded commits that the log lacks: nothing was folded onto it
+	stands  bool  // ahead, and the log alone cannot rebuild it
+	lenient bool  // commits that the log lacks are left out of the harness's view, too
+	debt    bool  // the feed needs more of the log than a batch may read
 	err     error // why it cannot be folded now
 	feed    []bus.Fed
 	parked  []parked
 }
 
-// Takeover implements [bus.Handler]: whoever was active before may have stored newer documents.
+// Takeover implements [bus.Handler]: the predecessor may have stored newer documents.
 func (f *folder) Takeover(ctx context.Context) error {
 	f.cache.clear()
 	if err := f.learnAside(ctx); err != nil {
@@ -68,7 +69,7 @@ func (f *folder) Takeover(ctx context.Context) error {
 	for _, due := range []chan struct{}{f.tookOver, f.surveyDue} {
 		select {
 		case due <- struct{}{}:
-		default: // it is still to be compared for the last time
+		default: // the last comparison is still to come
 		}
 	}
 	return nil
@@ -77,9 +78,9 @@ func (f *folder) Takeover(ctx context.Context) error {
 // Lost implements [bus.Loser].
 func (f *folder) Lost() { f.active.Store(false) }
 
-// Batch implements [bus.Handler]: all is stored, or set aside, when it returns without an error. After an error nothing is
-// cached and nothing acked, so the same messages come again and meet whatever was stored of them. A session that cannot be
-// folded is set aside, so that it does not hold back the others.
+// Batch implements [bus.Handler]: after a success everything is stored, or set aside. After an error nothing is cached
+// and nothing acknowledged, so the same messages are delivered again and meet what was stored of them. A session that
+// cannot be folded is set aside, so that it does not delay the others.
 func (f *folder) Batch(ctx context.Context, ms []bus.Message) (int, error) {
 	ts, strays := f.group(ms)
 	ts = f.apart.without(ts)
@@ -87,7 +88,7 @@ func (f *folder) Batch(ctx context.Context, ms []bus.Message) (int, error) {
 	switch {
 	case err == nil:
 		f.lost = 0
-	case errors.Is(err, bus.ErrLostRace) && f.lost < lostInARowMax: // another process is at work, or a rebuild
+	case errors.Is(err, bus.ErrLostRace) && f.lost < lostInARowMax: // another process is active, or a rebuild
 		f.lost++
 	case len(ts) > 0 && !general(ctx, err):
 		err = f.oneByOne(ctx, ts, err)
@@ -130,7 +131,7 @@ func (f *folder) batch(ctx context.Context, ts []*touched, strays []bus.Parked) 
 	return nil
 }
 
-// foldAll folds each session by itself. The error is one that is about all of them.
+// foldAll folds each session. It returns an error only if that concerns all sessions.
 func (f *folder) foldAll(ctx context.Context, ts []*touched) error {
 	for _, t := range ts {
 		if t.err = f.foldOne(ctx, t); t.err != nil && general(ctx, t.err) {
@@ -140,7 +141,7 @@ func (f *folder) foldAll(ctx context.Context, ts []*touched) error {
 	return nil
 }
 
-// leaveFailed sets the sessions aside that cannot be folded, or rendered, and returns the others.
+// leaveFailed sets aside the sessions that cannot be folded, or rendered, and returns the others.
 func (f *folder) leaveFailed(ctx context.Context, ts []*touched) ([]*touched, error) {
 	left := make([]*touched, 0, len(ts))
 	for _, t := range ts {
@@ -149,7 +150,8 @@ func (f *folder) leaveFailed(ctx context.Context, ts []*touched) ([]*touched, er
 		case t.err != nil:
 			err = f.setAside(ctx, t, t.err)
 		case t.debt:
-			err = f.owe(ctx, Aside{Ref: t.ref, From: t.commits[0].Seq, To: t.state.Seq, Reason: "its facts are fed again: the process before may have died first"})
+			err = f.owe(ctx, Aside{Ref: t.ref, From: t.commits[0].Seq, To: t.state.Seq,
+				Reason: "its facts are fed again: the process before may have died first"})
 			left = append(left, t)
 		default:
 			left = append(left, t)
@@ -161,7 +163,7 @@ func (f *folder) leaveFailed(ctx context.Context, ts []*touched) ([]*touched, er
 	return left, nil
 }
 
-// group sorts a batch by session, in order. What is not about any session can only be parked.
+// group sorts a batch by session, in order. A message without a session can only be parked.
 func (f *folder) group(ms []bus.Message) (ts []*touched, strays []bus.Parked) {
 	at := make(map[events.Ref]*touched, len(ms))
 	for _, m := range ms {
@@ -170,7 +172,8 @@ func (f *folder) group(ms []bus.Message) (ts []*touched, strays []bus.Parked) {
 			if c.Err != nil {
 				err = c.Err // why it names no session
 			}
-			strays = append(strays, bus.Parked{Why: session.ParkMalformed, Ref: events.Ref{Harness: "unknown", Session: "unknown"},
+			strays = append(strays, bus.Parked{Why: session.ParkMalformed,
+				Ref:    events.Ref{Harness: "unknown", Session: "unknown"},
 				Reason: fmt.Sprintf("subject %s: %v", m.Subject, err), Header: m.Header, Body: m.Body, Seq: m.Seq})
 			continue
 		}
@@ -185,7 +188,7 @@ func (f *folder) group(ms []bus.Message) (ts []*touched, strays []bus.Parked) {
 	return ts, strays
 }
 
-// load finds each session's state: in the cache, or its document, or nothing yet.
+// load finds each session's state: in the cache, in its document, or new.
 func (f *folder) load(ctx context.Context, ts []*touched) error {
 	var missing []*touched
 	for _, t := range ts {
@@ -209,9 +212,10 @@ func (f *folder) load(ctx context.Context, ts []*touched) error {
 	})
 }
 
-// loadAgain has a document that was folded by older rules made again from the log, and reads that. A long session is folded
-// apart from the others. A document that the log cannot replace is folded on.
-func (f *folder) loadAgain(ctx context.Context, t *touched, st *session.State, rev uint64) (*session.State, uint64, error) {
+// loadAgain rebuilds a document of older rules from the log, and reads it. A long session is folded apart from the
+// others. A document that the log cannot replace is folded on.
+func (f *folder) loadAgain(ctx context.Context, t *touched, st *session.State, rev uint64) (*session.State, uint64,
+	error) {
 	if st.Commits > inlineReadMax {
 		t.err = errLong
 		return st, rev, nil
@@ -222,8 +226,8 @@ func (f *folder) loadAgain(ctx context.Context, t *touched, st *session.State, r
 	return loadDoc(ctx, f.bus, t.ref)
 }
 
-// leave gives a session up to a newer build of this service: writing half of its document would lose the other half. Its
-// commits are parked where an operator sees them; the newer build sees the gap, and reads the log.
+// leave leaves a session to a newer build of this service: this build would drop the fields that it does not know. Its
+// commits are parked for an operator; the newer build sees the gap, and reads the log.
 func (t *touched) leave(err error) {
 	for _, c := range t.commits {
 		t.parked = append(t.parked, parked{c.Seq, -1, parkNewer, err})
@@ -231,11 +235,11 @@ func (t *touched) leave(err error) {
 	t.commits, t.state = nil, session.New(t.ref)
 }
 
-// parkNewer is why commits are parked whose document only a newer build may write.
+// parkNewer is the reason for parking commits whose document only a newer build may write.
 const parkNewer = "newer-layout"
 
-// loadDoc reads a session's document from the leader; a new state and revision 0 when there is none. What is no document
-// is as good as none: the log is read for all of it, and its place is taken.
+// loadDoc reads a session's document from the leader; a new state and revision 0 without one. A damaged document counts
+// as missing: the log is read instead, and the document is replaced.
 func loadDoc(ctx context.Context, b *bus.Bus, r events.Ref) (*session.State, uint64, error) {
 	e, err := b.Load(ctx, bus.State, events.SessionKey(r))
 	switch {
@@ -254,8 +258,8 @@ func loadDoc(ctx context.Context, b *bus.Bus, r events.Ref) (*session.State, uin
 	return st, e.Rev, nil
 }
 
-// foldOne takes a session's commits in. Commits that the document had folded before are owed again what they gave to the
-// feed, since whoever folded them may have died before it was written.
+// foldOne folds a session's commits. It feeds the facts of commits that the document had folded before again, because
+// the process that folded them may have died before it fed them.
 func (f *folder) foldOne(ctx context.Context, t *touched) error {
 	floor := t.state.Seq
 	t.before = t.state.ViewClone()
@@ -286,8 +290,8 @@ func (f *folder) foldOne(ctx context.Context, t *touched) error {
 	return nil
 }
 
-// lookBack asks the log for the commit that the document ends with. A commit whose guard names an earlier one was appended
-// when the log did not have it any more, or is one of two that a batch stored under one guard.
+// lookBack reads the commit at which the document ends. A later commit whose guard names an earlier one was appended
+// after the log had lost commits, or is one of two that a batch stored under one guard.
 func (f *folder) lookBack(ctx context.Context, t *touched) error {
 	c, err := f.bus.Commit(ctx, t.state.Seq)
 	if err != nil && !errors.Is(err, bus.ErrNotFound) {
@@ -297,8 +301,8 @@ func (f *folder) lookBack(ctx context.Context, t *touched) error {
 	return nil
 }
 
-// mendAhead has documents that are ahead of the log rebuilt, and then takes the batch's commits to them as folded: their
-// feed and their views may be owed.
+// mendAhead rebuilds documents that are ahead of the log, and then counts the batch's commits of them as folded: their
+// feed and their views may be missing.
 func (f *folder) mendAhead(ctx context.Context, ts []*touched) error {
 	for _, t := range ts {
 		if !t.ahead {
@@ -330,8 +334,8 @@ func (f *folder) mendOne(ctx context.Context, t *touched) error {
 	return f.foldOne(ctx, t)
 }
 
-// take folds one commit and keeps what it gives. The lock is for requests, which may be copying the state: it is held for
-// one commit, and never while the log is read.
+// take folds one commit and keeps its result. The lock is for requests, which may copy the state: it is held for one
+// commit, and never while the log is read.
 func (f *folder) take(t *touched, c *events.Commit) {
 	f.cache.mu.Lock()
 	res := t.state.Fold(c)
@@ -352,8 +356,8 @@ func (t *touched) keep(seq uint64, res session.Result) {
 	}
 }
 
-// readGap folds what lies between the document and a commit whose guard names a predecessor that was not delivered. A gap that
-// is longer than a batch may read is [errLong].
+// readGap folds the commits between the document and a commit whose guard names a predecessor that was not delivered. A
+// gap that is longer than a batch may read is [errLong].
 func (f *folder) readGap(ctx context.Context, t *touched, before uint64) error {
 	from := t.state.Seq + 1
 	var missed []events.Commit
@@ -367,15 +371,16 @@ func (f *folder) readGap(ctx context.Context, t *touched, before uint64) error {
 	if err != nil {
 		return fmt.Errorf("ledger: read %s from %d: %w", t.ref, from, err)
 	}
-	f.log.Warn().Str("session", t.ref.String()).Uint64("seq", before).Msg("gap: the session's log was read from the leader")
+	f.log.Warn().Str("session", t.ref.String()).Uint64("seq",
+		before).Msg("gap: the session's log was read from the leader")
 	for i := range missed {
 		f.take(t, &missed[i])
 	}
 	return nil
 }
 
-// foldAgain folds the session's log from its start, for what the commits up to floor gave. A document that does not come to
-// the same was ahead of a log that has lost its end since, or is damaged.
+// foldAgain folds the session's log from its start, for the facts of the commits up to floor. A document that differs
+// from the result was ahead of a log that has lost its end, or is damaged.
 func (f *folder) foldAgain(ctx context.Context, t *touched, floor uint64) error {
 	all, err := f.bus.Read(ctx, t.ref, 0)
 	if err != nil {
@@ -402,7 +407,7 @@ func (f *folder) foldAgain(ctx context.Context, t *touched, floor uint64) error 
 	return nil
 }
 
-// store stores every document that changed, with what changed of its views, all sessions side by side.
+// store stores every changed document with its changed views, all sessions concurrently.
 func (f *folder) store(ctx context.Context, ts []*touched) error {
 	docs, of := make([]bus.Doc, 0, len(ts)), make([]*touched, 0, len(ts))
 	for _, t := range ts {
@@ -433,7 +438,7 @@ func (f *folder) store(ctx context.Context, ts []*touched) error {
 	return nil
 }
 
-// render is a session's document, with what changed of its views.
+// render renders a session's document, with its changed views.
 func (f *folder) render(ctx context.Context, t *touched) (d bus.Doc, err error) {
 	d = bus.Doc{Key: events.SessionKey(t.ref), Rev: t.rev}
 	if d.Views, err = f.views(ctx, t); err != nil {
@@ -453,10 +458,11 @@ func (f *folder) feed(ctx context.Context, ts []*touched) bus.Pending {
 	return f.bus.Feed(ctx, all...)
 }
 
-// ttlMin is the shortest time a key can be given to live.
+// ttlMin is the shortest TTL of a key.
 const ttlMin = time.Second
 
-// blockerTTL is how long an entry of the people's view is still to live, as of an instant; 0: for ever; gone: it is over.
+// blockerTTL returns the remaining TTL of an entry of the people's view, as of an instant; 0: it does not expire; gone:
+// it has expired.
 func blockerTTL(b *session.Blocker, closedFor time.Duration, now time.Time) (ttl time.Duration, gone bool) {
 	if b.ClosedAt.IsZero() {
 		return 0, false

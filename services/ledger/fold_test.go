@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// recorder is a consumer that only keeps what is delivered.
+// recorder is a consumer that records what is delivered.
 type recorder struct {
 	want int
 	got  []bus.Message
@@ -32,7 +32,7 @@ func (r *recorder) Batch(_ context.Context, ms []bus.Message) (int, error) {
 	return len(ms), nil
 }
 
-// delivered are the first n messages of the log as a consumer is given them.
+// delivered returns the first n messages of the log as a consumer gets them.
 func (w *world) delivered(n int) []bus.Message {
 	w.t.Helper()
 	r := &recorder{want: n}
@@ -51,7 +51,7 @@ func (w *world) delivered(n int) []bus.Message {
 	return r.got[:n]
 }
 
-// stopAt ends the consumer when its recorder has what it wants.
+// stopAt ends the consumer when its recorder has enough.
 type stopAt struct {
 	*recorder
 	stop func()
@@ -101,7 +101,8 @@ func TestRedeliveryWritesTheViewsThatMayBeOwed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.bus.Delete(t.Context(), bus.State, blockerKey, e.Rev); err != nil { // as if the first ledger had died before it
+	// as if the first ledger had died before it
+	if err := w.bus.Delete(t.Context(), bus.State, blockerKey, e.Rev); err != nil {
 		t.Fatal(err)
 	}
 	w.fold(w.folder(), ms...)
@@ -128,7 +129,7 @@ func TestAPausedLedgerOverwritesNothing(t *testing.T) {
 	if !bytes.Equal(doc, w.load(events.SessionKey(ref))) {
 		t.Error("the document was overwritten")
 	}
-	w.fold(old, ms[1:]...) // it has forgotten what it knew, and sees that nothing is left to do
+	w.fold(old, ms[1:]...) // it has an empty cache, and nothing is left to do
 }
 
 func TestAGapIsReadFromTheLog(t *testing.T) {
@@ -149,7 +150,7 @@ func TestAGapIsReadFromTheLog(t *testing.T) {
 	}
 }
 
-// appendRaw stores bytes of any kind in the log, as a foreign writer can.
+// appendOdd appends an event as a foreign writer can.
 func (w *world) appendOdd(r events.Ref, e events.Event) {
 	w.t.Helper()
 	seq, err := w.bus.Append(w.t.Context(), r, events.WriterHarness, w.seq[r], []events.Event{e})
@@ -219,7 +220,7 @@ func TestRebuildMakesDocumentsAndViewsFromTheLogAlone(t *testing.T) {
 	}
 }
 
-// rebuild asks a ledger that does not run.
+// rebuild runs a rebuild on a ledger that does not serve.
 func (w *world) rebuild(l *Ledger, req rebuildRequest) (reply rebuildReply) {
 	w.t.Helper()
 	body, err := json.Marshal(req)
@@ -282,7 +283,7 @@ func TestANewerDocumentIsLeftAloneAndOthersGoOn(t *testing.T) {
 	if r := w.ask("list", struct{}{}, nil); r != nil { // it serves by now
 		t.Fatal(r)
 	}
-	for i, m := range stored(t, w.server.URL(), w.bus.Cell().ParkedStream()) { // its commits are kept where an operator sees them
+	for i, m := range stored(t, w.server.URL(), w.bus.Cell().ParkedStream()) { // its commits are parked for an operator
 		if i >= 2 || !strings.Contains(m.Subject, parkNewer) {
 			t.Errorf("parked %s %v", m.Subject, m.Header)
 		}

@@ -1,4 +1,4 @@
-// Package ledger folds the log into documents, views and the feed, and appends what people ask for.
+// Package ledger folds the log into documents, views and the feed, and carries out requests of people.
 //
 //	HF_LOG ──▶ Batch: group by session ─▶ fold in memory ─▶ document (CAS on the key's revision)
 //	                                                        ─▶ views     (guarded by the document's revision)
@@ -6,26 +6,26 @@
 //	                                                        ─▶ parked    (what could not be read)
 //	                                                        ─▶ ack
 //
-// One ledger at a time is the active one (a pinned consumer); any number answer requests. Nothing rests on there being
-// only one: a document is stored against the revision it was folded from, and a view against the document it was derived
-// from, so a ledger that was paused loses races, not data.
+// One ledger at a time is the active one (a pinned consumer); any number answer requests. Correctness does not depend
+// on there being only one: a document is stored against the revision it was folded from, and a view against the
+// document it was derived from, so a ledger that was paused loses races, not data.
 //
 // Under failure:
 //
-//	killed between any two stores   the messages are not acked; its successor is given them again. A document that has
-//	                                folded them already tells so, and then the session's log is folded once more for
-//	                                the feed and the views that may be owed.
-//	lost race on a document         another ledger is at work, or a rebuild: forget what is cached, take the messages again.
-//	one session cannot be folded    it is set aside, with a note in the state bucket, and the others go on. It is folded apart
-//	                                from them, from the log, until its document is up to date again.
-//	a long session is owed much     the same: no batch reads more of the log than inlineReadMax.
+//	killed between any two stores   the messages are not acked; they are delivered to its successor. A document that has
+//	                                folded them already shows it, and then the session's log is folded once more for
+//	                                the feed and the views that may be missing.
+//	lost race on a document         another ledger is active, or a rebuild: drop the cache, take the messages again.
+//	one session cannot be folded    it is set aside, with a note in the state bucket, and the others continue. It is folded
+//	                                apart from them, from the log, until its document is up to date again.
+//	a long session is far behind    the same: no batch reads more of the log than inlineReadMax.
 //	a gap in a session's guards     delivery skipped something: the session's log is read from the leader.
 //	the log lost commits            a document that has folded more than the log has is found at each start and take-over. The
 //	                                loss is noted, and the document rebuilt if the log has the session's beginning.
 //	a document damaged at rest      the slow walk folds each session again and rebuilds what differs.
-//	a rebuild killed half-way, or   views are compared with documents at each start and take-over; what differs is made anew.
-//	somebody else's hand in a view
-//	a commit beyond reading         it is parked with its reason, counted in the document, and moves the session on.
+//	a rebuild killed half-way, or   views are compared with documents at each start and take-over; wrong ones are rebuilt.
+//	a foreign write in a view
+//	an unreadable commit            it is parked with its reason, counted in the document, and the session continues.
 package ledger
 
 import (
@@ -44,35 +44,35 @@ import (
 // Name is the service's name on the wire.
 const Name = "ledger"
 
-// Config is how one ledger works. [Default] fills it.
+// Config configures a ledger. [Default] returns the default values.
 type Config struct {
-	// ClosedFor is how long a settled prompt stays in the people's view. Default 10 m, at least 1 s. Too short: a person
-	// who looks a moment later does not see what became of a question.
+	// ClosedFor is how long a settled prompt stays in the people's view. Default 10 m, at least 1 s. Too short: a
+	// person who looks a moment later does not see the answer.
 	ClosedFor time.Duration
 	// Retain is how long after its end a session's log is kept. Default 720 h, at least 1 s. Too long: the disk fills.
 	Retain time.Duration
-	// RetainEvery is the pause between looks for sessions to purge. Default 1 m.
+	// RetainEvery is the pause between two passes that purge sessions. Default 1 m.
 	RetainEvery time.Duration
-	// WalkEvery is the pause between two slow walks, which compare every document with the log; the first begins at once.
-	// Default 10 m. Too long: a
-	// document that was damaged at rest stays so for as long.
+	// WalkEvery is the pause between two slow walks, which compare every document with the log; the first begins at
+	// once. Default 10 m. Too long: a damaged document stays wrong as long.
 	WalkEvery time.Duration
-	// BatchMax is how many commits are folded at once. Default 512. Larger: better coalescing, longer until the first
-	// of a batch is seen.
+	// BatchMax is how many commits are folded at once. Default 512. Larger: fewer writes per commit, and a longer delay
+	// of the first commit of a batch.
 	BatchMax int
 	// CachedMax is how many sessions' states are kept in memory. Default 10,000. Too few: documents are read again.
 	CachedMax int
-	// Version is what the service says of itself.
+	// Version is the version that the service announces.
 	Version string
 }
 
-// Default is a ledger as it is started by one who chose nothing.
+// Default returns the configuration of a ledger that was started without options.
 func Default() Config {
-	return Config{ClosedFor: 10 * time.Minute, Retain: 720 * time.Hour, RetainEvery: time.Minute, WalkEvery: 10 * time.Minute,
-		BatchMax: 512, CachedMax: 10_000, Version: "0.1.0"}
+	return Config{ClosedFor: 10 * time.Minute, Retain: 720 * time.Hour, RetainEvery: time.Minute,
+		WalkEvery: 10 * time.Minute,
+		BatchMax:  512, CachedMax: 10_000, Version: "0.1.0"}
 }
 
-// Validate reports everything that is wrong, and changes nothing.
+// Validate returns an error that lists each invalid field.
 func (c Config) Validate() error {
 	var errs []error
 	need := func(ok bool, name, want string) {
@@ -89,17 +89,17 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Ledger is one process's ledger.
+// Ledger is the ledger of one process.
 type Ledger struct {
 	bus  *bus.Bus
 	cfg  Config
 	log  zerolog.Logger
 	fold *folder
 
-	longAgos chan struct{} // one for each request that reads a whole session
+	longAgos chan struct{} // a slot for each request that reads a whole session
 }
 
-// New makes a ledger; the cell must have been set up ([bus.Bus.Ensure]).
+// New returns a ledger. The cell must be set up before: see [bus.Bus.Ensure].
 func New(b *bus.Bus, cfg Config, log zerolog.Logger) (*Ledger, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -110,12 +110,13 @@ func New(b *bus.Bus, cfg Config, log zerolog.Logger) (*Ledger, error) {
 	return l, nil
 }
 
-// Source is the consumer that a ledger reads the log with.
+// Source returns the consumer with which a ledger reads the log.
 func Source(cfg Config) bus.Source {
 	return bus.Source{Stream: bus.LogStream, Durable: Name, BatchMax: cfg.BatchMax}
 }
 
-// Run serves until ctx ends, then hands over and returns nil. An error is one that trying again will not mend.
+// Run serves until ctx ends. Then it hands over and returns nil. It returns an error only if a new attempt would fail
+// too.
 func (l *Ledger) Run(ctx context.Context) error {
 	return control.Together(ctx,
 		func(ctx context.Context) error { return l.bus.Consume(ctx, Source(l.cfg), l.fold) },
@@ -133,7 +134,7 @@ func (l *Ledger) Run(ctx context.Context) error {
 	)
 }
 
-// follow keeps the log's end at hand, for who asks and for the views.
+// follow keeps the end of the log in memory, for requests and for the views.
 func (l *Ledger) follow(ctx context.Context) error {
 	cell := l.bus.Cell()
 	return l.bus.Follow(ctx, "", func(uint64) { l.fold.tail.clear() }, func(m bus.Message) {
@@ -143,5 +144,5 @@ func (l *Ledger) follow(ctx context.Context) error {
 	})
 }
 
-// source is the source attribute of what this ledger appends for a person.
+// source returns the source attribute of a person's events.
 func source(by string) string { return events.PersonSource(by) }

@@ -19,10 +19,10 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// patience is for what must happen at all.
+// patience is the time limit of events that must happen.
 const patience = 90 * time.Second
 
-// world is one broker with a connection, and sessions that are written by hand.
+// world is one broker with a connection, and sessions that the test writes.
 type world struct {
 	t      *testing.T
 	server *embed.Server
@@ -55,7 +55,7 @@ func (w *world) run(cfg Config) *Ledger {
 	return l
 }
 
-// during runs a ledger for as long as do takes.
+// during runs a ledger while do runs.
 func (w *world) during(cfg Config, do func()) {
 	w.t.Helper()
 	l, err := New(w.bus, cfg, zerolog.Nop())
@@ -92,7 +92,7 @@ func (w *world) sayAs(r events.Ref, writer events.Writer, source string, facts .
 	return seq
 }
 
-// open opens a session with a turn, a call and a question that its death would not end.
+// open opens a session with a turn, a call and a question that the owner's death would not end.
 func (w *world) open(r events.Ref) {
 	w.t.Helper()
 	w.say(r, events.SessionOpened{Incarnation: "1", Title: "a session"})
@@ -122,7 +122,7 @@ func (w *world) await(key string, ok func(bus.Entry) bool) bus.Entry {
 
 var errFound = errors.New("found")
 
-// gone waits until there is no such key. A watch would not do: it tells nothing of what is gone already.
+// gone waits until a key does not exist. A watch would not report a key that is gone already.
 func (w *world) gone(key string) {
 	w.t.Helper()
 	natstest.Until(w.t, key+" is gone", func() bool {
@@ -131,7 +131,7 @@ func (w *world) gone(key string) {
 	})
 }
 
-// document waits for the document that has seen seq.
+// document waits for a document with this seq.
 func (w *world) document(r events.Ref, seq uint64) *session.State {
 	w.t.Helper()
 	e := w.await(events.SessionKey(r), func(e bus.Entry) bool {
@@ -278,8 +278,8 @@ func TestTheSameAnswerAgainIsASuccess(t *testing.T) {
 	}
 }
 
-// TestADecisionLongAfter: what stands is told also of a prompt that ended before so much else that its session no longer
-// knows it; one that never was is not found (P11).
+// TestADecisionLongAfter: a late decision gets the state of a prompt that the session no longer lists; an unknown
+// prompt is not found (P11).
 func TestADecisionLongAfter(t *testing.T) {
 	w := newWorld(t)
 	w.run(Default())
@@ -302,7 +302,7 @@ func TestADecisionLongAfter(t *testing.T) {
 	if refusal := w.ask("answer", answer("a"), &again); refusal != nil || again != first {
 		t.Errorf("the same answer again: %v, at %d, was at %d", refusal, again.Seq, first.Seq)
 	}
-	told := func(refusal *events.Refusal) string {
+	standing := func(refusal *events.Refusal) string {
 		if refusal == nil {
 			return "done"
 		}
@@ -320,8 +320,8 @@ func TestADecisionLongAfter(t *testing.T) {
 		{"410 withdrawn never mind", w.ask("reject", session.RejectWish{Ref: ref, Prompt: "p2", By: "bob"}, nil)},
 		{"404", w.ask("dismiss", session.DismissWish{Ref: ref, Prompt: "p9", By: "bob"}, nil)},
 	} {
-		if got := told(c.refusal); got != c.want {
-			t.Errorf("told %q, want %q", got, c.want)
+		if got := standing(c.refusal); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
 		}
 	}
 	if last, err := w.bus.LastSeq(t.Context()); err != nil || last != w.seq[ref] {

@@ -13,23 +13,23 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// Limits of looking for documents that are wrong.
+// Limits of the search for wrong documents.
 const (
-	lookAgainMin    = time.Minute           // least time between two looks, however often the active process changes
+	lookAgainMin    = time.Minute           // least time between two surveys, however often the active process changes
 	walkPause       = 50 * time.Millisecond // between two sessions of the slow walk
-	walkCommitsMax  = 20_000                // a longer session is not folded by the slow walk, only by a rebuild
-	namedMax        = 5                     // sessions that a line of the service's log names
+	walkCommitsMax  = 20_000                // the slow walk skips longer sessions, which a rebuild folds
+	namedMax        = 5                     // sessions that a log line names
 	documentCopyMax = 768 << 10             // bytes of a document that a note of a loss holds
 )
 
-// survey compares documents with the log at the start and after each take-over. It rebuilds wrong ones and reports what the
-// log has lost.
+// survey compares documents with the log at the start and after each take-over. It rebuilds wrong ones and reports what
+// the log has lost.
 func (l *Ledger) survey(ctx context.Context) error {
 	return onTakeOver(ctx, l.fold.surveyDue, l.surveyOnce)
 }
 
-// onTakeOver calls look at once, then for each value of due until ctx ends, at most once in lookAgainMin. A value that arrives
-// meanwhile waits in due, which has room for one.
+// onTakeOver calls look at once, then for each value of due until ctx ends, at most once in lookAgainMin. A value that
+// arrives meanwhile waits in due, which holds one.
 func onTakeOver(ctx context.Context, due <-chan struct{}, look func(context.Context)) error {
 	for {
 		look(ctx)
@@ -73,12 +73,14 @@ func (l *Ledger) surveyOnce(ctx context.Context) {
 		return
 	}
 	if len(lost) > 0 {
-		l.log.Error().Strs("id", lost[:min(len(lost), namedMax)]).Msgf("the log has lost commits of %d sessions that documents have folded: "+
+		l.log.Error().Strs("id",
+			lost[:min(len(lost), namedMax)]).Msgf("the log has lost commits of %d sessions that documents have "+
+			"folded: "+
 			"keep what is left with `holdfast rescue`, and see `holdfast doctor`", len(lost))
 	}
 }
 
-// mendLost looks at a session of which the log has lost commits, or had when it was noted. healed: the log has all of it.
+// mendLost checks a session with a noted or found loss. healed: the log has everything.
 func (l *Ledger) mendLost(ctx context.Context, r events.Ref) (healed bool, err error) {
 	x, err := l.mend(ctx, r)
 	if err != nil || x != nil {
@@ -108,9 +110,9 @@ func (l *Ledger) mendLost(ctx context.Context, r events.Ref) (healed bool, err e
 	return true, l.bus.Delete(ctx, bus.State, e.Key, e.Rev)
 }
 
-// mend compares one document with the log, commit by commit, and rebuilds it when it is not what the log says. When it
-// knows more than the log that is noted. The document is rebuilt then, too, if the log has the session's beginning: only so
-// can the session go on; the note keeps the document as it was. Else it stands: it is the last copy.
+// mend compares one document with the log, commit by commit, and rebuilds it if it differs. If the document is ahead of
+// the log, that is noted. Then the document is rebuilt, too, if the log has the session's beginning: only then can the
+// session continue; the note keeps the old document. Otherwise it is kept: it is the last copy.
 func (l *Ledger) mend(ctx context.Context, r events.Ref) (*loss, error) {
 	for range racesMax {
 		x, err := l.mendOnce(ctx, r)
@@ -148,13 +150,14 @@ func (l *Ledger) mendOnce(ctx context.Context, r events.Ref) (*loss, error) {
 	case doc == nil && g.state.Seq > acked: // it is about to be folded for the first time
 		return nil, nil
 	}
-	l.log.Warn().Str("session", r.String()).Uint64("seq", g.state.Seq).Msg("the document was missing, damaged or not what the log says: rebuilt")
+	l.log.Warn().Str("session", r.String()).Uint64("seq",
+		g.state.Seq).Msg("the document was missing, damaged or not what the log says: rebuilt")
 	l.fold.count.mended.Add(1)
 	_, _, err = l.storeFolded(ctx, e, g)
 	return nil, err
 }
 
-// agrees is whether a document is what the log says up to the document's place, and not older than what was acknowledged.
+// agrees reports whether a document is the fold of the log up to its place, and not older than what was acknowledged.
 func (l *Ledger) agrees(e bus.Entry, doc *session.State, g logged, acked uint64) bool {
 	if doc.Seq < g.state.Seq && g.state.Seq <= acked {
 		return false
@@ -169,7 +172,7 @@ func (l *Ledger) agrees(e bus.Entry, doc *session.State, g logged, acked uint64)
 	return err == nil && bytes.Equal(want, e.Value)
 }
 
-// mendLoss notes a loss, and then rebuilds the document if the session can go on from what the log has.
+// mendLoss notes a loss, and then rebuilds the document if the session can continue from the log.
 func (l *Ledger) mendLoss(ctx context.Context, e bus.Entry, g logged, x *loss) error {
 	if err := l.note(ctx, e, x); err != nil || !replaceable(e, x) {
 		return err
@@ -179,11 +182,11 @@ func (l *Ledger) mendLoss(ctx context.Context, e bus.Entry, g logged, x *loss) e
 	return err
 }
 
-// replaceable is whether a document that knows more than the log can be made again: the log has the session's beginning, and
-// a note can keep the document.
+// replaceable reports whether a document that is ahead of the log can be rebuilt: the log has the session's beginning,
+// and a note can keep the document.
 func replaceable(e bus.Entry, x *loss) bool { return x.shorter() && len(e.Value) <= documentCopyMax }
 
-// note keeps what a document knows before it is replaced. Of one that stands it keeps no copy.
+// note stores the document in a note before it is replaced. A document that is kept needs no copy.
 func (l *Ledger) note(ctx context.Context, e bus.Entry, x *loss) error {
 	now, err := l.bus.Now(ctx)
 	if err != nil {
@@ -192,12 +195,13 @@ func (l *Ledger) note(ctx context.Context, e bus.Entry, x *loss) error {
 	note := Lost{Ref: x.ref, Known: x.known, Last: x.last, Missing: x.missing, At: now}
 	if replaceable(e, x) {
 		note.Document = e.Value
-		l.log.Error().Str("session", x.ref.String()).Uint64("seq", x.last).AnErr("err", x).Msg("the document is rebuilt from the shorter log; the note of the loss keeps it as it was")
+		l.log.Error().Str("session", x.ref.String()).Uint64("seq", x.last).AnErr("err",
+			x).Msg("the document is rebuilt from the shorter log; the note of the loss keeps it as it was")
 	}
 	return l.noteLoss(ctx, note)
 }
 
-// noteLoss stores a note, unless one is there that knows as much.
+// noteLoss stores a note, unless a stored one has as much.
 func (l *Ledger) noteLoss(ctx context.Context, note Lost) error {
 	key := events.LostKey(note.Ref)
 	e, err := l.bus.Load(ctx, bus.State, key)
@@ -205,7 +209,8 @@ func (l *Ledger) noteLoss(ctx context.Context, note Lost) error {
 		return err
 	}
 	var old Lost
-	if err == nil && json.Unmarshal(e.Value, &old) == nil && old.Known >= note.Known && (len(old.Document) > 0 || len(note.Document) == 0) {
+	if err == nil && json.Unmarshal(e.Value, &old) == nil && old.Known >= note.Known &&
+		(len(old.Document) > 0 || len(note.Document) == 0) {
 		return nil
 	}
 	body, err := json.Marshal(note)
@@ -216,7 +221,7 @@ func (l *Ledger) noteLoss(ctx context.Context, note Lost) error {
 	return err
 }
 
-// forgetLoss removes the note of a loss: it was accepted.
+// forgetLoss removes the note of an accepted loss.
 func (l *Ledger) forgetLoss(ctx context.Context, r events.Ref) error {
 	e, err := l.bus.Load(ctx, bus.State, events.LostKey(r))
 	switch {
@@ -228,8 +233,8 @@ func (l *Ledger) forgetLoss(ctx context.Context, r events.Ref) error {
 	return l.bus.Delete(ctx, bus.State, e.Key, e.Rev)
 }
 
-// walk compares every document with the log, slowly, from the start on and for ever, in the process that is active, or in any
-// when none is: a document can be damaged while nothing is written to its session.
+// walk compares every document with the log, slowly and continuously, in the active process, or in any while none is
+// active: a document can be damaged while its session has no writes.
 func (l *Ledger) walk(ctx context.Context) error {
 	for {
 		if l.mayWalk(ctx) {
@@ -243,7 +248,7 @@ func (l *Ledger) walk(ctx context.Context) error {
 	}
 }
 
-// mayWalk is whether no other process is active. Two that walk at once do no harm: what they store is guarded.
+// mayWalk reports whether no other process is active. Two concurrent walks do no harm: their stores are guarded.
 func (l *Ledger) mayWalk(ctx context.Context) bool {
 	if l.fold.active.Load() {
 		return true
@@ -266,7 +271,7 @@ func (l *Ledger) walkOnce(ctx context.Context) error {
 		if doc := known(r, e); doc != nil && doc.Commits > walkCommitsMax {
 			long[r] = true
 		}
-		refs[r] = max(refs[r], 0) // also one of which the log has nothing
+		refs[r] = max(refs[r], 0) // also sessions without a log
 		return nil
 	})
 	if err != nil {
@@ -286,7 +291,7 @@ func (l *Ledger) walkOnce(ctx context.Context) error {
 	return nil
 }
 
-// wait is false when ctx ended first.
+// wait returns false if ctx ends first.
 func wait(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

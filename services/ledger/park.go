@@ -10,11 +10,11 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/bus"
 )
 
-// Limits of what is parked. Whatever they leave out is in the log, at the place that the parked message names.
+// Limits of parked input. The log has what they leave out, at the place that the parked message names.
 const (
 	parkedBytesMax   = 4 << 20 // bodies of one batch
-	parkedReasonsMax = 2 << 10 // bytes of what is said about one commit
-	parkedRangesMax  = 2 << 10 // bytes of which facts it is about
+	parkedReasonsMax = 2 << 10 // bytes of the reasons of one commit
+	parkedRangesMax  = 2 << 10 // bytes of the list of facts
 	parkPatience     = 500 * time.Millisecond
 )
 
@@ -26,8 +26,8 @@ type parked struct {
 	err   error
 }
 
-// park sends what could not be read to where an operator sees it: one message for each sort of trouble of a
-// commit, with which of its facts and why. It waits for nothing.
+// park sends unreadable input to the operator's stream: one message for each kind of problem of a commit, with its
+// facts and the reason. It does not wait.
 func (f *folder) park(ctx context.Context, ts []*touched, strays []bus.Parked) []bus.Pending {
 	for _, t := range ts {
 		strays = append(strays, t.together()...)
@@ -43,7 +43,7 @@ func (f *folder) park(ctx context.Context, ts []*touched, strays []bus.Parked) [
 	return under
 }
 
-// together makes one of all that is of one commit and one sort, in the order in which they were found.
+// together merges the items of one commit and one kind, in the order in which they were found.
 func (t *touched) together() []bus.Parked {
 	type sort struct {
 		seq uint64
@@ -71,7 +71,7 @@ func (t *touched) together() []bus.Parked {
 	return all
 }
 
-// reasons is why, fact by fact, as far as there is room.
+// reasons returns the reasons, fact by fact, as far as there is room.
 func reasons(all []parked) string {
 	var text strings.Builder
 	for i, p := range all {
@@ -91,7 +91,7 @@ func reasons(all []parked) string {
 	return strings.ToValidUTF8(text.String()[:min(text.Len(), 2*parkedReasonsMax)], "")
 }
 
-// ranges is which facts, "" for the whole commit.
+// ranges returns the facts' indexes, "" for the whole commit.
 func ranges(all []parked) string {
 	var text []byte
 	for i := 0; i < len(all) && all[i].index >= 0; i++ {
@@ -112,8 +112,8 @@ func ranges(all []parked) string {
 	return string(text)
 }
 
-// parked waits until what was parked is stored, but not for long: it is in the log as well, and no session is held back by
-// what cannot be parked.
+// parked waits, for a limited time, until parked input is stored: it is in the log as well, and no session is delayed
+// by input that cannot be parked.
 func (f *folder) parked(ctx context.Context, under []bus.Pending) {
 	ctx, cancel := context.WithTimeout(ctx, parkPatience)
 	defer cancel()
@@ -125,6 +125,7 @@ func (f *folder) parked(ctx context.Context, under []bus.Pending) {
 	}
 	if failed > 0 {
 		f.count.parkFailed.Add(uint64(failed))
-		f.log.Error().AnErr("err", why).Msgf("%d commits that cannot be read were not parked: they are in the log", failed)
+		f.log.Error().AnErr("err", why).Msgf("%d commits that cannot be read were not parked: they are in the log",
+			failed)
 	}
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// raw is a message of the log as any client may send it.
+// raw returns a message of the log as any client may send it.
 func (w *world) raw(r events.Ref, header nats.Header, body string) bus.Message {
 	w.t.Helper()
 	return bus.Message{Subject: w.bus.Cell().LogSubject(r, events.WriterHarness), Header: header, Body: []byte(body)}
 }
 
-// parkedUsage is how many messages and bytes the stream of parked input holds.
+// parkedUsage returns how many messages and bytes the stream of parked input holds.
 func (w *world) parkedUsage() (msgs, size uint64) {
 	w.t.Helper()
 	found, err := w.bus.Inspect(w.t.Context())
@@ -35,11 +35,12 @@ func (w *world) parkedUsage() (msgs, size uint64) {
 	return 0, 0
 }
 
-// TestParkedOnce: a commit of 2,000 facts that cannot be read is parked once, with which facts and why, and not 2,000 times;
-// what one batch parks is bounded in bytes, and the rest is parked without its body, which the log has.
+// TestParkedOnce: a commit of 2,000 unreadable facts is parked once, with its facts and reasons, and not 2,000 times; a
+// batch parks a limited number of bytes, and the rest is parked without its body, which is in the log.
 func TestParkedOnce(t *testing.T) {
 	w := newWorld(t)
-	fact := `{"specversion":"1.0","id":"x","source":"/harness/h/1","type":"holdfast.turn.started","subject":"t","session":"s","epoch":1,"data":{"turn":` + strings.Repeat("7", 80) + `}}`
+	fact := `{"specversion":"1.0","id":"x","source":"/harness/h/1","type":"holdfast.turn.started","subject":"t",` +
+		`"session":"s","epoch":1,"data":{"turn":` + strings.Repeat("7", 80) + `}}`
 	body := "[" + strings.Repeat(fact+",", events.CommitFactsMax-1) + fact + "]"
 	const commits = 20 // of 430 KB each
 	f := w.folder()
@@ -59,7 +60,7 @@ func TestParkedOnce(t *testing.T) {
 	}
 }
 
-// TestReasonsAndRanges: what is said about a commit has its limits, whatever the commit is.
+// TestReasonsAndRanges: the reasons of a commit are limited for every commit.
 func TestReasonsAndRanges(t *testing.T) {
 	var all []parked
 	for _, i := range []int{0, 1, 2, 3, 7, 9, 10} {
@@ -75,7 +76,8 @@ func TestReasonsAndRanges(t *testing.T) {
 	for i := range events.CommitFactsMax {
 		all = append(all, parked{1, 2 * i, session.ParkMalformed, fmt.Errorf("bad %s", strings.Repeat("ä", i))})
 	}
-	if got := reasons(all); len(got) > 2*parkedReasonsMax || !strings.HasPrefix(got, "fact 0: bad ; fact 2: bad ä; ") || !strings.Contains(got, " more") {
+	if got := reasons(all); len(got) > 2*parkedReasonsMax || !strings.HasPrefix(got, "fact 0: bad ; fact 2: bad ä; ") ||
+		!strings.Contains(got, " more") {
 		t.Errorf("reasons of %d bytes: %.80s … %s", len(got), got, got[max(len(got)-40, 0):])
 	}
 	if got := ranges(all); len(got) > 2*parkedRangesMax || !strings.HasSuffix(got, "...") {
@@ -83,7 +85,7 @@ func TestReasonsAndRanges(t *testing.T) {
 	}
 }
 
-// TestParkingHoldsUpNobody: where the stream of parked input is gone, documents are stored all the same.
+// TestParkingHoldsUpNobody: without the stream of parked input, documents are stored all the same.
 func TestParkingHoldsUpNobody(t *testing.T) {
 	w := newWorld(t)
 	nc, err := nats.Connect(w.server.URL())
@@ -102,7 +104,8 @@ func TestParkingHoldsUpNobody(t *testing.T) {
 	m := w.raw(ref, nil, "no batch")
 	m.Seq = 1
 	w.fold(f, m)
-	if st := w.load(events.SessionKey(ref)); !strings.Contains(string(st), `"parked":1`) || f.count.parkFailed.Load() != 1 {
+	if st := w.load(events.SessionKey(ref)); !strings.Contains(string(st), `"parked":1`) ||
+		f.count.parkFailed.Load() != 1 {
 		t.Errorf("document %s, %d not parked", st, f.count.parkFailed.Load())
 	}
 }

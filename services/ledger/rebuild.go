@@ -20,15 +20,15 @@ import (
 const (
 	rebuildMax        = 10 * time.Minute // for one request: it reads the whole log
 	rebuildsAtOnceMax = 16               // sessions
-	failedMax         = 100              // that are named in the reply; the others are in the service's log
+	failedMax         = 100              // that the reply names; the others are in the service's log
 )
 
 type rebuildReply struct {
 	Sessions int      `json:"sessions"`
-	Changed  int      `json:"changed"` // documents that were not what the log says
+	Changed  int      `json:"changed"` // documents that differed from the log
 	Removed  int      `json:"removed"` // documents without a log
 	Views    int      `json:"views"`   // entries written or removed
-	Lost     int      `json:"lost"`    // sessions of which the log has lost commits: their documents stand as they are
+	Lost     int      `json:"lost"`    // sessions of which the log has lost commits: their documents are kept
 	Failed   []string `json:"failed,omitempty"`
 	TookMS   int64    `json:"took_ms"`
 }
@@ -36,14 +36,14 @@ type rebuildReply struct {
 // rebuildRequest says what to rebuild: one session, those of one harness, or all.
 type rebuildRequest struct {
 	events.Ref
-	// AcceptLoss has documents made from what the log still has, or removed, also where they know more than the log.
+	// AcceptLoss also rebuilds, or removes, documents that are ahead of the log.
 	AcceptLoss bool `json:"accept_loss"`
 }
 
-// rebuild makes documents and views from the log alone, while everything goes on: each document is stored against the
-// revision it replaces, so a fold that is faster wins and is right as well. It feeds nothing. A document that has folded
-// commits which the log has lost is the last copy: its note keeps it where the log is enough to make another, and it stands
-// where the log is not, unless the request accepts the loss.
+// rebuild makes documents and views from the log alone, while everything runs: each document is stored against the
+// revision it replaces, so a faster fold wins and is correct as well. It feeds nothing. A document that is ahead of a
+// log with losses is the last copy: its note keeps it if the log can rebuild the session, and the document is kept if
+// the log cannot, unless the request accepts the loss.
 func (l *Ledger) rebuild(ctx context.Context, body []byte) ([]byte, error) {
 	var req rebuildRequest
 	if err := events.ReadRequest(body, &req); err != nil {
@@ -66,7 +66,7 @@ func (l *Ledger) rebuild(ctx context.Context, body []byte) ([]byte, error) {
 	return json.Marshal(reply)
 }
 
-// rebuildAll rebuilds sessions several at once. One that cannot be rebuilt is told and does not stop the others.
+// rebuildAll rebuilds several sessions at once. One that fails is reported and does not stop the others.
 func (l *Ledger) rebuildAll(ctx context.Context, refs map[events.Ref]bool, accept bool, reply *rebuildReply) error {
 	var mu sync.Mutex
 	return each(ctx, rebuildsAtOnceMax, slices.Collect(maps.Keys(refs)), func(ctx context.Context, r events.Ref) error {
@@ -98,7 +98,7 @@ func (l *Ledger) rebuildAll(ctx context.Context, refs map[events.Ref]bool, accep
 	})
 }
 
-// inLog is every session that the log knows, or those asked for.
+// inLog returns every session of the log, or the requested ones.
 func (l *Ledger) inLog(ctx context.Context, only events.Ref) (map[events.Ref]bool, error) {
 	refs := map[events.Ref]bool{}
 	if only.Harness != "" && only.Session != "" {
@@ -120,9 +120,10 @@ func (l *Ledger) inLog(ctx context.Context, only events.Ref) (map[events.Ref]boo
 	return refs, nil
 }
 
-// removeStrays removes documents, with their views, of sessions that the log does not know. A document that has folded
-// commits stands unless the request accepts the loss.
-func (l *Ledger) removeStrays(ctx context.Context, req rebuildRequest, refs map[events.Ref]bool, reply *rebuildReply) error {
+// removeStrays removes documents, with their views, of sessions without a log. A document that has folded commits is
+// kept unless the request accepts the loss.
+func (l *Ledger) removeStrays(ctx context.Context, req rebuildRequest, refs map[events.Ref]bool,
+	reply *rebuildReply) error {
 	if req.Session != "" {
 		return nil
 	}
@@ -156,14 +157,14 @@ func (l *Ledger) removeStrays(ctx context.Context, req rebuildRequest, refs map[
 	return nil
 }
 
-// rebuildSession makes one session's document and views what its log says. It fails with [errLost] when the document knows
-// more than the log, and the log is not enough to make another; the document stands then.
+// rebuildSession rebuilds one session's document and views from the log. It fails with [errLost], and keeps the
+// document, if the document is ahead of the log and the log cannot rebuild it.
 func (l *Ledger) rebuildSession(ctx context.Context, r events.Ref) (changed bool, views int, err error) {
 	return l.rebuildWith(ctx, r, false)
 }
 
-// rebuildWith begins again when another process stored a document meanwhile. accept: also where the document knows more
-// than the log.
+// rebuildWith starts again if another process stored a document meanwhile. accept: also rebuild a document that is
+// ahead of the log.
 func (l *Ledger) rebuildWith(ctx context.Context, r events.Ref, accept bool) (changed bool, views int, err error) {
 	for range racesMax {
 		changed, views, err = l.rebuildOnce(ctx, r, accept)
@@ -175,7 +176,7 @@ func (l *Ledger) rebuildWith(ctx context.Context, r events.Ref, accept bool) (ch
 }
 
 func (l *Ledger) rebuildOnce(ctx context.Context, r events.Ref, accept bool) (bool, int, error) {
-	e, err := l.bus.Load(ctx, bus.State, events.SessionKey(r)) // before the log is read, so that what is newer wins
+	e, err := l.bus.Load(ctx, bus.State, events.SessionKey(r)) // before the log is read, so that newer writes win
 	if err != nil && !errors.Is(err, bus.ErrNotFound) {
 		return false, 0, err
 	}
@@ -195,12 +196,12 @@ func (l *Ledger) rebuildOnce(ctx context.Context, r events.Ref, accept bool) (bo
 	case g.state.Seq == 0 || x != nil && isTombstone(g.state):
 		return l.removeDocument(ctx, r, e, doc)
 	case isTombstone(g.state):
-		return false, 0, nil // its document went before, or goes with the retention
+		return false, 0, nil // its document went before, or goes with retention
 	}
 	return l.storeFolded(ctx, e, g)
 }
 
-// storeFolded stores what a log comes to in the place of the document that was read before it.
+// storeFolded stores the fold of a log in place of the document that was read before.
 func (l *Ledger) storeFolded(ctx context.Context, e bus.Entry, g logged) (bool, int, error) {
 	doc, err := g.state.Encode()
 	if err != nil {
@@ -211,13 +212,13 @@ func (l *Ledger) storeFolded(ctx context.Context, e bus.Entry, g logged) (bool, 
 		if rev, err = l.bus.Store(ctx, bus.State, events.SessionKey(g.state.Ref()), doc, e.Rev); err != nil {
 			return false, 0, err
 		}
-		l.fold.cache.drop(g.state.Ref()) // it is of the revision before
+		l.fold.cache.drop(g.state.Ref()) // it belongs to the revision before
 	}
 	views, err := l.rebuildViews(ctx, g.state, rev, g.commits)
 	return changed, views, err
 }
 
-// removeDocument removes a document of which the log knows nothing, and the entries of its views.
+// removeDocument removes a document without a log, and the entries of its views.
 func (l *Ledger) removeDocument(ctx context.Context, r events.Ref, e bus.Entry, doc *session.State) (bool, int, error) {
 	if e.Rev == 0 {
 		return false, 0, nil
@@ -226,7 +227,7 @@ func (l *Ledger) removeDocument(ctx context.Context, r events.Ref, e bus.Entry, 
 		return false, 0, err
 	}
 	if doc == nil {
-		return true, 0, nil // entries of views without a document are found by compareViews
+		return true, 0, nil // compareViews finds entries of views without a document
 	}
 	have, err := l.presentViews(ctx, doc)
 	if err != nil {
@@ -242,9 +243,10 @@ func (l *Ledger) removeDocument(ctx context.Context, r events.Ref, e bus.Entry, 
 	return true, n, nil
 }
 
-// rebuildViews writes every entry that differs and removes those that should not be. What was settled so long ago that
-// the session no longer knows it is left to expire.
-func (l *Ledger) rebuildViews(ctx context.Context, st *session.State, rev uint64, commits []events.Commit) (int, error) {
+// rebuildViews writes every entry that differs and removes superfluous ones. An old settled entry that the session no
+// longer lists is left to expire.
+func (l *Ledger) rebuildViews(ctx context.Context, st *session.State, rev uint64, commits []events.Commit) (int,
+	error) {
 	now, err := l.bus.Now(ctx)
 	if err != nil {
 		return 0, err
@@ -279,8 +281,8 @@ func (l *Ledger) rebuildViews(ctx context.Context, st *session.State, rev uint64
 	return len(writes), err
 }
 
-// sameWork says whether two entries of the harness's view ask for the same: the place in the log alone is no difference, so
-// the ledger does not write an entry again for it.
+// sameWork reports whether two entries of the harness's view request the same: entries may differ in the place in the
+// log alone, which the ledger does not write again.
 func sameWork(a, b []byte) bool {
 	var x, y session.Work
 	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil || x.Epoch == 0 {
@@ -292,25 +294,27 @@ func sameWork(a, b []byte) bool {
 	return errA == nil && errB == nil && bytes.Equal(a, b)
 }
 
-// expires is whether an entry of the people's view that the session no longer knows is right to stand until its TTL is
-// over: it was settled, and not for as long as settled entries are shown.
+// expires reports whether an entry of the people's view that the session no longer lists may stay until its TTL ends:
+// it was settled, more recently than settled entries are shown.
 func (l *Ledger) expires(st *session.State, entry []byte, now time.Time) bool {
 	var b session.Blocker
-	if err := json.Unmarshal(entry, &b); err != nil || b.Status == "" || b.Status == session.Awaiting || st.Prompts[b.Prompt] != nil {
+	if err := json.Unmarshal(entry, &b); err != nil || b.Status == "" || b.Status == session.Awaiting ||
+		st.Prompts[b.Prompt] != nil {
 		return false
 	}
 	_, gone := blockerTTL(&b, l.cfg.ClosedFor+goneSlack, now)
 	return !b.ClosedAt.IsZero() && !gone
 }
 
-// goneSlack is how long the broker may take to remove an entry whose TTL is over.
+// goneSlack is how long the broker may take to remove an entry after its TTL.
 const goneSlack = time.Minute
 
-// presentViews are the entries of a session's views as they are stored.
+// presentViews returns the stored entries of a session's views.
 func (l *Ledger) presentViews(ctx context.Context, st *session.State) (map[string]bus.Entry, error) {
 	have := map[string]bus.Entry{}
 	keep := func(e bus.Entry) error { have[e.Key] = e; return nil }
-	for _, filter := range []string{events.BlockerSessionKeys(st.Harness, st.Root, st.Session), events.WorkKey(st.Ref())} {
+	for _, filter := range []string{events.BlockerSessionKeys(st.Harness, st.Root, st.Session),
+		events.WorkKey(st.Ref())} {
 		if err := l.bus.List(ctx, bus.State, filter, keep); err != nil {
 			return nil, fmt.Errorf("ledger: views of %s: %w", st.Ref(), err)
 		}

@@ -13,15 +13,17 @@ import (
 )
 
 const (
-	retainEveryMin = time.Second // however short sessions are kept
-	unbornKeptMin  = time.Minute // whoever opens a session may have to do so again
+	retainEveryMin = time.Second // for the shortest retention
+	unbornKeptMin  = time.Minute // a harness may have to repeat its open
 )
 
-// retain purges what has been closed for long enough, for ever.
+// retain purges sessions that were closed long enough ago, until ctx ends.
 func (l *Ledger) retain(ctx context.Context) error {
-	tick := time.NewTicker(min(l.cfg.RetainEvery, max(l.cfg.Retain, retainEveryMin))) // a short time to keep is kept shortly
+	// a short retention needs a short interval
+	tick := time.NewTicker(min(l.cfg.RetainEvery, max(l.cfg.Retain, retainEveryMin)))
 	defer tick.Stop()
-	if err := control.LearnSteps(ctx, l.bus); err != nil && ctx.Err() == nil { // a clock that was set forward closes nothing early
+	// a clock that was set forward must not purge early
+	if err := control.LearnSteps(ctx, l.bus); err != nil && ctx.Err() == nil {
 		return err
 	}
 	for {
@@ -38,11 +40,11 @@ func (l *Ledger) retain(ctx context.Context) error {
 	}
 }
 
-// Retain purges each session that was closed for longer than the configured time, or at all when the log is nearly full,
-// with the objects that belong to it, and returns how many there were. It folds a session's log before it removes anything:
-// the document alone may be wrong. Of its commits the last one stays, so that its seq
-// still guards the id. What was written to a session that never began is kept as long; then the session is closed, and
-// purged at the next look; a harness that opens it in the same instant is first, or is told that it is closed.
+// Retain purges each session that was closed for longer than the configured time, or every closed one if the log is
+// nearly full, with its objects, and returns the number of sessions. It folds a session's log before it removes
+// anything: the document alone may be wrong. The last commit is kept, so that its seq still guards the id. A session
+// that was written to but never opened is kept as long; then it is closed, and purged by the next pass; a harness that
+// opens it in the same instant is first, or is refused because it is closed.
 func (l *Ledger) Retain(ctx context.Context) (int, error) {
 	now, err := l.bus.Clock(ctx)
 	if err != nil {
@@ -77,7 +79,7 @@ func (l *Ledger) retainAt(ctx context.Context, now events.Clock, full bool) (int
 	n, failed := 0, error(nil)
 	note := func(err error) {
 		if err != nil && (failed == nil || ctx.Err() != nil) {
-			failed = err // one is enough to look into, and none keeps the others
+			failed = err // one is enough to report, and none delays the others
 		}
 	}
 	var due []ended
@@ -105,20 +107,21 @@ func (l *Ledger) retainAt(ctx context.Context, now events.Clock, full bool) (int
 	return n, failed
 }
 
-// ended is a session that is due, and its document's entry. The state is the log's.
+// ended is a session to purge, and its document's entry. The state is the log's.
 type ended struct {
 	bus.Entry
 	state *session.State
 }
 
-// isDue is whether a session was closed for long enough, or can be spared in a log that is nearly full.
+// isDue reports whether a session was closed long enough ago, or may be purged because the log is nearly full.
 func (l *Ledger) isDue(st *session.State, now events.Clock, full bool) bool {
-	return st.Closed != nil && (full || st.Closed.Purged || !st.Began() || now.Passed(st.Closed.At.Add(l.cfg.Retain), st.Closed.Seq))
+	return st.Closed != nil &&
+		(full || st.Closed.Purged || !st.Began() || now.Passed(st.Closed.At.Add(l.cfg.Retain), st.Closed.Seq))
 }
 
 // verified folds the log of a session that its document says may be purged or closed: a document is a cache, and can be
-// wrong. One that does not say what the log says is rebuilt, and nil returned; the next look finds it as it is then. The
-// error is a [loss] when the document knows what the log does not have.
+// wrong. A document that differs is rebuilt, and verified returns nil; the next pass reads the new one. It returns a
+// [loss] if the document is ahead of the log.
 func (l *Ledger) verified(ctx context.Context, e bus.Entry) (*session.State, error) {
 	doc, err := session.Decode(e.Value)
 	if err != nil {
@@ -131,18 +134,20 @@ func (l *Ledger) verified(ctx context.Context, e bus.Entry) (*session.State, err
 	if x := g.lost(doc); x != nil {
 		return nil, x
 	}
-	if doc.Seq == g.state.Seq && (doc.Closed == nil) == (g.state.Closed == nil) && doc.Opened() == g.state.Opened() || isTombstone(g.state) {
+	if doc.Seq == g.state.Seq && (doc.Closed == nil) == (g.state.Closed == nil) && doc.Opened() == g.state.Opened() ||
+		isTombstone(g.state) {
 		return g.state, nil
 	}
-	l.log.Warn().Str("session", doc.Ref().String()).Uint64("seq", doc.Seq).Msg("retention: the document is not what the log says: rebuilt, nothing was purged")
+	l.log.Warn().Str("session", doc.Ref().String()).Uint64("seq",
+		doc.Seq).Msg("retention: the document is not what the log says: rebuilt, nothing was purged")
 	_, _, err = l.rebuildSession(ctx, doc.Ref())
 	return nil, err
 }
 
-// isTombstone is whether retention left nothing else of a session.
+// isTombstone reports whether retention left nothing else of a session.
 func isTombstone(st *session.State) bool { return st.Closed != nil && st.Closed.Purged }
 
-// unbornKept is how long what was written to a session that never began is left alone.
+// unbornKept returns how long a session that was written to but never opened is kept.
 func unbornKept(retain time.Duration, full bool) time.Duration {
 	if full {
 		return min(retain, unbornKeptMin)
@@ -150,11 +155,11 @@ func unbornKept(retain time.Duration, full bool) time.Duration {
 	return retain
 }
 
-// reasonNeverOpened is why a session is closed that was written to and never opened.
+// reasonNeverOpened is the reason for closing a session that was written to and never opened.
 const reasonNeverOpened = "never-opened"
 
-// purge removes a closed session's commits but the last, then its document. A crash between the two leaves a document
-// that the next look finds again.
+// purge removes a closed session's commits but the last, then its document. After a crash between the two the next pass
+// finds the document again.
 func (l *Ledger) purge(ctx context.Context, e ended) error {
 	st := e.state
 	if marked, err := l.mark(ctx, st); err != nil || !marked {
@@ -169,8 +174,8 @@ func (l *Ledger) purge(ctx context.Context, e ended) error {
 	return nil
 }
 
-// removeObjects removes what was stored beside the log for sessions that are about to be purged: before them, so that a
-// crash leaves nothing that nobody would look for.
+// removeObjects removes the objects of sessions that are about to be purged, before them, so that a crash leaves no
+// objects without a session.
 func (l *Ledger) removeObjects(ctx context.Context, due []ended) error {
 	if len(due) == 0 {
 		return nil
@@ -197,9 +202,9 @@ func (l *Ledger) removeObjects(ctx context.Context, due []ended) error {
 	return nil
 }
 
-// mark sees to it that a closed session's last commit names a predecessor: that is what tells a tombstone from the first
-// commit of a new session. One that somebody appended without a guard does not, so the closing is said once more behind
-// it, and the session is purged at the next look.
+// mark ensures that a closed session's last commit names a predecessor, which distinguishes a tombstone from the first
+// commit of a new session. After an unguarded append it does not: then the close is appended once more, and the next
+// pass purges the session.
 func (l *Ledger) mark(ctx context.Context, st *session.State) (marked bool, err error) {
 	c, err := l.bus.Commit(ctx, st.Seq)
 	if err != nil || c.Guarded {
@@ -210,7 +215,8 @@ func (l *Ledger) mark(ctx context.Context, st *session.State) (marked bool, err 
 
 // sayClosed appends the end of a session, unless it is still written to.
 func (l *Ledger) sayClosed(ctx context.Context, st *session.State, f events.SessionClosed) error {
-	e := events.New(l.bus.NewID(), events.ServiceSource(Name, l.bus.Instance()), st.Ref(), max(st.Epoch, 1), time.Now(), f)
+	e := events.New(l.bus.NewID(), events.ServiceSource(Name, l.bus.Instance()), st.Ref(), max(st.Epoch, 1), time.Now(),
+		f)
 	_, err := l.bus.Append(ctx, st.Ref(), events.WriterLedger, st.Seq, []events.Event{e})
 	if errors.Is(err, bus.ErrLostRace) {
 		return nil

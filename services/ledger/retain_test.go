@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// forge stores a document in the place of the one that is there, whatever it says.
+// forge replaces a stored document by a changed one.
 func (w *world) forge(r events.Ref, change func(*session.State)) {
 	w.t.Helper()
 	st, rev, err := loadDoc(w.t.Context(), w.bus, r)
@@ -32,7 +32,7 @@ func (w *world) forge(r events.Ref, change func(*session.State)) {
 	}
 }
 
-// settle stores the documents of all sessions, as a rebuild makes them, and returns the ledger that did.
+// settle stores the documents of all sessions as a rebuild does, and returns the ledger that did.
 func (w *world) settle(cfg Config) *Ledger {
 	w.t.Helper()
 	l, err := New(w.bus, cfg, zerolog.Nop())
@@ -47,7 +47,7 @@ func (w *world) settle(cfg Config) *Ledger {
 	return l
 }
 
-// later is an instant of the broker's clock, so long from now.
+// later returns an instant of the broker's clock, this much later.
 func (w *world) later(d time.Duration) events.Clock {
 	w.t.Helper()
 	now, err := w.bus.Clock(w.t.Context())
@@ -58,7 +58,7 @@ func (w *world) later(d time.Duration) events.Clock {
 	return now
 }
 
-// TestASessionThatCannotBePurgedKeepsNoOther: documents of which the log knows nothing are reported, the others go.
+// TestASessionThatCannotBePurgedKeepsNoOther: documents without a log are reported, and the other sessions are purged.
 func TestASessionThatCannotBePurgedKeepsNoOther(t *testing.T) {
 	w := newWorld(t)
 	w.open(ref)
@@ -66,7 +66,8 @@ func TestASessionThatCannotBePurgedKeepsNoOther(t *testing.T) {
 	l := w.settle(Default())
 	for _, name := range []string{"a", "z"} {
 		w.forge(events.Ref{Harness: "h1", Session: name}, func(st *session.State) {
-			st.Epoch, st.Seq, st.Phase, st.Closed = 1, 1000, session.Closed, &session.Closing{Reason: "finished", At: time.Unix(0, 0), Seq: 1000}
+			st.Epoch, st.Seq, st.Phase, st.Closed = 1, 1000, session.Closed,
+				&session.Closing{Reason: "finished", At: time.Unix(0, 0), Seq: 1000}
 		})
 	}
 	if n, err := l.retainAt(t.Context(), w.later(Default().Retain), false); n != 1 || !errors.Is(err, errLost) {
@@ -75,8 +76,8 @@ func TestASessionThatCannotBePurgedKeepsNoOther(t *testing.T) {
 	w.gone(events.SessionKey(ref))
 }
 
-// TestAnOpenSessionIsNotPurgedWhateverItsDocumentSays: retention folds the log before it purges or closes. A document that
-// is wrong is rebuilt, and its session loses neither a commit nor an object.
+// TestAnOpenSessionIsNotPurgedWhateverItsDocumentSays: retention folds the log before it purges or closes. A wrong
+// document is rebuilt, and its session loses neither a commit nor an object.
 func TestAnOpenSessionIsNotPurgedWhateverItsDocumentSays(t *testing.T) {
 	for name, lie := range map[string]func(*session.State){
 		"closed": func(st *session.State) {
@@ -117,7 +118,8 @@ func TestAnOpenSessionIsNotPurgedWhateverItsDocumentSays(t *testing.T) {
 	}
 }
 
-// TestWhatWasNeverOpenedIsPurgedToo: after as long as a closed session; its id is closed from then on.
+// TestWhatWasNeverOpenedIsPurgedToo: a session that was never opened is purged after the same time as a closed one; its
+// id is closed from then on.
 func TestWhatWasNeverOpenedIsPurgedToo(t *testing.T) {
 	w := newWorld(t)
 	cfg := Default()
@@ -142,8 +144,8 @@ func TestWhatWasNeverOpenedIsPurgedToo(t *testing.T) {
 	}
 }
 
-// TestObjectsGoWithTheirSession: what was stored beside the log for a session is removed when that is purged; what belongs
-// to others, or to nobody, stays.
+// TestObjectsGoWithTheirSession: the objects of a session are removed when it is purged; those of other sessions, or of
+// none, stay.
 func TestObjectsGoWithTheirSession(t *testing.T) {
 	w := newWorld(t)
 	other := events.Ref{Harness: ref.Harness, Session: "other"}
@@ -169,8 +171,8 @@ func TestObjectsGoWithTheirSession(t *testing.T) {
 	}
 }
 
-// TestWhatRetentionLeavesAlone: what has not been closed for long enough, unless the log is nearly full; and what is open,
-// or was written to a moment ago and may still be opened, even then.
+// TestWhatRetentionLeavesAlone: a session that was closed recently is kept unless the log is nearly full; an open one,
+// or one written to a moment ago that may still be opened, is kept even then.
 func TestWhatRetentionLeavesAlone(t *testing.T) {
 	w := newWorld(t)
 	cfg := Default()
@@ -204,10 +206,11 @@ func TestWhatRetentionLeavesAlone(t *testing.T) {
 	}
 	look("not long enough", cfg.Retain-time.Minute, false, nil)
 	look("a nearly full log", unbornKeptMin/2, true, map[string]string{"closed": "purged"})
-	look("a nearly full log, later", unbornKeptMin+time.Minute, true, map[string]string{"closed": "purged", "unborn": "closed"})
+	look("a nearly full log, later", unbornKeptMin+time.Minute, true,
+		map[string]string{"closed": "purged", "unborn": "closed"})
 }
 
-// TestRetentionOfANearlyFullLog: what is closed is purged at once, and only once nine tenths of the log are used.
+// TestRetentionOfANearlyFullLog: closed sessions are purged at once, but only when nine tenths of the log are used.
 func TestRetentionOfANearlyFullLog(t *testing.T) {
 	w := &world{t: t, seq: map[events.Ref]uint64{}}
 	w.bus = natstest.Bus(t, natstest.Start(t), func(c *bus.Config) { c.LogBytesMax = 256 << 10 })
@@ -228,7 +231,7 @@ func TestRetentionOfANearlyFullLog(t *testing.T) {
 	}
 }
 
-// left says what retention has made of a session of two commits.
+// left returns what retention has left of a session of two commits.
 func (w *world) left(name string) string {
 	w.t.Helper()
 	r := events.Ref{Harness: "h1", Session: name}
@@ -249,12 +252,14 @@ func (w *world) left(name string) string {
 	return ""
 }
 
-// TestAnEndWithoutAGuardIsSaidAgain: a session whose last commit names no predecessor is not purged: what would be left of it
-// looks like the first commit of a new session. Its end is said again, under a guard, and the next look purges it.
+// TestAnEndWithoutAGuardIsSaidAgain: a session whose last commit names no predecessor is not purged: the rest of it
+// would look like the first commit of a new session. Its end is appended again, under a guard, and the next pass purges
+// it.
 func TestAnEndWithoutAGuardIsSaidAgain(t *testing.T) {
 	w := newWorld(t)
 	w.open(ref)
-	body, err := events.EncodeBatch([]events.Event{events.New("end", events.HarnessSource("h1", "1"), ref, 1, at0, events.SessionClosed{Reason: "finished", By: "ada"})})
+	body, err := events.EncodeBatch([]events.Event{events.New("end", events.HarnessSource("h1", "1"), ref, 1, at0,
+		events.SessionClosed{Reason: "finished", By: "ada"})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -274,7 +279,8 @@ func TestAnEndWithoutAGuardIsSaidAgain(t *testing.T) {
 		if err != nil || len(left) != want {
 			t.Fatalf("left %d commits, %v; want %d", len(left), err, want)
 		}
-		if last := left[len(left)-1]; !last.Guarded || last.Guard != ack.Sequence || last.Writer != events.WriterLedger {
+		if last := left[len(left)-1]; !last.Guarded || last.Guard != ack.Sequence ||
+			last.Writer != events.WriterLedger {
 			t.Errorf("the last commit: %+v", last)
 		}
 	}

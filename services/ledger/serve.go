@@ -21,11 +21,11 @@ const racesMax = 10
 
 // Limits of what one request may read of a log.
 const (
-	currentReadMax = 10_000 // commits beyond the document; a document that is further behind is being brought up to date
+	currentReadMax = 10_000 // commits beyond the document; a document that is further behind is being updated
 	longAgoMax     = 2      // requests that read a whole session, at the same time
 )
 
-// changedReply is the answer to a wish: where in the log it stands. A document with this seq or more has seen it.
+// changedReply is the reply to a request: its place in the log. A document with this seq or a greater one includes it.
 type changedReply struct {
 	Seq uint64 `json:"seq,omitempty"`
 }
@@ -72,8 +72,8 @@ func need(field, id string) error {
 	return nil
 }
 
-// wish makes the handler of one kind of wish: read it, decide it on the session as it is, append what it comes to, and
-// decide again when somebody else wrote first.
+// wish returns the handler of one kind of request: decode it, decide it on the present session, append the result, and
+// decide again if another writer was first.
 func wish[W any](l *Ledger, about func(W) (whom, error), decide func(*session.State, W, session.Source) (session.Decision, error)) func(context.Context, []byte) ([]byte, error) {
 	return func(ctx context.Context, body []byte) ([]byte, error) {
 		var w W
@@ -95,18 +95,19 @@ func wish[W any](l *Ledger, about func(W) (whom, error), decide func(*session.St
 	}
 }
 
-// whom a wish is about, and whose it is.
+// whom is the session and the asker of a request.
 type whom struct {
 	ref    events.Ref
 	by     string
 	prompt string // "" where it is about none
 }
 
-// decision is a wish as it is decided on a session.
+// decision decides a request on a session.
 type decision func(*session.State, session.Source) (session.Decision, error)
 
-// carryOut decides and appends until nobody else was first. It decides on what is at hand, for what is then appended proves
-// that nothing was missed; but nobody is told that there is nothing to append unless the log's leader says so.
+// carryOut decides and appends until no other writer was first. It decides on cached data, because a successful append
+// proves that nothing was missing; but it replies that there is nothing to append only after the log's leader has
+// confirmed the data.
 func (l *Ledger) carryOut(ctx context.Context, who whom, decide decision) (uint64, error) {
 	r, sure := who.ref, false
 	for races := 0; races < control.RequestRacesMax; {
@@ -134,7 +135,7 @@ func (l *Ledger) carryOut(ctx context.Context, who whom, decide decision) (uint6
 		switch {
 		case err == nil:
 			l.bus.Nudge(r, seq)
-			l.log.Info().Str("session", r.String()).Str("entity", string(d.Facts[0].Kind())).Str("id", d.Facts[0].Subject()).Uint64("seq", seq).Msg("wish")
+			l.log.Info().Str("session", r.String()).Str("entity", string(d.Facts[0].Kind())).Str("id", d.Facts[0].Subject()).Uint64("seq", seq).Msg("request")
 			return seq, nil
 		case errors.Is(err, bus.ErrLostRace):
 			sure, races = true, races+1
@@ -144,7 +145,7 @@ func (l *Ledger) carryOut(ctx context.Context, who whom, decide decision) (uint6
 		}
 		return 0, err
 	}
-	return 0, events.Unavailable(fmt.Sprintf("%s: somebody else wrote first %d times in a row: try again", r, control.RequestRacesMax))
+	return 0, events.Unavailable(fmt.Sprintf("%s: another writer was first %d times in a row: try again", r, control.RequestRacesMax))
 }
 
 func notFound(err error) bool {
@@ -152,9 +153,9 @@ func notFound(err error) bool {
 	return ok && r.Code == http.StatusNotFound
 }
 
-// longAgo decides on the session as it was when it still knew a prompt that it no longer knows, because much else has ended
-// since: so a person is told what stands also then (P11). Nothing is appended: a prompt that has ended stays so. Of one that
-// never was it says so still.
+// longAgo decides on the session as it was when it still listed a prompt that has since been displaced by later
+// endings: so a late asker gets the prompt's state, too (P11). Nothing is appended: an ended prompt stays ended. For a
+// prompt that never existed it returns the same refusal.
 func (l *Ledger) longAgo(ctx context.Context, who whom, unknown error, decide decision) (uint64, error) {
 	select {
 	case l.longAgos <- struct{}{}:
@@ -163,7 +164,7 @@ func (l *Ledger) longAgo(ctx context.Context, who whom, unknown error, decide de
 		return 0, events.Unavailable("others ask about prompts of long ago: ask again")
 	}
 	st, known := session.New(who.ref), false
-	var then *session.State // when it had just ended
+	var then *session.State // just after its end
 	err := l.bus.Each(ctx, who.ref, 0, func(c events.Commit) error {
 		st.Fold(&c)
 		_, ended := st.Ended(session.EntityPrompt, who.prompt)
@@ -183,8 +184,8 @@ func (l *Ledger) longAgo(ctx context.Context, who whom, unknown error, decide de
 	return d.Seq, err
 }
 
-// current is the session as it is: as it was folded last, here or in its document, and what the log has beyond that. sure:
-// from the log's leader, with all that was acknowledged; else as far as it has come here.
+// current returns the present session: its last folded state, from the cache or the document, and the later commits of
+// the log. sure: from the log's leader, with all acknowledged commits; otherwise as far as they have arrived here.
 func (l *Ledger) current(ctx context.Context, r events.Ref, sure bool) (*session.State, []events.Commit, error) {
 	st := l.fold.cache.copy(r)
 	if st == nil {
@@ -194,7 +195,7 @@ func (l *Ledger) current(ctx context.Context, r events.Ref, sure bool) (*session
 		} else if err != nil {
 			return nil, nil, err
 		}
-		if st.Outdated() { // what is decided on it may lack what the log says
+		if st.Outdated() { // a decision on it may lack what the log has
 			if _, err := l.mend(ctx, r); err != nil {
 				return nil, nil, err
 			}
@@ -230,7 +231,7 @@ func (l *Ledger) current(ctx context.Context, r events.Ref, sure bool) (*session
 	return st, tail, nil
 }
 
-// get answers with the session's document, folded up to this instant.
+// get answers with the session's document, folded up to now.
 func (l *Ledger) get(ctx context.Context, body []byte) ([]byte, error) {
 	var r events.Ref
 	if err := events.ReadRequest(body, &r); err != nil {
@@ -260,7 +261,7 @@ const (
 	listDefault    = 100
 	listMax        = 1000
 	listBytesMax   = 768 << 10 // a reply must fit into one message
-	listSlackTimes = 4         // how many pages are kept while looking
+	listSlackTimes = 4         // how many pages are kept while searching
 )
 
 type listRequest struct {
@@ -289,7 +290,7 @@ func (q *listRequest) validate() error {
 	return nil
 }
 
-// wants says whether a document belongs into the list. Only what is asked about is decoded.
+// wants reports whether a document belongs to the list. Only the queried fields are decoded.
 func (q *listRequest) wants(doc []byte) bool {
 	if q.Phase == "" && q.Root == "" && !q.Waiting {
 		return true

@@ -17,23 +17,23 @@ import (
 
 // Limits of a survey.
 const (
-	headsAtOnceMax = 16    // sessions whose end is asked for at the same time
-	missingMax     = 1_000 // sessions without a document that are looked at: most of them are tombstones
+	headsAtOnceMax = 16    // sessions whose last commit is read concurrently
+	missingMax     = 1_000 // sessions without a document that are checked: most of them are tombstones
 )
 
-// Lost is a session of which a document knows commits that the log does not have. It is also the note that the ledger
-// leaves of it in the state bucket ([events.LostKey]).
+// Lost is a session whose document has commits that the log lacks. It is also the ledger's note of the loss in the
+// state bucket ([events.LostKey]).
 type Lost struct {
 	events.Ref
 	Known   uint64    `json:"known"`             // the last commit that the document has folded
 	Last    uint64    `json:"last"`              // the session's last commit in the log, 0 for none
 	Missing uint64    `json:"missing,omitempty"` // a commit that is missing before the last one
-	At      time.Time `json:"at"`                // when it was noticed, by the broker's clock
-	// Document is the document as it was before it was rebuilt from a shorter log. Empty when the document still stands.
+	At      time.Time `json:"at"`                // when it was found, by the broker's clock
+	// Document is the document before it was rebuilt from a shorter log. Empty while the document is kept.
 	Document json.RawMessage `json:"document,omitempty"`
 }
 
-// String says what is missing, for people.
+// String describes the loss for people.
 func (x *Lost) String() string {
 	if x.Missing > 0 {
 		return fmt.Sprintf("%s (commit %d is missing)", x.Ref, x.Missing)
@@ -41,22 +41,22 @@ func (x *Lost) String() string {
 	return fmt.Sprintf("%s (known up to %d, the log ends with %d)", x.Ref, x.Known, x.Last)
 }
 
-// Survey is what a comparison of all documents with the ends of the log has found.
+// Survey is the result of comparing all documents with the log's last commits.
 type Survey struct {
 	Documents int
 	Lost      []Lost       // found now, and noted before
-	Wrong     []events.Ref // whose document is damaged, missing, or older than what was acknowledged to be folded
+	Wrong     []events.Ref // whose document is damaged, missing, or older than what was acknowledged as folded
 }
 
-// seen is what a survey needs of a document.
+// seen has the fields of a document that a survey needs.
 type seen struct {
 	seq     uint64
-	damaged bool // or folded by older rules: the log tells more
-	newer   bool // of a newer layout: only a newer build can tell
+	damaged bool // or folded by older rules: the log has more
+	newer   bool // of a newer layout: only a newer build can read it
 }
 
 // Look compares the documents with the log, and changes nothing. It reads each document's place and each session's last
-// commit, not the commits: a hole within a session is found by the ledger's slow walk, and is in its notes.
+// commit, not the commits: the ledger's slow walk finds a hole within a session and notes it.
 func Look(ctx context.Context, b *bus.Bus) (Survey, error) {
 	var found Survey
 	acked, err := b.Acked(ctx, Source(Default())) // first: documents and heads can only be newer
@@ -113,7 +113,7 @@ func see(r events.Ref, e bus.Entry) seen {
 	return seen{seq: st.Seq, damaged: st.Outdated()}
 }
 
-// setAside are the sessions whose documents are not kept up to date, because they are folded apart from the others.
+// setAside returns the sessions whose documents are behind by design, because they are folded apart.
 func setAside(ctx context.Context, b *bus.Bus) (map[events.Ref]bool, error) {
 	behind := map[events.Ref]bool{}
 	err := b.List(ctx, bus.State, events.AsideKeys(), func(e bus.Entry) error {
@@ -129,7 +129,7 @@ func setAside(ctx context.Context, b *bus.Bus) (map[events.Ref]bool, error) {
 	return behind, nil
 }
 
-// notes are the losses that the ledger has noted.
+// notes returns the losses that the ledger has noted.
 func notes(ctx context.Context, b *bus.Bus) ([]Lost, error) {
 	var all []Lost
 	err := b.List(ctx, bus.State, events.LostKeys(""), func(e bus.Entry) error {
@@ -145,7 +145,7 @@ func notes(ctx context.Context, b *bus.Bus) ([]Lost, error) {
 	return all, nil
 }
 
-// judge looks at sessions that seem wrong once more, with the leaders' word.
+// judge checks sessions that seem wrong once more, with reads from the leaders.
 func (s *Survey) judge(ctx context.Context, b *bus.Bus, doubtful []events.Ref, acked uint64) error {
 	noted := map[events.Ref]bool{}
 	for i := range s.Lost {
@@ -187,7 +187,7 @@ func (s *Survey) judge(ctx context.Context, b *bus.Bus, doubtful []events.Ref, a
 	return err
 }
 
-// hasLog is whether the log has more of a session than its tombstone.
+// hasLog reports whether the log has more of a session than its tombstone.
 func hasLog(ctx context.Context, b *bus.Bus, r events.Ref) (bool, error) {
 	commits, err := b.Read(ctx, r, 0)
 	if err != nil {

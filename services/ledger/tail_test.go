@@ -100,7 +100,7 @@ func TestTailIsBounded(t *testing.T) {
 	}
 }
 
-// idle is a ledger that neither folds nor follows, and what it believes of the session: its first commits.
+// idle returns a ledger that neither folds nor follows, with the session's first commits in its cache.
 func (w *world) idle(commits int) *Ledger {
 	w.t.Helper()
 	l, err := New(w.bus, Default(), zerolog.Nop())
@@ -149,8 +149,8 @@ func (w *world) tell(l *Ledger, verb string, req any) (changedReply, *events.Ref
 	return changedReply{}, nil
 }
 
-// TestNobodyIsToldWhatIsOnlyBelieved: what this process believes of a session may be old. It may try to append on the
-// strength of it, but what it says is what the log says.
+// TestNobodyIsToldWhatIsOnlyBelieved: this process's cache of the session may be old. It may try to append on that
+// basis, but its reply is what the log has.
 func TestNobodyIsToldWhatIsOnlyBelieved(t *testing.T) {
 	w := newWorld(t)
 	w.open(ref)
@@ -161,7 +161,8 @@ func TestNobodyIsToldWhatIsOnlyBelieved(t *testing.T) {
 		t.Errorf("the same answer, of which it has not heard: %v, %v", reply, refusal)
 	}
 	_, refusal := w.tell(w.idle(2), "answer", answer("b"))
-	if refusal == nil || refusal.Code != 409 || refusal.Stands == nil || refusal.Stands.Seq != 3 || refusal.Stands.Answers[0].Selected[0] != "a" {
+	if refusal == nil || refusal.Code != 409 || refusal.Stands == nil || refusal.Stands.Seq != 3 ||
+		refusal.Stands.Answers[0].Selected[0] != "a" {
 		t.Errorf("another answer: %v", refusal)
 	}
 	stop := map[string]any{"harness": ref.Harness, "session": ref.Session, "by": "ada"}
@@ -177,7 +178,8 @@ func TestNobodyIsToldWhatIsOnlyBelieved(t *testing.T) {
 	}
 }
 
-// TestAPurgedSessionIsClosed: its last commit is the first that comes here, and names a predecessor that is nowhere.
+// TestAPurgedSessionIsClosed: its last commit is the first that arrives here, and names a predecessor that no stream
+// has.
 func TestAPurgedSessionIsClosed(t *testing.T) {
 	w := newWorld(t)
 	w.open(ref)

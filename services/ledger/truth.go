@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// logged is one session as the log has it, folded from its first commit.
+// logged is one session folded from its first commit in the log.
 type logged struct {
 	state   *session.State
 	commits []events.Commit
@@ -31,8 +31,8 @@ func (l *Ledger) logged(ctx context.Context, r events.Ref) (logged, error) {
 	return logged{st, commits}, nil
 }
 
-// hole returns a commit that a later one names as its predecessor and that the log does not have, 0 for none. A session
-// whose first commit names a predecessor was purged, or has lost its beginning: only its document can tell.
+// hole returns a commit that a later one names as its predecessor and that the log lacks, 0 for none. A session whose
+// first commit names a predecessor was purged, or has lost its beginning: only its document can tell.
 func (g *logged) hole() uint64 {
 	for i := 1; i < len(g.commits); i++ {
 		if c := &g.commits[i]; c.Guarded && c.Guard > g.commits[i-1].Seq {
@@ -45,7 +45,7 @@ func (g *logged) hole() uint64 {
 // errLost is wrapped by every [loss].
 var errLost = errors.New("ledger: the log has lost commits")
 
-// loss is what a document has folded and the log does not have.
+// loss is what a document has folded and the log lacks.
 type loss struct {
 	ref     events.Ref
 	known   uint64 // the last commit that the document has folded
@@ -58,18 +58,19 @@ func (x *loss) Error() string {
 	if x.missing > 0 {
 		return fmt.Sprintf("%v: %s: commit %d is missing", errLost, x.ref, x.missing)
 	}
-	return fmt.Sprintf("%v: %s: its document has folded commit %d, the log ends with %d", errLost, x.ref, x.known, x.last)
+	return fmt.Sprintf("%v: %s: its document has folded commit %d, the log ends with %d", errLost, x.ref, x.known,
+		x.last)
 }
 
 // Unwrap makes it an [errLost].
 func (*loss) Unwrap() error { return errLost }
 
-// shorter is whether the log has a beginning of the session, without a hole: then the document can be made again from it,
-// and the session can go on from there.
+// shorter reports whether the log has the beginning of the session, without a hole: then the document can be rebuilt
+// from it, and the session can continue from there.
 func (x *loss) shorter() bool { return x.missing == 0 && x.last > 0 }
 
-// lost compares a document with the log. It returns nil when the log has all that the document has folded; the log may have
-// more. A document that cannot be read has folded nothing.
+// lost compares a document with the log. It returns nil if the log has all that the document has folded; the log may
+// have more. A document that cannot be read has folded nothing.
 func (g *logged) lost(doc *session.State) *loss {
 	if doc == nil || doc.Seq == 0 {
 		return nil
@@ -90,19 +91,19 @@ func (g *logged) lost(doc *session.State) *loss {
 	return nil
 }
 
-// isTombstoneOf is whether these commits are what retention leaves of a session.
+// isTombstoneOf reports whether these commits are what retention leaves of a session.
 func isTombstoneOf(commits []events.Commit) bool {
 	return len(commits) == 1 && commits[0].Guarded && commits[0].Guard > 0
 }
 
-// equal is whether two states are the same document.
+// equal reports whether two states are the same document.
 func equal(a, b *session.State) bool {
 	x, errX := a.Encode()
 	y, errY := b.Encode()
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
-// known is a stored document; nil for none, and for one that is damaged or another session's.
+// known returns a stored document; nil for none, and for one that is damaged or another session's.
 func known(r events.Ref, e bus.Entry) *session.State {
 	st, err := session.Decode(e.Value)
 	if err != nil || st.Ref() != r {

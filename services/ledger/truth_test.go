@@ -19,8 +19,8 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// TestARequestForASessionThatTheLogLostIsRefusedOnce: a request is decided on the document; the log does not have the commit
-// that the document ends with, so the append is refused as what it is, and not repeated as a lost race.
+// TestARequestForASessionThatTheLogLostIsRefusedOnce: a request is decided on the document; the log lacks the commit at
+// which the document ends, so the append is refused with that reason, and not repeated as a lost race.
 func TestARequestForASessionThatTheLogLostIsRefusedOnce(t *testing.T) {
 	w := newWorld(t)
 	w.open(ref)
@@ -38,7 +38,8 @@ func TestARequestForASessionThatTheLogLostIsRefusedOnce(t *testing.T) {
 	req := answer("a")
 	req.Ref = lost
 	refusal := w.ask("answer", req, nil)
-	if refusal == nil || refusal.Code != http.StatusConflict || refusal.Stands == nil || refusal.Stands.Status != "log-behind" ||
+	if refusal == nil || refusal.Code != http.StatusConflict || refusal.Stands == nil ||
+		refusal.Stands.Status != "log-behind" ||
 		!strings.Contains(refusal.Stands.Reason, "doctor") {
 		t.Fatalf("%+v; want a 409 that says what is wrong and what to do", refusal)
 	}
@@ -47,16 +48,18 @@ func TestARequestForASessionThatTheLogLostIsRefusedOnce(t *testing.T) {
 	}
 }
 
-// ahead makes a session's document one that has folded a commit that the log does not have: its turn had completed there.
+// ahead makes a session's document one that has folded a commit that the log lacks: its turn had completed there.
 func (w *world) ahead(r events.Ref, seq uint64) {
 	w.t.Helper()
 	w.forge(r, func(st *session.State) {
-		e := events.New("lost", events.HarnessSource(r.Harness, "1"), r, 1, time.Unix(0, 0), events.TurnCompleted{Turn: "t1"})
-		st.Fold(&events.Commit{Ref: r, Writer: events.WriterHarness, Seq: seq, Guard: st.Seq, Guarded: true, At: time.Unix(0, 0), Events: []events.Event{e}})
+		e := events.New("lost", events.HarnessSource(r.Harness, "1"), r, 1, time.Unix(0, 0),
+			events.TurnCompleted{Turn: "t1"})
+		st.Fold(&events.Commit{Ref: r, Writer: events.WriterHarness, Seq: seq, Guard: st.Seq, Guarded: true,
+			At: time.Unix(0, 0), Events: []events.Event{e}})
 	})
 }
 
-// note is what the ledger has noted of a loss, nil for nothing.
+// note returns the ledger's note of a loss, nil for none.
 func (w *world) note(r events.Ref) *Lost {
 	w.t.Helper()
 	all, err := notes(w.t.Context(), w.bus)
@@ -71,8 +74,8 @@ func (w *world) note(r events.Ref) *Lost {
 	return nil
 }
 
-// TestADocumentAheadOfTheLogIsRebuiltAtTheStart: the log has lost a session's end. The session goes on from what the log
-// has; what was known is kept with the note of the loss until an operator accepts it.
+// TestADocumentAheadOfTheLogIsRebuiltAtTheStart: the log has lost a session's end. The session continues from the log;
+// the note of the loss keeps the old document until an operator accepts the loss.
 func TestADocumentAheadOfTheLogIsRebuiltAtTheStart(t *testing.T) {
 	w := newWorld(t)
 	w.open(ref)
@@ -80,7 +83,8 @@ func TestADocumentAheadOfTheLogIsRebuiltAtTheStart(t *testing.T) {
 	w.ahead(ref, 1000)
 	was := w.load(events.SessionKey(ref))
 	found, err := Look(t.Context(), w.bus)
-	if err != nil || len(found.Lost) != 1 || found.Lost[0].Known != 1000 || found.Lost[0].Last != w.seq[ref] || len(found.Wrong) != 0 {
+	if err != nil || len(found.Lost) != 1 || found.Lost[0].Known != 1000 || found.Lost[0].Last != w.seq[ref] ||
+		len(found.Wrong) != 0 {
 		t.Errorf("a survey finds %+v, %v", found, err)
 	}
 	w.during(Default(), func() {
@@ -107,8 +111,8 @@ func TestADocumentAheadOfTheLogIsRebuiltAtTheStart(t *testing.T) {
 	}
 }
 
-// TestCommitsBehindADocumentThatIsAheadAreFolded: sequences that the log has lost are given again. What is stored under
-// them is in the document, whether its sequence is above that of the document or not.
+// TestCommitsBehindADocumentThatIsAheadAreFolded: the log assigns lost sequences again. The commits under them are in
+// the document, with sequences above and below that of the document.
 func TestCommitsBehindADocumentThatIsAheadAreFolded(t *testing.T) {
 	for name, seq := range map[string]uint64{"above": 3, "the same": 4, "below": 1000} {
 		t.Run(name, func(t *testing.T) {
@@ -130,7 +134,8 @@ func TestCommitsBehindADocumentThatIsAheadAreFolded(t *testing.T) {
 	}
 }
 
-// TestADocumentWithoutALogStands: it is the last copy. It goes, with its views, when an operator accepts the loss.
+// TestADocumentWithoutALogStands: it is the last copy. It is removed, with its views, when an operator accepts the
+// loss.
 func TestADocumentWithoutALogStands(t *testing.T) {
 	w := newWorld(t)
 	w.open(ref)
@@ -142,7 +147,8 @@ func TestADocumentWithoutALogStands(t *testing.T) {
 	}
 	w.forge(lost, func(doc *session.State) { *doc = *st; doc.Session, doc.Root, doc.Seq = "lost", "lost", 1000 })
 	work := events.WorkKey(lost)
-	if _, err := w.bus.Store(t.Context(), bus.State, work, []byte(`{"harness":"h1","session":"lost","epoch":1}`), 0); err != nil {
+	if _, err := w.bus.Store(t.Context(), bus.State, work, []byte(`{"harness":"h1","session":"lost","epoch":1}`),
+		0); err != nil {
 		t.Fatal(err)
 	}
 	doc := w.load(events.SessionKey(lost))
@@ -168,7 +174,7 @@ func TestADocumentWithoutALogStands(t *testing.T) {
 	}
 }
 
-// TestADocumentWhoseLogLostItsBeginningStands: also as the fold of what is written from then on.
+// TestADocumentWhoseLogLostItsBeginningStands: and so does the fold of later commits onto it.
 func TestADocumentWhoseLogLostItsBeginningStands(t *testing.T) {
 	w := newWorld(t)
 	w.open(ref)
@@ -193,12 +199,12 @@ func TestADocumentWhoseLogLostItsBeginningStands(t *testing.T) {
 	}
 }
 
-// TestALossThatIsMadeGoodIsForgotten: a copy of the log was restored that has what was lost.
+// TestALossThatIsMadeGoodIsForgotten: a restored copy of the log has the lost commits.
 func TestALossThatIsMadeGoodIsForgotten(t *testing.T) {
 	w := newWorld(t)
 	w.open(ref)
 	l := w.settle(Default())
-	for more, healed := range []bool{true, false} { // a commit that is there, and one that is not
+	for more, healed := range []bool{true, false} { // an existing commit, and a missing one
 		known := w.seq[ref] + uint64(more)
 		if err := l.noteLoss(t.Context(), Lost{Ref: ref, Known: known, Last: 1}); err != nil {
 			t.Fatal(err)
@@ -210,15 +216,17 @@ func TestALossThatIsMadeGoodIsForgotten(t *testing.T) {
 	}
 }
 
-// TestADamagedDocumentIsRebuilt: nothing is written to its session. What only the log's commits can tell is found by the slow
-// walk.
+// TestADamagedDocumentIsRebuilt: its session has no writes. The slow walk finds differences that only the log's commits
+// show.
 func TestADamagedDocumentIsRebuilt(t *testing.T) {
 	other := events.Ref{Harness: "h1", Session: "other"}
 	for name, damage := range map[string]func(w *world, e bus.Entry) ([]byte, bool){
-		"no document":       func(*world, bus.Entry) ([]byte, bool) { return []byte("x"), true },
-		"cut short":         func(_ *world, e bus.Entry) ([]byte, bool) { return e.Value[:len(e.Value)/2], true },
-		"deleted":           func(*world, bus.Entry) ([]byte, bool) { return nil, true },
-		"another session's": func(w *world, _ bus.Entry) ([]byte, bool) { return w.load(events.SessionKey(other)), true },
+		"no document": func(*world, bus.Entry) ([]byte, bool) { return []byte("x"), true },
+		"cut short":   func(_ *world, e bus.Entry) ([]byte, bool) { return e.Value[:len(e.Value)/2], true },
+		"deleted":     func(*world, bus.Entry) ([]byte, bool) { return nil, true },
+		"another session's": func(w *world, _ bus.Entry) ([]byte, bool) {
+			return w.load(events.SessionKey(other)), true
+		},
 		"folded by older rules": func(_ *world, e bus.Entry) ([]byte, bool) {
 			return bytes.Replace(e.Value, []byte(`,"rules":2`), nil, 1), true
 		},
@@ -272,7 +280,7 @@ func TestADamagedDocumentIsRebuilt(t *testing.T) {
 	}
 }
 
-// ledger is one that does not run.
+// ledger returns a ledger that does not run.
 func (w *world) ledger() *Ledger {
 	w.t.Helper()
 	l, err := New(w.bus, Default(), zerolog.Nop())
@@ -282,7 +290,7 @@ func (w *world) ledger() *Ledger {
 	return l
 }
 
-// acknowledged waits until a ledger has done all that is in the log.
+// acknowledged waits until a ledger has handled everything in the log.
 func (w *world) acknowledged() {
 	w.t.Helper()
 	last, err := w.bus.LastSeq(w.t.Context())
@@ -295,7 +303,7 @@ func (w *world) acknowledged() {
 	})
 }
 
-// older is the document of a session as its first commit left it.
+// older returns a session's document after its first commit.
 func (w *world) older(r events.Ref) []byte {
 	w.t.Helper()
 	commits, err := w.bus.Read(w.t.Context(), r, 0)
@@ -311,8 +319,8 @@ func (w *world) older(r events.Ref) []byte {
 	return doc
 }
 
-// TestAHealthyCellIsLeftAlone: neither survey nor slow walk writes anything, also where retention has left a tombstone, a
-// batch stored two commits under one guard, or a commit cannot be read.
+// TestAHealthyCellIsLeftAlone: neither survey nor slow walk writes anything, even if retention has left a tombstone, a
+// batch has stored two commits under one guard, or a commit cannot be read.
 func TestAHealthyCellIsLeftAlone(t *testing.T) {
 	w := newWorld(t)
 	closed := events.Ref{Harness: "h1", Session: "closed"}
@@ -341,18 +349,19 @@ func TestAHealthyCellIsLeftAlone(t *testing.T) {
 	}
 }
 
-// revisions are those of all that is in the state bucket.
+// revisions returns the revisions of all entries of the state bucket.
 func (w *world) revisions() map[string]uint64 {
 	w.t.Helper()
 	all := map[string]uint64{}
-	if err := w.bus.List(w.t.Context(), bus.State, ">", func(e bus.Entry) error { all[e.Key] = e.Rev; return nil }); err != nil {
+	if err := w.bus.List(w.t.Context(), bus.State, ">",
+		func(e bus.Entry) error { all[e.Key] = e.Rev; return nil }); err != nil {
 		w.t.Fatal(err)
 	}
 	return all
 }
 
-// TestEntriesThatShouldBeGoneAreDeleted: entries of the people's view that no session stands for, that were settled long ago
-// and have no TTL, or that nobody can read.
+// TestEntriesThatShouldBeGoneAreDeleted: entries of the people's view without a session, old settled ones without a
+// TTL, and unreadable ones are deleted.
 func TestEntriesThatShouldBeGoneAreDeleted(t *testing.T) {
 	w, odd := newWorld(t), events.Ref{Harness: "h1", Session: "odd"}
 	w.open(ref)
@@ -361,7 +370,8 @@ func TestEntriesThatShouldBeGoneAreDeleted(t *testing.T) {
 	l := w.settle(Default())
 	long := w.later(-time.Hour).Now
 	entry := func(r events.Ref, prompt string, at time.Time) (string, []byte) {
-		body, err := json.Marshal(session.Blocker{Harness: r.Harness, Session: r.Session, Root: r.Session, Prompt: prompt, Status: session.Dismissed, ClosedAt: at})
+		body, err := json.Marshal(session.Blocker{Harness: r.Harness, Session: r.Session, Root: r.Session,
+			Prompt: prompt, Status: session.Dismissed, ClosedAt: at})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -384,7 +394,8 @@ func TestEntriesThatShouldBeGoneAreDeleted(t *testing.T) {
 		put(key, body)
 		going = append(going, key)
 	}
-	for _, key := range []string{events.BlockerKey("h1", "odd", "odd", "x"), events.WorkKey(events.Ref{Harness: "h1", Session: "nowhere"})} {
+	for _, key := range []string{events.BlockerKey("h1", "odd", "odd", "x"),
+		events.WorkKey(events.Ref{Harness: "h1", Session: "nowhere"})} {
 		put(key, []byte("x"))
 		going = append(going, key)
 	}
@@ -405,7 +416,7 @@ func TestEntriesThatShouldBeGoneAreDeleted(t *testing.T) {
 	}
 }
 
-// TestASessionSetAsideIsNotWrong: its document is behind by design, and is made by those who fold it apart.
+// TestASessionSetAsideIsNotWrong: its document is behind by design, and is updated apart from the others.
 func TestASessionSetAsideIsNotWrong(t *testing.T) {
 	w := newWorld(t)
 	w.during(Default(), func() {
@@ -436,8 +447,8 @@ func TestASessionSetAsideIsNotWrong(t *testing.T) {
 	}
 }
 
-// TestDocumentsOfOlderRules: a document lacks what older rules did not keep, here an answer that the failed turn had. Neither
-// the fold nor a request goes on from it: both read what the log says.
+// TestDocumentsOfOlderRules: a document lacks what older rules did not keep, here an answer that the failed turn had.
+// Neither the fold nor a request uses it: both read the log.
 func TestDocumentsOfOlderRules(t *testing.T) {
 	for name, read := range map[string]func(*world, *Ledger) (*session.State, error){
 		"the fold": func(w *world, l *Ledger) (*session.State, error) {
@@ -463,8 +474,10 @@ func TestDocumentsOfOlderRules(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.open(ref)
-			w.sayAs(ref, events.WriterLedger, events.PersonSource("ada"), events.PromptAnswered{Prompt: "p1", Answers: []events.Answer{}, By: "ada"})
-			w.say(ref, events.PromptDelivered{Prompt: "p1"}, events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: "rate_limit"}})
+			w.sayAs(ref, events.WriterLedger, events.PersonSource("ada"),
+				events.PromptAnswered{Prompt: "p1", Answers: []events.Answer{}, By: "ada"})
+			w.say(ref, events.PromptDelivered{Prompt: "p1"},
+				events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: "rate_limit"}})
 			w.settle(Default())
 			want := w.load(events.SessionKey(ref))
 			w.forge(ref, func(st *session.State) { st.Rules, st.LastTurn.Prompts = 0, nil })

@@ -20,7 +20,7 @@ func (f *folder) views(ctx context.Context, t *touched) ([]bus.View, error) {
 	return f.renderViews(ctx, t, session.BlockersChanged(t.before, t.state), session.WorkChanged(t.before, t.state))
 }
 
-// viewsOf renders all of a session's views, with those of prompts that have ended: their entries may still say that they wait,
+// viewsOf renders all of a session's views, with those of ended prompts: their entries may still show them as waiting,
 // though they are no longer among the recent endings.
 func (f *folder) viewsOf(ctx context.Context, t *touched, ended []string) ([]bus.View, error) {
 	prompts := append(t.state.BlockerPrompts(time.Time{}), ended...)
@@ -41,7 +41,7 @@ func (f *folder) renderViews(ctx context.Context, t *touched, prompts []string, 
 	return append(vs, w), err
 }
 
-// endedPrompts are those that the commits folded here have ended.
+// endedPrompts returns the prompts that the commits folded here have ended.
 func (t *touched) endedPrompts() []string {
 	var prompts []string
 	for _, x := range t.feed {
@@ -54,7 +54,7 @@ func (t *touched) endedPrompts() []string {
 	return prompts
 }
 
-// commitSource finds commits in the batch, at the log's end as it is kept here, else in the log.
+// commitSource finds commits in the batch, in the cached end of the log, else in the log.
 func (f *folder) commitSource(ctx context.Context, batch []events.Commit) session.Source {
 	return func(seq uint64) (*events.Commit, error) {
 		for i := range batch {
@@ -70,9 +70,11 @@ func (f *folder) commitSource(ctx context.Context, batch []events.Commit) sessio
 	}
 }
 
-// blockerViews renders the people's view of these prompts as of an instant. What has lived long enough is left to expire;
-// what the log no longer has cannot be shown; what the session no longer knows is removed: it was closed with so much else.
-func blockerViews(st *session.State, prompts []string, closedFor time.Duration, now time.Time, src session.Source) ([]bus.View, error) {
+// blockerViews renders the people's view of these prompts as of an instant. An entry that is old enough is left to
+// expire; one whose commit the log lacks cannot be shown; one that the session no longer lists is removed: later
+// endings have displaced it.
+func blockerViews(st *session.State, prompts []string, closedFor time.Duration, now time.Time,
+	src session.Source) ([]bus.View, error) {
 	vs := make([]bus.View, 0, len(prompts))
 	for _, id := range prompts {
 		b, err := st.Blocker(id, src)

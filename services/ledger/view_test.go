@@ -15,21 +15,22 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// manyMax is how many prompts a test opens: more than the endings that a session keeps.
+// manyMax is how many prompts a test opens: more than the endings that a session lists.
 const manyMax = session.RecentMax + 10
 
-// askMany opens a session in whose turn more questions wait than endings are kept.
+// askMany opens a session in whose turn more questions wait than endings are listed.
 func (w *world) askMany() {
 	w.t.Helper()
 	w.say(ref, events.SessionOpened{Incarnation: "1"}, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
 	facts := make([]events.Fact, manyMax)
 	for i := range facts {
-		facts[i] = events.PromptRequested{Prompt: fmt.Sprintf("p%02d", i), Turn: "t1", PromptKind: events.PromptQuestion, Title: "Which?", Delivery: events.DeliverCallback}
+		facts[i] = events.PromptRequested{Prompt: fmt.Sprintf("p%02d", i), Turn: "t1",
+			PromptKind: events.PromptQuestion, Title: "Which?", Delivery: events.DeliverCallback}
 	}
 	w.say(ref, facts...)
 }
 
-// entries counts what the people's view has of the session, by status.
+// entries counts the session's entries in the people's view, by status.
 func (w *world) entries() map[session.Status]int {
 	w.t.Helper()
 	count := map[session.Status]int{}
@@ -46,7 +47,8 @@ func (w *world) entries() map[session.Status]int {
 }
 
 func TestWhatEndsWithMuchElseNoLongerWaitsInTheView(t *testing.T) {
-	for name, ledgerDies := range map[string]bool{"at once": false, "by the successor of a ledger that died between document and views": true} {
+	for name, ledgerDies := range map[string]bool{"at once": false,
+		"by the successor of a ledger that died between document and views": true} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.askMany()
@@ -63,13 +65,13 @@ func TestWhatEndsWithMuchElseNoLongerWaitsInTheView(t *testing.T) {
 			}
 			w.fold(f, all[2])
 			if n := w.entries(); n[session.Awaiting] != 0 || n[session.Withdrawn] != session.RecentMax-1 {
-				t.Errorf("%v: nobody waits any more, and those that ended last are shown", n)
+				t.Errorf("%v: no prompt waits, and the last ended ones are shown", n)
 			}
 		})
 	}
 }
 
-// storeDocument does the first half of what a ledger does with these messages.
+// storeDocument does the first half of a ledger's work for these messages.
 func (w *world) storeDocument(ms []bus.Message) {
 	w.t.Helper()
 	st := session.New(ref)
@@ -169,7 +171,8 @@ func TestRebuildLeavesWhatPeopleMayStillLookAt(t *testing.T) {
 	}
 	before := w.load(blockerKey)
 	var reply rebuildReply
-	if r := w.ask("rebuild", map[string]any{}, &reply); r != nil || reply.Changed+reply.Removed+reply.Views != 0 || len(reply.Failed) > 0 {
+	if r := w.ask("rebuild", map[string]any{}, &reply); r != nil || reply.Changed+reply.Removed+reply.Views != 0 ||
+		len(reply.Failed) > 0 {
 		t.Errorf("%v: a rebuild changed something: %+v", r, reply)
 	}
 	if after := w.load(blockerKey); !bytes.Equal(before, after) {
@@ -177,13 +180,15 @@ func TestRebuildLeavesWhatPeopleMayStillLookAt(t *testing.T) {
 	}
 }
 
-// A message of the largest size, all of characters that HTML would escape, still fits into the harness's view.
+// A message of the largest size, with characters that HTML would escape, still fits into the harness's view.
 func TestViewsDoNotGrowByEscaping(t *testing.T) {
 	w := newWorld(t)
 	w.run(Default())
 	content := strings.Repeat("<", 200<<10)
-	w.say(ref, events.SessionOpened{Incarnation: "1"}, events.MessageAccepted{Message: "m1", Content: []byte(`"` + content + `"`)})
-	w.sayAs(ref, events.WriterCompaction, events.ServiceSource("compaction", "x"), events.TurnRequested{Turn: "t1", Cause: events.CauseMessage, Message: "m1"})
+	w.say(ref, events.SessionOpened{Incarnation: "1"},
+		events.MessageAccepted{Message: "m1", Content: []byte(`"` + content + `"`)})
+	w.sayAs(ref, events.WriterCompaction, events.ServiceSource("compaction", "x"),
+		events.TurnRequested{Turn: "t1", Cause: events.CauseMessage, Message: "m1"})
 	e := w.await(events.WorkKey(ref), func(e bus.Entry) bool { return !e.Deleted })
 	if !strings.Contains(string(e.Value), content) {
 		t.Errorf("a view of %d bytes", len(e.Value))

@@ -1,4 +1,4 @@
-Usage that is missing, or more than fits by far, fails nothing (C1).
+Missing usage, and usage far above the limit, cause no error (C1).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000}

@@ -1,4 +1,4 @@
-What went into the last call counts, what came out never does; with cached input included it is the input, never the sum (C1).
+Usage is the input of the last call, never its output; cached input is part of the input and is not added again (C1).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000}

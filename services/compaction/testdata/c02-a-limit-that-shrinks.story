@@ -1,4 +1,4 @@
-The limit shrinks in mid-turn, below what is used already: compacted, once (C2, C5).
+The limit shrinks during a turn to less than the usage: one compaction (C2, C5).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000}

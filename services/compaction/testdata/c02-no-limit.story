@@ -1,4 +1,4 @@
-Nobody knows how much fits: nothing is compacted, and nothing fails (C2).
+The limit is unknown: nothing is compacted, and nothing fails (C2).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

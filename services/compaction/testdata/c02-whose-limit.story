@@ -1,4 +1,4 @@
-The policy's limit goes before the reported one, that before the session's own (C2).
+The policy's limit wins over the reported one, and the reported one over the session's (C2).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000}

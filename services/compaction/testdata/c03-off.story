@@ -1,4 +1,4 @@
-A threshold of 1 is off: neither on-send nor in mid-stream; a turn that overflows is retry's to give up (C3, C11).
+A threshold of 1 disables compaction, on-send and in mid-stream; retry abandons a turn that overflows (C3, C11).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000,"policy":{"compaction_threshold":1}}

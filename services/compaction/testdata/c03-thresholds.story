@@ -1,4 +1,4 @@
-Warned at 10 points below the threshold, compacted on-send at it, in mid-stream 5 points above (C3).
+The document warns 10 points below the threshold; compaction is on-send at it and in mid-stream 5 points above (C3).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000}

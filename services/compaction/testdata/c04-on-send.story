@@ -1,4 +1,5 @@
-At the threshold the message and the compaction are one commit; the message goes to the harness only after it, once (C4).
+At the threshold the message and the compaction are one commit; the harness gets the message only after the compaction,
+once (C4).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000}

@@ -1,4 +1,4 @@
-A call that runs is not cut off: its turn is stopped when none runs any more (C5).
+A running call is not interrupted: its turn is stopped when no call runs (C5).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000}

@@ -1,4 +1,4 @@
-That a compaction failed keeps the turn that went on without it from being stopped for another, and no later turn (C5, C8).
+After a failed compaction the turn that continued without it is not stopped for another one; later turns are (C5, C8).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000}

@@ -1,4 +1,4 @@
-A turn that a person began meanwhile goes before what was to go on (C5, R15).
+A turn that a person began meanwhile replaces the continuation (C5, R15).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000}

@@ -1,4 +1,5 @@
-A late end of the stopped turn is not the compaction's end: ids tell them apart. What completed all the same does not go on (C5).
+A late end of the stopped turn is not the compaction's end: ids tell them apart. A turn that completed all the same does
+not continue (C5).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000}

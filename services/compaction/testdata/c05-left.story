@@ -1,4 +1,5 @@
-A turn that its process has left, or that is of an epoch before, is recovery's: nothing is stopped for a compaction (C5).
+A turn that its process has left, or one of an earlier epoch, belongs to recovery: it is not stopped for a compaction
+(C5).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000}

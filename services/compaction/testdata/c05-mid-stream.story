@@ -1,4 +1,5 @@
-A turn that fills the context is stopped and the compaction asked for in one commit; then it goes on with the same options. Once a turn (C5, T11).
+A turn that fills the context is stopped and the compaction requested in one commit; then the turn continues with the
+same options. Once a turn (C5, T11).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000}

@@ -1,4 +1,4 @@
-A turn that a person has asked to stop is not stopped once more for a compaction (C5, R15).
+A turn with a person's stop request is not stopped again for a compaction (C5, R15).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000}

@@ -1,4 +1,4 @@
-A person stops what was to go on after the compaction: it does not (C5, R15).
+A person stops the turn that should continue after the compaction: it does not continue (C5, R15).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000}

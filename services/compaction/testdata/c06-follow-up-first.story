@@ -1,4 +1,4 @@
-After the compaction its follow-up goes first, then the queue in order, each once (C6, C7).
+After the compaction its follow-up is handed out first, then the queue in order, each once (C6, C7).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000}

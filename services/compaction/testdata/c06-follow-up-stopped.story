@@ -1,4 +1,5 @@
-A person stops the follow-up before a turn has it: the message stays in the queue, and later goes out as any other; the compaction is not followed up twice (C6, C7).
+A person stops the follow-up before a turn has taken it: the message stays in the queue, and later is handed out like
+any other; the compaction has no second follow-up (C6, C7).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000}

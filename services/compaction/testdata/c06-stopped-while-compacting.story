@@ -1,4 +1,5 @@
-A person stops while the conversation is compacted for a message: it stays in the queue until a person speaks, and is then handed out first, once (C6, C7, R15).
+A person stops while the conversation is compacted for a message: the message stays in the queue until the person sends
+another one, and is then handed out first, once (C6, C7, R15).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000}

@@ -1,4 +1,4 @@
-The end of a compaction that nobody asked for, or a second end of one, changes nothing (C6).
+The end of an unknown compaction, or a second end of one, changes nothing (C6).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000}

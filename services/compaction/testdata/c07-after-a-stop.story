@@ -1,4 +1,4 @@
-After a stop the queue waits for a person; a synthetic message is none (C7, C15).
+After a stop the queue waits for a person; a synthetic message does not count as one (C7, C15).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

@@ -1,4 +1,5 @@
-While a retry is scheduled the queue waits behind it, and after one that was given up for a person, whose message moves it, in order (C7).
+While a retry is scheduled the queue waits for it. After an abandoned retry it waits for a person, whose message moves
+it, in order (C7).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

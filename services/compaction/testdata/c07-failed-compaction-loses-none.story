@@ -1,4 +1,4 @@
-A failed compaction loses no message, nor their order (C7, C8).
+A failed compaction changes neither the messages nor their order (C7, C8).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000}

@@ -1,4 +1,5 @@
-After so many failures in a row as the policy says it is given up; what it was for goes without it (C8).
+After as many failures in a row as the policy allows the compaction is abandoned; its follow-up is handed out without it
+(C8).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000,"policy":{"retry_max":2}}

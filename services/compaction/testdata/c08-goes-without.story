@@ -1,4 +1,4 @@
-A failure that will not pass: the message goes without a compaction, since it fits (C8).
+After a permanent failure the message is handed out without a compaction, because it fits (C8).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000}

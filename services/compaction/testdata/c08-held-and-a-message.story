@@ -1,4 +1,4 @@
-A person's next message makes one more attempt at a compaction that holds the queue (C8).
+A person's next message starts one more attempt at a compaction that holds the queue (C8).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000}

@@ -1,4 +1,4 @@
-A compaction by hand carries what the failed one still owes (C8, C16).
+A manual compaction takes over the follow-up of the failed one (C8, C16).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000}

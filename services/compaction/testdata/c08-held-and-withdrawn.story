@@ -1,4 +1,4 @@
-What is held can be taken back; the next message has its turn (C8, C18).
+A held message can be withdrawn; the next message gets its turn (C8, C18).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000}

@@ -1,5 +1,5 @@
-A turn that is held because the conversation was too long, and could not be compacted, waits for a person. What that says has its turn
-first; the compaction is not asked for again for it (C8, C11).
+A turn is held because the conversation was too long and could not be compacted. It waits for a person. The person's
+message gets the first turn, without another compaction (C8, C11).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000}

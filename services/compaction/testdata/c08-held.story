@@ -1,4 +1,4 @@
-It will not pass, and it does not fit: held, with the reason. A larger limit lets it go (C8).
+The failure is permanent and the follow-up does not fit: it is held, with the reason. A larger limit releases it (C8).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000}

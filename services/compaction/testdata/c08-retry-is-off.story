@@ -1,4 +1,4 @@
-With retries switched off no compaction is tried again by itself (C8).
+While automatic retry is off a failed compaction is not retried automatically (C8).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000}

@@ -1,4 +1,5 @@
-Automatic compaction is switched off while one that failed is to be tried again: what waits for it goes without (C8, C3).
+Automatic compaction is disabled while a failed one waits for its retry: the follow-up is handed out without it (C8,
+C3).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000}

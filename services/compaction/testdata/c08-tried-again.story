@@ -1,4 +1,4 @@
-A failure that may pass: the compaction itself is tried again, after 2 s, then 4 s; what follows it stays owed (C8, T13).
+A transient failure: the compaction itself is retried, after 2 s, then 4 s; its follow-up stays pending (C8, T13).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000}

@@ -1,4 +1,4 @@
-A message for which a compaction was tried in vain, and whose turn a person took back, is handed out without another one (C8).
+A message whose compaction failed, and whose turn a person took back, is handed out without another compaction (C8).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000}

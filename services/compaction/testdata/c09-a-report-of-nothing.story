@@ -1,4 +1,5 @@
-A harness that reports nothing at the begin of each call: the least that was really reported since the compaction counts, so there is progress, and the conversation is compacted again (C9, C1).
+A harness reports zero usage at the beginning of each call. The least real report since the compaction counts, so there
+is progress, and the conversation is compacted again (C9, C1).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000}

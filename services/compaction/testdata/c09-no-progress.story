@@ -1,4 +1,4 @@
-A summary that is as long as what it stands for: no second compaction until usage has fallen; the document says stalled (C9).
+A summary as long as the original: no second compaction until usage has fallen; the document says stalled (C9).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000}

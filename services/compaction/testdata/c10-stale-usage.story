@@ -1,4 +1,4 @@
-Usage of before the compaction decides nothing, nor a report that comes late of a turn of before (C10).
+Usage from before the compaction, or a late report of an earlier turn, is ignored (C10).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000}

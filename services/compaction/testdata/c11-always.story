@@ -1,4 +1,5 @@
-A provider that always overflows gets no second compaction for the next message either: the first was of no use (C11, C9).
+A provider that always overflows gets no second compaction for the next message either: the first one did not help (C11,
+C9).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

@@ -1,4 +1,5 @@
-The compaction of an overflow fails for good: without it the turn would not fit, so it is held, and retry gives up (C11, C8).
+The compaction of an overflow fails for good: without it the turn does not fit, so it is held, and retry abandons it
+(C11, C8).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

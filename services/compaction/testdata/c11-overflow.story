@@ -1,4 +1,5 @@
-Too long for the provider: one compaction, then the same turn again, as the request it was. A second time ends it, explained (C11).
+The conversation is too long for the provider: one compaction, then the same turn again, with its request. A second
+overflow ends it, with the reason (C11).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

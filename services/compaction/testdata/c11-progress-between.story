@@ -1,4 +1,4 @@
-After a turn that completed the next message that overflows has a compaction of its own (C11).
+After a completed turn the next message that overflows gets a new compaction (C11).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

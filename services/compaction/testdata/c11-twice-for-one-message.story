@@ -1,4 +1,4 @@
-A second overflow in what goes on for the same message ends it, though usage had fallen in between (C11).
+A second overflow for the same message ends it, although usage had fallen in between (C11).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

@@ -1,4 +1,5 @@
-While a blocking question is open nothing is compacted: neither in mid-stream, nor on-send, nor idle; by hand is refused (C12, P20).
+While a blocking question is open nothing is compacted: neither in mid-stream, nor on-send, nor idle; a manual
+compaction is refused (C12, P20).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000,"policy":{"idle_compaction_after_s":10}}

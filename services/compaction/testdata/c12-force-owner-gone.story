@@ -1,4 +1,4 @@
-The asker is gone: the same commit closes the call, and the turn that waited goes on after the compaction (C12).
+The asker is gone: the same commit closes the call, and the waiting turn continues after the compaction (C12).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000}

@@ -1,4 +1,5 @@
-By hand with force the question is superseded first: its owner closes the call and goes on, and the compaction comes when the turn has ended (C12).
+A forced manual compaction supersedes the question first: its owner closes the call and continues, and the compaction
+follows when the turn has ended (C12).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000}

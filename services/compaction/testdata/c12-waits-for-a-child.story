@@ -1,4 +1,4 @@
-While the turn above waits for a child nothing is compacted or handed out either (C12, P20).
+While the parent's turn waits for a child nothing is compacted or handed out in the parent either (C12, P20).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000}

@@ -1,4 +1,4 @@
-Nobody has used it for as long as the policy says: it is compacted when its place has come, and not twice (C13, C15).
+A session that was idle for as long as the policy says is compacted when it has its place, once (C13, C15).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000,"policy":{"idle_compaction_after_s":60}}

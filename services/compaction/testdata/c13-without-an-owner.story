@@ -1,4 +1,4 @@
-A session without an owner is not compacted while idle: no process is there to do it (C13).
+An idle session without an owner is not compacted: no process could do it (C13).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000,"policy":{"idle_compaction_after_s":60}}

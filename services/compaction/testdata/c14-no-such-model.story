@@ -1,4 +1,4 @@
-One model_not_found is enough for idle compaction to be left alone (C14).
+One model_not_found ends idle compaction (C14).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000,"policy":{"idle_compaction_after_s":60}}

@@ -1,4 +1,4 @@
-After two failures in a row idle compaction is left alone; one that a person has done lifts that (C14, C16).
+Two failures in a row end idle compaction; a person's compaction enables it again (C14, C16).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000,"policy":{"idle_compaction_after_s":60}}

@@ -1,4 +1,4 @@
-Requests that come by themselves, and synthetic messages, move neither recency nor what a person chose (C15, P14, N3).
+Automatic requests and synthetic messages change neither the last use nor a person's choices (C15, P14, N3).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000,"policy":{"auto_retry":false}}

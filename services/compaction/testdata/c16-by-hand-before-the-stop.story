@@ -1,4 +1,5 @@
-The compaction of a running turn failed before the turn has stopped, and a person has it done at once: the turn goes on after that one (C16, C5, C6).
+The compaction of a running turn fails before the turn has stopped, and a person requests one at once: the turn
+continues after that one (C16, C5, C6).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000}

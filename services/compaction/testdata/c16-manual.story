@@ -1,4 +1,5 @@
-By hand at any usage, and while automatic compaction is off; one that is wanted already is a success (C16).
+A person may compact at any usage, and while automatic compaction is off; a request for one that is requested already is
+a success (C16).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000,"policy":{"compaction_threshold":1}}

@@ -1,4 +1,4 @@
-Nothing to compact where nothing is, or where it is over (C16).
+A compaction of an unknown or closed session is refused (C16).
 
 -- request --
 compact {"by":"ada"}

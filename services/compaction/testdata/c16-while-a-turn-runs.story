@@ -1,4 +1,4 @@
-By hand while a turn runs: when that has ended. The queue comes after it (C16, C7).
+A manual compaction during a turn starts when the turn has ended. The queue follows it (C16, C7).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000}

@@ -1,4 +1,4 @@
-A summary that is none fails the compaction, which is tried again (C17).
+An invalid summary fails the compaction, which is retried (C17).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000}

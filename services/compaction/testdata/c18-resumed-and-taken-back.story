@@ -1,4 +1,5 @@
-After a stop a person has the queue go on, and then takes back the message that was about to be handed out: the next has its place, for that was what the person wanted (C18, C7).
+After a stop a person resumes the queue, and then withdraws the message that was about to be handed out: the next one
+takes its place, as the person wanted (C18, C7).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

@@ -1,4 +1,4 @@
-The message that a compaction was for is taken back: the compaction goes on, nothing follows it but the queue (C18, C6).
+The message that a compaction precedes is withdrawn: the compaction continues, and only the queue follows it (C18, C6).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000}

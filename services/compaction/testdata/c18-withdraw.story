@@ -1,4 +1,5 @@
-Taken back before a turn has it: the next has its place. After that it is refused. Again is a success (C18).
+A message is withdrawn before a turn has taken it: the next one takes its place. Later a withdrawal is refused.
+Withdrawing again is a success (C18).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

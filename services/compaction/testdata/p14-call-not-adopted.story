@@ -1,5 +1,6 @@
-The owner runs the turn in which an earlier process asked, and has not adopted the call that waits. A person's message takes the
-place of the question: the call ends, the message waits in the queue, and the owner's turn is not continued by another (P14, P12).
+The owner runs the turn in which an earlier process asked, and has not adopted the call that waits. A person's message
+supersedes the question: the call ends, the message waits in the queue, and no other turn continues the owner's turn
+(P14, P12).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000}

@@ -1,4 +1,5 @@
-A person's message while a question waits, the asker alive: the question is superseded, the message waits its turn (P14).
+A person's message while a question waits and the asker lives: the question is superseded, the message stays in the
+queue (P14).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000}

@@ -1,4 +1,5 @@
-The asker gone: the same commit closes the calls and asks for a turn with the message; a permission that only a callback can take still blocks until recovery has put it away (P14).
+The asker is gone: the same commit closes the calls and requests a turn with the message; a permission with a callback
+still blocks until recovery has closed it (P14).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000}

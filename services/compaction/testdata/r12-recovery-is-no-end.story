@@ -1,4 +1,4 @@
-What recovery says is no turn that completed: the queue does not move, no idle time begins (R12, R15).
+Facts of recovery do not complete a turn: the queue does not move, and no idle time begins (R12, R15).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000,"policy":{"idle_compaction_after_s":60}}

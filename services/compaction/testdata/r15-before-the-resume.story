@@ -1,4 +1,4 @@
-A person's message goes before what the crashed turn would go on with by itself, also when that was asked for already (R15).
+A person's message precedes the automatic continuation of a crashed turn, even if that was requested already (R15).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000}

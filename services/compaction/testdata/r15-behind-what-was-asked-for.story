@@ -1,5 +1,5 @@
-A message goes before what a crashed turn would go on with by itself, and before nothing else: an answer that goes on has its turn
-first (R15, P12).
+A message precedes the automatic continuation of a crashed turn, and no other request: a turn for an answer comes first
+(R15, P12).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

@@ -1,4 +1,5 @@
-What a person says after a crash goes first, also when it is compacted for and the retry that it overtook is given up meanwhile: it did not wait behind that one (R15, C4, C7).
+A person's message after a crash comes first, even if it is compacted for and the overtaken retry is abandoned
+meanwhile: it did not wait behind that retry (R15, C4, C7).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000}

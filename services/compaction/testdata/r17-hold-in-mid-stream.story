@@ -1,4 +1,6 @@
-Under hold a turn that was stopped for a compaction does not go on by itself when the harness died in it, though it would fit: nothing runs until a person speaks or resumes. It shows as interrupted, and check says that it is held (R14, R17).
+With policy hold a turn that was stopped for a compaction does not continue automatically after the harness died in it,
+even if it fits: nothing runs until a person sends a message or resumes. It shows as interrupted, and check returns held
+(R14, R17).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000,"policy":{"resume":"hold"}}

@@ -1,4 +1,4 @@
-The same under hold: nothing by itself, until the person speaks (R17).
+The same with policy hold: nothing runs until the person sends a message (R17).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000,"policy":{"resume":"hold"}}

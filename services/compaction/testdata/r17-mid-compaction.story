@@ -1,4 +1,5 @@
-The harness died while it compacted: the compaction is asked for again, and the message is answered after it, not summarised (R17, C6).
+The harness died during a compaction: the compaction is requested again, and the message is answered after it, not
+summarised (R17, C6).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000}

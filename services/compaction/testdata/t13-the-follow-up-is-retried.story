@@ -1,4 +1,4 @@
-After the hand-off the follow-up is what fails and is retried, not the finished compaction (T13).
+After the hand-off the follow-up is retried when it fails, and not the finished compaction (T13).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000}

@@ -1,4 +1,5 @@
-It is no silence while nobody has taken the compaction, while a call runs, or while a person is waited for; and who is gone is recovery's, not this rule's. What runs in the background is nothing to it (T18, T9, P20).
+A compaction does not stall while no harness has taken it, while a call runs, or while a person is waited for; a dead
+owner is left to recovery. Background work does not count (T18, T9, P20).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000,"policy":{"stall_after_s":60}}

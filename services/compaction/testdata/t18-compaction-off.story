@@ -1,4 +1,5 @@
-With stall_after 0 a compaction may be silent for ever; set later, it counts from the last that was heard (T18).
+With stall_after 0 a compaction may be silent without a limit; if it is set later, the time counts from the last fact or
+ping (T18).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000,"policy":{"stall_after_s":0}}

@@ -1,4 +1,6 @@
-A compaction whose harness hangs in it fails after stall_after without a fact or a sign of life, and is tried again as any other that failed. What the harness still says of it is ignored: its message goes out once, after the one that came to its end (T18, C8, C6, V14).
+A compaction whose harness hangs in it fails after stall_after without a fact or a ping, and is retried like any other
+failed one. Later facts of the harness about it are ignored: its message is handed out once, after the completed
+compaction (T18, C8, C6, V14).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000,"policy":{"stall_after_s":60}}

@@ -1,4 +1,5 @@
-A message under an id that was used: the same content is a success with its place, also after it was delivered or taken back; another one is refused (C6, V10).
+A message with a known id: the same content is a success with its place, also after it was delivered or withdrawn; other
+content is refused (C6, V10).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

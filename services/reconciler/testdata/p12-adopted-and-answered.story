@@ -1,5 +1,5 @@
-A process adopts a turn and its question, which was answered meanwhile. When it says ready, recovery leaves both to it and
-requests no continuation: the turn of a live owner is not taken from it (P12, R7).
+A process adopts a turn and its question, which was answered meanwhile. When the process is ready, recovery leaves both
+to it and requests no continuation: the turn belongs to a live owner (P12, R7).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

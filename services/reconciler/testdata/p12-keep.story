@@ -1,4 +1,4 @@
-A question whose answer is the call's output stays open, with its call and its turn, while what ran beside it is closed
+A question whose answer is the call's output stays open, with its call and its turn; the other open items are closed
 (P12, P17).
 
 -- facts --

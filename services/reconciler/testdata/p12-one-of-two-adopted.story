@@ -1,5 +1,5 @@
-A process has adopted one of two questions with calls, and their turn with it. The call of the other one ends with its answer; the
-turn is run by its owner and is not continued by another (P12, R7).
+A process has adopted one of two questions with calls, and their turn with it. The call of the other one ends with its
+answer; the owner runs the turn, and no other turn continues it (P12, R7).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

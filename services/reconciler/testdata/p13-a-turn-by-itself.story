@@ -1,6 +1,6 @@
-Two answers wait for the next attempt of a turn: one has a receipt of a process that failed since, the other has none. Before
-the retry, the agent starts a turn by itself, which names neither. They stay owed: when that turn has completed, a turn is
-requested that names both (P13, V15).
+Two answers wait for the next attempt of a turn: one has a receipt of a process that failed since, the other has none.
+Before the retry, the agent starts a turn without a request, which names neither. Both stay undelivered: when that turn
+has completed, a turn is requested that names both (P13, V15).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

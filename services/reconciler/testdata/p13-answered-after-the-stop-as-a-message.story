@@ -1,6 +1,6 @@
-A person stops a turn of a session that nobody owns, and answers one of its questions before the stop is carried out. The answer
-becomes a message, because another question blocks. The stop takes that question back. The answer is the later act, so its
-message has a turn, although the queue waits since the stop (R15, R18, V15).
+A person stops a turn of a session without an owner, and answers one of its questions before the stop is carried out.
+The answer becomes a message, because another question blocks. The stop withdraws that question. The answer is the later
+act, so its message gets a turn, although the queue waits since the stop (R15, R18, V15).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

@@ -1,6 +1,6 @@
-A person stops a turn, and before its process has carried that out a person answers a question of it: the answer is the later
-act, and the person was told that it is stored. When the turn has stopped, a turn is requested that continues it with the
-answer. An answer of before the stop was overtaken by it: nothing begins by itself, and the next turn names it (R15, V9, V15).
+A person stops a turn, and answers a question of it before its process has stopped. The answer is the later act, and the
+person has a receipt for it. When the turn has stopped, a turn is requested that continues it with the answer. An answer
+from before the stop is overtaken by it: no turn starts for it automatically, and the next turn names it (R15, V9, V15).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

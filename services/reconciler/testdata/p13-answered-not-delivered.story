@@ -1,4 +1,4 @@
-The owner died after an answer reached the log and before it closed the call: the stored answer becomes the call's
+The owner died after an answer was in the log and before it closed the call: the stored answer becomes the call's
 output, and one continuation is requested (P13).
 
 -- facts --

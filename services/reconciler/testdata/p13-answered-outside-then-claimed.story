@@ -1,6 +1,6 @@
-A question outside of any turn is answered, its asker dies, and a new incarnation claims the session before recovery has looked
-at it. The answer belongs to the former epoch, so no process takes it in from its view. Nothing else happens in the session:
-recovery requests a turn for the answer as soon as the new owner is ready, and once (P13, V15).
+A question outside of any turn is answered, its asker dies, and a new incarnation claims the session before recovery.
+The answer belongs to the former epoch, so no process reads it in its view. Recovery requests a turn for the answer as
+soon as the new owner is ready, and once (P13, V15).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

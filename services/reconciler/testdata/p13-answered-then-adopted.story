@@ -1,5 +1,5 @@
 A prompt was answered, its asker died, and a new incarnation claimed the session and adopted the call that waits for the
-answer: it finds the answer by the prompt's id and closes the call by itself, so recovery leaves both alone (P13, §2.3, N4).
+answer: it finds the answer by the prompt's id and closes the call, so recovery leaves both alone (P13, §2.3, N4).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

@@ -1,6 +1,7 @@
-A prompt was answered, its asker died, and a new incarnation claimed the session before anybody had recovered it: the answer
-is the old epoch's, so the new owner is not told of it as a prompt of its own. When it says ready, and not before, recovery
-writes the answer as the call's output and requests the continuation, which the new owner takes like any other (P13, rule 3).
+A prompt was answered, its asker died, and a new incarnation claimed the session before recovery. The answer belongs to
+the old epoch, so it is not in the new owner's view as its own prompt. When the new owner is ready, and not before,
+recovery writes the answer as the call's output and requests the continuation, which the new owner takes like any other
+(P13, rule 3).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

@@ -1,5 +1,5 @@
-A question outside of any turn is answered, and its process leaves in good order before it has the answer: the answer is not
-left until somebody speaks, one continuation is requested (P13).
+A question outside of any turn is answered, and its process releases the session before it has the answer: one
+continuation is requested at once, without a further act of a person (P13).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

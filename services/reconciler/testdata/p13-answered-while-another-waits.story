@@ -1,4 +1,4 @@
-An answer is delivered, and the conversation does not go on while another question still blocks (P13).
+An answer is delivered, and the conversation does not continue while another question still blocks (P13).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

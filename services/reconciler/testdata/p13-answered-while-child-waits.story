@@ -1,4 +1,4 @@
-An answer is delivered, and the conversation does not go on while a call of its turn waits for a child (P13, P16).
+An answer is delivered, and the conversation does not continue while a call of its turn waits for a child (P13, P16).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

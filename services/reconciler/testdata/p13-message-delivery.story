@@ -1,4 +1,4 @@
-An answer that was to arrive as a message, undelivered: it travels with the continuation (P13).
+An undelivered answer with delivery by message is part of the continuation (P13).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

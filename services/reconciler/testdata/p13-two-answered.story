@@ -1,4 +1,5 @@
-Two answers undelivered, one rejected: each closes its call, and the conversation goes on once (P13, P18).
+Two decisions are undelivered, one of them a rejection: each closes its call, and the conversation continues once (P13,
+P18).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

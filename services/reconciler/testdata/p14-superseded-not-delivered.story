@@ -1,5 +1,5 @@
-A person wrote in the chat instead of answering, and the owner died before it saw that: the call is closed, and the turn
-that is requested has the message (P14).
+A person sent a message instead of answering, and the owner died before it read that: the call is closed, and the
+requested turn has the message (P14).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

@@ -1,5 +1,5 @@
-A sub-agent was interrupted once; the next process took it up with its parent, and asked a person outside of any turn before it died.
-Its parent waits for the answer (P16).
+A sub-agent was interrupted once; the next process adopted it with its parent, and asked a person outside of any turn
+before it died. Its parent waits for the answer (P16).
 
 -- facts --
 1 session.opened {"incarnation":"16"}

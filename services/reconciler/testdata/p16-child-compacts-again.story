@@ -1,5 +1,5 @@
-A child that was stopped for a compaction is not settled while that is tried again, nor while what follows it is owed: its
-turn will go on. The parent's call waits for that (P16, C8).
+A child that was stopped for a compaction is not settled while the compaction is retried, or while its follow-up is
+pending: its turn will continue. The parent's call waits for that (P16, C8).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

@@ -1,5 +1,6 @@
-A new process adopts the turn of one that died, by a question in it, and leaves the call that waits for a child. When the child has
-settled, the call ends with what became of it; the turn is run by its owner and no resume takes its place (P16, P12).
+A new process adopts the turn of a dead one, by a question in it, and leaves the call that waits for a child. When the
+child has settled, the call ends with the child's outcome; the owner runs the turn, and no resume replaces it (P16,
+P12).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

@@ -1,5 +1,5 @@
-A child that was waited for fails later on: retry is given a moment to take it up; then the parent's call fails with it,
-and its turn goes on (P16).
+A child that its parent waits for fails later: the reconciler leaves retry a moment to schedule it; then the parent's
+call fails with the child's error, and its turn continues (P16).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

@@ -1,5 +1,5 @@
-What a person answered to a sub-agent outside of any turn, after the process was gone, is still to be done: its parent waits for that, as for
-any work that somebody but retry has asked of it (P16).
+A person's answer to a sub-agent outside of any turn, after the process was gone, still needs a turn: the parent waits
+for that, as for any requested work except a retry (P16).
 
 -- facts --
 1 session.opened {"incarnation":"16"}

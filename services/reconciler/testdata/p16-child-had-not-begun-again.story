@@ -1,5 +1,5 @@
-A sub-agent was interrupted once, was taken up by the next process together with its parent, and had not begun what was asked of it
-when that died, too. Its parent waits for it: what was interrupted is an older turn (P16, R13).
+A sub-agent was interrupted once, was adopted by the next process together with its parent, and had not begun its
+requested turn when that process died, too. Its parent waits for it: the interruption is of an older turn (P16, R13).
 
 -- facts --
 1 session.opened {"incarnation":"16"}

@@ -1,4 +1,4 @@
-The child that a call was held for is not there any more: the call's outcome stays unknown, and the turn goes on (P16).
+The child of a held call does not exist any more: the call's outcome stays unknown, and the turn continues (P16).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

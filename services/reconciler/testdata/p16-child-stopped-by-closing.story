@@ -1,4 +1,4 @@
-The waiting child is closed by a person: the parent's call fails with that, and its turn goes on (P16).
+A person closes the waiting child: the parent's call fails with that reason, and its turn continues (P16).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

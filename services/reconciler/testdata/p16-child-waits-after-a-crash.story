@@ -1,5 +1,5 @@
-A sub-agent was interrupted once, was taken up by the next process together with its parent, and asks a person when that dies, too.
-Its parent waits for it: what was interrupted is an older turn (P16).
+A sub-agent was interrupted once, was adopted by the next process together with its parent, and asks a person when that
+process dies, too. Its parent waits for it: the interruption is of an older turn (P16).
 
 -- facts --
 1 session.opened {"incarnation":"16"}

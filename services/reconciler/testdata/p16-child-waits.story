@@ -1,5 +1,5 @@
 A sub-agent waits for a person when the process dies: the calls and turns above it stay open, waiting. When it has
-settled, the call above is closed with what became of it, and its turn goes on, once (P16).
+settled, the call above is closed with its outcome, and the turn above continues, once (P16).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

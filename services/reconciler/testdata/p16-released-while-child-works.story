@@ -1,5 +1,5 @@
-A process that leaves a call open behind it, whose child works in another process: that is noted, once, and the call waits. A person
-who stops the turn waits for no child (P16, R16, R18).
+A process leaves a call open whose child works in another process: that is recorded, once, and the call waits. A stopped
+turn does not wait for a child (P16, R16, R18).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

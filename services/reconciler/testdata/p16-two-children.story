@@ -1,4 +1,5 @@
-Two children, one of which waits for a person: the call of the other is interrupted, the turn stays for the one (P16).
+Two children, one of which waits for a person: the call of the other one is interrupted, and the turn waits for the
+first (P16).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

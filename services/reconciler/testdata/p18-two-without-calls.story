@@ -1,4 +1,4 @@
-Two questions without calls are answered before anything is recovered: the one continuation names both (P13, P18).
+Two questions without calls are answered before recovery: the one continuation names both (P13, P18).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

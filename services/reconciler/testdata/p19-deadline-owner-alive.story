@@ -1,5 +1,5 @@
-A deadline passes while the owner is alive: the prompt expires, and the harness, which sees that in its view, closes the
-call itself (P19).
+A deadline passes while the owner is alive: the prompt expires, and the harness, which reads that in its view, closes
+the call (P19).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

@@ -1,5 +1,5 @@
-A deadline passes while nobody owns the session: the prompt expires, its call fails with that reason, and the conversation
-goes on once (P19).
+A deadline passes in a session without an owner: the prompt expires, its call fails with that reason, and the
+conversation continues once (P19).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

@@ -1,4 +1,5 @@
-The deadline passed while everything was down: one commit fences, expires, fails the call and goes on (P19).
+A deadline passed while all processes were down: one commit fences, expires the prompt, fails the call and continues
+(P19).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

@@ -1,5 +1,5 @@
 Every open call of a killed harness is closed once, with a reason, its callback prompt expires, and its turn is
-interrupted, which no projection takes for success, failure or a person's stop (R1, R4, N1).
+interrupted. No view shows that as a success, a failure or a person's stop (R1, R4, N1).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

@@ -1,5 +1,6 @@
-A tree was fenced whole, its child was interrupted, and its reconciler died then. Retry has meanwhile planned that the child goes
-on. The parent does not wait for that: what fell together is interrupted together, whoever was faster (R1, R3).
+A whole tree was fenced, its child was interrupted, and its reconciler died then. Meanwhile retry has scheduled the
+child. The parent does not wait for that: sessions that were fenced together are interrupted together, in every order of
+the services (R1, R3).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

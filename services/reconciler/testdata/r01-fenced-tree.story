@@ -1,5 +1,6 @@
-A tree was fenced whole, with each call that has a child, and its reconciler died then: the next one finds the fence, and
-a child that fell together with its parent lets the parent's turn be interrupted, not continued (R1, R3).
+A whole tree was fenced, with each call that has a child, and its reconciler died then: the next one finds the fence. A
+child that was fenced together with its parent does not keep the parent's turn open: it is interrupted, not continued
+(R1, R3).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

@@ -1,5 +1,5 @@
-Sub-agents at any depth are closed leaves first: a child without anything to wait for is settled by its own recovery,
-so the calls above it do not wait for it (R1).
+Sub-agents at any depth are closed leaves first: a child that waits for nothing is settled by its recovery, so the calls
+above it do not wait for it (R1).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

@@ -1,4 +1,4 @@
-Nothing is taken from an owner that may be alive, whatever else died (R2, N4).
+Nothing is taken from an owner that may be alive, even if other processes died (R2, N4).
 
 -- facts --
 1 session.opened {"incarnation":"18"}

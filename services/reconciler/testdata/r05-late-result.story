@@ -1,4 +1,4 @@
-A result that comes after recovery closed its call calls for nothing: it is late, and no second ending (R5).
+A result that arrives after recovery closed its call is late: it has no effect and is no second end (R5).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

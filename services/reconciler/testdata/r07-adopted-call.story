@@ -1,5 +1,5 @@
-A new incarnation adopts one call of a turn and not the turn: while it works on that, the turn stays, also when a person
-wants it stopped: the live owner is asked for that. The other call is recovered (R7, N4).
+A new incarnation adopts one call of a turn and not the turn: while the call runs, the turn stays, even if a person
+stops it: the stop is for the live owner. The other call is recovered (R7, N4).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

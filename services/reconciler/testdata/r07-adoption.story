@@ -1,5 +1,5 @@
-A new incarnation claims the session and asks again for one of two callback prompts: that one, its call and its turn stay
-its own; the other is recovered when the new owner says ready, and not before (R7).
+A new incarnation claims the session and asks one of two callback prompts again: that prompt, its call and its turn stay
+with it; the other one is recovered when the new owner is ready, and not before (R7).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

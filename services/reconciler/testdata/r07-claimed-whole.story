@@ -1,5 +1,5 @@
-A new incarnation claims the session and adopts nothing: all of the old epoch is recovered, and the session stays its own
-(R7).
+A new incarnation claims the session and adopts nothing: everything of the old epoch is recovered, and the incarnation
+keeps the session (R7).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

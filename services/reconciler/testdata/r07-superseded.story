@@ -1,5 +1,5 @@
-A newer incarnation that says ready without claiming the session takes the place of the old one: the fence names it, so
-that the old one cannot take the session back (R6, R7).
+A newer incarnation that is ready without claiming the session supersedes the old one: the fence names it, so that the
+old one cannot claim the session (R6, R7).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

@@ -1,4 +1,4 @@
-Work that nobody has taken stays for the next incarnation (R13). Recovery hands out nothing of its own (R12).
+Work that no harness has taken stays for the next incarnation (R13). Recovery does not hand out work (R12).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

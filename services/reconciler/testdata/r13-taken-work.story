@@ -1,4 +1,4 @@
-A turn that was taken is interrupted, not handed out again (R13).
+A turn that a harness has taken is interrupted, not handed out again (R13).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

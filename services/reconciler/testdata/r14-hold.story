@@ -1,4 +1,4 @@
-With resume hold, a turn that was interrupted stays so: nothing is requested (R14).
+With policy hold an interrupted turn stays interrupted: nothing is requested (R14).
 
 -- facts --
 1 session.opened {"incarnation":"17","policy":{"resume":"hold"}}

@@ -1,5 +1,5 @@
-The owner died after an answer and before it closed the call, and meanwhile a person wanted another turn: the answer
-becomes the call's output, and the person's turn stands (R15, P13).
+The owner died after an answer and before it closed the call, and meanwhile a person requested another turn: the answer
+becomes the call's output, and the person's turn is kept (R15, P13).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

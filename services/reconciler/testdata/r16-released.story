@@ -1,5 +1,5 @@
-A clean stop: what was left open ends by shutdown at once, a callback prompt is withdrawn, not expired, and what a person
-can still answer stays (R16).
+A clean stop: open items end with reason shutdown at once, a callback prompt is withdrawn, not expired, and prompts that
+a person can still answer stay (R16).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

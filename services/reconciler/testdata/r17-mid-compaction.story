@@ -1,4 +1,4 @@
-The harness died while it compacted: the compaction fails, and the message that was to follow it stays in the queue (R17).
+The harness died during a compaction: the compaction fails, and its message stays in the queue (R17).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

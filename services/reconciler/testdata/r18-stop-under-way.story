@@ -1,5 +1,5 @@
-The owner died while a stop was under way: the turn is stopped, not interrupted; its calls are not taken for finished
-(R4, R18).
+The owner died while a stop was pending: the turn is stopped, not interrupted; its calls do not count as completed (R4,
+R18).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

@@ -1,4 +1,5 @@
-A stop of a turn that waits for a person, and that nobody owns, is carried out by recovery: by the same actor (R18).
+Recovery carries out a stop of a turn that waits for a person in a session without an owner, in the name of the same
+actor (R18).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

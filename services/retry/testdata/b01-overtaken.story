@@ -1,4 +1,5 @@
-What is planned for a turn goes when another turn came after it and was stopped by its harness: no session looks as if it retried for ever (T6, V14).
+A planned retry is abandoned when another turn followed it and was stopped by its harness: no session appears to retry
+without end (T6, V14).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

@@ -1,4 +1,4 @@
-What harnesses say about attempts does not count: retry counts itself (T9, V7).
+Attempt numbers of harnesses do not count: retry counts the attempts (T9, V7).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

@@ -1,4 +1,4 @@
-A retry of a turn that nobody knows is not scheduled, nor made up (T9).
+A retry of an unknown turn is neither scheduled nor invented (T9).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

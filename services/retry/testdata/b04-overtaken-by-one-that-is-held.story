@@ -1,4 +1,4 @@
-What is planned for a turn goes when another turn came after it and waits, interrupted, for a person (R14, V14).
+A planned retry is abandoned when another turn followed it and waits, interrupted, for a person (R14, V14).
 
 -- facts --
 1 session.opened {"incarnation":"17","policy":{"resume":"hold"}}

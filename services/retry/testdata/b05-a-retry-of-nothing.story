@@ -1,4 +1,4 @@
-A retry that was asked for without any that was planned has nothing that could be given up (T8).
+A requested retry without a planned one cannot be abandoned (T8).
 
 -- facts --
 1 session.opened {"incarnation":"17","policy":{"auto_retry":false}}

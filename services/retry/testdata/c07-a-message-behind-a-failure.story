@@ -1,4 +1,4 @@
-A message that a person sends after a failure, or that waited behind the turn, waits behind its retry too (C7).
+A person's message after a failure, or one that waited behind the turn, waits for the turn's retry too (C7).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

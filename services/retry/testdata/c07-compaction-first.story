@@ -1,4 +1,4 @@
-While a compaction is wanted, or what follows one is owed, retry waits, and a person is told so (T11, C7).
+While a compaction is requested, or its follow-up is pending, retry waits, and the reply to a person says so (T11, C7).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

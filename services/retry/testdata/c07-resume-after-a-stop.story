@@ -1,4 +1,5 @@
-After a stop the queue waits for a person: resume hands out the oldest message; with none there is nothing to resume (C7).
+After a stop the queue waits for a person: resume hands out the oldest message; without a message there is nothing to
+resume (C7).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

@@ -1,4 +1,5 @@
-A person stops while the conversation is compacted for a message: resume hands that message out when the compaction is over (C7, R15).
+A person stops while the conversation is compacted for a message: resume hands out that message when the compaction has
+ended (C7, R15).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000}

@@ -1,4 +1,4 @@
-A compaction failed, and what was to follow does not fit: a person has it go on all the same (C8, C7).
+A compaction failed, and its follow-up does not fit: a person's resume continues it all the same (C8, C7).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000}

@@ -1,4 +1,4 @@
-With automatic compaction off, a conversation that is too long is given up at once (C11, T5).
+While automatic compaction is off, a conversation that is too long is abandoned at once (C11, T5).
 
 -- facts --
 1 session.opened {"incarnation":"17","policy":{"compaction_threshold":1}}

@@ -1,4 +1,5 @@
-A conversation that is too long is compaction's to solve, once for each message; a second time it is given up, and says why (C11, T3, T5).
+A conversation that is too long is left to compaction, once for each message; the second time it is abandoned, with the
+reason (C11, T3, T5).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

@@ -1,4 +1,4 @@
-A retry that is due while a blocking prompt is open waits for it; one that does not block is nothing to it (P20, P7).
+A retry that is due while a blocking prompt is open waits for it; a prompt that does not block has no effect (P20, P7).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

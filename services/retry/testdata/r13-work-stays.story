@@ -1,4 +1,4 @@
-A retry that was asked for and that nobody took survives its owner, is asked for once, and taken once (R13).
+A requested retry that no harness has taken survives its owner, is requested once, and taken once (R13).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

@@ -1,5 +1,5 @@
-A person who wants it held wins over a resume that was asked for before, and that nobody has taken; one who then resumes it
-gets it (R14, R15, V9).
+A person's policy hold wins over an earlier resume request that no harness has taken; a person who then resumes gets it
+(R14, R15, V9).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

@@ -1,4 +1,4 @@
-A person who speaks after a crash goes first: the turn that died is not resumed beside the message (R15, V9).
+A person's message after a crash comes first: the dead turn is not resumed beside the message (R15, V9).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

@@ -1,4 +1,4 @@
-What a person answered goes on by itself, with no retry beside it (R15, P12).
+An answered turn continues without a retry beside it (R15, P12).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

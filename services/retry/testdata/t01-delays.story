@@ -1,4 +1,5 @@
-The delay is 2, 4, 8, 16, 32, 60, 60 seconds from the failure on; the attempts are counted from 1, and each failure has one (T1, T6, V7).
+The delay is 2, 4, 8, 16, 32, 60, 60 seconds after the failure; the attempts are counted from 1, and each failure has
+one (T1, T6, V7).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

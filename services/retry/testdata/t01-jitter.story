@@ -1,4 +1,4 @@
-Jitter is added to the delay, up to the part of it that was chosen, derived from the turn's id (T1).
+Jitter is added to the delay, up to the configured part, derived from the turn's id (T1).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

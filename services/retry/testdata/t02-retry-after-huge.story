@@ -1,4 +1,4 @@
-A wish is followed for 15 minutes at most, however large (T2).
+A provider's Retry-After counts up to 15 minutes (T2).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

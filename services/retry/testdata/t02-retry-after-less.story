@@ -1,4 +1,4 @@
-A wish shorter than the curve changes nothing, nor does a negative one (T2).
+A Retry-After shorter than the delay, or a negative one, has no effect (T2).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

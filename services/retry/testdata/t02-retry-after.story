@@ -1,4 +1,4 @@
-What the provider wishes is the least delay (T2).
+The provider's Retry-After is the least delay (T2).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

@@ -1,4 +1,4 @@
-Kinds that trying again does not mend are given up at once: of a turn, and of a message that could not be sent (T3, T5, T12).
+Permanent kinds of failures are abandoned at once: of a turn, and of a message that could not be sent (T3, T5, T12).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

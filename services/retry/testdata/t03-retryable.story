@@ -1,4 +1,4 @@
-Every other kind is tried again, also one that nobody has heard of (T3, T17).
+Every other kind is retried, even an unknown one (T3, T17).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

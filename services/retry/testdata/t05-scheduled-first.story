@@ -1,4 +1,4 @@
-A retry that is scheduled goes when another turn fails for good; the attempts made so far stay counted (T5).
+A scheduled retry is abandoned when another turn fails for good; the attempts made so far are kept (T5).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

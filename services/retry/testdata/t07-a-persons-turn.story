@@ -1,4 +1,4 @@
-So does a turn of a person, and that turn has attempts of its own (T7, R15, V9).
+A person's turn does so, too, and has new attempts (T7, R15, V9).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

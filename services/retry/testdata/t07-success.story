@@ -1,4 +1,4 @@
-A turn that comes to its end clears the attempts and what was scheduled (T7).
+A completed turn clears the attempts and the scheduled retry (T7).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

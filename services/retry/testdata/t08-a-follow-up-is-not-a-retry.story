@@ -1,4 +1,4 @@
-What follows a compaction is nobody's retry: switched off, it stays (T8, C6).
+A follow-up of a compaction is not a retry: it stays when automatic retry is disabled (T8, C6).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

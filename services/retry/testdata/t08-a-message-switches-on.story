@@ -1,4 +1,4 @@
-A person's message switches retrying on again, a synthetic one does not (T8).
+A person's message enables automatic retry again, a synthetic one does not (T8).
 
 -- facts --
 1 session.opened {"incarnation":"17","policy":{"auto_retry":false}}

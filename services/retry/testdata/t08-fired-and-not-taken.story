@@ -1,4 +1,4 @@
-Switched off, a retry that has fired and that nobody has taken is taken back (T8).
+Disabling automatic retry takes back a retry that has fired and that no harness has taken (T8).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

@@ -1,4 +1,5 @@
-Switched off, a scheduled retry is given up, also in a later life of the service; what fails then is not scheduled; switched on again by policy, nothing starts by itself (T8).
+Disabling automatic retry abandons a scheduled retry, also after a restart of the service; later failures are not
+scheduled; enabling it by policy starts nothing (T8).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

@@ -1,4 +1,5 @@
-A failure that is reported twice is one, also after the decision; work that nobody takes stays, and is no failure (T9, V7).
+A failure that is reported twice counts once, also after the decision; work that no harness takes stays, and is no
+failure (T9, V7).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

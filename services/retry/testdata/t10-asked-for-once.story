@@ -1,4 +1,4 @@
-What has been asked for is left to whoever takes it: looked at again, nothing more is said (T10, V7).
+A requested turn is left to the harness: a second decision returns nothing (T10, V7).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

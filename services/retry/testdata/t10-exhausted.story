@@ -1,4 +1,4 @@
-Resumes end when there were as many as the policy allows; the phase stays interrupted, and says why (T10, V8).
+Resumes end at the number that the policy allows; the phase stays interrupted, with the reason (T10, V8).
 
 -- facts --
 1 session.opened {"incarnation":"17","policy":{"resume_max":1}}

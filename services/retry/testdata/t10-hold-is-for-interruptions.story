@@ -1,4 +1,4 @@
-A policy that holds what was interrupted, or the end of its resumes, says nothing of turns that fail (T10, R14).
+Policy hold for interruptions, and the limit of resumes, do not apply to failed turns (T10, R14).
 
 -- facts --
 1 session.opened {"incarnation":"17","policy":{"resume_max":1}}

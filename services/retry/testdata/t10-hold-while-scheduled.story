@@ -1,4 +1,4 @@
-A person who wants it held wins over a resume that was scheduled before (R15, V9).
+A person's policy hold wins over a scheduled resume (R15, V9).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

@@ -1,4 +1,4 @@
-With resume hold an interrupted turn waits for a person, who may resume it (R14).
+With policy hold an interrupted turn waits for a person, who may resume it (R14).
 
 -- facts --
 1 session.opened {"incarnation":"17","policy":{"resume":"hold"}}

@@ -1,4 +1,5 @@
-A turn whose process died is tried again like one that failed, after 2 seconds, as a resume that is counted before it is made (T10, R14, V8).
+A turn whose process died is retried like a failed one, after 2 seconds, as a resume that is counted before it is made
+(T10, R14, V8).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

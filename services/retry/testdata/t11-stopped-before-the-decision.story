@@ -1,4 +1,4 @@
-A stop that a person asked for before or right after the failure wins over the decision about it (T11, V9).
+A person's stop request before or right after the failure wins over the decision about it (T11, V9).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

@@ -1,4 +1,5 @@
-A stop by the system gives nothing up: what was scheduled waits while compaction goes first, and goes on when that has failed (T11).
+A stop by the system abandons nothing: the scheduled retry waits while compaction goes first, and continues when that
+has failed (T11).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

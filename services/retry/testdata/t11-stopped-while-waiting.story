@@ -1,4 +1,4 @@
-A person's stop gives a retry up (T11, R15).
+A person's stop abandons a retry (T11, R15).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

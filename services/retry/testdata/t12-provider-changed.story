@@ -1,4 +1,4 @@
-A change at the provider lifts the mark of what it cures, and starts nothing (T12).
+A change at the provider removes the mark of failures that it solves, and starts nothing (T12).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

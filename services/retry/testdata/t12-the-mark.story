@@ -1,4 +1,4 @@
-The mark of what was given up belongs to its turn: a newer one is not marked by it (T12).
+The mark of an abandoned retry belongs to its turn: a newer turn does not have it (T12).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

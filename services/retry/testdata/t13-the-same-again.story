@@ -1,4 +1,5 @@
-A retry is the same turn again: its message, its options; after a compaction the follow-up is tried again, not the compaction (T13).
+A retry repeats the turn with its message and its options; after a compaction the follow-up is retried, not the
+compaction (T13).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

@@ -1,4 +1,5 @@
-A retry that came due while nothing ran fires at once when it is looked at again: the same attempt, however often the service was restarted (T14).
+A retry that came due while no service ran fires at the next decision: the same attempt, for any number of restarts
+(T14).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

@@ -1,4 +1,4 @@
-After a stop that took a retry back, retry now asks for another turn: the id of the one before is closed (T15, R15).
+After a stop that took a retry back, retry now requests another turn: the id of the earlier one is closed (T15, R15).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

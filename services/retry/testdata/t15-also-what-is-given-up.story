@@ -1,4 +1,5 @@
-Retry now works for what is not tried again by itself, and while retrying is off; what a person asked for is not taken back for that (T15, T8, T17).
+Retry now works for failures that are not retried automatically, and while automatic retry is off; such a request of a
+person is not taken back (T15, T8, T17).
 
 -- facts --
 1 session.opened {"incarnation":"17","policy":{"auto_retry":false}}

@@ -1,4 +1,4 @@
-Where nothing failed there is nothing to retry, cancel or resume: the refusal says what stands (T15, T16).
+Without a failure there is nothing to retry, cancel or resume: the refusal has the present state (T15, T16).
 
 -- request --
 now {"by":"ada"}

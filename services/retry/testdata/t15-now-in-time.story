@@ -1,4 +1,4 @@
-Who asks for it now, while a retry that nobody has taken is about to be given up, keeps it (T15, T8).
+A person's retry now keeps a retry that no harness has taken and that is about to be abandoned (T15, T8).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

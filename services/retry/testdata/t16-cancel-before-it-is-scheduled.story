@@ -1,4 +1,4 @@
-Cancel also meets a failure about which nothing has been decided yet (T16, V9).
+Cancel also applies to a failure that is not decided yet (T16, V9).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

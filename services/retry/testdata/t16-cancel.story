@@ -1,4 +1,4 @@
-Cancel ends the wait at once; again is a success, and what was cancelled can be tried again by hand (T16).
+Cancel ends the wait at once; a second cancel is a success, and a cancelled retry can be requested by hand (T16).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

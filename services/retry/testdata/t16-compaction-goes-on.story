@@ -1,4 +1,4 @@
-Cancel does not claim to have ended what goes on by itself after a compaction; a stop cancels it (T16, C11).
+Cancel does not claim to have ended a continuation after a compaction; a stop cancels it (T16, C11).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

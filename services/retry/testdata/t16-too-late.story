@@ -1,4 +1,5 @@
-Cancel comes too late for a retry that has fired, and for one that was given up otherwise: the refusal says which (T16).
+Cancel is too late for a retry that has fired, and for one that was abandoned for another reason: the refusal says which
+(T16).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

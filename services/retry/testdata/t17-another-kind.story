@@ -1,4 +1,4 @@
-Failures of another kind begin the row anew (T17).
+A failure of another kind starts the count at 1 (T17).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

@@ -1,4 +1,5 @@
-What counts failures of one kind ends no interruption: that a harness tried twenty times by itself before its process died is not held against it (T17, T10).
+Failures of one kind are not counted against an interruption: a harness may have tried twenty times before its process
+died (T17, T10).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

@@ -1,4 +1,4 @@
-Twenty failures of one kind in a row end it; retry now begins a new row (T17).
+Twenty failures of one kind in a row end the retries; retry now starts a new row (T17).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

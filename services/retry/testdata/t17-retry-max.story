@@ -1,4 +1,4 @@
-The policy may bound the attempts, whatever the failures are (T17).
+The policy may limit the attempts, for all kinds of failures (T17).
 
 -- facts --
 1 session.opened {"incarnation":"17","policy":{"retry_max":2}}

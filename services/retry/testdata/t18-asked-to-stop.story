@@ -1,4 +1,4 @@
-A turn that a person has asked to stop, and whose harness is silent, is failed and not tried again (T18, T11).
+A silent turn with a person's stop request is failed and not retried (T18, T11).
 
 -- facts --
 1 session.opened {"incarnation":"17","policy":{"stall_after_s":60}}

@@ -1,4 +1,4 @@
-A turn that is silent while a compaction waits for it stalls; while one runs it does not (T18, C5).
+A turn that is silent while a compaction waits for it stalls; while a compaction runs it does not (T18, C5).
 
 -- facts --
 1 session.opened {"incarnation":"17","policy":{"stall_after_s":60}}

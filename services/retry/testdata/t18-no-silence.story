@@ -1,4 +1,5 @@
-A tool that runs for ten minutes is not silence, nor is a person who thinks, nor a compaction; what runs in the background is nothing to it (T18, P20, N2).
+A tool that runs for ten minutes is not silence, and neither is a waiting prompt or a compaction; background work does
+not count (T18, P20, N2).
 
 -- facts --
 1 session.opened {"incarnation":"17","policy":{"stall_after_s":60}}

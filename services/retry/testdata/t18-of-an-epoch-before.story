@@ -1,4 +1,4 @@
-A turn of an epoch before is recovery's: nobody's silence fails it (T18).
+A turn of an earlier epoch is left to recovery: silence does not fail it (T18).
 
 -- facts --
 1 session.opened {"incarnation":"17","policy":{"stall_after_s":60}}

@@ -1,4 +1,5 @@
-What an owner of before has left open is recovery's: that nothing is heard of it is no stall. Who adopts it answers for it (T18, R2, R7).
+Open items of an earlier owner are left to recovery: their silence is not a stall. The process that adopts them is
+responsible (T18, R2, R7).
 
 -- facts --
 1 session.opened {"incarnation":"17","policy":{"stall_after_s":60}}

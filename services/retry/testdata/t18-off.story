@@ -1,4 +1,4 @@
-Stall detection can be switched off; a turn that nobody owns is recovery's (T18).
+Stall detection can be disabled; a turn without an owner is left to recovery (T18).
 
 -- facts --
 1 session.opened {"incarnation":"17","policy":{"stall_after_s":0}}

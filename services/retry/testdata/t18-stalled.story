@@ -1,4 +1,4 @@
-A turn that nothing is heard of is stopped and failed in one commit, and then tried again; what its harness still says of it is ignored (T18).
+A silent turn is stopped and failed in one commit, and then retried; later facts of its harness are ignored (T18).
 
 -- facts --
 1 session.opened {"incarnation":"17","policy":{"stall_after_s":60}}

@@ -1,4 +1,4 @@
-A failure that nobody decided about before everything died is decided from the document, as if at once (T19).
+A failure that was not decided before all processes died is decided from the document, with the same result (T19).
 
 -- facts --
 1 session.opened {"incarnation":"17"}
