@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -68,9 +69,9 @@ type volume struct {
 type mount struct{ Name, MountPath string }
 
 type container struct {
-	Name, Image string
-	Args        []string
-	Env         []struct {
+	Name, Image   string
+	Command, Args []string
+	Env           []struct {
 		Name, Value string
 		ValueFrom   struct{ SecretKeyRef struct{ Name, Key string } }
 	}
@@ -84,6 +85,7 @@ type container struct {
 	}
 	LivenessProbe, ReadinessProbe struct {
 		HTTPGet struct{ Path, Port string } `yaml:"httpGet"`
+		Exec    struct{ Command []string }
 	}
 }
 
@@ -359,7 +361,7 @@ func TestDeployedBroker(t *testing.T) {
 	config := ofKind(t, "base/config.yaml", "ConfigMap").Data
 	log, err1 := bytesOf(config["HOLDFAST_LOG_MAX"], 0)
 	objects, err2 := bytesOf(config["HOLDFAST_OBJECTS_MAX"], 0)
-	if store := int64(18e9); err1 != nil || err2 != nil || log < store/4 || objects < store/8 ||
+	if store := int64(16 << 30); err1 != nil || err2 != nil || log < store/4 || objects < store/8 ||
 		log+objects > store*3/4 {
 		t.Errorf("of a store of %d bytes the log takes %d and objects %d: %v %v", store, log, objects, err1, err2)
 	}
@@ -373,8 +375,41 @@ func TestDeployedBroker(t *testing.T) {
 			t.Errorf("the secret %s is not mounted at /etc/%s", name, name)
 		}
 	}
+	checkRoom(t, &set.Spec.Template.Spec.Containers[0])
 	if !strings.HasPrefix(set.Spec.Template.Spec.Containers[0].Image, "nats:2.15") || set.Spec.Replicas != 3 {
 		t.Errorf("%d of %s", set.Spec.Replicas, set.Spec.Template.Spec.Containers[0].Image)
+	}
+}
+
+// checkRoom: a node does not start without its reserve, its liveness probe ends it without that, and its store and the
+// reserve fit into its volume.
+func checkRoom(t *testing.T, c *container) {
+	t.Helper()
+	if !slices.Equal(c.Command, []string{"sh", "/etc/nats/node.sh", "start"}) ||
+		!slices.Equal(c.LivenessProbe.Exec.Command, []string{"sh", "/etc/nats/node.sh", "live"}) {
+		t.Errorf("a node starts with %q and lives by %q", c.Command, c.LivenessProbe.Exec.Command)
+	}
+	read := func(file, pattern string) int64 {
+		body, err := os.ReadFile(filepath.Join(deployFolder, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := regexp.MustCompile(pattern).FindSubmatch(body)
+		if m == nil {
+			t.Fatalf("%s has no %s", file, pattern)
+		}
+		n, err := strconv.ParseInt(string(m[1]), 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	volume := read("nats/nats.yaml", `storage: (\d+)Gi`) << 30
+	reserve := read("nats/node.sh", `reserve_kib=(\d+)`) << 10
+	for _, file := range []string{"nats/nats.conf", "overlays/small/nats.conf"} {
+		if store := read(file, `max_file_store: (\d+)GB`) << 30; store+reserve > volume*9/10 {
+			t.Errorf("%s: a store of %d bytes and a reserve of %d leave too little of %d", file, store, reserve, volume)
+		}
 	}
 }
 

@@ -2,6 +2,8 @@ package cell
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"os"
@@ -20,9 +22,11 @@ import (
 )
 
 const (
-	diskBytes  = 192 << 20 // of each node's store
-	people     = "ann"
-	routesFile = "nats-users/routes.conf"
+	diskBytes    = 192 << 20 // of each node's store
+	reserveBytes = 32 << 20  // in place of what node.sh wants to be free
+	reserveInKiB = "reserve_kib=1048576"
+	people       = "ann"
+	routesFile   = "nats-users/routes.conf"
 )
 
 // deployment is the cell as the manifests start it; each part is a process.
@@ -42,9 +46,26 @@ type replica struct {
 	readyFile string
 }
 
+// programs puts what the manifests call by name in front of PATH: nats-server, and wget, which is this binary.
+func programs(t *testing.T) {
+	t.Helper()
+	dir := t.TempDir()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	wget := "#!/bin/sh\nfor url; do :; done\n" + probeVariable + `="$url" exec ` + self + "\n"
+	err = os.WriteFile(filepath.Join(dir, "wget"), []byte(wget), 0o700)
+	if err = errors.Join(err, os.Symlink(natsServer, filepath.Join(dir, "nats-server"))); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+}
+
 // deployCell starts all parts and returns when they are ready.
 func deployCell(t *testing.T, change func(conf string) string) *deployment {
 	t.Helper()
+	programs(t)
 	d := &deployment{t: t, net: newNetwork(t), secrets: &world{t: t, dir: t.TempDir()}}
 	d.secrets.secrets(d.net.routes()...)
 	conf := change(read(t, "nats/nats.conf"))
@@ -87,8 +108,8 @@ func (d *deployment) node(i int, conf string) {
 	c, dir, name := manifest.Containers[0], d.t.TempDir(), nodeName(i)
 	d.disks[i], d.limited = newDisk(d.t, diskBytes)
 	settle := func(s string) string {
-		paths := strings.NewReplacer("/var/run/nats", dir, "/etc/", dir+"/", "store_dir: /data",
-			"store_dir: "+d.disks[i].dir)
+		paths := strings.NewReplacer("/var/run/nats", dir, "/etc/", dir+"/", "/data", d.disks[i].dir,
+			reserveInKiB, fmt.Sprint("reserve_kib=", reserveBytes>>10))
 		return d.net.local(i, paths.Replace(s))
 	}
 	if err := os.CopyFS(dir, os.DirFS(d.secrets.dir)); err != nil {
@@ -98,17 +119,19 @@ func (d *deployment) node(i int, conf string) {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	for file, text := range map[string]string{"nats/nats.conf": conf, routesFile: string(routes)} {
+	script := read(d.t, "nats/node.sh")
+	if !strings.Contains(script, reserveInKiB) {
+		d.t.Fatalf("node.sh has no %s", reserveInKiB)
+	}
+	files := map[string]string{"nats/nats.conf": conf, "nats/node.sh": script, routesFile: string(routes)}
+	for file, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, file), []byte(settle(text)), 0o600); err != nil {
 			d.t.Fatal(err)
 		}
 	}
 	p := &pod{t: d.t, name: name, probes: c, grace: time.Duration(manifest.Grace) * time.Second, settle: settle,
-		args:    []string{natsServer},
 		command: func(args ...string) *exec.Cmd { return d.net.within(i, args...) }}
-	for _, a := range c.Args {
-		p.args = append(p.args, settle(a))
-	}
+	p.args = p.here(c.Command)
 	p.env = c.environment(d.t, name)
 	d.nodes[i] = p
 	p.start()

@@ -148,6 +148,19 @@ func newDisk(t *testing.T, bytes int) (d disk, mounted bool) {
 	return d, true
 }
 
+// leave takes the room of the file system but for so many bytes.
+func (d disk) leave(t *testing.T, bytes int64) {
+	t.Helper()
+	var s syscall.Statfs_t
+	err := syscall.Statfs(d.dir, &s)
+	if err == nil {
+		err = os.WriteFile(d.filler, make([]byte, max(0, int64(s.Bavail)*s.Bsize-bytes)), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // fill writes until the file system has no room.
 func (d disk) fill(t *testing.T) {
 	t.Helper()

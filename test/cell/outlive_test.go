@@ -54,6 +54,7 @@ var phases = []phase{
 	{"the log's leader is cut off from nodes and clients", byTurns, silentMax, cutLeader},
 	{"a follower is cut off from the other nodes", onlyLong, silentMax, cutFollower},
 	{"one disk is full", always, silentMax, fillOne},
+	{"all disks are nearly full", always, backMax, nearlyFillAll},
 	{"all disks are full", onlyLong, backMax, fillAll},
 }
 
@@ -194,15 +195,20 @@ func (d *deployment) cut(i int, all bool) time.Duration {
 
 // fillOne fills the disk of the log's leader.
 func fillOne(d *deployment, w *writer) time.Duration {
-	return d.fill(w, d.leader("HF_LOG"))
+	return d.fill(w, disk.fill, d.leader("HF_LOG"))
+}
+
+// nearlyFillAll takes the reserve of all nodes, and leaves them room to leave in good order.
+func nearlyFillAll(d *deployment, w *writer) time.Duration {
+	return d.fill(w, func(d disk, t *testing.T) { d.leave(t, reserveBytes/2) }, 0, 1, 2)
 }
 
 // fillAll fills the disks of all nodes.
-func fillAll(d *deployment, w *writer) time.Duration { return d.fill(w, 0, 1, 2) }
+func fillAll(d *deployment, w *writer) time.Duration { return d.fill(w, disk.fill, 0, 1, 2) }
 
 // fill fills the disks of some nodes, waits until their probes have killed them, and frees the disks. With a majority
 // of nodes the cell is used meanwhile.
-func (d *deployment) fill(w *writer, nodes ...int) time.Duration {
+func (d *deployment) fill(w *writer, take func(disk, *testing.T), nodes ...int) time.Duration {
 	if !d.limited {
 		d.t.Log("NOT RUN: a full disk: this machine does not permit file systems of a limited size")
 		return 0
@@ -213,7 +219,7 @@ func (d *deployment) fill(w *writer, nodes ...int) time.Duration {
 	}
 	for _, i := range nodes {
 		before[i] = len(d.nodes[i].killed())
-		d.disks[i].fill(d.t)
+		take(d.disks[i], d.t)
 	}
 	for _, i := range nodes {
 		n := d.nodes[i]
@@ -251,7 +257,8 @@ func (d *deployment) report(t *testing.T) {
 	}
 	for _, n := range d.nodes {
 		t.Logf("%s says:\n%s", n.name, n.tail())
-		has, err := n.ask([]string{"http://127.0.0.1:" + watchPort + "/jsz?accounts=true&streams=true&raft=true"})
+		has, err := n.ask([]string{"wget", "-q", "-O", "-",
+			"http://127.0.0.1:" + watchPort + "/jsz?accounts=true&streams=true&raft=true"})
 		t.Logf("%s has: %v\n%s", n.name, err, has)
 	}
 	for _, s := range d.services {

@@ -26,9 +26,10 @@ const (
 
 // container has the fields of a container of the manifests that a process needs.
 type container struct {
-	Name string   `yaml:"name"`
-	Args []string `yaml:"args"`
-	Env  []struct {
+	Name    string   `yaml:"name"`
+	Command []string `yaml:"command"`
+	Args    []string `yaml:"args"`
+	Env     []struct {
 		Name      string `yaml:"name"`
 		Value     string `yaml:"value"`
 		ValueFrom struct {
@@ -279,11 +280,10 @@ func (p *pod) watch(gone chan struct{}) {
 	}
 }
 
-// ask runs a probe of the manifest, wget with a URL at its end, where the process runs. It returns the answer, and an
-// error unless the answer is a success.
+// ask runs a probe of the manifest where the process runs. It returns the answer, and an error unless the answer is a
+// success.
 func (p *pod) ask(probe []string) (string, error) {
-	cmd := p.command(os.Args[0])
-	cmd.Env = append(os.Environ(), probeVariable+"="+p.settle(probe[len(probe)-1]))
+	cmd := p.command(p.here(probe)...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return string(out), fmt.Errorf("%s: %w: %s", strings.Join(probe, " "), err, out)
@@ -303,7 +303,7 @@ func (p *pod) end(s syscall.Signal, planned bool) {
 	}
 	hook := p.probes.Lifecycle.PreStop.Exec.Command
 	if s == syscall.SIGTERM && len(hook) > 0 && (planned || long()) { // the short form has no time for it
-		if out, err := exec.Command(p.args[0], p.hooked(hook[1:])...).CombinedOutput(); err != nil {
+		if out, err := exec.Command(hook[0], p.here(hook[1:])...).CombinedOutput(); err != nil {
 			p.t.Logf("%s: before its end: %v: %s", p.name, err, out)
 		}
 	}
@@ -318,8 +318,8 @@ func (p *pod) end(s syscall.Signal, planned bool) {
 	<-gone
 }
 
-// hooked returns the arguments of a hook on this machine.
-func (p *pod) hooked(args []string) []string {
+// here returns a command of the manifest with the paths and addresses of this machine.
+func (p *pod) here(args []string) []string {
 	var all []string
 	for _, a := range args {
 		all = append(all, p.settle(a))
