@@ -175,7 +175,7 @@ func TestContractNamesEverything(t *testing.T) {
 	}
 	text := string(body)
 	names := map[string]bool{}
-	for _, v := range []any{session.State{}, session.Blocker{}, session.Work{}, events.Standing{}} {
+	for _, v := range []any{session.State{}, session.Head{}, session.Blocker{}, session.Work{}, events.Standing{}} {
 		jsonNames(reflect.TypeOf(v), names)
 	}
 	for _, p := range session.Phases() {

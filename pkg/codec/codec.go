@@ -123,6 +123,10 @@ func SomeFlag(c *Codec, name string, p *bool) {
 // Fields writes or reads the fields of a type, in their order.
 type Fields[T any] func(*Codec, *T)
 
+// Optional writes or reads the name of an optional field, including its opening bracket. It reports whether the field
+// was written or is next: then the caller writes or reads the fields of its value, and the bracket that closes it.
+func Optional(c *Codec, name string, there bool) bool { return c.maybe(name, there) }
+
 // Object is a pointer field with omitempty.
 func Object[T any](c *Codec, name string, p **T, fields Fields[T]) {
 	if !c.maybe(name, *p != nil) {

@@ -15,6 +15,7 @@ import (
 // sample has a field of each sort.
 type sample struct {
 	Text   string             `json:"text"`
+	Word   string             `json:"word"`
 	Some   string             `json:"some,omitempty"`
 	N      int64              `json:"n"`
 	U      uint64             `json:"u,omitempty"`
@@ -38,6 +39,7 @@ type part struct {
 
 func fields(c *codec.Codec, s *sample) {
 	codec.Text(c, `{"text":`, &s.Text)
+	codec.Word(c, `,"word":`, &s.Word, []string{"idle", "id", "waiting"})
 	codec.Some(c, `,"some":`, &s.Some)
 	codec.Number(c, `,"n":`, &s.N)
 	codec.SomeNumber(c, `,"u":`, &s.U)
@@ -70,6 +72,7 @@ func full() sample {
 	at := time.Date(2026, 11, 20, 8, 7, 6, 120_000_000, time.UTC)
 	return sample{
 		Text:  "t",
+		Word:  "waiting",
 		Some:  "s",
 		N:     -12,
 		U:     7,
@@ -138,6 +141,9 @@ func TestWrittenAsJSON(t *testing.T) {
 		"all":                   func(*sample) {},
 		"nothing":               func(s *sample) { *s = sample{} },
 		"escapes":               func(s *sample) { s.Text, s.Some = "\"\\\n\x00<&>\u2028\x7f", "ä\xff" },
+		"another word":          func(s *sample) { s.Word = "idler" },
+		"an escaped word":       func(s *sample) { s.Word = "id\"le" },
+		"a word at the end":     func(s *sample) { s.Word = "id" },
 		"keys":                  func(s *sample) { s.Table = map[string]*part{"": {}, "\n": {}, "ä": {}, "b": {}} },
 		"numbers":               func(s *sample) { s.N, s.U = math.MinInt64, math.MaxUint64 },
 		"a small float":         func(s *sample) { s.F = 1e-7 },
@@ -216,6 +222,8 @@ func TestReaderStepsAside(t *testing.T) {
 		{`"u":7`, `"u":18446744073709551616`}, {`"u":7`, `"new":1,"u":7`},
 		{`"text":"t"`, `"text":null`}, {`"text":"t"`, "\"text\":\"\n\""}, {`"text":"t"`, `"text":"\x"`},
 		{`"text":"t"`, `"text":"t`},
+		{`"word":"waiting"`, `"word":waiting`}, {`"word":"waiting"`, `"word":"waiting`},
+		{`"word":"waiting"`, `"word":7`},
 		{`"yes":true`, `"yes":null`}, {`"yes":true`, `"yes":tru`}, {`"f":0.25`, `"f":.25`}, {`"f":0.25`, `"f":`},
 		{`"f":0.25`, `"f":00.25`}, {`"f":0.25`, `"f":0.`}, {`"f":0.25`, `"f":0_2`}, {`"f":0.25`, `"f":0x1p-2`},
 		{`"f":0.25`, `"f":inf`}, {`"f":0.25`, `"f":+1`},

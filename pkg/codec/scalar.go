@@ -28,6 +28,24 @@ func Text[T ~string](c *Codec, name string, p *T) {
 	*p = T(c.text())
 }
 
+// Word is a string field without omitempty that is one of a few words, in most documents. A reader allocates nothing
+// for one of them.
+func Word[T ~string](c *Codec, name string, p *T, words []T) {
+	if !c.reading {
+		Text(c, name, p)
+		return
+	}
+	c.Mark(name)
+	for _, w := range words {
+		if n := c.at + len(w) + 1; c.at < len(c.b) && n < len(c.b) && c.b[c.at] == '"' && c.b[n] == '"' &&
+			string(c.b[c.at+1:n]) == string(w) {
+			*p, c.at = w, n+1
+			return
+		}
+	}
+	*p = T(c.text())
+}
+
 // Some is a string field with omitempty.
 func Some[T ~string](c *Codec, name string, p *T) {
 	switch {

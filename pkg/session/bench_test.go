@@ -111,6 +111,33 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
+// BenchmarkReadHead is what a decider pays for a document that needs nothing; compare it with BenchmarkDecode.
+func BenchmarkReadHead(b *testing.B) {
+	s, _ := benchState(b)
+	doc, err := s.Encode()
+	if err != nil {
+		b.Fatal(err)
+	}
+	var r session.Reader
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := r.Head(doc); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkHead is the part of BenchmarkEncode that computes the head.
+func BenchmarkHead(b *testing.B) {
+	s, _ := benchState(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		if s.Head().V != session.HeadRules {
+			b.Fatal("no head")
+		}
+	}
+}
+
 func BenchmarkClone(b *testing.B) {
 	s, _ := benchState(b)
 	b.ReportAllocs()

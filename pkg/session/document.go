@@ -28,11 +28,12 @@ func (s *State) Opened() bool { return s.Epoch > 0 || s.Closed != nil }
 // Began says whether anybody ever opened the session, as far as the log still tells.
 func (s *State) Began() bool { return s.Epoch > 0 || s.Closed != nil && s.Closed.Purged }
 
-// Encode is the document as it is stored: what encoding/json makes of the State, without the escapes that only HTML
-// needs. Equal states give equal bytes.
+// Encode is the document as it is stored: what encoding/json makes of the State, with its [Head] behind the version, and
+// without the escapes that only HTML needs. Equal states give equal bytes.
 func (s *State) Encode() ([]byte, error) {
 	c := codec.Writer(make([]byte, 0, documentBytesTypical+entryBytesTypical*(len(s.Recent)+len(s.Tools)+len(s.Queue))))
-	document(c, s)
+	h := s.Head()
+	document(c, s, &h)
 	b, err := c.Written()
 	if err != nil {
 		return nil, fmt.Errorf("session: encode %s: %w", s.Ref(), err)
@@ -46,13 +47,15 @@ const (
 	entryBytesTypical    = 180
 )
 
-// document is the fields of a State, in their order. What is rare, or opaque, is left to encoding/json.
-func document(c *codec.Codec, s *State) {
-	head(c, s)
+// document is the fields of a State, in their order, with a head behind the version. What is rare, or opaque, is left to
+// encoding/json.
+func document(c *codec.Codec, s *State, h *Head) {
+	start(c, &s.V, h)
+	names(c, s)
 	body(c, s)
 }
 
-// body is the fields after those of head.
+// body is the fields after those of names.
 func body(c *codec.Codec, s *State) {
 	codec.Number(c, `,"commits":`, &s.Commits)
 	codec.SomeTime(c, `,"opened_at":`, &s.OpenedAt)
@@ -80,9 +83,8 @@ func body(c *codec.Codec, s *State) {
 	c.Mark(`}`)
 }
 
-// head is the fields that say which session it is, whose, and in which phase.
-func head(c *codec.Codec, s *State) {
-	codec.Number(c, `{"v":`, &s.V)
+// names is the fields that say which session it is, whose, and in which phase.
+func names(c *codec.Codec, s *State) {
 	codec.Text(c, `,"harness":`, &s.Harness)
 	codec.Text(c, `,"session":`, &s.Session)
 	codec.Text(c, `,"root":`, &s.Root)
@@ -302,12 +304,7 @@ func EncodeView(v any) ([]byte, error) {
 
 // Decode reads a stored document. It fails with [ErrNewerLayout] on one of a newer version: that is for a newer build
 // to write, and folding on from half of it would lose the other half.
-func Decode(doc []byte) (*State, error) {
-	if s, ok := decodeQuickly(doc); ok {
-		return s, nil
-	}
-	return decodeThoroughly(doc)
-}
+func Decode(doc []byte) (*State, error) { return new(Reader).Decode(doc) }
 
 // Peek reads from a document which session it is, whose, and in which phase, and nothing else: whoever looks for a few among
 // very many has most of the rest for nothing. ok is false for documents that this build has not written, which only [Decode]
@@ -315,47 +312,38 @@ func Decode(doc []byte) (*State, error) {
 func Peek(doc []byte) (s *State, ok bool) {
 	s = &State{}
 	c := codec.Reader(doc)
-	head(c, s)
+	start(c, &s.V, new(Head))
+	names(c, s)
 	return s, c.Going() && s.V == Version
-}
-
-// Reader reads many documents, one after the other. It is for one goroutine at a time; the zero Reader is ready.
-type Reader struct {
-	c codec.Codec
-	h State
 }
 
 // Read is [Decode] for documents that are wanted by what [Peek] shows of them, and nil for the others. What this build has
 // not written is always read.
 func (r *Reader) Read(doc []byte, wanted func(head *State) bool) (*State, error) {
+	var s State
 	r.c.Read(doc)
-	r.h = State{}
-	head(&r.c, &r.h)
-	if !r.c.Going() || r.h.V != Version {
+	start(&r.c, &s.V, new(Head))
+	names(&r.c, &s)
+	if !r.c.Going() || s.V != Version {
 		return decodeThoroughly(doc)
 	}
-	if !wanted(&r.h) {
+	if !wanted(&s) {
 		return nil, nil
 	}
-	s := r.h
 	if body(&r.c, &s); r.c.Ended() {
 		return &s, nil
 	}
 	return decodeThoroughly(doc)
 }
 
-// decodeQuickly reads documents that this build has written.
-func decodeQuickly(doc []byte) (*State, bool) {
-	var s State
-	c := codec.Reader(doc)
-	document(c, &s)
-	return &s, c.Ended() && s.V == Version
-}
-
 // decodeThoroughly reads documents that this build has not written.
 func decodeThoroughly(doc []byte) (*State, error) {
-	var s State
-	if err := json.Unmarshal(doc, &s); err != nil {
+	var stored struct {
+		State
+		Head json.RawMessage `json:"head"`
+	}
+	s := &stored.State
+	if err := json.Unmarshal(doc, &stored); err != nil {
 		var v struct {
 			V int `json:"v"`
 		}
@@ -370,7 +358,10 @@ func decodeThoroughly(doc []byte) (*State, error) {
 	if s.V < 1 {
 		return nil, fmt.Errorf("%w: document: no version", events.ErrMalformed)
 	}
+	if err := checkHead(stored.Head); err != nil {
+		return nil, fmt.Errorf("%w: document: %v", events.ErrMalformed, err)
+	}
 	maps.DeleteFunc(s.Tools, func(_ string, c *Tool) bool { return c == nil })
 	maps.DeleteFunc(s.Prompts, func(_ string, p *Prompt) bool { return p == nil })
-	return &s, nil
+	return s, nil
 }

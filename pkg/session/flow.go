@@ -113,6 +113,19 @@ func (s *State) Limit() int64 {
 	return max(s.ContextLimit, 0)
 }
 
+// thresholdExact is the precision of a threshold: 0.7 + 0.05 is 0.75.
+const thresholdExact = 1e9
+
+// UsageOver reports whether usage is at the threshold plus this part of the limit. It is false while usage or the limit
+// is unknown, and with a threshold of 1.
+func (s *State) UsageOver(more float64) bool {
+	limit, t := s.Limit(), s.Policy.CompactionThreshold
+	if s.Usage == nil || limit <= 0 || t >= 1 {
+		return false
+	}
+	return float64(s.Usage.Used) >= math.Round((t+more)*thresholdExact)/thresholdExact*float64(limit)
+}
+
 // retryScheduled arms a retry of the turn that failed last.
 func (f *fold) retryScheduled(fact events.RetryScheduled) string {
 	if f.LastTurn == nil || f.LastTurn.ID != fact.Turn || f.Turn != nil {

@@ -80,7 +80,8 @@ func keys[V any](m map[string]V) []string {
 }
 
 func failure(t *rapid.T) events.Failure {
-	return events.Failure{Kind: oneOf(t, "failure", "rate_limit", "server_error"), Text: "x"}
+	kind := oneOf(t, "failure", "rate_limit", "server_error", "server_error", "quota", "context_exceeded")
+	return events.Failure{Kind: kind, Text: "x"}
 }
 
 // lives are facts about a session's life.
@@ -101,12 +102,31 @@ func lives(t *rapid.T, s *session.State) events.Fact {
 	case 7:
 		return events.SessionReleased{}
 	case 8:
-		return events.SessionConfigured{Policy: &events.PolicyPatch{Resume: events.Set(oneOf(t, "resume", "auto", "hold"))}, ProviderChanged: chance(t, "provider", 30)}
+		return events.SessionConfigured{Policy: policy(t), ProviderChanged: chance(t, "provider", 30)}
 	default:
 		if chance(t, "close", 10) {
 			return events.SessionClosed{Reason: "finished"}
 		}
-		return events.UsageReported{Turn: openTurn(t, s), Tokens: events.Tokens{Input: 5}, ContextLimit: 10}
+		used := events.Tokens{Input: oneOf(t, "used", int64(5), 8, 10, 12)}
+		return events.UsageReported{Turn: openTurn(t, s), Tokens: used, ContextLimit: 10}
+	}
+}
+
+// policy changes one setting.
+func policy(t *rapid.T) *events.PolicyPatch {
+	switch below(t, "setting", 7) {
+	case 0, 1:
+		return &events.PolicyPatch{Resume: events.Set(oneOf(t, "resume", "auto", "hold"))}
+	case 2:
+		return &events.PolicyPatch{AutoRetry: events.Set(chance(t, "auto retry", 50))}
+	case 3:
+		return &events.PolicyPatch{RetryMax: events.Set(oneOf(t, "retry max", 0, 1, 3))}
+	case 4:
+		return &events.PolicyPatch{CompactionThreshold: events.Set(oneOf(t, "threshold", 0.5, 0.7, 1))}
+	case 5:
+		return &events.PolicyPatch{StallAfterS: events.Set(oneOf(t, "stall", int64(0), 1, 60))}
+	default:
+		return &events.PolicyPatch{IdleCompactionAfterS: events.Set(oneOf(t, "idle", int64(1), 30, 3600))}
 	}
 }
 
@@ -150,7 +170,8 @@ func turns(t *rapid.T, s *session.State) events.Fact {
 	case 11, 12:
 		return events.TurnRequested{Turn: pick(t, s, "t", turnIDs), Cause: cause}
 	case 13:
-		return events.RetryScheduled{Turn: last, Attempt: 1, DueAt: storyBegin, Error: failure(t)}
+		return events.RetryScheduled{Turn: last, Attempt: 1, DueAt: storyBegin.Add(oneOf(t, "due", 0, time.Hour)),
+			Error: failure(t)}
 	case 14:
 		return events.RetryAbandoned{Turn: last, Attempt: 1, Reason: oneOf(t, "why", "quota", "cancelled")}
 	case 15, 16:

@@ -3,6 +3,7 @@ package session
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -30,10 +31,10 @@ const (
 	Idle        Phase = "idle"
 )
 
+var phases = []Phase{Closed, Waiting, Compacting, Running, Retrying, Queued, Interrupted, Idle}
+
 // Phases lists all phases.
-func Phases() []Phase {
-	return []Phase{Closed, Waiting, Compacting, Running, Retrying, Queued, Interrupted, Idle}
-}
+func Phases() []Phase { return slices.Clone(phases) }
 
 // How the last owner went.
 const (

@@ -2,7 +2,6 @@ package compaction
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 // Rules for automatic compactions.
 const (
 	midStreamMore   = 0.05 // part of the limit above the threshold at which a running turn is stopped
-	thresholdExact  = 1e9  // precision of thresholds, so that 0.7 + 0.05 is 0.75
 	idleFailuresMax = 2    // in a row, after which idle compactions end
 	idleGain        = 0.95 // the part of the earlier usage that may remain, else the compaction did not help
 )
@@ -151,16 +149,6 @@ func (d *desk) overtaken() bool {
 		d.NewerMessage(p.Seq)
 }
 
-// over reports whether usage has reached the threshold plus this part of the limit; it is false for unknown usage, an
-// unknown limit or a threshold of 1.
-func over(s *session.State, more float64) bool {
-	limit, t := s.Limit(), s.Policy.CompactionThreshold
-	if s.Usage == nil || limit <= 0 || t >= 1 {
-		return false
-	}
-	return float64(s.Usage.Used) >= math.Round((t+more)*thresholdExact)/thresholdExact*float64(limit)
-}
-
 // midStream stops a turn that fills the context and requests a compaction, once a turn (C5). It does not interrupt a
 // running call: it waits until none runs, which is before the next model request.
 func (d *desk) midStream() {
@@ -168,7 +156,7 @@ func (d *desk) midStream() {
 	failedBefore := t.Cause == events.CauseFollowUp && l != nil && l.Outcome == session.OutcomeFailed
 	switch {
 	case !d.Owned, t.Epoch < d.Epoch, t.Compaction != "", d.Pending.Stop != nil, failedBefore, d.calling(t.ID):
-	case over(d.State, midStreamMore) && !d.Stalled():
+	case d.UsageOver(midStreamMore) && !d.Stalled():
 		u := d.Usage
 		d.say(events.TurnStopRequested{Turn: t.ID, Actor: events.ActorCompaction,
 			Reason: fmt.Sprintf("the context is full to %.0f %%: it is compacted, then this goes on", u.Percent)},
@@ -267,7 +255,7 @@ func (d *desk) handOut() {
 	}
 	head, l := d.Queue[0], d.LastCompaction
 	tried := l != nil && l.Outcome == session.OutcomeFailed && l.Message == head.ID && l.FollowUp == ""
-	if over(d.State, 0) && !d.Stalled() && !tried {
+	if d.UsageOver(0) && !d.Stalled() && !tried {
 		d.say(d.request(events.CompactOnSend, events.FollowMessage, head.ID))
 		return
 	}

@@ -311,7 +311,7 @@ func byThreshold(s *session.State) (would bool, reason string) {
 		return false, WhyNoLimit
 	case s.Usage == nil:
 		return false, WhyNoUsage
-	case !over(s, more):
+	case !s.UsageOver(more):
 		return false, WhyBelow
 	case s.BlockedBy() != "", len(s.WaitsFor) > 0:
 		return false, WhyWaiting

@@ -228,7 +228,16 @@ func TestADamagedDocumentIsRebuilt(t *testing.T) {
 			return w.load(events.SessionKey(other)), true
 		},
 		"folded by older rules": func(_ *world, e bus.Entry) ([]byte, bool) {
-			return bytes.Replace(e.Value, []byte(`,"rules":2`), nil, 1), true
+			return bytes.ReplaceAll(e.Value, []byte(`,"rules":2`), nil), true
+		},
+		"a head that cannot be read": func(_ *world, e bus.Entry) ([]byte, bool) {
+			return bytes.Replace(e.Value, []byte(`"head":{"v":1,"rules":2`), []byte(`"head":{"v":1,"rules":"2"`), 1), true
+		},
+		"without a head": func(_ *world, e bus.Entry) ([]byte, bool) {
+			return append([]byte(`{"v":1`), e.Value[bytes.Index(e.Value, []byte(`,"harness":`)):]...), false
+		},
+		"a head that says something else": func(_ *world, e bus.Entry) ([]byte, bool) {
+			return bytes.Replace(e.Value, []byte(`"views":true`), []byte(`"views":false`), 1), false
 		},
 		"an older one": func(w *world, _ bus.Entry) ([]byte, bool) { return w.older(ref), true },
 		"one that says something else": func(_ *world, e bus.Entry) ([]byte, bool) {

@@ -13,26 +13,25 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// The delay before an attempt, and the limits of a series of attempts.
+// The delay before an attempt.
 const (
-	delayFirst      = 2 * time.Second
-	delayMax        = time.Minute
-	delayGrows      = 2.0
-	delaySteps      = 6                // attempts until the delay reaches delayMax
-	retryAfterMax   = 15 * time.Minute // the longest delay that a provider can ask for
-	sameFailuresMax = 20               // in a row; more attempts are of no use
+	delayFirst    = 2 * time.Second
+	delayMax      = time.Minute
+	delayGrows    = 2.0
+	delaySteps    = 6                // attempts until the delay reaches delayMax
+	retryAfterMax = 15 * time.Minute // the longest delay that a provider can ask for
 )
 
 // Reasons of retry.abandoned. The other reasons are the kinds of failures that are final.
 const (
-	ReasonCancelled  = "cancelled"        // a person cancelled it while it waited
-	ReasonDisabled   = "disabled_by_user" // auto_retry is off
-	ReasonHeld       = "resume_held"      // policy resume became hold before the resume was requested or taken
-	ReasonNoProgress = "no_progress"      // the same failure too many times
-	ReasonAttempts   = "retry_max"        // the policy's limit of attempts is reached
-	ReasonOvertaken  = "overtaken"        // a later turn ended without a failure
-	ReasonResumes    = "resume_exhausted" // the policy's limit of resumes is reached
-	ReasonStopped    = "stopped"          // a person stopped the turn
+	ReasonCancelled  = "cancelled"           // a person cancelled it while it waited
+	ReasonDisabled   = session.RetryDisabled // auto_retry is off
+	ReasonHeld       = session.RetryHeld     // resume became hold before the resume was requested or taken
+	ReasonNoProgress = session.RetryNoProgress
+	ReasonAttempts   = session.RetryAttempts
+	ReasonOvertaken  = "overtaken" // a later turn ended without a failure
+	ReasonResumes    = session.RetryResumes
+	ReasonStopped    = session.RetryStopped
 )
 
 // Input is what a decision depends on beside the session.
@@ -82,15 +81,10 @@ func Decide(s *session.State, in Input) Decision {
 		return Decision{}
 	case r.Turn != s.LastTurn.ID:
 		return onFailure(s, failed, in)
-	case planned(r):
+	case s.RetryPlanned():
 		return onSchedule(s, failed, in)
 	}
 	return Decision{}
-}
-
-// planned reports whether a retry is scheduled or requested.
-func planned(r *session.Retry) bool {
-	return r.State == session.RetryScheduled || r.State == session.RetryStarting
 }
 
 // untaken abandons a requested turn that the harness has not taken, if a person has since disabled automatic retries,
@@ -110,7 +104,7 @@ func untaken(s *session.State) Decision {
 
 // overtaken abandons a planned retry of a turn that is no longer the last turn.
 func overtaken(s *session.State) Decision {
-	if !planned(&s.Retry) || s.Retry.Turn == "" {
+	if !s.RetryPlanned() || s.Retry.Turn == "" {
 		return Decision{}
 	}
 	return abandon(s, s.Retry.Turn, ReasonOvertaken)
@@ -119,7 +113,7 @@ func overtaken(s *session.State) Decision {
 // onFailure decides once about a failed turn. An interrupted turn waits for a person if the policy says hold.
 func onFailure(s *session.State, failed *events.Failure, in Input) Decision {
 	l, attempt := s.LastTurn, s.Retry.Attempt+1
-	reason := giveUp(s, failed, attempt)
+	reason := s.RetryEnds(failed, attempt)
 	switch {
 	case reason == ReasonHeld:
 		return overtaken(s)
@@ -136,7 +130,7 @@ func onFailure(s *session.State, failed *events.Failure, in Input) Decision {
 
 // onSchedule requests the turn when it is due, or abandons the retry if a newer change forbids it.
 func onSchedule(s *session.State, failed *events.Failure, in Input) Decision {
-	reason := giveUp(s, failed, s.Retry.Attempt)
+	reason := s.RetryEnds(failed, s.Retry.Attempt)
 	switch {
 	case reason != "":
 		return abandon(s, s.LastTurn.ID, reason)
@@ -154,32 +148,6 @@ func onSchedule(s *session.State, failed *events.Failure, in Input) Decision {
 func dueAt(s *session.State, steps events.Steps) time.Time {
 	return steps.Since(s.Retry.DueAt, s.LastTurn.Seq)
 }
-
-// giveUp returns the reason why the last turn is not retried automatically, or "" if it is.
-func giveUp(s *session.State, failed *events.Failure, attempt int) string {
-	p := &s.Policy
-	interrupted := s.LastTurn.Outcome == session.OutcomeInterrupted
-	switch {
-	case s.LastTurn.Actor == events.ActorPerson:
-		return ReasonStopped
-	case !retryable(failed.Kind):
-		return failed.Kind
-	case interrupted && p.Resume != events.ResumeAuto:
-		return ReasonHeld
-	case !p.AutoRetry:
-		return ReasonDisabled
-	case interrupted && s.Retry.Resumes >= p.ResumeMax:
-		return ReasonResumes
-	case !interrupted && s.Retry.SameFailures >= sameFailuresMax:
-		return ReasonNoProgress
-	case p.RetryMax > 0 && attempt > p.RetryMax:
-		return ReasonAttempts
-	}
-	return ""
-}
-
-// retryable reports whether a failure of this kind can be retried. The failure of a send is a failure of the turn, too.
-func retryable(kind string) bool { return failure.Retryable(kind) && failure.SendRetryable(kind) }
 
 func abandon(s *session.State, turn, reason string) Decision {
 	return Decision{Facts: []events.Fact{events.RetryAbandoned{Turn: turn, Attempt: s.Retry.Attempt, Reason: reason}}}

@@ -217,7 +217,7 @@ func TestNoRetryStaysPlanned(t *testing.T) {
 		switch {
 		case len(d.Facts) > 0 || !d.Look.IsZero():
 			rt.Fatalf("not at rest: %+v: %s", d, story.Summary(w.s))
-		case planned(&s.Retry) && s.Pending.Turn == nil && s.Turn == nil && !person && !s.CompactionFirst():
+		case s.RetryPlanned() && s.Pending.Turn == nil && s.Turn == nil && !person && !s.CompactionFirst():
 			rt.Fatalf("the retry stays planned: %s", story.Summary(w.s))
 		case s.FailureUndecided() && !person && !s.CompactionFirst() &&
 			!(s.LastTurn.Outcome == session.OutcomeInterrupted && s.Policy.Resume == events.ResumeHold):

@@ -51,7 +51,7 @@ func Resume(s *session.State) (session.Decision, error) {
 // asked returns a person's request to repeat the turn that failed.
 func asked(s *session.State) session.Decision {
 	attempt := s.Retry.Attempt
-	if !planned(&s.Retry) || s.Retry.Turn != s.LastTurn.ID {
+	if !s.RetryPlanned() || s.Retry.Turn != s.LastTurn.ID {
 		attempt++
 	}
 	return session.Decision{Facts: []events.Fact{again(s, attempt)}}
