@@ -243,19 +243,15 @@ func TestReceiptsBeforeATurnEnds(t *testing.T) {
 			check(t, h.Ready(w.ctx))
 			turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
 			must[*harness.Call](t)(turn.Tool(w.ctx, harness.Tool{ID: "c1", Name: "ask"}))
-			asked := func(id, call string) {
-				done := make(chan error, 1)
-				go func() {
-					_, err := turn.Ask(w.ctx, harness.Prompt{ID: id, Call: call, Questions: question()})
-					done <- err
-				}()
-				w.awaiting("s", id)
-				w.mustAnswer("s", id, "blue")
-				check(t, <-done)
-			}
-			asked("p1", "c1")
+			prompts := []harness.Prompt{{ID: "p1", Call: "c1", Questions: question()}}
 			for i := range c.more {
-				asked(fmt.Sprint("q", i), "")
+				prompts = append(prompts, harness.Prompt{ID: fmt.Sprint("q", i), Questions: question()})
+			}
+			for _, p := range prompts {
+				out := ask(w.ctx, turn, p)
+				w.awaiting("s", p.ID)
+				w.mustAnswer("s", p.ID, "blue")
+				check(t, got(t, out).err)
 			}
 			c.end(w, s, turn)
 			if f, owed := w.state("s").Owed(); owed {

@@ -173,11 +173,7 @@ func TestAskedAgainWithoutAdoption(t *testing.T) {
 	if st := w.state("s"); st.Epoch != 2 || st.Prompts["p1"].Epoch != 1 {
 		t.Fatalf("epoch %d, the question's %d", st.Epoch, st.Prompts["p1"].Epoch)
 	}
-	out := make(chan asked, 1)
-	go func() {
-		a, err := s.Ask(w.ctx, p)
-		out <- asked{a, err}
-	}()
+	out := ask(w.ctx, s, p)
 	w.awaiting("s", "p1") // under the present epoch
 	if st := w.state("s"); st.Tools["c1"].Epoch != 2 || st.Turn == nil || st.Turn.Epoch != 2 || st.Ignored.Count != 0 {
 		t.Errorf("its call and its turn were not adopted: %+v, %+v", st.Tools["c1"], st.Turn)

@@ -246,10 +246,15 @@ type asked struct {
 	err    error
 }
 
-func ask(ctx context.Context, t *harness.Turn, p harness.Prompt) chan asked {
+// asker is a turn, or a session outside of a turn.
+type asker interface {
+	Ask(ctx context.Context, p harness.Prompt) (harness.Answer, error)
+}
+
+func ask(ctx context.Context, by asker, p harness.Prompt) chan asked {
 	out := make(chan asked, 1)
 	go func() {
-		a, err := t.Ask(ctx, p)
+		a, err := by.Ask(ctx, p)
 		out <- asked{a, err}
 	}()
 	return out

@@ -80,15 +80,7 @@ func (w *world) put(name string, doc []byte) {
 // state returns the fold of the log.
 func (w *world) state(name string) *session.State {
 	w.t.Helper()
-	s := session.New(ref(name))
-	commits, err := w.b.Read(w.ctx, s.Ref(), 0)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	for i := range commits {
-		s.Fold(&commits[i])
-	}
-	return s
+	return natstest.Session(w.t, w.b, ref(name))
 }
 
 // run runs a loop until stop is called or the test ends.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/rs/zerolog"
 
@@ -28,10 +27,7 @@ type cell struct {
 func start(t testing.TB) *cell { return newCell(t, natstest.Bus(t, natstest.Start(t))) }
 
 func newCell(t testing.TB, b *bus.Bus) *cell {
-	c := &cell{t: t, b: b}
-	var stop func()
-	c.ctx, stop = context.WithCancel(context.Background())
-	t.Cleanup(stop)
+	c := &cell{t: t, b: b, ctx: t.Context()}
 	l, err := ledger.New(b, ledger.Default(), zerolog.Nop())
 	c.check(err)
 	c.background(l.Run)
@@ -46,18 +42,8 @@ func (c *cell) check(err error) {
 }
 
 // background runs a function until the test ends, and waits for its end.
-func (c *cell) background(run func(ctx context.Context) error) (stop func()) {
-	ctx, cancel := context.WithCancel(c.ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := run(ctx); err != nil && !errors.Is(err, context.Canceled) {
-			c.t.Error(err)
-		}
-	}()
-	stop = func() { cancel(); <-done }
-	c.t.Cleanup(stop)
-	return stop
+func (c *cell) background(run func(context.Context) error) (stop func()) {
+	return natstest.Background(c.t, run)
 }
 
 // compaction runs a service on this connection, and waits until it answers.
@@ -97,47 +83,22 @@ func (c *cell) harness(name string) *harness {
 
 func (h *harness) ref(name string) events.Ref { return events.Ref{Harness: h.name, Session: name} }
 
-// say appends facts to a session as one commit, after the present last commit.
+// say appends facts to a session as one commit. It tries again when another writer was first.
 func (h *harness) say(name string, facts ...events.Fact) {
 	h.t.Helper()
-	for range racesMax {
-		st := h.state(h.ref(name))
-		epoch := max(st.Epoch, 1)
-		var evs []events.Event
-		for _, f := range facts {
-			if _, claims := f.(events.SessionClaimed); claims {
-				epoch++
-			}
-			evs = append(evs, events.New(h.b.NewID(), events.HarnessSource(h.name, h.incarnation), st.Ref(), epoch, time.Now(), f))
-		}
-		_, err := h.b.Append(h.ctx, st.Ref(), events.WriterHarness, st.Seq, evs)
-		if errors.Is(err, bus.ErrLostRace) {
-			continue
-		}
-		h.check(err)
-		return
-	}
-	h.t.Fatal("lost too many races")
+	natstest.Append(h.t, h.b, h.ref(name), h.incarnation, facts...)
 }
 
 // state returns the fold of a session's log.
 func (c *cell) state(r events.Ref) *session.State {
 	c.t.Helper()
-	s := session.New(r)
-	commits, err := c.b.Read(c.ctx, r, 0)
-	c.check(err)
-	for i := range commits {
-		s.Fold(&commits[i])
-	}
-	return s
+	return natstest.Session(c.t, c.b, r)
 }
 
 // until waits until a session's log says something.
 func (c *cell) until(r events.Ref, what string, is func(*session.State) bool) *session.State {
 	c.t.Helper()
-	var s *session.State
-	natstest.Until(c.t, what, func() bool { s = c.state(r); return is(s) })
-	return s
+	return natstest.UntilSession(c.t, c.b, r, what, is)
 }
 
 // open opens a session whose first turn has completed with this many of 1,000 tokens used.

@@ -147,52 +147,54 @@ func TestAnUnseenOwnerThatWritesIsAlive(t *testing.T) {
 	}
 }
 
-// TestARenewalIsNoClaim: a lease that is renewed in state starting, and claims nothing, has the adoption grace once.
-func TestARenewalIsNoClaim(t *testing.T) {
-	k := newLeaseBook(Margins{Grace: 2 * time.Second, Adoption: 5 * time.Second, AdoptionMax: time.Minute, Unknown: 15 * time.Second})
+// renewsOnly renews two leases each second, of an owner that is ready and of a newer incarnation that is starting and
+// claims nothing. look does what a pass does with the incarnations that are adopting. The newer one supersedes the
+// owner at the second dead, and not before.
+func renewsOnly(t *testing.T, seconds, dead int, look func(k *leaseBook, n int, now time.Time)) {
+	t.Helper()
+	k := newLeaseBook(Margins{Grace: 2 * time.Second, Adoption: 5 * time.Second, AdoptionMax: time.Minute,
+		Unknown: 15 * time.Second})
 	k.start(sec(0))
-	for n := range 20 {
+	for n := range seconds {
 		now := sec(float64(n))
 		k.renewed(now)
-		k.seen("h", "17", bus.Entry{Key: "harness.h.17", Value: leaseBody(t, "17", control.LeaseReady), At: now}, both(now))
-		k.seen("h", "18", bus.Entry{Key: "harness.h.18", Value: leaseBody(t, "18", leaseStarting), At: now}, both(now))
-		ids, since := k.adopting("h", both(now))
-		if want := n < 5 || n == 5; (len(ids) == 1) != want || want && since.Before(sec(float64(max(n-1, 0))-1)) {
-			t.Errorf("at %d s: %v is asked for its claims since %v", n, ids, since.Sub(began))
+		for incarnation, state := range map[string]string{"17": control.LeaseReady, "18": leaseStarting} {
+			k.seen("h", incarnation, bus.Entry{Key: "harness.h." + incarnation, Value: leaseBody(t, incarnation, state),
+				At: now}, both(now))
 		}
-		k.claims("h", ids, nil, now)
+		look(k, n, now)
 		s := session.New(events.Ref{Harness: "h", Session: "s"})
 		s.Incarnation, s.Exclusive, s.Owned, s.Epoch = "17", true, true, 1
 		o, _ := k.judge(s, both(now))
-		if dead := o.Life == Dead && o.SupersededBy == "18"; dead != (n >= 5) {
+		if is := o.Life == Dead && o.SupersededBy == "18"; is != (n >= dead) {
 			t.Errorf("at %d s: %s by %q", n, o.Life, o.SupersededBy)
 		}
 	}
 }
 
-// TestAnOutageOfTheLogIsNoTimeToAdopt: an incarnation that starts while the log cannot be read has the adoption grace when it
-// can be read again. A renewal of its lease does not change that.
+// TestARenewalIsNoClaim: a lease that is renewed in state starting, and claims nothing, has the adoption grace once.
+func TestARenewalIsNoClaim(t *testing.T) {
+	renewsOnly(t, 20, 5, func(k *leaseBook, n int, now time.Time) {
+		ids, since := k.adopting("h", both(now))
+		if want := n <= 5; (len(ids) == 1) != want || want && since.Before(sec(float64(max(n-1, 0))-1)) {
+			t.Errorf("at %d s: %v is asked for its claims since %v", n, ids, since.Sub(began))
+		}
+		k.claims("h", ids, nil, now)
+	})
+}
+
+// TestAnOutageOfTheLogIsNoTimeToAdopt: an incarnation that starts while the log cannot be read has the adoption grace
+// when it can be read again. A renewal of its lease does not change that.
 func TestAnOutageOfTheLogIsNoTimeToAdopt(t *testing.T) {
-	k := newLeaseBook(Margins{Grace: 2 * time.Second, Adoption: 5 * time.Second, AdoptionMax: time.Minute, Unknown: 15 * time.Second})
-	k.start(sec(0))
-	for n := range 30 {
-		now := sec(float64(n))
-		k.renewed(now)
-		k.seen("h", "17", bus.Entry{Key: "harness.h.17", Value: leaseBody(t, "17", control.LeaseReady), At: now}, both(now))
-		k.seen("h", "18", bus.Entry{Key: "harness.h.18", Value: leaseBody(t, "18", leaseStarting), At: now}, both(now))
+	const readable = 20
+	renewsOnly(t, 30, readable+5, func(k *leaseBook, n int, now time.Time) {
 		ids, _ := k.adopting("h", both(now))
-		if n < 20 {
+		if n < readable {
 			k.unread("h", ids)
 		} else {
 			k.claims("h", ids, nil, now)
 		}
-		s := session.New(events.Ref{Harness: "h", Session: "s"})
-		s.Incarnation, s.Exclusive, s.Owned, s.Epoch = "17", true, true, 1
-		o, _ := k.judge(s, both(now))
-		if dead := o.Life == Dead && o.SupersededBy == "18"; dead != (n >= 25) {
-			t.Errorf("at %d s: %s by %q", n, o.Life, o.SupersededBy)
-		}
-	}
+	})
 }
 
 // TestInstantsOfOneClock: the adoption grace is measured by this process's clock. What the broker stamps is translated: claims

@@ -3,7 +3,6 @@ package reconciler
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 	"testing"
@@ -82,18 +81,8 @@ func newCell(t testing.TB, b *bus.Bus) *cell {
 func start(t testing.TB) *cell { return newCell(t, natstest.Bus(t, natstest.Start(t))) }
 
 // background runs something until the test ends, and waits for its end.
-func (c *cell) background(run func(ctx context.Context) error) (stop func()) {
-	ctx, cancel := context.WithCancel(c.ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := run(ctx); err != nil && !errors.Is(err, context.Canceled) {
-			c.t.Error(err)
-		}
-	}()
-	stop = func() { cancel(); <-done }
-	c.t.Cleanup(stop)
-	return stop
+func (c *cell) background(run func(context.Context) error) (stop func()) {
+	return natstest.Background(c.t, run)
 }
 
 func (c *cell) fold() (stop func()) {
@@ -237,15 +226,7 @@ func question(prompt, turn, call string) events.PromptRequested {
 // state is the fold of a session's log.
 func (c *cell) state(harness, name string) *session.State {
 	c.t.Helper()
-	s := session.New(events.Ref{Harness: harness, Session: name})
-	commits, err := c.b.Read(c.ctx, s.Ref(), 0)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	for i := range commits {
-		s.Fold(&commits[i])
-	}
-	return s
+	return natstest.Session(c.t, c.b, events.Ref{Harness: harness, Session: name})
 }
 
 // recovered says whether nothing of a session is open.

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -51,18 +50,7 @@ func start(t testing.TB) (*cell, *bus.Bus) {
 
 // background runs a function until stop is called or the test ends.
 func (c *cell) background(run func(context.Context) error) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		// Some connections are cut on purpose.
-		if err := run(ctx); err != nil && !errors.Is(err, bus.ErrUnreachable) {
-			c.t.Error(err)
-		}
-	}()
-	stop = sync.OnceFunc(func() { cancel(); <-done })
-	c.t.Cleanup(stop)
-	return stop
+	return natstest.Background(c.t, run, bus.ErrUnreachable) // some connections are cut on purpose
 }
 
 // serve runs a retry service on this connection.
@@ -94,20 +82,7 @@ func (c *cell) read(name string) (*session.State, []events.Commit) {
 // say appends facts of the harness. It tries again when another writer was first.
 func (c *cell) say(name string, facts ...events.Fact) {
 	c.t.Helper()
-	for {
-		s, _ := c.read(name)
-		evs := make([]events.Event, len(facts))
-		for i, f := range facts {
-			evs[i] = events.New(c.b.NewID(), events.HarnessSource("h", "1"), ref(name), max(s.Epoch, 1), time.Now(), f)
-		}
-		_, err := c.b.Append(c.ctx, ref(name), events.WriterHarness, s.Seq, evs)
-		if err == nil {
-			return
-		}
-		if !errors.Is(err, bus.ErrLostRace) {
-			c.t.Fatal(err)
-		}
-	}
+	natstest.Append(c.t, c.b, ref(name), "1", facts...)
 }
 
 func (c *cell) opened(name string, policy *events.PolicyPatch) {
@@ -123,9 +98,7 @@ func failed(turn, kind string) events.Fact {
 // until waits until ok returns true for the session.
 func (c *cell) until(name, what string, ok func(*session.State) bool) *session.State {
 	c.t.Helper()
-	var s *session.State
-	natstest.Until(c.t, name+": "+what, func() bool { s, _ = c.read(name); return ok(s) })
-	return s
+	return natstest.UntilSession(c.t, c.b, ref(name), what, ok)
 }
 
 func scheduled(s *session.State) bool { return s.Retry.State == session.RetryScheduled }

@@ -101,17 +101,7 @@ func (w *world) ok(err error) {
 // until waits until the log of the session says so.
 func (w *world) until(what string, ok func(*session.State) bool) *session.State {
 	w.t.Helper()
-	var st *session.State
-	natstest.Until(w.t, what, func() bool {
-		st = session.New(ref)
-		cs, err := w.bus.Read(w.ctx, ref, 0)
-		w.ok(err)
-		for i := range cs {
-			st.Fold(&cs[i])
-		}
-		return ok(st)
-	})
-	return st
+	return natstest.UntilSession(w.t, w.bus, ref, what, ok)
 }
 
 // awaits waits until a prompt awaits a person and the log says whether an Ask waits for its answer.

@@ -309,23 +309,12 @@ func ref(id string) events.Ref { return events.Ref{Harness: me, Session: id} }
 // state returns a session folded from its log.
 func (w *world) state(id string) *session.State {
 	w.t.Helper()
-	st := session.New(ref(id))
-	cs, err := w.bus.Read(w.ctx, ref(id), 0)
-	w.ok(err)
-	for i := range cs {
-		st.Fold(&cs[i])
-	}
-	return st
+	return natstest.Session(w.t, w.bus, ref(id))
 }
 
 func (w *world) until(id, what string, ok func(*session.State) bool) *session.State {
 	w.t.Helper()
-	var st *session.State
-	natstest.Until(w.t, id+": "+what, func() bool {
-		st = w.state(id)
-		return ok(st)
-	})
-	return st
+	return natstest.UntilSession(w.t, w.bus, ref(id), what, ok)
 }
 
 // said returns the number of facts in the session's log by kind.
