@@ -421,7 +421,8 @@ func (t *tally) count(s *session.State, leases map[string]control.Lease) {
 	if slices.ContainsFunc(asked(&s.Pending), func(at time.Time) bool { return t.now.Sub(at) > untakenMinS*time.Second }) {
 		t.untaken = append(t.untaken, s.Ref().String())
 	}
-	if s.Closed == nil && (s.Retry.State == session.RetryAbandoned || s.Compaction != nil && s.Compaction.State == session.CompactionHeld) {
+	if s.Closed == nil && (s.Retry.State == session.RetryAbandoned || s.Continuations.State == session.ContinuationsHeld ||
+		s.Compaction != nil && s.Compaction.State == session.CompactionHeld) {
 		t.stuck = append(t.stuck, s.Ref().String())
 	}
 	_, alive := leases[events.HarnessLeaseKey(s.Harness, s.Incarnation)]

@@ -181,9 +181,10 @@ func TestTally(t *testing.T) {
 	of("nothing", func(*session.State) {})
 	of("abandoned", func(s *session.State) { s.Retry.State = session.RetryAbandoned })
 	of("held", func(s *session.State) { s.Compaction = &session.Compaction{State: session.CompactionHeld} })
+	of("in-vain", func(s *session.State) { s.Continuations.State = session.ContinuationsHeld })
 	of("closed", func(s *session.State) { s.Retry.State, s.Closed = session.RetryAbandoned, &session.Closing{} })
 	if got, want := fmt.Sprint(count.untaken, count.stuck, count.orphans),
-		"[h/turn h/stop h/compaction] [h/abandoned h/held] []"; got != want {
+		"[h/turn h/stop h/compaction] [h/abandoned h/held h/in-vain] []"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }

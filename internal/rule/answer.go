@@ -33,9 +33,9 @@ func (x *Log) brings(f events.TurnStarted) []string {
 func (x *Log) Owed() []string { return slices.Sorted(maps.Keys(x.debts)) }
 
 // Unheard are those of [Log.Owed] that nothing speaks for when all has come to rest: the session waits neither for a person
-// nor for a child, no compaction is held, and since the decision nobody stopped it, and its last turn did not fail for good.
+// nor for a child, no compaction is held, recovery has not requested as many turns as it does, and since the decision nobody stopped it, and its last turn did not fail for good.
 func (x *Log) Unheard(s *session.State) []string {
-	if s.Turn != nil || s.BlockedBy() != "" || len(s.WaitsFor) > 0 || s.Held() {
+	if s.Turn != nil || s.BlockedBy() != "" || len(s.WaitsFor) > 0 || s.Held() || x.continued >= session.ContinuationsMax {
 		return nil
 	}
 	since := uint64(0) // a decision before this waits for a person
@@ -52,6 +52,7 @@ func (x *Log) Unheard(s *session.State) []string {
 // a turn completes that names it. A later act of a person overtakes it. That the process which asked completes its turn is no
 // receipt: it may not have read the decision.
 func (x *Log) answers(e *events.Event) {
+	x.continues(e)
 	switch f := e.Fact.(type) {
 	case events.PromptAnswered:
 		x.decided(f.Prompt, false)
@@ -143,7 +144,7 @@ func (x *Log) attempt(f events.TurnStarted) {
 		switch {
 		case message == d.message:
 			x.named[f.Turn] = append(slices.Clone(x.named[f.Turn]), id)
-		case slices.Contains(names, id), x.queued(d.message), x.calling(d.call):
+		case slices.Contains(names, id), x.queued(d.message), x.attended(id, d.call):
 		case byPerson(f) && x.called() > d.at:
 			delete(x.debts, id)
 		case !requested: // it stays owed
@@ -158,11 +159,18 @@ func (x *Log) queued(message string) bool {
 	return slices.ContainsFunc(x.before.Queue, func(m session.Message) bool { return m.ID == message })
 }
 
-// calling says whether a call of the owner that outlived its turn waits for a decision: the owner ends the call with it.
-func (x *Log) calling(call string) bool {
+// attended reports whether the living owner is to take in a decision by itself, because something there waits for it: the
+// prompt belongs to no turn, or to a call that outlived its turn.
+func (x *Log) attended(prompt, call string) bool {
 	s := x.before
-	c := s.Tools[call]
-	return c != nil && s.Owned && c.Epoch == s.Epoch && (s.Turn == nil || s.Turn.ID != c.Turn)
+	p, c := s.Prompts[prompt], s.Tools[call]
+	switch {
+	case !s.Owned || p != nil && p.Unattended:
+		return false
+	case c != nil:
+		return c.Epoch == s.Epoch && (s.Turn == nil || s.Turn.ID != c.Turn)
+	}
+	return p != nil && p.Turn == "" && p.Epoch == s.Epoch
 }
 
 // byPerson says whether a message of a person made this turn, as [session.State] has it.
@@ -174,6 +182,29 @@ func (x *Log) completed(turn string) {
 	for _, id := range x.named[turn] {
 		delete(x.debts, id)
 		x.done[id] = true
+	}
+}
+
+// continues counts the turns that recovery requests for decisions, until a person acts.
+func (x *Log) continues(e *events.Event) {
+	switch f := e.Fact.(type) {
+	case events.TurnRequested:
+		if _, person := events.Person(e.Source); person {
+			x.continued = 0
+		} else if f.Cause == events.CauseAnswer && x.c.Writer == events.WriterReconciler {
+			x.continued++
+		}
+	case events.PromptAnswered, events.PromptRejected, events.PromptDismissed:
+		if x.c.Writer == events.WriterLedger {
+			x.continued = 0
+		}
+	case events.MessageAccepted:
+		if x.c.Writer != events.WriterHarness && !f.Synthetic {
+			x.continued = 0
+		}
+	}
+	if x.continued > session.ContinuationsMax {
+		x.fail("V15: turn %s is the %dth that is requested for decisions since a person acted", e.Fact.Subject(), x.continued)
 	}
 }
 

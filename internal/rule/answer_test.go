@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
 // question has turn t ask a prompt without a call, that is kept when its process dies.
@@ -42,6 +43,20 @@ func (s *story) inBackground() {
 	s.harness(events.ToolStarted{Call: "c", Turn: "t", Background: true}, events.PromptRequested{Prompt: "p", Turn: "t", Call: "c", Delivery: events.DeliverToolResult})
 	s.completes("t")
 	s.answered("p")
+}
+
+// outside has a prompt outside of any turn answered while its process is alive.
+func (s *story) outside() {
+	s.harness(events.PromptRequested{Prompt: "p", PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback,
+		OnOwnerLoss: events.LossKeep})
+	s.answered("p")
+	s.completes("t")
+}
+
+// requested has recovery request a turn for the decision about p.
+func (s *story) requested() {
+	s.service(events.WriterReconciler, events.TurnRequested{Turn: fmt.Sprint("u", s.st.Seq), Cause: events.CauseAnswer,
+		Prompts: []string{"p"}})
 }
 
 // claims has the process take the session again, and with it what it adopts.
@@ -123,6 +138,47 @@ func TestDecisionsReachTheAgent(t *testing.T) {
 			s.continues("u", events.CauseRetry, "")
 		}},
 		"a background call waits for it": {"", []string{"p"}, func(s *story) { s.inBackground(); s.continues("u", events.CauseAnswer, ""); s.completes("u") }},
+		"a background call does not wait for it": {"V15", []string{"p"}, func(s *story) {
+			s.inBackground()
+			s.harness(events.PromptUnattended{Prompt: "p"})
+			s.continues("u", events.CauseAnswer, "")
+		}},
+		"outside of any turn": {"", []string{"p"}, func(s *story) { s.outside(); s.continues("u", events.CauseAnswer, "") }},
+		"outside of any turn, of the dead": {"V15", []string{"p"}, func(s *story) {
+			s.outside()
+			s.dies()
+			s.continues("u", events.CauseAnswer, "")
+		}},
+		"outside of any turn, of an owner before": {"V15", []string{"p"}, func(s *story) {
+			s.outside()
+			s.dies()
+			s.claims()
+			s.continues("u", events.CauseAnswer, "")
+		}},
+		"outside of any turn, unattended": {"V15", []string{"p"}, func(s *story) {
+			s.outside()
+			s.harness(events.PromptUnattended{Prompt: "p"})
+			s.continues("u", events.CauseAnswer, "")
+		}},
+		"requested without end": {"V15", []string{"p"}, func(s *story) {
+			dead(s, "p")
+			for range session.ContinuationsMax + 1 {
+				s.requested()
+			}
+		}},
+		"requested again after a person acted": {"", []string{"p", "q"}, func(s *story) {
+			dead(s, "p")
+			for range session.ContinuationsMax {
+				s.requested()
+			}
+			s.claims(events.PromptRequested{Prompt: "q", PromptKind: events.PromptQuestion})
+			s.answered("q")
+			for range session.ContinuationsMax {
+				s.requested()
+			}
+			s.sent("n")
+			s.requested()
+		}},
 		"a background call ends with it": {"", nil, func(s *story) { s.inBackground(); s.harness(events.ToolCompleted{Call: "c"}) }},
 		"a background call of the dead":  {"V15", []string{"p"}, func(s *story) { s.inBackground(); s.dies(); s.continues("u", events.CauseAnswer, "") }},
 		"the call ends with its turn":    {"V15", []string{"p"}, func(s *story) { s.inCall(); s.fails(); s.continues("u", events.CauseRetry, "") }},

@@ -48,6 +48,8 @@ type Log struct {
 	done  map[string]bool     // prompts that a turn brought that has completed
 	left  uint64              // place of the last commit by which an owner went
 
+	continued int // turns that recovery requested for decisions since a person acted
+
 	givenUp uint64 // place where a retry was given up last
 }
 

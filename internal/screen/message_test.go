@@ -128,6 +128,25 @@ func TestWhyItWaits(t *testing.T) {
 	}
 }
 
+// Answers that the agent does not take are shown with what a person can do about them.
+func TestAnswersNotTaken(t *testing.T) {
+	s := session.New(events.Ref{Harness: "h", Session: "s"})
+	s.Continuations = session.Continuations{Count: 10, State: session.ContinuationsHeld, Reason: "no_progress"}
+	if got := Doing(s, at(0)); got != "answers not taken: no_progress" {
+		t.Errorf("%q", got)
+	}
+	got := Session(s, nil, at(0), Style{})
+	for _, want := range []string{"10 turns requested", "`holdfast resume`"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in\n%s", want, got)
+		}
+	}
+	s.Continuations.State = ""
+	if got := Session(s, nil, at(0), Style{}); strings.Contains(got, "turns requested") {
+		t.Errorf("nothing is held, and it shows\n%s", got)
+	}
+}
+
 // The work that a failed compaction holds is shown with what a person can do about it.
 func TestHeld(t *testing.T) {
 	const resume = "its process was gone while it was compacted; `holdfast resume`"

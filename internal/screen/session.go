@@ -103,6 +103,7 @@ func Doing(s *session.State, now time.Time) string {
 	if t := s.Pending.Turn; t != nil {
 		add(true, "turn wanted %s (%s)", ago(t.At, now), t.Cause)
 	}
+	add(s.Continuations.State == session.ContinuationsHeld, "answers not taken: %s", s.Continuations.Reason)
 	add(s.Pending.Stop != nil, "stop wanted")
 	add(len(s.Queue) > 0, "%s queued", Plural(len(s.Queue), "message"))
 	if len(parts) == 0 && s.LastTurn != nil {
@@ -255,6 +256,10 @@ func open(s *session.State, now time.Time, field func(name, format string, args 
 	}
 	if p := s.Pending.Turn; p != nil {
 		field("wanted", "turn %s, %s, asked for %s ago and not taken", p.ID, p.Cause, ago(p.At, now))
+	}
+	if c := s.Continuations; c.State == session.ContinuationsHeld {
+		field("answers", "not taken by the agent: %s", Plural(c.Count, "turn")+" requested")
+		field("", "`holdfast resume` requests another one, a message does so too")
 	}
 	if r := s.Retry; r.State != "" {
 		field("retry", "%s", retrying(&r, now))

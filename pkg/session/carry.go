@@ -161,12 +161,8 @@ func (s *State) hadByOwner(c Carried) bool {
 	return s.Prompts[c.Prompt] == nil && e != nil && e.Epoch == s.Epoch && !e.DeliveredAt.IsZero()
 }
 
-// Owed returns the request for a turn that a decision of a person calls for when nothing else does: the session rests, and
-// no completed turn has had the decision, nor will its own process take it in. ok is false when there is none: also while a
-// compaction, a retry or the queue goes first, because the turns that these request name the decision. What was decided
-// before a failure that is not retried, or before a person's stop, waits for a person as the queue does; a decision after it
-// is a later act of that person.
-func (s *State) Owed() (f events.TurnRequested, ok bool) {
+// owed is [State.Owed] without its bound.
+func (s *State) owed() (f events.TurnRequested, ok bool) {
 	switch {
 	case !s.Opened(), s.Closed != nil, s.Turn != nil, s.Pending.Turn != nil, s.BlockedBy() != "", len(s.WaitsFor) > 0:
 		return f, false
@@ -187,7 +183,7 @@ func (s *State) Owed() (f events.TurnRequested, ok bool) {
 	return s.owedMessage()
 }
 
-// owedMessage is [State.Owed] for an answer that became a message, and that the queue does not hand out: the person gave it
+// owedMessage is [State.owed] for an answer that became a message, and that the queue does not hand out: the person gave it
 // after what the queue waits behind.
 func (s *State) owedMessage() (f events.TurnRequested, ok bool) {
 	first := ""

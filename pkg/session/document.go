@@ -69,6 +69,7 @@ func body(c *codec.Codec, s *State) {
 	codec.List(c, `,"queue":`, `{"message":`, &s.Queue, messageFields)
 	codec.SomeNumber(c, `,"held_seq":`, &s.HeldSeq)
 	pendingFields(c, &s.Pending)
+	codec.Struct(c, `,"continuations":{`, s.Continuations != Continuations{}, &s.Continuations, continuationsFields)
 	codec.Struct(c, `,"retry":{`, s.Retry != Retry{}, &s.Retry, retryFields)
 	codec.Rest(c, `,"compaction":`, s.Compaction != nil, &s.Compaction)
 	codec.Rest(c, `,"last_compaction":`, s.LastCompaction != nil, &s.LastCompaction)

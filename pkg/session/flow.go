@@ -26,6 +26,9 @@ func (f *fold) messageAccepted(fact events.MessageAccepted) string {
 		f.Queue = append(f.Queue, Message{ID: fact.Message, Seq: f.c.Seq, Synthetic: fact.Synthetic, At: f.c.At})
 	}
 	if !fact.Synthetic {
+		if f.c.Writer != events.WriterHarness { // what a harness takes in may be its own
+			f.personActs()
+		}
 		f.ActiveAt = f.c.At
 		f.Policy.AutoRetry = true // a person who goes on wants it to go on
 		f.supersede(fact.Message)

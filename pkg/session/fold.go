@@ -97,6 +97,7 @@ func (s *State) take(c *events.Commit, mute bool) Result {
 	}
 	s.forgetUndelivered()
 	s.restCompaction()
+	s.restContinuations()
 	s.Phase = s.phase()
 	return res
 }
@@ -276,7 +277,8 @@ func (s *State) phase() Phase {
 		return Retrying
 	case s.Pending.Turn != nil || len(s.Queue) > 0:
 		return Queued
-	case s.Turn != nil || s.LastTurn != nil && s.LastTurn.Outcome == OutcomeInterrupted || s.cutShort():
+	case s.Turn != nil || s.LastTurn != nil && s.LastTurn.Outcome == OutcomeInterrupted || s.cutShort(),
+		s.Continuations.State == ContinuationsHeld:
 		return Interrupted
 	}
 	return Idle

@@ -111,7 +111,9 @@ func (f *fold) decided(id string, to Status, text string) string {
 	f.ActiveAt = f.c.At
 	if f.c.Writer == events.WriterHarness {
 		f.deliver(id, f.c.At)
+		return ""
 	}
+	f.personActs()
 	return ""
 }
 

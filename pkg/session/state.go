@@ -80,6 +80,8 @@ type State struct {
 	HeldSeq  uint64             `json:"held_seq,omitempty"` // the ending since which the queue waits for a person; 0: it moves by itself
 	Pending  Pending            `json:"pending,omitzero"`
 
+	Continuations Continuations `json:"continuations,omitzero"` // turns that recovery requested for decisions
+
 	Retry          Retry           `json:"retry,omitzero"`
 	Compaction     *Compaction     `json:"compaction,omitempty"`
 	LastCompaction *LastCompaction `json:"last_compaction,omitempty"`

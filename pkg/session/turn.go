@@ -39,6 +39,7 @@ func (f *fold) turnRequested(fact events.TurnRequested) string {
 	prompts := f.carried(fact.OfTurn, fact.Prompt, fact.Prompts)
 	f.Pending.Turn = &PendingTurn{ID: fact.Turn, Cause: word(fact.Cause), OfTurn: fact.OfTurn, Message: fact.Message, MessageSeq: f.MessageSeq(fact.Message), Attempt: fact.Attempt,
 		Options: fact.Options, Compaction: fact.Compaction, Prompt: fact.Prompt, Prompts: prompts, By: cut(by, NameBytesMax), At: f.c.At, Seq: f.c.Seq}
+	f.countContinuation(fact.Cause, by != "")
 	if by != "" {
 		f.HeldSeq = 0 // what the queue waits for; should this turn's message be taken back, the next has its place
 	}

@@ -30,7 +30,7 @@ const (
 
 var ref = events.Ref{Harness: me, Session: id}
 
-// world is a broker with all services, and one agent that takes turns.
+// world is a broker with all services, and one agent.
 type world struct {
 	t     *testing.T
 	ctx   context.Context
@@ -40,6 +40,7 @@ type world struct {
 	turns chan session.WorkTurn // as Work handed them out
 }
 
+// newWorld starts a world whose agent takes turns, if turn is given.
 func newWorld(t *testing.T, turn func(ctx context.Context, t *harness.Turn) error) *world {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -53,19 +54,27 @@ func newWorld(t *testing.T, turn func(ctx context.Context, t *harness.Turn) erro
 	w.s, err = w.agent.Open(ctx, id, harness.Opening{})
 	w.ok(err)
 	w.ok(w.agent.Ready(ctx))
-	work, stop := context.WithCancel(ctx)
+	t.Cleanup(func() { w.ok(w.agent.Close(context.Background())) })
+	if turn != nil {
+		w.work(turn)
+	}
+	return w
+}
+
+// work has the agent take turns.
+func (w *world) work(turn func(ctx context.Context, t *harness.Turn) error) {
+	ctx, stop := context.WithCancel(w.ctx)
 	done := make(chan error, 1)
 	go func() {
-		done <- w.agent.Work(work, harness.Worker{Turn: func(ctx context.Context, t *harness.Turn) error {
+		done <- w.agent.Work(ctx, harness.Worker{Turn: func(ctx context.Context, t *harness.Turn) error {
 			w.turns <- t.Request()
 			return turn(ctx, t)
 		}})
 	}()
-	t.Cleanup(func() {
+	w.t.Cleanup(func() {
 		stop()
-		w.ok(errors.Join(<-done, w.agent.Close(context.Background())))
+		w.ok(<-done)
 	})
-	return w
 }
 
 // services starts all services with their defaults.
@@ -263,4 +272,44 @@ func TestAnswerToASecondAsk(t *testing.T) {
 	if st.Ignored.Count != 0 {
 		t.Errorf("ignored: %+v", st.Ignored.Last)
 	}
+}
+
+// TestAnAgentThatTakesNoAnswer: an agent meets each request for a turn with a turn of its own, which names nothing. The
+// requests end, the session shows why, and a person's resume begins again: the next turn brings the answer.
+func TestAnAgentThatTakesNoAnswer(t *testing.T) {
+	t.Parallel() // it mostly waits
+	w := newWorld(t, nil)
+	w.ok(w.s.Append(w.ctx, events.PromptRequested{Prompt: "p", PromptKind: events.PromptQuestion,
+		Delivery: events.DeliverCallback, OnOwnerLoss: events.LossKeep,
+		Questions: question("p", "").Questions}, events.PromptUnattended{Prompt: "p"}))
+	w.answer("p")
+	asked := 0
+	for {
+		st := w.until("a request, or the end of them", func(st *session.State) bool {
+			return st.Pending.Turn != nil || st.Continuations.State != ""
+		})
+		if st.Pending.Turn == nil {
+			break
+		}
+		asked++
+		own, err := w.s.StartTurn(w.ctx, harness.Start{Synthetic: true})
+		w.ok(err)
+		w.ok(own.Complete(w.ctx, "stop"))
+	}
+	st := w.until("the state", func(*session.State) bool { return true })
+	want := session.Continuations{Count: session.ContinuationsMax, State: session.ContinuationsHeld,
+		Reason: "no_progress"}
+	if asked != session.ContinuationsMax || st.Continuations != want || st.Phase != session.Interrupted {
+		t.Errorf("%d turns were requested, then %+v, phase %s", asked, st.Continuations, st.Phase)
+	}
+	resume := map[string]any{"harness": me, "session": id, "by": "ada"}
+	natstest.Until(t, "the resume", func() bool {
+		return w.bus.Request(w.ctx, retry.Name, "resume", resume, nil) == nil
+	})
+	st = w.until("the requested turn", func(st *session.State) bool { return st.Pending.Turn != nil })
+	if st.Continuations != (session.Continuations{}) || st.Phase != session.Queued {
+		t.Errorf("after the resume: %+v, phase %s", st.Continuations, st.Phase)
+	}
+	w.work(completes)
+	w.brings("p")
 }
