@@ -29,10 +29,9 @@ const columnsMax = 120
 var (
 	oldProse = []string{
 		"harness",
-		"internal/bus", "internal/natstest",
+		"internal/bus",
 		"internal/rule", "internal/sim",
 		"pkg/session",
-		"services/reconciler",
 	}
 	oldPages = []string{"docs/reference"}
 )

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// What a machine may do to a test.
+// Limits of a busy machine.
 const (
 	beatMS    = 5 // how often a pulse looks at the clock
-	jitterMS  = 3 // a beat may be so late on a machine that has nothing else to do
+	jitterMS  = 3 // how late a beat may be on an idle machine
 	calmTries = 5 // of [Calm]
 )
 
-// Pulse measures, beside a test and in the same run, how long this process was kept from running: by other processes,
-// or by what it does itself. A bound on time that does not allow for it judges the machine, not the program.
+// Pulse measures, beside a test and in the same run, how long this process was kept from running, by other processes or
+// by its own work. A time limit without this allowance tests the machine, not the program.
 type Pulse struct {
 	mu    sync.Mutex
 	until time.Time // the last beat
@@ -23,7 +23,7 @@ type Pulse struct {
 	ended sync.Once
 }
 
-// Feel begins to measure; it ends with the test at the latest.
+// Feel starts a measurement; it ends with the test at the latest.
 func Feel(t testing.TB) *Pulse {
 	t.Helper()
 	p := &Pulse{until: time.Now(), end: make(chan struct{})}
@@ -55,7 +55,7 @@ func (p *Pulse) beat() {
 
 func (p *Pulse) stop() { p.ended.Do(func() { close(p.end) }) }
 
-// Lost is for how long, of the time since it began to measure, the process did not run although it wanted to.
+// Lost returns how long the process was ready and did not run, since the measurement started.
 func (p *Pulse) Lost() time.Duration {
 	p.beat()
 	p.mu.Lock()
@@ -63,9 +63,9 @@ func (p *Pulse) Lost() time.Duration {
 	return p.lost
 }
 
-// Calm plays a scenario that a machine may legally spoil by standing still, such as a lease of a second that has to be
-// kept. What it returns is an error, unless the process was kept from running for longer than lostMax meanwhile: then
-// it is played again, a few times. Each time needs a world of its own.
+// Calm runs a scenario that a stalled machine may spoil, such as a lease of a second that must be renewed. The
+// scenario's error is returned, unless the process was kept from running for longer than lostMax: then the scenario
+// runs again, a few times. Each run needs a new world.
 func Calm(t testing.TB, lostMax time.Duration, scenario func() error) {
 	t.Helper()
 	for range calmTries {

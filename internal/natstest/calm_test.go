@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// judge is a test that notes what is said of it.
+// judge is a test that records its failures.
 type judge struct {
 	testing.TB
 	failed string
@@ -19,8 +19,7 @@ func (*judge) Cleanup(func())                 {}
 func (j *judge) Fatal(args ...any)            { j.failed = fmt.Sprint(args...) }
 func (j *judge) Fatalf(f string, args ...any) { j.failed = fmt.Sprintf(f, args...) }
 
-// TestCalm: a scenario that fails is an error at once, unless the machine stood still; then it is played a few times
-// more.
+// TestCalm: the error of a scenario is returned at once, unless the machine stalled; then it runs a few times more.
 func TestCalm(t *testing.T) {
 	broken := errors.New("broken")
 	for _, c := range []struct {
@@ -51,14 +50,14 @@ func TestCalm(t *testing.T) {
 	}
 }
 
-// TestLost: what a beat is late is lost, but for a jitter.
+// TestLost: a late beat counts as lost time, minus the jitter.
 func TestLost(t *testing.T) {
 	p := &Pulse{until: time.Now().Add(-time.Second)}
 	if lost := p.Lost(); lost < time.Second-(beatMS+jitterMS)*time.Millisecond {
 		t.Errorf("after a second: %s", lost)
 	}
 	p = &Pulse{until: time.Now()}
-	p.until = p.until.Add(time.Hour) // in time, whatever the machine does now
+	p.until = p.until.Add(time.Hour) // in time, even on a busy machine
 	if lost := p.Lost(); lost != 0 {
 		t.Errorf("in time: %s", lost)
 	}

@@ -9,15 +9,15 @@ import (
 	"testing"
 )
 
-// Impostor speaks just enough of the NATS protocol to be taken for a broker that will not do.
+// Impostor speaks enough of the NATS protocol to be a broker that refuses.
 type Impostor struct {
-	Version   string // what it says it is; default: a recent one
-	JetStream bool   // whether it says it has JetStream
-	// an error of the protocol, such as Authorization Violation, that it answers everybody with; "" for none
+	Version   string // the version that it reports; default: a recent one
+	JetStream bool   // whether it reports JetStream
+	// a protocol error, such as Authorization Violation, that is the answer to each client; "" for none
 	Refusal string
 }
 
-// Start runs it until the test ends and returns its URL. It answers every request with "no responders".
+// Start runs the impostor until the test ends and returns its URL. It answers every request with "no responders".
 func (i Impostor) Start(t testing.TB) string {
 	t.Helper()
 	if i.Version == "" {
@@ -47,11 +47,11 @@ func (i Impostor) Start(t testing.TB) string {
 	return "nats://" + l.Addr().String()
 }
 
-// serve talks to one client until either hangs up.
+// serve talks to one client until one side closes the connection.
 func (i Impostor) serve(conn net.Conn) {
 	defer func() { _ = conn.Close() }() // the client may have closed it
 	say := func(format string, v ...any) {
-		_, _ = fmt.Fprintf(conn, format+"\r\n", v...) // the client may have hung up: the scanner finds out
+		_, _ = fmt.Fprintf(conn, format+"\r\n", v...) // the client may have closed it: the scanner reports that
 	}
 	say(`INFO {"server_id":"IMPOSTOR","version":%q,"headers":true,"max_payload":1048576,"jetstream":%t,"proto":1}`,
 		i.Version, i.JetStream)

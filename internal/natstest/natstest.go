@@ -1,5 +1,5 @@
-// Package natstest gives a test a real broker, or three, and connections to it. Everything listens on loopback, on
-// ports of the system's choice, keeps its data in the test's directory and ends with the test.
+// Package natstest starts one broker or three for a test, and connections to it. They listen on loopback, on ports of
+// the system's choice, keep their data in the test's directory and end with the test.
 package natstest
 
 import (
@@ -18,26 +18,26 @@ import (
 
 const (
 	startTimeoutS   = 60 // to start a broker, or to connect
-	untilTimeoutS   = 90 // of [Until]: for what must happen at all; how soon is measured
+	untilTimeoutS   = 90 // of [Until], for events that must happen
 	clusterNodes    = 3
 	clusterPortsMax = 5  // attempts: another process may take a port between choosing and using it
-	pollMS          = 10 // how often [Until] looks
+	pollMS          = 10 // interval of the checks of [Until]
 	loopbackAny     = "127.0.0.1:0"
 )
 
 // Option changes how a broker is started.
 type Option func(*embed.Config)
 
-// Lazy leaves syncing to the system, as tests do by default: they are fast, and no test here cuts the power.
+// Lazy leaves syncing to the system, which is the default of tests: they are faster, and no test here cuts the power.
 func Lazy() Option { return func(c *embed.Config) { c.SyncAlways = false } }
 
-// Synced has every write on the disk before it is acknowledged, as in production.
+// Synced syncs every write before it is acknowledged, as in production.
 func Synced() Option { return func(c *embed.Config) { c.SyncAlways = true } }
 
-// Listen makes the broker listen there, host:port; "" for no socket.
+// Listen sets the broker's listen address, host:port; "" for no socket.
 func Listen(addr string) Option { return func(c *embed.Config) { c.Listen = addr } }
 
-// Settings gives the broker a nats-server configuration beside ours: accounts, permissions, limits.
+// Settings adds nats-server configuration to the broker: accounts, permissions, limits.
 func Settings(t testing.TB, text string) Option {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "nats.conf")
@@ -75,8 +75,8 @@ func start(t testing.TB, cfg embed.Config) (*embed.Server, error) {
 	return s, err
 }
 
-// Restart stops a broker, if it runs, and starts it again on the same data and the same port. Another process may have
-// been given that port meanwhile: then it waits until it is free again.
+// Restart stops a broker, if it runs, and starts it again on the same data and port. If another process has the port,
+// it waits until the port is free.
 func Restart(t testing.TB, s *embed.Server) *embed.Server {
 	t.Helper()
 	s.Shutdown()
@@ -158,7 +158,8 @@ func leader(nodes []*embed.Server) *embed.Server {
 	return nil
 }
 
-// Bus opens a connection over the broker's socket, or within the process if it has none, and sets the cell up.
+// Bus opens a connection over the broker's socket, or within the process if it has none, and creates the streams and
+// buckets.
 func Bus(t testing.TB, s *embed.Server, opts ...BusOption) *bus.Bus {
 	t.Helper()
 	cfg := bus.Config{URL: s.URL(), Name: t.Name()}
@@ -184,7 +185,7 @@ func Bus(t testing.TB, s *embed.Server, opts ...BusOption) *bus.Bus {
 	return b
 }
 
-// Until waits for the thing: it looks again and again until ok, and fails the test when that takes too long.
+// Until polls until ok, and fails the test at the time limit.
 func Until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(pollMS * time.Millisecond)

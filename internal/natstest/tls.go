@@ -16,7 +16,7 @@ import (
 )
 
 // Certificates makes an authority and a certificate of it for loopback, for servers and clients, in a folder: ca.crt,
-// tls.crt and tls.key, as Kubernetes names them.
+// tls.crt and tls.key, the names that Kubernetes uses.
 func Certificates(t testing.TB) (folder string) {
 	t.Helper()
 	folder = t.TempDir()
@@ -46,7 +46,7 @@ func Certificates(t testing.TB) (folder string) {
 	return folder
 }
 
-// sign makes a key and a certificate for it, signed by the authority's key; nil: by its own.
+// sign makes a key and a certificate for it, signed with the authority's key, or with its own if that is nil.
 func sign(t testing.TB, cert, authority *x509.Certificate, by *ecdsa.PrivateKey) (*ecdsa.PrivateKey, []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -72,7 +72,9 @@ func (r *random) something() {
 	case 0, 1:
 		r.n++
 		id := fmt.Sprint("m", r.n)
-		r.asked = append(r.asked, SendWish{Ref: r.s.Ref(), Message: id, Content: text(id), By: "ada", Synthetic: rapid.IntRange(0, 3).Draw(r.rt, "synthetic") == 0})
+		r.asked = append(r.asked,
+			SendWish{Ref: r.s.Ref(), Message: id, Content: text(id), By: "ada",
+				Synthetic: rapid.IntRange(0, 3).Draw(r.rt, "synthetic") == 0})
 	case 2:
 		if len(r.s.Queue) > 0 {
 			m := rapid.SampledFrom(r.s.Queue).Draw(r.rt, "message")
@@ -137,8 +139,10 @@ func (r *random) rest() {
 
 // history makes a random history and brings it to rest.
 func history(rt *rapid.T) *random {
-	idle := rapid.SampledFrom([]string{"", `,"policy":{"idle_compaction_after_s":20}`, `,"policy":{"resume":"hold"}`, `,"policy":{"retry_max":1}`}).Draw(rt, "policy")
-	r := &random{stage: newStage(rt, scene{name: "random", policy: idle, used: int64(rapid.IntRange(0, 1200).Draw(rt, "used"))}, plan{}), rt: rt}
+	idle := rapid.SampledFrom([]string{"", `,"policy":{"idle_compaction_after_s":20}`, `,"policy":{"resume":"hold"}`,
+		`,"policy":{"retry_max":1}`}).Draw(rt, "policy")
+	r := &random{stage: newStage(rt,
+		scene{name: "random", policy: idle, used: int64(rapid.IntRange(0, 1200).Draw(rt, "used"))}, plan{}), rt: rt}
 	for range rapid.IntRange(0, 60).Draw(rt, "steps") {
 		r.something()
 	}
@@ -233,10 +237,12 @@ func TestOneCompactionATrigger(t *testing.T) {
 				if before.Turn != nil {
 					of = "turn " + before.Turn.ID
 				}
-				if f.Reason != events.CompactIdle && (f.Reason == events.CompactOnSend || before.Turn != nil) && trigger[of] != "" {
+				if f.Reason != events.CompactIdle && (f.Reason == events.CompactOnSend || before.Turn != nil) &&
+					trigger[of] != "" {
 					rt.Fatalf("a second compaction for %s:\n%s", of, r.tell())
 				}
-				if l := before.LastCompaction; before.Turn == nil && f.Reason == events.CompactMidStream && l != nil && l.Outcome == session.OutcomeCompleted && !l.Progress && before.Usage == nil {
+				if l := before.LastCompaction; before.Turn == nil && f.Reason == events.CompactMidStream && l != nil &&
+					l.Outcome == session.OutcomeCompleted && !l.Progress && before.Usage == nil {
 					rt.Fatalf("a second compaction without progress between them:\n%s", r.tell())
 				}
 				trigger[of] = f.Compaction
@@ -253,7 +259,8 @@ func TestOneCompactionATrigger(t *testing.T) {
 					}
 				}
 				owed := before.FollowUp()
-				if w == events.WriterCompaction && f.Cause == events.CauseMessage && f.Prompt == "" && (open(before) || owed == events.FollowMessage || owed != "" && !before.Held()) {
+				if w == events.WriterCompaction && f.Cause == events.CauseMessage && f.Prompt == "" &&
+					(open(before) || owed == events.FollowMessage || owed != "" && !before.Held()) {
 					rt.Fatalf("message %s goes before what a compaction owes (%s):\n%s", f.Message, owed, r.tell())
 				}
 			}
@@ -268,7 +275,8 @@ func TestOneCompactionATrigger(t *testing.T) {
 // deciding does not change the session.
 func TestDecidingTwice(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		r := &random{stage: newStage(rt, scene{name: "random", used: int64(rapid.IntRange(0, 1200).Draw(rt, "used"))}, plan{}), rt: rt}
+		r := &random{stage: newStage(rt, scene{name: "random", used: int64(rapid.IntRange(0, 1200).Draw(rt, "used"))},
+			plan{}), rt: rt}
 		for range rapid.IntRange(0, 40).Draw(rt, "steps") {
 			r.something()
 		}
@@ -290,7 +298,8 @@ func TestDecidingTwice(t *testing.T) {
 		}
 		r.commit(d.Facts...)
 		if again := Decide(r.s, in); len(again.Facts) > 0 {
-			rt.Fatalf("after %v a second look finds %v:\n%s", story.JSON(rt, d.Facts), story.JSON(rt, again.Facts), r.tell())
+			rt.Fatalf("after %v a second look finds %v:\n%s", story.JSON(rt, d.Facts), story.JSON(rt, again.Facts),
+				r.tell())
 		}
 	})
 }

@@ -28,7 +28,10 @@ func (r *random) settle() {
 		before := r.s.Seq
 		r.Now = r.Now.Add(time.Minute)
 		for _, id := range sortedKeys(r.s.Tools) { // tools complete
-			if c := r.s.Tools[id]; r.alive && r.s.Owned && c.Epoch == r.s.Epoch && !slices.ContainsFunc(r.s.PendingPrompts(), func(p string) bool { return r.s.Prompts[p].Call == id }) {
+			if c := r.s.Tools[id]; r.alive && r.s.Owned && c.Epoch == r.s.Epoch &&
+				!slices.ContainsFunc(r.s.PendingPrompts(), func(p string) bool {
+					return r.s.Prompts[p].Call == id
+				}) {
 				r.append("", "tool.completed", `{"call":`+strconv.Quote(id)+`}`)
 			}
 		}
@@ -65,7 +68,8 @@ func (r *random) person() {
 	case 3:
 		d, err = s.Stop(session.StopWish{Ref: ref, By: "ada", Force: rapid.Bool().Draw(r.rt, "force")})
 	case 4:
-		d, err = s.Configure(session.ConfigureWish{Ref: ref, By: "ada", ProviderChanged: rapid.Bool().Draw(r.rt, "changed")})
+		d, err = s.Configure(session.ConfigureWish{Ref: ref, By: "ada",
+			ProviderChanged: rapid.Bool().Draw(r.rt, "changed")})
 	case 5:
 		w = events.WriterRetry
 		d, err = retry.Now(s)
@@ -86,8 +90,12 @@ func (r *random) person() {
 // Pending follow-ups and queued messages wait for a person's act, and the document shows it.
 func TestNothingIsOwedAtRest(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		policy := rapid.SampledFrom([]string{"", `,"policy":{"idle_compaction_after_s":20}`, `,"policy":{"resume":"hold"}`, `,"policy":{"retry_max":1}`, `,"policy":{"auto_retry":false}`}).Draw(rt, "policy")
-		r := &random{stage: newStage(rt, scene{name: "random", policy: policy, used: int64(rapid.IntRange(0, 1200).Draw(rt, "used"))}, plan{}), rt: rt}
+		policy := rapid.SampledFrom([]string{"", `,"policy":{"idle_compaction_after_s":20}`,
+			`,"policy":{"resume":"hold"}`, `,"policy":{"retry_max":1}`, `,"policy":{"auto_retry":false}`}).Draw(rt,
+			"policy")
+		r := &random{stage: newStage(rt,
+			scene{name: "random", policy: policy, used: int64(rapid.IntRange(0, 1200).Draw(rt, "used"))}, plan{}),
+			rt: rt}
 		for range rapid.IntRange(0, 60).Draw(rt, "steps") {
 			if rapid.IntRange(0, 3).Draw(rt, "who") == 0 {
 				r.person()
@@ -116,7 +124,8 @@ func (r *random) mustRest() {
 		return
 	}
 	// R14: the phase shows it
-	held := s.Policy.Resume == events.ResumeHold && s.LastTurn != nil && s.LastTurn.Outcome == session.OutcomeInterrupted
+	held := s.Policy.Resume == events.ResumeHold && s.LastTurn != nil &&
+		s.LastTurn.Outcome == session.OutcomeInterrupted
 	switch {
 	case s.Turn != nil, s.Pending != session.Pending{}, open(s):
 		fail("somebody is to do something, and does not")

@@ -19,8 +19,8 @@ const (
 	benchCalls    = 10
 )
 
-// BenchmarkRecovery recovers 100,000 open calls in 10,000 sessions of one dead harness, and appends the same facts raw,
-// in commits of the same size, beside it. ratio is recovery's facts a second against the raw ones'.
+// BenchmarkRecovery recovers 100,000 open calls in 10,000 sessions of one dead harness, and appends the same facts
+// without decisions, in commits of the same size. ratio is recovery's facts a second divided by the others.
 func BenchmarkRecovery(b *testing.B) {
 	for range b.N {
 		b.StopTimer()
@@ -52,7 +52,8 @@ func BenchmarkRecovery(b *testing.B) {
 func BenchmarkDecide(b *testing.B) {
 	s := session.New(events.Ref{Harness: "h", Session: "s1"})
 	c := &cell{t: b, b: natstest.Bus(b, natstest.Start(b))}
-	s.Fold(&events.Commit{Ref: s.Ref(), Writer: events.WriterHarness, Seq: 1, At: time.Now().UTC(), Events: c.events(s.Ref(), opening("17", benchCalls), events.HarnessSource("h", "17"))})
+	s.Fold(&events.Commit{Ref: s.Ref(), Writer: events.WriterHarness, Seq: 1, At: time.Now().UTC(),
+		Events: c.events(s.Ref(), opening("17", benchCalls), events.HarnessSource("h", "17"))})
 	doc, err := s.Encode()
 	if err != nil {
 		b.Fatal(err)
@@ -72,14 +73,16 @@ func BenchmarkDecide(b *testing.B) {
 
 // opening opens a session with calls.
 func opening(incarnation string, calls int) []events.Fact {
-	facts := []events.Fact{events.SessionOpened{Incarnation: incarnation}, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage}}
+	facts := []events.Fact{events.SessionOpened{Incarnation: incarnation},
+		events.TurnStarted{Turn: "t1", Cause: events.CauseMessage}}
 	for n := range calls {
-		facts = append(facts, events.ToolStarted{Call: fmt.Sprint("call-", n), Turn: "t1", Name: "bash", Title: "make test"})
+		facts = append(facts, events.ToolStarted{Call: fmt.Sprint("call-", n), Turn: "t1", Name: "bash",
+			Title: "make test"})
 	}
 	return facts
 }
 
-// judging is a reconciler that does not run, and for which this process of a harness is dead.
+// judging returns a reconciler that does not run, and that takes this process of a harness for dead.
 func (c *cell) judging(harness, incarnation string) *Reconciler {
 	r, err := New(c.b, Default(), zerolog.Nop())
 	if err != nil {
@@ -89,7 +92,8 @@ func (c *cell) judging(harness, incarnation string) *Reconciler {
 	died := now.Add(-time.Hour)
 	r.leases.start(died.Add(-time.Hour))
 	r.leases.renewed(now)
-	r.leases.put(harness, incarnation, &Seen{Exclusive: true, State: "ready", TTL: time.Second, Renewed: died, Ended: died})
+	r.leases.put(harness, incarnation,
+		&Seen{Exclusive: true, State: "ready", TTL: time.Second, Renewed: died, Ended: died})
 	return r
 }
 
@@ -99,7 +103,8 @@ func (c *cell) populate(sessions, calls int, harness, incarnation string) {
 	for i := range sessions {
 		ref := events.Ref{Harness: harness, Session: fmt.Sprint("s", i)}
 		facts := opening(incarnation, calls)
-		logged = append(logged, c.b.AppendAsync(c.ctx, ref, events.WriterHarness, 0, c.events(ref, facts, events.HarnessSource(harness, incarnation))))
+		logged = append(logged, c.b.AppendAsync(c.ctx, ref, events.WriterHarness, 0,
+			c.events(ref, facts, events.HarnessSource(harness, incarnation))))
 		if len(logged) < 1000 && i < sessions-1 {
 			continue
 		}
@@ -110,7 +115,8 @@ func (c *cell) populate(sessions, calls int, harness, incarnation string) {
 			}
 			at := events.Ref{Harness: harness, Session: fmt.Sprint("s", i-len(logged)+1+k)}
 			st := session.New(at)
-			st.Fold(&events.Commit{Ref: at, Writer: events.WriterHarness, Seq: seq, At: time.Now(), Events: c.events(at, facts, events.HarnessSource(harness, incarnation))})
+			st.Fold(&events.Commit{Ref: at, Writer: events.WriterHarness, Seq: seq, At: time.Now(),
+				Events: c.events(at, facts, events.HarnessSource(harness, incarnation))})
 			doc, err := st.Encode()
 			if err != nil {
 				c.t.Fatal(err)
@@ -134,7 +140,7 @@ func (c *cell) events(ref events.Ref, facts []events.Fact, source string) []even
 	return evs
 }
 
-// raw appends to each session what recovery would, knowing all beforehand.
+// raw appends to each session what recovery would append, without a decision.
 func (c *cell) raw(harness string) time.Duration {
 	var refs []events.Ref
 	var facts [][]events.Fact
@@ -146,7 +152,8 @@ func (c *cell) raw(harness string) time.Duration {
 		}
 		all := []events.Fact{events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: "17"}}
 		for n := range benchCalls {
-			all = append(all, events.ToolInterrupted{Call: fmt.Sprint("call-", n), Reason: events.ReasonOwnerLost, Outcome: events.OutcomeUnknown})
+			all = append(all, events.ToolInterrupted{Call: fmt.Sprint("call-", n), Reason: events.ReasonOwnerLost,
+				Outcome: events.OutcomeUnknown})
 		}
 		all = append(all, events.TurnInterrupted{Turn: "t1", Reason: events.ReasonOwnerLost})
 		refs, after = append(refs, s.Ref()), append(after, s.Seq)
@@ -159,7 +166,8 @@ func (c *cell) raw(harness string) time.Duration {
 	began := time.Now()
 	pending := make([]bus.Pending, len(refs))
 	for i := range refs {
-		pending[i] = c.b.AppendAsync(c.ctx, refs[i], events.WriterReconciler, after[i], c.events(refs[i], facts[i], events.ServiceSource(Name, "raw")))
+		pending[i] = c.b.AppendAsync(c.ctx, refs[i], events.WriterReconciler, after[i],
+			c.events(refs[i], facts[i], events.ServiceSource(Name, "raw")))
 	}
 	for _, p := range pending {
 		if _, err := p.Wait(c.ctx); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// watching is a reconciler that has seen the leases of these incarnations of h, alive or long gone.
+// watching returns a reconciler that has seen the leases of these incarnations of h, living or long gone.
 func watching(now time.Time, alive map[string]bool) *Reconciler {
 	r := &Reconciler{leases: newLeaseBook(Margins{}), plan: newPlan()}
 	start := now.Add(-time.Hour)
@@ -27,10 +27,10 @@ func watching(now time.Time, alive map[string]bool) *Reconciler {
 	return r
 }
 
-// both is a moment at which both clocks show the same.
+// both returns a moment at which both clocks show the same.
 func both(now time.Time) moment { return moment{events.Clock{Now: now}, now} }
 
-// calm says what is said of a stored document.
+// calm returns the filter's result for a stored document.
 func calm(t rapid.TB, r *Reconciler, s *session.State, now time.Time) bool {
 	doc, err := s.Encode()
 	if err != nil {
@@ -43,7 +43,7 @@ func calm(t rapid.TB, r *Reconciler, s *session.State, now time.Time) bool {
 	return r.calm(h, doc, both(now))
 }
 
-// TestTheCalmAreQuiet: what is not read of a document calls for nothing.
+// TestTheCalmAreQuiet: a document that the filter skips needs no decision.
 func TestTheCalmAreQuiet(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := randomOf(rt, newScript(rt), rapid.SampledFrom([][]string{steps, simple}).Draw(rt, "steps"))
@@ -58,7 +58,7 @@ func TestTheCalmAreQuiet(t *testing.T) {
 	})
 }
 
-// TestWhoIsCalm: most sessions call for nothing, and are not read to learn that.
+// TestWhoIsCalm: most sessions need no decision, and the filter skips their documents.
 func TestWhoIsCalm(t *testing.T) {
 	now := began.Add(time.Hour)
 	for _, c := range []struct {
@@ -67,19 +67,39 @@ func TestWhoIsCalm(t *testing.T) {
 		want map[bool]bool // by whether the owner lives
 	}{
 		{"open", `3 tool.started {"call":"c","turn":"t","name":"bash"}`, map[bool]bool{true: true, false: false}},
-		{"asks", `3 prompt.requested {"prompt":"p","turn":"t","kind":"question","delivery":"message"}`, map[bool]bool{true: true, false: false}},
-		{"asks until", `3 prompt.requested {"prompt":"p","turn":"t","kind":"question","delivery":"message","deadline":"2026-01-01T00:00:40Z"}`, map[bool]bool{true: false, false: false}},
+		{"asks", `3 prompt.requested {"prompt":"p","turn":"t","kind":"question","delivery":"message"}`,
+			map[bool]bool{true: true, false: false}},
+		{"asks until", `3 prompt.requested {"prompt":"p","turn":"t","kind":"question","delivery":"message",` +
+			`"deadline":"2026-01-01T00:00:40Z"}`, map[bool]bool{true: false, false: false}},
 		{"done", `3 turn.completed {"turn":"t"}`, map[bool]bool{true: true, false: false}},
-		{"claimed", "3 turn.completed {\"turn\":\"t\"}\n4 session.claimed {\"incarnation\":\"18\"}\n5 turn.started {\"turn\":\"u\",\"cause\":\"message\"}\n6 tool.started {\"call\":\"d\",\"turn\":\"u\",\"name\":\"bash\"}", map[bool]bool{true: true, false: false}},
+		{"claimed", "3 turn.completed {\"turn\":\"t\"}\n4 session.claimed {\"incarnation\":\"18\"}\n5 turn.started " +
+			"{\"turn\":\"u\",\"cause\":\"message\"}\n6 tool.started {\"call\":\"d\",\"turn\":\"u\",\"name\":\"bash\"}",
+			map[bool]bool{true: true, false: false}},
 		{"left a turn", `4 session.claimed {"incarnation":"18"}`, map[bool]bool{true: false, false: false}},
-		{"left a call", "3 tool.started {\"call\":\"c\",\"name\":\"bash\"}\n4 turn.completed {\"turn\":\"t\"}\n4 session.claimed {\"incarnation\":\"18\"}", map[bool]bool{true: false, false: false}},
-		{"released", "3 turn.completed {\"turn\":\"t\"}\n4 session.released {}", map[bool]bool{true: true, false: true}},
+		{"left a call", "3 tool.started {\"call\":\"c\",\"name\":\"bash\"}\n4 turn.completed {\"turn\":\"t\"}\n4 " +
+			"session.claimed {\"incarnation\":\"18\"}", map[bool]bool{true: false, false: false}},
+		{"released", "3 turn.completed {\"turn\":\"t\"}\n4 session.released {}",
+			map[bool]bool{true: true, false: true}},
 		{"released in a turn", `3 session.released {}`, map[bool]bool{true: false, false: false}},
-		{"released with a call", "3 tool.started {\"call\":\"c\",\"name\":\"bash\"}\n4 turn.completed {\"turn\":\"t\"}\n5 session.released {}", map[bool]bool{true: false, false: false}},
+		{"released with a call",
+			"3 tool.started {\"call\":\"c\",\"name\":\"bash\"}\n4 turn.completed {\"turn\":\"t\"}\n5 " +
+				"session.released {}", map[bool]bool{true: false, false: false}},
 		{"released and asks", "3 prompt.requested {\"prompt\":\"p\",\"kind\":\"question\",\"delivery\":\"message\"}\n4 turn.completed {\"turn\":\"t\"}\n5 session.released {}", map[bool]bool{true: false, false: false}},
-		{"released compacting", "3 compaction.requested {\"compaction\":\"k\",\"reason\":\"manual\",\"used\":1,\"limit\":2}\n4 compaction.started {\"compaction\":\"k\"}\n5 turn.completed {\"turn\":\"t\"}\n6 session.released {}", map[bool]bool{true: false, false: false}},
-		{"answered and not read", "3 prompt.requested {\"prompt\":\"p\",\"turn\":\"t\",\"kind\":\"question\",\"delivery\":\"message\"}\n4 by=ledger prompt.answered {\"prompt\":\"p\",\"answers\":[],\"by\":\"u\"}\n5 turn.completed {\"turn\":\"t\"}", map[bool]bool{true: false, false: false}},
-		{"received in a turn that failed, and another completed", "3 prompt.requested {\"prompt\":\"p\",\"turn\":\"t\",\"kind\":\"question\",\"delivery\":\"message\"}\n4 by=ledger prompt.answered {\"prompt\":\"p\",\"answers\":[],\"by\":\"u\"}\n5 prompt.delivered {\"prompt\":\"p\"}\n6 turn.failed {\"turn\":\"t\",\"error\":{\"kind\":\"e\",\"text\":\"e\"},\"had_output\":false}\n7 turn.started {\"turn\":\"own\",\"cause\":\"message\",\"synthetic\":true}\n8 turn.completed {\"turn\":\"own\"}", map[bool]bool{true: false, false: false}},
+		{"released compacting", "3 compaction.requested " +
+			"{\"compaction\":\"k\",\"reason\":\"manual\",\"used\":1,\"limit\":2}\n4 compaction.started " +
+			"{\"compaction\":\"k\"}\n5 turn.completed {\"turn\":\"t\"}\n6 session.released {}",
+			map[bool]bool{true: false, false: false}},
+		{"answered and not read",
+			"3 prompt.requested {\"prompt\":\"p\",\"turn\":\"t\",\"kind\":\"question\",\"delivery\":\"message\"}\n4 " +
+				"by=ledger prompt.answered {\"prompt\":\"p\",\"answers\":[],\"by\":\"u\"}\n5 turn.completed " +
+				"{\"turn\":\"t\"}", map[bool]bool{true: false, false: false}},
+		{"received in a turn that failed, and another completed",
+			"3 prompt.requested {\"prompt\":\"p\",\"turn\":\"t\",\"kind\":\"question\",\"delivery\":\"message\"}\n4 " +
+				"by=ledger prompt.answered {\"prompt\":\"p\",\"answers\":[],\"by\":\"u\"}\n5 prompt.delivered " +
+				"{\"prompt\":\"p\"}\n6 turn.failed " +
+				"{\"turn\":\"t\",\"error\":{\"kind\":\"e\",\"text\":\"e\"},\"had_output\":false}\n7 turn.started " +
+				"{\"turn\":\"own\",\"cause\":\"message\",\"synthetic\":true}\n8 turn.completed {\"turn\":\"own\"}",
+			map[bool]bool{true: false, false: false}},
 		{"closed", `3 session.closed {"reason":"r","by":"u"}`, map[bool]bool{true: true, false: true}},
 	} {
 		y := newScript(t)
@@ -105,7 +125,7 @@ func TestWhoIsCalm(t *testing.T) {
 	}
 }
 
-// TestADecisionIsNotQuiet: a session that rests is looked at while a decision calls for a turn, and only then.
+// TestADecisionIsNotQuiet: a resting session is decided while a person's decision needs a turn, and only then.
 func TestADecisionIsNotQuiet(t *testing.T) {
 	now := began.Add(time.Hour)
 	y := newScript(t)
@@ -125,15 +145,17 @@ func TestADecisionIsNotQuiet(t *testing.T) {
 	}
 }
 
-// TestEpochsOfOthers: any other epoch is noticed, also one that begins with the same digits.
+// TestEpochsOfOthers: every other epoch is found, even one with the same first digits.
 func TestEpochsOfOthers(t *testing.T) {
 	for _, c := range []struct {
 		doc   string
 		epoch uint64
 		want  bool
 	}{
-		{``, 12, true}, {`{"epoch":12,"turn":{"epoch":12}}`, 12, true}, {`{"epoch":1}`, 12, false}, {`{"epoch":12}`, 2, false}, {`{"epoch":120}`, 12, false},
-		{`{"epoch":12,"turn":{"epoch":1,"x":12}}`, 12, false}, {`{"epoch":`, 12, false}, {`{"epoch":12`, 12, false}, {`{"epoch": 12}`, 12, false},
+		{``, 12, true}, {`{"epoch":12,"turn":{"epoch":12}}`, 12, true}, {`{"epoch":1}`, 12, false},
+		{`{"epoch":12}`, 2, false}, {`{"epoch":120}`, 12, false},
+		{`{"epoch":12,"turn":{"epoch":1,"x":12}}`, 12, false}, {`{"epoch":`, 12, false}, {`{"epoch":12`, 12, false},
+		{`{"epoch": 12}`, 12, false},
 	} {
 		if got := ofEpoch([]byte(c.doc), c.epoch); got != c.want {
 			t.Errorf("%s: all of epoch %d: %v", c.doc, c.epoch, got)
@@ -141,7 +163,8 @@ func TestEpochsOfOthers(t *testing.T) {
 	}
 }
 
-// TestALivingOwnerIsPassedOverInTime: that a session was not read does not put off the pass that its owner's verdict calls for.
+// TestALivingOwnerIsPassedOverInTime: skipping a session's document does not delay the pass that its owner's death
+// needs.
 func TestALivingOwnerIsPassedOverInTime(t *testing.T) {
 	now := began.Add(time.Hour)
 	r := watching(now, map[string]bool{"17": true})

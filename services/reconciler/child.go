@@ -9,10 +9,10 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// childRest is how long a child whose turn has failed is given before its parent is told: retry may take it up.
+// childRest is how long a failed child may wait for a retry before its parent continues.
 const childRest = 2 * time.Second
 
-// childrenOf are the sessions that a call waits for, in a fixed order.
+// childrenOf returns the sessions that a call waits for, in a fixed order.
 func childrenOf(children []*session.State, call string) []*session.State {
 	var of []*session.State
 	for _, c := range children {
@@ -32,8 +32,8 @@ func childrenOf(children []*session.State, call string) []*session.State {
 	return of
 }
 
-// Unsettled says whether something may still come of a session by itself or by a person: an awaiting prompt, an open
-// turn, pending work, a retry, a compaction, or what follows one.
+// Unsettled reports whether a session still has work: an awaiting prompt, an open turn, pending work, a retry, a
+// compaction, or its follow-up.
 func Unsettled(s *session.State) bool {
 	switch {
 	case s.Closed != nil:
@@ -46,7 +46,7 @@ func Unsettled(s *session.State) bool {
 	return s.CompactionFirst()
 }
 
-// unsettled are the children that a call is held for, sorted.
+// unsettled returns the children that a call is held for, sorted.
 func (d *desk) unsettled(call string) []string {
 	var ids []string
 	for _, c := range childrenOf(d.in.Children, call) {
@@ -57,7 +57,7 @@ func (d *desk) unsettled(call string) []string {
 	return ids
 }
 
-// held says whether a call is held for a child; it notes when to look again if that is a matter of time.
+// held reports whether a call is held for a child; it sets the next check if that depends on time.
 func (d *desk) held(call string) bool {
 	for _, c := range childrenOf(d.in.Children, call) {
 		if !Unsettled(c) && d.resting(call, c) {
@@ -67,7 +67,7 @@ func (d *desk) held(call string) bool {
 	return len(d.unsettled(call)) > 0
 }
 
-// holds says whether a call of this turn is held for a child.
+// holds reports whether a call of this turn is held for a child.
 func (d *desk) holds(turn string) bool {
 	for id, c := range d.Tools {
 		if c.Turn == turn && d.left(c.Epoch) && len(d.unsettled(id)) > 0 {
@@ -77,12 +77,12 @@ func (d *desk) holds(turn string) bool {
 	return false
 }
 
-// waited says whether the log says that a call is held, for a child that may be gone by now.
+// waited reports whether the log has a call as held, for a child that may be purged since.
 func (d *desk) waited(call string) bool {
 	return slices.ContainsFunc(d.WaitsFor, func(w events.WaitFor) bool { return w.Call == call })
 }
 
-// resting says whether a settled child has failed so lately that retry may not have seen it yet.
+// resting reports whether a settled child failed so recently that retry may not have read it yet.
 func (d *desk) resting(call string, c *session.State) bool {
 	l := c.LastTurn
 	if l == nil || c.Closed != nil || c.Retry.State != "" || !c.Policy.AutoRetry || !d.waited(call) || d.fellWith(c) {
@@ -92,32 +92,34 @@ func (d *desk) resting(call string, c *session.State) bool {
 	return lost && d.in.Now.Before(l.At.Add(childRest))
 }
 
-// fellWith says whether a child was interrupted together with this session: by the loss of the same process.
+// fellWith reports whether a child was interrupted together with this session: by the loss of the same process.
 func (d *desk) fellWith(c *session.State) bool {
 	l := c.LastTurn
 	return l != nil && l.Outcome == session.OutcomeInterrupted && c.Incarnation == d.Incarnation && !c.Owned
 }
 
-// fallen says whether a child fell with this session and nothing of it is left open or asked for but by retry. That retry
-// will have it go on by itself does not hold its parent: the parent goes on by itself, too. What anybody else has asked of
-// it, a person's answer or message, does.
+// fallen reports whether a child was interrupted together with this session and has nothing else open or requested than
+// a retry. Its retry does not hold the parent, which is retried, too. Other requested work, such as a person's answer
+// or message, does.
 func (d *desk) fallen(c *session.State) bool {
 	asked := c.Pending
 	if t := asked.Turn; t != nil && t.By == "" && (t.Cause == events.CauseRetry || t.Cause == events.CauseResume) {
 		asked.Turn = nil
 	}
-	return d.fellWith(c) && c.Turn == nil && asked == session.Pending{} && len(c.PendingPrompts()) == 0 && !c.CompactionFirst()
+	return d.fellWith(c) && c.Turn == nil && asked == session.Pending{} && len(c.PendingPrompts()) == 0 &&
+		!c.CompactionFirst()
 }
 
-// childOutput is what a parent's call says about its child.
+// childOutput is the output of a parent's call about its child.
 type childOutput struct {
 	Child   string `json:"child"`
 	Outcome string `json:"outcome"`
-	Turn    string `json:"turn,omitempty"` // the child's last one: its messages tell the rest
+	Turn    string `json:"turn,omitempty"` // the child's last one: its messages have the details
 }
 
-// becameOf is how a call ends whose children have settled: as the one did that moved last. whole is false when that child
-// fell together with its parent, or never worked: then the conversation was interrupted and has not waited for anything.
+// becameOf returns how a call ends whose children have settled: like the child that changed last. whole is false if
+// that child was interrupted together with its parent, or never worked: then the conversation was interrupted and has
+// not waited for anything.
 func (d *desk) becameOf(call string, kids []*session.State) (result events.Fact, whole bool) {
 	var last *session.State
 	for _, c := range kids {
@@ -132,15 +134,18 @@ func (d *desk) becameOf(call string, kids []*session.State) (result events.Fact,
 	name := "child session " + last.Session
 	switch l := last.LastTurn; l.Outcome {
 	case session.OutcomeCompleted:
-		return events.ToolCompleted{Call: call, Output: encode(childOutput{last.Session, l.Outcome, l.ID}), Synthetic: true}, true
+		return events.ToolCompleted{Call: call, Output: encode(childOutput{last.Session, l.Outcome, l.ID}),
+			Synthetic: true}, true
 	case session.OutcomeFailed:
 		text := name + " failed"
 		if l.Error != nil {
 			text += ": " + l.Error.Kind + " " + l.Error.Text
 		}
-		return events.ToolFailed{Call: call, Error: events.Failure{Kind: events.ReasonChildEnded, Text: text}, Synthetic: true}, true
+		return events.ToolFailed{Call: call, Error: events.Failure{Kind: events.ReasonChildEnded, Text: text},
+			Synthetic: true}, true
 	case session.OutcomeStopped:
-		return events.ToolFailed{Call: call, Error: events.Failure{Kind: events.ReasonChildEnded, Text: name + " was stopped"}, Synthetic: true}, true
+		return events.ToolFailed{Call: call,
+			Error: events.Failure{Kind: events.ReasonChildEnded, Text: name + " was stopped"}, Synthetic: true}, true
 	}
 	if !d.waited(call) || d.fellWith(last) {
 		return interrupted, false

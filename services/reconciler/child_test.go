@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// child is a session of process 17 that a call "task" of another one waits for, with whatever is changed about it.
+// child returns a session of process 17 that a call "task" of another one waits for, after a change.
 func child(name string, change func(*session.State)) *session.State {
 	c := session.New(events.Ref{Harness: "h", Session: name})
 	c.Epoch, c.Incarnation, c.Parent, c.ParentCall = 1, "17", "s", "task"
@@ -16,7 +16,7 @@ func child(name string, change func(*session.State)) *session.State {
 	return c
 }
 
-// parent is a desk with a session of process 17 whose call "task" is held, at the second 31.
+// parent returns a decision about a session of process 17 whose call "task" is held, at second 31.
 func parent(children ...*session.State) *desk {
 	s := session.New(events.Ref{Harness: "h", Session: "s"})
 	s.Epoch, s.Incarnation = 1, "17"
@@ -35,16 +35,22 @@ func TestUnsettled(t *testing.T) {
 		change func(*session.State)
 		want   bool
 	}{
-		"nothing is open":          {func(*session.State) {}, false},
-		"a turn is open":           {func(s *session.State) { s.Turn = &session.Turn{} }, true},
-		"a turn is asked for":      {func(s *session.State) { s.Pending.Turn = &session.PendingTurn{} }, true},
-		"a stop has no receipt":    {func(s *session.State) { s.Pending.Stop = &session.PendingStop{} }, true},
-		"a person is waited for":   {func(s *session.State) { s.Prompts = map[string]*session.Prompt{"p": {Status: session.Awaiting}} }, true},
-		"a person has answered":    {func(s *session.State) { s.Prompts = map[string]*session.Prompt{"p": {Status: session.Answered}} }, false},
+		"nothing is open":       {func(*session.State) {}, false},
+		"a turn is open":        {func(s *session.State) { s.Turn = &session.Turn{} }, true},
+		"a turn is asked for":   {func(s *session.State) { s.Pending.Turn = &session.PendingTurn{} }, true},
+		"a stop has no receipt": {func(s *session.State) { s.Pending.Stop = &session.PendingStop{} }, true},
+		"a person is waited for": {func(s *session.State) {
+			s.Prompts = map[string]*session.Prompt{"p": {Status: session.Awaiting}}
+		}, true},
+		"a person has answered": {func(s *session.State) {
+			s.Prompts = map[string]*session.Prompt{"p": {Status: session.Answered}}
+		}, false},
 		"a retry is scheduled":     {func(s *session.State) { s.Retry.State = session.RetryScheduled }, true},
 		"a retry is about to come": {func(s *session.State) { s.Retry.State = session.RetryStarting }, true},
 		"a retry was given up":     {func(s *session.State) { s.Retry.State = session.RetryAbandoned }, false},
-		"it is compacted":          {func(s *session.State) { s.Compaction = &session.Compaction{State: session.CompactionRunning} }, true},
+		"it is compacted": {func(s *session.State) {
+			s.Compaction = &session.Compaction{State: session.CompactionRunning}
+		}, true},
 		"it is closed": {func(s *session.State) {
 			s.Closed, s.Retry.State = &session.Closing{}, session.RetryScheduled
 		}, false},
@@ -55,28 +61,48 @@ func TestUnsettled(t *testing.T) {
 	}
 }
 
-// TestResting: a child that was waited for and has failed a moment ago is given time to be taken up, unless it is known
-// that nobody will, or that its parent fell with it.
+// TestResting: a child that failed a moment ago gets time for a retry, unless no retry can follow, or its parent was
+// interrupted with it.
 func TestResting(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*session.State)
 		waited bool
 		want   bool
 	}{
-		"failed a moment ago":            {func(s *session.State) { s.LastTurn = last(session.OutcomeFailed, 30) }, true, true},
-		"interrupted in another process": {func(s *session.State) { s.LastTurn, s.Incarnation = last(session.OutcomeInterrupted, 30), "18" }, true, true},
-		"interrupted, and owned again":   {func(s *session.State) { s.LastTurn, s.Owned = last(session.OutcomeInterrupted, 30), true }, true, true},
-		"interrupted with its parent":    {func(s *session.State) { s.LastTurn = last(session.OutcomeInterrupted, 30) }, true, false},
-		"failed a while ago":             {func(s *session.State) { s.LastTurn = last(session.OutcomeFailed, 29) }, true, false},
-		"completed":                      {func(s *session.State) { s.LastTurn = last(session.OutcomeCompleted, 30) }, true, false},
-		"stopped":                        {func(s *session.State) { s.LastTurn = last(session.OutcomeStopped, 30) }, true, false},
-		"never worked":                   {func(*session.State) {}, true, false},
-		"not waited for":                 {func(s *session.State) { s.LastTurn = last(session.OutcomeFailed, 30) }, false, false},
-		"closed":                         {func(s *session.State) { s.LastTurn, s.Closed = last(session.OutcomeFailed, 30), &session.Closing{} }, true, false},
+		"failed a moment ago": {func(s *session.State) {
+			s.LastTurn = last(session.OutcomeFailed, 30)
+		}, true, true},
+		"interrupted in another process": {func(s *session.State) {
+			s.LastTurn, s.Incarnation = last(session.OutcomeInterrupted, 30), "18"
+		}, true, true},
+		"interrupted, and owned again": {func(s *session.State) {
+			s.LastTurn, s.Owned = last(session.OutcomeInterrupted, 30), true
+		}, true, true},
+		"interrupted with its parent": {func(s *session.State) {
+			s.LastTurn = last(session.OutcomeInterrupted, 30)
+		}, true, false},
+		"failed a while ago": {func(s *session.State) {
+			s.LastTurn = last(session.OutcomeFailed, 29)
+		}, true, false},
+		"completed": {func(s *session.State) {
+			s.LastTurn = last(session.OutcomeCompleted, 30)
+		}, true, false},
+		"stopped": {func(s *session.State) {
+			s.LastTurn = last(session.OutcomeStopped, 30)
+		}, true, false},
+		"never worked": {func(*session.State) {}, true, false},
+		"not waited for": {func(s *session.State) {
+			s.LastTurn = last(session.OutcomeFailed, 30)
+		}, false, false},
+		"closed": {func(s *session.State) {
+			s.LastTurn, s.Closed = last(session.OutcomeFailed, 30), &session.Closing{}
+		}, true, false},
 		"given up": {func(s *session.State) {
 			s.LastTurn, s.Retry.State = last(session.OutcomeFailed, 30), session.RetryAbandoned
 		}, true, false},
-		"nobody tries again by oneself here": {func(s *session.State) { s.LastTurn, s.Policy.AutoRetry = last(session.OutcomeFailed, 30), false }, true, false},
+		"automatic retry is off": {func(s *session.State) {
+			s.LastTurn, s.Policy.AutoRetry = last(session.OutcomeFailed, 30), false
+		}, true, false},
 	} {
 		kid := child("c", c.change)
 		d := parent(kid)
@@ -107,7 +133,7 @@ func TestResting(t *testing.T) {
 	}
 }
 
-// TestFallen: a child that fell with its parent does not hold it when nothing but retry wants it to go on.
+// TestFallen: a child that was interrupted with its parent does not hold it if only retry continues the child.
 func TestFallen(t *testing.T) {
 	asked := func(cause events.Cause, by string) func(*session.State) {
 		return func(s *session.State) { s.Pending.Turn = &session.PendingTurn{ID: "n", Cause: cause, By: by} }
@@ -124,11 +150,17 @@ func TestFallen(t *testing.T) {
 		"an answer is to be used":    {asked(events.CauseAnswer, ""), false},
 		"a message is to be handled": {asked(events.CauseMessage, ""), false},
 		"a stop has no receipt":      {func(s *session.State) { s.Pending.Stop = &session.PendingStop{} }, false},
-		"it is to be compacted":      {func(s *session.State) { s.Pending.Compaction = &session.PendingCompaction{} }, false},
-		"it is compacted":            {func(s *session.State) { s.Compaction = &session.Compaction{State: session.CompactionRunning} }, false},
-		"a turn is open":             {func(s *session.State) { s.Turn = &session.Turn{} }, false},
-		"a person is waited for":     {func(s *session.State) { s.Prompts = map[string]*session.Prompt{"p": {Status: session.Awaiting}} }, false},
-		"somebody has it again":      {func(s *session.State) { s.Owned = true }, false},
+		"it is to be compacted": {func(s *session.State) {
+			s.Pending.Compaction = &session.PendingCompaction{}
+		}, false},
+		"it is compacted": {func(s *session.State) {
+			s.Compaction = &session.Compaction{State: session.CompactionRunning}
+		}, false},
+		"a turn is open": {func(s *session.State) { s.Turn = &session.Turn{} }, false},
+		"a person is waited for": {func(s *session.State) {
+			s.Prompts = map[string]*session.Prompt{"p": {Status: session.Awaiting}}
+		}, false},
+		"another process owns it": {func(s *session.State) { s.Owned = true }, false},
 	} {
 		kid := child("c", func(s *session.State) { s.LastTurn = last(session.OutcomeInterrupted, 30); c.change(s) })
 		if got := parent(kid).fallen(kid); got != c.want {
@@ -137,7 +169,7 @@ func TestFallen(t *testing.T) {
 	}
 }
 
-// TestBecameOf: a call ends as the child that moved last, whichever comes first.
+// TestBecameOf: a call ends like the child that changed last, in every order.
 func TestBecameOf(t *testing.T) {
 	did := func(name, outcome string, at float64) *session.State {
 		return child(name, func(s *session.State) { s.LastTurn = last(outcome, at) })
@@ -153,20 +185,31 @@ func TestBecameOf(t *testing.T) {
 		reason string
 		whole  bool
 	}{
-		"the last completed":         {[]*session.State{did("a", session.OutcomeFailed, 10), did("b", session.OutcomeCompleted, 20)}, true, "tool.completed", "", true},
-		"the first completed last":   {[]*session.State{did("a", session.OutcomeCompleted, 20), did("b", session.OutcomeFailed, 10)}, true, "tool.completed", "", true},
-		"failed, and how":            {[]*session.State{failed}, true, "tool.failed", "child session c failed: quota no", true},
-		"failed, nobody knows how":   {[]*session.State{did("c", session.OutcomeFailed, 20)}, true, "tool.failed", "child session c failed", true},
-		"stopped":                    {[]*session.State{did("c", session.OutcomeStopped, 20)}, true, "tool.failed", "child session c was stopped", true},
-		"fell in another process":    {[]*session.State{other}, true, "tool.interrupted", events.ReasonChildEnded, true},
-		"and was not waited for":     {[]*session.State{other}, false, "tool.interrupted", events.ReasonOwnerLost, false},
-		"fell with its parent":       {[]*session.State{fell}, true, "tool.interrupted", events.ReasonOwnerLost, false},
-		"was purged":                 {nil, true, "tool.interrupted", events.ReasonOwnerLost, true},
-		"never was":                  {nil, false, "tool.interrupted", events.ReasonOwnerLost, false},
-		"never worked":               {[]*session.State{child("c", func(*session.State) {})}, true, "tool.interrupted", events.ReasonOwnerLost, false},
-		"one worked, one never did":  {[]*session.State{child("a", func(*session.State) {}), did("b", session.OutcomeCompleted, 20)}, true, "tool.completed", "", true},
-		"one has worked, one not":    {[]*session.State{did("a", session.OutcomeCompleted, 20), child("b", func(*session.State) {})}, true, "tool.completed", "", true},
-		"the one that fell came 1st": {[]*session.State{fell, did("d", session.OutcomeCompleted, 25)}, true, "tool.completed", "", true},
+		"the last completed": {[]*session.State{did("a", session.OutcomeFailed, 10),
+			did("b", session.OutcomeCompleted, 20)}, true, "tool.completed", "", true},
+		"the first completed last": {[]*session.State{did("a", session.OutcomeCompleted, 20),
+			did("b", session.OutcomeFailed, 10)}, true, "tool.completed", "", true},
+		"failed, and how": {[]*session.State{failed}, true, "tool.failed",
+			"child session c failed: quota no", true},
+		"failed without an error": {[]*session.State{did("c", session.OutcomeFailed, 20)}, true, "tool.failed",
+			"child session c failed", true},
+		"stopped": {[]*session.State{did("c", session.OutcomeStopped, 20)}, true, "tool.failed",
+			"child session c was stopped", true},
+		"fell in another process": {[]*session.State{other}, true, "tool.interrupted", events.ReasonChildEnded,
+			true},
+		"and was not waited for": {[]*session.State{other}, false, "tool.interrupted", events.ReasonOwnerLost,
+			false},
+		"fell with its parent": {[]*session.State{fell}, true, "tool.interrupted", events.ReasonOwnerLost, false},
+		"was purged":           {nil, true, "tool.interrupted", events.ReasonOwnerLost, true},
+		"never was":            {nil, false, "tool.interrupted", events.ReasonOwnerLost, false},
+		"never worked": {[]*session.State{child("c", func(*session.State) {})}, true, "tool.interrupted",
+			events.ReasonOwnerLost, false},
+		"one worked, one never did": {[]*session.State{child("a", func(*session.State) {}),
+			did("b", session.OutcomeCompleted, 20)}, true, "tool.completed", "", true},
+		"one has worked, one not": {[]*session.State{did("a", session.OutcomeCompleted, 20),
+			child("b", func(*session.State) {})}, true, "tool.completed", "", true},
+		"the one that fell came 1st": {[]*session.State{fell, did("d", session.OutcomeCompleted, 25)}, true,
+			"tool.completed", "", true},
 	} {
 		d := parent(c.kids...)
 		if !c.waited {
@@ -186,7 +229,8 @@ func TestBecameOf(t *testing.T) {
 	}
 }
 
-// TestChildrenOf: the same order whatever order they came in; what has no parent's call is nobody's child.
+// TestChildrenOf: the result has the same order for every order of the input; a session without a parent's call is no
+// child.
 func TestChildrenOf(t *testing.T) {
 	named := func(name string) *session.State { return child(name, func(*session.State) {}) }
 	orphan := child("d", func(s *session.State) { s.ParentCall = "" })
@@ -222,14 +266,15 @@ func TestFence(t *testing.T) {
 			t.Errorf("%s: %+v", name, facts)
 		}
 		if len(facts) == 1 {
-			if f, ok := facts[0].(events.SessionOrphaned); !ok || len(f.WaitsFor) != 1 || f.WaitsFor[0] != (events.WaitFor{Call: "task", Child: "c"}) {
+			if f, ok := facts[0].(events.SessionOrphaned); !ok || len(f.WaitsFor) != 1 ||
+				f.WaitsFor[0] != (events.WaitFor{Call: "task", Child: "c"}) {
 				t.Errorf("%s: %+v", name, facts[0])
 			}
 		}
 	}
 }
 
-// TestLookAt: of several instants the soonest is the one to look again at.
+// TestLookAt: of several instants the earliest is the next check.
 func TestLookAt(t *testing.T) {
 	d := parent()
 	for _, x := range []struct{ at, want float64 }{{5, 5}, {9, 5}, {3, 3}} {

@@ -9,12 +9,13 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// at is a moment of a test: this process's clock, and the broker's, which is ahead by so much.
+// at returns a moment: this process's clock, and the broker's, which is this much ahead.
 func at(n float64, ahead time.Duration) moment {
 	return moment{events.Clock{Now: sec(n).Add(ahead)}, sec(n)}
 }
 
-// TestEndedByTheClock: a lease that the broker ends too early was ended by its clock, one that it ends in time was not.
+// TestEndedByTheClock: a lease that the broker ended too early was ended by a clock step; one that ended in time was
+// not.
 func TestEndedByTheClock(t *testing.T) {
 	value := []byte(`{"exclusive":true,"state":"ready","ttl_ms":5000}`)
 	for name, c := range map[string]struct {
@@ -31,7 +32,8 @@ func TestEndedByTheClock(t *testing.T) {
 	}
 }
 
-// TestOverdue: a lease that the broker keeps beyond its TTL has ended, unless it was renewed; one that is kept for ever has not.
+// TestOverdue: a lease that the broker keeps beyond its TTL counts as ended, unless it was renewed; one without a TTL
+// does not.
 func TestOverdue(t *testing.T) {
 	value := []byte(`{"exclusive":true,"state":"ready","ttl_ms":5000}`)
 	k := newLeaseBook(Margins{Unknown: 15 * time.Second})
@@ -57,7 +59,8 @@ func TestOverdue(t *testing.T) {
 	}
 }
 
-// TestJudgedByTheOwnClock: what the broker's clock shows changes nothing about an owner; a commit of the future is one of now.
+// TestJudgedByTheOwnClock: a step of the broker's clock changes nothing about an owner; a commit with a future stamp
+// counts as one of now.
 func TestJudgedByTheOwnClock(t *testing.T) {
 	for _, ahead := range []time.Duration{0, 2 * time.Hour, -2 * time.Hour} {
 		k := newLeaseBook(Margins{Grace: 2 * time.Second, Unknown: 15 * time.Second})

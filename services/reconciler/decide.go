@@ -9,36 +9,38 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// source is of facts that are folded before they are appended.
+// source is the source of facts that are folded before they are appended.
 const source = "/service/" + Name
 
-// factsMore are those about a session beside what is open in it, mostly: its orphaning, and the end of its turn.
+// factsMore is how many facts a decision usually has beside those for the open items: the orphaning, and the end of the
+// turn.
 const factsMore = 2
 
-// Input is what a decision rests on beside the session itself.
+// Input is what a decision depends on beside the session.
 type Input struct {
-	Now      time.Time        // the broker's
+	Now      time.Time        // by the broker's clock
 	Steps    events.Steps     // of the broker's clock
-	Owner    Owner            // what is known of the session's owner; not looked at when nobody owns it
-	Children []*session.State // the sessions whose parent this one is, as they are after their own recovery
+	Owner    Owner            // of the session; ignored for a session without one
+	Children []*session.State // the sessions whose parent this one is, after their own recovery
 }
 
-// Decision is what the reconciler would do about a session now.
+// Decision is what the reconciler has to do about a session now.
 type Decision struct {
-	Facts []events.Fact  // to append, in this order
-	Look  time.Time      // when to look again; zero: at the next change
-	After *session.State // the session as it will be then, at the place in the log that it has now; with no facts, the session itself
+	Facts []events.Fact // to append, in this order
+	Look  time.Time     // when to decide again; zero: at the next change
+	// the session after the facts, at its present place in the log; without facts, the session itself
+	After *session.State
 }
 
-// Decide looks at one session and says what recovery and deadlines call for. Deciding again on what comes of it calls for
-// nothing. It changes neither the session nor its children. An error means that a commit which the session points to
+// Decide returns what recovery and deadlines require of a session. After its facts are appended, Decide returns nothing
+// until Look. It changes neither the session nor its children. An error means that a commit which the session refers to
 // could not be read: then nothing is decided.
 //
 //	closed, or never opened     nothing
-//	owned, owner alive          deadlines, what epochs before the owner's left open, and decisions that nothing else delivers
-//	owned, owner starting       deadlines: the owner may still adopt what earlier epochs left open
+//	owned, owner alive          deadlines, open items of earlier epochs, and decisions that nothing else delivers
+//	owned, owner starting       deadlines: the owner may still adopt open items of earlier epochs
 //	owned, owner dead           session.orphaned, then everything
-//	owned by nobody             everything
+//	without an owner            everything
 func Decide(s *session.State, in Input, src session.Source) (Decision, error) {
 	if !s.Opened() || s.Closed != nil {
 		return Decision{After: s}, nil
@@ -60,8 +62,8 @@ func Decide(s *session.State, in Input, src session.Source) (Decision, error) {
 	return Decision{Facts: d.facts, Look: d.look, After: d.State}, nil
 }
 
-// Fence is what fences a session of a tree whose owner is dead before any of the tree is decided: the orphaning, with
-// every open call that has a known child. It is nil where there is nothing to fence.
+// Fence returns the facts that fence a session of a tree whose owner is dead, before any session of the tree is
+// decided: the orphaning, with every open call that has a known child. It returns nil if there is nothing to fence.
 func Fence(s *session.State, in Input) []events.Fact {
 	if !s.Opened() || s.Closed != nil || !s.Owned || in.Owner.Life != Dead {
 		return nil
@@ -76,11 +78,12 @@ func Fence(s *session.State, in Input) []events.Fact {
 }
 
 func orphaning(s *session.State, in Input) events.SessionOrphaned {
-	return events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: s.Incarnation, SupersededBy: in.Owner.SupersededBy}
+	return events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: s.Incarnation,
+		SupersededBy: in.Owner.SupersededBy}
 }
 
-// desk is one decision in the making: the session as it is after the facts said so far, so that each next one is lawful
-// and none is owed twice.
+// desk is a decision under construction: the session after the facts so far, so that each next fact is lawful and none
+// is appended twice.
 type desk struct {
 	*session.State
 	in     Input
@@ -88,7 +91,7 @@ type desk struct {
 	facts  []events.Fact
 	folded int // how many of them the session has
 	look   time.Time
-	goOn   []events.TurnRequested // continuations called for; one is requested
+	goOn   []events.TurnRequested // continuations that are needed; one is requested
 }
 
 // say adds a fact and folds it, after those that were put off.
@@ -97,12 +100,12 @@ func (d *desk) say(f events.Fact) {
 	d.fold()
 }
 
-// putOff adds a fact that is folded with the next one that is said: for facts that nothing decided until then depends on.
+// putOff adds a fact that is folded with the next one: for facts on which no decision depends until then.
 func (d *desk) putOff(f events.Fact) {
 	d.facts = append(d.facts, f)
 }
 
-// fold folds what was put off.
+// fold folds the facts that were put off.
 func (d *desk) fold() {
 	if d.folded == len(d.facts) {
 		return
@@ -117,7 +120,7 @@ func (d *desk) fold() {
 		c.Events = append(c.Events, events.New(string(f.Kind()), source, c.Ref, d.Epoch, d.in.Now, f))
 	}
 	d.Expect(&c)
-	d.Seq = seq // ids that are derived from the place in the log stay the same however often this is decided
+	d.Seq = seq // ids derived from the place in the log are the same each time this is decided
 	d.folded = len(d.facts)
 }
 
@@ -127,10 +130,10 @@ func (d *desk) lookAt(at time.Time) {
 	}
 }
 
-// left says whether something was left behind by whoever opened or adopted it under this epoch.
+// left reports whether an item with this epoch was left behind by the process that opened or adopted it.
 func (d *desk) left(epoch uint64) bool { return !d.Owned || epoch < d.Epoch }
 
-// leftTurn says whether the open turn was left behind. Whoever adopted a part of it answers for it.
+// leftTurn reports whether the open turn was left behind. A process that adopted a part of it is responsible for it.
 func (d *desk) leftTurn() bool {
 	t := d.Turn
 	if t == nil || !d.left(t.Epoch) {
@@ -149,10 +152,10 @@ func (d *desk) leftTurn() bool {
 	return true
 }
 
-// reason is why what is left behind ends.
+// reason returns why the items that were left behind end.
 func (d *desk) reason() string { return leftReason(d.State, d.Owned) }
 
-// fence says that the owner is gone, if that is news, and which calls are held for which child, if that is news.
+// fence appends that the owner is gone, and which calls are held for which child, if that is new.
 func (d *desk) fence(dead bool) {
 	f := orphaning(d.State, d.in)
 	news := dead
@@ -183,7 +186,8 @@ func (d *desk) fence(dead bool) {
 	}
 }
 
-// expireOverdue ends the prompts whose deadline has passed, whoever owns them: a live harness sees it in its view.
+// expireOverdue ends the prompts whose deadline has passed, with and without an owner: a live harness reads it in its
+// view.
 func (d *desk) expireOverdue() {
 	for _, id := range sortedKeys(d.Prompts) {
 		p := d.Prompts[id]
@@ -197,10 +201,11 @@ func (d *desk) expireOverdue() {
 	}
 }
 
-// stopping says whether a stop of this turn is owed that nobody is there to carry out.
+// stopping reports whether a stop of this turn is pending that no live owner will carry out.
 func (d *desk) stopping(turn string) bool {
 	p, t := d.Pending.Stop, d.Turn
-	return turn != "" && p != nil && p.Turn == turn && t != nil && t.ID == turn && (d.in.Owner.Life == Dead || d.leftTurn())
+	return turn != "" && p != nil && p.Turn == turn && t != nil && t.ID == turn &&
+		(d.in.Owner.Life == Dead || d.leftTurn())
 }
 
 func sortedKeys[T any](m map[string]T) []string {

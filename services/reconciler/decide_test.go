@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// TestLeftTurn: the open turn was left behind when its epoch's process is gone, unless the process that has the session now
-// has adopted a part of it, and of no other.
+// TestLeftTurn: the open turn was left behind if its epoch's process is gone, unless the present owner has adopted a
+// part of this turn.
 func TestLeftTurn(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*session.State)
@@ -17,12 +17,20 @@ func TestLeftTurn(t *testing.T) {
 		"of an epoch before":              {func(*session.State) {}, true},
 		"none is open":                    {func(s *session.State) { s.Turn = nil }, false},
 		"of this epoch":                   {func(s *session.State) { s.Turn.Epoch = 2 }, false},
-		"of this epoch, owned by nobody":  {func(s *session.State) { s.Turn.Epoch, s.Owned = 2, false }, true},
+		"of this epoch, without an owner": {func(s *session.State) { s.Turn.Epoch, s.Owned = 2, false }, true},
 		"its call was adopted":            {func(s *session.State) { s.Tools["task"].Epoch = 2 }, false},
-		"a call of another turn was":      {func(s *session.State) { s.Tools["task"].Epoch, s.Tools["task"].Turn = 2, "t0" }, true},
-		"its prompt was adopted":          {func(s *session.State) { s.Prompts = map[string]*session.Prompt{"p": {Turn: "t1", Epoch: 2}} }, false},
-		"its prompt was not":              {func(s *session.State) { s.Prompts = map[string]*session.Prompt{"p": {Turn: "t1", Epoch: 1}} }, true},
-		"a prompt of no turn was adopted": {func(s *session.State) { s.Prompts = map[string]*session.Prompt{"p": {Epoch: 2}} }, true},
+		"a call of another turn was": {func(s *session.State) {
+			s.Tools["task"].Epoch, s.Tools["task"].Turn = 2, "t0"
+		}, true},
+		"its prompt was adopted": {func(s *session.State) {
+			s.Prompts = map[string]*session.Prompt{"p": {Turn: "t1", Epoch: 2}}
+		}, false},
+		"its prompt was not": {func(s *session.State) {
+			s.Prompts = map[string]*session.Prompt{"p": {Turn: "t1", Epoch: 1}}
+		}, true},
+		"a prompt of no turn was adopted": {func(s *session.State) {
+			s.Prompts = map[string]*session.Prompt{"p": {Epoch: 2}}
+		}, true},
 	} {
 		d := parent()
 		d.Epoch, d.Owned = 2, true
@@ -33,18 +41,18 @@ func TestLeftTurn(t *testing.T) {
 	}
 }
 
-// TestStopping: a stop is recovery's to carry out when it is of the open turn, and nobody else will.
+// TestStopping: recovery carries out a stop of the open turn that no live owner will.
 func TestStopping(t *testing.T) {
 	for name, c := range map[string]struct {
 		turn   string
 		change func(*desk)
 		want   bool
 	}{
-		"owned by nobody":          {"t1", func(*desk) {}, true},
+		"without an owner":         {"t1", func(*desk) {}, true},
 		"owned by the living":      {"t1", func(d *desk) { d.Owned, d.in.Owner.Life = true, Alive }, false},
 		"owned by the dead":        {"t1", func(d *desk) { d.Owned, d.in.Owner.Life = true, Dead }, true},
 		"left by an epoch before":  {"t1", func(d *desk) { d.Owned, d.Epoch, d.in.Owner.Life = true, 2, Alive }, true},
-		"nobody wants it stopped":  {"t1", func(d *desk) { d.Pending.Stop = nil }, false},
+		"without a stop":           {"t1", func(d *desk) { d.Pending.Stop = nil }, false},
 		"another one is to stop":   {"t1", func(d *desk) { d.Pending.Stop.Turn = "t0" }, false},
 		"another one is open":      {"t1", func(d *desk) { d.Turn.ID = "t2" }, false},
 		"none is open":             {"t1", func(d *desk) { d.Turn = nil }, false},

@@ -17,20 +17,21 @@ import (
 // Limits of the endpoints.
 const (
 	sweepMax     = 5 * time.Minute // for one sweep
-	wouldMax     = 200             // sessions listed by a dry run; the others are only counted
-	wouldFactMax = 20              // facts listed of each
+	wouldMax     = 200             // sessions that a dry run lists; it counts the others
+	wouldFactMax = 20              // facts that it lists of each
 )
 
-// SweepRequest asks for a pass: over one session, a harness's, or all. A dry run appends nothing.
+// SweepRequest requests a pass: over one session, a harness's, or all. A dry run appends nothing.
 type SweepRequest struct {
 	Harness string `json:"harness,omitempty"`
 	Session string `json:"session,omitempty"`
 	DryRun  bool   `json:"dry_run,omitempty"`
 }
 
-// SweepReply is what a pass came to.
+// SweepReply is the result of a pass.
 type SweepReply struct {
-	Sessions int               `json:"sessions"`        // looked at closely: something of them is open, or nobody lives who owns them
+	// decided: something of them is open, or they have no living owner
+	Sessions int               `json:"sessions"`
 	Facts    map[string]int    `json:"facts"`           // appended (or that would be), by kind
 	Failed   int               `json:"failed"`          // sessions that could not be recovered
 	Would    []Would           `json:"would,omitempty"` // of a dry run
@@ -41,7 +42,7 @@ type SweepReply struct {
 // Would is what a dry run would append to one session.
 type Would struct {
 	events.Ref
-	Owner string        `json:"owner"` // what is known of it: alive, starting, dead, or none
+	Owner string        `json:"owner"` // alive, starting, dead, or none
 	Facts []WouldBeFact `json:"facts"`
 	More  int           `json:"more,omitempty"` // facts that are not listed
 }
@@ -52,14 +53,14 @@ type WouldBeFact struct {
 	Data json.RawMessage `json:"data"`
 }
 
-// Count is how often an outcome was recorded for a reason.
+// Count is the number of times that an outcome was recorded for a reason.
 type Count struct {
 	Outcome string `json:"outcome"` // kind of the fact
 	Reason  string `json:"reason"`
 	Count   int    `json:"count"`
 }
 
-// LastPass is the pass that ended last.
+// LastPass is the last completed pass.
 type LastPass struct {
 	At       time.Time `json:"at"` // its end, by the reconciler's clock
 	TookMS   int64     `json:"took_ms"`
@@ -69,7 +70,7 @@ type LastPass struct {
 	Failed   int       `json:"failed"`
 }
 
-// Report is what this reconciler has done since it was started.
+// Report is what this reconciler has done since its start.
 type Report struct {
 	Since    time.Time         `json:"since"`
 	Instance string            `json:"instance"`
@@ -82,7 +83,7 @@ func (r *Reconciler) endpoints() []bus.Endpoint {
 	return []bus.Endpoint{{Verb: "sweep", Handle: r.sweep, TimeMax: sweepMax}, {Verb: "report", Handle: r.report}}
 }
 
-// sweep passes over what was asked for.
+// sweep runs the requested pass.
 func (r *Reconciler) sweep(ctx context.Context, body []byte) ([]byte, error) {
 	var req SweepRequest
 	if err := events.ReadRequest(body, &req); err != nil {
@@ -186,11 +187,11 @@ func (y *SweepReply) would(s *session.State, owner Owner, d Decision) {
 func (r *Reconciler) report(context.Context, []byte) ([]byte, error) {
 	rep := r.tally.report()
 	rep.Instance = r.bus.Instance()
-	rep.Suspects = append([]control.Suspect{}, r.loop.Suspects()...) // a list, also of none
+	rep.Suspects = append([]control.Suspect{}, r.loop.Suspects()...) // a list, even an empty one
 	return json.Marshal(rep)
 }
 
-// tally counts what was appended since the start.
+// tally counts the appended facts since the start.
 type tally struct {
 	mu     sync.Mutex
 	since  time.Time
@@ -208,7 +209,7 @@ func (t *tally) count(facts []events.Fact) {
 	}
 }
 
-// reasonOf is why a fact was appended.
+// reasonOf returns why a fact was appended.
 func reasonOf(f events.Fact) string {
 	switch f := f.(type) {
 	case events.SessionOrphaned:
@@ -255,14 +256,14 @@ func (t *tally) report() Report {
 	return rep
 }
 
-// count counts what a pass has appended.
+// count counts the appended facts of a pass.
 func (p *pass) count(facts []events.Fact) {
 	for _, f := range facts {
 		p.facts[string(f.Kind())]++
 	}
 }
 
-// said is how many facts were appended.
+// said returns how many facts were appended.
 func (p *pass) said() int {
 	n := 0
 	for _, of := range p.facts {

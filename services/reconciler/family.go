@@ -10,15 +10,15 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// family decides on a session with what becomes of its children.
+// family decides on a session with the outcome of its children.
 type family struct {
 	r     *Reconciler
 	now   moment
 	src   session.Source
-	known *known // of a pass; nil: the kin knows
+	known *known // of a pass; nil: use kin
 }
 
-// known are the sessions that have kin, of those that a pass has listed, as they are after what it has appended.
+// known are the sessions with a parent or children that a pass has listed, in the state after its own appends.
 type known struct {
 	mu       sync.Mutex
 	states   map[events.Ref]*session.State
@@ -31,7 +31,7 @@ func (k *known) put(s *session.State) {
 	k.states[s.Ref()] = s
 }
 
-// renew replaces what is known of a session, if anything is.
+// renew replaces the state of a known session.
 func (k *known) renew(s *session.State) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -54,7 +54,7 @@ func (f *family) decide(ctx context.Context, s *session.State, owner Owner, dept
 	return Decide(s, in, f.src)
 }
 
-// input is what a session is decided on.
+// input returns what a session is decided on.
 func (f *family) input(ctx context.Context, s *session.State, owner Owner, depth int) (Input, error) {
 	in := f.now.input()
 	in.Owner = owner
@@ -80,7 +80,7 @@ func (f *family) input(ctx context.Context, s *session.State, owner Owner, depth
 	return in, nil
 }
 
-// children are the sessions that open calls of this one wait for, as they are now.
+// children returns the sessions that open calls of this one wait for, in their present state.
 func (f *family) children(ctx context.Context, s *session.State) ([]*session.State, error) {
 	var refs []events.Ref
 	if f.known == nil {

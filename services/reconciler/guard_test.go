@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// cutOff is a reconciler whose connection is closed, after it learned the broker's time or before.
+// cutOff returns a reconciler whose connection is closed, before or after it learned the broker's time.
 func cutOff(t *testing.T, knowsTime bool) *Reconciler {
 	t.Helper()
 	b := natstest.Bus(t, natstest.Start(t))
@@ -40,7 +40,7 @@ func cutOff(t *testing.T, knowsTime bool) *Reconciler {
 	return r
 }
 
-// owned is a session of an incarnation, with a turn and a call.
+// owned returns a session of an incarnation, with a turn and a call.
 func owned(name, incarnation string) *session.State {
 	s := session.New(events.Ref{Harness: "h", Session: name})
 	s.Epoch, s.Owned, s.Incarnation, s.Exclusive, s.Seq = 1, true, incarnation, true, 1
@@ -49,8 +49,8 @@ func owned(name, incarnation string) *session.State {
 	return s
 }
 
-// TestWithoutTheBroker: what could not be read or written without the broker is an error, is counted as failed and
-// is planned again. No session counts as recovered.
+// TestWithoutTheBroker: a read or write that fails without the broker is an error, is counted as failed and is planned
+// again. No session counts as recovered.
 func TestWithoutTheBroker(t *testing.T) {
 	ctx := t.Context()
 	brief, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
@@ -91,8 +91,8 @@ func TestWithoutTheBroker(t *testing.T) {
 	}
 }
 
-// TestFailuresOfAPass: each session that a pass could not fence, decide or write counts as failed, and is reported
-// with the first reason.
+// TestFailuresOfAPass: each session that a pass could not fence, decide or write counts as failed, and is reported with
+// the first reason.
 func TestFailuresOfAPass(t *testing.T) {
 	for name, c := range map[string]struct {
 		do     func(context.Context, *pass)
@@ -148,7 +148,7 @@ func TestUnreadableChild(t *testing.T) {
 	}
 }
 
-// TestForeignDocuments: what is no session's document is no session of a pass, and no suspect.
+// TestForeignDocuments: an entry that is not a session's document is neither in a pass nor a suspect.
 func TestForeignDocuments(t *testing.T) {
 	c := start(t)
 	r := c.judging("h", "17")
@@ -163,14 +163,15 @@ func TestForeignDocuments(t *testing.T) {
 	}
 }
 
-// TestOlderRules: a pass leaves a session to the ledger whose document older rules have folded, and its parent knows of it.
+// TestOlderRules: a pass leaves a session to the ledger whose document older rules have folded, and its parent has it
+// as a child.
 func TestOlderRules(t *testing.T) {
 	c := start(t)
 	p := c.harness("h", "ready", ttlLong)
 	p.open("root", 1)
 	p.append("kid", events.SessionOpened{Incarnation: p.incarnation, Parent: "root", ParentCall: "c0", Root: "root"},
 		events.TurnStarted{Turn: "k1", Cause: events.CauseMessage, Synthetic: true})
-	r := c.judging("h", "17") // p's lease is not known: each session is looked at
+	r := c.judging("h", "17") // p's lease is unknown: each session is decided
 	now, err := r.now(c.ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -190,7 +191,7 @@ func TestOlderRules(t *testing.T) {
 	}
 }
 
-// TestAwaitedChildren: the reconciler notes which parents wait for a child, and forgets those that do not any more.
+// TestAwaitedChildren: the reconciler notes which parents wait for a child, and forgets those that no longer do.
 func TestAwaitedChildren(t *testing.T) {
 	c := start(t)
 	p := c.harness("h", "ready", ttlLong)
@@ -216,7 +217,7 @@ func TestAwaitedChildren(t *testing.T) {
 	}
 }
 
-// TestLeaseNotes: what the book of leases keeps of what it is shown, and which passes that calls for.
+// TestLeaseNotes: what the book of leases keeps of each change of a lease, and which passes the change needs.
 func TestLeaseNotes(t *testing.T) {
 	k := newLeaseBook(Margins{Adoption: 5 * time.Second, Unknown: 15 * time.Second})
 	at := func(n float64) moment { return both(sec(n)) }
@@ -260,8 +261,7 @@ func TestLeaseNotes(t *testing.T) {
 	}
 }
 
-// TestServicesAreNoted: a service's start is new, its renewals are not, and its next start after its end is new
-// again.
+// TestServicesAreNoted: a service's start is new, its renewals are not, and its next start after its end is new again.
 func TestServicesAreNoted(t *testing.T) {
 	k := newLeaseBook(Margins{})
 	var got []bool
@@ -278,7 +278,7 @@ func TestServicesAreNoted(t *testing.T) {
 }
 
 // TestOverdueLeasesAreEnded: a lease that the broker keeps for longer than its TTL ends here, and a pass over its
-// harness follows; one that is not there any more, or was renewed, does not end here.
+// harness follows; one that was deleted or renewed does not end here.
 func TestOverdueLeasesAreEnded(t *testing.T) {
 	c := start(t)
 	r := c.judging("other", "1")
@@ -314,7 +314,7 @@ func TestOverdueLeasesAreEnded(t *testing.T) {
 	}
 }
 
-// TestWatchEnds: the watch of leases ends without an error when it is to end.
+// TestWatchEnds: the watch of leases ends without an error at a requested end.
 func TestWatchEnds(t *testing.T) {
 	r := start(t).judging("h", "17")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -324,8 +324,7 @@ func TestWatchEnds(t *testing.T) {
 	}
 }
 
-// TestPlanTellsWhenToLookAgain: a harness whose instant has not come is not taken, and the plan says how long that
-// is.
+// TestPlanTellsWhenToLookAgain: a harness that is not due is not taken, and the plan returns the time until then.
 func TestPlanTellsWhenToLookAgain(t *testing.T) {
 	p, now := newPlan(), time.Now()
 	p.add("h", now.Add(3*time.Second))

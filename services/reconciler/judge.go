@@ -6,38 +6,39 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// leaseStarting is the state of a lease whose process has not said yet what it adopts.
+// leaseStarting is the state of a lease whose process has not finished its adoption.
 const leaseStarting = "starting"
 
-// Life is what is known of an owner.
+// Life is the liveness of an owner.
 type Life int
 
-// Lives. Only of the dead is anything taken.
+// Values of [Life]. Only sessions of dead owners are recovered.
 const (
-	Alive    Life = iota // or may be
-	Starting             // alive, and has not said yet what it adopts
+	Alive    Life = iota // or possibly alive
+	Starting             // alive, and it may still adopt
 	Dead
 )
 
-// String is the life for people.
+// String returns the liveness as a word.
 func (l Life) String() string { return [...]string{"alive", "starting", "dead"}[l] }
 
-// Owner is the verdict about a session's owner.
+// Owner is the verdict on a session's owner.
 type Owner struct {
 	Life         Life
-	SupersededBy string    // the incarnation that took the place of a dead one
-	Look         time.Time // when the verdict may change by itself; zero: with the leases only
+	SupersededBy string    // the incarnation that superseded a dead one
+	Look         time.Time // when the verdict may change without a change of the leases; zero: never
 }
 
-// Margins are what liveness is judged with.
+// Margins are the times of the liveness rules.
 type Margins struct {
-	Grace       time.Duration // from the end of a lease that ended by itself to the owner's being called dead
-	Adoption    time.Duration // how long a new incarnation that does not say ready may adopt, from its start or its last claim
-	AdoptionMax time.Duration // how long it may adopt at most, from its start, however many sessions it claims
+	Grace time.Duration // from the expiry of a lease to the death of its owner
+	// how long a new incarnation that is not ready may adopt, from its start or its last claim
+	Adoption    time.Duration
+	AdoptionMax time.Duration // how long it may adopt at most, from its start, with any number of claims
 	Unknown     time.Duration // the TTL of a lease that was never seen
 }
 
-// Seen is a lease as it was seen. All instants are this process's, on its monotonic clock: the broker's may be set.
+// Seen is a lease with its history. All instants are this process's, on its monotonic clock: the broker's may be set.
 type Seen struct {
 	Exclusive bool
 	State     string
@@ -45,43 +46,45 @@ type Seen struct {
 	Since     time.Time     // first seen, or created
 	Renewed   time.Time     // last renewal
 	Ended     time.Time     // zero: alive
-	Released  bool          // given back by its owner, who thereby says that it is gone
-	Early     bool          // the broker ended it before its TTL had passed: the broker's clock was set forward
-	Heard     time.Time     // when this process was told of the last renewal
+	Released  bool          // released by its owner, which thereby ends
+	Early     bool          // the broker ended it before its TTL: its clock was set forward
+	Heard     time.Time     // when this process received the last renewal
 	Rev       uint64        // of the last renewal
 	Kept      time.Duration // how long after the last renewal the broker ends it
 	Claimed   time.Time     // starting: the last claim of a session that the log shows; zero: none
 	Checked   time.Time     // starting: up to when the log was read for claims; zero: not yet
 	Unread    bool          // starting: the last attempt to read the log for claims failed
-	Readable  time.Time     // starting: when the log could be read again after it could not be; zero: it always could
+	Readable  time.Time     // starting: when the log could be read again after a failure; zero: it never failed
 }
 
-// Gap is a stretch in which the reconciler could not renew its own lease: for so long nobody else may have been able to.
+// Gap is a time in which the reconciler could not renew its own lease: other processes may not have been able to
+// either.
 type Gap struct{ Began, End time.Time }
 
-// LeaseView is what the reconciler knows of leases. All instants are of the leases' clock.
+// LeaseView is the reconciler's knowledge of leases. All instants are of this process's clock.
 type LeaseView struct {
 	Start   time.Time                   // since when leases have been watched
-	Renewed time.Time                   // the own lease
+	Renewed time.Time                   // the last renewal of the own lease
 	Gaps    []Gap                       // of the own lease, oldest first
 	Leases  map[string]map[string]*Seen // by harness and incarnation
 }
 
-// Judge says what is known of the owner of a session that is owned. Nothing is declared dead that could not have renewed.
+// Judge returns the verdict on the owner of an owned session. It never returns dead for a process that could not have
+// renewed its lease.
 //
-//	a newer exclusive incarnation says ready (or may not adopt any more)       dead at once
-//	the lease was given back                                                   dead at once
-//	the lease ended by itself                                                  dead after the grace
+//	a newer exclusive incarnation is ready (or may not adopt any more)         dead at once
+//	the lease was released                                                     dead at once
+//	the lease expired                                                          dead after the grace
 //	the broker ended it before its TTL had passed                              dead after another TTL and the grace
-//	no such lease was ever seen                                                dead after a TTL of the unknown and the grace,
+//	the lease was never seen                                                   dead after the TTL of the unknown and the grace,
 //	                                                                           from the start of the watch or the last commit
 //
-// A gap in the reconciler's own lease that is long enough to have cost this one starts the clock over: a TTL and the
-// grace from the gap's end. So does the time before the watch, for a lease that was not renewed since.
+// A gap in the reconciler's own lease that is long enough to have cost this lease restarts its time: a TTL and the
+// grace from the gap's end. The same holds for the time before the watch, for a lease that was not renewed since.
 //
-// A newer incarnation that does not say ready may adopt for the adoption grace, from its start, from the last claim of a
-// session that the log shows, or from the end of an outage of the log, up to a bound. Before it is called settled the log
-// must have been read for its claims. While it claims, a session of a dead owner is left to it as well.
+// A newer incarnation that is not ready may adopt for the adoption grace, from its start, from its last claim in the
+// log, or from the end of an outage of the log, up to a limit. Its adoption counts as finished only after the log was
+// read for its claims. While it claims, sessions of a dead owner are left to it as well.
 func Judge(v *LeaseView, m Margins, s *session.State, now time.Time) Owner {
 	leases := v.Leases[s.Harness]
 	own := leases[s.Incarnation]
@@ -107,12 +110,12 @@ func Judge(v *LeaseView, m Margins, s *session.State, now time.Time) Owner {
 	return Owner{Life: Dead}
 }
 
-// newer says whether a lease is of a living exclusive incarnation that is newer than this one.
+// newer reports whether a lease belongs to a living exclusive incarnation that is newer than this one.
 func (l *Seen) newer(id, incarnation string) bool {
 	return l.Exclusive && l.Ended.IsZero() && session.Older(incarnation, id)
 }
 
-// adopts is until when an incarnation that does not say ready may adopt, as far as its claims are known.
+// adopts returns until when an incarnation that is not ready may adopt, according to its known claims.
 func (l *Seen) adopts(m Margins) time.Time {
 	until, most := later(later(l.Since, l.Readable), l.Claimed).Add(m.Adoption), l.Since.Add(m.AdoptionMax)
 	if most.Before(until) {
@@ -121,15 +124,15 @@ func (l *Seen) adopts(m Margins) time.Time {
 	return until
 }
 
-// adopting says whether an incarnation does not say ready and may still adopt: also when it is not known whether it has
-// claimed a session lately, because the log was not read for that. Beyond the bound that does not matter.
+// adopting reports whether an incarnation is not ready and may still adopt. It is true as long as the log was not read
+// for its claims, up to the limit.
 func (l *Seen) adopting(m Margins, now time.Time) bool {
 	until := l.adopts(m)
 	unknown := l.Checked.Before(until) && until.Before(l.Since.Add(m.AdoptionMax))
 	return l.State == leaseStarting && (unknown || now.Before(until))
 }
 
-// superseder is the newest incarnation that has taken the place of this one; else, when the first may.
+// superseder returns the newest incarnation that has superseded this one; else, when the first one may.
 func superseder(leases map[string]*Seen, m Margins, incarnation string, now time.Time) (by string, look time.Time) {
 	for id, l := range leases {
 		if !l.newer(id, incarnation) {
@@ -148,10 +151,9 @@ func superseder(leases map[string]*Seen, m Margins, incarnation string, now time
 	return by, look
 }
 
-// leftTo is until when the sessions of an owner that is dead since an instant are left to newer incarnations which are
-// claiming sessions, or which an outage of the log kept from it; zero if there are none. Where it is not known whether
-// they claim, that is the instant itself. None of
-// them has taken the owner's place.
+// leftTo returns until when the sessions of an owner that is dead since an instant are left to newer incarnations that
+// claim sessions, or that an outage of the log kept from it; zero if there are none. If their claims are unknown, it
+// returns that instant. None of them has superseded the owner.
 func leftTo(leases map[string]*Seen, m Margins, incarnation string, dead time.Time) (until time.Time) {
 	for id, l := range leases {
 		switch {
@@ -165,7 +167,7 @@ func leftTo(leases map[string]*Seen, m Margins, incarnation string, dead time.Ti
 	return until
 }
 
-// life is what a lease that has not ended tells.
+// life returns the verdict of a lease that has not ended.
 func (l *Seen) life(m Margins, now, look time.Time) Owner {
 	o := Owner{Life: Alive, Look: look}
 	if l.adopting(m, now) {
@@ -175,7 +177,7 @@ func (l *Seen) life(m Margins, now, look time.Time) Owner {
 	return o
 }
 
-// sooner looks at an instant if that is before the one there is.
+// sooner moves the next check to an instant that is earlier.
 func (o Owner) sooner(look time.Time) Owner {
 	if o.Life != Dead && !look.IsZero() && (o.Look.IsZero() || look.Before(o.Look)) {
 		o.Look = look
@@ -183,7 +185,7 @@ func (o Owner) sooner(look time.Time) Owner {
 	return o
 }
 
-// deadFrom is from when on an owner without a lease (nil: never seen) is dead.
+// deadFrom returns from when on an owner without a lease (nil: never seen) is dead.
 func (v *LeaseView) deadFrom(m Margins, s *session.State, own *Seen, now time.Time) time.Time {
 	if own != nil && own.Released {
 		return own.Ended
@@ -192,20 +194,20 @@ func (v *LeaseView) deadFrom(m Margins, s *session.State, own *Seen, now time.Ti
 	from := later(v.Start, s.UpdatedAt).Add(m.Unknown)
 	if own != nil {
 		l, from = *own, own.Ended
-		if own.Early { // its owner could have renewed, and learns only when it tries that it has to start over
+		if own.Early { // its owner could have renewed, and notices its loss only at the next renewal
 			from = from.Add(own.TTL)
 		}
 	}
 	return later(from, v.excuse(&l, now)).Add(m.Grace)
 }
 
-// excuse is until when this lease's owner may have been kept from having one: a TTL after the last gap that could have
-// cost it. A lease is renewed at a third of its TTL, so a gap of half of it could; one that began when the lease was over
-// could not.
+// excuse returns until when this lease's owner may have been kept from renewing: a TTL after the last gap that could
+// have cost the lease. A lease is renewed at a third of its TTL, so a gap of half of it could; one that began after the
+// lease's end could not.
 func (v *LeaseView) excuse(l *Seen, now time.Time) time.Time {
 	var until time.Time
 	gaps := append(v.Gaps[:len(v.Gaps):len(v.Gaps)], Gap{Began: v.Renewed, End: now})
-	if l.Renewed.Before(v.Start) { // what was before the watch is not known: the broker may have been away as well
+	if l.Renewed.Before(v.Start) { // unknown before the watch: the broker may have been away as well
 		gaps = append(gaps, Gap{Began: l.Renewed, End: v.Start})
 	}
 	for _, g := range gaps {

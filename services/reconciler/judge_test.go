@@ -11,11 +11,12 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// sec is an instant of a test, in seconds since it began.
+// sec returns an instant of a test, in seconds since its start.
 func sec(n float64) time.Time { return began.Add(time.Duration(n * float64(time.Second))) }
 
 func TestJudge(t *testing.T) {
-	margins := Margins{Grace: 2 * time.Second, Adoption: 5 * time.Second, AdoptionMax: 60 * time.Second, Unknown: 15 * time.Second}
+	margins := Margins{Grace: 2 * time.Second, Adoption: 5 * time.Second, AdoptionMax: 60 * time.Second,
+		Unknown: 15 * time.Second}
 	ready := func(since float64) *Seen {
 		return &Seen{Exclusive: true, State: "ready", TTL: 5 * time.Second, Since: sec(since), Renewed: sec(since)}
 	}
@@ -23,7 +24,7 @@ func TestJudge(t *testing.T) {
 	ended := func(renewed, at float64) *Seen {
 		return with(ready(0), func(l *Seen) { l.Renewed, l.Ended = sec(renewed), sec(at) })
 	}
-	// starting has claimed nothing, as far as the log was read: to the instant that is judged.
+	// starting has claimed nothing in the log up to the judged instant.
 	starting := func(since float64) *Seen {
 		return with(ready(since), func(l *Seen) { l.State, l.Checked = leaseStarting, sec(100) })
 	}
@@ -42,79 +43,139 @@ func TestJudge(t *testing.T) {
 		gaps    []Gap
 		start   float64
 		shared  bool    // the session's owner is one of a pool
-		now     float64 // and the own lease is as fresh
-		renewed float64 // of the own lease, when it is not
+		now     float64 // and of the own lease's last renewal
+		renewed float64 // of the own lease, if it differs
 		life    Life
 		by      string
 		look    float64
 	}{
-		"a lease that lives":                 {leases: map[string]*Seen{"17": ready(0)}, now: 100, life: Alive},
-		"starting within the adoption grace": {leases: map[string]*Seen{"17": starting(98)}, now: 100, life: Starting, look: 103},
-		"starting for longer":                {leases: map[string]*Seen{"17": starting(90)}, now: 100, life: Alive},
-		"ended by itself, within the grace":  {leases: map[string]*Seen{"17": ended(94, 99)}, now: 100, life: Alive, look: 101},
-		"ended by itself, grace over":        {leases: map[string]*Seen{"17": ended(94, 99)}, now: 101, life: Dead},
-		"ended early, within another TTL":    {leases: map[string]*Seen{"17": with(ended(94, 95), func(l *Seen) { l.Early = true })}, now: 101, life: Alive, look: 102},
-		"ended early, another TTL over":      {leases: map[string]*Seen{"17": with(ended(94, 95), func(l *Seen) { l.Early = true })}, now: 102, life: Dead},
-		"given back":                         {leases: map[string]*Seen{"17": with(ended(94, 99.9), func(l *Seen) { l.Released = true })}, now: 100, life: Dead},
-		"a newer one is ready":               {leases: map[string]*Seen{"17": ready(0), "18": ready(99)}, now: 100, life: Dead, by: "18"},
-		"the newest of several": {leases: map[string]*Seen{"17": ready(0), "9": ready(1), "18": ready(92), "19": ready(93), "20": ready(94), "21": ready(95), "22": ready(96),
+		"a lease that lives": {leases: map[string]*Seen{"17": ready(0)}, now: 100, life: Alive},
+		"starting within the adoption grace": {leases: map[string]*Seen{"17": starting(98)}, now: 100, life: Starting,
+			look: 103},
+		"starting for longer": {leases: map[string]*Seen{"17": starting(90)}, now: 100, life: Alive},
+		"ended by itself, within the grace": {leases: map[string]*Seen{"17": ended(94, 99)}, now: 100, life: Alive,
+			look: 101},
+		"ended by itself, grace over": {leases: map[string]*Seen{"17": ended(94, 99)}, now: 101, life: Dead},
+		"ended early, within another TTL": {leases: map[string]*Seen{"17": with(ended(94, 95), func(l *Seen) {
+			l.Early = true
+		})}, now: 101, life: Alive, look: 102},
+		"ended early, another TTL over": {leases: map[string]*Seen{"17": with(ended(94, 95), func(l *Seen) {
+			l.Early = true
+		})}, now: 102, life: Dead},
+		"given back": {leases: map[string]*Seen{"17": with(ended(94, 99.9), func(l *Seen) {
+			l.Released = true
+		})}, now: 100, life: Dead},
+		"a newer one is ready": {leases: map[string]*Seen{"17": ready(0), "18": ready(99)}, now: 100,
+			life: Dead, by: "18"},
+		"the newest of several": {leases: map[string]*Seen{"17": ready(0), "9": ready(1), "18": ready(92),
+			"19": ready(93), "20": ready(94), "21": ready(95), "22": ready(96),
 			"23": ready(97), "24": ready(98), "101": ready(99)}, now: 100, life: Dead, by: "101"},
-		"several newer ones are starting": {leases: map[string]*Seen{"17": ready(0), "18": starting(99), "19": starting(98.5), "20": starting(96), "21": starting(98), "22": starting(97),
+		"several newer ones are starting": {leases: map[string]*Seen{"17": ready(0), "18": starting(99),
+			"19": starting(98.5), "20": starting(96), "21": starting(98), "22": starting(97),
 			"23": starting(96.5), "24": starting(97.5)}, now: 100, life: Alive, look: 101},
-		"ready a moment ago":                            {leases: map[string]*Seen{"17": ready(99)}, now: 100, life: Alive},
-		"starting, and a newer one for longer":          {leases: map[string]*Seen{"17": starting(98), "18": starting(96)}, now: 100, life: Starting, look: 101},
-		"starting, and a newer one since":               {leases: map[string]*Seen{"17": starting(96), "18": starting(98)}, now: 100, life: Starting, look: 101},
-		"grace over, and a newer one is starting":       {leases: map[string]*Seen{"17": ended(92, 97), "18": starting(98)}, now: 100, life: Dead},
-		"a newer one is starting":                       {leases: map[string]*Seen{"17": ready(0), "18": starting(98)}, now: 100, life: Alive, look: 103},
-		"a newer one has started for long":              {leases: map[string]*Seen{"17": ready(0), "18": starting(95)}, now: 100, life: Dead, by: "18"},
-		"a newer one came and went":                     {leases: map[string]*Seen{"17": ready(0), "18": ended(1, 2)}, now: 100, life: Alive},
-		"a newer one is one of a pool":                  {leases: map[string]*Seen{"17": ready(0), "18": pooled(ready(99))}, now: 100, life: Alive},
-		"an older one is ready":                         {leases: map[string]*Seen{"17": ready(0), "16": ready(99)}, now: 100, life: Alive},
-		"one of a pool, a newer one is ready":           {leases: map[string]*Seen{"17": pooled(ready(0)), "18": ready(99)}, shared: true, now: 100, life: Alive},
-		"one of a pool, its lease ended":                {leases: map[string]*Seen{"17": pooled(ended(90, 95)), "18": ready(99)}, shared: true, now: 100, life: Dead},
-		"ended, and a newer one is starting":            {leases: map[string]*Seen{"17": ended(94, 99), "18": starting(95.5)}, now: 100, life: Alive, look: 100.5},
-		"never seen, the watch is young":                {start: 90, now: 100, life: Alive, look: 107},
-		"never seen, the watch is old":                  {start: 80, now: 100, life: Dead},
-		"never seen, and a newer one is ready":          {leases: map[string]*Seen{"18": ready(99)}, start: 99, now: 100, life: Dead, by: "18"},
-		"the broker was away while it should have":      {leases: map[string]*Seen{"17": ended(50, 55)}, gaps: []Gap{{sec(51), sec(95)}}, now: 100, life: Alive, look: 102},
-		"it had a whole TTL after the broker came":      {leases: map[string]*Seen{"17": ended(50, 55)}, gaps: []Gap{{sec(51), sec(95)}}, now: 102, life: Dead},
-		"it was renewed after the broker came":          {leases: map[string]*Seen{"17": ended(93, 98)}, gaps: []Gap{{sec(51), sec(92)}}, now: 100, life: Dead},
-		"the broker's absence was short":                {leases: map[string]*Seen{"17": ended(93, 98)}, gaps: []Gap{{sec(94), sec(96)}}, now: 100, life: Dead},
-		"the broker is away at this moment":             {leases: map[string]*Seen{"17": ended(90, 95)}, now: 100, renewed: 93, life: Alive, look: 107},
-		"the broker went away when it was over":         {leases: map[string]*Seen{"17": ended(90, 95)}, now: 100, renewed: 97, life: Dead},
-		"all were away, this one did not return":        {leases: map[string]*Seen{"17": ended(50, 96)}, start: 95, now: 100, life: Alive, look: 102},
-		"it had a whole TTL after all were back":        {leases: map[string]*Seen{"17": ended(50, 96)}, start: 95, now: 102, life: Dead},
-		"it claimed a session lately":                   {leases: map[string]*Seen{"17": claiming(50, 97, 100)}, now: 100, life: Starting, look: 102},
-		"it claimed a session, and no other since":      {leases: map[string]*Seen{"17": claiming(50, 95, 100)}, now: 100, life: Alive},
-		"it may have claimed a session lately":          {leases: map[string]*Seen{"17": unread(90, 94)}, now: 100, life: Starting, look: 95},
-		"it claims for too long":                        {leases: map[string]*Seen{"17": claiming(40, 99, 100)}, now: 100, life: Alive},
-		"a newer one claimed a session lately":          {leases: map[string]*Seen{"17": ready(0), "18": claiming(50, 97, 100)}, now: 100, life: Alive, look: 102},
-		"a newer one claimed none since":                {leases: map[string]*Seen{"17": ready(0), "18": claiming(50, 95, 100)}, now: 100, life: Dead, by: "18"},
-		"a newer one may have claimed a session lately": {leases: map[string]*Seen{"17": ready(0), "18": unread(90, 94)}, now: 100, life: Alive, look: 95},
-		"a newer one claims for too long":               {leases: map[string]*Seen{"17": ready(0), "18": claiming(40, 99, 100)}, now: 100, life: Dead, by: "18"},
-		"a newer one's time is up, however it claims":   {leases: map[string]*Seen{"17": ready(0), "18": claiming(40, 96, 97)}, now: 100, life: Dead, by: "18"},
-		"grace over, and a newer one claims":            {leases: map[string]*Seen{"17": ended(92, 97), "18": claiming(90, 98, 100)}, now: 100, life: Alive, look: 103},
-		"grace over, a newer one claimed long ago":      {leases: map[string]*Seen{"17": ended(92, 97), "18": claiming(90, 94, 100)}, now: 100, life: Dead, by: "18"},
-		"grace over, and a newer one may claim":         {leases: map[string]*Seen{"17": ended(92, 97), "18": unread(98, 98)}, now: 100, life: Alive, look: 99},
-		"given back, and a newer one claims":            {leases: map[string]*Seen{"17": with(ended(92, 97), func(l *Seen) { l.Released = true }), "18": claiming(90, 98, 100)}, now: 100, life: Alive, look: 103},
-		"never seen, and a newer one claims":            {leases: map[string]*Seen{"18": claiming(90, 98, 100)}, start: 80, now: 100, life: Alive, look: 103},
-		"the log could be read again a moment ago":      {leases: map[string]*Seen{"17": readable(50, 97)}, now: 100, life: Starting, look: 102},
-		"a newer one could not claim until now":         {leases: map[string]*Seen{"17": ready(0), "18": readable(50, 97)}, now: 100, life: Alive, look: 102},
-		"a newer one could claim for long":              {leases: map[string]*Seen{"17": ready(0), "18": readable(50, 95)}, now: 100, life: Dead, by: "18"},
-		"a newer one could not claim for too long":      {leases: map[string]*Seen{"17": ready(0), "18": readable(40, 99)}, now: 100, life: Dead, by: "18"},
-		"grace over, a newer one could not claim":       {leases: map[string]*Seen{"17": ended(92, 97), "18": readable(90, 98)}, now: 100, life: Alive, look: 103},
-		"grace over, an older one claims":               {leases: map[string]*Seen{"17": ended(92, 97), "16": claiming(90, 98, 100)}, now: 100, life: Dead},
-		"one of a pool, grace over, a newer one claims": {leases: map[string]*Seen{"17": pooled(ended(92, 97)), "18": claiming(90, 98, 100)}, shared: true, now: 100, life: Dead},
-		"the broker's absence was half a TTL":           {leases: map[string]*Seen{"17": ended(93, 98)}, gaps: []Gap{{sec(94), sec(96.5)}}, now: 101, life: Alive, look: 103.5},
-		"the broker's absence was almost a TTL":         {leases: map[string]*Seen{"17": ended(93, 98)}, gaps: []Gap{{sec(93.1), sec(98)}}, now: 101, life: Alive, look: 105},
-		"the broker's absence was almost half a TTL":    {leases: map[string]*Seen{"17": ended(93, 98)}, gaps: []Gap{{sec(94), sec(96.4)}}, now: 101, life: Dead},
-		"only the reconciler was away":                  {leases: map[string]*Seen{"17": ended(94, 99)}, start: 96, now: 101, life: Dead},
-		"never seen, the broker was away":               {start: 10, gaps: []Gap{{sec(50), sec(90)}}, now: 100, life: Alive, look: 107},
+		"ready a moment ago": {leases: map[string]*Seen{"17": ready(99)}, now: 100,
+			life: Alive},
+		"starting, and a newer one for longer": {leases: map[string]*Seen{"17": starting(98),
+			"18": starting(96)}, now: 100, life: Starting, look: 101},
+		"starting, and a newer one since": {leases: map[string]*Seen{"17": starting(96),
+			"18": starting(98)}, now: 100, life: Starting, look: 101},
+		"grace over, and a newer one is starting": {leases: map[string]*Seen{"17": ended(92, 97),
+			"18": starting(98)}, now: 100, life: Dead},
+		"a newer one is starting": {leases: map[string]*Seen{"17": ready(0), "18": starting(98)},
+			now: 100, life: Alive, look: 103},
+		"a newer one has started for long": {leases: map[string]*Seen{"17": ready(0), "18": starting(95)},
+			now: 100, life: Dead, by: "18"},
+		"a newer one came and went": {leases: map[string]*Seen{"17": ready(0), "18": ended(1, 2)},
+			now: 100, life: Alive},
+		"a newer one is one of a pool": {leases: map[string]*Seen{"17": ready(0),
+			"18": pooled(ready(99))}, now: 100, life: Alive},
+		"an older one is ready": {leases: map[string]*Seen{"17": ready(0), "16": ready(99)},
+			now: 100, life: Alive},
+		"one of a pool, a newer one is ready": {leases: map[string]*Seen{"17": pooled(ready(0)),
+			"18": ready(99)}, shared: true, now: 100, life: Alive},
+		"one of a pool, its lease ended": {leases: map[string]*Seen{"17": pooled(ended(90, 95)),
+			"18": ready(99)}, shared: true, now: 100, life: Dead},
+		"ended, and a newer one is starting": {leases: map[string]*Seen{"17": ended(94, 99),
+			"18": starting(95.5)}, now: 100, life: Alive, look: 100.5},
+		"never seen, the watch is young": {start: 90, now: 100, life: Alive, look: 107},
+		"never seen, the watch is old":   {start: 80, now: 100, life: Dead},
+		"never seen, and a newer one is ready": {leases: map[string]*Seen{"18": ready(99)}, start: 99,
+			now: 100, life: Dead, by: "18"},
+		"the broker was away while it should have": {leases: map[string]*Seen{"17": ended(50, 55)},
+			gaps: []Gap{{sec(51), sec(95)}}, now: 100, life: Alive, look: 102},
+		"it had a whole TTL after the broker came": {leases: map[string]*Seen{"17": ended(50, 55)},
+			gaps: []Gap{{sec(51), sec(95)}}, now: 102, life: Dead},
+		"it was renewed after the broker came": {leases: map[string]*Seen{"17": ended(93, 98)},
+			gaps: []Gap{{sec(51), sec(92)}}, now: 100, life: Dead},
+		"the broker's absence was short": {leases: map[string]*Seen{"17": ended(93, 98)},
+			gaps: []Gap{{sec(94), sec(96)}}, now: 100, life: Dead},
+		"the broker is away at this moment": {leases: map[string]*Seen{"17": ended(90, 95)}, now: 100,
+			renewed: 93, life: Alive, look: 107},
+		"the broker went away when it was over": {leases: map[string]*Seen{"17": ended(90, 95)}, now: 100,
+			renewed: 97, life: Dead},
+		"all were away, this one did not return": {leases: map[string]*Seen{"17": ended(50, 96)}, start: 95,
+			now: 100, life: Alive, look: 102},
+		"it had a whole TTL after all were back": {leases: map[string]*Seen{"17": ended(50, 96)}, start: 95,
+			now: 102, life: Dead},
+		"it claimed a session lately": {leases: map[string]*Seen{"17": claiming(50, 97, 100)},
+			now: 100, life: Starting, look: 102},
+		"it claimed a session, and no other since": {leases: map[string]*Seen{"17": claiming(50, 95, 100)},
+			now: 100, life: Alive},
+		"it may have claimed a session lately": {leases: map[string]*Seen{"17": unread(90, 94)}, now: 100,
+			life: Starting, look: 95},
+		"it claims for too long": {leases: map[string]*Seen{"17": claiming(40, 99, 100)},
+			now: 100, life: Alive},
+		"a newer one claimed a session lately": {leases: map[string]*Seen{"17": ready(0),
+			"18": claiming(50, 97, 100)}, now: 100, life: Alive, look: 102},
+		"a newer one claimed none since": {leases: map[string]*Seen{"17": ready(0),
+			"18": claiming(50, 95, 100)}, now: 100, life: Dead, by: "18"},
+		"a newer one may have claimed a session lately": {leases: map[string]*Seen{"17": ready(0),
+			"18": unread(90, 94)}, now: 100, life: Alive, look: 95},
+		"a newer one claims for too long": {leases: map[string]*Seen{"17": ready(0),
+			"18": claiming(40, 99, 100)}, now: 100, life: Dead, by: "18"},
+		"a newer one's time is up, however it claims": {leases: map[string]*Seen{"17": ready(0),
+			"18": claiming(40, 96, 97)}, now: 100, life: Dead, by: "18"},
+		"grace over, and a newer one claims": {leases: map[string]*Seen{"17": ended(92, 97),
+			"18": claiming(90, 98, 100)}, now: 100, life: Alive, look: 103},
+		"grace over, a newer one claimed long ago": {leases: map[string]*Seen{"17": ended(92, 97),
+			"18": claiming(90, 94, 100)}, now: 100, life: Dead, by: "18"},
+		"grace over, and a newer one may claim": {leases: map[string]*Seen{"17": ended(92, 97),
+			"18": unread(98, 98)}, now: 100, life: Alive, look: 99},
+		"given back, and a newer one claims": {leases: map[string]*Seen{"17": with(ended(92, 97), func(l *Seen) {
+			l.Released = true
+		}), "18": claiming(90, 98, 100)}, now: 100, life: Alive, look: 103},
+		"never seen, and a newer one claims": {leases: map[string]*Seen{"18": claiming(90, 98, 100)},
+			start: 80, now: 100, life: Alive, look: 103},
+		"the log could be read again a moment ago": {leases: map[string]*Seen{"17": readable(50, 97)}, now: 100,
+			life: Starting, look: 102},
+		"a newer one could not claim until now": {leases: map[string]*Seen{"17": ready(0),
+			"18": readable(50, 97)}, now: 100, life: Alive, look: 102},
+		"a newer one could claim for long": {leases: map[string]*Seen{"17": ready(0),
+			"18": readable(50, 95)}, now: 100, life: Dead, by: "18"},
+		"a newer one could not claim for too long": {leases: map[string]*Seen{"17": ready(0),
+			"18": readable(40, 99)}, now: 100, life: Dead, by: "18"},
+		"grace over, a newer one could not claim": {leases: map[string]*Seen{"17": ended(92, 97),
+			"18": readable(90, 98)}, now: 100, life: Alive, look: 103},
+		"grace over, an older one claims": {leases: map[string]*Seen{"17": ended(92, 97),
+			"16": claiming(90, 98, 100)}, now: 100, life: Dead},
+		"one of a pool, grace over, a newer one claims": {leases: map[string]*Seen{"17": pooled(ended(92, 97)),
+			"18": claiming(90, 98, 100)}, shared: true, now: 100, life: Dead},
+		"the broker's absence was half a TTL": {leases: map[string]*Seen{"17": ended(93, 98)},
+			gaps: []Gap{{sec(94), sec(96.5)}}, now: 101, life: Alive, look: 103.5},
+		"the broker's absence was almost a TTL": {leases: map[string]*Seen{"17": ended(93, 98)},
+			gaps: []Gap{{sec(93.1), sec(98)}}, now: 101, life: Alive, look: 105},
+		"the broker's absence was almost half a TTL": {leases: map[string]*Seen{"17": ended(93, 98)},
+			gaps: []Gap{{sec(94), sec(96.4)}}, now: 101, life: Dead},
+		"only the reconciler was away": {leases: map[string]*Seen{"17": ended(94, 99)}, start: 96,
+			now: 101, life: Dead},
+		"never seen, the broker was away": {start: 10, gaps: []Gap{{sec(50), sec(90)}}, now: 100,
+			life: Alive, look: 107},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := session.New(events.Ref{Harness: "h", Session: "s"})
 			s.Incarnation, s.Exclusive, s.Owned, s.Epoch = "17", !c.shared, true, 1
-			v := &LeaseView{Start: sec(c.start), Renewed: sec(c.now), Gaps: c.gaps, Leases: map[string]map[string]*Seen{"h": c.leases}}
+			v := &LeaseView{Start: sec(c.start), Renewed: sec(c.now), Gaps: c.gaps,
+				Leases: map[string]map[string]*Seen{"h": c.leases}}
 			if c.renewed > 0 {
 				v.Renewed = sec(c.renewed)
 			}
@@ -122,17 +183,18 @@ func TestJudge(t *testing.T) {
 			if c.look > 0 {
 				want.Look = sec(c.look)
 			}
-			for range 20 { // in whatever order the leases are looked at
+			for range 20 { // for every order of the leases
 				got := Judge(v, margins, s, sec(c.now))
 				if got.Life != want.Life || got.SupersededBy != want.SupersededBy || !got.Look.Equal(want.Look) {
-					t.Fatalf("got %s by %q, look %v\nwant %s by %q, look %v", got.Life, got.SupersededBy, got.Look.Sub(began), want.Life, want.SupersededBy, want.Look.Sub(began))
+					t.Fatalf("got %s by %q, look %v\nwant %s by %q, look %v", got.Life, got.SupersededBy,
+						got.Look.Sub(began), want.Life, want.SupersededBy, want.Look.Sub(began))
 				}
 			}
 		})
 	}
 }
 
-// TestAnUnseenOwnerThatWritesIsAlive: a commit proves that its session's owner could be there a moment ago.
+// TestAnUnseenOwnerThatWritesIsAlive: a commit proves that its session's owner was alive a moment ago.
 func TestAnUnseenOwnerThatWritesIsAlive(t *testing.T) {
 	margins := Margins{Grace: 2 * time.Second, Unknown: 15 * time.Second}
 	s := session.New(events.Ref{Harness: "h", Session: "s"})
@@ -172,7 +234,7 @@ func renewsOnly(t *testing.T, seconds, dead int, look func(k *leaseBook, n int, 
 	}
 }
 
-// TestARenewalIsNoClaim: a lease that is renewed in state starting, and claims nothing, has the adoption grace once.
+// TestARenewalIsNoClaim: a lease that is renewed in state starting, and claims nothing, gets the adoption grace once.
 func TestARenewalIsNoClaim(t *testing.T) {
 	renewsOnly(t, 20, 5, func(k *leaseBook, n int, now time.Time) {
 		ids, since := k.adopting("h", both(now))
@@ -183,7 +245,7 @@ func TestARenewalIsNoClaim(t *testing.T) {
 	})
 }
 
-// TestAnOutageOfTheLogIsNoTimeToAdopt: an incarnation that starts while the log cannot be read has the adoption grace
+// TestAnOutageOfTheLogIsNoTimeToAdopt: an incarnation that starts while the log cannot be read gets the adoption grace
 // when it can be read again. A renewal of its lease does not change that.
 func TestAnOutageOfTheLogIsNoTimeToAdopt(t *testing.T) {
 	const readable = 20
@@ -197,11 +259,12 @@ func TestAnOutageOfTheLogIsNoTimeToAdopt(t *testing.T) {
 	})
 }
 
-// TestInstantsOfOneClock: the adoption grace is measured by this process's clock. What the broker stamps is translated: claims
-// are read since the broker's instant, and count from this process's.
+// TestInstantsOfOneClock: the adoption grace is measured by this process's clock. Stamps of the broker are converted:
+// claims are read since the broker's instant, and count from this process's.
 func TestInstantsOfOneClock(t *testing.T) {
 	const ahead = time.Hour // the broker's clock
-	k := newLeaseBook(Margins{Grace: 2 * time.Second, Adoption: 5 * time.Second, AdoptionMax: time.Minute, Unknown: 15 * time.Second})
+	k := newLeaseBook(Margins{Grace: 2 * time.Second, Adoption: 5 * time.Second, AdoptionMax: time.Minute,
+		Unknown: 15 * time.Second})
 	at := func(n float64) moment { return moment{events.Clock{Now: sec(n).Add(ahead)}, sec(n)} }
 	k.start(sec(0))
 	k.renewed(sec(0))
@@ -222,15 +285,16 @@ func TestInstantsOfOneClock(t *testing.T) {
 
 func leaseBody(t *testing.T, incarnation, state string) []byte {
 	t.Helper()
-	body, err := json.Marshal(control.Lease{ID: "h", Incarnation: incarnation, Exclusive: true, State: state, TTLMS: (15 * time.Second).Milliseconds()})
+	body, err := json.Marshal(control.Lease{ID: "h", Incarnation: incarnation, Exclusive: true, State: state,
+		TTLMS: (15 * time.Second).Milliseconds()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return body
 }
 
-// TestNobodyIsJudgedTooEarly: before all leases that are there have been seen nobody is dead, however long his session was
-// quiet; after that he is judged by them.
+// TestNobodyIsJudgedTooEarly: no owner is dead before all existing leases have been read, for any age of its session;
+// after that the leases decide.
 func TestNobodyIsJudgedTooEarly(t *testing.T) {
 	k := newLeaseBook(Margins{Grace: 2 * time.Second, Unknown: 15 * time.Second})
 	s := session.New(events.Ref{Harness: "h", Session: "s"})
@@ -249,7 +313,7 @@ func TestNobodyIsJudgedTooEarly(t *testing.T) {
 	}
 }
 
-// TestGapsAreNoted: what is too long between two renewals of the own lease is a gap; the newest are kept.
+// TestGapsAreNoted: a long time between two renewals of the own lease is a gap; the newest ones are kept.
 func TestGapsAreNoted(t *testing.T) {
 	k := newLeaseBook(Margins{})
 	now := sec(0)

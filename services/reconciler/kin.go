@@ -10,28 +10,29 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// kin knows which sessions are whose children. It is a cache of documents: complete in the active replica only. Each walk over
-// all documents notes again what it finds; what two walks in a row have not found is forgotten.
+// kin is the index of children by parent. It is a cache of documents: complete in the active replica only. Each walk
+// over all documents notes what it finds; entries that two walks in a row have not found are dropped.
 type kin struct {
 	mu       sync.Mutex
 	walk     uint64                        // that has begun last
 	children map[events.Ref]map[string]kid // by parent and child
 	parents  map[events.Ref]events.Ref
-	waiting  map[events.Ref]uint64 // parents with calls that were left behind: the walk that was the last to find so
+	waiting  map[events.Ref]uint64 // parents with calls that were left behind: the last walk that found them
 	complete bool
 }
 
-// kid is what is known of a child.
+// kid is one child.
 type kid struct {
 	call string // the parent's
-	walk uint64 // that was under way when it was noted last
+	walk uint64 // the walk in which it was last noted
 }
 
 func newKin() *kin {
-	return &kin{children: map[events.Ref]map[string]kid{}, parents: map[events.Ref]events.Ref{}, waiting: map[events.Ref]uint64{}}
+	return &kin{children: map[events.Ref]map[string]kid{}, parents: map[events.Ref]events.Ref{},
+		waiting: map[events.Ref]uint64{}}
 }
 
-// begin begins a walk.
+// begin starts a walk.
 func (k *kin) begin() (walk uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -39,7 +40,7 @@ func (k *kin) begin() (walk uint64) {
 	return k.walk
 }
 
-// forget drops what neither this walk, which has seen all documents, nor the one before has found.
+// forget drops entries that neither this walk, which has read all documents, nor the one before has found.
 func (k *kin) forget(walk uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -57,7 +58,7 @@ func (k *kin) forget(walk uint64) {
 	maps.DeleteFunc(k.waiting, func(_ events.Ref, found uint64) bool { return found+1 < walk })
 }
 
-// note remembers whose child a session is.
+// note records the parent of a session.
 func (k *kin) note(s *session.State) { k.add(s.Ref(), s.Parent, s.ParentCall) }
 
 func (k *kin) add(child events.Ref, parent, call string) {
@@ -74,8 +75,8 @@ func (k *kin) add(child events.Ref, parent, call string) {
 	k.parents[child] = of
 }
 
-// circular says whether a session is its own ancestor, by what was noted. Nobody waits for such a child: its parents would
-// wait for each other for ever.
+// circular reports whether a session is its own ancestor. No parent waits for such a child: its parents would wait for
+// each other.
 func (k *kin) circular(r events.Ref) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -89,7 +90,7 @@ func (k *kin) circular(r events.Ref) bool {
 	return ok && at == r
 }
 
-// of are the children that this session's open calls wait for.
+// of returns the children that this session's open calls wait for.
 func (k *kin) of(s *session.State) []events.Ref {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -131,20 +132,20 @@ func (k *kin) setWhole(whole bool) {
 	k.complete = whole
 }
 
-// learnKin reads whose child each session is: this process has become the active one, and from here on sees every
-// document that changes, until ctx ends.
+// learnKin reads the parent of each session: this process has become the active one, and from now on sees every changed
+// document, until ctx ends.
 func (r *Reconciler) learnKin(ctx context.Context) error {
 	var docs session.Reader
 	err := r.bus.List(ctx, bus.State, events.SessionKeys(""), func(e bus.Entry) error {
 		ref, err := events.ParseSessionKey(e.Key)
 		if err != nil {
-			return nil // nobody's session
+			return nil // not a session
 		}
 		s, err := docs.Read(e.Value, func(h *session.State) bool {
 			r.kin.add(ref, h.Parent, h.ParentCall)
 			return false
 		})
-		if err == nil && s != nil { // what cannot be read is reported by whoever decides on it
+		if err == nil && s != nil { // the decision about it reports the error
 			r.kin.add(ref, s.Parent, s.ParentCall)
 		}
 		return nil
@@ -158,7 +159,7 @@ func (r *Reconciler) learnKin(ctx context.Context) error {
 	return nil
 }
 
-// tellParent has a parent decided again when its child has settled.
+// tellParent schedules a decision about a parent when its child has settled.
 func (r *Reconciler) tellParent(ctx context.Context, child *session.State) {
 	parent := events.Ref{Harness: child.Harness, Session: child.Parent}
 	if child.Parent == "" || child.Parent == child.Session || Unsettled(child) || !r.kin.isAwaiting(parent) {

@@ -12,7 +12,8 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// TestKinForgets: what two walks over all documents have not found is forgotten, and nothing that one of them has found.
+// TestKinForgets: an entry that two walks over all documents have not found is dropped, and none that one of them has
+// found.
 func TestKinForgets(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t))
 	r, err := New(b, Default(), zerolog.Nop())

@@ -13,21 +13,21 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// Limits of what is remembered of leases.
+// Limits of the lease history.
 const (
 	gapsMax      = 64
-	clockSlack   = 100 * time.Millisecond // by how much the broker's clock may be measured wrongly
-	endedKept    = time.Hour              // an ended lease; after that it is as one that was never seen: its owner is dead
+	clockSlack   = 100 * time.Millisecond // the error of the broker's measured time
+	endedKept    = time.Hour              // an ended lease; later it counts as never seen: its owner is dead
 	harnessClass = "harness"
-	earlyPart    = 5               // a lease that ends with more than one part in so many of its TTL to come was ended early
+	earlyPart    = 5               // a lease that ends with more than this fraction of its TTL left was ended early
 	overdueMin   = 2 * time.Second // how long after its TTL a lease that the broker still has counts as ended
-	overdueEvery = time.Second     // how often such leases are looked for
+	overdueEvery = time.Second     // interval of the search for such leases
 )
 
-// leaseBook is the shared view of leases.
+// leaseBook is the shared history of leases.
 type leaseBook struct {
 	margins Margins
-	ready   chan struct{} // closed when all leases that were there have been seen
+	ready   chan struct{} // closed when all existing leases have been read
 
 	mu       sync.Mutex
 	view     LeaseView
@@ -36,11 +36,12 @@ type leaseBook struct {
 }
 
 func newLeaseBook(m Margins) *leaseBook {
-	return &leaseBook{margins: m, ready: make(chan struct{}), view: LeaseView{Leases: map[string]map[string]*Seen{}}, services: map[string]bool{}}
+	return &leaseBook{margins: m, ready: make(chan struct{}), view: LeaseView{Leases: map[string]map[string]*Seen{}},
+		services: map[string]bool{}}
 }
 
-// moment is one instant by two clocks: the broker's, which may be set at any time, and this process's monotonic one. Leases are
-// judged by the second alone.
+// moment is one instant on two clocks: the broker's, which may be set at any time, and this process's monotonic one.
+// Liveness depends on the second alone.
 type moment struct {
 	events.Clock
 	here time.Time
@@ -48,23 +49,22 @@ type moment struct {
 
 func atMoment(c events.Clock) moment { return moment{c, time.Now()} }
 
-// now is the present.
+// now returns the present moment.
 func (r *Reconciler) now(ctx context.Context) (moment, error) {
 	c, err := r.bus.Clock(ctx)
 	return atMoment(c), err
 }
 
-// local is an instant of the broker's on this process's clock, as both are at this moment.
+// local converts an instant of the broker's clock to this process's clock.
 func (m moment) local(at time.Time) time.Time { return m.here.Add(at.Sub(m.Now)) }
 
-// ago is an instant of this process's as long ago as one of the broker's; one of the future is now.
+// ago converts an instant of the broker's clock to one as long ago on this process's clock; a future one counts as now.
 func (m moment) ago(at time.Time) time.Time { return m.here.Add(-max(0, m.Now.Sub(at))) }
 
-// input is what a decision rests on at this moment, but for the owner.
+// input returns the input of a decision at this moment, without the owner.
 func (m moment) input() Input { return Input{Now: m.Now, Steps: m.Steps} }
 
-// judge is the verdict from what has been seen, its instants by the broker's clock; known is false for an owner whose lease
-// never was.
+// judge returns the verdict from the seen leases; known is false for an owner whose lease was never seen.
 func (k *leaseBook) judge(s *session.State, now moment) (o Owner, known bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -80,7 +80,7 @@ func (k *leaseBook) judge(s *session.State, now moment) (o Owner, known bool) {
 	return o, k.view.Leases[s.Harness][s.Incarnation] != nil
 }
 
-// renewed notes a renewal of the own lease, and the gap before it.
+// renewed records a renewal of the own lease, and the gap before it.
 func (k *leaseBook) renewed(now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -94,12 +94,14 @@ func (k *leaseBook) renewed(now time.Time) {
 	v.Renewed = now
 }
 
-// absent notes that the leader has no such lease: whoever had it could not have been seen, and is judged by the start.
+// absent records that the leader has no such lease: its owner counts as seen from the start of the watch.
 func (k *leaseBook) absent(s *session.State) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	start := k.view.Start
-	k.put(s.Harness, s.Incarnation, &Seen{Exclusive: s.Exclusive, State: control.LeaseReady, TTL: k.margins.Unknown, Since: start, Renewed: start, Ended: start})
+	k.put(s.Harness, s.Incarnation,
+		&Seen{Exclusive: s.Exclusive, State: control.LeaseReady, TTL: k.margins.Unknown, Since: start, Renewed: start,
+			Ended: start})
 }
 
 func (k *leaseBook) put(harness, incarnation string, l *Seen) {
@@ -109,10 +111,10 @@ func (k *leaseBook) put(harness, incarnation string, l *Seen) {
 	k.view.Leases[harness][incarnation] = l
 }
 
-// renewed is told of each renewal of the own lease.
+// renewed is called after each renewal of the own lease.
 func (r *Reconciler) renewed(_, acked time.Time) { r.leases.renewed(acked) }
 
-// watchLeases follows all leases, and plans the passes that their changes call for.
+// watchLeases follows all leases, and plans the passes that their changes need.
 func (r *Reconciler) watchLeases(ctx context.Context) error {
 	filters := []string{events.HarnessLeaseKeys(""), "service.>"}
 	err := r.bus.Watch(ctx, bus.Leases, filters, func(u bus.Update) error {
@@ -126,7 +128,7 @@ func (r *Reconciler) watchLeases(ctx context.Context) error {
 		}
 		class, id, member, err := events.ParseLeaseKey(u.Key)
 		switch {
-		case err != nil: // somebody else's key
+		case err != nil: // a foreign key
 		case class != harnessClass:
 			if r.leases.service(u.Key, !u.Deleted) {
 				r.loop.WalkSoon()
@@ -144,7 +146,7 @@ func (r *Reconciler) watchLeases(ctx context.Context) error {
 	return err
 }
 
-// start says that all leases that were there have been seen.
+// start records that all existing leases have been read.
 func (k *leaseBook) start(now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -154,7 +156,7 @@ func (k *leaseBook) start(now time.Time) {
 	}
 }
 
-// service notes a service's lease and says whether it is new since the start.
+// service records a service's lease and reports whether it is new since the start.
 func (k *leaseBook) service(key string, alive bool) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -167,7 +169,7 @@ func (k *leaseBook) service(key string, alive bool) bool {
 	return !known && k.isReady
 }
 
-// seen notes a harness's lease and says when to pass over the harness because of it, zero for not.
+// seen records a harness's lease and returns when to pass over the harness because of it, zero for never.
 func (k *leaseBook) seen(harness, incarnation string, e bus.Entry, now moment) time.Time {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -188,11 +190,12 @@ func (k *leaseBook) seen(harness, incarnation string, e bus.Entry, now moment) t
 	}
 	l := readLease(e.Value, k.margins.Unknown)
 	l.Since, l.Renewed, l.Heard, l.Rev, l.Kept = now.here, now.here, now.here, e.Rev, e.TTL
-	if !k.isReady { // it was renewed before this process looked
+	if !k.isReady { // it was renewed before the watch started
 		l.Since, l.Renewed = now.ago(e.At), now.ago(e.At)
 	}
-	if old != nil { // a renewal is no claim: it gives no more time to adopt
-		l.Since, l.Claimed, l.Checked, l.Unread, l.Readable = old.Since, old.Claimed, old.Checked, old.Unread, old.Readable
+	if old != nil { // a renewal is not a claim: it does not extend the adoption
+		l.Since, l.Claimed, l.Checked, l.Unread, l.Readable = old.Since, old.Claimed, old.Checked, old.Unread,
+			old.Readable
 	}
 	k.put(harness, incarnation, l)
 	switch {
@@ -204,7 +207,7 @@ func (k *leaseBook) seen(harness, incarnation string, e bus.Entry, now moment) t
 	return now.here
 }
 
-// readLease reads what a harness says of itself. What cannot be read is alive, and takes nobody's place.
+// readLease decodes a harness's lease. A lease that cannot be decoded counts as alive, and supersedes nothing.
 func readLease(body []byte, unknown time.Duration) *Seen {
 	var l control.Lease
 	if err := json.Unmarshal(body, &l); err != nil {
@@ -226,8 +229,8 @@ func (k *leaseBook) forget(harness string, now time.Time) {
 	}
 }
 
-// adopting are the living incarnations of a harness that do not say ready and may adopt, and since when the log was not read
-// for their claims, by the broker's clock.
+// adopting returns the living incarnations of a harness that are not ready and may adopt, and since when the log was
+// not read for their claims, by the broker's clock.
 func (k *leaseBook) adopting(harness string, now moment) (ids []string, since time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -244,8 +247,9 @@ func (k *leaseBook) adopting(harness string, now moment) (ids []string, since ti
 	return ids, now.Now.Add(unread.Sub(now.here) - clockSlack)
 }
 
-// claims notes that the log was read for the claims of incarnations, and when each claimed last, by this process's clock.
-// Where the attempt before failed, the log can be read again: until now no incarnation could claim anything.
+// claims records the result of reading the log for the claims of incarnations, with the last claim of each, by this
+// process's clock. After a failed attempt it records that the log can be read again: until now no incarnation could
+// claim.
 func (k *leaseBook) claims(harness string, ids []string, last map[string]time.Time, checked time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -261,7 +265,7 @@ func (k *leaseBook) claims(harness string, ids []string, last map[string]time.Ti
 	}
 }
 
-// unread notes that the log could not be read for the claims of incarnations.
+// unread records that the log could not be read for the claims of incarnations.
 func (k *leaseBook) unread(harness string, ids []string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -272,8 +276,8 @@ func (k *leaseBook) unread(harness string, ids []string) {
 	}
 }
 
-// learnClaims reads in the log which sessions the starting incarnations of a harness have claimed lately: those that claim
-// are given more time. So are those that could not claim, because the log could not be read.
+// learnClaims reads from the log which sessions the starting incarnations of a harness have claimed recently: those
+// that claim get more time, and so do those that could not, because the log could not be read.
 func (r *Reconciler) learnClaims(ctx context.Context, harness string) error {
 	now, err := r.now(ctx)
 	if err != nil {
@@ -300,8 +304,8 @@ func (r *Reconciler) learnClaims(ctx context.Context, harness string) error {
 	return nil
 }
 
-// judge is the verdict about a session's owner. An owner that was never seen is looked up at the leader before it is
-// called dead: the watch may lag.
+// judge returns the verdict on a session's owner. It asks the leader for the lease of an owner that was never seen
+// before it returns dead: the watch may lag.
 func (r *Reconciler) judge(ctx context.Context, s *session.State, now moment) (Owner, error) {
 	if !s.Owned {
 		return Owner{}, nil
@@ -321,9 +325,9 @@ func (r *Reconciler) judge(ctx context.Context, s *session.State, now moment) (O
 	return Owner{Life: Alive, Look: now.Now.Add(tooEarly)}, nil
 }
 
-// findOverdue ends leases that the broker keeps for too long, because its clock was set back: it would keep the lease of a dead
-// process until its clock is again where it was. The clock is that of the broker that leads the leases, which need not be the
-// one that leads the log: nothing but the lease itself shows that it was set.
+// findOverdue ends leases that the broker keeps for too long, because its clock was set back: it would keep the lease
+// of a dead process until its clock has caught up. The clock is that of the broker that leads the leases, which may
+// differ from the log's: only the lease itself shows that it was set.
 func (r *Reconciler) findOverdue(ctx context.Context) error {
 	tick := time.NewTicker(overdueEvery)
 	defer tick.Stop()
@@ -339,20 +343,22 @@ func (r *Reconciler) findOverdue(ctx context.Context) error {
 		for _, x := range r.leases.overdue(time.Now()) {
 			e, err := r.bus.Load(ctx, bus.Leases, events.HarnessLeaseKey(x.harness, x.incarnation))
 			if err == nil && r.leases.end(x, e.Rev) {
-				r.log.Warn().Str("id", x.harness).Str("entity", "lease").Str("reason", x.incarnation).Msg("not renewed for its TTL, and still kept by the broker: ended; was the broker's clock set back?")
+				r.log.Warn().Str("id", x.harness).Str("entity", "lease").Str("reason",
+					x.incarnation).Msg("not renewed for its TTL, and still kept by the broker: ended; was the " +
+					"broker's clock set back?")
 				r.plan.add(x.harness, time.Now().Add(r.leases.margins.Grace))
 			}
 		}
 	}
 }
 
-// overdueLease is a lease that was not renewed for longer than its TTL.
+// overdueLease is a lease that was not renewed within its TTL.
 type overdueLease struct {
 	harness, incarnation string
 	rev                  uint64
 }
 
-// overdue are the leases that the broker should have ended by this process's clock.
+// overdue returns the leases that the broker should have ended by this process's clock.
 func (k *leaseBook) overdue(now time.Time) []overdueLease {
 	k.mu.Lock()
 	defer k.mu.Unlock()

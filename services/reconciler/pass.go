@@ -18,29 +18,29 @@ import (
 // Limits of a pass.
 const (
 	fencesMax   = 10  // races lost in a row while fencing one session
-	readAhead   = 256 // sessions of a tree that are worked on at once
-	chunkSize   = 64  // documents that are read at a time
+	readAhead   = 256 // sessions of a tree that are handled concurrently
+	chunkSize   = 64  // documents in one read
 	chunksAhead = 4
 )
 
-// pass is one look at all sessions of a harness, or of all.
+// pass is one pass over all sessions of a harness, or of all harnesses.
 type pass struct {
 	r     *Reconciler
 	scope events.Ref // harness "": all; session "": all of the harness
-	aside bool       // it steps aside where another pass is at work
+	aside bool       // it skips a harness that another pass is handling
 	known *known
 
 	mu     sync.Mutex
-	trees  map[events.Ref][]*session.State // by root: what may call for something
+	trees  map[events.Ref][]*session.State // by root: sessions that may need a decision
 	looked int
 	facts  map[string]int // appended, by kind
 	failed int
 }
 
-// passSoon has a harness passed over as soon as possible.
+// passSoon plans a pass over a harness as soon as possible.
 func (r *Reconciler) passSoon(harness string) { r.plan.add(harness, time.Now()) }
 
-// passOver is a pass over one harness that the plan called for.
+// passOver runs a planned pass over one harness.
 func (r *Reconciler) passOver(ctx context.Context, harness string) {
 	p := r.newPass(events.Ref{Harness: harness})
 	err := r.learnClaims(ctx, harness)
@@ -70,7 +70,7 @@ func (r *Reconciler) newPass(scope events.Ref) *pass {
 	return &pass{r: r, scope: scope, known: k, trees: map[events.Ref][]*session.State{}, facts: map[string]int{}}
 }
 
-// run lists, and recovers tree by tree.
+// run lists the documents, and recovers tree by tree.
 func (p *pass) run(ctx context.Context) error {
 	began := time.Now()
 	if err := p.collect(ctx); err != nil {
@@ -85,8 +85,8 @@ func (p *pass) run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// everyHarness goes over what was listed since an instant, each harness by itself: one that is passed over meanwhile is
-// left to that, since two passes over the same sessions only lose races to each other.
+// everyHarness recovers the sessions listed since an instant, each harness in turn. A harness that another pass is
+// handling is left to it: two passes over the same sessions only lose races to each other.
 func (p *pass) everyHarness(ctx context.Context, began time.Time) {
 	of := map[string][][]*session.State{}
 	for root, t := range p.trees {
@@ -123,7 +123,7 @@ func (p *pass) over(ctx context.Context, all [][]*session.State) {
 	p.r.loop.Each(ctx, len(trees), func(i int) { p.tree(ctx, trees[i]) })
 }
 
-// inScope leaves of a tree what was asked for.
+// inScope returns the requested sessions of a tree.
 func (p *pass) inScope(tree []*session.State) []*session.State {
 	if p.scope.Session == "" {
 		return tree
@@ -131,7 +131,7 @@ func (p *pass) inScope(tree []*session.State) []*session.State {
 	return slices.DeleteFunc(tree, func(s *session.State) bool { return s.Session != p.scope.Session })
 }
 
-// collect lists the documents and keeps those that may call for something, with their families.
+// collect lists the documents and keeps those that may need a decision, with their parents and children.
 func (p *pass) collect(ctx context.Context) error {
 	now, err := p.r.now(ctx)
 	if err != nil {
@@ -173,11 +173,11 @@ func (p *pass) collect(ctx context.Context) error {
 	return err
 }
 
-// document takes one document into the pass.
+// document adds one document to the pass.
 func (p *pass) document(ctx context.Context, docs *session.Reader, e bus.Entry, now moment) {
 	ref, err := events.ParseSessionKey(e.Key)
 	if err != nil {
-		return // nobody's session
+		return // not a session
 	}
 	var s *session.State
 	p.r.loop.Try(ctx, ref, func() (err error) {
@@ -188,7 +188,7 @@ func (p *pass) document(ctx context.Context, docs *session.Reader, e bus.Entry, 
 		return
 	}
 	child := s.Parent != "" && s.ParentCall != "" && s.Parent != s.Session
-	quiet := s.Closed != nil || s.Outdated() || p.r.quiet(s, now) // the ledger makes again what older rules have folded
+	quiet := s.Closed != nil || s.Outdated() || p.r.quiet(s, now) // the ledger rebuilds documents of older rules
 	if quiet && !child {
 		return
 	}
@@ -210,7 +210,7 @@ func (p *pass) document(ctx context.Context, docs *session.Reader, e bus.Entry, 
 	}
 }
 
-// slim is what a parent has to know of a child for which nothing is to be done.
+// slim returns the fields of a child that a parent needs, for a child without work.
 func slim(s *session.State) *session.State {
 	c := *s
 	if c.Closed != nil {
@@ -220,7 +220,7 @@ func slim(s *session.State) *session.State {
 	return &c
 }
 
-// quiet says whether a session calls for nothing, whatever its family does.
+// quiet reports whether a session needs no decision, in any state of its parents and children.
 func (r *Reconciler) quiet(s *session.State, now moment) bool {
 	if !s.Deadlines(nil).IsZero() {
 		return false
@@ -245,8 +245,8 @@ func (r *Reconciler) quiet(s *session.State, now moment) bool {
 	return !s.Owned || r.lives(s, now)
 }
 
-// lives says whether an owner whose lease is known is not dead, and sees to it that the harness is passed over when that
-// may change.
+// lives reports whether an owner with a known lease is not dead, and plans a pass over the harness for the time when
+// that may change.
 func (r *Reconciler) lives(s *session.State, now moment) bool {
 	o, known := r.leases.judge(s, now)
 	if !o.Look.IsZero() {
@@ -255,8 +255,8 @@ func (r *Reconciler) lives(s *session.State, now moment) bool {
 	return known && o.Life != Dead
 }
 
-// tree recovers the sessions of one tree: those whose owner is dead are fenced, all of them; then leaves first, those of
-// one depth at once.
+// tree recovers the sessions of one tree: it fences all sessions of dead owners, then decides leaves first, those of
+// one depth concurrently.
 func (p *pass) tree(ctx context.Context, tree []*session.State) {
 	for _, s := range tree {
 		p.known.put(s)
@@ -290,7 +290,7 @@ func (p *pass) each(sessions []*session.State, do func(*session.State)) {
 	all.Wait()
 }
 
-// depth is how many of the sessions listed are above this one.
+// depth returns how many of the listed sessions are above this one.
 func (p *pass) depth(s *session.State) int {
 	n := 0
 	for s != nil && s.Parent != "" && n < familyMax {
@@ -338,7 +338,7 @@ func (p *pass) fence(ctx context.Context, s *session.State) {
 	}))
 }
 
-// settled is told what became of a session that has no tree. One that failed is tried again.
+// settled receives the outcome of a session without a tree. A failed one is tried again.
 func (p *pass) settled(ctx context.Context, x control.Settled) {
 	p.note(x.After, x.Facts, true)
 	if x.Err != nil && ctx.Err() == nil {
@@ -380,13 +380,14 @@ func (p *pass) family(now moment, src session.Source) *family {
 	return &family{r: p.r, now: now, src: src, known: p.known}
 }
 
-func (p *pass) decide(ctx context.Context, s *session.State, clock events.Clock, src session.Source) (control.Decision, error) {
+func (p *pass) decide(ctx context.Context, s *session.State, clock events.Clock, src session.Source) (control.Decision,
+	error) {
 	now := atMoment(clock)
 	owner, err := p.r.judge(ctx, s, now)
 	if err != nil {
 		return control.Decision{}, err
 	}
-	if s.Parent == "" && len(p.known.children[s.Ref()]) == 0 { // nobody waits for it, and it for nobody
+	if s.Parent == "" && len(p.known.children[s.Ref()]) == 0 { // it waits for no child, and no parent waits for it
 		if facts, ok := plain(s, Input{Now: now.Now, Owner: owner}); ok {
 			p.r.kin.awaits(s.Ref(), false)
 			return control.Decision{Facts: facts, Alone: true, Rest: true}, nil

@@ -8,9 +8,9 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// plain is what [Decide] says about a session that nobody owns any more and in which nothing but calls and a turn are open:
-// then no fact depends on what became of the one before, and nothing has to be folded to know them all. ok is false for
-// every other session. It is most of those that a crash leaves, and nothing is called for after it.
+// plain returns what [Decide] returns for a session without an owner in which only calls and a turn are open: then no
+// fact depends on the one before, and none has to be folded. ok is false for every other session. Most sessions that a
+// crash leaves are plain, and need nothing after it.
 func plain(s *session.State, in Input) (facts []events.Fact, ok bool) {
 	dead := s.Owned && in.Owner.Life == Dead
 	switch {
@@ -18,7 +18,7 @@ func plain(s *session.State, in Input) (facts []events.Fact, ok bool) {
 		return nil, false
 	case len(s.Prompts)+len(s.WaitsFor)+len(in.Children) > 0, s.Compaction != nil, s.Pending != session.Pending{}:
 		return nil, false
-	case s.LastTurn != nil && len(s.LastTurn.Prompts) > 0: // a decision may call for a turn
+	case s.LastTurn != nil && len(s.LastTurn.Prompts) > 0: // a decision may need a turn
 		return nil, false
 	}
 	facts = make([]events.Fact, 0, len(s.Tools)+factsMore)
@@ -35,7 +35,7 @@ func plain(s *session.State, in Input) (facts []events.Fact, ok bool) {
 	return facts, true
 }
 
-// leftReason is why what a session's owner left behind ends.
+// leftReason returns why the open items of a gone owner end.
 func leftReason(s *session.State, lost bool) string {
 	if !lost && s.Left == session.LeftReleased {
 		return events.ReasonShutdown
@@ -43,7 +43,7 @@ func leftReason(s *session.State, lost bool) string {
 	return events.ReasonOwnerLost
 }
 
-// Marks of what is open in a document, as this build writes them: within a text the quotes would be escaped.
+// Marks of open items in a document, as this build writes them: within a text the quotes would be escaped.
 const (
 	markDeadline = `"deadline":"`
 	markEpoch    = `"epoch":`
@@ -51,21 +51,21 @@ const (
 	markSettled  = `"settled_seq":`
 )
 
-// openMarks are of what may have been left behind in a session that nobody owns.
+// openMarks are the marks of items that may have been left behind in a session without an owner.
 var openMarks = []string{`,"turn":{`, `,"tools":{`, `,"prompts":{`, `,"compaction":{`}
 
-// calm says, from the head of a document and a glance at the rest, that a session calls for nothing, whatever its family
-// does. That it does not say so proves nothing: then the document is read.
+// calm reports, from the head of a document and a byte search in the rest, that a session needs no decision, in any
+// state of its parents and children. False proves nothing: then the document is decoded.
 func (r *Reconciler) calm(h *session.State, doc []byte, now moment) bool {
 	switch {
-	case h.ParentCall != "": // whoever it is a child of has to know it
+	case h.ParentCall != "": // its parent has to know it
 		return false
 	case bytes.Contains(doc, []byte(markDeadline)), decided(doc):
 		return false
 	case h.Owned:
 		return ofEpoch(doc, h.Epoch) && r.lives(h, now)
 	}
-	for _, mark := range openMarks { // there are none in a closed one
+	for _, mark := range openMarks { // a closed session has no open items
 		if bytes.Contains(doc, []byte(mark)) {
 			return false
 		}
@@ -90,7 +90,7 @@ func decided(doc []byte) bool {
 	}
 }
 
-// ofEpoch says whether all that is open is of this epoch, and nothing was left behind by an owner before.
+// ofEpoch reports whether all open items have this epoch, so that no earlier owner left any.
 func ofEpoch(doc []byte, epoch uint64) bool {
 	want := strconv.AppendUint(nil, epoch, 10)
 	for {

@@ -11,10 +11,11 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// simple are steps that leave nothing but turns and calls open.
-var simple = []string{steps[0], steps[1], steps[2], `tool.completed {"call":"c#"}`, `turn.completed {"turn":"t#"}`, `session.released {}`, `session.claimed {"incarnation":"18"}`}
+// simple are steps that leave only turns and calls open.
+var simple = []string{steps[0], steps[1], steps[2], `tool.completed {"call":"c#"}`, `turn.completed {"turn":"t#"}`,
+	`session.released {}`, `session.claimed {"incarnation":"18"}`}
 
-// TestPlainIsDecidedTheSame: what is said about a plain session is what Decide says, and nothing is called for after it.
+// TestPlainIsDecidedTheSame: plain returns the same facts as Decide, and no decision is needed after them.
 func TestPlainIsDecidedTheSame(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := randomOf(rt, newScript(rt), rapid.SampledFrom([][]string{steps, simple}).Draw(rt, "steps"))
@@ -33,13 +34,14 @@ func TestPlainIsDecidedTheSame(t *testing.T) {
 			}
 			in.Owner = Owner{}
 			if d, err = Decide(d.After, in, w.Source); err != nil || len(d.Facts) > 0 || !d.Look.IsZero() {
-				rt.Fatalf("%s: after %v a second look finds %v, %v, and looks again %s", name, facts, d.Facts, err, d.Look)
+				rt.Fatalf("%s: after %v a second look finds %v, %v, and looks again %s", name, facts, d.Facts, err,
+					d.Look)
 			}
 		}
 	})
 }
 
-// TestWhatIsPlain: what a crash leaves mostly is; what waits for somebody, or is wanted by somebody, is not.
+// TestWhatIsPlain: most sessions after a crash are plain; one that waits for a person, or has requested work, is not.
 func TestWhatIsPlain(t *testing.T) {
 	const all = " tool.interrupted tool.interrupted turn.interrupted"
 	for _, c := range []struct{ more, want string }{
@@ -49,8 +51,12 @@ func TestWhatIsPlain(t *testing.T) {
 		{`5 by=reconciler session.orphaned {"incarnation":"17","waits_for":[{"call":"a","child":"k"}]}`, "not plain"},
 		{`5 prompt.requested {"prompt":"p","turn":"t","kind":"question","delivery":"message"}`, "not plain"},
 		{`5 compaction.requested {"compaction":"k","reason":"manual","used":1,"limit":2}`, "not plain"},
-		{"5 compaction.requested {\"compaction\":\"k\",\"reason\":\"manual\",\"used\":1,\"limit\":2}\n6 compaction.started {\"compaction\":\"k\"}", "not plain"},
-		{"5 prompt.requested {\"prompt\":\"p\",\"turn\":\"t\",\"kind\":\"question\",\"delivery\":\"message\"}\n6 by=ledger prompt.answered {\"prompt\":\"p\",\"answers\":[],\"by\":\"u\"}\n7 prompt.delivered {\"prompt\":\"p\"}\n8 turn.failed {\"turn\":\"t\",\"error\":{\"kind\":\"e\",\"text\":\"e\"},\"had_output\":false}", "not plain"},
+		{"5 compaction.requested {\"compaction\":\"k\",\"reason\":\"manual\",\"used\":1,\"limit\":2}\n6 " +
+			"compaction.started {\"compaction\":\"k\"}", "not plain"},
+		{"5 prompt.requested {\"prompt\":\"p\",\"turn\":\"t\",\"kind\":\"question\",\"delivery\":\"message\"}\n6 " +
+			"by=ledger prompt.answered {\"prompt\":\"p\",\"answers\":[],\"by\":\"u\"}\n7 prompt.delivered " +
+			"{\"prompt\":\"p\"}\n8 turn.failed " +
+			"{\"turn\":\"t\",\"error\":{\"kind\":\"e\",\"text\":\"e\"},\"had_output\":false}", "not plain"},
 		{`5 turn.stop_requested {"turn":"t","actor":"person"}`, "not plain"},
 		{`5 turn.requested {"turn":"r","cause":"retry","of_turn":"t"}`, "not plain"},
 		{`5 session.closed {"reason":"r","by":"u"}`, "not plain"},
@@ -87,7 +93,7 @@ func TestWhatIsPlain(t *testing.T) {
 	}
 }
 
-// TestWhoIsAlone: a session that waits for nobody, and nobody for it.
+// TestWhoIsAlone: a session that waits for no other one, and no other one for it.
 func TestWhoIsAlone(t *testing.T) {
 	c := &cell{t: t, ctx: t.Context(), b: natstest.Bus(t, natstest.Start(t))}
 	p := c.judging("h", "17").newPass(events.Ref{Harness: "h"})

@@ -8,12 +8,12 @@ import (
 
 // Limits of the plan.
 const (
-	passesAtOnceMax = 8                     // harnesses that are passed over at the same time
-	passPauseMin    = 20 * time.Millisecond // between two passes over one harness, however many triggers there are
+	passesAtOnceMax = 8                     // harnesses that are passed over concurrently
+	passPauseMin    = 20 * time.Millisecond // between two passes over one harness, for any number of triggers
 	planIdle        = time.Minute
 )
 
-// plan is when to pass over which harness next. Instants are of this process's clock.
+// plan is the queue of passes, by harness. Instants are of this process's clock.
 type plan struct {
 	mu    sync.Mutex
 	due   map[string]time.Time
@@ -23,10 +23,11 @@ type plan struct {
 }
 
 func newPlan() *plan {
-	return &plan{due: map[string]time.Time{}, busy: map[string]bool{}, after: map[string]time.Time{}, news: make(chan struct{}, 1)}
+	return &plan{due: map[string]time.Time{}, busy: map[string]bool{}, after: map[string]time.Time{},
+		news: make(chan struct{}, 1)}
 }
 
-// add plans a pass at an instant, if there is none planned before.
+// add plans a pass at an instant, unless an earlier one is planned.
 func (p *plan) add(harness string, at time.Time) {
 	p.mu.Lock()
 	old, planned := p.due[harness]
@@ -44,7 +45,7 @@ func (p *plan) tell() {
 	}
 }
 
-// take takes what is due, and says how long until the next may be.
+// take removes and returns what is due, and returns the time until the next one.
 func (p *plan) take(now time.Time) (due []string, next time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -52,7 +53,7 @@ func (p *plan) take(now time.Time) (due []string, next time.Duration) {
 	for h, at := range p.due {
 		at = later(at, p.after[h])
 		switch {
-		case p.busy[h]: // it tells when it is done
+		case p.busy[h]: // done is called when it ends
 		case at.After(now):
 			next = min(next, at.Sub(now))
 		default:
@@ -64,8 +65,8 @@ func (p *plan) take(now time.Time) (due []string, next time.Duration) {
 	return due, next
 }
 
-// hold takes a harness out of turn for one who has listed its sessions since an instant. It is false while a pass over it
-// is under way, and when one has ended since: what was listed may be out of date, so a pass is planned in its place.
+// hold takes a harness out of turn for a caller that has listed its sessions since an instant. It returns false while a
+// pass over it runs, and if one has ended since: the list may be out of date, so a pass is planned instead.
 func (p *plan) hold(harness string, since time.Time) bool {
 	p.mu.Lock()
 	free := !p.busy[harness] && !p.after[harness].After(since)

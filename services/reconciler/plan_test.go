@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 )
 
-// TestPlanHasOnePassAHarness: who comes out of turn steps aside for a pass that is under way or has ended since, and
-// leaves one behind; a pass that is due meanwhile waits.
+// TestPlanHasOnePassAHarness: a caller out of turn skips a harness whose pass runs or has ended since, and plans one
+// instead; a pass that is due meanwhile waits.
 func TestPlanHasOnePassAHarness(t *testing.T) {
 	p := newPlan()
 	due := func(at time.Time) []string { d, _ := p.take(at); return d }
@@ -45,7 +45,8 @@ func TestPlanHasOnePassAHarness(t *testing.T) {
 	}
 }
 
-// TestWalkAndPassDoNotRace: a walk over everything while a dead harness is recovered loses no race, and no session.
+// TestWalkAndPassDoNotRace: a walk over everything during the recovery of a dead harness loses no race, and misses no
+// session.
 func TestWalkAndPassDoNotRace(t *testing.T) {
 	const sessions = 300
 	c := &cell{t: t, ctx: t.Context(), b: natstest.Bus(t, natstest.Start(t))}
@@ -70,7 +71,8 @@ func TestWalkAndPassDoNotRace(t *testing.T) {
 	}
 	for i := range sessions {
 		name := fmt.Sprint("s", i)
-		if got := c.facts("h", name); got["session.orphaned"] != 1 || got["tool.interrupted"] != 3 || got["turn.interrupted"] != 1 {
+		if got := c.facts("h", name); got["session.orphaned"] != 1 || got["tool.interrupted"] != 3 ||
+			got["turn.interrupted"] != 1 {
 			t.Fatalf("%s: recovery said %v", name, got)
 		}
 	}

@@ -14,14 +14,14 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// world is a random history of a parent and its child, and what is decided about it.
+// world is a random history of a parent and its child, with the decisions about it.
 type world struct {
 	*script
 	t     *rapid.T
 	steps []string
 }
 
-// steps are the things that may happen, most of them at any time: what is not lawful is ignored by the fold.
+// steps are things that may happen at any time; the fold ignores unlawful ones.
 var steps = []string{
 	`turn.started {"turn":"t#","cause":"message"}`,
 	`tool.started {"call":"c#","turn":"t#","name":"bash"}`,
@@ -29,7 +29,8 @@ var steps = []string{
 	`prompt.requested {"prompt":"p#","turn":"t#","call":"c#","kind":"question","delivery":"tool-result"}`,
 	`prompt.requested {"prompt":"q#","turn":"t#","call":"c#","kind":"permission","delivery":"callback"}`,
 	`prompt.requested {"prompt":"m#","kind":"plan","delivery":"message","blocking":false}`,
-	`prompt.requested {"prompt":"d#","turn":"t#","call":"c#","kind":"question","delivery":"tool-result","deadline":"2026-01-01T00:00:40Z"}`,
+	`prompt.requested {"prompt":"d#","turn":"t#","call":"c#","kind":"question","delivery":"tool-result",` +
+		`"deadline":"2026-01-01T00:00:40Z"}`,
 	`prompt.answered {"prompt":"p#","answers":[],"by":"u"}`,
 	`prompt.rejected {"prompt":"q#","by":"u"}`,
 	`prompt.dismissed {"prompt":"m#","by":"u"}`,
@@ -44,7 +45,7 @@ var steps = []string{
 	`session.claimed {"incarnation":"18"}`,
 }
 
-// something appends a random fact, whether or not it counts.
+// something appends a random fact, which may or may not count.
 func (w *world) something() {
 	name := rapid.SampledFrom([]string{"s", "k"}).Draw(w.t, "session")
 	step := rapid.SampledFrom(w.steps).Draw(w.t, "step")
@@ -53,10 +54,10 @@ func (w *world) something() {
 	w.append(name, kind, data)
 }
 
-// random makes a history of two sessions and owners for them.
+// random makes a random history of two sessions, and owners for them.
 func random(t *rapid.T, y *script) *world { return randomOf(t, y, steps) }
 
-// randomOf makes one of these steps.
+// randomOf makes a random history with these steps.
 func randomOf(t *rapid.T, y *script, steps []string) *world {
 	w := &world{script: y, t: t, steps: steps}
 	w.facts("s", `1 session.opened {"incarnation":"17"}`)
@@ -73,7 +74,8 @@ func randomOf(t *rapid.T, y *script, steps []string) *world {
 	return w
 }
 
-// TestDecidingTwice: what is decided counts, whole, and a second look, also at the stored document, finds nothing (V3).
+// TestDecidingTwice: each decided fact counts, and a second decision, also on the stored document, returns nothing
+// (V3).
 func TestDecidingTwice(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := random(rt, newScript(rt))
@@ -102,7 +104,7 @@ func TestDecidingTwice(t *testing.T) {
 	})
 }
 
-// TestNothingIsLeftOpen: after recovery nothing is open under a dead epoch but what waits for a person or a child (V2).
+// TestNothingIsLeftOpen: after recovery only items that wait for a person or a child are open under a dead epoch (V2).
 func TestNothingIsLeftOpen(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := random(rt, newScript(rt))
@@ -121,11 +123,14 @@ func TestNothingIsLeftOpen(t *testing.T) {
 				}
 			}
 			for id, c := range s.Tools {
-				if d.left(c.Epoch) && len(d.unsettled(id)) == 0 && !d.awaitsPerson(func(p *session.Prompt) bool { return p.Call == id }) {
+				if d.left(c.Epoch) && len(d.unsettled(id)) == 0 && !d.awaitsPerson(func(p *session.Prompt) bool {
+					return p.Call == id
+				}) {
 					rt.Fatalf("%s: call %s is open", name, id)
 				}
 			}
-			if turn := s.Turn; d.leftTurn() && !d.keeps(turn.ID) && (s.Pending.Turn == nil || s.Pending.Turn.OfTurn != turn.ID) {
+			if turn := s.Turn; d.leftTurn() && !d.keeps(turn.ID) &&
+				(s.Pending.Turn == nil || s.Pending.Turn.OfTurn != turn.ID) {
 				rt.Fatalf("%s: turn %s is open", name, turn.ID)
 			}
 			if c := s.Compaction; c != nil && d.left(c.Epoch) && c.State == session.CompactionRunning {
@@ -135,8 +140,8 @@ func TestNothingIsLeftOpen(t *testing.T) {
 	})
 }
 
-// TestTheLivingAreLeftAlone: of what a live owner opened or adopted nothing ends but prompts whose deadline has passed
-// (N: never answer, expire or close on behalf of an owner that may be alive).
+// TestTheLivingAreLeftAlone: of the items that a live owner opened or adopted, recovery ends only prompts whose
+// deadline has passed (N: never answer, expire or close for an owner that may be alive).
 func TestTheLivingAreLeftAlone(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := random(rt, newScript(rt))

@@ -1,34 +1,34 @@
-// Package reconciler closes, keeps or goes on with what processes left behind when they died, and ends what has a
-// deadline. It is the one part that may say that somebody is gone.
+// Package reconciler recovers the sessions of dead processes: it closes, keeps or continues their open items, and
+// expires prompts at their deadline. It alone decides that a process is dead.
 //
-//	leases (watch) ─▶ who lives: Judge ─┐
+//	leases (watch) ─▶ liveness: Judge ──┐
 //	                                    ├─▶ pass: list, fence trees, leaves first ─▶ Decide ─▶ append (CAS)
 //	documents, timers, slow walk ───────┘
 //
-// Terms. A harness process holds a lease; its incarnation is a number, later ones are greater. A session is owned by an
-// incarnation, under an epoch. What is open carries the epoch it was opened or adopted under; recovery closes what is
-// below the session's epoch, and everything in a session that nobody owns. The append that says session.orphaned is the
-// fence: it is refused if the harness wrote meanwhile, and whatever the harness writes later counts for nothing.
+// Terms. A harness process holds a lease; its incarnation is a number, and later processes have greater ones. An
+// incarnation owns a session under an epoch. Each open item has the epoch under which it was opened or adopted;
+// recovery closes items of earlier epochs, and all items of a session without an owner. The append of session.orphaned
+// is the fence: it is refused if the harness wrote meanwhile, and later writes of that harness do not count.
 //
-// When. As soon as a newer exclusive incarnation says ready, or has had the adoption grace, which begins again with each
-// session that it claims, up to a bound; as soon as a lease is given
-// back; a grace after a lease ended by itself. Nobody is declared dead who could not have renewed: the reconciler renews a
-// lease of its own in the same bucket every 250 ms, and a gap there that could have cost somebody's lease starts that
-// one's clock over.
+// When. An owner is dead as soon as a newer exclusive incarnation is ready, or has had the adoption grace, which starts
+// again with each session that it claims, up to a limit; as soon as its lease is released; and a grace after its lease
+// expired. A process that could not have renewed its lease is never dead: the reconciler renews a lease of its own in
+// the same bucket every 250 ms, and a gap there that could have cost another lease restarts that lease's time.
 //
-// Who is first. The sessions of a tree of sub-agents are fenced all, then decided leaves first, so that a parent is
-// decided on what becomes of its children. A call that waits for a child which still waits for a person is held; when the
-// child settles, its parent is decided again.
+// Order. All sessions of a tree of sub-agents are fenced first, then decided leaves first, so that a parent is decided
+// on the outcome of its children. A call is held while its child waits for a person; when the child settles, its parent
+// is decided again.
 //
 // Under failure:
 //
-//	the reconciler dies in a pass    what it has appended stands; another replica, or the next start, does the rest. A
-//	                                 second pass finds nothing to do.
+//	the reconciler dies in a pass    its appends are stored; another replica, or the next start, does the rest. A second pass
+//	                                 finds nothing to do.
 //	two replicas pass at once        the compare-and-set lets one of them write.
 //	a document lags the log          the append is refused; the tail is read, and decided again.
-//	a session cannot be recovered    it is reported as suspect and tried again by the slow walk; the others go on.
-//	the broker was away              nobody is called dead before a TTL and the grace have passed since its return.
-//	its watch of the leases lags     an owner whose lease was never seen is looked up at the leader before it is called dead.
+//	a session cannot be recovered    it is reported as suspect and tried again by the slow walk; the others continue.
+//	the broker was away              no owner is dead before a TTL and the grace have passed since its return.
+//	its watch of the leases lags     the leader is asked for the lease of an owner that was never seen before the owner is
+//	                                 called dead.
 package reconciler
 
 import (
@@ -50,41 +50,44 @@ const Name = "reconciler"
 
 // Limits of a reconciler.
 const (
-	leaseEvery  = 250 * time.Millisecond // how often the own lease is renewed: gaps shorter than gapMin are not seen
-	gapMin      = 500 * time.Millisecond // half of the shortest lease: a shorter gap costs nobody anything
-	familyMax   = 64                     // generations looked at, so that a circle of parents ends
-	adoptMax    = 60                     // adoption graces that a new incarnation may adopt for, while it claims sessions
-	tooEarly    = time.Second            // when to look again while it is not known who lives
-	unknownTTL  = 15 * time.Second       // a harness's default
+	// interval of the renewal of the own lease: shorter gaps than gapMin are not noticed
+	leaseEvery = 250 * time.Millisecond
+	gapMin     = 500 * time.Millisecond // half of the shortest lease: a shorter gap cannot cost a lease
+	familyMax  = 64                     // generations, so that a circle of parents ends
+	// adoption graces in which a new incarnation may adopt, while it claims sessions
+	adoptMax    = 60
+	tooEarly    = time.Second      // delay of the next check while the leases are not yet known
+	unknownTTL  = 15 * time.Second // a harness's default
 	serviceText = "closes what died, and what has a deadline"
 )
 
-// Config is how one reconciler works. [Default] fills it.
+// Config configures a reconciler. [Default] returns the default values.
 type Config struct {
-	// Grace is from a lease's ending by itself to its owner's being called dead. Default 5 s, at least 0. Shorter: a process
-	// that was only slow is fenced and has to start over; longer: people look at spinners of the dead for longer.
+	// Grace is the time from the expiry of a lease to the death of its owner. Default 5 s, at least 0. Shorter: a slow
+	// process is fenced and has to start over. Longer: sessions of dead processes look busy for longer.
 	Grace time.Duration
-	// AdoptionGrace is how long a new incarnation that does not say ready may adopt what older ones left, from its start or
-	// from the last session that it claimed, and at most 60 times as long from its start. Default 5 s, at least 0. Shorter:
-	// what it would have adopted is closed; longer: the rest stays open for longer.
+	// AdoptionGrace is how long a new incarnation that is not ready may adopt the items of older ones, from its start
+	// or from the last session that it claimed, and at most 60 times as long from its start. Default 5 s, at least 0.
+	// Shorter: items that it would have adopted are closed. Longer: the others stay open for longer.
 	AdoptionGrace time.Duration
-	// Walk is the pause between two passes over everything. Default 30 s, more than 0. Longer: what every trigger has
-	// missed stays open for longer; shorter: more reading.
+	// Walk is the pause between two passes over all documents. Default 30 s, more than 0. Longer: changes that every
+	// trigger missed wait longer. Shorter: more reads.
 	Walk time.Duration
-	// AtOnceMax is how many sessions are recovered at once; a pass has up to eight times as many commits under way, while
-	// the broker acknowledges them soon. Default 256, at least 1. Fewer: recovery of many takes longer; more: others wait
-	// longer for the broker.
+	// AtOnceMax is how many sessions are recovered concurrently; a pass has up to eight times as many commits in
+	// flight, while the broker acknowledges them soon. Default 256, at least 1. Fewer: recovery of many takes longer.
+	// More: other clients wait longer for the broker.
 	AtOnceMax int
-	// Version is what the service says of itself, a semantic version.
+	// Version is the semantic version that the service announces.
 	Version string
 }
 
-// Default is a reconciler as it is started by one who chose nothing.
+// Default returns the configuration of a reconciler that was started without options.
 func Default() Config {
-	return Config{Grace: 5 * time.Second, AdoptionGrace: 5 * time.Second, Walk: 30 * time.Second, AtOnceMax: 256, Version: "0.1.0"}
+	return Config{Grace: 5 * time.Second, AdoptionGrace: 5 * time.Second, Walk: 30 * time.Second, AtOnceMax: 256,
+		Version: "0.1.0"}
 }
 
-// Validate reports everything that is wrong, and changes nothing.
+// Validate returns an error that lists each invalid field.
 func (c Config) Validate() error {
 	var errs []error
 	need := func(ok bool, name, want string) {
@@ -99,7 +102,7 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Reconciler is one process's reconciler.
+// Reconciler is the reconciler of one process.
 type Reconciler struct {
 	bus    *bus.Bus
 	cfg    Config
@@ -111,13 +114,15 @@ type Reconciler struct {
 	tally  *tally
 }
 
-// New makes a reconciler; the cell must have been set up ([bus.Bus.Ensure]).
+// New returns a reconciler. The cell must be set up before: see [bus.Bus.Ensure].
 func New(b *bus.Bus, cfg Config, log zerolog.Logger) (*Reconciler, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	r := &Reconciler{bus: b, cfg: cfg, log: log.With().Str("service", Name).Logger(), kin: newKin(), plan: newPlan(), tally: newTally()}
-	r.leases = newLeaseBook(Margins{Grace: cfg.Grace, Adoption: cfg.AdoptionGrace, AdoptionMax: adoptMax * cfg.AdoptionGrace, Unknown: unknownTTL})
+	r := &Reconciler{bus: b, cfg: cfg, log: log.With().Str("service", Name).Logger(), kin: newKin(), plan: newPlan(),
+		tally: newTally()}
+	r.leases = newLeaseBook(Margins{Grace: cfg.Grace, Adoption: cfg.AdoptionGrace,
+		AdoptionMax: adoptMax * cfg.AdoptionGrace, Unknown: unknownTTL})
 	var err error
 	r.loop, err = control.New(b, control.Config{
 		Service: Name, Writer: events.WriterReconciler, Log: r.log, Walk: cfg.Walk, AtOnceMax: cfg.AtOnceMax,
@@ -126,15 +131,16 @@ func New(b *bus.Bus, cfg Config, log zerolog.Logger) (*Reconciler, error) {
 	return r, err
 }
 
-// Sources are the consumers that a reconciler reads with.
+// Sources returns the consumers that the reconciler reads.
 func Sources(b *bus.Bus) []bus.Source {
 	return []bus.Source{control.Documents(Name), control.Alarms(b, Name)}
 }
 
-// Counts are the reconciler's counters by name.
+// Counts returns the reconciler's counters by name.
 func (r *Reconciler) Counts() map[string]uint64 { return r.loop.Counts() }
 
-// Run serves until ctx ends, then hands over and returns nil. An error is one that trying again will not mend.
+// Run serves until ctx ends. Then it hands over and returns nil. It returns an error only if a new attempt would fail
+// too.
 func (r *Reconciler) Run(ctx context.Context) error {
 	return control.Together(ctx,
 		func(ctx context.Context) error {
@@ -144,11 +150,14 @@ func (r *Reconciler) Run(ctx context.Context) error {
 		r.findOverdue,
 		func(ctx context.Context) error {
 			select {
-			case <-r.leases.ready: // before that, nobody can be judged
+			case <-r.leases.ready: // before that, no verdict is possible
 			case <-ctx.Done():
 				return nil
 			}
-			return control.Together(ctx, r.loop.Run, func(ctx context.Context) error { r.plan.run(ctx, r.passOver); return nil })
+			return control.Together(ctx, r.loop.Run, func(ctx context.Context) error {
+				r.plan.run(ctx, r.passOver)
+				return nil
+			})
 		},
 		func(ctx context.Context) error {
 			return r.bus.Serve(ctx, Name, r.cfg.Version, serviceText, r.endpoints())
@@ -156,8 +165,10 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	)
 }
 
-// decide is one look of the loop at one session. What a dead owner left is for a pass, which knows the whole family.
-func (r *Reconciler) decide(ctx context.Context, s *session.State, clock events.Clock, src session.Source) (control.Decision, error) {
+// decide handles one session for the loop. Items of a dead owner are left to a pass, which has the parents and
+// children.
+func (r *Reconciler) decide(ctx context.Context, s *session.State, clock events.Clock,
+	src session.Source) (control.Decision, error) {
 	r.kin.note(s)
 	now := atMoment(clock)
 	owner, err := r.judge(ctx, s, now)
@@ -170,7 +181,7 @@ func (r *Reconciler) decide(ctx context.Context, s *session.State, clock events.
 		r.passSoon(s.Harness)
 		return control.Decision{}, nil
 	case waits:
-		r.kin.awaits(s.Ref(), true) // before the children are read: one that settles meanwhile tells
+		r.kin.awaits(s.Ref(), true) // before the children are read: one that settles meanwhile triggers a decision
 	}
 	f := &family{r: r, now: now, src: src}
 	d, err := f.decide(ctx, s, owner, 0)
@@ -186,8 +197,8 @@ func (r *Reconciler) decide(ctx context.Context, s *session.State, clock events.
 	return r.forLoop(s, owner, d, now), nil
 }
 
-// forLoop hands a decision to the loop. When the verdict about an owner may change is a matter of the whole harness, not
-// of an alarm for each session.
+// forLoop converts a decision for the loop. A change of the verdict on an owner concerns the whole harness and plans a
+// pass, not an alarm for each session.
 func (r *Reconciler) forLoop(s *session.State, owner Owner, d Decision, now moment) control.Decision {
 	if !owner.Look.IsZero() {
 		r.plan.add(s.Harness, now.local(owner.Look))
@@ -198,13 +209,13 @@ func (r *Reconciler) forLoop(s *session.State, owner Owner, d Decision, now mome
 	return control.Decision{Facts: d.Facts, Look: d.Look, After: d.After}
 }
 
-// decided is told what was appended.
+// decided is called after an append.
 func (r *Reconciler) decided(ctx context.Context, s *session.State, facts []events.Fact) {
 	r.tally.count(facts)
 	r.tellParent(ctx, s)
 }
 
-// leftCalls says whether calls were left behind: only then do children matter.
+// leftCalls reports whether calls were left behind: only then do children matter.
 func leftCalls(s *session.State) bool {
 	for _, c := range s.Tools {
 		if !s.Owned || c.Epoch < s.Epoch {

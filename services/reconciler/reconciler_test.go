@@ -22,7 +22,8 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// TestKilled is R1 and R2: all of a killed harness's calls are closed once, with a reason; another's are untouched.
+// TestKilled is R1 and R2: all calls of a killed harness are closed once, with a reason; those of another one are
+// untouched.
 func TestKilled(t *testing.T) {
 	t.Parallel() // it mostly waits
 	c := start(t)
@@ -36,7 +37,8 @@ func TestKilled(t *testing.T) {
 	for i := range 20 {
 		name := fmt.Sprint("s", i)
 		natstest.Until(t, name+" to be recovered", func() bool { return recovered(c.state("dead", name)) })
-		if got := c.facts("dead", name); got["session.orphaned"] != 1 || got["tool.interrupted"] != 3 || got["turn.interrupted"] != 1 || len(got) != 3 {
+		if got := c.facts("dead", name); got["session.orphaned"] != 1 || got["tool.interrupted"] != 3 ||
+			got["turn.interrupted"] != 1 || len(got) != 3 {
 			t.Errorf("%s: recovery said %v", name, got)
 		}
 	}
@@ -45,8 +47,8 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestReadySupersedes: what an older incarnation held is closed when the newer one says ready, at once, though the older
-// one's lease lives; it is fenced by name.
+// TestReadySupersedes: the items of an older incarnation are closed at once when the newer one is ready, even while the
+// older one's lease lives; the fence names the newer one.
 func TestReadySupersedes(t *testing.T) {
 	c := start(t)
 	cfg := quick()
@@ -55,7 +57,10 @@ func TestReadySupersedes(t *testing.T) {
 	old := c.harness("h", "ready", ttlLong)
 	old.open("s", 2)
 	newer := c.harness("h", "starting", ttlLong)
-	natstest.Until(t, "the document", func() bool { _, err := c.b.Load(c.ctx, bus.State, "session.h.s"); return err == nil })
+	natstest.Until(t, "the document", func() bool {
+		_, err := c.b.Load(c.ctx, bus.State, "session.h.s")
+		return err == nil
+	})
 	if s := c.state("h", "s"); !s.Owned {
 		t.Error("fenced before the newer incarnation said ready")
 	}
@@ -66,7 +71,7 @@ func TestReadySupersedes(t *testing.T) {
 	}
 }
 
-// TestAdoptionGrace: a newer incarnation that never says ready takes the older one's place after the adoption grace.
+// TestAdoptionGrace: a newer incarnation that never becomes ready supersedes the older one after the adoption grace.
 func TestAdoptionGrace(t *testing.T) {
 	c := start(t)
 	cfg := quick()
@@ -77,15 +82,15 @@ func TestAdoptionGrace(t *testing.T) {
 	natstest.Until(t, "recovery", func() bool { return recovered(c.state("h", "s")) })
 }
 
-// TestAdoptionTakesAsLongAsItNeeds: a new incarnation that does not say ready, and claims one session after the other, has
-// time for all of them, long after the adoption grace, and after the lease of the one before has ended and its grace is over.
-// What it does not claim is recovered when it claims nothing more.
+// TestAdoptionTakesAsLongAsItNeeds: a new incarnation that is not ready, and claims one session after the other, has
+// time for all of them, long after the adoption grace, and after the lease of the one before has ended and its grace
+// has passed. Sessions that it does not claim are recovered when it claims no more.
 func TestAdoptionTakesAsLongAsItNeeds(t *testing.T) {
 	t.Parallel() // it mostly waits
 	const sessions, every = 40, 200 * time.Millisecond
 	c := start(t)
 	cfg := quick()
-	cfg.AdoptionGrace, cfg.Walk = 2*time.Second, 500*time.Millisecond // a machine that stands still for less spoils nothing
+	cfg.AdoptionGrace, cfg.Walk = 2*time.Second, 500*time.Millisecond // a shorter stall of the machine spoils nothing
 	c.reconcile(c.b, cfg)
 	old := c.harness("h", "ready", ttlShort)
 	for i := range sessions {
@@ -96,12 +101,14 @@ func TestAdoptionTakesAsLongAsItNeeds(t *testing.T) {
 	next := c.harness("h", "starting", ttlLong)
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	for i := range sessions { // 8 s: longer than the adoption grace, and than the lease and the grace of the one before
+	// 8 s: longer than the adoption grace, and longer than the lease and the grace of the one before
+	for i := range sessions {
 		<-tick.C
 		name := fmt.Sprint("s", i)
 		next.seqs[name], next.epochs[name] = old.seqs[name], old.epochs[name]
 		next.append(name, events.SessionClaimed{Incarnation: next.incarnation},
-			events.TurnStarted{Turn: "t1", Cause: events.CauseMessage}, events.ToolStarted{Call: "c0", Turn: "t1", Name: "bash"})
+			events.TurnStarted{Turn: "t1", Cause: events.CauseMessage},
+			events.ToolStarted{Call: "c0", Turn: "t1", Name: "bash"})
 	}
 	if s := c.state("h", "left"); !s.Owned {
 		t.Error("a session that was not reached yet was recovered")
@@ -118,7 +125,7 @@ func TestAdoptionTakesAsLongAsItNeeds(t *testing.T) {
 	}
 }
 
-// TestClaimsThatCannotBeRead: while the log is away, a pass notes that no incarnation can claim anything.
+// TestClaimsThatCannotBeRead: during an outage of the log, a pass records that no incarnation can claim.
 func TestClaimsThatCannotBeRead(t *testing.T) {
 	server := natstest.Start(t)
 	b := natstest.Bus(t, server)
@@ -152,7 +159,7 @@ func TestClaimsThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestReleased is R16: a lease that was given back needs no grace.
+// TestReleased is R16: after the release of a lease there is no grace.
 func TestReleased(t *testing.T) {
 	c := start(t)
 	cfg := quick()
@@ -160,7 +167,8 @@ func TestReleased(t *testing.T) {
 	r, _ := c.reconcile(c.b, cfg)
 	p := c.harness("h", "ready", ttlLong)
 	p.open("s", 1)
-	p.append("s", events.PromptRequested{Prompt: "p", Turn: "t1", Call: "c0", PromptKind: events.PromptPermission, Delivery: events.DeliverCallback})
+	p.append("s", events.PromptRequested{Prompt: "p", Turn: "t1", Call: "c0", PromptKind: events.PromptPermission,
+		Delivery: events.DeliverCallback})
 	p.append("s", events.SessionReleased{})
 	p.open("kept", 1) // and one that it forgot to release
 	c.calm(r)
@@ -168,9 +176,12 @@ func TestReleased(t *testing.T) {
 	if err := p.lease.Release(c.ctx); err != nil {
 		t.Fatal(err)
 	}
-	natstest.Until(t, "recovery", func() bool { return recovered(c.state("h", "s")) && recovered(c.state("h", "kept")) })
+	natstest.Until(t, "recovery", func() bool {
+		return recovered(c.state("h", "s")) && recovered(c.state("h", "kept"))
+	})
 	s := c.state("h", "s")
-	if e, _ := s.Ended(session.EntityPrompt, "p"); e.Outcome != string(session.Withdrawn) || e.Reason != events.ReasonShutdown {
+	if e, _ := s.Ended(session.EntityPrompt, "p"); e.Outcome != string(session.Withdrawn) ||
+		e.Reason != events.ReasonShutdown {
 		t.Errorf("the callback prompt ended as %+v", e)
 	}
 	if n := c.facts("h", "s")["session.orphaned"]; n != 0 {
@@ -178,7 +189,7 @@ func TestReleased(t *testing.T) {
 	}
 }
 
-// TestTwoReplicas is R3: two reconcilers at once say everything once.
+// TestTwoReplicas is R3: two concurrent reconcilers append everything once.
 func TestTwoReplicas(t *testing.T) {
 	t.Parallel() // it mostly waits
 	s := natstest.Start(t)
@@ -194,13 +205,14 @@ func TestTwoReplicas(t *testing.T) {
 		name := fmt.Sprint("s", i)
 		natstest.Until(t, "recovery", func() bool { return recovered(c.state("h", name)) })
 		st := c.state("h", name)
-		if got := c.facts("h", name); got["session.orphaned"] != 1 || got["tool.interrupted"] != 4 || got["turn.interrupted"] != 1 || st.Ignored.Count != 0 {
+		if got := c.facts("h", name); got["session.orphaned"] != 1 || got["tool.interrupted"] != 4 ||
+			got["turn.interrupted"] != 1 || st.Ignored.Count != 0 {
 			t.Errorf("%s: recovery said %v, ignored %d", name, got, st.Ignored.Count)
 		}
 	}
 }
 
-// TestStartsLate: what died before the reconciler was there is found at its start, lease unseen.
+// TestStartsLate: a process that died before the reconciler started is found at its start, without its lease.
 func TestStartsLate(t *testing.T) {
 	c := start(t)
 	p := c.harness("h", "ready", ttlLong)
@@ -210,12 +222,16 @@ func TestStartsLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.harness("h", "ready", ttlLong)
-	natstest.Until(t, "the document", func() bool { _, err := c.b.Load(c.ctx, bus.State, "session.h.s"); return err == nil })
+	natstest.Until(t, "the document", func() bool {
+		_, err := c.b.Load(c.ctx, bus.State, "session.h.s")
+		return err == nil
+	})
 	c.reconcile(c.b, quick())
 	natstest.Until(t, "recovery", func() bool { return recovered(c.state("h", "s")) })
 }
 
-// TestTree is R1 and P16: a tree whose child waits for a person is held, and its root goes on when the child has settled.
+// TestTree is R1 and P16: a tree whose child waits for a person is held, and its root continues when the child has
+// settled.
 func TestTree(t *testing.T) {
 	t.Parallel() // it mostly waits
 	c := start(t)
@@ -225,8 +241,10 @@ func TestTree(t *testing.T) {
 	p := c.harness("h", "ready", ttlShort)
 	p.open("root", 2)
 	for i, name := range []string{"waits", "works"} {
-		p.append(name, events.SessionOpened{Incarnation: p.incarnation, Parent: "root", ParentCall: fmt.Sprint("c", i), Root: "root"},
-			events.TurnStarted{Turn: "k1", Cause: events.CauseMessage, Synthetic: true}, events.ToolStarted{Call: "k", Turn: "k1", Name: "question"})
+		p.append(name, events.SessionOpened{Incarnation: p.incarnation, Parent: "root", ParentCall: fmt.Sprint("c", i),
+			Root: "root"},
+			events.TurnStarted{Turn: "k1", Cause: events.CauseMessage, Synthetic: true},
+			events.ToolStarted{Call: "k", Turn: "k1", Name: "question"})
 	}
 	p.append("waits", question("p1", "k1", "k"))
 	p.die()
@@ -243,13 +261,15 @@ func TestTree(t *testing.T) {
 	c.calm(r)
 	next.seqs["waits"], next.epochs["waits"] = c.state("h", "waits").Seq, 1
 	next.append("waits", events.SessionClaimed{Incarnation: next.incarnation},
-		events.TurnStarted{Turn: "k2", Cause: events.CauseAnswer, OfTurn: "k1", Synthetic: true}, events.TurnCompleted{Turn: "k2"})
+		events.TurnStarted{Turn: "k2", Cause: events.CauseAnswer, OfTurn: "k1", Synthetic: true},
+		events.TurnCompleted{Turn: "k2"})
 	natstest.Until(t, "the root to go on", func() bool {
 		s := c.state("h", "root")
 		return s.Pending.Turn != nil && len(s.Tools) == 0
 	})
 	s = c.state("h", "root")
-	if e, _ := s.Ended(session.EntityTool, "c0"); e.Outcome != session.OutcomeCompleted || s.Pending.Turn.OfTurn != "t1" || s.Pending.Turn.Cause != events.CauseResume {
+	if e, _ := s.Ended(session.EntityTool, "c0"); e.Outcome != session.OutcomeCompleted ||
+		s.Pending.Turn.OfTurn != "t1" || s.Pending.Turn.Cause != events.CauseResume {
 		t.Errorf("call %+v, pending %+v", e, s.Pending.Turn)
 	}
 	if n := c.facts("h", "root")["turn.requested"]; n != 1 {
@@ -257,8 +277,8 @@ func TestTree(t *testing.T) {
 	}
 }
 
-// TestFenceReadsTheLog: documents lag behind the log. A fence that is refused reads on, once: it fences a session whose owner is
-// dead at the first attempt after that, and leaves one alone that a living process has claimed since.
+// TestFenceReadsTheLog: documents lag behind the log. A refused fence reads the log, once: then it fences a session
+// whose owner is dead at the first attempt, and skips one that a living process has claimed since.
 func TestFenceReadsTheLog(t *testing.T) {
 	c := &cell{t: t, b: natstest.Bus(t, natstest.Start(t))}
 	var end func()
@@ -268,15 +288,17 @@ func TestFenceReadsTheLog(t *testing.T) {
 	old := c.harness("h", "ready", ttlLong)
 	for _, root := range []string{"dead", "claimed"} {
 		old.open(root, 1)
-		old.append(root+"-child", events.SessionOpened{Incarnation: old.incarnation, Parent: root, ParentCall: "c0", Root: root},
-			events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Synthetic: true}, events.ToolStarted{Call: "k", Turn: "t1", Name: "bash"})
+		old.append(root+"-child",
+			events.SessionOpened{Incarnation: old.incarnation, Parent: root, ParentCall: "c0", Root: root},
+			events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Synthetic: true},
+			events.ToolStarted{Call: "k", Turn: "t1", Name: "bash"})
 	}
 	natstest.Until(t, "the documents", func() bool {
 		n := 0
 		err := c.b.List(c.ctx, bus.State, events.SessionKeys("h"), func(bus.Entry) error { n++; return nil })
 		return err == nil && n == 4
 	})
-	stop() // from here on they lag
+	stop() // from now on they lag
 	next := c.harness("h", "starting", ttlLong)
 	for _, name := range []string{"dead", "dead-child"} {
 		old.append(name, events.ToolStarted{Call: "late", Turn: "t1", Name: "bash"})
@@ -291,26 +313,30 @@ func TestFenceReadsTheLog(t *testing.T) {
 	}
 	now := time.Now()
 	r.leases.renewed(now)
-	r.leases.put("h", old.incarnation, &Seen{Exclusive: true, State: "ready", TTL: ttlLong, Since: now, Renewed: now, Ended: now, Released: true})
-	r.leases.put("h", next.incarnation, &Seen{State: "ready", TTL: ttlLong, Since: now, Renewed: now}) // and takes nobody's place
+	r.leases.put("h", old.incarnation,
+		&Seen{Exclusive: true, State: "ready", TTL: ttlLong, Since: now, Renewed: now, Ended: now, Released: true})
+	// and it supersedes nothing
+	r.leases.put("h", next.incarnation, &Seen{State: "ready", TTL: ttlLong, Since: now, Renewed: now})
 	r.leases.start(now)
 	p := r.newPass(events.Ref{Harness: "h"})
 	if err := p.run(c.ctx); err != nil || p.failed > 0 || p.facts["session.orphaned"] != 2 {
 		t.Errorf("the pass: %v, %d failed, counted %v", err, p.failed, p.facts)
 	}
 	for _, name := range []string{"dead", "dead-child"} {
-		if s := c.state("h", name); !recovered(s) || c.facts("h", name)["session.orphaned"] != 1 || c.facts("h", name)["tool.interrupted"] != 2 {
+		if s := c.state("h", name); !recovered(s) || c.facts("h", name)["session.orphaned"] != 1 ||
+			c.facts("h", name)["tool.interrupted"] != 2 {
 			t.Errorf("%s: %+v, recovery said %v", name, s, c.facts("h", name))
 		}
 	}
 	for _, name := range []string{"claimed", "claimed-child"} {
-		if s := c.state("h", name); !s.Owned || s.Incarnation != next.incarnation || c.facts("h", name)["session.orphaned"] != 0 {
+		if s := c.state("h", name); !s.Owned || s.Incarnation != next.incarnation ||
+			c.facts("h", name)["session.orphaned"] != 0 {
 			t.Errorf("%s: owned %t by %s, recovery said %v", name, s.Owned, s.Incarnation, c.facts("h", name))
 		}
 	}
 }
 
-// TestCircle: sessions that say they are each other's children are recovered all the same.
+// TestCircle: sessions that are each other's children are recovered all the same.
 func TestCircle(t *testing.T) {
 	t.Parallel() // it mostly waits
 	c := start(t)
@@ -318,7 +344,8 @@ func TestCircle(t *testing.T) {
 	p := c.harness("h", "ready", ttlShort)
 	for name, parent := range map[string]string{"a": "b", "b": "a", "self": "self"} {
 		p.append(name, events.SessionOpened{Incarnation: p.incarnation, Parent: parent, ParentCall: "c0", Root: "a"},
-			events.TurnStarted{Turn: "t1", Cause: events.CauseMessage}, events.ToolStarted{Call: "c0", Turn: "t1", Name: "task"})
+			events.TurnStarted{Turn: "t1", Cause: events.CauseMessage},
+			events.ToolStarted{Call: "c0", Turn: "t1", Name: "task"})
 	}
 	p.die()
 	for _, name := range []string{"a", "b", "self"} {
@@ -352,7 +379,7 @@ func (c *cell) fencedFirst(harness string, names ...string) {
 	}
 }
 
-// TestServiceStarts: the start of any service is followed by a pass over everything.
+// TestServiceStarts: the start of any service triggers a pass over everything.
 func TestServiceStarts(t *testing.T) {
 	c := start(t)
 	cfg := quick()
@@ -360,16 +387,17 @@ func TestServiceStarts(t *testing.T) {
 	r, _ := c.reconcile(c.b, cfg)
 	p := c.harness("h", "ready", ttlLong)
 	p.open("s", 1)
-	p.end() // it renews no more: that would tell
+	p.end() // no further renewal, which would be a trigger
 	c.calm(r)
-	r.leases.mu.Lock() // nothing tells: only who looks can see it
-	r.leases.put("h", p.incarnation, &Seen{Exclusive: true, State: "ready", TTL: time.Second, Ended: time.Now(), Released: true})
+	r.leases.mu.Lock() // without a trigger: only a read finds it
+	r.leases.put("h", p.incarnation,
+		&Seen{Exclusive: true, State: "ready", TTL: time.Second, Ended: time.Now(), Released: true})
 	r.leases.mu.Unlock()
 	c.background(func(ctx context.Context) error { return control.Register(ctx, c.b, "ledger", "1") })
 	natstest.Until(t, "recovery", func() bool { return recovered(c.state("h", "s")) })
 }
 
-// TestLaggingWatch: an owner whose lease has not been seen yet is not called dead, however long the watch has lasted.
+// TestLaggingWatch: an owner whose lease was not read yet is not dead, for any duration of the watch.
 func TestLaggingWatch(t *testing.T) {
 	c := start(t)
 	r, err := New(c.b, quick(), zerolog.Nop())
@@ -380,7 +408,7 @@ func TestLaggingWatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.leases.start(now.here.Add(-time.Hour)) // and nothing is watched
+	r.leases.start(now.here.Add(-time.Hour)) // without any lease
 	r.leases.renewed(now.here)
 	alive := c.harness("h", "ready", ttlLong)
 	s := session.New(events.Ref{Harness: "h", Session: "s"})
@@ -394,8 +422,8 @@ func TestLaggingWatch(t *testing.T) {
 	}
 }
 
-// TestPassReportsWhatItCannotRead: a pass by itself reports it, for the replica that passes may not be the one that
-// consumes.
+// TestPassReportsWhatItCannotRead: a pass reports unreadable documents itself, because another replica may be the
+// consumer.
 func TestPassReportsWhatItCannotRead(t *testing.T) {
 	c := start(t)
 	r, err := New(c.b, quick(), zerolog.Nop())
@@ -413,7 +441,7 @@ func TestPassReportsWhatItCannotRead(t *testing.T) {
 	}
 }
 
-// TestDeadline is P19: within a second; also when it passed while nobody was there.
+// TestDeadline is P19: within a second; also if it passed while no reconciler ran.
 func TestDeadline(t *testing.T) {
 	c := start(t)
 	cfg := quick()
@@ -442,7 +470,7 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
-// TestUnreadable is R11: a session that cannot be read does not stop the others, and is reported.
+// TestUnreadable is R11: an unreadable session does not stop the others, and is reported.
 func TestUnreadable(t *testing.T) {
 	t.Parallel() // it mostly waits
 	c := start(t)
@@ -467,7 +495,8 @@ func TestUnreadable(t *testing.T) {
 	if len(rep.Suspects) != 2 || !strings.Contains(fmt.Sprint(rep.Suspects), "newer") {
 		t.Errorf("suspects %+v", rep.Suspects)
 	}
-	want := map[string]int{"session.orphaned": 1, "tool.interrupted": 2, "turn.interrupted": 1} // and nothing else: its count would differ
+	// and nothing else: its count would differ
+	want := map[string]int{"session.orphaned": 1, "tool.interrupted": 2, "turn.interrupted": 1}
 	for _, n := range rep.Counts {
 		if n.Reason != events.ReasonOwnerLost || want[n.Outcome] != n.Count {
 			t.Errorf("counted %+v", n)
@@ -475,7 +504,8 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// TestBrokerAway is R8: the broker is away for longer than every TTL; when it is back, nobody who lives is called dead.
+// TestBrokerAway is R8: the broker is away for longer than every TTL; when it is back, no living process is called
+// dead.
 func TestBrokerAway(t *testing.T) {
 	t.Parallel() // it mostly waits
 	s := natstest.Start(t)
@@ -483,19 +513,23 @@ func TestBrokerAway(t *testing.T) {
 	cfg := quick()
 	cfg.AdoptionGrace = time.Hour
 	c.reconcile(c.b, cfg)
-	const ttl = 8 * time.Second // so long it has to be back, and a little longer
+	const ttl = 8 * time.Second // the broker must be back before that, and the test a little later
 	p := c.harness("h", "ready", ttl)
 	p.open("s", 1)
-	natstest.Until(t, "the document", func() bool { _, err := c.b.Load(c.ctx, bus.State, "session.h.s"); return err == nil })
+	natstest.Until(t, "the document", func() bool {
+		_, err := c.b.Load(c.ctx, bus.State, "session.h.s")
+		return err == nil
+	})
 	p.end() // its lease is lost with the broker, and it starts over with a new incarnation
 	s.Shutdown()
 	<-time.After(ttl + 500*time.Millisecond)
 	natstest.Restart(t, s)
 	natstest.Until(t, "the broker", c.b.Connected)
 	again := c.harness("h", "starting", ttlLong)
-	<-time.After(cfg.Grace + 500*time.Millisecond) // a slow start: the grace alone would be over
+	<-time.After(cfg.Grace + 500*time.Millisecond) // a slow start: the grace alone would have passed
 	again.seqs["s"], again.epochs["s"] = p.seqs["s"], 1
-	again.append("s", events.SessionClaimed{Incarnation: again.incarnation}, events.ToolStarted{Call: "c0", Turn: "t1", Name: "bash"},
+	again.append("s", events.SessionClaimed{Incarnation: again.incarnation},
+		events.ToolStarted{Call: "c0", Turn: "t1", Name: "bash"},
 		events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
 	again.say("ready")
 	if n := c.facts("h", "s"); len(n) > 0 {
@@ -503,7 +537,7 @@ func TestBrokerAway(t *testing.T) {
 	}
 }
 
-// TestSweep: a dry run tells what a sweep then does, and appends nothing; a second sweep finds nothing.
+// TestSweep: a sweep appends what its dry run returns, and the dry run appends nothing; a second sweep finds nothing.
 func TestSweep(t *testing.T) {
 	c := start(t)
 	r, err := New(c.b, quick(), zerolog.Nop())
@@ -538,13 +572,15 @@ func TestSweep(t *testing.T) {
 	}
 	dry := sweep(SweepRequest{Harness: "h", Session: "s", DryRun: true})
 	want := map[string]int{"session.orphaned": 1, "tool.interrupted": 2, "turn.interrupted": 1}
-	if len(dry.Would) != 1 || dry.Would[0].Owner != "dead" || len(dry.Would[0].Facts) != 4 || string(dry.Would[0].Facts[3].Data) != `{"turn":"t1","reason":"owner-lost"}` {
+	if len(dry.Would) != 1 || dry.Would[0].Owner != "dead" || len(dry.Would[0].Facts) != 4 ||
+		string(dry.Would[0].Facts[3].Data) != `{"turn":"t1","reason":"owner-lost"}` {
 		t.Errorf("the dry run would: %+v", dry.Would)
 	}
 	if !maps.Equal(dry.Facts, want) || dry.Sessions != 1 || recovered(c.state("h", "s")) {
 		t.Errorf("the dry run: %+v", dry)
 	}
-	if got := sweep(SweepRequest{Harness: "h", Session: "s"}); !maps.Equal(got.Facts, want) || !recovered(c.state("h", "s")) || recovered(c.state("h", "other")) {
+	if got := sweep(SweepRequest{Harness: "h", Session: "s"}); !maps.Equal(got.Facts, want) ||
+		!recovered(c.state("h", "s")) || recovered(c.state("h", "other")) {
 		t.Errorf("the sweep of one: %+v", got)
 	}
 	sweep(SweepRequest{})
@@ -554,11 +590,12 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestSweepRefuses: what cannot be a scope is refused with its field.
+// TestSweepRefuses: an invalid scope is refused with its field.
 func TestSweepRefuses(t *testing.T) {
 	c := start(t)
 	c.reconcile(c.b, quick())
-	for body, field := range map[string]string{`{"session":"s"}`: "harness", `[]`: "body", `{"harness":"` + strings.Repeat("x", 200) + `"}`: "harness"} {
+	for body, field := range map[string]string{`{"session":"s"}`: "harness", `[]`: "body",
+		`{"harness":"` + strings.Repeat("x", 200) + `"}`: "harness"} {
 		err := c.b.Request(c.ctx, Name, "sweep", json.RawMessage(body), nil)
 		if r, ok := errors.AsType[*events.Refusal](err); !ok || r.Code != http.StatusBadRequest || r.Field != field {
 			t.Errorf("%.40s: %v", body, err)
@@ -566,7 +603,7 @@ func TestSweepRefuses(t *testing.T) {
 	}
 }
 
-// TestConfig: all that is wrong is said at once.
+// TestConfig: the error lists all invalid fields.
 func TestConfig(t *testing.T) {
 	if err := Default().Validate(); err != nil {
 		t.Error(err)

@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// recover closes, keeps or goes on with each thing that was left behind, by kind.
+// recover closes, keeps or continues each item that was left behind, by kind.
 func (d *desk) recover() error {
 	for _, id := range sortedKeys(d.Prompts) {
 		p := d.Prompts[id]
@@ -47,14 +47,14 @@ func (d *desk) closeCalls() {
 	d.fold()
 }
 
-// settle says what a decision comes to that its asker did not live to use: it becomes the call's output, and the
-// conversation goes on. A turn that a stop is owed for does not go on.
+// settle delivers a decision whose asker died before it read it: the decision becomes the call's output, and the
+// conversation continues. A turn with a pending stop does not continue.
 func (d *desk) settle(id string, p *session.Prompt) error {
 	switch c := d.Tools[p.Call]; {
 	case c == nil && !d.awaited(id, p):
 		return nil // it travels with the next turn
 	case c != nil && !d.left(c.Epoch):
-		return nil // whoever adopted the call answers for it
+		return nil // the process that adopted the call is responsible
 	}
 	var asked []events.Question
 	var answers []events.Answer
@@ -68,7 +68,7 @@ func (d *desk) settle(id string, p *session.Prompt) error {
 	message := ""
 	for _, f := range d.Settlement(id, p.Status, asked, answers, p.Reason) {
 		if _, next := f.(events.TurnRequested); next || !events.Lookup(f.Kind()).May(events.WriterReconciler) {
-			continue // whether it goes on is decided when all has been said
+			continue // the continuation is decided after all facts
 		}
 		if m, ok := f.(events.MessageAccepted); ok {
 			message = m.Message
@@ -76,26 +76,27 @@ func (d *desk) settle(id string, p *session.Prompt) error {
 		d.say(f)
 	}
 	if d.Runs(p.Turn) {
-		return nil // its owner continues by itself
+		return nil // its owner continues without a request
 	}
 	next := d.Continue(id, p.Turn, message)
 	if p.Status == session.Superseded && slices.ContainsFunc(d.Queue, func(m session.Message) bool { return m.ID == p.Reason }) {
-		next.Cause, next.Message = events.CauseMessage, p.Reason // the message that overtook the question has its turn (P14)
+		// the message that superseded the question gets its turn (P14)
+		next.Cause, next.Message = events.CauseMessage, p.Reason
 	}
 	d.goOn = append(d.goOn, next)
 	return nil
 }
 
-// awaited says whether a settled prompt without a call is what the open turn was waiting for, or the turn-less conversation
-// of an owner that is gone: it died only now, or nothing came after the decision. What was seen before is not asked about
-// again: a person may have stopped its continuation, which is then the last turn. Nor is what was decided before a person's
-// stop: it waits for that person.
+// awaited reports whether a settled prompt without a call is what the open turn waited for, or the conversation outside
+// of a turn of a dead owner: the owner died only now, or nothing followed the decision. An older decision is not
+// considered again: a person may have stopped its continuation, which is then the last turn. A decision before a
+// person's stop waits for that person.
 func (d *desk) awaited(id string, p *session.Prompt) bool {
 	if p.Turn != "" {
 		return d.Turn != nil && d.Turn.ID == p.Turn
 	}
 	if l := d.LastTurn; l != nil && slices.ContainsFunc(l.Prompts, func(c session.Carried) bool { return c.Prompt == id }) {
-		return false // a turn has had it: whether that is tried again, retry decides
+		return false // a turn has had it: retry decides about another attempt
 	}
 	if d.Turn != nil || p.SettledSeq <= d.HeldSeq {
 		return false
@@ -109,7 +110,7 @@ func (d *desk) closeCall(id string, c *session.Tool) {
 	stopping := d.stopping(c.Turn)
 	switch {
 	case d.awaitsPerson(func(p *session.Prompt) bool { return p.Call == id }):
-		return // with a stop under way, it goes with its turn
+		return // with a pending stop it ends with its turn
 	case !stopping && d.held(id):
 		return
 	}
@@ -152,13 +153,13 @@ func (d *desk) endTurn() {
 	}
 }
 
-// keeps says whether anything in a turn is still waited for or worked on.
+// keeps reports whether something in a turn still waits or runs.
 func (d *desk) keeps(turn string) bool {
 	if d.awaitsPerson(func(p *session.Prompt) bool { return p.Turn == turn }) {
 		return true
 	}
 	for _, c := range d.Tools {
-		// what is open now was kept; a background call outlives its turn by itself
+		// what is open now was kept; a background call outlives its turn
 		if c.Turn == turn && !c.Background {
 			return true
 		}
@@ -166,8 +167,8 @@ func (d *desk) keeps(turn string) bool {
 	return false
 }
 
-// continueOnce requests the one continuation that is called for and says whether the turn has one now. What a person
-// wanted meanwhile stands; what still waits for a person or a child is waited for.
+// continueOnce requests the one continuation that is needed and reports whether the turn has one now. A turn that a
+// person requested meanwhile is kept; the continuation waits while the turn waits for a person or a child.
 func (d *desk) continueOnce(turn string) bool {
 	if p := d.Pending.Turn; p != nil {
 		return turn != "" && p.OfTurn == turn
@@ -185,11 +186,11 @@ func (d *desk) continueOnce(turn string) bool {
 	if best == nil || d.BlockedBy() != "" || d.holds(best.OfTurn) {
 		return false
 	}
-	d.say(d.Naming(*best)) // what was settled since it was put together is named, too
+	d.say(d.Naming(*best)) // decisions since then are named, too
 	return true
 }
 
-// rank puts what a person said last first, then what a person answered.
+// rank orders continuations: a person's message last, then a person's answer.
 func rank(c events.Cause) int {
 	return slices.Index([]events.Cause{events.CauseResume, events.CauseAnswer, events.CauseMessage}, c)
 }

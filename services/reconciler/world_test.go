@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// folder is the least of a ledger: it folds the log into documents.
+// folder is a minimal ledger: it folds the log into documents.
 type folder struct {
 	b     *bus.Bus
 	cache map[events.Ref]*folded
@@ -80,7 +80,7 @@ func newCell(t testing.TB, b *bus.Bus) *cell {
 // start starts a broker and a folder.
 func start(t testing.TB) *cell { return newCell(t, natstest.Bus(t, natstest.Start(t))) }
 
-// background runs something until the test ends, and waits for its end.
+// background runs a function until the test ends, and waits for its end.
 func (c *cell) background(run func(context.Context) error) (stop func()) {
 	return natstest.Background(c.t, run)
 }
@@ -91,13 +91,13 @@ func (c *cell) fold() (stop func()) {
 	})
 }
 
-// Leases of processes that die, and of those that live: the machine may stand still for half as long.
+// TTLs of leases of processes that die, and of those that live: the machine may stall for half as long.
 const (
 	ttlShort = 4 * time.Second
 	ttlLong  = 2 * time.Minute
 )
 
-// quick is a reconciler for tests: short margins.
+// quick returns a configuration with short margins.
 func quick() Config {
 	cfg := Default()
 	cfg.Grace, cfg.AdoptionGrace, cfg.Walk = 300*time.Millisecond, 2*time.Second, 5*time.Second
@@ -122,8 +122,8 @@ func (c *cell) reconcile(b *bus.Bus, cfg Config) (r *Reconciler, stop func()) {
 	return r, stop
 }
 
-// calm waits until a reconciler has caught up and does nothing by itself any more, so that what follows has one cause. It
-// is for reconcilers without a slow walk.
+// calm waits until a reconciler has caught up and does nothing more, so that later effects have one cause. It is for
+// reconcilers without a slow walk.
 func (c *cell) calm(r *Reconciler) {
 	c.t.Helper()
 	var looks, walks uint64
@@ -149,15 +149,17 @@ type process struct {
 	epochs               map[string]uint64
 }
 
-// harness starts a process: it holds a lease from now on.
+// harness starts a process, which holds a lease from now on.
 func (c *cell) harness(name, state string, ttl time.Duration) *process {
 	c.t.Helper()
 	n, err := c.b.Ticket(c.ctx, name)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	p := &process{cell: c, harness: name, incarnation: strconv.FormatUint(n, 10), seqs: map[string]uint64{}, epochs: map[string]uint64{}}
-	p.value = control.Lease{ID: name, Incarnation: p.incarnation, Exclusive: true, State: state, TTLMS: ttl.Milliseconds()}
+	p := &process{cell: c, harness: name, incarnation: strconv.FormatUint(n, 10), seqs: map[string]uint64{},
+		epochs: map[string]uint64{}}
+	p.value = control.Lease{ID: name, Incarnation: p.incarnation, Exclusive: true, State: state,
+		TTLMS: ttl.Milliseconds()}
 	p.lease, err = c.b.AcquireLease(c.ctx, events.HarnessLeaseKey(name, p.incarnation), p.body(), ttl)
 	if err != nil {
 		c.t.Fatal(err)
@@ -186,7 +188,7 @@ func (p *process) say(state string) {
 	}
 }
 
-// die is SIGKILL: nothing is renewed any more.
+// die is SIGKILL: there are no more renewals.
 func (p *process) die() { p.end() }
 
 // append appends facts, "<kind> <data>", to one of the process's sessions as one commit.
@@ -199,7 +201,8 @@ func (p *process) append(name string, lines ...events.Fact) {
 		case events.SessionOpened, events.SessionClaimed:
 			p.epochs[name]++
 		}
-		evs = append(evs, events.New(p.b.NewID(), events.HarnessSource(p.harness, p.incarnation), ref, max(p.epochs[name], 1), time.Now(), f))
+		evs = append(evs, events.New(p.b.NewID(), events.HarnessSource(p.harness, p.incarnation), ref,
+			max(p.epochs[name], 1), time.Now(), f))
 	}
 	seq, err := p.b.Append(p.ctx, ref, events.WriterHarness, p.seqs[name], evs)
 	if err != nil {
@@ -211,7 +214,8 @@ func (p *process) append(name string, lines ...events.Fact) {
 // open opens a session with a turn and some calls.
 func (p *process) open(name string, calls int) {
 	p.t.Helper()
-	facts := []events.Fact{events.SessionOpened{Incarnation: p.incarnation}, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage}}
+	facts := []events.Fact{events.SessionOpened{Incarnation: p.incarnation},
+		events.TurnStarted{Turn: "t1", Cause: events.CauseMessage}}
 	for i := range calls {
 		facts = append(facts, events.ToolStarted{Call: fmt.Sprint("c", i), Turn: "t1", Name: "bash"})
 	}
@@ -219,20 +223,21 @@ func (p *process) open(name string, calls int) {
 }
 
 func question(prompt, turn, call string) events.PromptRequested {
-	return events.PromptRequested{Prompt: prompt, Turn: turn, Call: call, PromptKind: events.PromptQuestion, Delivery: events.DeliverToolResult,
+	return events.PromptRequested{Prompt: prompt, Turn: turn, Call: call, PromptKind: events.PromptQuestion,
+		Delivery:  events.DeliverToolResult,
 		Questions: []events.Question{{ID: "q", Question: "Which?"}}}
 }
 
-// state is the fold of a session's log.
+// state returns the fold of a session's log.
 func (c *cell) state(harness, name string) *session.State {
 	c.t.Helper()
 	return natstest.Session(c.t, c.b, events.Ref{Harness: harness, Session: name})
 }
 
-// recovered says whether nothing of a session is open.
+// recovered reports whether nothing of a session is open.
 func recovered(s *session.State) bool { return !s.Owned && s.Turn == nil && len(s.Tools) == 0 }
 
-// facts counts what the reconciler has said in a session, by kind.
+// facts counts what the reconciler has appended to a session, by kind.
 func (c *cell) facts(harness, name string) map[events.Kind]int {
 	c.t.Helper()
 	n := map[events.Kind]int{}
