@@ -155,6 +155,64 @@ func TestScanSurvivesWhatIsNoDelivery(t *testing.T) {
 	}
 }
 
+// TestScanWithoutItsLastDelivery: the last message that a reader is sent is lost on its way, and the broker has nothing more to
+// say but that it lives. The scan begins again where it is.
+func TestScanWithoutItsLastDelivery(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s := natstest.Start(t)
+	witness := natstest.Bus(t, s)
+	after := uint64(0)
+	for i := range 5 {
+		after = mustAppend(t, witness, session, after, fmt.Sprint(i))
+	}
+	p := newProxy(t, s)
+	b := busAt(t, p.addr)
+	lost := p.lose(false, `HMSG hf\.log\.\S+ (\d+) `, 5, "99999999")
+	var got []uint64
+	if err := b.Scan(within(t, patience), 0, func(c events.Commit) error { got = append(got, c.Seq); return nil }); err != nil {
+		t.Error(err)
+	}
+	receive(t, lost, "the delivery to be lost")
+	if fmt.Sprint(got) != "[1 2 3 4 5]" {
+		t.Errorf("given %v", got)
+	}
+}
+
+// TestFollowDoesNotGuess: following begins only when the log's end is known.
+func TestFollowDoesNotGuess(t *testing.T) {
+	looks := 0
+	starts := make(chan int, 100)
+	b := scripted(t, func(a asked) []said {
+		switch {
+		case a.is("STREAM.INFO"):
+			if looks++; looks == 1 {
+				return trouble
+			}
+			return says(`{"state":{"last_seq":10}}`)
+		case a.is("CONSUMER.CREATE"):
+			var q struct {
+				Config struct {
+					Start int `json:"opt_start_seq"`
+				} `json:"config"`
+			}
+			a.decode(t, &q)
+			starts <- q.Config.Start
+			return says(`{}`)
+		}
+		return silence
+	}).open()
+	ctx, cancel := context.WithCancel(background(t))
+	done := make(chan error, 1)
+	go func() { done <- b.Follow(ctx, "", func(uint64) {}, func(bus.Message) {}) }()
+	if start := receive(t, starts, "a reader"); start != 11 {
+		t.Errorf("it begins at %d, want 11", start)
+	}
+	cancel()
+	if err := receive(t, done, "the end"); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestHeadsOfADamagedLog: where a reader stays silent though the broker says that there is more, the ends that came are
 // returned.
 func TestHeadsOfADamagedLog(t *testing.T) {

@@ -392,7 +392,7 @@ func (b *Bus) takeSoon(ctx context.Context, f *flow, began time.Time) ([]deliver
 	if denied := b.denied.since(f.subject, began); denied != nil {
 		return nil, denied
 	}
-	return nil, err
+	return nil, fmt.Errorf("%w: %w", errInterrupted, err)
 }
 
 // forget deletes a consumer without waiting for the answer; the broker would do so by itself later.
