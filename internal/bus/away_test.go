@@ -198,7 +198,7 @@ func TestErrorsOfCallbacks(t *testing.T) {
 		},
 	} {
 		n = 0
-		if err := do(); !errors.Is(err, enough) || n != 1 {
+		if err := do(); !errors.Is(err, enough) || fmt.Sprintf("%T", err) != fmt.Sprintf("%T", enough) || n != 1 {
 			t.Errorf("%s: %v after %d", name, err, n)
 		}
 	}

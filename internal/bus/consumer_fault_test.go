@@ -33,6 +33,9 @@ type pinScript struct {
 	stand, n int      // how often a process began to stand by, and pulled with a pin
 }
 
+// unknownPin makes the question for the consumer's state fail.
+const unknownPin = "unknown"
+
 func (p *pinScript) asks() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -56,6 +59,9 @@ func (p *pinScript) answer(a asked) []said {
 			pin = p.pinned()
 		}
 		note("info")
+		if pin == unknownPin {
+			return trouble
+		}
 		return says(fmt.Sprintf(`{"num_ack_pending":%d,"priority_groups":[{"group":"active","pinned_client_id":%q}]}`, p.ack, pin))
 	case a.is("CONSUMER.MSG.NEXT"):
 		return p.pull(a, note)
@@ -306,8 +312,16 @@ func TestAPinThatWasLostEndsTheWork(t *testing.T) {
 	}
 }
 
-// TestAPinOfAnotherIsNotHandedOver: a process whose context ends hands nothing over when another one has the pin by then.
+// TestAPinOfAnotherIsNotHandedOver: a process whose context ends hands nothing over when another one has the pin by then, or
+// when it cannot find out who has it.
 func TestAPinOfAnotherIsNotHandedOver(t *testing.T) {
+	for _, whose := range []string{"another", unknownPin} {
+		t.Run(whose, func(t *testing.T) { handsNothingOver(t, whose) })
+	}
+}
+
+func handsNothingOver(t *testing.T, whose string) {
+	t.Helper()
 	var ending bool
 	p := &pinScript{t: t, ack: 1, deliver: func(n int) []said {
 		if n == 1 {
@@ -317,7 +331,7 @@ func TestAPinOfAnotherIsNotHandedOver(t *testing.T) {
 	}}
 	p.pinned = func() string {
 		if ending {
-			return "another"
+			return whose
 		}
 		return "P"
 	}

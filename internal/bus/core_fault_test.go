@@ -347,7 +347,7 @@ func TestEnsureRaisesTheLimit(t *testing.T) {
 	}
 }
 
-// TestWriterGivesUp: a request whose context ends before the broker has answered says so, for the clock as well.
+// TestClockGivesUp: a request whose context ends before the broker has answered says so, for the clock as well.
 func TestClockGivesUp(t *testing.T) {
 	b := scripted(t, func(asked) []said { return silence }).open()
 	done := make(chan error, 1)
@@ -355,6 +355,9 @@ func TestClockGivesUp(t *testing.T) {
 	defer cancel()
 	go func() { _, err := b.Now(ctx); done <- err }()
 	if err := receive(t, done, "the clock"); !errors.Is(err, bus.ErrUnreachable) {
+		t.Errorf("%v, want ErrUnreachable", err)
+	}
+	if _, err := b.LastSeq(ctx); !errors.Is(err, bus.ErrUnreachable) || strings.Contains(err.Error(), "%!") {
 		t.Errorf("%v, want ErrUnreachable", err)
 	}
 }

@@ -90,6 +90,53 @@ func TestAnEndIsToldAfterAnError(t *testing.T) {
 	expect(t, updates, "harness.h.1 expired")
 }
 
+// TestADeletionIsToldOnce: an interruption after it does not make it told again. What is there later is told.
+func TestADeletionIsToldOnce(t *testing.T) {
+	s := natstest.Start(t)
+	writer, p := natstest.Bus(t, s), newProxy(t, s)
+	b := busAt(t, p.addr)
+	rev := store(t, writer, bus.State, "session.h.gone", "1", 0)
+	updates, _ := watching(t, b, bus.State)
+	expect(t, updates, "session.h.gone=1", "ready")
+	if err := writer.Delete(background(t), bus.State, "session.h.gone", rev); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, updates, "session.h.gone deleted")
+	for i := range 2 {
+		p.cut()
+		key := fmt.Sprintf("session.h.%d", i)
+		store(t, writer, bus.State, key, "1", 0)
+		expect(t, updates, key+"=1")
+	}
+}
+
+// TestTheTTLOfAnEntry is shown with it, and not with its deletion.
+func TestTheTTLOfAnEntry(t *testing.T) {
+	b := natstest.Bus(t, natstest.Start(t))
+	rev := mustStore(t, b, key, "x", 0)
+	v := bus.View{Key: "work.h.s", Value: []byte("x"), GuardKey: key, GuardRev: rev, TTL: time.Minute}
+	if _, err := b.StoreView(within(t, patience), v).Wait(within(t, patience)); err != nil {
+		t.Fatal(err)
+	}
+	if e, err := b.Load(within(t, patience), bus.State, v.Key); err != nil || e.TTL != time.Minute {
+		t.Errorf("%s, %v", e.TTL, err)
+	}
+	updates := make(chan bus.Update, 100)
+	ctx, cancel := context.WithCancel(within(t, patience))
+	defer cancel()
+	go func() {
+		_ = b.Watch(ctx, bus.State, []string{"work.>"}, func(u bus.Update) error { updates <- u; return nil })
+	}()
+	expect(t, updates, "work.h.s=x", "ready")
+	v.Value = nil
+	if _, err := b.StoreView(within(t, patience), v).Wait(within(t, patience)); err != nil {
+		t.Fatal(err)
+	}
+	if u := receive(t, updates, "the deletion"); !u.Deleted || u.TTL != 0 {
+		t.Errorf("%s with a TTL of %s", say(u), u.TTL)
+	}
+}
+
 // TestAWatchEndsWithItsContext: what has been delivered already is not shown after the context has ended.
 func TestAWatchEndsWithItsContext(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t))
