@@ -316,15 +316,17 @@ func TestRaiseWithoutMetadata(t *testing.T) {
 
 // TestEnsureWithoutALook: after a refused update it is not known how a stream stands, so setting up fails.
 func TestEnsureWithoutALook(t *testing.T) {
-	looks := 0
+	looks, updates := 0, 0
 	b := scripted(t, func(a asked) []said {
 		switch {
 		case a.is("STREAM.CREATE"):
 			return says(`{}`)
 		case a.is("STREAM.UPDATE"):
-			return trouble
+			if updates++; updates == 1 {
+				return trouble
+			}
 		case a.is("STREAM.INFO.HF_LOG"):
-			if looks++; looks > 1 {
+			if looks++; looks == 2 {
 				return trouble
 			}
 		}

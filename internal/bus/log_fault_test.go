@@ -73,7 +73,8 @@ func TestReadStopsAtAnotherSessionsCommit(t *testing.T) {
 		case q.Next != "":
 			return stored("hf.log.h.s.harness", 2, "", commitBody(t, "older", session), time.Now())
 		default:
-			return stored("hf.log.h.other.harness", 3, "", commitBody(t, "theirs", other), time.Now())
+			first := strings.Replace(guardHeader(0), "hf.log.h.s.*", "hf.log.h.other.*", 1)
+			return stored("hf.log.h.other.harness", 3, first, commitBody(t, "theirs", other), time.Now())
 		}
 	})).open()
 	cs, err := b.Read(within(t, patience), session, 0)
