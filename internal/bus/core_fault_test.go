@@ -363,3 +363,51 @@ func TestClockGivesUp(t *testing.T) {
 		t.Errorf("%v, want ErrUnreachable", err)
 	}
 }
+
+// TestASeedThatIsReplaced: while a client waits for its broker, the file with its seed is removed or spoiled. What it fails with
+// then names the file.
+func TestASeedThatIsReplaced(t *testing.T) {
+	t.Parallel() // it mostly waits
+	pair, err := nkeys.CreateUser()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seed, err := pair.Seed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := "nats://" + l.Addr().String()
+	if err := l.Close(); err != nil { // nothing listens there
+		t.Fatal(err)
+	}
+	for name, replace := range map[string]func(path string) error{
+		"removed": os.Remove,
+		"spoiled": func(path string) error { return os.WriteFile(path, []byte("no seed"), 0o600) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "the-seed")
+			if err := os.WriteFile(path, seed, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			log, done := &keptLog{}, make(chan error, 1)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			go func() {
+				_, err := bus.Open(ctx, bus.Config{URL: url, NKey: path, Log: zerolog.New(log)})
+				done <- err
+			}()
+			natstest.Until(t, "the first attempt to fail", func() bool { return len(log.lines("no broker")) > 0 })
+			if err := replace(path); err != nil {
+				t.Fatal(err)
+			}
+			err := receive(t, done, "the end")
+			if err == nil || !strings.Contains(err.Error(), "the-seed") || errors.Is(err, fs.ErrNotExist) != (name == "removed") {
+				t.Errorf("%v, want an error that names the file", err)
+			}
+		})
+	}
+}
