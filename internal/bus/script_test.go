@@ -36,6 +36,7 @@ func (a asked) decode(t testing.TB, to any) {
 type said struct {
 	subject, reply string // of the message; the subject is the request's reply subject by default
 	header, body   string
+	every          time.Duration // it is sent again and again; 0: once
 }
 
 // Answers that a script gives often.
@@ -81,6 +82,7 @@ type script struct {
 	url    string
 	answer func(a asked) []said // nil: no responders
 	login  chan string          // the CONNECT lines
+	done   chan struct{}        // closed when the test ends
 
 	mu    sync.Mutex
 	conns []net.Conn
@@ -96,7 +98,7 @@ func scripted(t testing.TB, answer func(a asked) []said) *script {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &script{t: t, url: "nats://" + l.Addr().String(), answer: answer, login: make(chan string, 100)}
+	s := &script{t: t, url: "nats://" + l.Addr().String(), answer: answer, login: make(chan string, 100), done: make(chan struct{})}
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
@@ -120,6 +122,7 @@ func scripted(t testing.TB, answer func(a asked) []said) *script {
 	}()
 	t.Cleanup(func() {
 		_ = l.Close()
+		close(s.done)
 		s.cut()
 		<-gone
 	})
@@ -156,7 +159,12 @@ func (s *script) serve(c net.Conn) {
 	s.mu.Lock()
 	info := s.info
 	s.mu.Unlock()
-	say := func(text string) { _, _ = io.WriteString(c, text+"\r\n") } // the client may have hung up: the reader finds out
+	var saying sync.Mutex
+	say := func(text string) {
+		saying.Lock()
+		defer saying.Unlock()
+		_, _ = io.WriteString(c, text+"\r\n") // the client may have hung up: the reader finds out
+	}
 	say(`INFO {"server_id":"SCRIPT","version":"2.15.2","headers":true,"max_payload":8388608,"jetstream":true,"proto":1` + info + `}`)
 	sids := map[string]string{}
 	for in := bufio.NewReader(c); ; {
@@ -239,10 +247,27 @@ func (s *script) respond(say func(string), sids map[string]string, a asked) {
 		if m.reply != "" {
 			to += " " + m.reply
 		}
-		if m.header == "" {
-			say(fmt.Sprintf("MSG %s %d\r\n%s", to, len(m.body), m.body))
-			continue
+		text := fmt.Sprintf("MSG %s %d\r\n%s", to, len(m.body), m.body)
+		if m.header != "" {
+			text = fmt.Sprintf("HMSG %s %d %d\r\n%s%s", to, len(m.header), len(m.header)+len(m.body), m.header, m.body)
 		}
-		say(fmt.Sprintf("HMSG %s %d %d\r\n%s%s", to, len(m.header), len(m.header)+len(m.body), m.header, m.body))
+		say(text)
+		if m.every > 0 {
+			go s.repeat(m.every, func() { say(text) })
+		}
+	}
+}
+
+// repeat says something again and again until the test ends.
+func (s *script) repeat(every time.Duration, say func()) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			say()
+		case <-s.done:
+			return
+		}
 	}
 }
