@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/pkg/events"
-	"github.com/holdfast-dev/holdfast/pkg/session"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/services/ledger"
 	"github.com/holdfast-dev/holdfast/services/reconciler"
 )
@@ -97,7 +97,7 @@ func (p *people) answer(ctx context.Context) error {
 }
 
 func say(ctx context.Context, b *bus.Bus, a asked) error {
-	return b.Request(ctx, ledger.Name, "answer", session.AnswerWish{Ref: a.ref, Prompt: a.prompt, By: "ada",
+	return b.Request(ctx, ledger.Name, "answer", request.Answer{Ref: a.ref, Prompt: a.prompt, By: "ada",
 		Answers: []events.Answer{{Question: "q", Selected: []string{"yes"}}}}, nil)
 }
 

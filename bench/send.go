@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/services/compaction"
 	"github.com/holdfast-dev/holdfast/services/ledger"
 )
@@ -86,7 +87,7 @@ func sendOnce(ctx context.Context, n int) (took, floor []time.Duration, err erro
 	for i := range n {
 		ref, id := sessionOf(i%sendSessions), fmt.Sprint("m", i)
 		began := time.Now()
-		if err := s.bus.Request(ctx, compaction.Name, "send", compaction.SendWish{Ref: ref, Message: id,
+		if err := s.bus.Request(ctx, compaction.Name, "send", request.Send{Ref: ref, Message: id,
 			Content: json.RawMessage(sendContent), By: "ada"}, nil); err != nil {
 			return nil, nil, err
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
@@ -64,7 +65,7 @@ func (c *cell) waits(ctx context.Context, r events.Ref, prompt string) *session.
 // person answers a prompt as soon as it is open.
 func (c *cell) person(ctx context.Context, r events.Ref, prompt, text string) {
 	st := c.waits(ctx, r, prompt)
-	d, err := st.Answer(session.AnswerWish{Ref: r, Prompt: prompt, By: "ada",
+	d, err := st.Answer(request.Answer{Ref: r, Prompt: prompt, By: "ada",
 		Answers: []events.Answer{{Question: "colour", Text: text}}}, func(seq uint64) (*events.Commit, error) {
 		commit, err := c.bus.Commit(ctx, seq)
 		return &commit, err

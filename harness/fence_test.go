@@ -7,6 +7,7 @@ import (
 	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
@@ -25,7 +26,7 @@ func (w *world) silently(id string, by events.Writer, decide func(*session.State
 func (w *world) answerSilently(id, prompt string) uint64 {
 	w.t.Helper()
 	return w.silently(id, events.WriterLedger, func(st *session.State) []events.Fact {
-		d, err := st.Answer(session.AnswerWish{Ref: ref(id), Prompt: prompt, By: "ada", Answers: []events.Answer{{Question: "q", Text: "red"}}}, w.source)
+		d, err := st.Answer(request.Answer{Ref: ref(id), Prompt: prompt, By: "ada", Answers: []events.Answer{{Question: "q", Text: "red"}}}, w.source)
 		check(w.t, err)
 		return d.Facts
 	})

@@ -12,14 +12,12 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-const (
-	compactionService = "compaction"
-	verbSend          = "send"
-	sendDelayMaxMS    = 2000 // milliseconds between tries of a send while its service is not ready
-)
+// sendDelayMaxMS is the longest delay in milliseconds between tries of a send while its service is not ready.
+const sendDelayMaxMS = 2000
 
 // Message is user input for a session.
 type Message struct {
@@ -29,17 +27,6 @@ type Message struct {
 	Content   any    // encoded as JSON, usually a string; what is large travels through the object store
 	By        string // who says it; default: this harness
 	Synthetic bool   // no person's: changes nothing that a person chose
-}
-
-// sendRequest is the body of the endpoint.
-type sendRequest struct {
-	Harness   string          `json:"harness"`
-	Session   string          `json:"session"`
-	Message   string          `json:"message"`
-	Content   json.RawMessage `json:"content,omitempty"`
-	Ref       string          `json:"ref,omitempty"`
-	Synthetic bool            `json:"synthetic,omitempty"`
-	By        string          `json:"by"`
 }
 
 // Send gives a message to whoever owns the session, now or later, and returns its id once it is stored: from then on it is
@@ -52,7 +39,8 @@ func (h *Harness) Send(ctx context.Context, m Message) (id string, err error) {
 	if err != nil {
 		return m.ID, fmt.Errorf("harness: send to %s: content: %w", m.Session, err)
 	}
-	req := sendRequest{Harness: m.Harness, Session: m.Session, Message: m.ID, Content: content, Synthetic: m.Synthetic, By: m.By}
+	req := request.Send{Ref: events.Ref{Harness: m.Harness, Session: m.Session}, Message: m.ID, Content: content,
+		Synthetic: m.Synthetic, By: m.By}
 	if req.Harness == "" {
 		req.Harness = h.cfg.ID
 	}
@@ -63,22 +51,22 @@ func (h *Harness) Send(ctx context.Context, m Message) (id string, err error) {
 		req.By = h.cfg.ID
 	}
 	if len(content) > events.ContentBytesMax {
-		if req.Ref, err = h.bus.PutObject(ctx, events.Ref{Harness: req.Harness, Session: req.Session}, content); err != nil {
+		if req.Object, err = h.bus.PutObject(ctx, req.Ref, content); err != nil {
 			return req.Message, fmt.Errorf("harness: send %s to %s/%s: content: %w", req.Message, req.Harness, req.Session, translate(err))
 		}
 		req.Content = nil
 	}
-	if err := h.request(ctx, compactionService, verbSend, req); err != nil {
+	if err := h.send(ctx, req); err != nil {
 		return req.Message, fmt.Errorf("harness: send %s to %s/%s: %w", req.Message, req.Harness, req.Session, translate(err))
 	}
 	return req.Message, nil
 }
 
-// request asks a service, again and again while it is not ready. What is asked may be repeated.
-func (h *Harness) request(ctx context.Context, service, verb string, req any) error {
+// send sends a request, and sends it again while the service is not ready.
+func (h *Harness) send(ctx context.Context, req request.Send) error {
 	pace := backoff.NewExponentialBackOff(backoff.WithInitialInterval(50*time.Millisecond), backoff.WithMaxInterval(sendDelayMaxMS*time.Millisecond), backoff.WithMaxElapsedTime(0))
 	for {
-		err := h.bus.Request(ctx, service, verb, req, nil)
+		_, err := bus.Call(ctx, h.bus, request.CompactionSend, req)
 		r, refused := errors.AsType[*events.Refusal](err)
 		if err == nil || !refused || r.Code != http.StatusServiceUnavailable {
 			return err

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
@@ -128,7 +129,7 @@ func (w *world) decide(id string, by events.Writer, decide func(*session.State) 
 // answer answers as a person does, through the very decision that the ledger makes.
 func (w *world) answer(id, prompt, text string) error {
 	_, err := w.decide(id, events.WriterLedger, func(st *session.State) ([]events.Fact, error) {
-		d, err := st.Answer(session.AnswerWish{Ref: ref(id), Prompt: prompt, By: "ada", Answers: []events.Answer{{Question: "q", Text: text}}}, w.source)
+		d, err := st.Answer(request.Answer{Ref: ref(id), Prompt: prompt, By: "ada", Answers: []events.Answer{{Question: "q", Text: text}}}, w.source)
 		return d.Facts, err
 	})
 	return err

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/screen"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
@@ -164,11 +165,17 @@ func (a *app) source(ctx context.Context, b *bus.Bus) session.Source {
 	}
 }
 
-// request sends a request to a service. After two seconds it reports that it still waits, on stderr.
-func (a *app) request(ctx context.Context, b *bus.Bus, service, verb, doing string, req, reply any) error {
+// call sends a request to a service. If that takes longer than two seconds, it says so beside the result.
+func call[Q request.Checked, R any](ctx context.Context, a *app, b *bus.Bus, v request.Verb[Q, R], doing string, q Q) (
+	R, error) {
 	ctx, cancel := context.WithTimeout(ctx, max(a.timeout, a.patience))
 	defer cancel()
-	return a.progress(doing, func() error { return b.Request(ctx, service, verb, req, reply) })
+	var r R
+	err := a.progress(doing, func() (err error) {
+		r, err = bus.Call(ctx, b, v, q)
+		return err
+	})
+	return r, err
 }
 
 // progress runs a function and reports from the second second on that it still runs.

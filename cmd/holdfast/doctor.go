@@ -17,9 +17,9 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/control"
 	"github.com/holdfast-dev/holdfast/internal/screen"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 	"github.com/holdfast-dev/holdfast/services/ledger"
-	"github.com/holdfast-dev/holdfast/services/reconciler"
 )
 
 // Levels of a [finding].
@@ -325,8 +325,8 @@ func processes(n int) string {
 // suspects asks the reconciler which sessions it could not recover. Another check reports a reconciler that does not
 // answer.
 func (p *patient) suspects(ctx context.Context) {
-	var rep reconciler.Report
-	if p.bus.Request(ctx, reconciler.Name, "report", struct{}{}, &rep) != nil {
+	rep, err := bus.Call(ctx, p.bus, request.ReconcilerReport, request.Scope{})
+	if err != nil {
 		return
 	}
 	var names []string

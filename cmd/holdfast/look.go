@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/control"
 	"github.com/holdfast-dev/holdfast/internal/screen"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 	"github.com/holdfast-dev/holdfast/services/compaction"
 )
@@ -221,11 +222,11 @@ func (a *app) saySession(ctx context.Context, b *bus.Bus, r events.Ref) error {
 	now := a.now(ctx, b)
 	text := screen.Session(st, open, now, a.style(a.Stdout))
 	if st.Closed == nil && (st.Usage != nil || st.Policy.IdleCompactionAfterS > 0) {
-		v, err := compaction.Check(st, compaction.CheckWish{Ref: r}, now)
+		v, err := compaction.Check(st, request.Check{Ref: r}, now)
 		if err != nil {
 			return fmt.Errorf("holdfast: session %s: %w", r, err)
 		}
-		text += "\nIt " + screen.Check{Would: v.Would, Reason: v.Reason, At: v.At}.Text(now, a.style(a.Stdout))
+		text += "\nIt " + screen.Check(request.Verdict{Would: v.Would, Reason: v.Reason, At: v.At}, now, a.style(a.Stdout))
 	}
 	if behind > 0 {
 		a.tell("the stored document is %s behind the log: is a ledger running? (`holdfast doctor`)", screen.Plural(behind, "commit"))

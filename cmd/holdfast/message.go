@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/screen"
 	"github.com/holdfast-dev/holdfast/pkg/events"
-	"github.com/holdfast-dev/holdfast/services/compaction"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 )
 
 // sent is the outcome of a message.
@@ -52,7 +52,7 @@ outcome, send it again under the same id; it is taken once.`,
 		}
 		by := a.person()
 		return a.withSession(cmd.Context(), args[0], func(ctx context.Context, b *bus.Bus, r events.Ref) error {
-			req := compaction.SendWish{Ref: r, Message: l.id, Content: content, Synthetic: l.synthetic, By: by}
+			req := request.Send{Ref: r, Message: l.id, Content: content, Synthetic: l.synthetic, By: by}
 			if req.Message == "" {
 				req.Message = "m-" + b.NewID()
 			}
@@ -115,7 +115,7 @@ func readText(r io.Reader) (string, error) {
 }
 
 // send sends a message. After an unknown outcome it prints how to find out without sending it twice.
-func (a *app) send(ctx context.Context, b *bus.Bus, req compaction.SendWish) error {
+func (a *app) send(ctx context.Context, b *bus.Bus, req request.Send) error {
 	if len(req.Content) > events.ContentBytesMax {
 		err := a.progress("storing the message", func() (err error) {
 			req.Object, err = b.PutObject(ctx, req.Ref, req.Content)
@@ -126,8 +126,7 @@ func (a *app) send(ctx context.Context, b *bus.Bus, req compaction.SendWish) err
 		}
 		req.Content = nil
 	}
-	var reply changed
-	err := a.request(ctx, b, compaction.Name, "send", "sending", req, &reply)
+	reply, err := call(ctx, a, b, request.CompactionSend, "sending", req)
 	if errors.Is(err, bus.ErrUnreachable) || errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%w; it may have been stored: send it again with --id %s, it is taken once", err, req.Message)
 	}
@@ -179,8 +178,8 @@ func withdrawCommand(a *app) *cobra.Command {
 	cmd := a.wishCommand("withdraw S M", "Take a message back", "Take the message M back before it is handed out. One that the agent has cannot be taken back: stop the turn instead.",
 		arguments(2, 2, "the session S", "the message M"), "holdfast withdraw build-42 review-17")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.wish(cmd, args[0], compaction.Name, "withdraw", "withdrawn", func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (any, error) {
-			return compaction.WithdrawWish{Ref: r, Message: args[1], By: by}, nil
+		return wish(a, cmd, args[0], request.CompactionWithdraw, "withdrawn", func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (request.Withdraw, error) {
+			return request.Withdraw{Ref: r, Message: args[1], By: by}, nil
 		})
 	}
 	return cmd
@@ -193,8 +192,8 @@ func compactCommand(a *app) *cobra.Command {
 		arguments(1, 1, "the session S"), "holdfast compact build-42")
 	cmd.Flags().BoolVar(&force, "force", false, "also while a question waits for an answer")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.wish(cmd, args[0], compaction.Name, "compact", "compaction asked for", func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (any, error) {
-			return compaction.CompactWish{Ref: r, By: by, Force: force}, nil
+		return wish(a, cmd, args[0], request.CompactionCompact, "compaction asked for", func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (request.Compact, error) {
+			return request.Compact{Ref: r, By: by, Force: force}, nil
 		})
 	}
 	return cmd
@@ -210,25 +209,21 @@ func checkCommand(a *app) *cobra.Command {
 	cmd.Flags().Int64Var(&limit, "limit", 0, "as if so many `tokens` fitted")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.withSession(cmd.Context(), args[0], func(ctx context.Context, b *bus.Bus, r events.Ref) error {
-			req := compaction.CheckWish{Ref: r}
+			req := request.Check{Ref: r}
 			if cmd.Flags().Changed("used") {
 				req.Used = &used
 			}
 			if cmd.Flags().Changed("limit") {
 				req.Limit = &limit
 			}
-			var reply json.RawMessage
-			if err := a.request(ctx, b, compaction.Name, "check", "checking", req, &reply); err != nil {
+			v, err := call(ctx, a, b, request.CompactionCheck, "checking", req)
+			if err != nil {
 				return err
 			}
 			if a.json {
-				return a.sayJSON(reply)
+				return a.sayJSON(v)
 			}
-			var c screen.Check
-			if err := json.Unmarshal(reply, &c); err != nil {
-				return fmt.Errorf("holdfast: check: the reply of the compaction service: %w", err)
-			}
-			return a.say(c.Text(a.now(ctx, b), a.style(a.Stdout)))
+			return a.say(screen.Check(v, a.now(ctx, b), a.style(a.Stdout)))
 		})
 	}
 	return cmd

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,12 +13,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
-	"github.com/holdfast-dev/holdfast/internal/control"
 	"github.com/holdfast-dev/holdfast/internal/permission"
 	"github.com/holdfast-dev/holdfast/internal/screen"
 	"github.com/holdfast-dev/holdfast/pkg/events"
-	"github.com/holdfast-dev/holdfast/services/ledger"
-	"github.com/holdfast-dev/holdfast/services/reconciler"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 )
 
 // rebuildTimeout is the time limit of a rebuild without --timeout: it reads the whole log.
@@ -31,23 +28,6 @@ func (a *app) repairCommand(use, short, long string, args cobra.PositionalArgs, 
 	cmd := &cobra.Command{Use: use, Short: short, Long: long, Example: example, GroupID: groupRepair, Args: args}
 	a.take(cmd, optionsCommand)
 	return cmd
-}
-
-// rebuilt is the ledger's reply.
-type rebuilt struct {
-	Sessions int      `json:"sessions"`
-	Changed  int      `json:"changed"`
-	Removed  int      `json:"removed"`
-	Views    int      `json:"views"`
-	Lost     int      `json:"lost"`
-	Failed   []string `json:"failed,omitempty"`
-	TookMS   int64    `json:"took_ms"`
-}
-
-// rebuildRequest is the request to the ledger.
-type rebuildRequest struct {
-	events.Ref
-	AcceptLoss bool `json:"accept_loss"`
 }
 
 // errKept means that a rebuild kept documents that are ahead of a log which has lost commits.
@@ -66,8 +46,9 @@ func rebuildCommand(a *app) *cobra.Command {
 			a.patience = rebuildTimeout
 		}
 		return a.onOne(cmd.Context(), args, func(ctx context.Context, b *bus.Bus, r events.Ref) error {
-			var reply rebuilt
-			if err := a.request(ctx, b, ledger.Name, "rebuild", "rebuilding", rebuildRequest{r, acceptLoss}, &reply); err != nil {
+			reply, err := call(ctx, a, b, request.LedgerRebuild, "rebuilding",
+				request.Rebuild{Harness: r.Harness, Session: r.Session, AcceptLoss: acceptLoss})
+			if err != nil {
 				return err
 			}
 			if err := a.sayRebuilt(reply); err != nil {
@@ -85,36 +66,12 @@ func rebuildCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func (a *app) sayRebuilt(r rebuilt) error {
+func (a *app) sayRebuilt(r request.Rebuilt) error {
 	if a.json {
 		return a.sayJSON(r)
 	}
 	return a.say(fmt.Sprintf("%s read in %s: %s changed, %d removed, %s written\n", screen.Plural(r.Sessions, "session"),
 		screen.Age(time.Duration(r.TookMS)*time.Millisecond), screen.Plural(r.Changed, "document"), r.Removed, screen.Plural(r.Views, "view")))
-}
-
-// swept is the reconciler's reply.
-type swept struct {
-	Sessions int            `json:"sessions"`
-	Facts    map[string]int `json:"facts"`
-	Failed   int            `json:"failed"`
-	Would    []struct {
-		events.Ref
-		Owner string `json:"owner"`
-		Facts []struct {
-			Type string          `json:"type"`
-			Data json.RawMessage `json:"data"`
-		} `json:"facts"`
-		More int `json:"more,omitempty"`
-	} `json:"would,omitempty"`
-	More     int               `json:"more,omitempty"`
-	Suspects []control.Suspect `json:"suspects,omitempty"`
-}
-
-// sweepRequest is the request to the reconciler.
-type sweepRequest struct {
-	events.Ref
-	DryRun bool `json:"dry_run"`
 }
 
 func sweepCommand(a *app) *cobra.Command {
@@ -126,8 +83,9 @@ func sweepCommand(a *app) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		a.patience = rebuildTimeout
 		return a.onOne(cmd.Context(), args, func(ctx context.Context, b *bus.Bus, r events.Ref) error {
-			var reply swept
-			if err := a.request(ctx, b, reconciler.Name, "sweep", "sweeping", sweepRequest{r, dryRun}, &reply); err != nil {
+			reply, err := call(ctx, a, b, request.ReconcilerSweep, "sweeping",
+				request.Sweep{Harness: r.Harness, Session: r.Session, DryRun: dryRun})
+			if err != nil {
 				return err
 			}
 			if err := a.saySwept(reply, dryRun); err != nil || reply.Failed == 0 {
@@ -139,7 +97,7 @@ func sweepCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func (a *app) saySwept(r swept, dryRun bool) error {
+func (a *app) saySwept(r request.Swept, dryRun bool) error {
 	if a.json {
 		return a.sayJSON(r)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/health"
 	"github.com/holdfast-dev/holdfast/internal/screen"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 	"github.com/holdfast-dev/holdfast/services/compaction"
 	"github.com/holdfast-dev/holdfast/services/retry"
@@ -153,12 +154,9 @@ func TestReasonsAreExplained(t *testing.T) {
 			t.Errorf("a retry that was given up, %s, is not explained:\n%s", reason, text)
 		}
 	}
-	for _, reason := range []string{compaction.WhyDisabled, compaction.WhyNoUsage, compaction.WhyTooSoon,
-		compaction.WhyRunning, compaction.WhyQueued,
-		compaction.WhyWaiting, compaction.WhyCompacted, compaction.WhySuppressed, compaction.WhyNoLimit,
-		compaction.WhyBelow} {
-		if text := (screen.Check{Reason: reason}).Text(time.Time{}, screen.Style{}); !strings.Contains(text,
-			reason+", ") {
+	for _, reason := range []string{compaction.WhyDisabled, compaction.WhyNoUsage, compaction.WhyTooSoon, compaction.WhyRunning, compaction.WhyQueued,
+		compaction.WhyWaiting, compaction.WhyCompacted, compaction.WhySuppressed, compaction.WhyNoLimit, compaction.WhyBelow} {
+		if text := screen.Check(request.Verdict{Reason: reason}, time.Time{}, screen.Style{}); !strings.Contains(text, reason+", ") {
 			t.Errorf("a compaction that would not be, %s, is not explained: %s", reason, text)
 		}
 	}

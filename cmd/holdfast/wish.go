@@ -14,15 +14,9 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/screen"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
-	"github.com/holdfast-dev/holdfast/services/ledger"
-	"github.com/holdfast-dev/holdfast/services/retry"
 )
-
-// changed is a service's reply to a request: its place in the log.
-type changed struct {
-	Seq uint64 `json:"seq"`
-}
 
 // wishCommand prepares a command that sends a request in a person's name.
 func (a *app) wishCommand(use, short, long string, args cobra.PositionalArgs, examples ...string) *cobra.Command {
@@ -33,15 +27,16 @@ func (a *app) wishCommand(use, short, long string, args cobra.PositionalArgs, ex
 }
 
 // wish finds the session, sends the request in a person's name, and prints the result.
-func (a *app) wish(cmd *cobra.Command, name, service, verb, past string, request func(ctx context.Context, b *bus.Bus, r events.Ref, by string) (any, error)) error {
+func wish[Q request.Checked](a *app, cmd *cobra.Command, name string, v request.Verb[Q, request.Changed], past string,
+	build func(ctx context.Context, b *bus.Bus, r events.Ref, by string) (Q, error)) error {
 	by := a.person()
 	return a.withSession(cmd.Context(), name, func(ctx context.Context, b *bus.Bus, r events.Ref) error {
-		req, err := request(ctx, b, r, by)
+		q, err := build(ctx, b, r, by)
 		if err != nil {
 			return err
 		}
-		var reply changed
-		if err := a.request(ctx, b, service, verb, verb+" "+r.String(), req, &reply); err != nil {
+		reply, err := call(ctx, a, b, v, v.Name+" "+r.String(), q)
+		if err != nil {
 			return err
 		}
 		if a.json {
@@ -68,14 +63,14 @@ prompt of the session waits.`,
 		if raw != "" && len(args) != 2 {
 			return usage(cmd, "--answers goes with S and P and nothing else")
 		}
-		return a.wish(cmd, args[0], ledger.Name, "answer", "answered", func(ctx context.Context, b *bus.Bus, r events.Ref, by string) (any, error) {
-			w := session.AnswerWish{Ref: r, By: by}
+		return wish(a, cmd, args[0], request.LedgerAnswer, "answered", func(ctx context.Context, b *bus.Bus, r events.Ref, by string) (request.Answer, error) {
+			w := request.Answer{Ref: r, By: by}
 			var err error
 			if w.Prompt, err = a.promptMeant(ctx, b, r, args[1:]); err != nil {
-				return nil, err
+				return w, err
 			}
 			if w.Answers, err = a.answersMeant(ctx, cmd, b, w, args[min(len(args), 2):], raw); err != nil {
-				return nil, err
+				return w, err
 			}
 			return w, nil
 		})
@@ -103,7 +98,7 @@ func (a *app) promptMeant(ctx context.Context, b *bus.Bus, r events.Ref, args []
 }
 
 // answersMeant returns the answers: from JSON, from arguments, or from input lines.
-func (a *app) answersMeant(ctx context.Context, cmd *cobra.Command, b *bus.Bus, w session.AnswerWish, args []string, raw string) ([]events.Answer, error) {
+func (a *app) answersMeant(ctx context.Context, cmd *cobra.Command, b *bus.Bus, w request.Answer, args []string, raw string) ([]events.Answer, error) {
 	if raw != "" {
 		return a.answersFromJSON(cmd, raw)
 	}
@@ -177,8 +172,8 @@ func rejectCommand(a *app) *cobra.Command {
 	cmd := a.wishCommand("reject S P [TEXT…]", "Reject a prompt", "Reject a prompt. With a TEXT it is a correction that the model reads; without, a plain no.",
 		arguments(2, -1, "the session S", "the prompt P"), "holdfast reject build-42 p1", "holdfast reject build-42 p1 use the staging database")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.wish(cmd, args[0], ledger.Name, "reject", "rejected", func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (any, error) {
-			return session.RejectWish{Ref: r, Prompt: args[1], Text: strings.Join(args[2:], " "), By: by}, nil
+		return wish(a, cmd, args[0], request.LedgerReject, "rejected", func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (request.Reject, error) {
+			return request.Reject{Ref: r, Prompt: args[1], Text: strings.Join(args[2:], " "), By: by}, nil
 		})
 	}
 	return cmd
@@ -188,8 +183,8 @@ func dismissCommand(a *app) *cobra.Command {
 	cmd := a.wishCommand("dismiss S P", "Dismiss a prompt without an answer", "Dismiss a prompt without an answer. The agent receives the dismissal.",
 		arguments(2, 2, "the session S", "the prompt P"), "holdfast dismiss build-42 p1")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.wish(cmd, args[0], ledger.Name, "dismiss", "dismissed", func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (any, error) {
-			return session.DismissWish{Ref: r, Prompt: args[1], By: by}, nil
+		return wish(a, cmd, args[0], request.LedgerDismiss, "dismissed", func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (request.Dismiss, error) {
+			return request.Dismiss{Ref: r, Prompt: args[1], By: by}, nil
 		})
 	}
 	return cmd
@@ -203,8 +198,8 @@ func stopCommand(a *app) *cobra.Command {
 	cmd.Flags().BoolVar(&force, "force", false, "also while a question waits for an answer")
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for people who look later")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.wish(cmd, args[0], ledger.Name, "stop", "stop asked for", func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (any, error) {
-			return session.StopWish{Ref: r, By: by, Reason: reason, Force: force}, nil
+		return wish(a, cmd, args[0], request.LedgerStop, "stop asked for", func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (request.Stop, error) {
+			return request.Stop{Ref: r, By: by, Reason: reason, Force: force}, nil
 		})
 	}
 	return cmd
@@ -215,8 +210,8 @@ func closeCommand(a *app) *cobra.Command {
 	cmd := a.wishCommand("close S", "End a session for good", "End a session for good, with everything that is open in it.", arguments(1, 1, "the session S"), "holdfast close build-42 --reason archived")
 	cmd.Flags().StringVar(&reason, "reason", "finished", "finished, archived or deleted")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.wish(cmd, args[0], ledger.Name, "close", "closed", func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (any, error) {
-			return session.CloseWish{Ref: r, Reason: reason, By: by}, nil
+		return wish(a, cmd, args[0], request.LedgerClose, "closed", func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (request.Close, error) {
+			return request.Close{Ref: r, Reason: reason, By: by}, nil
 		})
 	}
 	return cmd
@@ -245,42 +240,39 @@ func configureCommand(a *app) *cobra.Command {
 		if policy == nil && !providerChanged {
 			return usage(cmd, "KEY=VALUE is missing")
 		}
-		return a.wish(cmd, args[0], ledger.Name, "configure", "configured", func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (any, error) {
-			return session.ConfigureWish{Ref: r, Policy: policy, ProviderChanged: providerChanged, By: by}, nil
+		return wish(a, cmd, args[0], request.LedgerConfigure, "configured", func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (request.Configure, error) {
+			return request.Configure{Ref: r, Policy: policy, ProviderChanged: providerChanged, By: by}, nil
 		})
 	}
 	return cmd
 }
 
-// plainWish is a request with an asker and no other field.
-type plainWish struct {
-	events.Ref
-	By string `json:"by"`
-}
-
-// plainCommand makes a command for a request that has only a session.
-func plainCommand(a *app, use, service, verb, past, short, long, example string) *cobra.Command {
-	cmd := a.wishCommand(use, short, long, arguments(1, 1, "the session S"), example)
+// retryCommand makes the command of a request about the retry of a session.
+func retryCommand(a *app, v request.Verb[request.Retry, request.Changed], past, short, long string) *cobra.Command {
+	example := "holdfast " + v.Name + " build-42"
+	if v.Name != request.RetryResume.Name {
+		example = "holdfast retry " + v.Name + " build-42"
+	}
+	cmd := a.wishCommand(v.Name+" S", short, long, arguments(1, 1, "the session S"), example)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.wish(cmd, args[0], service, verb, past, func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (any, error) {
-			return plainWish{r, by}, nil
+		return wish(a, cmd, args[0], v, past, func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (request.Retry, error) {
+			return request.Retry{Ref: r, By: by}, nil
 		})
 	}
 	return cmd
 }
 
 func retryNowCommand(a *app) *cobra.Command {
-	return plainCommand(a, "now S", retry.Name, "now", "retry asked for", "Try a failed turn again now",
-		"Try the turn that failed last again, now: also one whose failure is not tried again by itself, and while automatic retry is off.",
-		"holdfast retry now build-42")
+	return retryCommand(a, request.RetryNow, "retry asked for", "Try a failed turn again now",
+		"Try the turn that failed last again, now: also one whose failure is not tried again by itself, and while automatic retry is off.")
 }
 
 func retryCancelCommand(a *app) *cobra.Command {
-	return plainCommand(a, "cancel S", retry.Name, "cancel", "retry cancelled", "Do not try a failed turn again",
-		"Give up a retry that is scheduled. One that has begun is taken back by `holdfast stop`; `holdfast retry now` brings either back.", "holdfast retry cancel build-42")
+	return retryCommand(a, request.RetryCancel, "retry cancelled", "Do not try a failed turn again",
+		"Give up a retry that is scheduled. One that has begun is taken back by `holdfast stop`; `holdfast retry now` brings either back.")
 }
 
 func resumeCommand(a *app) *cobra.Command {
-	return plainCommand(a, "resume S", retry.Name, "resume", "asked to go on", "Go on with an interrupted session",
-		"Go on with a session whose turn was interrupted, where its policy holds it (resume=hold) or automatic continuation was given up.", "holdfast resume build-42")
+	return retryCommand(a, request.RetryResume, "asked to go on", "Go on with an interrupted session",
+		"Go on with a session whose turn was interrupted, where its policy holds it (resume=hold) or automatic continuation was given up.")
 }

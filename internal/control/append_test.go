@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
@@ -176,7 +177,7 @@ func TestDone(t *testing.T) {
 // TestSuspects: a session is left to the slow walk after enough failures. A process that stops records no failure.
 // Suspects and their texts are limited.
 func TestSuspects(t *testing.T) {
-	l := &Loop{suspects: map[events.Ref]Suspect{}}
+	l := &Loop{suspects: map[events.Ref]request.Suspect{}}
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
 	for range attemptsMax {

@@ -40,6 +40,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
@@ -61,7 +62,7 @@ const (
 	atOnceDefault   = 256     // with more in flight, a slow disk only delays them
 	ownAppendsMax   = 200_000 // remembered; above it they are forgotten, which costs lost races, not data
 	timersKnownMax  = 100_000 // the same
-	suspectTextMax  = 500     // bytes of an error in a [Suspect]
+	suspectTextMax  = 500     // bytes of an error in a [request.Suspect]
 	dueDurableAfter = "-due"  // suffix of the durable consumer of the timers
 )
 
@@ -105,14 +106,6 @@ type Config struct {
 	Log zerolog.Logger
 }
 
-// Suspect is a session that could not be read, decided or written.
-type Suspect struct {
-	events.Ref
-	Reason   string    `json:"reason"`
-	Since    time.Time `json:"since"`
-	Failures int       `json:"failures"`
-}
-
 // Loop is the decision loop of one process. Use [New] to make one.
 type Loop struct {
 	bus   *bus.Bus
@@ -135,7 +128,7 @@ type Loop struct {
 	mu       sync.Mutex
 	own      map[events.Ref]own       // the last commits of this process whose documents have not arrived
 	timers   map[events.Ref]time.Time // alarms that this process set
-	suspects map[events.Ref]Suspect
+	suspects map[events.Ref]request.Suspect
 }
 
 // counts are the loop's counters. They never decrease.
@@ -167,7 +160,7 @@ func New(b *bus.Bus, cfg Config) (*Loop, error) {
 		source:   events.ServiceSource(cfg.Service, b.Instance()),
 		own:      map[events.Ref]own{},
 		timers:   map[events.Ref]time.Time{},
-		suspects: map[events.Ref]Suspect{},
+		suspects: map[events.Ref]request.Suspect{},
 	}, nil
 }
 
@@ -218,10 +211,11 @@ func (l *Loop) Counts() map[string]uint64 {
 }
 
 // Suspects returns the sessions whose last attempt failed, the oldest failure first.
-func (l *Loop) Suspects() []Suspect {
+func (l *Loop) Suspects() []request.Suspect {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.SortedFunc(maps.Values(l.suspects), func(a, b Suspect) int { return a.Since.Compare(b.Since) })
+	bySince := func(a, b request.Suspect) int { return a.Since.Compare(b.Since) }
+	return slices.SortedFunc(maps.Values(l.suspects), bySince)
 }
 
 // Decide returns what a session needs at an instant of the broker's clock. It is called concurrently for different
@@ -304,7 +298,7 @@ func (l *Loop) failed(ctx context.Context, r events.Ref, err error) (leave bool)
 		if len(l.suspects) >= suspectsMax {
 			clear(l.suspects)
 		}
-		x = Suspect{Ref: r, Since: time.Now().UTC()}
+		x = request.Suspect{Ref: r, Since: time.Now().UTC()}
 	}
 	x.Failures++
 	x.Reason = err.Error()

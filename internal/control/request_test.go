@@ -6,14 +6,15 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// TestCarryOutLosesRaces: a request is decided again, on the new state, each time that another process wrote first.
+// TestExecuteLosesRaces: a request is decided again, on the new state, each time that another process wrote first.
 // After RequestRacesMax lost races it is refused with 503 and a reason, and nothing is appended.
-func TestCarryOutLosesRaces(t *testing.T) {
+func TestExecuteLosesRaces(t *testing.T) {
 	w := newWorld(t)
 	l, err := New(
 		w.b,
@@ -32,7 +33,7 @@ func TestCarryOutLosesRaces(t *testing.T) {
 		s := w.open(name)
 		w.store(s)
 		looks := 0
-		seq, err := l.CarryOut(w.ctx, s.Ref(), "ada", func(now *session.State) (session.Decision, error) {
+		decide := func(now *session.State, _ session.Source, _ time.Time) (session.Decision, error) {
 			if looks++; now.Seq != s.Seq {
 				t.Errorf("%s: decided on %d, the last commit is %d", name, now.Seq, s.Seq)
 			}
@@ -42,12 +43,13 @@ func TestCarryOutLosesRaces(t *testing.T) {
 			return session.Decision{
 				Facts: []events.Fact{events.TurnRequested{Turn: "t2", Cause: events.CauseRetry}},
 			}, nil
-		})
+		}
+		d, err := l.Execute(w.ctx, s.Ref(), "ada", nil, decide)
 		refusal, _ := errors.AsType[*events.Refusal](err)
 		switch after := w.state(name); {
-		case first < RequestRacesMax && (err != nil || seq != after.Seq || after.Pending.Turn == nil ||
+		case first < RequestRacesMax && (err != nil || d.Seq != after.Seq || after.Pending.Turn == nil ||
 			after.Pending.Turn.By != "ada"):
-			t.Errorf("%s: %d, %v: %+v", name, seq, err, after.Pending.Turn)
+			t.Errorf("%s: %d, %v: %+v", name, d.Seq, err, after.Pending.Turn)
 		case first == RequestRacesMax && (refusal == nil || refusal.Code != http.StatusServiceUnavailable ||
 			!strings.Contains(string(refusal.Body()), `"reason":`) || after.Seq != s.Seq):
 			t.Errorf("%s: %v, the log ends at %d, want 503 with a reason, and %d", name, err, after.Seq, s.Seq)

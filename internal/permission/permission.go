@@ -22,10 +22,10 @@ package permission
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/bus/object"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 )
 
 // Grant lists what one user may publish and subscribe to. Subjects are NATS patterns; deny takes precedence.
@@ -216,8 +216,12 @@ func Harness(c events.Cell, id string) (Grant, error) {
 		lease + events.HarnessLeaseKeys(id),
 		c.NudgeSubject(id),
 		c.Prefix() + ".progress." + t + ".*",
-		c.AskSubject(string(events.WriterCompaction), "send", who),
 	}}
+	for _, v := range request.Table() {
+		if v.Harness {
+			g.Publish = append(g.Publish, c.AskSubject(v.Service, v.Verb, who))
+		}
+	}
 	g.Publish = append(g.Publish, reads(n.LogStream(), n.state, n.leases)...)
 	g.Publish = append(g.Publish, n.stores(who)...)
 	g.Publish = append(g.Publish, follows(n.LogStream(), c.Prefix()+".log."+t+".>")...)
@@ -227,9 +231,6 @@ func Harness(c events.Cell, id string) (Grant, error) {
 	return g, nil
 }
 
-// verbsOfOperators are for operators only, because they are expensive.
-var verbsOfOperators = []string{"ledger.rebuild", "reconciler.sweep"}
-
 // Person returns the grant of a person's programs. It fails on a name that cannot be a token.
 func Person(c events.Cell, name string) (Grant, error) {
 	if _, err := events.Token(name); err != nil {
@@ -237,9 +238,10 @@ func Person(c events.Cell, name string) (Grant, error) {
 	}
 	n, who := namesOf(c), events.Asker{Class: events.ClassPerson, ID: name}
 	g := Grant{PublishDeny: n.others(""), Publish: []string{api + "INFO", "$SRV.>", c.AskSubject("*", "*", who)}}
-	for _, v := range verbsOfOperators {
-		service, verb, _ := strings.Cut(v, ".")
-		g.PublishDeny = append(g.PublishDeny, c.AskSubject(service, verb, who))
+	for _, v := range request.Table() {
+		if v.Operator {
+			g.PublishDeny = append(g.PublishDeny, c.AskSubject(v.Service, v.Verb, who))
+		}
 	}
 	for _, s := range n.streams() {
 		g.Publish = append(g.Publish, api+"STREAM.INFO."+s)

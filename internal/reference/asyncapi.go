@@ -1,10 +1,13 @@
 package reference
 
 import (
+	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 )
 
 // object is a JSON object; its keys are printed in order of the alphabet.
@@ -192,14 +195,14 @@ func operations() object {
 }
 
 func addServices(c events.Cell, channels, operations object) {
-	for _, v := range verbs {
-		name := v.service + "-" + v.name
+	for _, v := range request.Table() {
+		name := v.Service + "-" + v.Verb
 		channels[name] = channel(
-			c.ServiceSubject(v.service, v.name),
-			"Micro service "+events.ServiceName(v.service)+".",
+			c.ServiceSubject(v.Service, v.Verb),
+			"Micro service "+events.ServiceName(v.Service)+".",
 			name,
 		)
-		o := operation("receive", name, v.doc, name)
+		o := operation("receive", name, v.Doc, name)
 		o["reply"] = object{"address": object{"location": "$message.header#/reply"}}
 		operations[name] = o
 	}
@@ -240,8 +243,8 @@ func messages() object {
 	for _, w := range events.Writers() {
 		m[commitOf(w)] = commit(w)
 	}
-	for _, v := range verbs {
-		m[v.service+"-"+v.name] = message(v.doc, request(parseFields(v.fields)))
+	for _, v := range request.Table() {
+		m[v.Service+"-"+v.Verb] = message(v.Doc, shape(reflect.TypeOf(v.Request)))
 	}
 	return m
 }
@@ -265,20 +268,17 @@ func commit(w events.Writer) object {
 	return m
 }
 
-// request is the schema of a request as far as a field list tells.
-func request(fields []field) object {
+// shape returns the schema of a request: the names of its fields, and which of them are required.
+func shape(typ reflect.Type) object {
 	properties, required := object{}, []string{}
-	for _, f := range fields {
-		property := object{}
-		if len(f.fields) > 0 {
-			property = request(f.fields)
+	for _, f := range reflect.VisibleFields(typ) {
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.Anonymous || name == "-" || !f.IsExported() {
+			continue
 		}
-		if f.list {
-			property = object{"type": "array", "items": property}
-		}
-		properties[f.name] = property
-		if !f.optional {
-			required = append(required, f.name)
+		properties[name] = property(f.Type)
+		if !strings.Contains(options, "omit") {
+			required = append(required, name)
 		}
 	}
 	o := object{"type": "object", "properties": properties}
@@ -286,6 +286,18 @@ func request(fields []field) object {
 		o["required"] = required
 	}
 	return o
+}
+
+// property returns the schema of a field. Only lists of objects are described further.
+func property(typ reflect.Type) object {
+	if typ.Kind() == reflect.Slice && typ != reflect.TypeFor[json.RawMessage]() {
+		items := object{}
+		if typ.Elem().Kind() == reflect.Struct {
+			items = shape(typ.Elem())
+		}
+		return object{"type": "array", "items": items}
+	}
+	return object{}
 }
 
 // schemas are the envelope and, on top of it, each kind.

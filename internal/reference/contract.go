@@ -50,50 +50,6 @@ var dataOf = map[events.Kind]string{
 	"compaction.failed":    "compaction, error{kind, text, status?, retry_after_ms?}",
 }
 
-// verb is one endpoint of a service: docs/contract.md, section 4.
-type verb struct {
-	service, name string
-	fields        string // of the request, in the notation of dataOf
-	doc           string
-}
-
-// verbs are the endpoints, in the order of the contract. Those of one session name it.
-var verbs = []verb{
-	{"ledger", "get", "harness, session", "One session's document."},
-	{"ledger", "list", "harness?, session?, phase?, root?, waiting?, after?, limit?", "Documents, page by page."},
-	{"ledger", "answer", "harness, session, prompt, answers[]{question, selected[], text?}, by", "Answer a prompt."},
-	{"ledger", "reject", "harness, session, prompt, text?, by", "Refuse a prompt; with a text the model reads why."},
-	{"ledger", "dismiss", "harness, session, prompt, by", "Put a prompt away without an answer."},
-	{"ledger", "stop", "harness, session, by, reason?, force?", "Stop the running turn."},
-	{"ledger", "close", "harness, session, reason, by", "End the session for good."},
-	{
-		"ledger",
-		"configure",
-		"harness, session, policy, provider_changed?, by",
-		"Change the session's policy: an absent field is unchanged, null goes back to the default.",
-	},
-	{
-		"ledger",
-		"rebuild",
-		"harness?, session?, accept_loss?",
-		"Make documents and views from the log again. For operators.",
-	},
-	{"retry", "now", "harness, session, by", "Try the failed turn again at once."},
-	{"retry", "cancel", "harness, session, by", "Do not try the failed turn again."},
-	{"retry", "resume", "harness, session, by", "Go on with an interrupted session."},
-	{"compaction", "send", "harness, session, message, content?, ref?, synthetic?, by", "Send a message."},
-	{"compaction", "withdraw", "harness, session, message, by", "Take a queued message back."},
-	{"compaction", "compact", "harness, session, by, force?", "Compact the conversation now."},
-	{
-		"compaction",
-		"check",
-		"harness, session, used?, limit?",
-		"Would a compaction be requested, and why. Changes nothing.",
-	},
-	{"reconciler", "sweep", "harness, session?, dry_run?", "One recovery pass."},
-	{"reconciler", "report", "harness?, session?", "Counts by outcome and reason, the last pass, suspects."},
-}
-
 // field is one name of a field list.
 type field struct {
 	name           string

@@ -13,6 +13,7 @@ import (
 	"testing/fstest"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
@@ -184,11 +185,10 @@ func TestContractNamesEverything(t *testing.T) {
 	for _, w := range events.Writers() {
 		names[string(w)] = true
 	}
-	for _, v := range verbs {
-		names[v.name] = true
-		for _, f := range parseFields(v.fields) {
-			names[f.name] = true
-		}
+	for _, v := range request.Table() {
+		names[v.Verb] = true
+		jsonNames(reflect.TypeOf(v.Request), names)
+		jsonNames(reflect.TypeOf(v.Reply), names)
 	}
 	for name := range names {
 		if !regexp.MustCompile(`(^|[^a-z_])` + regexp.QuoteMeta(name) + `($|[^a-z_])`).MatchString(text) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
@@ -229,17 +230,8 @@ var checks = map[string]string{
 	"another_session_compacts": "idle sessions are compacted one at a time",
 }
 
-// Check is the compaction service's answer on a session: whether it would be compacted automatically, and why.
-type Check struct {
-	Would  bool      `json:"would"`
-	Reason string    `json:"reason"`
-	Used   int64     `json:"used"`        // tokens, 0: unknown
-	Limit  int64     `json:"limit"`       // tokens, 0: unknown
-	At     time.Time `json:"at,omitzero"` // when the session will have been idle for long enough
-}
-
-// Text returns the answer for a person.
-func (c Check) Text(now time.Time, st Style) string {
+// Check returns the compaction service's verdict on a session for a person.
+func Check(c request.Verdict, now time.Time, st Style) string {
 	verdict := st.Painted("would not be compacted", Plain)
 	if c.Would {
 		verdict = st.Painted("would be compacted", Busy)

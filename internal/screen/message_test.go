@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
@@ -171,7 +172,7 @@ func TestHeld(t *testing.T) {
 }
 
 func TestChecks(t *testing.T) {
-	for want, c := range map[string]Check{
+	for want, c := range map[string]request.Verdict{
 		"would be compacted: on-send, the next message is compacted for first\n": {
 			Would: true, Reason: events.CompactOnSend},
 		"would not be compacted: running, a turn or a compaction runs\n": {Reason: "running"},
@@ -185,7 +186,7 @@ func TestChecks(t *testing.T) {
 			"7s\n": {Reason: "not_idle_long_enough", At: at(7)},
 		"would not be compacted: –\n": {},
 	} {
-		if got := c.Text(at(0), Style{}); got != want {
+		if got := Check(c, at(0), Style{}); got != want {
 			t.Errorf("%+v: %q, want %q", c, got, want)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
@@ -120,24 +121,24 @@ func (p *person) ofLedger(st *session.State) func(*session.State) (session.Decis
 	switch n := w.rng.IntN(20); {
 	case prompt != "" && (n < 11 || w.now.Before(w.dark)):
 		return func(st *session.State) (session.Decision, error) {
-			return st.Answer(session.AnswerWish{Ref: r, Prompt: prompt, Answers: []events.Answer{{Question: "q", Text: "yes"}}, By: p.name}, w.log.source)
+			return st.Answer(request.Answer{Ref: r, Prompt: prompt, Answers: []events.Answer{{Question: "q", Text: "yes"}}, By: p.name}, w.log.source)
 		}
 	case prompt != "" && n < 13:
 		return func(st *session.State) (session.Decision, error) {
-			return st.Reject(session.RejectWish{Ref: r, Prompt: prompt, Text: "no", By: p.name}, w.log.source)
+			return st.Reject(request.Reject{Ref: r, Prompt: prompt, Text: "no", By: p.name}, w.log.source)
 		}
 	case prompt != "" && n < 14:
 		return func(st *session.State) (session.Decision, error) {
-			return st.Dismiss(session.DismissWish{Ref: r, Prompt: prompt, By: p.name}, w.log.source)
+			return st.Dismiss(request.Dismiss{Ref: r, Prompt: prompt, By: p.name}, w.log.source)
 		}
 	case n < 16:
 		force := w.chance(2)
 		return func(st *session.State) (session.Decision, error) {
-			return st.Stop(session.StopWish{Ref: r, By: p.name, Force: force})
+			return st.Stop(request.Stop{Ref: r, By: p.name, Force: force})
 		}
 	case n < 17 && w.chance(10):
 		return func(st *session.State) (session.Decision, error) {
-			return st.Close(session.CloseWish{Ref: r, Reason: "archived", By: p.name})
+			return st.Close(request.Close{Ref: r, Reason: "archived", By: p.name})
 		}
 	}
 	patch := events.PolicyPatch{RetryMax: events.Set(w.rng.IntN(9))}
@@ -146,7 +147,7 @@ func (p *person) ofLedger(st *session.State) func(*session.State) (session.Decis
 	}
 	changed := w.chance(4)
 	return func(st *session.State) (session.Decision, error) {
-		return st.Configure(session.ConfigureWish{Ref: r, Policy: &patch, ProviderChanged: changed, By: p.name})
+		return st.Configure(request.Configure{Ref: r, Policy: &patch, ProviderChanged: changed, By: p.name})
 	}
 }
 

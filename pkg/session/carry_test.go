@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
@@ -92,7 +93,7 @@ func TestCarriedByItsMessage(t *testing.T) {
 	f.say(events.WriterHarness, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage},
 		events.PromptRequested{Prompt: "p1", Turn: "t1", PromptKind: events.PromptQuestion, Delivery: events.DeliverMessage}, asking("p2", "t1"))
 	f.say(events.WriterReconciler, events.SessionOrphaned{Incarnation: "17"})
-	d, err := f.s.Answer(session.AnswerWish{Ref: f.s.Ref(), Prompt: "p1", By: "ada"}, f.src)
+	d, err := f.s.Answer(request.Answer{Ref: f.s.Ref(), Prompt: "p1", By: "ada"}, f.src)
 	if err != nil || len(f.s.Queue) != 0 {
 		t.Fatal(err)
 	}
@@ -343,10 +344,10 @@ func TestAdoptedQuestionIsStillAsked(t *testing.T) {
 		}
 	}
 	look("before the answer")
-	if _, err := f.s.Answer(session.AnswerWish{Ref: f.s.Ref(), Prompt: "p1", By: "ada", Answers: []events.Answer{{Question: "never asked"}}}, f.src); err == nil {
+	if _, err := f.s.Answer(request.Answer{Ref: f.s.Ref(), Prompt: "p1", By: "ada", Answers: []events.Answer{{Question: "never asked"}}}, f.src); err == nil {
 		t.Error("an answer to another question fits")
 	}
-	d, err := f.s.Answer(session.AnswerWish{Ref: f.s.Ref(), Prompt: "p1", By: "ada", Answers: []events.Answer{{Question: "q", Text: "home"}}}, f.src)
+	d, err := f.s.Answer(request.Answer{Ref: f.s.Ref(), Prompt: "p1", By: "ada", Answers: []events.Answer{{Question: "q", Text: "home"}}}, f.src)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -361,7 +362,7 @@ func TestAnswerTakenBack(t *testing.T) {
 	f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
 	f.e(events.PromptRequested{Prompt: "p1", Turn: "t1", PromptKind: events.PromptQuestion, Delivery: events.DeliverMessage})
 	f.orphan()
-	d, err := f.s.Answer(session.AnswerWish{Ref: f.s.Ref(), Prompt: "p1", By: "ada"}, f.src)
+	d, err := f.s.Answer(request.Answer{Ref: f.s.Ref(), Prompt: "p1", By: "ada"}, f.src)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/story"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
@@ -71,7 +72,7 @@ func FuzzFold(f *testing.F) {
 			} else if _, err := session.EncodeView(b); err != nil {
 				t.Fatalf("prompt %s: %v", id, err)
 			}
-			if _, err := at.Answer(session.AnswerWish{Prompt: id}, src); err != nil && !isRefusal(err) {
+			if _, err := at.Answer(request.Answer{Prompt: id}, src); err != nil && !isRefusal(err) {
 				t.Fatal(err)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/story"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
@@ -28,18 +29,18 @@ func TestStories(t *testing.T) { story.Run(t, *update, requests) }
 // from a decided prompt, and continue.
 func requests(y *story.Story) story.Service {
 	verbs := map[string]func(*session.State, []byte) (story.Outcome, error){
-		"answer": request(func(s *session.State, r session.AnswerWish) (session.Decision, error) {
+		"answer": verb(func(s *session.State, r request.Answer) (session.Decision, error) {
 			return s.Answer(r, y.Source)
 		}),
-		"reject": request(func(s *session.State, r session.RejectWish) (session.Decision, error) {
+		"reject": verb(func(s *session.State, r request.Reject) (session.Decision, error) {
 			return s.Reject(r, y.Source)
 		}),
-		"dismiss": request(func(s *session.State, r session.DismissWish) (session.Decision, error) {
+		"dismiss": verb(func(s *session.State, r request.Dismiss) (session.Decision, error) {
 			return s.Dismiss(r, y.Source)
 		}),
-		"stop":      request((*session.State).Stop),
-		"close":     request((*session.State).Close),
-		"configure": request((*session.State).Configure),
+		"stop":      verb((*session.State).Stop),
+		"close":     verb((*session.State).Close),
+		"configure": verb((*session.State).Configure),
 		"settle": recovery(func(s *session.State, r recovered) ([]events.Fact, error) {
 			b, err := s.Blocker(r.Prompt, y.Source)
 			if err != nil || b == nil {
@@ -54,8 +55,8 @@ func requests(y *story.Story) story.Service {
 	return story.Service{Writer: events.WriterLedger, Requests: verbs}
 }
 
-// request returns a verb of the story grammar for a decision about a request of type R.
-func request[R any](decide func(*session.State, R) (session.Decision, error)) func(*session.State, []byte) (
+// verb returns a verb of the story grammar for a decision about a request of type R.
+func verb[R any](decide func(*session.State, R) (session.Decision, error)) func(*session.State, []byte) (
 	story.Outcome, error) {
 	return func(s *session.State, body []byte) (story.Outcome, error) {
 		var r R

@@ -47,10 +47,10 @@ type Blocker struct {
 	Seq         uint64            `json:"seq"`
 }
 
-// request finds the newest body of a prompt in the commit that the document points to: the last one under the epoch it
+// promptRequest finds the newest body of a prompt in the commit that the document points to: the last one under the epoch it
 // was opened under, before anything there ended the prompt. A prompt may have been adopted with its turn or its call, without a
 // new body: then the epoch is a later one.
-func request(src Source, seq, epoch uint64, prompt string) (events.PromptRequested, error) {
+func promptRequest(src Source, seq, epoch uint64, prompt string) (events.PromptRequested, error) {
 	var found events.PromptRequested
 	c, err := src(seq)
 	if err != nil {
@@ -132,7 +132,7 @@ func (s *State) Blocker(prompt string, src Source) (*Blocker, error) {
 	default:
 		return nil, nil
 	}
-	req, err := request(src, opened, epoch, prompt)
+	req, err := promptRequest(src, opened, epoch, prompt)
 	if err != nil {
 		return nil, err
 	}

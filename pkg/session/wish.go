@@ -7,57 +7,20 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 )
 
-// AnswerWish is a person's answer to a prompt. Refusals: 400, 404, 409, 410, 422.
+// AnswerWish is replaced by [request.Answer].
 type AnswerWish struct {
 	events.Ref
-	Prompt  string          `json:"prompt"`
-	Answers []events.Answer `json:"answers"`
-	By      string          `json:"by"`
+	Prompt  string
+	Answers []events.Answer
+	By      string
 
-	unreadable map[string]string // by question: why its answer is none
+	unreadable map[string]string
 }
 
-// RejectWish is a person's no; with a text it is a correction that the model reads.
-type RejectWish struct {
-	events.Ref
-	Prompt string `json:"prompt"`
-	Text   string `json:"text,omitempty"`
-	By     string `json:"by"`
-}
-
-// DismissWish puts a prompt away.
-type DismissWish struct {
-	events.Ref
-	Prompt string `json:"prompt"`
-	By     string `json:"by"`
-}
-
-// StopWish stops what runs. Force also stops what waits for a person.
-type StopWish struct {
-	events.Ref
-	By     string `json:"by"`
-	Reason string `json:"reason,omitempty"`
-	Force  bool   `json:"force,omitempty"`
-}
-
-// CloseWish ends a session for good.
-type CloseWish struct {
-	events.Ref
-	Reason string `json:"reason"`
-	By     string `json:"by"`
-}
-
-// ConfigureWish changes the policy.
-type ConfigureWish struct {
-	events.Ref
-	Policy          *events.PolicyPatch `json:"policy,omitempty"`
-	ProviderChanged bool                `json:"provider_changed,omitempty"`
-	By              string              `json:"by"`
-}
-
-// Decision is what a wish comes to: facts to append, or nothing because it has come true already (Seq says where).
+// Decision is what a request calls for: facts to append, or none because the request is fulfilled already, at Seq.
 type Decision struct {
 	Facts []events.Fact
 	Seq   uint64
@@ -87,7 +50,7 @@ func (s *State) Changeable() error {
 }
 
 // Answer decides on an answer. The error is an [*events.Refusal], or that a commit could not be read.
-func (s *State) Answer(w AnswerWish, src Source) (Decision, error) {
+func (s *State) Answer(w request.Answer, src Source) (Decision, error) {
 	p, err := s.awaitingPrompt(w.Prompt)
 	if err != nil {
 		return Decision{}, err
@@ -95,11 +58,11 @@ func (s *State) Answer(w AnswerWish, src Source) (Decision, error) {
 	if p == nil {
 		return s.tooLate(w.Prompt, Answered, src, func(said settlement) bool { return sameAnswers(said.answers, trimmed(w.Answers)) })
 	}
-	req, err := request(src, p.Seq, p.Epoch, w.Prompt)
+	req, err := promptRequest(src, p.Seq, p.Epoch, w.Prompt)
 	if err != nil {
 		return Decision{}, err
 	}
-	answers, err := checkAnswers(req.Asked(), w.Answers, w.unreadable)
+	answers, err := checkAnswers(req.Asked(), w.Answers, w.Unreadable)
 	if err != nil {
 		return Decision{}, err
 	}
@@ -108,7 +71,7 @@ func (s *State) Answer(w AnswerWish, src Source) (Decision, error) {
 }
 
 // Reject decides on a rejection.
-func (s *State) Reject(w RejectWish, src Source) (Decision, error) {
+func (s *State) Reject(w request.Reject, src Source) (Decision, error) {
 	p, err := s.awaitingPrompt(w.Prompt)
 	if err != nil {
 		return Decision{}, err
@@ -124,7 +87,7 @@ func (s *State) Reject(w RejectWish, src Source) (Decision, error) {
 }
 
 // Dismiss decides on a dismissal.
-func (s *State) Dismiss(w DismissWish, src Source) (Decision, error) {
+func (s *State) Dismiss(w request.Dismiss, src Source) (Decision, error) {
 	p, err := s.awaitingPrompt(w.Prompt)
 	if err != nil {
 		return Decision{}, err
@@ -236,7 +199,7 @@ func (s *State) Continue(prompt, ofTurn, message string) events.TurnRequested {
 }
 
 // Stop decides on a stop. What is not running needs none, which is a success.
-func (s *State) Stop(w StopWish) (Decision, error) {
+func (s *State) Stop(w request.Stop) (Decision, error) {
 	if err := s.Changeable(); err != nil {
 		return Decision{}, err
 	}
@@ -292,7 +255,7 @@ func (s *State) afterCompaction() bool {
 }
 
 // Close decides on the end of a session.
-func (s *State) Close(w CloseWish) (Decision, error) {
+func (s *State) Close(w request.Close) (Decision, error) {
 	if err := s.found(); err != nil {
 		return Decision{}, err
 	}
@@ -307,7 +270,7 @@ func (s *State) Close(w CloseWish) (Decision, error) {
 }
 
 // Configure decides on a change of policy.
-func (s *State) Configure(w ConfigureWish) (Decision, error) {
+func (s *State) Configure(w request.Configure) (Decision, error) {
 	if err := w.Policy.Validate(); err != nil {
 		return Decision{}, events.BadRequest(err)
 	}

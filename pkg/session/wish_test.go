@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
@@ -65,17 +66,17 @@ func TestWishes(t *testing.T) {
 func decideOn(s *session.State, verb, prompt string, src session.Source) (session.Decision, error) {
 	switch verb {
 	case "answer":
-		return s.Answer(session.AnswerWish{Prompt: prompt, By: "ada", Answers: []events.Answer{{Question: "q", Text: " x "}}}, src)
+		return s.Answer(request.Answer{Prompt: prompt, By: "ada", Answers: []events.Answer{{Question: "q", Text: " x "}}}, src)
 	case "reject":
-		return s.Reject(session.RejectWish{Prompt: prompt, By: "ada", Text: "no"}, src)
+		return s.Reject(request.Reject{Prompt: prompt, By: "ada", Text: "no"}, src)
 	case "dismiss":
-		return s.Dismiss(session.DismissWish{Prompt: prompt, By: "ada"}, src)
+		return s.Dismiss(request.Dismiss{Prompt: prompt, By: "ada"}, src)
 	case "stop":
-		return s.Stop(session.StopWish{By: "ada"})
+		return s.Stop(request.Stop{By: "ada"})
 	case "close":
-		return s.Close(session.CloseWish{By: "ada"})
+		return s.Close(request.Close{By: "ada"})
 	default:
-		return s.Configure(session.ConfigureWish{By: "ada", ProviderChanged: true})
+		return s.Configure(request.Configure{By: "ada", ProviderChanged: true})
 	}
 }
 
@@ -111,12 +112,12 @@ func TestWishesRefused(t *testing.T) {
 		"configure, no session": {http.StatusNotFound, func() (session.Decision, error) { return decideOn(fresh, "configure", "p1", f.src) }},
 		"no prompt":             {http.StatusNotFound, func() (session.Decision, error) { return decideOn(f.s, "reject", "p9", f.src) }},
 		"not offered":           {http.StatusUnprocessableEntity, func() (session.Decision, error) { return decideOn(f.s, "answer", "p1", f.src) }},
-		"close, odd reason":     {http.StatusBadRequest, func() (session.Decision, error) { return f.s.Close(session.CloseWish{Reason: "bored"}) }},
+		"close, odd reason":     {http.StatusBadRequest, func() (session.Decision, error) { return f.s.Close(request.Close{Reason: "bored"}) }},
 		"answer too long": {http.StatusRequestEntityTooLarge, func() (session.Decision, error) {
-			return f.s.Answer(session.AnswerWish{Prompt: "p1", Answers: []events.Answer{{Question: "permission", Text: long}}}, f.src)
+			return f.s.Answer(request.Answer{Prompt: "p1", Answers: []events.Answer{{Question: "permission", Text: long}}}, f.src)
 		}},
 		"rejection too long": {http.StatusRequestEntityTooLarge, func() (session.Decision, error) {
-			return f.s.Reject(session.RejectWish{Prompt: "p1", Text: long}, f.src)
+			return f.s.Reject(request.Reject{Prompt: "p1", Text: long}, f.src)
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -173,7 +174,7 @@ func TestWishesWithoutTheLog(t *testing.T) {
 // TestAnswerWishUnreadable: what is no request at all fails, so that it can be refused as malformed.
 func TestAnswerWishUnreadable(t *testing.T) {
 	for _, body := range []string{`[]`, `{"prompt":7}`} {
-		var w session.AnswerWish
+		var w request.Answer
 		if err := json.Unmarshal([]byte(body), &w); err == nil {
 			t.Errorf("%s was read as %+v", body, w)
 		}

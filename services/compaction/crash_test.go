@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/story"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 	"github.com/holdfast-dev/holdfast/services/reconciler"
 	"github.com/holdfast-dev/holdfast/services/retry"
@@ -30,7 +31,7 @@ type scene struct {
 func sends(ids ...string) func() []any {
 	return func() (all []any) {
 		for _, id := range ids {
-			all = append(all, SendWish{Ref: events.Ref{Harness: "h", Session: "s"}, Message: id, Content: text(id), By: "ada"})
+			all = append(all, request.Send{Ref: events.Ref{Harness: "h", Session: "s"}, Message: id, Content: text(id), By: "ada"})
 		}
 		return all
 	}
@@ -39,10 +40,10 @@ func sends(ids ...string) func() []any {
 func one(w any) func() []any { return func() []any { return []any{w} } }
 
 var scenes = []scene{
-	{name: "on-send", used: 800, wishes: map[int]func() []any{1: sends("m1", "m2"), 4: sends("m3", "m4"), 5: one(WithdrawWish{Message: "m4", By: "ada"})}, follows: 1, compact: [2]int{1, 1}},
+	{name: "on-send", used: 800, wishes: map[int]func() []any{1: sends("m1", "m2"), 4: sends("m3", "m4"), 5: one(request.Withdraw{Message: "m4", By: "ada"})}, follows: 1, compact: [2]int{1, 1}},
 	{name: "mid-stream", used: 10, inTurn: 800, wishes: map[int]func() []any{1: sends("m1"), 3: sends("m2", "m3")}, follows: 1, compact: [2]int{1, 1}},
 	{name: "idle", used: 300, policy: `,"policy":{"idle_compaction_after_s":2}`, wishes: map[int]func() []any{5: sends("m1", "m2"), 9: sends("m3")}, compact: [2]int{1, 2}},
-	{name: "manual", used: 10, wishes: map[int]func() []any{1: one(CompactWish{By: "ada"}), 2: sends("m1"), 3: sends("m2", "m3")}, compact: [2]int{1, 1}},
+	{name: "manual", used: 10, wishes: map[int]func() []any{1: one(request.Compact{By: "ada"}), 2: sends("m1"), 3: sends("m2", "m3")}, compact: [2]int{1, 1}},
 	{name: "overflow", used: 10, fails: "context_exceeded", wishes: map[int]func() []any{1: sends("m1"), 3: sends("m2", "m3")}, follows: 1, compact: [2]int{1, 1}},
 }
 
@@ -167,18 +168,18 @@ func (g *stage) compaction() {
 
 // answer handles one request. A person without a reply asks again.
 func (g *stage) answer() {
-	var o Outcome
+	var o session.Decision
 	var err error
 	switch w := g.asked[0].(type) {
-	case SendWish:
+	case request.Send:
 		o, err = Send(g.s, w, g.Now, g.Source)
-	case WithdrawWish:
+	case request.Withdraw:
 		o, err = Withdraw(g.s, w, g.Now)
-	case CompactWish:
+	case request.Compact:
 		o, err = Compact(g.s, w, g.Now)
 	}
 	if err != nil {
-		if _, sends := g.asked[0].(SendWish); sends {
+		if _, sends := g.asked[0].(request.Send); sends {
 			g.t.Fatalf("%s: %v", g.where(), err)
 		}
 	} else if len(o.Facts) > 0 {

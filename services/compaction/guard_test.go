@@ -50,7 +50,7 @@ func TestRequestsThatCannotBe(t *testing.T) {
 		}
 	}
 	body := strings.Replace(`{"harness":"h","session":"s","message":"m","content":"?","by":"ada"}`, "?", "\xff", 1)
-	_, err := s.send(c.ctx, []byte(body))
+	_, err := handlers(s)["send"](c.ctx, []byte(body))
 	refused(t, err, http.StatusBadRequest, "UTF-8")
 	if after := c.state(r).Seq; after != before {
 		t.Errorf("something was appended: %d, was %d", after, before)
@@ -97,9 +97,9 @@ func TestTheLogTakesNothing(t *testing.T) {
 	info.Config.MaxMsgs, info.Config.Discard = int64(info.State.Msgs), nats.DiscardNew
 	_, err = js.UpdateStream(&info.Config)
 	c.check(err)
-	_, err = s.withdraw(c.ctx, []byte(`{"harness":"h","session":"s","message":"m","by":"ada"}`))
+	_, err = handlers(s)["withdraw"](c.ctx, []byte(`{"harness":"h","session":"s","message":"m","by":"ada"}`))
 	refused(t, err, http.StatusNotFound, "message")
-	_, err = s.compact(c.ctx, []byte(`{"harness":"h","session":"s","by":"ada"}`))
+	_, err = handlers(s)["compact"](c.ctx, []byte(`{"harness":"h","session":"s","by":"ada"}`))
 	refused(t, err, http.StatusServiceUnavailable, "the log is full")
 	if st := c.state(r); st.Compaction != nil || st.Pending.Compaction != nil {
 		t.Errorf("compaction %+v", st.Compaction)

@@ -4,14 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
@@ -62,7 +61,7 @@ func TestBadRequests(t *testing.T) {
 	if after := c.state(r).Seq; after != before {
 		t.Errorf("something was appended: %d, was %d", after, before)
 	}
-	if _, err := c.ask("send", SendWish{Ref: r, Message: "m1", Content: json.RawMessage(`"` + fits + `"`), By: "ada"}); err != nil {
+	if _, err := c.ask("send", request.Send{Ref: r, Message: "m1", Content: json.RawMessage(`"` + fits + `"`), By: "ada"}); err != nil {
 		t.Errorf("the most that fits: %v", err)
 	}
 }
@@ -78,7 +77,7 @@ func TestByReference(t *testing.T) {
 	c.check(err)
 	other, err := c.b.PutObject(c.ctx, r, []byte(`"another"`))
 	c.check(err)
-	w := SendWish{Ref: r, Message: "m1", Object: name, By: "ada"}
+	w := request.Send{Ref: r, Message: "m1", Object: name, By: "ada"}
 	first, err := c.ask("send", w)
 	c.check(err)
 	if again, err := c.ask("send", w); err != nil || again != first {
@@ -134,7 +133,7 @@ func TestLimitsOfTheQueue(t *testing.T) {
 	y.facts(`1 session.opened {"incarnation":"17"}`)
 	y.facts(`2 turn.started {"turn":"t1","cause":"message"}`)
 	send := func(id string) error {
-		o, err := Send(y.s, SendWish{Ref: y.s.Ref(), Message: id, Content: text("x"), By: "ada"}, y.Now, y.Source)
+		o, err := Send(y.s, request.Send{Ref: y.s.Ref(), Message: id, Content: text("x"), By: "ada"}, y.Now, y.Source)
 		y.commit(o.Facts...)
 		return err
 	}
@@ -146,7 +145,7 @@ func TestLimitsOfTheQueue(t *testing.T) {
 	if err := send("more"); code(err) != 503 || !strings.Contains(err.Error(), "1000 messages wait") {
 		t.Errorf("one more: %v", err)
 	}
-	o, err := Withdraw(y.s, WithdrawWish{Ref: y.s.Ref(), Message: "m5", By: "ada"}, y.Now)
+	o, err := Withdraw(y.s, request.Withdraw{Ref: y.s.Ref(), Message: "m5", By: "ada"}, y.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +176,7 @@ func TestNearlyFull(t *testing.T) {
 	if err != nil || used < most/10*9 || most != logBytes || !strings.Contains(refused, "nearly full") {
 		t.Errorf("%d of %d bytes, %v: %s", used, most, err, refused)
 	}
-	if _, err := c.ask("withdraw", WithdrawWish{Ref: r, Message: c.state(r).Queue[0].ID, By: "ada"}); err != nil {
+	if _, err := c.ask("withdraw", request.Withdraw{Ref: r, Message: c.state(r).Queue[0].ID, By: "ada"}); err != nil {
 		t.Errorf("taking one back: %v", err)
 	}
 	h.say("s", events.TurnCompleted{Turn: "t2"})
@@ -212,30 +211,5 @@ func TestLongAfterItWasSent(t *testing.T) {
 				t.Error("the message's end is still kept: this shows nothing")
 			}
 		})
-	}
-}
-
-// TestWishesLoseRaces: a request is decided again each time that another writer was first; the tenth time in a row it
-// is refused with 503 and a reason, and nothing of it is appended.
-func TestWishesLoseRaces(t *testing.T) {
-	c := start(t)
-	service, _ := c.compaction(c.b, Default())
-	h := c.harness("h")
-	for name, first := range map[string]int{"often": racesMax - 1, "too-often": racesMax} {
-		r := h.open(name, 100, &events.PolicyPatch{AutoRetry: events.Set(false)})
-		looks := 0
-		_, err := service.carryOut(c.ctx, r, "ada", &service.count.sent, func(s *session.State, now time.Time, src session.Source) (Outcome, error) {
-			if looks++; looks <= first {
-				h.say(name, events.ToolStarted{Call: fmt.Sprint("c", looks), Name: "index", Background: true})
-			}
-			return Send(s, message(r, "m1"), now, src)
-		})
-		refusal, _ := errors.AsType[*events.Refusal](err)
-		switch queued := len(c.state(r).Queue); {
-		case first < racesMax && (err != nil || queued != 1):
-			t.Errorf("%s: %v, %d queued", name, err, queued)
-		case first == racesMax && (refusal == nil || refusal.Code != http.StatusServiceUnavailable || !strings.Contains(string(refusal.Body()), `"reason":`) || queued != 0):
-			t.Errorf("%s: %v, %d queued, want 503 with a reason, and none", name, err, queued)
-		}
 	}
 }

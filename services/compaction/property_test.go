@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/story"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
@@ -73,17 +74,17 @@ func (r *random) something() {
 		r.n++
 		id := fmt.Sprint("m", r.n)
 		r.asked = append(r.asked,
-			SendWish{Ref: r.s.Ref(), Message: id, Content: text(id), By: "ada",
+			request.Send{Ref: r.s.Ref(), Message: id, Content: text(id), By: "ada",
 				Synthetic: rapid.IntRange(0, 3).Draw(r.rt, "synthetic") == 0})
 	case 2:
 		if len(r.s.Queue) > 0 {
 			m := rapid.SampledFrom(r.s.Queue).Draw(r.rt, "message")
-			r.asked = append(r.asked, WithdrawWish{Message: m.ID, By: "ada"})
+			r.asked = append(r.asked, request.Withdraw{Message: m.ID, By: "ada"})
 		}
 	case 3:
 		force := rapid.Bool().Draw(r.rt, "force")
 		if force || r.s.BlockedBy() == "" {
-			r.asked = append(r.asked, CompactWish{By: "ada", Force: force})
+			r.asked = append(r.asked, request.Compact{By: "ada", Force: force})
 		}
 	case 4, 5:
 		r.say("", rapid.SampledFrom(sayings).Draw(r.rt, "saying"))

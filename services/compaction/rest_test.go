@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/rule"
 	"github.com/holdfast-dev/holdfast/internal/story"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 	"github.com/holdfast-dev/holdfast/services/retry"
 )
@@ -60,15 +61,15 @@ func (r *random) person() {
 	}
 	switch rapid.IntRange(0, 7).Draw(r.rt, "wish") {
 	case 0:
-		d, err = s.Answer(session.AnswerWish{Ref: ref, Prompt: prompt, By: "ada"}, r.Source)
+		d, err = s.Answer(request.Answer{Ref: ref, Prompt: prompt, By: "ada"}, r.Source)
 	case 1:
-		d, err = s.Reject(session.RejectWish{Ref: ref, Prompt: prompt, Text: "no", By: "ada"}, r.Source)
+		d, err = s.Reject(request.Reject{Ref: ref, Prompt: prompt, Text: "no", By: "ada"}, r.Source)
 	case 2:
-		d, err = s.Dismiss(session.DismissWish{Ref: ref, Prompt: prompt, By: "ada"}, r.Source)
+		d, err = s.Dismiss(request.Dismiss{Ref: ref, Prompt: prompt, By: "ada"}, r.Source)
 	case 3:
-		d, err = s.Stop(session.StopWish{Ref: ref, By: "ada", Force: rapid.Bool().Draw(r.rt, "force")})
+		d, err = s.Stop(request.Stop{Ref: ref, By: "ada", Force: rapid.Bool().Draw(r.rt, "force")})
 	case 4:
-		d, err = s.Configure(session.ConfigureWish{Ref: ref, By: "ada",
+		d, err = s.Configure(request.Configure{Ref: ref, By: "ada",
 			ProviderChanged: rapid.Bool().Draw(r.rt, "changed")})
 	case 5:
 		w = events.WriterRetry

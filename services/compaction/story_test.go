@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/story"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
@@ -28,13 +29,13 @@ func grammar(y *story.Story) story.Service {
 			return story.Decision{Facts: d.Facts, Notes: notes(d)}
 		},
 		Requests: map[string]func(*session.State, []byte) (story.Outcome, error){
-			"send": request(y, func(s *session.State, r SendWish, now time.Time) (Outcome, error) {
+			"send": verb(y, func(s *session.State, r request.Send, now time.Time) (session.Decision, error) {
 				return Send(s, r, now, y.Source)
 			}),
-			"withdraw": request(y, Withdraw),
-			"compact":  request(y, Compact),
+			"withdraw": verb(y, Withdraw),
+			"compact":  verb(y, Compact),
 			"check": func(s *session.State, body []byte) (story.Outcome, error) {
-				var r CheckWish
+				var r request.Check
 				if err := json.Unmarshal(body, &r); err != nil {
 					return story.Outcome{}, err
 				}
@@ -63,8 +64,8 @@ func notes(d Decision) []string {
 	return notes
 }
 
-// request returns a verb of the story grammar for a decision about a request of type R.
-func request[R any](y *story.Story, decide func(*session.State, R, time.Time) (Outcome, error)) func(
+// verb returns a verb of the story grammar for a decision about a request of type R.
+func verb[R any](y *story.Story, decide func(*session.State, R, time.Time) (session.Decision, error)) func(
 	*session.State, []byte) (story.Outcome, error) {
 	return func(s *session.State, body []byte) (story.Outcome, error) {
 		var r R

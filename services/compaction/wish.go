@@ -10,55 +10,9 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
-
-// SendWish is user input for a session. Exactly one of Content and Object carries it. Refusals: 400, 404, 409, 413, 503.
-type SendWish struct {
-	events.Ref
-	Message   string          `json:"message"`           // its id, the sender's choice: the same when it sends again
-	Content   json.RawMessage `json:"content,omitempty"` // any JSON but null
-	Object    string          `json:"ref,omitempty"`     // an object of the cell's store
-	Synthetic bool            `json:"synthetic,omitempty"`
-	By        string          `json:"by"`
-}
-
-// WithdrawWish withdraws a message that no turn has taken. Refusals: 400, 404, 409.
-type WithdrawWish struct {
-	events.Ref
-	Message string `json:"message"`
-	By      string `json:"by"`
-}
-
-// CompactWish requests a compaction at any usage. Force supersedes waiting prompts first. Refusals: 400, 404, 409.
-type CompactWish struct {
-	events.Ref
-	By    string `json:"by"`
-	Force bool   `json:"force,omitempty"`
-}
-
-// CheckWish asks whether the conversation would be compacted automatically now, or with other numbers, in tokens.
-type CheckWish struct {
-	events.Ref
-	Used  *int64 `json:"used,omitempty"`
-	Limit *int64 `json:"limit,omitempty"`
-}
-
-// Verdict is whether the conversation would be compacted automatically, and the reason.
-type Verdict struct {
-	Would  bool      `json:"would"`
-	Reason string    `json:"reason"`
-	Used   int64     `json:"used"`            // tokens, 0: unknown
-	Limit  int64     `json:"limit"`           // tokens, 0: unknown
-	At     time.Time `json:"at,omitzero"`     // when it will have been idle for long enough
-	State  string    `json:"state,omitempty"` // of the document's compaction
-}
-
-// Outcome is the result of a request: facts to append, or nothing because it is done already (Seq has its place).
-type Outcome struct {
-	Facts []events.Fact
-	Seq   uint64
-}
 
 // begin makes a desk, unless there is no such session or it is over.
 func begin(s *session.State, now time.Time) (*desk, error) {
@@ -70,30 +24,30 @@ func begin(s *session.State, now time.Time) (*desk, error) {
 
 // Send decides about user input: it is queued, with its effects, in the same commit. The same message again is a
 // success, with its place in the log; its id with other content is refused. src finds the commit of a known message.
-func Send(s *session.State, w SendWish, now time.Time, src session.Source) (Outcome, error) {
+func Send(s *session.State, w request.Send, now time.Time, src session.Source) (session.Decision, error) {
 	if len(w.Content) > events.ContentBytesMax {
-		return Outcome{}, events.TooLarge(fmt.Sprintf("the content takes %d bytes: store it as an object and send its ref", len(w.Content)), events.ContentBytesMax)
+		return session.Decision{}, events.TooLarge(fmt.Sprintf("the content takes %d bytes: store it as an object and send its ref", len(w.Content)), events.ContentBytesMax)
 	}
 	d, err := begin(s, now)
 	if err != nil {
-		return Outcome{}, err
+		return session.Decision{}, err
 	}
 	if seq, err := known(s, w, src); seq != 0 || err != nil {
-		return Outcome{Seq: seq}, err
+		return session.Decision{Seq: seq}, err
 	}
 	ignored := s.Ignored.Count
 	d.say(events.MessageAccepted{Message: w.Message, Content: w.Content, Ref: w.Object, Synthetic: w.Synthetic, By: w.By})
 	if d.Ignored.Count != ignored {
-		return Outcome{}, events.Unavailable(fmt.Sprintf("%d messages wait in this session: withdraw some, or wait until they are handed out", len(s.Queue)))
+		return session.Decision{}, events.Unavailable(fmt.Sprintf("%d messages wait in this session: withdraw some, or wait until they are handed out", len(s.Queue)))
 	}
 	if !d.inPlaceOfQuestions(w.Message) {
 		d.decide()
 	}
-	return Outcome{Facts: d.facts}, nil
+	return session.Decision{Facts: d.facts}, nil
 }
 
 // known returns the place in the log of a message that was sent before, 0 for a new one.
-func known(s *session.State, w SendWish, src session.Source) (uint64, error) {
+func known(s *session.State, w request.Send, src session.Source) (uint64, error) {
 	var seq uint64
 	stands := events.Standing{Status: "queued"}
 	if i := slices.IndexFunc(s.Queue, func(m session.Message) bool { return m.ID == w.Message }); i >= 0 {
@@ -176,27 +130,27 @@ func (d *desk) closeCall(p *session.Prompt, why events.Failure) {
 
 // Withdraw decides about a person's withdrawal of a message (C18). Work that the message delayed continues in the same
 // commit.
-func Withdraw(s *session.State, w WithdrawWish, now time.Time) (Outcome, error) {
+func Withdraw(s *session.State, w request.Withdraw, now time.Time) (session.Decision, error) {
 	d, err := begin(s, now)
 	if err != nil {
-		return Outcome{}, err
+		return session.Decision{}, err
 	}
 	if e, ok := s.Ended(session.EntityMessage, w.Message); ok {
 		if e.Outcome == string(session.Withdrawn) {
-			return Outcome{Seq: e.Seq}, nil
+			return session.Decision{Seq: e.Seq}, nil
 		}
-		return Outcome{}, handedOut(w.Message, events.Standing{Status: e.Outcome, Reason: e.Reason, At: e.At, Seq: e.Seq})
+		return session.Decision{}, handedOut(w.Message, events.Standing{Status: e.Outcome, Reason: e.Reason, At: e.At, Seq: e.Seq})
 	}
 	switch seq := s.MessageSeq(w.Message); {
 	case slices.ContainsFunc(s.Queue, func(m session.Message) bool { return m.ID == w.Message }):
 	case seq != 0:
-		return Outcome{}, handedOut(w.Message, events.Standing{Status: session.OutcomeDelivered, Seq: seq})
+		return session.Decision{}, handedOut(w.Message, events.Standing{Status: session.OutcomeDelivered, Seq: seq})
 	default:
-		return Outcome{}, events.NotFound("message", w.Message)
+		return session.Decision{}, events.NotFound("message", w.Message)
 	}
 	d.say(events.MessageWithdrawn{Message: w.Message, By: w.By})
 	d.decide()
-	return Outcome{Facts: d.facts}, nil
+	return session.Decision{Facts: d.facts}, nil
 }
 
 func handedOut(message string, stands events.Standing) error {
@@ -206,22 +160,22 @@ func handedOut(message string, stands events.Standing) error {
 // Compact decides about a compaction that a person requests (C16). While a turn runs it waits for that turn's end. A
 // pending follow-up of an earlier compaction follows this one. A compaction that is requested already is a success, and
 // so is one that was the last act: a person without a reply asks again.
-func Compact(s *session.State, w CompactWish, now time.Time) (Outcome, error) {
+func Compact(s *session.State, w request.Compact, now time.Time) (session.Decision, error) {
 	d, err := begin(s, now)
 	if err != nil {
-		return Outcome{}, err
+		return session.Decision{}, err
 	}
 	if open(s) {
 		if p := s.Pending.Compaction; p != nil {
-			return Outcome{Seq: p.Seq}, nil
+			return session.Decision{Seq: p.Seq}, nil
 		}
-		return Outcome{Seq: s.Seq}, nil
+		return session.Decision{Seq: s.Seq}, nil
 	}
 	if l := s.LastCompaction; l != nil && l.Outcome == session.OutcomeCompleted && s.Turn == nil && s.Usage == nil && (s.LastTurn == nil || s.LastTurn.Seq < l.Seq) {
-		return Outcome{Seq: l.Seq}, nil
+		return session.Decision{Seq: l.Seq}, nil
 	}
 	if id := s.BlockedBy(); id != "" && !w.Force {
-		return Outcome{}, events.Conflict("prompt "+id+" waits for an answer: answer, reject or dismiss it, or compact with force",
+		return session.Decision{}, events.Conflict("prompt "+id+" waits for an answer: answer, reject or dismiss it, or compact with force",
 			events.Standing{Status: string(session.Waiting), Reason: "a blocking prompt is open", Prompt: id, Seq: s.Prompts[id].Seq, At: s.Prompts[id].Since})
 	}
 	d.supersede()
@@ -230,7 +184,7 @@ func Compact(s *session.State, w CompactWish, now time.Time) (Outcome, error) {
 		message = d.LastCompaction.Message
 	}
 	d.say(d.request(events.CompactManual, followUp, message))
-	return Outcome{Facts: d.facts}, nil
+	return session.Decision{Facts: d.facts}, nil
 }
 
 // supersede closes all blocking prompts. For a prompt whose asker is gone it also closes the call, and the waiting turn
@@ -258,13 +212,13 @@ const (
 
 // Check reports whether the conversation would be compacted automatically, and changes nothing. With numbers that
 // differ from the session's it checks only the threshold.
-func Check(s *session.State, w CheckWish, now time.Time) (Verdict, error) {
+func Check(s *session.State, w request.Check, now time.Time) (request.Verdict, error) {
 	if !s.Opened() {
-		return Verdict{}, events.NotFound("session", s.Ref().String())
+		return request.Verdict{}, events.NotFound("session", s.Ref().String())
 	}
 	for field, n := range map[string]*int64{"used": w.Used, "limit": w.Limit} {
 		if n != nil && *n < 0 {
-			return Verdict{}, &events.Refusal{Code: http.StatusBadRequest, Field: field, Message: fmt.Sprintf("%s %d: want tokens, 0 or more", field, *n)}
+			return request.Verdict{}, &events.Refusal{Code: http.StatusBadRequest, Field: field, Message: fmt.Sprintf("%s %d: want tokens, 0 or more", field, *n)}
 		}
 	}
 	s = s.Clone()
@@ -274,7 +228,7 @@ func Check(s *session.State, w CheckWish, now time.Time) (Verdict, error) {
 	if w.Used != nil {
 		s.Usage = &session.Usage{Used: *w.Used}
 	}
-	v := Verdict{Limit: s.Limit()}
+	v := request.Verdict{Limit: s.Limit()}
 	if s.Usage != nil {
 		v.Used = s.Usage.Used
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 	"github.com/holdfast-dev/holdfast/services/ledger"
 )
@@ -62,7 +63,7 @@ func (c *cell) compaction(b *bus.Bus, cfg Config) (s *Service, stop func()) {
 
 // ask sends a request and returns the seq of its reply.
 func (c *cell) ask(verb string, w any) (uint64, error) {
-	var reply changedReply
+	var reply request.Changed
 	err := c.b.Request(c.ctx, Name, verb, w, &reply)
 	return reply.Seq, err
 }
@@ -111,6 +112,6 @@ func (h *harness) open(name string, used int64, policy *events.PolicyPatch) even
 
 func text(s string) json.RawMessage { return json.RawMessage(strconv.Quote(s)) }
 
-func message(r events.Ref, id string) SendWish {
-	return SendWish{Ref: r, Message: id, Content: text(id), By: "ada"}
+func message(r events.Ref, id string) request.Send {
+	return request.Send{Ref: r, Message: id, Content: text(id), By: "ada"}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
@@ -387,7 +388,7 @@ func TestPeopleWinAgainstAHarnessWithoutPause(t *testing.T) {
 	refused := 0
 	for i := range 20 {
 		on := i%2 == 0
-		err := w.bus.Request(t.Context(), Name, "configure", session.ConfigureWish{Ref: ref, By: "ada", Policy: &events.PolicyPatch{AutoRetry: events.Set(on)}}, nil)
+		err := w.bus.Request(t.Context(), Name, "configure", request.Configure{Ref: ref, By: "ada", Policy: &events.PolicyPatch{AutoRetry: events.Set(on)}}, nil)
 		if err != nil {
 			refused++
 			t.Log(err)
@@ -459,8 +460,8 @@ func TestAskingAboutLongAgoIsBounded(t *testing.T) {
 		t.Fatal("the session still knows the prompt")
 	}
 	ask := func(ctx context.Context) *events.Refusal {
-		_, err := l.carryOut(ctx, whom{ref, "ada", "p1"}, func(st *session.State, src session.Source) (session.Decision, error) {
-			return st.Dismiss(session.DismissWish{Ref: ref, Prompt: "p1", By: "ada"}, src)
+		_, err := l.execute(ctx, whom{ref, "ada", "p1"}, func(st *session.State, src session.Source, _ time.Time) (session.Decision, error) {
+			return st.Dismiss(request.Dismiss{Ref: ref, Prompt: "p1", By: "ada"}, src)
 		})
 		refusal, _ := errors.AsType[*events.Refusal](err)
 		return refusal

@@ -3,7 +3,6 @@ package ledger
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
@@ -203,7 +203,7 @@ func TestRebuildMakesDocumentsAndViewsFromTheLogAlone(t *testing.T) {
 	if err := w.bus.Delete(t.Context(), bus.State, blockerKey, v.Rev); err != nil {
 		t.Fatal(err)
 	}
-	if reply := w.rebuild(l, rebuildRequest{}); reply.Sessions != 1 || reply.Changed != 1 || reply.Removed != 1 || len(reply.Failed) > 0 {
+	if reply := w.rebuild(l, request.Rebuild{}); reply.Sessions != 1 || reply.Changed != 1 || reply.Removed != 1 || len(reply.Failed) > 0 {
 		t.Errorf("%+v", reply)
 	}
 	if got := w.load(events.SessionKey(ref)); !bytes.Equal(got, doc) {
@@ -215,22 +215,15 @@ func TestRebuildMakesDocumentsAndViewsFromTheLogAlone(t *testing.T) {
 	if w.load(stray) != nil || w.load(events.BlockerKey("h1", "s1", "s1", "stray")) != nil {
 		t.Error("strays are still there")
 	}
-	if reply := w.rebuild(l, rebuildRequest{}); reply.Changed+reply.Removed+reply.Views != 0 {
+	if reply := w.rebuild(l, request.Rebuild{}); reply.Changed+reply.Removed+reply.Views != 0 {
 		t.Errorf("a second rebuild changed something: %+v", reply)
 	}
 }
 
 // rebuild runs a rebuild on a ledger that does not serve.
-func (w *world) rebuild(l *Ledger, req rebuildRequest) (reply rebuildReply) {
+func (w *world) rebuild(l *Ledger, req request.Rebuild) (reply request.Rebuilt) {
 	w.t.Helper()
-	body, err := json.Marshal(req)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	out, err := l.rebuild(w.t.Context(), body)
-	if err == nil {
-		err = json.Unmarshal(out, &reply)
-	}
+	reply, err := l.rebuild(w.t.Context(), req)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -245,7 +238,7 @@ func TestRetentionLeavesATombstoneThatStillGuards(t *testing.T) {
 	w.during(cfg, func() {
 		w.open(ref)
 		w.document(ref, w.seq[ref])
-		if r := w.ask("close", session.CloseWish{Ref: ref, Reason: "finished", By: "ada"}, nil); r != nil {
+		if r := w.ask("close", request.Close{Ref: ref, Reason: "finished", By: "ada"}, nil); r != nil {
 			t.Fatal(r)
 		}
 		w.gone(events.SessionKey(ref))

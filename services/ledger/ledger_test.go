@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
@@ -188,7 +189,7 @@ func TestFactsBecomeDocumentViewsAndFeed(t *testing.T) {
 	if b.Title != "Which?" || len(b.Questions) != 1 || b.Tool == nil || b.Tool.Name != "question" || !b.Owned {
 		t.Errorf("blocker: %+v", b)
 	}
-	var reply changedReply
+	var reply request.Changed
 	if refusal := w.ask("answer", answer("a"), &reply); refusal != nil {
 		t.Fatal(refusal)
 	}
@@ -209,8 +210,8 @@ func TestFactsBecomeDocumentViewsAndFeed(t *testing.T) {
 	})
 }
 
-func answer(labels ...string) session.AnswerWish {
-	return session.AnswerWish{Ref: ref, Prompt: "p1", By: "ada", Answers: []events.Answer{{Question: "q", Selected: labels}}}
+func answer(labels ...string) request.Answer {
+	return request.Answer{Ref: ref, Prompt: "p1", By: "ada", Answers: []events.Answer{{Question: "q", Selected: labels}}}
 }
 
 func TestWishesAreRefusedClearly(t *testing.T) {
@@ -257,7 +258,7 @@ func TestTheSameAnswerAgainIsASuccess(t *testing.T) {
 	w := newWorld(t)
 	w.run(Default())
 	w.open(ref)
-	var first, again changedReply
+	var first, again request.Changed
 	if r := w.ask("answer", answer(" a "), &first); r != nil {
 		t.Fatal(r)
 	}
@@ -286,7 +287,7 @@ func TestADecisionLongAfter(t *testing.T) {
 	w.open(ref)
 	w.say(ref, events.PromptRequested{Prompt: "p2", Turn: "t1", PromptKind: events.PromptPermission, Delivery: events.DeliverCallback})
 	w.say(ref, events.PromptWithdrawn{Prompt: "p2", Reason: "never mind"})
-	var first, again changedReply
+	var first, again request.Changed
 	w.document(ref, w.seq[ref])
 	if refusal := w.ask("answer", answer("a"), &first); refusal != nil {
 		t.Fatal(refusal)
@@ -316,9 +317,9 @@ func TestADecisionLongAfter(t *testing.T) {
 		refusal *events.Refusal
 	}{
 		{"409 answered ada", w.ask("answer", answer("b"), nil)},
-		{"409 answered ada", w.ask("dismiss", session.DismissWish{Ref: ref, Prompt: "p1", By: "bob"}, nil)},
-		{"410 withdrawn never mind", w.ask("reject", session.RejectWish{Ref: ref, Prompt: "p2", By: "bob"}, nil)},
-		{"404", w.ask("dismiss", session.DismissWish{Ref: ref, Prompt: "p9", By: "bob"}, nil)},
+		{"409 answered ada", w.ask("dismiss", request.Dismiss{Ref: ref, Prompt: "p1", By: "bob"}, nil)},
+		{"410 withdrawn never mind", w.ask("reject", request.Reject{Ref: ref, Prompt: "p2", By: "bob"}, nil)},
+		{"404", w.ask("dismiss", request.Dismiss{Ref: ref, Prompt: "p9", By: "bob"}, nil)},
 	} {
 		if got := standing(c.refusal); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
@@ -356,7 +357,7 @@ func TestListPagesInOrder(t *testing.T) {
 	if len(names) != 26 || !slices.IsSorted(names) {
 		t.Errorf("got %d: %v", len(names), names)
 	}
-	var waiting listReply
+	var waiting request.Documents
 	if r := w.ask("list", map[string]any{"waiting": true}, &waiting); r != nil || len(waiting.Documents) != 1 {
 		t.Errorf("waiting: %v %d", r, len(waiting.Documents))
 	}

@@ -13,61 +13,39 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
 // Limits of a rebuild.
 const (
-	rebuildMax        = 10 * time.Minute // for one request: it reads the whole log
-	rebuildsAtOnceMax = 16               // sessions
-	failedMax         = 100              // that the reply names; the others are in the service's log
+	rebuildsAtOnceMax = 16  // sessions
+	failedMax         = 100 // that are named in the reply; the others are in the service's log
 )
-
-type rebuildReply struct {
-	Sessions int      `json:"sessions"`
-	Changed  int      `json:"changed"` // documents that differed from the log
-	Removed  int      `json:"removed"` // documents without a log
-	Views    int      `json:"views"`   // entries written or removed
-	Lost     int      `json:"lost"`    // sessions of which the log has lost commits: their documents are kept
-	Failed   []string `json:"failed,omitempty"`
-	TookMS   int64    `json:"took_ms"`
-}
-
-// rebuildRequest says what to rebuild: one session, those of one harness, or all.
-type rebuildRequest struct {
-	events.Ref
-	// AcceptLoss also rebuilds, or removes, documents that are ahead of the log.
-	AcceptLoss bool `json:"accept_loss"`
-}
 
 // rebuild makes documents and views from the log alone, while everything runs: each document is stored against the
 // revision it replaces, so a faster fold wins and is correct as well. It feeds nothing. A document that is ahead of a
 // log with losses is the last copy: its note keeps it if the log can rebuild the session, and the document is kept if
 // the log cannot, unless the request accepts the loss.
-func (l *Ledger) rebuild(ctx context.Context, body []byte) ([]byte, error) {
-	var req rebuildRequest
-	if err := events.ReadRequest(body, &req); err != nil {
-		return nil, err
-	}
-	only := req.Ref
+func (l *Ledger) rebuild(ctx context.Context, q request.Rebuild) (request.Rebuilt, error) {
 	start := time.Now()
-	refs, err := l.inLog(ctx, only)
+	refs, err := l.inLog(ctx, events.Ref{Harness: q.Harness, Session: q.Session})
 	if err != nil {
-		return nil, err
+		return request.Rebuilt{}, err
 	}
-	reply := rebuildReply{Sessions: len(refs)}
-	if err := l.removeStrays(ctx, req, refs, &reply); err != nil {
-		return nil, err
+	reply := request.Rebuilt{Sessions: len(refs)}
+	if err := l.removeStrays(ctx, q, refs, &reply); err != nil {
+		return request.Rebuilt{}, err
 	}
-	if err := l.rebuildAll(ctx, refs, req.AcceptLoss, &reply); err != nil {
-		return nil, err
+	if err := l.rebuildAll(ctx, refs, q.AcceptLoss, &reply); err != nil {
+		return request.Rebuilt{}, err
 	}
 	reply.TookMS = time.Since(start).Milliseconds()
-	return json.Marshal(reply)
+	return reply, nil
 }
 
 // rebuildAll rebuilds several sessions at once. One that fails is reported and does not stop the others.
-func (l *Ledger) rebuildAll(ctx context.Context, refs map[events.Ref]bool, accept bool, reply *rebuildReply) error {
+func (l *Ledger) rebuildAll(ctx context.Context, refs map[events.Ref]bool, accept bool, reply *request.Rebuilt) error {
 	var mu sync.Mutex
 	return each(ctx, rebuildsAtOnceMax, slices.Collect(maps.Keys(refs)), func(ctx context.Context, r events.Ref) error {
 		if ctx.Err() != nil {
@@ -102,9 +80,6 @@ func (l *Ledger) rebuildAll(ctx context.Context, refs map[events.Ref]bool, accep
 func (l *Ledger) inLog(ctx context.Context, only events.Ref) (map[events.Ref]bool, error) {
 	refs := map[events.Ref]bool{}
 	if only.Harness != "" && only.Session != "" {
-		if err := only.Validate(); err != nil {
-			return nil, events.BadRequest(err)
-		}
 		refs[only] = true
 		return refs, nil
 	}
@@ -122,8 +97,7 @@ func (l *Ledger) inLog(ctx context.Context, only events.Ref) (map[events.Ref]boo
 
 // removeStrays removes documents, with their views, of sessions without a log. A document that has folded commits is
 // kept unless the request accepts the loss.
-func (l *Ledger) removeStrays(ctx context.Context, req rebuildRequest, refs map[events.Ref]bool,
-	reply *rebuildReply) error {
+func (l *Ledger) removeStrays(ctx context.Context, req request.Rebuild, refs map[events.Ref]bool, reply *request.Rebuilt) error {
 	if req.Session != "" {
 		return nil
 	}

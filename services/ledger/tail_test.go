@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
@@ -120,7 +121,7 @@ func (w *world) idle(commits int) *Ledger {
 }
 
 // tell calls an endpoint without the wire.
-func (w *world) tell(l *Ledger, verb string, req any) (changedReply, *events.Refusal) {
+func (w *world) tell(l *Ledger, verb string, req any) (request.Changed, *events.Refusal) {
 	w.t.Helper()
 	body, err := json.Marshal(req)
 	if err != nil {
@@ -132,7 +133,7 @@ func (w *world) tell(l *Ledger, verb string, req any) (changedReply, *events.Ref
 		}
 		ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 		defer cancel()
-		var reply changedReply
+		var reply request.Changed
 		raw, err := e.Handle(ctx, body)
 		if refusal, ok := errors.AsType[*events.Refusal](err); ok {
 			return reply, refusal
@@ -146,7 +147,7 @@ func (w *world) tell(l *Ledger, verb string, req any) (changedReply, *events.Ref
 		return reply, nil
 	}
 	w.t.Fatalf("no such verb: %s", verb)
-	return changedReply{}, nil
+	return request.Changed{}, nil
 }
 
 // TestNobodyIsToldWhatIsOnlyBelieved: this process's cache of the session may be old. It may try to append on that
@@ -169,12 +170,10 @@ func TestNobodyIsToldWhatIsOnlyBelieved(t *testing.T) {
 	if reply, refusal := w.tell(w.idle(2), "stop", stop); refusal != nil || reply.Seq != 4 {
 		t.Errorf("a stop that no prompt is in the way of any more: %v, %v", reply, refusal)
 	}
-	body, err := w.idle(1).get(t.Context(), []byte(`{"harness":"h1","session":"s1"}`))
-	var got struct {
-		Document session.State `json:"document"`
-	}
-	if err := errors.Join(err, json.Unmarshal(body, &got)); err != nil || got.Document.Seq != 4 {
-		t.Errorf("get: seq %d, %v", got.Document.Seq, err)
+	body, err := w.idle(1).get(t.Context(), request.Get{Ref: events.Ref{Harness: "h1", Session: "s1"}})
+	var got session.State
+	if err := errors.Join(err, json.Unmarshal(body.Document, &got)); err != nil || got.Seq != 4 {
+		t.Errorf("get: seq %d, %v", got.Seq, err)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
@@ -106,7 +107,7 @@ func TestADocumentAheadOfTheLogIsRebuiltAtTheStart(t *testing.T) {
 	if found, err = Look(t.Context(), w.bus); err != nil || len(found.Lost) != 1 {
 		t.Errorf("a survey finds %+v, %v", found, err)
 	}
-	if reply := w.rebuild(l, rebuildRequest{Ref: ref, AcceptLoss: true}); reply.Lost != 0 || w.note(ref) != nil {
+	if reply := w.rebuild(l, request.Rebuild{Harness: ref.Harness, Session: ref.Session, AcceptLoss: true}); reply.Lost != 0 || w.note(ref) != nil {
 		t.Errorf("accepted: %+v, noted still %+v", reply, w.note(ref))
 	}
 }
@@ -156,14 +157,14 @@ func TestADocumentWithoutALogStands(t *testing.T) {
 	w.during(Default(), func() {
 		natstest.Until(t, "the loss to be noted", func() bool { return w.note(lost) != nil })
 		l = w.settle(Default())
-		if reply := w.rebuild(l, rebuildRequest{}); reply.Lost != 1 || reply.Removed != 0 || reply.Sessions != 1 {
+		if reply := w.rebuild(l, request.Rebuild{}); reply.Lost != 1 || reply.Removed != 0 || reply.Sessions != 1 {
 			t.Errorf("%+v", reply)
 		}
 	})
 	if got := w.load(events.SessionKey(lost)); !bytes.Equal(got, doc) || w.note(lost) == nil || w.note(lost).Last != 0 {
 		t.Errorf("the document became %s, noted %+v", got, w.note(lost))
 	}
-	if reply := w.rebuild(l, rebuildRequest{AcceptLoss: true}); reply.Lost != 0 || reply.Removed != 1 {
+	if reply := w.rebuild(l, request.Rebuild{AcceptLoss: true}); reply.Lost != 0 || reply.Removed != 1 {
 		t.Errorf("accepted: %+v", reply)
 	}
 	if w.load(events.SessionKey(lost)) != nil || w.load(work) != nil || w.note(lost) != nil {
@@ -191,7 +192,7 @@ func TestADocumentWhoseLogLostItsBeginningStands(t *testing.T) {
 			t.Errorf("turn %+v, closed %+v, %q", st.Turn, st.Closed, st.Title)
 		}
 	})
-	if reply := w.rebuild(l, rebuildRequest{}); reply.Lost != 1 || reply.Changed+reply.Removed != 0 {
+	if reply := w.rebuild(l, request.Rebuild{}); reply.Lost != 1 || reply.Changed+reply.Removed != 0 {
 		t.Errorf("%+v", reply)
 	}
 	if note := w.note(ref); note == nil || note.Missing != 1 || len(note.Document) != 0 {

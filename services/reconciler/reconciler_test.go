@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/control"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
@@ -486,9 +487,9 @@ func TestUnreadable(t *testing.T) {
 	p.die()
 	natstest.Until(t, "recovery", func() bool { return recovered(c.state("h", "s")) })
 	natstest.Until(t, "suspects", func() bool { return len(r.loop.Suspects()) == 2 })
-	var rep Report
+	var rep request.Report
 	natstest.Until(t, "a pass", func() bool {
-		rep = Report{}
+		rep = request.Report{}
 		err := c.b.Request(c.ctx, Name, "report", nil, &rep)
 		return err == nil && rep.LastPass != nil && len(rep.Counts) > 2
 	})
@@ -556,21 +557,15 @@ func TestSweep(t *testing.T) {
 		_, err2 := c.b.Load(c.ctx, bus.State, "session.h.other")
 		return err == nil && err2 == nil
 	})
-	sweep := func(req SweepRequest) (reply SweepReply) {
+	sweep := func(req request.Sweep) (reply request.Swept) {
 		t.Helper()
-		body, err := json.Marshal(req)
+		reply, err := r.sweep(c.ctx, req)
 		if err != nil {
-			t.Fatal(err)
-		}
-		if body, err = r.sweep(c.ctx, body); err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal(body, &reply); err != nil {
 			t.Fatal(err)
 		}
 		return reply
 	}
-	dry := sweep(SweepRequest{Harness: "h", Session: "s", DryRun: true})
+	dry := sweep(request.Sweep{Harness: "h", Session: "s", DryRun: true})
 	want := map[string]int{"session.orphaned": 1, "tool.interrupted": 2, "turn.interrupted": 1}
 	if len(dry.Would) != 1 || dry.Would[0].Owner != "dead" || len(dry.Would[0].Facts) != 4 ||
 		string(dry.Would[0].Facts[3].Data) != `{"turn":"t1","reason":"owner-lost"}` {
@@ -579,13 +574,13 @@ func TestSweep(t *testing.T) {
 	if !maps.Equal(dry.Facts, want) || dry.Sessions != 1 || recovered(c.state("h", "s")) {
 		t.Errorf("the dry run: %+v", dry)
 	}
-	if got := sweep(SweepRequest{Harness: "h", Session: "s"}); !maps.Equal(got.Facts, want) ||
+	if got := sweep(request.Sweep{Harness: "h", Session: "s"}); !maps.Equal(got.Facts, want) ||
 		!recovered(c.state("h", "s")) || recovered(c.state("h", "other")) {
 		t.Errorf("the sweep of one: %+v", got)
 	}
-	sweep(SweepRequest{})
+	sweep(request.Sweep{})
 	natstest.Until(t, "the other", func() bool { return recovered(c.state("h", "other")) })
-	if got := sweep(SweepRequest{Harness: "h"}); len(got.Facts) != 0 || got.Failed != 0 {
+	if got := sweep(request.Sweep{Harness: "h"}); len(got.Facts) != 0 || got.Failed != 0 {
 		t.Errorf("a second sweep: %+v", got)
 	}
 }

@@ -48,6 +48,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/control"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
@@ -214,33 +215,20 @@ func later(doc []byte) time.Time {
 	return r.DueAt
 }
 
-// changedReply is the reply to a request. Seq is the request's place in the log. A document with this seq or a greater
-// one includes it.
-type changedReply struct {
-	Seq uint64 `json:"seq,omitempty"`
-}
-
-type handler = func(ctx context.Context, body []byte) ([]byte, error)
-
 func (r *Retry) endpoints() []bus.Endpoint {
 	return []bus.Endpoint{
-		{Verb: "now", Handle: r.request(Now)},
-		{Verb: "cancel", Handle: r.request(Cancel)},
-		{Verb: "resume", Handle: r.request(Resume)},
+		control.Endpoint(request.RetryNow, r.execute(Now)),
+		control.Endpoint(request.RetryCancel, r.execute(Cancel)),
+		control.Endpoint(request.RetryResume, r.execute(Resume)),
 	}
 }
 
-// request returns the handler of one kind of request.
-func (r *Retry) request(decide func(*session.State) (session.Decision, error)) handler {
-	return func(ctx context.Context, body []byte) ([]byte, error) {
-		var w Wish
-		if err := events.ReadRequest(body, &w); err != nil {
-			return nil, err
-		}
-		seq, err := r.loop.CarryOut(ctx, w.Ref, w.By, decide)
-		if err != nil {
-			return nil, err
-		}
-		return json.Marshal(changedReply{seq})
+// execute returns the handler of one verb.
+func (r *Retry) execute(decide func(*session.State) (session.Decision, error)) func(
+	context.Context, request.Retry) (request.Changed, error) {
+	return func(ctx context.Context, q request.Retry) (request.Changed, error) {
+		d, err := r.loop.Execute(ctx, q.Ref, q.By, nil,
+			func(s *session.State, _ session.Source, _ time.Time) (session.Decision, error) { return decide(s) })
+		return request.Changed{Seq: d.Seq}, err
 	}
 }

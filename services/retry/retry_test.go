@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 	"github.com/holdfast-dev/holdfast/services/ledger"
 	"github.com/holdfast-dev/holdfast/services/retry"
@@ -404,25 +405,25 @@ func TestRequests(t *testing.T) {
 		return 0, r
 	}
 	natstest.Until(t, "the service to answer",
-		func() bool { _, r := ask("now", retry.Wish{}); return r.Code != http.StatusServiceUnavailable })
+		func() bool { _, r := ask("now", request.Retry{}); return r.Code != http.StatusServiceUnavailable })
 	for name, x := range map[string]struct {
 		verb  string
 		req   any
 		code  int
 		field string
 	}{
-		"no person":       {"now", retry.Wish{Ref: ref("s")}, 400, "by"},
-		"no session":      {"cancel", retry.Wish{Ref: events.Ref{Harness: "h"}, By: "ada"}, 400, "session"},
+		"no person":       {"now", request.Retry{Ref: ref("s")}, 400, "by"},
+		"no session":      {"cancel", request.Retry{Ref: events.Ref{Harness: "h"}, By: "ada"}, 400, "session"},
 		"not JSON":        {"resume", "x", 400, "body"},
 		"wrong type":      {"now", map[string]any{"harness": "h", "session": "s", "by": 7}, 400, "by"},
-		"unknown":         {"now", retry.Wish{Ref: ref("unknown"), By: "ada"}, 404, ""},
-		"nothing to stop": {"cancel", retry.Wish{Ref: ref("unknown"), By: "ada"}, 404, ""},
+		"unknown":         {"now", request.Retry{Ref: ref("unknown"), By: "ada"}, 404, ""},
+		"nothing to stop": {"cancel", request.Retry{Ref: ref("unknown"), By: "ada"}, 404, ""},
 	} {
 		if _, r := ask(x.verb, x.req); r == nil || r.Code != x.code || r.Field != x.field {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}
-	req := retry.Wish{Ref: ref("s"), By: "ada"}
+	req := request.Retry{Ref: ref("s"), By: "ada"}
 	seq, r := ask("cancel", req)
 	s, commits := c.read("s")
 	if r != nil || seq != s.Seq || s.Retry.Reason != retry.ReasonCancelled ||

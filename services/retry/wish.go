@@ -8,12 +8,6 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// Wish is a person's request about the retry of a session: now, cancel or resume.
-type Wish struct {
-	events.Ref
-	By string `json:"by"`
-}
-
 // Now decides to retry at once (T15), even if the failure is not retried automatically or retries are disabled. If a
 // retry is requested already and not yet taken, Now returns its seq. Refusals: 404, 409.
 func Now(s *session.State) (session.Decision, error) {

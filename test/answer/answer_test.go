@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 	"github.com/holdfast-dev/holdfast/services/compaction"
 	"github.com/holdfast-dev/holdfast/services/retry"
@@ -138,9 +139,9 @@ func (w *world) settlePrompt() {
 	var d session.Decision
 	var err error
 	if w.chance(4) {
-		d, err = w.st.Reject(session.RejectWish{Ref: ref, Prompt: id, Text: "no", By: "ada"}, w.source)
+		d, err = w.st.Reject(request.Reject{Ref: ref, Prompt: id, Text: "no", By: "ada"}, w.source)
 	} else {
-		d, err = w.st.Answer(session.AnswerWish{Ref: ref, Prompt: id, By: "ada"}, w.source)
+		d, err = w.st.Answer(request.Answer{Ref: ref, Prompt: id, By: "ada"}, w.source)
 	}
 	if err != nil {
 		w.fail("prompt %s waits and cannot be decided: %v", id, err)
@@ -295,7 +296,7 @@ func (w *world) withdraws() {
 		return
 	}
 	o, err := compaction.Withdraw(w.st,
-		compaction.WithdrawWish{Ref: ref, Message: w.st.Queue[w.rng.IntN(len(w.st.Queue))].ID, By: "ada"}, w.now)
+		request.Withdraw{Ref: ref, Message: w.st.Queue[w.rng.IntN(len(w.st.Queue))].ID, By: "ada"}, w.now)
 	if err == nil {
 		w.person(events.WriterCompaction, o.Facts...)
 	}
@@ -315,7 +316,7 @@ func (w *world) reads(id string, given []session.Carried) *turn {
 
 func (w *world) send() {
 	o, err := compaction.Send(w.st,
-		compaction.SendWish{Ref: ref, Message: w.id("m"), Content: json.RawMessage(`"x"`), By: "ada"}, w.now, w.source)
+		request.Send{Ref: ref, Message: w.id("m"), Content: json.RawMessage(`"x"`), By: "ada"}, w.now, w.source)
 	if err == nil {
 		w.person(events.WriterCompaction, o.Facts...)
 	}
@@ -328,7 +329,7 @@ func (w *world) requests() {
 	switch w.rng.IntN(4) {
 	case 0:
 		by = events.WriterLedger
-		if d, err := w.st.Stop(session.StopWish{Ref: ref, By: "ada", Force: w.chance(3)}); err == nil {
+		if d, err := w.st.Stop(request.Stop{Ref: ref, By: "ada", Force: w.chance(3)}); err == nil {
 			facts = d.Facts
 		}
 	case 1:
@@ -341,7 +342,7 @@ func (w *world) requests() {
 		}
 	case 3:
 		by = events.WriterCompaction
-		if o, err := compaction.Compact(w.st, compaction.CompactWish{Ref: ref, By: "ada"}, w.now); err == nil {
+		if o, err := compaction.Compact(w.st, request.Compact{Ref: ref, By: "ada"}, w.now); err == nil {
 			facts = o.Facts
 		}
 	}

@@ -45,23 +45,23 @@ func targets() []string {
 	return all
 }
 
-// request is a request that a user may send, and that gets a reply.
-type request struct{ subject, body string }
+// attempt is a request that a user may send, and that gets a reply.
+type attempt struct{ subject, body string }
 
 // asks returns requests of a user that the broker or a service answers.
-func asks(class string) []request {
-	all := []request{{"$JS.API.INFO", ""}, {"$JS.API.STREAM.INFO.HF_LOG", ""},
+func asks(class string) []attempt {
+	all := []attempt{{"$JS.API.INFO", ""}, {"$JS.API.STREAM.INFO.HF_LOG", ""},
 		{"$JS.API.STREAM.MSG.GET.HF_LOG", `{"seq":1}`},
 		{"$JS.API.STREAM.MSG.GET.KV_hf_state", `{"last_by_subj":"$KV.hf_state.session.other.s"}`}}
 	if class == events.ClassHarness {
-		return append(all, request{"hf.log.my-agent.replies.harness", `[]`},
-			request{"$KV.hf_leases.harness.my-agent.9", `{}`},
-			request{"hf.svc.compaction.send.harness.my-agent",
+		return append(all, attempt{"hf.log.my-agent.replies.harness", `[]`},
+			attempt{"$KV.hf_leases.harness.my-agent.9", `{}`},
+			attempt{"hf.svc.compaction.send.harness.my-agent",
 				`{"harness":"my-agent","session":"s","message":"m","content":"x"}`})
 	}
-	return append(all, request{"hf.svc.ledger.get.ann", `{"harness":"other","session":"s"}`}, request{"$SRV.INFO", ""},
-		request{"$SRV.PING.holdfast-ledger", ""},
-		request{"hf.svc.ledger.configure.ann",
+	return append(all, attempt{"hf.svc.ledger.get.ann", `{"harness":"other","session":"s"}`}, attempt{"$SRV.INFO", ""},
+		attempt{"$SRV.PING.holdfast-ledger", ""},
+		attempt{"hf.svc.ledger.configure.ann",
 			`{"harness":"my-agent","session":"s","policy":{"auto_retry":true},"by":"ann"}`})
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
@@ -212,7 +213,7 @@ func (w *writer) answer() error {
 		if json.Unmarshal(u.Value, &v) != nil || v.Status != session.Awaiting {
 			return nil
 		}
-		req := session.AnswerWish{Ref: events.Ref{Harness: attacker, Session: asking}, Prompt: v.Prompt, By: people,
+		req := request.Answer{Ref: events.Ref{Harness: attacker, Session: asking}, Prompt: v.Prompt, By: people,
 			Answers: []events.Answer{{Question: "q", Text: "answer to " + v.Prompt}}}
 		for w.ctx.Err() == nil {
 			var receipt struct{ Seq uint64 }

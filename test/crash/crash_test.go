@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/services/compaction"
 	"github.com/holdfast-dev/holdfast/services/ledger"
 	"github.com/holdfast-dev/holdfast/services/reconciler"
@@ -211,8 +212,8 @@ func (s *settler) left(ctx context.Context) (string, uint64) {
 			return src.Durable + " lags", seq
 		}
 	}
-	var sweep reconciler.SweepReply
-	if err := b.Request(ctx, reconciler.Name, "sweep", reconciler.SweepRequest{DryRun: true}, &sweep); err != nil {
+	var sweep request.Swept
+	if err := b.Request(ctx, reconciler.Name, "sweep", request.Sweep{DryRun: true}, &sweep); err != nil {
 		return err.Error(), seq
 	}
 	if len(sweep.Facts) > 0 || sweep.Failed > 0 || len(sweep.Suspects) > 0 {
@@ -325,8 +326,8 @@ func (w *world) passTwice(ctx context.Context) (found []string) {
 	if err != nil {
 		return []string{err.Error()}
 	}
-	var sweep reconciler.SweepReply
-	if err := w.bus.Request(ctx, reconciler.Name, "sweep", reconciler.SweepRequest{}, &sweep); err != nil {
+	var sweep request.Swept
+	if err := w.bus.Request(ctx, reconciler.Name, "sweep", request.Sweep{}, &sweep); err != nil {
 		return []string{err.Error()}
 	}
 	after, err := w.bus.LastSeq(ctx)

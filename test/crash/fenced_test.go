@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 	"github.com/holdfast-dev/holdfast/services/ledger"
 	"github.com/holdfast-dev/holdfast/test/child"
@@ -159,7 +160,7 @@ func (w *world) answerOnce(r events.Ref) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), checkMax)
 	defer cancel()
-	req := session.AnswerWish{Ref: r, Prompt: "p", By: "ada", Answers: []events.Answer{{Question: "q", Text: "yes"}}}
+	req := request.Answer{Ref: r, Prompt: "p", By: "ada", Answers: []events.Answer{{Question: "q", Text: "yes"}}}
 	ok := until(checkMax, func() bool {
 		err := w.bus.Request(ctx, ledger.Name, "answer", req, nil)
 		refusal, refused := errors.AsType[*events.Refusal](err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 	"github.com/holdfast-dev/holdfast/test/child"
 )
@@ -148,19 +149,19 @@ func (p *person) act(ctx context.Context, b session.Blocker) {
 		p.answer(ctx, r, b, text)
 	case n < 75:
 		p.ask(ctx, "reject", "prompt.rejected", note{Ref: r, Prompt: b.Prompt, Text: text},
-			session.RejectWish{Ref: r, Prompt: b.Prompt, Text: text, By: p.name})
+			request.Reject{Ref: r, Prompt: b.Prompt, Text: text, By: p.name})
 	case n < 85:
 		p.ask(ctx, "dismiss", "prompt.dismissed", note{Ref: r, Prompt: b.Prompt},
-			session.DismissWish{Ref: r, Prompt: b.Prompt, By: p.name})
+			request.Dismiss{Ref: r, Prompt: b.Prompt, By: p.name})
 	case n < 97:
-		p.ask(ctx, "stop", "", note{Ref: r}, session.StopWish{Ref: r, By: p.name, Force: p.rnd.IntN(2) == 0})
+		p.ask(ctx, "stop", "", note{Ref: r}, request.Stop{Ref: r, By: p.name, Force: p.rnd.IntN(2) == 0})
 	default:
-		p.ask(ctx, "close", "", note{Ref: r}, session.CloseWish{Ref: r, Reason: "archived", By: p.name})
+		p.ask(ctx, "close", "", note{Ref: r}, request.Close{Ref: r, Reason: "archived", By: p.name})
 	}
 }
 
 func (p *person) answer(ctx context.Context, r events.Ref, b session.Blocker, text string) {
-	w := session.AnswerWish{Ref: r, Prompt: b.Prompt, By: p.name}
+	w := request.Answer{Ref: r, Prompt: b.Prompt, By: p.name}
 	for _, q := range b.Questions {
 		x := events.Answer{Question: q.ID, Text: text}
 		if len(q.Options) > 0 {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 	"github.com/holdfast-dev/holdfast/services/compaction"
 	"github.com/holdfast-dev/holdfast/services/ledger"
@@ -78,19 +79,19 @@ func (p *person) speak(ctx context.Context, x seen) {
 	case n < 65 && len(x.Queue) > 0:
 		m := x.Queue[p.rnd.IntN(len(x.Queue))].Message
 		p.ask(ctx, "withdraw", "message.withdrawn", note{Ref: r, ID: m},
-			compaction.WithdrawWish{Ref: r, Message: m, By: p.name})
+			request.Withdraw{Ref: r, Message: m, By: p.name})
 	case n < 72:
-		p.ask(ctx, "compact", "", note{Ref: r}, compaction.CompactWish{Ref: r, By: p.name, Force: p.rnd.IntN(4) == 0})
+		p.ask(ctx, "compact", "", note{Ref: r}, request.Compact{Ref: r, By: p.name, Force: p.rnd.IntN(4) == 0})
 	case n < 80:
-		p.ask(ctx, "now", "", note{Ref: r}, retry.Wish{Ref: r, By: p.name})
+		p.ask(ctx, "now", "", note{Ref: r}, request.Retry{Ref: r, By: p.name})
 	case n < 88:
-		p.ask(ctx, "resume", "", note{Ref: r}, retry.Wish{Ref: r, By: p.name})
+		p.ask(ctx, "resume", "", note{Ref: r}, request.Retry{Ref: r, By: p.name})
 	case n < 92:
-		p.ask(ctx, "cancel", "", note{Ref: r}, retry.Wish{Ref: r, By: p.name})
+		p.ask(ctx, "cancel", "", note{Ref: r}, request.Retry{Ref: r, By: p.name})
 	case n < 97:
 		p.configure(ctx, r)
 	default:
-		p.ask(ctx, "stop", "", note{Ref: r}, session.StopWish{Ref: r, By: p.name})
+		p.ask(ctx, "stop", "", note{Ref: r}, request.Stop{Ref: r, By: p.name})
 	}
 }
 
@@ -98,7 +99,7 @@ func (p *person) speak(ctx context.Context, x seen) {
 func (p *person) send(ctx context.Context, r events.Ref) {
 	p.said++
 	m := fmt.Sprintf("m-%s-%d", p.name, p.said)
-	w := compaction.SendWish{Ref: r, Message: m, Content: json.RawMessage(quoted(m)), Synthetic: p.rnd.IntN(5) == 0,
+	w := request.Send{Ref: r, Message: m, Content: json.RawMessage(quoted(m)), Synthetic: p.rnd.IntN(5) == 0,
 		By: p.name}
 	for range 1 + p.rnd.IntN(6)/5 {
 		p.ask(ctx, "send", "message.accepted", note{Ref: r, ID: m}, w)
@@ -106,7 +107,7 @@ func (p *person) send(ctx context.Context, r events.Ref) {
 }
 
 func (p *person) configure(ctx context.Context, r events.Ref) {
-	w := session.ConfigureWish{Ref: r, Policy: &events.PolicyPatch{AutoRetry: events.Set(p.rnd.IntN(2) == 0)},
+	w := request.Configure{Ref: r, Policy: &events.PolicyPatch{AutoRetry: events.Set(p.rnd.IntN(2) == 0)},
 		ProviderChanged: p.rnd.IntN(3) == 0, By: p.name}
 	p.ask(ctx, "configure", "", note{Ref: r}, w)
 }

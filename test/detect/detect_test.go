@@ -22,6 +22,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 	"github.com/holdfast-dev/holdfast/services/ledger"
 	"github.com/holdfast-dev/holdfast/services/reconciler"
@@ -160,7 +161,7 @@ func newCell(t *testing.T) *cell {
 
 // asked reports whether the reconciler replies.
 func (c *cell) asked(b *bus.Bus) bool {
-	err := b.Request(c.t.Context(), reconciler.Name, "sweep", reconciler.SweepRequest{DryRun: true}, nil)
+	err := b.Request(c.t.Context(), reconciler.Name, "sweep", request.Sweep{DryRun: true}, nil)
 	refusal, refused := errors.AsType[*events.Refusal](err)
 	if err != nil && (!refused || refusal.Code != 503) {
 		c.t.Fatal(err)

@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 	"github.com/holdfast-dev/holdfast/services/compaction"
 	"github.com/holdfast-dev/holdfast/services/ledger"
@@ -182,7 +183,7 @@ func (p *probe) round(ctx context.Context) error {
 	call := fmt.Sprint("call", p.rounds)
 	began, lost := time.Now(), p.pulse.Lost()
 	var reply struct{ Seq uint64 }
-	err := p.b.Request(ctx, ledger.Name, "configure", session.ConfigureWish{Ref: probeRef, By: "ada",
+	err := p.b.Request(ctx, ledger.Name, "configure", request.Configure{Ref: probeRef, By: "ada",
 		Policy: &events.PolicyPatch{RetryMax: events.Set(p.rounds % 100)}}, &reply)
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 	"github.com/holdfast-dev/holdfast/services/compaction"
 	"github.com/holdfast-dev/holdfast/services/ledger"
@@ -138,7 +139,7 @@ func (l *lane) cancelAtTheInstant(t *testing.T, turn string, aim time.Duration) 
 		return false, ctx.Err()
 	}
 	from := l.st.Seq + 1
-	err = l.bus.Request(ctx, retry.Name, "cancel", retry.Wish{Ref: l.ref, By: "ada"}, nil)
+	err = l.bus.Request(ctx, retry.Name, "cancel", request.Retry{Ref: l.ref, By: "ada"}, nil)
 	refusal, refused := errors.AsType[*events.Refusal](err)
 	switch {
 	case err == nil:

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/internal/rule"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 	"github.com/holdfast-dev/holdfast/services/compaction"
 	"github.com/holdfast-dev/holdfast/services/ledger"
@@ -179,7 +180,7 @@ func (s *site) send(ctx context.Context, message, content string) reply {
 		return reply{err: err}
 	}
 	return s.ask(ctx, compaction.Name, "send",
-		compaction.SendWish{Ref: s.ref, Message: message, Content: body, By: "ada"})
+		request.Send{Ref: s.ref, Message: message, Content: body, By: "ada"})
 }
 
 // both runs two functions concurrently.
@@ -204,7 +205,7 @@ func TestSendAndAnswer(t *testing.T) {
 		}
 		answered, sent, err := both(func() reply {
 			s.aim.hold(0)
-			return s.ask(ctx, ledger.Name, "answer", session.AnswerWish{Ref: s.ref, Prompt: p, By: "ada",
+			return s.ask(ctx, ledger.Name, "answer", request.Answer{Ref: s.ref, Prompt: p, By: "ada",
 				Answers: []events.Answer{{Question: "q", Text: "yes"}}})
 		}, func() reply {
 			s.aim.hold(1)
@@ -248,7 +249,7 @@ func TestWithdrawAndHandOut(t *testing.T) {
 		}
 		turn, taken := s.st.Pending.Turn.ID, false
 		withdrawn, _, err := both(func() reply {
-			return s.ask(ctx, compaction.Name, "withdraw", compaction.WithdrawWish{Ref: s.ref, Message: m, By: "bob"})
+			return s.ask(ctx, compaction.Name, "withdraw", request.Withdraw{Ref: s.ref, Message: m, By: "bob"})
 		}, func() reply {
 			// This takes about as long as a withdrawal.
 			if n%2 == 0 {
@@ -339,7 +340,7 @@ func TestCompactAndStop(t *testing.T) {
 		case <-ctx.Done():
 			return "", ctx.Err()
 		}
-		stopped := s.ask(ctx, ledger.Name, "stop", session.StopWish{Ref: s.ref, By: "ada"})
+		stopped := s.ask(ctx, ledger.Name, "stop", request.Stop{Ref: s.ref, By: "ada"})
 		if stopped.err != nil || stopped.code != 0 {
 			return "", fmt.Errorf("the stop was refused: %+v", stopped)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 	"github.com/holdfast-dev/holdfast/services/ledger"
 )
@@ -29,8 +30,8 @@ const (
 	timeout = 20 * time.Minute // for all rounds
 )
 
-// request is one caller's input for a prompt: an answer, or its expiry ("").
-type request struct {
+// asked is one caller's input for a prompt: an answer, or its expiry ("").
+type asked struct {
 	prompt string
 	value  string
 }
@@ -48,7 +49,7 @@ var register = porcupine.Model{
 	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
 		by := map[string][]porcupine.Operation{}
 		for _, op := range history {
-			by[op.Input.(request).prompt] = append(by[op.Input.(request).prompt], op)
+			by[op.Input.(asked).prompt] = append(by[op.Input.(asked).prompt], op)
 		}
 		parts := make([][]porcupine.Operation, 0, len(by))
 		for _, ops := range by {
@@ -58,7 +59,7 @@ var register = porcupine.Model{
 	},
 	Init: func() any { return "" },
 	Step: func(state, input, output any) (bool, any) {
-		stands, w, t := state.(string), input.(request), output.(outcome)
+		stands, w, t := state.(string), input.(asked), output.(outcome)
 		if t.won {
 			return stands == "" || stands == w.value, w.value
 		}
@@ -116,7 +117,7 @@ func (l *lane) fold(ctx context.Context) error {
 
 // answer sends one person's answer.
 func (l *lane) answer(ctx context.Context, prompt, value string) (outcome, error) {
-	err := l.bus.Request(ctx, ledger.Name, "answer", session.AnswerWish{Ref: l.ref, Prompt: prompt, By: value,
+	err := l.bus.Request(ctx, ledger.Name, "answer", request.Answer{Ref: l.ref, Prompt: prompt, By: value,
 		Answers: []events.Answer{{Question: "q", Selected: []string{value}}}}, nil)
 	refusal, refused := errors.AsType[*events.Refusal](err)
 	switch {
@@ -158,7 +159,7 @@ func (l *lane) expire(ctx context.Context, prompt string) (outcome, error) {
 }
 
 // race runs two callers on a new prompt and records their outcomes.
-func (l *lane) race(t *testing.T, prompt string, callers ...func(context.Context) (request, outcome, error)) {
+func (l *lane) race(t *testing.T, prompt string, callers ...func(context.Context) (asked, outcome, error)) {
 	t.Helper()
 	l.say(t, events.WriterHarness, 1, events.PromptRequested{Prompt: prompt, PromptKind: events.PromptQuestion,
 		Delivery:  events.DeliverMessage,
@@ -188,7 +189,7 @@ func (l *lane) race(t *testing.T, prompt string, callers ...func(context.Context
 }
 
 // run races in all lanes concurrently and checks the recorded outcomes, and the log, against the register.
-func run(t *testing.T, callers func(l *lane, prompt string) []func(context.Context) (request, outcome, error)) {
+func run(t *testing.T, callers func(l *lane, prompt string) []func(context.Context) (asked, outcome, error)) {
 	b := natstest.Bus(t, natstest.Start(t))
 	led, err := ledger.New(b, ledger.Default(), zerolog.Nop())
 	if err != nil {
@@ -231,7 +232,7 @@ func run(t *testing.T, callers func(l *lane, prompt string) []func(context.Conte
 	won := map[string]int{}
 	for _, op := range history {
 		if op.Output.(outcome).won {
-			won[op.Input.(request).value]++
+			won[op.Input.(asked).value]++
 		}
 	}
 	t.Logf("%d rounds, won: %v", settled, won)
@@ -269,27 +270,27 @@ func ready(t *testing.T, b *bus.Bus) {
 }
 
 func TestTwoPeopleAnswer(t *testing.T) {
-	run(t, func(l *lane, prompt string) []func(context.Context) (request, outcome, error) {
-		by := func(value string) func(context.Context) (request, outcome, error) {
-			return func(ctx context.Context) (request, outcome, error) {
+	run(t, func(l *lane, prompt string) []func(context.Context) (asked, outcome, error) {
+		by := func(value string) func(context.Context) (asked, outcome, error) {
+			return func(ctx context.Context) (asked, outcome, error) {
 				out, err := l.answer(ctx, prompt, value)
-				return request{prompt, value}, out, err
+				return asked{prompt, value}, out, err
 			}
 		}
-		return []func(context.Context) (request, outcome, error){by("a"), by("b")}
+		return []func(context.Context) (asked, outcome, error){by("a"), by("b")}
 	})
 }
 
 func TestAnswerAndExpiry(t *testing.T) {
-	run(t, func(l *lane, prompt string) []func(context.Context) (request, outcome, error) {
-		return []func(context.Context) (request, outcome, error){
-			func(ctx context.Context) (request, outcome, error) {
+	run(t, func(l *lane, prompt string) []func(context.Context) (asked, outcome, error) {
+		return []func(context.Context) (asked, outcome, error){
+			func(ctx context.Context) (asked, outcome, error) {
 				out, err := l.answer(ctx, prompt, "a")
-				return request{prompt, "a"}, out, err
+				return asked{prompt, "a"}, out, err
 			},
-			func(ctx context.Context) (request, outcome, error) {
+			func(ctx context.Context) (asked, outcome, error) {
 				out, err := l.expire(ctx, prompt)
-				return request{prompt, expired}, out, err
+				return asked{prompt, expired}, out, err
 			},
 		}
 	})

@@ -21,6 +21,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
@@ -347,7 +348,7 @@ func TestBrowserNamesWhatIsThere(t *testing.T) {
 	}
 	for after, v := range map[string]any{
 		"entry.json()); // ": session.Blocker{Questions: []events.Question{{}}},
-		"const request = ":   session.AnswerWish{}, "// answers: ": events.Answer{Text: "x"},
+		"const request = ":   request.Answer{}, "// answers: ": events.Answer{Text: "x"},
 	} {
 		known := fields(v)
 		for _, name := range names(after) {

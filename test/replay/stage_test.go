@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/failure"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 	"github.com/holdfast-dev/holdfast/services/compaction"
 	"github.com/holdfast-dev/holdfast/services/reconciler"
@@ -129,7 +130,7 @@ func (s *stage) source(seq uint64) (*events.Commit, error) {
 func (s *stage) send(id string, content json.RawMessage, ops []op) {
 	s.t.Helper()
 	s.plays[id] = &play{ops: ops}
-	out, err := compaction.Send(s.st, compaction.SendWish{Ref: s.st.Ref(), Message: id, Content: content, By: "ada"},
+	out, err := compaction.Send(s.st, request.Send{Ref: s.st.Ref(), Message: id, Content: content, By: "ada"},
 		s.now, s.source)
 	if err != nil {
 		s.t.Fatal(err)
@@ -140,7 +141,7 @@ func (s *stage) send(id string, content json.RawMessage, ops []op) {
 // compact sends a person's compaction request.
 func (s *stage) compact() {
 	s.t.Helper()
-	out, err := compaction.Compact(s.st, compaction.CompactWish{Ref: s.st.Ref(), By: "ada"}, s.now)
+	out, err := compaction.Compact(s.st, request.Compact{Ref: s.st.Ref(), By: "ada"}, s.now)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/sim"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 	"github.com/holdfast-dev/holdfast/services/compaction"
 	"github.com/holdfast-dev/holdfast/services/retry"
@@ -56,10 +57,10 @@ func wishes() []sim.Wish {
 		{Name: "send", Writer: events.WriterCompaction, Said: words, Decide: send},
 		{Name: "send", Writer: events.WriterCompaction, Said: words, Decide: send},
 		{Name: "withdraw", Writer: events.WriterCompaction, Said: words, Decide: func(s *session.State, a sim.Ask) (session.Decision, error) {
-			return outcome(compaction.Withdraw(s, compaction.WithdrawWish{Ref: s.Ref(), Message: a.Queued, By: a.By}, a.Now))
+			return compaction.Withdraw(s, request.Withdraw{Ref: s.Ref(), Message: a.Queued, By: a.By}, a.Now)
 		}},
 		{Name: "compact", Writer: events.WriterCompaction, Said: words, Decide: func(s *session.State, a sim.Ask) (session.Decision, error) {
-			return outcome(compaction.Compact(s, compaction.CompactWish{Ref: s.Ref(), Force: a.Force, By: a.By}, a.Now))
+			return compaction.Compact(s, request.Compact{Ref: s.Ref(), Force: a.Force, By: a.By}, a.Now)
 		}},
 	}
 }
@@ -74,10 +75,6 @@ func words(f events.Fact) bool {
 }
 
 func send(s *session.State, a sim.Ask) (session.Decision, error) {
-	w := compaction.SendWish{Ref: s.Ref(), Message: a.Message, Content: json.RawMessage(`"go on"`), Synthetic: a.Synthetic, By: a.By}
-	return outcome(compaction.Send(s, w, a.Now, a.Source))
-}
-
-func outcome(o compaction.Outcome, err error) (session.Decision, error) {
-	return session.Decision{Facts: o.Facts, Seq: o.Seq}, err
+	w := request.Send{Ref: s.Ref(), Message: a.Message, Content: json.RawMessage(`"go on"`), Synthetic: a.Synthetic, By: a.By}
+	return compaction.Send(s, w, a.Now, a.Source)
 }

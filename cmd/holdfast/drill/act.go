@@ -10,8 +10,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
-	"github.com/holdfast-dev/holdfast/services/ledger"
 )
 
 // Headings of the acts.
@@ -92,12 +92,9 @@ func seenPrompt(s *session.State, id string) string {
 // answer answers a prompt as a person does.
 func (d *drill) answer(ctx context.Context, act, prompt, question, option string) (seq uint64, err error) {
 	d.tell(act, whoDrill, "answers %q to %s", option, prompt)
-	var reply struct {
-		Seq uint64 `json:"seq"`
-	}
-	err = d.bus.Request(ctx, ledger.Name, "answer",
-		session.AnswerWish{Ref: events.Ref{Harness: d.names[act], Session: act}, Prompt: prompt,
-			Answers: []events.Answer{{Question: question, Selected: []string{option}}}, By: person}, &reply)
+	reply, err := bus.Call(ctx, d.bus, request.LedgerAnswer,
+		request.Answer{Ref: events.Ref{Harness: d.names[act], Session: act}, Prompt: prompt,
+			Answers: []events.Answer{{Question: question, Selected: []string{option}}}, By: person})
 	return reply.Seq, err
 }
 

@@ -10,9 +10,10 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
-	"github.com/holdfast-dev/holdfast/services/compaction"
 )
 
 // Size of the conversations in the compaction act.
@@ -125,9 +126,9 @@ func (d *drill) send(ctx context.Context, act, id string) error {
 	if err != nil {
 		return fmt.Errorf("drill: message %s: %w", id, err)
 	}
-	return d.bus.Request(ctx, compaction.Name, "send",
-		compaction.SendWish{Ref: events.Ref{Harness: d.names[act], Session: act}, Message: id, Content: content,
-			By: person}, nil)
+	_, err = bus.Call(ctx, d.bus, request.CompactionSend, request.Send{
+		Ref: events.Ref{Harness: d.names[act], Session: act}, Message: id, Content: content, By: person})
+	return err
 }
 
 // handedOut returns the delivered messages in their order, and the number of compactions.

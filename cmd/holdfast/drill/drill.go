@@ -35,7 +35,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/pkg/events"
-	"github.com/holdfast-dev/holdfast/services/ledger"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 )
 
 // Limits of a drill.
@@ -211,8 +211,8 @@ func (d *drill) end(ctx context.Context) error {
 
 // close closes a session. If it fails, the session stays visible, which has no other effect.
 func (d *drill) close(ctx context.Context, r events.Ref) {
-	if err := d.bus.Request(ctx, ledger.Name, "close", map[string]string{"harness": r.Harness, "session": r.Session,
-		"reason": "archived", "by": person}, nil); err != nil {
+	if _, err := bus.Call(ctx, d.bus, request.LedgerClose,
+		request.Close{Ref: r, Reason: "archived", By: person}); err != nil {
 		d.tell(actEnd, whoDrill, "%s is not closed: %v", r, err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/sim"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
@@ -31,7 +32,7 @@ func (s *state) byPerson(name string, w events.Writer, said func(events.Fact) bo
 func answers(text string) []events.Answer { return []events.Answer{{Question: "q", Text: text}} }
 
 func (s *state) answer(i int) bool {
-	d, err := s.st.Answer(session.AnswerWish{Ref: ref(), Prompt: s.cfg.Asks[i].Prompt, Answers: answers("yes"), By: people[i]}, s.source)
+	d, err := s.st.Answer(request.Answer{Ref: ref(), Prompt: s.cfg.Asks[i].Prompt, Answers: answers("yes"), By: people[i]}, s.source)
 	return s.byPerson(people[i], events.WriterLedger, nil, d, err)
 }
 
@@ -40,7 +41,7 @@ func (s *state) reject(i int) bool {
 		return false
 	}
 	s.spent.rejects++
-	d, err := s.st.Reject(session.RejectWish{Ref: ref(), Prompt: s.cfg.Asks[i].Prompt, Text: "no", By: people[i]}, s.source)
+	d, err := s.st.Reject(request.Reject{Ref: ref(), Prompt: s.cfg.Asks[i].Prompt, Text: "no", By: people[i]}, s.source)
 	return s.byPerson(people[i], events.WriterLedger, nil, d, err)
 }
 
@@ -49,7 +50,7 @@ func (s *state) stop() bool {
 		return false
 	}
 	s.spent.stops++
-	d, err := s.st.Stop(session.StopWish{Ref: ref(), By: people[0], Force: true})
+	d, err := s.st.Stop(request.Stop{Ref: ref(), By: people[0], Force: true})
 	if !s.byPerson(people[0], events.WriterLedger, nil, d, err) {
 		return false
 	}

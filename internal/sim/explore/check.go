@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
@@ -52,7 +53,7 @@ func (s *state) checkDecisions() {
 			continue
 		}
 		for _, text := range []string{"yes", "another"} {
-			d, err := s.st.Answer(session.AnswerWish{Ref: ref(), Prompt: a.Prompt, Answers: answers(text), By: people[1-i]}, s.source)
+			d, err := s.st.Answer(request.Answer{Ref: ref(), Prompt: a.Prompt, Answers: answers(text), By: people[1-i]}, s.source)
 			if len(d.Facts) > 0 {
 				s.fail("V1: prompt %s is decided, and %q is taken, too: %v (%v)", a.Prompt, text, d.Facts, err)
 			}
