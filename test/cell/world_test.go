@@ -15,7 +15,6 @@ import (
 	"regexp"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -25,6 +24,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/test/program"
 )
 
 const (
@@ -163,30 +163,24 @@ func (w *world) config(user, class, id string) bus.Config {
 // run starts a process of a service as its manifest does, and returns when it is ready.
 func (w *world) run(service string) {
 	w.t.Helper()
-	manifest, ready := read(w.t, "base/"+service+".yaml"), filepath.Join(w.t.TempDir(), "ready")
+	manifest := read(w.t, "base/"+service+".yaml")
 	var args []string
 	if err := json.Unmarshal([]byte(regexp.MustCompile(`args: (\[.*\])`).FindStringSubmatch(manifest)[1]),
 		&args); err != nil {
 		w.t.Fatal(err)
 	}
-	cmd := exec.Command(binary, append(args, "--http", "127.0.0.1:0", "--ready-file", ready, "--log-level", "error")...)
-	cmd.Env = append(os.Environ(), "HOLDFAST_NATS="+w.urlOf(events.ServiceName(service)))
+	env := []string{"HOLDFAST_NATS=" + w.urlOf(events.ServiceName(service))}
 	for _, v := range regexp.MustCompile(`(?m)^  (HOLDFAST_\w+): "?([^"\n]*)"?$`).FindAllStringSubmatch(read(w.t,
 		"base/config.yaml"), -1) {
-		cmd.Env = append(cmd.Env, v[1]+"="+strings.Replace(v[2], "/etc/holdfast", w.folder(service), 1))
+		env = append(env, v[1]+"="+strings.Replace(v[2], "/etc/holdfast", w.folder(service), 1))
 	}
-	cmd.Env = append(cmd.Env, w.env...)
-	cmd.Stderr, cmd.Stdout = os.Stderr, os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		w.t.Fatal(err)
-	}
+	args = append(args, "--http", "127.0.0.1:0", "--log-level", "error")
+	p := program.Run(w.t, binary, append(env, w.env...), args...)
 	w.t.Cleanup(func() {
-		if err := errors.Join(cmd.Process.Signal(syscall.SIGTERM), cmd.Wait()); err != nil {
+		if err := p.Terminate(context.Background()); err != nil {
 			w.t.Errorf("%s: %v", service, err)
 		}
 	})
-	natstest.Until(w.t, service+" to be ready", func() bool { _, err := os.Stat(ready); return err == nil })
 }
 
 // urlOf returns the URL at which a user reaches all nodes, without a password.

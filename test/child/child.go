@@ -10,6 +10,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -81,23 +82,30 @@ func Start(role, log string, settings any) (*Process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("child: %s: %w", role, err)
 	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), roleVariable+"="+role, settingsVariable+"="+string(body))
+	return Run(role, log, cmd)
+}
+
+// Run starts a command as a child with this name. Its log is appended to the file. A child that is another program has
+// to be killed at the end of the test.
+func Run(name, log string, cmd *exec.Cmd) (*Process, error) {
 	file, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, logMode)
 	if err != nil {
-		return nil, fmt.Errorf("child: log of %s: %w", role, err)
+		return nil, fmt.Errorf("child: log of %s: %w", name, err)
 	}
-	p := &Process{role: role, log: log, cmd: exec.Command(self), lines: make(chan string, linesMax),
-		done: make(chan struct{})}
-	p.cmd.Env = append(os.Environ(), roleVariable+"="+role, settingsVariable+"="+string(body))
+	p := &Process{role: name, log: log, cmd: cmd, lines: make(chan string, linesMax), done: make(chan struct{})}
 	p.cmd.Stderr = file
-	if p.in, err = p.cmd.StdinPipe(); err != nil {
-		return nil, fmt.Errorf("child: %s: %w", role, err)
+	p.in, err = p.cmd.StdinPipe()
+	var out io.ReadCloser
+	if err == nil {
+		out, err = p.cmd.StdoutPipe()
 	}
-	out, err := p.cmd.StdoutPipe()
+	if err == nil {
+		err = p.cmd.Start()
+	}
 	if err != nil {
-		return nil, fmt.Errorf("child: %s: %w", role, err)
-	}
-	if err := p.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("child: %s: %w", role, err)
+		return nil, errors.Join(fmt.Errorf("child: %s: %w", name, err), file.Close())
 	}
 	go p.follow(out, file)
 	return p, nil
@@ -147,11 +155,31 @@ func (p *Process) Tell(line string) error {
 // Done returns a channel that is closed when the child has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
+// PID returns the number of the process.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
 // Kill sends SIGKILL and waits until the process has ended.
 func (p *Process) Kill() {
+	p.Strike()
+	<-p.done
+}
+
+// Strike sends SIGKILL and does not wait: a process whose disk stands still ends later.
+func (p *Process) Strike() {
 	p.struck = true
 	p.signal(syscall.SIGKILL)
-	<-p.done
+}
+
+// Terminate sends SIGTERM and waits until the process has ended. It returns the result of the process.
+func (p *Process) Terminate(ctx context.Context) error {
+	p.struck = true
+	p.signal(syscall.SIGTERM)
+	select {
+	case <-p.done:
+		return p.result
+	case <-ctx.Done():
+		return fmt.Errorf("child: %s does not end: %w\n%s", p.role, ctx.Err(), p.Tail())
+	}
 }
 
 // Stop sends SIGSTOP: the process is suspended until [Process.Continue].
@@ -180,9 +208,15 @@ func (p *Process) Fallen() error {
 
 // Tail returns the end of the child's log.
 func (p *Process) Tail() string {
+	text := p.Log()
+	return text[max(0, len(text)-logTailBytesMax):]
+}
+
+// Log returns the child's log.
+func (p *Process) Log() string {
 	text, err := os.ReadFile(p.log)
 	if err != nil {
 		return err.Error()
 	}
-	return string(text[max(0, len(text)-logTailBytesMax):])
+	return string(text)
 }

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -21,6 +20,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/failure"
+	"github.com/holdfast-dev/holdfast/test/program"
 )
 
 // Settings of the sessions, and the limits of their delays.
@@ -63,7 +63,8 @@ func TestSteps(t *testing.T) {
 	dir := t.TempDir()
 	clock := filepath.Join(dir, "clock")
 	set(t, clock, 0)
-	p, url := up(t, dir, clock, loopback)
+	p := up(t, dir, clock, loopback)
+	url := p.NATS
 	w := watchCell(t, url)
 	offset := time.Duration(0)
 	for i, by := range steps() {
@@ -77,12 +78,12 @@ func TestSteps(t *testing.T) {
 }
 
 // checkReports checks the reports of the steps to people: a log line, a metric, and the doctor's output.
-func checkReports(t *testing.T, p *process, url string, times int) {
+func checkReports(t *testing.T, p *program.Process, url string, times int) {
 	t.Helper()
-	if n := strings.Count(p.said(), "the broker's clock was set by "); n < times {
+	if n := strings.Count(p.Log(), "the broker's clock was set by "); n < times {
 		t.Errorf("the log has %d steps, want %d at the least", n, times)
 	}
-	resp, err := http.Get(p.http + "/metrics")
+	resp, err := http.Get(p.HTTP + "/metrics")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +98,7 @@ func checkReports(t *testing.T, p *process, url string, times int) {
 		}
 	}
 	// its exit status may report other problems
-	out, err := exec.Command(program(t), "doctor", "--nats", url).CombinedOutput()
+	out, err := exec.Command(binary(t), "doctor", "--nats", url).CombinedOutput()
 	if !strings.Contains(string(out), "the broker's clock was set back by ") ||
 		!strings.Contains(string(out), "the broker's clock was set forward by ") {
 		t.Errorf("the doctor does not report the steps: %v\n%s", err, out)
@@ -110,17 +111,18 @@ func TestSuspended(t *testing.T) {
 	dir := t.TempDir()
 	clock := filepath.Join(dir, "clock")
 	set(t, clock, 0)
-	p, url := up(t, dir, clock, loopback)
+	p := up(t, dir, clock, loopback)
+	url := p.NATS
 	w := watchCell(t, url)
 	s := w.begin(t, "s")
 	if _, err := w.b.Now(w.ctx); err != nil {
 		t.Fatal(err)
 	}
 	stopped := time.Now()
-	p.signal(syscall.SIGSTOP)
+	p.Stop()
 	set(t, clock, 2*time.Hour)
 	<-time.After(ttl + grace)
-	p.signal(syscall.SIGCONT)
+	p.Continue()
 	s.stood = time.Since(stopped)
 	s.end(t)
 	w.reported(t, 1)
@@ -133,14 +135,15 @@ func TestRestart(t *testing.T) {
 			dir := t.TempDir()
 			clock := filepath.Join(dir, "clock")
 			set(t, clock, 0)
-			p, url := up(t, dir, clock, loopback)
+			p := up(t, dir, clock, loopback)
+			url := p.NATS
 			w := watchCell(t, url)
 			s := w.plan(t, "r")
 			w.step(t, clock, by, by)
 			w.reported(t, 1)
 			w.b.Close()
-			p.kill()
-			_, url = up(t, dir, clock, strings.TrimPrefix(url, "nats://"))
+			p.Kill()
+			url = up(t, dir, clock, strings.TrimPrefix(url, "nats://")).NATS
 			w.connect(t, url)
 			s.planned(t)
 		})

@@ -2,7 +2,6 @@
 package clock
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -11,11 +10,10 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/test/program"
 )
 
 // The program is built with a standard library whose time.Now can be moved, like a step of the system's clock: the wall
@@ -27,6 +25,8 @@ const (
 	imports   = "import (\n"
 	root      = "../.."
 	loopback  = "127.0.0.1:0" // any free port
+
+	clockVariable = "HOLDFAST_TEST_CLOCK=" // before the file that has the step
 )
 
 var built struct {
@@ -46,8 +46,8 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// program returns the path of the program whose clock can be set.
-func program(t *testing.T) string {
+// binary returns the path of the program whose clock can be set.
+func binary(t *testing.T) string {
 	t.Helper()
 	built.once.Do(func() { built.err = build() })
 	if built.err != nil {
@@ -105,79 +105,6 @@ func build() error {
 	return nil
 }
 
-// process is a running program with the file that sets its clock.
-type process struct {
-	t     *testing.T
-	clock string
-	log   string
-	http  string // address of its metrics
-	cmd   *exec.Cmd
-	done  chan struct{}
-	lines chan string
-}
-
-// start runs the program with a clock that follows the file.
-func start(t *testing.T, clock string, env []string, args ...string) *process {
-	t.Helper()
-	p := &process{t: t, clock: clock, log: filepath.Join(t.TempDir(), "log"), cmd: exec.Command(program(t), args...),
-		done: make(chan struct{}), lines: make(chan string, 100)}
-	log, err := os.Create(p.log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.cmd.Env, p.cmd.Stderr = append(append(os.Environ(), "HOLDFAST_TEST_CLOCK="+clock), env...), log
-	in, err := p.cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := p.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		for said := bufio.NewScanner(out); said.Scan(); {
-			select {
-			case p.lines <- said.Text():
-			default:
-			}
-		}
-		_ = p.cmd.Wait() // it was killed
-		_ = log.Close()
-		close(p.done)
-	}()
-	t.Cleanup(func() {
-		_ = in.Close()
-		p.kill()
-		if t.Failed() {
-			t.Logf("the log of %v:\n%s", args, p.said())
-		}
-	})
-	return p
-}
-
-func (p *process) kill() {
-	_ = p.cmd.Process.Kill() // it may have ended
-	<-p.done
-}
-
-func (p *process) signal(s syscall.Signal) {
-	p.t.Helper()
-	if err := p.cmd.Process.Signal(s); err != nil {
-		p.t.Fatal(err)
-	}
-}
-
-func (p *process) said() string {
-	body, err := os.ReadFile(p.log)
-	if err != nil {
-		return err.Error()
-	}
-	return string(body)
-}
-
 // set sets a clock to an offset from the machine's.
 func set(t *testing.T, clock string, by time.Duration) {
 	t.Helper()
@@ -190,25 +117,9 @@ func set(t *testing.T, clock string, by time.Duration) {
 	}
 }
 
-// up runs everything in one process, and returns it with its address.
-func up(t *testing.T, dir, clock, listen string) (*process, string) {
+// up runs everything in one process, whose clock follows the file.
+func up(t *testing.T, dir, clock, listen string) *program.Process {
 	t.Helper()
-	ready := filepath.Join(t.TempDir(), "ready.json")
-	p := start(t, clock, nil, "up", "--data", filepath.Join(dir, "data"), "--listen", listen, "--http", loopback,
-		"--grace", grace.String(), "--adoption-grace", grace.String(), "--ready-file", ready)
-	var at struct {
-		NATS string `json:"nats"`
-		HTTP string `json:"http"`
-	}
-	natstest.Until(t, "the program to be ready", func() bool {
-		select {
-		case <-p.done:
-			t.Fatalf("the program ended: %s", p.said())
-		default:
-		}
-		body, err := os.ReadFile(ready)
-		return err == nil && json.Unmarshal(body, &at) == nil
-	})
-	p.http = at.HTTP
-	return p, at.NATS
+	return program.Run(t, binary(t), []string{clockVariable + clock}, "up", "--data", filepath.Join(dir, "data"),
+		"--listen", listen, "--http", loopback, "--grace", grace.String(), "--adoption-grace", grace.String())
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -22,6 +24,7 @@ import (
 	"github.com/holdfast-dev/holdfast/services/ledger"
 	"github.com/holdfast-dev/holdfast/services/reconciler"
 	"github.com/holdfast-dev/holdfast/services/retry"
+	"github.com/holdfast-dev/holdfast/test/child"
 )
 
 const brokers = 3
@@ -74,7 +77,7 @@ func three(t *testing.T) (urls []string, clocks map[string]string) {
 	}
 	dir := t.TempDir()
 	clocks = map[string]string{}
-	var nodes []*process
+	var nodes []*child.Process
 	for i, route := range routes {
 		name := fmt.Sprintf("node-%d", i)
 		clocks[name] = filepath.Join(dir, name+".clock")
@@ -84,17 +87,21 @@ func three(t *testing.T) (urls []string, clocks map[string]string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		nodes = append(nodes, start(t, clocks[name], []string{"HOLDFAST_TEST_NODE=" + string(settings)}))
+		cmd := exec.Command(binary(t))
+		cmd.Env = append(os.Environ(), clockVariable+clocks[name], "HOLDFAST_TEST_NODE="+string(settings))
+		p, err := child.Run(name, filepath.Join(dir, name+".log"), cmd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(p.Kill)
+		nodes = append(nodes, p)
 	}
 	for _, p := range nodes {
-		select {
-		case line := <-p.lines:
-			urls = append(urls, line)
-		case <-p.done:
-			t.Fatalf("a broker ended: %s", p.said())
-		case <-ctx.Done():
-			t.Fatalf("a broker does not start: %s", p.said())
+		line, err := p.Line(ctx)
+		if err != nil {
+			t.Fatal(err)
 		}
+		urls = append(urls, line)
 	}
 	return urls, clocks
 }

@@ -29,7 +29,7 @@ const (
 	roleBroker     = "broker"
 )
 
-var program string // path of the binary holdfast
+var binary string // path of the binary holdfast
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -53,8 +53,8 @@ func main(m *testing.M) (int, error) {
 		if err != nil {
 			return 1, err
 		}
-		program = filepath.Join(dir, "holdfast")
-		build := exec.Command("go", "build", "-o", program, "./cmd/holdfast")
+		binary = filepath.Join(dir, "holdfast")
+		build := exec.Command("go", "build", "-o", binary, "./cmd/holdfast")
 		build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := build.CombinedOutput(); err != nil {
 			return 1, fmt.Errorf("power: build: %w\n%s", err, out)

@@ -8,11 +8,9 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -22,6 +20,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 	"github.com/holdfast-dev/holdfast/test/child"
+	"github.com/holdfast-dev/holdfast/test/program"
 )
 
 const (
@@ -73,15 +72,15 @@ func cutUp(t *testing.T, rnd *rand.Rand, k kind, times int) (acknowledged int) {
 		if n == 0 {
 			last = time.Duration(rnd.IntN(150)) * time.Millisecond
 		}
-		w := write(t, u.url, fmt.Sprintf("%s-%d", k.name, n), 1)
+		w := write(t, u.NATS, fmt.Sprintf("%s-%d", k.name, n), 1)
 		w.during(t, last)
 		m.disk.freeze()
-		u.kill(t, m)
+		kill(t, u, m)
 		all = append(all, w.stop(t)...)
 		m.back(t, rnd)
 	}
 	u := startUp(t, m)
-	b := open(t, u.url, 1)
+	b := open(t, u.NATS, 1)
 	for _, r := range all {
 		acknowledged += len(r.acked)
 		if lost := r.lost(b); len(lost) > 0 {
@@ -92,7 +91,7 @@ func cutUp(t *testing.T, rnd *rand.Rand, k kind, times int) (acknowledged int) {
 	}
 	b.Close()
 	m.disk.freeze()
-	u.kill(t, m)
+	kill(t, u, m)
 	return acknowledged
 }
 
@@ -163,63 +162,23 @@ func TestTheRigLoses(t *testing.T) {
 	}
 }
 
-// upProcess is a process of `holdfast up`.
-type upProcess struct {
-	cmd *exec.Cmd
-	url string
-	log string
-}
-
-func startUp(t *testing.T, m *machine) *upProcess {
+// startUp runs `holdfast up` on the disk of a machine.
+func startUp(t *testing.T, m *machine) *program.Process {
 	t.Helper()
-	dir := t.TempDir()
-	ready := filepath.Join(dir, "ready.json")
-	u := &upProcess{log: filepath.Join(dir, "log")}
-	log, err := os.Create(u.log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	u.cmd = exec.Command(program, "up", "--data", filepath.Join(m.at, "data"), "--listen", loopbackAny, "--http",
-		loopbackAny, "--ready-file", ready)
-	u.cmd.Stderr, u.cmd.SysProcAttr = log, &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := u.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() {
-		ended <- u.cmd.Wait()
-		_ = log.Close()
-	}()
-	natstest.Until(t, "holdfast up to be ready on what is left", func() bool {
-		select {
-		case err := <-ended:
-			body, _ := os.ReadFile(u.log)
-			t.Fatalf("holdfast up does not start after the cut: %v\n%s", err, body)
-		default:
-		}
-		var at struct {
-			NATS string `json:"nats"`
-		}
-		body, err := os.ReadFile(ready)
-		if err != nil || json.Unmarshal(body, &at) != nil {
-			return false
-		}
-		u.url = at.NATS
-		return true
-	})
-	return u
+	return program.Run(t, binary, nil, "up", "--data", filepath.Join(m.at, "data"), "--listen", loopbackAny, "--http",
+		loopbackAny)
 }
 
 // kill ends the process of a machine whose disk is frozen. The process gets the signal before any operation of the disk
 // returns.
-func (u *upProcess) kill(t *testing.T, m *machine) {
+func kill(t *testing.T, p *program.Process, m *machine) {
 	t.Helper()
-	if err := u.cmd.Process.Kill(); err != nil {
-		body, _ := os.ReadFile(u.log)
-		t.Fatalf("holdfast up ended by itself: %v\n%s", err, body)
+	if err := p.Fallen(); err != nil {
+		t.Fatal(err)
 	}
+	p.Strike()
 	m.disk.remove()
-	natstest.Until(t, "the process to be gone", func() bool { return u.cmd.Process.Signal(syscall.Signal(0)) != nil })
+	p.Kill()
 }
 
 // startNodes starts a broker on each machine.

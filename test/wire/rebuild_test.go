@@ -3,12 +3,11 @@ package wire
 import (
 	"encoding/json"
 	"fmt"
-	"os/exec"
-	"path/filepath"
 	"reflect"
 	"strings"
-	"syscall"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/test/program"
 )
 
 // all returns the contents of the bucket of documents and views.
@@ -125,14 +124,8 @@ func TestReplicasTakeOver(t *testing.T) {
 	c.begin("s1", inc)
 	for round := range 3 {
 		name := []string{"ledger", "reconciler", "ledger"}[round]
-		ready := filepath.Join(c.dir, fmt.Sprint(name, round))
-		p := exec.Command(binary, name, "--nats", c.nc.ConnectedUrl(), "--http", "127.0.0.1:0", "--ready-file", ready,
+		p := program.Run(t, binary, nil, name, "--nats", c.nc.ConnectedUrl(), "--http", "127.0.0.1:0",
 			"--log-level", "error")
-		p.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-		if err := p.Start(); err != nil {
-			t.Fatal(err)
-		}
-		c.until(name+" ready", func() bool { m, _ := filepath.Glob(ready); return len(m) == 1 })
 		id := fmt.Sprint("p", round)
 		c.say("s1", inc, 1, prompt(id, `,"turn":"t1","delivery":"message"`))
 		c.entry("blocker.h1.s1.s1."+id, func(map[string]any) bool { return true })
@@ -141,13 +134,8 @@ func TestReplicasTakeOver(t *testing.T) {
 			t.Errorf("answer: %s %v", code, reply)
 		}
 		if round == 2 {
-			if err := p.Process.Kill(); err != nil {
-				t.Error(err)
-			}
-		} else if err := p.Process.Signal(syscall.SIGTERM); err != nil {
-			t.Error(err)
-		}
-		if err := p.Wait(); (err != nil) != (round == 2) {
+			p.Kill()
+		} else if err := p.Terminate(t.Context()); err != nil {
 			t.Errorf("%s ended with %v", name, err)
 		}
 		c.entry("blocker.h1.s1.s1."+id, func(d map[string]any) bool { return d["status"] == "answered" })

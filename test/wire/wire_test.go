@@ -8,10 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
-	"syscall"
 	"testing"
 	"time"
 
@@ -28,7 +26,10 @@ func TestMain(m *testing.M) {
 	os.Exit(program.Main(m.Run, map[string]*string{program.Holdfast: &binary}))
 }
 
-const patience = 90 * time.Second // for events that must happen
+const (
+	patience = 90 * time.Second // for events that must happen
+	leaveMax = 10 * time.Second // for a program that is asked to end
+)
 
 // TTLs of leases that are not renewed: of living processes, and of processes that die at the end of a test.
 const (
@@ -45,7 +46,7 @@ type cell struct {
 	dir    string
 	prefix string
 	http   string
-	cmd    *exec.Cmd
+	up     *program.Process
 	nc     *nats.Conn
 	js     jetstream.JetStream
 	state  jetstream.KeyValue
@@ -60,41 +61,21 @@ func up(t *testing.T, flags ...string) *cell {
 		c.prefix = flags[1]
 	}
 	c.start("127.0.0.1:0", flags...)
-	t.Cleanup(func() { c.nc.Close(); c.stop() })
 	return c
 }
 
 // start runs the program and connects when it is ready.
 func (c *cell) start(listen string, flags ...string) {
 	c.t.Helper()
-	ready := filepath.Join(c.dir, "ready")
-	if err := os.Remove(ready); err != nil && !errors.Is(err, os.ErrNotExist) {
-		c.t.Fatal(err)
-	}
-	c.cmd = exec.Command(binary,
-		append([]string{"up", "--data", filepath.Join(c.dir, "data"), "--listen", listen, "--http", "127.0.0.1:0",
-			"--ready-file", ready}, flags...)...)
-	c.cmd.Stderr = os.Stderr
-	c.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := c.cmd.Start(); err != nil {
-		c.t.Fatal(err)
-	}
-	var said struct {
-		NATS, HTTP string
-		PID        int
-	}
-	c.until("the ready file", func() bool {
-		body, err := os.ReadFile(ready)
-		return err == nil && json.Unmarshal(body, &said) == nil
-	})
-	if said.PID != c.cmd.Process.Pid || said.HTTP == "" {
-		c.t.Fatalf("ready file: %+v", said)
-	}
-	c.http = said.HTTP
+	c.up = program.Run(c.t, binary, nil, append([]string{"up", "--data", filepath.Join(c.dir, "data"), "--listen",
+		listen, "--http", "127.0.0.1:0"}, flags...)...)
+	c.http = c.up.HTTP
 	var err error
-	if c.nc, err = nats.Connect(said.NATS); err != nil {
+	if c.nc, err = nats.Connect(c.up.NATS); err != nil {
 		c.t.Fatal(err)
 	}
+	nc := c.nc
+	c.t.Cleanup(func() { nc.Close(); c.stop() })
 	if c.js, err = jetstream.New(c.nc); err != nil {
 		c.t.Fatal(err)
 	}
@@ -106,23 +87,20 @@ func (c *cell) start(listen string, flags ...string) {
 	}
 }
 
-// stop ends the program with SIGTERM; it must exit within ten seconds.
+// stop ends the program with SIGTERM, unless it has ended. It must exit with status 0 in time.
 func (c *cell) stop() {
-	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		c.t.Error(err)
-	}
-	done := make(chan error, 1)
-	go func() { done <- c.cmd.Wait() }()
 	select {
-	case err := <-done:
-		if err != nil {
-			c.t.Errorf("up ended with %v", err)
-		}
-	case <-time.After(10 * time.Second):
-		c.t.Error("up did not leave within 10 s")
-		if err := c.cmd.Process.Kill(); err != nil {
+	case <-c.up.Done():
+		if err := c.up.Fallen(); err != nil {
 			c.t.Error(err)
 		}
+		return
+	default:
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), leaveMax)
+	defer cancel()
+	if err := c.up.Terminate(ctx); err != nil {
+		c.t.Errorf("up ended with %v", err)
 	}
 }
 
@@ -365,12 +343,10 @@ func TestEverythingIsThereAfterAKill(t *testing.T) {
 	c.entry("blocker.h1.s1.s1.keep", func(d map[string]any) bool { return d["status"] == "awaiting" })
 	url := c.nc.ConnectedAddr()
 	c.nc.Close()
-	if err := c.cmd.Process.Kill(); err != nil {
+	if err := c.up.Fallen(); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.cmd.Wait(); err == nil {
-		t.Error("a killed process ended well")
-	}
+	c.up.Kill()
 	c.start(url)
 	code, reply := c.ask("ledger.answer",
 		`{"harness":"h1","session":"s1","prompt":"keep","by":"ada","answers":[{"question":"q","selected":["b"]}]}`)
