@@ -116,13 +116,13 @@ type own struct {
 	rest bool // the session needs nothing else after it
 }
 
-// outdated reports whether a document is older than the last commit of this process. A newer document follows.
-func (l *Loop) outdated(s *session.State) bool {
-	r := s.Ref()
+// outdated reports whether a document with this seq is older than the last commit of this process. A newer document
+// follows.
+func (l *Loop) outdated(r events.Ref, seq uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	own, ok := l.own[r]
-	if ok && s.Seq >= own.seq {
+	if ok && seq >= own.seq {
 		delete(l.own, r)
 		return false
 	}

@@ -38,8 +38,9 @@ func TestAfter(t *testing.T) {
 	if err != nil || len(facts) != 1 || after.Turn != nil || after.LastTurn != nil || after.Seq != w.state("s").Seq {
 		t.Errorf("%v: %d facts, then %+v", err, len(facts), after)
 	}
-	if n := l.Counts(); reported != 1 || n["facts"] != 1 || n["decisions"] != 1 || !l.outdated(s) {
-		t.Errorf("reported %d times, counted %v, the old document is outdated: %v", reported, n, l.outdated(s))
+	if n := l.Counts(); reported != 1 || n["facts"] != 1 || n["decisions"] != 1 || !l.outdated(s.Ref(), s.Seq) {
+		t.Errorf("reported %d times, counted %v, the old document is outdated: %v", reported, n,
+			l.outdated(s.Ref(), s.Seq))
 	}
 }
 
@@ -162,14 +163,14 @@ func TestDone(t *testing.T) {
 		"another session's": {map[events.Ref]own{ref("x"): {5, true}}, 5, false},
 	} {
 		l := &Loop{own: c.own}
-		if got := l.done(key, doc(c.seq)); got != c.want {
+		if got := l.done(key, doc(c.seq), nil); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
-		if l.done(key, doc(c.seq)) {
+		if l.done(key, doc(c.seq), nil) {
 			t.Errorf("%s: a second time, too", name)
 		}
 	}
-	if l := (&Loop{}); !l.done("no.session", doc(5)) {
+	if l := (&Loop{}); !l.done("no.session", doc(5), nil) {
 		t.Error("a key that is not a session's is read")
 	}
 }

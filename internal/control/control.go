@@ -56,7 +56,7 @@ const (
 	attemptPauseMS  = 50                     // before the second attempt; doubled before each further one
 	batchMax        = 512                    // documents in one batch
 	suspectsMax     = 1_000
-	localHorizon    = time.Minute // a look that is due within it is also kept in memory
+	localHorizon    = Horizon     // a look that is due within it is also kept in memory
 	walkPauseMin    = time.Second // between two walks, however many are requested
 	walkDefault     = 30 * time.Second
 	atOnceDefault   = 256     // with more in flight, a slow disk only delays them
@@ -65,6 +65,9 @@ const (
 	suspectTextMax  = 500     // bytes of an error in a [request.Suspect]
 	dueDurableAfter = "-due"  // suffix of the durable consumer of the timers
 )
+
+// Horizon is how long before its instant a walk over all documents finds a look.
+const Horizon = time.Minute
 
 // Decision is the result of one look at a session.
 type Decision struct {
@@ -93,9 +96,10 @@ type Config struct {
 	// Walk is the pause between two walks over all documents. Default 30 s. A longer pause delays what is left to the
 	// walk; a shorter one costs more reads.
 	Walk time.Duration
-	// Later, if set, returns the instant of a document's next look without decoding it, zero if it is not known. A walk
-	// skips documents whose look is not due within the minute.
-	Later func(doc []byte) time.Time
+	// Rests, if set, reports whether a session of which the head has nothing due needs nothing from this service
+	// until its next commit, as far as that depends on anything but the log. The loop does not decode such a document.
+	// If Rests is not set, the loop decodes each document.
+	Rests func(r events.Ref, h *session.Head, now events.Clock) bool
 	// WalkBy, if set, replaces the look at each document in a walk.
 	WalkBy func(ctx context.Context) error
 	// AtOnceMax is the number of sessions that are decided concurrently. Default 256. [Loop.SettleMany] has up to eight

@@ -332,7 +332,7 @@ func TestSettleMany(t *testing.T) {
 			s := w.state(name)
 			if kind == "alone" && x.After == x.Before { // as it was
 				x.After = s
-				if doc, err := s.Encode(); err != nil || !l.done(events.SessionKey(s.Ref()), doc) {
+				if doc, err := s.Encode(); err != nil || !l.done(events.SessionKey(s.Ref()), doc, nil) {
 					t.Errorf("%s: what was appended is looked at again, %v", name, err)
 				}
 			}

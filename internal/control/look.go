@@ -33,8 +33,12 @@ func (h documents) Lost() { h.l.active.Store(false) }
 // Batch implements [bus.Handler]. The documents of a batch are decided concurrently. The batch is done when each of
 // them is decided or left to the slow walk, or after [batchPatience].
 func (h documents) Batch(ctx context.Context, ms []bus.Message) (int, error) {
+	var now *events.Clock // nil: the clock cannot be read, so that no session rests
+	if c, err := h.l.bus.Clock(ctx); err == nil {
+		now = &c
+	}
 	return h.l.batch(ctx, len(ms), func(i int) func() {
-		if ms[i].Deleted || h.l.done(ms[i].Subject, ms[i].Body) {
+		if ms[i].Deleted || h.l.done(ms[i].Subject, ms[i].Body, now) {
 			return nil
 		}
 		return func() { h.l.document(ctx, ms[i].Subject, ms[i].Body, h.l.cfg.Decide) }
@@ -69,17 +73,36 @@ func (l *Loop) batch(ctx context.Context, n int, todo func(i int) func()) (int, 
 	return n, nil
 }
 
-// done reports whether a document shows only the last commit of this process, and the session needs nothing else. It
-// does not decode the document.
-func (l *Loop) done(key string, doc []byte) bool {
+// done reports whether a new document needs no look: it shows only the last commit of this process, and the session
+// needs nothing else, or the session rests. It does not decode the document.
+func (l *Loop) done(key string, doc []byte, now *events.Clock) bool {
 	r, err := events.ParseSessionKey(key)
 	if err != nil {
 		return true // not a session
 	}
+	h, err := session.ReadHead(doc)
+	if err != nil {
+		return false // the look reports it
+	}
+	if l.lastOwn(r, h.Seq) {
+		return true
+	}
+	if now == nil || h.Timer || !l.rests(r, &h, *now) {
+		return false
+	}
+	if !l.outdated(r, h.Seq) {
+		l.wakes.drop(&wake{ref: r, seq: h.Seq})
+		l.succeeded(r)
+	}
+	return true
+}
+
+// lastOwn reports whether seq is the last commit of this process to a session, and the session needs nothing else.
+func (l *Loop) lastOwn(r events.Ref, seq uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	own, ok := l.own[r]
-	if !ok || !own.rest || own.seq != session.PeekSeq(doc) {
+	if !ok || !own.rest || own.seq != seq {
 		return false
 	}
 	delete(l.own, r)
@@ -125,7 +148,7 @@ func (l *Loop) document(ctx context.Context, key string, doc []byte, decide Deci
 		if err != nil {
 			return err
 		}
-		if l.outdated(s) || s.Outdated() { // one that was folded by older rules is made again by the ledger
+		if l.outdated(s.Ref(), s.Seq) || s.Outdated() { // the ledger rebuilds what older rules have folded
 			return nil
 		}
 		_, _, err = l.SettleBy(ctx, s, decide)

@@ -73,7 +73,7 @@ type sent struct {
 // begin decides on a session and sends the commit. It skips an outdated session: the loop decides on the newer document
 // when that arrives.
 func (w *window) begin(ctx context.Context, s *session.State) {
-	if w.l.outdated(s) {
+	if w.l.outdated(s.Ref(), s.Seq) {
 		w.done(Settled{Before: s, After: s})
 		return
 	}

@@ -61,8 +61,16 @@ const (
 	walkRestful = 1  // the pause, in multiples of the time that a chunk took
 )
 
-// walkAll looks at each document for which no decision is in the queue. A periodic walk pauses and gives way to commits
-// that are due.
+// rests reports whether a session needs nothing from this service now, nor soon, by the head of its document.
+func (l *Loop) rests(r events.Ref, h *session.Head, now events.Clock) bool {
+	if l.cfg.Rests == nil {
+		return false
+	}
+	return h.Outdated() || !h.DueWithin(localHorizon, now) && l.cfg.Rests(r, h, now)
+}
+
+// walkAll looks at each document for which no decision is in the queue, and which does not rest. A periodic walk pauses
+// and gives way to commits that are due.
 func (l *Loop) walkAll(ctx context.Context) error {
 	var all sync.WaitGroup
 	now, err := l.bus.Clock(ctx)
@@ -70,11 +78,13 @@ func (l *Loop) walkAll(ctx context.Context) error {
 		return err
 	}
 	n, began := 0, time.Now()
-	soon := now.Now.Add(localHorizon)
 	err = l.bus.List(ctx, bus.State, events.SessionKeys(""), func(e bus.Entry) error {
 		r, err := events.ParseSessionKey(e.Key)
-		if err != nil || l.wakes.has(r, session.PeekSeq(e.Value)) || l.cfg.Later != nil &&
-			now.Steps.Earliest(l.cfg.Later(e.Value)).After(soon) {
+		if err != nil {
+			return nil // not a session
+		}
+		// A document that cannot be read is reported by the look at it.
+		if h, err := session.ReadHead(e.Value); err == nil && (l.wakes.has(r, h.Seq) || l.rests(r, &h, now)) {
 			return nil
 		}
 		if !l.enter(ctx, &all, func() { l.document(ctx, e.Key, e.Value, l.onWalk) }) {

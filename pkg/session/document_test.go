@@ -170,25 +170,6 @@ func TestReader(t *testing.T) {
 	}
 }
 
-// TestPeekSeq: a look at a document's seq is right or 0, whatever its texts look like.
-func TestPeekSeq(t *testing.T) {
-	s := session.New(storyRef)
-	s.Title, s.Phase, s.Seq = `x","phase":"idle","seq":7,"`, session.Retrying, 4711
-	s.LastTurn = &session.LastTurn{ID: "t", Seq: 9}
-	doc, err := s.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := session.PeekSeq(doc); got != 4711 {
-		t.Errorf("seen: %d, want 4711", got)
-	}
-	for _, odd := range []string{``, `{}`, `{"v":1,"phase":"idle"}`, `{"v":1,"phase":"`, `{"v":1,"phase":"idle","last_turn":{"id":"","seq":5},"seq":6}`, `{"v":1,"phase":"idle","seq":6}`, `{"v":1,"phase":"idle","seq":-6,"x":1}`} {
-		if got := session.PeekSeq([]byte(odd)); got != 0 {
-			t.Errorf("%s: seen: %d", odd, got)
-		}
-	}
-}
-
 // TestDecodeRefuses: what is no document of ours is not folded on from.
 func TestDecodeRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -325,28 +306,5 @@ func TestEncodeFails(t *testing.T) {
 	s.Turn = &session.Turn{ID: "t1", Options: []byte(`{"half":`)}
 	if doc, err := s.Encode(); err == nil {
 		t.Errorf("it was written as %s", doc)
-	}
-}
-
-// TestPeekField: a look at one field finds that of the document and no other, and nothing in what is no document.
-func TestPeekField(t *testing.T) {
-	for doc, want := range map[string]string{
-		`{"v":1,"retry":{"state":"x","l":[1,{"a":"}"}]},"z":0}`:     `{"state":"x","l":[1,{"a":"}"}]}`,
-		`{"o":{"retry":{"state":"inner"}},"retry":{"state":"own"}}`: `{"state":"own"}`,
-		`{"o":[{"retry":1}],"t":"\",\"retry\":2,","retry":"a,}b"}`:  `"a,}b"`,
-		`{"retry":7}`:                 `7`,
-		`{"retry":7,"a":1}`:           `7`,
-		`{"a":"retry","b":1}`:         ``,
-		`{"o":{"retry":{"a":1}}}`:     ``,
-		`{"retry":{"a":1`:             ``,
-		`{"retry`:                     ``,
-		`"retry":1}`:                  ``,
-		`}}]],`:                       ``,
-		``:                            ``,
-		`[{"retry":{"state":"own"}}]`: ``,
-	} {
-		if got := string(session.PeekField([]byte(doc), "retry")); got != want {
-			t.Errorf("%s: %q, want %q", doc, got, want)
-		}
 	}
 }

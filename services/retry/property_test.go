@@ -125,6 +125,15 @@ func (w *world) look(i int) {
 	w.commit(events.ServiceSource(Name, "x"), d.Facts...)
 }
 
+// checkHead compares a decision with the head of the state: the head names no later instant.
+func (w *world) checkHead(s *session.State, d Decision) {
+	h := s.Head()
+	if len(d.Facts) > 0 && !h.DueWithin(0, events.Clock{Now: w.Now}) ||
+		!d.Look.IsZero() && !h.DueWithin(0, events.Clock{Now: d.Look}) {
+		w.t.Fatalf("decided %+v, and the head says %+v: %s", d, h, story.Summary(s))
+	}
+}
+
 // person sends a request of a person.
 func (w *world) person() {
 	wish := requests[rapid.SampledFrom([]string{"now", "cancel", "resume"}).Draw(w.t, "wish")]

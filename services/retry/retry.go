@@ -36,9 +36,7 @@
 package retry
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -116,7 +114,7 @@ func New(b *bus.Bus, cfg Config, log zerolog.Logger) (*Retry, error) {
 	var err error
 	r.loop, err = control.New(b, control.Config{
 		Service: Name, Writer: events.WriterRetry, Log: r.log, Walk: cfg.Walk, AtOnceMax: cfg.AtOnceMax,
-		Decide: r.decide, Takeover: r.takeover, Later: later,
+		Decide: r.decide, Takeover: r.takeover, Rests: rests,
 	})
 	return r, err
 }
@@ -199,21 +197,8 @@ func (r *Retry) decide(ctx context.Context, s *session.State, now events.Clock,
 	return look, nil
 }
 
-// later returns the instant at which a scheduled retry is due, or zero if the document has none. The byte search is
-// only a filter: a turn's options may contain the same bytes. So the field is decoded from its own position.
-func later(doc []byte) time.Time {
-	if !bytes.Contains(doc, []byte(`,"retry":{"state":"scheduled",`)) {
-		return time.Time{}
-	}
-	var r struct {
-		State string    `json:"state"`
-		DueAt time.Time `json:"due_at"`
-	}
-	if json.Unmarshal(session.PeekField(doc, "retry"), &r) != nil || r.State != session.RetryScheduled {
-		return time.Time{}
-	}
-	return r.DueAt
-}
+// rests implements [control.Config.Rests]: the head has all instants at which the service acts.
+func rests(events.Ref, *session.Head, events.Clock) bool { return true }
 
 func (r *Retry) endpoints() []bus.Endpoint {
 	return []bus.Endpoint{

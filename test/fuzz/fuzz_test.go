@@ -131,9 +131,9 @@ type probe struct {
 // watch records the place that the document shows.
 func (p *probe) watch(ctx context.Context) error {
 	return p.b.Watch(ctx, bus.State, []string{events.SessionKey(probeRef)}, func(u bus.Update) error {
-		if seq := session.PeekSeq(u.Value); seq > 0 {
+		if h, err := session.ReadHead(u.Value); err == nil {
 			p.mu.Lock()
-			p.seen = max(p.seen, seq)
+			p.seen = max(p.seen, h.Seq)
 			p.mu.Unlock()
 			select {
 			case p.news <- struct{}{}:

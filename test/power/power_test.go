@@ -295,7 +295,11 @@ func (r *record) folded(t *testing.T, b *bus.Bus) {
 	defer cancel()
 	natstest.Until(t, "the document of "+r.ref.String(), func() bool {
 		e, err := b.Load(ctx, bus.State, events.SessionKey(r.ref))
-		return err == nil && session.PeekSeq(e.Value) >= r.acked[len(r.acked)-1].seq
+		if err != nil {
+			return false
+		}
+		h, err := session.ReadHead(e.Value)
+		return err == nil && h.Seq >= r.acked[len(r.acked)-1].seq
 	})
 }
 
