@@ -30,6 +30,7 @@ const (
 	publishWindow     = 2 * time.Minute // the broker's default for recognising message ids
 	markerTTL         = time.Hour       // how long the mark of a deleted key stays, for watchers that were away
 	ensureAttemptsMax = 5               // two services that start at once may meet on the same stream
+	feedPart          = 4               // the feed has at most one part in so many of the log's limit
 	neverMax          = -1              // no limit
 	logRaise          = 10              // the log's limit is raised by one part in so many
 	raiseFloorBytes   = int64(64) << 10 // and by no less than this
@@ -277,6 +278,9 @@ func (b *Bus) feedConfig() jetstream.StreamConfig {
 	c := b.base(b.cell.FeedStream(), "Holdfast: each fact that counted, by kind", b.cell.FeedSubjects())
 	c.Discard = jetstream.DiscardOld
 	c.MaxAge = b.cfg.FeedAge
+	if b.cfg.LogBytesMax > 0 { // a log that is purged and written again would fill the store with copies
+		c.MaxBytes = b.cfg.LogBytesMax / feedPart
+	}
 	c.Duplicates = min(publishWindow, c.MaxAge)
 	c.AllowDirect, c.AllowAtomicPublish = true, true
 	return c

@@ -166,6 +166,14 @@ func (l *Lease) note(sent time.Time) {
 	l.renewed = sent
 }
 
+// PurgeLeases removes all leases of a harness but the newest ones.
+func (b *Bus) PurgeLeases(ctx context.Context, harness string, keep int) error {
+	bucket := b.bucket(Leases)
+	req := map[string]any{"filter": kvSubject(bucket, events.HarnessLeaseKeys(harness)), "keep": keep}
+	var resp struct{}
+	return b.call(ctx, "purge leases of "+harness, "STREAM.PURGE."+kvStream(bucket), req, &resp)
+}
+
 // Release deletes the key. [ErrLeaseLost] when somebody else has it; one that is gone already is a success.
 func (l *Lease) Release(ctx context.Context) error {
 	l.writing.Lock()

@@ -185,6 +185,9 @@ func Service(c events.Cell, name string) Grant {
 		g.Publish = append(g.Publish, c.Prefix()+".timer."+name+".>", api+"STREAM.PURGE."+n.TimerStream())
 		g.Publish = append(g.Publish, reads(n.TimerStream())...) // to read an alarm that is set
 	}
+	if name == string(events.WriterReconciler) { // to remove leases of a harness that has too many
+		g.Publish = append(g.Publish, api+"STREAM.PURGE."+n.leases)
+	}
 	micro := events.ServiceName(name)
 	g.Subscribe = []string{inbox, c.ServiceSubject(name, ">"), c.Prefix() + ".progress.*.*",
 		"$SRV.*", "$SRV.*." + micro, "$SRV.*." + micro + ".*"}

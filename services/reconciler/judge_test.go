@@ -2,6 +2,7 @@ package reconciler
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
@@ -333,5 +334,25 @@ func TestGapsAreNoted(t *testing.T) {
 	}
 	if !k.view.Renewed.Equal(now) {
 		t.Errorf("renewed at %s", k.view.Renewed)
+	}
+}
+
+// Of a harness with too many leases the newest ones stay. Other harnesses keep theirs.
+func TestKeepNewest(t *testing.T) {
+	k := newLeaseBook(Margins{Unknown: time.Second})
+	for rev := range uint64(leasesMax + 3) {
+		k.put("flood", fmt.Sprint(rev), &Seen{Rev: rev})
+	}
+	k.put("other", "1", &Seen{Rev: 1})
+	if found := k.surplus(); len(found) != 1 || found[0] != "flood" {
+		t.Fatalf("too many leases of %v", found)
+	}
+	if n := k.keepNewest("flood", leasesMax); n != 3 || len(k.surplus()) != 0 || len(k.view.Leases["other"]) != 1 {
+		t.Errorf("%d leases are forgotten; too many of %v; %v", n, k.surplus(), k.view.Leases["other"])
+	}
+	for rev, want := range map[int]bool{0: false, 2: false, 3: true, leasesMax + 2: true} {
+		if _, kept := k.view.Leases["flood"][fmt.Sprint(rev)]; kept != want {
+			t.Errorf("lease %d is kept: %v, want %v", rev, kept, want)
+		}
 	}
 }

@@ -1,9 +1,13 @@
 package reconciler
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,6 +26,10 @@ const (
 	earlyPart    = 5               // a lease that ends with more than this fraction of its TTL left was ended early
 	overdueMin   = 2 * time.Second // how long after its TTL a lease that the broker still has counts as ended
 	overdueEvery = time.Second     // interval of the search for such leases
+
+	// leasesMax is how many leases one harness may have, dead ones included. A lease takes up to 16 KiB of the broker's
+	// store, which all sessions share. A user of a secured cell has at most 256 connections.
+	leasesMax = 10_000
 )
 
 // leaseBook is the shared history of leases.
@@ -350,6 +358,56 @@ func (r *Reconciler) findOverdue(ctx context.Context) error {
 			}
 		}
 	}
+}
+
+// removeSurplus removes the oldest leases of each harness that has more than leasesMax. Other leases stay: a harness
+// that floods the bucket harms itself only.
+func (r *Reconciler) removeSurplus(ctx context.Context) error {
+	tick := time.NewTicker(overdueEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+		for _, harness := range r.leases.surplus() {
+			if err := r.bus.PurgeLeases(ctx, harness, leasesMax); err != nil {
+				r.log.Warn().AnErr("err", err).Str("id", harness).Msg("its oldest leases are not removed: trying again")
+				continue
+			}
+			n := r.leases.keepNewest(harness, leasesMax)
+			r.log.Warn().Str("id", harness).Str("entity", "lease").
+				Msg(fmt.Sprintf("a harness has more than %d leases: the %d oldest are removed", leasesMax, n))
+		}
+	}
+}
+
+// surplus returns the harnesses that have more leases than they may have.
+func (k *leaseBook) surplus() (harnesses []string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for harness, leases := range k.view.Leases {
+		if len(leases) > leasesMax {
+			harnesses = append(harnesses, harness)
+		}
+	}
+	return harnesses
+}
+
+// keepNewest forgets all leases of a harness but the newest ones, and returns how many it forgot. A session whose lease
+// is forgotten is judged by what the broker has.
+func (k *leaseBook) keepNewest(harness string, keep int) (forgotten int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	leases := k.view.Leases[harness]
+	newer := func(a, b string) int { return cmp.Compare(leases[b].Rev, leases[a].Rev) }
+	ids := slices.SortedFunc(maps.Keys(leases), newer)
+	for _, id := range ids[min(keep, len(ids)):] {
+		delete(leases, id)
+		forgotten++
+	}
+	return forgotten
 }
 
 // overdueLease is a lease that was not renewed within its TTL.

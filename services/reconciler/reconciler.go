@@ -148,6 +148,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 		},
 		r.watchLeases,
 		r.findOverdue,
+		r.removeSurplus,
 		func(ctx context.Context) error {
 			select {
 			case <-r.leases.ready: // before that, no verdict is possible

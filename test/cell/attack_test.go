@@ -2,6 +2,7 @@ package cell
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
@@ -25,6 +27,7 @@ func TestAttacks(t *testing.T) {
 	w.unharmed("facts that are not the user's to say", w.kinds)
 	w.unharmed("the broker's API", w.brokersAPI)
 	w.unharmed("bounds", w.bounds)
+	w.unharmed("floods", w.floods)
 	w.unharmed("addresses of nodes", w.addresses)
 }
 
@@ -298,8 +301,8 @@ func (w *world) brokersAPI(t *testing.T) {
 
 // bounds: the streams of a deployed cell have limits, and a user's messages have limits.
 func (w *world) bounds(t *testing.T) {
-	for stream, bytes := range map[string]bool{"HF_LOG": true, "OBJ_hf_objects": true, "KV_hf_leases": false,
-		"KV_hf_state": false, "HF_TIMERS": false} {
+	for stream, bytes := range map[string]bool{"HF_LOG": true, "OBJ_hf_objects": true, "HF_FEED": true,
+		"KV_hf_leases": false, "KV_hf_state": false, "HF_TIMERS": false} {
 		var info struct {
 			Config struct {
 				MaxBytes   int64 `json:"max_bytes"`
@@ -307,7 +310,7 @@ func (w *world) bounds(t *testing.T) {
 			}
 		}
 		if err := w.service.api(t, "STREAM.INFO."+stream, struct{}{}, &info); err != nil ||
-			bytes && info.Config.MaxBytes <= 0 || info.Config.MaxMsgSize <= 0 {
+			bytes && info.Config.MaxBytes <= 0 || stream != "HF_FEED" && info.Config.MaxMsgSize <= 0 {
 			t.Errorf("%s: %+v %v", stream, info.Config, err)
 		}
 	}
@@ -320,6 +323,44 @@ func (w *world) bounds(t *testing.T) {
 			}
 		}
 	}
+}
+
+// floods: leases of one harness do not fill the store, which all sessions share. The leases of others stay.
+func (w *world) floods(t *testing.T) {
+	const more = 3000 // than a harness may have
+	h, before := w.harness(), w.leases(t)
+	for n := range leasesMax + more {
+		if err := h.Publish(fmt.Sprintf("$KV.hf_leases.harness.my-agent.flood%d", n), []byte("{}")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	last := fmt.Sprintf("$KV.hf_leases.harness.my-agent.flood%d", leasesMax+more)
+	if m, err := h.Request(last, []byte("{}"), patience); err != nil || strings.Contains(string(m.Data), `"error"`) {
+		t.Fatalf("%v %+v", err, m)
+	}
+	natstest.Until(t, "the oldest leases to be removed", func() bool { return w.leases(t) <= before+leasesMax })
+	if _, err := w.victim.Load(t.Context(), bus.Leases, events.HarnessLeaseKey(victim, "1")); err != nil {
+		t.Errorf("the lease of another harness: %v", err)
+	}
+	for n, want := range map[int]error{0: bus.ErrNotFound, leasesMax + more: nil} {
+		key := events.HarnessLeaseKey(attacker, fmt.Sprint("flood", n))
+		if _, err := w.victim.Load(t.Context(), bus.Leases, key); !errors.Is(err, want) {
+			t.Errorf("lease %d of the flood: %v, want %v", n, err, want)
+		}
+	}
+}
+
+// leasesMax is how many leases the reconciler leaves to a harness.
+const leasesMax = 10_000
+
+// leases returns how many keys the bucket of leases has.
+func (w *world) leases(t *testing.T) int {
+	t.Helper()
+	var info struct{ State struct{ Messages int } }
+	if err := w.service.api(t, "STREAM.INFO.KV_hf_leases", struct{}{}, &info); err != nil {
+		t.Fatal(err)
+	}
+	return info.State.Messages
 }
 
 // addresses: a client that knows one node does not learn the addresses of the others.

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -350,6 +352,9 @@ type found struct {
 // verify compares what was acknowledged with the log, and the documents with the fold of the log.
 func (w *writer) verify(operator *bus.Bus) {
 	w.t.Helper()
+	w.mu.Lock() // after a failure the writer still writes: later claims may be missing in the log that is read
+	claims, answered := slices.Clone(w.claims), maps.Clone(w.answered)
+	w.mu.Unlock()
 	logs := map[string]map[string]found{}
 	for name := range w.beats {
 		if name == reading {
@@ -366,25 +371,23 @@ func (w *writer) verify(operator *bus.Bus) {
 		}
 	}
 	lost := 0
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, c := range w.claims {
+	for _, c := range claims {
 		f, ok := logs[c.session][string(c.kind)+" "+c.id]
 		if !ok || f.content != c.content || c.seq != 0 && f.seq != c.seq {
 			lost++
 			w.t.Errorf("lost: %+v; the log has %+v", c, f)
 		}
 	}
-	for prompt, text := range w.answered {
+	for prompt, text := range answered {
 		if f := logs[asking]["prompt.answered "+prompt]; f.content != text {
 			lost++
 			w.t.Errorf("lost: the answer to %s, %q; the log has %+v", prompt, text, f)
 		}
 	}
-	if len(w.claims) < 100 || len(w.answered) < 5 {
-		w.t.Errorf("%d facts and %d answers: too few to show anything", len(w.claims), len(w.answered))
+	if len(claims) < 100 || len(answered) < 5 {
+		w.t.Errorf("%d facts and %d answers: too few to show anything", len(claims), len(answered))
 	}
-	w.t.Logf("%d facts of a harness and %d answers of a person acknowledged, %d lost", len(w.claims), len(w.answered),
+	w.t.Logf("%d facts of a harness and %d answers of a person acknowledged, %d lost", len(claims), len(answered),
 		lost)
 }
 
