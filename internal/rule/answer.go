@@ -175,7 +175,7 @@ func (x *Log) attended(prompt, call string) bool {
 
 // byPerson says whether a message of a person made this turn, as [session.State] has it.
 func byPerson(f events.TurnStarted) bool {
-	return !f.Synthetic && (f.Cause == events.CauseMessage || f.Cause == events.CauseFollowUp && f.Message != "" && f.OfTurn == "")
+	return !f.Synthetic && f.Message != "" && (f.Cause == events.CauseMessage || f.Cause == events.CauseFollowUp && f.OfTurn == "")
 }
 
 func (x *Log) completed(turn string) {

@@ -174,7 +174,7 @@ func (x *Log) started(f events.TurnStarted) {
 	if p := x.before.Pending.Turn; p != nil && p.ID == f.Turn && f.OfTurn == "" {
 		f.OfTurn = p.OfTurn
 	}
-	if !f.Synthetic && (f.Cause == events.CauseMessage || f.Cause == events.CauseFollowUp && f.Message != "" && f.OfTurn == "") {
+	if !f.Synthetic && f.Message != "" && (f.Cause == events.CauseMessage || f.Cause == events.CauseFollowUp && f.OfTurn == "") {
 		x.resumes = 0
 	}
 	delete(x.stopped, f.Turn)

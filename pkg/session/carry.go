@@ -58,7 +58,11 @@ func (f *fold) carried(ofTurn, prompt string, prompts []string) []Carried {
 		if i < len(prompts) {
 			id = prompts[i]
 		}
-		if c, ok := f.resolve(id); ok && !slices.Contains(list, c) {
+		c, ok := f.resolve(id)
+		if !ok {
+			c, ok = f.gone[id]
+		}
+		if ok && !has(list, id) {
 			list = f.carry(list, c)
 		}
 	}
@@ -71,7 +75,7 @@ func (s *State) resolve(prompt string) (c Carried, ok bool) {
 		return c, false
 	}
 	if p := s.Prompts[prompt]; p != nil {
-		return Carried{Prompt: prompt, Status: p.Status, Seq: p.SettledSeq}, p.Status != Awaiting
+		return p.carried(prompt), p.Status != Awaiting
 	}
 	for _, list := range s.carriedLists() {
 		for _, c := range list {
@@ -81,9 +85,42 @@ func (s *State) resolve(prompt string) (c Carried, ok bool) {
 		}
 	}
 	if e := s.ended(EntityPrompt, prompt); e != nil {
-		return Carried{Prompt: prompt, Status: Status(e.Outcome), Seq: e.Seq}, true
+		return Carried{Prompt: prompt, Status: Status(e.Outcome), Seq: e.Seq, Asked: e.OpenedSeq}, true
 	}
 	return c, false
+}
+
+// carried returns a settled prompt as a turn carries it, without a receipt.
+func (p *Prompt) carried(id string) Carried {
+	return Carried{Prompt: id, Status: p.Status, Seq: p.SettledSeq, Asked: p.Seq}
+}
+
+// has reports whether a list has a prompt.
+func has(list []Carried, prompt string) bool {
+	return slices.ContainsFunc(list, func(c Carried) bool { return c.Prompt == prompt })
+}
+
+// note changes a prompt in every list that has it. It never changes the lists or the request in place: clones share them.
+func (f *fold) note(prompt string, change func(*Carried)) {
+	in := func(list []Carried) []Carried {
+		i := slices.IndexFunc(list, func(c Carried) bool { return c.Prompt == prompt })
+		if i >= 0 {
+			list = slices.Clone(list)
+			change(&list[i])
+		}
+		return list
+	}
+	if f.Turn != nil {
+		f.Turn.Prompts = in(f.Turn.Prompts)
+	}
+	if f.LastTurn != nil {
+		f.LastTurn.Prompts = in(f.LastTurn.Prompts)
+	}
+	if p := f.Pending.Turn; p != nil && has(p.Prompts, prompt) {
+		next := *p
+		next.Prompts = in(p.Prompts)
+		f.Pending.Turn = &next
+	}
 }
 
 func (s *State) carriedLists() [][]Carried {
@@ -117,7 +154,7 @@ func (s *State) unfinished() []Carried {
 func without(list, other []Carried) []Carried {
 	var rest []Carried
 	for _, c := range list {
-		if !slices.ContainsFunc(other, func(o Carried) bool { return o.Prompt == c.Prompt }) {
+		if !has(other, c.Prompt) {
 			rest = append(rest, c)
 		}
 	}
@@ -154,11 +191,14 @@ func (f *fold) leaveOwed(asked uint64) {
 	}
 }
 
-// hadByOwner reports whether the present owner gave a receipt for a prompt that it asked itself, or adopted: it has the
-// decision, whatever becomes of its turn.
-func (s *State) hadByOwner(c Carried) bool {
-	e := s.ended(EntityPrompt, c.Prompt)
-	return s.Prompts[c.Prompt] == nil && e != nil && e.Epoch == s.Epoch && !e.DeliveredAt.IsZero()
+// hadByOwner reports whether the present owner gave the receipt for a decision: it has the decision, whatever becomes of its
+// turn.
+func (s *State) hadByOwner(c Carried) bool { return s.Owned && c.Had == s.Epoch }
+
+// calls reports whether a decision that no completed turn has had calls for a turn by itself. What was decided before a failure
+// that is not retried, or before a person's stop, waits for that person.
+func (s *State) calls(c Carried) bool {
+	return c.Status.callsForTurn() && !c.Quiet && c.Seq > s.HeldSeq && c.Seq > s.StoppedSeq
 }
 
 // owed is [State.Owed] without its bound.
@@ -171,12 +211,14 @@ func (s *State) owed() (f events.TurnRequested, ok bool) {
 	}
 	for _, id := range s.Carry() {
 		c, _ := s.resolve(id)
-		if !c.Status.callsForTurn() || c.Seq <= s.HeldSeq {
+		if !s.calls(c) {
 			continue
 		}
-		turn := ""
+		turn, l := "", s.LastTurn
 		if p := s.Prompts[id]; p != nil {
 			turn = p.Turn
+		} else if l.Outcome != OutcomeCompleted { // the turn that had it, and is to have its options again
+			turn = l.ID
 		}
 		return s.Continue(id, turn, ""), true
 	}
@@ -232,8 +274,8 @@ func (s *State) Carry(more ...string) []string {
 		if p.Status == Awaiting || s.ownersToTake(p) {
 			continue // it waits for a person, or its own process takes it in
 		}
-		if !slices.ContainsFunc(list, func(c Carried) bool { return c.Prompt == id }) {
-			list = append(list, Carried{Prompt: id, Seq: p.SettledSeq})
+		if !has(list, id) {
+			list = append(list, p.carried(id))
 		}
 	}
 	list = slices.DeleteFunc(list, func(c Carried) bool { return s.waitsAsMessage(c.Prompt) })
@@ -264,7 +306,7 @@ func (s *State) brings() []Carried {
 	}
 	list := p.Prompts
 	for _, c := range s.unfinished() { // also what was settled after the request
-		if !slices.Contains(list, c) && !s.waitsAsMessage(c.Prompt) {
+		if !has(list, c.Prompt) && !s.waitsAsMessage(c.Prompt) {
 			list = append(list[:len(list):len(list)], c)
 		}
 	}
@@ -273,8 +315,8 @@ func (s *State) brings() []Carried {
 		if q.Status == Awaiting || s.ownersToTake(q) || s.waitsAsMessage(id) {
 			continue
 		}
-		if !slices.ContainsFunc(list, func(c Carried) bool { return c.Prompt == id }) {
-			list = append(list[:len(list):len(list)], Carried{Prompt: id, Status: q.Status, Seq: q.SettledSeq})
+		if !has(list, id) {
+			list = append(list[:len(list):len(list)], q.carried(id))
 		}
 	}
 	return list[max(0, len(list)-events.PromptsNamedMax):]
@@ -349,5 +391,25 @@ func (f *fold) notPending(prompt string) {
 		next := *p
 		next.Prompts = dropCarried(p.Prompts, prompt)
 		f.Pending.Turn = &next
+	}
+}
+
+// dropNeedless takes back a requested turn that only decisions called for, when the owner has all of them: an Ask may return in
+// the instant in which its turn completes. The request is still needed if it continues the open turn or takes a message, and for
+// a decision whose turn ended without completing.
+func (f *fold) dropNeedless() {
+	p := f.Pending.Turn
+	switch {
+	case p == nil || p.Cause != events.CauseAnswer || p.Prompt == "" || !f.Owned:
+		return
+	case f.queued(p.Message) >= 0 || f.Turn != nil && f.Turn.ID == p.OfTurn:
+		return
+	}
+	needed := func(c Carried) bool {
+		cut := f.LastTurn != nil && has(f.LastTurn.Prompts, c.Prompt)
+		return !c.Quiet && c.Seq > f.StoppedSeq && (cut || !f.hadByOwner(c))
+	}
+	if !slices.ContainsFunc(f.brings(), needed) {
+		f.Pending.Turn = nil
 	}
 }

@@ -79,7 +79,9 @@ func TestCarriedLeaves(t *testing.T) {
 	wantCarried(t, "asked for while t2 runs", f.s.Pending.Turn.Prompts, "p2")
 	clone := f.s.Clone()
 	f.say(events.WriterHarness, events.TurnCompleted{Turn: "t2"})
-	wantCarried(t, "asked for after t2 completed", f.s.Pending.Turn.Prompts)
+	if f.s.Pending.Turn != nil {
+		t.Errorf("t2 has brought all that t3 was requested for, and t3 is still requested: %+v", f.s.Pending.Turn)
+	}
 	wantCarried(t, "the clone of before", clone.Pending.Turn.Prompts, "p2")
 	if len(f.s.Prompts) != 0 {
 		t.Errorf("not delivered: %v", keys(f.s.Prompts))
@@ -211,7 +213,7 @@ func TestCarriedIsInherited(t *testing.T) {
 	f.say(events.WriterRetry, f.s.Naming(events.TurnRequested{Turn: "t3", Cause: events.CauseRetry, OfTurn: "t2"}))
 	f.say(events.WriterLedger, events.TurnStopRequested{Turn: "t3", Actor: events.ActorPerson, By: "ada"})
 	wantCarried(t, "stopped before it began", f.s.LastTurn.Prompts, "p2", "p1")
-	f.e(events.TurnStarted{Turn: "t4", Cause: events.CauseMessage})
+	f.e(events.TurnStarted{Turn: "t4", Cause: events.CauseMessage, Message: "m4"})
 	if len(f.s.Turn.Prompts)+len(f.s.Prompts) != 0 {
 		t.Errorf("a person has continued without them: %v, %v", f.s.Turn.Prompts, keys(f.s.Prompts))
 	}
@@ -290,9 +292,9 @@ func TestDecidedAfterTheRequest(t *testing.T) {
 	f.claim()
 	f.e(asking("q", "")) // while it waits, no continuation is requested
 	f.say(events.WriterLedger, answering("p1"))
-	f.say(events.WriterCompaction, events.TurnRequested{Turn: "t2", Cause: events.CauseMessage})
+	f.say(events.WriterCompaction, events.TurnRequested{Turn: "t2", Cause: events.CauseMessage, Message: "m2"})
 	f.say(events.WriterLedger, answering("p2"))
-	f.e(events.TurnStarted{Turn: "t2", Cause: events.CauseMessage})
+	f.e(events.TurnStarted{Turn: "t2", Cause: events.CauseMessage, Message: "m2"})
 	if f.s.Prompts["p1"] != nil || f.s.Prompts["p2"] == nil {
 		t.Errorf("owed: %v, want p2 and not p1", keys(f.s.Prompts))
 	}
@@ -409,5 +411,34 @@ func TestStoppedRequestKeepsWhatWasCarried(t *testing.T) {
 	f.say(events.WriterLedger, events.TurnStopRequested{Turn: "t2", Actor: events.ActorPerson, By: "ada"})
 	if got := f.s.Carry(); !slices.Equal(got, []string{"p1"}) {
 		t.Errorf("the next turn names %v", got)
+	}
+}
+
+// TestAnAnswerTakenBackLetsNothingBegin: a person stops a turn, answers a question whose asker is gone, and takes back the
+// message that this answer had become. The stop holds as before: no decision from before it calls for a turn, and the queue waits.
+func TestAnAnswerTakenBackLetsNothingBegin(t *testing.T) {
+	f := newFeeder(t)
+	f.e(events.PromptRequested{Prompt: "old", PromptKind: events.PromptQuestion, Delivery: events.DeliverMessage, Blocking: new(bool)})
+	f.orphan()
+	f.claim()
+	f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Message: "m1"})
+	f.e(asking("p1", "t1"))
+	f.say(events.WriterLedger, answering("p1"))
+	f.say(events.WriterCompaction, events.MessageAccepted{Message: "m2", Content: []byte(`"x"`)})
+	f.say(events.WriterLedger, events.TurnStopRequested{Turn: "t1", Actor: events.ActorPerson, By: "ada"})
+	stopped := f.s.Seq
+	f.e(events.TurnStopped{Turn: "t1", Actor: events.ActorPerson})
+	d, err := f.s.Answer(request.Answer{Ref: f.s.Ref(), Prompt: "old", By: "ada"}, f.src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.person(events.WriterLedger, "ada", d.Facts...)
+	if f.s.Pending.Turn == nil || !f.s.QueueMoves() {
+		t.Fatalf("the answer calls for no turn: %+v", f.s.Pending)
+	}
+	f.person(events.WriterCompaction, "ada", events.MessageWithdrawn{Message: f.s.Pending.Turn.Message, By: "ada"})
+	owed, ok := f.s.Owed()
+	if ok || f.s.QueueMoves() || f.s.HeldSeq != stopped {
+		t.Errorf("owed %v %+v, held %d, want %d", ok, owed, f.s.HeldSeq, stopped)
 	}
 }

@@ -68,6 +68,7 @@ func body(c *codec.Codec, s *State) {
 	codec.Table(c, `,"prompts":`, &s.Prompts, promptFields)
 	codec.List(c, `,"queue":`, `{"message":`, &s.Queue, messageFields)
 	codec.SomeNumber(c, `,"held_seq":`, &s.HeldSeq)
+	codec.SomeNumber(c, `,"stopped_seq":`, &s.StoppedSeq)
 	pendingFields(c, &s.Pending)
 	codec.Struct(c, `,"continuations":{`, s.Continuations != Continuations{}, &s.Continuations, continuationsFields)
 	codec.Struct(c, `,"retry":{`, s.Retry != Retry{}, &s.Retry, retryFields)
@@ -146,6 +147,9 @@ func carriedFields(c *codec.Codec, p *Carried) {
 	codec.Text(c, `{"prompt":`, &p.Prompt)
 	codec.Text(c, `,"status":`, &p.Status)
 	codec.Number(c, `,"seq":`, &p.Seq)
+	codec.SomeNumber(c, `,"asked":`, &p.Asked)
+	codec.SomeNumber(c, `,"had":`, &p.Had)
+	codec.SomeFlag(c, `,"quiet":`, &p.Quiet)
 	c.Mark(`}`)
 }
 
@@ -237,6 +241,7 @@ func pendingTurnFields(c *codec.Codec, t *PendingTurn) {
 	codec.Some(c, `,"prompt":`, &t.Prompt)
 	codec.List(c, `,"prompts":`, `{"prompt":`, &t.Prompts, carriedFields)
 	codec.Some(c, `,"by":`, &t.By)
+	codec.SomeNumber(c, `,"held":`, &t.Held)
 	codec.Time(c, `,"at":`, &t.At)
 	codec.Number(c, `,"seq":`, &t.Seq)
 	c.Mark(`}`)

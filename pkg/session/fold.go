@@ -74,7 +74,8 @@ type fold struct {
 	mute  bool   // nobody wants to know what counted
 	owner string // the source attribute of the owning process; "" until it is needed
 
-	openBytes int // what [State.weigh] said, and what was opened since; 0 until it is needed
+	gone      map[string]Carried // settled prompts that this commit has delivered, which it may name
+	openBytes int                // what [State.weigh] said, and what was opened since; 0 until it is needed
 }
 
 // Fold takes the next commit in.

@@ -29,13 +29,13 @@ const (
 	// WorkBytesMax is the most that the decisions in one entry of the harness's view take. The rest follows as they are taken.
 	WorkBytesMax = 512 << 10
 
-	openBytesMax  = 528 << 10 // bytes of JSON that calls, prompts, queue and holds take together
+	openBytesMax  = 535 << 10 // bytes of JSON that calls, prompts, queue and holds take together
 	openFew       = 100       // entries that can never come near openBytesMax
 	longTitlesMax = 100       // open calls that keep a long title and name
 	shortBytesMax = 32        // bytes of a title or a name beyond them
 	callBytes     = 135       // bytes of JSON around the texts of a call
 	promptBytes   = 360       // of a prompt
-	carriedBytes  = 60        // of a prompt that a turn carries, once it is settled
+	carriedBytes  = 100       // of a prompt that a turn carries, once it is settled
 	carriedLists  = 2         // lists that may hold it: of the open turn, or the last one, and of the requested one
 	messageBytes  = 115       // of a queued message
 	holdBytes     = 25        // of a call that waits for a child; each call has room for one

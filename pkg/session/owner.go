@@ -194,7 +194,7 @@ func (f *fold) closed(fact events.SessionClosed) string {
 		f.endTurn(OutcomeStopped, events.ReasonClosed, nil, events.TurnStopped{Turn: f.Turn.ID, Reason: events.ReasonClosed})
 	}
 	f.Prompts, f.Queue, f.WaitsFor, f.Pending, f.Retry, f.Compaction = nil, nil, nil, Pending{}, Retry{}, nil
-	f.Owned, f.Left, f.HeldSeq = false, "", 0
+	f.Owned, f.Left, f.HeldSeq, f.StoppedSeq = false, "", 0, 0
 	f.State.Closed = &Closing{Reason: cut(fact.Reason, TextBytesMax), By: cut(fact.By, NameBytesMax), At: f.c.At, Seq: f.c.Seq}
 	return ""
 }

@@ -103,7 +103,8 @@ func (s *State) awaiting() int {
 	return n
 }
 
-// decided is a person's decision; said by the harness it came in through it, and is thereby delivered.
+// decided settles a prompt as a person has decided. A decision that the harness says came in through it, or is its own: the owner
+// has it, and it calls for no turn.
 func (f *fold) decided(id string, to Status, text string) string {
 	if why := f.settle(id, to, text); why != "" {
 		return why
@@ -111,6 +112,7 @@ func (f *fold) decided(id string, to Status, text string) string {
 	f.ActiveAt = f.c.At
 	if f.c.Writer == events.WriterHarness {
 		f.deliver(id, f.c.At)
+		f.note(id, func(c *Carried) { c.Had, c.Quiet = f.Epoch, true })
 		return ""
 	}
 	f.personActs()
@@ -134,7 +136,7 @@ func (f *fold) settle(id string, to Status, reason string) string {
 	case to == Withdrawn || to == Expired && reason != events.ReasonDeadline:
 		delete(f.Prompts, id)
 	case f.Turn != nil && f.Turn.ID == p.Turn:
-		f.Turn.Prompts = f.carry(f.Turn.Prompts, Carried{Prompt: id, Status: to, Seq: f.c.Seq})
+		f.Turn.Prompts = f.carry(f.Turn.Prompts, p.carried(id))
 	}
 	return ""
 }
@@ -196,9 +198,12 @@ func (f *fold) promptDelivered(fact events.PromptDelivered) string {
 	}
 	f.deliver(fact.Prompt, f.c.At)
 	if fact.Refused == "" {
+		f.note(fact.Prompt, func(c *Carried) { c.Had = f.Epoch })
+		f.dropNeedless()
 		return ""
 	}
 	f.notCarried(fact.Prompt)
+	f.dropNeedless()
 	if e := f.ended(EntityPrompt, fact.Prompt); e != nil {
 		e.Reason = cut("refused: "+fact.Refused, TextBytesMax)
 	}
@@ -209,7 +214,7 @@ func (f *fold) promptDelivered(fact events.PromptDelivered) string {
 // brings it to the next attempt should this one fail. The message that the answer had become is not needed any more.
 func (f *fold) received(id string, p *Prompt) {
 	if t := f.Turn; t != nil && p.Turn != "" && p.Turn != t.ID {
-		t.Prompts = f.carry(t.Prompts, Carried{Prompt: id, Status: p.Status, Seq: p.SettledSeq})
+		t.Prompts = f.carry(t.Prompts, p.carried(id))
 		if l := f.LastTurn; l != nil {
 			l.Prompts = dropCarried(l.Prompts, id)
 		}
@@ -238,7 +243,12 @@ func (f *fold) deliver(id string, at time.Time) {
 	delete(f.Prompts, id)
 	if e := f.ended(EntityPrompt, id); e != nil {
 		e.DeliveredAt = at
+		return
 	}
+	if f.gone == nil { // its ending is no longer among the recent ones
+		f.gone = map[string]Carried{}
+	}
+	f.gone[id] = p.carried(id)
 }
 
 // overtake: when a person goes on, what was decided until then for a process or a turn that is gone is no longer owed to
@@ -258,7 +268,7 @@ func (f *fold) overtake(asked uint64) {
 func (f *fold) carryAsMessage(message string) {
 	for id, p := range f.Prompts {
 		if f.isAnswer(id, p, message) {
-			f.Turn.Prompts = f.carry(f.Turn.Prompts, Carried{Prompt: id, Status: Answered, Seq: p.SettledSeq})
+			f.Turn.Prompts = f.carry(f.Turn.Prompts, p.carried(id))
 		}
 	}
 }

@@ -13,8 +13,9 @@ import (
 const Version = 1
 
 // FoldRules numbers the rules that a document was folded by; see [State.Outdated]. It grows when the fold begins to keep what
-// an older document does not have and cannot give. Rules 2: every turn keeps the decisions that it brings.
-const FoldRules = 2
+// an older document does not have and cannot give. Rules 2: every turn keeps the decisions that it brings. Rules 3: each of them
+// says which owner has it, and the document says where a person stopped the session.
+const FoldRules = 3
 
 // Phase is what a session is doing, for people; see [State.phase] for what makes which.
 type Phase string
@@ -78,7 +79,10 @@ type State struct {
 	Prompts  map[string]*Prompt `json:"prompts,omitempty"`  // awaiting, and settled but not delivered, by id
 	Queue    []Message          `json:"queue,omitempty"`    // oldest first
 	HeldSeq  uint64             `json:"held_seq,omitempty"` // the ending since which the queue waits for a person; 0: it moves by itself
-	Pending  Pending            `json:"pending,omitzero"`
+	// StoppedSeq is the place of a person's last stop. A decision before it calls for no turn. 0 once a turn that a person asked
+	// for has begun.
+	StoppedSeq uint64  `json:"stopped_seq,omitempty"`
+	Pending    Pending `json:"pending,omitzero"`
 
 	Continuations Continuations `json:"continuations,omitzero"` // turns that recovery requested for decisions
 
@@ -124,7 +128,10 @@ type Turn struct {
 type Carried struct {
 	Prompt string `json:"prompt"`
 	Status Status `json:"status"`
-	Seq    uint64 `json:"seq"` // of the commit that settled it
+	Seq    uint64 `json:"seq"`             // of the commit that settled it
+	Asked  uint64 `json:"asked,omitempty"` // of the commit with its newest body; 0: unknown
+	Had    uint64 `json:"had,omitempty"`   // the epoch of the owner that gave a receipt; 0: none
+	Quiet  bool   `json:"quiet,omitempty"` // it calls for no turn by itself: the harness said it
 }
 
 // Outcomes of turns, calls, prompts, messages and compactions in [Ending] and [LastTurn].
@@ -236,6 +243,7 @@ type PendingTurn struct {
 	Prompt     string          `json:"prompt,omitempty"`
 	Prompts    []Carried       `json:"prompts,omitempty"` // the settled prompts that the turn is to have
 	By         string          `json:"by,omitempty"`      // the person who asked for it
+	Held       uint64          `json:"held,omitempty"`    // HeldSeq before a person's answer; restored if the person takes it back
 	At         time.Time       `json:"at"`
 	Seq        uint64          `json:"seq"`
 }

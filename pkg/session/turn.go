@@ -36,9 +36,16 @@ func (f *fold) turnRequested(fact events.TurnRequested) string {
 		return WhyOpen
 	}
 	by, _ := events.Person(f.e.Source)
+	held := uint64(0)
+	if by != "" && fact.Cause == events.CauseAnswer {
+		held = f.HeldSeq
+		if p := f.Pending.Turn; p != nil && held == 0 {
+			held = p.Held
+		}
+	}
 	prompts := f.carried(fact.OfTurn, fact.Prompt, fact.Prompts)
 	f.Pending.Turn = &PendingTurn{ID: fact.Turn, Cause: word(fact.Cause), OfTurn: fact.OfTurn, Message: fact.Message, MessageSeq: f.MessageSeq(fact.Message), Attempt: fact.Attempt,
-		Options: fact.Options, Compaction: fact.Compaction, Prompt: fact.Prompt, Prompts: prompts, By: cut(by, NameBytesMax), At: f.c.At, Seq: f.c.Seq}
+		Options: fact.Options, Compaction: fact.Compaction, Prompt: fact.Prompt, Prompts: prompts, By: cut(by, NameBytesMax), Held: held, At: f.c.At, Seq: f.c.Seq}
 	f.countContinuation(fact.Cause, by != "")
 	if by != "" {
 		f.HeldSeq = 0 // what the queue waits for; should this turn's message be taken back, the next has its place
@@ -86,10 +93,10 @@ func (f *fold) turnStarted(fact events.TurnStarted) string {
 		return WhyClosedID
 	}
 	var prompts []Carried
-	asked := f.c.Seq
+	asked, by := f.c.Seq, ""
 	if p := f.Pending.Turn; p != nil && p.ID == fact.Turn {
 		fact = p.completed(fact)
-		prompts, asked = p.Prompts, p.Seq
+		prompts, asked, by = p.Prompts, p.Seq, p.By
 	}
 	said := f.MessageSeq(fact.Message) // while all who know are still there
 	if said != 0 && asked == f.c.Seq {
@@ -105,6 +112,9 @@ func (f *fold) turnStarted(fact events.TurnStarted) string {
 	f.take(fact.Message, said)
 	f.Pending.Turn = nil
 	f.leaveOwed(asked)
+	if by != "" || f.Turn.byPerson() {
+		f.StoppedSeq = 0
+	}
 	switch {
 	case f.Turn.byPerson():
 		f.Retry, f.ActiveAt, f.HeldSeq = Retry{}, f.c.At, 0
@@ -160,10 +170,10 @@ func (f *fold) replaceTurn(continued string) {
 	f.endTurn(outcome, reason, nil, events.TurnStopped{Turn: t.ID, Reason: orElse(reason, OutcomeContinued)})
 }
 
-// byPerson: a person's message made this turn, at once or after a compaction. What goes on with a turn after one is no
-// person's, whatever message that turn was about.
+// byPerson reports whether a person's message caused this turn, at once or after a compaction. A turn without a message is the
+// harness's own. A turn that continues another one after a compaction is not a person's, whatever message that one was about.
 func (t *Turn) byPerson() bool {
-	return !t.Synthetic && (t.Cause == events.CauseMessage || t.Cause == events.CauseFollowUp && t.Message != "" && t.OfTurn == "")
+	return !t.Synthetic && t.Message != "" && (t.Cause == events.CauseMessage || t.Cause == events.CauseFollowUp && t.OfTurn == "")
 }
 
 // turnAgain: the same id while it is open is adoption by a newer epoch, else nothing new.
@@ -271,6 +281,7 @@ func (f *fold) turnEnds(turn, outcome, reason string, failure *events.Failure) s
 	}
 	if outcome == OutcomeCompleted {
 		f.Retry, f.HeldSeq = Retry{}, 0
+		f.dropNeedless()
 		if l := f.LastCompaction; l != nil {
 			l.Progress = true
 		}
@@ -309,7 +320,7 @@ func (f *fold) turnStopRequested(fact events.TurnStopRequested) string {
 		f.Pending.Stop = &PendingStop{Turn: fact.Turn, Actor: word(fact.Actor), By: cut(fact.By, NameBytesMax), Reason: cut(fact.Reason, TextBytesMax), At: f.c.At, Seq: f.c.Seq}
 	}
 	if person {
-		f.HeldSeq = f.c.Seq
+		f.HeldSeq, f.StoppedSeq = f.c.Seq, f.c.Seq
 		f.takeBack(fact)
 	}
 	return ""

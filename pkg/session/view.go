@@ -419,6 +419,11 @@ func (p *Pending) marks() [3]uint64 {
 	return m
 }
 
+// sameDecision compares what the harness's view shows of a decision.
+func sameDecision(a, b Carried) bool {
+	return a.Prompt == b.Prompt && a.Status == b.Status && a.Seq == b.Seq && a.Asked == b.Asked
+}
+
 // WorkChanged says whether the harness's view may differ between two documents of a session. Seq alone is no difference.
 func WorkChanged(before, after *State) bool {
 	had := before != nil && before.HasWork()
@@ -426,7 +431,7 @@ func WorkChanged(before, after *State) bool {
 		return had != after.HasWork()
 	}
 	if before.Epoch != after.Epoch || before.Owned != after.Owned || before.Pending.marks() != after.Pending.marks() ||
-		!slices.Equal(before.brings(), after.brings()) {
+		!slices.EqualFunc(before.brings(), after.brings(), sameDecision) {
 		return true
 	}
 	n := 0

@@ -194,6 +194,8 @@ func (s *State) Continue(prompt, ofTurn, message string) events.TurnRequested {
 		if s.LastTurn.Outcome != OutcomeCompleted { // its agent has done what the message asked for
 			f.Message = orElse(message, s.LastTurn.Message)
 		}
+	case s.LastTurn != nil: // the turn that asked is not kept: the session continues as it ran last
+		f.Options = s.LastTurn.Options
 	}
 	return s.Naming(f)
 }

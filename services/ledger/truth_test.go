@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -229,10 +230,11 @@ func TestADamagedDocumentIsRebuilt(t *testing.T) {
 			return w.load(events.SessionKey(other)), true
 		},
 		"folded by older rules": func(_ *world, e bus.Entry) ([]byte, bool) {
-			return bytes.ReplaceAll(e.Value, []byte(`,"rules":2`), nil), true
+			return bytes.ReplaceAll(e.Value, fmt.Appendf(nil, `,"rules":%d`, session.FoldRules), nil), true
 		},
 		"a head that cannot be read": func(_ *world, e bus.Entry) ([]byte, bool) {
-			return bytes.Replace(e.Value, []byte(`"head":{"v":1,"rules":2`), []byte(`"head":{"v":1,"rules":"2"`), 1), true
+			return bytes.Replace(e.Value, fmt.Appendf(nil, `"head":{"v":1,"rules":%d`, session.FoldRules),
+				fmt.Appendf(nil, `"head":{"v":1,"rules":"%d"`, session.FoldRules), 1), true
 		},
 		"without a head": func(_ *world, e bus.Entry) ([]byte, bool) {
 			return append([]byte(`{"v":1`), e.Value[bytes.Index(e.Value, []byte(`,"harness":`)):]...), false

@@ -75,8 +75,8 @@ func (d *desk) settle(id string, p *session.Prompt) error {
 		}
 		d.say(f)
 	}
-	if d.Runs(p.Turn) {
-		return nil // its owner continues without a request
+	if d.Runs(p.Turn) || p.SettledSeq <= d.StoppedSeq {
+		return nil // its owner continues without a request, or a person has stopped the session since: then it waits for that person
 	}
 	next := d.Continue(id, p.Turn, message)
 	if p.Status == session.Superseded && slices.ContainsFunc(d.Queue, func(m session.Message) bool { return m.ID == p.Reason }) {

@@ -29,7 +29,7 @@ const (
 // or it is the output of its call. Decisions older than a person's stop, or older than a failure without a retry, wait
 // until a person continues.
 func TestAnswersReachTheAgent(t *testing.T) {
-	var decided, several, resumed, itself int
+	var decided, several, resumed, itself, late, policies, crowds int
 	for seed := range uint64(histories) {
 		w := newWorld(seed)
 		for range stepsMax {
@@ -40,7 +40,7 @@ func TestAnswersReachTheAgent(t *testing.T) {
 		if w.st.LastTurn != nil && w.st.LastTurn.Outcome == session.OutcomeInterrupted {
 			resumed++
 		}
-		itself += w.itself
+		itself, late, policies, crowds = itself+w.itself, late+w.late, policies+w.policies, crowds+w.crowds
 		w.rest(false)
 		for p, at := range w.owed {
 			if w.st.Closed == nil && at > w.heldSince() {
@@ -56,9 +56,10 @@ func TestAnswersReachTheAgent(t *testing.T) {
 		}
 	}
 	t.Logf("%d decisions, %d steps with several owed, %d histories that ended in a crash, %d turns that a process "+
-		"began by itself",
-		decided, several, resumed, itself)
-	if decided < histories || several < histories/10 || resumed < histories/100 || itself < histories/20 {
+		"began by itself, %d receipts after the turn, %d decisions of processes, %d times that much ended at once",
+		decided, several, resumed, itself, late, policies, crowds)
+	if decided < histories*4/5 || several < histories/10 || resumed < histories/100 || itself < histories/20 ||
+		late < histories/400 || policies < histories/20 || crowds < histories/50 {
 		t.Error("the histories do not have what this test is about")
 	}
 }
@@ -70,8 +71,14 @@ func (w *world) step() {
 		return
 	}
 	w.now = w.now.Add(time.Duration(w.rng.IntN(5000)) * time.Millisecond)
-	switch n := w.rng.IntN(21); {
-	case n == 20:
+	switch n := w.rng.IntN(24); {
+	case n > 21:
+		w.receivesLate()
+	case n == 21 && w.chance(3):
+		w.decidesItself()
+	case n == 21 && w.chance(4):
+		w.endsMany()
+	case n > 19:
 		w.byItself()
 	case n < 3:
 		w.ask()
@@ -121,6 +128,7 @@ func (w *world) ask() {
 		f.Turn = w.runs.id
 		if w.chance(2) {
 			f.Call = w.id("c")
+			w.callOf[f.Prompt] = f.Call
 			facts = append(facts, events.ToolStarted{Call: f.Call, Turn: f.Turn, Name: "ask", Background: w.chance(4)})
 		}
 	} else if !w.chance(4) {
@@ -261,7 +269,7 @@ func (w *world) byItself() {
 	if len(w.owed) > 0 {
 		w.itself++
 	}
-	f := events.TurnStarted{Turn: w.id("t"), Cause: events.CauseMessage, Synthetic: true}
+	f := events.TurnStarted{Turn: w.id("t"), Cause: events.CauseMessage, Synthetic: !w.chance(3)}
 	var facts []events.Fact
 	if w.chance(4) {
 		f.Synthetic, f.Message = false, w.id("m")
@@ -280,6 +288,56 @@ func (w *world) byItself() {
 	}
 	w.process(append(facts, f)...)
 	w.runs = &turn{id: f.Turn, context: map[string]bool{}}
+}
+
+// decidesItself makes the living process decide one of its own prompts, by a policy.
+func (w *world) decidesItself() {
+	ids := w.st.PendingPrompts()
+	if !w.alive() || len(ids) == 0 {
+		return
+	}
+	id := ids[w.rng.IntN(len(ids))]
+	if w.st.Prompts[id].Epoch == w.st.Epoch {
+		w.policies++
+		w.process(events.PromptAnswered{Prompt: id, By: "policy"})
+	}
+}
+
+// receivesLate returns an Ask after the turn that asked has ended. If that turn completed, its agent has the answer.
+func (w *world) receivesLate() {
+	for _, id := range slices.Sorted(maps.Keys(w.st.Prompts)) {
+		p := w.st.Prompts[id]
+		over := p.Turn != "" && w.ended[p.Turn] != "" && w.st.Tools[p.Call] == nil
+		if !w.alive() || !over || p.Status == session.Awaiting || p.Epoch != w.st.Epoch || w.owed[id] == 0 {
+			continue
+		}
+		w.had[id] = w.st.Epoch
+		switch {
+		case w.ended[p.Turn] == session.OutcomeCompleted:
+			w.late++
+			w.reached[id] = true
+			delete(w.owed, id)
+		case w.runs != nil:
+			w.runs.context[id] = true
+		}
+		w.process(events.PromptDelivered{Prompt: id})
+		return
+	}
+}
+
+// endsMany makes the living process end more calls than the session remembers.
+func (w *world) endsMany() {
+	if !w.alive() || w.runs == nil {
+		return
+	}
+	w.crowds++
+	var facts []events.Fact
+	for range session.RecentMax + 1 {
+		call := w.id("c")
+		facts = append(facts, events.ToolStarted{Call: call, Turn: w.runs.id, Name: "bash"},
+			events.ToolCompleted{Call: call})
+	}
+	w.process(facts...)
 }
 
 // releases makes the living process release the session with everything that is open.
@@ -429,10 +487,10 @@ func (w *world) heldSince() uint64 {
 	switch {
 	case w.st.Held():
 		return w.st.Seq
-	case l != nil && l.Actor == events.ActorPerson:
-		return max(w.stoppedAt, w.givenUpAt)
 	case l == nil || l.Outcome == session.OutcomeCompleted:
-		return 0
+		return w.quietAt
+	case l.Actor == events.ActorPerson:
+		return max(w.stoppedAt, w.givenUpAt)
 	}
 	return max(l.Seq, w.givenUpAt, w.stoppedAt)
 }

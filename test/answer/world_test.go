@@ -38,9 +38,17 @@ type world struct {
 	reached   map[string]bool   // in the context of a turn that completed, or the output of its call
 	had       map[string]uint64 // the epoch of the process that gave a receipt
 	overtaken map[string]bool
-	stoppedAt uint64 // place of a person's last stop
-	givenUpAt uint64 // place where a retry was given up last
-	itself    int    // turns that a process began without a request while decisions were undelivered
+	callOf    map[string]string // by prompt
+	output    map[string]uint64 // its place: a service ended its call with it, and no completed turn has had it
+	ended     map[string]string // by turn: how it ended
+	judged    map[string]bool   // prompts that a person or a process decided
+	stoppedAt uint64            // place of a person's last stop
+	quietAt   uint64            // the same; 0 once a turn that a person asked for has begun
+	givenUpAt uint64            // place where a retry was given up last
+	itself    int               // turns that a process began without a request while decisions were undelivered
+	late      int               // receipts after the turn that asked had completed
+	policies  int               // prompts that a process decided by itself
+	crowds    int               // times that so much ended at once that earlier endings are forgotten
 	trace     []string
 	wrong     []string
 }
@@ -53,8 +61,8 @@ type turn struct {
 
 func newWorld(seed uint64) *world {
 	w := &world{rng: rand.New(rand.NewPCG(seed, 15)), now: begin, st: session.New(ref), inc: 1,
-		owed:    map[string]uint64{},
-		reached: map[string]bool{}, had: map[string]uint64{}, overtaken: map[string]bool{}}
+		owed: map[string]uint64{}, reached: map[string]bool{}, had: map[string]uint64{}, overtaken: map[string]bool{},
+		callOf: map[string]string{}, output: map[string]uint64{}, ended: map[string]string{}, judged: map[string]bool{}}
 	w.process(events.SessionOpened{Incarnation: "1", Exclusive: new(true)})
 	return w
 }
@@ -105,6 +113,8 @@ func (w *world) commit(by events.Writer, source string, epoch uint64, facts []ev
 		w.trace = append(w.trace, fmt.Sprintf("%d %s %s %s", c.Seq, by, f.Kind(), raw))
 	}
 	w.log = append(w.log, c)
+	whole := w.st.Clone()
+	whole.Fold(c)
 	for i := range c.Events {
 		w.before(c.Events[i].Fact)
 		one := *c
@@ -112,19 +122,23 @@ func (w *world) commit(by events.Writer, source string, epoch uint64, facts []ev
 		after := w.st.Clone()
 		after.Fold(&one)
 		after.Seq, after.Commits = w.st.Seq, w.st.Commits
-		of := about{adopted: w.st.Turn != nil && w.st.Turn.ID == c.Events[i].Fact.Subject(), seq: c.Seq,
+		of := about{by: by, adopted: w.st.Turn != nil && w.st.Turn.ID == c.Events[i].Fact.Subject(), seq: c.Seq,
 			requested: w.st.Pending.Turn != nil && w.st.Pending.Turn.ID == c.Events[i].Fact.Subject()}
+		of.byPerson = of.requested && w.st.Pending.Turn.By != ""
 		counted := after.Ignored.Count == w.st.Ignored.Count
 		if !counted && by != events.WriterHarness {
 			w.fail("%s by %s does not count: %+v", c.Events[i].Fact.Kind(), by, after.Ignored.Last)
 		}
 		w.st = after
+		if l := w.st.LastTurn; l != nil {
+			w.ended[l.ID] = l.Outcome
+		}
 		if counted {
 			w.counted(c.Events[i].Fact, of)
 			w.shown(c.Events[i].Fact)
 		}
 	}
-	w.st.Seq, w.st.Commits = c.Seq, uint64(len(w.log))
+	w.st = whole // what a commit delivers it may name, so that its events are not the same as as many commits
 	if w.st.Turn == nil || w.runs != nil && w.runs.id != w.st.Turn.ID {
 		w.runs = nil
 	}
@@ -151,14 +165,17 @@ func (w *world) before(f events.Fact) {
 		for p := range w.runs.context {
 			w.reached[p] = true
 			delete(w.owed, p)
+			delete(w.output, p)
 		}
 	}
 }
 
 // about is the place of a fact, and whether its turn was open or requested before it.
 type about struct {
+	by                 events.Writer
 	seq                uint64
 	adopted, requested bool
+	byPerson           bool // a person requested the turn
 }
 
 // counted checks a counted fact against V15. An adopted turn is not a new attempt, and neither is a turn that a process
@@ -166,27 +183,33 @@ type about struct {
 func (w *world) counted(f events.Fact, of about) {
 	switch f := f.(type) {
 	case events.PromptAnswered:
-		w.owed[f.Prompt] = of.seq
+		w.decided(f.Prompt, of)
 	case events.PromptRejected:
-		w.owed[f.Prompt] = of.seq
+		w.decided(f.Prompt, of)
 	case events.TurnStopRequested:
 		if f.Actor == events.ActorPerson {
-			w.stoppedAt = of.seq
+			w.stoppedAt, w.quietAt = of.seq, of.seq
 		}
 	case events.RetryAbandoned:
 		w.givenUpAt = of.seq
 	case events.ToolCompleted:
-		w.callEnds(f.Call)
+		w.callEnds(f.Call, of)
 	case events.ToolFailed:
-		w.callEnds(f.Call)
+		w.callEnds(f.Call, of)
 	case events.TurnRequested:
 		w.attempt("requested", f.Turn, w.st.Pending.Turn.Prompts)
+		w.needless("requested", f.Cause, f.Turn, f.Message, append(f.Prompts, f.Prompt))
 	case events.TurnStarted:
+		byPerson := !w.st.Turn.Synthetic && w.st.Turn.Message != "" && w.st.Turn.Cause == events.CauseMessage
+		if !of.adopted && (of.byPerson || byPerson) {
+			w.quietAt = 0
+		}
 		switch t := w.st.Turn; {
 		case of.adopted:
 		case of.requested:
 			w.attempt("started", f.Turn, t.Prompts)
-		case !t.Synthetic && t.Cause == events.CauseMessage:
+			w.needless("started", t.Cause, f.Turn, t.Message, ids(t.Prompts))
+		case byPerson:
 			for p, at := range w.owed { // a person continued, in a turn that the harness began without a request
 				if at <= max(t.MessageSeq, 1) && !w.waitsElsewhere(p) {
 					w.overtaken[p] = true
@@ -197,6 +220,35 @@ func (w *world) counted(f events.Fact, of about) {
 	case events.SessionClosed:
 		clear(w.owed)
 	}
+}
+
+// decided records a decision. A process has its own decisions.
+func (w *world) decided(prompt string, of about) {
+	w.judged[prompt] = true
+	if of.by != events.WriterHarness {
+		w.owed[prompt] = of.seq
+	}
+}
+
+func ids(list []session.Carried) (all []string) {
+	for _, c := range list {
+		all = append(all, c.Prompt)
+	}
+	return all
+}
+
+// needless checks a turn that only decisions call for: one of them is newer than a person's stop and has reached no
+// agent yet. A prompt that was not decided, such as one that a message took the place of, is not judged.
+func (w *world) needless(what string, cause events.Cause, id, message string, named []string) {
+	if cause != events.CauseAnswer || message != "" {
+		return
+	}
+	for _, p := range named {
+		if at := max(w.owed[p], w.output[p]); at > w.quietAt || p != "" && (!w.judged[p] || w.overtaken[p]) {
+			return
+		}
+	}
+	w.fail("V15: turn %s is %s for decisions that the agent has, or that a person has stopped: %v", id, what, named)
 }
 
 // shown compares what people see with what agents have. A prompt shows as delivered only after a receipt, a completed
@@ -213,11 +265,14 @@ func (w *world) shown(f events.Fact) {
 }
 
 // callEnds records the delivery of an answer as the output of its call.
-func (w *world) callEnds(call string) {
-	for _, e := range w.st.Recent {
-		if e.Entity == session.EntityPrompt && e.Call == call && w.owed[e.ID] != 0 {
-			w.reached[e.ID] = true
-			delete(w.owed, e.ID)
+func (w *world) callEnds(call string, of about) {
+	for id, c := range w.callOf {
+		if c == call && w.owed[id] != 0 {
+			w.reached[id] = true
+			if of.by != events.WriterHarness {
+				w.output[id] = w.owed[id] // the next turn reads it
+			}
+			delete(w.owed, id)
 		}
 	}
 }
@@ -252,8 +307,7 @@ func (w *world) waitsElsewhere(prompt string) bool {
 
 // byCall reports whether a decision was the output of a call.
 func (w *world) byCall(prompt string) bool {
-	e, ok := w.st.Ended(session.EntityPrompt, prompt)
-	return ok && e.Call != ""
+	return w.callOf[prompt] != ""
 }
 
 // services lets one of them decide once.

@@ -27,4 +27,4 @@ continue {"ofturn":"t1"}
 7 turn.requested {"turn":"turn-gqzmtl26rj3esolinegw","cause":"answer","of_turn":"t1","prompt":"p1","prompts":["p1"]}
 -- state phase pending --
 phase: "queued"
-pending: {"turn":{"turn":"turn-gqzmtl26rj3esolinegw","cause":"answer","of_turn":"t1","attempt":0,"prompt":"p1","prompts":[{"prompt":"p1","status":"answered","seq":5}],"at":"@7s","seq":7}}
+pending: {"turn":{"turn":"turn-gqzmtl26rj3esolinegw","cause":"answer","of_turn":"t1","attempt":0,"prompt":"p1","prompts":[{"prompt":"p1","status":"answered","seq":5,"asked":3}],"at":"@7s","seq":7}}

@@ -25,7 +25,7 @@ queue: [{"message":"answer-2txg23qa7p5dtcpu2fa4","seq":5,"synthetic":true,"at":"
 status: "answered"
 delivered_at: (nothing)
 -- state turn queue prompts pending --
-turn: {"id":"turn-hyh4ne5gxwnswizoobcy","cause":"answer","synthetic":true,"of_turn":"t1","message":"answer-2txg23qa7p5dtcpu2fa4","message_seq":5,"prompts":[{"prompt":"p1","status":"answered","seq":5}],"since":"@6s","attempt":1,"epoch":2}
+turn: {"id":"turn-hyh4ne5gxwnswizoobcy","cause":"answer","synthetic":true,"of_turn":"t1","message":"answer-2txg23qa7p5dtcpu2fa4","message_seq":5,"prompts":[{"prompt":"p1","status":"answered","seq":5,"asked":3}],"since":"@6s","attempt":1,"epoch":2}
 queue: (nothing)
 prompts: {"p1":{"kind":"question","turn":"t1","since":"@3s","updated_at":"@5s","status":"answered","epoch":1,"blocking":true,"seq":3,"settled_seq":5,"on_owner_loss":"keep","delivery":"message","deadline":null}}
 pending: (nothing)

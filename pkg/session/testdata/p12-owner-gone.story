@@ -41,7 +41,7 @@ retry: (nothing)
 -- state phase owned turn last_turn pending prompts --
 phase: "running"
 owned: true
-turn: {"id":"turn-6brocyppzz5cj7s2bleq","cause":"answer","synthetic":true,"of_turn":"t1","prompts":[{"prompt":"p1","status":"answered","seq":5},{"prompt":"p2","status":"answered","seq":6}],"since":"@7s","attempt":1,"epoch":2,"options":{"model":"big"}}
+turn: {"id":"turn-6brocyppzz5cj7s2bleq","cause":"answer","synthetic":true,"of_turn":"t1","prompts":[{"prompt":"p1","status":"answered","seq":5,"asked":3},{"prompt":"p2","status":"answered","seq":6,"asked":3}],"since":"@7s","attempt":1,"epoch":2,"options":{"model":"big"}}
 last_turn: {"id":"t1","outcome":"continued","at":"@7s","options":{"model":"big"},"cause":"message","attempt":1,"synthetic":false,"had_output":false,"seq":7}
 pending: (nothing)
 prompts: (nothing)

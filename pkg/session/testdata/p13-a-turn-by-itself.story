@@ -14,16 +14,16 @@ over its own turn keeps what that process gave receipts for (P13, V15).
 8 turn.started {"turn":"own","cause":"message","synthetic":true}
 -- state turn last_turn --
 turn: {"id":"own","cause":"message","synthetic":true,"since":"@8s","attempt":1,"epoch":1}
-last_turn: {"id":"t1","outcome":"failed","reason":"rate_limit","at":"@7s","error":{"kind":"rate_limit","text":"later"},"message":"m1","prompts":[{"prompt":"p1","status":"answered","seq":4},{"prompt":"p2","status":"answered","seq":5}],"cause":"message","attempt":1,"synthetic":false,"had_output":false,"seq":7}
+last_turn: {"id":"t1","outcome":"failed","reason":"rate_limit","at":"@7s","error":{"kind":"rate_limit","text":"later"},"message":"m1","prompts":[{"prompt":"p1","status":"answered","seq":4,"asked":3,"had":1},{"prompt":"p2","status":"answered","seq":5,"asked":3}],"cause":"message","attempt":1,"synthetic":false,"had_output":false,"seq":7}
 -- facts --
 9 turn.failed {"turn":"own","error":{"kind":"rate_limit","text":"later"},"had_output":false}
 -- state last_turn --
-last_turn: {"id":"own","outcome":"failed","reason":"rate_limit","at":"@9s","error":{"kind":"rate_limit","text":"later"},"prompts":[{"prompt":"p1","status":"answered","seq":4},{"prompt":"p2","status":"answered","seq":5}],"cause":"message","attempt":1,"synthetic":true,"had_output":false,"seq":9}
+last_turn: {"id":"own","outcome":"failed","reason":"rate_limit","at":"@9s","error":{"kind":"rate_limit","text":"later"},"prompts":[{"prompt":"p1","status":"answered","seq":4,"asked":3,"had":1},{"prompt":"p2","status":"answered","seq":5,"asked":3}],"cause":"message","attempt":1,"synthetic":true,"had_output":false,"seq":9}
 -- facts --
 10 turn.started {"turn":"own2","cause":"message","synthetic":true,"prompts":["p2"]}
 11 turn.completed {"turn":"own2"}
 -- state last_turn prompts --
-last_turn: {"id":"own2","outcome":"completed","at":"@11s","prompts":[{"prompt":"p1","status":"answered","seq":4}],"cause":"message","attempt":1,"synthetic":true,"had_output":false,"seq":11}
+last_turn: {"id":"own2","outcome":"completed","at":"@11s","prompts":[{"prompt":"p1","status":"answered","seq":4,"asked":3,"had":1}],"cause":"message","attempt":1,"synthetic":true,"had_output":false,"seq":11}
 prompts: (nothing)
 -- facts --
 12 turn.started {"turn":"own3","cause":"message","synthetic":true}
@@ -32,4 +32,4 @@ prompts: (nothing)
 15 prompt.delivered {"prompt":"p3"}
 16 turn.started {"turn":"own4","cause":"message","synthetic":true}
 -- state last_turn --
-last_turn: {"id":"own3","outcome":"stopped","reason":"replaced","at":"@16s","prompts":[{"prompt":"p1","status":"answered","seq":4}],"cause":"message","attempt":1,"synthetic":true,"had_output":false,"seq":16}
+last_turn: {"id":"own3","outcome":"stopped","reason":"replaced","at":"@16s","prompts":[{"prompt":"p1","status":"answered","seq":4,"asked":3,"had":1}],"cause":"message","attempt":1,"synthetic":true,"had_output":false,"seq":16}

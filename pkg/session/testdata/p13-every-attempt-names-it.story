@@ -22,7 +22,7 @@ answer {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"staging"}
 7 turn.started {"turn":"t2","cause":"answer","of_turn":"t1","prompt":"p1","prompts":["p2","p1"]}
 8 turn.failed {"turn":"t2","error":{"kind":"rate_limit","text":"later"},"had_output":false}
 -- state last_turn prompts --
-last_turn: {"id":"t2","outcome":"failed","reason":"rate_limit","at":"@8s","error":{"kind":"rate_limit","text":"later"},"prompts":[{"prompt":"p2","status":"answered","seq":5},{"prompt":"p1","status":"answered","seq":6}],"cause":"answer","of_turn":"t1","attempt":1,"synthetic":false,"had_output":false,"seq":8}
+last_turn: {"id":"t2","outcome":"failed","reason":"rate_limit","at":"@8s","error":{"kind":"rate_limit","text":"later"},"prompts":[{"prompt":"p2","status":"answered","seq":5,"asked":3},{"prompt":"p1","status":"answered","seq":6,"asked":3}],"cause":"answer","of_turn":"t1","attempt":1,"synthetic":false,"had_output":false,"seq":8}
 prompts: {"p1":{"kind":"question","turn":"t1","since":"@3s","updated_at":"@6s","status":"answered","epoch":1,"blocking":true,"seq":3,"settled_seq":6,"on_owner_loss":"keep","delivery":"tool-result","deadline":null},"p2":{"kind":"question","turn":"t1","since":"@3s","updated_at":"@5s","status":"answered","epoch":1,"blocking":true,"seq":3,"settled_seq":5,"on_owner_loss":"keep","delivery":"tool-result","deadline":null}}
 -- facts --
 9 by=retry turn.requested {"turn":"t3","cause":"retry","of_turn":"t2","attempt":1}
@@ -36,7 +36,7 @@ turn: {"turn":"t3","cause":"retry","of_turn":"t2","attempt":1,"prompts":[{"promp
 -- pending --
 (none)
 -- state pending --
-pending: {"turn":{"turn":"t4","cause":"resume","of_turn":"t3","attempt":2,"prompts":[{"prompt":"p2","status":"answered","seq":5},{"prompt":"p1","status":"answered","seq":6}],"at":"@12s","seq":12}}
+pending: {"turn":{"turn":"t4","cause":"resume","of_turn":"t3","attempt":2,"prompts":[{"prompt":"p2","status":"answered","seq":5,"asked":3},{"prompt":"p1","status":"answered","seq":6,"asked":3}],"at":"@12s","seq":12}}
 -- facts --
 13 session.claimed {"incarnation":"19"}
 13 turn.started {"turn":"t4","cause":"resume","of_turn":"t3"}

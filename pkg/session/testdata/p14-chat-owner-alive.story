@@ -19,7 +19,7 @@ prompts: {"p1":{"status":"superseded","reason":"m1"}}
 -- state phase queue turn --
 phase: "waiting"
 queue: [{"message":"m0","seq":5,"synthetic":true,"at":"@5s"},{"message":"m1","seq":6,"synthetic":false,"at":"@6s"}]
-turn: {"id":"t1","cause":"message","synthetic":false,"prompts":[{"prompt":"p1","status":"superseded","seq":6}],"since":"@2s","attempt":1,"epoch":1}
+turn: {"id":"t1","cause":"message","synthetic":false,"prompts":[{"prompt":"p1","status":"superseded","seq":6,"asked":3}],"since":"@2s","attempt":1,"epoch":1}
 -- feed --
 1 session.opened s
 2 turn.started t1

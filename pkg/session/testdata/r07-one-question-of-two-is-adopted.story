@@ -35,5 +35,5 @@ answer {"prompt":"p3","answers":[],"by":"ada"}
 prompts: {"p1":{"status":"answered","by":"ada"},"p2":{"status":"answered","by":"ada"}}
 turn: (nothing)
 -- state turn pending --
-turn: {"id":"t1","cause":"message","synthetic":false,"prompts":[{"prompt":"p1","status":"answered","seq":6},{"prompt":"p2","status":"answered","seq":7},{"prompt":"p3","status":"answered","seq":8}],"since":"@2s","attempt":1,"epoch":2}
+turn: {"id":"t1","cause":"message","synthetic":false,"prompts":[{"prompt":"p1","status":"answered","seq":6,"asked":4},{"prompt":"p2","status":"answered","seq":7,"asked":3},{"prompt":"p3","status":"answered","seq":8,"asked":3}],"since":"@2s","attempt":1,"epoch":2}
 pending: (nothing)

@@ -2,7 +2,7 @@ Recovery's own facts are no progress: they clear no counter, take nothing from t
 
 -- facts --
 1 session.opened {"incarnation":"17"}
-2 turn.started {"turn":"t1","cause":"message"}
+2 turn.started {"turn":"t1","cause":"message","message":"m-t1"}
 3 turn.failed {"turn":"t1","error":{"kind":"server_error","text":"x"},"had_output":false}
 4 by=retry retry.scheduled {"turn":"t1","attempt":2,"delay_ms":4000,"due_at":"@7s","error":{"kind":"server_error","text":"x"}}
 5 by=retry turn.requested {"turn":"t2","cause":"retry","of_turn":"t1","attempt":2}

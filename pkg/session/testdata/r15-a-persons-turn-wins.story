@@ -17,7 +17,7 @@ answer {"prompt":"p1","answers":[],"by":"ada"}
 6 turn.requested {"turn":"turn-jt2hemddtogynv6ejkjr","cause":"answer","prompt":"p1","prompts":["p1"]}
 -- state phase pending prompts --
 phase: "queued"
-pending: {"turn":{"turn":"turn-jt2hemddtogynv6ejkjr","cause":"answer","attempt":0,"prompt":"p1","prompts":[{"prompt":"p1","status":"answered","seq":6}],"at":"@6s","seq":6}}
+pending: {"turn":{"turn":"turn-jt2hemddtogynv6ejkjr","cause":"answer","attempt":0,"prompt":"p1","prompts":[{"prompt":"p1","status":"answered","seq":6,"asked":3}],"at":"@6s","seq":6}}
 prompts: {"p1":{"kind":"question","since":"@3s","updated_at":"@6s","status":"answered","epoch":1,"blocking":true,"seq":3,"settled_seq":6,"on_owner_loss":"keep","delivery":"callback","deadline":null}}
 -- facts --
 7 session.claimed {"incarnation":"18"}

@@ -21,14 +21,14 @@ answer {"prompt":"p2","answers":[],"by":"ada"}
 6 turn.requested {"turn":"turn-6brocyppzz5cj7s2bleq","cause":"answer","of_turn":"t1","message":"answer-f7jdr3gbmweiqea2iadg","prompt":"p2","prompts":["p2"]}
 -- state queue pending --
 queue: [{"message":"answer-2txg23qa7p5dtcpu2fa4","seq":5,"synthetic":true,"at":"@5s"},{"message":"answer-f7jdr3gbmweiqea2iadg","seq":6,"synthetic":true,"at":"@6s"}]
-pending: {"turn":{"turn":"turn-6brocyppzz5cj7s2bleq","cause":"answer","of_turn":"t1","message":"answer-f7jdr3gbmweiqea2iadg","message_seq":6,"attempt":0,"prompt":"p2","prompts":[{"prompt":"p2","status":"answered","seq":6}],"at":"@6s","seq":6}}
+pending: {"turn":{"turn":"turn-6brocyppzz5cj7s2bleq","cause":"answer","of_turn":"t1","message":"answer-f7jdr3gbmweiqea2iadg","message_seq":6,"attempt":0,"prompt":"p2","prompts":[{"prompt":"p2","status":"answered","seq":6,"asked":3}],"at":"@6s","seq":6}}
 -- facts --
 7 session.claimed {"incarnation":"18"}
 7 turn.started {"turn":"t1","cause":"message"}
 8 prompt.delivered {"prompt":"p1"}
 9 prompt.delivered {"prompt":"p2","refused":"unknown request"}
 -- state turn queue pending prompts --
-turn: {"id":"t1","cause":"message","synthetic":false,"prompts":[{"prompt":"p1","status":"answered","seq":5}],"since":"@2s","attempt":1,"epoch":2}
+turn: {"id":"t1","cause":"message","synthetic":false,"prompts":[{"prompt":"p1","status":"answered","seq":5,"asked":3,"had":2}],"since":"@2s","attempt":1,"epoch":2}
 queue: [{"message":"answer-f7jdr3gbmweiqea2iadg","seq":6,"synthetic":true,"at":"@6s"}]
 pending: (nothing)
 prompts: (nothing)

@@ -2,7 +2,7 @@ A person's turn clears the pending turn, retries, resumes and answers with their
 
 -- facts --
 1 session.opened {"incarnation":"17"}
-2 turn.started {"turn":"t1","cause":"message"}
+2 turn.started {"turn":"t1","cause":"message","message":"m-t1"}
 3 turn.failed {"turn":"t1","error":{"kind":"server_error","text":"x"},"had_output":false}
 4 by=retry retry.scheduled {"turn":"t1","attempt":1,"delay_ms":2000,"due_at":"@5s","error":{"kind":"server_error","text":"x"}}
 5 by=retry turn.requested {"turn":"t2","cause":"resume","of_turn":"t1","attempt":1}

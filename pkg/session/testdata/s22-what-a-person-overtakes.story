@@ -2,7 +2,7 @@ A person's turn overtakes what was decided for a process or a turn that is gone;
 
 -- facts --
 1 session.opened {"incarnation":"17"}
-2 turn.started {"turn":"t1","cause":"message"}
+2 turn.started {"turn":"t1","cause":"message","message":"m-t1"}
 2 tool.started {"call":"c1","turn":"t1","name":"serve","background":true}
 2 tool.started {"call":"c2","turn":"t1","name":"bash"}
 3 prompt.requested {"prompt":"awaiting","kind":"permission","delivery":"callback"}
@@ -20,14 +20,14 @@ prompts: {"closed-call":{"status":"answered","by":"ada"},"no-turn":{"status":"an
 -- work prompts --
 prompts: {"closed-call":{"status":"answered","by":"ada"},"no-turn":{"status":"answered","by":"ada"},"open-call":{"status":"answered","by":"ada"}}
 -- facts --
-7 turn.started {"turn":"t3","cause":"message"}
+7 turn.started {"turn":"t3","cause":"message","message":"m-t3"}
 -- work prompts --
 prompts: {"no-turn":{"status":"answered","by":"ada"},"open-call":{"status":"answered","by":"ada"}}
 -- pending --
 awaiting
 -- facts --
 8 session.claimed {"incarnation":"18"}
-9 turn.started {"turn":"t4","cause":"message"}
+9 turn.started {"turn":"t4","cause":"message","message":"m-t4"}
 -- pending --
 awaiting
 -- state prompts --

@@ -3,9 +3,9 @@ for and is given up holds the queue (§2.4, C7).
 
 -- facts --
 1 session.opened {"incarnation":"17"}
-2 turn.started {"turn":"t1","cause":"message"}
+2 turn.started {"turn":"t1","cause":"message","message":"m-t1"}
 3 turn.failed {"turn":"t1","error":{"kind":"x","text":"y"},"had_output":false}
-4 turn.started {"turn":"t2","cause":"message"}
+4 turn.started {"turn":"t2","cause":"message","message":"m-t2"}
 5 by=retry retry.scheduled {"turn":"t1","attempt":1,"delay_ms":1,"due_at":"@6s","error":{"kind":"x","text":"y"}}
 6 turn.failed {"turn":"t2","error":{"kind":"x","text":"y"},"had_output":false}
 7 by=retry retry.scheduled {"turn":"t1","attempt":1,"delay_ms":1,"due_at":"@6s","error":{"kind":"x","text":"y"}}

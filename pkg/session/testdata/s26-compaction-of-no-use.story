@@ -2,7 +2,7 @@ A compaction after which usage is as high as before is shown as stalled until us
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000}
-2 turn.started {"turn":"t1","cause":"message"}
+2 turn.started {"turn":"t1","cause":"message","message":"m-t1"}
 3 usage.reported {"turn":"t1","model":"m","tokens":{"input":800}}
 4 turn.completed {"turn":"t1"}
 5 by=compaction compaction.requested {"compaction":"k1","reason":"manual","used":800,"limit":1000}
@@ -11,7 +11,7 @@ A compaction after which usage is as high as before is shown as stalled until us
 -- state compaction --
 compaction: (nothing)
 -- facts --
-8 turn.started {"turn":"t2","cause":"message"}
+8 turn.started {"turn":"t2","cause":"message","message":"m-t2"}
 9 usage.reported {"turn":"t2","model":"m","tokens":{"input":790}}
 -- state compaction last_compaction --
 compaction: {"state":"stalled","id":"k1","reason":"manual","since":"@7s","used":800,"limit":1000,"epoch":1,"error":{"kind":"no_progress","text":"800 tokens before the compaction, 790 after: another one would not help"}}

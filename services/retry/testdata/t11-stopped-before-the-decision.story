@@ -10,7 +10,7 @@ A person's stop request before or right after the failure wins over the decision
 -- state --
 idle owned-by=17 last=t1,failed,server_error stop=t1,person retry=abandoned,attempt=0,same=1,resumes=0,stopped
 -- facts --
-6 turn.started {"turn":"t2","cause":"message"}
+6 turn.started {"turn":"t2","cause":"message","message":"m-t2"}
 7 turn.failed {"turn":"t2","error":{"kind":"server_error","text":"x"},"had_output":false}
 8 by=ledger turn.stop_requested {"turn":"t2","actor":"person","by":"ada"}
 -- decide --

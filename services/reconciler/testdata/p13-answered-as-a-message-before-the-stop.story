@@ -1,0 +1,17 @@
+A person answers a question outside of any turn, whose answer becomes a message when its asker is gone, and stops the turn that runs.
+The process completes a turn of its own and dies. The answer is from before the stop: it does not enter the queue, which moves since
+that turn, and waits for the next turn of that person (P13, R15, V9).
+
+-- facts --
+1 session.opened {"incarnation":"17"}
+2 prompt.requested {"prompt":"p1","kind":"question","delivery":"message","blocking":false,"questions":[{"id":"q","question":"Which?"}]}
+3 turn.started {"turn":"t1","cause":"message","message":"m1"}
+4 by=ledger prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"ada"}
+5 by=ledger turn.stop_requested {"turn":"t1","actor":"person","by":"ada"}
+6 turn.stopped {"turn":"t1","actor":"person"}
+7 turn.started {"turn":"own","cause":"message","synthetic":true}
+8 turn.completed {"turn":"own"}
+-- owner --
+dead
+-- decide @100s --
+9 session.orphaned {"reason":"owner-lost","incarnation":"17"}
