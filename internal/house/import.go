@@ -27,10 +27,13 @@ var table = []room{
 	{folders: []string{"services"}, own: []string{"pkg", "internal"}, foreign: true},
 	{folders: []string{"bridges"}, own: []string{"pkg", "harness"}, foreign: true},
 	{folders: []string{"examples"}, own: []string{"pkg", "harness", "examples"}},
-	{folders: []string{"cmd", "test", "bench"}, own: []string{"pkg", "internal", "services", "harness", "bridges",
-		"cmd", "test", "bench", "web"}, foreign: true},
+	{folders: []string{"cmd"}, own: append(product(), "cmd"), foreign: true},
+	{folders: []string{"test", "bench"}, own: append(product(), "cmd", "test", "bench"), foreign: true},
 	{folders: []string{"web"}, own: []string{"pkg"}},
 }
+
+// product are the folders of the product, which tests and programs import.
+func product() []string { return []string{"pkg", "internal", "services", "harness", "bridges", "web"} }
 
 const (
 	natsClient = "github.com/nats-io/nats.go"

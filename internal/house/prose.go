@@ -30,7 +30,7 @@ var (
 	oldProse = []string{
 		"harness",
 		"internal/bus",
-		"internal/rule", "internal/sim",
+		"internal/rule", "test/sim",
 		"pkg/session",
 	}
 	oldPages = []string{"docs/reference"}

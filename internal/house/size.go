@@ -70,7 +70,6 @@ var (
 		"harness",
 		"internal/bus",
 		"internal/rule",
-		"internal/sim",
 		"pkg/session",
 		"services/compaction",
 		"services/ledger",

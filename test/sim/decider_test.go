@@ -1,16 +1,16 @@
-package sim
+package sim_test
 
 import (
 	"encoding/json"
 	"fmt"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/sim"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 	"github.com/holdfast-dev/holdfast/services/compaction"
 	"github.com/holdfast-dev/holdfast/services/retry"
+	"github.com/holdfast-dev/holdfast/test/sim"
 )
 
 // deciders are the other services' brains.

@@ -1,4 +1,4 @@
-package sim
+package sim_test
 
 import (
 	"flag"
@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/sim"
-	explorer "github.com/holdfast-dev/holdfast/internal/sim/explore"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/test/sim"
+	explorer "github.com/holdfast-dev/holdfast/test/sim/explore"
 )
 
 var (

@@ -1,5 +1,5 @@
-// Package sim runs the simulation with the real brains of the reconciler, retry and compaction.
-package sim
+// The tests of this package run the simulation with the real brains of the reconciler, retry and compaction.
+package sim_test
 
 import (
 	"flag"
@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/sim"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 	"github.com/holdfast-dev/holdfast/services/reconciler"
+	"github.com/holdfast-dev/holdfast/test/sim"
 )
 
 var (

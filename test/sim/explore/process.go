@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/holdfast-dev/holdfast/internal/sim"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
+	"github.com/holdfast-dev/holdfast/test/sim"
 )
 
 // crash: SIGKILL. The lease lives on until it ends by itself.

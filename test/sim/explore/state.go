@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/rule"
-	"github.com/holdfast-dev/holdfast/internal/sim"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
+	"github.com/holdfast-dev/holdfast/test/sim"
 )
 
 // Sizes of the world.

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/sim"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
+	"github.com/holdfast-dev/holdfast/test/sim"
 )
 
 // people are two, who are as good as each other.

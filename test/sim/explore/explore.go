@@ -30,8 +30,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/sim"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/test/sim"
 )
 
 // Ask is a question that agents ask in every world.
