@@ -42,10 +42,12 @@ var errUnwell = errors.New("holdfast: doctor: something is wrong")
 
 func doctorCommand(a *app) *cobra.Command {
 	cmd := a.repairCommand("doctor", "Check the cell, and say what to do",
-		"Check broker, layout, consumers, services, harnesses and sessions, and say for each what to do. It changes nothing. It fails when something is wrong.",
+		"Check broker, layout, consumers, services, harnesses and sessions, and say for each what to do. It changes "+
+			"nothing. It fails when something is wrong.",
 		arguments(0, 0), "holdfast doctor", "holdfast doctor --json | jq 'select(.level == \"wrong\")'")
 	a.take(cmd, []string{"ready-lag-max"})
-	cmd.Flags().StringArrayVar(&a.nodes, "node", nil, "the `name` of a broker of this cell; may be repeated; others that hold its streams are reported")
+	cmd.Flags().StringArrayVar(&a.nodes, "node", nil,
+		"the `name` of a broker of this cell; may be repeated; others that hold its streams are reported")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		found, err := a.examine(cmd.Context())
 		if sayErr := a.sayFindings(found); sayErr != nil || err != nil {
@@ -78,7 +80,8 @@ func (a *app) sayFindings(found []finding) error {
 	var text strings.Builder
 	st := a.style(a.Stdout)
 	for _, f := range found {
-		fmt.Fprintf(&text, "%s %-16s %s\n", st.Painted(fmt.Sprintf("%-5s", f.Level), paints[f.Level]), f.Check, screen.Clean(f.Found))
+		fmt.Fprintf(&text, "%s %-16s %s\n", st.Painted(fmt.Sprintf("%-5s", f.Level), paints[f.Level]), f.Check,
+			screen.Clean(f.Found))
 		if f.Do != "" {
 			fmt.Fprintf(&text, "      → %s\n", screen.Clean(f.Do))
 		}
@@ -117,7 +120,8 @@ func (a *app) examine(ctx context.Context) ([]finding, error) {
 		p.note("broker", levelWrong, "", "%v", err)
 		return p.found, err
 	}
-	p.note("broker", levelOK, "", "nats-server %s at %s, %s away, JetStream on", cell.Version, bus.Redacted(a.nats), cell.RTT.Round(rttShown))
+	p.note("broker", levelOK, "", "nats-server %s at %s, %s away, JetStream on", cell.Version, bus.Redacted(a.nats),
+		cell.RTT.Round(rttShown))
 	if !p.layout(cell) {
 		return p.found, nil
 	}
@@ -138,7 +142,8 @@ func (a *app) examine(ctx context.Context) ([]finding, error) {
 }
 
 // fullDiskAdvice describes how to bring back a node that has switched JetStream off.
-const fullDiskAdvice = "a node whose disk is full switches JetStream off (its log says \"out of resources\"): free room, and restart it unless its probe does"
+const fullDiskAdvice = "a node whose disk is full switches JetStream off (its log says \"out of resources\"): free " +
+	"room, and restart it unless its probe does"
 
 // tlsAdvice names the flags for certificates.
 const tlsAdvice = "certificates are set with --tls-ca, --tls-cert and --tls-key"
@@ -157,7 +162,8 @@ func brokerAdvice(err error) string {
 	case errors.Is(err, bus.ErrForbidden):
 		return "give a login that is valid: --creds, --password-file or --nkey"
 	default:
-		return "start one with `holdfast up`, or say where it is with --nats; if its nodes end at their start, look into their logs and at their disks"
+		return "start one with `holdfast up`, or say where it is with --nats; if its nodes end at their start, look " +
+			"into their logs and at their disks"
 	}
 }
 
@@ -195,19 +201,24 @@ func (p *patient) layout(cell bus.Inspection) bool {
 	}
 	p.judgeAll(missing, "layout", setUp, "missing")
 	p.judgeAll(newer, "layout", "upgrade this program", fmt.Sprintf("of a newer layout than %d", log.LayoutWanted))
-	p.judgeAll(older, "layout", "restart the services: they bring it up to date", fmt.Sprintf("of an older layout than %d, or not made by holdfast", log.LayoutWanted))
+	p.judgeAll(older, "layout", "restart the services: they bring it up to date",
+		fmt.Sprintf("of an older layout than %d, or not made by holdfast", log.LayoutWanted))
 	if len(missing)+len(newer)+len(older) == 0 {
-		p.note("layout", levelOK, "", "layout %d, %s with %s each", log.LayoutWanted, screen.Plural(len(cell.Streams), "stream"), copies(replicas))
+		p.note("layout", levelOK, "", "layout %d, %s with %s each", log.LayoutWanted,
+			screen.Plural(len(cell.Streams), "stream"), copies(replicas))
 	}
 	if most := log.BytesMax; most > 0 && log.Bytes*100 >= most*logFullPercent {
-		p.note("log", levelWrong, "raise the stream's limit, or close sessions and shorten --closed-sessions-kept-for", "%d of %d bytes are used: new sessions are refused", log.Bytes, most)
+		p.note("log", levelWrong, "raise the stream's limit, or close sessions and shorten --closed-sessions-kept-for",
+			"%d of %d bytes are used: new sessions are refused", log.Bytes, most)
 		return true
 	}
 	if log.Msgs == 0 && log.LastSeq > 0 { // retention leaves the last commit of each session
-		p.note("log", levelWrong, "restore the stream from a backup, or see below what documents still know", "it is empty, and the last commit was %d: it was purged, or lost", log.LastSeq)
+		p.note("log", levelWrong, "restore the stream from a backup, or see below what documents still know",
+			"it is empty, and the last commit was %d: it was purged, or lost", log.LastSeq)
 		return true
 	}
-	p.note("log", levelOK, "", "%s, %d bytes, the last is %d", screen.Plural(int(log.Msgs), "commit"), log.Bytes, log.LastSeq)
+	p.note("log", levelOK, "", "%s, %d bytes, the last is %d", screen.Plural(int(log.Msgs), "commit"), log.Bytes,
+		log.LastSeq)
 	return true
 }
 
@@ -311,7 +322,8 @@ func (p *patient) oddLeases(odd map[string][]string) {
 		of = append(of, fmt.Sprintf("%d of %s (%s)", len(odd[owner]), owner, few(odd[owner], perOwnerMax)))
 	}
 	if total > 0 {
-		p.note("leases", levelWrong, "these processes write leases of another form: look at their versions", "%d cannot be read: %s", total, few(of, namesMax))
+		p.note("leases", levelWrong, "these processes write leases of another form: look at their versions",
+			"%d cannot be read: %s", total, few(of, namesMax))
 	}
 }
 
@@ -333,7 +345,9 @@ func (p *patient) suspects(ctx context.Context) {
 	for _, s := range rep.Suspects {
 		names = append(names, s.Ref.String()+" ("+s.Reason+")")
 	}
-	p.judge(len(names), "suspects", levelWrong, "`holdfast show S` and `holdfast events S`; the reconciler tries again with each slow walk", "could not be recovered: "+shorten(names))
+	p.judge(len(names), "suspects", levelWrong,
+		"`holdfast show S` and `holdfast events S`; the reconciler tries again with each slow walk",
+		"could not be recovered: "+shorten(names))
 }
 
 // aside reports the sessions that the ledger has set aside because their fold failed.
@@ -349,7 +363,9 @@ func (p *patient) aside(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("holdfast: doctor: sessions set aside: %w", err)
 	}
-	p.judge(len(names), "set aside", levelWrong, "their documents are not up to date; the ledger tries again by itself, at least once a minute: remove the cause",
+	p.judge(len(names), "set aside", levelWrong,
+		"their documents are not up to date; the ledger tries again by itself, at least once a minute: remove the "+
+			"cause",
 		"cannot be folded: "+shorten(slices.Collect(maps.Values(names))))
 	return nil
 }
@@ -390,13 +406,21 @@ func (p *patient) sessions(ctx context.Context, leases map[string]control.Lease)
 		return err
 	}
 	p.note("sessions", levelOK, "", "%s, %d with an open question", screen.Plural(t.sessions, "session"), t.waiting)
-	p.judge(len(t.orphans), "orphans", levelWrong, "the reconciler closes them within lease TTL and grace: is one running? else `holdfast sweep --dry-run` tells why not",
+	p.judge(len(t.orphans), "orphans", levelWrong,
+		"the reconciler closes them within lease TTL and grace: is one running? else `holdfast sweep --dry-run` "+
+			"tells why not",
 		"open under a process that is gone: "+shorten(t.orphans))
-	p.judge(len(t.untaken), "untaken", levelNote, "is the harness running? `holdfast show S` says what it is asked", "wait for their harness for more than a minute: "+shorten(t.untaken))
-	p.judge(len(t.stuck), "given up", levelNote, "`holdfast show S` says why, and what a person can do", "wait for a person, after a failure: "+shorten(t.stuck))
-	p.judge(t.unread, "documents", levelWrong, "upgrade this program, or `holdfast rebuild`", "written by a newer version, or unreadable")
-	p.judge(t.parked, "parked", levelNote, "`holdfast events S` shows which; the input is kept for 30 days in the stream of parked input", "facts could not be read: "+shorten(t.odd))
-	p.judge(t.ignored, "ignored", levelNote, "`holdfast events S` shows which and why; a few are normal after a crash", "facts changed nothing: "+shorten(t.odd))
+	p.judge(len(t.untaken), "untaken", levelNote, "is the harness running? `holdfast show S` says what it is asked",
+		"wait for their harness for more than a minute: "+shorten(t.untaken))
+	p.judge(len(t.stuck), "given up", levelNote, "`holdfast show S` says why, and what a person can do",
+		"wait for a person, after a failure: "+shorten(t.stuck))
+	p.judge(t.unread, "documents", levelWrong, "upgrade this program, or `holdfast rebuild`",
+		"written by a newer version, or unreadable")
+	p.judge(t.parked, "parked", levelNote,
+		"`holdfast events S` shows which; the input is kept for 30 days in the stream of parked input",
+		"facts could not be read: "+shorten(t.odd))
+	p.judge(t.ignored, "ignored", levelNote, "`holdfast events S` shows which and why; a few are normal after a crash",
+		"facts changed nothing: "+shorten(t.odd))
 	return nil
 }
 
@@ -418,10 +442,13 @@ func (t *tally) count(s *session.State, leases map[string]control.Lease) {
 	if s.Parked > 0 || s.Ignored.Count > 0 {
 		t.odd = append(t.odd, s.Ref().String())
 	}
-	if slices.ContainsFunc(asked(&s.Pending), func(at time.Time) bool { return t.now.Sub(at) > untakenMinS*time.Second }) {
+	if slices.ContainsFunc(asked(&s.Pending), func(at time.Time) bool {
+		return t.now.Sub(at) > untakenMinS*time.Second
+	}) {
 		t.untaken = append(t.untaken, s.Ref().String())
 	}
-	if s.Closed == nil && (s.Retry.State == session.RetryAbandoned || s.Continuations.State == session.ContinuationsHeld ||
+	if s.Closed == nil && (s.Retry.State == session.RetryAbandoned ||
+		s.Continuations.State == session.ContinuationsHeld ||
 		s.Compaction != nil && s.Compaction.State == session.CompactionHeld) {
 		t.stuck = append(t.stuck, s.Ref().String())
 	}
@@ -451,7 +478,8 @@ func asked(p *session.Pending) []time.Time {
 
 // leftOpen reports whether something without an owner is open that neither a person nor a child session keeps open.
 func leftOpen(s *session.State) bool {
-	return s.Closed == nil && (s.Turn != nil || len(s.Tools) > 0) && len(s.PendingPrompts()) == 0 && len(s.WaitsFor) == 0
+	return s.Closed == nil && (s.Turn != nil || len(s.Tools) > 0) && len(s.PendingPrompts()) == 0 &&
+		len(s.WaitsFor) == 0
 }
 
 // shorten returns a few of the names, at most two of a harness while there are others.

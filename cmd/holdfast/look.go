@@ -57,8 +57,10 @@ func (f *sessionFilter) wants(s *session.State) bool {
 
 func sessionsCommand(a *app) *cobra.Command {
 	var f sessionFilter
-	long, example := describe("List sessions: the documents as they are stored.", "holdfast sessions", "holdfast sessions --waiting", "holdfast sessions --phase running --json | jq .session")
-	cmd := &cobra.Command{Use: "sessions", Short: "List sessions", Long: long, Example: example, GroupID: groupLook, Args: arguments(0, 0)}
+	long, example := describe("List sessions: the documents as they are stored.", "holdfast sessions",
+		"holdfast sessions --waiting", "holdfast sessions --phase running --json | jq .session")
+	cmd := &cobra.Command{Use: "sessions", Short: "List sessions", Long: long, Example: example, GroupID: groupLook,
+		Args: arguments(0, 0)}
 	a.take(cmd, optionsCommand)
 	f.bind(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -115,8 +117,10 @@ func (a *app) saySessions(ctx context.Context, b *bus.Bus, docs []*session.State
 func promptsCommand(a *app) *cobra.Command {
 	var harness, root string
 	var all bool
-	long, example := describe("List what waits for a person: the people's view as it is stored.", "holdfast prompts", "holdfast prompts --all --json")
-	cmd := &cobra.Command{Use: "prompts", Short: "List what waits for a person", Long: long, Example: example, GroupID: groupLook, Args: arguments(0, 0)}
+	long, example := describe("List what waits for a person: the people's view as it is stored.", "holdfast prompts",
+		"holdfast prompts --all --json")
+	cmd := &cobra.Command{Use: "prompts", Short: "List what waits for a person", Long: long, Example: example,
+		GroupID: groupLook, Args: arguments(0, 0)}
 	a.take(cmd, optionsCommand)
 	cmd.Flags().StringVar(&harness, "harness", "", "only prompts of this `harness`")
 	cmd.Flags().StringVar(&root, "root", "", "only prompts of this root `session` and those below it")
@@ -136,7 +140,8 @@ func promptsCommand(a *app) *cobra.Command {
 }
 
 // blockers returns the selected entries of the people's view, oldest first.
-func (a *app) blockers(ctx context.Context, b *bus.Bus, harness string, wants func(*session.Blocker) bool) ([]*session.Blocker, error) {
+func (a *app) blockers(ctx context.Context, b *bus.Bus, harness string,
+	wants func(*session.Blocker) bool) ([]*session.Blocker, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
 	byKey := map[string]*session.Blocker{}
@@ -179,7 +184,8 @@ The command folds the log itself, so it works without a running service. With --
 the stored document fulfils all conditions, at most --timeout, and fails otherwise: phase=waiting · seq=4711 (or later) ·
 owned=true · prompts=0 (awaiting) · tools=0 (open calls).`,
 		"holdfast show my-agent/build-42", "holdfast show build-42 --wait phase=idle --timeout 60s --json")
-	cmd := &cobra.Command{Use: "show S", Short: "Show one session", Long: long, Example: example, GroupID: groupLook, Args: arguments(1, 1, "the session S")}
+	cmd := &cobra.Command{Use: "show S", Short: "Show one session", Long: long, Example: example, GroupID: groupLook,
+		Args: arguments(1, 1, "the session S")}
 	a.take(cmd, optionsCommand)
 	cmd.Flags().StringArrayVar(&waits, "wait", nil, "wait for `KEY=VALUE` first; may be repeated")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -229,7 +235,8 @@ func (a *app) saySession(ctx context.Context, b *bus.Bus, r events.Ref) error {
 		text += "\nIt " + screen.Check(request.Verdict{Would: v.Would, Reason: v.Reason, At: v.At}, now, a.style(a.Stdout))
 	}
 	if behind > 0 {
-		a.tell("the stored document is %s behind the log: is a ledger running? (`holdfast doctor`)", screen.Plural(behind, "commit"))
+		a.tell("the stored document is %s behind the log: is a ledger running? (`holdfast doctor`)",
+			screen.Plural(behind, "commit"))
 	}
 	return a.say(text)
 }
@@ -241,8 +248,10 @@ func eventsCommand(a *app) *cobra.Command {
 
 A line is: sequence, instant, writer, kind, what it is about, the rest of its data, and a note when the fact was ignored or
 could not be read. With --json each line is {"seq", "at", "writer", "note", "event"}.`,
-		"holdfast events my-agent/build-42", "holdfast events build-42 --follow", "holdfast events build-42 --json | jq -r .event.type")
-	cmd := &cobra.Command{Use: "events S", Short: "Print a session's log", Long: long, Example: example, GroupID: groupLook, Args: arguments(1, 1, "the session S")}
+		"holdfast events my-agent/build-42", "holdfast events build-42 --follow",
+		"holdfast events build-42 --json | jq -r .event.type")
+	cmd := &cobra.Command{Use: "events S", Short: "Print a session's log", Long: long, Example: example,
+		GroupID: groupLook, Args: arguments(1, 1, "the session S")}
 	a.take(cmd, optionsCommand)
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "keep printing new facts")
 	cmd.Flags().Uint64Var(&from, "from", 0, "begin at this `sequence`")

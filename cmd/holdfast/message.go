@@ -40,11 +40,13 @@ TEXT is one message, with its spaces; - reads it from standard input, --file fro
 256 KiB is stored beside the log, which refers to it. --id names the message: after an unknown
 outcome, send it again under the same id; it is taken once.`,
 		arguments(1, -1, "the session S"),
-		"holdfast send build-42 now the tests, please", "holdfast send build-42 --file plan.md", "git diff | holdfast send build-42 - --id review-17")
+		"holdfast send build-42 now the tests, please", "holdfast send build-42 --file plan.md",
+		"git diff | holdfast send build-42 - --id review-17")
 	cmd.Flags().StringVar(&l.id, "id", "", "the message's `id` (default: a new one)")
 	cmd.Flags().StringVar(&l.file, "file", "", "read the message from this `file`")
 	cmd.Flags().BoolVar(&l.json, "as-json", false, "the message is JSON, for a harness that wants more than a text")
-	cmd.Flags().BoolVar(&l.synthetic, "synthetic", false, "not from a person: it leaves questions open and changes nothing that a person chose")
+	cmd.Flags().BoolVar(&l.synthetic, "synthetic", false,
+		"not from a person: it leaves questions open and changes nothing that a person chose")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		content, err := a.contentMeant(cmd, &l, args[1:])
 		if err != nil {
@@ -136,12 +138,15 @@ func (a *app) send(ctx context.Context, b *bus.Bus, req request.Send) error {
 	if a.json {
 		return a.sayJSON(sent{req.Message, reply.Seq})
 	}
-	return a.say(fmt.Sprintf("sent as %s (%s, seq %d)\n", screen.Clean(req.Message), screen.Clean(req.Ref.String()), reply.Seq))
+	return a.say(fmt.Sprintf("sent as %s (%s, seq %d)\n", screen.Clean(req.Message), screen.Clean(req.Ref.String()),
+		reply.Seq))
 }
 
 func queueCommand(a *app) *cobra.Command {
-	long, example := describe("List the messages that a session has not yet handed to its harness, oldest first, and what they wait for.", "holdfast queue build-42", "holdfast queue build-42 --json | jq -r .content")
-	cmd := &cobra.Command{Use: "queue S", Short: "List what waits to be handed out", Long: long, Example: example, GroupID: groupLook, Args: arguments(1, 1, "the session S")}
+	long, example := describe("List the messages that a session has not yet handed to its harness, oldest first, "+
+		"and what they wait for.", "holdfast queue build-42", "holdfast queue build-42 --json | jq -r .content")
+	cmd := &cobra.Command{Use: "queue S", Short: "List what waits to be handed out", Long: long, Example: example,
+		GroupID: groupLook, Args: arguments(1, 1, "the session S")}
 	a.take(cmd, optionsCommand)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.withSession(cmd.Context(), args[0], func(ctx context.Context, b *bus.Bus, r events.Ref) error {
@@ -175,12 +180,15 @@ func queueCommand(a *app) *cobra.Command {
 }
 
 func withdrawCommand(a *app) *cobra.Command {
-	cmd := a.wishCommand("withdraw S M", "Take a message back", "Take the message M back before it is handed out. One that the agent has cannot be taken back: stop the turn instead.",
+	cmd := a.wishCommand("withdraw S M", "Take a message back",
+		"Take the message M back before it is handed out. One that the agent has cannot be taken back: stop the "+
+			"turn instead.",
 		arguments(2, 2, "the session S", "the message M"), "holdfast withdraw build-42 review-17")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return wish(a, cmd, args[0], request.CompactionWithdraw, "withdrawn", func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (request.Withdraw, error) {
-			return request.Withdraw{Ref: r, Message: args[1], By: by}, nil
-		})
+		return wish(a, cmd, args[0], request.CompactionWithdraw, "withdrawn",
+			func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (request.Withdraw, error) {
+				return request.Withdraw{Ref: r, Message: args[1], By: by}, nil
+			})
 	}
 	return cmd
 }
@@ -188,22 +196,26 @@ func withdrawCommand(a *app) *cobra.Command {
 func compactCommand(a *app) *cobra.Command {
 	var force bool
 	cmd := a.wishCommand("compact S", "Compact a conversation now",
-		"Have the harness compact the conversation, however full it is. While a question waits for an answer this is refused, unless --force, which supersedes the question first.",
+		"Have the harness compact the conversation, however full it is. While a question waits for an answer this "+
+			"is refused, unless --force, which supersedes the question first.",
 		arguments(1, 1, "the session S"), "holdfast compact build-42")
 	cmd.Flags().BoolVar(&force, "force", false, "also while a question waits for an answer")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return wish(a, cmd, args[0], request.CompactionCompact, "compaction asked for", func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (request.Compact, error) {
-			return request.Compact{Ref: r, By: by, Force: force}, nil
-		})
+		return wish(a, cmd, args[0], request.CompactionCompact, "compaction asked for",
+			func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (request.Compact, error) {
+				return request.Compact{Ref: r, By: by, Force: force}, nil
+			})
 	}
 	return cmd
 }
 
 func checkCommand(a *app) *cobra.Command {
 	var used, limit int64
-	long, example := describe("Report whether the conversation would be compacted automatically now, and why. It changes nothing.",
+	long, example := describe("Report whether the conversation would be compacted automatically now, and why. It "+
+		"changes nothing.",
 		"holdfast check build-42", "holdfast check build-42 --used 150000 --limit 200000")
-	cmd := &cobra.Command{Use: "check S", Short: "Report whether a session would be compacted, and why", Long: long, Example: example, GroupID: groupLook, Args: arguments(1, 1, "the session S")}
+	cmd := &cobra.Command{Use: "check S", Short: "Report whether a session would be compacted, and why", Long: long,
+		Example: example, GroupID: groupLook, Args: arguments(1, 1, "the session S")}
 	a.take(cmd, optionsCommand)
 	cmd.Flags().Int64Var(&used, "used", 0, "as if so many `tokens` were used")
 	cmd.Flags().Int64Var(&limit, "limit", 0, "as if so many `tokens` fitted")

@@ -31,16 +31,21 @@ func (a *app) repairCommand(use, short, long string, args cobra.PositionalArgs, 
 }
 
 // errKept means that a rebuild kept documents that are ahead of a log which has lost commits.
-var errKept = errors.New("holdfast: rebuild: the log has lost commits that documents have folded: these documents stand as they are")
+var errKept = errors.New("holdfast: rebuild: the log has lost commits that documents have folded: these documents " +
+	"stand as they are")
 
 func rebuildCommand(a *app) *cobra.Command {
 	var acceptLoss bool
 	cmd := a.repairCommand("rebuild [S]", "Rebuild documents and views from the log",
-		"Rebuild all documents and views, or those of one session, from the log alone, while everything runs. On a healthy cell nothing changes. "+
-			"A document that is ahead of the log is kept, and the command fails: write the rest to files with `holdfast rescue` first, "+
+		"Rebuild all documents and views, or those of one session, from the log alone, while everything runs. On a "+
+			"healthy cell nothing changes. "+
+			"A document that is ahead of the log is kept, and the command fails: write the rest to files with "+
+			"`holdfast rescue` first, "+
 			"and then accept the loss with --accept-loss.",
-		arguments(0, 1, "the session S"), "holdfast rebuild", "holdfast rebuild build-42", "holdfast rebuild --accept-loss")
-	cmd.Flags().BoolVar(&acceptLoss, "accept-loss", false, "also overwrite or remove documents that are ahead of the log")
+		arguments(0, 1, "the session S"), "holdfast rebuild", "holdfast rebuild build-42",
+		"holdfast rebuild --accept-loss")
+	cmd.Flags().BoolVar(&acceptLoss, "accept-loss", false,
+		"also overwrite or remove documents that are ahead of the log")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !cmd.Flags().Changed("timeout") {
 			a.patience = rebuildTimeout
@@ -56,9 +61,11 @@ func rebuildCommand(a *app) *cobra.Command {
 			}
 			switch {
 			case len(reply.Failed) > 0:
-				return fmt.Errorf("holdfast: rebuild: %s could not be rebuilt: %s", screen.Plural(len(reply.Failed), "session"), strings.Join(reply.Failed, "; "))
+				return fmt.Errorf("holdfast: rebuild: %s could not be rebuilt: %s",
+					screen.Plural(len(reply.Failed), "session"), strings.Join(reply.Failed, "; "))
 			case reply.Lost > 0:
-				return fmt.Errorf("%w: %d: `holdfast doctor` names them; keep them with `holdfast rescue`, then accept the loss with --accept-loss", errKept, reply.Lost)
+				return fmt.Errorf("%w: %d: `holdfast doctor` names them; keep them with `holdfast rescue`, then "+
+					"accept the loss with --accept-loss", errKept, reply.Lost)
 			}
 			return nil
 		})
@@ -70,14 +77,17 @@ func (a *app) sayRebuilt(r request.Rebuilt) error {
 	if a.json {
 		return a.sayJSON(r)
 	}
-	return a.say(fmt.Sprintf("%s read in %s: %s changed, %d removed, %s written\n", screen.Plural(r.Sessions, "session"),
-		screen.Age(time.Duration(r.TookMS)*time.Millisecond), screen.Plural(r.Changed, "document"), r.Removed, screen.Plural(r.Views, "view")))
+	return a.say(fmt.Sprintf("%s read in %s: %s changed, %d removed, %s written\n",
+		screen.Plural(r.Sessions, "session"),
+		screen.Age(time.Duration(r.TookMS)*time.Millisecond), screen.Plural(r.Changed, "document"), r.Removed,
+		screen.Plural(r.Views, "view")))
 }
 
 func sweepCommand(a *app) *cobra.Command {
 	var dryRun bool
 	cmd := a.repairCommand("sweep [S]", "Have the reconciler check all sessions now",
-		"Have the reconciler pass over all sessions, or one, now: it recovers sessions of dead owners, and expires overdue prompts. With --dry-run it only reports what it would append.",
+		"Have the reconciler pass over all sessions, or one, now: it recovers sessions of dead owners, and expires "+
+			"overdue prompts. With --dry-run it only reports what it would append.",
 		arguments(0, 1, "the session S"), "holdfast sweep --dry-run", "holdfast sweep build-42")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "change nothing, only report what would be done")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -91,7 +101,8 @@ func sweepCommand(a *app) *cobra.Command {
 			if err := a.saySwept(reply, dryRun); err != nil || reply.Failed == 0 {
 				return err
 			}
-			return fmt.Errorf("holdfast: sweep: %s could not be recovered; see the reconciler's log", screen.Plural(reply.Failed, "session"))
+			return fmt.Errorf("holdfast: sweep: %s could not be recovered; see the reconciler's log",
+				screen.Plural(reply.Failed, "session"))
 		})
 	}
 	return cmd
@@ -132,7 +143,8 @@ func (a *app) saySwept(r request.Swept, dryRun bool) error {
 }
 
 // onOne runs a command on the named session, or on all of them: then the ref is empty.
-func (a *app) onOne(ctx context.Context, args []string, do func(ctx context.Context, b *bus.Bus, r events.Ref) error) error {
+func (a *app) onOne(ctx context.Context, args []string,
+	do func(ctx context.Context, b *bus.Bus, r events.Ref) error) error {
 	if len(args) == 0 {
 		return a.with(ctx, func(ctx context.Context, b *bus.Bus) error { return do(ctx, b, events.Ref{}) })
 	}
@@ -149,12 +161,16 @@ to its own sessions. A person writes nothing, but asks the services on hf.svc.<s
 an account each, with imports for what they may do, so that no reply goes to another user. nats-server reads each password,
 or the public nkey of a user of --nkey-user, from the variable that is printed: of the file that --passwords names, or of its
 environment. It needs no broker.`,
-		"holdfast permissions --harness my-agent --person ann --operator root --passwords users.conf > permissions.conf",
+		"holdfast permissions --harness my-agent --person ann --operator root --passwords users.conf > "+
+			"permissions.conf",
 		"echo 'include ./permissions.conf' >> nats-server.conf")
-	cmd := &cobra.Command{Use: "permissions", Short: "Print the permissions of a secured cell", Long: long, Example: example, GroupID: groupRepair, Args: arguments(0, 0)}
+	cmd := &cobra.Command{Use: "permissions", Short: "Print the permissions of a secured cell", Long: long,
+		Example: example, GroupID: groupRepair, Args: arguments(0, 0)}
 	a.take(cmd, []string{"prefix"})
 	named.bind(cmd)
-	cmd.Flags().StringVar(&passwords, "passwords", "", "a `file` with the passwords and public nkeys as variables, which the printed configuration includes; relative to its own folder")
+	cmd.Flags().StringVar(&passwords, "passwords", "",
+		"a `file` with the passwords and public nkeys as variables, which the printed configuration includes; "+
+			"relative to its own folder")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		users, err := named.users(cmd, a.prefix)
 		if err != nil {

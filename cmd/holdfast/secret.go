@@ -20,9 +20,11 @@ type cellUsers struct {
 func (u *cellUsers) bind(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&u.harnesses, "harness", nil, "a harness `id`; may be repeated")
 	cmd.Flags().StringArrayVar(&u.people, "person", nil, "a person's `name`; may be repeated")
-	cmd.Flags().StringArrayVar(&u.operators, "operator", nil, "an operator's `name`: a person who may also rebuild and sweep; may be repeated")
+	cmd.Flags().StringArrayVar(&u.operators, "operator", nil,
+		"an operator's `name`: a person who may also rebuild and sweep; may be repeated")
 	cmd.Flags().StringArrayVar(&u.nkeys, "nkey-user", nil,
-		"the `name` of a user that logs in with an nkey in place of a password, such as holdfast-ledger, harness-my-agent or ann; "+
+		"the `name` of a user that logs in with an nkey in place of a password, such as holdfast-ledger, "+
+			"harness-my-agent or ann; "+
 			"* for all; may be repeated")
 }
 
@@ -64,11 +66,13 @@ one for clients, one for nodes. Their keys (*.ca.key) stay in DIR: keep DIR offl
 it makes a certificate again when less than a third of its time is left. Remove a file to have it made again. It needs no
 broker.`,
 		"holdfast secrets ./secrets --harness my-agent --person screen --operator operator")
-	cmd := &cobra.Command{Use: "secrets DIR", Short: "Make the passwords and certificates of a secured cell", Long: long, Example: example, GroupID: groupRepair,
+	cmd := &cobra.Command{Use: "secrets DIR", Short: "Make the passwords and certificates of a secured cell",
+		Long: long, Example: example, GroupID: groupRepair,
 		Args: arguments(1, 1, "DIR")}
 	a.take(cmd, []string{"prefix"})
 	named.bind(cmd)
-	cmd.Flags().StringArrayVar(&hosts, "host", natsHosts, "a `name` or address under which clients reach the broker; may be repeated")
+	cmd.Flags().StringArrayVar(&hosts, "host", natsHosts,
+		"a `name` or address under which clients reach the broker; may be repeated")
 	cmd.Flags().StringArrayVar(&nodes, "node", natsNodes, "`host:port` of a node's routes; may be repeated")
 	cmd.Flags().IntVar(&days, "days", certificatesDays, "how many days a certificate is valid")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -79,7 +83,9 @@ broker.`,
 		if days < 1 {
 			return usage(cmd, "--days %d: want 1 or more", days)
 		}
-		return secret.Make(args[0], secret.Cell{Users: users, Hosts: hosts, Nodes: nodes, Valid: time.Duration(days) * 24 * time.Hour, Now: time.Now()})
+		return secret.Make(args[0],
+			secret.Cell{Users: users, Hosts: hosts, Nodes: nodes, Valid: time.Duration(days) * 24 * time.Hour,
+				Now: time.Now()})
 	}
 	return cmd
 }

@@ -56,24 +56,27 @@ and may be repeated where several options may be chosen.
 Without answers each question is asked, and read from the terminal or from standard input. P may be left out when only one
 prompt of the session waits.`,
 		arguments(1, -1, "the session S"),
-		"holdfast answer my-agent/build-42 q1 yes", "holdfast answer build-42 q1 color=red color=blue size=L", "holdfast answer build-42",
+		"holdfast answer my-agent/build-42 q1 yes", "holdfast answer build-42 q1 color=red color=blue size=L",
+		"holdfast answer build-42",
 		`holdfast answer build-42 q1 --answers '[{"question":"color","selected":["red"]}]'`)
-	cmd.Flags().StringVar(&raw, "answers", "", "the answers as a `JSON` list of {question, selected, text}; - reads it from standard input")
+	cmd.Flags().StringVar(&raw, "answers", "",
+		"the answers as a `JSON` list of {question, selected, text}; - reads it from standard input")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if raw != "" && len(args) != 2 {
 			return usage(cmd, "--answers goes with S and P and nothing else")
 		}
-		return wish(a, cmd, args[0], request.LedgerAnswer, "answered", func(ctx context.Context, b *bus.Bus, r events.Ref, by string) (request.Answer, error) {
-			w := request.Answer{Ref: r, By: by}
-			var err error
-			if w.Prompt, err = a.promptMeant(ctx, b, r, args[1:]); err != nil {
-				return w, err
-			}
-			if w.Answers, err = a.answersMeant(ctx, cmd, b, w, args[min(len(args), 2):], raw); err != nil {
-				return w, err
-			}
-			return w, nil
-		})
+		return wish(a, cmd, args[0], request.LedgerAnswer, "answered",
+			func(ctx context.Context, b *bus.Bus, r events.Ref, by string) (request.Answer, error) {
+				w := request.Answer{Ref: r, By: by}
+				var err error
+				if w.Prompt, err = a.promptMeant(ctx, b, r, args[1:]); err != nil {
+					return w, err
+				}
+				if w.Answers, err = a.answersMeant(ctx, cmd, b, w, args[min(len(args), 2):], raw); err != nil {
+					return w, err
+				}
+				return w, nil
+			})
 	}
 	return cmd
 }
@@ -94,11 +97,13 @@ func (a *app) promptMeant(ctx context.Context, b *bus.Bus, r events.Ref, args []
 	case 1:
 		return open[0], nil
 	}
-	return "", fmt.Errorf("holdfast: answer: %d prompts wait in %s: say which: %s", len(open), r, strings.Join(open, ", "))
+	return "", fmt.Errorf("holdfast: answer: %d prompts wait in %s: say which: %s", len(open), r,
+		strings.Join(open, ", "))
 }
 
 // answersMeant returns the answers: from JSON, from arguments, or from input lines.
-func (a *app) answersMeant(ctx context.Context, cmd *cobra.Command, b *bus.Bus, w request.Answer, args []string, raw string) ([]events.Answer, error) {
+func (a *app) answersMeant(ctx context.Context, cmd *cobra.Command, b *bus.Bus, w request.Answer, args []string,
+	raw string) ([]events.Answer, error) {
 	if raw != "" {
 		return a.answersFromJSON(cmd, raw)
 	}
@@ -152,7 +157,8 @@ func (a *app) ask(cmd *cobra.Command, questions []events.Question) ([]events.Ans
 		_, _ = fmt.Fprintf(a.beside, "%s> ", screen.Clean(q.ID))
 		text, err := a.input.next()
 		if errors.Is(err, io.EOF) {
-			return nil, usage(cmd, "no answer to question %q: give answers as arguments, or on standard input, a line each (an empty line skips)", q.ID)
+			return nil, usage(cmd, "no answer to question %q: give answers as arguments, or on standard input, a "+
+				"line each (an empty line skips)", q.ID)
 		}
 		if err != nil {
 			return nil, err
@@ -169,23 +175,28 @@ func (a *app) ask(cmd *cobra.Command, questions []events.Question) ([]events.Ans
 }
 
 func rejectCommand(a *app) *cobra.Command {
-	cmd := a.wishCommand("reject S P [TEXT…]", "Reject a prompt", "Reject a prompt. With a TEXT it is a correction that the model reads; without, a plain no.",
-		arguments(2, -1, "the session S", "the prompt P"), "holdfast reject build-42 p1", "holdfast reject build-42 p1 use the staging database")
+	cmd := a.wishCommand("reject S P [TEXT…]", "Reject a prompt",
+		"Reject a prompt. With a TEXT it is a correction that the model reads; without, a plain no.",
+		arguments(2, -1, "the session S", "the prompt P"), "holdfast reject build-42 p1",
+		"holdfast reject build-42 p1 use the staging database")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return wish(a, cmd, args[0], request.LedgerReject, "rejected", func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (request.Reject, error) {
-			return request.Reject{Ref: r, Prompt: args[1], Text: strings.Join(args[2:], " "), By: by}, nil
-		})
+		return wish(a, cmd, args[0], request.LedgerReject, "rejected",
+			func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (request.Reject, error) {
+				return request.Reject{Ref: r, Prompt: args[1], Text: strings.Join(args[2:], " "), By: by}, nil
+			})
 	}
 	return cmd
 }
 
 func dismissCommand(a *app) *cobra.Command {
-	cmd := a.wishCommand("dismiss S P", "Dismiss a prompt without an answer", "Dismiss a prompt without an answer. The agent receives the dismissal.",
+	cmd := a.wishCommand("dismiss S P", "Dismiss a prompt without an answer",
+		"Dismiss a prompt without an answer. The agent receives the dismissal.",
 		arguments(2, 2, "the session S", "the prompt P"), "holdfast dismiss build-42 p1")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return wish(a, cmd, args[0], request.LedgerDismiss, "dismissed", func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (request.Dismiss, error) {
-			return request.Dismiss{Ref: r, Prompt: args[1], By: by}, nil
-		})
+		return wish(a, cmd, args[0], request.LedgerDismiss, "dismissed",
+			func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (request.Dismiss, error) {
+				return request.Dismiss{Ref: r, Prompt: args[1], By: by}, nil
+			})
 	}
 	return cmd
 }
@@ -193,26 +204,32 @@ func dismissCommand(a *app) *cobra.Command {
 func stopCommand(a *app) *cobra.Command {
 	var force bool
 	var reason string
-	cmd := a.wishCommand("stop S", "Stop what a session runs", "Stop the turn that a session runs, or is about to run. While a question waits for an answer this is refused, unless --force.",
+	cmd := a.wishCommand("stop S", "Stop what a session runs",
+		"Stop the turn that a session runs, or is about to run. While a question waits for an answer this is "+
+			"refused, unless --force.",
 		arguments(1, 1, "the session S"), "holdfast stop build-42 --reason 'wrong branch'")
 	cmd.Flags().BoolVar(&force, "force", false, "also while a question waits for an answer")
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for people who look later")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return wish(a, cmd, args[0], request.LedgerStop, "stop asked for", func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (request.Stop, error) {
-			return request.Stop{Ref: r, By: by, Reason: reason, Force: force}, nil
-		})
+		return wish(a, cmd, args[0], request.LedgerStop, "stop asked for",
+			func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (request.Stop, error) {
+				return request.Stop{Ref: r, By: by, Reason: reason, Force: force}, nil
+			})
 	}
 	return cmd
 }
 
 func closeCommand(a *app) *cobra.Command {
 	var reason string
-	cmd := a.wishCommand("close S", "End a session for good", "End a session for good, with everything that is open in it.", arguments(1, 1, "the session S"), "holdfast close build-42 --reason archived")
+	cmd := a.wishCommand("close S", "End a session for good",
+		"End a session for good, with everything that is open in it.", arguments(1, 1, "the session S"),
+		"holdfast close build-42 --reason archived")
 	cmd.Flags().StringVar(&reason, "reason", "finished", "finished, archived or deleted")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return wish(a, cmd, args[0], request.LedgerClose, "closed", func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (request.Close, error) {
-			return request.Close{Ref: r, Reason: reason, By: by}, nil
-		})
+		return wish(a, cmd, args[0], request.LedgerClose, "closed",
+			func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (request.Close, error) {
+				return request.Close{Ref: r, Reason: reason, By: by}, nil
+			})
 	}
 	return cmd
 }
@@ -230,8 +247,10 @@ func configureCommand(a *app) *cobra.Command {
   context_limit=N             tokens; 0: what the harness reports
   idle_compaction_after_s=N   seconds; 0: off
   stall_after_s=N             seconds; 0: off`,
-		arguments(1, -1, "the session S"), "holdfast configure build-42 resume=hold auto_retry=false", "holdfast configure build-42 --provider-changed")
-	cmd.Flags().BoolVar(&providerChanged, "provider-changed", false, "the provider's key or account was changed: retry what was given up because of it")
+		arguments(1, -1, "the session S"), "holdfast configure build-42 resume=hold auto_retry=false",
+		"holdfast configure build-42 --provider-changed")
+	cmd.Flags().BoolVar(&providerChanged, "provider-changed", false,
+		"the provider's key or account was changed: retry what was given up because of it")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		policy, err := form.Policy(args[1:])
 		if err != nil {
@@ -240,9 +259,10 @@ func configureCommand(a *app) *cobra.Command {
 		if policy == nil && !providerChanged {
 			return usage(cmd, "KEY=VALUE is missing")
 		}
-		return wish(a, cmd, args[0], request.LedgerConfigure, "configured", func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (request.Configure, error) {
-			return request.Configure{Ref: r, Policy: policy, ProviderChanged: providerChanged, By: by}, nil
-		})
+		return wish(a, cmd, args[0], request.LedgerConfigure, "configured",
+			func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (request.Configure, error) {
+				return request.Configure{Ref: r, Policy: policy, ProviderChanged: providerChanged, By: by}, nil
+			})
 	}
 	return cmd
 }
@@ -255,24 +275,28 @@ func retryCommand(a *app, v request.Verb[request.Retry, request.Changed], past, 
 	}
 	cmd := a.wishCommand(v.Name+" S", short, long, arguments(1, 1, "the session S"), example)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return wish(a, cmd, args[0], v, past, func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (request.Retry, error) {
-			return request.Retry{Ref: r, By: by}, nil
-		})
+		return wish(a, cmd, args[0], v, past,
+			func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (request.Retry, error) {
+				return request.Retry{Ref: r, By: by}, nil
+			})
 	}
 	return cmd
 }
 
 func retryNowCommand(a *app) *cobra.Command {
 	return retryCommand(a, request.RetryNow, "retry asked for", "Try a failed turn again now",
-		"Try the turn that failed last again, now: also one whose failure is not tried again by itself, and while automatic retry is off.")
+		"Try the turn that failed last again, now: also one whose failure is not tried again by itself, and while "+
+			"automatic retry is off.")
 }
 
 func retryCancelCommand(a *app) *cobra.Command {
 	return retryCommand(a, request.RetryCancel, "retry cancelled", "Do not try a failed turn again",
-		"Give up a retry that is scheduled. One that has begun is taken back by `holdfast stop`; `holdfast retry now` brings either back.")
+		"Give up a retry that is scheduled. One that has begun is taken back by `holdfast stop`; `holdfast retry "+
+			"now` brings either back.")
 }
 
 func resumeCommand(a *app) *cobra.Command {
 	return retryCommand(a, request.RetryResume, "asked to go on", "Go on with an interrupted session",
-		"Go on with a session whose turn was interrupted, where its policy holds it (resume=hold) or automatic continuation was given up.")
+		"Go on with a session whose turn was interrupted, where its policy holds it (resume=hold) or automatic "+
+			"continuation was given up.")
 }

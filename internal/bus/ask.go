@@ -14,34 +14,35 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// askedSuffix ends the name of the endpoint that users of a secured cell ask on.
+// askedSuffix ends the name of the endpoint for users of a secured cell.
 const askedSuffix = "-as"
 
-// Fields of a request that say who asks, or for whom.
+// Fields of a request that name the asker, or the harness.
 const (
 	fieldBy      = "by"
 	fieldHarness = "harness"
 )
 
-// Why a request is dropped without a reply.
+// Reasons for dropping a request without a reply.
 var (
 	errNoInbox   = errors.New("bus: the reply would not go to an inbox")
 	errDelivered = errors.New("bus: a stream delivered it")
 )
 
-// ackPrefix is what the reply subject of every message begins with that a consumer delivers.
+// ackPrefix begins the reply subject of every message that a consumer delivers.
 const ackPrefix = "$JS.ACK."
 
-// delivered says whether a stream delivered this message, as a consumer or a direct get does.
+// delivered reports whether a stream delivered this message, through a consumer or a direct get.
 func delivered(h map[string][]string, reply string) bool {
 	header := nats.Header(h)
-	return header.Get(jetstream.StreamHeader) != "" || header.Get(jetstream.SequenceHeader) != "" || strings.HasPrefix(reply, ackPrefix)
+	return header.Get(jetstream.StreamHeader) != "" || header.Get(jetstream.SequenceHeader) != "" ||
+		strings.HasPrefix(reply, ackPrefix)
 }
 
-// signer makes a request say who asks.
+// signer sets the asker of a request.
 type signer events.Asker
 
-// asker is who sent a request, or why it is dropped.
+// asker returns the sender of a request, or why it is dropped.
 func (s *server) asker(verb string, req micro.Request) (signer, error) {
 	if delivered(req.Headers(), req.Reply()) {
 		return signer{}, errDelivered
@@ -56,9 +57,9 @@ func (s *server) asker(verb string, req micro.Request) (signer, error) {
 	return signer(who), nil
 }
 
-// sign is the body with who asks in it, under the last of its names. A person is named by the field by, and a harness asks
-// about its own sessions only: a body that names another asker is refused with 403. A body that is no object is left to the
-// handler.
+// sign returns the body with the asker in it, under the last of its names. The field by names a person, and a harness
+// may ask about its own sessions only: a body that names another asker is refused with 403. A body that is not an
+// object is left to the handler.
 func (s signer) sign(body []byte) ([]byte, error) {
 	field := fieldBy
 	switch s.Class {
@@ -80,7 +81,8 @@ func (s signer) sign(body []byte) ([]byte, error) {
 		}
 		var said string
 		if err := json.Unmarshal(value, &said); err != nil {
-			return nil, events.BadRequest(&events.FieldError{Field: field, Err: fmt.Errorf("%w: want a text", events.ErrMalformed)})
+			return nil, events.BadRequest(&events.FieldError{Field: field,
+				Err: fmt.Errorf("%w: want a text", events.ErrMalformed)})
 		}
 		if said != "" && said != s.ID {
 			return nil, events.NotYours(field, fmt.Sprintf("%s: %q asks, and the request names %q", field, s.ID, said))
@@ -94,6 +96,6 @@ func (s signer) sign(body []byte) ([]byte, error) {
 	if len(fields) == 0 {
 		comma = ""
 	}
-	head := bytes.TrimSuffix(bytes.TrimSpace(body), []byte("}")) // the content stays as it was sent
+	head := bytes.TrimSuffix(bytes.TrimSpace(body), []byte("}")) // the content stays unchanged
 	return fmt.Appendf(nil, `%s%s"%s":%s}`, head, comma, field, id), nil
 }

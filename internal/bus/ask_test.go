@@ -16,8 +16,8 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// A service handles what was asked of it, and nothing that the broker was made to send in a client's place; it replies to
-// inboxes, and to no stream, bucket, service or call of the broker.
+// A service handles what was asked of it, and nothing that the broker was made to send in a client's place; it replies
+// to inboxes, and to no stream, bucket, service or call of the broker.
 func TestServiceHandlesOnlyRequests(t *testing.T) {
 	s := natstest.Start(t)
 	b := natstest.Bus(t, s)
@@ -41,12 +41,14 @@ func TestServiceHandlesOnlyRequests(t *testing.T) {
 	for len(handled) > 0 {
 		<-handled // those that waited for the service
 	}
-	for _, reply := range []string{purge, "$KV.hf_state.session.o.s", "hf.log.o.s.harness", "$KV.hf_leases.harness.o.1", "hf.svc.ledger.answer",
+	for _, reply := range []string{purge, "$KV.hf_state.session.o.s", "hf.log.o.s.harness", "$KV.hf_leases.harness.o.1",
+		"hf.svc.ledger.answer",
 		"$JS.API.INFO", "anything", "_INBOXES.x", ""} {
 		ask(ended, reply, `{"reply":"`+reply+`"}`)
 		ask(ended+".ann", reply, `{"reply":"`+reply+`"}`)
 	}
-	for _, header := range []string{jetstream.StreamHeader, jetstream.SequenceHeader} { // as a stream that republishes sets them
+	// as a stream that republishes sets them
+	for _, header := range []string{jetstream.StreamHeader, jetstream.SequenceHeader} {
 		m := &nats.Msg{Subject: ended, Reply: nc.NewInbox(), Data: []byte(header), Header: nats.Header{header: {"1"}}}
 		if err := nc.PublishMsg(m); err != nil {
 			t.Fatal(err)
@@ -55,22 +57,26 @@ func TestServiceHandlesOnlyRequests(t *testing.T) {
 	ask("$JS.API.STREAM.MSG.GET.HF_LOG", ended, `{"seq":1}`)
 	ask("$JS.API.DIRECT.GET.KV_hf_state", ended, `{"seq":1}`)
 	ask(b.Cell().LogSubject(mine, events.WriterHarness), ended, `[]`) // its acknowledgement
-	pushed, err := js.CreatePushConsumer(background(t), "HF_LOG", jetstream.ConsumerConfig{Name: "push", DeliverSubject: ended, DeliverGroup: "q", AckPolicy: jetstream.AckNonePolicy})
+	pushed, err := js.CreatePushConsumer(background(t), "HF_LOG",
+		jetstream.ConsumerConfig{Name: "push", DeliverSubject: ended, DeliverGroup: "q",
+			AckPolicy: jetstream.AckNonePolicy})
 	if err != nil {
 		t.Fatal(err)
 	}
-	pulled, err := js.CreateConsumer(background(t), "HF_LOG", jetstream.ConsumerConfig{Name: "pull", AckPolicy: jetstream.AckNonePolicy})
+	pulled, err := js.CreateConsumer(background(t), "HF_LOG",
+		jetstream.ConsumerConfig{Name: "pull", AckPolicy: jetstream.AckNonePolicy})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ask("$JS.API.CONSUMER.MSG.NEXT.HF_LOG.pull", ended, `{"batch":10}`)
-	for name, info := range map[string]func(context.Context) (*jetstream.ConsumerInfo, error){"push": pushed.Info, "pull": pulled.Info} {
+	for name, info := range map[string]func(context.Context) (*jetstream.ConsumerInfo, error){"push": pushed.Info,
+		"pull": pulled.Info} {
 		natstest.Until(t, name+" to deliver", func() bool {
 			i, err := info(background(t))
 			return err == nil && i.Delivered.Stream > 0 && i.NumPending == 0
 		})
 	}
-	// A request behind all of them on the same subject: what is handled is handled by then, or beside it.
+	// A later request on the same subject: the earlier ones are handled by then, or concurrently.
 	if _, err := nc.Request(ended, []byte("last"), patience); err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +92,7 @@ func TestServiceHandlesOnlyRequests(t *testing.T) {
 	}
 }
 
-// Who asks is in the subject: a body that names another asker is refused, and one that names nobody is completed.
+// The subject names the asker: a body that names another one is refused, and one without a name gets it.
 func TestSubjectSaysWhoAsks(t *testing.T) {
 	s := natstest.Start(t)
 	b := natstest.Bus(t, s)
@@ -123,7 +129,8 @@ func TestSubjectSaysWhoAsks(t *testing.T) {
 			t.Errorf("%s %s: code %q, want %q; %s, want %s", c.below, c.body, code, c.code, m.Data, c.want)
 		}
 		var got struct{ By string }
-		if asks := strings.HasPrefix(c.below, ".ann") && strings.HasPrefix(c.want, "{"); asks && (json.Unmarshal(m.Data, &got) != nil || !strings.HasPrefix(got.By, "ann")) {
+		if asks := strings.HasPrefix(c.below, ".ann") && strings.HasPrefix(c.want, "{"); asks &&
+			(json.Unmarshal(m.Data, &got) != nil || !strings.HasPrefix(got.By, "ann")) {
 			t.Errorf("%s %s: read as asked by %q", c.below, c.body, got.By)
 		}
 	}
@@ -139,7 +146,8 @@ func TestSubjectSaysWhoAsks(t *testing.T) {
 // A broker that has users is asked as the user, and one that has none on the bare verb.
 func TestAsksAsItsUser(t *testing.T) {
 	who := events.Asker{Class: events.ClassPerson, ID: "ann"}
-	for text, want := range map[string]string{"": `{}`, "authorization: { users: [ { user: ann, password: pw } ] }": `{"by":"ann"}`} {
+	for text, want := range map[string]string{"": `{}`,
+		"authorization: { users: [ { user: ann, password: pw } ] }": `{"by":"ann"}`} {
 		s := natstest.Start(t, natstest.Settings(t, text))
 		b, err := bus.Open(background(t), bus.Config{URL: strings.Replace(s.URL(), "//", "//ann:pw@", 1), Asker: who})
 		if err != nil {
@@ -152,7 +160,8 @@ func TestAsksAsItsUser(t *testing.T) {
 			t.Errorf("settings %q: asked with %s, want %s: %v", text, got, want, err)
 		}
 		var no *events.Refusal
-		if err := b.Request(background(t), "ledger", "get", map[string]string{"by": "bob"}, nil); want != `{}` && (!errors.As(err, &no) || no.Code != 403) {
+		if err := b.Request(background(t), "ledger", "get", map[string]string{"by": "bob"}, nil); want != `{}` &&
+			(!errors.As(err, &no) || no.Code != 403) {
 			t.Errorf("settings %q: asked as bob: %v", text, err)
 		}
 	}
@@ -167,7 +176,10 @@ func TestHintsThatAStreamDeliversDoNotCount(t *testing.T) {
 	defer cancel()
 	others := events.Ref{Harness: "o", Session: "s"}
 	alive, nudged := make(chan events.Ref, 100), make(chan uint64, 100)
-	err := errors.Join(b.OnProgress(ctx, func(r events.Ref) { alive <- r }), b.OnNudge(ctx, "o", func(_ string, seq uint64) { nudged <- seq }))
+	err := errors.Join(b.OnProgress(ctx, func(r events.Ref) { alive <- r }),
+		b.OnNudge(ctx, "o", func(_ string, seq uint64) {
+			nudged <- seq
+		}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,11 +190,13 @@ func TestHintsThatAStreamDeliversDoNotCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, to := range []string{b.Cell().ProgressSubject(others), b.Cell().NudgeSubject("o")} {
-		c, err := js.CreateConsumer(ctx, "X", jetstream.ConsumerConfig{Name: []string{"a", "b"}[i], AckPolicy: jetstream.AckNonePolicy})
+		c, err := js.CreateConsumer(ctx, "X",
+			jetstream.ConsumerConfig{Name: []string{"a", "b"}[i], AckPolicy: jetstream.AckNonePolicy})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := nc.PublishRequest("$JS.API.CONSUMER.MSG.NEXT.X."+c.CachedInfo().Name, to, []byte(`{"batch":1}`)); err != nil {
+		if err := nc.PublishRequest("$JS.API.CONSUMER.MSG.NEXT.X."+c.CachedInfo().Name, to,
+			[]byte(`{"batch":1}`)); err != nil {
 			t.Fatal(err)
 		}
 		natstest.Until(t, "the consumer to deliver", func() bool {

@@ -115,8 +115,8 @@ func each(t *testing.T, all map[string]func(context.Context) error) map[string]e
 	return got
 }
 
-// TestNothingSucceedsWithoutABroker: whatever is asked while the broker is away, or after the connection was
-// closed, fails as unreachable when the time is over, and is never taken for an empty answer.
+// TestNothingSucceedsWithoutABroker: every call while the broker is away, or after the connection was closed, fails as
+// unreachable at its time limit, and never returns an empty answer.
 func TestNothingSucceedsWithoutABroker(t *testing.T) {
 	for name, lose := range map[string]func(*bus.Bus, func()){
 		"away":   func(b *bus.Bus, shutdown func()) { shutdown() },
@@ -159,7 +159,7 @@ func TestNothingSucceedsInAnEmptyCell(t *testing.T) {
 	}
 }
 
-// TestErrorsOfCallbacks: what the caller's function returns ends the reading, and is returned as it is.
+// TestErrorsOfCallbacks: an error of the caller's function ends the reading, and is returned unchanged.
 func TestErrorsOfCallbacks(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t))
 	ctx := within(t, patience)
@@ -213,8 +213,8 @@ func (discard) Takeover(context.Context) error { return nil }
 // Batch implements [bus.Handler].
 func (discard) Batch(_ context.Context, ms []bus.Message) (int, error) { return len(ms), nil }
 
-// TestNothingIsFollowedOverAClosedConnection: what would run until its context ends returns an error at once when the
-// connection was closed, and says so.
+// TestNothingIsFollowedOverAClosedConnection: a call that runs until its context ends returns an error at once if the
+// connection was closed.
 func TestNothingIsFollowedOverAClosedConnection(t *testing.T) {
 	s := natstest.Start(t)
 	b := natstest.Bus(t, s)

@@ -1,13 +1,13 @@
 // Package bus is the only access to NATS. It appends with the session's compare-and-set, reads from the leader, and has
-// documents and views, watches, leases, timers, ordered delivery and requests. Nothing of nats.go can be seen from
-// outside, and every foreign error becomes one of this package's errors, once, in [translate].
+// documents and views, watches, leases, timers, ordered delivery and requests. It exports nothing of nats.go, and
+// [translate] turns every foreign error into one of this package's errors, once.
 //
-// What holds for all of it:
+// Rules for the whole package:
 //
 //  1. A write that was acknowledged is stored. A write whose acknowledgement was lost is looked up, and its true result
-//     returned; only when the context ends first is the outcome unknown, and the error then says so ([ErrUnreachable]).
-//  2. A write under a guard is sent again only with the same guard, so sending again can never store it twice.
-//  3. Reads that decisions rest on ([Bus.Read], [Bus.Load]) are answered by the stream's leader.
+//     returned; only if the context ends first is the outcome unknown, and the error then says so ([ErrUnreachable]).
+//  2. A guarded write is sent again only with the same guard, so sending again cannot store it twice.
+//  3. The stream's leader answers the reads that decisions depend on ([Bus.Read], [Bus.Load]).
 //  4. While the broker is away nothing is buffered: calls wait for its return until their context ends.
 package bus
 
@@ -34,20 +34,22 @@ import (
 
 // Limits of a connection.
 const (
-	reconnectDelayMinMS  = 20    // first pause between attempts to connect
-	reconnectDelayMaxMS  = 500   // longest pause: it bounds how late a process notices that the broker is back
-	connectTimeoutMS     = 2_000 // for one attempt
-	pingIntervalMS       = 3_000 // a silent connection is found dead after three of these
-	drainTimeoutMS       = 5_000 // for what is under way when closing
-	ackTimeoutMS         = 2_000 // an acknowledgement later than this is looked up instead: its leader may be gone
-	requestTimeoutMS     = 2_000 // for one request to the JetStream API, which is then made again
-	publishWindowMax     = 4_096 // publishes without an acknowledgement yet
-	clockFreshMS         = 1_000 // how long a measured offset to the broker's clock is used before it is measured again meanwhile
-	clockOldMS           = 5_000 // how long it is used at all, while the broker answers
-	clockPatienceMS      = 500   // a later answer says too little about the time
-	clockQuickMS         = 2     // an answer that says enough
-	clockPoorMS          = 500   // how long one that took longer is used: the first ones of a process are slow
-	clockPoorMax         = 20    // after so many they will not get better
+	reconnectDelayMinMS = 20    // first pause between attempts to connect
+	reconnectDelayMaxMS = 500   // longest pause: the delay until a process notices that the broker is back
+	connectTimeoutMS    = 2_000 // for one attempt
+	pingIntervalMS      = 3_000 // a silent connection is found dead after three of these
+	drainTimeoutMS      = 5_000 // for pending work at a close
+	ackTimeoutMS        = 2_000 // an acknowledgement later than this is looked up: its leader may be gone
+	requestTimeoutMS    = 2_000 // for one request to the JetStream API, which is then made again
+	publishWindowMax    = 4_096 // publishes without an acknowledgement yet
+	// how long a measured offset to the broker's clock is used before it is measured again meanwhile
+	clockFreshMS    = 1_000
+	clockOldMS      = 5_000 // how long it is used at all, while the broker answers
+	clockPatienceMS = 500   // a later answer says too little about the time
+	clockQuickMS    = 2     // an answer that says enough
+	// how long a measurement that took longer is used: the first ones of a process are slow
+	clockPoorMS          = 500
+	clockPoorMax         = 20 // after this many they will not improve
 	defaultFeedAge       = 72 * time.Hour
 	defaultConnectionTag = "holdfast"
 )
@@ -58,17 +60,17 @@ type InProcess interface {
 	InProcessConn() (net.Conn, error)
 }
 
-// syncing is an embedded server that says whether it syncs each write by itself.
+// syncing is an embedded server that reports whether it syncs each write.
 type syncing interface{ SyncsEach() bool }
 
-// Config says which broker and which cell. The zero value of each field means its default.
+// Config configures a connection. The zero value of each field means its default.
 type Config struct {
 	// URL of the broker, nats://host:port, several separated by commas. May be empty when Server is set.
 	URL string
 	// Server is an embedded broker; it takes the place of URL.
 	Server InProcess
-	// Synced: the broker is one node that syncs each write before it acknowledges it, so what is written together is
-	// sent together. Default: as Server says. Wrongly set: writes of many take a few milliseconds longer.
+	// Synced: the broker is one node that syncs each write before it acknowledges it, so concurrent writes are sent
+	// together. Default: Server decides. Wrongly set: concurrent writes take a few milliseconds longer.
 	Synced bool
 	// Creds is the path of a credentials file; none by default.
 	Creds string
@@ -76,7 +78,8 @@ type Config struct {
 	PasswordFile string
 	// NKey is the path of a file with the seed of an nkey to log in with; none by default.
 	NKey string
-	// TLSCA is the path of a file with the authorities whose certificates a broker may show, in PEM. Default: the system's.
+	// TLSCA is the path of a file with the authorities whose certificates a broker may show, in PEM. Default: the
+	// system's.
 	TLSCA string
 	// TLSCert and TLSKey are the paths of this client's certificate and its key, in PEM; none by default.
 	TLSCert, TLSKey string
@@ -87,8 +90,8 @@ type Config struct {
 	// Inbox is the prefix of the subjects that replies arrive on, see [events.Inbox]: in a secured cell a user may
 	// subscribe to no other. Default: _INBOX.
 	Inbox string
-	// Asker is the user that services are asked as, where the broker has users. Default: requests name nobody, as in a cell
-	// without users.
+	// Asker is the user on whose behalf requests are sent, if the broker has users. Default: none, as in a cell without
+	// users.
 	Asker events.Asker
 	// Replicas of each stream and bucket, 1, 3 or 5. Default: 1. With too few a lost disk is lost data.
 	Replicas int
@@ -102,7 +105,7 @@ type Config struct {
 	Log zerolog.Logger
 }
 
-// Bus is one connection to one cell. All methods may be called at the same time.
+// Bus is one connection to one cell. All methods may be called concurrently.
 type Bus struct {
 	nc        *nats.Conn
 	js        jetstream.JetStream
@@ -111,22 +114,22 @@ type Bus struct {
 	cfg       Config
 	log       zerolog.Logger
 	instance  string
-	together  atomic.Bool // many writes to a stream go as one batch
+	together  atomic.Bool // concurrent writes to a stream are sent as one batch
 	appends   batcher.Batcher[*batchedWrite]
-	priority  *priority.Gate // shared by all that run in the broker's process, or of this connection
+	priority  *priority.Gate // shared by all connections of the broker's process, else of this connection
 	denied    *denials
 	attempts  attempts
 	isolation isolation
 	clock     clock
 
-	authErr atomic.Pointer[error] // why the broker last refused to let us in; nil while connected
+	authErr atomic.Pointer[error] // the last refusal of the login; nil while connected
 
 	mu          sync.Mutex
 	onReconnect []func()
-	awayText    string // why the broker was last not reached again
+	awayText    string // the last reason for a failed reconnection
 }
 
-// Pending is a write under way. Wait once for it.
+// Pending is a write in flight. Wait once for it.
 type Pending struct {
 	wait func(ctx context.Context) (uint64, error)
 }
@@ -143,13 +146,13 @@ func (p Pending) Wait(ctx context.Context) (uint64, error) {
 // batchedWrite is a guarded write that may be sent in a batch with others.
 type batchedWrite struct {
 	w    *write
-	key  string        // the subject of its guard: the broker does not check whether two writes of a batch have the same
+	key  string        // the subject of its guard: the broker does not compare the subjects of a batch's writes
 	done chan struct{} // closed when s is set
 	s    sent          // the outcome
 }
 
-// beginBatched is [Bus.begin] for writes of which there may be many at the same time: those that are added while others are
-// sent go together in the next batch. A write whose context ends before that is removed.
+// beginBatched is [Bus.begin] for concurrent writes: those that are added while others are sent form the next batch. A
+// write whose context ends before that is removed.
 func (b *Bus) beginBatched(key string, w *write) Pending {
 	x := &batchedWrite{w: w, key: key, done: make(chan struct{})}
 	remove := b.appends.Add(x)
@@ -164,10 +167,10 @@ func (b *Bus) beginBatched(key string, w *write) Pending {
 	}}
 }
 
-// sendBatched sends writes as one batch, or each by itself if they are few or the batch is refused, and waits for the
+// sendBatched sends writes as one batch, or one by one if they are few or the batch is refused, and waits for the
 // acknowledgements.
 func (b *Bus) sendBatched(writes []*batchedWrite) {
-	ctx := context.Background() // an acknowledgement that does not come is an error soon
+	ctx := context.Background() // a missing acknowledgement soon becomes an error
 	if len(writes) >= batchMin {
 		msgs := make([]*nats.Msg, len(writes))
 		for i, x := range writes {
@@ -192,10 +195,9 @@ func (b *Bus) sendBatched(writes []*batchedWrite) {
 	}
 }
 
-// Open connects to the broker and checks that it is new enough and has JetStream. It keeps trying until ctx ends, then
-// fails with [ErrUnreachable], or [ErrNoAnswer]; [ErrForbidden], [ErrNoJetStream] and [ErrTooOld] end it at once. Later the
-// connection is
-// restored for ever.
+// Open connects to the broker and checks its version and JetStream. It tries until ctx ends, then fails with
+// [ErrUnreachable], or [ErrNoAnswer]; [ErrForbidden], [ErrNoJetStream] and [ErrTooOld] end it at once. Later the
+// connection is restored without a limit.
 func Open(ctx context.Context, cfg Config) (*Bus, error) {
 	cfg.Prefix = orDefault(cfg.Prefix, events.DefaultPrefix)
 	cfg.Name = orDefault(cfg.Name, defaultConnectionTag)
@@ -214,7 +216,8 @@ func Open(ctx context.Context, cfg Config) (*Bus, error) {
 	b := &Bus{cell: cell, cfg: cfg, log: cfg.Log, instance: nuid.Next(), priority: gateOf(cfg), denied: newDenials()}
 	b.together.Store(cfg.Synced || known && server.SyncsEach())
 	b.appends = batcher.Batcher[*batchedWrite]{CountMax: batchMessagesMax, SizeMax: batchBytesMax, Flush: b.sendBatched,
-		Key: func(x *batchedWrite) string { return x.key }, Size: func(x *batchedWrite) int { return len(x.w.msg.Data) }}
+		Key:  func(x *batchedWrite) string { return x.key },
+		Size: func(x *batchedWrite) int { return len(x.w.msg.Data) }}
 	if err := b.connect(ctx); err != nil {
 		return nil, err
 	}
@@ -232,7 +235,7 @@ func orDefault(s, d string) string {
 	return s
 }
 
-// connect tries until it is connected, ctx ends or the broker refuses us.
+// connect tries until it is connected, ctx ends or the broker refuses the login.
 func (b *Bus) connect(ctx context.Context) error {
 	var last error
 	nkey := newNKeyLogin(b.cfg.NKey)
@@ -252,9 +255,10 @@ func (b *Bus) connect(ctx context.Context) error {
 	}
 	said := ""
 	err := backoff.RetryNotify(try, backoff.WithContext(newBackoff(), ctx), func(err error, _ time.Duration) {
-		if err.Error() != said { // who waits says for what, once
+		if err.Error() != said { // each reason is logged once
 			said = err.Error()
-			b.log.Warn().AnErr("err", err).Str("service", b.cfg.Name).Msg("no broker at " + b.target() + " yet: trying on")
+			b.log.Warn().AnErr("err", err).Str("service",
+				b.cfg.Name).Msg("no broker at " + b.target() + " yet: trying on")
 		}
 	})
 	if err != nil {
@@ -274,7 +278,7 @@ func (b *Bus) connect(ctx context.Context) error {
 	return nil
 }
 
-// newBackoff is the pace of every endless loop here: from 20 ms to half a second, never giving up by itself.
+// newBackoff returns the pauses of every endless loop here: from 20 ms to half a second, without an end.
 func newBackoff() *backoff.ExponentialBackOff {
 	return backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(reconnectDelayMinMS*time.Millisecond),
@@ -282,7 +286,7 @@ func newBackoff() *backoff.ExponentialBackOff {
 		backoff.WithMaxElapsedTime(0))
 }
 
-// target names the broker for people, who may show it to others: without passwords.
+// target returns the broker's URL for people, who may show it to others: without passwords.
 func (b *Bus) target() string {
 	if b.cfg.Server != nil {
 		return "the embedded broker"
@@ -296,7 +300,7 @@ func (b *Bus) options(nkey *nkeyLogin) []nats.Option {
 		nats.Timeout(connectTimeoutMS * time.Millisecond),
 		nats.PingInterval(pingIntervalMS * time.Millisecond),
 		nats.MaxReconnects(-1),
-		nats.ReconnectBufSize(-1), // nothing is sent behind the caller's back after its call has returned
+		nats.ReconnectBufSize(-1), // nothing is sent after the caller's call has returned
 		nats.IgnoreAuthErrorAbort(),
 		nats.CustomReconnectDelay(reconnectDelay),
 		nats.DrainTimeout(drainTimeoutMS * time.Millisecond),
@@ -315,7 +319,7 @@ func (b *Bus) options(nkey *nkeyLogin) []nats.Option {
 	return opts
 }
 
-// reconnectDelay is the pause before the given attempt, counted from 1.
+// reconnectDelay returns the pause before the given attempt, counted from 1.
 func reconnectDelay(attempt int) time.Duration {
 	p := newBackoff()
 	var d time.Duration
@@ -333,8 +337,8 @@ func (b *Bus) disconnected(nc *nats.Conn, err error) {
 	b.log.Warn().AnErr("err", err).Str("service", b.cfg.Name).Msg("broker lost")
 }
 
-// stillAway logs why the connection is not restored, each reason once: a certificate that is not accepted would look like a
-// broker that is down.
+// stillAway logs why the connection is not restored, each reason once: a refused certificate would look like a broker
+// that is down.
 func (b *Bus) stillAway(_ *nats.Conn, err error) {
 	text := ofTLS(&b.cfg, err).Error()
 	b.mu.Lock()
@@ -357,7 +361,7 @@ func (b *Bus) reconnected(*nats.Conn) {
 	}
 }
 
-// asyncError keeps what the broker refuses without an answer, so that whoever waits for one is told why.
+// asyncError records what the broker refuses without a reply, so that the waiting call gets the reason.
 func (b *Bus) asyncError(_ *nats.Conn, _ *nats.Subscription, err error) {
 	switch {
 	case errors.Is(err, nats.ErrPermissionViolation):
@@ -371,9 +375,9 @@ func (b *Bus) asyncError(_ *nats.Conn, _ *nats.Subscription, err error) {
 	}
 }
 
-// Close drains what is under way and closes the connection. It returns when that is done.
+// Close drains pending work and closes the connection. It returns when that is done.
 func (b *Bus) Close() {
-	closed := b.nc.StatusChanged(nats.CLOSED) // not the handler: a service that stops puts back the one it found
+	closed := b.nc.StatusChanged(nats.CLOSED) // not the handler: a service that stops restores the earlier one
 	if err := b.nc.Drain(); err != nil {      // already closed, or not connected: nothing to drain
 		b.nc.Close()
 		return
@@ -381,33 +385,35 @@ func (b *Bus) Close() {
 	<-closed
 }
 
-// Cell is how this cell names things on the wire.
+// Cell returns the cell's names on the wire.
 func (b *Bus) Cell() events.Cell { return b.cell }
 
-// Connected is whether the broker can be reached at this moment.
+// Connected reports whether the connection to the broker is up.
 func (b *Bus) Connected() bool { return b.nc.IsConnected() }
 
-// Reconnects is how often the connection was restored. It is counted before anything passes over the new one, so who looks
-// at it before acting on what came knows of each interruption; [Bus.OnReconnect] may tell later.
+// Reconnects returns how often the connection was restored. The count grows before the first message on the new
+// connection, so a caller that reads it before acting on a message knows of each interruption; [Bus.OnReconnect] may be
+// later.
 func (b *Bus) Reconnects() uint64 { return b.nc.Stats().Reconnects }
 
-// OnReconnect calls fn, on a goroutine of its own, after each time the connection was restored.
+// OnReconnect calls fn, in a new goroutine, each time the connection was restored.
 func (b *Bus) OnReconnect(fn func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.onReconnect = append(b.onReconnect, fn)
 }
 
-// Instance is this connection's unique id, for sources of events and for leases.
+// Instance returns this connection's unique id, for sources of events and for leases.
 func (b *Bus) Instance() string { return b.instance }
 
-// NewID is a new unique id for an event.
+// NewID returns a new unique id for an event.
 func (b *Bus) NewID() string { return nuid.Next() }
 
-// check looks whether the broker will do.
+// check checks the broker's version and JetStream.
 func (b *Bus) check(ctx context.Context) error {
 	if v := b.nc.ConnectedServerVersion(); !newEnough(v) {
-		return fmt.Errorf("%w: %s runs nats-server %s: %s or later is needed", ErrTooOld, b.target(), v, ServerVersionMin)
+		return fmt.Errorf("%w: %s runs nats-server %s: %s or later is needed", ErrTooOld, b.target(), v,
+			ServerVersionMin)
 	}
 	op, pace := "look for JetStream on "+b.target(), newBackoff()
 	for {
@@ -415,7 +421,7 @@ func (b *Bus) check(ctx context.Context) error {
 		err := b.callOnce(ctx, op, apiPrefix+"INFO", nil, &info)
 		has, _ := b.nc.ConnectedServerJetStream()
 		switch {
-		case errors.Is(err, ErrForbidden): // who may not ask may still append
+		case errors.Is(err, ErrForbidden): // a user without this permission may still append
 			return nil
 		case errors.Is(err, nats.ErrNoResponders) && b.nc.IsConnected() && !has:
 			return translate(op, jetstream.ErrJetStreamNotEnabled)

@@ -30,13 +30,18 @@ func TestOpenRefusesBrokersThatWillNotDo(t *testing.T) {
 		want error
 		says string
 	}{
-		"too old":                   {bus.Config{URL: natstest.Impostor{Version: "2.12.9", JetStream: true}.Start(t)}, bus.ErrTooOld, bus.ServerVersionMin},
-		"without JetStream":         {bus.Config{URL: natstest.Impostor{}.Start(t)}, bus.ErrNoJetStream, "nats-server with -js"},
-		"JetStream off for us":      {bus.Config{URL: strings.Replace(noAccount.URL(), "//", "//b:b@", 1)}, bus.ErrNoJetStream, "account"},
-		"wrong password":            {bus.Config{URL: strings.Replace(noAccount.URL(), "//", "//a:x@", 1)}, bus.ErrForbidden, "credentials"},
+		"too old": {bus.Config{URL: natstest.Impostor{Version: "2.12.9", JetStream: true}.Start(t)},
+			bus.ErrTooOld, bus.ServerVersionMin},
+		"without JetStream": {bus.Config{URL: natstest.Impostor{}.Start(t)}, bus.ErrNoJetStream,
+			"nats-server with -js"},
+		"JetStream off for us": {bus.Config{URL: strings.Replace(noAccount.URL(), "//", "//b:b@", 1)},
+			bus.ErrNoJetStream, "account"},
+		"wrong password": {bus.Config{URL: strings.Replace(noAccount.URL(), "//", "//a:x@", 1)},
+			bus.ErrForbidden, "credentials"},
 		"expired credentials":       {bus.Config{URL: natstest.Impostor{Refusal: "User Authentication Expired"}.Start(t)}, bus.ErrForbidden, "Expired"},
 		"credentials that are none": {bus.Config{URL: noAccount.URL(), Creds: broken}, bus.ErrForbidden, broken},
-		"credentials that are gone": {bus.Config{URL: noAccount.URL(), Creds: broken + "x"}, bus.ErrForbidden, broken + "x"},
+		"credentials that are gone": {bus.Config{URL: noAccount.URL(), Creds: broken + "x"}, bus.ErrForbidden,
+			broken + "x"},
 		"a prefix that cannot be":   {bus.Config{URL: noAccount.URL(), Prefix: "A.b"}, events.ErrMalformed, "prefix"},
 		"an address that cannot be": {bus.Config{URL: "nats://127.0.0.1:port"}, bus.ErrUnreachable, "127.0.0.1:port"},
 	} {
@@ -63,7 +68,9 @@ func TestOpenWaitsForABroker(t *testing.T) {
 	s := natstest.Start(t)
 	s.Shutdown()
 	var said strings.Builder
-	if _, err := bus.Open(within(t, 1500*time.Millisecond), bus.Config{URL: s.URL(), Log: zerolog.New(&said)}); !errors.Is(err, bus.ErrUnreachable) || !strings.Contains(err.Error(), s.URL()) {
+	if _, err := bus.Open(within(t, 1500*time.Millisecond),
+		bus.Config{URL: s.URL(), Log: zerolog.New(&said)}); !errors.Is(err, bus.ErrUnreachable) ||
+		!strings.Contains(err.Error(), s.URL()) {
 		t.Fatalf("Open = %v, want ErrUnreachable naming %s", err, s.URL())
 	}
 	if n := strings.Count(said.String(), "no broker at "+s.URL()); n != 1 {
@@ -174,7 +181,8 @@ func as(s *embed.Server, user string) string {
 	return strings.Replace(s.URL(), "//", "//"+user+":"+user+"@", 1)
 }
 
-// TestWhoMayNotHaveAReaderReadsOneByOne: in a secured cell a harness has its log subject and its inbox, and no consumers.
+// TestWhoMayNotHaveAReaderReadsOneByOne: in a secured cell a harness has its log subject and its inbox, and no
+// consumers.
 func TestWhoMayNotHaveAReaderReadsOneByOne(t *testing.T) {
 	const commits = 40
 	s, h := restricted(t)
@@ -212,13 +220,18 @@ func TestForbiddenIsSaidAtOnce(t *testing.T) {
 			_, err := h.Append(ctx, session, events.WriterLedger, 0, facts("b"))
 			return err
 		},
-		"write a document": func(ctx context.Context) error { _, err := h.Store(ctx, bus.State, key, []byte("x"), 0); return err },
-		"set up":           h.Ensure,
-		"consume":          func(ctx context.Context) error { return h.Consume(ctx, ledgerSource, discard{}) },
+		"write a document": func(ctx context.Context) error {
+			_, err := h.Store(ctx, bus.State, key, []byte("x"), 0)
+			return err
+		},
+		"set up":  h.Ensure,
+		"consume": func(ctx context.Context) error { return h.Consume(ctx, ledgerSource, discard{}) },
 		"watch": func(ctx context.Context) error {
 			return h.Watch(ctx, bus.State, nil, func(bus.Update) error { return nil })
 		},
-		"follow":        func(ctx context.Context) error { return h.Follow(ctx, "h", func(uint64) {}, func(bus.Message) {}) },
+		"follow": func(ctx context.Context) error {
+			return h.Follow(ctx, "h", func(uint64) {}, func(bus.Message) {})
+		},
 		"ask a service": func(ctx context.Context) error { return h.Request(ctx, "ledger", "get", struct{}{}, nil) },
 		"answers that cannot arrive": func(ctx context.Context) error {
 			if err != nil {

@@ -9,32 +9,32 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// clock is the broker's clock as measured from here. The broker's clock may be set at any time, forward or back, and so may
-// the clock of this process; what this process measures with is monotonic.
+// clock is the broker's clock as measured by this process. The broker's clock may be set at any time, forward or back,
+// and so may the clock of this process; the measurement uses the monotonic clock.
 type clock struct {
 	mu     sync.Mutex
 	broker time.Time     // an instant of the broker's clock …
-	local  time.Time     // … and when that was here, on the monotonic clock
-	last   time.Time     // what was given out last; nothing earlier may follow, but for a step
-	slack  time.Duration // by how much it may be behind
+	local  time.Time     // … and the same instant on the monotonic clock of this process
+	last   time.Time     // the last value returned; the next one is not earlier, except after a step
+	slack  time.Duration // how far it may be behind
 	asked  int
-	busy   bool // a measurement is under way in the background
+	busy   bool // a measurement runs in the background
 
 	seq   uint64 // the log's last commit at that instant
 	steps events.Steps
 	epoch uint64
-	own   int // steps that this process has noticed itself
+	own   int // number of steps that this process has found
 }
 
-// reading is one answer of the broker about its clock.
+// reading is one measurement of the broker's clock.
 type reading struct {
 	said        time.Time
 	seq         uint64    // the log's last commit then
-	sent, heard time.Time // here
+	sent, heard time.Time // by this process's clock
 }
 
-// set takes a measurement: the broker said this time between these two instants here. A clock that may be right by it runs
-// on, so the quickest answer counts; else it is put on what is certain to have been reached.
+// set applies a measurement: the broker's time was said at an instant between sent and heard. A clock that agrees with
+// it is kept, so the quickest measurement counts; otherwise the clock is set to the time that was certainly reached.
 func (c *clock) set(said, sent, heard time.Time) {
 	runs := c.broker.Add(heard.Sub(c.local))
 	if c.local.IsZero() || runs.Before(said) || runs.After(said.Add(heard.Sub(sent))) {
@@ -43,13 +43,13 @@ func (c *clock) set(said, sent, heard time.Time) {
 	c.broker, c.local, c.asked = runs, heard, c.asked+1
 }
 
-// jump is by how much the broker's clock was set since the last measurement, 0 if it was not. It is never less than the truth:
-// an instant that is translated by it comes late by the time of an answer, not early.
+// jump returns by how much the broker's clock was set since the last measurement, 0 if it was not. The result is never
+// too small: a translated instant is late by at most the round trip, never early.
 func (c *clock) jump(r reading) time.Duration {
 	if c.local.IsZero() {
 		return 0
 	}
-	ran := c.broker.Add(r.sent.Sub(c.local)) // what it would show at the least
+	ran := c.broker.Add(r.sent.Sub(c.local)) // the least value without a step
 	by := r.said.Sub(ran)
 	if by > events.StepMin+c.slack+r.heard.Sub(r.sent) || by < -events.StepMin {
 		return by
@@ -57,23 +57,24 @@ func (c *clock) jump(r reading) time.Duration {
 	return 0
 }
 
-// stale says whether it is to be measured again: a poor measurement sooner, a few times.
+// stale reports whether to measure again: sooner after a poor measurement, a few times.
 func (c *clock) stale() bool {
 	age, poor := time.Since(c.local), c.slack > clockQuickMS*time.Millisecond && c.asked < clockPoorMax
 	return age > clockFreshMS*time.Millisecond || poor && age > clockPoorMS*time.Millisecond
 }
 
-// Now is [Bus.Clock] for what depends on the present only.
+// Now is [Bus.Clock] for callers that need only the present.
 func (b *Bus) Now(ctx context.Context) (time.Time, error) {
 	c, err := b.Clock(ctx)
 	return c.Now, err
 }
 
-// Clock is the broker's time, or less by what an answer is on its way, never more: nothing is found due before it is. It runs
-// on by itself while the broker is away; only the very first call fails ([ErrUnreachable], [ErrNotFound]).
+// Clock returns the broker's time, or less by the time of a round trip, never more: nothing is due too early. It
+// continues while the broker is away; only the very first call fails ([ErrUnreachable], [ErrNotFound]).
 //
-// It is measured every second, and so follows a broker whose clock is set. It goes back only with a step, and the steps come
-// with it: what was due in ten minutes before a step is due in ten minutes after it ([events.Steps.Since]).
+// It is measured every second, and so follows a broker whose clock is set. It goes back only with a step, and it
+// returns the steps: an instant that was ten minutes ahead before a step is ten minutes ahead after it
+// ([events.Steps.Since]).
 func (b *Bus) Clock(ctx context.Context) (events.Clock, error) {
 	c := &b.clock
 	c.mu.Lock()
@@ -99,7 +100,7 @@ func (b *Bus) Clock(ctx context.Context) (events.Clock, error) {
 	return events.Clock{Now: now, Steps: c.steps, Epoch: c.epoch}, nil
 }
 
-// measure measures the clock while it is used as it is.
+// measure measures in the background; meanwhile the present clock is used.
 func (b *Bus) measure() {
 	ctx, cancel := context.WithTimeout(context.Background(), requestTimeoutMS*time.Millisecond)
 	defer cancel()
@@ -113,24 +114,24 @@ func (b *Bus) measure() {
 	}
 }
 
-// follow takes a measurement, and notes a step if the broker says so twice. The clock is locked: no decision is made between
-// the two.
+// follow applies a measurement, and records a step if a second one confirms it. The clock is locked meanwhile.
 func (b *Bus) follow(ctx context.Context, r reading) {
 	c := &b.clock
-	if r.heard.Before(c.local) { // another answer was quicker
+	if r.heard.Before(c.local) { // another measurement was quicker
 		return
 	}
 	if c.jump(r) != 0 {
 		again, err := b.askTime(ctx, false)
 		if err != nil {
-			return // the next measurement sees it
+			return // the next measurement finds it
 		}
 		r = again
 	}
 	if by := c.jump(r); by != 0 {
 		step := events.Step{Seq: b.lastBefore(ctx, by, r), ByMS: by.Milliseconds(), At: r.said}
 		b.log.Warn().Str("service", b.cfg.Name).Uint64("seq", step.Seq).
-			Msgf("the broker's clock was set by %s, to %s: followed", by.Round(time.Millisecond), r.said.Format(time.RFC3339))
+			Msgf("the broker's clock was set by %s, to %s: followed", by.Round(time.Millisecond),
+				r.said.Format(time.RFC3339))
 		c.steps, c.epoch, c.own = append(c.steps[:len(c.steps):len(c.steps)], step).Merge(nil), c.epoch+1, c.own+1
 		c.last, c.local = time.Time{}, time.Time{}
 	}
@@ -138,8 +139,8 @@ func (b *Bus) follow(ctx context.Context, r reading) {
 	c.seq = r.seq
 }
 
-// lastBefore is the last commit with a timestamp of the clock before a step. Where that cannot be told it is the commit with
-// which what was set meanwhile comes late rather than early.
+// lastBefore returns the last commit with a timestamp from before a step. If that is unknown it returns the commit with
+// which later instants come late rather than early.
 func (b *Bus) lastBefore(ctx context.Context, by time.Duration, r reading) uint64 {
 	c := &b.clock
 	ctx, cancel := context.WithTimeout(ctx, requestTimeoutMS*time.Millisecond)
@@ -165,7 +166,7 @@ func (b *Bus) lastBefore(ctx context.Context, by time.Duration, r reading) uint6
 	return before
 }
 
-// LearnSteps adds steps of the broker's clock that others have noticed, perhaps before this process began.
+// LearnSteps adds steps of the broker's clock that other processes have found.
 func (b *Bus) LearnSteps(others events.Steps) {
 	c := &b.clock
 	c.mu.Lock()
@@ -175,14 +176,14 @@ func (b *Bus) LearnSteps(others events.Steps) {
 	}
 }
 
-// StepsNoticed is how often this process has found the broker's clock set.
+// StepsNoticed returns how often this process has found the broker's clock set.
 func (b *Bus) StepsNoticed() int {
 	b.clock.mu.Lock()
 	defer b.clock.mu.Unlock()
 	return b.clock.own
 }
 
-// askTime asks the broker what time it is. It keeps asking only when it must have an answer.
+// askTime measures the broker's time. With must it tries until ctx ends.
 func (b *Bus) askTime(ctx context.Context, must bool) (reading, error) {
 	op, pace := "ask the time", newBackoff()
 	for {

@@ -20,7 +20,7 @@ const noAnswer = -1000 * time.Hour
 func (c *clockScript) answer(a asked) []said {
 	if a.is("STREAM.MSG.GET") {
 		var q question
-		_ = json.Unmarshal([]byte(a.body), &q) // what the client sends is not what is tested
+		_ = json.Unmarshal([]byte(a.body), &q) // the requests themselves are not tested
 		return c.get(q.Seq)
 	}
 	ahead, last := c.ahead[min(c.n, len(c.ahead)-1)], c.last[min(c.n, len(c.last)-1)]
@@ -28,7 +28,8 @@ func (c *clockScript) answer(a asked) []said {
 	if ahead == noAnswer {
 		return trouble
 	}
-	return says(fmt.Sprintf(`{"ts":%q,"state":{"last_seq":%d}}`, time.Now().Add(ahead).UTC().Format(time.RFC3339Nano), last))
+	return says(fmt.Sprintf(`{"ts":%q,"state":{"last_seq":%d}}`, time.Now().Add(ahead).UTC().Format(time.RFC3339Nano),
+		last))
 }
 
 // TestAnOldClockIsMeasuredFirst: a clock that was not used for long is measured before it is believed.
@@ -45,8 +46,8 @@ func TestAnOldClockIsMeasuredFirst(t *testing.T) {
 	}
 }
 
-// TestOneAnswerIsNoStep: the broker has to say twice that its clock was set. Where it does not answer a second time, nothing is
-// noted.
+// TestOneAnswerIsNoStep: the broker has to say twice that its clock was set. Where it does not answer a second time,
+// nothing is noted.
 func TestOneAnswerIsNoStep(t *testing.T) {
 	for name, second := range map[string]time.Duration{"as before": 0, "no answer": noAnswer} {
 		t.Run(name, func(t *testing.T) {
@@ -64,8 +65,8 @@ func TestOneAnswerIsNoStep(t *testing.T) {
 	}
 }
 
-// TestWhereAStepLies: the last commit before a step is looked for by the commits' instants. Where that cannot be found out, it
-// is the commit with which what was set meanwhile comes late rather than early.
+// TestWhereAStepLies: the last commit before a step is looked for by the commits' instants. Where that cannot be found
+// out, it is the commit with which what was set meanwhile comes late rather than early.
 func TestWhereAStepLies(t *testing.T) {
 	at := func(seq int, ahead time.Duration) []said {
 		return stored("hf.log.h.s.harness", seq, "", "[]", time.Now().Add(ahead))

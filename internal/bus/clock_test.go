@@ -8,10 +8,11 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// TestTheClockFollowsAStep: a broker's clock that was set forward or back is followed, and what was stored meanwhile is put on
-// its side of the step.
+// TestTheClockFollowsAStep: a broker's clock that was set forward or back is followed, and what was stored meanwhile is
+// put on its side of the step.
 func TestTheClockFollowsAStep(t *testing.T) {
-	for name, was := range map[string]time.Duration{"back": 2 * time.Hour, "forward": -2 * time.Hour, "back by little": 5 * time.Second, "forward by little": -5 * time.Second} {
+	for name, was := range map[string]time.Duration{"back": 2 * time.Hour, "forward": -2 * time.Hour,
+		"back by little": 5 * time.Second, "forward by little": -5 * time.Second} {
 		t.Run(name, func(t *testing.T) {
 			b := natstest.Bus(t, natstest.Start(t))
 			before := mustAppend(t, b, session, 0, "before")
@@ -32,7 +33,8 @@ func TestTheClockFollowsAStep(t *testing.T) {
 			if d := time.Until(c.Now).Abs(); d > time.Second {
 				t.Errorf("now is %s off", d)
 			}
-			if s := c.Steps[0]; len(c.Steps) != 1 || s.Seq != before || (s.By()+was).Abs() > 500*time.Millisecond || c.Epoch != 1 || b.StepsNoticed() != 1 {
+			if s := c.Steps[0]; len(c.Steps) != 1 || s.Seq != before || (s.By()+was).Abs() > 500*time.Millisecond ||
+				c.Epoch != 1 || b.StepsNoticed() != 1 {
 				t.Errorf("steps %+v, want one by %s after %d", c.Steps, -was, before)
 			}
 		})
@@ -70,7 +72,8 @@ func TestStepsOfOthers(t *testing.T) {
 	s := events.Steps{{Seq: 3, ByMS: 60_000, At: time.Now()}}
 	b.LearnSteps(s)
 	b.LearnSteps(s)
-	if c, err := b.Clock(within(t, patience)); err != nil || len(c.Steps) != 1 || c.Epoch != 1 || b.StepsNoticed() != 0 {
+	if c, err := b.Clock(within(t, patience)); err != nil || len(c.Steps) != 1 || c.Epoch != 1 ||
+		b.StepsNoticed() != 0 {
 		t.Errorf("%+v, %v", c, err)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 )
 
-// One node of three stops, the one that leads the log: a consumer goes on in order and skips nothing, a watch misses no
-// last value and calls nothing gone that is alive, a lease is kept.
+// The leader of the log, one node of three, stops: a consumer continues in order and without gaps, a watch misses no
+// last value and reports no living key as gone, and a lease is kept.
 func TestAllGoesOnWhenANodeOfThreeStops(t *testing.T) {
 	const n, keys = 1000, 50
 	nodes := natstest.Cluster(t)

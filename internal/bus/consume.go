@@ -16,12 +16,12 @@ import (
 
 // Limits of ordered delivery.
 const (
-	stopGraceMS   = 300 // a batch under way when ctx ends may go on for so long
+	stopGraceMS   = 300 // for the last batch after ctx ends
 	joinTimeoutMS = 2_000
 	batchDefault  = 256
 	batchMax      = 4_096
 	ackPendingMax = 2 * batchMax
-	batchPart     = 8 // of a batch, while something due had to wait for others
+	batchPart     = 8 // of a batch, while time-critical work had to wait
 	bodyAck       = "+ACK"
 )
 
@@ -35,19 +35,19 @@ const (
 	Due                         // timers that have fired; a filter is over their subjects
 )
 
-// Source says what to consume.
+// Source describes what to consume.
 type Source struct {
 	// Stream to read.
 	Stream StreamName
-	// Durable is the consumer's name, the same in all replicas of a service, for ever: the broker keeps under it how far
-	// the work has come.
+	// Durable is the consumer's name, the same in all replicas and versions of a service: the broker stores the
+	// progress under it.
 	Durable string
 	// Filter limits what is delivered. Default: all commits, all documents, all fired timers.
 	Filter []string
 	// BatchMax is the most messages in one batch, 1 to 4096. Default: 256.
 	BatchMax int
-	// Idle is how long the broker keeps the durable when no process consumes it. Default: 0, for ever. When it is gone,
-	// delivery begins at the start.
+	// Idle is how long the broker keeps the durable while no process consumes it. Default: 0, without a limit. After
+	// its removal, delivery begins at the start.
 	Idle time.Duration
 }
 
@@ -58,36 +58,35 @@ type Message struct {
 	Body        []byte
 	Seq         uint64 // in the stream; for [StateDocs] also the revision
 	At          time.Time
-	Redelivered bool // it was delivered before, and perhaps handled. A hint: false proves nothing
-	Deleted     bool // [StateDocs]: the key is gone
+	Redelivered bool // it was delivered before, and perhaps handled; false proves nothing
+	Deleted     bool // [StateDocs]: the key was deleted
 }
 
-// Handler does the work of a consumer. Its methods are never called at the same time.
+// Handler handles the messages of a consumer. Its methods are never called concurrently.
 type Handler interface {
 	// Takeover is called when this process has become the active one: the consumer was reset to its ack floor, and no
-	// other process is given messages. An error leads to another call, after a pause.
+	// other process receives messages. After an error it is called again, after a pause.
 	Takeover(ctx context.Context) error
-	// Batch handles messages in order and says how many of them, from the first, are done: these are acknowledged. When
-	// it is not all, or with an error, the consumer is reset after a pause and the others are delivered again. ctx ends
-	// when another process has become the active one, or some time after Consume's has.
+	// Batch handles messages in order and returns how many of them, from the first, are done: these are acknowledged.
+	// If it is not all, or after an error, the consumer is reset after a pause and the others are delivered again. ctx
+	// ends when another process has become the active one, or some time after Consume's.
 	Batch(ctx context.Context, ms []Message) (acked int, err error)
 }
 
-// Loser is a [Handler] that wants to know when it is no longer the active one. What it is told comes after its last Batch.
+// Loser is a [Handler] that is notified when it is no longer the active one, after its last Batch.
 type Loser interface{ Lost() }
 
-// Consume delivers a stream, in order and at least once, to one of the processes that call it with the same durable: the
-// active one. It blocks until ctx ends, then hands over at once and returns nil.
+// Consume delivers a stream, in order and at least once, to one of the processes that call it with the same durable:
+// the active one. It blocks until ctx ends, then hands over at once and returns nil.
 //
-//  1. Order: within one stretch of being active h sees strictly rising Seq, beginning at the ack floor, nothing skipped.
-//     A message whose delivery is doubtful (connection lost, redelivery, gap) leads to a reset, and the stretch begins
-//     again at the ack floor.
-//  2. One: the broker gives messages to the pinned process only. A process that was paused may still be in Batch while
-//     the next one works; it notices within half a second of waking, and its ctx ends. Writes are therefore guarded.
-//  3. Fail-over: 2 s after the active process's last sign of life, at once after a clean stop.
+//  1. Order: while it is active h receives strictly rising Seq, from the ack floor, without gaps. After a doubtful
+//     delivery (connection lost, redelivery, gap) the consumer is reset, and delivery starts again at the ack floor.
+//  2. One: the broker delivers to the pinned process only. A process that was paused may still be in Batch while the
+//     next one works; it notices within half a second of waking, and its ctx ends. Writes are therefore guarded.
+//  3. Fail-over: 2 s after the active process's last keep-alive, at once after a clean stop.
 //
-// Another error than ctx's end is returned only where trying again is of no use: a wrong source, [ErrForbidden], a
-// closed Bus. What h returns is logged.
+// It returns an error other than ctx's end only if another attempt is of no use: a wrong source, [ErrForbidden], a
+// closed Bus. Errors of h are logged.
 func (b *Bus) Consume(ctx context.Context, s Source, h Handler) error {
 	c, err := b.consumption(s, h)
 	if err != nil {
@@ -108,14 +107,14 @@ func (b *Bus) Consume(ctx context.Context, s Source, h Handler) error {
 		if err := b.awaitConnected(ctx); err != nil && ctx.Err() == nil {
 			return err
 		}
-		if time.Since(began) > pinTTLMS*time.Millisecond { // it had worked: this is a new trouble
+		if time.Since(began) > pinTTLMS*time.Millisecond { // it had worked: this is a new failure
 			pace = newBackoff()
 		}
 		pause(ctx, pace.NextBackOff())
 	}
 }
 
-// consumption checks a source and prepares to consume it.
+// consumption checks a source and prepares its consumption.
 func (b *Bus) consumption(s Source, h Handler) (*consumption, error) {
 	if s.BatchMax == 0 {
 		s.BatchMax = batchDefault
@@ -136,7 +135,8 @@ func (b *Bus) consumption(s Source, h Handler) (*consumption, error) {
 		return nil, fmt.Errorf("bus: consume %s: no such stream: %d", s.Durable, s.Stream)
 	}
 	if s.Durable == "" || strings.ContainsAny(s.Durable, ". *>/\\\t\r\n") || s.BatchMax < 0 || s.BatchMax > batchMax {
-		return nil, fmt.Errorf("bus: consume %q: want a durable name of one token and a batch of 1 to %d, not %d", s.Durable, batchMax, s.BatchMax)
+		return nil, fmt.Errorf("bus: consume %q: want a durable name of one token and a batch of 1 to %d, not %d",
+			s.Durable, batchMax, s.BatchMax)
 	}
 	return c, nil
 }
@@ -148,7 +148,7 @@ func orFilter(filters []string, all string) []string {
 	return filters
 }
 
-// consumption is one Consume.
+// consumption is one call of Consume.
 type consumption struct {
 	b            *Bus
 	h            Handler
@@ -158,16 +158,17 @@ type consumption struct {
 	batch        int
 	idle         time.Duration
 	exists       bool   // the durable was made by this call
-	acked        string // where the last acknowledgement was sent
-	asked        bool   // the pin is what the broker says, who knows whose: this process was paused perhaps
+	acked        string // subject of the last acknowledgement
+	// the pin comes from the broker's info, so its owner is unknown: this process may have been paused
+	asked bool
 
 	mu        sync.Mutex
-	flow      *flow      // nil between stretches
-	held      []delivery // delivered to the handler, or left when the last stretch ended, and not done
-	confirmed time.Time  // when the broker last said that the pin is ours
+	flow      *flow      // nil between deliveries
+	held      []delivery // delivered to the handler, or left at the last interruption, and not done
+	confirmed time.Time  // when the broker last confirmed the pin
 }
 
-// turn is one turn of standing by and then, perhaps, being active.
+// turn waits to become active, and then is active once.
 func (c *consumption) turn(ctx context.Context) error {
 	if err := c.ensure(ctx); err != nil {
 		return err
@@ -183,7 +184,7 @@ func (c *consumption) turn(ctx context.Context) error {
 	return err
 }
 
-// ensure makes the durable, or brings it up to date.
+// ensure creates the durable, or updates it.
 func (c *consumption) ensure(ctx context.Context) error {
 	if c.exists {
 		return nil
@@ -192,7 +193,7 @@ func (c *consumption) ensure(ctx context.Context) error {
 		Durable:           c.name,
 		AckPolicy:         jetstream.AckExplicitPolicy,
 		AckWait:           ackWaitMS * time.Millisecond,
-		MaxDeliver:        neverMax, // past a limit messages would be skipped in silence
+		MaxDeliver:        neverMax, // beyond a limit messages would be skipped without a notice
 		MaxAckPending:     ackPendingMax,
 		PriorityPolicy:    jetstream.PriorityPolicyPinned,
 		PriorityGroups:    []string{consumeGroup},
@@ -211,15 +212,16 @@ func (c *consumption) ensure(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, joinTimeoutMS*time.Millisecond)
 	defer cancel()
-	if err := c.b.call(ctx, "consume "+c.name, create, createConsumer{Stream: c.stream, Config: cfg}, new(json0)); err != nil {
+	if err := c.b.call(ctx, "consume "+c.name, create, createConsumer{Stream: c.stream, Config: cfg},
+		new(json0)); err != nil {
 		return err
 	}
 	c.exists = true
 	return nil
 }
 
-// standBy waits until the broker pins this process. It does so with the delivery of a message, which the reset that
-// follows takes back; so one message is asked for.
+// standBy waits until the broker pins this process. The broker does so when it delivers a message, so standBy pulls
+// one; the reset that follows takes it back.
 func (c *consumption) standBy(ctx context.Context) (pin string, err error) {
 	f := c.b.flow(c.stream, c.name, 1, 0, pull{Group: consumeGroup})
 	defer f.close()
@@ -232,7 +234,7 @@ func (c *consumption) standBy(ctx context.Context) (pin string, err error) {
 		c.asked = false
 		return pin, nil
 	}
-	info, err := c.info(ctx) // the message's own header kept the library from reading the broker's
+	info, err := c.info(ctx) // the message's own header prevented the library from reading the broker's
 	c.asked = true
 	return pinned(info), err
 }
@@ -259,7 +261,7 @@ func (c *consumption) active(ctx context.Context, pin string) error {
 	return err
 }
 
-// stretches works through stretches of ordered delivery, each from the ack floor.
+// stretches runs phases of ordered delivery, each from the ack floor.
 func (c *consumption) stretches(ctx, life context.Context, pin string) error {
 	pace, taken := newBackoff(), false
 	for {
@@ -284,8 +286,10 @@ func (c *consumption) stretches(ctx, life context.Context, pin string) error {
 		case ctx.Err() != nil:
 			return err
 		case errors.As(err, &failed):
-			c.b.log.Warn().Str("service", c.name).AnErr("err", failed.error).Msg("not done: delivered again after a pause")
-		case !errors.Is(err, errInterrupted), c.asked: // two that use one pin interrupt each other: this one lets go
+			c.b.log.Warn().Str("service", c.name).AnErr("err",
+				failed.error).Msg("not done: delivered again after a pause")
+		// two processes with one pin interrupt each other: this one gives it up
+		case !errors.Is(err, errInterrupted), c.asked:
 			return err
 		}
 		if worked {
@@ -302,8 +306,8 @@ func callback(err error) error {
 	return callbackError{err}
 }
 
-// stretch hands out batches until delivery is interrupted or h has not done all of one. worked says whether anything was
-// done.
+// stretch delivers batches until delivery is interrupted or h has not done all of one. worked reports whether anything
+// was done.
 func (c *consumption) stretch(ctx, life context.Context, pin string, before uint64) (worked bool, err error) {
 	f := c.b.flow(c.stream, c.name, 2*c.batch, 1, pull{Group: consumeGroup, Pin: pin})
 	defer f.close()
@@ -345,19 +349,20 @@ func (c *consumption) stretch(ctx, life context.Context, pin string, before uint
 	}
 }
 
-// working notes what is under way, for keepAlive.
+// working records the deliveries in progress, for keepAlive.
 func (c *consumption) working(f *flow, ds []delivery) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.flow, c.held = f, ds
 }
 
-// messages are deliveries as the handler sees them; up to before they were delivered to somebody once.
+// messages converts deliveries for the handler; those up to before were delivered once already.
 func (c *consumption) messages(ds []delivery, before uint64) []Message {
 	ms := make([]Message, len(ds))
 	for i, d := range ds {
-		delete(d.msg.Header, headerPin) // not the author's
-		ms[i] = Message{Subject: d.msg.Subject, Header: d.msg.Header, Body: d.msg.Data, Seq: d.seq, At: d.at, Redelivered: d.seq <= before}
+		delete(d.msg.Header, headerPin) // not written by the author
+		ms[i] = Message{Subject: d.msg.Subject, Header: d.msg.Header, Body: d.msg.Data, Seq: d.seq, At: d.at,
+			Redelivered: d.seq <= before}
 		if c.bucket != "" {
 			ms[i].Subject = strings.TrimPrefix(d.msg.Subject, kvSubject(c.bucket, ""))
 			ms[i].Deleted, _ = deletion(d.msg.Header)
@@ -366,8 +371,8 @@ func (c *consumption) messages(ds []delivery, before uint64) []Message {
 	return ms
 }
 
-// Lag is how many messages of a source are not done yet, and the broker's id of the process that is active ("" for none).
-// [ErrNotFound] when nobody has ever consumed it.
+// Lag returns how many messages of a source are not done yet, and the broker's id of the active process ("" for none).
+// [ErrNotFound] if no process has ever consumed it.
 func (b *Bus) Lag(ctx context.Context, s Source) (pending uint64, active string, err error) {
 	c, err := b.consumption(s, nil)
 	if err != nil {
@@ -380,10 +385,10 @@ func (b *Bus) Lag(ctx context.Context, s Source) (pending uint64, active string,
 	return info.NumPending + uint64(max(info.NumAckPending, 0)), pinned(info), nil
 }
 
-// prioritizing is an embedded server whose gate is shared by all that run in its process.
+// prioritizing is an embedded server whose gate is shared by its whole process.
 type prioritizing interface{ Priority() *priority.Gate }
 
-// gateOf returns the gate of the broker's process, else one for this connection.
+// gateOf returns the gate of the broker's process, else a new one for this connection.
 func gateOf(cfg Config) *priority.Gate {
 	if s, ok := cfg.Server.(prioritizing); ok {
 		return s.Priority()

@@ -98,7 +98,8 @@ func TestConsumeFailsOverAfterAKill(t *testing.T) {
 	l.all(stop() + 1)
 }
 
-// What a dead process had, and nothing newer: the next one must not wait for a new message to become active.
+// TestConsumeFailsOverWhenNothingNewArrives: the next process gets the deliveries of a dead one without a new message
+// in the stream.
 func TestConsumeFailsOverWhenNothingNewArrives(t *testing.T) {
 	t.Parallel() // it mostly waits
 	s, a, b := pair(t)
@@ -195,7 +196,8 @@ func keepsASlowBatch(t *testing.T) error {
 		return err
 	}
 	if n := consumer.CachedInfo().Delivered.Consumer; n != 7 {
-		return fmt.Errorf("the broker delivered %d times, want 7 times: it was not told that messages are being worked on", n)
+		return fmt.Errorf("the broker delivered %d times, want 7 times: it was not told that messages are being "+
+			"worked on", n)
 	}
 	return nil
 }
@@ -241,7 +243,8 @@ func deliversAgain(t *testing.T) error {
 	defer mu.Unlock()
 	for i, first := range begins {
 		if m := rounds[i][0]; m.Seq != first || i > 0 && !m.Redelivered {
-			return fmt.Errorf("the first of round %d is %d, redelivered %v; want %d, %v", i, m.Seq, m.Redelivered, first, i > 0)
+			return fmt.Errorf("the first of round %d is %d, redelivered %v; want %d, %v", i, m.Seq, m.Redelivered,
+				first, i > 0)
 		}
 	}
 	return nil
@@ -283,7 +286,8 @@ func (r *reluctant) Takeover(ctx context.Context) error {
 	return r.process.Takeover(ctx)
 }
 
-// A process that was cut off, or paused, for longer than the pin lasts holds messages that another one has handled since.
+// A process that was cut off, or paused, for longer than the pin lasts holds messages that another one has handled
+// since.
 func TestConsumeDropsWhatItHeldWhenItWasCutOff(t *testing.T) {
 	t.Parallel() // it mostly waits
 	s := natstest.Start(t)
@@ -421,7 +425,7 @@ func letsABatchFinish(t *testing.T) error {
 		src := ledgerSource
 		src.Durable = name
 		begun, ended := make(chan struct{}), make(chan error, len(subjects)*2)
-		var once sync.Once // what was published may come in several batches
+		var once sync.Once // the published messages may come in several batches
 		stop := newLedgers(t).run(b, name, src, func(ctx context.Context, ms []bus.Message) (int, error) {
 			once.Do(func() { close(begun) })
 			select {
@@ -461,16 +465,17 @@ func TestConsumeGivesTheNewestDocumentsOnly(t *testing.T) {
 	defer cancel()
 	done, failed := make(chan error, 1), false
 	go func() {
-		done <- b.Consume(ctx, bus.Source{Stream: bus.StateDocs, Durable: "retry"}, batchFunc(func(ms []bus.Message) (int, error) {
-			if !failed {
-				failed = true
-				return 0, errors.New("not yet")
-			}
-			for _, m := range ms {
-				got <- m
-			}
-			return len(ms), nil
-		}))
+		done <- b.Consume(ctx, bus.Source{Stream: bus.StateDocs, Durable: "retry"},
+			batchFunc(func(ms []bus.Message) (int, error) {
+				if !failed {
+					failed = true
+					return 0, errors.New("not yet")
+				}
+				for _, m := range ms {
+					got <- m
+				}
+				return len(ms), nil
+			}))
 	}()
 	a, gone2 := receive(t, got, "a"), receive(t, got, "b")
 	if a.Subject != "session.h.a" || string(a.Body) != "2" || a.Seq != rev+1 || a.Deleted {
@@ -518,7 +523,8 @@ func TestConsumeRefusesAWrongSource(t *testing.T) {
 			t.Errorf("%s: consumed", name)
 		}
 	}
-	if _, _, err := b.Lag(background(t), bus.Source{Stream: bus.Due, Durable: "nobody"}); !errors.Is(err, bus.ErrNotFound) {
+	if _, _, err := b.Lag(background(t), bus.Source{Stream: bus.Due, Durable: "nobody"}); !errors.Is(err,
+		bus.ErrNotFound) {
 		t.Errorf("the lag of a consumer that is not there: %v", err)
 	}
 }

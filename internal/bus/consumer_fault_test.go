@@ -62,7 +62,8 @@ func (p *pinScript) answer(a asked) []said {
 		if pin == unknownPin {
 			return trouble
 		}
-		return says(fmt.Sprintf(`{"num_ack_pending":%d,"priority_groups":[{"group":"active","pinned_client_id":%q}]}`, p.ack, pin))
+		return says(fmt.Sprintf(`{"num_ack_pending":%d,"priority_groups":[{"group":"active","pinned_client_id":%q}]}`,
+			p.ack, pin))
 	case a.is("CONSUMER.MSG.NEXT"):
 		return p.pull(a, note)
 	case a.is("STREAM.MSG.GET"):
@@ -153,10 +154,10 @@ func consuming(t testing.TB, b *bus.Bus, h bus.Handler) (stop func()) {
 	return stop
 }
 
-// TestOneThatAskedForItsPinLetsGo: a process that could not read its pin from the delivery may have been given another's. When
-// it is interrupted it stands by again, while one that was told its pin goes on with it.
+// TestOneThatAskedForItsPinLetsGo: a process that could not read its pin from the delivery may have been given
+// another's. When it is interrupted it stands by again, while one that was told its pin goes on with it.
 func TestOneThatAskedForItsPinLetsGo(t *testing.T) {
-	for name, hidden := range map[string]bool{"asked": true, "told": false} {
+	for name, hidden := range map[string]bool{"asked": true, "delivered": false} {
 		t.Run(name, func(t *testing.T) {
 			p := &pinScript{t: t, hidePin: hidden, deliver: func(n int) []said {
 				if n == 1 {
@@ -166,7 +167,10 @@ func TestOneThatAskedForItsPinLetsGo(t *testing.T) {
 			}}
 			b := scripted(t, p.answer).open()
 			came := make(chan int, 100)
-			stop := consuming(t, b, losing{batch: func(_ context.Context, ms []bus.Message) (int, error) { came <- 1; return len(ms), nil }})
+			stop := consuming(t, b, losing{batch: func(_ context.Context, ms []bus.Message) (int, error) {
+				came <- 1
+				return len(ms), nil
+			}})
 			receive(t, came, "a batch")
 			stop()
 			p.mu.Lock()
@@ -178,8 +182,8 @@ func TestOneThatAskedForItsPinLetsGo(t *testing.T) {
 	}
 }
 
-// TestNothingIsResetWithoutAPin: standing by was interrupted, so this process has no pin, and the consumer's state has none.
-// It stands by again, and resets nothing.
+// TestNothingIsResetWithoutAPin: standing by was interrupted, so this process has no pin, and the consumer's state has
+// none. It stands by again, and resets nothing.
 func TestNothingIsResetWithoutAPin(t *testing.T) {
 	p := &pinScript{t: t, deliver: func(int) []said { return []said{nthDelivery(1)} }}
 	p.standBy = func(nth int) []said {
@@ -197,7 +201,10 @@ func TestNothingIsResetWithoutAPin(t *testing.T) {
 	}
 	b := scripted(t, p.answer).open()
 	came := make(chan int, 100)
-	stop := consuming(t, b, losing{batch: func(_ context.Context, ms []bus.Message) (int, error) { came <- 1; return len(ms), nil }})
+	stop := consuming(t, b, losing{batch: func(_ context.Context, ms []bus.Message) (int, error) {
+		came <- 1
+		return len(ms), nil
+	}})
 	receive(t, came, "a batch")
 	stop()
 	asks := p.asks()
@@ -206,8 +213,8 @@ func TestNothingIsResetWithoutAPin(t *testing.T) {
 	}
 }
 
-// TestWhoseConsumerIsAnothersDoesNotTakeOver: between the delivery that pinned this process and its reset another process was
-// pinned.
+// TestWhoseConsumerIsAnothersDoesNotTakeOver: between the delivery that pinned this process and its reset another
+// process was pinned.
 func TestWhoseConsumerIsAnothersDoesNotTakeOver(t *testing.T) {
 	p := &pinScript{t: t, deliver: func(int) []said { return []said{nthDelivery(1)} }}
 	p.pinned = func() string {
@@ -229,8 +236,8 @@ func TestWhoseConsumerIsAnothersDoesNotTakeOver(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotDoneKeepsThePin: a batch that failed is delivered again to the process that has the pin, which does not stand
-// by for it.
+// TestWhatIsNotDoneKeepsThePin: a batch that failed is delivered again to the process that has the pin, which does not
+// stand by for it.
 func TestWhatIsNotDoneKeepsThePin(t *testing.T) {
 	p := &pinScript{t: t, deliver: func(int) []said { return []said{nthDelivery(1)} }}
 	b := scripted(t, p.answer).open()
@@ -251,8 +258,9 @@ func TestWhatIsNotDoneKeepsThePin(t *testing.T) {
 	}
 }
 
-// TestAPinThatWasLostEndsTheWork: the broker says that the pin is lost, in one way or the other, while a batch is worked on.
-// What was delivered ahead is not given to the handler, and nothing of the process that has the pin now is touched.
+// TestAPinThatWasLostEndsTheWork: the broker says that the pin is lost, in one way or the other, while a batch is
+// worked on. What was delivered ahead is not given to the handler, and nothing of the process that has the pin now is
+// touched.
 func TestAPinThatWasLostEndsTheWork(t *testing.T) {
 	t.Parallel() // it mostly waits
 	for name, c := range map[string]struct {
@@ -290,21 +298,22 @@ func TestAPinThatWasLostEndsTheWork(t *testing.T) {
 			var mu sync.Mutex
 			var seen []uint64
 			gone := make(chan bool, 10)
-			stop := consuming(t, b, losing{lost: func() { gone <- true }, batch: func(ctx context.Context, ms []bus.Message) (int, error) {
-				mu.Lock()
-				seen = append(seen, ms[0].Seq)
-				mu.Unlock()
-				p.mu.Lock()
-				lost = true
-				p.mu.Unlock()
-				if c.slow > 0 {
-					<-time.After(c.slow)
-				} else {
-					<-ctx.Done()
-					<-time.After(100 * time.Millisecond) // in which the flow is told
-				}
-				return len(ms), nil
-			}})
+			stop := consuming(t, b, losing{lost: func() { gone <- true },
+				batch: func(ctx context.Context, ms []bus.Message) (int, error) {
+					mu.Lock()
+					seen = append(seen, ms[0].Seq)
+					mu.Unlock()
+					p.mu.Lock()
+					lost = true
+					p.mu.Unlock()
+					if c.slow > 0 {
+						<-time.After(c.slow)
+					} else {
+						<-ctx.Done()
+						<-time.After(100 * time.Millisecond) // in which the flow is told
+					}
+					return len(ms), nil
+				}})
 			receive(t, gone, "the loss")
 			stop()
 			mu.Lock()
@@ -319,8 +328,8 @@ func TestAPinThatWasLostEndsTheWork(t *testing.T) {
 	}
 }
 
-// TestAPinOfAnotherIsNotHandedOver: a process whose context ends hands nothing over when another one has the pin by then, or
-// when it cannot find out who has it.
+// TestAPinOfAnotherIsNotHandedOver: a process whose context ends hands nothing over when another one has the pin by
+// then, or when it cannot find out who has it.
 func TestAPinOfAnotherIsNotHandedOver(t *testing.T) {
 	for _, whose := range []string{"another", unknownPin} {
 		t.Run(whose, func(t *testing.T) { handsNothingOver(t, whose) })
@@ -358,8 +367,8 @@ func handsNothingOver(t *testing.T, whose string) {
 	}
 }
 
-// TestAPullThatEndedPartly: the broker says how much of a pull that has ended was not delivered; only so much is asked for
-// again, for other pulls are open still.
+// TestAPullThatEndedPartly: the broker says how much of a pull that has ended was not delivered; only so much is asked
+// for again, for other pulls are open still.
 func TestAPullThatEndedPartly(t *testing.T) {
 	var mu sync.Mutex
 	var batches []int
@@ -408,9 +417,13 @@ func TestADurableThatWasDeletedIsMadeAgain(t *testing.T) {
 	_, js := outsider(t, s)
 	publish(t, js, 1, subjects...)
 	came := make(chan uint64, 100)
-	consuming(t, b, losing{batch: func(_ context.Context, ms []bus.Message) (int, error) { came <- ms[0].Seq; return len(ms), nil }})
+	consuming(t, b, losing{batch: func(_ context.Context, ms []bus.Message) (int, error) {
+		came <- ms[0].Seq
+		return len(ms), nil
+	}})
 	receive(t, came, "the first")
-	if err := js.DeleteConsumer(background(t), "HF_LOG", "ledger"); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+	if err := js.DeleteConsumer(background(t), "HF_LOG", "ledger"); err != nil &&
+		!errors.Is(err, jetstream.ErrConsumerNotFound) {
 		t.Fatal(err)
 	}
 	publish(t, js, 1, subjects...)
@@ -418,7 +431,8 @@ func TestADurableThatWasDeletedIsMadeAgain(t *testing.T) {
 	}
 }
 
-// TestATakeoverThatTakesLong: while a process takes over, it keeps its pin. It is told that it has lost after its last batch.
+// TestATakeoverThatTakesLong: while a process takes over, it keeps its pin. It is told that it has lost after its last
+// batch.
 func TestATakeoverThatTakesLong(t *testing.T) {
 	s := natstest.Start(t)
 	b := natstest.Bus(t, s)
@@ -504,7 +518,8 @@ func TestRequestsNameOneFilter(t *testing.T) {
 	b := natstest.Bus(t, s)
 	nc, _ := outsider(t, s)
 	asked := make(chan string, 100)
-	if _, err := nc.Subscribe("$JS.API.CONSUMER.CREATE.>", func(m *nats.Msg) { asked <- m.Subject }); err != nil || nc.Flush() != nil {
+	if _, err := nc.Subscribe("$JS.API.CONSUMER.CREATE.>", func(m *nats.Msg) { asked <- m.Subject }); err != nil ||
+		nc.Flush() != nil {
 		t.Fatal(err)
 	}
 	consuming(t, b, losing{batch: func(_ context.Context, ms []bus.Message) (int, error) { return len(ms), nil }})

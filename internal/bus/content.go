@@ -17,38 +17,41 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// How an object's description replaces an older one, in a cell without users.
+// How an object's description replaces an older one in a cell without users.
 const (
 	headerRollup  = "Nats-Rollup"
 	rollupSubject = "sub"
 )
 
-// In a cell with users each user stores objects under subjects of its own, and the stream allows no roll-ups: no user can
-// remove or spoil what another has stored. So there may be several copies under one name. A reader takes the first one
-// whose content is what the name says.
+// In a cell with users each user stores objects under subjects of its own, and the stream allows no roll-ups: no user
+// can remove or damage the objects of another. So there may be several copies under one name. A reader takes the first
+// one whose content matches the name.
 
-// owner is whose objects this connection stores, "" in a cell without users.
+// owner returns the owner of the objects that this connection stores, "" in a cell without users.
 func (b *Bus) owner() string { return b.asker().Tokens() }
 
-// PutObject stores content that belongs to a session and returns its name; what is there already is not stored again.
-// Errors: a refusal (413) for what is larger than [events.ObjectBytesMax]; [ErrUnreachable]: put it again.
+// PutObject stores content that belongs to a session and returns its name; existing content is not stored again.
+// Errors: a refusal (413) of content larger than [events.ObjectBytesMax]; [ErrUnreachable]: put it again.
 func (b *Bus) PutObject(ctx context.Context, r events.Ref, content []byte) (name string, err error) {
 	if err := r.Validate(); err != nil {
 		return "", fmt.Errorf("bus: object: %w", err)
 	}
 	if len(content) > events.ObjectBytesMax {
-		return "", events.TooLarge(fmt.Sprintf("the content takes %d bytes: send less", len(content)), events.ObjectBytesMax)
+		return "", events.TooLarge(fmt.Sprintf("the content takes %d bytes: send less", len(content)),
+			events.ObjectBytesMax)
 	}
 	owner := b.owner()
 	info := object.New(b.cell.ObjectBucket(), events.ObjectName(r, content), object.OwnID(owner, nuid.Next()), content)
 	at := object.OwnMeta(info.Bucket, owner, info.Name)
-	if there, err := b.objectInfo(ctx, at); err == nil && there.Digest == info.Digest || err != nil && !errors.Is(err, ErrNotFound) {
+	if there, err := b.objectInfo(ctx, at); err == nil && there.Digest == info.Digest ||
+		err != nil && !errors.Is(err, ErrNotFound) {
 		return info.Name, err
 	}
 	op := "store object " + info.Name
-	for n := range info.Chunks { // one after the other: who reads puts them together as they are stored
+	for n := range info.Chunks { // one after the other: readers join them in the stored order
 		part := content[n*object.ChunkBytes : min((n+1)*object.ChunkBytes, len(content))]
-		msg := &nats.Msg{Subject: object.Chunks(info.Bucket, info.NUID), Data: part, Header: nats.Header{jetstream.MsgIDHeader: {info.NUID + "." + strconv.Itoa(n)}}}
+		msg := &nats.Msg{Subject: object.Chunks(info.Bucket, info.NUID), Data: part,
+			Header: nats.Header{jetstream.MsgIDHeader: {info.NUID + "." + strconv.Itoa(n)}}}
 		if err := b.repeat(ctx, op, msg, b.send(ctx, msg)); err != nil {
 			return info.Name, err
 		}
@@ -65,7 +68,7 @@ func (b *Bus) PutObject(ctx context.Context, r events.Ref, content []byte) (name
 	return info.Name, err
 }
 
-// objectInfo is what is stored about an object under this subject, of the owner that the subject names.
+// objectInfo returns the description of an object under this subject, of the owner that the subject names.
 func (b *Bus) objectInfo(ctx context.Context, subject string) (object.Info, error) {
 	bucket := b.cell.ObjectBucket()
 	m, err := b.get(ctx, object.Stream(bucket), getRequest{Last: subject})
@@ -85,8 +88,8 @@ func (b *Bus) objectInfo(ctx context.Context, subject string) (object.Info, erro
 	return info, nil
 }
 
-// copies are the subjects under which something is stored about an object: first where a cell without users has it, then
-// the harness's that the name says, then all others'.
+// copies returns the subjects with a description of an object: first that of a cell without users, then that of the
+// harness in the name, then the others.
 func (b *Bus) copies(ctx context.Context, name string) ([]string, error) {
 	bucket := b.cell.ObjectBucket()
 	var info jetstream.StreamInfo
@@ -104,18 +107,19 @@ func (b *Bus) copies(ctx context.Context, name string) ([]string, error) {
 	return append([]string{object.Meta(bucket, name)}, all...), nil
 }
 
-// HasObject is nil for an object that is there, [ErrNotFound] for one that is not.
+// HasObject returns nil for an existing object, [ErrNotFound] for a missing one.
 func (b *Bus) HasObject(ctx context.Context, name string) error {
 	_, err := b.firstCopy(ctx, name, func(object.Info) ([]byte, error) { return nil, nil })
 	return err
 }
 
-// Object is the content of an object; [ErrNotFound] when it is not there, or was removed with its session.
+// Object returns the content of an object; [ErrNotFound] if it does not exist, or was removed with its session.
 func (b *Bus) Object(ctx context.Context, name string) ([]byte, error) {
 	return b.firstCopy(ctx, name, func(info object.Info) ([]byte, error) { return b.content(ctx, name, info) })
 }
 
-// firstCopy is what read makes of the first copy that can be read. The error is the one of the copy that came furthest.
+// firstCopy returns the result of read for the first readable copy. Without one it returns the error of the copy that
+// came furthest.
 func (b *Bus) firstCopy(ctx context.Context, name string, read func(object.Info) ([]byte, error)) ([]byte, error) {
 	subjects, err := b.copies(ctx, name)
 	if err != nil {
@@ -140,18 +144,20 @@ func (b *Bus) firstCopy(ctx context.Context, name string, read func(object.Info)
 	return nil, worst
 }
 
-// content reads one copy and checks that it is what its name says.
+// content reads one copy and checks that it matches its name.
 func (b *Bus) content(ctx context.Context, name string, info object.Info) ([]byte, error) {
 	if info.Size > events.ObjectBytesMax {
 		return nil, fmt.Errorf("bus: %w: %s: says it takes %d bytes", object.ErrDamaged, name, info.Size)
 	}
 	content, next := make([]byte, 0, max(info.Size, 0)), uint64(1)
 	for len(content) < info.Size {
-		m, err := b.get(ctx, object.Stream(info.Bucket), getRequest{Seq: next, Next: object.Chunks(info.Bucket, info.NUID)})
+		m, err := b.get(ctx, object.Stream(info.Bucket),
+			getRequest{Seq: next, Next: object.Chunks(info.Bucket, info.NUID)})
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("bus: object %s: %w", name, err)
-		case len(m.Data) == 0: // nobody stores such chunks, and a thousand of them would keep the reader busy
+		// no client of ours stores empty chunks, and a thousand of them would cost the reader time
+		case len(m.Data) == 0:
 			return nil, fmt.Errorf("bus: %w: %s: an empty chunk", object.ErrDamaged, name)
 		}
 		content, next = append(content, m.Data...), m.Seq+1
@@ -162,7 +168,7 @@ func (b *Bus) content(ctx context.Context, name string, info object.Info) ([]byt
 	return content, info.Check(content)
 }
 
-// Objects gives fn the name of every object, once a copy.
+// Objects calls fn with the name of every object, once for each copy.
 func (b *Bus) Objects(ctx context.Context, fn func(name string) error) error {
 	bucket := b.cell.ObjectBucket()
 	stream, err := b.streamInfo(ctx, object.Stream(bucket))
@@ -185,7 +191,7 @@ func (b *Bus) Objects(ctx context.Context, fn func(name string) error) error {
 	return nil
 }
 
-// DeleteObject removes an object for good, all copies of it. One that is not there is a success.
+// DeleteObject removes all copies of an object. A missing object is a success.
 func (b *Bus) DeleteObject(ctx context.Context, name string) error {
 	subjects, err := b.copies(ctx, name)
 	if err != nil {
@@ -201,12 +207,13 @@ func (b *Bus) DeleteObject(ctx context.Context, name string) error {
 		}
 		purge := []string{subject}
 		if err == nil {
-			purge = []string{object.Chunks(info.Bucket, info.NUID), subject} // what is left half-way is found again
+			purge = []string{object.Chunks(info.Bucket, info.NUID), subject} // a later call finds an unfinished removal
 		}
 		for _, filter := range purge {
 			var resp struct{}
 			req := map[string]any{"filter": filter}
-			if err := b.call(ctx, "remove object "+name, "STREAM.PURGE."+object.Stream(b.cell.ObjectBucket()), req, &resp); err != nil {
+			if err := b.call(ctx, "remove object "+name, "STREAM.PURGE."+object.Stream(b.cell.ObjectBucket()), req,
+				&resp); err != nil {
 				return err
 			}
 		}

@@ -46,13 +46,14 @@ func (l *keptLog) lines(with string) (found []string) {
 	return found
 }
 
-// TestOddRepliesOfTheBroker: a reply that is no JSON, has no message or has one that cannot be decoded is an error, never an
-// empty answer.
+// TestOddRepliesOfTheBroker: a reply that is no JSON, has no message or has one that cannot be decoded is an error,
+// never an empty answer.
 func TestOddRepliesOfTheBroker(t *testing.T) {
 	for name, reply := range map[string]string{
-		"no JSON":           "not JSON",
-		"no message":        `{}`,
-		"a body in no code": `{"type":"io.nats.jetstream.api.v1.stream_msg_get_response","message":{"subject":"$KV.hf_state.k","seq":1,"data":"!!!","time":"2026-01-01T00:00:00Z"}}`,
+		"no JSON":    "not JSON",
+		"no message": `{}`,
+		"a body in no code": `{"type":"io.nats.jetstream.api.v1.stream_msg_get_response",` +
+			`"message":{"subject":"$KV.hf_state.k","seq":1,"data":"!!!","time":"2026-01-01T00:00:00Z"}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := scripted(t, func(asked) []said { return says(reply) }).open()
@@ -67,8 +68,8 @@ func TestOddRepliesOfTheBroker(t *testing.T) {
 	}
 }
 
-// TestAWriteThatIsRefusedWithoutAReason: the broker refuses the guard, and its stream has nothing that the guard does not
-// know. The writer gives up after some rounds.
+// TestAWriteThatIsRefusedWithoutAReason: the broker refuses the guard, and its stream has nothing that the guard does
+// not know. The writer gives up after some rounds.
 func TestAWriteThatIsRefusedWithoutAReason(t *testing.T) {
 	t.Parallel() // it mostly waits
 	b := scripted(t, func(a asked) []said {
@@ -83,8 +84,8 @@ func TestAWriteThatIsRefusedWithoutAReason(t *testing.T) {
 	}
 }
 
-// TestAGuardOfAProposalUnderWay: the broker refuses a guard while another proposal under it is under way. Nothing can be seen
-// of that, so the writer looks for a tenth of a second before it sends again.
+// TestAGuardOfAProposalUnderWay: the broker refuses a guard while another proposal under it is under way. Nothing can
+// be seen of that, so the writer looks for a tenth of a second before it sends again.
 func TestAGuardOfAProposalUnderWay(t *testing.T) {
 	t.Parallel() // it mostly waits
 	for name, write := range map[string]func(ctx context.Context, b *bus.Bus) error{
@@ -121,8 +122,8 @@ func TestAGuardOfAProposalUnderWay(t *testing.T) {
 	}
 }
 
-// TestExpiredLogin: a broker that ends the connection because a login has expired, and refuses the next one, is named as the
-// reason of what fails meanwhile.
+// TestExpiredLogin: a broker that ends the connection because a login has expired, and refuses the next one, is named
+// as the reason of what fails meanwhile.
 func TestExpiredLogin(t *testing.T) {
 	s := scripted(t, func(asked) []said { return says(`{"state":{"last_seq":3}}`) })
 	b := s.open()
@@ -183,8 +184,8 @@ func TestTheEmbeddedBrokerIsNamed(t *testing.T) {
 	}
 }
 
-// TestCredentialsAreSent: the token of a credentials file is what a client logs in with. A file that is not there is named
-// at once.
+// TestCredentialsAreSent: the token of a credentials file is what a client logs in with. A file that is not there is
+// named at once.
 func TestCredentialsAreSent(t *testing.T) {
 	pair, err := nkeys.CreateUser()
 	if err != nil {
@@ -195,7 +196,8 @@ func TestCredentialsAreSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "user.creds")
-	text := fmt.Sprintf("-----BEGIN NATS USER JWT-----\ntoken-of-ann\n------END NATS USER JWT------\n\n-----BEGIN USER NKEY SEED-----\n%s\n------END USER NKEY SEED------\n", seed)
+	text := fmt.Sprintf("-----BEGIN NATS USER JWT-----\ntoken-of-ann\n------END NATS USER JWT------\n\n-----BEGIN "+
+		"USER NKEY SEED-----\n%s\n------END USER NKEY SEED------\n", seed)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -209,12 +211,13 @@ func TestCredentialsAreSent(t *testing.T) {
 	if line := receive(t, s.login, "the login"); !strings.Contains(line, `"jwt":"token-of-ann"`) {
 		t.Errorf("logged in with %s", line)
 	}
-	if _, err := bus.Open(within(t, patience), bus.Config{URL: s.url, Creds: path + "x"}); !errors.Is(err, bus.ErrForbidden) || !errors.Is(err, fs.ErrNotExist) {
+	if _, err := bus.Open(within(t, patience), bus.Config{URL: s.url, Creds: path + "x"}); !errors.Is(err,
+		bus.ErrForbidden) || !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("without the file: %v", err)
 	}
 }
 
-// TestASeedOfAnotherSort: the seed of an account is none to log in with.
+// TestASeedOfAnotherSort: the seed of an account is refused as a login.
 func TestASeedOfAnotherSort(t *testing.T) {
 	pair, err := nkeys.CreateAccount()
 	if err != nil {
@@ -234,7 +237,7 @@ func TestASeedOfAnotherSort(t *testing.T) {
 	}
 }
 
-// TestBatchesAreBounded: what is fed together is cut into batches by bytes.
+// TestBatchesAreBounded: facts that are fed together are cut into batches by bytes.
 func TestBatchesAreBounded(t *testing.T) {
 	const n, size = 60, 200 << 10
 	s := natstest.Start(t)

@@ -103,13 +103,14 @@ func TestUserOfAURL(t *testing.T) {
 	}
 }
 
-// TestParkedWithoutItsBody: what is parked without its body says how many bytes that had.
+// TestParkedWithoutItsBody: a message that is parked without its body has the body's size.
 func TestParkedWithoutItsBody(t *testing.T) {
 	s := natstest.Start(t)
 	b := natstest.Bus(t, s)
 	_, js := outsider(t, s)
 	for why, n := range map[string]int{"large": 7, "small": 0} {
-		if err := b.Park(within(t, patience), bus.Parked{Why: why, Ref: session, Seq: 1, Reason: "x", Bytes: n}); err != nil {
+		if err := b.Park(within(t, patience),
+			bus.Parked{Why: why, Ref: session, Seq: 1, Reason: "x", Bytes: n}); err != nil {
 			t.Fatal(err)
 		}
 		stream, err := js.Stream(within(t, patience), b.Cell().ParkedStream())

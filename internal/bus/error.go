@@ -15,38 +15,39 @@ import (
 	"github.com/nats-io/nkeys"
 )
 
-// What can go wrong at the door. Every error of this package has one of these, or one of pkg/events, in its chain.
+// The errors of this package. Every error has one of these, or one of pkg/events, in its chain.
 var (
-	// ErrLostRace says somebody else wrote first: read what is new and decide again.
+	// ErrLostRace means that another writer was first: read the new commits and decide again.
 	ErrLostRace = errors.New("bus: lost race")
-	// ErrLogBehind says the log ends before a commit that the writer has folded: the broker has lost commits, or an older
-	// copy of it was restored. Trying again is of no use: an operator must decide (`holdfast doctor`).
+	// ErrLogBehind means that the log ends before a commit that the writer has folded: the broker has lost commits, or
+	// an older copy of it was restored. Another attempt fails, too: an operator must decide (`holdfast doctor`).
 	ErrLogBehind = errors.New("bus: the log has lost commits")
-	// ErrNotFound says there is no such commit, key or stream: treat it as empty, or set the cell up first.
+	// ErrNotFound means that there is no such commit, key or stream: treat it as empty, or set the cell up first.
 	ErrNotFound = errors.New("bus: not found")
-	// ErrUnreachable says the broker did not answer in the time given; whether a write was stored is unknown: try again.
+	// ErrUnreachable means that the broker did not answer in time; whether a write was stored is unknown: try again.
 	ErrUnreachable = errors.New("bus: broker unreachable")
-	// ErrFull says a limit of the stream or the disk refuses the write: free room or raise the limit.
+	// ErrFull means that a limit of the stream or the disk refuses the write: free space or raise the limit.
 	ErrFull = errors.New("bus: full")
-	// ErrForbidden says the credentials do not allow it: an operator must change them; trying again is of no use.
+	// ErrForbidden means that the credentials do not allow it: an operator must change them; another attempt fails,
+	// too.
 	ErrForbidden = errors.New("bus: forbidden")
-	// ErrNoJetStream says the broker, or this account on it, has no JetStream: an operator must switch it on.
+	// ErrNoJetStream means that the broker, or this account on it, has no JetStream: an operator must enable it.
 	ErrNoJetStream = errors.New("bus: no JetStream")
-	// ErrNoAnswer is an [ErrUnreachable] of a broker that accepted the connection: its JetStream has no leader, or a node has
-	// switched it off because its disk is full. An operator must look at the nodes.
+	// ErrNoAnswer is an [ErrUnreachable] of a broker that accepted the connection: its JetStream has no leader, or a
+	// node has disabled it because its disk is full. An operator must check the nodes.
 	ErrNoAnswer = fmt.Errorf("%w: JetStream does not answer", ErrUnreachable)
-	// ErrTooOld says the broker lacks what is needed: an operator must upgrade it.
+	// ErrTooOld means that the broker lacks a needed feature: an operator must upgrade it.
 	ErrTooOld = errors.New("bus: broker too old")
-	// ErrNewerLayout says the cell was set up by a later version: upgrade this program.
+	// ErrNewerLayout means that a later version set up the cell: upgrade this program.
 	ErrNewerLayout = errors.New("bus: newer layout")
-	// ErrExists says the key is taken: choose another, or read who has it.
+	// ErrExists means that the key is taken: choose another, or read who has it.
 	ErrExists = errors.New("bus: exists")
-	// ErrLeaseLost says the lease is no longer ours: stop all work done under it.
+	// ErrLeaseLost means that another process has the lease, or that it expired: stop all work under it.
 	ErrLeaseLost = errors.New("bus: lease lost")
 )
 
-// ServerVersionMin is the oldest broker that will do: it is the first that can reset a consumer, which the clean
-// hand-over of ordered delivery needs. (Message schedules came with 2.12, per-message TTL and pinned consumers with 2.11.)
+// ServerVersionMin is the oldest supported broker: the first one that can reset a consumer, which a clean hand-over of
+// ordered delivery needs. (Message schedules came with 2.12, per-message TTL and pinned consumers with 2.11.)
 const ServerVersionMin = "2.14.0"
 
 // Codes of the JetStream API that nats.go has no constant for.
@@ -58,16 +59,16 @@ const (
 	codeServerFull         = 10023
 	codeMemoryFull         = 10028
 	codeStorageFull        = 10047
-	codeStoreFailed        = 10077 // its text says why: "maximum … exceeded" when a limit of the stream refuses
+	codeStoreFailed        = 10077 // the reason is in its text: "maximum … exceeded" for a limit of the stream
 	codeStreamOffline      = 10118
 	codeConsumerOffline    = 10119
-	codeGuardNotReady      = 10163 // another write under the same guard is still under way
+	codeGuardNotReady      = 10163 // another write under the same guard is in flight
 	codeStreamOfflineWhy   = 10194
 	codeConsumerOfflineWhy = 10195
 )
 
-// translate turns an error of the client or the server into one of ours; op says what was done and about whom. An error
-// that is ours already, or that has no equivalent, keeps its chain.
+// translate turns an error of the client or the server into one of this package; op says what was done and to what. An
+// error of this package, or one without an equivalent, keeps its chain.
 func translate(op string, err error) error {
 	if err == nil {
 		return nil
@@ -81,7 +82,7 @@ func translate(op string, err error) error {
 	return fmt.Errorf("bus: %s: %w", op, err)
 }
 
-// advice is what to do about errors that a person must solve.
+// advice returns what to do about errors that a person must solve.
 func advice(kind error) string {
 	switch {
 	case errors.Is(kind, ErrNoJetStream):
@@ -93,9 +94,10 @@ func advice(kind error) string {
 	}
 }
 
-// kindOf is which of our errors this is; nil for none.
+// kindOf returns the equivalent error of this package; nil for none.
 func kindOf(err error) error {
-	for _, ours := range []error{ErrLostRace, ErrLogBehind, ErrNotFound, ErrUnreachable, ErrFull, ErrForbidden, ErrNoJetStream, ErrTooOld,
+	for _, ours := range []error{ErrLostRace, ErrLogBehind, ErrNotFound, ErrUnreachable, ErrFull, ErrForbidden,
+		ErrNoJetStream, ErrTooOld,
 		ErrNewerLayout, ErrExists, ErrLeaseLost} {
 		if errors.Is(err, ours) {
 			return ours
@@ -117,12 +119,13 @@ func kindOf(err error) error {
 	}
 }
 
-// kindOfCode is the table of foreign codes.
+// kindOfCode is the table of error codes of the JetStream API.
 func kindOfCode(e *jetstream.APIError) error {
 	switch e.ErrorCode {
 	case jetstream.JSErrCodeStreamWrongLastSequence, jetstream.JSErrCodeStreamWrongLastSequenceConstant:
 		return ErrLostRace
-	case jetstream.JSErrCodeMessageNotFound, jetstream.JSErrCodeStreamNotFound, jetstream.JSErrCodeConsumerNotFound, jetstream.JSErrCodeConsumerDoesNotExist:
+	case jetstream.JSErrCodeMessageNotFound, jetstream.JSErrCodeStreamNotFound, jetstream.JSErrCodeConsumerNotFound,
+		jetstream.JSErrCodeConsumerDoesNotExist:
 		return ErrNotFound
 	case jetstream.JSErrCodeJetStreamNotEnabled, jetstream.JSErrCodeJetStreamNotEnabledForAccount:
 		return ErrNoJetStream
@@ -133,7 +136,8 @@ func kindOfCode(e *jetstream.APIError) error {
 			return ErrFull
 		}
 		return ErrUnreachable
-	case codeNoPeers, codeClusterAway, codeNotLeader, codeGuardNotReady, codeStreamOffline, codeConsumerOffline, codeStreamOfflineWhy,
+	case codeNoPeers, codeClusterAway, codeNotLeader, codeGuardNotReady, codeStreamOffline, codeConsumerOffline,
+		codeStreamOfflineWhy,
 		codeConsumerOfflineWhy:
 		return ErrUnreachable
 	default:
@@ -141,25 +145,29 @@ func kindOfCode(e *jetstream.APIError) error {
 	}
 }
 
-// noStream tells a missing stream from a missing message: both are [ErrNotFound], but only one is an answer.
+// noStream reports whether the stream is missing, and not only the message: both are [ErrNotFound].
 func noStream(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && api.ErrorCode == jetstream.JSErrCodeStreamNotFound
 }
 
-// isAuth is whether the broker refuses to let us in. While connecting the client library says so in words only.
+// isAuth reports whether the broker refuses the login. While connecting, the client library has it only as text.
 func isAuth(err error) bool {
 	text := strings.ToLower(err.Error())
 	return strings.Contains(text, "authentication expired") || strings.Contains(text, "authentication revoked") ||
 		strings.Contains(text, "authorization violation")
 }
 
-// isAway is whether the broker, or the stream's leader, cannot be reached for the moment.
+// isAway reports whether the broker, or the stream's leader, is temporarily not reachable.
 func isAway(err error) bool {
-	for _, away := range []error{nats.ErrTimeout, nats.ErrNoResponders, nats.ErrDisconnected, nats.ErrConnectionClosed, nats.ErrNoServers,
-		nats.ErrReconnectBufExceeded, nats.ErrConnectionReconnecting, nats.ErrConnectionDraining, nats.ErrStaleConnection,
-		jetstream.ErrNoStreamResponse, jetstream.ErrAsyncPublishTimeout, jetstream.ErrTooManyStalledMsgs, jetstream.ErrNoHeartbeat,
-		jetstream.ErrServerShutdown, jetstream.ErrConnectionClosed, jetstream.ErrConsumerDeleted, jetstream.ErrConsumerLeadershipChanged,
+	for _, away := range []error{nats.ErrTimeout, nats.ErrNoResponders, nats.ErrDisconnected, nats.ErrConnectionClosed,
+		nats.ErrNoServers,
+		nats.ErrReconnectBufExceeded, nats.ErrConnectionReconnecting, nats.ErrConnectionDraining,
+		nats.ErrStaleConnection,
+		jetstream.ErrNoStreamResponse, jetstream.ErrAsyncPublishTimeout, jetstream.ErrTooManyStalledMsgs,
+		jetstream.ErrNoHeartbeat,
+		jetstream.ErrServerShutdown, jetstream.ErrConnectionClosed, jetstream.ErrConsumerDeleted,
+		jetstream.ErrConsumerLeadershipChanged,
 		context.DeadlineExceeded} {
 		if errors.Is(err, away) {
 			return true
@@ -168,7 +176,7 @@ func isAway(err error) bool {
 	return false
 }
 
-// unreachable says that the time given was over before the broker answered, and what the last trouble was.
+// unreachable returns the error for a broker that did not answer in time, with the last cause.
 func unreachable(op string, cause error) error {
 	if errors.Is(cause, ErrForbidden) || errors.Is(cause, ErrUnreachable) {
 		return cause
@@ -176,8 +184,8 @@ func unreachable(op string, cause error) error {
 	return fmt.Errorf("%w: %s: %w", ErrUnreachable, op, cause)
 }
 
-// Redacted is a broker's URL, or several separated by commas, as it may be shown and logged: without user and password,
-// also where the scheme was left out.
+// Redacted returns a broker's URL, or several separated by commas, for display and logs: without user and password,
+// also without a scheme.
 func Redacted(urls string) string {
 	all := strings.Split(urls, ",")
 	for i, u := range all {
@@ -192,7 +200,7 @@ func Redacted(urls string) string {
 	return strings.Join(all, ",")
 }
 
-// newEnough is whether a broker's version is ServerVersionMin or later. A suffix such as -RC.1 is not looked at.
+// newEnough reports whether a broker's version is ServerVersionMin or later. A suffix such as -RC.1 is ignored.
 func newEnough(version string) bool {
 	have, want := numbers(version), numbers(ServerVersionMin)
 	for i := range want {
@@ -203,7 +211,7 @@ func newEnough(version string) bool {
 	return true
 }
 
-// numbers are the three parts of a version; what cannot be read counts as 0.
+// numbers returns the three parts of a version; an unreadable part counts as 0.
 func numbers(version string) (n [3]int) {
 	version, _, _ = strings.Cut(strings.TrimPrefix(version, "v"), "-")
 	for i, part := range strings.SplitN(version, ".", 3) {
@@ -216,15 +224,16 @@ func numbers(version string) (n [3]int) {
 	return n
 }
 
-// deniedMax bounds the subjects remembered as denied; past it all are forgotten, which costs a time-out, not truth.
+// deniedMax limits the subjects remembered as denied; beyond it all are forgotten, which costs a time-out and no
+// correctness.
 const deniedMax = 1024
 
-// denials remembers what the broker refused without an answer: forbidden publishes and subscriptions show only as an
-// asynchronous error, and whoever waits for the answer must be told.
+// denials remembers what the broker refused without a reply: forbidden publishes and subscriptions show only as an
+// asynchronous error, and the waiting call needs the reason.
 type denials struct {
 	mu      sync.Mutex
 	at      map[string]time.Time // by subject
-	inbox   time.Time            // when the subscription that answers come to was denied
+	inbox   time.Time            // when the subscription for replies was denied
 	changed chan struct{}        // closed and replaced at each denial
 }
 
@@ -232,7 +241,7 @@ func newDenials() *denials {
 	return &denials{at: map[string]time.Time{}, changed: make(chan struct{})}
 }
 
-// add takes the subject out of the error's text: … for Publish to "subject".
+// add reads the subject from the error's text: … for Publish to "subject".
 func (d *denials) add(err error) {
 	_, rest, ok := strings.Cut(err.Error(), `"`)
 	subject, _, closed := strings.Cut(rest, `"`)
@@ -252,14 +261,14 @@ func (d *denials) add(err error) {
 	d.changed = make(chan struct{})
 }
 
-// next is closed at the next denial of anything.
+// next returns a channel that is closed at the next denial.
 func (d *denials) next() <-chan struct{} {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.changed
 }
 
-// since is [ErrForbidden] if this subject, or the inbox that answers come to, was denied at t or later.
+// since returns [ErrForbidden] if this subject, or the inbox for replies, was denied at t or later.
 func (d *denials) since(subject string, t time.Time) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -267,19 +276,21 @@ func (d *denials) since(subject string, t time.Time) error {
 		return fmt.Errorf("%w: %s: not permitted to this user%s", ErrForbidden, subject, advice(ErrForbidden))
 	}
 	if !d.inbox.IsZero() && !d.inbox.Before(t) {
-		return fmt.Errorf("%w: %s: no answer can arrive, the inbox is not permitted to this user", ErrForbidden, subject)
+		return fmt.Errorf("%w: %s: no answer can arrive, the inbox is not permitted to this user", ErrForbidden,
+			subject)
 	}
 	return nil
 }
 
-// attempts are the requests under way: a lost connection or a denial ends them at once, instead of after their time-out.
+// attempts are the requests in flight: a lost connection or a denial ends them at once, instead of after their
+// time-out.
 type attempts struct {
 	mu     sync.Mutex
 	next   int
 	cancel map[int]context.CancelFunc
 }
 
-// enter begins an attempt; the returned function ends it.
+// enter starts an attempt; the returned function ends it.
 func (a *attempts) enter(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeoutMS*time.Millisecond)
 	a.mu.Lock()
@@ -298,7 +309,7 @@ func (a *attempts) enter(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// cut ends all attempts under way.
+// cut ends all attempts.
 func (a *attempts) cut() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -307,7 +318,7 @@ func (a *attempts) cut() {
 	}
 }
 
-// checkCreds refuses a credentials file that is none before the broker is asked again and again.
+// checkCreds refuses an invalid credentials file before the broker is asked repeatedly.
 func checkCreds(path string) error {
 	if path == "" {
 		return nil

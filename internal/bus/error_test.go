@@ -78,7 +78,8 @@ func TestForeignErrorsBecomeOurs(t *testing.T) {
 func TestNewEnough(t *testing.T) {
 	for version, want := range map[string]bool{
 		"2.14.0": true, "2.15.2": true, "3.0.0": true, "v2.14.1": true, "2.15.0-RC.1": true, "2.100.0": true,
-		"2.13.9": false, "2.9.0": false, "1.99.99": false, "": false, "odd": false, "2": false, "2.99999999999999999999.0": false,
+		"2.13.9": false, "2.9.0": false, "1.99.99": false, "": false, "odd": false, "2": false,
+		"2.99999999999999999999.0": false,
 	} {
 		if got := newEnough(version); got != want {
 			t.Errorf("newEnough(%q) = %t", version, got)
@@ -145,7 +146,8 @@ func TestReconnectDelayIsShort(t *testing.T) {
 }
 
 func TestTTLSeconds(t *testing.T) {
-	for d, want := range map[time.Duration]string{0: "1", time.Millisecond: "1", time.Second: "1", 1001 * time.Millisecond: "2", time.Hour: "3600"} {
+	for d, want := range map[time.Duration]string{0: "1", time.Millisecond: "1", time.Second: "1",
+		1001 * time.Millisecond: "2", time.Hour: "3600"} {
 		if got := ttlSeconds(d); got != want {
 			t.Errorf("ttlSeconds(%s) = %s, want %s", d, got, want)
 		}
@@ -165,8 +167,7 @@ func TestTheClockNeverGoesBack(t *testing.T) {
 	}
 }
 
-// TestTheClockIsNotAhead: what a slow answer says of the time is only what is certain, and a quicker one is not given up for
-// it.
+// TestTheClockIsNotAhead: a slow answer gives only a lower bound of the time, and does not replace a quicker one.
 func TestTheClockIsNotAhead(t *testing.T) {
 	here := time.Now()
 	at := func(ms int) time.Time { return here.Add(time.Duration(ms) * time.Millisecond) }
@@ -183,7 +184,8 @@ func TestTheClockIsNotAhead(t *testing.T) {
 		{"slow on the way there", 300, 390, 400, 2},
 	} {
 		c.set(there(x.said), at(x.sent), at(x.heard))
-		if behind := there(x.heard).Sub(c.broker); behind != time.Duration(x.behind)*time.Millisecond || !c.local.Equal(at(x.heard)) {
+		if behind := there(x.heard).Sub(c.broker); behind != time.Duration(x.behind)*time.Millisecond ||
+			!c.local.Equal(at(x.heard)) {
 			t.Errorf("%s: %s behind, want %d ms", x.what, behind, x.behind)
 		}
 	}

@@ -10,16 +10,16 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Pauses before an entry is looked up again that should have ended and that the broker still has: as long as it is late,
-// within these bounds.
+// Pauses before an entry is read again that should have ended and that the broker still has: as long as it is late,
+// within these limits.
 const (
 	expiryRecheckMinMS = 100
 	expiryRecheckMaxMS = 2_000
 )
 
-// In a cell with users the bucket of leases has no markers for expired keys: a stream that makes them has to allow
-// roll-ups, and then every user with a lease can remove those of all others. So a watch of it asks the stream's leader when
-// a lease should have ended, and says what a marker would have said.
+// In a cell with users the bucket of leases has no markers for expired keys: a stream with markers must allow roll-ups,
+// and then every user with a lease can remove those of all others. So a watch of the bucket asks the stream's leader
+// when a lease should have ended, and reports what a marker would have reported.
 
 // ending is when an entry expires.
 type ending struct {
@@ -27,7 +27,7 @@ type ending struct {
 	at  time.Time
 }
 
-// endings is a heap, the first one on top. It has each key at most once.
+// endings is a heap, the earliest one on top. It has each key at most once.
 type endings struct {
 	all  []ending
 	keys map[string]bool
@@ -52,7 +52,7 @@ func (e *endings) Pop() any {
 	return last
 }
 
-// add notes that a key is to be looked at; one that is noted already is looked at then.
+// add schedules a check of a key; a scheduled one moves to the new instant.
 func (e *endings) add(key string, at time.Time) {
 	if e.keys == nil {
 		e.keys = map[string]bool{}
@@ -63,7 +63,7 @@ func (e *endings) add(key string, at time.Time) {
 	}
 }
 
-// due takes a key off that is to be looked at by now.
+// due removes and returns a key whose check is due.
 func (e *endings) due(now time.Time) (key string, ok bool) {
 	if len(e.all) == 0 || now.Before(e.all[0].at) {
 		return "", false
@@ -73,8 +73,8 @@ func (e *endings) due(now time.Time) (key string, ok bool) {
 	return key, true
 }
 
-// ending is when a delivered entry expires, zero for never. It is noted to be looked at then. Of an entry that was there
-// before the watch, the broker's clock says how much of the TTL is left, as far as that clock is known.
+// ending returns when a delivered entry expires, zero for never, and schedules the check. For an entry that is older
+// than the watch, the broker's clock gives the rest of the TTL, if that clock is known.
 func (w *watch) ending(key string, d delivery) time.Time {
 	left := ttlOf(d.msg.Header.Get(jetstream.MsgTTLHeader))
 	if w.bk != Leases || left <= 0 {
@@ -88,7 +88,7 @@ func (w *watch) ending(key string, d delivery) time.Time {
 	return at
 }
 
-// ttlOf reads a TTL in either form that the broker takes, seconds or a duration. 0: there is none.
+// ttlOf reads a TTL in either form that the broker accepts, seconds or a duration. 0: no TTL.
 func ttlOf(text string) time.Duration {
 	if s, err := strconv.Atoi(text); err == nil {
 		return time.Duration(s) * time.Second
@@ -100,14 +100,14 @@ func ttlOf(text string) time.Duration {
 	return d
 }
 
-// guess is the broker's time by the last measurement.
+// guess returns the broker's time by the last measurement.
 func (c *clock) guess() (now time.Time, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.broker.Add(time.Since(c.local)), !c.local.IsZero()
 }
 
-// expire tells of the entries that have ended by now. The leader is asked before a key is called gone.
+// expire reports the entries that have ended by now. It asks the leader before it reports a key as gone.
 func (w *watch) expire(ctx context.Context) error {
 	for {
 		now := time.Now()
@@ -125,12 +125,13 @@ func (w *watch) expire(ctx context.Context) error {
 		}
 		_, err := w.b.get(ctx, kvStream(w.b.bucket(w.bk)), getRequest{Last: kvSubject(w.b.bucket(w.bk), key)})
 		switch {
-		case err == nil: // not ended yet, or written meanwhile: then it will be shown
-			late := min(max(now.Sub(was.ends), expiryRecheckMinMS*time.Millisecond), expiryRecheckMaxMS*time.Millisecond)
+		case err == nil: // not ended yet, or written meanwhile: then it will be delivered
+			late := min(max(now.Sub(was.ends), expiryRecheckMinMS*time.Millisecond),
+				expiryRecheckMaxMS*time.Millisecond)
 			w.ends.add(key, now.Add(late))
 			continue
 		case noStream(err), !errors.Is(err, ErrNotFound):
-			return err // the watch begins again
+			return err // the watch starts again
 		}
 		delete(w.known, key)
 		gone := Entry{Key: key, Rev: was.rev, At: time.Unix(0, was.at).UTC(), Deleted: true, Expired: true}

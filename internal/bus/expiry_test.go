@@ -8,8 +8,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// TestEnding: an entry with a TTL ends so long after it was stored. Of one that was there before the watch, the broker's clock
-// says how much is left; of one that comes during the watch its arrival counts. Only leases end without a marker.
+// TestEnding: an entry with a TTL ends so long after it was stored. Of one that was there before the watch, the
+// broker's clock says how much is left; of one that comes during the watch its arrival counts. Only leases end without
+// a marker.
 func TestEnding(t *testing.T) {
 	const ttl, age, tolerance = 30 * time.Second, 10 * time.Second, time.Second
 	for _, c := range []struct {
@@ -35,7 +36,8 @@ func TestEnding(t *testing.T) {
 				b.clock.broker, b.clock.local = now.Add(time.Hour), now
 			}
 			w := &watch{b: b, bk: c.bk, live: c.live}
-			at := w.ending("k", delivery{at: now.Add(time.Hour - age), got: now, msg: &nats.Msg{Header: nats.Header{jetstream.MsgTTLHeader: {c.header}}}})
+			at := w.ending("k", delivery{at: now.Add(time.Hour - age), got: now,
+				msg: &nats.Msg{Header: nats.Header{jetstream.MsgTTLHeader: {c.header}}}})
 			switch {
 			case c.want == 0:
 				if !at.IsZero() || len(w.ends.all) != 0 {

@@ -24,7 +24,8 @@ func (b *Bus) CaughtUp(ctx context.Context, bk Bucket, known []Entry, fn func(Up
 // Together is whether what is written together is sent together.
 func (b *Bus) Together() bool { return b.together.Load() }
 
-// ReadQuickly says whether this reply of the broker, with a message, is read without encoding/json, and as that reads it.
+// ReadQuickly says whether this reply of the broker, with a message, is read without encoding/json, and as that reads
+// it.
 func (b *Bus) ReadQuickly(ctx context.Context, stream string, seq uint64) (quick, same bool, err error) {
 	ask, err := json.Marshal(getRequest{Seq: seq})
 	if err != nil {
@@ -60,8 +61,7 @@ func (b *Bus) ClockAged(by time.Duration) {
 	b.clock.broker, b.clock.local = b.clock.broker.Add(-by), b.clock.local.Add(-by)
 }
 
-// Expire is a look of a watch at the entries that should have ended by now: those that it knows, and others that it was told
-// to look at.
+// Expire checks the entries of a watch that should have ended by now: those that it knows, and the given others.
 func (b *Bus) Expire(ctx context.Context, bk Bucket, known []Entry, others []string, fn func(Update) error) error {
 	w := &watch{b: b, bk: bk, fn: fn, known: map[string]shown{}, round: 1, ready: true}
 	for _, e := range known {
@@ -74,5 +74,5 @@ func (b *Bus) Expire(ctx context.Context, bk Bucket, known []Entry, others []str
 	return w.expire(ctx)
 }
 
-// WhyTLS is the reason that a client is told for an error of a handshake.
+// WhyTLS returns the reason that a client gets for an error of a handshake.
 func WhyTLS(cfg Config, err error) string { return whyTLS(&cfg, err) }

@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// TestAckLostOnTheWay holds back the broker's answer and then cuts the connection: the write is there, and its writer
-// must learn that and not be told that somebody else was first.
+// TestAckLostOnTheWay holds back the broker's answer and then cuts the connection: the write is stored, and its writer
+// must get its place and not a lost race.
 func TestAckLostOnTheWay(t *testing.T) {
 	s := natstest.Start(t)
 	witness := natstest.Bus(t, s)
@@ -143,7 +143,8 @@ func TestNothingIsSentBehindTheCallersBack(t *testing.T) {
 	b := natstest.Bus(t, s)
 	s.Shutdown()
 	natstest.Until(t, "the loss to be noticed", func() bool { return !b.Connected() })
-	if _, err := b.Append(within(t, 100*time.Millisecond), session, events.WriterHarness, 0, facts("x")); !errors.Is(err, bus.ErrUnreachable) {
+	if _, err := b.Append(within(t, 100*time.Millisecond), session, events.WriterHarness, 0,
+		facts("x")); !errors.Is(err, bus.ErrUnreachable) {
 		t.Fatalf("append without a broker: %v, want ErrUnreachable", err)
 	}
 	natstest.Restart(t, s)
@@ -153,7 +154,7 @@ func TestNothingIsSentBehindTheCallersBack(t *testing.T) {
 	}
 }
 
-// TestWaitGivesUpWithItsContext: what became of the write is unknown then, and the error says so.
+// TestWaitGivesUpWithItsContext: the outcome of the write is unknown then, and the error says so.
 func TestWaitGivesUpWithItsContext(t *testing.T) {
 	s := natstest.Start(t)
 	natstest.Bus(t, s)
@@ -205,15 +206,18 @@ func listYourWrites(t *testing.T, buses []*bus.Bus) {
 	for i := range 40 {
 		mustStore(t, buses[i%3], fmt.Sprintf("session.list.%d", i), "x", 0)
 		n := 0
-		err := buses[(i+1)%3].List(within(t, patience), bus.State, events.SessionKeys("list"), func(bus.Entry) error { n++; return nil })
+		err := buses[(i+1)%3].List(within(t, patience), bus.State, events.SessionKeys("list"), func(bus.Entry) error {
+			n++
+			return nil
+		})
 		if err != nil || n != i+1 {
 			t.Fatalf("%d entries listed, %d stored: %v", n, i+1, err)
 		}
 	}
 }
 
-// nodeDies lets writers append to sessions of their own, each commit guarded by the one before, while the node that leads
-// the log is stopped and started again. Every acknowledged commit must be there, once, in order.
+// nodeDies lets writers append to sessions of their own, each commit guarded by the one before, while the node that
+// leads the log is stopped and started again. Every acknowledged commit must be there, once, in order.
 func nodeDies(t *testing.T, nodes []*embed.Server, buses []*bus.Bus) {
 	const writers = 9
 	var acked [writers]atomic.Int64
@@ -243,7 +247,8 @@ func nodeDies(t *testing.T, nodes []*embed.Server, buses []*bus.Bus) {
 					return
 				default:
 				}
-				seq, err := buses[w%3].Append(within(t, patience), r, events.WriterHarness, after, []events.Event{fact(fmt.Sprint(i), r)})
+				seq, err := buses[w%3].Append(within(t, patience), r, events.WriterHarness, after,
+					[]events.Event{fact(fmt.Sprint(i), r)})
 				if err != nil {
 					t.Errorf("writer %d, commit %d after %d: %v", w, i, after, err)
 					return
@@ -271,7 +276,8 @@ func nodeDies(t *testing.T, nodes []*embed.Server, buses []*bus.Bus) {
 		}
 		for i, c := range cs {
 			if c.Seq != seqs[w][i] || c.Events[0].ID != fmt.Sprint(i) {
-				t.Fatalf("writer %d: commit %d is %s at %d, acknowledged at %d", w, i, c.Events[0].ID, c.Seq, seqs[w][i])
+				t.Fatalf("writer %d: commit %d is %s at %d, acknowledged at %d", w, i, c.Events[0].ID, c.Seq,
+					seqs[w][i])
 			}
 		}
 	}
@@ -286,7 +292,9 @@ func leads(t *testing.T, nodes []*embed.Server, stream string) (leader int) {
 		if err != nil || st.CachedInfo().Cluster == nil {
 			return false
 		}
-		leader = slices.IndexFunc(nodes, func(n *embed.Server) bool { return n.Config().Name == st.CachedInfo().Cluster.Leader })
+		leader = slices.IndexFunc(nodes, func(n *embed.Server) bool {
+			return n.Config().Name == st.CachedInfo().Cluster.Leader
+		})
 		return leader >= 0
 	})
 	return leader

@@ -28,9 +28,9 @@ func (b *Bus) Head(ctx context.Context, r events.Ref) (uint64, error) {
 }
 
 // Heads returns the place of each session's last commit in the log, of one harness or, without one, of all. It reads no
-// body. A replica that lags may answer, so a head can be older than what [Bus.Head] returns, never newer. It begins again
-// when delivery is interrupted, until ctx ends; where a stream's damaged file interrupts it again and again, it returns what
-// came.
+// bodies. A lagging replica may answer, so a head can be older than the result of [Bus.Head], never newer. It starts
+// again after an interruption, until ctx ends; if a damaged file of the stream interrupts it repeatedly, it returns
+// what it has.
 func (b *Bus) Heads(ctx context.Context, harness string) (map[events.Ref]uint64, error) {
 	filter := b.cell.LogSubjects()
 	if harness != "" {
@@ -56,8 +56,8 @@ func (b *Bus) Heads(ctx context.Context, harness string) (map[events.Ref]uint64,
 	}
 }
 
-// headsSilentMax is how often a reader may be silent, though the broker says that there is more, until it is believed that
-// the rest cannot be read.
+// headsSilentMax is how often a reader may be silent, although the broker reports more, until the rest counts as
+// unreadable.
 const headsSilentMax = 2
 
 func (b *Bus) headsOnce(ctx context.Context, filter string, heads map[events.Ref]uint64) error {
@@ -74,7 +74,8 @@ func (b *Bus) headsOnce(ctx context.Context, filter string, heads map[events.Ref
 	}
 	var info jetstream.ConsumerInfo
 	create := createConsumer{Stream: stream, Config: cfg, Action: "create"}
-	if err := b.call(ctx, "read "+stream, "CONSUMER.CREATE."+stream+"."+cfg.Name+"."+filter, create, &info); err != nil {
+	if err := b.call(ctx, "read "+stream, "CONSUMER.CREATE."+stream+"."+cfg.Name+"."+filter, create,
+		&info); err != nil {
 		return err
 	}
 	defer b.forget(stream, cfg.Name)
@@ -101,8 +102,8 @@ func (b *Bus) headsOnce(ctx context.Context, filter string, heads map[events.Ref
 	}
 }
 
-// Acked returns how far a source has been acknowledged: every message up to there was handled, and what it came to stored.
-// [ErrNotFound] when it was never consumed.
+// Acked returns how far a source has been acknowledged: every message up to there was handled, and its result stored.
+// [ErrNotFound] if it was never consumed.
 func (b *Bus) Acked(ctx context.Context, s Source) (uint64, error) {
 	c, err := b.consumption(s, nil)
 	if err != nil {

@@ -10,17 +10,17 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// The broker stores whatever a client puts between the first line and the empty one of its headers: a line without a colon,
-// a key with a space. The client library then gives no header at all, and cannot write such a key again. What can be read
-// of a header counts here, and the rest is kept under headerOdd.
+// The broker stores everything that a client puts between the first line and the empty one of its headers: a line
+// without a colon, a key with a space. The client library then returns no header at all, and cannot write such a key
+// again. The readable part of a header counts here, and the rest is kept under headerOdd.
 const (
 	headerOdd     = "Hf-Unreadable-Header" // one line that is no header field, quoted
 	oddLinesMax   = 8                      // kept of a header
 	oddBytesMax   = 200                    // kept of a line
-	headersAtOnce = 32                     // that are read again at the same time
+	headersAtOnce = 32                     // that are read again concurrently
 )
 
-// headerOf reads a header block as far as it can be read.
+// headerOf reads the readable part of a header block.
 func headerOf(raw []byte) nats.Header {
 	if h, err := nats.DecodeHeadersMsg(raw); err == nil {
 		return h
@@ -40,14 +40,14 @@ func headerOf(raw []byte) nats.Header {
 	return h
 }
 
-// keepOdd keeps a line that is no header field where an operator sees it.
+// keepOdd keeps an unreadable line for operators.
 func keepOdd(h nats.Header, line string) {
 	if len(h[headerOdd]) < oddLinesMax {
 		h[headerOdd] = append(h[headerOdd], strconv.Quote(line[:min(len(line), oddBytesMax)]))
 	}
 }
 
-// sendable is whether the client library can write a key of a header.
+// sendable reports whether the client library can write a key of a header.
 func sendable(key string) bool {
 	for _, c := range []byte(key) {
 		if c <= ' ' || c > '~' || strings.IndexByte("\"()/,:;<=>?@[\\]{}", c) >= 0 {
@@ -57,8 +57,8 @@ func sendable(key string) bool {
 	return key != ""
 }
 
-// withHeaders reads the headers again of deliveries that came without: the library drops a header that it cannot read. A
-// message that has gone since stays without.
+// withHeaders reads the headers of deliveries that came without: the library drops a header that it cannot read. A
+// message that is gone meanwhile stays without.
 func (b *Bus) withHeaders(ctx context.Context, stream string, ds []delivery) error {
 	var (
 		all    sync.WaitGroup
@@ -88,7 +88,8 @@ func (b *Bus) withHeaders(ctx context.Context, stream string, ds []delivery) err
 	return failed
 }
 
-// pinOf is the pin that the broker gave with a delivery, "" if it cannot be read. It stands behind all that the author wrote.
+// pinOf returns the pin that the broker gave with a delivery, "" if it cannot be read. It follows everything that the
+// author wrote.
 func pinOf(h nats.Header) string {
 	if pins := h[headerPin]; len(pins) > 0 {
 		return pins[len(pins)-1]

@@ -19,8 +19,8 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// rawPublish sends a message with this header block as it is, as a client can that is not the library's, and returns when the
-// broker has taken it.
+// rawPublish sends a message with this header block as it is, as a client can that is not the library's, and returns
+// when the broker has taken it.
 func rawPublish(t *testing.T, s *embed.Server, subject, header, body string) {
 	t.Helper()
 	u, err := url.Parse(s.URL())
@@ -32,7 +32,9 @@ func rawPublish(t *testing.T, s *embed.Server, subject, header, body string) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if _, err := fmt.Fprintf(c, "CONNECT {\"headers\":true,\"verbose\":false,\"pedantic\":false}\r\nHPUB %s %d %d\r\n%s%s\r\nPING\r\n", subject, len(header), len(header)+len(body), header, body); err != nil {
+	if _, err := fmt.Fprintf(c,
+		"CONNECT {\"headers\":true,\"verbose\":false,\"pedantic\":false}\r\nHPUB %s %d %d\r\n%s%s\r\nPING\r\n", subject,
+		len(header), len(header)+len(body), header, body); err != nil {
 		t.Fatal(err)
 	}
 	for lines := bufio.NewScanner(c); lines.Scan(); {
@@ -48,7 +50,8 @@ func rawPublish(t *testing.T, s *embed.Server, subject, header, body string) {
 
 // Headers that the client library cannot read, or misreads. Each is of a commit that names its predecessor.
 func oddHeaders(after int) map[string]string {
-	guard := fmt.Sprintf("Nats-Expected-Last-Subject-Sequence: %d\r\nNats-Expected-Last-Subject-Sequence-Subject: hf.log.h.s.*\r\n", after)
+	guard := fmt.Sprintf("Nats-Expected-Last-Subject-Sequence: %d\r\nNats-Expected-Last-Subject-Sequence-Subject: "+
+		"hf.log.h.s.*\r\n", after)
 	return map[string]string{
 		"a line break in a value":       "NATS/1.0\r\n" + guard + "X: one\r\ntwo\r\n\r\n",
 		"a line break first":            "NATS/1.0\r\nbroken\r\n" + guard + "\r\n",
@@ -62,8 +65,8 @@ func oddHeaders(after int) map[string]string {
 	}
 }
 
-// TestUnreadableHeader: a header that cannot be read does not make its commit unreadable: all readers see its facts and its
-// guard, it is delivered, also where it is the first to be, and what comes behind it is delivered too.
+// TestUnreadableHeader: a header that cannot be read does not make its commit unreadable: all readers see its facts and
+// its guard, it is delivered, also where it is the first to be, and what comes behind it is delivered too.
 func TestUnreadableHeader(t *testing.T) {
 	for name := range oddHeaders(0) {
 		t.Run(name, func(t *testing.T) {
@@ -80,7 +83,8 @@ func TestUnreadableHeader(t *testing.T) {
 			}
 			check := func(how string, c events.Commit) {
 				t.Helper()
-				if c.Err != nil || len(c.Events) != 1 || c.Events[0].ID != "odd" || !c.Guarded || c.Guard != 0 || c.Seq != 1 {
+				if c.Err != nil || len(c.Events) != 1 || c.Events[0].ID != "odd" || !c.Guarded || c.Guard != 0 ||
+					c.Seq != 1 {
 					t.Errorf("%s: %+v", how, c)
 				}
 			}
@@ -116,7 +120,8 @@ func consumed(t *testing.T, b *bus.Bus, n int) []events.Commit {
 	ctx, cancel := context.WithCancel(within(t, patience))
 	defer cancel()
 	got := &collector{b: b, n: n, stop: cancel}
-	if err := b.Consume(ctx, bus.Source{Stream: bus.LogStream, Durable: "odd"}, got); err != nil && !errors.Is(err, context.Canceled) {
+	if err := b.Consume(ctx, bus.Source{Stream: bus.LogStream, Durable: "odd"}, got); err != nil &&
+		!errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
 	if len(got.all) < n {
@@ -144,7 +149,7 @@ func (c *collector) Batch(_ context.Context, ms []bus.Message) (int, error) {
 	return len(ms), nil
 }
 
-// TestUnreadableHeaderFollowed: who follows the log's end sees such a commit as it is.
+// TestUnreadableHeaderFollowed: a follower of the log's end gets such a commit unchanged.
 func TestUnreadableHeaderFollowed(t *testing.T) {
 	s := natstest.Start(t)
 	b := natstest.Bus(t, s)
@@ -155,7 +160,8 @@ func TestUnreadableHeaderFollowed(t *testing.T) {
 	}()
 	receive(t, live, "the log to be followed")
 	rawPublish(t, s, "hf.log.h.s.harness", oddHeaders(0)["a line break in a value"], "[]")
-	if m := receive(t, came, "the commit"); !slices.Equal(m.Header["Hf-Unreadable-Header"], []string{`"two"`}) || nats.Header(m.Header).Get("X") != "one" {
+	if m := receive(t, came, "the commit"); !slices.Equal(m.Header["Hf-Unreadable-Header"], []string{`"two"`}) ||
+		nats.Header(m.Header).Get("X") != "one" {
 		t.Errorf("followed: %v", m.Header)
 	}
 	cancel()

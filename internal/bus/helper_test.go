@@ -20,10 +20,10 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 )
 
-const patience = 90 * time.Second // for what must happen at all; what must happen soon is measured
+const patience = 90 * time.Second // for events that must happen; the delay of prompt ones is measured
 
-// standstill is less than how long a process has to stand still for the broker to deliver again what it has, or to give its
-// pin to another one.
+// standstill is less than how long a process has to stand still for the broker to deliver again what it has, or to give
+// its pin to another one.
 const standstill = 500 * time.Millisecond
 
 // background is a context that ends with the test.
@@ -34,7 +34,7 @@ func background(t testing.TB) context.Context {
 	return ctx
 }
 
-// outsider is a plain NATS client: somebody who is not us.
+// outsider returns a plain NATS client, without this package.
 func outsider(t testing.TB, s *embed.Server) (*nats.Conn, jetstream.JetStream) {
 	t.Helper()
 	nc, err := nats.Connect(s.URL(), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
@@ -179,7 +179,7 @@ func (p *proxy) lose(towardsBroker bool, pattern string, nth int, instead string
 	return out
 }
 
-// cut ends all connections; what is held back on them is lost.
+// cut ends all connections, and drops what is held back on them.
 func (p *proxy) cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -283,7 +283,8 @@ func (p *process) Batch(ctx context.Context, ms []bus.Message) (int, error) {
 }
 
 // run consumes on b until the returned function is called.
-func (l *ledgers) run(b *bus.Bus, name string, src bus.Source, act func(context.Context, []bus.Message) (int, error)) (stop func()) {
+func (l *ledgers) run(b *bus.Bus, name string, src bus.Source,
+	act func(context.Context, []bus.Message) (int, error)) (stop func()) {
 	ctx, cancel := context.WithCancel(background(l.t))
 	done := make(chan error, 1)
 	go func() { done <- b.Consume(ctx, src, &process{all: l, name: name, act: act}) }()
@@ -355,7 +356,8 @@ func feeding(t testing.TB, js jetstream.JetStream) (stop func() int) {
 		for ctx.Err() == nil {
 			<-tick.C
 			for range 5 {
-				if _, err := js.Publish(background(t), subjects[n%len(subjects)], fmt.Appendf(nil, "%d", n)); err == nil {
+				if _, err := js.Publish(background(t), subjects[n%len(subjects)],
+					fmt.Appendf(nil, "%d", n)); err == nil {
 					n++
 				}
 			}

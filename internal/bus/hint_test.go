@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// TestSubscribeWhileTheBrokerRestarts: a process that subscribes at the instant at which its broker is lost waits for the
-// broker. A service that starts then must not end.
+// TestSubscribeWhileTheBrokerRestarts: a process that subscribes at the instant at which its broker is lost waits for
+// the broker. A service that starts then must not end.
 func TestSubscribeWhileTheBrokerRestarts(t *testing.T) {
 	s := natstest.Start(t)
 	b := natstest.Bus(t, s)

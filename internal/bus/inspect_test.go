@@ -39,13 +39,16 @@ func TestInspect(t *testing.T) {
 	}
 	for _, st := range found.Streams {
 		wantMsgs := map[string]uint64{"HF_LOG": 1}[st.Name]
-		if st.Missing || st.Layout != st.LayoutWanted || st.Replicas != 1 || (st.BytesMax > 0) != (st.Name == "HF_PARKED") || st.Msgs != wantMsgs || st.LastSeq != wantMsgs || (st.Bytes > 0) != (wantMsgs > 0) {
+		if st.Missing || st.Layout != st.LayoutWanted || st.Replicas != 1 ||
+			(st.BytesMax > 0) != (st.Name == "HF_PARKED") || st.Msgs != wantMsgs || st.LastSeq != wantMsgs ||
+			(st.Bytes > 0) != (wantMsgs > 0) {
 			t.Errorf("%+v", st)
 		}
 	}
 }
 
-// Answers come to the inbox that was asked for, requests, pulls and acknowledgements alike: nobody else listens there.
+// Replies arrive on the configured inbox, those of requests, pulls and acknowledgements alike: no other subject is
+// used.
 func TestInbox(t *testing.T) {
 	s := natstest.Start(t)
 	inbox := events.Inbox("hf", events.ClassHarness, "h 1")
@@ -54,7 +57,8 @@ func TestInbox(t *testing.T) {
 	}
 	nc, _ := outsider(t, s)
 	elsewhere, at := make(chan *nats.Msg, 100), make(chan *nats.Msg, 100)
-	for subject, ch := range map[string]chan *nats.Msg{"_INBOX.*": elsewhere, "_INBOX.*.*": elsewhere, inbox + ".>": at} {
+	for subject, ch := range map[string]chan *nats.Msg{"_INBOX.*": elsewhere, "_INBOX.*.*": elsewhere,
+		inbox + ".>": at} {
 		if _, err := nc.ChanSubscribe(subject, ch); err != nil {
 			t.Fatal(err)
 		}
@@ -74,13 +78,14 @@ func TestInbox(t *testing.T) {
 		t.Errorf("%d answers came to the inbox", len(at))
 	}
 	for len(elsewhere) > 0 {
-		if m := <-elsewhere; !strings.Contains(string(m.Data), "consumer_delete_response") { // which nobody waits for
+		if m := <-elsewhere; !strings.Contains(string(m.Data), "consumer_delete_response") { // which no call waits for
 			t.Errorf("an answer came to %s: %s", m.Subject, m.Data)
 		}
 	}
 }
 
-// TestStrangers: durables that no service made, and consumers that push elsewhere than to an inbox. A reader's own is none.
+// TestStrangers: durables that no service made, and consumers that push elsewhere than to an inbox, are strangers. A
+// reader's own consumer is not.
 func TestStrangers(t *testing.T) {
 	s := natstest.Start(t)
 	b := natstest.Bus(t, s)
@@ -92,7 +97,8 @@ func TestStrangers(t *testing.T) {
 		"reader": `{"name":"reader","ack_policy":"none"}`,
 		"screen": `{"name":"screen","ack_policy":"none","deliver_subject":"_INBOX.x"}`,
 	} {
-		m, err := nc.Request("$JS.API.CONSUMER.CREATE.HF_LOG."+name, []byte(`{"stream_name":"HF_LOG","config":`+cfg+`}`), patience)
+		m, err := nc.Request("$JS.API.CONSUMER.CREATE.HF_LOG."+name,
+			[]byte(`{"stream_name":"HF_LOG","config":`+cfg+`}`), patience)
 		if err != nil || strings.Contains(string(m.Data), `"error"`) {
 			t.Fatalf("%s: %v, %s", name, err, m.Data)
 		}
@@ -105,7 +111,8 @@ func TestStrangers(t *testing.T) {
 	for _, x := range found {
 		got[x.Stream+" "+x.Name] = x.Why
 	}
-	if len(got) != 2 || got["HF_LOG theirs"] != "is durable" || got["HF_LOG pusher"] != "pushes to hf.svc.ledger.close" {
+	if len(got) != 2 || got["HF_LOG theirs"] != "is durable" ||
+		got["HF_LOG pusher"] != "pushes to hf.svc.ledger.close" {
 		t.Errorf("found %v", got)
 	}
 }

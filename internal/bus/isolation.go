@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// Limits of looking for another node.
+// Limits of the search for another node.
 const (
-	isolatedMinMS = 3_000  // without an answer of JetStream for so long, a client connects to another node
+	isolatedMinMS = 3_000  // without a reply of JetStream for so long, a client connects to another node
 	isolatedMaxMS = 30_000 // the pause before the next attempt doubles up to this
 )
 
-// isolation notices that the node of this connection cannot reach the others, or does not answer at all: the connection stays,
-// and JetStream does not answer. Without it a client would wait on that node until the network is whole again, while the
-// other nodes serve everyone else.
+// isolation detects that the node of this connection cannot reach the others, or does not reply at all: the connection
+// stays, and JetStream does not reply. Without it a client would wait on that node until the network is whole again,
+// while the other nodes serve all other clients.
 type isolation struct {
 	mu    sync.Mutex
-	since time.Time     // the first request without an answer since the last answer or move; zero: none
+	since time.Time     // the first request without a reply since the last reply or move; zero: none
 	pause time.Duration // until the next move; zero: the shortest
 }
 
-// move takes the result of a request to JetStream, and says whether to connect to another node now.
+// move takes the result of a request to JetStream, and reports whether to connect to another node now.
 func (i *isolation) move(now time.Time, err error) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -42,10 +42,11 @@ func (i *isolation) move(now time.Time, err error) bool {
 	return true
 }
 
-// heard takes the result of a request to JetStream, and connects to another node of a cluster when this one is isolated. A
-// request that its caller gave up says nothing.
+// heard takes the result of a request to JetStream, and connects to another node of a cluster when this one is
+// isolated. A request that its caller cancelled proves nothing.
 func (b *Bus) heard(ctx context.Context, err error) {
-	if ctx.Err() != nil || !b.nc.IsConnected() || b.nc.ConnectedClusterName() == "" || !b.isolation.move(time.Now(), err) {
+	if ctx.Err() != nil || !b.nc.IsConnected() || b.nc.ConnectedClusterName() == "" ||
+		!b.isolation.move(time.Now(), err) {
 		return
 	}
 	b.log.Warn().Str("service", b.cfg.Name).AnErr("err", err).Msg("this node does not answer: connecting to another")

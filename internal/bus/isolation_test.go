@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// A client moves to another node after seconds without any answer, later each time, and not while something is answered.
+// A client moves to another node after seconds without any answer, later each time, and not while something is
+// answered.
 func TestIsolation(t *testing.T) {
 	silent, refused := fmt.Errorf("%w: silent", ErrUnreachable), fmt.Errorf("%w: refused", ErrLostRace)
 	for _, c := range []struct {
@@ -22,7 +23,8 @@ func TestIsolation(t *testing.T) {
 		{"one request without an answer", steps(0, nil, 5, silent, 6, nil, 60, silent), nil},
 		{"silence", steps(0, silent, 2, silent, 3, silent), seconds(3)},
 		{"an answer between", steps(0, silent, 2, refused, 4, silent, 6, silent), nil},
-		{"silence that stays", steps(0, silent, 3, silent, 4, silent, 7, silent, 10, silent, 11, silent, 22, silent, 23, silent), seconds(3, 10, 23)},
+		{"silence that stays", steps(0, silent, 3, silent, 4, silent, 7, silent, 10, silent, 11, silent, 22, silent, 23,
+			silent), seconds(3, 10, 23)},
 		{"silence after an answer", steps(0, silent, 3, silent, 4, nil, 5, silent, 8, silent), seconds(3, 8)},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// waiting is a connection whose first append is under way for as long as nothing of the broker's is let through, so that
-// what is appended meanwhile waits for it.
+// waiting is a connection whose first append is under way for as long as nothing of the broker's is let through, so
+// that what is appended meanwhile waits for it.
 func waiting(t *testing.T) (b, witness *bus.Bus, p *proxy, release func()) {
 	t.Helper()
 	s := natstest.Start(t)
@@ -39,9 +39,9 @@ func waiting(t *testing.T) (b, witness *bus.Bus, p *proxy, release func()) {
 
 func nth(i int) events.Ref { return events.Ref{Harness: "h", Session: fmt.Sprint(i)} }
 
-// TestAppendsTravelTogether: what is appended while others are under way goes as one batch, each at its own place, under its
-// own guard. Of two at the same place one wins, though the broker would take both in one batch; a lost race is the
-// loser's alone.
+// TestAppendsTravelTogether: appends during another one are sent as one batch, each at its own place, under its own
+// guard. Of two at the same place one wins, though the broker would take both in one batch; a lost race concerns its
+// writer alone.
 func TestAppendsTravelTogether(t *testing.T) {
 	const n, late = 40, 7
 	for _, c := range []struct {
@@ -53,7 +53,8 @@ func TestAppendsTravelTogether(t *testing.T) {
 			under := make([][2]bus.Pending, n)
 			for i := range n {
 				for k := range 2 { // two of them at the same place
-					under[i][k] = b.AppendAsync(background(t), nth(i), events.WriterHarness, 0, []events.Event{fact(fmt.Sprintf("%d-%d", i, k), nth(i))})
+					under[i][k] = b.AppendAsync(background(t), nth(i), events.WriterHarness, 0,
+						[]events.Event{fact(fmt.Sprintf("%d-%d", i, k), nth(i))})
 				}
 			}
 			if c.lose {
@@ -76,7 +77,8 @@ func TestAppendsTravelTogether(t *testing.T) {
 					t.Errorf("%d: %d won", i, won)
 				}
 				cs := mustRead(t, witness, nth(i), 0)
-				if len(cs) != 1 || cs[0].Events[0].ID != id || !cs[0].Guarded || cs[0].Guard != 0 || won >= 0 && cs[0].Seq != place {
+				if len(cs) != 1 || cs[0].Events[0].ID != id || !cs[0].Guarded || cs[0].Guard != 0 ||
+					won >= 0 && cs[0].Seq != place {
 					t.Errorf("%d: the log has %+v, its writer was told %d", i, cs, place)
 				}
 			}
@@ -97,7 +99,8 @@ func TestBatchOfAppendsWasOne(t *testing.T) {
 				for _, c := range mustRead(t, b, nth(i), 0) {
 					last = c.Seq
 				}
-				if _, err := b.Append(within(t, patience), nth(i), events.WriterHarness, last, []events.Event{fact(fmt.Sprintf("%d-%d", i, round), nth(i))}); err != nil {
+				if _, err := b.Append(within(t, patience), nth(i), events.WriterHarness, last,
+					[]events.Event{fact(fmt.Sprintf("%d-%d", i, round), nth(i))}); err != nil {
 					t.Error(err)
 				}
 			})
@@ -134,13 +137,14 @@ func TestTakenBackIsNotStored(t *testing.T) {
 	}
 }
 
-// TestBatchOfAppendsAckLost: the batch is there, only nobody said so; each writer is told its place.
+// TestBatchOfAppendsAckLost: the batch is stored, only its acknowledgement is lost; each writer gets its place.
 func TestBatchOfAppendsAckLost(t *testing.T) {
 	const n = 40
 	b, witness, p, release := waiting(t)
 	under := make([]bus.Pending, n)
 	for i := range n {
-		under[i] = b.AppendAsync(background(t), nth(i), events.WriterHarness, 0, []events.Event{fact(fmt.Sprint(i), nth(i))})
+		under[i] = b.AppendAsync(background(t), nth(i), events.WriterHarness, 0,
+			[]events.Event{fact(fmt.Sprint(i), nth(i))})
 	}
 	lost := p.lose(false, `"seq":(\d+) ?,"batch":`, 1, "x")
 	release()
@@ -153,8 +157,8 @@ func TestBatchOfAppendsAckLost(t *testing.T) {
 	}
 }
 
-// TestOthersLearnThatTheBrokerSyncs: who embeds the broker says so in the layout, and who connects from elsewhere does as
-// it does.
+// TestOthersLearnThatTheBrokerSyncs: the process that embeds the broker records in the layout that it syncs, and
+// clients elsewhere read that.
 func TestOthersLearnThatTheBrokerSyncs(t *testing.T) {
 	s := natstest.Start(t)
 	lazy := natstest.Bus(t, s)

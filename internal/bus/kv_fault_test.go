@@ -15,7 +15,8 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 )
 
-// TestALookThatFailsCallsNothingGone: a watch that cannot ask the leader, or that finds no bucket at all, tells of no deletion.
+// TestALookThatFailsCallsNothingGone: a watch that cannot ask the leader, or that finds no bucket at all, tells of no
+// deletion.
 func TestALookThatFailsCallsNothingGone(t *testing.T) {
 	known := []bus.Entry{{Key: "harness.h.1", Rev: 1}}
 	for name, answer := range map[string][]said{"no stream": noStream, "an error": trouble} {
@@ -50,20 +51,25 @@ func TestErrorsOfAWatchsCallback(t *testing.T) {
 // TestADeletedEntryEndsOnce: an entry that was shown as deleted is not shown as expired when it would have ended.
 func TestADeletedEntryEndsOnce(t *testing.T) {
 	b := scripted(t, func(asked) []said { return notFound }).open()
-	err := b.Expire(within(t, patience), bus.Leases, nil, []string{"harness.h.1"}, func(u bus.Update) error { return errors.New(say(u)) })
+	err := b.Expire(within(t, patience), bus.Leases, nil, []string{"harness.h.1"}, func(u bus.Update) error {
+		return errors.New(say(u))
+	})
 	if err != nil {
 		t.Error(err)
 	}
 }
 
-// TestAWatchThatWaitsForAnEndIsNotInterrupted: the end of a lease is told by the consumer that showed the lease. In a cell with
-// users a watch has to ask for it.
+// TestAWatchThatWaitsForAnEndIsNotInterrupted: the end of a lease is told by the consumer that showed the lease. In a
+// cell with users a watch has to ask for it.
 func TestAWatchThatWaitsForAnEndIsNotInterrupted(t *testing.T) {
-	t.Parallel() // it mostly waits
+	// TestAWatchThatWaitsForAnEndIsNotInterrupted: the consumer that delivered a lease reports its end. In a cell with
+	// users a watch has to ask for it.
+	t.Parallel()
 	s, all := withUsers(t)
 	nc, _ := loggedIn(t, s)
 	var made atomic.Int64
-	if _, err := nc.Subscribe("$JS.API.CONSUMER.CREATE.KV_hf_leases.>", func(*nats.Msg) { made.Add(1) }); err != nil || nc.Flush() != nil {
+	if _, err := nc.Subscribe("$JS.API.CONSUMER.CREATE.KV_hf_leases.>", func(*nats.Msg) { made.Add(1) }); err != nil ||
+		nc.Flush() != nil {
 		t.Fatal(err)
 	}
 	acquire(t, all[0], "harness.h.1", time.Second)
@@ -77,7 +83,8 @@ func TestAWatchThatWaitsForAnEndIsNotInterrupted(t *testing.T) {
 	}
 }
 
-// TestAnEndIsToldAfterAnError: the look at an entry that has ended fails once; the watch begins again and tells of the end.
+// TestAnEndIsToldAfterAnError: the look at an entry that has ended fails once; the watch begins again and tells of the
+// end.
 func TestAnEndIsToldAfterAnError(t *testing.T) {
 	t.Parallel() // it mostly waits
 	s, all := withUsers(t)
@@ -155,13 +162,15 @@ func TestAWatchEndsWithItsContext(t *testing.T) {
 	for range 5 {
 		ctx, cancel := context.WithCancel(within(t, patience))
 		n := 0
-		if err := b.Watch(ctx, bus.State, nil, func(bus.Update) error { n++; cancel(); return nil }); err != nil || n != 1 {
+		if err := b.Watch(ctx, bus.State, nil, func(bus.Update) error { n++; cancel(); return nil }); err != nil ||
+			n != 1 {
 			t.Errorf("shown %d, %v; want 1", n, err)
 		}
 	}
 }
 
-// TestAWatchOfLeasesKnowsTheTime: without the broker's time it cannot be said when a lease ends, so nothing is shown before.
+// TestAWatchOfLeasesKnowsTheTime: without the broker's time it cannot be said when a lease ends, so nothing is shown
+// before.
 func TestAWatchOfLeasesKnowsTheTime(t *testing.T) {
 	var asks, early atomic.Int64
 	b := scripted(t, func(a asked) []said {
@@ -209,7 +218,8 @@ func TestALookAtADocumentThatFails(t *testing.T) {
 		}
 		return wrongLast
 	}).open()
-	_, err := b.StoreView(within(t, patience), bus.View{Key: "work.h.s", Value: []byte("x"), GuardKey: key, GuardRev: 3}).Wait(within(t, patience))
+	_, err := b.StoreView(within(t, patience),
+		bus.View{Key: "work.h.s", Value: []byte("x"), GuardKey: key, GuardRev: 3}).Wait(within(t, patience))
 	if err == nil || errors.Is(err, bus.ErrLostRace) {
 		t.Errorf("%v, want the error of the look", err)
 	}
@@ -236,7 +246,8 @@ func TestWithoutABucket(t *testing.T) {
 			return err
 		},
 		"view": func(ctx context.Context) error {
-			_, err := b.StoreView(ctx, bus.View{Key: "work.h.s", Value: []byte("x"), GuardKey: key, GuardRev: 1}).Wait(ctx)
+			_, err := b.StoreView(ctx,
+				bus.View{Key: "work.h.s", Value: []byte("x"), GuardKey: key, GuardRev: 1}).Wait(ctx)
 			return err
 		},
 		"timer": func(ctx context.Context) error {

@@ -18,36 +18,39 @@ import (
 
 // The layout of a cell: streams, buckets and their limits.
 const (
-	layoutVersion     = 1
-	layoutKey         = "hf.layout"   // metadata key: the version of the layout that a stream was last brought up to
-	raisedKey         = "hf.raised"   // metadata key: the log's limit was raised once
-	togetherKey       = "hf.together" // metadata key: the broker syncs each write by itself, so what is written together is sent together; a hint
-	consumersMax      = 100_000       // consumers, and so watchers, of the log or a bucket; the broker's own default is 1,000
-	parkedAge         = 30 * 24 * time.Hour
-	parkedWindow      = 24 * time.Hour  // how long parking the same input again is recognised
-	parkedBytesMax    = 64 << 20        // of parked input; the oldest goes first, and what was parked is in the log as well
-	parkedMsgsMax     = 128             // the limit in place of that where the broker has not so much room
+	layoutVersion = 1
+	layoutKey     = "hf.layout" // metadata key: the version of the layout that the stream has
+	raisedKey     = "hf.raised" // metadata key: the log's limit was raised once
+	// metadata key: the broker syncs each write, so concurrent writes are sent together; a hint
+	togetherKey = "hf.together"
+	// consumers, and so watchers, of the log or a bucket; the broker's own default is 1,000
+	consumersMax = 100_000
+	parkedAge    = 30 * 24 * time.Hour
+	parkedWindow = 24 * time.Hour // how long parking the same input again is recognised
+	// of parked input; the oldest is removed first, and the log has the parked input as well
+	parkedBytesMax    = 64 << 20
+	parkedMsgsMax     = 128             // the limit in its place if the broker has less space
 	publishWindow     = 2 * time.Minute // the broker's default for recognising message ids
 	markerTTL         = time.Hour       // how long the mark of a deleted key stays, for watchers that were away
-	ensureAttemptsMax = 5               // two services that start at once may meet on the same stream
+	ensureAttemptsMax = 5               // two services that start at once may update the same stream
 	feedPart          = 4               // the feed has at most one part in so many of the log's limit
 	neverMax          = -1              // no limit
-	logRaise          = 10              // the log's limit is raised by one part in so many
+	logRaise          = 10              // the log's limit is raised by this fraction
 	raiseFloorBytes   = int64(64) << 10 // and by no less than this
 	headersBytesMax   = int32(64) << 10 // headers count against the log's message size only within the body's limit
 	logMessageMax     = int32(events.CommitBytesMax)
-	leaseMessageMax   = int32(16) << 10  // a lease says who holds it and where
-	alarmMessageMax   = int32(64) << 10  // an alarm says at which session to look
+	leaseMessageMax   = int32(16) << 10  // a lease names its holder and the place
+	alarmMessageMax   = int32(64) << 10  // an alarm names the session
 	objectMessageMax  = int32(256) << 10 // a chunk has 128 KiB, and headers
 )
 
 // kvStream is the stream behind a bucket, as every KV client knows it.
 func kvStream(bucket string) string { return "KV_" + bucket }
 
-// kvSubject is the subject of a key, or of a filter over keys.
+// kvSubject returns the subject of a key, or of a filter over keys.
 func kvSubject(bucket, key string) string { return "$KV." + bucket + "." + key }
 
-// bucket is a bucket's name.
+// bucket returns a bucket's name.
 func (b *Bus) bucket(bk Bucket) string {
 	if bk == Leases {
 		return b.cell.LeaseBucket()
@@ -55,10 +58,10 @@ func (b *Bus) bucket(bk Bucket) string {
 	return b.cell.StateBucket()
 }
 
-// Ensure creates what is missing of the cell's streams and buckets, and brings what is there up to this layout. It never
-// narrows a limit that it finds. It fails with [ErrNewerLayout] when a later version set the cell up, before it has
-// changed anything. The broker has no compare-and-set on configurations: after a change it looks again, in case another
-// service with another idea has written over it.
+// Ensure creates the missing streams and buckets of the cell, and updates the existing ones to this layout. It never
+// narrows an existing limit. If a later version set up the cell, it fails with [ErrNewerLayout] before any change. The
+// broker has no compare-and-set on configurations: after a change Ensure reads again, in case another service has
+// written a different one.
 func (b *Bus) Ensure(ctx context.Context) error {
 	for range ensureAttemptsMax {
 		changed, err := b.ensureOnce(ctx)
@@ -69,7 +72,7 @@ func (b *Bus) Ensure(ctx context.Context) error {
 	return nil
 }
 
-// ensureOnce looks at all streams, then makes or widens those that need it.
+// ensureOnce reads all streams, then creates or widens those that need it.
 func (b *Bus) ensureOnce(ctx context.Context) (changed bool, err error) {
 	want := b.layout()
 	found := make([]*jetstream.StreamInfo, len(want))
@@ -79,7 +82,8 @@ func (b *Bus) ensureOnce(ctx context.Context) (changed bool, err error) {
 			return false, err
 		}
 		if info != nil && layoutOf(info.Config) > layoutVersion {
-			return false, fmt.Errorf("%w: %s has layout %d, this program knows %d: upgrade this program", ErrNewerLayout, want[i].Name, layoutOf(info.Config), layoutVersion)
+			return false, fmt.Errorf("%w: %s has layout %d, this program knows %d: upgrade this program",
+				ErrNewerLayout, want[i].Name, layoutOf(info.Config), layoutVersion)
 		}
 		found[i] = info
 	}
@@ -93,8 +97,9 @@ func (b *Bus) ensureOnce(ctx context.Context) (changed bool, err error) {
 	return changed, nil
 }
 
-// ensureStream creates or widens one stream. Somebody else may do the same at the same time: then look again.
-func (b *Bus) ensureStream(ctx context.Context, want jetstream.StreamConfig, found *jetstream.StreamInfo) (changed bool, err error) {
+// ensureStream creates or widens one stream. Another service may do the same concurrently: then it reads again.
+func (b *Bus) ensureStream(ctx context.Context, want jetstream.StreamConfig, found *jetstream.StreamInfo) (changed bool,
+	err error) {
 	for range ensureAttemptsMax {
 		verb, cfg := "CREATE", want
 		if found != nil {
@@ -111,7 +116,8 @@ func (b *Bus) ensureStream(ctx context.Context, want jetstream.StreamConfig, fou
 			return false, err
 		}
 		if errors.Is(err, ErrFull) && found == nil && want.Name == b.cell.ParkedStream() && want.MaxBytes > 0 {
-			want.MaxBytes, want.MaxMsgs = neverMax, parkedMsgsMax // the broker sets the bytes of a limit aside, and has not so many
+			// the broker reserves the bytes of a limit, and has too little space
+			want.MaxBytes, want.MaxMsgs = neverMax, parkedMsgsMax
 			continue
 		}
 		again, lookErr := b.streamInfo(ctx, want.Name)
@@ -119,14 +125,14 @@ func (b *Bus) ensureStream(ctx context.Context, want jetstream.StreamConfig, fou
 			return false, lookErr
 		}
 		if (again == nil) == (found == nil) && (again == nil || reflect.DeepEqual(again.Config, found.Config)) {
-			return false, err // nothing moved: it is our configuration that is refused
+			return false, err // nothing changed: this configuration is refused
 		}
 		found = again
 	}
 	return false, err
 }
 
-// streamInfo is a stream as it stands; [ErrNotFound] when there is none.
+// streamInfo returns a stream's present state; [ErrNotFound] without one.
 func (b *Bus) streamInfo(ctx context.Context, stream string) (*jetstream.StreamInfo, error) {
 	var info jetstream.StreamInfo
 	if err := b.call(ctx, "look at stream "+stream, "STREAM.INFO."+stream, nil, &info); err != nil {
@@ -138,7 +144,7 @@ func (b *Bus) streamInfo(ctx context.Context, stream string) (*jetstream.StreamI
 	return &info, nil
 }
 
-// layoutOf is the layout that a stream was last brought up to, 0 for one that was not made by us.
+// layoutOf returns the layout version of a stream, 0 for a foreign stream.
 func layoutOf(cfg jetstream.StreamConfig) int {
 	v, err := strconv.Atoi(cfg.Metadata[layoutKey])
 	if err != nil {
@@ -147,27 +153,28 @@ func layoutOf(cfg jetstream.StreamConfig) int {
 	return v
 }
 
-// layout is all of the cell's streams, as they are made.
+// layout returns the configurations of all streams of the cell.
 func (b *Bus) layout() []jetstream.StreamConfig {
-	all := []jetstream.StreamConfig{b.logConfig(), b.bucketConfig(State), b.bucketConfig(Leases), b.objectConfig(), b.timerConfig(), b.parkedConfig()}
+	all := []jetstream.StreamConfig{b.logConfig(), b.bucketConfig(State), b.bucketConfig(Leases), b.objectConfig(),
+		b.timerConfig(), b.parkedConfig()}
 	if b.cfg.FeedAge > 0 {
 		all = append(all, b.feedConfig())
 	}
 	return all
 }
 
-// Inspection is what the broker and the cell on it look like.
+// Inspection is the state of the broker and of the cell's streams.
 type Inspection struct {
 	Version string        // of nats-server
 	RTT     time.Duration // to it and back
-	Streams []StreamState // all that [Bus.Ensure] would set up, in its order
+	Streams []StreamState // all streams of [Bus.Ensure], in its order
 }
 
-// StreamState is one stream of the cell. Of a missing one only the name and the wanted layout are known.
+// StreamState is one stream of the cell. A missing one has only its name and the wanted layout.
 type StreamState struct {
 	Name         string
 	Missing      bool
-	Layout       int // that it was last brought up to; 0: not made by us
+	Layout       int // of the stream; 0: a foreign stream
 	LayoutWanted int // by this program
 	Msgs, Bytes  uint64
 	BytesMax     uint64 // 0: no limit but the disk's
@@ -175,10 +182,10 @@ type StreamState struct {
 	Replicas     int
 	Consumers    int
 	Nodes        []string // that hold it, in order; none outside a cluster
-	Offline      []string // of these; also those that the leader has not heard of for seconds
+	Offline      []string // of these; also nodes that the leader has not heard of for seconds
 }
 
-// Inspect looks at the broker and at the cell's streams, and changes nothing.
+// Inspect reads the state of the broker and of the cell's streams, and changes nothing.
 func (b *Bus) Inspect(ctx context.Context) (Inspection, error) {
 	rtt, err := b.nc.RTT()
 	if err != nil {
@@ -195,7 +202,8 @@ func (b *Bus) Inspect(ctx context.Context) (Inspection, error) {
 			return found, err
 		default:
 			s.Layout = layoutOf(info.Config)
-			s.Msgs, s.Bytes, s.BytesMax, s.LastSeq = info.State.Msgs, info.State.Bytes, uint64(max(info.Config.MaxBytes, 0)), info.State.LastSeq
+			s.Msgs, s.Bytes, s.BytesMax, s.LastSeq = info.State.Msgs, info.State.Bytes,
+				uint64(max(info.Config.MaxBytes, 0)), info.State.LastSeq
 			s.Replicas, s.Consumers = info.Config.Replicas, info.State.Consumers
 			s.nodes(info)
 		}
@@ -204,7 +212,7 @@ func (b *Bus) Inspect(ctx context.Context) (Inspection, error) {
 	return found, nil
 }
 
-// base is what all streams have in common.
+// base returns the settings that all streams share.
 func (b *Bus) base(name, description string, subjects ...string) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name:         name,
@@ -213,18 +221,20 @@ func (b *Bus) base(name, description string, subjects ...string) jetstream.Strea
 		Retention:    jetstream.LimitsPolicy,
 		Storage:      jetstream.FileStorage,
 		Replicas:     b.cfg.Replicas,
-		MaxConsumers: neverMax, MaxMsgs: neverMax, MaxBytes: neverMax, MaxMsgsPerSubject: neverMax, MaxMsgSize: neverMax,
+		MaxConsumers: neverMax, MaxMsgs: neverMax, MaxBytes: neverMax, MaxMsgsPerSubject: neverMax,
+		MaxMsgSize: neverMax,
 		Duplicates: publishWindow,
 		Metadata:   map[string]string{layoutKey: strconv.Itoa(layoutVersion)},
 	}
 }
 
-// logConfig: schedules, roll-up, per-message TTL and direct get are off, see the contract.
+// logConfig returns the log's configuration: schedules, roll-up, per-message TTL and direct get are off, see the
+// contract.
 func (b *Bus) logConfig() jetstream.StreamConfig {
 	c := b.base(b.cell.LogStream(), "Holdfast: the log of all sessions", b.cell.LogSubjects())
 	c.Discard = jetstream.DiscardNew
 	c.MaxMsgSize = logMessageMax
-	c.MaxConsumers = consumersMax // each process of a harness follows what is written of its sessions
+	c.MaxConsumers = consumersMax // each process of a harness follows the commits of its sessions
 	if b.together.Load() {
 		c.AllowAtomicPublish = true
 		c.Metadata[togetherKey] = "1"
@@ -237,21 +247,23 @@ func (b *Bus) logConfig() jetstream.StreamConfig {
 
 func (b *Bus) bucketConfig(bk Bucket) jetstream.StreamConfig {
 	bucket := b.bucket(bk)
-	c := b.base(kvStream(bucket), "Holdfast: "+map[Bucket]string{State: "documents and views", Leases: "tickets and leases"}[bk], kvSubject(bucket, ">"))
+	c := b.base(kvStream(bucket),
+		"Holdfast: "+map[Bucket]string{State: "documents and views", Leases: "tickets and leases"}[bk],
+		kvSubject(bucket, ">"))
 	c.Discard = jetstream.DiscardNew
 	c.MaxMsgsPerSubject = 1
 	c.MaxConsumers = consumersMax
 	c.MaxMsgSize = map[Bucket]int32{State: logMessageMax * 2, Leases: leaseMessageMax}[bk]
 	c.DenyDelete, c.AllowDirect, c.AllowMsgTTL = true, true, true
-	if bk == State || !b.nc.AuthRequired() { // leases are many users': see expiry.go
+	if bk == State || !b.nc.AuthRequired() { // many users have leases: see expiry.go
 		c.AllowRollup, c.SubjectDeleteMarkerTTL = true, markerTTL
 	}
 	c.AllowAtomicPublish = bk == State // documents with their views
 	return c
 }
 
-// objectConfig is what every client of object stores expects. A cell with users has subjects for each of them, and allows
-// no roll-ups: the header of one message would remove the content of all.
+// objectConfig returns the configuration that every client of object stores expects. A cell with users has subjects for
+// each of them, and allows no roll-ups: the header of one message would remove all content.
 func (b *Bus) objectConfig() jetstream.StreamConfig {
 	bucket := b.cell.ObjectBucket()
 	c := b.base(object.Stream(bucket), "Holdfast: content too large for a fact",
@@ -295,7 +307,7 @@ func (b *Bus) parkedConfig() jetstream.StreamConfig {
 	return c
 }
 
-// widened is [widen] for a stream of this cell. The log takes batches only where the broker syncs each write: elsewhere
+// widened is [widen] for a stream of this cell. The log accepts batches only if the broker syncs each write: otherwise
 // nothing here sends them, and one batch can hold two commits of a session under one guard.
 func (b *Bus) widened(found, want jetstream.StreamConfig) jetstream.StreamConfig {
 	c := widen(found, want)
@@ -305,7 +317,8 @@ func (b *Bus) widened(found, want jetstream.StreamConfig) jetstream.StreamConfig
 	return c
 }
 
-// widen is the configuration found, with every limit and every feature at least as wide as wanted, and nothing narrower.
+// widen returns the found configuration, with every limit and every feature at least as wide as wanted, and nothing
+// narrower.
 func widen(found, want jetstream.StreamConfig) jetstream.StreamConfig {
 	c := found
 	c.Description = want.Description
@@ -313,14 +326,14 @@ func widen(found, want jetstream.StreamConfig) jetstream.StreamConfig {
 	c.Subjects = union(found.Subjects, want.Subjects)
 	c.Replicas = max(found.Replicas, want.Replicas)
 	c.MaxConsumers = max(found.MaxConsumers, want.MaxConsumers) // no limit means the broker's, which is lower
-	if want.MaxBytes > 0 {                                      // else whoever set a limit keeps it
+	if want.MaxBytes > 0 {                                      // otherwise a limit that an operator set is kept
 		c.MaxBytes = wider(found.MaxBytes, want.MaxBytes)
 	}
 	c.MaxMsgsPerSubject = wider(found.MaxMsgsPerSubject, want.MaxMsgsPerSubject)
 	c.MaxMsgSize = wider(found.MaxMsgSize, want.MaxMsgSize)
 	c.MaxAge = wider(found.MaxAge, want.MaxAge)
 	c.Duplicates = max(found.Duplicates, want.Duplicates)
-	// A matter of who may do what to whom, not of width. Markers and schedules need roll-ups.
+	// This concerns permissions, not limits. Markers and schedules need roll-ups.
 	c.AllowDirect, c.AllowRollup = want.AllowDirect, want.AllowRollup || found.AllowMsgSchedules
 	c.SubjectDeleteMarkerTTL = 0
 	if c.AllowRollup {
@@ -337,7 +350,7 @@ func widen(found, want jetstream.StreamConfig) jetstream.StreamConfig {
 	return c
 }
 
-// wider is the greater of two limits, where 0 and less mean no limit.
+// wider returns the greater of two limits; 0 and less mean no limit.
 func wider[T int | int32 | int64 | time.Duration](found, want T) T {
 	if found <= 0 || want <= 0 {
 		return min(found, want)
@@ -345,7 +358,7 @@ func wider[T int | int32 | int64 | time.Duration](found, want T) T {
 	return max(found, want)
 }
 
-// union is all of the first list and what the second adds.
+// union returns the first list with the additional elements of the second.
 func union(found, want []string) []string {
 	all := append([]string(nil), found...)
 next:
@@ -360,7 +373,7 @@ next:
 	return all
 }
 
-// LogUsage is how much the log holds and how much it may hold, in bytes; a maximum of 0 is none.
+// LogUsage returns how many bytes the log holds and may hold; a maximum of 0 is no limit.
 func (b *Bus) LogUsage(ctx context.Context) (usedBytes, maxBytes uint64, err error) {
 	info, err := b.streamInfo(ctx, b.cell.LogStream())
 	if err != nil {
@@ -369,12 +382,12 @@ func (b *Bus) LogUsage(ctx context.Context) (usedBytes, maxBytes uint64, err err
 	return info.State.Bytes, uint64(max(info.Config.MaxBytes, 0)), nil
 }
 
-// When the log counts as nearly full, and how long it is believed that it has no limit.
+// When the log counts as nearly full, and how long the answer that it has no limit is used.
 const (
 	nearlyFullPercent = 90
 	percent           = 100
 	limitlessKnownFor = time.Second
-	roomyBytes        = uint64(256) << 20 // so much is not written while an answer is believed
+	roomyBytes        = uint64(256) << 20 // bytes that are not written while an answer is used
 )
 
 // room is until when the log is known to have no limit.
@@ -383,8 +396,8 @@ type room struct {
 	until time.Time
 }
 
-// NearlyFull says whether the log holds nine tenths of what it may: then nothing new is taken in, so that recovery and
-// closing have room. Of a log without a limit, or with much room, the broker is asked once a second at most.
+// NearlyFull reports whether the log holds nine tenths of its limit: then no new input is accepted, so that recovery
+// and closing have space. For a log without a limit, or with much space, the broker is asked at most once a second.
 func (b *Bus) NearlyFull(ctx context.Context) (bool, error) {
 	now := time.Now()
 	b.room.mu.Lock()
@@ -394,7 +407,8 @@ func (b *Bus) NearlyFull(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	used, most, err := b.LogUsage(ctx)
-	if err == nil && (most == 0 || used < most/percent*nearlyFullPercent-min(roomyBytes, most/percent*nearlyFullPercent)) {
+	if err == nil && (most == 0 ||
+		used < most/percent*nearlyFullPercent-min(roomyBytes, most/percent*nearlyFullPercent)) {
 		b.room.mu.Lock()
 		b.room.until = now.Add(limitlessKnownFor)
 		b.room.mu.Unlock()
@@ -402,8 +416,8 @@ func (b *Bus) NearlyFull(ctx context.Context) (bool, error) {
 	return most > 0 && used >= most/percent*nearlyFullPercent, err
 }
 
-// RaiseLogLimit raises the log's limit by a tenth, once in its life, so that recovery has room in a log that others
-// have filled. It says whether it did; false means there is no limit or it was raised before.
+// RaiseLogLimit raises the log's limit by a tenth, once in its life, so that recovery has space in a log that others
+// have filled. It reports whether it did; false means that there is no limit or it was raised before.
 func (b *Bus) RaiseLogLimit(ctx context.Context) (bool, error) {
 	info, err := b.streamInfo(ctx, b.cell.LogStream())
 	if err != nil {

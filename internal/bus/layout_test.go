@@ -32,22 +32,27 @@ func TestLayout(t *testing.T) {
 	natstest.Bus(t, s)
 	_, js := outsider(t, s)
 	log := config(t, js, "HF_LOG")
-	if log.Discard != jetstream.DiscardNew || log.Storage != jetstream.FileStorage || log.Retention != jetstream.LimitsPolicy || log.MaxMsgSize != 512<<10 ||
-		log.MaxAge != 0 || log.AllowRollup || log.AllowDirect || log.AllowMsgTTL || log.AllowMsgSchedules || log.MaxBytes != -1 || log.MaxMsgs != -1 {
+	if log.Discard != jetstream.DiscardNew || log.Storage != jetstream.FileStorage ||
+		log.Retention != jetstream.LimitsPolicy || log.MaxMsgSize != 512<<10 ||
+		log.MaxAge != 0 || log.AllowRollup || log.AllowDirect || log.AllowMsgTTL || log.AllowMsgSchedules ||
+		log.MaxBytes != -1 || log.MaxMsgs != -1 {
 		t.Errorf("log = %+v", log)
 	}
 	for _, name := range []string{"KV_hf_state", "KV_hf_leases"} {
 		c := config(t, js, name)
-		if c.MaxMsgsPerSubject != 1 || c.MaxConsumers != 100_000 || !c.AllowMsgTTL || c.SubjectDeleteMarkerTTL < time.Second || c.MaxAge != 0 {
+		if c.MaxMsgsPerSubject != 1 || c.MaxConsumers != 100_000 || !c.AllowMsgTTL ||
+			c.SubjectDeleteMarkerTTL < time.Second || c.MaxAge != 0 {
 			t.Errorf("%s = %+v", name, c)
 		}
 	}
-	for name, most := range map[string]int32{"KV_hf_state": 1 << 20, "KV_hf_leases": 16 << 10, "OBJ_hf_objects": 256 << 10, "HF_TIMERS": 64 << 10} {
+	for name, most := range map[string]int32{"KV_hf_state": 1 << 20, "KV_hf_leases": 16 << 10,
+		"OBJ_hf_objects": 256 << 10, "HF_TIMERS": 64 << 10} {
 		if c := config(t, js, name); c.MaxMsgSize != most {
 			t.Errorf("%s: a message may take %d bytes, want %d", name, c.MaxMsgSize, most)
 		}
 	}
-	if c := config(t, js, "HF_TIMERS"); !c.AllowMsgSchedules || c.Discard != jetstream.DiscardOld || c.MaxAge != 0 || c.MaxBytes != -1 {
+	if c := config(t, js, "HF_TIMERS"); !c.AllowMsgSchedules || c.Discard != jetstream.DiscardOld || c.MaxAge != 0 ||
+		c.MaxBytes != -1 {
 		t.Errorf("timers = %+v", c)
 	}
 	if c := config(t, js, "HF_FEED"); c.MaxAge != 72*time.Hour {
@@ -101,9 +106,12 @@ func TestEnsureNeverNarrows(t *testing.T) {
 	for _, c := range []jetstream.StreamConfig{
 		{Name: "HF_FEED", Subjects: []string{"hf.feed.>", "more.>"}, MaxAge: 100 * time.Hour, Duplicates: time.Hour},
 		{Name: "HF_PARKED", Subjects: []string{"hf.parked.>"}},
-		{Name: "HF_LOG", Subjects: []string{"hf.log.*.*.*"}, MaxBytes: 1 << 30, MaxMsgSize: 1 << 20, MaxAge: time.Hour, Discard: jetstream.DiscardOld, AllowRollup: true, AllowDirect: true},
-		{Name: "KV_hf_state", Subjects: []string{"$KV.hf_state.>"}, MaxMsgsPerSubject: 5, MaxConsumers: -1, DenyDelete: true},
-		{Name: "KV_hf_leases", Subjects: []string{"$KV.hf_leases.>"}, MaxMsgsPerSubject: 1, MaxConsumers: 200_000, Metadata: map[string]string{"theirs": "kept"}},
+		{Name: "HF_LOG", Subjects: []string{"hf.log.*.*.*"}, MaxBytes: 1 << 30, MaxMsgSize: 1 << 20, MaxAge: time.Hour,
+			Discard: jetstream.DiscardOld, AllowRollup: true, AllowDirect: true},
+		{Name: "KV_hf_state", Subjects: []string{"$KV.hf_state.>"}, MaxMsgsPerSubject: 5, MaxConsumers: -1,
+			DenyDelete: true},
+		{Name: "KV_hf_leases", Subjects: []string{"$KV.hf_leases.>"}, MaxMsgsPerSubject: 1, MaxConsumers: 200_000,
+			Metadata: map[string]string{"theirs": "kept"}},
 	} {
 		if _, err := js.CreateStream(ctx, c); err != nil {
 			t.Fatal(err)
@@ -119,13 +127,16 @@ func TestEnsureNeverNarrows(t *testing.T) {
 	if c := config(t, js, "HF_PARKED"); c.MaxAge != 0 {
 		t.Errorf("parked = %+v", c)
 	}
-	if c := config(t, js, "HF_LOG"); c.MaxBytes != 1<<30 || c.MaxMsgSize != 1<<20 || c.MaxAge != 0 || c.Discard != jetstream.DiscardNew || c.AllowRollup || c.AllowDirect {
+	if c := config(t, js, "HF_LOG"); c.MaxBytes != 1<<30 || c.MaxMsgSize != 1<<20 || c.MaxAge != 0 ||
+		c.Discard != jetstream.DiscardNew || c.AllowRollup || c.AllowDirect {
 		t.Errorf("log = %+v", c)
 	}
-	if c := config(t, js, "KV_hf_state"); c.MaxMsgsPerSubject != 5 || c.MaxConsumers != 100_000 || !c.AllowMsgTTL || !c.AllowRollup {
+	if c := config(t, js, "KV_hf_state"); c.MaxMsgsPerSubject != 5 || c.MaxConsumers != 100_000 || !c.AllowMsgTTL ||
+		!c.AllowRollup {
 		t.Errorf("state = %+v", c)
 	}
-	if c := config(t, js, "KV_hf_leases"); c.MaxConsumers != 200_000 || c.Metadata["theirs"] != "kept" || c.Metadata["hf.layout"] != "1" {
+	if c := config(t, js, "KV_hf_leases"); c.MaxConsumers != 200_000 || c.Metadata["theirs"] != "kept" ||
+		c.Metadata["hf.layout"] != "1" {
 		t.Errorf("leases = %+v", c)
 	}
 }
@@ -134,7 +145,8 @@ func TestEnsureRefusesANewerLayoutUnchanged(t *testing.T) {
 	s := natstest.Start(t)
 	nc, js := outsider(t, s)
 	ctx := within(t, patience)
-	newer := jetstream.StreamConfig{Name: "HF_PARKED", Subjects: []string{"hf.parked.>"}, Metadata: map[string]string{"hf.layout": "2"}}
+	newer := jetstream.StreamConfig{Name: "HF_PARKED", Subjects: []string{"hf.parked.>"},
+		Metadata: map[string]string{"hf.layout": "2"}}
 	if _, err := js.CreateStream(ctx, newer); err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +170,8 @@ func TestEnsureSaysWhatTheBrokerRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	if err := b.Ensure(within(t, patience)); err == nil || !strings.Contains(err.Error(), "HF_LOG") || !strings.Contains(err.Error(), "replicas") {
+	if err := b.Ensure(within(t, patience)); err == nil || !strings.Contains(err.Error(), "HF_LOG") ||
+		!strings.Contains(err.Error(), "replicas") {
 		t.Errorf("three replicas on one node: %v", err)
 	}
 }
@@ -229,7 +242,7 @@ func TestFullLog(t *testing.T) {
 	}
 }
 
-// TestServicesHaveRoomInAFullLog: what others filled is raised once for those who recover and close.
+// TestServicesHaveRoomInAFullLog: the limit of a log that others filled is raised once for recovery and closing.
 func TestServicesHaveRoomInAFullLog(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t), func(c *bus.Config) { c.LogBytesMax = 64 << 10 })
 	ctx := within(t, patience)
@@ -267,7 +280,8 @@ func TestUnlimitedLogIsNotRaised(t *testing.T) {
 }
 
 func TestFullDisk(t *testing.T) {
-	s := natstest.Start(t, natstest.Settings(t, `accounts { A { jetstream: {max_disk: 100KB}, users: [{user: a, password: a}] } }`))
+	s := natstest.Start(t, natstest.Settings(t,
+		`accounts { A { jetstream: {max_disk: 100KB}, users: [{user: a, password: a}] } }`))
 	b := natstest.Bus(t, s, func(c *bus.Config) { c.URL = as(s, "a") })
 	ctx, after := within(t, patience), uint64(0)
 	if err := b.Park(ctx, bus.Parked{Why: "malformed", Ref: session, Seq: 1}); err != nil {
@@ -311,7 +325,7 @@ func foreign(t testing.TB, js jetstream.JetStream, subject, body string, header 
 	return ack.Sequence
 }
 
-// TestForeignCommitsDoNotBreakReaders: what cannot be read comes with its reason, and what follows comes too.
+// TestForeignCommitsDoNotBreakReaders: an unreadable commit comes with its reason, and the later ones come too.
 func TestForeignCommitsDoNotBreakReaders(t *testing.T) {
 	s := natstest.Start(t)
 	b := natstest.Bus(t, s)
@@ -324,7 +338,8 @@ func TestForeignCommitsDoNotBreakReaders(t *testing.T) {
 	}
 	mustAppend(t, b, session, oddGuard, "a")
 	var got []events.Commit
-	if err := b.Scan(within(t, patience), 0, func(c events.Commit) error { got = append(got, c); return nil }); err != nil {
+	if err := b.Scan(within(t, patience), 0,
+		func(c events.Commit) error { got = append(got, c); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if len(got) != 4 {
@@ -350,7 +365,8 @@ func TestParkKeepsWhatCameOnce(t *testing.T) {
 	_, js := outsider(t, s)
 	ctx := within(t, patience)
 	p := bus.Parked{Why: "malformed", Ref: session, Reason: "line one\nline two", Seq: 7, Body: []byte("\x00junk"),
-		Header: map[string][]string{"Content-Type": {"text/plain"}, "Nats-Expected-Last-Subject-Sequence": {"99"}, "nats-rollup": {"all"}}}
+		Header: map[string][]string{"Content-Type": {"text/plain"}, "Nats-Expected-Last-Subject-Sequence": {"99"},
+			"nats-rollup": {"all"}}}
 	other := p
 	other.Why, other.Facts, other.Header = "out-of-role", "0-3,7", map[string][]string{"a key": {"with a space"}}
 	for _, p := range []bus.Parked{p, p, other, p} {
@@ -369,8 +385,10 @@ func TestParkKeepsWhatCameOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m.Subject != "hf.parked.malformed.h.s" || string(m.Data) != "\x00junk" || m.Header.Get("Hf-Parked-Reason") != "line one line two" ||
-		m.Header.Get("Content-Type") != "text/plain" || m.Header.Get("Hf-Original-Nats-Expected-Last-Subject-Sequence") != "99" {
+	if m.Subject != "hf.parked.malformed.h.s" || string(m.Data) != "\x00junk" ||
+		m.Header.Get("Hf-Parked-Reason") != "line one line two" ||
+		m.Header.Get("Content-Type") != "text/plain" ||
+		m.Header.Get("Hf-Original-Nats-Expected-Last-Subject-Sequence") != "99" {
 		t.Errorf("parked = %s %q %v", m.Subject, m.Data, m.Header)
 	}
 	m, err = st.GetMsg(ctx, 2)
@@ -393,7 +411,8 @@ func TestFeed(t *testing.T) {
 	odd := fact("b", session)
 	odd.Kind, odd.Foreign, odd.Fact = "some body else's.*.thing", true, nil
 	for range 2 { // the second time is recognised
-		if _, err := b.Feed(ctx, bus.Fed{Ref: session, Seq: 7, Events: []events.Event{fact("a", session), odd}}).Wait(ctx); err != nil {
+		if _, err := b.Feed(ctx,
+			bus.Fed{Ref: session, Seq: 7, Events: []events.Event{fact("a", session), odd}}).Wait(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -409,14 +428,16 @@ func TestFeed(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := events.DecodeEvent(m.Data)
-	if e.Err != nil || e.ID != "a" || m.Header.Get("Hf-Harness") != "h" || m.Header.Get("Hf-Session") != "s" || m.Header.Get("Hf-Seq") != "7" {
+	if e.Err != nil || e.ID != "a" || m.Header.Get("Hf-Harness") != "h" || m.Header.Get("Hf-Session") != "s" ||
+		m.Header.Get("Hf-Seq") != "7" {
 		t.Errorf("fed %+v %v", e, m.Header)
 	}
 	if m, err := st.GetLastMsgForSubject(ctx, "hf.feed.other.other"); err != nil || !json.Valid(m.Data) {
 		t.Errorf("a kind that is no subject: %v, %v", m, err)
 	}
 	off := natstest.Bus(t, natstest.Start(t), func(c *bus.Config) { c.FeedAge = -1 })
-	if seq, err := off.Feed(ctx, bus.Fed{Ref: session, Seq: 7, Events: facts("a")}).Wait(context.Background()); seq != 0 || err != nil {
+	if seq, err := off.Feed(ctx,
+		bus.Fed{Ref: session, Seq: 7, Events: facts("a")}).Wait(context.Background()); seq != 0 || err != nil {
 		t.Errorf("without a feed: %d, %v", seq, err)
 	}
 }

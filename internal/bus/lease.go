@@ -17,14 +17,14 @@ import (
 
 // Limits of a lease.
 const (
-	leaseTTLMin     = time.Second     // the broker knows no shorter one
-	leaseMarginMax  = 2 * time.Second // a renewal so near the end may be acknowledged and lost all the same
-	leaseMarginPart = 5               // of a short lease the margin is only one part in so many
-	leaseRenewPart  = 3               // a lease is renewed after one part in so many of its TTL
-	headerLease     = "Hf-Lease"      // tells our own writes from others'
+	leaseTTLMin     = time.Second     // the broker's minimum
+	leaseMarginMax  = 2 * time.Second // a renewal this close to the end may be acknowledged and lost all the same
+	leaseMarginPart = 5               // of a short lease the margin is this fraction
+	leaseRenewPart  = 3               // a lease is renewed after this fraction of its TTL
+	headerLease     = "Hf-Lease"      // distinguishes own writes from others'
 )
 
-// Ticket draws the next incarnation of a harness: later ones are greater, numbers may be left out.
+// Ticket returns the next incarnation of a harness: later ones are greater, numbers may be skipped.
 func (b *Bus) Ticket(ctx context.Context, harness string) (incarnation uint64, err error) {
 	if _, err := events.Token(harness); err != nil {
 		return 0, fmt.Errorf("bus: ticket: %w", err)
@@ -33,7 +33,7 @@ func (b *Bus) Ticket(ctx context.Context, harness string) (incarnation uint64, e
 	return b.put(ctx, "draw "+key, &nats.Msg{Subject: kvSubject(b.bucket(Leases), key), Data: []byte(b.instance)})
 }
 
-// put publishes without a guard until it is acknowledged or ctx ends; it may be stored twice.
+// put publishes without a guard until it is acknowledged or ctx ends; the message may be stored twice.
 func (b *Bus) put(ctx context.Context, op string, m *nats.Msg) (uint64, error) {
 	for pace := newBackoff(); ; {
 		seq, err := b.ack(ctx, b.send(ctx, m))
@@ -47,15 +47,15 @@ func (b *Bus) put(ctx context.Context, op string, m *nats.Msg) (uint64, error) {
 	}
 }
 
-// Lease is a key that lives only while it is renewed. Its methods may be called at the same time.
+// Lease is a key that lives only while it is renewed. Its methods may be called concurrently.
 //
 // It is lost when the broker refuses a renewal, or when none was acknowledged for its life: its TTL less a margin, by
-// this process's monotonic clock, counted from before the last renewal was sent. So this side counts it as lost before
-// anybody else can see it expire.
+// this process's monotonic clock, counted from before the last renewal was sent. So this process counts it as lost
+// before any other process can see it expire.
 type Lease struct {
 	b     *Bus
 	key   string
-	token string // tells our writes from others'
+	token string // distinguishes own writes from others'
 	ttl   time.Duration
 
 	writing sync.Mutex // one write at a time; it may wait for the broker
@@ -68,10 +68,11 @@ type Lease struct {
 	gap     time.Time // monotonic; the last renewal that came later than half a TTL after its predecessor
 }
 
-// AcquireLease creates the key with a TTL of at least a second. [ErrExists] when somebody has it.
+// AcquireLease creates the key with a TTL of at least a second. [ErrExists] if another process has it.
 func (b *Bus) AcquireLease(ctx context.Context, key string, value []byte, ttl time.Duration) (*Lease, error) {
 	if ttl < leaseTTLMin {
-		return nil, fmt.Errorf("bus: acquire %s: %w: a TTL of %s, the least is %s", key, events.ErrMalformed, ttl, leaseTTLMin)
+		return nil, fmt.Errorf("bus: acquire %s: %w: a TTL of %s, the least is %s", key, events.ErrMalformed, ttl,
+			leaseTTLMin)
 	}
 	l := &Lease{b: b, key: key, token: nuid.Next(), ttl: ttl}
 	now := time.Now()
@@ -86,7 +87,7 @@ func (b *Bus) AcquireLease(ctx context.Context, key string, value []byte, ttl ti
 	return l, nil
 }
 
-// write stores the value in place of the lease's revision, 0 for a key that must not be alive.
+// write stores the value in place of the lease's revision, 0 for a key that must not exist.
 func (l *Lease) write(ctx context.Context, op string, value []byte) error {
 	guard := l.rev
 	msg := &nats.Msg{Subject: kvSubject(l.b.bucket(Leases), l.key), Data: value, Header: nats.Header{
@@ -124,11 +125,11 @@ func (l *Lease) write(ctx context.Context, op string, value []byte) error {
 	return err
 }
 
-// life is how long a renewal is good for.
+// life returns how long a renewal is valid.
 func (l *Lease) life() time.Duration { return l.ttl - min(leaseMarginMax, l.ttl/leaseMarginPart) }
 
-// Renew stores value (nil: the same again) and gives the lease another TTL. It keeps trying until ctx or the lease's
-// life ends. [ErrLeaseLost], from then on always: it is no longer ours. Any other error leaves it as it was.
+// Renew stores value (nil: the same again) and renews the TTL. It tries until ctx or the lease's life ends.
+// [ErrLeaseLost], from then on always: another process may have it. Any other error leaves it unchanged.
 func (l *Lease) Renew(ctx context.Context, value []byte) error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
@@ -145,7 +146,7 @@ func (l *Lease) Renew(ctx context.Context, value []byte) error {
 	err := l.write(attempt, "renew", value)
 	switch {
 	case errors.Is(err, ErrLostRace):
-		l.lost = fmt.Errorf("%w: %s: somebody else wrote it, or it expired", ErrLeaseLost, l.key)
+		l.lost = fmt.Errorf("%w: %s: another process wrote it, or it expired", ErrLeaseLost, l.key)
 	case !time.Now().Before(end):
 		l.lost = fmt.Errorf("%w: %s: not renewed within %s", ErrLeaseLost, l.key, l.life())
 	case err != nil:
@@ -156,7 +157,7 @@ func (l *Lease) Renew(ctx context.Context, value []byte) error {
 	return l.lost
 }
 
-// note keeps when a write was sent that has been acknowledged.
+// note records when an acknowledged write was sent.
 func (l *Lease) note(sent time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -174,13 +175,13 @@ func (b *Bus) PurgeLeases(ctx context.Context, harness string, keep int) error {
 	return b.call(ctx, "purge leases of "+harness, "STREAM.PURGE."+kvStream(bucket), req, &resp)
 }
 
-// Release deletes the key. [ErrLeaseLost] when somebody else has it; one that is gone already is a success.
+// Release deletes the key. [ErrLeaseLost] if another process has it; a deleted one is a success.
 func (l *Lease) Release(ctx context.Context) error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
 	err := l.b.Delete(ctx, Leases, l.key, l.rev)
 	if errors.Is(err, ErrLostRace) {
-		err = fmt.Errorf("%w: %s: somebody else has it", ErrLeaseLost, l.key)
+		err = fmt.Errorf("%w: %s: another process has it", ErrLeaseLost, l.key)
 	}
 	if err == nil && l.lost == nil {
 		l.lost = fmt.Errorf("%w: %s: released", ErrLeaseLost, l.key)
@@ -188,8 +189,8 @@ func (l *Lease) Release(ctx context.Context) error {
 	return err
 }
 
-// Keep renews every so often (0: a third of the TTL) with what value returns (nil func: the same again) until ctx ends.
-// The channel gets [ErrLeaseLost] once, when the lease is lost; it is closed when Keep is over.
+// Keep renews at the interval (0: a third of the TTL) with the result of value (nil func: the same again) until ctx
+// ends. The channel receives [ErrLeaseLost] once, when the lease is lost; it is closed when Keep ends.
 func (l *Lease) Keep(ctx context.Context, every time.Duration, value func() []byte) <-chan error {
 	if every <= 0 {
 		every = l.ttl / leaseRenewPart
@@ -215,20 +216,21 @@ func (l *Lease) Keep(ctx context.Context, every time.Duration, value func() []by
 	return out
 }
 
-// LastRenewed is when the last acknowledged renewal, or the acquisition, was sent. It has a monotonic clock reading.
+// LastRenewed returns when the last acknowledged renewal, or the acquisition, was sent. It has a monotonic clock
+// reading.
 func (l *Lease) LastRenewed() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.renewed
 }
 
-// Overdue says whether no renewal was acknowledged for the lease's life, by this process's monotonic clock. An overdue
-// lease is about to be lost: another process may have taken over already.
+// Overdue reports whether no renewal was acknowledged for the lease's life, by this process's monotonic clock. An
+// overdue lease is about to be lost: another process may have taken over already.
 func (l *Lease) Overdue() bool { return time.Since(l.LastRenewed()) >= l.life() }
 
-// Gap is the last renewal that came more than half a TTL after the one before, or the acquisition: since then, without
-// an interruption, this process and the broker have been well, and who did not renew could have. It has a monotonic
-// clock reading. A look at [Lease.LastRenewed] tells whether an interruption is under way.
+// Gap returns the last renewal that came more than half a TTL after the one before, or the acquisition: since then this
+// process and the broker have worked without an interruption, and other processes could renew. It has a monotonic clock
+// reading. [Lease.LastRenewed] shows whether an interruption is present.
 func (l *Lease) Gap() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()

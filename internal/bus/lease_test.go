@@ -64,7 +64,8 @@ func livesWhileRenewed(t *testing.T) error {
 	expect(t, updates, "ready")
 	l := acquire(t, a, leaseKey, ttl)
 	expect(t, updates, leaseKey+"=mine")
-	if _, err := b.AcquireLease(background(t), leaseKey, []byte("theirs"), time.Second); !errors.Is(err, bus.ErrExists) {
+	if _, err := b.AcquireLease(background(t), leaseKey, []byte("theirs"), time.Second); !errors.Is(err,
+		bus.ErrExists) {
 		t.Fatalf("somebody else acquired it: %v", err)
 	}
 	ctx, cancel := context.WithCancel(background(t))
@@ -135,7 +136,8 @@ func TestLeaseReleasedIsFreeAtOnceAndNotCalledExpired(t *testing.T) {
 
 func TestLeaseNeedsATTLThatTheBrokerKnows(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t))
-	if _, err := b.AcquireLease(background(t), leaseKey, nil, 999*time.Millisecond); !errors.Is(err, events.ErrMalformed) {
+	if _, err := b.AcquireLease(background(t), leaseKey, nil, 999*time.Millisecond); !errors.Is(err,
+		events.ErrMalformed) {
 		t.Errorf("acquired for less than a second: %v", err)
 	}
 }
@@ -164,7 +166,7 @@ func TestLeaseRenewalWhoseAcknowledgementIsLostCounts(t *testing.T) {
 	}
 }
 
-// Whoever cannot reach the broker must stop before anybody else sees the lease expire.
+// A process that cannot reach the broker must stop before any other process sees the lease expire.
 func TestLeaseIsLostByOnesOwnClockWhenTheBrokerIsAway(t *testing.T) {
 	t.Parallel()                          // it mostly waits
 	const margin = 400 * time.Millisecond // a fifth of the TTL
@@ -217,11 +219,13 @@ func timers(t testing.TB, b *bus.Bus) <-chan fired {
 	t.Helper()
 	out := make(chan fired, 1000)
 	go func() {
-		_ = b.Consume(background(t), bus.Source{Stream: bus.Due, Durable: "retry", Filter: []string{b.Cell().DueFilter("retry")}}, handlerFunc(func(ms []bus.Message) {
-			for _, m := range ms {
-				out <- fired{m, time.Now()}
-			}
-		}))
+		_ = b.Consume(background(t),
+			bus.Source{Stream: bus.Due, Durable: "retry", Filter: []string{b.Cell().DueFilter("retry")}},
+			handlerFunc(func(ms []bus.Message) {
+				for _, m := range ms {
+					out <- fired{m, time.Now()}
+				}
+			}))
 	}()
 	return out
 }
@@ -233,7 +237,9 @@ type fired struct {
 
 func setTimer(t testing.TB, b *bus.Bus, session string, due time.Time, body string) {
 	t.Helper()
-	if err := b.SetTimer(background(t), bus.Timer{What: "retry", Ref: events.Ref{Harness: "h", Session: session}, Due: due, Body: []byte(body)}); err != nil {
+	if err := b.SetTimer(background(t),
+		bus.Timer{What: "retry", Ref: events.Ref{Harness: "h", Session: session}, Due: due,
+			Body: []byte(body)}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -246,7 +252,8 @@ func TestTimersGoOffNeverEarlyAndHardlyLate(t *testing.T) {
 	out := timers(t, b)
 	now, pulse := time.Now(), natstest.Feel(t)
 	due := map[string]time.Time{}
-	for i, after := range []time.Duration{-time.Hour, 0, 1, 333 * time.Millisecond, 999_999_999, 1001 * time.Millisecond, 1700 * time.Millisecond} {
+	for i, after := range []time.Duration{-time.Hour, 0, 1, 333 * time.Millisecond, 999_999_999,
+		1001 * time.Millisecond, 1700 * time.Millisecond} {
 		session := string(rune('a' + i))
 		due[session] = now.Add(after)
 		setTimer(t, b, session, due[session], session)
@@ -294,7 +301,7 @@ func TestTimersGoOffNeverEarlyAndHardlyLate(t *testing.T) {
 	}
 }
 
-// TestTimerIsGuarded: who decided on less of a session than another, however late it writes, does not move its alarm.
+// TestTimerIsGuarded: a late write that was decided on less of a session than another's does not move its alarm.
 func TestTimerIsGuarded(t *testing.T) {
 	t.Parallel() // it mostly waits
 	timersGuarded(t, natstest.Bus(t, natstest.Start(t)))
@@ -305,13 +312,15 @@ func timersGuarded(t *testing.T, b *bus.Bus) {
 	out := timers(t, b)
 	ref := events.Ref{Harness: "h", Session: "s"}
 	set := func(seq uint64, after time.Duration) error {
-		return b.SetTimer(background(t), bus.Timer{What: "retry", Ref: ref, Seq: seq, Due: time.Now().Add(after), Body: fmt.Append(nil, seq)})
+		return b.SetTimer(background(t),
+			bus.Timer{What: "retry", Ref: ref, Seq: seq, Due: time.Now().Add(after), Body: fmt.Append(nil, seq)})
 	}
 	for _, step := range []struct {
 		seq   uint64
 		after time.Duration
 		lost  bool
-	}{{6, time.Hour, false}, {5, 0, true}, {6, 2 * time.Hour, false}, {8, 3 * time.Second, false}, {7, time.Hour, true}} {
+	}{{6, time.Hour, false}, {5, 0, true}, {6, 2 * time.Hour, false}, {8, 3 * time.Second, false},
+		{7, time.Hour, true}} {
 		if err := set(step.seq, step.after); errors.Is(err, bus.ErrLostRace) != step.lost || err != nil && !step.lost {
 			t.Fatalf("an alarm decided on %d: %v", step.seq, err)
 		}
@@ -319,7 +328,7 @@ func timersGuarded(t *testing.T, b *bus.Bus) {
 	if f := receive(t, out, "the alarm"); string(f.Body) != "8" {
 		t.Errorf("that of %s went off", f.Body)
 	}
-	if err := set(7, 0); err != nil { // nobody's alarm is in its way; who looks finds nothing to do
+	if err := set(7, 0); err != nil { // there is no alarm in its way; its service finds nothing to do
 		t.Error(err)
 	}
 	if f := receive(t, out, "the next alarm"); string(f.Body) != "7" {

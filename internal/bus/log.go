@@ -25,18 +25,19 @@ const (
 )
 
 const (
-	readSinglesMax = 16      // commits of a session that are read one by one before a reader is set up for the rest
-	oddKind        = "other" // where the feed puts kinds that cannot be two tokens of a subject
+	readSinglesMax = 16      // commits of a session that are read one by one before a reader is created
+	oddKind        = "other" // where the feed puts kinds that are not two tokens of a subject
 )
 
 // Append stores facts of one session as one commit and returns its place in the log. after is the session's last commit
-// that the writer has folded, 0 for none: when another one was first, nothing is stored and the error is [ErrLostRace].
-// The same events appended again with the same after are recognised by the first one's id: the place they have is returned. [ErrFull]: the
-// log's limits refuse. [ErrUnreachable]: ctx ended and what became of the commit is unknown; append the same again.
-// [ErrLogBehind]: the log does not have the commit after any more.
-// Facts that no reader could read are refused with an error of pkg/events. A service that finds the log filled by others
-// raises its limit, once in the log's life, so that recovery and closing have room.
-func (b *Bus) Append(ctx context.Context, r events.Ref, w events.Writer, after uint64, evs []events.Event) (uint64, error) {
+// that the writer has folded, 0 for none: if another writer was first, nothing is stored and the error is
+// [ErrLostRace]. The same events appended again with the same after are recognised by the first one's id: Append
+// returns their place. [ErrFull]: the log's limits refuse. [ErrUnreachable]: ctx ended and the commit's outcome is
+// unknown; append the same again. [ErrLogBehind]: the log does not have the commit after any more. Facts that no reader
+// could read are refused with an error of pkg/events. A service that finds the log filled by others raises its limit,
+// once in the log's life, so that recovery and closing have space.
+func (b *Bus) Append(ctx context.Context, r events.Ref, w events.Writer, after uint64, evs []events.Event) (uint64,
+	error) {
 	seq, err := b.AppendAsync(ctx, r, w, after, evs).Wait(ctx)
 	if w == events.WriterHarness || !errors.Is(err, ErrFull) {
 		return seq, err
@@ -46,14 +47,17 @@ func (b *Bus) Append(ctx context.Context, r events.Ref, w events.Writer, after u
 		return 0, errors.Join(err, raiseErr)
 	}
 	if raised {
-		b.log.Warn().Str("entity", b.cell.LogStream()).Msg("the log is full: its limit was raised by a tenth, which happens once; make room, or raise it further")
+		b.log.Warn().Str("entity",
+			b.cell.LogStream()).Msg("the log is full: its limit was raised by a tenth, which happens once; make " +
+			"room, or raise it further")
 	}
-	return b.AppendAsync(ctx, r, w, after, evs).Wait(ctx) // also when another service has just raised it
+	return b.AppendAsync(ctx, r, w, after, evs).Wait(ctx) // also if another service has just raised it
 }
 
-// AppendAsync is [Bus.Append] without waiting, so that commits of many sessions travel together. It blocks only while
-// the window of publishes without an acknowledgement is full. The events are the caller's again when it returns.
-func (b *Bus) AppendAsync(ctx context.Context, r events.Ref, w events.Writer, after uint64, evs []events.Event) Pending {
+// AppendAsync is [Bus.Append] without waiting, for concurrent commits of many sessions. It blocks only while the window
+// of unacknowledged publishes is full. The caller may reuse the events when it returns.
+func (b *Bus) AppendAsync(ctx context.Context, r events.Ref, w events.Writer, after uint64,
+	evs []events.Event) Pending {
 	op := "append to " + r.String()
 	err := r.Validate()
 	var body []byte
@@ -74,7 +78,7 @@ func (b *Bus) AppendAsync(ctx context.Context, r events.Ref, w events.Writer, af
 		c, err := b.next(ctx, guard, after)
 		switch {
 		case errors.Is(err, ErrNotFound) && !noStream(err):
-			if c.Seq < after { // a writer folds only what is stored, so the log has lost its end
+			if c.Seq < after { // a writer folds only stored commits, so the log has lost its end
 				return behind, c.Seq, nil
 			}
 			return undecided, 0, nil
@@ -92,8 +96,8 @@ func (b *Bus) AppendAsync(ctx context.Context, r events.Ref, w events.Writer, af
 	return b.begin(ctx, &write{op: op, msg: msg, look: look})
 }
 
-// next is a session's first commit behind a place in the log, [ErrNotFound] when there is none. It is looked for from the
-// session's end: forwards, the broker would search through all that every session has written since.
+// next returns a session's first commit behind a place in the log, [ErrNotFound] without one. It searches from the
+// session's end: forwards, the broker would search through all later writes of all sessions.
 func (b *Bus) next(ctx context.Context, guard string, after uint64) (events.Commit, error) {
 	stream := b.cell.LogStream()
 	end, err := b.get(ctx, stream, getRequest{Last: guard})
@@ -118,13 +122,13 @@ func (b *Bus) next(ctx context.Context, guard string, after uint64) (events.Comm
 	return b.commit(m), nil
 }
 
-// failed is a write that came to nothing before it began.
+// failed is a write that failed before it was sent.
 func failed(err error) Pending {
 	return Pending{wait: func(context.Context) (uint64, error) { return 0, err }}
 }
 
-// Read returns a session's commits from a place in the log on, oldest first, none when there are none. They come from the
-// log's leader, and all that were acknowledged before the call are among them.
+// Read returns a session's commits from a place in the log on, oldest first. They come from the log's leader and
+// include all commits that were acknowledged before the call.
 func (b *Bus) Read(ctx context.Context, r events.Ref, from uint64) ([]events.Commit, error) {
 	var all []events.Commit
 	err := b.Each(ctx, r, from, func(c events.Commit) error {
@@ -137,8 +141,8 @@ func (b *Bus) Read(ctx context.Context, r events.Ref, from uint64) ([]events.Com
 	return all, nil
 }
 
-// Each gives fn the commits that [Bus.Read] returns, one after the other, on the caller's goroutine, so that a session of any
-// length can be read. It ends early with the error of fn, as it is.
+// Each calls fn with the commits that [Bus.Read] returns, one after the other, in the caller's goroutine, so that a
+// session of any length can be read. An error of fn ends it and is returned unchanged.
 func (b *Bus) Each(ctx context.Context, r events.Ref, from uint64, fn func(events.Commit) error) error {
 	if err := r.Validate(); err != nil {
 		return fmt.Errorf("bus: read %s: %w", r, err)
@@ -172,7 +176,7 @@ func (b *Bus) Each(ctx context.Context, r events.Ref, from uint64, fn func(event
 	for n := 0; from <= end.Seq; n++ {
 		if n == readSinglesMax {
 			err := b.replay(ctx, span{stream: stream, filter: guard, from: from, last: end.Seq}, take)
-			if own != nil || !errors.Is(err, ErrForbidden) { // who may not have a reader goes on one by one
+			if own != nil || !errors.Is(err, ErrForbidden) { // a user without a reader continues one by one
 				return cmp.Or(own, translate("read "+r.String(), err))
 			}
 		}
@@ -190,10 +194,10 @@ func (b *Bus) Each(ctx context.Context, r events.Ref, from uint64, fn func(event
 	return nil
 }
 
-// chain goes back from a session's newest commit by the guards, each of which names the predecessor: the broker let it in
-// because nothing is in between. That costs it nothing, while looking for the next of many subjects is a search through all
-// that was written meanwhile. It is nil where the chain is too long or broken: a commit without a guard, or purged, or one
-// of several that a batch stored under the same guard.
+// chain reads back from a session's newest commit by the guards, each of which names the predecessor: the broker
+// accepted it because nothing is between them. This is cheap for the broker, while the search for the next message of
+// one of many subjects reads all later writes. It returns nil if the chain is too long or broken: a commit without a
+// guard, or purged, or one of several that a batch stored under the same guard.
 func (b *Bus) chain(ctx context.Context, newest *message, from uint64) ([]events.Commit, error) {
 	m, c := newest, b.commit(newest)
 	all := []events.Commit{c}
@@ -224,9 +228,9 @@ func (b *Bus) chain(ctx context.Context, newest *message, from uint64) ([]events
 	return nil, nil
 }
 
-// aloneInBatch is whether no message before this one in its batch is of the same session. The broker compares the guards
-// of a batch with the stream as it was before the batch, so it takes several commits of a session under the same guard.
-// Messages of a batch lie side by side, so the search is short.
+// aloneInBatch reports whether no earlier message of this one's batch belongs to the same session. The broker compares
+// the guards of a batch with the stream before the batch, so it accepts several commits of a session under the same
+// guard. Messages of a batch are adjacent, so the search is short.
 func (b *Bus) aloneInBatch(ctx context.Context, m *message, guard string) (bool, error) {
 	n, err := strconv.ParseUint(m.Header.Get(headerBatchSeq), 10, 64)
 	if err != nil || n <= 1 || n > m.Seq { // no batch, or its first message
@@ -239,7 +243,7 @@ func (b *Bus) aloneInBatch(ctx context.Context, m *message, guard string) (bool,
 	return first.Seq == m.Seq, nil
 }
 
-// Commit reads one commit by its place in the log; [ErrNotFound] when it was purged or never was.
+// Commit reads one commit by its place in the log; [ErrNotFound] if it was purged or never existed.
 func (b *Bus) Commit(ctx context.Context, seq uint64) (events.Commit, error) {
 	if seq == 0 {
 		return events.Commit{}, fmt.Errorf("%w: commit 0: the log begins with 1", ErrNotFound)
@@ -251,8 +255,8 @@ func (b *Bus) Commit(ctx context.Context, seq uint64) (events.Commit, error) {
 	return b.commit(m), nil
 }
 
-// Scan gives fn every commit of the log from a place on, in order, up to the log's end at the time of the call. What cannot be
-// read comes with Err set. It ends early with the error of fn, as it is.
+// Scan calls fn with every commit of the log from a place on, in order, up to the log's end at the time of the call.
+// Unreadable commits have Err set. An error of fn ends it and is returned unchanged.
 func (b *Bus) Scan(ctx context.Context, from uint64, fn func(events.Commit) error) error {
 	last, err := b.LastSeq(ctx)
 	if err != nil {
@@ -262,9 +266,9 @@ func (b *Bus) Scan(ctx context.Context, from uint64, fn func(events.Commit) erro
 	return b.replay(ctx, s, func(m *message) error { return fn(b.commit(m)) })
 }
 
-// Since gives fn the commits of a harness's sessions that were stored at an instant of the broker's clock or later, in order,
-// up to the log's end at the time of the call. What cannot be read comes with Err set. It ends early with the error of fn, as
-// it is.
+// Since calls fn with the commits of a harness's sessions that were stored at an instant of the broker's clock or
+// later, in order, up to the log's end at the time of the call. Unreadable commits have Err set. An error of fn ends it
+// and is returned unchanged.
 func (b *Bus) Since(ctx context.Context, harness string, since time.Time, fn func(events.Commit) error) error {
 	last, err := b.LastSeq(ctx)
 	if err != nil {
@@ -282,7 +286,7 @@ func (b *Bus) Since(ctx context.Context, harness string, since time.Time, fn fun
 	return b.replay(ctx, s, func(m *message) error { return fn(b.commit(m)) })
 }
 
-// ScanMessages is [Bus.Scan] for those who keep commits as they are, whether or not they can be read.
+// ScanMessages is [Bus.Scan] for the stored messages, readable or not.
 func (b *Bus) ScanMessages(ctx context.Context, from uint64, fn func(Message) error) error {
 	last, err := b.LastSeq(ctx)
 	if err != nil {
@@ -294,7 +298,7 @@ func (b *Bus) ScanMessages(ctx context.Context, from uint64, fn func(Message) er
 	})
 }
 
-// LastSeq is the place of the log's last commit ever, 0 for none.
+// LastSeq returns the place of the log's last commit, also if it was purged, 0 for none.
 func (b *Bus) LastSeq(ctx context.Context) (uint64, error) {
 	info, err := b.streamInfo(ctx, b.cell.LogStream())
 	if err != nil {
@@ -303,7 +307,7 @@ func (b *Bus) LastSeq(ctx context.Context) (uint64, error) {
 	return info.State.LastSeq, nil
 }
 
-// commit reads a stored message. It never fails: what is wrong is in Err.
+// commit decodes a stored message. It never fails: an error is in Err.
 func (b *Bus) commit(m *message) events.Commit {
 	c := events.Commit{Seq: m.Seq, At: m.Time}
 	c.Ref, c.Writer, c.Err = b.cell.ParseLog(m.Subject)
@@ -318,14 +322,14 @@ func (b *Bus) commit(m *message) events.Commit {
 	return c
 }
 
-// Decode reads a message of the log, as [Bus.Consume] delivers it, as the commit it is. It never fails: what is wrong is
-// in Err, and in that of single events.
+// Decode decodes a message of the log, as [Bus.Consume] delivers it. It never fails: an error is in Err of the commit
+// or of single events.
 func (b *Bus) Decode(m Message) events.Commit {
 	return b.commit(&message{Subject: m.Subject, Seq: m.Seq, Data: m.Body, Time: m.At, Header: m.Header})
 }
 
-// PurgeSession removes a session's commits before keepFrom, for good. It must be a commit of the session: what stays is
-// what the session's next compare-and-set is checked against.
+// PurgeSession removes a session's commits before keepFrom. keepFrom must be a commit of the session: the session's
+// next compare-and-set is checked against the rest.
 func (b *Bus) PurgeSession(ctx context.Context, r events.Ref, keepFrom uint64) error {
 	if err := r.Validate(); err != nil {
 		return fmt.Errorf("bus: purge %s: %w", r, err)
@@ -335,14 +339,14 @@ func (b *Bus) PurgeSession(ctx context.Context, r events.Ref, keepFrom uint64) e
 		return fmt.Errorf("bus: purge %s: %w", r, err)
 	}
 	if m.Seq != keepFrom {
-		return fmt.Errorf("%w: purge %s: %d is none of its commits", ErrNotFound, r, keepFrom)
+		return fmt.Errorf("%w: purge %s: %d is not one of its commits", ErrNotFound, r, keepFrom)
 	}
 	req := map[string]any{"filter": b.cell.LogGuard(r), "seq": keepFrom}
 	var resp struct{}
 	return b.call(ctx, "purge "+r.String(), "STREAM.PURGE."+b.cell.LogStream(), req, &resp)
 }
 
-// repeat waits for a publish that carries a message id and sends it again for as long as nobody knows.
+// repeat waits for a publish with a message id and sends it again as long as its outcome is unknown.
 func (b *Bus) repeat(ctx context.Context, op string, msg *nats.Msg, s sent) error {
 	pace := newBackoff()
 	for {
@@ -357,16 +361,16 @@ func (b *Bus) repeat(ctx context.Context, op string, msg *nats.Msg, s sent) erro
 	}
 }
 
-// Fed is what one commit gives to the feed: facts that counted.
+// Fed are the facts of one commit that counted, for the feed.
 type Fed struct {
 	Ref    events.Ref
-	Seq    uint64 // the commit that made them count
+	Seq    uint64 // the commit with which they count
 	Events []events.Event
 }
 
 // Feed publishes facts that counted once more, one message each, by kind, in this order. Wait returns when all are
-// stored. Fed again, they are recognised for a while. Without a feed it does nothing. To a broker that syncs each write it
-// sends them together, as [Bus.StoreDocs] does.
+// stored. A second feed of the same facts is recognised for a while. Without a feed it does nothing. To a broker that
+// syncs each write it sends them together, as [Bus.StoreDocs] does.
 func (b *Bus) Feed(ctx context.Context, fs ...Fed) Pending {
 	if b.cfg.FeedAge < 0 {
 		return Pending{}
@@ -379,13 +383,14 @@ func (b *Bus) Feed(ctx context.Context, fs ...Fed) Pending {
 			if err != nil {
 				return failed(fmt.Errorf("bus: feed %s: %w", f.Ref, err))
 			}
-			msgs = append(msgs, &nats.Msg{Subject: b.cell.FeedSubject(feedKind(f.Events[i].Kind)), Data: body, Header: nats.Header{
-				headerContentType:     {events.EventContentType},
-				headerHarness:         {f.Ref.Harness},
-				headerSession:         {f.Ref.Session},
-				headerSeq:             {place},
-				jetstream.MsgIDHeader: {place + "." + strconv.Itoa(i)},
-			}})
+			msgs = append(msgs, &nats.Msg{Subject: b.cell.FeedSubject(feedKind(f.Events[i].Kind)), Data: body,
+				Header: nats.Header{
+					headerContentType:     {events.EventContentType},
+					headerHarness:         {f.Ref.Harness},
+					headerSession:         {f.Ref.Session},
+					headerSeq:             {place},
+					jetstream.MsgIDHeader: {place + "." + strconv.Itoa(i)},
+				}})
 		}
 	}
 	now, later := b.feedTogether(msgs)
@@ -402,7 +407,7 @@ func (b *Bus) Feed(ctx context.Context, fs ...Fed) Pending {
 	}}
 }
 
-// feedKind is the kind as tokens of a subject. What others invent may be anything, so it goes to one place of its own.
+// feedKind returns the kind as tokens of a subject. Unknown kinds may have any form, so they go to one place.
 func feedKind(k events.Kind) events.Kind {
 	entity, verb, two := strings.Cut(string(k), ".")
 	for _, part := range []string{entity, verb} {

@@ -26,7 +26,8 @@ func commitBody(t testing.TB, id string, r events.Ref) string {
 
 // guardHeader is the header of a commit of h/s that names its predecessor.
 func guardHeader(after int, more ...string) string {
-	h := fmt.Sprintf("NATS/1.0\r\nNats-Expected-Last-Subject-Sequence: %d\r\nNats-Expected-Last-Subject-Sequence-Subject: hf.log.h.s.*\r\n", after)
+	h := fmt.Sprintf("NATS/1.0\r\nNats-Expected-Last-Subject-Sequence: "+
+		"%d\r\nNats-Expected-Last-Subject-Sequence-Subject: hf.log.h.s.*\r\n", after)
 	return h + strings.Join(more, "") + "\r\n"
 }
 
@@ -37,7 +38,8 @@ type question struct {
 	Last string `json:"last_by_subj"`
 }
 
-// readers answers what a reader of a stream needs: pending is what the consumer says is to come, deliver what a pull gets.
+// readers answers what a reader of a stream needs: pending is what the consumer says is to come, deliver what a pull
+// gets.
 func readers(pending int, deliver func(pull int) []said, get func(q question) []said) func(asked) []said {
 	pulls := 0
 	return func(a asked) []said {
@@ -62,8 +64,8 @@ func readers(pending int, deliver func(pull int) []said, get func(q question) []
 
 func nothing(int) []said { return silence }
 
-// TestReadStopsAtAnotherSessionsCommit: a guard that names a commit of another session, as in a log that was put together from
-// two, ends the way back. The commits are then read forwards, and only those of the session.
+// TestReadStopsAtAnotherSessionsCommit: a guard that names a commit of another session, as in a log that was put
+// together from two, ends the way back. The commits are then read forwards, and only those of the session.
 func TestReadStopsAtAnotherSessionsCommit(t *testing.T) {
 	other := events.Ref{Harness: "h", Session: "other"}
 	b := scripted(t, readers(0, nothing, func(q question) []said {
@@ -89,7 +91,8 @@ func TestReadWithoutTheFirstOfABatch(t *testing.T) {
 		if q.Last == "" {
 			return trouble
 		}
-		return stored("hf.log.h.s.harness", 5, guardHeader(3, "Nats-Batch-Sequence: 2\r\n"), commitBody(t, "mine", session), time.Now())
+		return stored("hf.log.h.s.harness", 5, guardHeader(3, "Nats-Batch-Sequence: 2\r\n"),
+			commitBody(t, "mine", session), time.Now())
 	})).open()
 	if cs, err := b.Read(within(t, patience), session, 0); err == nil {
 		t.Errorf("read %+v although the broker answers with an error", cs)
@@ -109,8 +112,8 @@ func TestReadWhileTheSessionIsPurged(t *testing.T) {
 	}
 }
 
-// TestScanOfALogThatEndsEarly: a reader that has nothing to deliver is believed when the leader has nothing either, or only
-// what came after the scan began.
+// TestScanOfALogThatEndsEarly: a reader that has nothing to deliver is believed when the leader has nothing either, or
+// only what came after the scan began.
 func TestScanOfALogThatEndsEarly(t *testing.T) {
 	for name, get := range map[string]func(question) []said{
 		"purged":  func(question) []said { return notFound },
@@ -126,14 +129,16 @@ func TestScanOfALogThatEndsEarly(t *testing.T) {
 	}
 }
 
-// TestScanGivesNothingYounger: a commit that was stored after the scan began is not given, also where the last one that the
-// scan had to give is gone.
+// TestScanGivesNothingYounger: a commit that was stored after the scan began is not given, also where the last one that
+// the scan had to give is gone.
 func TestScanGivesNothingYounger(t *testing.T) {
 	b := scripted(t, readers(2, func(int) []said {
-		return []said{delivery("HF_LOG", "hf.log.h.s.harness", "[]", 9, 1, 1), delivery("HF_LOG", "hf.log.h.s.harness", "[]", 11, 2, 0)}
+		return []said{delivery("HF_LOG", "hf.log.h.s.harness", "[]", 9, 1, 1),
+			delivery("HF_LOG", "hf.log.h.s.harness", "[]", 11, 2, 0)}
 	}, func(question) []said { return notFound })).open()
 	var got []uint64
-	if err := b.Scan(within(t, patience), 0, func(c events.Commit) error { got = append(got, c.Seq); return nil }); err != nil {
+	if err := b.Scan(within(t, patience), 0,
+		func(c events.Commit) error { got = append(got, c.Seq); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if fmt.Sprint(got) != "[9]" {
@@ -141,8 +146,8 @@ func TestScanGivesNothingYounger(t *testing.T) {
 	}
 }
 
-// TestScanSurvivesWhatIsNoDelivery: a message on the reader's subject that no stream delivered interrupts the reader, which
-// begins again.
+// TestScanSurvivesWhatIsNoDelivery: a message on the reader's subject that no stream delivered interrupts the reader,
+// which begins again.
 func TestScanSurvivesWhatIsNoDelivery(t *testing.T) {
 	b := scripted(t, readers(1, func(pull int) []said {
 		if pull == 1 {
@@ -243,12 +248,13 @@ func TestAServiceSaysWhyTheLogIsNotRaised(t *testing.T) {
 	}
 }
 
-// TestAnEventThatCannotBeFed: what cannot be encoded is an error of the call, and nothing is sent.
+// TestAnEventThatCannotBeFed: an event that cannot be encoded is an error of the call, and nothing is sent.
 func TestAnEventThatCannotBeFed(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t))
 	odd := fact("a", session)
 	odd.Fact, odd.Data = nil, json.RawMessage(`{`)
-	if _, err := b.Feed(within(t, patience), bus.Fed{Ref: session, Seq: 1, Events: []events.Event{odd}}).Wait(within(t, patience)); err == nil {
+	if _, err := b.Feed(within(t, patience),
+		bus.Fed{Ref: session, Seq: 1, Events: []events.Event{odd}}).Wait(within(t, patience)); err == nil {
 		t.Error("it is fed")
 	}
 }

@@ -24,7 +24,8 @@ var session = events.Ref{Harness: "h", Session: "s"}
 
 // fact is one event of a session; its id is what a re-send is recognised by.
 func fact(id string, r events.Ref) events.Event {
-	return events.New(id, events.HarnessSource(r.Harness, "1"), r, 1, time.Unix(1, 0), events.ToolStarted{Call: "c-" + id, Name: "bash"})
+	return events.New(id, events.HarnessSource(r.Harness, "1"), r, 1, time.Unix(1, 0),
+		events.ToolStarted{Call: "c-" + id, Name: "bash"})
 }
 
 func facts(id string) []events.Event { return []events.Event{fact(id, session)} }
@@ -70,7 +71,8 @@ func TestAppendThenRead(t *testing.T) {
 		t.Fatalf("%d commits, want 2", len(cs))
 	}
 	c := cs[1]
-	if c.Err != nil || c.Ref != session || c.Writer != events.WriterHarness || c.Seq != second || !c.Guarded || c.Guard != first ||
+	if c.Err != nil || c.Ref != session || c.Writer != events.WriterHarness || c.Seq != second || !c.Guarded ||
+		c.Guard != first ||
 		c.At.IsZero() || len(c.Events) != 1 || c.Events[0].ID != "b" || c.Events[0].Err != nil {
 		t.Errorf("commit = %+v", c)
 	}
@@ -89,11 +91,13 @@ func TestAppendRefusesWhatNobodyCouldRead(t *testing.T) {
 		ref events.Ref
 		evs []events.Event
 	}{
-		"no facts":      {session, nil},
-		"a broken fact": {session, []events.Event{events.New("id", "/x", session, 1, time.Time{}, events.ToolStarted{})}},
-		"a long id":     {long, []events.Event{fact("a", long)}},
+		"no facts": {session, nil},
+		"a broken fact": {session,
+			[]events.Event{events.New("id", "/x", session, 1, time.Time{}, events.ToolStarted{})}},
+		"a long id": {long, []events.Event{fact("a", long)}},
 	} {
-		if _, err := b.Append(within(t, time.Second), c.ref, events.WriterHarness, 0, c.evs); !errors.Is(err, events.ErrMalformed) {
+		if _, err := b.Append(within(t, time.Second), c.ref, events.WriterHarness, 0, c.evs); !errors.Is(err,
+			events.ErrMalformed) {
 			t.Errorf("%s: %v, want ErrMalformed", name, err)
 		}
 	}
@@ -118,7 +122,8 @@ func TestLostAck(t *testing.T) {
 	if !errors.Is(err, bus.ErrLostRace) {
 		t.Errorf("other facts under the same guard: %v, want ErrLostRace", err)
 	}
-	if _, err := b.Append(within(t, patience), session, events.WriterLedger, first, facts("b")); !errors.Is(err, bus.ErrLostRace) {
+	if _, err := b.Append(within(t, patience), session, events.WriterLedger, first, facts("b")); !errors.Is(err,
+		bus.ErrLostRace) {
 		t.Errorf("the same id by another writer: %v, want ErrLostRace", err)
 	}
 	if cs := mustRead(t, b, session, 0); len(cs) != 3 {
@@ -137,15 +142,18 @@ func TestLostAck(t *testing.T) {
 func TestAppendUnderAGuardThatNeverWas(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t))
 	last := mustAppend(t, b, session, 0, "a")
-	for r, says := range map[events.Ref]string{session: fmt.Sprintf("the last one there is %d", last), {Harness: "h", Session: "gone"}: "is 0"} {
+	for r, says := range map[events.Ref]string{session: fmt.Sprintf("the last one there is %d", last),
+		{Harness: "h", Session: "gone"}: "is 0"} {
 		_, err := b.Append(within(t, patience), r, events.WriterHarness, 4711, facts("b"))
-		if !errors.Is(err, bus.ErrLogBehind) || errors.Is(err, bus.ErrLostRace) || !strings.Contains(err.Error(), says) {
+		if !errors.Is(err, bus.ErrLogBehind) || errors.Is(err, bus.ErrLostRace) ||
+			!strings.Contains(err.Error(), says) {
 			t.Errorf("append to %s = %v, want ErrLogBehind that says %q", r, err, says)
 		}
 	}
 }
 
-// race lets racers append to one session round after round; in each, exactly one may win, and each must be told the truth.
+// race lets racers append to one session round after round; in each, exactly one may win, and each must get its true
+// result.
 func race(t *testing.T, buses []*bus.Bus, racers, rounds int) {
 	t.Helper()
 	after := uint64(0)
@@ -155,7 +163,8 @@ func race(t *testing.T, buses []*bus.Bus, racers, rounds int) {
 		for i := range racers {
 			wg.Go(func() {
 				b := buses[i%len(buses)]
-				seqs[i], errs[i] = b.Append(within(t, patience), session, events.WriterHarness, after, facts(fmt.Sprintf("%d-%d", round, i)))
+				seqs[i], errs[i] = b.Append(within(t, patience), session, events.WriterHarness, after,
+					facts(fmt.Sprintf("%d-%d", round, i)))
 			})
 		}
 		wg.Wait()
@@ -166,7 +175,8 @@ func race(t *testing.T, buses []*bus.Bus, racers, rounds int) {
 		for i := range racers {
 			won := cs[0].Events[0].ID == fmt.Sprintf("%d-%d", round, i)
 			if won && (errs[i] != nil || seqs[i] != cs[0].Seq) || !won && !errors.Is(errs[i], bus.ErrLostRace) {
-				t.Fatalf("round %d: racer %d was told (%d, %v), but the log has %s at %d", round, i, seqs[i], errs[i], cs[0].Events[0].ID, cs[0].Seq)
+				t.Fatalf("round %d: racer %d was told (%d, %v), but the log has %s at %d", round, i, seqs[i], errs[i],
+					cs[0].Events[0].ID, cs[0].Seq)
 			}
 		}
 		after = cs[0].Seq
@@ -222,7 +232,8 @@ func TestReadLongSessionIsComplete(t *testing.T) {
 		t.Errorf("%d commits read, %d written", len(got), len(want))
 	}
 	n := 0
-	if err := b.Scan(within(t, patience), 0, func(events.Commit) error { n++; return nil }); err != nil || n != commits+commits/10 {
+	if err := b.Scan(within(t, patience), 0, func(events.Commit) error { n++; return nil }); err != nil ||
+		n != commits+commits/10 {
 		t.Errorf("scan: %d commits, %v; want %d", n, err, commits+commits/10)
 	}
 }
@@ -262,7 +273,8 @@ func TestAfterABrokerRestart(t *testing.T) {
 	if _, err := b.Read(short, session, 0); !errors.Is(err, bus.ErrUnreachable) {
 		t.Errorf("read without a broker: %v, want ErrUnreachable", err)
 	}
-	if _, err := b.Append(within(t, 100*time.Millisecond), session, events.WriterHarness, first, facts("x")); !errors.Is(err, bus.ErrUnreachable) {
+	if _, err := b.Append(within(t, 100*time.Millisecond), session, events.WriterHarness, first,
+		facts("x")); !errors.Is(err, bus.ErrUnreachable) {
 		t.Errorf("append without a broker: %v, want ErrUnreachable", err)
 	}
 	natstest.Restart(t, s)
@@ -311,7 +323,8 @@ func TestCommitAndPurge(t *testing.T) {
 	mustAppend(t, b, session, last, "d")
 }
 
-// TestRepliesAreReadQuickly: a message that the leader is asked for is read without encoding/json, and as that reads it.
+// TestRepliesAreReadQuickly: a message that the leader is asked for is read without encoding/json, and as that reads
+// it.
 func TestRepliesAreReadQuickly(t *testing.T) {
 	s := natstest.Start(t)
 	b := natstest.Bus(t, s)
@@ -332,7 +345,8 @@ func TestRepliesAreReadQuickly(t *testing.T) {
 	}
 }
 
-// TestSince: of a harness's sessions, whoever wrote them, what was stored at an instant or later.
+// TestSince: Since returns all commits of a harness's sessions, of every writer, that were stored at an instant or
+// later.
 func TestSince(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t))
 	other, second := events.Ref{Harness: "other", Session: "s"}, events.Ref{Harness: "h", Session: "s2"}
@@ -349,7 +363,10 @@ func TestSince(t *testing.T) {
 		t.Fatal(err)
 	}
 	read := func(harness string, since time.Time) (ids string) {
-		if err := b.Since(background(t), harness, since, func(c events.Commit) error { ids += c.Events[0].ID; return nil }); err != nil {
+		if err := b.Since(background(t), harness, since, func(c events.Commit) error {
+			ids += c.Events[0].ID
+			return nil
+		}); err != nil {
 			t.Fatal(err)
 		}
 		return ids
@@ -359,7 +376,8 @@ func TestSince(t *testing.T) {
 		since   time.Time
 		want    string
 	}{
-		{"h", time.Unix(0, 1), "abd"}, {"h", from.At, "bd"}, {"h", from.At.Add(1), "d"}, {"h", end.At.Add(1), ""}, {"other", from.At, "c"}, {"nobody", from.At, ""},
+		{"h", time.Unix(0, 1), "abd"}, {"h", from.At, "bd"}, {"h", from.At.Add(1), "d"}, {"h", end.At.Add(1), ""},
+		{"other", from.At, "c"}, {"nobody", from.At, ""},
 	} {
 		if got := read(c.harness, c.since); got != c.want {
 			t.Errorf("%s since %s: %q, want %q", c.harness, c.since, got, c.want)

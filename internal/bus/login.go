@@ -16,10 +16,10 @@ import (
 	"github.com/nats-io/nkeys"
 )
 
-// errNoCertificate says that a file of authorities has none.
+// errNoCertificate means that a file of authorities has none.
 var errNoCertificate = errors.New("no certificate in PEM")
 
-// checkFiles refuses files for a login that cannot be used, before the broker is asked again and again.
+// checkFiles refuses unusable login files before the broker is asked repeatedly.
 func checkFiles(cfg Config) error {
 	var errs []error
 	check := func(what, path string, read func(body []byte) error) {
@@ -55,7 +55,7 @@ func checkFiles(cfg Config) error {
 	return errors.Join(errs...)
 }
 
-// loginOptions are how a client proves who it is, and whom it talks to. Files are read again at each new connection, so a
+// loginOptions returns the options for the login and for trust. Files are read again at each new connection, so a
 // password, an nkey, credentials or a certificate can be replaced while a process runs. nkey is nil without one.
 func loginOptions(cfg Config, nkey *nkeyLogin) []nats.Option {
 	var opts []nats.Option
@@ -159,8 +159,8 @@ func (l *nkeyLogin) with(use func(pair nkeys.KeyPair) error) error {
 	return use(pair)
 }
 
-// dialed is the broker's URL as it is connected to. A user in it would be taken for a token, or in place of the nkey, so
-// it is removed when a file has the login.
+// dialed returns the broker's URL for the connection. A user in it would be taken for a token, or in place of the nkey,
+// so it is removed if a file has the login.
 func dialed(cfg Config) string {
 	if cfg.PasswordFile == "" && cfg.NKey == "" && cfg.Creds == "" {
 		return cfg.URL
@@ -175,7 +175,7 @@ func dialed(cfg Config) string {
 	return strings.Join(all, ",")
 }
 
-// LoginOf is the user in a broker's URL, the first of several.
+// LoginOf returns the user in a broker's URL, the first of several.
 func LoginOf(urls string) string {
 	first, _, _ := strings.Cut(urls, ",")
 	u, err := url.Parse(strings.TrimSpace(first))

@@ -23,7 +23,8 @@ func TestSilentNodesAreOffline(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			c.peer.Name = "b"
 			var s StreamState
-			s.nodes(&jetstream.StreamInfo{Cluster: &jetstream.ClusterInfo{Leader: "a", Replicas: []*jetstream.PeerInfo{&c.peer}}})
+			s.nodes(&jetstream.StreamInfo{Cluster: &jetstream.ClusterInfo{Leader: "a",
+				Replicas: []*jetstream.PeerInfo{&c.peer}}})
 			if got := len(s.Offline) == 1; got != c.offline || fmt.Sprint(s.Nodes) != "[a b]" {
 				t.Errorf("%+v", s)
 			}

@@ -53,8 +53,8 @@ func TestDescriptionsThatLie(t *testing.T) {
 	}
 }
 
-// TestAnObjectLeavesNothing: what replaces another's content under its name is listed once; what was removed is not listed and
-// takes no room.
+// TestAnObjectLeavesNothing: an object that replaces another's content under its name is listed once; a removed one is
+// not listed and takes no space.
 func TestAnObjectLeavesNothing(t *testing.T) {
 	s := natstest.Start(t)
 	b := natstest.Bus(t, s)
@@ -94,7 +94,8 @@ func TestAnObjectLeavesNothing(t *testing.T) {
 	if all := list(); len(all) != 1 || all[0] != name {
 		t.Errorf("listed %v, want %s", all, name)
 	}
-	if _, err := js.Conn().Request(object.Meta(b.Cell().ObjectBucket(), "odd"), []byte("no JSON"), patience); err != nil {
+	if _, err := js.Conn().Request(object.Meta(b.Cell().ObjectBucket(), "odd"), []byte("no JSON"),
+		patience); err != nil {
 		t.Fatal(err)
 	}
 	if all := list(); len(all) != 1 {
@@ -107,7 +108,8 @@ func TestAnObjectLeavesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := stream.CachedInfo().State.Msgs; n > 3 { // the mark and the odd one; what theirs left under the name
+	// the mark and the odd one; what the other client left under the name
+	if n := stream.CachedInfo().State.Msgs; n > 3 {
 		t.Errorf("%d messages are left", n)
 	}
 }

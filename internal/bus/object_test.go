@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// What is stored is read back, by us and by any client of object stores; the same content is stored once; what is removed
-// is gone with its chunks.
+// TestObjects: an object can be read by this package and by any client of object stores; the same content is stored
+// once; a removed object is gone with its chunks.
 func TestObjects(t *testing.T) {
 	s := natstest.Start(t)
 	b := natstest.Bus(t, s)
@@ -54,7 +54,10 @@ func TestObjects(t *testing.T) {
 		t.Errorf("of another client: %q %v", got, err)
 	}
 	var found []string
-	if err := b.Objects(ctx, func(name string) error { found = append(found, name); return nil }); err != nil || len(found) != len(names)+1 || !slices.Contains(found, "theirs") {
+	if err := b.Objects(ctx, func(name string) error {
+		found = append(found, name)
+		return nil
+	}); err != nil || len(found) != len(names)+1 || !slices.Contains(found, "theirs") {
 		t.Errorf("listed %v, %v", found, err)
 	}
 	for _, name := range append(names, "never was") {

@@ -19,14 +19,15 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// withUsers is a broker that requires a login, and a connection to it as each of these users. The first one is a service,
-// which sets the cell up.
+// withUsers is a broker that requires a login, and a connection to it as each of these users. The first one is a
+// service, which sets the cell up.
 func withUsers(t *testing.T, people ...string) (*embed.Server, []*bus.Bus) {
 	t.Helper()
 	s := natstest.Start(t, natstest.Settings(t, "authorization: { user: u, password: pw }"))
 	var all []*bus.Bus
 	for i, name := range append([]string{""}, people...) {
-		cfg := bus.Config{URL: strings.Replace(s.URL(), "//", "//u:pw@", 1), Asker: events.Asker{Class: events.ClassPerson, ID: name}}
+		cfg := bus.Config{URL: strings.Replace(s.URL(), "//", "//u:pw@", 1),
+			Asker: events.Asker{Class: events.ClassPerson, ID: name}}
 		if i == 0 {
 			cfg.Asker = events.Asker{}
 		}
@@ -84,8 +85,10 @@ func TestNoRollUpsWhereOthersDataLie(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, how := range []string{"all", "sub"} {
-		for _, subject := range []string{"$KV.hf_leases.harness.o.1", "$O.hf_objects.C.person.ann.x", "$O.hf_objects.M.person.ann.x"} {
-			_, err := js.PublishMsg(background(t), &nats.Msg{Subject: subject, Header: nats.Header{"Nats-Rollup": {how}}})
+		for _, subject := range []string{"$KV.hf_leases.harness.o.1", "$O.hf_objects.C.person.ann.x",
+			"$O.hf_objects.M.person.ann.x"} {
+			_, err := js.PublishMsg(background(t),
+				&nats.Msg{Subject: subject, Header: nats.Header{"Nats-Rollup": {how}}})
 			if err == nil || !strings.Contains(err.Error(), "rollup not permitted") {
 				t.Errorf("%s: roll-up %s: %v", subject, how, err)
 			}
@@ -147,7 +150,8 @@ func expireWithoutMarkers(t *testing.T) error {
 	}
 }
 
-// What a user stores cannot be removed, replaced or spoilt by another one, who may use every subject of its own.
+// TestObjectsOfOwners: no user can remove, replace or damage an object of another one, with every subject that it may
+// use.
 func TestObjectsOfOwners(t *testing.T) {
 	s, all := withUsers(t, "ann", "bob")
 	service, ann, bob := all[0], all[1], all[2]
@@ -162,7 +166,8 @@ func TestObjectsOfOwners(t *testing.T) {
 	readable := func(what string) {
 		t.Helper()
 		for _, b := range []*bus.Bus{service, ann, bob} {
-			if got, err := b.Object(ctx, name); err != nil || !bytes.Equal(got, content) || b.HasObject(ctx, name) != nil {
+			if got, err := b.Object(ctx, name); err != nil || !bytes.Equal(got, content) ||
+				b.HasObject(ctx, name) != nil {
 				t.Errorf("%s: read %d bytes: %v", what, len(got), err)
 			}
 		}
@@ -180,9 +185,12 @@ func TestObjectsOfOwners(t *testing.T) {
 	anns := string(about.Data)
 	nuid := anns[strings.Index(anns, "person.ann."):]
 	nuid = nuid[:strings.IndexByte(nuid, '"')]
-	for _, bad := range []string{anns, strings.ReplaceAll(anns, nuid, "person.bob.>"), strings.ReplaceAll(anns, nuid, "person.bob.x"), `{}`, `no JSON`,
-		`{"name":"` + name + `","nuid":"person.bob.none","size":99,"chunks":1}`, `{"name":"` + name + `","deleted":true}`} {
-		for _, m := range []*nats.Msg{{Subject: "$O.hf_objects.C.person.bob.x", Data: []byte("spoilt")}, {Subject: "$O.hf_objects.M.person.bob." + key, Data: []byte(bad)}} {
+	for _, bad := range []string{anns, strings.ReplaceAll(anns, nuid, "person.bob.>"),
+		strings.ReplaceAll(anns, nuid, "person.bob.x"), `{}`, `no JSON`,
+		`{"name":"` + name + `","nuid":"person.bob.none","size":99,"chunks":1}`,
+		`{"name":"` + name + `","deleted":true}`} {
+		for _, m := range []*nats.Msg{{Subject: "$O.hf_objects.C.person.bob.x", Data: []byte("spoilt")},
+			{Subject: "$O.hf_objects.M.person.bob." + key, Data: []byte(bad)}} {
 			if _, err := nc.RequestMsg(m, patience); err != nil {
 				t.Fatal(err)
 			}
@@ -191,7 +199,8 @@ func TestObjectsOfOwners(t *testing.T) {
 	}
 	// Bob's copy names Ann's chunks, under another name: removing it leaves hers.
 	other := events.ObjectName(events.Ref{Harness: "h", Session: "closed"}, []byte("x"))
-	theft := &nats.Msg{Subject: "$O.hf_objects.M.person.bob." + base64.URLEncoding.EncodeToString([]byte(other)), Data: []byte(strings.ReplaceAll(anns, name, other))}
+	theft := &nats.Msg{Subject: "$O.hf_objects.M.person.bob." + base64.URLEncoding.EncodeToString([]byte(other)),
+		Data: []byte(strings.ReplaceAll(anns, name, other))}
 	if _, err := nc.RequestMsg(theft, patience); err != nil {
 		t.Fatal(err)
 	}

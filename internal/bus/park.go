@@ -24,10 +24,10 @@ const (
 	brokerPrefix       = "Nats-"
 )
 
-// Parked is input that could not be read, kept where an operator sees it: one message for all facts of a commit that are
-// of the same sort.
+// Parked is unreadable input, stored for an operator: one message for all facts of a commit with the same kind of
+// problem.
 type Parked struct {
-	Why    string              // one token: what sort of trouble
+	Why    string              // one token: the kind of problem
 	Ref    events.Ref          // the session, as far as it is known
 	Reason string              // for people
 	Facts  string              // which facts of the commit, counted from 0, as ranges: 0-3,7; "" for the whole message
@@ -37,13 +37,13 @@ type Parked struct {
 	Seq    uint64              // its place in the log
 }
 
-// Park stores it. The same place, sort and body parked again within a day is one message.
+// Park stores it. The same place, kind and body parked again within a day is one message.
 func (b *Bus) Park(ctx context.Context, p Parked) error {
 	_, err := b.ParkAsync(ctx, p).Wait(ctx)
 	return err
 }
 
-// ParkAsync is [Bus.Park] without waiting, so that many travel together.
+// ParkAsync is [Bus.Park] without waiting, for many at once.
 func (b *Bus) ParkAsync(ctx context.Context, p Parked) Pending {
 	h := nats.Header{}
 	for k, v := range p.Header {
@@ -52,7 +52,7 @@ func (b *Bus) ParkAsync(ctx context.Context, p Parked) Pending {
 			keepOdd(h, k+": "+strings.Join(v, ", "))
 			continue
 		case strings.HasPrefix(strings.ToLower(k), strings.ToLower(brokerPrefix)):
-			k = originalPrefix + k // they would take effect once more
+			k = originalPrefix + k // they would take effect again
 		}
 		h[k] = append(h[k], v...)
 	}
@@ -68,5 +68,7 @@ func (b *Bus) ParkAsync(ctx context.Context, p Parked) Pending {
 	}
 	msg := &nats.Msg{Subject: b.cell.ParkedSubject(p.Why, p.Ref), Header: h, Data: p.Body}
 	under := b.send(ctx, msg)
-	return Pending{wait: func(ctx context.Context) (uint64, error) { return 0, b.repeat(ctx, "park "+p.Ref.String(), msg, under) }}
+	return Pending{wait: func(ctx context.Context) (uint64, error) {
+		return 0, b.repeat(ctx, "park "+p.Ref.String(), msg, under)
+	}}
 }

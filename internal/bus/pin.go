@@ -9,24 +9,23 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Limits of being the active one. Fail-over after a kill takes at most pinTTL and one reset; ackWait is shorter, so that
-// what the dead process left without an acknowledgement is due by then, for it is a delivery that pins the next one.
+// Limits of the active process. Fail-over after a kill takes at most pinTTL and one reset; ackWait is shorter, so that
+// the unacknowledged deliveries of the dead process are due by then: a delivery pins the next process.
 const (
 	pinTTLMS        = 2_000
 	ackWaitMS       = 1_500
-	keepAliveMS     = 500             // the active process says so often that it lives, and extends what it works on
-	extendAfterMS   = 400             // a message is extended that has been with us for so long
-	handOverMS      = 2_000           // the hand-over may take so long; then the pin expires by itself
+	keepAliveMS     = 500             // interval at which the active process renews its pin, and extends its deliveries
+	extendAfterMS   = 400             // a delivery is extended after this time
+	handOverMS      = 2_000           // limit of a hand-over; after it the pin expires
 	keepAliveExpiry = time.Nanosecond // a pull that renews the pin and ends before it can be filled
 	consumeGroup    = "active"
-	settleMaxMS     = 200 // to wait for acknowledgements to be worked in
+	settleMaxMS     = 200 // limit of waiting for acknowledgements to be processed
 	bodyInProgress  = "+WPI"
 	bodyNotDone     = "-NAK"
 )
 
-// reset puts the consumer back to its ack floor: what was delivered and not acknowledged comes again, in order, before
-// anything newer. It fails with errPinLost when the pin is not ours any more. before is the last message that was
-// delivered until now.
+// reset puts the consumer back to its ack floor: unacknowledged deliveries come again, in order, before newer ones. It
+// fails with errPinLost if another process has the pin. before is the last message that was delivered until now.
 func (c *consumption) reset(ctx context.Context, pin string) (before uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, joinTimeoutMS*time.Millisecond)
 	defer cancel()
@@ -39,11 +38,12 @@ func (c *consumption) reset(ctx context.Context, pin string) (before uint64, err
 		return 0, errPinLost
 	}
 	c.confirm(time.Now())
-	return info.Delivered.Stream, c.b.call(ctx, "reset consumer "+c.name, "CONSUMER.RESET."+c.stream+"."+c.name, nil, new(json0))
+	return info.Delivered.Stream,
+		c.b.call(ctx, "reset consumer "+c.name, "CONSUMER.RESET."+c.stream+"."+c.name, nil, new(json0))
 }
 
-// settled waits until the broker has worked in the acknowledgements that were sent: it takes them one after the other, and
-// answers the last one's subject in its turn. Without it a reset might go behind what is done, to no harm but more work.
+// settled waits until the broker has processed the sent acknowledgements: it processes them in order, and replies to
+// the last one in its turn. Without it a reset might repeat finished work, which costs only time.
 func (c *consumption) settled(ctx context.Context) {
 	if c.acked == "" {
 		return
@@ -62,7 +62,7 @@ func (c *consumption) info(ctx context.Context) (*jetstream.ConsumerInfo, error)
 	return &info, err
 }
 
-// pinned is the id that the broker gave the active process, "" when there is none.
+// pinned returns the id that the broker gave the active process, "" without one.
 func pinned(info *jetstream.ConsumerInfo) string {
 	for _, g := range info.PriorityGroups {
 		if g.Group == consumeGroup {
@@ -72,8 +72,8 @@ func pinned(info *jetstream.ConsumerInfo) string {
 	return ""
 }
 
-// sure asks the broker whether the pin is still ours, if it has not said so for as long as a pin lasts: then this process
-// was paused, or cut off.
+// sure asks the broker whether this process still has the pin, if the last confirmation is older than a pin's TTL: then
+// this process was paused, or cut off.
 func (c *consumption) sure(ctx context.Context, pin string) error {
 	c.mu.Lock()
 	doubt := time.Since(c.confirmed) > pinTTLMS*time.Millisecond
@@ -101,11 +101,10 @@ func (c *consumption) confirm(at time.Time) {
 	c.confirmed = at
 }
 
-// keepAlive renews the pin and tells the broker that what was delivered is being worked on. It ends the handler's life
-// when the pin is lost.
+// keepAlive renews the pin and extends the deliveries in progress. It ends the handler's context when the pin is lost.
 func (c *consumption) keepAlive(life context.Context, pin string, end context.CancelCauseFunc) {
 	body, err := json.Marshal(pull{Expires: keepAliveExpiry, Batch: 1, Group: consumeGroup, Pin: pin})
-	if err != nil { // nothing in a pull can fail to encode
+	if err != nil { // a pull always encodes
 		end(err)
 		return
 	}
@@ -123,7 +122,7 @@ func (c *consumption) keepAlive(life context.Context, pin string, end context.Ca
 		m, err := c.b.nc.RequestWithContext(ctx, apiPrefix+"CONSUMER.MSG.NEXT."+c.stream+"."+c.name, body)
 		cancel()
 		switch {
-		case err != nil: // the broker is away; whether the pin is still ours will be seen when it is back
+		case err != nil: // the broker is away; after its return the pin is checked
 		case m.Header.Get(headerStatus) == statusPinLost:
 			end(errPinLost)
 			c.mu.Lock()
@@ -138,7 +137,7 @@ func (c *consumption) keepAlive(life context.Context, pin string, end context.Ca
 	}
 }
 
-// extend keeps the broker from delivering again, behind newer messages, what is delivered and not yet done.
+// extend keeps the broker from redelivering unfinished deliveries behind newer messages.
 func (c *consumption) extend() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -150,13 +149,13 @@ func (c *consumption) extend() {
 			continue
 		}
 		if err := c.b.nc.Publish(d.msg.Reply, []byte(bodyInProgress)); err != nil {
-			return // disconnected: the flow ends by itself
+			return // disconnected: the flow ends
 		}
 	}
 }
 
-// handOver lets go of the pin, so that another process is active at once, and gives it what was delivered and not done.
-// If it fails the pin expires by itself.
+// handOver releases the pin, so that another process is active at once, and returns the unfinished deliveries. If it
+// fails the pin expires.
 func (c *consumption) handOver(ctx context.Context, pin string) {
 	if !c.b.nc.IsConnected() {
 		return
@@ -170,9 +169,9 @@ func (c *consumption) handOver(ctx context.Context, pin string) {
 	}
 	switch {
 	case err != nil || info.NumAckPending == 0:
-	case len(c.held) > 0: // one is enough to pin the next process, which takes back all
+	case len(c.held) > 0: // one is enough to pin the next process, which resets the consumer
 		err = c.b.nc.Publish(c.held[0].msg.Reply, []byte(bodyNotDone))
-	default: // on its way to us when we stopped listening
+	default: // in flight when this process stopped reading
 		err = c.b.call(ctx, "reset consumer "+c.name, "CONSUMER.RESET."+c.stream+"."+c.name, nil, new(json0))
 	}
 	if err == nil {
@@ -180,6 +179,7 @@ func (c *consumption) handOver(ctx context.Context, pin string) {
 		err = c.b.call(ctx, "unpin consumer "+c.name, "CONSUMER.UNPIN."+c.stream+"."+c.name, req, new(json0))
 	}
 	if err != nil {
-		c.b.log.Info().Str("service", c.name).AnErr("err", err).Msg("consumer not handed over: the next process waits for the pin to expire")
+		c.b.log.Info().Str("service", c.name).AnErr("err",
+			err).Msg("consumer not handed over: the next process waits for the pin to expire")
 	}
 }

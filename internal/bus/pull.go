@@ -17,10 +17,10 @@ import (
 
 // Limits of a flow.
 const (
-	heartbeatMS      = 500      // the broker says so often that a pull is still alive; twice this without a word is a loss
-	pullExpiryMS     = 30_000   // a pull that was not filled is made again after so long
-	askedMax         = 128      // messages under way, whatever the window: each may be as large as a commit
-	heldBytesMax     = 16 << 20 // that nobody has taken, before more is asked for
+	heartbeatMS      = 500      // interval of the broker's heart-beats of a pull; two missed ones are a loss
+	pullExpiryMS     = 30_000   // a pull that was not filled is repeated after this time
+	askedMax         = 128      // messages in flight, for any window: each may be as large as a commit
+	heldBytesMax     = 16 << 20 // delivered and not taken, before more is pulled
 	messageBytes     = 512      // of a message beside its body, about
 	heartbeatsMissed = 2        // silent heart-beats until delivery counts as interrupted
 	statusPending    = "Nats-Pending-Messages"
@@ -38,13 +38,13 @@ const (
 	statusNobody    = "503"
 )
 
-// Why a flow ends.
+// Reasons for the end of a flow.
 var (
 	errPinLost     = errors.New("bus: another process has become the active one")
 	errInterrupted = errors.New("bus: delivery interrupted")
 )
 
-// pull is a request for messages, as the broker reads it. Durations are nanoseconds.
+// pull is a request for messages, as the broker decodes it. Durations are nanoseconds.
 type pull struct {
 	Expires   time.Duration `json:"expires,omitempty"`
 	Batch     int           `json:"batch"`
@@ -53,22 +53,22 @@ type pull struct {
 	Pin       string        `json:"id,omitempty"`
 }
 
-// delivery is a message and what its reply subject says about it.
+// delivery is a message with the data of its reply subject.
 type delivery struct {
 	msg     *nats.Msg
 	seq     uint64    // in the stream
 	pending uint64    // messages of the consumer still to come
-	at      time.Time // the broker's, when it was stored
-	got     time.Time // ours, when it came
+	at      time.Time // by the broker, when it was stored
+	got     time.Time // by this process, when it arrived
 }
 
-// flow pulls from one consumer, a window of messages and of bytes ahead, and hands out what is there. It ends, with a reason, at the
-// first sign that delivery may have been interrupted: a lost connection, missed heart-beats, a gap or a step back in the
-// consumer's numbering, any status that is not part of the ordinary course. It never mends itself: whoever owns it
-// begins anew from a place known to be right. Hence what it hands out is gapless and in order.
+// flow pulls from one consumer, a window of messages and of bytes ahead, and returns what has arrived. It ends, with a
+// reason, at the first sign that delivery may have been interrupted: a lost connection, missed heart-beats, a gap or a
+// step back in the consumer's numbering, any unexpected status. It never recovers: its owner starts a new one from a
+// place known to be right. So its deliveries are in order and without gaps.
 type flow struct {
 	b       *Bus
-	subject string // where pulls go
+	subject string // subject of pulls
 	ask     pull
 	window  int
 	sub     *nats.Subscription
@@ -76,8 +76,8 @@ type flow struct {
 	mu    sync.Mutex
 	buf   []delivery
 	held  int    // bytes in buf
-	asked int    // messages asked for that have not come
-	next  uint64 // the consumer's own number of the next delivery; 0: any will do
+	asked int    // messages pulled that have not arrived
+	next  uint64 // the consumer's own number of the next delivery; 0: any
 	last  uint64 // stream sequence of the last delivery
 	heard time.Time
 	err   error
@@ -85,13 +85,15 @@ type flow struct {
 	done  chan struct{}
 }
 
-// flow begins to pull. first is the number of the first delivery, which a new or reset consumer counts from 1; 0 when
-// it is not known. A flow that could not begin has ended: take returns the reason.
+// flow starts to pull. first is the number of the first delivery, which a new or reset consumer counts from 1; 0 if it
+// is unknown. A flow that could not start has ended: take returns the reason.
 func (b *Bus) flow(stream, consumer string, window int, first uint64, ask pull) *flow {
-	f := &flow{b: b, subject: apiPrefix + "CONSUMER.MSG.NEXT." + stream + "." + consumer, ask: ask, window: window, next: first,
+	f := &flow{b: b, subject: apiPrefix + "CONSUMER.MSG.NEXT." + stream + "." + consumer, ask: ask, window: window,
+		next:  first,
 		heard: time.Now(), news: make(chan struct{}, 1), done: make(chan struct{})}
 	f.ask.Expires, f.ask.Heartbeat = pullExpiryMS*time.Millisecond, heartbeatMS*time.Millisecond
-	status := b.nc.StatusChanged(nats.RECONNECTING, nats.CLOSED) // before the look at the connection: no loss goes unseen
+	// before the check of the connection, so that no loss is missed
+	status := b.nc.StatusChanged(nats.RECONNECTING, nats.CLOSED)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var err error
@@ -105,7 +107,7 @@ func (b *Bus) flow(stream, consumer string, window int, first uint64, ask pull) 
 	return f
 }
 
-// ignoreClosed: unsubscribing fails only where there is no connection left to hold a subscription.
+// ignoreClosed drops the error of an unsubscribe without a connection.
 func ignoreClosed(err error) error {
 	if errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, nats.ErrBadSubscription) {
 		return nil
@@ -137,7 +139,7 @@ func (f *flow) guard(status chan nats.Status) {
 	}
 }
 
-// fail ends the flow; the first reason stands.
+// fail ends the flow; the first reason is kept.
 func (f *flow) fail(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -158,7 +160,7 @@ func (f *flow) wake() {
 	}
 }
 
-// close ends the flow and forgets what it holds.
+// close ends the flow and drops what it holds.
 func (f *flow) close() {
 	close(f.done)
 	f.fail(fmt.Errorf("%w: closed", errInterrupted))
@@ -175,7 +177,7 @@ func (f *flow) receive(m *nats.Msg) {
 		return
 	}
 	f.heard = time.Now()
-	if m.Reply == "" { // a delivery has one, to be acknowledged at
+	if m.Reply == "" { // a delivery has one, for its acknowledgement
 		f.status(m.Header)
 		return
 	}
@@ -185,7 +187,8 @@ func (f *flow) receive(m *nats.Msg) {
 		f.failLocked(fmt.Errorf("%w: not a delivery: %w", errInterrupted, err))
 		return
 	case f.next != 0 && meta.Sequence.Consumer != f.next:
-		f.failLocked(fmt.Errorf("%w: delivery %d came where %d was due", errInterrupted, meta.Sequence.Consumer, f.next))
+		f.failLocked(fmt.Errorf("%w: delivery %d came where %d was due", errInterrupted, meta.Sequence.Consumer,
+			f.next))
 		return
 	case meta.Sequence.Stream <= f.last:
 		f.failLocked(fmt.Errorf("%w: message %d came behind %d", errInterrupted, meta.Sequence.Stream, f.last))
@@ -193,7 +196,8 @@ func (f *flow) receive(m *nats.Msg) {
 	}
 	f.next, f.last = meta.Sequence.Consumer+1, meta.Sequence.Stream
 	f.asked--
-	f.buf = append(f.buf, delivery{msg: m, seq: meta.Sequence.Stream, pending: meta.NumPending, at: meta.Timestamp.UTC(), got: f.heard})
+	f.buf = append(f.buf, delivery{msg: m, seq: meta.Sequence.Stream, pending: meta.NumPending,
+		at: meta.Timestamp.UTC(), got: f.heard})
 	f.held += len(m.Data) + messageBytes
 	if err := f.refill(); err != nil {
 		f.failLocked(fmt.Errorf("%w: %w", errInterrupted, err))
@@ -201,7 +205,7 @@ func (f *flow) receive(m *nats.Msg) {
 	f.wake()
 }
 
-// status handles what the broker says about a pull.
+// status handles a status message of the broker about a pull.
 func (f *flow) status(h nats.Header) {
 	switch code := h.Get(headerStatus); code {
 	case statusHeartbeat:
@@ -223,8 +227,7 @@ func (f *flow) status(h nats.Header) {
 	}
 }
 
-// refill asks for more when half of the window is open: of what may be under way, in messages, and of what may be held, in
-// bytes.
+// refill pulls more when half of the window is open: of the messages in flight, and of the bytes that may be held.
 func (f *flow) refill() error {
 	open := min(f.window-len(f.buf), askedMax) - f.asked
 	if 2*open < min(f.window, askedMax) || f.held > heldBytesMax {
@@ -240,8 +243,8 @@ func (f *flow) refill() error {
 	return f.b.nc.PublishRequest(f.subject, f.sub.Subject, body)
 }
 
-// take waits for a message and returns it with what else is already there, most at a time. It waits for nothing but
-// the first. Once the flow has ended it returns the reason, whatever is still there.
+// take waits for a message and returns it with the others that have arrived, at most most. It waits for the first one
+// only. Once the flow has ended it returns the reason and no messages.
 func (f *flow) take(ctx context.Context, most int) ([]delivery, error) {
 	for {
 		if ds, err := f.poll(most); err != nil || len(ds) > 0 {
@@ -282,14 +285,14 @@ func (f *flow) poll(most int) ([]delivery, error) {
 	return ds, nil
 }
 
-// waiting are the messages delivered to us that nobody has taken.
+// waiting returns the delivered messages that take has not returned.
 func (f *flow) waiting() []delivery {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.buf[:len(f.buf):len(f.buf)]
 }
 
-// awaitConnected waits until the broker can be reached. It fails when ctx ends or the connection was closed for good.
+// awaitConnected waits until the connection is up. It fails when ctx ends or the connection was closed.
 func (b *Bus) awaitConnected(ctx context.Context) error {
 	status := b.nc.StatusChanged(nats.CONNECTED, nats.CLOSED)
 	defer b.nc.RemoveStatusListener(status)
@@ -313,7 +316,8 @@ type getReply struct {
 	Message *message `json:"message"`
 }
 
-// quickly reads the reply as the broker writes it; false for anything else, which is for encoding/json.
+// quickly decodes the reply in the form that the broker writes; false for any other form, which is left to
+// encoding/json.
 func (r *getReply) quickly(body []byte) bool {
 	var m message
 	var head, data string

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// TestWindowInBytes: a consumer whose handler does not return is sent a few pulls of bytes ahead, however many messages its
-// window has; when the handler goes on everything is delivered, in order.
+// TestWindowInBytes: a consumer whose handler does not return gets a few pulls of bytes ahead, for any window of
+// messages; when the handler continues, everything is delivered, in order.
 func TestWindowInBytes(t *testing.T) {
 	s := natstest.Start(t)
 	b, reader := natstest.Bus(t, s), natstest.Bus(t, s)

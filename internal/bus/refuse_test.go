@@ -74,15 +74,18 @@ func TestEachAnswerMayBeAnError(t *testing.T) {
 		"list": func(ctx context.Context) error {
 			return b.List(ctx, bus.State, ">", func(bus.Entry) error { return nil })
 		},
-		"lag":         func(ctx context.Context) error { _, _, err := b.Lag(ctx, source); return err },
-		"usage":       func(ctx context.Context) error { _, _, err := b.LogUsage(ctx); return err },
-		"inspect":     func(ctx context.Context) error { _, err := b.Inspect(ctx); return err },
-		"strangers":   func(ctx context.Context) error { _, err := b.Strangers(ctx, nil); return err },
-		"has object":  func(ctx context.Context) error { return b.HasObject(ctx, name) },
-		"object":      func(ctx context.Context) error { _, err := b.Object(ctx, name); return err },
-		"objects":     func(ctx context.Context) error { return b.Objects(ctx, func(string) error { return nil }) },
-		"put object":  func(ctx context.Context) error { _, err := b.PutObject(ctx, session, []byte("x")); return err },
-		"another one": func(ctx context.Context) error { _, err := b.PutObject(ctx, session, []byte(b.NewID())); return err },
+		"lag":        func(ctx context.Context) error { _, _, err := b.Lag(ctx, source); return err },
+		"usage":      func(ctx context.Context) error { _, _, err := b.LogUsage(ctx); return err },
+		"inspect":    func(ctx context.Context) error { _, err := b.Inspect(ctx); return err },
+		"strangers":  func(ctx context.Context) error { _, err := b.Strangers(ctx, nil); return err },
+		"has object": func(ctx context.Context) error { return b.HasObject(ctx, name) },
+		"object":     func(ctx context.Context) error { _, err := b.Object(ctx, name); return err },
+		"objects":    func(ctx context.Context) error { return b.Objects(ctx, func(string) error { return nil }) },
+		"put object": func(ctx context.Context) error { _, err := b.PutObject(ctx, session, []byte("x")); return err },
+		"another one": func(ctx context.Context) error {
+			_, err := b.PutObject(ctx, session, []byte(b.NewID()))
+			return err
+		},
 		"delete one": func(ctx context.Context) error {
 			name, err := witness.PutObject(ctx, session, []byte(b.NewID()))
 			if err != nil {

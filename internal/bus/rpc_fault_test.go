@@ -28,8 +28,8 @@ func TestServeRefusesAnEndpoint(t *testing.T) {
 	}
 }
 
-// TestALogThatLostItsEndIsAConflict: the only error of the broker that another attempt cannot help is a 409 that says what to
-// do; others are 503.
+// TestALogThatLostItsEndIsAConflict: the only error of the broker that another attempt cannot help is a 409 that says
+// what to do; others are 503.
 func TestALogThatLostItsEndIsAConflict(t *testing.T) {
 	_, a, b := pair(t)
 	serve(t, a, endpoint("behind", func(context.Context, []byte) ([]byte, error) {
@@ -50,13 +50,15 @@ func TestARefusalWithoutANumber(t *testing.T) {
 	b := natstest.Bus(t, s)
 	nc, _ := outsider(t, s)
 	_, err := nc.Subscribe("hf.svc.ledger.get", func(m *nats.Msg) {
-		_ = m.RespondMsg(&nats.Msg{Header: nats.Header{"Nats-Service-Error-Code": {"soon"}, "Nats-Service-Error": {"text"}}})
+		_ = m.RespondMsg(&nats.Msg{Header: nats.Header{"Nats-Service-Error-Code": {"soon"},
+			"Nats-Service-Error": {"text"}}})
 	})
 	if err != nil || nc.Flush() != nil {
 		t.Fatal(err)
 	}
 	err = b.Request(within(t, patience), "ledger", "get", nil, nil)
-	if _, refused := errors.AsType[*events.Refusal](err); refused || err == nil || !strings.Contains(err.Error(), `"soon"`) {
+	if _, refused := errors.AsType[*events.Refusal](err); refused || err == nil ||
+		!strings.Contains(err.Error(), `"soon"`) {
 		t.Errorf("%v, want an error that shows the code", err)
 	}
 }
@@ -88,7 +90,8 @@ func TestHintsAreSubscribedOrNot(t *testing.T) {
 	p := newProxy(t, s)
 	b := busAt(t, p.addr)
 	p.hold(true, true)
-	if err := b.OnNudge(within(t, 200*time.Millisecond), "h", func(string, uint64) {}); !errors.Is(err, bus.ErrUnreachable) {
+	if err := b.OnNudge(within(t, 200*time.Millisecond), "h", func(string, uint64) {}); !errors.Is(err,
+		bus.ErrUnreachable) {
 		t.Errorf("without the broker's answer: %v, want ErrUnreachable", err)
 	}
 	p.hold(false, false)

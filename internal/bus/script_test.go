@@ -32,7 +32,7 @@ func (a asked) decode(t testing.TB, to any) {
 	}
 }
 
-// said is what a scripted broker sends to whoever receives at the reply subject of a request.
+// said is what a scripted broker sends to the reply subject of a request.
 type said struct {
 	subject, reply string // of the message; the subject is the request's reply subject by default
 	header, body   string
@@ -59,8 +59,8 @@ func status(line string, fields ...string) said {
 	return said{header: h + "\r\n"}
 }
 
-// delivery is a message of a stream as a consumer delivers it: its sequence in the stream, its number at the consumer, and
-// how many are still to come.
+// delivery is a message of a stream as a consumer delivers it: its sequence in the stream, its number at the consumer,
+// and how many are still to come.
 func delivery(stream, subject, body string, seq, nth, pending int) said {
 	ack := fmt.Sprintf("$JS.ACK.%s.c.1.%d.%d.%d.%d", stream, seq, nth, time.Now().UnixNano(), pending)
 	return said{subject: subject, reply: ack, header: "NATS/1.0\r\nX: y\r\n\r\n", body: body}
@@ -90,15 +90,16 @@ type script struct {
 	deaf  bool   // it ends new connections at once
 }
 
-// scripted starts a broker that answers each request with what answer returns: a nil list means that there are no responders.
-// The question for the JetStream account is answered for it. answer runs on one goroutine a connection.
+// scripted starts a broker that answers each request with what answer returns: a nil list means that there are no
+// responders. The question for the JetStream account is answered for it. answer runs on one goroutine a connection.
 func scripted(t testing.TB, answer func(a asked) []said) *script {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &script{t: t, url: "nats://" + l.Addr().String(), answer: answer, login: make(chan string, 100), done: make(chan struct{})}
+	s := &script{t: t, url: "nats://" + l.Addr().String(), answer: answer, login: make(chan string, 100),
+		done: make(chan struct{})}
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)

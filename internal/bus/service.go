@@ -20,10 +20,11 @@ import (
 
 // Limits of services and hints.
 const (
-	requestsAtOnceMax  = 256       // requests that one service process works on; the others wait in its subscription
+	// requests that one service process handles concurrently; the others wait in its subscription
+	requestsAtOnceMax  = 256
 	requestHandleMaxMS = 10_000    // for one request within its service, by default
 	requestWaitMaxMS   = 10_000    // for one request, when the caller's context has no deadline
-	serviceStopGraceMS = 2_000     // requests under way when ctx ends may go on for so long
+	serviceStopGraceMS = 2_000     // for requests in progress when ctx ends
 	firedKept          = time.Hour // how long the broker keeps an alarm that has fired
 	headerSchedule     = "Nats-Schedule"
 	headerScheduleTo   = "Nats-Schedule-Target"
@@ -34,22 +35,23 @@ const (
 type Endpoint struct {
 	// Verb is the last token of the subject.
 	Verb string
-	// Handle gets the request's body and returns the reply's. A *[events.Refusal] in its error's chain is what the caller
-	// gets; any other error is a 503 with its text. It is called on many goroutines at once.
+	// Handle gets the request's body and returns the reply's. A *[events.Refusal] in its error's chain is the reply;
+	// any other error is a 503 with its text. It is called concurrently.
 	Handle func(ctx context.Context, body []byte) ([]byte, error)
 	// TimeMax is when Handle's ctx ends. Default: 10 s.
 	TimeMax time.Duration
 }
 
 // Serve registers the micro service holdfast-<service> and answers its requests, together with all other processes that
-// do, until ctx ends. Requests under way are then finished. It survives the broker's restarts. It fails when the service
-// cannot be registered. version is a semantic one.
+// do, until ctx ends. Requests in progress are then finished. It survives the broker's restarts. It fails if the
+// service cannot be registered. version is a semantic one.
 //
-// A request is handled only if it was published to the endpoint's own subject and names an inbox for the reply. What a
-// stream delivered is dropped, and so is a request whose reply would go to any other subject: the broker lets a client
-// name every subject there, also those that only this process may publish to.
+// A request is handled only if it was published to the endpoint's own subject and names an inbox for the reply. A
+// message that a stream delivered is dropped, and so is a request with any other reply subject: the broker lets a
+// client name every subject there, also those that only this process may publish to.
 func (b *Bus) Serve(ctx context.Context, service, version, description string, eps []Endpoint) error {
-	svc, err := micro.AddService(b.nc, micro.Config{Name: events.ServiceName(service), Version: version, Description: description})
+	svc, err := micro.AddService(b.nc,
+		micro.Config{Name: events.ServiceName(service), Version: version, Description: description})
 	if err != nil {
 		return translate("serve "+service, err)
 	}
@@ -70,7 +72,7 @@ func (b *Bus) Serve(ctx context.Context, service, version, description string, e
 	err = svc.Stop()
 	grace, cancel := context.WithTimeout(life, serviceStopGraceMS*time.Millisecond)
 	defer cancel()
-	for range cap(s.slots) { // all slots ours: nothing is under way
+	for range cap(s.slots) { // all slots taken: no request is in progress
 		select {
 		case s.slots <- struct{}{}:
 		case <-grace.Done():
@@ -83,15 +85,15 @@ func (b *Bus) Serve(ctx context.Context, service, version, description string, e
 	return nil
 }
 
-// server is one Serve.
+// server is one call of Serve.
 type server struct {
 	b       *Bus
 	service string
-	slots   chan struct{} // one for each request under way
+	slots   chan struct{} // one for each request in progress
 }
 
-// handler gives each request a goroutine of its own, as long as there are slots: a request may take several round trips,
-// and others must not wait for it.
+// handler runs each request in a goroutine, as long as there are slots: a request may take several round trips, and
+// others must not wait for it.
 func (s *server) handler(ctx, life context.Context, ep Endpoint) micro.Handler {
 	most := ep.TimeMax
 	if most <= 0 {
@@ -100,7 +102,8 @@ func (s *server) handler(ctx, life context.Context, ep Endpoint) micro.Handler {
 	return micro.HandlerFunc(func(req micro.Request) {
 		who, err := s.asker(ep.Verb, req)
 		if err != nil {
-			s.b.log.Debug().AnErr("err", err).Str("service", s.service).Str("entity", req.Subject()).Msg("request dropped")
+			s.b.log.Debug().AnErr("err", err).Str("service", s.service).Str("entity",
+				req.Subject()).Msg("request dropped")
 			return
 		}
 		select {
@@ -125,33 +128,37 @@ func (s *server) handler(ctx, life context.Context, ep Endpoint) micro.Handler {
 	})
 }
 
-// call handles one request; a panic becomes an error, for one bad request must not take the others with it.
+// call handles one request; a panic becomes an error, so that one bad request does not end the others.
 func (s *server) call(ctx context.Context, ep Endpoint, body []byte) (out []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.b.log.Error().Str("service", s.service).Str("entity", ep.Verb).Str("reason", fmt.Sprint(p)).Bytes("err", debug.Stack()).Msg("panic in a request")
-			out, err = nil, events.Unavailable(fmt.Sprintf("%s failed inside the %s service: see its log", ep.Verb, s.service))
+			s.b.log.Error().Str("service", s.service).Str("entity", ep.Verb).Str("reason", fmt.Sprint(p)).Bytes("err",
+				debug.Stack()).Msg("panic in a request")
+			out, err = nil, events.Unavailable(fmt.Sprintf("%s failed inside the %s service: see its log", ep.Verb,
+				s.service))
 		}
 	}()
 	return ep.Handle(ctx, body)
 }
 
-// refusalFor is the refusal that tells a caller of a handler's error. A log that lost commits is the only foreign error
-// that another attempt cannot help.
+// refusalFor returns the refusal for a handler's error. Of foreign errors, only a log that lost commits cannot be
+// helped by another attempt.
 func refusalFor(err error) *events.Refusal {
 	if r, ok := errors.AsType[*events.Refusal](err); ok {
 		return r
 	}
 	if errors.Is(err, ErrLogBehind) {
-		return events.Conflict(err.Error(), events.Standing{Status: statusLogBehind, Reason: "run `holdfast doctor`: it names what is missing and what to do"})
+		return events.Conflict(err.Error(),
+			events.Standing{Status: statusLogBehind,
+				Reason: "run `holdfast doctor`: it names what is missing and what to do"})
 	}
 	return events.Unavailable(err.Error())
 }
 
-// statusLogBehind is what a refusal says of a session whose last commits the log has lost.
+// statusLogBehind is the status of a refusal about a session whose last commits the log has lost.
 const statusLogBehind = "log-behind"
 
-// reply answers. It does so by itself, not through the micro request, which is not made for another goroutine.
+// reply sends the reply. It does not use the micro request, which does not support another goroutine.
 func (s *server) reply(to string, body []byte, err error) {
 	m := &nats.Msg{Subject: to, Data: body}
 	if err != nil {
@@ -162,20 +169,21 @@ func (s *server) reply(to string, body []byte, err error) {
 			micro.ErrorCodeHeader: {strconv.Itoa(r.Code)},
 		}
 	}
-	if err := s.b.nc.PublishMsg(m); err != nil { // the caller will time out and ask again
+	if err := s.b.nc.PublishMsg(m); err != nil { // the caller times out and asks again
 		s.b.log.Debug().Str("service", s.service).AnErr("err", err).Msg("reply not sent")
 	}
 }
 
-// Request asks a service: req is sent as JSON, the reply decoded into reply (nil: not looked at). A service's "no" comes
-// back as *[events.Refusal]; so does "nobody is there", as a 503. While the broker is away it waits for its return, until
-// ctx ends or for 10 s when ctx has no deadline. [ErrUnreachable]: no answer came, and whether the request was handled is
-// unknown; requests may be repeated.
+// Request sends a request to a service: req is sent as JSON, the reply decoded into reply (nil: ignored). A refusal is
+// returned as *[events.Refusal], and so is the absence of the service, as a 503. While the broker is away it waits for
+// its return, until ctx ends or for 10 s if ctx has no deadline. [ErrUnreachable]: no reply came, and whether the
+// request was handled is unknown; requests may be repeated.
 func (b *Bus) Request(ctx context.Context, service, verb string, req, reply any) error {
 	subject := b.cell.AskSubject(service, verb, b.asker())
 	var body bytes.Buffer
 	enc := json.NewEncoder(&body)
-	enc.SetEscapeHTML(false) // <, > and & would take six bytes each, and what is sent would be larger than what was counted
+	// <, > and & would take six bytes each, and the message would be larger than its counted size
+	enc.SetEscapeHTML(false)
 	if err := enc.Encode(req); err != nil {
 		return fmt.Errorf("bus: request %s: %w", subject, err)
 	}
@@ -186,7 +194,8 @@ func (b *Bus) Request(ctx context.Context, service, verb string, req, reply any)
 	}
 	m, err := b.ask(ctx, subject, bytes.TrimSuffix(body.Bytes(), []byte("\n")))
 	if errors.Is(err, nats.ErrNoResponders) {
-		return events.Unavailable(fmt.Sprintf("nobody answers %s: the %s service is not running on this cell; start it with `holdfast %s` (or `holdfast up`)", subject, service, service))
+		return events.Unavailable(fmt.Sprintf("no process answers %s: the %s service is not running on this cell; "+
+			"start it with `holdfast %s` (or `holdfast up`)", subject, service, service))
 	}
 	if err != nil {
 		return err
@@ -194,7 +203,8 @@ func (b *Bus) Request(ctx context.Context, service, verb string, req, reply any)
 	if code := m.Header.Get(micro.ErrorCodeHeader); code != "" {
 		n, err := strconv.Atoi(code)
 		if err != nil {
-			return fmt.Errorf("bus: request %s: refused with code %q: %s", subject, code, m.Header.Get(micro.ErrorHeader))
+			return fmt.Errorf("bus: request %s: refused with code %q: %s", subject, code,
+				m.Header.Get(micro.ErrorHeader))
 		}
 		return events.ParseRefusal(n, m.Header.Get(micro.ErrorHeader), m.Data)
 	}
@@ -207,7 +217,7 @@ func (b *Bus) Request(ctx context.Context, service, verb string, req, reply any)
 	return nil
 }
 
-// asker is who this connection asks as. A broker that asks nobody for a login has no users that it could tell apart.
+// asker returns the asker of this connection. A broker without logins has no users.
 func (b *Bus) asker() events.Asker {
 	if !b.nc.AuthRequired() {
 		return events.Asker{}
@@ -215,7 +225,7 @@ func (b *Bus) asker() events.Asker {
 	return b.cfg.Asker
 }
 
-// ask sends one request, once the broker is there.
+// ask sends one request when the broker is reachable.
 func (b *Bus) ask(ctx context.Context, subject string, body []byte) (*nats.Msg, error) {
 	if err := b.awaitConnected(ctx); err != nil {
 		return nil, b.late("request "+subject, err)
@@ -229,14 +239,14 @@ func (b *Bus) ask(ctx context.Context, subject string, body []byte) (*nats.Msg, 
 		for {
 			denied := b.denied.next()
 			if b.denied.since(subject, started) != nil {
-				cut() // it was not even sent on
+				cut() // it was not sent
 				return
 			}
 			select {
 			case <-denied:
 			case _, lost := <-status:
 				if lost {
-					cut() // no answer can come any more
+					cut() // no reply can arrive any more
 				}
 				return
 			}
@@ -247,7 +257,8 @@ func (b *Bus) ask(ctx context.Context, subject string, body []byte) (*nats.Msg, 
 	case err == nil:
 		return m, nil
 	case errors.Is(err, nats.ErrMaxPayload):
-		return nil, events.TooLarge(fmt.Sprintf("the request takes %d bytes: more than the broker lets through", len(body)), int(b.nc.MaxPayload()))
+		return nil, events.TooLarge(fmt.Sprintf("the request takes %d bytes: more than the broker lets through",
+			len(body)), int(b.nc.MaxPayload()))
 	}
 	if denied := b.denied.since(subject, started); denied != nil {
 		return nil, denied
@@ -255,26 +266,26 @@ func (b *Bus) ask(ctx context.Context, subject string, body []byte) (*nats.Msg, 
 	return nil, b.late("request "+subject, err)
 }
 
-// Timer is an alarm kept by the broker. There is one for each What and session.
+// Timer is an alarm at the broker. There is one for each What and session.
 type Timer struct {
-	What string     // one token: who is to look
+	What string     // one token: the service that decides
 	Ref  events.Ref // at which session
-	Due  time.Time  // the broker's time; an alarm for the past goes off at once
+	Due  time.Time  // the broker's time; an alarm for the past fires at once
 	Body []byte     // comes back with the alarm
-	Seq  uint64     // the session's last commit that its writer has folded: whose decision it is
+	Seq  uint64     // the session's last commit on which it was decided
 }
 
-// SetTimer sets an alarm, in place of the one there is, under a guard: an alarm that was decided on more of the session
-// than this one stays, and the error is [ErrLostRace]. It goes off never early, some 0.1 to 0.3 s late, at least once,
-// also when the broker was down at that instant; consume [Due] to hear it. An alarm is kept for an hour after it went off,
-// consumed or not: to have it replace the one before would cost the broker a purge, and a write of each consumer's state,
-// for every alarm.
+// SetTimer sets an alarm, in place of the present one, under a guard: an alarm that was decided on more of the session
+// than this one is kept, and the error is [ErrLostRace]. It fires never early, some 0.1 to 0.3 s late, at least once,
+// also after an outage of the broker; [Due] delivers it. An alarm is kept for an hour after it fired: replacing it at
+// once would cost the broker a purge, and a write of each consumer's state, for every alarm.
 func (b *Bus) SetTimer(ctx context.Context, t Timer) error {
 	if err := t.validate(); err != nil {
 		return fmt.Errorf("bus: set timer: %w", err)
 	}
 	m := &nats.Msg{Subject: b.cell.TimerSubject(t.What, t.Ref), Data: t.Body, Header: nats.Header{
-		headerSchedule:    {"@at " + t.Due.UTC().Format(time.RFC3339Nano)}, // the library's own option drops the fraction: early
+		// the library's own option drops the fraction: early
+		headerSchedule:    {"@at " + t.Due.UTC().Format(time.RFC3339Nano)},
 		headerScheduleTo:  {b.cell.DueSubject(t.What, t.Ref)},
 		headerScheduleTTL: {ttlSeconds(firedKept)},
 		headerSeq:         {strconv.FormatUint(t.Seq, 10)},
@@ -283,7 +294,7 @@ func (b *Bus) SetTimer(ctx context.Context, t Timer) error {
 	return err
 }
 
-// alarm is the write of an alarm in place of the one that it finds, which is none in most cases.
+// alarm returns the write of an alarm in place of the present one, if any.
 func (b *Bus) alarm(msg *nats.Msg, seq uint64) *write {
 	guard := uint64(0)
 	setGuard := func(place uint64) {
@@ -295,12 +306,13 @@ func (b *Bus) alarm(msg *nats.Msg, seq uint64) *write {
 		place := uint64(0)
 		m, err := b.get(ctx, b.cell.TimerStream(), getRequest{Last: msg.Subject})
 		switch {
-		case errors.Is(err, ErrNotFound) && !noStream(err): // it went off, or was taken back
+		case errors.Is(err, ErrNotFound) && !noStream(err): // it fired, or was cancelled
 		case err != nil:
 			return undecided, 0, err
 		case decidedOn(m.Header) > seq:
 			return lost, 0, nil
-		case decidedOn(m.Header) == seq && m.Header.Get(headerSchedule) == msg.Header.Get(headerSchedule) && bytes.Equal(m.Data, msg.Data):
+		case decidedOn(m.Header) == seq && m.Header.Get(headerSchedule) == msg.Header.Get(headerSchedule) &&
+			bytes.Equal(m.Data, msg.Data):
 			return stored, m.Seq, nil
 		default:
 			place = m.Seq
@@ -314,7 +326,7 @@ func (b *Bus) alarm(msg *nats.Msg, seq uint64) *write {
 	return &write{op: "set timer " + msg.Subject, msg: msg, look: look}
 }
 
-// decidedOn is how much of its session an alarm was decided on; 0, if it does not say.
+// decidedOn returns how much of its session an alarm was decided on; 0 if it does not say.
 func decidedOn(h nats.Header) uint64 {
 	seq, err := strconv.ParseUint(h.Get(headerSeq), 10, 64)
 	if err != nil {
@@ -336,7 +348,7 @@ func (t Timer) validate() error {
 	return nil
 }
 
-// CancelTimer takes an alarm back. There being none, or its having gone off already, is a success.
+// CancelTimer removes an alarm. A missing alarm, or one that has fired, is a success.
 func (b *Bus) CancelTimer(ctx context.Context, what string, r events.Ref) error {
 	if err := (Timer{What: what, Ref: r, Due: time.Now()}).validate(); err != nil {
 		return fmt.Errorf("bus: cancel timer: %w", err)
@@ -351,7 +363,7 @@ type nudge struct {
 	Seq     uint64 `json:"seq"`
 }
 
-// Nudge tells the session's harness that somebody appended seq to it. It is a hint: it may be lost.
+// Nudge hints to the session's harness that seq was appended to it. It may be lost.
 func (b *Bus) Nudge(r events.Ref, seq uint64) {
 	body, err := json.Marshal(nudge{Session: r.Session, Seq: seq})
 	if err == nil {
@@ -362,7 +374,8 @@ func (b *Bus) Nudge(r events.Ref, seq uint64) {
 	}
 }
 
-// OnNudge calls fn for each nudge to this harness, one at a time, until ctx ends. It returns when the broker knows.
+// OnNudge calls fn for each nudge to this harness, one at a time, until ctx ends. It returns when the broker has the
+// subscription.
 func (b *Bus) OnNudge(ctx context.Context, harness string, fn func(session string, seq uint64)) error {
 	subject := b.cell.NudgeSubject(harness)
 	return b.onHint(ctx, subject, func(m *nats.Msg) {
@@ -379,15 +392,15 @@ func (b *Bus) OnNudge(ctx context.Context, harness string, fn func(session strin
 	})
 }
 
-// Progress says that a session is alive. It is a hint: it may be lost. Send at most one a second.
+// Progress hints that a session is alive. It may be lost. Send at most one a second.
 func (b *Bus) Progress(r events.Ref) {
 	if err := b.nc.Publish(b.cell.ProgressSubject(r), nil); err != nil {
-		b.log.Debug().Str("session", r.String()).AnErr("err", err).Msg("progress not told")
+		b.log.Debug().Str("session", r.String()).AnErr("err", err).Msg("progress not sent")
 	}
 }
 
-// OnProgress calls fn for each sign of life of any session, one at a time, until ctx ends. It returns when the broker
-// knows.
+// OnProgress calls fn for each progress ping of any session, one at a time, until ctx ends. It returns when the broker
+// has the subscription.
 func (b *Bus) OnProgress(ctx context.Context, fn func(events.Ref)) error {
 	prefix := b.cell.Prefix() + ".progress."
 	return b.onHint(ctx, prefix+"*.*", func(m *nats.Msg) {
@@ -407,7 +420,7 @@ func (b *Bus) OnProgress(ctx context.Context, fn func(events.Ref)) error {
 	})
 }
 
-// onHint subscribes until ctx ends and returns when the broker knows.
+// onHint subscribes until ctx ends and returns when the broker has the subscription.
 func (b *Bus) onHint(ctx context.Context, subject string, fn nats.MsgHandler) error {
 	if err := b.awaitConnected(ctx); err != nil {
 		return b.late("subscribe to "+subject, err)
@@ -428,14 +441,15 @@ func (b *Bus) onHint(ctx context.Context, subject string, fn nats.MsgHandler) er
 	return b.denied.since(subject, started)
 }
 
-// flush returns when the broker has processed what was sent so far. A connection that is lost meanwhile is waited for: the
-// client subscribes again by itself.
+// flush returns when the broker has processed everything sent so far. After a lost connection it waits for the next
+// one, on which the client subscribes again.
 func (b *Bus) flush(ctx context.Context) error {
 	for {
 		once, cancel := context.WithTimeout(ctx, requestTimeoutMS*time.Millisecond)
 		err := b.nc.FlushWithContext(once)
 		cancel()
-		lost := errors.Is(err, nats.ErrConnectionClosed) && !b.nc.IsClosed() // so a flush ends when its connection is lost
+		// so a flush ends when its connection is lost
+		lost := errors.Is(err, nats.ErrConnectionClosed) && !b.nc.IsClosed()
 		if !lost {
 			return err
 		}

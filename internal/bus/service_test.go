@@ -33,7 +33,7 @@ func serve(t testing.TB, b *bus.Bus, eps ...bus.Endpoint) (stop func()) {
 	natstest.Until(t, "the service to answer", func() bool {
 		err := b.Request(background(t), "ledger", eps[len(eps)-1].Verb, nil, nil)
 		var r *events.Refusal
-		return !errors.As(err, &r) || !strings.Contains(r.Message, "nobody answers")
+		return !errors.As(err, &r) || !strings.Contains(r.Message, "no process answers")
 	})
 	return stop
 }
@@ -62,7 +62,9 @@ func TestRequestBringsBackWhatTheServiceSays(t *testing.T) {
 		endpoint("get", echo),
 	}
 	for verb, r := range refusals {
-		eps = append(eps, endpoint(verb, func(context.Context, []byte) ([]byte, error) { return nil, fmt.Errorf("wrapped: %w", r) }))
+		eps = append(eps, endpoint(verb, func(context.Context, []byte) ([]byte, error) {
+			return nil, fmt.Errorf("wrapped: %w", r)
+		}))
 	}
 	eps = append(eps, endpoint("last", echo))
 	serve(t, a, eps...)
@@ -74,7 +76,8 @@ func TestRequestBringsBackWhatTheServiceSays(t *testing.T) {
 	for verb, want := range refusals {
 		var r *events.Refusal
 		err := b.Request(background(t), "ledger", verb, nil, &got)
-		if !errors.As(err, &r) || r.Code != want.Code || string(r.Body()) != strings.ReplaceAll(string(want.Body()), `\n`, " ") {
+		if !errors.As(err, &r) || r.Code != want.Code ||
+			string(r.Body()) != strings.ReplaceAll(string(want.Body()), `\n`, " ") {
 			t.Errorf("%s: got %v, want %v", verb, err, want)
 		}
 	}
@@ -90,13 +93,16 @@ func TestRequestBringsBackWhatTheServiceSays(t *testing.T) {
 	}
 }
 
-// What is asked travels as it was counted, and what the broker does not let through is refused, not tried again for ever.
+// TestLargeRequests: a request is sent with the counted size, and one that the broker does not accept is refused, not
+// tried again without end.
 func TestLargeRequests(t *testing.T) {
 	s := natstest.Start(t)
 	b := natstest.Bus(t, s)
-	serve(t, b, endpoint("get", func(_ context.Context, body []byte) ([]byte, error) { return json.Marshal(len(body)) }))
+	serve(t, b, endpoint("get",
+		func(_ context.Context, body []byte) ([]byte, error) { return json.Marshal(len(body)) }))
 	var n int
-	if err := b.Request(background(t), "ledger", "get", strings.Repeat("<", 200<<10), &n); err != nil || n != 200<<10+2 {
+	if err := b.Request(background(t), "ledger", "get", strings.Repeat("<", 200<<10), &n); err != nil ||
+		n != 200<<10+2 {
 		t.Errorf("%d bytes arrived: %v", n, err)
 	}
 	err := b.Request(background(t), "ledger", "get", strings.Repeat("x", 2<<20), &n)
@@ -109,12 +115,15 @@ func TestServiceRefusesOnTheWireAsMicroServicesDo(t *testing.T) {
 	s := natstest.Start(t)
 	b := natstest.Bus(t, s)
 	nc, _ := outsider(t, s)
-	serve(t, b, endpoint("get", func(context.Context, []byte) ([]byte, error) { return nil, events.NotFound("session", "h/s") }))
+	serve(t, b, endpoint("get", func(context.Context, []byte) ([]byte, error) {
+		return nil, events.NotFound("session", "h/s")
+	}))
 	m, err := nc.Request("hf.svc.ledger.get", []byte(`{}`), patience)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if code, text := m.Header.Get("Nats-Service-Error-Code"), m.Header.Get("Nats-Service-Error"); code != "404" || text != "no such session: h/s" {
+	if code, text := m.Header.Get("Nats-Service-Error-Code"), m.Header.Get("Nats-Service-Error"); code != "404" ||
+		text != "no such session: h/s" {
 		t.Errorf("headers say %q %q", code, text)
 	}
 	if string(m.Data) != `{"what":"session"}` {
@@ -125,7 +134,8 @@ func TestServiceRefusesOnTheWireAsMicroServicesDo(t *testing.T) {
 		t.Fatal(err)
 	}
 	var info micro.Info
-	if err := json.Unmarshal(m.Data, &info); err != nil || info.Name != "holdfast-ledger" || info.Version != "1.2.3" || len(info.Endpoints) != 2 || info.Endpoints[0].Subject != "hf.svc.ledger.get" ||
+	if err := json.Unmarshal(m.Data, &info); err != nil || info.Name != "holdfast-ledger" || info.Version != "1.2.3" ||
+		len(info.Endpoints) != 2 || info.Endpoints[0].Subject != "hf.svc.ledger.get" ||
 		info.Endpoints[1].Subject != "hf.svc.ledger.get.>" {
 		t.Errorf("discovered %+v, %v", info, err)
 	}
@@ -305,7 +315,9 @@ func TestHintsArrive(t *testing.T) {
 	_, a, b := pair(t)
 	ctx, cancel := context.WithCancel(background(t))
 	nudged, alive := make(chan string, 10), make(chan events.Ref, 10)
-	if err := a.OnNudge(ctx, "a harness", func(session string, seq uint64) { nudged <- fmt.Sprint(session, " ", seq) }); err != nil {
+	if err := a.OnNudge(ctx, "a harness", func(session string, seq uint64) {
+		nudged <- fmt.Sprint(session, " ", seq)
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if err := a.OnProgress(ctx, func(r events.Ref) { alive <- r }); err != nil {

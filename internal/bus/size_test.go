@@ -13,16 +13,20 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// TestLargestCommit checks that the largest body that [events.EncodeBatch] allows is stored, under the longest prefix and the
-// longest ids, and that one byte more is refused before it is sent: the limit counts what is really sent, headers included.
+// TestLargestCommit checks that the largest body that [events.EncodeBatch] allows is stored, under the longest prefix
+// and the longest ids, and that one byte more is refused before it is sent: the limit counts what is really sent,
+// headers included.
 func TestLargestCommit(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t), func(c *bus.Config) { c.Prefix = "p" + strings.Repeat("x", 31) })
-	r := events.Ref{Harness: strings.Repeat("h", events.TokenBytesMax), Session: strings.Repeat("s", events.TokenBytesMax)}
+	r := events.Ref{Harness: strings.Repeat("h", events.TokenBytesMax),
+		Session: strings.Repeat("s", events.TokenBytesMax)}
 	commit := func(content int) []events.Event {
 		var evs []events.Event
 		for i, n := range []int{200 << 10, 200 << 10, content} {
-			f := events.MessageAccepted{Message: string(rune('a' + i)), Content: json.RawMessage(`"` + strings.Repeat("x", n) + `"`)}
-			evs = append(evs, events.New(string(rune('a'+i)), events.HarnessSource(r.Harness, "1"), r, math.MaxUint32, time.Unix(1, 0), f))
+			f := events.MessageAccepted{Message: string(rune('a' + i)),
+				Content: json.RawMessage(`"` + strings.Repeat("x", n) + `"`)}
+			evs = append(evs, events.New(string(rune('a'+i)), events.HarnessSource(r.Harness, "1"), r, math.MaxUint32,
+				time.Unix(1, 0), f))
 		}
 		return evs
 	}

@@ -21,18 +21,19 @@ const (
 	Leases               // tickets and leases
 )
 
-// Entry is one key of a bucket as it stands. Deleted entries are seen by watches only.
+// Entry is one key of a bucket. Only watches return deleted entries.
 type Entry struct {
 	Key     string
 	Value   []byte
 	Rev     uint64    // the revision that a write replacing it must name
 	At      time.Time // the broker's, of this revision
 	Deleted bool
-	Expired bool          // deleted by the broker, because its TTL was over
-	TTL     time.Duration // the broker ends it so long after At; 0: never, or an entry that is deleted
+	Expired bool          // deleted by the broker at the end of its TTL
+	TTL     time.Duration // the broker ends it this long after At; 0: never, or a deleted entry
 }
 
-// View is one entry derived from a document: it is stored only while the document is at the revision it was derived from.
+// View is one entry derived from a document: it is stored only while the document is at the revision that it was
+// derived from.
 type View struct {
 	Key      string
 	Value    []byte        // nil: delete the key
@@ -44,19 +45,19 @@ type View struct {
 // Doc is a document with the entries derived from it.
 type Doc struct {
 	Key   string
-	Value []byte // nil: the document stands as it is at Rev, and only its entries are written
-	Rev   uint64 // the revision it replaces, 0: there is none
+	Value []byte // nil: the document is kept at Rev, and only its entries are written
+	Rev   uint64 // the revision it replaces, 0: no document
 	Views []View // guarded by this document: GuardKey and GuardRev need not be set
 }
 
-// entry reads a stored message of a bucket.
+// entry decodes a stored message of a bucket.
 func (b *Bus) entry(bk Bucket, m *message) Entry {
 	e := entryOf(&nats.Msg{Subject: m.Subject, Header: m.Header, Data: m.Data}, b.bucket(bk))
 	e.Rev, e.At = m.Seq, m.Time
 	return e
 }
 
-// Load reads a key from the bucket's leader; [ErrNotFound] when it is not there or deleted.
+// Load reads a key from the bucket's leader; [ErrNotFound] if it does not exist or was deleted.
 func (b *Bus) Load(ctx context.Context, bk Bucket, key string) (Entry, error) {
 	e, err := b.loadAny(ctx, bk, key)
 	if err == nil && e.Deleted {
@@ -65,7 +66,7 @@ func (b *Bus) Load(ctx context.Context, bk Bucket, key string) (Entry, error) {
 	return e, err
 }
 
-// loadAny is Load that also sees the mark of a deletion.
+// loadAny is Load that also returns the marker of a deletion.
 func (b *Bus) loadAny(ctx context.Context, bk Bucket, key string) (Entry, error) {
 	bucket := b.bucket(bk)
 	m, err := b.get(ctx, kvStream(bucket), getRequest{Last: kvSubject(bucket, key)})
@@ -75,15 +76,15 @@ func (b *Bus) loadAny(ctx context.Context, bk Bucket, key string) (Entry, error)
 	return b.entry(bk, m), nil
 }
 
-// Store writes a key in place of revision rev and returns the new revision. rev 0: the key must not exist; a deleted one
-// does not. [ErrLostRace] when it is at another revision. The same value stored again in place of the same revision is
-// recognised. [ErrUnreachable]: ctx ended and what became of it is unknown; store the same again.
+// Store writes a key in place of revision rev and returns the new revision. rev 0: the key must not exist or be
+// deleted. [ErrLostRace] if it is at another revision. The same value stored again in place of the same revision is
+// recognised. [ErrUnreachable]: ctx ended and the outcome is unknown; store the same again.
 func (b *Bus) Store(ctx context.Context, bk Bucket, key string, value []byte, rev uint64) (uint64, error) {
 	return b.StoreAsync(ctx, bk, key, value, rev).Wait(ctx)
 }
 
-// StoreAsync is [Bus.Store] without waiting, so that many keys travel together. It blocks only while the window of
-// publishes without an acknowledgement is full.
+// StoreAsync is [Bus.Store] without waiting, for concurrent writes of many keys. It blocks only while the window of
+// unacknowledged publishes is full.
 func (b *Bus) StoreAsync(ctx context.Context, bk Bucket, key string, value []byte, rev uint64) Pending {
 	return b.begin(ctx, b.docWrite(bk, key, value, rev))
 }
@@ -94,14 +95,15 @@ func (b *Bus) docWrite(bk Bucket, key string, value []byte, rev uint64) *write {
 	return b.replacement("store "+key, bk, key, msg, rev, is)
 }
 
-// Delete marks a key as deleted in place of revision rev; [ErrLostRace] when it is at another one. A key that is deleted
-// already is a success. The mark itself goes after an hour.
+// Delete marks a key as deleted in place of revision rev; [ErrLostRace] if it is at another one. A deleted key is a
+// success. The marker is removed after an hour.
 func (b *Bus) Delete(ctx context.Context, bk Bucket, key string, rev uint64) error {
 	msg := &nats.Msg{Subject: kvSubject(b.bucket(bk), key), Header: nats.Header{
 		headerOperation:        {operationPurge},
 		jetstream.MsgTTLHeader: {ttlSeconds(markerTTL)},
 	}}
-	_, err := b.begin(ctx, b.replacement("delete "+key, bk, key, msg, rev, func(e Entry) bool { return e.Deleted })).Wait(ctx)
+	_, err := b.begin(ctx, b.replacement("delete "+key, bk, key, msg, rev,
+		func(e Entry) bool { return e.Deleted })).Wait(ctx)
 	if !errors.Is(err, ErrLostRace) {
 		return err
 	}
@@ -111,7 +113,7 @@ func (b *Bus) Delete(ctx context.Context, bk Bucket, key string, rev uint64) err
 	return err
 }
 
-// replacement is a write of one key under its own revision; is tells our own entry from another's.
+// replacement is a write of one key under its own revision; is distinguishes the own entry from another's.
 func (b *Bus) replacement(op string, bk Bucket, key string, msg *nats.Msg, rev uint64, is func(Entry) bool) *write {
 	guard := rev
 	setGuard := func() { msg.Header[jetstream.ExpectedLastSubjSeqHeader] = []string{strconv.FormatUint(guard, 10)} }
@@ -128,7 +130,7 @@ func (b *Bus) replacement(op string, bk Bucket, key string, msg *nats.Msg, rev u
 			if guard == 0 {
 				return undecided, 0, nil
 			}
-			guard = 0 // the mark that we meant to replace is gone, too
+			guard = 0 // the marker to replace is gone, too
 			setGuard()
 			return moved, 0, nil
 		case err != nil:
@@ -148,13 +150,13 @@ func (b *Bus) replacement(op string, bk Bucket, key string, msg *nats.Msg, rev u
 	return &write{op: op, msg: msg, look: look}
 }
 
-// StoreDocs stores documents of different keys, each in place of its revision, and then the entries of their views, while
-// the document stands. It returns the documents' revisions. Errors are those of [Bus.Store]; after one nothing is known
-// of the others but that no entry of an older document replaces one of a newer. [ErrLostRace] for an entry: somebody has
-// a newer document and owes it.
+// StoreDocs stores documents of different keys, each in place of its revision, and then the entries of their views,
+// while the document is current. It returns the documents' revisions. Errors are those of [Bus.Store]; after an error
+// the state of the others is unknown, except that no entry of an older document replaces one of a newer. [ErrLostRace]
+// for an entry: another process has a newer document and writes its entries.
 //
-// To a broker that syncs each write it sends them together: what is stored as one costs one sync, and then the entries
-// need no guard beside their document.
+// To a broker that syncs each write it sends them together: one batch costs one sync, and its entries need no guard
+// beside their document.
 func (b *Bus) StoreDocs(ctx context.Context, docs []Doc) ([]uint64, error) {
 	revs := make([]uint64, 0, len(docs))
 	for len(docs) > 0 {
@@ -185,8 +187,8 @@ func (b *Bus) StoreDocs(ctx context.Context, docs []Doc) ([]uint64, error) {
 	return revs, nil
 }
 
-// docsTogether is how many of the documents, from the first, go together, and the messages for that; none if each is to
-// be stored by itself.
+// docsTogether returns how many of the documents, from the first, are sent together, and their messages; none if each
+// is stored alone.
 func (b *Bus) docsTogether(docs []Doc) (n int, msgs []*nats.Msg) {
 	if !b.together.Load() {
 		return len(docs), nil
@@ -201,7 +203,7 @@ func (b *Bus) docsTogether(docs []Doc) (n int, msgs []*nats.Msg) {
 		for _, v := range d.Views {
 			v.GuardKey, v.GuardRev = d.Key, d.Rev
 			m := b.viewWrite(v).msg
-			if d.Value != nil { // the broker takes no guard on what is written in the same batch, nor is one needed
+			if d.Value != nil { // the broker takes no guard on a key of the same batch, and none is needed
 				delete(m.Header, jetstream.ExpectedLastSubjSeqHeader)
 				delete(m.Header, jetstream.ExpectedLastSubjSeqSubjHeader)
 			}
@@ -218,7 +220,7 @@ func (b *Bus) docsTogether(docs []Doc) (n int, msgs []*nats.Msg) {
 	return n, msgs
 }
 
-// storeEach stores documents side by side, then their entries: those of one document one after the other, since three
+// storeEach stores documents concurrently, then their entries: those of one document one after the other, because three
 // nodes refuse a second write with the same guard.
 func (b *Bus) storeEach(ctx context.Context, docs []Doc, revs []uint64) error {
 	under := make([]Pending, len(docs))
@@ -257,7 +259,7 @@ func (b *Bus) storeEach(ctx context.Context, docs []Doc, revs []uint64) error {
 	}
 }
 
-// feedTogether cuts what goes together from the front.
+// feedTogether splits off the messages that are sent together.
 func (b *Bus) feedTogether(msgs []*nats.Msg) (now, later []*nats.Msg) {
 	if !b.together.Load() {
 		return msgs, nil
@@ -283,8 +285,8 @@ func (b *Bus) sendFeed(ctx context.Context, msgs []*nats.Msg) []sent {
 	return under
 }
 
-// fed waits until what was sent is stored. A batch that was refused, perhaps because some of it is there, goes once more,
-// each message by itself.
+// fed waits until the messages are stored. A refused batch, some of which may be stored, is sent once more, each
+// message alone.
 func (b *Bus) fed(ctx context.Context, msgs []*nats.Msg, under []sent) error {
 	if len(under) != len(msgs) {
 		if _, err := b.ack(ctx, under[0]); err == nil || ctx.Err() != nil {
@@ -304,7 +306,8 @@ func (b *Bus) fed(ctx context.Context, msgs []*nats.Msg, under []sent) error {
 }
 
 // StoreView writes or deletes an entry of a view, if the document it was derived from is still at that revision, else
-// [ErrLostRace]: somebody has a newer document and owes the view. Have one in flight a document at most.
+// [ErrLostRace]: another process has a newer document and writes the view. At most one call for a document may be in
+// flight.
 func (b *Bus) StoreView(ctx context.Context, v View) Pending {
 	return b.begin(ctx, b.viewWrite(v))
 }
@@ -344,13 +347,14 @@ func (b *Bus) viewWrite(v View) *write {
 	return &write{op: "store view " + v.Key, msg: msg, look: look}
 }
 
-// ttlSeconds is a TTL as the broker takes it: whole seconds, at least one, never shorter than asked for.
+// ttlSeconds returns a TTL in the broker's form: whole seconds, at least one, rounded up.
 func ttlSeconds(d time.Duration) string {
 	return strconv.FormatInt(int64(max((d+time.Second-1)/time.Second, 1)), 10)
 }
 
-// List gives fn the live entries whose keys match the filter ("session.h.*", ">"), in the order of their revisions. An
-// entry that changes meanwhile may come twice, the newest last. It ends early with the error of fn, as it is.
+// List calls fn with the live entries whose keys match the filter ("session.h.*", ">"), in the order of their
+// revisions. An entry that changes meanwhile may come twice, the newest last. An error of fn ends it and is returned
+// unchanged.
 func (b *Bus) List(ctx context.Context, bk Bucket, filter string, fn func(Entry) error) error {
 	bucket := b.bucket(bk)
 	s := span{stream: kvStream(bucket), filter: kvSubject(bucket, filter), from: 1, open: true}

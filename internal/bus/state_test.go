@@ -36,7 +36,8 @@ func TestStoreAndLoad(t *testing.T) {
 		t.Fatalf("load = %+v, %v", e, err)
 	}
 	second := mustStore(t, b, key, "two", first)
-	for name, rev := range map[string]uint64{"as new": 0, "at the old revision": first, "at a revision to come": second + 1} {
+	for name, rev := range map[string]uint64{"as new": 0, "at the old revision": first,
+		"at a revision to come": second + 1} {
 		if _, err := b.Store(ctx, bus.State, key, []byte("three"), rev); !errors.Is(err, bus.ErrLostRace) {
 			t.Errorf("store %s: %v, want ErrLostRace", name, err)
 		}
@@ -86,7 +87,8 @@ func storeRace(t *testing.T, buses []*bus.Bus, racers, rounds int) {
 		revs, errs := make([]uint64, racers), make([]error, racers)
 		for i := range racers {
 			wg.Go(func() {
-				revs[i], errs[i] = buses[i%len(buses)].Store(within(t, patience), bus.State, key, fmt.Appendf(nil, "%d-%d", round, i), rev)
+				revs[i], errs[i] = buses[i%len(buses)].Store(within(t, patience), bus.State, key,
+					fmt.Appendf(nil, "%d-%d", round, i), rev)
 			})
 		}
 		wg.Wait()
@@ -97,7 +99,8 @@ func storeRace(t *testing.T, buses []*bus.Bus, racers, rounds int) {
 		for i := range racers {
 			won := string(e.Value) == fmt.Sprintf("%d-%d", round, i)
 			if won && (errs[i] != nil || revs[i] != e.Rev) || !won && !errors.Is(errs[i], bus.ErrLostRace) {
-				t.Fatalf("round %d: racer %d was told (%d, %v), but the key is %s at %d", round, i, revs[i], errs[i], e.Value, e.Rev)
+				t.Fatalf("round %d: racer %d was told (%d, %v), but the key is %s at %d", round, i, revs[i], errs[i],
+					e.Value, e.Rev)
 			}
 		}
 		rev = e.Rev
@@ -140,7 +143,8 @@ func TestViewExpires(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t))
 	ctx := within(t, patience)
 	rev := mustStore(t, b, key, "one", 0)
-	v := bus.View{Key: "blocker.h.s.s.p", Value: []byte("closed"), GuardKey: key, GuardRev: rev, TTL: 4 * time.Second} // which it still is to be seen in
+	// which it still is to be seen in
+	v := bus.View{Key: "blocker.h.s.s.p", Value: []byte("closed"), GuardKey: key, GuardRev: rev, TTL: 4 * time.Second}
 	if _, err := b.StoreView(ctx, v).Wait(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +162,10 @@ func TestList(t *testing.T) {
 	ctx := within(t, patience)
 	keys := func(filter string) []string {
 		var got []string
-		if err := b.List(ctx, bus.State, filter, func(e bus.Entry) error { got = append(got, e.Key+"="+string(e.Value)); return nil }); err != nil {
+		if err := b.List(ctx, bus.State, filter, func(e bus.Entry) error {
+			got = append(got, e.Key+"="+string(e.Value))
+			return nil
+		}); err != nil {
 			t.Fatal(err)
 		}
 		return got
@@ -186,8 +193,8 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestList100000 also fills the window of pipelined stores many times over. On any machine, reading them all takes less time
-// than writing them did.
+// TestList100000 also fills the window of pipelined stores many times over. On any machine, reading them all takes less
+// time than writing them did.
 func TestList100000(t *testing.T) {
 	const n = 100_000
 	b := natstest.Bus(t, natstest.Start(t))
@@ -206,7 +213,10 @@ func TestList100000(t *testing.T) {
 	stored := time.Since(started)
 	natstest.Calm(t, stored/10, func() error {
 		started, seen := time.Now(), map[string]bool{}
-		if err := b.List(ctx, bus.State, events.SessionKeys("h"), func(e bus.Entry) error { seen[e.Key] = true; return nil }); err != nil {
+		if err := b.List(ctx, bus.State, events.SessionKeys("h"), func(e bus.Entry) error {
+			seen[e.Key] = true
+			return nil
+		}); err != nil {
 			t.Fatal(err)
 		}
 		took := time.Since(started)

@@ -11,17 +11,17 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// consumersLookedAtMax bounds the consumers of a stream that are looked at: each page holds 256.
+// consumersLookedAtMax limits the checked consumers of a stream: each page has 256.
 const consumersLookedAtMax = 20_000
 
-// Stranger is a consumer of the cell's that no part of Holdfast made.
+// Stranger is a consumer in the cell that no part of Holdfast made.
 type Stranger struct {
 	Stream, Name string
 	Why          string
 }
 
-// Strangers returns the consumers of the log, of the state bucket and of the timers that are neither one of ours nor of a
-// kind that readers make and the broker forgets: durables of other names, and those that push to a subject other than
+// Strangers returns the consumers of the log, of the state bucket and of the timers that are neither one of ours nor of
+// a kind that readers make and the broker forgets: durables of other names, and those that push to a subject other than
 // an inbox. [ErrForbidden]: this user may not list consumers.
 func (b *Bus) Strangers(ctx context.Context, ours []Source) ([]Stranger, error) {
 	known := map[string]bool{}
@@ -33,7 +33,8 @@ func (b *Bus) Strangers(ctx context.Context, ours []Source) ([]Stranger, error) 
 		known[c.stream+" "+c.name] = true
 	}
 	var found []Stranger
-	for _, stream := range []string{b.cell.LogStream(), kvStream(b.cell.StateBucket()), kvStream(b.cell.LeaseBucket()), b.cell.TimerStream()} {
+	for _, stream := range []string{b.cell.LogStream(), kvStream(b.cell.StateBucket()), kvStream(b.cell.LeaseBucket()),
+		b.cell.TimerStream()} {
 		for offset := 0; offset < consumersLookedAtMax; {
 			var page struct {
 				Total     int                       `json:"total"`
@@ -56,7 +57,7 @@ func (b *Bus) Strangers(ctx context.Context, ours []Source) ([]Stranger, error) 
 	return found, nil
 }
 
-// strange says why a consumer is not one that a reader makes for itself, "" if it can be one.
+// strange returns why a consumer is not one that a reader makes for itself, "" if it can be one.
 func strange(info *jetstream.ConsumerInfo) string {
 	switch to := info.Config.DeliverSubject; {
 	case to != "" && !strings.HasPrefix(to, nats.InboxPrefix):
@@ -67,8 +68,8 @@ func strange(info *jetstream.ConsumerInfo) string {
 	return ""
 }
 
-// silentMin is how long a stream's leader has not heard of a node that counts as offline. The cluster lists a node as online
-// while its JetStream is off, and for a while at each start.
+// silentMin is how long a stream's leader has not heard of a node that counts as offline. The cluster lists a node as
+// online while its JetStream is off, and for a while at each start.
 const silentMin = 5 * time.Second
 
 // nodes adds the names of the brokers that hold a stream, and those that are offline or silent.

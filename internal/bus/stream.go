@@ -17,20 +17,23 @@ import (
 )
 
 const (
-	apiPrefix        = "$JS.API."
-	inFlightGraceMS  = 100 // a refusal without anything new in the stream is believed to be a proposal under way for so long
-	refusedRoundsMax = 10  // refusals in a row, with nothing new in the stream, until the guard itself is found wrong
+	apiPrefix = "$JS.API."
+	// how long a refusal without a new message in the stream may mean that a proposal is in flight
+	inFlightGraceMS = 100
+	// refusals in a row, without a new message in the stream, until the guard itself counts as wrong
+	refusedRoundsMax = 10
 
-	batchMin         = 16      // messages from which one batch is quicker than the messages by themselves
+	batchMin         = 16      // messages from which one batch is quicker than single messages
 	batchMessagesMax = 1_000   // messages of a batch: the broker's limit
 	batchBytesMax    = 8 << 20 // bytes of a batch, about
 	headerBatchID    = "Nats-Batch-Id"
 	headerBatchSeq   = "Nats-Batch-Sequence"
 	headerBatchEnd   = "Nats-Batch-Commit"
 
-	replayWindowMax = 8_192       // messages asked for ahead
-	replayIdleMax   = time.Minute // the broker forgets a reader that has gone after so long
-	replaySilentMS  = 2_000       // nothing for so long, though there is more: begin again where we are
+	replayWindowMax = 8_192       // messages pulled ahead
+	replayIdleMax   = time.Minute // the broker removes the consumer of a reader that ended after this time
+	// without a delivery for this long, although there is more: start again at the present place
+	replaySilentMS = 2_000
 )
 
 // sent is one publish that waits for its acknowledgement.
@@ -59,7 +62,8 @@ func (b *Bus) send(ctx context.Context, m *nats.Msg) sent {
 	}
 }
 
-// ack waits for the acknowledgement: the sequence, or a translated error. [ErrUnreachable] means that nobody knows.
+// ack waits for the acknowledgement: the sequence, or a translated error. [ErrUnreachable] means that the outcome is
+// unknown.
 func (b *Bus) ack(ctx context.Context, s sent) (uint64, error) {
 	if s.done {
 		return s.seq, s.failed
@@ -88,10 +92,11 @@ func (b *Bus) ack(ctx context.Context, s sent) (uint64, error) {
 	}
 }
 
-// sendBatch publishes messages to one stream as the broker's atomic batch: it accepts all or none, stores them one after the
-// other and syncs once. The acknowledgement is that of the last message, and holds for all of them. A power failure before it
-// can leave the first messages of the batch without the others: what needs two messages together must find half of them
-// later. The messages themselves are left as they are, to be sent one by one should the batch be refused.
+// sendBatch publishes messages to one stream as the broker's atomic batch: it accepts all or none, stores them one
+// after the other and syncs once. The acknowledgement is that of the last message, and holds for all of them. A power
+// failure before it can leave the first messages of the batch without the others, so callers that need two messages
+// together must handle half of them. The messages are not changed, so they can be sent one by one if the batch is
+// refused.
 func (b *Bus) sendBatch(ctx context.Context, msgs []*nats.Msg) sent {
 	id := nuid.Next()
 	for i, m := range msgs {
@@ -108,7 +113,7 @@ func (b *Bus) sendBatch(ctx context.Context, msgs []*nats.Msg) sent {
 	return sent{err: nats.ErrBadSubject} // a batch of nothing is a mistake of this package
 }
 
-// late is the error when the caller's time is over: the reason the broker keeps us out, if it does.
+// late returns the error for a caller whose time is over: the reason of a refused login, if there is one.
 func (b *Bus) late(op string, err error) error {
 	if auth := b.authErr.Load(); auth != nil {
 		return *auth
@@ -116,22 +121,23 @@ func (b *Bus) late(op string, err error) error {
 	return unreachable(op, err)
 }
 
-// verdict is what the stream itself says about a write whose publish was refused or got no answer.
+// verdict is the stream's own state about a write whose publish was refused or got no answer.
 type verdict int
 
 const (
-	undecided verdict = iota // neither it nor anything else: send it again
-	stored                   // it is there: only the acknowledgement was lost
-	lost                     // something else is there
-	behind                   // the stream ends before what the guard names: that was lost, unless its leader is still starting
-	moved                    // the wish holds under another guard, now set: send it again
+	undecided verdict = iota // neither this write nor another one: send it again
+	stored                   // it is stored: only the acknowledgement was lost
+	lost                     // another one is stored
+	// the stream ends before the guard's message: that was lost, unless the leader is still starting
+	behind
+	moved // the write is valid under another guard, which is set now: send it again
 )
 
-// write is a publish under a guard, with the means to find out what became of it.
+// write is a publish under a guard, with the function that finds out its outcome.
 type write struct {
-	op  string // what is done, and about whom, for errors
+	op  string // what is done, and to what, for errors
 	msg *nats.Msg
-	// look asks the stream's leader; it may move the guard in msg when the same wish holds under a newer one.
+	// look asks the stream's leader; it may set a newer guard in msg under which the same write is valid.
 	look func(ctx context.Context) (verdict, uint64, error)
 }
 
@@ -141,8 +147,8 @@ func (b *Bus) begin(ctx context.Context, w *write) Pending {
 	return Pending{wait: func(ctx context.Context) (uint64, error) { return b.settle(ctx, w, s) }}
 }
 
-// settle waits for a write and, when it was refused or not answered, finds out what is true, sending it again under the
-// same guard when that is nothing.
+// settle waits for a write and, if it was refused or not answered, finds out its outcome, and sends it again under the
+// same guard if it was not stored.
 func (b *Bus) settle(ctx context.Context, w *write, s sent) (uint64, error) {
 	pace := newBackoff()
 	for refused := 0; ; {
@@ -165,9 +171,11 @@ func (b *Bus) settle(ctx context.Context, w *write, s sent) (uint64, error) {
 		case v == lost:
 			return 0, fmt.Errorf("%w: %s", ErrLostRace, w.op)
 		case refused >= refusedRoundsMax && v == behind:
-			return 0, fmt.Errorf("%w: %s: its guard is a commit that the log does not have any more; the last one there is %d", ErrLogBehind, w.op, seq)
+			return 0, fmt.Errorf("%w: %s: its guard is a commit that the log does not have any more; the last one "+
+				"there is %d", ErrLogBehind, w.op, seq)
 		case refused >= refusedRoundsMax:
-			return 0, fmt.Errorf("%w: %s: refused %d times with nothing new: the stream never had what the guard names", ErrLostRace, w.op, refused)
+			return 0, fmt.Errorf("%w: %s: refused %d times with nothing new: the stream never had what the guard names",
+				ErrLostRace, w.op, refused)
 		case refused == 0 && !pause(ctx, pace.NextBackOff()):
 			return 0, b.late(w.op, ctx.Err())
 		}
@@ -175,12 +183,13 @@ func (b *Bus) settle(ctx context.Context, w *write, s sent) (uint64, error) {
 	}
 }
 
-// lookAgain looks until there is something to see, for as long as a proposal under way may take.
+// lookAgain polls until the outcome is known, as long as a proposal may be in flight.
 func (b *Bus) lookAgain(ctx context.Context, w *write, refused bool) (verdict, uint64, error) {
 	started, pace := time.Now(), newBackoff()
 	for {
 		v, seq, err := w.look(ctx)
-		if err != nil || v != undecided && v != behind || !refused || time.Since(started) > inFlightGraceMS*time.Millisecond {
+		if err != nil || v != undecided && v != behind || !refused ||
+			time.Since(started) > inFlightGraceMS*time.Millisecond {
 			return v, seq, err
 		}
 		if !pause(ctx, pace.NextBackOff()/2) {
@@ -189,7 +198,7 @@ func (b *Bus) lookAgain(ctx context.Context, w *write, refused bool) (verdict, u
 	}
 }
 
-// pause waits and says whether ctx is still alive.
+// pause waits and reports whether ctx is still alive.
 func pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -201,8 +210,9 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// call asks the JetStream API (subject without its prefix) and decodes the reply into resp. It tries again while the
-// broker or a leader is away, until ctx ends: so use it only for what may be done twice. Errors are translated.
+// call sends a request to the JetStream API (subject without its prefix) and decodes the reply into resp. It tries
+// again while the broker or a leader is away, until ctx ends, so it is only for requests that may be repeated. Errors
+// are translated.
 func (b *Bus) call(ctx context.Context, op, subject string, req, resp any) error {
 	body, err := json.Marshal(req)
 	if err != nil {
@@ -219,7 +229,9 @@ func (b *Bus) call(ctx context.Context, op, subject string, req, resp any) error
 		return err
 	}
 	var last error
-	err = backoff.RetryNotify(try, backoff.WithContext(newBackoff(), ctx), func(err error, _ time.Duration) { last = err })
+	err = backoff.RetryNotify(try, backoff.WithContext(newBackoff(), ctx), func(err error, _ time.Duration) {
+		last = err
+	})
 	if err == nil || ctx.Err() == nil {
 		return err
 	}
@@ -266,12 +278,12 @@ func (b *Bus) exchange(ctx context.Context, op, subject string, body []byte, res
 	return nil
 }
 
-// getRequest asks for one message: by sequence, the first of a subject from a sequence on, or the last of a subject.
+// getRequest requests one message: by sequence, the first of a subject from a sequence on, or the last of a subject.
 type getRequest struct {
 	Seq  uint64 `json:"seq,omitempty"`
 	Next string `json:"next_by_subj,omitempty"`
 	Last string `json:"last_by_subj,omitempty"`
-	// Since, with Next and without Seq: the first one that was stored then or later.
+	// Since, with Next and without Seq: the first one stored then or later.
 	Since *time.Time `json:"start_time,omitempty"`
 }
 
@@ -285,7 +297,7 @@ type message struct {
 	Header  nats.Header `json:"-"`
 }
 
-// get reads one message from the stream's leader; [ErrNotFound] when there is none.
+// get reads one message from the stream's leader; [ErrNotFound] without one.
 func (b *Bus) get(ctx context.Context, stream string, req getRequest) (*message, error) {
 	var resp getReply
 	if err := b.call(ctx, "read "+stream, "STREAM.MSG.GET."+stream, req, &resp); err != nil {
@@ -301,17 +313,17 @@ func (b *Bus) get(ctx context.Context, stream string, req getRequest) (*message,
 	return m, nil
 }
 
-// span is what is read: the messages of a filter from a sequence on, up to last. With open set, what is written during
-// the reading is read too, until nothing is left.
+// span is a range of messages: those of a filter from a sequence on, up to last. With open set, messages written during
+// the reading are read, too, until none is left.
 type span struct {
 	stream, filter string
 	from, last     uint64
 	open           bool
 }
 
-// replay gives fn every stored message of the span, once, in order, on the caller's goroutine. It survives lost messages,
-// restarts of the broker and replicas that lag: it is done only when the leader has no more. An error of fn ends it and
-// is returned as it is.
+// replay calls fn with every stored message of the span, once, in order, in the caller's goroutine. It survives lost
+// messages, restarts of the broker and lagging replicas: it ends only when the leader has no more. An error of fn ends
+// it and is returned unchanged.
 func (b *Bus) replay(ctx context.Context, s span, fn func(*message) error) error {
 	pace := newBackoff()
 	for s.from <= s.last {
@@ -331,7 +343,7 @@ func (b *Bus) replay(ctx context.Context, s span, fn func(*message) error) error
 		m, err := b.get(ctx, s.stream, getRequest{Seq: s.from, Next: s.filter})
 		switch {
 		case errors.Is(err, ErrNotFound), err == nil && m.Seq > s.last:
-			return nil // the rest was purged, or replaced by what came later
+			return nil // the rest was purged, or replaced by later messages
 		case err != nil:
 			return err
 		case s.from > before:
@@ -343,8 +355,8 @@ func (b *Bus) replay(ctx context.Context, s span, fn func(*message) error) error
 	return nil
 }
 
-// replayOnce reads with one consumer and moves s.from past what it has read. nil: it came to the end as its replica sees
-// it.
+// replayOnce reads with one consumer and moves s.from behind the last message read. nil: it has read to the end of its
+// replica.
 func (b *Bus) replayOnce(ctx context.Context, s *span, fn func(*message) error) error {
 	name, pending, err := b.reader(ctx, s.stream, s.filter, s.from)
 	if err != nil {
@@ -370,7 +382,8 @@ func (b *Bus) replayOnce(ctx context.Context, s *span, fn func(*message) error) 
 				s.from = d.seq
 				return nil
 			}
-			if err := fn(&message{Subject: d.msg.Subject, Seq: d.seq, Header: d.msg.Header, Data: d.msg.Data, Time: d.at}); err != nil {
+			if err := fn(&message{Subject: d.msg.Subject, Seq: d.seq, Header: d.msg.Header, Data: d.msg.Data,
+				Time: d.at}); err != nil {
 				return callbackError{err}
 			}
 			s.from = d.seq + 1
@@ -381,7 +394,7 @@ func (b *Bus) replayOnce(ctx context.Context, s *span, fn func(*message) error) 
 	}
 }
 
-// takeSoon is flow.take with a limit to its patience: the last message of all may have been lost on its way.
+// takeSoon is flow.take with a time limit: the last message may have been lost.
 func (b *Bus) takeSoon(ctx context.Context, f *flow, began time.Time) ([]delivery, error) {
 	soon, cancel := context.WithTimeout(ctx, replaySilentMS*time.Millisecond)
 	defer cancel()
@@ -395,7 +408,7 @@ func (b *Bus) takeSoon(ctx context.Context, f *flow, began time.Time) ([]deliver
 	return nil, fmt.Errorf("%w: %w", errInterrupted, err)
 }
 
-// forget deletes a consumer without waiting for the answer; the broker would do so by itself later.
+// forget deletes a consumer without waiting for the reply; otherwise the broker would remove it later.
 func (b *Bus) forget(stream, consumer string) {
 	if err := b.nc.PublishRequest(apiPrefix+"CONSUMER.DELETE."+stream+"."+consumer, nats.NewInbox(), nil); err != nil {
 		b.log.Debug().AnErr("err", err).Str("entity", "consumer").Str("id", consumer).Msg("left to expire")

@@ -27,7 +27,8 @@ func TestAnAlarmThatIsThereIsNotSetAgain(t *testing.T) {
 	p.hold(false, true)
 	done := make(chan error, 1)
 	go func() {
-		done <- b.SetTimer(within(t, patience), bus.Timer{What: "x", Ref: session, Due: time.Now().Add(time.Hour), Seq: 1, Body: []byte("b")})
+		done <- b.SetTimer(within(t, patience),
+			bus.Timer{What: "x", Ref: session, Due: time.Now().Add(time.Hour), Seq: 1, Body: []byte("b")})
 	}()
 	natstest.Until(t, "the alarm to land", func() bool { return last() == 1 })
 	p.cut()
@@ -43,13 +44,15 @@ func TestAnAlarmThatSaysTooMuch(t *testing.T) {
 	b := natstest.Bus(t, s)
 	_, js := outsider(t, s)
 	foreign(t, js, b.Cell().TimerSubject("x", session), "", map[string][]string{"Hf-Seq": {"99999999999999999999"},
-		"Nats-Schedule": {"@at " + time.Now().Add(time.Hour).UTC().Format(time.RFC3339)}, "Nats-Schedule-Target": {b.Cell().DueSubject("x", session)}})
-	if err := b.SetTimer(within(t, patience), bus.Timer{What: "x", Ref: session, Due: time.Now().Add(time.Hour), Seq: 1}); err != nil {
+		"Nats-Schedule":        {"@at " + time.Now().Add(time.Hour).UTC().Format(time.RFC3339)},
+		"Nats-Schedule-Target": {b.Cell().DueSubject("x", session)}})
+	if err := b.SetTimer(within(t, patience),
+		bus.Timer{What: "x", Ref: session, Due: time.Now().Add(time.Hour), Seq: 1}); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestCancelOfNoTimer: what names no alarm is refused and removes nothing.
+// TestCancelOfNoTimer: a cancel without an alarm's name is refused and removes nothing.
 func TestCancelOfNoTimer(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t))
 	for _, what := range []string{"", "*", "a.b"} {

@@ -11,11 +11,11 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// ErrTLS says that no trusted connection to the broker was made: the text says which certificate is at fault. It comes with
-// [ErrUnreachable], because certificates are exchanged while programs run.
+// ErrTLS means that no trusted connection to the broker was made: the text names the wrong certificate. It comes with
+// [ErrUnreachable], because certificates are replaced while programs run.
 var ErrTLS = errors.New("bus: no trusted connection")
 
-// ofTLS is an error of a TLS handshake with its reason in plain words; other errors stay as they are.
+// ofTLS adds a plain reason to an error of a TLS handshake; other errors are returned unchanged.
 func ofTLS(cfg *Config, err error) error {
 	if why := whyTLS(cfg, err); why != "" {
 		return fmt.Errorf("%w: %s: %w", ErrTLS, why, err)
@@ -23,8 +23,8 @@ func ofTLS(cfg *Config, err error) error {
 	return err
 }
 
-// whyTLS is the reason why a handshake failed, "" for other errors. The broker says little about a certificate that it
-// refuses, so this client's own is looked at first.
+// whyTLS returns why a handshake failed, "" for other errors. The broker says little about a certificate that it
+// refuses, so this client's own is checked first.
 func whyTLS(cfg *Config, err error) string {
 	own := ownCertificate(cfg)
 	var unknown x509.UnknownAuthorityError
@@ -39,21 +39,23 @@ func whyTLS(cfg *Config, err error) string {
 	case errors.As(err, &host):
 		return "the broker's certificate is for other names than " + host.Host
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		return "the broker's certificate is not valid now: it is for " + invalid.Cert.NotBefore.UTC().Format(time.RFC3339) + " to " +
+		return "the broker's certificate is not valid now: it is for " +
+			invalid.Cert.NotBefore.UTC().Format(time.RFC3339) + " to " +
 			invalid.Cert.NotAfter.UTC().Format(time.RFC3339)
 	case errors.As(err, &invalid):
 		return "the broker's certificate is not valid"
 	case errors.Is(err, nats.ErrSecureConnWanted):
 		return "the broker has no TLS, and this client sends its login over TLS only"
-	case errors.As(err, &alert), strings.Contains(err.Error(), "remote error: tls: "), strings.Contains(err.Error(), "closed by remote"):
-		return own // the broker looks at it after this client's part of the handshake, and may only hang up
+	case errors.As(err, &alert), strings.Contains(err.Error(), "remote error: tls: "),
+		strings.Contains(err.Error(), "closed by remote"):
+		return own // the broker checks it after this client's part of the handshake, and may only close the connection
 	case errors.Is(err, nats.ErrTLS), errors.As(err, new(tls.RecordHeaderError)):
 		return "the handshake failed"
 	}
 	return ""
 }
 
-// ownCertificate says what a broker that ended the handshake may have had against this client's certificate.
+// ownCertificate returns why a broker may have refused this client's certificate.
 func ownCertificate(cfg *Config) string {
 	if cfg.TLSCert == "" {
 		return "the broker wants a certificate of this client: name its files (tls-cert, tls-key)"
@@ -65,5 +67,6 @@ func ownCertificate(cfg *Config) string {
 	case time.Now().After(pair.Leaf.NotAfter):
 		return "the certificate " + cfg.TLSCert + " has expired at " + pair.Leaf.NotAfter.UTC().Format(time.RFC3339)
 	}
-	return "the broker does not accept the certificate " + cfg.TLSCert + ": it is of another authority, or not for clients"
+	return "the broker does not accept the certificate " + cfg.TLSCert +
+		": it is of another authority, or not for clients"
 }

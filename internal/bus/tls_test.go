@@ -20,12 +20,13 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/secret"
 )
 
-// secrets makes certificates that are valid from now on for a time, which may be over: the broker's is in nats-tls, that of
-// a client in holdfast-x.
+// secrets makes certificates that are valid from now on for a time, which may be over: the broker's is in nats-tls,
+// that of a client in holdfast-x.
 func secrets(t *testing.T, dir string, valid time.Duration, hosts ...string) string {
 	t.Helper()
 	users := []permission.User{{Name: "x", Password: permission.PasswordPrefix + "X"}}
-	err := secret.Make(dir, secret.Cell{Users: users, Hosts: hosts, Nodes: []string{"n:1"}, Valid: valid, Now: time.Now()})
+	err := secret.Make(dir, secret.Cell{Users: users, Hosts: hosts, Nodes: []string{"n:1"}, Valid: valid,
+		Now: time.Now()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +36,8 @@ func secrets(t *testing.T, dir string, valid time.Duration, hosts ...string) str
 func guarded(t *testing.T, dir string) *embed.Server {
 	t.Helper()
 	f := dir + "/nats-tls"
-	conf := `tls { cert_file: "` + f + `/tls.crt", key_file: "` + f + `/tls.key", ca_file: "` + f + `/ca.crt", verify: true }`
+	conf := `tls { cert_file: "` + f + `/tls.crt", key_file: "` + f + `/tls.key", ca_file: "` + f +
+		`/ca.crt", verify: true }`
 	return natstest.Start(t, natstest.Settings(t, conf))
 }
 
@@ -50,7 +52,7 @@ func files(url, ca, own string) bus.Config {
 	return cfg
 }
 
-// Who cannot connect is told which certificate is at fault.
+// TestTLSErrorsSayWhatIsWrong: the error of a failed connection names the wrong certificate.
 func TestTLSErrorsSayWhatIsWrong(t *testing.T) {
 	dir := secrets(t, t.TempDir(), time.Hour, "127.0.0.1")
 	foreign := secrets(t, t.TempDir(), time.Hour, "127.0.0.1")
@@ -84,7 +86,8 @@ func TestTLSErrorsSayWhatIsWrong(t *testing.T) {
 		{"another name", files(elsewhere.URL(), named, named), "for other names than 127.0.0.1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if err := refusal(t, c.cfg); !errors.Is(err, bus.ErrTLS) || !errors.Is(err, bus.ErrUnreachable) || !strings.Contains(err.Error(), c.want) {
+			if err := refusal(t, c.cfg); !errors.Is(err, bus.ErrTLS) || !errors.Is(err, bus.ErrUnreachable) ||
+				!strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
 		})
@@ -122,7 +125,7 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 	natstest.Until(t, "the client to be back", func() bool { return b.Reconnects() > 0 && b.Connected() })
 }
 
-// TestErrorsOfAHandshake: each way in which a handshake ends is told in plain words, and other errors are not taken for one.
+// TestErrorsOfAHandshake: the reason of each failed handshake is a plain sentence; other errors have none.
 func TestErrorsOfAHandshake(t *testing.T) {
 	own := files("", "", secrets(t, t.TempDir(), time.Hour, "127.0.0.1"))
 	unreadable := own
@@ -133,7 +136,8 @@ func TestErrorsOfAHandshake(t *testing.T) {
 		err  error
 		want string
 	}{
-		{"not valid for this use", own, x509.CertificateInvalidError{Reason: x509.IncompatibleUsage}, "the broker's certificate is not valid"},
+		{"not valid for this use", own, x509.CertificateInvalidError{Reason: x509.IncompatibleUsage},
+			"the broker's certificate is not valid"},
 		{"an alert", own, tls.AlertError(42), "does not accept the certificate"},
 		{"an alert in words", own, errors.New("remote error: tls: bad certificate"), "does not accept the certificate"},
 		{"it hangs up", own, errors.New("connection closed by remote"), "does not accept the certificate"},

@@ -26,7 +26,8 @@ func docs(n int, text string, revs []uint64) []bus.Doc {
 	ds := make([]bus.Doc, n)
 	for i := range ds {
 		ds[i] = bus.Doc{Key: fmt.Sprintf("session.h.%d", i), Value: []byte(text), Views: []bus.View{
-			{Key: fmt.Sprintf("work.h.%d", i), Value: []byte(text)}, {Key: fmt.Sprintf("blocker.h.%d.%d.p", i, i), Value: []byte(text), TTL: time.Hour}}}
+			{Key: fmt.Sprintf("work.h.%d", i), Value: []byte(text)},
+			{Key: fmt.Sprintf("blocker.h.%d.%d.p", i, i), Value: []byte(text), TTL: time.Hour}}}
 		if revs != nil {
 			ds[i].Rev = revs[i]
 		}
@@ -38,7 +39,8 @@ func docs(n int, text string, revs []uint64) []bus.Doc {
 func check(t *testing.T, b *bus.Bus, n int, text string, revs []uint64) {
 	t.Helper()
 	found := map[string]bus.Entry{}
-	if err := b.List(within(t, patience), bus.State, ">", func(e bus.Entry) error { found[e.Key] = e; return nil }); err != nil {
+	if err := b.List(within(t, patience), bus.State, ">",
+		func(e bus.Entry) error { found[e.Key] = e; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	for i, d := range docs(n, text, nil) {
@@ -70,8 +72,8 @@ func batches(t *testing.T, js jetstream.JetStream, stream string) (n int) {
 	return n
 }
 
-// TestStoreDocs: whether documents travel together or one by one, and also when the broker takes no batches, they come to
-// the same.
+// TestStoreDocs: whether documents travel together or one by one, and also when the broker takes no batches, they come
+// to the same.
 func TestStoreDocs(t *testing.T) {
 	const many = 400 // with their entries more than one batch holds
 	for _, c := range []struct {
@@ -130,7 +132,8 @@ func TestStoreDocs(t *testing.T) {
 	}
 }
 
-// TestStoreDocsThatLostARace: of a document that somebody else has replaced no entry is written; the others are unharmed.
+// TestStoreDocsThatLostARace: no entry is written of a document that another process has replaced; the others are
+// unharmed.
 func TestStoreDocsThatLostARace(t *testing.T) {
 	for name, opt := range map[string]natstest.BusOption{"one by one": func(*bus.Config) {}, "together": together} {
 		t.Run(name, func(t *testing.T) {
@@ -144,12 +147,13 @@ func TestStoreDocsThatLostARace(t *testing.T) {
 			if _, err := b.StoreDocs(within(t, patience), docs(n, "two", revs)); !errors.Is(err, bus.ErrLostRace) {
 				t.Fatalf("a lost race: %v, want ErrLostRace", err)
 			}
-			for key, want := range map[string]string{"session.h.7": "theirs", "work.h.7": "one", "blocker.h.7.7.p": "one"} {
+			for key, want := range map[string]string{"session.h.7": "theirs", "work.h.7": "one",
+				"blocker.h.7.7.p": "one"} {
 				if e, err := b.Load(within(t, patience), bus.State, key); err != nil || string(e.Value) != want {
 					t.Errorf("%s = %q, %v; want %q", key, e.Value, err, want)
 				}
 			}
-			for i := range revs { // as whoever lost reads them again
+			for i := range revs { // as the loser of a race reads them again
 				e, err := b.Load(within(t, patience), bus.State, fmt.Sprintf("session.h.%d", i))
 				if err != nil {
 					t.Fatal(err)
@@ -174,7 +178,7 @@ func TestStoreDocsThatLostARace(t *testing.T) {
 	}
 }
 
-// TestStoreDocsAckLost: the batch is there, only nobody said so.
+// TestStoreDocsAckLost: the batch is stored, only its acknowledgement is lost.
 func TestStoreDocsAckLost(t *testing.T) {
 	const n = 40
 	s := natstest.Start(t)
@@ -217,7 +221,8 @@ func TestFeedTogether(t *testing.T) {
 		t.Helper()
 		var fs []bus.Fed
 		for i := from; i < to; i++ {
-			fs = append(fs, bus.Fed{Ref: session, Seq: uint64(i + 1), Events: []events.Event{fact(fmt.Sprint(i), session)}})
+			fs = append(fs, bus.Fed{Ref: session, Seq: uint64(i + 1),
+				Events: []events.Event{fact(fmt.Sprint(i), session)}})
 		}
 		if _, err := b.Feed(within(t, patience), fs...).Wait(within(t, patience)); err != nil {
 			t.Fatal(err)
@@ -246,8 +251,8 @@ func TestFeedTogether(t *testing.T) {
 	}
 }
 
-// TestFollow: everything from now on, of one harness, in order, across a restart of the broker, and also from a log that
-// was made again.
+// TestFollow: everything from now on, of one harness, in order, across a restart of the broker, and also from a log
+// that was made again.
 func TestFollow(t *testing.T) {
 	s := natstest.Start(t)
 	b := natstest.Bus(t, s)
@@ -256,11 +261,14 @@ func TestFollow(t *testing.T) {
 	defer stop()
 	lives, got, ended := make(chan uint64, 100), make(chan events.Commit, 100), make(chan error, 1)
 	go func() {
-		ended <- b.Follow(ctx, session.Harness, func(from uint64) { lives <- from }, func(m bus.Message) { got <- b.Decode(m) })
+		ended <- b.Follow(ctx, session.Harness, func(from uint64) { lives <- from }, func(m bus.Message) {
+			got <- b.Decode(m)
+		})
 	}()
 	next := func(id string) {
 		t.Helper()
-		if c := receive(t, got, id); c.Err != nil || len(c.Events) != 1 || c.Events[0].ID != id || c.Ref != session || !c.Guarded {
+		if c := receive(t, got, id); c.Err != nil || len(c.Events) != 1 || c.Events[0].ID != id || c.Ref != session ||
+			!c.Guarded {
 			t.Fatalf("got %+v, want %s", c, id)
 		}
 	}
@@ -325,10 +333,12 @@ func doubled(t *testing.T, s *embed.Server, after uint64) error {
 		if err != nil {
 			t.Fatal(err)
 		}
-		last = &nats.Msg{Subject: fmt.Sprintf("hf.log.%s.%s.harness", r.Harness, r.Session), Data: body, Header: nats.Header{
-			"Content-Type": {events.BatchContentType}, "Nats-Batch-Id": {"x"}, "Nats-Batch-Sequence": {fmt.Sprint(i + 1)},
-			jetstream.ExpectedLastSubjSeqHeader:     {fmt.Sprint(guard)},
-			jetstream.ExpectedLastSubjSeqSubjHeader: {fmt.Sprintf("hf.log.%s.%s.*", r.Harness, r.Session)}}}
+		last = &nats.Msg{Subject: fmt.Sprintf("hf.log.%s.%s.harness", r.Harness, r.Session), Data: body,
+			Header: nats.Header{
+				"Content-Type": {events.BatchContentType}, "Nats-Batch-Id": {"x"},
+				"Nats-Batch-Sequence":                   {fmt.Sprint(i + 1)},
+				jetstream.ExpectedLastSubjSeqHeader:     {fmt.Sprint(guard)},
+				jetstream.ExpectedLastSubjSeqSubjHeader: {fmt.Sprintf("hf.log.%s.%s.*", r.Harness, r.Session)}}}
 		if i < 2 {
 			if err := nc.PublishMsg(last); err != nil {
 				t.Fatal(err)
@@ -352,8 +362,8 @@ func doubled(t *testing.T, s *embed.Server, after uint64) error {
 	return nil
 }
 
-// TestTwoCommitsUnderOneGuard: the broker takes two commits of a session under one guard when they are in one batch. Where
-// the log takes batches at all, every way of reading it finds both, in the same order.
+// TestTwoCommitsUnderOneGuard: the broker takes two commits of a session under one guard when they are in one batch.
+// Where the log takes batches at all, every way of reading it finds both, in the same order.
 func TestTwoCommitsUnderOneGuard(t *testing.T) {
 	s := natstest.Start(t)
 	b := natstest.Bus(t, s, together)
@@ -383,7 +393,8 @@ func TestTwoCommitsUnderOneGuard(t *testing.T) {
 			t.Errorf("read from %d: %v, want %v", from, got, want[i:])
 		}
 	}
-	if _, err := b.Append(within(t, patience), session, events.WriterHarness, after, facts("late")); !errors.Is(err, bus.ErrLostRace) {
+	if _, err := b.Append(within(t, patience), session, events.WriterHarness, after, facts("late")); !errors.Is(err,
+		bus.ErrLostRace) {
 		t.Errorf("a third under the same guard: %v, want ErrLostRace", err)
 	}
 }

@@ -14,9 +14,9 @@ import (
 // Limits of a watch.
 const (
 	watchWindowMax      = 2_048       // messages asked for ahead
-	watchSetupTimeoutMS = 1_000       // one attempt to begin anew: the broker may answer nothing during an election
-	watchIdleMax        = time.Minute // the broker forgets a consumer that nobody pulls from for so long
-	watchReadyMS        = 1_000       // under unceasing writes, Ready does not wait longer than this for a quiet moment
+	watchSetupTimeoutMS = 1_000       // one attempt to start again: the broker may not reply during an election
+	watchIdleMax        = time.Minute // the broker removes a consumer without pulls after this time
+	watchReadyMS        = 1_000       // under continuous writes, Ready does not wait longer than this for a pause
 )
 
 // Headers of a bucket's messages.
@@ -28,21 +28,22 @@ const (
 	markerMaxAge       = "MaxAge"
 )
 
-// Update is one entry of a bucket as a watch shows it.
+// Update is one entry of a bucket as a watch reports it.
 type Update struct {
 	Entry
-	Ready bool // all that was there when the watch began has been shown; Entry is empty
+	Ready bool // all entries that existed at the start have been reported; Entry is empty
 }
 
-// Watch shows fn the live entries whose keys match one of the filters (none: all), then one Update with Ready, then what
-// changes, deletions and expiries included, in the order of the bucket's revisions. It blocks until ctx ends (nil) or fn
-// fails (fn's error). Changes to one key may be merged into the newest; a deletion is shown for keys that were shown.
+// Watch calls fn with the live entries whose keys match one of the filters (none: all), then with one Update with
+// Ready, then with each change, deletions and expiries included, in the order of the bucket's revisions. It blocks
+// until ctx ends (nil) or fn fails (fn's error). Changes of one key may be merged into the newest; a deletion is
+// reported for reported keys.
 //
-// It outlives the broker: from two seconds after its return at the latest, changes are shown again, beginning with the
-// newest value of what changed meanwhile. A key whose deletion can no longer be read, because its marker is gone too or
-// the bucket was made again, is shown as Deleted and Expired with the revision that was shown last.
+// It outlives the broker: at most two seconds after its return, changes are reported again, beginning with the newest
+// value of what changed meanwhile. A key whose deletion can no longer be read, because its marker is gone too or the
+// bucket was created again, is reported as Deleted and Expired with the last reported revision.
 //
-// fn runs on the caller's goroutine. A slow fn delays only this watch. Only [ErrForbidden] and a closed Bus end it
+// fn runs in the caller's goroutine. A slow fn delays only this watch. Only [ErrForbidden] and a closed Bus end it
 // otherwise.
 func (b *Bus) Watch(ctx context.Context, bk Bucket, filters []string, fn func(Update) error) error {
 	w := &watch{b: b, bk: bk, fn: fn, known: map[string]shown{}}
@@ -68,30 +69,31 @@ func (b *Bus) Watch(ctx context.Context, bk Bucket, filters []string, fn func(Up
 		if err := b.awaitConnected(ctx); err != nil && ctx.Err() == nil {
 			return err
 		}
-		if w.round != round { // it had begun: this is a new trouble
+		if w.round != round { // it had started: this is a new failure
 			pace = newBackoff()
 		}
 		pause(ctx, pace.NextBackOff())
 	}
 }
 
-// callbackError is the caller's own, not ours to mend.
+// callbackError is an error of the caller's function.
 type callbackError struct{ error }
 
-// Unwrap is what the caller said.
+// Unwrap returns the caller's error.
 func (e callbackError) Unwrap() error { return e.error }
 
-// shown is what a watch remembers of a key: enough to tell a change from a repetition, even in a bucket made again.
+// shown is what a watch remembers of a key: enough to distinguish a change from a repetition, even in a bucket that was
+// created again.
 type shown struct {
 	rev   uint64
 	at    int64 // nanoseconds
 	round uint32
-	ends  time.Time // when the entry expires, by the monotonic clock; zero: never, or a marker says so
+	ends  time.Time // when the entry expires, by the monotonic clock; zero: never, or a marker reports it
 }
 
-// watch is one Watch. It follows an own, ephemeral consumer; whenever delivery may have been interrupted it makes a new
-// one and reads everything again, leaving out what was shown. (The library's watcher notices a restarted broker 16–19 s
-// late and cannot tell what vanished meanwhile.)
+// watch is one call of Watch. It follows its own ephemeral consumer; after a possible interruption it makes a new one
+// and reads everything again, without the entries that were reported. (The library's watcher notices a restarted broker
+// 16–19 s late and cannot report what vanished meanwhile.)
 type watch struct {
 	b       *Bus
 	bk      Bucket
@@ -99,15 +101,15 @@ type watch struct {
 	fn      func(Update) error
 	known   map[string]shown
 	ends    endings // of the entries in known that expire without a marker
-	round   uint32  // of reading everything, from 1
-	live    bool    // all that was there when the round began has been shown
-	ready   bool    // fn has been told so
+	round   uint32  // number of the reading, from 1
+	live    bool    // all entries that existed at the start of the round have been reported
+	ready   bool    // fn got Ready
 }
 
-// run makes a consumer and shows what it delivers until that is interrupted.
+// run makes a consumer and reports its deliveries until an interruption.
 func (w *watch) run(ctx context.Context) error {
 	if w.bk == Leases {
-		if _, err := w.b.Now(ctx); err != nil { // it says how old the leases are
+		if _, err := w.b.Now(ctx); err != nil { // it gives the age of the leases
 			return err
 		}
 	}
@@ -124,8 +126,9 @@ func (w *watch) run(ctx context.Context) error {
 	return w.follow(ctx, f, toCome)
 }
 
-// follow shows what the flow delivers. The consumer has delivered all there is at the moment when nothing is pending; a
-// count of what was there at the start will not do, for a key that is written meanwhile moves to the end of the queue.
+// follow reports the deliveries of the flow. The consumer has delivered everything at the moment when nothing is
+// pending; a count of the entries at the start does not work, because a key that is written meanwhile moves to the end
+// of the queue.
 func (w *watch) follow(ctx context.Context, f *flow, toCome int64) error {
 	began, quiet, caught := time.Now(), toCome == 0, false
 	for {
@@ -156,7 +159,7 @@ func (w *watch) follow(ctx context.Context, f *flow, toCome int64) error {
 	}
 }
 
-// consumer makes the consumer and says how many messages it will deliver that are there now.
+// consumer makes the consumer and returns how many messages it will deliver that exist now.
 func (w *watch) consumer(ctx context.Context, stream string) (name string, toCome int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, watchSetupTimeoutMS*time.Millisecond)
 	defer cancel()
@@ -172,7 +175,7 @@ func (w *watch) consumer(ctx context.Context, stream string) (name string, toCom
 	create := "CONSUMER.CREATE." + stream + "." + cfg.Name
 	if len(w.filters) == 1 {
 		cfg.FilterSubject = w.filters[0]
-		create += "." + cfg.FilterSubject // permissions are given by this form
+		create += "." + cfg.FilterSubject // permissions use this form
 	} else {
 		cfg.FilterSubjects = w.filters
 	}
@@ -194,7 +197,7 @@ type createConsumer struct {
 // json0 decodes any JSON object and keeps nothing.
 type json0 struct{}
 
-// show tells fn of one message unless it was told before.
+// show calls fn with one message unless it was reported before.
 func (w *watch) show(d delivery) error {
 	e := entryOf(d.msg, w.b.bucket(w.bk))
 	e.Rev, e.At = d.seq, d.at
@@ -214,8 +217,7 @@ func (w *watch) show(d delivery) error {
 	return w.tell(Update{Entry: e})
 }
 
-// caughtUp ends a round of reading everything: what was not seen in it is no longer there. The leader is asked before a
-// key is called gone.
+// caughtUp ends a round: keys that it did not see are gone. It asks the leader before it reports a key as gone.
 func (w *watch) caughtUp(ctx context.Context) error {
 	for key, was := range w.known {
 		if was.round == w.round {
@@ -225,7 +227,7 @@ func (w *watch) caughtUp(ctx context.Context) error {
 		switch {
 		case err == nil:
 			if deleted, _ := deletion(m.Header); !deleted {
-				continue // it was written a moment ago, and will be shown
+				continue // it was written a moment ago, and will be delivered
 			}
 		case noStream(err), !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrForbidden):
 			return err
@@ -250,7 +252,7 @@ func (w *watch) tell(u Update) error {
 	return nil
 }
 
-// reader makes a consumer that gives what a stream has from a sequence on, and says how much of it there is now.
+// reader makes a consumer for a stream's messages from a sequence on, and returns how many there are now.
 func (b *Bus) reader(ctx context.Context, stream, filter string, from uint64) (name string, pending uint64, err error) {
 	cfg := jetstream.ConsumerConfig{
 		Name:              "read-" + nuid.Next(),
@@ -268,15 +270,16 @@ func (b *Bus) reader(ctx context.Context, stream, filter string, from uint64) (n
 	return cfg.Name, info.NumPending, err
 }
 
-// Follow gives fn the commits that are written to the log from now on, of one harness or, without one, of all: in order,
-// nothing left out, as messages for [Bus.Decode]. It blocks until ctx ends (nil). After an interruption it goes on where it
-// was; in a log that has lost its end, from there. Only [ErrForbidden] and a closed Bus end it otherwise.
+// Follow calls fn with the commits that are written to the log from now on, of one harness or, without one, of all: in
+// order, without gaps, as messages for [Bus.Decode]. It blocks until ctx ends (nil). After an interruption it continues
+// where it was; in a log that has lost its end, from there. Only [ErrForbidden] and a closed Bus end it otherwise.
 //
-// live is told where it began, as soon as fn is given, or will be given, all that is in the log from there on; and 0 when
-// that may take longer than usual, because delivery was interrupted. fn and live run on the caller's goroutine.
+// live is called with the place from which fn has received, or will receive, everything in the log; and with 0 if that
+// may take longer than usual, because delivery was interrupted. fn and live run in the caller's goroutine.
 //
-// What fn was given was acknowledged to its writer, or will be; but what was acknowledged fn may not have been given yet:
-// so a decision that rests on it must be stored under a guard, and what is only told must be read ([Bus.Read]).
+// A commit that fn received was acknowledged to its writer, or will be; but fn may not have received every acknowledged
+// commit yet. So a decision that uses it must be stored under a guard, and a reply without an append must be read
+// ([Bus.Read]).
 func (b *Bus) Follow(ctx context.Context, harness string, live func(from uint64), fn func(Message)) error {
 	f := following{b: b, filter: b.cell.LogSubjects(), live: live, fn: fn}
 	if harness != "" {
@@ -303,16 +306,16 @@ func (b *Bus) Follow(ctx context.Context, harness string, live func(from uint64)
 	}
 }
 
-// following is one Follow.
+// following is one call of Follow.
 type following struct {
 	b           *Bus
 	filter      string
 	live        func(uint64)
 	fn          func(Message)
-	began, next uint64 // where it began, and goes on; 0: not yet
+	began, next uint64 // where it began, and continues; 0: not yet
 }
 
-// run gives what comes until that is interrupted.
+// run delivers until an interruption.
 func (f *following) run(ctx context.Context) error {
 	stream := f.b.cell.LogStream()
 	setup, cancel := context.WithTimeout(ctx, watchSetupTimeoutMS*time.Millisecond)
@@ -321,7 +324,7 @@ func (f *following) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if f.began == 0 || f.next > last+1 { // the second: the log has lost its end, or was made again
+	if f.began == 0 || f.next > last+1 { // the second: the log has lost its end, or was created again
 		f.began, f.next = last+1, last+1
 	}
 	name, _, err := f.b.reader(setup, stream, f.filter, f.next)
@@ -347,7 +350,7 @@ func (f *following) run(ctx context.Context) error {
 	}
 }
 
-// entryOf reads a bucket's message. Revision and instant are not in it.
+// entryOf decodes a bucket's message. It does not have revision and instant.
 func entryOf(m *nats.Msg, bucket string) Entry {
 	e := Entry{Key: strings.TrimPrefix(m.Subject, kvSubject(bucket, "")), Value: m.Data}
 	e.Deleted, e.Expired = deletion(m.Header)
@@ -357,7 +360,7 @@ func entryOf(m *nats.Msg, bucket string) Entry {
 	return e
 }
 
-// deletion is whether a bucket's message marks the end of its key, and whether the broker ended it by itself.
+// deletion reports whether a bucket's message marks the end of its key, and whether the broker expired it.
 func deletion(h nats.Header) (deleted, expired bool) {
 	op, reason := h.Get(headerOperation), h.Get(headerMarkerReason)
 	return op == operationDelete || op == operationPurge || reason != "", reason == markerMaxAge

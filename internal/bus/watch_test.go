@@ -80,14 +80,15 @@ func TestWatchShowsWhatIsThereThenReadyThenChanges(t *testing.T) {
 	expect(t, updates, "session.h.a=1", "session.h.b=1", "ready")
 
 	rev = store(t, b, bus.State, "session.h.b", "2", rev)
-	expect(t, updates, "session.h.b=2") // changes that nobody has seen may be merged
+	expect(t, updates, "session.h.b=2") // unseen changes may be merged
 	store(t, b, bus.State, "work.h.b", "not watched", 0)
 	if err := b.Delete(background(t), bus.State, "session.h.b", rev); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, updates, "session.h.b deleted")
 	doc := store(t, b, bus.State, "session.h.c", "1", 0)
-	view := bus.View{Key: "blocker.h.r.c.p", Value: []byte("x"), GuardKey: "session.h.c", GuardRev: doc, TTL: 4 * time.Second}
+	view := bus.View{Key: "blocker.h.r.c.p", Value: []byte("x"), GuardKey: "session.h.c", GuardRev: doc,
+		TTL: 4 * time.Second}
 	if _, err := b.StoreView(background(t), view).Wait(background(t)); err != nil {
 		t.Fatal(err)
 	}
@@ -255,7 +256,7 @@ func TestWatchShowsWhatVanishedWithItsBucket(t *testing.T) {
 	if !got["session.h.b expired"] || !got["session.h.a=new"] && !got["session.h.a expired"] {
 		t.Fatalf("the watch shows %v, want session.h.a=new and session.h.b expired", got)
 	}
-	if got["session.h.a expired"] { // it began anew before the key was back
+	if got["session.h.a expired"] { // it started again before the key was back
 		expect(t, updates, "session.h.a=new")
 	}
 }
@@ -318,7 +319,8 @@ func TestWatchAsksTheLeaderBeforeItCallsAKeyGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	store(t, b, bus.Leases, "harness.h.alive", "", 0)
-	known := []bus.Entry{{Key: "harness.h.alive", Rev: 1}, {Key: "harness.h.deleted", Rev: 1}, {Key: "harness.h.vanished", Rev: 1}}
+	known := []bus.Entry{{Key: "harness.h.alive", Rev: 1}, {Key: "harness.h.deleted", Rev: 1},
+		{Key: "harness.h.vanished", Rev: 1}}
 	got := map[string]bool{}
 	err := b.CaughtUp(background(t), bus.Leases, known, func(u bus.Update) error {
 		got[say(u)] = true
@@ -365,7 +367,8 @@ func interrupt(t testing.TB, stream jetstream.Stream) {
 	names := stream.ConsumerNames(background(t))
 	for name := range names.Name() {
 		if strings.HasPrefix(name, "watch-") {
-			if err := stream.DeleteConsumer(background(t), name); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+			if err := stream.DeleteConsumer(background(t), name); err != nil &&
+				!errors.Is(err, jetstream.ErrConsumerNotFound) {
 				t.Fatal(err)
 			}
 		}

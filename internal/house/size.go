@@ -71,9 +71,9 @@ var (
 		"internal/bus",
 		"internal/rule",
 		"pkg/session",
-		"services/compaction",
-		"services/ledger",
 		"services/reconciler",
+		"services/ledger",
+		"services/compaction",
 		"test/sim",
 	}
 )

@@ -31,7 +31,8 @@ type scene struct {
 func sends(ids ...string) func() []any {
 	return func() (all []any) {
 		for _, id := range ids {
-			all = append(all, request.Send{Ref: events.Ref{Harness: "h", Session: "s"}, Message: id, Content: text(id), By: "ada"})
+			all = append(all, request.Send{Ref: events.Ref{Harness: "h", Session: "s"}, Message: id, Content: text(id),
+				By: "ada"})
 		}
 		return all
 	}
@@ -40,11 +41,18 @@ func sends(ids ...string) func() []any {
 func one(w any) func() []any { return func() []any { return []any{w} } }
 
 var scenes = []scene{
-	{name: "on-send", used: 800, wishes: map[int]func() []any{1: sends("m1", "m2"), 4: sends("m3", "m4"), 5: one(request.Withdraw{Message: "m4", By: "ada"})}, follows: 1, compact: [2]int{1, 1}},
-	{name: "mid-stream", used: 10, inTurn: 800, wishes: map[int]func() []any{1: sends("m1"), 3: sends("m2", "m3")}, follows: 1, compact: [2]int{1, 1}},
-	{name: "idle", used: 300, policy: `,"policy":{"idle_compaction_after_s":2}`, wishes: map[int]func() []any{5: sends("m1", "m2"), 9: sends("m3")}, compact: [2]int{1, 2}},
-	{name: "manual", used: 10, wishes: map[int]func() []any{1: one(request.Compact{By: "ada"}), 2: sends("m1"), 3: sends("m2", "m3")}, compact: [2]int{1, 1}},
-	{name: "overflow", used: 10, fails: "context_exceeded", wishes: map[int]func() []any{1: sends("m1"), 3: sends("m2", "m3")}, follows: 1, compact: [2]int{1, 1}},
+	{name: "on-send", used: 800,
+		wishes: map[int]func() []any{1: sends("m1", "m2"), 4: sends("m3", "m4"),
+			5: one(request.Withdraw{Message: "m4", By: "ada"})}, follows: 1, compact: [2]int{1, 1}},
+	{name: "mid-stream", used: 10, inTurn: 800, wishes: map[int]func() []any{1: sends("m1"), 3: sends("m2", "m3")},
+		follows: 1, compact: [2]int{1, 1}},
+	{name: "idle", used: 300, policy: `,"policy":{"idle_compaction_after_s":2}`,
+		wishes: map[int]func() []any{5: sends("m1", "m2"), 9: sends("m3")}, compact: [2]int{1, 2}},
+	{name: "manual", used: 10,
+		wishes:  map[int]func() []any{1: one(request.Compact{By: "ada"}), 2: sends("m1"), 3: sends("m2", "m3")},
+		compact: [2]int{1, 1}},
+	{name: "overflow", used: 10, fails: "context_exceeded",
+		wishes: map[int]func() []any{1: sends("m1"), 3: sends("m2", "m3")}, follows: 1, compact: [2]int{1, 1}},
 }
 
 // Rounds of the world, a second each.
@@ -122,7 +130,8 @@ func (g *stage) put(w events.Writer, source string, after *session.State, facts 
 }
 
 func (g *stage) where() string {
-	return fmt.Sprintf("%s, %+v, killed %v in:\n%s", g.scene.name, g.plan, g.dead, strings.Join(g.steps[max(0, len(g.steps)-60):], "\n"))
+	return fmt.Sprintf("%s, %+v, killed %v in:\n%s", g.scene.name, g.plan, g.dead,
+		strings.Join(g.steps[max(0, len(g.steps)-60):], "\n"))
 }
 
 // ledger folds new commits into the document, then acknowledges them.
@@ -149,7 +158,9 @@ func (g *stage) compaction() {
 		d := Decide(st, Input{Now: g.Now, Progress: g.Now, Idle: true})
 		stored := true
 		if len(d.Facts) > 0 {
-			g.do("compaction", "append "+string(d.Facts[0].Kind()), func() { stored = g.put(events.WriterCompaction, source, st, d.Facts...) })
+			g.do("compaction", "append "+string(d.Facts[0].Kind()), func() {
+				stored = g.put(events.WriterCompaction, source, st, d.Facts...)
+			})
 		}
 		if !stored { // another writer was first: read and decide again
 			st = g.s.Clone()
@@ -183,7 +194,9 @@ func (g *stage) answer() {
 			g.t.Fatalf("%s: %v", g.where(), err)
 		}
 	} else if len(o.Facts) > 0 {
-		g.do("compaction", "append "+string(o.Facts[0].Kind()), func() { g.put(events.WriterCompaction, source, g.s, o.Facts...) })
+		g.do("compaction", "append "+string(o.Facts[0].Kind()), func() {
+			g.put(events.WriterCompaction, source, g.s, o.Facts...)
+		})
 	}
 	g.do("compaction", "reply", func() { g.asked = g.asked[1:] })
 }
@@ -199,7 +212,9 @@ func (g *stage) reconciler() {
 		g.t.Fatalf("%v", err)
 	}
 	if len(d.Facts) > 0 {
-		g.do("reconciler", "append "+string(d.Facts[0].Kind()), func() { g.put(events.WriterReconciler, "/service/reconciler", g.s, d.Facts...) })
+		g.do("reconciler", "append "+string(d.Facts[0].Kind()), func() {
+			g.put(events.WriterReconciler, "/service/reconciler", g.s, d.Facts...)
+		})
 		g.do("reconciler", "ack", func() {})
 	}
 }
@@ -208,7 +223,9 @@ func (g *stage) reconciler() {
 func (g *stage) retry() {
 	d := retry.Decide(g.s, retry.Input{Now: g.Now, Progress: g.Now})
 	if len(d.Facts) > 0 {
-		g.do("retry", "append "+string(d.Facts[0].Kind()), func() { g.put(events.WriterRetry, "/service/retry", g.s, d.Facts...) })
+		g.do("retry", "append "+string(d.Facts[0].Kind()), func() {
+			g.put(events.WriterRetry, "/service/retry", g.s, d.Facts...)
+		})
 		g.do("retry", "ack", func() {})
 	}
 }
@@ -246,7 +263,8 @@ func (g *stage) harness() {
 	case c != nil && c.State == session.CompactionRunning:
 	case p.Turn != nil && dead:
 		g.startedAt = g.round
-		say(events.TurnStarted{Turn: p.Turn.ID, Cause: p.Turn.Cause, Synthetic: p.Turn.Cause == events.CauseResume, OfTurn: p.Turn.OfTurn, Message: p.Turn.Message})
+		say(events.TurnStarted{Turn: p.Turn.ID, Cause: p.Turn.Cause, Synthetic: p.Turn.Cause == events.CauseResume,
+			OfTurn: p.Turn.OfTurn, Message: p.Turn.Message})
 	case !mine && s.Owned && !g.plan.late:
 		say(nil...)
 	}
@@ -262,7 +280,8 @@ func (g *stage) work(t *session.Turn, say func(...events.Fact)) {
 	case g.scene.fails != "" && !compacted:
 		say(events.TurnFailed{Turn: t.ID, Error: events.Failure{Kind: g.scene.fails}})
 	default:
-		say(events.UsageReported{Turn: t.ID, Model: "m", Tokens: events.Tokens{Input: 50}}, events.TurnCompleted{Turn: t.ID})
+		say(events.UsageReported{Turn: t.ID, Model: "m", Tokens: events.Tokens{Input: 50}},
+			events.TurnCompleted{Turn: t.ID})
 	}
 }
 
@@ -332,10 +351,12 @@ func (g *stage) check() {
 		}
 	}
 	if !slices.Equal(accepted, delivered) {
-		g.t.Fatalf("accepted and not taken back %v, delivered %v: %s\n%s", accepted, delivered, story.Summary(g.s), g.where())
+		g.t.Fatalf("accepted and not taken back %v, delivered %v: %s\n%s", accepted, delivered, story.Summary(g.s),
+			g.where())
 	}
 	if most := g.scene.compact; follows != g.scene.follows || completed < most[0] || completed > most[1] {
-		g.t.Fatalf("%d follow-ups, want %d; %d compactions, want %v: %s\n%s", follows, g.scene.follows, completed, most, story.Summary(g.s), g.where())
+		g.t.Fatalf("%d follow-ups, want %d; %d compactions, want %v: %s\n%s", follows, g.scene.follows, completed, most,
+			story.Summary(g.s), g.where())
 	}
 	if s := g.s; s.Turn != nil || len(s.Queue) > 0 || open(s) || s.Pending != (session.Pending{}) {
 		g.t.Fatalf("something is left: %s\n%s", story.Summary(g.s), g.where())

@@ -33,7 +33,8 @@ type counts struct{ sent, withdrawn, compacted atomic.Uint64 }
 // Counts returns the service's counters by name.
 func (s *Service) Counts() map[string]uint64 {
 	all := s.loop.Counts()
-	all["messages_accepted"], all["messages_withdrawn"], all["compactions_by_hand"] = s.count.sent.Load(), s.count.withdrawn.Load(), s.count.compacted.Load()
+	all["messages_accepted"], all["messages_withdrawn"], all["compactions_by_hand"] = s.count.sent.Load(),
+		s.count.withdrawn.Load(), s.count.compacted.Load()
 	return all
 }
 
@@ -53,8 +54,9 @@ func (s *Service) send(ctx context.Context, q request.Send) (request.Changed, er
 	if full, err := s.bus.NearlyFull(ctx); err != nil {
 		return request.Changed{}, err
 	} else if full {
-		return request.Changed{}, events.Unavailable("the log is nearly full: close sessions, or raise its limit; nothing new " +
-			"is taken in until then")
+		return request.Changed{},
+			events.Unavailable("the log is nearly full: close sessions, or raise its limit; nothing new " +
+				"is taken in until then")
 	}
 	if err := s.stored(ctx, q.Object); err != nil {
 		return request.Changed{}, err

@@ -31,17 +31,28 @@ func TestBadRequests(t *testing.T) {
 		{"no object", "send", `[]`, 400, "not JSON"},
 		{"no session", "send", `{"harness":"h","message":"m","content":"x","by":"ada"}`, 400, "session"},
 		{"no id", "send", `{"harness":"h","session":"s","content":"x","by":"ada"}`, 400, "message"},
-		{"an id that is too long", "send", `{"harness":"h","session":"s","message":"` + strings.Repeat("m", 129) + `","content":"x","by":"ada"}`, 400, "message"},
+		{"an id that is too long", "send",
+			`{"harness":"h","session":"s","message":"` + strings.Repeat("m", 129) + `","content":"x","by":"ada"}`, 400,
+			"message"},
 		{"no asker", "send", `{"harness":"h","session":"s","message":"m","content":"x"}`, 400, "by"},
 		{"nothing is said", "send", `{"harness":"h","session":"s","message":"m","by":"ada"}`, 400, "content or ref"},
-		{"null is said", "send", `{"harness":"h","session":"s","message":"m","content":null,"by":"ada"}`, 400, "content or ref"},
-		{"said twice", "send", `{"harness":"h","session":"s","message":"m","content":"x","ref":"o","by":"ada"}`, 400, "content or ref"},
-		{"synthetic is no text", "send", `{"harness":"h","session":"s","message":"m","content":"x","synthetic":"no","by":"ada"}`, 400, "synthetic"},
-		{"more than fits", "send", `{"harness":"h","session":"s","message":"m","content":"x` + fits + `","by":"ada"}`, 413, "store it as an object"},
-		{"an object that is not there", "send", `{"harness":"h","session":"s","message":"m","ref":"no such object","by":"ada"}`, 404, "object"},
-		{"an object's name too long", "send", `{"harness":"h","session":"s","message":"m","ref":"` + strings.Repeat("o", 257) + `","by":"ada"}`, 400, "ref"},
-		{"no such session", "send", `{"harness":"h","session":"none","message":"m","content":"x","by":"ada"}`, 404, "no such session"},
-		{"no such message", "withdraw", `{"harness":"h","session":"s","message":"m","by":"ada"}`, 404, "no such message"},
+		{"null is said", "send", `{"harness":"h","session":"s","message":"m","content":null,"by":"ada"}`, 400,
+			"content or ref"},
+		{"said twice", "send", `{"harness":"h","session":"s","message":"m","content":"x","ref":"o","by":"ada"}`, 400,
+			"content or ref"},
+		{"synthetic is no text", "send",
+			`{"harness":"h","session":"s","message":"m","content":"x","synthetic":"no","by":"ada"}`, 400, "synthetic"},
+		{"more than fits", "send", `{"harness":"h","session":"s","message":"m","content":"x` + fits + `","by":"ada"}`,
+			413, "store it as an object"},
+		{"an object that is not there", "send",
+			`{"harness":"h","session":"s","message":"m","ref":"no such object","by":"ada"}`, 404, "object"},
+		{"an object's name too long", "send",
+			`{"harness":"h","session":"s","message":"m","ref":"` + strings.Repeat("o", 257) + `","by":"ada"}`, 400,
+			"ref"},
+		{"no such session", "send", `{"harness":"h","session":"none","message":"m","content":"x","by":"ada"}`, 404,
+			"no such session"},
+		{"no such message", "withdraw", `{"harness":"h","session":"s","message":"m","by":"ada"}`, 404,
+			"no such message"},
 		{"no message", "withdraw", `{"harness":"h","session":"s","by":"ada"}`, 400, "message"},
 		{"no asker of a compaction", "compact", `{"harness":"h","session":"s"}`, 400, "by"},
 		{"force is no word", "compact", `{"harness":"h","session":"s","by":"ada","force":"yes"}`, 400, "force"},
@@ -61,7 +72,8 @@ func TestBadRequests(t *testing.T) {
 	if after := c.state(r).Seq; after != before {
 		t.Errorf("something was appended: %d, was %d", after, before)
 	}
-	if _, err := c.ask("send", request.Send{Ref: r, Message: "m1", Content: json.RawMessage(`"` + fits + `"`), By: "ada"}); err != nil {
+	if _, err := c.ask("send",
+		request.Send{Ref: r, Message: "m1", Content: json.RawMessage(`"` + fits + `"`), By: "ada"}); err != nil {
 		t.Errorf("the most that fits: %v", err)
 	}
 }
@@ -104,7 +116,8 @@ func code(err error) int {
 // TestUsageThatCannotBe: a report with negative or absurd numbers is parked and changes nothing; one without numbers,
 // or without a model, has no effect. A threshold out of range is refused with the policy.
 func TestUsageThatCannotBe(t *testing.T) {
-	for _, tokens := range []string{`{"input":-1}`, `{"input":1e30}`, `{"input":"many"}`, `{"cache_read":-5,"input":900}`, `"none"`} {
+	for _, tokens := range []string{`{"input":-1}`, `{"input":1e30}`, `{"input":"many"}`,
+		`{"cache_read":-5,"input":900}`, `"none"`} {
 		y := newScript(t)
 		y.facts(`1 session.opened {"incarnation":"17","context_limit":1000}`)
 		y.facts(`2 turn.started {"turn":"t1","cause":"message"}`)
@@ -188,7 +201,8 @@ func TestNearlyFull(t *testing.T) {
 func TestLongAfterItWasSent(t *testing.T) {
 	var calls strings.Builder
 	for i := range session.RecentMax + 1 {
-		fmt.Fprintf(&calls, "4 tool.started {\"call\":\"c%d\",\"turn\":\"$turn\",\"name\":\"bash\"}\n4 tool.completed {\"call\":\"c%d\"}\n", i, i)
+		fmt.Fprintf(&calls, "4 tool.started {\"call\":\"c%d\",\"turn\":\"$turn\",\"name\":\"bash\"}\n4 "+
+			"tool.completed {\"call\":\"c%d\"}\n", i, i)
 	}
 	request := func(verb, body string) string {
 		return "-- request --\n" + verb + " " + body + "\n-- result --\n"
@@ -198,9 +212,12 @@ func TestLongAfterItWasSent(t *testing.T) {
 		"-- facts --\n3 turn.started {\"turn\":\"$requested\"}\n" + calls.String()
 	for _, x := range []struct{ what, request, result string }{
 		{"again", request("send", `{"message":"m1","content":"hello","by":"ada"}`), "nothing to append, see 2"},
-		{"another", request("send", `{"message":"m1","content":"bye","by":"ada"}`), "409 message m1 was sent with another content: choose another id\n  {\"status\":\"delivered\",\"seq\":2}"},
-		{"taken back", request("withdraw", `{"message":"m1","by":"ada"}`), "409 message m1 was handed out already: stop the turn instead\n  {\"status\":\"delivered\",\"seq\":2}"},
-		{"no such", request("withdraw", `{"message":"m2","by":"ada"}`), "404 no such message: m2\n  {\"what\":\"message\"}"},
+		{"another", request("send", `{"message":"m1","content":"bye","by":"ada"}`),
+			"409 message m1 was sent with another content: choose another id\n  {\"status\":\"delivered\",\"seq\":2}"},
+		{"taken back", request("withdraw", `{"message":"m1","by":"ada"}`),
+			"409 message m1 was handed out already: stop the turn instead\n  {\"status\":\"delivered\",\"seq\":2}"},
+		{"no such", request("withdraw", `{"message":"m2","by":"ada"}`),
+			"404 no such message: m2\n  {\"what\":\"message\"}"},
 	} {
 		t.Run(x.what, func(t *testing.T) {
 			y := newScript(t)

@@ -26,7 +26,9 @@ func begin(s *session.State, now time.Time) (*desk, error) {
 // success, with its place in the log; its id with other content is refused. src finds the commit of a known message.
 func Send(s *session.State, w request.Send, now time.Time, src session.Source) (session.Decision, error) {
 	if len(w.Content) > events.ContentBytesMax {
-		return session.Decision{}, events.TooLarge(fmt.Sprintf("the content takes %d bytes: store it as an object and send its ref", len(w.Content)), events.ContentBytesMax)
+		return session.Decision{},
+			events.TooLarge(fmt.Sprintf("the content takes %d bytes: store it as an object and send its ref",
+				len(w.Content)), events.ContentBytesMax)
 	}
 	d, err := begin(s, now)
 	if err != nil {
@@ -36,9 +38,12 @@ func Send(s *session.State, w request.Send, now time.Time, src session.Source) (
 		return session.Decision{Seq: seq}, err
 	}
 	ignored := s.Ignored.Count
-	d.say(events.MessageAccepted{Message: w.Message, Content: w.Content, Ref: w.Object, Synthetic: w.Synthetic, By: w.By})
+	d.say(events.MessageAccepted{Message: w.Message, Content: w.Content, Ref: w.Object, Synthetic: w.Synthetic,
+		By: w.By})
 	if d.Ignored.Count != ignored {
-		return session.Decision{}, events.Unavailable(fmt.Sprintf("%d messages wait in this session: withdraw some, or wait until they are handed out", len(s.Queue)))
+		return session.Decision{},
+			events.Unavailable(fmt.Sprintf("%d messages wait in this session: withdraw some, or wait until they are "+
+				"handed out", len(s.Queue)))
 	}
 	if !d.inPlaceOfQuestions(w.Message) {
 		d.decide()
@@ -66,7 +71,8 @@ func known(s *session.State, w request.Send, src session.Source) (uint64, error)
 			return 0, fmt.Errorf("compaction: message %s: %w", w.Message, err)
 		}
 		for i := range c.Events {
-			if f, ok := c.Events[i].Fact.(events.MessageAccepted); ok && f.Message == w.Message && f.Ref == w.Object && sameJSON(f.Content, w.Content) {
+			if f, ok := c.Events[i].Fact.(events.MessageAccepted); ok && f.Message == w.Message && f.Ref == w.Object &&
+				sameJSON(f.Content, w.Content) {
 				return seq, nil
 			}
 		}
@@ -139,7 +145,8 @@ func Withdraw(s *session.State, w request.Withdraw, now time.Time) (session.Deci
 		if e.Outcome == string(session.Withdrawn) {
 			return session.Decision{Seq: e.Seq}, nil
 		}
-		return session.Decision{}, handedOut(w.Message, events.Standing{Status: e.Outcome, Reason: e.Reason, At: e.At, Seq: e.Seq})
+		return session.Decision{},
+			handedOut(w.Message, events.Standing{Status: e.Outcome, Reason: e.Reason, At: e.At, Seq: e.Seq})
 	}
 	switch seq := s.MessageSeq(w.Message); {
 	case slices.ContainsFunc(s.Queue, func(m session.Message) bool { return m.ID == w.Message }):
@@ -171,12 +178,15 @@ func Compact(s *session.State, w request.Compact, now time.Time) (session.Decisi
 		}
 		return session.Decision{Seq: s.Seq}, nil
 	}
-	if l := s.LastCompaction; l != nil && l.Outcome == session.OutcomeCompleted && s.Turn == nil && s.Usage == nil && (s.LastTurn == nil || s.LastTurn.Seq < l.Seq) {
+	if l := s.LastCompaction; l != nil && l.Outcome == session.OutcomeCompleted && s.Turn == nil && s.Usage == nil &&
+		(s.LastTurn == nil || s.LastTurn.Seq < l.Seq) {
 		return session.Decision{Seq: l.Seq}, nil
 	}
 	if id := s.BlockedBy(); id != "" && !w.Force {
-		return session.Decision{}, events.Conflict("prompt "+id+" waits for an answer: answer, reject or dismiss it, or compact with force",
-			events.Standing{Status: string(session.Waiting), Reason: "a blocking prompt is open", Prompt: id, Seq: s.Prompts[id].Seq, At: s.Prompts[id].Since})
+		return session.Decision{},
+			events.Conflict("prompt "+id+" waits for an answer: answer, reject or dismiss it, or compact with force",
+				events.Standing{Status: string(session.Waiting), Reason: "a blocking prompt is open", Prompt: id,
+					Seq: s.Prompts[id].Seq, At: s.Prompts[id].Since})
 	}
 	d.supersede()
 	followUp, message := d.FollowUp(), ""
@@ -196,7 +206,8 @@ func (d *desk) supersede() {
 		if d.Owned && p.Epoch == d.Epoch {
 			continue
 		}
-		d.closeCall(&p, events.Failure{Kind: string(session.Superseded), Text: "a person had the conversation compacted instead of answering"})
+		d.closeCall(&p, events.Failure{Kind: string(session.Superseded),
+			Text: "a person had the conversation compacted instead of answering"})
 		if d.BlockedBy() == "" && len(d.WaitsFor) == 0 && !d.Runs(p.Turn) {
 			d.say(d.Continue(id, p.Turn, ""))
 		}
@@ -218,7 +229,9 @@ func Check(s *session.State, w request.Check, now time.Time) (request.Verdict, e
 	}
 	for field, n := range map[string]*int64{"used": w.Used, "limit": w.Limit} {
 		if n != nil && *n < 0 {
-			return request.Verdict{}, &events.Refusal{Code: http.StatusBadRequest, Field: field, Message: fmt.Sprintf("%s %d: want tokens, 0 or more", field, *n)}
+			return request.Verdict{},
+				&events.Refusal{Code: http.StatusBadRequest, Field: field,
+					Message: fmt.Sprintf("%s %d: want tokens, 0 or more", field, *n)}
 		}
 	}
 	s = s.Clone()
@@ -239,7 +252,8 @@ func Check(s *session.State, w request.Check, now time.Time) (request.Verdict, e
 	if w.Used == nil && w.Limit == nil && s.Held() {
 		v.Would, v.Reason = false, session.CompactionHeld
 	}
-	if v.Would || w.Used != nil || w.Limit != nil || !slices.Contains([]string{WhyOff, WhyNoUsage, WhyNoLimit, WhyBelow}, v.Reason) {
+	if v.Would || w.Used != nil || w.Limit != nil ||
+		!slices.Contains([]string{WhyOff, WhyNoUsage, WhyNoLimit, WhyBelow}, v.Reason) {
 		return v, nil
 	}
 	if v.Reason, v.At = idleReason(s, Input{Now: now}); v.Reason == "" {

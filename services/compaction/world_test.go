@@ -105,8 +105,10 @@ func (c *cell) until(r events.Ref, what string, is func(*session.State) bool) *s
 // open opens a session whose first turn has completed with this many of 1,000 tokens used.
 func (h *harness) open(name string, used int64, policy *events.PolicyPatch) events.Ref {
 	h.t.Helper()
-	h.say(name, events.SessionOpened{Incarnation: h.incarnation, ContextLimit: 1000, Policy: policy}, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage},
-		events.UsageReported{Turn: "t1", Model: "m", Tokens: events.Tokens{Input: used}}, events.TurnCompleted{Turn: "t1"})
+	h.say(name, events.SessionOpened{Incarnation: h.incarnation, ContextLimit: 1000, Policy: policy},
+		events.TurnStarted{Turn: "t1", Cause: events.CauseMessage},
+		events.UsageReported{Turn: "t1", Model: "m", Tokens: events.Tokens{Input: used}},
+		events.TurnCompleted{Turn: "t1"})
 	return h.ref(name)
 }
 

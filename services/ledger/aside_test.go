@@ -57,7 +57,9 @@ func (w *world) folded(r events.Ref) []byte {
 func (w *world) same(r events.Ref) {
 	w.t.Helper()
 	want := w.folded(r)
-	natstest.Until(w.t, "the document of "+r.String()+" to be what the log says", func() bool { return bytes.Equal(w.load(events.SessionKey(r)), want) })
+	natstest.Until(w.t, "the document of "+r.String()+" to be what the log says", func() bool {
+		return bytes.Equal(w.load(events.SessionKey(r)), want)
+	})
 }
 
 // aside returns the note of a session that was set aside; nil for none.
@@ -81,7 +83,10 @@ var other = events.Ref{Harness: "h1", Session: "other"}
 // back waits until no session is set aside, by a ledger that has set aside and taken back this many.
 func (w *world) back(l *Ledger, sessions uint64) {
 	w.t.Helper()
-	natstest.Until(w.t, "what was set aside to be back", func() bool { n := l.Counts(); return n["set_aside_back"] >= sessions })
+	natstest.Until(w.t, "what was set aside to be back", func() bool {
+		n := l.Counts()
+		return n["set_aside_back"] >= sessions
+	})
 	if n := l.Counts(); n["set_aside_back"] != sessions || w.aside(ref) != nil {
 		w.t.Errorf("counted %v, note %+v", n, w.aside(ref))
 	}
@@ -91,7 +96,8 @@ func (w *world) back(l *Ledger, sessions uint64) {
 func (w *world) answered(r events.Ref) uint64 {
 	w.t.Helper()
 	return w.sayAs(r, events.WriterLedger, events.PersonSource("ada"),
-		events.PromptAnswered{Prompt: "p1", By: "ada", Answers: []events.Answer{{Question: "q", Selected: []string{"a"}}}})
+		events.PromptAnswered{Prompt: "p1", By: "ada",
+			Answers: []events.Answer{{Question: "q", Selected: []string{"a"}}}})
 }
 
 // TestAWrongDocumentStopsOnlyItsSession: a document with a wrong place in the log cannot be rendered. Its session is
@@ -100,7 +106,8 @@ func TestAWrongDocumentStopsOnlyItsSession(t *testing.T) {
 	w := newWorld(t)
 	w.open(ref)
 	at := w.answered(ref)
-	w.sayAs(ref, events.WriterLedger, events.PersonSource("ada"), events.TurnStopRequested{Turn: "t1", Actor: events.ActorPerson})
+	w.sayAs(ref, events.WriterLedger, events.PersonSource("ada"),
+		events.TurnStopRequested{Turn: "t1", Actor: events.ActorPerson})
 	w.open(other)
 	ms := w.delivered(6)
 	w.fold(w.folder(), ms[:3]...)
@@ -145,7 +152,8 @@ func TestARemovedMessageStopsNobody(t *testing.T) {
 	w := newWorld(t)
 	w.open(ref)
 	at := w.answered(ref)
-	w.sayAs(ref, events.WriterLedger, events.PersonSource("ada"), events.TurnStopRequested{Turn: "t1", Actor: events.ActorPerson})
+	w.sayAs(ref, events.WriterLedger, events.PersonSource("ada"),
+		events.TurnStopRequested{Turn: "t1", Actor: events.ActorPerson})
 	w.open(other)
 	w.fold(w.folder(), w.delivered(6)...)
 	if err := w.operator().DeleteMsg(w.bus.Cell().LogStream(), at); err != nil {
@@ -180,7 +188,8 @@ func (w *world) streamMax(name string, most int32) {
 func (w *world) tooLarge(r events.Ref) {
 	w.t.Helper()
 	for i := range 40 {
-		w.say(r, events.ToolStarted{Call: fmt.Sprint("call", i), Turn: "t1", Name: strings.Repeat("n", 90), Title: strings.Repeat("t", 150)})
+		w.say(r, events.ToolStarted{Call: fmt.Sprint("call", i), Turn: "t1", Name: strings.Repeat("n", 90),
+			Title: strings.Repeat("t", 150)})
 	}
 }
 
@@ -282,7 +291,8 @@ func (w *world) long(r events.Ref, commits int) uint64 {
 	var under []bus.Pending
 	last := w.seq[r]
 	for range commits - 1 {
-		evs := []events.Event{events.New(w.bus.NewID(), events.HarnessSource(r.Harness, "1"), r, 1, at0, events.UsageReported{Turn: "t", Model: "m"})}
+		evs := []events.Event{events.New(w.bus.NewID(), events.HarnessSource(r.Harness, "1"), r, 1, at0,
+			events.UsageReported{Turn: "t", Model: "m"})}
 		under, last = append(under, w.bus.AppendAsync(w.t.Context(), r, events.WriterHarness, last, evs)), last+1
 	}
 	for _, p := range under {
@@ -307,7 +317,8 @@ func TestALongSessionIsReadApart(t *testing.T) {
 	if end.Body, err = events.EncodeBatch(c.Events); err != nil {
 		t.Fatal(err)
 	}
-	end.Header = map[string][]string{"Nats-Expected-Last-Subject-Sequence": {fmt.Sprint(c.Guard)}, "Nats-Expected-Last-Subject-Sequence-Subject": {w.bus.Cell().LogGuard(ref)}}
+	end.Header = map[string][]string{"Nats-Expected-Last-Subject-Sequence": {fmt.Sprint(c.Guard)},
+		"Nats-Expected-Last-Subject-Sequence-Subject": {w.bus.Cell().LogGuard(ref)}}
 	f := w.folder()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -349,7 +360,8 @@ func TestReadingHoldsUpNoRequest(t *testing.T) {
 	w.server.Shutdown()
 	ctx, cancel := context.WithCancel(t.Context())
 	folded := make(chan error, 1)
-	gap := &touched{ref: other, state: session.New(other), commits: []events.Commit{{Ref: other, Seq: 9, Guard: 8, Guarded: true}}}
+	gap := &touched{ref: other, state: session.New(other),
+		commits: []events.Commit{{Ref: other, Seq: 9, Guard: 8, Guarded: true}}}
 	go func() { folded <- f.foldAll(ctx, []*touched{gap}) }()
 	natstest.Until(t, "the copy of a state", func() bool {
 		got := make(chan *session.State, 1)
@@ -388,7 +400,8 @@ func TestPeopleWinAgainstAHarnessWithoutPause(t *testing.T) {
 	refused := 0
 	for i := range 20 {
 		on := i%2 == 0
-		err := w.bus.Request(t.Context(), Name, "configure", request.Configure{Ref: ref, By: "ada", Policy: &events.PolicyPatch{AutoRetry: events.Set(on)}}, nil)
+		err := w.bus.Request(t.Context(), Name, "configure",
+			request.Configure{Ref: ref, By: "ada", Policy: &events.PolicyPatch{AutoRetry: events.Set(on)}}, nil)
 		if err != nil {
 			refused++
 			t.Log(err)
@@ -411,11 +424,13 @@ const busyWriters = 6
 // busy appends to a session until ctx ends, as soon as the last commit is known.
 func busy(ctx context.Context, nc *nats.Conn, c events.Cell, r events.Ref) error {
 	for i := 0; ctx.Err() == nil; i++ {
-		body, err := events.EncodeBatch([]events.Event{events.New(fmt.Sprint("busy", i), events.HarnessSource(r.Harness, "1"), r, 1, at0, events.UsageReported{Turn: "t1", Model: "m"})})
+		body, err := events.EncodeBatch([]events.Event{events.New(fmt.Sprint("busy", i),
+			events.HarnessSource(r.Harness, "1"), r, 1, at0, events.UsageReported{Turn: "t1", Model: "m"})})
 		if err != nil {
 			return err
 		}
-		m, err := nc.Request("$JS.API.STREAM.MSG.GET."+c.LogStream(), fmt.Appendf(nil, `{"last_by_subj":%q}`, c.LogGuard(r)), patience)
+		m, err := nc.Request("$JS.API.STREAM.MSG.GET."+c.LogStream(),
+			fmt.Appendf(nil, `{"last_by_subj":%q}`, c.LogGuard(r)), patience)
 		if err != nil {
 			return err
 		}
@@ -430,7 +445,8 @@ func busy(ctx context.Context, nc *nats.Conn, c events.Cell, r events.Ref) error
 		guard := last.Message.Seq
 		for ctx.Err() == nil {
 			msg := &nats.Msg{Subject: c.LogSubject(r, events.WriterHarness), Data: body, Header: nats.Header{
-				"Nats-Expected-Last-Subject-Sequence": {fmt.Sprint(guard)}, "Nats-Expected-Last-Subject-Sequence-Subject": {c.LogGuard(r)}}}
+				"Nats-Expected-Last-Subject-Sequence":         {fmt.Sprint(guard)},
+				"Nats-Expected-Last-Subject-Sequence-Subject": {c.LogGuard(r)}}}
 			if m, err = nc.RequestMsg(msg, patience); err != nil {
 				return err
 			}
@@ -460,9 +476,10 @@ func TestAskingAboutLongAgoIsBounded(t *testing.T) {
 		t.Fatal("the session still knows the prompt")
 	}
 	ask := func(ctx context.Context) *events.Refusal {
-		_, err := l.execute(ctx, whom{ref, "ada", "p1"}, func(st *session.State, src session.Source, _ time.Time) (session.Decision, error) {
-			return st.Dismiss(request.Dismiss{Ref: ref, Prompt: "p1", By: "ada"}, src)
-		})
+		_, err := l.execute(ctx, whom{ref, "ada", "p1"},
+			func(st *session.State, src session.Source, _ time.Time) (session.Decision, error) {
+				return st.Dismiss(request.Dismiss{Ref: ref, Prompt: "p1", By: "ada"}, src)
+			})
 		refusal, _ := errors.AsType[*events.Refusal](err)
 		return refusal
 	}

@@ -39,7 +39,8 @@ func (w *world) delivered(n int) []bus.Message {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	done := make(chan error, 1)
 	go func() {
-		done <- w.bus.Consume(ctx, bus.Source{Stream: bus.LogStream, Durable: "recorder", BatchMax: 100}, stopAt{r, cancel})
+		done <- w.bus.Consume(ctx, bus.Source{Stream: bus.LogStream, Durable: "recorder", BatchMax: 100},
+			stopAt{r, cancel})
 	}()
 	<-ctx.Done()
 	if err := <-done; err != nil {
@@ -163,14 +164,17 @@ func (w *world) appendOdd(r events.Ref, e events.Event) {
 func TestStrangeFactsAreParkedAndEverythingElseGoesOn(t *testing.T) {
 	w := newWorld(t)
 	w.open(ref)
-	w.appendOdd(ref, events.Event{ID: "x", Source: events.HarnessSource("h1", "1"), Kind: "tool.started", Subject: "c9", Session: "s1", Epoch: 1, Data: []byte(`{"call":9}`)})
+	w.appendOdd(ref, events.Event{ID: "x", Source: events.HarnessSource("h1", "1"), Kind: "tool.started", Subject: "c9",
+		Session: "s1", Epoch: 1, Data: []byte(`{"call":9}`)})
 	w.sayAs(ref, events.WriterHarness, events.HarnessSource("h1", "1"), events.ToolInterrupted{Call: "c1", Reason: "x"})
-	w.appendOdd(ref, events.Event{ID: "y", Source: events.HarnessSource("h1", "1"), Kind: "tool.vanished", Subject: "c1", Session: "s1", Epoch: 1, Data: []byte(`{}`)})
+	w.appendOdd(ref, events.Event{ID: "y", Source: events.HarnessSource("h1", "1"), Kind: "tool.vanished",
+		Subject: "c1", Session: "s1", Epoch: 1, Data: []byte(`{}`)})
 	w.sayAs(ref, events.WriterHarness, events.HarnessSource("h2", "1"), events.ToolCompleted{Call: "c1"})
 	w.say(ref, events.ToolStarted{Call: "c2", Turn: "t1", Name: "bash"})
 	w.fold(w.folder(), w.delivered(7)...)
 	st, err := session.Decode(w.load(events.SessionKey(ref)))
-	if err != nil || st.Parked != 2 || st.UnknownFacts != 1 || st.Ignored.Count != 1 || st.Ignored.Last.Why != "source" {
+	if err != nil || st.Parked != 2 || st.UnknownFacts != 1 || st.Ignored.Count != 1 ||
+		st.Ignored.Last.Why != "source" {
 		t.Errorf("%v parked %d unknown %d ignored %+v", err, st.Parked, st.UnknownFacts, st.Ignored)
 	}
 	if st.Tools["c1"] == nil || st.Tools["c2"] == nil || st.Seq != w.seq[ref] {
@@ -187,7 +191,8 @@ func TestRebuildMakesDocumentsAndViewsFromTheLogAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.bus.Store(t.Context(), bus.State, e.Key, []byte(strings.Replace(string(doc), "a session", "a lie", 1)), e.Rev); err != nil {
+	if _, err := w.bus.Store(t.Context(), bus.State, e.Key,
+		[]byte(strings.Replace(string(doc), "a session", "a lie", 1)), e.Rev); err != nil {
 		t.Fatal(err)
 	}
 	stray := events.SessionKey(events.Ref{Harness: "h1", Session: "stray"})
@@ -203,7 +208,8 @@ func TestRebuildMakesDocumentsAndViewsFromTheLogAlone(t *testing.T) {
 	if err := w.bus.Delete(t.Context(), bus.State, blockerKey, v.Rev); err != nil {
 		t.Fatal(err)
 	}
-	if reply := w.rebuild(l, request.Rebuild{}); reply.Sessions != 1 || reply.Changed != 1 || reply.Removed != 1 || len(reply.Failed) > 0 {
+	if reply := w.rebuild(l, request.Rebuild{}); reply.Sessions != 1 || reply.Changed != 1 || reply.Removed != 1 ||
+		len(reply.Failed) > 0 {
 		t.Errorf("%+v", reply)
 	}
 	if got := w.load(events.SessionKey(ref)); !bytes.Equal(got, doc) {
@@ -247,7 +253,8 @@ func TestRetentionLeavesATombstoneThatStillGuards(t *testing.T) {
 	if err != nil || len(left) != 1 || left[0].Guard == 0 {
 		t.Fatalf("%v: %d commits left", err, len(left))
 	}
-	evs := []events.Event{events.New("again", events.HarnessSource("h1", "2"), ref, 1, time.Unix(0, 0), events.SessionOpened{Incarnation: "2"})}
+	evs := []events.Event{events.New("again", events.HarnessSource("h1", "2"), ref, 1, time.Unix(0, 0),
+		events.SessionOpened{Incarnation: "2"})}
 	if _, err := w.bus.Append(t.Context(), ref, events.WriterHarness, 0, evs); !errors.Is(err, bus.ErrLostRace) {
 		t.Errorf("the id was opened again: %v", err)
 	}
@@ -297,7 +304,8 @@ func TestWhatIsNoDocumentIsReplacedByTheLogsOwn(t *testing.T) {
 	}
 	w.open(ref)
 	w.fold(w.folder(), w.delivered(2)[1:]...)
-	if st, err := session.Decode(w.load(events.SessionKey(ref))); err != nil || st.Commits != 2 || st.Title != "a session" {
+	if st, err := session.Decode(w.load(events.SessionKey(ref))); err != nil || st.Commits != 2 ||
+		st.Title != "a session" {
 		t.Errorf("%v %+v", err, st)
 	}
 }

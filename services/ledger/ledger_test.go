@@ -97,9 +97,12 @@ func (w *world) sayAs(r events.Ref, writer events.Writer, source string, facts .
 func (w *world) open(r events.Ref) {
 	w.t.Helper()
 	w.say(r, events.SessionOpened{Incarnation: "1", Title: "a session"})
-	w.say(r, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage}, events.ToolStarted{Call: "c1", Turn: "t1", Name: "question"},
-		events.PromptRequested{Prompt: "p1", Turn: "t1", Call: "c1", PromptKind: events.PromptQuestion, Title: "Which?", Delivery: events.DeliverToolResult,
-			Questions: []events.Question{{ID: "q", Question: "Which?", Options: []events.Option{{Label: "a"}, {Label: "b"}}}}})
+	w.say(r, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage},
+		events.ToolStarted{Call: "c1", Turn: "t1", Name: "question"},
+		events.PromptRequested{Prompt: "p1", Turn: "t1", Call: "c1", PromptKind: events.PromptQuestion, Title: "Which?",
+			Delivery: events.DeliverToolResult,
+			Questions: []events.Question{{ID: "q", Question: "Which?",
+				Options: []events.Option{{Label: "a"}, {Label: "b"}}}}})
 }
 
 // await waits until an entry of the state bucket satisfies ok.
@@ -199,7 +202,9 @@ func TestFactsBecomeDocumentViewsAndFeed(t *testing.T) {
 		t.Errorf("answered: %+v", b)
 	}
 	var work session.Work
-	w.await(events.WorkKey(ref), func(e bus.Entry) bool { return json.Unmarshal(e.Value, &work) == nil && len(work.Prompts) == 1 })
+	w.await(events.WorkKey(ref), func(e bus.Entry) bool {
+		return json.Unmarshal(e.Value, &work) == nil && len(work.Prompts) == 1
+	})
 	if p := work.Prompts["p1"]; p.Status != session.Answered || p.By != "ada" {
 		t.Errorf("work: %+v", p)
 	}
@@ -211,7 +216,8 @@ func TestFactsBecomeDocumentViewsAndFeed(t *testing.T) {
 }
 
 func answer(labels ...string) request.Answer {
-	return request.Answer{Ref: ref, Prompt: "p1", By: "ada", Answers: []events.Answer{{Question: "q", Selected: labels}}}
+	return request.Answer{Ref: ref, Prompt: "p1", By: "ada",
+		Answers: []events.Answer{{Question: "q", Selected: labels}}}
 }
 
 func TestWishesAreRefusedClearly(t *testing.T) {
@@ -227,23 +233,34 @@ func TestWishesAreRefusedClearly(t *testing.T) {
 		{"not JSON but text", "answer", "x", 400, "body"},
 		{"a number for an id", "answer", map[string]any{"harness": "h1", "session": 7}, 400, "session"},
 		{"no harness", "get", map[string]any{"session": "s1"}, 400, "harness"},
-		{"no by", "answer", map[string]any{"harness": "h1", "session": "s1", "prompt": "p1", "answers": []any{}}, 400, "by"},
-		{"an id that is too long", "answer", map[string]any{"harness": "h1", "session": "s1", "by": "ada", "prompt": strings.Repeat("x", 129)}, 400, "prompt"},
+		{"no by", "answer", map[string]any{"harness": "h1", "session": "s1", "prompt": "p1", "answers": []any{}}, 400,
+			"by"},
+		{"an id that is too long", "answer",
+			map[string]any{"harness": "h1", "session": "s1", "by": "ada", "prompt": strings.Repeat("x", 129)}, 400,
+			"prompt"},
 		{"an unknown session", "stop", map[string]any{"harness": "h1", "session": "nope", "by": "ada"}, 404, "session"},
-		{"an unknown prompt", "reject", map[string]any{"harness": "h1", "session": "s1", "by": "ada", "prompt": "nope"}, 404, "prompt"},
+		{"an unknown prompt", "reject", map[string]any{"harness": "h1", "session": "s1", "by": "ada", "prompt": "nope"},
+			404, "prompt"},
 		{"too many choices", "answer", answer("a", "b"), 422, "several"},
 		{"what is not offered", "answer", answer("c"), 422, "not offered"},
-		{"no text", "answer", map[string]any{"harness": "h1", "session": "s1", "by": "ada", "prompt": "p1", "answers": []any{map[string]any{"question": "q", "selected": []any{7}}}}, 422, "not text"},
-		{"too few answers", "answer", map[string]any{"harness": "h1", "session": "s1", "by": "ada", "prompt": "p1", "answers": []any{}}, 422, "not answered"},
-		{"stop while a question is open", "stop", map[string]any{"harness": "h1", "session": "s1", "by": "ada"}, 409, "p1"},
-		{"a policy out of range", "configure", map[string]any{"harness": "h1", "session": "s1", "by": "ada", "policy": map[string]any{"compaction_threshold": 7}}, 400, "policy.compaction_threshold"},
+		{"no text", "answer", map[string]any{"harness": "h1", "session": "s1", "by": "ada", "prompt": "p1",
+			"answers": []any{map[string]any{"question": "q", "selected": []any{7}}}}, 422, "not text"},
+		{"too few answers", "answer",
+			map[string]any{"harness": "h1", "session": "s1", "by": "ada", "prompt": "p1", "answers": []any{}}, 422,
+			"not answered"},
+		{"stop while a question is open", "stop", map[string]any{"harness": "h1", "session": "s1", "by": "ada"}, 409,
+			"p1"},
+		{"a policy out of range", "configure",
+			map[string]any{"harness": "h1", "session": "s1", "by": "ada",
+				"policy": map[string]any{"compaction_threshold": 7}}, 400, "policy.compaction_threshold"},
 		{"an unknown phase", "list", map[string]any{"phase": "nope"}, 400, "phase"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			w.t = t
 			refusal := w.ask(tt.verb, tt.req, nil)
-			if refusal == nil || refusal.Code != tt.code || !strings.Contains(refusal.Message+refusal.Field+string(refusal.Body()), tt.has) {
+			if refusal == nil || refusal.Code != tt.code ||
+				!strings.Contains(refusal.Message+refusal.Field+string(refusal.Body()), tt.has) {
 				t.Errorf("got %v (body %s), want %d with %q", refusal, refusal.Body(), tt.code, tt.has)
 			}
 		})
@@ -266,15 +283,18 @@ func TestTheSameAnswerAgainIsASuccess(t *testing.T) {
 		t.Errorf("again: %v %v, want %v", again, r, first)
 	}
 	r := w.ask("answer", answer("b"), nil)
-	if r == nil || r.Code != 409 || r.Stands == nil || r.Stands.By != "ada" || r.Stands.Seq != first.Seq || r.Stands.Answers[0].Selected[0] != "a" {
+	if r == nil || r.Code != 409 || r.Stands == nil || r.Stands.By != "ada" || r.Stands.Seq != first.Seq ||
+		r.Stands.Answers[0].Selected[0] != "a" {
 		t.Errorf("another answer: %v", r)
 	}
 	w.seq[ref] = first.Seq
 	w.say(ref, events.TurnCompleted{Turn: "t1"}, events.TurnStarted{Turn: "t2", Cause: events.CauseMessage},
-		events.PromptRequested{Prompt: "p2", Turn: "t2", PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback}, events.TurnCompleted{Turn: "t2"})
+		events.PromptRequested{Prompt: "p2", Turn: "t2", PromptKind: events.PromptQuestion,
+			Delivery: events.DeliverCallback}, events.TurnCompleted{Turn: "t2"})
 	late := answer("a")
 	late.Prompt = "p2"
-	if r := w.ask("answer", late, nil); r == nil || r.Code != 410 || r.Stands.Status != "withdrawn" || r.Stands.Reason != "turn-ended" {
+	if r := w.ask("answer", late, nil); r == nil || r.Code != 410 || r.Stands.Status != "withdrawn" ||
+		r.Stands.Reason != "turn-ended" {
 		t.Errorf("a withdrawn prompt: %v", r)
 	}
 }
@@ -285,7 +305,8 @@ func TestADecisionLongAfter(t *testing.T) {
 	w := newWorld(t)
 	w.run(Default())
 	w.open(ref)
-	w.say(ref, events.PromptRequested{Prompt: "p2", Turn: "t1", PromptKind: events.PromptPermission, Delivery: events.DeliverCallback})
+	w.say(ref, events.PromptRequested{Prompt: "p2", Turn: "t1", PromptKind: events.PromptPermission,
+		Delivery: events.DeliverCallback})
 	w.say(ref, events.PromptWithdrawn{Prompt: "p2", Reason: "never mind"})
 	var first, again request.Changed
 	w.document(ref, w.seq[ref])
@@ -295,7 +316,8 @@ func TestADecisionLongAfter(t *testing.T) {
 	w.seq[ref] = first.Seq
 	w.say(ref, events.PromptDelivered{Prompt: "p1"})
 	for i := range session.RecentMax {
-		w.say(ref, events.ToolStarted{Call: fmt.Sprint("x", i), Turn: "t1", Name: "bash"}, events.ToolCompleted{Call: fmt.Sprint("x", i)})
+		w.say(ref, events.ToolStarted{Call: fmt.Sprint("x", i), Turn: "t1", Name: "bash"},
+			events.ToolCompleted{Call: fmt.Sprint("x", i)})
 	}
 	if st := w.document(ref, w.seq[ref]); len(st.Prompts) > 0 || len(st.Recent) != session.RecentMax {
 		t.Fatalf("%d prompts, %d endings", len(st.Prompts), len(st.Recent))

@@ -57,10 +57,13 @@ func (l *Ledger) endpoints() []bus.Endpoint {
 			return l.execute(ctx, whom{q.Ref, q.By, ""},
 				func(s *session.State, _ session.Source, _ time.Time) (session.Decision, error) { return s.Close(q) })
 		}),
-		control.Endpoint(request.LedgerConfigure, func(ctx context.Context, q request.Configure) (request.Changed, error) {
-			return l.execute(ctx, whom{q.Ref, q.By, ""},
-				func(s *session.State, _ session.Source, _ time.Time) (session.Decision, error) { return s.Configure(q) })
-		}),
+		control.Endpoint(request.LedgerConfigure,
+			func(ctx context.Context, q request.Configure) (request.Changed, error) {
+				return l.execute(ctx, whom{q.Ref, q.By, ""},
+					func(s *session.State, _ session.Source, _ time.Time) (session.Decision, error) {
+						return s.Configure(q)
+					})
+			}),
 	}
 }
 
@@ -165,7 +168,8 @@ func (l *Ledger) current(ctx context.Context, r events.Ref, sure bool) (*session
 	}
 	err := l.bus.Each(ctx, r, st.Seq+1, func(c events.Commit) error {
 		if len(tail) >= currentReadMax {
-			return events.Unavailable(fmt.Sprintf("%s: its document is more than %d commits behind its log: ask again", r, currentReadMax))
+			return events.Unavailable(fmt.Sprintf("%s: its document is more than %d commits behind its log: ask again",
+				r, currentReadMax))
 		}
 		tail = append(tail, c)
 		st.Fold(&c)
@@ -214,7 +218,8 @@ func wants(q *request.List, doc []byte) bool {
 		return false
 	}
 	st := session.State{Prompts: d.Prompts}
-	return (q.Phase == "" || string(d.Phase) == q.Phase) && (q.Root == "" || d.Root == q.Root) && (!q.Waiting || len(st.PendingPrompts()) > 0)
+	return (q.Phase == "" || string(d.Phase) == q.Phase) && (q.Root == "" || d.Root == q.Root) &&
+		(!q.Waiting || len(st.PendingPrompts()) > 0)
 }
 
 // list answers with a page of documents in the order of their keys, as they are stored.

@@ -108,7 +108,9 @@ func TestADocumentAheadOfTheLogIsRebuiltAtTheStart(t *testing.T) {
 	if found, err = Look(t.Context(), w.bus); err != nil || len(found.Lost) != 1 {
 		t.Errorf("a survey finds %+v, %v", found, err)
 	}
-	if reply := w.rebuild(l, request.Rebuild{Harness: ref.Harness, Session: ref.Session, AcceptLoss: true}); reply.Lost != 0 || w.note(ref) != nil {
+	if reply := w.rebuild(l,
+		request.Rebuild{Harness: ref.Harness, Session: ref.Session, AcceptLoss: true}); reply.Lost != 0 ||
+		w.note(ref) != nil {
 		t.Errorf("accepted: %+v, noted still %+v", reply, w.note(ref))
 	}
 }

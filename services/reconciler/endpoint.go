@@ -166,7 +166,8 @@ func reasonOf(f events.Fact) string {
 func (t *tally) passed(p *pass, took time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.last = &request.LastPass{At: time.Now().UTC(), TookMS: took.Milliseconds(), Harness: p.scope.Harness, Sessions: p.looked, Facts: p.said(), Failed: p.failed}
+	t.last = &request.LastPass{At: time.Now().UTC(), TookMS: took.Milliseconds(), Harness: p.scope.Harness,
+		Sessions: p.looked, Facts: p.said(), Failed: p.failed}
 }
 
 func (t *tally) report() request.Report {

@@ -118,7 +118,8 @@ func TestFailuresOfAPass(t *testing.T) {
 			p := cutOff(t, true).newPass(events.Ref{Harness: "h"})
 			c.do(t.Context(), p)
 			x := p.r.loop.Suspects()
-			if p.failed != 1 || len(x) != 1 || !strings.Contains(strings.ToLower(x[0].Reason), c.reason) || len(p.facts) > 0 {
+			if p.failed != 1 || len(x) != 1 || !strings.Contains(strings.ToLower(x[0].Reason), c.reason) ||
+				len(p.facts) > 0 {
 				t.Errorf("%d failed, counted %v, suspects %+v", p.failed, p.facts, x)
 			}
 		})
@@ -222,7 +223,8 @@ func TestLeaseNotes(t *testing.T) {
 	k := newLeaseBook(Margins{Adoption: 5 * time.Second, Unknown: 15 * time.Second})
 	at := func(n float64) moment { return both(sec(n)) }
 	lease := func(state string, ttlMS int64) []byte {
-		body, err := json.Marshal(control.Lease{ID: "h", Incarnation: "17", Exclusive: true, State: state, TTLMS: ttlMS})
+		body, err := json.Marshal(control.Lease{ID: "h", Incarnation: "17", Exclusive: true, State: state,
+			TTLMS: ttlMS})
 		if err != nil {
 			t.Fatal(err)
 		}

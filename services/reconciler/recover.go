@@ -28,7 +28,8 @@ func (d *desk) recover() error {
 	}
 	d.closeCalls()
 	if c := d.Compaction; c != nil && c.State == session.CompactionRunning && d.left(c.Epoch) {
-		d.say(events.CompactionFailed{Compaction: c.ID, Error: events.Failure{Kind: d.reason(), Text: "the harness that compacted is gone"}})
+		d.say(events.CompactionFailed{Compaction: c.ID,
+			Error: events.Failure{Kind: d.reason(), Text: "the harness that compacted is gone"}})
 	}
 	d.endTurn()
 	d.closeCalls() // a call of another turn may have waited for a prompt that went with this one
@@ -79,7 +80,9 @@ func (d *desk) settle(id string, p *session.Prompt) error {
 		return nil // its owner continues without a request, or a person has stopped the session since: then it waits for that person
 	}
 	next := d.Continue(id, p.Turn, message)
-	if p.Status == session.Superseded && slices.ContainsFunc(d.Queue, func(m session.Message) bool { return m.ID == p.Reason }) {
+	if p.Status == session.Superseded && slices.ContainsFunc(d.Queue, func(m session.Message) bool {
+		return m.ID == p.Reason
+	}) {
 		// the message that superseded the question gets its turn (P14)
 		next.Cause, next.Message = events.CauseMessage, p.Reason
 	}
@@ -95,7 +98,9 @@ func (d *desk) awaited(id string, p *session.Prompt) bool {
 	if p.Turn != "" {
 		return d.Turn != nil && d.Turn.ID == p.Turn
 	}
-	if l := d.LastTurn; l != nil && slices.ContainsFunc(l.Prompts, func(c session.Carried) bool { return c.Prompt == id }) {
+	if l := d.LastTurn; l != nil && slices.ContainsFunc(l.Prompts, func(c session.Carried) bool {
+		return c.Prompt == id
+	}) {
 		return false // a turn has had it: retry decides about another attempt
 	}
 	if d.Turn != nil || p.SettledSeq <= d.HeldSeq {
@@ -122,7 +127,8 @@ func (d *desk) closeCall(id string, c *session.Tool) {
 	result, whole := d.becameOf(id, kids)
 	d.say(result)
 	p := d.Policy
-	if whole && d.Turn != nil && d.Turn.ID == c.Turn && !d.Runs(c.Turn) && p.Resume == events.ResumeAuto && d.Retry.Resumes < p.ResumeMax {
+	if whole && d.Turn != nil && d.Turn.ID == c.Turn && !d.Runs(c.Turn) && p.Resume == events.ResumeAuto &&
+		d.Retry.Resumes < p.ResumeMax {
 		next := d.Continue("", c.Turn, "")
 		next.Cause = events.CauseResume
 		d.goOn = append(d.goOn, next)

@@ -1,6 +1,5 @@
-// Package object encodes and decodes the format of NATS object stores, so that any client can read what is stored. An
-// object is a message about it, under a subject made of its name, and its content in chunks, under a subject of their
-// own.
+// Package object encodes and decodes the format of NATS object stores, so that any client can read the objects. An
+// object is a description, under a subject made of its name, and its content in chunks, under another subject.
 package object
 
 import (
@@ -13,16 +12,16 @@ import (
 	"time"
 )
 
-// ChunkBytes is how much of the content one message holds.
+// ChunkBytes is the content of one message, in bytes.
 const ChunkBytes = 128 << 10
 
 // digestName stands before a digest.
 const digestName = "SHA-256="
 
-// ErrDamaged says that what was read is not what was stored.
+// ErrDamaged means that the content differs from what was stored.
 var ErrDamaged = errors.New("object: damaged")
 
-// Info is what is stored about an object.
+// Info is the description of an object.
 type Info struct {
 	Name    string    `json:"name"`
 	Bucket  string    `json:"bucket"`
@@ -34,13 +33,13 @@ type Info struct {
 	Deleted bool      `json:"deleted,omitempty"`
 }
 
-// New is about content that is to be stored.
+// New returns the description of new content.
 func New(bucket, name, nuid string, content []byte) Info {
 	return Info{Name: name, Bucket: bucket, NUID: nuid, Size: len(content),
 		Chunks: (len(content) + ChunkBytes - 1) / ChunkBytes, Digest: digest(content)}
 }
 
-// Parse reads what is stored about an object. The error is [ErrDamaged].
+// Parse decodes the description of an object. The error is [ErrDamaged].
 func Parse(meta []byte) (Info, error) {
 	var i Info
 	if err := json.Unmarshal(meta, &i); err != nil {
@@ -49,7 +48,7 @@ func Parse(meta []byte) (Info, error) {
 	return i, nil
 }
 
-// Check is nil if this is the object's content, else [ErrDamaged].
+// Check returns nil if this is the object's content, else [ErrDamaged].
 func (i Info) Check(content []byte) error {
 	if digest(content) != i.Digest {
 		return fmt.Errorf("%w: %s: its digest is another", ErrDamaged, i.Name)
@@ -62,23 +61,23 @@ func digest(content []byte) string {
 	return digestName + base64.URLEncoding.EncodeToString(sum[:])
 }
 
-// Stream is the stream behind a bucket of objects.
+// Stream returns the stream behind a bucket of objects.
 func Stream(bucket string) string { return "OBJ_" + bucket }
 
-// Chunks is the subject of an object's chunks; "*" for those of all.
+// Chunks returns the subject of an object's chunks; "*" for those of all.
 func Chunks(bucket, nuid string) string { return "$O." + bucket + ".C." + nuid }
 
-// Meta is the subject of what is stored about an object.
+// Meta returns the subject of an object's description.
 func Meta(bucket, name string) string {
 	return "$O." + bucket + ".M." + base64.URLEncoding.EncodeToString([]byte(name))
 }
 
-// Metas matches the subjects of all objects.
+// Metas returns the filter for the descriptions of all objects.
 func Metas(bucket string) string { return "$O." + bucket + ".M.*" }
 
-// The objects of one owner, in a cell with users. An owner is two tokens; "" is a cell without users, "*.*" everybody.
+// The objects of one owner, in a cell with users. An owner is two tokens; "" is a cell without users, "*.*" all owners.
 
-// OwnID is the id of an owner's chunks. It is part of [Info], so a client that knows nothing of owners finds them.
+// OwnID returns the id of an owner's chunks. It is part of [Info], so a client without knowledge of owners finds them.
 func OwnID(owner, nuid string) string {
 	if owner == "" {
 		return nuid
@@ -86,18 +85,18 @@ func OwnID(owner, nuid string) string {
 	return owner + "." + nuid
 }
 
-// OwnMeta is the subject of what an owner has stored about an object.
+// OwnMeta returns the subject of an owner's description of an object.
 func OwnMeta(bucket, owner, name string) string {
 	return "$O." + bucket + ".M." + OwnID(owner, base64.URLEncoding.EncodeToString([]byte(name)))
 }
 
-// OwnChunks matches the chunks of all owners.
+// OwnChunks returns the filter for the chunks of all owners.
 func OwnChunks(bucket string) string { return Chunks(bucket, "*.*.*") }
 
-// OwnMetas matches what all owners have stored about objects.
+// OwnMetas returns the filter for all owners' descriptions.
 func OwnMetas(bucket string) string { return "$O." + bucket + ".M.*.*.*" }
 
-// Owner is whose subject this is, "" for one of a cell without users.
+// Owner returns the owner in a subject, "" in a cell without users.
 func Owner(bucket, subject string) string {
 	rest := strings.TrimPrefix(subject, "$O."+bucket+".M.")
 	if i := strings.LastIndexByte(rest, '.'); i >= 0 {
@@ -106,7 +105,7 @@ func Owner(bucket, subject string) string {
 	return ""
 }
 
-// Of says whether the chunks are this owner's: their id is one token behind it.
+// Of reports whether the chunks belong to this owner: their id is one token behind it.
 func (i Info) Of(owner string) bool {
 	nuid := i.NUID
 	if owner != "" {
@@ -118,7 +117,7 @@ func (i Info) Of(owner string) bool {
 	return nuid != "" && !strings.ContainsAny(nuid, ".*> \t\r\n")
 }
 
-// About says whether the subject is that of an object with this name.
+// About reports whether the subject is the description of an object with this name.
 func About(bucket, subject, name string) bool {
 	return subject == OwnMeta(bucket, Owner(bucket, subject), name)
 }
