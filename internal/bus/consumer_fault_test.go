@@ -116,7 +116,7 @@ func (p *pinScript) pinning() []said {
 // nthDelivery is a message of the log for a stretch.
 func nthDelivery(n int) said { return delivery("HF_LOG", "hf.log.h.s.harness", "[]", n, n, 0) }
 
-// losing is a handler that is told when it has lost.
+// losing is a handler with a Lost method.
 type losing struct {
 	take  func() error
 	batch func(ctx context.Context, ms []bus.Message) (int, error)
@@ -154,8 +154,8 @@ func consuming(t testing.TB, b *bus.Bus, h bus.Handler) (stop func()) {
 	return stop
 }
 
-// TestOneThatAskedForItsPinLetsGo: a process that could not read its pin from the delivery may have been given
-// another's. When it is interrupted it stands by again, while one that was told its pin goes on with it.
+// TestOneThatAskedForItsPinLetsGo: a process that could not read its pin from the delivery may have another's. After an
+// interruption it stands by again, while one that read its pin continues with it.
 func TestOneThatAskedForItsPinLetsGo(t *testing.T) {
 	for name, hidden := range map[string]bool{"asked": true, "delivered": false} {
 		t.Run(name, func(t *testing.T) {
@@ -258,9 +258,8 @@ func TestWhatIsNotDoneKeepsThePin(t *testing.T) {
 	}
 }
 
-// TestAPinThatWasLostEndsTheWork: the broker says that the pin is lost, in one way or the other, while a batch is
-// worked on. What was delivered ahead is not given to the handler, and nothing of the process that has the pin now is
-// touched.
+// TestAPinThatWasLostEndsTheWork: the broker reports in one of two ways that the pin is lost, during a batch. The
+// handler does not get the deliveries ahead, and nothing of the process that has the pin now is touched.
 func TestAPinThatWasLostEndsTheWork(t *testing.T) {
 	t.Parallel() // it mostly waits
 	for name, c := range map[string]struct {
@@ -310,7 +309,7 @@ func TestAPinThatWasLostEndsTheWork(t *testing.T) {
 						<-time.After(c.slow)
 					} else {
 						<-ctx.Done()
-						<-time.After(100 * time.Millisecond) // in which the flow is told
+						<-time.After(100 * time.Millisecond) // in which the flow gets the status
 					}
 					return len(ms), nil
 				}})
@@ -431,8 +430,7 @@ func TestADurableThatWasDeletedIsMadeAgain(t *testing.T) {
 	}
 }
 
-// TestATakeoverThatTakesLong: while a process takes over, it keeps its pin. It is told that it has lost after its last
-// batch.
+// TestATakeoverThatTakesLong: while a process takes over, it keeps its pin. Lost is called after its last batch.
 func TestATakeoverThatTakesLong(t *testing.T) {
 	s := natstest.Start(t)
 	b := natstest.Bus(t, s)
@@ -490,7 +488,7 @@ func TestAStopWithoutABroker(t *testing.T) {
 	}
 }
 
-// TestTheConnectionIsLostDuringATakeover: what follows fails, and the process begins again when the broker is back.
+// TestTheConnectionIsLostDuringATakeover: the later calls fail, and the process starts again when the broker is back.
 func TestTheConnectionIsLostDuringATakeover(t *testing.T) {
 	s := natstest.Start(t)
 	b := natstest.Bus(t, s)

@@ -367,8 +367,8 @@ func TestClockGivesUp(t *testing.T) {
 	}
 }
 
-// TestASeedThatIsReplaced: while a client waits for its broker, the file with its seed is removed or spoiled. What it fails with
-// then names the file.
+// TestASeedThatIsReplaced: while a client waits for its broker, the file with its seed is removed or damaged.
+// Its error then names the file.
 func TestASeedThatIsReplaced(t *testing.T) {
 	t.Parallel() // it mostly waits
 	pair, err := nkeys.CreateUser()

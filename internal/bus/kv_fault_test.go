@@ -59,8 +59,8 @@ func TestADeletedEntryEndsOnce(t *testing.T) {
 	}
 }
 
-// TestAWatchThatWaitsForAnEndIsNotInterrupted: the end of a lease is told by the consumer that showed the lease. In a
-// cell with users a watch has to ask for it.
+// TestAWatchThatWaitsForAnEndIsNotInterrupted: the consumer that delivered a lease reports its end. In a cell with
+// users a watch has to ask for it.
 func TestAWatchThatWaitsForAnEndIsNotInterrupted(t *testing.T) {
 	// TestAWatchThatWaitsForAnEndIsNotInterrupted: the consumer that delivered a lease reports its end. In a cell with
 	// users a watch has to ask for it.
@@ -98,7 +98,7 @@ func TestAnEndIsToldAfterAnError(t *testing.T) {
 	expect(t, updates, "harness.h.1 expired")
 }
 
-// TestADeletionIsToldOnce: an interruption after it does not make it told again. What is there later is told.
+// TestADeletionIsToldOnce: an interruption after a deletion does not report it again. A later entry is reported.
 func TestADeletionIsToldOnce(t *testing.T) {
 	s := natstest.Start(t)
 	writer, p := natstest.Bus(t, s), newProxy(t, s)
@@ -153,7 +153,7 @@ func TestTheTTLOfAnEntry(t *testing.T) {
 	}
 }
 
-// TestAWatchEndsWithItsContext: what has been delivered already is not shown after the context has ended.
+// TestAWatchEndsWithItsContext: entries that were delivered are not reported after the context has ended.
 func TestAWatchEndsWithItsContext(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t))
 	for i := range 300 {
@@ -236,7 +236,7 @@ func TestAKeyThatIsGone(t *testing.T) {
 	}
 }
 
-// TestWithoutABucket: what is written where the cell was not set up is not found, and is not sent again for ever.
+// TestWithoutABucket: a write to a cell that was not set up is an error, and is not repeated without end.
 func TestWithoutABucket(t *testing.T) {
 	t.Parallel() // it mostly waits
 	b := busAt(t, natstest.Start(t).URL())
