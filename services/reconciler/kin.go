@@ -141,12 +141,9 @@ func (r *Reconciler) learnKin(ctx context.Context) error {
 		if err != nil {
 			return nil // not a session
 		}
-		s, err := docs.Read(e.Value, func(h *session.State) bool {
+		// A document that cannot be read is reported by the decider that decodes it.
+		if h, err := docs.Head(e.Value); err == nil {
 			r.kin.add(ref, h.Parent, h.ParentCall)
-			return false
-		})
-		if err == nil && s != nil { // the decision about it reports the error
-			r.kin.add(ref, s.Parent, s.ParentCall)
 		}
 		return nil
 	})

@@ -181,7 +181,10 @@ func (p *pass) document(ctx context.Context, docs *session.Reader, e bus.Entry, 
 	}
 	var s *session.State
 	p.r.loop.Try(ctx, ref, func() (err error) {
-		s, err = docs.Read(e.Value, func(h *session.State) bool { return !p.r.calm(h, e.Value, now) })
+		h, err := docs.Head(e.Value)
+		if err == nil && (h.DueWithin(control.Horizon, now.Clock) || !p.r.calm(ref, &h, now)) {
+			s, err = docs.Decode(e.Value)
+		}
 		return err
 	})
 	if s == nil || !s.Opened() {
@@ -222,27 +225,7 @@ func slim(s *session.State) *session.State {
 
 // quiet reports whether a session needs no decision, in any state of its parents and children.
 func (r *Reconciler) quiet(s *session.State, now moment) bool {
-	if !s.Deadlines(nil).IsZero() {
-		return false
-	}
-	left := func(epoch uint64) bool { return !s.Owned || epoch < s.Epoch }
-	for _, c := range s.Tools {
-		if left(c.Epoch) {
-			return false
-		}
-	}
-	for _, q := range s.Prompts {
-		if left(q.Epoch) {
-			return false
-		}
-	}
-	if s.Turn != nil && left(s.Turn.Epoch) || s.Compaction != nil && left(s.Compaction.Epoch) {
-		return false
-	}
-	if _, owed := s.Owed(); owed {
-		return false
-	}
-	return !s.Owned || r.lives(s, now)
+	return s.Deadlines(nil).IsZero() && !s.Leftover() && (!s.Owned || r.lives(s, now))
 }
 
 // lives reports whether an owner with a known lease is not dead, and plans a pass over the harness for the time when

@@ -1,9 +1,6 @@
 package reconciler
 
 import (
-	"bytes"
-	"strconv"
-
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -43,68 +40,20 @@ func leftReason(s *session.State, lost bool) string {
 	return events.ReasonOwnerLost
 }
 
-// Marks of open items in a document, as this build writes them: within a text the quotes would be escaped.
-const (
-	markDeadline = `"deadline":"`
-	markEpoch    = `"epoch":`
-	markCarried  = `,"prompts":[`
-	markSettled  = `"settled_seq":`
-)
-
-// openMarks are the marks of items that may have been left behind in a session without an owner.
-var openMarks = []string{`,"turn":{`, `,"tools":{`, `,"prompts":{`, `,"compaction":{`}
-
-// calm reports, from the head of a document and a byte search in the rest, that a session needs no decision, in any
-// state of its parents and children. False proves nothing: then the document is decoded.
-func (r *Reconciler) calm(h *session.State, doc []byte, now moment) bool {
-	switch {
-	case h.ParentCall != "": // its parent has to know it
-		return false
-	case bytes.Contains(doc, []byte(markDeadline)), decided(doc):
-		return false
-	case h.Owned:
-		return ofEpoch(doc, h.Epoch) && r.lives(h, now)
-	}
-	for _, mark := range openMarks { // a closed session has no open items
-		if bytes.Contains(doc, []byte(mark)) {
-			return false
-		}
-	}
-	return true
+// rests reports, from the head of a document in which nothing is due, that a session needs no decision, in any state of
+// its parents and children. It implements [control.Config.Rests]. False proves nothing: then the document is decoded.
+func (r *Reconciler) rests(ref events.Ref, h *session.Head, clock events.Clock) bool {
+	return r.calm(ref, h, atMoment(clock))
 }
 
-// decided reports whether a document has a settled prompt that may not have been delivered.
-func decided(doc []byte) bool {
-	if bytes.Contains(doc, []byte(markCarried)) {
+// calm is rests at a moment.
+func (r *Reconciler) calm(ref events.Ref, h *session.Head, now moment) bool {
+	switch {
+	case h.ParentCall != "", h.Recover: // its parent has to know a child
+		return false
+	case !h.Owned:
 		return true
 	}
-	for {
-		_, rest, ok := bytes.Cut(doc, []byte(markSettled))
-		if !ok {
-			return false
-		}
-		if len(rest) == 0 || rest[0] != '0' {
-			return true
-		}
-		doc = rest
-	}
-}
-
-// ofEpoch reports whether all open items have this epoch, so that no earlier owner left any.
-func ofEpoch(doc []byte, epoch uint64) bool {
-	want := strconv.AppendUint(nil, epoch, 10)
-	for {
-		at := bytes.Index(doc, []byte(markEpoch))
-		if at < 0 {
-			return true
-		}
-		doc = doc[at+len(markEpoch):]
-		n, _, ok := bytes.Cut(doc[:min(len(doc), len(want)+1)], []byte(","))
-		if !ok {
-			n, _, ok = bytes.Cut(n, []byte("}"))
-		}
-		if !ok || !bytes.Equal(n, want) {
-			return false
-		}
-	}
+	return r.lives(&session.State{Harness: ref.Harness, Session: ref.Session, Incarnation: h.Incarnation,
+		Exclusive: h.Exclusive, UpdatedAt: h.UpdatedAt, Seq: h.Seq}, now)
 }
