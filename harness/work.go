@@ -383,7 +383,7 @@ func (k *shift) look(ctx context.Context, s *Session) (*job, error) {
 // is not taken from it, also not by one that would continue it.
 func takeable(st *session.State, compactions, turns bool) bool {
 	p, t, c := st.Pending.Turn, st.Turn, st.Compaction
-	nobodyRuns := t == nil || t.Epoch < st.Epoch || !st.Owned
+	nobodyRuns := t == nil || !st.Owns(t.Epoch)
 	if st.Pending.Compaction != nil {
 		return compactions && nobodyRuns
 	}

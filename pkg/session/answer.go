@@ -58,35 +58,6 @@ func trimmed(answers []events.Answer) []events.Answer {
 	return out
 }
 
-// UnmarshalJSON reads a wish. Answers that are not made of text are noted instead of failing the whole, so that the
-// refusal can name their question.
-func (w *AnswerWish) UnmarshalJSON(body []byte) error {
-	var v struct {
-		events.Ref
-		Prompt  string          `json:"prompt"`
-		Answers json.RawMessage `json:"answers"`
-		By      string          `json:"by"`
-	}
-	if err := json.Unmarshal(body, &v); err != nil {
-		return err
-	}
-	*w = AnswerWish{Ref: v.Ref, Prompt: v.Prompt, By: v.By, unreadable: map[string]string{}}
-	var raws []json.RawMessage
-	if json.Unmarshal(v.Answers, &raws) != nil {
-		w.unreadable[""] = "answers: want a list of {question, selected, text}"
-		return nil
-	}
-	for _, raw := range raws {
-		var a events.Answer
-		err := json.Unmarshal(raw, &a)
-		if err != nil {
-			w.unreadable[a.Question] = "not text: " + err.Error()
-		}
-		w.Answers = append(w.Answers, a)
-	}
-	return nil
-}
-
 // checkAnswers trims a person's answers and holds them against what was asked. The refusal is 422 with a reason for each
 // question, or 413; the prompt stays open. An empty answer is a skipped question.
 func checkAnswers(asked []events.Question, answers []events.Answer, unreadable map[string]string) ([]events.Answer, error) {

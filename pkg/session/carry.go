@@ -206,7 +206,7 @@ func (s *State) owed() (f events.TurnRequested, ok bool) {
 	switch {
 	case !s.Opened(), s.Closed != nil, s.Turn != nil, s.Pending.Turn != nil, s.BlockedBy() != "", len(s.WaitsFor) > 0:
 		return f, false
-	case s.compactionOpen(), s.CompactionFirst(), s.Held(), s.RetryFirst() && !s.crashIsHeld(), len(s.Queue) > 0 && s.QueueMoves():
+	case s.CompactionOpen(), s.CompactionFirst(), s.Held(), s.RetryFirst() && !s.crashIsHeld(), len(s.Queue) > 0 && s.QueueMoves():
 		return f, false
 	}
 	for _, id := range s.Carry() {

@@ -146,7 +146,7 @@ func (f *fold) retryAbandoned(fact events.RetryAbandoned) string {
 	if (f.LastTurn == nil || f.LastTurn.ID != fact.Turn) && f.Retry.Turn != fact.Turn {
 		return WhyUnknown
 	}
-	if (f.Retry.State == RetryScheduled || f.Retry.State == RetryStarting) && f.RetryFirst() {
+	if f.RetryPlanned() && f.RetryFirst() {
 		f.HeldSeq = f.c.Seq // else the queue waits since the turn ended: what a person said after that is newer, however late this comes
 	}
 	f.Retry.State, f.Retry.Turn, f.Retry.Reason = RetryAbandoned, fact.Turn, cut(fact.Reason, TextBytesMax)
@@ -191,14 +191,14 @@ func (f *fold) applyCompaction() string {
 	return WhyUnknown
 }
 
-// compactionOpen says whether one is wanted or under way.
-func (s *State) compactionOpen() bool {
+// CompactionOpen reports whether a compaction is requested or running.
+func (s *State) CompactionOpen() bool {
 	return s.Compaction != nil && (s.Compaction.State == CompactionRequested || s.Compaction.State == CompactionRunning)
 }
 
 func (f *fold) compactionRequested(fact events.CompactionRequested) string {
 	switch {
-	case f.compactionOpen():
+	case f.CompactionOpen():
 		return WhyOpen
 	case f.ended(EntityCompaction, fact.Compaction) != nil:
 		return WhyClosedID
@@ -222,7 +222,7 @@ func (f *fold) compactionStarted(fact events.CompactionStarted) string {
 	switch {
 	case f.ended(EntityCompaction, fact.Compaction) != nil:
 		return WhyClosedID
-	case !f.compactionOpen() || c.ID != fact.Compaction:
+	case !f.CompactionOpen() || c.ID != fact.Compaction:
 		return WhyUnknown
 	case c.State == CompactionRunning && c.Epoch == f.Epoch:
 		return WhyOpen
@@ -238,7 +238,7 @@ func (f *fold) compactionEnds(id, outcome string, usedAfter int64, failure *even
 	switch {
 	case f.ended(EntityCompaction, id) != nil:
 		return WhyClosedID
-	case !f.compactionOpen() || c.ID != id:
+	case !f.CompactionOpen() || c.ID != id:
 		return WhyUnknown
 	}
 	l := &LastCompaction{ID: id, Outcome: outcome, Reason: c.Reason, UsedBefore: c.Used, UsedAfter: max(usedAfter, 0), At: f.c.At,
@@ -272,7 +272,7 @@ func (s *State) QueueMoves() bool { return s.HeldSeq == 0 || s.NewerMessage(s.He
 // come after, are not followed up.
 func (s *State) FollowUp() string {
 	l := s.LastCompaction
-	if l == nil || s.compactionOpen() {
+	if l == nil || s.CompactionOpen() {
 		return ""
 	}
 	t := s.LastTurn
@@ -295,7 +295,7 @@ const compactionsMax = 20
 // waits for it (C8).
 func (s *State) CompactAgain() bool {
 	l := s.LastCompaction
-	if l == nil || l.Outcome != OutcomeFailed || s.compactionOpen() {
+	if l == nil || l.Outcome != OutcomeFailed || s.CompactionOpen() {
 		return false
 	}
 	most := compactionsMax
@@ -388,7 +388,7 @@ func (s *State) Overflowed() bool {
 // CompactionFirst says whether the next step is compaction's, and retry has to wait: one is wanted or under way, what
 // follows one is owed and not held, or the last turn is [State.Overflowed].
 func (s *State) CompactionFirst() bool {
-	return s.compactionOpen() || s.FollowUp() != "" && !s.Held() || s.Overflowed()
+	return s.CompactionOpen() || s.FollowUp() != "" && !s.Held() || s.Overflowed()
 }
 
 // RetryFirst says whether the queue waits behind another attempt of the last turn: one is scheduled or about to start, or
@@ -397,13 +397,13 @@ func (s *State) RetryFirst() bool {
 	if t := s.LastTurn; t != nil && t.Outcome == OutcomeInterrupted && s.NewerMessage(s.HeldSeq) {
 		return false
 	}
-	return s.Retry.State == RetryScheduled || s.Retry.State == RetryStarting || s.FailureUndecided() && s.LastTurn.Actor != events.ActorPerson
+	return s.RetryPlanned() || s.FailureUndecided() && s.LastTurn.Actor != events.ActorPerson
 }
 
 // restCompaction shows, while none is open, why one would not help, or why what follows it does not come.
 func (s *State) restCompaction() {
 	l := s.LastCompaction
-	if s.compactionOpen() || s.Closed != nil {
+	if s.CompactionOpen() || s.Closed != nil {
 		return
 	}
 	s.Compaction = nil

@@ -270,11 +270,11 @@ func (s *State) phase() Phase {
 		return Closed
 	case s.BlockedBy() != "" || len(s.WaitsFor) > 0:
 		return Waiting
-	case s.Compaction != nil && (s.Compaction.State == CompactionRequested || s.Compaction.State == CompactionRunning):
+	case s.CompactionOpen():
 		return Compacting
-	case s.Owned && s.Turn != nil && s.Turn.Epoch == s.Epoch:
+	case s.Turn != nil && s.Owns(s.Turn.Epoch):
 		return Running
-	case s.Retry.State == RetryScheduled || s.Retry.State == RetryStarting:
+	case s.RetryPlanned():
 		return Retrying
 	case s.Pending.Turn != nil || len(s.Queue) > 0:
 		return Queued

@@ -111,10 +111,10 @@ func (s *State) retryForbidden(p *PendingTurn) bool {
 // compactionLook returns when the compaction service has to look at a session in which no compaction is open.
 func (s *State) compactionLook() next {
 	switch {
-	case s.compactionOpen(), s.BlockedBy() != "", len(s.WaitsFor) > 0:
+	case s.CompactionOpen(), s.BlockedBy() != "", len(s.WaitsFor) > 0:
 		return never
 	case s.Turn != nil:
-		if s.Owned && s.Turn.Epoch == s.Epoch && s.Turn.Compaction == "" && s.Pending.Stop == nil && s.UsageOver(0) {
+		if s.Owns(s.Turn.Epoch) && s.Turn.Compaction == "" && s.Pending.Stop == nil && s.UsageOver(0) {
 			return now
 		}
 		return never

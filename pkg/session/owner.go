@@ -176,7 +176,7 @@ func (f *fold) closed(fact events.SessionClosed) string {
 		f.end(Ending{Entity: EntityMessage, ID: m.ID, Outcome: string(Withdrawn), Reason: events.ReasonClosed})
 		f.derive(events.MessageWithdrawn{Message: m.ID, By: fact.By})
 	}
-	if c := f.Compaction; f.compactionOpen() {
+	if c := f.Compaction; f.CompactionOpen() {
 		f.end(Ending{Entity: EntityCompaction, ID: c.ID, Outcome: OutcomeFailed, Reason: events.ReasonClosed})
 		f.derive(events.CompactionFailed{Compaction: c.ID, Error: events.Failure{Kind: events.ReasonClosed}})
 	}
@@ -207,3 +207,7 @@ func sortedKeys[T any](m map[string]T) []string {
 	slices.Sort(keys)
 	return keys
 }
+
+// Owns reports whether the session's owner opened, or adopted, an item with this epoch. An item that it does not own
+// was left behind by an earlier owner.
+func (s *State) Owns(epoch uint64) bool { return s.Owned && epoch == s.Epoch }

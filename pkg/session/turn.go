@@ -342,7 +342,7 @@ func (f *fold) takeBack(fact events.TurnStopRequested) {
 	if l := f.LastTurn; f.Turn == nil && l != nil && (took || l.ID == fact.Turn) {
 		l.Actor = events.ActorPerson
 	}
-	if r := &f.Retry; r.State == RetryScheduled || r.State == RetryStarting {
+	if r := &f.Retry; f.RetryPlanned() {
 		r.State, r.Reason = RetryAbandoned, reasonStopped
 		f.derive(events.RetryAbandoned{Turn: r.Turn, Attempt: r.Attempt, Reason: reasonStopped})
 	}

@@ -269,7 +269,7 @@ type Work struct {
 // owes says whether the harness is still to be told what was decided about a prompt: one of the present epoch, settled
 // and not delivered.
 func (s *State) owes(p *Prompt) bool {
-	return s.Owned && p.Epoch == s.Epoch && p.Status != Awaiting
+	return s.Owns(p.Epoch) && p.Status != Awaiting
 }
 
 // HasWork says whether [State.Work] has anything in it.

@@ -10,16 +10,6 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/request"
 )
 
-// AnswerWish is replaced by [request.Answer].
-type AnswerWish struct {
-	events.Ref
-	Prompt  string
-	Answers []events.Answer
-	By      string
-
-	unreadable map[string]string
-}
-
 // Decision is what a request calls for: facts to append, or none because the request is fulfilled already, at Seq.
 type Decision struct {
 	Facts []events.Fact
@@ -143,7 +133,7 @@ func (s *State) tooLate(prompt string, wanted Status, src Source, same func(sett
 // prompt; questions and answers belong to Answered, text to Rejected.
 func (s *State) Settlement(prompt string, status Status, asked []events.Question, answers []events.Answer, text string) []events.Fact {
 	p := s.Prompts[prompt]
-	if p == nil || s.Owned && p.Epoch == s.Epoch {
+	if p == nil || s.Owns(p.Epoch) {
 		return nil
 	}
 	var facts []events.Fact
@@ -178,7 +168,7 @@ func (s *State) continuation(prompt string, p *Prompt, message string) []events.
 
 // Runs reports whether this turn is open and the session's owner runs it: no other turn may take its place.
 func (s *State) Runs(turn string) bool {
-	return turn != "" && s.Owned && s.Turn != nil && s.Turn.ID == turn && s.Turn.Epoch == s.Epoch
+	return turn != "" && s.Turn != nil && s.Turn.ID == turn && s.Owns(s.Turn.Epoch)
 }
 
 // Continue is the request for the turn that goes on after a settled prompt (or, with none, after a child has settled). It
@@ -233,7 +223,7 @@ func (s *State) toStop() []string {
 		return []string{s.Pending.Turn.ID}
 	}
 	var turns []string
-	if s.Retry.State == RetryScheduled || s.Retry.State == RetryStarting {
+	if s.RetryPlanned() {
 		turns = append(turns, s.Retry.Turn)
 	}
 	undecided := s.FailureUndecided() && s.LastTurn.Actor != events.ActorPerson // another one, which failed while that one waits
@@ -248,7 +238,7 @@ func (s *State) toStop() []string {
 func (s *State) afterCompaction() bool {
 	c, t := s.Compaction, s.LastTurn
 	switch {
-	case !s.compactionOpen():
+	case !s.CompactionOpen():
 		return s.FollowUp() != ""
 	case len(s.Queue) > 0 && s.QueueMoves():
 		return true

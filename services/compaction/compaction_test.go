@@ -47,7 +47,7 @@ func TestCompactedFirst(t *testing.T) {
 	if _, err := c.ask("send", message(r, "m1")); err != nil {
 		t.Fatal(err)
 	}
-	s := c.until(r, "a compaction", open)
+	s := c.until(r, "a compaction", (*session.State).CompactionOpen)
 	if s.Pending.Turn != nil || s.Commits != 2 {
 		t.Errorf("%+v after %d commits", s.Pending.Turn, s.Commits)
 	}
@@ -81,7 +81,7 @@ func TestTwoReplicas(t *testing.T) {
 	all.Wait()
 	for n := range sessions {
 		name := fmt.Sprint("s", n)
-		st := c.until(h.ref(name), "a compaction", open)
+		st := c.until(h.ref(name), "a compaction", (*session.State).CompactionOpen)
 		h.say(name, events.CompactionStarted{Compaction: st.Compaction.ID},
 			events.CompactionCompleted{Compaction: st.Compaction.ID})
 	}
@@ -108,11 +108,11 @@ func TestAgainAfterAWhile(t *testing.T) {
 	if _, err := c.ask("send", message(r, "m1")); err != nil {
 		t.Fatal(err)
 	}
-	first := c.until(r, "a compaction", open).Compaction.ID
+	first := c.until(r, "a compaction", (*session.State).CompactionOpen).Compaction.ID
 	h.say("s", events.CompactionStarted{Compaction: first},
 		events.CompactionFailed{Compaction: first, Error: events.Failure{Kind: "server_error"}})
 	failed := c.state(r).LastCompaction.At
-	again := c.until(r, "another attempt", open)
+	again := c.until(r, "another attempt", (*session.State).CompactionOpen)
 	if again.Compaction.ID == first || again.Compaction.Message != "m1" ||
 		again.Compaction.Since.Sub(failed) < 2*time.Second {
 		t.Errorf("%+v, %v after the failure", again.Compaction, again.Compaction.Since.Sub(failed))
@@ -129,14 +129,14 @@ func TestStalled(t *testing.T) {
 	if _, err := c.ask("send", message(r, "m1")); err != nil {
 		t.Fatal(err)
 	}
-	first := c.until(r, "a compaction", open).Compaction.ID
+	first := c.until(r, "a compaction", (*session.State).CompactionOpen).Compaction.ID
 	h.say("s", events.CompactionStarted{Compaction: first})
 	began := c.state(r).Compaction.Since
 	st := c.until(r, "to have failed", func(s *session.State) bool { return s.LastCompaction != nil })
 	if l := st.LastCompaction; l.ID != first || l.ErrorKind() != failure.Stalled || l.At.Sub(began) < time.Second {
 		t.Errorf("%+v, %v after it began", l, l.At.Sub(began))
 	}
-	if again := c.until(r, "another attempt", open); again.Compaction.ID == first || again.Compaction.Message != "m1" {
+	if again := c.until(r, "another attempt", (*session.State).CompactionOpen); again.Compaction.ID == first || again.Compaction.Message != "m1" {
 		t.Errorf("%+v", again.Compaction)
 	}
 	now := time.Now()
@@ -182,7 +182,7 @@ func TestIdleOneAfterTheOther(t *testing.T) {
 		if i == 2 { // a person uses it while another one is compacted
 			continue
 		}
-		st := c.until(r, "its place", open)
+		st := c.until(r, "its place", (*session.State).CompactionOpen)
 		if got := opened(); len(got) != 1 {
 			t.Errorf("at once: %v", got)
 		}
@@ -211,7 +211,7 @@ func TestIdleClaimOfTheDead(t *testing.T) {
 		[]events.Event{events.New(dead.NewID(), source, first, st.Epoch, time.Now(),
 			events.CompactionRequested{Compaction: "k0", Reason: events.CompactIdle})})
 	c.check(err)
-	c.until(first, "its compaction", open)
+	c.until(first, "its compaction", (*session.State).CompactionOpen)
 	cfg := Default()
 	cfg.Walk = time.Second
 	c.compaction(c.b, cfg)
@@ -223,5 +223,5 @@ func TestIdleClaimOfTheDead(t *testing.T) {
 		t.Error("the second is compacted while the first still is")
 	}
 	h.say("s0", events.CompactionStarted{Compaction: "k0"}, events.CompactionCompleted{Compaction: "k0"})
-	c.until(second, "its place", open)
+	c.until(second, "its place", (*session.State).CompactionOpen)
 }

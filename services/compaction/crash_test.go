@@ -358,7 +358,7 @@ func (g *stage) check() {
 		g.t.Fatalf("%d follow-ups, want %d; %d compactions, want %v: %s\n%s", follows, g.scene.follows, completed, most,
 			story.Summary(g.s), g.where())
 	}
-	if s := g.s; s.Turn != nil || len(s.Queue) > 0 || open(s) || s.Pending != (session.Pending{}) {
+	if s := g.s; s.Turn != nil || len(s.Queue) > 0 || s.CompactionOpen() || s.Pending != (session.Pending{}) {
 		g.t.Fatalf("something is left: %s\n%s", story.Summary(g.s), g.where())
 	}
 }

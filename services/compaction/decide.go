@@ -101,7 +101,7 @@ func (d *desk) lookAt(at time.Time) {
 
 func (d *desk) decide() {
 	switch {
-	case open(d.State):
+	case d.CompactionOpen():
 		d.listen()
 	case d.BlockedBy() != "", len(d.WaitsFor) > 0:
 	case d.Turn != nil:
@@ -117,12 +117,6 @@ func (d *desk) decide() {
 	default:
 		d.idle()
 	}
-}
-
-// open reports whether a compaction is requested or runs.
-func open(s *session.State) bool {
-	return s.Compaction != nil &&
-		(s.Compaction.State == session.CompactionRequested || s.Compaction.State == session.CompactionRunning)
 }
 
 // listen fails a compaction that has been silent for too long, as a turn is (T18). It is retried like any other failed
@@ -155,7 +149,7 @@ func (d *desk) midStream() {
 	t, l := d.Turn, d.LastCompaction
 	failedBefore := t.Cause == events.CauseFollowUp && l != nil && l.Outcome == session.OutcomeFailed
 	switch {
-	case !d.Owned, t.Epoch < d.Epoch, t.Compaction != "", d.Pending.Stop != nil, failedBefore, d.calling(t.ID):
+	case !d.Owns(t.Epoch), t.Compaction != "", d.Pending.Stop != nil, failedBefore, d.calling(t.ID):
 	case d.UsageOver(midStreamMore) && !d.Stalled():
 		u := d.Usage
 		d.say(events.TurnStopRequested{Turn: t.ID, Actor: events.ActorCompaction,
@@ -295,12 +289,11 @@ func idleReason(s *session.State, in Input) (why string, due time.Time) {
 	switch {
 	case s.Policy.IdleCompactionAfterS <= 0:
 		return WhyDisabled, due
-	case s.Turn != nil && s.BlockedBy() == "" && len(s.WaitsFor) == 0, open(s):
+	case s.Turn != nil && s.BlockedBy() == "" && len(s.WaitsFor) == 0, s.CompactionOpen():
 		return WhyRunning, due
 	case len(s.PendingPrompts()) > 0, len(s.WaitsFor) > 0:
 		return WhyWaiting, due
-	case len(s.Queue) > 0, s.Pending.Turn != nil, s.Retry.State == session.RetryScheduled,
-		s.Retry.State == session.RetryStarting:
+	case len(s.Queue) > 0, s.Pending.Turn != nil, s.RetryPlanned():
 		return WhyQueued, due
 	case l != nil && l.Outcome == session.OutcomeFailed &&
 		(l.Failures >= idleFailuresMax || l.ErrorKind() == failure.ModelNotFound):

@@ -61,7 +61,7 @@ func (k *idlers) note(st *session.State, since time.Time) {
 	k.mu.Lock()
 	_, was := k.due[r]
 	u, running := k.under[r]
-	over := running && !(open(st) && st.Compaction.ID == u.id)
+	over := running && !(st.CompactionOpen() && st.Compaction.ID == u.id)
 	if over {
 		delete(k.under, r)
 	}
@@ -201,7 +201,7 @@ func (k *idlers) findUnderWay(ctx context.Context) error {
 	under := map[events.Ref]underWay{}
 	err := k.s.bus.List(ctx, bus.State, events.SessionKeys(""), func(e bus.Entry) error {
 		st, err := session.Decode(e.Value)
-		if err == nil && open(st) && st.Compaction.Reason == events.CompactIdle && st.Owned {
+		if err == nil && st.CompactionOpen() && st.Compaction.Reason == events.CompactIdle && st.Owned {
 			under[st.Ref()] = underWay{id: st.Compaction.ID, since: time.Now()}
 		}
 		return nil // the ledger reports documents that cannot be read
@@ -251,7 +251,7 @@ func (k *idlers) look(ctx context.Context) {
 		if err == nil {
 			st, err = k.s.loop.CatchUp(ctx, st)
 		}
-		gone := errors.Is(err, bus.ErrNotFound) || err == nil && !(open(st) && st.Compaction.ID == u.id && st.Owned)
+		gone := errors.Is(err, bus.ErrNotFound) || err == nil && !(st.CompactionOpen() && st.Compaction.ID == u.id && st.Owned)
 		if gone || time.Since(u.since) > idleMax {
 			k.mu.Lock()
 			delete(k.under, r)

@@ -261,12 +261,12 @@ func TestOneCompactionATrigger(t *testing.T) {
 				}
 				owed := before.FollowUp()
 				if w == events.WriterCompaction && f.Cause == events.CauseMessage && f.Prompt == "" &&
-					(open(before) || owed == events.FollowMessage || owed != "" && !before.Held()) {
+					(before.CompactionOpen() || owed == events.FollowMessage || owed != "" && !before.Held()) {
 					rt.Fatalf("message %s goes before what a compaction owes (%s):\n%s", f.Message, owed, r.tell())
 				}
 			}
 		})
-		if s := r.s; open(s) || s.Turn != nil || s.Pending.Turn != nil {
+		if s := r.s; s.CompactionOpen() || s.Turn != nil || s.Pending.Turn != nil {
 			rt.Fatalf("it is not at rest: %s\n%s", story.Summary(r.s), r.tell())
 		}
 	})

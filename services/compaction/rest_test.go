@@ -128,7 +128,7 @@ func (r *random) mustRest() {
 	held := s.Policy.Resume == events.ResumeHold && s.LastTurn != nil &&
 		s.LastTurn.Outcome == session.OutcomeInterrupted
 	switch {
-	case s.Turn != nil, s.Pending != session.Pending{}, open(s):
+	case s.Turn != nil, s.Pending != session.Pending{}, s.CompactionOpen():
 		fail("somebody is to do something, and does not")
 	case s.RetryFirst() && !held:
 		fail("a retry is waited for that does not come")

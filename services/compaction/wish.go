@@ -109,7 +109,7 @@ func (d *desk) inPlaceOfQuestions(message string) bool {
 	named := ""
 	for _, id := range sortedKeys(d.Prompts) {
 		p := d.Prompts[id]
-		if p.Status != session.Superseded || p.Reason != message || d.Owned && p.Epoch == d.Epoch {
+		if p.Status != session.Superseded || p.Reason != message || d.Owns(p.Epoch) {
 			continue
 		}
 		d.closeCall(p, events.Failure{Kind: events.ReasonAnswered, Text: "answered in chat"})
@@ -172,7 +172,7 @@ func Compact(s *session.State, w request.Compact, now time.Time) (session.Decisi
 	if err != nil {
 		return session.Decision{}, err
 	}
-	if open(s) {
+	if s.CompactionOpen() {
 		if p := s.Pending.Compaction; p != nil {
 			return session.Decision{Seq: p.Seq}, nil
 		}
@@ -203,7 +203,7 @@ func (d *desk) supersede() {
 	for id := d.BlockedBy(); id != ""; id = d.BlockedBy() {
 		p := *d.Prompts[id]
 		d.say(events.PromptSuperseded{Prompt: id})
-		if d.Owned && p.Epoch == d.Epoch {
+		if d.Owns(p.Epoch) {
 			continue
 		}
 		d.closeCall(&p, events.Failure{Kind: string(session.Superseded),
@@ -271,7 +271,7 @@ func byThreshold(s *session.State) (would bool, reason string) {
 	switch {
 	case s.Closed != nil:
 		return false, string(session.Closed)
-	case open(s):
+	case s.CompactionOpen():
 		return false, WhyRunning
 	case s.Policy.CompactionThreshold >= 1:
 		return false, WhyOff

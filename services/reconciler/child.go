@@ -40,7 +40,7 @@ func Unsettled(s *session.State) bool {
 		return false
 	case s.Turn != nil || s.Pending != (session.Pending{}) || len(s.PendingPrompts()) > 0:
 		return true
-	case s.Retry.State == session.RetryScheduled || s.Retry.State == session.RetryStarting:
+	case s.RetryPlanned():
 		return true
 	}
 	return s.CompactionFirst()
@@ -70,7 +70,7 @@ func (d *desk) held(call string) bool {
 // holds reports whether a call of this turn is held for a child.
 func (d *desk) holds(turn string) bool {
 	for id, c := range d.Tools {
-		if c.Turn == turn && d.left(c.Epoch) && len(d.unsettled(id)) > 0 {
+		if c.Turn == turn && !d.Owns(c.Epoch) && len(d.unsettled(id)) > 0 {
 			return true
 		}
 	}

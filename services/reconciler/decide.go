@@ -130,22 +130,19 @@ func (d *desk) lookAt(at time.Time) {
 	}
 }
 
-// left reports whether an item with this epoch was left behind by the process that opened or adopted it.
-func (d *desk) left(epoch uint64) bool { return !d.Owned || epoch < d.Epoch }
-
 // leftTurn reports whether the open turn was left behind. A process that adopted a part of it is responsible for it.
 func (d *desk) leftTurn() bool {
 	t := d.Turn
-	if t == nil || !d.left(t.Epoch) {
+	if t == nil || d.Owns(t.Epoch) {
 		return false
 	}
 	for _, c := range d.Tools {
-		if c.Turn == t.ID && !d.left(c.Epoch) {
+		if c.Turn == t.ID && d.Owns(c.Epoch) {
 			return false
 		}
 	}
 	for _, p := range d.Prompts {
-		if p.Turn == t.ID && !d.left(p.Epoch) {
+		if p.Turn == t.ID && d.Owns(p.Epoch) {
 			return false
 		}
 	}

@@ -118,12 +118,12 @@ func TestNothingIsLeftOpen(t *testing.T) {
 			s := w.State(name)
 			d := &desk{State: s, in: w.input(name)}
 			for id, p := range s.Prompts {
-				if d.left(p.Epoch) && p.Status == session.Awaiting && p.OnOwnerLoss != events.LossKeep {
+				if !d.Owns(p.Epoch) && p.Status == session.Awaiting && p.OnOwnerLoss != events.LossKeep {
 					rt.Fatalf("%s: prompt %s is open", name, id)
 				}
 			}
 			for id, c := range s.Tools {
-				if d.left(c.Epoch) && len(d.unsettled(id)) == 0 && !d.awaitsPerson(func(p *session.Prompt) bool {
+				if !d.Owns(c.Epoch) && len(d.unsettled(id)) == 0 && !d.awaitsPerson(func(p *session.Prompt) bool {
 					return p.Call == id
 				}) {
 					rt.Fatalf("%s: call %s is open", name, id)
@@ -133,7 +133,7 @@ func TestNothingIsLeftOpen(t *testing.T) {
 				(s.Pending.Turn == nil || s.Pending.Turn.OfTurn != turn.ID) {
 				rt.Fatalf("%s: turn %s is open", name, turn.ID)
 			}
-			if c := s.Compaction; c != nil && d.left(c.Epoch) && c.State == session.CompactionRunning {
+			if c := s.Compaction; c != nil && !d.Owns(c.Epoch) && c.State == session.CompactionRunning {
 				rt.Fatalf("%s: compaction %s is open", name, c.ID)
 			}
 		}

@@ -12,7 +12,7 @@ func (d *desk) recover() error {
 	for _, id := range sortedKeys(d.Prompts) {
 		p := d.Prompts[id]
 		switch {
-		case p.Status != session.Awaiting || p.OnOwnerLoss != events.LossExpire || !d.left(p.Epoch):
+		case p.Status != session.Awaiting || p.OnOwnerLoss != events.LossExpire || d.Owns(p.Epoch):
 		case d.reason() == events.ReasonShutdown:
 			d.say(events.PromptWithdrawn{Prompt: id, Reason: events.ReasonShutdown})
 		default:
@@ -20,14 +20,14 @@ func (d *desk) recover() error {
 		}
 	}
 	for _, id := range sortedKeys(d.Prompts) {
-		if p := d.Prompts[id]; p != nil && p.Status != session.Awaiting && d.left(p.Epoch) {
+		if p := d.Prompts[id]; p != nil && p.Status != session.Awaiting && !d.Owns(p.Epoch) {
 			if err := d.settle(id, p); err != nil {
 				return err
 			}
 		}
 	}
 	d.closeCalls()
-	if c := d.Compaction; c != nil && c.State == session.CompactionRunning && d.left(c.Epoch) {
+	if c := d.Compaction; c != nil && c.State == session.CompactionRunning && !d.Owns(c.Epoch) {
 		d.say(events.CompactionFailed{Compaction: c.ID,
 			Error: events.Failure{Kind: d.reason(), Text: "the harness that compacted is gone"}})
 	}
@@ -41,7 +41,7 @@ func (d *desk) recover() error {
 
 func (d *desk) closeCalls() {
 	for _, id := range sortedKeys(d.Tools) {
-		if c := d.Tools[id]; c != nil && d.left(c.Epoch) {
+		if c := d.Tools[id]; c != nil && !d.Owns(c.Epoch) {
 			d.closeCall(id, c)
 		}
 	}
@@ -54,7 +54,7 @@ func (d *desk) settle(id string, p *session.Prompt) error {
 	switch c := d.Tools[p.Call]; {
 	case c == nil && !d.awaited(id, p):
 		return nil // it travels with the next turn
-	case c != nil && !d.left(c.Epoch):
+	case c != nil && d.Owns(c.Epoch):
 		return nil // the process that adopted the call is responsible
 	}
 	var asked []events.Question

@@ -61,7 +61,7 @@ func begun(s *session.State) (session.Decision, error) {
 	if err := s.Changeable(); err != nil {
 		return session.Decision{}, err
 	}
-	p, c := s.Pending.Turn, s.Compaction
+	p := s.Pending.Turn
 	switch {
 	case s.Turn != nil:
 		return session.Decision{}, events.Conflict("turn "+s.Turn.ID+" has not ended", stands(s))
@@ -71,7 +71,7 @@ func begun(s *session.State) (session.Decision, error) {
 		return session.Decision{Seq: p.Seq}, nil
 	case p != nil:
 		return session.Decision{}, events.Conflict("turn "+p.ID+" is already requested", stands(s))
-	case c != nil && (c.State == session.CompactionRequested || c.State == session.CompactionRunning):
+	case s.CompactionOpen():
 		return session.Decision{},
 			events.Conflict("the conversation is being compacted: the session continues afterwards",
 				stands(s))
@@ -112,10 +112,8 @@ func Cancel(s *session.State) (session.Decision, error) {
 
 // compacts reports whether the compaction continues the failed turn.
 func compacts(s *session.State) bool {
-	c := s.Compaction
-	open := c != nil && (c.State == session.CompactionRequested || c.State == session.CompactionRunning)
 	return s.Overflowed() || s.FollowUp() == events.FollowContinue && !s.Held() ||
-		open && c.FollowUp == events.FollowContinue
+		s.CompactionOpen() && s.Compaction.FollowUp == events.FollowContinue
 }
 
 // stands returns what the session has instead of a retry.

@@ -243,7 +243,7 @@ func (w *world) checkRecovered(st *session.State) {
 	for _, r := range w.log.sessions {
 		if d := w.docs[r]; d != nil && r.Harness == st.Harness && d.parent == st.Session {
 			child := d.state()
-			retried := child.Retry.State == session.RetryScheduled || child.Retry.State == session.RetryStarting
+			retried := child.RetryPlanned()
 			held[child.ParentCall] = held[child.ParentCall] || child.Turn != nil || child.HasWork() || len(child.PendingPrompts()) > 0 || retried || child.CompactionFirst()
 		}
 	}
