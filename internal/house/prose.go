@@ -30,7 +30,7 @@ var (
 	oldProse = []string{
 		"harness",
 		"internal/bus",
-		"internal/rule", "test/sim",
+		"test/invariants", "test/sim",
 		"pkg/session",
 	}
 	oldPages = []string{"docs/reference"}

@@ -69,11 +69,11 @@ var (
 		"cmd/holdfast",
 		"harness",
 		"internal/bus",
-		"internal/rule",
 		"pkg/session",
 		"services/reconciler",
 		"services/ledger",
 		"services/compaction",
+		"test/invariants",
 		"test/sim",
 	}
 )

@@ -68,7 +68,7 @@ func gather(root fs.FS) (evidence, error) {
 // isEvidence reports whether a Go file is there to check others: a test, the simulator, the
 // invariants, the runner of stories.
 func isEvidence(f *house.File) bool {
-	for _, folder := range []string{"internal/rule", "internal/story", "test"} {
+	for _, folder := range []string{"internal/story", "test"} {
 		if f.Folder() == folder || strings.HasPrefix(f.Folder(), folder+"/") {
 			return true
 		}

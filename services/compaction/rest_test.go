@@ -8,12 +8,12 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/holdfast-dev/holdfast/internal/rule"
 	"github.com/holdfast-dev/holdfast/internal/story"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 	"github.com/holdfast-dev/holdfast/services/retry"
+	"github.com/holdfast-dev/holdfast/test/invariants"
 )
 
 // Rounds until a session has come to rest, a minute each: longer than any delay of a retry or a compaction.
@@ -112,7 +112,7 @@ func TestNothingIsOwedAtRest(t *testing.T) {
 func (r *random) mustRest() {
 	s := r.s
 	fail := func(what string) { r.rt.Fatalf("%s: %s\n%s", what, story.Summary(r.s), r.tell()) }
-	x := rule.New(0)
+	x := invariants.New(0)
 	st := session.New(s.Ref())
 	for seq := uint64(1); seq <= s.Seq; seq++ {
 		before := st.Clone()

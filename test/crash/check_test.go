@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
-	"github.com/holdfast-dev/holdfast/internal/rule"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 	"github.com/holdfast-dev/holdfast/services/reconciler"
+	"github.com/holdfast-dev/holdfast/test/invariants"
 )
 
 // Limits of the findings.
@@ -48,7 +48,7 @@ type folded struct {
 	st      *session.State
 	counted map[string]bool   // "kind subject" of every fact that counted and that a client appended
 	endings map[string]string // "entity id": the end that counted
-	rules   *rule.Log
+	rules   *invariants.Log
 }
 
 // take reads a picture.
@@ -115,7 +115,7 @@ func (p *picture) fold() {
 	p.folded = map[events.Ref]*folded{}
 	for _, r := range p.refs {
 		f := &folded{st: session.New(r), counted: map[string]bool{}, endings: map[string]string{},
-			rules: rule.New(clockSlack)}
+			rules: invariants.New(clockSlack)}
 		p.folded[r] = f
 		owner := ""
 		for i := range p.commits[r] {

@@ -11,12 +11,12 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
-	"github.com/holdfast-dev/holdfast/internal/rule"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 	"github.com/holdfast-dev/holdfast/services/compaction"
 	"github.com/holdfast-dev/holdfast/services/ledger"
+	"github.com/holdfast-dev/holdfast/test/invariants"
 )
 
 const (
@@ -86,7 +86,7 @@ func (s *site) checkLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	st, rules := session.New(s.ref), rule.New(clockSlack)
+	st, rules := session.New(s.ref), invariants.New(clockSlack)
 	for i := range commits {
 		before := st.Clone()
 		for _, wrong := range rules.Commit(before, &commits[i], st.Fold(&commits[i]).Feed) {

@@ -4,9 +4,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/rule"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
+	"github.com/holdfast-dev/holdfast/test/invariants"
 )
 
 // Times of agents.
@@ -123,7 +123,7 @@ func (w *world) anySession() (r events.Ref, asked bool) {
 
 // checkHeard: when all has come to rest, each decision that a person was told is stored has reached a model's context, has
 // been overtaken, or waits for what a person does next (V15).
-func (w *world) checkHeard(st *session.State, x *rule.Log) {
+func (w *world) checkHeard(st *session.State, x *invariants.Log) {
 	for d := range w.told200 {
 		if d.ref == st.Ref() && w.heard[d] {
 			w.report.Heard++

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/rule"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
+	"github.com/holdfast-dev/holdfast/test/invariants"
 )
 
 // settleRoundsMax is how many rounds the world has for coming to rest.
@@ -131,7 +131,7 @@ func (w *world) check() {
 	counted := map[string]bool{}
 	why := map[string]string{}
 	for _, r := range w.log.sessions {
-		x := rule.New(0)
+		x := invariants.New(0)
 		st := w.checkLog(r, x, counted, why)
 		w.checkDocument(st)
 		w.checkRecovered(st)
@@ -148,7 +148,7 @@ func (w *world) check() {
 }
 
 // checkLog folds a session from its start: one ending each (V1), and nothing of an epoch after the next one began (V4).
-func (w *world) checkLog(r events.Ref, x *rule.Log, counted map[string]bool, why map[string]string) *session.State {
+func (w *world) checkLog(r events.Ref, x *invariants.Log, counted map[string]bool, why map[string]string) *session.State {
 	st := session.New(r)
 	endings := map[string]string{}
 	for _, i := range w.log.bySession[r] {
@@ -274,7 +274,7 @@ func (w *world) checkRecovered(st *session.State) {
 
 // checkSettled: nothing runs, is retried, compacted or queued but by somebody, for somebody, or at an instant (V14); no
 // decider has anything to say, and what one waits for has a timer (V3).
-func (w *world) checkSettled(st *session.State, x *rule.Log) {
+func (w *world) checkSettled(st *session.State, x *invariants.Log) {
 	r, alive := st.Ref(), w.owner(st)
 	for _, s := range w.services {
 		d, err := s.Decide(st, Input{Now: w.now, Start: w.now, Source: w.log.source})

@@ -8,7 +8,7 @@
 //	people answer, reject, send, stop, retry, also while every process is dead
 //	the reconciler, retry and compaction look at the session, or do not for as long as the exploration likes
 //
-// The search is breadth-first, so the trace of a violation is a shortest one. The rules (package rule: V7 to V11, V14, V15)
+// The search is breadth-first, so the trace of a violation is a shortest one. The rules (package invariants: V7 to V11, V14, V15)
 // and V1, V3, V4, V5, V12 hold after each step. From some states the world is let run to rest, with everybody up, nobody
 // failing and people who answer what is open: then each decision of a person has reached a model's context (V15), and
 // nothing is stuck (V14).

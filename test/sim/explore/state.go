@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/rule"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
+	"github.com/holdfast-dev/holdfast/test/invariants"
 	"github.com/holdfast-dev/holdfast/test/sim"
 )
 
@@ -94,7 +94,7 @@ type state struct {
 	now time.Time
 	log *entry
 	st  *session.State
-	law *rule.Log
+	law *invariants.Log
 
 	procs  [processes]process
 	leases []lease
@@ -111,7 +111,7 @@ type state struct {
 const began = 1_800_000_000
 
 func root(cfg *Config) *state {
-	s := &state{cfg: cfg, now: time.Unix(began, 0).UTC(), st: session.New(ref()), law: rule.New(0)}
+	s := &state{cfg: cfg, now: time.Unix(began, 0).UTC(), st: session.New(ref()), law: invariants.New(0)}
 	p := &s.procs[0]
 	s.begin(p)
 	opened := events.SessionOpened{Incarnation: fmt.Sprint(p.inc), Policy: &events.PolicyPatch{RetryMax: events.Set(cfg.retryMax()), ResumeMax: events.Set(cfg.retryMax())}}

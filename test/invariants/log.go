@@ -1,5 +1,6 @@
-// Package rule says what deciders may say. It follows a session's log from its start and counts for itself, so that a
-// counter in the document that is wrong is found too. The simulation and the crash test hold their logs against it.
+// Package invariants checks the log of a session against what the deciders must keep. It follows the log from its start
+// and counts for itself, so that it also finds a counter in the document that is wrong. The simulation and the crash
+// tests check their logs with it.
 //
 //	V7   one failure, one retry, at the instant that follows from the failure alone; requested once for an attempt
 //	V8   resumes are bounded by the policy, however they were counted
@@ -8,7 +9,7 @@
 //	V11  one compaction for a trigger, followed up once
 //	V14  nothing waits for nobody
 //	V15  what a person decided is named by every attempt until one completes, and no owner's turn is taken for it
-package rule
+package invariants
 
 import (
 	"cmp"
