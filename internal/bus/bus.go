@@ -38,10 +38,12 @@ const (
 	reconnectDelayMaxMS = 500   // longest pause: the delay until a process notices that the broker is back
 	connectTimeoutMS    = 2_000 // for one attempt
 	pingIntervalMS      = 3_000 // a silent connection is found dead after three of these
-	drainTimeoutMS      = 5_000 // for pending work at a close
-	ackTimeoutMS        = 2_000 // an acknowledgement later than this is looked up: its leader may be gone
-	requestTimeoutMS    = 2_000 // for one request to the JetStream API, which is then made again
-	publishWindowMax    = 4_096 // publishes without an acknowledgement yet
+	// for one write to the socket: the connection to a broker that reads nothing for so long is closed as well
+	writeTimeoutMS   = 9_000
+	drainTimeoutMS   = 5_000 // for pending work at a close
+	ackTimeoutMS     = 2_000 // an acknowledgement later than this is looked up: its leader may be gone
+	requestTimeoutMS = 2_000 // for one request to the JetStream API, which is then made again
+	publishWindowMax = 4_096 // publishes without an acknowledgement yet
 	// how long a measured offset to the broker's clock is used before it is measured again meanwhile
 	clockFreshMS    = 1_000
 	clockOldMS      = 5_000 // how long it is used at all, while the broker answers
@@ -299,6 +301,7 @@ func (b *Bus) options(nkey *nkeyLogin) []nats.Option {
 		nats.Name(b.cfg.Name),
 		nats.Timeout(connectTimeoutMS * time.Millisecond),
 		nats.PingInterval(pingIntervalMS * time.Millisecond),
+		nats.FlusherTimeout(writeTimeoutMS * time.Millisecond), // the client library sends no ping while it writes
 		nats.MaxReconnects(-1),
 		nats.ReconnectBufSize(-1), // nothing is sent after the caller's call has returned
 		nats.IgnoreAuthErrorAbort(),

@@ -237,17 +237,44 @@ func TestASeedOfAnotherSort(t *testing.T) {
 	}
 }
 
-// TestBatchesAreBounded: facts that are fed together are cut into batches by bytes.
-func TestBatchesAreBounded(t *testing.T) {
-	const n, size = 60, 200 << 10
-	s := natstest.Start(t)
-	b := natstest.Bus(t, s, together)
-	var fs []bus.Fed
+// muchToFeed is n facts of this size.
+func muchToFeed(n, size int) (fs []bus.Fed) {
 	for i := range n {
 		e := fact(fmt.Sprint(i), session)
 		e.Kind, e.Fact, e.Data = "other.thing", nil, []byte(`"`+strings.Repeat("x", size)+`"`)
 		fs = append(fs, bus.Fed{Ref: session, Seq: uint64(i + 1), Events: []events.Event{e}})
 	}
+	return fs
+}
+
+// TestABrokerThatReadsNothing: a client that writes to a broker which reads nothing, as a frozen one, is blocked in the client
+// library, and sends no pings either. It is not blocked for longer than a silent connection lasts, and goes on when the broker
+// does.
+func TestABrokerThatReadsNothing(t *testing.T) {
+	t.Parallel() // it mostly waits
+	const most = 20 * time.Second
+	s := natstest.Start(t)
+	natstest.Bus(t, s)
+	p := newProxy(t, s)
+	b := busAt(t, p.addr)
+	p.hold(true, true)
+	began, pulse := time.Now(), natstest.Feel(t)
+	pending := b.Feed(within(t, patience), muchToFeed(100, 200<<10)...)
+	if took := time.Since(began); took > most+pulse.Lost() {
+		t.Errorf("blocked for %s", took)
+	}
+	p.hold(false, false)
+	if _, err := pending.Wait(within(t, patience)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestBatchesAreBounded: facts that are fed together are cut into batches by bytes.
+func TestBatchesAreBounded(t *testing.T) {
+	const n, size = 60, 200 << 10
+	s := natstest.Start(t)
+	b := natstest.Bus(t, s, together)
+	fs := muchToFeed(n, size)
 	if _, err := b.Feed(within(t, patience), fs...).Wait(within(t, patience)); err != nil {
 		t.Fatal(err)
 	}

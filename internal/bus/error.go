@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"strconv"
 	"strings"
@@ -173,7 +174,7 @@ func isAway(err error) bool {
 			return true
 		}
 	}
-	return false
+	return errors.As(err, new(*net.OpError)) // of the socket: its write has failed, and how much of it arrived is unknown
 }
 
 // unreachable returns the error for a broker that did not answer in time, with the last cause.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -45,6 +47,7 @@ func TestForeignErrorsBecomeOurs(t *testing.T) {
 		"no responders of a stream": {jetstream.ErrNoStreamResponse, ErrUnreachable},
 		"disconnected":              {nats.ErrDisconnected, ErrUnreachable},
 		"time-out":                  {context.DeadlineExceeded, ErrUnreachable},
+		"the socket":                {&net.OpError{Op: "write", Err: os.ErrDeadlineExceeded}, ErrUnreachable},
 		"ours":                      {fmt.Errorf("so: %w", ErrExists), ErrExists},
 		"nobody's":                  {errors.New("odd"), nil},
 	} {
