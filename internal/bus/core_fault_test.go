@@ -441,3 +441,42 @@ func TestASeedThatIsReplaced(t *testing.T) {
 		})
 	}
 }
+
+// TestANKeyIsReadAgain: a client whose seed is replaced on the disk logs in with the new one at its next connection.
+func TestANKeyIsReadAgain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "seed")
+	next := func() (public string) {
+		t.Helper()
+		pair, err := nkeys.CreateUser()
+		if err != nil {
+			t.Fatal(err)
+		}
+		seed, err := pair.Seed()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if public, err = pair.PublicKey(); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, seed, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return public
+	}
+	s := scripted(t, func(asked) []said { return silence })
+	s.info = `,"auth_required":true,"nonce":"abcdefgh"`
+	first := next()
+	b, err := bus.Open(within(t, patience), bus.Config{URL: s.url, NKey: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Kill)
+	if line := receive(t, s.login, "the login"); !strings.Contains(line, first) {
+		t.Errorf("logged in with %s, want %s", line, first)
+	}
+	second := next()
+	s.cut()
+	if line := receive(t, s.login, "the next login"); !strings.Contains(line, second) {
+		t.Errorf("logged in with %s, want %s", line, second)
+	}
+}

@@ -291,6 +291,21 @@ func TestFollowWhoMayNotRead(t *testing.T) {
 	}
 }
 
+// spoilNextRead makes the next answer to a request for one message say nothing.
+func spoilNextRead(p *proxy) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	seen := false
+	p.alter = func(towards bool, text []byte) []byte {
+		if at := strings.Index(string(text), "stream_msg_get_response"); !towards && !seen && at >= 0 {
+			seen = true
+			copy(text[at:], "no_message_at_all_in_i")
+			return []byte(strings.Replace(string(text), `"message"`, `"massage"`, 1))
+		}
+		return text
+	}
+}
+
 // TestReadersNeedTheHeader: a commit whose header has to be read again is not given without it when that fails.
 func TestReadersNeedTheHeader(t *testing.T) {
 	s := natstest.Start(t)
@@ -298,29 +313,16 @@ func TestReadersNeedTheHeader(t *testing.T) {
 	rawPublish(t, s, "hf.log.h.s.harness", oddHeaders(0)["a line break in a value"], commitBody(t, "odd", session))
 	p := newProxy(t, s)
 	b := busAt(t, p.addr)
-	spoilNext := func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		seen := false
-		p.alter = func(towards bool, text []byte) []byte {
-			if at := strings.Index(string(text), "stream_msg_get_response"); !towards && !seen && at >= 0 {
-				seen = true
-				copy(text[at:], "no_message_at_all_in_i")
-				return []byte(strings.Replace(string(text), `"message"`, `"massage"`, 1))
-			}
-			return text
-		}
-	}
 	check := func(how string, c events.Commit) {
 		if !c.Guarded || c.Err != nil {
 			t.Errorf("%s: a commit without its header: %+v", how, c)
 		}
 	}
-	spoilNext()
+	spoilNextRead(p)
 	if err := b.Scan(within(t, patience), 0, func(c events.Commit) error { check("scan", c); return nil }); err != nil {
 		t.Error(err)
 	}
-	spoilNext()
+	spoilNextRead(p)
 	ctx, cancel := context.WithCancel(within(t, patience))
 	defer cancel()
 	got := &collector{b: b, n: 1, stop: cancel}
@@ -329,5 +331,28 @@ func TestReadersNeedTheHeader(t *testing.T) {
 	}
 	for _, c := range got.all {
 		check("consume", c)
+	}
+}
+
+// TestFollowNeedsTheHeader: the same for who follows the log.
+func TestFollowNeedsTheHeader(t *testing.T) {
+	s := natstest.Start(t)
+	natstest.Bus(t, s)
+	p := newProxy(t, s)
+	b := busAt(t, p.addr)
+	ctx, cancel := context.WithCancel(within(t, patience))
+	live, came, done := make(chan uint64, 100), make(chan events.Commit, 100), make(chan error, 1)
+	go func() {
+		done <- b.Follow(ctx, "", func(from uint64) { live <- from }, func(m bus.Message) { came <- b.Decode(m) })
+	}()
+	receive(t, live, "the log to be followed")
+	spoilNextRead(p)
+	rawPublish(t, s, "hf.log.h.s.harness", oddHeaders(0)["a line break in a value"], commitBody(t, "odd", session))
+	if c := receive(t, came, "the commit"); !c.Guarded || c.Err != nil {
+		t.Errorf("a commit without its header: %+v", c)
+	}
+	cancel()
+	if err := receive(t, done, "the end"); err != nil {
+		t.Error(err)
 	}
 }
