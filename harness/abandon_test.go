@@ -11,7 +11,8 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// Abandoned: whoever waits is told, nothing is released or withdrawn, and the lease ends by itself, not at once.
+// TestAbandon: waiting calls return an error, nothing is released or withdrawn, and the lease ends at its TTL, not at
+// once.
 func TestAbandon(t *testing.T) {
 	t.Parallel() // it mostly waits
 	w := newWorld(t)

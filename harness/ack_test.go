@@ -23,9 +23,9 @@ import (
 // line is a network between a harness and the broker, which can be made to swallow what the broker says.
 type line struct {
 	url     string
-	deaf    atomic.Bool  // the broker hears, nobody hears the broker
+	deaf    atomic.Bool  // the broker receives, and its answers are lost
 	ends    atomic.Bool  // it becomes deaf with the next append to the log
-	down    atomic.Bool  // nobody gets through
+	down    atomic.Bool  // no connection is possible
 	reads   atomic.Int64 // requests to read the log that have passed
 	mu      sync.Mutex
 	through []net.Conn
@@ -101,7 +101,8 @@ func (s swallower) Write(p []byte) (int, error) {
 	return s.to.Write(p)
 }
 
-// The commit is stored, its acknowledgement lost with the connection: the caller is told the truth, and it is stored once.
+// TestLostAcknowledgement: the commit is stored, its acknowledgement is lost with the connection: the caller gets its
+// true result, and it is stored once.
 func TestLostAcknowledgement(t *testing.T) {
 	w := newWorld(t)
 	l := newLine(t, w.server.URL())
@@ -124,8 +125,8 @@ func TestLostAcknowledgement(t *testing.T) {
 	}
 }
 
-// The same, and the lease is lost before the harness is back: the new incarnation finds the commit in the log, tells its
-// caller, and goes on with the call.
+// TestOutcomeInDoubtWhenTheLeaseIsLost: the same, and the lease is lost before the harness is back: the new incarnation
+// finds the commit in the log, reports it to its caller, and continues with the call.
 func TestOutcomeInDoubtWhenTheLeaseIsLost(t *testing.T) {
 	t.Parallel() // it mostly waits
 	w := newWorld(t)
@@ -148,7 +149,8 @@ func TestOutcomeInDoubtWhenTheLeaseIsLost(t *testing.T) {
 	check(t, <-called)
 	check(t, <-called)
 	st := w.state("s")
-	if st.Epoch < 2 || st.Ignored.Count != 0 || st.Tools["c1"].Epoch != st.Epoch || st.Tools["c2"].Epoch != st.Epoch || st.Commits > 2+1+1+st.Epoch {
+	if st.Epoch < 2 || st.Ignored.Count != 0 || st.Tools["c1"].Epoch != st.Epoch || st.Tools["c2"].Epoch != st.Epoch ||
+		st.Commits > 2+1+1+st.Epoch {
 		t.Errorf("%+v", st)
 	}
 }
@@ -171,8 +173,8 @@ func TestOpenedWhileTheLeaseIsLost(t *testing.T) {
 	must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1"}))
 }
 
-// The harness alone is cut off while the answer is given, so that no nudge reaches it: it looks when it is back. No ledger
-// runs here, so nothing else can tell it.
+// The harness alone is cut off while the answer is given, so that no nudge reaches it: it looks when it is back. No
+// ledger runs here, so nothing else can tell it.
 func TestLostNudge(t *testing.T) {
 	eachKind(t, func(t *testing.T, kind func(*harness.Config)) {
 		w := newWorld(t)
@@ -201,8 +203,10 @@ func TestTheWorkViewIsTheCertainWay(t *testing.T) {
 		turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
 		out := ask(w.ctx, turn, harness.Prompt{ID: "p1", Questions: question()})
 		w.awaiting("s", "p1")
-		ev := events.New(w.bus.NewID(), events.PersonSource("ada"), ref("s"), 1, time.Now(), events.PromptRejected{Prompt: "p1", By: "ada"})
-		if _, err := w.bus.Append(w.ctx, ref("s"), events.WriterLedger, w.state("s").Seq, []events.Event{ev}); err != nil {
+		ev := events.New(w.bus.NewID(), events.PersonSource("ada"), ref("s"), 1, time.Now(),
+			events.PromptRejected{Prompt: "p1", By: "ada"})
+		if _, err := w.bus.Append(w.ctx, ref("s"), events.WriterLedger, w.state("s").Seq,
+			[]events.Event{ev}); err != nil {
 			t.Fatal(err)
 		}
 		w.show("s")
@@ -223,8 +227,10 @@ func TestANudgeAfterALostOne(t *testing.T) {
 		second := ask(w.ctx, turn, harness.Prompt{ID: "p2", Questions: question()})
 		w.awaiting("s", "p1")
 		w.awaiting("s", "p2")
-		ev := events.New(w.bus.NewID(), events.PersonSource("ada"), ref("s"), 1, time.Now(), events.PromptRejected{Prompt: "p1", By: "ada"})
-		if _, err := w.bus.Append(w.ctx, ref("s"), events.WriterLedger, w.state("s").Seq, []events.Event{ev}); err != nil {
+		ev := events.New(w.bus.NewID(), events.PersonSource("ada"), ref("s"), 1, time.Now(),
+			events.PromptRejected{Prompt: "p1", By: "ada"})
+		if _, err := w.bus.Append(w.ctx, ref("s"), events.WriterLedger, w.state("s").Seq,
+			[]events.Event{ev}); err != nil {
 			t.Fatal(err)
 		}
 		w.say("s", events.WriterLedger, events.PromptRejected{Prompt: "p2", By: "ada"})
@@ -250,30 +256,34 @@ func TestFalseNudges(t *testing.T) {
 		w.bus.Nudge(ref("s"), other.State().Seq) // another session's commit
 		w.bus.Nudge(ref("s"), 1_000_000)         // in the future
 		w.bus.Nudge(ref("none"), 1)
-		ev := events.New(w.bus.NewID(), events.PersonSource("ada"), ref("s"), 1, time.Now(), events.SessionConfigured{ProviderChanged: true, By: "ada"})
-		if _, err := w.bus.Append(w.ctx, ref("s"), events.WriterLedger, w.state("s").Seq, []events.Event{ev}); err != nil { // and no nudge
+		ev := events.New(w.bus.NewID(), events.PersonSource("ada"), ref("s"), 1, time.Now(),
+			events.SessionConfigured{ProviderChanged: true, By: "ada"})
+		// and no nudge
+		if _, err := w.bus.Append(w.ctx, ref("s"), events.WriterLedger, w.state("s").Seq,
+			[]events.Event{ev}); err != nil {
 			t.Fatal(err)
 		}
 		w.mustAnswer("s", "p1", "red")
 		if a := got(t, out); a.err != nil || a.answer.Answers[0].Text != "red" {
 			t.Fatalf("%+v", a)
 		}
-		if st, want := s.State(), w.state("s"); st.Turn.ID != "t1" || st.Commits < want.Commits-1 { // but for the receipt
+		// but for the receipt
+		if st, want := s.State(), w.state("s"); st.Turn.ID != "t1" || st.Commits < want.Commits-1 {
 			t.Errorf("folded %d of %d commits", st.Commits, want.Commits)
 		}
 		natstest.Until(t, "the false hints to be forgotten", func() bool { return !harness.Reading(s) })
 	})
 }
 
-// eachKind runs a test with a process that follows what is written of its sessions, and with a member of a pool, which reads
-// when it is nudged.
+// eachKind runs a test with a process that follows what is written of its sessions, and with a member of a pool, which
+// reads when it is nudged.
 func eachKind(t *testing.T, test func(*testing.T, func(*harness.Config))) {
 	for name, kind := range map[string]func(*harness.Config){"follows": func(*harness.Config) {}, "reads": pool} {
 		t.Run(name, func(t *testing.T) { test(t, kind) })
 	}
 }
 
-// Nobody nudges, no ledger shows anything: what is written reaches who follows the log.
+// TestAnAnswerWithoutANudge: without a nudge and without a ledger a process that follows the log gets the answer.
 func TestAnAnswerWithoutANudge(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
@@ -291,7 +301,7 @@ func TestAnAnswerWithoutANudge(t *testing.T) {
 	}
 }
 
-// whisper appends a fact of a person and tells nobody.
+// whisper appends a fact of a person without a nudge.
 func (w *world) whisper(id string, fact events.Fact) uint64 {
 	w.t.Helper()
 	for {
@@ -306,7 +316,8 @@ func (w *world) whisper(id string, fact events.Fact) uint64 {
 	}
 }
 
-// What is written just when a process takes a session is not lost on it, though it could not fold it yet.
+// TestWhatComesWhileASessionIsTaken: a commit that arrives while a process takes the session is not lost, though the
+// process could not fold it yet.
 func TestWhatComesWhileASessionIsTaken(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
@@ -328,7 +339,7 @@ func TestWhatComesWhileASessionIsTaken(t *testing.T) {
 	}
 }
 
-// A commit of somebody who names no predecessor cannot be taken as it comes; the session is read.
+// TestACommitWithoutAGuard: a foreign commit without a guard cannot be folded as it arrives; the session is read.
 func TestACommitWithoutAGuard(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
@@ -338,7 +349,8 @@ func TestACommitWithoutAGuard(t *testing.T) {
 	w.awaiting("s", "p1")
 	nc := must[*nats.Conn](t)(nats.Connect(w.server.URL()))
 	defer nc.Close()
-	ev := events.New("e", events.PersonSource("ada"), ref("s"), 1, time.Now(), events.PromptRejected{Prompt: "p1", By: "ada"})
+	ev := events.New("e", events.PersonSource("ada"), ref("s"), 1, time.Now(),
+		events.PromptRejected{Prompt: "p1", By: "ada"})
 	body := must[[]byte](t)(events.EncodeBatch([]events.Event{ev}))
 	_, err := nc.Request(w.bus.Cell().LogSubject(ref("s"), events.WriterLedger), body, patience)
 	check(t, err)
@@ -347,7 +359,8 @@ func TestACommitWithoutAGuard(t *testing.T) {
 	}
 }
 
-// What was written, without a nudge, before the log was followed is read when it is.
+// TestWhatWasWrittenBeforeTheLogIsFollowed: a commit from before the log was followed, without a nudge, is read when it
+// is.
 func TestWhatWasWrittenBeforeTheLogIsFollowed(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect(pool) // which follows nothing

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// lazyMS is how long what nobody waits for waits for company, in milliseconds.
+// lazyMS is how long a fact that no caller waits for may wait for others, in milliseconds.
 const lazyMS = 5
 
 // op is one caller's facts, which are stored together or not at all.
@@ -22,8 +22,8 @@ type op struct {
 	bytes int            // of the facts as a commit of their own, under the envelopes that they have here
 	relay bool           // also what the fold will ignore
 	fresh bool           // the session was read since it was first refused: the next refusal is the truth
-	// check looks at the state before the facts are tried on it: done means there is nothing to append. It is called with
-	// the session locked, again after each lost race. May be nil.
+	// check looks at the state before the facts are tried on it: done means there is nothing to append. It is called
+	// with the session locked, again after each lost race. May be nil.
 	check func(*session.State) (done bool, err error)
 
 	done chan struct{}
@@ -53,7 +53,7 @@ func (b *buffer) take(facts, bytes int) error {
 	return nil
 }
 
-// force takes room also where there is none: what is given back later has to have been taken.
+// force takes room even from a full buffer: room that is given back later must have been taken.
 func (b *buffer) force(facts, bytes int) { b.give(-facts, -bytes) }
 
 func (b *buffer) give(facts, bytes int) {
@@ -62,8 +62,8 @@ func (b *buffer) give(facts, bytes int) {
 	b.facts, b.bytes = b.facts-facts, b.bytes-bytes
 }
 
-// newOp encodes the facts and reads them back, so that what is folded here is what everybody will fold. Errors are those
-// of pkg/events: nothing malformed, and nothing that a harness may not say, gets into the queue.
+// newOp encodes the facts and reads them back, so that what is folded here is what everybody will fold. Errors are
+// those of pkg/events: nothing malformed, and nothing that a harness may not say, gets into the queue.
 func (s *Session) newOp(facts []events.Fact) (*op, error) {
 	for _, f := range facts {
 		if f == nil {
@@ -100,8 +100,8 @@ func (s *Session) Append(ctx context.Context, facts ...events.Fact) error {
 	return s.append(ctx, nil, facts...)
 }
 
-// Relay stores facts as one commit as they come, also those that will be recorded but not count. It is for bridges, which
-// tell what a foreign system said. Only ownership is checked.
+// Relay stores facts as one commit as they come, also those that will be recorded but not count. It is for bridges,
+// which tell what a foreign system said. Only ownership is checked.
 func (s *Session) Relay(ctx context.Context, facts ...events.Fact) error {
 	o, err := s.newOp(facts)
 	if err != nil {
@@ -149,7 +149,7 @@ func (s *Session) do(ctx context.Context, o *op) error {
 	return o.err
 }
 
-// What becomes of an op whose caller waits no longer.
+// The outcome of an op whose caller no longer waits.
 const (
 	answered   = iota // it has its outcome
 	handedOver        // the broker has it, or may have it
@@ -173,8 +173,8 @@ func (s *Session) takeBack(o *op, cause error) int {
 	return takenBack
 }
 
-// queueUp puts an op behind the others and sees to it that somebody sends them: at once, or, for what nobody waits for,
-// soon, so that it travels with what comes next. A report that is held back goes before the end of its turn.
+// queueUp puts an op behind the others and schedules its sending: at once, or soon for an op that no caller waits for,
+// so that it is sent with the next one. A report that is held back goes before the end of its turn.
 func (s *Session) queueUp(lazily bool, o *op) error {
 	if err := s.h.buffer.take(len(o.facts), o.bytes); err != nil {
 		return fmt.Errorf("%w: %s", err, s.ref)
@@ -199,7 +199,7 @@ func (s *Session) queueUp(lazily bool, o *op) error {
 	return nil
 }
 
-// kick sees to it that somebody sends the queue.
+// kick schedules the sending of the queue.
 func (s *Session) kick() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -279,7 +279,7 @@ func (s *Session) send() {
 			s.drop(fmt.Errorf("%w: the log no longer has what was read of it", ErrFenced))
 		}
 	case l.ctx.Err() != nil:
-		s.suspend(l) // what became of the commit is seen when the session is read again
+		s.suspend(l) // reading the session again shows the commit's outcome
 	default:
 		s.mu.Lock()
 		s.settleFlight(fmt.Errorf("harness: %s: %w", s.ref, translate(err)))
@@ -334,10 +334,11 @@ func (s *Session) settleFlight(err error) {
 	s.flight = nil
 }
 
-// pick decides what the next commit is: each op is tried on a copy of the state, on top of those before it. An op that is
-// not lawful, or has nothing to say, is answered if nothing goes before it, else it waits for the next round. Ops that are
-// picked stay in the queue until they are stored. stale: the first is refused by a state that may be old; read the session
-// first. (What is stored needs no such care: the compare-and-set proves that the state was new.) The session is locked.
+// pick decides what the next commit is: each op is tried on a copy of the state, on top of those before it. An op that
+// is not lawful, or has nothing to say, is answered if nothing goes before it, else it waits for the next round. Ops
+// that are picked stay in the queue until they are stored. stale: the first is refused by a state that may be old; read
+// the session first. (What is stored needs no such care: the compare-and-set proves that the state was new.) The
+// session is locked.
 func (s *Session) pick() (ops []*op, evs []events.Event, stale bool) {
 	trial, bytes := s.trial(), 0
 	for len(ops) < len(s.queue) {
@@ -376,7 +377,8 @@ func (s *Session) pick() (ops []*op, evs []events.Event, stale bool) {
 // trial begins the trial of the next commit. The session is locked.
 func (s *Session) trial() *session.Trial { return s.st.Try(s.commit(s.st.Seq+1, s.st.Seq, nil)) }
 
-// wrap completes the envelopes for the present owner. bytes is how many bytes the facts then take as a commit of their own.
+// wrap completes the envelopes for the present owner. bytes is how many bytes the facts then take as a commit of their
+// own.
 func (s *Session) wrap(o *op) (evs []events.Event, bytes int) {
 	evs, bytes = make([]events.Event, len(o.facts)), o.bytes
 	source, now := events.HarnessSource(s.ref.Harness, s.life.incarnation), time.Now().UTC()
@@ -392,7 +394,8 @@ func (s *Session) wrap(o *op) (evs []events.Event, bytes int) {
 // envelopeBytes is how many bytes the attributes take that [Session.wrap] sets. JSON escapes nothing in them.
 func envelopeBytes(e *events.Event) int {
 	var space [64]byte
-	return len(e.ID) + len(e.Source) + len(strconv.AppendUint(space[:0], e.Epoch, 10)) + len(e.Time.AppendFormat(space[:0], time.RFC3339Nano))
+	return len(e.ID) + len(e.Source) + len(strconv.AppendUint(space[:0], e.Epoch, 10)) +
+		len(e.Time.AppendFormat(space[:0], time.RFC3339Nano))
 }
 
 // try adds facts to the trial of a commit and returns why one of them would not count in it.
@@ -407,7 +410,8 @@ func try(trial *session.Trial, evs []events.Event, relay bool) error {
 
 // commit is what this process appended, as it will be read; its instant is this process's own until then.
 func (s *Session) commit(seq, after uint64, evs []events.Event) events.Commit {
-	return events.Commit{Ref: s.ref, Writer: events.WriterHarness, Seq: seq, Guard: after, Guarded: true, At: time.Now().UTC(), Events: evs}
+	return events.Commit{Ref: s.ref, Writer: events.WriterHarness, Seq: seq, Guard: after, Guarded: true,
+		At: time.Now().UTC(), Events: evs}
 }
 
 func contains(ops []*op, o *op) bool {

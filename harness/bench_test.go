@@ -28,7 +28,8 @@ func BenchmarkAsk(b *testing.B) {
 
 func benchmarkAsk(b *testing.B, concurrent int) {
 	s := natstest.Start(b, natstest.Synced())
-	w := &world{t: b, server: s, bus: natstest.Bus(b, s), ctx: context.Background(), folded: map[string]*session.State{}}
+	w := &world{t: b, server: s, bus: natstest.Bus(b, s), ctx: context.Background(),
+		folded: map[string]*session.State{}}
 	h := w.connect(func(c *harness.Config) { c.TTL = time.Minute })
 	turns := make([]*harness.Turn, concurrent)
 	var wg sync.WaitGroup
@@ -43,7 +44,8 @@ func benchmarkAsk(b *testing.B, concurrent int) {
 	ctx, cancel := context.WithCancel(w.ctx)
 	defer cancel()
 	go func() {
-		if err := w.bus.Consume(ctx, bus.Source{Stream: bus.LogStream, Durable: "people", BatchMax: 256}, p); err != nil {
+		if err := w.bus.Consume(ctx, bus.Source{Stream: bus.LogStream, Durable: "people", BatchMax: 256},
+			p); err != nil {
 			b.Error(err)
 		}
 	}()

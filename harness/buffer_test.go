@@ -5,14 +5,15 @@ import (
 	"testing"
 )
 
-// TestBuffer: what waits is bounded by number and by size, whichever is reached first, and room that is given back is there
-// again.
+// TestBuffer: waiting facts are limited by number and by size, whichever is reached first, and room that is given back
+// can be taken again.
 func TestBuffer(t *testing.T) {
 	b := &buffer{factsMax: 3, bytesMax: 100}
 	for _, step := range []struct {
 		facts, bytes int
 		full         bool
-	}{{1, 60, false}, {1, 41, true}, {1, 40, false}, {1, 1, true}, {-1, -60, false}, {3, 1, true}, {2, 60, false}, {1, 0, true}} {
+	}{{1, 60, false}, {1, 41, true}, {1, 40, false}, {1, 1, true}, {-1, -60, false}, {3, 1, true}, {2, 60, false},
+		{1, 0, true}} {
 		var err error
 		if step.facts < 0 {
 			b.give(-step.facts, -step.bytes)

@@ -31,27 +31,34 @@ func (m marshaler) MarshalJSON() ([]byte, error) {
 // callbacks are all ways in which the client runs user code. Each arranges that the callback runs once, given h and the
 // session s of this process, and gives it the session that it was called for.
 var callbacks = map[string]func(w *world, h *harness.Harness, s *harness.Session, callback func(*harness.Session)){
-	"Worker.Options, own session": func(w *world, h *harness.Harness, s *harness.Session, callback func(*harness.Session)) {
+	"Worker.Options, own session": func(w *world, h *harness.Harness, s *harness.Session,
+		callback func(*harness.Session)) {
 		w.work(h, harness.Worker{Options: func(s *harness.Session, _ session.WorkTurn) any { callback(s); return "x" },
 			Turn: func(context.Context, *harness.Turn) error { return nil }})
 		w.request(s.ID(), "t1", "x")
 	},
-	"Worker.Options, session of nobody": func(w *world, h *harness.Harness, _ *harness.Session, callback func(*harness.Session)) {
+	"Worker.Options, session of nobody": func(w *world, h *harness.Harness, _ *harness.Session,
+		callback func(*harness.Session)) {
 		w.work(h, harness.Worker{Options: func(s *harness.Session, _ session.WorkTurn) any { callback(s); return "x" },
 			Turn: func(context.Context, *harness.Turn) error { return nil }})
 		w.released(h, "free")
 		w.request("free", "t1", "x")
 	},
 	"Worker.Turn": func(w *world, h *harness.Harness, s *harness.Session, callback func(*harness.Session)) {
-		w.work(h, harness.Worker{Turn: func(_ context.Context, t *harness.Turn) error { callback(t.Session()); return nil }})
+		w.work(h, harness.Worker{Turn: func(_ context.Context, t *harness.Turn) error {
+			callback(t.Session())
+			return nil
+		}})
 		w.request(s.ID(), "t1", "x")
 	},
 	"Worker.Compact": func(w *world, h *harness.Harness, s *harness.Session, callback func(*harness.Session)) {
-		w.work(h, harness.Worker{Compact: func(_ context.Context, s *harness.Session, _ session.WorkCompaction) (int64, error) {
+		w.work(h, harness.Worker{Compact: func(_ context.Context, s *harness.Session, _ session.WorkCompaction) (int64,
+			error) {
 			callback(s)
 			return 0, nil
 		}})
-		w.say(s.ID(), events.WriterCompaction, events.CompactionRequested{Compaction: "k1", Reason: events.CompactManual})
+		w.say(s.ID(), events.WriterCompaction,
+			events.CompactionRequested{Compaction: "k1", Reason: events.CompactManual})
 	},
 	"Config.Log": func(w *world, h *harness.Harness, s *harness.Session, callback func(*harness.Session)) {
 		onLog.Store(h, func() { callback(s) })
@@ -83,7 +90,8 @@ var callbacks = map[string]func(w *world, h *harness.Harness, s *harness.Session
 			_, _ = h.Send(w.ctx, harness.Message{Session: s.ID(), Content: marshaler(func() { callback(s) })})
 		}()
 	},
-	"the error that a context ends with": func(w *world, _ *harness.Harness, s *harness.Session, callback func(*harness.Session)) {
+	"the error that a context ends with": func(w *world, _ *harness.Harness, s *harness.Session,
+		callback func(*harness.Session)) {
 		ctx, cancel := context.WithCancelCause(w.ctx)
 		release := harness.Mute(s)
 		go func() {
@@ -126,7 +134,8 @@ func (l *logWriter) Write(p []byte) (int, error) {
 }
 
 // methods are calls of all methods of the client. None may take longer than its context.
-func methods(h *harness.Harness, s, other *harness.Session, turn *harness.Turn) map[any]map[string]func(context.Context) {
+func methods(h *harness.Harness, s, other *harness.Session,
+	turn *harness.Turn) map[any]map[string]func(context.Context) {
 	call, stream := other.Call("c1"), turn.Stream()
 	return map[any]map[string]func(context.Context){
 		h: {
@@ -137,10 +146,12 @@ func methods(h *harness.Harness, s, other *harness.Session, turn *harness.Turn) 
 			"Open":        func(ctx context.Context) { _, _ = h.Open(ctx, s.ID(), harness.Opening{}) },
 			"Claim":       func(ctx context.Context) { _, _ = h.Claim(ctx, s.ID()) },
 			"Ready":       func(ctx context.Context) { _ = h.Ready(ctx) },
-			"Send":        func(ctx context.Context) { _, _ = h.Send(ctx, harness.Message{Session: s.ID(), Content: "x"}) },
-			"Work":        func(ctx context.Context) { _ = h.Work(ctx, harness.Worker{}) },
-			"Close":       nil, // called at the end
-			"Abandon":     nil,
+			"Send": func(ctx context.Context) {
+				_, _ = h.Send(ctx, harness.Message{Session: s.ID(), Content: "x"})
+			},
+			"Work":    func(ctx context.Context) { _ = h.Work(ctx, harness.Worker{}) },
+			"Close":   nil, // called at the end
+			"Abandon": nil,
 		},
 		s: {
 			"ID":        func(context.Context) { s.ID() },
@@ -192,8 +203,8 @@ func methods(h *harness.Harness, s, other *harness.Session, turn *harness.Turn) 
 	}
 }
 
-// TestCallbacks checks that user code never runs under a lock of the client: wherever the client runs it, it may call every
-// method, and it may block while the lease is lost, without keeping the process from starting over.
+// TestCallbacks checks that user code never runs under a lock of the client: wherever the client runs it, it may call
+// every method, and it may block while the lease is lost, without keeping the process from starting over.
 func TestCallbacks(t *testing.T) {
 	for name, arrange := range callbacks {
 		t.Run(name, func(t *testing.T) {
@@ -294,14 +305,15 @@ func everything(w *world, h *harness.Harness, s, other *harness.Session, turn *h
 	at.set("nothing: it has returned")
 }
 
-// TestWorkReturns checks that Work returns soon after its context has ended, when a handler returned while the broker was
-// away and what it says last cannot be stored: before the context ended, and after.
+// TestWorkReturns checks that Work returns soon after its context has ended, when a handler returned while the broker
+// was away and what it says last cannot be stored: before the context ended, and after.
 func TestWorkReturns(t *testing.T) {
 	for name, before := range map[string]bool{"returned before": true, "returned after": false} {
 		for kind, ask := range map[string]func(*world){
 			"turn": func(w *world) { w.request("s", "t1", "x") },
 			"compaction": func(w *world) {
-				w.say("s", events.WriterCompaction, events.CompactionRequested{Compaction: "k1", Reason: events.CompactManual})
+				w.say("s", events.WriterCompaction,
+					events.CompactionRequested{Compaction: "k1", Reason: events.CompactManual})
 			},
 		} {
 			t.Run(kind+" "+name, func(t *testing.T) {
@@ -318,8 +330,12 @@ func TestWorkReturns(t *testing.T) {
 				ctx, cancel := context.WithCancel(w.ctx)
 				done := make(chan error, 1)
 				go func() {
-					done <- h.Work(ctx, harness.Worker{Turn: func(context.Context, *harness.Turn) error { return handle() },
-						Compact: func(context.Context, *harness.Session, session.WorkCompaction) (int64, error) { return 0, handle() }})
+					done <- h.Work(ctx, harness.Worker{Turn: func(context.Context, *harness.Turn) error {
+						return handle()
+					},
+						Compact: func(context.Context, *harness.Session, session.WorkCompaction) (int64, error) {
+							return 0, handle()
+						}})
 				}()
 				ask(w)
 				<-running
@@ -395,7 +411,8 @@ func TestLogLines(t *testing.T) {
 	if len(got) != 1+harness.LinesMax+1 {
 		t.Fatalf("%d lines", len(got))
 	}
-	if m := got[0]; m["level"] != "warn" || m["message"] != "first" || m["session"] != "s" || m["err"] != `no "luck"` || m["app"] != "x" || m["seq"] != float64(1<<60+1) {
+	if m := got[0]; m["level"] != "warn" || m["message"] != "first" || m["session"] != "s" || m["err"] != `no "luck"` ||
+		m["app"] != "x" || m["seq"] != float64(1<<60+1) {
 		t.Errorf("%v", m)
 	}
 	dropped := 0

@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// TestAnswerReachesEveryAttempt: a turn has had the answer to its question and fails. The next attempt is given the answer
-// with its request, and asking again under the same id returns the answer at once.
+// TestAnswerReachesEveryAttempt: a turn has had the answer to its question and fails. The next attempt is given the
+// answer with its request, and asking again under the same id returns the answer at once.
 func TestAnswerReachesEveryAttempt(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
@@ -54,10 +54,12 @@ func TestAnswerReachesEveryAttempt(t *testing.T) {
 		t.Errorf("the first attempt is given %+v", a.named)
 	}
 	failed := w.until("s", "the first attempt to fail", func(st *session.State) bool { return st.LastTurn != nil })
-	w.say("s", events.WriterRetry, failed.Naming(events.TurnRequested{Turn: "t2", Cause: events.CauseRetry, OfTurn: "t1", Attempt: 1}))
+	w.say("s", events.WriterRetry,
+		failed.Naming(events.TurnRequested{Turn: "t2", Cause: events.CauseRetry, OfTurn: "t1", Attempt: 1}))
 	w.show("s")
 	a := next()
-	if len(a.named) != 1 || a.named[0].Prompt != "env" || a.named[0].Answers[0].Text != "staging" || a.named[0].By == "" {
+	if len(a.named) != 1 || a.named[0].Prompt != "env" || a.named[0].Answers[0].Text != "staging" ||
+		a.named[0].By == "" {
 		t.Errorf("the retry is given %+v", a.named)
 	}
 	st := w.until("s", "the retry to complete", func(st *session.State) bool { return st.LastTurn.ID == "t2" })
@@ -78,9 +80,11 @@ func TestAdoptedTurnIsGivenTheAnswer(t *testing.T) {
 			must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
 			prompt := harness.Prompt{ID: "p1", Questions: question(), OnOwnerLoss: events.LossKeep}
 			check(t, s.Append(w.ctx, events.PromptRequested{Prompt: "p1", Turn: "t1", PromptKind: events.PromptQuestion,
-				Questions: question(), Delivery: events.DeliverCallback, OnOwnerLoss: events.LossKeep})) // no Ask waits in this process
+				// no Ask waits in this process
+				Questions: question(), Delivery: events.DeliverCallback, OnOwnerLoss: events.LossKeep}))
 			if requested {
-				w.say("s", events.WriterReconciler, events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: one.Incarnation()})
+				w.say("s", events.WriterReconciler,
+					events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: one.Incarnation()})
 			}
 			w.mustAnswer("s", "p1", "blue")
 			if st := w.state("s"); (st.Pending.Turn != nil) != requested {
@@ -88,7 +92,8 @@ func TestAdoptedTurnIsGivenTheAnswer(t *testing.T) {
 			}
 
 			two := w.connect()
-			s = must[*harness.Session](t)(two.Claim(w.ctx, "s", harness.Adopt{Turn: true, Prompts: []harness.Prompt{prompt}}))
+			s = must[*harness.Session](t)(two.Claim(w.ctx, "s",
+				harness.Adopt{Turn: true, Prompts: []harness.Prompt{prompt}}))
 			taken := make(chan string, 4)
 			w.work(two, harness.Worker{Turn: func(_ context.Context, turn *harness.Turn) error {
 				taken <- turn.ID()
@@ -108,7 +113,7 @@ func TestAdoptedTurnIsGivenTheAnswer(t *testing.T) {
 			if st.LastTurn.ID != "t1" || st.LastTurn.Outcome != session.OutcomeCompleted || st.Pending.Turn != nil {
 				t.Errorf("%+v, pending %+v", st.LastTurn, st.Pending.Turn)
 			}
-			w.request("s", "t9", "next") // what is taken next is this, and nothing before it
+			w.request("s", "t9", "next") // this is taken next, and nothing before it
 			select {
 			case id := <-taken:
 				if id != "t9" {
@@ -121,8 +126,9 @@ func TestAdoptedTurnIsGivenTheAnswer(t *testing.T) {
 	}
 }
 
-// TestCompletedWithTheAnswer: an Ask has returned the answer of a call, and the turn completes without ending that call. The
-// agent has the answer: no other turn is requested for it. An answer that no Ask has returned calls for another turn.
+// TestCompletedWithTheAnswer: an Ask has returned the answer of a call, and the turn completes without ending that
+// call. The agent has the answer: no other turn is requested for it. An answer that no Ask has returned calls for
+// another turn.
 func TestCompletedWithTheAnswer(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
@@ -130,8 +136,9 @@ func TestCompletedWithTheAnswer(t *testing.T) {
 	check(t, h.Ready(w.ctx))
 	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
 	must[*harness.Call](t)(turn.Tool(w.ctx, harness.Tool{ID: "c1", Name: "ask"}))
-	check(t, s.Append(w.ctx, events.PromptRequested{Prompt: "unread", Turn: "t1", PromptKind: events.PromptQuestion, Questions: question(),
-		Delivery: events.DeliverCallback, OnOwnerLoss: events.LossKeep, Blocking: new(bool)}))
+	check(t, s.Append(w.ctx,
+		events.PromptRequested{Prompt: "unread", Turn: "t1", PromptKind: events.PromptQuestion, Questions: question(),
+			Delivery: events.DeliverCallback, OnOwnerLoss: events.LossKeep, Blocking: new(bool)}))
 	answered := make(chan harness.Answer, 1)
 	go func() {
 		a, err := turn.Ask(w.ctx, harness.Prompt{ID: "p1", Call: "c1", Questions: question()})
@@ -149,28 +156,33 @@ func TestCompletedWithTheAnswer(t *testing.T) {
 	check(t, turn.Complete(w.ctx, "stop"))
 	st := w.state("s")
 	f, ok := st.Owed()
-	if st.LastTurn.Outcome != session.OutcomeCompleted || st.Ignored.Count != 0 || !ok || len(f.Prompts) != 1 || f.Prompts[0] != "unread" {
+	if st.LastTurn.Outcome != session.OutcomeCompleted || st.Ignored.Count != 0 || !ok || len(f.Prompts) != 1 ||
+		f.Prompts[0] != "unread" {
 		t.Errorf("owed %v: %+v; last turn %+v, ignored %+v", ok, f, st.LastTurn, st.Ignored)
 	}
 }
 
 // TestAdoptedTurnHasItsRequest: a process adopts a turn that another one took. The turn's request is what it was: the
-// content of its message, its options, and the answer that it was given. A question that the turn asked itself is answered
-// to the process that asks it again, and is not in the request.
+// content of its message, its options, and the answer that it was given. A question that the turn asked itself is
+// answered to the process that asks it again, and is not in the request.
 func TestAdoptedTurnHasItsRequest(t *testing.T) {
 	w := newWorld(t)
 	one := w.connect()
 	s := must[*harness.Session](t)(one.Open(w.ctx, "s", harness.Opening{}))
-	must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "deploy", Message: "m1", By: "ada", Options: "large"}))
+	must[*harness.Turn](t)(s.StartTurn(w.ctx,
+		harness.Start{ID: "t1", Content: "deploy", Message: "m1", By: "ada", Options: "large"}))
 	for _, id := range []string{"given", "own"} {
-		check(t, s.Append(w.ctx, events.PromptRequested{Prompt: id, Turn: "t1", PromptKind: events.PromptQuestion, Questions: question(),
-			Delivery: events.DeliverCallback, OnOwnerLoss: events.LossKeep, Blocking: new(bool)}))
+		check(t, s.Append(w.ctx,
+			events.PromptRequested{Prompt: id, Turn: "t1", PromptKind: events.PromptQuestion, Questions: question(),
+				Delivery: events.DeliverCallback, OnOwnerLoss: events.LossKeep, Blocking: new(bool)}))
 	}
 	w.mustAnswer("s", "given", "staging")
-	must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t2", Cause: events.CauseAnswer, OfTurn: "t1", Message: "m1", Options: "large",
-		Synthetic: true, Prompts: []string{"given"}}))
-	check(t, s.Append(w.ctx, events.PromptRequested{Prompt: "later", Turn: "t2", PromptKind: events.PromptQuestion, Questions: question(),
-		Delivery: events.DeliverCallback, OnOwnerLoss: events.LossKeep, Blocking: new(bool)}))
+	must[*harness.Turn](t)(s.StartTurn(w.ctx,
+		harness.Start{ID: "t2", Cause: events.CauseAnswer, OfTurn: "t1", Message: "m1", Options: "large",
+			Synthetic: true, Prompts: []string{"given"}}))
+	check(t, s.Append(w.ctx,
+		events.PromptRequested{Prompt: "later", Turn: "t2", PromptKind: events.PromptQuestion, Questions: question(),
+			Delivery: events.DeliverCallback, OnOwnerLoss: events.LossKeep, Blocking: new(bool)}))
 	w.mustAnswer("s", "later", "noon")
 
 	two := w.connect()
@@ -180,7 +192,8 @@ func TestAdoptedTurnHasItsRequest(t *testing.T) {
 		t.Fatalf("%+v", turn)
 	}
 	r := turn.Request()
-	if string(r.Content) != `"deploy"` || r.Cause != events.CauseAnswer || r.OfTurn != "t1" || string(r.Options) != `"large"` {
+	if string(r.Content) != `"deploy"` || r.Cause != events.CauseAnswer || r.OfTurn != "t1" ||
+		string(r.Options) != `"large"` {
 		t.Errorf("%+v", r)
 	}
 	if content, err := turn.Content(w.ctx); err != nil || string(content) != `"deploy"` {
@@ -199,7 +212,7 @@ func TestAdoptedTurnHasItsRequest(t *testing.T) {
 	}
 }
 
-// TestClaimOfOlderRules: a process claims a session whose document older rules have folded: it goes on from what the log says.
+// TestClaimOfOlderRules: a process claims a session whose document older rules have folded: it continues from the log.
 func TestClaimOfOlderRules(t *testing.T) {
 	w := newWorld(t)
 	one := w.connect()
@@ -216,8 +229,8 @@ func TestClaimOfOlderRules(t *testing.T) {
 	}
 }
 
-// TestReceiptsBeforeATurnEnds: an Ask has returned the answer of a call that is still open. However the turn ends, the agent has
-// the answer: no other turn is requested for it.
+// TestReceiptsBeforeATurnEnds: an Ask has returned the answer of a call that is still open. However the turn ends, the
+// agent has the answer: no other turn is requested for it.
 func TestReceiptsBeforeATurnEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		more int // questions that are asked and answered after it
@@ -231,9 +244,10 @@ func TestReceiptsBeforeATurnEnds(t *testing.T) {
 			check(w.t, err)
 			check(w.t, own.Complete(w.ctx, "stop"))
 		}},
-		"after many questions": {more: 2*session.RecentMax + 2, end: func(w *world, _ *harness.Session, turn *harness.Turn) {
-			check(w.t, turn.Complete(w.ctx, "stop"))
-		}},
+		"after many questions": {more: 2*session.RecentMax + 2,
+			end: func(w *world, _ *harness.Session, turn *harness.Turn) {
+				check(w.t, turn.Complete(w.ctx, "stop"))
+			}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // it mostly waits
@@ -261,18 +275,26 @@ func TestReceiptsBeforeATurnEnds(t *testing.T) {
 	}
 }
 
-// TestACallDoesNotEndWithoutTheAnswer: an Ask gave up at its deadline, and then the person answered. The end of the call would
-// count as the delivery of an answer that the agent does not have. It is refused until an Ask has returned the answer; if the
-// turn ends without that, another turn is requested for it.
+// TestACallDoesNotEndWithoutTheAnswer: an Ask gave up at its deadline, and then the person answered. The end of the
+// call would count as the delivery of an answer that the agent does not have. It is refused until an Ask has returned
+// the answer; if the turn ends without that, another turn is requested for it.
 func TestACallDoesNotEndWithoutTheAnswer(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  func(w *world, call *harness.Call) error
 		read bool
 	}{
-		"failed":              {end: func(w *world, call *harness.Call) error { return call.Fail(w.ctx, events.Failure{Kind: "timeout"}) }},
-		"completed":           {end: func(w *world, call *harness.Call) error { return call.Complete(w.ctx, "whatever") }},
-		"after another Ask":   {read: true, end: func(w *world, call *harness.Call) error { return call.Complete(w.ctx, "blue") }},
-		"failed after an Ask": {read: true, end: func(w *world, call *harness.Call) error { return call.Fail(w.ctx, events.Failure{Kind: "no"}) }},
+		"failed": {end: func(w *world, call *harness.Call) error {
+			return call.Fail(w.ctx, events.Failure{Kind: "timeout"})
+		}},
+		"completed": {end: func(w *world, call *harness.Call) error {
+			return call.Complete(w.ctx, "whatever")
+		}},
+		"after another Ask": {read: true, end: func(w *world, call *harness.Call) error {
+			return call.Complete(w.ctx, "blue")
+		}},
+		"failed after an Ask": {read: true, end: func(w *world, call *harness.Call) error {
+			return call.Fail(w.ctx, events.Failure{Kind: "no"})
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // it mostly waits
@@ -293,7 +315,8 @@ func TestACallDoesNotEndWithoutTheAnswer(t *testing.T) {
 			wantErr(t, <-gaveUp, context.Canceled)
 			w.mustAnswer("s", "p1", "blue")
 			if c.read {
-				a := must[harness.Answer](t)(turn.Ask(w.ctx, harness.Prompt{ID: "p1", Call: "c1", Questions: question()}))
+				a := must[harness.Answer](t)(turn.Ask(w.ctx,
+					harness.Prompt{ID: "p1", Call: "c1", Questions: question()}))
 				if a.Status != session.Answered {
 					t.Errorf("%+v", a)
 				}
@@ -309,7 +332,8 @@ func TestACallDoesNotEndWithoutTheAnswer(t *testing.T) {
 	}
 }
 
-// TestUnattended: the log says that nothing waits for a decision where only this process could take it in, and no Ask does.
+// TestUnattended: the log says that nothing waits for a decision where only this process could take it in, and no Ask
+// does.
 func TestUnattended(t *testing.T) {
 	for name, c := range map[string]struct {
 		turn, background, another bool
@@ -328,7 +352,8 @@ func TestUnattended(t *testing.T) {
 			ask, p := s.Ask, harness.Prompt{ID: "p1", Questions: question(), OnOwnerLoss: events.LossKeep}
 			if c.turn {
 				turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
-				p.Call = must[*harness.Call](t)(turn.Tool(w.ctx, harness.Tool{ID: "c1", Name: "ask", Background: c.background})).ID()
+				p.Call = must[*harness.Call](t)(turn.Tool(w.ctx,
+					harness.Tool{ID: "c1", Name: "ask", Background: c.background})).ID()
 				ask = turn.Ask
 			}
 			short, cancel := context.WithCancel(w.ctx)
@@ -345,10 +370,13 @@ func TestUnattended(t *testing.T) {
 			cancel()
 			wantErr(t, <-gaveUp, context.Canceled)
 			if c.want {
-				w.until("s", "the prompt to be unattended", func(st *session.State) bool { return st.Prompts["p1"].Unattended })
+				w.until("s", "the prompt to be unattended", func(st *session.State) bool {
+					return st.Prompts["p1"].Unattended
+				})
 				return
 			}
-			check(t, s.Append(w.ctx, events.MessageAccepted{Message: "m1", Synthetic: true, Content: json.RawMessage(`"x"`)}))
+			check(t, s.Append(w.ctx,
+				events.MessageAccepted{Message: "m1", Synthetic: true, Content: json.RawMessage(`"x"`)}))
 			if w.state("s").Prompts["p1"].Unattended {
 				t.Error("the prompt is unattended")
 			}
@@ -356,8 +384,8 @@ func TestUnattended(t *testing.T) {
 	}
 }
 
-// TestUnattendedAfterALostLease: a process starts over, and asks its open questions again. Nothing waits for one of them: the
-// log says so under the new epoch, too. An Ask waits for the other one.
+// TestUnattendedAfterALostLease: a process starts over, and asks its open questions again. Nothing waits for one of
+// them: the log says so under the new epoch, too. An Ask waits for the other one.
 func TestUnattendedAfterALostLease(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
@@ -408,7 +436,8 @@ func TestUnattendedOnce(t *testing.T) {
 	wantErr(t, got(t, gaveUp).err, context.Canceled)
 	w.until("s", "the prompt to be unattended", func(st *session.State) bool { return st.Prompts["p1"].Unattended })
 	said := func(after string) (n int) {
-		check(t, s.Append(w.ctx, events.MessageAccepted{Message: after, Synthetic: true, Content: json.RawMessage(`"x"`)}))
+		check(t, s.Append(w.ctx,
+			events.MessageAccepted{Message: after, Synthetic: true, Content: json.RawMessage(`"x"`)}))
 		for _, c := range must[[]events.Commit](t)(w.bus.Read(w.ctx, ref("s"), 0)) {
 			for i := range c.Events {
 				if c.Events[i].Kind == (events.PromptUnattended{}).Kind() {

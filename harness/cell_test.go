@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// cell is what `holdfast up` would be: a broker with a cell, and somebody who answers. Examples have no testing.T.
+// cell is a substitute of `holdfast up`: a broker with a cell, and a service that answers. Examples have no testing.T.
 type cell struct {
 	url    string
 	bus    *bus.Bus
@@ -98,7 +98,8 @@ func (c *cell) say(ctx context.Context, r events.Ref, by events.Writer, facts ..
 
 // request asks for a turn and shows it in the work view, as services do.
 func (c *cell) request(ctx context.Context, r events.Ref, turn string) {
-	c.say(ctx, r, events.WriterCompaction, events.MessageAccepted{Message: "m-" + turn, Content: json.RawMessage(`"sum it up"`), By: "ada"},
+	c.say(ctx, r, events.WriterCompaction,
+		events.MessageAccepted{Message: "m-" + turn, Content: json.RawMessage(`"sum it up"`), By: "ada"},
 		events.TurnRequested{Turn: turn, Cause: events.CauseMessage, Message: "m-" + turn})
 	work, err := c.state(ctx, r).Work(func(seq uint64) (*events.Commit, error) {
 		commit, err := c.bus.Commit(ctx, seq)

@@ -24,17 +24,18 @@ const (
 type LeaseLoss int
 
 const (
-	// LeaseRideOut keeps the contexts of sessions and turns alive while a new incarnation is drawn. What runs goes on: a
-	// tool, a stream of a model, an Ask. Nothing new begins, because a turn, a call and a question are stored before they
-	// begin, and nothing is stored until the new incarnation has claimed the session again, with all that was open in it. A
-	// session that was taken meanwhile is cancelled with [ErrFenced]. The default: an outage of the broker loses nothing.
+	// LeaseRideOut keeps the contexts of sessions and turns alive while the process takes a new incarnation. Running
+	// work continues: a tool, a stream of a model, an Ask. Nothing new begins, because a turn, a call and a question
+	// are stored before they begin, and nothing is stored until the new incarnation has claimed the session again, with
+	// all its open items. A session that another process took meanwhile is cancelled with [ErrFenced]. The default: an
+	// outage of the broker loses nothing.
 	LeaseRideOut LeaseLoss = iota
-	// LeaseRestart cancels the contexts of all sessions and turns with [ErrLeaseLost], then starts over as LeaseRideOut does.
-	// A turn of [Harness.Work] whose handler gave up because of that fails as lease_lost and is tried again; what was open in
-	// it ends with it. For processes whose running tools must not overlap with those of a successor: of a pool whose members
-	// may be cut off from the broker one by one.
+	// LeaseRestart cancels the contexts of all sessions and turns with [ErrLeaseLost], then starts over as LeaseRideOut
+	// does. A turn of [Harness.Work] whose handler returned because of that fails as lease_lost and is retried; its
+	// open items end with it. For processes whose running tools must not overlap with those of a successor: of a pool
+	// whose members may be cut off from the broker one by one.
 	LeaseRestart
-	// LeaseStop cancels everything with [ErrLeaseLost], for good: connect anew.
+	// LeaseStop cancels everything with [ErrLeaseLost], for good: connect again.
 	LeaseStop
 )
 
@@ -52,27 +53,28 @@ type Config struct {
 	PasswordFile string
 	// NKey is the path of a file with the seed of an nkey to log in with. Default: none.
 	NKey string
-	// TLSCA is the path of a file with the authorities whose certificates the broker may show, in PEM. Default: the system's.
+	// TLSCA is the path of a file with the authorities whose certificates the broker may show, in PEM. Default: the
+	// system's.
 	TLSCA string
 	// TLSCert and TLSKey are the paths of this client's certificate and of its key, in PEM. Default: none.
 	TLSCert, TLSKey string
 	// Prefix of the cell. Default: hf.
 	Prefix string
-	// TTL of the lease: how long after a crash until it is noticed. Default 15 s, at least 1 s. Too short: a busy machine
-	// or a slow broker costs the lease. Too long: recovery waits.
+	// TTL of the lease: how long after a crash until it is noticed. Default 15 s, at least 1 s. Too short: a busy
+	// machine or a slow broker costs the lease. Too long: recovery waits.
 	TTL time.Duration
-	// Pool lets several processes of this harness id live at once, each owning its own sessions. Default: a newer process
-	// takes the place of all older ones.
+	// Pool lets several processes of this harness id live at once, each owning its own sessions. Default: a newer
+	// process takes the place of all older ones.
 	Pool bool
 	// OnLeaseLoss says what to do when the lease is lost. Default: [LeaseRideOut].
 	OnLeaseLoss LeaseLoss
-	// Host and Version are told in the lease, for people. Default: the machine's name, and nothing.
+	// Host and Version are in the lease, for people. Default: the machine's name, and nothing.
 	Host, Version string
 	// BufferFactsMax and BufferBytesMax bound what waits to be stored in this process, in facts and in bytes of JSON.
 	// Defaults: 100,000 and 64 MiB. Too small: calls fail with [ErrBufferFull] in a short outage. Too large: memory.
 	BufferFactsMax, BufferBytesMax int
-	// Log takes one line for each decision about the lease and about who owns a session. Default: nothing is logged. The
-	// client writes to it from a goroutine of its own, so it may block, and may call the client.
+	// Log takes one line for each decision about the lease and about who owns a session. Default: nothing is logged.
+	// The client writes to it from a goroutine of its own, so it may block, and may call the client.
 	Log zerolog.Logger
 }
 
@@ -112,9 +114,11 @@ func (c Config) Validate() error {
 	_, err := events.Token(c.ID)
 	need(err == nil, "ID", fmt.Sprintf("1 to %d bytes, encoded; got %.40q", events.TokenBytesMax, c.ID))
 	_, err = events.NewCell(c.Prefix)
-	need(err == nil, "Prefix", fmt.Sprintf("1 to 32 of a–z, 0–9, _ and -, beginning with a letter; got %.40q", c.Prefix))
+	need(err == nil, "Prefix",
+		fmt.Sprintf("1 to 32 of a–z, 0–9, _ and -, beginning with a letter; got %.40q", c.Prefix))
 	need(c.TTL >= ttlMin, "TTL", fmt.Sprintf("%s or more; got %s", ttlMin, c.TTL))
-	need(c.OnLeaseLoss >= LeaseRideOut && c.OnLeaseLoss <= LeaseStop, "OnLeaseLoss", "LeaseRideOut, LeaseRestart or LeaseStop")
+	need(c.OnLeaseLoss >= LeaseRideOut && c.OnLeaseLoss <= LeaseStop, "OnLeaseLoss",
+		"LeaseRideOut, LeaseRestart or LeaseStop")
 	need(c.BufferFactsMax > 0, "BufferFactsMax", "1 or more")
 	need(c.BufferBytesMax > 0, "BufferBytesMax", "1 or more")
 	return errors.Join(errs...)

@@ -20,7 +20,8 @@ func TestConfigValidate(t *testing.T) {
 		{"an id is all it needs", harness.Config{ID: "a"}, nil},
 		{"no id", harness.Config{}, []string{"ID"}},
 		{"an id that is too long", harness.Config{ID: strings.Repeat("x", 129)}, []string{"ID"}},
-		{"all at once", harness.Config{ID: "a", Prefix: "Hf", TTL: time.Millisecond, OnLeaseLoss: 9, BufferFactsMax: -1, BufferBytesMax: -1},
+		{"all at once", harness.Config{ID: "a", Prefix: "Hf", TTL: time.Millisecond, OnLeaseLoss: 9, BufferFactsMax: -1,
+			BufferBytesMax: -1},
 			[]string{"Prefix", "TTL", "OnLeaseLoss", "BufferFactsMax", "BufferBytesMax"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -40,7 +41,7 @@ func TestConfigValidate(t *testing.T) {
 	}
 }
 
-// Who connects to the wrong place is told so.
+// TestConnectRefused: the error of a connection to a wrong place has the reason.
 func TestConnectRefused(t *testing.T) {
 	s := natstest.Start(t) // no cell on it
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

@@ -31,8 +31,8 @@ func (d *doubtError) Error() string {
 // Unwrap is what kept the outcome from being known.
 func (d *doubtError) Unwrap() error { return d.err }
 
-// settleLater finds out in the background what became of a commit whose outcome is in doubt, if err says so. Until then the
-// handle is kept. A process that leaves needs not know: its lease ends with it, and recovery follows.
+// settleLater finds out in the background what became of a commit whose outcome is in doubt, if err says so. Until then
+// the handle is kept. A process that leaves needs not know: its lease ends with it, and recovery follows.
 func (h *Harness) settleLater(s *Session, l *life, err error) {
 	d, ok := errors.AsType[*doubtError](err)
 	if !ok {
@@ -52,7 +52,8 @@ func (h *Harness) settleLater(s *Session, l *life, err error) {
 
 // insist repeats what has to be done, until it is done or ctx ends.
 func (h *Harness) insist(ctx context.Context, s *Session, failing string, do func() error) {
-	pace := backoff.NewExponentialBackOff(backoff.WithMaxInterval(restartDelayMaxMS*time.Millisecond), backoff.WithMaxElapsedTime(0))
+	pace := backoff.NewExponentialBackOff(backoff.WithMaxInterval(restartDelayMaxMS*time.Millisecond),
+		backoff.WithMaxElapsedTime(0))
 	for {
 		err := do()
 		if err == nil || ctx.Err() != nil {
@@ -66,8 +67,8 @@ func (h *Harness) insist(ctx context.Context, s *Session, failing string, do fun
 	}
 }
 
-// settleDoubt appends the commit again. It is then in the log, or another one is in its place; either way its outcome is
-// known. If this process owns the session by it, its part begins.
+// settleDoubt appends the commit again. It is then in the log, or another one is in its place; either way its outcome
+// is known. If this process owns the session by it, its part begins.
 func (s *Session) settleDoubt(l *life, d *doubtError) error {
 	select {
 	case s.writing <- struct{}{}:
@@ -116,8 +117,9 @@ func (h *Harness) giveBack(s *Session) {
 	h.giveUp(s)
 }
 
-// giveUp releases a session in the background that this process owns and no caller was given or waits for: a live process
-// must not own what it does not know of. Callback prompts in it are recovery's to end, as those of a process that died.
+// giveUp releases a session in the background that this process owns and no caller was given or waits for: a live
+// process must not own what it does not know of. Callback prompts in it are recovery's to end, as those of a process
+// that died.
 func (h *Harness) giveUp(s *Session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,10 +17,12 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// givenUp waits until the log says that nobody owns the session any more, and that its owner has said so.
+// givenUp waits until the session has no owner in the log, by its owner's own release.
 func (w *world) givenUp(id string) *session.State {
 	w.t.Helper()
-	return w.until(id, "the session to be given up", func(st *session.State) bool { return st.Opened() && !st.Owned && st.Left == session.LeftReleased })
+	return w.until(id, "the session to be given up", func(st *session.State) bool {
+		return st.Opened() && !st.Owned && st.Left == session.LeftReleased
+	})
 }
 
 // deaf lets a process take sessions whose acknowledgement never arrives. hear ends that.
@@ -33,8 +35,8 @@ func deaf(w *world, change ...func(*harness.Config)) (h *harness.Harness, l *lin
 	}
 }
 
-// TestClaimInDoubt checks that a claim which was stored, and whose caller has given up before it was known, does not leave
-// the session with an owner that does not know it (V14): the session is released as soon as the broker is back.
+// TestClaimInDoubt checks that a claim which was stored, and whose caller has given up before it was known, does not
+// leave the session with an owner that does not know it (V14): the session is released as soon as the broker is back.
 func TestClaimInDoubt(t *testing.T) {
 	for name, take := range map[string]func(ctx context.Context, w *world, h *harness.Harness, l *line) error{
 		"Open, new": func(ctx context.Context, _ *world, h *harness.Harness, l *line) error {
@@ -58,7 +60,9 @@ func TestClaimInDoubt(t *testing.T) {
 			w.released(h, "s")
 			w.request("s", "t1", "x")
 			l.ends.Store(true)
-			err := h.Work(ctx, harness.Worker{Turn: func(context.Context, *harness.Turn) error { return errors.New("it runs") }})
+			err := h.Work(ctx, harness.Worker{Turn: func(context.Context, *harness.Turn) error {
+				return errors.New("it runs")
+			}})
 			return errors.Join(err, ctx.Err())
 		},
 	} {
@@ -89,8 +93,8 @@ func TestClaimInDoubt(t *testing.T) {
 	}
 }
 
-// TestClaimInDoubtIsHandedOver checks that a session whose claim was in doubt goes to the next call that wants it, without
-// another claim; and that what this one adopts is adopted, though the first one did not name it.
+// TestClaimInDoubtIsHandedOver checks that a session whose claim was in doubt goes to the next call that wants it,
+// without another claim; and that what this one adopts is adopted, though the first one did not name it.
 func TestClaimInDoubtIsHandedOver(t *testing.T) {
 	w := newWorld(t)
 	one := w.connect()
@@ -115,7 +119,8 @@ func TestClaimInDoubtIsHandedOver(t *testing.T) {
 	started := make(chan struct{})
 	go func() {
 		close(started)
-		s, err := h.Claim(w.ctx, "s", harness.Adopt{Turn: true, Calls: []string{"c1", "c2"}, Prompts: []harness.Prompt{{ID: "p1"}, {ID: "p2"}}})
+		s, err := h.Claim(w.ctx, "s",
+			harness.Adopt{Turn: true, Calls: []string{"c1", "c2"}, Prompts: []harness.Prompt{{ID: "p1"}, {ID: "p2"}}})
 		if err != nil {
 			t.Error(err)
 		}
@@ -132,20 +137,22 @@ func TestClaimInDoubtIsHandedOver(t *testing.T) {
 	}
 	check(t, s.Append(w.ctx, events.MessageAccepted{Message: "m"})) // it was not given up
 	st := w.state("s")
-	if st.Epoch != 2 || !st.Owned || st.Tools["c1"].Epoch != 2 || st.Tools["c2"].Epoch != 2 || st.Turn.Epoch != 2 || st.Prompts["p1"].Epoch != 2 || st.Prompts["p2"].Epoch != 2 {
+	if st.Epoch != 2 || !st.Owned || st.Tools["c1"].Epoch != 2 || st.Tools["c2"].Epoch != 2 || st.Turn.Epoch != 2 ||
+		st.Prompts["p1"].Epoch != 2 || st.Prompts["p2"].Epoch != 2 {
 		t.Errorf("%+v", st)
 	}
 	if st.Commits != claimed.Commits+2 || st.Ignored.Count != 0 {
 		t.Errorf("%d commits after the claim, ignored %+v", st.Commits-claimed.Commits, st.Ignored.Last)
 	}
-	must[*harness.Session](t)(h.Claim(w.ctx, "s", harness.Adopt{Turn: true, Calls: []string{"c1"}, Prompts: []harness.Prompt{{ID: "p1"}}}))
+	must[*harness.Session](t)(h.Claim(w.ctx, "s",
+		harness.Adopt{Turn: true, Calls: []string{"c1"}, Prompts: []harness.Prompt{{ID: "p1"}}}))
 	if again := w.state("s"); again.Seq != st.Seq {
 		t.Error("what was adopted is adopted again")
 	}
 }
 
-// TestWorkFindsWhatItTook checks that a turn which Work took, in a commit whose outcome was in doubt, is not left without a
-// handler: the next Work that finds the session gives it up, so that the turn is recovered.
+// TestWorkFindsWhatItTook checks that a turn which Work took, in a commit whose outcome was in doubt, is not left
+// without a handler: the next Work that finds the session gives it up, so that the turn is recovered.
 func TestWorkFindsWhatItTook(t *testing.T) {
 	w := newWorld(t)
 	h, l, hear := deaf(w)
@@ -213,8 +220,8 @@ func TestUnwantedInALostLease(t *testing.T) {
 	}
 }
 
-// TestCloseWhileClaiming checks that Close returns when its context ends, also while a call waits for the broker to take a
-// session; and that this call then returns.
+// TestCloseWhileClaiming checks that Close returns when its context ends, also while a call waits for the broker to
+// take a session; and that this call then returns.
 func TestCloseWhileClaiming(t *testing.T) {
 	for name, lost := range map[string]bool{"lease in date": false, "lease lost": true} {
 		t.Run(name, func(t *testing.T) {
@@ -278,8 +285,8 @@ func TestReadyInDoubt(t *testing.T) {
 	})
 }
 
-// TestConnectAndCloseInDoubt checks that a lease ends by itself whose process does not know that it has it, or could not
-// give it back.
+// TestConnectAndCloseInDoubt checks that a lease ends by itself whose process does not know that it has it, or could
+// not give it back.
 func TestConnectAndCloseInDoubt(t *testing.T) {
 	t.Parallel() // it mostly waits
 	w := newWorld(t)
@@ -301,13 +308,14 @@ func TestConnectAndCloseInDoubt(t *testing.T) {
 	wantErr(t, <-connected, harness.ErrUnreachable)
 	natstest.Until(t, "no lease to be left", func() bool {
 		left := 0
-		check(t, w.bus.List(w.ctx, bus.Leases, events.HarnessLeaseKeys(me), func(bus.Entry) error { left++; return nil }))
+		check(t, w.bus.List(w.ctx, bus.Leases, events.HarnessLeaseKeys(me),
+			func(bus.Entry) error { left++; return nil }))
 		return left == 0
 	})
 }
 
-// TestSendInDoubt checks that a message whose service did not answer is taken once when it is sent again under the id that
-// came with the error.
+// TestSendInDoubt checks that a message whose service did not answer is taken once when it is sent again under the id
+// that came with the error.
 func TestSendInDoubt(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()

@@ -13,20 +13,21 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// What can go wrong. Every error of this package has one of these, or one of pkg/events, in its chain.
+// The errors of this package. Every error has one of these, or one of pkg/events, in its chain.
 var (
-	// ErrFenced says another process, or recovery, took the session: stop at once and discard what is not stored. One may
-	// claim it again afterwards.
+	// ErrFenced says another process, or recovery, took the session: stop at once and discard what is not stored. One
+	// may claim it again afterwards.
 	ErrFenced = errors.New("harness: fenced: the session was taken from this process")
-	// ErrEnded says the turn, call or prompt has ended already; [*EndedError] tells how. What stands, stands: go on with it.
+	// ErrEnded means that the turn, call or prompt has ended already; [*EndedError] has the outcome. The stored outcome
+	// is final: continue with it.
 	ErrEnded = errors.New("harness: ended already")
 	// ErrClosedID says the id was used for something that has ended: use a new id.
 	ErrClosedID = errors.New("harness: closed id: use a new id")
-	// ErrUnread reports that a person has decided about a prompt after its Ask gave up, and that the call would end without the
-	// decision: ask again under the same id, which returns it at once, then end the call with it.
+	// ErrUnread reports that a person has decided about a prompt after its Ask gave up, and that the call would end
+	// without the decision: ask again under the same id, which returns it at once, then end the call with it.
 	ErrUnread = errors.New("harness: a person has decided, and no Ask has returned it: ask again under the same id")
-	// ErrUnknown says a fact names a turn, call, prompt or compaction that the session does not know, or that ended too long
-	// ago to be kept: open it first.
+	// ErrUnknown says a fact names a turn, call, prompt or compaction that the session does not know, or that ended too
+	// long ago to be kept: open it first.
 	ErrUnknown = errors.New("harness: the session knows no such thing")
 	// ErrLimit says the session holds as many calls, prompts or messages as it can: end some.
 	ErrLimit = errors.New("harness: limit of the session reached")
@@ -38,18 +39,18 @@ var (
 	ErrOwned = errors.New("harness: another process owns the session")
 	// ErrNotFound says there is no such session: open it.
 	ErrNotFound = errors.New("harness: no such session")
-	// ErrLeaseLost says the lease is lost. Under [LeaseRestart] it is the cause of the contexts that are cancelled: stop, the
-	// client starts over by itself. Under [LeaseStop] connect again.
+	// ErrLeaseLost says the lease is lost. Under [LeaseRestart] it is the cause of the contexts that are cancelled:
+	// stop, the client starts over by itself. Under [LeaseStop] connect again.
 	ErrLeaseLost = errors.New("harness: lease lost")
-	// ErrStopped is the cause of a turn's context when somebody asked it to stop; [*StopError] tells who. Stop, then say
-	// [Turn.Stop].
+	// ErrStopped is the cause of a turn's context when a stop was requested; [*StopError] has the actor. Stop, then
+	// call [Turn.Stop].
 	ErrStopped = errors.New("harness: asked to stop")
-	// ErrPending says the context ended after the fact was handed to the broker: it will be stored unless it turns out to be
-	// unlawful. Say the same again to find out.
+	// ErrPending says the context ended after the fact was handed to the broker: it will be stored unless it turns out
+	// to be unlawful. Say the same again to find out.
 	ErrPending = errors.New("harness: under way, outcome not awaited")
 	// ErrBufferFull says too much waits to be stored: slow down until the broker is back.
 	ErrBufferFull = errors.New("harness: buffer full")
-	// ErrClosed says this Harness was closed: connect anew.
+	// ErrClosed means that this Harness was closed: connect again.
 	ErrClosed = errors.New("harness: closed")
 	// ErrUnreachable says the broker did not answer in the time given: try again.
 	ErrUnreachable = errors.New("harness: broker unreachable")
@@ -78,8 +79,8 @@ func (e *EndedError) Error() string {
 // Is finds [ErrEnded].
 func (e *EndedError) Is(target error) bool { return target == ErrEnded }
 
-// StopError tells who asked a turn to stop. errors.Is finds [ErrStopped]; and [ErrEnded], if whoever asked has ended the
-// turn as well: then there is nothing left to say.
+// StopError has the actor of a stop. errors.Is finds [ErrStopped]; and [ErrEnded], if the actor has ended the turn as
+// well: then there is nothing left to append.
 type StopError struct {
 	Actor  string // person, compaction or stall
 	By     string
@@ -135,7 +136,8 @@ func failureOf(err error) (events.Failure, bool) {
 		return failure.Classify(p.Raw), p.HadOutput
 	}
 	raw := failure.Raw{Text: err.Error()}
-	if timeout, ok := errors.AsType[net.Error](err); errors.Is(err, context.DeadlineExceeded) || ok && timeout.Timeout() {
+	if timeout, ok := errors.AsType[net.Error](err); errors.Is(err, context.DeadlineExceeded) ||
+		ok && timeout.Timeout() {
 		raw.Code = failure.Network
 	}
 	return failure.Classify(raw), false
@@ -149,7 +151,8 @@ func cutOff(err error) bool {
 // translate puts our name for it in front of an error of the bus.
 func translate(err error) error {
 	for _, pair := range [][2]error{
-		{bus.ErrLeaseLost, ErrLeaseLost}, {bus.ErrForbidden, ErrForbidden}, {bus.ErrFull, ErrFull}, {bus.ErrUnreachable, ErrUnreachable},
+		{bus.ErrLeaseLost, ErrLeaseLost}, {bus.ErrForbidden, ErrForbidden}, {bus.ErrFull, ErrFull},
+		{bus.ErrUnreachable, ErrUnreachable},
 	} {
 		if errors.Is(err, pair[0]) && !errors.Is(err, pair[1]) {
 			return fmt.Errorf("%w: %w", pair[1], err)
@@ -158,7 +161,8 @@ func translate(err error) error {
 	return err
 }
 
-// refusal turns the fold's reason for ignoring a fact into what the caller should know. st is the state that ignored it.
+// refusal turns the fold's reason for ignoring a fact into what the caller should know. st is the state that ignored
+// it.
 func refusal(st *session.State, why string, f events.Fact) error {
 	what := fmt.Sprintf("%s %s in %s", f.Kind(), f.Subject(), st.Ref())
 	switch why {

@@ -38,13 +38,14 @@ func Example() {
 	// Output: ada says red
 }
 
-// A harness is killed while it waits for an answer. The next process of it claims the session together with the open
-// question, and asks again under the same id: nobody is asked twice.
+// A harness is killed while it waits for an answer. Its next process claims the session together with the open
+// question, and asks again under the same id: the person is asked once.
 func Example_restart() {
 	ctx := context.Background()
 	cell := startCell(ctx)
 	defer cell.stop()
-	colour := harness.Prompt{ID: "which-colour", Call: "call-1", Questions: []events.Question{{ID: "colour", Question: "Which colour?", Custom: true}}}
+	colour := harness.Prompt{ID: "which-colour", Call: "call-1",
+		Questions: []events.Question{{ID: "colour", Question: "Which colour?", Custom: true}}}
 
 	before, err := harness.Connect(ctx, harness.Config{ID: "painter", URL: cell.url})
 	fatal(err)
@@ -81,7 +82,7 @@ func Example_restart() {
 	// the one before is fenced: true
 }
 
-// A pool of workers: whoever is free takes the work of sessions that nobody owns.
+// A pool of workers: a free member takes the work of sessions without an owner.
 func Example_pool() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

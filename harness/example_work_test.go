@@ -33,8 +33,10 @@ func Example_retry() {
 		defer close(asked)
 		failed := cell.until(ctx, wall, func(st *session.State) bool { return st.LastTurn != nil })
 		fmt.Println("failed:", failed.LastTurn.Error.Kind, "retryable:", failure.Retryable(failed.LastTurn.Error.Kind))
-		cell.say(context.Background(), wall, events.WriterRetry, events.TurnRequested{Turn: "turn-2", Cause: events.CauseRetry, OfTurn: "turn-1", Attempt: 1,
-			Message: failed.LastTurn.Message, Options: failed.LastTurn.Options}) // the retry service, when it is time
+		cell.say(context.Background(), wall, events.WriterRetry,
+			events.TurnRequested{Turn: "turn-2", Cause: events.CauseRetry, OfTurn: "turn-1", Attempt: 1,
+				Message: failed.LastTurn.Message,
+				Options: failed.LastTurn.Options}) // the retry service, when it is time
 	}()
 
 	err = h.Work(ctx, harness.Worker{
@@ -58,8 +60,8 @@ func Example_retry() {
 	// turn-2 retry {"model":"small"}
 }
 
-// A model call is followed while it streams: that keeps the turn from being taken for stalled, tells what was counted, and
-// knows in the end whether the stream was whole.
+// A model call is followed while it streams: that keeps the turn from being taken for stalled, tells what was counted,
+// and knows in the end whether the stream was whole.
 func ExampleStream() {
 	ctx := context.Background()
 	cell := startCell(ctx)
@@ -74,7 +76,8 @@ func ExampleStream() {
 	stream := turn.Stream()
 	for i, word := range []string{"I ", "paint ", "the "} {
 		stream.Delta(word != "")
-		fatal(turn.Usage(ctx, harness.Usage{Model: "small", Tokens: events.Tokens{Input: int64(1000 + i)}})) // costs little
+		// costs little
+		fatal(turn.Usage(ctx, harness.Usage{Model: "small", Tokens: events.Tokens{Input: int64(1000 + i)}}))
 	}
 	err = stream.Err(nil) // it ended, and no finish mark had come
 	fatal(turn.FailWith(ctx, err))
@@ -85,7 +88,7 @@ func ExampleStream() {
 	// Output: stream_truncated had output: true used: 1002
 }
 
-// Compaction is work like turns: somebody decided that it is time, the handler makes the summary.
+// Compaction is work like a turn: a service has decided that it is time, and the handler makes the summary.
 func Example_compaction() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -97,14 +100,16 @@ func Example_compaction() {
 	_, err = h.Open(ctx, wall.Session, harness.Opening{})
 	fatal(err)
 	fatal(h.Ready(ctx))
-	cell.say(ctx, wall, events.WriterCompaction, events.CompactionRequested{Compaction: "compaction-1", Reason: events.CompactManual})
+	cell.say(ctx, wall, events.WriterCompaction,
+		events.CompactionRequested{Compaction: "compaction-1", Reason: events.CompactManual})
 	go func() {
 		st := cell.until(context.Background(), wall, func(st *session.State) bool { return st.LastCompaction != nil })
 		fmt.Println(st.LastCompaction.Outcome, st.LastCompaction.Error.Kind)
 		cancel()
 	}()
 
-	err = h.Work(ctx, harness.Worker{Compact: func(_ context.Context, s *harness.Session, c session.WorkCompaction) (usedAfter int64, err error) {
+	err = h.Work(ctx, harness.Worker{Compact: func(_ context.Context, s *harness.Session,
+		c session.WorkCompaction) (usedAfter int64, err error) {
 		fmt.Println("compact", s.ID(), "because", c.Reason)
 		summary := `{"tool":"paint","colour":"red"}` // what the model made of it
 		if err := harness.SummaryOK(summary); err != nil {
@@ -167,13 +172,15 @@ func (c *cell) until(ctx context.Context, r events.Ref, ok func(*session.State) 
 
 // takeMessages is the least that takes messages.
 func (c *cell) takeMessages(ctx context.Context) {
-	fatal(c.bus.Serve(ctx, "compaction", "0.0.1", "a stand-in", []bus.Endpoint{{Verb: "send", Handle: func(ctx context.Context, body []byte) ([]byte, error) {
-		var m events.MessageAccepted
-		var to struct{ Harness, Session string }
-		if err := errors.Join(json.Unmarshal(body, &m), json.Unmarshal(body, &to)); err != nil {
-			return nil, err
-		}
-		c.say(ctx, events.Ref{Harness: to.Harness, Session: to.Session}, events.WriterCompaction, m, events.TurnRequested{Turn: "turn-1", Cause: events.CauseMessage, Message: m.Message})
-		return []byte(`{}`), nil
-	}}}))
+	fatal(c.bus.Serve(ctx, "compaction", "0.0.1", "a stand-in",
+		[]bus.Endpoint{{Verb: "send", Handle: func(ctx context.Context, body []byte) ([]byte, error) {
+			var m events.MessageAccepted
+			var to struct{ Harness, Session string }
+			if err := errors.Join(json.Unmarshal(body, &m), json.Unmarshal(body, &to)); err != nil {
+				return nil, err
+			}
+			c.say(ctx, events.Ref{Harness: to.Harness, Session: to.Session}, events.WriterCompaction, m,
+				events.TurnRequested{Turn: "turn-1", Cause: events.CauseMessage, Message: m.Message})
+			return []byte(`{}`), nil
+		}}}))
 }

@@ -45,7 +45,7 @@ func Asking(s *Session, prompt string) int {
 	return 0
 }
 
-// Hold suspends a session, as if it were about to be taken; what it returns takes it.
+// Hold suspends a session, as if it were about to be taken; the returned function takes it.
 func Hold(s *Session) (begin func()) {
 	l := s.life
 	s.suspend(l)
@@ -66,7 +66,7 @@ func Suspended(s *Session) bool {
 	return s.footing == suspended
 }
 
-// Unkept gives the present life a lease that nobody renews, as a suspended process has. lose ends that life.
+// Unkept gives the present incarnation a lease without renewal, as a suspended process has. lose ends it.
 func Unkept(ctx context.Context, h *Harness, ttl time.Duration) (lose func(), overdue func() bool, err error) {
 	h.mu.Lock()
 	l, sessions := h.life, slices.Collect(maps.Values(h.sessions))
@@ -109,7 +109,7 @@ func Wrapped(s *Session, facts ...events.Fact) int {
 	return bytes
 }
 
-// What tests wait for.
+// Events for which tests wait.
 const (
 	LinesMax    = linesMax
 	LastWordMax = lastWordMaxS * time.Second
@@ -158,8 +158,8 @@ func Reading(s *Session) bool {
 	return s.reading
 }
 
-// Told is how many prompts are remembered whose settlement an Ask has returned.
-func Told(s *Session) int {
+// SettledSeen returns how many prompts are remembered whose settlement an Ask has returned.
+func SettledSeen(s *Session) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.told)

@@ -11,14 +11,15 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// silently appends facts as a service does, and sends no nudge: a member of a pool, which does not follow the log, reads
-// them when something else makes it read.
+// silently appends facts as a service does, and sends no nudge: a member of a pool, which does not follow the log,
+// reads them when something else makes it read.
 func (w *world) silently(id string, by events.Writer, decide func(*session.State) []events.Fact) uint64 {
 	w.t.Helper()
 	st := w.state(id)
 	var evs []events.Event
 	for _, f := range decide(st) {
-		evs = append(evs, events.New(w.bus.NewID(), events.ServiceSource(string(by), "test"), ref(id), st.Epoch, time.Now(), f))
+		evs = append(evs, events.New(w.bus.NewID(), events.ServiceSource(string(by), "test"), ref(id), st.Epoch,
+			time.Now(), f))
 	}
 	return must[uint64](w.t)(w.bus.Append(w.ctx, ref(id), by, st.Seq, evs))
 }
@@ -26,7 +27,8 @@ func (w *world) silently(id string, by events.Writer, decide func(*session.State
 func (w *world) answerSilently(id, prompt string) uint64 {
 	w.t.Helper()
 	return w.silently(id, events.WriterLedger, func(st *session.State) []events.Fact {
-		d, err := st.Answer(request.Answer{Ref: ref(id), Prompt: prompt, By: "ada", Answers: []events.Answer{{Question: "q", Text: "red"}}}, w.source)
+		d, err := st.Answer(request.Answer{Ref: ref(id), Prompt: prompt, By: "ada",
+			Answers: []events.Answer{{Question: "q", Text: "red"}}}, w.source)
 		check(w.t, err)
 		return d.Facts
 	})
@@ -39,14 +41,18 @@ func (w *world) orphanSilently(id string) uint64 {
 	})
 }
 
-// TestNoAnswerBeforeTheFenceIsRead (R6): the log has an answer, and behind it the fence. Whatever the process reads of it
-// first, its Ask returns ErrFenced: the answer is the successor's.
+// TestNoAnswerBeforeTheFenceIsRead (R6): the log has an answer, and behind it the fence. In every order of reading, the
+// process's Ask returns ErrFenced: the answer is the successor's.
 func TestNoAnswerBeforeTheFenceIsRead(t *testing.T) {
 	type place struct{ answer, fence uint64 }
 	for name, read := range map[string]func(w *world, s *harness.Session, h *harness.Harness, at place){
-		"the whole log at once": func(w *world, _ *harness.Session, _ *harness.Harness, at place) { w.bus.Nudge(ref("s"), at.fence) },
-		"the answer first":      func(w *world, _ *harness.Session, _ *harness.Harness, at place) { w.bus.Nudge(ref("s"), at.answer) },
-		"when it starts over":   func(w *world, _ *harness.Session, h *harness.Harness, _ place) { w.dropLease(h) },
+		"the whole log at once": func(w *world, _ *harness.Session, _ *harness.Harness, at place) {
+			w.bus.Nudge(ref("s"), at.fence)
+		},
+		"the answer first": func(w *world, _ *harness.Session, _ *harness.Harness, at place) {
+			w.bus.Nudge(ref("s"), at.answer)
+		},
+		"when it starts over": func(w *world, _ *harness.Session, h *harness.Harness, _ place) { w.dropLease(h) },
 		"when it appends": func(w *world, s *harness.Session, _ *harness.Harness, _ place) {
 			wantErr(w.t, s.OpenTurn().Complete(w.ctx, ""), harness.ErrFenced)
 		},
@@ -60,10 +66,14 @@ func TestNoAnswerBeforeTheFenceIsRead(t *testing.T) {
 			turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
 			p := harness.Prompt{ID: "p1", Questions: question(), OnOwnerLoss: events.LossKeep}
 			if read == nil { // the answer was read, and no Ask has returned it yet
-				check(t, s.Append(w.ctx, events.PromptRequested{Prompt: "p1", Turn: "t1", PromptKind: events.PromptQuestion, Questions: question(),
-					Delivery: events.DeliverCallback, OnOwnerLoss: events.LossKeep}))
+				check(t, s.Append(w.ctx,
+					events.PromptRequested{Prompt: "p1", Turn: "t1", PromptKind: events.PromptQuestion,
+						Questions: question(),
+						Delivery:  events.DeliverCallback, OnOwnerLoss: events.LossKeep}))
 				w.mustAnswer("s", "p1", "red")
-				natstest.Until(t, "the answer to be read", func() bool { return s.State().Prompts["p1"].Status == session.Answered })
+				natstest.Until(t, "the answer to be read", func() bool {
+					return s.State().Prompts["p1"].Status == session.Answered
+				})
 				w.orphanSilently("s")
 				wantErr(t, got(t, ask(w.ctx, turn, p)).err, harness.ErrFenced)
 				return
@@ -76,7 +86,8 @@ func TestNoAnswerBeforeTheFenceIsRead(t *testing.T) {
 	}
 }
 
-// TestNoAnswerWithTheClose: the log has an answer, and behind it the session's close. There is no agent left to take it.
+// TestNoAnswerWithTheClose: the log has an answer, and behind it the session's close. There is no agent left to take
+// it.
 func TestNoAnswerWithTheClose(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect(pool)
@@ -96,8 +107,8 @@ func TestNoAnswerWithTheClose(t *testing.T) {
 	}
 }
 
-// TestNoAnswerWithAnOverdueLease (R6): a process whose lease is overdue by its own clock hands out no answer before the lease
-// is lost and the session is its own again.
+// TestNoAnswerWithAnOverdueLease (R6): a process whose lease is overdue by its own clock hands out no answer before the
+// lease is lost and the session is its own again.
 func TestNoAnswerWithAnOverdueLease(t *testing.T) {
 	for name, c := range map[string]struct {
 		asksLater bool // the answer was read before the Ask began
@@ -114,12 +125,16 @@ func TestNoAnswerWithAnOverdueLease(t *testing.T) {
 			turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
 			lose, overdue, err := harness.Unkept(w.ctx, h, time.Second)
 			check(t, err)
-			check(t, s.Append(w.ctx, events.PromptRequested{Prompt: "p1", Turn: "t1", PromptKind: events.PromptQuestion, Questions: question(),
-				Delivery: events.DeliverCallback}))
+			check(t, s.Append(w.ctx,
+				events.PromptRequested{Prompt: "p1", Turn: "t1", PromptKind: events.PromptQuestion,
+					Questions: question(),
+					Delivery:  events.DeliverCallback}))
 			var out chan asked
 			asks := func() {
 				out = ask(w.ctx, turn, harness.Prompt{ID: "p1", Questions: question()})
-				natstest.Until(t, "the Ask to wait", func() bool { return len(out) > 0 || harness.Asking(s, "p1") == 1 })
+				natstest.Until(t, "the Ask to wait", func() bool {
+					return len(out) > 0 || harness.Asking(s, "p1") == 1
+				})
 			}
 			if !c.asksLater {
 				asks()
@@ -135,10 +150,14 @@ func TestNoAnswerWithAnOverdueLease(t *testing.T) {
 			if c.asksLater {
 				asks()
 			} else {
-				natstest.Until(t, "the answer to be held back", func() bool { return len(out) > 0 || harness.Verifying(s) })
+				natstest.Until(t, "the answer to be held back", func() bool {
+					return len(out) > 0 || harness.Verifying(s)
+				})
 			}
 			if c.asksLater {
-				natstest.Until(t, "the Ask to have read the answer", func() bool { return len(out) > 0 || l.reads.Load() > 0 })
+				natstest.Until(t, "the Ask to have read the answer", func() bool {
+					return len(out) > 0 || l.reads.Load() > 0
+				})
 			}
 			for before, n := l.reads.Load(), 0; n < 50; n++ { // meanwhile it does not read over and over
 				if w.state("s"); l.reads.Load() > before+2 {
@@ -157,8 +176,8 @@ func TestNoAnswerWithAnOverdueLease(t *testing.T) {
 	}
 }
 
-// TestAskedAgainWithoutAdoption (R7): a process that claims a session and adopts nothing asks again under the same id: it thereby
-// adopts the question, its call and its turn, and the answer is its own.
+// TestAskedAgainWithoutAdoption (R7): a process that claims a session and adopts nothing asks again under the same id:
+// it thereby adopts the question, its call and its turn, and the answer is its own.
 func TestAskedAgainWithoutAdoption(t *testing.T) {
 	w := newWorld(t)
 	one := w.connect()

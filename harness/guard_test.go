@@ -30,13 +30,13 @@ func TestToldIsBounded(t *testing.T) {
 		w.say("s", events.WriterLedger, events.PromptRejected{Prompt: id, By: "ada"})
 		check(t, got(t, out).err)
 	}
-	if n := harness.Told(s); n > 2*session.RecentMax+1 {
+	if n := harness.SettledSeen(s); n > 2*session.RecentMax+1 {
 		t.Errorf("%d prompts are remembered", n)
 	}
 }
 
-// TestClaimedWhileOptionsAreAsked checks that a turn is run once whose session this process claims while Work, which is about
-// to take the session over, asks for its options.
+// TestClaimedWhileOptionsAreAsked checks that a turn is run once whose session this process claims while Work, which is
+// about to take the session over, asks for its options.
 func TestClaimedWhileOptionsAreAsked(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
@@ -69,9 +69,11 @@ func TestLargeContentOfARetry(t *testing.T) {
 	h := w.connect()
 	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
 	large := strings.Repeat("x", 2*events.ContentBytesMax) // more than any fact holds
-	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Message: "m1", Content: large, By: "ada"}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx,
+		harness.Start{ID: "t1", Message: "m1", Content: large, By: "ada"}))
 	check(t, turn.Fail(w.ctx, events.Failure{Kind: "rate_limit"}, false))
-	w.say("s", events.WriterRetry, events.TurnRequested{Turn: "t2", Cause: events.CauseRetry, OfTurn: "t1", Message: "m1", Attempt: 2})
+	w.say("s", events.WriterRetry,
+		events.TurnRequested{Turn: "t2", Cause: events.CauseRetry, OfTurn: "t1", Message: "m1", Attempt: 2})
 	w.show("s")
 	read := make(chan string, 1)
 	w.work(h, harness.Worker{Turn: func(ctx context.Context, turn *harness.Turn) error {
@@ -84,8 +86,8 @@ func TestLargeContentOfARetry(t *testing.T) {
 	}
 }
 
-// TestPoolDoesNotTakeBack checks that a member of a pool whose lease was lost does not take a session back from the member
-// that has it now.
+// TestPoolDoesNotTakeBack checks that a member of a pool whose lease was lost does not take a session back from the
+// member that has it now.
 func TestPoolDoesNotTakeBack(t *testing.T) {
 	t.Parallel() // it mostly waits
 	w := newWorld(t)
@@ -107,8 +109,8 @@ func TestPoolDoesNotTakeBack(t *testing.T) {
 	}
 }
 
-// TestAnswerOfLongAgo checks that a prompt which was settled, and not delivered, is found by the next process also when so
-// much has ended since that the session keeps its ending no longer.
+// TestAnswerOfLongAgo checks that a prompt which was settled, and not delivered, is found by the next process also when
+// so much has ended since that the session keeps its ending no longer.
 func TestAnswerOfLongAgo(t *testing.T) {
 	w := newWorld(t)
 	one := w.connect()
@@ -130,7 +132,8 @@ func TestAnswerOfLongAgo(t *testing.T) {
 		t.Fatal("its ending is kept still")
 	}
 	two := w.connect()
-	s = must[*harness.Session](t)(two.Claim(w.ctx, "s", harness.Adopt{Turn: true, Prompts: []harness.Prompt{{ID: "p1"}}}))
+	s = must[*harness.Session](t)(two.Claim(w.ctx, "s",
+		harness.Adopt{Turn: true, Prompts: []harness.Prompt{{ID: "p1"}}}))
 	again := ask(w.ctx, s.OpenTurn(), p)
 	if a := got(t, again); a.err != nil || a.answer.Status != session.Answered || a.answer.Answers[0].Text != "red" {
 		t.Errorf("%+v", a)
@@ -143,11 +146,13 @@ func TestAnswerOfLongAgo(t *testing.T) {
 // TestCloseOfAFencedProcess checks that Close succeeds when a session was taken and this process had not heard of it.
 func TestCloseOfAFencedProcess(t *testing.T) {
 	w := newWorld(t)
-	h := w.connect(pool) // which reads only what it is told of
+	h := w.connect(pool) // which reads only the reported sessions
 	must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
 	ev := events.New(w.bus.NewID(), events.ServiceSource("reconciler", "test"), ref("s"), 1, time.Now(),
 		events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: h.Incarnation()})
-	if _, err := w.bus.Append(w.ctx, ref("s"), events.WriterReconciler, w.state("s").Seq, []events.Event{ev}); err != nil { // and no nudge
+	// and no nudge
+	if _, err := w.bus.Append(w.ctx, ref("s"), events.WriterReconciler, w.state("s").Seq,
+		[]events.Event{ev}); err != nil {
 		t.Fatal(err)
 	}
 	check(t, h.Close(w.ctx))
@@ -156,8 +161,8 @@ func TestCloseOfAFencedProcess(t *testing.T) {
 	}
 }
 
-// TestLeaseSaysStarting checks that a process which starts over says that it is not ready until it has its sessions again, at
-// first and when it renews: what an older incarnation holds is recovered as soon as a newer one is ready.
+// TestLeaseSaysStarting checks that the lease of a process that starts over says starting until it has its sessions
+// again, at first and at each renewal: the items of an older incarnation are recovered as soon as a newer one is ready.
 func TestLeaseSaysStarting(t *testing.T) {
 	t.Parallel() // it mostly waits
 	w := newWorld(t)
@@ -197,8 +202,8 @@ func TestLeaseSaysStarting(t *testing.T) {
 	}
 }
 
-// TestHandleOfAnEndedTurn checks that the handle of a turn which has ended has a context that has ended, and does not take the
-// place of the handle of the turn that is open.
+// TestHandleOfAnEndedTurn checks that the handle of a turn which has ended has a context that has ended, and does not
+// take the place of the handle of the turn that is open.
 func TestHandleOfAnEndedTurn(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
@@ -213,7 +218,8 @@ func TestHandleOfAnEndedTurn(t *testing.T) {
 	wantErr(t, ended(t, open.Context()), harness.ErrStopped)
 }
 
-// TestOpenGivesUp checks that a call which waits to take a session ends with its context, and leaves the session to others.
+// TestOpenGivesUp checks that a call which waits to take a session ends with its context, and leaves the session to
+// others.
 func TestOpenGivesUp(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()

@@ -1,31 +1,46 @@
-// Package harness is the client with which an agent harness keeps its sessions true across restarts. It opens and
-// claims sessions, appends what happens in them, asks people and waits for their answers, and takes the work that
+// Package harness keeps the sessions of an agent harness true across restarts.
+//
+//	h, err := harness.Connect(ctx, harness.Config{URL: "nats://127.0.0.1:4222", ID: "painter"})
+//	if err != nil {
+//		return err
+//	}
+//	defer h.Close(ctx)
+//	return h.Work(ctx, harness.Worker{Turn: func(ctx context.Context, t *harness.Turn) error {
+//		answer, err := t.Ask(ctx, harness.Prompt{ID: "colour", Questions: questions})
+//		if err != nil {
+//			return err // a failed turn is retried, or a person is asked to continue it
+//		}
+//		return paint(ctx, answer)
+//	}})
+//
+// It opens and claims sessions, appends their events, asks people and waits for their answers, and takes the work that
 // others request.
 //
 // # Terms
 //
-// A harness id outlives restarts; each process of it is an incarnation, a number drawn from the broker, with a lease that
-// it renews. A session has one owner at a time; each taking of it begins an epoch. What a process says of a session
-// counts only while that process is its owner under the present epoch.
+// A harness id outlives restarts. Each process of it is an incarnation, a number from the broker, with a lease that it
+// renews. A session has one owner at a time, and each claim begins an epoch. Facts of a process about a session count
+// only while the process is its owner under the present epoch.
 //
-// # What is authoritative
+// # The log is the truth
 //
-// The log. Every fact is appended under a compare-and-set on the whole session, one commit after the other, so each was
-// decided in full knowledge of what others wrote. This package folds what it appends and what it reads into a State with
-// the very code that everybody uses. Promises:
+// Every fact is appended under a compare-and-set on the whole session, one commit after the other, so each was decided
+// on all earlier ones. This package folds what it appends and what it reads into a State, with the same code as the
+// services. Promises:
 //
 //  1. A call that returned nil is stored. Append first, then show or act: a question is durable before it is visible, a
 //     call before it runs.
-//  2. Facts of one session are stored in the order in which their calls were made. Those that wait at the same time
-//     travel in one commit.
-//  3. Somebody else wrote first: what is new is read and folded, and the fact is stored if it is still lawful. If not,
-//     the error says what stands ([ErrEnded], [ErrClosedID], [ErrUnknown], [ErrFenced] …).
-//  4. A context that ends before a fact was handed to the broker takes it back. Afterwards the call returns [ErrPending]:
-//     the fact will be stored unless it turns out to be unlawful.
-//  5. While the broker is away calls wait, as many as [Config] allows, then fail with [ErrBufferFull] at once.
+//  2. Facts of one session are stored in the order of their calls. Facts that wait at the same time are one commit. 3.
 //
-// Instants in a State that come from this process's own commits are its own clock's until the session is read again:
-// nothing may be decided by them.
+// If another writer was first, its commits are read and folded, and the fact is stored if it is still lawful. If not,
+//
+//	   the error has the present state ([ErrEnded], [ErrClosedID], [ErrUnknown], [ErrFenced] …).
+//	4. A context that ends before a fact was sent to the broker takes it back. Afterwards the call returns [ErrPending]:
+//	   the fact will be stored unless it turns out to be unlawful.
+//	5. While the broker is away calls wait, as many as [Config] allows; further ones fail with [ErrBufferFull] at once.
+//
+// Instants in a State that come from this process's own commits are its own clock's until the session is read again: do
+// not decide by them.
 //
 // # The life of a process
 //
@@ -36,15 +51,14 @@
 //	            new ticket, new lease,      └────────── suspended
 //	            sessions claimed again
 //
-// A lease is lost when the broker refuses a renewal, or when none succeeded for a TTL by this process's monotonic clock.
-// Then another process may take over at any moment, so nothing is appended and no answer is handed out. The client starts
-// over by itself: it draws a new incarnation, and claims each session again whose log shows that no other process took it
-// meanwhile, together with what was open in it in this process: the turn, the calls, the prompts. Facts that waited are
-// stored then, an Ask that waits goes on waiting, a handler of [Harness.Work] keeps its turn. So an outage of the broker
-// loses nothing, however long it lasts. What recovery closed meanwhile stays closed: its session ends with ErrFenced.
-// [LeaseLoss] chooses between this and contexts that are cancelled when the lease is lost. The client does not start over
-// when another process has drawn a newer incarnation, unless they are a pool: that one took its place, and
-// [Harness.Context] ends with ErrFenced.
+// A lease is lost when the broker refuses a renewal, or when none succeeded for a TTL by this process's monotonic
+// clock. Then another process may take over at any moment, so nothing is appended and no answer is returned. The client
+// starts over: it takes a new incarnation, and claims each session again that no other process took meanwhile, with
+// this process's open items: the turn, the calls, the prompts. Waiting facts are stored then, a waiting Ask continues
+// to wait, and a handler of [Harness.Work] keeps its turn. So an outage of the broker of any length loses nothing.
+// Items that recovery closed meanwhile stay closed: their session ends with ErrFenced. [LeaseLoss] chooses between this
+// and contexts that are cancelled when the lease is lost. The client does not start over if another process has taken a
+// newer incarnation, unless they are a pool: that process supersedes it, and [Harness.Context] ends with ErrFenced.
 //
 // # The life of a session in this process
 //
@@ -58,63 +72,63 @@
 //
 // # Work
 //
-// [Harness.Work] hands out what a harness is asked to do: turns, for a new message, a retry, a resume, an answer that came
-// while nobody was there, a follow-up of a compaction; and compactions. A handler says how it ended and never tries again
-// by itself: what failed is classified by pkg/failure and comes back as a turn of its own, when it is time, with the
-// options that [Worker.Options] gave it. [Turn.Stream] and [Turn.Usage] tell what goes on meanwhile, and cost little.
-// [Harness.Send] has somebody else asked.
+// [Harness.Work] runs the requested work of a harness: turns, for a new message, a retry, a resume, an answer that came
+// while no process ran, a follow-up of a compaction; and compactions. A handler returns how it ended and does not
+// retry: pkg/failure classifies the error, and the retry is a new turn, at its instant, with the options of
+// [Worker.Options]. [Turn.Stream] and [Turn.Usage] report the progress at little cost. [Harness.Send] sends a message
+// to a session of any harness.
 //
 // # Questions
 //
 // [Turn.Ask] returns when the prompt is settled. The prompt is in the log, not in the process: after a crash the next
 // incarnation claims the session with [Adopt] and asks again under the same id. It is then attached to the open prompt,
-// or returns at once what was decided meanwhile. An answer reaches a waiting Ask by a nudge and one read of the log; the
-// work view is the certain, slower way.
+// or returns a decision that was made meanwhile. An answer reaches a waiting Ask by a nudge and one read of the log;
+// the work view is the reliable, slower way.
 //
-// A fenced process receives no answer. Before an Ask returns one, the session's log has been read to its end, this process
-// still owns the session, or owns it again, and its lease is in date by its own monotonic clock. A process that was
-// suspended for longer finds the fence in the log, and its Ask returns [ErrFenced]: the answer is its successor's.
+// A fenced process receives no answer. Before an Ask returns one, the session's log has been read to its end, this
+// process still owns the session, or owns it again, and its lease is in date by its own monotonic clock. A process that
+// was suspended for longer finds the fence in the log, and its Ask returns [ErrFenced]: the answer belongs to its
+// successor.
 //
 // # Uncertain outcomes
 //
-// A write whose acknowledgement does not come may be stored or not. Every outcome is found out, by the client or, where it
-// says so, by the caller. This is the whole list; the test of each row is named below it.
+// A write without an acknowledgement may be stored or not. The client finds out every outcome, or the caller where the
+// list says so. The list is complete; the test of each row is named below it.
 //
 //	what is uncertain                         the caller sees       what follows
-//	a fact: its context ended after it was    ErrPending            stored, unless it is unlawful then; the client goes on. Say
-//	handed to the broker                                            it again to find out
+//	a fact: its context ended after it was    ErrPending            stored, unless it is unlawful then; repeat the call to find
+//	sent to the broker                                              out
 //	    TestContextsInAnOutage
-//	a fact: the acknowledgement was lost      nothing, it waits     the client looks into the log, and sends the same again if
-//	                                                                it is not there
+//	a fact: the acknowledgement was lost      nothing, it waits     the client reads the log, and sends the same again if it
+//	                                                                is not there
 //	    TestLostAcknowledgement
-//	a fact: the lease was lost meanwhile      nothing, it waits     the new incarnation looks into the log before it claims
+//	a fact: the lease was lost meanwhile      nothing, it waits     the new incarnation reads the log before it claims
 //	    TestOutcomeInDoubtWhenTheLeaseIsLost
-//	Open, Claim: the context ended            the context's error   the client appends the same again until it knows. If it then
-//	                                                                owns the session, the next call that wants it gets it; with
-//	                                                                none it releases it (reason claim-not-awaited)
+//	Open, Claim: the context ended            the context's error   the client appends the same again until it knows. Then
+//	                                                                the next call gets the session; without one it is
+//	                                                                released (reason claim-not-awaited)
 //	    TestClaimInDoubt, TestClaimInDoubtIsHandedOver
 //	Claim: stored, an adoption after it not   the adoption's error  the session is released
 //	    TestClaimWithoutItsRest
 //	Work: its context ended while it took     nil                   as Open; the turn it took is recovered
 //	    TestClaimInDoubt, TestWorkFindsWhatItTook
-//	Work: its context ended before the end    nil                   the end is stored within 10 s, or recovery says how the turn
-//	of a turn was stored                                            ended
+//	Work: its context ended before the end    nil                   the end is stored within 10 s, or recovery ends the turn
+//	of a turn was stored
 //	    TestWorkReturns
-//	starting over: the new lease was lost     nothing, it waits     the incarnation after it finds the claim in the log
+//	starting over: the new lease was lost     nothing, it waits     the next incarnation finds the claim in the log
 //	before a claim was known
 //	    TestStartingOverTakesSeveralAttempts
 //	starting over: no caller has the session  ErrLeaseLost          it is not claimed again; recovery follows
 //	    TestUnwantedInALostLease
-//	Ready: no acknowledgement                 an error              the next renewal says it
+//	Ready: no acknowledgement                 an error              the next renewal repeats it
 //	    TestReadyInDoubt
 //	Connect, Close: no acknowledgement        an error              the lease ends after its TTL
 //	    TestConnectAndCloseInDoubt
 //	Close: a call takes a session meanwhile   ErrClosed (the call)  its lease ends with the process, and recovery follows
 //	    TestCloseWhileClaiming
-//	Send: no answer                           ErrUnreachable        send it again under the id that was returned: it is taken
-//	                                                                once
+//	Send: no answer                           ErrUnreachable        send it again under the returned id: it is taken once
 //	    TestSendInDoubt
-//	the receipt of an Ask                     nothing               lost with the process only; the next one is told the answer
+//	the receipt of an Ask                     nothing               lost with the process only; the next one gets the answer
 //	                                                                again
 //	    TestAnsweredBeforeTheLeaseWasLost
 package harness
@@ -139,8 +153,8 @@ const (
 	looksAtOnceMax  = 64 // sessions that are read at the same time after the connection was restored
 )
 
-// Harness is one process of a harness: an incarnation, its lease and its sessions. All methods may be called at the same
-// time. Make it with [Connect] and end it with [Harness.Close].
+// Harness is one process of a harness: an incarnation, its lease and its sessions. All methods may be called at the
+// same time. Make it with [Connect] and end it with [Harness.Close].
 type Harness struct {
 	cfg    Config
 	bus    *bus.Bus
@@ -150,7 +164,7 @@ type Harness struct {
 
 	ctx     context.Context // ends with Close, or when a lost lease is final
 	cancel  context.CancelCauseFunc
-	running sync.WaitGroup // what this package started and Close waits for
+	running sync.WaitGroup // goroutines of this package, for which Close waits
 
 	began    atomic.Uint64 // from where on the log was last followed
 	followed atomic.Uint64 // from where on the log is followed; 0: it is not, or not at this moment
@@ -175,15 +189,17 @@ func Connect(ctx context.Context, cfg Config) (*Harness, error) {
 		return nil, err
 	}
 	log, lines := detach(cfg.Log)
-	b, err := bus.Open(ctx, bus.Config{URL: cfg.URL, Server: cfg.InProcess, Creds: cfg.Creds, PasswordFile: cfg.PasswordFile, NKey: cfg.NKey,
+	b, err := bus.Open(ctx, bus.Config{URL: cfg.URL, Server: cfg.InProcess, Creds: cfg.Creds,
+		PasswordFile: cfg.PasswordFile, NKey: cfg.NKey,
 		TLSCA: cfg.TLSCA, TLSCert: cfg.TLSCert, TLSKey: cfg.TLSKey, Name: "harness-" + cfg.ID, Prefix: cfg.Prefix,
 		Inbox: events.Inbox(cfg.Prefix, events.ClassHarness, cfg.ID),
 		Asker: events.Asker{Class: events.ClassHarness, ID: cfg.ID}, Log: log})
 	if err != nil {
 		return nil, fmt.Errorf("harness: connect %s: %w", cfg.ID, translate(err))
 	}
-	h := &Harness{cfg: cfg, bus: b, log: log, lines: lines, state: leaseStarting, sessions: map[string]*Session{}, offers: map[string]session.Work{},
-		dirty: map[string]bool{}, poked: make(chan struct{}, 1), reborn: make(chan struct{})}
+	h := &Harness{cfg: cfg, bus: b, log: log, lines: lines, state: leaseStarting, sessions: map[string]*Session{},
+		offers: map[string]session.Work{},
+		dirty:  map[string]bool{}, poked: make(chan struct{}, 1), reborn: make(chan struct{})}
 	h.buffer = buffer{factsMax: cfg.BufferFactsMax, bytesMax: cfg.BufferBytesMax}
 	h.ctx, h.cancel = context.WithCancelCause(context.Background())
 	if err := h.start(ctx); err != nil {
@@ -227,8 +243,8 @@ func (h *Harness) Incarnation() string {
 	return h.life.incarnation
 }
 
-// Context ends when this process may no longer do anything as this harness: its cause is [ErrClosed]; [ErrFenced] when a
-// newer process of an exclusive harness took its place; or [ErrLeaseLost] under [LeaseStop].
+// Context ends when this process may no longer do anything as this harness: its cause is [ErrClosed]; [ErrFenced] when
+// a newer process of an exclusive harness took its place; or [ErrLeaseLost] under [LeaseStop].
 func (h *Harness) Context() context.Context { return h.ctx }
 
 // Unreadable is a session whose stored document this build cannot read.
@@ -237,9 +253,9 @@ type Unreadable struct {
 	Err     error  // [session.ErrNewerLayout]: a newer build wrote it, upgrade this one; others: run `holdfast rebuild`
 }
 
-// Sessions returns the stored documents of this harness's sessions, to decide what to go on with. They may lag behind the
-// log by what the ledger has not folded yet; [Harness.Claim] does not. A document that this build cannot read is reported
-// in unreadable and does not hide the others. err is an error of the broker; then both lists are nil.
+// Sessions returns the stored documents of this harness's sessions, to decide what to go on with. They may lag behind
+// the log by what the ledger has not folded yet; [Harness.Claim] does not. A document that this build cannot read is
+// reported in unreadable and does not hide the others. err is an error of the broker; then both lists are nil.
 func (h *Harness) Sessions(ctx context.Context) (all []*session.State, unreadable []Unreadable, err error) {
 	latest := map[string]bus.Entry{} // a key that changes while it is listed comes twice
 	var order []string
@@ -256,7 +272,8 @@ func (h *Harness) Sessions(ctx context.Context) (all []*session.State, unreadabl
 	for _, key := range order {
 		st, err := session.Decode(latest[key].Value)
 		if err != nil {
-			unreadable = append(unreadable, Unreadable{Session: sessionOf(key), Err: fmt.Errorf("harness: document %s: %w", key, err)})
+			unreadable = append(unreadable,
+				Unreadable{Session: sessionOf(key), Err: fmt.Errorf("harness: document %s: %w", key, err)})
 			continue
 		}
 		all = append(all, st)
@@ -272,7 +289,7 @@ func sessionOf(key string) string {
 	return key
 }
 
-// nudged: somebody appended to a session of this harness.
+// nudged handles a hint that another writer appended to a session of this harness.
 func (h *Harness) nudged(id string, seq uint64) {
 	if from := h.followed.Load(); from != 0 && seq >= from {
 		return // it is on its way
@@ -289,7 +306,7 @@ func (h *Harness) look(id string, seq uint64) {
 	}
 }
 
-// listen follows what is written of this harness's sessions. While it does, nobody needs to be nudged.
+// listen follows the commits of this harness's sessions. While it does, no nudges are needed.
 func (h *Harness) listen() {
 	err := h.bus.Follow(h.ctx, h.cfg.ID, h.hears, func(m bus.Message) {
 		r, _, err := h.bus.Cell().ParseLog(m.Subject)
@@ -301,12 +318,13 @@ func (h *Harness) listen() {
 		}
 	})
 	if err != nil && h.ctx.Err() == nil {
-		h.log.Debug().Str("id", h.cfg.ID).AnErr("err", err).Msg("the log cannot be followed: what others write is read after a nudge")
+		h.log.Debug().Str("id", h.cfg.ID).AnErr("err",
+			err).Msg("the log cannot be followed: what others write is read after a nudge")
 	}
 }
 
-// hears notes from where on the log is followed; 0: not at this moment. What was written before that, without a nudge, nobody
-// would tell us.
+// hears records the place from which the log is followed; 0: not at this moment. Earlier commits without a nudge would
+// be missed, so they are read.
 func (h *Harness) hears(from uint64) {
 	h.followed.Store(from)
 	if from != 0 && h.began.Swap(from) != from {
@@ -314,7 +332,8 @@ func (h *Harness) hears(from uint64) {
 	}
 }
 
-// lookEverywhere reads what was missed while the broker was away, or before the log was followed, where somebody waits.
+// lookEverywhere reads what was missed during an outage, or before the log was followed, for sessions with waiting
+// calls.
 func (h *Harness) lookEverywhere() {
 	slots := make(chan struct{}, looksAtOnceMax)
 	for _, s := range h.owned() {
@@ -374,7 +393,7 @@ func (h *Harness) leaveGo(s *Session) {
 	h.giveUp(s)
 }
 
-// forget drops the handle of a session that is not this process's, unless somebody is about to take it.
+// forget drops the handle of a session of another process, unless a call is about to take it.
 func (h *Harness) forget(s *Session) {
 	s.mu.Lock() // always before the harness's
 	defer s.mu.Unlock()
@@ -386,9 +405,9 @@ func (h *Harness) forget(s *Session) {
 	}
 }
 
-// Close leaves in good order: nothing new begins, callback prompts are withdrawn (reason shutdown), sessions released,
-// the lease deleted. What is open in a session is left for recovery, which then needs no grace: so end [Harness.Work]
-// and the turns first. It returns when that is done or ctx ends; the connection is closed in any case.
+// Close ends in order: nothing new begins, callback prompts are withdrawn (reason shutdown), sessions released, the
+// lease deleted. Open items of a session are left for recovery, which then needs no grace: so end [Harness.Work] and
+// the turns first. It returns when that is done or ctx ends; the connection is closed in any case.
 func (h *Harness) Close(ctx context.Context) error {
 	h.mu.Lock()
 	if h.state == leaseDraining {
@@ -399,7 +418,7 @@ func (h *Harness) Close(ctx context.Context) error {
 	h.mu.Unlock()
 	defer h.bus.Close()
 	var errs []error
-	if err := h.renew(ctx); err != nil && !errors.Is(err, ErrLeaseLost) { // without a lease there is none to change
+	if err := h.renew(ctx); err != nil && !errors.Is(err, ErrLeaseLost) { // without a lease there is nothing to change
 		errs = append(errs, err)
 	}
 	errs = append(errs, h.releaseAll(ctx)...)

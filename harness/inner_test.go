@@ -56,7 +56,8 @@ func (x *inside) quietly(by events.Writer, facts ...events.Fact) uint64 {
 	}
 	var evs []events.Event
 	for _, f := range facts {
-		evs = append(evs, events.New(x.peer.NewID(), events.ServiceSource(string(by), "test"), x.s.ref, 1, time.Now(), f))
+		evs = append(evs, events.New(x.peer.NewID(), events.ServiceSource(string(by), "test"), x.s.ref, 1, time.Now(),
+			f))
 	}
 	seq, err := x.peer.Append(x.ctx, x.s.ref, by, cs[len(cs)-1].Seq, evs)
 	if err != nil {
@@ -105,8 +106,7 @@ func (x *inside) shiftOf(turn func(context.Context, *Turn) error) *shift {
 	return &shift{h: x.h, w: Worker{Turn: turn}, slots: make(chan struct{}, 1), busy: map[string]bool{}}
 }
 
-// TestWithoutAConnection: what cannot be read or sent is an error that says so, and nothing is believed or run in
-// its place.
+// TestWithoutAConnection: a read or write that fails is an error, and nothing else is used in its place.
 func TestWithoutAConnection(t *testing.T) {
 	x := newInside(t)
 	turn := x.turn(Start{ID: "t1"})
@@ -193,7 +193,8 @@ func TestNothingRunsThatWasNotTaken(t *testing.T) {
 // TestWorkThatCannotBeRead: work whose words cannot be read is an error, and not nothing to do.
 func TestWorkThatCannotBeRead(t *testing.T) {
 	x := newInside(t)
-	x.quietly(events.WriterCompaction, events.MessageAccepted{Message: "m1", Content: json.RawMessage(`"x"`), By: "ada"},
+	x.quietly(events.WriterCompaction,
+		events.MessageAccepted{Message: "m1", Content: json.RawMessage(`"x"`), By: "ada"},
 		events.TurnRequested{Turn: "t1", Cause: events.CauseMessage, Message: "m1"})
 	if err := x.s.catchUp(x.ctx); err != nil {
 		t.Fatal(err)
@@ -235,7 +236,8 @@ func TestWhatAnEarlierEpochAsked(t *testing.T) {
 // TestConfigIsChecked: a configuration that cannot be is refused before anything is connected; where no broker is
 // named it is the one on this machine.
 func TestConfigIsChecked(t *testing.T) {
-	if h, err := Connect(t.Context(), Config{}); h != nil || err == nil || !strings.Contains(err.Error(), "config: ID") {
+	if h, err := Connect(t.Context(), Config{}); h != nil || err == nil ||
+		!strings.Contains(err.Error(), "config: ID") {
 		t.Errorf("%v", err)
 	}
 	if got := (Config{}).withDefaults().URL; got != "nats://127.0.0.1:4222" {
@@ -284,7 +286,7 @@ func TestALookAtNothing(t *testing.T) {
 	x.h.working = false
 }
 
-// TestOffers: what the work view shows is kept until it is gone; what cannot be read is left out.
+// TestOffers: an entry of the work view is kept until it is deleted; an unreadable one is left out.
 func TestOffers(t *testing.T) {
 	x := newInside(t)
 	key := events.WorkKey(events.Ref{Harness: "laptop", Session: "o"})
@@ -366,7 +368,7 @@ func TestTheLogLostItsEnd(t *testing.T) {
 // TestAnOldStateRefusesNothing: a fact that is not lawful by what this process has read is tried again by what the
 // log says.
 func TestAnOldStateRefusesNothing(t *testing.T) {
-	x := newInside(t, inPool) // it reads only what it is told of
+	x := newInside(t, inPool) // it reads only the reported sessions
 	turn := x.turn(Start{ID: "t1"})
 	x.quietly(events.WriterReconciler, events.TurnInterrupted{Turn: "t1", Reason: "test"})
 	x.quietly(events.WriterRetry, events.TurnRequested{Turn: "t2", Cause: events.CauseResume, OfTurn: "t1"})
@@ -452,7 +454,7 @@ func TestReportsThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestWhatTells: what changes much is stored at once, and so is a report about something else.
+// TestWhatTells: a great change is stored at once, and so is a report about another turn.
 func TestWhatTells(t *testing.T) {
 	s := &Session{st: session.New(events.Ref{})}
 	report := func(turn, model string, limit, input int64) events.UsageReported {
@@ -519,8 +521,7 @@ func TestContentOfATurn(t *testing.T) {
 	}
 }
 
-// TestWhatThePurgedLogCannotTell: what is said in a commit that is not in the log any more is an error, and not
-// nothing.
+// TestWhatThePurgedLogCannotTell: the content of a purged commit is an error, and not empty.
 func TestWhatThePurgedLogCannotTell(t *testing.T) {
 	x := newInside(t)
 	x.turn(Start{ID: "t1"})
@@ -630,8 +631,7 @@ func TestStartsOverWithoutATicket(t *testing.T) {
 	}
 }
 
-// TestAClaimInDoubtIsFound: a process that starts over finds its own claim, whose outcome it never heard of, and
-// goes on.
+// TestAClaimInDoubtIsFound: a process that starts over finds its own claim with an unknown outcome, and continues.
 func TestAClaimInDoubtIsFound(t *testing.T) {
 	x := newInside(t)
 	sent, err := x.h.begin(x.ctx)
@@ -663,7 +663,8 @@ func TestAClaimInDoubtIsFound(t *testing.T) {
 	}
 }
 
-// TestTooLargeToAdopt: what no commit can hold is refused before anything is sent, and there is no doubt about it.
+// TestTooLargeToAdopt: an adoption that no commit can hold is refused before anything is sent, without a doubt about
+// it.
 func TestTooLargeToAdopt(t *testing.T) {
 	x := newInside(t)
 	large := strings.Repeat("x", 2*events.CommitBodyMax)
@@ -735,7 +736,8 @@ func TestWhatErrorsSay(t *testing.T) {
 // whatever its handler returns.
 func TestACompactionThatLostItsLease(t *testing.T) {
 	x := newInside(t)
-	x.quietly(events.WriterCompaction, events.CompactionRequested{Compaction: "k1", Reason: events.CompactManual, Used: 1, Limit: 2})
+	x.quietly(events.WriterCompaction,
+		events.CompactionRequested{Compaction: "k1", Reason: events.CompactManual, Used: 1, Limit: 2})
 	if err := x.s.catchUp(x.ctx); err != nil {
 		t.Fatal(err)
 	}

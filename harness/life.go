@@ -64,7 +64,8 @@ func (h *Harness) begin(ctx context.Context) (*life, error) {
 	if state == leaseReady {
 		state = leaseStarting
 	}
-	l.lease, err = h.bus.AcquireLease(ctx, events.HarnessLeaseKey(h.cfg.ID, l.incarnation), h.value(l, state), h.cfg.TTL)
+	l.lease, err = h.bus.AcquireLease(ctx, events.HarnessLeaseKey(h.cfg.ID, l.incarnation), h.value(l, state),
+		h.cfg.TTL)
 	if err != nil {
 		return nil, err
 	}
@@ -116,8 +117,9 @@ func (h *Harness) alive(ctx context.Context) (*life, error) {
 
 // value is what the lease says.
 func (h *Harness) value(l *life, state string) []byte {
-	v, err := json.Marshal(lease{ID: h.cfg.ID, Incarnation: l.incarnation, Exclusive: !h.cfg.Pool, State: state, TTLMS: h.cfg.TTL.Milliseconds(),
-		Host: h.cfg.Host, PID: os.Getpid(), Version: h.cfg.Version, StartedAt: l.started, RenewedAt: time.Now().UTC()})
+	v, err := json.Marshal(lease{ID: h.cfg.ID, Incarnation: l.incarnation, Exclusive: !h.cfg.Pool, State: state,
+		TTLMS: h.cfg.TTL.Milliseconds(),
+		Host:  h.cfg.Host, PID: os.Getpid(), Version: h.cfg.Version, StartedAt: l.started, RenewedAt: time.Now().UTC()})
 	if err != nil { // nothing in it can fail to encode
 		panic(err)
 	}
@@ -135,8 +137,8 @@ func (h *Harness) renew(ctx context.Context) error {
 	return nil
 }
 
-// Ready says in the lease that this process has claimed what it goes on with: what older incarnations still hold is now
-// recovered. Call it after the claims.
+// Ready sets the lease to ready, after the process has claimed the sessions that it continues: open items of older
+// incarnations are now recovered. Call it after the claims.
 func (h *Harness) Ready(ctx context.Context) error {
 	h.mu.Lock()
 	if h.state == leaseDraining || h.ctx.Err() != nil {
@@ -159,7 +161,8 @@ func (h *Harness) tend() {
 			return
 		}
 		cause := context.Cause(l.ctx)
-		h.log.Warn().Str("id", h.cfg.ID).Str("entity", "lease").Str("reason", l.incarnation).AnErr("err", cause).Msg("lease lost")
+		h.log.Warn().Str("id", h.cfg.ID).Str("entity", "lease").Str("reason", l.incarnation).AnErr("err",
+			cause).Msg("lease lost")
 		if h.cfg.OnLeaseLoss == LeaseStop {
 			h.cancel(cause)
 			for _, s := range h.owned() {
@@ -180,7 +183,8 @@ func (h *Harness) tend() {
 
 // startOver tries until it has a new incarnation with its sessions; nil when the Harness was closed first.
 func (h *Harness) startOver() *life {
-	pace := backoff.NewExponentialBackOff(backoff.WithMaxInterval(restartDelayMaxMS*time.Millisecond), backoff.WithMaxElapsedTime(0))
+	pace := backoff.NewExponentialBackOff(backoff.WithMaxInterval(restartDelayMaxMS*time.Millisecond),
+		backoff.WithMaxElapsedTime(0))
 	for {
 		l, err := h.beginAgain()
 		if err == nil {
@@ -199,8 +203,8 @@ func (h *Harness) startOver() *life {
 	}
 }
 
-// beginAgain draws a new incarnation, unless another process of an exclusive harness has drawn one since: a process that
-// was paused or cut off must not take back what its successor has.
+// beginAgain draws a new incarnation, unless another process of an exclusive harness has drawn one since: a process
+// that was paused or cut off must not take back what its successor has.
 func (h *Harness) beginAgain() (*life, error) {
 	if !h.cfg.Pool {
 		h.mu.Lock()
@@ -209,7 +213,8 @@ func (h *Harness) beginAgain() (*life, error) {
 		e, err := h.bus.Load(h.ctx, bus.Leases, events.TicketKey(h.cfg.ID))
 		drawn := strconv.FormatUint(e.Rev, 10)
 		switch {
-		case errors.Is(err, bus.ErrForbidden), errors.Is(err, bus.ErrNotFound): // then the session's own fence has to do
+		// then the session's own fence has to do
+		case errors.Is(err, bus.ErrForbidden), errors.Is(err, bus.ErrNotFound):
 		case err != nil:
 			return nil, err
 		case session.Older(was, drawn) && string(e.Value) != h.bus.Instance():
@@ -221,8 +226,8 @@ func (h *Harness) beginAgain() (*life, error) {
 }
 
 // superseded retires this process if a session was taken for an incarnation that another process has drawn. While this
-// process starts over, recovery may take a session for the incarnation that it has just drawn itself: it came too late for
-// that session, and keeps the others.
+// process starts over, recovery may take a session for the incarnation that it has just drawn itself: it came too late
+// for that session, and keeps the others.
 func (h *Harness) superseded(by string) {
 	h.mu.Lock()
 	drawn := h.drawn
@@ -242,7 +247,8 @@ func (h *Harness) retire(by string) {
 	}
 }
 
-// reclaimAll has the new incarnation claim what nobody took, then says what the old one had said.
+// reclaimAll claims the sessions that no other process took for the new incarnation, then restores the state of the
+// lease.
 func (h *Harness) reclaimAll(l *life) {
 	h.each(h.owned(), func(s *Session) {
 		if err := s.reclaim(l); err != nil {
@@ -256,8 +262,8 @@ func (h *Harness) reclaimAll(l *life) {
 	h.log.Info().Str("id", h.cfg.ID).Str("entity", "harness").Str("reason", l.incarnation).Msg("started over")
 }
 
-// reclaim has a new incarnation of this process claim the session, if nobody took it since the lease was lost, and go on
-// with all that is open in it.
+// reclaim claims the session for a new incarnation of this process, if no other process took it since the lease was
+// lost, and continues all its open items.
 func (s *Session) reclaim(l *life) error {
 	select {
 	case s.writing <- struct{}{}:
@@ -266,7 +272,7 @@ func (s *Session) reclaim(l *life) error {
 	}
 	defer func() { <-s.writing }()
 	if s.unwanted() {
-		s.drop(ErrLeaseLost) // of a claim that nobody waits for: recovery sees to it
+		s.drop(ErrLeaseLost) // of a claim that no call waits for: recovery handles it
 		return nil
 	}
 	s.mu.Lock()
@@ -312,7 +318,8 @@ func (s *Session) reclaiming(l, was *life, epoch uint64) (facts []events.Fact, r
 		return nil, nil, ErrFenced
 	}
 	if !st.Exclusive {
-		facts = append(facts, events.SessionReleased{Reason: "lease-lost"}) // nobody else may; the next fact takes it back
+		// no other process may; the next fact takes it back
+		facts = append(facts, events.SessionReleased{Reason: "lease-lost"})
 	}
 	facts = append(facts, events.SessionClaimed{Incarnation: l.incarnation, Exclusive: s.h.cfg.exclusive()})
 	a := Adopt{Turn: st.Turn != nil && st.Turn.Epoch == epoch}
@@ -331,10 +338,10 @@ func (s *Session) reclaiming(l, was *life, epoch uint64) (facts []events.Fact, r
 		case p.Status == session.Awaiting:
 			a.Prompts = append(a.Prompts, Prompt{ID: id})
 			if p.Unattended {
-				told = append(told, events.PromptUnattended{Prompt: id}) // which its new request takes back
+				told = append(told, events.PromptUnattended{Prompt: id}) // which its new request withdraws
 			}
 		case s.heard(id):
-			told = append(told, events.PromptDelivered{Prompt: id}) // under a lower epoch it would be taken for lost
+			told = append(told, events.PromptDelivered{Prompt: id}) // under a lower epoch it would count as lost
 		}
 	}
 	again, err := s.adoption(l.ctx, []Adopt{a}, math.MaxUint64)
@@ -356,8 +363,9 @@ func (s *Session) heard(prompt string) bool {
 	return told || s.waiters[prompt] != nil
 }
 
-// sayNow puts facts, as commits, in front of all that waits. They are adoptions: what they name may have ended meanwhile.
-// Their number is bounded by the limits of a session, so a full buffer does not refuse them. The caller may write.
+// sayNow puts facts, as commits, in front of all waiting ones. They are adoptions: their items may have ended
+// meanwhile. Their number is limited by the limits of a session, so a full buffer does not refuse them. The caller may
+// write.
 func (s *Session) sayNow(commits [][]events.Fact) error {
 	var ops []*op
 	for _, facts := range commits {
@@ -382,8 +390,8 @@ func (s *Session) sayNow(commits [][]events.Fact) error {
 // itself when its TTL has passed. It is for those who play the death of a process, such as the replay of a recording; a
 // process that leaves says [Harness.Close]. Contexts end with [ErrClosed]. It returns when nothing more is sent.
 func (h *Harness) Abandon() {
-	h.mu.Lock()         // what settles doubts begins under it
-	h.cancel(ErrClosed) // before anything else: what is said under it is not sent any more
+	h.mu.Lock()         // the goroutine that settles doubts begins under it
+	h.cancel(ErrClosed) // before anything else: later facts under it are not sent any more
 	h.mu.Unlock()
 	for _, s := range h.owned() {
 		s.drop(ErrClosed)

@@ -58,8 +58,8 @@ func TestLease(t *testing.T) {
 	}
 }
 
-// A lost lease: work is told to stop, then the client starts over by itself, with the turn, the call and the question that
-// it still holds; a question that waits goes on waiting.
+// TestLeaseLostAndStartedOver: after the loss of a lease the work's contexts end, then the client starts over with the
+// turn, the call and the question that it still holds; a waiting question continues to wait.
 func TestLeaseLostAndStartedOver(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -67,7 +67,9 @@ func TestLeaseLostAndStartedOver(t *testing.T) {
 		told bool // the contexts are cancelled
 	}{
 		{"restart", func(c *harness.Config) { c.OnLeaseLoss = harness.LeaseRestart }, true},
-		{"restart of a pool's member", func(c *harness.Config) { c.Pool, c.OnLeaseLoss = true, harness.LeaseRestart }, true},
+		{"restart of a pool's member", func(c *harness.Config) {
+			c.Pool, c.OnLeaseLoss = true, harness.LeaseRestart
+		}, true},
 		{"by default", func(*harness.Config) {}, false},
 		{"by default, a pool's member", pool, false},
 	} {
@@ -94,7 +96,8 @@ func TestLeaseLostAndStartedOver(t *testing.T) {
 				l, _ := w.lease(h.Incarnation())
 				return h.Incarnation() != first && l.State == "ready"
 			})
-			if !st.Owned || st.Ignored.Count != 0 || st.Turn.Epoch != 2 || st.Tools["c1"].Epoch != 2 || st.Prompts["p1"].Epoch != 2 || st.Prompts["p2"].Epoch != 2 {
+			if !st.Owned || st.Ignored.Count != 0 || st.Turn.Epoch != 2 || st.Tools["c1"].Epoch != 2 ||
+				st.Prompts["p1"].Epoch != 2 || st.Prompts["p2"].Epoch != 2 {
 				t.Errorf("%+v", st)
 			}
 			if after := turn.Context(); after.Err() != nil || c.told == (after == before) {
@@ -116,8 +119,8 @@ func TestLeaseLostAndStartedOver(t *testing.T) {
 	}
 }
 
-// What an Ask has returned is delivered by the commit that claims again: under the epoch before, recovery would take it
-// for lost and say it once more.
+// TestAnsweredBeforeTheLeaseWasLost: the commit that claims again delivers what an Ask has returned: under the epoch
+// before, recovery would take it for lost and deliver it again.
 func TestAnsweredBeforeTheLeaseWasLost(t *testing.T) {
 	t.Parallel() // it mostly waits
 	w := newWorld(t)
@@ -132,19 +135,21 @@ func TestAnsweredBeforeTheLeaseWasLost(t *testing.T) {
 	before := w.state("s")
 	w.dropLease(h)
 	st := w.until("s", "the session to be claimed again", func(st *session.State) bool { return st.Epoch == 2 })
-	if e, ok := st.Ended(session.EntityPrompt, "p1"); !ok || e.DeliveredAt.IsZero() || st.Commits != before.Commits+1 || st.Tools["c1"].Epoch != 2 || st.Ignored.Count != 0 {
+	if e, ok := st.Ended(session.EntityPrompt, "p1"); !ok || e.DeliveredAt.IsZero() || st.Commits != before.Commits+1 ||
+		st.Tools["c1"].Epoch != 2 || st.Ignored.Count != 0 {
 		t.Errorf("%+v, %+v", e, st)
 	}
 	check(t, call.Complete(w.ctx, "red"))
 }
 
-// A compaction that runs goes on, too.
+// TestCompactionOutlivesALostLease: a running compaction continues, too.
 func TestCompactionOutlivesALostLease(t *testing.T) {
 	t.Parallel() // it mostly waits
 	w := newWorld(t)
 	h := w.connect()
 	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-	w.say("s", events.WriterCompaction, events.CompactionRequested{Compaction: "k1", Reason: events.CompactManual, Used: 90, Limit: 100})
+	w.say("s", events.WriterCompaction,
+		events.CompactionRequested{Compaction: "k1", Reason: events.CompactManual, Used: 90, Limit: 100})
 	check(t, s.Append(w.ctx, events.CompactionStarted{Compaction: "k1"}))
 	w.dropLease(h)
 	st := w.until("s", "the session to be claimed again", func(st *session.State) bool { return st.Epoch == 2 })
@@ -154,7 +159,7 @@ func TestCompactionOutlivesALostLease(t *testing.T) {
 	check(t, s.Append(w.ctx, events.CompactionCompleted{Compaction: "k1"}))
 }
 
-// R6: what was taken while the lease was lost is not claimed again.
+// TestLeaseLostAndFenced (R6): a session that another process took while the lease was lost is not claimed again.
 func TestLeaseLostAndFenced(t *testing.T) {
 	t.Parallel() // it mostly waits
 	w := newWorld(t)
@@ -166,7 +171,8 @@ func TestLeaseLostAndFenced(t *testing.T) {
 	w.awaiting("s", "p1")
 	evs := []events.Event{events.New(w.bus.NewID(), events.ServiceSource("reconciler", "test"), ref("s"), 1, time.Now(),
 		events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: h.Incarnation()})}
-	if _, err := w.bus.Append(w.ctx, ref("s"), events.WriterReconciler, w.state("s").Seq, evs); err != nil { // and no nudge
+	// and no nudge
+	if _, err := w.bus.Append(w.ctx, ref("s"), events.WriterReconciler, w.state("s").Seq, evs); err != nil {
 		t.Fatal(err)
 	}
 	first := h.Incarnation()
@@ -195,7 +201,9 @@ func TestAWokenProcessIsNotItsSuccessorsSuccessor(t *testing.T) {
 	}{
 		{"its lease was lost", func(w *world, old, _ *harness.Harness) { w.dropLease(old) }},
 		{"it is told by a session", func(w *world, old, successor *harness.Harness) {
-			w.say("s", events.WriterReconciler, events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: old.Incarnation(), SupersededBy: successor.Incarnation()})
+			w.say("s", events.WriterReconciler,
+				events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: old.Incarnation(),
+					SupersededBy: successor.Incarnation()})
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -225,8 +233,8 @@ func TestAWokenProcessIsNotItsSuccessorsSuccessor(t *testing.T) {
 	}
 }
 
-// A process that starts over loses a session to recovery, which names the incarnation that the process itself has drawn. It
-// is not superseded: it goes on with its other sessions.
+// TestSupersededByItsOwnNextIncarnation: a process that starts over loses a session to recovery, which names the
+// incarnation that the process itself has taken. It is not superseded: it continues with its other sessions.
 func TestSupersededByItsOwnNextIncarnation(t *testing.T) {
 	t.Parallel() // it mostly waits
 	w := newWorld(t)
@@ -236,8 +244,10 @@ func TestSupersededByItsOwnNextIncarnation(t *testing.T) {
 	first := h.Incarnation()
 	const inTheWay = 4
 	e := must[bus.Entry](t)(w.bus.Load(w.ctx, bus.Leases, events.HarnessLeaseKey(me, first)))
-	for i := range uint64(inTheWay) { // the keys of the next incarnations are taken: starting over needs several attempts
-		_, err := w.bus.Store(w.ctx, bus.Leases, events.HarnessLeaseKey(me, fmt.Sprint(e.Rev+inTheWay+2+i)), []byte("{}"), 0)
+	// the keys of the next incarnations are taken: starting over needs several attempts
+	for i := range uint64(inTheWay) {
+		_, err := w.bus.Store(w.ctx, bus.Leases, events.HarnessLeaseKey(me, fmt.Sprint(e.Rev+inTheWay+2+i)),
+			[]byte("{}"), 0)
 		check(t, err)
 	}
 	w.dropLease(h)
@@ -246,10 +256,13 @@ func TestSupersededByItsOwnNextIncarnation(t *testing.T) {
 		drawn = fmt.Sprint(must[bus.Entry](t)(w.bus.Load(w.ctx, bus.Leases, events.TicketKey(me))).Rev)
 		return drawn != first
 	})
-	w.say("s", events.WriterReconciler, events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: first, SupersededBy: drawn})
+	w.say("s", events.WriterReconciler,
+		events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: first, SupersededBy: drawn})
 	natstest.Until(t, "the fence to be noticed", func() bool { return s.Context().Err() != nil })
 	wantErr(t, context.Cause(s.Context()), harness.ErrFenced)
-	natstest.Until(t, "the process to have started over", func() bool { return h.Incarnation() != first || h.Context().Err() != nil })
+	natstest.Until(t, "the process to have started over", func() bool {
+		return h.Incarnation() != first || h.Context().Err() != nil
+	})
 	check(t, context.Cause(h.Context()))
 	check(t, kept.Append(w.ctx, events.TurnStarted{Turn: "t", Cause: events.CauseMessage}))
 }
@@ -323,8 +336,8 @@ func TestBrokerRestart(t *testing.T) {
 	check(t, h.Close(w.ctx))
 }
 
-// R8: the broker is away for longer than the TTL. The process starts over by itself and nothing is lost, not even what it
-// said meanwhile.
+// R8: the broker is away for longer than the TTL. The process starts over by itself and nothing is lost, not even what
+// it said meanwhile.
 func TestOutageLongerThanTheTTL(t *testing.T) {
 	t.Parallel() // it mostly waits
 	w := newWorld(t)
@@ -350,7 +363,8 @@ func TestOutageLongerThanTheTTL(t *testing.T) {
 	if a := got(t, out); a.err != nil || a.answer.Answers[0].Text != "red" {
 		t.Fatalf("%+v", a)
 	}
-	if st := w.state("s"); st.Epoch < 2 || !st.Owned || st.Ignored.Count != 0 || st.Tools["c1"].Epoch != st.Epoch || st.Turn.Epoch != st.Epoch {
+	if st := w.state("s"); st.Epoch < 2 || !st.Owned || st.Ignored.Count != 0 || st.Tools["c1"].Epoch != st.Epoch ||
+		st.Turn.Epoch != st.Epoch {
 		t.Errorf("%+v", st)
 	}
 	check(t, h.Close(w.ctx))

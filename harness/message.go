@@ -29,11 +29,11 @@ type Message struct {
 	Synthetic bool   // no person's: changes nothing that a person chose
 }
 
-// Send gives a message to whoever owns the session, now or later, and returns its id once it is stored: from then on it is
-// delivered exactly once, unless it is withdrawn first, whatever dies meanwhile. While the service is not there it is
-// tried again until ctx ends. Errors: [*events.Refusal] says why it is not taken (404 no such session, 409 it is closed, or
-// the id has other content, 413 too large, 503 not ready); [ErrUnreachable] leaves it open whether it was: send it again
-// under the same id, which is returned also with an error.
+// Send gives a message to the present or next owner of the session, and returns its id once it is stored: from then on
+// it is delivered exactly once, across crashes, unless it is withdrawn first. While the service is absent it tries
+// again until ctx ends. Errors: [*events.Refusal] has the reason of a refusal (404 no such session, 409 it is closed,
+// or the id has other content, 413 too large, 503 not ready); after [ErrUnreachable] the outcome is unknown: send it
+// again under the same id, which is returned also with an error.
 func (h *Harness) Send(ctx context.Context, m Message) (id string, err error) {
 	content, err := encode(m.Content)
 	if err != nil {
@@ -52,19 +52,22 @@ func (h *Harness) Send(ctx context.Context, m Message) (id string, err error) {
 	}
 	if len(content) > events.ContentBytesMax {
 		if req.Object, err = h.bus.PutObject(ctx, req.Ref, content); err != nil {
-			return req.Message, fmt.Errorf("harness: send %s to %s/%s: content: %w", req.Message, req.Harness, req.Session, translate(err))
+			return req.Message, fmt.Errorf("harness: send %s to %s/%s: content: %w", req.Message, req.Harness,
+				req.Session, translate(err))
 		}
 		req.Content = nil
 	}
 	if err := h.send(ctx, req); err != nil {
-		return req.Message, fmt.Errorf("harness: send %s to %s/%s: %w", req.Message, req.Harness, req.Session, translate(err))
+		return req.Message, fmt.Errorf("harness: send %s to %s/%s: %w", req.Message, req.Harness, req.Session,
+			translate(err))
 	}
 	return req.Message, nil
 }
 
 // send sends a request, and sends it again while the service is not ready.
 func (h *Harness) send(ctx context.Context, req request.Send) error {
-	pace := backoff.NewExponentialBackOff(backoff.WithInitialInterval(50*time.Millisecond), backoff.WithMaxInterval(sendDelayMaxMS*time.Millisecond), backoff.WithMaxElapsedTime(0))
+	pace := backoff.NewExponentialBackOff(backoff.WithInitialInterval(50*time.Millisecond),
+		backoff.WithMaxInterval(sendDelayMaxMS*time.Millisecond), backoff.WithMaxElapsedTime(0))
 	for {
 		_, err := bus.Call(ctx, h.bus, request.CompactionSend, req)
 		r, refused := errors.AsType[*events.Refusal](err)
@@ -81,8 +84,8 @@ func (h *Harness) send(ctx context.Context, req request.Send) error {
 	}
 }
 
-// Content is what the turn's message says, as JSON; nil if it takes none. A message that an earlier attempt took already
-// is looked up in the log. [ErrUnknown]: it was taken too long ago to be found; keep what you were given.
+// Content is what the turn's message says, as JSON; nil if it takes none. A message that an earlier attempt took
+// already is looked up in the log. [ErrUnknown]: it was taken too long ago to be found; keep what you were given.
 func (t *Turn) Content(ctx context.Context) (json.RawMessage, error) {
 	r := t.Request()
 	switch {
@@ -141,13 +144,13 @@ type Result struct {
 	Reason  string          // why, where no tool said it
 	Output  json.RawMessage // completed: what the tool said, or what was answered in its place
 	Error   *events.Failure // failed
-	// Synthetic: it was said in the tool's name. Output is then what people decided about the call's prompt, whether the tool
-	// ran after that or not.
+	// Synthetic: it was said in the tool's name. Output is then what people decided about the call's prompt, whether
+	// the tool ran after that or not.
 	Synthetic bool
 }
 
-// Result finds in the log how a call ended: what an agent is to be told about a call that it had made before its process
-// died. [ErrUnknown]: it is open, never was, or ended too long ago to be kept.
+// Result finds in the log how a call ended, for an agent whose earlier process made the call. [ErrUnknown]: it is open,
+// never existed, or ended too long ago to be kept.
 func (s *Session) Result(ctx context.Context, call string) (Result, error) {
 	if err := s.catchUp(ctx); err != nil {
 		return Result{}, err
@@ -178,8 +181,8 @@ func (s *Session) Result(ctx context.Context, call string) (Result, error) {
 	return r, nil
 }
 
-// Answer finds in the log how a prompt was settled: what a turn brings to the agent whose request names a prompt.
-// [ErrUnknown]: it is open, never was, or was settled too long ago to be kept.
+// Answer finds in the log how a prompt was settled, for a turn whose request names a prompt. [ErrUnknown]: it is open,
+// never existed, or was settled too long ago to be kept.
 func (s *Session) Answer(ctx context.Context, prompt string) (Answer, error) {
 	if err := s.catchUp(ctx); err != nil {
 		return Answer{}, err

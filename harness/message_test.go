@@ -22,16 +22,17 @@ func (w *world) serve(send func(body map[string]any) error) {
 	ctx, cancel := context.WithCancel(w.ctx)
 	done := make(chan error, 1)
 	go func() {
-		done <- w.bus.Serve(ctx, "compaction", "0.0.1", "a stand-in", []bus.Endpoint{{Verb: "send", Handle: func(_ context.Context, raw []byte) ([]byte, error) {
-			var body map[string]any
-			if err := json.Unmarshal(raw, &body); err != nil {
-				return nil, err
-			}
-			if err := send(body); err != nil {
-				return nil, err
-			}
-			return []byte(`{"seq":7}`), nil
-		}}})
+		done <- w.bus.Serve(ctx, "compaction", "0.0.1", "a stand-in",
+			[]bus.Endpoint{{Verb: "send", Handle: func(_ context.Context, raw []byte) ([]byte, error) {
+				var body map[string]any
+				if err := json.Unmarshal(raw, &body); err != nil {
+					return nil, err
+				}
+				if err := send(body); err != nil {
+					return nil, err
+				}
+				return []byte(`{"seq":7}`), nil
+			}}})
 	}()
 	w.t.Cleanup(func() {
 		cancel()
@@ -41,7 +42,7 @@ func (w *world) serve(send func(body map[string]any) error) {
 	})
 }
 
-// A send is tried again, under the same id, until its service takes it; a refusal is told as it is.
+// TestSend: a send is tried again, under the same id, until its service takes it; a refusal is returned unchanged.
 func TestSend(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
@@ -71,7 +72,8 @@ func TestSend(t *testing.T) {
 		t.Fatalf("%d tries", len(bodies))
 	}
 	for _, b := range bodies {
-		if b["harness"] != me || b["session"] != "s" || b["message"] != "m1" || b["content"] != "hello" || b["by"] != "ada" || b["synthetic"] != nil || b["ref"] != nil {
+		if b["harness"] != me || b["session"] != "s" || b["message"] != "m1" || b["content"] != "hello" ||
+			b["by"] != "ada" || b["synthetic"] != nil || b["ref"] != nil {
 			t.Errorf("%v", b)
 		}
 	}
@@ -81,16 +83,18 @@ func TestSend(t *testing.T) {
 	if r, ok := errors.AsType[*events.Refusal](err); !ok || r.Code != http.StatusNotFound {
 		t.Errorf("%v", err)
 	}
-	one := must[string](t)(h.Send(w.ctx, harness.Message{Session: "s", Harness: "other", Content: map[string]int{"a": 1}, Synthetic: true}))
+	one := must[string](t)(h.Send(w.ctx,
+		harness.Message{Session: "s", Harness: "other", Content: map[string]int{"a": 1}, Synthetic: true}))
 	two := must[string](t)(h.Send(w.ctx, harness.Message{Session: "s", Content: "x"}))
 	mu.Lock()
 	defer mu.Unlock()
-	if b := bodies[len(bodies)-2]; one == "" || one == two || b["message"] != one || b["harness"] != "other" || b["by"] != me || b["synthetic"] != true {
+	if b := bodies[len(bodies)-2]; one == "" || one == two || b["message"] != one || b["harness"] != "other" ||
+		b["by"] != me || b["synthetic"] != true {
 		t.Errorf("%q, %q, %v", one, two, b)
 	}
 }
 
-// A send that nobody takes ends with its context, and says that nobody is there.
+// TestSendWithoutService: a send without a service ends with its context, and the error says that no service is there.
 func TestSendWithoutService(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
@@ -143,7 +147,8 @@ func TestOptionsOfARetry(t *testing.T) {
 	})
 	w.request("s", "t1", "hello")
 	first := <-runs
-	if !first.had || first.options.Model != "model 1 for m-t1" || first.content != `"hello"` || first.request.Cause != events.CauseMessage {
+	if !first.had || first.options.Model != "model 1 for m-t1" || first.content != `"hello"` ||
+		first.request.Cause != events.CauseMessage {
 		t.Errorf("%+v", first)
 	}
 	st := w.until("s", "the failure", func(st *session.State) bool { return st.LastTurn != nil })
@@ -153,17 +158,20 @@ func TestOptionsOfARetry(t *testing.T) {
 	for attempt, cause := range []events.Cause{events.CauseRetry, events.CauseResume, events.CauseFollowUp} {
 		l := w.state("s").LastTurn
 		id := "again-" + string(cause)
-		w.say("s", events.WriterRetry, events.TurnRequested{Turn: id, Cause: cause, OfTurn: l.ID, Message: "m-t1", Attempt: attempt + 2, Options: l.Options})
+		w.say("s", events.WriterRetry,
+			events.TurnRequested{Turn: id, Cause: cause, OfTurn: l.ID, Message: "m-t1", Attempt: attempt + 2,
+				Options: l.Options})
 		w.show("s")
 		got := <-runs
-		if !got.had || got.options != first.options || got.request.Cause != cause || got.request.Attempt != attempt+2 || got.content != first.content {
+		if !got.had || got.options != first.options || got.request.Cause != cause || got.request.Attempt != attempt+2 ||
+			got.content != first.content {
 			t.Errorf("%s: %+v", cause, got)
 		}
 		w.until("s", "the failure", func(st *session.State) bool { return st.LastTurn.ID == id })
 	}
 }
 
-// What others made of calls and prompts, after the process that had them died, is found in the log.
+// TestResults: outcomes of calls and prompts, set by others after their process died, are found in the log.
 func TestResults(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
@@ -174,17 +182,22 @@ func TestResults(t *testing.T) {
 	}
 	_, err := s.Result(w.ctx, "lost")
 	wantErr(t, err, harness.ErrUnknown)
-	w.say("s", events.WriterLedger, events.ToolCompleted{Call: "done", Output: json.RawMessage(`{"answers":["red"]}`), Synthetic: true})
-	w.say("s", events.WriterReconciler, events.ToolFailed{Call: "failed", Error: events.Failure{Kind: "rejected", Text: "no"}, Synthetic: true},
+	w.say("s", events.WriterLedger,
+		events.ToolCompleted{Call: "done", Output: json.RawMessage(`{"answers":["red"]}`), Synthetic: true})
+	w.say("s", events.WriterReconciler,
+		events.ToolFailed{Call: "failed", Error: events.Failure{Kind: "rejected", Text: "no"}, Synthetic: true},
 		events.ToolInterrupted{Call: "lost", Reason: "owner-lost", Outcome: events.OutcomeUnknown})
 	check(t, turn.Complete(w.ctx, ""))
-	for id, want := range map[string]string{"done": session.OutcomeCompleted, "failed": session.OutcomeFailed, "lost": session.OutcomeInterrupted, "with-turn": session.OutcomeEndedWithTurn} {
+	for id, want := range map[string]string{"done": session.OutcomeCompleted, "failed": session.OutcomeFailed,
+		"lost": session.OutcomeInterrupted, "with-turn": session.OutcomeEndedWithTurn} {
 		r := must[harness.Result](t)(s.Result(w.ctx, id))
-		if r.Outcome != want || (r.Output != nil) != (id == "done") || (r.Error != nil) != (id == "failed") || id == "lost" && r.Reason != "owner-lost" {
+		if r.Outcome != want || (r.Output != nil) != (id == "done") || (r.Error != nil) != (id == "failed") ||
+			id == "lost" && r.Reason != "owner-lost" {
 			t.Errorf("%s: %+v", id, r)
 		}
 	}
-	if r := must[harness.Result](t)(s.Result(w.ctx, "done")); string(r.Output) != `{"answers":["red"]}` || !r.Synthetic {
+	if r := must[harness.Result](t)(s.Result(w.ctx, "done")); string(r.Output) != `{"answers":["red"]}` ||
+		!r.Synthetic {
 		t.Errorf("%+v", r)
 	}
 	_, err = s.Result(w.ctx, "never")
@@ -199,21 +212,24 @@ func TestResults(t *testing.T) {
 	cancel()
 	got(t, out)
 	w.mustAnswer("s", "p1", "blue")
-	if a := must[harness.Answer](t)(s.Answer(w.ctx, "p1")); a.Status != session.Answered || a.Answers[0].Text != "blue" || a.By != "ada" {
+	if a := must[harness.Answer](t)(s.Answer(w.ctx, "p1")); a.Status != session.Answered ||
+		a.Answers[0].Text != "blue" || a.By != "ada" {
 		t.Errorf("%+v", a)
 	}
 }
 
-// R16, R17: a compaction is taken once, in a session that nobody owns with the session; one that is cut off by leaving may
-// be tried again.
+// TestCompactions (R16, R17): a compaction is taken once, together with its session if that has no owner; one that is
+// cut off by leaving may be tried again.
 func TestCompactions(t *testing.T) {
 	for name, tt := range map[string]struct {
 		compact func(ctx context.Context, stop context.CancelFunc) (int64, error)
 		outcome string
 		kind    string
 	}{
-		"done":        {func(context.Context, context.CancelFunc) (int64, error) { return 120, nil }, session.OutcomeCompleted, ""},
-		"bad summary": {func(context.Context, context.CancelFunc) (int64, error) { return 0, harness.SummaryOK("{}") }, session.OutcomeFailed, failure.BadSummary},
+		"done": {func(context.Context, context.CancelFunc) (int64, error) { return 120, nil },
+			session.OutcomeCompleted, ""},
+		"bad summary": {func(context.Context, context.CancelFunc) (int64, error) { return 0, harness.SummaryOK("{}") },
+			session.OutcomeFailed, failure.BadSummary},
 		"provider": {func(context.Context, context.CancelFunc) (int64, error) {
 			return 0, &harness.ProviderError{Raw: failure.Raw{Status: 429}}
 		}, session.OutcomeFailed, failure.RateLimit},
@@ -232,19 +248,26 @@ func TestCompactions(t *testing.T) {
 			}
 			ctx, stop := context.WithCancel(w.ctx)
 			done := make(chan error, 1)
-			w.say("s", events.WriterCompaction, events.CompactionRequested{Compaction: "k1", Reason: events.CompactManual, Used: 100, Limit: 200, FollowUp: events.FollowContinue, Message: "m1"})
+			w.say("s", events.WriterCompaction,
+				events.CompactionRequested{Compaction: "k1", Reason: events.CompactManual, Used: 100, Limit: 200,
+					FollowUp: events.FollowContinue, Message: "m1"})
 			w.show("s")
 			go func() {
-				done <- h.Work(ctx, harness.Worker{Compact: func(ctx context.Context, s *harness.Session, c session.WorkCompaction) (int64, error) {
-					if c.Compaction != "k1" || c.Reason != events.CompactManual || c.Message != "m1" || s.State().Compaction.State != session.CompactionRunning {
+				done <- h.Work(ctx, harness.Worker{Compact: func(ctx context.Context, s *harness.Session,
+					c session.WorkCompaction) (int64, error) {
+					if c.Compaction != "k1" || c.Reason != events.CompactManual || c.Message != "m1" ||
+						s.State().Compaction.State != session.CompactionRunning {
 						t.Errorf("%s: %+v, %+v", name, c, s.State().Compaction)
 					}
 					return tt.compact(ctx, stop)
 				}})
 			}()
-			st := w.until("s", "the compaction to end", func(st *session.State) bool { return st.LastCompaction != nil })
+			st := w.until("s", "the compaction to end",
+				func(st *session.State) bool { return st.LastCompaction != nil })
 			l := st.LastCompaction
-			if l.Outcome != tt.outcome || (l.Error == nil) != (tt.kind == "") || l.Error != nil && l.Error.Kind != tt.kind || tt.kind == "" && l.UsedAfter != 120 || st.Ignored.Count != 0 {
+			if l.Outcome != tt.outcome || (l.Error == nil) != (tt.kind == "") ||
+				l.Error != nil && l.Error.Kind != tt.kind || tt.kind == "" && l.UsedAfter != 120 ||
+				st.Ignored.Count != 0 {
 				t.Errorf("%s, owned %v: %+v %+v", name, owned, l, l.Error)
 			}
 			stop()
@@ -253,7 +276,7 @@ func TestCompactions(t *testing.T) {
 	}
 }
 
-// TestLargeContent: what is too large for a fact is stored beside the log, and read back where it is needed.
+// TestLargeContent: content that is too large for a fact is stored as an object, and read back.
 func TestLargeContent(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
@@ -265,7 +288,8 @@ func TestLargeContent(t *testing.T) {
 		if body["content"] != nil || w.bus.HasObject(w.ctx, name) != nil {
 			return fmt.Errorf("ref %q, content %.20q", name, body["content"])
 		}
-		w.say("s", events.WriterCompaction, events.MessageAccepted{Message: "m1", Ref: name, By: "ada"}, events.TurnRequested{Turn: "t1", Cause: events.CauseMessage, Message: "m1"})
+		w.say("s", events.WriterCompaction, events.MessageAccepted{Message: "m1", Ref: name, By: "ada"},
+			events.TurnRequested{Turn: "t1", Cause: events.CauseMessage, Message: "m1"})
 		w.show("s")
 		return nil
 	})

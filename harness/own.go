@@ -26,27 +26,29 @@ type Opening struct {
 	Native       any // encoded as JSON, opaque
 }
 
-// Adopt says what a process goes on with of what an earlier one left open in a session. It is said in the very commit
-// that claims the session, so nothing of it is recovered meanwhile; what is not adopted is, once the lease says ready.
+// Adopt names the open items of an earlier process that this process continues. It is part of the commit that claims
+// the session, so none of them is recovered meanwhile; the other items are, once the lease is ready.
 type Adopt struct {
-	// Prompts whose answers this process will take: ask them again, under the same id, with [Turn.Ask]. They bring their
-	// calls and their turn along. With an id alone the question stays as it was asked.
+	// Prompts whose answers this process will take: ask them again, under the same id, with [Turn.Ask]. They bring
+	// their calls and their turn along. With an id alone the question stays as it was asked.
 	Prompts []Prompt
 	// Calls that go on.
 	Calls []string
-	// Turn: the open turn goes on. [Session.OpenTurn] is its handle, with the request that the turn was started with
+	// Turn: the open turn continues. [Session.OpenTurn] is its handle, with the request that the turn was started with
 	// ([Turn.Request]).
 	Turn bool
 }
 
-// Open opens a session, or claims it if there is one, or finds that this process has it. After an error the session is not
-// this process's, or is given up; see Uncertain outcomes. Errors: those of [Harness.Claim] but [ErrNotFound]; [ErrFull], the log is so full that no new session is opened.
+// Open opens a session, or claims it if there is one, or finds that this process has it. After an error the session is
+// not this process's, or is given up; see Uncertain outcomes. Errors: those of [Harness.Claim] but [ErrNotFound];
+// [ErrFull], the log is so full that no new session is opened.
 func (h *Harness) Open(ctx context.Context, id string, o Opening) (*Session, error) {
 	native, err := encode(o.Native)
 	if err != nil {
 		return nil, fmt.Errorf("harness: open %s: native: %w", id, err)
 	}
-	opened := events.SessionOpened{Exclusive: h.cfg.exclusive(), Parent: o.Parent, ParentCall: o.ParentCall, Root: o.Root, Title: o.Title,
+	opened := events.SessionOpened{Exclusive: h.cfg.exclusive(), Parent: o.Parent, ParentCall: o.ParentCall,
+		Root: o.Root, Title: o.Title,
 		Agent: o.Agent, Model: o.Model, ContextLimit: o.ContextLimit, Policy: o.Policy, Native: native}
 	s, _, err := h.own(ctx, id, func(s *Session, l *life) ([]events.Fact, error) {
 		if s.st.Opened() {
@@ -61,7 +63,7 @@ func (h *Harness) Open(ctx context.Context, id string, o Opening) (*Session, err
 	return s, err
 }
 
-// noRoom refuses a new session while the log is nearly full: what is left is for those there are.
+// noRoom refuses a new session while the log is nearly full: the rest is for the present sessions.
 func noRoom(full bool, id string) error {
 	if !full {
 		return nil
@@ -69,10 +71,10 @@ func noRoom(full bool, id string) error {
 	return fmt.Errorf("%w: nearly; session %s is not opened: close others, or raise the limit", ErrFull, id)
 }
 
-// Claim takes a session over and goes on with what is named. [Session.State] then shows what an earlier process left. If
-// this process has the session already, what is named and is not adopted yet is adopted now. Errors: [ErrNotFound];
-// [ErrSessionClosed]; [ErrOwned], another member of the pool has it; [ErrFenced], a newer incarnation has it or took this
-// one's place. After any error the session is not this process's, or is given up; see Uncertain outcomes.
+// Claim takes a session and continues the named items. [Session.State] then has what an earlier process left. If this
+// process has the session already, the named items that are not adopted yet are adopted now. Errors: [ErrNotFound];
+// [ErrSessionClosed]; [ErrOwned], another member of the pool has it; [ErrFenced], a newer incarnation has it or
+// superseded this one. After any error the session is not this process's, or is released; see Uncertain outcomes.
 func (h *Harness) Claim(ctx context.Context, id string, adopt ...Adopt) (*Session, error) {
 	adopt, err := encoded(adopt)
 	if err != nil {
@@ -107,8 +109,8 @@ func (h *Harness) Claim(ctx context.Context, id string, adopt ...Adopt) (*Sessio
 	return s, nil
 }
 
-// readTurn gives the handle of a turn that was adopted its request: the content of the message and the decisions that the
-// turn was started with are in the log.
+// readTurn gives the handle of a turn that was adopted its request: the content of the message and the decisions that
+// the turn was started with are in the log.
 func (s *Session) readTurn(ctx context.Context) error {
 	t := s.OpenTurn()
 	if t == nil || t.Request().Turn != "" {
@@ -130,7 +132,8 @@ func (s *Session) readTurn(ctx context.Context) error {
 }
 
 // adopting returns these facts with as much of an adoption as fits into their commit, and the commits of the rest.
-func (s *Session) adopting(ctx context.Context, facts []events.Fact, adopt []Adopt, below uint64) (now []events.Fact, rest [][]events.Fact, err error) {
+func (s *Session) adopting(ctx context.Context, facts []events.Fact, adopt []Adopt, below uint64) (now []events.Fact,
+	rest [][]events.Fact, err error) {
 	again, err := s.adoption(ctx, adopt, below)
 	if err != nil {
 		return nil, nil, err
@@ -160,9 +163,9 @@ func encoded(adopt []Adopt) ([]Adopt, error) {
 	return adopt, nil
 }
 
-// split divides facts into commits: the first has room for those beside it and may be empty, each of the others holds one
-// fact or more. Facts are measured as they will be sent, under the longest envelope that they can have. A fact that no
-// commit can hold is refused, before anything is sent.
+// split divides facts into commits: the first has room for those beside it and may be empty, each of the others holds
+// one fact or more. Facts are measured as they will be sent, under the longest envelope that they can have. A fact that
+// no commit can hold is refused, before anything is sent.
 func (s *Session) split(beside, facts []events.Fact) (commits [][]events.Fact, err error) {
 	const incarnation = "18446744073709551615"
 	at := time.Date(9999, time.December, 31, 23, 59, 59, 999_999_999, time.UTC)
@@ -197,9 +200,10 @@ const (
 	took               // by a commit of its own
 )
 
-// own makes this process the owner of a session. build says what to append for that, given the session as it is and the
-// present incarnation; it is asked again when somebody else wrote first, and not at all if the session is owned already.
-func (h *Harness) own(ctx context.Context, id string, build func(*Session, *life) ([]events.Fact, error)) (*Session, taken, error) {
+// own makes this process the owner of a session. build returns the facts for that, given the session and the present
+// incarnation; it is called again if another writer was first, and not at all if the session is owned already.
+func (h *Harness) own(ctx context.Context, id string, build func(*Session, *life) ([]events.Fact, error)) (*Session,
+	taken, error) {
 	s, err := h.session(id)
 	if err != nil {
 		return nil, had, err
@@ -218,7 +222,8 @@ func (h *Harness) own(ctx context.Context, id string, build func(*Session, *life
 	return nil, how, fmt.Errorf("harness: claim %s: %w", s.ref, translate(err))
 }
 
-func (h *Harness) ownNow(ctx context.Context, s *Session, build func(*Session, *life) ([]events.Fact, error)) (how taken, err error) {
+func (h *Harness) ownNow(ctx context.Context, s *Session,
+	build func(*Session, *life) ([]events.Fact, error)) (how taken, err error) {
 	l, err := h.mayTake(ctx, s)
 	if err != nil {
 		return had, err
@@ -246,8 +251,8 @@ func (h *Harness) ownNow(ctx context.Context, s *Session, build func(*Session, *
 	return how, nil
 }
 
-// mayTake waits until this process has a lease and nobody else writes the session; the caller then may. Should the lease
-// be lost from here on, starting over waits for the session and claims it again.
+// mayTake waits until this process has a lease and no other goroutine writes the session; the caller then may. If the
+// lease is lost from here on, starting over waits for the session and claims it again.
 func (h *Harness) mayTake(ctx context.Context, s *Session) (*life, error) {
 	for {
 		l, err := h.alive(ctx)
@@ -266,8 +271,8 @@ func (h *Harness) mayTake(ctx context.Context, s *Session) (*life, error) {
 	}
 }
 
-// load reads the stored document, and the log without one, or when it was folded by older rules. fresh: the log has nothing
-// beyond what was read.
+// load reads the stored document, and the log without one, or when it was folded by older rules. fresh: the log has
+// nothing beyond what was read.
 func (s *Session) load(ctx context.Context) (fresh bool, err error) {
 	st := session.New(s.ref)
 	e, err := s.h.bus.Load(ctx, bus.State, events.SessionKey(s.ref))
@@ -291,9 +296,9 @@ func (s *Session) load(ctx context.Context) (fresh bool, err error) {
 	return true, s.catchUp(ctx)
 }
 
-// take appends what makes this incarnation the owner, until nobody else is first. Only a fresh state is believed when it
-// says that nothing can be done, or need be. A [*doubtError] says that the commit may have been stored. The caller may
-// write.
+// take appends the facts that make this incarnation the owner, until no other writer is first. Only a fresh state
+// counts when it shows that nothing can or need be done. A [*doubtError] means that the commit may have been stored.
+// The caller may write.
 func (s *Session) take(ctx context.Context, l *life, fresh bool, build func() ([]events.Fact, error)) (taken, error) {
 	for {
 		if fresh && s.begin(l) {
@@ -329,11 +334,12 @@ func (s *Session) take(ctx context.Context, l *life, fresh bool, build func() ([
 			return had, &doubtError{evs: evs, after: after, err: err}
 		}
 		s.fold([]events.Commit{s.commit(seq, after, evs)}, 0)
-		s.h.bus.Nudge(s.ref, seq) // to whoever had it
+		s.h.bus.Nudge(s.ref, seq) // to the former owner
 		if !s.begin(l) {
 			return had, fmt.Errorf("%w: it was taken at once", ErrFenced)
 		}
-		s.h.log.Info().Str("session", s.ref.String()).Uint64("seq", seq).Str("reason", string(facts[0].Kind())).Msg("owned")
+		s.h.log.Info().Str("session", s.ref.String()).Uint64("seq", seq).Str("reason",
+			string(facts[0].Kind())).Msg("owned")
 		return took, nil
 	}
 }
@@ -360,7 +366,7 @@ func (s *Session) begin(l *life) bool {
 	}
 	s.follow()
 	s.handOut(s.st.Seq)   // the claim was stored right behind what was read
-	s.lookLocked(s.ahead) // what came while it was being taken
+	s.lookLocked(s.ahead) // commits that arrived during the claim
 	return true
 }
 
@@ -377,7 +383,8 @@ func (s *Session) envelop(l *life, facts []events.Fact) (evs []events.Event, aft
 		case events.SessionReleased:
 			incarnation = s.st.Incarnation
 		}
-		evs = append(evs, events.New(s.h.bus.NewID(), events.HarnessSource(s.ref.Harness, incarnation), s.ref, epoch, now, f))
+		evs = append(evs, events.New(s.h.bus.NewID(), events.HarnessSource(s.ref.Harness, incarnation), s.ref, epoch,
+			now, f))
 	}
 	return evs, s.st.Seq
 }
@@ -397,13 +404,14 @@ func (s *Session) claim(l *life) ([]events.Fact, error) {
 	case st.Owned && !st.Exclusive:
 		return nil, fmt.Errorf("%w: incarnation %s", ErrOwned, st.Incarnation)
 	default:
-		return nil, fmt.Errorf("%w: incarnation %s has it or had it, superseded by %q; this one is %s", ErrFenced, st.Incarnation, st.SupersededBy, l.incarnation)
+		return nil, fmt.Errorf("%w: incarnation %s has it or had it, superseded by %q; this one is %s", ErrFenced,
+			st.Incarnation, st.SupersededBy, l.incarnation)
 	}
 }
 
-// adoption is what to say again to go on with it. What is not open any more is left out. Settled prompts cannot be asked
-// again, but what they belong to goes on, so that their asker can use what was decided.
-// What belongs to epoch below, or a later one, is adopted already.
+// adoption returns the facts that continue the named items. Items that are not open are left out. Settled prompts
+// cannot be asked again, but their turn and call continue, so that the asker can use the decision. Items of epoch
+// below, or a later one, are adopted already.
 func (s *Session) adoption(ctx context.Context, adopt []Adopt, below uint64) ([]events.Fact, error) {
 	st := s.State()
 	var first, prompts []events.Fact
@@ -434,7 +442,8 @@ func (s *Session) adoption(ctx context.Context, adopt []Adopt, below uint64) ([]
 	}
 	for id := range calls {
 		if c := st.Tools[id]; c != nil && c.Epoch < below {
-			first = append(first, events.ToolStarted{Call: id, Turn: c.Turn, Name: c.Name, Title: c.Title, Background: c.Background})
+			first = append(first, events.ToolStarted{Call: id, Turn: c.Turn, Name: c.Name, Title: c.Title,
+				Background: c.Background})
 		}
 	}
 	return append(first, prompts...), nil
@@ -458,5 +467,6 @@ func (s *Session) again(ctx context.Context, want Prompt, p *session.Prompt) (ev
 }
 
 func turnAgain(t *session.Turn) events.TurnStarted {
-	return events.TurnStarted{Turn: t.ID, Cause: t.Cause, Synthetic: t.Synthetic, OfTurn: t.OfTurn, Message: t.Message, Attempt: t.Attempt}
+	return events.TurnStarted{Turn: t.ID, Cause: t.Cause, Synthetic: t.Synthetic, OfTurn: t.OfTurn, Message: t.Message,
+		Attempt: t.Attempt}
 }

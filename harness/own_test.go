@@ -15,7 +15,8 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// R6: a process whose session was taken is told to stop, wherever it stands, and nothing of what it says counts.
+// TestFenced (R6): the contexts of a process whose session was taken end, at every point, and none of its later facts
+// counts.
 func TestFenced(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -23,7 +24,8 @@ func TestFenced(t *testing.T) {
 	}{
 		{"by the reconciler", func(w *world) {
 			if _, err := w.decide("s", events.WriterReconciler, func(st *session.State) ([]events.Fact, error) {
-				return []events.Fact{events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: st.Incarnation}}, nil
+				return []events.Fact{events.SessionOrphaned{Reason: events.ReasonOwnerLost,
+					Incarnation: st.Incarnation}}, nil
 			}); err != nil {
 				w.t.Fatal(err)
 			}
@@ -41,7 +43,8 @@ func TestFenced(t *testing.T) {
 			out := ask(w.ctx, turn, harness.Prompt{ID: "p1", Questions: question(), OnOwnerLoss: events.LossKeep})
 			w.awaiting("s", "p1")
 			c.take(w)
-			_, err := turn.Tool(w.ctx, harness.Tool{ID: "c1", Name: "bash"}) // finds out by losing the race, or was told
+			// noticed by losing the race, or by a nudge
+			_, err := turn.Tool(w.ctx, harness.Tool{ID: "c1", Name: "bash"})
 			wantErr(t, err, harness.ErrFenced)
 			wantErr(t, ended(t, turn.Context()), harness.ErrFenced)
 			wantErr(t, ended(t, s.Context()), harness.ErrFenced)
@@ -55,12 +58,13 @@ func TestFenced(t *testing.T) {
 	}
 }
 
-// A fenced process may claim again what nobody else has; a superseded one may not.
+// TestClaimAfterFence: a fenced process may claim a session again that has no owner; a superseded one may not.
 func TestClaimAfterFence(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
 	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-	w.say("s", events.WriterReconciler, events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: h.Incarnation()})
+	w.say("s", events.WriterReconciler,
+		events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: h.Incarnation()})
 	wantErr(t, ended(t, s.Context()), harness.ErrFenced)
 	again := must[*harness.Session](t)(h.Claim(w.ctx, "s"))
 	if again.State().Epoch != 2 || again.Context().Err() != nil {
@@ -73,8 +77,8 @@ func TestClaimAfterFence(t *testing.T) {
 	wantErr(t, err, harness.ErrFenced)
 }
 
-// R7: the next process claims the session together with its question, and is given the answer, also the one that came
-// while nobody was there. What it does not adopt keeps its old epoch, for recovery.
+// TestRestartWithAdoption (R7): the next process claims the session together with its question, and gets the answer,
+// also one that came while no process ran. Items that it does not adopt keep their old epoch, for recovery.
 func TestRestartWithAdoption(t *testing.T) {
 	w := newWorld(t)
 	one := w.connect()
@@ -94,12 +98,14 @@ func TestRestartWithAdoption(t *testing.T) {
 
 	two := w.connect()
 	before := w.state("s").Commits
-	s = must[*harness.Session](t)(two.Claim(w.ctx, "s", harness.Adopt{Prompts: []harness.Prompt{{ID: "p0"}, {ID: "p1"}, {ID: "never"}}}))
+	s = must[*harness.Session](t)(two.Claim(w.ctx, "s",
+		harness.Adopt{Prompts: []harness.Prompt{{ID: "p0"}, {ID: "p1"}, {ID: "never"}}}))
 	st := w.state("s")
 	if st.Commits != before+1 || st.Ignored.Count != 0 {
 		t.Errorf("claimed in %d commits, %d ignored", st.Commits-before, st.Ignored.Count)
 	}
-	if st.Epoch != 2 || st.Prompts["p0"].Epoch != 2 || st.Tools["c0"].Epoch != 2 || st.Tools["c1"].Epoch != 2 || st.Turn.Epoch != 2 {
+	if st.Epoch != 2 || st.Prompts["p0"].Epoch != 2 || st.Tools["c0"].Epoch != 2 || st.Tools["c1"].Epoch != 2 ||
+		st.Turn.Epoch != 2 {
 		t.Errorf("not adopted: %+v", st)
 	}
 	if st.Tools["c2"].Epoch != 1 || st.Prompts["p2"].Epoch != 1 {
@@ -120,7 +126,8 @@ func TestRestartWithAdoption(t *testing.T) {
 		t.Fatalf("%+v", a)
 	}
 	check(t, s.Call("c0").Complete(w.ctx, 1))
-	if st := w.state("s"); st.Commits != before+4 || st.Ignored.Count != 0 || st.Prompts["p0"] != nil || st.Prompts["p1"] != nil {
+	if st := w.state("s"); st.Commits != before+4 || st.Ignored.Count != 0 || st.Prompts["p0"] != nil ||
+		st.Prompts["p1"] != nil {
 		t.Errorf("%d commits, %+v", st.Commits-before, st)
 	}
 }
@@ -168,7 +175,8 @@ func TestRestartOfMany(t *testing.T) {
 	wg.Wait()
 }
 
-// R16: whoever leaves in good order says so: callback prompts are withdrawn, sessions released, the lease is gone.
+// TestCleanShutdown (R16): a process that leaves in order says so: callback prompts are withdrawn, sessions released,
+// the lease is gone.
 func TestCleanShutdown(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
@@ -185,13 +193,15 @@ func TestCleanShutdown(t *testing.T) {
 	if !ok || e.Outcome != string(session.Withdrawn) || e.Reason != events.ReasonShutdown {
 		t.Errorf("%+v", e)
 	}
-	if st.Owned || st.Left != session.LeftReleased || st.Prompts["p2"].Status != session.Awaiting || st.Commits != before+1 || st.Ignored.Count != 0 {
+	if st.Owned || st.Left != session.LeftReleased || st.Prompts["p2"].Status != session.Awaiting ||
+		st.Commits != before+1 || st.Ignored.Count != 0 {
 		t.Errorf("%+v", st)
 	}
 	if _, err := w.bus.Load(w.ctx, bus.Leases, lease); !errors.Is(err, bus.ErrNotFound) {
 		t.Errorf("the lease is still there: %v", err)
 	}
-	if a := got(t, gone); a.err != nil || a.answer.Status != session.Withdrawn || a.answer.Reason != events.ReasonShutdown {
+	if a := got(t, gone); a.err != nil || a.answer.Status != session.Withdrawn ||
+		a.answer.Reason != events.ReasonShutdown {
 		t.Errorf("%+v", a)
 	}
 	wantErr(t, got(t, kept).err, harness.ErrReleased)
@@ -275,7 +285,8 @@ func TestNoNewSessionInAFullLog(t *testing.T) {
 		if used >= most/10*9 {
 			break
 		}
-		check(t, old.Append(ctx, events.MessageAccepted{Message: b.NewID(), Content: []byte(`"` + strings.Repeat("x", 4<<10) + `"`)}))
+		check(t, old.Append(ctx,
+			events.MessageAccepted{Message: b.NewID(), Content: []byte(`"` + strings.Repeat("x", 4<<10) + `"`)}))
 	}
 	check(t, before.Close(ctx))
 	after := w.connect()

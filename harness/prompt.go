@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// toldMax is how many prompts are remembered as told before those that the session has forgotten, too, are dropped.
+// toldMax is how many prompts are remembered as returned before those that the session has forgotten, too, are dropped.
 const toldMax = 2 * session.RecentMax
 
 // Prompt is a question to people.
@@ -21,8 +21,8 @@ type Prompt struct {
 	Kind      events.PromptKind
 	Title     string
 	Questions []events.Question
-	// Delivery says how the answer reaches the agent. Default: it is the result of Call, if there is one and the prompt is
-	// no permission; else a callback in this process.
+	// Delivery says how the answer reaches the agent. Default: it is the result of Call, if there is one and the prompt
+	// is no permission; else a callback in this process.
 	Delivery events.Delivery
 	// OnOwnerLoss says what becomes of it when this process dies. Default: a callback expires, others are kept.
 	OnOwnerLoss events.OwnerLoss
@@ -42,8 +42,9 @@ type Answer struct {
 
 // requested is the fact. Kind defaults to question.
 func (p Prompt) requested(turn string) (events.PromptRequested, error) {
-	f := events.PromptRequested{Prompt: p.ID, Turn: turn, Call: p.Call, PromptKind: p.Kind, Title: p.Title, Questions: p.Questions,
-		Delivery: p.Delivery, OnOwnerLoss: p.OnOwnerLoss, Deadline: p.Deadline}
+	f := events.PromptRequested{Prompt: p.ID, Turn: turn, Call: p.Call, PromptKind: p.Kind, Title: p.Title,
+		Questions: p.Questions,
+		Delivery:  p.Delivery, OnOwnerLoss: p.OnOwnerLoss, Deadline: p.Deadline}
 	if f.PromptKind == "" {
 		f.PromptKind = events.PromptQuestion
 	}
@@ -64,8 +65,8 @@ func (p Prompt) requested(turn string) (events.PromptRequested, error) {
 	return f, err
 }
 
-// waiter is what Asks for one prompt wait for. A settlement that was read is kept in it until this process is known to own
-// the session ([Session.handOut]): until then the Asks wait.
+// waiter is what Asks for one prompt wait for. A settlement that was read is kept in it until this process is known to
+// own the session ([Session.handOut]): until then the Asks wait.
 type waiter struct {
 	asks   int
 	seq    uint64 // the commit that settled the prompt; 0: none was read
@@ -79,10 +80,11 @@ func (w *waiter) settle(a Answer, err error) {
 	close(w.done)
 }
 
-// endsWith says whether Asks return the settlement that was read although the session is given up: the release or the close
-// withdrew the prompt. An answer is returned to the owner only.
+// endsWith says whether Asks return the settlement that was read although the session is given up: the release or the
+// close withdrew the prompt. An answer is returned to the owner only.
 func (w *waiter) endsWith(why error) bool {
-	return w.seq != 0 && w.answer.Status != session.Answered && (errors.Is(why, ErrReleased) || errors.Is(why, ErrSessionClosed))
+	return w.seq != 0 && w.answer.Status != session.Answered &&
+		(errors.Is(why, ErrReleased) || errors.Is(why, ErrSessionClosed))
 }
 
 func (w *waiter) settled() bool {
@@ -94,26 +96,28 @@ func (w *waiter) settled() bool {
 	}
 }
 
-// Ask asks people, in this turn, and returns when the prompt is settled, however that came. When the prompt's Call waits
-// for the answer as its result, end the call with it: that is the receipt; for others Ask gives the receipt itself.
+// Ask asks people, in this turn, and returns when the prompt is settled, however that came. When the prompt's Call
+// waits for the answer as its result, end the call with it: that is the receipt; for others Ask gives the receipt
+// itself.
 //
 // Asked again under the same id it is attached to the open prompt, or returns at once how the prompt was settled, also
-// when that was while no process was there. An attempt that continues a turn (a retry, a resume, a follow-up) is given the
-// same answer again. An id whose settlement this turn has returned already, or that is kept no longer, is [ErrClosedID].
-// When ctx ends, the prompt stays open: ask again, or withdraw it. If a person decides after that, the prompt's call does not end
-// without the decision ([ErrUnread]); where the turn ends without it, another turn brings it to the agent. A question outside
-// of any turn, or of a call in the background, has no such end: its decision calls for a turn as soon as the session rests.
+// when that was while no process was there. An attempt that continues a turn (a retry, a resume, a follow-up) is given
+// the same answer again. An id whose settlement this turn has returned already, or that is kept no longer, is
+// [ErrClosedID]. When ctx ends, the prompt stays open: ask again, or withdraw it. If a person decides after that, the
+// prompt's call does not end without the decision ([ErrUnread]); where the turn ends without it, another turn brings it
+// to the agent. A question outside of any turn, or of a call in the background, has no such end: its decision calls for
+// a turn as soon as the session rests.
 func (t *Turn) Ask(ctx context.Context, p Prompt) (Answer, error) { return t.s.ask(ctx, t.id, p) }
 
 // Ask is [Turn.Ask] for a prompt that belongs to no turn.
 func (s *Session) Ask(ctx context.Context, p Prompt) (Answer, error) { return s.ask(ctx, "", p) }
 
-// Withdraw takes a question back: the agent no longer needs an answer. Whoever waits for it is told.
+// Withdraw takes a question back: the agent no longer needs an answer. A waiting Ask returns.
 func (s *Session) Withdraw(ctx context.Context, prompt, reason string) error {
 	return s.Append(ctx, events.PromptWithdrawn{Prompt: prompt, Reason: reason})
 }
 
-// Refuse says that the harness cannot use what was decided about a prompt, and why. Nobody is asked twice.
+// Refuse reports that the harness cannot use a decision about a prompt, and why. The person is not asked again.
 func (s *Session) Refuse(ctx context.Context, prompt, text string) error {
 	return s.Append(ctx, events.PromptDelivered{Prompt: prompt, Refused: text})
 }
@@ -136,7 +140,8 @@ func (s *Session) ask(ctx context.Context, turn string, p Prompt) (a Answer, err
 		done, settled, err = s.attach(st, p.ID)
 		return done, err
 	}, f)
-	if err != nil && !(errors.Is(err, ErrClosedID) && w.settled()) { // another Ask that waited with this one was quicker
+	// another Ask that waited with this one was quicker
+	if err != nil && !(errors.Is(err, ErrClosedID) && w.settled()) {
 		return Answer{}, err
 	}
 	if settled != 0 {
@@ -200,7 +205,8 @@ func (s *Session) attach(st *session.State, prompt string) (done bool, settled u
 	}
 }
 
-// readAnswer finds in the log how a prompt was settled. It returns nothing before this process is known to own the session.
+// readAnswer finds in the log how a prompt was settled. It returns nothing before this process is known to own the
+// session.
 func (s *Session) readAnswer(ctx context.Context, prompt string, seq uint64) (Answer, error) {
 	c, err := s.h.bus.Commit(ctx, seq)
 	if err != nil {
@@ -215,7 +221,8 @@ func (s *Session) readAnswer(ctx context.Context, prompt string, seq uint64) (An
 	a := Answer{Status: session.Status(e.Outcome), Reason: e.Reason} // by containment: no fact says more
 	for i := range c.Events {
 		said, id := settlement(c.Events[i].Fact)
-		if id == prompt && (said.Status == a.Status || a.Status == "") { // "": long ago, the session keeps no ending of it
+		// "": long ago, the session keeps no ending of it
+		if id == prompt && (said.Status == a.Status || a.Status == "") {
 			a = said
 		}
 	}
@@ -264,8 +271,9 @@ func (s *Session) settle(e *events.Event, seq uint64) {
 
 // handOut returns settlements to the Asks that wait for them. The log of the session was read, or is known by a
 // compare-and-set, up to read. Only settlements up to there are handed out, and only while the session is owned by this
-// process and the lease is in date: a process that was suspended must read the whole log first, since the commit after an
-// answer may be the one that fenced it. If settlements are left, they are verified in the background. The session is locked.
+// process and the lease is in date: a process that was suspended must read the whole log first, since the commit after
+// an answer may be the one that fenced it. If settlements are left, they are verified in the background. The session is
+// locked.
 func (s *Session) handOut(read uint64) {
 	if s.footing != owner {
 		return
@@ -310,7 +318,8 @@ func (s *Session) verify() {
 }
 
 // verifyOwner returns nil when this process owns the session: its lease is in date by its own monotonic clock after the
-// session's log was read to the end. It waits while the session is suspended, and while an overdue lease is not lost yet.
+// session's log was read to the end. It waits while the session is suspended, and while an overdue lease is not lost
+// yet.
 func (s *Session) verifyOwner(ctx context.Context) error {
 	for {
 		if err := s.Regain(ctx); err != nil {
@@ -342,8 +351,8 @@ func (s *Session) verifyOwner(ctx context.Context) error {
 	}
 }
 
-// giveUp remembers that an Ask returns without the decision about its prompt, and says so in the log where nothing else brings
-// the decision to the agent. It forgets prompts that the session has no longer.
+// giveUp remembers that an Ask returns without the decision about its prompt, and says so in the log where nothing else
+// brings the decision to the agent. It forgets prompts that the session has no longer.
 func (s *Session) giveUp(prompt string) {
 	s.mu.Lock()
 	s.gaveUp[prompt] = true
@@ -351,12 +360,13 @@ func (s *Session) giveUp(prompt string) {
 		maps.DeleteFunc(s.gaveUp, func(id string, _ bool) bool { return s.st.Prompts[id] == nil && id != prompt })
 	}
 	s.mu.Unlock()
-	s.sayLater(events.PromptUnattended{Prompt: prompt}, func(st *session.State) bool { return s.unattended(st, prompt) })
+	s.sayLater(events.PromptUnattended{Prompt: prompt},
+		func(st *session.State) bool { return s.unattended(st, prompt) })
 }
 
-// unattended reports whether the log does not say yet that nothing here waits for the decision about a prompt, and only this
-// process could take that decision in: the prompt belongs to no turn, or to a call that outlives its turn. The session is
-// locked.
+// unattended reports whether the log does not say yet that nothing here waits for the decision about a prompt, and only
+// this process could take that decision in: the prompt belongs to no turn, or to a call that outlives its turn. The
+// session is locked.
 func (s *Session) unattended(st *session.State, prompt string) bool {
 	p := st.Prompts[prompt]
 	_, told := s.told[prompt]
@@ -367,8 +377,8 @@ func (s *Session) unattended(st *session.State, prompt string) bool {
 	return p.Turn == "" || c != nil && c.Background
 }
 
-// unread returns [ErrUnread] if facts end a call whose prompt a person has decided, after the Ask for it gave up: the end of the
-// call would count as the delivery of a decision that the agent does not have. The session is locked.
+// unread returns [ErrUnread] if facts end a call whose prompt a person has decided, after the Ask for it gave up: the
+// end of the call would count as the delivery of a decision that the agent does not have. The session is locked.
 func (s *Session) unread(st *session.State, facts []events.Event) error {
 	for i := range facts {
 		call := ""
@@ -390,15 +400,16 @@ func (s *Session) unread(st *session.State, facts []events.Event) error {
 				told = true // the open turn has brought it to the agent
 			}
 			if p.Call == call && decided && s.gaveUp[id] && !told {
-				return fmt.Errorf("%w: prompt %s of call %s in %s was %s after its Ask had ended", ErrUnread, id, call, s.ref, p.Status)
+				return fmt.Errorf("%w: prompt %s of call %s in %s was %s after its Ask had ended", ErrUnread, id, call,
+					s.ref, p.Status)
 			}
 		}
 	}
 	return nil
 }
 
-// have remembers that an Ask returns what was decided, and gives the receipt unless the end of the call will be it. The
-// receipt is not waited for: should it be lost with the process, the next one is told again.
+// have records that an Ask returns a decision, and appends the receipt unless the end of the call will be the receipt.
+// It does not wait for it: if it is lost with the process, the next process gets the decision again.
 func (s *Session) have(prompt string) {
 	s.mu.Lock()
 	s.told[prompt] = turnID(s.st)
@@ -416,9 +427,9 @@ func (s *Session) have(prompt string) {
 	}
 }
 
-// haveAll gives the receipts for what Asks of a turn have returned and no call has ended with, before facts are queued that end
-// the turn: by its completion, or by a turn of the agent in its place. The end of a turn ends its calls without delivering
-// anything, and what was not delivered is brought to the agent by another turn.
+// haveAll gives the receipts for what Asks of a turn have returned and no call has ended with, before facts are queued
+// that end the turn: by its completion, or by a turn of the agent in its place. The end of a turn ends its calls
+// without delivering anything, and what was not delivered is brought to the agent by another turn.
 func (s *Session) haveAll(facts []events.Event) {
 	for i := range facts {
 		switch f := facts[i].Fact.(type) {
@@ -456,8 +467,8 @@ func (s *Session) giveReceipt(prompt string, owes func(st *session.State, prompt
 	s.sayLater(events.PromptDelivered{Prompt: prompt}, func(st *session.State) bool { return owes(st, prompt) })
 }
 
-// sayLater queues a fact about a prompt that no caller waits for, to be stored if it is due then. due is called with the
-// session locked.
+// sayLater queues a fact about a prompt that no caller waits for, to be stored if it is due then. due is called with
+// the session locked.
 func (s *Session) sayLater(f events.Fact, due func(st *session.State) bool) {
 	o, err := s.newOp([]events.Fact{f})
 	if err == nil {
@@ -473,5 +484,6 @@ func (s *Session) sayLater(f events.Fact, due func(st *session.State) bool) {
 // owesReceipt says whether prompt.delivered is for Ask to say.
 func (s *Session) owesReceipt(st *session.State, prompt string) bool {
 	p := st.Prompts[prompt]
-	return p != nil && p.Status != session.Awaiting && (p.Delivery != events.DeliverToolResult || st.Tools[p.Call] == nil)
+	return p != nil && p.Status != session.Awaiting &&
+		(p.Delivery != events.DeliverToolResult || st.Tools[p.Call] == nil)
 }

@@ -28,11 +28,17 @@ func TestAskTellsEverySettlement(t *testing.T) {
 		{"a rejection with its correction", events.WriterLedger, func(p string) events.Fact {
 			return events.PromptRejected{Prompt: p, Text: "use tabs", By: "ada"}
 		}, harness.Answer{Status: session.Rejected, Text: "use tabs", By: "ada"}},
-		{"a dismissal", events.WriterLedger, func(p string) events.Fact { return events.PromptDismissed{Prompt: p, By: "ada"} },
+		{"a dismissal", events.WriterLedger, func(p string) events.Fact {
+			return events.PromptDismissed{Prompt: p, By: "ada"}
+		},
 			harness.Answer{Status: session.Dismissed, By: "ada"}},
-		{"a deadline that passed", events.WriterReconciler, func(p string) events.Fact { return events.PromptExpired{Prompt: p, Reason: events.ReasonDeadline} },
+		{"a deadline that passed", events.WriterReconciler, func(p string) events.Fact {
+			return events.PromptExpired{Prompt: p, Reason: events.ReasonDeadline}
+		},
 			harness.Answer{Status: session.Expired, Reason: events.ReasonDeadline}},
-		{"a message in its place", events.WriterCompaction, func(p string) events.Fact { return events.PromptSuperseded{Prompt: p, Message: "m9"} },
+		{"a message in its place", events.WriterCompaction, func(p string) events.Fact {
+			return events.PromptSuperseded{Prompt: p, Message: "m9"}
+		},
 			harness.Answer{Status: session.Superseded, Reason: "m9"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -50,7 +56,8 @@ func TestAskTellsEverySettlement(t *testing.T) {
 		out := ask(w.ctx, turn, harness.Prompt{ID: "p-end", Questions: question()})
 		w.awaiting("s", "p-end")
 		check(t, turn.Complete(w.ctx, ""))
-		if a := got(t, out); a.err != nil || a.answer.Status != session.Withdrawn || a.answer.Reason != events.ReasonTurnEnded {
+		if a := got(t, out); a.err != nil || a.answer.Status != session.Withdrawn ||
+			a.answer.Reason != events.ReasonTurnEnded {
 			t.Fatalf("%+v", a)
 		}
 	})
@@ -76,7 +83,8 @@ func TestAskAgain(t *testing.T) {
 	commits := w.state("s").Commits
 	second, third := ask(w.ctx, turn, p), ask(w.ctx, turn, p)
 	natstest.Until(t, "both to ask", func() bool { return harness.Asking(s, "p1") == 2 })
-	check(t, s.Append(w.ctx, events.UsageReported{Turn: turn.ID(), Tokens: events.Tokens{Input: 1}})) // behind both in the queue
+	// behind both in the queue
+	check(t, s.Append(w.ctx, events.UsageReported{Turn: turn.ID(), Tokens: events.Tokens{Input: 1}}))
 	if n := w.state("s").Commits; n != commits+1 {
 		t.Errorf("asking again under an open id appended %d commits", n-commits-1)
 	}
@@ -89,7 +97,7 @@ func TestAskAgain(t *testing.T) {
 	_, err := turn.Ask(w.ctx, p)
 	wantErr(t, err, harness.ErrClosedID)
 
-	// Who waited with another Ask that returned first has the answer, too.
+	// Another Ask that waited has the answer, too, after the first one has returned.
 	p.ID = "p3"
 	first = ask(w.ctx, turn, p)
 	w.awaiting("s", "p3")
@@ -105,7 +113,7 @@ func TestAskAgain(t *testing.T) {
 		t.Fatalf("%+v", a)
 	}
 
-	// Settled while nobody asked: the next Ask gets it, and only that one.
+	// Settled while no call waited: the next Ask gets it, and only that one.
 	short, cancel = context.WithCancel(w.ctx)
 	out := ask(short, turn, harness.Prompt{ID: "p2", Questions: question()})
 	w.awaiting("s", "p2")
@@ -120,8 +128,8 @@ func TestAskAgain(t *testing.T) {
 	wantErr(t, err, harness.ErrClosedID)
 }
 
-// A permission's answer is no result of its call: the receipt is given at once, so that a crash while the tool runs does
-// not make "once" the tool's output.
+// A permission's answer is no result of its call: the receipt is given at once, so that a crash while the tool runs
+// does not make "once" the tool's output.
 func TestAPermissionIsDeliveredBeforeItsCallEnds(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
@@ -163,7 +171,8 @@ func TestManyAsks(t *testing.T) {
 			}
 			for j := range each {
 				mu.Lock()
-				outs[fmt.Sprint(id, "/p", j)] = ask(w.ctx, turn, harness.Prompt{ID: fmt.Sprint("p", j), Questions: question()})
+				outs[fmt.Sprint(id, "/p", j)] = ask(w.ctx, turn,
+					harness.Prompt{ID: fmt.Sprint("p", j), Questions: question()})
 				mu.Unlock()
 			}
 		})
@@ -188,7 +197,8 @@ func TestManyAsks(t *testing.T) {
 	}
 }
 
-// The log refuses what the process would have to remember without bound; the caller is told at once.
+// TestTheBufferIsBounded: facts that the process would have to keep without a limit are refused; the caller gets the
+// error at once.
 func TestTheBufferIsBounded(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect(func(c *harness.Config) { c.BufferFactsMax, c.TTL = 3, time.Minute })

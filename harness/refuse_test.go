@@ -48,7 +48,8 @@ func TestUnreadableDocuments(t *testing.T) {
 	w.server.Shutdown()
 	none, cancel := short(w.ctx)
 	defer cancel()
-	if all, unreadable, err = h.Sessions(none); !errors.Is(err, harness.ErrUnreachable) || all != nil || unreadable != nil {
+	if all, unreadable, err = h.Sessions(none); !errors.Is(err, harness.ErrUnreachable) || all != nil ||
+		unreadable != nil {
 		t.Errorf("without a broker: %v, %v, %v", all, unreadable, err)
 	}
 }
@@ -78,7 +79,8 @@ func TestNil(t *testing.T) {
 	}
 }
 
-// TestUsageOfAFencedSession checks that a report that would be held back is refused once the session is not this process's.
+// TestUsageOfAFencedSession checks that a report that would be held back is refused once the session is not this
+// process's.
 func TestUsageOfAFencedSession(t *testing.T) {
 	w := newWorld(t)
 	one := w.connect()
@@ -92,8 +94,8 @@ func TestUsageOfAFencedSession(t *testing.T) {
 	wantErr(t, turn.Usage(w.ctx, input(50_002)), harness.ErrFenced)
 }
 
-// TestNoJSON checks that a value which cannot be written as JSON is refused to the caller that gave it, wherever the client takes
-// one, and that nothing is stored for it.
+// TestNoJSON checks that a value which cannot be written as JSON is refused to the caller that gave it, wherever the
+// client takes one, and that nothing is stored for it.
 func TestNoJSON(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
@@ -105,8 +107,9 @@ func TestNoJSON(t *testing.T) {
 	no := func() {}
 	last := func(_ any, err error) error { return err }
 	for name, err := range map[string]error{
-		"Open":               last(h.Open(w.ctx, "new", harness.Opening{Native: no})),
-		"Claim":              last(h.Claim(w.ctx, "free", harness.Adopt{Prompts: []harness.Prompt{{ID: "p1", Native: no}}})),
+		"Open": last(h.Open(w.ctx, "new", harness.Opening{Native: no})),
+		"Claim": last(h.Claim(w.ctx, "free",
+			harness.Adopt{Prompts: []harness.Prompt{{ID: "p1", Native: no}}})),
 		"StartTurn, content": last(s.StartTurn(w.ctx, harness.Start{Content: no})),
 		"StartTurn, options": last(s.StartTurn(w.ctx, harness.Start{Options: no})),
 		"Tool":               last(turn.Tool(w.ctx, harness.Tool{Name: "bash", Input: no})),
@@ -123,7 +126,8 @@ func TestNoJSON(t *testing.T) {
 	}
 }
 
-// TestKindOfAPrompt checks that a prompt without a kind is a question, and that an agent waits for it unless it says otherwise.
+// TestKindOfAPrompt checks that a prompt without a kind is a question, and that an agent waits for it unless it says
+// otherwise.
 func TestKindOfAPrompt(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
@@ -148,7 +152,8 @@ func TestLargeOptions(t *testing.T) {
 	large := strings.Repeat("x", events.OptionsBytesMax)
 	_, err := s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x", Options: large})
 	wantErr(t, err, events.ErrMalformed)
-	if err == nil || !strings.Contains(err.Error(), "options") || !strings.Contains(err.Error(), fmt.Sprint(events.OptionsBytesMax)) {
+	if err == nil || !strings.Contains(err.Error(), "options") ||
+		!strings.Contains(err.Error(), fmt.Sprint(events.OptionsBytesMax)) {
 		t.Errorf("the error does not say what is too large: %v", err)
 	}
 	if st := w.state("s"); st.Seq != before {

@@ -32,19 +32,20 @@ type Usage struct {
 
 // usage is what a session's process has reported and what it holds back. It is guarded by the session.
 type usage struct {
-	stored  events.UsageReported // what was stored last, or is about to be
+	stored  events.UsageReported // the last stored report, or the one about to be stored
 	at      time.Time            // when
 	held    *events.UsageReported
-	waiting bool // somebody stores what is held when its time has come
+	waiting bool // a goroutine stores the held report when it is due
 }
 
-// Usage reports what the model counted; the newest report stands. Say it as often as you like: it does not wait, what changes
-// by less than one percent of the limit is stored at most once a second, and nothing is lost before the turn ends, or
-// comes behind what is said after it. So say it just before what comes of the model's answer, a call's start or the turn's
-// end: then both are one commit, and compaction does not come in between. Errors are those of a report that cannot be:
-// [events.ErrMalformed], or that the session is not this process's.
+// Usage reports what the model counted; the newest report stands. Say it as often as you like: it does not wait, what
+// changes by less than one percent of the limit is stored at most once a second, and nothing is lost before the turn
+// ends, or comes behind what is said after it. So say it just before what comes of the model's answer, a call's start
+// or the turn's end: then both are one commit, and compaction does not come in between. Errors are those of a report
+// that cannot be: [events.ErrMalformed], or that the session is not this process's.
 func (t *Turn) Usage(ctx context.Context, u Usage) error {
-	f := events.UsageReported{Turn: t.id, Model: u.Model, Tokens: u.Tokens, InputIncludesCached: u.InputIncludesCached, ContextLimit: u.ContextLimit}
+	f := events.UsageReported{Turn: t.id, Model: u.Model, Tokens: u.Tokens, InputIncludesCached: u.InputIncludesCached,
+		ContextLimit: u.ContextLimit}
 	if err := errors.Join(f.Validate(), context.Cause(ctx)); err != nil {
 		return err
 	}
@@ -110,8 +111,8 @@ func (s *Session) releaseUsage() {
 	}
 }
 
-// heldUsage takes what is held back, nil if nothing is. It is said as it is: should the turn have ended otherwise, it does
-// not count, and nobody waits for it. The session is locked.
+// heldUsage takes the held report, nil without one. It is appended unchanged: if the turn has ended otherwise, it does
+// not count, and no call waits for it. The session is locked.
 func (s *Session) heldUsage() *op {
 	u := &s.usage
 	if u.held == nil {
@@ -131,15 +132,16 @@ func (s *Session) heldUsage() *op {
 func (o *op) ends() bool {
 	return slices.ContainsFunc(o.facts, func(e events.Event) bool {
 		switch e.Fact.(type) {
-		case events.TurnCompleted, events.TurnFailed, events.TurnStopped, events.TurnStarted, events.CompactionStarted, events.SessionReleased, events.SessionClosed:
+		case events.TurnCompleted, events.TurnFailed, events.TurnStopped, events.TurnStarted, events.CompactionStarted,
+			events.SessionReleased, events.SessionClosed:
 			return true
 		}
 		return false
 	})
 }
 
-// Stream follows one model call while it streams: it tells that the turn is alive, and in the end whether the stream was
-// whole. All methods may be called at the same time. Make it with [Turn.Stream].
+// Stream follows one model call while it streams: it tells that the turn is alive, and in the end whether the stream
+// was whole. All methods may be called at the same time. Make it with [Turn.Stream].
 type Stream struct {
 	t *Turn
 
@@ -152,7 +154,7 @@ type Stream struct {
 // Stream begins to follow a model call of the turn.
 func (t *Turn) Stream() *Stream { return &Stream{t: t} }
 
-// Delta says that something came. Output says whether it was something to show, or a call; a sign of life is none.
+// Delta reports a part of the output. Output says whether it was visible, or a call; a ping is not.
 func (m *Stream) Delta(output bool) {
 	m.mu.Lock()
 	m.output = m.output || output
@@ -174,9 +176,9 @@ func (m *Stream) HadOutput() bool {
 	return m.output
 }
 
-// Err says how the stream ended, given what reading it came to (nil or [io.EOF] is its end): nil when it was whole, else a
-// [*FailureError]: stream_truncated when the finish mark is missing, whatever came before, model_refusal when a filter
-// finished it, empty_output when nothing came.
+// Err says how the stream ended, given what reading it came to (nil or [io.EOF] is its end): nil when it was whole,
+// else a [*FailureError]: stream_truncated when the finish mark is missing, whatever came before, model_refusal when a
+// filter finished it, empty_output when nothing came.
 func (m *Stream) Err(read error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -203,8 +205,8 @@ const failureLeaseLost = "lease_lost"
 // finishFiltered is how providers that are compatible with OpenAI finish an answer that was filtered.
 const finishFiltered = "content_filter"
 
-// SummaryOK says why a text will not do as the summary of a conversation: it is empty, or a bare JSON object (a model that
-// was asked for a summary and answered with a call), fenced or not. The error fails the compaction as bad_summary.
+// SummaryOK says why a text will not do as the summary of a conversation: it is empty, or a bare JSON object (a model
+// that was asked for a summary and answered with a call), fenced or not. The error fails the compaction as bad_summary.
 func SummaryOK(summary string) error {
 	text := strings.TrimSpace(summary)
 	if rest, fenced := strings.CutPrefix(text, "```"); fenced {
@@ -216,13 +218,14 @@ func SummaryOK(summary string) error {
 	case text == "":
 		return &FailureError{Failure: events.Failure{Kind: failure.BadSummary, Text: "the summary is empty"}}
 	case strings.HasPrefix(text, "{") && json.Valid([]byte(text)):
-		return &FailureError{Failure: events.Failure{Kind: failure.BadSummary, Text: "the summary is a bare JSON object"}}
+		return &FailureError{Failure: events.Failure{Kind: failure.BadSummary,
+			Text: "the summary is a bare JSON object"}}
 	}
 	return nil
 }
 
-// endTurn says how a turn ended, unless its handler or somebody else has. A turn that gave up because the lease was lost,
-// under [LeaseRestart], has failed, once the session is claimed again; if it is not, recovery says so.
+// endTurn appends how a turn ended, unless its handler or another writer has. A turn whose handler returned because the
+// lease was lost, under [LeaseRestart], has failed, once the session is claimed again; if it is not, recovery ends it.
 func (k *shift) endTurn(ctx context.Context, t *Turn, cause, err error, leaving bool) error {
 	stop, stopped := errors.AsType[*StopError](cause)
 	switch {
@@ -252,7 +255,8 @@ func (c *compacting) runs(st *session.State) bool {
 	return st.Compaction != nil && st.Compaction.State == session.CompactionRunning && st.Compaction.ID == c.id
 }
 
-// compacting is a context that ends when the compaction does, whoever ends it, or this process's part in the session.
+// compacting returns a context that ends with the compaction, by any writer, or with this process's ownership of the
+// session.
 func (s *Session) compacting(id string) (context.Context, context.CancelCauseFunc) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -262,8 +266,8 @@ func (s *Session) compacting(id string) (context.Context, context.CancelCauseFun
 	return ctx, cancel
 }
 
-// compact has a compaction done that was taken, and says how it ended, unless somebody else has: one that nothing was heard
-// of for too long was taken away. One that is cut off because this process leaves, or lost its lease, may be tried again.
+// compact runs a taken compaction, and appends how it ended, unless another writer has: a silent one is failed after a
+// while. One that is cut off because this process leaves, or lost its lease, may be tried again.
 func (k *shift) compact(ctx context.Context, s *Session, c session.WorkCompaction) error {
 	run, cancel := s.compacting(c.Compaction)
 	defer cancel(nil)
@@ -289,7 +293,8 @@ func (k *shift) compact(ctx context.Context, s *Session, c session.WorkCompactio
 	return err
 }
 
-// lastWord is a context for what is said at the end: it lives as long as this process works, and for a while after that.
+// lastWord is a context for what is said at the end: it lives as long as this process works, and for a while after
+// that.
 func (k *shift) lastWord(ctx context.Context) (context.Context, context.CancelFunc) {
 	late, cancel := context.WithCancelCause(k.h.ctx)
 	stop := context.AfterFunc(ctx, func() {

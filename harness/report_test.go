@@ -36,8 +36,8 @@ func input(n int64) harness.Usage {
 	return harness.Usage{Model: "m", Tokens: events.Tokens{Input: n}, ContextLimit: 100_000}
 }
 
-// Reports that change little cost at most one fact a second; the last one before the turn's end is never lost, and is in
-// the commit that ends the turn.
+// Reports that change little cost at most one fact a second; the last one before the turn's end is never lost, and is
+// in the commit that ends the turn.
 func TestUsageCostsLittle(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
@@ -54,7 +54,8 @@ func TestUsageCostsLittle(t *testing.T) {
 	if st.Usage == nil || st.Usage.Used != 50_000+reports-1 || st.Ignored.Count != 0 {
 		t.Errorf("the last report is lost: %+v, %+v", st.Usage, st.Ignored.Last)
 	}
-	if most := 2 + int(time.Since(began)/time.Second); len(used) > most { // one at once, one before the end, one a second
+	// one at once, one before the end, one a second
+	if most := 2 + int(time.Since(began)/time.Second); len(used) > most {
 		t.Errorf("%d reports cost %d facts, more than %d", reports, len(used), most)
 	}
 	second := time.Since(began) > time.Second // it may just have been stored by itself
@@ -63,7 +64,7 @@ func TestUsageCostsLittle(t *testing.T) {
 	}
 }
 
-// What changes by a percent of the limit is stored at once; what changes less, within a second by itself.
+// TestUsageIsToldInTime: a change by a percent of the limit is stored at once; a smaller one within a second.
 func TestUsageIsToldInTime(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
@@ -73,7 +74,9 @@ func TestUsageIsToldInTime(t *testing.T) {
 	for i := range int64(5) {
 		start := time.Now()
 		check(t, turn.Usage(w.ctx, input(10_000+1000*i)))
-		w.until("s", "a percent more to be stored at once", func(st *session.State) bool { return st.Usage != nil && st.Usage.Used == 10_000+1000*i })
+		w.until("s", "a percent more to be stored at once", func(st *session.State) bool {
+			return st.Usage != nil && st.Usage.Used == 10_000+1000*i
+		})
 		if i > 0 {
 			best = min(best, time.Since(start))
 		}
@@ -88,13 +91,16 @@ func TestUsageIsToldInTime(t *testing.T) {
 	if got := w.state("s").Usage.Used; got != 15_000 && time.Since(began) < time.Second {
 		t.Errorf("a token more is stored at once: %d", got)
 	}
-	w.until("s", "what was held back to be stored by itself", func(st *session.State) bool { return st.Usage.Used == 15_001 })
+	w.until("s", "what was held back to be stored by itself", func(st *session.State) bool {
+		return st.Usage.Used == 15_001
+	})
 	check(t, turn.Usage(w.ctx, harness.Usage{Model: "another", Tokens: events.Tokens{Input: 14_001}}))
 	w.until("s", "another model to be told", func(st *session.State) bool { return st.Model == "another" })
 	wantErr(t, turn.Usage(w.ctx, harness.Usage{Tokens: events.Tokens{Input: -1}}), events.ErrMalformed)
 }
 
-// What is held back goes before whatever ends the turn; of a turn that somebody else has ended it is no error.
+// TestHeldUsageGoesFirst: a held report goes before the end of the turn; for a turn that another writer has ended it is
+// no error.
 func TestHeldUsageGoesFirst(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
@@ -145,14 +151,19 @@ func TestStreams(t *testing.T) {
 		output bool
 	}{
 		{"whole", []func(*harness.Stream){text, finish("stop")}, nil, "", true},
-		{"whole, and cut behind its finish", []func(*harness.Stream){text, finish("stop")}, io.ErrUnexpectedEOF, "", true},
+		{"whole, and cut behind its finish", []func(*harness.Stream){text, finish("stop")}, io.ErrUnexpectedEOF, "",
+			true},
 		{"nothing at all", nil, io.EOF, failure.StreamTruncated, false},
-		{"signs of life, then a finish", []func(*harness.Stream){func(m *harness.Stream) { m.Delta(false) }, finish("stop")}, nil, failure.EmptyOutput, false},
+		{"signs of life, then a finish",
+			[]func(*harness.Stream){func(m *harness.Stream) { m.Delta(false) }, finish("stop")}, nil,
+			failure.EmptyOutput, false},
 		{"words, no finish", []func(*harness.Stream){text}, nil, failure.StreamTruncated, true},
 		{"words, cut", []func(*harness.Stream){text}, io.ErrUnexpectedEOF, failure.StreamTruncated, true},
 		{"filtered", []func(*harness.Stream){text, finish("content_filter")}, nil, failure.ModelRefusal, true},
-		{"words, reset", []func(*harness.Stream){text}, errors.New("read: connection reset by peer"), failure.Network, true},
-		{"an error of the provider's", []func(*harness.Stream){text}, &harness.ProviderError{Raw: failure.Raw{Code: "overloaded_error"}}, failure.ServerError, true},
+		{"words, reset", []func(*harness.Stream){text}, errors.New("read: connection reset by peer"), failure.Network,
+			true},
+		{"an error of the provider's", []func(*harness.Stream){text},
+			&harness.ProviderError{Raw: failure.Raw{Code: "overloaded_error"}}, failure.ServerError, true},
 	} {
 		m := turn.Stream()
 		for _, step := range tt.steps {
@@ -160,7 +171,8 @@ func TestStreams(t *testing.T) {
 		}
 		err := m.Err(tt.read)
 		f, is := errors.AsType[*harness.FailureError](err)
-		if tt.want == "" && err != nil || tt.want != "" && (!is || f.Failure.Kind != tt.want || f.HadOutput != tt.output) || m.HadOutput() != tt.output {
+		if tt.want == "" && err != nil || tt.want != "" &&
+			(!is || f.Failure.Kind != tt.want || f.HadOutput != tt.output) || m.HadOutput() != tt.output {
 			t.Errorf("%s: %v (%+v)", tt.name, err, f)
 		}
 	}
@@ -197,8 +209,11 @@ func TestStreamsPing(t *testing.T) {
 // C17.
 func TestSummaryOK(t *testing.T) {
 	for summary, ok := range map[string]bool{
-		"The user wants red paint.": true, "{a} is a set, not JSON": true, "`{}`": true, "[1]": true, "see:\n```json\n{\"a\":1}\n```": true,
-		"": false, " \n\t": false, "{}": false, ` {"tool":"read","path":"x"} `: false, "```json\n{\"a\":1}\n```": false, "```\n{\"a\":1}\n```": false, "```\n```": false,
+		"The user wants red paint.": true, "{a} is a set, not JSON": true, "`{}`": true, "[1]": true,
+		"see:\n```json\n{\"a\":1}\n```": true,
+		"":                              false, " \n\t": false, "{}": false, ` {"tool":"read","path":"x"} `: false,
+		"```json\n{\"a\":1}\n```": false,
+		"```\n{\"a\":1}\n```":     false, "```\n```": false,
 	} {
 		err := harness.SummaryOK(summary)
 		f, is := errors.AsType[*harness.FailureError](err)
@@ -208,7 +223,7 @@ func TestSummaryOK(t *testing.T) {
 	}
 }
 
-// C5, T18: whoever asks a turn to stop is shown to its handler; of what stalled nothing is left to say but the receipt.
+// TestWhoStops (C5, T18): the handler gets the actor of a stop; for a stalled turn only the receipt is left to append.
 func TestWhoStops(t *testing.T) {
 	for _, actor := range []string{events.ActorPerson, events.ActorCompaction, events.ActorStall} {
 		w := newWorld(t)
@@ -227,17 +242,21 @@ func TestWhoStops(t *testing.T) {
 		switch actor {
 		case events.ActorStall:
 			by, outcome = events.WriterRetry, session.OutcomeFailed
-			facts = append(facts, events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: failure.Stalled, Text: "nothing came"}})
+			facts = append(facts, events.TurnFailed{Turn: "t1",
+				Error: events.Failure{Kind: failure.Stalled, Text: "nothing came"}})
 		case events.ActorCompaction:
 			by = events.WriterCompaction
 		}
 		w.say("s", by, facts...)
 		cause := <-told
 		e, is := errors.AsType[*harness.StopError](cause)
-		if !is || e.Actor != actor || e.Reason != "because" || !errors.Is(cause, harness.ErrStopped) || errors.Is(cause, harness.ErrEnded) != (actor == events.ActorStall) {
+		if !is || e.Actor != actor || e.Reason != "because" || !errors.Is(cause, harness.ErrStopped) ||
+			errors.Is(cause, harness.ErrEnded) != (actor == events.ActorStall) {
 			t.Errorf("%s: %v", actor, cause)
 		}
-		st := w.until("s", "the stop to be confirmed", func(st *session.State) bool { return st.Turn == nil && st.Pending.Stop == nil })
+		st := w.until("s", "the stop to be confirmed", func(st *session.State) bool {
+			return st.Turn == nil && st.Pending.Stop == nil
+		})
 		if st.LastTurn.Outcome != outcome || st.Ignored.Count != 0 {
 			t.Errorf("%s: %+v, %+v", actor, st.LastTurn, st.Ignored.Last)
 		}

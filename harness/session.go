@@ -28,7 +28,7 @@ const (
 type Session struct {
 	h       *Harness
 	ref     events.Ref
-	writing chan struct{} // holds a token while somebody appends: one at a time
+	writing chan struct{} // holds a token while a goroutine appends: one at a time
 
 	mu      sync.Mutex
 	st      *session.State // folded so far; nil until it was read
@@ -36,7 +36,8 @@ type Session struct {
 	why     error  // apart: what calls fail with
 	life    *life  // the incarnation that owns it
 	epoch   uint64 // of that ownership
-	// claiming is the incarnation of this process whose claim was sent last. If no answer came, its outcome is in doubt.
+	// claiming is the incarnation of this process whose claim was sent last. If no answer came, its outcome is in
+	// doubt.
 	claiming string
 	resumed  chan struct{} // suspended: closed when that is over
 	ctx      context.Context
@@ -44,12 +45,12 @@ type Session struct {
 
 	queue   []*op   // in the order of the calls; what is under way stays in front until it is stored
 	flight  *flight // the commit under way, or whose outcome is in doubt
-	running bool    // somebody sends the queue
+	running bool    // a goroutine sends the queue
 
 	turn    *Turn              // the handle of the open turn, if anybody asked for it
 	compact *compacting        // the compaction that Work has done
 	waiters map[string]*waiter // by prompt
-	// verifying: somebody finds out whether the settlements that were read may be handed out
+	// verifying: a goroutine checks whether the settlements that were read may be returned
 	verifying bool
 	told      map[string]string // prompts whose settlement an Ask has returned, and the turn that was open then
 	gaveUp    map[string]bool   // prompts whose Ask returned before they were settled, and that no Ask waits for
@@ -57,10 +58,10 @@ type Session struct {
 	usage     usage
 
 	users   int    // who is about to take it; guarded by the harness
-	holders int    // calls that were given the session since this process owns it; 0: nobody knows that it does
-	leaving bool   // it is being released, because nobody knows
-	want    uint64 // somebody said that the log has got so far
-	reading bool   // somebody reads towards it
+	holders int    // calls that were given the session since this process owns it; 0: no caller knows that it does
+	leaving bool   // it is being released, because no caller knows
+	want    uint64 // the log has at least this place, by a nudge
+	reading bool   // a goroutine reads towards it
 	ahead   uint64 // how far the log was when it was last followed
 	pinged  time.Time
 }
@@ -76,22 +77,24 @@ func newSession(h *Harness, ref events.Ref) *Session {
 func (s *Session) ID() string { return s.ref.Session }
 
 // Context is alive while this process owns the session. Its cause then says why it ended: [ErrFenced], [ErrLeaseLost],
-// [ErrReleased], [ErrSessionClosed], [ErrClosed]. Under [LeaseRestart] it is a new one once the session is claimed again.
+// [ErrReleased], [ErrSessionClosed], [ErrClosed]. Under [LeaseRestart] it is a new one once the session is claimed
+// again.
 func (s *Session) Context() context.Context {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ctx
 }
 
-// State is a copy of the session as it is known here: all that this process has stored, and what it has heard of others.
+// State is a copy of the session as it is known here: all that this process has stored, and what it has heard of
+// others.
 func (s *Session) State() *session.State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.st.Clone()
 }
 
-// Release gives the session up in good order: callback prompts are withdrawn (reason shutdown), what waits is stored
-// before. What is open in it is left to recovery.
+// Release releases the session in order: callback prompts are withdrawn (reason shutdown), waiting facts are stored
+// before. Its open items are left to recovery.
 func (s *Session) Release(ctx context.Context, reason string) error {
 	return s.leave(ctx, events.SessionReleased{Reason: reason}, true)
 }
@@ -101,8 +104,8 @@ func (s *Session) Close(ctx context.Context, reason string) error {
 	return s.leave(ctx, events.SessionClosed{Reason: reason}, false)
 }
 
-// leave withdraws what only this process could have delivered, then says the last word; in one commit if nothing changes
-// meanwhile.
+// leave withdraws what only this process could have delivered, then says the last word; in one commit if nothing
+// changes meanwhile.
 func (s *Session) leave(ctx context.Context, last events.Fact, withdraw bool) error {
 	for {
 		var facts []events.Fact
@@ -134,8 +137,8 @@ func (s *Session) callbacks() (ids []string) {
 	return ids
 }
 
-// Progress tells that the session is alive, at most once a second; more often it does nothing. It is a hint that keeps a
-// turn or a compaction without facts from being taken for stalled.
+// Progress tells that the session is alive, at most once a second; more often it does nothing. It is a hint that keeps
+// a turn or a compaction without facts from being taken for stalled.
 func (s *Session) Progress() {
 	s.mu.Lock()
 	now := time.Now()
@@ -289,8 +292,8 @@ func (s *Session) catchUp(ctx context.Context) error {
 }
 
 // fold takes commits in and does what follows from them. Those that were folded before change nothing, so it does not
-// matter whether a commit of one's own is first seen by its acknowledgement or in the log. end is the end of the session's
-// log, as the broker said when it was read or appended to; 0 where it is not known.
+// matter whether a commit of one's own is first seen by its acknowledgement or in the log. end is the end of the
+// session's log, as the broker said when it was read or appended to; 0 where it is not known.
 func (s *Session) fold(cs []events.Commit, end uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -315,8 +318,8 @@ func (s *Session) foldOne(c *events.Commit) {
 	s.judge() // after each commit: an answer that comes after the fence is the successor's
 }
 
-// judge notices that the session is no longer this process's: of a suspended one as of one that it owns. A claim that this
-// process has sent is its own. The session is locked.
+// judge notices that the session is no longer this process's: of a suspended one as of one that it owns. A claim that
+// this process has sent is its own. The session is locked.
 func (s *Session) judge() {
 	if s.footing == apart {
 		return
@@ -402,7 +405,8 @@ func (s *Session) drop(why error) {
 	}
 }
 
-// suspend holds the session because the lease of this life is lost: what waits goes on waiting, nothing is appended.
+// suspend holds the session because the lease of this incarnation is lost: waiting facts continue to wait, nothing is
+// appended.
 func (s *Session) suspend(l *life) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

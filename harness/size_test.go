@@ -134,7 +134,8 @@ func TestLargeAdoption(t *testing.T) {
 	}
 	two := w.connect()
 	before := w.state("s")
-	last := harness.Prompt{ID: "p15", Title: "x", Native: json.RawMessage(`"` + strings.Repeat("x", 300<<10) + `"`)} // beyond the first commit
+	// beyond the first commit
+	last := harness.Prompt{ID: "p15", Title: "x", Native: json.RawMessage(`"` + strings.Repeat("x", 300<<10) + `"`)}
 	tooLarge := harness.Adopt{Prompts: append(slices.Clone(adopt.Prompts[:12]), last)}
 	_, err := two.Claim(w.ctx, "s", tooLarge)
 	wantErr(t, err, events.ErrMalformed)
@@ -157,23 +158,27 @@ func TestLargeAdoption(t *testing.T) {
 	}
 }
 
-// TestLargeAppend checks that a batch which no commit can hold is refused to its caller, and that nothing of it is sent.
+// TestLargeAppend checks that a batch which no commit can hold is refused to its caller, and that nothing of it is
+// sent.
 func TestLargeAppend(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
 	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
 	before := w.state("s").Seq
 	content := json.RawMessage(`"` + strings.Repeat("x", 200<<10) + `"`)
-	three := []events.Fact{events.MessageAccepted{Message: "m1", Content: content}, events.MessageAccepted{Message: "m2", Content: content},
+	three := []events.Fact{events.MessageAccepted{Message: "m1", Content: content},
+		events.MessageAccepted{Message: "m2", Content: content},
 		events.MessageAccepted{Message: "m3", Content: content}}
 	wantErr(t, s.Append(w.ctx, three...), events.ErrMalformed)
 	wantErr(t, s.Relay(w.ctx, three...), events.ErrMalformed)
 	// Of this one only the envelope decides: as a commit it is beyond the limit by one byte.
-	evs := harness.Wrapped(s, events.MessageAccepted{Message: "m1", Content: content}, events.MessageAccepted{Message: "m2", Content: content},
+	evs := harness.Wrapped(s, events.MessageAccepted{Message: "m1", Content: content},
+		events.MessageAccepted{Message: "m2", Content: content},
 		events.MessageAccepted{Message: "m3", Content: json.RawMessage(`""`)})
 	room := events.CommitBodyMax - evs
 	fits := func(n int) []events.Fact {
-		return []events.Fact{events.MessageAccepted{Message: "m1", Content: content}, events.MessageAccepted{Message: "m2", Content: content},
+		return []events.Fact{events.MessageAccepted{Message: "m1", Content: content},
+			events.MessageAccepted{Message: "m2", Content: content},
 			events.MessageAccepted{Message: "m3", Content: json.RawMessage(`"` + strings.Repeat("x", n) + `"`)}}
 	}
 	const instantVaries = 10 // bytes: the digits of an instant after its seconds

@@ -14,15 +14,15 @@ type Start struct {
 	ID    string       // default: a new one. An id that is open already is attached to, nothing is appended
 	Cause events.Cause // default: message
 
-	// Message is the user input that the turn takes; with Content or Ref it is new and stored in the same commit, else it
-	// waits in the queue. Default with Content or Ref: a new id.
+	// Message is the user input that the turn takes; with Content or Ref it is new and stored in the same commit, else
+	// it waits in the queue. Default with Content or Ref: a new id.
 	Message   string
 	Content   any    // encoded as JSON, usually a string
 	Ref       string // of large content in the object store, in place of Content
 	By        string // who said it
 	Synthetic bool   // not caused by a person
 
-	OfTurn  string   // the turn it goes on with; if open, that ends as continued
+	OfTurn  string   // the turn that it continues; if open, that ends as continued
 	Prompts []string // the settled prompts that it brings to the agent; delivered when it completes
 	Attempt int
 	Options any // encoded as JSON, opaque: what makes a retry the same request
@@ -38,10 +38,10 @@ type Turn struct {
 	cancel context.CancelCauseFunc
 }
 
-// StartTurn begins a turn: [message.accepted, turn.started] in one commit when it has a message of its own. A turn that is
-// open in the session ends by it: as continued if named by OfTurn, else as stopped. What people decided for an earlier turn,
-// and no completed turn has had, stays owed unless Prompts names it, or a person's message goes before it: when this turn has
-// completed, another one is requested for it.
+// StartTurn begins a turn: [message.accepted, turn.started] in one commit if it has a message of its own. An open turn
+// of the session ends by it: as continued if named by OfTurn, else as stopped. Decisions of people for an earlier turn
+// that no completed turn has had stay undelivered unless Prompts names them, or a person's message goes before them:
+// when this turn has completed, another one is requested for them.
 func (s *Session) StartTurn(ctx context.Context, start Start) (*Turn, error) {
 	facts, id, err := s.starting(ctx, start)
 	if err != nil {
@@ -75,12 +75,14 @@ func (s *Session) starting(ctx context.Context, start Start) (facts []events.Fac
 	}
 	if content != nil || start.Ref != "" {
 		start.Message = orNew(s, start.Message)
-		facts = append(facts, events.MessageAccepted{Message: start.Message, Content: content, Ref: start.Ref, Synthetic: start.Synthetic, By: start.By})
+		facts = append(facts, events.MessageAccepted{Message: start.Message, Content: content, Ref: start.Ref,
+			Synthetic: start.Synthetic, By: start.By})
 	}
 	if start.Cause == "" {
 		start.Cause = events.CauseMessage
 	}
-	return append(facts, events.TurnStarted{Turn: id, Cause: start.Cause, Synthetic: start.Synthetic, OfTurn: start.OfTurn, Message: start.Message,
+	return append(facts, events.TurnStarted{Turn: id, Cause: start.Cause, Synthetic: start.Synthetic,
+		OfTurn: start.OfTurn, Message: start.Message,
 		Prompt: firstOf(start.Prompts), Prompts: start.Prompts, Attempt: start.Attempt, Options: options}), id, nil
 }
 
@@ -130,25 +132,25 @@ func (t *Turn) ID() string { return t.id }
 func (t *Turn) Session() *Session { return t.s }
 
 // Request is what was asked for, if the turn was taken by [Harness.Work] or adopted by [Harness.Claim]: its message's
-// content, its cause, its options, and the decisions that it brings. Of an adopted turn, decisions about questions that the
-// turn itself asked are returned by [Turn.Ask], under the same id.
+// content, its cause, its options, and the decisions that it brings. Of an adopted turn, decisions about questions that
+// the turn itself asked are returned by [Turn.Ask], under the same id.
 func (t *Turn) Request() session.WorkTurn {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
 	return t.request
 }
 
-// Context ends when the turn ends or shall end. Its cause tells why: [ErrStopped], somebody asked for it: stop, then say
-// [Turn.Stop]; [ErrEnded]; or what ended the session's. Under [LeaseRestart] it is a new one once the session is claimed
-// again.
+// Context ends when the turn ends or must end. Its cause is the reason: [ErrStopped], a stop was requested: stop, then
+// call [Turn.Stop]; [ErrEnded]; or the cause of the session's end. Under [LeaseRestart] it is a new one once the
+// session is claimed again.
 func (t *Turn) Context() context.Context {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
 	return t.ctx
 }
 
-// Complete ends the turn. Finish is the provider's reason, if any. Calls and prompts that are open in it end with it. A decision
-// of a person that no [Turn.Ask] of this turn returned is not lost: another turn is requested for it.
+// Complete ends the turn. Finish is the provider's reason, if any. Calls and prompts that are open in it end with it. A
+// decision of a person that no [Turn.Ask] of this turn returned is not lost: another turn is requested for it.
 func (t *Turn) Complete(ctx context.Context, finish string) error {
 	return t.s.Append(ctx, events.TurnCompleted{Turn: t.id, Finish: finish})
 }
@@ -158,18 +160,19 @@ func (t *Turn) Fail(ctx context.Context, e events.Failure, hadOutput bool) error
 	return t.s.Append(ctx, events.TurnFailed{Turn: t.id, Error: e, HadOutput: hadOutput})
 }
 
-// FailWith ends the turn in this error, classified: [*FailureError] and [*ProviderError] say what it is, of any other the
-// words do. Its kind decides whether it is tried again.
+// FailWith ends the turn in this error, classified: [*FailureError] and [*ProviderError] say what it is, of any other
+// the words do. Its kind decides whether it is tried again.
 func (t *Turn) FailWith(ctx context.Context, err error) error {
 	if err == nil {
-		return fmt.Errorf("harness: turn %s in %s: %w: failed with a nil error; use Complete", t.id, t.s.ref, events.ErrMalformed)
+		return fmt.Errorf("harness: turn %s in %s: %w: failed with a nil error; use Complete", t.id, t.s.ref,
+			events.ErrMalformed)
 	}
 	f, hadOutput := failureOf(err)
 	return t.Fail(ctx, f, hadOutput)
 }
 
-// Stop ends the turn because somebody asked for it, or says that it had ended before that was heard. Actor: person,
-// compaction or stall, as the [*StopError] has it.
+// Stop ends the turn on request, or confirms the request if the turn had ended before. Actor: person, compaction or
+// stall, as the [*StopError] has it.
 func (t *Turn) Stop(ctx context.Context, actor, reason string) error {
 	return t.s.Append(ctx, events.TurnStopped{Turn: t.id, Actor: actor, Reason: reason})
 }
@@ -199,7 +202,8 @@ func (t *Turn) Tool(ctx context.Context, tool Tool) (*Call, error) {
 		return nil, fmt.Errorf("harness: call %s: input: %w", tool.ID, err)
 	}
 	id := orNew(t.s, tool.ID)
-	err = t.s.Append(ctx, events.ToolStarted{Call: id, Turn: t.id, Name: tool.Name, Title: tool.Title, Input: input, Background: tool.Background})
+	err = t.s.Append(ctx, events.ToolStarted{Call: id, Turn: t.id, Name: tool.Name, Title: tool.Title, Input: input,
+		Background: tool.Background})
 	if err != nil {
 		return nil, err
 	}
@@ -212,8 +216,8 @@ func (s *Session) Call(id string) *Call { return &Call{s: s, id: id} }
 // ID is the call's id.
 func (c *Call) ID() string { return c.id }
 
-// Complete ends the call with its output, encoded as JSON. The answer of a prompt that belongs to it is thereby delivered.
-// [ErrUnread] if a person decided after the Ask for it had given up.
+// Complete ends the call with its output, encoded as JSON. The answer of a prompt that belongs to it is thereby
+// delivered. [ErrUnread] if a person decided after the Ask for it had given up.
 func (c *Call) Complete(ctx context.Context, output any) error {
 	raw, err := encode(output)
 	if err != nil {
@@ -251,12 +255,13 @@ func (s *Session) confirm(p session.PendingStop) {
 		return st.Pending.Stop == nil || st.Pending.Stop.Turn != p.Turn, nil
 	}, events.TurnStopped{Turn: p.Turn, Actor: p.Actor, Reason: p.Reason})
 	if err != nil {
-		s.h.log.Debug().Str("session", s.ref.String()).Str("entity", session.EntityTurn).Str("id", p.Turn).AnErr("err", err).Msg("stop not confirmed")
+		s.h.log.Debug().Str("session", s.ref.String()).Str("entity", session.EntityTurn).Str("id", p.Turn).AnErr("err",
+			err).Msg("stop not confirmed")
 	}
 }
 
-// stopOf is who asked a turn to stop, and how it ended if it has: what stalled, for one, is failed in the commit that asks
-// it to stop. The session is locked.
+// stopOf returns the actor of a stop, and the end of the turn if it has ended: a stalled turn, for example, is failed
+// in the commit that requests its stop. The session is locked.
 func (s *Session) stopOf(turn string, ending error) error {
 	p := s.st.Pending.Stop
 	if p == nil || p.Turn != turn {

@@ -28,7 +28,8 @@ func TestATurn(t *testing.T) {
 	w.awaiting("s", "p1")
 	w.mustAnswer("s", "p1", "red")
 	a := got(t, out)
-	if a.err != nil || a.answer.Status != session.Answered || a.answer.By != "ada" || len(a.answer.Answers) != 1 || a.answer.Answers[0].Text != "red" {
+	if a.err != nil || a.answer.Status != session.Answered || a.answer.By != "ada" || len(a.answer.Answers) != 1 ||
+		a.answer.Answers[0].Text != "red" {
 		t.Fatalf("%+v", a)
 	}
 	if p := w.state("s").Prompts["p1"]; p == nil || p.Status != session.Answered {
@@ -40,7 +41,8 @@ func TestATurn(t *testing.T) {
 	wantErr(t, ended(t, turn.Context()), harness.ErrEnded)
 
 	st := w.state("s")
-	if st.Ignored.Count != 0 || st.Parked != 0 || st.Phase != session.Idle || st.LastTurn.Outcome != session.OutcomeCompleted || len(st.Prompts) != 0 {
+	if st.Ignored.Count != 0 || st.Parked != 0 || st.Phase != session.Idle ||
+		st.LastTurn.Outcome != session.OutcomeCompleted || len(st.Prompts) != 0 {
 		t.Errorf("%+v", st)
 	}
 	mine := s.State()
@@ -57,7 +59,7 @@ func TestLostRacesAreToldTruthfully(t *testing.T) {
 	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
 	call := must[*harness.Call](t)(turn.Tool(w.ctx, harness.Tool{ID: "c1", Name: "bash"}))
 
-	// Somebody else closes the call, and this process hears of it by losing the race.
+	// The reconciler closes the call, and this process notices it by losing the race.
 	if _, err := w.decide("s", events.WriterReconciler, func(st *session.State) ([]events.Fact, error) {
 		return []events.Fact{events.ToolInterrupted{Call: "c1", Reason: "gone", Outcome: events.OutcomeUnknown}}, nil
 	}); err != nil {
@@ -65,7 +67,8 @@ func TestLostRacesAreToldTruthfully(t *testing.T) {
 	}
 	err := call.Complete(w.ctx, "late")
 	var e *harness.EndedError
-	if !errors.As(err, &e) || !errors.Is(err, harness.ErrEnded) || e.Stands.Outcome != session.OutcomeInterrupted || e.Stands.ID != "c1" || e.Stands.Reason != "gone" {
+	if !errors.As(err, &e) || !errors.Is(err, harness.ErrEnded) || e.Stands.Outcome != session.OutcomeInterrupted ||
+		e.Stands.ID != "c1" || e.Stands.Reason != "gone" {
 		t.Fatalf("%v", err)
 	}
 	if n := w.state("s").Ignored.Count; n != 0 {
@@ -78,7 +81,7 @@ func TestLostRacesAreToldTruthfully(t *testing.T) {
 	wantErr(t, s.Append(w.ctx, events.SessionClaimed{Incarnation: "1"}), events.ErrOutOfRole)
 	wantErr(t, s.Append(w.ctx, events.ToolStarted{}), events.ErrMalformed)
 
-	// A fact that is still lawful is stored although somebody wrote in between.
+	// A fact that is still lawful is stored although another writer was first.
 	w.say("s", events.WriterLedger, events.SessionConfigured{ProviderChanged: true, By: "ada"})
 	call2 := must[*harness.Call](t)(turn.Tool(w.ctx, harness.Tool{ID: "c2", Name: "bash"}))
 	w.say("s", events.WriterRetry, events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: "stalled"}})
@@ -91,7 +94,8 @@ func TestLostRacesAreToldTruthfully(t *testing.T) {
 	wantErr(t, err, harness.ErrClosedID)
 }
 
-// What many goroutines say of one session at once is stored in few commits, each caller told of its own.
+// TestConcurrentFactsTravelTogether: facts of many goroutines about one session are stored in few commits, and each
+// caller gets its own result.
 func TestConcurrentFactsTravelTogether(t *testing.T) {
 	const calls = 200
 	w := newWorld(t)
@@ -140,7 +144,7 @@ func TestConcurrentFactsTravelTogether(t *testing.T) {
 	}
 }
 
-// What does not fit into one commit travels in several, in order.
+// TestLargeFactsTravelApart: facts that do not fit into one commit are sent in several, in order.
 func TestLargeFactsTravelApart(t *testing.T) {
 	const calls = 12
 	w := newWorld(t)
@@ -163,7 +167,9 @@ func TestLargeFactsTravelApart(t *testing.T) {
 	if st := w.state("s"); len(st.Tools) != 0 || st.Ignored.Count != 0 {
 		t.Errorf("%+v", st)
 	}
-	wantErr(t, s.Append(w.ctx, events.MessageAccepted{Message: "m", Content: json.RawMessage(`"` + strings.Repeat("x", 300<<10) + `"`)}), events.ErrMalformed)
+	wantErr(t, s.Append(w.ctx,
+		events.MessageAccepted{Message: "m", Content: json.RawMessage(`"` + strings.Repeat("x", 300<<10) + `"`)}),
+		events.ErrMalformed)
 }
 
 // A bridge's facts are stored as they come, also those that do not count; ownership is all that is checked.
@@ -171,36 +177,41 @@ func TestRelay(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
 	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-	check(t, s.Relay(w.ctx, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage}, events.ToolCompleted{Call: "never"}, events.ToolStarted{Call: "c1", Turn: "t1"}))
+	check(t, s.Relay(w.ctx, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage},
+		events.ToolCompleted{Call: "never"}, events.ToolStarted{Call: "c1", Turn: "t1"}))
 	if st := w.state("s"); st.Ignored.Count != 1 || st.Tools["c1"] == nil || s.State().Ignored.Count != 1 {
 		t.Errorf("%+v", st)
 	}
-	w.say("s", events.WriterReconciler, events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: h.Incarnation()})
+	w.say("s", events.WriterReconciler,
+		events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: h.Incarnation()})
 	wantErr(t, s.Relay(w.ctx, events.ToolCompleted{Call: "c1"}), harness.ErrFenced)
 	if st := w.state("s"); st.Ignored.Count != 1 {
 		t.Errorf("stored after the fence: %+v", st.Ignored)
 	}
 }
 
-// The session's limits are told, not discovered by others.
+// TestLimits: an error of the call names the session's limit.
 func TestLimits(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
 	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
 	facts := []events.Fact{events.TurnStarted{Turn: "t1", Cause: events.CauseMessage}}
 	for i := range session.OpenPromptsMax {
-		facts = append(facts, events.PromptRequested{Prompt: fmt.Sprint("p", i), Turn: "t1", PromptKind: events.PromptPlan, Delivery: events.DeliverCallback})
+		facts = append(facts, events.PromptRequested{Prompt: fmt.Sprint("p", i), Turn: "t1",
+			PromptKind: events.PromptPlan, Delivery: events.DeliverCallback})
 	}
 	check(t, s.Append(w.ctx, facts...))
 	_, err := s.OpenTurn().Ask(w.ctx, harness.Prompt{Questions: question()})
 	wantErr(t, err, harness.ErrLimit)
-	wantErr(t, s.Append(w.ctx, events.PromptWithdrawn{Prompt: "p0"}, events.PromptWithdrawn{Prompt: "never"}), harness.ErrUnknown)
+	wantErr(t, s.Append(w.ctx, events.PromptWithdrawn{Prompt: "p0"}, events.PromptWithdrawn{Prompt: "never"}),
+		harness.ErrUnknown)
 	if st := w.state("s"); len(st.Prompts) != session.OpenPromptsMax || st.Ignored.Count != 0 {
-		t.Errorf("facts that belong together were stored apart: %d prompts, %d ignored", len(st.Prompts), st.Ignored.Count)
+		t.Errorf("facts that belong together were stored apart: %d prompts, %d ignored", len(st.Prompts),
+			st.Ignored.Count)
 	}
 }
 
-// A context that ends takes back what was not handed over; what has ended never is.
+// TestContexts: a context that ends takes back a fact that was not sent; a fact under an ended context is never sent.
 func TestContexts(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
@@ -225,7 +236,8 @@ func TestContexts(t *testing.T) {
 	wantErr(t, err, harness.ErrNotFound)
 }
 
-// While the broker is away a context ends: what had been handed over may be stored yet, what waits behind it never is.
+// TestContextsInAnOutage: a context ends while the broker is away: facts that were sent may be stored yet, waiting ones
+// never are.
 func TestContextsInAnOutage(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect(func(c *harness.Config) { c.TTL = time.Minute })
@@ -259,16 +271,18 @@ func TestContextsInAnOutage(t *testing.T) {
 	check(t, h.Close(w.ctx))
 }
 
-// A stop reaches the turn's context, also when nobody works; the stop of a turn that has ended is confirmed.
+// TestStops: a stop reaches the turn's context, also without Work; the stop of a turn that has ended is confirmed.
 func TestStops(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
 	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
 	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
-	w.say("s", events.WriterLedger, events.TurnStopRequested{Turn: "t1", Actor: events.ActorPerson, By: "ada", Reason: "no"})
+	w.say("s", events.WriterLedger,
+		events.TurnStopRequested{Turn: "t1", Actor: events.ActorPerson, By: "ada", Reason: "no"})
 	cause := ended(t, turn.Context())
 	var stop *harness.StopError
-	if !errors.Is(cause, harness.ErrStopped) || !errors.As(cause, &stop) || stop.By != "ada" || stop.Reason != "no" || stop.Actor != events.ActorPerson {
+	if !errors.Is(cause, harness.ErrStopped) || !errors.As(cause, &stop) || stop.By != "ada" || stop.Reason != "no" ||
+		stop.Actor != events.ActorPerson {
 		t.Fatalf("%v", cause)
 	}
 	check(t, turn.Stop(w.ctx, stop.Actor, stop.Reason))

@@ -23,30 +23,32 @@ const (
 
 // Worker does what a harness is asked to do.
 type Worker struct {
-	// Turn runs a turn that was requested and has been taken: [Turn.Request] says what it is, also which answers it brings
-	// (Prompts): they count as delivered when the turn completes. ctx is [Turn.Context]. The
-	// turn may be ended in it; if it was not, nil completes it, [ErrStopped] as the cause of ctx stops it ([*StopError] tells
-	// whether a person, compaction or the stall watchdog asked), and any other error fails it, as [Turn.FailWith] does. nil:
+	// Turn runs a turn that was requested and has been taken: [Turn.Request] says what it is, also which answers it
+	// brings (Prompts): they count as delivered when the turn completes. ctx is [Turn.Context]. The turn may be ended
+	// in it; if it was not, nil completes it, [ErrStopped] as the cause of ctx stops it ([*StopError] tells whether a
+	// person, compaction or the stall watchdog asked), and any other error fails it, as [Turn.FailWith] does. nil:
 	// turns stay pending.
 	Turn func(ctx context.Context, t *Turn) error
-	// Options is asked, when a turn is taken that was requested without options, what makes it the same request when it is
-	// tried again: a model, an agent, a temperature. It is encoded as JSON, at most 16 KiB; beyond, the turn fails as
-	// runtime_not_ready with the reason. nil: nothing. It may be asked several times for one turn. s may not be this
+	// Options is asked, when a turn is taken that was requested without options, what makes it the same request when it
+	// is tried again: a model, an agent, a temperature. It is encoded as JSON, at most 16 KiB; beyond, the turn fails
+	// as runtime_not_ready with the reason. nil: nothing. It may be asked several times for one turn. s may not be this
 	// process's yet.
 	Options func(s *Session, t session.WorkTurn) any
-	// Compact compacts the session's conversation and returns how many tokens are used after it, 0 if that is not known; an
-	// error fails the compaction, as with turns. Look at the summary with [SummaryOK], and say [Session.Progress] while it
-	// is made: a compaction that nothing was heard of for stall_after is taken away. Then ctx ends, its cause is [ErrEnded],
-	// what comes of it does not count, and the conversation is to stay as it was. nil: compactions stay pending.
+	// Compact compacts the session's conversation and returns how many tokens are used after it, 0 if that is not
+	// known; an error fails the compaction, as with turns. Look at the summary with [SummaryOK], and say
+	// [Session.Progress] while it is made: a compaction that nothing was heard of for stall_after is taken away. Then
+	// ctx ends, its cause is [ErrEnded], what comes of it does not count, and the conversation is to stay as it was.
+	// nil: compactions stay pending.
 	Compact func(ctx context.Context, s *Session, c session.WorkCompaction) (usedAfter int64, err error)
-	// TurnsMax is how many turns and compactions run at once. Default 16. What is beyond stays pending.
+	// TurnsMax is how many turns and compactions run at once. Default 16. Further ones stay pending.
 	TurnsMax int
 }
 
 // watch follows the work view: the certain way to hear what is asked, while nudges are the quick one.
 func (h *Harness) watch() {
 	if err := h.bus.Watch(h.ctx, bus.State, []string{events.WorkKeys(h.cfg.ID)}, h.offered); err != nil {
-		h.log.Error().Str("id", h.cfg.ID).AnErr("err", err).Msg("the work view cannot be watched: only nudges tell of answers")
+		h.log.Error().Str("id", h.cfg.ID).AnErr("err",
+			err).Msg("the work view cannot be watched: only nudges tell of answers")
 	}
 }
 
@@ -89,12 +91,12 @@ func (h *Harness) poke(id string) {
 	}
 }
 
-// Work takes what is asked of this harness, in its own sessions and in those that nobody owns, and has it done, until ctx
-// ends; then it waits for the handlers (whose contexts end with ctx), and at most 10 s for what they say last to be stored,
-// and returns nil. Taking is the compare-and-set:
-// of several processes one wins. Answers reach their [Turn.Ask], and stops their [Turn.Context], also without Work.
+// Work takes the requests for this harness, in its own sessions and in those without an owner, and runs the handlers,
+// until ctx ends; then it waits for the handlers (whose contexts end with ctx), and at most 10 s for their last facts
+// to be stored, and returns nil. Taking is a compare-and-set: of several processes one wins. Answers reach their
+// [Turn.Ask], and stops their [Turn.Context], also without Work.
 //
-// In a pool a session that Work took is released when its turn has ended, for whoever is free next.
+// In a pool a session that Work took is released when its turn has ended, for the next free member.
 func (h *Harness) Work(ctx context.Context, w Worker) error {
 	if w.TurnsMax <= 0 {
 		w.TurnsMax = turnsMaxDefault
@@ -148,7 +150,7 @@ type shift struct {
 	wg    sync.WaitGroup
 
 	mu   sync.Mutex
-	busy map[string]bool // sessions somebody works on
+	busy map[string]bool // sessions that a goroutine works on
 }
 
 func (k *shift) end(err error) error {
@@ -166,7 +168,7 @@ func (k *shift) handOut(ctx context.Context) {
 		select {
 		case k.slots <- struct{}{}:
 		default:
-			return // whoever gets free hands out the rest
+			return // the next goroutine that is free hands out the rest
 		}
 		id := k.next()
 		if id == "" {
@@ -187,7 +189,7 @@ func (k *shift) handOut(ctx context.Context) {
 	}
 }
 
-// next is a session to look at that nobody works on; it is marked as being worked on.
+// next returns a session that no goroutine works on; it is marked as being worked on.
 func (k *shift) next() string {
 	k.h.mu.Lock()
 	defer k.h.mu.Unlock()
@@ -203,14 +205,14 @@ func (k *shift) next() string {
 	return ""
 }
 
-// serve does all that there is to do in a session, in the contract's order. (Stops and prompts are dealt with where they
-// are folded.)
+// serve does all that there is to do in a session, in the contract's order. (Stops and prompts are dealt with where
+// they are folded.)
 func (k *shift) serve(ctx context.Context, id string) {
 	for ctx.Err() == nil {
 		more, err := k.serveOnce(ctx, id)
 		switch {
 		case err == nil || ctx.Err() != nil:
-		case errors.Is(err, events.ErrMalformed): // what this process says cannot be: trying again will not mend it
+		case errors.Is(err, events.ErrMalformed): // this process's facts are invalid: another attempt fails, too
 			k.h.log.Error().Str("session", id).AnErr("err", err).Msg("work not taken, or not finished")
 		default:
 			k.h.log.Debug().Str("session", id).AnErr("err", err).Msg("work not taken, or not finished")
@@ -249,7 +251,7 @@ func (k *shift) serveOnce(ctx context.Context, id string) (more bool, err error)
 	}
 }
 
-// takeOver takes work of a session that nobody owns, and the session with it, by one commit.
+// takeOver takes work of a session without an owner, and the session with it, by one commit.
 func (k *shift) takeOver(ctx context.Context, id string) (more bool, err error) {
 	s, err := k.h.session(id)
 	if err != nil {
@@ -284,7 +286,7 @@ func (k *shift) takeOver(ctx context.Context, id string) (more bool, err error) 
 		}
 	}
 	if errors.Is(err, errNothing) || errors.Is(err, ErrOwned) {
-		return false, nil // somebody else was first
+		return false, nil // another writer was first
 	}
 	switch {
 	case err != nil:
@@ -378,9 +380,9 @@ func (k *shift) look(ctx context.Context, s *Session) (*job, error) {
 	return &job{turn: w.Turn}, nil
 }
 
-// takeable reports whether a compaction, or else a turn, may be taken now. A turn waits until a compaction is over, and until
-// the open turn has ended, unless that was left behind by an earlier process. A turn that this process started or adopted
-// is not taken from it, also not by one that would continue it.
+// takeable reports whether a compaction, or else a turn, may be taken now. A turn waits until a compaction is over, and
+// until the open turn has ended, unless that was left behind by an earlier process. A turn that this process started or
+// adopted is not taken from it, also not by one that would continue it.
 func takeable(st *session.State, compactions, turns bool) bool {
 	p, t, c := st.Pending.Turn, st.Turn, st.Compaction
 	nobodyRuns := t == nil || !st.Owns(t.Epoch)
@@ -397,15 +399,18 @@ func (j *job) taking() []events.Fact {
 		return []events.Fact{events.CompactionStarted{Compaction: c.Compaction}}
 	}
 	t := j.turn
-	byPerson := !t.Synthetic && (t.Cause == events.CauseMessage || t.Cause == events.CauseFollowUp && t.Message != "" && t.OfTurn == "")
+	byPerson := !t.Synthetic &&
+		(t.Cause == events.CauseMessage || t.Cause == events.CauseFollowUp && t.Message != "" && t.OfTurn == "")
 	var prompts []string
 	for _, p := range t.Prompts {
 		prompts = append(prompts, p.Prompt)
 	}
-	facts := []events.Fact{events.TurnStarted{Turn: t.Turn, Cause: t.Cause, Synthetic: !byPerson, OfTurn: t.OfTurn, Message: t.Message,
-		Prompt: t.Prompt, Prompts: prompts, Attempt: t.Attempt, Options: t.Options}}
-	if j.refused != nil { // pending for ever it would keep the queue waiting, and nobody would know why
-		facts = append(facts, events.TurnFailed{Turn: t.Turn, Error: events.Failure{Kind: failure.RuntimeNotReady, Text: j.refused.Error()}})
+	facts := []events.Fact{events.TurnStarted{Turn: t.Turn, Cause: t.Cause, Synthetic: !byPerson, OfTurn: t.OfTurn,
+		Message: t.Message,
+		Prompt:  t.Prompt, Prompts: prompts, Attempt: t.Attempt, Options: t.Options}}
+	if j.refused != nil { // pending without an end it would block the queue without a reason
+		facts = append(facts, events.TurnFailed{Turn: t.Turn,
+			Error: events.Failure{Kind: failure.RuntimeNotReady, Text: j.refused.Error()}})
 	}
 	return facts
 }

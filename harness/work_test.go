@@ -51,14 +51,15 @@ func (w *world) request(id, turn, content string) {
 	w.show(id)
 }
 
-// released is a session that nobody owns.
+// released releases a session, so that it has no owner.
 func (w *world) released(h *harness.Harness, id string) {
 	w.t.Helper()
 	s := must[*harness.Session](w.t)(h.Open(w.ctx, id, harness.Opening{}))
 	check(w.t, s.Release(w.ctx, ""))
 }
 
-// What is asked for is taken and done: in one's own session, and in one that nobody owns, by one commit.
+// TestWorkIsTaken: requested work is taken and done: in the process's own session, and in one without an owner, by one
+// commit.
 func TestWorkIsTaken(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
@@ -81,7 +82,8 @@ func TestWorkIsTaken(t *testing.T) {
 			t.Fatal("not taken: ", id)
 		}
 		st := w.until(id, "the turn to be over", func(st *session.State) bool { return st.LastTurn != nil })
-		if st.LastTurn.ID != "t1" || st.LastTurn.Outcome != session.OutcomeCompleted || st.Ignored.Count != 0 || len(st.Queue) != 0 {
+		if st.LastTurn.ID != "t1" || st.LastTurn.Outcome != session.OutcomeCompleted || st.Ignored.Count != 0 ||
+			len(st.Queue) != 0 {
 			t.Errorf("%+v", st)
 		}
 		if st.Commits != before.Commits+3 { // asked, taken (with the session), completed
@@ -99,7 +101,8 @@ func TestHowTurnsEnd(t *testing.T) {
 		reason  string
 		loss    harness.LeaseLoss
 	}{
-		{"an error fails it", func(context.Context, *world, *harness.Turn) error { return errors.New("no luck") }, session.OutcomeFailed, "unknown", 0},
+		{"an error fails it", func(context.Context, *world, *harness.Turn) error { return errors.New("no luck") },
+			session.OutcomeFailed, "unknown", 0},
 		{"an error that says how", func(context.Context, *world, *harness.Turn) error {
 			return &harness.FailureError{Failure: events.Failure{Kind: "rate_limit"}}
 		}, session.OutcomeFailed, "rate_limit", 0},
@@ -107,7 +110,8 @@ func TestHowTurnsEnd(t *testing.T) {
 			return errors.Join(turn.Complete(ctx, "length"), errors.New("and then"))
 		}, session.OutcomeCompleted, "length", 0},
 		{"a stop stops it", func(ctx context.Context, w *world, turn *harness.Turn) error {
-			w.say("s", events.WriterLedger, events.TurnStopRequested{Turn: turn.ID(), Actor: events.ActorPerson, By: "ada", Reason: "enough"})
+			w.say("s", events.WriterLedger,
+				events.TurnStopRequested{Turn: turn.ID(), Actor: events.ActorPerson, By: "ada", Reason: "enough"})
 			<-ctx.Done()
 			return ctx.Err()
 		}, session.OutcomeStopped, "enough", 0},
@@ -116,12 +120,13 @@ func TestHowTurnsEnd(t *testing.T) {
 			w.until("s", "the session to be claimed again", func(st *session.State) bool { return st.Epoch == 2 })
 			return ctx.Err()
 		}, session.OutcomeCompleted, "", harness.LeaseRideOut},
-		{"a lost lease fails it once the session is claimed again", func(ctx context.Context, w *world, turn *harness.Turn) error {
-			h := ctx.Value(keyHarness{}).(*harness.Harness)
-			w.dropLease(h)
-			<-ctx.Done()
-			return ctx.Err()
-		}, session.OutcomeFailed, "lease_lost", harness.LeaseRestart},
+		{"a lost lease fails it once the session is claimed again",
+			func(ctx context.Context, w *world, turn *harness.Turn) error {
+				h := ctx.Value(keyHarness{}).(*harness.Harness)
+				w.dropLease(h)
+				<-ctx.Done()
+				return ctx.Err()
+			}, session.OutcomeFailed, "lease_lost", harness.LeaseRestart},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t)
@@ -147,7 +152,8 @@ func TestCompactionGoesFirst(t *testing.T) {
 	h := w.connect()
 	w.released(h, "s")
 	order := make(chan string, 4)
-	w.say("s", events.WriterCompaction, events.CompactionRequested{Compaction: "k1", Reason: events.CompactManual, Used: 90, Limit: 100})
+	w.say("s", events.WriterCompaction,
+		events.CompactionRequested{Compaction: "k1", Reason: events.CompactManual, Used: 90, Limit: 100})
 	w.request("s", "t1", "x")
 	w.work(h, harness.Worker{
 		Turn: func(context.Context, *harness.Turn) error { order <- "turn"; return nil },
@@ -168,12 +174,13 @@ func TestCompactionGoesFirst(t *testing.T) {
 	}
 }
 
-// A turn is not taken while a compaction runs, whoever runs it.
+// TestATurnWaitsForTheCompaction: a turn is not taken while a compaction runs in any process.
 func TestATurnWaitsForTheCompaction(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
 	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-	w.say("s", events.WriterCompaction, events.CompactionRequested{Compaction: "k1", Reason: events.CompactManual, Used: 90, Limit: 100})
+	w.say("s", events.WriterCompaction,
+		events.CompactionRequested{Compaction: "k1", Reason: events.CompactManual, Used: 90, Limit: 100})
 	check(t, s.Append(w.ctx, events.CompactionStarted{Compaction: "k1"}))
 	w.request("s", "t1", "x")
 	order := make(chan *session.State, 2)
@@ -223,7 +230,9 @@ func TestPool(t *testing.T) {
 		w.request(fmt.Sprint(i), "t1", "x")
 	}
 	for i := range pieces {
-		st := w.until(fmt.Sprint(i), "the session to be free again", func(st *session.State) bool { return st.LastTurn != nil && !st.Owned })
+		st := w.until(fmt.Sprint(i), "the session to be free again", func(st *session.State) bool {
+			return st.LastTurn != nil && !st.Owned
+		})
 		if st.LastTurn.Outcome != session.OutcomeCompleted || st.Ignored.Count != 0 {
 			t.Errorf("%d: %+v, %+v", i, st.LastTurn, st.Ignored.Last)
 		}
@@ -296,7 +305,8 @@ func TestSlots(t *testing.T) {
 	}
 }
 
-// A work view that is old says that nobody owns a session which somebody has claimed since: it is left alone.
+// TestWorkLeavesWhatIsOwned: an old work view shows a session without an owner that another process has claimed since:
+// it is left alone.
 func TestWorkLeavesWhatIsOwned(t *testing.T) {
 	w := newWorld(t)
 	one := w.connect()
@@ -321,8 +331,8 @@ func TestWorkLeavesWhatIsOwned(t *testing.T) {
 	}
 }
 
-// What could not be taken at first is taken later, though nothing is heard of it again: the work view says that nobody owns
-// the session, which was claimed since, and is given up later without another word in the view.
+// TestWorkIsLookedAtAgain: work that could not be taken at first is taken later without another change of the view: the
+// work view shows a session without an owner, which was claimed since, and is released later.
 func TestWorkIsLookedAtAgain(t *testing.T) {
 	t.Parallel() // it mostly waits
 	w := newWorld(t)
@@ -356,7 +366,7 @@ func TestWorkIsLookedAtAgain(t *testing.T) {
 }
 
 // TestOptionsThatCannotBeStored checks that a turn whose options are too large, or no JSON, is taken and fails with the
-// reason, instead of keeping the queue waiting for ever: in a session of this process, and in one that nobody owns.
+// reason, instead of blocking the queue: in a session of this process, and in one without an owner.
 func TestOptionsThatCannotBeStored(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
@@ -375,19 +385,23 @@ func TestOptionsThatCannotBeStored(t *testing.T) {
 		},
 	})
 	for _, id := range []string{"own", "free"} {
-		for turn, says := range map[string]string{"large": fmt.Sprint(events.OptionsBytesMax), "none": "unsupported type"} {
+		for turn, says := range map[string]string{"large": fmt.Sprint(events.OptionsBytesMax),
+			"none": "unsupported type"} {
 			w.request(id, turn, "hello")
-			st := w.until(id, "turn "+turn+" to fail", func(st *session.State) bool { return st.LastTurn != nil && st.LastTurn.ID == turn })
+			st := w.until(id, "turn "+turn+" to fail", func(st *session.State) bool {
+				return st.LastTurn != nil && st.LastTurn.ID == turn
+			})
 			l := st.LastTurn
-			if l.Outcome != session.OutcomeFailed || l.Error.Kind != failure.RuntimeNotReady || !strings.Contains(l.Error.Text, says) || st.Ignored.Count != 0 {
+			if l.Outcome != session.OutcomeFailed || l.Error.Kind != failure.RuntimeNotReady ||
+				!strings.Contains(l.Error.Text, says) || st.Ignored.Count != 0 {
 				t.Errorf("%s in %s: %+v %+v", turn, id, l, l.Error)
 			}
 		}
 	}
 }
 
-// TestCompactionTakenAway: a compaction that was failed in its harness's name ends the context it is done in, says why, and
-// whatever its handler comes to after that is not told: the next one is done as if it were the first (T18, V1).
+// TestCompactionTakenAway: a compaction that was failed in its harness's name ends its context, with the reason, and
+// its handler's later result is not appended: the next one starts from the beginning (T18, V1).
 func TestCompactionTakenAway(t *testing.T) {
 	for name, comesTo := range map[string]func(context.Context) (int64, error){
 		"heeds it":        func(ctx context.Context) (int64, error) { return 0, context.Cause(ctx) },
@@ -398,9 +412,11 @@ func TestCompactionTakenAway(t *testing.T) {
 			w := newWorld(t)
 			h := w.connect()
 			must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-			w.say("s", events.WriterCompaction, events.CompactionRequested{Compaction: "k1", Reason: events.CompactManual})
+			w.say("s", events.WriterCompaction,
+				events.CompactionRequested{Compaction: "k1", Reason: events.CompactManual})
 			causes := make(chan error, 1)
-			w.work(h, harness.Worker{Compact: func(ctx context.Context, _ *harness.Session, c session.WorkCompaction) (int64, error) {
+			w.work(h, harness.Worker{Compact: func(ctx context.Context, _ *harness.Session,
+				c session.WorkCompaction) (int64, error) {
 				if c.Compaction == "k2" {
 					return 30, nil
 				}
@@ -411,15 +427,19 @@ func TestCompactionTakenAway(t *testing.T) {
 			w.until("s", "the compaction to run", func(st *session.State) bool {
 				return st.Compaction != nil && st.Compaction.State == session.CompactionRunning
 			})
-			w.say("s", events.WriterCompaction, events.CompactionFailed{Compaction: "k1", Error: events.Failure{Kind: failure.Stalled}},
+			w.say("s", events.WriterCompaction,
+				events.CompactionFailed{Compaction: "k1", Error: events.Failure{Kind: failure.Stalled}},
 				events.CompactionRequested{Compaction: "k2", Reason: events.CompactManual})
-			st := w.until("s", "the next to be done", func(st *session.State) bool { return st.LastCompaction != nil && st.LastCompaction.ID == "k2" })
+			st := w.until("s", "the next to be done", func(st *session.State) bool {
+				return st.LastCompaction != nil && st.LastCompaction.ID == "k2"
+			})
 			cause := <-causes
 			ended, ok := errors.AsType[*harness.EndedError](cause)
 			if !ok || ended.Stands.ID != "k1" || ended.Stands.Reason != failure.Stalled {
 				t.Errorf("told %v, want that k1 has failed, and why", cause)
 			}
-			if l := st.LastCompaction; l.Outcome != session.OutcomeCompleted || l.UsedAfter != 30 || st.Ignored.Count != 0 {
+			if l := st.LastCompaction; l.Outcome != session.OutcomeCompleted || l.UsedAfter != 30 ||
+				st.Ignored.Count != 0 {
 				t.Errorf("%+v; ignored %+v", l, st.Ignored.Last)
 			}
 		})

@@ -104,7 +104,8 @@ func (w *world) say(id string, by events.Writer, facts ...events.Fact) uint64 {
 	return seq
 }
 
-func (w *world) decide(id string, by events.Writer, decide func(*session.State) ([]events.Fact, error)) (uint64, error) {
+func (w *world) decide(id string, by events.Writer, decide func(*session.State) ([]events.Fact, error)) (uint64,
+	error) {
 	for {
 		st := w.state(id)
 		facts, err := decide(st)
@@ -113,7 +114,8 @@ func (w *world) decide(id string, by events.Writer, decide func(*session.State) 
 		}
 		evs := make([]events.Event, len(facts))
 		for i, f := range facts {
-			evs[i] = events.New(w.bus.NewID(), events.ServiceSource(string(by), "test"), ref(id), st.Epoch, time.Now(), f)
+			evs[i] = events.New(w.bus.NewID(), events.ServiceSource(string(by), "test"), ref(id), st.Epoch, time.Now(),
+				f)
 		}
 		seq, err := w.bus.Append(w.ctx, ref(id), by, st.Seq, evs)
 		if errors.Is(err, bus.ErrLostRace) {
@@ -129,7 +131,8 @@ func (w *world) decide(id string, by events.Writer, decide func(*session.State) 
 // answer answers as a person does, through the very decision that the ledger makes.
 func (w *world) answer(id, prompt, text string) error {
 	_, err := w.decide(id, events.WriterLedger, func(st *session.State) ([]events.Fact, error) {
-		d, err := st.Answer(request.Answer{Ref: ref(id), Prompt: prompt, By: "ada", Answers: []events.Answer{{Question: "q", Text: text}}}, w.source)
+		d, err := st.Answer(request.Answer{Ref: ref(id), Prompt: prompt, By: "ada",
+			Answers: []events.Answer{{Question: "q", Text: text}}}, w.source)
 		return d.Facts, err
 	})
 	return err
