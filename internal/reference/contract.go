@@ -32,8 +32,8 @@ var dataOf = map[events.Kind]string{
 	"tool.interrupted":    "call, reason, outcome",
 	"prompt.requested": "prompt, turn?, call?, kind, title?, questions[]?{id, header?, question, " +
 		"options[]{label, description?}, multi, custom}, delivery, on_owner_loss?, blocking?, deadline?, native?",
-	"prompt.answered":   "prompt, answers[]{question, selected[], text?}, by",
-	"prompt.rejected":   "prompt, text?, by",
+	"prompt.answered":   "prompt, answers[]{question, selected[], text?}, by, owed?",
+	"prompt.rejected":   "prompt, text?, by, owed?",
 	"prompt.dismissed":  "prompt, by",
 	"prompt.withdrawn":  "prompt, reason",
 	"prompt.superseded": "prompt, message",

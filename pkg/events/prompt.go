@@ -213,11 +213,13 @@ func checkQuestions(qs []Question) error {
 	return nil
 }
 
-// PromptAnswered is a person's answer. If the harness appends it, the answer is delivered already.
+// PromptAnswered is a person's answer. If the harness appends it, the answer is delivered already. Owed says that its
+// writer has a turn requested for the answer if nothing else delivers it. It is false in logs from before that rule.
 type PromptAnswered struct {
 	Prompt  string   `json:"prompt"`
 	Answers []Answer `json:"answers"`
 	By      string   `json:"by"`
+	Owed    bool     `json:"owed,omitempty"`
 }
 
 // Kind implements [Fact].
@@ -238,11 +240,13 @@ func (f PromptAnswered) MarshalJSON() ([]byte, error) {
 	return marshal(plain(f))
 }
 
-// PromptRejected is a person's rejection; with a text it is a correction that the model reads.
+// PromptRejected is a person's rejection; with a text it is a correction that the model reads. Owed as in
+// [PromptAnswered].
 type PromptRejected struct {
 	Prompt string `json:"prompt"`
 	Text   string `json:"text,omitempty"`
 	By     string `json:"by"`
+	Owed   bool   `json:"owed,omitempty"`
 }
 
 // Kind implements [Fact].

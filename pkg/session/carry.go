@@ -198,7 +198,7 @@ func (s *State) hadByOwner(c Carried) bool { return s.Owned && c.Had == s.Epoch 
 // calls reports whether a decision that no completed turn has had calls for a turn by itself. What was decided before a failure
 // that is not retried, or before a person's stop, waits for that person.
 func (s *State) calls(c Carried) bool {
-	return c.Status.callsForTurn() && !c.Quiet && c.Seq > s.HeldSeq && c.Seq > s.StoppedSeq
+	return c.Status.callsForTurn() && !c.Quiet && c.Seq > max(s.HeldSeq, s.StoppedSeq, s.QuietSeq)
 }
 
 // owed is [State.Owed] without its bound.
@@ -230,7 +230,7 @@ func (s *State) owed() (f events.TurnRequested, ok bool) {
 func (s *State) owedMessage() (f events.TurnRequested, ok bool) {
 	first := ""
 	for id, p := range s.Prompts {
-		newer := s.waitsAsMessage(id) && p.SettledSeq > s.HeldSeq
+		newer := s.waitsAsMessage(id) && p.SettledSeq > max(s.HeldSeq, s.QuietSeq)
 		if newer && (first == "" || p.SettledSeq < s.Prompts[first].SettledSeq || p.SettledSeq == s.Prompts[first].SettledSeq && id < first) {
 			first = id
 		}

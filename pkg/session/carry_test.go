@@ -14,7 +14,9 @@ func asking(id, turn string) events.Fact {
 	return events.PromptRequested{Prompt: id, Turn: turn, PromptKind: events.PromptQuestion, Delivery: events.DeliverToolResult}
 }
 
-func answering(id string) events.Fact { return events.PromptAnswered{Prompt: id, By: "ada"} }
+func answering(id string) events.Fact {
+	return events.PromptAnswered{Prompt: id, By: "ada", Owed: true}
+}
 
 func carriedIDs(list []session.Carried) (ids []string) {
 	for _, c := range list {

@@ -71,6 +71,7 @@ func body(c *codec.Codec, s *State) {
 	codec.SomeNumber(c, `,"stopped_seq":`, &s.StoppedSeq)
 	pendingFields(c, &s.Pending)
 	codec.Struct(c, `,"continuations":{`, s.Continuations != Continuations{}, &s.Continuations, continuationsFields)
+	codec.SomeNumber(c, `,"quiet_seq":`, &s.QuietSeq)
 	codec.Struct(c, `,"retry":{`, s.Retry != Retry{}, &s.Retry, retryFields)
 	codec.Rest(c, `,"compaction":`, s.Compaction != nil, &s.Compaction)
 	codec.Rest(c, `,"last_compaction":`, s.LastCompaction != nil, &s.LastCompaction)

@@ -14,11 +14,11 @@ func (f *fold) applyPrompt() (why string, ok bool) {
 	case events.PromptRequested:
 		return f.promptRequested(fact), true
 	case events.PromptAnswered:
-		return f.decided(fact.Prompt, Answered, ""), true
+		return f.decided(fact.Prompt, Answered, "", fact.Owed), true
 	case events.PromptRejected:
-		return f.decided(fact.Prompt, Rejected, fact.Text), true
+		return f.decided(fact.Prompt, Rejected, fact.Text, fact.Owed), true
 	case events.PromptDismissed:
-		return f.decided(fact.Prompt, Dismissed, ""), true
+		return f.decided(fact.Prompt, Dismissed, "", true), true
 	case events.PromptWithdrawn:
 		return f.settle(fact.Prompt, Withdrawn, fact.Reason), true
 	case events.PromptSuperseded:
@@ -105,7 +105,7 @@ func (s *State) awaiting() int {
 
 // decided settles a prompt as a person has decided. A decision that the harness says came in through it, or is its own: the owner
 // has it, and it calls for no turn.
-func (f *fold) decided(id string, to Status, text string) string {
+func (f *fold) decided(id string, to Status, text string, owed bool) string {
 	if why := f.settle(id, to, text); why != "" {
 		return why
 	}
@@ -116,6 +116,9 @@ func (f *fold) decided(id string, to Status, text string) string {
 		return ""
 	}
 	f.personActs()
+	if !owed {
+		f.QuietSeq = f.c.Seq
+	}
 	return ""
 }
 

@@ -86,6 +86,9 @@ type State struct {
 
 	Continuations Continuations `json:"continuations,omitzero"` // turns that recovery requested for decisions
 
+	// QuietSeq is the place of the last decision of before decisions called for turns. One up to there calls for none.
+	QuietSeq uint64 `json:"quiet_seq,omitempty"`
+
 	Retry          Retry           `json:"retry,omitzero"`
 	Compaction     *Compaction     `json:"compaction,omitempty"`
 	LastCompaction *LastCompaction `json:"last_compaction,omitempty"`

@@ -56,7 +56,7 @@ func (s *State) Answer(w request.Answer, src Source) (Decision, error) {
 	if err != nil {
 		return Decision{}, err
 	}
-	facts := []events.Fact{events.PromptAnswered{Prompt: w.Prompt, Answers: answers, By: w.By}}
+	facts := []events.Fact{events.PromptAnswered{Prompt: w.Prompt, Answers: answers, By: w.By, Owed: true}}
 	return Decision{Facts: append(facts, s.Settlement(w.Prompt, Answered, req.Asked(), answers, "")...)}, nil
 }
 
@@ -72,7 +72,7 @@ func (s *State) Reject(w request.Reject, src Source) (Decision, error) {
 	if len(w.Text) > events.QuestionsBytesMax {
 		return Decision{}, events.TooLarge("the text of a rejection is too long: shorten it", events.QuestionsBytesMax)
 	}
-	facts := []events.Fact{events.PromptRejected{Prompt: w.Prompt, Text: w.Text, By: w.By}}
+	facts := []events.Fact{events.PromptRejected{Prompt: w.Prompt, Text: w.Text, By: w.By, Owed: true}}
 	return Decision{Facts: append(facts, s.Settlement(w.Prompt, Rejected, nil, nil, w.Text)...)}, nil
 }
 

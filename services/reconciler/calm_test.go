@@ -100,11 +100,11 @@ func TestWhoIsCalm(t *testing.T) {
 			map[bool]bool{true: false, false: false}},
 		{"answered and not read",
 			"3 prompt.requested {\"prompt\":\"p\",\"turn\":\"t\",\"kind\":\"question\",\"delivery\":\"message\"}\n4 " +
-				"by=ledger prompt.answered {\"prompt\":\"p\",\"answers\":[],\"by\":\"u\"}\n5 turn.completed " +
+				"by=ledger prompt.answered {\"owed\":true,\"prompt\":\"p\",\"answers\":[],\"by\":\"u\"}\n5 turn.completed " +
 				"{\"turn\":\"t\"}", map[bool]bool{true: false, false: false}},
 		{"received in a turn that failed, and another completed",
 			"3 prompt.requested {\"prompt\":\"p\",\"turn\":\"t\",\"kind\":\"question\",\"delivery\":\"message\"}\n4 " +
-				"by=ledger prompt.answered {\"prompt\":\"p\",\"answers\":[],\"by\":\"u\"}\n5 prompt.delivered " +
+				"by=ledger prompt.answered {\"owed\":true,\"prompt\":\"p\",\"answers\":[],\"by\":\"u\"}\n5 prompt.delivered " +
 				"{\"prompt\":\"p\"}\n6 turn.failed " +
 				"{\"turn\":\"t\",\"error\":{\"kind\":\"e\",\"text\":\"e\"},\"had_output\":false}\n7 turn.started " +
 				"{\"turn\":\"own\",\"cause\":\"message\",\"synthetic\":true}\n8 turn.completed {\"turn\":\"own\"}",
@@ -141,7 +141,7 @@ func TestADecisionIsNotQuiet(t *testing.T) {
 	y.facts("s", `1 session.opened {"incarnation":"17"}`)
 	y.facts("s", `2 turn.started {"turn":"t","cause":"message"}`)
 	y.facts("s", `3 prompt.requested {"prompt":"p","turn":"t","kind":"question","delivery":"message"}`)
-	y.facts("s", `4 by=ledger prompt.answered {"prompt":"p","answers":[],"by":"u"}`)
+	y.facts("s", `4 by=ledger prompt.answered {"owed":true,"prompt":"p","answers":[],"by":"u"}`)
 	r := watching(now, map[string]bool{"17": true})
 	for _, c := range []struct {
 		fact string

@@ -5,6 +5,7 @@ package heard
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 	"github.com/holdfast-dev/holdfast/services/compaction"
 	"github.com/holdfast-dev/holdfast/services/ledger"
@@ -312,4 +314,81 @@ func TestAnAgentThatTakesNoAnswer(t *testing.T) {
 	}
 	w.work(completes)
 	w.brings("p")
+}
+
+// TestOldAnswers: the logs and documents are from before decisions called for turns, and many sessions have an answer
+// that no receipt follows. The first start requests no turn for them. An answer of today calls for one.
+func TestOldAnswers(t *testing.T) {
+	t.Parallel() // it mostly waits
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	w := &world{t: t, ctx: ctx, bus: natstest.Bus(t, natstest.Start(t))}
+	const today = "today"
+	old := map[string]bool{}
+	for i := range 20 {
+		old[fmt.Sprint("old-", i)] = true
+		w.past(fmt.Sprint("old-", i), false)
+	}
+	w.past(today, true)
+	w.services()
+	for name := range old {
+		natstest.Until(t, "the document of "+name, func() bool {
+			st := w.document(name)
+			return st.Rules == session.FoldRules
+		})
+	}
+	natstest.Until(t, "a turn for the answer of today", func() bool { return w.document(today).Pending.Turn != nil })
+	var swept request.Swept
+	natstest.Until(t, "a pass over all sessions", func() bool {
+		dry := request.Sweep{Harness: me, DryRun: true}
+		return w.bus.Request(ctx, reconciler.Name, "sweep", dry, &swept) == nil
+	})
+	if len(swept.Facts) != 0 {
+		t.Errorf("still to be appended: %v", swept.Facts)
+	}
+	for name := range old {
+		if st := w.document(name); st.Pending.Turn != nil || st.Continuations.Count != 0 {
+			t.Errorf("%s: turn %+v was requested", name, st.Pending.Turn)
+		}
+	}
+}
+
+// past writes the log of a session whose answer was not read, and the document that a build of that time had made.
+func (w *world) past(name string, owed bool) {
+	w.t.Helper()
+	r := events.Ref{Harness: me, Session: name}
+	st := session.New(r)
+	say := func(by events.Writer, source string, facts ...events.Fact) {
+		evs := make([]events.Event, len(facts))
+		for i, f := range facts {
+			evs[i] = events.New(w.bus.NewID(), source, r, 1, time.Now(), f)
+		}
+		seq, err := w.bus.Append(w.ctx, r, by, st.Seq, evs)
+		w.ok(err)
+		st.Fold(&events.Commit{Ref: r, Writer: by, Seq: seq, Guard: st.Seq, Guarded: true, At: time.Now().UTC(),
+			Events: evs})
+	}
+	owner := events.HarnessSource(me, "17")
+	say(events.WriterHarness, owner, events.SessionOpened{Incarnation: "17"},
+		events.TurnStarted{Turn: "t", Cause: events.CauseMessage},
+		events.PromptRequested{Prompt: "p", Turn: "t", PromptKind: events.PromptQuestion, OnOwnerLoss: events.LossKeep,
+			Delivery: events.DeliverCallback, Questions: question("p", "").Questions})
+	say(events.WriterLedger, events.PersonSource("ada"), events.PromptAnswered{Prompt: "p", By: "ada", Owed: owed,
+		Answers: []events.Answer{{Question: "q", Text: "blue"}}})
+	say(events.WriterHarness, owner, events.TurnCompleted{Turn: "t"}, events.SessionReleased{Reason: "done"})
+	st.Rules, st.QuietSeq = 0, 0
+	doc, err := st.Encode()
+	w.ok(err)
+	_, err = w.bus.Store(w.ctx, bus.State, events.SessionKey(r), doc, 0)
+	w.ok(err)
+}
+
+// document is a session's document.
+func (w *world) document(name string) *session.State {
+	w.t.Helper()
+	e, err := w.bus.Load(w.ctx, bus.State, events.SessionKey(events.Ref{Harness: me, Session: name}))
+	w.ok(err)
+	st, err := session.Decode(e.Value)
+	w.ok(err)
+	return st
 }

@@ -15,7 +15,7 @@ type debt struct {
 	at      uint64 // place of the decision in the log
 	call    string // that waits for the decision
 	message string // that an answer becomes when its asker is gone
-	quiet   bool   // a dismissal: named by the next turn, and calls for none
+	quiet   bool   // named by the next turn, and calls for none: a dismissal, or a decision of before they did
 }
 
 // brings are the prompts that a turn names as it begins: by itself, or by the request that it takes.
@@ -55,9 +55,9 @@ func (x *Log) answers(e *events.Event) {
 	x.continues(e)
 	switch f := e.Fact.(type) {
 	case events.PromptAnswered:
-		x.decided(f.Prompt, false)
+		x.decided(f.Prompt, !f.Owed)
 	case events.PromptRejected:
-		x.decided(f.Prompt, false)
+		x.decided(f.Prompt, !f.Owed)
 	case events.PromptDismissed:
 		x.decided(f.Prompt, true)
 	case events.PromptDelivered:

@@ -20,7 +20,7 @@ func (s *story) dies() {
 }
 
 func (s *story) answered(prompt string) {
-	s.person(events.WriterLedger, events.PromptAnswered{Prompt: prompt, Answers: []events.Answer{}, By: "ada"})
+	s.person(events.WriterLedger, events.PromptAnswered{Prompt: prompt, Answers: []events.Answer{}, By: "ada", Owed: true})
 }
 
 // asMessage has turn t ask a prompt that is answered with a message when its process is dead, and returns the message.
@@ -28,7 +28,7 @@ func (s *story) asMessage() string {
 	s.harness(events.PromptRequested{Prompt: "p", Turn: "t", PromptKind: events.PromptQuestion, Delivery: events.DeliverMessage})
 	message := events.DeriveID("answer", s.st.Session, "p", fmt.Sprint(s.st.Seq))
 	s.dies()
-	s.person(events.WriterLedger, events.PromptAnswered{Prompt: "p", Answers: []events.Answer{}, By: "ada"}, events.MessageAccepted{Message: message, Synthetic: true, Content: []byte(`"x"`)})
+	s.person(events.WriterLedger, events.PromptAnswered{Prompt: "p", Answers: []events.Answer{}, By: "ada", Owed: true}, events.MessageAccepted{Message: message, Synthetic: true, Content: []byte(`"x"`)})
 	return message
 }
 

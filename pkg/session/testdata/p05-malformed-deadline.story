@@ -22,4 +22,4 @@ answer {"prompt":"p1","answers":[{"question":"db","selected":["mysql"]}],"by":"a
 -- request @3s --
 answer {"prompt":"p1","answers":[{"question":"db","selected":["sqlite"]}],"by":"ada"}
 -- result --
-3 prompt.answered {"prompt":"p1","answers":[{"question":"db","selected":["sqlite"]}],"by":"ada"}
+3 prompt.answered {"prompt":"p1","answers":[{"question":"db","selected":["sqlite"]}],"by":"ada","owed":true}

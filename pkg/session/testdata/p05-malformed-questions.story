@@ -33,7 +33,7 @@ blocking: true
 -- request @6s --
 answer {"prompt":"p1","answers":[{"question":"free","selected":[],"text":"the left one"}],"by":"ada"}
 -- result --
-6 prompt.answered {"prompt":"p1","answers":[{"question":"free","selected":[],"text":"the left one"}],"by":"ada"}
+6 prompt.answered {"prompt":"p1","answers":[{"question":"free","selected":[],"text":"the left one"}],"by":"ada","owed":true}
 -- blocker p1 status answers by --
 status: "answered"
 answers: [{"question":"free","selected":[],"text":"the left one"}]

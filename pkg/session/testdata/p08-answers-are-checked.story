@@ -43,7 +43,7 @@ p1
 -- request @3s --
 answer {"prompt":"p1","answers":[{"question":"db","selected":[" sqlite ","  "]},{"question":"port","selected":["4333"]},{"question":"extras","selected":["nats"," own label "],"text":" and tea "},{"question":"name","selected":[],"text":"  "}],"by":"ada"}
 -- result --
-3 prompt.answered {"prompt":"p1","answers":[{"question":"db","selected":["sqlite"]},{"question":"port","selected":["4333"]},{"question":"extras","selected":["nats","own label"],"text":"and tea"},{"question":"name","selected":[]}],"by":"ada"}
+3 prompt.answered {"prompt":"p1","answers":[{"question":"db","selected":["sqlite"]},{"question":"port","selected":["4333"]},{"question":"extras","selected":["nats","own label"],"text":"and tea"},{"question":"name","selected":[]}],"by":"ada","owed":true}
 -- blocker p1 status answers by --
 status: "answered"
 answers: [{"question":"db","selected":["sqlite"]},{"question":"port","selected":["4333"]},{"question":"extras","selected":["nats","own label"],"text":"and tea"},{"question":"name","selected":[]}]

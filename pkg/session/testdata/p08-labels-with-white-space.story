@@ -6,4 +6,4 @@ A label that was offered with white space around it can be chosen all the same (
 -- request @3s --
 answer {"prompt":"p1","answers":[{"question":"db","selected":[" postgres\n"]}],"by":"ada"}
 -- result --
-3 prompt.answered {"prompt":"p1","answers":[{"question":"db","selected":["postgres"]}],"by":"ada"}
+3 prompt.answered {"prompt":"p1","answers":[{"question":"db","selected":["postgres"]}],"by":"ada","owed":true}

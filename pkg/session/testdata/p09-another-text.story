@@ -6,7 +6,7 @@ The same labels with another text, or for another question, are another answer: 
 -- request @3s --
 answer {"prompt":"p1","answers":[{"question":"a","text":"one"}],"by":"ada"}
 -- result --
-3 prompt.answered {"prompt":"p1","answers":[{"question":"a","selected":[],"text":"one"}],"by":"ada"}
+3 prompt.answered {"prompt":"p1","answers":[{"question":"a","selected":[],"text":"one"}],"by":"ada","owed":true}
 -- request --
 answer {"prompt":"p1","answers":[{"question":"a","text":"two"}],"by":"bob"}
 -- result --

@@ -6,7 +6,7 @@ Two people answer: one succeeds, the other is told the winner's answer with 409;
 -- request @3s --
 answer {"prompt":"p1","answers":[{"question":"permission","selected":["once"]}],"by":"ada"}
 -- result --
-3 prompt.answered {"prompt":"p1","answers":[{"question":"permission","selected":["once"]}],"by":"ada"}
+3 prompt.answered {"prompt":"p1","answers":[{"question":"permission","selected":["once"]}],"by":"ada","owed":true}
 -- request --
 answer {"prompt":"p1","answers":[{"question":"permission","selected":["always"]}],"by":"bob"}
 -- result --

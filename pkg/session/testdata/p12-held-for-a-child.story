@@ -10,7 +10,7 @@ No continuation while a call of that turn is held for a child: the answer closes
 -- request @5s --
 answer {"prompt":"p1","answers":[],"by":"ada"}
 -- result --
-5 prompt.answered {"prompt":"p1","answers":[],"by":"ada"}
+5 prompt.answered {"prompt":"p1","answers":[],"by":"ada","owed":true}
 5 tool.completed {"call":"c1","output":{"questions":[],"answers":[]},"synthetic":true}
 -- state phase waits_for pending --
 phase: "waiting"

@@ -12,7 +12,7 @@ A call of another turn that is held for a child, or the asking call itself, does
 -- request @6s --
 answer {"prompt":"p1","answers":[],"by":"ada"}
 -- result --
-6 prompt.answered {"prompt":"p1","answers":[],"by":"ada"}
+6 prompt.answered {"prompt":"p1","answers":[],"by":"ada","owed":true}
 6 tool.completed {"call":"c1","output":{"questions":[],"answers":[]},"synthetic":true}
 6 turn.requested {"turn":"turn-z3ao44pwarq65qsh3etl","cause":"answer","of_turn":"t1","prompt":"p1","prompts":["p1"]}
 -- state phase --

@@ -10,7 +10,7 @@ phase: "waiting"
 -- request @4s --
 answer {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"the left one"}],"by":"ada"}
 -- result --
-4 prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"the left one"}],"by":"ada"}
+4 prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"the left one"}],"by":"ada","owed":true}
 -- work --
 harness: "h"
 session: "s"

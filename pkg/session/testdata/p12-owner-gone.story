@@ -15,14 +15,14 @@ turn: {"id":"t1","cause":"message","synthetic":false,"since":"@2s","attempt":1,"
 -- request @5s --
 answer {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"left"}],"by":"ada"}
 -- result --
-5 prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"left"}],"by":"ada"}
+5 prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"left"}],"by":"ada","owed":true}
 5 tool.completed {"call":"c1","output":{"questions":[{"id":"q","question":"Which?","options":[],"multi":false,"custom":false}],"answers":[{"question":"q","selected":[],"text":"left"}]},"synthetic":true}
 -- work --
 (none)
 -- request @6s --
 answer {"prompt":"p2","answers":[],"by":"bob"}
 -- result --
-6 prompt.answered {"prompt":"p2","answers":[],"by":"bob"}
+6 prompt.answered {"prompt":"p2","answers":[],"by":"bob","owed":true}
 6 tool.completed {"call":"c2","output":{"questions":[],"answers":[]},"synthetic":true}
 6 turn.requested {"turn":"turn-6brocyppzz5cj7s2bleq","cause":"answer","of_turn":"t1","options":{"model":"big"},"prompt":"p2","prompts":["p1","p2"]}
 -- work --

@@ -16,6 +16,6 @@ dismiss {"prompt":"p2","by":"ada"}
 -- request @6s --
 reject {"prompt":"p1","text":"use make clean","by":"ada"}
 -- result --
-6 prompt.rejected {"prompt":"p1","text":"use make clean","by":"ada"}
+6 prompt.rejected {"prompt":"p1","text":"use make clean","by":"ada","owed":true}
 6 tool.failed {"call":"c1","error":{"kind":"rejected","text":"use make clean"},"synthetic":true}
 6 turn.requested {"turn":"turn-z3ao44pwarq65qsh3etl","cause":"answer","of_turn":"t1","prompt":"p1","prompts":["p2","p1"]}

@@ -8,7 +8,7 @@ The owner died after an answer reached the log and before it closed the call: re
 -- request @4s --
 answer {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"left"}],"by":"ada"}
 -- result --
-4 prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"left"}],"by":"ada"}
+4 prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"left"}],"by":"ada","owed":true}
 -- facts --
 5 by=reconciler session.orphaned {"reason":"owner-lost","incarnation":"17"}
 -- state phase prompts --

@@ -11,11 +11,11 @@ the resume of an interrupted one. It counts as delivered when an attempt complet
 -- request @5s --
 answer {"prompt":"p2","answers":[{"question":"q","selected":[],"text":"now"}],"by":"ada"}
 -- result --
-5 prompt.answered {"prompt":"p2","answers":[{"question":"q","selected":[],"text":"now"}],"by":"ada"}
+5 prompt.answered {"prompt":"p2","answers":[{"question":"q","selected":[],"text":"now"}],"by":"ada","owed":true}
 -- request @6s --
 answer {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"staging"}],"by":"ada"}
 -- result --
-6 prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"staging"}],"by":"ada"}
+6 prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"staging"}],"by":"ada","owed":true}
 6 turn.requested {"turn":"turn-z3ao44pwarq65qsh3etl","cause":"answer","of_turn":"t1","message":"m1","options":{"model":"big"},"prompt":"p1","prompts":["p2","p1"]}
 -- facts --
 7 session.claimed {"incarnation":"18"}

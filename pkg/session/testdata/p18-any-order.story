@@ -9,11 +9,11 @@ Several prompts of one session are answered in any order: ids decide, never posi
 -- request @4s --
 answer {"prompt":"b","answers":[{"question":"q","selected":[],"text":"two"}],"by":"ada"}
 -- result --
-4 prompt.answered {"prompt":"b","answers":[{"question":"q","selected":[],"text":"two"}],"by":"ada"}
+4 prompt.answered {"prompt":"b","answers":[{"question":"q","selected":[],"text":"two"}],"by":"ada","owed":true}
 -- request @5s --
 answer {"prompt":"c","answers":[{"question":"q","selected":[],"text":"three"}],"by":"bob"}
 -- result --
-5 prompt.answered {"prompt":"c","answers":[{"question":"q","selected":[],"text":"three"}],"by":"bob"}
+5 prompt.answered {"prompt":"c","answers":[{"question":"q","selected":[],"text":"three"}],"by":"bob","owed":true}
 -- pending --
 a
 -- work prompts --
@@ -21,7 +21,7 @@ prompts: {"b":{"status":"answered","answers":[{"question":"q","selected":[],"tex
 -- request @6s --
 answer {"prompt":"a","answers":[{"question":"q","selected":[],"text":"one"}],"by":"ada"}
 -- result --
-6 prompt.answered {"prompt":"a","answers":[{"question":"q","selected":[],"text":"one"}],"by":"ada"}
+6 prompt.answered {"prompt":"a","answers":[{"question":"q","selected":[],"text":"one"}],"by":"ada","owed":true}
 -- work prompts --
 prompts: {"a":{"status":"answered","answers":[{"question":"q","selected":[],"text":"one"}],"by":"ada"},"b":{"status":"answered","answers":[{"question":"q","selected":[],"text":"two"}],"by":"ada"},"c":{"status":"answered","answers":[{"question":"q","selected":[],"text":"three"}],"by":"bob"}}
 -- facts --

@@ -8,7 +8,7 @@ A harness that cannot use an answer says so: it is shown, and nobody is asked tw
 -- request @4s --
 answer {"prompt":"p1","answers":[{"question":"permission","selected":["once"]}],"by":"ada"}
 -- result --
-4 prompt.answered {"prompt":"p1","answers":[{"question":"permission","selected":["once"]}],"by":"ada"}
+4 prompt.answered {"prompt":"p1","answers":[{"question":"permission","selected":["once"]}],"by":"ada","owed":true}
 -- facts --
 5 prompt.delivered {"prompt":"p2"}
 6 prompt.delivered {"prompt":"p9"}

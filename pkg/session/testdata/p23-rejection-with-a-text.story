@@ -10,11 +10,11 @@ Rejecting with a text is a correction that the model reads; without one it is a 
 -- request @4s --
 reject {"prompt":"p1","text":"use make clean","by":"ada"}
 -- result --
-4 prompt.rejected {"prompt":"p1","text":"use make clean","by":"ada"}
+4 prompt.rejected {"prompt":"p1","text":"use make clean","by":"ada","owed":true}
 -- request @5s --
 reject {"prompt":"p2","by":"ada"}
 -- result --
-5 prompt.rejected {"prompt":"p2","by":"ada"}
+5 prompt.rejected {"prompt":"p2","by":"ada","owed":true}
 -- request --
 reject {"prompt":"p1","text":"use make clean","by":"ada"}
 -- result --

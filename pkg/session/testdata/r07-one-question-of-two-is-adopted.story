@@ -19,17 +19,17 @@ prompts: {"p1":{"kind":"question","turn":"t1","since":"@3s","updated_at":"@4s","
 -- request @6s --
 answer {"prompt":"p1","answers":[],"by":"ada"}
 -- result --
-6 prompt.answered {"prompt":"p1","answers":[],"by":"ada"}
+6 prompt.answered {"prompt":"p1","answers":[],"by":"ada","owed":true}
 -- request @7s --
 answer {"prompt":"p2","answers":[],"by":"ada"}
 -- result --
-7 prompt.answered {"prompt":"p2","answers":[],"by":"ada"}
+7 prompt.answered {"prompt":"p2","answers":[],"by":"ada","owed":true}
 -- work prompts --
 prompts: {"p1":{"status":"answered","by":"ada"},"p2":{"status":"answered","by":"ada"}}
 -- request @8s --
 answer {"prompt":"p3","answers":[],"by":"ada"}
 -- result --
-8 prompt.answered {"prompt":"p3","answers":[],"by":"ada"}
+8 prompt.answered {"prompt":"p3","answers":[],"by":"ada","owed":true}
 8 tool.completed {"call":"c3","output":{"questions":[],"answers":[]},"synthetic":true}
 -- work prompts turn --
 prompts: {"p1":{"status":"answered","by":"ada"},"p2":{"status":"answered","by":"ada"}}

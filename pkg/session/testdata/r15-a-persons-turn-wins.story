@@ -13,7 +13,7 @@ retry: {"state":"scheduled","turn":"t1","attempt":1,"due_at":"@6s","error":{"kin
 -- request @6s --
 answer {"prompt":"p1","answers":[],"by":"ada"}
 -- result --
-6 prompt.answered {"prompt":"p1","answers":[],"by":"ada"}
+6 prompt.answered {"prompt":"p1","answers":[],"by":"ada","owed":true}
 6 turn.requested {"turn":"turn-jt2hemddtogynv6ejkjr","cause":"answer","prompt":"p1","prompts":["p1"]}
 -- state phase pending prompts --
 phase: "queued"

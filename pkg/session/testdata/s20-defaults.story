@@ -20,4 +20,4 @@ answer {"prompt":"p1","answers":[{"question":"permission","selected":["never"]}]
 -- request @5s --
 answer {"prompt":"p1","answers":[{"question":"permission","selected":["always"]}],"by":"ada"}
 -- result --
-5 prompt.answered {"prompt":"p1","answers":[{"question":"permission","selected":["always"]}],"by":"ada"}
+5 prompt.answered {"prompt":"p1","answers":[{"question":"permission","selected":["always"]}],"by":"ada","owed":true}

@@ -9,12 +9,12 @@ Each answer that became a message is delivered by the turn that takes that messa
 -- request @5s --
 answer {"prompt":"p1","answers":[],"by":"ada"}
 -- result --
-5 prompt.answered {"prompt":"p1","answers":[],"by":"ada"}
+5 prompt.answered {"prompt":"p1","answers":[],"by":"ada","owed":true}
 5 message.accepted {"message":"answer-2txg23qa7p5dtcpu2fa4","content":{"questions":[],"answers":[]},"synthetic":true}
 -- request @6s --
 answer {"prompt":"p2","answers":[],"by":"ada"}
 -- result --
-6 prompt.answered {"prompt":"p2","answers":[],"by":"ada"}
+6 prompt.answered {"prompt":"p2","answers":[],"by":"ada","owed":true}
 6 message.accepted {"message":"answer-f7jdr3gbmweiqea2iadg","content":{"questions":[],"answers":[]},"synthetic":true}
 6 turn.requested {"turn":"turn-6brocyppzz5cj7s2bleq","cause":"answer","of_turn":"t1","message":"answer-f7jdr3gbmweiqea2iadg","prompt":"p2","prompts":["p2"]}
 -- facts --

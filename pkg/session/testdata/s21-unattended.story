@@ -18,15 +18,15 @@ the same question takes that back. A question of the open turn stays with that t
 -- request @12s --
 answer {"prompt":"call","answers":[],"by":"ada"}
 -- result --
-12 prompt.answered {"prompt":"call","answers":[],"by":"ada"}
+12 prompt.answered {"prompt":"call","answers":[],"by":"ada","owed":true}
 -- request @13s --
 answer {"prompt":"alone","answers":[],"by":"ada"}
 -- result --
-13 prompt.answered {"prompt":"alone","answers":[],"by":"ada"}
+13 prompt.answered {"prompt":"alone","answers":[],"by":"ada","owed":true}
 -- request @14s --
 answer {"prompt":"again","answers":[],"by":"ada"}
 -- result --
-14 prompt.answered {"prompt":"again","answers":[],"by":"ada"}
+14 prompt.answered {"prompt":"again","answers":[],"by":"ada","owed":true}
 -- request @15s --
 continue {"ofturn":""}
 -- result --

@@ -4,7 +4,7 @@ The turn that carried an answer does not fit into the model: after the compactio
 1 session.opened {"incarnation":"17"}
 2 turn.started {"turn":"t1","cause":"message","message":"m1"}
 3 prompt.requested {"prompt":"p1","turn":"t1","kind":"question","delivery":"tool-result"}
-4 by=ledger prompt.answered {"prompt":"p1","answers":[],"by":"ada"}
+4 by=ledger prompt.answered {"owed":true,"prompt":"p1","answers":[],"by":"ada"}
 5 turn.failed {"turn":"t1","error":{"kind":"context_exceeded","text":"x"},"had_output":false}
 -- decide --
 6 compaction.requested {"compaction":"compaction-donma7egrjgcgstubisz","reason":"mid-stream","used":0,"limit":0,"follow_up":"continue","message":"m1"}

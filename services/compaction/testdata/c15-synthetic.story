@@ -11,7 +11,7 @@ send {"message":"m1","content":"a note","synthetic":true,"by":"bot"}
 -- state --
 waiting owned-by=17 turn=t1,message prompt=p1,awaiting queued=m1 auto-retry=off
 -- facts --
-5 by=ledger prompt.answered {"prompt":"p1","answers":[],"by":"ada"}
+5 by=ledger prompt.answered {"owed":true,"prompt":"p1","answers":[],"by":"ada"}
 6 prompt.delivered {"prompt":"p1"}
 7 usage.reported {"turn":"t1","model":"m","tokens":{"input":900}}
 -- decide --

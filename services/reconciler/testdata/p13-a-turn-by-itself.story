@@ -7,9 +7,9 @@ has completed, a turn is requested that names both (P13, V15).
 2 turn.started {"turn":"t1","cause":"message","message":"m1"}
 3 prompt.requested {"prompt":"p1","turn":"t1","kind":"question","delivery":"callback","on_owner_loss":"keep","blocking":false,"questions":[{"id":"q","question":"Which?"}]}
 4 prompt.requested {"prompt":"p2","turn":"t1","kind":"question","delivery":"callback","on_owner_loss":"keep","blocking":false,"questions":[{"id":"q","question":"When?"}]}
-5 by=ledger prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"user-1"}
+5 by=ledger prompt.answered {"owed":true,"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"user-1"}
 6 prompt.delivered {"prompt":"p1"}
-7 by=ledger prompt.answered {"prompt":"p2","answers":[{"question":"q","selected":[],"text":"now"}],"by":"user-1"}
+7 by=ledger prompt.answered {"owed":true,"prompt":"p2","answers":[{"question":"q","selected":[],"text":"now"}],"by":"user-1"}
 8 turn.failed {"turn":"t1","error":{"kind":"rate_limit","text":"later"},"had_output":false}
 9 turn.started {"turn":"own","cause":"message","synthetic":true}
 -- owner --

@@ -9,7 +9,7 @@ act, so its message gets a turn, although the queue waits since the stop (R15, R
 4 prompt.requested {"prompt":"p2","turn":"t1","kind":"question","delivery":"message","questions":[{"id":"q","question":"When?"}]}
 5 by=reconciler session.orphaned {"reason":"owner-lost","incarnation":"17"}
 6 by=ledger turn.stop_requested {"turn":"t1","actor":"person","by":"user-1"}
-7 by=ledger prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"user-1"}
+7 by=ledger prompt.answered {"owed":true,"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"user-1"}
 7 by=ledger message.accepted {"message":"answer-2txg23qa7p5dtcpu2fa4","content":"blue","synthetic":true}
 -- decide --
 8 turn.stopped {"turn":"t1","actor":"person"}

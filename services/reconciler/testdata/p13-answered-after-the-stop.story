@@ -7,9 +7,9 @@ from before the stop is overtaken by it: no turn starts for it automatically, an
 2 turn.started {"turn":"t1","cause":"message","message":"m1"}
 3 prompt.requested {"prompt":"before","turn":"t1","kind":"question","delivery":"callback","on_owner_loss":"keep","questions":[{"id":"q","question":"Which?"}]}
 4 prompt.requested {"prompt":"after","turn":"t1","kind":"question","delivery":"callback","on_owner_loss":"keep","questions":[{"id":"q","question":"When?"}]}
-5 by=ledger prompt.answered {"prompt":"before","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"user-1"}
+5 by=ledger prompt.answered {"owed":true,"prompt":"before","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"user-1"}
 6 by=ledger turn.stop_requested {"turn":"t1","actor":"person","by":"user-1"}
-7 by=ledger prompt.answered {"prompt":"after","answers":[{"question":"q","selected":[],"text":"now"}],"by":"user-1"}
+7 by=ledger prompt.answered {"owed":true,"prompt":"after","answers":[{"question":"q","selected":[],"text":"now"}],"by":"user-1"}
 -- owner --
 alive
 -- decide --

@@ -6,7 +6,7 @@ has read the answer. The call ends with the answer, and no turn is requested: th
 2 turn.started {"turn":"t1","cause":"message","message":"m1"}
 3 tool.started {"call":"c1","turn":"t1","name":"watch","background":true}
 3 prompt.requested {"prompt":"p1","turn":"t1","call":"c1","kind":"question","delivery":"tool-result","blocking":false,"questions":[{"id":"q","question":"Which?"}]}
-4 by=ledger prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"ada"}
+4 by=ledger prompt.answered {"owed":true,"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"ada"}
 5 turn.failed {"turn":"t1","error":{"kind":"authentication","text":"x"},"had_output":false}
 6 by=ledger turn.stop_requested {"turn":"t1","actor":"person","by":"ada"}
 7 turn.stopped {"turn":"t1","actor":"person"}

@@ -7,7 +7,7 @@ soon as the new owner is ready, and once (P13, V15).
 2 turn.started {"turn":"t1","cause":"message"}
 3 turn.completed {"turn":"t1"}
 4 prompt.requested {"prompt":"p1","kind":"question","delivery":"callback","on_owner_loss":"keep","questions":[{"id":"q","question":"Which?"}]}
-5 by=ledger prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"user-1"}
+5 by=ledger prompt.answered {"owed":true,"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"user-1"}
 6 session.claimed {"incarnation":"18"}
 -- owner --
 starting @20s

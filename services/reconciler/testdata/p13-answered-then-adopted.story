@@ -6,7 +6,7 @@ answer: it finds the answer by the prompt's id and closes the call, so recovery 
 2 turn.started {"turn":"t1","cause":"message"}
 3 tool.started {"call":"ask","turn":"t1","name":"question"}
 4 prompt.requested {"prompt":"p1","turn":"t1","call":"ask","kind":"question","delivery":"tool-result","questions":[{"id":"q","question":"Which?"}]}
-5 by=ledger prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"user-1"}
+5 by=ledger prompt.answered {"owed":true,"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"user-1"}
 6 session.claimed {"incarnation":"18"}
 6 turn.started {"turn":"t1","cause":"message"}
 6 tool.started {"call":"ask","turn":"t1","name":"question"}

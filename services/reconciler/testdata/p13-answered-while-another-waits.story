@@ -7,7 +7,7 @@ An answer is delivered, and the conversation does not continue while another que
 4 tool.started {"call":"a2","turn":"t1","name":"question"}
 5 prompt.requested {"prompt":"p1","turn":"t1","call":"a1","kind":"question","delivery":"tool-result","questions":[{"id":"q","question":"Which?"}]}
 6 prompt.requested {"prompt":"p2","turn":"t1","call":"a2","kind":"question","delivery":"tool-result","questions":[{"id":"q","question":"When?"}]}
-7 by=ledger prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"user-1"}
+7 by=ledger prompt.answered {"owed":true,"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"user-1"}
 -- owner --
 dead
 -- decide @60s --

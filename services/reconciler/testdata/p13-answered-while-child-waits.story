@@ -6,7 +6,7 @@ An answer is delivered, and the conversation does not continue while a call of i
 3 tool.started {"call":"a1","turn":"t1","name":"question"}
 4 tool.started {"call":"task1","turn":"t1","name":"task"}
 5 prompt.requested {"prompt":"p1","turn":"t1","call":"a1","kind":"question","delivery":"tool-result","questions":[{"id":"q","question":"Which?"}]}
-6 by=ledger prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"user-1"}
+6 by=ledger prompt.answered {"owed":true,"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"user-1"}
 -- facts child --
 7 session.opened {"incarnation":"17","parent":"s","parent_call":"task1","root":"s"}
 8 turn.started {"turn":"k1","cause":"message","synthetic":true}

@@ -4,7 +4,7 @@ An undelivered answer with delivery by message is part of the continuation (P13)
 1 session.opened {"incarnation":"17"}
 2 turn.started {"turn":"t1","cause":"message"}
 3 prompt.requested {"prompt":"p1","turn":"t1","kind":"plan","delivery":"message","questions":[{"id":"q","question":"Go on?"}]}
-4 by=ledger prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"yes"}],"by":"user-1"}
+4 by=ledger prompt.answered {"owed":true,"prompt":"p1","answers":[{"question":"q","selected":[],"text":"yes"}],"by":"user-1"}
 -- owner --
 dead
 -- decide @60s --

@@ -6,7 +6,7 @@ the recent ones. Then the process starts a turn by itself in place of that turn.
 1 session.opened {"incarnation":"17"}
 2 turn.started {"turn":"t1","cause":"message","message":"m1"}
 3 prompt.requested {"prompt":"p1","turn":"t1","kind":"question","delivery":"callback","on_owner_loss":"keep","blocking":false,"questions":[{"id":"q","question":"Which?"}]}
-4 by=ledger prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"ada"}
+4 by=ledger prompt.answered {"owed":true,"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"ada"}
 5 prompt.delivered {"prompt":"p1"}
 6 tool.started {"call":"c1","turn":"t1","name":"bash"}
 6 tool.started {"call":"c2","turn":"t1","name":"bash"}

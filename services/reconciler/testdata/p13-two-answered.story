@@ -8,8 +8,8 @@ P18).
 4 tool.started {"call":"a2","turn":"t1","name":"edit"}
 5 prompt.requested {"prompt":"p1","turn":"t1","call":"a1","kind":"question","delivery":"tool-result","questions":[{"id":"q","question":"Which?"}]}
 6 prompt.requested {"prompt":"p2","turn":"t1","call":"a2","kind":"permission","delivery":"callback"}
-7 by=ledger prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"user-1"}
-8 by=ledger prompt.rejected {"prompt":"p2","text":"use the other file","by":"user-2"}
+7 by=ledger prompt.answered {"owed":true,"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"user-1"}
+8 by=ledger prompt.rejected {"owed":true,"prompt":"p2","text":"use the other file","by":"user-2"}
 -- owner --
 dead
 -- decide @60s --

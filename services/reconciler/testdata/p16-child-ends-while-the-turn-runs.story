@@ -13,7 +13,7 @@ P12).
 -- facts --
 7 session.claimed {"incarnation":"18"}
 7 prompt.requested {"prompt":"p1","turn":"t1","kind":"question","delivery":"callback","on_owner_loss":"keep"}
-8 by=ledger prompt.answered {"prompt":"p1","answers":[],"by":"user-1"}
+8 by=ledger prompt.answered {"owed":true,"prompt":"p1","answers":[],"by":"user-1"}
 9 prompt.delivered {"prompt":"p1"}
 -- facts child --
 10 session.claimed {"incarnation":"18"}

@@ -27,7 +27,7 @@ s 15 session.orphaned {"reason":"owner-lost","incarnation":"17","waits_for":[{"c
 s waiting turn=t1,message call=task1 waits-for=task1,child
 child waiting last=k1,interrupted,owner-lost prompt=q1,awaiting
 -- facts child --
-70 by=ledger prompt.answered {"prompt":"q1","answers":[{"question":"a","selected":[],"text":"blue"}],"by":"user-1"}
+70 by=ledger prompt.answered {"owed":true,"prompt":"q1","answers":[{"question":"a","selected":[],"text":"blue"}],"by":"user-1"}
 70 by=ledger turn.requested {"turn":"k2","cause":"answer","prompt":"q1"}
 -- decide @71s --
 (none)

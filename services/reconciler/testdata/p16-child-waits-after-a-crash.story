@@ -29,7 +29,7 @@ s 16 session.orphaned {"reason":"owner-lost","incarnation":"17","waits_for":[{"c
 s waiting turn=t1,message call=task1 waits-for=task1,child
 child waiting turn=k2,resume last=k1,interrupted,owner-lost call=ask prompt=q1,awaiting
 -- facts child --
-70 by=ledger prompt.answered {"prompt":"q1","answers":[{"question":"a","selected":[],"text":"blue"}],"by":"user-1"}
+70 by=ledger prompt.answered {"owed":true,"prompt":"q1","answers":[{"question":"a","selected":[],"text":"blue"}],"by":"user-1"}
 70 by=ledger tool.completed {"call":"ask","synthetic":true}
 70 by=ledger turn.requested {"turn":"k3","cause":"answer","of_turn":"k2","prompt":"q1"}
 -- decide @71s --

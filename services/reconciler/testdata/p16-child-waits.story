@@ -23,7 +23,7 @@ s 10 tool.interrupted {"call":"c1","reason":"owner-lost","outcome":"unknown"}
 s waiting turn=t1,message call=task1 waits-for=task1,child
 child waiting turn=k1,message call=ask prompt=p1,awaiting
 -- facts child --
-70 by=ledger prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"user-1"}
+70 by=ledger prompt.answered {"owed":true,"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"user-1"}
 70 by=ledger tool.completed {"call":"ask","synthetic":true}
 70 by=ledger turn.requested {"turn":"k2","cause":"answer","of_turn":"k1","prompt":"p1"}
 -- decide @71s --

@@ -5,8 +5,8 @@ Two questions without calls are answered before recovery: the one continuation n
 2 turn.started {"turn":"t1","cause":"message","message":"m1"}
 3 prompt.requested {"prompt":"p1","turn":"t1","kind":"question","delivery":"tool-result","questions":[{"id":"q","question":"Which?"}]}
 4 prompt.requested {"prompt":"p2","turn":"t1","kind":"question","delivery":"tool-result","questions":[{"id":"q","question":"When?"}]}
-5 by=ledger prompt.answered {"prompt":"p2","answers":[{"question":"q","selected":[],"text":"now"}],"by":"user-1"}
-6 by=ledger prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"user-1"}
+5 by=ledger prompt.answered {"owed":true,"prompt":"p2","answers":[{"question":"q","selected":[],"text":"now"}],"by":"user-1"}
+6 by=ledger prompt.answered {"owed":true,"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"user-1"}
 -- owner --
 dead
 -- decide @60s --

@@ -5,7 +5,7 @@ and a person's stop holds (P13, R15, V9).
 1 session.opened {"incarnation":"17"}
 2 turn.started {"turn":"t1","cause":"message","message":"m1"}
 3 prompt.requested {"prompt":"p1","turn":"t1","kind":"question","delivery":"callback","on_owner_loss":"keep","blocking":false,"questions":[{"id":"q","question":"Which?"}]}
-4 by=ledger prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"ada"}
+4 by=ledger prompt.answered {"owed":true,"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"ada"}
 5 turn.failed {"turn":"t1","error":{"kind":"rate_limit","text":"later"},"had_output":false}
 6 turn.started {"turn":"own","cause":"message"}
 7 turn.completed {"turn":"own"}

@@ -6,7 +6,7 @@ becomes the call's output, and the person's turn is kept (R15, P13).
 2 turn.started {"turn":"t1","cause":"message"}
 3 tool.started {"call":"ask","turn":"t1","name":"question"}
 4 prompt.requested {"prompt":"p1","turn":"t1","call":"ask","kind":"question","delivery":"tool-result","questions":[{"id":"q","question":"Which?"}]}
-5 by=ledger prompt.answered {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"user-1"}
+5 by=ledger prompt.answered {"owed":true,"prompt":"p1","answers":[{"question":"q","selected":[],"text":"blue"}],"by":"user-1"}
 6 by=compaction message.accepted {"message":"m2","content":"never mind","synthetic":false,"by":"user-1"}
 6 by=compaction turn.requested {"turn":"t2","cause":"message","message":"m2"}
 -- owner --

@@ -6,7 +6,7 @@ The turn that carried an answer fails, and then its process dies: the retry and 
 2 turn.started {"turn":"t1","cause":"message","message":"m1"}
 3 prompt.requested {"prompt":"p1","turn":"t1","kind":"question","delivery":"tool-result"}
 4 by=reconciler session.orphaned {"reason":"owner-lost","incarnation":"17"}
-5 by=ledger prompt.answered {"prompt":"p1","answers":[],"by":"ada"}
+5 by=ledger prompt.answered {"owed":true,"prompt":"p1","answers":[],"by":"ada"}
 5 by=ledger turn.requested {"turn":"t2","cause":"answer","of_turn":"t1","message":"m1","prompt":"p1"}
 6 session.claimed {"incarnation":"18"}
 7 turn.started {"turn":"t2","cause":"answer"}

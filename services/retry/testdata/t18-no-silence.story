@@ -13,7 +13,7 @@ not count (T18, P20, N2).
 -- decide @9000s --
 (none)
 -- facts --
-6 by=ledger prompt.answered {"prompt":"p1","answers":[],"by":"ada"}
+6 by=ledger prompt.answered {"owed":true,"prompt":"p1","answers":[],"by":"ada"}
 7 by=compaction compaction.requested {"compaction":"k1","reason":"mid-stream","used":1,"limit":2,"follow_up":"continue"}
 8 compaction.started {"compaction":"k1"}
 -- decide @90000s --
