@@ -150,7 +150,10 @@ func (b *Bus) content(ctx context.Context, name string, info object.Info) ([]byt
 		return nil, fmt.Errorf("bus: %w: %s: says it takes %d bytes", object.ErrDamaged, name, info.Size)
 	}
 	content, next := make([]byte, 0, max(info.Size, 0)), uint64(1)
-	for len(content) < info.Size {
+	for left := chunksMax(info.Size); len(content) < info.Size; left-- {
+		if left == 0 {
+			return nil, fmt.Errorf("bus: %w: %s: too many small chunks", object.ErrDamaged, name)
+		}
 		m, err := b.get(ctx, object.Stream(info.Bucket),
 			getRequest{Seq: next, Next: object.Chunks(info.Bucket, info.NUID)})
 		switch {
@@ -167,6 +170,10 @@ func (b *Bus) content(ctx context.Context, name string, info object.Info) ([]byt
 	}
 	return content, info.Check(content)
 }
+
+// chunksMax returns how many chunks of an object of this size are read. A user may store a copy under the name of
+// another user's content, in chunks of one byte. Each chunk is one request.
+func chunksMax(size int) int { return 16 + 4*size/object.ChunkBytes }
 
 // Objects calls fn with the name of every object, once for each copy.
 func (b *Bus) Objects(ctx context.Context, fn func(name string) error) error {

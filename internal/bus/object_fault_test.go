@@ -1,6 +1,8 @@
 package bus_test
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"strings"
@@ -29,7 +31,8 @@ func TestObjectsHaveALimit(t *testing.T) {
 	}
 }
 
-// TestDescriptionsThatLie: a description that names more content than an object may have, or empty chunks, is damaged.
+// TestDescriptionsThatLie: an object is damaged if its description names more content than an object may have, or if its
+// chunks are empty, or so small that a reader would ask for each byte.
 func TestDescriptionsThatLie(t *testing.T) {
 	s := natstest.Start(t)
 	b := natstest.Bus(t, s)
@@ -42,8 +45,16 @@ func TestDescriptionsThatLie(t *testing.T) {
 		}
 	}
 	publish(object.Chunks(bucket, "empty"), "")
+	const small = "read in single bytes"
+	for _, c := range small {
+		publish(object.Chunks(bucket, "small"), string(c))
+	}
+	sum := sha256.Sum256([]byte(small))
+	digest := "SHA-256=" + base64.URLEncoding.EncodeToString(sum[:])
 	for name, meta := range map[string]string{
-		"huge":  fmt.Sprintf(`{"name":"huge","nuid":"none","size":%d,"chunks":1,"bucket":%q}`, uint64(1)<<60, bucket),
+		"huge": fmt.Sprintf(`{"name":"huge","nuid":"none","size":%d,"chunks":1,"bucket":%q}`, uint64(1)<<60, bucket),
+		"small": fmt.Sprintf(`{"name":"small","nuid":"small","size":%d,"chunks":%d,"digest":%q,"bucket":%q}`, len(small),
+			len(small), digest, bucket),
 		"empty": fmt.Sprintf(`{"name":"empty","nuid":"empty","size":5,"chunks":1,"bucket":%q}`, bucket),
 	} {
 		publish(object.Meta(bucket, name), meta)
