@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
 // The leader of the log, one node of three, stops: a consumer continues in order and without gaps, a watch misses no
@@ -98,4 +99,43 @@ func opened(t *testing.T, url string) error {
 		b.Close()
 	}
 	return err
+}
+
+// TestALeaderThatIsBehindLosesNothing: the leader of a log with several copies may answer from less than is stored, after
+// an election. An append whose guard it does not have yet waits for that. A guard whose place another commit has is lost.
+func TestALeaderThatIsBehindLosesNothing(t *testing.T) {
+	nodes := natstest.Cluster(t)
+	b := natstest.Bus(t, nodes[0], func(c *bus.Config) { c.Replicas = 3 })
+	other := events.Ref{Harness: "h", Session: "other"}
+	first, last := mustAppend(t, b, session, 0, "a"), uint64(0)
+	guard := first + 5
+	result := make(chan error, 1)
+	go func() {
+		_, err := b.Append(background(t), session, events.WriterHarness, guard, facts("late"))
+		result <- err
+	}()
+	select {
+	case err := <-result:
+		t.Fatalf("it is decided while the leader is behind: %v", err)
+	case <-time.After(3 * time.Second): // longer than refusals are counted
+	}
+	for i := range guard - first - 1 {
+		last = mustAppend(t, b, other, last, fmt.Sprint("other-", i))
+	}
+	if seq := mustAppend(t, b, session, first, "b"); seq != guard {
+		t.Fatalf("the commit has sequence %d, want %d", seq, guard)
+	}
+	if err := receive(t, result, "the append"); err != nil {
+		t.Errorf("an append after the leader has its guard: %v", err)
+	}
+	lost := mustAppend(t, b, other, last, "at the place of a lost commit")
+	began := time.Now()
+	_, err := b.Append(background(t), session, events.WriterHarness, lost, facts("after a loss"))
+	if took := time.Since(began); !errors.Is(err, bus.ErrLogBehind) || took > 8*time.Second {
+		t.Errorf("an append after a commit that was lost: %v after %s", err, took)
+	}
+	if _, err := b.Append(background(t), session, events.WriterHarness, lost+1000, facts("at the end")); !errors.Is(err,
+		bus.ErrLogBehind) {
+		t.Errorf("an append to a log that lost its end: %v", err)
+	}
 }

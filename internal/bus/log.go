@@ -79,7 +79,8 @@ func (b *Bus) AppendAsync(ctx context.Context, r events.Ref, w events.Writer, af
 		switch {
 		case errors.Is(err, ErrNotFound) && !noStream(err):
 			if c.Seq < after { // a writer folds only stored commits, so the log has lost its end
-				return behind, c.Seq, nil
+				v, err := b.endBefore(ctx, after)
+				return v, c.Seq, err
 			}
 			return undecided, 0, nil
 		case err != nil:
@@ -94,6 +95,19 @@ func (b *Bus) AppendAsync(ctx context.Context, r events.Ref, w events.Writer, af
 		return b.beginBatched(guard, &write{op: op, msg: msg, look: look})
 	}
 	return b.begin(ctx, &write{op: op, msg: msg, look: look})
+}
+
+// endBefore is the verdict about a log whose session ends before a commit that was stored. It is certain if the log has
+// other commits at that place, or has only one copy.
+func (b *Bus) endBefore(ctx context.Context, after uint64) (verdict, error) {
+	info, err := b.streamInfo(ctx, b.cell.LogStream())
+	switch {
+	case err != nil:
+		return undecided, err
+	case info.State.LastSeq < after && info.Config.Replicas > 1:
+		return starting, nil
+	}
+	return behind, nil
 }
 
 // next returns a session's first commit behind a place in the log, [ErrNotFound] without one. It searches from the

@@ -22,6 +22,9 @@ const (
 	inFlightGraceMS = 100
 	// refusals in a row, without a new message in the stream, until the guard itself counts as wrong
 	refusedRoundsMax = 10
+	// how long the leader of a log with several copies may answer from less than is stored: it has been elected, and
+	// applies what is in its Raft log. Shorter than a person waits for an answer.
+	leaderGraceMS = 8_000
 
 	batchMin         = 16      // messages from which one batch is quicker than single messages
 	batchMessagesMax = 1_000   // messages of a batch: the broker's limit
@@ -130,7 +133,8 @@ const (
 	lost                     // another one is stored
 	// the stream ends before the guard's message: that was lost, unless the leader is still starting
 	behind
-	moved // the write is valid under another guard, which is set now: send it again
+	starting // as behind, but the leader may not have applied yet what is stored
+	moved    // the write is valid under another guard, which is set now: send it again
 )
 
 // write is a publish under a guard, with the function that finds out its outcome.
@@ -150,7 +154,7 @@ func (b *Bus) begin(ctx context.Context, w *write) Pending {
 // settle waits for a write and, if it was refused or not answered, finds out its outcome, and sends it again under the
 // same guard if it was not stored.
 func (b *Bus) settle(ctx context.Context, w *write, s sent) (uint64, error) {
-	pace := newBackoff()
+	pace, began := newBackoff(), time.Now()
 	for refused := 0; ; {
 		seq, err := b.ack(ctx, s)
 		if err == nil {
@@ -170,7 +174,11 @@ func (b *Bus) settle(ctx context.Context, w *write, s sent) (uint64, error) {
 			return seq, nil
 		case v == lost:
 			return 0, fmt.Errorf("%w: %s", ErrLostRace, w.op)
-		case refused >= refusedRoundsMax && v == behind:
+		case v == starting && time.Since(began) < leaderGraceMS*time.Millisecond:
+			if !pause(ctx, pace.NextBackOff()) {
+				return 0, b.late(w.op, ctx.Err())
+			}
+		case refused >= refusedRoundsMax && (v == behind || v == starting):
 			return 0, fmt.Errorf("%w: %s: its guard is a commit that the log does not have any more; the last one "+
 				"there is %d", ErrLogBehind, w.op, seq)
 		case refused >= refusedRoundsMax:
@@ -188,7 +196,7 @@ func (b *Bus) lookAgain(ctx context.Context, w *write, refused bool) (verdict, u
 	started, pace := time.Now(), newBackoff()
 	for {
 		v, seq, err := w.look(ctx)
-		if err != nil || v != undecided && v != behind || !refused ||
+		if err != nil || v != undecided && v != behind && v != starting || !refused ||
 			time.Since(started) > inFlightGraceMS*time.Millisecond {
 			return v, seq, err
 		}
