@@ -247,7 +247,7 @@ func (b *summary) compaction(s *session.State) {
 	if c := s.Compaction; c != nil {
 		b.say("compaction=%s,%s", c.State, c.Reason)
 		if c.Error != nil {
-			b.WriteString("," + string(c.Error.Kind))
+			b.WriteString("," + c.Error.Kind)
 		}
 	}
 	if l := s.LastCompaction; l != nil {

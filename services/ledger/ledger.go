@@ -38,7 +38,6 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/control"
-	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
 // Name is the service's name on the wire.
@@ -143,6 +142,3 @@ func (l *Ledger) follow(ctx context.Context) error {
 		}
 	})
 }
-
-// source returns the source attribute of a person's events.
-func source(by string) string { return events.PersonSource(by) }

@@ -115,6 +115,7 @@ func (w *world) others() {
 func (w *world) look(i int) {
 	before := w.seen[i]
 	d := Decide(before, Input{Now: w.Now})
+	w.checkHead(before, d)
 	if len(d.Facts) == 0 || before.Seq != w.s.Seq {
 		return
 	}

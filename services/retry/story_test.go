@@ -15,9 +15,6 @@ import (
 
 var update = flag.Bool("update", false, "write the output sections of the stories in testdata again")
 
-// began is the first instant of the tests in this package.
-var began = story.Began()
-
 // TestStories runs the stories in testdata. The input section "progress" has the instant of the last progress ping,
 // "jitter" the jitter. In "repeat n" the turn is retried n times, and fails each time with the kind in the section.
 func TestStories(t *testing.T) {
