@@ -160,10 +160,13 @@ func TestOneThatAskedForItsPinLetsGo(t *testing.T) {
 	for name, hidden := range map[string]bool{"asked": true, "delivered": false} {
 		t.Run(name, func(t *testing.T) {
 			p := &pinScript{t: t, hidePin: hidden, deliver: func(n int) []said {
-				if n == 1 {
+				switch n {
+				case 1:
 					return []said{status("409", "Description", "Leadership Change")}
+				case 2:
+					return []said{nthDelivery(1)}
 				}
-				return []said{nthDelivery(1)}
+				return silence // a second delivery of it would be an interruption
 			}}
 			b := scripted(t, p.answer).open()
 			came := make(chan int, 100)
