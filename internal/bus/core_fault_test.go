@@ -248,7 +248,7 @@ func muchToFeed(n, size int) (fs []bus.Fed) {
 }
 
 // TestABrokerThatReadsNothing: a client that writes to a broker which reads nothing, as a frozen one, is blocked in the client
-// library, and sends no pings either. It is not blocked for longer than a silent connection lasts, and goes on when the broker
+// library, and sends no pings either. It is not blocked for longer than a silent connection lasts, and continues when the broker
 // does.
 func TestABrokerThatReadsNothing(t *testing.T) {
 	t.Parallel() // it mostly waits

@@ -28,9 +28,7 @@ const columnsMax = 120
 // makes these lists shorter.
 var (
 	oldProse = []string{
-		"harness",
-		"internal/bus",
-		"test/invariants", "test/sim",
+		"test/sim",
 		"pkg/session",
 	}
 	oldPages = []string{"docs/reference"}

@@ -32,8 +32,9 @@ func (x *Log) brings(f events.TurnStarted) []string {
 // Owed are the prompts with a decision of a person that the log does not show as delivered, sorted.
 func (x *Log) Owed() []string { return slices.Sorted(maps.Keys(x.debts)) }
 
-// Unheard are those of [Log.Owed] that nothing speaks for when all has come to rest: the session waits neither for a person
-// nor for a child, no compaction is held, recovery has not requested as many turns as it does, and since the decision nobody stopped it, and its last turn did not fail for good.
+// Unheard returns those of [Log.Owed] without a reason to wait when all is at rest: the session waits neither for a
+// person nor for a child, no compaction is held, recovery has not reached its limit of requested turns, no person
+// stopped it since the decision, and its last turn did not fail for good.
 func (x *Log) Unheard(s *session.State) []string {
 	if s.Turn != nil || s.BlockedBy() != "" || len(s.WaitsFor) > 0 || s.Held() || x.continued >= session.ContinuationsMax {
 		return nil
@@ -85,7 +86,7 @@ func (x *Log) answers(e *events.Event) {
 
 func (x *Log) decided(prompt string, quiet bool) {
 	p := x.before.Prompts[prompt]
-	if p == nil || x.c.Writer == events.WriterHarness { // what comes in through the harness is delivered by that
+	if p == nil || x.c.Writer == events.WriterHarness { // a decision that arrives through the harness is delivered by that
 		return
 	}
 	x.debts[prompt] = debt{at: x.c.Seq, call: p.Call, quiet: quiet,
@@ -123,7 +124,7 @@ func (x *Log) takenBack(message string) {
 // itself need not: then the decision stays owed.
 func (x *Log) attempt(f events.TurnStarted) {
 	if t := x.before.Turn; t != nil && t.ID == f.Turn {
-		delete(x.asked, f.Turn) // it is adopted: what was requested in its place is not needed
+		delete(x.asked, f.Turn) // it is adopted: the turn requested in its place is not needed
 		return
 	}
 	names := x.brings(f)

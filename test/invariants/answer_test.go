@@ -64,7 +64,8 @@ func (s *story) claims(adopted ...events.Fact) {
 	s.harness(append([]events.Fact{events.SessionClaimed{Incarnation: "1"}}, adopted...)...)
 }
 
-// continues has a turn requested that names prompts, and taken in a session that nobody owns or that its process owns.
+// continues requests a turn that names prompts, and takes it in a session without an owner or one that the process
+// owns.
 func (s *story) continues(turn string, cause events.Cause, ofTurn string, prompts ...string) {
 	s.service(events.WriterReconciler, events.TurnRequested{Turn: turn, Cause: cause, OfTurn: ofTurn, Prompts: prompts})
 	if !s.st.Owned {

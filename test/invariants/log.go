@@ -4,10 +4,10 @@
 //
 //	V7   one failure, one retry, at the instant that follows from the failure alone; requested once for an attempt
 //	V8   resumes are bounded by the policy, however they were counted
-//	V9   what a person stopped, or switched off, does not go on by itself
+//	V9   a turn that a person stopped, or a retry that is disabled, does not continue automatically
 //	V10  messages are handed out once, in order, and taken back by people alone; the queue waits after a failure
 //	V11  one compaction for a trigger, followed up once
-//	V14  nothing waits for nobody
+//	V14  everything that waits has a reason
 //	V15  what a person decided is named by every attempt until one completes, and no owner's turn is taken for it
 package invariants
 
@@ -33,7 +33,7 @@ type Log struct {
 	scheduled map[string]int       // retries by failed turn
 	asked     map[string]int       // turns that a service requested, by what they go on with
 	resumes   int                  // of interrupted turns, since anything came of one
-	stopped   map[string]bool      // turns that a person stopped, and nobody has asked for again since
+	stopped   map[string]bool      // turns that a person stopped, without a later request
 	stops     map[string]uint64    // by turn: where a person wanted it stopped
 	person    uint64               // place of the last turn that a person asked for
 	settled   uint64               // place of the last prompt that a person answered, rejected or dismissed
@@ -65,7 +65,7 @@ func (x *Log) fail(format string, args ...any) {
 	x.found = append(x.found, fmt.Sprintf(format, args...))
 }
 
-// byPerson says whether people asked for this commit: what is in it came about by what they said.
+// byPerson reports whether a person requested this commit.
 func (x *Log) byPerson() bool {
 	return slices.ContainsFunc(x.c.Events, func(e events.Event) bool { return said(&e) })
 }
@@ -112,7 +112,7 @@ func (x *Log) event(e *events.Event) {
 		x.requested(f, said(e))
 	case events.CompactionRequested:
 		x.compaction(f)
-	case events.UsageReported: // what is reported after a compaction is a new reason for another one
+	case events.UsageReported: // a report after a compaction is a new reason for another one
 		if l := x.before.LastCompaction; l != nil && l.Outcome == session.OutcomeCompleted {
 			delete(x.triggers, "message "+l.Message)
 		}
@@ -155,13 +155,13 @@ func (x *Log) called() uint64 {
 	return last
 }
 
-// withdrawn: only people take a message back, and only one that nobody has.
+// withdrawn: only people withdraw a message, and only one that no turn has.
 func (x *Log) withdrawn(f events.MessageWithdrawn, wanted bool) {
 	if was := x.messages[f.Message]; was != "accepted" {
 		x.fail("V10: message %s was withdrawn, and it was %q", f.Message, was)
 	}
 	if !wanted {
-		x.fail("V10: message %s was withdrawn by %s, and nobody wanted that", f.Message, x.c.Writer)
+		x.fail("V10: message %s was withdrawn by %s without a request", f.Message, x.c.Writer)
 	}
 	x.messages[f.Message] = "withdrawn"
 	delete(x.sent, f.Message)
@@ -185,7 +185,7 @@ func (x *Log) started(f events.TurnStarted) {
 	x.about[f.Turn] = f.Message
 	was := x.messages[f.Message]
 	if was == "delivered" && f.OfTurn != "" && x.about[f.OfTurn] == f.Message {
-		return // it goes on with the turn that has it
+		return // it continues the turn that has it
 	}
 	if was != "accepted" {
 		x.fail("V10: message %s was handed out as turn %s (%s), and it was %q", f.Message, f.Turn, f.Cause, was)
@@ -203,7 +203,7 @@ func (x *Log) overtakes(message string) bool {
 	return p != nil && p.Message == message && p.Prompt != ""
 }
 
-// stop: what a person stopped nobody goes on with by himself.
+// stop: no service continues a turn that a person stopped.
 func (x *Log) stop(f events.TurnStopRequested) {
 	if f.Actor != events.ActorPerson {
 		return
@@ -242,7 +242,7 @@ func (x *Log) schedule(f events.RetryScheduled) {
 	}
 }
 
-// requested: a turn that goes on with another is requested once, when it is due, if nobody stopped that; resumes are
+// requested: a turn that continues another is requested once, when it is due, unless a person stopped that; resumes are
 // counted here, too.
 func (x *Log) requested(f events.TurnRequested, person bool) {
 	if f.Compaction != "" {
@@ -250,13 +250,13 @@ func (x *Log) requested(f events.TurnRequested, person bool) {
 			x.fail("V11: compaction %s is followed up %d times", f.Compaction, x.follow[f.Compaction])
 		}
 	}
-	if p := x.before.Pending.Turn; p != nil && x.byPerson() { // what a person puts aside is decided anew, should he take that back
+	if p := x.before.Pending.Turn; p != nil && x.byPerson() { // a request that a person replaces is decided again if the person withdraws it
 		delete(x.scheduled, p.OfTurn)
 		delete(x.asked, p.OfTurn)
 	}
 	if person {
 		x.goesOn()
-		x.resumes = 0 // a person who asks has the count begin anew
+		x.resumes = 0 // a person's request restarts the count
 		if f.Cause == events.CauseResume {
 			x.resumes = 1
 		}
@@ -269,7 +269,7 @@ func (x *Log) requested(f events.TurnRequested, person bool) {
 		x.moves(f)
 	case events.CauseFollowUp:
 		if x.stopped[f.OfTurn] {
-			x.fail("V9: a person stopped turn %s, and after a compaction it goes on", f.OfTurn)
+			x.fail("V9: a person stopped turn %s, and after a compaction it continues", f.OfTurn)
 		}
 	}
 }
@@ -286,7 +286,7 @@ func (x *Log) again(f events.TurnRequested) {
 		x.fail("V7: turn %s was requested again at %v, and that was not scheduled", f.OfTurn, x.c.At)
 	}
 	if x.stopped[f.OfTurn] {
-		x.fail("V9: a person stopped turn %s, and %s goes on with it", f.OfTurn, x.c.Writer)
+		x.fail("V9: a person stopped turn %s, and %s continues it", f.OfTurn, x.c.Writer)
 	}
 	if !before.Policy.AutoRetry && x.c.Writer == events.WriterRetry {
 		x.fail("V9: turn %s is retried, and a person has switched that off", f.OfTurn)
@@ -304,7 +304,7 @@ func (x *Log) moves(f events.TurnRequested) {
 	if x.c.Writer == events.WriterCompaction && x.holds(l, x.wanted()) {
 		x.fail("V10: message %s is handed out although the last turn %s, and no person wanted to go on", f.Message, l.Outcome)
 	}
-	overtaken := l != nil && l.Outcome == session.OutcomeInterrupted && x.wanted() > l.Seq // what a person says after a crash goes first
+	overtaken := l != nil && l.Outcome == session.OutcomeInterrupted && x.wanted() > l.Seq // a person's message after a crash goes first
 	answers := f.OfTurn != "" && x.byPerson()                                              // it takes the place of a question of a turn that came after the one that failed (P14)
 	if x.before.Retry.State == session.RetryScheduled && x.c.Writer == events.WriterCompaction && !overtaken && !answers {
 		x.fail("V10: message %s is handed out while a retry is scheduled", f.Message)
@@ -337,8 +337,8 @@ func (x *Log) compaction(f events.CompactionRequested) {
 	x.triggers[trigger] = f.Compaction
 }
 
-// Stuck is why a session waits for nobody when all has come to rest, "" if it does not: nothing runs, is retried, compacted
-// or queued but by somebody, for somebody, or at an instant (V14). alive says whether its owner is.
+// Stuck returns why a session at rest waits without a reason, "" if it does not: everything that runs, is retried,
+// compacted or queued has a process, a person or an instant for it (V14). alive reports whether its owner lives.
 func (x *Log) Stuck(st *session.State, alive bool) string {
 	if st.Closed != nil || !st.Opened() {
 		return ""
@@ -346,17 +346,17 @@ func (x *Log) Stuck(st *session.State, alive bool) string {
 	l, p := st.LastTurn, st.Pending
 	switch {
 	case st.Phase == session.Running && !alive:
-		return "V14: it runs, and nobody runs it"
+		return "V14: it runs without an owner"
 	case st.Phase == session.Retrying && (alive || p.Turn == nil):
 		return "V14: it is retried, and no timer goes off"
 	case st.Phase == session.Compacting && (alive || p.Compaction == nil):
-		return "V14: it is compacted, and nobody does it"
+		return "V14: it is compacted without an owner"
 	case !alive || st.BlockedBy() != "" || len(st.WaitsFor) > 0:
 		return ""
 	case p.Turn != nil:
 		return "V14: it has a turn to do, and its owner does not do it"
 	case x.called() < x.lastStop:
-		return "" // a person stopped it, and nobody has gone on since
+		return "" // a person stopped it, and it was not continued since
 	case x.owes(st):
 		return "V11: it owes what follows its compaction"
 	case len(st.Queue) > 0 && st.Turn == nil && st.Compaction == nil && (l == nil || l.Outcome == session.OutcomeCompleted):

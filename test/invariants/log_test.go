@@ -98,7 +98,7 @@ func (s *story) compacts(id, message string) {
 	s.harness(events.CompactionStarted{Compaction: id}, events.CompactionCompleted{Compaction: id})
 }
 
-// midStream has t stopped for a compaction, which comes to its end; meanwhile other things happen.
+// midStream stops t for a compaction, which completes; meanwhile other things happen.
 func (s *story) midStream(meanwhile ...func()) {
 	s.harness(events.PromptRequested{Prompt: "p", Turn: "t", PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback, Blocking: new(bool)})
 	s.service(events.WriterCompaction, events.TurnStopRequested{Turn: "t", Actor: events.ActorCompaction},
@@ -211,7 +211,7 @@ func (s *story) reports() {
 	s.harness(events.UsageReported{Turn: "t", Tokens: events.Tokens{Input: 99}})
 }
 
-// TestStuck: what waits for nobody is found when all has come to rest.
+// TestStuck: a wait without a reason is found when all is at rest.
 func TestStuck(t *testing.T) {
 	for name, c := range map[string]struct {
 		want  string

@@ -1,4 +1,5 @@
-An answer is held against the questions: what does not fit is 422 and the prompt stays open; white space is trimmed; an empty answer is a skipped question (P8).
+An answer is checked against the questions: a wrong one is refused with 422 and the prompt stays open; white space is
+trimmed; an empty answer is a skipped question (P8).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

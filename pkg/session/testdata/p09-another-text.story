@@ -1,4 +1,5 @@
-The same labels with another text, or for another question, are another answer: the second is told the first with 409 (P9).
+The same labels with another text, or for another question, are another answer: the second person gets the first answer
+with 409 (P9).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

@@ -1,4 +1,5 @@
-Two people answer: one succeeds, the other is told the winner's answer with 409; the same answer again is a success, and there is one fact (P9).
+Two people answer: one succeeds, the other gets the winner's answer with 409; the same answer again is a success, and
+there is one fact (P9).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

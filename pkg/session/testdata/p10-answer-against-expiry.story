@@ -1,4 +1,5 @@
-An answer and an expiry race: the first in the log is the one that stands, the other changes nothing, and whoever asks later is told so (P10).
+An answer and an expiry race: the first in the log counts, the other changes nothing, and a later asker gets the first
+(P10).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

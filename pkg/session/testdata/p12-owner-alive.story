@@ -1,4 +1,5 @@
-Owner alive: the answer is in its work at once; it closes the call and goes on in its turn, and no new turn is requested (P12).
+Owner alive: the answer is in its work at once; it closes the call and continues in its turn, and no new turn is
+requested (P12).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

@@ -1,4 +1,5 @@
-A person's message while a kept question is open supersedes it. The owner sees that in its work, closes the call and goes on; the message waits its turn (P14).
+A person's message while a kept question is open supersedes it. The owner sees that in its work, closes the call and
+continues; the message waits its turn (P14).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

@@ -1,4 +1,4 @@
-The end of a turn, however it ends, closes its open prompts and calls, whoever forgot them (P15).
+Every end of a turn closes its open prompts and calls (P15).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

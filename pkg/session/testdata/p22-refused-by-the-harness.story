@@ -1,4 +1,4 @@
-A harness that cannot use an answer says so: it is shown, and nobody is asked twice (P22).
+A harness that cannot use an answer reports that: it is shown, and the person is not asked again (P22).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

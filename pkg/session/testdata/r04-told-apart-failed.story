@@ -1,4 +1,4 @@
-How a turn ended can be told apart: failed (R4).
+The end of a turn has its outcome: failed (R4).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

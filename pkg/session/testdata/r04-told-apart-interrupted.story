@@ -1,4 +1,4 @@
-How a turn ended can be told apart: interrupted, because its process died (R4).
+The end of a turn has its outcome: interrupted, because its process died (R4).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

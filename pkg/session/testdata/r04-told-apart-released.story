@@ -1,4 +1,4 @@
-How a turn ended can be told apart: stopped by a shutdown, the session released (R4, R16).
+The end of a turn has its outcome: stopped by a shutdown, the session released (R4, R16).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

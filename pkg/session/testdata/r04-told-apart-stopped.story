@@ -1,4 +1,4 @@
-How a turn ended can be told apart: stopped by a person (R4).
+The end of a turn has its outcome: stopped by a person (R4).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

@@ -1,5 +1,5 @@
-Late is what comes after recovery closed its thing, whoever says it; what comes from an epoch before; and what comes from a process
-that has left. What the owner says twice is not (R5, §2.5).
+A fact is late if it arrives after recovery closed its item, from any writer; or from an earlier epoch; or from a
+process that has left. A fact that the owner repeats is not late (R5, §2.5).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

@@ -1,4 +1,4 @@
-A turn or a call under an open id by a newer epoch is adopted: it goes on where it was (R7, §2.3).
+A turn or a call with an open id under a newer epoch is adopted: it continues where it was (R7, §2.3).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

@@ -1,4 +1,5 @@
-Who folds and who decides may change at any commit: the log is the same, so the state is the same. (Each story is folded a second time through a stored document after every commit, with all commits delivered again.) (R9, R19)
+The folding and the deciding process may change at any commit: the log is the same, so the state is the same. (Each
+story is folded a second time through a stored document after every commit, with all commits delivered again.) (R9, R19)
 
 -- facts --
 1 session.opened {"incarnation":"17"}

@@ -1,4 +1,5 @@
-What cannot be read is parked with its reason and counted; it moves the place in the log, and the rest of its commit counts (R11).
+Unreadable input is parked with its reason and counted; it moves the place in the log, and the rest of its commit counts
+(R11).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

@@ -1,4 +1,5 @@
-Pending work that nobody had taken survives and is taken once by the next incarnation; what was taken is not handed out again (R13).
+Pending work that no harness had taken survives and is taken once by the next incarnation; taken work is not handed out
+again (R13).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

@@ -1,4 +1,4 @@
-A person stops, says something, and stops again before the harness has heard: what was said waits too (R15, V9).
+A person stops, sends a message, and stops again before the harness has stopped: the message waits, too (R15, V9).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

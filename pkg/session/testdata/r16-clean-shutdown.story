@@ -1,4 +1,5 @@
-A clean shutdown releases the session: nobody owns it, its callback prompts were withdrawn, kept ones stay, and the next incarnation takes it at once (R16).
+A clean shutdown releases the session: it has no owner, its callback prompts were withdrawn, kept ones stay, and the
+next incarnation takes it at once (R16).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

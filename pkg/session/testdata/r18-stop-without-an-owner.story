@@ -1,4 +1,4 @@
-Stop on a session nobody owns is kept until recovery ends the turn, as stopped by the same actor (R18).
+A stop of a session without an owner is kept until recovery ends the turn, as stopped by the same actor (R18).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

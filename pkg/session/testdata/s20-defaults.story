@@ -1,4 +1,4 @@
-What a prompt does not say: it blocks; callback means expire, all else keep; a permission has one question (§2).
+Defaults of a prompt: it blocks; a callback expires, all others are kept; a permission has one question (§2).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

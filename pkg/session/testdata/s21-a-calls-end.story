@@ -1,4 +1,5 @@
-The end of a call closes its awaiting prompt as call-ended; if it comes as a tool fact, whoever wrote it, it delivers the settled one (§2.1).
+The end of a call closes its awaiting prompt as call-ended; a tool fact of any writer that ends the call delivers the
+settled prompt (§2.1).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

@@ -1,4 +1,5 @@
-A retry that a person asked for names the person, and what limits retries that come by themselves begins anew; the count of attempts goes on; a newer request in its place sets it aside (§2.2, §2.6).
+A retry that a person requests names the person, and restarts the limits of automatic retries; the count of attempts
+continues; a newer request replaces it (§2.2, §2.6).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

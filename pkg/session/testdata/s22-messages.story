@@ -1,4 +1,5 @@
-Whoever starts the turn of a queued message takes it; one that was never queued is not queued behind the turn that has it (§2.2).
+A process that starts the turn of a queued message takes the message; one that was never queued is not queued behind the
+turn that has it (§2.2).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

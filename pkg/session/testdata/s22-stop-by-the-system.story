@@ -1,4 +1,5 @@
-A stop by the system takes back nothing that was asked for; a stop of one turn is not received by the end of another; what is stopped without saying by whom was stopped by who asked (§2.2, §3).
+A stop by the system takes no request back; a stop of one turn is not received by the end of another; a turn that stops
+without an actor was stopped by the requester (§2.2, §3).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

@@ -1,5 +1,5 @@
-A turn waits to be tried again, and meanwhile another one, that no person began, has failed and nobody has decided on it yet: a
-stop is about both, and is not asked for twice (T11, R15).
+A turn waits for its retry, and meanwhile another one, which no person began, has failed and is not decided yet: a stop
+concerns both, and is not requested twice (T11, R15).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

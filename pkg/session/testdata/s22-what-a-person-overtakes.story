@@ -1,4 +1,5 @@
-A person's turn overtakes what was decided for a process or a turn that is gone; what still waits for an answer, for an open call, or for the present process stays (§2.2).
+A person's turn overtakes decisions for a process or a turn that is gone; decisions for an open prompt, an open call or
+the present process stay (§2.2).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

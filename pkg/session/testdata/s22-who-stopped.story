@@ -1,4 +1,5 @@
-Who stopped a turn is who its harness says, whoever asked for it; and only when that was compaction the queue does not wait (C7, §2.2).
+The harness names the actor of a stop, for every requester. Only after a stop by compaction the queue does not wait (C7,
+§2.2).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

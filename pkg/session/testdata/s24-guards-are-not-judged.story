@@ -1,4 +1,4 @@
-The guard of a commit is not judged, only its order; a gap is told to whoever folds (§2.4).
+The fold does not check the guard of a commit, only its order; it reports a gap (§2.4).
 
 -- facts --
 5 @1s session.opened {"incarnation":"17"}

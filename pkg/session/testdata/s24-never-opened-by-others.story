@@ -1,4 +1,4 @@
-Of a session that nobody ever opened nothing can be said, by whomever, but that it is closed: by the ledger, in its first epoch (§2.4).
+The only fact that counts in a session that was never opened is its close: by the ledger, in its first epoch (§2.4).
 
 -- facts --
 1 by=ledger session.configured {"policy":{"auto_retry":false},"by":"ada"}

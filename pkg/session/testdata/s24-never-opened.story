@@ -1,5 +1,5 @@
-What was written to a session that nobody ever opened can be cleared away: the ledger closes it, and that is final. Nobody else
-can, and whoever opens it first keeps it (§7, §2.4).
+The ledger can close a session that was written to and never opened, and that is final. No other writer can, and a
+harness that opens it first keeps it (§7, §2.4).
 
 -- facts --
 1 by=harness tool.started {"call":"c1","turn":"t1","name":"bash"}

@@ -1,4 +1,4 @@
-What settles a prompt that is settled and gone is told that it is closed, not that it never was (§2.4, P4).
+A decision about a prompt that is settled and gone gets closed as the refusal, not unknown (§2.4, P4).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

@@ -1,4 +1,4 @@
-Who says that it is exclusive is, as who says nothing; a root is that of a parent, and nobody's otherwise (§2.5).
+An owner is exclusive by default; a root counts only with a parent (§2.5).
 
 -- facts --
 1 session.opened {"incarnation":"17","exclusive":true,"root":"r"}

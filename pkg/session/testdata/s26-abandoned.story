@@ -1,4 +1,5 @@
-A retry that was given up is shown until a person goes on; a new provider lifts what it cures, and starts nothing; a person's message switches retrying on again (§2.6, R4).
+An abandoned retry is shown until a person continues; a new provider clears the failures that it solves, and starts
+nothing; a person's message enables automatic retry again (§2.6, R4).
 
 -- facts --
 1 session.opened {"incarnation":"17","policy":{"auto_retry":false}}

@@ -1,4 +1,4 @@
-What came before and what after a compaction is told by the places in the log, since two commits may have one instant (§2.6).
+The places in the log order facts before and after a compaction, because two commits may have one instant (§2.6).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

@@ -1,4 +1,4 @@
-What is owed after a compaction stays owed when a turn is asked for that is not its follow-up (C6, §2.6).
+The follow-up of a compaction stays pending when a turn is requested that is not its follow-up (C6, §2.6).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

@@ -1,4 +1,4 @@
-What was given up stays so through an answer's continuation, and ends when it is tried again by hand (§2.6).
+An abandoned retry stays abandoned through an answer's continuation, and ends when a person retries it (§2.6).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

@@ -1,4 +1,5 @@
-What a person says after a failure moves the queue, also when it is only said later that there is no other attempt. What was said while another attempt was planned waits for the person once that is given up (§2.6, C7).
+A person's message after a failure moves the queue, even if the retry is abandoned only later. A message sent while a
+retry was planned waits for the person once that is abandoned (§2.6, C7).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

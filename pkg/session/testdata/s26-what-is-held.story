@@ -1,4 +1,5 @@
-What follows a compaction that is given up, and would not fit without it, is shown as held with the reason; more room lets it go (§2.6).
+The follow-up of an abandoned compaction that does not fit without it is shown as held with the reason; more room
+releases it (§2.6).
 
 -- facts --
 1 session.opened {"incarnation":"17","context_limit":1000}

@@ -1,4 +1,5 @@
-How the last owner went is told once: an orphaning of a session that nobody owns only says what is held; who took its place is never taken back (§2, R16).
+How the last owner left is recorded once: an orphaning of a session without an owner only records held calls; a
+superseding incarnation is never removed (§2, R16).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

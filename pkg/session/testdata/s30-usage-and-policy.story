@@ -1,4 +1,5 @@
-What usage means follows the policy: its limit comes before the reported one, its threshold says when people are warned; unknown limits warn of nothing (§3).
+The meaning of usage follows the policy: its limit wins over the reported one, its threshold sets the warning; unknown
+limits give no warning (§3).
 
 -- facts --
 1 session.opened {"incarnation":"17"}

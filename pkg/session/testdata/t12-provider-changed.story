@@ -1,5 +1,5 @@
-That a retry was given up for a concern of the provider is lifted when a person says that the provider has changed, and by no other
-configuration; what was given up for another reason is not (T12).
+A person's report of a changed provider clears the mark of a retry that was abandoned for the provider, and no other
+configuration does; other marks stay (T12).
 
 -- facts --
 1 session.opened {"incarnation":"17"}
