@@ -444,3 +444,59 @@ func TestAnAnswerTakenBackLetsNothingBegin(t *testing.T) {
 		t.Errorf("owed %v %+v, held %d, want %d", ok, owed, f.s.HeldSeq, stopped)
 	}
 }
+
+// TestDeliveredInTheSameCommit: a service ends a call with the answer of its prompt and requests a turn that names the prompt. The
+// request carries the prompt, also if so much has ended since that the ending of the prompt is not kept.
+func TestDeliveredInTheSameCommit(t *testing.T) {
+	f := newFeeder(t)
+	f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Message: "m1"})
+	f.e(events.ToolStarted{Call: "c1", Turn: "t1", Name: "ask", Background: true})
+	f.e(events.PromptRequested{Prompt: "p1", Turn: "t1", Call: "c1", PromptKind: events.PromptQuestion, Delivery: events.DeliverToolResult})
+	f.say(events.WriterLedger, answering("p1"))
+	for i := range session.RecentMax {
+		call := fmt.Sprint("bash", i)
+		f.e(events.ToolStarted{Call: call, Turn: "t1", Name: "bash"})
+		f.e(events.ToolCompleted{Call: call})
+	}
+	f.e(events.TurnCompleted{Turn: "t1"})
+	f.orphan()
+	f.say(events.WriterReconciler, events.ToolCompleted{Call: "c1", Synthetic: true},
+		events.TurnRequested{Turn: "t2", Cause: events.CauseAnswer, Prompt: "p1", Prompts: []string{"p1"}})
+	wantCarried(t, "requested", f.s.Pending.Turn.Prompts, "p1")
+}
+
+// TestRefusedWhileRequested: a turn is requested for an answer that its process then refuses. The turn has nothing to bring, and
+// is taken back.
+func TestRefusedWhileRequested(t *testing.T) {
+	f := newFeeder(t)
+	f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Message: "m1"})
+	f.e(events.PromptRequested{Prompt: "p1", Turn: "t1", PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback, Blocking: new(bool)})
+	f.say(events.WriterLedger, answering("p1"))
+	f.e(events.TurnCompleted{Turn: "t1"})
+	owed, ok := f.s.Owed()
+	if !ok {
+		t.Fatal("no turn is requested for an answer that was not read")
+	}
+	f.say(events.WriterReconciler, owed)
+	f.e(events.PromptDelivered{Prompt: "p1", Refused: "unknown request"})
+	if p := f.s.Pending.Turn; p != nil {
+		t.Errorf("turn %s is still requested, with %v", p.ID, p.Prompts)
+	}
+}
+
+// TestStopOfARetryThatWasForgotten: a person stops the retry of a turn whose ending is no longer kept. The retry is given up.
+func TestStopOfARetryThatWasForgotten(t *testing.T) {
+	f := newFeeder(t)
+	f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Message: "m1"})
+	f.e(events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: "rate_limit"}})
+	f.say(events.WriterRetry, events.RetryScheduled{Turn: "t1", Attempt: 1, DelayMS: 2000, DueAt: storyBegin, Error: events.Failure{Kind: "rate_limit"}})
+	for i := range session.RecentMax {
+		call := fmt.Sprint("bash", i)
+		f.e(events.ToolStarted{Call: call, Name: "bash"})
+		f.e(events.ToolCompleted{Call: call})
+	}
+	f.say(events.WriterLedger, events.TurnStopRequested{Turn: "t1", Actor: events.ActorPerson, By: "ada"})
+	if f.s.Retry.State != session.RetryAbandoned || f.s.Ignored.Count != 0 {
+		t.Errorf("%+v, ignored %+v", f.s.Retry, f.s.Ignored.Last)
+	}
+}

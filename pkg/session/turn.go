@@ -313,7 +313,8 @@ func (f *fold) turnStopRequested(fact events.TurnStopRequested) string {
 	p, person := f.Pending.Turn, fact.Actor == events.ActorPerson
 	open := f.Turn != nil && f.Turn.ID == fact.Turn
 	past := f.ended(EntityTurn, fact.Turn) != nil
-	if !open && !past && !(person && p != nil && p.ID == fact.Turn) {
+	planned := p != nil && p.ID == fact.Turn || f.Retry.Turn == fact.Turn // its ending may be forgotten
+	if !open && !past && !(person && planned) {
 		return WhyUnknown
 	}
 	if open || past && f.Owned {

@@ -225,6 +225,7 @@ func (x *Log) Clone() *Log {
 	c.stopped, c.stops, c.sent, c.messages = maps.Clone(x.stopped), maps.Clone(x.stops), maps.Clone(x.sent), maps.Clone(x.messages)
 	c.about, c.triggers, c.follow = maps.Clone(x.about), maps.Clone(x.triggers), maps.Clone(x.follow)
 	c.debts, c.named, c.done = maps.Clone(x.debts), maps.Clone(x.named), maps.Clone(x.done)
+	c.had = maps.Clone(x.had)
 	return &c
 }
 
@@ -236,7 +237,7 @@ func (x *Log) Brings(turn, prompt string) bool { return slices.Contains(x.named[
 
 // Places are the places in the log that what is followed of decisions depends on.
 func (x *Log) Places() []uint64 {
-	seqs := []uint64{x.called()}
+	seqs := append(x.Acts(), x.lastStop)
 	for _, d := range x.debts {
 		seqs = append(seqs, d.at)
 	}
@@ -252,6 +253,3 @@ func (x *Log) Each(visit func(prompt string, at uint64)) {
 
 // Delivered are the prompts whose decision a turn brought that has completed, sorted.
 func (x *Log) Delivered() []string { return slices.Sorted(maps.Keys(x.done)) }
-
-// Called is the place of the last thing that a person did, and did not take back, that has the session go on.
-func (x *Log) Called() uint64 { return x.called() }

@@ -47,6 +47,7 @@ type Log struct {
 	debts map[string]debt     // decisions of people that are not delivered, by prompt
 	named map[string][]string // prompts that a turn brings to its agent, by turn
 	done  map[string]bool     // prompts that a turn brought that has completed
+	had   map[string]had      // by prompt
 	left  uint64              // place of the last commit by which an owner went
 
 	continued int // turns that recovery requested for decisions since a person acted
@@ -58,7 +59,7 @@ type Log struct {
 func New(slack time.Duration) *Log {
 	return &Log{slack: slack, failedAt: map[string]time.Time{}, cut: map[string]bool{}, scheduled: map[string]int{}, asked: map[string]int{},
 		stopped: map[string]bool{}, stops: map[string]uint64{}, sent: map[string]uint64{}, messages: map[string]string{}, about: map[string]string{},
-		triggers: map[string]string{}, follow: map[string]int{}, debts: map[string]debt{}, named: map[string][]string{}, done: map[string]bool{}}
+		triggers: map[string]string{}, follow: map[string]int{}, debts: map[string]debt{}, named: map[string][]string{}, done: map[string]bool{}, had: map[string]had{}}
 }
 
 func (x *Log) fail(format string, args ...any) {
@@ -88,6 +89,7 @@ func (x *Log) Commit(before *session.State, c *events.Commit, counted []events.E
 
 func (x *Log) event(e *events.Event) {
 	x.answers(e)
+	x.receipts(e)
 	switch f := e.Fact.(type) {
 	case events.MessageAccepted:
 		x.accepted(f)

@@ -44,10 +44,10 @@ func worlds() map[string]explorer.Config {
 // troubles are what may happen, and how often: everything, or less of it for a longer look ahead.
 func troubles() map[string]explorer.Bounds {
 	return map[string]explorer.Bounds{
-		"everything": {Crashes: 2, Freezes: 1, Lapses: 1, Starts: 2, Failures: 2, GaveUp: 1, Messages: 1, Stops: 1, Wishes: 1, Rejects: 1, Itself: 1, Careless: 1},
+		"everything": {Crashes: 2, Freezes: 1, Lapses: 1, Starts: 2, Failures: 2, GaveUp: 1, Messages: 1, Stops: 1, Wishes: 1, Rejects: 1, Itself: 1, Careless: 1, Policies: 1},
 		"deaths":     {Crashes: 2, Starts: 2, Failures: 2, Itself: 1},
 		"absences":   {Freezes: 1, Lapses: 1, Starts: 1, GaveUp: 1},
-		"people":     {Crashes: 1, Starts: 1, Failures: 1, Messages: 1, Stops: 1, Wishes: 1, Rejects: 1, Careless: 1},
+		"people":     {Crashes: 1, Starts: 1, Failures: 1, Messages: 2, Stops: 1, Wishes: 1, Rejects: 1, Itself: 1, Careless: 1, Policies: 1},
 	}
 }
 

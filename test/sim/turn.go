@@ -144,6 +144,7 @@ func (p *process) act(st *session.State) {
 	case st.Turn != nil && st.Turn.Epoch == st.Epoch && p.w.chance(carelessOneIn):
 		p.inTurn(st) // it has not read what was decided, and may end its turn without that
 	case p.takesDecisions(st):
+	case p.w.chance(lateOneIn) && p.receivesLate(st):
 	case st.Turn == nil && p.w.chance(itselfOneIn):
 		p.byItself(st)
 	case st.Pending.Compaction != nil:
@@ -166,11 +167,41 @@ func (p *process) act(st *session.State) {
 const (
 	carelessOneIn = 6  // act in a turn without having read what was decided
 	itselfOneIn   = 12 // start a turn that nobody requested
+	lateOneIn     = 4  // have an Ask return after its turn has ended
 )
+
+// decidesItself makes a process decide one of its own prompts, by a policy.
+func (p *process) decidesItself(st *session.State) {
+	for _, id := range st.PendingPrompts() {
+		if st.Prompts[id].Epoch == st.Epoch {
+			p.say(st, st.Epoch, events.PromptAnswered{Prompt: id, Answers: []events.Answer{{Question: "q", Text: "auto"}}, By: "policy"})
+			return
+		}
+	}
+}
+
+// receivesLate returns an Ask whose turn has ended before the process had read the decision, and gives the receipt.
+func (p *process) receivesLate(st *session.State) bool {
+	for _, id := range sorted(st.Prompts) {
+		q := st.Prompts[id]
+		over := q.Turn != "" && (st.Turn == nil || st.Turn.ID != q.Turn) && st.Tools[q.Call] == nil
+		if q.Status == session.Awaiting || q.Epoch != st.Epoch || !over {
+			continue
+		}
+		p.w.log.foldOn(st)
+		if st.Prompts[id] != q || !st.Owned || st.Incarnation != p.incarnation || p.w.leases[p.incarnation] == nil {
+			return false
+		}
+		p.hand(st.Ref(), id)
+		p.say(st, st.Epoch, events.PromptDelivered{Prompt: id})
+		return true
+	}
+	return false
+}
 
 // byItself starts a turn that nobody requested and that no person's message caused.
 func (p *process) byItself(st *session.State) {
-	if p.say(st, st.Epoch, events.TurnStarted{Turn: p.w.id("t"), Cause: events.CauseMessage, Synthetic: true}) {
+	if p.say(st, st.Epoch, events.TurnStarted{Turn: p.w.id("t"), Cause: events.CauseMessage, Synthetic: !p.w.chance(3)}) {
 		p.w.report.Itself++
 	}
 }
@@ -219,6 +250,8 @@ func (p *process) inTurn(st *session.State) {
 		p.say(st, st.Epoch, events.TurnFailed{Turn: turn, Error: p.w.failure(turnFailures), HadOutput: p.w.chance(2)})
 	case n == 10 && st.BlockedBy() == "":
 		p.say(st, st.Epoch, events.TurnCompleted{Turn: turn, Finish: "stop"})
+	case n == 11 && p.w.chance(6):
+		p.decidesItself(st)
 	case n == 11 && p.w.chance(2):
 		p.w.ping(st.Ref())
 	case n == 11 && st.BlockedBy() == "" && p.w.chance(itselfOneIn):

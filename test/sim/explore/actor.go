@@ -61,7 +61,7 @@ func (s *state) stop() bool {
 // wish is one of those that other services grant.
 func (s *state) wish(name string) bool {
 	n, most := &s.spent.wishes, s.cfg.Most.Wishes
-	if name == "send" {
+	if name == "send" || name == "withdraw" { // what is taken back counts, too
 		n, most = &s.spent.messages, s.cfg.Most.Messages
 	}
 	at := slices.IndexFunc(s.cfg.Wishes, func(w sim.Wish) bool { return w.Name == name })
@@ -70,7 +70,7 @@ func (s *state) wish(name string) bool {
 	}
 	*n++
 	w := s.cfg.Wishes[at]
-	d, err := w.Decide(s.st, sim.Ask{By: people[1], Now: s.now, Message: fmt.Sprint("m", *n), Source: s.source})
+	d, err := w.Decide(s.st, sim.Ask{By: people[1], Now: s.now, Message: fmt.Sprint("m", *n), Queued: s.oldest(), Source: s.source})
 	if !s.byPerson(people[1], w.Writer, w.Said, d, err) {
 		return false
 	}
@@ -146,4 +146,12 @@ func (s *state) due() bool {
 	s.now = next
 	s.note("time passes until %s", next.Format("15:04:05"))
 	return true
+}
+
+// oldest returns the message that waits first, "" for none.
+func (s *state) oldest() string {
+	if len(s.st.Queue) == 0 {
+		return ""
+	}
+	return s.st.Queue[0].ID
 }

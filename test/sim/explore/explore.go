@@ -48,7 +48,7 @@ func (a Ask) requested(turn string) events.PromptRequested {
 }
 
 // Bounds say how often each trouble may happen in one trace.
-type Bounds struct{ Crashes, Freezes, Lapses, Starts, Failures, GaveUp, Messages, Stops, Wishes, Rejects, Itself, Careless uint8 }
+type Bounds struct{ Crashes, Freezes, Lapses, Starts, Failures, GaveUp, Messages, Stops, Wishes, Rejects, Itself, Careless, Policies uint8 }
 
 // Config says what to explore.
 type Config struct {
@@ -111,6 +111,10 @@ func (c *Config) steps() []step {
 		each("receipt", (*state).receive)
 		each("complete", (*state).complete)
 		each("complete without reading", (*state).careless)
+		for k := range promptsN {
+			each("decide itself", func(s *state, p *process) bool { return s.decideItself(p, k) })
+			each("late receipt", func(s *state, p *process) bool { return s.receiveLate(p, k) })
+		}
 		each("by itself", (*state).byItself)
 		each("fail", func(s *state, p *process) bool { return s.failTurn(p, "server_error") })
 		each("overflow", func(s *state, p *process) bool { return s.failTurn(p, "context_exceeded") })
@@ -134,7 +138,7 @@ func (c *Config) steps() []step {
 		add("reject", func(s *state) bool { return s.reject(k) })
 	}
 	add("stop", (*state).stop)
-	for _, name := range []string{"send", "now", "resume"} {
+	for _, name := range []string{"send", "withdraw", "now", "resume"} {
 		add(name, func(s *state) bool { return s.wish(name) })
 	}
 	add("reconcile", (*state).reconcile)

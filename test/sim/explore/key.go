@@ -74,7 +74,7 @@ func (k *keyer) place(seq uint64) {
 // places are all that are written, in order.
 func (s *state) places() []uint64 {
 	st := s.st
-	seqs := []uint64{0, st.HeldSeq}
+	seqs := []uint64{0, st.HeldSeq, st.StoppedSeq}
 	for _, p := range st.Prompts {
 		seqs = append(seqs, p.SettledSeq)
 	}
@@ -87,7 +87,7 @@ func (s *state) places() []uint64 {
 		}
 	}
 	if p := st.Pending.Turn; p != nil {
-		seqs = append(seqs, p.Seq)
+		seqs = append(seqs, p.Seq, p.Held)
 		add(p.Prompts)
 	}
 	if t := st.Turn; t != nil {
@@ -113,6 +113,7 @@ func (k *keyer) session(st *session.State) {
 	k.flags(st.Owned, st.Exclusive, st.Closed != nil, st.SupersededBy != "", st.Policy.AutoRetry, st.Usage != nil)
 	k.text(st.Left)
 	k.place(st.HeldSeq)
+	k.place(st.StoppedSeq)
 	if t := st.Turn; t != nil {
 		k.byte('T')
 		k.id(t.ID)
@@ -120,7 +121,7 @@ func (k *keyer) session(st *session.State) {
 		k.id(t.OfTurn)
 		k.id(t.Message)
 		k.flags(t.Synthetic, t.Epoch == st.Epoch, t.Compaction != "")
-		k.carried(t.Prompts)
+		k.carried(st.Epoch, t.Prompts)
 	}
 	if l := st.LastTurn; l != nil {
 		k.byte('L')
@@ -133,7 +134,7 @@ func (k *keyer) session(st *session.State) {
 		k.place(l.Seq)
 		k.flags(l.Synthetic, l.HadOutput)
 		k.failure(l.Error)
-		k.carried(l.Prompts)
+		k.carried(st.Epoch, l.Prompts)
 	}
 	k.open(st)
 	k.pending(st)
@@ -157,11 +158,12 @@ func (k *keyer) prompts(ids []string) {
 }
 
 // carried writes what a turn carries, with the places of the decisions: they are compared with that of a stop.
-func (k *keyer) carried(list []session.Carried) {
+func (k *keyer) carried(epoch uint64, list []session.Carried) {
 	k.number(len(list))
 	for _, c := range list {
 		k.id(c.Prompt)
 		k.place(c.Seq)
+		k.flags(c.Had == epoch, c.Quiet)
 	}
 }
 
@@ -208,9 +210,10 @@ func (k *keyer) pending(st *session.State) {
 		k.id(p.Message)
 		k.id(p.Compaction)
 		k.place(p.Seq)
+		k.place(p.Held)
 		k.flags(p.By != "")
 		k.number(p.Attempt)
-		k.carried(p.Prompts)
+		k.carried(st.Epoch, p.Prompts)
 	}
 	if p := st.Pending.Stop; p != nil {
 		k.byte('s')
@@ -276,7 +279,11 @@ func (k *keyer) fates(s *state) {
 		k.byte('d')
 		k.id(id)
 	}
-	k.place(s.law.Called())
+	for _, at := range s.law.Acts() {
+		k.place(at)
+	}
+	k.place(s.law.LastStop())
+	k.prompts(s.law.Had(s.st.Epoch))
 	if t := s.st.Turn; t != nil {
 		k.prompts(s.law.Named(t.ID))
 	}
@@ -306,7 +313,7 @@ func (k *keyer) processes(s *state) {
 		own.flags(p.stopped, p.mine, p.held, p.compact, p.mine && p.epoch == s.st.Epoch)
 		own.number(order(p.inc))
 		own.id(p.turn)
-		own.flags(slices.Concat(p.asking[:], p.todo[:], p.told[:], p.receipt[:])...)
+		own.flags(slices.Concat(p.asking[:], p.todo[:], p.told[:], p.receipt[:], p.late[:])...)
 		own.lease(s, p.inc)
 		both[i] = own.buf
 	}

@@ -276,7 +276,7 @@ func (s *state) hear(p *process) bool {
 	s.note("process %s is fenced", s.name(p))
 	p.mine, p.held, p.compact = false, false, false
 	p.endHandler()
-	p.told, p.receipt = [promptsN]bool{}, [promptsN]bool{}
+	p.told, p.receipt, p.late = [promptsN]bool{}, [promptsN]bool{}, [promptsN]bool{}
 	return true
 }
 
@@ -419,7 +419,32 @@ func (s *state) careless(p *process) bool {
 		return false
 	}
 	s.spent.careless++
+	late := p.asking
 	s.say(p, events.TurnCompleted{Turn: p.turn, Finish: "stop"})
+	p.late = late
+	return true
+}
+
+// receiveLate returns an Ask after its turn has completed, and gives the receipt.
+func (s *state) receiveLate(p *process, i int) bool {
+	if !s.runs(p) || !p.late[i] || !s.owesReceipt(i) {
+		return false
+	}
+	p.late[i] = false
+	s.hand(p, i)
+	return s.receive(p)
+}
+
+// decideItself makes a process decide its own prompt, by a policy.
+func (s *state) decideItself(p *process, i int) bool {
+	a := s.cfg.Asks[i]
+	if !s.handles(p) || !p.asking[i] || !s.awaits(i) || s.spent.policies >= s.cfg.Most.Policies {
+		return false
+	}
+	s.spent.policies++
+	p.asking[i], p.told[i] = false, true
+	s.say(p, events.PromptAnswered{Prompt: a.Prompt, Answers: answers("auto"), By: "policy"})
+	s.fates[i] = received
 	return true
 }
 

@@ -66,10 +66,11 @@ type process struct {
 	todo    [promptsN]bool // the handler has adopted it and is to ask again
 	told    [promptsN]bool // an Ask has returned the decision
 	receipt [promptsN]bool // the receipt is still to be stored
+	late    [promptsN]bool // an Ask still waits after its turn has completed
 }
 
 // spent is how often something has happened that a bound is set for.
-type spent struct{ crashes, freezes, lapses, starts, failures, gaveUp, messages, stops, wishes, rejects, itself, careless uint8 }
+type spent struct{ crashes, freezes, lapses, starts, failures, gaveUp, messages, stops, wishes, rejects, itself, careless, policies uint8 }
 
 // fate is what became of a decision.
 type fate uint8
@@ -233,12 +234,24 @@ func (s *state) feed(before *session.State, feed []events.Event) {
 			}
 		case events.TurnCompleted:
 			s.agentEnds()
+		case events.MessageWithdrawn:
+			s.takenBack(before, f.Message)
 		}
 	}
 	for i := range s.procs {
 		p := &s.procs[i]
 		if p.turn != "" && (s.st.Turn == nil || s.st.Turn.ID != p.turn) && s.owns(p) {
 			p.endHandler()
+		}
+	}
+}
+
+// takenBack: a person takes an answer back with the message that it had become.
+func (s *state) takenBack(before *session.State, message string) {
+	for i, a := range s.cfg.Asks {
+		q := before.Prompts[a.Prompt]
+		if q != nil && message == events.DeriveID("answer", sessionID, a.Prompt, fmt.Sprint(q.Seq)) {
+			s.fates[i] = overtaken
 		}
 	}
 }
