@@ -107,7 +107,7 @@ func New(b *bus.Bus, cfg Config, log zerolog.Logger) (*Service, error) {
 	var err error
 	s.loop, err = control.New(b, control.Config{
 		Service: Name, Writer: events.WriterCompaction, Log: s.log, Walk: cfg.Walk, AtOnceMax: cfg.AtOnceMax,
-		Decide: s.decide,
+		Decide: s.decide, Rests: s.rests,
 	})
 	return s, err
 }
@@ -143,6 +143,10 @@ func (s *Service) decide(_ context.Context, st *session.State, now events.Clock,
 	s.idle.note(st, d.Idle)
 	return d.forLoop(), nil
 }
+
+// rests implements [control.Config.Rests]: the head has all instants at which the service acts. A session that waits for
+// its place among the idle ones, or is compacted there, is decoded, so that its place is given away when that ends.
+func (s *Service) rests(r events.Ref, _ *session.Head, _ events.Clock) bool { return !s.idle.has(r) }
 
 // decideInPlace handles an idle session that has its place.
 func (s *Service) decideInPlace(_ context.Context, st *session.State, now events.Clock,

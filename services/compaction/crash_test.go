@@ -156,6 +156,7 @@ func (g *stage) compaction() {
 	seq, st := g.doc.Seq, g.doc
 	for {
 		d := Decide(st, Input{Now: g.Now, Progress: g.Now, Idle: true})
+		checkHead(g.t, st, d, g.Now)
 		stored := true
 		if len(d.Facts) > 0 {
 			g.do("compaction", "append "+string(d.Facts[0].Kind()), func() {

@@ -111,6 +111,15 @@ func (k *idlers) oldest() (events.Ref, bool) {
 	return first, found
 }
 
+// has reports whether a session waits for its place, or has it.
+func (k *idlers) has(r events.Ref) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	_, due := k.due[r]
+	_, under := k.under[r]
+	return due || under
+}
+
 func (k *idlers) counts() (due, under int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -200,6 +209,10 @@ func (k *idlers) work(ctx context.Context) error {
 func (k *idlers) findUnderWay(ctx context.Context) error {
 	under := map[events.Ref]underWay{}
 	err := k.s.bus.List(ctx, bus.State, events.SessionKeys(""), func(e bus.Entry) error {
+		h, err := session.ReadHead(e.Value)
+		if err != nil || !h.Owned || h.Phase != session.Compacting && h.Phase != session.Waiting {
+			return nil // the phase of a compaction that runs is one of these
+		}
 		st, err := session.Decode(e.Value)
 		if err == nil && st.CompactionOpen() && st.Compaction.Reason == events.CompactIdle && st.Owned {
 			under[st.Ref()] = underWay{id: st.Compaction.ID, since: time.Now()}

@@ -287,6 +287,7 @@ func TestDecidingTwice(t *testing.T) {
 			rt.Fatal(err)
 		}
 		d := Decide(r.s, in)
+		checkHead(rt, r.s, d, in.Now)
 		if after, err := r.s.Encode(); err != nil || !slices.Equal(doc, after) {
 			rt.Fatalf("deciding changed the session: %v", err)
 		}

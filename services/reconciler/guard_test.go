@@ -164,6 +164,32 @@ func TestForeignDocuments(t *testing.T) {
 	}
 }
 
+// TestAPassTakesWhatIsDue: a pass decides about a deadline that no alarm has brought up, and about no later one.
+func TestAPassTakesWhatIsDue(t *testing.T) {
+	c := start(t)
+	r := c.judging("h", "17")
+	now, err := r.now(c.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at, want := range map[time.Duration]int{-time.Second: 1, control.Horizon / 2: 1, 2 * control.Horizon: 0} {
+		s := session.New(events.Ref{Harness: "h", Session: "s"})
+		deadline := now.Now.Add(at)
+		s.Epoch, s.Prompts = 1, map[string]*session.Prompt{"p": {Status: session.Awaiting, Epoch: 1, Deadline: &deadline}}
+		s.Owned, s.Incarnation, s.Exclusive, s.UpdatedAt = true, "17", true, now.Now
+		doc, err := s.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.leases.put("h", "17", &Seen{Exclusive: true, State: "ready", TTL: time.Hour, Since: now.here, Renewed: now.here})
+		x := r.newPass(events.Ref{})
+		x.document(c.ctx, new(session.Reader), bus.Entry{Key: events.SessionKey(s.Ref()), Value: doc}, now)
+		if len(x.trees) != want {
+			t.Errorf("due in %s: %d trees, want %d", at, len(x.trees), want)
+		}
+	}
+}
+
 // TestOlderRules: a pass leaves a session to the ledger whose document older rules have folded, and its parent has it
 // as a child.
 func TestOlderRules(t *testing.T) {
