@@ -313,36 +313,6 @@ func EncodeView(v any) ([]byte, error) {
 // to write, and folding on from half of it would lose the other half.
 func Decode(doc []byte) (*State, error) { return new(Reader).Decode(doc) }
 
-// Peek reads from a document which session it is, whose, and in which phase, and nothing else: whoever looks for a few among
-// very many has most of the rest for nothing. ok is false for documents that this build has not written, which only [Decode]
-// can read.
-func Peek(doc []byte) (s *State, ok bool) {
-	s = &State{}
-	c := codec.Reader(doc)
-	start(c, &s.V, new(Head))
-	names(c, s)
-	return s, c.Going() && s.V == Version
-}
-
-// Read is [Decode] for documents that are wanted by what [Peek] shows of them, and nil for the others. What this build has
-// not written is always read.
-func (r *Reader) Read(doc []byte, wanted func(head *State) bool) (*State, error) {
-	var s State
-	r.c.Read(doc)
-	start(&r.c, &s.V, new(Head))
-	names(&r.c, &s)
-	if !r.c.Going() || s.V != Version {
-		return decodeThoroughly(doc)
-	}
-	if !wanted(&s) {
-		return nil, nil
-	}
-	if body(&r.c, &s); r.c.Ended() {
-		return &s, nil
-	}
-	return decodeThoroughly(doc)
-}
-
 // decodeThoroughly reads documents that this build has not written.
 func decodeThoroughly(doc []byte) (*State, error) {
 	var stored struct {

@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -81,9 +80,12 @@ func (l *Ledger) compare(ctx context.Context) (int, error) {
 		if err == nil && have[r] != nil {
 			documents[r] = true
 		}
-		if err != nil || have[r] == nil && !bytes.Contains(e.Value, []byte(`"prompts":`)) &&
-			!bytes.Contains(e.Value, []byte(`"pending":`)) {
-			return nil // nearly all: they have no entries and need none
+		if err != nil {
+			return nil // not a session
+		}
+		h, err := session.ReadHead(e.Value)
+		if err != nil || have[r] == nil && !h.Views {
+			return nil // nearly all: they have no entry, and need none
 		}
 		st, err := session.Decode(e.Value)
 		if err == nil && st.Ref() == r && !agree(st, have[r], l.cfg.ClosedFor, now) {

@@ -60,7 +60,7 @@ func (l *Ledger) Retain(ctx context.Context) (int, error) {
 func (l *Ledger) retainAt(ctx context.Context, now events.Clock, full bool) (int, error) {
 	var closed, unborn []bus.Entry
 	err := l.bus.List(ctx, bus.State, events.SessionKeys(""), func(e bus.Entry) error {
-		if h, ok := session.Peek(e.Value); ok && h.Phase != session.Closed && h.Opened() {
+		if h, err := session.ReadHead(e.Value); err == nil && h.Open() {
 			return nil
 		}
 		st, err := session.Decode(e.Value)
