@@ -141,6 +141,7 @@ import (
 	"sync/atomic"
 
 	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -335,19 +336,20 @@ func (h *Harness) hears(from uint64) {
 // lookEverywhere reads what was missed during an outage, or before the log was followed, for sessions with waiting
 // calls.
 func (h *Harness) lookEverywhere() {
-	slots := make(chan struct{}, looksAtOnceMax)
+	var reads errgroup.Group
+	reads.SetLimit(looksAtOnceMax)
 	for _, s := range h.owned() {
 		if !s.awaitsNews() {
 			continue
 		}
-		slots <- struct{}{}
-		go func() {
-			defer func() { <-slots }()
+		reads.Go(func() error {
 			if err := s.catchUp(h.ctx); err != nil && h.ctx.Err() == nil {
 				h.log.Warn().Str("session", s.ref.String()).AnErr("err", err).Msg("what was missed is not read")
 			}
-		}()
+			return nil
+		})
 	}
+	_ = reads.Wait() // no function returns an error
 }
 
 // owned are the sessions that this process has, or is about to have again.
@@ -459,14 +461,13 @@ func (h *Harness) releaseAll(ctx context.Context) []error {
 
 // each calls fn for many sessions, some at a time, and returns when all are done.
 func (h *Harness) each(all []*Session, fn func(*Session)) {
-	slots := make(chan struct{}, claimsAtOnceMax)
-	var wg sync.WaitGroup
+	var group errgroup.Group
+	group.SetLimit(claimsAtOnceMax)
 	for _, s := range all {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
+		group.Go(func() error {
 			fn(s)
+			return nil
 		})
 	}
-	wg.Wait()
+	_ = group.Wait() // no function returns an error
 }

@@ -3,11 +3,10 @@ package bus
 import (
 	"context"
 	"errors"
+	"github.com/nats-io/nats.go"
+	"golang.org/x/sync/errgroup"
 	"strconv"
 	"strings"
-	"sync"
-
-	"github.com/nats-io/nats.go"
 )
 
 // The broker stores everything that a client puts between the first line and the empty one of its headers: a line
@@ -60,32 +59,24 @@ func sendable(key string) bool {
 // withHeaders reads the headers of deliveries that came without: the library drops a header that it cannot read. A
 // message that is gone meanwhile stays without.
 func (b *Bus) withHeaders(ctx context.Context, stream string, ds []delivery) error {
-	var (
-		all    sync.WaitGroup
-		mu     sync.Mutex
-		failed error
-		slots  = make(chan struct{}, headersAtOnce)
-	)
+	var all errgroup.Group
+	all.SetLimit(headersAtOnce)
 	for i := range ds {
 		if ds[i].msg.Header != nil {
 			continue
 		}
-		slots <- struct{}{}
-		all.Go(func() {
-			defer func() { <-slots }()
+		all.Go(func() error {
 			m, err := b.get(ctx, stream, getRequest{Seq: ds[i].seq})
 			switch {
 			case err == nil:
 				ds[i].msg.Header = m.Header
 			case !errors.Is(err, ErrNotFound) || noStream(err):
-				mu.Lock()
-				failed = err
-				mu.Unlock()
+				return err
 			}
+			return nil
 		})
 	}
-	all.Wait()
-	return failed
+	return all.Wait()
 }
 
 // pinOf returns the pin that the broker gave with a delivery, "" if it cannot be read. It follows everything that the

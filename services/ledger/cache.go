@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -179,21 +181,10 @@ func each[T any](ctx context.Context, limit int, items []T, fn func(context.Cont
 	if len(items) == 1 {
 		return fn(ctx, items[0])
 	}
-	var (
-		wg    sync.WaitGroup
-		once  sync.Once
-		first error
-		slots = make(chan struct{}, limit)
-	)
+	var all errgroup.Group
+	all.SetLimit(limit)
 	for _, item := range items {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			if err := fn(ctx, item); err != nil {
-				once.Do(func() { first = err })
-			}
-		})
+		all.Go(func() error { return fn(ctx, item) })
 	}
-	wg.Wait()
-	return first
+	return all.Wait()
 }

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/control"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -92,19 +94,18 @@ func (p *pass) everyHarness(ctx context.Context, began time.Time) {
 	for root, t := range p.trees {
 		of[root.Harness] = append(of[root.Harness], t)
 	}
-	slots := make(chan struct{}, passesAtOnceMax)
-	var all sync.WaitGroup
+	var all errgroup.Group
+	all.SetLimit(passesAtOnceMax)
 	for h, trees := range of {
-		slots <- struct{}{}
-		all.Go(func() {
-			defer func() { <-slots }()
+		all.Go(func() error {
 			if p.r.plan.hold(h, began) {
 				defer p.r.plan.done(h)
 				p.over(ctx, trees)
 			}
+			return nil
 		})
 	}
-	all.Wait()
+	_ = all.Wait() // no function returns an error
 }
 
 // over recovers these trees.
@@ -261,16 +262,15 @@ func (p *pass) tree(ctx context.Context, tree []*session.State) {
 }
 
 func (p *pass) each(sessions []*session.State, do func(*session.State)) {
-	slots := make(chan struct{}, readAhead)
-	var all sync.WaitGroup
+	var all errgroup.Group
+	all.SetLimit(readAhead)
 	for _, s := range sessions {
-		slots <- struct{}{}
-		all.Go(func() {
-			defer func() { <-slots }()
+		all.Go(func() error {
 			do(s)
+			return nil
 		})
 	}
-	all.Wait()
+	_ = all.Wait() // no function returns an error
 }
 
 // depth returns how many of the listed sessions are above this one.
