@@ -477,7 +477,8 @@ func (w *twin) retryAtStart(i int, f events.TurnStarted, state string) string {
 	switch {
 	case i > 0 && w.turn[i-1] == f.Turn: // adopted, or the same again
 		return state
-	case !synthetic && (f.Cause == events.CauseMessage || f.Cause == events.CauseFollowUp && f.Message != "" && f.OfTurn == ""):
+	case !synthetic && f.Message != "" &&
+		(f.Cause == events.CauseMessage || f.Cause == events.CauseFollowUp && f.OfTurn == ""):
 		return ""
 	case f.Cause == events.CauseRetry || f.Cause == events.CauseResume:
 		return ""
