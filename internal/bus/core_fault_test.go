@@ -202,7 +202,7 @@ func TestCredentialsAreSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := scripted(t, func(asked) []said { return silence })
-	s.info = `,"auth_required":true,"nonce":"abcdefgh"`
+	s.wantLogin()
 	b, err := bus.Open(within(t, patience), bus.Config{URL: s.url, Creds: path})
 	if err != nil {
 		t.Fatal(err)
@@ -464,7 +464,7 @@ func TestANKeyIsReadAgain(t *testing.T) {
 		return public
 	}
 	s := scripted(t, func(asked) []said { return silence })
-	s.info = `,"auth_required":true,"nonce":"abcdefgh"`
+	s.wantLogin()
 	first := next()
 	b, err := bus.Open(within(t, patience), bus.Config{URL: s.url, NKey: path})
 	if err != nil {

@@ -136,6 +136,13 @@ func (s *script) open() *bus.Bus {
 	return busAt(s.t, s.url)
 }
 
+// wantLogin makes it ask for a signature.
+func (s *script) wantLogin() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.info = `,"auth_required":true,"nonce":"abcdefgh"`
+}
+
 // cut ends all connections.
 func (s *script) cut() {
 	s.mu.Lock()
