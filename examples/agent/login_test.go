@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -98,7 +99,9 @@ func opens(t *testing.T, observer *bus.Bus, session string, args []string) bool 
 		commits, err := observer.Read(ctx, events.Ref{Harness: me, Session: session}, 0)
 		if err == nil && len(commits) > 0 {
 			cancel()
-			<-ended
+			if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+				t.Errorf("the agent ended with %v", err)
+			}
 			return true
 		}
 	}
