@@ -3,10 +3,11 @@ package bus
 import (
 	"context"
 	"errors"
-	"github.com/nats-io/nats.go"
-	"golang.org/x/sync/errgroup"
 	"strconv"
 	"strings"
+
+	"github.com/nats-io/nats.go"
+	"golang.org/x/sync/errgroup"
 )
 
 // The broker stores everything that a client puts between the first line and the empty one of its headers: a line
