@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -257,6 +258,52 @@ func TestAFeedThatRefuses(t *testing.T) {
 		return false
 	})
 	natstest.Until(t, "it to be back", func() bool { return w.aside(ref) == nil })
+}
+
+// TestOneBatchWithSeveralFailingSessions: the broker refuses a document or a fact of some sessions of one batch, with an
+// error that names no session. Only these sessions are set aside. The others are folded in the same batch.
+func TestOneBatchWithSeveralFailingSessions(t *testing.T) {
+	w := newWorld(t)
+	large, fed := events.Ref{Harness: "h1", Session: "large"}, events.Ref{Harness: "h1", Session: "fed"}
+	good := []events.Ref{{Harness: "h1", Session: "a"}, {Harness: "h1", Session: "b"}, {Harness: "h1", Session: "c"}}
+	for _, r := range []events.Ref{good[0], large, good[1], fed, good[2]} {
+		w.open(r)
+	}
+	for _, r := range good {
+		w.say(r, events.ToolStarted{Call: "next", Turn: "t1", Name: "bash"})
+	}
+	w.tooLarge(large)
+	w.say(fed, events.ToolStarted{Call: "next", Turn: "t1", Name: "bash", Title: strings.Repeat("x", 1_000)})
+	ms, f := w.delivered(10+3+40+1), w.folder()
+	w.fold(f, ms[:10]...)
+	w.stateMax(3_000)
+	w.streamMax(w.bus.Cell().FeedStream(), 1_000)
+	w.fold(f, ms[10:]...)
+	for _, r := range []events.Ref{large, fed} {
+		if n := w.aside(r); n == nil || !n.Behind || !strings.Contains(n.Reason, "maximum") {
+			t.Errorf("%s failed, and its note is %+v", r, n)
+		}
+	}
+	for _, r := range good {
+		if n := w.aside(r); n != nil {
+			t.Errorf("%s did not fail, and was set aside: %+v", r, n)
+		}
+		if got := w.load(events.SessionKey(r)); !bytes.Equal(got, w.folded(r)) {
+			t.Errorf("%s was not folded: %s", r, got)
+		}
+	}
+	if n := f.count.aside.Load(); n != 2 {
+		t.Errorf("%d sessions were set aside, want 2", n)
+	}
+	started := map[string]int{}
+	for _, m := range stored(t, w.server.URL(), w.bus.Cell().FeedStream()) {
+		if e := events.DecodeEvent(m.Data); e.Subject == "next" {
+			started[m.Header.Get("Hf-Session")]++
+		}
+	}
+	if want := map[string]int{"a": 1, "b": 1, "c": 1}; !maps.Equal(started, want) {
+		t.Errorf("the feed has these calls: %v, want %v", started, want)
+	}
 }
 
 // TestAllFail: if no session can be folded, none is set aside: the fault is the broker's, and all commits are delivered

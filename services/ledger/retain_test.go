@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"bytes"
 	"errors"
 	"reflect"
 	"strings"
@@ -115,6 +116,39 @@ func TestAnOpenSessionIsNotPurgedWhateverItsDocumentSays(t *testing.T) {
 				t.Errorf("the document is %+v, %v; want it rebuilt", st, err)
 			}
 		})
+	}
+}
+
+// TestAClosedSessionWhoseLogLostACommitIsNotPurged: the log lacks a commit of a closed session that its document has
+// folded. The document and the rest of the log are the last copy, so retention reports the loss and removes nothing.
+func TestAClosedSessionWhoseLogLostACommitIsNotPurged(t *testing.T) {
+	w := newWorld(t)
+	w.open(ref)
+	object, err := w.bus.PutObject(t.Context(), ref, []byte("large"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := w.say(ref, events.TurnCompleted{Turn: "t1"})
+	w.say(ref, events.SessionClosed{Reason: "finished"})
+	l := w.settle(Default())
+	doc := w.load(events.SessionKey(ref))
+	if err := w.operator().DeleteMsg(w.bus.Cell().LogStream(), lost); err != nil {
+		t.Fatal(err)
+	}
+	for _, full := range []bool{false, true} {
+		n, err := l.retainAt(t.Context(), w.later(2*Default().Retain), full)
+		if x, ok := errors.AsType[*loss](err); n != 0 || !ok || x.missing != lost {
+			t.Errorf("purged %d, %v; want nothing, and that commit %d is missing", n, err, lost)
+		}
+	}
+	if left, err := w.bus.Read(t.Context(), ref, 0); err != nil || len(left) != 3 {
+		t.Errorf("left %d commits of 3, %v", len(left), err)
+	}
+	if got := w.load(events.SessionKey(ref)); !bytes.Equal(got, doc) {
+		t.Errorf("the document became %s", got)
+	}
+	if err := w.bus.HasObject(t.Context(), object); err != nil {
+		t.Errorf("its object: %v", err)
 	}
 }
 
