@@ -480,3 +480,15 @@ func TestANKeyIsReadAgain(t *testing.T) {
 		t.Errorf("logged in with %s, want %s", line, second)
 	}
 }
+
+// TestTheFeedHasALimit: where the log has a limit, the feed has a part of it; elsewhere it has none.
+func TestTheFeedHasALimit(t *testing.T) {
+	for most, want := range map[int64]int64{0: -1, 64 << 20: 64 << 20 / bus.FeedPart} {
+		s := natstest.Start(t)
+		natstest.Bus(t, s, func(c *bus.Config) { c.LogBytesMax = most })
+		_, js := outsider(t, s)
+		if c := config(t, js, "HF_FEED"); c.MaxBytes != want {
+			t.Errorf("a log of %d bytes: the feed may have %d, want %d", most, c.MaxBytes, want)
+		}
+	}
+}

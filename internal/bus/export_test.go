@@ -76,3 +76,6 @@ func (b *Bus) Expire(ctx context.Context, bk Bucket, known []Entry, others []str
 
 // WhyTLS returns the reason that a client gets for an error of a handshake.
 func WhyTLS(cfg Config, err error) string { return whyTLS(&cfg, err) }
+
+// FeedPart is the part of the log's limit that the feed has.
+const FeedPart = feedPart
