@@ -500,3 +500,29 @@ func TestStopOfARetryThatWasForgotten(t *testing.T) {
 		t.Errorf("%+v, ignored %+v", f.s.Retry, f.s.Ignored.Last)
 	}
 }
+
+// TestARequestIsComplete: a person stops a turn and then answers, and the turn stops after its receipt. The turn that is requested
+// for the answer has the options of that turn, and its view has the question beside the answer.
+func TestARequestIsComplete(t *testing.T) {
+	f := newFeeder(t)
+	f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Message: "m1", Options: []byte(`{"model":"big"}`)})
+	f.e(events.PromptRequested{Prompt: "p1", Turn: "t1", PromptKind: events.PromptQuestion, Title: "Colour",
+		Questions: []events.Question{{ID: "q", Question: "Which?"}}, Delivery: events.DeliverCallback})
+	f.say(events.WriterLedger, events.TurnStopRequested{Turn: "t1", Actor: events.ActorPerson, By: "ada"})
+	f.say(events.WriterLedger, answering("p1"))
+	f.e(events.PromptDelivered{Prompt: "p1"})
+	f.e(events.TurnStopped{Turn: "t1", Actor: events.ActorPerson})
+	owed, ok := f.s.Owed()
+	if !ok || owed.OfTurn != "t1" || string(owed.Options) != `{"model":"big"}` {
+		t.Fatalf("owed %v: %+v", ok, owed)
+	}
+	f.say(events.WriterReconciler, owed)
+	work, err := f.s.Work(f.src)
+	if err != nil || len(work.Turn.Prompts) != 1 {
+		t.Fatalf("%+v %v", work, err)
+	}
+	p := work.Turn.Prompts[0]
+	if p.Title != "Colour" || len(p.Questions) != 1 || p.Questions[0].Question != "Which?" {
+		t.Errorf("%+v", p)
+	}
+}

@@ -246,8 +246,10 @@ type WorkTurn struct {
 // TurnPrompt is one settled prompt that a turn brings to the agent: the decision itself, and where it stands in the log.
 // In a view whose decisions take more than [WorkBytesMax] the last ones are Omitted: read them at Seq.
 type TurnPrompt struct {
-	Prompt string `json:"prompt"`
-	Seq    uint64 `json:"seq"`
+	Prompt    string            `json:"prompt"`
+	Seq       uint64            `json:"seq"`
+	Title     string            `json:"title,omitempty"`
+	Questions []events.Question `json:"questions,omitempty"` // what was asked: the process may not be the one that asked
 	WorkPrompt
 	Omitted bool `json:"omitted,omitempty"`
 }
@@ -342,8 +344,15 @@ func (t *WorkTurn) readPrompts(src Source, list []Carried, bytesMax int) error {
 			return err
 		}
 		p.Answers, p.Text, p.By = said.answers, said.text, said.by
+		if c.Asked != 0 {
+			asked, err := promptRequest(src, c.Asked, math.MaxUint64, c.Prompt)
+			if err != nil {
+				return err
+			}
+			p.Title, p.Questions = cut(asked.Title, TitleBytesMax), asked.Asked()
+		}
 		if n := len(encode(p)); n > bytesMax {
-			p.Answers, p.Text, p.Omitted = nil, "", true
+			p.Answers, p.Text, p.Questions, p.Omitted = nil, "", nil, true
 		} else {
 			bytesMax -= n
 		}

@@ -12,7 +12,7 @@ answer {"prompt":"p1","answers":[{"question":"q","selected":[],"text":"left"}],"
 5 message.accepted {"message":"answer-2txg23qa7p5dtcpu2fa4","content":{"questions":[{"id":"q","question":"Which?","options":[],"multi":false,"custom":false}],"answers":[{"question":"q","selected":[],"text":"left"}]},"synthetic":true}
 5 turn.requested {"turn":"turn-hyh4ne5gxwnswizoobcy","cause":"answer","of_turn":"t1","message":"answer-2txg23qa7p5dtcpu2fa4","prompt":"p1","prompts":["p1"]}
 -- work turn --
-turn: {"turn":"turn-hyh4ne5gxwnswizoobcy","cause":"answer","of_turn":"t1","message":"answer-2txg23qa7p5dtcpu2fa4","content":{"questions":[{"id":"q","question":"Which?","options":[],"multi":false,"custom":false}],"answers":[{"question":"q","selected":[],"text":"left"}]},"synthetic":true,"attempt":1,"prompt":"p1","prompts":[{"prompt":"p1","seq":5,"status":"answered","answers":[{"question":"q","selected":[],"text":"left"}],"by":"ada"}]}
+turn: {"turn":"turn-hyh4ne5gxwnswizoobcy","cause":"answer","of_turn":"t1","message":"answer-2txg23qa7p5dtcpu2fa4","content":{"questions":[{"id":"q","question":"Which?","options":[],"multi":false,"custom":false}],"answers":[{"question":"q","selected":[],"text":"left"}]},"synthetic":true,"attempt":1,"prompt":"p1","prompts":[{"prompt":"p1","seq":5,"questions":[{"id":"q","question":"Which?","options":[],"multi":false,"custom":false}],"status":"answered","answers":[{"question":"q","selected":[],"text":"left"}],"by":"ada"}]}
 -- blocker p1 status delivered_at --
 status: "answered"
 delivered_at: (nothing)

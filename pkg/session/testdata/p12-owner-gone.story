@@ -31,7 +31,7 @@ session: "s"
 epoch: 1
 owned: false
 seq: 6
-turn: {"turn":"turn-6brocyppzz5cj7s2bleq","cause":"answer","of_turn":"t1","options":{"model":"big"},"attempt":1,"prompt":"p2","prompts":[{"prompt":"p1","seq":5,"status":"answered","answers":[{"question":"q","selected":[],"text":"left"}],"by":"ada"},{"prompt":"p2","seq":6,"status":"answered","by":"bob"}]}
+turn: {"turn":"turn-6brocyppzz5cj7s2bleq","cause":"answer","of_turn":"t1","options":{"model":"big"},"attempt":1,"prompt":"p2","prompts":[{"prompt":"p1","seq":5,"questions":[{"id":"q","question":"Which?","options":[],"multi":false,"custom":false}],"status":"answered","answers":[{"question":"q","selected":[],"text":"left"}],"by":"ada"},{"prompt":"p2","seq":6,"status":"answered","by":"bob"}]}
 -- state phase retry --
 phase: "queued"
 retry: (nothing)

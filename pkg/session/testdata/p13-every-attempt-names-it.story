@@ -27,7 +27,7 @@ prompts: {"p1":{"kind":"question","turn":"t1","since":"@3s","updated_at":"@6s","
 -- facts --
 9 by=retry turn.requested {"turn":"t3","cause":"retry","of_turn":"t2","attempt":1}
 -- work turn --
-turn: {"turn":"t3","cause":"retry","of_turn":"t2","attempt":1,"prompts":[{"prompt":"p2","seq":5,"status":"answered","answers":[{"question":"q","selected":[],"text":"now"}],"by":"ada"},{"prompt":"p1","seq":6,"status":"answered","answers":[{"question":"q","selected":[],"text":"staging"}],"by":"ada"}]}
+turn: {"turn":"t3","cause":"retry","of_turn":"t2","attempt":1,"prompts":[{"prompt":"p2","seq":5,"questions":[{"id":"q","question":"When?","options":[],"multi":false,"custom":true}],"status":"answered","answers":[{"question":"q","selected":[],"text":"now"}],"by":"ada"},{"prompt":"p1","seq":6,"questions":[{"id":"q","question":"Which?","options":[],"multi":false,"custom":true}],"status":"answered","answers":[{"question":"q","selected":[],"text":"staging"}],"by":"ada"}]}
 -- facts --
 10 turn.started {"turn":"t3","cause":"retry","of_turn":"t2"}
 11 by=reconciler session.orphaned {"reason":"owner-lost","incarnation":"18"}

@@ -395,7 +395,7 @@ func (s *state) closeCall(p *process) bool {
 		return false
 	}
 	for i, a := range s.cfg.Asks {
-		if a.Call == call && (s.awaits(i) || !p.told[i]) {
+		if a.Call == call && (s.awaits(i) || !p.told[i] && s.fates[i] != received) {
 			return false
 		}
 	}
