@@ -201,7 +201,8 @@ func (f *fold) promptDelivered(fact events.PromptDelivered) string {
 	}
 	f.deliver(fact.Prompt, f.c.At)
 	if fact.Refused == "" {
-		f.note(fact.Prompt, func(c *Carried) { c.Had = f.Epoch })
+		over := f.Turn == nil && (f.LastTurn == nil || !has(f.LastTurn.Prompts, fact.Prompt)) // its turn has completed
+		f.note(fact.Prompt, func(c *Carried) { c.Had, c.Quiet = f.Epoch, c.Quiet || over })
 		f.dropNeedless()
 		return ""
 	}

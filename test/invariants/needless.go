@@ -117,10 +117,18 @@ func (x *Log) needed(prompt string) bool {
 	return !has || !s.Owned || x.left == x.c.Seq || h.epoch != s.Epoch
 }
 
-// Had are the decisions that call for no turn while this epoch lasts, sorted.
-func (x *Log) Had(epoch uint64) []string {
-	ids := slices.Sorted(maps.Keys(x.had))
-	return slices.DeleteFunc(ids, func(id string) bool { return !x.had[id].own && x.had[id].epoch != epoch })
+// Had are the decisions that call for no turn while this epoch lasts, sorted: what the harness stated itself, and what the
+// owner has, with the open turn that has it.
+func (x *Log) Had(epoch uint64) (own, received, turns []string) {
+	for _, id := range slices.Sorted(maps.Keys(x.had)) {
+		switch h := x.had[id]; {
+		case h.own:
+			own = append(own, id)
+		case h.epoch == epoch:
+			received, turns = append(received, id), append(turns, h.turn)
+		}
+	}
+	return own, received, turns
 }
 
 // Acts are the places of what [Log.Called] is the last of: if a message is taken back, another one counts.

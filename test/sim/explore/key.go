@@ -283,7 +283,10 @@ func (k *keyer) fates(s *state) {
 		k.place(at)
 	}
 	k.place(s.law.LastStop())
-	k.prompts(s.law.Had(s.st.Epoch))
+	own, received, turns := s.law.Had(s.st.Epoch)
+	for _, ids := range [][]string{own, received, turns} {
+		k.prompts(ids)
+	}
 	if t := s.st.Turn; t != nil {
 		k.prompts(s.law.Named(t.ID))
 	}
