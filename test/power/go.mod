@@ -7,6 +7,8 @@ require (
 	github.com/rs/zerolog v1.35.1
 )
 
+require golang.org/x/sync v0.24.0 // indirect
+
 require (
 	github.com/antithesishq/antithesis-sdk-go v0.8.0-default-no-op // indirect
 	github.com/cenkalti/backoff/v4 v4.3.0 // indirect
