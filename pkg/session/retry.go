@@ -46,3 +46,57 @@ func (s *State) RetryEnds(failed *events.Failure, attempt int) string {
 func (s *State) RetryPlanned() bool {
 	return s.Retry.State == RetryScheduled || s.Retry.State == RetryStarting
 }
+
+// retryScheduled arms a retry of the turn that failed last.
+func (f *fold) retryScheduled(fact events.RetryScheduled) string {
+	if f.LastTurn == nil || f.LastTurn.ID != fact.Turn || f.Turn != nil {
+		return WhyUnknown
+	}
+	f.Retry.State, f.Retry.Turn, f.Retry.Attempt, f.Retry.DueAt = RetryScheduled, fact.Turn, fact.Attempt, instant(fact.DueAt)
+	f.Retry.Error, f.Retry.Reason = cutFailure(fact.Error), ""
+	return ""
+}
+
+func (f *fold) retryAbandoned(fact events.RetryAbandoned) string {
+	if (f.LastTurn == nil || f.LastTurn.ID != fact.Turn) && f.Retry.Turn != fact.Turn {
+		return WhyUnknown
+	}
+	if f.RetryPlanned() && f.RetryFirst() {
+		f.HeldSeq = f.c.Seq // else the queue waits since the turn ended: what a person said after that is newer, however late this comes
+	}
+	f.Retry.State, f.Retry.Turn, f.Retry.Reason = RetryAbandoned, fact.Turn, cut(fact.Reason, TextBytesMax)
+	f.Retry.Attempt = max(f.Retry.Attempt, fact.Attempt)
+	if p := f.Pending.Turn; p != nil && (p.Cause == events.CauseRetry || p.Cause == events.CauseResume) {
+		f.Pending.Turn = nil
+	}
+	return ""
+}
+
+// Failed is the failure that the last turn ended in, nil if it did not or if a turn is open. That its process died is one.
+func (s *State) Failed() *events.Failure {
+	l := s.LastTurn
+	switch {
+	case s.Turn != nil || l == nil:
+		return nil
+	case l.Outcome == OutcomeInterrupted:
+		return &events.Failure{Kind: failure.Interrupted, Text: l.Reason}
+	case l.Outcome == OutcomeFailed:
+		return l.Error
+	}
+	return nil
+}
+
+// FailureUndecided says whether nothing has been decided about the last turn's failure: neither that it will be tried
+// again, nor that it will not, nor that a turn follows it.
+func (s *State) FailureUndecided() bool {
+	return s.Closed == nil && s.Pending.Turn == nil && s.Failed() != nil && s.Retry.Turn != s.LastTurn.ID
+}
+
+// RetryFirst says whether the queue waits behind another attempt of the last turn: one is scheduled or about to start, or
+// it is still to be said whether there is one (C7). A person who speaks after a crash goes first (R15).
+func (s *State) RetryFirst() bool {
+	if t := s.LastTurn; t != nil && t.Outcome == OutcomeInterrupted && s.NewerMessage(s.HeldSeq) {
+		return false
+	}
+	return s.RetryPlanned() || s.FailureUndecided() && s.LastTurn.Actor != events.ActorPerson
+}

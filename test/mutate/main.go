@@ -40,7 +40,7 @@ func mutate() (lived int) {
 	packages := flag.String("tests", "",
 		"packages whose tests are run, separated by spaces; default: the package itself")
 	run := flag.String("run", ".", "only tests whose name matches this `pattern`")
-	only := flag.String("only", "", "only guards that match this `pattern`, as harness/own.go:12: err != nil")
+	only := flag.String("only", "", "only guards that match this `pattern`, as harness/ownership.go:12: err != nil")
 	limit := flag.Duration("limit", 5*time.Minute,
 		"how long tests may take for one mutant; one that hangs has noticed it")
 	part := flag.String("part", "1/1", "which `part` of the guards, as 2/4")

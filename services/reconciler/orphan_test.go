@@ -15,8 +15,8 @@ import (
 var simple = []string{steps[0], steps[1], steps[2], `tool.completed {"call":"c#"}`, `turn.completed {"turn":"t#"}`,
 	`session.released {}`, `session.claimed {"incarnation":"18"}`}
 
-// TestPlainIsDecidedTheSame: plain returns the same facts as Decide, and no decision is needed after them.
-func TestPlainIsDecidedTheSame(t *testing.T) {
+// TestOrphanedAsDecided: plain returns the same facts as Decide, and no decision is needed after them.
+func TestOrphanedAsDecided(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := randomOf(rt, newScript(rt), rapid.SampledFrom([][]string{steps, simple}).Draw(rt, "steps"))
 		for _, name := range w.Names() {

@@ -44,8 +44,8 @@ func calm(t rapid.TB, r *Reconciler, s *session.State, now time.Time) bool {
 	return !h.DueWithin(control.Horizon, events.Clock{Now: now}) && r.calm(s.Ref(), &h, both(now))
 }
 
-// TestTheCalmAreQuiet: a document that the filter skips needs no decision.
-func TestTheCalmAreQuiet(t *testing.T) {
+// TestSkippedDocumentsNeedNoDecision: a document that the filter skips needs no decision.
+func TestSkippedDocumentsNeedNoDecision(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := randomOf(rt, newScript(rt), rapid.SampledFrom([][]string{steps, simple}).Draw(rt, "steps"))
 		r := watching(w.Now, map[string]bool{"17": rapid.Bool().Draw(rt, "17"), "18": rapid.Bool().Draw(rt, "18")})
@@ -67,8 +67,8 @@ func TestTheCalmAreQuiet(t *testing.T) {
 	})
 }
 
-// TestWhoIsCalm: most sessions need no decision, and the filter skips their documents.
-func TestWhoIsCalm(t *testing.T) {
+// TestMostDocumentsAreSkipped: most sessions need no decision, and the filter skips their documents.
+func TestMostDocumentsAreSkipped(t *testing.T) {
 	now := began.Add(time.Hour)
 	for _, c := range []struct {
 		name string

@@ -8,7 +8,7 @@ import (
 
 // Clients in other languages encode some values in other ways: an error as a text, whole numbers with a point, unknown
 // attributes, missing data. A failed call counts as failed in each encoding.
-func TestFactsOfOtherTongues(t *testing.T) {
+func TestFactsInOtherEncodings(t *testing.T) {
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.begin("s1", inc, fact{"tool.started", "c1", `{"call":"c1","turn":"t1","name":"bash"}`},
@@ -52,7 +52,7 @@ func TestFactsOfOtherTongues(t *testing.T) {
 }
 
 // Requests are read with the same tolerance; a refusal names the wrong field.
-func TestRequestsOfOtherTongues(t *testing.T) {
+func TestRequestsInOtherEncodings(t *testing.T) {
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	c.begin("s1", inc)
@@ -84,7 +84,7 @@ func TestRequestsOfOtherTongues(t *testing.T) {
 
 // Leases from clients in any language: exclusive by default, with numbers and times in any encoding; a purged lease is
 // released like a deleted one.
-func TestLeasesOfOtherTongues(t *testing.T) {
+func TestLeasesInOtherEncodings(t *testing.T) {
 	c := up(t, "--grace", "10m", "--adoption-grace", "10m")
 	lease := func(value string) string {
 		rev, err := c.leases.Put(t.Context(), "ticket.h1", []byte("a ticket"))
