@@ -214,10 +214,12 @@ func (f *fold) promptDelivered(fact events.PromptDelivered) string {
 	return ""
 }
 
-// received is what a receipt comes to beside the delivery. A prompt of an earlier turn was taken in by the open one, which
-// brings it to the next attempt should this one fail. The message that the answer had become is not needed any more.
+// received is what a receipt comes to beside the delivery. A prompt of an earlier turn, or one that an earlier turn has brought
+// in vain, was taken in by the open one, which brings it to the next attempt should this one fail. The message that the answer
+// had become is not needed any more.
 func (f *fold) received(id string, p *Prompt) {
-	if t := f.Turn; t != nil && p.Turn != "" && p.Turn != t.ID {
+	earlier := p.Turn != "" || f.LastTurn != nil && has(f.LastTurn.Prompts, id)
+	if t := f.Turn; t != nil && earlier && p.Turn != t.ID {
 		t.Prompts = f.carry(t.Prompts, p.carried(id))
 		if l := f.LastTurn; l != nil {
 			l.Prompts = dropCarried(l.Prompts, id)
