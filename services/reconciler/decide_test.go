@@ -1,7 +1,10 @@
 package reconciler
 
 import (
+	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -64,5 +67,45 @@ func TestStopping(t *testing.T) {
 		if got := d.stopping(c.turn); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
+	}
+}
+
+// TestExpiryAtTheBound: an agent asks a question with a deadline in each turn that recovery requests, and people do not
+// answer. Recovery requests turns for that up to the bound on turns for decisions. Then the turn is interrupted like any other,
+// and a person's act begins again.
+func TestExpiryAtTheBound(t *testing.T) {
+	y := newScript(t)
+	y.append("s", "session.opened", `{"incarnation":"1"}`)
+	asked := 0
+	asks := func(i int) string {
+		id := strconv.Itoa(i)
+		if i > 1 {
+			y.append("s", "session.claimed", `{"incarnation":"`+id+`"}`)
+		}
+		turn := "t" + id
+		if p := y.State("s").Pending.Turn; p != nil {
+			turn = p.ID
+		}
+		y.append("s", "turn.started", `{"turn":"`+turn+`","cause":"message","synthetic":true}`)
+		deadline := y.Now.Add(time.Minute)
+		y.append("s", "prompt.requested", `{"prompt":"p`+id+`","turn":"`+turn+`","kind":"question","delivery":"callback",`+
+			`"on_owner_loss":"keep","deadline":"`+deadline.Format(time.RFC3339)+`","questions":[{"id":"q","question":"?"}]}`)
+		y.owner("s", "dead")
+		y.Now = deadline
+		said := y.decide()
+		asked += strings.Count(said, "turn.requested")
+		return said
+	}
+	last := ""
+	for i := range session.ContinuationsMax + 1 {
+		last = asks(i + 1)
+	}
+	if asked != session.ContinuationsMax || !strings.Contains(last, "prompt.expired") ||
+		!strings.Contains(last, "turn.interrupted") {
+		t.Fatalf("%d turns were requested; the last decision:\n%s", asked, last)
+	}
+	y.facts("s", strconv.FormatUint(y.Last+1, 10)+` by=compaction message.accepted {"message":"m","content":"x"}`)
+	if said := asks(2 * session.ContinuationsMax); !strings.Contains(said, "turn.requested") {
+		t.Errorf("a person has sent a message since:\n%s", said)
 	}
 }

@@ -86,6 +86,9 @@ func (d *desk) settle(id string, p *session.Prompt) error {
 		// the message that superseded the question gets its turn (P14)
 		next.Cause, next.Message = events.CauseMessage, p.Reason
 	}
+	if next.Cause == events.CauseAnswer && d.Continuations.Count >= session.ContinuationsMax {
+		return nil // the decision waits for a person, as [session.State.Owed] has it
+	}
 	d.goOn = append(d.goOn, next)
 	return nil
 }
