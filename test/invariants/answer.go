@@ -39,11 +39,11 @@ func (x *Log) Unheard(s *session.State) []string {
 	if s.Turn != nil || s.BlockedBy() != "" || len(s.WaitsFor) > 0 || s.Held() || x.continued >= session.ContinuationsMax {
 		return nil
 	}
-	since := uint64(0) // a decision before this waits for a person
+	since := x.quiet // a decision before this waits for a person, or for the next turn
 	if l := s.LastTurn; l != nil && l.Outcome != session.OutcomeCompleted {
 		since = max(cmp.Or(x.stops[l.ID], l.Seq), x.givenUp)
 	}
-	if x.called() < x.lastStop {
+	if min(x.called(), x.personal) < x.lastStop { // it waits until a turn of a person begins
 		since = max(since, x.lastStop)
 	}
 	return slices.DeleteFunc(x.Owed(), func(id string) bool { return x.debts[id].quiet || x.debts[id].at <= since })
@@ -55,10 +55,16 @@ func (x *Log) Unheard(s *session.State) []string {
 func (x *Log) answers(e *events.Event) {
 	x.continues(e)
 	switch f := e.Fact.(type) {
+	case events.PromptRequested:
+		delete(x.unattended, f.Prompt)
+	case events.PromptUnattended:
+		x.unattended[f.Prompt] = true
 	case events.PromptAnswered:
 		x.decided(f.Prompt, !f.Owed)
+		x.old(f.Owed)
 	case events.PromptRejected:
 		x.decided(f.Prompt, !f.Owed)
+		x.old(f.Owed)
 	case events.PromptDismissed:
 		x.decided(f.Prompt, true)
 	case events.PromptDelivered:
@@ -81,6 +87,13 @@ func (x *Log) answers(e *events.Event) {
 		x.takes(f)
 	case events.SessionClosed:
 		clear(x.debts)
+	}
+}
+
+// old records a decision of a ledger that wrote no owed: neither it nor an earlier one calls for a turn.
+func (x *Log) old(owed bool) {
+	if !owed && x.c.Writer != events.WriterHarness {
+		x.quiet = x.c.Seq
 	}
 }
 
@@ -135,6 +148,9 @@ func (x *Log) attempt(f events.TurnStarted) {
 	if requested && message == "" {
 		message = p.Message
 	}
+	if requested && p.By != "" || byPerson(f) && !x.synthetic(message) {
+		x.personal = x.c.Seq
+	}
 	for _, id := range names {
 		if x.done[id] {
 			x.fail("V15: turn %s (%s) brings the decision about prompt %s, and a turn that brought it has completed", f.Turn, f.Cause, id)
@@ -155,18 +171,23 @@ func (x *Log) attempt(f events.TurnStarted) {
 	}
 }
 
+// synthetic reports whether a queued message is not a person's own.
+func (x *Log) synthetic(message string) bool {
+	return slices.ContainsFunc(x.before.Queue, func(m session.Message) bool { return m.ID == message && m.Synthetic })
+}
+
 // queued says whether an answer waits in the queue as the message that it has become: it has a turn of its own (V10).
 func (x *Log) queued(message string) bool {
 	return slices.ContainsFunc(x.before.Queue, func(m session.Message) bool { return m.ID == message })
 }
 
 // attended reports whether the living owner is to take in a decision by itself, because something there waits for it: the
-// prompt belongs to no turn, or to a call that outlived its turn.
+// prompt belongs to no turn, or to a call that outlived its turn, and its asker has not given up.
 func (x *Log) attended(prompt, call string) bool {
 	s := x.before
 	p, c := s.Prompts[prompt], s.Tools[call]
 	switch {
-	case !s.Owned || p != nil && p.Unattended:
+	case !s.Owned || x.unattended[prompt]:
 		return false
 	case c != nil:
 		return c.Epoch == s.Epoch && (s.Turn == nil || s.Turn.ID != c.Turn)
@@ -225,9 +246,15 @@ func (x *Log) Clone() *Log {
 	c.stopped, c.stops, c.sent, c.messages = maps.Clone(x.stopped), maps.Clone(x.stops), maps.Clone(x.sent), maps.Clone(x.messages)
 	c.about, c.triggers, c.follow = maps.Clone(x.about), maps.Clone(x.triggers), maps.Clone(x.follow)
 	c.debts, c.named, c.done = maps.Clone(x.debts), maps.Clone(x.named), maps.Clone(x.done)
-	c.had = maps.Clone(x.had)
+	c.had, c.unattended = maps.Clone(x.had), maps.Clone(x.unattended)
 	return &c
 }
+
+// Continued is how many turns recovery has requested for decisions since a person acted.
+func (x *Log) Continued() int { return x.continued }
+
+// Unattended are the prompts whose asker has given up, sorted.
+func (x *Log) Unattended() []string { return slices.Sorted(maps.Keys(x.unattended)) }
 
 // Named are the prompts that a turn brings to its agent, as it began.
 func (x *Log) Named(turn string) []string { return x.named[turn] }

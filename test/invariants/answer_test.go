@@ -47,10 +47,28 @@ func (s *story) inBackground() {
 
 // outside has a prompt outside of any turn answered while its process is alive.
 func (s *story) outside() {
-	s.harness(events.PromptRequested{Prompt: "p", PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback,
-		OnOwnerLoss: events.LossKeep})
+	s.asksOutside()
 	s.answered("p")
 	s.completes("t")
+}
+
+// asksOutside has the process ask p, or ask it again, outside of any turn.
+func (s *story) asksOutside() {
+	s.harness(events.PromptRequested{Prompt: "p", PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback,
+		OnOwnerLoss: events.LossKeep})
+}
+
+// stopped has a person stop turn t after it has completed.
+func (s *story) stopped() {
+	s.completes("t")
+	s.stops("t")
+	s.harness(events.TurnStopped{Turn: "t", Actor: events.ActorPerson})
+}
+
+// byItself has the process begin a turn of its own, which completes.
+func (s *story) byItself(turn string) {
+	s.harness(events.TurnStarted{Turn: turn, Cause: events.CauseMessage, Synthetic: true})
+	s.completes(turn)
 }
 
 // requested has recovery request a turn for the decision about p.
@@ -161,6 +179,14 @@ func TestDecisionsReachTheAgent(t *testing.T) {
 			s.harness(events.PromptUnattended{Prompt: "p"})
 			s.continues("u", events.CauseAnswer, "")
 		}},
+		"outside of any turn, asked again": {"", []string{"p"}, func(s *story) {
+			s.asksOutside()
+			s.harness(events.PromptUnattended{Prompt: "p"})
+			s.asksOutside()
+			s.answered("p")
+			s.completes("t")
+			s.continues("u", events.CauseAnswer, "")
+		}},
 		"requested without end": {"V15", []string{"p"}, func(s *story) {
 			dead(s, "p")
 			for range session.ContinuationsMax + 1 {
@@ -262,9 +288,18 @@ func TestUnheard(t *testing.T) {
 		"a turn is open":              {nil, func(*story) {}},
 		"the last turn failed":        {nil, func(s *story) { s.fails() }},
 		"a person stopped it since": {nil, func(s *story) {
-			s.completes("t")
-			s.stops("t")
-			s.harness(events.TurnStopped{Turn: "t", Actor: events.ActorPerson})
+			s.stopped()
+		}},
+		"a person stopped it since, and no turn of a person has begun": {nil, func(s *story) {
+			s.stopped()
+			s.person(events.WriterRetry, events.TurnRequested{Turn: "u", Cause: events.CauseResume, Prompts: []string{"p"}})
+			s.byItself("own")
+		}},
+		"a person stopped it since, and a turn of a person has begun": {[]string{"p"}, func(s *story) {
+			s.stopped()
+			s.person(events.WriterRetry, events.TurnRequested{Turn: "u", Cause: events.CauseResume, Prompts: []string{"p"}})
+			s.harness(events.TurnStarted{Turn: "u", Cause: events.CauseResume})
+			s.byItself("own")
 		}},
 		"a person dismissed it": {[]string{"p"}, func(s *story) {
 			s.question("r")
@@ -283,6 +318,29 @@ func TestUnheard(t *testing.T) {
 		}},
 		"a question is open": {nil, func(s *story) {
 			s.harness(events.PromptRequested{Prompt: "q", PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback})
+			s.completes("t")
+		}},
+		"its asker has given up": {[]string{"p"}, func(s *story) {
+			s.harness(events.PromptUnattended{Prompt: "p"})
+			s.completes("t")
+		}},
+		"its asker has given up, and recovery has requested all turns": {nil, func(s *story) {
+			s.harness(events.PromptUnattended{Prompt: "p"})
+			s.completes("t")
+			for range session.ContinuationsMax {
+				s.requested()
+			}
+		}},
+		"a ledger without owed decides later": {nil, func(s *story) {
+			s.completes("t")
+			s.harness(events.PromptRequested{Prompt: "q", PromptKind: events.PromptQuestion})
+			s.person(events.WriterLedger, events.PromptAnswered{Prompt: "q", Answers: []events.Answer{}, By: "ada"})
+		}},
+		"a ledger without owed decided before": {[]string{"r"}, func(s *story) {
+			s.question("r")
+			s.harness(events.PromptRequested{Prompt: "q", PromptKind: events.PromptQuestion})
+			s.person(events.WriterLedger, events.PromptAnswered{Prompt: "q", Answers: []events.Answer{}, By: "ada"})
+			s.answered("r")
 			s.completes("t")
 		}},
 		"closed": {nil, func(s *story) {

@@ -14,7 +14,9 @@ package invariants
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -39,6 +41,7 @@ type Log struct {
 	settled   uint64               // place of the last prompt that a person answered, rejected or dismissed
 	sent      map[string]uint64    // places of a person's messages that were not withdrawn
 	lastStop  uint64               // place of a person's last stop
+	personal  uint64               // place where a turn began last that a person asked for
 	messages  map[string]string    // what became of each accepted one
 	about     map[string]string    // by turn: the message it has
 	triggers  map[string]string    // what called for a compaction: "" when that has failed
@@ -50,6 +53,9 @@ type Log struct {
 	had   map[string]had      // by prompt
 	left  uint64              // place of the last commit by which an owner went
 
+	unattended map[string]bool // prompts whose asker has given up, and has not asked again
+	quiet      uint64          // place of the last decision of a ledger that writes no owed: those up to there call for no turn
+
 	continued int // turns that recovery requested for decisions since a person acted
 
 	givenUp uint64 // place where a retry was given up last
@@ -59,7 +65,8 @@ type Log struct {
 func New(slack time.Duration) *Log {
 	return &Log{slack: slack, failedAt: map[string]time.Time{}, cut: map[string]bool{}, scheduled: map[string]int{}, asked: map[string]int{},
 		stopped: map[string]bool{}, stops: map[string]uint64{}, sent: map[string]uint64{}, messages: map[string]string{}, about: map[string]string{},
-		triggers: map[string]string{}, follow: map[string]int{}, debts: map[string]debt{}, named: map[string][]string{}, done: map[string]bool{}, had: map[string]had{}}
+		triggers: map[string]string{}, follow: map[string]int{}, debts: map[string]debt{}, named: map[string][]string{}, done: map[string]bool{}, had: map[string]had{},
+		unattended: map[string]bool{}}
 }
 
 func (x *Log) fail(format string, args ...any) {
@@ -115,9 +122,11 @@ func (x *Log) event(e *events.Event) {
 	case events.CompactionRequested:
 		x.compaction(f)
 	case events.UsageReported: // a report after a compaction is a new reason for another one
-		if l := x.before.LastCompaction; l != nil && l.Outcome == session.OutcomeCompleted {
-			delete(x.triggers, "message "+l.Message)
+		open := ""
+		if c := x.before.Compaction; c != nil {
+			open = c.ID
 		}
+		maps.DeleteFunc(x.triggers, func(of, id string) bool { return strings.HasPrefix(of, "message ") && id != open })
 	case events.CompactionFailed:
 		for of, id := range x.triggers {
 			if id == f.Compaction {

@@ -180,6 +180,22 @@ func TestWhatIsAgainstTheRules(t *testing.T) {
 		"followed up twice":              {"V11", func(s *story) { s.sent("a"); s.compacts("k", "a"); s.follows("u", "k", "a"); s.follows("v", "k", "a") }},
 		"two compactions for a message":  {"V11", func(s *story) { s.sent("a"); s.compacts("k", "a"); s.compacts("l", "a") }},
 		"a message whose usage is newer": {"", func(s *story) { s.sent("a"); s.compacts("k", "a"); s.reports(); s.compacts("l", "a") }},
+		"a message whose usage is newer, behind a compaction that failed": {"", func(s *story) {
+			s.sent("a")
+			s.compacts("k", "a")
+			s.person(events.WriterCompaction, events.CompactionRequested{Compaction: "m", Reason: events.CompactManual})
+			s.service(events.WriterReconciler, events.CompactionFailed{Compaction: "m", Error: events.Failure{Kind: events.ReasonOwnerLost}})
+			s.reports()
+			s.compacts("l", "a")
+		}},
+		"two compactions for a message, with a report between": {"V11", func(s *story) {
+			s.sent("a")
+			s.service(events.WriterCompaction, events.CompactionRequested{Compaction: "k", Reason: events.CompactOnSend,
+				FollowUp: events.FollowMessage, Message: "a"})
+			s.reports()
+			s.harness(events.CompactionStarted{Compaction: "k"}, events.CompactionCompleted{Compaction: "k"})
+			s.compacts("l", "a")
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := tell(t)
