@@ -82,6 +82,11 @@ func (p *person) decide() {
 	}
 	if p.facts = d.Facts; len(p.facts) == 0 {
 		p.wish, p.facts = nil, nil
+		return
+	}
+	if p.writer == events.WriterLedger && p.w.chance(oldOneIn) {
+		p.facts = asOld(p.facts)
+		p.w.report.Old++
 	}
 }
 

@@ -151,6 +151,7 @@ func (w *world) check() {
 func (w *world) checkLog(r events.Ref, x *invariants.Log, counted map[string]bool, why map[string]string) *session.State {
 	st := session.New(r)
 	endings := map[string]string{}
+	bounded := 0
 	for _, i := range w.log.bySession[r] {
 		c := &w.log.commits[i]
 		before := st.Clone()
@@ -158,6 +159,7 @@ func (w *world) checkLog(r events.Ref, x *invariants.Log, counted map[string]boo
 		for _, f := range x.Commit(before, c, res.Feed) {
 			w.fail("%s at %d: %s%s", r, c.Seq, f, tell(w.log.of(r, c.Seq)))
 		}
+		bounded = max(bounded, x.Continued()/session.ContinuationsMax)
 		if last := st.Ignored.Last; last != nil && last.Seq == c.Seq {
 			for _, e := range c.Events {
 				why[e.ID] = fmt.Sprintf("%s, ignored as %s", last.Type, last.Why)
@@ -182,6 +184,7 @@ func (w *world) checkLog(r events.Ref, x *invariants.Log, counted map[string]boo
 			endings[key] = string(e.Kind)
 		}
 	}
+	w.report.Bounded += bounded
 	return st
 }
 

@@ -68,9 +68,9 @@ func failedAlone(s *session.State) bool {
 
 // Fold is the fold of a world with a bug.
 func (b Bug) Fold(s *session.State, c *events.Commit) session.Result {
-	pending := ""
-	if p := s.Pending.Turn; p != nil {
-		pending = p.ID
+	pending, asked := "", s.Pending.Turn
+	if asked != nil {
+		pending = asked.ID
 	}
 	res := s.Fold(c)
 	switch b {
@@ -83,6 +83,19 @@ func (b Bug) Fold(s *session.State, c *events.Commit) session.Result {
 			alone := *p
 			alone.Prompts = p.Prompts[len(p.Prompts)-1:]
 			s.Pending.Turn = &alone
+		}
+	case UnattendedForgotten:
+		attend(s)
+	case ContinuationsForgotten:
+		s.Continuations = session.Continuations{}
+	case ReceiptForgotten:
+		forgetReceipts(s)
+		if len(res.Feed) == 1 && is[events.PromptDelivered](c) && s.Pending.Turn == nil {
+			s.Pending.Turn = asked
+		}
+	case StopReleased:
+		if is[events.MessageWithdrawn](c) {
+			s.HeldSeq, s.StoppedSeq = 0, 0
 		}
 	}
 	return res
@@ -102,6 +115,41 @@ func dropOwed(s *session.State, pending string, c *events.Commit) {
 	if l := s.LastTurn; l != nil && len(l.Prompts) > 0 {
 		last := *l
 		last.Prompts = nil
+		s.LastTurn = &last
+	}
+}
+
+// is reports whether a commit has a fact of a type.
+func is[F events.Fact](c *events.Commit) bool {
+	return slices.ContainsFunc(c.Events, func(e events.Event) bool { _, ok := e.Fact.(F); return ok })
+}
+
+// attend takes every prompt for one that its asker waits for.
+func attend(s *session.State) {
+	for id, p := range s.Prompts {
+		if p.Unattended {
+			waited := *p
+			waited.Unattended = false
+			s.Prompts[id] = &waited
+		}
+	}
+}
+
+// forgetReceipts clears the epochs of receipts.
+func forgetReceipts(s *session.State) {
+	clean := func(list []session.Carried) []session.Carried {
+		list = slices.Clone(list)
+		for i := range list {
+			list[i].Had = 0
+		}
+		return list
+	}
+	if s.Turn != nil {
+		s.Turn.Prompts = clean(s.Turn.Prompts)
+	}
+	if l := s.LastTurn; l != nil && len(l.Prompts) > 0 {
+		last := *l
+		last.Prompts = clean(l.Prompts)
 		s.LastTurn = &last
 	}
 }

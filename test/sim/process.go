@@ -34,6 +34,7 @@ type process struct {
 	began       time.Time    // this incarnation
 	wakes       time.Time    // suspended at least until then
 	doubts      []events.Ref // claims that may be stored
+	absent      map[decision]absence
 }
 
 const sessionsMax = 14 // of one harness, in a wild world
@@ -57,6 +58,9 @@ func (p *process) begin() {
 	w.tickets++
 	p.incarnation, p.ready, p.began = fmt.Sprint(w.tickets), false, w.now
 	p.sessions, p.order, p.claim, p.doubts = map[events.Ref]*session.State{}, nil, nil, nil
+	if !p.adoptsAll {
+		p.absent = map[decision]absence{}
+	}
 	w.leases[p.incarnation] = &lease{harness: p.harness, renewed: w.now}
 	for _, r := range w.log.sessions {
 		if r.Harness == p.harness {
@@ -82,8 +86,8 @@ func (p *process) renew() {
 		if !p.slept {
 			p.before = p.incarnation
 		}
+		p.adoptsAll = true // it is the same process still
 		p.begin()
-		p.adoptsAll = true
 	case p.w.now.Sub(l.renewed) > TTL/3:
 		l.renewed, p.slept = p.w.now, false
 	}
@@ -157,6 +161,7 @@ func (p *process) keep(st *session.State) {
 
 func (p *process) open(f events.SessionOpened) {
 	st := session.New(events.Ref{Harness: p.harness, Session: p.w.id("s")})
+	p.w.deaf[st.Ref()] = p.w.chance(deafOneIn)
 	p.keep(st)
 	f.ContextLimit, f.Policy = contextLimit, p.w.policy()
 	p.say(st, 1, f)
@@ -181,7 +186,10 @@ func (p *process) claimNext() {
 	}
 	for _, id := range st.PendingPrompts() {
 		if q := st.Prompts[id]; p.adoptsAll || p.w.chance(2) {
-			facts = append(facts, events.PromptRequested{Prompt: id, Turn: q.Turn, Call: q.Call, PromptKind: q.Kind, Delivery: q.Delivery, OnOwnerLoss: q.OnOwnerLoss, Blocking: &q.Blocking})
+			facts = append(facts, again(id, q))
+			if p.absent[decision{r, id}] != attends {
+				facts = append(facts, events.PromptUnattended{Prompt: id}) // which its new request takes back
+			}
 		}
 	}
 	p.keep(st)

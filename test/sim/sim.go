@@ -10,6 +10,8 @@
 //	agents ask with and without calls, also two questions at once; processes are suspended for longer than their leases
 //	live while they wait; callers give up while their commit is stored; people answer while every process is dead
 //	agents start turns by themselves, and complete turns without having read what was decided meanwhile
+//	agents ask outside of turns and in calls in the background, give up, and ask again under the same id; some take no request
+//	for decisions; now and then a ledger stores decisions as it did before they called for turns
 //
 // At the end the killing stops, the world settles, and the invariants V1 to V5 and V7 to V15 are held against the log.
 // During the run each acknowledged fact of an honest writer must have counted, nobody alive is declared dead, and no
@@ -57,6 +59,11 @@ const (
 
 	OwedDropped      // a turn that an agent starts by itself drops what the turn before it left undelivered
 	OwedNotRequested // nothing requests a turn for a decision that nothing else delivers
+
+	UnattendedForgotten    // a document forgets that an asker has given up
+	ContinuationsForgotten // turns that recovery requests for decisions are not counted
+	ReceiptForgotten       // a receipt is not kept with its epoch, and takes no request back
+	StopReleased           // a message that a person takes back ends the hold of a stop
 )
 
 // String is the bug's name.
@@ -65,7 +72,8 @@ func (b Bug) String() string {
 		"parked commit does not move seq", "retry without the compare-and-set", "retry restarts delays", "follow-up twice", "queue moves on after a failure",
 		"failed compaction empties the queue", "resume not counted", "no timers",
 		"answer not carried", "answers alone", "adopted turn taken", "claim forgotten", "fenced process wakes its agent",
-		"undelivered decisions dropped", "no turn for an undelivered decision"}[b]
+		"undelivered decisions dropped", "no turn for an undelivered decision",
+		"unattended prompt forgotten", "continuations not counted", "receipt forgotten", "withdrawn message releases a stop"}[b]
 }
 
 // Times of the make-believe world.
@@ -127,6 +135,11 @@ type Report struct {
 	Decisions  int // of people, that they were told are stored
 	Heard      int // of these, that a model's context had
 	Itself     int // turns that an agent began by itself
+	Outside    int // questions that belong to no turn
+	GaveUp     int // Asks that gave up, and no turn brings what they waited for
+	Again      int // Asks under the same id after that
+	Old        int // decisions that a ledger from before the rule has stored
+	Bounded    int // sessions at the bound on turns for decisions
 	LostRaces  int
 	Orphaned   int
 	Alarms     int                 // timers that went off
@@ -160,9 +173,10 @@ type world struct {
 	leases    map[string]*lease // by incarnation
 	recover   *reconciler
 	services  []*service
-	heard     map[decision]bool // decisions of people that a model's context has had
-	told200   map[decision]bool // decisions that a person was told are stored
-	dark      time.Time         // until then no process starts
+	heard     map[decision]bool   // decisions of people that a model's context has had
+	told200   map[decision]bool   // decisions that a person was told are stored
+	deaf      map[events.Ref]bool // sessions whose agent takes no request for decisions
+	dark      time.Time           // until then no process starts
 	people    []*person
 	promises  []promise
 	calm      int  // by how much harnesses have less trouble, and fewer sessions: some worlds get further than others
@@ -182,7 +196,7 @@ type promise struct {
 func Run(cfg Config) Report {
 	w := &world{cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 0)), now: time.Unix(1_800_000_000, 0).UTC(), log: newJournal(),
 		docs: map[events.Ref]*doc{}, views: map[string]*view{}, leases: map[string]*lease{}, harnesses: []string{"h1", "h2", "h3"},
-		heard: map[decision]bool{}, told200: map[decision]bool{}}
+		heard: map[decision]bool{}, told200: map[decision]bool{}, deaf: map[events.Ref]bool{}}
 	w.log.bug = cfg.Bug
 	w.ledgers = [2]*ledger{newLedger(w, 0), newLedger(w, 1)}
 	w.calm = 1 + int(cfg.Seed%calmMax)*int(cfg.Seed%calmMax)

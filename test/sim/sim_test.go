@@ -71,6 +71,8 @@ func TestWorldsWithoutBugsKeepEveryPromise(t *testing.T) {
 		sum.Pauses, sum.Outages, sum.LostRaces, sum.Orphaned = sum.Pauses+r.Pauses, sum.Outages+r.Outages, sum.LostRaces+r.LostRaces, sum.Orphaned+r.Orphaned
 		sum.Alarms, sum.Blackouts, sum.Doubts = sum.Alarms+r.Alarms, sum.Blackouts+r.Blackouts, sum.Doubts+r.Doubts
 		sum.Decisions, sum.Heard, sum.Itself = sum.Decisions+r.Decisions, sum.Heard+r.Heard, sum.Itself+r.Itself
+		sum.Outside, sum.GaveUp, sum.Again = sum.Outside+r.Outside, sum.GaveUp+r.GaveUp, sum.Again+r.Again
+		sum.Old, sum.Bounded = sum.Old+r.Old, sum.Bounded+r.Bounded
 		for kind, n := range r.Counted {
 			sum.Counted[kind] += n
 		}
@@ -81,8 +83,9 @@ func TestWorldsWithoutBugsKeepEveryPromise(t *testing.T) {
 	t.Logf("from seed %d: %+v in %v", *from, sum, time.Since(start).Round(time.Millisecond))
 	for name, n := range map[string]int{"kills": sum.Kills, "pauses": sum.Pauses, "outages": sum.Outages, "lost races": sum.LostRaces, "orphaned sessions": sum.Orphaned, "timers": sum.Alarms,
 		"blackouts": sum.Blackouts, "stored commits whose writer gave up": sum.Doubts, "decisions of people": sum.Decisions, "decisions that reached a model": sum.Heard,
-		"turns that an agent began by itself": sum.Itself,
-		"retries":                             sum.Counted["retry.scheduled"], "retries given up": sum.Counted["retry.abandoned"], "failed compactions": sum.Counted["compaction.failed"],
+		"turns that an agent began by itself": sum.Itself, "questions outside of turns": sum.Outside, "Asks that gave up": sum.GaveUp,
+		"Asks again under the same id": sum.Again, "decisions of an old ledger": sum.Old, "sessions at the bound on turns for decisions": sum.Bounded,
+		"retries": sum.Counted["retry.scheduled"], "retries given up": sum.Counted["retry.abandoned"], "failed compactions": sum.Counted["compaction.failed"],
 		"compactions": sum.Counted["compaction.completed"], "messages taken back": sum.Counted["message.withdrawn"], "stops": sum.Counted["turn.stop_requested"]} {
 		if n == 0 {
 			t.Errorf("no %s: the world is too tame", name)
@@ -100,6 +103,7 @@ func TestEachPlantedBugIsFound(t *testing.T) {
 		sim.ResumeUncounted: "V8", sim.AlarmsForgotten: "V7",
 		sim.AnswerNotCarried: "V15", sim.AnswerAlone: "V15", sim.AdoptedTurnTaken: "V15", sim.ClaimForgotten: "", sim.FencedWake: "R6",
 		sim.OwedDropped: "V15", sim.OwedNotRequested: "V15",
+		sim.UnattendedForgotten: "V15", sim.ContinuationsForgotten: "V14", sim.ReceiptForgotten: "V15", sim.StopReleased: "V10",
 	} {
 		t.Run(fmt.Sprint(bug), func(t *testing.T) {
 			t.Parallel()

@@ -43,9 +43,17 @@ func (w *world) failure(kinds []string) events.Failure {
 	return f
 }
 
-// Started is how a requested turn is taken.
-func Started(t *session.PendingTurn) events.TurnStarted {
-	return events.TurnStarted{Turn: t.ID, Cause: t.Cause, OfTurn: t.OfTurn, Message: t.Message, Prompt: t.Prompt, Prompts: namedByRequest(t), Attempt: t.Attempt}
+// Started is how the requested turn is taken: it names what the work view names, also what was decided or given up since the
+// request.
+func (b Bug) Started(st *session.State) events.TurnStarted {
+	t := st.Pending.Turn
+	names := namedByRequest(t)
+	for _, id := range st.Carry() {
+		if !slices.Contains(names, id) && b != AnswerAlone {
+			names = append(names, id)
+		}
+	}
+	return events.TurnStarted{Turn: t.ID, Cause: t.Cause, OfTurn: t.OfTurn, Message: t.Message, Prompt: t.Prompt, Prompts: names, Attempt: t.Attempt}
 }
 
 // takeWork takes what was asked in a session that nobody owns, in one commit; it says whether there was any.
@@ -64,7 +72,7 @@ func (p *process) takeWork() bool {
 		case st.Pending.Compaction != nil:
 			facts = append(facts, events.CompactionStarted{Compaction: st.Pending.Compaction.ID})
 		case st.Pending.Turn != nil:
-			facts = append(facts, Started(st.Pending.Turn))
+			facts = append(facts, p.begins(st))
 		}
 		p.keep(st)
 		if !p.say(st, st.Epoch+1, facts...) {
@@ -113,13 +121,13 @@ func (p *process) finishOne(st *session.State) bool {
 	switch {
 	case st.Pending.Stop != nil:
 		p.say(st, st.Epoch, events.TurnStopped{Turn: st.Pending.Stop.Turn, Actor: st.Pending.Stop.Actor})
-	case p.takesDecisions(st):
+	case p.takesDecisions(st), p.saysUnattended(st):
 	case st.Pending.Compaction != nil:
 		p.say(st, st.Epoch, events.CompactionStarted{Compaction: st.Pending.Compaction.ID})
 	case compacts(st):
 		p.say(st, st.Epoch, events.CompactionCompleted{Compaction: st.Compaction.ID, UsedAfter: 1})
 	case st.Pending.Turn != nil:
-		p.say(st, st.Epoch, Started(st.Pending.Turn))
+		p.say(st, st.Epoch, p.begins(st))
 	case st.Turn != nil && st.Turn.Epoch == st.Epoch && st.BlockedBy() == "":
 		p.say(st, st.Epoch, events.TurnCompleted{Turn: st.Turn.ID, Finish: "stop"})
 	default:
@@ -143,8 +151,12 @@ func (p *process) act(st *session.State) {
 		p.say(st, st.Epoch, events.TurnStopped{Turn: st.Pending.Stop.Turn, Actor: st.Pending.Stop.Actor})
 	case st.Turn != nil && st.Turn.Epoch == st.Epoch && p.w.chance(carelessOneIn):
 		p.inTurn(st) // it has not read what was decided, and may end its turn without that
+	case p.w.chance(giveUpOneIn) && p.givesUp(st), p.saysUnattended(st):
+	case p.w.chance(againOneIn) && p.asksAgain(st):
 	case p.takesDecisions(st):
 	case p.w.chance(lateOneIn) && p.receivesLate(st):
+	case len(st.Prompts) < outsideMax && p.w.chance(outsideOneIn):
+		p.askOutside(st)
 	case st.Turn == nil && p.w.chance(itselfOneIn):
 		p.byItself(st)
 	case st.Pending.Compaction != nil:
@@ -152,7 +164,7 @@ func (p *process) act(st *session.State) {
 	case compacts(st):
 		p.compact(st)
 	case st.Pending.Turn != nil:
-		p.say(st, st.Epoch, Started(st.Pending.Turn))
+		p.say(st, st.Epoch, p.begins(st))
 	case st.Turn == nil || st.Turn.Epoch != st.Epoch:
 		if len(p.w.services) == 0 || p.w.chance(6) { // else people send
 			m := p.w.id("m")
@@ -169,6 +181,9 @@ const (
 	itselfOneIn   = 12 // start a turn that nobody requested
 	lateOneIn     = 4  // have an Ask return after its turn has ended
 )
+
+// outsideMax is how many prompts a session may have before its agent asks no more outside of turns.
+const outsideMax = 3
 
 // decidesItself makes a process decide one of its own prompts, by a policy.
 func (p *process) decidesItself(st *session.State) {
@@ -201,17 +216,22 @@ func (p *process) receivesLate(st *session.State) bool {
 
 // byItself starts a turn that nobody requested and that no person's message caused.
 func (p *process) byItself(st *session.State) {
-	if p.say(st, st.Epoch, events.TurnStarted{Turn: p.w.id("t"), Cause: events.CauseMessage, Synthetic: !p.w.chance(3)}) {
+	if p.say(st, st.Epoch, p.ownTurn()) {
 		p.w.report.Itself++
 	}
 }
 
-// takesDecisions hands what a person decided to the agent.
+func (p *process) ownTurn() events.TurnStarted {
+	return events.TurnStarted{Turn: p.w.id("t"), Cause: events.CauseMessage, Synthetic: !p.w.chance(3)}
+}
+
+// takesDecisions hands what a person decided to the agent, if an Ask waits for it.
 func (p *process) takesDecisions(st *session.State) bool {
 	for _, id := range sorted(st.Prompts) {
 		q := st.Prompts[id]
 		over := q.Turn != "" && (st.Turn == nil || st.Turn.ID != q.Turn) && st.Tools[q.Call] == nil
-		if q.Status == session.Awaiting || q.Epoch != st.Epoch || over { // of a turn that is over nobody waits for it
+		absent := p.absent[decision{st.Ref(), id}] != attends
+		if q.Status == session.Awaiting || q.Epoch != st.Epoch || over || absent { // of a turn that is over nobody waits for it
 			continue
 		}
 		switch p.w.log.foldOn(st); {
@@ -274,10 +294,15 @@ func (p *process) ask(st *session.State, turn string) {
 func (p *process) question(turn string) (facts []events.Fact) {
 	f := events.PromptRequested{Prompt: p.w.id("p"), Turn: turn, PromptKind: events.PromptQuestion, Title: "?",
 		Questions: []events.Question{{ID: "q", Question: "?", Custom: true}}, Delivery: events.DeliverCallback}
-	switch p.w.rng.IntN(6) {
+	kind := p.w.rng.IntN(6)
+	if turn == "" {
+		kind = max(kind, 1)
+		f.Blocking = new(p.w.chance(4))
+	}
+	switch kind {
 	case 0:
 		f.Delivery, f.Call = events.DeliverToolResult, p.w.id("c")
-		facts = append(facts, events.ToolStarted{Call: f.Call, Turn: turn, Name: "question"})
+		facts = append(facts, events.ToolStarted{Call: f.Call, Turn: turn, Name: "question", Background: p.w.chance(3)})
 	case 1:
 		f.Delivery = events.DeliverMessage
 	case 2:
@@ -299,7 +324,7 @@ func (p *process) delegate(st *session.State, turn string) {
 // endCall ends a call that no question waits in.
 func (p *process) endCall(st *session.State) {
 	for _, id := range sorted(st.Tools) {
-		if st.Tools[id].Epoch != st.Epoch || slices.ContainsFunc(st.PendingPrompts(), func(q string) bool { return st.Prompts[q].Call == id }) {
+		if st.Tools[id].Epoch != st.Epoch || slices.ContainsFunc(st.PendingPrompts(), func(q string) bool { return st.Prompts[q].Call == id }) || p.unread(st, id) {
 			continue
 		}
 		if p.w.chance(3) {

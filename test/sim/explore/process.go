@@ -493,7 +493,7 @@ func (s *state) work(p *process) bool {
 		s.takeWork(p, events.CompactionStarted{Compaction: st.Pending.Compaction.ID})
 		p.compact = true
 	case st.Pending.Turn != nil && st.Pending.Compaction == nil && !s.compacting() && (s.idleTurn() || st.Pending.Turn.OfTurn == st.Turn.ID):
-		s.takeWork(p, sim.Started(st.Pending.Turn))
+		s.takeWork(p, s.cfg.Bug.Started(st))
 		p.endHandler()
 		p.turn = s.st.Turn.ID
 	default:

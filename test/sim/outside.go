@@ -1,0 +1,128 @@
+package sim
+
+import (
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+// Agents do so, one in so many acts or sessions.
+const (
+	outsideOneIn = 25 // ask a question that belongs to no turn
+	giveUpOneIn  = 4  // have an Ask return at its deadline
+	againOneIn   = 25 // call Ask again under the same id
+	deafOneIn    = 2  // sessions whose agent takes no request for decisions
+	oldOneIn     = 60 // decisions of a ledger that does not write owed
+)
+
+// absence is how far a process is that has given an Ask up.
+type absence uint8
+
+const (
+	attends absence = iota
+	gaveUp          // the Ask has returned, and the log does not say so yet
+	said            // the log says that nothing waits for the decision
+)
+
+// outlives reports whether a prompt belongs to no turn, or to a call that outlives its turn. Only the process can take the
+// decision about such a prompt in.
+func outlives(st *session.State, q *session.Prompt) bool {
+	c := st.Tools[q.Call]
+	return q.Turn == "" || c != nil && c.Background
+}
+
+// askOutside asks a question that belongs to no turn.
+func (p *process) askOutside(st *session.State) {
+	p.w.report.Outside++
+	p.say(st, st.Epoch, p.question("")...)
+}
+
+// givesUp returns an Ask at its deadline, if one waits that no turn waits for. The process may have read the decision, or not.
+func (p *process) givesUp(st *session.State) bool {
+	for _, id := range sorted(st.Prompts) {
+		d := decision{st.Ref(), id}
+		if q := st.Prompts[id]; q.Epoch == st.Epoch && outlives(st, q) && p.absent[d] == attends {
+			p.absent[d] = gaveUp
+			p.w.report.GaveUp++
+			return p.saysUnattended(st)
+		}
+	}
+	return false
+}
+
+// saysUnattended writes down that nothing waits for the decision about a prompt.
+func (p *process) saysUnattended(st *session.State) bool {
+	for _, id := range sorted(st.Prompts) {
+		d := decision{st.Ref(), id}
+		if p.absent[d] == gaveUp && st.Prompts[id].Epoch == st.Epoch {
+			if p.say(st, st.Epoch, events.PromptUnattended{Prompt: id}) {
+				p.absent[d] = said
+			}
+			return true
+		}
+	}
+	return false
+}
+
+// asksAgain calls Ask under an id that was given up. The request takes back that nothing waits; a decision is returned at once.
+func (p *process) asksAgain(st *session.State) bool {
+	for _, id := range sorted(st.Prompts) {
+		d, q := decision{st.Ref(), id}, st.Prompts[id]
+		if p.absent[d] == attends || q.Epoch != st.Epoch {
+			continue
+		}
+		p.w.report.Again++
+		delete(p.absent, d)
+		if q.Status == session.Awaiting {
+			p.say(st, st.Epoch, again(id, q))
+			return true
+		}
+		return p.takesDecisions(st)
+	}
+	return false
+}
+
+// again is the request of a prompt that is open, with what the document keeps of it.
+func again(id string, q *session.Prompt) events.PromptRequested {
+	return events.PromptRequested{Prompt: id, Turn: q.Turn, Call: q.Call, PromptKind: q.Kind, Delivery: q.Delivery, OnOwnerLoss: q.OnOwnerLoss, Blocking: &q.Blocking}
+}
+
+// begins is how the process takes the requested turn. A deaf agent meets a request for decisions with a turn of its own,
+// which names nothing.
+func (p *process) begins(st *session.State) events.TurnStarted {
+	if st.Pending.Turn.Cause == events.CauseAnswer && p.w.deaf[st.Ref()] {
+		p.w.report.Itself++
+		return p.ownTurn()
+	}
+	return p.w.cfg.Bug.Started(st)
+}
+
+// unread reports whether a call may not be ended: its question was decided after its Ask had given up, and the open turn has
+// not brought the decision to the agent.
+func (p *process) unread(st *session.State, call string) bool {
+	for id, q := range st.Prompts {
+		_, carried := st.Carries(id)
+		brought := carried && q.Turn != st.Turn.ID
+		if q.Call == call && (q.Status == session.Answered || q.Status == session.Rejected) && !brought && p.absent[decision{st.Ref(), id}] != attends {
+			return true
+		}
+	}
+	return false
+}
+
+// asOld is what a ledger from before the rule writes: a decision without owed.
+func asOld(facts []events.Fact) []events.Fact {
+	old := make([]events.Fact, len(facts))
+	for i, f := range facts {
+		switch f := f.(type) {
+		case events.PromptAnswered:
+			f.Owed = false
+			old[i] = f
+		case events.PromptRejected:
+			f.Owed = false
+			old[i] = f
+		default:
+			old[i] = f
+		}
+	}
+	return old
+}
