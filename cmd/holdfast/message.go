@@ -32,7 +32,7 @@ type letter struct {
 
 func sendCommand(a *app) *cobra.Command {
 	var l letter
-	cmd := a.wishCommand("send S TEXT…|-", "Send a message",
+	cmd := a.requestCommand("send S TEXT…|-", "Send a message",
 		`Send a message to a session. It is stored first. While a turn or a compaction runs it waits in the queue. It is
 handed out once, in order, across crashes of every process.
 
@@ -180,12 +180,12 @@ func queueCommand(a *app) *cobra.Command {
 }
 
 func withdrawCommand(a *app) *cobra.Command {
-	cmd := a.wishCommand("withdraw S M", "Take a message back",
+	cmd := a.requestCommand("withdraw S M", "Take a message back",
 		"Take the message M back before it is handed out. One that the agent has cannot be taken back: stop the "+
 			"turn instead.",
 		arguments(2, 2, "the session S", "the message M"), "holdfast withdraw build-42 review-17")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return wish(a, cmd, args[0], request.CompactionWithdraw, "withdrawn",
+		return sendRequest(a, cmd, args[0], request.CompactionWithdraw, "withdrawn",
 			func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (request.Withdraw, error) {
 				return request.Withdraw{Ref: r, Message: args[1], By: by}, nil
 			})
@@ -195,13 +195,13 @@ func withdrawCommand(a *app) *cobra.Command {
 
 func compactCommand(a *app) *cobra.Command {
 	var force bool
-	cmd := a.wishCommand("compact S", "Compact a conversation now",
+	cmd := a.requestCommand("compact S", "Compact a conversation now",
 		"Have the harness compact the conversation, however full it is. While a question waits for an answer this "+
 			"is refused, unless --force, which supersedes the question first.",
 		arguments(1, 1, "the session S"), "holdfast compact build-42")
 	cmd.Flags().BoolVar(&force, "force", false, "also while a question waits for an answer")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return wish(a, cmd, args[0], request.CompactionCompact, "compaction asked for",
+		return sendRequest(a, cmd, args[0], request.CompactionCompact, "compaction asked for",
 			func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (request.Compact, error) {
 				return request.Compact{Ref: r, By: by, Force: force}, nil
 			})

@@ -18,16 +18,16 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// wishCommand prepares a command that sends a request in a person's name.
-func (a *app) wishCommand(use, short, long string, args cobra.PositionalArgs, examples ...string) *cobra.Command {
+// requestCommand prepares a command that sends a request in a person's name.
+func (a *app) requestCommand(use, short, long string, args cobra.PositionalArgs, examples ...string) *cobra.Command {
 	long, example := describe(long, examples...)
 	cmd := &cobra.Command{Use: use, Short: short, Long: long, Example: example, GroupID: groupDecide, Args: args}
 	a.take(cmd, optionsCommand, []string{"person"})
 	return cmd
 }
 
-// wish finds the session, sends the request in a person's name, and prints the result.
-func wish[Q request.Checked](a *app, cmd *cobra.Command, name string, v request.Verb[Q, request.Changed], past string,
+// sendRequest finds the session, sends the request in a person's name, and prints the result.
+func sendRequest[Q request.Checked](a *app, cmd *cobra.Command, name string, v request.Verb[Q, request.Changed], past string,
 	build func(ctx context.Context, b *bus.Bus, r events.Ref, by string) (Q, error)) error {
 	by := a.person()
 	return a.withSession(cmd.Context(), name, func(ctx context.Context, b *bus.Bus, r events.Ref) error {
@@ -48,7 +48,7 @@ func wish[Q request.Checked](a *app, cmd *cobra.Command, name string, v request.
 
 func answerCommand(a *app) *cobra.Command {
 	var raw string
-	cmd := a.wishCommand("answer S [P] [ANSWER…]", "Answer a prompt",
+	cmd := a.requestCommand("answer S [P] [ANSWER…]", "Answer a prompt",
 		`Answer a prompt. Each ANSWER answers one question, in the order of the questions: an option's label, its number, or a text
 of your own where the question allows it; an empty one skips the question. QUESTION=ANSWER answers the question of that id,
 and may be repeated where several options may be chosen.
@@ -65,7 +65,7 @@ prompt of the session waits.`,
 		if raw != "" && len(args) != 2 {
 			return usage(cmd, "--answers goes with S and P and nothing else")
 		}
-		return wish(a, cmd, args[0], request.LedgerAnswer, "answered",
+		return sendRequest(a, cmd, args[0], request.LedgerAnswer, "answered",
 			func(ctx context.Context, b *bus.Bus, r events.Ref, by string) (request.Answer, error) {
 				w := request.Answer{Ref: r, By: by}
 				var err error
@@ -175,12 +175,12 @@ func (a *app) ask(cmd *cobra.Command, questions []events.Question) ([]events.Ans
 }
 
 func rejectCommand(a *app) *cobra.Command {
-	cmd := a.wishCommand("reject S P [TEXT…]", "Reject a prompt",
+	cmd := a.requestCommand("reject S P [TEXT…]", "Reject a prompt",
 		"Reject a prompt. With a TEXT it is a correction that the model reads; without, a plain no.",
 		arguments(2, -1, "the session S", "the prompt P"), "holdfast reject build-42 p1",
 		"holdfast reject build-42 p1 use the staging database")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return wish(a, cmd, args[0], request.LedgerReject, "rejected",
+		return sendRequest(a, cmd, args[0], request.LedgerReject, "rejected",
 			func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (request.Reject, error) {
 				return request.Reject{Ref: r, Prompt: args[1], Text: strings.Join(args[2:], " "), By: by}, nil
 			})
@@ -189,11 +189,11 @@ func rejectCommand(a *app) *cobra.Command {
 }
 
 func dismissCommand(a *app) *cobra.Command {
-	cmd := a.wishCommand("dismiss S P", "Dismiss a prompt without an answer",
+	cmd := a.requestCommand("dismiss S P", "Dismiss a prompt without an answer",
 		"Dismiss a prompt without an answer. The agent receives the dismissal.",
 		arguments(2, 2, "the session S", "the prompt P"), "holdfast dismiss build-42 p1")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return wish(a, cmd, args[0], request.LedgerDismiss, "dismissed",
+		return sendRequest(a, cmd, args[0], request.LedgerDismiss, "dismissed",
 			func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (request.Dismiss, error) {
 				return request.Dismiss{Ref: r, Prompt: args[1], By: by}, nil
 			})
@@ -204,14 +204,14 @@ func dismissCommand(a *app) *cobra.Command {
 func stopCommand(a *app) *cobra.Command {
 	var force bool
 	var reason string
-	cmd := a.wishCommand("stop S", "Stop what a session runs",
+	cmd := a.requestCommand("stop S", "Stop what a session runs",
 		"Stop the turn that a session runs, or is about to run. While a question waits for an answer this is "+
 			"refused, unless --force.",
 		arguments(1, 1, "the session S"), "holdfast stop build-42 --reason 'wrong branch'")
 	cmd.Flags().BoolVar(&force, "force", false, "also while a question waits for an answer")
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for people who look later")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return wish(a, cmd, args[0], request.LedgerStop, "stop asked for",
+		return sendRequest(a, cmd, args[0], request.LedgerStop, "stop asked for",
 			func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (request.Stop, error) {
 				return request.Stop{Ref: r, By: by, Reason: reason, Force: force}, nil
 			})
@@ -221,12 +221,12 @@ func stopCommand(a *app) *cobra.Command {
 
 func closeCommand(a *app) *cobra.Command {
 	var reason string
-	cmd := a.wishCommand("close S", "End a session for good",
+	cmd := a.requestCommand("close S", "End a session for good",
 		"End a session for good, with everything that is open in it.", arguments(1, 1, "the session S"),
 		"holdfast close build-42 --reason archived")
 	cmd.Flags().StringVar(&reason, "reason", "finished", "finished, archived or deleted")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return wish(a, cmd, args[0], request.LedgerClose, "closed",
+		return sendRequest(a, cmd, args[0], request.LedgerClose, "closed",
 			func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (request.Close, error) {
 				return request.Close{Ref: r, Reason: reason, By: by}, nil
 			})
@@ -236,7 +236,7 @@ func closeCommand(a *app) *cobra.Command {
 
 func configureCommand(a *app) *cobra.Command {
 	var providerChanged bool
-	cmd := a.wishCommand("configure S KEY=VALUE…", "Change a session's policy",
+	cmd := a.requestCommand("configure S KEY=VALUE…", "Change a session's policy",
 		`Change what the services may do to a session. An empty VALUE sets a key back to its default.
 
   auto_retry=BOOL             retry failed turns
@@ -259,7 +259,7 @@ func configureCommand(a *app) *cobra.Command {
 		if policy == nil && !providerChanged {
 			return usage(cmd, "KEY=VALUE is missing")
 		}
-		return wish(a, cmd, args[0], request.LedgerConfigure, "configured",
+		return sendRequest(a, cmd, args[0], request.LedgerConfigure, "configured",
 			func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (request.Configure, error) {
 				return request.Configure{Ref: r, Policy: policy, ProviderChanged: providerChanged, By: by}, nil
 			})
@@ -273,9 +273,9 @@ func retryCommand(a *app, v request.Verb[request.Retry, request.Changed], past, 
 	if v.Name != request.RetryResume.Name {
 		example = "holdfast retry " + v.Name + " build-42"
 	}
-	cmd := a.wishCommand(v.Name+" S", short, long, arguments(1, 1, "the session S"), example)
+	cmd := a.requestCommand(v.Name+" S", short, long, arguments(1, 1, "the session S"), example)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return wish(a, cmd, args[0], v, past,
+		return sendRequest(a, cmd, args[0], v, past,
 			func(_ context.Context, _ *bus.Bus, r events.Ref, by string) (request.Retry, error) {
 				return request.Retry{Ref: r, By: by}, nil
 			})

@@ -118,7 +118,7 @@ func (w *world) answer(tool string, decide func(prompt string) (verb string, bod
 		return false
 	})
 	verb, body := decide(prompt)
-	w.wish("ledger", verb, body)
+	w.request("ledger", verb, body)
 	w.until("the decision", func(st *session.State) bool {
 		p := st.Prompts[prompt]
 		return p == nil ||
@@ -271,7 +271,7 @@ func TestStoppedWhileRunning(t *testing.T) {
 			"answers": []events.Answer{{Question: "permission", Selected: []string{"once"}}}}
 	})
 	w.until("the command to run", func(*session.State) bool { return w.exists("ran") })
-	w.wish("ledger", "stop", map[string]any{"by": "ada", "reason": "enough"})
+	w.request("ledger", "stop", map[string]any{"by": "ada", "reason": "enough"})
 	w.until("the stop", func(st *session.State) bool {
 		return st.LastTurn != nil && st.LastTurn.Outcome == session.OutcomeStopped
 	})

@@ -211,7 +211,7 @@ func TestKilledWhileCompacting(t *testing.T) {
 	w.until("the session", func(st *session.State) bool { return st.Owned })
 	w.send("m1", "which colour?")
 	w.until("the first answer", delivered("m1"))
-	w.wish("compaction", "compact", map[string]any{"by": "ada"})
+	w.request("compaction", "compact", map[string]any{"by": "ada"})
 	w.until("the compaction", func(st *session.State) bool {
 		return st.Compaction != nil && st.Compaction.State == session.CompactionRunning
 	})

@@ -75,8 +75,8 @@ func TestGivesUp(t *testing.T) {
 	if st.Retry.Reason != failure.Authentication || len(w.scheduled()) != 0 {
 		t.Errorf("%+v", st.Retry)
 	}
-	w.wish("ledger", "configure", map[string]any{"provider_changed": true, "policy": map[string]any{}, "by": "ada"})
-	w.wish("retry", "now", map[string]any{"by": "ada"})
+	w.request("ledger", "configure", map[string]any{"provider_changed": true, "policy": map[string]any{}, "by": "ada"})
+	w.request("retry", "now", map[string]any{"by": "ada"})
 	w.until("the answer", completed)
 }
 
@@ -136,7 +136,7 @@ func TestStalls(t *testing.T) {
 	w.script.Say(script.Step{Text: "It is ", Hold: func() { <-hold }}, script.Step{Text: "It is red."})
 	w.agent("")
 	w.until("the session", func(st *session.State) bool { return st.Opened() })
-	w.wish("ledger", "configure", map[string]any{"policy": map[string]any{"stall_after_s": 4}, "by": "ada"})
+	w.request("ledger", "configure", map[string]any{"policy": map[string]any{"stall_after_s": 4}, "by": "ada"})
 	w.send("m1", "which colour?")
 	st := w.until("the answer", completed)
 	all := w.scheduled()

@@ -20,5 +20,5 @@ func (w *world) deciders() []runner {
 func (w *world) send(id, text string) {
 	w.t.Helper()
 	w.until("the session", func(st *session.State) bool { return st.Opened() })
-	w.wish("compaction", "send", map[string]any{"message": id, "content": text, "by": "ada"})
+	w.request("compaction", "send", map[string]any{"message": id, "content": text, "by": "ada"})
 }

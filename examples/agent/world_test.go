@@ -179,8 +179,8 @@ func (w *world) facts() (kinds []string) {
 	return kinds
 }
 
-// wish sends a request to a service.
-func (w *world) wish(service, verb string, body map[string]any) {
+// request sends a request to a service.
+func (w *world) request(service, verb string, body map[string]any) {
 	w.t.Helper()
 	body["harness"], body["session"] = me, demo
 	w.ok(w.bus.Request(w.ctx, service, verb, body, nil))

@@ -31,28 +31,28 @@ var httpDates = []string{"Mon, 02 Jan 2006 15:04:05 GMT", "Monday, 02-Jan-06 15:
 // retryAfterMS returns the delay that the provider asks for, in milliseconds: at least 1 for an instant in the future,
 // 0 if there is no delay, if it has passed, or if it cannot be read.
 func (r *Raw) retryAfterMS() int64 {
-	wish := strings.TrimSpace(r.RetryAfter)
-	if seconds, err := strconv.ParseFloat(wish, 64); err == nil {
+	header := strings.TrimSpace(r.RetryAfter)
+	if seconds, err := strconv.ParseFloat(header, 64); err == nil {
 		return clampMS(seconds * msPerSecond)
 	}
 	for _, layout := range httpDates {
-		at, err := time.Parse(layout, wish)
+		at, err := time.Parse(layout, header)
 		if err == nil && !r.Received.IsZero() {
 			return clampMS(float64(at.Sub(r.Received)) / float64(time.Millisecond))
 		}
 	}
-	if wish != "" {
+	if header != "" {
 		return 0
 	}
 	return wordsMS(strings.ToLower(r.Text + " " + r.Body))
 }
 
-// wishes matches a delay in the text of an error.
-var wishes = regexp.MustCompile(`(?:retry in |try again in |"?retrydelay\\?"?: *\\?"?)((?:\d+(?:\.\d+)?(?:ms|s|m|h))+)`)
+// delayHeaders matches a delay in the text of an error.
+var delayHeaders = regexp.MustCompile(`(?:retry in |try again in |"?retrydelay\\?"?: *\\?"?)((?:\d+(?:\.\d+)?(?:ms|s|m|h))+)`)
 
 // wordsMS returns the delay that a text asks for, in milliseconds, 0 without one.
 func wordsMS(text string) int64 {
-	found := wishes.FindStringSubmatch(text)
+	found := delayHeaders.FindStringSubmatch(text)
 	if found == nil {
 		return 0
 	}

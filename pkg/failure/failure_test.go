@@ -199,33 +199,33 @@ func TestWrappers(t *testing.T) {
 func TestRetryAfter(t *testing.T) {
 	received := time.Date(2026, 11, 20, 10, 19, 56, 500_000_000, time.UTC)
 	for _, tt := range []struct {
-		wish, text string
-		received   time.Time
-		wantMS     int64
+		header, text string
+		received     time.Time
+		wantMS       int64
 	}{
-		{wish: "3", wantMS: 3000},
-		{wish: " 0.25 ", wantMS: 250},
-		{wish: "0.0001", wantMS: 1},
-		{wish: "-5"}, {wish: "0"}, {wish: "NaN"}, {wish: "soon"}, {wish: ""},
-		{wish: "1e300", wantMS: failure.RetryAfterMSMax},
-		{wish: "Inf", wantMS: failure.RetryAfterMSMax},
-		{wish: "Fri, 20 Nov 2026 10:19:58 GMT", received: received, wantMS: 1500},
-		{wish: "Friday, 20-Nov-26 10:19:58 GMT", received: received, wantMS: 1500},
-		{wish: "Fri Nov 20 10:19:58 2026", received: received, wantMS: 1500},
-		{wish: "Fri, 20 Nov 2026 10:19:58 GMT"},                     // relative to no instant
-		{wish: "Fri, 20 Nov 2026 10:19:50 GMT", received: received}, // has passed
-		{wish: "Fri, 31 Dec 9999 23:59:59 GMT", received: received, wantMS: failure.RetryAfterMSMax},
+		{header: "3", wantMS: 3000},
+		{header: " 0.25 ", wantMS: 250},
+		{header: "0.0001", wantMS: 1},
+		{header: "-5"}, {header: "0"}, {header: "NaN"}, {header: "soon"}, {header: ""},
+		{header: "1e300", wantMS: failure.RetryAfterMSMax},
+		{header: "Inf", wantMS: failure.RetryAfterMSMax},
+		{header: "Fri, 20 Nov 2026 10:19:58 GMT", received: received, wantMS: 1500},
+		{header: "Friday, 20-Nov-26 10:19:58 GMT", received: received, wantMS: 1500},
+		{header: "Fri Nov 20 10:19:58 2026", received: received, wantMS: 1500},
+		{header: "Fri, 20 Nov 2026 10:19:58 GMT"},                     // relative to no instant
+		{header: "Fri, 20 Nov 2026 10:19:50 GMT", received: received}, // has passed
+		{header: "Fri, 31 Dec 9999 23:59:59 GMT", received: received, wantMS: failure.RetryAfterMSMax},
 		{text: "Please try again in 408ms. Visit …", wantMS: 408},
 		{text: "Please try again in 1m30.5s.", wantMS: 90_500},
 		{text: "Please retry in 35.974s.", wantMS: 35_974},
 		{text: `{"@type": "RetryInfo", "retryDelay": "26s"}`, wantMS: 26_000},
 		{text: "try again in 99999999999999h", wantMS: 0},
 		{text: "try again in a minute"},
-		{wish: "soon", text: "try again in 5s"}, // the header takes precedence, and is invalid
+		{header: "soon", text: "try again in 5s"}, // the header takes precedence, and is invalid
 	} {
-		got := failure.Classify(failure.Raw{Status: 429, RetryAfter: tt.wish, Text: tt.text, Received: tt.received})
+		got := failure.Classify(failure.Raw{Status: 429, RetryAfter: tt.header, Text: tt.text, Received: tt.received})
 		if got.RetryAfterMS != tt.wantMS {
-			t.Errorf("%q %q: %d ms, want %d", tt.wish, tt.text, got.RetryAfterMS, tt.wantMS)
+			t.Errorf("%q %q: %d ms, want %d", tt.header, tt.text, got.RetryAfterMS, tt.wantMS)
 		}
 	}
 }

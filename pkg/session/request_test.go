@@ -21,8 +21,8 @@ func isRefusal(err error) bool {
 	return errors.As(err, &r)
 }
 
-// TestWishes: what a wish calls for is lawful in the state it was decided on, and what has come true is not asked for again.
-func TestWishes(t *testing.T) {
+// TestRequests: what a wish calls for is lawful in the state it was decided on, and what has come true is not asked for again.
+func TestRequests(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		log := history(t, "")
 		s := session.New(storyRef)
@@ -94,8 +94,8 @@ func commitOf(t *rapid.T, s *session.State, by events.Writer, facts []events.Fac
 	return c
 }
 
-// TestWishesRefused: each refusal has its code.
-func TestWishesRefused(t *testing.T) {
+// TestRequestsRefused: each refusal has its code.
+func TestRequestsRefused(t *testing.T) {
 	f := newFeeder(t)
 	f.say(events.WriterHarness, events.PromptRequested{Prompt: "p1", PromptKind: events.PromptPermission, Delivery: events.DeliverCallback})
 	fresh := session.New(storyRef)
@@ -133,8 +133,8 @@ func TestWishesRefused(t *testing.T) {
 	}
 }
 
-// TestWishesWithoutTheLog: a commit that cannot be read is an error, and no refusal.
-func TestWishesWithoutTheLog(t *testing.T) {
+// TestRequestsWithoutTheLog: a commit that cannot be read is an error, and no refusal.
+func TestRequestsWithoutTheLog(t *testing.T) {
 	f := newFeeder(t)
 	ask := func(id string) events.Fact {
 		return events.PromptRequested{Prompt: id, PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback}
@@ -171,8 +171,8 @@ func TestWishesWithoutTheLog(t *testing.T) {
 	}
 }
 
-// TestAnswerWishUnreadable: what is no request at all fails, so that it can be refused as malformed.
-func TestAnswerWishUnreadable(t *testing.T) {
+// TestAnswerRequestUnreadable: what is no request at all fails, so that it can be refused as malformed.
+func TestAnswerRequestUnreadable(t *testing.T) {
 	for _, body := range []string{`[]`, `{"prompt":7}`} {
 		var w request.Answer
 		if err := json.Unmarshal([]byte(body), &w); err == nil {

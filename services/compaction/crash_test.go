@@ -18,14 +18,14 @@ import (
 
 // scene is the reason of a compaction and the acts of people during it.
 type scene struct {
-	name    string
-	policy  string
-	used    int64                // of 1,000, by the last turn before it begins
-	inTurn  int64                // by a turn before any compaction has completed
-	fails   string               // how the first turn ends, unless it is stopped
-	wishes  map[int]func() []any // by round
-	follows int                  // follow-ups delivered
-	compact [2]int               // completed compactions, at least and at most
+	name     string
+	policy   string
+	used     int64                // of 1,000, by the last turn before it begins
+	inTurn   int64                // by a turn before any compaction has completed
+	fails    string               // how the first turn ends, unless it is stopped
+	requests map[int]func() []any // by round
+	follows  int                  // follow-ups delivered
+	compact  [2]int               // completed compactions, at least and at most
 }
 
 func sends(ids ...string) func() []any {
@@ -42,17 +42,17 @@ func one(w any) func() []any { return func() []any { return []any{w} } }
 
 var scenes = []scene{
 	{name: "on-send", used: 800,
-		wishes: map[int]func() []any{1: sends("m1", "m2"), 4: sends("m3", "m4"),
+		requests: map[int]func() []any{1: sends("m1", "m2"), 4: sends("m3", "m4"),
 			5: one(request.Withdraw{Message: "m4", By: "ada"})}, follows: 1, compact: [2]int{1, 1}},
-	{name: "mid-stream", used: 10, inTurn: 800, wishes: map[int]func() []any{1: sends("m1"), 3: sends("m2", "m3")},
+	{name: "mid-stream", used: 10, inTurn: 800, requests: map[int]func() []any{1: sends("m1"), 3: sends("m2", "m3")},
 		follows: 1, compact: [2]int{1, 1}},
 	{name: "idle", used: 300, policy: `,"policy":{"idle_compaction_after_s":2}`,
-		wishes: map[int]func() []any{5: sends("m1", "m2"), 9: sends("m3")}, compact: [2]int{1, 2}},
+		requests: map[int]func() []any{5: sends("m1", "m2"), 9: sends("m3")}, compact: [2]int{1, 2}},
 	{name: "manual", used: 10,
-		wishes:  map[int]func() []any{1: one(request.Compact{By: "ada"}), 2: sends("m1"), 3: sends("m2", "m3")},
-		compact: [2]int{1, 1}},
+		requests: map[int]func() []any{1: one(request.Compact{By: "ada"}), 2: sends("m1"), 3: sends("m2", "m3")},
+		compact:  [2]int{1, 1}},
 	{name: "overflow", used: 10, fails: "context_exceeded",
-		wishes: map[int]func() []any{1: sends("m1"), 3: sends("m2", "m3")}, follows: 1, compact: [2]int{1, 1}},
+		requests: map[int]func() []any{1: sends("m1"), 3: sends("m2", "m3")}, follows: 1, compact: [2]int{1, 1}},
 }
 
 // Rounds of the world, a second each.
@@ -292,7 +292,7 @@ func (g *stage) run() {
 	for g.round = 1; quiet < 2*awayRounds+4 && g.round < roundsMax; g.round++ {
 		g.Now = g.Now.Add(time.Second)
 		before := len(g.steps)
-		if w := g.scene.wishes[g.round]; w != nil {
+		if w := g.scene.requests[g.round]; w != nil {
 			g.asked = append(g.asked, w()...)
 		}
 		for _, p := range []func(){g.ledger, g.compaction, g.harness, g.ledger, g.reconciler, g.retry} {

@@ -44,8 +44,8 @@ var sayings = []string{
 	`session.released {}`,
 }
 
-// wished are requests of people to the ledger.
-var wished = []string{
+// requested are requests of people to the ledger.
+var requested = []string{
 	`turn.stop_requested {"turn":"$turn","actor":"person","by":"ada"}`,
 	`turn.stop_requested {"turn":"$last","actor":"person","by":"ada"}`,
 	`prompt.answered {"prompt":"p#","answers":[],"by":"ada"}`,
@@ -89,7 +89,7 @@ func (r *random) something() {
 	case 4, 5:
 		r.say("", rapid.SampledFrom(sayings).Draw(r.rt, "saying"))
 	case 6:
-		r.say(events.WriterLedger, rapid.SampledFrom(wished).Draw(r.rt, "wished"))
+		r.say(events.WriterLedger, rapid.SampledFrom(requested).Draw(r.rt, "wished"))
 	case 7:
 		r.alive, r.back = false, r.round+rapid.IntRange(1, 5).Draw(r.rt, "away")
 	case 8, 9:

@@ -220,7 +220,7 @@ func answer(labels ...string) request.Answer {
 		Answers: []events.Answer{{Question: "q", Selected: labels}}}
 }
 
-func TestWishesAreRefusedClearly(t *testing.T) {
+func TestRequestsAreRefusedClearly(t *testing.T) {
 	w := newWorld(t)
 	w.run(Default())
 	w.open(ref)

@@ -137,8 +137,8 @@ func (w *world) checkHead(s *session.State, d Decision) {
 
 // person sends a request of a person.
 func (w *world) person() {
-	wish := requests[rapid.SampledFrom([]string{"now", "cancel", "resume"}).Draw(w.t, "wish")]
-	if d, err := wish(w.s); err == nil {
+	request := requests[rapid.SampledFrom([]string{"now", "cancel", "resume"}).Draw(w.t, "wish")]
+	if d, err := request(w.s); err == nil {
 		w.commit(events.PersonSource("u"), d.Facts...)
 	}
 }

@@ -341,7 +341,7 @@ func (p *picture) checkNote(n *note) {
 		p.checkTold(n, f)
 		p.checkHanded(n)
 	case n.Prompt != "":
-		p.checkWish(n)
+		p.checkRequest(n)
 	case n.Kind == "": // a stop or a close: only its place is known
 		if n.Seq != 0 && (p.at[n.Seq] == nil || p.at[n.Seq].Ref != n.Ref) {
 			p.fail("V12", n.Ref, "%s got place %d, and the session has no commit there", n.By, n.Seq)
@@ -423,8 +423,8 @@ func (p *picture) checkHanded(n *note) {
 	}
 }
 
-// checkWish: a request that a person got a receipt for is in the log at its place.
-func (p *picture) checkWish(n *note) {
+// checkRequest: a request that a person got a receipt for is in the log at its place.
+func (p *picture) checkRequest(n *note) {
 	c := p.at[n.Seq]
 	if c == nil || c.Ref != n.Ref || !slices.ContainsFunc(c.Events, func(e events.Event) bool {
 		return string(e.Kind) == n.Kind && saysSo(n, e.Fact)

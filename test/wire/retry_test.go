@@ -102,12 +102,12 @@ func TestAFailedTurnComesBack(t *testing.T) {
 }
 
 // The delay that a provider asks for is a minimum and has a maximum (T2); a value that is no number is ignored.
-func TestTheProvidersWishToWait(t *testing.T) {
+func TestTheProvidersDelay(t *testing.T) {
 	c := up(t)
 	inc := c.lease("ready", lasting)
 	for i, x := range []struct {
-		wish string
-		want time.Duration
+		header string
+		want   time.Duration
 	}{
 		{``, 2 * time.Second}, {`,"retry_after_ms":1`, 2 * time.Second},
 		{`,"retry_after_ms":7500`, 7500 * time.Millisecond}, {`,"retry_after_ms":86400000`, 15 * time.Minute},
@@ -116,10 +116,10 @@ func TestTheProvidersWishToWait(t *testing.T) {
 	} {
 		s := fmt.Sprint("s", i)
 		c.begin(s, inc)
-		c.fails(s, inc, 1, "t1", "rate_limit", x.wish)
+		c.fails(s, inc, 1, "t1", "rate_limit", x.header)
 		d := c.retry(s, "scheduled")
 		if got := instant(t, at(d, "retry", "due_at")).Sub(instant(t, at(d, "last_turn", "at"))); got != x.want {
-			t.Errorf("%s: due after %s, want %s", x.wish, got, x.want)
+			t.Errorf("%s: due after %s, want %s", x.header, got, x.want)
 		}
 	}
 }
