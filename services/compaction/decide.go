@@ -60,15 +60,15 @@ type Decision struct {
 //	queue may move                         the next message, or an on-send compaction for it
 //	idle for long enough                   an idle compaction, when it has its place
 func Decide(s *session.State, in Input) Decision {
-	d := &desk{State: s, in: in}
+	d := &draft{State: s, in: in}
 	if s.Opened() && s.Closed == nil {
 		d.decide()
 	}
 	return Decision{Facts: d.facts, Look: d.look, Watch: d.watch, After: d.State, Idle: d.idleSince}
 }
 
-// desk is a decision under construction: the session after the facts so far.
-type desk struct {
+// draft is a decision under construction: the session after the facts so far.
+type draft struct {
 	*session.State
 	in    Input
 	facts []events.Fact
@@ -78,8 +78,8 @@ type desk struct {
 	idleSince time.Time
 }
 
-// say adds facts and folds them, as one commit.
-func (d *desk) say(facts ...events.Fact) {
+// add adds facts and folds them, as one commit.
+func (d *draft) add(facts ...events.Fact) {
 	if len(d.facts) == 0 {
 		d.State = d.Clone()
 	}
@@ -93,13 +93,13 @@ func (d *desk) say(facts ...events.Fact) {
 	d.facts = append(d.facts, facts...)
 }
 
-func (d *desk) lookAt(at time.Time) {
+func (d *draft) lookAt(at time.Time) {
 	if d.look.IsZero() || at.Before(d.look) {
 		d.look = at
 	}
 }
 
-func (d *desk) decide() {
+func (d *draft) decide() {
 	switch {
 	case d.CompactionOpen():
 		d.listen()
@@ -121,7 +121,7 @@ func (d *desk) decide() {
 
 // listen fails a compaction that has been silent for too long, as a turn is (T18). It is retried like any other failed
 // one (C8); later facts of the harness about it are ignored.
-func (d *desk) listen() {
+func (d *draft) listen() {
 	of, due := d.Silence(d.in.Progress, d.in.Steps)
 	switch {
 	case of != session.EntityCompaction:
@@ -129,7 +129,7 @@ func (d *desk) listen() {
 		d.lookAt(due)
 		d.watch = true
 	default:
-		d.say(events.CompactionFailed{Compaction: d.Compaction.ID,
+		d.add(events.CompactionFailed{Compaction: d.Compaction.ID,
 			Error: events.Failure{Kind: failure.Stalled,
 				Text: "nothing was heard of it for " + d.Policy.StallAfter().String()}})
 		d.decide()
@@ -137,7 +137,7 @@ func (d *desk) listen() {
 }
 
 // overtaken lets a person's message after a crash go before the automatic continuation of the crashed turn (R15).
-func (d *desk) overtaken() bool {
+func (d *draft) overtaken() bool {
 	p, l := d.Pending.Turn, d.LastTurn
 	return p.Cause == events.CauseResume && p.By == "" && l != nil && l.Outcome == session.OutcomeInterrupted &&
 		d.NewerMessage(p.Seq)
@@ -145,21 +145,21 @@ func (d *desk) overtaken() bool {
 
 // midStream stops a turn that fills the context and requests a compaction, once a turn (C5). It does not interrupt a
 // running call: it waits until none runs, which is before the next model request.
-func (d *desk) midStream() {
+func (d *draft) midStream() {
 	t, l := d.Turn, d.LastCompaction
 	failedBefore := t.Cause == events.CauseFollowUp && l != nil && l.Outcome == session.OutcomeFailed
 	switch {
 	case !d.Owns(t.Epoch), t.Compaction != "", d.Pending.Stop != nil, failedBefore, d.calling(t.ID):
 	case d.UsageOver(midStreamMore) && !d.Stalled():
 		u := d.Usage
-		d.say(events.TurnStopRequested{Turn: t.ID, Actor: events.ActorCompaction,
+		d.add(events.TurnStopRequested{Turn: t.ID, Actor: events.ActorCompaction,
 			Reason: fmt.Sprintf("the context is full to %.0f %%: it is compacted, then this goes on", u.Percent)},
 			d.request(events.CompactMidStream, events.FollowContinue, t.Message))
 	}
 }
 
 // calling reports whether a call of a turn runs that the stop would interrupt.
-func (d *desk) calling(turn string) bool {
+func (d *draft) calling(turn string) bool {
 	for _, c := range d.Tools {
 		if c.Turn == turn && !c.Background {
 			return true
@@ -169,7 +169,7 @@ func (d *desk) calling(turn string) bool {
 }
 
 // request returns the fact that requests a compaction.
-func (d *desk) request(reason, followUp, message string) events.CompactionRequested {
+func (d *draft) request(reason, followUp, message string) events.CompactionRequested {
 	f := events.CompactionRequested{Compaction: d.id("compaction", reason), Reason: reason, Limit: d.Limit(),
 		FollowUp: followUp, Message: message}
 	if d.Usage != nil {
@@ -179,7 +179,7 @@ func (d *desk) request(reason, followUp, message string) events.CompactionReques
 }
 
 // id returns an id derived from the session's place in the log, so a decision that is made twice requests one thing.
-func (d *desk) id(what, why string) string {
+func (d *draft) id(what, why string) string {
 	return events.DeriveID(what, d.Session, why, strconv.FormatUint(d.Seq, 10))
 }
 
@@ -191,7 +191,7 @@ func delay(attempt int) time.Duration {
 
 // again requests a failed compaction once more (C8). It reports whether others have to wait for it: a compaction
 // without a follow-up delays nothing.
-func (d *desk) again() (wait bool) {
+func (d *draft) again() (wait bool) {
 	l, followUp, message := d.LastCompaction, d.FollowUp(), ""
 	if due := d.in.Steps.Since(l.At, l.Seq).Add(delay(l.Failures)); due.After(d.in.Now) {
 		d.lookAt(due)
@@ -200,14 +200,14 @@ func (d *desk) again() (wait bool) {
 	if followUp != "" {
 		message = l.Message
 	}
-	d.say(d.request(l.Reason, followUp, message))
+	d.add(d.request(l.Reason, followUp, message))
 	return true
 }
 
 // followUp hands out the follow-up of a compaction, exactly once: the request removes it from the pending ones. A held
 // follow-up waits for a person's act: a message makes one more attempt at the compaction, or goes before a turn that
 // would continue.
-func (d *desk) followUp() (wait bool) {
+func (d *draft) followUp() (wait bool) {
 	l := d.LastCompaction
 	owed := d.FollowUp()
 	switch {
@@ -215,9 +215,9 @@ func (d *desk) followUp() (wait bool) {
 	case d.Held() && owed == events.FollowContinue:
 		return false
 	case d.Held():
-		d.say(d.request(l.Reason, owed, l.Message))
+		d.add(d.request(l.Reason, owed, l.Message))
 	case owed == events.FollowMessage:
-		d.say(d.Naming(events.TurnRequested{Turn: d.id("turn", l.ID), Cause: events.CauseFollowUp, Message: l.Message,
+		d.add(d.Naming(events.TurnRequested{Turn: d.id("turn", l.ID), Cause: events.CauseFollowUp, Message: l.Message,
 			Compaction: l.ID}))
 	default:
 		d.goOn()
@@ -226,45 +226,45 @@ func (d *desk) followUp() (wait bool) {
 }
 
 // goOn continues the last turn after a compaction, with its request.
-func (d *desk) goOn() {
+func (d *draft) goOn() {
 	l, t := d.LastCompaction, d.LastTurn
-	d.say(d.Naming(events.TurnRequested{Turn: d.id("turn", l.ID), Cause: events.CauseFollowUp, OfTurn: t.ID,
+	d.add(d.Naming(events.TurnRequested{Turn: d.id("turn", l.ID), Cause: events.CauseFollowUp, OfTurn: t.ID,
 		Message: t.Message,
 		Options: t.Options, Compaction: l.ID}))
 }
 
 // overflow requests a compaction of a conversation that was too long for the model, then continues the same turn (C11).
-func (d *desk) overflow() {
+func (d *draft) overflow() {
 	if l := d.LastCompaction; l != nil && l.Seq > d.LastTurn.Seq {
 		d.goOn()
 		return
 	}
-	d.say(d.request(events.CompactMidStream, events.FollowContinue, d.LastTurn.Message))
+	d.add(d.request(events.CompactMidStream, events.FollowContinue, d.LastTurn.Message))
 }
 
 // handOut requests a turn for the oldest message, or a compaction first (C4).
-func (d *desk) handOut() {
+func (d *draft) handOut() {
 	if !d.QueueMoves() {
 		return
 	}
 	head, l := d.Queue[0], d.LastCompaction
 	tried := l != nil && l.Outcome == session.OutcomeFailed && l.Message == head.ID && l.FollowUp == ""
 	if d.UsageOver(0) && !d.Stalled() && !tried {
-		d.say(d.request(events.CompactOnSend, events.FollowMessage, head.ID))
+		d.add(d.request(events.CompactOnSend, events.FollowMessage, head.ID))
 		return
 	}
-	d.say(d.Naming(events.TurnRequested{Turn: d.id("turn", head.ID), Cause: events.CauseMessage, Message: head.ID}))
+	d.add(d.Naming(events.TurnRequested{Turn: d.id("turn", head.ID), Cause: events.CauseMessage, Message: head.ID}))
 }
 
 // idle requests a compaction of an idle session (C13).
-func (d *desk) idle() {
+func (d *draft) idle() {
 	why, due := idleReason(d.State, d.in)
 	switch {
 	case why == WhyTooSoon:
 		d.lookAt(due)
 	case why != "":
 	case d.in.Idle:
-		d.say(d.request(events.CompactIdle, "", ""))
+		d.add(d.request(events.CompactIdle, "", ""))
 	default:
 		d.idleSince = due
 	}

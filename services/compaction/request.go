@@ -15,11 +15,11 @@ import (
 )
 
 // begin makes a desk, unless there is no such session or it is over.
-func begin(s *session.State, now time.Time) (*desk, error) {
+func begin(s *session.State, now time.Time) (*draft, error) {
 	if err := s.Changeable(); err != nil {
 		return nil, err
 	}
-	return &desk{State: s, in: Input{Now: now}}, nil
+	return &draft{State: s, in: Input{Now: now}}, nil
 }
 
 // Send decides about user input: it is queued, with its effects, in the same commit. The same message again is a
@@ -38,7 +38,7 @@ func Send(s *session.State, w request.Send, now time.Time, src session.Source) (
 		return session.Decision{Seq: seq}, err
 	}
 	ignored := s.Ignored.Count
-	d.say(events.MessageAccepted{Message: w.Message, Content: w.Content, Ref: w.Object, Synthetic: w.Synthetic,
+	d.add(events.MessageAccepted{Message: w.Message, Content: w.Content, Ref: w.Object, Synthetic: w.Synthetic,
 		By: w.By})
 	if d.Ignored.Count != ignored {
 		return session.Decision{},
@@ -104,7 +104,7 @@ func plainJSON(raw json.RawMessage) ([]byte, error) {
 // closed, and the turn that waited continues with that message, unless something still blocks or holds it (P14). The
 // agent gets this message as the answer, so it goes before the rest of the queue. A turn that its owner runs continues
 // without a request, and the message waits.
-func (d *desk) inPlaceOfQuestions(message string) bool {
+func (d *draft) inPlaceOfQuestions(message string) bool {
 	var first *session.Prompt
 	named := ""
 	for _, id := range sortedKeys(d.Prompts) {
@@ -120,7 +120,7 @@ func (d *desk) inPlaceOfQuestions(message string) bool {
 	if first != nil && d.BlockedBy() == "" && len(d.WaitsFor) == 0 && !d.Runs(first.Turn) {
 		next := d.Continue(named, first.Turn, message)
 		next.Cause = events.CauseMessage
-		d.say(next)
+		d.add(next)
 	}
 	return first != nil
 }
@@ -128,9 +128,9 @@ func (d *desk) inPlaceOfQuestions(message string) bool {
 func sortedKeys[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }
 
 // closeCall ends the call of a prompt whose asker is gone, if it is still open.
-func (d *desk) closeCall(p *session.Prompt, why events.Failure) {
+func (d *draft) closeCall(p *session.Prompt, why events.Failure) {
 	if d.Tools[p.Call] != nil {
-		d.say(events.ToolFailed{Call: p.Call, Error: why, Synthetic: true})
+		d.add(events.ToolFailed{Call: p.Call, Error: why, Synthetic: true})
 	}
 }
 
@@ -155,7 +155,7 @@ func Withdraw(s *session.State, w request.Withdraw, now time.Time) (session.Deci
 	default:
 		return session.Decision{}, events.NotFound("message", w.Message)
 	}
-	d.say(events.MessageWithdrawn{Message: w.Message, By: w.By})
+	d.add(events.MessageWithdrawn{Message: w.Message, By: w.By})
 	d.decide()
 	return session.Decision{Facts: d.facts}, nil
 }
@@ -193,23 +193,23 @@ func Compact(s *session.State, w request.Compact, now time.Time) (session.Decisi
 	if followUp != "" {
 		message = d.LastCompaction.Message
 	}
-	d.say(d.request(events.CompactManual, followUp, message))
+	d.add(d.request(events.CompactManual, followUp, message))
 	return session.Decision{Facts: d.facts}, nil
 }
 
 // supersede closes all blocking prompts. For a prompt whose asker is gone it also closes the call, and the waiting turn
 // continues after the compaction.
-func (d *desk) supersede() {
+func (d *draft) supersede() {
 	for id := d.BlockedBy(); id != ""; id = d.BlockedBy() {
 		p := *d.Prompts[id]
-		d.say(events.PromptSuperseded{Prompt: id})
+		d.add(events.PromptSuperseded{Prompt: id})
 		if d.Owns(p.Epoch) {
 			continue
 		}
 		d.closeCall(&p, events.Failure{Kind: string(session.Superseded),
 			Text: "a person had the conversation compacted instead of answering"})
 		if d.BlockedBy() == "" && len(d.WaitsFor) == 0 && !d.Runs(p.Turn) {
-			d.say(d.Continue(id, p.Turn, ""))
+			d.add(d.Continue(id, p.Turn, ""))
 		}
 	}
 }

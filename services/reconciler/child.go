@@ -47,7 +47,7 @@ func Unsettled(s *session.State) bool {
 }
 
 // unsettled returns the children that a call is held for, sorted.
-func (d *desk) unsettled(call string) []string {
+func (d *draft) unsettled(call string) []string {
 	var ids []string
 	for _, c := range childrenOf(d.in.Children, call) {
 		if Unsettled(c) && !d.fallen(c) || d.resting(call, c) {
@@ -58,7 +58,7 @@ func (d *desk) unsettled(call string) []string {
 }
 
 // held reports whether a call is held for a child; it sets the next check if that depends on time.
-func (d *desk) held(call string) bool {
+func (d *draft) held(call string) bool {
 	for _, c := range childrenOf(d.in.Children, call) {
 		if !Unsettled(c) && d.resting(call, c) {
 			d.lookAt(c.LastTurn.At.Add(childRest))
@@ -68,7 +68,7 @@ func (d *desk) held(call string) bool {
 }
 
 // holds reports whether a call of this turn is held for a child.
-func (d *desk) holds(turn string) bool {
+func (d *draft) holds(turn string) bool {
 	for id, c := range d.Tools {
 		if c.Turn == turn && !d.Owns(c.Epoch) && len(d.unsettled(id)) > 0 {
 			return true
@@ -78,12 +78,12 @@ func (d *desk) holds(turn string) bool {
 }
 
 // waited reports whether the log has a call as held, for a child that may be purged since.
-func (d *desk) waited(call string) bool {
+func (d *draft) waited(call string) bool {
 	return slices.ContainsFunc(d.WaitsFor, func(w events.WaitFor) bool { return w.Call == call })
 }
 
 // resting reports whether a settled child failed so recently that retry may not have read it yet.
-func (d *desk) resting(call string, c *session.State) bool {
+func (d *draft) resting(call string, c *session.State) bool {
 	l := c.LastTurn
 	if l == nil || c.Closed != nil || c.Retry.State != "" || !c.Policy.AutoRetry || !d.waited(call) || d.fellWith(c) {
 		return false
@@ -93,7 +93,7 @@ func (d *desk) resting(call string, c *session.State) bool {
 }
 
 // fellWith reports whether a child was interrupted together with this session: by the loss of the same process.
-func (d *desk) fellWith(c *session.State) bool {
+func (d *draft) fellWith(c *session.State) bool {
 	l := c.LastTurn
 	return l != nil && l.Outcome == session.OutcomeInterrupted && c.Incarnation == d.Incarnation && !c.Owned
 }
@@ -101,7 +101,7 @@ func (d *desk) fellWith(c *session.State) bool {
 // fallen reports whether a child was interrupted together with this session and has nothing else open or requested than
 // a retry. Its retry does not hold the parent, which is retried, too. Other requested work, such as a person's answer
 // or message, does.
-func (d *desk) fallen(c *session.State) bool {
+func (d *draft) fallen(c *session.State) bool {
 	asked := c.Pending
 	if t := asked.Turn; t != nil && t.By == "" && (t.Cause == events.CauseRetry || t.Cause == events.CauseResume) {
 		asked.Turn = nil
@@ -120,7 +120,7 @@ type childOutput struct {
 // becameOf returns how a call ends whose children have settled: like the child that changed last. whole is false if
 // that child was interrupted together with its parent, or never worked: then the conversation was interrupted and has
 // not waited for anything.
-func (d *desk) becameOf(call string, kids []*session.State) (result events.Fact, whole bool) {
+func (d *draft) becameOf(call string, kids []*session.State) (result events.Fact, whole bool) {
 	var last *session.State
 	for _, c := range kids {
 		if c.LastTurn != nil && (last == nil || c.LastTurn.Seq > last.LastTurn.Seq) {

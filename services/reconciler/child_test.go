@@ -17,13 +17,13 @@ func child(name string, change func(*session.State)) *session.State {
 }
 
 // parent returns a decision about a session of process 17 whose call "task" is held, at second 31.
-func parent(children ...*session.State) *desk {
+func parent(children ...*session.State) *draft {
 	s := session.New(events.Ref{Harness: "h", Session: "s"})
 	s.Epoch, s.Incarnation = 1, "17"
 	s.Turn = &session.Turn{ID: "t1", Epoch: 1}
 	s.Tools = map[string]*session.Tool{"task": {Turn: "t1", Epoch: 1}}
 	s.WaitsFor = []events.WaitFor{{Call: "task", Child: "c"}}
-	return &desk{State: s, in: Input{Now: sec(31), Children: children}}
+	return &draft{State: s, in: Input{Now: sec(31), Children: children}}
 }
 
 func last(outcome string, at float64) *session.LastTurn {

@@ -45,7 +45,7 @@ func Decide(s *session.State, in Input, src session.Source) (Decision, error) {
 	if !s.Opened() || s.Closed != nil {
 		return Decision{After: s}, nil
 	}
-	d := &desk{State: s, in: in, src: src, facts: make([]events.Fact, 0, len(s.Tools)+len(s.Prompts)+factsMore)}
+	d := &draft{State: s, in: in, src: src, facts: make([]events.Fact, 0, len(s.Tools)+len(s.Prompts)+factsMore)}
 	dead := s.Owned && in.Owner.Life == Dead
 	if dead || !s.Owned {
 		d.fence(dead)
@@ -82,9 +82,9 @@ func orphaning(s *session.State, in Input) events.SessionOrphaned {
 		SupersededBy: in.Owner.SupersededBy}
 }
 
-// desk is a decision under construction: the session after the facts so far, so that each next fact is lawful and none
+// draft is a decision under construction: the session after the facts so far, so that each next fact is lawful and none
 // is appended twice.
-type desk struct {
+type draft struct {
 	*session.State
 	in     Input
 	src    session.Source
@@ -94,19 +94,19 @@ type desk struct {
 	goOn   []events.TurnRequested // continuations that are needed; one is requested
 }
 
-// say adds a fact and folds it, after those that were put off.
-func (d *desk) say(f events.Fact) {
+// add adds a fact and folds it, after those that were put off.
+func (d *draft) add(f events.Fact) {
 	d.putOff(f)
 	d.fold()
 }
 
 // putOff adds a fact that is folded with the next one: for facts on which no decision depends until then.
-func (d *desk) putOff(f events.Fact) {
+func (d *draft) putOff(f events.Fact) {
 	d.facts = append(d.facts, f)
 }
 
 // fold folds the facts that were put off.
-func (d *desk) fold() {
+func (d *draft) fold() {
 	if d.folded == len(d.facts) {
 		return
 	}
@@ -124,14 +124,14 @@ func (d *desk) fold() {
 	d.folded = len(d.facts)
 }
 
-func (d *desk) lookAt(at time.Time) {
+func (d *draft) lookAt(at time.Time) {
 	if !at.IsZero() && (d.look.IsZero() || at.Before(d.look)) {
 		d.look = at
 	}
 }
 
 // leftTurn reports whether the open turn was left behind. A process that adopted a part of it is responsible for it.
-func (d *desk) leftTurn() bool {
+func (d *draft) leftTurn() bool {
 	t := d.Turn
 	if t == nil || d.Owns(t.Epoch) {
 		return false
@@ -150,15 +150,15 @@ func (d *desk) leftTurn() bool {
 }
 
 // reason returns why the items that were left behind end.
-func (d *desk) reason() string { return leftReason(d.State, d.Owned) }
+func (d *draft) reason() string { return leftReason(d.State, d.Owned) }
 
 // fence appends that the owner is gone, and which calls are held for which child, if that is new.
-func (d *desk) fence(dead bool) {
+func (d *draft) fence(dead bool) {
 	f := orphaning(d.State, d.in)
 	news := dead
 	if len(d.WaitsFor)+len(d.in.Children) == 0 { // nothing is held, and nothing will be
 		if news {
-			d.say(f)
+			d.add(f)
 		}
 		return
 	}
@@ -179,13 +179,13 @@ func (d *desk) fence(dead bool) {
 		}
 	}
 	if news {
-		d.say(f)
+		d.add(f)
 	}
 }
 
 // expireOverdue ends the prompts whose deadline has passed, with and without an owner: a live harness reads it in its
 // view.
-func (d *desk) expireOverdue() {
+func (d *draft) expireOverdue() {
 	for _, id := range sortedKeys(d.Prompts) {
 		p := d.Prompts[id]
 		switch {
@@ -193,13 +193,13 @@ func (d *desk) expireOverdue() {
 		case p.Due(d.in.Steps).After(d.in.Now):
 			d.lookAt(p.Due(d.in.Steps))
 		default:
-			d.say(events.PromptExpired{Prompt: id, Reason: events.ReasonDeadline})
+			d.add(events.PromptExpired{Prompt: id, Reason: events.ReasonDeadline})
 		}
 	}
 }
 
 // stopping reports whether a stop of this turn is pending that no live owner will carry out.
-func (d *desk) stopping(turn string) bool {
+func (d *draft) stopping(turn string) bool {
 	p, t := d.Pending.Stop, d.Turn
 	return turn != "" && p != nil && p.Turn == turn && t != nil && t.ID == turn &&
 		(d.in.Owner.Life == Dead || d.leftTurn())

@@ -48,18 +48,18 @@ func TestLeftTurn(t *testing.T) {
 func TestStopping(t *testing.T) {
 	for name, c := range map[string]struct {
 		turn   string
-		change func(*desk)
+		change func(*draft)
 		want   bool
 	}{
-		"without an owner":         {"t1", func(*desk) {}, true},
-		"owned by the living":      {"t1", func(d *desk) { d.Owned, d.in.Owner.Life = true, Alive }, false},
-		"owned by the dead":        {"t1", func(d *desk) { d.Owned, d.in.Owner.Life = true, Dead }, true},
-		"left by an epoch before":  {"t1", func(d *desk) { d.Owned, d.Epoch, d.in.Owner.Life = true, 2, Alive }, true},
-		"without a stop":           {"t1", func(d *desk) { d.Pending.Stop = nil }, false},
-		"another one is to stop":   {"t1", func(d *desk) { d.Pending.Stop.Turn = "t0" }, false},
-		"another one is open":      {"t1", func(d *desk) { d.Turn.ID = "t2" }, false},
-		"none is open":             {"t1", func(d *desk) { d.Turn = nil }, false},
-		"of a call without a turn": {"", func(d *desk) { d.Pending.Stop.Turn, d.Turn.ID = "", "" }, false},
+		"without an owner":         {"t1", func(*draft) {}, true},
+		"owned by the living":      {"t1", func(d *draft) { d.Owned, d.in.Owner.Life = true, Alive }, false},
+		"owned by the dead":        {"t1", func(d *draft) { d.Owned, d.in.Owner.Life = true, Dead }, true},
+		"left by an epoch before":  {"t1", func(d *draft) { d.Owned, d.Epoch, d.in.Owner.Life = true, 2, Alive }, true},
+		"without a stop":           {"t1", func(d *draft) { d.Pending.Stop = nil }, false},
+		"another one is to stop":   {"t1", func(d *draft) { d.Pending.Stop.Turn = "t0" }, false},
+		"another one is open":      {"t1", func(d *draft) { d.Turn.ID = "t2" }, false},
+		"none is open":             {"t1", func(d *draft) { d.Turn = nil }, false},
+		"of a call without a turn": {"", func(d *draft) { d.Pending.Stop.Turn, d.Turn.ID = "", "" }, false},
 	} {
 		d := parent()
 		d.Pending.Stop = &session.PendingStop{Turn: "t1", Actor: events.ActorPerson}

@@ -8,15 +8,15 @@ import (
 )
 
 // recover closes, keeps or continues each item that was left behind, by kind.
-func (d *desk) recover() error {
+func (d *draft) recover() error {
 	for _, id := range sortedKeys(d.Prompts) {
 		p := d.Prompts[id]
 		switch {
 		case p.Status != session.Awaiting || p.OnOwnerLoss != events.LossExpire || d.Owns(p.Epoch):
 		case d.reason() == events.ReasonShutdown:
-			d.say(events.PromptWithdrawn{Prompt: id, Reason: events.ReasonShutdown})
+			d.add(events.PromptWithdrawn{Prompt: id, Reason: events.ReasonShutdown})
 		default:
-			d.say(events.PromptExpired{Prompt: id, Reason: events.ReasonOwnerLost})
+			d.add(events.PromptExpired{Prompt: id, Reason: events.ReasonOwnerLost})
 		}
 	}
 	for _, id := range sortedKeys(d.Prompts) {
@@ -28,18 +28,18 @@ func (d *desk) recover() error {
 	}
 	d.closeCalls()
 	if c := d.Compaction; c != nil && c.State == session.CompactionRunning && !d.Owns(c.Epoch) {
-		d.say(events.CompactionFailed{Compaction: c.ID,
+		d.add(events.CompactionFailed{Compaction: c.ID,
 			Error: events.Failure{Kind: d.reason(), Text: "the harness that compacted is gone"}})
 	}
 	d.endTurn()
 	d.closeCalls() // a call of another turn may have waited for a prompt that went with this one
 	if f, ok := d.Owed(); ok {
-		d.say(f)
+		d.add(f)
 	}
 	return nil
 }
 
-func (d *desk) closeCalls() {
+func (d *draft) closeCalls() {
 	for _, id := range sortedKeys(d.Tools) {
 		if c := d.Tools[id]; c != nil && !d.Owns(c.Epoch) {
 			d.closeCall(id, c)
@@ -50,7 +50,7 @@ func (d *desk) closeCalls() {
 
 // settle delivers a decision whose asker died before it read it: the decision becomes the call's output, and the
 // conversation continues. A turn with a pending stop does not continue.
-func (d *desk) settle(id string, p *session.Prompt) error {
+func (d *draft) settle(id string, p *session.Prompt) error {
 	switch c := d.Tools[p.Call]; {
 	case c == nil && !d.awaited(id, p):
 		return nil // it travels with the next turn
@@ -74,7 +74,7 @@ func (d *desk) settle(id string, p *session.Prompt) error {
 		if m, ok := f.(events.MessageAccepted); ok {
 			message = m.Message
 		}
-		d.say(f)
+		d.add(f)
 	}
 	if d.Runs(p.Turn) || p.SettledSeq <= d.StoppedSeq {
 		return nil // its owner continues without a request, or a person has stopped the session since: then it waits for that person
@@ -97,7 +97,7 @@ func (d *desk) settle(id string, p *session.Prompt) error {
 // of a turn of a dead owner: the owner died only now, or nothing followed the decision. An older decision is not
 // considered again: a person may have stopped its continuation, which is then the last turn. A decision before a
 // person's stop waits for that person.
-func (d *desk) awaited(id string, p *session.Prompt) bool {
+func (d *draft) awaited(id string, p *session.Prompt) bool {
 	if p.Turn != "" {
 		return d.Turn != nil && d.Turn.ID == p.Turn
 	}
@@ -114,7 +114,7 @@ func (d *desk) awaited(id string, p *session.Prompt) bool {
 }
 
 // closeCall ends a call that was left behind, unless it waits for a person or for a child.
-func (d *desk) closeCall(id string, c *session.Tool) {
+func (d *draft) closeCall(id string, c *session.Tool) {
 	stopping := d.stopping(c.Turn)
 	switch {
 	case d.awaitsPerson(func(p *session.Prompt) bool { return p.Call == id }):
@@ -128,7 +128,7 @@ func (d *desk) closeCall(id string, c *session.Tool) {
 		return
 	}
 	result, whole := d.becameOf(id, kids)
-	d.say(result)
+	d.add(result)
 	p := d.Policy
 	if whole && d.Turn != nil && d.Turn.ID == c.Turn && !d.Runs(c.Turn) && p.Resume == events.ResumeAuto &&
 		d.Retry.Resumes < p.ResumeMax {
@@ -138,7 +138,7 @@ func (d *desk) closeCall(id string, c *session.Tool) {
 	}
 }
 
-func (d *desk) awaitsPerson(which func(*session.Prompt) bool) bool {
+func (d *draft) awaitsPerson(which func(*session.Prompt) bool) bool {
 	for _, p := range d.Prompts {
 		if p.Status == session.Awaiting && which(p) {
 			return true
@@ -148,22 +148,22 @@ func (d *desk) awaitsPerson(which func(*session.Prompt) bool) bool {
 }
 
 // endTurn ends the open turn if it was left behind and nothing keeps it: a person, a child, or a continuation.
-func (d *desk) endTurn() {
+func (d *draft) endTurn() {
 	t := d.Turn
 	switch {
 	case !d.leftTurn():
 		d.continueOnce("")
 	case d.stopping(t.ID):
-		d.say(events.TurnStopped{Turn: t.ID, Actor: d.Pending.Stop.Actor, Reason: d.Pending.Stop.Reason})
+		d.add(events.TurnStopped{Turn: t.ID, Actor: d.Pending.Stop.Actor, Reason: d.Pending.Stop.Reason})
 	case d.keeps(t.ID):
 		d.continueOnce(t.ID)
 	case !d.continueOnce(t.ID):
-		d.say(events.TurnInterrupted{Turn: t.ID, Reason: d.reason()})
+		d.add(events.TurnInterrupted{Turn: t.ID, Reason: d.reason()})
 	}
 }
 
 // keeps reports whether something in a turn still waits or runs.
-func (d *desk) keeps(turn string) bool {
+func (d *draft) keeps(turn string) bool {
 	if d.awaitsPerson(func(p *session.Prompt) bool { return p.Turn == turn }) {
 		return true
 	}
@@ -178,7 +178,7 @@ func (d *desk) keeps(turn string) bool {
 
 // continueOnce requests the one continuation that is needed and reports whether the turn has one now. A turn that a
 // person requested meanwhile is kept; the continuation waits while the turn waits for a person or a child.
-func (d *desk) continueOnce(turn string) bool {
+func (d *draft) continueOnce(turn string) bool {
 	if p := d.Pending.Turn; p != nil {
 		return turn != "" && p.OfTurn == turn
 	}
@@ -195,7 +195,7 @@ func (d *desk) continueOnce(turn string) bool {
 	if best == nil || d.BlockedBy() != "" || d.holds(best.OfTurn) {
 		return false
 	}
-	d.say(d.Naming(*best)) // decisions since then are named, too
+	d.add(d.Naming(*best)) // decisions since then are named, too
 	return true
 }
 
