@@ -34,7 +34,7 @@ func Send(s *session.State, w request.Send, now time.Time, src session.Source) (
 	if err != nil {
 		return session.Decision{}, err
 	}
-	if seq, err := known(s, w, src); seq != 0 || err != nil {
+	if seq, err := sentBefore(s, w, src); seq != 0 || err != nil {
 		return session.Decision{Seq: seq}, err
 	}
 	ignored := s.Ignored.Count
@@ -51,8 +51,8 @@ func Send(s *session.State, w request.Send, now time.Time, src session.Source) (
 	return session.Decision{Facts: d.facts}, nil
 }
 
-// known returns the place in the log of a message that was sent before, 0 for a new one.
-func known(s *session.State, w request.Send, src session.Source) (uint64, error) {
+// sentBefore returns the place in the log of a message that was sent before, 0 for a new one.
+func sentBefore(s *session.State, w request.Send, src session.Source) (uint64, error) {
 	var seq uint64
 	stands := events.Standing{Status: "queued"}
 	if i := slices.IndexFunc(s.Queue, func(m session.Message) bool { return m.ID == w.Message }); i >= 0 {

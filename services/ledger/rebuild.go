@@ -158,7 +158,7 @@ func (l *Ledger) rebuildOnce(ctx context.Context, r events.Ref, accept bool) (bo
 	if err != nil {
 		return false, 0, err
 	}
-	doc := known(r, e)
+	doc := storedDocument(r, e)
 	x := g.lost(doc)
 	switch {
 	case x != nil && !accept && !replaceable(e, x):

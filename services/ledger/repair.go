@@ -140,7 +140,7 @@ func (l *Ledger) mendOnce(ctx context.Context, r events.Ref) (*loss, error) {
 	if err != nil {
 		return nil, err
 	}
-	doc := known(r, e)
+	doc := storedDocument(r, e)
 	if x := g.lost(doc); x != nil {
 		return x, l.mendLoss(ctx, e, g, x)
 	}
@@ -268,7 +268,7 @@ func (l *Ledger) walkOnce(ctx context.Context) error {
 		if err != nil {
 			return nil
 		}
-		if doc := known(r, e); doc != nil && doc.Commits > walkCommitsMax {
+		if doc := storedDocument(r, e); doc != nil && doc.Commits > walkCommitsMax {
 			long[r] = true
 		}
 		refs[r] = max(refs[r], 0) // also sessions without a log

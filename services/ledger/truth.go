@@ -103,8 +103,8 @@ func equal(a, b *session.State) bool {
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
-// known returns a stored document; nil for none, and for one that is damaged or another session's.
-func known(r events.Ref, e bus.Entry) *session.State {
+// storedDocument returns a stored document; nil for none, and for one that is damaged or another session's.
+func storedDocument(r events.Ref, e bus.Entry) *session.State {
 	st, err := session.Decode(e.Value)
 	if err != nil || st.Ref() != r {
 		return nil

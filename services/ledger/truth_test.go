@@ -92,7 +92,7 @@ func TestADocumentAheadOfTheLogIsRebuiltAtTheStart(t *testing.T) {
 	w.during(Default(), func() {
 		var st *session.State
 		w.await(events.SessionKey(ref), func(e bus.Entry) bool {
-			st = known(ref, e)
+			st = storedDocument(ref, e)
 			return st != nil && st.Seq == w.seq[ref]
 		})
 		if st.Turn == nil {

@@ -10,30 +10,30 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// kin is the index of children by parent. It is a cache of documents: complete in the active replica only. Each walk
+// childIndex is the index of children by parent. It is a cache of documents: complete in the active replica only. Each walk
 // over all documents notes what it finds; entries that two walks in a row have not found are dropped.
-type kin struct {
+type childIndex struct {
 	mu       sync.Mutex
-	walk     uint64                        // that has begun last
-	children map[events.Ref]map[string]kid // by parent and child
+	walk     uint64                               // that has begun last
+	children map[events.Ref]map[string]childEntry // by parent and child
 	parents  map[events.Ref]events.Ref
 	waiting  map[events.Ref]uint64 // parents with calls that were left behind: the last walk that found them
 	complete bool
 }
 
-// kid is one child.
-type kid struct {
+// childEntry is one child.
+type childEntry struct {
 	call string // the parent's
 	walk uint64 // the walk in which it was last noted
 }
 
-func newKin() *kin {
-	return &kin{children: map[events.Ref]map[string]kid{}, parents: map[events.Ref]events.Ref{},
+func newChildIndex() *childIndex {
+	return &childIndex{children: map[events.Ref]map[string]childEntry{}, parents: map[events.Ref]events.Ref{},
 		waiting: map[events.Ref]uint64{}}
 }
 
 // begin starts a walk.
-func (k *kin) begin() (walk uint64) {
+func (k *childIndex) begin() (walk uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.walk++
@@ -41,7 +41,7 @@ func (k *kin) begin() (walk uint64) {
 }
 
 // forget drops entries that neither this walk, which has read all documents, nor the one before has found.
-func (k *kin) forget(walk uint64) {
+func (k *childIndex) forget(walk uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for parent, kids := range k.children {
@@ -58,10 +58,10 @@ func (k *kin) forget(walk uint64) {
 	maps.DeleteFunc(k.waiting, func(_ events.Ref, found uint64) bool { return found+1 < walk })
 }
 
-// note records the parent of a session.
-func (k *kin) note(s *session.State) { k.add(s.Ref(), s.Parent, s.ParentCall) }
+// record records the parent of a session.
+func (k *childIndex) record(s *session.State) { k.add(s.Ref(), s.Parent, s.ParentCall) }
 
-func (k *kin) add(child events.Ref, parent, call string) {
+func (k *childIndex) add(child events.Ref, parent, call string) {
 	if parent == "" || call == "" || parent == child.Session {
 		return
 	}
@@ -69,19 +69,19 @@ func (k *kin) add(child events.Ref, parent, call string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.children[of] == nil {
-		k.children[of] = map[string]kid{}
+		k.children[of] = map[string]childEntry{}
 	}
-	k.children[of][child.Session] = kid{call, k.walk}
+	k.children[of][child.Session] = childEntry{call, k.walk}
 	k.parents[child] = of
 }
 
 // circular reports whether a session is its own ancestor. No parent waits for such a child: its parents would wait for
 // each other.
-func (k *kin) circular(r events.Ref) bool {
+func (k *childIndex) circular(r events.Ref) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	at, ok := k.parents[r]
-	for range familyMax {
+	for range treeDepthMax {
 		if !ok || at == r {
 			break
 		}
@@ -91,7 +91,7 @@ func (k *kin) circular(r events.Ref) bool {
 }
 
 // of returns the children that this session's open calls wait for.
-func (k *kin) of(s *session.State) []events.Ref {
+func (k *childIndex) of(s *session.State) []events.Ref {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	var refs []events.Ref
@@ -103,7 +103,7 @@ func (k *kin) of(s *session.State) []events.Ref {
 	return refs
 }
 
-func (k *kin) awaits(r events.Ref, waits bool) {
+func (k *childIndex) awaits(r events.Ref, waits bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if waits {
@@ -113,20 +113,20 @@ func (k *kin) awaits(r events.Ref, waits bool) {
 	}
 }
 
-func (k *kin) isAwaiting(r events.Ref) bool {
+func (k *childIndex) isAwaiting(r events.Ref) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	_, waits := k.waiting[r]
 	return waits
 }
 
-func (k *kin) whole() bool {
+func (k *childIndex) whole() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.complete
 }
 
-func (k *kin) setWhole(whole bool) {
+func (k *childIndex) setWhole(whole bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.complete = whole
@@ -143,23 +143,23 @@ func (r *Reconciler) learnKin(ctx context.Context) error {
 		}
 		// A document that cannot be read is reported by the decider that decodes it.
 		if h, err := docs.Head(e.Value); err == nil {
-			r.kin.add(ref, h.Parent, h.ParentCall)
+			r.children.add(ref, h.Parent, h.ParentCall)
 		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	r.kin.setWhole(true)
-	context.AfterFunc(ctx, func() { r.kin.setWhole(false) })
+	r.children.setWhole(true)
+	context.AfterFunc(ctx, func() { r.children.setWhole(false) })
 	r.loop.WalkSoon()
 	return nil
 }
 
-// tellParent schedules a decision about a parent when its child has settled.
-func (r *Reconciler) tellParent(ctx context.Context, child *session.State) {
+// notifyParent schedules a decision about a parent when its child has settled.
+func (r *Reconciler) notifyParent(ctx context.Context, child *session.State) {
 	parent := events.Ref{Harness: child.Harness, Session: child.Parent}
-	if child.Parent == "" || child.Parent == child.Session || Unsettled(child) || !r.kin.isAwaiting(parent) {
+	if child.Parent == "" || child.Parent == child.Session || Unsettled(child) || !r.children.isAwaiting(parent) {
 		return
 	}
 	r.loop.Look(ctx, parent)

@@ -35,10 +35,10 @@ func TestKinForgets(t *testing.T) {
 		}
 	}
 	known := func() (kids, parents, waiting int) {
-		for _, of := range r.kin.children {
+		for _, of := range r.children.children {
 			kids += len(of)
 		}
-		return kids, len(r.kin.parents), len(r.kin.waiting)
+		return kids, len(r.children.parents), len(r.children.waiting)
 	}
 	walk := func() {
 		t.Helper()
@@ -47,7 +47,7 @@ func TestKinForgets(t *testing.T) {
 		}
 	}
 	walk()
-	r.kin.awaits(events.Ref{Harness: "h", Session: "parent"}, true)
+	r.children.awaits(events.Ref{Harness: "h", Session: "parent"}, true)
 	walk()
 	if kids, parents, waiting := known(); kids != children || parents != children || waiting != 1 {
 		t.Fatalf("after two walks: %d children, %d with parents, %d waiting", kids, parents, waiting)
@@ -59,7 +59,7 @@ func TestKinForgets(t *testing.T) {
 	}
 	walk()
 	walk()
-	if kids, parents, waiting := known(); kids+parents+waiting > 0 || len(r.kin.children) > 0 {
+	if kids, parents, waiting := known(); kids+parents+waiting > 0 || len(r.children.children) > 0 {
 		t.Errorf("of what is gone there are: %d children, %d with parents, %d waiting", kids, parents, waiting)
 	}
 }

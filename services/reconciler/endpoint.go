@@ -73,7 +73,7 @@ func (p *pass) dryRun(ctx context.Context, reply *request.Swept) error {
 			if err != nil {
 				return err
 			}
-			d, err := p.family(now, src).decide(ctx, s, owner, 0)
+			d, err := p.treeAt(now, src).decide(ctx, s, owner, 0)
 			if err != nil {
 				p.failed++
 				continue

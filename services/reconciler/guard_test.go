@@ -135,14 +135,14 @@ func TestUnreadableChild(t *testing.T) {
 	p := c.harness("h", "ready", ttlLong)
 	p.open("root", 1)
 	r := c.judging("h", p.incarnation)
-	r.kin.add(events.Ref{Harness: "h", Session: "kid"}, "root", "c0")
+	r.children.add(events.Ref{Harness: "h", Session: "kid"}, "root", "c0")
 	for name, do := range map[string]func(*pass, *session.State){
 		"fence":  func(x *pass, s *session.State) { x.fence(c.ctx, s) },
 		"settle": func(x *pass, s *session.State) { x.settle(c.ctx, s) },
 	} {
 		x := r.newPass(events.Ref{Harness: "h"})
 		root := c.state("h", "root")
-		x.known.children[root.Ref()] = []events.Ref{{Harness: "h", Session: "kid"}}
+		x.snapshot.children[root.Ref()] = []events.Ref{{Harness: "h", Session: "kid"}}
 		if do(x, root); x.failed != 1 || len(c.facts("h", "root")) > 0 {
 			t.Errorf("%s: %d failed, recovery said %v", name, x.failed, c.facts("h", "root"))
 		}
@@ -212,8 +212,8 @@ func TestOlderRules(t *testing.T) {
 			t.Fatal(err)
 		}
 		x.document(c.ctx, new(session.Reader), bus.Entry{Key: events.SessionKey(kid.Ref()), Value: doc}, now)
-		if len(x.trees) != want || len(x.known.children) != 1 {
-			t.Errorf("rules %d: trees %v, children %v", rules, x.trees, x.known.children)
+		if len(x.trees) != want || len(x.snapshot.children) != 1 {
+			t.Errorf("rules %d: trees %v, children %v", rules, x.trees, x.snapshot.children)
 		}
 	}
 }
@@ -228,18 +228,18 @@ func TestAwaitedChildren(t *testing.T) {
 	r := c.judging("h", p.incarnation)
 	x := r.newPass(events.Ref{Harness: "h"})
 	kid, root := c.state("h", "kid"), c.state("h", "root")
-	x.known.put(kid)
-	x.known.children[root.Ref()] = []events.Ref{kid.Ref()}
-	if x.settle(c.ctx, root); !r.kin.isAwaiting(root.Ref()) {
+	x.snapshot.put(kid)
+	x.snapshot.children[root.Ref()] = []events.Ref{kid.Ref()}
+	if x.settle(c.ctx, root); !r.children.isAwaiting(root.Ref()) {
 		t.Error("the parent does not wait for a child that asks a person")
 	}
 	root = c.state("h", "root")
 	if len(root.Tools) != 1 {
 		t.Fatalf("the parent's call was closed: %v", c.facts("h", "root"))
 	}
-	x.known.children[root.Ref()] = []events.Ref{{Harness: "h", Session: "gone"}}
+	x.snapshot.children[root.Ref()] = []events.Ref{{Harness: "h", Session: "gone"}}
 	x.settle(c.ctx, root)
-	if r.kin.isAwaiting(root.Ref()) {
+	if r.children.isAwaiting(root.Ref()) {
 		t.Errorf("the parent still waits for a child that is gone: %v", c.facts("h", "root"))
 	}
 }

@@ -106,9 +106,9 @@ func TestWhoIsAlone(t *testing.T) {
 		y.facts(name, `1 session.opened {"incarnation":"17"`+more+`}`)
 		y.facts(name, `2 turn.started {"turn":"t","cause":"message"}`)
 		y.facts(name, `3 tool.started {"call":"a","turn":"t","name":"bash"}`)
-		p.known.put(y.State(name))
+		p.snapshot.put(y.State(name))
 	}
-	p.known.children[y.State("parent").Ref()] = []events.Ref{y.State("child").Ref()}
+	p.snapshot.children[y.State("parent").Ref()] = []events.Ref{y.State("child").Ref()}
 	now, err := c.b.Clock(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -27,10 +27,10 @@ const (
 
 // pass is one pass over all sessions of a harness, or of all harnesses.
 type pass struct {
-	r     *Reconciler
-	scope events.Ref // harness "": all; session "": all of the harness
-	aside bool       // it skips a harness that another pass is handling
-	known *known
+	r        *Reconciler
+	scope    events.Ref // harness "": all; session "": all of the harness
+	aside    bool       // it skips a harness that another pass is handling
+	snapshot *snapshot
 
 	mu     sync.Mutex
 	trees  map[events.Ref][]*session.State // by root: sessions that may need a decision
@@ -59,17 +59,17 @@ func (r *Reconciler) passOver(ctx context.Context, harness string) {
 func (r *Reconciler) passOverAll(ctx context.Context) error {
 	p := r.newPass(events.Ref{})
 	p.aside = true
-	walk := r.kin.begin()
+	walk := r.children.begin()
 	err := p.run(ctx)
 	if err == nil {
-		r.kin.forget(walk)
+		r.children.forget(walk)
 	}
 	return err
 }
 
 func (r *Reconciler) newPass(scope events.Ref) *pass {
-	k := &known{states: map[events.Ref]*session.State{}, children: map[events.Ref][]events.Ref{}}
-	return &pass{r: r, scope: scope, known: k, trees: map[events.Ref][]*session.State{}, facts: map[string]int{}}
+	k := &snapshot{states: map[events.Ref]*session.State{}, children: map[events.Ref][]events.Ref{}}
+	return &pass{r: r, scope: scope, snapshot: k, trees: map[events.Ref][]*session.State{}, facts: map[string]int{}}
 }
 
 // run lists the documents, and recovers tree by tree.
@@ -200,8 +200,8 @@ func (p *pass) document(ctx context.Context, docs *session.Reader, e bus.Entry, 
 	defer p.mu.Unlock()
 	if child {
 		parent := events.Ref{Harness: s.Harness, Session: s.Parent}
-		p.known.children[parent] = append(p.known.children[parent], ref)
-		p.r.kin.note(s)
+		p.snapshot.children[parent] = append(p.snapshot.children[parent], ref)
+		p.r.children.record(s)
 	}
 	if quiet {
 		s = slim(s)
@@ -210,7 +210,7 @@ func (p *pass) document(ctx context.Context, docs *session.Reader, e bus.Entry, 
 		p.trees[root] = append(p.trees[root], s)
 	}
 	if child {
-		p.known.put(s)
+		p.snapshot.put(s)
 	}
 }
 
@@ -243,7 +243,7 @@ func (r *Reconciler) lives(s *session.State, now moment) bool {
 // one depth concurrently.
 func (p *pass) tree(ctx context.Context, tree []*session.State) {
 	for _, s := range tree {
-		p.known.put(s)
+		p.snapshot.put(s)
 	}
 	p.each(tree, func(s *session.State) { p.fence(ctx, s) })
 	depth := map[string]int{}
@@ -256,7 +256,7 @@ func (p *pass) tree(ctx context.Context, tree []*session.State) {
 		if n < 0 {
 			n = len(tree)
 		}
-		p.each(tree[:n], func(s *session.State) { p.settle(ctx, p.known.get(s.Ref())) })
+		p.each(tree[:n], func(s *session.State) { p.settle(ctx, p.snapshot.get(s.Ref())) })
 		tree = tree[n:]
 	}
 }
@@ -276,8 +276,8 @@ func (p *pass) each(sessions []*session.State, do func(*session.State)) {
 // depth returns how many of the listed sessions are above this one.
 func (p *pass) depth(s *session.State) int {
 	n := 0
-	for s != nil && s.Parent != "" && n < familyMax {
-		s = p.known.get(events.Ref{Harness: s.Harness, Session: s.Parent})
+	for s != nil && s.Parent != "" && n < treeDepthMax {
+		s = p.snapshot.get(events.Ref{Harness: s.Harness, Session: s.Parent})
 		n++
 	}
 	return n
@@ -292,7 +292,7 @@ func (p *pass) fence(ctx context.Context, s *session.State) {
 			if err != nil {
 				return err
 			}
-			f := p.family(now, nil)
+			f := p.treeAt(now, nil)
 			in := now.input()
 			if in.Owner, err = r.judge(ctx, s, now); err != nil {
 				return err
@@ -315,7 +315,7 @@ func (p *pass) fence(ctx context.Context, s *session.State) {
 			if s, err = r.loop.CatchUp(ctx, after); err != nil {
 				return err
 			}
-			p.known.put(s)
+			p.snapshot.put(s)
 		}
 		return bus.ErrLostRace
 	}))
@@ -355,12 +355,12 @@ func (p *pass) note(s *session.State, facts []events.Fact, ok bool) {
 	}
 	p.mu.Unlock()
 	if len(facts) > 0 {
-		p.known.renew(s)
+		p.snapshot.renew(s)
 	}
 }
 
-func (p *pass) family(now moment, src session.Source) *family {
-	return &family{r: p.r, now: now, src: src, known: p.known}
+func (p *pass) treeAt(now moment, src session.Source) *tree {
+	return &tree{r: p.r, now: now, src: src, snapshot: p.snapshot}
 }
 
 func (p *pass) decide(ctx context.Context, s *session.State, clock events.Clock, src session.Source) (control.Decision,
@@ -370,22 +370,22 @@ func (p *pass) decide(ctx context.Context, s *session.State, clock events.Clock,
 	if err != nil {
 		return control.Decision{}, err
 	}
-	if s.Parent == "" && len(p.known.children[s.Ref()]) == 0 { // it waits for no child, and no parent waits for it
+	if s.Parent == "" && len(p.snapshot.children[s.Ref()]) == 0 { // it waits for no child, and no parent waits for it
 		if facts, ok := plain(s, Input{Now: now.Now, Owner: owner}); ok {
-			p.r.kin.awaits(s.Ref(), false)
+			p.r.children.awaits(s.Ref(), false)
 			return control.Decision{Facts: facts, Alone: true, Rest: true}, nil
 		}
 	}
 	waits := len(s.Tools) > 0 && (leftCalls(s) || owner.Life == Dead)
 	if waits {
-		p.r.kin.awaits(s.Ref(), true)
+		p.r.children.awaits(s.Ref(), true)
 	}
-	d, err := p.family(now, src).decide(ctx, s, owner, 0)
+	d, err := p.treeAt(now, src).decide(ctx, s, owner, 0)
 	if err != nil {
 		return control.Decision{}, err
 	}
 	if waits && !leftCalls(d.After) {
-		p.r.kin.awaits(s.Ref(), false)
+		p.r.children.awaits(s.Ref(), false)
 	}
 	return p.r.forLoop(s, owner, d, now), nil
 }

@@ -51,9 +51,9 @@ const Name = "reconciler"
 // Limits of a reconciler.
 const (
 	// interval of the renewal of the own lease: shorter gaps than gapMin are not noticed
-	leaseEvery = 250 * time.Millisecond
-	gapMin     = 500 * time.Millisecond // half of the shortest lease: a shorter gap cannot cost a lease
-	familyMax  = 64                     // generations, so that a circle of parents ends
+	leaseEvery   = 250 * time.Millisecond
+	gapMin       = 500 * time.Millisecond // half of the shortest lease: a shorter gap cannot cost a lease
+	treeDepthMax = 64                     // generations, so that a circle of parents ends
 	// adoption graces in which a new incarnation may adopt, while it claims sessions
 	adoptMax    = 60
 	tooEarly    = time.Second      // delay of the next check while the leases are not yet known
@@ -104,14 +104,14 @@ func (c Config) Validate() error {
 
 // Reconciler is the reconciler of one process.
 type Reconciler struct {
-	bus    *bus.Bus
-	cfg    Config
-	log    zerolog.Logger
-	loop   *control.Loop
-	leases *leaseBook
-	kin    *kin
-	plan   *plan
-	tally  *tally
+	bus      *bus.Bus
+	cfg      Config
+	log      zerolog.Logger
+	loop     *control.Loop
+	leases   *leaseBook
+	children *childIndex
+	plan     *plan
+	tally    *tally
 }
 
 // New returns a reconciler. The cell must be set up before: see [bus.Bus.Ensure].
@@ -119,7 +119,7 @@ func New(b *bus.Bus, cfg Config, log zerolog.Logger) (*Reconciler, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	r := &Reconciler{bus: b, cfg: cfg, log: log.With().Str("service", Name).Logger(), kin: newKin(), plan: newPlan(),
+	r := &Reconciler{bus: b, cfg: cfg, log: log.With().Str("service", Name).Logger(), children: newChildIndex(), plan: newPlan(),
 		tally: newTally()}
 	r.leases = newLeaseBook(Margins{Grace: cfg.Grace, Adoption: cfg.AdoptionGrace,
 		AdoptionMax: adoptMax * cfg.AdoptionGrace, Unknown: unknownTTL})
@@ -170,7 +170,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 // children.
 func (r *Reconciler) decide(ctx context.Context, s *session.State, clock events.Clock,
 	src session.Source) (control.Decision, error) {
-	r.kin.note(s)
+	r.children.record(s)
 	now := atMoment(clock)
 	owner, err := r.judge(ctx, s, now)
 	if err != nil {
@@ -178,22 +178,22 @@ func (r *Reconciler) decide(ctx context.Context, s *session.State, clock events.
 	}
 	waits := leftCalls(s)
 	switch {
-	case s.Owned && owner.Life == Dead, waits && !r.kin.whole():
+	case s.Owned && owner.Life == Dead, waits && !r.children.whole():
 		r.passSoon(s.Harness)
 		return control.Decision{}, nil
 	case waits:
-		r.kin.awaits(s.Ref(), true) // before the children are read: one that settles meanwhile triggers a decision
+		r.children.awaits(s.Ref(), true) // before the children are read: one that settles meanwhile triggers a decision
 	}
-	f := &family{r: r, now: now, src: src}
+	f := &tree{r: r, now: now, src: src}
 	d, err := f.decide(ctx, s, owner, 0)
 	if err != nil {
 		return control.Decision{}, err
 	}
 	if waits && !leftCalls(d.After) {
-		r.kin.awaits(s.Ref(), false)
+		r.children.awaits(s.Ref(), false)
 	}
 	if len(d.Facts) == 0 {
-		r.tellParent(ctx, s)
+		r.notifyParent(ctx, s)
 	}
 	return r.forLoop(s, owner, d, now), nil
 }
@@ -213,7 +213,7 @@ func (r *Reconciler) forLoop(s *session.State, owner Owner, d Decision, now mome
 // decided is called after an append.
 func (r *Reconciler) decided(ctx context.Context, s *session.State, facts []events.Fact) {
 	r.tally.count(facts)
-	r.tellParent(ctx, s)
+	r.notifyParent(ctx, s)
 }
 
 // leftCalls reports whether calls were left behind: only then do children matter.

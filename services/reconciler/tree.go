@@ -10,29 +10,29 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// family decides on a session with the outcome of its children.
-type family struct {
-	r     *Reconciler
-	now   moment
-	src   session.Source
-	known *known // of a pass; nil: use kin
+// tree decides on a session with the outcome of its children.
+type tree struct {
+	r        *Reconciler
+	now      moment
+	src      session.Source
+	snapshot *snapshot // of a pass; nil: use kin
 }
 
-// known are the sessions with a parent or children that a pass has listed, in the state after its own appends.
-type known struct {
+// snapshot are the sessions with a parent or children that a pass has listed, in the state after its own appends.
+type snapshot struct {
 	mu       sync.Mutex
 	states   map[events.Ref]*session.State
 	children map[events.Ref][]events.Ref
 }
 
-func (k *known) put(s *session.State) {
+func (k *snapshot) put(s *session.State) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.states[s.Ref()] = s
 }
 
 // renew replaces the state of a known session.
-func (k *known) renew(s *session.State) {
+func (k *snapshot) renew(s *session.State) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if r := s.Ref(); k.states[r] != nil {
@@ -40,13 +40,13 @@ func (k *known) renew(s *session.State) {
 	}
 }
 
-func (k *known) get(r events.Ref) *session.State {
+func (k *snapshot) get(r events.Ref) *session.State {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.states[r]
 }
 
-func (f *family) decide(ctx context.Context, s *session.State, owner Owner, depth int) (Decision, error) {
+func (f *tree) decide(ctx context.Context, s *session.State, owner Owner, depth int) (Decision, error) {
 	in, err := f.input(ctx, s, owner, depth)
 	if err != nil {
 		return Decision{After: s}, err
@@ -55,10 +55,10 @@ func (f *family) decide(ctx context.Context, s *session.State, owner Owner, dept
 }
 
 // input returns what a session is decided on.
-func (f *family) input(ctx context.Context, s *session.State, owner Owner, depth int) (Input, error) {
+func (f *tree) input(ctx context.Context, s *session.State, owner Owner, depth int) (Input, error) {
 	in := f.now.input()
 	in.Owner = owner
-	if len(s.Tools) == 0 || depth >= familyMax || !leftCalls(s) && owner.Life != Dead {
+	if len(s.Tools) == 0 || depth >= treeDepthMax || !leftCalls(s) && owner.Life != Dead {
 		return in, nil
 	}
 	children, err := f.children(ctx, s)
@@ -81,21 +81,21 @@ func (f *family) input(ctx context.Context, s *session.State, owner Owner, depth
 }
 
 // children returns the sessions that open calls of this one wait for, in their present state.
-func (f *family) children(ctx context.Context, s *session.State) ([]*session.State, error) {
+func (f *tree) children(ctx context.Context, s *session.State) ([]*session.State, error) {
 	var refs []events.Ref
-	if f.known == nil {
-		refs = f.r.kin.of(s)
+	if f.snapshot == nil {
+		refs = f.r.children.of(s)
 	} else {
-		refs = f.known.children[s.Ref()]
+		refs = f.snapshot.children[s.Ref()]
 	}
 	var children []*session.State
 	for _, ref := range refs {
-		if f.r.kin.circular(ref) {
+		if f.r.children.circular(ref) {
 			continue
 		}
 		var c *session.State
-		if f.known != nil {
-			c = f.known.get(ref)
+		if f.snapshot != nil {
+			c = f.snapshot.get(ref)
 		}
 		if c == nil {
 			var err error
