@@ -11,10 +11,10 @@ import (
 
 // Limits under which a commit is not measured before it is appended.
 const (
-	plainFactsMax     = 400 // this many facts without content always fit: each takes at most a kilobyte
-	plainWaitsMax     = 4   // the most calls of a SessionOrphaned that counts as small
-	envelopeBytesMore = 8   // bytes of commas and brackets for each event
-	batchBytesMax     = events.CommitBytesMax - 2<<10
+	unmeasuredFactsMax = 400 // this many facts without content always fit: each takes at most a kilobyte
+	unmeasuredWaitsMax = 4   // the most calls of a SessionOrphaned that counts as small
+	envelopeBytesMore  = 8   // bytes of commas and brackets for each event
+	batchBytesMax      = events.CommitBytesMax - 2<<10
 )
 
 // Append appends facts to a session in as few commits as possible, with compare-and-set, and folds them. It returns the
@@ -132,7 +132,7 @@ func (l *Loop) outdated(r events.Ref, seq uint64) bool {
 // fitting returns how many of the first events fit into one commit.
 func fitting(evs []events.Event) (int, error) {
 	n := min(len(evs), events.CommitFactsMax)
-	if n <= plainFactsMax && plain(evs) {
+	if n <= unmeasuredFactsMax && certainlyFits(evs) {
 		return n, nil
 	}
 	size := 0
@@ -149,14 +149,14 @@ func fitting(evs []events.Event) (int, error) {
 	return n, nil
 }
 
-// plain reports whether all facts are of small, limited size.
-func plain(evs []events.Event) bool {
+// certainlyFits reports whether all facts are of small, limited size.
+func certainlyFits(evs []events.Event) bool {
 	for i := range evs {
 		switch f := evs[i].Fact.(type) {
 		case events.ToolInterrupted, events.PromptExpired, events.PromptWithdrawn, events.TurnInterrupted,
 			events.CompactionFailed:
 		case events.SessionOrphaned:
-			if len(f.WaitsFor) > plainWaitsMax {
+			if len(f.WaitsFor) > unmeasuredWaitsMax {
 				return false
 			}
 		default:

@@ -82,12 +82,12 @@ func sentBefore(s *session.State, w request.Send, src session.Source) (uint64, e
 
 // sameJSON reports whether two contents are equal as JSON values.
 func sameJSON(a, b json.RawMessage) bool {
-	x, errX := plainJSON(a)
-	y, errY := plainJSON(b)
+	x, errX := canonicalJSON(a)
+	y, errY := canonicalJSON(b)
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
-func plainJSON(raw json.RawMessage) ([]byte, error) {
+func canonicalJSON(raw json.RawMessage) ([]byte, error) {
 	if len(raw) == 0 {
 		return nil, nil
 	}

@@ -19,13 +19,13 @@ import (
 // Rounds until a session has come to rest, a minute each: longer than any delay of a retry or a compaction.
 const (
 	restRoundsMax = 400
-	calmRounds    = 4
+	settleRounds  = 4
 )
 
 // settle runs all processes but no person, until no process has anything to append at any later instant.
 func (r *random) settle() {
 	r.scene, r.back = scene{name: "rest"}, r.round
-	for calm := 0; calm < calmRounds; r.round++ {
+	for calm := 0; calm < settleRounds; r.round++ {
 		before := r.s.Seq
 		r.Now = r.Now.Add(time.Minute)
 		for _, id := range sortedKeys(r.s.Tools) { // tools complete

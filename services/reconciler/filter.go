@@ -5,10 +5,10 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// plain returns what [Decide] returns for a session without an owner in which only calls and a turn are open: then no
+// decideUnowned returns what [Decide] returns for a session without an owner in which only calls and a turn are open: then no
 // fact depends on the one before, and none has to be folded. ok is false for every other session. Most sessions that a
 // crash leaves are plain, and need nothing after it.
-func plain(s *session.State, in Input) (facts []events.Fact, ok bool) {
+func decideUnowned(s *session.State, in Input) (facts []events.Fact, ok bool) {
 	dead := s.Owned && in.Owner.Life == Dead
 	switch {
 	case !s.Opened(), s.Closed != nil, s.Owned && !dead:
@@ -43,17 +43,17 @@ func leftReason(s *session.State, lost bool) string {
 // rests reports, from the head of a document in which nothing is due, that a session needs no decision, in any state of
 // its parents and children. It implements [control.Config.Rests]. False proves nothing: then the document is decoded.
 func (r *Reconciler) rests(ref events.Ref, h *session.Head, clock events.Clock) bool {
-	return r.calm(ref, h, atMoment(clock))
+	return r.restsAt(ref, h, atMoment(clock))
 }
 
-// calm is rests at a moment.
-func (r *Reconciler) calm(ref events.Ref, h *session.Head, now moment) bool {
+// restsAt is rests at a moment.
+func (r *Reconciler) restsAt(ref events.Ref, h *session.Head, now moment) bool {
 	switch {
 	case h.ParentCall != "", h.Recover: // its parent has to know a child
 		return false
 	case !h.Owned:
 		return true
 	}
-	return r.lives(&session.State{Harness: ref.Harness, Session: ref.Session, Incarnation: h.Incarnation,
+	return r.ownerLives(&session.State{Harness: ref.Harness, Session: ref.Session, Incarnation: h.Incarnation,
 		Exclusive: h.Exclusive, UpdatedAt: h.UpdatedAt, Seq: h.Seq}, now)
 }

@@ -31,8 +31,8 @@ func watching(now time.Time, alive map[string]bool) *Reconciler {
 // both returns a moment at which both clocks show the same.
 func both(now time.Time) moment { return moment{events.Clock{Now: now}, now} }
 
-// calm returns the filter's result for a stored document.
-func calm(t rapid.TB, r *Reconciler, s *session.State, now time.Time) bool {
+// skipped returns the filter's result for a stored document.
+func skipped(t rapid.TB, r *Reconciler, s *session.State, now time.Time) bool {
 	doc, err := s.Encode()
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +41,7 @@ func calm(t rapid.TB, r *Reconciler, s *session.State, now time.Time) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return !h.DueWithin(control.Horizon, events.Clock{Now: now}) && r.calm(s.Ref(), &h, both(now))
+	return !h.DueWithin(control.Horizon, events.Clock{Now: now}) && r.restsAt(s.Ref(), &h, both(now))
 }
 
 // TestSkippedDocumentsNeedNoDecision: a document that the filter skips needs no decision.
@@ -52,7 +52,7 @@ func TestSkippedDocumentsNeedNoDecision(t *testing.T) {
 		for _, name := range w.Names() {
 			s := w.State(name)
 			s.Parent, s.ParentCall = "", "" // a child never is
-			if calm(rt, r, s, w.Now) && s.Closed == nil && !r.quiet(s, both(w.Now)) {
+			if skipped(rt, r, s, w.Now) && s.Closed == nil && !r.needsNoDecision(s, both(w.Now)) {
 				rt.Fatalf("calm, but not quiet: %+v", s)
 			}
 			owner, _ := r.leases.judge(s, both(w.Now))
@@ -60,7 +60,7 @@ func TestSkippedDocumentsNeedNoDecision(t *testing.T) {
 			if err != nil {
 				rt.Fatal(err)
 			}
-			if calm(rt, r, s, w.Now) && len(d.Facts) > 0 {
+			if skipped(rt, r, s, w.Now) && len(d.Facts) > 0 {
 				rt.Fatalf("calm, but %v is decided: %+v", d.Facts, s)
 			}
 		}
@@ -117,18 +117,18 @@ func TestMostDocumentsAreSkipped(t *testing.T) {
 		y.facts("s", strings.Split(c.more, "\n")...)
 		for alive, want := range c.want {
 			r := watching(now, map[string]bool{y.State("s").Incarnation: alive})
-			if got := calm(t, r, y.State("s"), now); got != want {
+			if got := skipped(t, r, y.State("s"), now); got != want {
 				t.Errorf("%s, owner alive %v: calm %v", c.name, alive, got)
 			}
-			if got := r.quiet(y.State("s"), both(now)); got != want && y.State("s").Closed == nil {
+			if got := r.needsNoDecision(y.State("s"), both(now)); got != want && y.State("s").Closed == nil {
 				t.Errorf("%s, owner alive %v: quiet %v", c.name, alive, got)
 			}
 		}
-		if calm(t, watching(now, nil), y.State("s"), now) && y.State("s").Owned {
+		if skipped(t, watching(now, nil), y.State("s"), now) && y.State("s").Owned {
 			t.Errorf("%s: calm, though its owner's lease was never seen", c.name)
 		}
 		y.State("s").Parent, y.State("s").ParentCall = "p", "c"
-		if calm(t, watching(now, map[string]bool{y.State("s").Incarnation: true}), y.State("s"), now) {
+		if skipped(t, watching(now, map[string]bool{y.State("s").Incarnation: true}), y.State("s"), now) {
 			t.Errorf("%s: a child is not read", c.name)
 		}
 	}
@@ -148,7 +148,7 @@ func TestADecisionIsNotQuiet(t *testing.T) {
 		want bool
 	}{{`5 turn.completed {"turn":"t"}`, false}, {`6 prompt.delivered {"prompt":"p"}`, true}} {
 		y.facts("s", c.fact)
-		if got := r.quiet(y.State("s"), both(now)); got != c.want {
+		if got := r.needsNoDecision(y.State("s"), both(now)); got != c.want {
 			t.Errorf("after %s: quiet %v", c.fact, got)
 		}
 	}
@@ -163,7 +163,7 @@ func TestALivingOwnerIsPassedOverInTime(t *testing.T) {
 	r.leases.margins.Adoption, r.leases.margins.AdoptionMax = time.Minute, time.Hour
 	s := session.New(events.Ref{Harness: "h", Session: "s"})
 	s.Epoch, s.Owned, s.Incarnation, s.Exclusive = 1, true, "17", true
-	if !calm(t, r, s, now) || r.plan.due["h"].IsZero() {
+	if !skipped(t, r, s, now) || r.plan.due["h"].IsZero() {
 		t.Errorf("looked at again at %s", r.plan.due["h"])
 	}
 }

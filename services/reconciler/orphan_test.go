@@ -21,7 +21,7 @@ func TestOrphanedAsDecided(t *testing.T) {
 		w := randomOf(rt, newScript(rt), rapid.SampledFrom([][]string{steps, simple}).Draw(rt, "steps"))
 		for _, name := range w.Names() {
 			in := w.input(name)
-			facts, ok := plain(w.State(name), in)
+			facts, ok := decideUnowned(w.State(name), in)
 			if !ok {
 				continue
 			}
@@ -71,7 +71,7 @@ func TestWhatIsPlain(t *testing.T) {
 			if !y.State("s").Owned {
 				want = c.want
 			}
-			facts, ok := plain(y.State("s"), Input{Now: began, Owner: Owner{Life: life}})
+			facts, ok := decideUnowned(y.State("s"), Input{Now: began, Owner: Owner{Life: life}})
 			said := "not plain"
 			if ok {
 				said = ""
@@ -88,7 +88,7 @@ func TestWhatIsPlain(t *testing.T) {
 	y.facts("s", `1 session.opened {"incarnation":"17"}`)
 	y.facts("k", `2 session.opened {"incarnation":"17","root":"s","parent":"s","parent_call":"a"}`)
 	y.owner("s", "dead")
-	if facts, ok := plain(y.State("s"), y.input("s")); ok {
+	if facts, ok := decideUnowned(y.State("s"), y.input("s")); ok {
 		t.Errorf("a parent is plain: %v", facts)
 	}
 }

@@ -183,7 +183,7 @@ func (p *pass) document(ctx context.Context, docs *session.Reader, e bus.Entry, 
 	var s *session.State
 	p.r.loop.Try(ctx, ref, func() (err error) {
 		h, err := docs.Head(e.Value)
-		if err == nil && (h.DueWithin(control.Horizon, now.Clock) || !p.r.calm(ref, &h, now)) {
+		if err == nil && (h.DueWithin(control.Horizon, now.Clock) || !p.r.restsAt(ref, &h, now)) {
 			s, err = docs.Decode(e.Value)
 		}
 		return err
@@ -192,8 +192,8 @@ func (p *pass) document(ctx context.Context, docs *session.Reader, e bus.Entry, 
 		return
 	}
 	child := s.Parent != "" && s.ParentCall != "" && s.Parent != s.Session
-	quiet := s.Closed != nil || s.Outdated() || p.r.quiet(s, now) // the ledger rebuilds documents of older rules
-	if quiet && !child {
+	skip := s.Closed != nil || s.Outdated() || p.r.needsNoDecision(s, now) // the ledger rebuilds documents of older rules
+	if skip && !child {
 		return
 	}
 	p.mu.Lock()
@@ -203,8 +203,8 @@ func (p *pass) document(ctx context.Context, docs *session.Reader, e bus.Entry, 
 		p.snapshot.children[parent] = append(p.snapshot.children[parent], ref)
 		p.r.children.record(s)
 	}
-	if quiet {
-		s = slim(s)
+	if skip {
+		s = withoutWork(s)
 	} else {
 		root := events.Ref{Harness: s.Harness, Session: s.Root}
 		p.trees[root] = append(p.trees[root], s)
@@ -214,8 +214,8 @@ func (p *pass) document(ctx context.Context, docs *session.Reader, e bus.Entry, 
 	}
 }
 
-// slim returns the fields of a child that a parent needs, for a child without work.
-func slim(s *session.State) *session.State {
+// withoutWork returns the fields of a child that a parent needs, for a child without work.
+func withoutWork(s *session.State) *session.State {
 	c := *s
 	if c.Closed != nil {
 		c.Tools, c.Prompts, c.Queue = nil, nil, nil
@@ -225,13 +225,13 @@ func slim(s *session.State) *session.State {
 }
 
 // quiet reports whether a session needs no decision, in any state of its parents and children.
-func (r *Reconciler) quiet(s *session.State, now moment) bool {
-	return s.Deadlines(nil).IsZero() && !s.Leftover() && (!s.Owned || r.lives(s, now))
+func (r *Reconciler) needsNoDecision(s *session.State, now moment) bool {
+	return s.Deadlines(nil).IsZero() && !s.Leftover() && (!s.Owned || r.ownerLives(s, now))
 }
 
-// lives reports whether an owner with a known lease is not dead, and plans a pass over the harness for the time when
+// ownerLives reports whether an owner with a known lease is not dead, and plans a pass over the harness for the time when
 // that may change.
-func (r *Reconciler) lives(s *session.State, now moment) bool {
+func (r *Reconciler) ownerLives(s *session.State, now moment) bool {
 	o, known := r.leases.judge(s, now)
 	if !o.Look.IsZero() {
 		r.plan.add(s.Harness, now.local(o.Look))
@@ -371,7 +371,7 @@ func (p *pass) decide(ctx context.Context, s *session.State, clock events.Clock,
 		return control.Decision{}, err
 	}
 	if s.Parent == "" && len(p.snapshot.children[s.Ref()]) == 0 { // it waits for no child, and no parent waits for it
-		if facts, ok := plain(s, Input{Now: now.Now, Owner: owner}); ok {
+		if facts, ok := decideUnowned(s, Input{Now: now.Now, Owner: owner}); ok {
 			p.r.children.awaits(s.Ref(), false)
 			return control.Decision{Facts: facts, Alone: true, Rest: true}, nil
 		}
