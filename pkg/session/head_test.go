@@ -337,8 +337,8 @@ func checkLooks(t *rapid.T, s *session.State, src session.Source, steps events.S
 		if h.Recover {
 			continue
 		}
-		for _, life := range []reconciler.Life{reconciler.Alive, reconciler.Starting} {
-			in := reconciler.Input{Now: now, Steps: steps, Owner: reconciler.Owner{Life: life}}
+		for _, life := range []reconciler.Liveness{reconciler.Alive, reconciler.Starting} {
+			in := reconciler.Input{Now: now, Steps: steps, Owner: reconciler.Owner{Liveness: life}}
 			d, err := reconciler.Decide(s, in, src)
 			if err != nil {
 				t.Fatal(err)

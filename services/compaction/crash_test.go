@@ -204,9 +204,9 @@ func (g *stage) answer() {
 
 // reconciler recovers the session of a dead owner.
 func (g *stage) reconciler() {
-	owner := reconciler.Owner{Life: reconciler.Alive}
+	owner := reconciler.Owner{Liveness: reconciler.Alive}
 	if g.s.Owned && (!g.alive || g.s.Incarnation != strconv.Itoa(g.number)) {
-		owner.Life = reconciler.Dead
+		owner.Liveness = reconciler.Dead
 	}
 	d, err := reconciler.Decide(g.s, reconciler.Input{Now: g.Now, Owner: owner}, g.Source)
 	if err != nil {

@@ -100,7 +100,7 @@ func Look(ctx context.Context, b *bus.Bus) (Survey, error) {
 			doubtful, missing = append(doubtful, r), missing+1
 		}
 	}
-	return found, found.judge(ctx, b, doubtful, acked)
+	return found, found.confirm(ctx, b, doubtful, acked)
 }
 
 // see reads a document's place.
@@ -145,8 +145,8 @@ func notes(ctx context.Context, b *bus.Bus) ([]Lost, error) {
 	return all, nil
 }
 
-// judge checks sessions that seem wrong once more, with reads from the leaders.
-func (s *Survey) judge(ctx context.Context, b *bus.Bus, doubtful []events.Ref, acked uint64) error {
+// confirm checks sessions that seem wrong once more, with reads from the leaders.
+func (s *Survey) confirm(ctx context.Context, b *bus.Bus, doubtful []events.Ref, acked uint64) error {
 	noted := map[events.Ref]bool{}
 	for i := range s.Lost {
 		noted[s.Lost[i].Ref] = true

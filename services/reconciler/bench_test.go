@@ -64,7 +64,7 @@ func BenchmarkDecide(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		d, err := Decide(s, Input{Now: s.UpdatedAt, Owner: Owner{Life: Dead}}, nil)
+		d, err := Decide(s, Input{Now: s.UpdatedAt, Owner: Owner{Liveness: Dead}}, nil)
 		if err != nil || len(d.Facts) != benchCalls+2 {
 			b.Fatalf("%d facts, %v", len(d.Facts), err)
 		}

@@ -70,9 +70,9 @@ func TestJudgedByTheOwnClock(t *testing.T) {
 		}
 		s := session.New(events.Ref{Harness: "h", Session: "s"})
 		s.Incarnation, s.Owned, s.Epoch, s.UpdatedAt = "17", true, 1, sec(90).Add(ahead)
-		o, known := k.judge(s, at(100, ahead))
-		if o.Life != Alive || known || !o.Look.Equal(sec(107).Add(ahead)) {
-			t.Errorf("%s ahead: %s, look in %s", ahead, o.Life, o.Look.Sub(sec(100).Add(ahead)))
+		o, known := k.checkOwner(s, at(100, ahead))
+		if o.Liveness != Alive || known || !o.Look.Equal(sec(107).Add(ahead)) {
+			t.Errorf("%s ahead: %s, look in %s", ahead, o.Liveness, o.Look.Sub(sec(100).Add(ahead)))
 		}
 		if got := at(100, ahead).local(o.Look); !got.Equal(sec(107)) {
 			t.Errorf("%s ahead: looked at again in %s", ahead, got.Sub(sec(100)))

@@ -46,7 +46,7 @@ func Decide(s *session.State, in Input, src session.Source) (Decision, error) {
 		return Decision{After: s}, nil
 	}
 	d := &draft{State: s, in: in, src: src, facts: make([]events.Fact, 0, len(s.Tools)+len(s.Prompts)+factsMore)}
-	dead := s.Owned && in.Owner.Life == Dead
+	dead := s.Owned && in.Owner.Liveness == Dead
 	if dead || !s.Owned {
 		d.fence(dead)
 	}
@@ -54,7 +54,7 @@ func Decide(s *session.State, in Input, src session.Source) (Decision, error) {
 	if d.Owned {
 		d.lookAt(in.Owner.Look)
 	}
-	if !d.Owned || in.Owner.Life == Alive {
+	if !d.Owned || in.Owner.Liveness == Alive {
 		if err := d.recover(); err != nil {
 			return Decision{After: s}, err
 		}
@@ -65,7 +65,7 @@ func Decide(s *session.State, in Input, src session.Source) (Decision, error) {
 // Fence returns the facts that fence a session of a tree whose owner is dead, before any session of the tree is
 // decided: the orphaning, with every open call that has a known child. It returns nil if there is nothing to fence.
 func Fence(s *session.State, in Input) []events.Fact {
-	if !s.Opened() || s.Closed != nil || !s.Owned || in.Owner.Life != Dead {
+	if !s.Opened() || s.Closed != nil || !s.Owned || in.Owner.Liveness != Dead {
 		return nil
 	}
 	f := orphaning(s, in)
@@ -202,7 +202,7 @@ func (d *draft) expireOverdue() {
 func (d *draft) stopping(turn string) bool {
 	p, t := d.Pending.Stop, d.Turn
 	return turn != "" && p != nil && p.Turn == turn && t != nil && t.ID == turn &&
-		(d.in.Owner.Life == Dead || d.leftTurn())
+		(d.in.Owner.Liveness == Dead || d.leftTurn())
 }
 
 func sortedKeys[T any](m map[string]T) []string {

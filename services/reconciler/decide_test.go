@@ -52,9 +52,9 @@ func TestStopping(t *testing.T) {
 		want   bool
 	}{
 		"without an owner":         {"t1", func(*draft) {}, true},
-		"owned by the living":      {"t1", func(d *draft) { d.Owned, d.in.Owner.Life = true, Alive }, false},
-		"owned by the dead":        {"t1", func(d *draft) { d.Owned, d.in.Owner.Life = true, Dead }, true},
-		"left by an epoch before":  {"t1", func(d *draft) { d.Owned, d.Epoch, d.in.Owner.Life = true, 2, Alive }, true},
+		"owned by the living":      {"t1", func(d *draft) { d.Owned, d.in.Owner.Liveness = true, Alive }, false},
+		"owned by the dead":        {"t1", func(d *draft) { d.Owned, d.in.Owner.Liveness = true, Dead }, true},
+		"left by an epoch before":  {"t1", func(d *draft) { d.Owned, d.Epoch, d.in.Owner.Liveness = true, 2, Alive }, true},
 		"without a stop":           {"t1", func(d *draft) { d.Pending.Stop = nil }, false},
 		"another one is to stop":   {"t1", func(d *draft) { d.Pending.Stop.Turn = "t0" }, false},
 		"another one is open":      {"t1", func(d *draft) { d.Turn.ID = "t2" }, false},

@@ -69,7 +69,7 @@ func (p *pass) dryRun(ctx context.Context, reply *request.Swept) error {
 	for _, t := range p.trees {
 		for _, s := range p.inScope(t) {
 			p.looked++
-			owner, err := p.r.judge(ctx, s, now)
+			owner, err := p.r.checkOwner(ctx, s, now)
 			if err != nil {
 				return err
 			}
@@ -99,7 +99,7 @@ func would(y *request.Swept, s *session.State, owner Owner, d Decision) {
 	}
 	w := request.Would{Ref: s.Ref(), Owner: "none"}
 	if s.Owned {
-		w.Owner = owner.Life.String()
+		w.Owner = owner.Liveness.String()
 	}
 	for i, f := range d.Facts {
 		if i >= wouldFactMax {

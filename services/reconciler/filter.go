@@ -9,7 +9,7 @@ import (
 // fact depends on the one before, and none has to be folded. ok is false for every other session. Most sessions that a
 // crash leaves are plain, and need nothing after it.
 func decideUnowned(s *session.State, in Input) (facts []events.Fact, ok bool) {
-	dead := s.Owned && in.Owner.Life == Dead
+	dead := s.Owned && in.Owner.Liveness == Dead
 	switch {
 	case !s.Opened(), s.Closed != nil, s.Owned && !dead:
 		return nil, false

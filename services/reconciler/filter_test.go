@@ -55,7 +55,7 @@ func TestSkippedDocumentsNeedNoDecision(t *testing.T) {
 			if skipped(rt, r, s, w.Now) && s.Closed == nil && !r.needsNoDecision(s, both(w.Now)) {
 				rt.Fatalf("calm, but not quiet: %+v", s)
 			}
-			owner, _ := r.leases.judge(s, both(w.Now))
+			owner, _ := r.leases.checkOwner(s, both(w.Now))
 			d, err := Decide(s, Input{Now: w.Now, Owner: owner}, w.Source)
 			if err != nil {
 				rt.Fatal(err)

@@ -83,10 +83,10 @@ func TestWithoutTheBroker(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o, err := r.judge(ctx, owned("s", "99"), now); err == nil || o.Life == Dead {
+	if o, err := r.checkOwner(ctx, owned("s", "99"), now); err == nil || o.Liveness == Dead {
 		t.Errorf("an owner that was never seen: %+v, %v", o, err)
 	}
-	if o, err := r.judge(ctx, session.New(events.Ref{Harness: "h", Session: "s"}), now); err != nil || o != (Owner{}) {
+	if o, err := r.checkOwner(ctx, session.New(events.Ref{Harness: "h", Session: "s"}), now); err != nil || o != (Owner{}) {
 		t.Errorf("the owner of a session without one: %+v, %v", o, err)
 	}
 }
@@ -322,7 +322,7 @@ func TestOverdueLeasesAreEnded(t *testing.T) {
 	was := rev(renewed)
 	renewed.say("ready")
 	for id, rev := range map[string]uint64{kept.incarnation: rev(kept), renewed.incarnation: was, "999": 1} {
-		l := &Seen{State: "ready", TTL: time.Second, Kept: time.Second, Heard: long, Renewed: long, Rev: rev}
+		l := &Seen{State: "ready", TTL: time.Second, Kept: time.Second, Received: long, Renewed: long, Rev: rev}
 		r.leases.put("h", id, l)
 	}
 	c.background(r.findOverdue)

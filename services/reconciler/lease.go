@@ -72,16 +72,16 @@ func (m moment) ago(at time.Time) time.Time { return m.here.Add(-max(0, m.Now.Su
 // input returns the input of a decision at this moment, without the owner.
 func (m moment) input() Input { return Input{Now: m.Now, Steps: m.Steps} }
 
-// judge returns the verdict from the seen leases; known is false for an owner whose lease was never seen.
-func (k *leaseBook) judge(s *session.State, now moment) (o Owner, known bool) {
+// checkOwner returns the verdict from the seen leases; known is false for an owner whose lease was never seen.
+func (k *leaseBook) checkOwner(s *session.State, now moment) (o Owner, known bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !k.isReady {
-		return Owner{Life: Alive, Look: now.Now.Add(tooEarly)}, true
+		return Owner{Liveness: Alive, Look: now.Now.Add(tooEarly)}, true
 	}
 	here := *s
 	here.UpdatedAt = now.ago(now.Steps.Since(s.UpdatedAt, s.Seq))
-	o = Judge(&k.view, k.margins, &here, now.here)
+	o = CheckOwner(&k.view, k.margins, &here, now.here)
 	if !o.Look.IsZero() {
 		o.Look = now.Now.Add(o.Look.Sub(now.here))
 	}
@@ -197,7 +197,7 @@ func (k *leaseBook) seen(harness, incarnation string, e bus.Entry, now moment) t
 		return now.here.Add(k.margins.Grace)
 	}
 	l := readLease(e.Value, k.margins.Unknown)
-	l.Since, l.Renewed, l.Heard, l.Rev, l.Kept = now.here, now.here, now.here, e.Rev, e.TTL
+	l.Since, l.Renewed, l.Received, l.Rev, l.Kept = now.here, now.here, now.here, e.Rev, e.TTL
 	if !k.isReady { // it was renewed before the watch started
 		l.Since, l.Renewed = now.ago(e.At), now.ago(e.At)
 	}
@@ -312,14 +312,14 @@ func (r *Reconciler) learnClaims(ctx context.Context, harness string) error {
 	return nil
 }
 
-// judge returns the verdict on a session's owner. It asks the leader for the lease of an owner that was never seen
+// checkOwner returns the verdict on a session's owner. It asks the leader for the lease of an owner that was never seen
 // before it returns dead: the watch may lag.
-func (r *Reconciler) judge(ctx context.Context, s *session.State, now moment) (Owner, error) {
+func (r *Reconciler) checkOwner(ctx context.Context, s *session.State, now moment) (Owner, error) {
 	if !s.Owned {
 		return Owner{}, nil
 	}
-	o, known := r.leases.judge(s, now)
-	if known || o.Life != Dead || o.SupersededBy != "" {
+	o, known := r.leases.checkOwner(s, now)
+	if known || o.Liveness != Dead || o.SupersededBy != "" {
 		return o, nil
 	}
 	_, err := r.bus.Load(ctx, bus.Leases, events.HarnessLeaseKey(s.Harness, s.Incarnation))
@@ -330,7 +330,7 @@ func (r *Reconciler) judge(ctx context.Context, s *session.State, now moment) (O
 	case err != nil:
 		return Owner{Look: now.Now.Add(tooEarly)}, err
 	}
-	return Owner{Life: Alive, Look: now.Now.Add(tooEarly)}, nil
+	return Owner{Liveness: Alive, Look: now.Now.Add(tooEarly)}, nil
 }
 
 // findOverdue ends leases that the broker keeps for too long, because its clock was set back: it would keep the lease
@@ -423,7 +423,7 @@ func (k *leaseBook) overdue(now time.Time) []overdueLease {
 	var all []overdueLease
 	for harness, leases := range k.view.Leases {
 		for incarnation, l := range leases {
-			if l.Ended.IsZero() && l.Kept > 0 && now.Sub(l.Heard) > l.Kept+overdueMin {
+			if l.Ended.IsZero() && l.Kept > 0 && now.Sub(l.Received) > l.Kept+overdueMin {
 				all = append(all, overdueLease{harness, incarnation, l.Rev})
 			}
 		}
@@ -440,7 +440,7 @@ func (k *leaseBook) end(x overdueLease, rev uint64) bool {
 		return false
 	}
 	ended := *l
-	ended.Ended = l.Heard.Add(l.Kept)
+	ended.Ended = l.Received.Add(l.Kept)
 	k.put(x.harness, x.incarnation, &ended)
 	return true
 }

@@ -9,22 +9,22 @@ import (
 // leaseStarting is the state of a lease whose process has not finished its adoption.
 const leaseStarting = "starting"
 
-// Life is the liveness of an owner.
-type Life int
+// Liveness is the liveness of an owner.
+type Liveness int
 
-// Values of [Life]. Only sessions of dead owners are recovered.
+// Values of [Liveness]. Only sessions of dead owners are recovered.
 const (
-	Alive    Life = iota // or possibly alive
-	Starting             // alive, and it may still adopt
+	Alive    Liveness = iota // or possibly alive
+	Starting                 // alive, and it may still adopt
 	Dead
 )
 
 // String returns the liveness as a word.
-func (l Life) String() string { return [...]string{"alive", "starting", "dead"}[l] }
+func (l Liveness) String() string { return [...]string{"alive", "starting", "dead"}[l] }
 
 // Owner is the verdict on a session's owner.
 type Owner struct {
-	Life         Life
+	Liveness     Liveness
 	SupersededBy string    // the incarnation that superseded a dead one
 	Look         time.Time // when the verdict may change without a change of the leases; zero: never
 }
@@ -48,7 +48,7 @@ type Seen struct {
 	Ended     time.Time     // zero: alive
 	Released  bool          // released by its owner, which thereby ends
 	Early     bool          // the broker ended it before its TTL: its clock was set forward
-	Heard     time.Time     // when this process received the last renewal
+	Received  time.Time     // when this process received the last renewal
 	Rev       uint64        // of the last renewal
 	Kept      time.Duration // how long after the last renewal the broker ends it
 	Claimed   time.Time     // starting: the last claim of a session that the log shows; zero: none
@@ -69,7 +69,7 @@ type LeaseView struct {
 	Leases  map[string]map[string]*Seen // by harness and incarnation
 }
 
-// Judge returns the verdict on the owner of an owned session. It never returns dead for a process that could not have
+// CheckOwner returns the verdict on the owner of an owned session. It never returns dead for a process that could not have
 // renewed its lease.
 //
 //	a newer exclusive incarnation is ready (or may not adopt any more)         dead at once
@@ -85,29 +85,29 @@ type LeaseView struct {
 // A newer incarnation that is not ready may adopt for the adoption grace, from its start, from its last claim in the
 // log, or from the end of an outage of the log, up to a limit. Its adoption counts as finished only after the log was
 // read for its claims. While it claims, sessions of a dead owner are left to it as well.
-func Judge(v *LeaseView, m Margins, s *session.State, now time.Time) Owner {
+func CheckOwner(v *LeaseView, m Margins, s *session.State, now time.Time) Owner {
 	leases := v.Leases[s.Harness]
 	own := leases[s.Incarnation]
 	var look time.Time
 	if s.Exclusive {
 		var by string
 		if by, look = superseder(leases, m, s.Incarnation, now); by != "" {
-			return Owner{Life: Dead, SupersededBy: by}
+			return Owner{Liveness: Dead, SupersededBy: by}
 		}
 	}
 	if own != nil && own.Ended.IsZero() {
-		return own.life(m, now, look)
+		return own.liveness(m, now, look)
 	}
 	dead := v.deadFrom(m, s, own, now)
 	if now.Before(dead) {
-		return Owner{Life: Alive, Look: dead}.sooner(look)
+		return Owner{Liveness: Alive, Look: dead}.sooner(look)
 	}
 	if s.Exclusive {
 		if until := leftTo(leases, m, s.Incarnation, dead); !until.IsZero() {
-			return Owner{Life: Alive, Look: until}.sooner(look)
+			return Owner{Liveness: Alive, Look: until}.sooner(look)
 		}
 	}
-	return Owner{Life: Dead}
+	return Owner{Liveness: Dead}
 }
 
 // newer reports whether a lease belongs to a living exclusive incarnation that is newer than this one.
@@ -167,11 +167,11 @@ func leftTo(leases map[string]*Seen, m Margins, incarnation string, dead time.Ti
 	return until
 }
 
-// life returns the verdict of a lease that has not ended.
-func (l *Seen) life(m Margins, now, look time.Time) Owner {
-	o := Owner{Life: Alive, Look: look}
+// liveness returns the verdict of a lease that has not ended.
+func (l *Seen) liveness(m Margins, now, look time.Time) Owner {
+	o := Owner{Liveness: Alive, Look: look}
 	if l.adopting(m, now) {
-		o.Life = Starting
+		o.Liveness = Starting
 		return o.sooner(l.adopts(m))
 	}
 	return o
@@ -179,7 +179,7 @@ func (l *Seen) life(m Margins, now, look time.Time) Owner {
 
 // sooner moves the next check to an instant that is earlier.
 func (o Owner) sooner(look time.Time) Owner {
-	if o.Life != Dead && !look.IsZero() && (o.Look.IsZero() || look.Before(o.Look)) {
+	if o.Liveness != Dead && !look.IsZero() && (o.Look.IsZero() || look.Before(o.Look)) {
 		o.Look = look
 	}
 	return o

@@ -46,7 +46,7 @@ func TestJudge(t *testing.T) {
 		shared  bool    // the session's owner is one of a pool
 		now     float64 // and of the own lease's last renewal
 		renewed float64 // of the own lease, if it differs
-		life    Life
+		life    Liveness
 		by      string
 		look    float64
 	}{
@@ -180,15 +180,15 @@ func TestJudge(t *testing.T) {
 			if c.renewed > 0 {
 				v.Renewed = sec(c.renewed)
 			}
-			want := Owner{Life: c.life, SupersededBy: c.by}
+			want := Owner{Liveness: c.life, SupersededBy: c.by}
 			if c.look > 0 {
 				want.Look = sec(c.look)
 			}
 			for range 20 { // for every order of the leases
-				got := Judge(v, margins, s, sec(c.now))
-				if got.Life != want.Life || got.SupersededBy != want.SupersededBy || !got.Look.Equal(want.Look) {
-					t.Fatalf("got %s by %q, look %v\nwant %s by %q, look %v", got.Life, got.SupersededBy,
-						got.Look.Sub(began), want.Life, want.SupersededBy, want.Look.Sub(began))
+				got := CheckOwner(v, margins, s, sec(c.now))
+				if got.Liveness != want.Liveness || got.SupersededBy != want.SupersededBy || !got.Look.Equal(want.Look) {
+					t.Fatalf("got %s by %q, look %v\nwant %s by %q, look %v", got.Liveness, got.SupersededBy,
+						got.Look.Sub(began), want.Liveness, want.SupersededBy, want.Look.Sub(began))
 				}
 			}
 		})
@@ -201,12 +201,12 @@ func TestAnUnseenOwnerThatWritesIsAlive(t *testing.T) {
 	s := session.New(events.Ref{Harness: "h", Session: "s"})
 	s.Incarnation, s.Owned, s.Epoch, s.UpdatedAt = "17", true, 1, sec(90)
 	v := &LeaseView{Start: sec(0), Renewed: sec(100)}
-	if got := Judge(v, margins, s, sec(100)); got.Life != Alive || !got.Look.Equal(sec(107)) {
-		t.Errorf("got %s, look %v", got.Life, got.Look.Sub(began))
+	if got := CheckOwner(v, margins, s, sec(100)); got.Liveness != Alive || !got.Look.Equal(sec(107)) {
+		t.Errorf("got %s, look %v", got.Liveness, got.Look.Sub(began))
 	}
 	v.Renewed = sec(107)
-	if got := Judge(v, margins, s, sec(107)); got.Life != Dead {
-		t.Errorf("got %s", got.Life)
+	if got := CheckOwner(v, margins, s, sec(107)); got.Liveness != Dead {
+		t.Errorf("got %s", got.Liveness)
 	}
 }
 
@@ -228,9 +228,9 @@ func renewsOnly(t *testing.T, seconds, dead int, look func(k *leaseBook, n int, 
 		look(k, n, now)
 		s := session.New(events.Ref{Harness: "h", Session: "s"})
 		s.Incarnation, s.Exclusive, s.Owned, s.Epoch = "17", true, true, 1
-		o, _ := k.judge(s, both(now))
-		if is := o.Life == Dead && o.SupersededBy == "18"; is != (n >= dead) {
-			t.Errorf("at %d s: %s by %q", n, o.Life, o.SupersededBy)
+		o, _ := k.checkOwner(s, both(now))
+		if is := o.Liveness == Dead && o.SupersededBy == "18"; is != (n >= dead) {
+			t.Errorf("at %d s: %s by %q", n, o.Liveness, o.SupersededBy)
 		}
 	}
 }
@@ -279,8 +279,8 @@ func TestInstantsOfOneClock(t *testing.T) {
 	k.claims("h", ids, map[string]time.Time{"18": sec(4)}, sec(5))
 	s := session.New(events.Ref{Harness: "h", Session: "s"})
 	s.Incarnation, s.Exclusive, s.Owned, s.Epoch, s.UpdatedAt = "17", true, true, 1, at(0).Now
-	if o, _ := k.judge(s, at(5)); o.Life != Alive || !o.Look.Equal(at(9).Now) {
-		t.Errorf("%s by %q, look %s, want at %s", o.Life, o.SupersededBy, o.Look, at(9).Now)
+	if o, _ := k.checkOwner(s, at(5)); o.Liveness != Alive || !o.Look.Equal(at(9).Now) {
+		t.Errorf("%s by %q, look %s, want at %s", o.Liveness, o.SupersededBy, o.Look, at(9).Now)
 	}
 }
 
@@ -301,16 +301,16 @@ func TestNobodyIsJudgedTooEarly(t *testing.T) {
 	s := session.New(events.Ref{Harness: "h", Session: "s"})
 	s.Incarnation, s.Owned, s.Epoch, s.UpdatedAt = "17", true, 1, sec(0)
 	now := sec(10_000)
-	if o, known := k.judge(s, both(now)); o.Life != Alive || !o.Look.Equal(now.Add(tooEarly)) || !known {
-		t.Errorf("before they are seen: %s, look %v, known %v", o.Life, o.Look, known)
+	if o, known := k.checkOwner(s, both(now)); o.Liveness != Alive || !o.Look.Equal(now.Add(tooEarly)) || !known {
+		t.Errorf("before they are seen: %s, look %v, known %v", o.Liveness, o.Look, known)
 	}
 	k.renewed(sec(9_000))
 	k.start(sec(9_000))
 	for n := 9_000; n <= 10_000; n++ {
 		k.renewed(sec(float64(n)))
 	}
-	if o, known := k.judge(s, both(now)); o.Life != Dead || known {
-		t.Errorf("when none of his was seen: %s, known %v", o.Life, known)
+	if o, known := k.checkOwner(s, both(now)); o.Liveness != Dead || known {
+		t.Errorf("when none of his was seen: %s, known %v", o.Liveness, known)
 	}
 }
 

@@ -67,11 +67,11 @@ func TestWhatIsPlain(t *testing.T) {
 		y.facts("s", `3 tool.started {"call":"a","turn":"t","name":"bash"}`)
 		y.facts("s", `4 tool.started {"call":"b","turn":"t","name":"bash","background":true}`)
 		y.facts("s", strings.Split(c.more, "\n")...)
-		for life, want := range map[Life]string{Dead: c.want, Alive: "not plain"} {
+		for life, want := range map[Liveness]string{Dead: c.want, Alive: "not plain"} {
 			if !y.State("s").Owned {
 				want = c.want
 			}
-			facts, ok := decideUnowned(y.State("s"), Input{Now: began, Owner: Owner{Life: life}})
+			facts, ok := decideUnowned(y.State("s"), Input{Now: began, Owner: Owner{Liveness: life}})
 			said := "not plain"
 			if ok {
 				said = ""

@@ -232,11 +232,11 @@ func (r *Reconciler) needsNoDecision(s *session.State, now moment) bool {
 // ownerLives reports whether an owner with a known lease is not dead, and plans a pass over the harness for the time when
 // that may change.
 func (r *Reconciler) ownerLives(s *session.State, now moment) bool {
-	o, known := r.leases.judge(s, now)
+	o, known := r.leases.checkOwner(s, now)
 	if !o.Look.IsZero() {
 		r.plan.add(s.Harness, now.local(o.Look))
 	}
-	return known && o.Life != Dead
+	return known && o.Liveness != Dead
 }
 
 // tree recovers the sessions of one tree: it fences all sessions of dead owners, then decides leaves first, those of
@@ -294,7 +294,7 @@ func (p *pass) fence(ctx context.Context, s *session.State) {
 			}
 			f := p.treeAt(now, nil)
 			in := now.input()
-			if in.Owner, err = r.judge(ctx, s, now); err != nil {
+			if in.Owner, err = r.checkOwner(ctx, s, now); err != nil {
 				return err
 			}
 			if in.Children, err = f.children(ctx, s); err != nil {
@@ -366,7 +366,7 @@ func (p *pass) treeAt(now moment, src session.Source) *tree {
 func (p *pass) decide(ctx context.Context, s *session.State, clock events.Clock, src session.Source) (control.Decision,
 	error) {
 	now := atMoment(clock)
-	owner, err := p.r.judge(ctx, s, now)
+	owner, err := p.r.checkOwner(ctx, s, now)
 	if err != nil {
 		return control.Decision{}, err
 	}
@@ -376,7 +376,7 @@ func (p *pass) decide(ctx context.Context, s *session.State, clock events.Clock,
 			return control.Decision{Facts: facts, Alone: true, Rest: true}, nil
 		}
 	}
-	waits := len(s.Tools) > 0 && (leftCalls(s) || owner.Life == Dead)
+	waits := len(s.Tools) > 0 && (leftCalls(s) || owner.Liveness == Dead)
 	if waits {
 		p.r.children.awaits(s.Ref(), true)
 	}

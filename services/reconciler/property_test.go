@@ -69,7 +69,7 @@ func randomOf(t *rapid.T, y *script, steps []string) *world {
 	}
 	w.Now = began.Add(time.Duration(rapid.IntRange(5, 60).Draw(t, "now")) * time.Second)
 	for _, name := range w.Names() {
-		w.owners[name] = Owner{Life: Life(rapid.IntRange(int(Alive), int(Dead)).Draw(t, "life"))}
+		w.owners[name] = Owner{Liveness: Liveness(rapid.IntRange(int(Alive), int(Dead)).Draw(t, "life"))}
 	}
 	return w
 }
@@ -109,8 +109,8 @@ func TestNothingIsLeftOpen(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := random(rt, newScript(rt))
 		for _, name := range w.Names() {
-			if w.owners[name].Life == Starting {
-				w.owners[name] = Owner{Life: Alive}
+			if w.owners[name].Liveness == Starting {
+				w.owners[name] = Owner{Liveness: Alive}
 			}
 		}
 		w.decide()
@@ -150,7 +150,7 @@ func TestTheLivingAreLeftAlone(t *testing.T) {
 			if !s.Owned {
 				continue
 			}
-			w.owners[name] = Owner{Life: Life(rapid.IntRange(int(Alive), int(Starting)).Draw(rt, "alive"))}
+			w.owners[name] = Owner{Liveness: Liveness(rapid.IntRange(int(Alive), int(Starting)).Draw(rt, "alive"))}
 			d, err := Decide(s, w.input(name), w.Source)
 			if err != nil {
 				rt.Fatal(err)

@@ -172,13 +172,13 @@ func (r *Reconciler) decide(ctx context.Context, s *session.State, clock events.
 	src session.Source) (control.Decision, error) {
 	r.children.record(s)
 	now := atMoment(clock)
-	owner, err := r.judge(ctx, s, now)
+	owner, err := r.checkOwner(ctx, s, now)
 	if err != nil {
 		return control.Decision{}, err
 	}
 	waits := leftCalls(s)
 	switch {
-	case s.Owned && owner.Life == Dead, waits && !r.children.whole():
+	case s.Owned && owner.Liveness == Dead, waits && !r.children.whole():
 		r.passSoon(s.Harness)
 		return control.Decision{}, nil
 	case waits:

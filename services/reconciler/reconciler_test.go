@@ -414,11 +414,11 @@ func TestLaggingWatch(t *testing.T) {
 	alive := c.harness("h", "ready", ttlLong)
 	s := session.New(events.Ref{Harness: "h", Session: "s"})
 	s.Owned, s.Exclusive, s.Epoch, s.Incarnation = true, true, 1, alive.incarnation
-	if o, err := r.judge(c.ctx, s, now); err != nil || o.Life != Alive || o.Look.IsZero() {
+	if o, err := r.checkOwner(c.ctx, s, now); err != nil || o.Liveness != Alive || o.Look.IsZero() {
 		t.Errorf("the living one: %+v, %v", o, err)
 	}
 	s.Incarnation = "999999"
-	if o, err := r.judge(c.ctx, s, now); err != nil || o.Life != Dead {
+	if o, err := r.checkOwner(c.ctx, s, now); err != nil || o.Liveness != Dead {
 		t.Errorf("one that is not there: %+v, %v", o, err)
 	}
 }

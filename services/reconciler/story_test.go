@@ -77,9 +77,9 @@ func (y *script) owner(name, line string) {
 	switch word {
 	case "alive":
 	case "dead":
-		o = Owner{Life: Dead, SupersededBy: arg}
+		o = Owner{Liveness: Dead, SupersededBy: arg}
 	case "starting":
-		o.Life = Starting
+		o.Liveness = Starting
 		if arg != "" {
 			o.Look = y.Instant(arg)
 		}

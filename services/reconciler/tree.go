@@ -58,7 +58,7 @@ func (f *tree) decide(ctx context.Context, s *session.State, owner Owner, depth 
 func (f *tree) input(ctx context.Context, s *session.State, owner Owner, depth int) (Input, error) {
 	in := f.now.input()
 	in.Owner = owner
-	if len(s.Tools) == 0 || depth >= treeDepthMax || !leftCalls(s) && owner.Life != Dead {
+	if len(s.Tools) == 0 || depth >= treeDepthMax || !leftCalls(s) && owner.Liveness != Dead {
 		return in, nil
 	}
 	children, err := f.children(ctx, s)
@@ -66,7 +66,7 @@ func (f *tree) input(ctx context.Context, s *session.State, owner Owner, depth i
 		return in, err
 	}
 	for i, c := range children {
-		owner, err := f.r.judge(ctx, c, f.now)
+		owner, err := f.r.checkOwner(ctx, c, f.now)
 		if err != nil {
 			return in, err
 		}

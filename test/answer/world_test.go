@@ -314,9 +314,9 @@ func (w *world) byCall(prompt string) bool {
 func (w *world) decide(n int) {
 	switch n {
 	case 0:
-		owner := reconciler.Owner{Life: reconciler.Alive}
+		owner := reconciler.Owner{Liveness: reconciler.Alive}
 		if w.dead {
-			owner.Life = reconciler.Dead
+			owner.Liveness = reconciler.Dead
 		}
 		d, err := reconciler.Decide(w.st, reconciler.Input{Now: w.now, Owner: owner}, w.source)
 		if err != nil {

@@ -175,7 +175,7 @@ func (s *stage) decide() (look time.Time, done bool) {
 	if s.life == 0 {
 		life = reconciler.Dead
 	}
-	rec, err := reconciler.Decide(s.st, reconciler.Input{Now: s.now, Owner: reconciler.Owner{Life: life}}, s.source)
+	rec, err := reconciler.Decide(s.st, reconciler.Input{Now: s.now, Owner: reconciler.Owner{Liveness: life}}, s.source)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ func decide(s *session.State, v sim.View) ([][]events.Fact, error) {
 	}
 	in := reconciler.Input{Now: v.Now, Children: v.Children}
 	if s.Owned {
-		in.Owner = reconciler.Judge(&leases, margins, s, v.Now)
+		in.Owner = reconciler.CheckOwner(&leases, margins, s, v.Now)
 	}
 	d, err := reconciler.Decide(s, in, v.Source)
 	if err != nil || len(d.Facts) == 0 {
