@@ -216,7 +216,7 @@ func suffer(t *testing.T, dir string, want fate, seqs map[events.Ref]uint64) {
 // stands reports whether a document is ahead of the log.
 func (c *upCell) stands() bool {
 	c.t.Helper()
-	found, err := ledger.Look(c.t.Context(), c.bus)
+	found, err := ledger.Inspect(c.t.Context(), c.bus)
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ const lossAdvice = "keep what is left: `holdfast rescue DIR`; restore the broker
 
 // truth compares the documents with the log: a document that is ahead of the log shows a loss.
 func (p *patient) truth(ctx context.Context) {
-	found, err := ledger.Look(ctx, p.bus)
+	found, err := ledger.Inspect(ctx, p.bus)
 	if err != nil {
 		p.note("truth", levelWrong, "try again; with a larger --timeout in a large cell",
 			"documents were not compared with the log: %v", err)

@@ -157,7 +157,7 @@ func (a *app) rescueCell(ctx context.Context, b *bus.Bus, found *rescueFound, co
 	if err != nil {
 		return fmt.Errorf("holdfast: rescue: %w", err)
 	}
-	seen, err := ledger.Look(ctx, b)
+	seen, err := ledger.Inspect(ctx, b)
 	if err != nil {
 		return fmt.Errorf("holdfast: rescue: %w", err)
 	}

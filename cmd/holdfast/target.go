@@ -389,7 +389,7 @@ func (a *app) trouble(ctx context.Context, p *process, damages []embed.Damage) {
 		return // the process is about to end
 	}
 	defer b.Close()
-	found, err := ledger.Look(ctx, b)
+	found, err := ledger.Inspect(ctx, b)
 	switch {
 	case err != nil:
 		a.tell("holdfast: the log was not compared with documents: %v: `holdfast doctor` does the same", err)

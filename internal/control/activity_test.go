@@ -59,12 +59,12 @@ func TestManyAreHeard(t *testing.T) {
 
 // TestRestored: the work after a reconnect is done once, and no look precedes it (T14).
 func TestRestored(t *testing.T) {
-	const looks, yields = 10, 1_000
+	const checks, yields = 10, 1_000
 	var l Link
 	done := 0
 	for restored := range uint64(3) {
-		begun, on, coming, over := make(chan struct{}), make(chan struct{}), make(chan struct{}, looks),
-			make(chan int, looks)
+		begun, on, coming, over := make(chan struct{}), make(chan struct{}), make(chan struct{}, checks),
+			make(chan int, checks)
 		look := func() {
 			coming <- struct{}{}
 			l.Restored(restored, func() bool {
@@ -79,10 +79,10 @@ func TestRestored(t *testing.T) {
 		if restored > 0 {
 			<-begun
 		}
-		for range looks - 1 {
+		for range checks - 1 {
 			go look()
 		}
-		for range looks {
+		for range checks {
 			<-coming
 		}
 		for range yields { // a goroutine that does not wait would be past it by now
@@ -92,7 +92,7 @@ func TestRestored(t *testing.T) {
 			t.Fatalf("%d looked before it was done", len(over))
 		}
 		close(on)
-		for range looks {
+		for range checks {
 			if n := <-over; n != int(restored) {
 				t.Fatalf("restored %d times, looked when that was seen to %d times", restored, n)
 			}

@@ -71,11 +71,11 @@ const Horizon = time.Minute
 
 // Decision is the result of one look at a session.
 type Decision struct {
-	Facts []events.Fact // to append, as one commit if they fit
-	Look  time.Time     // when to look again, by the broker's clock; zero: at the next change
-	Local bool          // the look needs no durable alarm: the walk finds it again
-	Ahead bool          // the decision at Look depends only on the session and the instant
-	Rest  bool          // after Facts, the session needs nothing until it changes
+	Facts   []events.Fact // to append, as one commit if they fit
+	CheckAt time.Time     // when to look again, by the broker's clock; zero: at the next change
+	Local   bool          // the look needs no durable alarm: the walk finds it again
+	Ahead   bool          // the decision at Look depends only on the session and the instant
+	Rest    bool          // after Facts, the session needs nothing until it changes
 	// optional: the session with Facts folded, which saves the loop a fold; the loop owns it from then on
 	After *session.State
 	Alone bool // the caller does not use the session with Facts folded: [Loop.SettleMany] reports it without them
@@ -137,7 +137,7 @@ type Loop struct {
 
 // counts are the loop's counters. They never decrease.
 type counts struct {
-	looks, decisions, facts, lostRaces, errors, walks, walkMS atomic.Uint64
+	checks, decisions, facts, lostRaces, errors, walks, walkMS atomic.Uint64
 }
 
 // New returns a loop. It fails on an invalid Config. Call [bus.Bus.Ensure] before it.
@@ -203,7 +203,7 @@ func (l *Loop) Run(ctx context.Context) error {
 // Counts returns the loop's counters by name.
 func (l *Loop) Counts() map[string]uint64 {
 	return map[string]uint64{
-		"looks":       l.count.looks.Load(),
+		"looks":       l.count.checks.Load(),
 		"decisions":   l.count.decisions.Load(),
 		"facts":       l.count.facts.Load(),
 		"lost_races":  l.count.lostRaces.Load(),
@@ -234,7 +234,7 @@ func (l *Loop) Settle(ctx context.Context, s *session.State) (*session.State, []
 
 // SettleBy is Settle with decide in place of [Config.Decide].
 func (l *Loop) SettleBy(ctx context.Context, s *session.State, decide Decide) (*session.State, []events.Fact, error) {
-	l.count.looks.Add(1)
+	l.count.checks.Add(1)
 	var written []events.Fact
 	for range racesMax {
 		now, err := l.bus.Clock(ctx)

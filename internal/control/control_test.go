@@ -246,7 +246,7 @@ func TestLook(t *testing.T) {
 					close(first)
 				})
 				if now.Now.Before(due) {
-					return Decision{Look: due}, nil
+					return Decision{CheckAt: due}, nil
 				}
 				return interrupt(ctx, s, now, src)
 			}

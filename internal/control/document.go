@@ -156,8 +156,8 @@ func (l *Loop) document(ctx context.Context, key string, doc []byte, decide Deci
 	})
 }
 
-// Look decides on a session's newest document now. After [attemptsMax] failures the session is left to the slow walk.
-func (l *Loop) Look(ctx context.Context, r events.Ref) {
+// Check decides on a session's newest document now. After [attemptsMax] failures the session is left to the slow walk.
+func (l *Loop) Check(ctx context.Context, r events.Ref) {
 	l.try(ctx, r, func() error {
 		s, err := l.Load(ctx, r)
 		if errors.Is(err, bus.ErrNotFound) {

@@ -91,13 +91,13 @@ func (w *window) begin(ctx context.Context, s *session.State) {
 	case err != nil:
 		w.done(Settled{Before: s, After: s, Err: err})
 	case len(w.evs) == 0:
-		w.l.count.looks.Add(1)
+		w.l.count.checks.Add(1)
 		w.done(Settled{Before: s, After: s, Err: w.l.remember(ctx, s, d, now)})
 	case n < len(w.evs), !d.Alone && (d.After == nil || d.After == s): // too large for one commit, or not folded yet
 		after, facts, err := w.l.SettleBy(ctx, s, w.decide)
 		w.done(Settled{s, after, facts, err})
 	default:
-		w.l.count.looks.Add(1)
+		w.l.count.checks.Add(1)
 		w.sent = append(
 			w.sent,
 			sent{s, d, now, time.Now(), w.l.bus.AppendAsync(ctx, s.Ref(), w.l.cfg.Writer, s.Seq, w.evs)},

@@ -191,12 +191,12 @@ func (q *wakes) until(now time.Time) (due []*wake) {
 // wakeForEver handles wakes when they are due by the broker's clock, until ctx ends. It sends decisions that were made
 // ahead without waiting for their acknowledgements.
 func (l *Loop) wakeForEver(ctx context.Context) error {
-	var looks sync.WaitGroup
+	var checks sync.WaitGroup
 	acks := make(chan sentAhead, sentMax)
 	for range ackersMax {
-		looks.Go(func() { l.acknowledge(ctx, acks, &looks) })
+		checks.Go(func() { l.acknowledge(ctx, acks, &checks) })
 	}
-	defer looks.Wait()
+	defer checks.Wait()
 	defer close(acks)
 	away, epoch, began := false, uint64(0), false
 	for ctx.Err() == nil {
@@ -220,7 +220,7 @@ func (l *Loop) wakeForEver(ctx context.Context) error {
 			var due []*wake
 			due, next = l.wakes.due(now)
 			for _, w := range due {
-				l.fire(ctx, w, now.Now, acks, &looks)
+				l.fire(ctx, w, now.Now, acks, &checks)
 			}
 		}
 		t := time.NewTimer(min(next, clockEvery)) // the clock may be set earlier
@@ -246,9 +246,9 @@ func (l *Loop) clockSet(epoch uint64) {
 }
 
 // fire sends the decision of a wake, or looks at its session.
-func (l *Loop) fire(ctx context.Context, w *wake, now time.Time, acks chan<- sentAhead, looks *sync.WaitGroup) {
+func (l *Loop) fire(ctx context.Context, w *wake, now time.Time, acks chan<- sentAhead, checks *sync.WaitGroup) {
 	if w.ready == nil {
-		l.enter(ctx, looks, func() { l.Look(ctx, w.ref) })
+		l.enter(ctx, checks, func() { l.Check(ctx, w.ref) })
 		return
 	}
 	evs := make([]events.Event, len(w.ready.facts))
@@ -272,7 +272,7 @@ type sentAhead struct {
 
 // acknowledge waits for commits that were decided ahead. It looks again at the session of a refused one, without
 // delaying the next commit.
-func (l *Loop) acknowledge(ctx context.Context, acks <-chan sentAhead, looks *sync.WaitGroup) {
+func (l *Loop) acknowledge(ctx context.Context, acks <-chan sentAhead, checks *sync.WaitGroup) {
 	for x := range acks {
 		seq, err := x.pending.Wait(ctx)
 		x.done()
@@ -284,7 +284,7 @@ func (l *Loop) acknowledge(ctx context.Context, acks <-chan sentAhead, looks *sy
 			if errors.Is(err, bus.ErrLostRace) {
 				l.count.lostRaces.Add(1)
 			}
-			l.enter(ctx, looks, func() { l.Look(ctx, x.ref) })
+			l.enter(ctx, checks, func() { l.Check(ctx, x.ref) })
 		}
 	}
 }

@@ -32,7 +32,7 @@ func (a *ahead) decide(_ context.Context, s *session.State, now events.Clock, _ 
 		return Decision{}, nil
 	}
 	if due := s.Turn.Since.Add(time.Duration(a.after.Load())); now.Now.Before(due) {
-		return Decision{Look: due, Ahead: true}, nil
+		return Decision{CheckAt: due, Ahead: true}, nil
 	}
 	return Decision{Facts: []events.Fact{events.TurnInterrupted{Turn: s.Turn.ID, Reason: "test"}}, Rest: true}, nil
 }
@@ -230,8 +230,8 @@ func TestSentAheadIsDue(t *testing.T) {
 		t.Error("it is late, and other work does not pause")
 	}
 	close(acks)
-	var looks sync.WaitGroup
-	l.acknowledge(w.ctx, acks, &looks)
+	var checks sync.WaitGroup
+	l.acknowledge(w.ctx, acks, &checks)
 	if w.b.Priority().Late() || w.state("s").Turn != nil {
 		t.Error("it is acknowledged, and others make room for it still, or it is not")
 	}
@@ -243,8 +243,8 @@ func TestSentAheadIsDue(t *testing.T) {
 		l.fire(w.ctx, late, now, left, nil)
 	}
 	close(left)
-	l.acknowledge(over, left, &looks)
-	looks.Wait()
+	l.acknowledge(over, left, &checks)
+	checks.Wait()
 	if w.b.Priority().Late() {
 		t.Error("this process has ended, and others make room for what it sent")
 	}

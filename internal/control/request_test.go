@@ -32,12 +32,12 @@ func TestExecuteLosesRaces(t *testing.T) {
 	for name, first := range map[string]int{"often": RequestRacesMax - 1, "too-often": RequestRacesMax} {
 		s := w.open(name)
 		w.store(s)
-		looks := 0
+		checks := 0
 		decide := func(now *session.State, _ session.Source, _ time.Time) (session.Decision, error) {
-			if looks++; now.Seq != s.Seq {
+			if checks++; now.Seq != s.Seq {
 				t.Errorf("%s: decided on %d, the last commit is %d", name, now.Seq, s.Seq)
 			}
-			if looks <= first {
+			if checks <= first {
 				s = w.say(s, events.UsageReported{Turn: "t1", Model: "m"})
 			}
 			return session.Decision{

@@ -17,22 +17,22 @@ const alarmHorizon = 365 * 24 * time.Hour
 // remember schedules the next look at a session: with a durable alarm, unless [Decision.Local] is set, and in memory if
 // it is due within localHorizon.
 func (l *Loop) remember(ctx context.Context, s *session.State, d Decision, now events.Clock) error {
-	w := &wake{ref: s.Ref(), seq: s.Seq, at: d.Look, epoch: now.Epoch}
-	if d.Look.IsZero() {
+	w := &wake{ref: s.Ref(), seq: s.Seq, at: d.CheckAt, epoch: now.Epoch}
+	if d.CheckAt.IsZero() {
 		l.wakes.drop(w)
 		return nil
 	}
-	if !d.Local && d.Look.Sub(now.Now) <= alarmHorizon {
-		if err := l.alarm(ctx, w, d.Look); err != nil {
+	if !d.Local && d.CheckAt.Sub(now.Now) <= alarmHorizon {
+		if err := l.alarm(ctx, w, d.CheckAt); err != nil {
 			return err
 		}
 	}
-	if d.Look.Sub(now.Now) > localHorizon {
+	if d.CheckAt.Sub(now.Now) > localHorizon {
 		l.wakes.drop(w)
 		return nil
 	}
 	if d.Ahead {
-		w.ready = l.ahead(ctx, s, events.Clock{Now: d.Look, Steps: now.Steps, Epoch: now.Epoch})
+		w.ready = l.ahead(ctx, s, events.Clock{Now: d.CheckAt, Steps: now.Steps, Epoch: now.Epoch})
 	}
 	l.wakes.set(w)
 	return nil
@@ -79,7 +79,7 @@ func (h alarms) Batch(ctx context.Context, ms []bus.Message) (int, error) {
 		if err != nil || ms[i].Deleted || h.l.alarmHandled(r, ms[i].Body) {
 			return nil // not a session, or done already
 		}
-		return func() { h.l.Look(ctx, r) }
+		return func() { h.l.Check(ctx, r) }
 	})
 }
 

@@ -21,7 +21,7 @@ func TestAlarmIsGuarded(t *testing.T) {
 	l, _ := w.run(Config{
 		WalkBy: noWalk,
 		Decide: func(context.Context, *session.State, events.Clock, session.Source) (Decision, error) {
-			return Decision{Look: due}, nil
+			return Decision{CheckAt: due}, nil
 		},
 	})
 	set := func(name string, seq uint64) error {
@@ -59,28 +59,28 @@ func TestAlarmIsGuarded(t *testing.T) {
 func TestNeverDue(t *testing.T) {
 	w := newWorld(t)
 	never := time.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC)
-	var looks atomic.Int64
+	var checks atomic.Int64
 	l, _ := w.run(Config{
 		WalkBy: noWalk,
 		Decide: func(_ context.Context, s *session.State, now events.Clock, _ session.Source) (Decision, error) {
 			if s.Session == "never" {
-				looks.Add(1)
-				return Decision{Look: never}, nil
+				checks.Add(1)
+				return Decision{CheckAt: never}, nil
 			}
 			if s.Turn == nil {
 				return Decision{}, nil
 			}
 			if due := s.Turn.Since.Add(time.Second); now.Now.Before(due) {
-				return Decision{Look: due}, nil
+				return Decision{CheckAt: due}, nil
 			}
 			return interrupt(w.ctx, s, now, nil)
 		},
 	})
 	w.store(w.open("never"))
-	natstest.Until(t, "the first look", func() bool { return looks.Load() > 0 })
+	natstest.Until(t, "the first look", func() bool { return checks.Load() > 0 })
 	w.store(w.open("soon"))
 	natstest.Until(t, "an alarm of another session to go off", func() bool { return w.state("soon").LastTurn != nil })
-	if n := looks.Load(); n != 1 {
+	if n := checks.Load(); n != 1 {
 		t.Errorf("looked %d times at what is never due", n)
 	}
 	l.mu.Lock()

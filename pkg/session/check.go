@@ -6,8 +6,8 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// looks collects the instants at which services have to look at a session.
-type looks struct {
+// checks collects the instants at which services have to look at a session.
+type checks struct {
 	due   bool // now
 	at    time.Time
 	timer bool
@@ -21,20 +21,20 @@ type next struct {
 
 var never, now next = next{}, next{now: true}
 
-// lookMin and lookMax are the bounds of a look, in seconds since 1970: another instant may have a year that JSON cannot
+// checkMin and checkMax are the bounds of a look, in seconds since 1970: another instant may have a year that JSON cannot
 // have.
 const (
-	lookMin = 0
-	lookMax = 253_402_214_400 // 9999-12-31
+	checkMin = 0
+	checkMax = 253_402_214_400 // 9999-12-31
 )
 
 // watch adds an instant that the walk over documents finds by itself; zero adds nothing.
-func (l *looks) watch(at time.Time) {
+func (l *checks) watch(at time.Time) {
 	switch {
 	case at.IsZero():
 		return
-	case at.Unix() < lookMin, at.Unix() > lookMax:
-		at = time.Unix(min(max(at.Unix(), lookMin), lookMax), 0).UTC()
+	case at.Unix() < checkMin, at.Unix() > checkMax:
+		at = time.Unix(min(max(at.Unix(), checkMin), checkMax), 0).UTC()
 	}
 	if l.at.IsZero() || at.Before(l.at) {
 		l.at = at
@@ -42,34 +42,34 @@ func (l *looks) watch(at time.Time) {
 }
 
 // add adds a look that needs a timer.
-func (l *looks) add(n next) {
+func (l *checks) add(n next) {
 	l.watch(n.at)
 	l.due = l.due || n.now
 	l.timer = l.timer || !n.at.IsZero()
 }
 
-// looks returns the earliest instant at which a service has to look at the session, whatever its owner does. All
+// checks returns the earliest instant at which a service has to look at the session, whatever its owner does. All
 // instants are as they were stored: a service translates the result with [events.Steps.Earliest].
 //
 // A service may look earlier than it has to, and find nothing to do. It must never look later: each decider is compared
 // with this function over random histories. A new instant in the [State] has to be added here, or to the list of
 // instants that call for no look; TestEveryInstantIsCovered fails for an instant that is in neither.
-func (s *State) looks() looks {
-	var l looks
+func (s *State) checks() checks {
+	var l checks
 	if !s.Opened() || s.Closed != nil {
 		return l // retention reads these documents
 	}
 	l.add(next{at: s.Deadlines(nil)})
-	l.add(s.retryLook())
-	l.add(s.compactionLook())
+	l.add(s.retryCheck())
+	l.add(s.compactionCheck())
 	if of, at := s.Silence(time.Time{}, nil); of != "" { // a sign of life that is not in the log delays it
 		l.watch(at)
 	}
 	return l
 }
 
-// retryLook returns when the retry service has to look at a session in which no turn is open.
-func (s *State) retryLook() next {
+// retryCheck returns when the retry service has to look at a session in which no turn is open.
+func (s *State) retryCheck() next {
 	failed := s.Failed()
 	switch {
 	case s.Turn != nil:
@@ -108,8 +108,8 @@ func (s *State) retryForbidden(p *PendingTurn) bool {
 	return p.Cause == events.CauseRetry && !s.Policy.AutoRetry
 }
 
-// compactionLook returns when the compaction service has to look at a session in which no compaction is open.
-func (s *State) compactionLook() next {
+// compactionCheck returns when the compaction service has to look at a session in which no compaction is open.
+func (s *State) compactionCheck() next {
 	switch {
 	case s.CompactionOpen(), s.BlockedBy() != "", len(s.WaitsFor) > 0:
 		return never
@@ -133,12 +133,12 @@ func (s *State) compactionLook() next {
 	case len(s.Queue) > 0:
 		return never
 	}
-	return s.idleLook()
+	return s.idleCheck()
 }
 
-// idleLook returns when an idle compaction may be due, at the earliest. The session may have been used since, or the
+// idleCheck returns when an idle compaction may be due, at the earliest. The session may have been used since, or the
 // last compaction may forbid it: the compaction service looks then, and finds nothing to do.
-func (s *State) idleLook() next {
+func (s *State) idleCheck() next {
 	t, after := s.LastTurn, s.Policy.IdleCompactionAfterS
 	switch {
 	case after <= 0, !s.Owned, t == nil, t.Outcome != OutcomeCompleted, s.Usage == nil, s.Usage.Used <= 0:

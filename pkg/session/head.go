@@ -31,11 +31,11 @@ type Head struct {
 
 	// Due is true if a service has to look at the session now, whatever the clock says.
 	Due bool `json:"due"`
-	// LookAt is the earliest instant at which a service has to look at the session, whatever its owner does. It is zero if
+	// CheckAt is the earliest instant at which a service has to look at the session, whatever its owner does. It is zero if
 	// the session needs nothing before its next commit.
-	LookAt time.Time `json:"look_at,omitzero"`
+	CheckAt time.Time `json:"look_at,omitzero"`
 	// Timer is true if a look needs a timer at the broker, so that a service has to decode each new document. It is false
-	// while LookAt is only the instant at which the owner will have been silent for too long.
+	// while CheckAt is only the instant at which the owner will have been silent for too long.
 	Timer bool `json:"timer"`
 	// Recover is true if the reconciler has to look whatever the owner does: something is open of an owner that left, or
 	// a decision is owed that nothing delivers.
@@ -46,10 +46,10 @@ type Head struct {
 
 // Head computes the head of a state. It is the only place that decides what is in a head.
 func (s *State) Head() Head {
-	l := s.looks()
+	l := s.checks()
 	return Head{V: HeadRules, Rules: s.Rules, Epoch: s.Epoch, Owned: s.Owned, Phase: s.Phase, Seq: s.Seq,
 		Incarnation: s.Incarnation, Exclusive: s.Exclusive, UpdatedAt: s.UpdatedAt, Parent: s.Parent,
-		ParentCall: s.ParentCall, Due: l.due, LookAt: l.at, Timer: l.timer, Recover: s.Leftover(),
+		ParentCall: s.ParentCall, Due: l.due, CheckAt: l.at, Timer: l.timer, Recover: s.Leftover(),
 		Views: len(s.Prompts) > 0 || s.HasWork()}
 }
 
@@ -61,7 +61,7 @@ func (h *Head) Open() bool { return h.Epoch > 0 && h.Phase != Closed }
 
 // DueWithin reports whether a service has to look at the session within this time from now.
 func (h *Head) DueWithin(horizon time.Duration, now events.Clock) bool {
-	return h.Due || !h.LookAt.IsZero() && !now.Steps.Earliest(h.LookAt).After(now.Now.Add(horizon))
+	return h.Due || !h.CheckAt.IsZero() && !now.Steps.Earliest(h.CheckAt).After(now.Now.Add(horizon))
 }
 
 // headFields is the fields of a Head, in their order. The phase stands before the seq, as in the document: a build that
@@ -79,7 +79,7 @@ func headFields(c *codec.Codec, h *Head) {
 	codec.Some(c, `,"parent":`, &h.Parent)
 	codec.Some(c, `,"parent_call":`, &h.ParentCall)
 	codec.Flag(c, `,"due":`, &h.Due)
-	codec.SomeTime(c, `,"look_at":`, &h.LookAt)
+	codec.SomeTime(c, `,"look_at":`, &h.CheckAt)
 	codec.Flag(c, `,"timer":`, &h.Timer)
 	codec.Flag(c, `,"recover":`, &h.Recover)
 	codec.Flag(c, `,"views":`, &h.Views)

@@ -263,15 +263,15 @@ func TestHeadLooks(t *testing.T) {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
 	}
-	if h := session.New(storyRef).Head(); !h.LookAt.IsZero() || h.Open() || h.Outdated() {
+	if h := session.New(storyRef).Head(); !h.CheckAt.IsZero() || h.Open() || h.Outdated() {
 		t.Errorf("a session that was never opened: %+v", h)
 	}
 }
 
 func shownHead(s *session.State) string {
 	h, text := s.Head(), "never"
-	if !h.LookAt.IsZero() {
-		text = "after " + h.LookAt.Sub(s.UpdatedAt).String()
+	if !h.CheckAt.IsZero() {
+		text = "after " + h.CheckAt.Sub(s.UpdatedAt).String()
 	}
 	if h.Due {
 		text = "now"
@@ -297,7 +297,7 @@ func TestHeadLooksInTime(t *testing.T) {
 			src := sourceOf(log)
 			for _, c := range log {
 				s.Fold(c)
-				checkLooks(t, s, src, clockSteps(t, c))
+				checkNextCheck(t, s, src, clockSteps(t, c))
 			}
 		})
 	}
@@ -313,27 +313,27 @@ func clockSteps(t *rapid.T, c *events.Commit) events.Steps {
 	return events.Steps{{Seq: seq, ByMS: by.Milliseconds(), At: c.At.Add(by)}}
 }
 
-// checkLooks compares the head of a state with each decider, at several instants.
-func checkLooks(t *rapid.T, s *session.State, src session.Source, steps events.Steps) {
+// checkNextCheck compares the head of a state with each decider, at several instants.
+func checkNextCheck(t *rapid.T, s *session.State, src session.Source, steps events.Steps) {
 	h := s.Head()
-	look := steps.Earliest(h.LookAt)
+	look := steps.Earliest(h.CheckAt)
 	begin := s.UpdatedAt.Add(oneOf(t, "clock", 0, -time.Hour))
 	for _, after := range []time.Duration{0, time.Second, 3 * time.Second, 59 * time.Second, 2 * time.Minute, time.Hour, 3 * time.Hour} {
 		now := begin.Add(after)
-		due := h.Due || !h.LookAt.IsZero() && !look.After(now)
+		due := h.Due || !h.CheckAt.IsZero() && !look.After(now)
 		check := func(who string, facts int, next time.Time) {
 			switch {
 			case due:
 			case facts > 0:
 				t.Fatalf("%s has %d facts at %s, and the head says %+v:\n%s", who, facts, now, h, encoded(t, s))
-			case !next.IsZero() && (h.LookAt.IsZero() || look.After(next)):
+			case !next.IsZero() && (h.CheckAt.IsZero() || look.After(next)):
 				t.Fatalf("%s looks at %s, and the head says %+v:\n%s", who, next, h, encoded(t, s))
 			}
 		}
 		r := retry.Decide(s, retry.Input{Now: now, Steps: steps})
-		check("retry", len(r.Facts), r.Look)
+		check("retry", len(r.Facts), r.CheckAt)
 		c := compaction.Decide(s, compaction.Input{Now: now, Steps: steps, Idle: true})
-		check("compaction", len(c.Facts), c.Look)
+		check("compaction", len(c.Facts), c.CheckAt)
 		if h.Recover {
 			continue
 		}
@@ -343,7 +343,7 @@ func checkLooks(t *rapid.T, s *session.State, src session.Source, steps events.S
 			if err != nil {
 				t.Fatal(err)
 			}
-			check("reconciler", len(d.Facts), d.Look)
+			check("reconciler", len(d.Facts), d.CheckAt)
 		}
 	}
 }

@@ -156,5 +156,5 @@ func (s *Service) decideInPlace(_ context.Context, st *session.State, now events
 }
 
 func (d Decision) forLoop() control.Decision {
-	return control.Decision{Facts: d.Facts, Look: d.Look, Local: d.Watch, After: d.After}
+	return control.Decision{Facts: d.Facts, CheckAt: d.CheckAt, Local: d.Watch, After: d.After}
 }

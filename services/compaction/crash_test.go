@@ -170,8 +170,8 @@ func (g *stage) compaction() {
 		if due {
 			g.alarm = time.Time{}
 		}
-		if !d.Look.IsZero() {
-			g.do("compaction", "set the alarm", func() { g.alarm = d.Look })
+		if !d.CheckAt.IsZero() {
+			g.do("compaction", "set the alarm", func() { g.alarm = d.CheckAt })
 		}
 		g.do("compaction", "ack", func() { g.looked, g.walk = seq, false })
 		return

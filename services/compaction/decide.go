@@ -38,9 +38,9 @@ type Input struct {
 
 // Decision is what the service has to do about a session now.
 type Decision struct {
-	Facts []events.Fact // to append, as one commit
-	Look  time.Time     // when to decide again; zero: at the next change
-	Watch bool          // Look only serves to detect a stall: it needs no alarm that outlives the service
+	Facts   []events.Fact // to append, as one commit
+	CheckAt time.Time     // when to decide again; zero: at the next change
+	Watch   bool          // Look only serves to detect a stall: it needs no alarm that outlives the service
 	// the session after the facts, at its present place in the log; without facts, the session itself
 	After *session.State
 	Idle  time.Time // since when an idle compaction waits for its place; zero: it does not
@@ -64,7 +64,7 @@ func Decide(s *session.State, in Input) Decision {
 	if s.Opened() && s.Closed == nil {
 		d.decide()
 	}
-	return Decision{Facts: d.facts, Look: d.look, Watch: d.watch, After: d.State, Idle: d.idleSince}
+	return Decision{Facts: d.facts, CheckAt: d.next, Watch: d.watch, After: d.State, Idle: d.idleSince}
 }
 
 // draft is a decision under construction: the session after the facts so far.
@@ -72,7 +72,7 @@ type draft struct {
 	*session.State
 	in    Input
 	facts []events.Fact
-	look  time.Time
+	next  time.Time
 	watch bool // Look is only for a stall
 
 	idleSince time.Time
@@ -93,9 +93,9 @@ func (d *draft) add(facts ...events.Fact) {
 	d.facts = append(d.facts, facts...)
 }
 
-func (d *draft) lookAt(at time.Time) {
-	if d.look.IsZero() || at.Before(d.look) {
-		d.look = at
+func (d *draft) checkAt(at time.Time) {
+	if d.next.IsZero() || at.Before(d.next) {
+		d.next = at
 	}
 }
 
@@ -126,7 +126,7 @@ func (d *draft) listen() {
 	switch {
 	case of != session.EntityCompaction:
 	case d.in.Now.Before(due):
-		d.lookAt(due)
+		d.checkAt(due)
 		d.watch = true
 	default:
 		d.add(events.CompactionFailed{Compaction: d.Compaction.ID,
@@ -194,7 +194,7 @@ func delay(attempt int) time.Duration {
 func (d *draft) again() (wait bool) {
 	l, followUp, message := d.LastCompaction, d.FollowUp(), ""
 	if due := d.in.Steps.Since(l.At, l.Seq).Add(delay(l.Failures)); due.After(d.in.Now) {
-		d.lookAt(due)
+		d.checkAt(due)
 		return followUp != ""
 	}
 	if followUp != "" {
@@ -261,7 +261,7 @@ func (d *draft) idle() {
 	why, due := idleReason(d.State, d.in)
 	switch {
 	case why == WhyTooSoon:
-		d.lookAt(due)
+		d.checkAt(due)
 	case why != "":
 	case d.in.Idle:
 		d.add(d.request(events.CompactIdle, "", ""))

@@ -199,7 +199,7 @@ func (k *idlers) work(ctx context.Context) error {
 			}
 		default:
 			k.wait(ctx)
-			k.look(ctx)
+			k.check(ctx)
 		}
 	}
 	return nil
@@ -251,8 +251,8 @@ func (k *idlers) compact(ctx context.Context, r events.Ref) {
 	})
 }
 
-// look removes compactions that ended or take too long.
-func (k *idlers) look(ctx context.Context) {
+// check removes compactions that ended or take too long.
+func (k *idlers) check(ctx context.Context) {
 	k.mu.Lock()
 	under := make(map[events.Ref]underWay, len(k.under))
 	for r, u := range k.under {

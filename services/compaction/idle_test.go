@@ -34,7 +34,7 @@ func TestIdlersForget(t *testing.T) {
 func checkHead(t story.T, s *session.State, d Decision, now time.Time) {
 	h := s.Head()
 	if len(d.Facts) > 0 && !h.DueWithin(0, events.Clock{Now: now}) ||
-		!d.Look.IsZero() && !h.DueWithin(0, events.Clock{Now: d.Look}) {
+		!d.CheckAt.IsZero() && !h.DueWithin(0, events.Clock{Now: d.CheckAt}) {
 		t.Fatalf("decided %+v at %s, and the head says %+v", d, now, h)
 	}
 }

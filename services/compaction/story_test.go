@@ -54,9 +54,9 @@ func notes(d Decision) []string {
 	var notes []string
 	switch {
 	case d.Watch:
-		notes = append(notes, "watch "+story.Instant(d.Look))
-	case !d.Look.IsZero():
-		notes = append(notes, "look "+story.Instant(d.Look))
+		notes = append(notes, "watch "+story.Instant(d.CheckAt))
+	case !d.CheckAt.IsZero():
+		notes = append(notes, "look "+story.Instant(d.CheckAt))
 	}
 	if !d.Idle.IsZero() {
 		notes = append(notes, "idle since "+story.Instant(d.Idle))

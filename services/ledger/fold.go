@@ -270,7 +270,7 @@ func (f *folder) foldOne(ctx context.Context, t *touched) error {
 			continue
 		}
 		if c.Guarded && c.Guard < t.state.Seq && !t.stands {
-			if err := f.lookBack(ctx, t); err != nil || t.ahead {
+			if err := f.checkLastCommit(ctx, t); err != nil || t.ahead {
 				return err
 			}
 		}
@@ -290,9 +290,9 @@ func (f *folder) foldOne(ctx context.Context, t *touched) error {
 	return nil
 }
 
-// lookBack reads the commit at which the document ends. A later commit whose guard names an earlier one was appended
+// checkLastCommit reads the commit at which the document ends. A later commit whose guard names an earlier one was appended
 // after the log had lost commits, or is one of two that a batch stored under one guard.
-func (f *folder) lookBack(ctx context.Context, t *touched) error {
+func (f *folder) checkLastCommit(ctx context.Context, t *touched) error {
 	c, err := f.bus.Commit(ctx, t.state.Seq)
 	if err != nil && !errors.Is(err, bus.ErrNotFound) {
 		return fmt.Errorf("ledger: read %s at %d: %w", t.ref, t.state.Seq, err)

@@ -15,7 +15,7 @@ import (
 
 // Limits of the search for wrong documents.
 const (
-	lookAgainMin    = time.Minute           // least time between two surveys, however often the active process changes
+	inspectAgainMin = time.Minute           // least time between two surveys, however often the active process changes
 	walkPause       = 50 * time.Millisecond // between two sessions of the slow walk
 	walkCommitsMax  = 20_000                // the slow walk skips longer sessions, which a rebuild folds
 	namedMax        = 5                     // sessions that a log line names
@@ -28,12 +28,12 @@ func (l *Ledger) survey(ctx context.Context) error {
 	return onTakeOver(ctx, l.fold.surveyDue, l.surveyOnce)
 }
 
-// onTakeOver calls look at once, then for each value of due until ctx ends, at most once in lookAgainMin. A value that
+// onTakeOver calls look at once, then for each value of due until ctx ends, at most once in inspectAgainMin. A value that
 // arrives meanwhile waits in due, which holds one.
 func onTakeOver(ctx context.Context, due <-chan struct{}, look func(context.Context)) error {
 	for {
 		look(ctx)
-		if !wait(ctx, lookAgainMin) {
+		if !wait(ctx, inspectAgainMin) {
 			return nil
 		}
 		select {
@@ -45,7 +45,7 @@ func onTakeOver(ctx context.Context, due <-chan struct{}, look func(context.Cont
 }
 
 func (l *Ledger) surveyOnce(ctx context.Context) {
-	found, err := Look(ctx, l.bus)
+	found, err := Inspect(ctx, l.bus)
 	if err != nil {
 		if ctx.Err() == nil {
 			l.log.Warn().AnErr("err", err).Msg("documents were not compared with the log: the slow walk does the same")

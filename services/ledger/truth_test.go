@@ -84,7 +84,7 @@ func TestADocumentAheadOfTheLogIsRebuiltAtTheStart(t *testing.T) {
 	l := w.settle(Default())
 	w.ahead(ref, 1000)
 	was := w.load(events.SessionKey(ref))
-	found, err := Look(t.Context(), w.bus)
+	found, err := Inspect(t.Context(), w.bus)
 	if err != nil || len(found.Lost) != 1 || found.Lost[0].Known != 1000 || found.Lost[0].Last != w.seq[ref] ||
 		len(found.Wrong) != 0 {
 		t.Errorf("a survey finds %+v, %v", found, err)
@@ -105,7 +105,7 @@ func TestADocumentAheadOfTheLogIsRebuiltAtTheStart(t *testing.T) {
 	if note == nil || note.Known != 1000 || !bytes.Equal(note.Document, was) {
 		t.Fatalf("noted %+v", note)
 	}
-	if found, err = Look(t.Context(), w.bus); err != nil || len(found.Lost) != 1 {
+	if found, err = Inspect(t.Context(), w.bus); err != nil || len(found.Lost) != 1 {
 		t.Errorf("a survey finds %+v, %v", found, err)
 	}
 	if reply := w.rebuild(l,
@@ -273,7 +273,7 @@ func TestADamagedDocumentIsRebuilt(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			found, err := Look(t.Context(), w.bus)
+			found, err := Inspect(t.Context(), w.bus)
 			if err != nil || slices.Contains(found.Wrong, ref) != seen || len(found.Lost) != 0 {
 				t.Errorf("a survey finds %+v, %v", found, err)
 			}
@@ -358,7 +358,7 @@ func TestAHealthyCellIsLeftAlone(t *testing.T) {
 	if after := w.revisions(); !maps.Equal(before, after) {
 		t.Errorf("before %v, after %v", before, after)
 	}
-	if found, err := Look(t.Context(), w.bus); err != nil || len(found.Lost)+len(found.Wrong) != 0 {
+	if found, err := Inspect(t.Context(), w.bus); err != nil || len(found.Lost)+len(found.Wrong) != 0 {
 		t.Errorf("a survey finds %+v, %v", found, err)
 	}
 }
@@ -455,7 +455,7 @@ func TestASessionSetAsideIsNotWrong(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if found, err := Look(t.Context(), w.bus); err != nil || slices.Contains(found.Wrong, ref) == behind {
+		if found, err := Inspect(t.Context(), w.bus); err != nil || slices.Contains(found.Wrong, ref) == behind {
 			t.Errorf("set aside: %v: a survey finds %+v, %v", behind, found, err)
 		}
 	}

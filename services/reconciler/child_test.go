@@ -112,8 +112,8 @@ func TestResting(t *testing.T) {
 		if got := d.resting("task", kid); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
-		if held := d.held("task"); held != c.want || !d.look.IsZero() != c.want {
-			t.Errorf("%s: held: %v, to be looked at again at %v", name, held, d.look)
+		if held := d.held("task"); held != c.want || !d.next.IsZero() != c.want {
+			t.Errorf("%s: held: %v, to be looked at again at %v", name, held, d.next)
 		}
 		if holds := d.holds("t1"); holds != c.want {
 			t.Errorf("%s: holds its turn: %v", name, holds)
@@ -128,8 +128,8 @@ func TestResting(t *testing.T) {
 		}
 	}
 	open := child("c", func(s *session.State) { s.Turn, s.LastTurn = &session.Turn{}, last(session.OutcomeFailed, 30) })
-	if d := parent(open); !d.held("task") || !d.look.IsZero() {
-		t.Errorf("held for what works, which is no matter of time: to be looked at again at %v", d.look)
+	if d := parent(open); !d.held("task") || !d.next.IsZero() {
+		t.Errorf("held for what works, which is no matter of time: to be looked at again at %v", d.next)
 	}
 }
 
@@ -278,11 +278,11 @@ func TestFence(t *testing.T) {
 func TestLookAt(t *testing.T) {
 	d := parent()
 	for _, x := range []struct{ at, want float64 }{{5, 5}, {9, 5}, {3, 3}} {
-		if d.lookAt(sec(x.at)); !d.look.Equal(sec(x.want)) {
-			t.Errorf("after %v: %s", x.at, d.look)
+		if d.checkAt(sec(x.at)); !d.next.Equal(sec(x.want)) {
+			t.Errorf("after %v: %s", x.at, d.next)
 		}
 	}
-	if d.lookAt(time.Time{}); !d.look.Equal(sec(3)) {
-		t.Errorf("after none: %s", d.look)
+	if d.checkAt(time.Time{}); !d.next.Equal(sec(3)) {
+		t.Errorf("after none: %s", d.next)
 	}
 }

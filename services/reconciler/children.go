@@ -162,5 +162,5 @@ func (r *Reconciler) notifyParent(ctx context.Context, child *session.State) {
 	if child.Parent == "" || child.Parent == child.Session || Unsettled(child) || !r.children.isAwaiting(parent) {
 		return
 	}
-	r.loop.Look(ctx, parent)
+	r.loop.Check(ctx, parent)
 }

@@ -71,10 +71,10 @@ func TestJudgedByTheOwnClock(t *testing.T) {
 		s := session.New(events.Ref{Harness: "h", Session: "s"})
 		s.Incarnation, s.Owned, s.Epoch, s.UpdatedAt = "17", true, 1, sec(90).Add(ahead)
 		o, known := k.checkOwner(s, at(100, ahead))
-		if o.Liveness != Alive || known || !o.Look.Equal(sec(107).Add(ahead)) {
-			t.Errorf("%s ahead: %s, look in %s", ahead, o.Liveness, o.Look.Sub(sec(100).Add(ahead)))
+		if o.Liveness != Alive || known || !o.CheckAt.Equal(sec(107).Add(ahead)) {
+			t.Errorf("%s ahead: %s, look in %s", ahead, o.Liveness, o.CheckAt.Sub(sec(100).Add(ahead)))
 		}
-		if got := at(100, ahead).local(o.Look); !got.Equal(sec(107)) {
+		if got := at(100, ahead).local(o.CheckAt); !got.Equal(sec(107)) {
 			t.Errorf("%s ahead: looked at again in %s", ahead, got.Sub(sec(100)))
 		}
 	}

@@ -26,8 +26,8 @@ type Input struct {
 
 // Decision is what the reconciler has to do about a session now.
 type Decision struct {
-	Facts []events.Fact // to append, in this order
-	Look  time.Time     // when to decide again; zero: at the next change
+	Facts   []events.Fact // to append, in this order
+	CheckAt time.Time     // when to decide again; zero: at the next change
 	// the session after the facts, at its present place in the log; without facts, the session itself
 	After *session.State
 }
@@ -52,14 +52,14 @@ func Decide(s *session.State, in Input, src session.Source) (Decision, error) {
 	}
 	d.expireOverdue()
 	if d.Owned {
-		d.lookAt(in.Owner.Look)
+		d.checkAt(in.Owner.CheckAt)
 	}
 	if !d.Owned || in.Owner.Liveness == Alive {
 		if err := d.recover(); err != nil {
 			return Decision{After: s}, err
 		}
 	}
-	return Decision{Facts: d.facts, Look: d.look, After: d.State}, nil
+	return Decision{Facts: d.facts, CheckAt: d.next, After: d.State}, nil
 }
 
 // Fence returns the facts that fence a session of a tree whose owner is dead, before any session of the tree is
@@ -90,7 +90,7 @@ type draft struct {
 	src    session.Source
 	facts  []events.Fact
 	folded int // how many of them the session has
-	look   time.Time
+	next   time.Time
 	goOn   []events.TurnRequested // continuations that are needed; one is requested
 }
 
@@ -124,9 +124,9 @@ func (d *draft) fold() {
 	d.folded = len(d.facts)
 }
 
-func (d *draft) lookAt(at time.Time) {
-	if !at.IsZero() && (d.look.IsZero() || at.Before(d.look)) {
-		d.look = at
+func (d *draft) checkAt(at time.Time) {
+	if !at.IsZero() && (d.next.IsZero() || at.Before(d.next)) {
+		d.next = at
 	}
 }
 
@@ -191,7 +191,7 @@ func (d *draft) expireOverdue() {
 		switch {
 		case p.Status != session.Awaiting || p.Deadline == nil:
 		case p.Due(d.in.Steps).After(d.in.Now):
-			d.lookAt(p.Due(d.in.Steps))
+			d.checkAt(p.Due(d.in.Steps))
 		default:
 			d.add(events.PromptExpired{Prompt: id, Reason: events.ReasonDeadline})
 		}

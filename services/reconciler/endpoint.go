@@ -51,7 +51,7 @@ func (r *Reconciler) sweep(ctx context.Context, q request.Sweep) (request.Swept,
 	} else if err := p.run(ctx); err != nil {
 		return request.Swept{}, err
 	}
-	reply.Sessions, reply.Failed, reply.Facts = p.looked, p.failed, p.facts
+	reply.Sessions, reply.Failed, reply.Facts = p.checked, p.failed, p.facts
 	reply.Suspects = r.loop.Suspects()
 	return reply, nil
 }
@@ -68,7 +68,7 @@ func (p *pass) dryRun(ctx context.Context, reply *request.Swept) error {
 	src := p.r.loop.Source(ctx)
 	for _, t := range p.trees {
 		for _, s := range p.inScope(t) {
-			p.looked++
+			p.checked++
 			owner, err := p.r.checkOwner(ctx, s, now)
 			if err != nil {
 				return err
@@ -167,7 +167,7 @@ func (t *tally) passed(p *pass, took time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.last = &request.LastPass{At: time.Now().UTC(), TookMS: took.Milliseconds(), Harness: p.scope.Harness,
-		Sessions: p.looked, Facts: p.said(), Failed: p.failed}
+		Sessions: p.checked, Facts: p.said(), Failed: p.failed}
 }
 
 func (t *tally) report() request.Report {

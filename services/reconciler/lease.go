@@ -77,13 +77,13 @@ func (k *leaseBook) checkOwner(s *session.State, now moment) (o Owner, known boo
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !k.isReady {
-		return Owner{Liveness: Alive, Look: now.Now.Add(tooEarly)}, true
+		return Owner{Liveness: Alive, CheckAt: now.Now.Add(tooEarly)}, true
 	}
 	here := *s
 	here.UpdatedAt = now.ago(now.Steps.Since(s.UpdatedAt, s.Seq))
 	o = CheckOwner(&k.view, k.margins, &here, now.here)
-	if !o.Look.IsZero() {
-		o.Look = now.Now.Add(o.Look.Sub(now.here))
+	if !o.CheckAt.IsZero() {
+		o.CheckAt = now.Now.Add(o.CheckAt.Sub(now.here))
 	}
 	return o, k.view.Leases[s.Harness][s.Incarnation] != nil
 }
@@ -328,9 +328,9 @@ func (r *Reconciler) checkOwner(ctx context.Context, s *session.State, now momen
 		r.leases.absent(s)
 		return o, nil
 	case err != nil:
-		return Owner{Look: now.Now.Add(tooEarly)}, err
+		return Owner{CheckAt: now.Now.Add(tooEarly)}, err
 	}
-	return Owner{Liveness: Alive, Look: now.Now.Add(tooEarly)}, nil
+	return Owner{Liveness: Alive, CheckAt: now.Now.Add(tooEarly)}, nil
 }
 
 // findOverdue ends leases that the broker keeps for too long, because its clock was set back: it would keep the lease

@@ -26,7 +26,7 @@ func (l Liveness) String() string { return [...]string{"alive", "starting", "dea
 type Owner struct {
 	Liveness     Liveness
 	SupersededBy string    // the incarnation that superseded a dead one
-	Look         time.Time // when the verdict may change without a change of the leases; zero: never
+	CheckAt      time.Time // when the verdict may change without a change of the leases; zero: never
 }
 
 // Margins are the times of the liveness rules.
@@ -100,11 +100,11 @@ func CheckOwner(v *LeaseView, m Margins, s *session.State, now time.Time) Owner 
 	}
 	dead := v.deadFrom(m, s, own, now)
 	if now.Before(dead) {
-		return Owner{Liveness: Alive, Look: dead}.sooner(look)
+		return Owner{Liveness: Alive, CheckAt: dead}.sooner(look)
 	}
 	if s.Exclusive {
 		if until := leftTo(leases, m, s.Incarnation, dead); !until.IsZero() {
-			return Owner{Liveness: Alive, Look: until}.sooner(look)
+			return Owner{Liveness: Alive, CheckAt: until}.sooner(look)
 		}
 	}
 	return Owner{Liveness: Dead}
@@ -169,7 +169,7 @@ func leftTo(leases map[string]*Seen, m Margins, incarnation string, dead time.Ti
 
 // liveness returns the verdict of a lease that has not ended.
 func (l *Seen) liveness(m Margins, now, look time.Time) Owner {
-	o := Owner{Liveness: Alive, Look: look}
+	o := Owner{Liveness: Alive, CheckAt: look}
 	if l.adopting(m, now) {
 		o.Liveness = Starting
 		return o.sooner(l.adopts(m))
@@ -179,8 +179,8 @@ func (l *Seen) liveness(m Margins, now, look time.Time) Owner {
 
 // sooner moves the next check to an instant that is earlier.
 func (o Owner) sooner(look time.Time) Owner {
-	if o.Liveness != Dead && !look.IsZero() && (o.Look.IsZero() || look.Before(o.Look)) {
-		o.Look = look
+	if o.Liveness != Dead && !look.IsZero() && (o.CheckAt.IsZero() || look.Before(o.CheckAt)) {
+		o.CheckAt = look
 	}
 	return o
 }

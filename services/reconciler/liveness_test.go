@@ -182,13 +182,13 @@ func TestJudge(t *testing.T) {
 			}
 			want := Owner{Liveness: c.life, SupersededBy: c.by}
 			if c.look > 0 {
-				want.Look = sec(c.look)
+				want.CheckAt = sec(c.look)
 			}
 			for range 20 { // for every order of the leases
 				got := CheckOwner(v, margins, s, sec(c.now))
-				if got.Liveness != want.Liveness || got.SupersededBy != want.SupersededBy || !got.Look.Equal(want.Look) {
+				if got.Liveness != want.Liveness || got.SupersededBy != want.SupersededBy || !got.CheckAt.Equal(want.CheckAt) {
 					t.Fatalf("got %s by %q, look %v\nwant %s by %q, look %v", got.Liveness, got.SupersededBy,
-						got.Look.Sub(began), want.Liveness, want.SupersededBy, want.Look.Sub(began))
+						got.CheckAt.Sub(began), want.Liveness, want.SupersededBy, want.CheckAt.Sub(began))
 				}
 			}
 		})
@@ -201,8 +201,8 @@ func TestAnUnseenOwnerThatWritesIsAlive(t *testing.T) {
 	s := session.New(events.Ref{Harness: "h", Session: "s"})
 	s.Incarnation, s.Owned, s.Epoch, s.UpdatedAt = "17", true, 1, sec(90)
 	v := &LeaseView{Start: sec(0), Renewed: sec(100)}
-	if got := CheckOwner(v, margins, s, sec(100)); got.Liveness != Alive || !got.Look.Equal(sec(107)) {
-		t.Errorf("got %s, look %v", got.Liveness, got.Look.Sub(began))
+	if got := CheckOwner(v, margins, s, sec(100)); got.Liveness != Alive || !got.CheckAt.Equal(sec(107)) {
+		t.Errorf("got %s, look %v", got.Liveness, got.CheckAt.Sub(began))
 	}
 	v.Renewed = sec(107)
 	if got := CheckOwner(v, margins, s, sec(107)); got.Liveness != Dead {
@@ -279,8 +279,8 @@ func TestInstantsOfOneClock(t *testing.T) {
 	k.claims("h", ids, map[string]time.Time{"18": sec(4)}, sec(5))
 	s := session.New(events.Ref{Harness: "h", Session: "s"})
 	s.Incarnation, s.Exclusive, s.Owned, s.Epoch, s.UpdatedAt = "17", true, true, 1, at(0).Now
-	if o, _ := k.checkOwner(s, at(5)); o.Liveness != Alive || !o.Look.Equal(at(9).Now) {
-		t.Errorf("%s by %q, look %s, want at %s", o.Liveness, o.SupersededBy, o.Look, at(9).Now)
+	if o, _ := k.checkOwner(s, at(5)); o.Liveness != Alive || !o.CheckAt.Equal(at(9).Now) {
+		t.Errorf("%s by %q, look %s, want at %s", o.Liveness, o.SupersededBy, o.CheckAt, at(9).Now)
 	}
 }
 
@@ -301,8 +301,8 @@ func TestNobodyIsJudgedTooEarly(t *testing.T) {
 	s := session.New(events.Ref{Harness: "h", Session: "s"})
 	s.Incarnation, s.Owned, s.Epoch, s.UpdatedAt = "17", true, 1, sec(0)
 	now := sec(10_000)
-	if o, known := k.checkOwner(s, both(now)); o.Liveness != Alive || !o.Look.Equal(now.Add(tooEarly)) || !known {
-		t.Errorf("before they are seen: %s, look %v, known %v", o.Liveness, o.Look, known)
+	if o, known := k.checkOwner(s, both(now)); o.Liveness != Alive || !o.CheckAt.Equal(now.Add(tooEarly)) || !known {
+		t.Errorf("before they are seen: %s, look %v, known %v", o.Liveness, o.CheckAt, known)
 	}
 	k.renewed(sec(9_000))
 	k.start(sec(9_000))

@@ -29,13 +29,13 @@ func TestOrphanedAsDecided(t *testing.T) {
 			if err != nil {
 				rt.Fatal(err)
 			}
-			if said, want := fmt.Sprintf("%#v", facts), fmt.Sprintf("%#v", d.Facts); said != want || !d.Look.IsZero() {
-				rt.Fatalf("%s: said %s, not %s, to be looked at again %s", name, said, want, d.Look)
+			if said, want := fmt.Sprintf("%#v", facts), fmt.Sprintf("%#v", d.Facts); said != want || !d.CheckAt.IsZero() {
+				rt.Fatalf("%s: said %s, not %s, to be looked at again %s", name, said, want, d.CheckAt)
 			}
 			in.Owner = Owner{}
-			if d, err = Decide(d.After, in, w.Source); err != nil || len(d.Facts) > 0 || !d.Look.IsZero() {
+			if d, err = Decide(d.After, in, w.Source); err != nil || len(d.Facts) > 0 || !d.CheckAt.IsZero() {
 				rt.Fatalf("%s: after %v a second look finds %v, %v, and looks again %s", name, facts, d.Facts, err,
-					d.Look)
+					d.CheckAt)
 			}
 		}
 	})

@@ -32,11 +32,11 @@ type pass struct {
 	aside    bool       // it skips a harness that another pass is handling
 	snapshot *snapshot
 
-	mu     sync.Mutex
-	trees  map[events.Ref][]*session.State // by root: sessions that may need a decision
-	looked int
-	facts  map[string]int // appended, by kind
-	failed int
+	mu      sync.Mutex
+	trees   map[events.Ref][]*session.State // by root: sessions that may need a decision
+	checked int
+	facts   map[string]int // appended, by kind
+	failed  int
 }
 
 // passSoon plans a pass over a harness as soon as possible.
@@ -233,8 +233,8 @@ func (r *Reconciler) needsNoDecision(s *session.State, now moment) bool {
 // that may change.
 func (r *Reconciler) ownerLives(s *session.State, now moment) bool {
 	o, known := r.leases.checkOwner(s, now)
-	if !o.Look.IsZero() {
-		r.plan.add(s.Harness, now.local(o.Look))
+	if !o.CheckAt.IsZero() {
+		r.plan.add(s.Harness, now.local(o.CheckAt))
 	}
 	return known && o.Liveness != Dead
 }
@@ -329,7 +329,7 @@ func (p *pass) settled(ctx context.Context, x control.Settled) {
 		return
 	}
 	p.mu.Lock()
-	p.looked++
+	p.checked++
 	p.mu.Unlock()
 }
 
@@ -343,7 +343,7 @@ func (p *pass) settle(ctx context.Context, s *session.State) {
 	})
 	p.note(s, nil, ok)
 	p.mu.Lock()
-	p.looked++
+	p.checked++
 	p.mu.Unlock()
 }
 

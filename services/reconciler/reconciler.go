@@ -201,13 +201,13 @@ func (r *Reconciler) decide(ctx context.Context, s *session.State, clock events.
 // forLoop converts a decision for the loop. A change of the verdict on an owner concerns the whole harness and plans a
 // pass, not an alarm for each session.
 func (r *Reconciler) forLoop(s *session.State, owner Owner, d Decision, now moment) control.Decision {
-	if !owner.Look.IsZero() {
-		r.plan.add(s.Harness, now.local(owner.Look))
-		if d.Look.Equal(owner.Look) {
-			d.Look = d.After.Deadlines(now.Steps)
+	if !owner.CheckAt.IsZero() {
+		r.plan.add(s.Harness, now.local(owner.CheckAt))
+		if d.CheckAt.Equal(owner.CheckAt) {
+			d.CheckAt = d.After.Deadlines(now.Steps)
 		}
 	}
-	return control.Decision{Facts: d.Facts, Look: d.Look, After: d.After}
+	return control.Decision{Facts: d.Facts, CheckAt: d.CheckAt, After: d.After}
 }
 
 // decided is called after an append.

@@ -414,7 +414,7 @@ func TestLaggingWatch(t *testing.T) {
 	alive := c.harness("h", "ready", ttlLong)
 	s := session.New(events.Ref{Harness: "h", Session: "s"})
 	s.Owned, s.Exclusive, s.Epoch, s.Incarnation = true, true, 1, alive.incarnation
-	if o, err := r.checkOwner(c.ctx, s, now); err != nil || o.Liveness != Alive || o.Look.IsZero() {
+	if o, err := r.checkOwner(c.ctx, s, now); err != nil || o.Liveness != Alive || o.CheckAt.IsZero() {
 		t.Errorf("the living one: %+v, %v", o, err)
 	}
 	s.Incarnation = "999999"

@@ -58,8 +58,8 @@ func (y *script) decision(s *session.State) story.Decision {
 		y.t.Fatalf("%v", err)
 	}
 	out := story.Decision{Facts: d.Facts}
-	if !d.Look.IsZero() {
-		out.Notes = []string{"look " + story.Instant(d.Look)}
+	if !d.CheckAt.IsZero() {
+		out.Notes = []string{"look " + story.Instant(d.CheckAt)}
 	}
 	return out
 }
@@ -81,7 +81,7 @@ func (y *script) owner(name, line string) {
 	case "starting":
 		o.Liveness = Starting
 		if arg != "" {
-			o.Look = y.Instant(arg)
+			o.CheckAt = y.Instant(arg)
 		}
 	default:
 		y.t.Fatalf("an owner is alive, starting or dead, not %q", word)

@@ -44,8 +44,8 @@ type Input struct {
 
 // Decision is what the service has to do about a session now.
 type Decision struct {
-	Facts []events.Fact // to append in one commit
-	Look  time.Time     // when to decide again; zero: at the next change
+	Facts   []events.Fact // to append in one commit
+	CheckAt time.Time     // when to decide again; zero: at the next change
 	// Watch is true if Look only serves to detect a stall. Such a Look needs no alarm that outlives the service.
 	Watch bool
 }
@@ -138,7 +138,7 @@ func onSchedule(s *session.State, failed *events.Failure, in Input) Decision {
 		return Decision{}
 	}
 	if due := dueAt(s, in.Steps); in.Now.Before(due) {
-		return Decision{Look: due}
+		return Decision{CheckAt: due}
 	}
 	return Decision{Facts: []events.Fact{again(s, s.Retry.Attempt)}}
 }
@@ -201,7 +201,7 @@ func watch(s *session.State, in Input) Decision {
 	case of != session.EntityTurn:
 		return Decision{}
 	case in.Now.Before(due):
-		return Decision{Look: due, Watch: true}
+		return Decision{CheckAt: due, Watch: true}
 	}
 	reason := "nothing was heard of it for " + s.Policy.StallAfter().String()
 	var facts []events.Fact

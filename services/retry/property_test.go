@@ -130,7 +130,7 @@ func (w *world) look(i int) {
 func (w *world) checkHead(s *session.State, d Decision) {
 	h := s.Head()
 	if len(d.Facts) > 0 && !h.DueWithin(0, events.Clock{Now: w.Now}) ||
-		!d.Look.IsZero() && !h.DueWithin(0, events.Clock{Now: d.Look}) {
+		!d.CheckAt.IsZero() && !h.DueWithin(0, events.Clock{Now: d.CheckAt}) {
 		w.t.Fatalf("decided %+v, and the head says %+v: %s", d, h, story.Summary(s))
 	}
 }
@@ -213,8 +213,8 @@ func TestNoRetryStaysPlanned(t *testing.T) {
 		for range looksMax {
 			w.seen[0] = w.s.Clone()
 			d = Decide(w.s, Input{Now: w.Now})
-			if d.Look.After(w.Now) {
-				w.Now = d.Look
+			if d.CheckAt.After(w.Now) {
+				w.Now = d.CheckAt
 				continue
 			}
 			if len(d.Facts) == 0 {
@@ -225,7 +225,7 @@ func TestNoRetryStaysPlanned(t *testing.T) {
 		s := w.s
 		person := s.BlockedBy() != "" || s.NewerMessage(s.HeldSeq)
 		switch {
-		case len(d.Facts) > 0 || !d.Look.IsZero():
+		case len(d.Facts) > 0 || !d.CheckAt.IsZero():
 			rt.Fatalf("not at rest: %+v: %s", d, story.Summary(w.s))
 		case s.RetryPlanned() && s.Pending.Turn == nil && s.Turn == nil && !person && !s.CompactionFirst():
 			rt.Fatalf("the retry stays planned: %s", story.Summary(w.s))

@@ -185,12 +185,12 @@ func (r *Retry) decide(ctx context.Context, s *session.State, now events.Clock,
 		return control.Decision{}, err
 	}
 	d := Decide(s, Input{Now: now.Now, Steps: now.Steps, Progress: r.heard.Of(s.Ref(), now.Now), Jitter: r.cfg.Jitter})
-	look := control.Decision{Facts: d.Facts, Look: d.Look, Local: d.Watch, Ahead: !d.Watch}
+	look := control.Decision{Facts: d.Facts, CheckAt: d.CheckAt, Local: d.Watch, Ahead: !d.Watch}
 	if len(d.Facts) > 0 {
 		if _, fires := d.Facts[0].(events.TurnRequested); fires {
 			look.Rest = true
 			if at := r.pace.place(s.Ref(), dueAt(s, now.Steps), now.Now); at.After(now.Now) {
-				return control.Decision{Look: at, Local: true, Ahead: true}, nil
+				return control.Decision{CheckAt: at, Local: true, Ahead: true}, nil
 			}
 		}
 	}

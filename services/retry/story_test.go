@@ -73,9 +73,9 @@ func (y *script) decision(s *session.State) story.Decision {
 	out := story.Decision{Facts: d.Facts}
 	switch {
 	case d.Watch:
-		out.Notes = []string{"watch " + story.Instant(d.Look)}
-	case !d.Look.IsZero():
-		out.Notes = []string{"look " + story.Instant(d.Look)}
+		out.Notes = []string{"watch " + story.Instant(d.CheckAt)}
+	case !d.CheckAt.IsZero():
+		out.Notes = []string{"look " + story.Instant(d.CheckAt)}
 	}
 	return out
 }

@@ -27,10 +27,10 @@ func undecided(st *session.State) string {
 		return fmt.Sprintf("retry would say %s %s", r.Facts[0].Kind(), asJSON(r.Facts))
 	case len(c.Facts) > 0:
 		return fmt.Sprintf("compaction would say %s %s", c.Facts[0].Kind(), asJSON(c.Facts))
-	case !r.Look.IsZero() && !r.Watch:
-		return fmt.Sprintf("retry waits until %s", r.Look)
-	case !c.Look.IsZero() && !c.Watch:
-		return fmt.Sprintf("compaction waits until %s", c.Look)
+	case !r.CheckAt.IsZero() && !r.Watch:
+		return fmt.Sprintf("retry waits until %s", r.CheckAt)
+	case !c.CheckAt.IsZero() && !c.Watch:
+		return fmt.Sprintf("compaction waits until %s", c.CheckAt)
 	}
 	return ""
 }

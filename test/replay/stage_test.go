@@ -183,14 +183,14 @@ func (s *stage) decide() (look time.Time, done bool) {
 		s.commit(events.WriterReconciler, rec.Facts...)
 		return look, true
 	}
-	later(rec.Look)
+	later(rec.CheckAt)
 	comp := compaction.Decide(s.st, compaction.Input{Now: s.now, Progress: s.now})
 	if len(comp.Facts) > 0 {
 		s.commit(events.WriterCompaction, comp.Facts...)
 		return look, true
 	}
 	if !comp.Watch {
-		later(comp.Look)
+		later(comp.CheckAt)
 	}
 	again := retry.Decide(s.st, retry.Input{Now: s.now, Progress: s.now})
 	if len(again.Facts) > 0 {
@@ -198,7 +198,7 @@ func (s *stage) decide() (look time.Time, done bool) {
 		return look, true
 	}
 	if !again.Watch {
-		later(again.Look)
+		later(again.CheckAt)
 	}
 	return look, false
 }

@@ -35,7 +35,7 @@ func heard(in sim.Input) time.Time {
 func decideRetry(s *session.State, in sim.Input) (sim.Decision, error) {
 	jitter := secondJitter * float64(in.Replica)
 	d := retry.Decide(s, retry.Input{Now: in.Now, Progress: heard(in), Jitter: jitter})
-	return sim.Decision{Facts: d.Facts, Look: d.Look, Local: d.Watch}, nil
+	return sim.Decision{Facts: d.Facts, Look: d.CheckAt, Local: d.Watch}, nil
 }
 
 // decideCompaction is the service with its claim: an idle session's place always comes at once.
@@ -44,7 +44,7 @@ func decideCompaction(s *session.State, in sim.Input) (sim.Decision, error) {
 	if !d.Idle.IsZero() {
 		return sim.Decision{}, fmt.Errorf("%s: an idle compaction has its place, and is not asked for", s.Ref())
 	}
-	return sim.Decision{Facts: d.Facts, Look: d.Look, Local: d.Watch}, nil
+	return sim.Decision{Facts: d.Facts, Look: d.CheckAt, Local: d.Watch}, nil
 }
 
 // wishes are what people ask of them.
