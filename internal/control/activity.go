@@ -10,9 +10,9 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// heardMax limits the sessions whose pings are remembered one by one. Above it all sessions count as heard from at that
+// pingsMax limits the sessions whose pings are remembered one by one. Above it all sessions count as heard from at that
 // instant. That delays the report of a stall, and never makes a false one.
-const heardMax = 200_000
+const pingsMax = 200_000
 
 // A process that did not run for longer than standstillMin received no pings in that time: it was stopped, or had no
 // CPU.
@@ -21,10 +21,10 @@ const (
 	beatEvery     = 500 * time.Millisecond
 )
 
-// Heard knows when each session last sent a ping, by this process's clock. It is the only input of a decider that is
+// Activity knows when each session last sent a ping, by this process's clock. It is the only input of a decider that is
 // not in the log. Losing it is harmless: all sessions count as heard from when a process starts to listen, when the
 // broker was away, and when the process itself did not run.
-type Heard struct {
+type Activity struct {
 	bus  *bus.Bus
 	link Link
 
@@ -34,15 +34,15 @@ type Heard struct {
 	beat  time.Time // when this process was last known to run
 }
 
-// NewHeard returns a Heard in which all sessions are heard from now.
-func NewHeard(b *bus.Bus) *Heard { return newHeard(b, time.Now()) }
+// NewActivity returns a Heard in which all sessions are heard from now.
+func NewActivity(b *bus.Bus) *Activity { return newActivity(b, time.Now()) }
 
-func newHeard(b *bus.Bus, now time.Time) *Heard {
-	return &Heard{bus: b, since: now, last: map[events.Ref]time.Time{}, beat: now}
+func newActivity(b *bus.Bus, now time.Time) *Activity {
+	return &Activity{bus: b, since: now, last: map[events.Ref]time.Time{}, beat: now}
 }
 
 // Listen subscribes to pings until ctx ends. It returns when the broker has the subscription. An error is permanent.
-func (h *Heard) Listen(ctx context.Context) error {
+func (h *Activity) Listen(ctx context.Context) error {
 	err := h.bus.OnProgress(ctx, func(r events.Ref) { h.record(r, time.Now()) })
 	h.all(time.Now())
 	if ctx.Err() != nil {
@@ -52,7 +52,7 @@ func (h *Heard) Listen(ctx context.Context) error {
 }
 
 // Beat records that this process runs, until ctx ends, so that a standstill is noticed.
-func (h *Heard) Beat(ctx context.Context) error {
+func (h *Activity) Beat(ctx context.Context) error {
 	tick := time.NewTicker(beatEvery)
 	defer tick.Stop()
 	for {
@@ -67,7 +67,7 @@ func (h *Heard) Beat(ctx context.Context) error {
 
 // Of returns when a session was last heard from, by the clock that reads now. After the broker was away all sessions
 // count as heard from, because pings may be lost.
-func (h *Heard) Of(r events.Ref, now time.Time) time.Time {
+func (h *Activity) Of(r events.Ref, now time.Time) time.Time {
 	here := time.Now()
 	h.link.Restored(h.bus.Reconnects(), func() bool { h.all(here); return true })
 	return now.Add(-here.Sub(h.of(r, here)))
@@ -75,13 +75,13 @@ func (h *Heard) Of(r events.Ref, now time.Time) time.Time {
 
 // runs records that this process runs. After a standstill all sessions count as heard from: their pings are still
 // unread.
-func (h *Heard) runs(now time.Time) {
+func (h *Activity) runs(now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.awake(now)
+	h.recordRun(now)
 }
 
-func (h *Heard) awake(now time.Time) {
+func (h *Activity) recordRun(now time.Time) {
 	if now.Sub(h.beat) > standstillMin {
 		clear(h.last)
 		h.since = now
@@ -89,10 +89,10 @@ func (h *Heard) awake(now time.Time) {
 	h.beat = now
 }
 
-func (h *Heard) record(r events.Ref, now time.Time) {
+func (h *Activity) record(r events.Ref, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.last) >= heardMax {
+	if len(h.last) >= pingsMax {
 		clear(h.last)
 		h.since = now
 	}
@@ -100,17 +100,17 @@ func (h *Heard) record(r events.Ref, now time.Time) {
 }
 
 // all makes every session count as heard from at now.
-func (h *Heard) all(now time.Time) {
+func (h *Activity) all(now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	clear(h.last)
 	h.since = now
 }
 
-func (h *Heard) of(r events.Ref, now time.Time) time.Time {
+func (h *Activity) of(r events.Ref, now time.Time) time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.awake(now)
+	h.recordRun(now)
 	if at, ok := h.last[r]; ok {
 		return at
 	}

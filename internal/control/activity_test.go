@@ -15,7 +15,7 @@ func TestStandstill(t *testing.T) {
 	began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	at := func(s int) time.Time { return began.Add(time.Duration(s) * time.Second) }
 	r := events.Ref{Harness: "h", Session: "s"}
-	h := newHeard(nil, began)
+	h := newActivity(nil, began)
 	for s := range 60 {
 		h.runs(at(s))
 		if s == 10 {
@@ -43,16 +43,16 @@ func TestStandstill(t *testing.T) {
 func TestManyAreHeard(t *testing.T) {
 	began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	session := func(i int) events.Ref { return events.Ref{Harness: "h", Session: fmt.Sprint(i)} }
-	h := newHeard(nil, began)
-	for i := range heardMax {
+	h := newActivity(nil, began)
+	for i := range pingsMax {
 		h.record(session(i), began)
 	}
-	if len(h.last) != heardMax {
-		t.Errorf("%d are remembered, of %d", len(h.last), heardMax)
+	if len(h.last) != pingsMax {
+		t.Errorf("%d are remembered, of %d", len(h.last), pingsMax)
 	}
 	now := began.Add(time.Second)
-	h.record(session(heardMax), now)
-	if heard := h.of(session(0), now); !heard.Equal(now) || len(h.last) > heardMax {
+	h.record(session(pingsMax), now)
+	if heard := h.of(session(0), now); !heard.Equal(now) || len(h.last) > pingsMax {
 		t.Errorf("heard of at %s, %d are remembered", heard.Sub(began), len(h.last))
 	}
 }

@@ -118,7 +118,7 @@ type Loop struct {
 	walks chan struct{} // requests for a walk
 
 	reading chan struct{} // one per core: more decoding would delay sessions that are due now
-	wakes   *wakes
+	queue   *checkQueue
 	source  string
 	count   counts
 	active  atomic.Bool // this process is the active consumer
@@ -160,7 +160,7 @@ func New(b *bus.Bus, cfg Config) (*Loop, error) {
 		slots:    make(chan struct{}, cfg.AtOnceMax),
 		walks:    make(chan struct{}, 1),
 		reading:  make(chan struct{}, runtime.GOMAXPROCS(0)),
-		wakes:    newWakes(),
+		queue:    newCheckQueue(),
 		source:   events.ServiceSource(cfg.Service, b.Instance()),
 		own:      map[events.Ref]own{},
 		timers:   map[events.Ref]time.Time{},
@@ -196,7 +196,7 @@ func (l *Loop) Run(ctx context.Context) error {
 			return l.bus.Consume(ctx, Alarms(l.bus, l.cfg.Service), alarms{l})
 		},
 		l.walkForEver,
-		l.wakeForEver,
+		l.runQueue,
 	)
 }
 

@@ -374,9 +374,9 @@ func TestWindowFollowsTheBroker(t *testing.T) {
 // TestWakesOfAnotherClock: a wake from before the clock was set only causes a look. After clear, wakes of earlier
 // epochs are ignored.
 func TestWakesOfAnotherClock(t *testing.T) {
-	q, began := newWakes(), time.Now()
+	q, began := newCheckQueue(), time.Now()
 	set := func(name string, epoch uint64) {
-		q.set(&wake{ref: ref(name), seq: 1, at: began, epoch: epoch, ready: &ready{}})
+		q.set(&check{ref: ref(name), seq: 1, at: began, epoch: epoch, ready: &ready{}})
 	}
 	set("before", 1)
 	set("after", 2)
@@ -400,9 +400,9 @@ func TestWakesOfAnotherClock(t *testing.T) {
 
 // TestWakes: each session has one wake, that of the newest decision, and the earliest wake is first.
 func TestWakes(t *testing.T) {
-	q, began := newWakes(), time.Now()
+	q, began := newCheckQueue(), time.Now()
 	set := func(name string, seq uint64, after time.Duration) {
-		q.set(&wake{ref: ref(name), seq: seq, at: began.Add(after)})
+		q.set(&check{ref: ref(name), seq: seq, at: began.Add(after)})
 	}
 	set("later", 1, 30*time.Second)
 	set("first", 1, 10*time.Second)
@@ -410,11 +410,11 @@ func TestWakes(t *testing.T) {
 	set("moved", 2, 20*time.Second)
 	set("moved", 1, 2*time.Second) // decided on less
 	set("gone", 5, time.Second)
-	q.drop(&wake{ref: ref("gone"), seq: 4})
+	q.drop(&check{ref: ref("gone"), seq: 4})
 	if due, next := q.due(events.Clock{Now: began}); len(due) > 0 || next != time.Second {
 		t.Errorf("due %v, the next in %s", due, next)
 	}
-	q.drop(&wake{ref: ref("gone"), seq: 5})
+	q.drop(&check{ref: ref("gone"), seq: 5})
 	var names []string
 	for _, at := range []time.Duration{10 * time.Second, 25 * time.Second, time.Minute} {
 		due, _ := q.due(events.Clock{Now: began.Add(at)})

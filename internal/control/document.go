@@ -22,7 +22,7 @@ func (h documents) Takeover(ctx context.Context) error {
 		}
 	}
 	h.l.active.Store(true)
-	h.l.wakes.signal()
+	h.l.queue.signal()
 	h.l.WalkSoon()
 	return nil
 }
@@ -91,7 +91,7 @@ func (l *Loop) done(key string, doc []byte, now *events.Clock) bool {
 		return false
 	}
 	if !l.outdated(r, h.Seq) {
-		l.wakes.drop(&wake{ref: r, seq: h.Seq})
+		l.queue.drop(&check{ref: r, seq: h.Seq})
 		l.succeeded(r)
 	}
 	return true

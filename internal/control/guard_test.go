@@ -33,7 +33,7 @@ func TestAWalkFollowsTheBrokersReturn(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(w.ctx)
 	done := make(chan error, 1)
-	go func() { done <- l.wakeForEver(ctx) }()
+	go func() { done <- l.runQueue(ctx) }()
 	defer func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -42,12 +42,12 @@ func TestAWalkFollowsTheBrokersReturn(t *testing.T) {
 	}()
 	server.Shutdown()
 	natstest.Until(t, "the loss of the broker to be noticed", func() bool { return !w.b.Connected() })
-	long := &wake{ref: ref("s"), at: now.Add(-2 * standbyKept), ready: &ready{}}
-	l.wakes.set(long)
-	natstest.Until(t, "it to look while the broker is away", func() bool { return len(l.wakes.changed) == 0 })
+	long := &check{ref: ref("s"), at: now.Add(-2 * standbyKept), ready: &ready{}}
+	l.queue.set(long)
+	natstest.Until(t, "it to look while the broker is away", func() bool { return len(l.queue.changed) == 0 })
 	natstest.Restart(t, server)
 	natstest.Until(t, "a walk to be asked for", func() bool { return len(l.walks) == 1 })
-	if l.wakes.ready(ref("s")) {
+	if l.queue.ready(ref("s")) {
 		t.Error("what came due long ago is done here, and not by the walk")
 	}
 }
@@ -58,7 +58,7 @@ func TestAnAlarmThatWentOffIsSetAgain(t *testing.T) {
 	w := newWorld(t)
 	l := w.idleLoop()
 	r, due := ref("s"), time.Now().Add(time.Hour)
-	set := func() error { return l.alarm(w.ctx, &wake{ref: r, seq: 5}, due) }
+	set := func() error { return l.alarm(w.ctx, &check{ref: r, seq: 5}, due) }
 	if err := set(); err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 
 // Limits of the looks and commits that a process keeps in memory until they are due.
 const (
-	wakesMax     = 500_000                // of this process; above it the broker's alarms are used
+	checksMax    = 500_000                // of this process; above it the broker's alarms are used
 	ackersMax    = 8                      // goroutines that wait for acknowledgements
 	sentMax      = 8_192                  // commits in flight
 	firedMax     = 200_000                // remembered until their alarms arrive; above it each of these costs a look
@@ -23,8 +23,8 @@ const (
 	awayEvery    = 50 * time.Millisecond  // how often the loop checks whether the broker is back
 )
 
-// wake is a look at a session at an instant, or the decision of that look.
-type wake struct {
+// check is a look at a session at an instant, or the decision of that look.
+type check struct {
 	at    time.Time // by the broker's clock
 	epoch uint64    // of the broker's clock; in another epoch, at needs a translation
 	ref   events.Ref
@@ -50,23 +50,23 @@ func (l *Loop) ahead(ctx context.Context, s *session.State, look events.Clock) *
 	return &ready{epoch: s.Epoch, facts: d.Facts, rest: d.Rest}
 }
 
-// wakes is the queue of this process's wakes, one for each session. Losing it is harmless: the durable alarms and the
+// checkQueue is the queue of this process's wakes, one for each session. Losing it is harmless: the durable alarms and the
 // walk remain.
-type wakes struct {
+type checkQueue struct {
 	mu      sync.Mutex
-	queue   wakeQueue
-	by      map[events.Ref]*wake
+	queue   checkHeap
+	by      map[events.Ref]*check
 	fired   map[events.Ref]time.Time // what was sent at its instant, until its alarm arrives
 	changed chan struct{}            // signals that the first of the queue changed
 	epoch   uint64                   // of the broker's clock; set ignores wakes of earlier epochs
 }
 
-func newWakes() *wakes {
-	return &wakes{by: map[events.Ref]*wake{}, fired: map[events.Ref]time.Time{}, changed: make(chan struct{}, 1)}
+func newCheckQueue() *checkQueue {
+	return &checkQueue{by: map[events.Ref]*check{}, fired: map[events.Ref]time.Time{}, changed: make(chan struct{}, 1)}
 }
 
 // set replaces the session's wake, unless that was decided on a later commit.
-func (q *wakes) set(w *wake) {
+func (q *checkQueue) set(w *check) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if w.epoch < q.epoch {
@@ -77,7 +77,7 @@ func (q *wakes) set(w *wake) {
 			return
 		}
 		heap.Remove(&q.queue, old.place)
-	} else if len(q.queue) >= wakesMax {
+	} else if len(q.queue) >= checksMax {
 		return
 	}
 	q.by[w.ref] = w
@@ -87,8 +87,8 @@ func (q *wakes) set(w *wake) {
 	}
 }
 
-// signal notifies [Loop.wakeForEver] that the first of the queue changed.
-func (q *wakes) signal() {
+// signal notifies [Loop.runQueue] that the first of the queue changed.
+func (q *checkQueue) signal() {
 	select {
 	case q.changed <- struct{}{}:
 	default:
@@ -96,7 +96,7 @@ func (q *wakes) signal() {
 }
 
 // drop removes a session's wake, unless that was decided on a later commit.
-func (q *wakes) drop(w *wake) {
+func (q *checkQueue) drop(w *check) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if old := q.by[w.ref]; old != nil && old.seq <= w.seq {
@@ -104,13 +104,13 @@ func (q *wakes) drop(w *wake) {
 	}
 }
 
-func (q *wakes) remove(w *wake) {
+func (q *checkQueue) remove(w *check) {
 	heap.Remove(&q.queue, w.place)
 	delete(q.by, w.ref)
 }
 
 // ready reports whether the session's next decision is in the queue.
-func (q *wakes) ready(r events.Ref) bool {
+func (q *checkQueue) ready(r events.Ref) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	w := q.by[r]
@@ -118,7 +118,7 @@ func (q *wakes) ready(r events.Ref) bool {
 }
 
 // has reports whether the session's next decision is in the queue, and was made at seq.
-func (q *wakes) has(r events.Ref, seq uint64) bool {
+func (q *checkQueue) has(r events.Ref, seq uint64) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	w := q.by[r]
@@ -127,7 +127,7 @@ func (q *wakes) has(r events.Ref, seq uint64) bool {
 
 // alarmHandled reports whether the commit that an alarm is about was sent at its instant, or is in the queue. It counts
 // each once: the alarm and the instant may come in any order.
-func (q *wakes) alarmHandled(r events.Ref, body []byte) bool {
+func (q *checkQueue) alarmHandled(r events.Ref, body []byte) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if w := q.by[r]; w != nil && w.ready != nil {
@@ -141,7 +141,7 @@ func (q *wakes) alarmHandled(r events.Ref, body []byte) bool {
 
 // due removes and returns the wakes that are due, and the duration until the next one. A wake from another epoch of the
 // clock only causes a look.
-func (q *wakes) due(now events.Clock) (due []*wake, next time.Duration) {
+func (q *checkQueue) due(now events.Clock) (due []*check, next time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	due = q.until(now.Now)
@@ -164,7 +164,7 @@ func (q *wakes) due(now events.Clock) (due []*wake, next time.Duration) {
 }
 
 // clear empties the queue and ignores wakes of earlier epochs from now on.
-func (q *wakes) clear(epoch uint64) {
+func (q *checkQueue) clear(epoch uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.queue, q.epoch = nil, epoch
@@ -173,13 +173,13 @@ func (q *wakes) clear(epoch uint64) {
 }
 
 // leave removes the wakes that were due by until: another process does them.
-func (q *wakes) leave(until time.Time) {
+func (q *checkQueue) leave(until time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.until(until)
 }
 
-func (q *wakes) until(now time.Time) (due []*wake) {
+func (q *checkQueue) until(now time.Time) (due []*check) {
 	for len(q.queue) > 0 && !q.queue[0].at.After(now) {
 		w := q.queue[0]
 		q.remove(w)
@@ -188,9 +188,9 @@ func (q *wakes) until(now time.Time) (due []*wake) {
 	return due
 }
 
-// wakeForEver handles wakes when they are due by the broker's clock, until ctx ends. It sends decisions that were made
+// runQueue handles wakes when they are due by the broker's clock, until ctx ends. It sends decisions that were made
 // ahead without waiting for their acknowledgements.
-func (l *Loop) wakeForEver(ctx context.Context) error {
+func (l *Loop) runQueue(ctx context.Context) error {
 	var checks sync.WaitGroup
 	acks := make(chan sentAhead, sentMax)
 	for range ackersMax {
@@ -213,12 +213,12 @@ func (l *Loop) wakeForEver(ctx context.Context) error {
 			away, next = true, awayEvery
 		case away: // a walk looks at what was due long ago, since that may have to wait
 			away = false
-			l.wakes.leave(now.Now.Add(-standbyKept))
+			l.queue.leave(now.Now.Add(-standbyKept))
 			l.WalkSoon()
 			next = 0
 		case l.mayAct(ctx, now.Now):
-			var due []*wake
-			due, next = l.wakes.due(now)
+			var due []*check
+			due, next = l.queue.due(now)
 			for _, w := range due {
 				l.fire(ctx, w, now.Now, acks, &checks)
 			}
@@ -226,7 +226,7 @@ func (l *Loop) wakeForEver(ctx context.Context) error {
 		t := time.NewTimer(min(next, clockEvery)) // the clock may be set earlier
 		select {
 		case <-t.C:
-		case <-l.wakes.changed:
+		case <-l.queue.changed:
 			t.Stop()
 		case <-ctx.Done():
 			t.Stop()
@@ -238,7 +238,7 @@ func (l *Loop) wakeForEver(ctx context.Context) error {
 // clockSet drops every instant that was computed before the broker's clock was set, and starts a walk. Each look
 // computes its instant by the new clock.
 func (l *Loop) clockSet(epoch uint64) {
-	l.wakes.clear(epoch)
+	l.queue.clear(epoch)
 	l.mu.Lock()
 	clear(l.timers)
 	l.mu.Unlock()
@@ -246,7 +246,7 @@ func (l *Loop) clockSet(epoch uint64) {
 }
 
 // fire sends the decision of a wake, or looks at its session.
-func (l *Loop) fire(ctx context.Context, w *wake, now time.Time, acks chan<- sentAhead, checks *sync.WaitGroup) {
+func (l *Loop) fire(ctx context.Context, w *check, now time.Time, acks chan<- sentAhead, checks *sync.WaitGroup) {
 	if w.ready == nil {
 		l.enter(ctx, checks, func() { l.Check(ctx, w.ref) })
 		return
@@ -265,7 +265,7 @@ func (l *Loop) fire(ctx context.Context, w *wake, now time.Time, acks chan<- sen
 
 // sentAhead is a commit in flight that was decided ahead.
 type sentAhead struct {
-	*wake
+	*check
 	pending bus.Pending
 	done    func()
 }
@@ -301,35 +301,35 @@ func (l *Loop) mayAct(ctx context.Context, now time.Time) bool {
 	_, active, err := l.bus.Lag(ctx, Documents(l.cfg.Service))
 	l.askedActive, l.noneActive = now, err == nil && active == ""
 	if !l.noneActive {
-		l.wakes.leave(now.Add(-standbyKept)) // the active process has handled them
+		l.queue.leave(now.Add(-standbyKept)) // the active process has handled them
 	}
 	return l.noneActive
 }
 
-// wakeQueue is a heap, the earliest wake first.
-type wakeQueue []*wake
+// checkHeap is a heap, the earliest wake first.
+type checkHeap []*check
 
 // Len implements [heap.Interface].
-func (q wakeQueue) Len() int { return len(q) }
+func (q checkHeap) Len() int { return len(q) }
 
 // Less implements [heap.Interface].
-func (q wakeQueue) Less(i, j int) bool { return q[i].at.Before(q[j].at) }
+func (q checkHeap) Less(i, j int) bool { return q[i].at.Before(q[j].at) }
 
 // Swap implements [heap.Interface].
-func (q wakeQueue) Swap(i, j int) {
+func (q checkHeap) Swap(i, j int) {
 	q[i], q[j] = q[j], q[i]
 	q[i].place, q[j].place = i, j
 }
 
 // Push implements [heap.Interface].
-func (q *wakeQueue) Push(x any) {
-	w := x.(*wake)
+func (q *checkHeap) Push(x any) {
+	w := x.(*check)
 	w.place = len(*q)
 	*q = append(*q, w)
 }
 
 // Pop implements [heap.Interface].
-func (q *wakeQueue) Pop() any {
+func (q *checkHeap) Pop() any {
 	last := len(*q) - 1
 	w := (*q)[last]
 	(*q)[last] = nil

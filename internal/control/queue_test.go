@@ -47,13 +47,13 @@ func (w *world) comesDue(l *Loop, r events.Ref) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	l.wakes.mu.Lock()
-	waits := l.wakes.by[r]
-	l.wakes.mu.Unlock()
+	l.queue.mu.Lock()
+	waits := l.queue.by[r]
+	l.queue.mu.Unlock()
 	if waits == nil || waits.ready == nil {
 		w.t.Fatalf("nothing waits for %s", r)
 	}
-	l.wakes.set(&wake{ref: r, at: now, seq: waits.seq, ready: waits.ready})
+	l.queue.set(&check{ref: r, at: now, seq: waits.seq, ready: waits.ready})
 }
 
 // TestAhead: a decision made ahead is in the log at its instant, before the broker's alarm. Neither the alarm nor the
@@ -77,9 +77,9 @@ func TestAhead(t *testing.T) {
 		natstest.Until(t, "the alarm and the document to have been heard of", func() bool {
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			l.wakes.mu.Lock()
-			defer l.wakes.mu.Unlock()
-			return len(l.own) == 0 && len(l.wakes.fired) == 0
+			l.queue.mu.Lock()
+			defer l.queue.mu.Unlock()
+			return len(l.own) == 0 && len(l.queue.fired) == 0
 		})
 		natstest.Until(t, "them to be done", func() bool {
 			alarms, _, err := w.b.Lag(w.ctx, Alarms(w.b, "reconciler"))
@@ -97,9 +97,9 @@ func TestAhead(t *testing.T) {
 // instant. Nothing is kept of it. An alarm for any other commit causes a look.
 func TestAheadRings(t *testing.T) {
 	r, at := ref("s"), time.Unix(1_000, 0)
-	waiting := func() *wakes {
-		q := newWakes()
-		q.set(&wake{ref: r, at: at, ready: &ready{}})
+	waiting := func() *checkQueue {
+		q := newCheckQueue()
+		q.set(&check{ref: r, at: at, ready: &ready{}})
 		return q
 	}
 	q := waiting()
@@ -129,8 +129,8 @@ func TestAheadRings(t *testing.T) {
 	if q.leave(at); q.alarmHandled(r, alarmBody(at)) {
 		t.Error("left to another process, and no look is made")
 	}
-	q = newWakes()
-	q.set(&wake{ref: r, at: at})
+	q = newCheckQueue()
+	q.set(&check{ref: r, at: at})
 	if q.alarmHandled(r, alarmBody(at)) {
 		t.Error("nothing is decided ahead, and no look is made")
 	}
@@ -148,7 +148,7 @@ func TestAheadIsRefused(t *testing.T) {
 	l, _ := w.run(Config{Decide: a.decide})
 	s := w.open("s")
 	w.store(s)
-	natstest.Until(t, "it to be decided ahead", func() bool { return l.wakes.ready(s.Ref()) })
+	natstest.Until(t, "it to be decided ahead", func() bool { return l.queue.ready(s.Ref()) })
 	w.say(s, events.TurnStarted{Turn: "t2", Cause: events.CauseMessage}) // and the document does not show it
 	a.after.Store(int64(later))
 	w.comesDue(l, s.Ref())
@@ -173,10 +173,10 @@ func TestStandby(t *testing.T) {
 		w := &world{t: t, ctx: t.Context(), b: natstest.Bus(t, server)}
 		one, stop := w.run(Config{Decide: newAhead(someTime).decide})
 		w.store(w.open("a"))
-		natstest.Until(t, "one to be active", func() bool { return one.active.Load() && one.wakes.ready(ref("a")) })
+		natstest.Until(t, "one to be active", func() bool { return one.active.Load() && one.queue.ready(ref("a")) })
 		other := &world{t: t, ctx: w.ctx, b: natstest.Bus(t, server)}
 		two, _ := other.run(Config{Decide: newAhead(someTime).decide, Walk: 100 * time.Millisecond})
-		natstest.Until(t, "the other to have walked over it", func() bool { return two.wakes.ready(ref("a")) })
+		natstest.Until(t, "the other to have walked over it", func() bool { return two.queue.ready(ref("a")) })
 		other.comesDue(two, ref("a"))
 		w.comesDue(one, ref("a"))
 		natstest.Until(t, "one of them to do "+
@@ -186,7 +186,7 @@ func TestStandby(t *testing.T) {
 		}
 		w.store(w.state("a"))
 		w.store(w.open("b"))
-		natstest.Until(t, "the other to know of it", func() bool { return two.wakes.ready(ref("b")) })
+		natstest.Until(t, "the other to know of it", func() bool { return two.queue.ready(ref("b")) })
 		other.comesDue(two, ref("b"))
 		stop()
 		natstest.Until(t, "the end of the turn by the other", func() bool { return w.state("b").Turn == nil })
@@ -218,7 +218,7 @@ func TestSentAheadIsDue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	late := &wake{
+	late := &check{
 		ref:   s.Ref(),
 		at:    now.Add(-time.Minute),
 		seq:   s.Seq,

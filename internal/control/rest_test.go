@@ -115,14 +115,14 @@ func TestAWakeEndsWithItsReason(t *testing.T) {
 		t.Fatal(err)
 	}
 	l, _ := resting(w, yes)
-	l.wakes.set(&wake{ref: s.Ref(), seq: s.Seq - 1, at: now.Now.Add(time.Second)})
+	l.queue.set(&check{ref: s.Ref(), seq: s.Seq - 1, at: now.Now.Add(time.Second)})
 	l.suspects[s.Ref()] = request.Suspect{Ref: s.Ref(), Failures: 1}
-	if !l.done(events.SessionKey(s.Ref()), doc, &now) || len(l.wakes.by) > 0 || len(l.suspects) > 0 {
-		t.Errorf("wakes %v, suspects %v", l.wakes.by, l.suspects)
+	if !l.done(events.SessionKey(s.Ref()), doc, &now) || len(l.queue.by) > 0 || len(l.suspects) > 0 {
+		t.Errorf("wakes %v, suspects %v", l.queue.by, l.suspects)
 	}
 	l.own[s.Ref()] = own{seq: s.Seq + 1}
-	l.wakes.set(&wake{ref: s.Ref(), seq: s.Seq, at: now.Now.Add(time.Second)})
-	if !l.done(events.SessionKey(s.Ref()), doc, &now) || len(l.wakes.by) != 1 {
-		t.Errorf("a document from before this process's last commit: wakes %v", l.wakes.by)
+	l.queue.set(&check{ref: s.Ref(), seq: s.Seq, at: now.Now.Add(time.Second)})
+	if !l.done(events.SessionKey(s.Ref()), doc, &now) || len(l.queue.by) != 1 {
+		t.Errorf("a document from before this process's last commit: wakes %v", l.queue.by)
 	}
 }

@@ -17,9 +17,9 @@ const alarmHorizon = 365 * 24 * time.Hour
 // remember schedules the next look at a session: with a durable alarm, unless [Decision.Local] is set, and in memory if
 // it is due within localHorizon.
 func (l *Loop) remember(ctx context.Context, s *session.State, d Decision, now events.Clock) error {
-	w := &wake{ref: s.Ref(), seq: s.Seq, at: d.CheckAt, epoch: now.Epoch}
+	w := &check{ref: s.Ref(), seq: s.Seq, at: d.CheckAt, epoch: now.Epoch}
 	if d.CheckAt.IsZero() {
-		l.wakes.drop(w)
+		l.queue.drop(w)
 		return nil
 	}
 	if !d.Local && d.CheckAt.Sub(now.Now) <= alarmHorizon {
@@ -28,19 +28,19 @@ func (l *Loop) remember(ctx context.Context, s *session.State, d Decision, now e
 		}
 	}
 	if d.CheckAt.Sub(now.Now) > localHorizon {
-		l.wakes.drop(w)
+		l.queue.drop(w)
 		return nil
 	}
 	if d.Ahead {
 		w.ready = l.ahead(ctx, s, events.Clock{Now: d.CheckAt, Steps: now.Steps, Epoch: now.Epoch})
 	}
-	l.wakes.set(w)
+	l.queue.set(w)
 	return nil
 }
 
 // alarm sets the session's alarm at the broker, unless this process has set the same one. An alarm of a process that
 // has decided on a later commit stays.
-func (l *Loop) alarm(ctx context.Context, w *wake, look time.Time) error {
+func (l *Loop) alarm(ctx context.Context, w *check, look time.Time) error {
 	r := w.ref
 	l.mu.Lock()
 	known := l.timers[r].Equal(look)
@@ -89,5 +89,5 @@ func (l *Loop) alarmHandled(r events.Ref, body []byte) bool {
 	l.mu.Lock()
 	delete(l.timers, r)
 	l.mu.Unlock()
-	return l.wakes.alarmHandled(r, body)
+	return l.queue.alarmHandled(r, body)
 }

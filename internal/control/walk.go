@@ -84,7 +84,7 @@ func (l *Loop) walkAll(ctx context.Context) error {
 			return nil // not a session
 		}
 		// A document that cannot be read is reported by the look at it.
-		if h, err := session.ReadHead(e.Value); err == nil && (l.wakes.has(r, h.Seq) || l.rests(r, &h, now)) {
+		if h, err := session.ReadHead(e.Value); err == nil && (l.queue.has(r, h.Seq) || l.rests(r, &h, now)) {
 			return nil
 		}
 		if !l.enter(ctx, &all, func() { l.document(ctx, e.Key, e.Value, l.onWalk) }) {

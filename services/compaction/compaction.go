@@ -88,13 +88,13 @@ func (c Config) Validate() error {
 
 // Service is the compaction service of one process.
 type Service struct {
-	bus   *bus.Bus
-	cfg   Config
-	log   zerolog.Logger
-	loop  *control.Loop
-	idle  *idlers
-	heard *control.Heard
-	count counts
+	bus      *bus.Bus
+	cfg      Config
+	log      zerolog.Logger
+	loop     *control.Loop
+	idle     *idlers
+	activity *control.Activity
+	count    counts
 }
 
 // New returns a service. The cell must be set up before: see [bus.Bus.Ensure].
@@ -102,7 +102,7 @@ func New(b *bus.Bus, cfg Config, log zerolog.Logger) (*Service, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	s := &Service{bus: b, cfg: cfg, log: log.With().Str("service", Name).Logger(), heard: control.NewHeard(b)}
+	s := &Service{bus: b, cfg: cfg, log: log.With().Str("service", Name).Logger(), activity: control.NewActivity(b)}
 	s.idle = newIdlers(s)
 	var err error
 	s.loop, err = control.New(b, control.Config{
@@ -126,12 +126,12 @@ func (s *Service) Run(ctx context.Context) error {
 			return s.bus.Serve(ctx, Name, s.cfg.Version, serviceText, s.endpoints())
 		},
 		func(ctx context.Context) error {
-			if err := s.heard.Listen(ctx); err != nil {
+			if err := s.activity.Listen(ctx); err != nil {
 				return err
 			}
 			return s.loop.Run(ctx)
 		},
-		s.heard.Beat,
+		s.activity.Beat,
 		s.idle.run,
 	)
 }
@@ -139,7 +139,7 @@ func (s *Service) Run(ctx context.Context) error {
 // decide handles one session for the loop.
 func (s *Service) decide(_ context.Context, st *session.State, now events.Clock, _ session.Source) (control.Decision,
 	error) {
-	d := Decide(st, Input{Now: now.Now, Steps: now.Steps, Progress: s.heard.Of(st.Ref(), now.Now)})
+	d := Decide(st, Input{Now: now.Now, Steps: now.Steps, Progress: s.activity.Of(st.Ref(), now.Now)})
 	s.idle.note(st, d.Idle)
 	return d.forLoop(), nil
 }
@@ -151,7 +151,7 @@ func (s *Service) rests(r events.Ref, _ *session.Head, _ events.Clock) bool { re
 // decideInPlace handles an idle session that has its place.
 func (s *Service) decideInPlace(_ context.Context, st *session.State, now events.Clock,
 	_ session.Source) (control.Decision, error) {
-	d := Decide(st, Input{Now: now.Now, Steps: now.Steps, Progress: s.heard.Of(st.Ref(), now.Now), Idle: true})
+	d := Decide(st, Input{Now: now.Now, Steps: now.Steps, Progress: s.activity.Of(st.Ref(), now.Now), Idle: true})
 	return d.forLoop(), nil
 }
 

@@ -142,7 +142,7 @@ func TestStalled(t *testing.T) {
 	now := time.Now()
 	natstest.Until(t, "a sign of life to be heard of", func() bool {
 		c.b.Progress(r)
-		return service.heard.Of(r, now).Sub(service.heard.Of(h.ref("another"), now)) > 100*time.Millisecond
+		return service.activity.Of(r, now).Sub(service.activity.Of(h.ref("another"), now)) > 100*time.Millisecond
 	})
 }
 

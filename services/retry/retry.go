@@ -94,14 +94,14 @@ func (c Config) Validate() error {
 
 // Retry is the retry service of one process.
 type Retry struct {
-	bus   *bus.Bus
-	cfg   Config
-	log   zerolog.Logger
-	loop  *control.Loop
-	heard *control.Heard
-	pace  *pace
-	link  control.Link
-	clock control.Link
+	bus      *bus.Bus
+	cfg      Config
+	log      zerolog.Logger
+	loop     *control.Loop
+	activity *control.Activity
+	pace     *pace
+	link     control.Link
+	clock    control.Link
 }
 
 // New returns a service. The cell must be set up before: see [bus.Bus.Ensure].
@@ -109,7 +109,7 @@ func New(b *bus.Bus, cfg Config, log zerolog.Logger) (*Retry, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	r := &Retry{bus: b, cfg: cfg, log: log.With().Str("service", Name).Logger(), heard: control.NewHeard(b),
+	r := &Retry{bus: b, cfg: cfg, log: log.With().Str("service", Name).Logger(), activity: control.NewActivity(b),
 		pace: newPace()}
 	var err error
 	r.loop, err = control.New(b, control.Config{
@@ -133,7 +133,7 @@ func (r *Retry) Run(ctx context.Context) error {
 	return control.Together(ctx,
 		func(ctx context.Context) error { return control.Register(ctx, r.bus, Name, r.cfg.Version) },
 		func(ctx context.Context) error {
-			if err := r.heard.Listen(ctx); err != nil {
+			if err := r.activity.Listen(ctx); err != nil {
 				return err
 			}
 			// Retries that came due before the start get a place, also if the walk finds them.
@@ -142,7 +142,7 @@ func (r *Retry) Run(ctx context.Context) error {
 			}
 			return r.loop.Run(ctx)
 		},
-		r.heard.Beat,
+		r.activity.Beat,
 		func(ctx context.Context) error {
 			return r.bus.Serve(ctx, Name, r.cfg.Version, serviceText, r.endpoints())
 		},
@@ -184,7 +184,7 @@ func (r *Retry) decide(ctx context.Context, s *session.State, now events.Clock,
 	if err != nil {
 		return control.Decision{}, err
 	}
-	d := Decide(s, Input{Now: now.Now, Steps: now.Steps, Progress: r.heard.Of(s.Ref(), now.Now), Jitter: r.cfg.Jitter})
+	d := Decide(s, Input{Now: now.Now, Steps: now.Steps, Progress: r.activity.Of(s.Ref(), now.Now), Jitter: r.cfg.Jitter})
 	look := control.Decision{Facts: d.Facts, CheckAt: d.CheckAt, Local: d.Watch, Ahead: !d.Watch}
 	if len(d.Facts) > 0 {
 		if _, fires := d.Facts[0].(events.TurnRequested); fires {
