@@ -100,8 +100,8 @@ func has(list []Carried, prompt string) bool {
 	return slices.ContainsFunc(list, func(c Carried) bool { return c.Prompt == prompt })
 }
 
-// note changes a prompt in every list that has it. It never changes the lists or the request in place: clones share them.
-func (f *fold) note(prompt string, change func(*Carried)) {
+// updateCarried changes a prompt in every list that has it. It never changes the lists or the request in place: clones share them.
+func (f *fold) updateCarried(prompt string, change func(*Carried)) {
 	in := func(list []Carried) []Carried {
 		i := slices.IndexFunc(list, func(c Carried) bool { return c.Prompt == prompt })
 		if i >= 0 {

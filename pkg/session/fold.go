@@ -79,13 +79,13 @@ type fold struct {
 }
 
 // Fold takes the next commit in.
-func (s *State) Fold(c *events.Commit) Result { return s.take(c, false) }
+func (s *State) Fold(c *events.Commit) Result { return s.apply(c, false) }
 
 // Expect takes in a commit that may come to be, as [State.Fold] does, and says nothing of what it comes to: for those who
 // ask what would be.
-func (s *State) Expect(c *events.Commit) { s.take(c, true) }
+func (s *State) Expect(c *events.Commit) { s.apply(c, true) }
 
-func (s *State) take(c *events.Commit, mute bool) Result {
+func (s *State) apply(c *events.Commit, mute bool) Result {
 	var res Result
 	if c.Seq <= s.Seq {
 		return res

@@ -112,7 +112,7 @@ func (f *fold) decided(id string, to Status, text string, owed bool) string {
 	f.ActiveAt = f.c.At
 	if f.c.Writer == events.WriterHarness {
 		f.deliver(id, f.c.At)
-		f.note(id, func(c *Carried) { c.Had, c.Quiet = f.Epoch, true })
+		f.updateCarried(id, func(c *Carried) { c.Had, c.Quiet = f.Epoch, true })
 		return ""
 	}
 	f.personActs()
@@ -202,7 +202,7 @@ func (f *fold) promptDelivered(fact events.PromptDelivered) string {
 	f.deliver(fact.Prompt, f.c.At)
 	if fact.Refused == "" {
 		over := f.Turn == nil && (f.LastTurn == nil || !has(f.LastTurn.Prompts, fact.Prompt)) // its turn has completed
-		f.note(fact.Prompt, func(c *Carried) { c.Had, c.Quiet = f.Epoch, c.Quiet || over })
+		f.updateCarried(fact.Prompt, func(c *Carried) { c.Had, c.Quiet = f.Epoch, c.Quiet || over })
 		f.dropNeedless()
 		return ""
 	}

@@ -109,7 +109,7 @@ func (f *fold) turnStarted(fact events.TurnStarted) string {
 	fact.Synthetic = fact.Synthetic || f.queuedSynthetic(fact.Message)
 	f.Turn = &Turn{ID: fact.Turn, Cause: word(fact.Cause), Synthetic: fact.Synthetic, OfTurn: fact.OfTurn, Message: fact.Message, MessageSeq: said,
 		Prompts: prompts, Since: f.c.At, Attempt: max(fact.Attempt, 1), Epoch: f.Epoch, Options: fact.Options}
-	f.take(fact.Message, said)
+	f.dequeue(fact.Message, said)
 	f.Pending.Turn = nil
 	f.leaveOwed(asked)
 	if by != "" || f.Turn.byPerson() {
@@ -215,9 +215,9 @@ func (f *fold) adoptTurn() {
 	}
 }
 
-// take removes a message from the queue: a turn has it. One that was never queued is noted too, so that it is not queued
+// dequeue removes a message from the queue: a turn has it. One that was never queued is noted too, so that it is not queued
 // behind the turn that has it.
-func (f *fold) take(message string, accepted uint64) {
+func (f *fold) dequeue(message string, accepted uint64) {
 	if message == "" {
 		return
 	}
@@ -322,13 +322,13 @@ func (f *fold) turnStopRequested(fact events.TurnStopRequested) string {
 	}
 	if person {
 		f.HeldSeq, f.StoppedSeq = f.c.Seq, f.c.Seq
-		f.takeBack(fact)
+		f.withdrawRequested(fact)
 	}
 	return ""
 }
 
-// takeBack: nothing that was asked for starts after a person's stop, and the last turn shows who wanted that.
-func (f *fold) takeBack(fact events.TurnStopRequested) {
+// withdrawRequested: nothing that was asked for starts after a person's stop, and the last turn shows who wanted that.
+func (f *fold) withdrawRequested(fact events.TurnStopRequested) {
 	p := f.Pending.Turn
 	took := p != nil
 	if took {

@@ -140,7 +140,7 @@ func (s *Service) Run(ctx context.Context) error {
 func (s *Service) decide(_ context.Context, st *session.State, now events.Clock, _ session.Source) (control.Decision,
 	error) {
 	d := Decide(st, Input{Now: now.Now, Steps: now.Steps, Progress: s.activity.Of(st.Ref(), now.Now)})
-	s.idle.note(st, d.Idle)
+	s.idle.record(st, d.Idle)
 	return d.forLoop(), nil
 }
 

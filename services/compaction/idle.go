@@ -41,8 +41,8 @@ type idlers struct {
 
 // idler is a session that is due.
 type idler struct {
-	since time.Time
-	noted time.Time // when it was last seen, by this process's clock
+	since    time.Time
+	recorded time.Time // when it was last seen, by this process's clock
 }
 
 // underWay is an idle compaction that runs.
@@ -55,8 +55,8 @@ func newIdlers(s *Service) *idlers {
 	return &idlers{s: s, news: make(chan struct{}, 1), due: map[events.Ref]idler{}, under: map[events.Ref]underWay{}}
 }
 
-// note records a decision about a session: since when it is due, zero if it is not.
-func (k *idlers) note(st *session.State, since time.Time) {
+// record records a decision about a session: since when it is due, zero if it is not.
+func (k *idlers) record(st *session.State, since time.Time) {
 	r := st.Ref()
 	k.mu.Lock()
 	_, was := k.due[r]
@@ -74,7 +74,7 @@ func (k *idlers) note(st *session.State, since time.Time) {
 	k.forget(time.Now())
 	k.mu.Unlock()
 	if over || !since.IsZero() && !was {
-		k.tell()
+		k.notify()
 	}
 }
 
@@ -85,10 +85,10 @@ func (k *idlers) forget(now time.Time) {
 		return
 	}
 	k.swept = now
-	maps.DeleteFunc(k.due, func(_ events.Ref, i idler) bool { return now.Sub(i.noted) > most })
+	maps.DeleteFunc(k.due, func(_ events.Ref, i idler) bool { return now.Sub(i.recorded) > most })
 }
 
-func (k *idlers) tell() {
+func (k *idlers) notify() {
 	select {
 	case k.news <- struct{}{}:
 	default:

@@ -21,7 +21,7 @@ func TestIdlersForget(t *testing.T) {
 	long := now.Add(-(idleForgotten + 1) * cfg.Walk)
 	k.due[gone], k.due[found] = idler{since, long}, idler{since, long}
 	k.swept = long
-	k.note(session.New(found), since)
+	k.record(session.New(found), since)
 	if _, ok := k.due[gone]; ok || len(k.due) != 1 {
 		t.Errorf("known: %v", k.due)
 	}

@@ -68,7 +68,7 @@ func (a *apart) clear() {
 	a.of, a.past = map[events.Ref]*waiting{}, map[events.Ref]uint64{}
 }
 
-func (a *apart) tell() {
+func (a *apart) notify() {
 	select {
 	case a.news <- struct{}{}:
 	default:
@@ -180,7 +180,7 @@ func (f *folder) owe(ctx context.Context, note Aside) error {
 	w.note, w.rev, w.last = note, rev, max(w.last, note.To)
 	delete(f.apart.past, note.Ref)
 	f.apart.mu.Unlock()
-	f.apart.tell()
+	f.apart.notify()
 	return nil
 }
 
@@ -222,7 +222,7 @@ func (f *folder) learnAside(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("ledger: sessions set aside: %w", err)
 	}
-	f.apart.tell()
+	f.apart.notify()
 	return nil
 }
 
@@ -297,7 +297,7 @@ func (f *folder) tryApart(ctx context.Context, r events.Ref) {
 	w.next = time.Now().Add(pause)
 	note, rev := w.note, w.rev
 	f.apart.mu.Unlock()
-	f.apart.tell()
+	f.apart.notify()
 	f.log.Warn().Str("session", r.String()).AnErr("err", err).Msg("still set aside")
 	if rev, err = f.storeNote(ctx, note, rev); err == nil {
 		f.apart.mu.Lock()

@@ -121,8 +121,8 @@ func (t *tail) clear() {
 	clear(t.byRef)
 }
 
-// take adds the log's next commit, and drops the oldest ones.
-func (t *tail) take(r events.Ref, m bus.Message) {
+// add adds the log's next commit, and drops the oldest ones.
+func (t *tail) add(r events.Ref, m bus.Message) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	k := &kept{ref: r, msg: m}

@@ -14,7 +14,7 @@ import (
 // removes the note. The session is folded with the others again as soon as its document is up to date.
 func (f *folder) comeBack(ctx context.Context, r events.Ref) error {
 	for {
-		note, last, ok := f.apart.noted(r)
+		note, last, ok := f.apart.recorded(r)
 		if !ok {
 			return nil
 		}
@@ -37,8 +37,8 @@ func (f *folder) comeBack(ctx context.Context, r events.Ref) error {
 	}
 }
 
-// noted returns the note of a session, and its last delivered commit.
-func (a *apart) noted(r events.Ref) (note Aside, last uint64, ok bool) {
+// recorded returns the note of a session, and its last delivered commit.
+func (a *apart) recorded(r events.Ref) (note Aside, last uint64, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	w := a.of[r]
@@ -128,7 +128,7 @@ func (c *catcher) run(ctx context.Context) error {
 
 // forward folds the commits that the document lacks, and stores it.
 func (c *catcher) forward(ctx context.Context) error {
-	err := c.f.bus.Each(ctx, c.note.Ref, c.st.Seq+1, func(m events.Commit) error { return c.take(ctx, &m, true) })
+	err := c.f.bus.Each(ctx, c.note.Ref, c.st.Seq+1, func(m events.Commit) error { return c.apply(ctx, &m, true) })
 	if err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (c *catcher) payDebt(ctx context.Context, to uint64) error {
 		if m.Seq > to {
 			return errPaid
 		}
-		return c.take(ctx, &m, m.Seq >= c.note.From)
+		return c.apply(ctx, &m, m.Seq >= c.note.From)
 	})
 	if err != nil && !errors.Is(err, errPaid) {
 		return err
@@ -167,7 +167,7 @@ func (c *catcher) fromStart(ctx context.Context, doc *session.State) error {
 	err := c.f.bus.Each(ctx, c.note.Ref, 0, func(m events.Commit) error {
 		whole = whole && (!m.Guarded || m.Guard <= c.st.Seq)
 		reached = reached || m.Seq == doc.Seq
-		return c.take(ctx, &m, m.Seq > doc.Seq || m.Seq >= c.note.From && m.Seq <= c.note.To)
+		return c.apply(ctx, &m, m.Seq > doc.Seq || m.Seq >= c.note.From && m.Seq <= c.note.To)
 	})
 	if err != nil {
 		return err
@@ -188,8 +188,8 @@ func (c *catcher) fromStart(ctx context.Context, doc *session.State) error {
 	return c.store(ctx)
 }
 
-// take folds one commit, and feeds and parks its facts if they are owed.
-func (c *catcher) take(ctx context.Context, m *events.Commit, owed bool) error {
+// apply folds one commit, and feeds and parks its facts if they are owed.
+func (c *catcher) apply(ctx context.Context, m *events.Commit, owed bool) error {
 	res := c.st.Fold(m)
 	if !res.Folded || !owed {
 		return nil

@@ -279,7 +279,7 @@ func (f *folder) foldOne(ctx context.Context, t *touched) error {
 				return err
 			}
 		}
-		f.take(t, c)
+		f.apply(t, c)
 	}
 	switch {
 	case t.owed && f.read+int(t.state.Commits) > inlineReadMax:
@@ -334,9 +334,9 @@ func (f *folder) mendOne(ctx context.Context, t *touched) error {
 	return f.foldOne(ctx, t)
 }
 
-// take folds one commit and keeps its result. The lock is for requests, which may copy the state: it is held for one
+// apply folds one commit and keeps its result. The lock is for requests, which may copy the state: it is held for one
 // commit, and never while the log is read.
-func (f *folder) take(t *touched, c *events.Commit) {
+func (f *folder) apply(t *touched, c *events.Commit) {
 	f.cache.mu.Lock()
 	res := t.state.Fold(c)
 	f.cache.mu.Unlock()
@@ -374,7 +374,7 @@ func (f *folder) readGap(ctx context.Context, t *touched, before uint64) error {
 	f.log.Warn().Str("session", t.ref.String()).Uint64("seq",
 		before).Msg("gap: the session's log was read from the leader")
 	for i := range missed {
-		f.take(t, &missed[i])
+		f.apply(t, &missed[i])
 	}
 	return nil
 }

@@ -138,7 +138,7 @@ func (l *Ledger) follow(ctx context.Context) error {
 	cell := l.bus.Cell()
 	return l.bus.Follow(ctx, "", func(uint64) { l.fold.tail.clear() }, func(m bus.Message) {
 		if r, _, err := cell.ParseLog(m.Subject); err == nil {
-			l.fold.tail.take(r, m)
+			l.fold.tail.add(r, m)
 		}
 	})
 }

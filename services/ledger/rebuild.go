@@ -164,7 +164,7 @@ func (l *Ledger) rebuildOnce(ctx context.Context, r events.Ref, accept bool) (bo
 	case x != nil && !accept && !replaceable(e, x):
 		return false, 0, x
 	case x != nil && !accept:
-		if err := l.note(ctx, e, x); err != nil {
+		if err := l.keepDocument(ctx, e, x); err != nil {
 			return false, 0, err
 		}
 	case g.state.Seq == 0 || x != nil && isTombstone(g.state):

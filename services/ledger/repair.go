@@ -174,7 +174,7 @@ func (l *Ledger) agrees(e bus.Entry, doc *session.State, g logged, acked uint64)
 
 // mendLoss notes a loss, and then rebuilds the document if the session can continue from the log.
 func (l *Ledger) mendLoss(ctx context.Context, e bus.Entry, g logged, x *loss) error {
-	if err := l.note(ctx, e, x); err != nil || !replaceable(e, x) {
+	if err := l.keepDocument(ctx, e, x); err != nil || !replaceable(e, x) {
 		return err
 	}
 	l.fold.count.mended.Add(1)
@@ -186,8 +186,8 @@ func (l *Ledger) mendLoss(ctx context.Context, e bus.Entry, g logged, x *loss) e
 // and a note can keep the document.
 func replaceable(e bus.Entry, x *loss) bool { return x.shorter() && len(e.Value) <= documentCopyMax }
 
-// note stores the document in a note before it is replaced. A document that is kept needs no copy.
-func (l *Ledger) note(ctx context.Context, e bus.Entry, x *loss) error {
+// keepDocument stores the document in a note before it is replaced. A document that is kept needs no copy.
+func (l *Ledger) keepDocument(ctx context.Context, e bus.Entry, x *loss) error {
 	now, err := l.bus.Now(ctx)
 	if err != nil {
 		return err
@@ -198,11 +198,11 @@ func (l *Ledger) note(ctx context.Context, e bus.Entry, x *loss) error {
 		l.log.Error().Str("session", x.ref.String()).Uint64("seq", x.last).AnErr("err",
 			x).Msg("the document is rebuilt from the shorter log; the note of the loss keeps it as it was")
 	}
-	return l.noteLoss(ctx, note)
+	return l.recordLoss(ctx, note)
 }
 
-// noteLoss stores a note, unless a stored one has as much.
-func (l *Ledger) noteLoss(ctx context.Context, note Lost) error {
+// recordLoss stores a note, unless a stored one has as much.
+func (l *Ledger) recordLoss(ctx context.Context, note Lost) error {
 	key := events.LostKey(note.Ref)
 	e, err := l.bus.Load(ctx, bus.State, key)
 	if err != nil && !errors.Is(err, bus.ErrNotFound) {

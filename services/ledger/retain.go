@@ -101,7 +101,7 @@ func (l *Ledger) retainAt(ctx context.Context, now events.Clock, full bool) (int
 	for _, e := range unborn {
 		st, err := l.verified(ctx, e)
 		if note(err); err == nil && st != nil && !st.Opened() {
-			note(l.sayClosed(ctx, st, events.SessionClosed{Reason: reasonNeverOpened}))
+			note(l.appendClosed(ctx, st, events.SessionClosed{Reason: reasonNeverOpened}))
 		}
 	}
 	return n, failed
@@ -210,11 +210,11 @@ func (l *Ledger) mark(ctx context.Context, st *session.State) (marked bool, err 
 	if err != nil || c.Guarded {
 		return err == nil, err
 	}
-	return false, l.sayClosed(ctx, st, events.SessionClosed{Reason: st.Closed.Reason, By: st.Closed.By})
+	return false, l.appendClosed(ctx, st, events.SessionClosed{Reason: st.Closed.Reason, By: st.Closed.By})
 }
 
-// sayClosed appends the end of a session, unless it is still written to.
-func (l *Ledger) sayClosed(ctx context.Context, st *session.State, f events.SessionClosed) error {
+// appendClosed appends the end of a session, unless it is still written to.
+func (l *Ledger) appendClosed(ctx context.Context, st *session.State, f events.SessionClosed) error {
 	e := events.New(l.bus.NewID(), events.ServiceSource(Name, l.bus.Instance()), st.Ref(), max(st.Epoch, 1), time.Now(),
 		f)
 	_, err := l.bus.Append(ctx, st.Ref(), events.WriterLedger, st.Seq, []events.Event{e})

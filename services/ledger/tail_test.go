@@ -32,7 +32,7 @@ func TestTailKnowsWhatItMisses(t *testing.T) {
 		seq   uint64
 		guard string
 	}{{a, 11, "7"}, {b, 12, "0"}, {a, 13, "11"}, {a, 14, "13"}, {b, 15, ""}, {b, 16, "15"}} {
-		full.take(m.ref, bus.Message{Seq: m.seq, Body: []byte(m.guard)})
+		full.add(m.ref, bus.Message{Seq: m.seq, Body: []byte(m.guard)})
 	}
 	for _, c := range []struct {
 		name string
@@ -74,7 +74,7 @@ func TestTailIsBounded(t *testing.T) {
 	kept := newTail(chained, most)
 	r := func(i int) events.Ref { return events.Ref{Harness: "h", Session: fmt.Sprint(i % 7)} }
 	for i := range 10_000 {
-		kept.take(r(i), bus.Message{Seq: uint64(i + 1), Body: fmt.Appendf(make([]byte, 0, size), "%*d", size, i-6)})
+		kept.add(r(i), bus.Message{Seq: uint64(i + 1), Body: fmt.Appendf(make([]byte, 0, size), "%*d", size, i-6)})
 		if kept.bytes > most || len(kept.order) > most/size || len(kept.bySeq) != len(kept.order) {
 			t.Fatalf("after %d: %d bytes, %d in order, %d by place", i, kept.bytes, len(kept.order), len(kept.bySeq))
 		}
@@ -90,12 +90,12 @@ func TestTailIsBounded(t *testing.T) {
 	}
 	small := newTail(chained, 1<<30)
 	for i := range tailCommitsMax + 10 {
-		small.take(r(0), bus.Message{Seq: uint64(i + 1)})
+		small.add(r(0), bus.Message{Seq: uint64(i + 1)})
 	}
 	if len(small.order) != tailCommitsMax {
 		t.Errorf("%d commits without a body are kept, want %d", len(small.order), tailCommitsMax)
 	}
-	kept.take(r(1), bus.Message{Seq: 10_001, Body: make([]byte, 2*most)})
+	kept.add(r(1), bus.Message{Seq: 10_001, Body: make([]byte, 2*most)})
 	if len(kept.order) != 0 || len(kept.byRef) != 0 || kept.bytes != 0 {
 		t.Errorf("one that is too large: %d in order, %d bytes", len(kept.order), kept.bytes)
 	}
@@ -193,7 +193,7 @@ func TestAPurgedSessionIsClosed(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		done <- w.bus.Follow(ctx, "", func(uint64) {}, func(m bus.Message) { l.fold.tail.take(ref, m) })
+		done <- w.bus.Follow(ctx, "", func(uint64) {}, func(m bus.Message) { l.fold.tail.add(ref, m) })
 	}()
 	natstest.Until(t, "something to be kept", func() bool {
 		w.say(ref, events.SessionClosed{Reason: "archived"})

@@ -210,7 +210,7 @@ func TestALossThatIsMadeGoodIsForgotten(t *testing.T) {
 	l := w.settle(Default())
 	for more, healed := range []bool{true, false} { // an existing commit, and a missing one
 		known := w.seq[ref] + uint64(more)
-		if err := l.noteLoss(t.Context(), Lost{Ref: ref, Known: known, Last: 1}); err != nil {
+		if err := l.recordLoss(t.Context(), Lost{Ref: ref, Known: known, Last: 1}); err != nil {
 			t.Fatal(err)
 		}
 		l.surveyOnce(t.Context())

@@ -357,10 +357,10 @@ func TestPlanTellsWhenToLookAgain(t *testing.T) {
 	p, now := newPlan(), time.Now()
 	p.add("h", now.Add(3*time.Second))
 	p.add("later", now.Add(time.Hour))
-	if due, next := p.take(now); len(due) > 0 || next != 3*time.Second {
+	if due, next := p.popDue(now); len(due) > 0 || next != 3*time.Second {
 		t.Errorf("due %v, next in %s", due, next)
 	}
-	if due, next := p.take(now.Add(3 * time.Second)); !slices.Equal(due, []string{"h"}) || next != planIdle {
+	if due, next := p.popDue(now.Add(3 * time.Second)); !slices.Equal(due, []string{"h"}) || next != planIdle {
 		t.Errorf("due %v, next in %s", due, next)
 	}
 }

@@ -286,7 +286,7 @@ func (p *pass) depth(s *session.State) int {
 // fence fences one session of a tree.
 func (p *pass) fence(ctx context.Context, s *session.State) {
 	r := p.r
-	p.note(s, nil, r.loop.Try(ctx, s.Ref(), func() error {
+	p.record(s, nil, r.loop.Try(ctx, s.Ref(), func() error {
 		for range fencesMax {
 			now, err := r.now(ctx)
 			if err != nil {
@@ -307,7 +307,7 @@ func (p *pass) fence(ctx context.Context, s *session.State) {
 			after, err := r.loop.Append(ctx, s, facts)
 			switch {
 			case err == nil:
-				p.note(after, facts, true)
+				p.record(after, facts, true)
 				return nil
 			case !errors.Is(err, bus.ErrLostRace):
 				return err
@@ -323,7 +323,7 @@ func (p *pass) fence(ctx context.Context, s *session.State) {
 
 // settled receives the outcome of a session without a tree. A failed one is tried again.
 func (p *pass) settled(ctx context.Context, x control.Settled) {
-	p.note(x.After, x.Facts, true)
+	p.record(x.After, x.Facts, true)
 	if x.Err != nil && ctx.Err() == nil {
 		p.settle(ctx, x.After)
 		return
@@ -337,17 +337,17 @@ func (p *pass) settled(ctx context.Context, x control.Settled) {
 func (p *pass) settle(ctx context.Context, s *session.State) {
 	ok := p.r.loop.Try(ctx, s.Ref(), func() error {
 		after, facts, err := p.r.loop.SettleBy(ctx, s, p.decide)
-		p.note(after, facts, true)
+		p.record(after, facts, true)
 		s = after
 		return err
 	})
-	p.note(s, nil, ok)
+	p.record(s, nil, ok)
 	p.mu.Lock()
 	p.checked++
 	p.mu.Unlock()
 }
 
-func (p *pass) note(s *session.State, facts []events.Fact, ok bool) {
+func (p *pass) record(s *session.State, facts []events.Fact, ok bool) {
 	p.mu.Lock()
 	p.count(facts)
 	if !ok {

@@ -35,18 +35,18 @@ func (p *plan) add(harness string, at time.Time) {
 		p.due[harness] = at
 	}
 	p.mu.Unlock()
-	p.tell()
+	p.notify()
 }
 
-func (p *plan) tell() {
+func (p *plan) notify() {
 	select {
 	case p.news <- struct{}{}:
 	default:
 	}
 }
 
-// take removes and returns what is due, and returns the time until the next one.
-func (p *plan) take(now time.Time) (due []string, next time.Duration) {
+// popDue removes and returns what is due, and returns the time until the next one.
+func (p *plan) popDue(now time.Time) (due []string, next time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	next = planIdle
@@ -85,7 +85,7 @@ func (p *plan) done(harness string) {
 	delete(p.busy, harness)
 	p.after[harness] = time.Now().Add(passPauseMin)
 	p.mu.Unlock()
-	p.tell()
+	p.notify()
 }
 
 // run passes over harnesses when they are due, until ctx ends.
@@ -94,7 +94,7 @@ func (p *plan) run(ctx context.Context, pass func(ctx context.Context, harness s
 	var all sync.WaitGroup
 	defer all.Wait()
 	for ctx.Err() == nil {
-		due, next := p.take(time.Now())
+		due, next := p.popDue(time.Now())
 		for _, h := range due {
 			all.Go(func() {
 				slots <- struct{}{}

@@ -14,7 +14,7 @@ import (
 // instead; a pass that is due meanwhile waits.
 func TestPlanHasOnePassAHarness(t *testing.T) {
 	p := newPlan()
-	due := func(at time.Time) []string { d, _ := p.take(at); return d }
+	due := func(at time.Time) []string { d, _ := p.popDue(at); return d }
 	listed := time.Now()
 	p.add("h", listed)
 	if got := due(listed); !slices.Equal(got, []string{"h"}) {
