@@ -11,16 +11,16 @@ import (
 // Limits for retries that came due while no process was active. A retry that came due at most overdueMin before the
 // process became active is not limited.
 const (
-	overdueMin = 5 * time.Second
-	paceEvery  = 10 * time.Millisecond // 100 a second (T14)
-	paceMax    = 100_000               // retries that have a place; the others wait for the next walk
-	paceLater  = 30 * time.Second
-	placeKept  = 2 * time.Minute // after its instant; longer than the loop decides ahead
+	overdueMin   = 5 * time.Second
+	backlogEvery = 10 * time.Millisecond // 100 a second (T14)
+	backlogMax   = 100_000               // retries that have a place; the others wait for the next walk
+	backlogLater = 30 * time.Second
+	placeKept    = 2 * time.Minute // after its instant; longer than the loop decides ahead
 )
 
-// pace spreads overdue retries: it gives each one an instant, which is its place. All instants are the broker's. A
+// backlog spreads overdue retries: it gives each one an instant, which is its place. All instants are the broker's. A
 // process that takes over gives new places, so pace need not be stored.
-type pace struct {
+type backlog struct {
 	mu     sync.Mutex
 	active time.Time // since this instant the process is active
 	next   time.Time
@@ -28,15 +28,15 @@ type pace struct {
 	swept  time.Time
 }
 
-func newPace() *pace { return &pace{places: map[events.Ref]time.Time{}} }
+func newBacklog() *backlog { return &backlog{places: map[events.Ref]time.Time{}} }
 
-func (p *pace) begin(now time.Time) {
+func (p *backlog) begin(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.active = now
 }
 
-func (p *pace) clear() {
+func (p *backlog) clear() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	clear(p.places)
@@ -45,7 +45,7 @@ func (p *pace) clear() {
 
 // place returns the instant at which a retry that was due may be requested: now or later. The place of a session stays
 // the same until its instant has passed, although the loop decides ahead and each walk asks again.
-func (p *pace) place(r events.Ref, due, now time.Time) time.Time {
+func (p *backlog) place(r events.Ref, due, now time.Time) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !due.Before(p.active.Add(-overdueMin)) {
@@ -59,10 +59,10 @@ func (p *pace) place(r events.Ref, due, now time.Time) time.Time {
 	if p.next.After(now) {
 		at = p.next
 	}
-	if at.After(now) && len(p.places) >= paceMax {
-		return now.Add(paceLater)
+	if at.After(now) && len(p.places) >= backlogMax {
+		return now.Add(backlogLater)
 	}
-	p.next = at.Add(paceEvery)
+	p.next = at.Add(backlogEvery)
 	if at.After(now) {
 		p.places[r] = at
 	}
@@ -70,7 +70,7 @@ func (p *pace) place(r events.Ref, due, now time.Time) time.Time {
 }
 
 // sweep removes places whose instant passed more than placeKept ago. It runs at most once per placeKept.
-func (p *pace) sweep(now time.Time) {
+func (p *backlog) sweep(now time.Time) {
 	if now.Sub(p.swept) < placeKept {
 		return
 	}

@@ -31,16 +31,16 @@ func TestAheadAfterAnOutage(t *testing.T) {
 	if _, err := r.decide(t.Context(), session.New(ref), events.Clock{Now: look}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if r.pace.active.Before(now) || !r.pace.active.Before(look) {
+	if r.backlog.active.Before(now) || !r.backlog.active.Before(look) {
 		t.Errorf("active since %s after the broker was back, when it was decided for an hour later",
-			r.pace.active.Sub(now))
+			r.backlog.active.Sub(now))
 	}
 }
 
 // TestPlaces: an overdue retry keeps its place, whether the loop asks at the present instant or ahead. A place is
 // removed after a while (T14).
 func TestPlaces(t *testing.T) {
-	now, p := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), newPace()
+	now, p := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), newBacklog()
 	p.begin(now)
 	due := now.Add(-time.Hour)
 	session := func(i int) events.Ref { return events.Ref{Harness: "h", Session: fmt.Sprint(i)} }
@@ -51,7 +51,7 @@ func TestPlaces(t *testing.T) {
 	// Each session asks twice.
 	for i := range sessions * 2 {
 		n := 1 + i%sessions
-		want := now.Add(time.Duration(n) * paceEvery)
+		want := now.Add(time.Duration(n) * backlogEvery)
 		for _, asked := range []time.Time{now, want} {
 			if at := p.place(session(n), due, asked); !at.Equal(want) {
 				t.Errorf("session %d, asked %s ahead: a place %s from now, want %s", n, asked.Sub(now), at.Sub(now),
@@ -69,34 +69,34 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// TestPlacesAreBounded: without a free place, a retry waits for paceLater. Places in the future are kept meanwhile.
+// TestPlacesAreBounded: without a free place, a retry waits for backlogLater. Places in the future are kept meanwhile.
 func TestPlacesAreBounded(t *testing.T) {
-	now, p := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), newPace()
+	now, p := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), newBacklog()
 	p.begin(now)
 	due := now.Add(-time.Hour)
 	session := func(i int) events.Ref { return events.Ref{Harness: "h", Session: fmt.Sprint(i)} }
 	last := now
 	// The first retry needs no place.
-	for i := range paceMax + 1 {
+	for i := range backlogMax + 1 {
 		last = p.place(session(i), due, now)
 	}
-	if want := now.Add(paceMax * paceEvery); !last.Equal(want) {
+	if want := now.Add(backlogMax * backlogEvery); !last.Equal(want) {
 		t.Errorf("the last place is %s from now, want %s", last.Sub(now), want.Sub(now))
 	}
-	if at := p.place(session(-1), due, now); !at.Equal(now.Add(paceLater)) {
+	if at := p.place(session(-1), due, now); !at.Equal(now.Add(backlogLater)) {
 		t.Errorf("beyond the last place: %s from now", at.Sub(now))
 	}
 	later := now.Add(placeKept + 10*time.Second)
 	// The first call sweeps.
 	for i := range 3 {
-		if at := p.place(session(-1-i), due, later); !at.Equal(last.Add(time.Duration(1+i) * paceEvery)) {
+		if at := p.place(session(-1-i), due, later); !at.Equal(last.Add(time.Duration(1+i) * backlogEvery)) {
 			t.Errorf("after old places were removed: %s from now", at.Sub(now))
 		}
 	}
-	if at := p.place(session(paceMax), due, later); !at.Equal(last) {
+	if at := p.place(session(backlogMax), due, later); !at.Equal(last) {
 		t.Errorf("the last place has changed, %s from now", at.Sub(now))
 	}
-	if gone := paceMax + 3 - len(p.places); gone < 900 || gone > 1000 {
+	if gone := backlogMax + 3 - len(p.places); gone < 900 || gone > 1000 {
 		t.Errorf("%d places were removed, want those of ten seconds", gone)
 	}
 }

@@ -99,7 +99,7 @@ type Retry struct {
 	log      zerolog.Logger
 	loop     *control.Loop
 	activity *control.Activity
-	pace     *pace
+	backlog  *backlog
 	link     control.Link
 	clock    control.Link
 }
@@ -110,7 +110,7 @@ func New(b *bus.Bus, cfg Config, log zerolog.Logger) (*Retry, error) {
 		return nil, err
 	}
 	r := &Retry{bus: b, cfg: cfg, log: log.With().Str("service", Name).Logger(), activity: control.NewActivity(b),
-		pace: newPace()}
+		backlog: newBacklog()}
 	var err error
 	r.loop, err = control.New(b, control.Config{
 		Service: Name, Writer: events.WriterRetry, Log: r.log, Walk: cfg.Walk, AtOnceMax: cfg.AtOnceMax,
@@ -163,14 +163,14 @@ func (r *Retry) takeover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.pace.begin(now)
+	r.backlog.begin(now)
 	return nil
 }
 
 // clockSet gives new places to all overdue retries: the old places are instants of the broker's clock before it was
 // set.
 func (r *Retry) clockSet(ctx context.Context) error {
-	r.pace.clear()
+	r.backlog.clear()
 	return r.takeover(ctx)
 }
 
@@ -189,7 +189,7 @@ func (r *Retry) decide(ctx context.Context, s *session.State, now events.Clock,
 	if len(d.Facts) > 0 {
 		if _, fires := d.Facts[0].(events.TurnRequested); fires {
 			look.Rest = true
-			if at := r.pace.place(s.Ref(), dueAt(s, now.Steps), now.Now); at.After(now.Now) {
+			if at := r.backlog.place(s.Ref(), dueAt(s, now.Steps), now.Now); at.After(now.Now) {
 				return control.Decision{CheckAt: at, Local: true, Ahead: true}, nil
 			}
 		}
