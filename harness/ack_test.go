@@ -327,7 +327,7 @@ func TestWhatComesWhileASessionIsTaken(t *testing.T) {
 	w.awaiting("s", "p1")
 	begin := harness.Hold(s)
 	seq := w.whisper("s", events.PromptRejected{Prompt: "p1", By: "ada"})
-	natstest.Until(t, "it to be heard of", func() bool { return harness.Heard(s) >= seq })
+	natstest.Until(t, "it to be heard of", func() bool { return harness.LogSeen(s) >= seq })
 	select {
 	case a := <-out:
 		t.Fatalf("settled before the session was taken: %+v", a)

@@ -16,8 +16,8 @@ import (
 // lazyMS is how long a fact that no caller waits for may wait for others, in milliseconds.
 const lazyMS = 5
 
-// op is one caller's facts, which are stored together or not at all.
-type op struct {
+// write is one caller's facts, which are stored together or not at all.
+type write struct {
 	facts []events.Event // as readers will read them; envelopes are completed when the op is sent
 	bytes int            // of the facts as a commit of their own, under the envelopes that they have here
 	relay bool           // also what the fold will ignore
@@ -30,10 +30,10 @@ type op struct {
 	err  error // set before done is closed
 }
 
-// flight is the commit under way.
-type flight struct {
-	first string // id of its first event
-	ops   []*op
+// unacked is the commit under way.
+type unacked struct {
+	first  string // id of its first event
+	writes []*write
 }
 
 // buffer bounds what waits in the process.
@@ -43,7 +43,7 @@ type buffer struct {
 	facts, bytes       int
 }
 
-func (b *buffer) take(facts, bytes int) error {
+func (b *buffer) reserve(facts, bytes int) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.facts+facts > b.factsMax || b.bytes+bytes > b.bytesMax {
@@ -54,17 +54,17 @@ func (b *buffer) take(facts, bytes int) error {
 }
 
 // force takes room even from a full buffer: room that is given back later must have been taken.
-func (b *buffer) force(facts, bytes int) { b.give(-facts, -bytes) }
+func (b *buffer) force(facts, bytes int) { b.release(-facts, -bytes) }
 
-func (b *buffer) give(facts, bytes int) {
+func (b *buffer) release(facts, bytes int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.facts, b.bytes = b.facts-facts, b.bytes-bytes
 }
 
-// newOp encodes the facts and reads them back, so that what is folded here is what everybody will fold. Errors are
+// newWrite encodes the facts and reads them back, so that what is folded here is what everybody will fold. Errors are
 // those of pkg/events: nothing malformed, and nothing that a harness may not say, gets into the queue.
-func (s *Session) newOp(facts []events.Fact) (*op, error) {
+func (s *Session) newWrite(facts []events.Fact) (*write, error) {
 	for _, f := range facts {
 		if f == nil {
 			return nil, fmt.Errorf("harness: %s: %w: a fact is nil", s.ref, events.ErrMalformed)
@@ -90,7 +90,7 @@ func (s *Session) newOp(facts []events.Fact) (*op, error) {
 			return nil, fmt.Errorf("harness: %s: %w", s.ref, evs[i].Err)
 		}
 	}
-	return &op{facts: evs, bytes: len(body), done: make(chan struct{})}, nil
+	return &write{facts: evs, bytes: len(body), done: make(chan struct{})}, nil
 }
 
 // Append stores facts as one commit (perhaps together with others that wait), all or none. It is for what the other
@@ -103,7 +103,7 @@ func (s *Session) Append(ctx context.Context, facts ...events.Fact) error {
 // Relay stores facts as one commit as they come, also those that will be recorded but not count. It is for bridges,
 // which tell what a foreign system said. Only ownership is checked.
 func (s *Session) Relay(ctx context.Context, facts ...events.Fact) error {
-	o, err := s.newOp(facts)
+	o, err := s.newWrite(facts)
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (s *Session) Relay(ctx context.Context, facts ...events.Fact) error {
 }
 
 func (s *Session) append(ctx context.Context, check func(*session.State) (bool, error), facts ...events.Fact) error {
-	o, err := s.newOp(facts)
+	o, err := s.newWrite(facts)
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (s *Session) append(ctx context.Context, check func(*session.State) (bool, 
 }
 
 // do queues an op and waits until it is stored.
-func (s *Session) do(ctx context.Context, o *op) error {
+func (s *Session) do(ctx context.Context, o *write) error {
 	for i := range o.facts {
 		if k := o.facts[i].Kind; k == (events.SessionOpened{}).Kind() || k == (events.SessionClaimed{}).Kind() {
 			return fmt.Errorf("harness: %s: %w: use Open or Claim", k, events.ErrOutOfRole)
@@ -157,7 +157,7 @@ const (
 )
 
 // takeBack takes an op out of the queue, unless it was handed to the broker.
-func (s *Session) takeBack(o *op, cause error) int {
+func (s *Session) takeBack(o *write, cause error) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {
@@ -165,7 +165,7 @@ func (s *Session) takeBack(o *op, cause error) int {
 		return answered
 	default:
 	}
-	if s.flight != nil && contains(s.flight.ops, o) {
+	if s.unacked != nil && contains(s.unacked.writes, o) {
 		return handedOver
 	}
 	s.queue = without(s.queue, o)
@@ -175,38 +175,38 @@ func (s *Session) takeBack(o *op, cause error) int {
 
 // queueUp puts an op behind the others and schedules its sending: at once, or soon for an op that no caller waits for,
 // so that it is sent with the next one. A report that is held back goes before the end of its turn.
-func (s *Session) queueUp(lazily bool, o *op) error {
-	if err := s.h.buffer.take(len(o.facts), o.bytes); err != nil {
+func (s *Session) queueUp(lazily bool, o *write) error {
+	if err := s.h.buffer.reserve(len(o.facts), o.bytes); err != nil {
 		return fmt.Errorf("%w: %s", err, s.ref)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.footing == apart {
-		s.h.buffer.give(len(o.facts), o.bytes)
+	if s.ownership == apart {
+		s.h.buffer.release(len(o.facts), o.bytes)
 		return fmt.Errorf("harness: %s: %w", s.ref, s.why)
 	}
 	if o.ends() {
-		if held := s.heldUsage(); held != nil && s.h.buffer.take(len(held.facts), held.bytes) == nil {
+		if held := s.heldUsage(); held != nil && s.h.buffer.reserve(len(held.facts), held.bytes) == nil {
 			s.queue = append(s.queue, held)
 		}
 	}
 	s.queue = append(s.queue, o)
 	if lazily {
-		time.AfterFunc(lazyMS*time.Millisecond, s.kick)
+		time.AfterFunc(lazyMS*time.Millisecond, s.schedule)
 	} else {
-		s.kickLocked()
+		s.scheduleLocked()
 	}
 	return nil
 }
 
-// kick schedules the sending of the queue.
-func (s *Session) kick() {
+// schedule schedules the sending of the queue.
+func (s *Session) schedule() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.kickLocked()
+	s.scheduleLocked()
 }
 
-func (s *Session) kickLocked() {
+func (s *Session) scheduleLocked() {
 	if !s.running && len(s.queue) > 0 {
 		s.running = true
 		go s.run()
@@ -214,8 +214,8 @@ func (s *Session) kickLocked() {
 }
 
 // finish tells an op's caller. The session is locked.
-func (s *Session) finish(o *op, err error) {
-	s.h.buffer.give(len(o.facts), o.bytes)
+func (s *Session) finish(o *write, err error) {
+	s.h.buffer.release(len(o.facts), o.bytes)
 	o.err = err
 	close(o.done)
 }
@@ -238,7 +238,7 @@ func (s *Session) mayRun() bool {
 			s.mu.Unlock()
 			return false
 		}
-		if s.footing != suspended {
+		if s.ownership != suspended {
 			s.mu.Unlock()
 			return true // apart sessions have an empty queue
 		}
@@ -251,14 +251,14 @@ func (s *Session) mayRun() bool {
 // send stores as much of the queue as one commit takes. The caller may write.
 func (s *Session) send() {
 	s.mu.Lock()
-	if s.footing != owner {
+	if s.ownership != owner {
 		s.mu.Unlock()
 		return
 	}
 	ops, evs, stale := s.pick()
-	l, after := s.life, s.st.Seq
+	l, after := s.term, s.st.Seq
 	if len(ops) > 0 {
-		s.flight = &flight{first: evs[0].ID, ops: ops}
+		s.unacked = &unacked{first: evs[0].ID, writes: ops}
 	}
 	s.mu.Unlock()
 	switch {
@@ -282,13 +282,13 @@ func (s *Session) send() {
 		s.suspend(l) // reading the session again shows the commit's outcome
 	default:
 		s.mu.Lock()
-		s.settleFlight(fmt.Errorf("harness: %s: %w", s.ref, translate(err)))
+		s.settleUnacked(fmt.Errorf("harness: %s: %w", s.ref, translate(err)))
 		s.mu.Unlock()
 	}
 }
 
 // readOrFail reads what is new, so that what waits can be decided again.
-func (s *Session) readOrFail(l *life) bool {
+func (s *Session) readOrFail(l *term) bool {
 	err := s.catchUp(l.ctx)
 	switch {
 	case err == nil:
@@ -312,7 +312,7 @@ func (s *Session) at(seq uint64) bool {
 func (s *Session) unsend() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.flight = nil
+	s.unacked = nil
 }
 
 // failQueue fails all that waits.
@@ -322,16 +322,16 @@ func (s *Session) failQueue(err error) {
 	for _, o := range s.queue {
 		s.finish(o, fmt.Errorf("harness: %s: %w", s.ref, err))
 	}
-	s.queue, s.flight = nil, nil
+	s.queue, s.unacked = nil, nil
 }
 
-// settleFlight takes what was under way out of the queue. The session is locked.
-func (s *Session) settleFlight(err error) {
-	for _, o := range s.flight.ops {
+// settleUnacked takes what was under way out of the queue. The session is locked.
+func (s *Session) settleUnacked(err error) {
+	for _, o := range s.unacked.writes {
 		s.queue = without(s.queue, o)
 		s.finish(o, err)
 	}
-	s.flight = nil
+	s.unacked = nil
 }
 
 // pick decides what the next commit is: each op is tried on a copy of the state, on top of those before it. An op that
@@ -339,7 +339,7 @@ func (s *Session) settleFlight(err error) {
 // that are picked stay in the queue until they are stored. stale: the first is refused by a state that may be old; read
 // the session first. (What is stored needs no such care: the compare-and-set proves that the state was new.) The
 // session is locked.
-func (s *Session) pick() (ops []*op, evs []events.Event, stale bool) {
+func (s *Session) pick() (ops []*write, evs []events.Event, stale bool) {
 	trial, bytes := s.trial(), 0
 	for len(ops) < len(s.queue) {
 		o := s.queue[len(ops)]
@@ -379,9 +379,9 @@ func (s *Session) trial() *session.Trial { return s.st.Try(s.commit(s.st.Seq+1, 
 
 // wrap completes the envelopes for the present owner. bytes is how many bytes the facts then take as a commit of their
 // own.
-func (s *Session) wrap(o *op) (evs []events.Event, bytes int) {
+func (s *Session) wrap(o *write) (evs []events.Event, bytes int) {
 	evs, bytes = make([]events.Event, len(o.facts)), o.bytes
-	source, now := events.HarnessSource(s.ref.Harness, s.life.incarnation), time.Now().UTC()
+	source, now := events.HarnessSource(s.ref.Harness, s.term.incarnation), time.Now().UTC()
 	for i, e := range o.facts {
 		bytes -= envelopeBytes(&e)
 		e.ID, e.Source, e.Epoch, e.Time = s.h.bus.NewID(), source, s.epoch, now
@@ -414,7 +414,7 @@ func (s *Session) commit(seq, after uint64, evs []events.Event) events.Commit {
 		At: time.Now().UTC(), Events: evs}
 }
 
-func contains(ops []*op, o *op) bool {
+func contains(ops []*write, o *write) bool {
 	for _, have := range ops {
 		if have == o {
 			return true
@@ -423,7 +423,7 @@ func contains(ops []*op, o *op) bool {
 	return false
 }
 
-func without(ops []*op, o *op) []*op {
+func without(ops []*write, o *write) []*write {
 	kept := ops[:0:0]
 	for _, have := range ops {
 		if have != o {

@@ -16,9 +16,9 @@ func TestBuffer(t *testing.T) {
 		{1, 0, true}} {
 		var err error
 		if step.facts < 0 {
-			b.give(-step.facts, -step.bytes)
+			b.release(-step.facts, -step.bytes)
 		} else {
-			err = b.take(step.facts, step.bytes)
+			err = b.reserve(step.facts, step.bytes)
 		}
 		if errors.Is(err, ErrBufferFull) != step.full {
 			t.Fatalf("%+v: %v", step, err)

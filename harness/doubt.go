@@ -33,7 +33,7 @@ func (d *doubtError) Unwrap() error { return d.err }
 
 // settleLater finds out in the background what became of a commit whose outcome is in doubt, if err says so. Until then
 // the handle is kept. A process that leaves needs not know: its lease ends with it, and recovery follows.
-func (h *Harness) settleLater(s *Session, l *life, err error) {
+func (h *Harness) settleLater(s *Session, l *term, err error) {
 	d, ok := errors.AsType[*doubtError](err)
 	if !ok {
 		return
@@ -69,7 +69,7 @@ func (h *Harness) insist(ctx context.Context, s *Session, failing string, do fun
 
 // settleDoubt appends the commit again. It is then in the log, or another one is in its place; either way its outcome
 // is known. If this process owns the session by it, its part begins.
-func (s *Session) settleDoubt(l *life, d *doubtError) error {
+func (s *Session) settleDoubt(l *term, d *doubtError) error {
 	select {
 	case s.writing <- struct{}{}:
 	case <-l.ctx.Done():
@@ -106,7 +106,7 @@ func (s *Session) unwanted() bool {
 func (s *Session) unwantedLocked() bool {
 	s.h.mu.Lock()
 	defer s.h.mu.Unlock()
-	return s.footing != apart && s.holders == 0 && s.users == 0
+	return s.ownership != apart && s.holders == 0 && s.users == 0
 }
 
 // giveBack is for a call that was given a session and fails all the same.
@@ -143,7 +143,7 @@ func (h *Harness) giveUp(s *Session) {
 
 // releaseUnwanted releases the session, unless a call has it or waits for it when that is decided.
 func (s *Session) releaseUnwanted() error {
-	o, err := s.newOp([]events.Fact{events.SessionReleased{Reason: reasonUnclaimed}})
+	o, err := s.newWrite([]events.Fact{events.SessionReleased{Reason: reasonUnclaimed}})
 	if err != nil {
 		return fmt.Errorf("harness: release: %w", err)
 	}

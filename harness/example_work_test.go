@@ -112,7 +112,7 @@ func Example_compaction() {
 		c session.WorkCompaction) (usedAfter int64, err error) {
 		fmt.Println("compact", s.ID(), "because", c.Reason)
 		summary := `{"tool":"paint","colour":"red"}` // what the model made of it
-		if err := harness.SummaryOK(summary); err != nil {
+		if err := harness.ValidateSummary(summary); err != nil {
 			return 0, err
 		}
 		return int64(len(summary) / 4), nil

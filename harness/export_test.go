@@ -23,10 +23,10 @@ func Waiting(s *Session) int {
 func HandedOver(s *Session) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.flight == nil {
+	if s.unacked == nil {
 		return 0
 	}
-	return len(s.flight.ops)
+	return len(s.unacked.writes)
 }
 
 // Mute keeps everybody from appending to the session until release.
@@ -47,7 +47,7 @@ func Asking(s *Session, prompt string) int {
 
 // Hold suspends a session, as if it were about to be taken; the returned function takes it.
 func Hold(s *Session) (begin func()) {
-	l := s.life
+	l := s.term
 	s.suspend(l)
 	return func() { s.begin(l) }
 }
@@ -63,13 +63,13 @@ func Verifying(s *Session) bool {
 func Suspended(s *Session) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.footing == suspended
+	return s.ownership == suspended
 }
 
 // Unkept gives the present incarnation a lease without renewal, as a suspended process has. lose ends it.
 func Unkept(ctx context.Context, h *Harness, ttl time.Duration) (lose func(), overdue func() bool, err error) {
 	h.mu.Lock()
-	l, sessions := h.life, slices.Collect(maps.Values(h.sessions))
+	l, sessions := h.term, slices.Collect(maps.Values(h.sessions))
 	h.mu.Unlock()
 	lease, err := h.bus.AcquireLease(ctx, events.HarnessLeaseKey(h.cfg.ID, h.bus.NewID()), nil, ttl)
 	if err != nil {
@@ -83,19 +83,19 @@ func Unkept(ctx context.Context, h *Harness, ttl time.Duration) (lose func(), ov
 	return func() { l.cancel(ErrLeaseLost) }, lease.Overdue, nil
 }
 
-// Heard is how far the log was when the session last heard of it.
-func Heard(s *Session) uint64 {
+// LogSeen is how far the log was when the session last heard of it.
+func LogSeen(s *Session) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ahead
 }
 
 // Live says that the log is followed from a place on.
-func Live(h *Harness, from uint64) { h.hears(from) }
+func Live(h *Harness, from uint64) { h.following(from) }
 
 // Wrapped is how many bytes the facts take as a commit of their own, as they would be sent now.
 func Wrapped(s *Session, facts ...events.Fact) int {
-	o, err := s.newOp(facts)
+	o, err := s.newWrite(facts)
 	if err != nil {
 		panic(err)
 	}
@@ -162,7 +162,7 @@ func Reading(s *Session) bool {
 func SettledSeen(s *Session) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.told)
+	return len(s.returned)
 }
 
 // Handle is the handle of a turn, as a call gets it that began the turn.

@@ -151,7 +151,7 @@ import (
 // Limits of one process.
 const (
 	claimsAtOnceMax = 64 // sessions that are claimed again at the same time after a lease was lost
-	looksAtOnceMax  = 64 // sessions that are read at the same time after the connection was restored
+	readsAtOnceMax  = 64 // sessions that are read at the same time after the connection was restored
 )
 
 // Harness is one process of a harness: an incarnation, its lease and its sessions. All methods may be called at the
@@ -170,16 +170,16 @@ type Harness struct {
 	began    atomic.Uint64 // from where on the log was last followed
 	followed atomic.Uint64 // from where on the log is followed; 0: it is not, or not at this moment
 
-	mu       sync.Mutex
-	life     *life
-	drawn    string        // the newest incarnation that this process has drawn; it may not be the present one yet
-	reborn   chan struct{} // closed when life is replaced
-	state    string        // of the lease: starting, ready, draining
-	sessions map[string]*Session
-	offers   map[string]session.Work // the work view as last seen, of this harness
-	dirty    map[string]bool         // sessions that Work is to look at
-	poked    chan struct{}           // there is something in dirty
-	working  bool                    // Work runs
+	mu        sync.Mutex
+	term      *term
+	drawn     string        // the newest incarnation that this process has drawn; it may not be the present one yet
+	reborn    chan struct{} // closed when life is replaced
+	state     string        // of the lease: starting, ready, draining
+	sessions  map[string]*Session
+	offers    map[string]session.Work // the work view as last seen, of this harness
+	dirty     map[string]bool         // sessions that Work is to look at
+	workReady chan struct{}           // there is something in dirty
+	working   bool                    // Work runs
 }
 
 // Connect draws an incarnation and takes its lease, in state starting. It waits for the broker until ctx ends. Errors:
@@ -200,7 +200,7 @@ func Connect(ctx context.Context, cfg Config) (*Harness, error) {
 	}
 	h := &Harness{cfg: cfg, bus: b, log: log, lines: lines, state: leaseStarting, sessions: map[string]*Session{},
 		offers: map[string]session.Work{},
-		dirty:  map[string]bool{}, poked: make(chan struct{}, 1), reborn: make(chan struct{})}
+		dirty:  map[string]bool{}, workReady: make(chan struct{}, 1), reborn: make(chan struct{})}
 	h.buffer = buffer{factsMax: cfg.BufferFactsMax, bytesMax: cfg.BufferBytesMax}
 	h.ctx, h.cancel = context.WithCancelCause(context.Background())
 	if err := h.start(ctx); err != nil {
@@ -224,7 +224,7 @@ func (h *Harness) start(ctx context.Context) error {
 	if err := h.bus.OnNudge(h.ctx, h.cfg.ID, h.nudged); err != nil {
 		return err
 	}
-	h.bus.OnReconnect(h.lookEverywhere)
+	h.bus.OnReconnect(h.readAll)
 	h.running.Go(h.watch)
 	if !h.cfg.Pool { // there each would be given what all the others write
 		h.running.Go(h.listen)
@@ -241,7 +241,7 @@ func (h *Harness) ID() string { return h.cfg.ID }
 func (h *Harness) Incarnation() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.life.incarnation
+	return h.term.incarnation
 }
 
 // Context ends when this process may no longer do anything as this harness: its cause is [ErrClosed]; [ErrFenced] when
@@ -295,27 +295,27 @@ func (h *Harness) nudged(id string, seq uint64) {
 	if from := h.followed.Load(); from != 0 && seq >= from {
 		return // it is on its way
 	}
-	h.look(id, seq)
+	h.readUpTo(id, seq)
 }
 
-func (h *Harness) look(id string, seq uint64) {
+func (h *Harness) readUpTo(id string, seq uint64) {
 	h.mu.Lock()
 	s := h.sessions[id]
 	h.mu.Unlock()
 	if s != nil {
-		s.look(seq)
+		s.readUpTo(seq)
 	}
 }
 
 // listen follows the commits of this harness's sessions. While it does, no nudges are needed.
 func (h *Harness) listen() {
-	err := h.bus.Follow(h.ctx, h.cfg.ID, h.hears, func(m bus.Message) {
+	err := h.bus.Follow(h.ctx, h.cfg.ID, h.following, func(m bus.Message) {
 		r, _, err := h.bus.Cell().ParseLog(m.Subject)
 		h.mu.Lock()
 		s := h.sessions[r.Session]
 		h.mu.Unlock()
 		if err == nil && s != nil {
-			s.hear(m)
+			s.receive(m)
 		}
 	})
 	if err != nil && h.ctx.Err() == nil {
@@ -324,20 +324,20 @@ func (h *Harness) listen() {
 	}
 }
 
-// hears records the place from which the log is followed; 0: not at this moment. Earlier commits without a nudge would
+// following records the place from which the log is followed; 0: not at this moment. Earlier commits without a nudge would
 // be missed, so they are read.
-func (h *Harness) hears(from uint64) {
+func (h *Harness) following(from uint64) {
 	h.followed.Store(from)
 	if from != 0 && h.began.Swap(from) != from {
-		go h.lookEverywhere()
+		go h.readAll()
 	}
 }
 
-// lookEverywhere reads what was missed during an outage, or before the log was followed, for sessions with waiting
+// readAll reads what was missed during an outage, or before the log was followed, for sessions with waiting
 // calls.
-func (h *Harness) lookEverywhere() {
+func (h *Harness) readAll() {
 	var reads errgroup.Group
-	reads.SetLimit(looksAtOnceMax)
+	reads.SetLimit(readsAtOnceMax)
 	for _, s := range h.owned() {
 		if !s.awaitsNews() {
 			continue
@@ -401,7 +401,7 @@ func (h *Harness) forget(s *Session) {
 	defer s.mu.Unlock()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if s.footing == apart && s.users == 0 && h.sessions[s.ref.Session] == s {
+	if s.ownership == apart && s.users == 0 && h.sessions[s.ref.Session] == s {
 		s.cancel(s.why)
 		delete(h.sessions, s.ref.Session)
 	}
@@ -430,7 +430,7 @@ func (h *Harness) Close(ctx context.Context) error {
 	}
 	h.running.Wait()
 	h.mu.Lock()
-	l := h.life
+	l := h.term
 	h.mu.Unlock()
 	if err := l.lease.Release(ctx); err != nil && !errors.Is(err, bus.ErrLeaseLost) {
 		errs = append(errs, translate(err))

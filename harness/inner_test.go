@@ -83,10 +83,10 @@ func (x *inside) mustRelay(facts ...events.Fact) {
 }
 
 // dead is a life that has ended, under the lease that this process has.
-func (x *inside) dead(cause error) *life {
+func (x *inside) dead(cause error) *term {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(cause)
-	return &life{incarnation: x.h.Incarnation(), lease: x.h.life.lease, ctx: ctx, cancel: cancel}
+	return &term{incarnation: x.h.Incarnation(), lease: x.h.term.lease, ctx: ctx, cancel: cancel}
 }
 
 func brief(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -101,9 +101,9 @@ func prompted(turn string, delivery events.Delivery) events.PromptRequested {
 		Questions: []events.Question{{ID: "q", Question: "?"}}}
 }
 
-// shiftOf is a Work of this process that does not run.
-func (x *inside) shiftOf(turn func(context.Context, *Turn) error) *shift {
-	return &shift{h: x.h, w: Worker{Turn: turn}, slots: make(chan struct{}, 1), busy: map[string]bool{}}
+// workLoopOf is a Work of this process that does not run.
+func (x *inside) workLoopOf(turn func(context.Context, *Turn) error) *workLoop {
+	return &workLoop{h: x.h, w: Worker{Turn: turn}, slots: make(chan struct{}, 1), busy: map[string]bool{}}
 }
 
 // TestWithoutAConnection: a read or write that fails is an error, and nothing else is used in its place.
@@ -114,7 +114,7 @@ func TestWithoutAConnection(t *testing.T) {
 	x.mustRelay(events.ToolStarted{Call: "c1", Turn: "t1", Name: "bash"}, events.ToolCompleted{Call: "c1"},
 		events.MessageAccepted{Message: "m1", Content: json.RawMessage(`"x"`), By: "ada"},
 		prompted("t1", events.DeliverCallback))
-	l, st := x.h.life, x.s.State()
+	l, st := x.h.term, x.s.State()
 	x.h.bus.Close()
 	large := strings.Repeat("x", 2*events.ContentBytesMax)
 	for name, do := range map[string]func(ctx context.Context) error{
@@ -166,7 +166,7 @@ func TestWithoutAConnection(t *testing.T) {
 func TestReadingEnds(t *testing.T) {
 	x := newInside(t)
 	x.h.bus.Close()
-	x.s.look(x.s.State().Seq + 5)
+	x.s.readUpTo(x.s.State().Seq + 5)
 	natstest.Until(t, "the reading to end", func() bool { return !Reading(x.s) })
 }
 
@@ -178,7 +178,7 @@ func TestNothingRunsThatWasNotTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	ran := 0
-	k := x.shiftOf(func(context.Context, *Turn) error { ran++; return nil })
+	k := x.workLoopOf(func(context.Context, *Turn) error { ran++; return nil })
 	Unhold(x.s)
 	if more, err := k.serveOnce(x.ctx, "s"); more || err != nil || ran > 0 {
 		t.Errorf("a session that no caller has: %t, %v; ran %d", more, err, ran)
@@ -199,12 +199,12 @@ func TestWorkThatCannotBeRead(t *testing.T) {
 	if err := x.s.catchUp(x.ctx); err != nil {
 		t.Fatal(err)
 	}
-	k := &shift{h: x.h, w: Worker{Turn: func(context.Context, *Turn) error { return nil }}}
-	if j, err := k.look(x.ctx, x.s); err != nil || j == nil || j.turn.Turn != "t1" {
+	k := &workLoop{h: x.h, w: Worker{Turn: func(context.Context, *Turn) error { return nil }}}
+	if j, err := k.findWork(x.ctx, x.s); err != nil || j == nil || j.turn.Turn != "t1" {
 		t.Fatalf("%+v, %v", j, err)
 	}
 	x.h.bus.Close()
-	if j, err := k.look(x.ctx, x.s); err == nil {
+	if j, err := k.findWork(x.ctx, x.s); err == nil {
 		t.Errorf("%+v", j)
 	}
 }
@@ -252,7 +252,7 @@ func TestWorkOfAClosedSession(t *testing.T) {
 	if err := x.s.Close(x.ctx, "finished"); err != nil {
 		t.Fatal(err)
 	}
-	k := x.shiftOf(func(context.Context, *Turn) error { return nil })
+	k := x.workLoopOf(func(context.Context, *Turn) error { return nil })
 	if more, err := k.takeOver(x.ctx, "s"); more || !errors.Is(err, ErrSessionClosed) {
 		t.Errorf("%t, %v", more, err)
 	}
@@ -270,13 +270,13 @@ func TestWorkOfAClosedSession(t *testing.T) {
 // TestALookAtNothing: without a session to read, no read starts and Work is not signalled.
 func TestALookAtNothing(t *testing.T) {
 	x := newInside(t)
-	k := &shift{h: x.h, slots: make(chan struct{}, 2), busy: map[string]bool{}}
+	k := &workLoop{h: x.h, slots: make(chan struct{}, 2), busy: map[string]bool{}}
 	k.handOut(x.ctx)
 	k.wg.Wait()
-	if len(x.h.poked) > 0 || len(k.slots) > 0 {
+	if len(x.h.workReady) > 0 || len(k.slots) > 0 {
 		t.Error("Work is signalled")
 	}
-	if x.h.poke("s"); len(x.h.dirty) > 0 {
+	if x.h.notifyWork("s"); len(x.h.dirty) > 0 {
 		t.Error("sessions are collected that no Work looks at")
 	}
 	x.h.working = true
@@ -320,7 +320,7 @@ func TestALeavingProcess(t *testing.T) {
 	if _, err := x.h.session("other"); !errors.Is(err, ErrClosed) {
 		t.Errorf("session: %v", err)
 	}
-	if x.h.settleLater(x.s, x.h.life, &doubtError{err: bus.ErrUnreachable}); Users(x.h, "s") != 0 {
+	if x.h.settleLater(x.s, x.h.term, &doubtError{err: bus.ErrUnreachable}); Users(x.h, "s") != 0 {
 		t.Error("a doubt is settled")
 	}
 	if x.h.giveUp(x.s); x.s.leaving {
@@ -347,7 +347,7 @@ func TestNoSessionIsKeptThatIsNotOwned(t *testing.T) {
 	}
 	x.s.mu.Lock()
 	x.s.st.Owned, x.s.st.Incarnation, x.s.st.Epoch = true, "99", 7
-	x.s.judge()
+	x.s.checkOwnership()
 	x.s.mu.Unlock()
 	if err := x.s.Regain(x.ctx); !errors.Is(err, ErrReleased) {
 		t.Errorf("after another process took it: %v", err)
@@ -388,14 +388,14 @@ func TestCommitsOutOfOrder(t *testing.T) {
 	x.turn(Start{ID: "t1"})
 	x.quietly(events.WriterReconciler, events.TurnInterrupted{Turn: "t1", Reason: "test"})
 	last := x.quietly(events.WriterRetry, events.TurnRequested{Turn: "t2", Cause: events.CauseResume, OfTurn: "t1"})
-	if err := x.peer.ScanMessages(x.ctx, last, func(m bus.Message) error { x.s.hear(m); return nil }); err != nil {
+	if err := x.peer.ScanMessages(x.ctx, last, func(m bus.Message) error { x.s.receive(m); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	natstest.Until(t, "it to be read", func() bool { return x.s.State().Seq == last })
 	if st := x.s.State(); st.LastTurn == nil || st.Turn != nil || st.Commits != 4 {
 		t.Errorf("%d commits, turn %+v", st.Commits, st.Turn)
 	}
-	newSession(x.h, events.Ref{Harness: "laptop", Session: "unread"}).hear(bus.Message{Seq: 1})
+	newSession(x.h, events.Ref{Harness: "laptop", Session: "unread"}).receive(bus.Message{Seq: 1})
 }
 
 // TestOneCommitOfUsageAndEnd: a report that is made just before the end of its turn is in the same commit.
@@ -474,7 +474,7 @@ func TestWhatTells(t *testing.T) {
 		"much of the session's":   {report("t", "m", 0, 100_000), report("t", "m", 0, 120_000), 1_000_000, true},
 	} {
 		s.usage.stored, s.st.Policy.ContextLimit = c.was, c.limit
-		if got := s.telling(c.is); got != c.want {
+		if got := s.storedAtOnce(c.is); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
@@ -584,7 +584,7 @@ func TestALifeThatHasEnded(t *testing.T) {
 	x := newInside(t)
 	lost := x.dead(ErrLeaseLost)
 	x.s.mu.Lock()
-	x.s.life = lost
+	x.s.term = lost
 	x.s.mu.Unlock()
 	ctx, cancel := brief(x.ctx)
 	defer cancel()
@@ -597,21 +597,21 @@ func TestALifeThatHasEnded(t *testing.T) {
 	}
 	over := x.dead(ErrClosed)
 	other.mu.Lock()
-	other.life = over
+	other.term = over
 	other.mu.Unlock()
 	if other.suspend(over); !other.isApart() {
 		t.Error("a session of a process that has left waits for a lease")
 	}
 	ended := x.dead(ErrLeaseLost)
 	x.h.mu.Lock()
-	was := x.h.life
-	x.h.life = ended
+	was := x.h.term
+	x.h.term = ended
 	x.h.mu.Unlock()
 	if l, err := x.h.mayTake(ctx, x.s); l != nil || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("taken without a lease: %v", err)
 	}
 	x.h.mu.Lock()
-	x.h.life = was
+	x.h.term = was
 	x.h.mu.Unlock()
 }
 
@@ -638,7 +638,7 @@ func TestAClaimInDoubtIsFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x.s.suspend(x.h.life)
+	x.s.suspend(x.h.term)
 	x.s.mu.Lock()
 	x.s.claiming = sent.incarnation
 	after := x.s.st.Seq
@@ -742,7 +742,7 @@ func TestACompactionThatLostItsLease(t *testing.T) {
 		t.Fatal(err)
 	}
 	x.mustRelay(events.CompactionStarted{Compaction: "k1"})
-	k := x.shiftOf(nil)
+	k := x.workLoopOf(nil)
 	k.w.Compact = func(context.Context, *Session, session.WorkCompaction) (int64, error) {
 		x.s.cancel(ErrLeaseLost)
 		return 0, errors.New("invalid api key")

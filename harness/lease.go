@@ -41,8 +41,8 @@ type lease struct {
 	RenewedAt   time.Time `json:"renewed_at"`
 }
 
-// life is one incarnation, from its ticket until its lease is lost or given back.
-type life struct {
+// term is one incarnation, from its ticket until its lease is lost or given back.
+type term struct {
 	incarnation string
 	started     time.Time
 	lease       *bus.Lease
@@ -51,12 +51,12 @@ type life struct {
 }
 
 // begin draws an incarnation, takes its lease and keeps it.
-func (h *Harness) begin(ctx context.Context) (*life, error) {
+func (h *Harness) begin(ctx context.Context) (*term, error) {
 	n, err := h.bus.Ticket(ctx, h.cfg.ID)
 	if err != nil {
 		return nil, err
 	}
-	l := &life{incarnation: strconv.FormatUint(n, 10), started: time.Now().UTC()}
+	l := &term{incarnation: strconv.FormatUint(n, 10), started: time.Now().UTC()}
 	h.mu.Lock()
 	h.drawn = l.incarnation
 	state := h.state
@@ -73,7 +73,7 @@ func (h *Harness) begin(ctx context.Context) (*life, error) {
 	lost := l.lease.Keep(l.ctx, 0, func() []byte {
 		h.mu.Lock()
 		state := h.state
-		if h.life != l && state == leaseReady {
+		if h.term != l && state == leaseReady {
 			state = leaseStarting // it does not have its sessions yet
 		}
 		h.mu.Unlock()
@@ -88,19 +88,19 @@ func (h *Harness) begin(ctx context.Context) (*life, error) {
 }
 
 // live makes an incarnation the present one.
-func (h *Harness) live(l *life) {
+func (h *Harness) live(l *term) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.life = l
+	h.term = l
 	close(h.reborn)
 	h.reborn = make(chan struct{})
 }
 
 // alive is the present incarnation, once it has a lease.
-func (h *Harness) alive(ctx context.Context) (*life, error) {
+func (h *Harness) alive(ctx context.Context) (*term, error) {
 	for {
 		h.mu.Lock()
-		l, changed := h.life, h.reborn
+		l, changed := h.term, h.reborn
 		h.mu.Unlock()
 		if l.ctx.Err() == nil {
 			return l, nil
@@ -116,7 +116,7 @@ func (h *Harness) alive(ctx context.Context) (*life, error) {
 }
 
 // value is what the lease says.
-func (h *Harness) value(l *life, state string) []byte {
+func (h *Harness) value(l *term, state string) []byte {
 	v, err := json.Marshal(lease{ID: h.cfg.ID, Incarnation: l.incarnation, Exclusive: !h.cfg.Pool, State: state,
 		TTLMS: h.cfg.TTL.Milliseconds(),
 		Host:  h.cfg.Host, PID: os.Getpid(), Version: h.cfg.Version, StartedAt: l.started, RenewedAt: time.Now().UTC()})
@@ -129,7 +129,7 @@ func (h *Harness) value(l *life, state string) []byte {
 // renew writes the lease now, because its state changed.
 func (h *Harness) renew(ctx context.Context) error {
 	h.mu.Lock()
-	l, state := h.life, h.state
+	l, state := h.term, h.state
 	h.mu.Unlock()
 	if err := l.lease.Renew(ctx, h.value(l, state)); err != nil {
 		return fmt.Errorf("harness: lease of %s as %s: %w", h.cfg.ID, state, translate(err))
@@ -153,7 +153,7 @@ func (h *Harness) Ready(ctx context.Context) error {
 // tend starts over each time the lease is lost, until the Harness is closed.
 func (h *Harness) tend() {
 	h.mu.Lock()
-	l := h.life
+	l := h.term
 	h.mu.Unlock()
 	for {
 		<-l.ctx.Done()
@@ -182,7 +182,7 @@ func (h *Harness) tend() {
 }
 
 // startOver tries until it has a new incarnation with its sessions; nil when the Harness was closed first.
-func (h *Harness) startOver() *life {
+func (h *Harness) startOver() *term {
 	pace := backoff.NewExponentialBackOff(backoff.WithMaxInterval(restartDelayMaxMS*time.Millisecond),
 		backoff.WithMaxElapsedTime(0))
 	for {
@@ -205,10 +205,10 @@ func (h *Harness) startOver() *life {
 
 // beginAgain draws a new incarnation, unless another process of an exclusive harness has drawn one since: a process
 // that was paused or cut off must not take back what its successor has.
-func (h *Harness) beginAgain() (*life, error) {
+func (h *Harness) beginAgain() (*term, error) {
 	if !h.cfg.Pool {
 		h.mu.Lock()
-		was := h.life.incarnation
+		was := h.term.incarnation
 		h.mu.Unlock()
 		e, err := h.bus.Load(h.ctx, bus.Leases, events.TicketKey(h.cfg.ID))
 		drawn := strconv.FormatUint(e.Rev, 10)
@@ -249,7 +249,7 @@ func (h *Harness) retire(by string) {
 
 // reclaimAll claims the sessions that no other process took for the new incarnation, then restores the state of the
 // lease.
-func (h *Harness) reclaimAll(l *life) {
+func (h *Harness) reclaimAll(l *term) {
 	h.each(h.owned(), func(s *Session) {
 		if err := s.reclaim(l); err != nil {
 			h.log.Warn().Str("session", s.ref.String()).AnErr("err", err).Msg("not claimed again")
@@ -264,7 +264,7 @@ func (h *Harness) reclaimAll(l *life) {
 
 // reclaim claims the session for a new incarnation of this process, if no other process took it since the lease was
 // lost, and continues all its open items.
-func (s *Session) reclaim(l *life) error {
+func (s *Session) reclaim(l *term) error {
 	select {
 	case s.writing <- struct{}{}:
 	case <-l.ctx.Done():
@@ -276,7 +276,7 @@ func (s *Session) reclaim(l *life) error {
 		return nil
 	}
 	s.mu.Lock()
-	held, was, epoch, sent := s.footing != apart, s.life, s.epoch, s.claiming
+	held, was, epoch, sent := s.ownership != apart, s.term, s.epoch, s.claiming
 	s.mu.Unlock()
 	if held {
 		s.suspend(was) // it was taken after the others were suspended
@@ -287,7 +287,7 @@ func (s *Session) reclaim(l *life) error {
 	var rest [][]events.Fact
 	err := s.catchUp(l.ctx)
 	if st := s.State(); st.Owned && st.Epoch == epoch+1 && st.Incarnation == sent {
-		was, epoch = &life{incarnation: sent}, st.Epoch // an attempt whose outcome was in doubt had succeeded
+		was, epoch = &term{incarnation: sent}, st.Epoch // an attempt whose outcome was in doubt had succeeded
 	}
 	if err == nil {
 		_, err = s.take(l.ctx, l, true, func() (facts []events.Fact, err error) {
@@ -297,7 +297,7 @@ func (s *Session) reclaim(l *life) error {
 	}
 	switch {
 	case err == nil:
-		return s.sayNow(rest)
+		return s.queueFirst(rest)
 	case l.ctx.Err() != nil: // the new lease is lost, too: it stays suspended for the next one
 	default:
 		s.h.settleLater(s, l, err)
@@ -307,7 +307,7 @@ func (s *Session) reclaim(l *life) error {
 }
 
 // reclaiming is what to append, or why the session cannot be had again.
-func (s *Session) reclaiming(l, was *life, epoch uint64) (facts []events.Fact, rest [][]events.Fact, err error) {
+func (s *Session) reclaiming(l, was *term, epoch uint64) (facts []events.Fact, rest [][]events.Fact, err error) {
 	st := s.State()
 	switch {
 	case st.Closed != nil:
@@ -340,7 +340,7 @@ func (s *Session) reclaiming(l, was *life, epoch uint64) (facts []events.Fact, r
 			if p.Unattended {
 				told = append(told, events.PromptUnattended{Prompt: id}) // which its new request withdraws
 			}
-		case s.heard(id):
+		case s.hasReturned(id):
 			told = append(told, events.PromptDelivered{Prompt: id}) // under a lower epoch it would count as lost
 		}
 	}
@@ -355,21 +355,21 @@ func (s *Session) reclaiming(l, was *life, epoch uint64) (facts []events.Fact, r
 	return append(facts, commits[0]...), commits[1:], nil
 }
 
-// heard says whether an Ask has returned, or is about to return, what was decided about a prompt.
-func (s *Session) heard(prompt string) bool {
+// hasReturned says whether an Ask has returned, or is about to return, what was decided about a prompt.
+func (s *Session) hasReturned(prompt string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, told := s.told[prompt]
-	return told || s.waiters[prompt] != nil
+	_, returned := s.returned[prompt]
+	return returned || s.waiters[prompt] != nil
 }
 
-// sayNow puts facts, as commits, in front of all waiting ones. They are adoptions: their items may have ended
+// queueFirst puts facts, as commits, in front of all waiting ones. They are adoptions: their items may have ended
 // meanwhile. Their number is limited by the limits of a session, so a full buffer does not refuse them. The caller may
 // write.
-func (s *Session) sayNow(commits [][]events.Fact) error {
-	var ops []*op
+func (s *Session) queueFirst(commits [][]events.Fact) error {
+	var ops []*write
 	for _, facts := range commits {
-		o, err := s.newOp(facts)
+		o, err := s.newWrite(facts)
 		if err != nil {
 			return err
 		}
@@ -382,7 +382,7 @@ func (s *Session) sayNow(commits [][]events.Fact) error {
 		s.h.buffer.force(len(o.facts), o.bytes)
 	}
 	s.queue = append(ops, s.queue...)
-	s.kickLocked()
+	s.scheduleLocked()
 	return nil
 }
 

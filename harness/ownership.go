@@ -50,7 +50,7 @@ func (h *Harness) Open(ctx context.Context, id string, o Opening) (*Session, err
 	opened := events.SessionOpened{Exclusive: h.cfg.exclusive(), Parent: o.Parent, ParentCall: o.ParentCall,
 		Root: o.Root, Title: o.Title,
 		Agent: o.Agent, Model: o.Model, ContextLimit: o.ContextLimit, Policy: o.Policy, Native: native}
-	s, _, err := h.own(ctx, id, func(s *Session, l *life) ([]events.Fact, error) {
+	s, _, err := h.own(ctx, id, func(s *Session, l *term) ([]events.Fact, error) {
 		if s.st.Opened() {
 			return s.claim(l)
 		}
@@ -81,7 +81,7 @@ func (h *Harness) Claim(ctx context.Context, id string, adopt ...Adopt) (*Sessio
 		return nil, fmt.Errorf("harness: claim %s: %w", id, err)
 	}
 	var rest [][]events.Fact
-	s, how, err := h.own(ctx, id, func(s *Session, l *life) (facts []events.Fact, err error) {
+	s, how, err := h.own(ctx, id, func(s *Session, l *term) (facts []events.Fact, err error) {
 		if facts, err = s.claim(l); err == nil {
 			facts, rest, err = s.adopting(ctx, facts, adopt, math.MaxUint64)
 		}
@@ -202,7 +202,7 @@ const (
 
 // own makes this process the owner of a session. build returns the facts for that, given the session and the present
 // incarnation; it is called again if another writer was first, and not at all if the session is owned already.
-func (h *Harness) own(ctx context.Context, id string, build func(*Session, *life) ([]events.Fact, error)) (*Session,
+func (h *Harness) own(ctx context.Context, id string, build func(*Session, *term) ([]events.Fact, error)) (*Session,
 	taken, error) {
 	s, err := h.session(id)
 	if err != nil {
@@ -223,7 +223,7 @@ func (h *Harness) own(ctx context.Context, id string, build func(*Session, *life
 }
 
 func (h *Harness) ownNow(ctx context.Context, s *Session,
-	build func(*Session, *life) ([]events.Fact, error)) (how taken, err error) {
+	build func(*Session, *term) ([]events.Fact, error)) (how taken, err error) {
 	l, err := h.mayTake(ctx, s)
 	if err != nil {
 		return had, err
@@ -246,14 +246,14 @@ func (h *Harness) ownNow(ctx context.Context, s *Session,
 	s.holders++
 	s.mu.Unlock()
 	if how == found {
-		h.poke(s.ref.Session) // Work leaves alone what no caller has
+		h.notifyWork(s.ref.Session) // Work leaves alone what no caller has
 	}
 	return how, nil
 }
 
 // mayTake waits until this process has a lease and no other goroutine writes the session; the caller then may. If the
 // lease is lost from here on, starting over waits for the session and claims it again.
-func (h *Harness) mayTake(ctx context.Context, s *Session) (*life, error) {
+func (h *Harness) mayTake(ctx context.Context, s *Session) (*term, error) {
 	for {
 		l, err := h.alive(ctx)
 		if err != nil {
@@ -299,7 +299,7 @@ func (s *Session) load(ctx context.Context) (fresh bool, err error) {
 // take appends the facts that make this incarnation the owner, until no other writer is first. Only a fresh state
 // counts when it shows that nothing can or need be done. A [*doubtError] means that the commit may have been stored.
 // The caller may write.
-func (s *Session) take(ctx context.Context, l *life, fresh bool, build func() ([]events.Fact, error)) (taken, error) {
+func (s *Session) take(ctx context.Context, l *term, fresh bool, build func() ([]events.Fact, error)) (taken, error) {
 	for {
 		if fresh && s.begin(l) {
 			return found, nil
@@ -345,7 +345,7 @@ func (s *Session) take(ctx context.Context, l *life, fresh bool, build func() ([
 }
 
 // begin starts this process's part if the log says that this incarnation owns the session.
-func (s *Session) begin(l *life) bool {
+func (s *Session) begin(l *term) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.st.Owned || s.st.Incarnation != l.incarnation {
@@ -354,24 +354,24 @@ func (s *Session) begin(l *life) bool {
 	if s.ctx.Err() != nil {
 		s.ctx, s.cancel = context.WithCancelCause(s.h.ctx)
 	}
-	switch s.footing {
+	switch s.ownership {
 	case suspended:
 		close(s.resumed)
 	case apart:
 		s.holders = 0
 	}
-	s.footing, s.why, s.life, s.epoch, s.flight, s.want = owner, nil, l, s.st.Epoch, nil, 0
+	s.ownership, s.why, s.term, s.epoch, s.unacked, s.want = owner, nil, l, s.st.Epoch, nil, 0
 	if t := s.turn; t != nil && t.ctx.Err() != nil {
 		t.ctx, t.cancel = context.WithCancelCause(s.ctx)
 	}
 	s.follow()
-	s.handOut(s.st.Seq)   // the claim was stored right behind what was read
-	s.lookLocked(s.ahead) // commits that arrived during the claim
+	s.handOut(s.st.Seq)       // the claim was stored right behind what was read
+	s.readUpToLocked(s.ahead) // commits that arrived during the claim
 	return true
 }
 
 // envelop wraps facts that make an incarnation the owner: a claim begins a new epoch for those that follow it.
-func (s *Session) envelop(l *life, facts []events.Fact) (evs []events.Event, after uint64) {
+func (s *Session) envelop(l *term, facts []events.Fact) (evs []events.Event, after uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	epoch, incarnation := max(s.st.Epoch, 1), l.incarnation
@@ -390,7 +390,7 @@ func (s *Session) envelop(l *life, facts []events.Fact) (evs []events.Event, aft
 }
 
 // claim is the claim of the session as it is, or why it cannot be claimed.
-func (s *Session) claim(l *life) ([]events.Fact, error) {
+func (s *Session) claim(l *term) ([]events.Fact, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := s.st

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// toldMax is how many prompts are remembered as returned before those that the session has forgotten, too, are dropped.
-const toldMax = 2 * session.RecentMax
+// returnedMax is how many prompts are remembered as returned before those that the session has forgotten, too, are dropped.
+const returnedMax = 2 * session.RecentMax
 
 // Prompt is a question to people.
 type Prompt struct {
@@ -187,7 +187,7 @@ func (s *Session) unexpect(prompt string, w *waiter) {
 func (s *Session) attach(st *session.State, prompt string) (done bool, settled uint64, err error) {
 	p := st.Prompts[prompt]
 	e, ended := st.Ended(session.EntityPrompt, prompt)
-	toldIn, told := s.told[prompt]
+	toldIn, told := s.returned[prompt]
 	if c, ok := st.Carries(prompt); ok && c.Seq != 0 && (!told || toldIn != st.Turn.ID) {
 		return true, c.Seq, nil // an attempt before this one may have had it, and failed
 	}
@@ -275,10 +275,10 @@ func (s *Session) settle(e *events.Event, seq uint64) {
 // an answer may be the one that fenced it. If settlements are left, they are verified in the background. The session is
 // locked.
 func (s *Session) handOut(read uint64) {
-	if s.footing != owner {
+	if s.ownership != owner {
 		return
 	}
-	inDate, left := !s.life.lease.Overdue(), false
+	inDate, left := !s.term.lease.Overdue(), false
 	for id, w := range s.waiters {
 		switch {
 		case w.seq == 0:
@@ -326,7 +326,7 @@ func (s *Session) verifyOwner(ctx context.Context) error {
 			return err
 		}
 		s.mu.Lock()
-		l := s.life
+		l := s.term
 		s.mu.Unlock()
 		if l.lease.Overdue() {
 			select {
@@ -343,7 +343,7 @@ func (s *Session) verifyOwner(ctx context.Context) error {
 			return err
 		}
 		s.mu.Lock()
-		sure := s.footing == owner && s.life == l && !l.lease.Overdue()
+		sure := s.ownership == owner && s.term == l && !l.lease.Overdue()
 		s.mu.Unlock()
 		if sure {
 			return nil
@@ -356,11 +356,11 @@ func (s *Session) verifyOwner(ctx context.Context) error {
 func (s *Session) giveUp(prompt string) {
 	s.mu.Lock()
 	s.gaveUp[prompt] = true
-	if len(s.gaveUp) > toldMax && s.st != nil {
+	if len(s.gaveUp) > returnedMax && s.st != nil {
 		maps.DeleteFunc(s.gaveUp, func(id string, _ bool) bool { return s.st.Prompts[id] == nil && id != prompt })
 	}
 	s.mu.Unlock()
-	s.sayLater(events.PromptUnattended{Prompt: prompt},
+	s.appendLater(events.PromptUnattended{Prompt: prompt},
 		func(st *session.State) bool { return s.unattended(st, prompt) })
 }
 
@@ -369,7 +369,7 @@ func (s *Session) giveUp(prompt string) {
 // session is locked.
 func (s *Session) unattended(st *session.State, prompt string) bool {
 	p := st.Prompts[prompt]
-	_, told := s.told[prompt]
+	_, told := s.returned[prompt]
 	if p == nil || p.Unattended || told || s.waiters[prompt] != nil {
 		return false
 	}
@@ -395,7 +395,7 @@ func (s *Session) unread(st *session.State, facts []events.Event) error {
 		}
 		for id, p := range st.Prompts {
 			decided := p.Status == session.Answered || p.Status == session.Rejected
-			_, told := s.told[id]
+			_, told := s.returned[id]
 			if _, carried := st.Carries(id); carried && p.Turn != st.Turn.ID {
 				told = true // the open turn has brought it to the agent
 			}
@@ -412,11 +412,11 @@ func (s *Session) unread(st *session.State, facts []events.Event) error {
 // It does not wait for it: if it is lost with the process, the next process gets the decision again.
 func (s *Session) have(prompt string) {
 	s.mu.Lock()
-	s.told[prompt] = turnID(s.st)
-	if len(s.told) > toldMax {
-		for id := range s.told {
+	s.returned[prompt] = turnID(s.st)
+	if len(s.returned) > returnedMax {
+		for id := range s.returned {
 			if _, kept := s.st.Ended(session.EntityPrompt, id); !kept && s.st.Prompts[id] == nil {
-				delete(s.told, id)
+				delete(s.returned, id)
 			}
 		}
 	}
@@ -451,7 +451,7 @@ func (s *Session) haveOf(turn string) {
 	}
 	var due []string
 	s.mu.Lock()
-	for prompt, in := range s.told {
+	for prompt, in := range s.returned {
 		if in == turn && s.st != nil && owes(s.st, prompt) {
 			due = append(due, prompt)
 		}
@@ -464,13 +464,13 @@ func (s *Session) haveOf(turn string) {
 
 // giveReceipt queues the receipt for a prompt, to be stored if it is owed then.
 func (s *Session) giveReceipt(prompt string, owes func(st *session.State, prompt string) bool) {
-	s.sayLater(events.PromptDelivered{Prompt: prompt}, func(st *session.State) bool { return owes(st, prompt) })
+	s.appendLater(events.PromptDelivered{Prompt: prompt}, func(st *session.State) bool { return owes(st, prompt) })
 }
 
-// sayLater queues a fact about a prompt that no caller waits for, to be stored if it is due then. due is called with
+// appendLater queues a fact about a prompt that no caller waits for, to be stored if it is due then. due is called with
 // the session locked.
-func (s *Session) sayLater(f events.Fact, due func(st *session.State) bool) {
-	o, err := s.newOp([]events.Fact{f})
+func (s *Session) appendLater(f events.Fact, due func(st *session.State) bool) {
+	o, err := s.newWrite([]events.Fact{f})
 	if err == nil {
 		o.check = func(st *session.State) (bool, error) { return !due(st), nil }
 		err = s.queueUp(true, o)

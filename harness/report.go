@@ -52,7 +52,7 @@ func (t *Turn) Usage(ctx context.Context, u Usage) error {
 	if held, err := t.s.holdBack(f); held || err != nil {
 		return err
 	}
-	o, err := t.s.newOp([]events.Fact{f})
+	o, err := t.s.newWrite([]events.Fact{f})
 	if err != nil {
 		return err
 	}
@@ -64,11 +64,11 @@ func (t *Turn) Usage(ctx context.Context, u Usage) error {
 func (s *Session) holdBack(f events.UsageReported) (held bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.footing == apart {
+	if s.ownership == apart {
 		return false, fmt.Errorf("harness: %s: %w", s.ref, s.why)
 	}
 	u := &s.usage
-	if wait := usageEvery - time.Since(u.at); wait > 0 && !s.telling(f) {
+	if wait := usageEvery - time.Since(u.at); wait > 0 && !s.storedAtOnce(f) {
 		u.held = &f
 		if !u.waiting {
 			u.waiting = true
@@ -80,8 +80,8 @@ func (s *Session) holdBack(f events.UsageReported) (held bool, err error) {
 	return false, nil
 }
 
-// telling says whether a report tells so much that it is stored at once. The session is locked.
-func (s *Session) telling(f events.UsageReported) bool {
+// storedAtOnce says whether a report tells so much that it is stored at once. The session is locked.
+func (s *Session) storedAtOnce(f events.UsageReported) bool {
 	was := s.usage.stored
 	if f.Turn != was.Turn || f.Model != was.Model || f.ContextLimit != was.ContextLimit {
 		return true
@@ -113,14 +113,14 @@ func (s *Session) releaseUsage() {
 
 // heldUsage takes the held report, nil without one. It is appended unchanged: if the turn has ended otherwise, it does
 // not count, and no call waits for it. The session is locked.
-func (s *Session) heldUsage() *op {
+func (s *Session) heldUsage() *write {
 	u := &s.usage
 	if u.held == nil {
 		return nil
 	}
 	f := *u.held
 	u.stored, u.at, u.held = f, time.Now(), nil
-	o, err := s.newOp([]events.Fact{f})
+	o, err := s.newWrite([]events.Fact{f})
 	if err != nil { // it was validated when it was held back
 		s.h.log.Debug().Str("session", s.ref.String()).AnErr("err", err).Msg("usage not reported")
 		return nil
@@ -129,7 +129,7 @@ func (s *Session) heldUsage() *op {
 }
 
 // ends says whether an op ends a turn, or this process's part in it, so that what is held back has to go before it.
-func (o *op) ends() bool {
+func (o *write) ends() bool {
 	return slices.ContainsFunc(o.facts, func(e events.Event) bool {
 		switch e.Fact.(type) {
 		case events.TurnCompleted, events.TurnFailed, events.TurnStopped, events.TurnStarted, events.CompactionStarted,
@@ -205,9 +205,9 @@ const failureLeaseLost = "lease_lost"
 // finishFiltered is how providers that are compatible with OpenAI finish an answer that was filtered.
 const finishFiltered = "content_filter"
 
-// SummaryOK says why a text will not do as the summary of a conversation: it is empty, or a bare JSON object (a model
+// ValidateSummary says why a text will not do as the summary of a conversation: it is empty, or a bare JSON object (a model
 // that was asked for a summary and answered with a call), fenced or not. The error fails the compaction as bad_summary.
-func SummaryOK(summary string) error {
+func ValidateSummary(summary string) error {
 	text := strings.TrimSpace(summary)
 	if rest, fenced := strings.CutPrefix(text, "```"); fenced {
 		if inner, closed := strings.CutSuffix(strings.TrimPrefix(rest, "json"), "```"); closed {
@@ -226,7 +226,7 @@ func SummaryOK(summary string) error {
 
 // endTurn appends how a turn ended, unless its handler or another writer has. A turn whose handler returned because the
 // lease was lost, under [LeaseRestart], has failed, once the session is claimed again; if it is not, recovery ends it.
-func (k *shift) endTurn(ctx context.Context, t *Turn, cause, err error, leaving bool) error {
+func (k *workLoop) endTurn(ctx context.Context, t *Turn, cause, err error, leaving bool) error {
 	stop, stopped := errors.AsType[*StopError](cause)
 	switch {
 	case errors.Is(cause, ErrEnded):
@@ -268,7 +268,7 @@ func (s *Session) compacting(id string) (context.Context, context.CancelCauseFun
 
 // compact runs a taken compaction, and appends how it ended, unless another writer has: a silent one is failed after a
 // while. One that is cut off because this process leaves, or lost its lease, may be tried again.
-func (k *shift) compact(ctx context.Context, s *Session, c session.WorkCompaction) error {
+func (k *workLoop) compact(ctx context.Context, s *Session, c session.WorkCompaction) error {
 	run, cancel := s.compacting(c.Compaction)
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
@@ -295,7 +295,7 @@ func (k *shift) compact(ctx context.Context, s *Session, c session.WorkCompactio
 
 // lastWord is a context for what is said at the end: it lives as long as this process works, and for a while after
 // that.
-func (k *shift) lastWord(ctx context.Context) (context.Context, context.CancelFunc) {
+func (k *workLoop) lastWord(ctx context.Context) (context.Context, context.CancelFunc) {
 	late, cancel := context.WithCancelCause(k.h.ctx)
 	stop := context.AfterFunc(ctx, func() {
 		timer := time.AfterFunc(lastWordMaxS*time.Second, func() { cancel(context.Cause(ctx)) })

@@ -207,7 +207,7 @@ func TestStreamsPing(t *testing.T) {
 }
 
 // C17.
-func TestSummaryOK(t *testing.T) {
+func TestValidateSummary(t *testing.T) {
 	for summary, ok := range map[string]bool{
 		"The user wants red paint.": true, "{a} is a set, not JSON": true, "`{}`": true, "[1]": true,
 		"see:\n```json\n{\"a\":1}\n```": true,
@@ -215,7 +215,7 @@ func TestSummaryOK(t *testing.T) {
 		"```json\n{\"a\":1}\n```": false,
 		"```\n{\"a\":1}\n```":     false, "```\n```": false,
 	} {
-		err := harness.SummaryOK(summary)
+		err := harness.ValidateSummary(summary)
 		f, is := errors.AsType[*harness.FailureError](err)
 		if ok != (err == nil) || !ok && (!is || f.Failure.Kind != failure.BadSummary) {
 			t.Errorf("%q: %v", summary, err)

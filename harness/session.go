@@ -15,13 +15,13 @@ import (
 // progressEvery is how often a sign of life is sent at most.
 const progressEvery = time.Second
 
-// footing is what this process is to a session.
-type footing int
+// ownership is what this process is to a session.
+type ownership int
 
 const (
-	apart     footing = iota // nothing: not yet, or no longer
-	owner                    // its owner
-	suspended                // its owner until the lease was lost; another incarnation is to claim it again
+	apart     ownership = iota // nothing: not yet, or no longer
+	owner                      // its owner
+	suspended                  // its owner until the lease was lost; another incarnation is to claim it again
 )
 
 // Session is one session that this process owns, or has owned. All methods may be called at the same time.
@@ -30,12 +30,12 @@ type Session struct {
 	ref     events.Ref
 	writing chan struct{} // holds a token while a goroutine appends: one at a time
 
-	mu      sync.Mutex
-	st      *session.State // folded so far; nil until it was read
-	footing footing
-	why     error  // apart: what calls fail with
-	life    *life  // the incarnation that owns it
-	epoch   uint64 // of that ownership
+	mu        sync.Mutex
+	st        *session.State // folded so far; nil until it was read
+	ownership ownership
+	why       error  // apart: what calls fail with
+	term      *term  // the incarnation that owns it
+	epoch     uint64 // of that ownership
 	// claiming is the incarnation of this process whose claim was sent last. If no answer came, its outcome is in
 	// doubt.
 	claiming string
@@ -43,16 +43,16 @@ type Session struct {
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
 
-	queue   []*op   // in the order of the calls; what is under way stays in front until it is stored
-	flight  *flight // the commit under way, or whose outcome is in doubt
-	running bool    // a goroutine sends the queue
+	queue   []*write // in the order of the calls; what is under way stays in front until it is stored
+	unacked *unacked // the commit under way, or whose outcome is in doubt
+	running bool     // a goroutine sends the queue
 
 	turn    *Turn              // the handle of the open turn, if anybody asked for it
 	compact *compacting        // the compaction that Work has done
 	waiters map[string]*waiter // by prompt
 	// verifying: a goroutine checks whether the settlements that were read may be returned
 	verifying bool
-	told      map[string]string // prompts whose settlement an Ask has returned, and the turn that was open then
+	returned  map[string]string // prompts whose settlement an Ask has returned, and the turn that was open then
 	gaveUp    map[string]bool   // prompts whose Ask returned before they were settled, and that no Ask waits for
 	receipt   uint64            // the stop that was confirmed last, by its seq
 	usage     usage
@@ -68,7 +68,7 @@ type Session struct {
 
 func newSession(h *Harness, ref events.Ref) *Session {
 	s := &Session{h: h, ref: ref, writing: make(chan struct{}, 1), why: ErrReleased,
-		waiters: map[string]*waiter{}, told: map[string]string{}, gaveUp: map[string]bool{}}
+		waiters: map[string]*waiter{}, returned: map[string]string{}, gaveUp: map[string]bool{}}
 	s.ctx, s.cancel = context.WithCancelCause(h.ctx)
 	return s
 }
@@ -142,7 +142,7 @@ func (s *Session) callbacks() (ids []string) {
 func (s *Session) Progress() {
 	s.mu.Lock()
 	now := time.Now()
-	due := s.footing == owner && now.Sub(s.pinged) >= progressEvery
+	due := s.ownership == owner && now.Sub(s.pinged) >= progressEvery
 	if due {
 		s.pinged = now
 	}
@@ -158,7 +158,7 @@ func (s *Session) Progress() {
 func (s *Session) Regain(ctx context.Context) error {
 	for {
 		s.mu.Lock()
-		footing, why, resumed := s.footing, s.why, s.resumed
+		footing, why, resumed := s.ownership, s.why, s.resumed
 		s.mu.Unlock()
 		switch footing {
 		case owner:
@@ -178,34 +178,34 @@ func (s *Session) Regain(ctx context.Context) error {
 func (s *Session) unheld() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.footing != apart && s.holders == 0
+	return s.ownership != apart && s.holders == 0
 }
 
 // isApart says whether this process has nothing to do with the session any more.
 func (s *Session) isApart() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.footing == apart
+	return s.ownership == apart
 }
 
 // awaitsNews says whether anything that others write would change what this process does.
 func (s *Session) awaitsNews() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.footing == owner && (len(s.waiters) > 0 || s.turn != nil || s.compact != nil)
+	return s.ownership == owner && (len(s.waiters) > 0 || s.turn != nil || s.compact != nil)
 }
 
-// hear takes in a commit that the log's follower brought, if it is the next one; else the session is read up to it.
-func (s *Session) hear(m bus.Message) {
+// receive takes in a commit that the log's follower brought, if it is the next one; else the session is read up to it.
+func (s *Session) receive(m bus.Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ahead = max(s.ahead, m.Seq)
-	if s.footing != owner || m.Seq <= s.st.Seq {
+	if s.ownership != owner || m.Seq <= s.st.Seq {
 		return
 	}
 	c := s.h.bus.Decode(m)
 	if !c.Guarded || c.Guard != s.st.Seq {
-		s.lookLocked(m.Seq)
+		s.readUpToLocked(m.Seq)
 		return
 	}
 	s.foldOne(&c)
@@ -213,15 +213,15 @@ func (s *Session) hear(m bus.Message) {
 	s.handOut(0)
 }
 
-// look reads the session up to seq, soon; calls meanwhile are merged into one.
-func (s *Session) look(seq uint64) {
+// readUpTo reads the session up to seq, soon; calls meanwhile are merged into one.
+func (s *Session) readUpTo(seq uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lookLocked(seq)
+	s.readUpToLocked(seq)
 }
 
-func (s *Session) lookLocked(seq uint64) {
-	if s.footing != owner || seq <= s.st.Seq || seq <= s.want {
+func (s *Session) readUpToLocked(seq uint64) {
+	if s.ownership != owner || seq <= s.st.Seq || seq <= s.want {
 		return
 	}
 	s.want = seq
@@ -236,12 +236,12 @@ func (s *Session) readOn() {
 	for {
 		s.mu.Lock()
 		seq, have := s.want, s.st.Seq
-		if seq <= have || s.footing != owner {
+		if seq <= have || s.ownership != owner {
 			s.reading = false
 			s.mu.Unlock()
 			return
 		}
-		ctx := s.life.ctx
+		ctx := s.term.ctx
 		s.mu.Unlock()
 		if err := s.readTo(ctx, seq, have); err != nil {
 			if ctx.Err() == nil {
@@ -309,27 +309,27 @@ func (s *Session) foldOne(c *events.Commit) {
 		return
 	}
 	res := s.st.Fold(c)
-	if s.flight != nil && len(c.Events) > 0 && c.Events[0].ID == s.flight.first {
-		s.settleFlight(nil)
+	if s.unacked != nil && len(c.Events) > 0 && c.Events[0].ID == s.unacked.first {
+		s.settleUnacked(nil)
 	}
 	for i := range res.Feed {
 		s.settle(&res.Feed[i], c.Seq)
 	}
-	s.judge() // after each commit: an answer that comes after the fence is the successor's
+	s.checkOwnership() // after each commit: an answer that comes after the fence is the successor's
 }
 
-// judge notices that the session is no longer this process's: of a suspended one as of one that it owns. A claim that
+// checkOwnership notices that the session is no longer this process's: of a suspended one as of one that it owns. A claim that
 // this process has sent is its own. The session is locked.
-func (s *Session) judge() {
-	if s.footing == apart {
+func (s *Session) checkOwnership() {
+	if s.ownership == apart {
 		return
 	}
 	st := s.st
 	switch {
 	case st.Closed != nil:
 		s.part(ErrSessionClosed)
-	case st.Owned && st.Epoch == s.epoch && st.Incarnation == s.life.incarnation:
-	case st.Owned && s.footing == suspended && st.Incarnation == s.claiming:
+	case st.Owned && st.Epoch == s.epoch && st.Incarnation == s.term.incarnation:
+	case st.Owned && s.ownership == suspended && st.Incarnation == s.claiming:
 	case st.Epoch == s.epoch && st.Left == session.LeftReleased:
 		s.part(ErrReleased)
 	default:
@@ -344,7 +344,7 @@ func (s *Session) judge() {
 // follow does what the state calls for in this process: the open turn's context ends with the turn or with a wish to
 // stop it, a compaction's with the compaction; the stop of a turn that has ended is confirmed. The session is locked.
 func (s *Session) follow() {
-	if s.footing != owner {
+	if s.ownership != owner {
 		return
 	}
 	if t := s.turn; t != nil && (s.st.Turn == nil || s.st.Turn.ID != t.id) {
@@ -356,7 +356,7 @@ func (s *Session) follow() {
 		c.cancel(s.endOf(session.EntityCompaction, c.id))
 	}
 	if s.st.HasWork() {
-		s.h.poke(s.ref.Session)
+		s.h.notifyWork(s.ref.Session)
 	}
 	p := s.st.Pending.Stop
 	switch {
@@ -374,17 +374,17 @@ func (s *Session) follow() {
 // part ends this process's part in the session: contexts, calls that wait, prompts that are waited for. The session is
 // locked.
 func (s *Session) part(why error) {
-	if s.footing == suspended {
+	if s.ownership == suspended {
 		close(s.resumed)
 	}
-	s.footing, s.why = apart, why
+	s.ownership, s.why = apart, why
 	err := fmt.Errorf("harness: %s: %w", s.ref, why)
 	s.cancel(err)
 	s.turn, s.compact = nil, nil
 	for _, o := range s.queue {
 		s.finish(o, err)
 	}
-	s.queue, s.flight = nil, nil
+	s.queue, s.unacked = nil, nil
 	for id, w := range s.waiters {
 		delete(s.waiters, id)
 		if w.endsWith(why) {
@@ -400,17 +400,17 @@ func (s *Session) part(why error) {
 func (s *Session) drop(why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.footing != apart {
+	if s.ownership != apart {
 		s.part(why)
 	}
 }
 
 // suspend holds the session because the lease of this incarnation is lost: waiting facts continue to wait, nothing is
 // appended.
-func (s *Session) suspend(l *life) {
+func (s *Session) suspend(l *term) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.footing != owner || s.life != l {
+	if s.ownership != owner || s.term != l {
 		return
 	}
 	cause := context.Cause(l.ctx)
@@ -418,7 +418,7 @@ func (s *Session) suspend(l *life) {
 		s.part(cause)
 		return
 	}
-	s.footing, s.resumed = suspended, make(chan struct{})
+	s.ownership, s.resumed = suspended, make(chan struct{})
 	if s.h.cfg.OnLeaseLoss != LeaseRideOut {
 		s.cancel(cause)
 	}

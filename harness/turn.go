@@ -97,7 +97,7 @@ func firstOf(ids []string) string {
 func (s *Session) OpenTurn() *Turn {
 	s.mu.Lock()
 	id := ""
-	if s.st != nil && s.st.Turn != nil && s.st.Turn.Epoch == s.epoch && s.footing != apart {
+	if s.st != nil && s.st.Turn != nil && s.st.Turn.Epoch == s.epoch && s.ownership != apart {
 		id = s.st.Turn.ID
 	}
 	s.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 // Limits of [Harness.Work].
 const (
 	turnsMaxDefault = 16 // turns and compactions at once
-	lookAgainS      = 5  // seconds after which all that is offered is looked at again, whatever was heard
+	checkAgainS     = 5  // seconds after which all that is offered is looked at again, whatever was heard
 	lastWordMaxS    = 10 // seconds that the end of a turn may take to be stored after Work's context has ended
 )
 
@@ -71,14 +71,14 @@ func (h *Harness) offered(u bus.Update) error {
 	}
 	h.mu.Unlock()
 	if !u.Deleted {
-		h.look(w.Session, w.Seq)
-		h.poke(w.Session)
+		h.readUpTo(w.Session, w.Seq)
+		h.notifyWork(w.Session)
 	}
 	return nil
 }
 
-// poke has Work look at a session.
-func (h *Harness) poke(id string) {
+// notifyWork has Work look at a session.
+func (h *Harness) notifyWork(id string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.working {
@@ -86,7 +86,7 @@ func (h *Harness) poke(id string) {
 	}
 	h.dirty[id] = true
 	select {
-	case h.poked <- struct{}{}:
+	case h.workReady <- struct{}{}:
 	default:
 	}
 }
@@ -111,15 +111,15 @@ func (h *Harness) Work(ctx context.Context, w Worker) error {
 		h.dirty[id] = true
 	}
 	h.mu.Unlock()
-	k := &shift{h: h, w: w, slots: make(chan struct{}, w.TurnsMax), busy: map[string]bool{}}
-	again := time.NewTicker(lookAgainS * time.Second)
+	k := &workLoop{h: h, w: w, slots: make(chan struct{}, w.TurnsMax), busy: map[string]bool{}}
+	again := time.NewTicker(checkAgainS * time.Second)
 	defer again.Stop()
-	k.pokeOffers()
+	k.markOffers()
 	for {
 		select {
 		case <-again.C: // level, not edge: a look that failed is made up for
-			k.pokeOffers()
-		case <-h.poked:
+			k.markOffers()
+		case <-h.workReady:
 			k.handOut(ctx)
 		case <-ctx.Done():
 			return k.end(nil)
@@ -129,21 +129,21 @@ func (h *Harness) Work(ctx context.Context, w Worker) error {
 	}
 }
 
-// pokeOffers has every session looked at of which something is asked.
-func (k *shift) pokeOffers() {
+// markOffers has every session looked at of which something is asked.
+func (k *workLoop) markOffers() {
 	k.h.mu.Lock()
 	defer k.h.mu.Unlock()
 	for _, offer := range k.h.offers {
 		k.h.dirty[offer.Session] = true
 	}
 	select {
-	case k.h.poked <- struct{}{}:
+	case k.h.workReady <- struct{}{}:
 	default:
 	}
 }
 
-// shift is one Work.
-type shift struct {
+// workLoop is one Work.
+type workLoop struct {
 	h     *Harness
 	w     Worker
 	slots chan struct{}
@@ -153,7 +153,7 @@ type shift struct {
 	busy map[string]bool // sessions that a goroutine works on
 }
 
-func (k *shift) end(err error) error {
+func (k *workLoop) end(err error) error {
 	k.wg.Wait()
 	k.h.mu.Lock()
 	defer k.h.mu.Unlock()
@@ -163,7 +163,7 @@ func (k *shift) end(err error) error {
 }
 
 // handOut gives each session that has something to do to a goroutine, one a session, as many as there are slots.
-func (k *shift) handOut(ctx context.Context) {
+func (k *workLoop) handOut(ctx context.Context) {
 	for {
 		select {
 		case k.slots <- struct{}{}:
@@ -182,7 +182,7 @@ func (k *shift) handOut(ctx context.Context) {
 			k.mu.Unlock()
 			<-k.slots
 			select {
-			case k.h.poked <- struct{}{}:
+			case k.h.workReady <- struct{}{}:
 			default:
 			}
 		})
@@ -190,7 +190,7 @@ func (k *shift) handOut(ctx context.Context) {
 }
 
 // next returns a session that no goroutine works on; it is marked as being worked on.
-func (k *shift) next() string {
+func (k *workLoop) next() string {
 	k.h.mu.Lock()
 	defer k.h.mu.Unlock()
 	k.mu.Lock()
@@ -207,7 +207,7 @@ func (k *shift) next() string {
 
 // serve does all that there is to do in a session, in the contract's order. (Stops and prompts are dealt with where
 // they are folded.)
-func (k *shift) serve(ctx context.Context, id string) {
+func (k *workLoop) serve(ctx context.Context, id string) {
 	for ctx.Err() == nil {
 		more, err := k.serveOnce(ctx, id)
 		switch {
@@ -223,7 +223,7 @@ func (k *shift) serve(ctx context.Context, id string) {
 	}
 }
 
-func (k *shift) serveOnce(ctx context.Context, id string) (more bool, err error) {
+func (k *workLoop) serveOnce(ctx context.Context, id string) (more bool, err error) {
 	k.h.mu.Lock()
 	s := k.h.sessions[id]
 	offer, offered := k.h.offers[events.WorkKey(events.Ref{Harness: k.h.cfg.ID, Session: id})]
@@ -232,18 +232,18 @@ func (k *shift) serveOnce(ctx context.Context, id string) (more bool, err error)
 	case s != nil && s.unheld():
 		return false, nil // it is given up, or a call is about to have it, which looks again
 	case s != nil && !s.isApart():
-		job, err := k.look(ctx, s)
-		if err != nil || job == nil {
+		item, err := k.findWork(ctx, s)
+		if err != nil || item == nil {
 			return false, err
 		}
-		if k.mustChoose(job) {
-			job.take(k.choose(s, job))
+		if k.mustChoose(item) {
+			item.setOptions(k.choose(s, item))
 		}
-		err = s.append(ctx, job.wanted, job.taking()...)
-		if err != nil || job.gone {
+		err = s.append(ctx, item.wanted, item.taking()...)
+		if err != nil || item.gone {
 			return false, err
 		}
-		return true, k.do(ctx, s, job)
+		return true, k.do(ctx, s, item)
 	case offered && !offer.Owned:
 		return k.takeOver(ctx, id)
 	default:
@@ -252,17 +252,17 @@ func (k *shift) serveOnce(ctx context.Context, id string) (more bool, err error)
 }
 
 // takeOver takes work of a session without an owner, and the session with it, by one commit.
-func (k *shift) takeOver(ctx context.Context, id string) (more bool, err error) {
+func (k *workLoop) takeOver(ctx context.Context, id string) (more bool, err error) {
 	s, err := k.h.session(id)
 	if err != nil {
 		return false, err
 	}
 	defer k.h.leaveGo(s)
-	var job *job
+	var item *workItem
 	var how taken
-	for asked := (choice{}); ; asked = k.choose(s, job) {
-		job = nil
-		_, how, err = k.h.own(ctx, id, func(s *Session, l *life) ([]events.Fact, error) {
+	for asked := (choice{}); ; asked = k.choose(s, item) {
+		item = nil
+		_, how, err = k.h.own(ctx, id, func(s *Session, l *term) ([]events.Fact, error) {
 			if s.State().Owned {
 				return nil, ErrOwned
 			}
@@ -270,16 +270,16 @@ func (k *shift) takeOver(ctx context.Context, id string) (more bool, err error) 
 			if err != nil {
 				return nil, err
 			}
-			if job, err = k.look(ctx, s); err != nil {
+			if item, err = k.findWork(ctx, s); err != nil {
 				return nil, err
 			}
-			if job == nil {
+			if item == nil {
 				return nil, errNothing
 			}
-			if !job.take(asked) && k.mustChoose(job) {
+			if !item.setOptions(asked) && k.mustChoose(item) {
 				return nil, errUnasked
 			}
-			return append(facts, job.taking()...), nil
+			return append(facts, item.taking()...), nil
 		})
 		if !errors.Is(err, errUnasked) {
 			break
@@ -297,7 +297,7 @@ func (k *shift) takeOver(ctx context.Context, id string) (more bool, err error) 
 	case how == had:
 		return true, nil // look at it as at any session of this process
 	}
-	err = k.do(ctx, s, job)
+	err = k.do(ctx, s, item)
 	if k.h.cfg.Pool && s.OpenTurn() == nil {
 		late, cancel := k.lastWord(ctx)
 		defer cancel()
@@ -316,7 +316,7 @@ var errNothing = errors.New("harness: no work")
 var errUnasked = errors.New("harness: options not asked for yet")
 
 // job is one thing to take: a compaction or a turn.
-type job struct {
+type workItem struct {
 	compaction *session.WorkCompaction
 	turn       *session.WorkTurn
 	refused    error // the turn cannot be run: it is taken and fails with this
@@ -331,12 +331,12 @@ type choice struct {
 }
 
 // mustChoose says whether Worker.Options is to be asked about a job.
-func (k *shift) mustChoose(j *job) bool {
+func (k *workLoop) mustChoose(j *workItem) bool {
 	return j.turn != nil && k.w.Options != nil && len(j.turn.Options) == 0
 }
 
 // choose asks Worker.Options. It is called with nothing locked and no session being taken.
-func (k *shift) choose(s *Session, j *job) choice {
+func (k *workLoop) choose(s *Session, j *workItem) choice {
 	c := choice{turn: j.turn.Turn}
 	c.options, c.err = encode(k.w.Options(s, *j.turn))
 	if c.err == nil {
@@ -350,8 +350,8 @@ func (k *shift) choose(s *Session, j *job) choice {
 	return c
 }
 
-// take gives a job the options that were chosen for its turn, if they were.
-func (j *job) take(c choice) bool {
+// setOptions gives a job the options that were chosen for its turn, if they were.
+func (j *workItem) setOptions(c choice) bool {
 	if j.turn == nil || j.turn.Turn != c.turn {
 		return false
 	}
@@ -362,7 +362,7 @@ func (j *job) take(c choice) bool {
 }
 
 // look says what there is to take in a session as it is: nil for nothing that may be taken now.
-func (k *shift) look(ctx context.Context, s *Session) (*job, error) {
+func (k *workLoop) findWork(ctx context.Context, s *Session) (*workItem, error) {
 	st := s.State()
 	if !takeable(st, k.w.Compact != nil, k.w.Turn != nil) {
 		return nil, nil
@@ -375,9 +375,9 @@ func (k *shift) look(ctx context.Context, s *Session) (*job, error) {
 		return nil, fmt.Errorf("harness: work of %s: %w", s.ref, translate(err))
 	}
 	if w.Compaction != nil && k.w.Compact != nil {
-		return &job{compaction: w.Compaction}, nil
+		return &workItem{compaction: w.Compaction}, nil
 	}
-	return &job{turn: w.Turn}, nil
+	return &workItem{turn: w.Turn}, nil
 }
 
 // takeable reports whether a compaction, or else a turn, may be taken now. A turn waits until a compaction is over, and
@@ -394,7 +394,7 @@ func takeable(st *session.State, compactions, turns bool) bool {
 }
 
 // taking is what is said to take it.
-func (j *job) taking() []events.Fact {
+func (j *workItem) taking() []events.Fact {
 	if c := j.compaction; c != nil {
 		return []events.Fact{events.CompactionStarted{Compaction: c.Compaction}}
 	}
@@ -416,7 +416,7 @@ func (j *job) taking() []events.Fact {
 }
 
 // wanted says whether it is still to be taken, for [op].check: done when it is not.
-func (j *job) wanted(st *session.State) (done bool, err error) {
+func (j *workItem) wanted(st *session.State) (done bool, err error) {
 	switch {
 	case j.compaction != nil:
 		j.gone = st.Pending.Compaction == nil || st.Pending.Compaction.ID != j.compaction.Compaction
@@ -427,7 +427,7 @@ func (j *job) wanted(st *session.State) (done bool, err error) {
 }
 
 // do has what was taken done, and says how it ended.
-func (k *shift) do(ctx context.Context, s *Session, j *job) error {
+func (k *workLoop) do(ctx context.Context, s *Session, j *workItem) error {
 	if j.compaction != nil {
 		return k.compact(ctx, s, *j.compaction)
 	}

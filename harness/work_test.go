@@ -331,9 +331,9 @@ func TestWorkLeavesWhatIsOwned(t *testing.T) {
 	}
 }
 
-// TestWorkIsLookedAtAgain: work that could not be taken at first is taken later without another change of the view: the
+// TestWorkIsCheckedAgain: work that could not be taken at first is taken later without another change of the view: the
 // work view shows a session without an owner, which was claimed since, and is released later.
-func TestWorkIsLookedAtAgain(t *testing.T) {
+func TestWorkIsCheckedAgain(t *testing.T) {
 	t.Parallel() // it mostly waits
 	w := newWorld(t)
 	h := w.connect(pool)

@@ -256,7 +256,7 @@ func (a *agent) compact(ctx context.Context, s *harness.Session,
 		if err != nil {
 			return 0, err
 		}
-		if err := harness.SummaryOK(summary); err != nil {
+		if err := harness.ValidateSummary(summary); err != nil {
 			return 0, err
 		}
 		return usedAfter, c.summarise(summary)
