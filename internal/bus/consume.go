@@ -73,8 +73,8 @@ type Handler interface {
 	Batch(ctx context.Context, ms []Message) (acked int, err error)
 }
 
-// Loser is a [Handler] that is notified when it is no longer the active one, after its last Batch.
-type Loser interface{ Lost() }
+// LeadershipObserver is a [Handler] that is notified when it is no longer the active one, after its last Batch.
+type LeadershipObserver interface{ LeadershipLost() }
 
 // Consume delivers a stream, in order and at least once, to one of the processes that call it with the same durable:
 // the active one. It blocks until ctx ends, then hands over at once and returns nil.
@@ -178,8 +178,8 @@ func (c *consumption) turn(ctx context.Context) error {
 		return err
 	}
 	err = c.active(ctx, pin)
-	if l, ok := c.h.(Loser); ok {
-		l.Lost()
+	if l, ok := c.h.(LeadershipObserver); ok {
+		l.LeadershipLost()
 	}
 	return err
 }

@@ -132,7 +132,7 @@ func (l losing) Takeover(context.Context) error {
 
 func (l losing) Batch(ctx context.Context, ms []bus.Message) (int, error) { return l.batch(ctx, ms) }
 
-func (l losing) Lost() {
+func (l losing) LeadershipLost() {
 	if l.lost != nil {
 		l.lost()
 	}

@@ -27,8 +27,8 @@ func (h documents) Takeover(ctx context.Context) error {
 	return nil
 }
 
-// Lost implements [bus.Loser].
-func (h documents) Lost() { h.l.active.Store(false) }
+// LeadershipLost implements [bus.Loser].
+func (h documents) LeadershipLost() { h.l.active.Store(false) }
 
 // Batch implements [bus.Handler]. The documents of a batch are decided concurrently. The batch is done when each of
 // them is decided or left to the slow walk, or after [batchPatience].

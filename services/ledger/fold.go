@@ -75,8 +75,8 @@ func (f *folder) Takeover(ctx context.Context) error {
 	return nil
 }
 
-// Lost implements [bus.Loser].
-func (f *folder) Lost() { f.active.Store(false) }
+// LeadershipLost implements [bus.Loser].
+func (f *folder) LeadershipLost() { f.active.Store(false) }
 
 // Batch implements [bus.Handler]: after a success everything is stored, or set aside. After an error nothing is cached
 // and nothing acknowledged, so the same messages are delivered again and meet what was stored of them. A session that
