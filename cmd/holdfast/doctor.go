@@ -76,11 +76,11 @@ func (a *app) sayFindings(found []finding) error {
 		}
 		return nil
 	}
-	paints := map[string]screen.Paint{levelOK: screen.Good, levelNote: screen.Wait, levelWrong: screen.Alarm}
+	paints := map[string]screen.Colour{levelOK: screen.Good, levelNote: screen.Wait, levelWrong: screen.Alarm}
 	var text strings.Builder
 	st := a.style(a.Stdout)
 	for _, f := range found {
-		fmt.Fprintf(&text, "%s %-16s %s\n", st.Painted(fmt.Sprintf("%-5s", f.Level), paints[f.Level]), f.Check,
+		fmt.Fprintf(&text, "%s %-16s %s\n", st.Coloured(fmt.Sprintf("%-5s", f.Level), paints[f.Level]), f.Check,
 			screen.Clean(f.Found))
 		if f.Do != "" {
 			fmt.Fprintf(&text, "      → %s\n", screen.Clean(f.Do))

@@ -114,8 +114,8 @@ func (a *app) drill(ctx context.Context, cfg drill.Config) error {
 	return nil
 }
 
-// whoPaints maps each actor to its colour.
-var whoPaints = map[string]screen.Paint{"drill": screen.Busy, "agent": screen.Plain, "holdfast": screen.Good}
+// whoColours maps each actor to its colour.
+var whoColours = map[string]screen.Colour{"drill": screen.Busy, "agent": screen.Plain, "holdfast": screen.Good}
 
 // sayMoment prints one event.
 func (a *app) sayMoment(m drill.Moment) error {
@@ -124,12 +124,12 @@ func (a *app) sayMoment(m drill.Moment) error {
 	}
 	st := a.style(a.Stdout)
 	if m.Who == "" {
-		return a.say("\n" + st.Painted(m.What, screen.Strong) + "\n")
+		return a.say("\n" + st.Coloured(m.What, screen.Strong) + "\n")
 	}
-	at := st.Painted(fmt.Sprintf("%7.2fs", float64(m.AtMS)/1000), screen.Faint)
+	at := st.Coloured(fmt.Sprintf("%7.2fs", float64(m.AtMS)/1000), screen.Faint)
 	return a.say(fmt.Sprintf("%s  %s %s %s\n", at,
-		st.Painted(m.Act, screen.Faint)+strings.Repeat(" ", max(0, drill.ActBytesMax-len(m.Act))),
-		st.Painted(m.Who, whoPaints[m.Who])+strings.Repeat(" ", max(0, len("holdfast")-len(m.Who))),
+		st.Coloured(m.Act, screen.Faint)+strings.Repeat(" ", max(0, drill.ActBytesMax-len(m.Act))),
+		st.Coloured(m.Who, whoColours[m.Who])+strings.Repeat(" ", max(0, len("holdfast")-len(m.Who))),
 		screen.Clean(m.What)))
 }
 
@@ -142,16 +142,16 @@ func (a *app) sayVerdicts(res drill.Result) error {
 	rows := make([][]screen.Cell, len(res.Verdicts))
 	kept := 0
 	for i, v := range res.Verdicts {
-		mark := screen.Cell{Text: "broken", Paint: screen.Alarm}
+		mark := screen.Cell{Text: "broken", Colour: screen.Alarm}
 		if v.OK {
-			mark = screen.Cell{Text: "kept", Paint: screen.Good}
+			mark = screen.Cell{Text: "kept", Colour: screen.Good}
 			kept++
 		}
 		took := "–"
 		if v.TookMS >= 0 {
 			took = screen.Took(v.TookMS)
 		}
-		rows[i] = []screen.Cell{mark, {Text: took, Paint: screen.Faint}, {Text: v.Promise}, {Text: v.Expected},
+		rows[i] = []screen.Cell{mark, {Text: took, Colour: screen.Faint}, {Text: v.Promise}, {Text: v.Expected},
 			{Text: screen.Cut(v.Seen, seenShownMax)}}
 	}
 	text := "\n" + screen.Table([]string{"VERDICT", "TOOK", "PROMISE", "EXPECTED", "SEEN"}, rows, st)

@@ -129,7 +129,7 @@ func (t *tour) heading(title, text string) error {
 	if t.json {
 		return nil
 	}
-	return t.say("\n" + t.style(t.Stdout).Painted("── "+title+" ──", screen.Strong) + "\n\n" + text + "\n")
+	return t.say("\n" + t.style(t.Stdout).Coloured("── "+title+" ──", screen.Strong) + "\n\n" + text + "\n")
 }
 
 // crash plays the recorded crash.

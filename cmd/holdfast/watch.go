@@ -235,10 +235,10 @@ func (a *app) watchTable(ctx context.Context, b *bus.Bus, f *sessionFilter) erro
 func (a *app) headline(b *bus.Bus) string {
 	st := a.style(a.Stdout)
 	if !b.Connected() {
-		return st.Painted("holdfast watch · "+bus.Redacted(a.nats)+" · broker lost, trying again", screen.Alarm) +
+		return st.Coloured("holdfast watch · "+bus.Redacted(a.nats)+" · broker lost, trying again", screen.Alarm) +
 			"\n\n"
 	}
-	return st.Painted("holdfast watch · "+bus.Redacted(a.nats)+" · Ctrl-C ends it", screen.Faint) + "\n\n"
+	return st.Coloured("holdfast watch · "+bus.Redacted(a.nats)+" · Ctrl-C ends it", screen.Faint) + "\n\n"
 }
 
 // watchLines prints a line for each change: first the present entries, then each change.

@@ -12,7 +12,7 @@ import (
 )
 
 // writerPaints maps each writer to its colour.
-var writerPaints = map[events.Writer]Paint{
+var writerPaints = map[events.Writer]Colour{
 	events.WriterHarness:    Plain,
 	events.WriterLedger:     Good,
 	events.WriterRetry:      Later,
@@ -64,7 +64,7 @@ func joined(cells []Cell, st Style) string {
 	var parts []string
 	for _, c := range cells {
 		if c.Text != "" {
-			parts = append(parts, st.paint(printable(c.Text), c.Paint))
+			parts = append(parts, st.colour(printable(c.Text), c.Colour))
 		}
 	}
 	return strings.TrimRight(strings.Join(parts, " "), " ")

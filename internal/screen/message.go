@@ -232,11 +232,11 @@ var checks = map[string]string{
 
 // Check returns the compaction service's verdict on a session for a person.
 func Check(c request.Verdict, now time.Time, st Style) string {
-	verdict := st.Painted("would not be compacted", Plain)
+	verdict := st.Coloured("would not be compacted", Plain)
 	if c.Would {
-		verdict = st.Painted("would be compacted", Busy)
+		verdict = st.Coloured("would be compacted", Busy)
 	}
-	text := verdict + ": " + st.Painted(cmp.Or(c.Reason, "–"), Strong)
+	text := verdict + ": " + st.Coloured(cmp.Or(c.Reason, "–"), Strong)
 	if meaning := checks[c.Reason]; meaning != "" {
 		text += ", " + meaning
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // statusPaints maps the status of a prompt to its colour.
-var statusPaints = map[session.Status]Paint{
+var statusPaints = map[session.Status]Colour{
 	session.Awaiting:   Wait,
 	session.Answered:   Good,
 	session.Rejected:   Alarm,
@@ -72,8 +72,8 @@ func Prompt(b *session.Blocker, now time.Time, st Style) string {
 		&s,
 		"%s %s  %s  %s  %s ago",
 		Clean(string(b.Kind)),
-		st.Painted(b.Prompt, Strong),
-		st.Painted(string(b.Status), statusPaints[b.Status]),
+		st.Coloured(b.Prompt, Strong),
+		st.Coloured(string(b.Status), statusPaints[b.Status]),
 		Clean(b.Title),
 		ago(b.ArmedAt, now),
 	)
@@ -110,11 +110,11 @@ func Question(q *events.Question, st Style) string {
 	case q.Custom:
 		how = "one of, or your own text"
 	}
-	fmt.Fprintf(&s, "  %s %s %s\n", st.Painted(q.ID+":", Strong), Clean(q.Question), st.paint("("+how+")", Faint))
+	fmt.Fprintf(&s, "  %s %s %s\n", st.Coloured(q.ID+":", Strong), Clean(q.Question), st.colour("("+how+")", Faint))
 	for i, o := range q.Options {
 		fmt.Fprintf(&s, "    %d) %s", i+1, Clean(o.Label))
 		if o.Description != "" {
-			s.WriteString(st.Painted("  "+o.Description, Faint))
+			s.WriteString(st.Coloured("  "+o.Description, Faint))
 		}
 		s.WriteByte('\n')
 	}

@@ -20,25 +20,25 @@ type Style struct {
 	Height int  // lines, 0: not bounded; for output that is redrawn in place
 }
 
-// Paint is the colour of a cell by its meaning.
-type Paint string
+// Colour is the colour of a cell by its meaning.
+type Colour string
 
 // Paints by meaning.
 const (
-	Plain  Paint = ""
-	Strong Paint = "1"
-	Faint  Paint = "2"
-	Good   Paint = "32"
-	Alarm  Paint = "31"
-	Wait   Paint = "33"
-	Busy   Paint = "36"
-	Later  Paint = "35"
+	Plain  Colour = ""
+	Strong Colour = "1"
+	Faint  Colour = "2"
+	Good   Colour = "32"
+	Alarm  Colour = "31"
+	Wait   Colour = "33"
+	Busy   Colour = "36"
+	Later  Colour = "35"
 )
 
 // Cell is one cell of a table.
 type Cell struct {
-	Text  string
-	Paint Paint
+	Text   string
+	Colour Colour
 }
 
 // Text returns cells without a colour.
@@ -88,7 +88,7 @@ func line(row []Cell, widths []int, st Style) string {
 			text = Cut(text, max(st.Width-used, 0))
 		}
 		n := utf8.RuneCountInString(text)
-		b.WriteString(st.paint(text, c.Paint))
+		b.WriteString(st.colour(text, c.Colour))
 		if i < len(row)-1 {
 			b.WriteString(strings.Repeat(" ", widths[i]-min(n, widths[i])))
 		}
@@ -100,16 +100,16 @@ func line(row []Cell, widths []int, st Style) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// paint colours a text if the style has colours.
-func (st Style) paint(text string, p Paint) string {
+// colour colours a text if the style has colours.
+func (st Style) colour(text string, p Colour) string {
 	if !st.Color || p == Plain || text == "" {
 		return text
 	}
 	return "\x1b[" + string(p) + "m" + text + "\x1b[0m"
 }
 
-// Painted returns a text in a colour if the style has colours.
-func (st Style) Painted(text string, p Paint) string { return st.paint(Clean(text), p) }
+// Coloured returns a text in a colour if the style has colours.
+func (st Style) Coloured(text string, p Colour) string { return st.colour(Clean(text), p) }
 
 // Clean returns a text as one line of printable characters.
 func Clean(s string) string {

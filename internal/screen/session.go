@@ -13,7 +13,7 @@ import (
 )
 
 // phasePaints maps each phase to its colour.
-var phasePaints = map[session.Phase]Paint{
+var phasePaints = map[session.Phase]Colour{
 	session.Closed:      Faint,
 	session.Waiting:     Wait,
 	session.Compacting:  Busy,
@@ -152,13 +152,13 @@ func Session(s *session.State, blockers []*session.Blocker, now time.Time, st St
 	fmt.Fprintf(
 		&b,
 		"%s  %s  %s\n",
-		st.Painted(s.Ref().String(), Strong),
-		st.Painted(string(s.Phase), phasePaints[s.Phase]),
+		st.Coloured(s.Ref().String(), Strong),
+		st.Coloured(string(s.Phase), phasePaints[s.Phase]),
 		Clean(s.Title),
 	)
 	field := func(name, format string, args ...any) {
 		text := strings.Join(strings.Fields(Clean(fmt.Sprintf(format, args...))), " ")
-		fmt.Fprintf(&b, "  %s %s\n", st.paint(fmt.Sprintf("%-10s", name), Faint), strings.ReplaceAll(text, " ,", ","))
+		fmt.Fprintf(&b, "  %s %s\n", st.colour(fmt.Sprintf("%-10s", name), Faint), strings.ReplaceAll(text, " ,", ","))
 	}
 	about(s, now, field)
 	open(s, now, field)
@@ -313,7 +313,7 @@ func why(reason string, failed bool, t *session.LastTurn) string {
 const recentShownMax = 10
 
 // outcomePaints distinguishes success, failure, and endings by a person.
-var outcomePaints = map[string]Paint{
+var outcomePaints = map[string]Colour{
 	session.OutcomeCompleted:   Good,
 	session.OutcomeFailed:      Alarm,
 	session.OutcomeInterrupted: Alarm,

@@ -33,10 +33,10 @@ func (p *Played) Text(st screen.Style) string {
 	}
 	for _, id := range slices.Sorted(maps.Keys(p.Phases)) {
 		fmt.Fprintf(&text, "Session %s is now %s.\n", screen.Clean(id),
-			st.Painted(fmt.Sprint(p.Phases[id]), screen.Strong))
+			st.Coloured(fmt.Sprint(p.Phases[id]), screen.Strong))
 	}
 	for _, s := range p.Stranded {
-		text.WriteString(st.Painted("Left open without a running process: "+s, screen.Alarm) + "\n")
+		text.WriteString(st.Coloured("Left open without a running process: "+s, screen.Alarm) + "\n")
 	}
 	text.WriteString(passedOver(p))
 	return text.String()
@@ -56,7 +56,7 @@ func leftovers(left []Leftover, st screen.Style) string {
 			after = screen.Took(l.AfterMS)
 		}
 		rows[i] = []screen.Cell{{Text: l.Entity}, {Text: l.Name}, {Text: screen.Cut(l.ID, idShownMax)},
-			{Text: l.Outcome, Paint: paint}, {Text: l.Reason}, {Text: after, Paint: screen.Faint}}
+			{Text: l.Outcome, Colour: paint}, {Text: l.Reason}, {Text: after, Colour: screen.Faint}}
 	}
 	return screen.Table([]string{"LEFT OPEN", "NAME", "ID", "BECAME", "WHY", "AFTER THE DEATH"}, rows, st)
 }
