@@ -128,8 +128,8 @@ func (t *Translator) take() []Step {
 	return out
 }
 
-// say adds the facts to the session's step at this instant, or begins a new step. The facts stay in one step.
-func (t *Translator) say(s *session, at time.Time, facts ...events.Fact) {
+// add adds the facts to the session's step at this instant, or begins a new step. The facts stay in one step.
+func (t *Translator) add(s *session, at time.Time, facts ...events.Fact) {
 	step := t.step(s, at, len(facts))
 	step.Facts = append(step.Facts, facts...)
 	t.report.Facts += len(facts)

@@ -139,7 +139,7 @@ func (t *Translator) ask(s *session, id string, ref *toolRef, f events.PromptReq
 	if p.call != nil {
 		f.Call = p.call.id
 	}
-	t.say(s, t.at, f)
+	t.add(s, t.at, f)
 }
 
 // settle returns the open prompt of a reply, or nil.
@@ -162,7 +162,7 @@ func (t *Translator) questionReplied(s *session, b *body) {
 	if err := json.Unmarshal(b.Answers, &given); err != nil {
 		t.problem("record %d: answers: %v", t.report.Records, err)
 	}
-	t.say(s, t.at, events.PromptAnswered{Prompt: p.id, Answers: answers(p.questions, given), By: byOpenCode})
+	t.add(s, t.at, events.PromptAnswered{Prompt: p.id, Answers: answers(p.questions, given), By: byOpenCode})
 }
 
 // answers assigns the answers to the questions by index. A value that is not an offered label is the person's own text.
@@ -189,7 +189,7 @@ func answers(questions []events.Question, given [][]string) []events.Answer {
 func (t *Translator) questionRejected(s *session, b *body) {
 	if p := t.settle(s, b.RequestID); p != nil {
 		p.refuse()
-		t.say(s, t.at, p.reject())
+		t.add(s, t.at, p.reject())
 	}
 }
 
@@ -212,9 +212,9 @@ func (t *Translator) permissionReplied(s *session, b *body) {
 	case b.Reply == "reject":
 		p.refuse()
 		p.feedback = b.Message
-		t.say(s, t.at, p.reject())
+		t.add(s, t.at, p.reject())
 	default:
-		t.say(s, t.at, events.PromptAnswered{Prompt: p.id, By: byOpenCode,
+		t.add(s, t.at, events.PromptAnswered{Prompt: p.id, By: byOpenCode,
 			Answers: []events.Answer{{Question: events.PermissionQuestion,
 				Selected: []string{cutText(b.Reply, nameBytesMax)}}}})
 	}

@@ -108,7 +108,7 @@ func (l *play) step(ctx context.Context, s *Step, last bool) error {
 			return err
 		}
 	}
-	l.tell(*s)
+	l.print(*s)
 	return nil
 }
 
@@ -145,10 +145,10 @@ func (l *play) wait(ctx context.Context, at time.Time) error {
 func (l *play) die(s Step) {
 	l.h.Abandon()
 	l.gone = true
-	l.tell(Step{Restart: true, At: s.Died, Died: s.Died})
+	l.print(Step{Restart: true, At: s.Died, Died: s.Died})
 }
 
-func (l *play) tell(s Step) {
+func (l *play) print(s Step) {
 	if l.OnStep != nil {
 		l.OnStep(s)
 	}

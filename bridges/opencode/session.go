@@ -89,7 +89,7 @@ func (t *Translator) sessionUpdated(s *session, b *body) {
 // sessionDeleted closes the session. An archived session stays open, because OpenCode can restore it.
 func (t *Translator) sessionDeleted(s *session, _ *body) {
 	if s.opened {
-		t.say(s, t.at, events.SessionClosed{Reason: "deleted"})
+		t.add(s, t.at, events.SessionClosed{Reason: "deleted"})
 	}
 	s.lose()
 	s.opened, s.closed = true, true
@@ -158,17 +158,17 @@ func (s *session) spawner(child *session) *call {
 // release appends the facts that the session holds back.
 func (t *Translator) release(s *session) {
 	for _, h := range s.held {
-		t.sayHeld(s, h)
+		t.addHeld(s, h)
 	}
 	s.held = nil
 }
 
-func (t *Translator) sayHeld(s *session, h held) {
+func (t *Translator) addHeld(s *session, h held) {
 	at := latest(h.at, t.said)
 	if h.call != nil {
-		t.say(s, at, h.call.begin())
+		t.add(s, at, h.call.begin())
 	} else {
-		t.say(s, at, h.prompt.reject())
+		t.add(s, at, h.prompt.reject())
 	}
 }
 
@@ -178,7 +178,7 @@ func (t *Translator) releaseCall(s *session, c *call) bool {
 	s.held = slices.DeleteFunc(s.held, func(h held) bool {
 		mine := h.call == c || h.prompt != nil && h.prompt.call == c
 		if mine {
-			t.sayHeld(s, h)
+			t.addHeld(s, h)
 		}
 		return mine
 	})

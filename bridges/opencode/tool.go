@@ -140,7 +140,7 @@ func (t *Translator) toolOpen(s *session, m *message, c *call, p *part) {
 		s.held = append(s.held, held{at: t.at, call: c})
 		return
 	}
-	t.say(s, t.at, c.begin())
+	t.add(s, t.at, c.begin())
 }
 
 // adopt finds the call's turn. If the stream began in the middle of a run, adopt begins a turn.
@@ -178,9 +178,9 @@ func (t *Translator) toolEnd(s *session, m *message, c *call, p *part) {
 			return
 		}
 		c.join(m.turn)
-		t.say(s, t.at, c.begin())
+		t.add(s, t.at, c.begin())
 	}
-	t.say(s, t.at, c.finish(p))
+	t.add(s, t.at, c.finish(p))
 	c.end()
 	for _, q := range c.turn.prompts {
 		q.done = q.done || q.call == c
@@ -304,7 +304,7 @@ func (t *Translator) usage(s *session, m *message, p *part) {
 		return
 	}
 	k := &p.Tokens
-	t.say(s, t.at, events.UsageReported{Turn: m.turn.id, Model: m.model, Tokens: events.Tokens{
+	t.add(s, t.at, events.UsageReported{Turn: m.turn.id, Model: m.model, Tokens: events.Tokens{
 		Input: tokens(k.Input), CacheRead: tokens(k.Cache.Read), CacheWrite: tokens(k.Cache.Write),
 		Output: tokens(k.Output), Reasoning: tokens(k.Reasoning)}})
 }

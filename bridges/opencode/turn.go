@@ -207,7 +207,7 @@ func (t *Translator) takeNext(s *session) {
 		s.endTurn()
 	}
 	m.parts = nil
-	t.say(s, t.at, append(facts, accepted, started)...)
+	t.add(s, t.at, append(facts, accepted, started)...)
 	s.beginTurn(started.Turn)
 }
 
@@ -224,7 +224,7 @@ func (t *Translator) resume(s *session, call *message, message string) {
 		started.Cause, started.Synthetic, started.OfTurn = events.CauseResume, true, s.lastTurn
 	}
 	started.Turn = s.newTurnID(started.Message, ident("msg", call.id))
-	t.say(s, t.at, started)
+	t.add(s, t.at, started)
 	s.beginTurn(started.Turn)
 }
 
@@ -304,7 +304,7 @@ func (u *turn) ending() events.Fact {
 }
 
 func (t *Translator) end(s *session, f events.Fact) {
-	t.say(s, t.at, f)
+	t.add(s, t.at, f)
 	s.endTurn()
 }
 
@@ -358,7 +358,7 @@ func (t *Translator) summary(s *session, m *message, info *messageInfo) {
 		t.compactionFailed(s, c.reason())
 	}
 	s.compaction = &compaction{id: id, message: m}
-	t.say(s, t.at, events.CompactionStarted{Compaction: id})
+	t.add(s, t.at, events.CompactionStarted{Compaction: id})
 }
 
 func (t *Translator) summaryFailed(s *session, m *message, info *messageInfo) {
@@ -368,7 +368,7 @@ func (t *Translator) summaryFailed(s *session, m *message, info *messageInfo) {
 }
 
 func (t *Translator) compactionFailed(s *session, f events.Failure) {
-	t.say(s, t.at, events.CompactionFailed{Compaction: s.compaction.id, Error: f})
+	t.add(s, t.at, events.CompactionFailed{Compaction: s.compaction.id, Error: f})
 	s.compaction = nil
 }
 
@@ -377,7 +377,7 @@ func (t *Translator) sessionCompacted(s *session, _ *body) {
 		t.report.Late++
 		return
 	}
-	t.say(s, t.at, events.CompactionCompleted{Compaction: s.compaction.id})
+	t.add(s, t.at, events.CompactionCompleted{Compaction: s.compaction.id})
 	s.compaction = nil
 	if s.turn != nil {
 		s.turn.summarised = true

@@ -190,7 +190,7 @@ func (a *app) progress(doing string, run func() error) error {
 		case err := <-done:
 			return err
 		case <-wait.C:
-			a.tell("%s … %s", doing, screen.Age(time.Since(began)))
+			a.printError("%s … %s", doing, screen.Age(time.Since(began)))
 			wait.Reset(progressEveryMS * time.Millisecond)
 		}
 	}

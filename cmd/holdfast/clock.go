@@ -21,12 +21,12 @@ func (p *patient) clock(ctx context.Context) {
 		"after it as was planned"
 	now, err := p.bus.Clock(ctx)
 	if err != nil {
-		p.note("clock", levelWrong, "", "%v", err)
+		p.add("clock", levelWrong, "", "%v", err)
 		return
 	}
 	steps, _, err := control.LoadSteps(ctx, p.bus)
 	if err != nil {
-		p.note("clock", levelWrong, "", "%v", err)
+		p.add("clock", levelWrong, "", "%v", err)
 		return
 	}
 	var said []string
@@ -42,10 +42,10 @@ func (p *patient) clock(ctx context.Context) {
 		}
 	}
 	if len(said) > 0 {
-		p.note("clock", levelNote, do, "%s", strings.Join(said[max(0, len(said)-namesMax):], "; "))
+		p.add("clock", levelNote, do, "%s", strings.Join(said[max(0, len(said)-namesMax):], "; "))
 		return
 	}
-	p.note("clock", levelOK, "", "the broker's clock agrees with this machine's, and was not set within a day")
+	p.add("clock", levelOK, "", "the broker's clock agrees with this machine's, and was not set within a day")
 }
 
 // word returns more or less, by the sign.

@@ -45,12 +45,12 @@ func doctorCommand(a *app) *cobra.Command {
 		"Check broker, layout, consumers, services, harnesses and sessions, and say for each what to do. It changes "+
 			"nothing. It fails when something is wrong.",
 		arguments(0, 0), "holdfast doctor", "holdfast doctor --json | jq 'select(.level == \"wrong\")'")
-	a.take(cmd, []string{"ready-lag-max"})
+	a.addFlags(cmd, []string{"ready-lag-max"})
 	cmd.Flags().StringArrayVar(&a.nodes, "node", nil,
 		"the `name` of a broker of this cell; may be repeated; others that hold its streams are reported")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		found, err := a.examine(cmd.Context())
-		if sayErr := a.sayFindings(found); sayErr != nil || err != nil {
+		if sayErr := a.printFindings(found); sayErr != nil || err != nil {
 			return errors.Join(err, sayErr)
 		}
 		n := 0
@@ -67,10 +67,10 @@ func doctorCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func (a *app) sayFindings(found []finding) error {
+func (a *app) printFindings(found []finding) error {
 	if a.json {
 		for _, f := range found {
-			if err := a.sayJSON(f); err != nil {
+			if err := a.printJSON(f); err != nil {
 				return err
 			}
 		}
@@ -86,7 +86,7 @@ func (a *app) sayFindings(found []finding) error {
 			fmt.Fprintf(&text, "      → %s\n", screen.Clean(f.Do))
 		}
 	}
-	return a.say(text.String())
+	return a.print(text.String())
 }
 
 // patient is a run of the doctor.
@@ -96,7 +96,7 @@ type patient struct {
 	found []finding
 }
 
-func (p *patient) note(check, level, do, format string, args ...any) {
+func (p *patient) add(check, level, do, format string, args ...any) {
 	if level == levelOK {
 		do = ""
 	}
@@ -108,7 +108,7 @@ func (a *app) examine(ctx context.Context) ([]finding, error) {
 	p := &patient{app: a}
 	b, err := a.connect(ctx)
 	if err != nil {
-		p.note("broker", levelWrong, brokerAdvice(err), "%v", err)
+		p.add("broker", levelWrong, brokerAdvice(err), "%v", err)
 		return p.found, err
 	}
 	defer b.Close()
@@ -117,10 +117,10 @@ func (a *app) examine(ctx context.Context) ([]finding, error) {
 	defer cancel()
 	cell, err := b.Inspect(ctx)
 	if err != nil {
-		p.note("broker", levelWrong, "", "%v", err)
+		p.add("broker", levelWrong, "", "%v", err)
 		return p.found, err
 	}
-	p.note("broker", levelOK, "", "nats-server %s at %s, %s away, JetStream on", cell.Version, bus.Redacted(a.nats),
+	p.add("broker", levelOK, "", "nats-server %s at %s, %s away, JetStream on", cell.Version, bus.Redacted(a.nats),
 		cell.RTT.Round(rttShown))
 	if !p.layout(cell) {
 		return p.found, nil
@@ -179,7 +179,7 @@ func (p *patient) layout(cell bus.Inspection) bool {
 	const setUp = "start `holdfast up` or any service: it sets the cell up; or say which cell with --prefix"
 	log := cell.Streams[0]
 	if log.Missing {
-		p.note("layout", levelWrong, setUp, "there is no cell %q here", p.app.prefix)
+		p.add("layout", levelWrong, setUp, "there is no cell %q here", p.app.prefix)
 		return false
 	}
 	var missing, newer, older []string
@@ -187,7 +187,7 @@ func (p *patient) layout(cell bus.Inspection) bool {
 	for _, s := range cell.Streams {
 		switch {
 		case s.Missing && s.Name == p.bus.Cell().FeedStream(): // which may be disabled
-			p.note("feed", levelNote, "services started with --feed-kept-for 0 keep none", "there is no feed")
+			p.add("feed", levelNote, "services started with --feed-kept-for 0 keep none", "there is no feed")
 			continue
 		case s.Missing:
 			missing = append(missing, s.Name)
@@ -199,33 +199,33 @@ func (p *patient) layout(cell bus.Inspection) bool {
 		}
 		replicas = min(replicas, s.Replicas)
 	}
-	p.judgeAll(missing, "layout", setUp, "missing")
-	p.judgeAll(newer, "layout", "upgrade this program", fmt.Sprintf("of a newer layout than %d", log.LayoutWanted))
-	p.judgeAll(older, "layout", "restart the services: they bring it up to date",
+	p.checkAll(missing, "layout", setUp, "missing")
+	p.checkAll(newer, "layout", "upgrade this program", fmt.Sprintf("of a newer layout than %d", log.LayoutWanted))
+	p.checkAll(older, "layout", "restart the services: they bring it up to date",
 		fmt.Sprintf("of an older layout than %d, or not made by holdfast", log.LayoutWanted))
 	if len(missing)+len(newer)+len(older) == 0 {
-		p.note("layout", levelOK, "", "layout %d, %s with %s each", log.LayoutWanted,
+		p.add("layout", levelOK, "", "layout %d, %s with %s each", log.LayoutWanted,
 			screen.Plural(len(cell.Streams), "stream"), copies(replicas))
 	}
 	if most := log.BytesMax; most > 0 && log.Bytes*100 >= most*logFullPercent {
-		p.note("log", levelWrong, "raise the stream's limit, or close sessions and shorten --closed-sessions-kept-for",
+		p.add("log", levelWrong, "raise the stream's limit, or close sessions and shorten --closed-sessions-kept-for",
 			"%d of %d bytes are used: new sessions are refused", log.Bytes, most)
 		return true
 	}
 	if log.Msgs == 0 && log.LastSeq > 0 { // retention leaves the last commit of each session
-		p.note("log", levelWrong, "restore the stream from a backup, or see below what documents still know",
+		p.add("log", levelWrong, "restore the stream from a backup, or see below what documents still know",
 			"it is empty, and the last commit was %d: it was purged, or lost", log.LastSeq)
 		return true
 	}
-	p.note("log", levelOK, "", "%s, %d bytes, the last is %d", screen.Plural(int(log.Msgs), "commit"), log.Bytes,
+	p.add("log", levelOK, "", "%s, %d bytes, the last is %d", screen.Plural(int(log.Msgs), "commit"), log.Bytes,
 		log.LastSeq)
 	return true
 }
 
-// judgeAll adds a finding about these streams, if there are any.
-func (p *patient) judgeAll(streams []string, check, do, what string) {
+// checkAll adds a finding about these streams, if there are any.
+func (p *patient) checkAll(streams []string, check, do, what string) {
 	if len(streams) > 0 {
-		p.note(check, levelWrong, do, "%s: %s", what, strings.Join(streams, ", "))
+		p.add(check, levelWrong, do, "%s: %s", what, strings.Join(streams, ", "))
 	}
 }
 
@@ -246,15 +246,15 @@ func (p *patient) consumers(ctx context.Context) {
 			pending, active, err := p.bus.Lag(ctx, src)
 			switch {
 			case errors.Is(err, bus.ErrNotFound):
-				p.note(check, levelWrong, start, "never ran on this cell")
+				p.add(check, levelWrong, start, "never ran on this cell")
 			case err != nil:
-				p.note(check, levelWrong, start, "%v", err)
+				p.add(check, levelWrong, start, "%v", err)
 			case pending > p.app.lagMax:
-				p.note(check, levelWrong, "wait; if it does not shrink look into its log", "%d messages wait", pending)
+				p.add(check, levelWrong, "wait; if it does not shrink look into its log", "%d messages wait", pending)
 			case active == "" && pending > 0: // an idle consumer has no active member
-				p.note(check, levelWrong, start, "no process works; %d messages wait", pending)
+				p.add(check, levelWrong, start, "no process works; %d messages wait", pending)
 			default:
-				p.note(check, levelOK, "", "%d messages wait", pending)
+				p.add(check, levelOK, "", "%d messages wait", pending)
 			}
 		}
 	}
@@ -289,10 +289,10 @@ func (p *patient) leases(ctx context.Context) (map[string]control.Lease, error) 
 	for i := range targets {
 		name := targets[i].name
 		if services[name] == 0 {
-			p.note("service "+name, levelWrong, "start `holdfast "+name+"` (or `holdfast up`)", "no process is alive")
+			p.add("service "+name, levelWrong, "start `holdfast "+name+"` (or `holdfast up`)", "no process is alive")
 			continue
 		}
-		p.note("service "+name, levelOK, "", "%s alive", processes(services[name]))
+		p.add("service "+name, levelOK, "", "%s alive", processes(services[name]))
 	}
 	var names []string
 	total := 0
@@ -301,7 +301,7 @@ func (p *patient) leases(ctx context.Context) (map[string]control.Lease, error) 
 		total += n
 	}
 	slices.Sort(names)
-	p.note("harnesses", levelOK, "", "%s alive: %s", processes(total), cmp.Or(few(names, harnessesMax), "none"))
+	p.add("harnesses", levelOK, "", "%s alive: %s", processes(total), cmp.Or(few(names, harnessesMax), "none"))
 	return all, nil
 }
 
@@ -322,7 +322,7 @@ func (p *patient) oddLeases(odd map[string][]string) {
 		of = append(of, fmt.Sprintf("%d of %s (%s)", len(odd[owner]), owner, few(odd[owner], perOwnerMax)))
 	}
 	if total > 0 {
-		p.note("leases", levelWrong, "these processes write leases of another form: look at their versions",
+		p.add("leases", levelWrong, "these processes write leases of another form: look at their versions",
 			"%d cannot be read: %s", total, few(of, namesMax))
 	}
 }
@@ -345,7 +345,7 @@ func (p *patient) suspects(ctx context.Context) {
 	for _, s := range rep.Suspects {
 		names = append(names, s.Ref.String()+" ("+s.Reason+")")
 	}
-	p.judge(len(names), "suspects", levelWrong,
+	p.check(len(names), "suspects", levelWrong,
 		"`holdfast show S` and `holdfast events S`; the reconciler tries again with each slow walk",
 		"could not be recovered: "+shorten(names))
 }
@@ -363,7 +363,7 @@ func (p *patient) aside(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("holdfast: doctor: sessions set aside: %w", err)
 	}
-	p.judge(len(names), "set aside", levelWrong,
+	p.check(len(names), "set aside", levelWrong,
 		"their documents are not up to date; the ledger tries again by itself, at least once a minute: remove the "+
 			"cause",
 		"cannot be folded: "+shorten(slices.Collect(maps.Values(names))))
@@ -405,31 +405,31 @@ func (p *patient) sessions(ctx context.Context, leases map[string]control.Lease)
 	if err := p.unrecovered(ctx, &t); err != nil {
 		return err
 	}
-	p.note("sessions", levelOK, "", "%s, %d with an open question", screen.Plural(t.sessions, "session"), t.waiting)
-	p.judge(len(t.orphans), "orphans", levelWrong,
+	p.add("sessions", levelOK, "", "%s, %d with an open question", screen.Plural(t.sessions, "session"), t.waiting)
+	p.check(len(t.orphans), "orphans", levelWrong,
 		"the reconciler closes them within lease TTL and grace: is one running? else `holdfast sweep --dry-run` "+
 			"tells why not",
 		"open under a process that is gone: "+shorten(t.orphans))
-	p.judge(len(t.untaken), "untaken", levelNote, "is the harness running? `holdfast show S` says what it is asked",
+	p.check(len(t.untaken), "untaken", levelNote, "is the harness running? `holdfast show S` says what it is asked",
 		"wait for their harness for more than a minute: "+shorten(t.untaken))
-	p.judge(len(t.stuck), "given up", levelNote, "`holdfast show S` says why, and what a person can do",
+	p.check(len(t.stuck), "given up", levelNote, "`holdfast show S` says why, and what a person can do",
 		"wait for a person, after a failure: "+shorten(t.stuck))
-	p.judge(t.unread, "documents", levelWrong, "upgrade this program, or `holdfast rebuild`",
+	p.check(t.unread, "documents", levelWrong, "upgrade this program, or `holdfast rebuild`",
 		"written by a newer version, or unreadable")
-	p.judge(t.parked, "parked", levelNote,
+	p.check(t.parked, "parked", levelNote,
 		"`holdfast events S` shows which; the input is kept for 30 days in the stream of parked input",
 		"facts could not be read: "+shorten(t.odd))
-	p.judge(t.ignored, "ignored", levelNote, "`holdfast events S` shows which and why; a few are normal after a crash",
+	p.check(t.ignored, "ignored", levelNote, "`holdfast events S` shows which and why; a few are normal after a crash",
 		"facts changed nothing: "+shorten(t.odd))
 	return nil
 }
 
-func (p *patient) judge(n int, check, level, do, text string) {
+func (p *patient) check(n int, check, level, do, text string) {
 	if n == 0 {
-		p.note(check, levelOK, "", "none")
+		p.add(check, levelOK, "", "none")
 		return
 	}
-	p.note(check, level, do, "%d %s", n, text)
+	p.add(check, level, do, "%d %s", n, text)
 }
 
 func (t *tally) count(s *session.State, leases map[string]control.Lease) {

@@ -44,7 +44,7 @@ after a broken promise.`,
 		"holdfast drill", "holdfast drill --nats nats://broker:4222 --ttl 5s --within 12s", "holdfast drill --json")
 	cmd := &cobra.Command{Use: "drill", Short: "Kill real agents and check every promise", Long: long, Example: example,
 		GroupID: groupRepair, Args: arguments(0, 0)}
-	a.take(cmd, optionsCommand)
+	a.addFlags(cmd, optionsCommand)
 	cmd.Flags().DurationVar(&ttl, "ttl", shortTTL, "how long a lease outlives its process, 1s or more")
 	cmd.Flags().DurationVar(&within, "within", 0,
 		"how long a death may go unnoticed (default: --ttl, the grace, and a second; the grace is 1s, with --nats 5s)")
@@ -100,12 +100,12 @@ func (a *app) drill(ctx context.Context, cfg drill.Config) error {
 				"error"}}
 	}
 	var unsaid error
-	cfg.OnMoment = func(m drill.Moment) { unsaid = errors.Join(unsaid, a.sayMoment(m)) }
+	cfg.OnMoment = func(m drill.Moment) { unsaid = errors.Join(unsaid, a.printMoment(m)) }
 	res, err := drill.Run(ctx, b, cfg)
 	if err = errors.Join(err, unsaid); err != nil && (ctx.Err() != nil || len(res.Verdicts) == 0) {
 		return err // a partial table would look like broken promises
 	}
-	if said := a.sayVerdicts(res); said != nil || err != nil {
+	if said := a.printVerdicts(res); said != nil || err != nil {
 		return errors.Join(err, said)
 	}
 	if !res.OK {
@@ -117,26 +117,26 @@ func (a *app) drill(ctx context.Context, cfg drill.Config) error {
 // whoColours maps each actor to its colour.
 var whoColours = map[string]screen.Colour{"drill": screen.Busy, "agent": screen.Plain, "holdfast": screen.Good}
 
-// sayMoment prints one event.
-func (a *app) sayMoment(m drill.Moment) error {
+// printMoment prints one event.
+func (a *app) printMoment(m drill.Moment) error {
 	if a.json {
-		return a.sayJSON(m)
+		return a.printJSON(m)
 	}
 	st := a.style(a.Stdout)
 	if m.Who == "" {
-		return a.say("\n" + st.Coloured(m.What, screen.Strong) + "\n")
+		return a.print("\n" + st.Coloured(m.What, screen.Strong) + "\n")
 	}
 	at := st.Coloured(fmt.Sprintf("%7.2fs", float64(m.AtMS)/1000), screen.Faint)
-	return a.say(fmt.Sprintf("%s  %s %s %s\n", at,
+	return a.print(fmt.Sprintf("%s  %s %s %s\n", at,
 		st.Coloured(m.Act, screen.Faint)+strings.Repeat(" ", max(0, drill.ActBytesMax-len(m.Act))),
 		st.Coloured(m.Who, whoColours[m.Who])+strings.Repeat(" ", max(0, len("holdfast")-len(m.Who))),
 		screen.Clean(m.What)))
 }
 
-// sayVerdicts prints what was promised and what was observed.
-func (a *app) sayVerdicts(res drill.Result) error {
+// printVerdicts prints what was promised and what was observed.
+func (a *app) printVerdicts(res drill.Result) error {
 	if a.json {
-		return a.sayJSON(res)
+		return a.printJSON(res)
 	}
 	st := a.style(a.Stdout)
 	rows := make([][]screen.Cell, len(res.Verdicts))
@@ -157,7 +157,7 @@ func (a *app) sayVerdicts(res drill.Result) error {
 	text := "\n" + screen.Table([]string{"VERDICT", "TOOK", "PROMISE", "EXPECTED", "SEEN"}, rows, st)
 	text += fmt.Sprintf("\n%d of %d promises kept, in %s.\n", kept, len(rows),
 		screen.Age(time.Duration(res.TookMS)*time.Millisecond))
-	return a.say(text)
+	return a.print(text)
 }
 
 // agentUse is the command of a drill's child processes.
@@ -210,7 +210,7 @@ a running process.`,
 	cmd := &cobra.Command{Use: "replay FILE…", Short: "Play recorded crashes and watch the recovery", Long: long,
 		Example: example, GroupID: groupRepair,
 		Args: arguments(1, -1, "a recording FILE")}
-	a.take(cmd, optionsCommand)
+	a.addFlags(cmd, optionsCommand)
 	cmd.Flags().BoolVar(&fast, "fast", false, "leave out the pauses of the recording")
 	cmd.Flags().DurationVar(&ttl, "ttl", shortTTL, "how long a lease outlives its process, 1s or more")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -243,7 +243,7 @@ func (a *app) replay(ctx context.Context, cfg replay.Config, all []replay.Record
 	defer b.Close()
 	cfg.Login, cfg.Prefix, cfg.Version = a.login(), a.prefix, version
 	if !a.json {
-		cfg.OnLine = func(line string) error { return a.say(line + "\n") }
+		cfg.OnLine = func(line string) error { return a.print(line + "\n") }
 	}
 	var broken []string
 	for _, rec := range all {
@@ -255,9 +255,9 @@ func (a *app) replay(ctx context.Context, cfg replay.Config, all []replay.Record
 			broken = append(broken, p.File)
 		}
 		if a.json {
-			err = a.sayJSON(p)
+			err = a.printJSON(p)
 		} else {
-			err = a.say(p.Text(a.style(a.Stdout)))
+			err = a.print(p.Text(a.style(a.Stdout)))
 		}
 		if err != nil {
 			return err

@@ -24,12 +24,12 @@ const lossAdvice = "keep what is left: `holdfast rescue DIR`; restore the broker
 func (p *patient) truth(ctx context.Context) {
 	found, err := ledger.Inspect(ctx, p.bus)
 	if err != nil {
-		p.note("truth", levelWrong, "try again; with a larger --timeout in a large cell",
+		p.add("truth", levelWrong, "try again; with a larger --timeout in a large cell",
 			"documents were not compared with the log: %v", err)
 		return
 	}
 	if len(found.Lost) == 0 && len(found.Wrong) == 0 {
-		p.note("truth", levelOK, "", "the log has all that %s know", screen.Plural(found.Documents, "document"))
+		p.add("truth", levelOK, "", "the log has all that %s know", screen.Plural(found.Documents, "document"))
 		return
 	}
 	names := make([]string, len(found.Lost))
@@ -37,7 +37,7 @@ func (p *patient) truth(ctx context.Context) {
 		names[i] = found.Lost[i].String()
 	}
 	if len(names) > 0 {
-		p.note("truth", levelWrong, lossAdvice, "the log has lost commits of %s: %s",
+		p.add("truth", levelWrong, lossAdvice, "the log has lost commits of %s: %s",
 			screen.Plural(len(names), "session"), shorten(names))
 	}
 	names = make([]string, len(found.Wrong))
@@ -45,7 +45,7 @@ func (p *patient) truth(ctx context.Context) {
 		names[i] = found.Wrong[i].String()
 	}
 	if len(names) > 0 {
-		p.note("truth", levelWrong,
+		p.add("truth", levelWrong,
 			"`holdfast rebuild` makes them from the log; so does the ledger when it starts, and by and by",
 			"%s missing, damaged or older than what was folded: %s", screen.Plural(len(names), "document"),
 			shorten(names))
@@ -62,17 +62,17 @@ func (p *patient) strangers(ctx context.Context) {
 	found, err := p.bus.Strangers(ctx, ours)
 	switch {
 	case errors.Is(err, bus.ErrForbidden):
-		p.note("strangers", levelNote, "ask an operator to run `holdfast doctor`", "this user may not list consumers")
+		p.add("strangers", levelNote, "ask an operator to run `holdfast doctor`", "this user may not list consumers")
 		return
 	case err != nil:
-		p.note("strangers", levelWrong, "try again", "%v", err)
+		p.add("strangers", levelWrong, "try again", "%v", err)
 		return
 	}
 	names := make([]string, len(found))
 	for i, x := range found {
 		names[i] = fmt.Sprintf("%s of %s %s", x.Name, x.Stream, x.Why)
 	}
-	p.judge(len(names), "strangers", levelNote,
+	p.check(len(names), "strangers", levelNote,
 		"find out whose they are; `nats consumer rm STREAM CONSUMER` removes one",
 		"consumers that Holdfast did not make: "+few(names, namesMax))
 }
@@ -98,17 +98,17 @@ func (p *patient) nodes(cell bus.Inspection) {
 	}
 	switch {
 	case len(foreign) > 0:
-		p.note("nodes", levelWrong,
+		p.add("nodes", levelWrong,
 			"remove them from the cluster (`nats server cluster peer-remove`), and change the routes' password",
 			"not named with --node, and they hold streams: %s", strings.Join(foreign, ", "))
 	case len(offline) > 0:
-		p.note("nodes", levelWrong, "start them, or replace them; one whose disk is full starts when there is room",
+		p.add("nodes", levelWrong, "start them, or replace them; one whose disk is full starts when there is room",
 			"offline: %s", strings.Join(offline, ", "))
 	case len(all) > replicas:
-		p.note("nodes", levelNote, "name yours with --node, then others are reported",
+		p.add("nodes", levelNote, "name yours with --node, then others are reported",
 			"the streams are on %d nodes, with %s each: %s", len(all), copies(replicas), strings.Join(all, ", "))
 	default:
-		p.note("nodes", levelOK, "", "%s", strings.Join(all, ", "))
+		p.add("nodes", levelOK, "", "%s", strings.Join(all, ", "))
 	}
 }
 

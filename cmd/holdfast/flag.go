@@ -193,8 +193,8 @@ var (
 		"log-max", "objects-max"}
 )
 
-// take adds options to a command.
-func (a *app) take(cmd *cobra.Command, names ...[]string) {
+// addFlags adds options to a command.
+func (a *app) addFlags(cmd *cobra.Command, names ...[]string) {
 	for _, group := range names {
 		for _, name := range group {
 			if cmd.Flags().Lookup(name) != nil {

@@ -59,9 +59,9 @@ func sessionsCommand(a *app) *cobra.Command {
 	var f sessionFilter
 	long, example := describe("List sessions: the documents as they are stored.", "holdfast sessions",
 		"holdfast sessions --waiting", "holdfast sessions --phase running --json | jq .session")
-	cmd := &cobra.Command{Use: "sessions", Short: "List sessions", Long: long, Example: example, GroupID: groupLook,
+	cmd := &cobra.Command{Use: "sessions", Short: "List sessions", Long: long, Example: example, GroupID: groupInspect,
 		Args: arguments(0, 0)}
-	a.take(cmd, optionsCommand)
+	a.addFlags(cmd, optionsCommand)
 	f.bind(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := f.check(cmd); err != nil {
@@ -72,7 +72,7 @@ func sessionsCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.saySessions(ctx, b, docs)
+			return a.printSessions(ctx, b, docs)
 		})
 	}
 	return cmd
@@ -98,20 +98,20 @@ func (a *app) documents(ctx context.Context, b *bus.Bus, f *sessionFilter) ([]*s
 	return sortedValues(byName), err
 }
 
-func (a *app) saySessions(ctx context.Context, b *bus.Bus, docs []*session.State) error {
+func (a *app) printSessions(ctx context.Context, b *bus.Bus, docs []*session.State) error {
 	if a.json {
 		for _, s := range docs {
-			if err := a.sayJSON(s); err != nil {
+			if err := a.printJSON(s); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
 	if len(docs) == 0 {
-		a.tell("no sessions")
+		a.printError("no sessions")
 		return nil
 	}
-	return a.say(screen.Sessions(docs, a.now(ctx, b), a.style(a.Stdout)))
+	return a.print(screen.Sessions(docs, a.now(ctx, b), a.style(a.Stdout)))
 }
 
 func promptsCommand(a *app) *cobra.Command {
@@ -120,8 +120,8 @@ func promptsCommand(a *app) *cobra.Command {
 	long, example := describe("List what waits for a person: the people's view as it is stored.", "holdfast prompts",
 		"holdfast prompts --all --json")
 	cmd := &cobra.Command{Use: "prompts", Short: "List what waits for a person", Long: long, Example: example,
-		GroupID: groupLook, Args: arguments(0, 0)}
-	a.take(cmd, optionsCommand)
+		GroupID: groupInspect, Args: arguments(0, 0)}
+	a.addFlags(cmd, optionsCommand)
 	cmd.Flags().StringVar(&harness, "harness", "", "only prompts of this `harness`")
 	cmd.Flags().StringVar(&root, "root", "", "only prompts of this root `session` and those below it")
 	cmd.Flags().BoolVar(&all, "all", false, "settled ones too, as long as they are kept")
@@ -133,7 +133,7 @@ func promptsCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.sayPrompts(ctx, b, bs)
+			return a.printPrompts(ctx, b, bs)
 		})
 	}
 	return cmd
@@ -160,20 +160,20 @@ func (a *app) blockers(ctx context.Context, b *bus.Bus, harness string,
 	return all, err
 }
 
-func (a *app) sayPrompts(ctx context.Context, b *bus.Bus, bs []*session.Blocker) error {
+func (a *app) printPrompts(ctx context.Context, b *bus.Bus, bs []*session.Blocker) error {
 	if a.json {
 		for _, x := range bs {
-			if err := a.sayJSON(x); err != nil {
+			if err := a.printJSON(x); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
 	if len(bs) == 0 {
-		a.tell("nothing waits for a person")
+		a.printError("nothing waits for a person")
 		return nil
 	}
-	return a.say(screen.Prompts(bs, a.now(ctx, b), a.style(a.Stdout)))
+	return a.print(screen.Prompts(bs, a.now(ctx, b), a.style(a.Stdout)))
 }
 
 func showCommand(a *app) *cobra.Command {
@@ -184,9 +184,9 @@ The command folds the log itself, so it works without a running service. With --
 the stored document fulfils all conditions, at most --timeout, and fails otherwise: phase=waiting · seq=4711 (or later) ·
 owned=true · prompts=0 (awaiting) · tools=0 (open calls).`,
 		"holdfast show my-agent/build-42", "holdfast show build-42 --wait phase=idle --timeout 60s --json")
-	cmd := &cobra.Command{Use: "show S", Short: "Show one session", Long: long, Example: example, GroupID: groupLook,
+	cmd := &cobra.Command{Use: "show S", Short: "Show one session", Long: long, Example: example, GroupID: groupInspect,
 		Args: arguments(1, 1, "the session S")}
-	a.take(cmd, optionsCommand)
+	a.addFlags(cmd, optionsCommand)
 	cmd.Flags().StringArrayVar(&waits, "wait", nil, "wait for `KEY=VALUE` first; may be repeated")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		conds, err := parseConditions(cmd, waits)
@@ -203,19 +203,19 @@ owned=true · prompts=0 (awaiting) · tools=0 (open calls).`,
 			if err != nil {
 				return err
 			}
-			return a.saySession(ctx, b, r)
+			return a.printSession(ctx, b, r)
 		})
 	}
 	return cmd
 }
 
-func (a *app) saySession(ctx context.Context, b *bus.Bus, r events.Ref) error {
+func (a *app) printSession(ctx context.Context, b *bus.Bus, r events.Ref) error {
 	st, behind, err := a.current(ctx, b, r)
 	if err != nil {
 		return err
 	}
 	if a.json {
-		return a.sayJSON(st)
+		return a.printJSON(st)
 	}
 	var open []*session.Blocker
 	for _, id := range st.PendingPrompts() {
@@ -235,10 +235,10 @@ func (a *app) saySession(ctx context.Context, b *bus.Bus, r events.Ref) error {
 		text += "\nIt " + screen.Check(request.Verdict{Would: v.Would, Reason: v.Reason, At: v.At}, now, a.style(a.Stdout))
 	}
 	if behind > 0 {
-		a.tell("the stored document is %s behind the log: is a ledger running? (`holdfast doctor`)",
+		a.printError("the stored document is %s behind the log: is a ledger running? (`holdfast doctor`)",
 			screen.Plural(behind, "commit"))
 	}
-	return a.say(text)
+	return a.print(text)
 }
 
 func eventsCommand(a *app) *cobra.Command {
@@ -251,8 +251,8 @@ could not be read. With --json each line is {"seq", "at", "writer", "note", "eve
 		"holdfast events my-agent/build-42", "holdfast events build-42 --follow",
 		"holdfast events build-42 --json | jq -r .event.type")
 	cmd := &cobra.Command{Use: "events S", Short: "Print a session's log", Long: long, Example: example,
-		GroupID: groupLook, Args: arguments(1, 1, "the session S")}
-	a.take(cmd, optionsCommand)
+		GroupID: groupInspect, Args: arguments(1, 1, "the session S")}
+	a.addFlags(cmd, optionsCommand)
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "keep printing new facts")
 	cmd.Flags().Uint64Var(&from, "from", 0, "begin at this `sequence`")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -338,9 +338,9 @@ func (h *history) commit(c *events.Commit) error {
 	st := h.app.style(h.app.Stdout)
 	if c.Err != nil {
 		if h.app.json {
-			return h.app.sayJSON(line{Seq: c.Seq, At: c.At, Writer: c.Writer, Note: "parked: " + c.Err.Error()})
+			return h.app.printJSON(line{Seq: c.Seq, At: c.At, Writer: c.Writer, Note: "parked: " + c.Err.Error()})
 		}
-		return h.app.say(screen.Whole(c, st) + "\n")
+		return h.app.print(screen.Whole(c, st) + "\n")
 	}
 	var text strings.Builder
 	for i := range c.Events {
@@ -353,11 +353,11 @@ func (h *history) commit(c *events.Commit) error {
 		if _, err := events.EncodeEvent(e); err != nil { // an event that cannot be read may not encode
 			l.Note, l.Event = strings.TrimSpace(l.Note+" unreadable: "+err.Error()), nil
 		}
-		if err := h.app.sayJSON(l); err != nil {
+		if err := h.app.printJSON(l); err != nil {
 			return err
 		}
 	}
-	return h.app.say(text.String())
+	return h.app.print(text.String())
 }
 
 // fold folds a commit and returns for each of its facts why it did not count, "" if it did. A commit is folded as a

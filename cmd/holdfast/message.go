@@ -136,9 +136,9 @@ func (a *app) send(ctx context.Context, b *bus.Bus, req request.Send) error {
 		return err
 	}
 	if a.json {
-		return a.sayJSON(sent{req.Message, reply.Seq})
+		return a.printJSON(sent{req.Message, reply.Seq})
 	}
-	return a.say(fmt.Sprintf("sent as %s (%s, seq %d)\n", screen.Clean(req.Message), screen.Clean(req.Ref.String()),
+	return a.print(fmt.Sprintf("sent as %s (%s, seq %d)\n", screen.Clean(req.Message), screen.Clean(req.Ref.String()),
 		reply.Seq))
 }
 
@@ -146,8 +146,8 @@ func queueCommand(a *app) *cobra.Command {
 	long, example := describe("List the messages that a session has not yet handed to its harness, oldest first, "+
 		"and what they wait for.", "holdfast queue build-42", "holdfast queue build-42 --json | jq -r .content")
 	cmd := &cobra.Command{Use: "queue S", Short: "List what waits to be handed out", Long: long, Example: example,
-		GroupID: groupLook, Args: arguments(1, 1, "the session S")}
-	a.take(cmd, optionsCommand)
+		GroupID: groupInspect, Args: arguments(1, 1, "the session S")}
+	a.addFlags(cmd, optionsCommand)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.withSession(cmd.Context(), args[0], func(ctx context.Context, b *bus.Bus, r events.Ref) error {
 			st, _, err := a.current(ctx, b, r)
@@ -161,7 +161,7 @@ func queueCommand(a *app) *cobra.Command {
 					return fmt.Errorf("holdfast: queue of %s: %w", r, err)
 				}
 				if a.json {
-					if err := a.sayJSON(all[i]); err != nil {
+					if err := a.printJSON(all[i]); err != nil {
 						return err
 					}
 				}
@@ -170,10 +170,10 @@ func queueCommand(a *app) *cobra.Command {
 			case a.json:
 				return nil
 			case len(all) == 0:
-				a.tell("no message waits in %s", screen.Clean(r.String()))
+				a.printError("no message waits in %s", screen.Clean(r.String()))
 				return nil
 			}
-			return a.say(screen.Queue(st, all, a.now(ctx, b), a.style(a.Stdout)))
+			return a.print(screen.Queue(st, all, a.now(ctx, b), a.style(a.Stdout)))
 		})
 	}
 	return cmd
@@ -215,8 +215,8 @@ func checkCommand(a *app) *cobra.Command {
 		"changes nothing.",
 		"holdfast check build-42", "holdfast check build-42 --used 150000 --limit 200000")
 	cmd := &cobra.Command{Use: "check S", Short: "Report whether a session would be compacted, and why", Long: long,
-		Example: example, GroupID: groupLook, Args: arguments(1, 1, "the session S")}
-	a.take(cmd, optionsCommand)
+		Example: example, GroupID: groupInspect, Args: arguments(1, 1, "the session S")}
+	a.addFlags(cmd, optionsCommand)
 	cmd.Flags().Int64Var(&used, "used", 0, "as if so many `tokens` were used")
 	cmd.Flags().Int64Var(&limit, "limit", 0, "as if so many `tokens` fitted")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -233,9 +233,9 @@ func checkCommand(a *app) *cobra.Command {
 				return err
 			}
 			if a.json {
-				return a.sayJSON(v)
+				return a.printJSON(v)
 			}
-			return a.say(screen.Check(v, a.now(ctx, b), a.style(a.Stdout)))
+			return a.print(screen.Check(v, a.now(ctx, b), a.style(a.Stdout)))
 		})
 	}
 	return cmd

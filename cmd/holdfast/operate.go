@@ -26,7 +26,7 @@ const rebuildTimeout = 10 * time.Minute
 func (a *app) repairCommand(use, short, long string, args cobra.PositionalArgs, examples ...string) *cobra.Command {
 	long, example := describe(long, examples...)
 	cmd := &cobra.Command{Use: use, Short: short, Long: long, Example: example, GroupID: groupRepair, Args: args}
-	a.take(cmd, optionsCommand)
+	a.addFlags(cmd, optionsCommand)
 	return cmd
 }
 
@@ -56,7 +56,7 @@ func rebuildCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := a.sayRebuilt(reply); err != nil {
+			if err := a.printRebuilt(reply); err != nil {
 				return err
 			}
 			switch {
@@ -73,11 +73,11 @@ func rebuildCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func (a *app) sayRebuilt(r request.Rebuilt) error {
+func (a *app) printRebuilt(r request.Rebuilt) error {
 	if a.json {
-		return a.sayJSON(r)
+		return a.printJSON(r)
 	}
-	return a.say(fmt.Sprintf("%s read in %s: %s changed, %d removed, %s written\n",
+	return a.print(fmt.Sprintf("%s read in %s: %s changed, %d removed, %s written\n",
 		screen.Plural(r.Sessions, "session"),
 		screen.Age(time.Duration(r.TookMS)*time.Millisecond), screen.Plural(r.Changed, "document"), r.Removed,
 		screen.Plural(r.Views, "view")))
@@ -98,7 +98,7 @@ func sweepCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := a.saySwept(reply, dryRun); err != nil || reply.Failed == 0 {
+			if err := a.printSwept(reply, dryRun); err != nil || reply.Failed == 0 {
 				return err
 			}
 			return fmt.Errorf("holdfast: sweep: %s could not be recovered; see the reconciler's log",
@@ -108,9 +108,9 @@ func sweepCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func (a *app) saySwept(r request.Swept, dryRun bool) error {
+func (a *app) printSwept(r request.Swept, dryRun bool) error {
 	if a.json {
-		return a.sayJSON(r)
+		return a.printJSON(r)
 	}
 	var text strings.Builder
 	for _, w := range r.Would {
@@ -139,7 +139,7 @@ func (a *app) saySwept(r request.Swept, dryRun bool) error {
 	if total > 0 {
 		text.WriteString(": " + strings.Join(kinds, ", "))
 	}
-	return a.say(text.String() + "\n")
+	return a.print(text.String() + "\n")
 }
 
 // onOne runs a command on the named session, or on all of them: then the ref is empty.
@@ -166,7 +166,7 @@ environment. It needs no broker.`,
 		"echo 'include ./permissions.conf' >> nats-server.conf")
 	cmd := &cobra.Command{Use: "permissions", Short: "Print the permissions of a secured cell", Long: long,
 		Example: example, GroupID: groupRepair, Args: arguments(0, 0)}
-	a.take(cmd, []string{"prefix"})
+	a.addFlags(cmd, []string{"prefix"})
 	named.bind(cmd)
 	cmd.Flags().StringVar(&passwords, "passwords", "",
 		"a `file` with the passwords and public nkeys as variables, which the printed configuration includes; "+
@@ -179,7 +179,7 @@ environment. It needs no broker.`,
 		if passwords != "" {
 			passwords = "include " + strconv.Quote(passwords) + "\n"
 		}
-		return a.say(passwords + permission.Conf(users))
+		return a.print(passwords + permission.Conf(users))
 	}
 	return cmd
 }

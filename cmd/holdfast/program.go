@@ -101,10 +101,10 @@ var commands = []func(*app) *cobra.Command{
 
 // Groups of commands in the help.
 const (
-	groupRun    = "run"
-	groupLook   = "look"
-	groupDecide = "decide"
-	groupRepair = "repair"
+	groupRun     = "run"
+	groupInspect = "look"
+	groupDecide  = "decide"
+	groupRepair  = "repair"
 )
 
 // suggestionsDistanceMax is how many letters of an unknown command may differ from a suggested one.
@@ -135,7 +135,7 @@ func (a *app) root() *cobra.Command {
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.fromEnvironment(cmd) }
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SuggestionsMinimumDistance = suggestionsDistanceMax
-	root.AddGroup(&cobra.Group{ID: groupRun, Title: "Run:"}, &cobra.Group{ID: groupLook, Title: "Look:"},
+	root.AddGroup(&cobra.Group{ID: groupRun, Title: "Run:"}, &cobra.Group{ID: groupInspect, Title: "Look:"},
 		&cobra.Group{ID: groupDecide, Title: "Decide:"}, &cobra.Group{ID: groupRepair, Title: "Check and repair:"})
 	for _, command := range commands {
 		root.AddCommand(command(a))
@@ -239,14 +239,14 @@ func (a *app) complain(err error) {
 		}
 		body, encodeErr := json.Marshal(v)
 		if encodeErr == nil {
-			a.tell("%s", body)
+			a.printError("%s", body)
 			return
 		}
 	}
-	a.tell("holdfast: %s", screen.CleanLines(strings.TrimPrefix(text, "holdfast: ")))
+	a.printError("holdfast: %s", screen.CleanLines(strings.TrimPrefix(text, "holdfast: ")))
 	if refused && len(refusal.Questions) > 0 {
 		for id, reason := range refusal.Questions {
-			a.tell("  %s: %s", screen.Clean(id), screen.Clean(reason))
+			a.printError("  %s: %s", screen.Clean(id), screen.Clean(reason))
 		}
 	}
 }
@@ -272,26 +272,26 @@ func (a *app) advice(err error) string {
 	return ""
 }
 
-// tell writes a line to stderr and ignores a write error.
-func (a *app) tell(format string, args ...any) {
+// printError writes a line to stderr and ignores a write error.
+func (a *app) printError(format string, args ...any) {
 	_, _ = fmt.Fprintf(a.beside, format+"\n", args...)
 }
 
-// say writes to stdout.
-func (a *app) say(text string) error {
+// print writes to stdout.
+func (a *app) print(text string) error {
 	if _, err := io.WriteString(a.Stdout, text); err != nil {
 		return fmt.Errorf("holdfast: write the result: %w", err)
 	}
 	return nil
 }
 
-// sayJSON writes a value as one line to stdout.
-func (a *app) sayJSON(v any) error {
+// printJSON writes a value as one line to stdout.
+func (a *app) printJSON(v any) error {
 	body, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("holdfast: write the result: %w", err)
 	}
-	return a.say(string(body) + "\n")
+	return a.print(string(body) + "\n")
 }
 
 // style returns the style of text for a writer: in colour on a terminal that allows it.

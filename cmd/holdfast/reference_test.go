@@ -227,7 +227,7 @@ func TestOldFlagNames(t *testing.T) {
 		} {
 			a := newApp(&Program{Env: c.env})
 			cmd := &cobra.Command{}
-			a.take(cmd, []string{now})
+			a.addFlags(cmd, []string{now})
 			if f := cmd.Flags().Lookup(old); f == nil || !f.Hidden || cmd.Flags().Lookup(now).Hidden {
 				t.Fatalf("--%s: want a hidden flag beside --%s", old, now)
 			}
@@ -245,6 +245,6 @@ func TestOldFlagNames(t *testing.T) {
 // newFlags returns a set of flags with one option.
 func newFlags(name string) *pflag.FlagSet {
 	a, cmd := newApp(&Program{}), &cobra.Command{}
-	a.take(cmd, []string{name})
+	a.addFlags(cmd, []string{name})
 	return cmd.Flags()
 }

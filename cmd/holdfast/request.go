@@ -22,7 +22,7 @@ import (
 func (a *app) requestCommand(use, short, long string, args cobra.PositionalArgs, examples ...string) *cobra.Command {
 	long, example := describe(long, examples...)
 	cmd := &cobra.Command{Use: use, Short: short, Long: long, Example: example, GroupID: groupDecide, Args: args}
-	a.take(cmd, optionsCommand, []string{"person"})
+	a.addFlags(cmd, optionsCommand, []string{"person"})
 	return cmd
 }
 
@@ -40,9 +40,9 @@ func sendRequest[Q request.Checked](a *app, cmd *cobra.Command, name string, v r
 			return err
 		}
 		if a.json {
-			return a.sayJSON(reply)
+			return a.printJSON(reply)
 		}
-		return a.say(fmt.Sprintf("%s (%s, seq %d)\n", past, screen.Clean(r.String()), reply.Seq))
+		return a.print(fmt.Sprintf("%s (%s, seq %d)\n", past, screen.Clean(r.String()), reply.Seq))
 	})
 }
 
@@ -127,7 +127,7 @@ func (a *app) answersMeant(ctx context.Context, cmd *cobra.Command, b *bus.Bus, 
 	case prompt.Status != session.Awaiting: // do not ask about a settled prompt: the ledger replies with its state
 		return nil, nil
 	}
-	a.tell("%s", strings.TrimRight(screen.Prompt(prompt, a.now(ctx, b), a.style(a.Stderr)), "\n"))
+	a.printError("%s", strings.TrimRight(screen.Prompt(prompt, a.now(ctx, b), a.style(a.Stderr)), "\n"))
 	return a.ask(cmd, prompt.Questions)
 }
 

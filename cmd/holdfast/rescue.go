@@ -77,7 +77,7 @@ func rescueCommand(a *app) *cobra.Command {
 			return err
 		}
 		if a.json {
-			return a.sayJSON(found)
+			return a.printJSON(found)
 		}
 		text := fmt.Sprintf("%s and %s written to %s\n", screen.Plural(found.Commits, "commit"),
 			screen.Plural(found.Documents, "document"), args[0])
@@ -88,7 +88,7 @@ func rescueCommand(a *app) *cobra.Command {
 			text += fmt.Sprintf("the log has lost commits of %s: see %s\n", screen.Plural(len(found.Lost), "session"),
 				rescueReport)
 		}
-		return a.say(text)
+		return a.print(text)
 	}
 	return cmd
 }

@@ -69,7 +69,7 @@ broker.`,
 	cmd := &cobra.Command{Use: "secrets DIR", Short: "Make the passwords and certificates of a secured cell",
 		Long: long, Example: example, GroupID: groupRepair,
 		Args: arguments(1, 1, "DIR")}
-	a.take(cmd, []string{"prefix"})
+	a.addFlags(cmd, []string{"prefix"})
 	named.bind(cmd)
 	cmd.Flags().StringArrayVar(&hosts, "host", natsHosts,
 		"a `name` or address under which clients reach the broker; may be repeated")

@@ -124,7 +124,7 @@ func (a *app) serviceCommand(t *target) *cobra.Command {
 		"holdfast "+t.name+" --nats nats://broker:4222 --creds service.creds --replicas 3")
 	cmd := &cobra.Command{Use: t.name, Short: t.short, Long: long, Example: example, GroupID: groupRun,
 		Args: arguments(0, 0)}
-	a.take(cmd, optionsBroker, optionsService, t.options)
+	a.addFlags(cmd, optionsBroker, optionsService, t.options)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return a.bounded(cmd.Context(), func(ctx context.Context) error { return a.runService(ctx, t) })
 	}
@@ -321,9 +321,9 @@ can have a directory at a time. SIGTERM and SIGINT end it cleanly within 10 s.`,
 			"/run/holdfast.json")
 	cmd := &cobra.Command{Use: "up", Short: "Run everything in one process", Long: long, Example: example,
 		GroupID: groupRun, Args: arguments(0, 0)}
-	a.take(cmd, optionsUp)
+	a.addFlags(cmd, optionsUp)
 	for i := range targets {
-		a.take(cmd, targets[i].options)
+		a.addFlags(cmd, targets[i].options)
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.bounded(cmd.Context(), a.up) }
 	return cmd
@@ -380,7 +380,7 @@ func (a *app) everything(ctx context.Context, onReady func(health.Note) error) e
 // sessions that are complete.
 func (a *app) trouble(ctx context.Context, p *process, damages []embed.Damage) {
 	for _, d := range damages {
-		a.tell("holdfast: damaged: %s; the file is kept as it was, below %s", d, filepath.Join(a.data, "damaged"))
+		a.printError("holdfast: damaged: %s; the file is kept as it was, below %s", d, filepath.Join(a.data, "damaged"))
 	}
 	ctx, cancel := context.WithTimeout(ctx, surveyMaxS*time.Second)
 	defer cancel()
@@ -392,13 +392,13 @@ func (a *app) trouble(ctx context.Context, p *process, damages []embed.Damage) {
 	found, err := ledger.Inspect(ctx, b)
 	switch {
 	case err != nil:
-		a.tell("holdfast: the log was not compared with documents: %v: `holdfast doctor` does the same", err)
+		a.printError("holdfast: the log was not compared with documents: %v: `holdfast doctor` does the same", err)
 	case len(found.Lost) > 0:
 		names := make([]string, len(found.Lost))
 		for i := range found.Lost {
 			names[i] = found.Lost[i].String()
 		}
-		a.tell("holdfast: the log has lost commits of %s: %s\n  %s", screen.Plural(len(names), "session"),
+		a.printError("holdfast: the log has lost commits of %s: %s\n  %s", screen.Plural(len(names), "session"),
 			screen.Clean(shorten(names)), lossAdvice)
 	}
 }
@@ -406,7 +406,7 @@ func (a *app) trouble(ctx context.Context, p *process, damages []embed.Damage) {
 // ready prints the addresses for a person or a program; data is the embedded broker's directory, "" without one.
 func (a *app) ready(note health.Note, data string) error {
 	if a.json {
-		return a.sayJSON(note)
+		return a.printJSON(note)
 	}
 	text := fmt.Sprintf("holdfast %s is ready (process %d)\n  broker  %s\n  health  %s/readyz\n", version, note.PID,
 		note.NATS, note.HTTP)
@@ -414,7 +414,7 @@ func (a *app) ready(note health.Note, data string) error {
 		text += fmt.Sprintf("  data    %s, every write synced\n  next    %sholdfast watch · holdfast sessions · "+
 			"holdfast doctor\n", data, elsewhere(note.NATS))
 	}
-	return a.say(text)
+	return a.print(text)
 }
 
 // elsewhere returns the flag for a broker that is not at its default address.

@@ -77,9 +77,9 @@ shorten the tour.`,
 		"holdfast try", "holdfast try --data /tmp/tour --listen 127.0.0.1:0 --http 127.0.0.1:0 --once")
 	cmd := &cobra.Command{Use: "try", Short: "Start everything and watch a recovery", Long: long, Example: example,
 		GroupID: groupRun, Args: arguments(0, 0)}
-	a.take(cmd, optionsUp)
+	a.addFlags(cmd, optionsUp)
 	for i := range targets {
-		a.take(cmd, targets[i].options)
+		a.addFlags(cmd, targets[i].options)
 	}
 	cmd.Flags().BoolVar(&fast, "fast", false, "play the recorded crash without its pauses")
 	cmd.Flags().BoolVar(&once, "once", false, "end after the tour")
@@ -129,7 +129,7 @@ func (t *tour) heading(title, text string) error {
 	if t.json {
 		return nil
 	}
-	return t.say("\n" + t.style(t.Stdout).Coloured("── "+title+" ──", screen.Strong) + "\n\n" + text + "\n")
+	return t.print("\n" + t.style(t.Stdout).Coloured("── "+title+" ──", screen.Strong) + "\n\n" + text + "\n")
 }
 
 // crash plays the recorded crash.
@@ -180,7 +180,7 @@ func (t *tour) yours(ctx context.Context) (err error) {
 		case err := <-p.ended:
 			return err
 		}
-		if err = t.look(ctx, b, p.ref); err == nil && !t.once {
+		if err = t.printNext(ctx, b, p.ref); err == nil && !t.once {
 			<-ctx.Done()
 		}
 		stop()
@@ -188,8 +188,8 @@ func (t *tour) yours(ctx context.Context) (err error) {
 	})
 }
 
-// look shows the table and the next commands.
-func (t *tour) look(ctx context.Context, b *bus.Bus, r events.Ref) error {
+// printNext shows the table and the next commands.
+func (t *tour) printNext(ctx context.Context, b *bus.Bus, r events.Ref) error {
 	limited, cancel := context.WithTimeout(ctx, t.timeout)
 	defer cancel()
 	err := b.Watch(limited, bus.State, []string{events.BlockerKeys(r.Harness, "")}, func(u bus.Update) error {
@@ -206,7 +206,7 @@ func (t *tour) look(ctx context.Context, b *bus.Bus, r events.Ref) error {
 	}
 	if t.json {
 		docs, err := t.documents(ctx, b, &sessionFilter{})
-		return errors.Join(err, t.saySessions(ctx, b, docs))
+		return errors.Join(err, t.printSessions(ctx, b, docs))
 	}
 	if err := t.watchOnce(ctx, b, &sessionFilter{}); err != nil {
 		return err
@@ -236,7 +236,7 @@ func (t *tour) next(r events.Ref) error {
 	if !t.once {
 		text += "\nCtrl-C ends it; the data stays in " + t.data + ".\n\n"
 	}
-	return t.say(text)
+	return t.print(text)
 }
 
 // painter is an agent that asks for a colour, paints, and asks again.
@@ -294,7 +294,7 @@ func (p *painter) coat(ctx context.Context, s *harness.Session, id string) error
 	if err != nil {
 		return err
 	}
-	if err := p.say(screen.Clean(fmt.Sprintf("painter: %s by %s; painting …", answer.Status, answer.By)) +
+	if err := p.print(screen.Clean(fmt.Sprintf("painter: %s by %s; painting …", answer.Status, answer.By)) +
 		"\n"); err != nil {
 		return err
 	}

@@ -41,9 +41,9 @@ func watchCommand(a *app) *cobra.Command {
 
 On a terminal a table; elsewhere, or with --json, a line for each change. --once prints the table and ends.`,
 		"holdfast watch", "holdfast watch --once", "holdfast watch --waiting --json")
-	cmd := &cobra.Command{Use: "watch", Short: "Watch sessions live", Long: long, Example: example, GroupID: groupLook,
+	cmd := &cobra.Command{Use: "watch", Short: "Watch sessions live", Long: long, Example: example, GroupID: groupInspect,
 		Args: arguments(0, 0)}
-	a.take(cmd, optionsCommand)
+	a.addFlags(cmd, optionsCommand)
 	f.bind(cmd)
 	cmd.Flags().BoolVar(&once, "once", false, "print the table once")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -76,7 +76,7 @@ func newBoard() *board {
 }
 
 // take stores one entry and returns the replaced document and the new one; both nil for another entry.
-func (x *board) take(u bus.Update) (before, after *session.State) {
+func (x *board) apply(u bus.Update) (before, after *session.State) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	isSession := strings.HasPrefix(u.Key, "session.")
@@ -177,7 +177,7 @@ func (a *app) watchOnce(ctx context.Context, b *bus.Bus, f *sessionFilter) error
 	defer cancel()
 	x := newBoard()
 	err := b.Watch(ctx, bus.State, watched(f), func(u bus.Update) error {
-		x.take(u)
+		x.apply(u)
 		if u.Ready {
 			return errEnough
 		}
@@ -189,7 +189,7 @@ func (a *app) watchOnce(ctx context.Context, b *bus.Bus, f *sessionFilter) error
 	case !errors.Is(err, errEnough):
 		return err
 	}
-	return a.say(x.text(f, a.now(ctx, b), a.style(a.Stdout)))
+	return a.print(x.text(f, a.now(ctx, b), a.style(a.Stdout)))
 }
 
 // watchTable draws the table after each change, and periodically for the ages in it.
@@ -201,7 +201,7 @@ func (a *app) watchTable(ctx context.Context, b *bus.Bus, f *sessionFilter) erro
 	ended := make(chan error, 1)
 	go func() {
 		ended <- b.Watch(ctx, bus.State, watched(f), func(u bus.Update) error {
-			x.take(u)
+			x.apply(u)
 			select {
 			case changed <- struct{}{}:
 			default:
@@ -219,7 +219,7 @@ func (a *app) watchTable(ctx context.Context, b *bus.Bus, f *sessionFilter) erro
 		case <-ages.C:
 		}
 		st := a.style(a.Stdout)
-		if err := a.say(clearScreen + fit(a.headline(b)+x.text(f, a.now(ctx, b), st), st.Height)); err != nil {
+		if err := a.print(clearScreen + fit(a.headline(b)+x.text(f, a.now(ctx, b), st), st.Height)); err != nil {
 			return err
 		}
 		pause := time.NewTimer(redrawMinMS * time.Millisecond)
@@ -245,18 +245,18 @@ func (a *app) headline(b *bus.Bus) string {
 func (a *app) watchLines(ctx context.Context, b *bus.Bus, f *sessionFilter) error {
 	x := newBoard()
 	return b.Watch(ctx, bus.State, watched(f), func(u bus.Update) error {
-		before, after := x.take(u)
+		before, after := x.apply(u)
 		if after == nil || !f.wants(after) && (before == nil || !f.wants(before)) {
 			return nil
 		}
 		if a.json {
-			return a.sayJSON(after)
+			return a.printJSON(after)
 		}
 		var text strings.Builder
 		for _, l := range screen.Changes(before, after, u.At) {
 			fmt.Fprintf(&text, "%s  %s  %s\n", screen.Clock(u.At), screen.Clean(after.Ref().String()), l)
 		}
-		return a.say(text.String())
+		return a.print(text.String())
 	})
 }
 

@@ -42,7 +42,7 @@ func (d *drill) onStage(ctx context.Context, act, role string, ok func(*session.
 
 // crash kills an agent that has calls, prompts and a turn open, answers the kept prompt, and starts the next process.
 func (d *drill) crash(ctx context.Context) error {
-	d.tell(actCrash, "", "%s", headings[actCrash])
+	d.report(actCrash, "", "%s", headings[actCrash])
 	c, err := d.onStage(ctx, actCrash, roleWorks,
 		func(s *session.State) bool { return len(s.PendingPrompts()) == 2 && len(s.Tools) == 3 })
 	if err != nil {
@@ -67,11 +67,11 @@ func (d *drill) crash(ctx context.Context) error {
 		return ctx.Err()
 	}
 	expired := ended(s, session.EntityPrompt, promptMay, string(session.Expired), events.ReasonOwnerLost)
-	d.judge(Verdict{Act: actCrash, Promise: "what only it could use expires", Expected: "expired (owner-lost)",
+	d.verify(Verdict{Act: actCrash, Promise: "what only it could use expires", Expected: "expired (owner-lost)",
 		Seen: seenPrompt(s, promptMay), TookMS: -1, OK: expired})
 	p := s.Prompts[promptWhich]
 	kept := p != nil && p.Status == session.Awaiting && s.Tools[callAsk] != nil && s.Phase == session.Waiting
-	d.judge(Verdict{Act: actCrash, Promise: "a question to a person is kept", Expected: "kept (can be answered)",
+	d.verify(Verdict{Act: actCrash, Promise: "a question to a person is kept", Expected: "kept (can be answered)",
 		Seen: seenPrompt(s, promptWhich), TookMS: -1, OK: kept})
 	d.refused(ctx, actCrash, promptMay, "once", "a late answer is refused", http.StatusGone)
 	if err := d.answerKept(ctx); err != nil {
@@ -91,7 +91,7 @@ func seenPrompt(s *session.State, id string) string {
 
 // answer answers a prompt as a person does.
 func (d *drill) answer(ctx context.Context, act, prompt, question, option string) (seq uint64, err error) {
-	d.tell(act, whoDrill, "answers %q to %s", option, prompt)
+	d.report(act, whoDrill, "answers %q to %s", option, prompt)
 	reply, err := bus.Call(ctx, d.bus, request.LedgerAnswer,
 		request.Answer{Ref: events.Ref{Harness: d.names[act], Session: act}, Prompt: prompt,
 			Answers: []events.Answer{{Question: question, Selected: []string{option}}}, By: person})
@@ -108,11 +108,11 @@ func (d *drill) refused(ctx context.Context, act, prompt, option, promise string
 	v := Verdict{Act: act, Promise: promise, Expected: fmt.Sprintf("refused, %d", code), Seen: "accepted", TookMS: -1}
 	if refusal, ok := errors.AsType[*events.Refusal](err); ok {
 		v.Seen, v.OK = fmt.Sprintf("refused, %d", refusal.Code), refusal.Code == code
-		d.tell(act, whoHoldfast, "refuses that with %d: %s", refusal.Code, refusal.Message)
+		d.report(act, whoHoldfast, "refuses that with %d: %s", refusal.Code, refusal.Message)
 	} else if err != nil {
 		v.Seen = err.Error()
 	}
-	d.judge(v)
+	d.verify(v)
 }
 
 // answerKept answers the kept question of the dead agent.
@@ -178,7 +178,7 @@ func (d *drill) resume(ctx context.Context) error {
 		return ctx.Err()
 	}
 	started, err := d.starts(ctx, s)
-	d.judge(Verdict{Act: actCrash, Promise: "exactly once", Expected: "1 start", Seen: fmt.Sprintf("%d start", started),
+	d.verify(Verdict{Act: actCrash, Promise: "exactly once", Expected: "1 start", Seen: fmt.Sprintf("%d start", started),
 		TookMS: -1, OK: started == 1 && err == nil})
 	return d.dismiss(ctx, c)
 }
@@ -219,7 +219,7 @@ func (c *child) awaitGone(ctx context.Context) error {
 
 // pause suspends an agent until it is fenced, and resumes its process.
 func (d *drill) pause(ctx context.Context) error {
-	d.tell(actPause, "", "%s", headings[actPause])
+	d.report(actPause, "", "%s", headings[actPause])
 	c, err := d.onStage(ctx, actPause, roleRuns, func(s *session.State) bool { return len(s.Tools) == 1 })
 	if err != nil {
 		return err
@@ -235,7 +235,7 @@ func (d *drill) pause(ctx context.Context) error {
 	})
 	d.inTime(actPause, "a frozen process is fenced", "orphaned, call closed", "orphaned, call closed", took, d.Within,
 		err)
-	if err := errors.Join(c.say(lineFinish), c.signal(syscall.SIGCONT,
+	if err := errors.Join(c.send(lineFinish), c.signal(syscall.SIGCONT,
 		"it wants to say that its call is complete")); err != nil {
 		return err
 	}
@@ -269,13 +269,13 @@ func (d *drill) nothingCounts(ctx context.Context, fence *session.State) error {
 	v.Seen = fmt.Sprintf("%s, %d commits after it", call.Outcome, slipped)
 	v.OK = err == nil && call.Outcome == session.OutcomeInterrupted && call.Ending.Late == nil &&
 		s.Epoch == fence.Epoch && !s.Owned
-	d.judge(v)
+	d.verify(v)
 	return err
 }
 
 // restart kills an agent that waits for an answer and starts it again at once.
 func (d *drill) restart(ctx context.Context) error {
-	d.tell(actRestart, "", "%s", headings[actRestart])
+	d.report(actRestart, "", "%s", headings[actRestart])
 	c, err := d.onStage(ctx, actRestart, roleAsks,
 		func(s *session.State) bool { return len(s.PendingPrompts()) == 1 && len(s.Tools) == 2 })
 	if err != nil {
@@ -332,20 +332,20 @@ func (d *drill) answerAdopted(ctx context.Context, c *child) error {
 
 // enterSteady starts the agent that must not be affected.
 func (d *drill) enterSteady(ctx context.Context) (*child, error) {
-	d.tell(actSteady, "", "An agent that shall live")
+	d.report(actSteady, "", "An agent that shall live")
 	return d.onStage(ctx, actSteady, roleAsks,
 		func(s *session.State) bool { return len(s.PendingPrompts()) == 1 && len(s.Tools) == 2 })
 }
 
 // leaveSteady checks that the agent was not affected, and asks it to leave.
 func (d *drill) leaveSteady(ctx context.Context, c *child) error {
-	d.tell(actSteady, "", "%s", headings[actSteady])
+	d.report(actSteady, "", "%s", headings[actSteady])
 	s, _, err := d.world.until(ctx, actSteady, "there", soonMax, func(*session.State) bool { return true })
 	if err != nil {
 		return err
 	}
 	alone := s.Owned && s.Epoch == 1 && len(s.Tools) == 2 && len(s.PendingPrompts()) == 1
-	d.judge(Verdict{Act: actSteady, Promise: "who lives is left alone", Expected: "2 calls, 1 question, epoch 1",
+	d.verify(Verdict{Act: actSteady, Promise: "who lives is left alone", Expected: "2 calls, 1 question, epoch 1",
 		Seen:   fmt.Sprintf("%d calls, %d question, epoch %d", len(s.Tools), len(s.PendingPrompts()), s.Epoch),
 		TookMS: -1, OK: alone})
 	if err := c.signal(syscall.SIGTERM, "please leave"); err != nil {
@@ -360,14 +360,14 @@ func (d *drill) leaveSteady(ctx context.Context, c *child) error {
 	}
 	withdrawn := ended(s, session.EntityPrompt, promptMay, string(session.Withdrawn), events.ReasonShutdown) &&
 		s.Left == session.LeftReleased
-	d.judge(Verdict{Act: actSteady, Promise: "a shutdown withdraws the question", Expected: "withdrawn (shutdown)",
+	d.verify(Verdict{Act: actSteady, Promise: "a shutdown withdraws the question", Expected: "withdrawn (shutdown)",
 		Seen: seenPrompt(s, promptMay), TookMS: -1, OK: withdrawn})
 	if err := c.awaitGone(ctx); err != nil {
 		return err
 	}
 	_, err = d.bus.Load(ctx, bus.Leases, events.HarnessLeaseKey(s.Harness, s.Incarnation))
 	gone := errors.Is(err, bus.ErrNotFound)
-	d.judge(Verdict{Act: actSteady, Promise: "it gives its lease back", Expected: "gone",
+	d.verify(Verdict{Act: actSteady, Promise: "it gives its lease back", Expected: "gone",
 		Seen: map[bool]string{true: "gone", false: "there"}[gone], TookMS: -1, OK: gone})
 	return nil
 }

@@ -90,13 +90,13 @@ func Agent(ctx context.Context, in io.Reader, out io.Writer) error {
 	}()
 	err := a.live(ctx)
 	if err != nil {
-		a.say(Report{Said: saidFailed, Text: err.Error()})
+		a.report(Report{Said: saidFailed, Text: err.Error()})
 	}
 	return err
 }
 
-// say writes a report. A write error means that the director has ended, and is ignored.
-func (a *agent) say(r Report) {
+// report writes a report. A write error means that the director has ended, and is ignored.
+func (a *agent) report(r Report) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	line, err := json.Marshal(r)
@@ -127,7 +127,7 @@ func (a *agent) live(ctx context.Context) error {
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveMaxS*time.Second)
 	defer cancel()
 	if err = errors.Join(err, h.Close(late)); err == nil {
-		a.say(Report{Said: saidLeft, Text: "in good order"})
+		a.report(Report{Said: saidLeft, Text: "in good order"})
 	}
 	return err
 }
@@ -182,7 +182,7 @@ func (a *agent) runs(ctx context.Context, h *harness.Harness) error {
 	if err != nil {
 		return err
 	}
-	a.say(Report{Said: saidReady})
+	a.report(Report{Said: saidReady})
 	select {
 	case <-a.lines:
 	case <-ctx.Done():
@@ -191,14 +191,14 @@ func (a *agent) runs(ctx context.Context, h *harness.Harness) error {
 	if err := s.Call(callCompile).Complete(ctx, "compiled"); err != nil {
 		for _, lost := range []error{harness.ErrFenced, harness.ErrLeaseLost} {
 			if errors.Is(err, lost) {
-				a.say(Report{Said: saidRefused, Text: strings.TrimPrefix(lost.Error(), "harness: "), Fenced: true})
+				a.report(Report{Said: saidRefused, Text: strings.TrimPrefix(lost.Error(), "harness: "), Fenced: true})
 				return nil
 			}
 		}
-		a.say(Report{Said: saidRefused, Text: err.Error()})
+		a.report(Report{Said: saidRefused, Text: err.Error()})
 		return nil
 	}
-	a.say(Report{Said: saidStored, Text: "the result of its call"})
+	a.report(Report{Said: saidStored, Text: "the result of its call"})
 	return nil
 }
 
@@ -226,7 +226,7 @@ func (a *agent) adopts(ctx context.Context, h *harness.Harness) error {
 	if err := h.Ready(ctx); err != nil {
 		return err
 	}
-	a.say(Report{Said: saidReady})
+	a.report(Report{Said: saidReady})
 	turn := s.OpenTurn()
 	if turn == nil {
 		return errors.New("drill: agent: the turn was not taken over")
@@ -239,7 +239,7 @@ func (a *agent) adopts(ctx context.Context, h *harness.Harness) error {
 	if len(answer.Answers) == 1 && len(answer.Answers[0].Selected) == 1 {
 		text = answer.Answers[0].Selected[0]
 	}
-	a.say(Report{Said: saidAnswered, Text: text})
+	a.report(Report{Said: saidAnswered, Text: text})
 	if err := s.Call(callAsk).Complete(ctx, answer.Answers); err != nil {
 		return err
 	}
@@ -253,7 +253,7 @@ func (a *agent) resumes(ctx context.Context, h *harness.Harness) error {
 	}
 	return h.Work(ctx, harness.Worker{Turn: func(_ context.Context, t *harness.Turn) error {
 		r := t.Request()
-		a.say(Report{Said: saidTook,
+		a.report(Report{Said: saidTook,
 			Text: strings.TrimSpace(fmt.Sprintf("turn %s, cause: %s %s", t.ID(), r.Cause, r.Options))})
 		return nil
 	}})
@@ -301,7 +301,7 @@ func (a *agent) full(ctx context.Context, h *harness.Harness) error {
 	if err != nil {
 		return err
 	}
-	a.say(Report{Said: saidReady})
+	a.report(Report{Said: saidReady})
 	hang := func(ctx context.Context) error {
 		<-ctx.Done()
 		return context.Cause(ctx)
@@ -329,12 +329,12 @@ func (a *agent) goesOn(ctx context.Context, h *harness.Harness) error {
 	}
 	return h.Work(ctx, harness.Worker{
 		Compact: func(context.Context, *harness.Session, session.WorkCompaction) (int64, error) {
-			a.say(Report{Said: saidTook, Text: "the compaction"})
+			a.report(Report{Said: saidTook, Text: "the compaction"})
 			return contextAfter, nil
 		},
 		Turn: func(_ context.Context, t *harness.Turn) error {
 			r := t.Request()
-			a.say(Report{Said: saidTook, Text: fmt.Sprintf("message %s, cause: %s", r.Message, r.Cause)})
+			a.report(Report{Said: saidTook, Text: fmt.Sprintf("message %s, cause: %s", r.Message, r.Cause)})
 			return nil
 		},
 	})

@@ -72,18 +72,18 @@ func (d *drill) start(act, role string) (*child, error) {
 	d.mu.Lock()
 	d.children = append(d.children, c)
 	d.mu.Unlock()
-	d.tell(act, whoDrill, "starts process %d: %s", c.cmd.Process.Pid, roles[role])
+	d.report(act, whoDrill, "starts process %d: %s", c.cmd.Process.Pid, roles[role])
 	go c.listen(out)
 	spec, err := json.Marshal(Spec{Role: role, Harness: d.names[act], Session: act, URL: d.URL, Login: d.Login,
 		Prefix: d.Prefix, TTLMS: d.TTL.Milliseconds()})
 	if err == nil {
-		err = c.say(string(spec))
+		err = c.send(string(spec))
 	}
 	return c, err
 }
 
-// say writes a line to the agent.
-func (c *child) say(line string) error {
+// send writes a line to the agent.
+func (c *child) send(line string) error {
 	if _, err := io.WriteString(c.in, line+"\n"); err != nil {
 		return fmt.Errorf("drill: talk to process %d: %w", c.cmd.Process.Pid, err)
 	}
@@ -99,7 +99,7 @@ func (c *child) listen(out io.Reader) {
 			r = Report{Said: saidFailed, Text: lines.Text()}
 		}
 		if r.Said != saidReady {
-			c.d.tell(c.act, whoAgent, "process %d says: %s: %s", c.cmd.Process.Pid, r.Said, r.Text)
+			c.d.report(c.act, whoAgent, "process %d says: %s: %s", c.cmd.Process.Pid, r.Said, r.Text)
 		}
 		c.reports <- r
 	}
@@ -131,7 +131,7 @@ func (c *child) expect(ctx context.Context, said string, limit time.Duration) (R
 
 // signal sends the process a signal.
 func (c *child) signal(s syscall.Signal, why string) error {
-	c.d.tell(c.act, whoDrill, "%s to process %d, %s", names[s], c.cmd.Process.Pid, why)
+	c.d.report(c.act, whoDrill, "%s to process %d, %s", names[s], c.cmd.Process.Pid, why)
 	if err := c.cmd.Process.Signal(s); err != nil {
 		return fmt.Errorf("drill: %s to process %d: %w", names[s], c.cmd.Process.Pid, err)
 	}

@@ -55,7 +55,7 @@ var steps = []step{
 
 // compact kills an agent at each step of a compaction with three messages behind it. The steps run concurrently.
 func (d *drill) compact(ctx context.Context) error {
-	d.tell(actCompactPre+steps[0].name, "", "%s", headingCompact)
+	d.report(actCompactPre+steps[0].name, "", "%s", headingCompact)
 	verdicts, errs := make([]Verdict, len(steps)), make([]error, len(steps))
 	var all sync.WaitGroup
 	for i := range steps {
@@ -63,7 +63,7 @@ func (d *drill) compact(ctx context.Context) error {
 	}
 	all.Wait()
 	for _, v := range verdicts {
-		d.judge(v)
+		d.verify(v)
 	}
 	return errors.Join(errs...)
 }
@@ -121,7 +121,7 @@ func (d *drill) compactAt(ctx context.Context, at *step) (Verdict, error) {
 
 // send sends a message as a person does.
 func (d *drill) send(ctx context.Context, act, id string) error {
-	d.tell(act, whoDrill, "sends message %s", id)
+	d.report(act, whoDrill, "sends message %s", id)
 	content, err := json.Marshal("message " + id)
 	if err != nil {
 		return fmt.Errorf("drill: message %s: %w", id, err)

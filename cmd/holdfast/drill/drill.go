@@ -107,12 +107,12 @@ const (
 // drill is one run.
 type drill struct {
 	Config
-	bus      *bus.Bus
-	began    time.Time
-	world    *world
-	names    map[string]string // harness ids by act
-	verdicts []Verdict
-	telling  *sync.Mutex // held while a moment is reported
+	bus       *bus.Bus
+	began     time.Time
+	world     *world
+	names     map[string]string // harness ids by act
+	verdicts  []Verdict
+	reporting *sync.Mutex // held while a moment is reported
 
 	mu       sync.Mutex
 	children []*child
@@ -121,7 +121,7 @@ type drill struct {
 // Run runs all acts and returns the verdicts. It returns an error if the drill could not run. Broken promises are in
 // the result.
 func Run(ctx context.Context, b *bus.Bus, cfg Config) (res Result, err error) {
-	d := &drill{Config: cfg, bus: b, began: time.Now(), names: map[string]string{}, telling: new(sync.Mutex)}
+	d := &drill{Config: cfg, bus: b, began: time.Now(), names: map[string]string{}, reporting: new(sync.Mutex)}
 	for _, act := range acts() {
 		if d.names[act], err = FreeName(ctx, b, "drill-"+act); err != nil {
 			return res, err
@@ -204,7 +204,7 @@ func (d *drill) end(ctx context.Context) error {
 		slices.Sort(left)
 		seen = strings.Join(left, ", ")
 	}
-	d.judge(Verdict{Act: actEnd, Promise: "nothing is left open", Expected: fmt.Sprintf("nothing in %d sessions",
+	d.verify(Verdict{Act: actEnd, Promise: "nothing is left open", Expected: fmt.Sprintf("nothing in %d sessions",
 		len(d.names)), Seen: seen, TookMS: -1, OK: len(left) == 0 && sessions == len(d.names)})
 	return nil
 }
@@ -213,11 +213,11 @@ func (d *drill) end(ctx context.Context) error {
 func (d *drill) close(ctx context.Context, r events.Ref) {
 	if _, err := bus.Call(ctx, d.bus, request.LedgerClose,
 		request.Close{Ref: r, Reason: "archived", By: person}); err != nil {
-		d.tell(actEnd, whoDrill, "%s is not closed: %v", r, err)
+		d.report(actEnd, whoDrill, "%s is not closed: %v", r, err)
 	}
 }
 
-func (d *drill) judge(v Verdict) { d.verdicts = append(d.verdicts, v) }
+func (d *drill) verify(v Verdict) { d.verdicts = append(d.verdicts, v) }
 
 // inTime returns the verdict about a wait.
 func (d *drill) inTime(act, promise, expected, seen string, took, limit time.Duration, err error) {
@@ -226,7 +226,7 @@ func (d *drill) inTime(act, promise, expected, seen string, took, limit time.Dur
 	if err != nil {
 		v.Seen = err.Error()
 	}
-	d.judge(v)
+	d.verify(v)
 }
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.3gs", d.Seconds()) }
@@ -238,9 +238,9 @@ const (
 	whoHoldfast = "holdfast"
 )
 
-// tell reports a moment.
-func (d *drill) tell(act, who, format string, args ...any) {
-	d.world.tell(act, who, fmt.Sprintf(format, args...))
+// report reports a moment.
+func (d *drill) report(act, who, format string, args ...any) {
+	d.world.report(act, who, fmt.Sprintf(format, args...))
 }
 
 // FreeName returns base, or base-2, base-3 …: the first harness id without sessions.

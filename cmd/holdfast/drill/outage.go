@@ -34,7 +34,7 @@ const (
 // outage lets a turn fail, and kills its agent, the retry service and the broker before the retry. It does so in a cell
 // of its own, so that no other broker is killed.
 func (d *drill) outage(ctx context.Context) (err error) {
-	d.tell(actOutage, "", "SIGKILL to everything while a failed turn waits to be tried again")
+	d.report(actOutage, "", "SIGKILL to everything while a failed turn waits to be tried again")
 	dir, err := os.MkdirTemp("", "holdfast-drill-")
 	if err != nil {
 		return fmt.Errorf("drill: outage: %w", err)
@@ -50,7 +50,7 @@ func (d *drill) outage(ctx context.Context) (err error) {
 		return fmt.Errorf("drill: outage: %w", err)
 	}
 	defer b.Close()
-	sub := &drill{Config: d.Config, bus: b, began: d.began, telling: d.telling,
+	sub := &drill{Config: d.Config, bus: b, began: d.began, reporting: d.reporting,
 		names: map[string]string{actOutage: "drill-" + actOutage}}
 	sub.URL, sub.Login = c.url, Login{}
 	sub.world = newWorld(sub)
@@ -94,14 +94,14 @@ func (d *drill) failAndDie(ctx context.Context, c *cell) error {
 	v := Verdict{Act: actOutage, Promise: "a retry outlives agent, service and broker", Expected: due(before),
 		Seen: due(after), TookMS: -1}
 	v.OK = v.Seen == v.Expected
-	d.judge(v)
+	d.verify(v)
 	next, err := d.start(actOutage, roleRetries)
 	if err != nil {
 		return err
 	}
 	r, _, err := next.expect(ctx, saidTook, retryAfterMS*time.Millisecond+startMaxS*time.Second)
 	if err != nil {
-		d.judge(Verdict{Act: actOutage, Promise: "the next process takes it", Expected: saidTook, Seen: err.Error(),
+		d.verify(Verdict{Act: actOutage, Promise: "the next process takes it", Expected: saidTook, Seen: err.Error(),
 			TookMS: -1})
 		return ctx.Err()
 	}
@@ -140,7 +140,7 @@ func (d *drill) once(ctx context.Context, planned *session.State, took Report) e
 			}
 		}
 	}
-	d.judge(Verdict{Act: actOutage, Promise: "it is asked for at its instant",
+	d.verify(Verdict{Act: actOutage, Promise: "it is asked for at its instant",
 		Expected: fmt.Sprintf("at most %s late", seconds(lateMax)), Seen: screen.Took(late.Milliseconds()) + " late",
 		TookMS: -1, OK: late >= -earlyMaxMS*time.Millisecond && late <= lateMax})
 	same := strings.Contains(took.Text, modelOfTurn)
@@ -149,7 +149,7 @@ func (d *drill) once(ctx context.Context, planned *session.State, took Report) e
 	v.Seen = fmt.Sprintf("%d planned, %d asked for, %d taken, %s options", scheduled, wanted, started,
 		map[bool]string{true: "same", false: "other"}[same])
 	v.OK = v.Seen == v.Expected
-	d.judge(v)
+	d.verify(v)
 	return nil
 }
 
@@ -176,7 +176,7 @@ func (c *cell) start(ctx context.Context) error {
 		return fmt.Errorf("drill: outage: start a cell: %w", err)
 	}
 	c.in = in
-	c.d.tell(actOutage, whoDrill, "starts process %d: a cell of its own, with the broker and all services",
+	c.d.report(actOutage, whoDrill, "starts process %d: a cell of its own, with the broker and all services",
 		c.cmd.Process.Pid)
 	c.ended = make(chan struct{})
 	go func() {
@@ -208,7 +208,7 @@ func (c *cell) start(ctx context.Context) error {
 
 // kill ends the cell with SIGKILL.
 func (c *cell) kill(why string) error {
-	c.d.tell(actOutage, whoDrill, "SIGKILL to process %d: %s", c.cmd.Process.Pid, why)
+	c.d.report(actOutage, whoDrill, "SIGKILL to process %d: %s", c.cmd.Process.Pid, why)
 	if err := c.cmd.Process.Kill(); err != nil {
 		return fmt.Errorf("drill: outage: kill the cell: %w", err)
 	}

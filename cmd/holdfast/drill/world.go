@@ -44,12 +44,12 @@ func (w *world) watch(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("drill: document %s: %w", u.Key, err)
 		}
-		w.take(acts[s.Harness], s, u.At)
+		w.apply(acts[s.Harness], s, u.At)
 		return nil
 	})
 }
 
-func (w *world) take(act string, s *session.State, at time.Time) {
+func (w *world) apply(act string, s *session.State, at time.Time) {
 	w.mu.Lock()
 	before := w.docs[act]
 	w.docs[act] = s
@@ -63,17 +63,17 @@ func (w *world) take(act string, s *session.State, at time.Time) {
 	for _, line := range screen.Changes(before, s, at) {
 		aboutMessages := strings.HasPrefix(line, session.EntityMessage+" ")
 		if !strings.HasPrefix(line, "– →") && (!aboutMessages || strings.HasPrefix(act, actCompactPre)) {
-			w.tell(act, whoHoldfast, line)
+			w.report(act, whoHoldfast, line)
 		}
 	}
 }
 
-func (w *world) tell(act, who, what string) {
+func (w *world) report(act, who, what string) {
 	if w.d.OnMoment == nil {
 		return
 	}
-	w.d.telling.Lock()
-	defer w.d.telling.Unlock()
+	w.d.reporting.Lock()
+	defer w.d.reporting.Unlock()
 	w.d.OnMoment(Moment{AtMS: time.Since(w.d.began).Milliseconds(), Act: act, Who: who, What: what})
 }
 

@@ -109,7 +109,7 @@ func Play(ctx context.Context, b *bus.Bus, cfg Config, rec Recording) (*Played, 
 		return nil, err
 	}
 	s := &stage{Config: cfg, bus: b, sessions: map[string]bool{}}
-	if err := s.tell("%s: %s played as harness %s", p.File, screen.Plural(report.Facts, "fact"),
+	if err := s.print("%s: %s played as harness %s", p.File, screen.Plural(report.Facts, "fact"),
 		p.Harness); err != nil {
 		return nil, err
 	}
@@ -149,8 +149,8 @@ type stage struct {
 	err      error
 }
 
-// tell prints a line.
-func (s *stage) tell(format string, args ...any) error {
+// print prints a line.
+func (s *stage) print(format string, args ...any) error {
 	if s.OnLine == nil {
 		return nil
 	}
@@ -163,13 +163,13 @@ func (s *stage) afterStep(ctx context.Context, step *opencode.Step) {
 	if step.Restart {
 		now, err := s.bus.Now(ctx)
 		s.deaths = append(s.deaths, now)
-		s.err = errors.Join(s.err, err, s.tell("  +%.3fs  the process dies, without a word; its lease of %s runs out",
+		s.err = errors.Join(s.err, err, s.print("  +%.3fs  the process dies, without a word; its lease of %s runs out",
 			at, s.TTL))
 		return
 	}
 	s.sessions[step.Session] = true
 	line := func(kind events.Kind, note string) {
-		s.err = errors.Join(s.err, s.tell("  +%.3fs  %-18s %s", at, kind, screen.Cut(note, noteShownMax)))
+		s.err = errors.Join(s.err, s.print("  +%.3fs  %-18s %s", at, kind, screen.Cut(note, noteShownMax)))
 	}
 	if step.Open != nil {
 		line(step.Open.Kind(), step.Session)
@@ -178,12 +178,12 @@ func (s *stage) afterStep(ctx context.Context, step *opencode.Step) {
 		line(events.SessionClaimed{}.Kind(), step.Session+" by a new process")
 	}
 	for _, f := range step.Facts {
-		line(f.Kind(), note(f))
+		line(f.Kind(), subjectOf(f))
 	}
 }
 
-// note returns the subject of a fact.
-func note(f events.Fact) string {
+// subjectOf returns the subject of a fact.
+func subjectOf(f events.Fact) string {
 	switch f := f.(type) {
 	case events.ToolStarted:
 		return strings.TrimSpace(f.Name + "  " + f.Title)
@@ -198,7 +198,7 @@ func note(f events.Fact) string {
 // aftermath waits until nothing is open without a running process, or until the time limit, and records the outcome of
 // what was left.
 func (s *stage) aftermath(ctx context.Context, p *Played, left []string) error {
-	if err := s.tell("  waiting for recovery …"); err != nil {
+	if err := s.print("  waiting for recovery …"); err != nil {
 		return err
 	}
 	docs, err := drill.Settled(ctx, s.bus, p.Harness, slices.Collect(maps.Keys(s.sessions)),
