@@ -35,7 +35,7 @@ type Worker struct {
 	// process's yet.
 	Options func(s *Session, t session.WorkTurn) any
 	// Compact compacts the session's conversation and returns how many tokens are used after it, 0 if that is not
-	// known; an error fails the compaction, as with turns. Look at the summary with [SummaryOK], and say
+	// known; an error fails the compaction, as with turns. Look at the summary with [ValidateSummary], and say
 	// [Session.Progress] while it is made: a compaction that nothing was heard of for stall_after is taken away. Then
 	// ctx ends, its cause is [ErrEnded], what comes of it does not count, and the conversation is to stay as it was.
 	// nil: compactions stay pending.

@@ -27,7 +27,7 @@ func (h documents) Takeover(ctx context.Context) error {
 	return nil
 }
 
-// LeadershipLost implements [bus.Loser].
+// LeadershipLost implements [bus.LeadershipObserver].
 func (h documents) LeadershipLost() { h.l.active.Store(false) }
 
 // Batch implements [bus.Handler]. The documents of a batch are decided concurrently. The batch is done when each of

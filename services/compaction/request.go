@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// begin makes a desk, unless there is no such session or it is over.
+// begin starts a draft. It refuses a session that does not exist or is closed.
 func begin(s *session.State, now time.Time) (*draft, error) {
 	if err := s.Changeable(); err != nil {
 		return nil, err

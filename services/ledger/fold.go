@@ -75,7 +75,7 @@ func (f *folder) Takeover(ctx context.Context) error {
 	return nil
 }
 
-// LeadershipLost implements [bus.Loser].
+// LeadershipLost implements [bus.LeadershipObserver].
 func (f *folder) LeadershipLost() { f.active.Store(false) }
 
 // Batch implements [bus.Handler]: after a success everything is stored, or set aside. After an error nothing is cached

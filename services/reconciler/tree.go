@@ -15,7 +15,7 @@ type tree struct {
 	r        *Reconciler
 	now      moment
 	src      session.Source
-	snapshot *snapshot // of a pass; nil: use kin
+	snapshot *snapshot // of a pass; nil: use the index of children
 }
 
 // snapshot are the sessions with a parent or children that a pass has listed, in the state after its own appends.
