@@ -18,7 +18,7 @@ const lazyMS = 5
 
 // write is one caller's facts, which are stored together or not at all.
 type write struct {
-	facts []events.Event // as readers will read them; envelopes are completed when the op is sent
+	facts []events.Event // as readers will read them; envelopes are completed when the write is sent
 	bytes int            // of the facts as a commit of their own, under the envelopes that they have here
 	relay bool           // also what the fold will ignore
 	fresh bool           // the session was read since it was first refused: the next refusal is the truth
@@ -120,7 +120,7 @@ func (s *Session) append(ctx context.Context, check func(*session.State) (bool, 
 	return s.do(ctx, o)
 }
 
-// do queues an op and waits until it is stored.
+// do queues a write and waits until it is stored.
 func (s *Session) do(ctx context.Context, o *write) error {
 	for i := range o.facts {
 		if k := o.facts[i].Kind; k == (events.SessionOpened{}).Kind() || k == (events.SessionClaimed{}).Kind() {
@@ -149,14 +149,14 @@ func (s *Session) do(ctx context.Context, o *write) error {
 	return o.err
 }
 
-// The outcome of an op whose caller no longer waits.
+// The outcome of a write whose caller no longer waits.
 const (
 	answered   = iota // it has its outcome
 	handedOver        // the broker has it, or may have it
 	takenBack         // it will not be sent
 )
 
-// takeBack takes an op out of the queue, unless it was handed to the broker.
+// takeBack takes a write out of the queue, unless it was handed to the broker.
 func (s *Session) takeBack(o *write, cause error) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -173,7 +173,7 @@ func (s *Session) takeBack(o *write, cause error) int {
 	return takenBack
 }
 
-// queueUp puts an op behind the others and schedules its sending: at once, or soon for an op that no caller waits for,
+// queueUp puts a write behind the others and schedules its sending: at once, or soon for a write that no caller waits for,
 // so that it is sent with the next one. A report that is held back goes before the end of its turn.
 func (s *Session) queueUp(lazily bool, o *write) error {
 	if err := s.h.buffer.reserve(len(o.facts), o.bytes); err != nil {
@@ -213,7 +213,7 @@ func (s *Session) scheduleLocked() {
 	}
 }
 
-// finish tells an op's caller. The session is locked.
+// finish tells a write's caller. The session is locked.
 func (s *Session) finish(o *write, err error) {
 	s.h.buffer.release(len(o.facts), o.bytes)
 	o.err = err
@@ -334,7 +334,7 @@ func (s *Session) settleUnacked(err error) {
 	s.unacked = nil
 }
 
-// pick decides what the next commit is: each op is tried on a copy of the state, on top of those before it. An op that
+// pick decides what the next commit is: each write is tried on a copy of the state, on top of those before it. A write that
 // is not lawful, or has nothing to say, is answered if nothing goes before it, else it waits for the next round. Ops
 // that are picked stay in the queue until they are stored. stale: the first is refused by a state that may be old; read
 // the session first. (What is stored needs no such care: the compare-and-set proves that the state was new.) The

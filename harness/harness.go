@@ -173,11 +173,11 @@ type Harness struct {
 	mu        sync.Mutex
 	term      *term
 	drawn     string        // the newest incarnation that this process has drawn; it may not be the present one yet
-	reborn    chan struct{} // closed when life is replaced
+	reborn    chan struct{} // closed when term is replaced
 	state     string        // of the lease: starting, ready, draining
 	sessions  map[string]*Session
 	offers    map[string]session.Work // the work view as last seen, of this harness
-	dirty     map[string]bool         // sessions that Work is to look at
+	dirty     map[string]bool         // sessions that Work has to check
 	workReady chan struct{}           // there is something in dirty
 	working   bool                    // Work runs
 }

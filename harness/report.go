@@ -128,7 +128,7 @@ func (s *Session) heldUsage() *write {
 	return o
 }
 
-// ends says whether an op ends a turn, or this process's part in it, so that what is held back has to go before it.
+// ends says whether a write ends a turn, or this process's part in it, so that what is held back has to go before it.
 func (o *write) ends() bool {
 	return slices.ContainsFunc(o.facts, func(e events.Event) bool {
 		switch e.Fact.(type) {

@@ -341,7 +341,7 @@ func (s *Session) checkOwnership() {
 	}
 }
 
-// follow does what the state calls for in this process: the open turn's context ends with the turn or with a wish to
+// follow does what the state calls for in this process: the open turn's context ends with the turn or with a request to
 // stop it, a compaction's with the compaction; the stop of a turn that has ended is confirmed. The session is locked.
 func (s *Session) follow() {
 	if s.ownership != owner {

@@ -17,7 +17,7 @@ import (
 // Limits of [Harness.Work].
 const (
 	turnsMaxDefault = 16 // turns and compactions at once
-	checkAgainS     = 5  // seconds after which all that is offered is looked at again, whatever was heard
+	checkAgainS     = 5  // seconds after which all offers are checked again, with or without a nudge
 	lastWordMaxS    = 10 // seconds that the end of a turn may take to be stored after Work's context has ended
 )
 
@@ -77,7 +77,7 @@ func (h *Harness) offered(u bus.Update) error {
 	return nil
 }
 
-// notifyWork has Work look at a session.
+// notifyWork makes Work check a session.
 func (h *Harness) notifyWork(id string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -117,7 +117,7 @@ func (h *Harness) Work(ctx context.Context, w Worker) error {
 	k.markOffers()
 	for {
 		select {
-		case <-again.C: // level, not edge: a look that failed is made up for
+		case <-again.C: // level-triggered: it makes up for a check that failed
 			k.markOffers()
 		case <-h.workReady:
 			k.handOut(ctx)
@@ -129,7 +129,7 @@ func (h *Harness) Work(ctx context.Context, w Worker) error {
 	}
 }
 
-// markOffers has every session looked at of which something is asked.
+// markOffers makes Work check every session with an offer.
 func (k *workLoop) markOffers() {
 	k.h.mu.Lock()
 	defer k.h.mu.Unlock()
@@ -230,7 +230,7 @@ func (k *workLoop) serveOnce(ctx context.Context, id string) (more bool, err err
 	k.h.mu.Unlock()
 	switch {
 	case s != nil && s.unheld():
-		return false, nil // it is given up, or a call is about to have it, which looks again
+		return false, nil // it is given up, or a call is about to have it, which checks it again
 	case s != nil && !s.isApart():
 		item, err := k.findWork(ctx, s)
 		if err != nil || item == nil {
@@ -295,7 +295,7 @@ func (k *workLoop) takeOver(ctx context.Context, id string) (more bool, err erro
 		k.h.giveBack(s)
 		return false, nil
 	case how == had:
-		return true, nil // look at it as at any session of this process
+		return true, nil // check it as any session of this process
 	}
 	err = k.do(ctx, s, item)
 	if k.h.cfg.Pool && s.OpenTurn() == nil {
@@ -315,7 +315,7 @@ var errNothing = errors.New("harness: no work")
 // errUnasked says that [Worker.Options] is to be asked first, while the session is not being taken: it is user code.
 var errUnasked = errors.New("harness: options not asked for yet")
 
-// job is one thing to take: a compaction or a turn.
+// workItem is one thing to take: a compaction or a turn.
 type workItem struct {
 	compaction *session.WorkCompaction
 	turn       *session.WorkTurn
@@ -330,7 +330,7 @@ type choice struct {
 	err     error // it cannot be stored
 }
 
-// mustChoose says whether Worker.Options is to be asked about a job.
+// mustChoose reports whether Worker.Options has to be asked about an item.
 func (k *workLoop) mustChoose(j *workItem) bool {
 	return j.turn != nil && k.w.Options != nil && len(j.turn.Options) == 0
 }
@@ -350,7 +350,7 @@ func (k *workLoop) choose(s *Session, j *workItem) choice {
 	return c
 }
 
-// setOptions gives a job the options that were chosen for its turn, if they were.
+// setOptions gives an item the options that were chosen for its turn. It returns false if none were chosen.
 func (j *workItem) setOptions(c choice) bool {
 	if j.turn == nil || j.turn.Turn != c.turn {
 		return false
@@ -361,7 +361,7 @@ func (j *workItem) setOptions(c choice) bool {
 	return true
 }
 
-// look says what there is to take in a session as it is: nil for nothing that may be taken now.
+// findWork returns what may be taken in a session in its present state; nil for nothing.
 func (k *workLoop) findWork(ctx context.Context, s *Session) (*workItem, error) {
 	st := s.State()
 	if !takeable(st, k.w.Compact != nil, k.w.Turn != nil) {
@@ -415,7 +415,7 @@ func (j *workItem) taking() []events.Fact {
 	return facts
 }
 
-// wanted says whether it is still to be taken, for [op].check: done when it is not.
+// wanted says whether it is still to be taken, for [write].check: done when it is not.
 func (j *workItem) wanted(st *session.State) (done bool, err error) {
 	switch {
 	case j.compaction != nil:

@@ -34,7 +34,7 @@ type Activity struct {
 	beat  time.Time // when this process was last known to run
 }
 
-// NewActivity returns a Heard in which all sessions are heard from now.
+// NewActivity returns an Activity in which all sessions are heard from now.
 func NewActivity(b *bus.Bus) *Activity { return newActivity(b, time.Now()) }
 
 func newActivity(b *bus.Bus, now time.Time) *Activity {
@@ -124,7 +124,7 @@ type Link struct {
 }
 
 // Restored calls back if the connection was restored since the last call. n is the number of reconnects
-// ([bus.Bus.Reconnects]). Other callers wait until back returns, so that no look precedes it. If back returns false,
+// ([bus.Bus.Reconnects]). Other callers wait until back returns, so that no check precedes it. If back returns false,
 // the next caller calls it again.
 func (l *Link) Restored(n uint64, back func() (done bool)) {
 	if l.known.Load() == n {

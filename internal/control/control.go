@@ -2,12 +2,12 @@
 // appends the facts that the decision returns.
 //
 //	documents (durable, one active replica) ─┐
-//	fired timers (durable)                   ├─▶ look: decide ─▶ append (CAS) ─▶ nudge ─▶ timer ─▶ acknowledge
+//	fired timers (durable)                   ├─▶ check: decide ─▶ append (CAS) ─▶ nudge ─▶ timer ─▶ acknowledge
 //	the slow, endless walk over everything   │        ▲            │ lost race
 //	sessions that the service itself names  ─┘        └─ read tail ┘
 //
-// The loop is level-triggered: a look asks what the state is, never what happened. A lost, doubled or merged trigger
-// does no harm. The same holds for a crash between any two steps: the next look decides again, and the compare-and-set
+// The loop is level-triggered: a check asks what the state is, never what happened. A lost, doubled or merged trigger
+// does no harm. The same holds for a crash between any two steps: the next check decides again, and the compare-and-set
 // voids a second attempt.
 //
 // Failures:
@@ -18,7 +18,7 @@
 //	a session fails               three attempts. Then it is reported as a suspect and left to the slow walk. Other
 //	                              sessions are not delayed.
 //	a session takes long          after half a second the batch is acknowledged without it, and the next one begins.
-//	                              Its look continues. If the process dies first, the next active process's walk
+//	                              Its check continues. If the process dies first, the next active process's walk
 //	                              finds it.
 //	the document is ahead of the log   no append can succeed: it is a suspect at once.
 //	the process is killed         unacknowledged messages are delivered again, here or in another replica.
@@ -56,7 +56,7 @@ const (
 	attemptPauseMS  = 50                     // before the second attempt; doubled before each further one
 	batchMax        = 512                    // documents in one batch
 	suspectsMax     = 1_000
-	localHorizon    = Horizon     // a look that is due within it is also kept in memory
+	localHorizon    = Horizon     // a check that is due within it is also kept in memory
 	walkPauseMin    = time.Second // between two walks, however many are requested
 	walkDefault     = 30 * time.Second
 	atOnceDefault   = 256     // with more in flight, a slow disk only delays them
@@ -66,15 +66,15 @@ const (
 	dueDurableAfter = "-due"  // suffix of the durable consumer of the timers
 )
 
-// Horizon is how long before its instant a walk over all documents finds a look.
+// Horizon is how long before its instant a walk over all documents finds a check.
 const Horizon = time.Minute
 
-// Decision is the result of one look at a session.
+// Decision is the result of one check of a session.
 type Decision struct {
 	Facts   []events.Fact // to append, as one commit if they fit
-	CheckAt time.Time     // when to look again, by the broker's clock; zero: at the next change
-	Local   bool          // the look needs no durable alarm: the walk finds it again
-	Ahead   bool          // the decision at Look depends only on the session and the instant
+	CheckAt time.Time     // the instant of the next check, by the broker's clock; zero: at the next change
+	Local   bool          // the check needs no durable alarm: the walk finds it again
+	Ahead   bool          // the decision at CheckAt depends only on the session and the instant
 	Rest    bool          // after Facts, the session needs nothing until it changes
 	// optional: the session with Facts folded, which saves the loop a fold; the loop owns it from then on
 	After *session.State
@@ -100,7 +100,7 @@ type Config struct {
 	// until its next commit, as far as that depends on anything but the log. The loop does not decode such a document.
 	// If Rests is not set, the loop decodes each document.
 	Rests func(r events.Ref, h *session.Head, now events.Clock) bool
-	// WalkBy, if set, replaces the look at each document in a walk.
+	// WalkBy, if set, replaces the check of each document in a walk.
 	WalkBy func(ctx context.Context) error
 	// AtOnceMax is the number of sessions that are decided concurrently. Default 256. [Loop.SettleMany] has up to eight
 	// times as many commits in flight while the broker acknowledges them quickly. A lower value reduces the load on the
@@ -127,7 +127,7 @@ type Loop struct {
 	askedActive time.Time // when this process last asked for the active consumer
 	noneActive  bool      // that none was; both are the waking goroutine's
 
-	slow sync.WaitGroup // looks that continue after their batch
+	slow sync.WaitGroup // checks that continue after their batch
 
 	mu       sync.Mutex
 	own      map[events.Ref]own       // the last commits of this process whose documents have not arrived
@@ -183,7 +183,7 @@ func Alarms(b *bus.Bus, service string) bus.Source {
 	}
 }
 
-// Run runs the loop until ctx ends, then waits for open looks and returns nil. It fails when one of its parts fails.
+// Run runs the loop until ctx ends, then waits for open checks and returns nil. It fails when one of its parts fails.
 func (l *Loop) Run(ctx context.Context) error {
 	defer l.slow.Wait()
 	if err := LearnSteps(ctx, l.bus); err != nil {

@@ -73,7 +73,7 @@ func (l *Loop) batch(ctx context.Context, n int, todo func(i int) func()) (int, 
 	return n, nil
 }
 
-// done reports whether a new document needs no look: it shows only the last commit of this process, and the session
+// done reports whether a new document needs no check: it shows only the last commit of this process, and the session
 // needs nothing else, or the session rests. It does not decode the document.
 func (l *Loop) done(key string, doc []byte, now *events.Clock) bool {
 	r, err := events.ParseSessionKey(key)
@@ -82,7 +82,7 @@ func (l *Loop) done(key string, doc []byte, now *events.Clock) bool {
 	}
 	h, err := session.ReadHead(doc)
 	if err != nil {
-		return false // the look reports it
+		return false // the check reports it
 	}
 	if l.lastOwn(r, h.Seq) {
 		return true

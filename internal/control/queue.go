@@ -12,29 +12,29 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// Limits of the looks and commits that a process keeps in memory until they are due.
+// Limits of the checks and commits that a process keeps in memory until they are due.
 const (
 	checksMax    = 500_000                // of this process; above it the broker's alarms are used
 	ackersMax    = 8                      // goroutines that wait for acknowledgements
 	sentMax      = 8_192                  // commits in flight
-	firedMax     = 200_000                // remembered until their alarms arrive; above it each of these costs a look
+	firedMax     = 200_000                // remembered until their alarms arrive; above it each of these costs a check
 	standbyKept  = 5 * time.Second        // how long a standby process keeps what is due
 	standbyEvery = 500 * time.Millisecond // how often a standby process asks for the active one
 	awayEvery    = 50 * time.Millisecond  // how often the loop checks whether the broker is back
 )
 
-// check is a look at a session at an instant, or the decision of that look.
+// check is the check of a session that is scheduled for an instant, or the decision of that check.
 type check struct {
 	at    time.Time // by the broker's clock
 	epoch uint64    // of the broker's clock; in another epoch, at needs a translation
 	ref   events.Ref
 	seq   uint64 // of the session that was decided on
-	ready *ready // nil: look at the instant
+	ready *ready // nil: decide at the instant
 	rung  bool   // its alarm has arrived
 	place int    // index in the heap
 }
 
-// ready is the decision of a future look. If another process writes first, the compare-and-set refuses it.
+// ready is the decision of a future check. If another process writes first, the compare-and-set refuses it.
 type ready struct {
 	epoch uint64
 	facts []events.Fact
@@ -50,22 +50,22 @@ func (l *Loop) ahead(ctx context.Context, s *session.State, look events.Clock) *
 	return &ready{epoch: s.Epoch, facts: d.Facts, rest: d.Rest}
 }
 
-// checkQueue is the queue of this process's wakes, one for each session. Losing it is harmless: the durable alarms and the
-// walk remain.
+// checkQueue holds the scheduled checks of this process, one for each session. Losing it is harmless: the durable
+// alarms and the walk remain.
 type checkQueue struct {
 	mu      sync.Mutex
 	queue   checkHeap
 	by      map[events.Ref]*check
 	fired   map[events.Ref]time.Time // what was sent at its instant, until its alarm arrives
 	changed chan struct{}            // signals that the first of the queue changed
-	epoch   uint64                   // of the broker's clock; set ignores wakes of earlier epochs
+	epoch   uint64                   // of the broker's clock; set ignores checks of earlier epochs
 }
 
 func newCheckQueue() *checkQueue {
 	return &checkQueue{by: map[events.Ref]*check{}, fired: map[events.Ref]time.Time{}, changed: make(chan struct{}, 1)}
 }
 
-// set replaces the session's wake, unless that was decided on a later commit.
+// set replaces the session's check, unless that was decided on a later commit.
 func (q *checkQueue) set(w *check) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -95,7 +95,7 @@ func (q *checkQueue) signal() {
 	}
 }
 
-// drop removes a session's wake, unless that was decided on a later commit.
+// drop removes a session's check, unless that was decided on a later commit.
 func (q *checkQueue) drop(w *check) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -139,8 +139,8 @@ func (q *checkQueue) alarmHandled(r events.Ref, body []byte) bool {
 	return ok && string(alarmBody(fired)) == string(body)
 }
 
-// due removes and returns the wakes that are due, and the duration until the next one. A wake from another epoch of the
-// clock only causes a look.
+// due removes and returns the checks that are due, and the duration until the next one. A decision that was
+// made in another epoch of the clock is made again.
 func (q *checkQueue) due(now events.Clock) (due []*check, next time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -163,7 +163,7 @@ func (q *checkQueue) due(now events.Clock) (due []*check, next time.Duration) {
 	return due, q.queue[0].at.Sub(now.Now)
 }
 
-// clear empties the queue and ignores wakes of earlier epochs from now on.
+// clear empties the queue and ignores checks of earlier epochs from now on.
 func (q *checkQueue) clear(epoch uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -172,7 +172,7 @@ func (q *checkQueue) clear(epoch uint64) {
 	clear(q.fired)
 }
 
-// leave removes the wakes that were due by until: another process does them.
+// leave removes the checks that were due by until: another process does them.
 func (q *checkQueue) leave(until time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -188,7 +188,7 @@ func (q *checkQueue) until(now time.Time) (due []*check) {
 	return due
 }
 
-// runQueue handles wakes when they are due by the broker's clock, until ctx ends. It sends decisions that were made
+// runQueue handles checks when they are due by the broker's clock, until ctx ends. It sends decisions that were made
 // ahead without waiting for their acknowledgements.
 func (l *Loop) runQueue(ctx context.Context) error {
 	var checks sync.WaitGroup
@@ -211,7 +211,7 @@ func (l *Loop) runQueue(ctx context.Context) error {
 		switch {
 		case err != nil || !l.bus.Connected():
 			away, next = true, awayEvery
-		case away: // a walk looks at what was due long ago, since that may have to wait
+		case away: // a walk checks what was due long ago, since that may have to wait
 			away = false
 			l.queue.leave(now.Now.Add(-standbyKept))
 			l.WalkSoon()
@@ -235,7 +235,7 @@ func (l *Loop) runQueue(ctx context.Context) error {
 	return nil
 }
 
-// clockSet drops every instant that was computed before the broker's clock was set, and starts a walk. Each look
+// clockSet drops every instant that was computed before the broker's clock was set, and starts a walk. Each check
 // computes its instant by the new clock.
 func (l *Loop) clockSet(epoch uint64) {
 	l.queue.clear(epoch)
@@ -245,7 +245,7 @@ func (l *Loop) clockSet(epoch uint64) {
 	l.WalkSoon()
 }
 
-// fire sends the decision of a wake, or looks at its session.
+// fire sends the decision of a check, or checks its session.
 func (l *Loop) fire(ctx context.Context, w *check, now time.Time, acks chan<- sentAhead, checks *sync.WaitGroup) {
 	if w.ready == nil {
 		l.enter(ctx, checks, func() { l.Check(ctx, w.ref) })
@@ -270,7 +270,7 @@ type sentAhead struct {
 	done    func()
 }
 
-// acknowledge waits for commits that were decided ahead. It looks again at the session of a refused one, without
+// acknowledge waits for commits that were decided ahead. It checks the session of a refused one again, without
 // delaying the next commit.
 func (l *Loop) acknowledge(ctx context.Context, acks <-chan sentAhead, checks *sync.WaitGroup) {
 	for x := range acks {
@@ -289,7 +289,7 @@ func (l *Loop) acknowledge(ctx context.Context, acks <-chan sentAhead, checks *s
 	}
 }
 
-// mayAct reports whether this process handles wakes: it is the active one, or there is no active one. A wrong answer
+// mayAct reports whether this process handles checks: it is the active one, or there is no active one. A wrong answer
 // costs lost races, not data.
 func (l *Loop) mayAct(ctx context.Context, now time.Time) bool {
 	if l.active.Load() {
@@ -306,7 +306,7 @@ func (l *Loop) mayAct(ctx context.Context, now time.Time) bool {
 	return l.noneActive
 }
 
-// checkHeap is a heap, the earliest wake first.
+// checkHeap is a heap, the earliest check first.
 type checkHeap []*check
 
 // Len implements [heap.Interface].

@@ -162,7 +162,7 @@ func release(ctx context.Context, l *bus.Lease) error {
 }
 
 // Register lists this process as a running service until ctx ends, then releases the lease and returns nil. The
-// reconciler looks at every session when a service appears.
+// reconciler checks every session when a service appears.
 func Register(ctx context.Context, b *bus.Bus, name, version string) error {
 	return NewHeld(b, name, version, 0, nil).Run(ctx)
 }

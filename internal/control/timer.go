@@ -11,11 +11,11 @@ import (
 )
 
 // alarmHorizon is how far ahead an alarm is set. The broker counts instants in 64 bits of nanoseconds: an alarm for the
-// year 9999 fires at once, again each time it is set. The walk finds a later look, within localHorizon of its instant.
+// year 9999 fires at once, again each time it is set. The walk finds a later check, within localHorizon of its instant.
 const alarmHorizon = 365 * 24 * time.Hour
 
-// remember schedules the next look at a session: with a durable alarm, unless [Decision.Local] is set, and in memory if
-// it is due within localHorizon.
+// remember schedules the next check of a session: with a durable alarm, unless [Decision.Local] is set, and in memory
+// if it is due within localHorizon.
 func (l *Loop) remember(ctx context.Context, s *session.State, d Decision, now events.Clock) error {
 	w := &check{ref: s.Ref(), seq: s.Seq, at: d.CheckAt, epoch: now.Epoch}
 	if d.CheckAt.IsZero() {
@@ -66,7 +66,7 @@ func (l *Loop) alarm(ctx context.Context, w *check, look time.Time) error {
 
 func alarmBody(look time.Time) []byte { return []byte(look.UTC().Format(time.RFC3339Nano)) }
 
-// alarms looks at sessions whose timers have fired.
+// alarms checks sessions whose timers have fired.
 type alarms struct{ l *Loop }
 
 // Takeover implements [bus.Handler].

@@ -42,7 +42,7 @@ func (l *Loop) walkForEver(ctx context.Context) error {
 	}
 }
 
-// Walk looks once at every document.
+// Walk checks every document once.
 func (l *Loop) Walk(ctx context.Context) error {
 	began := time.Now()
 	walk := l.cfg.WalkBy
@@ -69,7 +69,7 @@ func (l *Loop) rests(r events.Ref, h *session.Head, now events.Clock) bool {
 	return h.Outdated() || !h.DueWithin(localHorizon, now) && l.cfg.Rests(r, h, now)
 }
 
-// walkAll looks at each document for which no decision is in the queue, and which does not rest. A periodic walk pauses
+// walkAll checks each document for which no decision is in the queue, and which does not rest. A periodic walk pauses
 // and gives way to commits that are due.
 func (l *Loop) walkAll(ctx context.Context) error {
 	var all sync.WaitGroup
@@ -83,7 +83,7 @@ func (l *Loop) walkAll(ctx context.Context) error {
 		if err != nil {
 			return nil // not a session
 		}
-		// A document that cannot be read is reported by the look at it.
+		// A document that cannot be read is reported by its check.
 		if h, err := session.ReadHead(e.Value); err == nil && (l.queue.has(r, h.Seq) || l.rests(r, &h, now)) {
 			return nil
 		}

@@ -6,14 +6,14 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// checks collects the instants at which services have to look at a session.
+// checks collects the instants at which services have to check a session.
 type checks struct {
 	due   bool // now
 	at    time.Time
 	timer bool
 }
 
-// next is when one service has to look at a session: now, at an instant, or, if it is zero, not before the next commit.
+// next is when one service has to check a session: now, at an instant, or, if it is zero, not before the next commit.
 type next struct {
 	now bool
 	at  time.Time
@@ -21,7 +21,7 @@ type next struct {
 
 var never, now next = next{}, next{now: true}
 
-// checkMin and checkMax are the bounds of a look, in seconds since 1970: another instant may have a year that JSON cannot
+// checkMin and checkMax are the bounds of a check, in seconds since 1970: another instant may have a year that JSON cannot
 // have.
 const (
 	checkMin = 0
@@ -41,19 +41,19 @@ func (l *checks) watch(at time.Time) {
 	}
 }
 
-// add adds a look that needs a timer.
+// add adds a check that needs a timer.
 func (l *checks) add(n next) {
 	l.watch(n.at)
 	l.due = l.due || n.now
 	l.timer = l.timer || !n.at.IsZero()
 }
 
-// checks returns the earliest instant at which a service has to look at the session, whatever its owner does. All
+// checks returns the earliest instant at which a service has to check the session, whatever its owner does. All
 // instants are as they were stored: a service translates the result with [events.Steps.Earliest].
 //
-// A service may look earlier than it has to, and find nothing to do. It must never look later: each decider is compared
+// A service may check earlier than it has to, and find nothing to do. It must never check later: each decider is compared
 // with this function over random histories. A new instant in the [State] has to be added here, or to the list of
-// instants that call for no look; TestEveryInstantIsCovered fails for an instant that is in neither.
+// instants that call for no check; TestEveryInstantIsCovered fails for an instant that is in neither.
 func (s *State) checks() checks {
 	var l checks
 	if !s.Opened() || s.Closed != nil {
@@ -68,7 +68,7 @@ func (s *State) checks() checks {
 	return l
 }
 
-// retryCheck returns when the retry service has to look at a session in which no turn is open.
+// retryCheck returns when the retry service has to check a session in which no turn is open.
 func (s *State) retryCheck() next {
 	failed := s.Failed()
 	switch {
@@ -108,7 +108,7 @@ func (s *State) retryForbidden(p *PendingTurn) bool {
 	return p.Cause == events.CauseRetry && !s.Policy.AutoRetry
 }
 
-// compactionCheck returns when the compaction service has to look at a session in which no compaction is open.
+// compactionCheck returns when the compaction service has to check a session in which no compaction is open.
 func (s *State) compactionCheck() next {
 	switch {
 	case s.CompactionOpen(), s.BlockedBy() != "", len(s.WaitsFor) > 0:
@@ -137,7 +137,7 @@ func (s *State) compactionCheck() next {
 }
 
 // idleCheck returns when an idle compaction may be due, at the earliest. The session may have been used since, or the
-// last compaction may forbid it: the compaction service looks then, and finds nothing to do.
+// last compaction may forbid it: the compaction service checks then, and finds nothing to do.
 func (s *State) idleCheck() next {
 	t, after := s.LastTurn, s.Policy.IdleCompactionAfterS
 	switch {

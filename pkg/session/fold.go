@@ -3,7 +3,7 @@
 //
 //	commits ──▶ Fold ──▶ State ──▶ Blocker, Work   (views)
 //	                       │
-//	          wish ────────┴────▶ facts to append, or a refusal
+//	       request ────────┴────▶ facts to append, or a refusal
 //
 // Promises:
 //

@@ -29,15 +29,15 @@ type Head struct {
 	Parent      string    `json:"parent,omitempty"`
 	ParentCall  string    `json:"parent_call,omitempty"`
 
-	// Due is true if a service has to look at the session now, whatever the clock says.
+	// Due is true if a service has to check the session now, whatever the clock says.
 	Due bool `json:"due"`
-	// CheckAt is the earliest instant at which a service has to look at the session, whatever its owner does. It is zero if
+	// CheckAt is the earliest instant at which a service has to check the session, whatever its owner does. It is zero if
 	// the session needs nothing before its next commit.
 	CheckAt time.Time `json:"look_at,omitzero"`
-	// Timer is true if a look needs a timer at the broker, so that a service has to decode each new document. It is false
+	// Timer is true if a check needs a timer at the broker, so that a service has to decode each new document. It is false
 	// while CheckAt is only the instant at which the owner will have been silent for too long.
 	Timer bool `json:"timer"`
-	// Recover is true if the reconciler has to look whatever the owner does: something is open of an owner that left, or
+	// Recover is true if the reconciler has to check whatever the owner does: something is open of an owner that left, or
 	// a decision is owed that nothing delivers.
 	Recover bool `json:"recover"`
 	// Views is true if entries of the people's or the harness's view have to exist.
@@ -59,7 +59,7 @@ func (h *Head) Outdated() bool { return h.Rules < FoldRules }
 // Open reports whether the session is opened and not closed.
 func (h *Head) Open() bool { return h.Epoch > 0 && h.Phase != Closed }
 
-// DueWithin reports whether a service has to look at the session within this time from now.
+// DueWithin reports whether a service has to check the session within this time from now.
 func (h *Head) DueWithin(horizon time.Duration, now events.Clock) bool {
 	return h.Due || !h.CheckAt.IsZero() && !now.Steps.Earliest(h.CheckAt).After(now.Now.Add(horizon))
 }

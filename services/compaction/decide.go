@@ -40,14 +40,14 @@ type Input struct {
 type Decision struct {
 	Facts   []events.Fact // to append, as one commit
 	CheckAt time.Time     // when to decide again; zero: at the next change
-	Watch   bool          // Look only serves to detect a stall: it needs no alarm that outlives the service
+	Watch   bool          // CheckAt only serves to detect a stall: it needs no alarm that outlives the service
 	// the session after the facts, at its present place in the log; without facts, the session itself
 	After *session.State
 	Idle  time.Time // since when an idle compaction waits for its place; zero: it does not
 }
 
 // Decide returns what has to be done about a session's queue, its context and its last compaction. After its facts are
-// appended, Decide returns nothing until Look. It does not change the session.
+// appended, Decide returns nothing until CheckAt. It does not change the session.
 //
 //	closed, compaction requested, blocked  nothing
 //	compaction runs                        it is failed if it has stalled
@@ -73,7 +73,7 @@ type draft struct {
 	in    Input
 	facts []events.Fact
 	next  time.Time
-	watch bool // Look is only for a stall
+	watch bool // CheckAt is only for a stall
 
 	idleSince time.Time
 }

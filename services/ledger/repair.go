@@ -28,11 +28,11 @@ func (l *Ledger) survey(ctx context.Context) error {
 	return onTakeOver(ctx, l.fold.surveyDue, l.surveyOnce)
 }
 
-// onTakeOver calls look at once, then for each value of due until ctx ends, at most once in inspectAgainMin. A value that
+// onTakeOver calls survey once, then for each value of due until ctx ends, at most once in inspectAgainMin. A value that
 // arrives meanwhile waits in due, which holds one.
-func onTakeOver(ctx context.Context, due <-chan struct{}, look func(context.Context)) error {
+func onTakeOver(ctx context.Context, due <-chan struct{}, survey func(context.Context)) error {
 	for {
-		look(ctx)
+		survey(ctx)
 		if !wait(ctx, inspectAgainMin) {
 			return nil
 		}

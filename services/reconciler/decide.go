@@ -33,7 +33,7 @@ type Decision struct {
 }
 
 // Decide returns what recovery and deadlines require of a session. After its facts are appended, Decide returns nothing
-// until Look. It changes neither the session nor its children. An error means that a commit which the session refers to
+// until CheckAt. It changes neither the session nor its children. An error means that a commit which the session refers to
 // could not be read: then nothing is decided.
 //
 //	closed, or never opened     nothing

@@ -46,7 +46,7 @@ type Input struct {
 type Decision struct {
 	Facts   []events.Fact // to append in one commit
 	CheckAt time.Time     // when to decide again; zero: at the next change
-	// Watch is true if Look only serves to detect a stall. Such a Look needs no alarm that outlives the service.
+	// Watch is true if CheckAt only serves to detect a stall. Such a check needs no alarm that outlives the service.
 	Watch bool
 }
 
