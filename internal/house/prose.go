@@ -29,7 +29,6 @@ const columnsMax = 120
 var (
 	oldProse = []string{
 		"test/sim",
-		"pkg/session",
 	}
 	oldPages = []string{"docs/reference"}
 )

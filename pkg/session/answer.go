@@ -99,7 +99,7 @@ func firstOf(wrong map[string]string) string {
 	return fmt.Sprintf("%s: %s", orElse(id, `""`), wrong[id])
 }
 
-// misfit says why an answer does not fit its question, "" if it does.
+// misfit returns why an answer does not fit its question, "" if it does.
 func misfit(q *events.Question, a *events.Answer) string {
 	free := q.Custom || len(q.Options) == 0
 	values := len(a.Selected)

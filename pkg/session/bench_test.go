@@ -111,7 +111,7 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// BenchmarkReadHead is what a decider pays for a document that needs nothing; compare it with BenchmarkDecode.
+// BenchmarkReadHead returns what a decider pays for a document that needs nothing; compare it with BenchmarkDecode.
 func BenchmarkReadHead(b *testing.B) {
 	s, _ := benchState(b)
 	doc, err := s.Encode()
@@ -163,7 +163,7 @@ func BenchmarkViews(b *testing.B) {
 	}
 }
 
-// BenchmarkChanged is what every commit costs that changes no view.
+// BenchmarkChanged returns what every commit costs that changes no view.
 func BenchmarkChanged(b *testing.B) {
 	s, _ := benchState(b)
 	before := s.Clone()

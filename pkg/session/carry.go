@@ -44,8 +44,8 @@ func dropCarried(list []Carried, prompt string) []Carried {
 	return slices.Concat(list[:i], list[i+1:])
 }
 
-// carried resolves what a fact names: the chain of the turn it goes on with, the prompt, the prompts. Unknown prompts and
-// those that still wait for a person are left out.
+// carried resolves the prompts of a fact: the chain of the turn that it continues, its prompt and its prompts. It leaves
+// out unknown prompts and those that still wait for a person.
 func (f *fold) carried(ofTurn, prompt string, prompts []string) []Carried {
 	var list []Carried
 	for _, c := range f.chain(ofTurn) {
@@ -195,8 +195,8 @@ func (f *fold) leaveOwed(asked uint64) {
 // turn.
 func (s *State) hadByOwner(c Carried) bool { return s.Owned && c.Had == s.Epoch }
 
-// calls reports whether a decision that no completed turn has had calls for a turn by itself. What was decided before a failure
-// that is not retried, or before a person's stop, waits for that person.
+// calls reports whether a decision that no completed turn has had calls for a turn by itself. A decision from before a
+// failure that is not retried, or from before a person's stop, waits for that person.
 func (s *State) calls(c Carried) bool {
 	return c.Status.callsForTurn() && !c.Quiet && c.Seq > max(s.HeldSeq, s.StoppedSeq, s.QuietSeq)
 }
@@ -252,7 +252,7 @@ func (s *State) crashIsHeld() bool {
 // question gone, and nothing else. The next turn names it.
 func (s Status) callsForTurn() bool { return s == Answered || s == Rejected }
 
-// chain is what the next attempt of a turn inherits: that of the open turn, or of the last one.
+// chain returns what the next attempt of a turn inherits: that of the open turn, or of the last one.
 func (s *State) chain(turn string) []Carried {
 	switch {
 	case turn == "":
@@ -297,7 +297,7 @@ func (s *State) Carry(more ...string) []string {
 	return ids
 }
 
-// brings is what the requested turn brings to the agent as things stand: what its request named, and what was settled for
+// brings returns what the requested turn brings to the agent as things stand: what its request named, and what was settled for
 // a process that is gone, also after the request. Nil without a requested turn.
 func (s *State) brings() []Carried {
 	p := s.Pending.Turn
@@ -342,7 +342,7 @@ func (s *State) waitsAsMessage(prompt string) bool {
 	return s.queued(s.answerMessage(prompt, p)) >= 0
 }
 
-// Carries says whether the open turn has this settled prompt.
+// Carries reports whether the open turn has this settled prompt.
 func (s *State) Carries(prompt string) (c Carried, ok bool) {
 	if s.Turn == nil {
 		return c, false
@@ -355,8 +355,8 @@ func (s *State) Carries(prompt string) (c Carried, ok bool) {
 	return c, false
 }
 
-// deliverCarried is what the completion of a turn comes to: the prompts that it was given are delivered. One that was asked
-// in this very turn, and never taken, is not: it travels with the next turn.
+// deliverCarried applies the completion of a turn to the prompts that the turn was given: they are delivered. A prompt
+// that was asked in this very turn, and never taken, is not delivered: the next turn has it.
 func (f *fold) deliverCarried(t *Turn) {
 	for _, c := range t.Prompts {
 		if p := f.Prompts[c.Prompt]; p != nil && p.Turn == t.ID {

@@ -131,7 +131,7 @@ func TestWorkBrings(t *testing.T) {
 		}
 		return ids
 	}
-	if got := brought(); !slices.Equal(got, []string{"p1"}) { // should t1 fail, its answer goes on
+	if got := brought(); !slices.Equal(got, []string{"p1"}) { // if t1 fails, the next turn has its answer
 		t.Errorf("beside the living process: %v", got)
 	}
 	before := f.s.ViewClone()

@@ -62,7 +62,8 @@ func (f *fold) compactionStarted(fact events.CompactionStarted) string {
 	return ""
 }
 
-// compactionEnds: usage of before a completed one counts no more. What follows it is owed until a turn is requested for it.
+// compactionEnds ends the open compaction. Usage from before a completed one no longer counts. Its follow-up is owed until
+// a turn is requested for it.
 func (f *fold) compactionEnds(id, outcome string, usedAfter int64, failure *events.Failure) string {
 	c := f.Compaction
 	switch {
@@ -88,7 +89,7 @@ func (f *fold) compactionEnds(id, outcome string, usedAfter int64, failure *even
 	return ""
 }
 
-// FollowUp is what is owed after the last compaction, however that ended: [events.FollowMessage], [events.FollowContinue]
+// FollowUp returns what is owed after the last compaction, however that ended: [events.FollowMessage], [events.FollowContinue]
 // or "". A message that was withdrawn, and a turn that completed all the same, that a person stopped or that another has
 // come after, are not followed up.
 func (s *State) FollowUp() string {
@@ -112,8 +113,8 @@ func (s *State) FollowUp() string {
 // compactionsMax is how often in a row a compaction fails until it is given up, unless the policy says how often.
 const compactionsMax = 20
 
-// CompactAgain says whether the compaction that failed last is to be tried again: its failure may pass, and somebody still
-// waits for it (C8).
+// CompactAgain reports whether the compaction that failed last is to be tried again: its failure may pass, and a message
+// or a turn still waits for it (C8).
 func (s *State) CompactAgain() bool {
 	l := s.LastCompaction
 	if l == nil || l.Outcome != OutcomeFailed || s.CompactionOpen() {
@@ -132,14 +133,15 @@ func (s *State) CompactAgain() bool {
 	return s.FollowUp() != "" && s.Policy.CompactionThreshold < 1 // switched off since: what waits for it waits no longer
 }
 
-// crashHeld: the compaction failed because its process was gone, and the policy has a person say whether it goes on.
+// crashHeld reports whether the compaction failed because its process was gone, and the policy leaves it to a person
+// whether to continue.
 func (s *State) crashHeld() bool {
 	l := s.LastCompaction
 	gone := l.ErrorKind() == events.ReasonOwnerLost || l.ErrorKind() == events.ReasonShutdown
 	return gone && s.Policy.Resume == events.ResumeHold && !s.NewerMessage(l.Seq)
 }
 
-// Held says whether what follows the compaction that failed last waits for a person: it is not tried again, and without
+// Held reports whether what follows the compaction that failed last waits for a person: it is not tried again, and without
 // it the conversation does not fit (C8).
 func (s *State) Held() bool {
 	l := s.LastCompaction
@@ -153,7 +155,7 @@ func (s *State) Held() bool {
 	return limit > 0 && s.Usage != nil && s.Usage.Used >= limit
 }
 
-// ErrorKind is why it failed, "" if it did not.
+// ErrorKind returns why it failed, "" if it did not.
 func (l *LastCompaction) ErrorKind() string {
 	if l.Error == nil {
 		return ""
@@ -164,7 +166,7 @@ func (l *LastCompaction) ErrorKind() string {
 // compactionGain is what part of before may be left after a compaction that was of use.
 const compactionGain = 0.95
 
-// Stalled says whether the last compaction was of no use, so that no other one is asked for by rule until usage has fallen
+// Stalled reports whether the last compaction was of no use, so that no other one is asked for by rule until usage has fallen
 // (C9): what was reported since is as much as before it, or never came below the threshold. The same goes for a turn whose
 // context was too long right after it.
 func (s *State) Stalled() bool {
@@ -187,7 +189,7 @@ func (t *LastTurn) overflowed() bool {
 	return t.Outcome == OutcomeFailed && t.Error != nil && t.Error.Kind == failure.ContextExceeded
 }
 
-// Overflowed says whether the last turn failed because the conversation is more than the model takes in, and a compaction
+// Overflowed reports whether the last turn failed because the conversation is more than the model takes in, and a compaction
 // is to mend that, or has (C11): the first time before there is progress, unless a compaction has just been of no use. While
 // it holds compaction acts and retry leaves the turn alone; as soon as it does not, retry says that the turn is given up.
 func (s *State) Overflowed() bool {
@@ -206,7 +208,7 @@ func (s *State) Overflowed() bool {
 	return l.Progress || s.Usage != nil && !s.Stalled()
 }
 
-// CompactionFirst says whether the next step is compaction's, and retry has to wait: one is wanted or under way, what
+// CompactionFirst reports whether the next step is compaction's, and retry has to wait: one is wanted or under way, what
 // follows one is owed and not held, or the last turn is [State.Overflowed].
 func (s *State) CompactionFirst() bool {
 	return s.CompactionOpen() || s.FollowUp() != "" && !s.Held() || s.Overflowed()

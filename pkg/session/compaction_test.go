@@ -64,7 +64,7 @@ func TestFollowUp(t *testing.T) {
 	}
 }
 
-// TestAfterAFailedCompaction: it is tried again, or what waits for it is held, or it goes on without (C8).
+// TestAfterAFailedCompaction: it is tried again, or its follow-up is held, or the follow-up continues without it (C8).
 func TestAfterAFailedCompaction(t *testing.T) {
 	full := func(s *session.State) { s.Policy.ContextLimit, s.Usage = 100, &session.Usage{Used: 100} }
 	hold := func(s *session.State) { s.Policy.Resume = events.ResumeHold }

@@ -22,10 +22,10 @@ func (s *State) Ref() events.Ref { return events.Ref{Harness: s.Harness, Session
 // who folds on, or decides, begins at the session's first commit instead.
 func (s *State) Outdated() bool { return s.Rules < FoldRules }
 
-// Opened says whether the session has begun. Before that a State only counts what was ignored.
+// Opened reports whether the session has begun. Before that a State only counts what was ignored.
 func (s *State) Opened() bool { return s.Epoch > 0 || s.Closed != nil }
 
-// Began says whether anybody ever opened the session, as far as the log still tells.
+// Began reports whether anybody ever opened the session, as far as the log still tells.
 func (s *State) Began() bool { return s.Epoch > 0 || s.Closed != nil && s.Closed.Purged }
 
 // Encode is the document as it is stored: what encoding/json makes of the State, with its [Head] behind the version, and
@@ -41,14 +41,14 @@ func (s *State) Encode() ([]byte, error) {
 	return b, nil
 }
 
-// What a document with nothing in its lists, and an entry of one, usually take, in bytes of JSON.
+// Usual sizes of a document with empty lists and of an entry of a list, in bytes of JSON.
 const (
 	documentBytesTypical = 2 << 10
 	entryBytesTypical    = 180
 )
 
-// document is the fields of a State, in their order, with a head behind the version. What is rare, or opaque, is left to
-// encoding/json.
+// document is the fields of a State, in their order, with a head behind the version. Rare and opaque
+// fields are left to encoding/json.
 func document(c *codec.Codec, s *State, h *Head) {
 	start(c, &s.V, h)
 	names(c, s)

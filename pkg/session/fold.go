@@ -7,12 +7,12 @@
 //
 // Promises:
 //
-//  1. Fold is total: it never fails and never panics, whatever it is given. What is not lawful is ignored and counted,
-//     what cannot be read is parked and counted; either way the session's place in the log moves on.
+//  1. Fold is total: it never fails and never panics, whatever it is given. Unlawful events are ignored and counted,
+//     unreadable ones are parked and counted. Either way the session's place in the log moves on.
 //  2. Fold is deterministic, and the State is all there is: folding from the start and folding on from a stored document
-//     are the same. A commit that was folded already changes nothing.
+//     are the same. A commit that was already folded changes nothing.
 //  3. The first ending of an entity counts. A later one is noted as late where recovery came first.
-//  4. What ends takes with it what belonged to it: a turn its prompts and calls, a call its prompt, the session all.
+//  4. An entity that ends closes what belongs to it: a turn its prompts and calls, a call its prompt, the session all.
 //
 // Everything here is pure: instants come from commits or are arguments.
 package session
@@ -71,18 +71,18 @@ type fold struct {
 	c     *events.Commit
 	e     *events.Event
 	res   *Result
-	mute  bool   // nobody wants to know what counted
+	mute  bool   // no caller needs what counted
 	owner string // the source attribute of the owning process; "" until it is needed
 
 	gone      map[string]Carried // settled prompts that this commit has delivered, which it may name
-	openBytes int                // what [State.weigh] said, and what was opened since; 0 until it is needed
+	openBytes int                // the result of [State.weigh], and what was opened since; 0 until it is needed
 }
 
-// Fold takes the next commit in.
+// Fold applies the next commit.
 func (s *State) Fold(c *events.Commit) Result { return s.apply(c, false) }
 
-// Expect takes in a commit that may come to be, as [State.Fold] does, and says nothing of what it comes to: for those who
-// ask what would be.
+// Expect applies a commit that may be appended, as [State.Fold] does, and returns no result. It is for callers that
+// compute a possible state.
 func (s *State) Expect(c *events.Commit) { s.apply(c, true) }
 
 func (s *State) apply(c *events.Commit, mute bool) Result {
@@ -189,7 +189,7 @@ func (f *fold) ignore(why string, spec *events.Spec) {
 	}
 }
 
-// admit says whether the writer may be heard at all: "" or why not.
+// admit reports whether the writer may be heard at all: "" or why not.
 func (f *fold) admit() string {
 	switch fact := f.e.Fact.(type) {
 	case events.SessionOpened:
@@ -217,7 +217,7 @@ func (f *fold) admit() string {
 	return ""
 }
 
-// ownerSource is what the owning process writes as its source. It changes with the owner only.
+// ownerSource returns what the owning process writes as its source. It changes with the owner only.
 func (f *fold) ownerSource() string {
 	if f.owner == "" {
 		f.owner = events.HarnessSource(f.Harness, f.Incarnation)
@@ -302,7 +302,7 @@ func (s *State) ended(entity, id string) *Ending {
 	return nil
 }
 
-// Ended is how something ended; ok is false if it has not, or so long ago that it is no longer kept.
+// Ended returns how something ended; ok is false if it has not, or so long ago that it is no longer kept.
 func (s *State) Ended(entity, id string) (e Ending, ok bool) {
 	if p := s.ended(entity, id); p != nil {
 		return *p, true

@@ -131,8 +131,8 @@ var instants = map[string]string{
 	"Ending.DeliveredAt":   "shown to people",
 }
 
-// TestEveryInstantIsCovered: each instant of a State is in the list above. Whoever adds one decides whether the head has
-// to cover it; a decider that acts on one that the head does not cover fails TestHeadLooksInTime.
+// TestEveryInstantIsCovered: each instant of a State is in the list above. A new instant is either covered by
+// the head or listed as one that is not; a decider that acts on one that the head does not cover fails TestHeadLooksInTime.
 func TestEveryInstantIsCovered(t *testing.T) {
 	found := map[string]bool{}
 	var visit func(v reflect.Type)

@@ -42,8 +42,8 @@ const (
 	holdTexts     = 2         // ids in it, of about the length of the call's
 )
 
-// room says whether one more entry of about this size may be opened. What is open is weighed once a commit, so that
-// closing and opening in the same commit is judged as if all were open at once.
+// room reports whether one more entry of about this size may be opened. Open entries are weighed once a commit, so that
+// closing and opening in the same commit counts as if all were open at once.
 func (f *fold) room(size int, texts ...string) bool {
 	if len(f.Tools)+len(f.Prompts)+len(f.Queue)+len(f.WaitsFor) < openFew {
 		return true
@@ -96,7 +96,7 @@ func jsonBytes(text string) int {
 	return n
 }
 
-// cut shortens a text to at most n bytes, at a character, with "…". What JSON has to escape counts as long as it becomes.
+// cut shortens a text to at most n bytes, at a character, with "…". Characters that JSON escapes count with their escaped length.
 func cut(text string, n int) string {
 	if len(text)*escapeBytes <= n || jsonBytes(text) <= n {
 		return text

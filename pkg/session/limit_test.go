@@ -292,7 +292,7 @@ func TestLimitInOneCommit(t *testing.T) {
 		held = append(held, events.WaitFor{Call: "c", Child: long("s", i)})
 	}
 	f.say(events.WriterReconciler, events.SessionOrphaned{Incarnation: "17", WaitsFor: held})
-	f.s.Epoch++ // as if claimed by somebody whose commits are not looked at here
+	f.s.Epoch++ // as after a claim by a process whose commits are left out here
 	f.s.Owned = true
 	f.chunk = 400
 	f.say(events.WriterCompaction, many(session.QueuedMax, func(i int) events.Fact {
@@ -386,7 +386,7 @@ func TestLimitWork(t *testing.T) {
 	}
 }
 
-// TestLimitTitles: of very many calls only the first keep long titles, also when they are told again.
+// TestLimitTitles: of very many calls only the first keep long titles, also when they are reported again.
 func TestLimitTitles(t *testing.T) {
 	f := newFeeder(t)
 	long := func(i int) events.Fact {
@@ -415,7 +415,7 @@ func TestDeliveredLongAfter(t *testing.T) {
 	}
 }
 
-// TestManyEndAtOnce: when more ends at once than is kept, what people look for is kept; what is not is told all the same.
+// TestManyEndAtOnce: if more ends at once than is kept, the endings that people look for are kept; the feed has all.
 func TestManyEndAtOnce(t *testing.T) {
 	for name, end := range map[string]events.Fact{"turn": events.TurnCompleted{Turn: "t1"}, "session": events.SessionClosed{Reason: "finished"}} {
 		t.Run(name, func(t *testing.T) {

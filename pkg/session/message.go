@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// messageAccepted queues user input. A person's supersedes what blocks, whoever took it in.
+// messageAccepted queues user input. A person's input supersedes open prompts, by any writer.
 func (f *fold) messageAccepted(fact events.MessageAccepted) string {
 	e := f.ended(EntityMessage, fact.Message)
 	switch {
@@ -27,7 +27,7 @@ func (f *fold) messageAccepted(fact events.MessageAccepted) string {
 			f.personActs()
 		}
 		f.ActiveAt = f.c.At
-		f.Policy.AutoRetry = true // a person who goes on wants it to go on
+		f.Policy.AutoRetry = true // a person who continues wants retries again
 		f.supersede(fact.Message)
 	}
 	return ""
@@ -58,11 +58,11 @@ func (f *fold) messageWithdrawn(fact events.MessageWithdrawn) string {
 	return ""
 }
 
-// NewerMessage says whether a person has sent a message after this place in the log that waits in the queue.
+// NewerMessage reports whether a person has sent a message after this place in the log that waits in the queue.
 func (s *State) NewerMessage(seq uint64) bool {
 	return slices.ContainsFunc(s.Queue, func(m Message) bool { return !m.Synthetic && m.Seq > seq })
 }
 
-// QueueMoves says whether the queue may move on when nothing else goes first: after a turn that completed, or after a
+// QueueMoves reports whether the queue may move on when nothing else goes first: after a turn that completed, or after a
 // person's act. After a failure, a stop or an interruption it waits for one (C7).
 func (s *State) QueueMoves() bool { return s.HeldSeq == 0 || s.NewerMessage(s.HeldSeq) }

@@ -36,8 +36,8 @@ func (f *feeder) mustSay(want string) {
 	}
 }
 
-// TestWhatWasSaidLongAgo: however many calls a turn made, what comes after it has the person's words (T13): a retry and
-// the retry of that, what goes on after a compaction, what a person takes up again after a stop. Nor is the message taken in
+// TestWhatWasSaidLongAgo: however many calls a turn made, the turns after it have the person's words (T13): a retry and
+// the retry of that, the turn after a compaction, the turn that a person resumes after a stop. The message is not accepted
 // a second time.
 func TestWhatWasSaidLongAgo(t *testing.T) {
 	accepted := events.MessageAccepted{Message: "m1", Content: json.RawMessage(`"paint it"`), By: "ada"}
@@ -92,7 +92,7 @@ func TestWhatWasSaidLongAgo(t *testing.T) {
 	}
 }
 
-// TestWhatWasWithdrawnIsNotSaid: nobody is handed what a person took back, whoever asks for a turn with it.
+// TestWhatWasWithdrawnIsNotSaid: no turn gets a message that a person withdrew, whichever service requests the turn.
 func TestWhatWasWithdrawnIsNotSaid(t *testing.T) {
 	f := newFeeder(t)
 	f.say(events.WriterCompaction, events.MessageAccepted{Message: "m1", Content: json.RawMessage(`"paint it"`), By: "ada"})

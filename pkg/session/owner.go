@@ -23,7 +23,8 @@ func (f *fold) admitOpened(fact events.SessionOpened) string {
 	return ""
 }
 
-// admitClaimed: unowned, or an exclusive owner of a lower incarnation; never below whoever had it or took its place.
+// admitClaimed admits the claim of a session without an owner, or with an exclusive owner of a lower incarnation, but never
+// by an incarnation below an earlier owner or the one that superseded it.
 func (f *fold) admitClaimed(fact events.SessionClaimed) string {
 	switch {
 	case !f.Opened():
@@ -40,7 +41,7 @@ func (f *fold) admitClaimed(fact events.SessionClaimed) string {
 	return ""
 }
 
-// Claimable says whether this incarnation may take the session now.
+// Claimable reports whether this incarnation may take the session now.
 func (s *State) Claimable(incarnation string) bool {
 	switch {
 	case s.Closed != nil || !s.Opened():
@@ -55,7 +56,7 @@ func (s *State) Claimable(incarnation string) bool {
 	return s.SupersededBy == "" || !Older(incarnation, s.SupersededBy)
 }
 
-// Older says whether incarnation a came before b. Incarnations are numbers drawn from the broker; what is no number is
+// Older reports whether incarnation a came before b. Incarnations are numbers drawn from the broker; what is no number is
 // older than every number, so that it can never take anything from one.
 func Older(a, b string) bool {
 	x, errA := strconv.ParseUint(a, 10, 64)
@@ -108,7 +109,7 @@ func (f *fold) released() string {
 	return ""
 }
 
-// orphaned is the fence. On a session that nobody owns it only says what is held for which child.
+// orphaned is the fence. On a session without an owner it only records which calls are held for which child.
 func (f *fold) orphaned(fact events.SessionOrphaned) string {
 	if fact.Incarnation != f.Incarnation {
 		return WhySource
@@ -130,7 +131,7 @@ func (f *fold) orphaned(fact events.SessionOrphaned) string {
 	return ""
 }
 
-// Silence is when what the owner does, a turn or a compaction, will have been silent for too long, and which of the two it
+// Silence returns when what the owner does, a turn or a compaction, will have been silent for too long, and which of the two it
 // is: [EntityTurn], [EntityCompaction]; "" while silence means nothing (T18). Heard is when the owner was last heard of beside
 // the log. Waiting for a person is no silence (P20), nor is a call that runs; what runs in the background does not count.
 // While the conversation is compacted its turn need not be heard of. Of what is held for an owner of before recovery says
@@ -153,7 +154,7 @@ func (s *State) Silence(heard time.Time, steps events.Steps) (of string, at time
 	return of, heard.Add(s.Policy.StallAfter())
 }
 
-// calling says whether a call runs that is not in the background.
+// calling reports whether a call runs that is not in the background.
 func (s *State) calling() bool {
 	for _, c := range s.Tools {
 		if !c.Background {

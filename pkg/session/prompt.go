@@ -122,8 +122,8 @@ func (f *fold) decided(id string, to Status, text string, owed bool) string {
 	return ""
 }
 
-// settle ends an awaiting prompt. It stays among the prompts until the harness has what was decided; what nobody is
-// there to receive goes at once.
+// settle ends an awaiting prompt. It stays among the prompts until the harness has the decision; a prompt without a
+// receiver is removed at once.
 func (f *fold) settle(id string, to Status, reason string) string {
 	p := f.Prompts[id]
 	switch {
@@ -214,9 +214,9 @@ func (f *fold) promptDelivered(fact events.PromptDelivered) string {
 	return ""
 }
 
-// received is what a receipt comes to beside the delivery. A prompt of an earlier turn, or one that an earlier turn has brought
-// in vain, was taken in by the open one, which brings it to the next attempt should this one fail. The message that the answer
-// had become is not needed any more.
+// received applies a receipt beside the delivery. The open turn has a prompt of an earlier turn, or one that an earlier
+// turn brought in vain, and passes it on to the next attempt if this one fails. The message that the answer had become
+// is no longer needed.
 func (f *fold) received(id string, p *Prompt) {
 	earlier := p.Turn != "" || f.LastTurn != nil && has(f.LastTurn.Prompts, id)
 	if t := f.Turn; t != nil && earlier && p.Turn != t.ID {
@@ -257,8 +257,8 @@ func (f *fold) deliver(id string, at time.Time) {
 	f.gone[id] = p.carried(id)
 }
 
-// overtake: when a person goes on, what was decided until then for a process or a turn that is gone is no longer owed to
-// anybody. It was not delivered, and does not say so. What was decided after the person's turn was asked for stays owed.
+// overtake drops decisions for a process or a turn that is gone when a person continues the session: they are no longer
+// owed, and do not count as delivered. Decisions from after the request for the person's turn stay owed.
 func (f *fold) overtake(asked uint64) {
 	for id, p := range f.Prompts {
 		if _, has := f.Carries(id); has || p.Status == Awaiting || p.SettledSeq > asked || f.Tools[p.Call] != nil || f.waitsAsMessage(id) {

@@ -31,7 +31,7 @@ func (s *State) refuseClosed() error {
 	return events.Conflict("the session is closed ("+c.Reason+"): open another one", events.Standing{Status: string(Closed), Reason: c.Reason, By: c.By, At: c.At, Seq: c.Seq})
 }
 
-// Changeable refuses a wish about a session that never was (404), or is closed (409).
+// Changeable refuses a request about a session that does not exist (404), or is closed (409).
 func (s *State) Changeable() error {
 	if err := s.found(); err != nil {
 		return err
@@ -127,7 +127,7 @@ func (s *State) tooLate(prompt string, wanted Status, src Source, same func(sett
 	return Decision{}, events.Gone(fmt.Sprintf("prompt %s is %s (%s): it can no longer be decided", prompt, b.Status, orElse(b.Reason, "no reason given")), stands)
 }
 
-// Settlement is what has to be said with, or after, a decision about a prompt whose asker is gone: its call is closed
+// Settlement returns the facts that follow a decision about a prompt whose asker is gone: its call is closed
 // with the decision as its result, or the decision becomes a message, and when nothing else blocks the conversation goes
 // on. It is nothing while the asker is there, which then does all that itself. Status is what the decision made of the
 // prompt; questions and answers belong to Answered, text to Rejected.
@@ -148,7 +148,7 @@ func (s *State) Settlement(prompt string, status Status, asked []events.Question
 	return append(facts, s.continuation(prompt, p, message)...)
 }
 
-// continuation requests one turn that goes on, unless something still blocks or holds it.
+// continuation requests one turn that continues the session, unless something still blocks or holds it.
 func (s *State) continuation(prompt string, p *Prompt, message string) []events.Fact {
 	if s.Runs(p.Turn) {
 		return nil // its owner continues by itself
@@ -171,9 +171,9 @@ func (s *State) Runs(turn string) bool {
 	return turn != "" && s.Turn != nil && s.Turn.ID == turn && s.Owns(s.Turn.Epoch)
 }
 
-// Continue is the request for the turn that goes on after a settled prompt (or, with none, after a child has settled). It
-// names every prompt that [State.Carry] lists, and the message that the turn is about unless another one is given.
-// Its id depends on the session's place in the log alone, so a decision made twice asks for one turn.
+// Continue returns the request for the turn that continues the session after a settled prompt or, without a prompt, after
+// a child has settled. It names every prompt that [State.Carry] lists, and the message of the turn unless another one is
+// given. Its id depends on the session's place in the log alone, so a decision that is made twice requests one turn.
 func (s *State) Continue(prompt, ofTurn, message string) events.TurnRequested {
 	f := events.TurnRequested{Turn: events.DeriveID("turn", s.Session, prompt, ofTurn, fmt.Sprint(s.Seq)), Cause: events.CauseAnswer, OfTurn: ofTurn, Message: message, Prompt: prompt}
 	switch {
@@ -190,7 +190,7 @@ func (s *State) Continue(prompt, ofTurn, message string) events.TurnRequested {
 	return s.Naming(f)
 }
 
-// Stop decides on a stop. What is not running needs none, which is a success.
+// Stop decides on a stop. A session without a running turn needs none: that is a success.
 func (s *State) Stop(w request.Stop) (Decision, error) {
 	if err := s.Changeable(); err != nil {
 		return Decision{}, err
@@ -233,7 +233,7 @@ func (s *State) toStop() []string {
 	return slices.Compact(turns)
 }
 
-// afterCompaction says whether something begins by itself when the compaction that is open, or the last one, is over: its
+// afterCompaction reports whether something begins by itself when the compaction that is open, or the last one, is over: its
 // follow-up, or the queue.
 func (s *State) afterCompaction() bool {
 	c, t := s.Compaction, s.LastTurn

@@ -86,13 +86,13 @@ func (s *State) Failed() *events.Failure {
 	return nil
 }
 
-// FailureUndecided says whether nothing has been decided about the last turn's failure: neither that it will be tried
+// FailureUndecided reports whether nothing has been decided about the last turn's failure: neither that it will be tried
 // again, nor that it will not, nor that a turn follows it.
 func (s *State) FailureUndecided() bool {
 	return s.Closed == nil && s.Pending.Turn == nil && s.Failed() != nil && s.Retry.Turn != s.LastTurn.ID
 }
 
-// RetryFirst says whether the queue waits behind another attempt of the last turn: one is scheduled or about to start, or
+// RetryFirst reports whether the queue waits behind another attempt of the last turn: one is scheduled or about to start, or
 // it is still to be said whether there is one (C7). A person who speaks after a crash goes first (R15).
 func (s *State) RetryFirst() bool {
 	if t := s.LastTurn; t != nil && t.Outcome == OutcomeInterrupted && s.NewerMessage(s.HeldSeq) {

@@ -61,7 +61,7 @@ type State struct {
 	SupersededBy string           `json:"superseded_by"`
 	Epoch        uint64           `json:"epoch"`          // 0: never opened
 	Owned        bool             `json:"owned"`          // from opened or claimed until released, orphaned or closed
-	Left         string           `json:"left,omitempty"` // how the last owner went, when nobody owns it
+	Left         string           `json:"left,omitempty"` // how the last owner left a session without an owner
 	WaitsFor     []events.WaitFor `json:"waits_for,omitempty"`
 
 	Phase     Phase     `json:"phase"`
@@ -213,7 +213,7 @@ type Prompt struct {
 	Unattended  bool              `json:"unattended,omitempty"`   // its process lives, and nothing there waits for the decision
 }
 
-// Due is when an awaiting prompt with a deadline expires, by the broker's clock after these steps.
+// Due returns when an awaiting prompt with a deadline expires, by the broker's clock after these steps.
 func (p *Prompt) Due(steps events.Steps) time.Time {
 	return steps.Since(*p.Deadline, cmp.Or(p.DeadlineSeq, p.Seq))
 }

@@ -66,7 +66,7 @@ func (s *State) openTurn(turn string) string {
 	return ""
 }
 
-// adoptCall: the newer epoch answers for the call from now on, so nobody holds it for a child any more.
+// adoptCall: the newer epoch answers for the call from now on, so it is no longer held for a child.
 func (f *fold) adoptCall(call string) {
 	if c := f.Tools[call]; c != nil {
 		c.Epoch = f.Epoch

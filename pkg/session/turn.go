@@ -54,7 +54,8 @@ func (f *fold) turnRequested(fact events.TurnRequested) string {
 	case fact.Cause == events.CauseRetry || fact.Cause == events.CauseResume:
 		f.retryStarts(fact, by != "")
 	case fact.Cause == events.CauseAnswer, f.Retry.State == RetryStarting, fact.Cause == events.CauseMessage && f.Retry.State == RetryScheduled:
-		f.setRetryAside() // what a person decided goes on by itself, with no retry beside it; and another request has taken a retry's place
+		// a person's decision continues by itself, with no retry beside it; another request takes a retry's place
+		f.setRetryAside()
 	}
 	if l := f.LastCompaction; l != nil && fact.Compaction == l.ID {
 		l.FollowUp = ""
@@ -62,8 +63,8 @@ func (f *fold) turnRequested(fact events.TurnRequested) string {
 	return ""
 }
 
-// retryStarts: a retry was asked for. What limits those that come by themselves begins anew when a person asks; the count
-// of attempts does not.
+// retryStarts records that a retry was requested. A person's request resets the limits of automatic retries, not the count
+// of attempts.
 func (f *fold) retryStarts(fact events.TurnRequested, person bool) {
 	r := &f.Retry
 	r.State, r.Reason = RetryStarting, ""
@@ -142,8 +143,8 @@ func (f *fold) setRetryAside() {
 	}
 }
 
-// completed is a start with what its request had said and the harness did not repeat: else a message would be handed out
-// twice, or a turn that goes on would look like one that was cut off.
+// completed returns a start with the fields of its request that the harness did not repeat. Without them a message would
+// be handed out twice, or a turn that continues another would look like one that was cut off.
 func (p *PendingTurn) completed(fact events.TurnStarted) events.TurnStarted {
 	fact.Cause = events.Cause(orElse(string(fact.Cause), string(p.Cause)))
 	fact.OfTurn, fact.Message, fact.Prompt = orElse(fact.OfTurn, p.OfTurn), orElse(fact.Message, p.Message), orElse(fact.Prompt, p.Prompt)
@@ -154,7 +155,7 @@ func (p *PendingTurn) completed(fact events.TurnStarted) events.TurnStarted {
 	return fact
 }
 
-// replaceTurn ends the open turn, if any, because another begins: it goes on in that one if that one says so.
+// replaceTurn ends the open turn, if any, because another begins: that one continues it if its start names it.
 func (f *fold) replaceTurn(continued string) {
 	t := f.Turn
 	if t == nil {
@@ -327,7 +328,8 @@ func (f *fold) turnStopRequested(fact events.TurnStopRequested) string {
 	return ""
 }
 
-// withdrawRequested: nothing that was asked for starts after a person's stop, and the last turn shows who wanted that.
+// withdrawRequested drops what was requested: nothing requested starts after a person's stop, and the last turn shows who
+// stopped it.
 func (f *fold) withdrawRequested(fact events.TurnStopRequested) {
 	p := f.Pending.Turn
 	took := p != nil
@@ -361,7 +363,7 @@ func (f *fold) turnStopped(fact events.TurnStopped) string {
 	held := f.HeldSeq
 	why := f.turnEnds(fact.Turn, OutcomeStopped, fact.Reason, nil)
 	if why == "" && f.LastTurn.Actor != events.ActorPerson && fact.Actor == events.ActorCompaction {
-		f.HeldSeq = held // it goes on by itself
+		f.HeldSeq = held // it continues by itself
 	}
 	switch {
 	case why == "" && asked != nil:
@@ -377,8 +379,9 @@ func (f *fold) turnStopped(fact events.TurnStopped) string {
 	return ""
 }
 
-// endTurn closes the open turn with what belongs to it; said is the fact that nobody wrote, for the feed. Calls come first
-// and the turn last: of many endings at once the older ones are not kept, and people look for the prompts and the turn.
+// endTurn closes the open turn with what belongs to it; said is the fact for the feed that no writer appended. Calls come
+// first and the turn last: of many endings at once the older ones are not kept, and people look for the prompts and the
+// turn.
 func (f *fold) endTurn(outcome, reason string, failure *events.Failure, said events.Fact) {
 	t := f.Turn
 	if said != nil {
@@ -411,6 +414,6 @@ func (f *fold) endTurn(outcome, reason string, failure *events.Failure, said eve
 	f.end(Ending{Entity: EntityTurn, ID: t.ID, Outcome: outcome, Reason: reason})
 	f.Turn = nil
 	if !f.Owned {
-		f.dropReceipt() // nobody ran it any more
+		f.dropReceipt() // no process ran it any more
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// twin is a session told by a model too simple to be wrong: from all facts that counted, again from the first one each
+// twin is a model of a session that is too simple to be wrong: it reads all facts that counted from the first one each
 // time, with one loop for each question.
 type twin struct {
 	said  []events.Event
@@ -45,7 +45,7 @@ func (h *replay) twin() {
 	}
 }
 
-// fail shows what counted, so that the history can be told as a story.
+// fail shows what counted, so that the history can be written as a story.
 func (h *replay) fail(format string, args ...any) {
 	h.t.Helper()
 	for _, e := range h.said {
@@ -77,7 +77,7 @@ func queueOf(s *session.State) (ids []string) {
 	return ids
 }
 
-// endsTurn is what a fact makes of a turn; "" if it does not name its end.
+// endsTurn returns what a fact makes of a turn; "" if it does not name its end.
 func endsTurn(f events.Fact) (turn, outcome string) {
 	switch f := f.(type) {
 	case events.TurnCompleted:
@@ -164,7 +164,7 @@ type asked struct {
 	blocking, keep bool
 }
 
-// prompts: one is pending from its request until somebody settles it, or what it hangs on ends.
+// prompts returns the pending prompts: from the request until the prompt is settled, or the entity that it belongs to ends.
 func (w *twin) prompts() map[string]asked {
 	open, ofCall := map[string]asked{}, map[string]string{}
 	for i := range w.said {
@@ -324,7 +324,7 @@ func (w *twin) phase(prompts map[string]asked) session.Phase {
 	return session.Idle
 }
 
-// held: a call that is open waits for a child, and nobody has adopted it since.
+// held reports whether an open call waits for a child and was not adopted since.
 func (w *twin) held() bool {
 	held := map[string]bool{}
 	for i := range w.said {
@@ -416,7 +416,7 @@ func (w *twin) compacting() bool {
 	return open
 }
 
-// lastOutcome is how the last turn ended; one that was only asked for may be the last, when a person stopped it.
+// lastOutcome returns how the last turn ended; one that was only asked for may be the last, when a person stopped it.
 func (w *twin) lastOutcome() (outcome string) {
 	before := ""
 	for i := range w.said {

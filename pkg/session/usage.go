@@ -6,8 +6,8 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// usageReported takes the report of the open turn, or of the one that has just ended while none is open: it says nothing
-// about a turn's life. What was counted before the conversation was compacted says nothing any more.
+// usageReported applies the report of the open turn, or of the one that ended last while none is open. It does not open or
+// end a turn. Counts from before a compaction of the conversation no longer hold.
 func (f *fold) usageReported(fact events.UsageReported) string {
 	last, l := f.LastTurn, f.LastCompaction
 	switch {
@@ -56,7 +56,7 @@ func (f *fold) recount() {
 	u.Warn = t < 1 && float64(u.Used) >= math.Round((t-warnBelow)*warnExact)/warnExact*float64(u.Limit)
 }
 
-// Limit is how many tokens fit: the policy's, else the reported one, else the session's; 0 is unknown.
+// Limit returns how many tokens fit: the policy's, else the reported one, else the session's; 0 is unknown.
 func (s *State) Limit() int64 {
 	if s.Policy.ContextLimit > 0 {
 		return s.Policy.ContextLimit

@@ -20,8 +20,8 @@ type BlockedTool struct {
 	Name string `json:"name,omitempty"`
 }
 
-// Blocker is one prompt as people see it: state, not a notification. What was decided (Status) and whether the harness
-// has it (DeliveredAt) are shown apart.
+// Blocker is one prompt as people see it: state, not a notification. The decision (Status) and whether the harness
+// has it (DeliveredAt) are separate fields.
 type Blocker struct {
 	Harness     string            `json:"harness"`
 	Session     string            `json:"session"`
@@ -268,13 +268,13 @@ type Work struct {
 	Turn       *WorkTurn              `json:"turn,omitempty"`
 }
 
-// owes says whether the harness is still to be told what was decided about a prompt: one of the present epoch, settled
-// and not delivered.
+// owes reports whether the harness still lacks the decision about a prompt: one of the present epoch, settled and not
+// delivered.
 func (s *State) owes(p *Prompt) bool {
 	return s.Owns(p.Epoch) && p.Status != Awaiting
 }
 
-// HasWork says whether [State.Work] has anything in it.
+// HasWork reports whether [State.Work] has anything in it.
 func (s *State) HasWork() bool {
 	if s.Pending != (Pending{}) {
 		return true
@@ -395,7 +395,7 @@ func (s *State) workTurn(src Source) (*WorkTurn, error) {
 	return t, t.readContent(src, s.MessageSeq(p.Message))
 }
 
-// readContent fills in the content of a turn's message from the commit that accepted it; 0: there is none, or it is not known.
+// readContent fills in the content of a turn's message from the commit that accepted it; 0: it has no message, or an unknown one.
 func (t *WorkTurn) readContent(src Source, seq uint64) error {
 	if seq == 0 {
 		return nil
@@ -433,7 +433,7 @@ func sameDecision(a, b Carried) bool {
 	return a.Prompt == b.Prompt && a.Status == b.Status && a.Seq == b.Seq && a.Asked == b.Asked
 }
 
-// WorkChanged says whether the harness's view may differ between two documents of a session. Seq alone is no difference.
+// WorkChanged reports whether the harness's view may differ between two documents of a session. Seq alone is no difference.
 func WorkChanged(before, after *State) bool {
 	had := before != nil && before.HasWork()
 	if !had || !after.HasWork() {

@@ -1,6 +1,6 @@
-A turn that a harness starts by itself leaves what it does not name: what the turn before it left stays owed, with a receipt or
-without, and the next request names it. What it names is delivered when it completes. A turn that a living process starts
-over its own turn keeps what that process gave receipts for (P13, V15).
+A harness starts a turn by itself. Prompts that the turn does not name stay owed, with a receipt or without, and the next
+request names them. Prompts that it names are delivered when it completes. A turn that a living process starts over its
+own turn keeps the prompts that the process gave receipts for (P13, V15).
 
 -- facts --
 1 session.opened {"incarnation":"17"}
