@@ -48,7 +48,9 @@ func (r *Raw) retryAfterMS() int64 {
 }
 
 // delayHeaders matches a delay in the text of an error.
-var delayHeaders = regexp.MustCompile(`(?:retry in |try again in |"?retrydelay\\?"?: *\\?"?)((?:\d+(?:\.\d+)?(?:ms|s|m|h))+)`)
+var delayHeaders = regexp.MustCompile(
+	`(?:retry in |try again in |"?retrydelay\\?"?: *\\?"?)((?:\d+(?:\.\d+)?(?:ms|s|m|h))+)`,
+)
 
 // wordsMS returns the delay that a text asks for, in milliseconds, 0 without one.
 func wordsMS(text string) int64 {

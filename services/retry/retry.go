@@ -184,7 +184,8 @@ func (r *Retry) decide(ctx context.Context, s *session.State, now events.Clock,
 	if err != nil {
 		return control.Decision{}, err
 	}
-	d := Decide(s, Input{Now: now.Now, Steps: now.Steps, Progress: r.activity.Of(s.Ref(), now.Now), Jitter: r.cfg.Jitter})
+	progress := r.activity.Of(s.Ref(), now.Now)
+	d := Decide(s, Input{Now: now.Now, Steps: now.Steps, Progress: progress, Jitter: r.cfg.Jitter})
 	look := control.Decision{Facts: d.Facts, CheckAt: d.CheckAt, Local: d.Watch, Ahead: !d.Watch}
 	if len(d.Facts) > 0 {
 		if _, fires := d.Facts[0].(events.TurnRequested); fires {
