@@ -134,7 +134,7 @@ func Rules() []Rule {
 		{"package purpose", purposes},
 		{"facts", facts}, {"services", services}, {"dependencies have reasons", dependencies},
 		{"one number a decision", decisionNumbers},
-		{"citations resolve", citations}, {"plain words", prose},
+		{"citations resolve", citations}, {"named tests exist", namedTests}, {"plain words", prose},
 		{"nothing left to do", nothingLeft}, {"nothing names the workplace", noWorkplace},
 	}
 }
