@@ -121,12 +121,8 @@ func (w *world) joins(t *testing.T, cell *notes, login, transport, refused strin
 func TestReload(t *testing.T) {
 	w := &world{t: t, dir: t.TempDir(), nkeys: []string{"holdfast-retry", "harness-" + attacker}}
 	w.secrets()
-	server, run := filepath.Join(t.TempDir(), "nats-server"), t.TempDir()
-	if out, err := exec.Command("go", "build", "-o", server,
-		"github.com/nats-io/nats-server/v2").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	address := w.server(server, run)
+	run := t.TempDir()
+	address := w.server(run)
 	clients := w.loginsAt(address)
 	old, serial := w.kept("holdfast-ledger", "password"), w.serial(t, address)
 	oldKey := w.kept("holdfast-retry", "nkey")
@@ -140,7 +136,7 @@ func TestReload(t *testing.T) {
 	if again := w.serial(t, address); again != serial {
 		t.Errorf("the broker has its new certificate before it is asked to read it: %s, %s", serial, again)
 	}
-	if out, err := exec.Command(server, "--signal", "reload="+run+"/nats.pid").CombinedOutput(); err != nil {
+	if out, err := exec.Command(natsServer, "--signal", "reload="+run+"/nats.pid").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	natstest.Until(t, "the broker to show its new certificate", func() bool {
@@ -234,29 +230,36 @@ func (w *world) kept(user, file string) string {
 }
 
 // server runs nats-server with the configuration for one node, on a port of the system's choice, until the test ends.
-func (w *world) server(program, run string) (address string) {
+func (w *world) server(run string) (address string) {
 	w.t.Helper()
 	conf := strings.NewReplacer("/etc/", w.dir+"/", "/var/run/nats/", run+"/", "/data", w.t.TempDir(), "127.0.0.1:8222",
 		"127.0.0.1:-1").
 		Replace(read(w.t, "overlays/small/nats.conf"))
 	w.write("nats/nats.conf", conf)
-	cmd := exec.Command(program, "--config", w.dir+"/nats/nats.conf", "--addr", "127.0.0.1", "--port", "-1",
-		"--ports_file_dir", run)
+	return runServer(w.t, filepath.Join(w.dir, "nats/nats.conf"), run)
+}
+
+// runServer runs nats-server with a configuration file, on a port of the system's choice, until the test ends. The
+// directory run gets the file with its port.
+func runServer(t *testing.T, conf, run string, args ...string) (address string) {
+	t.Helper()
+	cmd := exec.Command(natsServer, append([]string{"--config", conf, "--addr", "127.0.0.1", "--port", "-1",
+		"--ports_file_dir", run}, args...)...)
 	cmd.Env = append(os.Environ(), "SERVER_NAME=node")
 	log := new(notes)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
-		w.t.Fatal(err)
+		t.Fatal(err)
 	}
-	w.t.Cleanup(func() {
-		if err := errors.Join(cmd.Process.Signal(syscall.SIGTERM), cmd.Wait()); err != nil && w.t.Failed() {
-			w.t.Logf("nats-server: %v\n%s", err, log)
+	t.Cleanup(func() {
+		if err := errors.Join(cmd.Process.Signal(syscall.SIGTERM), cmd.Wait()); err != nil && t.Failed() {
+			t.Logf("nats-server: %v\n%s", err, log)
 		}
 	})
-	ports := filepath.Join(run, "nats-server_"+strconv.Itoa(cmd.Process.Pid)+".ports")
+	ports := filepath.Join(run, filepath.Base(natsServer)+"_"+strconv.Itoa(cmd.Process.Pid)+".ports")
 	client := regexp.MustCompile(`"nats": *\[\s*"(?:nats|tls)://([^"]+)"`)
-	natstest.Until(w.t, "nats-server to listen", func() bool {
+	natstest.Until(t, "nats-server to listen", func() bool {
 		body, err := os.ReadFile(ports)
 		if m := client.FindSubmatch(body); err == nil && m != nil {
 			address = string(m[1])
