@@ -41,6 +41,7 @@ type machine struct {
 	loop   string
 	at     string // the mount point
 	powers int
+	cuts   int // after which the power came back
 }
 
 // newMachine returns a machine with an empty file system.
@@ -124,7 +125,7 @@ func (m *machine) back(t *testing.T, rnd *rand.Rand) {
 	}
 	t.Logf("%s: %d flushes, %d sectors in the cache, %d of them not as last written", m.kind.name, m.disk.flushes,
 		cached, lost)
-	m.disk = after
+	m.disk, m.cuts = after, m.cuts+1
 	if err := m.on(false); err != nil {
 		t.Fatalf("the power is back: %v", err)
 	}

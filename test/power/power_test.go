@@ -25,6 +25,8 @@ import (
 
 const (
 	writers     = 8
+	cutsARound  = 2 // of three machines at once, on the same disks
+	nodesCut    = 3
 	freshEvery  = 5 // number of cuts until the machine gets a new disk, which is cut at its first start
 	padMax      = 3_000
 	patience    = time.Minute
@@ -41,6 +43,33 @@ func cuts(few, many int) int {
 	return few
 }
 
+// count is the number of cuts of a test, counted where the power comes back, and of acknowledged commits.
+type count struct{ cuts, acknowledged int }
+
+// report prints the counts. A test that made other cuts than it was asked for, or whose writers got no acknowledgement,
+// has shown nothing.
+func (c count) report(t *testing.T, want int) {
+	t.Helper()
+	t.Logf("%d power cuts of machines, %d commits were acknowledged", c.cuts, c.acknowledged)
+	if c.cuts != want || c.acknowledged == 0 {
+		t.Errorf("%d power cuts, want %d; %d commits were acknowledged", c.cuts, want, c.acknowledged)
+	}
+}
+
+// lost compares the log with the acknowledged commits of these sessions, and returns how many are lost.
+func lost(t *testing.T, b *bus.Bus, all []*record) (acknowledged, missing int) {
+	t.Helper()
+	for _, r := range all {
+		acknowledged += len(r.acked)
+		if lost := r.lost(b); len(lost) > 0 {
+			missing += len(lost)
+			t.Errorf("%s: %d of %d acknowledged commits are lost, the first is %s", r.ref, len(lost), len(r.acked),
+				lost[0])
+		}
+	}
+	return acknowledged, missing
+}
+
 func dice(t *testing.T, salt uint64) *rand.Rand {
 	t.Logf("-seed %d", *seed)
 	return rand.New(rand.NewPCG(*seed, salt))
@@ -51,18 +80,20 @@ func dice(t *testing.T, salt uint64) *rand.Rand {
 func TestCuts(t *testing.T) {
 	for i, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
-			rnd := dice(t, uint64(i))
-			total := 0
-			for n := cuts(3, 90); n > 0; n -= freshEvery {
-				total += cutUp(t, rnd, k, min(n, freshEvery))
+			rnd, want := dice(t, uint64(i)), cuts(3, 90)
+			var made count
+			missing := 0
+			for n := want; n > 0; n -= freshEvery {
+				missing += made.cutUp(t, rnd, k, min(n, freshEvery))
 			}
-			t.Logf("%d commits were acknowledged; none were lost", total)
+			t.Logf("%s: %d lost", k.name, missing)
+			made.report(t, want)
 		})
 	}
 }
 
-// cutUp cuts the power of one machine n times, and returns the number of acknowledged commits.
-func cutUp(t *testing.T, rnd *rand.Rand, k kind, times int) (acknowledged int) {
+// cutUp cuts the power of one machine n times, and returns how many acknowledged commits are lost.
+func (made *count) cutUp(t *testing.T, rnd *rand.Rand, k kind, times int) (missing int) {
 	m := newMachine(t, k)
 	var all []*record
 	for n := range times {
@@ -81,29 +112,27 @@ func cutUp(t *testing.T, rnd *rand.Rand, k kind, times int) (acknowledged int) {
 	}
 	u := startUp(t, m)
 	b := open(t, u.NATS, 1)
+	acknowledged, missing := lost(t, b, all)
 	for _, r := range all {
-		acknowledged += len(r.acked)
-		if lost := r.lost(b); len(lost) > 0 {
-			t.Errorf("%s: %d of %d acknowledged commits are lost, the first is %s", r.ref, len(lost), len(r.acked),
-				lost[0])
-		}
 		r.folded(t, b)
 	}
 	b.Close()
 	m.disk.freeze()
 	kill(t, u, m)
-	return acknowledged
+	made.cuts, made.acknowledged = made.cuts+m.cuts, made.acknowledged+acknowledged
+	return missing
 }
 
 // TestCutsOfThree: the power of three machines is cut at the same instant.
 func TestCutsOfThree(t *testing.T) {
-	rnd := dice(t, 100)
-	acknowledged := 0
-	for range cuts(1, 10) {
+	rnd, rounds := dice(t, 100), cuts(1, 10)
+	var made count
+	missing := 0
+	for range rounds {
 		machines := []*machine{newMachine(t, kinds[0]), newMachine(t, kinds[0]), newMachine(t, kinds[0])}
 		addrs := free(t, len(machines))
 		var all []*record
-		for n := range 2 {
+		for n := range cutsARound {
 			nodes, url := startNodes(t, machines, addrs, true)
 			w := write(t, url, fmt.Sprintf("three-%d", n), len(machines))
 			w.during(t, time.Duration(200+rnd.IntN(800))*time.Millisecond)
@@ -118,20 +147,17 @@ func TestCutsOfThree(t *testing.T) {
 		}
 		nodes, url := startNodes(t, machines, addrs, true)
 		b := open(t, url, len(machines))
-		for _, r := range all {
-			acknowledged += len(r.acked)
-			if lost := r.lost(b); len(lost) > 0 {
-				t.Errorf("%s: %d of %d acknowledged commits are lost, the first is %s", r.ref, len(lost), len(r.acked),
-					lost[0])
-			}
-		}
+		acknowledged, gone := lost(t, b, all)
+		made.acknowledged, missing = made.acknowledged+acknowledged, missing+gone
 		b.Close()
 		for _, m := range machines {
 			m.disk.freeze()
+			made.cuts += m.cuts
 		}
 		killNodes(nodes, machines)
 	}
-	t.Logf("%d commits were acknowledged", acknowledged)
+	t.Logf("three at once: %d lost", missing)
+	made.report(t, rounds*cutsARound*nodesCut)
 }
 
 // TestTheRigLoses: the same broker without synced writes loses acknowledged commits. Otherwise the other tests would
@@ -149,16 +175,17 @@ func TestTheRigLoses(t *testing.T) {
 	m.back(t, rnd)
 	nodes, url = startNodes(t, machines, nil, false)
 	b := open(t, url, 1)
-	acked, lost := 0, 0
+	acked, missing := 0, 0
 	for _, r := range records {
-		acked, lost = acked+len(r.acked), lost+len(r.lost(b))
+		acked, missing = acked+len(r.acked), missing+len(r.lost(b))
 	}
 	b.Close()
 	m.disk.freeze()
 	killNodes(nodes, machines)
-	t.Logf("%d of %d acknowledged commits are lost", lost, acked)
-	if acked == 0 || lost == 0 {
-		t.Errorf("%d of %d acknowledged commits are lost without syncs: this rig does not cut the power", lost, acked)
+	t.Logf("%d of %d acknowledged commits are lost", missing, acked)
+	if acked == 0 || missing == 0 {
+		t.Errorf("%d of %d acknowledged commits are lost without syncs: this rig does not cut the power", missing,
+			acked)
 	}
 }
 
