@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -397,33 +398,81 @@ func TestALongSessionIsReadApart(t *testing.T) {
 	}
 }
 
+// TestALongDocumentAheadIsMendedApart: a document that is ahead of the log is rebuilt from the whole log of its session.
+// A long session is set aside for that.
+func TestALongDocumentAheadIsMendedApart(t *testing.T) {
+	f := &folder{mend: func(context.Context, events.Ref) (*loss, error) {
+		t.Error("the whole log is read within a batch")
+		return nil, errLong
+	}}
+	ts := []*touched{{ref: ref, ahead: true, state: session.New(ref)}}
+	ts[0].state.Commits = inlineReadMax + 1
+	if err := f.mendAhead(t.Context(), ts); err != nil || !errors.Is(ts[0].err, errLong) {
+		t.Errorf("%v, %v", err, ts[0].err)
+	}
+}
+
+// TestARequestReadsAPartOfALongLog: a request does not read a session whose document is far behind its log.
+func TestARequestReadsAPartOfALongLog(t *testing.T) {
+	w := newWorld(t)
+	w.long(ref, currentReadMax+1)
+	l, err := New(w.bus, Default(), zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = l.current(t.Context(), ref, true)
+	if r, ok := errors.AsType[*events.Refusal](err); !ok || r.Code != http.StatusServiceUnavailable {
+		t.Errorf("%d commits were read: %v", currentReadMax+1, err)
+	}
+}
+
+// copiesMin is how many copies a test takes, one in each poll, so that the reading has begun before the last one.
+const copiesMin = 20
+
 // TestReadingHoldsUpNoRequest: while the log is read for one session, the state of another can be copied.
 func TestReadingHoldsUpNoRequest(t *testing.T) {
-	w := newWorld(t)
-	w.open(ref)
-	ms := w.delivered(2)
-	f := newFolder(w.bus, Default(), zerolog.Nop())
-	w.fold(f, ms...)
-	w.server.Shutdown()
-	ctx, cancel := context.WithCancel(t.Context())
-	folded := make(chan error, 1)
-	gap := &touched{ref: other, state: session.New(other),
-		commits: []events.Commit{{Ref: other, Seq: 9, Guard: 8, Guarded: true}}}
-	go func() { folded <- f.foldAll(ctx, []*touched{gap}) }()
-	natstest.Until(t, "the copy of a state", func() bool {
-		got := make(chan *session.State, 1)
-		go func() { got <- f.cache.copy(ref) }()
-		select {
-		case st := <-got:
-			return st != nil
-		case err := <-folded:
-			t.Fatalf("nothing was read: %v", err)
-			return false
-		}
-	})
-	cancel()
-	if err := <-folded; err == nil {
-		t.Error("folded without a broker")
+	for name, reached := range map[string]uint64{"a gap": 0, "delivered again": 9} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.open(ref)
+			ms := w.delivered(2)
+			f := newFolder(w.bus, Default(), zerolog.Nop())
+			w.fold(f, ms...)
+			w.server.Shutdown()
+			ctx, cancel := context.WithCancel(t.Context())
+			folded := make(chan error, 1)
+			st := session.New(other)
+			st.Seq = reached
+			long := &touched{ref: other, state: st,
+				commits: []events.Commit{{Ref: other, Seq: 9, Guard: 8, Guarded: true}}}
+			go func() { folded <- f.foldAll(ctx, []*touched{long}) }()
+			copies := make(chan *session.State)
+			go func() {
+				for ctx.Err() == nil {
+					select {
+					case copies <- f.cache.copy(ref):
+					case <-ctx.Done():
+					}
+				}
+			}()
+			seen := 0
+			natstest.Until(t, "copies of a state", func() bool {
+				select {
+				case st := <-copies:
+					if st != nil {
+						seen++
+					}
+				case err := <-folded:
+					t.Fatalf("nothing was read: %v", err)
+				default:
+				}
+				return seen >= copiesMin
+			})
+			cancel()
+			if err := <-folded; err == nil {
+				t.Error("folded without a broker")
+			}
+		})
 	}
 }
 

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -112,6 +114,63 @@ func TestADocumentAheadOfTheLogIsRebuiltAtTheStart(t *testing.T) {
 		request.Rebuild{Harness: ref.Harness, Session: ref.Session, AcceptLoss: true}); reply.Lost != 0 ||
 		w.note(ref) != nil {
 		t.Errorf("accepted: %+v, noted still %+v", reply, w.note(ref))
+	}
+}
+
+// TestATakeoverCallsForASurvey: the process before may have died while documents were wrong. The views and the documents
+// are compared again, at most once in a while.
+func TestATakeoverCallsForASurvey(t *testing.T) {
+	w := newWorld(t)
+	f := w.folder()
+	for range 2 {
+		if err := f.Takeover(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, due := range map[string]chan struct{}{"views": f.tookOver, "documents": f.surveyDue} {
+		synctest.Test(t, func(t *testing.T) {
+			inside := make(chan struct{}, 1)
+			for range len(due) {
+				<-due
+				inside <- struct{}{}
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 10*inspectAgainMin)
+			defer cancel()
+			var surveys []time.Duration
+			began := time.Now()
+			if err := onTakeOver(ctx, inside, func(context.Context) {
+				surveys = append(surveys, time.Since(began))
+			}); err != nil {
+				t.Error(err)
+			}
+			if want := []time.Duration{0, inspectAgainMin}; !slices.Equal(surveys, want) {
+				t.Errorf("%s: surveys after %v, want %v", name, surveys, want)
+			}
+		})
+	}
+}
+
+// TestARebuildKeepsWhatTheLogLost: a rebuild replaces a document that is ahead of the log. The note of the loss has the
+// document as it was, and no later note replaces it.
+func TestARebuildKeepsWhatTheLogLost(t *testing.T) {
+	w := newWorld(t)
+	w.open(ref)
+	l := w.settle(Default())
+	w.ahead(ref, 1000)
+	was := w.load(events.SessionKey(ref))
+	if reply := w.rebuild(l, request.Rebuild{}); reply.Changed != 1 {
+		t.Errorf("%+v", reply)
+	}
+	if note := w.note(ref); note == nil || note.Known != 1000 || !bytes.Equal(note.Document, was) {
+		t.Fatalf("noted %+v", note)
+	}
+	for _, later := range []Lost{{Ref: ref, Known: 999, Last: 1, Document: []byte(`{}`)}, {Ref: ref, Known: 1000, Last: 1}} {
+		if err := l.recordLoss(t.Context(), later); err != nil {
+			t.Fatal(err)
+		}
+		if note := w.note(ref); note == nil || note.Known != 1000 || !bytes.Equal(note.Document, was) {
+			t.Errorf("after a note of %+v: %+v", later, note)
+		}
 	}
 }
 
