@@ -79,3 +79,22 @@ func TestJudgedByTheOwnClock(t *testing.T) {
 		}
 	}
 }
+
+// TestJudgedAfterAStep: the last commit of an owner that was never seen is from before a step of the broker's clock. Its
+// age counts as without the step.
+func TestJudgedAfterAStep(t *testing.T) {
+	for _, by := range []time.Duration{2 * time.Hour, -2 * time.Hour, 5 * time.Second, -5 * time.Second} {
+		k := newLeaseBook(Margins{Grace: 2 * time.Second, Unknown: 15 * time.Second})
+		k.start(sec(0))
+		for n := range 101 {
+			k.renewed(sec(float64(n)))
+		}
+		s := session.New(events.Ref{Harness: "h", Session: "s"})
+		s.Incarnation, s.Owned, s.Epoch, s.Seq, s.UpdatedAt = "17", true, 1, 7, sec(90)
+		now := at(100, by)
+		now.Steps = events.Steps{{Seq: s.Seq, ByMS: by.Milliseconds(), At: now.Now}}
+		if o, _ := k.checkOwner(s, now); o.Liveness != Alive || !o.CheckAt.Equal(sec(107).Add(by)) {
+			t.Errorf("a step of %s: %s, checked again in %s", by, o.Liveness, o.CheckAt.Sub(now.Now))
+		}
+	}
+}
