@@ -183,7 +183,8 @@ func TestHintsThatAStreamDeliversDoNotCount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: "X", Subjects: []string{"x.>"}}); err != nil {
+	if _, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: "X", Subjects: []string{"x.>"},
+		AllowDirect: true}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := js.Publish(ctx, "x.y", []byte(`{"session":"s","seq":5}`)); err != nil {
@@ -203,6 +204,15 @@ func TestHintsThatAStreamDeliversDoNotCount(t *testing.T) {
 			info, err := c.Info(ctx)
 			return err == nil && info.Delivered.Stream > 0
 		})
+	}
+	// A direct get delivers with the hint's own subject: its headers show that a stream sent it.
+	for _, to := range []string{b.Cell().ProgressSubject(others), b.Cell().NudgeSubject("o")} {
+		if err := nc.PublishRequest("$JS.API.DIRECT.GET.X", to, []byte(`{"seq":1}`)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := nc.Request("$JS.API.DIRECT.GET.X", []byte(`{"seq":1}`), patience); err != nil {
+			t.Fatal(err)
+		}
 	}
 	b.Progress(others)
 	b.Nudge(others, 9)

@@ -35,7 +35,7 @@ func TestLayout(t *testing.T) {
 	if log.Discard != jetstream.DiscardNew || log.Storage != jetstream.FileStorage ||
 		log.Retention != jetstream.LimitsPolicy || log.MaxMsgSize != 512<<10 ||
 		log.MaxAge != 0 || log.AllowRollup || log.AllowDirect || log.AllowMsgTTL || log.AllowMsgSchedules ||
-		log.MaxBytes != -1 || log.MaxMsgs != -1 {
+		log.MaxBytes != -1 || log.MaxMsgs != -1 || log.MaxConsumers != 100_000 {
 		t.Errorf("log = %+v", log)
 	}
 	for _, name := range []string{"KV_hf_state", "KV_hf_leases"} {

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
@@ -585,29 +586,47 @@ func TestSlowSession(t *testing.T) {
 }
 
 // TestDocumentAhead: a document that names a place which the log does not have is tried once, because no append can
-// succeed. It is a suspect with its reason.
+// succeed. It is a suspect with its reason. The log may end before the place, or have another session's commit there.
 func TestDocumentAhead(t *testing.T) {
-	w := newWorld(t)
-	var decided atomic.Int64
-	l, _ := w.run(Config{
-		WalkBy: noWalk,
-		Decide: func(ctx context.Context, s *session.State, now events.Clock, src session.Source) (Decision, error) {
-			decided.Add(1)
-			return interrupt(ctx, s, now, src)
-		},
-	})
-	s := w.open("ahead")
-	s.Seq += 1_000
-	w.store(s)
-	natstest.Until(t, "the document to be done", func() bool {
-		n, _, err := w.b.Lag(w.ctx, Documents("reconciler"))
-		return err == nil && n == 0 && len(l.Suspects()) == 1
-	})
-	if n := decided.Load(); n != 1 {
-		t.Errorf("decided %d times", n)
+	for name, ahead := range map[string]uint64{"the log ends before": 1_000, "another session's commit": 1} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			var decided atomic.Int64
+			l, _ := w.run(Config{
+				WalkBy: noWalk,
+				Decide: func(ctx context.Context, s *session.State, now events.Clock,
+					src session.Source) (Decision, error) {
+					decided.Add(1)
+					return interrupt(ctx, s, now, src)
+				},
+			})
+			s := w.open("ahead")
+			w.open("other")
+			s.Seq += ahead
+			w.store(s)
+			natstest.Until(t, "the document to be done", func() bool {
+				n, _, err := w.b.Lag(w.ctx, Documents("reconciler"))
+				return err == nil && n == 0 && len(l.Suspects()) == 1
+			})
+			if n := decided.Load(); n != 1 {
+				t.Errorf("decided %d times", n)
+			}
+			if x := l.Suspects()[0]; !strings.Contains(x.Reason, ErrAhead.Error()) &&
+				!strings.Contains(x.Reason, bus.ErrLogBehind.Error()) {
+				t.Errorf("suspect: %+v", x)
+			}
+		})
 	}
-	if x := l.Suspects()[0]; !strings.Contains(x.Reason, ErrAhead.Error()) &&
-		!strings.Contains(x.Reason, bus.ErrLogBehind.Error()) {
-		t.Errorf("suspect: %+v", x)
+}
+
+// TestNoAppendCanSucceed: a session whose document is ahead of the log is left to the slow walk after one attempt.
+func TestNoAppendCanSucceed(t *testing.T) {
+	l := &Loop{suspects: map[events.Ref]request.Suspect{}}
+	for _, why := range []error{ErrAhead, bus.ErrLogBehind} {
+		tries := 0
+		if l.Try(t.Context(), ref("ahead"), func() error { tries++; return fmt.Errorf("append: %w", why) }) ||
+			tries != 1 {
+			t.Errorf("%v: tried %d times", why, tries)
+		}
 	}
 }
