@@ -400,7 +400,7 @@ func (f *fold) notPending(prompt string) {
 func (f *fold) dropNeedless() {
 	p := f.Pending.Turn
 	switch {
-	case p == nil || p.Cause != events.CauseAnswer || p.Prompt == "" || !f.Owned:
+	case p == nil || p.Cause != events.CauseAnswer || p.Prompt == "":
 		return
 	case f.queued(p.Message) >= 0 || f.Turn != nil && f.Turn.ID == p.OfTurn:
 		return

@@ -445,6 +445,113 @@ func TestAnAnswerTakenBackLetsNothingBegin(t *testing.T) {
 	}
 }
 
+// TestAnswersTakenBack: a person stops a turn, and answers two questions whose askers are gone. Both answers become messages.
+// When the newer one is taken back, the older one still calls for its turn, and the queue waits since the stop. When both are
+// taken back, nothing begins. A turn that ended badly since then is what the queue waits for.
+func TestAnswersTakenBack(t *testing.T) {
+	f := newFeeder(t)
+	for _, id := range []string{"p1", "p2"} {
+		f.e(events.PromptRequested{Prompt: id, PromptKind: events.PromptQuestion, Delivery: events.DeliverMessage, Blocking: new(bool)})
+	}
+	f.orphan()
+	f.claim()
+	f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Message: "m1"})
+	f.say(events.WriterLedger, events.TurnStopRequested{Turn: "t1", Actor: events.ActorPerson, By: "ada"})
+	held := f.s.Seq
+	f.e(events.TurnStopped{Turn: "t1", Actor: events.ActorPerson})
+	answer := func(prompt string) string {
+		t.Helper()
+		d, err := f.s.Answer(request.Answer{Ref: f.s.Ref(), Prompt: prompt, By: "ada"}, f.src)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.person(events.WriterLedger, "ada", d.Facts...)
+		if p := f.s.Pending.Turn; p == nil || p.Held != held || f.s.HeldSeq != 0 {
+			t.Fatalf("after the answer to %s: %+v, held %d", prompt, p, f.s.HeldSeq)
+		}
+		return f.s.Pending.Turn.Message
+	}
+	takeBack := func(message string) {
+		t.Helper()
+		f.person(events.WriterCompaction, "ada", events.MessageWithdrawn{Message: message, By: "ada"})
+		if f.s.Pending.Turn != nil || f.s.HeldSeq != held || f.s.QueueMoves() {
+			t.Errorf("without %s: %+v, held %d, want %d", message, f.s.Pending.Turn, f.s.HeldSeq, held)
+		}
+	}
+	older, newer := answer("p1"), answer("p2")
+	takeBack(newer)
+	owed, ok := f.s.Owed()
+	if !ok || owed.Message != older {
+		t.Fatalf("owed %v %+v, want the turn of %s", ok, owed, older)
+	}
+	both := f.s.Clone()
+	takeBack(older)
+	if owed, ok := f.s.Owed(); ok {
+		t.Errorf("owed %+v", owed)
+	}
+
+	f.s = both
+	f.e(events.TurnStarted{Turn: "own", Cause: events.CauseMessage, Synthetic: true})
+	f.person(events.WriterLedger, "ada", owed)
+	f.e(events.TurnFailed{Turn: "own", Error: events.Failure{Kind: "authentication"}})
+	held = f.s.Seq
+	takeBack(older)
+}
+
+// TestAnsweredWhileAnotherWaits: a turn is requested for a person's answer, and the open turn of the agent fails. The queue waits
+// since that failure. A second answer lets it move, until that answer is taken back.
+func TestAnsweredWhileAnotherWaits(t *testing.T) {
+	f := newFeeder(t)
+	f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Message: "m1"})
+	f.e(events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: "authentication"}})
+	f.e(events.TurnStarted{Turn: "own", Cause: events.CauseMessage, Synthetic: true})
+	f.say(events.WriterCompaction, events.MessageAccepted{Message: "m2", Content: []byte(`"x"`), Synthetic: true},
+		events.MessageAccepted{Message: "m3", Content: []byte(`"x"`), Synthetic: true})
+	f.person(events.WriterLedger, "ada", events.TurnRequested{Turn: "t2", Cause: events.CauseAnswer, Message: "m2"})
+	f.e(events.TurnFailed{Turn: "own", Error: events.Failure{Kind: "authentication"}})
+	failed := f.s.Seq
+	f.person(events.WriterLedger, "ada", events.TurnRequested{Turn: "t3", Cause: events.CauseAnswer, Message: "m3"})
+	f.person(events.WriterCompaction, "ada", events.MessageWithdrawn{Message: "m3", By: "ada"})
+	if f.s.HeldSeq != failed {
+		t.Errorf("held %d, want %d", f.s.HeldSeq, failed)
+	}
+}
+
+// TestReceiptAfterTheTurn: the receipt for an answer comes after a person's message has requested a turn that names it. If
+// the turn that asked has completed, its agent has the answer, and no other turn is requested for it, whatever becomes of
+// the message's turn. If the turn that asked has failed, its memory is gone with it.
+func TestReceiptAfterTheTurn(t *testing.T) {
+	for name, c := range map[string]struct {
+		end  events.Fact
+		want bool
+	}{
+		"completed": {events.TurnCompleted{Turn: "t1"}, false},
+		"failed":    {events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: "authentication"}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFeeder(t)
+			f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Message: "m1"})
+			f.e(events.PromptRequested{Prompt: "p1", Turn: "t1", PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback, Blocking: new(bool)})
+			f.say(events.WriterLedger, answering("p1"))
+			f.e(c.end)
+			f.say(events.WriterCompaction, events.MessageAccepted{Message: "m2", Content: []byte(`"x"`)},
+				f.s.Naming(events.TurnRequested{Turn: "t2", Cause: events.CauseMessage, Message: "m2"}))
+			f.e(events.PromptDelivered{Prompt: "p1"})
+			wantCarried(t, "requested", f.s.Pending.Turn.Prompts, "p1")
+			f.e(events.TurnStarted{Turn: "t2"})
+			f.e(events.TurnFailed{Turn: "t2", Error: events.Failure{Kind: "authentication"}})
+			if got := f.s.Carry(); !slices.Equal(got, []string{"p1"}) {
+				t.Errorf("the next turn names %v", got)
+			}
+			f.e(events.TurnStarted{Turn: "own", Cause: events.CauseMessage, Synthetic: true})
+			f.e(events.TurnCompleted{Turn: "own"})
+			if owed, ok := f.s.Owed(); ok != c.want {
+				t.Errorf("owed: %v %+v", ok, owed)
+			}
+		})
+	}
+}
+
 // TestDeliveredInTheSameCommit: a service ends a call with the answer of its prompt and requests a turn that names the prompt. The
 // request carries the prompt, also if so much has ended since that the ending of the prompt is not kept.
 func TestDeliveredInTheSameCommit(t *testing.T) {
@@ -465,22 +572,21 @@ func TestDeliveredInTheSameCommit(t *testing.T) {
 	wantCarried(t, "requested", f.s.Pending.Turn.Prompts, "p1")
 }
 
-// TestRefusedWhileRequested: a turn is requested for an answer that its process then refuses. The turn has nothing to bring, and
-// is taken back.
-func TestRefusedWhileRequested(t *testing.T) {
-	f := newFeeder(t)
-	f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Message: "m1"})
-	f.e(events.PromptRequested{Prompt: "p1", Turn: "t1", PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback, Blocking: new(bool)})
-	f.say(events.WriterLedger, answering("p1"))
-	f.e(events.TurnCompleted{Turn: "t1"})
-	owed, ok := f.s.Owed()
-	if !ok {
-		t.Fatal("no turn is requested for an answer that was not read")
-	}
-	f.say(events.WriterReconciler, owed)
-	f.e(events.PromptDelivered{Prompt: "p1", Refused: "unknown request"})
-	if p := f.s.Pending.Turn; p != nil {
-		t.Errorf("turn %s is still requested, with %v", p.ID, p.Prompts)
+// TestReceivedWhileRequested: a turn is requested for an answer that its process then takes in, or refuses. The turn has nothing
+// to bring, and is taken back.
+func TestReceivedWhileRequested(t *testing.T) {
+	for _, refused := range []string{"", "unknown request"} {
+		f := undelivered(t, true)
+		f.e(events.TurnCompleted{Turn: "t1"})
+		owed, ok := f.s.Owed()
+		if !ok {
+			t.Fatal("no turn is requested for an answer that was not read")
+		}
+		f.say(events.WriterReconciler, owed)
+		f.e(events.PromptDelivered{Prompt: "p1", Refused: refused})
+		if p := f.s.Pending.Turn; p != nil {
+			t.Errorf("turn %s is still requested, with %v", p.ID, p.Prompts)
+		}
 	}
 }
 

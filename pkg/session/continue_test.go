@@ -34,17 +34,20 @@ func TestContinuationsAreBounded(t *testing.T) {
 	message := func(synthetic bool) events.Fact {
 		return events.MessageAccepted{Message: fmt.Sprint("m", synthetic), Content: said, Synthetic: synthetic}
 	}
+	resume := events.TurnRequested{Turn: "again", Cause: events.CauseResume}
 	for name, c := range map[string]struct {
-		by    events.Writer
-		says  []events.Fact
-		again bool
+		by     events.Writer
+		person string // in whose name the service says it
+		says   events.Fact
+		again  bool
 	}{
-		"a person decides":          {events.WriterLedger, []events.Fact{answering("p2")}, true},
-		"a person sends a message":  {events.WriterCompaction, []events.Fact{message(false)}, true},
-		"a service sends a message": {events.WriterCompaction, []events.Fact{message(true)}, false},
-		"the harness takes input":   {events.WriterHarness, []events.Fact{message(false)}, false},
-		"the harness decides": {events.WriterHarness,
-			[]events.Fact{events.PromptAnswered{Prompt: "p2", By: "policy"}}, false},
+		"a person decides":          {by: events.WriterLedger, says: answering("p2"), again: true},
+		"a person sends a message":  {by: events.WriterCompaction, says: message(false), again: true},
+		"a person asks for a turn":  {by: events.WriterRetry, person: "ada", says: resume, again: true},
+		"a service asks for a turn": {by: events.WriterRetry, says: resume},
+		"a service sends a message": {by: events.WriterCompaction, says: message(true)},
+		"the harness takes input":   {by: events.WriterHarness, says: message(false)},
+		"the harness decides":       {by: events.WriterHarness, says: events.PromptAnswered{Prompt: "p2", By: "policy"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFeeder(t)
@@ -68,7 +71,7 @@ func TestContinuationsAreBounded(t *testing.T) {
 				t.Errorf("held after a turn that brought it: %+v, phase %s", f.s.Continuations, f.s.Phase)
 			}
 			f.say(events.WriterHarness, asking("p2", ""), events.PromptUnattended{Prompt: "p2"})
-			f.say(c.by, c.says...)
+			f.person(c.by, c.person, c.says)
 			if again := f.s.Continuations.Count == 0; again != c.again {
 				t.Errorf("%+v", f.s.Continuations)
 			}

@@ -45,7 +45,7 @@ func (f *fold) messageWithdrawn(fact events.MessageWithdrawn) string {
 	f.Queue = slices.Delete(f.Queue, i, i+1)
 	if p := f.Pending.Turn; p != nil && p.Message == fact.Message {
 		f.Pending.Turn = nil
-		if p.Cause == events.CauseAnswer && f.HeldSeq == 0 {
+		if f.HeldSeq == 0 {
 			f.HeldSeq = p.Held // the answer that had let the queue move is taken back
 		}
 	}

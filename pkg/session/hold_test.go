@@ -1,0 +1,256 @@
+package session_test
+
+import (
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/request"
+)
+
+// undelivered has turn t1 ask p1, which does not block, and a person answer it. Nothing has taken the answer.
+func undelivered(t *testing.T, owed bool) *feeder {
+	t.Helper()
+	f := newFeeder(t)
+	f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Message: "m1"})
+	f.e(events.PromptRequested{Prompt: "p1", Turn: "t1", PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback,
+		OnOwnerLoss: events.LossKeep, Blocking: new(bool)})
+	f.say(events.WriterLedger, events.PromptAnswered{Prompt: "p1", By: "ada", Owed: owed})
+	return f
+}
+
+// mustOwe wants a turn to be owed for p1, or none.
+func (f *feeder) mustOwe(when string, want bool) {
+	f.t.Helper()
+	if owed, ok := f.s.Owed(); ok != want || ok && owed.Prompt != "p1" {
+		f.t.Errorf("%s: owed %v %+v, want %v", when, ok, owed, want)
+	}
+}
+
+// own has the agent start a turn by itself and complete it.
+func (f *feeder) own(turn string) {
+	f.t.Helper()
+	f.e(events.TurnStarted{Turn: turn, Cause: events.CauseMessage, Synthetic: true})
+	f.e(events.TurnCompleted{Turn: turn})
+}
+
+// TestAFailureHoldsADecision: a turn fails for good. What was decided before it calls for no turn until another turn has
+// completed.
+func TestAFailureHoldsADecision(t *testing.T) {
+	f := undelivered(t, true)
+	f.e(events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: "authentication"}})
+	f.say(events.WriterRetry, events.RetryAbandoned{Turn: "t1", Attempt: 1, Reason: "authentication"})
+	f.mustOwe("after the failure", false)
+	f.own("own")
+	f.mustOwe("after a turn that completed", true)
+}
+
+// TestAStopHoldsADecision: a person answers and stops the turn, which completes all the same. The queue moves, and the answer
+// calls for no turn until a turn begins that a person caused or requested.
+func TestAStopHoldsADecision(t *testing.T) {
+	for name, c := range map[string]struct {
+		says  func(f *feeder)
+		stays bool
+	}{
+		"a turn of the agent": {func(f *feeder) { f.own("own") }, true},
+		"a turn of the agent for a synthetic message": {func(f *feeder) {
+			f.e(events.TurnStarted{Turn: "own", Cause: events.CauseMessage, Message: "m2", Synthetic: true})
+			f.e(events.TurnCompleted{Turn: "own"})
+		}, true},
+		"a turn that a service requests": {func(f *feeder) {
+			f.say(events.WriterReconciler, events.TurnRequested{Turn: "t2", Cause: events.CauseAnswer})
+			f.e(events.TurnStarted{Turn: "t2"})
+		}, true},
+		"a turn that a person requests": {func(f *feeder) {
+			f.person(events.WriterRetry, "ada", events.TurnRequested{Turn: "t2", Cause: events.CauseResume, OfTurn: "t1"})
+			if f.s.StoppedSeq == 0 {
+				f.t.Error("the stop ends before the turn begins")
+			}
+			f.e(events.TurnStarted{Turn: "t2"})
+		}, false},
+		"a message of a person": {func(f *feeder) {
+			f.e(events.TurnStarted{Turn: "t2", Cause: events.CauseMessage, Message: "m2"})
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := undelivered(t, true)
+			f.say(events.WriterLedger, events.TurnStopRequested{Turn: "t1", Actor: events.ActorPerson, By: "ada"})
+			stopped := f.s.Seq
+			f.e(events.TurnCompleted{Turn: "t1"})
+			if !f.s.QueueMoves() || f.s.StoppedSeq != stopped {
+				t.Errorf("held %d, stopped %d, want %d", f.s.HeldSeq, f.s.StoppedSeq, stopped)
+			}
+			f.mustOwe("after the stop", false)
+			if c.says(f); (f.s.StoppedSeq == stopped) != c.stays {
+				t.Errorf("stopped %d", f.s.StoppedSeq)
+			}
+		})
+	}
+}
+
+// TestADecisionOfBeforeTheRule: a decision of the ledger that is not marked as owed calls for no turn by itself.
+func TestADecisionOfBeforeTheRule(t *testing.T) {
+	for _, owed := range []bool{false, true} {
+		f := undelivered(t, owed)
+		f.e(events.TurnCompleted{Turn: "t1"})
+		f.mustOwe("after its turn", owed)
+	}
+}
+
+// TestAnAnswerThatWaitsAsAMessage: the asker is gone, and the answer waits in the queue as a message. It calls for a turn,
+// unless it is older than a stop, or than the rule.
+func TestAnAnswerThatWaitsAsAMessage(t *testing.T) {
+	for name, c := range map[string]struct {
+		old   bool // not marked as owed
+		first bool // the answer comes before the stop
+		want  bool
+	}{
+		"after the stop":  {want: true},
+		"before the stop": {first: true},
+		"before the rule": {old: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFeeder(t)
+			f.e(events.PromptRequested{Prompt: "p1", PromptKind: events.PromptQuestion, Delivery: events.DeliverMessage, Blocking: new(bool)})
+			f.orphan()
+			f.claim()
+			f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Message: "m1"})
+			d, err := f.s.Answer(request.Answer{Ref: f.s.Ref(), Prompt: "p1", By: "ada"}, f.src)
+			if err != nil {
+				t.Fatal(err)
+			}
+			facts := d.Facts[:2] // without the request of a turn
+			if c.old {
+				facts[0] = events.PromptAnswered{Prompt: "p1", By: "ada"}
+			}
+			stop := events.TurnStopRequested{Turn: "t1", Actor: events.ActorPerson, By: "ada"}
+			if c.first {
+				f.say(events.WriterLedger, facts...)
+				f.say(events.WriterLedger, stop)
+			} else {
+				f.say(events.WriterLedger, stop)
+				f.say(events.WriterLedger, facts...)
+			}
+			f.e(events.TurnStopped{Turn: "t1", Actor: events.ActorPerson})
+			if len(f.s.Queue) != 1 || f.s.QueueMoves() {
+				t.Fatalf("the queue %+v moves", f.s.Queue)
+			}
+			f.mustOwe("in the queue", c.want)
+		})
+	}
+}
+
+// TestReceiptInAnotherTurn: an answer is taken in by a turn that did not ask. If the prompt is of an earlier turn, this turn
+// has the answer now, and nothing is left of the earlier one. A prompt outside of any turn is no turn's.
+func TestReceiptInAnotherTurn(t *testing.T) {
+	f := undelivered(t, true)
+	f.e(events.PromptRequested{Prompt: "p2", PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback, Blocking: new(bool)})
+	f.say(events.WriterLedger, answering("p2"))
+	f.e(events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: "authentication"}})
+	f.e(events.TurnStarted{Turn: "own", Cause: events.CauseMessage, Synthetic: true})
+	wantCarried(t, "left by the turn that asked", f.s.LastTurn.Prompts, "p1")
+	wantCarried(t, "the agent's turn", f.s.Turn.Prompts)
+	f.e(events.PromptDelivered{Prompt: "p1"})
+	f.e(events.PromptDelivered{Prompt: "p2"})
+	wantCarried(t, "left after the receipt", f.s.LastTurn.Prompts)
+	wantCarried(t, "the agent's turn after the receipt", f.s.Turn.Prompts, "p1")
+}
+
+// TestReceiptOfAnAnswerThatBecameAMessage: the process that asked has the answer. Its message leaves the queue, and with it the
+// turn that was requested for this message. The turn of another message stays requested.
+func TestReceiptOfAnAnswerThatBecameAMessage(t *testing.T) {
+	for _, own := range []bool{true, false} {
+		f := newFeeder(t)
+		f.e(events.PromptRequested{Prompt: "p1", PromptKind: events.PromptQuestion, Delivery: events.DeliverMessage, Blocking: new(bool)})
+		f.orphan()
+		d, err := f.s.Answer(request.Answer{Ref: f.s.Ref(), Prompt: "p1", By: "ada"}, f.src)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.say(events.WriterLedger, d.Facts...)
+		message := f.s.Queue[0].ID
+		if !own {
+			message = "m2"
+			f.say(events.WriterCompaction, events.MessageAccepted{Message: message, Content: []byte(`"x"`)})
+		}
+		f.say(events.WriterCompaction, events.TurnRequested{Turn: "t2", Cause: events.CauseMessage, Message: message})
+		f.claim()
+		f.e(events.PromptDelivered{Prompt: "p1"})
+		if requested := f.s.Pending.Turn != nil; requested == own || (len(f.s.Queue) == 0) != own {
+			t.Errorf("the turn of %s: requested %v, the queue is %+v", message, requested, f.s.Queue)
+		}
+	}
+}
+
+// TestNeededRequestsStay: a process gives the receipt for an answer, or refuses it, while a turn is requested. The request stays
+// if it is for more than decisions that the process has.
+func TestNeededRequestsStay(t *testing.T) {
+	ask := func(prompt string, delivery events.Delivery) events.PromptRequested {
+		return events.PromptRequested{Prompt: prompt, PromptKind: events.PromptQuestion, Delivery: delivery, Blocking: new(bool)}
+	}
+	for name, c := range map[string]struct {
+		begin   func(f *feeder)
+		receipt events.PromptDelivered
+		gone    bool
+	}{
+		"a retry that named the answer": {begin: func(f *feeder) {
+			f.e(events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: "rate_limit"}})
+			f.say(events.WriterRetry, f.s.Naming(events.TurnRequested{Turn: "t2", Cause: events.CauseRetry, OfTurn: "t1"}))
+		}, receipt: events.PromptDelivered{Prompt: "p1", Refused: "unknown request"}},
+		"a turn after a child": {begin: func(f *feeder) {
+			f.e(events.TurnCompleted{Turn: "t1"})
+			f.say(events.WriterReconciler, events.TurnRequested{Turn: "t2", Cause: events.CauseAnswer})
+		}, receipt: events.PromptDelivered{Prompt: "p1"}},
+		"a turn for an answer that became a message": {begin: func(f *feeder) {
+			f.e(ask("p2", events.DeliverMessage))
+			f.e(events.TurnCompleted{Turn: "t1"})
+			f.orphan()
+			d, err := f.s.Answer(request.Answer{Ref: f.s.Ref(), Prompt: "p2", By: "ada"}, f.src)
+			if err != nil {
+				f.t.Fatal(err)
+			}
+			f.say(events.WriterLedger, d.Facts...)
+			f.claim()
+		}, receipt: events.PromptDelivered{Prompt: "p1", Refused: "unknown request"}},
+		"a turn that continues the open one": {begin: func(f *feeder) {
+			f.say(events.WriterLedger, f.s.Continue("p1", "t1", ""))
+		}, receipt: events.PromptDelivered{Prompt: "p1"}},
+		"a turn beside the open one": {begin: func(f *feeder) {
+			f.e(events.TurnCompleted{Turn: "t1"})
+			f.say(events.WriterReconciler, f.s.Continue("p1", "t1", ""))
+			f.e(events.TurnStarted{Turn: "own", Cause: events.CauseMessage, Synthetic: true})
+			f.say(events.WriterReconciler, f.s.Continue("p1", "t1", ""))
+		}, receipt: events.PromptDelivered{Prompt: "p1"}, gone: true},
+		"a turn for another answer": {begin: func(f *feeder) {
+			f.e(ask("p2", events.DeliverCallback))
+			f.e(events.PromptUnattended{Prompt: "p2"})
+			f.say(events.WriterLedger, answering("p2"))
+			f.e(events.TurnCompleted{Turn: "t1"})
+			f.say(events.WriterReconciler, f.s.Continue("p1", "t1", ""))
+		}, receipt: events.PromptDelivered{Prompt: "p1"}},
+		"a turn for another answer from before a stop": {begin: func(f *feeder) {
+			f.e(ask("p2", events.DeliverCallback))
+			f.e(events.PromptUnattended{Prompt: "p2"})
+			f.say(events.WriterLedger, answering("p2"))
+			f.say(events.WriterLedger, events.TurnStopRequested{Turn: "t1", Actor: events.ActorPerson, By: "ada"})
+			f.e(events.TurnCompleted{Turn: "t1"})
+			f.say(events.WriterReconciler, f.s.Continue("p1", "t1", ""))
+		}, receipt: events.PromptDelivered{Prompt: "p1"}, gone: true},
+		"a turn for an answer whose turn has failed": {begin: func(f *feeder) {
+			f.e(events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: "authentication"}})
+			f.say(events.WriterReconciler, f.s.Continue("p1", "t1", ""))
+		}, receipt: events.PromptDelivered{Prompt: "p1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := undelivered(t, true)
+			c.begin(f)
+			if f.s.Pending.Turn == nil {
+				t.Fatal("no turn is requested")
+			}
+			requested := f.s.Pending.Turn.ID
+			f.e(c.receipt)
+			if p := f.s.Pending.Turn; (p == nil) != c.gone || p != nil && p.ID != requested {
+				t.Errorf("after the receipt %+v is requested", p)
+			}
+		})
+	}
+}
