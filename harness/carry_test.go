@@ -275,6 +275,39 @@ func TestReceiptsBeforeATurnEnds(t *testing.T) {
 	}
 }
 
+// TestReceiptsAfterALostLease: an Ask has returned an answer, and the receipt is stored. The process starts over and
+// continues the turn under the next epoch. It still has the answer: its own turn in place of that turn leaves nothing
+// owed.
+func TestReceiptsAfterALostLease(t *testing.T) {
+	t.Parallel() // it mostly waits
+	w := newWorld(t)
+	h := w.connect()
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	check(t, h.Ready(w.ctx))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	out := ask(w.ctx, turn, harness.Prompt{ID: "p1", Questions: question(), OnOwnerLoss: events.LossKeep})
+	w.awaiting("s", "p1")
+	w.mustAnswer("s", "p1", "blue")
+	check(t, got(t, out).err)
+	w.until("s", "the receipt", func(st *session.State) bool {
+		c, ok := st.Carries("p1")
+		return ok && c.Had == 1
+	})
+	for epoch := uint64(2); epoch < 4; epoch++ {
+		w.dropLease(h)
+		w.until("s", "the session to be claimed again", func(st *session.State) bool {
+			c, ok := st.Carries("p1")
+			return ok && st.Epoch == epoch && c.Had == epoch
+		})
+	}
+	own := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "own", Synthetic: true}))
+	check(t, own.Complete(w.ctx, "stop"))
+	st := w.state("s")
+	if f, owed := st.Owed(); owed || st.Ignored.Count != 0 {
+		t.Errorf("owed %+v, ignored %+v", f, st.Ignored)
+	}
+}
+
 // TestACallDoesNotEndWithoutTheAnswer: an Ask gave up at its deadline, and then the person answered. The end of the
 // call would count as the delivery of an answer that the agent does not have. It is refused until an Ask has returned
 // the answer; if the turn ends without that, another turn is requested for it.

@@ -344,6 +344,13 @@ func (s *Session) reclaiming(l, was *term, epoch uint64) (facts []events.Fact, r
 			told = append(told, events.PromptDelivered{Prompt: id}) // under a lower epoch it would count as lost
 		}
 	}
+	if a.Turn {
+		for _, c := range st.Turn.Prompts {
+			if c.Had == epoch {
+				told = append(told, events.PromptDelivered{Prompt: c.Prompt}) // its Ask has returned: see ADR 85
+			}
+		}
+	}
 	again, err := s.adoption(l.ctx, []Adopt{a}, math.MaxUint64)
 	if err != nil {
 		return nil, nil, err

@@ -33,7 +33,7 @@ func (f *feeder) own(turn string) {
 	f.e(events.TurnCompleted{Turn: turn})
 }
 
-// TestAFailureHoldsADecision: a turn fails for good. What was decided before it calls for no turn until another turn has
+// TestAFailureHoldsADecision: a turn fails for good. An earlier decision calls for no turn until another turn has
 // completed.
 func TestAFailureHoldsADecision(t *testing.T) {
 	f := undelivered(t, true)
@@ -178,6 +178,43 @@ func TestReceiptOfAnAnswerThatBecameAMessage(t *testing.T) {
 		if requested := f.s.Pending.Turn != nil; requested == own || (len(f.s.Queue) == 0) != own {
 			t.Errorf("the turn of %s: requested %v, the queue is %+v", message, requested, f.s.Queue)
 		}
+	}
+}
+
+// TestAReceiptIsRepeated: a process that claims its session again repeats the receipt for what its turn carries. It keeps
+// the answer when it starts another turn in place of that turn. A receipt that is not repeated, is repeated under the same
+// epoch, or refuses the answer, changes nothing.
+func TestAReceiptIsRepeated(t *testing.T) {
+	for name, c := range map[string]struct {
+		before, after []events.Fact // the claim
+		ignored       uint64
+		owed          bool
+	}{
+		"under the next epoch": {after: []events.Fact{events.PromptDelivered{Prompt: "p1"}}},
+		"twice": {after: []events.Fact{events.PromptDelivered{Prompt: "p1"}, events.PromptDelivered{Prompt: "p1"}},
+			ignored: 1},
+		"under the same epoch": {before: []events.Fact{events.PromptDelivered{Prompt: "p1"}}, ignored: 1, owed: true},
+		"not at all":           {owed: true},
+		"as a refusal": {after: []events.Fact{events.PromptDelivered{Prompt: "p1", Refused: "unknown request"}}, ignored: 1,
+			owed: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := undelivered(t, true)
+			f.e(events.PromptDelivered{Prompt: "p1"})
+			f.say(events.WriterHarness, c.before...)
+			f.claim()
+			f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
+			clone := f.s.Clone()
+			f.say(events.WriterHarness, c.after...)
+			if clone.Turn.Prompts[0].Had != 1 {
+				t.Errorf("the clone of before: %+v", clone.Turn.Prompts)
+			}
+			if f.s.Ignored.Count != c.ignored {
+				t.Errorf("ignored %+v", f.s.Ignored)
+			}
+			f.own("own")
+			f.mustOwe("after a turn in its place", c.owed)
+		})
 	}
 }
 

@@ -191,6 +191,9 @@ func (f *fold) promptUnattended(id string) string {
 func (f *fold) promptDelivered(fact events.PromptDelivered) string {
 	p := f.Prompts[fact.Prompt]
 	switch {
+	case p == nil && fact.Refused == "" && f.hadBefore(fact.Prompt):
+		f.updateCarried(fact.Prompt, func(c *Carried) { c.Had = f.Epoch })
+		return ""
 	case p == nil && f.ended(EntityPrompt, fact.Prompt) != nil:
 		return WhyClosedID
 	case p == nil || p.Status == Awaiting:
@@ -202,7 +205,7 @@ func (f *fold) promptDelivered(fact events.PromptDelivered) string {
 	f.deliver(fact.Prompt, f.c.At)
 	if fact.Refused == "" {
 		over := f.Turn == nil && (f.LastTurn == nil || !has(f.LastTurn.Prompts, fact.Prompt)) // its turn has completed
-		f.updateCarried(fact.Prompt, func(c *Carried) { c.Had, c.Quiet = f.Epoch, c.Quiet || over })
+		f.updateCarried(fact.Prompt, func(c *Carried) { c.Had, c.Quiet = f.Epoch, over })
 		f.dropNeedless()
 		return ""
 	}
@@ -212,6 +215,13 @@ func (f *fold) promptDelivered(fact events.PromptDelivered) string {
 		e.Reason = cut("refused: "+fact.Refused, TextBytesMax)
 	}
 	return ""
+}
+
+// hadBefore reports whether the open turn carries a decision with the receipt of an earlier epoch. A process that lost its
+// lease and continues its own turn repeats the receipt: it still has the decision.
+func (f *fold) hadBefore(prompt string) bool {
+	c, ok := f.Carries(prompt)
+	return ok && c.Had != f.Epoch
 }
 
 // received applies a receipt beside the delivery. The open turn has a prompt of an earlier turn, or one that an earlier

@@ -134,7 +134,7 @@ type Carried struct {
 	Seq    uint64 `json:"seq"`             // of the commit that settled it
 	Asked  uint64 `json:"asked,omitempty"` // of the commit with its newest body; 0: unknown
 	Had    uint64 `json:"had,omitempty"`   // the epoch of the owner that gave a receipt; 0: none
-	Quiet  bool   `json:"quiet,omitempty"` // it calls for no turn by itself: the harness said it, or its receipt came after its turn had completed
+	Quiet  bool   `json:"quiet,omitempty"` // it calls for no turn by itself: see contract, rule 2
 }
 
 // Outcomes of turns, calls, prompts, messages and compactions in [Ending] and [LastTurn].
