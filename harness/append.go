@@ -173,8 +173,8 @@ func (s *Session) takeBack(o *write, cause error) int {
 	return takenBack
 }
 
-// queueUp puts a write behind the others and schedules its sending: at once, or soon for a write that no caller waits for,
-// so that it is sent with the next one. A report that is held back goes before the end of its turn.
+// queueUp puts a write behind the others and schedules its sending: at once, or soon for a write that no caller waits
+// for, so that it is sent with the next one. A report that is held back goes before the end of its turn.
 func (s *Session) queueUp(lazily bool, o *write) error {
 	if err := s.h.buffer.reserve(len(o.facts), o.bytes); err != nil {
 		return fmt.Errorf("%w: %s", err, s.ref)
@@ -334,10 +334,10 @@ func (s *Session) settleUnacked(err error) {
 	s.unacked = nil
 }
 
-// pick decides what the next commit is: each write is tried on a copy of the state, on top of those before it. A write that
-// is not lawful, or has nothing to say, is answered if nothing goes before it, else it waits for the next round. Ops
-// that are picked stay in the queue until they are stored. stale: the first is refused by a state that may be old; read
-// the session first. (What is stored needs no such care: the compare-and-set proves that the state was new.) The
+// pick decides what the next commit is: each write is tried on a copy of the state, on top of those before it. A write
+// that is not lawful, or has nothing to say, is answered if nothing goes before it, else it waits for the next round.
+// Ops that are picked stay in the queue until they are stored. stale: the first is refused by a state that may be old;
+// read the session first. (What is stored needs no such care: the compare-and-set proves that the state was new.) The
 // session is locked.
 func (s *Session) pick() (ops []*write, evs []events.Event, stale bool) {
 	trial, bytes := s.trial(), 0

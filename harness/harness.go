@@ -30,14 +30,13 @@
 //
 //  1. A call that returned nil is stored. Append first, then show or act: a question is durable before it is visible, a
 //     call before it runs.
-//  2. Facts of one session are stored in the order of their calls. Facts that wait at the same time are one commit. 3.
-//
-// If another writer was first, its commits are read and folded, and the fact is stored if it is still lawful. If not,
-//
-//	   the error has the present state ([ErrEnded], [ErrClosedID], [ErrUnknown], [ErrFenced] …).
-//	4. A context that ends before a fact was sent to the broker takes it back. Afterwards the call returns [ErrPending]:
-//	   the fact will be stored unless it turns out to be unlawful.
-//	5. While the broker is away calls wait, as many as [Config] allows; further ones fail with [ErrBufferFull] at once.
+//  2. Facts of one session are stored in the order of their calls. Facts that wait at the same time are one commit.
+//  3. If another writer was first, its commits are read and folded, and the fact is stored if it is still lawful. If
+//     not, the error has the present state ([ErrEnded], [ErrClosedID], [ErrUnknown], [ErrFenced] …).
+//  4. A context that ends before a fact was sent to the broker takes it back. Afterwards the call returns
+//     [ErrPending]: the fact will be stored unless it turns out to be unlawful.
+//  5. While the broker is away calls wait, as many as [Config] allows; further ones fail with [ErrBufferFull] at
+//     once.
 //
 // Instants in a State that come from this process's own commits are its own clock's until the session is read again: do
 // not decide by them.
@@ -96,24 +95,24 @@
 // list says so. The list is complete; the test of each row is named below it.
 //
 //	what is uncertain                         the caller sees       what follows
-//	a fact: its context ended after it was    ErrPending            stored, unless it is unlawful then; repeat the call to find
-//	sent to the broker                                              out
+//	a fact: its context ended after it was    ErrPending            stored, unless it is unlawful then; repeat the
+//	sent to the broker                                              call to find out
 //	    TestContextsInAnOutage
-//	a fact: the acknowledgement was lost      nothing, it waits     the client reads the log, and sends the same again if it
-//	                                                                is not there
+//	a fact: the acknowledgement was lost      nothing, it waits     the client reads the log, and sends the same again
+//	                                                                if it is not there
 //	    TestLostAcknowledgement
 //	a fact: the lease was lost meanwhile      nothing, it waits     the new incarnation reads the log before it claims
 //	    TestOutcomeInDoubtWhenTheLeaseIsLost
-//	Open, Claim: the context ended            the context's error   the client appends the same again until it knows. Then
-//	                                                                the next call gets the session; without one it is
-//	                                                                released (reason claim-not-awaited)
+//	Open, Claim: the context ended            the context's error   the client appends the same again until it knows.
+//	                                                                Then the next call gets the session; without one
+//	                                                                it is released (reason claim-not-awaited)
 //	    TestClaimInDoubt, TestClaimInDoubtIsHandedOver
 //	Claim: stored, an adoption after it not   the adoption's error  the session is released
 //	    TestClaimWithoutItsRest
 //	Work: its context ended while it took     nil                   as Open; the turn it took is recovered
 //	    TestClaimInDoubt, TestWorkFindsWhatItTook
-//	Work: its context ended before the end    nil                   the end is stored within 10 s, or recovery ends the turn
-//	of a turn was stored
+//	Work: its context ended before the end    nil                   the end is stored within 10 s, or recovery ends
+//	of a turn was stored                                            the turn
 //	    TestWorkReturns
 //	starting over: the new lease was lost     nothing, it waits     the next incarnation finds the claim in the log
 //	before a claim was known
@@ -124,12 +123,14 @@
 //	    TestReadyInDoubt
 //	Connect, Close: no acknowledgement        an error              the lease ends after its TTL
 //	    TestConnectAndCloseInDoubt
-//	Close: a call takes a session meanwhile   ErrClosed (the call)  its lease ends with the process, and recovery follows
+//	Close: a call takes a session meanwhile   ErrClosed (the call)  its lease ends with the process, and recovery
+//	                                                                follows
 //	    TestCloseWhileClaiming
-//	Send: no answer                           ErrUnreachable        send it again under the returned id: it is taken once
+//	Send: no answer                           ErrUnreachable        send it again under the returned id: it is taken
+//	                                                                once
 //	    TestSendInDoubt
-//	the receipt of an Ask                     nothing               lost with the process only; the next one gets the answer
-//	                                                                again
+//	the receipt of an Ask                     nothing               lost with the process only; the next one gets the
+//	                                                                answer again
 //	    TestAnsweredBeforeTheLeaseWasLost
 package harness
 
@@ -324,8 +325,8 @@ func (h *Harness) listen() {
 	}
 }
 
-// following records the place from which the log is followed; 0: not at this moment. Earlier commits without a nudge would
-// be missed, so they are read.
+// following records the place from which the log is followed; 0: not at this moment. Earlier commits without a nudge
+// would be missed, so they are read.
 func (h *Harness) following(from uint64) {
 	h.followed.Store(from)
 	if from != 0 && h.began.Swap(from) != from {

@@ -228,7 +228,9 @@ func TestCompactions(t *testing.T) {
 	}{
 		"done": {func(context.Context, context.CancelFunc) (int64, error) { return 120, nil },
 			session.OutcomeCompleted, ""},
-		"bad summary": {func(context.Context, context.CancelFunc) (int64, error) { return 0, harness.ValidateSummary("{}") },
+		"bad summary": {func(context.Context, context.CancelFunc) (int64, error) {
+			return 0, harness.ValidateSummary("{}")
+		},
 			session.OutcomeFailed, failure.BadSummary},
 		"provider": {func(context.Context, context.CancelFunc) (int64, error) {
 			return 0, &harness.ProviderError{Raw: failure.Raw{Status: 429}}

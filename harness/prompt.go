@@ -11,7 +11,8 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// returnedMax is how many prompts are remembered as returned before those that the session has forgotten, too, are dropped.
+// returnedMax is how many prompts are remembered as returned before those that the session has forgotten, too, are
+// dropped.
 const returnedMax = 2 * session.RecentMax
 
 // Prompt is a question to people.

@@ -205,8 +205,9 @@ const failureLeaseLost = "lease_lost"
 // finishFiltered is how providers that are compatible with OpenAI finish an answer that was filtered.
 const finishFiltered = "content_filter"
 
-// ValidateSummary says why a text will not do as the summary of a conversation: it is empty, or a bare JSON object (a model
-// that was asked for a summary and answered with a call), fenced or not. The error fails the compaction as bad_summary.
+// ValidateSummary says why a text will not do as the summary of a conversation: it is empty, or a bare JSON object (a
+// model that was asked for a summary and answered with a call), fenced or not. The error fails the compaction as
+// bad_summary.
 func ValidateSummary(summary string) error {
 	text := strings.TrimSpace(summary)
 	if rest, fenced := strings.CutPrefix(text, "```"); fenced {

@@ -318,8 +318,8 @@ func (s *Session) foldOne(c *events.Commit) {
 	s.checkOwnership() // after each commit: an answer that comes after the fence is the successor's
 }
 
-// checkOwnership notices that the session is no longer this process's: of a suspended one as of one that it owns. A claim that
-// this process has sent is its own. The session is locked.
+// checkOwnership notices that the session is no longer this process's: of a suspended one as of one that it owns. A
+// claim that this process has sent is its own. The session is locked.
 func (s *Session) checkOwnership() {
 	if s.ownership == apart {
 		return

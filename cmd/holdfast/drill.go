@@ -37,10 +37,10 @@ func drillCommand(a *app) *cobra.Command {
 	long, example := describe(
 		`Kill, freeze, restart and end real agent processes, and compare the outcome of their work with the promises.
 
-It takes half a minute. The processes are this program, as an agent that uses the harness client, and for the last act as
-a broker with all services and its own data. The drill signals only these processes, and ends all of them. With --nats the
-drill runs on that cell, beside other work; otherwise the cell runs in this process until the drill ends. Exit code 1
-after a broken promise.`,
+It takes half a minute. The processes are this program, as an agent that uses the harness client, and for the
+last act as a broker with all services and its own data. The drill signals only these processes, and ends all
+of them. With --nats the drill runs on that cell, beside other work; otherwise the cell runs in this process
+until the drill ends. Exit code 1 after a broken promise.`,
 		"holdfast drill", "holdfast drill --nats nats://broker:4222 --ttl 5s --within 12s", "holdfast drill --json")
 	cmd := &cobra.Command{Use: "drill", Short: "Kill real agents and check every promise", Long: long, Example: example,
 		GroupID: groupRepair, Args: arguments(0, 0)}
@@ -200,12 +200,12 @@ func replayCommand(a *app) *cobra.Command {
 	long, example := describe(
 		`Play recordings of an OpenCode server's events, and show how recovery ends what they left open.
 
-Each FILE is what GET /event sent, one JSON object {"at", "event"} a line. It is translated into facts and appended
-through a real harness lease; at a recorded death the process ends without a release, so that its lease must
-expire. Unknown lines, events and fields are counted and skipped.
+Each FILE is what GET /event sent, one JSON object {"at", "event"} a line. It is translated into facts and
+appended through a real harness lease; at a recorded death the process ends without a release, so that its
+lease must expire. Unknown lines, events and fields are counted and skipped.
 
-With --nats it is played on that cell; otherwise the cell runs in this process. It fails when something stays open without
-a running process.`,
+With --nats it is played on that cell; otherwise the cell runs in this process. It fails when something stays
+open without a running process.`,
 		"holdfast replay session.jsonl", "holdfast replay --fast --nats nats://broker:4222 traces/*.jsonl --json")
 	cmd := &cobra.Command{Use: "replay FILE…", Short: "Play recorded crashes and watch the recovery", Long: long,
 		Example: example, GroupID: groupRepair,

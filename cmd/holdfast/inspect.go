@@ -178,11 +178,12 @@ func (a *app) printPrompts(ctx context.Context, b *bus.Bus, bs []*session.Blocke
 
 func showCommand(a *app) *cobra.Command {
 	var waits []string
-	long, example := describe(`Show one session: its owner, its open items, its pending requests, and how earlier items ended.
+	long, example := describe(
+		`Show one session: its owner, its open items, its pending requests, and how earlier items ended.
 
-The command folds the log itself, so it works without a running service. With --wait it first waits until
-the stored document fulfils all conditions, at most --timeout, and fails otherwise: phase=waiting · seq=4711 (or later) ·
-owned=true · prompts=0 (awaiting) · tools=0 (open calls).`,
+The command folds the log itself, so it works without a running service. With --wait it first waits until the
+stored document fulfils all conditions, at most --timeout, and fails otherwise: phase=waiting · seq=4711 (or
+later) · owned=true · prompts=0 (awaiting) · tools=0 (open calls).`,
 		"holdfast show my-agent/build-42", "holdfast show build-42 --wait phase=idle --timeout 60s --json")
 	cmd := &cobra.Command{Use: "show S", Short: "Show one session", Long: long, Example: example, GroupID: groupInspect,
 		Args: arguments(1, 1, "the session S")}
@@ -232,7 +233,8 @@ func (a *app) printSession(ctx context.Context, b *bus.Bus, r events.Ref) error 
 		if err != nil {
 			return fmt.Errorf("holdfast: session %s: %w", r, err)
 		}
-		text += "\nIt " + screen.Check(request.Verdict{Would: v.Would, Reason: v.Reason, At: v.At}, now, a.style(a.Stdout))
+		text += "\nIt " + screen.Check(request.Verdict{Would: v.Would, Reason: v.Reason, At: v.At}, now,
+			a.style(a.Stdout))
 	}
 	if behind > 0 {
 		a.printError("the stored document is %s behind the log: is a ledger running? (`holdfast doctor`)",
@@ -246,8 +248,8 @@ func eventsCommand(a *app) *cobra.Command {
 	var from uint64
 	long, example := describe(`Print a session's log: every fact in order, its writer, and whether it counted.
 
-A line is: sequence, instant, writer, kind, what it is about, the rest of its data, and a note when the fact was ignored or
-could not be read. With --json each line is {"seq", "at", "writer", "note", "event"}.`,
+A line is: sequence, instant, writer, kind, what it is about, the rest of its data, and a note when the fact
+was ignored or could not be read. With --json each line is {"seq", "at", "writer", "note", "event"}.`,
 		"holdfast events my-agent/build-42", "holdfast events build-42 --follow",
 		"holdfast events build-42 --json | jq -r .event.type")
 	cmd := &cobra.Command{Use: "events S", Short: "Print a session's log", Long: long, Example: example,

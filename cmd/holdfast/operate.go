@@ -154,13 +154,15 @@ func (a *app) onOne(ctx context.Context, args []string,
 func permissionsCommand(a *app) *cobra.Command {
 	var named cellUsers
 	var passwords string
-	long, example := describe(`Print the users of a secured cell, with what each may do, as accounts for the configuration of nats-server.
+	long, example := describe(
+		`Print the users of a secured cell, with what each may do, as accounts for the configuration of nats-server.
 
-Every service is a user of its own, and every harness, person and operator that is named. A harness can write only as itself,
-to its own sessions. A person writes nothing, but asks the services on hf.svc.<service>.<verb>.<name>. Harnesses and people have
-an account each, with imports for what they may do, so that no reply goes to another user. nats-server reads each password,
-or the public nkey of a user of --nkey-user, from the variable that is printed: of the file that --passwords names, or of its
-environment. It needs no broker.`,
+Every service is a user of its own, and every harness, person and operator that is named. A harness can write
+only as itself, to its own sessions. A person writes nothing, but asks the services on
+hf.svc.<service>.<verb>.<name>. Harnesses and people have an account each, with imports for what they may do,
+so that no reply goes to another user. nats-server reads each password, or the public nkey of a user of
+--nkey-user, from the variable that is printed: of the file that --passwords names, or of its environment. It
+needs no broker.`,
 		"holdfast permissions --harness my-agent --person ann --operator root --passwords users.conf > "+
 			"permissions.conf",
 		"echo 'include ./permissions.conf' >> nats-server.conf")

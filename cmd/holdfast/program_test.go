@@ -154,9 +154,11 @@ func TestReasonsAreExplained(t *testing.T) {
 			t.Errorf("a retry that was given up, %s, is not explained:\n%s", reason, text)
 		}
 	}
-	for _, reason := range []string{compaction.WhyDisabled, compaction.WhyNoUsage, compaction.WhyTooSoon, compaction.WhyRunning, compaction.WhyQueued,
-		compaction.WhyWaiting, compaction.WhyCompacted, compaction.WhySuppressed, compaction.WhyNoLimit, compaction.WhyBelow} {
-		if text := screen.Check(request.Verdict{Reason: reason}, time.Time{}, screen.Style{}); !strings.Contains(text, reason+", ") {
+	for _, reason := range []string{compaction.WhyDisabled, compaction.WhyNoUsage, compaction.WhyTooSoon,
+		compaction.WhyRunning, compaction.WhyQueued, compaction.WhyWaiting, compaction.WhyCompacted,
+		compaction.WhySuppressed, compaction.WhyNoLimit, compaction.WhyBelow} {
+		text := screen.Check(request.Verdict{Reason: reason}, time.Time{}, screen.Style{})
+		if !strings.Contains(text, reason+", ") {
 			t.Errorf("a compaction that would not be, %s, is not explained: %s", reason, text)
 		}
 	}

@@ -27,8 +27,8 @@ func (a *app) requestCommand(use, short, long string, args cobra.PositionalArgs,
 }
 
 // sendRequest finds the session, sends the request in a person's name, and prints the result.
-func sendRequest[Q request.Checked](a *app, cmd *cobra.Command, name string, v request.Verb[Q, request.Changed], past string,
-	build func(ctx context.Context, b *bus.Bus, r events.Ref, by string) (Q, error)) error {
+func sendRequest[Q request.Checked](a *app, cmd *cobra.Command, name string, v request.Verb[Q, request.Changed],
+	past string, build func(ctx context.Context, b *bus.Bus, r events.Ref, by string) (Q, error)) error {
 	by := a.person()
 	return a.withSession(cmd.Context(), name, func(ctx context.Context, b *bus.Bus, r events.Ref) error {
 		q, err := build(ctx, b, r, by)
@@ -49,12 +49,12 @@ func sendRequest[Q request.Checked](a *app, cmd *cobra.Command, name string, v r
 func answerCommand(a *app) *cobra.Command {
 	var raw string
 	cmd := a.requestCommand("answer S [P] [ANSWER…]", "Answer a prompt",
-		`Answer a prompt. Each ANSWER answers one question, in the order of the questions: an option's label, its number, or a text
-of your own where the question allows it; an empty one skips the question. QUESTION=ANSWER answers the question of that id,
-and may be repeated where several options may be chosen.
+		`Answer a prompt. Each ANSWER answers one question, in the order of the questions: an option's label, its
+number, or a text of your own where the question allows it; an empty one skips the question. QUESTION=ANSWER
+answers the question of that id, and may be repeated where several options may be chosen.
 
-Without answers each question is asked, and read from the terminal or from standard input. P may be left out when only one
-prompt of the session waits.`,
+Without answers each question is asked, and read from the terminal or from standard input. P may be left out
+when only one prompt of the session waits.`,
 		arguments(1, -1, "the session S"),
 		"holdfast answer my-agent/build-42 q1 yes", "holdfast answer build-42 q1 color=red color=blue size=L",
 		"holdfast answer build-42",

@@ -371,7 +371,8 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 	defer func() { _ = w.Close() }()
 	var stderr bytes.Buffer
 	a := newApp(&Program{Stdout: w, Stderr: &stderr})
-	if err := a.print("x"); err == nil || !errors.Is(err, fs.ErrClosed) && !strings.Contains(err.Error(), "broken pipe") {
+	if err := a.print("x"); err == nil || !errors.Is(err, fs.ErrClosed) &&
+		!strings.Contains(err.Error(), "broken pipe") {
 		t.Errorf("written into a closed pipe: %v", err)
 	}
 }

@@ -313,10 +313,11 @@ func (p *process) ready() error {
 
 func upCommand(a *app) *cobra.Command {
 	long, example := describe(
-		`Run everything in one process: an embedded broker that syncs every write before it is acknowledged, and all services.
+		`Run everything in one process: an embedded broker that syncs every write before it is acknowledged, and all
+services.
 
-It listens on loopback only, needs no account and no configuration, and keeps its data in one directory. Only one process
-can have a directory at a time. SIGTERM and SIGINT end it cleanly within 10 s.`,
+It listens on loopback only, needs no account and no configuration, and keeps its data in one directory. Only
+one process can have a directory at a time. SIGTERM and SIGINT end it cleanly within 10 s.`,
 		"holdfast up", "holdfast up --data /var/lib/holdfast --listen 127.0.0.1:0 --http 127.0.0.1:0 --ready-file "+
 			"/run/holdfast.json")
 	cmd := &cobra.Command{Use: "up", Short: "Run everything in one process", Long: long, Example: example,

@@ -71,9 +71,9 @@ func tryCommand(a *app) *cobra.Command {
 	var fast, once bool
 	long, example := describe(`Start everything, play a recorded crash, run a drill, and stay up.
 
-It is up with all its flags, and a tour of a minute: what an agent's crash leaves open, how it is recovered, and a
-question of an agent for you to answer from another terminal. Ctrl-C ends it; the data stays. The default of --grace is 1s here, to
-shorten the tour.`,
+It is up with all its flags, and a tour of a minute: what an agent's crash leaves open, how it is recovered,
+and a question of an agent for you to answer from another terminal. Ctrl-C ends it; the data stays. The
+default of --grace is 1s here, to shorten the tour.`,
 		"holdfast try", "holdfast try --data /tmp/tour --listen 127.0.0.1:0 --http 127.0.0.1:0 --once")
 	cmd := &cobra.Command{Use: "try", Short: "Start everything and watch a recovery", Long: long, Example: example,
 		GroupID: groupRun, Args: arguments(0, 0)}
@@ -135,8 +135,9 @@ func (t *tour) heading(title, text string) error {
 // crash plays the recorded crash.
 func (t *tour) crash(ctx context.Context) error {
 	if err := t.heading("1 of 3: a real crash, played again",
-		`What a real OpenCode server said until it was killed, with one command done, one running, and one waiting for a
-permission. OpenCode itself shows them as running for ever. Here the process holds a lease; watch what becomes of them.
+		`What a real OpenCode server said until it was killed, with one command done, one running, and one waiting for
+a permission. OpenCode itself shows them as running for ever. Here the process holds a lease; watch what
+becomes of them.
 `); err != nil {
 		return err
 	}
@@ -151,8 +152,8 @@ permission. OpenCode itself shows them as running for ever. Here the process hol
 // drills runs the drill.
 func (t *tour) drills(ctx context.Context) error {
 	if err := t.heading("2 of 3: a drill with real processes",
-		`Agents (this program, with the harness client) are killed, frozen, restarted and asked to leave. The drill compares the
-promises with the observations.`); err != nil {
+		`Agents (this program, with the harness client) are killed, frozen, restarted and asked to leave. The drill
+compares the promises with the observations.`); err != nil {
 		return err
 	}
 	return t.drill(ctx, drill.Config{URL: t.note.NATS, TTL: shortTTL, Within: shortTTL + t.grace + tourSlack,

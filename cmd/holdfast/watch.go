@@ -41,8 +41,9 @@ func watchCommand(a *app) *cobra.Command {
 
 On a terminal a table; elsewhere, or with --json, a line for each change. --once prints the table and ends.`,
 		"holdfast watch", "holdfast watch --once", "holdfast watch --waiting --json")
-	cmd := &cobra.Command{Use: "watch", Short: "Watch sessions live", Long: long, Example: example, GroupID: groupInspect,
-		Args: arguments(0, 0)}
+	cmd := &cobra.Command{Use: "watch", Short: "Watch sessions live", Long: long, Example: example,
+		GroupID: groupInspect,
+		Args:    arguments(0, 0)}
 	a.addFlags(cmd, optionsCommand)
 	f.bind(cmd)
 	cmd.Flags().BoolVar(&once, "once", false, "print the table once")

@@ -66,14 +66,7 @@ func interfaceSizes(t *Tree) {
 var (
 	largeTypes = []string{"internal/bus.Bus", "pkg/events.Cell", "pkg/session.State"}
 	wideGo     = []string{
-		"cmd/holdfast",
-		"harness",
 		"internal/bus",
-		"pkg/session",
-		"services/reconciler",
-		"services/ledger",
-		"services/compaction",
-		"test/invariants",
 		"test/sim",
 	}
 )

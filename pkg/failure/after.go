@@ -47,14 +47,14 @@ func (r *Raw) retryAfterMS() int64 {
 	return wordsMS(strings.ToLower(r.Text + " " + r.Body))
 }
 
-// delayHeaders matches a delay in the text of an error.
-var delayHeaders = regexp.MustCompile(
+// delayText matches a delay in the text of an error.
+var delayText = regexp.MustCompile(
 	`(?:retry in |try again in |"?retrydelay\\?"?: *\\?"?)((?:\d+(?:\.\d+)?(?:ms|s|m|h))+)`,
 )
 
 // wordsMS returns the delay that a text asks for, in milliseconds, 0 without one.
 func wordsMS(text string) int64 {
-	found := delayHeaders.FindStringSubmatch(text)
+	found := delayText.FindStringSubmatch(text)
 	if found == nil {
 		return 0
 	}

@@ -38,9 +38,11 @@ func resultOf(call string, status Status, asked []events.Question, answers []eve
 	case Answered:
 		return events.ToolCompleted{Call: call, Output: outputOf(asked, answers), Synthetic: true}
 	case Superseded:
-		return events.ToolFailed{Call: call, Error: events.Failure{Kind: events.ReasonAnswered, Text: "answered in chat"}, Synthetic: true}
+		return events.ToolFailed{Call: call, Error: events.Failure{Kind: events.ReasonAnswered,
+			Text: "answered in chat"}, Synthetic: true}
 	default:
-		return events.ToolFailed{Call: call, Error: events.Failure{Kind: string(status), Text: cut(text, TextBytesMax)}, Synthetic: true}
+		return events.ToolFailed{Call: call, Error: events.Failure{Kind: string(status), Text: cut(text, TextBytesMax)},
+			Synthetic: true}
 	}
 }
 
@@ -58,11 +60,13 @@ func trimmed(answers []events.Answer) []events.Answer {
 	return out
 }
 
-// checkAnswers trims a person's answers and holds them against what was asked. The refusal is 422 with a reason for each
-// question, or 413; the prompt stays open. An empty answer is a skipped question.
-func checkAnswers(asked []events.Question, answers []events.Answer, unreadable map[string]string) ([]events.Answer, error) {
+// checkAnswers trims a person's answers and holds them against what was asked. The refusal is 422 with a reason for
+// each question, or 413; the prompt stays open. An empty answer is a skipped question.
+func checkAnswers(asked []events.Question, answers []events.Answer, unreadable map[string]string) ([]events.Answer,
+	error) {
 	if size := len(encode(answers)); size > events.QuestionsBytesMax {
-		return nil, events.TooLarge(fmt.Sprintf("the answers take %d bytes: shorten them", size), events.QuestionsBytesMax)
+		return nil, events.TooLarge(fmt.Sprintf("the answers take %d bytes: shorten them", size),
+			events.QuestionsBytesMax)
 	}
 	wrong := map[string]string{}
 	given := map[string]bool{}
@@ -89,7 +93,9 @@ func checkAnswers(asked []events.Question, answers []events.Answer, unreadable m
 	}
 	maps.Copy(wrong, unreadable)
 	if len(wrong) > 0 {
-		return nil, &events.Refusal{Code: http.StatusUnprocessableEntity, Message: "the answer does not fit the questions; the prompt stays open: " + firstOf(wrong), Questions: wrong}
+		return nil, &events.Refusal{Code: http.StatusUnprocessableEntity,
+			Message:   "the answer does not fit the questions; the prompt stays open: " + firstOf(wrong),
+			Questions: wrong}
 	}
 	return answers, nil
 }
@@ -113,7 +119,8 @@ func misfit(q *events.Question, a *events.Answer) string {
 		if slices.Contains(a.Selected[:i], label) {
 			return fmt.Sprintf("%q is selected twice", label)
 		}
-		if !free && !slices.ContainsFunc(q.Options, func(o events.Option) bool { return strings.TrimSpace(o.Label) == label }) {
+		if !free && !slices.ContainsFunc(q.Options,
+			func(o events.Option) bool { return strings.TrimSpace(o.Label) == label }) {
 			return fmt.Sprintf("%q is not offered", label)
 		}
 	}
@@ -126,8 +133,9 @@ func misfit(q *events.Question, a *events.Answer) string {
 // sameAnswers compares what was stored with what is asked for again. Neither questions nor labels have an order.
 func sameAnswers(a, b []events.Answer) bool {
 	byQuestion := func(x, y events.Answer) int { return strings.Compare(x.Question, y.Question) }
-	return slices.EqualFunc(slices.SortedStableFunc(slices.Values(a), byQuestion), slices.SortedStableFunc(slices.Values(b), byQuestion), func(x, y events.Answer) bool {
-		return x.Question == y.Question && x.Text == y.Text &&
-			slices.Equal(slices.Sorted(slices.Values(x.Selected)), slices.Sorted(slices.Values(y.Selected)))
-	})
+	return slices.EqualFunc(slices.SortedStableFunc(slices.Values(a), byQuestion),
+		slices.SortedStableFunc(slices.Values(b), byQuestion), func(x, y events.Answer) bool {
+			return x.Question == y.Question && x.Text == y.Text &&
+				slices.Equal(slices.Sorted(slices.Values(x.Selected)), slices.Sorted(slices.Values(y.Selected)))
+		})
 }

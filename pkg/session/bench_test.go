@@ -18,7 +18,8 @@ func benchCommit(tb testing.TB, seq uint64, facts ...events.Fact) *events.Commit
 	evs := make([]events.Event, len(facts))
 	at := time.Date(2026, 11, 20, 12, 0, 0, 123456789, time.UTC)
 	for i, f := range facts {
-		evs[i] = events.New(fmt.Sprintf("01JD5ZK3Q2W8E7R6T5Y4U3-%d-%d", seq, i), events.HarnessSource(benchRef.Harness, "17"), benchRef, 1, at, f)
+		evs[i] = events.New(fmt.Sprintf("01JD5ZK3Q2W8E7R6T5Y4U3-%d-%d", seq, i),
+			events.HarnessSource(benchRef.Harness, "17"), benchRef, 1, at, f)
 	}
 	body, err := events.EncodeBatch(evs)
 	if err != nil {
@@ -27,7 +28,8 @@ func benchCommit(tb testing.TB, seq uint64, facts ...events.Fact) *events.Commit
 	if evs, err = events.DecodeBatch(benchRef, body); err != nil {
 		tb.Fatal(err)
 	}
-	return &events.Commit{Ref: benchRef, Writer: events.WriterHarness, Seq: seq, At: at.Add(time.Duration(seq) * time.Second), Events: evs}
+	return &events.Commit{Ref: benchRef, Writer: events.WriterHarness, Seq: seq,
+		At: at.Add(time.Duration(seq) * time.Second), Events: evs}
 }
 
 // benchState is a session in the middle of its work: a turn, three calls, a question, usage, and a past.
@@ -42,7 +44,8 @@ func benchState(tb testing.TB) (*session.State, map[uint64]*events.Commit) {
 			tb.Fatalf("commit %d: %d of %d facts count: %+v", seq, len(res.Feed), len(facts), s.Ignored.Last)
 		}
 	}
-	fold(events.SessionOpened{Incarnation: "17", Title: "Fix the flaky test", Agent: "build", Model: "a-model", ContextLimit: 200000})
+	fold(events.SessionOpened{Incarnation: "17", Title: "Fix the flaky test", Agent: "build", Model: "a-model",
+		ContextLimit: 200000})
 	for i := range 12 {
 		turn := fmt.Sprintf("turn_%02d", i)
 		fold(events.TurnStarted{Turn: turn, Cause: events.CauseMessage, Message: fmt.Sprintf("msg_%02d", i)})
@@ -57,9 +60,12 @@ func benchState(tb testing.TB) (*session.State, map[uint64]*events.Commit) {
 			fold(events.TurnCompleted{Turn: turn})
 		}
 	}
-	fold(events.UsageReported{Turn: "turn_11", Model: "a-model", Tokens: events.Tokens{Input: 1200, CacheRead: 90000, Output: 350}, ContextLimit: 200000})
-	fold(events.PromptRequested{Prompt: "prm_1", Turn: "turn_11", Call: "call_11_0", PromptKind: events.PromptQuestion, Title: "Which database?",
-		Delivery: events.DeliverToolResult, Questions: []events.Question{{ID: "db", Question: "Which?", Options: []events.Option{{Label: "postgres"}, {Label: "sqlite"}}}}})
+	fold(events.UsageReported{Turn: "turn_11", Model: "a-model",
+		Tokens: events.Tokens{Input: 1200, CacheRead: 90000, Output: 350}, ContextLimit: 200000})
+	fold(events.PromptRequested{Prompt: "prm_1", Turn: "turn_11", Call: "call_11_0", PromptKind: events.PromptQuestion,
+		Title:    "Which database?",
+		Delivery: events.DeliverToolResult, Questions: []events.Question{{ID: "db", Question: "Which?",
+			Options: []events.Option{{Label: "postgres"}, {Label: "sqlite"}}}}})
 	return s, log
 }
 
@@ -70,8 +76,10 @@ func BenchmarkFold(b *testing.B) {
 	c := [2]*events.Commit{}
 	for i := range c {
 		c[i] = benchCommit(b, 1, events.ToolCompleted{Call: fmt.Sprintf("call_x_%d", i), Output: output},
-			events.UsageReported{Turn: "turn_11", Model: "a-model", Tokens: events.Tokens{Input: 1200, CacheRead: 90000}, ContextLimit: 200000},
-			events.ToolStarted{Call: fmt.Sprintf("call_x_%d", 1-i), Turn: "turn_11", Name: "bash", Title: "go test ./..."})
+			events.UsageReported{Turn: "turn_11", Model: "a-model",
+				Tokens: events.Tokens{Input: 1200, CacheRead: 90000}, ContextLimit: 200000},
+			events.ToolStarted{Call: fmt.Sprintf("call_x_%d", 1-i), Turn: "turn_11", Name: "bash",
+				Title: "go test ./..."})
 	}
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {

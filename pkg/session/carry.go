@@ -7,8 +7,9 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// deliveredCarriedMax is how many prompts a turn still carries after the harness has them. A harness that gave a receipt
-// has the decision, so only the newest are worth the bytes in every document. Undelivered ones are always carried.
+// deliveredCarriedMax is how many prompts a turn still carries after the harness has them. A harness that gave a
+// receipt has the decision, so only the newest are worth the bytes in every document. Undelivered ones are always
+// carried.
 const deliveredCarriedMax = 16
 
 // carry returns the list with a prompt added, or replaced. It never changes the list it is given: clones share it.
@@ -44,8 +45,8 @@ func dropCarried(list []Carried, prompt string) []Carried {
 	return slices.Concat(list[:i], list[i+1:])
 }
 
-// carried resolves the prompts of a fact: the chain of the turn that it continues, its prompt and its prompts. It leaves
-// out unknown prompts and those that still wait for a person.
+// carried resolves the prompts of a fact: the chain of the turn that it continues, its prompt and its prompts. It
+// leaves out unknown prompts and those that still wait for a person.
 func (f *fold) carried(ofTurn, prompt string, prompts []string) []Carried {
 	var list []Carried
 	for _, c := range f.chain(ofTurn) {
@@ -100,7 +101,8 @@ func has(list []Carried, prompt string) bool {
 	return slices.ContainsFunc(list, func(c Carried) bool { return c.Prompt == prompt })
 }
 
-// updateCarried changes a prompt in every list that has it. It never changes the lists or the request in place: clones share them.
+// updateCarried changes a prompt in every list that has it. It never changes the lists or the request in place: clones
+// share them.
 func (f *fold) updateCarried(prompt string, change func(*Carried)) {
 	in := func(list []Carried) []Carried {
 		i := slices.IndexFunc(list, func(c Carried) bool { return c.Prompt == prompt })
@@ -137,8 +139,8 @@ func (s *State) carriedLists() [][]Carried {
 	return lists
 }
 
-// unfinished returns what no completed turn has had: what the last turn left, and what the open turn carries. Whether an
-// agent keeps what it was given is known when its turn completes.
+// unfinished returns what no completed turn has had: what the last turn left, and what the open turn carries. Whether
+// an agent keeps what it was given is known when its turn completes.
 func (s *State) unfinished() []Carried {
 	var list []Carried
 	if s.LastTurn != nil {
@@ -161,8 +163,8 @@ func without(list, other []Carried) []Carried {
 	return rest
 }
 
-// stillOwed returns what remains owed when the open turn ends: what the turn before it left and, unless this one completed,
-// what this one carried.
+// stillOwed returns what remains owed when the open turn ends: what the turn before it left and, unless this one
+// completed, what this one carried.
 func (f *fold) stillOwed(t *Turn, completed bool) []Carried {
 	var list []Carried
 	if f.LastTurn != nil {
@@ -178,8 +180,8 @@ func (f *fold) stillOwed(t *Turn, completed bool) []Carried {
 }
 
 // leaveOwed settles, at the start of a turn, what the last one left. The new turn has what it names. A person's turn
-// overtakes what was decided before it was asked for. A turn that a harness starts by itself leaves the rest owed: nothing
-// tells that its agent has seen it.
+// overtakes what was decided before it was asked for. A turn that a harness starts by itself leaves the rest owed:
+// nothing tells that its agent has seen it.
 func (f *fold) leaveOwed(asked uint64) {
 	l := f.LastTurn
 	if l == nil || len(l.Prompts) == 0 {
@@ -191,8 +193,8 @@ func (f *fold) leaveOwed(asked uint64) {
 	}
 }
 
-// hadByOwner reports whether the present owner gave the receipt for a decision: it has the decision, whatever becomes of its
-// turn.
+// hadByOwner reports whether the present owner gave the receipt for a decision: it has the decision, whatever becomes
+// of its turn.
 func (s *State) hadByOwner(c Carried) bool { return s.Owned && c.Had == s.Epoch }
 
 // calls reports whether a decision that no completed turn has had calls for a turn by itself. A decision from before a
@@ -206,7 +208,8 @@ func (s *State) owed() (f events.TurnRequested, ok bool) {
 	switch {
 	case !s.Opened(), s.Closed != nil, s.Turn != nil, s.Pending.Turn != nil, s.BlockedBy() != "", len(s.WaitsFor) > 0:
 		return f, false
-	case s.CompactionOpen(), s.CompactionFirst(), s.Held(), s.RetryFirst() && !s.crashIsHeld(), len(s.Queue) > 0 && s.QueueMoves():
+	case s.CompactionOpen(), s.CompactionFirst(), s.Held(), s.RetryFirst() && !s.crashIsHeld(), len(s.Queue) > 0 &&
+		s.QueueMoves():
 		return f, false
 	}
 	for _, id := range s.Carry() {
@@ -225,13 +228,14 @@ func (s *State) owed() (f events.TurnRequested, ok bool) {
 	return s.owedMessage()
 }
 
-// owedMessage is [State.owed] for an answer that became a message, and that the queue does not hand out: the person gave it
-// after what the queue waits behind.
+// owedMessage is [State.owed] for an answer that became a message, and that the queue does not hand out: the person
+// gave it after what the queue waits behind.
 func (s *State) owedMessage() (f events.TurnRequested, ok bool) {
 	first := ""
 	for id, p := range s.Prompts {
 		newer := s.waitsAsMessage(id) && p.SettledSeq > max(s.HeldSeq, s.QuietSeq)
-		if newer && (first == "" || p.SettledSeq < s.Prompts[first].SettledSeq || p.SettledSeq == s.Prompts[first].SettledSeq && id < first) {
+		if newer && (first == "" || p.SettledSeq < s.Prompts[first].SettledSeq ||
+			p.SettledSeq == s.Prompts[first].SettledSeq && id < first) {
 			first = id
 		}
 	}
@@ -248,8 +252,8 @@ func (s *State) crashIsHeld() bool {
 	return l != nil && l.Outcome == OutcomeInterrupted && s.Policy.Resume == events.ResumeHold && s.Retry.State == ""
 }
 
-// callsForTurn reports whether a decision that nothing delivers calls for a turn. A dismissal does not: the person wants the
-// question gone, and nothing else. The next turn names it.
+// callsForTurn reports whether a decision that nothing delivers calls for a turn. A dismissal does not: the person
+// wants the question gone, and nothing else. The next turn names it.
 func (s Status) callsForTurn() bool { return s == Answered || s == Rejected }
 
 // chain returns what the next attempt of a turn inherits: that of the open turn, or of the last one.
@@ -264,10 +268,11 @@ func (s *State) chain(turn string) []Carried {
 	return nil
 }
 
-// Carry returns the prompts that a request for a turn has to name, oldest decision first: what the open turn carries, or
-// else the last one, every settled prompt that no completed turn has had, and those given, which the same commit may settle.
-// An answer that became a message is left out, because that message carries it. So is a prompt outside of any turn, or of a
-// call that outlived its turn, whose process is alive and waits for it, because that process reads it from its view.
+// Carry returns the prompts that a request for a turn has to name, oldest decision first: what the open turn carries,
+// or else the last one, every settled prompt that no completed turn has had, and those given, which the same commit may
+// settle. An answer that became a message is left out, because that message carries it. So is a prompt outside of any
+// turn, or of a call that outlived its turn, whose process is alive and waits for it, because that process reads it
+// from its view.
 func (s *State) Carry(more ...string) []string {
 	list := slices.Clone(s.unfinished())
 	for id, p := range s.Prompts {
@@ -297,8 +302,8 @@ func (s *State) Carry(more ...string) []string {
 	return ids
 }
 
-// brings returns what the requested turn brings to the agent as things stand: what its request named, and what was settled for
-// a process that is gone, also after the request. Nil without a requested turn.
+// brings returns what the requested turn brings to the agent as things stand: what its request named, and what was
+// settled for a process that is gone, also after the request. Nil without a requested turn.
 func (s *State) brings() []Carried {
 	p := s.Pending.Turn
 	if p == nil {
@@ -367,8 +372,8 @@ func (f *fold) deliverCarried(t *Turn) {
 	}
 }
 
-// ownersToTake reports whether a settled prompt is the living owner's to take in: it was asked in the open turn, or outside
-// of any turn, or by a call that is open. The last two need a part of the owner that waits for the decision.
+// ownersToTake reports whether a settled prompt is the living owner's to take in: it was asked in the open turn, or
+// outside of any turn, or by a call that is open. The last two need a part of the owner that waits for the decision.
 func (s *State) ownersToTake(p *Prompt) bool {
 	waited := !p.Unattended && (p.Turn == "" || s.Tools[p.Call] != nil)
 	return s.owes(p) && (waited || s.openTurn(p.Turn) != "")
@@ -394,9 +399,9 @@ func (f *fold) notPending(prompt string) {
 	}
 }
 
-// dropNeedless takes back a requested turn that only decisions called for, when the owner has all of them: an Ask may return in
-// the instant in which its turn completes. The request is still needed if it continues the open turn or takes a message, and for
-// a decision whose turn ended without completing.
+// dropNeedless takes back a requested turn that only decisions called for, when the owner has all of them: an Ask may
+// return in the instant in which its turn completes. The request is still needed if it continues the open turn or takes
+// a message, and for a decision whose turn ended without completing.
 func (f *fold) dropNeedless() {
 	p := f.Pending.Turn
 	switch {

@@ -11,7 +11,8 @@ import (
 )
 
 func asking(id, turn string) events.Fact {
-	return events.PromptRequested{Prompt: id, Turn: turn, PromptKind: events.PromptQuestion, Delivery: events.DeliverToolResult}
+	return events.PromptRequested{Prompt: id, Turn: turn, PromptKind: events.PromptQuestion,
+		Delivery: events.DeliverToolResult}
 }
 
 func answering(id string) events.Fact {
@@ -32,8 +33,8 @@ func wantCarried(t *testing.T, what string, list []session.Carried, want ...stri
 	}
 }
 
-// TestCarriedIsBounded: of the prompts that its process has a receipt for a turn carries the newest 16, of the others as
-// many as a fact may name.
+// TestCarriedIsBounded: of the prompts that its process has a receipt for a turn carries the newest 16, of the others
+// as many as a fact may name.
 func TestCarriedIsBounded(t *testing.T) {
 	f := newFeeder(t)
 	f.say(events.WriterHarness, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
@@ -69,7 +70,8 @@ func TestCarriedIsBounded(t *testing.T) {
 // TestCarriedLeaves: a prompt leaves the lists when its process refuses it, or when a turn that was given it completes.
 func TestCarriedLeaves(t *testing.T) {
 	f := newFeeder(t)
-	f.say(events.WriterHarness, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage}, asking("p1", "t1"), asking("p2", "t1"))
+	f.say(events.WriterHarness, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage}, asking("p1", "t1"),
+		asking("p2", "t1"))
 	f.say(events.WriterLedger, answering("p1"), answering("p2"))
 	wantCarried(t, "settled", f.s.Turn.Prompts, "p1", "p2")
 	f.say(events.WriterHarness, events.PromptDelivered{Prompt: "p1", Refused: "unknown request"})
@@ -95,7 +97,8 @@ func TestCarriedLeaves(t *testing.T) {
 func TestCarriedByItsMessage(t *testing.T) {
 	f := newFeeder(t)
 	f.say(events.WriterHarness, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage},
-		events.PromptRequested{Prompt: "p1", Turn: "t1", PromptKind: events.PromptQuestion, Delivery: events.DeliverMessage}, asking("p2", "t1"))
+		events.PromptRequested{Prompt: "p1", Turn: "t1", PromptKind: events.PromptQuestion,
+			Delivery: events.DeliverMessage}, asking("p2", "t1"))
 	f.say(events.WriterReconciler, events.SessionOrphaned{Incarnation: "17"})
 	d, err := f.s.Answer(request.Answer{Ref: f.s.Ref(), Prompt: "p1", By: "ada"}, f.src)
 	if err != nil || len(f.s.Queue) != 0 {
@@ -113,11 +116,12 @@ func TestCarriedByItsMessage(t *testing.T) {
 	}
 }
 
-// TestWorkBrings: the view of a requested turn has every decision that it brings, and nothing that its living process takes
-// in by itself. The view changes when that changes.
+// TestWorkBrings: the view of a requested turn has every decision that it brings, and nothing that its living process
+// takes in by itself. The view changes when that changes.
 func TestWorkBrings(t *testing.T) {
 	f := newFeeder(t)
-	f.say(events.WriterHarness, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage}, asking("p1", "t1"), asking("p2", ""))
+	f.say(events.WriterHarness, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage}, asking("p1", "t1"),
+		asking("p2", ""))
 	f.say(events.WriterLedger, events.TurnRequested{Turn: "t2", Cause: events.CauseMessage})
 	f.say(events.WriterLedger, answering("p1"), answering("p2"))
 	brought := func() (ids []string) {
@@ -151,7 +155,8 @@ func TestWorkBrings(t *testing.T) {
 	}
 }
 
-// TestLargeDecisionsAreOmitted: a view has as many decisions as an entry can hold, and a process that reads the log has all.
+// TestLargeDecisionsAreOmitted: a view has as many decisions as an entry can hold, and a process that reads the log has
+// all.
 func TestLargeDecisionsAreOmitted(t *testing.T) {
 	f := newFeeder(t)
 	f.chunk = 1
@@ -199,8 +204,10 @@ func TestCarriedIsInherited(t *testing.T) {
 	f.say(events.WriterHarness, asking("p1", ""), asking("p2", ""))
 	f.say(events.WriterReconciler, events.SessionOrphaned{Incarnation: "17"})
 	f.say(events.WriterLedger, answering("p1"), answering("p2"), f.s.Continue("p1", "", "")) // p2 is settled only here
-	f.s.Epoch, f.s.Owned = f.s.Epoch+1, true                                                 // as if it was claimed by commits that do not matter here
-	f.say(events.WriterReconciler, events.TurnRequested{Turn: "t1", Cause: events.CauseAnswer, Prompts: []string{"p2", "never", "p1"}})
+	// as if it was claimed by commits that do not matter here
+	f.s.Epoch, f.s.Owned = f.s.Epoch+1, true
+	f.say(events.WriterReconciler, events.TurnRequested{Turn: "t1", Cause: events.CauseAnswer,
+		Prompts: []string{"p2", "never", "p1"}})
 	wantCarried(t, "requested", f.s.Pending.Turn.Prompts, "p2", "p1")
 	f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseAnswer})
 	wantCarried(t, "started", f.s.Turn.Prompts, "p2", "p1")
@@ -249,7 +256,8 @@ func TestNamedIsNotOvertaken(t *testing.T) {
 func TestAdoptedCallBringsItsDecision(t *testing.T) {
 	f := newFeeder(t)
 	f.e(events.ToolStarted{Call: "c1", Name: "ask"})
-	f.e(events.PromptRequested{Prompt: "p1", Call: "c1", PromptKind: events.PromptQuestion, Delivery: events.DeliverToolResult})
+	f.e(events.PromptRequested{Prompt: "p1", Call: "c1", PromptKind: events.PromptQuestion,
+		Delivery: events.DeliverToolResult})
 	f.say(events.WriterLedger, answering("p1"))
 	f.s.Epoch++ // as if it was claimed by commits that do not matter here
 	if f.s.HasWork() {
@@ -269,13 +277,14 @@ func (f *feeder) orphan() {
 // claim gives the session a new epoch, as if by commits that do not matter here.
 func (f *feeder) claim() { f.s.Epoch, f.s.Owned = f.s.Epoch+1, true }
 
-// TestReceiptBeforeTheCallEnds: a prompt whose call its process has ended is not named again, also when the receipt came
-// before that end, as that of a permission does.
+// TestReceiptBeforeTheCallEnds: a prompt whose call its process has ended is not named again, also when the receipt
+// came before that end, as that of a permission does.
 func TestReceiptBeforeTheCallEnds(t *testing.T) {
 	f := newFeeder(t)
 	f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
 	f.e(events.ToolStarted{Call: "c1", Turn: "t1", Name: "bash"})
-	f.e(events.PromptRequested{Prompt: "p1", Turn: "t1", Call: "c1", PromptKind: events.PromptPermission, Delivery: events.DeliverCallback})
+	f.e(events.PromptRequested{Prompt: "p1", Turn: "t1", Call: "c1", PromptKind: events.PromptPermission,
+		Delivery: events.DeliverCallback})
 	f.say(events.WriterLedger, answering("p1"))
 	f.e(events.PromptDelivered{Prompt: "p1"})
 	wantCarried(t, "permitted", f.s.Turn.Prompts, "p1")
@@ -283,12 +292,13 @@ func TestReceiptBeforeTheCallEnds(t *testing.T) {
 	wantCarried(t, "done", f.s.Turn.Prompts)
 }
 
-// TestDecidedAfterTheRequest: a person's turn overtakes what was decided before it was asked for. A later decision, which
-// the process that starts the turn may not have read, stays owed.
+// TestDecidedAfterTheRequest: a person's turn overtakes what was decided before it was asked for. A later decision,
+// which the process that starts the turn may not have read, stays owed.
 func TestDecidedAfterTheRequest(t *testing.T) {
 	f := newFeeder(t)
 	for _, id := range []string{"p1", "p2"} {
-		f.e(events.PromptRequested{Prompt: id, PromptKind: events.PromptQuestion, Delivery: events.DeliverToolResult, Blocking: new(false)})
+		f.e(events.PromptRequested{Prompt: id, PromptKind: events.PromptQuestion, Delivery: events.DeliverToolResult,
+			Blocking: new(false)})
 	}
 	f.orphan()
 	f.claim()
@@ -302,15 +312,17 @@ func TestDecidedAfterTheRequest(t *testing.T) {
 	}
 }
 
-// TestBackgroundCallTakesItsDecision: what was decided for a call that outlived its turn is its process's to take in. The
-// next turn neither brings the decision nor delivers it, unless that process is gone.
+// TestBackgroundCallTakesItsDecision: what was decided for a call that outlived its turn is its process's to take in.
+// The next turn neither brings the decision nor delivers it, unless that process is gone.
 func TestBackgroundCallTakesItsDecision(t *testing.T) {
 	f := newFeeder(t)
 	f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
 	f.e(events.ToolStarted{Call: "c1", Turn: "t1", Name: "watch", Background: true})
-	f.e(events.PromptRequested{Prompt: "p1", Turn: "t1", Call: "c1", PromptKind: events.PromptQuestion, Delivery: events.DeliverToolResult, Blocking: new(false)})
+	f.e(events.PromptRequested{Prompt: "p1", Turn: "t1", Call: "c1", PromptKind: events.PromptQuestion,
+		Delivery: events.DeliverToolResult, Blocking: new(false)})
 	f.e(events.TurnCompleted{Turn: "t1"})
-	f.say(events.WriterLedger, answering("p1"), f.s.Naming(events.TurnRequested{Turn: "t2", Cause: events.CauseMessage}))
+	f.say(events.WriterLedger, answering("p1"), f.s.Naming(events.TurnRequested{Turn: "t2",
+		Cause: events.CauseMessage}))
 	wantCarried(t, "requested", f.s.Pending.Turn.Prompts)
 	if work, err := f.s.Work(f.src); err != nil || len(work.Turn.Prompts) != 0 || work.Prompts["p1"] == nil {
 		t.Errorf("%+v %v", work, err)
@@ -329,12 +341,13 @@ func TestBackgroundCallTakesItsDecision(t *testing.T) {
 	}
 }
 
-// TestAdoptedQuestionIsStillAsked: a prompt that was adopted with its turn has the body that it had, for those who answer it
-// and after they did.
+// TestAdoptedQuestionIsStillAsked: a prompt that was adopted with its turn has the body that it had, for those who
+// answer it and after they did.
 func TestAdoptedQuestionIsStillAsked(t *testing.T) {
 	f := newFeeder(t)
 	f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
-	f.e(events.PromptRequested{Prompt: "p1", Turn: "t1", Title: "Where to?", PromptKind: events.PromptQuestion, Delivery: events.DeliverToolResult,
+	f.e(events.PromptRequested{Prompt: "p1", Turn: "t1", Title: "Where to?", PromptKind: events.PromptQuestion,
+		Delivery:  events.DeliverToolResult,
 		Questions: []events.Question{{ID: "q", Question: "Where to?", Custom: true}}})
 	f.claim()
 	f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
@@ -348,10 +361,12 @@ func TestAdoptedQuestionIsStillAsked(t *testing.T) {
 		}
 	}
 	look("before the answer")
-	if _, err := f.s.Answer(request.Answer{Ref: f.s.Ref(), Prompt: "p1", By: "ada", Answers: []events.Answer{{Question: "never asked"}}}, f.src); err == nil {
+	if _, err := f.s.Answer(request.Answer{Ref: f.s.Ref(), Prompt: "p1", By: "ada",
+		Answers: []events.Answer{{Question: "never asked"}}}, f.src); err == nil {
 		t.Error("an answer to another question fits")
 	}
-	d, err := f.s.Answer(request.Answer{Ref: f.s.Ref(), Prompt: "p1", By: "ada", Answers: []events.Answer{{Question: "q", Text: "home"}}}, f.src)
+	d, err := f.s.Answer(request.Answer{Ref: f.s.Ref(), Prompt: "p1", By: "ada",
+		Answers: []events.Answer{{Question: "q", Text: "home"}}}, f.src)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -359,12 +374,13 @@ func TestAdoptedQuestionIsStillAsked(t *testing.T) {
 	look("after the answer")
 }
 
-// TestAnswerTakenBack: an answer that became a message, which its person withdrew, is named by no turn, however long ago
-// that was.
+// TestAnswerTakenBack: an answer that became a message, which its person withdrew, is named by no turn, however long
+// ago that was.
 func TestAnswerTakenBack(t *testing.T) {
 	f := newFeeder(t)
 	f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
-	f.e(events.PromptRequested{Prompt: "p1", Turn: "t1", PromptKind: events.PromptQuestion, Delivery: events.DeliverMessage})
+	f.e(events.PromptRequested{Prompt: "p1", Turn: "t1", PromptKind: events.PromptQuestion,
+		Delivery: events.DeliverMessage})
 	f.orphan()
 	d, err := f.s.Answer(request.Answer{Ref: f.s.Ref(), Prompt: "p1", By: "ada"}, f.src)
 	if err != nil {
@@ -377,7 +393,8 @@ func TestAnswerTakenBack(t *testing.T) {
 	}
 	for i := range session.RecentMax {
 		id := fmt.Sprint("m", i)
-		f.say(events.WriterCompaction, events.MessageAccepted{Message: id, Content: []byte(`1`), Synthetic: true}, events.MessageWithdrawn{Message: id, By: "ada"})
+		f.say(events.WriterCompaction, events.MessageAccepted{Message: id, Content: []byte(`1`), Synthetic: true},
+			events.MessageWithdrawn{Message: id, By: "ada"})
 	}
 	if got := f.s.Carry(); len(got) != 0 {
 		t.Errorf("long ago: %v", got)
@@ -400,8 +417,8 @@ func TestCarriedIDStaysClosed(t *testing.T) {
 	f.mustIgnore(1, session.WhyClosedID)
 }
 
-// TestStoppedRequestKeepsWhatWasCarried: a turn was requested beside one that runs, which fails. When a person stops the
-// requested turn, what the other one carried is named by the next turn all the same.
+// TestStoppedRequestKeepsWhatWasCarried: a turn was requested beside one that runs, which fails. When a person stops
+// the requested turn, what the other one carried is named by the next turn all the same.
 func TestStoppedRequestKeepsWhatWasCarried(t *testing.T) {
 	f := newFeeder(t)
 	f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
@@ -416,11 +433,13 @@ func TestStoppedRequestKeepsWhatWasCarried(t *testing.T) {
 	}
 }
 
-// TestAnAnswerTakenBackLetsNothingBegin: a person stops a turn, answers a question whose asker is gone, and takes back the
-// message that this answer had become. The stop holds as before: no decision from before it calls for a turn, and the queue waits.
+// TestAnAnswerTakenBackLetsNothingBegin: a person stops a turn, answers a question whose asker is gone, and takes back
+// the message that this answer had become. The stop holds as before: no decision from before it calls for a turn, and
+// the queue waits.
 func TestAnAnswerTakenBackLetsNothingBegin(t *testing.T) {
 	f := newFeeder(t)
-	f.e(events.PromptRequested{Prompt: "old", PromptKind: events.PromptQuestion, Delivery: events.DeliverMessage, Blocking: new(bool)})
+	f.e(events.PromptRequested{Prompt: "old", PromptKind: events.PromptQuestion, Delivery: events.DeliverMessage,
+		Blocking: new(bool)})
 	f.orphan()
 	f.claim()
 	f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Message: "m1"})
@@ -445,13 +464,14 @@ func TestAnAnswerTakenBackLetsNothingBegin(t *testing.T) {
 	}
 }
 
-// TestAnswersTakenBack: a person stops a turn, and answers two questions whose askers are gone. Both answers become messages.
-// When the newer one is taken back, the older one still calls for its turn, and the queue waits since the stop. When both are
-// taken back, nothing begins. A turn that ended badly since then is what the queue waits for.
+// TestAnswersTakenBack: a person stops a turn, and answers two questions whose askers are gone. Both answers become
+// messages. When the newer one is taken back, the older one still calls for its turn, and the queue waits since the
+// stop. When both are taken back, nothing begins. A turn that ended badly since then is what the queue waits for.
 func TestAnswersTakenBack(t *testing.T) {
 	f := newFeeder(t)
 	for _, id := range []string{"p1", "p2"} {
-		f.e(events.PromptRequested{Prompt: id, PromptKind: events.PromptQuestion, Delivery: events.DeliverMessage, Blocking: new(bool)})
+		f.e(events.PromptRequested{Prompt: id, PromptKind: events.PromptQuestion, Delivery: events.DeliverMessage,
+			Blocking: new(bool)})
 	}
 	f.orphan()
 	f.claim()
@@ -498,8 +518,8 @@ func TestAnswersTakenBack(t *testing.T) {
 	takeBack(older)
 }
 
-// TestAnsweredWhileAnotherWaits: a turn is requested for a person's answer, and the open turn of the agent fails. The queue waits
-// since that failure. A second answer lets it move, until that answer is taken back.
+// TestAnsweredWhileAnotherWaits: a turn is requested for a person's answer, and the open turn of the agent fails. The
+// queue waits since that failure. A second answer lets it move, until that answer is taken back.
 func TestAnsweredWhileAnotherWaits(t *testing.T) {
 	f := newFeeder(t)
 	f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Message: "m1"})
@@ -517,9 +537,9 @@ func TestAnsweredWhileAnotherWaits(t *testing.T) {
 	}
 }
 
-// TestReceiptAfterTheTurn: the receipt for an answer comes after a person's message has requested a turn that names it. If
-// the turn that asked has completed, its agent has the answer, and no other turn is requested for it, whatever becomes of
-// the message's turn. If the turn that asked has failed, its memory is gone with it.
+// TestReceiptAfterTheTurn: the receipt for an answer comes after a person's message has requested a turn that names it.
+// If the turn that asked has completed, its agent has the answer, and no other turn is requested for it, whatever
+// becomes of the message's turn. If the turn that asked has failed, its memory is gone with it.
 func TestReceiptAfterTheTurn(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  events.Fact
@@ -531,7 +551,8 @@ func TestReceiptAfterTheTurn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFeeder(t)
 			f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Message: "m1"})
-			f.e(events.PromptRequested{Prompt: "p1", Turn: "t1", PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback, Blocking: new(bool)})
+			f.e(events.PromptRequested{Prompt: "p1", Turn: "t1", PromptKind: events.PromptQuestion,
+				Delivery: events.DeliverCallback, Blocking: new(bool)})
 			f.say(events.WriterLedger, answering("p1"))
 			f.e(c.end)
 			f.say(events.WriterCompaction, events.MessageAccepted{Message: "m2", Content: []byte(`"x"`)},
@@ -552,13 +573,14 @@ func TestReceiptAfterTheTurn(t *testing.T) {
 	}
 }
 
-// TestDeliveredInTheSameCommit: a service ends a call with the answer of its prompt and requests a turn that names the prompt. The
-// request carries the prompt, also if so much has ended since that the ending of the prompt is not kept.
+// TestDeliveredInTheSameCommit: a service ends a call with the answer of its prompt and requests a turn that names the
+// prompt. The request carries the prompt, also if so much has ended since that the ending of the prompt is not kept.
 func TestDeliveredInTheSameCommit(t *testing.T) {
 	f := newFeeder(t)
 	f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Message: "m1"})
 	f.e(events.ToolStarted{Call: "c1", Turn: "t1", Name: "ask", Background: true})
-	f.e(events.PromptRequested{Prompt: "p1", Turn: "t1", Call: "c1", PromptKind: events.PromptQuestion, Delivery: events.DeliverToolResult})
+	f.e(events.PromptRequested{Prompt: "p1", Turn: "t1", Call: "c1", PromptKind: events.PromptQuestion,
+		Delivery: events.DeliverToolResult})
 	f.say(events.WriterLedger, answering("p1"))
 	for i := range session.RecentMax {
 		call := fmt.Sprint("bash", i)
@@ -572,8 +594,8 @@ func TestDeliveredInTheSameCommit(t *testing.T) {
 	wantCarried(t, "requested", f.s.Pending.Turn.Prompts, "p1")
 }
 
-// TestReceivedWhileRequested: a turn is requested for an answer that its process then takes in, or refuses. The turn has nothing
-// to bring, and is taken back.
+// TestReceivedWhileRequested: a turn is requested for an answer that its process then takes in, or refuses. The turn
+// has nothing to bring, and is taken back.
 func TestReceivedWhileRequested(t *testing.T) {
 	for _, refused := range []string{"", "unknown request"} {
 		f := undelivered(t, true)
@@ -590,12 +612,14 @@ func TestReceivedWhileRequested(t *testing.T) {
 	}
 }
 
-// TestStopOfARetryThatWasForgotten: a person stops the retry of a turn whose ending is no longer kept. The retry is given up.
+// TestStopOfARetryThatWasForgotten: a person stops the retry of a turn whose ending is no longer kept. The retry is
+// given up.
 func TestStopOfARetryThatWasForgotten(t *testing.T) {
 	f := newFeeder(t)
 	f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Message: "m1"})
 	f.e(events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: "rate_limit"}})
-	f.say(events.WriterRetry, events.RetryScheduled{Turn: "t1", Attempt: 1, DelayMS: 2000, DueAt: storyBegin, Error: events.Failure{Kind: "rate_limit"}})
+	f.say(events.WriterRetry, events.RetryScheduled{Turn: "t1", Attempt: 1, DelayMS: 2000, DueAt: storyBegin,
+		Error: events.Failure{Kind: "rate_limit"}})
 	for i := range session.RecentMax {
 		call := fmt.Sprint("bash", i)
 		f.e(events.ToolStarted{Call: call, Name: "bash"})
@@ -607,8 +631,8 @@ func TestStopOfARetryThatWasForgotten(t *testing.T) {
 	}
 }
 
-// TestARequestIsComplete: a person stops a turn and then answers, and the turn stops after its receipt. The turn that is requested
-// for the answer has the options of that turn, and its view has the question beside the answer.
+// TestARequestIsComplete: a person stops a turn and then answers, and the turn stops after its receipt. The turn that
+// is requested for the answer has the options of that turn, and its view has the question beside the answer.
 func TestARequestIsComplete(t *testing.T) {
 	f := newFeeder(t)
 	f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Message: "m1", Options: []byte(`{"model":"big"}`)})

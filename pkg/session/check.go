@@ -21,8 +21,8 @@ type next struct {
 
 var never, now next = next{}, next{now: true}
 
-// checkMin and checkMax are the bounds of a check, in seconds since 1970: another instant may have a year that JSON cannot
-// have.
+// checkMin and checkMax are the bounds of a check, in seconds since 1970: another instant may have a year that JSON
+// cannot have.
 const (
 	checkMin = 0
 	checkMax = 253_402_214_400 // 9999-12-31
@@ -51,9 +51,9 @@ func (l *checks) add(n next) {
 // checks returns the earliest instant at which a service has to check the session, whatever its owner does. All
 // instants are as they were stored: a service translates the result with [events.Steps.Earliest].
 //
-// A service may check earlier than it has to, and find nothing to do. It must never check later: each decider is compared
-// with this function over random histories. A new instant in the [State] has to be added here, or to the list of
-// instants that call for no check; TestEveryInstantIsCovered fails for an instant that is in neither.
+// A service may check earlier than it has to, and find nothing to do. It must never check later: each decider is
+// compared with this function over random histories. A new instant in the [State] has to be added here, or to the list
+// of instants that call for no check; TestEveryInstantIsCovered fails for an instant that is in neither.
 func (s *State) checks() checks {
 	var l checks
 	if !s.Opened() || s.Closed != nil {
@@ -118,7 +118,8 @@ func (s *State) compactionCheck() next {
 			return now
 		}
 		return never
-	case s.Pending.Turn != nil && s.Pending.Turn.Cause != events.CauseResume: // what a person says may overtake a resume
+	// what a person says may overtake a resume
+	case s.Pending.Turn != nil && s.Pending.Turn.Cause != events.CauseResume:
 		return never
 	}
 	switch followUp, held := s.FollowUp(), s.Held(); {

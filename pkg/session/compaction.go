@@ -33,9 +33,11 @@ func (f *fold) compactionRequested(fact events.CompactionRequested) string {
 	case f.ended(EntityCompaction, fact.Compaction) != nil:
 		return WhyClosedID
 	}
-	f.Compaction = &Compaction{State: CompactionRequested, ID: fact.Compaction, Reason: cut(fact.Reason, NameBytesMax), FollowUp: word(fact.FollowUp),
-		Message: fact.Message, Since: f.c.At, Used: fact.Used, Limit: fact.Limit, Epoch: f.Epoch}
-	f.Pending.Compaction = &PendingCompaction{ID: fact.Compaction, Reason: f.Compaction.Reason, Message: fact.Message, At: f.c.At, Seq: f.c.Seq}
+	f.Compaction = &Compaction{State: CompactionRequested, ID: fact.Compaction, Reason: cut(fact.Reason, NameBytesMax),
+		FollowUp: word(fact.FollowUp),
+		Message:  fact.Message, Since: f.c.At, Used: fact.Used, Limit: fact.Limit, Epoch: f.Epoch}
+	f.Pending.Compaction = &PendingCompaction{ID: fact.Compaction, Reason: f.Compaction.Reason, Message: fact.Message,
+		At: f.c.At, Seq: f.c.Seq}
 	switch {
 	case fact.Reason == events.CompactMidStream && f.Turn != nil:
 		f.Turn.Compaction, f.Compaction.Turn = fact.Compaction, f.Turn.ID
@@ -62,8 +64,8 @@ func (f *fold) compactionStarted(fact events.CompactionStarted) string {
 	return ""
 }
 
-// compactionEnds ends the open compaction. Usage from before a completed one no longer counts. Its follow-up is owed until
-// a turn is requested for it.
+// compactionEnds ends the open compaction. Usage from before a completed one no longer counts. Its follow-up is owed
+// until a turn is requested for it.
 func (f *fold) compactionEnds(id, outcome string, usedAfter int64, failure *events.Failure) string {
 	c := f.Compaction
 	switch {
@@ -72,7 +74,8 @@ func (f *fold) compactionEnds(id, outcome string, usedAfter int64, failure *even
 	case !f.CompactionOpen() || c.ID != id:
 		return WhyUnknown
 	}
-	l := &LastCompaction{ID: id, Outcome: outcome, Reason: c.Reason, UsedBefore: c.Used, UsedAfter: max(usedAfter, 0), At: f.c.At,
+	l := &LastCompaction{ID: id, Outcome: outcome, Reason: c.Reason, UsedBefore: c.Used, UsedAfter: max(usedAfter, 0),
+		At:       f.c.At,
 		FollowUp: c.FollowUp, Message: c.Message, Turn: c.Turn, Error: failure, Seq: f.c.Seq}
 	reason := ""
 	if outcome == OutcomeCompleted {
@@ -89,9 +92,9 @@ func (f *fold) compactionEnds(id, outcome string, usedAfter int64, failure *even
 	return ""
 }
 
-// FollowUp returns what is owed after the last compaction, however that ended: [events.FollowMessage], [events.FollowContinue]
-// or "". A message that was withdrawn, and a turn that completed all the same, that a person stopped or that another has
-// come after, are not followed up.
+// FollowUp returns what is owed after the last compaction, however that ended: [events.FollowMessage],
+// [events.FollowContinue] or "". A message that was withdrawn, and a turn that completed all the same, that a person
+// stopped or that another has come after, are not followed up.
 func (s *State) FollowUp() string {
 	l := s.LastCompaction
 	if l == nil || s.CompactionOpen() {
@@ -113,8 +116,8 @@ func (s *State) FollowUp() string {
 // compactionsMax is how often in a row a compaction fails until it is given up, unless the policy says how often.
 const compactionsMax = 20
 
-// CompactAgain reports whether the compaction that failed last is to be tried again: its failure may pass, and a message
-// or a turn still waits for it (C8).
+// CompactAgain reports whether the compaction that failed last is to be tried again: its failure may pass, and a
+// message or a turn still waits for it (C8).
 func (s *State) CompactAgain() bool {
 	l := s.LastCompaction
 	if l == nil || l.Outcome != OutcomeFailed || s.CompactionOpen() {
@@ -130,7 +133,8 @@ func (s *State) CompactAgain() bool {
 	case l.Reason == events.CompactManual:
 		return true
 	}
-	return s.FollowUp() != "" && s.Policy.CompactionThreshold < 1 // switched off since: what waits for it waits no longer
+	// switched off since: what waits for it waits no longer
+	return s.FollowUp() != "" && s.Policy.CompactionThreshold < 1
 }
 
 // crashHeld reports whether the compaction failed because its process was gone, and the policy leaves it to a person
@@ -141,8 +145,8 @@ func (s *State) crashHeld() bool {
 	return gone && s.Policy.Resume == events.ResumeHold && !s.NewerMessage(l.Seq)
 }
 
-// Held reports whether what follows the compaction that failed last waits for a person: it is not tried again, and without
-// it the conversation does not fit (C8).
+// Held reports whether what follows the compaction that failed last waits for a person: it is not tried again, and
+// without it the conversation does not fit (C8).
 func (s *State) Held() bool {
 	l := s.LastCompaction
 	if l == nil || l.Outcome != OutcomeFailed || s.FollowUp() == "" || s.CompactAgain() {
@@ -166,9 +170,9 @@ func (l *LastCompaction) ErrorKind() string {
 // compactionGain is what part of before may be left after a compaction that was of use.
 const compactionGain = 0.95
 
-// Stalled reports whether the last compaction was of no use, so that no other one is asked for by rule until usage has fallen
-// (C9): what was reported since is as much as before it, or never came below the threshold. The same goes for a turn whose
-// context was too long right after it.
+// Stalled reports whether the last compaction was of no use, so that no other one is asked for by rule until usage has
+// fallen (C9): what was reported since is as much as before it, or never came below the threshold. The same goes for a
+// turn whose context was too long right after it.
 func (s *State) Stalled() bool {
 	l := s.LastCompaction
 	if l == nil || l.Outcome != OutcomeCompleted {
@@ -189,9 +193,10 @@ func (t *LastTurn) overflowed() bool {
 	return t.Outcome == OutcomeFailed && t.Error != nil && t.Error.Kind == failure.ContextExceeded
 }
 
-// Overflowed reports whether the last turn failed because the conversation is more than the model takes in, and a compaction
-// is to mend that, or has (C11): the first time before there is progress, unless a compaction has just been of no use. While
-// it holds compaction acts and retry leaves the turn alone; as soon as it does not, retry says that the turn is given up.
+// Overflowed reports whether the last turn failed because the conversation is more than the model takes in, and a
+// compaction is to mend that, or has (C11): the first time before there is progress, unless a compaction has just been
+// of no use. While it holds compaction acts and retry leaves the turn alone; as soon as it does not, retry says that
+// the turn is given up.
 func (s *State) Overflowed() bool {
 	t, l := s.LastTurn, s.LastCompaction
 	if !s.FailureUndecided() || !t.overflowed() || t.Actor == events.ActorPerson {
@@ -208,8 +213,8 @@ func (s *State) Overflowed() bool {
 	return l.Progress || s.Usage != nil && !s.Stalled()
 }
 
-// CompactionFirst reports whether the next step is compaction's, and retry has to wait: one is wanted or under way, what
-// follows one is owed and not held, or the last turn is [State.Overflowed].
+// CompactionFirst reports whether the next step is compaction's, and retry has to wait: one is wanted or under way,
+// what follows one is owed and not held, or the last turn is [State.Overflowed].
 func (s *State) CompactionFirst() bool {
 	return s.CompactionOpen() || s.FollowUp() != "" && !s.Held() || s.Overflowed()
 }
@@ -224,13 +229,16 @@ func (s *State) restCompaction() {
 	if l == nil {
 		return
 	}
-	rest := &Compaction{ID: l.ID, Reason: l.Reason, FollowUp: l.FollowUp, Message: l.Message, Turn: l.Turn, Since: l.At, Used: l.UsedBefore, Limit: s.Limit(), Epoch: s.Epoch}
+	rest := &Compaction{ID: l.ID, Reason: l.Reason, FollowUp: l.FollowUp, Message: l.Message, Turn: l.Turn, Since: l.At,
+		Used: l.UsedBefore, Limit: s.Limit(), Epoch: s.Epoch}
 	switch {
 	case s.Held():
 		rest.State, rest.Error = CompactionHeld, l.Error
 	case s.Stalled():
 		rest.State = CompactionStalled
-		rest.Error = &events.Failure{Kind: events.ReasonNoProgress, Text: fmt.Sprintf("%d tokens before the compaction, %d after: another one would not help", l.UsedBefore, l.UsedLeast)}
+		rest.Error = &events.Failure{Kind: events.ReasonNoProgress,
+			Text: fmt.Sprintf("%d tokens before the compaction, %d after: another one would not help", l.UsedBefore,
+				l.UsedLeast)}
 	default:
 		return
 	}

@@ -5,8 +5,8 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// ContinuationsMax is how many turns recovery requests for decisions that nothing delivers, until a person acts again. An
-// agent that takes none of them is not asked without end.
+// ContinuationsMax is how many turns recovery requests for decisions that nothing delivers, until a person acts again.
+// An agent that takes none of them is not asked without end.
 const ContinuationsMax = 10
 
 // ContinuationsHeld is the state of [Continuations] after the last request, while a decision is still owed.
@@ -15,8 +15,8 @@ const ContinuationsHeld = "held"
 // reasonNoProgress is why no more turns are requested.
 const reasonNoProgress = "no_progress"
 
-// Continuations counts the turns that recovery has requested for decisions since a person acted: decided about a prompt,
-// sent a message, or asked for a turn.
+// Continuations counts the turns that recovery has requested for decisions since a person acted: decided about a
+// prompt, sent a message, or asked for a turn.
 type Continuations struct {
 	Count  int    `json:"count"`
 	State  string `json:"state,omitempty"` // held: no more are requested
@@ -50,10 +50,10 @@ func (s *State) restContinuations() {
 
 // Owed returns the request for a turn that a decision of a person calls for when nothing else does: the session rests,
 // and no completed turn has had the decision, nor will its own process take it in. ok is false without such a decision,
-// also while a compaction, a retry or the queue goes first, because the turns that these request name the decision. What
-// was decided before a failure that is not retried, or before a person's stop, waits for a person as the queue does; a
-// decision after it is a later act of that person. After [ContinuationsMax] requests the decision waits for a person,
-// too: see [State.OwedAndHeld].
+// also while a compaction, a retry or the queue goes first, because the turns that these request name the decision.
+// A decision from before a failure that is not retried, or from before a person's stop, waits for a person as the
+// queue does; a decision after it is a later act of that person. After [ContinuationsMax] requests the decision waits
+// for a person, too: see [State.OwedAndHeld].
 func (s *State) Owed() (f events.TurnRequested, ok bool) {
 	if s.Continuations.Count >= ContinuationsMax {
 		return f, false

@@ -93,7 +93,8 @@ func TestContinuationsInTime(t *testing.T) {
 	f.say(events.WriterHarness, events.TurnCompleted{Turn: "t1"})
 	for i := range session.ContinuationsMax {
 		if f.s.Pending.Turn != nil {
-			f.say(events.WriterHarness, events.TurnStarted{Turn: fmt.Sprint("own", i), Cause: events.CauseMessage, Synthetic: true},
+			f.say(events.WriterHarness, events.TurnStarted{Turn: fmt.Sprint("own", i), Cause: events.CauseMessage,
+				Synthetic: true},
 				events.TurnCompleted{Turn: fmt.Sprint("own", i)})
 		}
 		request, ok := f.s.Owed()
@@ -105,7 +106,8 @@ func TestContinuationsInTime(t *testing.T) {
 	if f.s.Continuations.State != "" {
 		t.Errorf("held while the last request is pending: %+v", f.s.Continuations)
 	}
-	f.say(events.WriterHarness, events.TurnStarted{Turn: f.s.Pending.Turn.ID}, events.TurnCompleted{Turn: f.s.Pending.Turn.ID})
+	f.say(events.WriterHarness, events.TurnStarted{Turn: f.s.Pending.Turn.ID},
+		events.TurnCompleted{Turn: f.s.Pending.Turn.ID})
 	if _, held := f.s.OwedAndHeld(); held || f.s.Continuations.State != "" || f.s.Phase != session.Idle {
 		t.Errorf("held although it is delivered: %+v, phase %s", f.s.Continuations, f.s.Phase)
 	}

@@ -12,14 +12,15 @@ import (
 
 // New is a session of which only the name is known.
 func New(r events.Ref) *State {
-	return &State{V: Version, Rules: FoldRules, Harness: r.Harness, Session: r.Session, Root: r.Session, Phase: Idle, Policy: events.DefaultPolicy()}
+	return &State{V: Version, Rules: FoldRules, Harness: r.Harness, Session: r.Session, Root: r.Session, Phase: Idle,
+		Policy: events.DefaultPolicy()}
 }
 
 // Ref is the session's name.
 func (s *State) Ref() events.Ref { return events.Ref{Harness: s.Harness, Session: s.Session} }
 
-// Outdated reports whether a document was folded by older rules. Its layout can be read, and it lacks what the fold keeps now:
-// who folds on, or decides, begins at the session's first commit instead.
+// Outdated reports whether a document was folded by older rules. Its layout can be read, and it lacks what the fold
+// keeps now: who folds on, or decides, begins at the session's first commit instead.
 func (s *State) Outdated() bool { return s.Rules < FoldRules }
 
 // Opened reports whether the session has begun. Before that a State only counts what was ignored.
@@ -28,8 +29,8 @@ func (s *State) Opened() bool { return s.Epoch > 0 || s.Closed != nil }
 // Began reports whether anybody ever opened the session, as far as the log still tells.
 func (s *State) Began() bool { return s.Epoch > 0 || s.Closed != nil && s.Closed.Purged }
 
-// Encode is the document as it is stored: what encoding/json makes of the State, with its [Head] behind the version, and
-// without the escapes that only HTML needs. Equal states give equal bytes.
+// Encode is the document as it is stored: what encoding/json makes of the State, with its [Head] behind the version,
+// and without the escapes that only HTML needs. Equal states give equal bytes.
 func (s *State) Encode() ([]byte, error) {
 	c := codec.Writer(make([]byte, 0, documentBytesTypical+entryBytesTypical*(len(s.Recent)+len(s.Tools)+len(s.Queue))))
 	h := s.Head()

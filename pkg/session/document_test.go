@@ -20,8 +20,10 @@ import (
 
 // odd are values of each sort that JSON has its ways with.
 var (
-	oddTexts = []string{"", "x", "prompt", `a "quoted" \ text`, "ä…", "\x00\x1f\x7f", "<&>", "\u2028", "line\nfeed", "\xff", strings.Repeat("long", 20)}
-	oddTimes = []time.Time{{}, storyBegin, storyBegin.Add(123456789), storyBegin.Add(120 * time.Millisecond), time.Date(2024, 2, 29, 23, 59, 59, 0, time.UTC),
+	oddTexts = []string{"", "x", "prompt", `a "quoted" \ text`, "ä…", "\x00\x1f\x7f", "<&>", "\u2028", "line\nfeed",
+		"\xff", strings.Repeat("long", 20)}
+	oddTimes = []time.Time{{}, storyBegin, storyBegin.Add(123456789), storyBegin.Add(120 * time.Millisecond),
+		time.Date(2024, 2, 29, 23, 59, 59, 0, time.UTC),
 		time.Date(2026, 1, 1, 0, 0, 0, 5000, time.FixedZone("", 5400)), time.Date(33, 12, 31, 0, 0, 0, 1, time.UTC)}
 	oddNumbers = []int64{0, 1, -1, 9, 1e18 - 1, 1e18, math.MaxInt64, math.MinInt64}
 	oddFloats  = []float64{0, 1, 0.7, 100.0 / 3, -2.5, 1e-7, 1e21, math.Copysign(0, -1), math.MaxFloat64}
@@ -93,7 +95,8 @@ func TestDocumentsAreWrittenAsJSON(t *testing.T) {
 		}
 		want = bytes.Replace(want, []byte(`{"v":1,`), fmt.Appendf(nil, `{"v":1,"head":%s,`, head), 1)
 		if !bytes.Equal(doc, want) {
-			t.Fatalf("the document is\n%s, want\n%s\n(each field of State and of what is in it has a line in document.go, in its order)", doc, want)
+			t.Fatalf("the document is\n%s, want\n%s\n(each field of State and of what is in it has a line in "+
+				"document.go, in its order)", doc, want)
 		}
 		var thorough session.State
 		if err := json.Unmarshal(doc, &thorough); err != nil {
@@ -225,7 +228,8 @@ func TestOlder(t *testing.T) {
 		a, b string
 		want bool
 	}{
-		{"9", "10", true}, {"10", "9", false}, {"10", "10", false}, {"abc", "1", true}, {"1", "abc", false}, {"abc", "abd", true}, {"abd", "abc", false},
+		{"9", "10", true}, {"10", "9", false}, {"10", "10", false}, {"abc", "1", true}, {"1", "abc", false},
+		{"abc", "abd", true}, {"abd", "abc", false},
 		{"", "1", true}, {"18446744073709551615", "18446744073709551616", false}, {"-1", "0", true},
 	} {
 		if got := session.Older(c.a, c.b); got != c.want {
@@ -244,7 +248,8 @@ func TestFoldIsTotal(t *testing.T) {
 		{Kind: "tool.started", Source: source, Epoch: 1, Fact: events.ToolStarted{Call: "c2"}},
 	}}
 	res := f.s.Fold(c)
-	if len(res.Parked) != 2 || f.s.Parked != 2 || len(res.Feed) != 1 || f.s.Tools["c1"] != nil || f.s.Tools["c2"] == nil {
+	if len(res.Parked) != 2 || f.s.Parked != 2 || len(res.Feed) != 1 || f.s.Tools["c1"] != nil ||
+		f.s.Tools["c2"] == nil {
 		t.Errorf("parked %v, counted %d, open %v", res.Parked, len(res.Feed), keys(f.s.Tools))
 	}
 	if res := new(session.State).Fold(c); !res.Folded {

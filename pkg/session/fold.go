@@ -9,8 +9,8 @@
 //
 //  1. Fold is total: it never fails and never panics, whatever it is given. Unlawful events are ignored and counted,
 //     unreadable ones are parked and counted. Either way the session's place in the log moves on.
-//  2. Fold is deterministic, and the State is all there is: folding from the start and folding on from a stored document
-//     are the same. A commit that was already folded changes nothing.
+//  2. Fold is deterministic and depends on nothing but the State: folding from the start and folding on from a stored
+//     document are the same. A commit that was already folded changes nothing.
 //  3. The first ending of an entity counts. A later one is noted as late where recovery came first.
 //  4. An entity that ends closes what belongs to it: a turn its prompts and calls, a call its prompt, the session all.
 //
@@ -137,7 +137,8 @@ func (f *fold) event(i int) {
 		f.UnknownFacts++
 		return
 	case !spec.May(f.c.Writer):
-		f.park(i, ParkOutOfRole, fmt.Errorf("%w: %s is not for the %s to say", events.ErrOutOfRole, f.e.Kind, f.c.Writer))
+		f.park(i, ParkOutOfRole, fmt.Errorf("%w: %s is not for the %s to say", events.ErrOutOfRole, f.e.Kind,
+			f.c.Writer))
 		return
 	case f.e.Fact == nil || f.e.Fact.Kind() != f.e.Kind: // no decoder makes such an event
 		f.park(i, ParkMalformed, events.ErrMalformed)
@@ -285,8 +286,8 @@ func (s *State) phase() Phase {
 	return Idle
 }
 
-// cutShort: a turn was stopped for a compaction, and its process was gone before it could go on; the policy has a person say
-// whether it does (R14).
+// cutShort: a turn was stopped for a compaction, and its process was gone before it could go on; the policy has a
+// person say whether it does (R14).
 func (s *State) cutShort() bool {
 	c := s.Compaction
 	return c != nil && c.State == CompactionHeld && s.crashHeld()

@@ -25,7 +25,8 @@ func fuzzLog(data []byte) []*events.Commit {
 		if len(line) < 2 {
 			continue
 		}
-		c := &events.Commit{Ref: storyRef, Writer: writers[int(line[0])%len(writers)], Guard: seq, Guarded: line[1]&1 == 0, At: storyBegin.Add(time.Duration(seq) * time.Second)}
+		c := &events.Commit{Ref: storyRef, Writer: writers[int(line[0])%len(writers)], Guard: seq,
+			Guarded: line[1]&1 == 0, At: storyBegin.Add(time.Duration(seq) * time.Second)}
 		seq += 1 + uint64(line[1]>>1&3)
 		c.Seq = seq
 		c.Events, c.Err = events.DecodeBatch(storyRef, line[2:])
@@ -40,11 +41,17 @@ func FuzzFold(f *testing.F) {
 	for _, seed := range storySeeds(f) {
 		f.Add(seed)
 	}
-	for _, instant := range []string{"9999-12-31T23:59:59.999999999-23:59", "0000-01-01T00:00:00+23:59"} { // fall out of the calendar in UTC
-		f.Add([]byte(`00[{"specversion":"1.0","id":"a","source":"/harness/h/17","type":"holdfast.session.opened","subject":"s","session":"s","epoch":1,"data":{"incarnation":"17"}},` +
-			`{"specversion":"1.0","id":"b","source":"/harness/h/17","type":"holdfast.prompt.requested","subject":"p1","session":"s","epoch":1,"data":{"prompt":"p1","deadline":"` + instant + `"}},` +
-			`{"specversion":"1.0","id":"c","source":"/harness/h/17","type":"holdfast.prompt.requested","subject":"p2","session":"s","epoch":1,"data":{"prompt":"p2","delivery":"message","questions":[{"id":"<","question":"\u2028"}]}}]` + "\n" +
-			`11[{"specversion":"1.0","id":"d","source":"/service/ledger/a","type":"holdfast.message.accepted","subject":"m1","session":"s","epoch":1,"data":{"message":"m1","content":{"a":"<&>"}}}]`))
+	// fall out of the calendar in UTC
+	for _, instant := range []string{"9999-12-31T23:59:59.999999999-23:59", "0000-01-01T00:00:00+23:59"} {
+		f.Add([]byte(`00[{"specversion":"1.0","id":"a","source":"/harness/h/17","type":"holdfast.session.opened",` +
+			`"subject":"s","session":"s","epoch":1,"data":{"incarnation":"17"}},` +
+			`{"specversion":"1.0","id":"b","source":"/harness/h/17","type":"holdfast.prompt.requested",` +
+			`"subject":"p1","session":"s","epoch":1,"data":{"prompt":"p1","deadline":"` + instant + `"}},` +
+			`{"specversion":"1.0","id":"c","source":"/harness/h/17","type":"holdfast.prompt.requested",` +
+			`"subject":"p2","session":"s","epoch":1,"data":{"prompt":"p2","delivery":"message",` +
+			`"questions":[{"id":"<","question":"\u2028"}]}}]` + "\n" +
+			`11[{"specversion":"1.0","id":"d","source":"/service/ledger/a","type":"holdfast.message.accepted",` +
+			`"subject":"m1","session":"s","epoch":1,"data":{"message":"m1","content":{"a":"<&>"}}}]`))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		log := fuzzLog(data)

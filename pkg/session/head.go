@@ -31,14 +31,14 @@ type Head struct {
 
 	// Due is true if a service has to check the session now, whatever the clock says.
 	Due bool `json:"due"`
-	// CheckAt is the earliest instant at which a service has to check the session, whatever its owner does. It is zero if
-	// the session needs nothing before its next commit.
+	// CheckAt is the earliest instant at which a service has to check the session, whatever its owner does. It is zero
+	// if the session needs nothing before its next commit.
 	CheckAt time.Time `json:"look_at,omitzero"`
-	// Timer is true if a check needs a timer at the broker, so that a service has to decode each new document. It is false
-	// while CheckAt is only the instant at which the owner will have been silent for too long.
+	// Timer is true if a check needs a timer at the broker, so that a service has to decode each new document. It is
+	// false while CheckAt is only the instant at which the owner will have been silent for too long.
 	Timer bool `json:"timer"`
-	// Recover is true if the reconciler has to check whatever the owner does: something is open of an owner that left, or
-	// a decision is owed that nothing delivers.
+	// Recover is true if the reconciler has to check whatever the owner does: something is open of an owner that left,
+	// or a decision is owed that nothing delivers.
 	Recover bool `json:"recover"`
 	// Views is true if entries of the people's or the harness's view have to exist.
 	Views bool `json:"views"`

@@ -61,7 +61,8 @@ func TestMalformedHead(t *testing.T) {
 		t.Fatalf("no head: %s", doc)
 	}
 	rest := strings.TrimPrefix(doc, head)
-	for _, bad := range []string{`null`, `7`, `"x"`, `[]`, `{}`, `{"v":"1"}`, `{"v":1,"rules":"2"}`, `{"v":1,"look_at":"soon"}`,
+	for _, bad := range []string{`null`, `7`, `"x"`, `[]`, `{}`, `{"v":"1"}`, `{"v":1,"rules":"2"}`,
+		`{"v":1,"look_at":"soon"}`,
 		`{"v":1,"phase":7}`, `{"v":1,"owned":0}`} {
 		for name, err := range map[string]error{"ReadHead": readHead(`{"v":1,"head":` + bad + rest),
 			"Decode": decode(`{"v":1,"head":` + bad + rest)} {
@@ -107,12 +108,13 @@ func TestHeadAllocates(t *testing.T) {
 
 // instants is each instant in a State, with the reason why it calls for a look, or why it calls for none.
 var instants = map[string]string{
-	"State.UpdatedAt":      "look: silence counts from it",
-	"Prompt.Deadline":      "look: the prompt expires",
-	"Retry.DueAt":          "look: the retry is requested",
-	"LastTurn.At":          "look: an idle compaction counts from it",
-	"LastCompaction.At":    "look: a failed compaction that is tried again is looked at until it is requested",
-	"State.ActiveAt":       "an idle compaction counts from it if it is later than LastTurn.At, where the head looks first",
+	"State.UpdatedAt":   "look: silence counts from it",
+	"Prompt.Deadline":   "look: the prompt expires",
+	"Retry.DueAt":       "look: the retry is requested",
+	"LastTurn.At":       "look: an idle compaction counts from it",
+	"LastCompaction.At": "look: a failed compaction that is tried again is looked at until it is requested",
+	"State.ActiveAt": "an idle compaction counts from it if it is later than LastTurn.At, where the head looks " +
+		"first",
 	"State.OpenedAt":       "shown to people",
 	"Closing.At":           "retention reads closed sessions",
 	"Turn.Since":           "shown to people",
@@ -132,7 +134,8 @@ var instants = map[string]string{
 }
 
 // TestEveryInstantIsCovered: each instant of a State is in the list above. A new instant is either covered by
-// the head or listed as one that is not; a decider that acts on one that the head does not cover fails TestHeadLooksInTime.
+// the head or listed as one that is not; a decider that acts on one that the head does not cover fails
+// TestHeadLooksInTime.
 func TestEveryInstantIsCovered(t *testing.T) {
 	found := map[string]bool{}
 	var visit func(v reflect.Type)
@@ -215,7 +218,8 @@ var headCases = []struct {
 		f.compact()
 		f.harness(events.CompactionFailed{Compaction: "k", Error: events.Failure{Kind: "server_error", Text: "x"}})
 	}, "now"},
-	{"closed", func(f *feeder) { f.harness(question); f.say(events.WriterLedger, events.SessionClosed{Reason: "r"}) }, "never"},
+	{"closed", func(f *feeder) { f.harness(question); f.say(events.WriterLedger, events.SessionClosed{Reason: "r"}) },
+		"never"},
 }
 
 var (
@@ -247,7 +251,8 @@ func (f *feeder) set(p *events.PolicyPatch) {
 }
 
 func (f *feeder) compact() {
-	f.say(events.WriterCompaction, events.CompactionRequested{Compaction: "k", Reason: events.CompactManual, Used: 1, Limit: 2})
+	f.say(events.WriterCompaction, events.CompactionRequested{Compaction: "k", Reason: events.CompactManual, Used: 1,
+		Limit: 2})
 	f.harness(events.CompactionStarted{Compaction: "k"})
 }
 
@@ -318,7 +323,8 @@ func checkNextCheck(t *rapid.T, s *session.State, src session.Source, steps even
 	h := s.Head()
 	look := steps.Earliest(h.CheckAt)
 	begin := s.UpdatedAt.Add(oneOf(t, "clock", 0, -time.Hour))
-	for _, after := range []time.Duration{0, time.Second, 3 * time.Second, 59 * time.Second, 2 * time.Minute, time.Hour, 3 * time.Hour} {
+	for _, after := range []time.Duration{0, time.Second, 3 * time.Second, 59 * time.Second, 2 * time.Minute, time.Hour,
+		3 * time.Hour} {
 		now := begin.Add(after)
 		due := h.Due || !h.CheckAt.IsZero() && !look.After(now)
 		check := func(who string, facts int, next time.Time) {

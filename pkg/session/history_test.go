@@ -21,7 +21,8 @@ const (
 	commitsMax, factsMax                                   = 90, 5
 )
 
-// pick draws an id. A session whose model is longLived moves on to other ids after a while, so that more ends than is kept.
+// pick draws an id. A session whose model is longLived moves on to other ids after a while, so that more ends than is
+// kept.
 func pick(t *rapid.T, s *session.State, prefix string, n int) string {
 	block := 0
 	if s.Model == longLived {
@@ -141,10 +142,12 @@ func turns(t *rapid.T, s *session.State) events.Fact {
 	if s.Compaction != nil && chance(t, "open compaction", 70) {
 		compaction = s.Compaction.ID
 	}
-	cause := oneOf(t, "cause", events.CauseMessage, events.CauseFollowUp, events.CauseRetry, events.CauseResume, events.CauseAnswer)
+	cause := oneOf(t, "cause", events.CauseMessage, events.CauseFollowUp, events.CauseRetry, events.CauseResume,
+		events.CauseAnswer)
 	switch below(t, "turn fact", 20) {
 	case 0, 1, 2, 3, 4:
-		f := events.TurnStarted{Turn: pick(t, s, "t", turnIDs), Cause: cause, Synthetic: chance(t, "synthetic", 60), OfTurn: oneOf(t, "of", "", turn)}
+		f := events.TurnStarted{Turn: pick(t, s, "t", turnIDs), Cause: cause, Synthetic: chance(t, "synthetic", 60),
+			OfTurn: oneOf(t, "of", "", turn)}
 		if s.Pending.Turn != nil && chance(t, "take", 60) {
 			f.Turn = s.Pending.Turn.ID
 		}
@@ -162,7 +165,8 @@ func turns(t *rapid.T, s *session.State) events.Fact {
 	case 9:
 		return events.TurnStopped{Turn: turn, Actor: events.ActorPerson}
 	case 10:
-		f := events.TurnStopRequested{Turn: oneOf(t, "stop what", turn, last), Actor: oneOf(t, "actor", events.ActorPerson, events.ActorCompaction)}
+		f := events.TurnStopRequested{Turn: oneOf(t, "stop what", turn, last),
+			Actor: oneOf(t, "actor", events.ActorPerson, events.ActorCompaction)}
 		if s.Pending.Turn != nil && chance(t, "stop pending", 50) {
 			f.Turn = s.Pending.Turn.ID
 		}
@@ -175,13 +179,16 @@ func turns(t *rapid.T, s *session.State) events.Fact {
 	case 14:
 		return events.RetryAbandoned{Turn: last, Attempt: 1, Reason: oneOf(t, "why", "quota", "cancelled")}
 	case 15, 16:
-		return events.MessageAccepted{Message: message, Content: json.RawMessage(`"x"`), Synthetic: chance(t, "synthetic", 50)}
+		return events.MessageAccepted{Message: message, Content: json.RawMessage(`"x"`),
+			Synthetic: chance(t, "synthetic", 50)}
 	case 17:
-		return oneOf[events.Fact](t, "message or compaction", events.MessageWithdrawn{Message: message}, events.CompactionStarted{Compaction: compaction})
+		return oneOf[events.Fact](t, "message or compaction", events.MessageWithdrawn{Message: message},
+			events.CompactionStarted{Compaction: compaction})
 	case 18:
 		return events.CompactionRequested{Compaction: compaction, Reason: oneOf(t, "why", "idle", "mid-stream")}
 	default:
-		return oneOf[events.Fact](t, "compacted", events.CompactionCompleted{Compaction: compaction}, events.CompactionFailed{Compaction: compaction, Error: failure(t)})
+		return oneOf[events.Fact](t, "compacted", events.CompactionCompleted{Compaction: compaction},
+			events.CompactionFailed{Compaction: compaction, Error: failure(t)})
 	}
 }
 
@@ -189,7 +196,8 @@ func turns(t *rapid.T, s *session.State) events.Fact {
 func asks(t *rapid.T, s *session.State) events.Fact {
 	switch below(t, "ask", 18) {
 	case 0, 1, 2:
-		return events.ToolStarted{Call: pick(t, s, "c", callIDs), Turn: oneOf(t, "of", "", openTurn(t, s)), Name: "bash", Background: chance(t, "background", 20)}
+		return events.ToolStarted{Call: pick(t, s, "c", callIDs), Turn: oneOf(t, "of", "", openTurn(t, s)),
+			Name: "bash", Background: chance(t, "background", 20)}
 	case 3:
 		return events.ToolCompleted{Call: openCall(t, s)}
 	case 4:
@@ -197,11 +205,15 @@ func asks(t *rapid.T, s *session.State) events.Fact {
 	case 5:
 		return events.ToolInterrupted{Call: openCall(t, s), Reason: events.ReasonOwnerLost}
 	case 6, 7, 8, 9:
-		return events.PromptRequested{Prompt: pick(t, s, "p", promptIDs), Deadline: oneOf(t, "deadline", time.Time{}, storyBegin.Add(time.Hour)), Turn: oneOf(t, "of turn", "", openTurn(t, s)), Call: oneOf(t, "of call", "", openCall(t, s)),
-			PromptKind: oneOf(t, "kind", events.PromptQuestion, "note"), Blocking: new(chance(t, "blocking", 70)), Title: oneOf(t, "title", "a", "b"),
+		return events.PromptRequested{Prompt: pick(t, s, "p", promptIDs),
+			Deadline: oneOf(t, "deadline", time.Time{}, storyBegin.Add(time.Hour)),
+			Turn:     oneOf(t, "of turn", "", openTurn(t, s)), Call: oneOf(t, "of call", "", openCall(t, s)),
+			PromptKind: oneOf(t, "kind", events.PromptQuestion, "note"), Blocking: new(chance(t, "blocking", 70)),
+			Title:    oneOf(t, "title", "a", "b"),
 			Delivery: oneOf(t, "delivery", events.DeliverToolResult, events.DeliverCallback, events.DeliverMessage)}
 	case 10:
-		return events.PromptAnswered{Prompt: openPrompt(t, s), Answers: []events.Answer{{Question: "q", Text: oneOf(t, "answer", "x", "y")}}, By: "ada"}
+		return events.PromptAnswered{Prompt: openPrompt(t, s),
+			Answers: []events.Answer{{Question: "q", Text: oneOf(t, "answer", "x", "y")}}, By: "ada"}
 	case 11:
 		return events.PromptRejected{Prompt: openPrompt(t, s), Text: oneOf(t, "text", "", "no"), By: "ada"}
 	case 12:
@@ -211,7 +223,8 @@ func asks(t *rapid.T, s *session.State) events.Fact {
 	case 14:
 		return events.PromptSuperseded{Prompt: openPrompt(t, s), Message: "m1"}
 	case 15:
-		return events.PromptExpired{Prompt: openPrompt(t, s), Reason: oneOf(t, "why", events.ReasonOwnerLost, events.ReasonDeadline)}
+		return events.PromptExpired{Prompt: openPrompt(t, s),
+			Reason: oneOf(t, "why", events.ReasonOwnerLost, events.ReasonDeadline)}
 	default:
 		return events.PromptDelivered{Prompt: openPrompt(t, s), Refused: oneOf(t, "refused", "", "", "unknown")}
 	}

@@ -17,16 +17,18 @@ const (
 	NameBytesMax   = 100
 	TextBytesMax   = 2 << 10
 
-	// UndeliveredMax is how many decided prompts wait for a harness that never says it has them. Beyond, the oldest goes.
+	// UndeliveredMax is how many decided prompts wait for a harness that never says it has them. Beyond, the oldest
+	// goes.
 	UndeliveredMax = 100
 
 	undeliveredBytesMax = 32 << 10 // bytes of their reasons, likewise
 
-	// DocumentBytesMax is more than any document takes: what is kept once is bounded by the limits above, what is open and
-	// queued by openBytesMax. A document that could not be stored would stop the fold of every session.
+	// DocumentBytesMax is more than any document takes: what is kept once is bounded by the limits above, what is open
+	// and queued by openBytesMax. A document that could not be stored would stop the fold of every session.
 	DocumentBytesMax = 700 << 10
 
-	// WorkBytesMax is the most that the decisions in one entry of the harness's view take. The rest follows as they are taken.
+	// WorkBytesMax is the most that the decisions in one entry of the harness's view take. The rest follows as they are
+	// taken.
 	WorkBytesMax = 512 << 10
 
 	openBytesMax  = 535 << 10 // bytes of JSON that calls, prompts, queue and holds take together
@@ -65,10 +67,13 @@ func (f *fold) room(size int, texts ...string) bool {
 func (s *State) weigh() int {
 	n := 0
 	for id, c := range s.Tools {
-		n += callBytes + holdBytes + holdTexts*jsonBytes(id) + jsonBytes(id) + jsonBytes(c.Name) + jsonBytes(c.Title) + jsonBytes(c.Turn)
+		n += callBytes + holdBytes + holdTexts*jsonBytes(id) + jsonBytes(id) + jsonBytes(c.Name) + jsonBytes(c.Title) +
+			jsonBytes(c.Turn)
 	}
 	for id, p := range s.Prompts {
-		n += promptBytes + jsonBytes(id) + carriedLists*(carriedBytes+jsonBytes(id)) + jsonBytes(p.Call) + jsonBytes(p.Turn) + jsonBytes(string(p.Kind)) + jsonBytes(p.Tool) + jsonBytes(p.Reason) + jsonBytes(string(p.Delivery))
+		n += promptBytes + jsonBytes(id) + carriedLists*(carriedBytes+jsonBytes(id)) + jsonBytes(p.Call) +
+			jsonBytes(p.Turn) + jsonBytes(string(p.Kind)) + jsonBytes(p.Tool) + jsonBytes(p.Reason) +
+			jsonBytes(string(p.Delivery))
 	}
 	for i := range s.Queue {
 		n += messageBytes + jsonBytes(s.Queue[i].ID)
@@ -96,7 +101,8 @@ func jsonBytes(text string) int {
 	return n
 }
 
-// cut shortens a text to at most n bytes, at a character, with "…". Characters that JSON escapes count with their escaped length.
+// cut shortens a text to at most n bytes, at a character, with "…". Characters that JSON escapes count with their
+// escaped length.
 func cut(text string, n int) string {
 	if len(text)*escapeBytes <= n || jsonBytes(text) <= n {
 		return text

@@ -54,7 +54,8 @@ func (f *feeder) commit(by events.Writer, facts []events.Fact) {
 	case by == events.WriterHarness:
 		source = events.HarnessSource(storyRef.Harness, cmp.Or(f.s.Incarnation, "17"))
 	}
-	c := &events.Commit{Ref: storyRef, Writer: by, Seq: f.s.Seq + 1, Guard: f.s.Seq, Guarded: true, At: storyBegin.Add(time.Duration(f.s.Seq) * time.Second)}
+	c := &events.Commit{Ref: storyRef, Writer: by, Seq: f.s.Seq + 1, Guard: f.s.Seq, Guarded: true,
+		At: storyBegin.Add(time.Duration(f.s.Seq) * time.Second)}
 	evs := make([]events.Event, len(facts))
 	for i, fact := range facts {
 		evs[i] = events.New(fmt.Sprintf("e%d-%d", c.Seq, i), source, storyRef, max(f.s.Epoch, 1), c.At, fact)
@@ -106,7 +107,8 @@ func TestLimitCalls(t *testing.T) {
 func TestLimitPrompts(t *testing.T) {
 	f := newFeeder(t)
 	ask := func(i int) events.Fact {
-		return events.PromptRequested{Prompt: fmt.Sprintf("p%03d", i), PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback}
+		return events.PromptRequested{Prompt: fmt.Sprintf("p%03d", i), PromptKind: events.PromptQuestion,
+			Delivery: events.DeliverCallback}
 	}
 	f.say(events.WriterHarness, many(session.OpenPromptsMax+1, ask)...)
 	f.mustIgnore(1, "limit")
@@ -123,7 +125,8 @@ func TestLimitPrompts(t *testing.T) {
 		t.Errorf("not the oldest decisions were let go of: %v", keys(f.s.Prompts))
 	}
 	f.say(events.WriterHarness, many(90, func(i int) events.Fact {
-		return events.PromptRequested{Prompt: fmt.Sprintf("k%03d", i), PromptKind: events.PromptQuestion, Delivery: events.DeliverMessage}
+		return events.PromptRequested{Prompt: fmt.Sprintf("k%03d", i), PromptKind: events.PromptQuestion,
+			Delivery: events.DeliverMessage}
 	})...)
 	f.say(events.WriterCompaction, events.MessageAccepted{Message: "m1", Content: json.RawMessage(`"x"`)})
 	if n := len(f.s.Prompts); n != session.UndeliveredMax+1 || f.s.Prompts["k089"] == nil {
@@ -179,20 +182,27 @@ func TestLimitTexts(t *testing.T) {
 		events.ToolFailed{Call: "c1", Error: events.Failure{Kind: long, Text: long}},
 		events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: long, Text: long}})
 	failed := f.s.LastTurn
-	f.say(events.WriterHarness, events.TurnStarted{Turn: "t2", Cause: events.CauseMessage}, events.TurnCompleted{Turn: "t2", Finish: long})
+	f.say(events.WriterHarness, events.TurnStarted{Turn: "t2", Cause: events.CauseMessage},
+		events.TurnCompleted{Turn: "t2", Finish: long})
 	f.say(events.WriterReconciler, events.SessionOrphaned{Incarnation: "17", SupersededBy: "99" + long})
 	for what, got := range map[string]struct {
 		text string
 		max  int
 	}{
-		"title": {f.s.Title, session.TitleBytesMax}, "agent": {f.s.Agent, session.NameBytesMax}, "model": {f.s.Model, session.NameBytesMax},
-		"cause": {string(failed.Cause), session.NameBytesMax}, "error": {failed.Error.Text, session.TextBytesMax}, "finish": {f.s.LastTurn.Reason, session.TextBytesMax},
-		"error kind": {failed.Error.Kind, session.NameBytesMax}, "prompt kind": {string(f.s.Prompts["p1"].Kind), session.NameBytesMax},
-		"delivery": {string(f.s.Prompts["p1"].Delivery), session.NameBytesMax}, "superseded_by": {f.s.SupersededBy, session.NameBytesMax},
-		"rejection": {ending(f.s, session.EntityPrompt).Reason, session.TextBytesMax}, "tool name": {ending(f.s, session.EntityTool).Name, session.NameBytesMax},
-		"tool error": {ending(f.s, session.EntityTool).Reason, session.TextBytesMax},
+		"title": {f.s.Title, session.TitleBytesMax}, "agent": {f.s.Agent, session.NameBytesMax},
+		"model": {f.s.Model, session.NameBytesMax},
+		"cause": {string(failed.Cause), session.NameBytesMax}, "error": {failed.Error.Text, session.TextBytesMax},
+		"finish":        {f.s.LastTurn.Reason, session.TextBytesMax},
+		"error kind":    {failed.Error.Kind, session.NameBytesMax},
+		"prompt kind":   {string(f.s.Prompts["p1"].Kind), session.NameBytesMax},
+		"delivery":      {string(f.s.Prompts["p1"].Delivery), session.NameBytesMax},
+		"superseded_by": {f.s.SupersededBy, session.NameBytesMax},
+		"rejection":     {ending(f.s, session.EntityPrompt).Reason, session.TextBytesMax},
+		"tool name":     {ending(f.s, session.EntityTool).Name, session.NameBytesMax},
+		"tool error":    {ending(f.s, session.EntityTool).Reason, session.TextBytesMax},
 	} {
-		if len(got.text) > got.max || len(got.text) < got.max-4 || !strings.HasSuffix(got.text, "…") || !strings.HasPrefix(strings.TrimPrefix(got.text, "99"), "ää") {
+		if len(got.text) > got.max || len(got.text) < got.max-4 || !strings.HasSuffix(got.text, "…") ||
+			!strings.HasPrefix(strings.TrimPrefix(got.text, "99"), "ää") {
 			t.Errorf("%s: %d bytes %.20q…, want at most %d, cut with …", what, len(got.text), got.text, got.max)
 		}
 	}
@@ -226,9 +236,11 @@ func TestLimitDocument(t *testing.T) {
 		text string
 		all  bool // nothing but the limits of numbers is felt
 	}{
-		"ordinary": {func(prefix string, i int) string { return fmt.Sprintf("%s_01JD5ZK3Q2W8%04d", prefix, i) }, strings.Repeat("title ", 500), true},
-		"long ids": {func(prefix string, i int) string { return fmt.Sprintf("%s%0124d", prefix, i) }, strings.Repeat("x", 5000), false},
-		"escapes":  {worst, strings.Repeat("\x1b\"<&>\u2028", 1000), false},
+		"ordinary": {func(prefix string, i int) string { return fmt.Sprintf("%s_01JD5ZK3Q2W8%04d", prefix, i) },
+			strings.Repeat("title ", 500), true},
+		"long ids": {func(prefix string, i int) string { return fmt.Sprintf("%s%0124d", prefix, i) },
+			strings.Repeat("x", 5000), false},
+		"escapes": {worst, strings.Repeat("\x1b\"<&>\u2028", 1000), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFeeder(t)
@@ -238,11 +250,13 @@ func TestLimitDocument(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Logf("%d bytes: %d calls, %d prompts, %d queued, %d held, %d endings", len(doc), len(f.s.Tools), len(f.s.Prompts), len(f.s.Queue), len(f.s.WaitsFor), len(f.s.Recent))
+			t.Logf("%d bytes: %d calls, %d prompts, %d queued, %d held, %d endings", len(doc), len(f.s.Tools),
+				len(f.s.Prompts), len(f.s.Queue), len(f.s.WaitsFor), len(f.s.Recent))
 			if len(doc) >= session.DocumentBytesMax {
 				t.Errorf("the document takes %d bytes, want less than %d", len(doc), session.DocumentBytesMax)
 			}
-			if c.all && (len(f.s.Tools) != session.OpenCallsMax || len(f.s.Queue) != session.QueuedMax || len(f.s.PendingPrompts()) != session.OpenPromptsMax) {
+			if c.all && (len(f.s.Tools) != session.OpenCallsMax || len(f.s.Queue) != session.QueuedMax ||
+				len(f.s.PendingPrompts()) != session.OpenPromptsMax) {
 				t.Error("a session with ordinary ids does not reach its limits")
 			}
 			if _, err := session.Decode(doc); err != nil {
@@ -273,7 +287,8 @@ func TestLimitCarried(t *testing.T) {
 			carried, asked := len(f.s.Turn.Prompts), len(f.s.Pending.Turn.Prompts)
 			t.Logf("%d bytes: %d prompts carried, %d asked for", len(doc), carried, asked)
 			if carried < len(f.s.Prompts)/2 || asked < carried {
-				t.Errorf("%d prompts carried, %d asked for, %d settled: the lists are not full", carried, asked, len(f.s.Prompts))
+				t.Errorf("%d prompts carried, %d asked for, %d settled: the lists are not full", carried, asked,
+					len(f.s.Prompts))
 			}
 			if len(doc) >= session.DocumentBytesMax {
 				t.Errorf("the document takes %d bytes, want less than %d", len(doc), session.DocumentBytesMax)
@@ -298,7 +313,8 @@ func TestLimitInOneCommit(t *testing.T) {
 	f.say(events.WriterCompaction, many(session.QueuedMax, func(i int) events.Fact {
 		return events.MessageAccepted{Message: long("m", i), Content: json.RawMessage(`1`), Synthetic: true}
 	})...)
-	f.say(events.WriterHarness, many(session.OpenCallsMax, func(i int) events.Fact { return events.ToolStarted{Call: long("c", i), Name: "bash"} })...)
+	f.say(events.WriterHarness, many(session.OpenCallsMax,
+		func(i int) events.Fact { return events.ToolStarted{Call: long("c", i), Name: "bash"} })...)
 	doc, err := f.s.Encode()
 	if err != nil {
 		t.Fatal(err)
@@ -328,19 +344,25 @@ func (f *feeder) fill(id func(string, int) string, text string) {
 	fail := events.Failure{Kind: text, Text: text}
 	ask := func(prefix string, n int) []events.Fact {
 		return many(n, func(i int) events.Fact {
-			return events.PromptRequested{Prompt: id(prefix, i), Turn: id("t", 2), Call: id("c", i), PromptKind: events.PromptKind(text), Title: text,
+			return events.PromptRequested{Prompt: id(prefix, i), Turn: id("t", 2), Call: id("c", i),
+				PromptKind: events.PromptKind(text), Title: text,
 				Delivery: events.Delivery(text[:20]), Deadline: time.Date(2026, 1, 1, 0, 0, 0, 123456789, time.UTC)}
 		})
 	}
 	h := events.WriterHarness
-	f.say(h, events.TurnStarted{Turn: id("t", 1), Cause: events.CauseMessage, Options: options}, events.TurnFailed{Turn: id("t", 1), Error: fail})
+	f.say(h, events.TurnStarted{Turn: id("t", 1), Cause: events.CauseMessage, Options: options},
+		events.TurnFailed{Turn: id("t", 1), Error: fail})
 	f.say(events.WriterRetry, events.RetryScheduled{Turn: id("t", 1), Attempt: 1, DueAt: storyBegin, Error: fail})
-	f.say(events.WriterCompaction, events.CompactionRequested{Compaction: id("k", 1), Reason: text, FollowUp: text, Message: id("m", 1)})
+	f.say(events.WriterCompaction, events.CompactionRequested{Compaction: id("k", 1), Reason: text, FollowUp: text,
+		Message: id("m", 1)})
 	f.say(h, events.CompactionFailed{Compaction: id("k", 1), Error: fail})
-	f.say(events.WriterCompaction, events.CompactionRequested{Compaction: id("k", 2), Reason: text, FollowUp: text, Message: id("m", 1)})
+	f.say(events.WriterCompaction, events.CompactionRequested{Compaction: id("k", 2), Reason: text, FollowUp: text,
+		Message: id("m", 1)})
 	f.say(h, events.TurnStarted{Turn: id("t", 2), Cause: events.CauseRetry, Options: options})
-	f.say(events.WriterLedger, events.TurnStopRequested{Turn: id("t", 2), Actor: events.ActorCompaction, By: text, Reason: text})
-	f.say(events.WriterRetry, events.TurnRequested{Turn: id("t", 3), Cause: events.CauseRetry, Options: options, Message: id("m", 2), Prompt: id("p", 1)})
+	f.say(events.WriterLedger, events.TurnStopRequested{Turn: id("t", 2), Actor: events.ActorCompaction, By: text,
+		Reason: text})
+	f.say(events.WriterRetry, events.TurnRequested{Turn: id("t", 3), Cause: events.CauseRetry, Options: options,
+		Message: id("m", 2), Prompt: id("p", 1)})
 	f.say(events.WriterCompaction, many(session.QueuedMax, func(i int) events.Fact {
 		return events.MessageAccepted{Message: id("m", i), Content: json.RawMessage(`1`), Synthetic: true}
 	})...)
@@ -359,13 +381,16 @@ func (f *feeder) fill(id func(string, int) string, text string) {
 	f.say(events.WriterReconciler, events.SessionOrphaned{Incarnation: "17", WaitsFor: held})
 }
 
-// TestLimitWork: what was decided is handed out as far as one entry can hold it, the oldest first, and the rest follows.
+// TestLimitWork: what was decided is handed out as far as one entry can hold it, the oldest first, and the rest
+// follows.
 func TestLimitWork(t *testing.T) {
 	f := newFeeder(t)
 	const answered = 30
 	for i := range answered {
-		f.say(events.WriterHarness, events.PromptRequested{Prompt: fmt.Sprintf("p%02d", i), PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback})
-		f.say(events.WriterLedger, events.PromptAnswered{Prompt: fmt.Sprintf("p%02d", i), Answers: []events.Answer{{Question: "q", Text: strings.Repeat("<", 60<<10)}}})
+		f.say(events.WriterHarness, events.PromptRequested{Prompt: fmt.Sprintf("p%02d", i),
+			PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback})
+		f.say(events.WriterLedger, events.PromptAnswered{Prompt: fmt.Sprintf("p%02d", i),
+			Answers: []events.Answer{{Question: "q", Text: strings.Repeat("<", 60<<10)}}})
 	}
 	w, err := f.s.Work(f.src)
 	if err != nil {
@@ -381,7 +406,8 @@ func TestLimitWork(t *testing.T) {
 	before := f.s.Clone()
 	f.say(events.WriterHarness, events.PromptDelivered{Prompt: "p00"})
 	next, err := f.s.Work(f.src)
-	if err != nil || len(next.Prompts) != len(w.Prompts) || next.Prompts["p00"] != nil || !session.WorkChanged(before, f.s) {
+	if err != nil || len(next.Prompts) != len(w.Prompts) || next.Prompts["p00"] != nil ||
+		!session.WorkChanged(before, f.s) {
 		t.Errorf("the rest does not follow: %d, %v", len(next.Prompts), err)
 	}
 }
@@ -390,11 +416,13 @@ func TestLimitWork(t *testing.T) {
 func TestLimitTitles(t *testing.T) {
 	f := newFeeder(t)
 	long := func(i int) events.Fact {
-		return events.ToolStarted{Call: fmt.Sprintf("c%d", i), Name: strings.Repeat("n", 90), Title: strings.Repeat("t", 190)}
+		return events.ToolStarted{Call: fmt.Sprintf("c%d", i), Name: strings.Repeat("n", 90),
+			Title: strings.Repeat("t", 190)}
 	}
 	f.say(events.WriterHarness, many(130, long)...)
 	f.say(events.WriterHarness, long(0), long(129))
-	if a, b := f.s.Tools["c0"], f.s.Tools["c129"]; len(a.Title) != 190 || len(a.Name) != 90 || len(b.Title) > 40 || len(b.Name) > 40 {
+	if a, b := f.s.Tools["c0"], f.s.Tools["c129"]; len(a.Title) != 190 || len(a.Name) != 90 || len(b.Title) > 40 ||
+		len(b.Name) > 40 {
 		t.Errorf("the first is %+v, the last %+v", a, b)
 	}
 }
@@ -402,10 +430,12 @@ func TestLimitTitles(t *testing.T) {
 // TestDeliveredLongAfter: a receipt that comes when the ending is no longer kept takes the prompt away all the same.
 func TestDeliveredLongAfter(t *testing.T) {
 	f := newFeeder(t)
-	f.say(events.WriterHarness, events.PromptRequested{Prompt: "p1", PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback})
+	f.say(events.WriterHarness, events.PromptRequested{Prompt: "p1", PromptKind: events.PromptQuestion,
+		Delivery: events.DeliverCallback})
 	f.say(events.WriterLedger, events.PromptAnswered{Prompt: "p1", By: "ada"})
 	f.say(events.WriterHarness, many(session.RecentMax, call)...)
-	f.say(events.WriterHarness, many(session.RecentMax, func(i int) events.Fact { return events.ToolCompleted{Call: fmt.Sprintf("call-%d", i)} })...)
+	f.say(events.WriterHarness, many(session.RecentMax,
+		func(i int) events.Fact { return events.ToolCompleted{Call: fmt.Sprintf("call-%d", i)} })...)
 	if b, err := f.s.Blocker("p1", f.src); err != nil || b.Status != session.Answered || b.ClosedAt.IsZero() {
 		t.Errorf("%+v %v", b, err)
 	}
@@ -417,16 +447,19 @@ func TestDeliveredLongAfter(t *testing.T) {
 
 // TestManyEndAtOnce: if more ends at once than is kept, the endings that people look for are kept; the feed has all.
 func TestManyEndAtOnce(t *testing.T) {
-	for name, end := range map[string]events.Fact{"turn": events.TurnCompleted{Turn: "t1"}, "session": events.SessionClosed{Reason: "finished"}} {
+	for name, end := range map[string]events.Fact{"turn": events.TurnCompleted{Turn: "t1"},
+		"session": events.SessionClosed{Reason: "finished"}} {
 		t.Run(name, func(t *testing.T) {
 			f := newFeeder(t)
 			f.say(events.WriterHarness, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
 			f.say(events.WriterHarness, many(session.RecentMax*2, call)...)
 			f.say(events.WriterCompaction, many(session.RecentMax, func(i int) events.Fact {
-				return events.MessageAccepted{Message: fmt.Sprintf("m%d", i), Content: json.RawMessage(`"x"`), Synthetic: true}
+				return events.MessageAccepted{Message: fmt.Sprintf("m%d", i), Content: json.RawMessage(`"x"`),
+					Synthetic: true}
 			})...)
 			f.say(events.WriterHarness, many(60, func(i int) events.Fact {
-				return events.PromptRequested{Prompt: fmt.Sprintf("p%02d", i), Turn: "t1", PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback}
+				return events.PromptRequested{Prompt: fmt.Sprintf("p%02d", i), Turn: "t1",
+					PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback}
 			})...)
 			before := f.s.Clone()
 			f.say(events.WriterHarness, end)

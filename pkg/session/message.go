@@ -10,7 +10,8 @@ import (
 func (f *fold) messageAccepted(fact events.MessageAccepted) string {
 	e := f.ended(EntityMessage, fact.Message)
 	switch {
-	case e != nil && e.Seq == f.c.Seq && e.Outcome == OutcomeDelivered && e.OpenedSeq == 0: // the turn that has it is in the same commit
+	// the turn that has it is in the same commit
+	case e != nil && e.Seq == f.c.Seq && e.Outcome == OutcomeDelivered && e.OpenedSeq == 0:
 		e.OpenedSeq = f.c.Seq
 		if t := f.Turn; t != nil && t.Message == fact.Message {
 			t.MessageSeq = f.c.Seq
@@ -63,6 +64,6 @@ func (s *State) NewerMessage(seq uint64) bool {
 	return slices.ContainsFunc(s.Queue, func(m Message) bool { return !m.Synthetic && m.Seq > seq })
 }
 
-// QueueMoves reports whether the queue may move on when nothing else goes first: after a turn that completed, or after a
-// person's act. After a failure, a stop or an interruption it waits for one (C7).
+// QueueMoves reports whether the queue may move on when nothing else goes first: after a turn that completed, or after
+// a person's act. After a failure, a stop or an interruption it waits for one (C7).
 func (s *State) QueueMoves() bool { return s.HeldSeq == 0 || s.NewerMessage(s.HeldSeq) }

@@ -16,7 +16,8 @@ func (f *feeder) busy(turn string) {
 	f.say(events.WriterHarness, many(session.RecentMax+10, func(i int) events.Fact {
 		return events.ToolStarted{Call: fmt.Sprintf("%s-%d", turn, i), Turn: turn, Name: "bash"}
 	})...)
-	f.say(events.WriterHarness, many(session.RecentMax+10, func(i int) events.Fact { return events.ToolCompleted{Call: fmt.Sprintf("%s-%d", turn, i)} })...)
+	f.say(events.WriterHarness, many(session.RecentMax+10,
+		func(i int) events.Fact { return events.ToolCompleted{Call: fmt.Sprintf("%s-%d", turn, i)} })...)
 	if _, kept := f.s.Ended(session.EntityMessage, "m1"); kept {
 		f.t.Fatal("the message's end is still kept: this shows nothing")
 	}
@@ -37,8 +38,8 @@ func (f *feeder) mustSay(want string) {
 }
 
 // TestWhatWasSaidLongAgo: however many calls a turn made, the turns after it have the person's words (T13): a retry and
-// the retry of that, the turn after a compaction, the turn that a person resumes after a stop. The message is not accepted
-// a second time.
+// the retry of that, the turn after a compaction, the turn that a person resumes after a stop. The message is not
+// accepted a second time.
 func TestWhatWasSaidLongAgo(t *testing.T) {
 	accepted := events.MessageAccepted{Message: "m1", Content: json.RawMessage(`"paint it"`), By: "ada"}
 	started := func(turn, of string) events.TurnStarted {
@@ -61,22 +62,27 @@ func TestWhatWasSaidLongAgo(t *testing.T) {
 			f.busy("t1")
 
 			ignored := f.s.Ignored.Count
-			f.say(events.WriterCompaction, events.MessageAccepted{Message: "m1", Content: json.RawMessage(`"again"`), By: "ada"})
+			f.say(events.WriterCompaction, events.MessageAccepted{Message: "m1", Content: json.RawMessage(`"again"`),
+				By: "ada"})
 			f.mustIgnore(ignored+1, session.WhyClosedID)
 
 			f.say(events.WriterHarness, failed("t1"))
 			f.say(events.WriterRetry, requested("t2", events.CauseRetry, "t1"))
 			f.mustSay(`"paint it"`)
-			f.say(events.WriterHarness, started("t2", "t1"), events.MessageAccepted{Message: "m1", Content: json.RawMessage(`"again"`), By: "ada"})
+			f.say(events.WriterHarness, started("t2", "t1"),
+				events.MessageAccepted{Message: "m1", Content: json.RawMessage(`"again"`), By: "ada"})
 			f.mustIgnore(ignored+2, session.WhyClosedID)
 			f.busy("t2")
 
-			f.say(events.WriterCompaction, events.CompactionRequested{Compaction: "k1", Reason: events.CompactMidStream, FollowUp: events.FollowContinue, Message: "m1"})
-			f.say(events.WriterHarness, events.TurnStopped{Turn: "t2", Actor: events.ActorCompaction}, events.CompactionStarted{Compaction: "k1"}, events.CompactionCompleted{Compaction: "k1"})
+			f.say(events.WriterCompaction, events.CompactionRequested{Compaction: "k1", Reason: events.CompactMidStream,
+				FollowUp: events.FollowContinue, Message: "m1"})
+			f.say(events.WriterHarness, events.TurnStopped{Turn: "t2", Actor: events.ActorCompaction},
+				events.CompactionStarted{Compaction: "k1"}, events.CompactionCompleted{Compaction: "k1"})
 			f.say(events.WriterCompaction, requested("t3", events.CauseFollowUp, "t2"))
 			f.mustSay(`"paint it"`)
 
-			f.say(events.WriterLedger, events.TurnStopRequested{Turn: "t3", Actor: events.ActorPerson, By: "ada"}) // takes t3 back
+			// takes t3 back
+			f.say(events.WriterLedger, events.TurnStopRequested{Turn: "t3", Actor: events.ActorPerson, By: "ada"})
 			if l := f.s.LastTurn; l == nil || l.ID != "t3" {
 				t.Fatalf("the last turn is %+v, want the one that was taken back", l)
 			}
@@ -95,7 +101,8 @@ func TestWhatWasSaidLongAgo(t *testing.T) {
 // TestWhatWasWithdrawnIsNotSaid: no turn gets a message that a person withdrew, whichever service requests the turn.
 func TestWhatWasWithdrawnIsNotSaid(t *testing.T) {
 	f := newFeeder(t)
-	f.say(events.WriterCompaction, events.MessageAccepted{Message: "m1", Content: json.RawMessage(`"paint it"`), By: "ada"})
+	f.say(events.WriterCompaction, events.MessageAccepted{Message: "m1", Content: json.RawMessage(`"paint it"`),
+		By: "ada"})
 	f.say(events.WriterCompaction, events.MessageWithdrawn{Message: "m1", By: "ada"})
 	f.say(events.WriterCompaction, events.TurnRequested{Turn: "t1", Cause: events.CauseMessage, Message: "m1"})
 	f.mustSay("")

@@ -23,8 +23,8 @@ func (f *fold) admitOpened(fact events.SessionOpened) string {
 	return ""
 }
 
-// admitClaimed admits the claim of a session without an owner, or with an exclusive owner of a lower incarnation, but never
-// by an incarnation below an earlier owner or the one that superseded it.
+// admitClaimed admits the claim of a session without an owner, or with an exclusive owner of a lower incarnation, but
+// never by an incarnation below an earlier owner or the one that superseded it.
 func (f *fold) admitClaimed(fact events.SessionClaimed) string {
 	switch {
 	case !f.Opened():
@@ -56,8 +56,8 @@ func (s *State) Claimable(incarnation string) bool {
 	return s.SupersededBy == "" || !Older(incarnation, s.SupersededBy)
 }
 
-// Older reports whether incarnation a came before b. Incarnations are numbers drawn from the broker; what is no number is
-// older than every number, so that it can never take anything from one.
+// Older reports whether incarnation a came before b. Incarnations are numbers drawn from the broker; what is no number
+// is older than every number, so that it can never take anything from one.
 func Older(a, b string) bool {
 	x, errA := strconv.ParseUint(a, 10, 64)
 	y, errB := strconv.ParseUint(b, 10, 64)
@@ -79,7 +79,8 @@ func (f *fold) opened(fact events.SessionOpened) string {
 	if fact.Root != "" && fact.Parent != "" {
 		s.Root = fact.Root
 	}
-	s.Title, s.Agent, s.Model = cut(fact.Title, TitleBytesMax), cut(fact.Agent, NameBytesMax), cut(fact.Model, NameBytesMax)
+	s.Title, s.Agent, s.Model = cut(fact.Title, TitleBytesMax), cut(fact.Agent, NameBytesMax),
+		cut(fact.Model, NameBytesMax)
 	s.ContextLimit = max(fact.ContextLimit, 0)
 	s.Policy = fact.Policy.Apply(s.Policy)
 	s.OpenedAt, s.ActiveAt = f.c.At, f.c.At
@@ -131,11 +132,11 @@ func (f *fold) orphaned(fact events.SessionOrphaned) string {
 	return ""
 }
 
-// Silence returns when what the owner does, a turn or a compaction, will have been silent for too long, and which of the two it
-// is: [EntityTurn], [EntityCompaction]; "" while silence means nothing (T18). Heard is when the owner was last heard of beside
-// the log. Waiting for a person is no silence (P20), nor is a call that runs; what runs in the background does not count.
-// While the conversation is compacted its turn need not be heard of. Of what is held for an owner of before recovery says
-// what becomes of it.
+// Silence returns when what the owner does, a turn or a compaction, will have been silent for too long, and which of
+// the two it is: [EntityTurn], [EntityCompaction]; "" while silence means nothing (T18). Heard is when the owner was
+// last heard of beside the log. Waiting for a person is no silence (P20), nor is a call that runs; what runs in the
+// background does not count. While the conversation is compacted its turn need not be heard of. Of what is held for an
+// owner of before recovery says what becomes of it.
 func (s *State) Silence(heard time.Time, steps events.Steps) (of string, at time.Time) {
 	t, c := s.Turn, s.Compaction
 	switch {
@@ -192,11 +193,13 @@ func (f *fold) closed(fact events.SessionClosed) string {
 		}
 	}
 	if f.Turn != nil {
-		f.endTurn(OutcomeStopped, events.ReasonClosed, nil, events.TurnStopped{Turn: f.Turn.ID, Reason: events.ReasonClosed})
+		f.endTurn(OutcomeStopped, events.ReasonClosed, nil,
+			events.TurnStopped{Turn: f.Turn.ID, Reason: events.ReasonClosed})
 	}
 	f.Prompts, f.Queue, f.WaitsFor, f.Pending, f.Retry, f.Compaction = nil, nil, nil, Pending{}, Retry{}, nil
 	f.Owned, f.Left, f.HeldSeq, f.StoppedSeq = false, "", 0, 0
-	f.State.Closed = &Closing{Reason: cut(fact.Reason, TextBytesMax), By: cut(fact.By, NameBytesMax), At: f.c.At, Seq: f.c.Seq}
+	f.State.Closed = &Closing{Reason: cut(fact.Reason, TextBytesMax), By: cut(fact.By, NameBytesMax), At: f.c.At,
+		Seq: f.c.Seq}
 	return ""
 }
 

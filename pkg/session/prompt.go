@@ -45,7 +45,9 @@ func (f *fold) promptRequested(fact events.PromptRequested) string {
 		return WhyTurnEnded
 	case p == nil && f.callIsOver(fact.Call):
 		return WhyClosedID
-	case p == nil && (f.awaiting() >= OpenPromptsMax || !f.room(promptBytes+carriedLists*(carriedBytes+jsonBytes(fact.Prompt)), fact.Prompt, fact.Call, fact.Turn, string(word(fact.PromptKind)), string(word(fact.Delivery)))):
+	case p == nil && (f.awaiting() >= OpenPromptsMax ||
+		!f.room(promptBytes+carriedLists*(carriedBytes+jsonBytes(fact.Prompt)), fact.Prompt, fact.Call, fact.Turn,
+			string(word(fact.PromptKind)), string(word(fact.Delivery)))):
 		return WhyLimit
 	case p == nil:
 		p = &Prompt{Since: f.c.At, Status: Awaiting}
@@ -54,7 +56,8 @@ func (f *fold) promptRequested(fact events.PromptRequested) string {
 		}
 		f.Prompts[fact.Prompt] = p
 	}
-	p.Kind, p.Blocking, p.OnOwnerLoss, p.Delivery = word(fact.PromptKind), fact.Blocks(), fact.Loss(), word(fact.Delivery)
+	p.Kind, p.Blocking, p.OnOwnerLoss, p.Delivery = word(fact.PromptKind), fact.Blocks(), fact.Loss(),
+		word(fact.Delivery)
 	p.Turn = orElse(f.openTurn(fact.Turn), f.openTurn(p.Turn))
 	if fact.Call != "" && !f.callIsOver(fact.Call) {
 		p.Call = fact.Call
@@ -69,8 +72,8 @@ func (f *fold) promptRequested(fact events.PromptRequested) string {
 	return ""
 }
 
-// setDeadline takes the deadline of a request. One that is repeated, because another process adopts the prompt, was set when
-// it was said first: the broker's clock may have been set in between.
+// setDeadline takes the deadline of a request. One that is repeated, because another process adopts the prompt, was set
+// when it was said first: the broker's clock may have been set in between.
 func (p *Prompt) setDeadline(at *time.Time, seq uint64) {
 	same := at != nil && p.Deadline != nil && at.Equal(*p.Deadline)
 	switch {
@@ -103,8 +106,8 @@ func (s *State) awaiting() int {
 	return n
 }
 
-// decided settles a prompt as a person has decided. A decision that the harness says came in through it, or is its own: the owner
-// has it, and it calls for no turn.
+// decided settles a prompt as a person has decided. A decision that the harness says came in through it, or is its own:
+// the owner has it, and it calls for no turn.
 func (f *fold) decided(id string, to Status, text string, owed bool) string {
 	if why := f.settle(id, to, text); why != "" {
 		return why
@@ -173,8 +176,8 @@ func (f *fold) withdraw(id, reason string) {
 	}
 }
 
-// promptUnattended notes that the owner has nothing that waits for the decision about a prompt. The decision, made already or
-// later, then reaches the agent by a turn, as if the owner were gone: see [State.ownersToTake].
+// promptUnattended notes that the owner has nothing that waits for the decision about a prompt. The decision, made
+// already or later, then reaches the agent by a turn, as if the owner were gone: see [State.ownersToTake].
 func (f *fold) promptUnattended(id string) string {
 	p := f.Prompts[id]
 	switch {
@@ -240,7 +243,8 @@ func (f *fold) received(id string, p *Prompt) {
 	}
 	message := f.answerMessage(id, p)
 	i := f.queued(message)
-	f.end(Ending{Entity: EntityMessage, ID: message, Outcome: OutcomeDelivered, Reason: reasonReceived, OpenedSeq: f.Queue[i].Seq})
+	f.end(Ending{Entity: EntityMessage, ID: message, Outcome: OutcomeDelivered, Reason: reasonReceived,
+		OpenedSeq: f.Queue[i].Seq})
 	f.Queue = slices.Delete(f.Queue, i, i+1)
 	if r := f.Pending.Turn; r != nil && r.Message == message {
 		f.Pending.Turn = nil
@@ -271,7 +275,8 @@ func (f *fold) deliver(id string, at time.Time) {
 // owed, and do not count as delivered. Decisions from after the request for the person's turn stay owed.
 func (f *fold) overtake(asked uint64) {
 	for id, p := range f.Prompts {
-		if _, has := f.Carries(id); has || p.Status == Awaiting || p.SettledSeq > asked || f.Tools[p.Call] != nil || f.waitsAsMessage(id) {
+		if _, has := f.Carries(id); has || p.Status == Awaiting || p.SettledSeq > asked || f.Tools[p.Call] != nil ||
+			f.waitsAsMessage(id) {
 			continue
 		}
 		if p.Epoch < f.Epoch || p.Turn != "" && f.openTurn(p.Turn) == "" {

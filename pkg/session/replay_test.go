@@ -49,7 +49,8 @@ func (h *replay) counts(before *session.State, c *events.Commit, e events.Event)
 	if !events.Lookup(e.Kind).May(c.Writer) {
 		h.t.Fatalf("%d: %s by %s counted", c.Seq, e.Kind, c.Writer)
 	}
-	if c.Writer == events.WriterHarness && e.Epoch == h.s.Epoch && e.Source != events.HarnessSource(storyRef.Harness, h.s.Incarnation) {
+	if c.Writer == events.WriterHarness && e.Epoch == h.s.Epoch &&
+		e.Source != events.HarnessSource(storyRef.Harness, h.s.Incarnation) {
 		h.t.Fatalf("%d: %s of %s counted, the owner is %s", c.Seq, e.Kind, e.Source, h.s.Incarnation)
 	}
 	if before.Closed != nil {
@@ -122,7 +123,8 @@ func (h *replay) pending() {
 		}
 	}
 	if list := h.s.PendingPrompts(); !slices.Equal(list, shown) || !slices.Equal(list, decoded.PendingPrompts()) {
-		h.t.Fatalf("%d: the list is %v, the view shows %v, the document %v", h.s.Seq, list, shown, decoded.PendingPrompts())
+		h.t.Fatalf("%d: the list is %v, the view shows %v, the document %v", h.s.Seq, list, shown,
+			decoded.PendingPrompts())
 	}
 }
 

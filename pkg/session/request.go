@@ -28,7 +28,8 @@ func (s *State) refuseClosed() error {
 		return nil
 	}
 	c := s.Closed
-	return events.Conflict("the session is closed ("+c.Reason+"): open another one", events.Standing{Status: string(Closed), Reason: c.Reason, By: c.By, At: c.At, Seq: c.Seq})
+	return events.Conflict("the session is closed ("+c.Reason+"): open another one",
+		events.Standing{Status: string(Closed), Reason: c.Reason, By: c.By, At: c.At, Seq: c.Seq})
 }
 
 // Changeable refuses a request about a session that does not exist (404), or is closed (409).
@@ -46,7 +47,10 @@ func (s *State) Answer(w request.Answer, src Source) (Decision, error) {
 		return Decision{}, err
 	}
 	if p == nil {
-		return s.tooLate(w.Prompt, Answered, src, func(said settlement) bool { return sameAnswers(said.answers, trimmed(w.Answers)) })
+		return s.tooLate(w.Prompt, Answered, src, func(said settlement) bool {
+			return sameAnswers(said.answers,
+				trimmed(w.Answers))
+		})
 	}
 	req, err := promptRequest(src, p.Seq, p.Epoch, w.Prompt)
 	if err != nil {
@@ -120,18 +124,22 @@ func (s *State) tooLate(prompt string, wanted Status, src Source, same func(sett
 	if b.Status == wanted && same(said) {
 		return Decision{Seq: b.Seq}, nil
 	}
-	stands := events.Standing{Status: string(b.Status), Reason: b.Reason, Answers: b.Answers, By: b.By, At: b.ClosedAt, Seq: b.Seq, Prompt: prompt}
+	stands := events.Standing{Status: string(b.Status), Reason: b.Reason, Answers: b.Answers, By: b.By, At: b.ClosedAt,
+		Seq: b.Seq, Prompt: prompt}
 	if b.Status == Answered || b.Status == Rejected {
-		return Decision{}, events.Conflict(fmt.Sprintf("prompt %s was %s by %s already", prompt, b.Status, orElse(b.By, "somebody")), stands)
+		return Decision{}, events.Conflict(fmt.Sprintf("prompt %s was %s by %s already", prompt, b.Status,
+			orElse(b.By, "somebody")), stands)
 	}
-	return Decision{}, events.Gone(fmt.Sprintf("prompt %s is %s (%s): it can no longer be decided", prompt, b.Status, orElse(b.Reason, "no reason given")), stands)
+	return Decision{}, events.Gone(fmt.Sprintf("prompt %s is %s (%s): it can no longer be decided", prompt, b.Status,
+		orElse(b.Reason, "no reason given")), stands)
 }
 
 // Settlement returns the facts that follow a decision about a prompt whose asker is gone: its call is closed
-// with the decision as its result, or the decision becomes a message, and when nothing else blocks the conversation goes
-// on. It is nothing while the asker is there, which then does all that itself. Status is what the decision made of the
-// prompt; questions and answers belong to Answered, text to Rejected.
-func (s *State) Settlement(prompt string, status Status, asked []events.Question, answers []events.Answer, text string) []events.Fact {
+// with the decision as its result, or the decision becomes a message, and the conversation continues when nothing else
+// blocks it. It returns nothing while the asker is there, which then does all that itself. Status is the new status of
+// the prompt; questions and answers belong to Answered, text to Rejected.
+func (s *State) Settlement(prompt string, status Status, asked []events.Question, answers []events.Answer,
+	text string) []events.Fact {
 	p := s.Prompts[prompt]
 	if p == nil || s.Owns(p.Epoch) {
 		return nil
@@ -143,7 +151,8 @@ func (s *State) Settlement(prompt string, status Status, asked []events.Question
 		facts = append(facts, resultOf(p.Call, status, asked, answers, text))
 	case p.Delivery == events.DeliverMessage && status == Answered:
 		message = s.answerMessage(prompt, p)
-		facts = append(facts, events.MessageAccepted{Message: message, Content: outputOf(asked, answers), Synthetic: true})
+		facts = append(facts, events.MessageAccepted{Message: message, Content: outputOf(asked, answers),
+			Synthetic: true})
 	}
 	return append(facts, s.continuation(prompt, p, message)...)
 }
@@ -171,11 +180,13 @@ func (s *State) Runs(turn string) bool {
 	return turn != "" && s.Turn != nil && s.Turn.ID == turn && s.Owns(s.Turn.Epoch)
 }
 
-// Continue returns the request for the turn that continues the session after a settled prompt or, without a prompt, after
-// a child has settled. It names every prompt that [State.Carry] lists, and the message of the turn unless another one is
-// given. Its id depends on the session's place in the log alone, so a decision that is made twice requests one turn.
+// Continue returns the request for the turn that continues the session after a settled prompt or, without a prompt,
+// after a child has settled. It names every prompt that [State.Carry] lists, and the message of the turn unless another
+// one is given. Its id depends on the session's place in the log alone, so a decision that is made twice requests one
+// turn.
 func (s *State) Continue(prompt, ofTurn, message string) events.TurnRequested {
-	f := events.TurnRequested{Turn: events.DeriveID("turn", s.Session, prompt, ofTurn, fmt.Sprint(s.Seq)), Cause: events.CauseAnswer, OfTurn: ofTurn, Message: message, Prompt: prompt}
+	f := events.TurnRequested{Turn: events.DeriveID("turn", s.Session, prompt, ofTurn, fmt.Sprint(s.Seq)),
+		Cause: events.CauseAnswer, OfTurn: ofTurn, Message: message, Prompt: prompt}
 	switch {
 	case s.Turn != nil && s.Turn.ID == ofTurn:
 		f.Options, f.Message = s.Turn.Options, orElse(message, s.Turn.Message)
@@ -196,25 +207,29 @@ func (s *State) Stop(w request.Stop) (Decision, error) {
 		return Decision{}, err
 	}
 	if id := s.BlockedBy(); id != "" && !w.Force {
-		return Decision{}, events.Conflict("prompt "+id+" waits for an answer: answer, reject or dismiss it, or stop with force",
-			events.Standing{Status: string(Waiting), Reason: "a blocking prompt is open", Prompt: id, Seq: s.Prompts[id].Seq, At: s.Prompts[id].Since})
+		return Decision{}, events.Conflict("prompt "+id+" waits for an answer: answer, reject or dismiss it, or stop "+
+			"with force",
+			events.Standing{Status: string(Waiting), Reason: "a blocking prompt is open", Prompt: id,
+				Seq: s.Prompts[id].Seq, At: s.Prompts[id].Since})
 	}
 	turns := s.toStop()
 	if len(turns) == 0 {
 		return Decision{Seq: s.Seq}, nil
 	}
-	if p := s.Pending.Stop; p != nil && len(turns) == 1 && p.Turn == turns[0] && p.Actor == events.ActorPerson && !s.NewerMessage(p.Seq) {
+	if p := s.Pending.Stop; p != nil && len(turns) == 1 && p.Turn == turns[0] && p.Actor == events.ActorPerson &&
+		!s.NewerMessage(p.Seq) {
 		return Decision{Seq: p.Seq}, nil
 	}
 	var d Decision
 	for _, turn := range turns {
-		d.Facts = append(d.Facts, events.TurnStopRequested{Turn: turn, Actor: events.ActorPerson, By: w.By, Reason: w.Reason})
+		d.Facts = append(d.Facts, events.TurnStopRequested{Turn: turn, Actor: events.ActorPerson, By: w.By,
+			Reason: w.Reason})
 	}
 	return d, nil
 }
 
-// toStop are the turns that run, will run, or would be tried again a moment later; and the last one, after which something
-// would begin by itself when the conversation has been compacted.
+// toStop are the turns that run, will run, or would be tried again a moment later; and the last one, after which
+// something would begin by itself when the conversation has been compacted.
 func (s *State) toStop() []string {
 	switch {
 	case s.Turn != nil:
@@ -226,15 +241,16 @@ func (s *State) toStop() []string {
 	if s.RetryPlanned() {
 		turns = append(turns, s.Retry.Turn)
 	}
-	undecided := s.FailureUndecided() && s.LastTurn.Actor != events.ActorPerson // another one, which failed while that one waits
+	// another one, which failed while that one waits
+	undecided := s.FailureUndecided() && s.LastTurn.Actor != events.ActorPerson
 	if undecided || s.LastTurn != nil && s.afterCompaction() {
 		turns = append(turns, s.LastTurn.ID)
 	}
 	return slices.Compact(turns)
 }
 
-// afterCompaction reports whether something begins by itself when the compaction that is open, or the last one, is over: its
-// follow-up, or the queue.
+// afterCompaction reports whether something begins by itself when the compaction that is open, or the last one, is
+// over: its follow-up, or the queue.
 func (s *State) afterCompaction() bool {
 	c, t := s.Compaction, s.LastTurn
 	switch {
@@ -243,7 +259,8 @@ func (s *State) afterCompaction() bool {
 	case len(s.Queue) > 0 && s.QueueMoves():
 		return true
 	}
-	return c.FollowUp == events.FollowContinue && t != nil && t.ID == c.Turn && t.Outcome != OutcomeCompleted && t.Actor != events.ActorPerson
+	return c.FollowUp == events.FollowContinue && t != nil && t.ID == c.Turn && t.Outcome != OutcomeCompleted &&
+		t.Actor != events.ActorPerson
 }
 
 // Close decides on the end of a session.
@@ -256,7 +273,8 @@ func (s *State) Close(w request.Close) (Decision, error) {
 	}
 	reason := orElse(w.Reason, "finished")
 	if !slices.Contains([]string{"finished", "archived", "deleted"}, reason) {
-		return Decision{}, &events.Refusal{Code: http.StatusBadRequest, Field: "reason", Message: fmt.Sprintf("reason %q: want finished, archived or deleted", reason)}
+		return Decision{}, &events.Refusal{Code: http.StatusBadRequest, Field: "reason",
+			Message: fmt.Sprintf("reason %q: want finished, archived or deleted", reason)}
 	}
 	return Decision{Facts: []events.Fact{events.SessionClosed{Reason: reason, By: w.By}}}, nil
 }
@@ -270,9 +288,11 @@ func (s *State) Configure(w request.Configure) (Decision, error) {
 		return Decision{}, err
 	}
 	if w.Policy == nil && !w.ProviderChanged {
-		return Decision{}, &events.Refusal{Code: http.StatusBadRequest, Field: "policy", Message: "nothing to change: give a policy, or provider_changed"}
+		return Decision{}, &events.Refusal{Code: http.StatusBadRequest, Field: "policy",
+			Message: "nothing to change: give a policy, or provider_changed"}
 	}
-	return Decision{Facts: []events.Fact{events.SessionConfigured{Policy: w.Policy, ProviderChanged: w.ProviderChanged, By: w.By}}}, nil
+	return Decision{Facts: []events.Fact{events.SessionConfigured{Policy: w.Policy, ProviderChanged: w.ProviderChanged,
+		By: w.By}}}, nil
 }
 
 // Deadlines is the next instant at which an awaiting prompt expires, zero for none.

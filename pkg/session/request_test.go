@@ -21,7 +21,8 @@ func isRefusal(err error) bool {
 	return errors.As(err, &r)
 }
 
-// TestRequests: what a wish calls for is lawful in the state it was decided on, and what has come true is not asked for again.
+// TestRequests: what a wish calls for is lawful in the state it was decided on, and what has come true is not asked for
+// again.
 func TestRequests(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		log := history(t, "")
@@ -50,7 +51,8 @@ func TestRequests(t *testing.T) {
 		log = append(log, c)
 		res := s.Fold(c)
 		if s.Ignored.Count > before.Ignored.Count || len(res.Parked) > 0 {
-			t.Fatalf("%s called for what does not count: %+v %v\n%s\n%+v", verb, s.Ignored.Last, res.Parked, encoded(t, before), d.Facts)
+			t.Fatalf("%s called for what does not count: %+v %v\n%s\n%+v", verb, s.Ignored.Last, res.Parked,
+				encoded(t, before), d.Facts)
 		}
 		if again, err := decide(); verb != "configure" && (err != nil || len(again.Facts) > 0) {
 			t.Fatalf("%s again: %+v %v", verb, again.Facts, err)
@@ -66,7 +68,8 @@ func TestRequests(t *testing.T) {
 func decideOn(s *session.State, verb, prompt string, src session.Source) (session.Decision, error) {
 	switch verb {
 	case "answer":
-		return s.Answer(request.Answer{Prompt: prompt, By: "ada", Answers: []events.Answer{{Question: "q", Text: " x "}}}, src)
+		return s.Answer(request.Answer{Prompt: prompt, By: "ada",
+			Answers: []events.Answer{{Question: "q", Text: " x "}}}, src)
 	case "reject":
 		return s.Reject(request.Reject{Prompt: prompt, By: "ada", Text: "no"}, src)
 	case "dismiss":
@@ -81,10 +84,12 @@ func decideOn(s *session.State, verb, prompt string, src session.Source) (sessio
 }
 
 func commitOf(t *rapid.T, s *session.State, by events.Writer, facts []events.Fact) *events.Commit {
-	c := &events.Commit{Ref: storyRef, Writer: by, Seq: s.Seq + 1, Guard: s.Seq, Guarded: true, At: s.UpdatedAt.Add(time.Second)}
+	c := &events.Commit{Ref: storyRef, Writer: by, Seq: s.Seq + 1, Guard: s.Seq, Guarded: true,
+		At: s.UpdatedAt.Add(time.Second)}
 	evs := make([]events.Event, len(facts))
 	for i, f := range facts {
-		evs[i] = events.New(fmt.Sprintf("w%d", i), events.ServiceSource(string(by), "a"), storyRef, max(s.Epoch, 1), c.At, f)
+		evs[i] = events.New(fmt.Sprintf("w%d", i), events.ServiceSource(string(by), "a"), storyRef, max(s.Epoch, 1),
+			c.At, f)
 	}
 	body, err := events.EncodeBatch(evs)
 	if err != nil {
@@ -97,24 +102,51 @@ func commitOf(t *rapid.T, s *session.State, by events.Writer, facts []events.Fac
 // TestRequestsRefused: each refusal has its code.
 func TestRequestsRefused(t *testing.T) {
 	f := newFeeder(t)
-	f.say(events.WriterHarness, events.PromptRequested{Prompt: "p1", PromptKind: events.PromptPermission, Delivery: events.DeliverCallback})
+	f.say(events.WriterHarness, events.PromptRequested{Prompt: "p1", PromptKind: events.PromptPermission,
+		Delivery: events.DeliverCallback})
 	fresh := session.New(storyRef)
 	long := strings.Repeat("x", events.QuestionsBytesMax+1)
 	for name, c := range map[string]struct {
 		code   int
 		decide func() (session.Decision, error)
 	}{
-		"answer, no session":    {http.StatusNotFound, func() (session.Decision, error) { return decideOn(fresh, "answer", "p1", f.src) }},
-		"reject, no session":    {http.StatusNotFound, func() (session.Decision, error) { return decideOn(fresh, "reject", "p1", f.src) }},
-		"dismiss, no session":   {http.StatusNotFound, func() (session.Decision, error) { return decideOn(fresh, "dismiss", "p1", f.src) }},
-		"stop, no session":      {http.StatusNotFound, func() (session.Decision, error) { return decideOn(fresh, "stop", "p1", f.src) }},
-		"close, no session":     {http.StatusNotFound, func() (session.Decision, error) { return decideOn(fresh, "close", "p1", f.src) }},
-		"configure, no session": {http.StatusNotFound, func() (session.Decision, error) { return decideOn(fresh, "configure", "p1", f.src) }},
-		"no prompt":             {http.StatusNotFound, func() (session.Decision, error) { return decideOn(f.s, "reject", "p9", f.src) }},
-		"not offered":           {http.StatusUnprocessableEntity, func() (session.Decision, error) { return decideOn(f.s, "answer", "p1", f.src) }},
-		"close, odd reason":     {http.StatusBadRequest, func() (session.Decision, error) { return f.s.Close(request.Close{Reason: "bored"}) }},
+		"answer, no session": {http.StatusNotFound, func() (session.Decision,
+			error) {
+			return decideOn(fresh, "answer", "p1", f.src)
+		}},
+		"reject, no session": {http.StatusNotFound, func() (session.Decision,
+			error) {
+			return decideOn(fresh, "reject", "p1", f.src)
+		}},
+		"dismiss, no session": {http.StatusNotFound, func() (session.Decision,
+			error) {
+			return decideOn(fresh, "dismiss", "p1", f.src)
+		}},
+		"stop, no session": {http.StatusNotFound, func() (session.Decision,
+			error) {
+			return decideOn(fresh, "stop", "p1", f.src)
+		}},
+		"close, no session": {http.StatusNotFound, func() (session.Decision,
+			error) {
+			return decideOn(fresh, "close", "p1", f.src)
+		}},
+		"configure, no session": {http.StatusNotFound, func() (session.Decision,
+			error) {
+			return decideOn(fresh, "configure", "p1", f.src)
+		}},
+		"no prompt": {http.StatusNotFound, func() (session.Decision,
+			error) {
+			return decideOn(f.s, "reject", "p9", f.src)
+		}},
+		"not offered": {http.StatusUnprocessableEntity,
+			func() (session.Decision, error) { return decideOn(f.s, "answer", "p1", f.src) }},
+		"close, odd reason": {http.StatusBadRequest, func() (session.Decision,
+			error) {
+			return f.s.Close(request.Close{Reason: "bored"})
+		}},
 		"answer too long": {http.StatusRequestEntityTooLarge, func() (session.Decision, error) {
-			return f.s.Answer(request.Answer{Prompt: "p1", Answers: []events.Answer{{Question: "permission", Text: long}}}, f.src)
+			return f.s.Answer(request.Answer{Prompt: "p1", Answers: []events.Answer{{Question: "permission",
+				Text: long}}}, f.src)
 		}},
 		"rejection too long": {http.StatusRequestEntityTooLarge, func() (session.Decision, error) {
 			return f.s.Reject(request.Reject{Prompt: "p1", Text: long}, f.src)
@@ -141,7 +173,8 @@ func TestRequestsWithoutTheLog(t *testing.T) {
 	}
 	f.say(events.WriterHarness, ask("p1"), ask("p2"), ask("p3"))
 	f.say(events.WriterLedger, events.PromptAnswered{Prompt: "p2", By: "ada"})
-	f.say(events.WriterCompaction, events.MessageAccepted{Message: "m1", Content: json.RawMessage(`"x"`)}, events.TurnRequested{Turn: "t1", Cause: events.CauseMessage, Message: "m1"})
+	f.say(events.WriterCompaction, events.MessageAccepted{Message: "m1", Content: json.RawMessage(`"x"`)},
+		events.TurnRequested{Turn: "t1", Cause: events.CauseMessage, Message: "m1"})
 	f.say(events.WriterHarness, events.PromptWithdrawn{Prompt: "p3", Reason: events.ReasonShutdown})
 	gone := errors.New("purged")
 	lost := func(seqs ...uint64) session.Source {
@@ -181,17 +214,19 @@ func TestAnswerRequestUnreadable(t *testing.T) {
 	}
 }
 
-// TestDeadlineIsOfTheCommitThatSetIt: a deadline that is repeated, because another process adopts the prompt, moves with the
-// steps of the broker's clock since it was set; a new one does not.
+// TestDeadlineIsOfTheCommitThatSetIt: a deadline that is repeated, because another process adopts the prompt, moves
+// with the steps of the broker's clock since it was set; a new one does not.
 func TestDeadlineIsOfTheCommitThatSetIt(t *testing.T) {
 	f := newFeeder(t)
 	first, second := storyBegin.Add(time.Hour), storyBegin.Add(2*time.Hour)
 	ask := func(at time.Time) {
-		f.say(events.WriterHarness, events.PromptRequested{Prompt: "p", PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback, Deadline: at})
+		f.say(events.WriterHarness, events.PromptRequested{Prompt: "p", PromptKind: events.PromptQuestion,
+			Delivery: events.DeliverCallback, Deadline: at})
 	}
 	ask(first)
 	steps := events.Steps{{Seq: f.s.Seq, ByMS: time.Minute.Milliseconds()}}
-	for i, c := range []struct{ at, want time.Time }{{first, first.Add(time.Minute)}, {first, first.Add(time.Minute)}, {second, second}, {second, second}, {first, first}} {
+	for i, c := range []struct{ at, want time.Time }{{first, first.Add(time.Minute)}, {first, first.Add(time.Minute)},
+		{second, second}, {second, second}, {first, first}} {
 		ask(c.at)
 		if got := f.s.Deadlines(steps); !got.Equal(c.want) {
 			t.Errorf("request %d: %s, want %s", i, got.Sub(storyBegin), c.want.Sub(storyBegin))
@@ -203,7 +238,8 @@ func TestDeadlineIsOfTheCommitThatSetIt(t *testing.T) {
 func TestDeadlines(t *testing.T) {
 	f := newFeeder(t)
 	ask := func(id string, at time.Time) events.Fact {
-		return events.PromptRequested{Prompt: id, PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback, Deadline: at}
+		return events.PromptRequested{Prompt: id, PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback,
+			Deadline: at}
 	}
 	if next := f.s.Deadlines(nil); !next.IsZero() {
 		t.Errorf("without prompts the next deadline is %s", next)
@@ -222,7 +258,8 @@ func TestDeadlines(t *testing.T) {
 // TestBlockedBy: of several prompts that block it is always the same one that is named.
 func TestBlockedBy(t *testing.T) {
 	s := session.New(storyRef)
-	s.Prompts = map[string]*session.Prompt{"a": {Status: session.Answered, Blocking: true}, "b": {Status: session.Awaiting}}
+	s.Prompts = map[string]*session.Prompt{"a": {Status: session.Answered, Blocking: true},
+		"b": {Status: session.Awaiting}}
 	if by := s.BlockedBy(); by != "" {
 		t.Errorf("%s blocks", by)
 	}

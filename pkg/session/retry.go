@@ -18,8 +18,8 @@ const (
 // sameFailuresMax is how many failures of one kind in a row are retried; more attempts are of no use.
 const sameFailuresMax = 20
 
-// RetryEnds returns the reason why the last turn, which ended in this failure, gets no automatic attempt of this number,
-// or "" if it gets one.
+// RetryEnds returns the reason why the last turn, which ended in this failure, gets no automatic attempt of this
+// number, or "" if it gets one.
 func (s *State) RetryEnds(failed *events.Failure, attempt int) string {
 	p := &s.Policy
 	interrupted := s.LastTurn.Outcome == OutcomeInterrupted
@@ -52,7 +52,8 @@ func (f *fold) retryScheduled(fact events.RetryScheduled) string {
 	if f.LastTurn == nil || f.LastTurn.ID != fact.Turn || f.Turn != nil {
 		return WhyUnknown
 	}
-	f.Retry.State, f.Retry.Turn, f.Retry.Attempt, f.Retry.DueAt = RetryScheduled, fact.Turn, fact.Attempt, instant(fact.DueAt)
+	f.Retry.State, f.Retry.Turn, f.Retry.Attempt, f.Retry.DueAt = RetryScheduled, fact.Turn, fact.Attempt,
+		instant(fact.DueAt)
 	f.Retry.Error, f.Retry.Reason = cutFailure(fact.Error), ""
 	return ""
 }
@@ -62,7 +63,8 @@ func (f *fold) retryAbandoned(fact events.RetryAbandoned) string {
 		return WhyUnknown
 	}
 	if f.RetryPlanned() && f.RetryFirst() {
-		f.HeldSeq = f.c.Seq // else the queue waits since the turn ended: what a person said after that is newer, however late this comes
+		// else the queue waits since the turn ended: what a person said after that is newer, however late this comes
+		f.HeldSeq = f.c.Seq
 	}
 	f.Retry.State, f.Retry.Turn, f.Retry.Reason = RetryAbandoned, fact.Turn, cut(fact.Reason, TextBytesMax)
 	f.Retry.Attempt = max(f.Retry.Attempt, fact.Attempt)
@@ -72,7 +74,8 @@ func (f *fold) retryAbandoned(fact events.RetryAbandoned) string {
 	return ""
 }
 
-// Failed is the failure that the last turn ended in, nil if it did not or if a turn is open. That its process died is one.
+// Failed is the failure that the last turn ended in, nil if it did not or if a turn is open. That its process died is
+// one.
 func (s *State) Failed() *events.Failure {
 	l := s.LastTurn
 	switch {
@@ -86,14 +89,14 @@ func (s *State) Failed() *events.Failure {
 	return nil
 }
 
-// FailureUndecided reports whether nothing has been decided about the last turn's failure: neither that it will be tried
-// again, nor that it will not, nor that a turn follows it.
+// FailureUndecided reports whether nothing has been decided about the last turn's failure: neither that it will be
+// tried again, nor that it will not, nor that a turn follows it.
 func (s *State) FailureUndecided() bool {
 	return s.Closed == nil && s.Pending.Turn == nil && s.Failed() != nil && s.Retry.Turn != s.LastTurn.ID
 }
 
-// RetryFirst reports whether the queue waits behind another attempt of the last turn: one is scheduled or about to start, or
-// it is still to be said whether there is one (C7). A person who speaks after a crash goes first (R15).
+// RetryFirst reports whether the queue waits behind another attempt of the last turn: one is scheduled or about to
+// start, or it is still to be said whether there is one (C7). A person who speaks after a crash goes first (R15).
 func (s *State) RetryFirst() bool {
 	if t := s.LastTurn; t != nil && t.Outcome == OutcomeInterrupted && s.NewerMessage(s.HeldSeq) {
 		return false

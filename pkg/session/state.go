@@ -12,9 +12,9 @@ import (
 // Version is the layout of a [State] as it is stored. A document of a greater version is not read.
 const Version = 1
 
-// FoldRules numbers the rules that a document was folded by; see [State.Outdated]. It grows when the fold begins to keep what
-// an older document does not have and cannot give. Rules 2: every turn keeps the decisions that it brings. Rules 3: each of them
-// says which owner has it, and the document says where a person stopped the session.
+// FoldRules numbers the rules that a document was folded by; see [State.Outdated]. It grows when the fold begins to
+// keep what an older document does not have and cannot give. Rules 2: every turn keeps the decisions that it brings.
+// Rules 3: each of them says which owner has it, and the document says where a person stopped the session.
 const FoldRules = 3
 
 // Phase is what a session is doing, for people; see [State.phase] for what makes which.
@@ -75,12 +75,13 @@ type State struct {
 
 	Turn     *Turn              `json:"turn,omitempty"`
 	LastTurn *LastTurn          `json:"last_turn,omitempty"`
-	Tools    map[string]*Tool   `json:"tools,omitempty"`    // open calls, by id
-	Prompts  map[string]*Prompt `json:"prompts,omitempty"`  // awaiting, and settled but not delivered, by id
-	Queue    []Message          `json:"queue,omitempty"`    // oldest first
-	HeldSeq  uint64             `json:"held_seq,omitempty"` // the ending since which the queue waits for a person; 0: it moves by itself
-	// StoppedSeq is the place of a person's last stop. A decision before it calls for no turn. 0 once a turn that a person asked
-	// for has begun.
+	Tools    map[string]*Tool   `json:"tools,omitempty"`   // open calls, by id
+	Prompts  map[string]*Prompt `json:"prompts,omitempty"` // awaiting, and settled but not delivered, by id
+	Queue    []Message          `json:"queue,omitempty"`   // oldest first
+	// the ending since which the queue waits for a person; 0: it moves by itself
+	HeldSeq uint64 `json:"held_seq,omitempty"`
+	// StoppedSeq is the place of a person's last stop. A decision before it calls for no turn. 0 once a turn that a
+	// person asked for has begun.
 	StoppedSeq uint64  `json:"stopped_seq,omitempty"`
 	Pending    Pending `json:"pending,omitzero"`
 
@@ -113,14 +114,15 @@ type Closing struct {
 
 // Turn is the open turn.
 type Turn struct {
-	ID         string          `json:"id"`
-	Cause      events.Cause    `json:"cause"`
-	Synthetic  bool            `json:"synthetic"`
-	OfTurn     string          `json:"of_turn,omitempty"`
-	Message    string          `json:"message,omitempty"`
-	MessageSeq uint64          `json:"message_seq,omitempty"` // of the commit with the message's content, 0: unknown
-	Prompts    []Carried       `json:"prompts,omitempty"`     // decisions it was given, and those made while it was open
-	Compaction string          `json:"compaction,omitempty"`  // the one requested in mid-stream of this turn
+	ID         string       `json:"id"`
+	Cause      events.Cause `json:"cause"`
+	Synthetic  bool         `json:"synthetic"`
+	OfTurn     string       `json:"of_turn,omitempty"`
+	Message    string       `json:"message,omitempty"`
+	MessageSeq uint64       `json:"message_seq,omitempty"` // of the commit with the message's content, 0: unknown
+	// decisions it was given, and those made while it was open
+	Prompts    []Carried       `json:"prompts,omitempty"`
+	Compaction string          `json:"compaction,omitempty"` // the one requested in mid-stream of this turn
 	Since      time.Time       `json:"since"`
 	Attempt    int             `json:"attempt"`
 	Epoch      uint64          `json:"epoch"` // opened or adopted under
@@ -157,15 +159,16 @@ type LastTurn struct {
 	Error      *events.Failure `json:"error,omitempty"`
 	Message    string          `json:"message,omitempty"`
 	MessageSeq uint64          `json:"message_seq,omitempty"` // as in [Turn]
-	Prompts    []Carried       `json:"prompts,omitempty"`     // decisions that no completed turn has had, and the open turn does not carry
-	Options    json.RawMessage `json:"options,omitempty"`
-	Cause      events.Cause    `json:"cause,omitempty"`
-	OfTurn     string          `json:"of_turn,omitempty"`
-	Attempt    int             `json:"attempt"`
-	Synthetic  bool            `json:"synthetic"`
-	HadOutput  bool            `json:"had_output"`
-	Actor      string          `json:"actor,omitempty"` // who stopped it, or asked for it
-	Seq        uint64          `json:"seq"`
+	// decisions that no completed turn has had, and the open turn does not carry
+	Prompts   []Carried       `json:"prompts,omitempty"`
+	Options   json.RawMessage `json:"options,omitempty"`
+	Cause     events.Cause    `json:"cause,omitempty"`
+	OfTurn    string          `json:"of_turn,omitempty"`
+	Attempt   int             `json:"attempt"`
+	Synthetic bool            `json:"synthetic"`
+	HadOutput bool            `json:"had_output"`
+	Actor     string          `json:"actor,omitempty"` // who stopped it, or asked for it
+	Seq       uint64          `json:"seq"`
 }
 
 // Tool is an open call.
@@ -210,7 +213,8 @@ type Prompt struct {
 	Delivery    events.Delivery   `json:"delivery"`
 	Deadline    *time.Time        `json:"deadline"`
 	DeadlineSeq uint64            `json:"deadline_seq,omitempty"` // of the commit that set the deadline; 0: Seq
-	Unattended  bool              `json:"unattended,omitempty"`   // its process lives, and nothing there waits for the decision
+	// its process lives, and nothing there waits for the decision
+	Unattended bool `json:"unattended,omitempty"`
 }
 
 // Due returns when an awaiting prompt with a deadline expires, by the broker's clock after these steps.
@@ -246,9 +250,10 @@ type PendingTurn struct {
 	Prompt     string          `json:"prompt,omitempty"`
 	Prompts    []Carried       `json:"prompts,omitempty"` // the settled prompts that the turn is to have
 	By         string          `json:"by,omitempty"`      // the person who asked for it
-	Held       uint64          `json:"held,omitempty"`    // HeldSeq before a person's answer; restored if the person takes it back
-	At         time.Time       `json:"at"`
-	Seq        uint64          `json:"seq"`
+	// HeldSeq before a person's answer; restored if the person takes it back
+	Held uint64    `json:"held,omitempty"`
+	At   time.Time `json:"at"`
+	Seq  uint64    `json:"seq"`
 }
 
 // PendingStop is a requested stop. Its turn may have ended: then a receipt is awaited.
@@ -284,10 +289,11 @@ type Retry struct {
 	Attempt      int             `json:"attempt"`
 	DueAt        time.Time       `json:"due_at,omitzero"`
 	Reason       string          `json:"reason,omitempty"`
-	Error        *events.Failure `json:"error,omitempty"`     // the last failure since progress
-	SameFailures int             `json:"same_failures"`       // in a row, of one kind
-	Resumes      int             `json:"resumes"`             // continuations since the last progress
-	Overflows    int             `json:"overflows,omitempty"` // failures since progress because the context was too long
+	Error        *events.Failure `json:"error,omitempty"` // the last failure since progress
+	SameFailures int             `json:"same_failures"`   // in a row, of one kind
+	Resumes      int             `json:"resumes"`         // continuations since the last progress
+	// failures since progress because the context was too long
+	Overflows int `json:"overflows,omitempty"`
 }
 
 // States of [Compaction].
@@ -298,8 +304,8 @@ const (
 	CompactionStalled   = "stalled"
 )
 
-// Compaction is the one that is wanted or under way; or, derived from the last one, that what follows it is held, or that
-// none would help.
+// Compaction is the one that is wanted or under way; or, derived from the last one, that what follows it is held, or
+// that none would help.
 type Compaction struct {
 	State    string          `json:"state"`
 	ID       string          `json:"id"`
@@ -316,20 +322,21 @@ type Compaction struct {
 
 // LastCompaction is the one that ended last. FollowUp is still owed while it is set.
 type LastCompaction struct {
-	ID         string          `json:"id"`
-	Outcome    string          `json:"outcome"`
-	Reason     string          `json:"reason,omitempty"`
-	UsedBefore int64           `json:"used_before"`
-	UsedAfter  int64           `json:"used_after"`
-	At         time.Time       `json:"at"`
-	Failures   int             `json:"failures"` // in a row
-	Seq        uint64          `json:"seq"`
-	UsedLeast  int64           `json:"used_least,omitempty"` // tokens: the least reported since; what the harness said itself until then
-	Progress   bool            `json:"progress,omitempty"`   // a turn has completed since
-	FollowUp   string          `json:"follow_up,omitempty"`
-	Message    string          `json:"message,omitempty"`
-	Turn       string          `json:"turn,omitempty"`
-	Error      *events.Failure `json:"error,omitempty"`
+	ID         string    `json:"id"`
+	Outcome    string    `json:"outcome"`
+	Reason     string    `json:"reason,omitempty"`
+	UsedBefore int64     `json:"used_before"`
+	UsedAfter  int64     `json:"used_after"`
+	At         time.Time `json:"at"`
+	Failures   int       `json:"failures"` // in a row
+	Seq        uint64    `json:"seq"`
+	// tokens: the least reported since; what the harness said itself until then
+	UsedLeast int64           `json:"used_least,omitempty"`
+	Progress  bool            `json:"progress,omitempty"` // a turn has completed since
+	FollowUp  string          `json:"follow_up,omitempty"`
+	Message   string          `json:"message,omitempty"`
+	Turn      string          `json:"turn,omitempty"`
+	Error     *events.Failure `json:"error,omitempty"`
 }
 
 // Usage is the newest report since the last compaction.

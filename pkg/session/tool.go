@@ -35,7 +35,8 @@ func (f *fold) toolStarted(fact events.ToolStarted) string {
 		return WhyClosedID
 	case f.turnIsOver(fact.Turn):
 		return WhyTurnEnded
-	case len(f.Tools) >= OpenCallsMax || !f.room(callBytes+holdBytes+holdTexts*jsonBytes(fact.Call), fact.Call, fact.Turn, cut(fact.Name, NameBytesMax), cut(fact.Title, TitleBytesMax)):
+	case len(f.Tools) >= OpenCallsMax || !f.room(callBytes+holdBytes+holdTexts*jsonBytes(fact.Call), fact.Call,
+		fact.Turn, cut(fact.Name, NameBytesMax), cut(fact.Title, TitleBytesMax)):
 		return WhyLimit
 	}
 	if f.Tools == nil {
@@ -112,7 +113,8 @@ func (f *fold) toolEnds(call, outcome, reason string) string {
 	return ""
 }
 
-// endCallContained closes a call because what it belonged to has ended. It delivers nothing; its prompts are the caller's.
+// endCallContained closes a call because what it belonged to has ended. It delivers nothing; its prompts are the
+// caller's.
 func (f *fold) endCallContained(call, outcome, reason string) {
 	f.closeCall(call, outcome, reason)
 	f.derive(events.ToolFailed{Call: call, Error: events.Failure{Kind: outcome}, Synthetic: true})

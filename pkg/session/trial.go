@@ -2,8 +2,8 @@ package session
 
 import "github.com/holdfast-dev/holdfast/pkg/events"
 
-// Trial folds a commit that is being put together, one event after the other, into a copy of the state. Its writer learns
-// of each event whether the fold of the whole commit will count it. It is made by [State.Try].
+// Trial folds a commit that is being put together, one event after the other, into a copy of the state. Its writer
+// learns of each event whether the fold of the whole commit will count it. It is made by [State.Try].
 type Trial struct {
 	state *State
 	c     events.Commit
@@ -24,8 +24,9 @@ func (s *State) Try(c events.Commit) *Trial {
 // State is the state between two events of the commit. It is the trial's own: read it only.
 func (t *Trial) State() *State { return t.state }
 
-// Add folds the commit's next event. It returns "" if the event counts, and also if its kind is unknown to this build, else
-// the reason why the fold will ignore or park it. Limits that the fold checks once a commit are checked against the commit.
+// Add folds the commit's next event. It returns "" if the event counts, and also if its kind is unknown to this build,
+// else the reason why the fold will ignore or park it. Limits that the fold checks once a commit are checked against
+// the commit.
 func (t *Trial) Add(e events.Event) (why string) {
 	ignored, parked := t.state.Ignored.Count, len(t.res.Parked)
 	t.c.Events = append(t.c.Events, e)

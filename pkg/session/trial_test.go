@@ -36,7 +36,8 @@ func TestTrialIsTheFold(t *testing.T) {
 			if n := s.Ignored.Count - ignored + s.Parked - parked; n != uint64(refused) {
 				t.Fatalf("%d: the trial refused %d events, the fold %d", c.Seq, refused, n)
 			}
-			if got.Ignored.Count != s.Ignored.Count || len(got.Tools) != len(s.Tools) || len(got.Queue) != len(s.Queue) || got.Seq != s.Seq {
+			if got.Ignored.Count != s.Ignored.Count || len(got.Tools) != len(s.Tools) ||
+				len(got.Queue) != len(s.Queue) || got.Seq != s.Seq {
 				t.Fatalf("%d: the trial came to\n%s\nthe fold to\n%s", c.Seq, encoded(t, got), encoded(t, s))
 			}
 		}
@@ -56,8 +57,10 @@ func TestTrialWeighsACommitOnce(t *testing.T) {
 		t.Fatalf("%d calls are open: the limit in bytes was not reached", open)
 	}
 	f.say(events.WriterHarness, events.ToolCompleted{Call: long(0).Subject()})
-	facts := []events.Fact{long(5000), events.ToolCompleted{Call: long(1).Subject()}, long(5001), events.ToolCompleted{Call: "none"}}
-	c := events.Commit{Ref: storyRef, Writer: events.WriterHarness, Seq: f.s.Seq + 1, Guard: f.s.Seq, Guarded: true, At: storyBegin}
+	facts := []events.Fact{long(5000), events.ToolCompleted{Call: long(1).Subject()}, long(5001),
+		events.ToolCompleted{Call: "none"}}
+	c := events.Commit{Ref: storyRef, Writer: events.WriterHarness, Seq: f.s.Seq + 1, Guard: f.s.Seq, Guarded: true,
+		At: storyBegin}
 	trial := f.s.Try(c)
 	var why []string
 	for i, fact := range facts {
@@ -78,7 +81,8 @@ func TestTrialWeighsACommitOnce(t *testing.T) {
 // TestTrialParks checks that a trial names what the fold would park.
 func TestTrialParks(t *testing.T) {
 	f := newFeeder(t)
-	trial := f.s.Try(events.Commit{Ref: storyRef, Writer: events.WriterHarness, Seq: f.s.Seq + 1, Guard: f.s.Seq, Guarded: true})
+	trial := f.s.Try(events.Commit{Ref: storyRef, Writer: events.WriterHarness, Seq: f.s.Seq + 1, Guard: f.s.Seq,
+		Guarded: true})
 	source := events.HarnessSource(storyRef.Harness, "17")
 	out := events.New("e1", source, storyRef, 1, storyBegin, events.TurnInterrupted{Turn: "t1"})
 	if why := trial.Add(out); why != session.ParkOutOfRole {

@@ -44,8 +44,10 @@ func (f *fold) turnRequested(fact events.TurnRequested) string {
 		}
 	}
 	prompts := f.carried(fact.OfTurn, fact.Prompt, fact.Prompts)
-	f.Pending.Turn = &PendingTurn{ID: fact.Turn, Cause: word(fact.Cause), OfTurn: fact.OfTurn, Message: fact.Message, MessageSeq: f.MessageSeq(fact.Message), Attempt: fact.Attempt,
-		Options: fact.Options, Compaction: fact.Compaction, Prompt: fact.Prompt, Prompts: prompts, By: cut(by, NameBytesMax), Held: held, At: f.c.At, Seq: f.c.Seq}
+	f.Pending.Turn = &PendingTurn{ID: fact.Turn, Cause: word(fact.Cause), OfTurn: fact.OfTurn, Message: fact.Message,
+		MessageSeq: f.MessageSeq(fact.Message), Attempt: fact.Attempt,
+		Options: fact.Options, Compaction: fact.Compaction, Prompt: fact.Prompt, Prompts: prompts,
+		By: cut(by, NameBytesMax), Held: held, At: f.c.At, Seq: f.c.Seq}
 	f.countContinuation(fact.Cause, by != "")
 	if by != "" {
 		f.HeldSeq = 0 // what the queue waits for; should this turn's message be taken back, the next has its place
@@ -53,7 +55,8 @@ func (f *fold) turnRequested(fact events.TurnRequested) string {
 	switch {
 	case fact.Cause == events.CauseRetry || fact.Cause == events.CauseResume:
 		f.retryStarts(fact, by != "")
-	case fact.Cause == events.CauseAnswer, f.Retry.State == RetryStarting, fact.Cause == events.CauseMessage && f.Retry.State == RetryScheduled:
+	case fact.Cause == events.CauseAnswer, f.Retry.State == RetryStarting, fact.Cause == events.CauseMessage &&
+		f.Retry.State == RetryScheduled:
 		// a person's decision continues by itself, with no retry beside it; another request takes a retry's place
 		f.setRetryAside()
 	}
@@ -63,8 +66,8 @@ func (f *fold) turnRequested(fact events.TurnRequested) string {
 	return ""
 }
 
-// retryStarts records that a retry was requested. A person's request resets the limits of automatic retries, not the count
-// of attempts.
+// retryStarts records that a retry was requested. A person's request resets the limits of automatic retries, not the
+// count of attempts.
 func (f *fold) retryStarts(fact events.TurnRequested, person bool) {
 	r := &f.Retry
 	r.State, r.Reason = RetryStarting, ""
@@ -108,7 +111,8 @@ func (f *fold) turnStarted(fact events.TurnStarted) string {
 	}
 	f.replaceTurn(fact.OfTurn)
 	fact.Synthetic = fact.Synthetic || f.queuedSynthetic(fact.Message)
-	f.Turn = &Turn{ID: fact.Turn, Cause: word(fact.Cause), Synthetic: fact.Synthetic, OfTurn: fact.OfTurn, Message: fact.Message, MessageSeq: said,
+	f.Turn = &Turn{ID: fact.Turn, Cause: word(fact.Cause), Synthetic: fact.Synthetic, OfTurn: fact.OfTurn,
+		Message: fact.Message, MessageSeq: said,
 		Prompts: prompts, Since: f.c.At, Attempt: max(fact.Attempt, 1), Epoch: f.Epoch, Options: fact.Options}
 	f.dequeue(fact.Message, said)
 	f.Pending.Turn = nil
@@ -130,11 +134,12 @@ func (f *fold) turnStarted(fact events.TurnStarted) string {
 
 // counters is the retry without what was planned.
 func (r *Retry) counters() Retry {
-	return Retry{Attempt: r.Attempt, SameFailures: r.SameFailures, Resumes: r.Resumes, Overflows: r.Overflows, Error: r.Error}
+	return Retry{Attempt: r.Attempt, SameFailures: r.SameFailures, Resumes: r.Resumes, Overflows: r.Overflows,
+		Error: r.Error}
 }
 
-// setRetryAside ends a retry that is planned; one that was given up stays so. Its turn stays decided: should what took its
-// place be taken back, nothing begins by itself.
+// setRetryAside ends a retry that is planned; one that was given up stays so. Its turn stays decided: should what took
+// its place be taken back, nothing begins by itself.
 func (f *fold) setRetryAside() {
 	if r := &f.Retry; r.State != RetryAbandoned {
 		turn := r.Turn
@@ -143,11 +148,12 @@ func (f *fold) setRetryAside() {
 	}
 }
 
-// completed returns a start with the fields of its request that the harness did not repeat. Without them a message would
-// be handed out twice, or a turn that continues another would look like one that was cut off.
+// completed returns a start with the fields of its request that the harness did not repeat. Without them a message
+// would be handed out twice, or a turn that continues another would look like one that was cut off.
 func (p *PendingTurn) completed(fact events.TurnStarted) events.TurnStarted {
 	fact.Cause = events.Cause(orElse(string(fact.Cause), string(p.Cause)))
-	fact.OfTurn, fact.Message, fact.Prompt = orElse(fact.OfTurn, p.OfTurn), orElse(fact.Message, p.Message), orElse(fact.Prompt, p.Prompt)
+	fact.OfTurn, fact.Message, fact.Prompt = orElse(fact.OfTurn, p.OfTurn), orElse(fact.Message, p.Message),
+		orElse(fact.Prompt, p.Prompt)
 	fact.Attempt = max(fact.Attempt, p.Attempt)
 	if len(fact.Options) == 0 {
 		fact.Options = p.Options
@@ -171,10 +177,12 @@ func (f *fold) replaceTurn(continued string) {
 	f.endTurn(outcome, reason, nil, events.TurnStopped{Turn: t.ID, Reason: orElse(reason, OutcomeContinued)})
 }
 
-// byPerson reports whether a person's message caused this turn, at once or after a compaction. A turn without a message is the
-// harness's own. A turn that continues another one after a compaction is not a person's, whatever message that one was about.
+// byPerson reports whether a person's message caused this turn, at once or after a compaction. A turn without a message
+// is the harness's own. A turn that continues another one after a compaction is not a person's, whatever message that
+// one was about.
 func (t *Turn) byPerson() bool {
-	return !t.Synthetic && t.Message != "" && (t.Cause == events.CauseMessage || t.Cause == events.CauseFollowUp && t.OfTurn == "")
+	return !t.Synthetic && t.Message != "" && (t.Cause == events.CauseMessage || t.Cause == events.CauseFollowUp &&
+		t.OfTurn == "")
 }
 
 // turnAgain: the same id while it is open is adoption by a newer epoch, else nothing new.
@@ -189,11 +197,12 @@ func (f *fold) turnAgain(fact events.TurnStarted) string {
 	return ""
 }
 
-// adoptTurn makes the present owner answer for the open turn. Decisions about its prompts are this owner's to take in, also
-// about a prompt without a call that is kept and still waits for a person: it need not be asked again. A call that is not
-// adopted is left to recovery, with the decision about its prompt, which becomes the call's output. And a continuation that was
-// requested while the turn had no owner is not needed: the turn continues by itself. A message that the continuation was to
-// take waits in the queue; a resume has not begun, so what becomes of the turn is decided like any other end.
+// adoptTurn makes the present owner answer for the open turn. Decisions about its prompts are this owner's to take in,
+// also about a prompt without a call that is kept and still waits for a person: it need not be asked again. A call that
+// is not adopted is left to recovery, with the decision about its prompt, which becomes the call's output. And a
+// continuation that was requested while the turn had no owner is not needed: the turn continues by itself. A message
+// that the continuation was to take waits in the queue; a resume has not begun, so what becomes of the turn is decided
+// like any other end.
 func (f *fold) adoptTurn() {
 	t := f.Turn
 	if t.Epoch == f.Epoch {
@@ -216,8 +225,8 @@ func (f *fold) adoptTurn() {
 	}
 }
 
-// dequeue removes a message from the queue: a turn has it. One that was never queued is noted too, so that it is not queued
-// behind the turn that has it.
+// dequeue removes a message from the queue: a turn has it. One that was never queued is noted too, so that it is not
+// queued behind the turn that has it.
 func (f *fold) dequeue(message string, accepted uint64) {
 	if message == "" {
 		return
@@ -232,8 +241,9 @@ func (f *fold) dequeue(message string, accepted uint64) {
 	f.carryAsMessage(message)
 }
 
-// MessageSeq is the place in the log where a message was taken in that waits, or that a turn has: one that is open, ended
-// last or is asked for, or that had it so lately that the message's end is still kept. 0: no such message, or not known.
+// MessageSeq is the place in the log where a message was taken in that waits, or that a turn has: one that is open,
+// ended last or is asked for, or that had it so lately that the message's end is still kept. 0: no such message, or not
+// known.
 func (s *State) MessageSeq(message string) uint64 {
 	if message == "" {
 		return 0
@@ -319,7 +329,8 @@ func (f *fold) turnStopRequested(fact events.TurnStopRequested) string {
 		return WhyUnknown
 	}
 	if open || past && f.Owned {
-		f.Pending.Stop = &PendingStop{Turn: fact.Turn, Actor: word(fact.Actor), By: cut(fact.By, NameBytesMax), Reason: cut(fact.Reason, TextBytesMax), At: f.c.At, Seq: f.c.Seq}
+		f.Pending.Stop = &PendingStop{Turn: fact.Turn, Actor: word(fact.Actor), By: cut(fact.By, NameBytesMax),
+			Reason: cut(fact.Reason, TextBytesMax), At: f.c.At, Seq: f.c.Seq}
 	}
 	if person {
 		f.HeldSeq, f.StoppedSeq = f.c.Seq, f.c.Seq
@@ -328,8 +339,8 @@ func (f *fold) turnStopRequested(fact events.TurnStopRequested) string {
 	return ""
 }
 
-// withdrawRequested drops what was requested: nothing requested starts after a person's stop, and the last turn shows who
-// stopped it.
+// withdrawRequested drops what was requested: nothing requested starts after a person's stop, and the last turn shows
+// who stopped it.
 func (f *fold) withdrawRequested(fact events.TurnStopRequested) {
 	p := f.Pending.Turn
 	took := p != nil
@@ -338,7 +349,8 @@ func (f *fold) withdrawRequested(fact events.TurnStopRequested) {
 		f.Pending.Turn = nil
 		f.end(Ending{Entity: EntityTurn, ID: p.ID, Outcome: OutcomeStopped, Reason: fact.Reason})
 		if f.Turn == nil && (f.LastTurn == nil || p.Cause != events.CauseRetry && p.Cause != events.CauseResume) {
-			f.LastTurn = &LastTurn{ID: p.ID, Outcome: OutcomeStopped, Reason: cut(fact.Reason, TextBytesMax), At: f.c.At, Message: p.Message, MessageSeq: p.MessageSeq, Prompts: prompts,
+			f.LastTurn = &LastTurn{ID: p.ID, Outcome: OutcomeStopped, Reason: cut(fact.Reason, TextBytesMax),
+				At: f.c.At, Message: p.Message, MessageSeq: p.MessageSeq, Prompts: prompts,
 				Options: p.Options, Cause: p.Cause, OfTurn: p.OfTurn, Attempt: max(p.Attempt, 1), Seq: f.c.Seq}
 		}
 	}
@@ -379,9 +391,9 @@ func (f *fold) turnStopped(fact events.TurnStopped) string {
 	return ""
 }
 
-// endTurn closes the open turn with what belongs to it; said is the fact for the feed that no writer appended. Calls come
-// first and the turn last: of many endings at once the older ones are not kept, and people look for the prompts and the
-// turn.
+// endTurn closes the open turn with what belongs to it; said is the fact for the feed that no writer appended. Calls
+// come first and the turn last: of many endings at once the older ones are not kept, and people look for the prompts
+// and the turn.
 func (f *fold) endTurn(outcome, reason string, failure *events.Failure, said events.Fact) {
 	t := f.Turn
 	if said != nil {
@@ -394,7 +406,8 @@ func (f *fold) endTurn(outcome, reason string, failure *events.Failure, said eve
 	}
 	for _, id := range sortedKeys(f.Prompts) {
 		p := f.Prompts[id]
-		if c := f.Tools[p.Call]; p.Turn == t.ID && (c == nil || !c.Background) { // a call's prompt is in the call's turn
+		// a call's prompt is in the call's turn
+		if c := f.Tools[p.Call]; p.Turn == t.ID && (c == nil || !c.Background) {
 			f.withdraw(id, events.ReasonTurnEnded)
 		}
 	}
@@ -403,13 +416,15 @@ func (f *fold) endTurn(outcome, reason string, failure *events.Failure, said eve
 	if outcome == OutcomeCompleted {
 		f.deliverCarried(t)
 	}
-	f.LastTurn = &LastTurn{ID: t.ID, Outcome: outcome, Reason: reason, At: f.c.At, Error: failure, Message: t.Message, MessageSeq: t.MessageSeq, Prompts: prompts,
+	f.LastTurn = &LastTurn{ID: t.ID, Outcome: outcome, Reason: reason, At: f.c.At, Error: failure, Message: t.Message,
+		MessageSeq: t.MessageSeq, Prompts: prompts,
 		Options: t.Options, Cause: t.Cause, OfTurn: t.OfTurn, Attempt: t.Attempt, Synthetic: t.Synthetic, Seq: f.c.Seq}
 	if p := f.Pending.Stop; p != nil && p.Turn == t.ID && outcome != OutcomeCompleted {
 		f.LastTurn.Actor = p.Actor // however it ended: it was not to go on
 	}
 	if outcome != OutcomeContinued && f.LastTurn.Actor != events.ActorPerson {
-		f.HeldSeq = f.c.Seq // after a person's stop the queue waits since that was asked for: what was said after it is newer
+		// after a person's stop the queue waits since that was asked for: what was said after it is newer
+		f.HeldSeq = f.c.Seq
 	}
 	f.end(Ending{Entity: EntityTurn, ID: t.ID, Outcome: outcome, Reason: reason})
 	f.Turn = nil

@@ -164,7 +164,8 @@ type asked struct {
 	blocking, keep bool
 }
 
-// prompts returns the pending prompts: from the request until the prompt is settled, or the entity that it belongs to ends.
+// prompts returns the pending prompts: from the request until the prompt is settled, or the entity that it belongs to
+// ends.
 func (w *twin) prompts() map[string]asked {
 	open, ofCall := map[string]asked{}, map[string]string{}
 	for i := range w.said {
@@ -241,7 +242,8 @@ func (w *twin) settle(open map[string]asked, id, status string) {
 }
 
 func (w *twin) settled(f events.Fact, open map[string]asked) {
-	status := map[events.Kind]string{"prompt.answered": "answered", "prompt.rejected": "rejected", "prompt.dismissed": "dismissed",
+	status := map[events.Kind]string{"prompt.answered": "answered", "prompt.rejected": "rejected",
+		"prompt.dismissed": "dismissed",
 		"prompt.withdrawn": "withdrawn", "prompt.superseded": "superseded", "prompt.expired": "expired"}[f.Kind()]
 	if status != "" {
 		w.settle(open, f.Subject(), status)
@@ -395,7 +397,8 @@ func (w *twin) owner() (turn string, epoch, ofTurn uint64, owned bool) {
 		case events.TurnStarted:
 			ofTurn = w.said[i].Epoch
 		case events.PromptRequested:
-			if prompts := (&twin{said: w.said[:i+1], turn: w.turn[:i+1], calls: w.calls[:i+1], ended: map[string]string{}}).prompts(); prompts[f.Prompt].turn != "" {
+			if prompts := (&twin{said: w.said[:i+1], turn: w.turn[:i+1], calls: w.calls[:i+1],
+				ended: map[string]string{}}).prompts(); prompts[f.Prompt].turn != "" {
 				ofTurn = w.said[i].Epoch
 			}
 		}
@@ -447,7 +450,8 @@ func (w *twin) retry() (state string) {
 			switch {
 			case f.Cause == events.CauseRetry || f.Cause == events.CauseResume:
 				state = session.RetryStarting
-			case f.Cause == events.CauseAnswer && state != session.RetryAbandoned, state == session.RetryStarting, f.Cause == events.CauseMessage && state == session.RetryScheduled:
+			case f.Cause == events.CauseAnswer && state != session.RetryAbandoned, state == session.RetryStarting,
+				f.Cause == events.CauseMessage && state == session.RetryScheduled:
 				state = ""
 			}
 		case events.TurnStarted:
@@ -470,7 +474,8 @@ func (w *twin) retry() (state string) {
 func (w *twin) retryAtStart(i int, f events.TurnStarted, state string) string {
 	synthetic := f.Synthetic
 	for j := range i {
-		if m, ok := w.said[j].Fact.(events.MessageAccepted); ok && m.Message == f.Message && slices.Contains((&twin{said: w.said[:i], turn: w.turn[:i]}).queue(), m.Message) {
+		if m, ok := w.said[j].Fact.(events.MessageAccepted); ok && m.Message == f.Message &&
+			slices.Contains((&twin{said: w.said[:i], turn: w.turn[:i]}).queue(), m.Message) {
 			synthetic = synthetic || m.Synthetic
 		}
 	}

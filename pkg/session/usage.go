@@ -6,8 +6,8 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
-// usageReported applies the report of the open turn, or of the one that ended last while none is open. It does not open or
-// end a turn. Counts from before a compaction of the conversation no longer hold.
+// usageReported applies the report of the open turn, or of the one that ended last while none is open. It does not open
+// or end a turn. Counts from before a compaction of the conversation no longer hold.
 func (f *fold) usageReported(fact events.UsageReported) string {
 	last, l := f.LastTurn, f.LastCompaction
 	switch {
@@ -27,7 +27,8 @@ func (f *fold) usageReported(fact events.UsageReported) string {
 	}
 	switch used := fact.Used(); {
 	case l == nil:
-	case f.Usage == nil, used > 0 && (l.UsedLeast == 0 || used < l.UsedLeast): // a report of nothing is not the least there was
+	// a report of nothing is not the least there was
+	case f.Usage == nil, used > 0 && (l.UsedLeast == 0 || used < l.UsedLeast):
 		l.UsedLeast = used
 	}
 	f.Usage = &Usage{Tokens: fact.Tokens, Used: fact.Used(), At: f.c.At}

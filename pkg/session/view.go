@@ -47,9 +47,9 @@ type Blocker struct {
 	Seq         uint64            `json:"seq"`
 }
 
-// promptRequest finds the newest body of a prompt in the commit that the document points to: the last one under the epoch it
-// was opened under, before anything there ended the prompt. A prompt may have been adopted with its turn or its call, without a
-// new body: then the epoch is a later one.
+// promptRequest finds the newest body of a prompt in the commit that the document points to: the last one under the
+// epoch it was opened under, before anything there ended the prompt. A prompt may have been adopted with its turn or
+// its call, without a new body: then the epoch is a later one.
 func promptRequest(src Source, seq, epoch uint64, prompt string) (events.PromptRequested, error) {
 	var found events.PromptRequested
 	c, err := src(seq)
@@ -64,7 +64,8 @@ func promptRequest(src Source, seq, epoch uint64, prompt string) (events.PromptR
 		}
 		if f, ok := e.Fact.(events.PromptRequested); ok {
 			found, opened = f, e.Epoch
-		} else if spec := events.Lookup(e.Kind); spec != nil && spec.Ends == EntityPrompt && spec.May(c.Writer) && found.Prompt != "" {
+		} else if spec := events.Lookup(e.Kind); spec != nil && spec.Ends == EntityPrompt && spec.May(c.Writer) &&
+			found.Prompt != "" {
 			break
 		}
 	}
@@ -110,8 +111,8 @@ func settled(src Source, seq uint64, prompt string, to Status) (settlement, erro
 	return none, nil
 }
 
-// Blocker is the people's view of one prompt: awaiting, settled, or among the recent endings. It is nil when the session
-// knows no such prompt (any more). Owned is about prompts that still wait for a person or for the harness.
+// Blocker is the people's view of one prompt: awaiting, settled, or among the recent endings. It is nil when the
+// session knows no such prompt (any more). Owned is about prompts that still wait for a person or for the harness.
 func (s *State) Blocker(prompt string, src Source) (*Blocker, error) {
 	b := &Blocker{Harness: s.Harness, Session: s.Session, Root: s.Root, Prompt: prompt}
 	p, e := s.Prompts[prompt], s.ended(EntityPrompt, prompt)
@@ -120,14 +121,16 @@ func (s *State) Blocker(prompt string, src Source) (*Blocker, error) {
 	switch {
 	case p != nil:
 		opened, epoch, tool = p.Seq, p.Epoch, BlockedTool{Call: p.Call, Name: p.Tool}
-		b.Kind, b.Status, b.Reason, b.ArmedAt, b.UpdatedAt, b.Owned = p.Kind, p.Status, p.Reason, p.Since, p.UpdatedAt, s.Owned
+		b.Kind, b.Status, b.Reason, b.ArmedAt, b.UpdatedAt, b.Owned = p.Kind, p.Status, p.Reason, p.Since, p.UpdatedAt,
+			s.Owned
 		b.Seq = max(p.Seq, p.SettledSeq)
 		if p.Status != Awaiting {
 			b.ClosedAt = p.UpdatedAt
 		}
 	case e != nil:
 		opened, epoch, tool = e.OpenedSeq, e.Epoch, BlockedTool{Call: e.Call, Name: e.Tool}
-		b.Kind, b.Status, b.Reason, b.ArmedAt, b.UpdatedAt = events.PromptKind(e.Name), Status(e.Outcome), e.Reason, e.Since, e.At
+		b.Kind, b.Status, b.Reason, b.ArmedAt, b.UpdatedAt = events.PromptKind(e.Name), Status(e.Outcome), e.Reason,
+			e.Since, e.At
 		b.Seq, b.ClosedAt, b.DeliveredAt = e.Seq, e.At, e.DeliveredAt
 	default:
 		return nil, nil
@@ -136,7 +139,8 @@ func (s *State) Blocker(prompt string, src Source) (*Blocker, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.Title, b.Questions, b.OnOwnerLoss, b.Blocking, b.Turn, b.Deadline = cut(req.Title, TitleBytesMax), req.Asked(), req.Loss(), req.Blocks(), req.Turn, deadlineOf(req.Deadline)
+	b.Title, b.Questions, b.OnOwnerLoss, b.Blocking, b.Turn, b.Deadline = cut(req.Title, TitleBytesMax), req.Asked(),
+		req.Loss(), req.Blocks(), req.Turn, deadlineOf(req.Deadline)
 	if tool.Call != "" {
 		b.Tool = &tool
 	}
@@ -150,8 +154,8 @@ func (s *State) BlockerKey(prompt string) string {
 	return events.BlockerKey(s.Harness, s.Root, s.Session, prompt)
 }
 
-// BlockerPrompts are the prompts that have an entry in the people's view of this document, sorted: all that await or are
-// undelivered, and those that ended at or after this instant.
+// BlockerPrompts are the prompts that have an entry in the people's view of this document, sorted: all that await or
+// are undelivered, and those that ended at or after this instant.
 func (s *State) BlockerPrompts(endedSince time.Time) []string {
 	ids := map[string]bool{}
 	for id := range s.Prompts {
@@ -165,9 +169,9 @@ func (s *State) BlockerPrompts(endedSince time.Time) []string {
 	return sortedKeys(ids)
 }
 
-// BlockersChanged are the prompts whose entry in the people's view may differ between two documents of a session; before
-// is nil for a session that had none. An entry whose [State.Blocker] is nil now is to be removed: the prompt was closed
-// with so much else that it is no longer among the recent endings.
+// BlockersChanged are the prompts whose entry in the people's view may differ between two documents of a session;
+// before is nil for a session that had none. An entry whose [State.Blocker] is nil now is to be removed: the prompt was
+// closed with so much else that it is no longer among the recent endings.
 func BlockersChanged(before, after *State) []string {
 	if before == nil {
 		return after.BlockerPrompts(time.Time{})
@@ -183,7 +187,8 @@ func BlockersChanged(before, after *State) []string {
 		if e.Entity != EntityPrompt {
 			continue
 		}
-		if q := before.ended(EntityPrompt, e.ID); q == nil || q.Seq != e.Seq || !q.DeliveredAt.Equal(e.DeliveredAt) || q.Reason != e.Reason {
+		if q := before.ended(EntityPrompt, e.ID); q == nil || q.Seq != e.Seq || !q.DeliveredAt.Equal(e.DeliveredAt) ||
+			q.Reason != e.Reason {
 			ids[e.ID] = true
 		}
 	}
@@ -200,7 +205,8 @@ func samePrompt(a, b *Prompt) bool {
 	x, y := *a, *b
 	same := (x.Deadline == nil) == (y.Deadline == nil) && (x.Deadline == nil || x.Deadline.Equal(*y.Deadline))
 	same = same && x.Since.Equal(y.Since) && x.UpdatedAt.Equal(y.UpdatedAt)
-	x.Deadline, y.Deadline, x.Since, y.Since, x.UpdatedAt, y.UpdatedAt = nil, nil, time.Time{}, time.Time{}, time.Time{}, time.Time{}
+	x.Deadline, y.Deadline, x.Since, y.Since, x.UpdatedAt, y.UpdatedAt = nil, nil, time.Time{}, time.Time{},
+		time.Time{}, time.Time{}
 	return same && x == y
 }
 
@@ -229,27 +235,29 @@ type WorkCompaction struct {
 
 // WorkTurn is a turn that the harness shall start.
 type WorkTurn struct {
-	Turn       string          `json:"turn"`
-	Cause      events.Cause    `json:"cause"`
-	OfTurn     string          `json:"of_turn,omitempty"`
-	Message    string          `json:"message,omitempty"`
-	Content    json.RawMessage `json:"content,omitempty"`
-	Ref        string          `json:"ref,omitempty"`
-	Synthetic  bool            `json:"synthetic,omitempty"` // the message is no person's
-	Options    json.RawMessage `json:"options,omitempty"`
-	Attempt    int             `json:"attempt"`
-	Prompt     string          `json:"prompt,omitempty"`
-	Prompts    []TurnPrompt    `json:"prompts,omitempty"` // what was decided that this turn is to bring to the agent, oldest first
-	Compaction string          `json:"compaction,omitempty"`
+	Turn      string          `json:"turn"`
+	Cause     events.Cause    `json:"cause"`
+	OfTurn    string          `json:"of_turn,omitempty"`
+	Message   string          `json:"message,omitempty"`
+	Content   json.RawMessage `json:"content,omitempty"`
+	Ref       string          `json:"ref,omitempty"`
+	Synthetic bool            `json:"synthetic,omitempty"` // the message is no person's
+	Options   json.RawMessage `json:"options,omitempty"`
+	Attempt   int             `json:"attempt"`
+	Prompt    string          `json:"prompt,omitempty"`
+	// what was decided that this turn is to bring to the agent, oldest first
+	Prompts    []TurnPrompt `json:"prompts,omitempty"`
+	Compaction string       `json:"compaction,omitempty"`
 }
 
-// TurnPrompt is one settled prompt that a turn brings to the agent: the decision itself, and where it stands in the log.
-// In a view whose decisions take more than [WorkBytesMax] the last ones are Omitted: read them at Seq.
+// TurnPrompt is one settled prompt that a turn brings to the agent: the decision itself, and where it stands in the
+// log. In a view whose decisions take more than [WorkBytesMax] the last ones are Omitted: read them at Seq.
 type TurnPrompt struct {
-	Prompt    string            `json:"prompt"`
-	Seq       uint64            `json:"seq"`
-	Title     string            `json:"title,omitempty"`
-	Questions []events.Question `json:"questions,omitempty"` // what was asked: the process may not be the one that asked
+	Prompt string `json:"prompt"`
+	Seq    uint64 `json:"seq"`
+	Title  string `json:"title,omitempty"`
+	// what was asked: the process may not be the one that asked
+	Questions []events.Question `json:"questions,omitempty"`
 	WorkPrompt
 	Omitted bool `json:"omitted,omitempty"`
 }
@@ -314,15 +322,16 @@ func (s *State) work(src Source, bytesMax int) (*Work, error) {
 	return w, w.Turn.readPrompts(src, s.brings(), bytesMax-size)
 }
 
-// WorkOpen returns the open turn as a harness is handed it: with the content of its message, and the decisions that it was
-// given. Nil without an open turn. A decision about a question of the turn itself that has no receipt is left out: it is
-// returned to the process that asks the question again.
+// WorkOpen returns the open turn as a harness is handed it: with the content of its message, and the decisions that it
+// was given. Nil without an open turn. A decision about a question of the turn itself that has no receipt is left out:
+// it is returned to the process that asks the question again.
 func (s *State) WorkOpen(src Source) (*WorkTurn, error) {
 	t := s.Turn
 	if t == nil {
 		return nil, nil
 	}
-	w := &WorkTurn{Turn: t.ID, Cause: t.Cause, OfTurn: t.OfTurn, Message: t.Message, Options: t.Options, Attempt: t.Attempt, Synthetic: t.Synthetic}
+	w := &WorkTurn{Turn: t.ID, Cause: t.Cause, OfTurn: t.OfTurn, Message: t.Message, Options: t.Options,
+		Attempt: t.Attempt, Synthetic: t.Synthetic}
 	if err := w.readContent(src, t.MessageSeq); err != nil {
 		return nil, err
 	}
@@ -361,10 +370,14 @@ func (t *WorkTurn) readPrompts(src Source, list []Carried, bytesMax int) error {
 	return nil
 }
 
-// workPrompts fills in what was decided, oldest first, as much as an entry can hold, and returns the bytes that it takes.
+// workPrompts fills in what was decided, oldest first, as much as an entry can hold, and returns the bytes that it
+// takes.
 func (s *State) workPrompts(w *Work, src Source, bytesMax int) (size int, err error) {
 	ids := sortedKeys(s.Prompts)
-	slices.SortStableFunc(ids, func(a, b string) int { return cmp.Compare(s.Prompts[a].SettledSeq, s.Prompts[b].SettledSeq) })
+	slices.SortStableFunc(ids, func(a, b string) int {
+		return cmp.Compare(s.Prompts[a].SettledSeq,
+			s.Prompts[b].SettledSeq)
+	})
 	for _, id := range ids {
 		p := s.Prompts[id]
 		if !s.owes(p) {
@@ -391,11 +404,13 @@ func (s *State) workTurn(src Source) (*WorkTurn, error) {
 	if p == nil {
 		return nil, nil
 	}
-	t := &WorkTurn{Turn: p.ID, Cause: p.Cause, OfTurn: p.OfTurn, Message: p.Message, Options: p.Options, Attempt: max(p.Attempt, 1), Prompt: p.Prompt, Compaction: p.Compaction}
+	t := &WorkTurn{Turn: p.ID, Cause: p.Cause, OfTurn: p.OfTurn, Message: p.Message, Options: p.Options,
+		Attempt: max(p.Attempt, 1), Prompt: p.Prompt, Compaction: p.Compaction}
 	return t, t.readContent(src, s.MessageSeq(p.Message))
 }
 
-// readContent fills in the content of a turn's message from the commit that accepted it; 0: it has no message, or an unknown one.
+// readContent fills in the content of a turn's message from the commit that accepted it; 0: it has no message, or an
+// unknown one.
 func (t *WorkTurn) readContent(src Source, seq uint64) error {
 	if seq == 0 {
 		return nil
@@ -433,7 +448,8 @@ func sameDecision(a, b Carried) bool {
 	return a.Prompt == b.Prompt && a.Status == b.Status && a.Seq == b.Seq && a.Asked == b.Asked
 }
 
-// WorkChanged reports whether the harness's view may differ between two documents of a session. Seq alone is no difference.
+// WorkChanged reports whether the harness's view may differ between two documents of a session. Seq alone is no
+// difference.
 func WorkChanged(before, after *State) bool {
 	had := before != nil && before.HasWork()
 	if !had || !after.HasWork() {

@@ -3,8 +3,8 @@
 //
 //	send ──▶ message.accepted ──▶ queue ──▶ turn.requested {message}            the context has room
 //	                                │
-//	                                └─▶ compaction.requested {on-send} ──▶ harness compacts ──▶ turn.requested {follow-up}
-//	usage at the threshold in a turn ─▶ turn.stop_requested + compaction.requested {mid-stream} ─▶ … ─▶ the turn continues
+//	                                └─▶ compaction.requested {on-send} ─▶ harness compacts ─▶ turn.requested
+//	usage at the threshold in a turn ─▶ turn.stop_requested + compaction.requested {mid-stream} ─▶ … ─▶ turn continues
 //	turn failed: context_exceeded ────▶ compaction.requested {mid-stream} ─▶ … ─▶ the same turn again, once
 //	session idle for a while ─────────▶ a place in the cell ─▶ compaction.requested {idle}
 //
@@ -20,17 +20,18 @@
 //
 // Under failure:
 //
-//	killed between any two steps     the next pass decides the same; ids are derived from the session's place in the log,
-//	                                 and the compare-and-set rejects a second attempt.
+//	killed between any two steps     the next pass decides the same; ids are derived from the session's place in the
+//	                                 log, and the compare-and-set rejects a second attempt.
 //	the harness dies in a compaction the reconciler fails it; it is requested again, and the follow-up stays pending.
 //	the harness hangs in one         after stall_after without a fact or a ping it has failed, as below.
-//	a compaction fails               again after 2, 4, 8 … 60 s, by a durable timer; after the last attempt the follow-up is
-//	                                 handed out without it if it fits, else it is held until a person acts, with the reason
-//	                                 in the document.
+//	a compaction fails               again after 2, 4, 8 … 60 s, by a durable timer; after the last attempt the
+//	                                 follow-up is handed out without it if it fits, else it is held until a person
+//	                                 acts, with the reason in the document.
 //	a compaction does not help       no other one is requested until usage has fallen; the document says stalled.
 //	a message is sent again          its id is known: the same content is a success, other content is refused.
 //	two replicas decide at once      one append wins.
-//	the idle claim's holder dies     its lease expires; the next holder first waits for the compactions that still run.
+//	the idle claim's holder dies     its lease expires; the next holder first waits for the compactions that still
+//	                                 run.
 package compaction
 
 import (
@@ -144,8 +145,8 @@ func (s *Service) decide(_ context.Context, st *session.State, now events.Clock,
 	return d.forLoop(), nil
 }
 
-// rests implements [control.Config.Rests]: the head has all instants at which the service acts. A session that waits for
-// its place among the idle ones, or is compacted there, is decoded, so that its place is given away when that ends.
+// rests implements [control.Config.Rests]: the head has all instants at which the service acts. A session that waits
+// for its place among the idle ones, or is compacted there, is decoded, so that its place is given away when that ends.
 func (s *Service) rests(r events.Ref, _ *session.Head, _ events.Clock) bool { return !s.idle.has(r) }
 
 // decideInPlace handles an idle session that has its place.

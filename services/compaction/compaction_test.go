@@ -136,7 +136,8 @@ func TestStalled(t *testing.T) {
 	if l := st.LastCompaction; l.ID != first || l.ErrorKind() != failure.Stalled || l.At.Sub(began) < time.Second {
 		t.Errorf("%+v, %v after it began", l, l.At.Sub(began))
 	}
-	if again := c.until(r, "another attempt", (*session.State).CompactionOpen); again.Compaction.ID == first || again.Compaction.Message != "m1" {
+	if again := c.until(r, "another attempt", (*session.State).CompactionOpen); again.Compaction.ID == first ||
+		again.Compaction.Message != "m1" {
 		t.Errorf("%+v", again.Compaction)
 	}
 	now := time.Now()

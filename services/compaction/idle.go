@@ -264,7 +264,8 @@ func (k *idlers) check(ctx context.Context) {
 		if err == nil {
 			st, err = k.s.loop.CatchUp(ctx, st)
 		}
-		gone := errors.Is(err, bus.ErrNotFound) || err == nil && !(st.CompactionOpen() && st.Compaction.ID == u.id && st.Owned)
+		gone := errors.Is(err, bus.ErrNotFound) || err == nil &&
+			!(st.CompactionOpen() && st.Compaction.ID == u.id && st.Owned)
 		if gone || time.Since(u.since) > idleMax {
 			k.mu.Lock()
 			delete(k.under, r)

@@ -261,8 +261,8 @@ func TestAFeedThatRefuses(t *testing.T) {
 	natstest.Until(t, "it to be back", func() bool { return w.aside(ref) == nil })
 }
 
-// TestOneBatchWithSeveralFailingSessions: the broker refuses a document or a fact of some sessions of one batch, with an
-// error that names no session. Only these sessions are set aside. The others are folded in the same batch.
+// TestOneBatchWithSeveralFailingSessions: the broker refuses a document or a fact of some sessions of one batch, with
+// an error that names no session. Only these sessions are set aside. The others are folded in the same batch.
 func TestOneBatchWithSeveralFailingSessions(t *testing.T) {
 	w := newWorld(t)
 	large, fed := events.Ref{Harness: "h1", Session: "large"}, events.Ref{Harness: "h1", Session: "fed"}

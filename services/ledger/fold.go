@@ -290,8 +290,8 @@ func (f *folder) foldOne(ctx context.Context, t *touched) error {
 	return nil
 }
 
-// checkLastCommit reads the commit at which the document ends. A later commit whose guard names an earlier one was appended
-// after the log had lost commits, or is one of two that a batch stored under one guard.
+// checkLastCommit reads the commit at which the document ends. A later commit whose guard names an earlier one was
+// appended after the log had lost commits, or is one of two that a batch stored under one guard.
 func (f *folder) checkLastCommit(ctx context.Context, t *touched) error {
 	c, err := f.bus.Commit(ctx, t.state.Seq)
 	if err != nil && !errors.Is(err, bus.ErrNotFound) {

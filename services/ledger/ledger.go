@@ -12,19 +12,20 @@
 //
 // Under failure:
 //
-//	killed between any two stores   the messages are not acked; they are delivered to its successor. A document that has
-//	                                folded them already shows it, and then the session's log is folded once more for
-//	                                the feed and the views that may be missing.
+//	killed between any two stores   the messages are not acked; they are delivered to its successor. A document that
+//	                                has folded them already shows it, and then the session's log is folded once more
+//	                                for the feed and the views that may be missing.
 //	lost race on a document         another ledger is active, or a rebuild: drop the cache, take the messages again.
-//	one session cannot be folded    it is set aside, with a note in the state bucket, and the others continue. It is folded
-//	                                apart from them, from the log, until its document is up to date again.
+//	one session cannot be folded    it is set aside, with a note in the state bucket, and the others continue. It is
+//	                                folded apart from them, from the log, until its document is up to date again.
 //	a long session is far behind    the same: no batch reads more of the log than inlineReadMax.
 //	a gap in a session's guards     delivery skipped something: the session's log is read from the leader.
-//	the log lost commits            a document that has folded more than the log has is found at each start and take-over. The
-//	                                loss is noted, and the document rebuilt if the log has the session's beginning.
+//	the log lost commits            a document that has folded more than the log has is found at each start and
+//	                                take-over. The loss is noted, and the document rebuilt if the log has the
+//	                                session's beginning.
 //	a document damaged at rest      the slow walk folds each session again and rebuilds what differs.
-//	a rebuild killed half-way, or   views are compared with documents at each start and take-over; wrong ones are rebuilt.
-//	a foreign write in a view
+//	a rebuild killed half-way, or   views are compared with documents at each start and take-over; wrong ones are
+//	a foreign write in a view       rebuilt.
 //	an unreadable commit            it is parked with its reason, counted in the document, and the session continues.
 package ledger
 

@@ -97,7 +97,8 @@ func (l *Ledger) inLog(ctx context.Context, only events.Ref) (map[events.Ref]boo
 
 // removeStrays removes documents, with their views, of sessions without a log. A document that has folded commits is
 // kept unless the request accepts the loss.
-func (l *Ledger) removeStrays(ctx context.Context, req request.Rebuild, refs map[events.Ref]bool, reply *request.Rebuilt) error {
+func (l *Ledger) removeStrays(ctx context.Context, req request.Rebuild, refs map[events.Ref]bool,
+	reply *request.Rebuilt) error {
 	if req.Session != "" {
 		return nil
 	}

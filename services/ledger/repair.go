@@ -28,8 +28,8 @@ func (l *Ledger) survey(ctx context.Context) error {
 	return onTakeOver(ctx, l.fold.surveyDue, l.surveyOnce)
 }
 
-// onTakeOver calls survey once, then for each value of due until ctx ends, at most once in inspectAgainMin. A value that
-// arrives meanwhile waits in due, which holds one.
+// onTakeOver calls survey once, then for each value of due until ctx ends, at most once in inspectAgainMin. A value
+// that arrives meanwhile waits in due, which holds one.
 func onTakeOver(ctx context.Context, due <-chan struct{}, survey func(context.Context)) error {
 	for {
 		survey(ctx)

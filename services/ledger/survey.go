@@ -55,8 +55,8 @@ type seen struct {
 	newer   bool // of a newer layout: only a newer build can read it
 }
 
-// Inspect compares the documents with the log, and changes nothing. It reads each document's place and each session's last
-// commit, not the commits: the ledger's slow walk finds a hole within a session and notes it.
+// Inspect compares the documents with the log, and changes nothing. It reads each document's place and each session's
+// last commit, not the commits: the ledger's slow walk finds a hole within a session and notes it.
 func Inspect(ctx context.Context, b *bus.Bus) (Survey, error) {
 	var found Survey
 	acked, err := b.Acked(ctx, Source(Default())) // first: documents and heads can only be newer

@@ -169,7 +169,8 @@ func TestRebuildLeavesWhatPeopleMayStillLookAt(t *testing.T) {
 	}
 	before := w.load(blockerKey)
 	var reply request.Rebuilt
-	if r := w.ask("rebuild", map[string]any{}, &reply); r != nil || reply.Changed+reply.Removed+reply.Views != 0 || len(reply.Failed) > 0 {
+	if r := w.ask("rebuild", map[string]any{}, &reply); r != nil || reply.Changed+reply.Removed+reply.Views != 0 ||
+		len(reply.Failed) > 0 {
 		t.Errorf("%v: a rebuild changed something: %+v", r, reply)
 	}
 	if after := w.load(blockerKey); !bytes.Equal(before, after) {

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// childIndex is the index of children by parent. It is a cache of documents: complete in the active replica only. Each walk
-// over all documents notes what it finds; entries that two walks in a row have not found are dropped.
+// childIndex is the index of children by parent. It is a cache of documents: complete in the active replica only. Each
+// walk over all documents notes what it finds; entries that two walks in a row have not found are dropped.
 type childIndex struct {
 	mu       sync.Mutex
 	walk     uint64                               // that has begun last

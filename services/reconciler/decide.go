@@ -33,8 +33,8 @@ type Decision struct {
 }
 
 // Decide returns what recovery and deadlines require of a session. After its facts are appended, Decide returns nothing
-// until CheckAt. It changes neither the session nor its children. An error means that a commit which the session refers to
-// could not be read: then nothing is decided.
+// until CheckAt. It changes neither the session nor its children. An error means that a commit which the session refers
+// to could not be read: then nothing is decided.
 //
 //	closed, or never opened     nothing
 //	owned, owner alive          deadlines, open items of earlier epochs, and decisions that nothing else delivers

@@ -51,10 +51,11 @@ func TestStopping(t *testing.T) {
 		change func(*draft)
 		want   bool
 	}{
-		"without an owner":         {"t1", func(*draft) {}, true},
-		"owned by the living":      {"t1", func(d *draft) { d.Owned, d.in.Owner.Liveness = true, Alive }, false},
-		"owned by the dead":        {"t1", func(d *draft) { d.Owned, d.in.Owner.Liveness = true, Dead }, true},
-		"left by an epoch before":  {"t1", func(d *draft) { d.Owned, d.Epoch, d.in.Owner.Liveness = true, 2, Alive }, true},
+		"without an owner":    {"t1", func(*draft) {}, true},
+		"owned by the living": {"t1", func(d *draft) { d.Owned, d.in.Owner.Liveness = true, Alive }, false},
+		"owned by the dead":   {"t1", func(d *draft) { d.Owned, d.in.Owner.Liveness = true, Dead }, true},
+		"left by an epoch before": {"t1", func(d *draft) { d.Owned, d.Epoch, d.in.Owner.Liveness = true, 2, Alive },
+			true},
 		"without a stop":           {"t1", func(d *draft) { d.Pending.Stop = nil }, false},
 		"another one is to stop":   {"t1", func(d *draft) { d.Pending.Stop.Turn = "t0" }, false},
 		"another one is open":      {"t1", func(d *draft) { d.Turn.ID = "t2" }, false},
@@ -71,8 +72,8 @@ func TestStopping(t *testing.T) {
 }
 
 // TestExpiryAtTheBound: an agent asks a question with a deadline in each turn that recovery requests, and people do not
-// answer. Recovery requests turns for that up to the bound on turns for decisions. Then the turn is interrupted like any other,
-// and a person's act begins again.
+// answer. Recovery requests turns for that up to the bound on turns for decisions. Then the turn is interrupted like
+// any other, and a person's act begins again.
 func TestExpiryAtTheBound(t *testing.T) {
 	y := newScript(t)
 	y.append("s", "session.opened", `{"incarnation":"1"}`)
@@ -88,8 +89,10 @@ func TestExpiryAtTheBound(t *testing.T) {
 		}
 		y.append("s", "turn.started", `{"turn":"`+turn+`","cause":"message","synthetic":true}`)
 		deadline := y.Now.Add(time.Minute)
-		y.append("s", "prompt.requested", `{"prompt":"p`+id+`","turn":"`+turn+`","kind":"question","delivery":"callback",`+
-			`"on_owner_loss":"keep","deadline":"`+deadline.Format(time.RFC3339)+`","questions":[{"id":"q","question":"?"}]}`)
+		y.append("s", "prompt.requested",
+			`{"prompt":"p`+id+`","turn":"`+turn+`","kind":"question","delivery":"callback",`+
+				`"on_owner_loss":"keep","deadline":"`+deadline.Format(time.RFC3339)+
+				`","questions":[{"id":"q","question":"?"}]}`)
 		y.owner("s", "dead")
 		y.Now = deadline
 		said := y.decide()

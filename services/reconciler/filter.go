@@ -5,9 +5,9 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// decideUnowned returns what [Decide] returns for a session without an owner in which only calls and a turn are open: then no
-// fact depends on the one before, and none has to be folded. ok is false for every other session. Most sessions that a
-// crash leaves are plain, and need nothing after it.
+// decideUnowned returns what [Decide] returns for a session without an owner in which only calls and a turn are open:
+// then no fact depends on the one before, and none has to be folded. ok is false for every other session. Most sessions
+// that a crash leaves are plain, and need nothing after it.
 func decideUnowned(s *session.State, in Input) (facts []events.Fact, ok bool) {
 	dead := s.Owned && in.Owner.Liveness == Dead
 	switch {

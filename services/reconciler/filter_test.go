@@ -93,18 +93,22 @@ func TestMostDocumentsAreSkipped(t *testing.T) {
 		{"released with a call",
 			"3 tool.started {\"call\":\"c\",\"name\":\"bash\"}\n4 turn.completed {\"turn\":\"t\"}\n5 " +
 				"session.released {}", map[bool]bool{true: false, false: false}},
-		{"released and asks", "3 prompt.requested {\"prompt\":\"p\",\"kind\":\"question\",\"delivery\":\"message\"}\n4 turn.completed {\"turn\":\"t\"}\n5 session.released {}", map[bool]bool{true: false, false: false}},
+		{"released and asks",
+			"3 prompt.requested {\"prompt\":\"p\",\"kind\":\"question\",\"delivery\":\"message\"}\n" +
+				"4 turn.completed {\"turn\":\"t\"}\n5 session.released {}", map[bool]bool{true: false, false: false}},
 		{"released compacting", "3 compaction.requested " +
 			"{\"compaction\":\"k\",\"reason\":\"manual\",\"used\":1,\"limit\":2}\n4 compaction.started " +
 			"{\"compaction\":\"k\"}\n5 turn.completed {\"turn\":\"t\"}\n6 session.released {}",
 			map[bool]bool{true: false, false: false}},
 		{"answered and not read",
 			"3 prompt.requested {\"prompt\":\"p\",\"turn\":\"t\",\"kind\":\"question\",\"delivery\":\"message\"}\n4 " +
-				"by=ledger prompt.answered {\"owed\":true,\"prompt\":\"p\",\"answers\":[],\"by\":\"u\"}\n5 turn.completed " +
+				"by=ledger prompt.answered {\"owed\":true,\"prompt\":\"p\",\"answers\":[],\"by\":\"u\"}\n5 " +
+				"turn.completed " +
 				"{\"turn\":\"t\"}", map[bool]bool{true: false, false: false}},
 		{"received in a turn that failed, and another completed",
 			"3 prompt.requested {\"prompt\":\"p\",\"turn\":\"t\",\"kind\":\"question\",\"delivery\":\"message\"}\n4 " +
-				"by=ledger prompt.answered {\"owed\":true,\"prompt\":\"p\",\"answers\":[],\"by\":\"u\"}\n5 prompt.delivered " +
+				"by=ledger prompt.answered {\"owed\":true,\"prompt\":\"p\",\"answers\":[],\"by\":\"u\"}\n5 " +
+				"prompt.delivered " +
 				"{\"prompt\":\"p\"}\n6 turn.failed " +
 				"{\"turn\":\"t\",\"error\":{\"kind\":\"e\",\"text\":\"e\"},\"had_output\":false}\n7 turn.started " +
 				"{\"turn\":\"own\",\"cause\":\"message\",\"synthetic\":true}\n8 turn.completed {\"turn\":\"own\"}",

@@ -86,7 +86,8 @@ func TestWithoutTheBroker(t *testing.T) {
 	if o, err := r.checkOwner(ctx, owned("s", "99"), now); err == nil || o.Liveness == Dead {
 		t.Errorf("an owner that was never seen: %+v, %v", o, err)
 	}
-	if o, err := r.checkOwner(ctx, session.New(events.Ref{Harness: "h", Session: "s"}), now); err != nil || o != (Owner{}) {
+	if o, err := r.checkOwner(ctx, session.New(events.Ref{Harness: "h", Session: "s"}), now); err != nil ||
+		o != (Owner{}) {
 		t.Errorf("the owner of a session without one: %+v, %v", o, err)
 	}
 }
@@ -175,13 +176,15 @@ func TestAPassTakesWhatIsDue(t *testing.T) {
 	for at, want := range map[time.Duration]int{-time.Second: 1, control.Horizon / 2: 1, 2 * control.Horizon: 0} {
 		s := session.New(events.Ref{Harness: "h", Session: "s"})
 		deadline := now.Now.Add(at)
-		s.Epoch, s.Prompts = 1, map[string]*session.Prompt{"p": {Status: session.Awaiting, Epoch: 1, Deadline: &deadline}}
+		s.Epoch, s.Prompts = 1, map[string]*session.Prompt{"p": {Status: session.Awaiting, Epoch: 1,
+			Deadline: &deadline}}
 		s.Owned, s.Incarnation, s.Exclusive, s.UpdatedAt = true, "17", true, now.Now
 		doc, err := s.Encode()
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.leases.put("h", "17", &Seen{Exclusive: true, State: "ready", TTL: time.Hour, Since: now.here, Renewed: now.here})
+		r.leases.put("h", "17", &Seen{Exclusive: true, State: "ready", TTL: time.Hour, Since: now.here,
+			Renewed: now.here})
 		x := r.newPass(events.Ref{})
 		x.document(c.ctx, new(session.Reader), bus.Entry{Key: events.SessionKey(s.Ref()), Value: doc}, now)
 		if len(x.trees) != want {

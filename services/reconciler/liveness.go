@@ -69,15 +69,16 @@ type LeaseView struct {
 	Leases  map[string]map[string]*Seen // by harness and incarnation
 }
 
-// CheckOwner returns the verdict on the owner of an owned session. It never returns dead for a process that could not have
-// renewed its lease.
+// CheckOwner returns the verdict on the owner of an owned session. It never returns dead for a process that could not
+// have renewed its lease.
 //
-//	a newer exclusive incarnation is ready (or may not adopt any more)         dead at once
-//	the lease was released                                                     dead at once
-//	the lease expired                                                          dead after the grace
-//	the broker ended it before its TTL had passed                              dead after another TTL and the grace
-//	the lease was never seen                                                   dead after the TTL of the unknown and the grace,
-//	                                                                           from the start of the watch or the last commit
+//	a newer exclusive incarnation is ready (or may not adopt any more)   dead at once
+//	the lease was released                                               dead at once
+//	the lease expired                                                    dead after the grace
+//	the broker ended it before its TTL had passed                        dead after another TTL and the grace
+//	the lease was never seen                                             dead after the TTL of the unknown and the
+//	                                                                     grace, from the start of the watch or the
+//	                                                                     last commit
 //
 // A gap in the reconciler's own lease that is long enough to have cost this lease restarts its time: a TTL and the
 // grace from the gap's end. The same holds for the time before the watch, for a lease that was not renewed since.

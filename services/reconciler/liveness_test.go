@@ -186,7 +186,8 @@ func TestJudge(t *testing.T) {
 			}
 			for range 20 { // for every order of the leases
 				got := CheckOwner(v, margins, s, sec(c.now))
-				if got.Liveness != want.Liveness || got.SupersededBy != want.SupersededBy || !got.CheckAt.Equal(want.CheckAt) {
+				if got.Liveness != want.Liveness || got.SupersededBy != want.SupersededBy ||
+					!got.CheckAt.Equal(want.CheckAt) {
 					t.Fatalf("got %s by %q, look %v\nwant %s by %q, look %v", got.Liveness, got.SupersededBy,
 						got.CheckAt.Sub(began), want.Liveness, want.SupersededBy, want.CheckAt.Sub(began))
 				}

@@ -29,7 +29,8 @@ func TestOrphanedAsDecided(t *testing.T) {
 			if err != nil {
 				rt.Fatal(err)
 			}
-			if said, want := fmt.Sprintf("%#v", facts), fmt.Sprintf("%#v", d.Facts); said != want || !d.CheckAt.IsZero() {
+			if said, want := fmt.Sprintf("%#v", facts), fmt.Sprintf("%#v", d.Facts); said != want ||
+				!d.CheckAt.IsZero() {
 				rt.Fatalf("%s: said %s, not %s, to be looked at again %s", name, said, want, d.CheckAt)
 			}
 			in.Owner = Owner{}

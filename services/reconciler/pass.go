@@ -192,7 +192,8 @@ func (p *pass) document(ctx context.Context, docs *session.Reader, e bus.Entry, 
 		return
 	}
 	child := s.Parent != "" && s.ParentCall != "" && s.Parent != s.Session
-	skip := s.Closed != nil || s.Outdated() || p.r.needsNoDecision(s, now) // the ledger rebuilds documents of older rules
+	// the ledger rebuilds documents of older rules
+	skip := s.Closed != nil || s.Outdated() || p.r.needsNoDecision(s, now)
 	if skip && !child {
 		return
 	}
@@ -229,8 +230,8 @@ func (r *Reconciler) needsNoDecision(s *session.State, now moment) bool {
 	return s.Deadlines(nil).IsZero() && !s.Leftover() && (!s.Owned || r.ownerLives(s, now))
 }
 
-// ownerLives reports whether an owner with a known lease is not dead, and plans a pass over the harness for the time when
-// that may change.
+// ownerLives reports whether an owner with a known lease is not dead, and plans a pass over the harness for the time
+// when that may change.
 func (r *Reconciler) ownerLives(s *session.State, now moment) bool {
 	o, known := r.leases.checkOwner(s, now)
 	if !o.CheckAt.IsZero() {

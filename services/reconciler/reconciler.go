@@ -1,7 +1,7 @@
 // Package reconciler recovers the sessions of dead processes: it closes, keeps or continues their open items, and
 // expires prompts at their deadline. It alone decides that a process is dead.
 //
-//	leases (watch) ─▶ liveness: Judge ──┐
+//	leases (watch) ─▶ CheckOwner ───────┐
 //	                                    ├─▶ pass: list, fence trees, leaves first ─▶ Decide ─▶ append (CAS)
 //	documents, timers, slow walk ───────┘
 //
@@ -21,14 +21,14 @@
 //
 // Under failure:
 //
-//	the reconciler dies in a pass    its appends are stored; another replica, or the next start, does the rest. A second pass
-//	                                 finds nothing to do.
+//	the reconciler dies in a pass    its appends are stored; another replica, or the next start, does the rest. A
+//	                                 second pass finds nothing to do.
 //	two replicas pass at once        the compare-and-set lets one of them write.
 //	a document lags the log          the append is refused; the tail is read, and decided again.
 //	a session cannot be recovered    it is reported as suspect and tried again by the slow walk; the others continue.
 //	the broker was away              no owner is dead before a TTL and the grace have passed since its return.
-//	its watch of the leases lags     the leader is asked for the lease of an owner that was never seen before the owner is
-//	                                 called dead.
+//	its watch of the leases lags     the leader is asked for the lease of an owner that was never seen before the
+//	                                 owner is called dead.
 package reconciler
 
 import (
@@ -119,7 +119,8 @@ func New(b *bus.Bus, cfg Config, log zerolog.Logger) (*Reconciler, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	r := &Reconciler{bus: b, cfg: cfg, log: log.With().Str("service", Name).Logger(), children: newChildIndex(), plan: newPlan(),
+	r := &Reconciler{bus: b, cfg: cfg, log: log.With().Str("service", Name).Logger(), children: newChildIndex(),
+		plan:  newPlan(),
 		tally: newTally()}
 	r.leases = newLeaseBook(Margins{Grace: cfg.Grace, Adoption: cfg.AdoptionGrace,
 		AdoptionMax: adoptMax * cfg.AdoptionGrace, Unknown: unknownTTL})

@@ -77,7 +77,9 @@ func (d *draft) settle(id string, p *session.Prompt) error {
 		d.add(f)
 	}
 	if d.Runs(p.Turn) || p.SettledSeq <= d.StoppedSeq {
-		return nil // its owner continues without a request, or a person has stopped the session since: then it waits for that person
+		// its owner continues without a request, or a person has stopped the session since: then it waits for that
+		// person
+		return nil
 	}
 	next := d.Continue(id, p.Turn, message)
 	if p.Status == session.Superseded && slices.ContainsFunc(d.Queue, func(m session.Message) bool {

@@ -36,7 +36,8 @@ func (x *Log) Owed() []string { return slices.Sorted(maps.Keys(x.debts)) }
 // person nor for a child, no compaction is held, recovery has not reached its limit of requested turns, no person
 // stopped it since the decision, and its last turn did not fail for good.
 func (x *Log) Unheard(s *session.State) []string {
-	if s.Turn != nil || s.BlockedBy() != "" || len(s.WaitsFor) > 0 || s.Held() || x.continued >= session.ContinuationsMax {
+	if s.Turn != nil || s.BlockedBy() != "" || len(s.WaitsFor) > 0 || s.Held() ||
+		x.continued >= session.ContinuationsMax {
 		return nil
 	}
 	since := x.quiet // a decision before this waits for a person, or for the next turn
@@ -49,9 +50,9 @@ func (x *Log) Unheard(s *session.State) []string {
 	return slices.DeleteFunc(x.Owed(), func(id string) bool { return x.debts[id].quiet || x.debts[id].at <= since })
 }
 
-// answers follows the decisions of people (V15). A decision is owed until its receipt, until its call ends with it, or until
-// a turn completes that names it. A later act of a person overtakes it. That the process which asked completes its turn is no
-// receipt: it may not have read the decision.
+// answers follows the decisions of people (V15). A decision is owed until its receipt, until its call ends with it, or
+// until a turn completes that names it. A later act of a person overtakes it. That the process which asked completes
+// its turn is no receipt: it may not have read the decision.
 func (x *Log) answers(e *events.Event) {
 	x.continues(e)
 	switch f := e.Fact.(type) {
@@ -99,14 +100,16 @@ func (x *Log) old(owed bool) {
 
 func (x *Log) decided(prompt string, quiet bool) {
 	p := x.before.Prompts[prompt]
-	if p == nil || x.c.Writer == events.WriterHarness { // a decision that arrives through the harness is delivered by that
+	// a decision that arrives through the harness is delivered by that
+	if p == nil || x.c.Writer == events.WriterHarness {
 		return
 	}
 	x.debts[prompt] = debt{at: x.c.Seq, call: p.Call, quiet: quiet,
 		message: events.DeriveID("answer", x.before.Session, prompt, strconv.FormatUint(p.Seq, 10))}
 }
 
-// received: the process that asked has the decision. It is handed out once: not as the message that it has become, too (V10).
+// received: the process that asked has the decision. It is handed out once: not as the message that it has become, too
+// (V10).
 func (x *Log) received(f events.PromptDelivered) {
 	d := x.debts[f.Prompt]
 	if f.Refused == "" && x.messages[d.message] == "accepted" {
@@ -133,8 +136,8 @@ func (x *Log) takenBack(message string) {
 	}
 }
 
-// attempt: each turn that is requested after a decision brings it along, until one completes. A turn that a harness starts by
-// itself need not: then the decision stays owed.
+// attempt: each turn that is requested after a decision brings it along, until one completes. A turn that a harness
+// starts by itself need not: then the decision stays owed.
 func (x *Log) attempt(f events.TurnStarted) {
 	if t := x.before.Turn; t != nil && t.ID == f.Turn {
 		delete(x.asked, f.Turn) // it is adopted: the turn requested in its place is not needed
@@ -153,7 +156,8 @@ func (x *Log) attempt(f events.TurnStarted) {
 	}
 	for _, id := range names {
 		if x.done[id] {
-			x.fail("V15: turn %s (%s) brings the decision about prompt %s, and a turn that brought it has completed", f.Turn, f.Cause, id)
+			x.fail("V15: turn %s (%s) brings the decision about prompt %s, and a turn that brought it has completed",
+				f.Turn, f.Cause, id)
 		}
 	}
 	for _, id := range x.Owed() {
@@ -166,7 +170,8 @@ func (x *Log) attempt(f events.TurnStarted) {
 			delete(x.debts, id)
 		case !requested: // it stays owed
 		default:
-			x.fail("V15: a person decided about prompt %s at %d, and turn %s (%s) begins without that", id, d.at, f.Turn, f.Cause)
+			x.fail("V15: a person decided about prompt %s at %d, and turn %s (%s) begins without that", id, d.at,
+				f.Turn, f.Cause)
 		}
 	}
 }
@@ -181,8 +186,8 @@ func (x *Log) queued(message string) bool {
 	return slices.ContainsFunc(x.before.Queue, func(m session.Message) bool { return m.ID == message })
 }
 
-// attended reports whether the living owner is to take in a decision by itself, because something there waits for it: the
-// prompt belongs to no turn, or to a call that outlived its turn, and its asker has not given up.
+// attended reports whether the living owner is to take in a decision by itself, because something there waits for it:
+// the prompt belongs to no turn, or to a call that outlived its turn, and its asker has not given up.
 func (x *Log) attended(prompt, call string) bool {
 	s := x.before
 	p, c := s.Prompts[prompt], s.Tools[call]
@@ -197,7 +202,8 @@ func (x *Log) attended(prompt, call string) bool {
 
 // byPerson says whether a message of a person made this turn, as [session.State] has it.
 func byPerson(f events.TurnStarted) bool {
-	return !f.Synthetic && f.Message != "" && (f.Cause == events.CauseMessage || f.Cause == events.CauseFollowUp && f.OfTurn == "")
+	return !f.Synthetic && f.Message != "" && (f.Cause == events.CauseMessage || f.Cause == events.CauseFollowUp &&
+		f.OfTurn == "")
 }
 
 func (x *Log) completed(turn string) {
@@ -226,7 +232,8 @@ func (x *Log) continues(e *events.Event) {
 		}
 	}
 	if x.continued > session.ContinuationsMax {
-		x.fail("V15: turn %s is the %dth that is requested for decisions since a person acted", e.Fact.Subject(), x.continued)
+		x.fail("V15: turn %s is the %dth that is requested for decisions since a person acted", e.Fact.Subject(),
+			x.continued)
 	}
 }
 
@@ -234,7 +241,8 @@ func (x *Log) continues(e *events.Event) {
 func (x *Log) takes(f events.TurnRequested) {
 	s := x.before
 	runs := s.Owned && x.left != x.c.Seq && s.Turn != nil && s.Turn.Epoch == s.Epoch
-	if runs && f.OfTurn == s.Turn.ID && (f.Cause == events.CauseAnswer || f.Cause == events.CauseResume || f.Cause == events.CauseRetry) {
+	if runs && f.OfTurn == s.Turn.ID && (f.Cause == events.CauseAnswer || f.Cause == events.CauseResume ||
+		f.Cause == events.CauseRetry) {
 		x.fail("V15: turn %s (%s) is to go on with turn %s, which its owner runs", f.Turn, f.Cause, f.OfTurn)
 	}
 }
@@ -242,8 +250,10 @@ func (x *Log) takes(f events.TurnRequested) {
 // Clone is a copy that goes its own way.
 func (x *Log) Clone() *Log {
 	c := *x
-	c.failedAt, c.cut, c.scheduled, c.asked = maps.Clone(x.failedAt), maps.Clone(x.cut), maps.Clone(x.scheduled), maps.Clone(x.asked)
-	c.stopped, c.stops, c.sent, c.messages = maps.Clone(x.stopped), maps.Clone(x.stops), maps.Clone(x.sent), maps.Clone(x.messages)
+	c.failedAt, c.cut, c.scheduled, c.asked = maps.Clone(x.failedAt), maps.Clone(x.cut), maps.Clone(x.scheduled),
+		maps.Clone(x.asked)
+	c.stopped, c.stops, c.sent, c.messages = maps.Clone(x.stopped), maps.Clone(x.stops), maps.Clone(x.sent),
+		maps.Clone(x.messages)
 	c.about, c.triggers, c.follow = maps.Clone(x.about), maps.Clone(x.triggers), maps.Clone(x.follow)
 	c.debts, c.named, c.done = maps.Clone(x.debts), maps.Clone(x.named), maps.Clone(x.done)
 	c.had, c.unattended = maps.Clone(x.had), maps.Clone(x.unattended)

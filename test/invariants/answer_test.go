@@ -12,7 +12,8 @@ import (
 
 // question has turn t ask a prompt without a call, that is kept when its process dies.
 func (s *story) question(prompt string) {
-	s.harness(events.PromptRequested{Prompt: prompt, Turn: "t", PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback, OnOwnerLoss: events.LossKeep})
+	s.harness(events.PromptRequested{Prompt: prompt, Turn: "t", PromptKind: events.PromptQuestion,
+		Delivery: events.DeliverCallback, OnOwnerLoss: events.LossKeep})
 }
 
 func (s *story) dies() {
@@ -20,27 +21,32 @@ func (s *story) dies() {
 }
 
 func (s *story) answered(prompt string) {
-	s.person(events.WriterLedger, events.PromptAnswered{Prompt: prompt, Answers: []events.Answer{}, By: "ada", Owed: true})
+	s.person(events.WriterLedger, events.PromptAnswered{Prompt: prompt, Answers: []events.Answer{}, By: "ada",
+		Owed: true})
 }
 
 // asMessage has turn t ask a prompt that is answered with a message when its process is dead, and returns the message.
 func (s *story) asMessage() string {
-	s.harness(events.PromptRequested{Prompt: "p", Turn: "t", PromptKind: events.PromptQuestion, Delivery: events.DeliverMessage})
+	s.harness(events.PromptRequested{Prompt: "p", Turn: "t", PromptKind: events.PromptQuestion,
+		Delivery: events.DeliverMessage})
 	message := events.DeriveID("answer", s.st.Session, "p", fmt.Sprint(s.st.Seq))
 	s.dies()
-	s.person(events.WriterLedger, events.PromptAnswered{Prompt: "p", Answers: []events.Answer{}, By: "ada", Owed: true}, events.MessageAccepted{Message: message, Synthetic: true, Content: []byte(`"x"`)})
+	s.person(events.WriterLedger, events.PromptAnswered{Prompt: "p", Answers: []events.Answer{}, By: "ada", Owed: true},
+		events.MessageAccepted{Message: message, Synthetic: true, Content: []byte(`"x"`)})
 	return message
 }
 
 // inCall has turn t ask a prompt in a call, which is answered while its process is alive.
 func (s *story) inCall() {
-	s.harness(events.ToolStarted{Call: "c", Turn: "t"}, events.PromptRequested{Prompt: "p", Turn: "t", Call: "c", Delivery: events.DeliverToolResult})
+	s.harness(events.ToolStarted{Call: "c", Turn: "t"}, events.PromptRequested{Prompt: "p", Turn: "t", Call: "c",
+		Delivery: events.DeliverToolResult})
 	s.answered("p")
 }
 
 // inBackground has a call that outlives turn t ask a prompt, which is answered after that turn.
 func (s *story) inBackground() {
-	s.harness(events.ToolStarted{Call: "c", Turn: "t", Background: true}, events.PromptRequested{Prompt: "p", Turn: "t", Call: "c", Delivery: events.DeliverToolResult})
+	s.harness(events.ToolStarted{Call: "c", Turn: "t", Background: true},
+		events.PromptRequested{Prompt: "p", Turn: "t", Call: "c", Delivery: events.DeliverToolResult})
 	s.completes("t")
 	s.answered("p")
 }
@@ -109,10 +115,20 @@ func TestDecisionsReachTheAgent(t *testing.T) {
 		owed []string
 		do   func(s *story)
 	}{
-		"decided":             {"", []string{"p"}, func(s *story) { dead(s, "p") }},
-		"named and completed": {"", nil, func(s *story) { dead(s, "p"); s.continues("u", events.CauseAnswer, "t", "p"); s.completes("u") }},
-		"named and under way": {"", []string{"p"}, func(s *story) { dead(s, "p"); s.continues("u", events.CauseAnswer, "t", "p") }},
-		"one of two":          {"V15", []string{"p", "q"}, func(s *story) { dead(s, "p", "q"); s.continues("u", events.CauseAnswer, "", "q") }},
+		"decided": {"", []string{"p"}, func(s *story) { dead(s, "p") }},
+		"named and completed": {"", nil, func(s *story) {
+			dead(s, "p")
+			s.continues("u", events.CauseAnswer, "t",
+				"p")
+			s.completes("u")
+		}},
+		"named and under way": {"", []string{"p"}, func(s *story) {
+			dead(s, "p")
+			s.continues("u", events.CauseAnswer,
+				"t", "p")
+		}},
+		"one of two": {"V15", []string{"p", "q"},
+			func(s *story) { dead(s, "p", "q"); s.continues("u", events.CauseAnswer, "", "q") }},
 		"not by the next attempt": {"V15", []string{"p"}, func(s *story) {
 			dead(s, "p")
 			s.continues("u", events.CauseAnswer, "t", "p")
@@ -133,7 +149,8 @@ func TestDecisionsReachTheAgent(t *testing.T) {
 			s.fails()
 			s.continues("u", events.CauseRetry, "")
 		}},
-		"the asker's turn completes": {"", []string{"p"}, func(s *story) { s.question("p"); s.answered("p"); s.completes("t") }},
+		"the asker's turn completes": {"", []string{"p"},
+			func(s *story) { s.question("p"); s.answered("p"); s.completes("t") }},
 		"and the next does not bring it": {"V15", []string{"p"}, func(s *story) {
 			s.question("p")
 			s.answered("p")
@@ -156,13 +173,18 @@ func TestDecisionsReachTheAgent(t *testing.T) {
 			s.service(events.WriterReconciler, events.ToolInterrupted{Call: "c", Reason: events.ReasonOwnerLost})
 			s.continues("u", events.CauseRetry, "")
 		}},
-		"a background call waits for it": {"", []string{"p"}, func(s *story) { s.inBackground(); s.continues("u", events.CauseAnswer, ""); s.completes("u") }},
+		"a background call waits for it": {"", []string{"p"},
+			func(s *story) { s.inBackground(); s.continues("u", events.CauseAnswer, ""); s.completes("u") }},
 		"a background call does not wait for it": {"V15", []string{"p"}, func(s *story) {
 			s.inBackground()
 			s.harness(events.PromptUnattended{Prompt: "p"})
 			s.continues("u", events.CauseAnswer, "")
 		}},
-		"outside of any turn": {"", []string{"p"}, func(s *story) { s.outside(); s.continues("u", events.CauseAnswer, "") }},
+		"outside of any turn": {"", []string{"p"}, func(s *story) {
+			s.outside()
+			s.continues("u", events.CauseAnswer,
+				"")
+		}},
 		"outside of any turn, of the dead": {"V15", []string{"p"}, func(s *story) {
 			s.outside()
 			s.dies()
@@ -206,16 +228,23 @@ func TestDecisionsReachTheAgent(t *testing.T) {
 			s.sent("n")
 			s.requested()
 		}},
-		"a background call ends with it": {"", nil, func(s *story) { s.inBackground(); s.harness(events.ToolCompleted{Call: "c"}) }},
-		"a background call of the dead":  {"V15", []string{"p"}, func(s *story) { s.inBackground(); s.dies(); s.continues("u", events.CauseAnswer, "") }},
-		"the call ends with its turn":    {"V15", []string{"p"}, func(s *story) { s.inCall(); s.fails(); s.continues("u", events.CauseRetry, "") }},
+		"a background call ends with it": {"", nil,
+			func(s *story) { s.inBackground(); s.harness(events.ToolCompleted{Call: "c"}) }},
+		"a background call of the dead": {"V15", []string{"p"},
+			func(s *story) { s.inBackground(); s.dies(); s.continues("u", events.CauseAnswer, "") }},
+		"the call ends with its turn": {"V15", []string{"p"},
+			func(s *story) { s.inCall(); s.fails(); s.continues("u", events.CauseRetry, "") }},
 		"through the harness": {"", nil, func(s *story) {
 			s.question("p")
 			s.harness(events.PromptAnswered{Prompt: "p", Answers: []events.Answer{}, By: "ada"})
 			s.fails()
 			s.continues("u", events.CauseRetry, "")
 		}},
-		"adopted": {"", []string{"p"}, func(s *story) { dead(s, "p"); s.claims(events.TurnStarted{Turn: "t", Cause: events.CauseMessage}) }},
+		"adopted": {"", []string{"p"}, func(s *story) {
+			dead(s,
+				"p")
+			s.claims(events.TurnStarted{Turn: "t", Cause: events.CauseMessage})
+		}},
 		"adopted, and not read": {"", []string{"p"}, func(s *story) {
 			dead(s, "p")
 			s.claims(events.TurnStarted{Turn: "t", Cause: events.CauseMessage})
@@ -226,7 +255,11 @@ func TestDecisionsReachTheAgent(t *testing.T) {
 			s.claims(events.TurnStarted{Turn: "u", Cause: events.CauseAnswer, OfTurn: "t", Message: m, Synthetic: true})
 			s.completes("u")
 		}},
-		"waits as a message": {"", []string{"p"}, func(s *story) { s.asMessage(); s.continues("u", events.CauseAnswer, "") }},
+		"waits as a message": {"", []string{"p"}, func(s *story) {
+			s.asMessage()
+			s.continues("u", events.CauseAnswer,
+				"")
+		}},
 		"received, and as a message": {"V10", nil, func(s *story) {
 			m := s.asMessage()
 			s.claims(events.TurnStarted{Turn: "t", Cause: events.CauseMessage})
@@ -236,14 +269,20 @@ func TestDecisionsReachTheAgent(t *testing.T) {
 		"taken back with its message": {"", nil, func(s *story) {
 			s.person(events.WriterCompaction, events.MessageWithdrawn{Message: s.asMessage(), By: "ada"})
 		}},
-		"a message does not speak for a service": {"V15", []string{"p"}, func(s *story) { dead(s, "p"); s.sent("n"); s.continues("u", events.CauseAnswer, "") }},
+		"a message does not speak for a service": {"V15", []string{"p"},
+			func(s *story) { dead(s, "p"); s.sent("n"); s.continues("u", events.CauseAnswer, "") }},
 		"the owner goes with the request": {"", []string{"p"}, func(s *story) {
 			s.question("p")
 			s.answered("p")
 			s.service(events.WriterReconciler, events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: "1"},
 				events.TurnRequested{Turn: "u", Cause: events.CauseAnswer, OfTurn: "t", Prompts: []string{"p"}})
 		}},
-		"the owner does not run it": {"", []string{"p"}, func(s *story) { dead(s, "p"); s.claims(); s.continues("u", events.CauseAnswer, "t", "p") }},
+		"the owner does not run it": {"", []string{"p"}, func(s *story) {
+			dead(s, "p")
+			s.claims()
+			s.continues("u",
+				events.CauseAnswer, "t", "p")
+		}},
 		"overtaken by a message": {"", nil, func(s *story) {
 			dead(s, "p")
 			s.sent("n")
@@ -262,8 +301,13 @@ func TestDecisionsReachTheAgent(t *testing.T) {
 			s.completes("u")
 			s.continues("v", events.CauseAnswer, "u", "p")
 		}},
-		"the owner's turn is taken": {"V15", []string{"p"}, func(s *story) { s.question("p"); s.answered("p"); s.continues("u", events.CauseAnswer, "t", "p") }},
-		"closed":                    {"", nil, func(s *story) { dead(s, "p"); s.person(events.WriterLedger, events.SessionClosed{Reason: "archived"}) }},
+		"the owner's turn is taken": {"V15", []string{"p"},
+			func(s *story) { s.question("p"); s.answered("p"); s.continues("u", events.CauseAnswer, "t", "p") }},
+		"closed": {"", nil, func(s *story) {
+			dead(s, "p")
+			s.person(events.WriterLedger,
+				events.SessionClosed{Reason: "archived"})
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := tell(t)
@@ -292,12 +336,14 @@ func TestUnheard(t *testing.T) {
 		}},
 		"a person stopped it since, and no turn of a person has begun": {nil, func(s *story) {
 			s.stopped()
-			s.person(events.WriterRetry, events.TurnRequested{Turn: "u", Cause: events.CauseResume, Prompts: []string{"p"}})
+			s.person(events.WriterRetry, events.TurnRequested{Turn: "u", Cause: events.CauseResume,
+				Prompts: []string{"p"}})
 			s.byItself("own")
 		}},
 		"a person stopped it since, and a turn of a person has begun": {[]string{"p"}, func(s *story) {
 			s.stopped()
-			s.person(events.WriterRetry, events.TurnRequested{Turn: "u", Cause: events.CauseResume, Prompts: []string{"p"}})
+			s.person(events.WriterRetry, events.TurnRequested{Turn: "u", Cause: events.CauseResume,
+				Prompts: []string{"p"}})
 			s.harness(events.TurnStarted{Turn: "u", Cause: events.CauseResume})
 			s.byItself("own")
 		}},
@@ -317,7 +363,8 @@ func TestUnheard(t *testing.T) {
 			s.service(events.WriterRetry, events.RetryAbandoned{Turn: "t", Reason: "cancelled"})
 		}},
 		"a question is open": {nil, func(s *story) {
-			s.harness(events.PromptRequested{Prompt: "q", PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback})
+			s.harness(events.PromptRequested{Prompt: "q", PromptKind: events.PromptQuestion,
+				Delivery: events.DeliverCallback})
 			s.completes("t")
 		}},
 		"its asker has given up": {[]string{"p"}, func(s *story) {
@@ -350,7 +397,8 @@ func TestUnheard(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := tell(t)
-			s.harness(events.PromptRequested{Prompt: "p", PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback, OnOwnerLoss: events.LossKeep})
+			s.harness(events.PromptRequested{Prompt: "p", PromptKind: events.PromptQuestion,
+				Delivery: events.DeliverCallback, OnOwnerLoss: events.LossKeep})
 			s.answered("p") // outside of any turn: none that completes delivers it
 			c.do(s)
 			if got := s.x.Unheard(s.st); !slices.Equal(got, c.want) {

@@ -54,7 +54,8 @@ type Log struct {
 	left  uint64              // place of the last commit by which an owner went
 
 	unattended map[string]bool // prompts whose asker has given up, and has not asked again
-	quiet      uint64          // place of the last decision of a ledger that writes no owed: those up to there call for no turn
+	// place of the last decision of a ledger that writes no owed: those up to there call for no turn
+	quiet uint64
 
 	continued int // turns that recovery requested for decisions since a person acted
 
@@ -63,9 +64,12 @@ type Log struct {
 
 // New begins at the start of a log. Slack is by how much a service's idea of the broker's time may be ahead of it.
 func New(slack time.Duration) *Log {
-	return &Log{slack: slack, failedAt: map[string]time.Time{}, cut: map[string]bool{}, scheduled: map[string]int{}, asked: map[string]int{},
-		stopped: map[string]bool{}, stops: map[string]uint64{}, sent: map[string]uint64{}, messages: map[string]string{}, about: map[string]string{},
-		triggers: map[string]string{}, follow: map[string]int{}, debts: map[string]debt{}, named: map[string][]string{}, done: map[string]bool{}, had: map[string]had{},
+	return &Log{slack: slack, failedAt: map[string]time.Time{}, cut: map[string]bool{}, scheduled: map[string]int{},
+		asked:   map[string]int{},
+		stopped: map[string]bool{}, stops: map[string]uint64{}, sent: map[string]uint64{},
+		messages: map[string]string{}, about: map[string]string{},
+		triggers: map[string]string{}, follow: map[string]int{}, debts: map[string]debt{}, named: map[string][]string{},
+		done: map[string]bool{}, had: map[string]had{},
 		unattended: map[string]bool{}}
 }
 
@@ -84,8 +88,8 @@ func said(e *events.Event) bool {
 	return ok
 }
 
-// Commit takes in the next commit: what of it counted ([session.Result] Feed), and the session without it. It returns what
-// is against the rules, nil for nothing; each begins with the rule's name.
+// Commit takes in the next commit: what of it counted ([session.Result] Feed), and the session without it. It returns
+// what is against the rules, nil for nothing; each begins with the rule's name.
 func (x *Log) Commit(before *session.State, c *events.Commit, counted []events.Event) []string {
 	x.before, x.c, x.found = before, c, nil
 	for i := range counted {
@@ -156,8 +160,8 @@ func (x *Log) accepted(f events.MessageAccepted) {
 // wanted is the place of the last thing that a person did, and did not take back, that may make the session go on.
 func (x *Log) wanted() uint64 { return max(x.called(), x.settled) }
 
-// called is the place of the last thing that a person did, and did not take back, that has the queue move on: a message, a
-// turn. An answer goes to the turn that asked, which may have been stopped.
+// called is the place of the last thing that a person did, and did not take back, that has the queue move on: a
+// message, a turn. An answer goes to the turn that asked, which may have been stopped.
 func (x *Log) called() uint64 {
 	last := x.person
 	for _, at := range x.sent {
@@ -186,7 +190,8 @@ func (x *Log) started(f events.TurnStarted) {
 	if p := x.before.Pending.Turn; p != nil && p.ID == f.Turn && f.OfTurn == "" {
 		f.OfTurn = p.OfTurn
 	}
-	if !f.Synthetic && f.Message != "" && (f.Cause == events.CauseMessage || f.Cause == events.CauseFollowUp && f.OfTurn == "") {
+	if !f.Synthetic && f.Message != "" && (f.Cause == events.CauseMessage || f.Cause == events.CauseFollowUp &&
+		f.OfTurn == "") {
 		x.resumes = 0
 	}
 	delete(x.stopped, f.Turn)
@@ -243,7 +248,8 @@ func (x *Log) schedule(f events.RetryScheduled) {
 		x.fail("V7: attempt %d follows attempt %d", f.Attempt, x.before.Retry.Attempt)
 	}
 	if want := x.failedAt[f.Turn].Add(time.Duration(f.DelayMS) * time.Millisecond); !f.DueAt.Equal(want) {
-		x.fail("V7: turn %s failed at %v, is delayed by %d ms and due at %v", f.Turn, x.failedAt[f.Turn], f.DelayMS, f.DueAt)
+		x.fail("V7: turn %s failed at %v, is delayed by %d ms and due at %v", f.Turn, x.failedAt[f.Turn], f.DelayMS,
+			f.DueAt)
 	}
 	if x.stopped[f.Turn] {
 		x.fail("V9: a person stopped turn %s, and it is to be retried", f.Turn)
@@ -261,7 +267,8 @@ func (x *Log) requested(f events.TurnRequested, person bool) {
 			x.fail("V11: compaction %s is followed up %d times", f.Compaction, x.follow[f.Compaction])
 		}
 	}
-	if p := x.before.Pending.Turn; p != nil && x.byPerson() { // a request that a person replaces is decided again if the person withdraws it
+	// a request that a person replaces is decided again if the person withdraws it
+	if p := x.before.Pending.Turn; p != nil && x.byPerson() {
 		delete(x.scheduled, p.OfTurn)
 		delete(x.asked, p.OfTurn)
 	}
@@ -304,7 +311,8 @@ func (x *Log) again(f events.TurnRequested) {
 	}
 	if x.cut[f.OfTurn] || f.Cause == events.CauseResume {
 		if x.resumes++; x.resumes > before.Policy.ResumeMax {
-			x.fail("V8: %d resumes without progress, %d are allowed and %d counted", x.resumes, before.Policy.ResumeMax, before.Retry.Resumes)
+			x.fail("V8: %d resumes without progress, %d are allowed and %d counted", x.resumes, before.Policy.ResumeMax,
+				before.Retry.Resumes)
 		}
 	}
 }
@@ -313,18 +321,24 @@ func (x *Log) again(f events.TurnRequested) {
 func (x *Log) moves(f events.TurnRequested) {
 	l := x.before.LastTurn
 	if x.c.Writer == events.WriterCompaction && x.holds(l, x.wanted()) {
-		x.fail("V10: message %s is handed out although the last turn %s, and no person wanted to go on", f.Message, l.Outcome)
+		x.fail("V10: message %s is handed out although the last turn %s, and no person wanted to go on", f.Message,
+			l.Outcome)
 	}
-	overtaken := l != nil && l.Outcome == session.OutcomeInterrupted && x.wanted() > l.Seq // a person's message after a crash goes first
-	answers := f.OfTurn != "" && x.byPerson()                                              // it takes the place of a question of a turn that came after the one that failed (P14)
-	if x.before.Retry.State == session.RetryScheduled && x.c.Writer == events.WriterCompaction && !overtaken && !answers {
+	// a person's message after a crash goes first
+	overtaken := l != nil && l.Outcome == session.OutcomeInterrupted && x.wanted() > l.Seq
+	// it takes the place of a question of a turn that came after the one that failed (P14)
+	answers := f.OfTurn != "" && x.byPerson()
+	if x.before.Retry.State == session.RetryScheduled && x.c.Writer == events.WriterCompaction && !overtaken &&
+		!answers {
 		x.fail("V10: message %s is handed out while a retry is scheduled", f.Message)
 	}
 }
 
-// holds says whether the queue waits for a person since this turn ended, if one went on with the session at that place last.
+// holds says whether the queue waits for a person since this turn ended, if one went on with the session at that place
+// last.
 func (x *Log) holds(l *session.LastTurn, wanted uint64) bool {
-	bad := l != nil && (l.Outcome == session.OutcomeFailed || l.Outcome == session.OutcomeStopped || l.Outcome == session.OutcomeInterrupted)
+	bad := l != nil && (l.Outcome == session.OutcomeFailed || l.Outcome == session.OutcomeStopped ||
+		l.Outcome == session.OutcomeInterrupted)
 	return bad && wanted < cmp.Or(x.stops[l.ID], l.Seq)
 }
 
@@ -370,21 +384,25 @@ func (x *Log) Stuck(st *session.State, alive bool) string {
 		return "" // a person stopped it, and it was not continued since
 	case x.owes(st):
 		return "V11: it owes what follows its compaction"
-	case len(st.Queue) > 0 && st.Turn == nil && st.Compaction == nil && (l == nil || l.Outcome == session.OutcomeCompleted):
+	case len(st.Queue) > 0 && st.Turn == nil && st.Compaction == nil &&
+		(l == nil || l.Outcome == session.OutcomeCompleted):
 		return "V10: it does not hand its queue out"
 	}
 	return ""
 }
 
-// owes says whether a follow-up is still to be requested, and nothing has come between. A message waits as the queue does when
-// another turn began before the compaction, and ended badly.
+// owes says whether a follow-up is still to be requested, and nothing has come between. A message waits as the queue
+// does when another turn began before the compaction, and ended badly.
 func (x *Log) owes(st *session.State) bool {
 	l := st.LastCompaction
-	if l == nil || l.Outcome != session.OutcomeCompleted || st.Turn != nil || st.LastTurn != nil && st.LastTurn.Seq > l.Seq {
+	if l == nil || l.Outcome != session.OutcomeCompleted || st.Turn != nil || st.LastTurn != nil &&
+		st.LastTurn.Seq > l.Seq {
 		return false
 	}
 	queued := slices.ContainsFunc(st.Queue, func(m session.Message) bool { return m.ID == l.Message })
 	t := st.LastTurn
-	cut := t != nil && t.ID == l.Turn && t.Outcome != session.OutcomeCompleted // it may have come to its end before it heard of the stop
-	return l.FollowUp == events.FollowContinue && cut || l.FollowUp == events.FollowMessage && queued && !x.holds(t, x.called())
+	// it may have come to its end before it heard of the stop
+	cut := t != nil && t.ID == l.Turn && t.Outcome != session.OutcomeCompleted
+	return l.FollowUp == events.FollowContinue && cut || l.FollowUp == events.FollowMessage && queued &&
+		!x.holds(t, x.called())
 }

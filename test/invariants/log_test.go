@@ -21,14 +21,16 @@ func tell(t *testing.T) *story {
 	s := &story{t: t, st: session.New(events.Ref{Harness: "h", Session: "s"}), x: New(0)}
 	policy := &events.PolicyPatch{ResumeMax: events.Set(1)}
 	s.harness(events.SessionOpened{Incarnation: "1", Policy: policy, ContextLimit: 100})
-	s.harness(events.MessageAccepted{Message: "m", Content: []byte(`"x"`)}, events.TurnStarted{Turn: "t", Cause: events.CauseMessage, Message: "m"})
+	s.harness(events.MessageAccepted{Message: "m", Content: []byte(`"x"`)},
+		events.TurnStarted{Turn: "t", Cause: events.CauseMessage, Message: "m"})
 	return s
 }
 
 // besideARetry schedules the retry of turn t, has the harness run a turn by itself, and hands out a person's message.
 func (s *story) besideARetry(ofTurn string) {
 	s.fails()
-	s.service(events.WriterRetry, events.RetryScheduled{Turn: "t", Attempt: 1, DelayMS: 60_000, DueAt: s.st.LastTurn.At.Add(time.Minute)})
+	s.service(events.WriterRetry, events.RetryScheduled{Turn: "t", Attempt: 1, DelayMS: 60_000,
+		DueAt: s.st.LastTurn.At.Add(time.Minute)})
 	s.harness(events.TurnStarted{Turn: "own", Cause: events.CauseMessage, Synthetic: true})
 	s.person(events.WriterCompaction, events.MessageAccepted{Message: "n", Content: []byte(`"x"`)},
 		events.TurnRequested{Turn: "u", Cause: events.CauseMessage, OfTurn: ofTurn, Message: "n"})
@@ -39,14 +41,16 @@ func at(seq uint64) time.Time { return time.Unix(int64(seq), 0).UTC() }
 
 func (s *story) say(w events.Writer, source string, facts ...events.Fact) {
 	s.t.Helper()
-	c := events.Commit{Ref: s.st.Ref(), Writer: w, Seq: s.st.Seq + 1, Guard: s.st.Seq, Guarded: true, At: at(s.st.Seq + 1)}
+	c := events.Commit{Ref: s.st.Ref(), Writer: w, Seq: s.st.Seq + 1, Guard: s.st.Seq, Guarded: true,
+		At: at(s.st.Seq + 1)}
 	epoch := max(s.st.Epoch, 1)
 	for _, f := range facts {
 		if _, claims := f.(events.SessionClaimed); claims {
 			epoch++
 		}
 		from := source
-		if _, ok := f.(events.TurnRequested); ok && w == events.WriterCompaction { // also in a person's commit the service's own word
+		// also in a person's commit the service's own word
+		if _, ok := f.(events.TurnRequested); ok && w == events.WriterCompaction {
 			from = events.ServiceSource(string(w), "x")
 		}
 		c.Events = append(c.Events, events.New("e", from, c.Ref, epoch, c.At, f))
@@ -80,7 +84,8 @@ func (s *story) fails() {
 
 // schedules has another attempt of t made, which fails in the commit 3 of most stories.
 func (s *story) schedules(attempt int, delay time.Duration, due time.Time) {
-	s.service(events.WriterRetry, events.RetryScheduled{Turn: "t", Attempt: attempt, DelayMS: delay.Milliseconds(), DueAt: due})
+	s.service(events.WriterRetry, events.RetryScheduled{Turn: "t", Attempt: attempt, DelayMS: delay.Milliseconds(),
+		DueAt: due})
 }
 
 func (s *story) asks(turn string, cause events.Cause, ofTurn string) {
@@ -94,13 +99,15 @@ func (s *story) sent(messages ...string) {
 }
 
 func (s *story) compacts(id, message string) {
-	s.service(events.WriterCompaction, events.CompactionRequested{Compaction: id, Reason: events.CompactOnSend, FollowUp: events.FollowMessage, Message: message})
+	s.service(events.WriterCompaction, events.CompactionRequested{Compaction: id, Reason: events.CompactOnSend,
+		FollowUp: events.FollowMessage, Message: message})
 	s.harness(events.CompactionStarted{Compaction: id}, events.CompactionCompleted{Compaction: id})
 }
 
 // midStream stops t for a compaction, which completes; meanwhile other things happen.
 func (s *story) midStream(meanwhile ...func()) {
-	s.harness(events.PromptRequested{Prompt: "p", Turn: "t", PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback, Blocking: new(bool)})
+	s.harness(events.PromptRequested{Prompt: "p", Turn: "t", PromptKind: events.PromptQuestion,
+		Delivery: events.DeliverCallback, Blocking: new(bool)})
 	s.service(events.WriterCompaction, events.TurnStopRequested{Turn: "t", Actor: events.ActorCompaction},
 		events.CompactionRequested{Compaction: "k", Reason: events.CompactMidStream, FollowUp: events.FollowContinue})
 	for _, do := range meanwhile {
@@ -111,7 +118,8 @@ func (s *story) midStream(meanwhile ...func()) {
 }
 
 func (s *story) follows(turn, compaction, message string) {
-	s.service(events.WriterCompaction, events.TurnRequested{Turn: turn, Cause: events.CauseFollowUp, Message: message, Compaction: compaction})
+	s.service(events.WriterCompaction, events.TurnRequested{Turn: turn, Cause: events.CauseFollowUp, Message: message,
+		Compaction: compaction})
 }
 
 func TestWhatIsAgainstTheRules(t *testing.T) {
@@ -120,19 +128,39 @@ func TestWhatIsAgainstTheRules(t *testing.T) {
 		want string
 		do   func(s *story)
 	}{
-		"a retry in time": {"", func(s *story) { s.fails(); s.schedules(1, 2*second, at(5)); s.asks("u", events.CauseRetry, "t") }},
-		"scheduled twice": {"V7", func(s *story) { s.fails(); s.schedules(1, 2*second, at(5)); s.schedules(2, 4*second, at(7)) }},
+		"a retry in time": {"", func(s *story) {
+			s.fails()
+			s.schedules(1, 2*second, at(5))
+			s.asks("u",
+				events.CauseRetry, "t")
+		}},
+		"scheduled twice": {"V7", func(s *story) {
+			s.fails()
+			s.schedules(1, 2*second, at(5))
+			s.schedules(2, 4*second,
+				at(7))
+		}},
 		"another instant": {"V7", func(s *story) { s.fails(); s.schedules(1, 2*second, at(6)) }},
 		"an attempt over": {"V7", func(s *story) { s.fails(); s.schedules(2, 4*second, at(7)) }},
-		"before its time": {"V7", func(s *story) { s.fails(); s.schedules(1, 9*second, at(12)); s.asks("u", events.CauseRetry, "t") }},
+		"before its time": {"V7", func(s *story) {
+			s.fails()
+			s.schedules(1, 9*second, at(12))
+			s.asks("u",
+				events.CauseRetry, "t")
+		}},
 		"asked for twice": {"V7", func(s *story) {
 			s.fails()
 			s.schedules(1, 2*second, at(5))
 			s.asks("u", events.CauseRetry, "t")
 			s.asks("v", events.CauseRetry, "t")
 		}},
-		"resumed as often as it may be": {"", func(s *story) { s.cut("t"); s.schedules(1, 2*second, at(5)); s.asks("u", events.CauseResume, "t") }},
-		"resumed without delay":         {"V7", func(s *story) { s.cut("t"); s.asks("u", events.CauseResume, "t") }},
+		"resumed as often as it may be": {"", func(s *story) {
+			s.cut("t")
+			s.schedules(1, 2*second, at(5))
+			s.asks("u",
+				events.CauseResume, "t")
+		}},
+		"resumed without delay": {"V7", func(s *story) { s.cut("t"); s.asks("u", events.CauseResume, "t") }},
 		"resumed too often": {"V8", func(s *story) {
 			s.cut("t")
 			s.schedules(1, 2*second, at(5))
@@ -142,11 +170,17 @@ func TestWhatIsAgainstTheRules(t *testing.T) {
 			s.service(events.WriterRetry, events.RetryScheduled{Turn: "u", Attempt: 2, DelayMS: 2000, DueAt: at(9)})
 			s.asks("v", events.CauseResume, "u")
 		}},
-		"a stopped turn is scheduled": {"V9", func(s *story) { s.stops("t"); s.fails(); s.schedules(1, 2*second, at(6)) }},
+		"a stopped turn is scheduled": {"V9", func(s *story) {
+			s.stops("t")
+			s.fails()
+			s.schedules(1, 2*second,
+				at(6))
+		}},
 		"a stopped turn goes on": {"V9", func(s *story) {
 			s.stops("t")
 			s.harness(events.TurnStopped{Turn: "t", Actor: events.ActorPerson})
-			s.service(events.WriterCompaction, events.TurnRequested{Turn: "u", Cause: events.CauseFollowUp, OfTurn: "t"})
+			s.service(events.WriterCompaction, events.TurnRequested{Turn: "u", Cause: events.CauseFollowUp,
+				OfTurn: "t"})
 		}},
 		"a stopped turn, and a person who wants it": {"", func(s *story) {
 			s.stops("t")
@@ -154,7 +188,8 @@ func TestWhatIsAgainstTheRules(t *testing.T) {
 			s.person(events.WriterRetry, events.TurnRequested{Turn: "u", Cause: events.CauseRetry, OfTurn: "t"})
 		}},
 		"switched off": {"V9", func(s *story) {
-			s.person(events.WriterLedger, events.SessionConfigured{Policy: &events.PolicyPatch{AutoRetry: events.Set(false)}})
+			s.person(events.WriterLedger,
+				events.SessionConfigured{Policy: &events.PolicyPatch{AutoRetry: events.Set(false)}})
 			s.fails()
 			s.schedules(1, 2*second, at(6))
 		}},
@@ -163,28 +198,61 @@ func TestWhatIsAgainstTheRules(t *testing.T) {
 		"beside a retry":       {"V10", func(s *story) { s.besideARetry("") }},
 		"messages in disorder": {"V10", func(s *story) { s.sent("a", "b"); s.takes("v", "b") }},
 		"handed out twice":     {"V10", func(s *story) { s.sent("a"); s.takes("u", "a"); s.takes("v", "a") }},
-		"taken back by nobody": {"V10", func(s *story) { s.sent("a"); s.service(events.WriterCompaction, events.MessageWithdrawn{Message: "a"}) }},
-		"taken back":           {"", func(s *story) { s.sent("a"); s.person(events.WriterCompaction, events.MessageWithdrawn{Message: "a"}) }},
+		"taken back by nobody": {"V10", func(s *story) {
+			s.sent("a")
+			s.service(events.WriterCompaction,
+				events.MessageWithdrawn{Message: "a"})
+		}},
+		"taken back": {"", func(s *story) {
+			s.sent("a")
+			s.person(events.WriterCompaction,
+				events.MessageWithdrawn{Message: "a"})
+		}},
 		"the queue moves after a failure": {"V10", func(s *story) {
 			s.sent("a")
 			s.fails()
-			s.service(events.WriterCompaction, events.TurnRequested{Turn: "u", Cause: events.CauseMessage, Message: "a"})
+			s.service(events.WriterCompaction, events.TurnRequested{Turn: "u", Cause: events.CauseMessage,
+				Message: "a"})
 		}},
 		"and after a person's word": {"", func(s *story) {
 			s.sent("a")
 			s.fails()
 			s.sent("b")
-			s.service(events.WriterCompaction, events.TurnRequested{Turn: "u", Cause: events.CauseMessage, Message: "a"})
+			s.service(events.WriterCompaction, events.TurnRequested{Turn: "u", Cause: events.CauseMessage,
+				Message: "a"})
 		}},
-		"followed up once":               {"", func(s *story) { s.sent("a"); s.compacts("k", "a"); s.follows("u", "k", "a") }},
-		"followed up twice":              {"V11", func(s *story) { s.sent("a"); s.compacts("k", "a"); s.follows("u", "k", "a"); s.follows("v", "k", "a") }},
-		"two compactions for a message":  {"V11", func(s *story) { s.sent("a"); s.compacts("k", "a"); s.compacts("l", "a") }},
-		"a message whose usage is newer": {"", func(s *story) { s.sent("a"); s.compacts("k", "a"); s.reports(); s.compacts("l", "a") }},
+		"followed up once": {"", func(s *story) {
+			s.sent("a")
+			s.compacts("k", "a")
+			s.follows("u", "k",
+				"a")
+		}},
+		"followed up twice": {"V11", func(s *story) {
+			s.sent("a")
+			s.compacts("k", "a")
+			s.follows("u",
+				"k", "a")
+			s.follows("v", "k", "a")
+		}},
+		"two compactions for a message": {"V11", func(s *story) {
+			s.sent("a")
+			s.compacts("k", "a")
+			s.compacts("l",
+				"a")
+		}},
+		"a message whose usage is newer": {"", func(s *story) {
+			s.sent("a")
+			s.compacts("k",
+				"a")
+			s.reports()
+			s.compacts("l", "a")
+		}},
 		"a message whose usage is newer, behind a compaction that failed": {"", func(s *story) {
 			s.sent("a")
 			s.compacts("k", "a")
 			s.person(events.WriterCompaction, events.CompactionRequested{Compaction: "m", Reason: events.CompactManual})
-			s.service(events.WriterReconciler, events.CompactionFailed{Compaction: "m", Error: events.Failure{Kind: events.ReasonOwnerLost}})
+			s.service(events.WriterReconciler, events.CompactionFailed{Compaction: "m",
+				Error: events.Failure{Kind: events.ReasonOwnerLost}})
 			s.reports()
 			s.compacts("l", "a")
 		}},
@@ -242,21 +310,27 @@ func TestStuck(t *testing.T) {
 			s.asks("u", events.CauseRetry, "t")
 		}},
 		"a retry without its timer": {"V14", false, func(s *story) { s.fails(); s.schedules(1, 2*time.Second, at(5)) }},
-		"a queue that stands still": {"V10", true, func(s *story) { s.sent("a"); s.harness(events.TurnCompleted{Turn: "t"}) }},
-		"a queue after a failure":   {"", true, func(s *story) { s.sent("a"); s.fails() }},
-		"a follow-up that is owed":  {"V11", true, func(s *story) { s.sent("a"); s.harness(events.TurnCompleted{Turn: "t"}); s.compacts("k", "a") }},
+		"a queue that stands still": {"V10", true,
+			func(s *story) { s.sent("a"); s.harness(events.TurnCompleted{Turn: "t"}) }},
+		"a queue after a failure": {"", true, func(s *story) { s.sent("a"); s.fails() }},
+		"a follow-up that is owed": {"V11", true,
+			func(s *story) { s.sent("a"); s.harness(events.TurnCompleted{Turn: "t"}); s.compacts("k", "a") }},
 		"a follow-up, when another turn failed before the compaction": {"", true, func(s *story) {
 			s.sent("a")
 			s.harness(events.TurnCompleted{Turn: "t"})
-			s.service(events.WriterCompaction, events.CompactionRequested{Compaction: "k", Reason: events.CompactOnSend, FollowUp: events.FollowMessage, Message: "a"})
-			s.harness(events.MessageAccepted{Message: "b", Content: []byte(`"x"`), Synthetic: true}, events.TurnStarted{Turn: "u", Message: "b"})
+			s.service(events.WriterCompaction, events.CompactionRequested{Compaction: "k", Reason: events.CompactOnSend,
+				FollowUp: events.FollowMessage, Message: "a"})
+			s.harness(events.MessageAccepted{Message: "b", Content: []byte(`"x"`), Synthetic: true},
+				events.TurnStarted{Turn: "u", Message: "b"})
 			s.harness(events.TurnFailed{Turn: "u", Error: events.Failure{Kind: "quota"}})
 			s.harness(events.CompactionStarted{Compaction: "k"}, events.CompactionCompleted{Compaction: "k"})
 		}},
 		"a compaction that nobody starts": {"V14", true, func(s *story) {
-			s.service(events.WriterCompaction, events.CompactionRequested{Compaction: "k", Reason: events.CompactManual})
+			s.service(events.WriterCompaction, events.CompactionRequested{Compaction: "k",
+				Reason: events.CompactManual})
 		}},
-		"a queue that a person stopped": {"", true, func(s *story) { s.sent("a"); s.harness(events.TurnCompleted{Turn: "t"}); s.stops("t") }},
+		"a queue that a person stopped": {"", true,
+			func(s *story) { s.sent("a"); s.harness(events.TurnCompleted{Turn: "t"}); s.stops("t") }},
 		"and one who goes on": {"V10", true, func(s *story) {
 			s.sent("a")
 			s.harness(events.TurnCompleted{Turn: "t"})

@@ -15,8 +15,8 @@ type had struct {
 	turn  string // the open turn that has it; "": a turn that completed, or that its owner replaced
 }
 
-// receipts follows what owners have. A receipt in a turn that ends without completing settles nothing: the next attempt begins
-// without a memory.
+// receipts follows what owners have. A receipt in a turn that ends without completing settles nothing: the next attempt
+// begins without a memory.
 func (x *Log) receipts(e *events.Event) {
 	s := x.before
 	open := ""
@@ -58,8 +58,8 @@ func (x *Log) stated(prompt string) {
 	}
 }
 
-// begins follows the decisions of the open turn when another one begins. A process that continues or replaces its own turn
-// keeps what it has.
+// begins follows the decisions of the open turn when another one begins. A process that continues or replaces its own
+// turn keeps what it has.
 func (x *Log) begins(open string, f events.TurnStarted) {
 	s := x.before
 	if open == "" || open == f.Turn {
@@ -99,7 +99,8 @@ func (x *Log) needless(what, turn string, cause events.Cause, message string, na
 		return
 	}
 	if !slices.ContainsFunc(named, x.needed) {
-		x.fail("V15: turn %s %s, and its owner has these decisions, or a person has stopped them: %v", turn, what, named)
+		x.fail("V15: turn %s %s, and its owner has these decisions, or a person has stopped them: %v", turn, what,
+			named)
 	}
 }
 
@@ -117,8 +118,8 @@ func (x *Log) needed(prompt string) bool {
 	return !has || !s.Owned || x.left == x.c.Seq || h.epoch != s.Epoch
 }
 
-// Had are the decisions that call for no turn while this epoch lasts, sorted: what the harness stated itself, and what the
-// owner has, with the open turn that has it.
+// Had are the decisions that call for no turn while this epoch lasts, sorted: what the harness stated itself, and what
+// the owner has, with the open turn that has it.
 func (x *Log) Had(epoch uint64) (own, received, turns []string) {
 	for _, id := range slices.Sorted(maps.Keys(x.had)) {
 		switch h := x.had[id]; {

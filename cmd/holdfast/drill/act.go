@@ -178,7 +178,8 @@ func (d *drill) resume(ctx context.Context) error {
 		return ctx.Err()
 	}
 	started, err := d.starts(ctx, s)
-	d.verify(Verdict{Act: actCrash, Promise: "exactly once", Expected: "1 start", Seen: fmt.Sprintf("%d start", started),
+	d.verify(Verdict{Act: actCrash, Promise: "exactly once", Expected: "1 start",
+		Seen:   fmt.Sprintf("%d start", started),
 		TookMS: -1, OK: started == 1 && err == nil})
 	return d.dismiss(ctx, c)
 }
