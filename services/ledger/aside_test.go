@@ -398,8 +398,8 @@ func TestALongSessionIsReadApart(t *testing.T) {
 	}
 }
 
-// TestALongDocumentAheadIsMendedApart: a document that is ahead of the log is rebuilt from the whole log of its session.
-// A long session is set aside for that.
+// TestALongDocumentAheadIsMendedApart: a document that is ahead of the log is rebuilt from the whole log of its
+// session. A long session is set aside for that.
 func TestALongDocumentAheadIsMendedApart(t *testing.T) {
 	f := &folder{mend: func(context.Context, events.Ref) (*loss, error) {
 		t.Error("the whole log is read within a batch")

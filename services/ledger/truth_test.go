@@ -117,8 +117,8 @@ func TestADocumentAheadOfTheLogIsRebuiltAtTheStart(t *testing.T) {
 	}
 }
 
-// TestATakeoverCallsForASurvey: the process before may have died while documents were wrong. The views and the documents
-// are compared again, at most once in a while.
+// TestATakeoverCallsForASurvey: the process before may have died while documents were wrong. The views and the
+// documents are compared again, at most once in a while.
 func TestATakeoverCallsForASurvey(t *testing.T) {
 	w := newWorld(t)
 	f := w.folder()
@@ -164,7 +164,8 @@ func TestARebuildKeepsWhatTheLogLost(t *testing.T) {
 	if note := w.note(ref); note == nil || note.Known != 1000 || !bytes.Equal(note.Document, was) {
 		t.Fatalf("noted %+v", note)
 	}
-	for _, later := range []Lost{{Ref: ref, Known: 999, Last: 1, Document: []byte(`{}`)}, {Ref: ref, Known: 1000, Last: 1}} {
+	for _, later := range []Lost{{Ref: ref, Known: 999, Last: 1, Document: []byte(`{}`)},
+		{Ref: ref, Known: 1000, Last: 1}} {
 		if err := l.recordLoss(t.Context(), later); err != nil {
 			t.Fatal(err)
 		}

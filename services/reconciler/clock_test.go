@@ -80,8 +80,8 @@ func TestJudgedByTheOwnClock(t *testing.T) {
 	}
 }
 
-// TestJudgedAfterAStep: the last commit of an owner that was never seen is from before a step of the broker's clock. Its
-// age counts as without the step.
+// TestJudgedAfterAStep: the last commit of an owner that was never seen is from before a step of the broker's clock.
+// Its age counts as without the step.
 func TestJudgedAfterAStep(t *testing.T) {
 	for _, by := range []time.Duration{2 * time.Hour, -2 * time.Hour, 5 * time.Second, -5 * time.Second} {
 		k := newLeaseBook(Margins{Grace: 2 * time.Second, Unknown: 15 * time.Second})
