@@ -47,7 +47,8 @@ func TestContinuationsAreBounded(t *testing.T) {
 		"a service asks for a turn": {by: events.WriterRetry, says: resume},
 		"a service sends a message": {by: events.WriterCompaction, says: message(true)},
 		"the harness takes input":   {by: events.WriterHarness, says: message(false)},
-		"the harness decides":       {by: events.WriterHarness, says: events.PromptAnswered{Prompt: "p2", By: "policy"}},
+		"the harness decides": {by: events.WriterHarness,
+			says: events.PromptAnswered{Prompt: "p2", By: "policy"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFeeder(t)

@@ -12,7 +12,8 @@ func undelivered(t *testing.T, owed bool) *feeder {
 	t.Helper()
 	f := newFeeder(t)
 	f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Message: "m1"})
-	f.e(events.PromptRequested{Prompt: "p1", Turn: "t1", PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback,
+	f.e(events.PromptRequested{Prompt: "p1", Turn: "t1", PromptKind: events.PromptQuestion,
+		Delivery:    events.DeliverCallback,
 		OnOwnerLoss: events.LossKeep, Blocking: new(bool)})
 	f.say(events.WriterLedger, events.PromptAnswered{Prompt: "p1", By: "ada", Owed: owed})
 	return f
@@ -44,8 +45,8 @@ func TestAFailureHoldsADecision(t *testing.T) {
 	f.mustOwe("after a turn that completed", true)
 }
 
-// TestAStopHoldsADecision: a person answers and stops the turn, which completes all the same. The queue moves, and the answer
-// calls for no turn until a turn begins that a person caused or requested.
+// TestAStopHoldsADecision: a person answers and stops the turn, which completes all the same. The queue moves, and the
+// answer calls for no turn until a turn begins that a person caused or requested.
 func TestAStopHoldsADecision(t *testing.T) {
 	for name, c := range map[string]struct {
 		says  func(f *feeder)
@@ -61,7 +62,8 @@ func TestAStopHoldsADecision(t *testing.T) {
 			f.e(events.TurnStarted{Turn: "t2"})
 		}, true},
 		"a turn that a person requests": {func(f *feeder) {
-			f.person(events.WriterRetry, "ada", events.TurnRequested{Turn: "t2", Cause: events.CauseResume, OfTurn: "t1"})
+			f.person(events.WriterRetry, "ada", events.TurnRequested{Turn: "t2", Cause: events.CauseResume,
+				OfTurn: "t1"})
 			if f.s.StoppedSeq == 0 {
 				f.t.Error("the stop ends before the turn begins")
 			}
@@ -96,8 +98,8 @@ func TestADecisionOfBeforeTheRule(t *testing.T) {
 	}
 }
 
-// TestAnAnswerThatWaitsAsAMessage: the asker is gone, and the answer waits in the queue as a message. It calls for a turn,
-// unless it is older than a stop, or than the rule.
+// TestAnAnswerThatWaitsAsAMessage: the asker is gone, and the answer waits in the queue as a message. It calls for a
+// turn, unless it is older than a stop, or than the rule.
 func TestAnAnswerThatWaitsAsAMessage(t *testing.T) {
 	for name, c := range map[string]struct {
 		old   bool // not marked as owed
@@ -110,7 +112,8 @@ func TestAnAnswerThatWaitsAsAMessage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFeeder(t)
-			f.e(events.PromptRequested{Prompt: "p1", PromptKind: events.PromptQuestion, Delivery: events.DeliverMessage, Blocking: new(bool)})
+			f.e(events.PromptRequested{Prompt: "p1", PromptKind: events.PromptQuestion, Delivery: events.DeliverMessage,
+				Blocking: new(bool)})
 			f.orphan()
 			f.claim()
 			f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Message: "m1"})
@@ -139,11 +142,12 @@ func TestAnAnswerThatWaitsAsAMessage(t *testing.T) {
 	}
 }
 
-// TestReceiptInAnotherTurn: an answer is taken in by a turn that did not ask. If the prompt is of an earlier turn, this turn
-// has the answer now, and nothing is left of the earlier one. A prompt outside of any turn is no turn's.
+// TestReceiptInAnotherTurn: an answer is taken in by a turn that did not ask. If the prompt is of an earlier turn, this
+// turn has the answer now, and nothing is left of the earlier one. A prompt outside of any turn is no turn's.
 func TestReceiptInAnotherTurn(t *testing.T) {
 	f := undelivered(t, true)
-	f.e(events.PromptRequested{Prompt: "p2", PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback, Blocking: new(bool)})
+	f.e(events.PromptRequested{Prompt: "p2", PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback,
+		Blocking: new(bool)})
 	f.say(events.WriterLedger, answering("p2"))
 	f.e(events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: "authentication"}})
 	f.e(events.TurnStarted{Turn: "own", Cause: events.CauseMessage, Synthetic: true})
@@ -155,12 +159,13 @@ func TestReceiptInAnotherTurn(t *testing.T) {
 	wantCarried(t, "the agent's turn after the receipt", f.s.Turn.Prompts, "p1")
 }
 
-// TestReceiptOfAnAnswerThatBecameAMessage: the process that asked has the answer. Its message leaves the queue, and with it the
-// turn that was requested for this message. The turn of another message stays requested.
+// TestReceiptOfAnAnswerThatBecameAMessage: the process that asked has the answer. Its message leaves the queue, and
+// with it the turn that was requested for this message. The turn of another message stays requested.
 func TestReceiptOfAnAnswerThatBecameAMessage(t *testing.T) {
 	for _, own := range []bool{true, false} {
 		f := newFeeder(t)
-		f.e(events.PromptRequested{Prompt: "p1", PromptKind: events.PromptQuestion, Delivery: events.DeliverMessage, Blocking: new(bool)})
+		f.e(events.PromptRequested{Prompt: "p1", PromptKind: events.PromptQuestion, Delivery: events.DeliverMessage,
+			Blocking: new(bool)})
 		f.orphan()
 		d, err := f.s.Answer(request.Answer{Ref: f.s.Ref(), Prompt: "p1", By: "ada"}, f.src)
 		if err != nil {
@@ -181,9 +186,9 @@ func TestReceiptOfAnAnswerThatBecameAMessage(t *testing.T) {
 	}
 }
 
-// TestAReceiptIsRepeated: a process that claims its session again repeats the receipt for what its turn carries. It keeps
-// the answer when it starts another turn in place of that turn. A receipt that is not repeated, is repeated under the same
-// epoch, or refuses the answer, changes nothing.
+// TestAReceiptIsRepeated: a process that claims its session again repeats the receipt for what its turn carries. It
+// keeps the answer when it starts another turn in place of that turn. A receipt that is not repeated, is repeated under
+// the same epoch, or refuses the answer, changes nothing.
 func TestAReceiptIsRepeated(t *testing.T) {
 	for name, c := range map[string]struct {
 		before, after []events.Fact // the claim
@@ -195,8 +200,9 @@ func TestAReceiptIsRepeated(t *testing.T) {
 			ignored: 1},
 		"under the same epoch": {before: []events.Fact{events.PromptDelivered{Prompt: "p1"}}, ignored: 1, owed: true},
 		"not at all":           {owed: true},
-		"as a refusal": {after: []events.Fact{events.PromptDelivered{Prompt: "p1", Refused: "unknown request"}}, ignored: 1,
-			owed: true},
+		"as a refusal": {after: []events.Fact{events.PromptDelivered{Prompt: "p1", Refused: "unknown request"}},
+			ignored: 1,
+			owed:    true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := undelivered(t, true)
@@ -218,11 +224,12 @@ func TestAReceiptIsRepeated(t *testing.T) {
 	}
 }
 
-// TestNeededRequestsStay: a process gives the receipt for an answer, or refuses it, while a turn is requested. The request stays
-// if it is for more than decisions that the process has.
+// TestNeededRequestsStay: a process gives the receipt for an answer, or refuses it, while a turn is requested. The
+// request stays if it is for more than decisions that the process has.
 func TestNeededRequestsStay(t *testing.T) {
 	ask := func(prompt string, delivery events.Delivery) events.PromptRequested {
-		return events.PromptRequested{Prompt: prompt, PromptKind: events.PromptQuestion, Delivery: delivery, Blocking: new(bool)}
+		return events.PromptRequested{Prompt: prompt, PromptKind: events.PromptQuestion, Delivery: delivery,
+			Blocking: new(bool)}
 	}
 	for name, c := range map[string]struct {
 		begin   func(f *feeder)
@@ -231,7 +238,8 @@ func TestNeededRequestsStay(t *testing.T) {
 	}{
 		"a retry that named the answer": {begin: func(f *feeder) {
 			f.e(events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: "rate_limit"}})
-			f.say(events.WriterRetry, f.s.Naming(events.TurnRequested{Turn: "t2", Cause: events.CauseRetry, OfTurn: "t1"}))
+			f.say(events.WriterRetry, f.s.Naming(events.TurnRequested{Turn: "t2", Cause: events.CauseRetry,
+				OfTurn: "t1"}))
 		}, receipt: events.PromptDelivered{Prompt: "p1", Refused: "unknown request"}},
 		"a turn after a child": {begin: func(f *feeder) {
 			f.e(events.TurnCompleted{Turn: "t1"})

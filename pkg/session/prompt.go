@@ -220,8 +220,8 @@ func (f *fold) promptDelivered(fact events.PromptDelivered) string {
 	return ""
 }
 
-// hadBefore reports whether the open turn carries a decision with the receipt of an earlier epoch. A process that lost its
-// lease and continues its own turn repeats the receipt: it still has the decision.
+// hadBefore reports whether the open turn carries a decision with the receipt of an earlier epoch. A process that lost
+// its lease and continues its own turn repeats the receipt: it still has the decision.
 func (f *fold) hadBefore(prompt string) bool {
 	c, ok := f.Carries(prompt)
 	return ok && c.Had != f.Epoch
