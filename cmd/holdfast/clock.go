@@ -19,7 +19,7 @@ const (
 func (p *patient) clock(ctx context.Context) {
 	const do = "keep the clocks of all machines synchronised (NTP); what was planned before a step is done as long " +
 		"after it as was planned"
-	now, err := p.bus.Clock(ctx)
+	now, err := p.bus.Clock.Read(ctx)
 	if err != nil {
 		p.add("clock", levelWrong, "", "%v", err)
 		return

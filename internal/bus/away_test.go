@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
@@ -19,10 +20,10 @@ func calls(b *bus.Bus, lease *bus.Lease) map[string]func(context.Context) error 
 	waited := func(ctx context.Context, p bus.Pending) error { _, err := p.Wait(ctx); return err }
 	return map[string]func(context.Context) error{
 		"append": func(ctx context.Context) error {
-			_, err := b.Append(ctx, session, events.WriterHarness, 1, facts("x"))
+			_, err := b.Append(ctx, bustest.Session, events.WriterHarness, 1, bustest.Facts("x"))
 			return err
 		},
-		"read":   func(ctx context.Context) error { _, err := b.Read(ctx, session, 0); return err },
+		"read":   func(ctx context.Context) error { _, err := b.Read(ctx, bustest.Session, 0); return err },
 		"commit": func(ctx context.Context) error { _, err := b.Commit(ctx, 1); return err },
 		"scan": func(ctx context.Context) error {
 			return b.Scan(ctx, 0, func(events.Commit) error { return nil })
@@ -35,24 +36,24 @@ func calls(b *bus.Bus, lease *bus.Lease) map[string]func(context.Context) error 
 		},
 		"now":          func(ctx context.Context) error { _, err := b.Now(ctx); return err },
 		"last":         func(ctx context.Context) error { _, err := b.LastSeq(ctx); return err },
-		"purge":        func(ctx context.Context) error { return b.PurgeSession(ctx, session, 1) },
-		"head":         func(ctx context.Context) error { _, err := b.Head(ctx, session); return err },
+		"purge":        func(ctx context.Context) error { return b.PurgeSession(ctx, bustest.Session, 1) },
+		"head":         func(ctx context.Context) error { _, err := b.Head(ctx, bustest.Session); return err },
 		"heads":        func(ctx context.Context) error { _, err := b.Heads(ctx, ""); return err },
 		"heads of one": func(ctx context.Context) error { _, err := b.Heads(ctx, "h"); return err },
 		"feed": func(ctx context.Context) error {
-			return waited(ctx, b.Feed(ctx, bus.Fed{Ref: session, Seq: 1, Events: facts("x")}))
+			return waited(ctx, b.Feed(ctx, bus.Fed{Ref: bustest.Session, Seq: 1, Events: bustest.Facts("x")}))
 		},
 		"park": func(ctx context.Context) error {
-			return b.Park(ctx, bus.Parked{Why: "malformed", Ref: session, Seq: 1, Reason: "x"})
+			return b.Park(ctx, bus.Parked{Why: "malformed", Ref: bustest.Session, Seq: 1, Reason: "x"})
 		},
-		"load": func(ctx context.Context) error { _, err := b.Load(ctx, bus.State, key); return err },
+		"load": func(ctx context.Context) error { _, err := b.Load(ctx, bus.State, bustest.Key); return err },
 		"store": func(ctx context.Context) error {
-			_, err := b.Store(ctx, bus.State, key, []byte("x"), 1)
+			_, err := b.Store(ctx, bus.State, bustest.Key, []byte("x"), 1)
 			return err
 		},
-		"delete": func(ctx context.Context) error { return b.Delete(ctx, bus.State, key, 1) },
+		"delete": func(ctx context.Context) error { return b.Delete(ctx, bus.State, bustest.Key, 1) },
 		"documents": func(ctx context.Context) error {
-			_, err := b.StoreDocs(ctx, []bus.Doc{{Key: key, Value: []byte("x")}})
+			_, err := b.StoreDocs(ctx, []bus.Doc{{Key: bustest.Key, Value: []byte("x")}})
 			return err
 		},
 		"view": func(ctx context.Context) error {
@@ -73,17 +74,20 @@ func calls(b *bus.Bus, lease *bus.Lease) map[string]func(context.Context) error 
 		"strangers": func(ctx context.Context) error { _, err := b.Strangers(ctx, nil); return err },
 		"ensure":    func(ctx context.Context) error { return b.Ensure(ctx) },
 		"put object": func(ctx context.Context) error {
-			_, err := b.PutObject(ctx, session, []byte("x"))
+			_, err := b.PutObject(ctx, bustest.Session, []byte("x"))
 			return err
 		},
-		"has object":    func(ctx context.Context) error { return b.HasObject(ctx, "x") },
-		"object":        func(ctx context.Context) error { _, err := b.Object(ctx, "x"); return err },
-		"objects":       func(ctx context.Context) error { return b.Objects(ctx, func(string) error { return nil }) },
+		"has object": func(ctx context.Context) error { return b.HasObject(ctx, "x") },
+		"object":     func(ctx context.Context) error { _, err := b.Object(ctx, "x"); return err },
+		"objects": func(ctx context.Context) error {
+			return b.Objects.Each(ctx,
+				func(string) error { return nil })
+		},
 		"delete object": func(ctx context.Context) error { return b.DeleteObject(ctx, "x") },
 		"timer": func(ctx context.Context) error {
-			return b.SetTimer(ctx, bus.Timer{What: "x", Ref: session, Due: time.Now().Add(time.Hour), Seq: 1})
+			return b.SetTimer(ctx, bus.Timer{What: "x", Ref: bustest.Session, Due: time.Now().Add(time.Hour), Seq: 1})
 		},
-		"cancel timer": func(ctx context.Context) error { return b.CancelTimer(ctx, "x", session) },
+		"cancel timer": func(ctx context.Context) error { return b.CancelTimer(ctx, "x", bustest.Session) },
 		"ticket":       func(ctx context.Context) error { _, err := b.Ticket(ctx, "h"); return err },
 		"lease": func(ctx context.Context) error {
 			_, err := b.AcquireLease(ctx, "harness.h.9", nil, time.Minute)
@@ -120,13 +124,13 @@ func each(t *testing.T, all map[string]func(context.Context) error) map[string]e
 func TestNothingSucceedsWithoutABroker(t *testing.T) {
 	for name, lose := range map[string]func(*bus.Bus, func()){
 		"away":   func(b *bus.Bus, shutdown func()) { shutdown() },
-		"closed": func(b *bus.Bus, _ func()) { b.Kill() },
+		"closed": func(b *bus.Bus, _ func()) { b.Abort() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := natstest.Start(t)
 			b := natstest.Bus(t, s)
-			mustAppend(t, b, session, 0, "a")
-			lease, err := b.AcquireLease(within(t, patience), "harness.h.1", []byte("x"), time.Minute)
+			bustest.MustAppend(t, b, bustest.Session, 0, "a")
+			lease, err := b.AcquireLease(bustest.Within(t, bustest.Patience), "harness.h.1", []byte("x"), time.Minute)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -147,7 +151,7 @@ func TestNothingSucceedsWithoutABroker(t *testing.T) {
 // for an empty answer.
 func TestNothingSucceedsInAnEmptyCell(t *testing.T) {
 	s := natstest.Start(t)
-	b := busAt(t, s.URL())
+	b := bustest.BusAt(t, s.URL())
 	all := calls(b, nil)
 	for _, name := range []string{"renew", "release", "request", "ensure", "inspect", "strangers"} { // no stream
 		delete(all, name)
@@ -162,25 +166,25 @@ func TestNothingSucceedsInAnEmptyCell(t *testing.T) {
 // TestErrorsOfCallbacks: an error of the caller's function ends the reading, and is returned unchanged.
 func TestErrorsOfCallbacks(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t))
-	ctx := within(t, patience)
+	ctx := bustest.Within(t, bustest.Patience)
 	seq := uint64(0)
 	for i := range 40 {
-		seq = mustAppend(t, b, session, seq, fmt.Sprint("e", i))
+		seq = bustest.MustAppend(t, b, bustest.Session, seq, fmt.Sprint("e", i))
 	}
-	if _, err := b.Store(ctx, bus.State, key, []byte("x"), 0); err != nil {
+	if _, err := b.Store(ctx, bus.State, bustest.Key, []byte("x"), 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.PutObject(ctx, session, []byte("x")); err != nil {
+	if _, err := b.PutObject(ctx, bustest.Session, []byte("x")); err != nil {
 		t.Fatal(err)
 	}
 	enough := errors.New("enough")
 	n := 0
 	for name, do := range map[string]func() error{
 		"each": func() error {
-			return b.Each(ctx, session, 0, func(events.Commit) error { n++; return enough })
+			return b.Each(ctx, bustest.Session, 0, func(events.Commit) error { n++; return enough })
 		},
 		"the last ones": func() error {
-			return b.Each(ctx, session, seq, func(events.Commit) error { n++; return enough })
+			return b.Each(ctx, bustest.Session, seq, func(events.Commit) error { n++; return enough })
 		},
 		"scan": func() error { return b.Scan(ctx, 0, func(events.Commit) error { n++; return enough }) },
 		"messages": func() error {
@@ -192,7 +196,7 @@ func TestErrorsOfCallbacks(t *testing.T) {
 		"list": func() error {
 			return b.List(ctx, bus.State, ">", func(bus.Entry) error { n++; return enough })
 		},
-		"objects": func() error { return b.Objects(ctx, func(string) error { n++; return enough }) },
+		"objects": func() error { return b.Objects.Each(ctx, func(string) error { n++; return enough }) },
 		"watch": func() error {
 			return b.Watch(ctx, bus.State, nil, func(bus.Update) error { n++; return enough })
 		},
@@ -201,63 +205,5 @@ func TestErrorsOfCallbacks(t *testing.T) {
 		if err := do(); !errors.Is(err, enough) || fmt.Sprintf("%T", err) != fmt.Sprintf("%T", enough) || n != 1 {
 			t.Errorf("%s: %v after %d", name, err, n)
 		}
-	}
-}
-
-// discard handles batches by dropping them.
-type discard struct{}
-
-// Takeover implements [bus.Handler].
-func (discard) Takeover(context.Context) error { return nil }
-
-// Batch implements [bus.Handler].
-func (discard) Batch(_ context.Context, ms []bus.Message) (int, error) { return len(ms), nil }
-
-// TestNothingIsFollowedOverAClosedConnection: a call that runs until its context ends returns an error at once if the
-// connection was closed.
-func TestNothingIsFollowedOverAClosedConnection(t *testing.T) {
-	s := natstest.Start(t)
-	b := natstest.Bus(t, s)
-	b.Kill()
-	ctx := within(t, patience)
-	for name, do := range map[string]func() error{
-		"nudges":   func() error { return b.OnNudge(ctx, "h", func(string, uint64) {}) },
-		"progress": func() error { return b.OnProgress(ctx, func(events.Ref) {}) },
-		"watch":    func() error { return b.Watch(ctx, bus.State, nil, func(bus.Update) error { return nil }) },
-		"follow":   func() error { return b.Follow(ctx, "h", func(uint64) {}, func(bus.Message) {}) },
-		"serve":    func() error { return b.Serve(ctx, "test", "1.0.0", "x", nil) },
-		"consume":  func() error { return b.Consume(ctx, bus.Source{Stream: bus.LogStream, Durable: "x"}, discard{}) },
-	} {
-		done := make(chan error, 1)
-		go func() { done <- do() }()
-		if err := receive(t, done, name); err == nil {
-			t.Errorf("%s ends without an error", name)
-		}
-	}
-	if err := b.Request(ctx, "test", "x", make(chan int), nil); err == nil {
-		t.Error("a request that cannot be encoded is sent")
-	}
-}
-
-// TestHintsThatSayNothing: a nudge or a sign of life that cannot be read is left out, and those behind it are heard.
-func TestHintsThatSayNothing(t *testing.T) {
-	s := natstest.Start(t)
-	b := natstest.Bus(t, s)
-	nc, _ := outsider(t, s)
-	heard := make(chan string, 10)
-	if err := b.OnNudge(within(t, patience), "h", func(id string, _ uint64) { heard <- id }); err != nil {
-		t.Fatal(err)
-	}
-	for _, body := range []string{"no JSON", "{}", `{"session":"","seq":3}`} {
-		if err := nc.Publish(b.Cell().NudgeSubject("h"), []byte(body)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := nc.Flush(); err != nil {
-		t.Fatal(err)
-	}
-	b.Nudge(session, 7)
-	if got := receive(t, heard, "a nudge"); got != session.Session {
-		t.Errorf("heard %q first", got)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
 	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -38,7 +39,8 @@ func TestOpenRefusesBrokersThatWillNotDo(t *testing.T) {
 			bus.ErrNoJetStream, "account"},
 		"wrong password": {bus.Config{URL: strings.Replace(noAccount.URL(), "//", "//a:x@", 1)},
 			bus.ErrForbidden, "credentials"},
-		"expired credentials":       {bus.Config{URL: natstest.Impostor{Refusal: "User Authentication Expired"}.Start(t)}, bus.ErrForbidden, "Expired"},
+		"expired credentials": {bus.Config{URL: natstest.Impostor{Refusal: "User Authentication Expired"}.Start(
+			t)}, bus.ErrForbidden, "Expired"},
 		"credentials that are none": {bus.Config{URL: noAccount.URL(), Creds: broken}, bus.ErrForbidden, broken},
 		"credentials that are gone": {bus.Config{URL: noAccount.URL(), Creds: broken + "x"}, bus.ErrForbidden,
 			broken + "x"},
@@ -46,7 +48,7 @@ func TestOpenRefusesBrokersThatWillNotDo(t *testing.T) {
 		"an address that cannot be": {bus.Config{URL: "nats://127.0.0.1:port"}, bus.ErrUnreachable, "127.0.0.1:port"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx := within(t, patience)
+			ctx := bustest.Within(t, bustest.Patience)
 			b, err := bus.Open(ctx, c.cfg)
 			if err == nil {
 				b.Close()
@@ -68,7 +70,7 @@ func TestOpenWaitsForABroker(t *testing.T) {
 	s := natstest.Start(t)
 	s.Shutdown()
 	var said strings.Builder
-	if _, err := bus.Open(within(t, 1500*time.Millisecond),
+	if _, err := bus.Open(bustest.Within(t, 1500*time.Millisecond),
 		bus.Config{URL: s.URL(), Log: zerolog.New(&said)}); !errors.Is(err, bus.ErrUnreachable) ||
 		!strings.Contains(err.Error(), s.URL()) {
 		t.Fatalf("Open = %v, want ErrUnreachable naming %s", err, s.URL())
@@ -78,7 +80,7 @@ func TestOpenWaitsForABroker(t *testing.T) {
 	}
 	opened := make(chan error, 1)
 	go func() {
-		b, err := bus.Open(within(t, patience), bus.Config{URL: s.URL()})
+		b, err := bus.Open(bustest.Within(t, bustest.Patience), bus.Config{URL: s.URL()})
 		if err == nil {
 			b.Close()
 		}
@@ -92,7 +94,7 @@ func TestOpenWaitsForABroker(t *testing.T) {
 
 func TestWithinTheProcess(t *testing.T) {
 	b := natstest.Bus(t, natstest.Start(t, natstest.Listen("")))
-	mustAppend(t, b, session, 0, "a")
+	bustest.MustAppend(t, b, bustest.Session, 0, "a")
 	one, another := b.NewID(), b.NewID()
 	if !b.Connected() || b.Instance() == "" || one == another || b.Cell().Prefix() != "hf" {
 		t.Errorf("connected %t, instance %q, cell %q", b.Connected(), b.Instance(), b.Cell().Prefix())
@@ -107,11 +109,14 @@ func TestCloseTwice(t *testing.T) {
 	if b.Connected() {
 		t.Error("connected after Close")
 	}
-	ctx := within(t, patience)
+	ctx := bustest.Within(t, bustest.Patience)
 	for name, call := range map[string]func() error{
-		"append": func() error { _, err := b.Append(ctx, session, events.WriterHarness, 0, facts("a")); return err },
-		"read":   func() error { _, err := b.Read(ctx, session, 0); return err },
-		"park":   func() error { return b.Park(ctx, bus.Parked{Why: "x", Ref: session}) },
+		"append": func() error {
+			_, err := b.Append(ctx, bustest.Session, events.WriterHarness, 0, bustest.Facts("a"))
+			return err
+		},
+		"read": func() error { _, err := b.Read(ctx, bustest.Session, 0); return err },
+		"park": func() error { return b.Park(ctx, bus.Parked{Why: "x", Ref: bustest.Session}) },
 	} {
 		if err := call(); !errors.Is(err, bus.ErrUnreachable) || ctx.Err() != nil {
 			t.Errorf("%s after Close: %v, want ErrUnreachable at once", name, err)
@@ -120,43 +125,6 @@ func TestCloseTwice(t *testing.T) {
 	gone := natstest.Bus(t, s)
 	s.Shutdown()
 	gone.Close() // without a broker there is nothing to drain
-}
-
-func TestNowIsTheBrokersAndNeverGoesBack(t *testing.T) {
-	s := natstest.Start(t)
-	b := natstest.Bus(t, s)
-	ctx := within(t, patience)
-	asked := time.Now()
-	before, err := b.Now(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	seq := mustAppend(t, b, session, 0, "a")
-	c, err := b.Commit(ctx, seq)
-	if err != nil {
-		t.Fatal(err)
-	}
-	between := time.Since(asked)
-	s.Shutdown()
-	last := before
-	for range 100 {
-		now, err := b.Now(ctx)
-		if err != nil || now.Before(last) {
-			t.Fatalf("now = %s, %v; before it was %s", now, err, last)
-		}
-		last = now
-	}
-	if skew := c.At.Sub(before); skew < -time.Second || skew > between+time.Second {
-		t.Errorf("a commit appended right after %s is dated %s", before, c.At)
-	}
-	fresh, err := bus.Open(within(t, patience), bus.Config{Server: natstest.Start(t, natstest.Listen(""))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer fresh.Close()
-	if _, err := fresh.Now(ctx); !errors.Is(err, bus.ErrNotFound) {
-		t.Errorf("now without a log: %v, want ErrNotFound", err)
-	}
 }
 
 // restricted is a broker whose user h may append to its own sessions and nothing else, and whose user a may do all.
@@ -168,17 +136,13 @@ func restricted(t *testing.T) (*embed.Server, *bus.Bus) {
 			{user: h, password: h, permissions: {publish: ["hf.log.h.*.harness", "$JS.API.STREAM.MSG.GET.HF_LOG"], subscribe: ["_INBOX.>"]}},
 			{user: c, password: c, permissions: {publish: ["$JS.API.CONSUMER.CREATE.HF_LOG.*.hf.log.h.>", "$JS.API.STREAM.MSG.GET.HF_LOG"], subscribe: ["_INBOX.>"]}},
 			{user: m, password: m, permissions: {publish: ["hf.>", "$JS.>"], subscribe: ["elsewhere"]}}] } }`))
-	natstest.Bus(t, s, func(c *bus.Config) { c.URL = as(s, "a") })
-	h, err := bus.Open(within(t, patience), bus.Config{URL: as(s, "h")})
+	natstest.Bus(t, s, func(c *bus.Config) { c.URL = bustest.As(s, "a") })
+	h, err := bus.Open(bustest.Within(t, bustest.Patience), bus.Config{URL: bustest.As(s, "h")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(h.Close)
 	return s, h
-}
-
-func as(s *embed.Server, user string) string {
-	return strings.Replace(s.URL(), "//", "//"+user+":"+user+"@", 1)
 }
 
 // TestWhoMayNotHaveAReaderReadsOneByOne: in a secured cell a harness has its log subject and its inbox, and no
@@ -188,15 +152,15 @@ func TestWhoMayNotHaveAReaderReadsOneByOne(t *testing.T) {
 	s, h := restricted(t)
 	after := uint64(0)
 	for i := range commits {
-		after = mustAppend(t, h, session, after, fmt.Sprint(i))
+		after = bustest.MustAppend(t, h, bustest.Session, after, fmt.Sprint(i))
 	}
-	half, err := bus.Open(within(t, patience), bus.Config{URL: as(s, "c")})
+	half, err := bus.Open(bustest.Within(t, bustest.Patience), bus.Config{URL: bustest.As(s, "c")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(half.Close)
 	for name, b := range map[string]*bus.Bus{"no consumers": h, "no pulls": half} {
-		if cs := mustRead(t, b, session, 0); len(cs) != commits || cs[commits-1].Seq != after {
+		if cs := bustest.MustRead(t, b, bustest.Session, 0); len(cs) != commits || cs[commits-1].Seq != after {
 			t.Errorf("%s: %d commits read, %d written", name, len(cs), commits)
 		}
 	}
@@ -205,27 +169,27 @@ func TestWhoMayNotHaveAReaderReadsOneByOne(t *testing.T) {
 // TestForbiddenIsSaidAtOnce: the broker answers a forbidden publish with nothing at all.
 func TestForbiddenIsSaidAtOnce(t *testing.T) {
 	s, h := restricted(t)
-	mustAppend(t, h, session, 0, "a")
-	mute, err := bus.Open(within(t, patience), bus.Config{URL: as(s, "m")})
+	bustest.MustAppend(t, h, bustest.Session, 0, "a")
+	mute, err := bus.Open(bustest.Within(t, bustest.Patience), bus.Config{URL: bustest.As(s, "m")})
 	if err == nil {
 		t.Cleanup(mute.Close)
 	}
 	other := events.Ref{Harness: "other", Session: "s"}
 	for name, call := range map[string]func(context.Context) error{
 		"append to another's session": func(ctx context.Context) error {
-			_, err := h.Append(ctx, other, events.WriterHarness, 0, []events.Event{fact("a", other)})
+			_, err := h.Append(ctx, other, events.WriterHarness, 0, []events.Event{bustest.Fact("a", other)})
 			return err
 		},
 		"append as a service": func(ctx context.Context) error {
-			_, err := h.Append(ctx, session, events.WriterLedger, 0, facts("b"))
+			_, err := h.Append(ctx, bustest.Session, events.WriterLedger, 0, bustest.Facts("b"))
 			return err
 		},
 		"write a document": func(ctx context.Context) error {
-			_, err := h.Store(ctx, bus.State, key, []byte("x"), 0)
+			_, err := h.Store(ctx, bus.State, bustest.Key, []byte("x"), 0)
 			return err
 		},
 		"set up":  h.Ensure,
-		"consume": func(ctx context.Context) error { return h.Consume(ctx, ledgerSource, discard{}) },
+		"consume": func(ctx context.Context) error { return h.Consume(ctx, bustest.LedgerSource, bustest.Discard{}) },
 		"watch": func(ctx context.Context) error {
 			return h.Watch(ctx, bus.State, nil, func(bus.Update) error { return nil })
 		},
@@ -237,12 +201,12 @@ func TestForbiddenIsSaidAtOnce(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			_, err := mute.Append(ctx, session, events.WriterHarness, 0, facts("b"))
+			_, err := mute.Append(ctx, bustest.Session, events.WriterHarness, 0, bustest.Facts("b"))
 			return err
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx := within(t, patience)
+			ctx := bustest.Within(t, bustest.Patience)
 			started, p := time.Now(), natstest.Feel(t)
 			if err := call(ctx); !errors.Is(err, bus.ErrForbidden) || !strings.Contains(err.Error(), "permitted") {
 				t.Errorf("%v, want ErrForbidden that says what is not permitted", err)
@@ -251,5 +215,27 @@ func TestForbiddenIsSaidAtOnce(t *testing.T) {
 				t.Errorf("said after %s, want at once", took)
 			}
 		})
+	}
+}
+
+// TestOthersLearnThatTheBrokerSyncs: the process that embeds the broker records in the layout that it syncs, and
+// clients elsewhere read that.
+func TestOthersLearnThatTheBrokerSyncs(t *testing.T) {
+	s := natstest.Start(t)
+	lazy := natstest.Bus(t, s)
+	if _, err := lazy.LastSeq(bustest.Within(t, bustest.Patience)); err != nil || lazy.Together() {
+		t.Errorf("a broker that does not sync: together %v, %v", lazy.Together(), err)
+	}
+	up, err := bus.Open(bustest.Background(t), bus.Config{URL: s.URL(), Synced: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(up.Abort)
+	if err := up.Ensure(bustest.Within(t, bustest.Patience)); err != nil {
+		t.Fatal(err)
+	}
+	other := bustest.BusAt(t, s.URL())
+	if _, err := other.LastSeq(bustest.Within(t, bustest.Patience)); err != nil || !other.Together() {
+		t.Errorf("from elsewhere: together %v, %v", other.Together(), err)
 	}
 }

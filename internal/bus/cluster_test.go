@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
 	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -22,37 +23,37 @@ func TestAllGoesOnWhenANodeOfThreeStops(t *testing.T) {
 	victim := leads(t, nodes, "HF_LOG")
 	alive := []*embed.Server{nodes[(victim+1)%3], nodes[(victim+2)%3]}
 	a, b := natstest.Bus(t, alive[0]), natstest.Bus(t, alive[1])
-	_, js := outsider(t, alive[0])
+	_, js := bustest.Outsider(t, alive[0])
 
-	l := newLedgers(t)
-	l.run(a, "a", ledgerSource, nil)
-	l.run(b, "b", ledgerSource, nil)
-	updates, _ := watching(t, b, bus.Leases)
-	expect(t, updates, "ready")
-	lease := acquire(t, a, leaseKey, 4*patience)
-	expect(t, updates, leaseKey+"=mine")
-	publish(t, js, n, subjects...)
-	receive(t, l.news, "a batch")
+	l := bustest.NewLedgers(t)
+	l.Run(a, "a", bustest.LedgerSource, nil)
+	l.Run(b, "b", bustest.LedgerSource, nil)
+	updates, _ := bustest.Watching(t, b, bus.Leases)
+	bustest.Expect(t, updates, "ready")
+	lease := bustest.Acquire(t, a, bustest.LeaseKey, 4*bustest.Patience)
+	bustest.Expect(t, updates, bustest.LeaseKey+"=mine")
+	bustest.Publish(t, js, n, bustest.Subjects...)
+	bustest.Receive(t, l.News, "a batch")
 	nodes[victim].Shutdown()
 	died := time.Now()
 
 	final := map[string]string{}
 	for i := range 2 * keys {
 		key, value := fmt.Sprintf("harness.h.%d", i%keys+10), fmt.Sprint(i)
-		e, err := b.Load(background(t), bus.Leases, key)
+		e, err := b.Load(bustest.Background(t), bus.Leases, key)
 		if err == nil {
-			store(t, b, bus.Leases, key, value, e.Rev)
+			bustest.Store(t, b, bus.Leases, key, value, e.Rev)
 		} else {
-			store(t, b, bus.Leases, key, value, 0)
+			bustest.Store(t, b, bus.Leases, key, value, 0)
 		}
 		final[key] = value
 	}
-	if err := lease.Renew(background(t), []byte("still mine")); err != nil {
+	if err := lease.Renew(bustest.Background(t), []byte("still mine")); err != nil {
 		t.Errorf("renew: %v", err)
 	}
-	stop := feeding(t, js)
+	stop := bustest.Feeding(t, js)
 	for len(final) > 0 {
-		u := receive(t, updates, "the last values")
+		u := bustest.Receive(t, updates, "the last values")
 		if u.Deleted {
 			t.Fatalf("%s is alive and was called gone", u.Key)
 		}
@@ -61,8 +62,8 @@ func TestAllGoesOnWhenANodeOfThreeStops(t *testing.T) {
 		}
 	}
 	t.Logf("all last values shown %s after the death", time.Since(died))
-	l.all(n + stop())
-	t.Logf("all handled %s after the death, %d of them twice", time.Since(died), l.twice())
+	l.All(n + stop())
+	t.Logf("all handled %s after the death, %d of them twice", time.Since(died), l.Twice())
 }
 
 // A client whose node cannot reach the other two does not stay with that node: those two may serve everyone else.
@@ -101,17 +102,18 @@ func opened(t *testing.T, url string) error {
 	return err
 }
 
-// TestALeaderThatIsBehindLosesNothing: the leader of a log with several copies may answer from less than is stored, after
-// an election. An append whose guard it does not have yet waits for that. A guard whose place another commit has is lost.
+// TestALeaderThatIsBehindLosesNothing: the leader of a log with several copies may answer from less than is stored,
+// after an election. An append whose guard it does not have yet waits for that. A guard whose place another commit has
+// is lost.
 func TestALeaderThatIsBehindLosesNothing(t *testing.T) {
 	nodes := natstest.Cluster(t)
 	b := natstest.Bus(t, nodes[0], func(c *bus.Config) { c.Replicas = 3 })
 	other := events.Ref{Harness: "h", Session: "other"}
-	first, last := mustAppend(t, b, session, 0, "a"), uint64(0)
+	first, last := bustest.MustAppend(t, b, bustest.Session, 0, "a"), uint64(0)
 	guard := first + 5
 	result := make(chan error, 1)
 	go func() {
-		_, err := b.Append(background(t), session, events.WriterHarness, guard, facts("late"))
+		_, err := b.Append(bustest.Background(t), bustest.Session, events.WriterHarness, guard, bustest.Facts("late"))
 		result <- err
 	}()
 	select {
@@ -120,21 +122,23 @@ func TestALeaderThatIsBehindLosesNothing(t *testing.T) {
 	case <-time.After(3 * time.Second): // longer than refusals are counted
 	}
 	for i := range guard - first - 1 {
-		last = mustAppend(t, b, other, last, fmt.Sprint("other-", i))
+		last = bustest.MustAppend(t, b, other, last, fmt.Sprint("other-", i))
 	}
-	if seq := mustAppend(t, b, session, first, "b"); seq != guard {
+	if seq := bustest.MustAppend(t, b, bustest.Session, first, "b"); seq != guard {
 		t.Fatalf("the commit has sequence %d, want %d", seq, guard)
 	}
-	if err := receive(t, result, "the append"); err != nil {
+	if err := bustest.Receive(t, result, "the append"); err != nil {
 		t.Errorf("an append after the leader has its guard: %v", err)
 	}
-	lost := mustAppend(t, b, other, last, "at the place of a lost commit")
+	lost := bustest.MustAppend(t, b, other, last, "at the place of a lost commit")
 	began := time.Now()
-	_, err := b.Append(background(t), session, events.WriterHarness, lost, facts("after a loss"))
+	_, err := b.Append(bustest.Background(t), bustest.Session, events.WriterHarness, lost,
+		bustest.Facts("after a loss"))
 	if took := time.Since(began); !errors.Is(err, bus.ErrLogBehind) || took > 8*time.Second {
 		t.Errorf("an append after a commit that was lost: %v after %s", err, took)
 	}
-	if _, err := b.Append(background(t), session, events.WriterHarness, lost+1000, facts("at the end")); !errors.Is(err,
+	if _, err := b.Append(bustest.Background(t), bustest.Session, events.WriterHarness, lost+1000,
+		bustest.Facts("at the end")); !errors.Is(err,
 		bus.ErrLogBehind) {
 		t.Errorf("an append to a log that lost its end: %v", err)
 	}

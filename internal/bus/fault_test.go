@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
 	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
@@ -26,37 +27,38 @@ func TestAckLostOnTheWay(t *testing.T) {
 	}{
 		"append": {
 			func(b *bus.Bus) (uint64, error) {
-				return b.Append(within(t, patience), session, events.WriterHarness, 0, facts("a"))
+				return b.Append(bustest.Within(t, bustest.Patience), bustest.Session, events.WriterHarness, 0,
+					bustest.Facts("a"))
 			},
 			func() (uint64, bool) {
-				cs := mustRead(t, witness, session, 0)
+				cs := bustest.MustRead(t, witness, bustest.Session, 0)
 				return uint64(len(cs)), len(cs) == 1
 			},
 		},
 		"store": {
 			func(b *bus.Bus) (uint64, error) {
-				return b.Store(within(t, patience), bus.State, key, []byte("one"), 0)
+				return b.Store(bustest.Within(t, bustest.Patience), bus.State, bustest.Key, []byte("one"), 0)
 			},
 			func() (uint64, bool) {
-				e, err := witness.Load(within(t, patience), bus.State, key)
+				e, err := witness.Load(bustest.Within(t, bustest.Patience), bus.State, bustest.Key)
 				return e.Rev, err == nil
 			},
 		},
 		"lease": {
 			func(b *bus.Bus) (uint64, error) {
-				_, err := b.AcquireLease(within(t, patience), "harness.h.1", []byte("one"), time.Minute)
+				_, err := b.AcquireLease(bustest.Within(t, bustest.Patience), "harness.h.1", []byte("one"), time.Minute)
 				return 0, err
 			},
 			func() (uint64, bool) {
-				_, err := witness.Load(within(t, patience), bus.Leases, "harness.h.1")
+				_, err := witness.Load(bustest.Within(t, bustest.Patience), bus.Leases, "harness.h.1")
 				return 0, err == nil
 			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newProxy(t, s)
-			b := busAt(t, p.addr)
-			p.hold(false, true)
+			p := bustest.NewProxy(t, s)
+			b := bustest.BusAt(t, p.Addr)
+			p.Hold(false, true)
 			type result struct {
 				seq uint64
 				err error
@@ -67,9 +69,9 @@ func TestAckLostOnTheWay(t *testing.T) {
 				done <- result{seq, err}
 			}()
 			natstest.Until(t, "the write to land", func() bool { _, ok := c.landed(); return ok })
-			p.cut()
-			p.hold(false, false)
-			r := receive(t, done, "the writer to be told")
+			p.Cut()
+			p.Hold(false, false)
+			r := bustest.Receive(t, done, "the writer to be told")
 			if want, _ := c.landed(); r.err != nil || r.seq != want {
 				t.Errorf("the writer was told (%d, %v), want (%d, nil)", r.seq, r.err, want)
 			}
@@ -80,60 +82,16 @@ func TestAckLostOnTheWay(t *testing.T) {
 // TestWriteLostOnTheWay is the other half: the broker never got it, so it is sent again.
 func TestWriteLostOnTheWay(t *testing.T) {
 	s := natstest.Start(t)
-	p := newProxy(t, s)
-	b := busAt(t, p.addr)
+	p := bustest.NewProxy(t, s)
+	b := bustest.BusAt(t, p.Addr)
 	natstest.Bus(t, s) // sets the cell up
-	p.hold(true, false)
-	pending := b.AppendAsync(within(t, patience), session, events.WriterHarness, 0, facts("a"))
-	p.cut()
-	p.hold(false, false)
-	if seq, err := pending.Wait(within(t, patience)); err != nil || seq != 1 {
+	p.Hold(true, false)
+	pending := b.AppendAsync(bustest.Within(t, bustest.Patience), bustest.Session, events.WriterHarness, 0,
+		bustest.Facts("a"))
+	p.Cut()
+	p.Hold(false, false)
+	if seq, err := pending.Wait(bustest.Within(t, bustest.Patience)); err != nil || seq != 1 {
 		t.Errorf("append = %d, %v; want 1", seq, err)
-	}
-}
-
-// TestLeaseLostOnTheWay is the same for a lease: it is asked for, or renewed, again.
-func TestLeaseLostOnTheWay(t *testing.T) {
-	s := natstest.Start(t)
-	p := newProxy(t, s)
-	b := busAt(t, p.addr)
-	natstest.Bus(t, s) // sets the cell up
-	var lease *bus.Lease
-	for what, do := range []func() error{
-		func() (err error) {
-			lease, err = b.AcquireLease(within(t, patience), "harness.h.1", []byte("one"), time.Minute)
-			return err
-		},
-		func() error { return lease.Renew(within(t, patience), []byte("two")) },
-	} {
-		p.hold(true, false)
-		done := make(chan error, 1)
-		go func() { done <- do() }()
-		p.cut()
-		p.hold(false, false)
-		if err := receive(t, done, "the lease"); err != nil {
-			t.Errorf("%d: %v", what, err)
-		}
-	}
-}
-
-// TestNowIsNeverAhead: however long the way to the broker takes, what is due by Now is due by the broker's clock.
-func TestNowIsNeverAhead(t *testing.T) {
-	s := natstest.Start(t)
-	witness := natstest.Bus(t, s)
-	p := newProxy(t, s)
-	b := busAt(t, p.addr)
-	p.hold(true, false)
-	on := time.AfterFunc(200*time.Millisecond, func() { p.hold(false, false) })
-	defer on.Stop()
-	now, err := b.Now(within(t, patience))
-	if err != nil {
-		t.Fatal(err)
-	}
-	seq := mustAppend(t, witness, session, 0, "a")
-	c, err := witness.Commit(within(t, patience), seq)
-	if err != nil || c.At.Before(now) {
-		t.Errorf("what was stored after %s is of %s, %v", now, c.At, err)
 	}
 }
 
@@ -143,13 +101,13 @@ func TestNothingIsSentBehindTheCallersBack(t *testing.T) {
 	b := natstest.Bus(t, s)
 	s.Shutdown()
 	natstest.Until(t, "the loss to be noticed", func() bool { return !b.Connected() })
-	if _, err := b.Append(within(t, 100*time.Millisecond), session, events.WriterHarness, 0,
-		facts("x")); !errors.Is(err, bus.ErrUnreachable) {
+	if _, err := b.Append(bustest.Within(t, 100*time.Millisecond), bustest.Session, events.WriterHarness, 0,
+		bustest.Facts("x")); !errors.Is(err, bus.ErrUnreachable) {
 		t.Fatalf("append without a broker: %v, want ErrUnreachable", err)
 	}
 	natstest.Restart(t, s)
-	mustAppend(t, b, session, 0, "a")
-	if cs := mustRead(t, b, session, 0); len(cs) != 1 || cs[0].Events[0].ID != "a" {
+	bustest.MustAppend(t, b, bustest.Session, 0, "a")
+	if cs := bustest.MustRead(t, b, bustest.Session, 0); len(cs) != 1 || cs[0].Events[0].ID != "a" {
 		t.Errorf("log = %+v", cs)
 	}
 }
@@ -158,15 +116,16 @@ func TestNothingIsSentBehindTheCallersBack(t *testing.T) {
 func TestWaitGivesUpWithItsContext(t *testing.T) {
 	s := natstest.Start(t)
 	natstest.Bus(t, s)
-	p := newProxy(t, s)
-	b := busAt(t, p.addr)
-	p.hold(false, true)
-	_, err := b.Append(within(t, 300*time.Millisecond), session, events.WriterHarness, 0, facts("a"))
+	p := bustest.NewProxy(t, s)
+	b := bustest.BusAt(t, p.Addr)
+	p.Hold(false, true)
+	_, err := b.Append(bustest.Within(t, 300*time.Millisecond), bustest.Session, events.WriterHarness, 0,
+		bustest.Facts("a"))
 	if !errors.Is(err, bus.ErrUnreachable) {
 		t.Errorf("append without an answer: %v, want ErrUnreachable", err)
 	}
-	p.hold(false, false)
-	if again := mustAppend(t, b, session, 0, "a"); again != 1 {
+	p.Hold(false, false)
+	if again := bustest.MustAppend(t, b, bustest.Session, 0, "a"); again != 1 {
 		t.Errorf("the same again = %d, want 1", again)
 	}
 }
@@ -179,11 +138,11 @@ func TestCluster(t *testing.T) {
 	for i, n := range nodes {
 		buses[i] = natstest.Bus(t, n)
 	}
-	t.Run("appends race", func(t *testing.T) { race(t, buses, racersN, 10) })
-	t.Run("stores race", func(t *testing.T) { storeRace(t, buses, racersN, 10) })
+	t.Run("appends race", func(t *testing.T) { bustest.Race(t, buses, bustest.RacersN, 10) })
+	t.Run("stores race", func(t *testing.T) { bustest.StoreRace(t, buses, bustest.RacersN, 10) })
 	t.Run("reads are complete", func(t *testing.T) { readYourWrites(t, buses) })
 	t.Run("a list is complete", func(t *testing.T) { listYourWrites(t, buses) })
-	t.Run("timers are guarded", func(t *testing.T) { timersGuarded(t, buses[1]) })
+	t.Run("timers are guarded", func(t *testing.T) { bustest.TimersGuarded(t, buses[1]) })
 	t.Run("a node dies under load", func(t *testing.T) { nodeDies(t, nodes, buses) })
 }
 
@@ -192,11 +151,12 @@ func readYourWrites(t *testing.T, buses []*bus.Bus) {
 	r := events.Ref{Harness: "h", Session: "complete"}
 	after := uint64(0)
 	for i := range 60 {
-		after = mustAppend(t, buses[i%3], r, after, fmt.Sprint(i))
-		if cs := mustRead(t, buses[(i+1)%3], r, 0); len(cs) != i+1 {
+		after = bustest.MustAppend(t, buses[i%3], r, after, fmt.Sprint(i))
+		if cs := bustest.MustRead(t, buses[(i+1)%3], r, 0); len(cs) != i+1 {
 			t.Fatalf("%d commits read, %d acknowledged", len(cs), i+1)
 		}
-		if e, err := buses[(i+2)%3].Commit(within(t, patience), after); err != nil || e.Events[0].ID != fmt.Sprint(i) {
+		if e, err := buses[(i+2)%3].Commit(bustest.Within(t, bustest.Patience), after); err != nil ||
+			e.Events[0].ID != fmt.Sprint(i) {
 			t.Fatalf("commit %d = %+v, %v", after, e, err)
 		}
 	}
@@ -204,12 +164,13 @@ func readYourWrites(t *testing.T, buses []*bus.Bus) {
 
 func listYourWrites(t *testing.T, buses []*bus.Bus) {
 	for i := range 40 {
-		mustStore(t, buses[i%3], fmt.Sprintf("session.list.%d", i), "x", 0)
+		bustest.MustStore(t, buses[i%3], fmt.Sprintf("session.list.%d", i), "x", 0)
 		n := 0
-		err := buses[(i+1)%3].List(within(t, patience), bus.State, events.SessionKeys("list"), func(bus.Entry) error {
-			n++
-			return nil
-		})
+		err := buses[(i+1)%3].List(bustest.Within(t, bustest.Patience), bus.State, events.SessionKeys("list"),
+			func(bus.Entry) error {
+				n++
+				return nil
+			})
 		if err != nil || n != i+1 {
 			t.Fatalf("%d entries listed, %d stored: %v", n, i+1, err)
 		}
@@ -247,8 +208,8 @@ func nodeDies(t *testing.T, nodes []*embed.Server, buses []*bus.Bus) {
 					return
 				default:
 				}
-				seq, err := buses[w%3].Append(within(t, patience), r, events.WriterHarness, after,
-					[]events.Event{fact(fmt.Sprint(i), r)})
+				seq, err := buses[w%3].Append(bustest.Within(t, bustest.Patience), r, events.WriterHarness, after,
+					[]events.Event{bustest.Fact(fmt.Sprint(i), r)})
 				if err != nil {
 					t.Errorf("writer %d, commit %d after %d: %v", w, i, after, err)
 					return
@@ -270,7 +231,7 @@ func nodeDies(t *testing.T, nodes []*embed.Server, buses []*bus.Bus) {
 	wg.Wait()
 	for w := range writers {
 		r := events.Ref{Harness: "dies", Session: fmt.Sprint(w)}
-		cs := mustRead(t, buses[(w+1)%3], r, 0)
+		cs := bustest.MustRead(t, buses[(w+1)%3], r, 0)
 		if len(cs) != len(seqs[w]) {
 			t.Fatalf("writer %d: %d commits, %d acknowledged", w, len(cs), len(seqs[w]))
 		}
@@ -286,9 +247,9 @@ func nodeDies(t *testing.T, nodes []*embed.Server, buses []*bus.Bus) {
 // leads is which node leads a stream.
 func leads(t *testing.T, nodes []*embed.Server, stream string) (leader int) {
 	t.Helper()
-	_, js := outsider(t, nodes[0])
+	_, js := bustest.Outsider(t, nodes[0])
 	natstest.Until(t, stream+" to have a leader", func() bool {
-		st, err := js.Stream(within(t, patience), stream)
+		st, err := js.Stream(bustest.Within(t, bustest.Patience), stream)
 		if err != nil || st.CachedInfo().Cluster == nil {
 			return false
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
@@ -47,30 +48,30 @@ func spoil(n int) (alter func(towards bool, said []byte) []byte, count *int) {
 func TestEachAnswerMayBeAnError(t *testing.T) {
 	s := natstest.Start(t)
 	witness := natstest.Bus(t, s, func(c *bus.Config) { c.LogBytesMax = 1 << 30 })
-	ctx := within(t, patience)
+	ctx := bustest.Within(t, bustest.Patience)
 	seq := uint64(0)
 	for i := range 40 {
-		seq = mustAppend(t, witness, session, seq, fmt.Sprint("e", i))
+		seq = bustest.MustAppend(t, witness, bustest.Session, seq, fmt.Sprint("e", i))
 	}
-	if _, err := witness.Store(ctx, bus.State, key, []byte("x"), 0); err != nil {
+	if _, err := witness.Store(ctx, bus.State, bustest.Key, []byte("x"), 0); err != nil {
 		t.Fatal(err)
 	}
-	name, err := witness.PutObject(ctx, session, []byte("x"))
+	name, err := witness.PutObject(ctx, bustest.Session, []byte("x"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := newProxy(t, s)
-	b := busAt(t, p.addr)
+	p := bustest.NewProxy(t, s)
+	b := bustest.BusAt(t, p.Addr)
 	source := bus.Source{Stream: bus.LogStream, Durable: "none"}
 	for what, do := range map[string]func(context.Context) error{
-		"read":    func(ctx context.Context) error { _, err := b.Read(ctx, session, 0); return err },
-		"read on": func(ctx context.Context) error { _, err := b.Read(ctx, session, seq-2); return err },
+		"read":    func(ctx context.Context) error { _, err := b.Read(ctx, bustest.Session, 0); return err },
+		"read on": func(ctx context.Context) error { _, err := b.Read(ctx, bustest.Session, seq-2); return err },
 		"commit":  func(ctx context.Context) error { _, err := b.Commit(ctx, 1); return err },
 		"scan":    func(ctx context.Context) error { return b.Scan(ctx, 0, func(events.Commit) error { return nil }) },
 		"last":    func(ctx context.Context) error { _, err := b.LastSeq(ctx); return err },
-		"head":    func(ctx context.Context) error { _, err := b.Head(ctx, session); return err },
+		"head":    func(ctx context.Context) error { _, err := b.Head(ctx, bustest.Session); return err },
 		"heads":   func(ctx context.Context) error { _, err := b.Heads(ctx, ""); return err },
-		"load":    func(ctx context.Context) error { _, err := b.Load(ctx, bus.State, key); return err },
+		"load":    func(ctx context.Context) error { _, err := b.Load(ctx, bus.State, bustest.Key); return err },
 		"list": func(ctx context.Context) error {
 			return b.List(ctx, bus.State, ">", func(bus.Entry) error { return nil })
 		},
@@ -80,42 +81,46 @@ func TestEachAnswerMayBeAnError(t *testing.T) {
 		"strangers":  func(ctx context.Context) error { _, err := b.Strangers(ctx, nil); return err },
 		"has object": func(ctx context.Context) error { return b.HasObject(ctx, name) },
 		"object":     func(ctx context.Context) error { _, err := b.Object(ctx, name); return err },
-		"objects":    func(ctx context.Context) error { return b.Objects(ctx, func(string) error { return nil }) },
-		"put object": func(ctx context.Context) error { _, err := b.PutObject(ctx, session, []byte("x")); return err },
+		"objects":    func(ctx context.Context) error { return b.Objects.Each(ctx, func(string) error { return nil }) },
+		"put object": func(ctx context.Context) error {
+			_,
+				err := b.PutObject(ctx, bustest.Session, []byte("x"))
+			return err
+		},
 		"another one": func(ctx context.Context) error {
-			_, err := b.PutObject(ctx, session, []byte(b.NewID()))
+			_, err := b.PutObject(ctx, bustest.Session, []byte(b.NewID()))
 			return err
 		},
 		"delete one": func(ctx context.Context) error {
-			name, err := witness.PutObject(ctx, session, []byte(b.NewID()))
+			name, err := witness.PutObject(ctx, bustest.Session, []byte(b.NewID()))
 			if err != nil {
 				t.Error(err)
 			}
 			return b.DeleteObject(ctx, name)
 		},
-		"purge":  func(ctx context.Context) error { return b.PurgeSession(ctx, session, seq-30) },
+		"purge":  func(ctx context.Context) error { return b.PurgeSession(ctx, bustest.Session, seq-30) },
 		"ensure": b.Ensure,
 		"raise":  func(ctx context.Context) error { _, err := b.RaiseLogLimit(ctx); return err },
 		"since": func(ctx context.Context) error {
 			return b.Since(ctx, "h", time.Unix(0, 0), func(events.Commit) error { return nil })
 		},
 		"a lost race": func(ctx context.Context) error {
-			_, err := b.Append(ctx, session, events.WriterHarness, 1, facts("late"))
+			_, err := b.Append(ctx, bustest.Session, events.WriterHarness, 1, bustest.Facts("late"))
 			return err
 		},
 	} {
 		for n, more := 1, true; more; n++ {
 			alter, count := spoil(n)
-			p.mu.Lock()
-			p.alter = alter
-			p.mu.Unlock()
+			p.Mu.Lock()
+			p.Alter = alter
+			p.Mu.Unlock()
 			within, cancel := context.WithTimeout(ctx, 5*time.Second)
 			err := do(within)
 			cancel()
-			p.mu.Lock()
+			p.Mu.Lock()
 			more = *count >= n
-			p.alter = nil
-			p.mu.Unlock()
+			p.Alter = nil
+			p.Mu.Unlock()
 			if more && err == nil {
 				t.Errorf("%s succeeds although answer %d was an error", what, n)
 			}

@@ -21,7 +21,7 @@ const clockEvery = time.Second
 func FollowClock(ctx context.Context, b *bus.Bus, log zerolog.Logger) error {
 	kept := -1
 	for {
-		c, err := b.Clock(ctx)
+		c, err := b.Clock.Read(ctx)
 		if n := b.StepsNoticed(); err == nil && n != kept {
 			switch err := keepSteps(ctx, b, c.Steps); {
 			case err == nil:
@@ -44,7 +44,7 @@ func FollowClock(ctx context.Context, b *bus.Bus, log zerolog.Logger) error {
 // LearnSteps reads the steps of the broker's clock that the services have stored. Call it before the first decision
 // that depends on an instant.
 func LearnSteps(ctx context.Context, b *bus.Bus) error {
-	if _, err := b.Clock(ctx); err != nil { // from here on, this process notices steps itself
+	if _, err := b.Clock.Read(ctx); err != nil { // from here on, this process notices steps itself
 		return err
 	}
 	steps, _, err := LoadSteps(ctx, b)

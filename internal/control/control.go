@@ -237,7 +237,7 @@ func (l *Loop) SettleBy(ctx context.Context, s *session.State, decide Decide) (*
 	l.count.checks.Add(1)
 	var written []events.Fact
 	for range racesMax {
-		now, err := l.bus.Clock(ctx)
+		now, err := l.bus.Clock.Read(ctx)
 		if err != nil {
 			return s, written, err
 		}

@@ -67,7 +67,7 @@ func no(events.Ref, *session.Head, events.Clock) bool { return false }
 // document arrives.
 func TestSessionsThatRest(t *testing.T) {
 	w := newWorld(t)
-	now, err := w.b.Clock(w.ctx)
+	now, err := w.b.Clock.Read(w.ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestSessionsThatRest(t *testing.T) {
 // TestAWakeEndsWithItsReason: a session that rests at a later commit has no wake of an earlier one.
 func TestAWakeEndsWithItsReason(t *testing.T) {
 	w := newWorld(t)
-	now, err := w.b.Clock(w.ctx)
+	now, err := w.b.Clock.Read(w.ctx)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -115,14 +115,17 @@ func embedded(doc *ast.CommentGroup) bool {
 // makers are the calls whose result is as good as a constant.
 var makers = []string{"errors.New", "fmt.Errorf", "regexp.MustCompile", "template.Must", "strings.NewReplacer"}
 
-// fixed says whether a value is a table or an error: a composite literal, one of the makers, or a table built on the
-// spot.
+// fixed says whether a value is a table or an error: a composite literal, one of the makers, a table built on the
+// spot, or the error of another package.
 func fixed(value ast.Expr) bool {
 	switch v := value.(type) {
 	case *ast.CompositeLit:
 		return true
 	case *ast.UnaryExpr:
 		return v.Op == token.AND && fixed(v.X)
+	case *ast.SelectorExpr: // the error of another package, under a name of this one
+		_, ok := v.X.(*ast.Ident)
+		return ok && strings.HasPrefix(v.Sel.Name, "Err")
 	case *ast.CallExpr:
 		switch fn := v.Fun.(type) {
 		case *ast.FuncLit:

@@ -66,7 +66,7 @@ func TestWithoutAConnection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Clock(t.Context()); err != nil {
+	if _, err := b.Clock.Read(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	b.Close()

@@ -46,7 +46,7 @@ func (l *Ledger) retain(ctx context.Context) error {
 // that was written to but never opened is kept as long; then it is closed, and purged by the next pass; a harness that
 // opens it in the same instant is first, or is refused because it is closed.
 func (l *Ledger) Retain(ctx context.Context) (int, error) {
-	now, err := l.bus.Clock(ctx)
+	now, err := l.bus.Clock.Read(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -185,7 +185,7 @@ func (l *Ledger) removeObjects(ctx context.Context, due []ended) error {
 		going[e.Key] = true
 	}
 	var names []string
-	err := l.bus.Objects(ctx, func(name string) error {
+	err := l.bus.Objects.Each(ctx, func(name string) error {
 		if r, err := events.ParseObjectName(name); err == nil && going[events.SessionKey(r)] {
 			names = append(names, name)
 		}

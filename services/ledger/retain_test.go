@@ -51,7 +51,7 @@ func (w *world) settle(cfg Config) *Ledger {
 // later returns an instant of the broker's clock, this much later.
 func (w *world) later(d time.Duration) events.Clock {
 	w.t.Helper()
-	now, err := w.bus.Clock(w.t.Context())
+	now, err := w.bus.Clock.Read(w.t.Context())
 	if err != nil {
 		w.t.Fatal(err)
 	}

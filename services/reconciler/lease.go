@@ -59,7 +59,7 @@ func atMoment(c events.Clock) moment { return moment{c, time.Now()} }
 
 // now returns the present moment.
 func (r *Reconciler) now(ctx context.Context) (moment, error) {
-	c, err := r.bus.Clock(ctx)
+	c, err := r.bus.Clock.Read(ctx)
 	return atMoment(c), err
 }
 

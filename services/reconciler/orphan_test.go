@@ -110,7 +110,7 @@ func TestWhoIsAlone(t *testing.T) {
 		p.snapshot.put(y.State(name))
 	}
 	p.snapshot.children[y.State("parent").Ref()] = []events.Ref{y.State("child").Ref()}
-	now, err := c.b.Clock(t.Context())
+	now, err := c.b.Clock.Read(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,49 @@
+package hint_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// TestHintsAreSubscribedOrNot: a subscription that the broker has not confirmed, or that has no subject, is an error.
+func TestHintsAreSubscribedOrNot(t *testing.T) {
+	s := natstest.Start(t)
+	natstest.Bus(t, s)
+	p := bustest.NewProxy(t, s)
+	b := bustest.BusAt(t, p.Addr)
+	p.Hold(true, true)
+	if err := b.OnNudge(bustest.Within(t, 200*time.Millisecond), "h", func(string, uint64) {}); !errors.Is(err,
+		bus.ErrUnreachable) {
+		t.Errorf("without the broker's answer: %v, want ErrUnreachable", err)
+	}
+	p.Hold(false, false)
+}
+
+// TestSignsOfLifeOfNoSession: one whose subject names no session is left out, and those behind it are heard.
+func TestSignsOfLifeOfNoSession(t *testing.T) {
+	s := natstest.Start(t)
+	b := natstest.Bus(t, s)
+	nc, _ := bustest.Outsider(t, s)
+	heard := make(chan events.Ref, 10)
+	if err := b.OnProgress(bustest.Within(t, bustest.Patience), func(r events.Ref) { heard <- r }); err != nil {
+		t.Fatal(err)
+	}
+	for _, tokens := range []string{"=zz.s", "h.=zz"} {
+		if err := nc.Publish("hf.progress."+tokens, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	b.Progress(bustest.Session)
+	if got := bustest.Receive(t, heard, "a sign of life"); got != bustest.Session {
+		t.Errorf("heard %+v first", got)
+	}
+}

@@ -1,0 +1,159 @@
+package hint_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// Hints count only from who may give them: a consumer can deliver to their subjects, too.
+func TestHintsThatAStreamDeliversDoNotCount(t *testing.T) {
+	s := natstest.Start(t)
+	b := natstest.Bus(t, s)
+	nc, js := bustest.Outsider(t, s)
+	ctx, cancel := context.WithCancel(bustest.Background(t))
+	defer cancel()
+	others := events.Ref{Harness: "o", Session: "s"}
+	alive, nudged := make(chan events.Ref, 100), make(chan uint64, 100)
+	err := errors.Join(b.OnProgress(ctx, func(r events.Ref) { alive <- r }),
+		b.OnNudge(ctx, "o", func(_ string, seq uint64) {
+			nudged <- seq
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: "X", Subjects: []string{"x.>"},
+		AllowDirect: true}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.Publish(ctx, "x.y", []byte(`{"session":"s","seq":5}`)); err != nil {
+		t.Fatal(err)
+	}
+	for i, to := range []string{b.Cell().ProgressSubject(others), b.Cell().NudgeSubject("o")} {
+		c, err := js.CreateConsumer(ctx, "X",
+			jetstream.ConsumerConfig{Name: []string{"a", "b"}[i], AckPolicy: jetstream.AckNonePolicy})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := nc.PublishRequest("$JS.API.CONSUMER.MSG.NEXT.X."+c.CachedInfo().Name, to,
+			[]byte(`{"batch":1}`)); err != nil {
+			t.Fatal(err)
+		}
+		natstest.Until(t, "the consumer to deliver", func() bool {
+			info, err := c.Info(ctx)
+			return err == nil && info.Delivered.Stream > 0
+		})
+	}
+	// A direct get delivers with the hint's own subject: its headers show that a stream sent it.
+	for _, to := range []string{b.Cell().ProgressSubject(others), b.Cell().NudgeSubject("o")} {
+		if err := nc.PublishRequest("$JS.API.DIRECT.GET.X", to, []byte(`{"seq":1}`)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := nc.Request("$JS.API.DIRECT.GET.X", []byte(`{"seq":1}`), bustest.Patience); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.Progress(others)
+	b.Nudge(others, 9)
+	if r, seq := <-alive, <-nudged; r != others || seq != 9 || len(alive)+len(nudged) > 0 {
+		t.Errorf("alive: %v and %d more; nudged about %d and %d more", r, len(alive), seq, len(nudged))
+	}
+}
+
+// TestHintsThatSayNothing: a nudge or a sign of life that cannot be read is left out, and those behind it are heard.
+func TestHintsThatSayNothing(t *testing.T) {
+	s := natstest.Start(t)
+	b := natstest.Bus(t, s)
+	nc, _ := bustest.Outsider(t, s)
+	heard := make(chan string, 10)
+	if err := b.OnNudge(bustest.Within(t, bustest.Patience), "h",
+		func(id string, _ uint64) { heard <- id }); err != nil {
+		t.Fatal(err)
+	}
+	for _, body := range []string{"no JSON", "{}", `{"session":"","seq":3}`} {
+		if err := nc.Publish(b.Cell().NudgeSubject("h"), []byte(body)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	b.Nudge(bustest.Session, 7)
+	if got := bustest.Receive(t, heard, "a nudge"); got != bustest.Session.Session {
+		t.Errorf("heard %q first", got)
+	}
+}
+
+// TestSubscribeWhileTheBrokerRestarts: a process that subscribes at the instant at which its broker is lost waits for
+// the broker. A service that starts then must not end.
+func TestSubscribeWhileTheBrokerRestarts(t *testing.T) {
+	s := natstest.Start(t)
+	b := natstest.Bus(t, s)
+	ctx := bustest.Background(t)
+	again, stop := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	for range 4 { // some of them wait for the broker's reply whenever it goes away
+		all.Go(func() {
+			for again.Err() == nil {
+				one, cancel := context.WithCancel(ctx)
+				if err := b.OnProgress(one, func(events.Ref) {}); err != nil {
+					t.Error(err)
+				}
+				cancel()
+			}
+		})
+	}
+	for range 3 {
+		s = natstest.Restart(t, s)
+	}
+	stop()
+	all.Wait()
+}
+
+func TestHintsArrive(t *testing.T) {
+	_, a, b := bustest.Pair(t)
+	ctx, cancel := context.WithCancel(bustest.Background(t))
+	nudged, alive := make(chan string, 10), make(chan events.Ref, 10)
+	if err := a.OnNudge(ctx, "a harness", func(session string, seq uint64) {
+		nudged <- fmt.Sprint(session, " ", seq)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.OnProgress(ctx, func(r events.Ref) { alive <- r }); err != nil {
+		t.Fatal(err)
+	}
+	ref := events.Ref{Harness: "a harness", Session: "s/1"}
+	b.Nudge(events.Ref{Harness: "another", Session: "s"}, 1)
+	b.Nudge(ref, 7)
+	b.Progress(ref)
+	if got := bustest.Receive(t, nudged, "a nudge"); got != "s/1 7" {
+		t.Errorf("nudged %q", got)
+	}
+	if got := bustest.Receive(t, alive, "a sign of life"); got != ref {
+		t.Errorf("alive: %v", got)
+	}
+	cancel()
+	natstest.Until(t, "the subscriptions to end", func() bool {
+		b.Nudge(ref, 8)
+		b.Progress(ref)
+		if err := b.OnNudge(bustest.Background(t), "flush", func(string, uint64) {}); err != nil {
+			t.Fatal(err)
+		}
+		n := len(nudged) + len(alive)
+		for len(nudged) > 0 {
+			<-nudged
+		}
+		for len(alive) > 0 {
+			<-alive
+		}
+		return n == 0
+	})
+}

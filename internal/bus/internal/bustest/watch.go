@@ -1,0 +1,62 @@
+package bustest
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+)
+
+// Watching runs a watch and gives its updates on a channel; the returned function ends it and returns its error.
+func Watching(t testing.TB, b *bus.Bus, bk bus.Bucket, filters ...string) (<-chan bus.Update, func() error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(Background(t))
+	updates, done := make(chan bus.Update, 100_000), make(chan error, 1)
+	go func() {
+		done <- b.Watch(ctx, bk, filters, func(u bus.Update) error {
+			updates <- u
+			return nil
+		})
+	}()
+	stop := sync.OnceValue(func() error {
+		cancel()
+		return <-done
+	})
+	t.Cleanup(func() { _ = stop() })
+	return updates, stop
+}
+
+// Store stores an entry of a bucket and returns its revision.
+func Store(t testing.TB, b *bus.Bus, bk bus.Bucket, key, value string, rev uint64) uint64 {
+	t.Helper()
+	rev, err := b.Store(Background(t), bk, key, []byte(value), rev)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rev
+}
+
+// Say is an update as a test reads it.
+func Say(u bus.Update) string {
+	switch {
+	case u.Ready:
+		return "ready"
+	case u.Expired:
+		return u.Key + " expired"
+	case u.Deleted:
+		return u.Key + " deleted"
+	default:
+		return u.Key + "=" + string(u.Value)
+	}
+}
+
+// Expect waits for these updates, in this order.
+func Expect(t testing.TB, updates <-chan bus.Update, want ...string) {
+	t.Helper()
+	for _, w := range want {
+		if got := Say(Receive(t, updates, w)); got != w {
+			t.Fatalf("the watch shows %q, want %q", got, w)
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package core_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
+	"github.com/holdfast-dev/holdfast/internal/bus/internal/core"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// TestUserOfAURL: a URL that cannot be read names no user.
+func TestUserOfAURL(t *testing.T) {
+	for url, want := range map[string]string{
+		"nats://%zz": "", "nats://host": "", "nats://ada@host": "ada", "nats://ada@one,nats://bob@two": "ada",
+	} {
+		if got := bus.LoginOf(url); got != want {
+			t.Errorf("%s: %q", url, got)
+		}
+	}
+}
+
+// Replies arrive on the configured inbox, those of requests, pulls and acknowledgements alike: no other subject is
+// used.
+func TestInbox(t *testing.T) {
+	s := natstest.Start(t)
+	inbox := events.Inbox("hf", events.ClassHarness, "h 1")
+	if inbox != "_INBOX.hf.harness.h=201" {
+		t.Errorf("inbox %s", inbox)
+	}
+	nc, _ := bustest.Outsider(t, s)
+	elsewhere, at := make(chan *nats.Msg, 100), make(chan *nats.Msg, 100)
+	for subject, ch := range map[string]chan *nats.Msg{"_INBOX.*": elsewhere, "_INBOX.*.*": elsewhere,
+		inbox + ".>": at} {
+		if _, err := nc.ChanSubscribe(subject, ch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	b := natstest.Bus(t, s, func(c *bus.Config) { c.Inbox = inbox })
+	bustest.MustAppend(t, b, bustest.Session, 0, "e1")
+	if err := b.Scan(bustest.Within(t, bustest.Patience), 0, func(events.Commit) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if len(at) < 8 { // looking, appending, pulling
+		t.Errorf("%d answers came to the inbox", len(at))
+	}
+	for len(elsewhere) > 0 {
+		if m := <-elsewhere; !strings.Contains(string(m.Data), "consumer_delete_response") { // which no call waits for
+			t.Errorf("an answer came to %s: %s", m.Subject, m.Data)
+		}
+	}
+}
+
+// TestRepliesAreReadQuickly: a message that the leader is asked for is read without encoding/json, and as that reads
+// it.
+func TestRepliesAreReadQuickly(t *testing.T) {
+	s := natstest.Start(t)
+	b := natstest.Bus(t, s)
+	_, js := bustest.Outsider(t, s)
+	ctx := bustest.Within(t, bustest.Patience)
+	conn, err := core.Open(ctx, core.Config{URL: s.URL()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.NC.Close)
+	seqs := []uint64{bustest.MustAppend(t, b, bustest.Session, 0, "e1")}
+	for _, body := range []string{"", "a body and no headers"} {
+		ack, err := js.Publish(ctx, b.Cell().LogSubject(bustest.Session, events.WriterHarness), []byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		seqs = append(seqs, ack.Sequence)
+	}
+	for _, seq := range seqs {
+		if quick, same, err := conn.ReadQuickly(ctx, b.Cell().LogStream(), seq); err != nil || !quick || !same {
+			t.Errorf("message %d: read quickly: %v, as encoding/json does: %v, %v", seq, quick, same, err)
+		}
+	}
+}

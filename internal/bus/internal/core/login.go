@@ -1,0 +1,186 @@
+package core
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+)
+
+// errNoCertificate means that a file of authorities has none.
+var errNoCertificate = errors.New("no certificate in PEM")
+
+// checkFiles refuses unusable login files before the broker is asked repeatedly.
+func checkFiles(cfg Config) error {
+	var errs []error
+	check := func(what, path string, read func(body []byte) error) {
+		if path == "" {
+			return
+		}
+		body, err := os.ReadFile(path)
+		if err == nil {
+			err = read(body)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%w: %s %s: %w", ErrForbidden, what, path, err))
+		}
+	}
+	check("password file", cfg.PasswordFile, func([]byte) error { return nil })
+	check("nkey", cfg.NKey, func(body []byte) error {
+		_, err := nkeys.ParseDecoratedNKey(body)
+		return err
+	})
+	check("authorities", cfg.TLSCA, func(body []byte) error {
+		if !x509.NewCertPool().AppendCertsFromPEM(body) {
+			return errNoCertificate
+		}
+		return nil
+	})
+	check("certificate", cfg.TLSCert, func([]byte) error {
+		_, err := tls.LoadX509KeyPair(cfg.TLSCert, cfg.TLSKey)
+		return err
+	})
+	if cfg.TLSCert == "" && cfg.TLSKey != "" {
+		errs = append(errs, fmt.Errorf("%w: the key %s has no certificate beside it", ErrForbidden, cfg.TLSKey))
+	}
+	return errors.Join(errs...)
+}
+
+// loginOptions returns the options for the login and for trust. Files are read again at each new connection, so a
+// password, an nkey, credentials or a certificate can be replaced while a process runs. nkey is nil without one.
+func loginOptions(cfg Config, nkey *nkeyLogin) []nats.Option {
+	var opts []nats.Option
+	if cfg.Creds != "" {
+		opts = append(opts, nats.UserCredentials(cfg.Creds))
+	}
+	if cfg.PasswordFile != "" {
+		opts = append(opts, nats.UserInfoHandler(func() (user, password string) {
+			body, err := os.ReadFile(cfg.PasswordFile)
+			if err != nil { // the broker refuses, and it is tried again
+				return LoginOf(cfg.URL), ""
+			}
+			return LoginOf(cfg.URL), strings.TrimSpace(string(body))
+		}))
+	}
+	if cfg.TLSCA != "" {
+		opts = append(opts, nats.RootCAs(cfg.TLSCA))
+	}
+	if cfg.TLSCert != "" {
+		opts = append(opts, nats.ClientCert(cfg.TLSCert, cfg.TLSKey))
+	}
+	if nkey != nil {
+		opts = append(opts, nkey.option, nats.SetCustomDialer(nkey))
+	}
+	return opts
+}
+
+// nkeyLogin logs in with the nkey whose seed a file has at the time of each connection. nats.go takes the public key
+// only once, with the options. It calls the dialer before each connection, under the lock of the connection and in the
+// goroutine that logs in afterwards, so the dialer replaces the public key.
+type nkeyLogin struct {
+	path   string
+	dialer net.Dialer
+	nc     atomic.Pointer[nats.Conn] // nil until the first connection is made
+}
+
+// newNKeyLogin returns nil if there is no file.
+func newNKeyLogin(path string) *nkeyLogin {
+	if path == "" {
+		return nil
+	}
+	return &nkeyLogin{path: path, dialer: net.Dialer{Timeout: connectTimeoutMS * time.Millisecond}}
+}
+
+// connected names the connection whose public key has to follow the file.
+func (l *nkeyLogin) connected(nc *nats.Conn) {
+	if l != nil {
+		l.nc.Store(nc)
+	}
+}
+
+// option is the login at the first connection.
+func (l *nkeyLogin) option(o *nats.Options) error {
+	public, err := l.public()
+	if err != nil {
+		return err
+	}
+	return nats.Nkey(public, l.sign)(o)
+}
+
+// Dial implements [nats.CustomDialer].
+func (l *nkeyLogin) Dial(network, address string) (net.Conn, error) {
+	if nc := l.nc.Load(); nc != nil {
+		if public, err := l.public(); err == nil { // else the signature fails, and it is tried again
+			nc.Opts.Nkey = public
+		}
+	}
+	return l.dialer.Dial(network, address)
+}
+
+// public returns the public key of the seed.
+func (l *nkeyLogin) public() (public string, err error) {
+	err = l.with(func(pair nkeys.KeyPair) error {
+		public, err = pair.PublicKey()
+		return err
+	})
+	return public, err
+}
+
+// sign signs what the broker sends to a client that logs in.
+func (l *nkeyLogin) sign(nonce []byte) (signature []byte, err error) {
+	err = l.with(func(pair nkeys.KeyPair) error {
+		signature, err = pair.Sign(nonce)
+		return err
+	})
+	return signature, err
+}
+
+// with reads the seed, and removes it from memory after its use.
+func (l *nkeyLogin) with(use func(pair nkeys.KeyPair) error) error {
+	body, err := os.ReadFile(l.path)
+	if err != nil {
+		return fmt.Errorf("bus: nkey: %w", err)
+	}
+	defer clear(body)
+	pair, err := nkeys.ParseDecoratedNKey(body)
+	if err != nil {
+		return fmt.Errorf("bus: nkey %s: %w", l.path, err)
+	}
+	defer pair.Wipe()
+	return use(pair)
+}
+
+// dialed returns the broker's URL for the connection. A user in it would be taken for a token, or in place of the nkey,
+// so it is removed if a file has the login.
+func dialed(cfg Config) string {
+	if cfg.PasswordFile == "" && cfg.NKey == "" && cfg.Creds == "" {
+		return cfg.URL
+	}
+	all := strings.Split(cfg.URL, ",")
+	for i, one := range all {
+		if u, err := url.Parse(strings.TrimSpace(one)); err == nil {
+			u.User = nil
+			all[i] = u.String()
+		}
+	}
+	return strings.Join(all, ",")
+}
+
+// LoginOf returns the user in a broker's URL, the first of several.
+func LoginOf(urls string) string {
+	first, _, _ := strings.Cut(urls, ",")
+	u, err := url.Parse(strings.TrimSpace(first))
+	if err != nil || u.User == nil {
+		return ""
+	}
+	return u.User.Username()
+}

@@ -1,0 +1,242 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+)
+
+// Pending is a write in flight. Wait once for it.
+type Pending struct {
+	wait func(ctx context.Context) (uint64, error)
+}
+
+// PendingUntil returns the write whose result wait returns.
+func PendingUntil(wait func(ctx context.Context) (uint64, error)) Pending { return Pending{wait: wait} }
+
+// Wait blocks until the write's result is certain or ctx ends. It returns the sequence (log) or revision (buckets) and
+// the same errors as the blocking form of the write. The zero Pending is done: (0, nil).
+func (p Pending) Wait(ctx context.Context) (uint64, error) {
+	if p.wait == nil {
+		return 0, nil
+	}
+	return p.wait(ctx)
+}
+
+// Put publishes without a guard until it is acknowledged or ctx ends; the message may be stored twice.
+func (c *Conn) Put(ctx context.Context, op string, m *nats.Msg) (uint64, error) {
+	for pace := NewBackoff(); ; {
+		seq, err := c.Ack(ctx, c.Send(ctx, m))
+		if err == nil {
+			return seq, nil
+		}
+		if !errors.Is(err, ErrUnreachable) || ctx.Err() != nil {
+			return 0, fmt.Errorf("bus: %s: %w", op, err)
+		}
+		Pause(ctx, pace.NextBackOff())
+	}
+}
+
+// Repeat waits for a publish with a message id and sends it again as long as its outcome is unknown.
+func (c *Conn) Repeat(ctx context.Context, op string, msg *nats.Msg, s Sent) error {
+	pace := NewBackoff()
+	for {
+		_, err := c.Ack(ctx, s)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, ErrUnreachable) || ctx.Err() != nil || c.NC.IsClosed() || !Pause(ctx, pace.NextBackOff()) {
+			return fmt.Errorf("bus: %s: %w", op, err)
+		}
+		s = c.Send(ctx, msg)
+	}
+}
+
+// APIPrefix begins the subjects of the JetStream API.
+const APIPrefix = "$JS.API."
+
+// HeaderBatchSeq has the number of a message within its batch, from 1.
+const HeaderBatchSeq = "Nats-Batch-Sequence"
+
+// Limits of guarded writes.
+const (
+	// how long a refusal without a new message in the stream may mean that a proposal is in flight
+	inFlightGraceMS = 100
+	// refusals in a row, without a new message in the stream, until the guard itself counts as wrong
+	refusedRoundsMax = 10
+	// how long the leader of a log with several copies may answer from less than is stored: it has been elected, and
+	// applies what is in its Raft log. Shorter than a person waits for an answer.
+	leaderGraceMS = 8_000
+
+	BatchMin         = 16      // messages from which one batch is quicker than single messages
+	BatchMessagesMax = 1_000   // messages of a batch: the broker's limit
+	BatchBytesMax    = 8 << 20 // bytes of a batch, about
+	headerBatchID    = "Nats-Batch-Id"
+	headerBatchEnd   = "Nats-Batch-Commit"
+)
+
+// Sent is one publish that waits for its acknowledgement.
+type Sent struct {
+	subject string
+	at      time.Time
+	paf     jetstream.PubAckFuture
+	err     error // it could not even be sent
+
+	done   bool // it has been waited for: the result
+	seq    uint64
+	failed error
+}
+
+// Send publishes; it blocks only while the window is full.
+func (c *Conn) Send(ctx context.Context, m *nats.Msg) Sent {
+	s := Sent{subject: m.Subject, at: time.Now()}
+	for {
+		s.paf, s.err = c.js.PublishMsgAsync(m)
+		if s.err != nil && c.NC.IsClosed() {
+			s.err = nats.ErrConnectionClosed
+		}
+		if !errors.Is(s.err, jetstream.ErrTooManyStalledMsgs) || ctx.Err() != nil {
+			return s
+		}
+	}
+}
+
+// Ack waits for the acknowledgement: the sequence, or a translated error. [ErrUnreachable] means that the outcome is
+// unknown.
+func (c *Conn) Ack(ctx context.Context, s Sent) (uint64, error) {
+	if s.done {
+		return s.seq, s.failed
+	}
+	if s.err != nil {
+		return 0, Translate("publish to "+s.subject, s.err)
+	}
+	ok, failed := s.paf.Ok(), s.paf.Err()
+	for {
+		changed := c.Denied.Next()
+		if err := c.Denied.Since(s.subject, s.at); err != nil {
+			return 0, err
+		}
+		select {
+		case a := <-ok:
+			c.heard(ctx, nil)
+			return a.Sequence, nil
+		case err := <-failed:
+			err = Translate("publish to "+s.subject, err)
+			c.heard(ctx, err)
+			return 0, err
+		case <-changed:
+		case <-ctx.Done():
+			return 0, c.Late("publish to "+s.subject, ctx.Err())
+		}
+	}
+}
+
+// SendBatch publishes messages to one stream as the broker's atomic batch: it accepts all or none, stores them one
+// after the other and syncs once. The acknowledgement is that of the last message, and holds for all of them. A power
+// failure before it can leave the first messages of the batch without the others, so callers that need two messages
+// together must handle half of them. The messages are not changed, so they can be sent one by one if the batch is
+// refused.
+func (c *Conn) SendBatch(ctx context.Context, msgs []*nats.Msg) Sent {
+	id := nuid.Next()
+	for i, m := range msgs {
+		m = &nats.Msg{Subject: m.Subject, Data: m.Data, Header: maps.Clone(m.Header)}
+		m.Header[headerBatchID], m.Header[HeaderBatchSeq] = []string{id}, []string{strconv.Itoa(i + 1)}
+		if i == len(msgs)-1 {
+			m.Header[headerBatchEnd] = []string{"1"}
+			return c.Send(ctx, m)
+		}
+		if err := c.NC.PublishMsg(m); err != nil {
+			return Sent{subject: m.Subject, at: time.Now(), err: err}
+		}
+	}
+	return Sent{err: nats.ErrBadSubject} // a batch of nothing is a mistake of this package
+}
+
+// Verdict is the stream's own state about a write whose publish was refused or got no answer.
+type Verdict int
+
+const (
+	Undecided Verdict = iota // neither this write nor another one: send it again
+	Stored                   // it is stored: only the acknowledgement was lost
+	Lost                     // another one is stored
+	// the stream ends before the guard's message: that was lost, unless the leader is still starting
+	Behind
+	Starting // as behind, but the leader may not have applied yet what is stored
+	Moved    // the write is valid under another guard, which is set now: send it again
+)
+
+// Write is a publish under a guard, with the function that finds out its outcome.
+type Write struct {
+	Op  string // what is done, and to what, for errors
+	Msg *nats.Msg
+	// look asks the stream's leader; it may set a newer guard in msg under which the same write is valid.
+	Look func(ctx context.Context) (Verdict, uint64, error)
+}
+
+// Begin sends a guarded write; the result is certain when Wait returns without [ErrUnreachable].
+func (c *Conn) Begin(ctx context.Context, w *Write) Pending {
+	s := c.Send(ctx, w.Msg)
+	return Pending{wait: func(ctx context.Context) (uint64, error) { return c.settle(ctx, w, s) }}
+}
+
+// settle waits for a write and, if it was refused or not answered, finds out its outcome, and sends it again under the
+// same guard if it was not stored.
+func (c *Conn) settle(ctx context.Context, w *Write, s Sent) (uint64, error) {
+	pace, began := NewBackoff(), time.Now()
+	for refused := 0; ; {
+		seq, err := c.Ack(ctx, s)
+		if err == nil {
+			return seq, nil
+		}
+		if !errors.Is(err, ErrLostRace) && !errors.Is(err, ErrUnreachable) || ctx.Err() != nil {
+			return 0, fmt.Errorf("bus: %s: %w", w.Op, err)
+		}
+		if errors.Is(err, ErrLostRace) {
+			refused++
+		}
+		v, seq, err := c.lookAgain(ctx, w, errors.Is(err, ErrLostRace))
+		switch {
+		case err != nil:
+			return 0, fmt.Errorf("bus: %s: %w", w.Op, err)
+		case v == Stored:
+			return seq, nil
+		case v == Lost:
+			return 0, fmt.Errorf("%w: %s", ErrLostRace, w.Op)
+		case v == Starting && time.Since(began) < leaderGraceMS*time.Millisecond:
+			if !Pause(ctx, pace.NextBackOff()) {
+				return 0, c.Late(w.Op, ctx.Err())
+			}
+		case refused >= refusedRoundsMax && (v == Behind || v == Starting):
+			return 0, fmt.Errorf("%w: %s: its guard is a commit that the log does not have any more; the last one "+
+				"there is %d", ErrLogBehind, w.Op, seq)
+		case refused >= refusedRoundsMax:
+			return 0, fmt.Errorf("%w: %s: refused %d times with nothing new: the stream never had what the guard names",
+				ErrLostRace, w.Op, refused)
+		case refused == 0 && !Pause(ctx, pace.NextBackOff()):
+			return 0, c.Late(w.Op, ctx.Err())
+		}
+		s = c.Send(ctx, w.Msg)
+	}
+}
+
+// lookAgain polls until the outcome is known, as long as a proposal may be in flight.
+func (c *Conn) lookAgain(ctx context.Context, w *Write, refused bool) (Verdict, uint64, error) {
+	started, pace := time.Now(), NewBackoff()
+	for {
+		v, seq, err := w.Look(ctx)
+		if err != nil || v != Undecided && v != Behind && v != Starting || !refused ||
+			time.Since(started) > inFlightGraceMS*time.Millisecond {
+			return v, seq, err
+		}
+		if !Pause(ctx, pace.NextBackOff()/2) {
+			return Undecided, 0, c.Late(w.Op, ctx.Err())
+		}
+	}
+}

@@ -1,0 +1,289 @@
+// Package pull reads streams through consumers, by pulls, and notices each possible interruption of the delivery.
+//
+// A [Flow] delivers in order and without gaps, and ends at the first doubt. [Replay] reads a range of a stream to its
+// end, with as many flows as it needs.
+package pull
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/holdfast-dev/holdfast/internal/bus/internal/core"
+)
+
+// Limits of a flow.
+const (
+	heartbeatMS      = 500      // interval of the broker's heart-beats of a pull; two missed ones are a loss
+	pullExpiryMS     = 30_000   // a pull that was not filled is repeated after this time
+	askedMax         = 128      // messages in flight, for any window: each may be as large as a commit
+	heldBytesMax     = 16 << 20 // delivered and not taken, before more is pulled
+	messageBytes     = 512      // of a message beside its body, about
+	heartbeatsMissed = 2        // silent heart-beats until delivery counts as interrupted
+	statusPending    = "Nats-Pending-Messages"
+	HeaderPin        = "Nats-Pin-Id"
+	HeaderStatus     = "Status"
+	headerReason     = "Description"
+)
+
+// Status codes of the broker's messages about a pull.
+const (
+	statusHeartbeat = "100"
+	statusNoMore    = "404"
+	StatusExpired   = "408"
+	StatusPinLost   = "423"
+	statusNobody    = "503"
+)
+
+// Reasons for the end of a flow.
+var (
+	ErrPinLost     = errors.New("bus: another process has become the active one")
+	ErrInterrupted = errors.New("bus: delivery interrupted")
+)
+
+// Request is a request for messages, as the broker decodes it. Durations are nanoseconds.
+type Request struct {
+	Expires   time.Duration `json:"expires,omitempty"`
+	Batch     int           `json:"batch"`
+	Heartbeat time.Duration `json:"idle_heartbeat,omitempty"`
+	Group     string        `json:"group,omitempty"`
+	Pin       string        `json:"id,omitempty"`
+}
+
+// Delivery is a message with the data of its reply subject.
+type Delivery struct {
+	Msg     *nats.Msg
+	Seq     uint64    // in the stream
+	Pending uint64    // messages of the consumer still to come
+	At      time.Time // by the broker, when it was stored
+	Got     time.Time // by this process, when it arrived
+}
+
+// Flow pulls from one consumer, a window of messages and of bytes ahead, and returns what has arrived. It ends, with a
+// reason, at the first sign that delivery may have been interrupted: a lost connection, missed heart-beats, a gap or a
+// step back in the consumer's numbering, any unexpected status. It never recovers: its owner starts a new one from a
+// place known to be right. So its deliveries are in order and without gaps.
+type Flow struct {
+	conn    *core.Conn
+	subject string // subject of pulls
+	ask     Request
+	window  int
+	sub     *nats.Subscription
+
+	mu    sync.Mutex
+	buf   []Delivery
+	held  int    // bytes in buf
+	asked int    // messages pulled that have not arrived
+	next  uint64 // the consumer's own number of the next delivery; 0: any
+	last  uint64 // stream sequence of the last delivery
+	heard time.Time
+	err   error
+	news  chan struct{} // cap 1: there is something in buf, or err
+	done  chan struct{}
+}
+
+// Start starts to pull. first is the number of the first delivery, which a new or reset consumer counts from 1; 0 if it
+// is unknown. A flow that could not start has ended: take returns the reason.
+func Start(c *core.Conn, stream, consumer string, window int, first uint64, ask Request) *Flow {
+	f := &Flow{conn: c, subject: core.APIPrefix + "CONSUMER.MSG.NEXT." + stream + "." + consumer, ask: ask,
+		window: window,
+		next:   first,
+		heard:  time.Now(), news: make(chan struct{}, 1), done: make(chan struct{})}
+	f.ask.Expires, f.ask.Heartbeat = pullExpiryMS*time.Millisecond, heartbeatMS*time.Millisecond
+	// before the check of the connection, so that no loss is missed
+	status := c.NC.StatusChanged(nats.RECONNECTING, nats.CLOSED)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var err error
+	f.sub, err = c.NC.Subscribe(c.NC.NewInbox(), f.receive)
+	err = errors.Join(err, f.sub.SetPendingLimits(-1, -1)) // the window is the limit
+	if err == nil {
+		err = f.refill()
+	}
+	f.failLocked(core.Translate("pull from "+stream+" "+consumer, err))
+	go f.guard(status)
+	return f
+}
+
+// guard ends the flow on silence and on the loss of the connection.
+func (f *Flow) guard(status chan nats.Status) {
+	defer f.conn.NC.RemoveStatusListener(status)
+	tick := time.NewTicker(heartbeatMS * time.Millisecond / 2)
+	defer tick.Stop()
+	for {
+		select {
+		case <-f.done:
+			return
+		case s := <-status:
+			f.Fail(fmt.Errorf("%w: connection %s", ErrInterrupted, s))
+			return
+		case <-tick.C:
+			f.mu.Lock()
+			silent := f.asked > 0 && time.Since(f.heard) > heartbeatsMissed*heartbeatMS*time.Millisecond
+			f.mu.Unlock()
+			if silent {
+				f.Fail(fmt.Errorf("%w: no heart-beat", ErrInterrupted))
+				return
+			}
+		}
+	}
+}
+
+// Fail ends the flow; the first reason is kept.
+func (f *Flow) Fail(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.failLocked(err)
+}
+
+func (f *Flow) failLocked(err error) {
+	if f.err == nil {
+		f.err = err
+	}
+	f.wake()
+}
+
+func (f *Flow) wake() {
+	select {
+	case f.news <- struct{}{}:
+	default:
+	}
+}
+
+// Close ends the flow and drops what it holds.
+func (f *Flow) Close() {
+	close(f.done)
+	f.Fail(fmt.Errorf("%w: closed", ErrInterrupted))
+	if err := core.IgnoreClosed(f.sub.Unsubscribe()); err != nil {
+		f.conn.Log.Warn().AnErr("err", err).Msg("pull: unsubscribe")
+	}
+}
+
+// receive takes one message from the connection.
+func (f *Flow) receive(m *nats.Msg) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err != nil {
+		return
+	}
+	f.heard = time.Now()
+	if m.Reply == "" { // a delivery has one, for its acknowledgement
+		f.status(m.Header)
+		return
+	}
+	meta, err := m.Metadata()
+	switch {
+	case err != nil:
+		f.failLocked(fmt.Errorf("%w: not a delivery: %w", ErrInterrupted, err))
+		return
+	case f.next != 0 && meta.Sequence.Consumer != f.next:
+		f.failLocked(fmt.Errorf("%w: delivery %d came where %d was due", ErrInterrupted, meta.Sequence.Consumer,
+			f.next))
+		return
+	case meta.Sequence.Stream <= f.last:
+		f.failLocked(fmt.Errorf("%w: message %d came behind %d", ErrInterrupted, meta.Sequence.Stream, f.last))
+		return
+	}
+	f.next, f.last = meta.Sequence.Consumer+1, meta.Sequence.Stream
+	f.asked--
+	f.buf = append(f.buf, Delivery{Msg: m, Seq: meta.Sequence.Stream, Pending: meta.NumPending,
+		At: meta.Timestamp.UTC(), Got: f.heard})
+	f.held += len(m.Data) + messageBytes
+	if err := f.refill(); err != nil {
+		f.failLocked(fmt.Errorf("%w: %w", ErrInterrupted, err))
+	}
+	f.wake()
+}
+
+// status handles a status message of the broker about a pull.
+func (f *Flow) status(h nats.Header) {
+	switch code := h.Get(HeaderStatus); code {
+	case statusHeartbeat:
+	case StatusExpired, statusNoMore:
+		if left, err := strconv.Atoi(h.Get(statusPending)); err == nil {
+			f.asked -= left
+		} else {
+			f.asked = 0
+		}
+		if err := f.refill(); err != nil {
+			f.failLocked(fmt.Errorf("%w: %w", ErrInterrupted, err))
+		}
+	case StatusPinLost:
+		f.failLocked(ErrPinLost)
+	case statusNobody:
+		f.failLocked(fmt.Errorf("%w: no such consumer: %w", ErrInterrupted, core.ErrNotFound))
+	default: // leadership changed, consumer deleted, server shutting down, a bad request
+		f.failLocked(fmt.Errorf("%w: %s %s", ErrInterrupted, code, h.Get(headerReason)))
+	}
+}
+
+// refill pulls more when half of the window is open: of the messages in flight, and of the bytes that may be held.
+func (f *Flow) refill() error {
+	open := min(f.window-len(f.buf), askedMax) - f.asked
+	if 2*open < min(f.window, askedMax) || f.held > heldBytesMax {
+		return nil
+	}
+	ask := f.ask
+	ask.Batch = open
+	body, err := json.Marshal(ask)
+	if err != nil {
+		return err
+	}
+	f.asked, f.heard = f.asked+open, time.Now()
+	return f.conn.NC.PublishRequest(f.subject, f.sub.Subject, body)
+}
+
+// Take waits for a message and returns it with the others that have arrived, at most most. It waits for the first one
+// only. Once the flow has ended it returns the reason and no messages.
+func (f *Flow) Take(ctx context.Context, most int) ([]Delivery, error) {
+	for {
+		if ds, err := f.poll(most); err != nil || len(ds) > 0 {
+			return ds, err
+		}
+		select {
+		case <-f.news:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (f *Flow) poll(most int) ([]Delivery, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err != nil {
+		return nil, f.err
+	}
+	n := min(most, len(f.buf))
+	if n == 0 {
+		return nil, nil
+	}
+	ds := f.buf[:n:n]
+	f.buf = f.buf[n:]
+	for i := range ds {
+		f.held -= len(ds[i].Msg.Data) + messageBytes
+	}
+	if len(f.buf) == 0 {
+		f.buf = nil
+	} else {
+		f.wake()
+	}
+	if err := f.refill(); err != nil {
+		f.failLocked(fmt.Errorf("%w: %w", ErrInterrupted, err))
+		return nil, f.err
+	}
+	return ds, nil
+}
+
+// Waiting returns the delivered messages that take has not returned.
+func (f *Flow) Waiting() []Delivery {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.buf[:len(f.buf):len(f.buf)]
+}

@@ -1,0 +1,51 @@
+package pull
+
+import (
+	"context"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+
+	"github.com/holdfast-dev/holdfast/internal/bus/internal/core"
+)
+
+// Forget deletes a consumer without waiting for the reply; otherwise the broker would remove it later.
+func Forget(c *core.Conn, stream, consumer string) {
+	if err := c.NC.PublishRequest(core.APIPrefix+"CONSUMER.DELETE."+stream+"."+consumer, nats.NewInbox(),
+		nil); err != nil {
+		c.Log.Debug().AnErr("err", err).Str("entity", "consumer").Str("id", consumer).Msg("left to expire")
+	}
+}
+
+// Limits of a reader that follows a stream.
+const (
+	WindowMax      = 2_048 // messages asked for ahead
+	SetupTimeoutMS = 1_000 // one attempt to start again: the broker may not reply during an election
+)
+
+// CreateConsumer is the request of the JetStream API; action is create, update, or empty for either.
+type CreateConsumer struct {
+	Stream string                   `json:"stream_name"`
+	Config jetstream.ConsumerConfig `json:"config"`
+	Action string                   `json:"action,omitempty"`
+}
+
+// CreateReader makes a consumer for a stream's messages from a sequence on, and returns how many there are now.
+func CreateReader(ctx context.Context, c *core.Conn, stream, filter string, from uint64) (name string, pending uint64,
+	err error) {
+	cfg := jetstream.ConsumerConfig{
+		Name:              "read-" + nuid.Next(),
+		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
+		OptStartSeq:       from,
+		AckPolicy:         jetstream.AckNonePolicy,
+		FilterSubject:     filter,
+		InactiveThreshold: IdleMax,
+		MemoryStorage:     true,
+		Replicas:          1,
+	}
+	var info jetstream.ConsumerInfo
+	create := "CONSUMER.CREATE." + stream + "." + cfg.Name + "." + filter
+	err = c.Call(ctx, "read "+stream, create, CreateConsumer{Stream: stream, Config: cfg, Action: "create"}, &info)
+	return cfg.Name, info.NumPending, err
+}

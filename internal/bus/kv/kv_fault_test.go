@@ -1,0 +1,274 @@
+package kv_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+)
+
+// TestALookThatFailsCallsNothingGone: a watch that cannot ask the leader, or that finds no bucket at all, tells of no
+// deletion.
+func TestALookThatFailsCallsNothingGone(t *testing.T) {
+	known := []bus.Entry{{Key: "harness.h.1", Rev: 1}}
+	for name, answer := range map[string][]bustest.Said{"no stream": bustest.NoStream, "an error": bustest.Trouble} {
+		b := bustest.Scripted(t, func(bustest.Asked) []bustest.Said { return answer }).Open()
+		told := 0
+		fn := func(bus.Update) error { told++; return nil }
+		if err := b.KV.Expire(bustest.Within(t, bustest.Patience), bus.Leases, known, nil, fn); err == nil || told > 0 {
+			t.Errorf("%s, an entry that should have ended: %v, told of %d", name, err, told)
+		}
+		if err := b.KV.CaughtUp(bustest.Within(t, bustest.Patience), bus.Leases, known, fn); err == nil || told > 0 {
+			t.Errorf("%s, an entry that was not seen: %v, told of %d", name, err, told)
+		}
+	}
+}
+
+// TestErrorsOfAWatchsCallback: the error with which the callback takes the end of an entry ends the watch.
+func TestErrorsOfAWatchsCallback(t *testing.T) {
+	b := bustest.Scripted(t, func(bustest.Asked) []bustest.Said { return bustest.NotFound }).Open()
+	mine := errors.New("mine")
+	known := []bus.Entry{{Key: "harness.h.1", Rev: 1}, {Key: "harness.h.2", Rev: 2}}
+	told := 0
+	fn := func(bus.Update) error { told++; return mine }
+	if err := b.KV.Expire(bustest.Within(t, bustest.Patience), bus.Leases, known, nil, fn); !errors.Is(err, mine) ||
+		told != 1 {
+		t.Errorf("an entry that has ended: %v after %d", err, told)
+	}
+	told = 0
+	if err := b.KV.CaughtUp(bustest.Within(t, bustest.Patience), bus.Leases, known, fn); !errors.Is(err, mine) ||
+		told != 1 {
+		t.Errorf("an entry that was not seen: %v after %d", err, told)
+	}
+}
+
+// TestADeletedEntryEndsOnce: an entry that was shown as deleted is not shown as expired when it would have ended.
+func TestADeletedEntryEndsOnce(t *testing.T) {
+	b := bustest.Scripted(t, func(bustest.Asked) []bustest.Said { return bustest.NotFound }).Open()
+	err := b.KV.Expire(bustest.Within(t, bustest.Patience), bus.Leases, nil, []string{"harness.h.1"},
+		func(u bus.Update) error {
+			return errors.New(bustest.Say(u))
+		})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAWatchThatWaitsForAnEndIsNotInterrupted: the consumer that delivered a lease reports its end. In a cell with
+// users a watch has to ask for it.
+func TestAWatchThatWaitsForAnEndIsNotInterrupted(t *testing.T) {
+	// TestAWatchThatWaitsForAnEndIsNotInterrupted: the consumer that delivered a lease reports its end. In a cell with
+	// users a watch has to ask for it.
+	t.Parallel()
+	s, all := bustest.WithUsers(t)
+	nc, _ := bustest.LoggedIn(t, s)
+	var made atomic.Int64
+	if _, err := nc.Subscribe("$JS.API.CONSUMER.CREATE.KV_hf_leases.>", func(*nats.Msg) { made.Add(1) }); err != nil ||
+		nc.Flush() != nil {
+		t.Fatal(err)
+	}
+	bustest.Acquire(t, all[0], "harness.h.1", time.Second)
+	updates, _ := bustest.Watching(t, all[0], bus.Leases)
+	bustest.Expect(t, updates, "harness.h.1=mine", "ready", "harness.h.1 expired")
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if n := made.Load(); n != 1 {
+		t.Errorf("the watch has made %d consumers, want 1", n)
+	}
+}
+
+// TestAnEndIsToldAfterAnError: the look at an entry that has ended fails once; the watch begins again and tells of the
+// end.
+func TestAnEndIsToldAfterAnError(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s, all := bustest.WithUsers(t)
+	p := bustest.NewProxy(t, s)
+	b := bustest.BusAt(t, "nats://u:pw@"+p.Addr[len("nats://"):])
+	bustest.Acquire(t, all[0], "harness.h.1", time.Second)
+	updates, _ := bustest.Watching(t, b, bus.Leases)
+	bustest.Expect(t, updates, "harness.h.1=mine", "ready")
+	lost := p.Lose(false, `"err_code":(10037)`, 1, "10060")
+	bustest.Receive(t, lost, "the look to fail")
+	bustest.Expect(t, updates, "harness.h.1 expired")
+}
+
+// TestADeletionIsToldOnce: an interruption after a deletion does not report it again. A later entry is reported.
+func TestADeletionIsToldOnce(t *testing.T) {
+	s := natstest.Start(t)
+	writer, p := natstest.Bus(t, s), bustest.NewProxy(t, s)
+	b := bustest.BusAt(t, p.Addr)
+	rev := bustest.Store(t, writer, bus.State, "session.h.gone", "1", 0)
+	updates, _ := bustest.Watching(t, b, bus.State)
+	bustest.Expect(t, updates, "session.h.gone=1", "ready")
+	if err := writer.Delete(bustest.Background(t), bus.State, "session.h.gone", rev); err != nil {
+		t.Fatal(err)
+	}
+	bustest.Expect(t, updates, "session.h.gone deleted")
+	_, js := bustest.Outsider(t, s)
+	stream, err := js.Stream(bustest.Within(t, bustest.Patience), "KV_hf_state")
+	if err == nil { // as the broker removes the mark of a deletion, later
+		err = stream.Purge(bustest.Within(t, bustest.Patience),
+			jetstream.WithPurgeSubject("$KV.hf_state.session.h.gone"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		p.Cut()
+		key := fmt.Sprintf("session.h.%d", i)
+		bustest.Store(t, writer, bus.State, key, "1", 0)
+		bustest.Expect(t, updates, key+"=1")
+	}
+}
+
+// TestTheTTLOfAnEntry is shown with it, and not with its deletion.
+func TestTheTTLOfAnEntry(t *testing.T) {
+	b := natstest.Bus(t, natstest.Start(t))
+	rev := bustest.MustStore(t, b, bustest.Key, "x", 0)
+	v := bus.View{Key: "work.h.s", Value: []byte("x"), GuardKey: bustest.Key, GuardRev: rev, TTL: time.Minute}
+	if _, err := b.StoreView(bustest.Within(t, bustest.Patience),
+		v).Wait(bustest.Within(t, bustest.Patience)); err != nil {
+		t.Fatal(err)
+	}
+	if e, err := b.Load(bustest.Within(t, bustest.Patience), bus.State, v.Key); err != nil || e.TTL != time.Minute {
+		t.Errorf("%s, %v", e.TTL, err)
+	}
+	updates := make(chan bus.Update, 100)
+	ctx, cancel := context.WithCancel(bustest.Within(t, bustest.Patience))
+	defer cancel()
+	go func() {
+		_ = b.Watch(ctx, bus.State, []string{"work.>"}, func(u bus.Update) error { updates <- u; return nil })
+	}()
+	bustest.Expect(t, updates, "work.h.s=x", "ready")
+	v.Value = nil
+	if _, err := b.StoreView(bustest.Within(t, bustest.Patience),
+		v).Wait(bustest.Within(t, bustest.Patience)); err != nil {
+		t.Fatal(err)
+	}
+	if u := bustest.Receive(t, updates, "the deletion"); !u.Deleted || u.TTL != 0 {
+		t.Errorf("%s with a TTL of %s", bustest.Say(u), u.TTL)
+	}
+}
+
+// TestAWatchEndsWithItsContext: entries that were delivered are not reported after the context has ended.
+func TestAWatchEndsWithItsContext(t *testing.T) {
+	b := natstest.Bus(t, natstest.Start(t))
+	for i := range 300 {
+		bustest.MustStore(t, b, fmt.Sprintf("session.h.%d", i), "x", 0)
+	}
+	for range 5 {
+		ctx, cancel := context.WithCancel(bustest.Within(t, bustest.Patience))
+		n := 0
+		if err := b.Watch(ctx, bus.State, nil, func(bus.Update) error { n++; cancel(); return nil }); err != nil ||
+			n != 1 {
+			t.Errorf("shown %d, %v; want 1", n, err)
+		}
+	}
+}
+
+// TestAWatchOfLeasesKnowsTheTime: without the broker's time it cannot be said when a lease ends, so nothing is shown
+// before.
+func TestAWatchOfLeasesKnowsTheTime(t *testing.T) {
+	var asks, early atomic.Int64
+	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Said {
+		switch {
+		case a.Is("STREAM.INFO"):
+			if asks.Add(1) < 3 {
+				return bustest.Trouble
+			}
+			return bustest.Says(fmt.Sprintf(`{"ts":%q}`, time.Now().UTC().Format(time.RFC3339Nano)))
+		case a.Is("CONSUMER.CREATE"):
+			if asks.Load() < 3 {
+				early.Add(1)
+			}
+			return bustest.Says(`{"num_pending":0}`)
+		}
+		return bustest.Silence
+	}).Open()
+	updates, _ := bustest.Watching(t, b, bus.Leases)
+	bustest.Expect(t, updates, "ready")
+	if early.Load() > 0 {
+		t.Error("a consumer was made before the time was known")
+	}
+}
+
+// TestAViewOfNoDocument: a view whose document does not exist yet is sent again when the broker did not get it.
+func TestAViewOfNoDocument(t *testing.T) {
+	s := natstest.Start(t)
+	p := bustest.NewProxy(t, s)
+	b := bustest.BusAt(t, p.Addr)
+	natstest.Bus(t, s) // sets the cell up
+	p.Hold(true, false)
+	under := b.StoreView(bustest.Within(t, bustest.Patience),
+		bus.View{Key: "work.h.s", Value: []byte("x"), GuardKey: bustest.Key})
+	p.Cut()
+	p.Hold(false, false)
+	if _, err := under.Wait(bustest.Within(t, bustest.Patience)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestALookAtADocumentThatFails: why a view was refused cannot be found out, which is not a lost race.
+func TestALookAtADocumentThatFails(t *testing.T) {
+	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Said {
+		if a.Is("STREAM.MSG.GET") {
+			return bustest.Trouble
+		}
+		return bustest.WrongLast
+	}).Open()
+	_, err := b.StoreView(bustest.Within(t, bustest.Patience),
+		bus.View{Key: "work.h.s", Value: []byte("x"), GuardKey: bustest.Key, GuardRev: 3}).Wait(
+		bustest.Within(t, bustest.Patience))
+	if err == nil || errors.Is(err, bus.ErrLostRace) {
+		t.Errorf("%v, want the error of the look", err)
+	}
+}
+
+// TestAKeyThatIsGone: a write in place of a revision that is not there any more stores nothing.
+func TestAKeyThatIsGone(t *testing.T) {
+	b := natstest.Bus(t, natstest.Start(t))
+	if rev, err := b.Store(bustest.Within(t, bustest.Patience), bus.State, bustest.Key, []byte("x"), 7); !errors.Is(err,
+		bus.ErrLostRace) {
+		t.Errorf("stored at %d, %v; want ErrLostRace", rev, err)
+	}
+	if e, err := b.Load(bustest.Within(t, bustest.Patience), bus.State, bustest.Key); !errors.Is(err, bus.ErrNotFound) {
+		t.Errorf("%+v, %v", e, err)
+	}
+}
+
+// TestWithoutABucket: a write to a cell that was not set up is an error, and is not repeated without end.
+func TestWithoutABucket(t *testing.T) {
+	t.Parallel() // it mostly waits
+	b := bustest.BusAt(t, natstest.Start(t).URL())
+	for name, call := range map[string]func(ctx context.Context) error{
+		"lease": func(ctx context.Context) error {
+			_, err := b.AcquireLease(ctx, bustest.LeaseKey, nil, time.Minute)
+			return err
+		},
+		"view": func(ctx context.Context) error {
+			_, err := b.StoreView(ctx,
+				bus.View{Key: "work.h.s", Value: []byte("x"), GuardKey: bustest.Key, GuardRev: 1}).Wait(ctx)
+			return err
+		},
+		"timer": func(ctx context.Context) error {
+			return b.SetTimer(ctx, bus.Timer{What: "x", Ref: bustest.Session, Due: time.Now()})
+		},
+		"delete": func(ctx context.Context) error { return b.Delete(ctx, bus.State, bustest.Key, 1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := call(bustest.Within(t, bustest.Patience)); !errors.Is(err, bus.ErrNotFound) {
+				t.Errorf("%v, want ErrNotFound", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,69 @@
+package layout_test
+
+import (
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
+	"github.com/holdfast-dev/holdfast/internal/bus/layout"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+)
+
+// TestInspectWithoutACluster: a broker that says nothing of a cluster has no nodes.
+func TestInspectWithoutACluster(t *testing.T) {
+	b := bustest.Scripted(t, func(bustest.Asked) []bustest.Said {
+		return bustest.Says(
+			`{"config":{"metadata":{"hf.layout":"1"}}}`)
+	}).Open()
+	found, err := b.Inspect(bustest.Within(t, bustest.Patience))
+	if err != nil || len(found.Streams) == 0 || len(found.Streams[0].Nodes) != 0 || found.Streams[0].Layout != 1 {
+		t.Errorf("%+v, %v", found, err)
+	}
+}
+
+// TestEnsureWithoutALook: after a refused update it is not known how a stream stands, so setting up fails.
+func TestEnsureWithoutALook(t *testing.T) {
+	looks, updates := 0, 0
+	b := bustest.Scripted(t, func(a bustest.Asked) []bustest.Said {
+		switch {
+		case a.Is("STREAM.CREATE"):
+			return bustest.Says(`{}`)
+		case a.Is("STREAM.UPDATE"):
+			if updates++; updates == 1 {
+				return bustest.Trouble
+			}
+		case a.Is("STREAM.INFO.HF_LOG"):
+			if looks++; looks == 2 {
+				return bustest.Trouble
+			}
+		}
+		return bustest.Says(`{"config":{"name":"x","num_replicas":1}}`)
+	}).Open()
+	if err := b.Ensure(bustest.Within(t, bustest.Patience)); err == nil {
+		t.Error("it is set up")
+	}
+}
+
+// TestEnsureRaisesTheLimit: a larger limit of the log is applied to a log that is there.
+func TestEnsureRaisesTheLimit(t *testing.T) {
+	s := natstest.Start(t)
+	for _, most := range []int64{1 << 20, 3 << 20, 2 << 20} {
+		natstest.Bus(t, s, func(c *bus.Config) { c.LogBytesMax = most })
+	}
+	_, js := bustest.Outsider(t, s)
+	if c := bustest.Config(t, js, "HF_LOG"); c.MaxBytes != 3<<20 {
+		t.Errorf("the log may have %d bytes, want 3 MiB", c.MaxBytes)
+	}
+}
+
+// TestTheFeedHasALimit: where the log has a limit, the feed has a part of it; elsewhere it has none.
+func TestTheFeedHasALimit(t *testing.T) {
+	for most, want := range map[int64]int64{0: -1, 64 << 20: 64 << 20 / layout.FeedPart} {
+		s := natstest.Start(t)
+		natstest.Bus(t, s, func(c *bus.Config) { c.LogBytesMax = most })
+		_, js := bustest.Outsider(t, s)
+		if c := bustest.Config(t, js, "HF_FEED"); c.MaxBytes != want {
+			t.Errorf("a log of %d bytes: the feed may have %d, want %d", most, c.MaxBytes, want)
+		}
+	}
+}

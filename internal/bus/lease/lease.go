@@ -1,0 +1,245 @@
+// Package lease draws the incarnations of harnesses, and keeps keys that live only while their process renews them.
+//
+// A process counts its lease as lost before any other process can see it expire, by its own monotonic clock.
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+
+	"github.com/holdfast-dev/holdfast/internal/bus/internal/core"
+	"github.com/holdfast-dev/holdfast/internal/bus/kv"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// Limits of a lease.
+const (
+	leaseTTLMin     = time.Second     // the broker's minimum
+	leaseMarginMax  = 2 * time.Second // a renewal this close to the end may be acknowledged and lost all the same
+	leaseMarginPart = 5               // of a short lease the margin is this fraction
+	leaseRenewPart  = 3               // a lease is renewed after this fraction of its TTL
+	headerLease     = "Hf-Lease"      // distinguishes own writes from others'
+)
+
+// Leases draws tickets and acquires leases. Its methods may be called concurrently.
+type Leases struct {
+	conn *core.Conn
+	keys deleter
+}
+
+// deleter deletes a key in place of a revision.
+type deleter interface {
+	Delete(ctx context.Context, bk kv.Bucket, key string, rev uint64) error
+}
+
+// New returns the leases of the cell of a connection; keys deletes those that are released.
+func New(conn *core.Conn, keys deleter) *Leases { return &Leases{conn: conn, keys: keys} }
+
+// Ticket returns the next incarnation of a harness: later ones are greater, numbers may be skipped.
+func (ls *Leases) Ticket(ctx context.Context, harness string) (incarnation uint64, err error) {
+	if _, err := events.Token(harness); err != nil {
+		return 0, fmt.Errorf("bus: ticket: %w", err)
+	}
+	key := events.TicketKey(harness)
+	return ls.conn.Put(ctx, "draw "+key, &nats.Msg{Subject: core.KVSubject(ls.conn.Cell.LeaseBucket(), key),
+		Data: []byte(ls.conn.Instance)})
+}
+
+// Lease is a key that lives only while it is renewed. Its methods may be called concurrently.
+//
+// It is lost when the broker refuses a renewal, or when none was acknowledged for its life: its TTL less a margin, by
+// this process's monotonic clock, counted from before the last renewal was sent. So this process counts it as lost
+// before any other process can see it expire.
+type Lease struct {
+	leases *Leases
+	key    string
+	token  string // distinguishes own writes from others'
+	ttl    time.Duration
+
+	writing sync.Mutex // one write at a time; it may wait for the broker
+	rev     uint64
+	value   []byte
+	lost    error
+
+	mu      sync.Mutex
+	renewed time.Time // monotonic; before the last acknowledged renewal was sent
+	gap     time.Time // monotonic; the last renewal that came later than half a TTL after its predecessor
+}
+
+// Acquire creates the key with a TTL of at least a second. [core.ErrExists] if another process has it.
+func (ls *Leases) Acquire(ctx context.Context, key string, value []byte, ttl time.Duration) (*Lease, error) {
+	if ttl < leaseTTLMin {
+		return nil, fmt.Errorf("bus: acquire %s: %w: a TTL of %s, the least is %s", key, events.ErrMalformed, ttl,
+			leaseTTLMin)
+	}
+	l := &Lease{leases: ls, key: key, token: nuid.Next(), ttl: ttl}
+	now := time.Now()
+	err := l.write(ctx, "acquire", value)
+	if errors.Is(err, core.ErrLostRace) {
+		return nil, fmt.Errorf("%w: lease %s", core.ErrExists, key)
+	}
+	if err != nil {
+		return nil, err
+	}
+	l.note(now)
+	return l, nil
+}
+
+// write stores the value in place of the lease's revision, 0 for a key that must not exist.
+func (l *Lease) write(ctx context.Context, op string, value []byte) error {
+	guard := l.rev
+	msg := &nats.Msg{Subject: core.KVSubject(l.leases.conn.Cell.LeaseBucket(), l.key), Data: value, Header: nats.Header{
+		headerLease:                         {l.token},
+		jetstream.MsgTTLHeader:              {core.TTLSeconds(l.ttl)},
+		jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatUint(guard, 10)},
+	}}
+	look := func(ctx context.Context) (core.Verdict, uint64, error) {
+		m, err := l.leases.conn.Get(ctx, core.KVStream(l.leases.conn.Cell.LeaseBucket()),
+			core.GetRequest{Last: msg.Subject})
+		switch {
+		case core.NoStream(err):
+			return core.Undecided, 0, err
+		case errors.Is(err, core.ErrNotFound) && guard == 0:
+			return core.Undecided, 0, nil
+		case errors.Is(err, core.ErrNotFound):
+			return core.Lost, 0, nil
+		case err != nil:
+			return core.Undecided, 0, err
+		case m.Seq == guard:
+			return core.Undecided, 0, nil
+		case m.Header.Get(headerLease) == l.token && m.Seq > guard:
+			return core.Stored, m.Seq, nil
+		}
+		if deleted, _ := core.Deletion(m.Header); l.rev == 0 && deleted {
+			guard = m.Seq
+			msg.Header[jetstream.ExpectedLastSubjSeqHeader] = []string{strconv.FormatUint(guard, 10)}
+			return core.Moved, 0, nil
+		}
+		return core.Lost, 0, nil
+	}
+	rev, err := l.leases.conn.Begin(ctx, &core.Write{Op: op + " lease " + l.key, Msg: msg, Look: look}).Wait(ctx)
+	if err == nil {
+		l.rev, l.value = rev, value
+	}
+	return err
+}
+
+// life returns how long a renewal is valid.
+func (l *Lease) life() time.Duration { return l.ttl - min(leaseMarginMax, l.ttl/leaseMarginPart) }
+
+// Renew stores value (nil: the same again) and renews the TTL. It tries until ctx or the lease's life ends.
+// [core.ErrLeaseLost], from then on always: another process may have it. Any other error leaves it unchanged.
+func (l *Lease) Renew(ctx context.Context, value []byte) error {
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	if l.lost != nil {
+		return l.lost
+	}
+	if value == nil {
+		value = l.value
+	}
+	end := l.LastRenewed().Add(l.life())
+	attempt, cancel := context.WithDeadline(ctx, end)
+	defer cancel()
+	now := time.Now()
+	err := l.write(attempt, "renew", value)
+	switch {
+	case errors.Is(err, core.ErrLostRace):
+		l.lost = fmt.Errorf("%w: %s: another process wrote it, or it expired", core.ErrLeaseLost, l.key)
+	case !time.Now().Before(end):
+		l.lost = fmt.Errorf("%w: %s: not renewed within %s", core.ErrLeaseLost, l.key, l.life())
+	case err != nil:
+		return err
+	default:
+		l.note(now)
+	}
+	return l.lost
+}
+
+// note records when an acknowledged write was sent.
+func (l *Lease) note(sent time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.renewed.IsZero() || sent.Sub(l.renewed) > l.ttl/2 {
+		l.gap = sent
+	}
+	l.renewed = sent
+}
+
+// Purge removes all leases of a harness but the newest ones.
+func (ls *Leases) Purge(ctx context.Context, harness string, keep int) error {
+	bucket := ls.conn.Cell.LeaseBucket()
+	req := map[string]any{"filter": core.KVSubject(bucket, events.HarnessLeaseKeys(harness)), "keep": keep}
+	var resp struct{}
+	return ls.conn.Call(ctx, "purge leases of "+harness, "STREAM.PURGE."+core.KVStream(bucket), req, &resp)
+}
+
+// Release deletes the key. [core.ErrLeaseLost] if another process has it; a deleted one is a success.
+func (l *Lease) Release(ctx context.Context) error {
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	err := l.leases.keys.Delete(ctx, kv.Leases, l.key, l.rev)
+	if errors.Is(err, core.ErrLostRace) {
+		err = fmt.Errorf("%w: %s: another process has it", core.ErrLeaseLost, l.key)
+	}
+	if err == nil && l.lost == nil {
+		l.lost = fmt.Errorf("%w: %s: released", core.ErrLeaseLost, l.key)
+	}
+	return err
+}
+
+// Keep renews at the interval (0: a third of the TTL) with the result of value (nil func: the same again) until ctx
+// ends. The channel receives [core.ErrLeaseLost] once, when the lease is lost; it is closed when Keep ends.
+func (l *Lease) Keep(ctx context.Context, every time.Duration, value func() []byte) <-chan error {
+	if every <= 0 {
+		every = l.ttl / leaseRenewPart
+	}
+	out := make(chan error, 1)
+	go func() {
+		defer close(out)
+		for next := every; core.Pause(ctx, next); next = every {
+			var v []byte
+			if value != nil {
+				v = value()
+			}
+			err := l.Renew(ctx, v)
+			switch {
+			case errors.Is(err, core.ErrLeaseLost):
+				out <- err
+				return
+			case err != nil && ctx.Err() == nil:
+				l.leases.conn.Log.Warn().Str("id", l.key).AnErr("err", err).Msg("lease not renewed: tried again")
+			}
+		}
+	}()
+	return out
+}
+
+// LastRenewed returns when the last acknowledged renewal, or the acquisition, was sent. It has a monotonic clock
+// reading.
+func (l *Lease) LastRenewed() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.renewed
+}
+
+// Overdue reports whether no renewal was acknowledged for the lease's life, by this process's monotonic clock. An
+// overdue lease is about to be lost: another process may have taken over already.
+func (l *Lease) Overdue() bool { return time.Since(l.LastRenewed()) >= l.life() }
+
+// Gap returns the last renewal that came more than half a TTL after the one before, or the acquisition: since then this
+// process and the broker have worked without an interruption, and other processes could renew. It has a monotonic clock
+// reading. [Lease.LastRenewed] shows whether an interruption is present.
+func (l *Lease) Gap() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.gap
+}

@@ -1,0 +1,77 @@
+package lease_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+)
+
+// TestLeaseLostOnTheWay is the same for a lease: it is asked for, or renewed, again.
+func TestLeaseLostOnTheWay(t *testing.T) {
+	s := natstest.Start(t)
+	p := bustest.NewProxy(t, s)
+	b := bustest.BusAt(t, p.Addr)
+	natstest.Bus(t, s) // sets the cell up
+	var lease *bus.Lease
+	for what, do := range []func() error{
+		func() (err error) {
+			lease, err = b.AcquireLease(bustest.Within(t, bustest.Patience), "harness.h.1", []byte("one"), time.Minute)
+			return err
+		},
+		func() error { return lease.Renew(bustest.Within(t, bustest.Patience), []byte("two")) },
+	} {
+		p.Hold(true, false)
+		done := make(chan error, 1)
+		go func() { done <- do() }()
+		p.Cut()
+		p.Hold(false, false)
+		if err := bustest.Receive(t, done, "the lease"); err != nil {
+			t.Errorf("%d: %v", what, err)
+		}
+	}
+}
+
+// TestALeaseWhoseKeyIsGone: a renewal in place of a key that is not there is refused, and the lease is lost.
+func TestALeaseWhoseKeyIsGone(t *testing.T) {
+	s := natstest.Start(t)
+	b := natstest.Bus(t, s)
+	l := bustest.Acquire(t, b, bustest.LeaseKey, time.Minute)
+	_, js := bustest.Outsider(t, s)
+	stream, err := js.Stream(bustest.Within(t, bustest.Patience), "KV_hf_leases")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.Purge(bustest.Within(t, bustest.Patience),
+		jetstream.WithPurgeSubject("$KV.hf_leases."+bustest.LeaseKey)); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Renew(bustest.Within(t, bustest.Patience), nil); !errors.Is(err, bus.ErrLeaseLost) {
+		t.Errorf("%v, want ErrLeaseLost", err)
+	}
+}
+
+// TestALeaseIsKeptAtAThirdOfItsTTL: when it is not said how often.
+func TestALeaseIsKeptAtAThirdOfItsTTL(t *testing.T) {
+	t.Parallel() // it mostly waits
+	const ttl = 3 * time.Second
+	b := natstest.Bus(t, natstest.Start(t))
+	l := bustest.Acquire(t, b, bustest.LeaseKey, ttl)
+	ctx, cancel := context.WithCancel(bustest.Background(t))
+	renewed := make(chan time.Time, 1000)
+	began := time.Now()
+	ended := l.Keep(ctx, 0, func() []byte { renewed <- time.Now(); return nil })
+	if took := bustest.Receive(t, renewed, "a renewal").Sub(began); took < ttl/3 {
+		t.Errorf("renewed after %s, want a third of %s", took, ttl)
+	}
+	cancel()
+	for range ended {
+		t.Error("it is lost")
+	}
+}

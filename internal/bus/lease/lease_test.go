@@ -1,0 +1,238 @@
+package lease_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// TestALeaseKeepsItsValue: a renewal without a value keeps the one that there is, and a lease that was lost or
+// given back is not renewed any more.
+func TestALeaseKeepsItsValue(t *testing.T) {
+	b := natstest.Bus(t, natstest.Start(t))
+	ctx := bustest.Within(t, bustest.Patience)
+	lease, err := b.AcquireLease(ctx, "harness.h.1", []byte("first"), time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, value := range [][]byte{nil, []byte("second"), nil} {
+		if err := lease.Renew(ctx, value); err != nil {
+			t.Fatal(err)
+		}
+		want := "first"
+		if value != nil {
+			want = "second"
+		}
+		if e, err := b.Load(ctx, bus.Leases, "harness.h.1"); err != nil || value != nil && string(e.Value) != want {
+			t.Errorf("%s, %v", e.Value, err)
+		}
+	}
+	if e, err := b.Load(ctx, bus.Leases, "harness.h.1"); err != nil || string(e.Value) != "second" {
+		t.Errorf("after a renewal without a value: %s, %v", e.Value, err)
+	}
+	if err := lease.Release(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := lease.Renew(ctx, []byte("late")); !errors.Is(err, bus.ErrLeaseLost) {
+		t.Errorf("renewed after it was given back: %v", err)
+	}
+	if _, err := b.Load(ctx, bus.Leases, "harness.h.1"); !errors.Is(err, bus.ErrNotFound) {
+		t.Errorf("a lease that was given back: %v", err)
+	}
+}
+
+func TestTicketsRiseAndAreNeverDrawnTwice(t *testing.T) {
+	s, a, b := bustest.Pair(t)
+	_ = s
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	drawn := map[uint64]bool{}
+	for _, by := range []*bus.Bus{a, b} {
+		wg.Go(func() {
+			last := uint64(0)
+			for range 200 {
+				n, err := by.Ticket(bustest.Background(t), "h")
+				mu.Lock()
+				if err != nil || n <= last || drawn[n] {
+					t.Errorf("drew %d after %d, drawn before: %v, %v", n, last, drawn[n], err)
+				}
+				drawn[n], last = true, n
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	if _, err := a.Ticket(bustest.Background(t), ""); !errors.Is(err, events.ErrMalformed) {
+		t.Errorf("a ticket for nobody: %v", err)
+	}
+}
+
+func TestLeaseLivesWhileItIsRenewedAndExpiresThen(t *testing.T) {
+	t.Parallel() // it mostly waits
+	natstest.Calm(t, bustest.Standstill, func() error { return livesWhileRenewed(t) })
+}
+
+func livesWhileRenewed(t *testing.T) error {
+	const ttl = 2 * time.Second
+	_, a, b := bustest.Pair(t)
+	updates, _ := bustest.Watching(t, b, bus.Leases)
+	bustest.Expect(t, updates, "ready")
+	l := bustest.Acquire(t, a, bustest.LeaseKey, ttl)
+	bustest.Expect(t, updates, bustest.LeaseKey+"=mine")
+	if _, err := b.AcquireLease(bustest.Background(t), bustest.LeaseKey, []byte("theirs"), time.Second); !errors.Is(err,
+		bus.ErrExists) {
+		t.Fatalf("somebody else acquired it: %v", err)
+	}
+	ctx, cancel := context.WithCancel(bustest.Background(t))
+	defer cancel()
+	lost := l.Keep(ctx, 0, func() []byte { return []byte("still mine") })
+	began := time.Now()
+	for time.Since(began) < 5*ttl/2 {
+		if u := bustest.Receive(t, updates, "a renewal"); bustest.Say(u) != bustest.LeaseKey+"=still mine" {
+			return fmt.Errorf("while it is renewed the watch shows %s", bustest.Say(u))
+		}
+	}
+	cancel()
+	if err, told := <-lost; told {
+		return fmt.Errorf("a lease whose keeping was ended is called lost: %w", err)
+	}
+	renewed := l.LastRenewed()
+	for u := bustest.Receive(t, updates, "the expiry"); !u.Expired; u = bustest.Receive(t, updates, "the expiry") {
+		if u.Deleted {
+			t.Fatalf("%s: want it to expire", bustest.Say(u))
+		}
+	}
+	if after := time.Since(renewed); after < ttl || after > ttl+time.Second {
+		return fmt.Errorf("it expired %s after the last renewal, want %s and at most a second more", after, ttl)
+	}
+	if err := l.Renew(bustest.Background(t), nil); !errors.Is(err, bus.ErrLeaseLost) {
+		t.Errorf("an expired lease was renewed: %v", err)
+	}
+	bustest.Acquire(t, b, bustest.LeaseKey, ttl)
+	return nil
+}
+
+func TestLeaseIsNotRenewedOverSomebodyElse(t *testing.T) {
+	_, a, b := bustest.Pair(t)
+	l := bustest.Acquire(t, a, bustest.LeaseKey, 4*bustest.Patience)
+	e, err := b.Load(bustest.Background(t), bus.Leases, bustest.LeaseKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bustest.Store(t, b, bus.Leases, bustest.LeaseKey, "theirs", e.Rev)
+	if err := l.Renew(bustest.Background(t), []byte("mine again")); !errors.Is(err, bus.ErrLeaseLost) {
+		t.Fatalf("renewed over somebody else's write: %v", err)
+	}
+	if err := l.Release(bustest.Background(t)); !errors.Is(err, bus.ErrLeaseLost) {
+		t.Errorf("released somebody else's: %v", err)
+	}
+	e, err = b.Load(bustest.Background(t), bus.Leases, bustest.LeaseKey)
+	if err != nil || string(e.Value) != "theirs" {
+		t.Errorf("there is %q, %v; want what the other wrote", e.Value, err)
+	}
+}
+
+func TestLeaseReleasedIsFreeAtOnceAndNotCalledExpired(t *testing.T) {
+	_, a, b := bustest.Pair(t)
+	updates, _ := bustest.Watching(t, b, bus.Leases)
+	bustest.Expect(t, updates, "ready")
+	l := bustest.Acquire(t, a, bustest.LeaseKey, 4*bustest.Patience)
+	bustest.Expect(t, updates, bustest.LeaseKey+"=mine")
+	if err := l.Release(bustest.Background(t)); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Renew(bustest.Background(t), nil); !errors.Is(err, bus.ErrLeaseLost) {
+		t.Errorf("renewed after release: %v", err)
+	}
+	bustest.Expect(t, updates, bustest.LeaseKey+" deleted")
+	bustest.Acquire(t, b, bustest.LeaseKey, 4*bustest.Patience)
+	bustest.Expect(t, updates, bustest.LeaseKey+"=mine")
+}
+
+func TestLeaseNeedsATTLThatTheBrokerKnows(t *testing.T) {
+	b := natstest.Bus(t, natstest.Start(t))
+	if _, err := b.AcquireLease(bustest.Background(t), bustest.LeaseKey, nil, 999*time.Millisecond); !errors.Is(err,
+		events.ErrMalformed) {
+		t.Errorf("acquired for less than a second: %v", err)
+	}
+}
+
+// The broker has stored the renewal and its answer never comes: the lease is still ours.
+func TestLeaseRenewalWhoseAcknowledgementIsLostCounts(t *testing.T) {
+	s := natstest.Start(t)
+	other := natstest.Bus(t, s)
+	p := bustest.NewProxy(t, s)
+	b := bustest.BusAt(t, p.Addr)
+	l := bustest.Acquire(t, b, bustest.LeaseKey, 4*bustest.Patience)
+	p.Hold(false, true)
+	renewed := make(chan error, 1)
+	go func() { renewed <- l.Renew(bustest.Background(t), []byte("renewed")) }()
+	natstest.Until(t, "the renewal to be stored", func() bool {
+		e, err := other.Load(bustest.Background(t), bus.Leases, bustest.LeaseKey)
+		return err == nil && string(e.Value) == "renewed"
+	})
+	p.Cut()
+	p.Hold(false, false)
+	if err := bustest.Receive(t, renewed, "the renewal's result"); err != nil {
+		t.Fatalf("a renewal that was stored is called %v", err)
+	}
+	if err := l.Renew(bustest.Background(t), nil); err != nil {
+		t.Fatalf("the next renewal: %v", err)
+	}
+}
+
+// A process that cannot reach the broker must stop before any other process sees the lease expire.
+func TestLeaseIsLostByOnesOwnClockWhenTheBrokerIsAway(t *testing.T) {
+	t.Parallel()                          // it mostly waits
+	const margin = 400 * time.Millisecond // a fifth of the TTL
+	natstest.Calm(t, margin/2, func() error { return lostByOnesOwnClock(t, 5*margin) })
+}
+
+func lostByOnesOwnClock(t *testing.T, ttl time.Duration) error {
+	s := natstest.Start(t)
+	b := natstest.Bus(t, s)
+	l := bustest.Acquire(t, b, bustest.LeaseKey, ttl)
+	lost := l.Keep(bustest.Background(t), 0, nil)
+	s.Shutdown()
+	err := bustest.Receive(t, lost, "the loss")
+	if !errors.Is(err, bus.ErrLeaseLost) {
+		t.Fatalf("got %v, want ErrLeaseLost", err)
+	}
+	if after := time.Since(l.LastRenewed()); after > ttl {
+		return fmt.Errorf("told %s after the last renewal, want less than the TTL of %s", after, ttl)
+	}
+	if _, more := <-lost; more {
+		t.Error("told twice")
+	}
+	return nil
+}
+
+func TestLeaseKnowsItsGaps(t *testing.T) {
+	t.Parallel() // it mostly waits
+	const ttl = 10 * time.Second
+	b := natstest.Bus(t, natstest.Start(t))
+	l := bustest.Acquire(t, b, bustest.LeaseKey, ttl)
+	acquired := l.Gap()
+	if err := l.Renew(bustest.Background(t), nil); err != nil {
+		t.Fatal(err)
+	}
+	if !l.Gap().Equal(acquired) || !l.LastRenewed().After(acquired) {
+		t.Errorf("a renewal in time counts as a gap: %v, %v", l.Gap(), acquired)
+	}
+	soon := l.LastRenewed()
+	natstest.Until(t, "half a TTL to pass", func() bool { return time.Since(soon) > ttl/2+100*time.Millisecond })
+	if err := l.Renew(bustest.Background(t), nil); err != nil {
+		t.Fatal(err)
+	}
+	if !l.Gap().After(soon) {
+		t.Error("a late renewal is not a gap")
+	}
+}

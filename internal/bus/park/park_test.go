@@ -1,0 +1,79 @@
+package park_test
+
+import (
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+)
+
+// TestParkedWithoutItsBody: a message that is parked without its body has the body's size.
+func TestParkedWithoutItsBody(t *testing.T) {
+	s := natstest.Start(t)
+	b := natstest.Bus(t, s)
+	_, js := bustest.Outsider(t, s)
+	for why, n := range map[string]int{"large": 7, "small": 0} {
+		if err := b.Park(bustest.Within(t, bustest.Patience),
+			bus.Parked{Why: why, Ref: bustest.Session, Seq: 1, Reason: "x", Bytes: n}); err != nil {
+			t.Fatal(err)
+		}
+		stream, err := js.Stream(bustest.Within(t, bustest.Patience), b.Cell().ParkedStream())
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := stream.GetLastMsgForSubject(bustest.Within(t, bustest.Patience),
+			b.Cell().ParkedSubject(why, bustest.Session))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := m.Header.Get("Hf-Parked-Bytes"); got != map[int]string{7: "7", 0: ""}[n] {
+			t.Errorf("%s: %q", why, got)
+		}
+	}
+}
+
+func TestParkKeepsWhatCameOnce(t *testing.T) {
+	s := natstest.Start(t)
+	b := natstest.Bus(t, s)
+	_, js := bustest.Outsider(t, s)
+	ctx := bustest.Within(t, bustest.Patience)
+	p := bus.Parked{Why: "malformed", Ref: bustest.Session, Reason: "line one\nline two", Seq: 7,
+		Body: []byte("\x00junk"),
+		Header: map[string][]string{"Content-Type": {"text/plain"}, "Nats-Expected-Last-Subject-Sequence": {"99"},
+			"nats-rollup": {"all"}}}
+	other := p
+	other.Why, other.Facts, other.Header = "out-of-role", "0-3,7", map[string][]string{"a key": {"with a space"}}
+	for _, p := range []bus.Parked{p, p, other, p} {
+		if err := b.Park(ctx, p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	st, err := js.Stream(ctx, "HF_PARKED")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := st.CachedInfo().State.Msgs; n != 2 {
+		t.Errorf("%d parked, want 2", n)
+	}
+	m, err := st.GetMsg(ctx, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Subject != "hf.parked.malformed.h.s" || string(m.Data) != "\x00junk" ||
+		m.Header.Get("Hf-Parked-Reason") != "line one line two" ||
+		m.Header.Get("Content-Type") != "text/plain" ||
+		m.Header.Get("Hf-Original-Nats-Expected-Last-Subject-Sequence") != "99" {
+		t.Errorf("parked = %s %q %v", m.Subject, m.Data, m.Header)
+	}
+	m, err = st.GetMsg(ctx, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Header.Get("Hf-Parked-Facts") != "0-3,7" || m.Header.Get("Hf-Unreadable-Header") != `"a key: with a space"` {
+		t.Errorf("parked with a key that cannot be sent: %v", m.Header)
+	}
+	if c := st.CachedInfo().Config; c.MaxBytes <= 0 || c.MaxAge <= 0 {
+		t.Errorf("parked input has no limit: %d bytes, %s", c.MaxBytes, c.MaxAge)
+	}
+}

@@ -1,0 +1,90 @@
+package rpc
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/nats-io/nats.go/micro"
+
+	"github.com/holdfast-dev/holdfast/internal/bus/internal/core"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// askedSuffix ends the name of the endpoint for users of a secured cell.
+const askedSuffix = "-as"
+
+// Fields of a request that name the asker, or the harness.
+const (
+	fieldBy      = "by"
+	fieldHarness = "harness"
+)
+
+// Reasons for dropping a request without a reply.
+var (
+	errNoInbox   = errors.New("bus: the reply would not go to an inbox")
+	errDelivered = errors.New("bus: a stream delivered it")
+)
+
+// signer sets the asker of a request.
+type signer events.Asker
+
+// asker returns the sender of a request, or why it is dropped.
+func (s *server) asker(verb string, req micro.Request) (signer, error) {
+	if core.Delivered(req.Headers(), req.Reply()) {
+		return signer{}, errDelivered
+	}
+	if !events.IsInbox(req.Reply()) {
+		return signer{}, fmt.Errorf("%w: %.100q", errNoInbox, req.Reply())
+	}
+	who, err := s.conn.Cell.ParseAsk(s.service, verb, req.Subject())
+	if err != nil {
+		return signer{}, fmt.Errorf("bus: the subject is not the endpoint's: %w", err)
+	}
+	return signer(who), nil
+}
+
+// sign returns the body with the asker in it, under the last of its names. The field by names a person, and a harness
+// may ask about its own sessions only: a body that names another asker is refused with 403. A body that is not an
+// object is left to the handler.
+func (s signer) sign(body []byte) ([]byte, error) {
+	field := fieldBy
+	switch s.Class {
+	case "":
+		return body, nil
+	case events.ClassHarness:
+		field = fieldHarness
+	}
+	if len(body) == 0 {
+		body = []byte(`{}`)
+	}
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(body, &fields) != nil || fields == nil {
+		return body, nil
+	}
+	for name, value := range fields {
+		if !strings.EqualFold(name, field) { // as encoding/json reads names
+			continue
+		}
+		var said string
+		if err := json.Unmarshal(value, &said); err != nil {
+			return nil, events.BadRequest(&events.FieldError{Field: field,
+				Err: fmt.Errorf("%w: want a text", events.ErrMalformed)})
+		}
+		if said != "" && said != s.ID {
+			return nil, events.NotYours(field, fmt.Sprintf("%s: %q asks, and the request names %q", field, s.ID, said))
+		}
+	}
+	id, err := json.Marshal(s.ID)
+	if err != nil {
+		return nil, fmt.Errorf("bus: asker: %w", err)
+	}
+	comma := ","
+	if len(fields) == 0 {
+		comma = ""
+	}
+	head := bytes.TrimSuffix(bytes.TrimSpace(body), []byte("}")) // the content stays unchanged
+	return fmt.Appendf(nil, `%s%s"%s":%s}`, head, comma, field, id), nil
+}

@@ -1,0 +1,304 @@
+package rpc_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/micro"
+
+	"github.com/holdfast-dev/holdfast/internal/bus"
+	"github.com/holdfast-dev/holdfast/internal/bus/internal/bustest"
+	"github.com/holdfast-dev/holdfast/internal/natstest"
+	"github.com/holdfast-dev/holdfast/pkg/events"
+)
+
+// serve runs a service until the returned function is called.
+func serve(t testing.TB, b *bus.Bus, eps ...bus.Endpoint) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(bustest.Background(t))
+	done := make(chan error, 1)
+	go func() { done <- b.Serve(ctx, "ledger", "1.2.3", "folds", eps) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("serve: %v", err)
+		}
+	})
+	t.Cleanup(stop)
+	natstest.Until(t, "the service to answer", func() bool {
+		err := b.Request(bustest.Background(t), "ledger", eps[len(eps)-1].Verb, nil, nil)
+		var r *events.Refusal
+		return !errors.As(err, &r) || !strings.Contains(r.Message, "no process answers")
+	})
+	return stop
+}
+
+func endpoint(verb string, handle func(ctx context.Context, body []byte) ([]byte, error)) bus.Endpoint {
+	return bus.Endpoint{Verb: verb, Handle: handle}
+}
+
+func echo(_ context.Context, body []byte) ([]byte, error) { return body, nil }
+
+func TestRequestBringsBackWhatTheServiceSays(t *testing.T) {
+	_, a, b := bustest.Pair(t)
+	stands := events.Standing{Status: "answered", By: "user-1", Seq: 12}
+	refusals := map[string]*events.Refusal{
+		"bad":      events.BadRequest(&events.FieldError{Field: "by", Err: errors.New("empty")}),
+		"missing":  events.NotFound("session", "h/s"),
+		"conflict": events.Conflict("answered otherwise", stands),
+		"gone":     events.Gone("expired", events.Standing{Status: "expired", Reason: "owner-lost"}),
+		"large":    events.TooLarge("too much", 65536),
+		"unfit":    {Code: 422, Message: "does not fit", Questions: map[string]string{"q": "no such option"}},
+		"later":    events.Unavailable("lost 10 races\nin a row"),
+	}
+	eps := []bus.Endpoint{
+		endpoint("fails", func(context.Context, []byte) ([]byte, error) { return nil, errors.New("the disk is gone") }),
+		endpoint("panics", func(context.Context, []byte) ([]byte, error) { panic("a mistake") }),
+		endpoint("get", echo),
+	}
+	for verb, r := range refusals {
+		eps = append(eps, endpoint(verb, func(context.Context, []byte) ([]byte, error) {
+			return nil, fmt.Errorf("wrapped: %w", r)
+		}))
+	}
+	eps = append(eps, endpoint("last", echo))
+	serve(t, a, eps...)
+
+	var got map[string]int
+	if err := b.Request(bustest.Background(t), "ledger", "get", map[string]int{"n": 1}, &got); err != nil ||
+		got["n"] != 1 {
+		t.Errorf("get: %v, %v", got, err)
+	}
+	for verb, want := range refusals {
+		var r *events.Refusal
+		err := b.Request(bustest.Background(t), "ledger", verb, nil, &got)
+		if !errors.As(err, &r) || r.Code != want.Code ||
+			string(r.Body()) != strings.ReplaceAll(string(want.Body()), `\n`, " ") {
+			t.Errorf("%s: got %v, want %v", verb, err, want)
+		}
+	}
+	for verb, why := range map[string]string{"fails": "the disk is gone", "panics": "see its log"} {
+		var r *events.Refusal
+		err := b.Request(bustest.Background(t), "ledger", verb, nil, &got)
+		if !errors.As(err, &r) || r.Code != 503 || !strings.Contains(r.Message, why) {
+			t.Errorf("%s: got %v, want 503 with %q", verb, err, why)
+		}
+	}
+	if err := b.Request(bustest.Background(t), "ledger", "get", "no object", &got); err == nil {
+		t.Error("a reply that cannot be decoded is no error")
+	}
+}
+
+// TestLargeRequests: a request is sent with the counted size, and one that the broker does not accept is refused, not
+// tried again without end.
+func TestLargeRequests(t *testing.T) {
+	s := natstest.Start(t)
+	b := natstest.Bus(t, s)
+	serve(t, b, endpoint("get",
+		func(_ context.Context, body []byte) ([]byte, error) { return json.Marshal(len(body)) }))
+	var n int
+	if err := b.Request(bustest.Background(t), "ledger", "get", strings.Repeat("<", 200<<10), &n); err != nil ||
+		n != 200<<10+2 {
+		t.Errorf("%d bytes arrived: %v", n, err)
+	}
+	err := b.Request(bustest.Background(t), "ledger", "get", strings.Repeat("x", 2<<20), &n)
+	if r, ok := errors.AsType[*events.Refusal](err); !ok || r.Code != 413 || r.LimitMax <= 0 {
+		t.Errorf("too large: %v", err)
+	}
+}
+
+func TestServiceRefusesOnTheWireAsMicroServicesDo(t *testing.T) {
+	s := natstest.Start(t)
+	b := natstest.Bus(t, s)
+	nc, _ := bustest.Outsider(t, s)
+	serve(t, b, endpoint("get", func(context.Context, []byte) ([]byte, error) {
+		return nil, events.NotFound("session", "h/s")
+	}))
+	m, err := nc.Request("hf.svc.ledger.get", []byte(`{}`), bustest.Patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code, text := m.Header.Get("Nats-Service-Error-Code"), m.Header.Get("Nats-Service-Error"); code != "404" ||
+		text != "no such session: h/s" {
+		t.Errorf("headers say %q %q", code, text)
+	}
+	if string(m.Data) != `{"what":"session"}` {
+		t.Errorf("body is %s", m.Data)
+	}
+	m, err = nc.Request("$SRV.INFO.holdfast-ledger", nil, bustest.Patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var info micro.Info
+	if err := json.Unmarshal(m.Data, &info); err != nil || info.Name != "holdfast-ledger" || info.Version != "1.2.3" ||
+		len(info.Endpoints) != 2 || info.Endpoints[0].Subject != "hf.svc.ledger.get" ||
+		info.Endpoints[1].Subject != "hf.svc.ledger.get.>" {
+		t.Errorf("discovered %+v, %v", info, err)
+	}
+}
+
+func TestServiceWorksOnManyRequestsAtOnce(t *testing.T) {
+	const together = 100
+	_, a, b := bustest.Pair(t)
+	var meet sync.WaitGroup
+	meet.Add(together)
+	serve(t, a, endpoint("meet", func(ctx context.Context, _ []byte) ([]byte, error) {
+		meet.Done()
+		all := make(chan struct{})
+		go func() {
+			meet.Wait()
+			close(all)
+		}()
+		select {
+		case <-all:
+			return []byte(`true`), nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}), endpoint("get", echo))
+	var wg sync.WaitGroup
+	for range together {
+		wg.Go(func() {
+			if err := b.Request(bustest.Background(t), "ledger", "meet", nil, nil); err != nil {
+				t.Errorf("a request that needs the others: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestServiceBoundsWhatItWorksOn(t *testing.T) {
+	const limit, asked = 256, 300
+	_, a, b := bustest.Pair(t)
+	var mu sync.Mutex
+	running, most := 0, 0
+	var reached sync.Once
+	full, open := make(chan struct{}), make(chan struct{})
+	serve(t, a, endpoint("hold", func(ctx context.Context, _ []byte) ([]byte, error) {
+		mu.Lock()
+		running++
+		if most = max(most, running); running == limit {
+			reached.Do(func() { close(full) })
+		}
+		mu.Unlock()
+		<-open
+		mu.Lock()
+		running--
+		mu.Unlock()
+		return []byte(`1`), nil
+	}), endpoint("get", echo))
+	var wg sync.WaitGroup
+	for range asked {
+		wg.Go(func() {
+			if err := b.Request(bustest.Background(t), "ledger", "hold", nil, nil); err != nil {
+				t.Errorf("request: %v", err)
+			}
+		})
+	}
+	bustest.Receive(t, bustest.Closing(full), "the limit to be reached")
+	<-time.After(200 * time.Millisecond) // in which no other may begin
+	close(open)
+	wg.Wait()
+	if most > limit {
+		t.Errorf("%d at once, want at most %d", most, limit)
+	}
+}
+
+func TestServiceFinishesWhatIsUnderWayWhenItStops(t *testing.T) {
+	_, a, b := bustest.Pair(t)
+	begun, proceed := make(chan struct{}), make(chan struct{})
+	stop := serve(t, a, endpoint("slow", func(ctx context.Context, _ []byte) ([]byte, error) {
+		close(begun)
+		<-proceed
+		return []byte(`1`), ctx.Err()
+	}), endpoint("get", echo))
+	answered := make(chan error, 1)
+	go func() { answered <- b.Request(bustest.Background(t), "ledger", "slow", nil, nil) }()
+	<-begun
+	stopped := make(chan struct{})
+	go func() {
+		stop()
+		close(stopped)
+	}()
+	natstest.Until(t, "new requests to find nobody", func() bool {
+		var r *events.Refusal
+		return errors.As(b.Request(bustest.Background(t), "ledger", "get", nil, nil), &r)
+	})
+	close(proceed)
+	if err := bustest.Receive(t, answered, "the slow answer"); err != nil {
+		t.Errorf("a request that was under way: %v", err)
+	}
+	bustest.Receive(t, bustest.Closing(stopped), "the service to stop")
+}
+
+func TestRequestSaysWhoIsMissingAndWhatToDo(t *testing.T) {
+	b := natstest.Bus(t, natstest.Start(t))
+	var r *events.Refusal
+	err := b.Request(bustest.Background(t), "reconciler", "sweep", nil, nil)
+	if !errors.As(err, &r) || r.Code != 503 {
+		t.Fatalf("got %v, want a 503", err)
+	}
+	for _, part := range []string{"reconciler", "hf.svc.reconciler.sweep", "holdfast reconciler", "holdfast up"} {
+		if !strings.Contains(r.Message, part) {
+			t.Errorf("%q does not name %q", r.Message, part)
+		}
+	}
+}
+
+func TestServiceSurvivesABrokerRestart(t *testing.T) {
+	s, a, b := bustest.Pair(t)
+	serve(t, a, endpoint("get", echo))
+	s.Shutdown()
+	short, cancel := context.WithTimeout(bustest.Background(t), 100*time.Millisecond)
+	defer cancel()
+	if err := b.Request(short, "ledger", "get", nil, nil); !errors.Is(err, bus.ErrUnreachable) {
+		t.Errorf("without a broker: %v, want ErrUnreachable", err)
+	}
+	answered := make(chan error, 1)
+	go func() { // asked while the broker is away
+		for {
+			err := b.Request(bustest.Background(t), "ledger", "get", nil, nil)
+			var r *events.Refusal
+			if !errors.As(err, &r) { // the service may be back a moment after the asker
+				answered <- err
+				return
+			}
+		}
+	}()
+	natstest.Restart(t, s)
+	if err := bustest.Receive(t, answered, "an answer after the restart"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRequestUnderWayEndsWithTheConnection(t *testing.T) {
+	t.Parallel() // it mostly waits
+	s := natstest.Start(t)
+	a := natstest.Bus(t, s)
+	p := bustest.NewProxy(t, s)
+	b := bustest.BusAt(t, p.Addr)
+	begun := make(chan struct{})
+	slow := func(ctx context.Context, _ []byte) ([]byte, error) {
+		close(begun)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	serve(t, a, bus.Endpoint{Verb: "slow", Handle: slow, TimeMax: bustest.Patience}, endpoint("get", echo))
+	ended := make(chan error, 1)
+	go func() { ended <- b.Request(bustest.Background(t), "ledger", "slow", nil, nil) }()
+	<-begun
+	cut, pulse := time.Now(), natstest.Feel(t)
+	p.Cut()
+	if err := bustest.Receive(t, ended, "the request to end"); !errors.Is(err, bus.ErrUnreachable) {
+		t.Errorf("got %v, want ErrUnreachable", err)
+	}
+	if took := time.Since(cut); took > 2*time.Second+pulse.Lost() {
+		t.Errorf("told %s after the connection was lost", took)
+	}
+}
