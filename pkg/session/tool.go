@@ -94,14 +94,20 @@ func (f *fold) toolEnds(call, outcome, reason string) string {
 		return WhyUnknown
 	}
 	f.closeCall(call, outcome, reason)
+	had := false
 	for _, id := range sortedKeys(f.Prompts) {
-		if f.Prompts[id].Call == call {
+		if p := f.Prompts[id]; p.Call == call {
+			settled := p.Status != Awaiting
 			f.withdraw(id, events.ReasonCallEnded)
 			f.deliver(id, f.c.At)
 			if f.c.Writer == events.WriterHarness {
 				f.notCarried(id) // the harness has ended the call with it
+				had = had || settled
 			}
 		}
+	}
+	if had {
+		f.dropNeedless()
 	}
 	if t := f.Turn; t != nil && f.c.Writer == events.WriterHarness {
 		for _, c := range t.Prompts {
