@@ -29,18 +29,18 @@ const (
 // or it is the output of its call. Decisions older than a person's stop, or older than a failure without a retry, wait
 // until a person continues.
 func TestAnswersReachTheAgent(t *testing.T) {
-	var decided, several, resumed, itself, late, policies, crowds int
+	var decided, resumed int
+	var all seen
 	for seed := range uint64(histories) {
 		w := newWorld(seed)
 		for range stepsMax {
 			w.step()
-			several += max(0, min(1, len(w.owed)-1))
+			w.several += max(0, min(1, len(w.owed)-1))
 		}
 		decided += len(w.owed) + len(w.reached)
 		if w.st.LastTurn != nil && w.st.LastTurn.Outcome == session.OutcomeInterrupted {
 			resumed++
 		}
-		itself, late, policies, crowds = itself+w.itself, late+w.late, policies+w.policies, crowds+w.crowds
 		w.rest(false)
 		for p, at := range w.owed {
 			if w.st.Closed == nil && at > w.heldSince() {
@@ -51,15 +51,13 @@ func TestAnswersReachTheAgent(t *testing.T) {
 		for p := range w.owed {
 			w.fail("prompt %s was decided, all has come to rest, and no agent has had the decision", p)
 		}
+		all.add(w.seen)
 		if len(w.wrong) > 0 {
 			t.Fatalf("seed %d:\n%s\n\n%s", seed, strings.Join(w.trace, "\n"), strings.Join(w.wrong, "\n"))
 		}
 	}
-	t.Logf("%d decisions, %d steps with several owed, %d histories that ended in a crash, %d turns that a process "+
-		"began by itself, %d receipts after the turn, %d decisions of processes, %d times that much ended at once",
-		decided, several, resumed, itself, late, policies, crowds)
-	if decided < histories*4/5 || several < histories/10 || resumed < histories/100 || itself < histories/20 ||
-		late < histories/400 || policies < histories/20 || crowds < histories/50 {
+	t.Logf("%d decisions, %d histories that ended in a crash, %+v", decided, resumed, all)
+	if decided < histories*4/5 || resumed < histories/100 || !all.enough(histories) {
 		t.Error("the histories do not have what this test is about")
 	}
 }
@@ -71,7 +69,13 @@ func (w *world) step() {
 		return
 	}
 	w.now = w.now.Add(time.Duration(w.rng.IntN(5000)) * time.Millisecond)
-	switch n := w.rng.IntN(24); {
+	switch n := w.rng.IntN(28); {
+	case n > 26:
+		w.repeats()
+	case n > 25:
+		w.asksAgain()
+	case n > 23:
+		w.givesUp()
 	case n > 21:
 		w.receivesLate()
 	case n == 21 && w.chance(3):
@@ -129,10 +133,17 @@ func (w *world) ask() {
 		if w.chance(2) {
 			f.Call = w.id("c")
 			w.callOf[f.Prompt] = f.Call
-			facts = append(facts, events.ToolStarted{Call: f.Call, Turn: f.Turn, Name: "ask", Background: w.chance(4)})
+			started := events.ToolStarted{Call: f.Call, Turn: f.Turn, Name: "ask", Background: w.chance(4)}
+			if started.Background {
+				w.outside++
+			}
+			facts = append(facts, started)
 		}
-	} else if !w.chance(4) {
-		return
+	} else {
+		if !w.chance(4) {
+			return
+		}
+		w.outside++
 	}
 	w.process(append(facts, f)...)
 }
@@ -155,7 +166,7 @@ func (w *world) settlePrompt() {
 		w.fail("prompt %s waits and cannot be decided: %v", id, err)
 		return
 	}
-	w.person(events.WriterLedger, d.Facts...)
+	w.person(events.WriterLedger, w.asOld(d.Facts)...)
 }
 
 // acts advances the turn of the living process: it reads a decision, or ends the turn with success or failure.
@@ -175,20 +186,10 @@ func (w *world) acts() {
 func (w *world) takeIn(t *turn) {
 	for _, id := range slices.Sorted(maps.Keys(w.st.Prompts)) {
 		p := w.st.Prompts[id]
-		if p == nil || p.Status == session.Awaiting || p.Epoch != w.st.Epoch || w.chance(3) {
+		if p == nil || p.Status == session.Awaiting || p.Epoch != w.st.Epoch || w.absent[id] || w.chance(3) {
 			continue
 		}
-		t.context[id] = true
-		w.had[id] = w.st.Epoch
-		if w.st.Tools[p.Call] != nil {
-			w.process(events.ToolCompleted{Call: p.Call, Output: json.RawMessage(`"answered"`)})
-		} else {
-			w.process(events.PromptDelivered{Prompt: id})
-			if p.Turn == "" {
-				w.reached[id] = true // outside of a turn the receipt is the delivery
-				delete(w.owed, id)
-			}
-		}
+		w.receives(id)
 	}
 }
 
@@ -237,7 +238,7 @@ func (w *world) restart() {
 	}
 	for _, id := range w.st.PendingPrompts() {
 		if w.chance(3) {
-			facts = append(facts, w.again(id))
+			facts = append(facts, w.repeated(id))
 		}
 	}
 	w.dead = false
@@ -247,8 +248,8 @@ func (w *world) restart() {
 	}
 }
 
-// again returns the request of a waiting prompt as it was last appended.
-func (w *world) again(id string) events.Fact {
+// repeated returns the request of a waiting prompt as it was last appended.
+func (w *world) repeated(id string) events.Fact {
 	var last events.PromptRequested
 	for _, c := range w.log {
 		for i := range c.Events {
@@ -303,7 +304,8 @@ func (w *world) decidesItself() {
 	}
 }
 
-// receivesLate returns an Ask after the turn that asked has ended. If that turn completed, its agent has the answer.
+// receivesLate returns an Ask after the turn that asked has ended. If that turn completed and no other one is open, its
+// agent has the answer.
 func (w *world) receivesLate() {
 	for _, id := range slices.Sorted(maps.Keys(w.st.Prompts)) {
 		p := w.st.Prompts[id]
@@ -312,13 +314,15 @@ func (w *world) receivesLate() {
 			continue
 		}
 		w.had[id] = w.st.Epoch
-		switch {
-		case w.ended[p.Turn] == session.OutcomeCompleted:
+		if w.ended[p.Turn] == session.OutcomeCompleted {
 			w.late++
+		}
+		switch {
+		case w.runs != nil: // the log has the receipt in this turn
+			w.runs.context[id] = true
+		case w.ended[p.Turn] == session.OutcomeCompleted && w.st.Turn == nil && !w.brought(id):
 			w.reached[id] = true
 			delete(w.owed, id)
-		case w.runs != nil:
-			w.runs.context[id] = true
 		}
 		w.process(events.PromptDelivered{Prompt: id})
 		return
@@ -356,6 +360,9 @@ func (w *world) withdraws() {
 	o, err := compaction.Withdraw(w.st,
 		request.Withdraw{Ref: ref, Message: w.st.Queue[w.rng.IntN(len(w.st.Queue))].ID, By: "ada"}, w.now)
 	if err == nil {
+		if w.quietAt > 0 {
+			w.released++
+		}
 		w.person(events.WriterCompaction, o.Facts...)
 	}
 }
@@ -450,6 +457,12 @@ func (w *world) takes(claim []events.Fact, r *session.WorkTurn) {
 	}
 	prior := w.runs
 	w.dead = false
+	if w.deaf && r.Cause == events.CauseAnswer {
+		own := w.id("t")
+		w.process(append(claim, events.TurnStarted{Turn: own, Cause: events.CauseMessage, Synthetic: !w.chance(3)})...)
+		w.runs = &turn{id: own, context: map[string]bool{}}
+		return
+	}
 	byPerson := !r.Synthetic &&
 		(r.Cause == events.CauseMessage || r.Cause == events.CauseFollowUp && r.Message != "" && r.OfTurn == "")
 	w.process(append(claim, events.TurnStarted{Turn: r.Turn, Cause: r.Cause, Synthetic: !byPerson, OfTurn: r.OfTurn,
@@ -481,18 +494,18 @@ func (w *world) once(message string) {
 }
 
 // heldSince returns the place in the log before which decisions wait for a person: the end of a turn without a retry,
-// the end of its retry, or a person's stop.
+// the end of its retry, a person's stop, the bound on turns for decisions, or a decision of a ledger from before the rule.
 func (w *world) heldSince() uint64 {
 	l := w.st.LastTurn
 	switch {
-	case w.st.Held():
+	case w.st.Held(), w.continued >= session.ContinuationsMax:
 		return w.st.Seq
 	case l == nil || l.Outcome == session.OutcomeCompleted:
-		return w.quietAt
+		return max(w.quietAt, w.oldAt)
 	case l.Actor == events.ActorPerson:
-		return max(w.stoppedAt, w.givenUpAt)
+		return max(w.stoppedAt, w.givenUpAt, w.oldAt)
 	}
-	return max(l.Seq, w.givenUpAt, w.stoppedAt)
+	return max(l.Seq, w.givenUpAt, w.stoppedAt, w.oldAt)
 }
 
 // rest stops all failures. People answer every prompt, and continue what they stopped if continues is set; one process
@@ -547,7 +560,7 @@ func (w *world) restOutside() {
 		p := w.st.Prompts[id]
 		c := w.st.Tools[p.Call]
 		switch {
-		case p.Status == session.Awaiting || p.Epoch != w.st.Epoch:
+		case p.Status == session.Awaiting || p.Epoch != w.st.Epoch || w.absent[id]:
 			continue
 		case c != nil && c.Epoch == w.st.Epoch:
 			w.process(events.ToolCompleted{Call: p.Call, Output: json.RawMessage(`"answered"`)})
@@ -561,8 +574,13 @@ func (w *world) restOutside() {
 		return
 	}
 	for _, id := range slices.Sorted(maps.Keys(w.st.Tools)) {
-		if w.st.Tools[id].Epoch == w.st.Epoch {
+		switch {
+		case w.st.Tools[id].Epoch != w.st.Epoch:
+		case !w.unread(id):
 			w.process(events.ToolCompleted{Call: id})
+			return
+		case w.st.Turn != nil: // it adopted the call without its turn: no other turn can bring the decision
+			w.asksAgain()
 			return
 		}
 	}

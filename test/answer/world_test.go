@@ -45,12 +45,13 @@ type world struct {
 	stoppedAt uint64            // place of a person's last stop
 	quietAt   uint64            // the same; 0 once a turn that a person asked for has begun
 	givenUpAt uint64            // place where a retry was given up last
-	itself    int               // turns that a process began without a request while decisions were undelivered
-	late      int               // receipts after the turn that asked had completed
-	policies  int               // prompts that a process decided by itself
-	crowds    int               // times that so much ended at once that earlier endings are forgotten
-	trace     []string
-	wrong     []string
+	oldAt     uint64            // place of the last decision without owed
+	absent    map[string]bool   // prompts that no Ask waits for
+	continued int               // turns that recovery requested for decisions since a person acted
+	deaf      bool              // the agent takes no turn that is requested for decisions
+	seen
+	trace []string
+	wrong []string
 }
 
 // turn is a process's memory of its running turn: the answers in the model's context.
@@ -62,7 +63,9 @@ type turn struct {
 func newWorld(seed uint64) *world {
 	w := &world{rng: rand.New(rand.NewPCG(seed, 15)), now: begin, st: session.New(ref), inc: 1,
 		owed: map[string]uint64{}, reached: map[string]bool{}, had: map[string]uint64{}, overtaken: map[string]bool{},
-		callOf: map[string]string{}, output: map[string]uint64{}, ended: map[string]string{}, judged: map[string]bool{}}
+		callOf: map[string]string{}, output: map[string]uint64{}, ended: map[string]string{}, judged: map[string]bool{},
+		absent: map[string]bool{}}
+	w.deaf = w.chance(deafOneIn)
 	w.process(events.SessionOpened{Incarnation: "1", Exclusive: new(true)})
 	return w
 }
@@ -181,11 +184,16 @@ type about struct {
 // counted checks a counted fact against V15. An adopted turn is not a new attempt, and neither is a turn that a process
 // starts without a request: it delivers only the decisions that it lists.
 func (w *world) counted(f events.Fact, of about) {
+	w.continues(f, of.by)
 	switch f := f.(type) {
+	case events.PromptRequested:
+		delete(w.absent, f.Prompt)
+	case events.PromptUnattended:
+		w.absent[f.Prompt] = true
 	case events.PromptAnswered:
-		w.decided(f.Prompt, of)
+		w.decided(f.Prompt, f.Owed, of)
 	case events.PromptRejected:
-		w.decided(f.Prompt, of)
+		w.decided(f.Prompt, f.Owed, of)
 	case events.TurnStopRequested:
 		if f.Actor == events.ActorPerson {
 			w.stoppedAt, w.quietAt = of.seq, of.seq
@@ -223,10 +231,14 @@ func (w *world) counted(f events.Fact, of about) {
 }
 
 // decided records a decision. A process has its own decisions.
-func (w *world) decided(prompt string, of about) {
+func (w *world) decided(prompt string, owed bool, of about) {
 	w.judged[prompt] = true
-	if of.by != events.WriterHarness {
-		w.owed[prompt] = of.seq
+	if of.by == events.WriterHarness {
+		return
+	}
+	w.owed[prompt] = of.seq
+	if !owed {
+		w.oldAt = of.seq
 	}
 }
 
@@ -301,8 +313,8 @@ func (w *world) waitsElsewhere(prompt string) bool {
 	case p.Delivery == events.DeliverMessage && len(w.st.Queue) > 0:
 		return true
 	}
-	return w.st.Owned && p.Epoch == w.st.Epoch &&
-		(p.Turn == "" || w.st.Tools[p.Call] != nil || w.st.Turn != nil && w.st.Turn.ID == p.Turn)
+	attended := !w.absent[prompt] && (p.Turn == "" || w.st.Tools[p.Call] != nil)
+	return w.st.Owned && p.Epoch == w.st.Epoch && (attended || w.st.Turn != nil && w.st.Turn.ID == p.Turn)
 }
 
 // byCall reports whether a decision was the output of a call.

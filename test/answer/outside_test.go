@@ -1,0 +1,205 @@
+package answer_test
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/holdfast-dev/holdfast/pkg/events"
+	"github.com/holdfast-dev/holdfast/pkg/session"
+)
+
+const (
+	deafOneIn = 4  // histories whose agent begins a turn of its own for each turn that is requested for decisions
+	oldOneIn  = 15 // decisions of a ledger from before the rule, which wrote no owed
+)
+
+// seen counts what the histories must have.
+type seen struct {
+	several  int // steps with several decisions that no agent has
+	itself   int // turns that a process began without a request while decisions were undelivered
+	late     int // receipts after the turn that asked had completed
+	policies int // prompts that a process decided by itself
+	crowds   int // times that so much ended at once that earlier endings are forgotten
+	outside  int // questions outside of any turn, and in calls in the background
+	gaveUp   int // Asks that gave up
+	again    int // Asks again under the same id
+	bounded  int // times that recovery had requested as many turns for decisions as it may
+	old      int // decisions without owed
+	twice    int // receipts that were repeated
+	stale    int // receipts of an epoch that has ended
+	released int // messages that a person took back after a stop
+}
+
+func (s *seen) add(o seen) {
+	s.several, s.itself, s.late, s.policies = s.several+o.several, s.itself+o.itself, s.late+o.late, s.policies+o.policies
+	s.crowds, s.outside, s.gaveUp, s.again = s.crowds+o.crowds, s.outside+o.outside, s.gaveUp+o.gaveUp, s.again+o.again
+	s.bounded, s.old, s.twice = s.bounded+o.bounded, s.old+o.old, s.twice+o.twice
+	s.stale, s.released = s.stale+o.stale, s.released+o.released
+}
+
+// enough reports whether so many histories have what the test is about.
+func (s *seen) enough(histories int) bool {
+	for _, c := range [...]struct{ n, oneIn int }{{s.several, 10}, {s.itself, 20}, {s.late, 500}, {s.policies, 20},
+		{s.crowds, 50}, {s.outside, 4}, {s.gaveUp, 10}, {s.again, 50}, {s.bounded, 100}, {s.old, 20}, {s.twice, 50},
+		{s.stale, 50}, {s.released, 200}} {
+		if c.n < histories/c.oneIn {
+			return false
+		}
+	}
+	return true
+}
+
+// outlives reports whether the owner itself is to take in the decision about a prompt: the prompt belongs to no turn, or
+// to a call in the background.
+func (w *world) outlives(p *session.Prompt) bool {
+	c := w.st.Tools[p.Call]
+	return p.Epoch == w.st.Epoch && (p.Turn == "" && p.Call == "" || c != nil && c.Background)
+}
+
+// givesUp returns an Ask at its deadline. The process says that nothing waits for the decision.
+func (w *world) givesUp() {
+	for _, id := range slices.Sorted(maps.Keys(w.st.Prompts)) {
+		if w.alive() && w.outlives(w.st.Prompts[id]) && !w.absent[id] {
+			w.gaveUp++
+			w.process(events.PromptUnattended{Prompt: id})
+			return
+		}
+	}
+}
+
+// asksAgain calls Ask again for a prompt that was given up. An open prompt is requested again; a decision is returned at
+// once, with the receipt.
+func (w *world) asksAgain() {
+	for _, id := range slices.Sorted(maps.Keys(w.st.Prompts)) {
+		p := w.st.Prompts[id]
+		if !w.alive() || !w.absent[id] || p.Epoch != w.st.Epoch {
+			continue
+		}
+		w.again++
+		if p.Status == session.Awaiting {
+			w.process(w.repeated(id))
+			return
+		}
+		delete(w.absent, id)
+		w.receives(id)
+		return
+	}
+}
+
+// receives has an Ask return a decision, and appends the receipt, or the end of the call that asked.
+func (w *world) receives(id string) {
+	p := w.st.Prompts[id]
+	w.had[id] = w.st.Epoch
+	if w.runs != nil {
+		w.runs.context[id] = true
+	}
+	if w.st.Tools[p.Call] != nil {
+		w.process(events.ToolCompleted{Call: p.Call, Output: json.RawMessage(`"answered"`)})
+		return
+	}
+	// Outside of a turn the receipt is the delivery, unless a turn brings the decision, or has brought it in vain.
+	if p.Turn == "" && !w.brought(id) {
+		w.reached[id] = true
+		delete(w.owed, id)
+	}
+	w.process(events.PromptDelivered{Prompt: id})
+}
+
+// brought reports whether the open turn carries a decision, or the last turn did and has not completed.
+func (w *world) brought(id string) bool {
+	if _, carried := w.st.Carries(id); carried {
+		return true
+	}
+	l := w.st.LastTurn
+	return l != nil && slices.ContainsFunc(l.Prompts, func(c session.Carried) bool { return c.Prompt == id })
+}
+
+// repeats appends a receipt that does not count: a second one, or one of the process that owned the session before.
+func (w *world) repeats() {
+	if !w.alive() {
+		return
+	}
+	if w.chance(2) && w.st.Epoch > 1 {
+		for _, id := range slices.Sorted(maps.Keys(w.owed)) {
+			w.stale++
+			w.inVain(w.st.Epoch-1, id)
+			return
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(w.had)) {
+		if w.st.Prompts[id] == nil {
+			w.twice++
+			w.inVain(w.st.Epoch, id)
+			return
+		}
+	}
+}
+
+// inVain appends a receipt that the fold has to ignore.
+func (w *world) inVain(epoch uint64, id string) {
+	ignored := w.st.Ignored.Count
+	w.commit(events.WriterHarness, events.HarnessSource(ref.Harness, strconv.Itoa(w.inc)), epoch,
+		[]events.Fact{events.PromptDelivered{Prompt: id}})
+	if w.st.Ignored.Count != ignored+1 {
+		w.fail("a receipt for prompt %s in epoch %d counts", id, epoch)
+	}
+}
+
+// unread reports whether a call may not end: its question was decided after its Ask had given up, and no agent has that.
+func (w *world) unread(call string) bool {
+	for id, c := range w.callOf {
+		if c == call && w.absent[id] && w.owed[id] != 0 && (w.runs == nil || !w.runs.context[id]) {
+			return true
+		}
+	}
+	return false
+}
+
+// asOld returns what a ledger from before the rule wrote: decisions without owed.
+func (w *world) asOld(facts []events.Fact) []events.Fact {
+	if !w.chance(oldOneIn) {
+		return facts
+	}
+	w.old++
+	facts = slices.Clone(facts)
+	for i, f := range facts {
+		switch f := f.(type) {
+		case events.PromptAnswered:
+			f.Owed = false
+			facts[i] = f
+		case events.PromptRejected:
+			f.Owed = false
+			facts[i] = f
+		}
+	}
+	return facts
+}
+
+// continues counts the turns that recovery requests for decisions, until a person acts (V15).
+func (w *world) continues(f events.Fact, by events.Writer) {
+	switch f := f.(type) {
+	case events.TurnRequested:
+		switch {
+		case w.st.Pending.Turn.By != "":
+			w.continued = 0
+		case f.Cause == events.CauseAnswer && by == events.WriterReconciler:
+			w.continued++
+		}
+		if w.continued == session.ContinuationsMax {
+			w.bounded++
+		}
+		if w.continued > session.ContinuationsMax {
+			w.fail("V15: turn %s is the %dth that is requested for decisions since a person acted", f.Turn, w.continued)
+		}
+	case events.PromptAnswered, events.PromptRejected:
+		if by == events.WriterLedger {
+			w.continued = 0
+		}
+	case events.MessageAccepted:
+		if by != events.WriterHarness && !f.Synthetic {
+			w.continued = 0
+		}
+	}
+}
