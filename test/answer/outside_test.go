@@ -147,7 +147,8 @@ func (w *world) inVain(epoch uint64, id string) {
 	}
 }
 
-// unread reports whether a call may not end: its question was decided after its Ask had given up, and no agent has that.
+// unread reports whether a call may not end: its question was decided after its Ask had given up, and no agent has
+// that decision.
 func (w *world) unread(call string) bool {
 	for id, c := range w.callOf {
 		if c == call && w.absent[id] && w.owed[id] != 0 && (w.runs == nil || !w.runs.context[id]) {
