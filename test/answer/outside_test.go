@@ -129,7 +129,7 @@ func (w *world) repeats() {
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(w.had)) {
-		if w.st.Prompts[id] == nil {
+		if w.st.Prompts[id] == nil && w.had[id] == w.st.Epoch { // a new owner may repeat it, and that counts
 			w.twice++
 			w.inVain(w.st.Epoch, id)
 			return
