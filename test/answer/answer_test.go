@@ -494,7 +494,8 @@ func (w *world) once(message string) {
 }
 
 // heldSince returns the place in the log before which decisions wait for a person: the end of a turn without a retry,
-// the end of its retry, a person's stop, the bound on turns for decisions, or a decision of a ledger from before the rule.
+// the end of its retry, a person's stop, the bound on turns for decisions, or a decision of a ledger from before the
+// rule.
 func (w *world) heldSince() uint64 {
 	l := w.st.LastTurn
 	switch {

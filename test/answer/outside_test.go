@@ -33,7 +33,8 @@ type seen struct {
 }
 
 func (s *seen) add(o seen) {
-	s.several, s.itself, s.late, s.policies = s.several+o.several, s.itself+o.itself, s.late+o.late, s.policies+o.policies
+	s.several, s.itself, s.late = s.several+o.several, s.itself+o.itself, s.late+o.late
+	s.policies += o.policies
 	s.crowds, s.outside, s.gaveUp, s.again = s.crowds+o.crowds, s.outside+o.outside, s.gaveUp+o.gaveUp, s.again+o.again
 	s.bounded, s.old, s.twice = s.bounded+o.bounded, s.old+o.old, s.twice+o.twice
 	s.stale, s.released = s.stale+o.stale, s.released+o.released
@@ -51,8 +52,8 @@ func (s *seen) enough(histories int) bool {
 	return true
 }
 
-// outlives reports whether the owner itself is to take in the decision about a prompt: the prompt belongs to no turn, or
-// to a call in the background.
+// outlives reports whether the owner itself is to take in the decision about a prompt: the prompt belongs to no turn,
+// or to a call in the background.
 func (w *world) outlives(p *session.Prompt) bool {
 	c := w.st.Tools[p.Call]
 	return p.Epoch == w.st.Epoch && (p.Turn == "" && p.Call == "" || c != nil && c.Background)
@@ -69,8 +70,8 @@ func (w *world) givesUp() {
 	}
 }
 
-// asksAgain calls Ask again for a prompt that was given up. An open prompt is requested again; a decision is returned at
-// once, with the receipt.
+// asksAgain calls Ask again for a prompt that was given up. An open prompt is requested again; a decision is returned
+// at once, with the receipt.
 func (w *world) asksAgain() {
 	for _, id := range slices.Sorted(maps.Keys(w.st.Prompts)) {
 		p := w.st.Prompts[id]
