@@ -86,3 +86,31 @@ func TestSettlingNothing(t *testing.T) {
 		t.Errorf("%v, %v", facts, err)
 	}
 }
+
+// TestAStepOfTheClockStartsAWalk: after the broker's clock was set, the queue is empty and every session is decided
+// again: the instants of its checks are those of another clock.
+func TestAStepOfTheClockStartsAWalk(t *testing.T) {
+	w := newWorld(t)
+	l := w.idleLoop()
+	l.active.Store(true)
+	now, err := w.b.Now(w.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(w.ctx)
+	done := make(chan error, 1)
+	go func() { done <- l.runQueue(ctx) }()
+	defer func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}()
+	l.queue.set(&check{ref: ref("s"), at: now.Add(time.Hour), ready: &ready{}})
+	natstest.Until(t, "the queue to run", func() bool { return len(l.queue.changed) == 0 })
+	w.b.LearnSteps(events.Steps{{Seq: 1, ByMS: time.Hour.Milliseconds(), At: now}})
+	natstest.Until(t, "a walk to be asked for", func() bool { return len(l.walks) == 1 })
+	if l.queue.ready(ref("s")) {
+		t.Error("a check has the instant of the clock before the step")
+	}
+}
