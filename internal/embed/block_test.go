@@ -3,7 +3,9 @@ package embed
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -222,6 +224,27 @@ func TestToItsFloor(t *testing.T) {
 		if got := toItsFloor(c.body); !bytes.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
+	}
+}
+
+// TestConsumersStartAtTheirFloor: before the server starts, the pending entries of a readable consumer are dropped, and
+// nothing is kept as damaged.
+func TestConsumersStartAtTheirFloor(t *testing.T) {
+	home, kept := t.TempDir(), filepath.Join(t.TempDir(), keptDir)
+	path := filepath.Join(home, "obs", "ledger", consumerFile)
+	if err := os.MkdirAll(filepath.Dir(path), dirMode); err != nil {
+		t.Fatal(err)
+	}
+	write(t, path, string([]byte{22, 2, 1, 3, 2, 4, 1, 9, 1, 1, 0, 0}))
+	damages, err := mendConsumers(kept, home)
+	if err != nil || len(damages) > 0 {
+		t.Errorf("%v, %v", damages, err)
+	}
+	if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, []byte{22, 2, 1, 3, 1, 3, 0, 0}) {
+		t.Errorf("%v, %v", got, err)
+	}
+	if _, err := os.Stat(kept); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a healthy consumer is kept as damaged: %v", err)
 	}
 }
 
