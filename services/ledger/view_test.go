@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -190,5 +191,47 @@ func TestViewsDoNotGrowByEscaping(t *testing.T) {
 	e := w.await(events.WorkKey(ref), func(e bus.Entry) bool { return !e.Deleted })
 	if !strings.Contains(string(e.Value), content) {
 		t.Errorf("a view of %d bytes", len(e.Value))
+	}
+}
+
+// TestACommitWritesOnlyTheViewsThatItChanges: the views of a session with many open questions are not all written again
+// with each commit.
+func TestACommitWritesOnlyTheViewsThatItChanges(t *testing.T) {
+	const prompts = 30
+	w := newWorld(t)
+	begin := []events.Fact{events.SessionOpened{Incarnation: "1"},
+		events.TurnStarted{Turn: "t", Cause: events.CauseMessage}}
+	ask := func(i int) events.Fact {
+		return events.PromptRequested{Prompt: fmt.Sprint("p", i), Turn: "t", PromptKind: events.PromptQuestion,
+			Title: "Which?", Delivery: events.DeliverCallback,
+			Questions: []events.Question{{ID: "q", Question: "Which?",
+				Options: []events.Option{{Label: "a"}, {Label: "b"}}}}}
+	}
+	for i := range prompts {
+		begin = append(begin, ask(i))
+	}
+	w.say(ref, begin...)
+	w.say(ref, ask(prompts))
+	ms := w.delivered(2)
+	f := w.folder()
+	w.fold(f, ms[0])
+	ts, _ := f.group(ms[1:])
+	if err := errors.Join(f.load(t.Context(), ts), f.foldAll(t.Context(), ts)); err != nil {
+		t.Fatal(err)
+	}
+	d, err := f.render(t.Context(), ts[0])
+	if err != nil || len(ts[0].state.Prompts) != prompts+1 || len(d.Value) == 0 {
+		t.Fatalf("%v: %d prompts", err, len(ts[0].state.Prompts))
+	}
+	of := 0
+	for _, v := range d.Views {
+		if v.Key == ts[0].state.BlockerKey(fmt.Sprint("p", prompts)) {
+			of++
+		} else if v.Key != events.WorkKey(ref) {
+			t.Errorf("%s is written again", v.Key)
+		}
+	}
+	if of != 1 {
+		t.Errorf("the new question is written %d times", of)
 	}
 }
