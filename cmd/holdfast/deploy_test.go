@@ -348,10 +348,14 @@ func TestDeployedBroker(t *testing.T) {
 		for _, want := range []string{
 			"include ./permissions.conf", "sync_interval: always", "store_dir: /data",
 			"pid_file: /var/run/nats/nats.pid",
-			`http: "127.0.0.1:8222"`, "/etc/nats-tls/ca.crt", "verify: true"} {
+			`http: "127.0.0.1:8222"`, "/etc/nats-tls/ca.crt"} {
 			if !strings.Contains(string(body), want) {
 				t.Errorf("%s: no %s", file, want)
 			}
+		}
+		of := func(text string) int { return strings.Count(string(body), text) }
+		if n := of("tls {"); n == 0 || of("verify: true") != n || of("cluster {") != of("no_advertise: true") {
+			t.Errorf("%s: clients and nodes need certificates, and clients do not learn the addresses of nodes", file)
 		}
 		if secret := regexp.MustCompile(`\$[A-Z]\w*`).FindAllString(string(body), -1); !slices.Equal(secret,
 			[]string{"$SERVER_NAME"}) {

@@ -29,6 +29,7 @@ func TestAttacks(t *testing.T) {
 	w.unharmed("bounds", w.bounds)
 	w.unharmed("floods", w.floods)
 	w.unharmed("addresses of nodes", w.addresses)
+	w.unharmed("without a certificate", w.uncertified)
 }
 
 // targets returns subjects at which a message of another user would do harm.
@@ -374,5 +375,14 @@ func (w *world) addresses(t *testing.T) {
 	defer nc.Close()
 	if found := nc.DiscoveredServers(); len(found) > 0 {
 		t.Errorf("a client received the addresses %v", found)
+	}
+}
+
+// uncertified: a password is not enough to log in.
+func (w *world) uncertified(t *testing.T) {
+	nc, err := nats.Connect(w.url("ann"), nats.RootCAs(w.folder("ann")+"/ca.crt"))
+	if err == nil {
+		nc.Close()
+		t.Error("a client without a certificate is connected")
 	}
 }
