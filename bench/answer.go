@@ -159,11 +159,11 @@ func (s *suite) turns(ctx context.Context, n int) (turns []*harness.Turn, leave 
 	}
 	turns = make([]*harness.Turn, n)
 	for i := range turns {
-		se, err := h.Open(ctx, fmt.Sprintf("s%d", i), harness.Opening{})
+		se, err := h.Open(ctx, fmt.Sprintf("s%d", i), harness.OpenOptions{})
 		if err != nil {
 			return nil, leave, err
 		}
-		if turns[i], err = se.StartTurn(ctx, harness.Start{ID: "t", Content: "go"}); err != nil {
+		if turns[i], err = se.StartTurn(ctx, harness.StartOptions{ID: "t", Content: "go"}); err != nil {
 			return nil, leave, err
 		}
 	}

@@ -199,11 +199,11 @@ func playAsker(ctx context.Context) error {
 
 func askerTurn(ctx context.Context, h *harness.Harness, id string, again bool) (*harness.Turn, error) {
 	if !again {
-		s, err := h.Open(ctx, id, harness.Opening{})
+		s, err := h.Open(ctx, id, harness.OpenOptions{})
 		if err != nil {
 			return nil, err
 		}
-		return s.StartTurn(ctx, harness.Start{ID: "t", Content: "go"})
+		return s.StartTurn(ctx, harness.StartOptions{ID: "t", Content: "go"})
 	}
 	s, err := h.Claim(ctx, id, harness.Adopt{Turn: true, Prompts: []harness.Prompt{{ID: "p"}}})
 	if err != nil {

@@ -17,10 +17,10 @@ func TestAbandon(t *testing.T) {
 	t.Parallel() // it mostly waits
 	w := newWorld(t)
 	h := w.connect()
-	s, err := h.Open(w.ctx, "s1", harness.Opening{})
+	s, err := h.Open(w.ctx, "s1", harness.OpenOptions{})
 	check(t, err)
 	check(t, h.Ready(w.ctx))
-	turn, err := s.StartTurn(w.ctx, harness.Start{ID: "t1"})
+	turn, err := s.StartTurn(w.ctx, harness.StartOptions{ID: "t1"})
 	check(t, err)
 	asked := make(chan error, 1)
 	go func() {
@@ -37,7 +37,7 @@ func TestAbandon(t *testing.T) {
 	if err := turn.Complete(w.ctx, ""); !errors.Is(err, harness.ErrClosed) {
 		t.Errorf("Complete: %v", err)
 	}
-	if _, err := h.Open(w.ctx, "s2", harness.Opening{}); !errors.Is(err, harness.ErrClosed) {
+	if _, err := h.Open(w.ctx, "s2", harness.OpenOptions{}); !errors.Is(err, harness.ErrClosed) {
 		t.Errorf("Open: %v", err)
 	}
 	e, err := w.bus.Load(w.ctx, bus.Leases, lease)

@@ -107,12 +107,12 @@ func TestLostAcknowledgement(t *testing.T) {
 	w := newWorld(t)
 	l := newLine(t, w.server.URL())
 	h := w.connect(func(c *harness.Config) { c.URL = l.url })
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
 	l.deaf.Store(true)
 	called := make(chan error, 1)
 	go func() {
-		_, err := turn.Tool(w.ctx, harness.Tool{ID: "c1", Name: "bash"})
+		_, err := turn.Tool(w.ctx, harness.ToolOptions{ID: "c1", Name: "bash"})
 		called <- err
 	}()
 	stored := w.until("s", "the call to be stored", func(st *session.State) bool { return st.Tools["c1"] != nil })
@@ -132,12 +132,12 @@ func TestOutcomeInDoubtWhenTheLeaseIsLost(t *testing.T) {
 	w := newWorld(t)
 	l := newLine(t, w.server.URL())
 	h := w.connect(func(c *harness.Config) { c.URL = l.url })
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
 	l.deaf.Store(true)
 	called := make(chan error, 2)
 	begin := func(id string) {
-		_, err := turn.Tool(w.ctx, harness.Tool{ID: id, Name: "bash"})
+		_, err := turn.Tool(w.ctx, harness.ToolOptions{ID: id, Name: "bash"})
 		called <- err
 	}
 	go begin("c1")
@@ -161,16 +161,16 @@ func TestOpenedWhileTheLeaseIsLost(t *testing.T) {
 	w := newWorld(t)
 	l := newLine(t, w.server.URL())
 	h := w.connect(func(c *harness.Config) { c.URL, c.TTL = l.url, 2*time.Second })
-	before := must[*harness.Session](t)(h.Open(w.ctx, "before", harness.Opening{}))
+	before := must[*harness.Session](t)(h.Open(w.ctx, "before", harness.OpenOptions{}))
 	l.deaf.Store(true)
 	opened := make(chan *harness.Session, 1)
-	go func() { opened <- must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{})) }()
+	go func() { opened <- must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{})) }()
 	natstest.Until(t, "the lease to be lost", func() bool { return harness.Suspended(before) })
 	l.cut()
 	l.deaf.Store(false)
 	s := <-opened
 	check(t, s.Regain(w.ctx))
-	must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1"}))
+	must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1"}))
 }
 
 // The harness alone is cut off while the answer is given, so that no nudge reaches it: it looks when it is back. No
@@ -180,8 +180,8 @@ func TestLostNudge(t *testing.T) {
 		w := newWorld(t)
 		l := newLine(t, w.server.URL())
 		h := w.connect(kind, func(c *harness.Config) { c.URL, c.TTL = l.url, time.Minute })
-		s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-		turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+		s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+		turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
 		out := ask(w.ctx, turn, harness.Prompt{ID: "p1", Questions: question()})
 		w.awaiting("s", "p1")
 		l.down.Store(true)
@@ -199,8 +199,8 @@ func TestTheWorkViewIsTheCertainWay(t *testing.T) {
 	eachKind(t, func(t *testing.T, kind func(*harness.Config)) {
 		w := newWorld(t)
 		h := w.connect(kind)
-		s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-		turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+		s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+		turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
 		out := ask(w.ctx, turn, harness.Prompt{ID: "p1", Questions: question()})
 		w.awaiting("s", "p1")
 		ev := events.New(w.bus.NewID(), events.PersonSource("ada"), ref("s"), 1, time.Now(),
@@ -221,8 +221,8 @@ func TestANudgeAfterALostOne(t *testing.T) {
 	eachKind(t, func(t *testing.T, kind func(*harness.Config)) {
 		w := newWorld(t)
 		h := w.connect(kind)
-		s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-		turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+		s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+		turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
 		first := ask(w.ctx, turn, harness.Prompt{ID: "p1", Questions: question()})
 		second := ask(w.ctx, turn, harness.Prompt{ID: "p2", Questions: question()})
 		w.awaiting("s", "p1")
@@ -247,9 +247,9 @@ func TestFalseNudges(t *testing.T) {
 	eachKind(t, func(t *testing.T, kind func(*harness.Config)) {
 		w := newWorld(t)
 		h := w.connect(kind)
-		s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-		other := must[*harness.Session](t)(h.Open(w.ctx, "other", harness.Opening{}))
-		turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+		s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+		other := must[*harness.Session](t)(h.Open(w.ctx, "other", harness.OpenOptions{}))
+		turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
 		out := ask(w.ctx, turn, harness.Prompt{ID: "p1", Questions: question()})
 		w.awaiting("s", "p1")
 		check(t, other.Append(w.ctx, events.TurnStarted{Turn: "o", Cause: events.CauseMessage}))
@@ -287,8 +287,8 @@ func eachKind(t *testing.T, test func(*testing.T, func(*harness.Config))) {
 func TestAnAnswerWithoutANudge(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
 	for _, id := range []string{"p1", "p2"} { // the second after the broker was away
 		out := ask(w.ctx, turn, harness.Prompt{ID: id, Questions: question()})
 		w.awaiting("s", id)
@@ -321,8 +321,8 @@ func (w *world) whisper(id string, fact events.Fact) uint64 {
 func TestWhatComesWhileASessionIsTaken(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
 	out := ask(w.ctx, turn, harness.Prompt{ID: "p1", Questions: question()})
 	w.awaiting("s", "p1")
 	begin := harness.Hold(s)
@@ -343,8 +343,8 @@ func TestWhatComesWhileASessionIsTaken(t *testing.T) {
 func TestACommitWithoutAGuard(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
 	out := ask(w.ctx, turn, harness.Prompt{ID: "p1", Questions: question()})
 	w.awaiting("s", "p1")
 	nc := must[*nats.Conn](t)(nats.Connect(w.server.URL()))
@@ -364,8 +364,8 @@ func TestACommitWithoutAGuard(t *testing.T) {
 func TestWhatWasWrittenBeforeTheLogIsFollowed(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect(pool) // which follows nothing
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
 	out := ask(w.ctx, turn, harness.Prompt{ID: "p1", Questions: question()})
 	w.awaiting("s", "p1")
 	seq := w.whisper("s", events.PromptRejected{Prompt: "p1", By: "ada"})

@@ -35,8 +35,8 @@ func benchmarkAsk(b *testing.B, concurrent int) {
 	var wg sync.WaitGroup
 	for i := range turns {
 		wg.Go(func() {
-			s := must[*harness.Session](b)(h.Open(w.ctx, fmt.Sprint(i), harness.Opening{}))
-			turns[i] = must[*harness.Turn](b)(s.StartTurn(w.ctx, harness.Start{ID: "t", Content: "x"}))
+			s := must[*harness.Session](b)(h.Open(w.ctx, fmt.Sprint(i), harness.OpenOptions{}))
+			turns[i] = must[*harness.Turn](b)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t", Content: "x"}))
 		})
 	}
 	wg.Wait()
@@ -156,8 +156,8 @@ func BenchmarkRestart(b *testing.B) {
 	one := w.connect(long)
 	turns := make([]*harness.Turn, prompts)
 	everywhere(func(i int) {
-		s := must[*harness.Session](b)(one.Open(w.ctx, fmt.Sprint(i), harness.Opening{}))
-		turns[i] = must[*harness.Turn](b)(s.StartTurn(w.ctx, harness.Start{ID: "t", Content: "x"}))
+		s := must[*harness.Session](b)(one.Open(w.ctx, fmt.Sprint(i), harness.OpenOptions{}))
+		turns[i] = must[*harness.Turn](b)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t", Content: "x"}))
 	})
 	before := heap()
 	everywhere(func(i int) {

@@ -62,11 +62,11 @@ var callbacks = map[string]func(w *world, h *harness.Harness, s *harness.Session
 	},
 	"Config.Log": func(w *world, h *harness.Harness, s *harness.Session, callback func(*harness.Session)) {
 		onLog.Store(h, func() { callback(s) })
-		go func() { _, _ = h.Open(w.ctx, "logged", harness.Opening{}) }()
+		go func() { _, _ = h.Open(w.ctx, "logged", harness.OpenOptions{}) }()
 	},
 	"Opening.Native": func(w *world, h *harness.Harness, s *harness.Session, callback func(*harness.Session)) {
 		go func() {
-			_, _ = h.Open(w.ctx, "native", harness.Opening{Native: marshaler(func() { callback(s) })})
+			_, _ = h.Open(w.ctx, "native", harness.OpenOptions{Native: marshaler(func() { callback(s) })})
 		}()
 	},
 	"Adopt": func(w *world, h *harness.Harness, s *harness.Session, callback func(*harness.Session)) {
@@ -77,7 +77,7 @@ var callbacks = map[string]func(w *world, h *harness.Harness, s *harness.Session
 	},
 	"Start": func(w *world, _ *harness.Harness, s *harness.Session, callback func(*harness.Session)) {
 		go func() {
-			_, _ = s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: marshaler(func() { callback(s) })})
+			_, _ = s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: marshaler(func() { callback(s) })})
 		}()
 	},
 	"Prompt": func(w *world, _ *harness.Harness, s *harness.Session, callback func(*harness.Session)) {
@@ -143,7 +143,7 @@ func methods(h *harness.Harness, s, other *harness.Session,
 			"Incarnation": func(context.Context) { h.Incarnation() },
 			"Context":     func(context.Context) { h.Context() },
 			"Sessions":    func(ctx context.Context) { _, _, _ = h.Sessions(ctx) },
-			"Open":        func(ctx context.Context) { _, _ = h.Open(ctx, s.ID(), harness.Opening{}) },
+			"Open":        func(ctx context.Context) { _, _ = h.Open(ctx, s.ID(), harness.OpenOptions{}) },
 			"Claim":       func(ctx context.Context) { _, _ = h.Claim(ctx, s.ID()) },
 			"Ready":       func(ctx context.Context) { _ = h.Ready(ctx) },
 			"Send": func(ctx context.Context) {
@@ -163,7 +163,7 @@ func methods(h *harness.Harness, s, other *harness.Session,
 			"Regain":    func(ctx context.Context) { _ = s.Regain(ctx) },
 			"Append":    func(ctx context.Context) { _ = s.Append(ctx, events.MessageAccepted{Message: "m"}) },
 			"Relay":     func(ctx context.Context) { _ = s.Relay(ctx, events.ToolStarted{Call: "c2"}) },
-			"StartTurn": func(ctx context.Context) { _, _ = s.StartTurn(ctx, harness.Start{ID: "t9"}) },
+			"StartTurn": func(ctx context.Context) { _, _ = s.StartTurn(ctx, harness.StartOptions{ID: "t9"}) },
 			"Ask":       func(ctx context.Context) { _, _ = s.Ask(ctx, harness.Prompt{ID: "p9"}) },
 			"Answer":    func(ctx context.Context) { _, _ = s.Answer(ctx, "p9") },
 			"Result":    func(ctx context.Context) { _, _ = s.Result(ctx, "c2") },
@@ -182,7 +182,7 @@ func methods(h *harness.Harness, s, other *harness.Session,
 			"Progress": func(context.Context) { turn.Progress() },
 			"Stream":   func(context.Context) { turn.Stream() },
 			"Usage":    func(ctx context.Context) { _ = turn.Usage(ctx, input(5)) },
-			"Tool":     func(ctx context.Context) { _, _ = turn.Tool(ctx, harness.Tool{ID: "c1", Name: "bash"}) },
+			"Tool":     func(ctx context.Context) { _, _ = turn.Tool(ctx, harness.ToolOptions{ID: "c1", Name: "bash"}) },
 			"Ask":      func(ctx context.Context) { _, _ = turn.Ask(ctx, harness.Prompt{ID: "p8"}) },
 			"Complete": nil,
 			"Fail":     nil,
@@ -214,9 +214,9 @@ func TestCallbacks(t *testing.T) {
 			h := w.connect(func(c *harness.Config) { c.TTL, c.Log = 2*time.Second, zerolog.New(writer) })
 			writer.h.Store(h)
 			defer onLog.Delete(h)
-			s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-			other := must[*harness.Session](t)(h.Open(w.ctx, "other", harness.Opening{}))
-			turn := must[*harness.Turn](t)(other.StartTurn(w.ctx, harness.Start{ID: "o1"}))
+			s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+			other := must[*harness.Session](t)(h.Open(w.ctx, "other", harness.OpenOptions{}))
+			turn := must[*harness.Turn](t)(other.StartTurn(w.ctx, harness.StartOptions{ID: "o1"}))
 			check(t, h.Ready(w.ctx))
 			at, done := newPlace(), make(chan struct{})
 			var once sync.Once
@@ -320,7 +320,7 @@ func TestWorkReturns(t *testing.T) {
 				t.Parallel() // it mostly waits
 				w := newWorld(t)
 				h := w.connect(func(c *harness.Config) { c.TTL = time.Minute })
-				s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+				s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
 				running, end := make(chan struct{}), make(chan struct{})
 				handle := func() error {
 					close(running)

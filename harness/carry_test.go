@@ -18,7 +18,7 @@ import (
 func TestAnswerReachesEveryAttempt(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
-	must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
 	prompt := harness.Prompt{ID: "env", Questions: question()}
 	type attempt struct {
 		named  []session.TurnPrompt
@@ -76,8 +76,8 @@ func TestAdoptedTurnIsGivenTheAnswer(t *testing.T) {
 		t.Run(fmt.Sprint("continuation requested: ", requested), func(t *testing.T) {
 			w := newWorld(t)
 			one := w.connect()
-			s := must[*harness.Session](t)(one.Open(w.ctx, "s", harness.Opening{}))
-			must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+			s := must[*harness.Session](t)(one.Open(w.ctx, "s", harness.OpenOptions{}))
+			must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
 			prompt := harness.Prompt{ID: "p1", Questions: question(), OnOwnerLoss: events.LossKeep}
 			check(t, s.Append(w.ctx, events.PromptRequested{Prompt: "p1", Turn: "t1", PromptKind: events.PromptQuestion,
 				// no Ask waits in this process
@@ -132,10 +132,10 @@ func TestAdoptedTurnIsGivenTheAnswer(t *testing.T) {
 func TestCompletedWithTheAnswer(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
 	check(t, h.Ready(w.ctx))
-	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
-	must[*harness.Call](t)(turn.Tool(w.ctx, harness.Tool{ID: "c1", Name: "ask"}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
+	must[*harness.Call](t)(turn.Tool(w.ctx, harness.ToolOptions{ID: "c1", Name: "ask"}))
 	check(t, s.Append(w.ctx,
 		events.PromptRequested{Prompt: "unread", Turn: "t1", PromptKind: events.PromptQuestion, Questions: question(),
 			Delivery: events.DeliverCallback, OnOwnerLoss: events.LossKeep, Blocking: new(bool)}))
@@ -168,9 +168,9 @@ func TestCompletedWithTheAnswer(t *testing.T) {
 func TestAdoptedTurnHasItsRequest(t *testing.T) {
 	w := newWorld(t)
 	one := w.connect()
-	s := must[*harness.Session](t)(one.Open(w.ctx, "s", harness.Opening{}))
+	s := must[*harness.Session](t)(one.Open(w.ctx, "s", harness.OpenOptions{}))
 	must[*harness.Turn](t)(s.StartTurn(w.ctx,
-		harness.Start{ID: "t1", Content: "deploy", Message: "m1", By: "ada", Options: "large"}))
+		harness.StartOptions{ID: "t1", Content: "deploy", Message: "m1", By: "ada", Options: "large"}))
 	for _, id := range []string{"given", "own"} {
 		check(t, s.Append(w.ctx,
 			events.PromptRequested{Prompt: id, Turn: "t1", PromptKind: events.PromptQuestion, Questions: question(),
@@ -178,7 +178,7 @@ func TestAdoptedTurnHasItsRequest(t *testing.T) {
 	}
 	w.mustAnswer("s", "given", "staging")
 	must[*harness.Turn](t)(s.StartTurn(w.ctx,
-		harness.Start{ID: "t2", Cause: events.CauseAnswer, OfTurn: "t1", Message: "m1", Options: "large",
+		harness.StartOptions{ID: "t2", Cause: events.CauseAnswer, OfTurn: "t1", Message: "m1", Options: "large",
 			Synthetic: true, Prompts: []string{"given"}}))
 	check(t, s.Append(w.ctx,
 		events.PromptRequested{Prompt: "later", Turn: "t2", PromptKind: events.PromptQuestion, Questions: question(),
@@ -216,8 +216,8 @@ func TestAdoptedTurnHasItsRequest(t *testing.T) {
 func TestClaimOfOlderRules(t *testing.T) {
 	w := newWorld(t)
 	one := w.connect()
-	s := must[*harness.Session](t)(one.Open(w.ctx, "s", harness.Opening{}))
-	must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	s := must[*harness.Session](t)(one.Open(w.ctx, "s", harness.OpenOptions{}))
+	must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
 	old := w.state("s")
 	old.Rules, old.Turn = 0, nil
 	doc := must[[]byte](t)(old.Encode())
@@ -240,7 +240,7 @@ func TestReceiptsBeforeATurnEnds(t *testing.T) {
 			check(w.t, s.Append(w.ctx, events.TurnCompleted{Turn: turn.ID()}))
 		}},
 		"by a turn in its place": {end: func(w *world, s *harness.Session, _ *harness.Turn) {
-			own, err := s.StartTurn(w.ctx, harness.Start{ID: "own", Synthetic: true})
+			own, err := s.StartTurn(w.ctx, harness.StartOptions{ID: "own", Synthetic: true})
 			check(w.t, err)
 			check(w.t, own.Complete(w.ctx, "stop"))
 		}},
@@ -253,10 +253,10 @@ func TestReceiptsBeforeATurnEnds(t *testing.T) {
 			t.Parallel() // it mostly waits
 			w := newWorld(t)
 			h := w.connect()
-			s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+			s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
 			check(t, h.Ready(w.ctx))
-			turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
-			must[*harness.Call](t)(turn.Tool(w.ctx, harness.Tool{ID: "c1", Name: "ask"}))
+			turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
+			must[*harness.Call](t)(turn.Tool(w.ctx, harness.ToolOptions{ID: "c1", Name: "ask"}))
 			prompts := []harness.Prompt{{ID: "p1", Call: "c1", Questions: question()}}
 			for i := range c.more {
 				prompts = append(prompts, harness.Prompt{ID: fmt.Sprint("q", i), Questions: question()})
@@ -282,9 +282,9 @@ func TestReceiptsAfterALostLease(t *testing.T) {
 	t.Parallel() // it mostly waits
 	w := newWorld(t)
 	h := w.connect()
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
 	check(t, h.Ready(w.ctx))
-	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
 	out := ask(w.ctx, turn, harness.Prompt{ID: "p1", Questions: question(), OnOwnerLoss: events.LossKeep})
 	w.awaiting("s", "p1")
 	w.mustAnswer("s", "p1", "blue")
@@ -300,7 +300,7 @@ func TestReceiptsAfterALostLease(t *testing.T) {
 			return ok && st.Epoch == epoch && c.Had == epoch
 		})
 	}
-	own := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "own", Synthetic: true}))
+	own := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "own", Synthetic: true}))
 	check(t, own.Complete(w.ctx, "stop"))
 	st := w.state("s")
 	if f, owed := st.Owed(); owed || st.Ignored.Count != 0 {
@@ -333,10 +333,10 @@ func TestACallDoesNotEndWithoutTheAnswer(t *testing.T) {
 			t.Parallel() // it mostly waits
 			w := newWorld(t)
 			h := w.connect()
-			s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+			s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
 			check(t, h.Ready(w.ctx))
-			turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
-			call := must[*harness.Call](t)(turn.Tool(w.ctx, harness.Tool{ID: "c1", Name: "ask"}))
+			turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
+			call := must[*harness.Call](t)(turn.Tool(w.ctx, harness.ToolOptions{ID: "c1", Name: "ask"}))
 			short, cancel := context.WithCancel(w.ctx)
 			gaveUp := make(chan error, 1)
 			go func() {
@@ -381,12 +381,12 @@ func TestUnattended(t *testing.T) {
 			t.Parallel() // it mostly waits
 			w := newWorld(t)
 			h := w.connect()
-			s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+			s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
 			ask, p := s.Ask, harness.Prompt{ID: "p1", Questions: question(), OnOwnerLoss: events.LossKeep}
 			if c.turn {
-				turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+				turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
 				p.Call = must[*harness.Call](t)(turn.Tool(w.ctx,
-					harness.Tool{ID: "c1", Name: "ask", Background: c.background})).ID()
+					harness.ToolOptions{ID: "c1", Name: "ask", Background: c.background})).ID()
 				ask = turn.Ask
 			}
 			short, cancel := context.WithCancel(w.ctx)
@@ -422,7 +422,7 @@ func TestUnattended(t *testing.T) {
 func TestUnattendedAfterALostLease(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
 	check(t, h.Ready(w.ctx))
 	short, cancel := context.WithCancel(w.ctx)
 	gaveUp := make(chan error, 2)
@@ -458,9 +458,9 @@ func TestUnattendedAfterALostLease(t *testing.T) {
 func TestUnattendedOnce(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
-	must[*harness.Call](t)(turn.Tool(w.ctx, harness.Tool{ID: "c1", Name: "ask", Background: true}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
+	must[*harness.Call](t)(turn.Tool(w.ctx, harness.ToolOptions{ID: "c1", Name: "ask", Background: true}))
 	p := harness.Prompt{ID: "p1", Call: "c1", Questions: question()}
 	over, cancel := context.WithCancel(w.ctx)
 	gaveUp := ask(over, turn, p)

@@ -41,13 +41,13 @@ func TestClaimInDoubt(t *testing.T) {
 	for name, take := range map[string]func(ctx context.Context, w *world, h *harness.Harness, l *line) error{
 		"Open, new": func(ctx context.Context, _ *world, h *harness.Harness, l *line) error {
 			l.ends.Store(true)
-			_, err := h.Open(ctx, "s", harness.Opening{})
+			_, err := h.Open(ctx, "s", harness.OpenOptions{})
 			return err
 		},
 		"Open, there": func(ctx context.Context, w *world, h *harness.Harness, l *line) error {
 			w.released(w.connect(pool), "s")
 			l.ends.Store(true)
-			_, err := h.Open(ctx, "s", harness.Opening{})
+			_, err := h.Open(ctx, "s", harness.OpenOptions{})
 			return err
 		},
 		"Claim": func(ctx context.Context, w *world, h *harness.Harness, l *line) error {
@@ -98,10 +98,10 @@ func TestClaimInDoubt(t *testing.T) {
 func TestClaimInDoubtIsHandedOver(t *testing.T) {
 	w := newWorld(t)
 	one := w.connect()
-	s := must[*harness.Session](t)(one.Open(w.ctx, "s", harness.Opening{}))
-	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1"}))
-	must[*harness.Call](t)(turn.Tool(w.ctx, harness.Tool{ID: "c1", Name: "bash"}))
-	must[*harness.Call](t)(turn.Tool(w.ctx, harness.Tool{ID: "c2", Name: "bash"}))
+	s := must[*harness.Session](t)(one.Open(w.ctx, "s", harness.OpenOptions{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1"}))
+	must[*harness.Call](t)(turn.Tool(w.ctx, harness.ToolOptions{ID: "c1", Name: "bash"}))
+	must[*harness.Call](t)(turn.Tool(w.ctx, harness.ToolOptions{ID: "c2", Name: "bash"}))
 	for _, id := range []string{"p1", "p2"} {
 		ask(w.ctx, turn, harness.Prompt{ID: id, Questions: question()})
 		w.awaiting("s", id)
@@ -183,8 +183,8 @@ func TestClaimWithoutItsRest(t *testing.T) {
 	const prompts = 20
 	w := newWorld(t)
 	one := w.connect()
-	s := must[*harness.Session](t)(one.Open(w.ctx, "s", harness.Opening{}))
-	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1"}))
+	s := must[*harness.Session](t)(one.Open(w.ctx, "s", harness.OpenOptions{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1"}))
 	var adopt harness.Adopt
 	for i := range prompts {
 		p := harness.Prompt{ID: fmt.Sprint("p", i), Questions: large(60 << 10)}
@@ -207,8 +207,8 @@ func TestUnwantedInALostLease(t *testing.T) {
 	t.Parallel() // it mostly waits
 	w := newWorld(t)
 	h := w.connect(func(c *harness.Config) { c.TTL = 2 * time.Second })
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-	kept := must[*harness.Session](t)(h.Open(w.ctx, "kept", harness.Opening{}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+	kept := must[*harness.Session](t)(h.Open(w.ctx, "kept", harness.OpenOptions{}))
 	harness.Unhold(s)
 	before := h.Incarnation()
 	w.dropLease(h)
@@ -232,11 +232,11 @@ func TestCloseWhileClaiming(t *testing.T) {
 					c.TTL, c.OnLeaseLoss = time.Second, harness.LeaseRestart
 				}
 			})
-			s := must[*harness.Session](t)(h.Open(w.ctx, "other", harness.Opening{}))
+			s := must[*harness.Session](t)(h.Open(w.ctx, "other", harness.OpenOptions{}))
 			w.server.Shutdown()
 			opened := make(chan error, 1)
 			go func() {
-				_, err := h.Open(context.Background(), "s", harness.Opening{})
+				_, err := h.Open(context.Background(), "s", harness.OpenOptions{})
 				opened <- err
 			}()
 			natstest.Until(t, "the call to wait", func() bool { return harness.Users(h, "s") == 1 })

@@ -17,13 +17,13 @@ func Example() {
 
 	h, err := harness.Connect(ctx, harness.Config{ID: "painter", URL: cell.url})
 	fatal(err)
-	s, err := h.Open(ctx, "wall", harness.Opening{Title: "Paint the wall"})
+	s, err := h.Open(ctx, "wall", harness.OpenOptions{Title: "Paint the wall"})
 	fatal(err)
 	fatal(h.Ready(ctx))
 
-	turn, err := s.StartTurn(ctx, harness.Start{Content: "paint the wall", By: "ada"})
+	turn, err := s.StartTurn(ctx, harness.StartOptions{Content: "paint the wall", By: "ada"})
 	fatal(err)
-	call, err := turn.Tool(ctx, harness.Tool{Name: "ask_user"})
+	call, err := turn.Tool(ctx, harness.ToolOptions{Name: "ask_user"})
 	fatal(err)
 
 	go cell.person(ctx, events.Ref{Harness: "painter", Session: "wall"}, "which-colour", "red")
@@ -49,11 +49,11 @@ func Example_restart() {
 
 	before, err := harness.Connect(ctx, harness.Config{ID: "painter", URL: cell.url})
 	fatal(err)
-	s, err := before.Open(ctx, "wall", harness.Opening{})
+	s, err := before.Open(ctx, "wall", harness.OpenOptions{})
 	fatal(err)
-	turn, err := s.StartTurn(ctx, harness.Start{Content: "paint the wall"})
+	turn, err := s.StartTurn(ctx, harness.StartOptions{Content: "paint the wall"})
 	fatal(err)
-	_, err = turn.Tool(ctx, harness.Tool{ID: "call-1", Name: "ask_user"})
+	_, err = turn.Tool(ctx, harness.ToolOptions{ID: "call-1", Name: "ask_user"})
 	fatal(err)
 	waiting := make(chan error, 1)
 	go func() {
@@ -91,7 +91,7 @@ func Example_pool() {
 
 	h, err := harness.Connect(ctx, harness.Config{ID: "pool", URL: cell.url, Pool: true})
 	fatal(err)
-	s, err := h.Open(ctx, "report", harness.Opening{})
+	s, err := h.Open(ctx, "report", harness.OpenOptions{})
 	fatal(err)
 	fatal(s.Release(ctx, "for whoever is free"))
 	fatal(h.Ready(ctx))

@@ -24,7 +24,7 @@ func Example_retry() {
 
 	h, err := harness.Connect(ctx, harness.Config{ID: wall.Harness, URL: cell.url})
 	fatal(err)
-	_, err = h.Open(ctx, wall.Session, harness.Opening{})
+	_, err = h.Open(ctx, wall.Session, harness.OpenOptions{})
 	fatal(err)
 	fatal(h.Ready(ctx))
 	cell.request(ctx, wall, "turn-1") // a person sends a message
@@ -68,9 +68,9 @@ func ExampleStream() {
 	defer cell.stop()
 	h, err := harness.Connect(ctx, harness.Config{ID: "painter", URL: cell.url})
 	fatal(err)
-	s, err := h.Open(ctx, "wall", harness.Opening{})
+	s, err := h.Open(ctx, "wall", harness.OpenOptions{})
 	fatal(err)
-	turn, err := s.StartTurn(ctx, harness.Start{Content: "paint the wall"})
+	turn, err := s.StartTurn(ctx, harness.StartOptions{Content: "paint the wall"})
 	fatal(err)
 
 	stream := turn.Stream()
@@ -97,7 +97,7 @@ func Example_compaction() {
 	wall := events.Ref{Harness: "painter", Session: "wall"}
 	h, err := harness.Connect(ctx, harness.Config{ID: wall.Harness, URL: cell.url})
 	fatal(err)
-	_, err = h.Open(ctx, wall.Session, harness.Opening{})
+	_, err = h.Open(ctx, wall.Session, harness.OpenOptions{})
 	fatal(err)
 	fatal(h.Ready(ctx))
 	cell.say(ctx, wall, events.WriterCompaction,
@@ -135,7 +135,7 @@ func ExampleHarness_Send() {
 
 	h, err := harness.Connect(ctx, harness.Config{ID: wall.Harness, URL: cell.url})
 	fatal(err)
-	_, err = h.Open(ctx, wall.Session, harness.Opening{})
+	_, err = h.Open(ctx, wall.Session, harness.OpenOptions{})
 	fatal(err)
 	fatal(h.Ready(ctx))
 	id, err := h.Send(ctx, harness.Message{Session: "wall", ID: "message-1", Content: "paint it red", By: "ada"})

@@ -62,8 +62,8 @@ func TestNoAnswerBeforeTheFenceIsRead(t *testing.T) {
 			t.Parallel() // it mostly waits
 			w := newWorld(t)
 			h := w.connect(pool)
-			s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-			turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+			s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+			turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
 			p := harness.Prompt{ID: "p1", Questions: question(), OnOwnerLoss: events.LossKeep}
 			if read == nil { // the answer was read, and no Ask has returned it yet
 				check(t, s.Append(w.ctx,
@@ -91,8 +91,8 @@ func TestNoAnswerBeforeTheFenceIsRead(t *testing.T) {
 func TestNoAnswerWithTheClose(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect(pool)
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
 	answered := ask(w.ctx, turn, harness.Prompt{ID: "p1", Questions: question()})
 	open := ask(w.ctx, turn, harness.Prompt{ID: "p2", Questions: question()})
 	w.awaiting("s", "p1")
@@ -121,8 +121,8 @@ func TestNoAnswerWithAnOverdueLease(t *testing.T) {
 			w := newWorld(t)
 			l := newLine(t, w.server.URL())
 			h := w.connect(func(cfg *harness.Config) { cfg.Pool, cfg.URL = c.whole, l.url })
-			s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-			turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+			s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+			turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
 			lose, overdue, err := harness.Unkept(w.ctx, h, time.Second)
 			check(t, err)
 			check(t, s.Append(w.ctx,
@@ -181,9 +181,9 @@ func TestNoAnswerWithAnOverdueLease(t *testing.T) {
 func TestAskedAgainWithoutAdoption(t *testing.T) {
 	w := newWorld(t)
 	one := w.connect()
-	s := must[*harness.Session](t)(one.Open(w.ctx, "s", harness.Opening{}))
-	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
-	must[*harness.Call](t)(turn.Tool(w.ctx, harness.Tool{ID: "c1", Name: "ask"}))
+	s := must[*harness.Session](t)(one.Open(w.ctx, "s", harness.OpenOptions{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
+	must[*harness.Call](t)(turn.Tool(w.ctx, harness.ToolOptions{ID: "c1", Name: "ask"}))
 	p := harness.Prompt{ID: "p1", Call: "c1", Questions: question()}
 	ask(w.ctx, turn, p)
 	w.awaiting("s", "p1")

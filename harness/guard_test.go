@@ -21,8 +21,8 @@ func TestToldIsBounded(t *testing.T) {
 	const prompts = 3 * session.RecentMax
 	w := newWorld(t)
 	h := w.connect(func(c *harness.Config) { c.TTL = time.Minute })
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1"}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1"}))
 	for i := range prompts {
 		id := fmt.Sprint("p", i)
 		out := ask(w.ctx, turn, harness.Prompt{ID: id, Questions: question()})
@@ -67,10 +67,10 @@ func TestClaimedWhileOptionsAreAsked(t *testing.T) {
 func TestLargeContentOfARetry(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
 	large := strings.Repeat("x", 2*events.ContentBytesMax) // more than any fact holds
 	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx,
-		harness.Start{ID: "t1", Message: "m1", Content: large, By: "ada"}))
+		harness.StartOptions{ID: "t1", Message: "m1", Content: large, By: "ada"}))
 	check(t, turn.Fail(w.ctx, events.Failure{Kind: "rate_limit"}, false))
 	w.say("s", events.WriterRetry,
 		events.TurnRequested{Turn: "t2", Cause: events.CauseRetry, OfTurn: "t1", Message: "m1", Attempt: 2})
@@ -92,8 +92,8 @@ func TestPoolDoesNotTakeBack(t *testing.T) {
 	t.Parallel() // it mostly waits
 	w := newWorld(t)
 	one, two := w.connect(pool), w.connect(pool)
-	s := must[*harness.Session](t)(one.Open(w.ctx, "s", harness.Opening{}))
-	kept := must[*harness.Session](t)(one.Open(w.ctx, "kept", harness.Opening{}))
+	s := must[*harness.Session](t)(one.Open(w.ctx, "s", harness.OpenOptions{}))
+	kept := must[*harness.Session](t)(one.Open(w.ctx, "kept", harness.OpenOptions{}))
 	first := one.Incarnation()
 	release := harness.Mute(s) // it is looked at again when two has it
 	w.dropLease(one)
@@ -114,9 +114,9 @@ func TestPoolDoesNotTakeBack(t *testing.T) {
 func TestAnswerOfLongAgo(t *testing.T) {
 	w := newWorld(t)
 	one := w.connect()
-	s := must[*harness.Session](t)(one.Open(w.ctx, "s", harness.Opening{}))
-	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1"}))
-	must[*harness.Call](t)(turn.Tool(w.ctx, harness.Tool{ID: "c1", Name: "ask"}))
+	s := must[*harness.Session](t)(one.Open(w.ctx, "s", harness.OpenOptions{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1"}))
+	must[*harness.Call](t)(turn.Tool(w.ctx, harness.ToolOptions{ID: "c1", Name: "ask"}))
 	p := harness.Prompt{ID: "p1", Call: "c1", Questions: question()}
 	ctx, cancel := context.WithCancel(w.ctx)
 	out := ask(ctx, turn, p)
@@ -125,7 +125,7 @@ func TestAnswerOfLongAgo(t *testing.T) {
 	wantErr(t, got(t, out).err, context.Canceled)
 	w.mustAnswer("s", "p1", "red")
 	for i := range session.RecentMax + 5 {
-		c := must[*harness.Call](t)(turn.Tool(w.ctx, harness.Tool{ID: fmt.Sprint("k", i), Name: "bash"}))
+		c := must[*harness.Call](t)(turn.Tool(w.ctx, harness.ToolOptions{ID: fmt.Sprint("k", i), Name: "bash"}))
 		check(t, c.Complete(w.ctx, "x"))
 	}
 	if _, kept := w.state("s").Ended(session.EntityPrompt, "p1"); kept {
@@ -147,7 +147,7 @@ func TestAnswerOfLongAgo(t *testing.T) {
 func TestCloseOfAFencedProcess(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect(pool) // which reads only the reported sessions
-	must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
 	ev := events.New(w.bus.NewID(), events.ServiceSource("reconciler", "test"), ref("s"), 1, time.Now(),
 		events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: h.Incarnation()})
 	// and no nudge
@@ -167,7 +167,7 @@ func TestLeaseSaysStarting(t *testing.T) {
 	t.Parallel() // it mostly waits
 	w := newWorld(t)
 	h := w.connect(func(c *harness.Config) { c.TTL = 2 * time.Second })
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
 	check(t, h.Ready(w.ctx))
 	first := h.Incarnation()
 	release := harness.Mute(s) // it cannot be claimed again yet
@@ -207,9 +207,9 @@ func TestLeaseSaysStarting(t *testing.T) {
 func TestHandleOfAnEndedTurn(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-	must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1"}))
-	open := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t2"}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+	must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1"}))
+	open := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t2"}))
 	wantErr(t, ended(t, harness.Handle(s, "t1").Context()), harness.ErrEnded)
 	if open != s.OpenTurn() {
 		t.Error("the open turn has another handle now")
@@ -223,19 +223,19 @@ func TestHandleOfAnEndedTurn(t *testing.T) {
 func TestOpenGivesUp(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
 	release := harness.Mute(s)
 	ctx, cancel := short(w.ctx)
 	defer cancel()
-	_, err := h.Open(ctx, "s", harness.Opening{})
+	_, err := h.Open(ctx, "s", harness.OpenOptions{})
 	wantErr(t, err, context.DeadlineExceeded)
 	release()
-	if again := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{})); again != s {
+	if again := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{})); again != s {
 		t.Error("another handle")
 	}
-	must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1"}))
+	must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1"}))
 	for _, id := range []string{"", strings.Repeat("s", events.TokenBytesMax+1)} {
-		if _, err := h.Open(w.ctx, id, harness.Opening{}); err == nil {
+		if _, err := h.Open(w.ctx, id, harness.OpenOptions{}); err == nil {
 			t.Errorf("opened %q", id)
 		}
 	}

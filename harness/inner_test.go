@@ -41,7 +41,7 @@ func newInside(t *testing.T, change ...func(*Config)) *inside {
 		t.Fatal(err)
 	}
 	t.Cleanup(x.h.Abandon)
-	if x.s, err = x.h.Open(ctx, "s", Opening{}); err != nil {
+	if x.s, err = x.h.Open(ctx, "s", OpenOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	return x
@@ -66,7 +66,7 @@ func (x *inside) quietly(by events.Writer, facts ...events.Fact) uint64 {
 	return seq
 }
 
-func (x *inside) turn(start Start) *Turn {
+func (x *inside) turn(start StartOptions) *Turn {
 	x.t.Helper()
 	t, err := x.s.StartTurn(x.ctx, start)
 	if err != nil {
@@ -109,7 +109,7 @@ func (x *inside) workLoopOf(turn func(context.Context, *Turn) error) *workLoop {
 // TestWithoutAConnection: a read or write that fails is an error, and nothing else is used in its place.
 func TestWithoutAConnection(t *testing.T) {
 	x := newInside(t)
-	turn := x.turn(Start{ID: "t1"})
+	turn := x.turn(StartOptions{ID: "t1"})
 	turn.request = session.WorkTurn{Turn: "t1", Message: "m1"}
 	x.mustRelay(events.ToolStarted{Call: "c1", Turn: "t1", Name: "bash"}, events.ToolCompleted{Call: "c1"},
 		events.MessageAccepted{Message: "m1", Content: json.RawMessage(`"x"`), By: "ada"},
@@ -145,7 +145,7 @@ func TestWithoutAConnection(t *testing.T) {
 	}
 	for what, do := range map[string]func(ctx context.Context) error{
 		"harness: turn t2: content:": func(ctx context.Context) error {
-			_, err := x.s.StartTurn(ctx, Start{ID: "t2", Content: large})
+			_, err := x.s.StartTurn(ctx, StartOptions{ID: "t2", Content: large})
 			return err
 		},
 		": content: harness": func(ctx context.Context) error {
@@ -369,7 +369,7 @@ func TestTheLogLostItsEnd(t *testing.T) {
 // log says.
 func TestAnOldStateRefusesNothing(t *testing.T) {
 	x := newInside(t, inPool) // it reads only the reported sessions
-	turn := x.turn(Start{ID: "t1"})
+	turn := x.turn(StartOptions{ID: "t1"})
 	x.quietly(events.WriterReconciler, events.TurnInterrupted{Turn: "t1", Reason: "test"})
 	x.quietly(events.WriterRetry, events.TurnRequested{Turn: "t2", Cause: events.CauseResume, OfTurn: "t1"})
 	if err := turn.Complete(x.ctx, ""); !errors.Is(err, ErrEnded) {
@@ -385,7 +385,7 @@ func TestAnOldStateRefusesNothing(t *testing.T) {
 // TestCommitsOutOfOrder: a commit that is heard of, and is not the next one, is not folded before those in between.
 func TestCommitsOutOfOrder(t *testing.T) {
 	x := newInside(t, inPool)
-	x.turn(Start{ID: "t1"})
+	x.turn(StartOptions{ID: "t1"})
 	x.quietly(events.WriterReconciler, events.TurnInterrupted{Turn: "t1", Reason: "test"})
 	last := x.quietly(events.WriterRetry, events.TurnRequested{Turn: "t2", Cause: events.CauseResume, OfTurn: "t1"})
 	if err := x.peer.ScanMessages(x.ctx, last, func(m bus.Message) error { x.s.receive(m); return nil }); err != nil {
@@ -403,7 +403,7 @@ func TestOneCommitOfUsageAndEnd(t *testing.T) {
 	const rounds = 20
 	x := newInside(t)
 	for i := range rounds {
-		turn := x.turn(Start{ID: fmt.Sprint("t", i)})
+		turn := x.turn(StartOptions{ID: fmt.Sprint("t", i)})
 		used := Usage{Model: fmt.Sprint("m", i), Tokens: events.Tokens{Input: 1}}
 		if err := errors.Join(turn.Usage(x.ctx, used), turn.Complete(x.ctx, "")); err != nil {
 			t.Fatal(err)
@@ -419,7 +419,7 @@ func TestReportsWaitForCompany(t *testing.T) {
 	x := newInside(t)
 	waited := false
 	for i := 0; i < 20 && !waited; i++ { // the machine may stand still for longer than it waits
-		turn := x.turn(Start{ID: fmt.Sprint("t", i)})
+		turn := x.turn(StartOptions{ID: fmt.Sprint("t", i)})
 		natstest.Until(t, "nothing to be sent", func() bool {
 			x.s.mu.Lock()
 			defer x.s.mu.Unlock()
@@ -440,7 +440,7 @@ func TestReportsWaitForCompany(t *testing.T) {
 // TestReportsThatCannotBe: a report that is not lawful is refused, also where it would only be held back.
 func TestReportsThatCannotBe(t *testing.T) {
 	x := newInside(t)
-	turn := x.turn(Start{ID: "t1"})
+	turn := x.turn(StartOptions{ID: "t1"})
 	if err := turn.Usage(x.ctx, Usage{Model: "m", Tokens: events.Tokens{Input: 1}}); err != nil {
 		t.Fatal(err)
 	}
@@ -483,7 +483,7 @@ func TestWhatTells(t *testing.T) {
 // TestContentOfATurn: where the words of a turn's message are found, and what is said where they are not.
 func TestContentOfATurn(t *testing.T) {
 	x := newInside(t)
-	turn := x.turn(Start{ID: "t1", Message: "here", Content: "in the log", By: "ada"})
+	turn := x.turn(StartOptions{ID: "t1", Message: "here", Content: "in the log", By: "ada"})
 	name, err := x.h.bus.PutObject(x.ctx, x.s.ref, []byte(`"beside it"`))
 	if err != nil {
 		t.Fatal(err)
@@ -524,7 +524,7 @@ func TestContentOfATurn(t *testing.T) {
 // TestWhatThePurgedLogCannotTell: the content of a purged commit is an error, and not empty.
 func TestWhatThePurgedLogCannotTell(t *testing.T) {
 	x := newInside(t)
-	x.turn(Start{ID: "t1"})
+	x.turn(StartOptions{ID: "t1"})
 	x.mustRelay(events.ToolStarted{Call: "c1", Turn: "t1", Name: "bash"})
 	x.mustRelay(events.ToolCompleted{Call: "c1", Output: json.RawMessage(`1`)})
 	x.mustRelay(events.TurnCompleted{Turn: "t1"})
@@ -591,7 +591,7 @@ func TestALifeThatHasEnded(t *testing.T) {
 	if err := x.s.verifyOwner(ctx); !errors.Is(err, context.DeadlineExceeded) || !Suspended(x.s) {
 		t.Errorf("%v", err)
 	}
-	other, err := x.h.Open(x.ctx, "other", Opening{})
+	other, err := x.h.Open(x.ctx, "other", OpenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -668,11 +668,11 @@ func TestAClaimInDoubtIsFound(t *testing.T) {
 func TestTooLargeToAdopt(t *testing.T) {
 	x := newInside(t)
 	large := strings.Repeat("x", 2*events.CommitBodyMax)
-	_, err := x.h.Open(x.ctx, "large", Opening{Title: large})
+	_, err := x.h.Open(x.ctx, "large", OpenOptions{Title: large})
 	if doubt, ok := errors.AsType[*doubtError](err); err == nil || ok {
 		t.Errorf("%v", doubt)
 	}
-	x.turn(Start{ID: "t1"})
+	x.turn(StartOptions{ID: "t1"})
 	x.mustRelay(prompted("t1", events.DeliverCallback))
 	if _, _, err := x.s.adopting(x.ctx, nil, []Adopt{{Prompts: []Prompt{{ID: "p1", Title: large}}}}, 9); err == nil {
 		t.Error("adopted")
@@ -686,7 +686,7 @@ func TestTooLargeToAdopt(t *testing.T) {
 // meanwhile.
 func TestReleaseWhileSomebodyAnswers(t *testing.T) {
 	x := newInside(t, inPool)
-	x.turn(Start{ID: "t1"})
+	x.turn(StartOptions{ID: "t1"})
 	x.mustRelay(prompted("t1", events.DeliverCallback))
 	x.quietly(events.WriterLedger, events.PromptDismissed{Prompt: "p1", By: "ada"})
 	if err := x.s.Release(x.ctx, "done"); err != nil {
@@ -715,7 +715,7 @@ func TestWhatErrorsSay(t *testing.T) {
 		t.Errorf("a timeout is %q", f.Kind)
 	}
 	x := newInside(t)
-	x.turn(Start{ID: "t1"})
+	x.turn(StartOptions{ID: "t1"})
 	x.mustRelay(events.ToolStarted{Call: "c1", Turn: "t1", Name: "bash"}, events.ToolCompleted{Call: "c1"},
 		prompted("t1", events.DeliverCallback),
 		events.PromptWithdrawn{Prompt: "p1", Reason: "x"}, events.TurnCompleted{Turn: "t1"})

@@ -77,9 +77,9 @@ func TestLeaseLostAndStartedOver(t *testing.T) {
 			t.Parallel() // it mostly waits
 			w := newWorld(t)
 			h := w.connect(c.set)
-			s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-			turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
-			call := must[*harness.Call](t)(turn.Tool(w.ctx, harness.Tool{ID: "c1", Name: "ask"}))
+			s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+			turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
+			call := must[*harness.Call](t)(turn.Tool(w.ctx, harness.ToolOptions{ID: "c1", Name: "ask"}))
 			out := ask(w.ctx, turn, harness.Prompt{ID: "p1", Call: "c1", Questions: question()})
 			cb := ask(w.ctx, turn, harness.Prompt{ID: "p2", Questions: question()})
 			w.awaiting("s", "p1")
@@ -125,9 +125,9 @@ func TestAnsweredBeforeTheLeaseWasLost(t *testing.T) {
 	t.Parallel() // it mostly waits
 	w := newWorld(t)
 	h := w.connect()
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
-	call := must[*harness.Call](t)(turn.Tool(w.ctx, harness.Tool{ID: "c1", Name: "ask"}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
+	call := must[*harness.Call](t)(turn.Tool(w.ctx, harness.ToolOptions{ID: "c1", Name: "ask"}))
 	out := ask(w.ctx, turn, harness.Prompt{ID: "p1", Call: "c1", Questions: question()})
 	w.awaiting("s", "p1")
 	w.mustAnswer("s", "p1", "red")
@@ -147,7 +147,7 @@ func TestCompactionOutlivesALostLease(t *testing.T) {
 	t.Parallel() // it mostly waits
 	w := newWorld(t)
 	h := w.connect()
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
 	w.say("s", events.WriterCompaction,
 		events.CompactionRequested{Compaction: "k1", Reason: events.CompactManual, Used: 90, Limit: 100})
 	check(t, s.Append(w.ctx, events.CompactionStarted{Compaction: "k1"}))
@@ -164,9 +164,9 @@ func TestLeaseLostAndFenced(t *testing.T) {
 	t.Parallel() // it mostly waits
 	w := newWorld(t)
 	h := w.connect()
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-	kept := must[*harness.Session](t)(h.Open(w.ctx, "kept", harness.Opening{}))
-	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+	kept := must[*harness.Session](t)(h.Open(w.ctx, "kept", harness.OpenOptions{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
 	out := ask(w.ctx, turn, harness.Prompt{ID: "p1", Questions: question()})
 	w.awaiting("s", "p1")
 	evs := []events.Event{events.New(w.bus.NewID(), events.ServiceSource("reconciler", "test"), ref("s"), 1, time.Now(),
@@ -178,7 +178,7 @@ func TestLeaseLostAndFenced(t *testing.T) {
 	first := h.Incarnation()
 	w.dropLease(h)
 	wantErr(t, got(t, out).err, harness.ErrFenced)
-	_, err := turn.Tool(w.ctx, harness.Tool{Name: "bash"})
+	_, err := turn.Tool(w.ctx, harness.ToolOptions{Name: "bash"})
 	wantErr(t, err, harness.ErrFenced)
 	wantErr(t, s.Regain(w.ctx), harness.ErrFenced)
 	w.until("kept", "the other session to be claimed again", func(st *session.State) bool { return st.Epoch == 2 })
@@ -210,8 +210,8 @@ func TestAWokenProcessIsNotItsSuccessorsSuccessor(t *testing.T) {
 			t.Parallel() // it mostly waits
 			w := newWorld(t)
 			old := w.connect()
-			s := must[*harness.Session](t)(old.Open(w.ctx, "s", harness.Opening{}))
-			also := must[*harness.Session](t)(old.Open(w.ctx, "also", harness.Opening{}))
+			s := must[*harness.Session](t)(old.Open(w.ctx, "s", harness.OpenOptions{}))
+			also := must[*harness.Session](t)(old.Open(w.ctx, "also", harness.OpenOptions{}))
 			successor := w.connect()
 			c.wake(w, old, successor)
 			wantErr(t, ended(t, old.Context()), harness.ErrFenced)
@@ -221,7 +221,7 @@ func TestAWokenProcessIsNotItsSuccessorsSuccessor(t *testing.T) {
 				}
 				wantErr(t, s.Regain(w.ctx), harness.ErrFenced)
 			}
-			_, err := old.Open(w.ctx, "new", harness.Opening{})
+			_, err := old.Open(w.ctx, "new", harness.OpenOptions{})
 			wantErr(t, err, harness.ErrFenced)
 			wantErr(t, old.Work(w.ctx, harness.Worker{}), harness.ErrFenced)
 			e := must[bus.Entry](t)(w.bus.Load(w.ctx, bus.Leases, events.TicketKey(me)))
@@ -239,8 +239,8 @@ func TestSupersededByItsOwnNextIncarnation(t *testing.T) {
 	t.Parallel() // it mostly waits
 	w := newWorld(t)
 	h := w.connect()
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-	kept := must[*harness.Session](t)(h.Open(w.ctx, "kept", harness.Opening{}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+	kept := must[*harness.Session](t)(h.Open(w.ctx, "kept", harness.OpenOptions{}))
 	first := h.Incarnation()
 	const inTheWay = 4
 	e := must[bus.Entry](t)(w.bus.Load(w.ctx, bus.Leases, events.HarnessLeaseKey(me, first)))
@@ -272,7 +272,7 @@ func TestStartingOverTakesSeveralAttempts(t *testing.T) {
 	t.Parallel() // it mostly waits
 	w := newWorld(t)
 	h := w.connect()
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
 	const inTheWay = 3
 	for i := range uint64(inTheWay) { // the keys of the next incarnations are taken
 		e := must[bus.Entry](t)(w.bus.Load(w.ctx, bus.Leases, events.HarnessLeaseKey(me, h.Incarnation())))
@@ -295,15 +295,15 @@ func TestLeaseLostForGood(t *testing.T) {
 	t.Parallel() // it mostly waits
 	w := newWorld(t)
 	h := w.connect(func(c *harness.Config) { c.OnLeaseLoss = harness.LeaseStop })
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
 	out := ask(w.ctx, turn, harness.Prompt{ID: "p1", Questions: question()})
 	w.awaiting("s", "p1")
 	w.dropLease(h)
 	wantErr(t, ended(t, h.Context()), harness.ErrLeaseLost)
 	wantErr(t, ended(t, turn.Context()), harness.ErrLeaseLost)
 	wantErr(t, got(t, out).err, harness.ErrLeaseLost)
-	_, err := h.Open(w.ctx, "other", harness.Opening{})
+	_, err := h.Open(w.ctx, "other", harness.OpenOptions{})
 	wantErr(t, err, harness.ErrLeaseLost)
 	if st := w.state("s"); st.Epoch != 1 {
 		t.Errorf("claimed again: %+v", st)
@@ -314,14 +314,14 @@ func TestLeaseLostForGood(t *testing.T) {
 func TestBrokerRestart(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect(func(c *harness.Config) { c.TTL = time.Minute })
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
 	out := ask(w.ctx, turn, harness.Prompt{ID: "p1", Questions: question()})
 	w.awaiting("s", "p1")
 	w.server.Shutdown()
 	called := make(chan error, 1)
 	go func() {
-		_, err := turn.Tool(w.ctx, harness.Tool{ID: "c1", Name: "bash"})
+		_, err := turn.Tool(w.ctx, harness.ToolOptions{ID: "c1", Name: "bash"})
 		called <- err
 	}()
 	w.back()
@@ -342,14 +342,14 @@ func TestOutageLongerThanTheTTL(t *testing.T) {
 	t.Parallel() // it mostly waits
 	w := newWorld(t)
 	h := w.connect(func(c *harness.Config) { c.TTL = time.Second })
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
 	out := ask(w.ctx, turn, harness.Prompt{ID: "p1", Questions: question()})
 	w.awaiting("s", "p1")
 	w.server.Shutdown()
 	called := make(chan error, 1)
 	go func() {
-		_, err := turn.Tool(w.ctx, harness.Tool{ID: "c1", Name: "bash"})
+		_, err := turn.Tool(w.ctx, harness.ToolOptions{ID: "c1", Name: "bash"})
 		called <- err
 	}()
 	natstest.Until(t, "the lease to be lost", func() bool { return harness.Suspended(s) })
@@ -386,13 +386,13 @@ func TestBetweenTwoLives(t *testing.T) {
 					return
 				default:
 				}
-				s, err := h.Open(w.ctx, fmt.Sprint(i, "-", j), harness.Opening{})
+				s, err := h.Open(w.ctx, fmt.Sprint(i, "-", j), harness.OpenOptions{})
 				if err != nil {
 					t.Error(err)
 					return
 				}
 				wg.Go(func() {
-					if _, err := s.StartTurn(w.ctx, harness.Start{ID: "t"}); err != nil {
+					if _, err := s.StartTurn(w.ctx, harness.StartOptions{ID: "t"}); err != nil {
 						t.Error(err)
 					}
 				})

@@ -119,7 +119,7 @@ func TestOptionsOfARetry(t *testing.T) {
 	type options struct{ Model string }
 	w := newWorld(t)
 	h := w.connect()
-	must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
 	type run struct {
 		request session.WorkTurn
 		options options
@@ -175,10 +175,10 @@ func TestOptionsOfARetry(t *testing.T) {
 func TestResults(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
 	for _, id := range []string{"done", "failed", "lost", "with-turn"} {
-		must[*harness.Call](t)(turn.Tool(w.ctx, harness.Tool{ID: id, Name: "bash"}))
+		must[*harness.Call](t)(turn.Tool(w.ctx, harness.ToolOptions{ID: id, Name: "bash"}))
 	}
 	_, err := s.Result(w.ctx, "lost")
 	wantErr(t, err, harness.ErrUnknown)
@@ -203,7 +203,7 @@ func TestResults(t *testing.T) {
 	_, err = s.Result(w.ctx, "never")
 	wantErr(t, err, harness.ErrUnknown)
 
-	turn = must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t2", Content: "x"}))
+	turn = must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t2", Content: "x"}))
 	short, cancel := context.WithCancel(w.ctx)
 	out := ask(short, turn, harness.Prompt{ID: "p1", Questions: question(), Delivery: events.DeliverMessage})
 	w.awaiting("s", "p1")
@@ -244,7 +244,7 @@ func TestCompactions(t *testing.T) {
 		for _, owned := range []bool{true, false} {
 			w := newWorld(t)
 			h := w.connect()
-			s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+			s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
 			if !owned {
 				check(t, s.Release(w.ctx, ""))
 			}
@@ -282,7 +282,7 @@ func TestCompactions(t *testing.T) {
 func TestLargeContent(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
-	s, err := h.Open(w.ctx, "s", harness.Opening{})
+	s, err := h.Open(w.ctx, "s", harness.OpenOptions{})
 	check(t, err)
 	large := strings.Repeat("x", events.ContentBytesMax)
 	w.serve(func(body map[string]any) error {
@@ -313,7 +313,7 @@ func TestLargeContent(t *testing.T) {
 	}
 	w.until("s", "the turn's end", func(st *session.State) bool { return st.Turn == nil })
 	check(t, stop())
-	if _, err := s.StartTurn(w.ctx, harness.Start{Content: large}); err != nil {
+	if _, err := s.StartTurn(w.ctx, harness.StartOptions{Content: large}); err != nil {
 		t.Errorf("a turn of its own with a large message: %v", err)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// Opening says what a session is, when it is opened. All fields may be empty.
-type Opening struct {
+// OpenOptions says what a session is, when it is opened. All fields may be empty.
+type OpenOptions struct {
 	Parent       string // the session that this one works for
 	ParentCall   string // the parent's call that waits for it
 	Root         string // the outermost session; required with Parent
@@ -42,7 +42,7 @@ type Adopt struct {
 // Open opens a session, or claims it if there is one, or finds that this process has it. After an error the session is
 // not this process's, or is given up; see Uncertain outcomes. Errors: those of [Harness.Claim] but [ErrNotFound];
 // [ErrFull], the log is so full that no new session is opened.
-func (h *Harness) Open(ctx context.Context, id string, o Opening) (*Session, error) {
+func (h *Harness) Open(ctx context.Context, id string, o OpenOptions) (*Session, error) {
 	native, err := encode(o.Native)
 	if err != nil {
 		return nil, fmt.Errorf("harness: open %s: native: %w", id, err)

@@ -38,13 +38,13 @@ func TestFenced(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t)
 			h := w.connect()
-			s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-			turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+			s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+			turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
 			out := ask(w.ctx, turn, harness.Prompt{ID: "p1", Questions: question(), OnOwnerLoss: events.LossKeep})
 			w.awaiting("s", "p1")
 			c.take(w)
 			// noticed by losing the race, or by a nudge
-			_, err := turn.Tool(w.ctx, harness.Tool{ID: "c1", Name: "bash"})
+			_, err := turn.Tool(w.ctx, harness.ToolOptions{ID: "c1", Name: "bash"})
 			wantErr(t, err, harness.ErrFenced)
 			wantErr(t, ended(t, turn.Context()), harness.ErrFenced)
 			wantErr(t, ended(t, s.Context()), harness.ErrFenced)
@@ -62,7 +62,7 @@ func TestFenced(t *testing.T) {
 func TestClaimAfterFence(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
 	w.say("s", events.WriterReconciler,
 		events.SessionOrphaned{Reason: events.ReasonOwnerLost, Incarnation: h.Incarnation()})
 	wantErr(t, ended(t, s.Context()), harness.ErrFenced)
@@ -82,11 +82,11 @@ func TestClaimAfterFence(t *testing.T) {
 func TestRestartWithAdoption(t *testing.T) {
 	w := newWorld(t)
 	one := w.connect()
-	s := must[*harness.Session](t)(one.Open(w.ctx, "s", harness.Opening{}))
-	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	s := must[*harness.Session](t)(one.Open(w.ctx, "s", harness.OpenOptions{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
 	for i := range 3 {
 		id := fmt.Sprint(i)
-		must[*harness.Call](t)(turn.Tool(w.ctx, harness.Tool{ID: "c" + id, Name: "ask"}))
+		must[*harness.Call](t)(turn.Tool(w.ctx, harness.ToolOptions{ID: "c" + id, Name: "ask"}))
 		if i < 2 {
 			ask(w.ctx, turn, harness.Prompt{ID: "p" + id, Call: "c" + id, Questions: question()})
 			w.awaiting("s", "p"+id)
@@ -140,12 +140,12 @@ func TestRestartOfMany(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range sessions {
 		wg.Go(func() {
-			s, err := one.Open(w.ctx, fmt.Sprint(i), harness.Opening{})
+			s, err := one.Open(w.ctx, fmt.Sprint(i), harness.OpenOptions{})
 			if err != nil {
 				t.Error(err)
 				return
 			}
-			turn, err := s.StartTurn(w.ctx, harness.Start{ID: "t", Content: "x"})
+			turn, err := s.StartTurn(w.ctx, harness.StartOptions{ID: "t", Content: "x"})
 			if err != nil {
 				t.Error(err)
 				return
@@ -180,8 +180,8 @@ func TestRestartOfMany(t *testing.T) {
 func TestCleanShutdown(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
 	gone := ask(w.ctx, turn, harness.Prompt{ID: "p1", Questions: question()})
 	kept := ask(w.ctx, turn, harness.Prompt{ID: "p2", Questions: question(), Delivery: events.DeliverMessage})
 	w.awaiting("s", "p1")
@@ -206,7 +206,7 @@ func TestCleanShutdown(t *testing.T) {
 	}
 	wantErr(t, got(t, kept).err, harness.ErrReleased)
 	wantErr(t, context.Cause(h.Context()), harness.ErrClosed)
-	_, err := h.Open(w.ctx, "other", harness.Opening{})
+	_, err := h.Open(w.ctx, "other", harness.OpenOptions{})
 	wantErr(t, err, harness.ErrClosed)
 	wantErr(t, turn.Complete(w.ctx, ""), harness.ErrReleased)
 }
@@ -218,7 +218,7 @@ func TestOpen(t *testing.T) {
 	var wg sync.WaitGroup
 	got := make([]*harness.Session, 8)
 	for i := range got {
-		wg.Go(func() { got[i] = must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{Title: "a"})) })
+		wg.Go(func() { got[i] = must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{Title: "a"})) })
 	}
 	wg.Wait()
 	for _, s := range got {
@@ -228,7 +228,7 @@ func TestOpen(t *testing.T) {
 	}
 	check(t, got[0].Release(w.ctx, "bye"))
 	wantErr(t, ended(t, got[0].Context()), harness.ErrReleased)
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{Title: "b"}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{Title: "b"}))
 	st := w.state("s")
 	if st.Epoch != 2 || st.Commits != 3 || st.Title != "a" || s.State().Epoch != 2 {
 		t.Errorf("%+v", st)
@@ -245,9 +245,9 @@ func TestOpen(t *testing.T) {
 func TestClaimReadsOnFromTheDocument(t *testing.T) {
 	w := newWorld(t)
 	one := w.connect()
-	s := must[*harness.Session](t)(one.Open(w.ctx, "s", harness.Opening{}))
+	s := must[*harness.Session](t)(one.Open(w.ctx, "s", harness.OpenOptions{}))
 	w.show("s")
-	must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
 	two := w.connect()
 	s = must[*harness.Session](t)(two.Claim(w.ctx, "s"))
 	if st := s.State(); st.Commits != 3 || st.Turn == nil || st.Turn.ID != "t1" {
@@ -257,7 +257,7 @@ func TestClaimReadsOnFromTheDocument(t *testing.T) {
 	w.show("s")
 	check(t, s.Release(w.ctx, ""))
 	s = must[*harness.Session](t)(two.Claim(w.ctx, "s"))
-	must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t2"}))
+	must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t2"}))
 	// It says that the session is open, which it is no longer.
 	w.show("s")
 	check(t, s.Close(w.ctx, "finished"))
@@ -277,7 +277,7 @@ func TestNoNewSessionInAFullLog(t *testing.T) {
 	defer cancel()
 	w := &world{t: t, server: s, bus: b, ctx: ctx, folded: map[string]*session.State{}}
 	before := w.connect()
-	old, err := before.Open(ctx, "old", harness.Opening{})
+	old, err := before.Open(ctx, "old", harness.OpenOptions{})
 	check(t, err)
 	for {
 		used, most, err := b.LogUsage(ctx)
@@ -290,10 +290,10 @@ func TestNoNewSessionInAFullLog(t *testing.T) {
 	}
 	check(t, before.Close(ctx))
 	after := w.connect()
-	if _, err := after.Open(ctx, "new", harness.Opening{}); !errors.Is(err, harness.ErrFull) {
+	if _, err := after.Open(ctx, "new", harness.OpenOptions{}); !errors.Is(err, harness.ErrFull) {
 		t.Errorf("a new one: %v, want ErrFull", err)
 	}
-	if _, err := after.Open(ctx, "old", harness.Opening{}); err != nil {
+	if _, err := after.Open(ctx, "old", harness.OpenOptions{}); err != nil {
 		t.Errorf("one that is there: %v", err)
 	}
 }

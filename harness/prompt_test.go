@@ -17,8 +17,8 @@ import (
 func TestAskTellsEverySettlement(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
 	for _, c := range []struct {
 		name string
 		by   events.Writer
@@ -70,8 +70,8 @@ func TestAskTellsEverySettlement(t *testing.T) {
 func TestAskAgain(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
 	p := harness.Prompt{ID: "p1", Questions: question(), OnOwnerLoss: events.LossKeep}
 	short, cancel := context.WithCancel(w.ctx)
 	first := ask(short, turn, p)
@@ -133,9 +133,9 @@ func TestAskAgain(t *testing.T) {
 func TestAPermissionIsDeliveredBeforeItsCallEnds(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
-	must[*harness.Call](t)(turn.Tool(w.ctx, harness.Tool{ID: "c1", Name: "bash"}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
+	must[*harness.Call](t)(turn.Tool(w.ctx, harness.ToolOptions{ID: "c1", Name: "bash"}))
 	out := ask(w.ctx, turn, harness.Prompt{ID: "p1", Call: "c1", Kind: events.PromptPermission, Questions: question()})
 	w.awaiting("s", "p1")
 	w.mustAnswer("s", "p1", "yes")
@@ -159,12 +159,12 @@ func TestManyAsks(t *testing.T) {
 	for i := range sessions {
 		wg.Go(func() {
 			id := fmt.Sprint("s", i)
-			s, err := h.Open(w.ctx, id, harness.Opening{})
+			s, err := h.Open(w.ctx, id, harness.OpenOptions{})
 			if err != nil {
 				t.Error(err)
 				return
 			}
-			turn, err := s.StartTurn(w.ctx, harness.Start{ID: "t", Content: "x"})
+			turn, err := s.StartTurn(w.ctx, harness.StartOptions{ID: "t", Content: "x"})
 			if err != nil {
 				t.Error(err)
 				return
@@ -202,13 +202,13 @@ func TestManyAsks(t *testing.T) {
 func TestTheBufferIsBounded(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect(func(c *harness.Config) { c.BufferFactsMax, c.TTL = 3, time.Minute })
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
 	w.server.Shutdown()
 	errs := make(chan error, 4)
 	for i := range 4 {
 		go func() {
-			_, err := turn.Tool(w.ctx, harness.Tool{ID: fmt.Sprint("c", i), Name: "bash"})
+			_, err := turn.Tool(w.ctx, harness.ToolOptions{ID: fmt.Sprint("c", i), Name: "bash"})
 			errs <- err
 		}()
 	}

@@ -17,7 +17,7 @@ func TestUnreadableDocuments(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
 	for _, id := range []string{"a", "b c", "d"} {
-		must[*harness.Session](t)(h.Open(w.ctx, id, harness.Opening{}))
+		must[*harness.Session](t)(h.Open(w.ctx, id, harness.OpenOptions{}))
 		w.show(id)
 	}
 	w.put(events.SessionKey(ref("newer")), []byte(`{"v":2}`))
@@ -58,8 +58,8 @@ func TestUnreadableDocuments(t *testing.T) {
 func TestNil(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1"}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1"}))
 	before := w.state("s").Seq
 	var none []events.Fact
 	for name, err := range map[string]error{
@@ -84,8 +84,8 @@ func TestNil(t *testing.T) {
 func TestUsageOfAFencedSession(t *testing.T) {
 	w := newWorld(t)
 	one := w.connect()
-	s := must[*harness.Session](t)(one.Open(w.ctx, "s", harness.Opening{}))
-	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1"}))
+	s := must[*harness.Session](t)(one.Open(w.ctx, "s", harness.OpenOptions{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1"}))
 	check(t, turn.Usage(w.ctx, input(50_000)))
 	check(t, turn.Usage(w.ctx, input(50_001))) // held back
 	two := w.connect()
@@ -99,20 +99,20 @@ func TestUsageOfAFencedSession(t *testing.T) {
 func TestNoJSON(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1"}))
-	call := must[*harness.Call](t)(turn.Tool(w.ctx, harness.Tool{ID: "c1", Name: "bash"}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1"}))
+	call := must[*harness.Call](t)(turn.Tool(w.ctx, harness.ToolOptions{ID: "c1", Name: "bash"}))
 	w.released(h, "free")
 	before, free := w.state("s").Seq, w.state("free").Seq
 	no := func() {}
 	last := func(_ any, err error) error { return err }
 	for name, err := range map[string]error{
-		"Open": last(h.Open(w.ctx, "new", harness.Opening{Native: no})),
+		"Open": last(h.Open(w.ctx, "new", harness.OpenOptions{Native: no})),
 		"Claim": last(h.Claim(w.ctx, "free",
 			harness.Adopt{Prompts: []harness.Prompt{{ID: "p1", Native: no}}})),
-		"StartTurn, content": last(s.StartTurn(w.ctx, harness.Start{Content: no})),
-		"StartTurn, options": last(s.StartTurn(w.ctx, harness.Start{Options: no})),
-		"Tool":               last(turn.Tool(w.ctx, harness.Tool{Name: "bash", Input: no})),
+		"StartTurn, content": last(s.StartTurn(w.ctx, harness.StartOptions{Content: no})),
+		"StartTurn, options": last(s.StartTurn(w.ctx, harness.StartOptions{Options: no})),
+		"Tool":               last(turn.Tool(w.ctx, harness.ToolOptions{Name: "bash", Input: no})),
 		"Call.Complete":      call.Complete(w.ctx, no),
 		"Ask":                last(turn.Ask(w.ctx, harness.Prompt{Native: no})),
 		"Send":               last(h.Send(w.ctx, harness.Message{Session: "s", Content: no})),
@@ -131,8 +131,8 @@ func TestNoJSON(t *testing.T) {
 func TestKindOfAPrompt(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1"}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1"}))
 	ask(w.ctx, turn, harness.Prompt{ID: "p1", Questions: question()})
 	w.awaiting("s", "p1")
 	ask(w.ctx, turn, harness.Prompt{ID: "p2", Questions: question(), NonBlocking: true})
@@ -147,10 +147,10 @@ func TestKindOfAPrompt(t *testing.T) {
 func TestLargeOptions(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
 	before := w.state("s").Seq
 	large := strings.Repeat("x", events.OptionsBytesMax)
-	_, err := s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x", Options: large})
+	_, err := s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x", Options: large})
 	wantErr(t, err, events.ErrMalformed)
 	if err == nil || !strings.Contains(err.Error(), "options") ||
 		!strings.Contains(err.Error(), fmt.Sprint(events.OptionsBytesMax)) {
@@ -160,7 +160,7 @@ func TestLargeOptions(t *testing.T) {
 		t.Error("something was stored")
 	}
 	fits := strings.Repeat("x", events.OptionsBytesMax-2) // and two quotes
-	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t2", Content: "x", Options: fits}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t2", Content: "x", Options: fits}))
 	if got := len(w.state("s").Turn.Options); got != events.OptionsBytesMax {
 		t.Errorf("%d bytes of options", got)
 	}

@@ -41,8 +41,8 @@ func input(n int64) harness.Usage {
 func TestUsageCostsLittle(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
 	const reports = 900 // below one percent of the limit, all together
 	began := time.Now()
 	for i := range int64(reports) {
@@ -68,8 +68,8 @@ func TestUsageCostsLittle(t *testing.T) {
 func TestUsageIsToldInTime(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
 	best := time.Hour
 	for i := range int64(5) {
 		start := time.Now()
@@ -111,8 +111,8 @@ func TestHeldUsageGoesFirst(t *testing.T) {
 		"goes on":  func(s *harness.Session, u *harness.Turn) error { return next(w, s, u.ID()) },
 		"is ended": func(s *harness.Session, u *harness.Turn) error { return endedByOthers(w, s, u) },
 	} {
-		s := must[*harness.Session](t)(h.Open(w.ctx, "s-"+name, harness.Opening{}))
-		turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+		s := must[*harness.Session](t)(h.Open(w.ctx, "s-"+name, harness.OpenOptions{}))
+		turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
 		check(t, turn.Usage(w.ctx, input(500)))
 		check(t, turn.Usage(w.ctx, input(501)))
 		if err := end(s, turn); err != nil {
@@ -125,13 +125,13 @@ func TestHeldUsageGoesFirst(t *testing.T) {
 }
 
 func next(w *world, s *harness.Session, of string) error {
-	_, err := s.StartTurn(w.ctx, harness.Start{Content: "y", OfTurn: of})
+	_, err := s.StartTurn(w.ctx, harness.StartOptions{Content: "y", OfTurn: of})
 	return err
 }
 
 func endedByOthers(w *world, s *harness.Session, u *harness.Turn) error {
 	w.say(s.ID(), events.WriterRetry, events.TurnFailed{Turn: u.ID(), Error: events.Failure{Kind: failure.Stalled}})
-	_, err := s.StartTurn(w.ctx, harness.Start{Content: "y"})
+	_, err := s.StartTurn(w.ctx, harness.StartOptions{Content: "y"})
 	return err
 }
 
@@ -139,8 +139,8 @@ func endedByOthers(w *world, s *harness.Session, u *harness.Turn) error {
 func TestStreams(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
 	text := func(m *harness.Stream) { m.Delta(true) }
 	finish := func(reason string) func(*harness.Stream) { return func(m *harness.Stream) { m.Finish(reason) } }
 	for _, tt := range []struct {
@@ -182,8 +182,8 @@ func TestStreams(t *testing.T) {
 func TestStreamsPing(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
 	pings := make(chan time.Time, 100)
 	check(t, w.bus.OnProgress(w.ctx, func(r events.Ref) {
 		if r == ref("s") {
@@ -228,7 +228,7 @@ func TestWhoStops(t *testing.T) {
 	for _, actor := range []string{events.ActorPerson, events.ActorCompaction, events.ActorStall} {
 		w := newWorld(t)
 		h := w.connect()
-		must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+		must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
 		running, told := make(chan struct{}), make(chan error, 1)
 		w.work(h, harness.Worker{Turn: func(ctx context.Context, turn *harness.Turn) error {
 			close(running)

@@ -40,7 +40,7 @@ func TestLongIDs(t *testing.T) {
 	w := newWorld(t)
 	id, long := strings.Repeat("h", 91), events.Ref{Harness: strings.Repeat("h", 91), Session: strings.Repeat("s", 91)}
 	h := w.connect(func(c *harness.Config) { c.ID, c.TTL = id, time.Minute })
-	s := must[*harness.Session](t)(h.Open(w.ctx, long.Session, harness.Opening{}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, long.Session, harness.OpenOptions{}))
 	all := make([]events.Fact, facts)
 	for i := range all {
 		all[i] = events.TurnStarted{Turn: fmt.Sprint("t", i), Cause: events.CauseMessage}
@@ -73,7 +73,7 @@ func TestLongIDs(t *testing.T) {
 func TestAcknowledgedFactsCount(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect(func(c *harness.Config) { c.TTL = time.Minute })
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
 	call := func(i int) string { return fmt.Sprintf("%s-%04d", strings.Repeat("c", 123), i) }
 	var all []events.Fact
 	for i := range session.OpenCallsMax {
@@ -123,8 +123,8 @@ func TestLargeAdoption(t *testing.T) {
 	const prompts = 20
 	w := newWorld(t)
 	one := w.connect()
-	s := must[*harness.Session](t)(one.Open(w.ctx, "s", harness.Opening{}))
-	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1"}))
+	s := must[*harness.Session](t)(one.Open(w.ctx, "s", harness.OpenOptions{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1"}))
 	var adopt harness.Adopt
 	for i := range prompts {
 		p := harness.Prompt{ID: fmt.Sprint("p", i), Questions: large(60 << 10)}
@@ -163,7 +163,7 @@ func TestLargeAdoption(t *testing.T) {
 func TestLargeAppend(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
 	before := w.state("s").Seq
 	content := json.RawMessage(`"` + strings.Repeat("x", 200<<10) + `"`)
 	three := []events.Fact{events.MessageAccepted{Message: "m1", Content: content},

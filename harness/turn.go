@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
 
-// Start says what a turn is. All fields may be empty.
-type Start struct {
+// StartOptions says what a turn is. All fields may be empty.
+type StartOptions struct {
 	ID    string       // default: a new one. An id that is open already is attached to, nothing is appended
 	Cause events.Cause // default: message
 
@@ -42,7 +42,7 @@ type Turn struct {
 // of the session ends by it: as continued if named by OfTurn, else as stopped. Decisions of people for an earlier turn
 // that no completed turn has had stay undelivered unless Prompts names them, or a person's message goes before them:
 // when this turn has completed, another one is requested for them.
-func (s *Session) StartTurn(ctx context.Context, start Start) (*Turn, error) {
+func (s *Session) StartTurn(ctx context.Context, start StartOptions) (*Turn, error) {
 	facts, id, err := s.starting(ctx, start)
 	if err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (s *Session) StartTurn(ctx context.Context, start Start) (*Turn, error) {
 }
 
 // starting is what to say for a start.
-func (s *Session) starting(ctx context.Context, start Start) (facts []events.Fact, id string, err error) {
+func (s *Session) starting(ctx context.Context, start StartOptions) (facts []events.Fact, id string, err error) {
 	id = orNew(s, start.ID)
 	content, err := encode(start.Content)
 	if err != nil {
@@ -180,8 +180,8 @@ func (t *Turn) Stop(ctx context.Context, actor, reason string) error {
 // Progress is [Session.Progress].
 func (t *Turn) Progress() { t.s.Progress() }
 
-// Tool says what a call is.
-type Tool struct {
+// ToolOptions says what a call is.
+type ToolOptions struct {
 	ID         string // default: a new one. An id that is open already is attached to
 	Name       string
 	Title      string
@@ -196,7 +196,7 @@ type Call struct {
 }
 
 // Tool says that a call is about to be handed to its tool. Run the tool after it has returned.
-func (t *Turn) Tool(ctx context.Context, tool Tool) (*Call, error) {
+func (t *Turn) Tool(ctx context.Context, tool ToolOptions) (*Call, error) {
 	input, err := encode(tool.Input)
 	if err != nil {
 		return nil, fmt.Errorf("harness: call %s: input: %w", tool.ID, err)

@@ -20,10 +20,10 @@ import (
 func TestATurn(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{Title: "a title", Model: "m"}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{Title: "a title", Model: "m"}))
 	check(t, h.Ready(w.ctx))
-	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "paint it", By: "ada"}))
-	call := must[*harness.Call](t)(turn.Tool(w.ctx, harness.Tool{ID: "c1", Name: "ask", Input: map[string]int{"a": 1}}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "paint it", By: "ada"}))
+	call := must[*harness.Call](t)(turn.Tool(w.ctx, harness.ToolOptions{ID: "c1", Name: "ask", Input: map[string]int{"a": 1}}))
 	out := ask(w.ctx, turn, harness.Prompt{ID: "p1", Call: "c1", Questions: question()})
 	w.awaiting("s", "p1")
 	w.mustAnswer("s", "p1", "red")
@@ -55,9 +55,9 @@ func TestATurn(t *testing.T) {
 func TestLostRacesAreToldTruthfully(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
-	call := must[*harness.Call](t)(turn.Tool(w.ctx, harness.Tool{ID: "c1", Name: "bash"}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
+	call := must[*harness.Call](t)(turn.Tool(w.ctx, harness.ToolOptions{ID: "c1", Name: "bash"}))
 
 	// The reconciler closes the call, and this process notices it by losing the race.
 	if _, err := w.decide("s", events.WriterReconciler, func(st *session.State) ([]events.Fact, error) {
@@ -74,7 +74,7 @@ func TestLostRacesAreToldTruthfully(t *testing.T) {
 	if n := w.state("s").Ignored.Count; n != 0 {
 		t.Errorf("%d facts were stored that do not count", n)
 	}
-	_, err = turn.Tool(w.ctx, harness.Tool{ID: "c1", Name: "bash"})
+	_, err = turn.Tool(w.ctx, harness.ToolOptions{ID: "c1", Name: "bash"})
 	wantErr(t, err, harness.ErrClosedID)
 	wantErr(t, s.Call("never").Complete(w.ctx, 1), harness.ErrUnknown)
 	wantErr(t, s.Append(w.ctx, events.ToolInterrupted{Call: "c1"}), events.ErrOutOfRole)
@@ -83,14 +83,14 @@ func TestLostRacesAreToldTruthfully(t *testing.T) {
 
 	// A fact that is still lawful is stored although another writer was first.
 	w.say("s", events.WriterLedger, events.SessionConfigured{ProviderChanged: true, By: "ada"})
-	call2 := must[*harness.Call](t)(turn.Tool(w.ctx, harness.Tool{ID: "c2", Name: "bash"}))
+	call2 := must[*harness.Call](t)(turn.Tool(w.ctx, harness.ToolOptions{ID: "c2", Name: "bash"}))
 	w.say("s", events.WriterRetry, events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: "stalled"}})
 	wantErr(t, ended(t, turn.Context()), harness.ErrEnded)
 	wantErr(t, call2.Complete(w.ctx, 1), harness.ErrEnded)
 	wantErr(t, turn.Complete(w.ctx, ""), harness.ErrEnded)
-	_, err = turn.Tool(w.ctx, harness.Tool{ID: "c3", Name: "bash"})
+	_, err = turn.Tool(w.ctx, harness.ToolOptions{ID: "c3", Name: "bash"})
 	wantErr(t, err, harness.ErrEnded)
-	_, err = s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "again"})
+	_, err = s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "again"})
 	wantErr(t, err, harness.ErrClosedID)
 }
 
@@ -100,8 +100,8 @@ func TestConcurrentFactsTravelTogether(t *testing.T) {
 	const calls = 200
 	w := newWorld(t)
 	h := w.connect()
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
 	var wg, begun sync.WaitGroup
 	errs, on := make(chan error, 3*calls), make(chan struct{})
 	atOnce := func(begin func()) { // all of them wait before the first is stored
@@ -113,7 +113,7 @@ func TestConcurrentFactsTravelTogether(t *testing.T) {
 	begun.Add(calls)
 	call := func(i int) {
 		wg.Go(func() {
-			c, err := turn.Tool(w.ctx, harness.Tool{ID: fmt.Sprint("c", i), Name: "bash"})
+			c, err := turn.Tool(w.ctx, harness.ToolOptions{ID: fmt.Sprint("c", i), Name: "bash"})
 			begun.Done()
 			errs <- err
 			<-on
@@ -149,12 +149,12 @@ func TestLargeFactsTravelApart(t *testing.T) {
 	const calls = 12
 	w := newWorld(t)
 	h := w.connect()
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
 	var wg sync.WaitGroup
 	for i := range calls {
 		wg.Go(func() {
-			c, err := turn.Tool(w.ctx, harness.Tool{ID: fmt.Sprint("c", i), Name: "bash"})
+			c, err := turn.Tool(w.ctx, harness.ToolOptions{ID: fmt.Sprint("c", i), Name: "bash"})
 			if err == nil {
 				err = c.Complete(w.ctx, strings.Repeat("x", 200<<10))
 			}
@@ -176,7 +176,7 @@ func TestLargeFactsTravelApart(t *testing.T) {
 func TestRelay(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
 	check(t, s.Relay(w.ctx, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage},
 		events.ToolCompleted{Call: "never"}, events.ToolStarted{Call: "c1", Turn: "t1"}))
 	if st := w.state("s"); st.Ignored.Count != 1 || st.Tools["c1"] == nil || s.State().Ignored.Count != 1 {
@@ -194,7 +194,7 @@ func TestRelay(t *testing.T) {
 func TestLimits(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
 	facts := []events.Fact{events.TurnStarted{Turn: "t1", Cause: events.CauseMessage}}
 	for i := range session.OpenPromptsMax {
 		facts = append(facts, events.PromptRequested{Prompt: fmt.Sprint("p", i), Turn: "t1",
@@ -215,11 +215,11 @@ func TestLimits(t *testing.T) {
 func TestContexts(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
 	over, cancel := context.WithCancelCause(w.ctx)
 	cancel(errors.New("enough"))
 	for range 50 {
-		if _, err := s.StartTurn(over, harness.Start{}); err == nil || errors.Is(err, harness.ErrPending) {
+		if _, err := s.StartTurn(over, harness.StartOptions{}); err == nil || errors.Is(err, harness.ErrPending) {
 			t.Fatalf("handed over under a context that had ended: %v", err)
 		}
 	}
@@ -228,7 +228,7 @@ func TestContexts(t *testing.T) {
 	}
 	check(t, s.Close(w.ctx, "finished"))
 	wantErr(t, ended(t, s.Context()), harness.ErrSessionClosed)
-	_, err := s.StartTurn(w.ctx, harness.Start{})
+	_, err := s.StartTurn(w.ctx, harness.StartOptions{})
 	wantErr(t, err, harness.ErrSessionClosed)
 	_, err = h.Claim(w.ctx, "s")
 	wantErr(t, err, harness.ErrSessionClosed)
@@ -241,14 +241,14 @@ func TestContexts(t *testing.T) {
 func TestContextsInAnOutage(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect(func(c *harness.Config) { c.TTL = time.Minute })
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
 	w.server.Shutdown()
 	errs := make(chan error, 2)
 	ctx, cancel := context.WithCancel(w.ctx)
 	for i := range 2 {
 		go func() {
-			_, err := turn.Tool(ctx, harness.Tool{ID: fmt.Sprint("c", i), Name: "bash"})
+			_, err := turn.Tool(ctx, harness.ToolOptions{ID: fmt.Sprint("c", i), Name: "bash"})
 			errs <- err
 		}()
 		natstest.Until(t, "the call to wait", func() bool { return harness.Waiting(s) == i+1 })
@@ -275,8 +275,8 @@ func TestContextsInAnOutage(t *testing.T) {
 func TestStops(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
-	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t1", Content: "x"}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
+	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "x"}))
 	w.say("s", events.WriterLedger,
 		events.TurnStopRequested{Turn: "t1", Actor: events.ActorPerson, By: "ada", Reason: "no"})
 	cause := ended(t, turn.Context())
@@ -289,7 +289,7 @@ func TestStops(t *testing.T) {
 	if l := w.state("s").LastTurn; l.Outcome != session.OutcomeStopped || l.Actor != events.ActorPerson {
 		t.Errorf("%+v", l)
 	}
-	turn = must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.Start{ID: "t2", Content: "x"}))
+	turn = must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t2", Content: "x"}))
 	check(t, turn.Complete(w.ctx, ""))
 	w.say("s", events.WriterLedger, events.TurnStopRequested{Turn: "t2", Actor: events.ActorPerson, By: "ada"})
 	w.until("s", "the receipt", func(st *session.State) bool { return st.Pending.Stop == nil })

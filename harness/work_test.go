@@ -54,7 +54,7 @@ func (w *world) request(id, turn, content string) {
 // released releases a session, so that it has no owner.
 func (w *world) released(h *harness.Harness, id string) {
 	w.t.Helper()
-	s := must[*harness.Session](w.t)(h.Open(w.ctx, id, harness.Opening{}))
+	s := must[*harness.Session](w.t)(h.Open(w.ctx, id, harness.OpenOptions{}))
 	check(w.t, s.Release(w.ctx, ""))
 }
 
@@ -63,7 +63,7 @@ func (w *world) released(h *harness.Harness, id string) {
 func TestWorkIsTaken(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
-	must[*harness.Session](t)(h.Open(w.ctx, "own", harness.Opening{}))
+	must[*harness.Session](t)(h.Open(w.ctx, "own", harness.OpenOptions{}))
 	w.released(h, "free")
 	seen := make(chan string, 8)
 	w.work(h, harness.Worker{Turn: func(ctx context.Context, turn *harness.Turn) error {
@@ -131,7 +131,7 @@ func TestHowTurnsEnd(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t)
 			h := w.connect(func(cfg *harness.Config) { cfg.OnLeaseLoss = c.loss })
-			must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+			must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
 			w.work(h, harness.Worker{Turn: func(ctx context.Context, turn *harness.Turn) error {
 				return c.run(context.WithValue(ctx, keyHarness{}, h), w, turn)
 			}})
@@ -178,7 +178,7 @@ func TestCompactionGoesFirst(t *testing.T) {
 func TestATurnWaitsForTheCompaction(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
-	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
 	w.say("s", events.WriterCompaction,
 		events.CompactionRequested{Compaction: "k1", Reason: events.CompactManual, Used: 90, Limit: 100})
 	check(t, s.Append(w.ctx, events.CompactionStarted{Compaction: "k1"}))
@@ -188,7 +188,7 @@ func TestATurnWaitsForTheCompaction(t *testing.T) {
 		order <- w.state("s")
 		return nil
 	}})
-	must[*harness.Session](t)(h.Open(w.ctx, "other", harness.Opening{}))
+	must[*harness.Session](t)(h.Open(w.ctx, "other", harness.OpenOptions{}))
 	w.request("other", "t2", "x") // the worker has looked at both when it has done this
 	if st := <-order; st.Turn != nil || st.LastTurn != nil {
 		t.Errorf("the turn was taken while a compaction runs: %+v", st.Turn)
@@ -253,8 +253,8 @@ func TestPool(t *testing.T) {
 func TestPoolMembersKeepApart(t *testing.T) {
 	w := newWorld(t)
 	one, two := w.connect(pool), w.connect(pool)
-	must[*harness.Session](t)(one.Open(w.ctx, "s", harness.Opening{}))
-	_, err := two.Open(w.ctx, "s", harness.Opening{})
+	must[*harness.Session](t)(one.Open(w.ctx, "s", harness.OpenOptions{}))
+	_, err := two.Open(w.ctx, "s", harness.OpenOptions{})
 	wantErr(t, err, harness.ErrOwned)
 	w.work(two, harness.Worker{Turn: func(context.Context, *harness.Turn) error { return errors.New("not mine") }})
 	done := make(chan struct{})
@@ -370,7 +370,7 @@ func TestWorkIsCheckedAgain(t *testing.T) {
 func TestOptionsThatCannotBeStored(t *testing.T) {
 	w := newWorld(t)
 	h := w.connect()
-	must[*harness.Session](t)(h.Open(w.ctx, "own", harness.Opening{}))
+	must[*harness.Session](t)(h.Open(w.ctx, "own", harness.OpenOptions{}))
 	w.released(h, "free")
 	w.work(h, harness.Worker{
 		Options: func(s *harness.Session, turn session.WorkTurn) any {
@@ -411,7 +411,7 @@ func TestCompactionTakenAway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			h := w.connect()
-			must[*harness.Session](t)(h.Open(w.ctx, "s", harness.Opening{}))
+			must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{}))
 			w.say("s", events.WriterCompaction,
 				events.CompactionRequested{Compaction: "k1", Reason: events.CompactManual})
 			causes := make(chan error, 1)

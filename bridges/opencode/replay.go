@@ -118,7 +118,7 @@ func (l *play) enter(ctx context.Context, s *Step) (err error) {
 	case s.Open != nil:
 		o := s.Open
 		l.sessions[s.Session], err = l.h.Open(ctx, s.Session,
-			harness.Opening{Parent: o.Parent, ParentCall: o.ParentCall, Root: o.Root,
+			harness.OpenOptions{Parent: o.Parent, ParentCall: o.ParentCall, Root: o.Root,
 				Title: o.Title, Agent: o.Agent, Model: o.Model, ContextLimit: o.ContextLimit, Policy: o.Policy,
 				Native: o.Native})
 	case s.Claim, l.sessions[s.Session] == nil:

@@ -81,15 +81,15 @@ func TestSecuredCellWorks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := h.Open(ctx, "s 1", harness.Opening{Title: "secured"})
+	s, err := h.Open(ctx, "s 1", harness.OpenOptions{Title: "secured"})
 	if err = errors.Join(err, h.Ready(ctx)); err != nil {
 		t.Fatal(err)
 	}
-	turn, err := s.StartTurn(ctx, harness.Start{Content: "go", By: "ann"})
+	turn, err := s.StartTurn(ctx, harness.StartOptions{Content: "go", By: "ann"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	call, err := turn.Tool(ctx, harness.Tool{Name: "ask_user"})
+	call, err := turn.Tool(ctx, harness.ToolOptions{Name: "ask_user"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,11 +112,11 @@ func TestSecuredCellWorks(t *testing.T) {
 	if said := runAs(t, ann, exitDone, "doctor"); strings.Contains(said, "secret") {
 		t.Errorf("the doctor shows a password:\n%s", said)
 	}
-	later, err := h.Open(ctx, "s 2", harness.Opening{Title: "later"})
+	later, err := h.Open(ctx, "s 2", harness.OpenOptions{Title: "later"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	failing, err := later.StartTurn(ctx, harness.Start{Content: "go", By: "ann"})
+	failing, err := later.StartTurn(ctx, harness.StartOptions{Content: "go", By: "ann"})
 	if err = errors.Join(err,
 		failing.Fail(ctx, events.Failure{Kind: "rate_limit", RetryAfterMS: 120_000}, false)); err != nil {
 		t.Fatal(err)

@@ -256,7 +256,7 @@ func (p *painter) run(ctx context.Context) error {
 		return err
 	}
 	open := func() (*harness.Session, error) {
-		return h.Open(ctx, p.ref.Session, harness.Opening{Title: "Paint the wall", Agent: painterID})
+		return h.Open(ctx, p.ref.Session, harness.OpenOptions{Title: "Paint the wall", Agent: painterID})
 	}
 	s, err := open()
 	if err == nil {
@@ -281,11 +281,11 @@ func (p *painter) run(ctx context.Context) error {
 
 // coat is one turn: a question to a person, and work with the answer.
 func (p *painter) coat(ctx context.Context, s *harness.Session, id string) error {
-	turn, err := s.StartTurn(ctx, harness.Start{Content: "paint the wall"})
+	turn, err := s.StartTurn(ctx, harness.StartOptions{Content: "paint the wall"})
 	if err != nil {
 		return err
 	}
-	call, err := turn.Tool(ctx, harness.Tool{Name: "ask_user"})
+	call, err := turn.Tool(ctx, harness.ToolOptions{Name: "ask_user"})
 	if err != nil {
 		return err
 	}
@@ -302,7 +302,7 @@ func (p *painter) coat(ctx context.Context, s *harness.Session, id string) error
 	if err := call.Complete(ctx, answer.Answers); err != nil {
 		return err
 	}
-	brush, err := turn.Tool(ctx, harness.Tool{Name: "paint"})
+	brush, err := turn.Tool(ctx, harness.ToolOptions{Name: "paint"})
 	if err != nil {
 		return err
 	}

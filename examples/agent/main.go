@@ -134,7 +134,7 @@ func run(ctx context.Context, cfg config, out io.Writer) (err error) {
 		defer cancel()
 		err = errors.Join(err, h.Close(late))
 	}()
-	if _, err := h.Open(ctx, cfg.session, harness.Opening{Agent: "agent", Model: cfg.model,
+	if _, err := h.Open(ctx, cfg.session, harness.OpenOptions{Agent: "agent", Model: cfg.model,
 		ContextLimit: cfg.contextLimit}); err != nil {
 		return err
 	}

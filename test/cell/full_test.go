@@ -31,7 +31,7 @@ func TestALogThatIsNearlyFull(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	if _, err := h.Open(ctx, "before", harness.Opening{}); err != nil {
+	if _, err := h.Open(ctx, "before", harness.OpenOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	ask := func(verb, body string) (code, text string) {
@@ -55,7 +55,7 @@ func TestALogThatIsNearlyFull(t *testing.T) {
 		code, text := send(w.victim.NewID())
 		return code == "503" && strings.Contains(text, "nearly full")
 	})
-	if _, err := h.Open(ctx, "refused", harness.Opening{}); !errors.Is(err, harness.ErrFull) {
+	if _, err := h.Open(ctx, "refused", harness.OpenOptions{}); !errors.Is(err, harness.ErrFull) {
 		t.Errorf("a new session: %v", err)
 	}
 	if code, text := ask("ledger.close", `{"harness":"`+victim+`","session":"s","by":"ann"}`); code != "" {
@@ -66,7 +66,7 @@ func TestALogThatIsNearlyFull(t *testing.T) {
 		return err == nil && !full
 	})
 	natstest.Until(t, "a message to be taken in again", func() bool { code, _ := send("again"); return code == "" })
-	if _, err := h.Open(ctx, "refused", harness.Opening{}); err != nil {
+	if _, err := h.Open(ctx, "refused", harness.OpenOptions{}); err != nil {
 		t.Errorf("a new session in a log with room: %v", err)
 	}
 	natstest.Until(t, "the message to be handed out", func() bool {

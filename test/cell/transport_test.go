@@ -151,7 +151,7 @@ func TestReload(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := clients.harness.Open(t.Context(), "after", harness.Opening{}); err != nil {
+	if _, err := clients.harness.Open(t.Context(), "after", harness.OpenOptions{}); err != nil {
 		t.Errorf("a harness after its nkey was replaced: %v", err)
 	}
 	for name, cfg := range map[string]bus.Config{
@@ -202,7 +202,7 @@ func (w *world) loginsAt(address string) clients {
 		URL: "tls://harness-" + attacker + "@" + address, NKey: f + "/nkey",
 		TLSCA: f + "/ca.crt", TLSCert: f + "/tls.crt", TLSKey: f + "/tls.key"})
 	if err == nil {
-		_, err = h.Open(w.t.Context(), "before", harness.Opening{})
+		_, err = h.Open(w.t.Context(), "before", harness.OpenOptions{})
 	}
 	if err != nil {
 		w.t.Fatal(err)

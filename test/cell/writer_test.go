@@ -89,7 +89,7 @@ func (d *deployment) write() *writer {
 		names = append(names, fmt.Sprint("w", i))
 	}
 	for _, name := range names {
-		s, err := w.h.Open(ctx, name, harness.Opening{Title: name})
+		s, err := w.h.Open(ctx, name, harness.OpenOptions{Title: name})
 		if err != nil {
 			d.t.Fatal(err)
 		}
@@ -156,7 +156,7 @@ func (w *writer) alive(name string) {
 func (w *writer) turn(s *harness.Session) error {
 	n := w.rounds.Add(1)
 	message := fmt.Sprintf("message-%d", n)
-	start := harness.Start{ID: fmt.Sprintf("turn-%d", n), Message: message, Content: message, By: people}
+	start := harness.StartOptions{ID: fmt.Sprintf("turn-%d", n), Message: message, Content: message, By: people}
 	t, err := s.StartTurn(w.ctx, start)
 	if err != nil {
 		return err
@@ -164,7 +164,7 @@ func (w *writer) turn(s *harness.Session) error {
 	w.acknowledged(s, "message.accepted", message, message)
 	for i := range 3 {
 		id := fmt.Sprintf("call-%d-%d", n, i)
-		c, err := t.Tool(w.ctx, harness.Tool{ID: id, Name: "bash", Input: "input of " + id})
+		c, err := t.Tool(w.ctx, harness.ToolOptions{ID: id, Name: "bash", Input: "input of " + id})
 		if err != nil {
 			return err
 		}
@@ -184,7 +184,7 @@ func (w *writer) turn(s *harness.Session) error {
 // ask runs a turn that asks a person.
 func (w *writer) ask(s *harness.Session) error {
 	n := w.rounds.Add(1)
-	t, err := s.StartTurn(w.ctx, harness.Start{ID: fmt.Sprintf("turn-%d", n)})
+	t, err := s.StartTurn(w.ctx, harness.StartOptions{ID: fmt.Sprintf("turn-%d", n)})
 	if err != nil {
 		return err
 	}

@@ -236,11 +236,11 @@ func (w *cell) harness(t *testing.T, id string) *harness.Harness {
 func (x *scene) open(t *testing.T, h *harness.Harness, name string) *harness.Session {
 	t.Helper()
 	s, err := h.Open(x.w.ctx, name,
-		harness.Opening{Policy: &events.PolicyPatch{StallAfterS: events.Set(int64(stall / time.Second))}})
+		harness.OpenOptions{Policy: &events.PolicyPatch{StallAfterS: events.Set(int64(stall / time.Second))}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	turn, err := s.StartTurn(x.w.ctx, harness.Start{ID: "turn"})
+	turn, err := s.StartTurn(x.w.ctx, harness.StartOptions{ID: "turn"})
 	if err != nil {
 		t.Fatal(err)
 	}

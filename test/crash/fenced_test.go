@@ -96,15 +96,15 @@ func playAsker(ctx context.Context, s settings, log zerolog.Logger) error {
 	}
 	var asks sync.WaitGroup
 	for i := range s.Sessions {
-		x, err := h.Open(ctx, fmt.Sprint("s", i), harness.Opening{})
+		x, err := h.Open(ctx, fmt.Sprint("s", i), harness.OpenOptions{})
 		if err != nil {
 			return err
 		}
-		t, err := x.StartTurn(ctx, harness.Start{Content: "go"})
+		t, err := x.StartTurn(ctx, harness.StartOptions{Content: "go"})
 		if err != nil {
 			return err
 		}
-		call, err := t.Tool(ctx, harness.Tool{Name: "rm"})
+		call, err := t.Tool(ctx, harness.ToolOptions{Name: "rm"})
 		if err != nil {
 			return err
 		}

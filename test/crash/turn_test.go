@@ -21,7 +21,7 @@ func (a *agent) turn(ctx context.Context, s *harness.Session) {
 	if t != nil {
 		a.goOn(ctx, t)
 	} else {
-		start := harness.Start{ID: a.id("t"), Message: a.id("m"), By: "ada"}
+		start := harness.StartOptions{ID: a.id("t"), Message: a.id("m"), By: "ada"}
 		start.Content = start.Message
 		var err error
 		t, err = s.StartTurn(ctx, start)
@@ -68,7 +68,7 @@ func (a *agent) step(ctx context.Context, t *harness.Turn) {
 
 // openTool starts a call; nil if it failed.
 func (a *agent) openTool(ctx context.Context, t *harness.Turn, background bool) *harness.Call {
-	tool := harness.Tool{ID: a.id("c"), Name: "bash", Title: "make", Background: background}
+	tool := harness.ToolOptions{ID: a.id("c"), Name: "bash", Title: "make", Background: background}
 	call, err := t.Tool(ctx, tool)
 	if !a.acked(t.Session(), err, events.ToolStarted{Call: tool.ID}) {
 		return nil
@@ -195,7 +195,7 @@ func (a *agent) delegate(ctx context.Context, t *harness.Turn) {
 		return
 	}
 	kid, err := a.h.Open(ctx, a.id("k"),
-		harness.Opening{Parent: s.ID(), ParentCall: call.ID(), Root: s.State().Root, Title: "part of the work"})
+		harness.OpenOptions{Parent: s.ID(), ParentCall: call.ID(), Root: s.State().Root, Title: "part of the work"})
 	if err != nil {
 		a.judge("open", err)
 		return

@@ -251,7 +251,7 @@ func (a *agent) another(ctx context.Context, lost *harness.Session) *harness.Ses
 		a.owns(s)
 		return s
 	}
-	s, err := a.h.Open(short, a.id("s"), harness.Opening{Title: "work", Policy: a.policy()})
+	s, err := a.h.Open(short, a.id("s"), harness.OpenOptions{Title: "work", Policy: a.policy()})
 	if err != nil {
 		a.judge("open", err)
 		return nil

@@ -89,23 +89,23 @@ func play(ctx context.Context) error {
 
 // work opens a session with calls. One of them waits for a child session that has its own calls.
 func work(ctx context.Context, h *harness.Harness) error {
-	var above harness.Opening
+	var above harness.OpenOptions
 	for _, id := range sessions {
 		s, err := h.Open(ctx, id, above)
 		if err != nil {
 			return err
 		}
-		t, err := s.StartTurn(ctx, harness.Start{Content: "go"})
+		t, err := s.StartTurn(ctx, harness.StartOptions{Content: "go"})
 		if err != nil {
 			return err
 		}
 		var call *harness.Call
 		for range callsMax {
-			if call, err = t.Tool(ctx, harness.Tool{Name: "bash"}); err != nil {
+			if call, err = t.Tool(ctx, harness.ToolOptions{Name: "bash"}); err != nil {
 				return err
 			}
 		}
-		above = harness.Opening{Parent: id, ParentCall: call.ID(), Root: sessions[0]}
+		above = harness.OpenOptions{Parent: id, ParentCall: call.ID(), Root: sessions[0]}
 	}
 	return h.Ready(ctx)
 }

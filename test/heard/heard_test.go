@@ -53,7 +53,7 @@ func newWorld(t *testing.T, turn func(ctx context.Context, t *harness.Turn) erro
 	var err error
 	w.agent, err = harness.Connect(ctx, harness.Config{ID: me, URL: server.URL()})
 	w.ok(err)
-	w.s, err = w.agent.Open(ctx, id, harness.Opening{})
+	w.s, err = w.agent.Open(ctx, id, harness.OpenOptions{})
 	w.ok(err)
 	w.ok(w.agent.Ready(ctx))
 	t.Cleanup(func() { w.ok(w.agent.Close(context.Background())) })
@@ -224,7 +224,7 @@ func TestAnswerToABackgroundCall(t *testing.T) {
 		case r.Message != "first":
 			return nil
 		}
-		call, err := turn.Tool(ctx, harness.Tool{ID: "c", Name: "watch", Background: true})
+		call, err := turn.Tool(ctx, harness.ToolOptions{ID: "c", Name: "watch", Background: true})
 		if err != nil {
 			return err
 		}
@@ -294,7 +294,7 @@ func TestAnAgentThatTakesNoAnswer(t *testing.T) {
 			break
 		}
 		asked++
-		own, err := w.s.StartTurn(w.ctx, harness.Start{Synthetic: true})
+		own, err := w.s.StartTurn(w.ctx, harness.StartOptions{Synthetic: true})
 		w.ok(err)
 		w.ok(own.Complete(w.ctx, "stop"))
 	}

@@ -172,7 +172,7 @@ func (w *world) work() {
 		return errors.Join(<-done, h.Close(w.ctx))
 	}
 	for _, id := range all {
-		_, err := h.Open(w.ctx, id, harness.Opening{})
+		_, err := h.Open(w.ctx, id, harness.OpenOptions{})
 		w.ok(err)
 	}
 	w.ok(h.Ready(w.ctx))
@@ -196,7 +196,7 @@ func (w *world) turn(ctx context.Context, t *harness.Turn) error {
 		return answered(t.Ask(ctx, harness.Prompt{ID: "p", Questions: question(),
 			OnOwnerLoss: events.LossKeep}))("blue")
 	case asksTo:
-		call, err := t.Tool(ctx, harness.Tool{Name: "ask_user"})
+		call, err := t.Tool(ctx, harness.ToolOptions{Name: "ask_user"})
 		if err != nil {
 			return err
 		}
@@ -207,7 +207,7 @@ func (w *world) turn(ctx context.Context, t *harness.Turn) error {
 		}
 		return call.Complete(ctx, "red")
 	case calls:
-		call, err := t.Tool(ctx, harness.Tool{Name: "make"})
+		call, err := t.Tool(ctx, harness.ToolOptions{Name: "make"})
 		if err != nil {
 			return err
 		}

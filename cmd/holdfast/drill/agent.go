@@ -134,18 +134,18 @@ func (a *agent) live(ctx context.Context) error {
 
 // begin opens the session and starts a turn with a call.
 func (a *agent) begin(ctx context.Context, h *harness.Harness, title string) (*harness.Session, *harness.Turn, error) {
-	s, err := h.Open(ctx, a.spec.Session, harness.Opening{Title: title, Agent: "drill"})
+	s, err := h.Open(ctx, a.spec.Session, harness.OpenOptions{Title: title, Agent: "drill"})
 	if err != nil {
 		return nil, nil, err
 	}
 	if err := h.Ready(ctx); err != nil {
 		return nil, nil, err
 	}
-	turn, err := s.StartTurn(ctx, harness.Start{ID: turnFirst, Content: title, By: person})
+	turn, err := s.StartTurn(ctx, harness.StartOptions{ID: turnFirst, Content: title, By: person})
 	if err != nil {
 		return nil, nil, err
 	}
-	_, err = turn.Tool(ctx, harness.Tool{ID: callCompile, Name: "bash", Title: "make"})
+	_, err = turn.Tool(ctx, harness.ToolOptions{ID: callCompile, Name: "bash", Title: "make"})
 	return s, turn, err
 }
 
@@ -162,7 +162,7 @@ func (a *agent) works(ctx context.Context, h *harness.Harness) error {
 		return err
 	}
 	for id, name := range map[string]string{callDeploy: "bash", callAsk: "ask_user"} {
-		if _, err := turn.Tool(ctx, harness.Tool{ID: id, Name: name}); err != nil {
+		if _, err := turn.Tool(ctx, harness.ToolOptions{ID: id, Name: name}); err != nil {
 			return err
 		}
 	}
@@ -209,7 +209,7 @@ func (a *agent) asks(ctx context.Context, h *harness.Harness) error {
 	if err != nil {
 		return err
 	}
-	if _, err := turn.Tool(ctx, harness.Tool{ID: callAsk, Name: "ask_user"}); err != nil {
+	if _, err := turn.Tool(ctx, harness.ToolOptions{ID: callAsk, Name: "ask_user"}); err != nil {
 		return err
 	}
 	_, err = turn.Ask(ctx, question(promptMay, callAsk, events.DeliverCallback))
@@ -261,14 +261,14 @@ func (a *agent) resumes(ctx context.Context, h *harness.Harness) error {
 
 // fails has a turn that its provider refuses to serve now.
 func (a *agent) fails(ctx context.Context, h *harness.Harness) error {
-	s, err := h.Open(ctx, a.spec.Session, harness.Opening{Title: "fails, and is killed", Agent: "drill"})
+	s, err := h.Open(ctx, a.spec.Session, harness.OpenOptions{Title: "fails, and is killed", Agent: "drill"})
 	if err == nil {
 		err = h.Ready(ctx)
 	}
 	if err != nil {
 		return err
 	}
-	turn, err := s.StartTurn(ctx, harness.Start{ID: turnFirst, Content: "work", By: person,
+	turn, err := s.StartTurn(ctx, harness.StartOptions{ID: turnFirst, Content: "work", By: person,
 		Options: map[string]string{"model": modelOfTurn}})
 	if err != nil {
 		return err
@@ -283,7 +283,7 @@ func (a *agent) fails(ctx context.Context, h *harness.Harness) error {
 
 // full has a conversation that is nearly full. It runs the compaction up to the step at which it is killed.
 func (a *agent) full(ctx context.Context, h *harness.Harness) error {
-	s, err := h.Open(ctx, a.spec.Session, harness.Opening{Title: "compacted", Agent: "drill",
+	s, err := h.Open(ctx, a.spec.Session, harness.OpenOptions{Title: "compacted", Agent: "drill",
 		ContextLimit: contextLimit})
 	if err == nil {
 		err = h.Ready(ctx)
@@ -291,7 +291,7 @@ func (a *agent) full(ctx context.Context, h *harness.Harness) error {
 	if err != nil {
 		return err
 	}
-	turn, err := s.StartTurn(ctx, harness.Start{ID: turnFirst, Content: "a long story", By: person})
+	turn, err := s.StartTurn(ctx, harness.StartOptions{ID: turnFirst, Content: "a long story", By: person})
 	if err == nil {
 		err = turn.Usage(ctx, harness.Usage{Model: modelOfTurn, Tokens: events.Tokens{Input: contextUsed}})
 	}
