@@ -161,7 +161,7 @@ func TestDocumentLags(t *testing.T) {
 // TestFailing: a session that fails is tried three times and left to the slow walk. Other sessions are not delayed.
 // After a success it is not a suspect any more.
 func TestFailing(t *testing.T) {
-	natstest.Calm(t, deliveredAgain, func() error {
+	natstest.RetryStalled(t, deliveredAgain, func() error {
 		w := newWorld(t)
 		var broken atomic.Bool
 		var attempts atomic.Int32

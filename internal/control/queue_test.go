@@ -59,7 +59,7 @@ func (w *world) comesDue(l *Loop, r events.Ref) {
 // TestAhead: a decision made ahead is in the log at its instant, before the broker's alarm. Neither the alarm nor the
 // document that shows it causes another look.
 func TestAhead(t *testing.T) {
-	natstest.Calm(t, deliveredAgain, func() error {
+	natstest.RetryStalled(t, deliveredAgain, func() error {
 		w := newWorld(t)
 		a := newAhead(1500 * time.Millisecond)
 		l, _ := w.run(Config{Decide: a.decide, WalkBy: noWalk})
@@ -168,7 +168,7 @@ func TestAheadIsRefused(t *testing.T) {
 
 // TestStandby: a standby process leaves what is due to the active process, and does it when it takes over.
 func TestStandby(t *testing.T) {
-	natstest.Calm(t, deliveredAgain, func() error {
+	natstest.RetryStalled(t, deliveredAgain, func() error {
 		server := natstest.Start(t)
 		w := &world{t: t, ctx: t.Context(), b: natstest.Bus(t, server)}
 		one, stop := w.run(Config{Decide: newAhead(someTime).decide})

@@ -8,9 +8,9 @@ import (
 
 // Limits of a busy machine.
 const (
-	beatMS    = 5 // how often a pulse looks at the clock
-	jitterMS  = 3 // how late a beat may be on an idle machine
-	calmTries = 5 // of [Calm]
+	beatMS       = 5 // how often a pulse looks at the clock
+	jitterMS     = 3 // how late a beat may be on an idle machine
+	stalledTries = 5 // of [Calm]
 )
 
 // Pulse measures, beside a test and in the same run, how long this process was kept from running, by other processes or
@@ -63,12 +63,12 @@ func (p *Pulse) Lost() time.Duration {
 	return p.lost
 }
 
-// Calm runs a scenario that a stalled machine may spoil, such as a lease of a second that must be renewed. The
+// RetryStalled runs a scenario that a stalled machine may spoil, such as a lease of a second that must be renewed. The
 // scenario's error is returned, unless the process was kept from running for longer than lostMax: then the scenario
 // runs again, a few times. Each run needs a new world.
-func Calm(t testing.TB, lostMax time.Duration, scenario func() error) {
+func RetryStalled(t testing.TB, lostMax time.Duration, scenario func() error) {
 	t.Helper()
-	for range calmTries {
+	for range stalledTries {
 		p := Feel(t)
 		err := scenario()
 		lost := p.Lost()
@@ -82,5 +82,5 @@ func Calm(t testing.TB, lostMax time.Duration, scenario func() error) {
 		}
 		t.Logf("the process did not run for %s: %v", lost, err)
 	}
-	t.Fatalf("%d times, and never was the machine calm for it", calmTries)
+	t.Fatalf("%d times, and never was the machine calm for it", stalledTries)
 }

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// judge is a test that records its failures.
-type judge struct {
+// recorder is a test that records its failures.
+type recorder struct {
 	testing.TB
 	failed string
 }
 
-func (*judge) Helper()                        {}
-func (*judge) Logf(string, ...any)            {}
-func (*judge) Cleanup(func())                 {}
-func (j *judge) Fatal(args ...any)            { j.failed = fmt.Sprint(args...) }
-func (j *judge) Fatalf(f string, args ...any) { j.failed = fmt.Sprintf(f, args...) }
+func (*recorder) Helper()                        {}
+func (*recorder) Logf(string, ...any)            {}
+func (*recorder) Cleanup(func())                 {}
+func (j *recorder) Fatal(args ...any)            { j.failed = fmt.Sprint(args...) }
+func (j *recorder) Fatalf(f string, args ...any) { j.failed = fmt.Sprintf(f, args...) }
 
 // TestCalm: the error of a scenario is returned at once, unless the machine stalled; then it runs a few times more.
 func TestCalm(t *testing.T) {
@@ -32,11 +32,11 @@ func TestCalm(t *testing.T) {
 		{"as it should be", time.Hour, 1, 1, false},
 		{"broken", time.Hour, 2, 1, true},
 		{"spoilt once", -1, 2, 2, false},
-		{"always spoilt", -1, calmTries + 1, calmTries, true},
+		{"always spoilt", -1, stalledTries + 1, stalledTries, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			j, played := &judge{TB: t}, 0
-			Calm(j, c.lostMax, func() error {
+			j, played := &recorder{TB: t}, 0
+			RetryStalled(j, c.lostMax, func() error {
 				if played++; played == c.succeeds {
 					return nil
 				}

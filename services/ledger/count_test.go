@@ -13,7 +13,7 @@ import (
 // The counters have the number of folded, stored, fed and parked items.
 func TestCounts(t *testing.T) {
 	const deliveredAgain = 500 * time.Millisecond // a shorter pause proves nothing
-	natstest.Calm(t, deliveredAgain, func() error {
+	natstest.RetryStalled(t, deliveredAgain, func() error {
 		w := newWorld(t)
 		r := events.Ref{Harness: "h", Session: "s"}
 		w.open(r)

@@ -132,9 +132,9 @@ func (k *childIndex) setWhole(whole bool) {
 	k.complete = whole
 }
 
-// learnKin reads the parent of each session: this process has become the active one, and from now on sees every changed
+// learnChildren reads the parent of each session: this process has become the active one, and from now on sees every changed
 // document, until ctx ends.
-func (r *Reconciler) learnKin(ctx context.Context) error {
+func (r *Reconciler) learnChildren(ctx context.Context) error {
 	var docs session.Reader
 	err := r.bus.List(ctx, bus.State, events.SessionKeys(""), func(e bus.Entry) error {
 		ref, err := events.ParseSessionKey(e.Key)

@@ -127,7 +127,7 @@ func New(b *bus.Bus, cfg Config, log zerolog.Logger) (*Reconciler, error) {
 	var err error
 	r.loop, err = control.New(b, control.Config{
 		Service: Name, Writer: events.WriterReconciler, Log: r.log, Walk: cfg.Walk, AtOnceMax: cfg.AtOnceMax,
-		Decide: r.decide, Decided: r.decided, Takeover: r.learnKin, WalkBy: r.passOverAll, Rests: r.rests,
+		Decide: r.decide, Decided: r.decided, Takeover: r.learnChildren, WalkBy: r.passOverAll, Rests: r.rests,
 	})
 	return r, err
 }

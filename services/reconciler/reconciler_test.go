@@ -172,7 +172,7 @@ func TestReleased(t *testing.T) {
 		Delivery: events.DeliverCallback})
 	p.append("s", events.SessionReleased{})
 	p.open("kept", 1) // and one that it forgot to release
-	c.calm(r)
+	c.settled(r)
 	p.end()
 	if err := p.lease.Release(c.ctx); err != nil {
 		t.Fatal(err)
@@ -259,7 +259,7 @@ func TestTree(t *testing.T) {
 	}
 	c.fencedFirst("h", "root", "waits", "works")
 	next := c.harness("h", "ready", ttlLong)
-	c.calm(r)
+	c.settled(r)
 	next.seqs["waits"], next.epochs["waits"] = c.state("h", "waits").Seq, 1
 	next.append("waits", events.SessionClaimed{Incarnation: next.incarnation},
 		events.TurnStarted{Turn: "k2", Cause: events.CauseAnswer, OfTurn: "k1", Synthetic: true},
@@ -389,7 +389,7 @@ func TestServiceStarts(t *testing.T) {
 	p := c.harness("h", "ready", ttlLong)
 	p.open("s", 1)
 	p.end() // no further renewal, which would be a trigger
-	c.calm(r)
+	c.settled(r)
 	r.leases.mu.Lock() // without a trigger: only a read finds it
 	r.leases.put("h", p.incarnation,
 		&Seen{Exclusive: true, State: "ready", TTL: time.Second, Ended: time.Now(), Released: true})

@@ -122,9 +122,9 @@ func (c *cell) reconcile(b *bus.Bus, cfg Config) (r *Reconciler, stop func()) {
 	return r, stop
 }
 
-// calm waits until a reconciler has caught up and does nothing more, so that later effects have one cause. It is for
+// settled waits until a reconciler has caught up and does nothing more, so that later effects have one cause. It is for
 // reconcilers without a slow walk.
-func (c *cell) calm(r *Reconciler) {
+func (c *cell) settled(r *Reconciler) {
 	c.t.Helper()
 	var looks, walks uint64
 	var since time.Time

@@ -272,7 +272,7 @@ func TestStall(t *testing.T) {
 	c.serve(b, retry.Default())
 	const stallS = 2
 	silent, heard := "", ""
-	natstest.Calm(t, stallS*time.Second/4, func() error {
+	natstest.RetryStalled(t, stallS*time.Second/4, func() error {
 		silent, heard = "silent"+b.NewID(), "heard"+b.NewID()
 		patience := &events.PolicyPatch{StallAfterS: events.Set[int64](stallS)}
 		c.opened(heard, patience)

@@ -15,7 +15,7 @@ import (
 // not include the machine's additional time for them, because other programs may use its disk.
 const (
 	writesOnTheWay = 10
-	calmWrite      = 5 * time.Millisecond
+	idleWrite      = 5 * time.Millisecond
 	pulseEvery     = 25 * time.Millisecond
 )
 
@@ -62,5 +62,5 @@ func (p *pulse) allowance() time.Duration {
 	}
 	slices.Sort(p.took)
 	p99 := p.took[len(p.took)*99/100]
-	return writesOnTheWay * max(p99-calmWrite, 0)
+	return writesOnTheWay * max(p99-idleWrite, 0)
 }

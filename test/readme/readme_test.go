@@ -200,7 +200,7 @@ func TestREADME(t *testing.T) {
 	// A drill checks the time limits of real processes, in seconds.
 	const standstill = 300 * time.Millisecond
 	tour := ""
-	natstest.Calm(t, standstill, func() (err error) {
+	natstest.RetryStalled(t, standstill, func() (err error) {
 		tour, err = v.tries(commands[0].text, "HOLDFAST_ONCE=1", "HOLDFAST_FAST=1")
 		return err
 	})

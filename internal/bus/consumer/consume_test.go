@@ -20,7 +20,7 @@ const (
 )
 
 func TestConsumeHandsOverAtOnceAfterACleanStop(t *testing.T) {
-	natstest.Calm(t, bustest.Standstill, func() error { return handsOver(t) })
+	natstest.RetryStalled(t, bustest.Standstill, func() error { return handsOver(t) })
 }
 
 func handsOver(t *testing.T) error {
@@ -156,7 +156,7 @@ func TestConsumeResumesAfterABrokerRestart(t *testing.T) {
 
 func TestConsumeKeepsASlowBatchToItself(t *testing.T) {
 	t.Parallel() // it mostly waits
-	natstest.Calm(t, bustest.Standstill, func() error { return keepsASlowBatch(t) })
+	natstest.RetryStalled(t, bustest.Standstill, func() error { return keepsASlowBatch(t) })
 }
 
 func keepsASlowBatch(t *testing.T) error {
@@ -205,7 +205,7 @@ func keepsASlowBatch(t *testing.T) error {
 }
 
 func TestConsumeDeliversAgainWhatWasNotDone(t *testing.T) {
-	natstest.Calm(t, bustest.Standstill, func() error { return deliversAgain(t) })
+	natstest.RetryStalled(t, bustest.Standstill, func() error { return deliversAgain(t) })
 }
 
 func deliversAgain(t *testing.T) error {
@@ -253,7 +253,7 @@ func deliversAgain(t *testing.T) error {
 }
 
 func TestConsumeTakesOverAgainWhenThatFailed(t *testing.T) {
-	natstest.Calm(t, bustest.Standstill, func() error { return takesOverAgain(t) })
+	natstest.RetryStalled(t, bustest.Standstill, func() error { return takesOverAgain(t) })
 }
 
 func takesOverAgain(t *testing.T) error {
@@ -416,7 +416,7 @@ func TestConsumeGivesNothingWhileCutOff(t *testing.T) {
 
 func TestConsumeLetsABatchFinishWhenItStops(t *testing.T) {
 	const beyondTheGrace = 100 * time.Millisecond
-	natstest.Calm(t, beyondTheGrace, func() error { return letsABatchFinish(t) })
+	natstest.RetryStalled(t, beyondTheGrace, func() error { return letsABatchFinish(t) })
 }
 
 func letsABatchFinish(t *testing.T) error {
@@ -528,7 +528,7 @@ func TestConsumeRefusesAWrongSource(t *testing.T) {
 // TestConsumeMakesRoom: while something that is due is kept waiting in the same process, what can wait is done in small
 // parts, and it is done.
 func TestConsumeMakesRoom(t *testing.T) {
-	natstest.Calm(t, bustest.Standstill, func() error { return makesRoom(t) })
+	natstest.RetryStalled(t, bustest.Standstill, func() error { return makesRoom(t) })
 }
 
 func makesRoom(t *testing.T) error {

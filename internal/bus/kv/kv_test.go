@@ -18,7 +18,7 @@ import (
 // there before, with TTLs in either form; and not of those that are renewed.
 func TestLeasesExpireWithoutMarkers(t *testing.T) {
 	t.Parallel() // it mostly waits
-	natstest.Calm(t, bustest.Standstill, func() error { return expireWithoutMarkers(t) })
+	natstest.RetryStalled(t, bustest.Standstill, func() error { return expireWithoutMarkers(t) })
 }
 
 func expireWithoutMarkers(t *testing.T) error {

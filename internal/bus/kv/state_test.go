@@ -174,7 +174,7 @@ func TestList100000(t *testing.T) {
 		}
 	}
 	stored := time.Since(started)
-	natstest.Calm(t, stored/10, func() error {
+	natstest.RetryStalled(t, stored/10, func() error {
 		started, seen := time.Now(), map[string]bool{}
 		if err := b.List(ctx, bus.State, events.SessionKeys("h"), func(e bus.Entry) error {
 			seen[e.Key] = true
