@@ -47,8 +47,8 @@ func newInside(t *testing.T, change ...func(*Config)) *inside {
 	return x
 }
 
-// quietly appends through the second connection and sends no nudge.
-func (x *inside) quietly(by events.Writer, facts ...events.Fact) uint64 {
+// appendUnnudged appends through the second connection and sends no nudge.
+func (x *inside) appendUnnudged(by events.Writer, facts ...events.Fact) uint64 {
 	x.t.Helper()
 	cs, err := x.peer.Read(x.ctx, x.s.ref, 0)
 	if err != nil {
@@ -173,7 +173,7 @@ func TestReadingEnds(t *testing.T) {
 // TestNothingRunsThatWasNotTaken: work that could not be taken, because it could not be stored, is not run.
 func TestNothingRunsThatWasNotTaken(t *testing.T) {
 	x := newInside(t)
-	x.quietly(events.WriterRetry, events.TurnRequested{Turn: "t1", Cause: events.CauseResume})
+	x.appendUnnudged(events.WriterRetry, events.TurnRequested{Turn: "t1", Cause: events.CauseResume})
 	if err := x.s.catchUp(x.ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ func TestNothingRunsThatWasNotTaken(t *testing.T) {
 // TestWorkThatCannotBeRead: work whose words cannot be read is an error, and not nothing to do.
 func TestWorkThatCannotBeRead(t *testing.T) {
 	x := newInside(t)
-	x.quietly(events.WriterCompaction,
+	x.appendUnnudged(events.WriterCompaction,
 		events.MessageAccepted{Message: "m1", Content: json.RawMessage(`"x"`), By: "ada"},
 		events.TurnRequested{Turn: "t1", Cause: events.CauseMessage, Message: "m1"})
 	if err := x.s.catchUp(x.ctx); err != nil {
@@ -370,13 +370,13 @@ func TestTheLogLostItsEnd(t *testing.T) {
 func TestAnOldStateRefusesNothing(t *testing.T) {
 	x := newInside(t, inPool) // it reads only the reported sessions
 	turn := x.turn(StartOptions{ID: "t1"})
-	x.quietly(events.WriterReconciler, events.TurnInterrupted{Turn: "t1", Reason: "test"})
-	x.quietly(events.WriterRetry, events.TurnRequested{Turn: "t2", Cause: events.CauseResume, OfTurn: "t1"})
+	x.appendUnnudged(events.WriterReconciler, events.TurnInterrupted{Turn: "t1", Reason: "test"})
+	x.appendUnnudged(events.WriterRetry, events.TurnRequested{Turn: "t2", Cause: events.CauseResume, OfTurn: "t1"})
 	if err := turn.Complete(x.ctx, ""); !errors.Is(err, ErrEnded) {
 		t.Errorf("a turn that another process has ended: %v", err)
 	}
 	x.mustRelay(prompted("", events.DeliverCallback))
-	x.quietly(events.WriterLedger, events.PromptDismissed{Prompt: "p1", By: "ada"})
+	x.appendUnnudged(events.WriterLedger, events.PromptDismissed{Prompt: "p1", By: "ada"})
 	if err := x.s.Append(x.ctx, events.PromptDelivered{Prompt: "p1"}); err != nil {
 		t.Errorf("the receipt of a prompt that another process has settled: %v", err)
 	}
@@ -386,8 +386,8 @@ func TestAnOldStateRefusesNothing(t *testing.T) {
 func TestCommitsOutOfOrder(t *testing.T) {
 	x := newInside(t, inPool)
 	x.turn(StartOptions{ID: "t1"})
-	x.quietly(events.WriterReconciler, events.TurnInterrupted{Turn: "t1", Reason: "test"})
-	last := x.quietly(events.WriterRetry, events.TurnRequested{Turn: "t2", Cause: events.CauseResume, OfTurn: "t1"})
+	x.appendUnnudged(events.WriterReconciler, events.TurnInterrupted{Turn: "t1", Reason: "test"})
+	last := x.appendUnnudged(events.WriterRetry, events.TurnRequested{Turn: "t2", Cause: events.CauseResume, OfTurn: "t1"})
 	if err := x.peer.ScanMessages(x.ctx, last, func(m bus.Message) error { x.s.receive(m); return nil }); err != nil {
 		t.Fatal(err)
 	}
@@ -688,7 +688,7 @@ func TestReleaseWhileSomebodyAnswers(t *testing.T) {
 	x := newInside(t, inPool)
 	x.turn(StartOptions{ID: "t1"})
 	x.mustRelay(prompted("t1", events.DeliverCallback))
-	x.quietly(events.WriterLedger, events.PromptDismissed{Prompt: "p1", By: "ada"})
+	x.appendUnnudged(events.WriterLedger, events.PromptDismissed{Prompt: "p1", By: "ada"})
 	if err := x.s.Release(x.ctx, "done"); err != nil {
 		t.Error(err)
 	}
@@ -736,7 +736,7 @@ func TestWhatErrorsSay(t *testing.T) {
 // whatever its handler returns.
 func TestACompactionThatLostItsLease(t *testing.T) {
 	x := newInside(t)
-	x.quietly(events.WriterCompaction,
+	x.appendUnnudged(events.WriterCompaction,
 		events.CompactionRequested{Compaction: "k1", Reason: events.CompactManual, Used: 1, Limit: 2})
 	if err := x.s.catchUp(x.ctx); err != nil {
 		t.Fatal(err)

@@ -127,7 +127,7 @@ func Conf(users []User) string {
 	var services, streams []string // exports that other accounts import
 	for _, u := range users {
 		if u.Account != Account {
-			services, streams = append(services, widest(u.Grant.Publish)...), append(streams, u.Grant.Hear...)
+			services, streams = append(services, widest(u.Grant.Publish)...), append(streams, u.Grant.Listen...)
 		}
 	}
 	fmt.Fprintf(&b, "accounts {\n  %s {\n    jetstream: enabled\n    users: [\n", Account)
@@ -162,7 +162,7 @@ func Conf(users []User) string {
 		for _, s := range widest(u.Grant.Publish) {
 			fmt.Fprintf(&b, "      { service: { account: %s, subject: %q } }\n", Account, s)
 		}
-		for _, s := range sorted(u.Grant.Hear) {
+		for _, s := range sorted(u.Grant.Listen) {
 			fmt.Fprintf(&b, "      { stream: { account: %s, subject: %q } }\n", Account, s)
 		}
 		b.WriteString("    ]\n  }\n")

@@ -33,7 +33,7 @@ type Grant struct {
 	Publish, PublishDeny []string
 	Subscribe            []string
 	// the subjects of Subscribe that are published in the cell's account; the others are replies
-	Hear []string
+	Listen []string
 }
 
 // Services returns the names of the services in the order of the contract: all writers but the harness.
@@ -229,8 +229,8 @@ func Harness(c events.Cell, id string) (Grant, error) {
 	g.Publish = append(g.Publish, n.stores(who)...)
 	g.Publish = append(g.Publish, follows(n.LogStream(), c.Prefix()+".log."+t+".>")...)
 	g.Publish = append(g.Publish, follows(n.state, kv+events.SessionKeys(id), kv+events.WorkKeys(id))...)
-	g.Hear = []string{c.NudgeSubject(id)}
-	g.Subscribe = append([]string{events.Inbox(c.Prefix(), events.ClassHarness, id) + ".>"}, g.Hear...)
+	g.Listen = []string{c.NudgeSubject(id)}
+	g.Subscribe = append([]string{events.Inbox(c.Prefix(), events.ClassHarness, id) + ".>"}, g.Listen...)
 	return g, nil
 }
 
@@ -259,8 +259,8 @@ func Person(c events.Cell, name string) (Grant, error) {
 	g.Publish = append(g.Publish, "$JS.ACK."+n.FeedStream()+".*.>", "$JS.ACK.*.*."+n.FeedStream()+".*.>")
 	// NATS clients watch a bucket with a push consumer, and have to answer its flow control.
 	g.Publish = append(g.Publish, "$JS.FC."+n.state+".>", "$JS.FC."+n.leases+".>")
-	g.Hear = []string{events.Inbox(c.Prefix(), events.ClassPerson, name) + ".>"}
-	g.Subscribe = slices.Clone(g.Hear)
+	g.Listen = []string{events.Inbox(c.Prefix(), events.ClassPerson, name) + ".>"}
+	g.Subscribe = slices.Clone(g.Listen)
 	return g, nil
 }
 

@@ -47,17 +47,17 @@ func (y *Story) show(kind string, args []string) []string {
 		}
 		return lines
 	case "feed":
-		return take(&y.feed)
+		return takeAll(&y.feed)
 	case "ignored":
-		return take(&y.ignored)
+		return takeAll(&y.ignored)
 	case "parked":
-		return take(&y.parked)
+		return takeAll(&y.parked)
 	}
 	y.t.Fatalf("no such section: %q (docs/stories.md has the list)", kind)
 	return nil
 }
 
-func take(list *[]string) []string {
+func takeAll(list *[]string) []string {
 	l := *list
 	*list = nil
 	return l
@@ -166,49 +166,49 @@ func (y *Story) summaries() []string {
 // summary is a line of words.
 type summary struct{ strings.Builder }
 
-func (b *summary) say(format string, args ...any) { fmt.Fprintf(b, " "+format, args...) }
+func (b *summary) add(format string, args ...any) { fmt.Fprintf(b, " "+format, args...) }
 
 // Summary returns a session in one line: its phase, and what is open, planned or has ended last.
 func Summary(s *session.State) string {
 	b := &summary{}
 	b.WriteString(string(s.Phase))
 	if s.Owned {
-		b.say("owned-by=%s", s.Incarnation)
+		b.add("owned-by=%s", s.Incarnation)
 	}
 	if t := s.Turn; t != nil {
-		b.say("turn=%s,%s", t.ID, t.Cause)
+		b.add("turn=%s,%s", t.ID, t.Cause)
 	}
 	if l := s.LastTurn; l != nil {
-		b.say("last=%s", words(l.ID, l.Outcome, l.Reason))
+		b.add("last=%s", words(l.ID, l.Outcome, l.Reason))
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.Tools)) {
-		b.say("call=%s", id)
+		b.add("call=%s", id)
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.Prompts)) {
-		b.say("prompt=%s,%s", id, s.Prompts[id].Status)
+		b.add("prompt=%s,%s", id, s.Prompts[id].Status)
 	}
 	for _, w := range s.WaitsFor {
-		b.say("waits-for=%s,%s", w.Call, w.Child)
+		b.add("waits-for=%s,%s", w.Call, w.Child)
 	}
 	for _, m := range s.Queue {
-		b.say("queued=%s", m.ID)
+		b.add("queued=%s", m.ID)
 	}
 	b.pending(s.Pending)
 	b.compaction(s)
 	b.retry(s.Retry)
 	if u := s.Usage; u != nil {
-		b.say("used=%d/%d", u.Used, u.Limit)
+		b.add("used=%d/%d", u.Used, u.Limit)
 		if u.Warn {
-			b.say("warn")
+			b.add("warn")
 		}
 	}
 	for _, e := range s.Recent {
 		if e.Late != nil {
-			b.say("late=%s,%s", e.ID, e.Outcome)
+			b.add("late=%s,%s", e.ID, e.Outcome)
 		}
 	}
 	if s.Seq > 0 && !s.Policy.AutoRetry {
-		b.say("auto-retry=off")
+		b.add("auto-retry=off")
 	}
 	return b.String()
 }
@@ -230,7 +230,7 @@ func words[S ~string](all ...S) string {
 
 func (b *summary) pending(p session.Pending) {
 	if t := p.Turn; t != nil {
-		b.say("requested=%s,%s", t.ID, t.Cause)
+		b.add("requested=%s,%s", t.ID, t.Cause)
 		if t.OfTurn != "" {
 			b.WriteString(",of=" + t.OfTurn)
 		}
@@ -239,19 +239,19 @@ func (b *summary) pending(p session.Pending) {
 		}
 	}
 	if p.Stop != nil {
-		b.say("stop=%s,%s", p.Stop.Turn, p.Stop.Actor)
+		b.add("stop=%s,%s", p.Stop.Turn, p.Stop.Actor)
 	}
 }
 
 func (b *summary) compaction(s *session.State) {
 	if c := s.Compaction; c != nil {
-		b.say("compaction=%s,%s", c.State, c.Reason)
+		b.add("compaction=%s,%s", c.State, c.Reason)
 		if c.Error != nil {
 			b.WriteString("," + c.Error.Kind)
 		}
 	}
 	if l := s.LastCompaction; l != nil {
-		b.say("compacted=%s", l.Outcome)
+		b.add("compacted=%s", l.Outcome)
 		if l.Failures > 0 {
 			fmt.Fprintf(b, ",failures=%d", l.Failures)
 		}
@@ -262,7 +262,7 @@ func (b *summary) retry(r session.Retry) {
 	if r.State == "" && r.Attempt+r.SameFailures+r.Resumes == 0 {
 		return
 	}
-	b.say("retry=%s,attempt=%d,same=%d,resumes=%d", r.State, r.Attempt, r.SameFailures, r.Resumes)
+	b.add("retry=%s,attempt=%d,same=%d,resumes=%d", r.State, r.Attempt, r.SameFailures, r.Resumes)
 	if r.State == session.RetryScheduled {
 		b.WriteString(",due=" + Instant(r.DueAt))
 	}

@@ -122,7 +122,7 @@ func Run(t *testing.T, update bool, of func(*Story) Service) {
 			}
 			y := New(t)
 			y.Use(of(y))
-			got := []byte(y.Tell(string(want)))
+			got := []byte(y.Run(string(want)))
 			switch {
 			case t.Failed(), slices.Equal(got, want):
 			case update:
@@ -147,9 +147,9 @@ func Files(t testing.TB) []string {
 	return files
 }
 
-// Tell runs the text of a story and returns it with the actual output. Then it makes the checks that hold for every
+// Run runs the text of a story and returns it with the actual output. Then it makes the checks that hold for every
 // story.
-func (y *Story) Tell(text string) string {
+func (y *Story) Run(text string) string {
 	y.t.Helper()
 	archive := txtar.Parse([]byte(text))
 	if strings.TrimSpace(string(archive.Comment)) == "" {

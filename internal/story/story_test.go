@@ -26,8 +26,8 @@ func (r *recorder) Fatalf(format string, args ...any) {
 	panic(ended{})
 }
 
-// tell runs a story with a service, and returns its output and its failures.
-func tell(text string, s story.Service) (output, failures string) {
+// runStory runs a story with a service, and returns its output and its failures.
+func runStory(text string, s story.Service) (output, failures string) {
 	r := &recorder{}
 	defer func() {
 		if p := recover(); p != nil && p != any(ended{}) {
@@ -37,7 +37,7 @@ func tell(text string, s story.Service) (output, failures string) {
 	}()
 	y := story.New(r)
 	y.Use(s)
-	return y.Tell(text), ""
+	return y.Run(text), ""
 }
 
 const opening = `A story (P1).
@@ -114,14 +114,14 @@ last_turn: {"id":"t1","outcome":"stopped","at":"@120s","cause":"message","attemp
 4 turn.stop_requested t1
 5 turn.stopped t1
 `
-	got, failures := tell(text, stopper(true))
+	got, failures := runStory(text, stopper(true))
 	if failures != "" {
 		t.Fatal(failures)
 	}
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if again, _ := tell(got, stopper(true)); again != got {
+	if again, _ := runStory(got, stopper(true)); again != got {
 		t.Errorf("the second run has another output:\n%s", again)
 	}
 }
@@ -144,7 +144,7 @@ func TestMistakes(t *testing.T) {
 		"request, then again": {opening + "-- request --\nstop {}\n-- result --\n", "a second decision has facts"},
 		"of no prompt":        {opening + "-- blocker --\n", "needs the id of a prompt"},
 	} {
-		if _, failures := tell(c.text, stopper(false)); !strings.Contains(failures, c.want) {
+		if _, failures := runStory(c.text, stopper(false)); !strings.Contains(failures, c.want) {
 			t.Errorf("%s: %q, want %q", name, failures, c.want)
 		}
 	}
@@ -152,11 +152,11 @@ func TestMistakes(t *testing.T) {
 		"no result":    {opening + "-- request --\nstop {}\n", "does not show the result"},
 		"result after": {opening + "-- request --\nstop {}\n-- state --\n", `the section after a request is "result"`},
 	} {
-		if _, failures := tell(c.text, stopper(true)); !strings.Contains(failures, c.want) {
+		if _, failures := runStory(c.text, stopper(true)); !strings.Contains(failures, c.want) {
 			t.Errorf("%s: %q, want %q", name, failures, c.want)
 		}
 	}
-	if _, failures := tell(opening+"-- decide --\n", story.Service{}); !strings.Contains(failures, "decides nothing") {
+	if _, failures := runStory(opening+"-- decide --\n", story.Service{}); !strings.Contains(failures, "decides nothing") {
 		t.Errorf("a package without decisions: %q", failures)
 	}
 }
@@ -168,7 +168,7 @@ func TestDecidedTwice(t *testing.T) {
 		n++
 		return story.Decision{Notes: []string{fmt.Sprint("look ", n)}}
 	}}
-	if _, failures := tell(opening+"-- decide --\n", s); !strings.Contains(failures, "and then") {
+	if _, failures := runStory(opening+"-- decide --\n", s); !strings.Contains(failures, "and then") {
 		t.Errorf("failures: %q", failures)
 	}
 }

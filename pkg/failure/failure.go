@@ -129,7 +129,7 @@ func (r *Raw) kind(words string) string {
 		return pace(kind, words)
 	case coded:
 		return kind
-	case says(words, contextWords):
+	case containsAny(words, contextWords):
 		return ContextExceeded
 	case r.Status == http.StatusNotFound:
 		return ModelNotFound
@@ -139,7 +139,7 @@ func (r *Raw) kind(words string) string {
 		return ContextExceeded
 	}
 	for _, w := range byWords {
-		if says(words, w.words) {
+		if containsAny(words, w.words) {
 			return w.kind
 		}
 	}
@@ -151,7 +151,7 @@ func pace(coded, words string) string {
 	switch {
 	case coded == ContextExceeded, coded == Quota, coded == RateLimit:
 		return coded
-	case says(words, billingWords) && !says(words, paceWords):
+	case containsAny(words, billingWords) && !containsAny(words, paceWords):
 		return Quota
 	default:
 		return RateLimit
@@ -172,7 +172,7 @@ func byStatus(status int) string {
 	}
 }
 
-func says(text string, words []string) bool {
+func containsAny(text string, words []string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 }
 

@@ -276,7 +276,7 @@ func (s *State) chain(turn string) []Carried {
 func (s *State) Carry(more ...string) []string {
 	list := slices.Clone(s.unfinished())
 	for id, p := range s.Prompts {
-		if p.Status == Awaiting || s.ownersToTake(p) {
+		if p.Status == Awaiting || s.ownerTakesIn(p) {
 			continue // it waits for a person, or its own process takes it in
 		}
 		if !has(list, id) {
@@ -317,7 +317,7 @@ func (s *State) brings() []Carried {
 	}
 	for _, id := range sortedKeys(s.Prompts) {
 		q := s.Prompts[id]
-		if q.Status == Awaiting || s.ownersToTake(q) || s.waitsAsMessage(id) {
+		if q.Status == Awaiting || s.ownerTakesIn(q) || s.waitsAsMessage(id) {
 			continue
 		}
 		if !has(list, id) {
@@ -372,9 +372,9 @@ func (f *fold) deliverCarried(t *Turn) {
 	}
 }
 
-// ownersToTake reports whether a settled prompt is the living owner's to take in: it was asked in the open turn, or
+// ownerTakesIn reports whether a settled prompt is the living owner's to take in: it was asked in the open turn, or
 // outside of any turn, or by a call that is open. The last two need a part of the owner that waits for the decision.
-func (s *State) ownersToTake(p *Prompt) bool {
+func (s *State) ownerTakesIn(p *Prompt) bool {
 	waited := !p.Unattended && (p.Turn == "" || s.Tools[p.Call] != nil)
 	return s.owes(p) && (waited || s.openTurn(p.Turn) != "")
 }

@@ -128,7 +128,7 @@ func storySeeds(f *testing.F) [][]byte {
 		}
 		y := story.New(f)
 		y.Use(requests(y))
-		y.Tell(string(text))
+		y.Run(string(text))
 		commits, bodies := y.Bodies()
 		var lines []string
 		for i, body := range bodies {

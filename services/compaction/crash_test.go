@@ -84,7 +84,7 @@ type stage struct {
 	round     int
 	doc       *session.State // as it is stored
 	folded    uint64         // acknowledged by the ledger
-	looked    uint64         // seq of the document that compaction has acknowledged
+	checked   uint64         // seq of the document that compaction has acknowledged
 	alarm     time.Time      // compaction's
 	walk      bool           // compaction was started: it reads everything
 	asked     []any          // wishes without an answer
@@ -102,7 +102,7 @@ func newStage(t story.T, sc scene, p plan) *stage {
 		fmt.Sprintf(`3 usage.reported {"turn":"t0","model":"m","tokens":{"input":%d}}`, sc.used),
 		`4 turn.completed {"turn":"t0"}`,
 	)
-	g.doc, g.folded, g.looked = g.s.Clone(), g.s.Seq, 0
+	g.doc, g.folded, g.checked = g.s.Clone(), g.s.Seq, 0
 	return g
 }
 
@@ -150,7 +150,7 @@ func (g *stage) compaction() {
 		g.answer()
 	}
 	due := !g.alarm.IsZero() && !g.alarm.After(g.Now)
-	if g.doc.Seq == g.looked && !due && !g.walk {
+	if g.doc.Seq == g.checked && !due && !g.walk {
 		return
 	}
 	seq, st := g.doc.Seq, g.doc
@@ -173,7 +173,7 @@ func (g *stage) compaction() {
 		if !d.CheckAt.IsZero() {
 			g.do("compaction", "set the alarm", func() { g.alarm = d.CheckAt })
 		}
-		g.do("compaction", "ack", func() { g.looked, g.walk = seq, false })
+		g.do("compaction", "ack", func() { g.checked, g.walk = seq, false })
 		return
 	}
 }
@@ -322,7 +322,7 @@ func (g *stage) turn(process func()) {
 				g.back = g.round + awayRounds
 			}
 		case "compaction":
-			g.walk, g.looked = true, 0
+			g.walk, g.checked = true, 0
 		}
 	}()
 	process()

@@ -221,7 +221,7 @@ func TestLongAfterItWasSent(t *testing.T) {
 	} {
 		t.Run(x.what, func(t *testing.T) {
 			y := newScript(t)
-			if got := y.Tell(begun + x.request); !strings.HasSuffix(got, x.result+"\n") {
+			if got := y.Run(begun + x.request); !strings.HasSuffix(got, x.result+"\n") {
 				t.Errorf("the result is %q, want %q", got[max(len(got)-200, 0):], x.result)
 			}
 			if _, kept := y.s.Ended(session.EntityMessage, "m1"); kept {

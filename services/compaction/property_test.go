@@ -169,8 +169,8 @@ func (r *random) eachFact(see func(before *session.State, w events.Writer, f eve
 	}
 }
 
-// tell prints the history of a failure.
-func (r *random) tell() string {
+// history prints the history of a failure.
+func (r *random) history() string {
 	var b strings.Builder
 	for seq := uint64(1); seq <= r.s.Seq; seq++ {
 		for _, e := range r.Log[seq].Events {
@@ -189,7 +189,7 @@ func TestMessagesAreDeliveredOnceInOrder(t *testing.T) {
 		became := map[string]string{}
 		end := func(id, as string) {
 			if became[id] != "accepted" {
-				rt.Fatalf("message %s was %s, and is %s now:\n%s", id, became[id], as, r.tell())
+				rt.Fatalf("message %s was %s, and is %s now:\n%s", id, became[id], as, r.history())
 			}
 			became[id] = as
 		}
@@ -205,14 +205,14 @@ func TestMessagesAreDeliveredOnceInOrder(t *testing.T) {
 					return // it has no message, or continues one
 				}
 				if before.Queue[0].ID != p.Message && p.Prompt == "" {
-					rt.Fatalf("message %s goes before %s:\n%s", p.Message, before.Queue[0].ID, r.tell())
+					rt.Fatalf("message %s goes before %s:\n%s", p.Message, before.Queue[0].ID, r.history())
 				}
 				end(p.Message, "delivered")
 			}
 		})
 		for id, as := range became {
 			if as == "accepted" {
-				rt.Fatalf("message %s was never delivered: %s\n%s", id, story.Summary(r.s), r.tell())
+				rt.Fatalf("message %s was never delivered: %s\n%s", id, story.Summary(r.s), r.history())
 			}
 		}
 	})
@@ -232,7 +232,7 @@ func TestOneCompactionATrigger(t *testing.T) {
 					return
 				}
 				if p := before.BlockedBy(); p != "" {
-					rt.Fatalf("compaction %s while %s is open:\n%s", f.Reason, p, r.tell())
+					rt.Fatalf("compaction %s while %s is open:\n%s", f.Reason, p, r.history())
 				}
 				of := f.Reason + f.Message
 				if before.Turn != nil {
@@ -240,11 +240,11 @@ func TestOneCompactionATrigger(t *testing.T) {
 				}
 				if f.Reason != events.CompactIdle && (f.Reason == events.CompactOnSend || before.Turn != nil) &&
 					trigger[of] != "" {
-					rt.Fatalf("a second compaction for %s:\n%s", of, r.tell())
+					rt.Fatalf("a second compaction for %s:\n%s", of, r.history())
 				}
 				if l := before.LastCompaction; before.Turn == nil && f.Reason == events.CompactMidStream && l != nil &&
 					l.Outcome == session.OutcomeCompleted && !l.Progress && before.Usage == nil {
-					rt.Fatalf("a second compaction without progress between them:\n%s", r.tell())
+					rt.Fatalf("a second compaction without progress between them:\n%s", r.history())
 				}
 				trigger[of] = f.Compaction
 			case events.CompactionFailed:
@@ -256,18 +256,18 @@ func TestOneCompactionATrigger(t *testing.T) {
 			case events.TurnRequested:
 				if f.Compaction != "" {
 					if followed[f.Compaction]++; followed[f.Compaction] > 1 {
-						rt.Fatalf("compaction %s is followed up twice:\n%s", f.Compaction, r.tell())
+						rt.Fatalf("compaction %s is followed up twice:\n%s", f.Compaction, r.history())
 					}
 				}
 				owed := before.FollowUp()
 				if w == events.WriterCompaction && f.Cause == events.CauseMessage && f.Prompt == "" &&
 					(before.CompactionOpen() || owed == events.FollowMessage || owed != "" && !before.Held()) {
-					rt.Fatalf("message %s goes before what a compaction owes (%s):\n%s", f.Message, owed, r.tell())
+					rt.Fatalf("message %s goes before what a compaction owes (%s):\n%s", f.Message, owed, r.history())
 				}
 			}
 		})
 		if s := r.s; s.CompactionOpen() || s.Turn != nil || s.Pending.Turn != nil {
-			rt.Fatalf("it is not at rest: %s\n%s", story.Summary(r.s), r.tell())
+			rt.Fatalf("it is not at rest: %s\n%s", story.Summary(r.s), r.history())
 		}
 	})
 }
@@ -301,7 +301,7 @@ func TestDecidingTwice(t *testing.T) {
 		r.commit(d.Facts...)
 		if again := Decide(r.s, in); len(again.Facts) > 0 {
 			rt.Fatalf("after %v a second look finds %v:\n%s", story.JSON(rt, d.Facts), story.JSON(rt, again.Facts),
-				r.tell())
+				r.history())
 		}
 	})
 }

@@ -43,7 +43,7 @@ func (r *random) settle() {
 			calm = 0
 		}
 		if r.round > restRoundsMax {
-			r.rt.Fatalf("it does not come to rest: %s\n%s", story.Summary(r.s), r.tell())
+			r.rt.Fatalf("it does not come to rest: %s\n%s", story.Summary(r.s), r.history())
 		}
 	}
 }
@@ -111,7 +111,7 @@ func TestNothingIsOwedAtRest(t *testing.T) {
 
 func (r *random) mustRest() {
 	s := r.s
-	fail := func(what string) { r.rt.Fatalf("%s: %s\n%s", what, story.Summary(r.s), r.tell()) }
+	fail := func(what string) { r.rt.Fatalf("%s: %s\n%s", what, story.Summary(r.s), r.history()) }
 	x := invariants.New(0)
 	st := session.New(s.Ref())
 	for seq := uint64(1); seq <= s.Seq; seq++ {

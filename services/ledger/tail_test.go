@@ -120,8 +120,8 @@ func (w *world) idle(commits int) *Ledger {
 	return l
 }
 
-// tell calls an endpoint without the wire.
-func (w *world) tell(l *Ledger, verb string, req any) (request.Changed, *events.Refusal) {
+// request calls an endpoint without the wire.
+func (w *world) request(l *Ledger, verb string, req any) (request.Changed, *events.Refusal) {
 	w.t.Helper()
 	body, err := json.Marshal(req)
 	if err != nil {
@@ -155,19 +155,19 @@ func (w *world) tell(l *Ledger, verb string, req any) (request.Changed, *events.
 func TestNobodyIsToldWhatIsOnlyBelieved(t *testing.T) {
 	w := newWorld(t)
 	w.open(ref)
-	if reply, refusal := w.tell(w.idle(1), "answer", answer("a")); refusal != nil || reply.Seq != 3 {
+	if reply, refusal := w.request(w.idle(1), "answer", answer("a")); refusal != nil || reply.Seq != 3 {
 		t.Errorf("a prompt that this ledger has not heard of: %v, %v", reply, refusal)
 	}
-	if reply, refusal := w.tell(w.idle(2), "answer", answer("a")); refusal != nil || reply.Seq != 3 {
+	if reply, refusal := w.request(w.idle(2), "answer", answer("a")); refusal != nil || reply.Seq != 3 {
 		t.Errorf("the same answer, of which it has not heard: %v, %v", reply, refusal)
 	}
-	_, refusal := w.tell(w.idle(2), "answer", answer("b"))
+	_, refusal := w.request(w.idle(2), "answer", answer("b"))
 	if refusal == nil || refusal.Code != 409 || refusal.Stands == nil || refusal.Stands.Seq != 3 ||
 		refusal.Stands.Answers[0].Selected[0] != "a" {
 		t.Errorf("another answer: %v", refusal)
 	}
 	stop := map[string]any{"harness": ref.Harness, "session": ref.Session, "by": "ada"}
-	if reply, refusal := w.tell(w.idle(2), "stop", stop); refusal != nil || reply.Seq != 4 {
+	if reply, refusal := w.request(w.idle(2), "stop", stop); refusal != nil || reply.Seq != 4 {
 		t.Errorf("a stop that no prompt is in the way of any more: %v, %v", reply, refusal)
 	}
 	body, err := w.idle(1).get(t.Context(), request.Get{Ref: events.Ref{Harness: "h1", Session: "s1"}})
@@ -201,7 +201,7 @@ func TestAPurgedSessionIsClosed(t *testing.T) {
 		defer l.fold.tail.mu.Unlock()
 		return len(l.fold.tail.order) > 0
 	})
-	if _, refusal := w.tell(l, "answer", answer("a")); refusal == nil || refusal.Code != 409 {
+	if _, refusal := w.request(l, "answer", answer("a")); refusal == nil || refusal.Code != 409 {
 		t.Errorf("an answer: %v, want 409", refusal)
 	}
 	stop()

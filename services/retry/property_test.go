@@ -83,7 +83,7 @@ func (w *world) step() {
 	case n < 8:
 		w.seen[i] = w.s.Clone()
 	case n < 11:
-		w.look(i)
+		w.check(i)
 	default:
 		w.person()
 	}
@@ -111,8 +111,8 @@ func (w *world) others() {
 	w.append(events.Writer(writer), kind, data)
 }
 
-// look lets one replica decide. The append is refused if the replica has not read the last commit.
-func (w *world) look(i int) {
+// check lets one replica decide. The append is refused if the replica has not read the last commit.
+func (w *world) check(i int) {
 	before := w.seen[i]
 	d := Decide(before, Input{Now: w.Now})
 	w.checkHead(before, d)
@@ -220,7 +220,7 @@ func TestNoRetryStaysPlanned(t *testing.T) {
 			if len(d.Facts) == 0 {
 				break
 			}
-			w.look(0)
+			w.check(0)
 		}
 		s := w.s
 		person := s.BlockedBy() != "" || s.NewerMessage(s.HeldSeq)

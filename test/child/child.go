@@ -144,8 +144,8 @@ func (p *Process) Line(ctx context.Context) (string, error) {
 	}
 }
 
-// Tell writes a line to the child.
-func (p *Process) Tell(line string) error {
+// Send writes a line to the child.
+func (p *Process) Send(line string) error {
 	if _, err := fmt.Fprintln(p.in, line); err != nil {
 		return fmt.Errorf("child: write to %s: %w", p.role, err)
 	}

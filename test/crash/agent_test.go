@@ -62,7 +62,7 @@ func (w *worker) asked(ctx context.Context, t *harness.Turn) error {
 	if !a.resting() && a.chance(30) {
 		tokens := events.Tokens{Input: a.rnd.Int64N(contextLimit), Output: 10}
 		if err := t.Usage(ctx, harness.Usage{Model: "m", Tokens: tokens, ContextLimit: contextLimit}); err != nil {
-			a.judge("usage", err)
+			a.unexpected("usage", err)
 		}
 	}
 	a.pause(ctx)
@@ -80,7 +80,7 @@ func (a *agent) reads(ctx context.Context, t *harness.Turn) {
 	switch want := quoted(r.Message); {
 	case errors.Is(err, harness.ErrUnknown) && r.OfTurn != "": // the turn that this one continues took it long ago
 	case err != nil:
-		a.judge("content", err)
+		a.unexpected("content", err)
 	case string(content) != want:
 		a.j.write(note{Ref: a.ref(t.Session()),
 			Wrong: "turn " + t.ID() + " (" + string(r.Cause) + ") has message " + want + " and is given " +

@@ -51,8 +51,8 @@ type folded struct {
 	rules   *invariants.Log
 }
 
-// take reads a picture.
-func take(ctx context.Context, b *bus.Bus) (*picture, error) {
+// readPicture reads a picture.
+func readPicture(ctx context.Context, b *bus.Bus) (*picture, error) {
 	p := &picture{commits: map[events.Ref][]events.Commit{}, at: map[uint64]*events.Commit{},
 		state: map[string]bus.Entry{}, leases: map[string]bool{}}
 	err := b.Scan(ctx, 0, func(c events.Commit) error {
@@ -125,7 +125,7 @@ func (p *picture) fold() {
 			res := f.st.Fold(c)
 			for _, why := range f.rules.Commit(before, c, res.Feed) {
 				v, what, _ := strings.Cut(why, ": ")
-				p.fail(v, r, "%d: %s%s", c.Seq, what, tell(p.commits[r][:i+1]))
+				p.fail(v, r, "%d: %s%s", c.Seq, what, logText(p.commits[r][:i+1]))
 			}
 			for j := range res.Feed {
 				epoch, owner = p.count(f, c, &res.Feed[j], epoch, owner)
@@ -179,7 +179,7 @@ func (p *picture) check() []string {
 		p.checkDecided(r)
 		p.checkLiving(r)
 	}
-	p.checkHeard()
+	p.checkDelivered()
 	for key, e := range p.state {
 		p.checkKey(key, e.Value)
 	}
@@ -338,7 +338,7 @@ func (p *picture) checkNote(n *note) {
 	}
 	switch {
 	case n.Status != "":
-		p.checkTold(n, f)
+		p.checkSettled(n, f)
 		p.checkHanded(n)
 	case n.Prompt != "":
 		p.checkRequest(n)
@@ -352,13 +352,13 @@ func (p *picture) checkNote(n *note) {
 	}
 }
 
-// checkHeard: each decision that a person got a receipt for has reached an agent, in every session at rest that waits
+// checkDelivered: each decision that a person got a receipt for has reached an agent, in every session at rest that waits
 // for no person (V15).
-func (p *picture) checkHeard() {
+func (p *picture) checkDelivered() {
 	received, confirmed := map[string]bool{}, map[string]bool{}
 	for i := range p.notes {
 		n := &p.notes[i]
-		received[n.Ref.String()+" "+n.Prompt] = received[n.Ref.String()+" "+n.Prompt] || n.Heard
+		received[n.Ref.String()+" "+n.Prompt] = received[n.Ref.String()+" "+n.Prompt] || n.Received
 		confirmed[n.Ref.String()+" "+n.Prompt] = confirmed[n.Ref.String()+" "+n.Prompt] ||
 			n.Kind != "" && n.Prompt != ""
 	}
@@ -367,7 +367,7 @@ func (p *picture) checkHeard() {
 		if !p.alive(st) {
 			continue
 		}
-		for _, id := range p.folded[r].rules.Unheard(st) {
+		for _, id := range p.folded[r].rules.Undelivered(st) {
 			if key := r.String() + " " + id; confirmed[key] && !received[key] {
 				p.fail("V15", r, "a person has a receipt for the decision about prompt %s, and no agent received it",
 					id)
@@ -376,8 +376,8 @@ func (p *picture) checkHeard() {
 	}
 }
 
-// checkTold: a prompt was settled as the client was answered.
-func (p *picture) checkTold(n *note, f *folded) {
+// checkSettled: a prompt was settled as the client was answered.
+func (p *picture) checkSettled(n *note, f *folded) {
 	how := f.endings[session.EntityPrompt+" "+n.Prompt]
 	if how == "" && f.st.Prompts[n.Prompt] != nil && f.st.Prompts[n.Prompt].Status != session.Awaiting {
 		how = "prompt." + string(f.st.Prompts[n.Prompt].Status)
@@ -389,7 +389,7 @@ func (p *picture) checkTold(n *note, f *folded) {
 		return
 	}
 	for _, c := range p.commits[n.Ref] {
-		if slices.ContainsFunc(c.Events, func(e events.Event) bool { return saysSo(n, e.Fact) }) {
+		if slices.ContainsFunc(c.Events, func(e events.Event) bool { return decides(n, e.Fact) }) {
 			return
 		}
 	}
@@ -427,15 +427,15 @@ func (p *picture) checkHanded(n *note) {
 func (p *picture) checkRequest(n *note) {
 	c := p.at[n.Seq]
 	if c == nil || c.Ref != n.Ref || !slices.ContainsFunc(c.Events, func(e events.Event) bool {
-		return string(e.Kind) == n.Kind && saysSo(n, e.Fact)
+		return string(e.Kind) == n.Kind && decides(n, e.Fact)
 	}) {
 		p.fail("V12", n.Ref, "%s got %s %s %q at %d, and the log has it not there", n.By, n.Kind, n.Prompt, n.Text,
 			n.Seq)
 	}
 }
 
-// saysSo reports whether a fact is the decision of the note.
-func saysSo(n *note, f events.Fact) bool {
+// decides reports whether a fact is the decision of the note.
+func decides(n *note, f events.Fact) bool {
 	switch f := f.(type) {
 	case events.PromptAnswered:
 		return f.Prompt == n.Prompt && said(f.Answers) == n.Text

@@ -26,7 +26,7 @@ func (w *world) leader() *actor {
 		w.t.Fatal(err)
 	}
 	for _, asked := range w.nodes {
-		m, err := w.look(asked)
+		m, err := w.readMonitor(asked)
 		if err != nil {
 			continue // it is down, or was a moment ago
 		}
@@ -44,7 +44,7 @@ func (w *world) leader() *actor {
 	return w.nodes[w.rnd.IntN(len(w.nodes))]
 }
 
-func (w *world) look(a *actor) (m monitored, err error) {
+func (w *world) readMonitor(a *actor) (m monitored, err error) {
 	resp, err := w.monitor.Get(fmt.Sprintf("http://%s/jsz?accounts=true&streams=true", a.Monitor))
 	if err != nil {
 		return m, err

@@ -138,7 +138,7 @@ func (w *world) rest() {
 		}
 	}
 	for _, a := range append(living, w.person) {
-		w.tell(a, tellRest)
+		w.send(a, sendRest)
 	}
 	for _, a := range append(living, w.person) {
 		w.idle(a)
@@ -219,7 +219,7 @@ func (s *settler) left(ctx context.Context) (string, uint64) {
 	if len(sweep.Facts) > 0 || sweep.Failed > 0 || len(sweep.Suspects) > 0 {
 		return "a sweep would " + asJSON(sweep), seq
 	}
-	p, err := take(ctx, b)
+	p, err := readPicture(ctx, b)
 	if err != nil {
 		return err.Error(), seq
 	}
@@ -270,7 +270,7 @@ func (w *world) wrote(after uint64) (wrote bool) {
 func (w *world) examine() (p *picture, found []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), checkMax)
 	defer cancel()
-	p, err := take(ctx, w.bus)
+	p, err := readPicture(ctx, w.bus)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -355,7 +355,7 @@ func (w *world) rebuild(ctx context.Context, before *picture) (found []string) {
 	if reply.Sessions != len(before.refs) {
 		found = append(found, "V13: a rebuild knows other sessions than the log: "+asJSON(reply))
 	}
-	after, err := take(ctx, w.bus)
+	after, err := readPicture(ctx, w.bus)
 	if err != nil {
 		return append(found, err.Error())
 	}

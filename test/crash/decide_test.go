@@ -14,7 +14,7 @@ import (
 
 const (
 	clockSlack = 20 * time.Millisecond // by which a service's estimate of the broker's time may be ahead
-	toldMax    = 24                    // commits of a session that a finding prints
+	logTextMax = 24                    // commits of a session that a finding prints
 )
 
 // undecided returns what retry or compaction would still append to a session, or what they wait for; "" for nothing.
@@ -44,14 +44,14 @@ func (p *picture) checkDecided(r events.Ref) {
 	}
 	if why := p.folded[r].rules.Stuck(st, p.alive(st)); why != "" {
 		v, what, _ := strings.Cut(why, ": ")
-		p.fail(v, r, "%s%s", what, tell(p.commits[r]))
+		p.fail(v, r, "%s%s", what, logText(p.commits[r]))
 	}
 }
 
-// tell returns the end of a session's log as text.
-func tell(cs []events.Commit) string {
+// logText returns the end of a session's log as text.
+func logText(cs []events.Commit) string {
 	var text strings.Builder
-	for _, c := range cs[max(0, len(cs)-toldMax):] {
+	for _, c := range cs[max(0, len(cs)-logTextMax):] {
 		fmt.Fprintf(&text, "\n%8d %s %s", c.Seq, c.At.Format("15:04:05.000"), c.Writer)
 		for _, e := range c.Events {
 			data, err := json.Marshal(e.Fact)

@@ -25,10 +25,10 @@ type note struct {
 	ID   string `json:"id,omitempty"`   // its subject; the incarnation for kindOwned
 	Seq  uint64 `json:"seq,omitempty"`  // place in the log, if the answer had one
 
-	Prompt string `json:"prompt,omitempty"` // that the answer is about:
-	Status string `json:"status,omitempty"` // how it was settled
-	Text   string `json:"text,omitempty"`   // the decision's text
-	Heard  bool   `json:"heard,omitempty"`  // an agent received it
+	Prompt   string `json:"prompt,omitempty"` // that the answer is about:
+	Status   string `json:"status,omitempty"` // how it was settled
+	Text     string `json:"text,omitempty"`   // the decision's text
+	Received bool   `json:"heard,omitempty"`  // an agent received it
 
 	// Owner is the incarnation to which Ask returned the prompt's outcome, and At is the instant.
 	Owner string    `json:"owner,omitempty"`

@@ -50,7 +50,7 @@ const (
 const (
 	sayReady = "ready" // it works; a broker adds its URL
 	sayIdle  = "idle"  // it is at rest
-	tellRest = "rest"  // begin nothing new
+	sendRest = "rest"  // begin nothing new
 )
 
 // settings are what a child receives at its start.
@@ -96,7 +96,7 @@ func play(ctx context.Context, role string) error {
 	rest := make(chan struct{})
 	go func() {
 		for order := range child.Orders(ctx) {
-			if order == tellRest {
+			if order == sendRest {
 				close(rest)
 			}
 		}

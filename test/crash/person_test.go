@@ -20,9 +20,9 @@ import (
 
 // Habits of people.
 const (
-	peopleMax  = 3   // that use the same screen at once
-	lookMaxMS  = 150 // between two acts of a person
-	requestMax = 8 * time.Second
+	peopleMax      = 3   // that use the same screen at once
+	readPauseMaxMS = 150 // between two acts of a person
+	requestMax     = 8 * time.Second
 )
 
 // screen is what people see: the waiting prompts and the sessions, kept up to date by a watch for the whole run.
@@ -118,7 +118,7 @@ type person struct {
 
 func (p *person) live(ctx context.Context, rest <-chan struct{}) {
 	for {
-		t := time.NewTimer(time.Duration(p.rnd.IntN(lookMaxMS)) * time.Millisecond)
+		t := time.NewTimer(time.Duration(p.rnd.IntN(readPauseMaxMS)) * time.Millisecond)
 		select {
 		case <-t.C:
 		case <-rest:

@@ -145,16 +145,16 @@ func TestPlanted(t *testing.T) {
 		"other work":                   {"V5", func(p *planted) { p.change(work, "answered", "rejected") }},
 		"no work":                      {"V5", func(p *planted) { delete(p.state, work) }},
 		"a parked fact":                {"V5", func(p *planted) { p.folded[p.ref].st.Parked = 1; p.render() }},
-		"an acknowledged fact is lost": {"V12", func(p *planted) { p.told(note{Kind: "tool.started", ID: "x"}) }},
-		"a claim is lost":              {"V12", func(p *planted) { p.told(note{Kind: kindOwned, ID: "2"}) }},
+		"an acknowledged fact is lost": {"V12", func(p *planted) { p.settled(note{Kind: "tool.started", ID: "x"}) }},
+		"a claim is lost":              {"V12", func(p *planted) { p.settled(note{Kind: kindOwned, ID: "2"}) }},
 		"a session is lost": {"V12", func(p *planted) {
 			p.notes = append(p.notes, note{Ref: events.Ref{Harness: "h", Session: "x"}, Kind: kindOwned})
 		}},
-		"an answer is lost":     {"V12", func(p *planted) { n := answered; n.Seq = 2; p.told(n) }},
-		"another answer stands": {"V12", func(p *planted) { n := answered; n.Text = "no"; p.told(n) }},
-		"a lie about a prompt":  {"V12", func(p *planted) { p.told(note{Prompt: "p", Status: "rejected"}) }},
+		"an answer is lost":     {"V12", func(p *planted) { n := answered; n.Seq = 2; p.settled(n) }},
+		"another answer stands": {"V12", func(p *planted) { n := answered; n.Text = "no"; p.settled(n) }},
+		"a lie about a prompt":  {"V12", func(p *planted) { p.settled(note{Prompt: "p", Status: "rejected"}) }},
 		"a lie about an answer": {"V12", func(p *planted) {
-			p.told(note{Prompt: "p", Status: "answered", Text: "no"})
+			p.settled(note{Prompt: "p", Status: "answered", Text: "no"})
 		}},
 		"an answer to the owner": {"", func(p *planted) { p.handedTo("1", 4) }},
 		"an answer just before the fence": {"", func(p *planted) {
@@ -165,7 +165,7 @@ func TestPlanted(t *testing.T) {
 		"an answer to a fenced process": {"R6", func(p *planted) { p.recovered(); p.handedTo("1", 6) }},
 		"an answer to who never had it": {"R6", func(p *planted) { p.handedTo("2", 4) }},
 		"an answer before the claim":    {"R6", func(p *planted) { p.handedTo("1", 0.5) }},
-		"a stop elsewhere":              {"V12", func(p *planted) { p.told(note{Seq: 9}) }},
+		"a stop elsewhere":              {"V12", func(p *planted) { p.settled(note{Seq: 9}) }},
 		"the living called dead":        {"N", func(p *planted) { p.die(); p.recovered(); p.lost = nil }},
 		"a retry that is due, and not asked for": {"V3", func(p *planted) {
 			p.fails("server_error")
@@ -196,7 +196,7 @@ func TestPlanted(t *testing.T) {
 				events.MessageAccepted{Message: "n", By: "ada"})
 			p.say(events.WriterHarness, events.TurnStarted{Turn: "u", Cause: events.CauseMessage, Message: "n"})
 		}},
-		"a strange error": {"error that", func(p *planted) { p.told(note{Wrong: "boom"}) }},
+		"a strange error": {"error that", func(p *planted) { p.settled(note{Wrong: "boom"}) }},
 		"it runs without an owner": {"V14", func(p *planted) {
 			p.die()
 			p.recovered()
@@ -220,14 +220,14 @@ func TestPlanted(t *testing.T) {
 	}
 }
 
-func (p *planted) told(n note) {
+func (p *planted) settled(n note) {
 	n.Ref, n.By = p.ref, "ada"
 	p.notes = append(p.notes, n)
 }
 
 // handedTo makes an Ask of an incarnation return the answer at a second. The fence, if there is one, is at 4.
 func (p *planted) handedTo(incarnation string, at float64) {
-	p.told(note{Prompt: "p", Status: "answered", Owner: incarnation, At: time.UnixMilli(int64(at * 1000))})
+	p.settled(note{Prompt: "p", Status: "answered", Owner: incarnation, At: time.UnixMilli(int64(at * 1000))})
 }
 
 func orphaned() events.SessionOrphaned {

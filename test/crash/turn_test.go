@@ -165,7 +165,7 @@ func (a *agent) await(ctx context.Context, t *harness.Turn, p harness.Prompt) bo
 		a.settled(t.Session(), p.ID, x)
 		return true
 	}
-	a.judge("ask", err)
+	a.unexpected("ask", err)
 	if ctx.Err() == nil && a.chance(50) {
 		a.acked(t.Session(), t.Session().Withdraw(ctx, p.ID, "never mind"), events.PromptWithdrawn{Prompt: p.ID})
 	}
@@ -197,7 +197,7 @@ func (a *agent) delegate(ctx context.Context, t *harness.Turn) {
 	kid, err := a.h.Open(ctx, a.id("k"),
 		harness.OpenOptions{Parent: s.ID(), ParentCall: call.ID(), Root: s.State().Root, Title: "part of the work"})
 	if err != nil {
-		a.judge("open", err)
+		a.unexpected("open", err)
 		return
 	}
 	a.owns(kid)

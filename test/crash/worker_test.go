@@ -66,9 +66,9 @@ func playHarness(ctx context.Context, s settings, log zerolog.Logger, rest <-cha
 	}
 	w := &worker{h: h, s: s, j: j, rest: rest, pids: fmt.Sprintf("%s-%s", s.Name, h.Incarnation())}
 	first := w.agent(0)
-	owned := first.takeUp(ctx)
+	owned := first.resume(ctx)
 	if err := h.Ready(ctx); err != nil {
-		w.judge("ready", err)
+		w.unexpected("ready", err)
 	}
 	if err := child.Say(sayReady); err != nil {
 		return err
@@ -76,7 +76,7 @@ func playHarness(ctx context.Context, s settings, log zerolog.Logger, rest <-cha
 	var all sync.WaitGroup
 	all.Go(func() {
 		if err := h.Work(ctx, harness.Worker{Turn: w.asked, Compact: w.compact}); err != nil {
-			w.judge("work", err)
+			w.unexpected("work", err)
 		}
 	})
 	var drivers sync.WaitGroup
@@ -105,7 +105,7 @@ func (a *agent) endTurns(ctx context.Context) {
 		<-tick.C
 		all, _, err := a.h.Sessions(ctx)
 		if err != nil {
-			a.judge("sessions", err)
+			a.unexpected("sessions", err)
 		}
 		for _, st := range all {
 			if !st.Owned || st.Turn == nil || st.Incarnation != a.h.Incarnation() {
@@ -113,7 +113,7 @@ func (a *agent) endTurns(ctx context.Context) {
 			}
 			s, err := a.h.Claim(ctx, st.Session) // the process owns it already
 			if err != nil {
-				a.judge("claim", err)
+				a.unexpected("claim", err)
 			} else if t := s.OpenTurn(); t != nil {
 				a.acked(s, t.Complete(ctx, "stop"), events.TurnCompleted{Turn: t.ID()})
 			}
@@ -135,8 +135,8 @@ func (w *worker) resting() bool {
 	}
 }
 
-// judge records an unexpected error.
-func (w *worker) judge(what string, err error) {
+// unexpected records an unexpected error.
+func (w *worker) unexpected(what string, err error) {
 	for _, e := range expected {
 		if errors.Is(err, e) {
 			return
@@ -148,7 +148,7 @@ func (w *worker) judge(what string, err error) {
 // acked records an acknowledged fact, or judges the error. It reports whether the fact was acknowledged.
 func (a *agent) acked(s *harness.Session, err error, facts ...events.Fact) bool {
 	if err != nil {
-		a.judge(string(facts[0].Kind()), err)
+		a.unexpected(string(facts[0].Kind()), err)
 		return false
 	}
 	for _, f := range facts {
@@ -176,11 +176,11 @@ func (a *agent) pause(ctx context.Context) {
 	}
 }
 
-// takeUp continues some sessions of the earlier process, and adopts some of their open items.
-func (a *agent) takeUp(ctx context.Context) (owned []*harness.Session) {
+// resume continues some sessions of the earlier process, and adopts some of their open items.
+func (a *agent) resume(ctx context.Context) (owned []*harness.Session) {
 	before, _, err := a.h.Sessions(ctx)
 	if err != nil {
-		a.judge("sessions", err)
+		a.unexpected("sessions", err)
 		return nil
 	}
 	for _, st := range before {
@@ -201,7 +201,7 @@ func (a *agent) takeUp(ctx context.Context) (owned []*harness.Session) {
 		}
 		s, err := a.h.Claim(ctx, st.Session, adopt)
 		if err != nil {
-			a.judge("claim", err)
+			a.unexpected("claim", err)
 			continue
 		}
 		a.owns(s)
@@ -245,7 +245,7 @@ func (a *agent) another(ctx context.Context, lost *harness.Session) *harness.Ses
 	if lost != nil && a.chance(50) {
 		s, err := a.h.Claim(short, lost.ID(), harness.Adopt{Turn: a.chance(50)})
 		if err != nil {
-			a.judge("claim", err)
+			a.unexpected("claim", err)
 			return nil
 		}
 		a.owns(s)
@@ -253,7 +253,7 @@ func (a *agent) another(ctx context.Context, lost *harness.Session) *harness.Ses
 	}
 	s, err := a.h.Open(short, a.id("s"), harness.OpenOptions{Title: "work", Policy: a.policy()})
 	if err != nil {
-		a.judge("open", err)
+		a.unexpected("open", err)
 		return nil
 	}
 	a.owns(s)
@@ -274,7 +274,7 @@ func (a *agent) policy() *events.PolicyPatch {
 
 // settled records the settlement that an Ask returned.
 func (a *agent) settled(s *harness.Session, prompt string, x harness.Answer) {
-	n := note{Ref: a.ref(s), Prompt: prompt, Status: string(x.Status), Heard: true, Owner: a.h.Incarnation(),
+	n := note{Ref: a.ref(s), Prompt: prompt, Status: string(x.Status), Received: true, Owner: a.h.Incarnation(),
 		At: time.Now()}
 	switch {
 	case x.Status == session.Answered && len(x.Answers) > 0:

@@ -321,9 +321,9 @@ func (w *world) kills() (n int) {
 	return n
 }
 
-// tell writes a line to an actor, if it is running.
-func (w *world) tell(a *actor, line string) {
-	if err := a.p.Tell(line); err != nil && !errors.Is(err, os.ErrClosed) {
+// send writes a line to an actor, if it is running.
+func (w *world) send(a *actor, line string) {
+	if err := a.p.Send(line); err != nil && !errors.Is(err, os.ErrClosed) {
 		w.t.Errorf("%s: %v", a.Name, err)
 	}
 }

@@ -32,10 +32,10 @@ func (x *Log) brings(f events.TurnStarted) []string {
 // Owed are the prompts with a decision of a person that the log does not show as delivered, sorted.
 func (x *Log) Owed() []string { return slices.Sorted(maps.Keys(x.debts)) }
 
-// Unheard returns those of [Log.Owed] without a reason to wait when all is at rest: the session waits neither for a
+// Undelivered returns those of [Log.Owed] without a reason to wait when all is at rest: the session waits neither for a
 // person nor for a child, no compaction is held, recovery has not reached its limit of requested turns, no person
 // stopped it since the decision, and its last turn did not fail for good.
-func (x *Log) Unheard(s *session.State) []string {
+func (x *Log) Undelivered(s *session.State) []string {
 	if s.Turn != nil || s.BlockedBy() != "" || len(s.WaitsFor) > 0 || s.Held() ||
 		x.continued >= session.ContinuationsMax {
 		return nil

@@ -310,7 +310,7 @@ func TestDecisionsReachTheAgent(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := tell(t)
+			s := newStory(t)
 			c.do(s)
 			found := strings.Join(s.found, "\n")
 			if c.want == "" && found != "" || !strings.HasPrefix(found, c.want) {
@@ -396,12 +396,12 @@ func TestUnheard(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := tell(t)
+			s := newStory(t)
 			s.harness(events.PromptRequested{Prompt: "p", PromptKind: events.PromptQuestion,
 				Delivery: events.DeliverCallback, OnOwnerLoss: events.LossKeep})
 			s.answered("p") // outside of any turn: none that completes delivers it
 			c.do(s)
-			if got := s.x.Unheard(s.st); !slices.Equal(got, c.want) {
+			if got := s.x.Undelivered(s.st); !slices.Equal(got, c.want) {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
 		})

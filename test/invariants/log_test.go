@@ -17,7 +17,7 @@ type story struct {
 	found []string
 }
 
-func tell(t *testing.T) *story {
+func newStory(t *testing.T) *story {
 	s := &story{t: t, st: session.New(events.Ref{Harness: "h", Session: "s"}), x: New(0)}
 	policy := &events.PolicyPatch{ResumeMax: events.Set(1)}
 	s.harness(events.SessionOpened{Incarnation: "1", Policy: policy, ContextLimit: 100})
@@ -266,7 +266,7 @@ func TestWhatIsAgainstTheRules(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := tell(t)
+			s := newStory(t)
 			c.do(s)
 			switch {
 			case c.want == "" && len(s.found) > 0:
@@ -352,7 +352,7 @@ func TestStuck(t *testing.T) {
 		"it is closed": {"", true, func(s *story) { s.sent("a"); s.harness(events.SessionClosed{Reason: "finished"}) }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := tell(t)
+			s := newStory(t)
 			c.do(s)
 			if got := s.x.Stuck(s.st, c.alive); (got == "") != (c.want == "") || !strings.HasPrefix(got, c.want) {
 				t.Errorf("found %q, want %q", got, c.want)

@@ -127,12 +127,12 @@ func TestRed(t *testing.T)        { noticed(2); t.Error("always") }
 
 // The output of the tests names the first failure, and whether they hung.
 func TestJudge(t *testing.T) {
-	r := judge([]byte("=== RUN\n    --- FAIL: TestA/sub (0s)\n--- FAIL: TestA (0.00s)\n--- FAIL: TestB (0.00s)\n"),
+	r := verdict([]byte("=== RUN\n    --- FAIL: TestA/sub (0s)\n--- FAIL: TestA (0.00s)\n--- FAIL: TestB (0.00s)\n"),
 		true)
 	if r.test != "TestA" || r.hung || !r.red {
 		t.Errorf("%+v", r)
 	}
-	if r := judge([]byte("panic: test timed out after 1s\n"), true); r.test != "" || !r.hung {
+	if r := verdict([]byte("panic: test timed out after 1s\n"), true); r.test != "" || !r.hung {
 		t.Errorf("%+v", r)
 	}
 }

@@ -75,15 +75,15 @@ func (b *binary) run(tests []string, limit time.Duration, env ...string) result 
 	if cmd.Process != nil {
 		_ = group()
 	}
-	r := judge(out.Bytes(), err != nil)
+	r := verdict(out.Bytes(), err != nil)
 	r.hung = r.hung || ctx.Err() != nil
 	return r
 }
 
 var failed = regexp.MustCompile(`(?m)^--- FAIL: (\S+)`)
 
-// judge reads what the tests printed.
-func judge(out []byte, red bool) result {
+// verdict reads what the tests printed.
+func verdict(out []byte, red bool) result {
 	r := result{red: red, out: out, hung: bytes.Contains(out, []byte("panic: test timed out"))}
 	if m := failed.FindSubmatch(out); red && m != nil {
 		r.test = string(m[1])

@@ -30,9 +30,9 @@ const (
 	longEnv    = "HOLDFAST_LONG"
 	patience   = 5 * time.Minute // the time limit of a test's waits
 	deltaEvery = 100 * time.Millisecond
-	// judgedAfter is the time from the broker's return until the reconciler treats an owner without a lease as dead,
+	// checkedAfter is the time from the broker's return until the reconciler treats an owner without a lease as dead,
 	// with the defaults: a TTL, the grace and the slow walk.
-	judgedAfter = 15*time.Second + 5*time.Second + 5*time.Second
+	checkedAfter = 15*time.Second + 5*time.Second + 5*time.Second
 )
 
 // The sessions' roles. Each session has one turn, which Work handles.
@@ -112,7 +112,7 @@ func (w *world) rides(d time.Duration, restarted bool) {
 		return st.LastTurn != nil && st.LastTurn.Outcome == session.OutcomeCompleted
 	})
 	// By now the reconciler would have recovered the sessions.
-	<-time.After(time.Until(back.Add(judgedAfter)))
+	<-time.After(time.Until(back.Add(checkedAfter)))
 	close(w.release)
 	for _, id := range all {
 		w.check(id, before[id], w.until(id, "the end",

@@ -21,16 +21,16 @@ import (
 
 const (
 	clockSlack = 20 * time.Millisecond  // the service's estimate of the broker's time may be ahead by this
-	lookEvery  = 100 * time.Millisecond // the harness's interval without a nudge
+	checkEvery = 100 * time.Millisecond // the harness's interval without a nudge
 	limit      = 100_000                // the context size in tokens
 )
 
 // site is a lane with services: its harness reads its view after a nudge.
 type site struct {
 	*lane
-	poked chan struct{}
-	won   map[string]int // number of outcomes by name
-	later time.Duration  // the delay of one of the two requests, so that they meet
+	nudged chan struct{}
+	won    map[string]int // number of outcomes by name
+	later  time.Duration  // the delay of one of the two requests, so that they meet
 }
 
 // contend races in all sites concurrently, and then checks each log against the invariants of deciders.
@@ -42,11 +42,11 @@ func contend(t *testing.T, rounds int, outcomes int,
 	sites := map[string]*site{}
 	for n := range lanes {
 		l := open(t, b, fmt.Sprintf("s%d", n))
-		sites[l.ref.Session] = &site{lane: l, poked: make(chan struct{}, 1), won: map[string]int{}}
+		sites[l.ref.Session] = &site{lane: l, nudged: make(chan struct{}, 1), won: map[string]int{}}
 	}
 	if err := b.OnNudge(t.Context(), "h1", func(session string, _ uint64) {
 		select {
-		case sites[session].poked <- struct{}{}:
+		case sites[session].nudged <- struct{}{}:
 		default:
 		}
 	}); err != nil {
@@ -100,7 +100,7 @@ func (s *site) checkLog(t *testing.T) {
 
 // until folds commits until ok returns true.
 func (s *site) until(ctx context.Context, what string, ok func(st *session.State) bool) error {
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(checkEvery)
 	defer tick.Stop()
 	late := time.NewTimer(time.Minute)
 	defer late.Stop()
@@ -109,7 +109,7 @@ func (s *site) until(ctx context.Context, what string, ok func(st *session.State
 			return err
 		}
 		select {
-		case <-s.poked:
+		case <-s.nudged:
 		case <-tick.C:
 		case <-late.C:
 			return fmt.Errorf("waited for %s: %+v %+v", what, s.st.Pending, s.st.Queue)

@@ -161,7 +161,7 @@ func recorded(t *testing.T, trace opencode.Trace, steps []opencode.Step) []line 
 			at(step.At, "restarted")
 		}
 		for _, f := range step.Facts {
-			text := s.tell(f)
+			text := s.text(f)
 			switch f := f.(type) {
 			case events.MessageAccepted:
 				text = "message.accepted"

@@ -23,7 +23,7 @@ const (
 	callTakes    = 100 * time.Millisecond // a simulated model call
 	wordTakes    = time.Millisecond       // a simulated decision
 	deathNoticed = 7 * time.Second        // from a death to its detection
-	looksMax     = 1000                   // the limit of passes, against an endless series of decisions
+	checksMax    = 1000                   // the limit of passes, against an endless series of decisions
 )
 
 // stage is a session under Holdfast with simulated time: the real decisions of the services, and a harness whose
@@ -109,7 +109,7 @@ func (s *stage) commit(by events.Writer, facts ...events.Fact) {
 			epoch++
 		}
 		c.Events = append(c.Events, events.New(fmt.Sprint(c.Seq, ".", i), source, c.Ref, epoch, s.now, f))
-		s.lines = append(s.lines, line{s.now.Sub(s.began), fmt.Sprintf("%-10s %s", by, s.tell(f))})
+		s.lines = append(s.lines, line{s.now.Sub(s.began), fmt.Sprintf("%-10s %s", by, s.text(f))})
 	}
 	s.commits[c.Seq] = c
 	ignored := s.st.Ignored.Count
@@ -151,7 +151,7 @@ func (s *stage) compact() {
 // settle runs services and harness, and advances the time, until no work is left.
 func (s *stage) settle() {
 	s.t.Helper()
-	for range looksMax {
+	for range checksMax {
 		look, done := s.decide()
 		switch {
 		case done, s.work():
@@ -161,7 +161,7 @@ func (s *stage) settle() {
 			s.now = look
 		}
 	}
-	s.t.Fatalf("work is left after %d passes", looksMax)
+	s.t.Fatalf("work is left after %d passes", checksMax)
 }
 
 // decide asks each service, and appends the first facts. look is the instant of the next decision.
@@ -271,8 +271,8 @@ func (s *stage) kill() {
 	s.life, s.summary = s.lives, false
 }
 
-// tell returns a fact as a text for people.
-func (s *stage) tell(f events.Fact) string {
+// text returns a fact as a text for people.
+func (s *stage) text(f events.Fact) string {
 	text := string(f.Kind())
 	switch f := f.(type) {
 	case events.MessageAccepted:

@@ -132,7 +132,7 @@ func (w *world) checkHeard(st *session.State, x *invariants.Log) {
 	if !w.owner(st) {
 		return
 	}
-	for _, id := range x.Unheard(st) {
+	for _, id := range x.Undelivered(st) {
 		if d := (decision{st.Ref(), id}); w.told200[d] && !w.heard[d] {
 			w.fail("V15: a person was told that what he decided about prompt %s of %s is stored; all is settled, no model has heard of it, and nobody overtook it: %s",
 				id, d.ref, tell(w.log.of(d.ref, st.Seq)))
