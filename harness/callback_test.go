@@ -182,7 +182,9 @@ func methods(h *harness.Harness, s, other *harness.Session,
 			"Progress": func(context.Context) { turn.Progress() },
 			"Stream":   func(context.Context) { turn.Stream() },
 			"Usage":    func(ctx context.Context) { _ = turn.Usage(ctx, input(5)) },
-			"Tool":     func(ctx context.Context) { _, _ = turn.Tool(ctx, harness.ToolOptions{ID: "c1", Name: "bash"}) },
+			"Tool": func(ctx context.Context) {
+				_, _ = turn.Tool(ctx, harness.ToolOptions{ID: "c1", Name: "bash"})
+			},
 			"Ask":      func(ctx context.Context) { _, _ = turn.Ask(ctx, harness.Prompt{ID: "p8"}) },
 			"Complete": nil,
 			"Fail":     nil,

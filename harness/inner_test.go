@@ -387,7 +387,8 @@ func TestCommitsOutOfOrder(t *testing.T) {
 	x := newInside(t, inPool)
 	x.turn(StartOptions{ID: "t1"})
 	x.appendUnnudged(events.WriterReconciler, events.TurnInterrupted{Turn: "t1", Reason: "test"})
-	last := x.appendUnnudged(events.WriterRetry, events.TurnRequested{Turn: "t2", Cause: events.CauseResume, OfTurn: "t1"})
+	last := x.appendUnnudged(events.WriterRetry, events.TurnRequested{Turn: "t2", Cause: events.CauseResume,
+		OfTurn: "t1"})
 	if err := x.peer.ScanMessages(x.ctx, last, func(m bus.Message) error { x.s.receive(m); return nil }); err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,8 @@ func TestATurn(t *testing.T) {
 	s := must[*harness.Session](t)(h.Open(w.ctx, "s", harness.OpenOptions{Title: "a title", Model: "m"}))
 	check(t, h.Ready(w.ctx))
 	turn := must[*harness.Turn](t)(s.StartTurn(w.ctx, harness.StartOptions{ID: "t1", Content: "paint it", By: "ada"}))
-	call := must[*harness.Call](t)(turn.Tool(w.ctx, harness.ToolOptions{ID: "c1", Name: "ask", Input: map[string]int{"a": 1}}))
+	call := must[*harness.Call](t)(turn.Tool(w.ctx, harness.ToolOptions{ID: "c1", Name: "ask",
+		Input: map[string]int{"a": 1}}))
 	out := ask(w.ctx, turn, harness.Prompt{ID: "p1", Call: "c1", Questions: question()})
 	w.awaiting("s", "p1")
 	w.mustAnswer("s", "p1", "red")

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
-	"github.com/holdfast-dev/holdfast/internal/screen"
+	"github.com/holdfast-dev/holdfast/internal/terminal"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -190,7 +190,7 @@ func (a *app) progress(doing string, run func() error) error {
 		case err := <-done:
 			return err
 		case <-wait.C:
-			a.printError("%s … %s", doing, screen.Age(time.Since(began)))
+			a.printError("%s … %s", doing, terminal.Age(time.Since(began)))
 			wait.Reset(progressEveryMS * time.Millisecond)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/control"
-	"github.com/holdfast-dev/holdfast/internal/screen"
+	"github.com/holdfast-dev/holdfast/internal/terminal"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -60,7 +60,7 @@ func doctorCommand(a *app) *cobra.Command {
 			}
 		}
 		if n > 0 {
-			return fmt.Errorf("%w: %s failed", errUnwell, screen.Plural(n, "check"))
+			return fmt.Errorf("%w: %s failed", errUnwell, terminal.Plural(n, "check"))
 		}
 		return nil
 	}
@@ -76,14 +76,14 @@ func (a *app) printFindings(found []finding) error {
 		}
 		return nil
 	}
-	paints := map[string]screen.Colour{levelOK: screen.Good, levelNote: screen.Wait, levelWrong: screen.Alarm}
+	paints := map[string]terminal.Colour{levelOK: terminal.Good, levelNote: terminal.Wait, levelWrong: terminal.Alarm}
 	var text strings.Builder
 	st := a.style(a.Stdout)
 	for _, f := range found {
 		fmt.Fprintf(&text, "%s %-16s %s\n", st.Coloured(fmt.Sprintf("%-5s", f.Level), paints[f.Level]), f.Check,
-			screen.Clean(f.Found))
+			terminal.Clean(f.Found))
 		if f.Do != "" {
-			fmt.Fprintf(&text, "      → %s\n", screen.Clean(f.Do))
+			fmt.Fprintf(&text, "      → %s\n", terminal.Clean(f.Do))
 		}
 	}
 	return a.print(text.String())
@@ -205,7 +205,7 @@ func (p *patient) layout(cell bus.Inspection) bool {
 		fmt.Sprintf("of an older layout than %d, or not made by holdfast", log.LayoutWanted))
 	if len(missing)+len(newer)+len(older) == 0 {
 		p.add("layout", levelOK, "", "layout %d, %s with %s each", log.LayoutWanted,
-			screen.Plural(len(cell.Streams), "stream"), copies(replicas))
+			terminal.Plural(len(cell.Streams), "stream"), copies(replicas))
 	}
 	if most := log.BytesMax; most > 0 && log.Bytes*100 >= most*logFullPercent {
 		p.add("log", levelWrong, "raise the stream's limit, or close sessions and shorten --closed-sessions-kept-for",
@@ -217,7 +217,7 @@ func (p *patient) layout(cell bus.Inspection) bool {
 			"it is empty, and the last commit was %d: it was purged, or lost", log.LastSeq)
 		return true
 	}
-	p.add("log", levelOK, "", "%s, %d bytes, the last is %d", screen.Plural(int(log.Msgs), "commit"), log.Bytes,
+	p.add("log", levelOK, "", "%s, %d bytes, the last is %d", terminal.Plural(int(log.Msgs), "commit"), log.Bytes,
 		log.LastSeq)
 	return true
 }
@@ -405,7 +405,7 @@ func (p *patient) sessions(ctx context.Context, leases map[string]control.Lease)
 	if err := p.unrecovered(ctx, &t); err != nil {
 		return err
 	}
-	p.add("sessions", levelOK, "", "%s, %d with an open question", screen.Plural(t.sessions, "session"), t.waiting)
+	p.add("sessions", levelOK, "", "%s, %d with an open question", terminal.Plural(t.sessions, "session"), t.waiting)
 	p.check(len(t.orphans), "orphans", levelWrong,
 		"the reconciler closes them within lease TTL and grace: is one running? else `holdfast sweep --dry-run` "+
 			"tells why not",

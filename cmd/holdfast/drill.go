@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/replay"
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/health"
-	"github.com/holdfast-dev/holdfast/internal/screen"
+	"github.com/holdfast-dev/holdfast/internal/terminal"
 )
 
 // Drill and replay need short times, to detect deaths soon.
@@ -115,7 +115,7 @@ func (a *app) drill(ctx context.Context, cfg drill.Config) error {
 }
 
 // whoColours maps each actor to its colour.
-var whoColours = map[string]screen.Colour{"drill": screen.Busy, "agent": screen.Plain, "holdfast": screen.Good}
+var whoColours = map[string]terminal.Colour{"drill": terminal.Busy, "agent": terminal.Plain, "holdfast": terminal.Good}
 
 // printMoment prints one event.
 func (a *app) printMoment(m drill.Moment) error {
@@ -124,13 +124,13 @@ func (a *app) printMoment(m drill.Moment) error {
 	}
 	st := a.style(a.Stdout)
 	if m.Who == "" {
-		return a.print("\n" + st.Coloured(m.What, screen.Strong) + "\n")
+		return a.print("\n" + st.Coloured(m.What, terminal.Strong) + "\n")
 	}
-	at := st.Coloured(fmt.Sprintf("%7.2fs", float64(m.AtMS)/1000), screen.Faint)
+	at := st.Coloured(fmt.Sprintf("%7.2fs", float64(m.AtMS)/1000), terminal.Faint)
 	return a.print(fmt.Sprintf("%s  %s %s %s\n", at,
-		st.Coloured(m.Act, screen.Faint)+strings.Repeat(" ", max(0, drill.ActBytesMax-len(m.Act))),
+		st.Coloured(m.Act, terminal.Faint)+strings.Repeat(" ", max(0, drill.ActBytesMax-len(m.Act))),
 		st.Coloured(m.Who, whoColours[m.Who])+strings.Repeat(" ", max(0, len("holdfast")-len(m.Who))),
-		screen.Clean(m.What)))
+		terminal.Clean(m.What)))
 }
 
 // printVerdicts prints what was promised and what was observed.
@@ -139,24 +139,24 @@ func (a *app) printVerdicts(res drill.Result) error {
 		return a.printJSON(res)
 	}
 	st := a.style(a.Stdout)
-	rows := make([][]screen.Cell, len(res.Verdicts))
+	rows := make([][]terminal.Cell, len(res.Verdicts))
 	kept := 0
 	for i, v := range res.Verdicts {
-		mark := screen.Cell{Text: "broken", Colour: screen.Alarm}
+		mark := terminal.Cell{Text: "broken", Colour: terminal.Alarm}
 		if v.OK {
-			mark = screen.Cell{Text: "kept", Colour: screen.Good}
+			mark = terminal.Cell{Text: "kept", Colour: terminal.Good}
 			kept++
 		}
 		took := "–"
 		if v.TookMS >= 0 {
-			took = screen.Took(v.TookMS)
+			took = terminal.Took(v.TookMS)
 		}
-		rows[i] = []screen.Cell{mark, {Text: took, Colour: screen.Faint}, {Text: v.Promise}, {Text: v.Expected},
-			{Text: screen.Cut(v.Seen, seenShownMax)}}
+		rows[i] = []terminal.Cell{mark, {Text: took, Colour: terminal.Faint}, {Text: v.Promise}, {Text: v.Expected},
+			{Text: terminal.Cut(v.Seen, seenShownMax)}}
 	}
-	text := "\n" + screen.Table([]string{"VERDICT", "TOOK", "PROMISE", "EXPECTED", "SEEN"}, rows, st)
+	text := "\n" + terminal.Table([]string{"VERDICT", "TOOK", "PROMISE", "EXPECTED", "SEEN"}, rows, st)
 	text += fmt.Sprintf("\n%d of %d promises kept, in %s.\n", kept, len(rows),
-		screen.Age(time.Duration(res.TookMS)*time.Millisecond))
+		terminal.Age(time.Duration(res.TookMS)*time.Millisecond))
 	return a.print(text)
 }
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
-	"github.com/holdfast-dev/holdfast/internal/screen"
+	"github.com/holdfast-dev/holdfast/internal/terminal"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 	"github.com/holdfast-dev/holdfast/services/ledger"
@@ -29,7 +29,7 @@ func (p *patient) truth(ctx context.Context) {
 		return
 	}
 	if len(found.Lost) == 0 && len(found.Wrong) == 0 {
-		p.add("truth", levelOK, "", "the log has all that %s know", screen.Plural(found.Documents, "document"))
+		p.add("truth", levelOK, "", "the log has all that %s know", terminal.Plural(found.Documents, "document"))
 		return
 	}
 	names := make([]string, len(found.Lost))
@@ -38,7 +38,7 @@ func (p *patient) truth(ctx context.Context) {
 	}
 	if len(names) > 0 {
 		p.add("truth", levelWrong, lossAdvice, "the log has lost commits of %s: %s",
-			screen.Plural(len(names), "session"), shorten(names))
+			terminal.Plural(len(names), "session"), shorten(names))
 	}
 	names = make([]string, len(found.Wrong))
 	for i := range found.Wrong {
@@ -47,7 +47,7 @@ func (p *patient) truth(ctx context.Context) {
 	if len(names) > 0 {
 		p.add("truth", levelWrong,
 			"`holdfast rebuild` makes them from the log; so does the ledger when it starts, and by and by",
-			"%s missing, damaged or older than what was folded: %s", screen.Plural(len(names), "document"),
+			"%s missing, damaged or older than what was folded: %s", terminal.Plural(len(names), "document"),
 			shorten(names))
 	}
 }

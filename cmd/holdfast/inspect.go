@@ -13,7 +13,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/control"
-	"github.com/holdfast-dev/holdfast/internal/screen"
+	"github.com/holdfast-dev/holdfast/internal/terminal"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -111,7 +111,7 @@ func (a *app) printSessions(ctx context.Context, b *bus.Bus, docs []*session.Sta
 		a.printError("no sessions")
 		return nil
 	}
-	return a.print(screen.Sessions(docs, a.now(ctx, b), a.style(a.Stdout)))
+	return a.print(terminal.Sessions(docs, a.now(ctx, b), a.style(a.Stdout)))
 }
 
 func promptsCommand(a *app) *cobra.Command {
@@ -173,7 +173,7 @@ func (a *app) printPrompts(ctx context.Context, b *bus.Bus, bs []*session.Blocke
 		a.printError("nothing waits for a person")
 		return nil
 	}
-	return a.print(screen.Prompts(bs, a.now(ctx, b), a.style(a.Stdout)))
+	return a.print(terminal.Prompts(bs, a.now(ctx, b), a.style(a.Stdout)))
 }
 
 func showCommand(a *app) *cobra.Command {
@@ -227,18 +227,18 @@ func (a *app) printSession(ctx context.Context, b *bus.Bus, r events.Ref) error 
 		open = append(open, x)
 	}
 	now := a.now(ctx, b)
-	text := screen.Session(st, open, now, a.style(a.Stdout))
+	text := terminal.Session(st, open, now, a.style(a.Stdout))
 	if st.Closed == nil && (st.Usage != nil || st.Policy.IdleCompactionAfterS > 0) {
 		v, err := compaction.Check(st, request.Check{Ref: r}, now)
 		if err != nil {
 			return fmt.Errorf("holdfast: session %s: %w", r, err)
 		}
-		text += "\nIt " + screen.Check(request.Verdict{Would: v.Would, Reason: v.Reason, At: v.At}, now,
+		text += "\nIt " + terminal.Check(request.Verdict{Would: v.Would, Reason: v.Reason, At: v.At}, now,
 			a.style(a.Stdout))
 	}
 	if behind > 0 {
 		a.printError("the stored document is %s behind the log: is a ledger running? (`holdfast doctor`)",
-			screen.Plural(behind, "commit"))
+			terminal.Plural(behind, "commit"))
 	}
 	return a.print(text)
 }
@@ -342,13 +342,13 @@ func (h *history) commit(c *events.Commit) error {
 		if h.app.json {
 			return h.app.printJSON(line{Seq: c.Seq, At: c.At, Writer: c.Writer, Note: "parked: " + c.Err.Error()})
 		}
-		return h.app.print(screen.Whole(c, st) + "\n")
+		return h.app.print(terminal.Whole(c, st) + "\n")
 	}
 	var text strings.Builder
 	for i := range c.Events {
 		e := &c.Events[i]
 		if !h.app.json {
-			text.WriteString(screen.Fact(c, e, notes[i], st) + "\n")
+			text.WriteString(terminal.Fact(c, e, notes[i], st) + "\n")
 			continue
 		}
 		l := line{Seq: c.Seq, At: c.At, Writer: c.Writer, Note: notes[i], Event: e}

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
-	"github.com/holdfast-dev/holdfast/internal/screen"
+	"github.com/holdfast-dev/holdfast/internal/terminal"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/request"
 )
@@ -138,7 +138,8 @@ func (a *app) send(ctx context.Context, b *bus.Bus, req request.Send) error {
 	if a.json {
 		return a.printJSON(sent{req.Message, reply.Seq})
 	}
-	return a.print(fmt.Sprintf("sent as %s (%s, seq %d)\n", screen.Clean(req.Message), screen.Clean(req.Ref.String()),
+	return a.print(fmt.Sprintf("sent as %s (%s, seq %d)\n", terminal.Clean(req.Message),
+		terminal.Clean(req.Ref.String()),
 		reply.Seq))
 }
 
@@ -154,10 +155,10 @@ func queueCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			all := make([]screen.Queued, len(st.Queue))
+			all := make([]terminal.Queued, len(st.Queue))
 			find := a.source(ctx, b)
 			for i := range st.Queue {
-				if all[i], err = screen.QueuedMessage(st, i, find); err != nil {
+				if all[i], err = terminal.QueuedMessage(st, i, find); err != nil {
 					return fmt.Errorf("holdfast: queue of %s: %w", r, err)
 				}
 				if a.json {
@@ -170,10 +171,10 @@ func queueCommand(a *app) *cobra.Command {
 			case a.json:
 				return nil
 			case len(all) == 0:
-				a.printError("no message waits in %s", screen.Clean(r.String()))
+				a.printError("no message waits in %s", terminal.Clean(r.String()))
 				return nil
 			}
-			return a.print(screen.Queue(st, all, a.now(ctx, b), a.style(a.Stdout)))
+			return a.print(terminal.Queue(st, all, a.now(ctx, b), a.style(a.Stdout)))
 		})
 	}
 	return cmd
@@ -235,7 +236,7 @@ func checkCommand(a *app) *cobra.Command {
 			if a.json {
 				return a.printJSON(v)
 			}
-			return a.print(screen.Check(v, a.now(ctx, b), a.style(a.Stdout)))
+			return a.print(terminal.Check(v, a.now(ctx, b), a.style(a.Stdout)))
 		})
 	}
 	return cmd

@@ -14,7 +14,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/permission"
-	"github.com/holdfast-dev/holdfast/internal/screen"
+	"github.com/holdfast-dev/holdfast/internal/terminal"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/request"
 )
@@ -62,7 +62,7 @@ func rebuildCommand(a *app) *cobra.Command {
 			switch {
 			case len(reply.Failed) > 0:
 				return fmt.Errorf("holdfast: rebuild: %s could not be rebuilt: %s",
-					screen.Plural(len(reply.Failed), "session"), strings.Join(reply.Failed, "; "))
+					terminal.Plural(len(reply.Failed), "session"), strings.Join(reply.Failed, "; "))
 			case reply.Lost > 0:
 				return fmt.Errorf("%w: %d: `holdfast doctor` names them; keep them with `holdfast rescue`, then "+
 					"accept the loss with --accept-loss", errKept, reply.Lost)
@@ -78,9 +78,9 @@ func (a *app) printRebuilt(r request.Rebuilt) error {
 		return a.printJSON(r)
 	}
 	return a.print(fmt.Sprintf("%s read in %s: %s changed, %d removed, %s written\n",
-		screen.Plural(r.Sessions, "session"),
-		screen.Age(time.Duration(r.TookMS)*time.Millisecond), screen.Plural(r.Changed, "document"), r.Removed,
-		screen.Plural(r.Views, "view")))
+		terminal.Plural(r.Sessions, "session"),
+		terminal.Age(time.Duration(r.TookMS)*time.Millisecond), terminal.Plural(r.Changed, "document"), r.Removed,
+		terminal.Plural(r.Views, "view")))
 }
 
 func sweepCommand(a *app) *cobra.Command {
@@ -102,7 +102,7 @@ func sweepCommand(a *app) *cobra.Command {
 				return err
 			}
 			return fmt.Errorf("holdfast: sweep: %s could not be recovered; see the reconciler's log",
-				screen.Plural(reply.Failed, "session"))
+				terminal.Plural(reply.Failed, "session"))
 		})
 	}
 	return cmd
@@ -114,16 +114,17 @@ func (a *app) printSwept(r request.Swept, dryRun bool) error {
 	}
 	var text strings.Builder
 	for _, w := range r.Would {
-		fmt.Fprintf(&text, "%s (owner %s)\n", screen.Clean(w.Ref.String()), w.Owner)
+		fmt.Fprintf(&text, "%s (owner %s)\n", terminal.Clean(w.Ref.String()), w.Owner)
 		for _, f := range w.Facts {
-			fmt.Fprintf(&text, "  %s %s\n", strings.TrimPrefix(f.Type, events.TypePrefix), screen.Clean(string(f.Data)))
+			fmt.Fprintf(&text, "  %s %s\n", strings.TrimPrefix(f.Type, events.TypePrefix),
+				terminal.Clean(string(f.Data)))
 		}
 		if w.More > 0 {
 			fmt.Fprintf(&text, "  and %d more\n", w.More)
 		}
 	}
 	if r.More > 0 {
-		fmt.Fprintf(&text, "and %s more\n", screen.Plural(r.More, "session"))
+		fmt.Fprintf(&text, "and %s more\n", terminal.Plural(r.More, "session"))
 	}
 	total := 0
 	var kinds []string
@@ -135,7 +136,8 @@ func (a *app) printSwept(r request.Swept, dryRun bool) error {
 	if dryRun {
 		verb = "would be appended"
 	}
-	fmt.Fprintf(&text, "%s looked at, %s %s", screen.Plural(r.Sessions, "session"), screen.Plural(total, "fact"), verb)
+	fmt.Fprintf(&text, "%s looked at, %s %s", terminal.Plural(r.Sessions, "session"), terminal.Plural(total, "fact"),
+		verb)
 	if total > 0 {
 		text.WriteString(": " + strings.Join(kinds, ", "))
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/internal/health"
-	"github.com/holdfast-dev/holdfast/internal/screen"
+	"github.com/holdfast-dev/holdfast/internal/terminal"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/services/retry"
 )
@@ -243,10 +243,10 @@ func (a *app) complain(err error) {
 			return
 		}
 	}
-	a.printError("holdfast: %s", screen.CleanLines(strings.TrimPrefix(text, "holdfast: ")))
+	a.printError("holdfast: %s", terminal.CleanLines(strings.TrimPrefix(text, "holdfast: ")))
 	if refused && len(refusal.Questions) > 0 {
 		for id, reason := range refusal.Questions {
-			a.printError("  %s: %s", screen.Clean(id), screen.Clean(reason))
+			a.printError("  %s: %s", terminal.Clean(id), terminal.Clean(reason))
 		}
 	}
 }
@@ -295,23 +295,23 @@ func (a *app) printJSON(v any) error {
 }
 
 // style returns the style of text for a writer: in colour on a terminal that allows it.
-func (a *app) style(w io.Writer) screen.Style {
-	fd, ok := terminal(w)
+func (a *app) style(w io.Writer) terminal.Style {
+	fd, ok := terminalFD(w)
 	if !ok {
-		return screen.Style{}
+		return terminal.Style{}
 	}
 	width, height, err := term.GetSize(fd)
 	if err != nil {
 		width, height = 0, 0 // not bounded
 	}
-	return screen.Style{Color: a.wantsColor(), Width: width, Height: height}
+	return terminal.Style{Color: a.wantsColor(), Width: width, Height: height}
 }
 
 // wantsColor reports whether the environment allows colours.
 func (a *app) wantsColor() bool { return a.env("NO_COLOR") == "" && a.env("TERM") != "dumb" }
 
 // terminal returns the descriptor of a terminal, if the stream is one.
-func terminal(stream any) (int, bool) {
+func terminalFD(stream any) (int, bool) {
 	f, ok := stream.(*os.File)
 	if !ok || f == nil {
 		return 0, false
@@ -337,7 +337,7 @@ func (a *app) logger() (zerolog.Logger, error) {
 		return zerolog.Nop(), err
 	}
 	w := a.beside
-	if _, ok := terminal(a.Stderr); ok {
+	if _, ok := terminalFD(a.Stderr); ok {
 		w = zerolog.ConsoleWriter{Out: a.beside, NoColor: !a.style(a.Stderr).Color, TimeFormat: "15:04:05.000"}
 	}
 	return zerolog.New(w).Level(level).With().Timestamp().Logger(), nil

@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/internal/health"
-	"github.com/holdfast-dev/holdfast/internal/screen"
+	"github.com/holdfast-dev/holdfast/internal/terminal"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -148,16 +148,16 @@ func TestReasonsAreExplained(t *testing.T) {
 		retry.ReasonNoProgress, retry.ReasonAttempts,
 		retry.ReasonOvertaken, retry.ReasonResumes, retry.ReasonStopped} {
 		s := session.New(events.Ref{Harness: "h", Session: "s"})
-		before := strings.Count(screen.Session(s, nil, time.Time{}, screen.Style{}), "\n")
+		before := strings.Count(terminal.Session(s, nil, time.Time{}, terminal.Style{}), "\n")
 		s.Retry = session.Retry{State: session.RetryAbandoned, Reason: reason}
-		if text := screen.Session(s, nil, time.Time{}, screen.Style{}); strings.Count(text, "\n") != before+2 {
+		if text := terminal.Session(s, nil, time.Time{}, terminal.Style{}); strings.Count(text, "\n") != before+2 {
 			t.Errorf("a retry that was given up, %s, is not explained:\n%s", reason, text)
 		}
 	}
 	for _, reason := range []string{compaction.WhyDisabled, compaction.WhyNoUsage, compaction.WhyTooSoon,
 		compaction.WhyRunning, compaction.WhyQueued, compaction.WhyWaiting, compaction.WhyCompacted,
 		compaction.WhySuppressed, compaction.WhyNoLimit, compaction.WhyBelow} {
-		text := screen.Check(request.Verdict{Reason: reason}, time.Time{}, screen.Style{})
+		text := terminal.Check(request.Verdict{Reason: reason}, time.Time{}, terminal.Style{})
 		if !strings.Contains(text, reason+", ") {
 			t.Errorf("a compaction that would not be, %s, is not explained: %s", reason, text)
 		}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/form"
 	"github.com/holdfast-dev/holdfast/internal/bus"
-	"github.com/holdfast-dev/holdfast/internal/screen"
+	"github.com/holdfast-dev/holdfast/internal/terminal"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/request"
 	"github.com/holdfast-dev/holdfast/pkg/session"
@@ -42,7 +42,7 @@ func sendRequest[Q request.Checked](a *app, cmd *cobra.Command, name string, v r
 		if a.json {
 			return a.printJSON(reply)
 		}
-		return a.print(fmt.Sprintf("%s (%s, seq %d)\n", past, screen.Clean(r.String()), reply.Seq))
+		return a.print(fmt.Sprintf("%s (%s, seq %d)\n", past, terminal.Clean(r.String()), reply.Seq))
 	})
 }
 
@@ -127,7 +127,7 @@ func (a *app) answersMeant(ctx context.Context, cmd *cobra.Command, b *bus.Bus, 
 	case prompt.Status != session.Awaiting: // do not ask about a settled prompt: the ledger replies with its state
 		return nil, nil
 	}
-	a.printError("%s", strings.TrimRight(screen.Prompt(prompt, a.now(ctx, b), a.style(a.Stderr)), "\n"))
+	a.printError("%s", strings.TrimRight(terminal.Prompt(prompt, a.now(ctx, b), a.style(a.Stderr)), "\n"))
 	return a.ask(cmd, prompt.Questions)
 }
 
@@ -154,7 +154,7 @@ func (a *app) ask(cmd *cobra.Command, questions []events.Question) ([]events.Ans
 	var answers []events.Answer
 	for i := range questions {
 		q := &questions[i]
-		_, _ = fmt.Fprintf(a.beside, "%s> ", screen.Clean(q.ID))
+		_, _ = fmt.Fprintf(a.beside, "%s> ", terminal.Clean(q.ID))
 		text, err := a.input.next()
 		if errors.Is(err, io.EOF) {
 			return nil, usage(cmd, "no answer to question %q: give answers as arguments, or on standard input, a "+

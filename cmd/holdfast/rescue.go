@@ -16,7 +16,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/embed"
-	"github.com/holdfast-dev/holdfast/internal/screen"
+	"github.com/holdfast-dev/holdfast/internal/terminal"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/services/ledger"
 )
@@ -79,13 +79,13 @@ func rescueCommand(a *app) *cobra.Command {
 		if a.json {
 			return a.printJSON(found)
 		}
-		text := fmt.Sprintf("%s and %s written to %s\n", screen.Plural(found.Commits, "commit"),
-			screen.Plural(found.Documents, "document"), args[0])
+		text := fmt.Sprintf("%s and %s written to %s\n", terminal.Plural(found.Commits, "commit"),
+			terminal.Plural(found.Documents, "document"), args[0])
 		for _, d := range found.Damages {
 			text += fmt.Sprintf("not readable: %s\n", d)
 		}
 		if len(found.Lost) > 0 {
-			text += fmt.Sprintf("the log has lost commits of %s: see %s\n", screen.Plural(len(found.Lost), "session"),
+			text += fmt.Sprintf("the log has lost commits of %s: see %s\n", terminal.Plural(len(found.Lost), "session"),
 				rescueReport)
 		}
 		return a.print(text)

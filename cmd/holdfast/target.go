@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/control"
 	"github.com/holdfast-dev/holdfast/internal/embed"
 	"github.com/holdfast-dev/holdfast/internal/health"
-	"github.com/holdfast-dev/holdfast/internal/screen"
+	"github.com/holdfast-dev/holdfast/internal/terminal"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/services/compaction"
 	"github.com/holdfast-dev/holdfast/services/ledger"
@@ -399,8 +399,8 @@ func (a *app) trouble(ctx context.Context, p *process, damages []embed.Damage) {
 		for i := range found.Lost {
 			names[i] = found.Lost[i].String()
 		}
-		a.printError("holdfast: the log has lost commits of %s: %s\n  %s", screen.Plural(len(names), "session"),
-			screen.Clean(shorten(names)), lossAdvice)
+		a.printError("holdfast: the log has lost commits of %s: %s\n  %s", terminal.Plural(len(names), "session"),
+			terminal.Clean(shorten(names)), lossAdvice)
 	}
 }
 

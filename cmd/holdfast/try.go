@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/health"
-	"github.com/holdfast-dev/holdfast/internal/screen"
+	"github.com/holdfast-dev/holdfast/internal/terminal"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
@@ -129,7 +129,7 @@ func (t *tour) heading(title, text string) error {
 	if t.json {
 		return nil
 	}
-	return t.print("\n" + t.style(t.Stdout).Coloured("── "+title+" ──", screen.Strong) + "\n\n" + text + "\n")
+	return t.print("\n" + t.style(t.Stdout).Coloured("── "+title+" ──", terminal.Strong) + "\n\n" + text + "\n")
 }
 
 // crash plays the recorded crash.
@@ -295,7 +295,7 @@ func (p *painter) coat(ctx context.Context, s *harness.Session, id string) error
 	if err != nil {
 		return err
 	}
-	if err := p.print(screen.Clean(fmt.Sprintf("painter: %s by %s; painting …", answer.Status, answer.By)) +
+	if err := p.print(terminal.Clean(fmt.Sprintf("painter: %s by %s; painting …", answer.Status, answer.By)) +
 		"\n"); err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
-	"github.com/holdfast-dev/holdfast/internal/screen"
+	"github.com/holdfast-dev/holdfast/internal/terminal"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -55,7 +55,7 @@ On a terminal a table; elsewhere, or with --json, a line for each change. --once
 			if once {
 				return a.watchOnce(ctx, b, &f)
 			}
-			if _, onTerminal := terminal(a.Stdout); onTerminal && !a.json {
+			if _, onTerminal := terminalFD(a.Stdout); onTerminal && !a.json {
 				return a.watchTable(ctx, b, &f)
 			}
 			return a.watchLines(ctx, b, &f)
@@ -106,7 +106,7 @@ func (x *board) apply(u bus.Update) (before, after *session.State) {
 }
 
 // text returns the table: sessions first, then their prompts.
-func (x *board) text(f *sessionFilter, now time.Time, st screen.Style) string {
+func (x *board) text(f *sessionFilter, now time.Time, st terminal.Style) string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	var docs []*session.State
@@ -131,16 +131,17 @@ func (x *board) text(f *sessionFilter, now time.Time, st screen.Style) string {
 	}
 	text := "no sessions\n"
 	if len(docs) > 0 {
-		text = screen.Sessions(docs, now, st)
+		text = terminal.Sessions(docs, now, st)
 	}
 	if hidden > 0 {
-		text += fmt.Sprintf("… and %s more (`holdfast sessions`)\n", screen.Plural(hidden, "session"))
+		text += fmt.Sprintf("… and %s more (`holdfast sessions`)\n", terminal.Plural(hidden, "session"))
 	}
 	if len(open) > 0 {
-		text += "\n" + screen.Prompts(open, now, st)
+		text += "\n" + terminal.Prompts(open, now, st)
 	}
 	if x.unread > 0 {
-		text += fmt.Sprintf("\nof a newer form, not shown: %s; upgrade this program\n", screen.Plural(x.unread, "view"))
+		text += fmt.Sprintf("\nof a newer form, not shown: %s; upgrade this program\n",
+			terminal.Plural(x.unread, "view"))
 	}
 	return text
 }
@@ -162,7 +163,7 @@ func fit(text string, height int) string {
 		return text
 	}
 	return strings.Join(all[:height-1], "") +
-		fmt.Sprintf("… %s more: `holdfast sessions`, `holdfast prompts`", screen.Plural(len(all)-height, "line"))
+		fmt.Sprintf("… %s more: `holdfast sessions`, `holdfast prompts`", terminal.Plural(len(all)-height, "line"))
 }
 
 // watched returns the keys of a board.
@@ -236,10 +237,10 @@ func (a *app) watchTable(ctx context.Context, b *bus.Bus, f *sessionFilter) erro
 func (a *app) headline(b *bus.Bus) string {
 	st := a.style(a.Stdout)
 	if !b.Connected() {
-		return st.Coloured("holdfast watch · "+bus.Redacted(a.nats)+" · broker lost, trying again", screen.Alarm) +
+		return st.Coloured("holdfast watch · "+bus.Redacted(a.nats)+" · broker lost, trying again", terminal.Alarm) +
 			"\n\n"
 	}
-	return st.Coloured("holdfast watch · "+bus.Redacted(a.nats)+" · Ctrl-C ends it", screen.Faint) + "\n\n"
+	return st.Coloured("holdfast watch · "+bus.Redacted(a.nats)+" · Ctrl-C ends it", terminal.Faint) + "\n\n"
 }
 
 // watchLines prints a line for each change: first the present entries, then each change.
@@ -254,8 +255,8 @@ func (a *app) watchLines(ctx context.Context, b *bus.Bus, f *sessionFilter) erro
 			return a.printJSON(after)
 		}
 		var text strings.Builder
-		for _, l := range screen.Changes(before, after, u.At) {
-			fmt.Fprintf(&text, "%s  %s  %s\n", screen.Clock(u.At), screen.Clean(after.Ref().String()), l)
+		for _, l := range terminal.Changes(before, after, u.At) {
+			fmt.Fprintf(&text, "%s  %s  %s\n", terminal.Clock(u.At), terminal.Clean(after.Ref().String()), l)
 		}
 		return a.print(text.String())
 	})
@@ -313,7 +314,7 @@ func (a *app) await(ctx context.Context, b *bus.Bus, name string, conds []condit
 			if !c.holds(s) {
 				missing = fmt.Sprintf("%s does not hold: phase %s, seq %d, owned %t, %s awaiting, %s open", c.text,
 					s.Phase, s.Seq, s.Owned,
-					screen.Plural(len(s.PendingPrompts()), "prompt"), screen.Plural(len(s.Tools), "call"))
+					terminal.Plural(len(s.PendingPrompts()), "prompt"), terminal.Plural(len(s.Tools), "call"))
 				return nil
 			}
 		}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/natstest"
-	"github.com/holdfast-dev/holdfast/internal/screen"
+	"github.com/holdfast-dev/holdfast/internal/terminal"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -109,19 +109,19 @@ func TestBoard(t *testing.T) {
 	put("blocker.a.s1.s1.p1",
 		`{"harness":"a","session":"s1","root":"s1","prompt":"p1","kind":"question","status":"awaiting"}`)
 	put("blocker.a.s1.s1.p2", `[]`)
-	text := x.text(f, time.Now(), screen.Style{})
+	text := x.text(f, time.Now(), terminal.Style{})
 	for _, want := range []string{"a/s1", "p1", "of a newer form, not shown: 2 views; upgrade this program"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
-	if text := x.text(&sessionFilter{harness: "b"}, time.Now(), screen.Style{}); strings.Contains(text, "a/s1") ||
+	if text := x.text(&sessionFilter{harness: "b"}, time.Now(), terminal.Style{}); strings.Contains(text, "a/s1") ||
 		strings.Contains(text, "p1") {
 		t.Errorf("of harness b:\n%s", text)
 	}
 	x.apply(bus.Update{Entry: bus.Entry{Key: "session.a.s1", Deleted: true}})
 	x.apply(bus.Update{Entry: bus.Entry{Key: "blocker.a.s1.s1.p1", Deleted: true}})
-	if text := x.text(f, time.Now(), screen.Style{}); strings.Contains(text, "a/s1") || strings.Contains(text, "p1") {
+	if text := x.text(f, time.Now(), terminal.Style{}); strings.Contains(text, "a/s1") || strings.Contains(text, "p1") {
 		t.Errorf("after both are gone:\n%s", text)
 	}
 }
@@ -137,7 +137,7 @@ func TestBoardFitsTheTerminal(t *testing.T) {
 	put("blocker.a.z.z.p1", `{"harness":"a","session":"z","root":"z","prompt":"p1","kind":"question",`+
 		`"status":"awaiting"}`)
 	for _, height := range []int{2, 10, 24, 60, 500, 0} {
-		text := fit("headline\n\n"+x.text(&sessionFilter{}, time.Now(), screen.Style{Height: height}), height)
+		text := fit("headline\n\n"+x.text(&sessionFilter{}, time.Now(), terminal.Style{Height: height}), height)
 		lines := strings.Count(text, "\n") + 1
 		switch {
 		case height > 0 && lines > height:

@@ -200,7 +200,8 @@ func (a *agent) call(ctx context.Context, t *harness.Turn, c *conversation, call
 		return c.add(entry{message: message{Role: "tool", ToolCall: call.ID,
 			Content: "Error: the arguments are not what the tool takes: " + err.Error()}})
 	}
-	h, err := t.Tool(ctx, harness.ToolOptions{ID: call.ID, Name: name, Title: cut(call.Function.Arguments, titleBytesMax),
+	h, err := t.Tool(ctx, harness.ToolOptions{ID: call.ID, Name: name,
+		Title: cut(call.Function.Arguments, titleBytesMax),
 		Input: json.RawMessage(call.Function.Arguments)})
 	if err != nil && ctx.Err() != nil && !errors.Is(err, harness.ErrPending) {
 		return errors.Join(context.Cause(ctx), c.notMade(call))

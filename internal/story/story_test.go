@@ -156,7 +156,8 @@ func TestMistakes(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, failures, c.want)
 		}
 	}
-	if _, failures := runStory(opening+"-- decide --\n", story.Service{}); !strings.Contains(failures, "decides nothing") {
+	if _, failures := runStory(opening+"-- decide --\n", story.Service{}); !strings.Contains(failures,
+		"decides nothing") {
 		t.Errorf("a package without decisions: %q", failures)
 	}
 }

@@ -132,8 +132,8 @@ func (k *childIndex) setWhole(whole bool) {
 	k.complete = whole
 }
 
-// learnChildren reads the parent of each session: this process has become the active one, and from now on sees every changed
-// document, until ctx ends.
+// learnChildren reads the parent of each session: this process has become the active one, and from now on sees every
+// changed document, until ctx ends.
 func (r *Reconciler) learnChildren(ctx context.Context) error {
 	var docs session.Reader
 	err := r.bus.List(ctx, bus.State, events.SessionKeys(""), func(e bus.Entry) error {

@@ -352,8 +352,8 @@ func (p *picture) checkNote(n *note) {
 	}
 }
 
-// checkDelivered: each decision that a person got a receipt for has reached an agent, in every session at rest that waits
-// for no person (V15).
+// checkDelivered: each decision that a person got a receipt for has reached an agent, in every session at rest that
+// waits for no person (V15).
 func (p *picture) checkDelivered() {
 	received, confirmed := map[string]bool{}, map[string]bool{}
 	for i := range p.notes {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
 	"github.com/holdfast-dev/holdfast/internal/health"
-	"github.com/holdfast-dev/holdfast/internal/screen"
+	"github.com/holdfast-dev/holdfast/internal/terminal"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -114,7 +114,7 @@ func (d *drill) failAndDie(ctx context.Context, c *cell) error {
 
 // due returns the attempt that is scheduled, and its instant.
 func due(s *session.State) string {
-	return fmt.Sprintf("attempt %d, due %s", s.Retry.Attempt, screen.Clock(s.Retry.DueAt))
+	return fmt.Sprintf("attempt %d, due %s", s.Retry.Attempt, terminal.Clock(s.Retry.DueAt))
 }
 
 // once returns verdicts from the log: the retry was requested once, at its instant, and taken once as the same request.
@@ -141,7 +141,7 @@ func (d *drill) once(ctx context.Context, planned *session.State, took Report) e
 		}
 	}
 	d.verify(Verdict{Act: actOutage, Promise: "it is asked for at its instant",
-		Expected: fmt.Sprintf("at most %s late", seconds(lateMax)), Seen: screen.Took(late.Milliseconds()) + " late",
+		Expected: fmt.Sprintf("at most %s late", seconds(lateMax)), Seen: terminal.Took(late.Milliseconds()) + " late",
 		TookMS: -1, OK: late >= -earlyMaxMS*time.Millisecond && late <= lateMax})
 	same := strings.Contains(took.Text, modelOfTurn)
 	v := Verdict{Act: actOutage, Promise: "once, as the same request",

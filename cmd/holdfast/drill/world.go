@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/bus"
-	"github.com/holdfast-dev/holdfast/internal/screen"
+	"github.com/holdfast-dev/holdfast/internal/terminal"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -60,7 +60,7 @@ func (w *world) apply(act string, s *session.State, at time.Time) {
 		return
 	}
 	// Messages are reported only in the compaction act.
-	for _, line := range screen.Changes(before, s, at) {
+	for _, line := range terminal.Changes(before, s, at) {
 		aboutMessages := strings.HasPrefix(line, session.EntityMessage+" ")
 		if !strings.HasPrefix(line, "– →") && (!aboutMessages || strings.HasPrefix(act, actCompactPre)) {
 			w.report(act, whoHoldfast, line)

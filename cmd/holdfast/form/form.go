@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/holdfast-dev/holdfast/internal/screen"
+	"github.com/holdfast-dev/holdfast/internal/terminal"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 )
 
@@ -40,7 +40,7 @@ func Answers(questions []events.Question, args []string) ([]events.Answer, error
 			at = 0
 		default:
 			return nil, fmt.Errorf("%q is one answer too many: %s asked", arg,
-				screen.Plural(len(questions), "question"))
+				terminal.Plural(len(questions), "question"))
 		}
 		answers = Add(answers, &questions[at], arg)
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/drill"
 	"github.com/holdfast-dev/holdfast/harness"
 	"github.com/holdfast-dev/holdfast/internal/bus"
-	"github.com/holdfast-dev/holdfast/internal/screen"
+	"github.com/holdfast-dev/holdfast/internal/terminal"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
 )
@@ -109,7 +109,7 @@ func Play(ctx context.Context, b *bus.Bus, cfg Config, rec Recording) (*Played, 
 		return nil, err
 	}
 	s := &stage{Config: cfg, bus: b, sessions: map[string]bool{}}
-	if err := s.print("%s: %s played as harness %s", p.File, screen.Plural(report.Facts, "fact"),
+	if err := s.print("%s: %s played as harness %s", p.File, terminal.Plural(report.Facts, "fact"),
 		p.Harness); err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func (s *stage) print(format string, args ...any) error {
 	if s.OnLine == nil {
 		return nil
 	}
-	return s.OnLine(screen.CleanLines(fmt.Sprintf(format, args...)))
+	return s.OnLine(terminal.CleanLines(fmt.Sprintf(format, args...)))
 }
 
 // afterStep records the state after each step.
@@ -169,7 +169,7 @@ func (s *stage) afterStep(ctx context.Context, step *opencode.Step) {
 	}
 	s.sessions[step.Session] = true
 	line := func(kind events.Kind, note string) {
-		s.err = errors.Join(s.err, s.print("  +%.3fs  %-18s %s", at, kind, screen.Cut(note, noteShownMax)))
+		s.err = errors.Join(s.err, s.print("  +%.3fs  %-18s %s", at, kind, terminal.Cut(note, noteShownMax)))
 	}
 	if step.Open != nil {
 		line(step.Open.Kind(), step.Session)

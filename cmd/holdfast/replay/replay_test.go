@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/drill"
-	"github.com/holdfast-dev/holdfast/internal/screen"
+	"github.com/holdfast-dev/holdfast/internal/terminal"
 )
 
 // A recording's name makes a harness id of one token for every file name.
@@ -61,7 +61,7 @@ Passed over: 1 line, 0 unreadable, 2 of unknown kind, 0 repeated, 0 late.
   … and 2 more
   unknown: session.levitated (2)
 `
-	if got := p.Text(screen.Style{}); got != want {
+	if got := p.Text(terminal.Style{}); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
 }

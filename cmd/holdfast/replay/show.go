@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/cmd/holdfast/drill"
-	"github.com/holdfast-dev/holdfast/internal/screen"
+	"github.com/holdfast-dev/holdfast/internal/terminal"
 )
 
 // Limits of the printed text.
@@ -18,12 +18,12 @@ const (
 )
 
 // Text returns the result of a recording for a person.
-func (p *Played) Text(st screen.Style) string {
+func (p *Played) Text(st terminal.Style) string {
 	var text strings.Builder
 	switch {
 	case p.Facts == 0 && len(p.Phases) == 0:
-		fmt.Fprintf(&text, "%s: nothing to play: %s read, none of them begins a session\n", screen.Clean(p.File),
-			screen.Plural(p.Records, "event"))
+		fmt.Fprintf(&text, "%s: nothing to play: %s read, none of them begins a session\n", terminal.Clean(p.File),
+			terminal.Plural(p.Records, "event"))
 	case len(p.Left) == 0:
 		text.WriteString("\nThe recording leaves nothing open.\n")
 	default:
@@ -32,33 +32,33 @@ func (p *Played) Text(st screen.Style) string {
 		text.WriteByte('\n')
 	}
 	for _, id := range slices.Sorted(maps.Keys(p.Phases)) {
-		fmt.Fprintf(&text, "Session %s is now %s.\n", screen.Clean(id),
-			st.Coloured(fmt.Sprint(p.Phases[id]), screen.Strong))
+		fmt.Fprintf(&text, "Session %s is now %s.\n", terminal.Clean(id),
+			st.Coloured(fmt.Sprint(p.Phases[id]), terminal.Strong))
 	}
 	for _, s := range p.Stranded {
-		text.WriteString(st.Coloured("Left open without a running process: "+s, screen.Alarm) + "\n")
+		text.WriteString(st.Coloured("Left open without a running process: "+s, terminal.Alarm) + "\n")
 	}
 	text.WriteString(passedOver(p))
 	return text.String()
 }
 
-func leftovers(left []Leftover, st screen.Style) string {
-	rows := make([][]screen.Cell, len(left))
+func leftovers(left []Leftover, st terminal.Style) string {
+	rows := make([][]terminal.Cell, len(left))
 	for i, l := range left {
-		paint, after := screen.Good, "–"
+		paint, after := terminal.Good, "–"
 		switch l.Outcome {
 		case drill.OutcomeOpen:
-			paint = screen.Alarm
+			paint = terminal.Alarm
 		case drill.OutcomeKept:
-			paint = screen.Wait
+			paint = terminal.Wait
 		}
 		if l.AfterMS > 0 {
-			after = screen.Took(l.AfterMS)
+			after = terminal.Took(l.AfterMS)
 		}
-		rows[i] = []screen.Cell{{Text: l.Entity}, {Text: l.Name}, {Text: screen.Cut(l.ID, idShownMax)},
-			{Text: l.Outcome, Colour: paint}, {Text: l.Reason}, {Text: after, Colour: screen.Faint}}
+		rows[i] = []terminal.Cell{{Text: l.Entity}, {Text: l.Name}, {Text: terminal.Cut(l.ID, idShownMax)},
+			{Text: l.Outcome, Colour: paint}, {Text: l.Reason}, {Text: after, Colour: terminal.Faint}}
 	}
-	return screen.Table([]string{"LEFT OPEN", "NAME", "ID", "BECAME", "WHY", "AFTER THE DEATH"}, rows, st)
+	return terminal.Table([]string{"LEFT OPEN", "NAME", "ID", "BECAME", "WHY", "AFTER THE DEATH"}, rows, st)
 }
 
 // passedOver returns what of the recording was not used, and why.
@@ -68,20 +68,20 @@ func passedOver(p *Played) string {
 		unknown += n
 	}
 	text := fmt.Sprintf("Passed over: %s, %d unreadable, %d of unknown kind, %d repeated, %d late.\n",
-		screen.Plural(p.Skipped, "line"), p.Strange, unknown, p.Repeated, p.Late)
+		terminal.Plural(p.Skipped, "line"), p.Strange, unknown, p.Repeated, p.Late)
 	for i, problem := range p.Problems {
 		if i == problemsShowMax {
 			text += fmt.Sprintf("  … and %d more\n", len(p.Problems)-i)
 			break
 		}
-		text += "  " + screen.Clean(problem) + "\n"
+		text += "  " + terminal.Clean(problem) + "\n"
 	}
 	for i, name := range slices.Sorted(maps.Keys(p.Unknown)) {
 		if i == problemsShowMax {
 			text += fmt.Sprintf("  … and %d kinds more\n", len(p.Unknown)-i)
 			break
 		}
-		text += fmt.Sprintf("  unknown: %s (%d)\n", screen.Clean(name), p.Unknown[name])
+		text += fmt.Sprintf("  unknown: %s (%d)\n", terminal.Clean(name), p.Unknown[name])
 	}
 	return text
 }

@@ -1,6 +1,6 @@
-// Package heard has people answer questions that no Ask of a live process waits for. All services run on a real broker.
-// Each answer reaches the agent by a turn, once, and an Ask that still waits keeps its answer.
-package heard
+// Package delivery has people answer questions that no Ask of a live process waits for. All services run on a real
+// broker. Each answer reaches the agent by a turn, once, and an Ask that still waits keeps its answer.
+package delivery
 
 import (
 	"context"

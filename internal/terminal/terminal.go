@@ -1,9 +1,9 @@
-// Package screen renders documents, views and facts as text for a terminal. It has no side effects: its arguments
+// Package terminal renders documents, views and facts as text for a terminal. It has no side effects: its arguments
 // decide every byte, so tests compare the output with golden files.
 //
 // Titles, names and reasons come from agents and models. Only their printable characters reach a terminal: a title
 // cannot move the cursor or colour the screen.
-package screen
+package terminal
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package screen
+package terminal
 
 import (
 	"encoding/json"
