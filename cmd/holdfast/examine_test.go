@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/natstest"
 	"github.com/holdfast-dev/holdfast/pkg/events"
 	"github.com/holdfast-dev/holdfast/pkg/session"
+	"github.com/holdfast-dev/holdfast/services/ledger"
 )
 
 // upCell is `holdfast up` within this process, and a connection to it.
@@ -301,4 +302,56 @@ func TestDoctorOnNodes(t *testing.T) {
 	if got := of(1, nil, nil); len(got) != 0 {
 		t.Errorf("outside a cluster: %+v", got)
 	}
+}
+
+// TestDoctorOnWhatServicesNoted: sessions that the ledger has set aside, and steps of the broker's clock.
+func TestDoctorOnWhatServicesNoted(t *testing.T) {
+	c := startUp(t, t.TempDir())
+	found := c.doctor()
+	expect(t, found, "set aside", levelOK, "none")
+	expect(t, found, "clock", levelOK, "was not set within a day")
+	now, err := c.bus.Now(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, behind := range map[string]bool{"s1": true, "fed": false} {
+		r := events.Ref{Harness: "h1", Session: name}
+		c.keep(bus.State, events.AsideKey(r), ledger.Aside{Ref: r, Behind: behind, Reason: "a wrong place"})
+	}
+	c.keep(bus.Leases, events.ClockKey(), events.Steps{{Seq: 7, ByMS: -time.Hour.Milliseconds(), At: now}})
+	found = c.doctor()
+	expect(t, found, "set aside", levelWrong, "1 cannot be folded: h1/s1 (a wrong place)")
+	expect(t, found, "clock", levelNote, "the broker's clock was set back by 1h0m0s")
+}
+
+// keep stores an entry as a service does.
+func (c *upCell) keep(bk bus.Bucket, key string, entry any) {
+	c.t.Helper()
+	body, err := json.Marshal(entry)
+	if err == nil {
+		_, err = c.bus.Store(c.t.Context(), bk, key, body, 0)
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// TestDoctorOnAFullLog: the log is reported before its last bytes are used.
+func TestDoctorOnAFullLog(t *testing.T) {
+	for used, level := range map[uint64]string{logFullPercent - 1: levelOK, logFullPercent: levelWrong} {
+		p := &patient{app: &app{}}
+		p.layout(bus.Inspection{Streams: []bus.StreamState{{Msgs: 1, LastSeq: 1, Bytes: used, BytesMax: 100}}})
+		if last := p.found[len(p.found)-1]; last.Check != "log" || last.Level != level {
+			t.Errorf("%d of 100 bytes: %+v", used, last)
+		}
+	}
+}
+
+// TestDoctorOnACluster: the doctor reports which nodes hold the streams, and those that were not named.
+func TestDoctorOnACluster(t *testing.T) {
+	nodes := natstest.Cluster(t)
+	natstest.Bus(t, nodes[0])
+	c := &upCell{t: t, note: health.Note{NATS: nodes[0].URL()}}
+	expect(t, c.doctor(), "nodes", levelOK, "node-1, node-2, node-3")
+	expect(t, c.doctor("--node", "node-1", "--node", "node-2"), "nodes", levelWrong, "hold streams: node-3")
 }
