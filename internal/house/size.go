@@ -67,7 +67,6 @@ var (
 	largeTypes = []string{"internal/bus.Bus", "pkg/events.Cell", "pkg/session.State"}
 	wideGo     = []string{
 		"internal/bus",
-		"test/sim",
 	}
 )
 

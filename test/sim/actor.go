@@ -25,9 +25,10 @@ type person struct {
 
 // Wish is what people can ask of a service other than the ledger.
 type Wish struct {
-	Name   string                 // the verb
-	Writer events.Writer          // of the service that is asked
-	Said   func(events.Fact) bool // which facts are the person's words; nil: all. The others are the service's decisions
+	Name   string        // the verb
+	Writer events.Writer // of the service that is asked
+	// which facts are the person's words; nil: all. The others are the service's decisions
+	Said   func(events.Fact) bool
 	Decide func(s *session.State, a Ask) (session.Decision, error)
 }
 
@@ -59,7 +60,7 @@ func (p *person) step() {
 	}
 }
 
-// decide takes the session as it is and what it comes to. A refusal must be true.
+// decide decides on the present session. A refusal must be true.
 func (p *person) decide() {
 	if p.wish == nil {
 		if len(p.w.log.sessions) == 0 {
@@ -126,7 +127,8 @@ func (p *person) ofLedger(st *session.State) func(*session.State) (session.Decis
 	switch n := w.rng.IntN(20); {
 	case prompt != "" && (n < 11 || w.now.Before(w.dark)):
 		return func(st *session.State) (session.Decision, error) {
-			return st.Answer(request.Answer{Ref: r, Prompt: prompt, Answers: []events.Answer{{Question: "q", Text: "yes"}}, By: p.name}, w.log.source)
+			return st.Answer(request.Answer{Ref: r, Prompt: prompt,
+				Answers: []events.Answer{{Question: "q", Text: "yes"}}, By: p.name}, w.log.source)
 		}
 	case prompt != "" && n < 13:
 		return func(st *session.State) (session.Decision, error) {
@@ -293,14 +295,17 @@ func (v *View) forgetGrace(st *session.State, gone bool) {
 	long := v.Now.Add(-time.Hour)
 	v.Start, v.Gaps = long, nil
 	if gone {
-		v.Leases = append(v.Leases, Lease{Harness: st.Harness, Incarnation: st.Incarnation, Since: long, Renewed: long, Ended: long})
+		v.Leases = append(v.Leases, Lease{Harness: st.Harness, Incarnation: st.Incarnation, Since: long, Renewed: long,
+			Ended: long})
 	}
 }
 
-// append stores the next commit of a decision. When somebody was first it folds what it missed and decides again.
+// append stores the next commit of a decision. If another writer was first it folds what it missed and decides again.
 func (r *reconciler) append() {
-	facts, owned := r.commits[0], r.st.Owned // where nobody owns it, the fact only says what is held for which child
-	ok := r.w.append("reconciler", r.st.Ref(), events.WriterReconciler, from(events.ServiceSource("reconciler", "x")), r.st.Epoch, r.st.Seq, facts)
+	// without an owner, the fact only records which calls are held for which child
+	facts, owned := r.commits[0], r.st.Owned
+	ok := r.w.append("reconciler", r.st.Ref(), events.WriterReconciler, from(events.ServiceSource("reconciler", "x")),
+		r.st.Epoch, r.st.Seq, facts)
 	if !ok {
 		r.w.log.foldOn(r.st)
 		r.decide(r.st)
@@ -315,13 +320,16 @@ func (r *reconciler) append() {
 	r.w.log.foldOn(r.st)
 }
 
-// declaredDead: nobody may be who is alive and at work, and only could not renew while the broker was away.
+// declaredDead checks that no process is declared dead that lives and works, and only could not renew while the broker
+// was away.
 func (w *world) declaredDead(o events.SessionOrphaned) {
 	w.report.Orphaned++
 	for _, p := range w.procs {
 		mine := p.incarnation == o.Incarnation && !p.slept || p.before == o.Incarnation && w.now.Sub(p.began) < TTL
 		if p.alive && !p.paused && o.SupersededBy == "" && mine {
-			w.fail("incarnation %s is alive, could only not renew, and was declared dead at %v (lease %+v, known as %+v, gaps %v)", o.Incarnation, w.now, w.leases[o.Incarnation], w.recover.seen[o.Incarnation], w.recover.gaps)
+			w.fail("incarnation %s is alive, could only not renew, and was declared dead at %v (lease %+v, known as "+
+				"%+v, gaps %v)", o.Incarnation, w.now, w.leases[o.Incarnation], w.recover.seen[o.Incarnation],
+				w.recover.gaps)
 		}
 	}
 }

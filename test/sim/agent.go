@@ -26,21 +26,22 @@ type decision struct {
 	prompt string
 }
 
-// hand gives the agent of a process what was decided about a prompt: the model's context has it now. The session must be
-// this process's at that moment, by the log and by its lease.
+// hand gives the agent of a process what was decided about a prompt: the model's context has it now. The session must
+// be this process's at that moment, by the log and by its lease.
 func (p *process) hand(r events.Ref, prompt string) {
 	w := p.w
 	now := w.current(r)
 	if l := w.leases[p.incarnation]; l == nil || !now.Owned || now.Incarnation != p.incarnation {
-		w.fail("R6: incarnation %s was handed what was decided about prompt %s of %s, and the session is not its own: %s",
+		w.fail("R6: incarnation %s was handed what was decided about prompt %s of %s, and the session is not its own: "+
+			"%s",
 			p.incarnation, prompt, r, tell(w.log.of(r, now.Seq)))
 		return
 	}
 	w.heard[decision{r, prompt}] = true
 }
 
-// handEarly is a planted bug: a process that was suspended tells its agents what was decided meanwhile, and judges whether
-// the sessions are still its own afterwards.
+// handEarly is a planted bug: a process that was suspended tells its agents what was decided meanwhile, and judges
+// whether the sessions are still its own afterwards.
 func (p *process) handEarly() {
 	for _, r := range p.order {
 		st := p.sessions[r]
@@ -58,8 +59,8 @@ func byPerson(s session.Status) bool {
 	return s == session.Answered || s == session.Rejected || s == session.Dismissed
 }
 
-// contexts follows what models get to know by a commit of their process: the turns that it starts name decisions, or take
-// the message that an answer has become; a call that ends with an answer is read by the next turn.
+// contexts follows what models get to know by a commit of their process: the turns that it starts name decisions, or
+// take the message that an answer has become; a call that ends with an answer is read by the next turn.
 func (w *world) contexts(r events.Ref, before *session.State, f events.TurnStarted) {
 	for _, id := range Named(before, f) {
 		w.heard[decision{r, id}] = true
@@ -91,7 +92,7 @@ func namedByRequest(p *session.PendingTurn) []string {
 	return names
 }
 
-// noteDecisions: who is told that a commit is stored was told so of what he decided.
+// noteDecisions records the decisions of a commit whose person got a receipt.
 func (w *world) noteDecisions(r events.Ref, writer events.Writer, facts []events.Fact) {
 	if writer != events.WriterLedger {
 		return
@@ -121,8 +122,8 @@ func (w *world) anySession() (r events.Ref, asked bool) {
 	return w.log.sessions[w.rng.IntN(len(w.log.sessions))], false
 }
 
-// checkHeard: when all has come to rest, each decision that a person was told is stored has reached a model's context, has
-// been overtaken, or waits for what a person does next (V15).
+// checkHeard: when all has come to rest, each decision that a person got a receipt for has reached a model's context,
+// has been overtaken, or waits for what a person does next (V15).
 func (w *world) checkHeard(st *session.State, x *invariants.Log) {
 	for d := range w.told200 {
 		if d.ref == st.Ref() && w.heard[d] {
@@ -134,7 +135,8 @@ func (w *world) checkHeard(st *session.State, x *invariants.Log) {
 	}
 	for _, id := range x.Undelivered(st) {
 		if d := (decision{st.Ref(), id}); w.told200[d] && !w.heard[d] {
-			w.fail("V15: a person was told that what he decided about prompt %s of %s is stored; all is settled, no model has heard of it, and nobody overtook it: %s",
+			w.fail("V15: a person was told that what he decided about prompt %s of %s is stored; all is settled, no "+
+				"model has heard of it, and nobody overtook it: %s",
 				id, d.ref, tell(w.log.of(d.ref, st.Seq)))
 		}
 	}

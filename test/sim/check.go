@@ -74,7 +74,7 @@ func (w *world) checkAlarm(s *service, st *session.State) {
 	}
 }
 
-// waitForAlarm lets time pass until shortly before the next timer; false when there is none.
+// waitForAlarm lets time pass until shortly before the next timer; false without one.
 func (w *world) waitForAlarm() bool {
 	var next time.Time
 	for _, s := range w.services {
@@ -141,14 +141,16 @@ func (w *world) check() {
 	for _, p := range w.promises {
 		for _, id := range p.ids {
 			if !counted[id] {
-				w.fail("V12: %s was told that its fact %s at %d of %s is stored, and it does not count: %s%s", p.who, id, p.seq, p.ref, why[id], tell(w.log.of(p.ref, p.seq)))
+				w.fail("V12: %s was told that its fact %s at %d of %s is stored, and it does not count: %s%s", p.who,
+					id, p.seq, p.ref, why[id], tell(w.log.of(p.ref, p.seq)))
 			}
 		}
 	}
 }
 
 // checkLog folds a session from its start: one ending each (V1), and nothing of an epoch after the next one began (V4).
-func (w *world) checkLog(r events.Ref, x *invariants.Log, counted map[string]bool, why map[string]string) *session.State {
+func (w *world) checkLog(r events.Ref, x *invariants.Log, counted map[string]bool,
+	why map[string]string) *session.State {
 	st := session.New(r)
 	endings := map[string]string{}
 	bounded := 0
@@ -171,7 +173,8 @@ func (w *world) checkLog(r events.Ref, x *invariants.Log, counted map[string]boo
 				w.report.Counted[e.Kind]++
 			}
 			spec := events.Lookup(e.Kind)
-			if e.Epoch != st.Epoch && e.Kind != "session.claimed" && !slices.ContainsFunc(res.Feed, func(x events.Event) bool { return x.Kind == "session.claimed" }) {
+			if e.Epoch != st.Epoch && e.Kind != "session.claimed" &&
+				!slices.ContainsFunc(res.Feed, func(x events.Event) bool { return x.Kind == "session.claimed" }) {
 				w.fail("V4: %s: a fact of epoch %d counted in epoch %d", r, e.Epoch, st.Epoch)
 			}
 			if spec.Ends == "" || spec.Ends == "message" || isReceipt(e, endings) {
@@ -229,7 +232,7 @@ func docBytes(d *doc) []byte {
 }
 
 // checkRecovered: nothing is open under a dead epoch but questions to keep, their calls and turns, and what waits for
-// them above (V2); nobody runs without an owner (V14).
+// them above (V2); no turn runs without an owner (V14).
 func (w *world) checkRecovered(st *session.State) {
 	if st.Closed != nil || !st.Opened() {
 		return
@@ -247,7 +250,8 @@ func (w *world) checkRecovered(st *session.State) {
 		if d := w.docs[r]; d != nil && r.Harness == st.Harness && d.parent == st.Session {
 			child := d.state()
 			retried := child.RetryPlanned()
-			held[child.ParentCall] = held[child.ParentCall] || child.Turn != nil || child.HasWork() || len(child.PendingPrompts()) > 0 || retried || child.CompactionFirst()
+			held[child.ParentCall] = held[child.ParentCall] || child.Turn != nil || child.HasWork() ||
+				len(child.PendingPrompts()) > 0 || retried || child.CompactionFirst()
 		}
 	}
 	keeps := false
@@ -270,19 +274,21 @@ func (w *world) checkRecovered(st *session.State) {
 		}
 		keeps = keeps || held[id] // and its turn with it
 	}
-	if t := st.Turn; t != nil && !(alive && t.Epoch == st.Epoch) && !keeps && len(st.WaitsFor) == 0 && st.Pending.Turn == nil {
+	if t := st.Turn; t != nil && !(alive && t.Epoch == st.Epoch) && !keeps && len(st.WaitsFor) == 0 &&
+		st.Pending.Turn == nil {
 		w.fail("V2: %s: turn %s of epoch %d is still open", st.Ref(), t.ID, t.Epoch)
 	}
 }
 
-// checkSettled: nothing runs, is retried, compacted or queued but by somebody, for somebody, or at an instant (V14); no
-// decider has anything to say, and what one waits for has a timer (V3).
+// checkSettled: nothing runs, is retried, compacted or queued without an owner, a person or an instant that it waits
+// for (V14); no decider has anything to append, and the instants of deciders have timers (V3).
 func (w *world) checkSettled(st *session.State, x *invariants.Log) {
 	r, alive := st.Ref(), w.owner(st)
 	for _, s := range w.services {
 		d, err := s.Decide(st, Input{Now: w.now, Start: w.now, Source: w.log.source})
 		if err != nil || len(d.Facts) > 0 {
-			w.fail("V3: all is settled, and %s would say %v of %s (%v): %s", s.Name, d.Facts, r, err, docBytes(w.docs[r]))
+			w.fail("V3: all is settled, and %s would say %v of %s (%v): %s", s.Name, d.Facts, r, err,
+				docBytes(w.docs[r]))
 		}
 		w.checkAlarm(s, st)
 	}
@@ -293,7 +299,9 @@ func (w *world) checkSettled(st *session.State, x *invariants.Log) {
 
 // owner says whether the session's owner is a process that is alive.
 func (w *world) owner(st *session.State) bool {
-	return st.Owned && slices.ContainsFunc(w.procs, func(p *process) bool { return p.alive && p.incarnation == st.Incarnation })
+	return st.Owned && slices.ContainsFunc(w.procs, func(p *process) bool {
+		return p.alive && p.incarnation == st.Incarnation
+	})
 }
 
 func sortedRefs(m map[events.Ref]*doc) []events.Ref {

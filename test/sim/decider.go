@@ -18,7 +18,8 @@ type Input struct {
 	Source   session.Source
 }
 
-// Decision is what a decider would append now, as one commit, and when it wants to look again; zero: at the next change.
+// Decision is what a decider would append now, as one commit, and when it wants to look again; zero: at the next
+// change.
 type Decision struct {
 	Facts []events.Fact
 	Look  time.Time
@@ -50,8 +51,8 @@ type alarm struct {
 	seq uint64
 }
 
-// replica is one process of a decider. It is killed between any two steps: then what it knew is gone, and what it did not
-// acknowledge comes again.
+// replica is one process of a decider. It is killed between any two steps: then what it knew is gone, and what it did
+// not acknowledge comes again.
 type replica struct {
 	w      *world
 	of     *service
@@ -83,7 +84,8 @@ func newService(w *world, d Decider) *service {
 }
 
 func newReplica(w *world, s *service, n int) *replica {
-	return &replica{first: len(w.log.sessions), w: w, of: s, n: n, start: w.now, heard: map[events.Ref]time.Time{}, wakes: map[events.Ref]time.Time{}, looked: map[events.Ref]bool{}}
+	return &replica{first: len(w.log.sessions), w: w, of: s, n: n, start: w.now, heard: map[events.Ref]time.Time{},
+		wakes: map[events.Ref]time.Time{}, looked: map[events.Ref]bool{}}
 }
 
 // Timers of the make-believe broker.
@@ -200,7 +202,7 @@ func (p *replica) decide() {
 	p.looked[p.st.Ref()] = true
 }
 
-// append stores what was decided. When somebody was first, what was missed is folded and decided on.
+// append stores the decision. If another writer was first, the replica folds what it missed and decides again.
 func (p *replica) append() {
 	r := p.st.Ref()
 	if p.w.append(p.of.Name, r, p.of.Writer, from(p.source()), p.st.Epoch, p.st.Seq, p.facts) {

@@ -21,7 +21,8 @@ func deciders() []sim.Decider {
 	}
 }
 
-// secondJitter is of the second replica: the two are configured differently, as while one version takes another's place.
+// secondJitter is of the second replica: the two are configured differently, as while one version takes another's
+// place.
 const secondJitter = 0.5
 
 // heard is the last sign of life: a start of the service counts as one.
@@ -50,18 +51,29 @@ func decideCompaction(s *session.State, in sim.Input) (sim.Decision, error) {
 // wishes are what people ask of them.
 func wishes() []sim.Wish {
 	return []sim.Wish{
-		{Name: "now", Writer: events.WriterRetry, Decide: func(s *session.State, _ sim.Ask) (session.Decision, error) { return retry.Now(s) }},
-		{Name: "cancel", Writer: events.WriterRetry, Decide: func(s *session.State, _ sim.Ask) (session.Decision, error) { return retry.Cancel(s) }},
-		{Name: "resume", Writer: events.WriterRetry, Decide: func(s *session.State, _ sim.Ask) (session.Decision, error) { return retry.Resume(s) }},
-		{Name: "send", Writer: events.WriterCompaction, Said: words, Decide: send},
-		{Name: "send", Writer: events.WriterCompaction, Said: words, Decide: send},
-		{Name: "send", Writer: events.WriterCompaction, Said: words, Decide: send},
-		{Name: "withdraw", Writer: events.WriterCompaction, Said: words, Decide: func(s *session.State, a sim.Ask) (session.Decision, error) {
-			return compaction.Withdraw(s, request.Withdraw{Ref: s.Ref(), Message: a.Queued, By: a.By}, a.Now)
+		{Name: "now", Writer: events.WriterRetry, Decide: func(s *session.State, _ sim.Ask) (session.Decision,
+			error) {
+			return retry.Now(s)
 		}},
-		{Name: "compact", Writer: events.WriterCompaction, Said: words, Decide: func(s *session.State, a sim.Ask) (session.Decision, error) {
-			return compaction.Compact(s, request.Compact{Ref: s.Ref(), Force: a.Force, By: a.By}, a.Now)
+		{Name: "cancel", Writer: events.WriterRetry, Decide: func(s *session.State, _ sim.Ask) (session.Decision,
+			error) {
+			return retry.Cancel(s)
 		}},
+		{Name: "resume", Writer: events.WriterRetry, Decide: func(s *session.State, _ sim.Ask) (session.Decision,
+			error) {
+			return retry.Resume(s)
+		}},
+		{Name: "send", Writer: events.WriterCompaction, Said: words, Decide: send},
+		{Name: "send", Writer: events.WriterCompaction, Said: words, Decide: send},
+		{Name: "send", Writer: events.WriterCompaction, Said: words, Decide: send},
+		{Name: "withdraw", Writer: events.WriterCompaction, Said: words,
+			Decide: func(s *session.State, a sim.Ask) (session.Decision, error) {
+				return compaction.Withdraw(s, request.Withdraw{Ref: s.Ref(), Message: a.Queued, By: a.By}, a.Now)
+			}},
+		{Name: "compact", Writer: events.WriterCompaction, Said: words,
+			Decide: func(s *session.State, a sim.Ask) (session.Decision, error) {
+				return compaction.Compact(s, request.Compact{Ref: s.Ref(), Force: a.Force, By: a.By}, a.Now)
+			}},
 	}
 }
 
@@ -75,6 +87,7 @@ func words(f events.Fact) bool {
 }
 
 func send(s *session.State, a sim.Ask) (session.Decision, error) {
-	w := request.Send{Ref: s.Ref(), Message: a.Message, Content: json.RawMessage(`"go on"`), Synthetic: a.Synthetic, By: a.By}
+	w := request.Send{Ref: s.Ref(), Message: a.Message, Content: json.RawMessage(`"go on"`), Synthetic: a.Synthetic,
+		By: a.By}
 	return compaction.Send(s, w, a.Now, a.Source)
 }

@@ -14,7 +14,8 @@ import (
 )
 
 var (
-	states  = flag.Int("states", quickOrLong(5_000, 0), "different states that each exploration sees; 0: as many as there is time for")
+	states = flag.Int("states", quickOrLong(5_000, 0), "different states that each exploration sees; 0: as many as "+
+		"there is time for")
 	explore = flag.Duration("explore", 10*time.Minute, "how long all explorations may take together")
 )
 
@@ -44,10 +45,12 @@ func worlds() map[string]explorer.Config {
 // troubles are what may happen, and how often: everything, or less of it for a longer look ahead.
 func troubles() map[string]explorer.Bounds {
 	return map[string]explorer.Bounds{
-		"everything": {Crashes: 2, Freezes: 1, Lapses: 1, Starts: 2, Failures: 2, GaveUp: 1, Messages: 1, Stops: 1, Wishes: 1, Rejects: 1, Itself: 1, Careless: 1, Policies: 1},
-		"deaths":     {Crashes: 2, Starts: 2, Failures: 2, Itself: 1},
-		"absences":   {Freezes: 1, Lapses: 1, Starts: 1, GaveUp: 1},
-		"people":     {Crashes: 1, Starts: 1, Failures: 1, Messages: 2, Stops: 1, Wishes: 1, Rejects: 1, Itself: 1, Careless: 1, Policies: 1},
+		"everything": {Crashes: 2, Freezes: 1, Lapses: 1, Starts: 2, Failures: 2, GaveUp: 1, Messages: 1, Stops: 1,
+			Wishes: 1, Rejects: 1, Itself: 1, Careless: 1, Policies: 1},
+		"deaths":   {Crashes: 2, Starts: 2, Failures: 2, Itself: 1},
+		"absences": {Freezes: 1, Lapses: 1, Starts: 1, GaveUp: 1},
+		"people": {Crashes: 1, Starts: 1, Failures: 1, Messages: 2, Stops: 1, Wishes: 1, Rejects: 1, Itself: 1,
+			Careless: 1, Policies: 1},
 	}
 }
 
@@ -75,7 +78,8 @@ func TestEveryInterleaving(t *testing.T) {
 				c.Most, c.StatesMax, c.Time = most, *states, share
 				began := time.Now()
 				r := explorer.Run(c)
-				t.Logf("%d states, %d steps, %d let run to rest, %d compared, all of depth %d, whole %v, %v", r.States, r.Steps, r.Settled, r.Compared, r.Depth, r.Whole, time.Since(began).Round(time.Millisecond))
+				t.Logf("%d states, %d steps, %d let run to rest, %d compared, all of depth %d, whole %v, %v", r.States,
+					r.Steps, r.Settled, r.Compared, r.Depth, r.Whole, time.Since(began).Round(time.Millisecond))
 				if r.Violated != "" {
 					t.Error(r.Violated)
 				}
@@ -86,7 +90,8 @@ func TestEveryInterleaving(t *testing.T) {
 
 func TestTheExplorerFindsEachPlantedBug(t *testing.T) {
 	for bug, want := range map[sim.Bug]string{
-		sim.AnswerNotCarried: "V15: a person decided", sim.AnswerAlone: "V15: a person decided", sim.AdoptedTurnTaken: "V15: turn", sim.FencedWake: "R6",
+		sim.AnswerNotCarried: "V15: a person decided", sim.AnswerAlone: "V15: a person decided",
+		sim.AdoptedTurnTaken: "V15: turn", sim.FencedWake: "R6",
 		sim.OwedDropped: "V15: a person decided", sim.OwedNotRequested: "V15: a person decided",
 	} {
 		t.Run(fmt.Sprint(bug), func(t *testing.T) {

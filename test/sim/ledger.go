@@ -42,7 +42,8 @@ func newLedger(w *world, n int) *ledger {
 	return &ledger{w: w, n: n, active: n == w.pinned, cursor: w.ackFloor, cache: map[events.Ref]*folded{}}
 }
 
-// trouble: a ledger dies, or is paused and the other takes over, or the paused one wakes, with what it was about to write.
+// trouble: a ledger dies, or is paused and the other takes over, or the paused one wakes, with what it was about to
+// write.
 func (l *ledger) trouble() {
 	other := l.w.ledgers[1-l.n]
 	switch {
@@ -140,14 +141,15 @@ func (l *ledger) store() {
 			l.w.fail("a state does not encode: %v", err)
 			return
 		}
-		l.w.docs[r] = &doc{bytes: body, rev: f.rev + 1, parent: f.st.Parent, incarnation: f.st.Incarnation, owned: f.st.Owned, asks: len(f.st.PendingPrompts()) > 0}
+		l.w.docs[r] = &doc{bytes: body, rev: f.rev + 1, parent: f.st.Parent, incarnation: f.st.Incarnation,
+			owned: f.st.Owned, asks: len(f.st.PendingPrompts()) > 0}
 		f.rev++
 		l.cache[r] = f
 	}
 	l.stage = viewing
 }
 
-// again: a lost race. What is cached is forgotten, and the messages come again.
+// again handles a lost race: the cache is dropped, and the messages are delivered again.
 func (l *ledger) again() {
 	l.cache, l.cursor, l.stage = map[events.Ref]*folded{}, l.w.ackFloor, fetching
 }

@@ -29,7 +29,8 @@ func (j *journal) last(r events.Ref) uint64 {
 }
 
 // append stores events that travelled as bytes. It refuses when the session moved on, unless the writer gave no guard.
-func (j *journal) append(r events.Ref, w events.Writer, after uint64, at time.Time, evs []events.Event, unguarded bool) (uint64, bool) {
+func (j *journal) append(r events.Ref, w events.Writer, after uint64, at time.Time, evs []events.Event,
+	unguarded bool) (uint64, bool) {
 	if j.last(r) != after && !unguarded {
 		return 0, false
 	}
@@ -83,7 +84,7 @@ func (j *journal) of(r events.Ref, upTo uint64) []events.Commit {
 	return cs
 }
 
-// toldMax is how many commits of a log are told.
+// toldMax is how many commits of a log are printed.
 const toldMax = 24
 
 // tell is the end of a log, for people.

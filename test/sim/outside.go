@@ -23,8 +23,8 @@ const (
 	said            // the log says that nothing waits for the decision
 )
 
-// outlives reports whether a prompt belongs to no turn, or to a call that outlives its turn. Only the process can take the
-// decision about such a prompt in.
+// outlives reports whether a prompt belongs to no turn, or to a call that outlives its turn. Only the process can take
+// the decision about such a prompt in.
 func outlives(st *session.State, q *session.Prompt) bool {
 	c := st.Tools[q.Call]
 	return q.Turn == "" || c != nil && c.Background
@@ -36,7 +36,8 @@ func (p *process) askOutside(st *session.State) {
 	p.say(st, st.Epoch, p.question("")...)
 }
 
-// givesUp returns an Ask at its deadline, if one waits that no turn waits for. The process may have read the decision, or not.
+// givesUp returns an Ask at its deadline, if one waits that no turn waits for. The process may have read the decision,
+// or not.
 func (p *process) givesUp(st *session.State) bool {
 	for _, id := range sorted(st.Prompts) {
 		d := decision{st.Ref(), id}
@@ -63,7 +64,8 @@ func (p *process) saysUnattended(st *session.State) bool {
 	return false
 }
 
-// asksAgain calls Ask under an id that was given up. The request takes back that nothing waits; a decision is returned at once.
+// asksAgain calls Ask under an id that was given up. The request takes back that nothing waits; a decision is returned
+// at once.
 func (p *process) asksAgain(st *session.State) bool {
 	for _, id := range sorted(st.Prompts) {
 		d, q := decision{st.Ref(), id}, st.Prompts[id]
@@ -83,11 +85,12 @@ func (p *process) asksAgain(st *session.State) bool {
 
 // again is the request of a prompt that is open, with what the document keeps of it.
 func again(id string, q *session.Prompt) events.PromptRequested {
-	return events.PromptRequested{Prompt: id, Turn: q.Turn, Call: q.Call, PromptKind: q.Kind, Delivery: q.Delivery, OnOwnerLoss: q.OnOwnerLoss, Blocking: &q.Blocking}
+	return events.PromptRequested{Prompt: id, Turn: q.Turn, Call: q.Call, PromptKind: q.Kind, Delivery: q.Delivery,
+		OnOwnerLoss: q.OnOwnerLoss, Blocking: &q.Blocking}
 }
 
-// begins is how the process takes the requested turn. A deaf agent meets a request for decisions with a turn of its own,
-// which names nothing.
+// begins is how the process takes the requested turn. A deaf agent meets a request for decisions with a turn of its
+// own, which names nothing.
 func (p *process) begins(st *session.State) events.TurnStarted {
 	if st.Pending.Turn.Cause == events.CauseAnswer && p.w.deaf[st.Ref()] {
 		p.w.report.Itself++
@@ -96,13 +99,14 @@ func (p *process) begins(st *session.State) events.TurnStarted {
 	return p.w.cfg.Bug.Started(st)
 }
 
-// unread reports whether a call may not be ended: its question was decided after its Ask had given up, and the open turn has
-// not brought the decision to the agent.
+// unread reports whether a call may not be ended: its question was decided after its Ask had given up, and the open
+// turn has not brought the decision to the agent.
 func (p *process) unread(st *session.State, call string) bool {
 	for id, q := range st.Prompts {
 		_, carried := st.Carries(id)
 		brought := carried && q.Turn != st.Turn.ID
-		if q.Call == call && (q.Status == session.Answered || q.Status == session.Rejected) && !brought && p.absent[decision{st.Ref(), id}] != attends {
+		if q.Call == call && (q.Status == session.Answered || q.Status == session.Rejected) && !brought &&
+			p.absent[decision{st.Ref(), id}] != attends {
 			return true
 		}
 	}

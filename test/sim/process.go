@@ -52,7 +52,7 @@ func (w *world) spawn(harness string, before *process) {
 	p.begin()
 }
 
-// begin takes a ticket and a lease. With the broker away it comes to that later.
+// begin takes a ticket and a lease. With the broker away it does so later.
 func (p *process) begin() {
 	w := p.w
 	w.tickets++

@@ -1,22 +1,22 @@
-// Package sim simulates a cell around the pure code, driven by one seed. It has a log with compare-and-set, a ledger that
-// folds in steps, harness processes, people, a reconciler and any other deciders with their timers. In it everything
-// happens that must do no harm:
+// Package sim simulates a cell around the pure code, driven by one seed. It has a log with compare-and-set, a ledger
+// that folds in steps, harness processes, people, a reconciler and any other deciders with their timers. In it
+// everything happens that must do no harm:
 //
 //	processes are killed between any two steps, paused and woken, restarted with or without adopting what was open
 //	deliveries are repeated; triggers are lost, doubled, delayed and reordered; two ledgers, and two replicas of each
-//	decider, believe that they are active; timers go off late, twice, or never (where the walk is taken away: late or twice)
+//	decider, believe that they are active; timers go off late, twice, or never (without the walk: late or twice)
 //	the broker is away for longer than any lease lives; several writers decide on the same session at once
 //	turns and compactions fail, hang, or lose their process; people send, withdraw, stop and change their minds
-//	agents ask with and without calls, also two questions at once; processes are suspended for longer than their leases
-//	live while they wait; callers give up while their commit is stored; people answer while every process is dead
+//	agents ask with and without calls, also two questions at once; processes are suspended for longer than their
+//	leases live while they wait; callers give up as their commit is stored; people answer while all processes are dead
 //	agents start turns by themselves, and complete turns without having read what was decided meanwhile
-//	agents ask outside of turns and in calls in the background, give up, and ask again under the same id; some take no request
-//	for decisions; now and then a ledger stores decisions as it did before they called for turns
+//	agents ask outside of turns and in calls in the background, give up, and ask again under the same id; some take no
+//	request for decisions; now and then a ledger stores decisions as it did before they called for turns
 //
 // At the end the killing stops, the world settles, and the invariants V1 to V5 and V7 to V15 are held against the log.
-// During the run each acknowledged fact of an honest writer must have counted, nobody alive is declared dead, and no
-// process is handed a decision of a person about a session that is not its own. What a model's context gets to know is
-// an event of the world, so that a decision that a person was told is stored, and no model has heard of, is found.
+// During the run each acknowledged fact of an honest writer must have counted, no living process is declared dead, and
+// no process is handed a decision of a person about a session that is not its own. News that a model's context gets are
+// events of the world, so that a decision that a person got a receipt for, and no model has had, is found.
 //
 // A [Bug] plants one mistake in the world, to show that such a mistake would be found.
 package sim
@@ -44,18 +44,19 @@ const (
 	ParkedKeepsSeq     // a commit that could not be read does not move the session's seq
 
 	RetryUnguarded    // retry decides on the document it has and appends without the compare-and-set
-	RetryRestarts     // a retry service that starts has every delay begin anew
-	FollowUpTwice     // a follow-up is requested again by whoever has just requested it
+	RetryRestarts     // a retry service that starts begins every delay again
+	FollowUpTwice     // a follow-up is requested again by the replica that has just requested it
 	QueueAfterFailure // the queue moves on after a failure alone
 	FailureEmptyQueue // a failed compaction empties the queue
 	ResumeUncounted   // an interrupted turn is gone on with as a retry, which counts no resume
 	AlarmsForgotten   // a decider that wants to look again sets no timer
 
-	AnswerNotCarried // a retry, a resume or a follow-up does not name the prompts of the turn that it goes on with
+	AnswerNotCarried // a retry, a resume or a follow-up does not name the prompts of the turn that it continues
 	AnswerAlone      // a continuation names one prompt, however many were decided
-	AdoptedTurnTaken // the reconciler goes on with a turn whose prompt was decided, also when a process has adopted the turn
-	ClaimForgotten   // a process whose caller gave up while a commit was stored forgets the session
-	FencedWake       // a process tells its agent what was decided before it judges whether the session is still its own
+	// the reconciler continues a turn whose prompt was decided, also when a process has adopted the turn
+	AdoptedTurnTaken
+	ClaimForgotten // a process whose caller gave up while a commit was stored forgets the session
+	FencedWake     // a process tells its agent what was decided before it judges whether the session is still its own
 
 	OwedDropped      // a turn that an agent starts by itself drops what the turn before it left undelivered
 	OwedNotRequested // nothing requests a turn for a decision that nothing else delivers
@@ -68,12 +69,16 @@ const (
 
 // String is the bug's name.
 func (b Bug) String() string {
-	return [...]string{"no bug", "skip the compare-and-set", "ack before store", "view not guarded", "forget grace", "edge instead of level",
-		"parked commit does not move seq", "retry without the compare-and-set", "retry restarts delays", "follow-up twice", "queue moves on after a failure",
+	return [...]string{"no bug", "skip the compare-and-set", "ack before store", "view not guarded", "forget grace",
+		"edge instead of level",
+		"parked commit does not move seq", "retry without the compare-and-set", "retry restarts delays",
+		"follow-up twice", "queue moves on after a failure",
 		"failed compaction empties the queue", "resume not counted", "no timers",
-		"answer not carried", "answers alone", "adopted turn taken", "claim forgotten", "fenced process wakes its agent",
+		"answer not carried", "answers alone", "adopted turn taken", "claim forgotten",
+		"fenced process wakes its agent",
 		"undelivered decisions dropped", "no turn for an undelivered decision",
-		"unattended prompt forgotten", "continuations not counted", "receipt forgotten", "withdrawn message releases a stop"}[b]
+		"unattended prompt forgotten", "continuations not counted", "receipt forgotten",
+		"withdrawn message releases a stop"}[b]
 }
 
 // Times of the make-believe world.
@@ -118,8 +123,9 @@ type Config struct {
 	Decide Decide
 
 	Deciders []Decider // beside the reconciler
-	NoWalk   bool      // they walk at their start alone; in turn no trigger of theirs is lost: then timers have to be enough
-	Wishes   []Wish    // that they grant
+	// they walk at their start alone; in turn no trigger of theirs is lost: then timers have to be enough
+	NoWalk bool
+	Wishes []Wish // that they grant
 }
 
 // Report says what happened.
@@ -132,7 +138,7 @@ type Report struct {
 	Outages    int
 	Blackouts  int // in which every process was dead
 	Doubts     int // appends that were stored, and whose caller had given up
-	Decisions  int // of people, that they were told are stored
+	Decisions  int // of people, that got a receipt
 	Heard      int // of these, that a model's context had
 	Itself     int // turns that an agent began by itself
 	Outside    int // questions that belong to no turn
@@ -147,7 +153,7 @@ type Report struct {
 	Violations []string            // empty in a world without bugs
 }
 
-// violationsMax is how many violations are told; the first is what matters.
+// violationsMax is how many violations are reported; the first is what matters.
 const violationsMax = 20
 
 // world is everything.
@@ -174,7 +180,7 @@ type world struct {
 	recover   *reconciler
 	services  []*service
 	heard     map[decision]bool   // decisions of people that a model's context has had
-	told200   map[decision]bool   // decisions that a person was told are stored
+	told200   map[decision]bool   // decisions that a person got a receipt for
 	deaf      map[events.Ref]bool // sessions whose agent takes no request for decisions
 	dark      time.Time           // until then no process starts
 	people    []*person
@@ -194,9 +200,11 @@ type promise struct {
 
 // Run simulates and checks.
 func Run(cfg Config) Report {
-	w := &world{cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 0)), now: time.Unix(1_800_000_000, 0).UTC(), log: newJournal(),
-		docs: map[events.Ref]*doc{}, views: map[string]*view{}, leases: map[string]*lease{}, harnesses: []string{"h1", "h2", "h3"},
-		heard: map[decision]bool{}, told200: map[decision]bool{}, deaf: map[events.Ref]bool{}}
+	w := &world{cfg: cfg, rng: rand.New(rand.NewPCG(cfg.Seed, 0)), now: time.Unix(1_800_000_000, 0).UTC(),
+		log:  newJournal(),
+		docs: map[events.Ref]*doc{}, views: map[string]*view{}, leases: map[string]*lease{},
+		harnesses: []string{"h1", "h2", "h3"},
+		heard:     map[decision]bool{}, told200: map[decision]bool{}, deaf: map[events.Ref]bool{}}
 	w.log.bug = cfg.Bug
 	w.ledgers = [2]*ledger{newLedger(w, 0), newLedger(w, 1)}
 	w.calm = 1 + int(cfg.Seed%calmMax)*int(cfg.Seed%calmMax)
@@ -222,7 +230,8 @@ func (w *world) chance(oneIn int) bool { return w.rng.IntN(oneIn) == 0 }
 
 func (w *world) fail(format string, args ...any) {
 	if len(w.report.Violations) < violationsMax {
-		w.report.Violations = append(w.report.Violations, fmt.Sprintf("step %d: ", w.report.Steps)+fmt.Sprintf(format, args...))
+		w.report.Violations = append(w.report.Violations, fmt.Sprintf("step %d: ", w.report.Steps)+fmt.Sprintf(format,
+			args...))
 	}
 }
 
@@ -341,8 +350,9 @@ func (w *world) id(prefix string) string {
 // from is one source for all facts.
 func from(source string) func(events.Fact) string { return func(events.Fact) string { return source } }
 
-// append stores facts as one commit, if nobody was first, and remembers that this was acknowledged.
-func (w *world) append(who string, r events.Ref, writer events.Writer, source func(events.Fact) string, epoch, after uint64, facts []events.Fact) bool {
+// append stores facts as one commit, if no other writer was first, and records the acknowledgement.
+func (w *world) append(who string, r events.Ref, writer events.Writer, source func(events.Fact) string, epoch,
+	after uint64, facts []events.Fact) bool {
 	if w.away {
 		return false
 	}
@@ -352,7 +362,8 @@ func (w *world) append(who string, r events.Ref, writer events.Writer, source fu
 		ids[i] = w.id("e")
 		evs[i] = events.New(ids[i], source(f), r, epoch, w.now, f)
 	}
-	unguarded := w.cfg.Bug == SkipGuard && writer != events.WriterHarness || w.cfg.Bug == RetryUnguarded && writer == events.WriterRetry
+	unguarded := w.cfg.Bug == SkipGuard && writer != events.WriterHarness || w.cfg.Bug == RetryUnguarded &&
+		writer == events.WriterRetry
 	seq, ok := w.log.append(r, writer, after, w.now, evs, unguarded)
 	if !ok {
 		w.report.LostRaces++

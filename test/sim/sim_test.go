@@ -26,7 +26,8 @@ var margins = reconciler.Margins{Grace: sim.Grace, Adoption: sim.Grace, Unknown:
 
 // decide is the reconciler's brain on what the simulated one knows.
 func decide(s *session.State, v sim.View) ([][]events.Fact, error) {
-	leases := reconciler.LeaseView{Start: v.Start, Renewed: v.Renewed, Leases: map[string]map[string]*reconciler.Seen{s.Harness: {}}}
+	leases := reconciler.LeaseView{Start: v.Start, Renewed: v.Renewed,
+		Leases: map[string]map[string]*reconciler.Seen{s.Harness: {}}}
 	for _, g := range v.Gaps {
 		leases.Gaps = append(leases.Gaps, reconciler.Gap{Began: g.Began, End: g.End})
 	}
@@ -35,7 +36,8 @@ func decide(s *session.State, v sim.View) ([][]events.Fact, error) {
 		if l.Ready {
 			state = "ready"
 		}
-		leases.Leases[s.Harness][l.Incarnation] = &reconciler.Seen{Exclusive: true, State: state, TTL: sim.TTL, Since: l.Since, Renewed: l.Renewed, Ended: l.Ended}
+		leases.Leases[s.Harness][l.Incarnation] = &reconciler.Seen{Exclusive: true, State: state, TTL: sim.TTL,
+			Since: l.Since, Renewed: l.Renewed, Ended: l.Ended}
 	}
 	in := reconciler.Input{Now: v.Now, Children: v.Children}
 	if s.Owned {
@@ -51,7 +53,8 @@ func decide(s *session.State, v sim.View) ([][]events.Fact, error) {
 func run(t *testing.T, seed uint64, steps int, bug sim.Bug) sim.Report {
 	t.Helper()
 	noWalk := bug == sim.AlarmsForgotten || bug == sim.NoBug && seed%5 == 0
-	return sim.Run(sim.Config{Seed: seed, Steps: steps, Bug: bug, NoWalk: noWalk, Decide: decide, Deciders: deciders(), Wishes: wishes()})
+	return sim.Run(sim.Config{Seed: seed, Steps: steps, Bug: bug, NoWalk: noWalk, Decide: decide, Deciders: deciders(),
+		Wishes: wishes()})
 }
 
 func TestWorldsWithoutBugsKeepEveryPromise(t *testing.T) {
@@ -67,8 +70,10 @@ func TestWorldsWithoutBugsKeepEveryPromise(t *testing.T) {
 	sum := sim.Report{Counted: map[events.Kind]int{}}
 	for s := *from; sum.Steps < *steps; s++ {
 		r := run(t, s, stepsPerWorld, sim.NoBug)
-		sum.Steps, sum.Commits, sum.Facts, sum.Kills = sum.Steps+r.Steps, sum.Commits+r.Commits, sum.Facts+r.Facts, sum.Kills+r.Kills
-		sum.Pauses, sum.Outages, sum.LostRaces, sum.Orphaned = sum.Pauses+r.Pauses, sum.Outages+r.Outages, sum.LostRaces+r.LostRaces, sum.Orphaned+r.Orphaned
+		sum.Steps, sum.Commits, sum.Facts, sum.Kills = sum.Steps+r.Steps, sum.Commits+r.Commits, sum.Facts+r.Facts,
+			sum.Kills+r.Kills
+		sum.Pauses, sum.Outages, sum.LostRaces, sum.Orphaned = sum.Pauses+r.Pauses, sum.Outages+r.Outages,
+			sum.LostRaces+r.LostRaces, sum.Orphaned+r.Orphaned
 		sum.Alarms, sum.Blackouts, sum.Doubts = sum.Alarms+r.Alarms, sum.Blackouts+r.Blackouts, sum.Doubts+r.Doubts
 		sum.Decisions, sum.Heard, sum.Itself = sum.Decisions+r.Decisions, sum.Heard+r.Heard, sum.Itself+r.Itself
 		sum.Outside, sum.GaveUp, sum.Again = sum.Outside+r.Outside, sum.GaveUp+r.GaveUp, sum.Again+r.Again
@@ -81,12 +86,19 @@ func TestWorldsWithoutBugsKeepEveryPromise(t *testing.T) {
 		}
 	}
 	t.Logf("from seed %d: %+v in %v", *from, sum, time.Since(start).Round(time.Millisecond))
-	for name, n := range map[string]int{"kills": sum.Kills, "pauses": sum.Pauses, "outages": sum.Outages, "lost races": sum.LostRaces, "orphaned sessions": sum.Orphaned, "timers": sum.Alarms,
-		"blackouts": sum.Blackouts, "stored commits whose writer gave up": sum.Doubts, "decisions of people": sum.Decisions, "decisions that reached a model": sum.Heard,
-		"turns that an agent began by itself": sum.Itself, "questions outside of turns": sum.Outside, "Asks that gave up": sum.GaveUp,
-		"Asks again under the same id": sum.Again, "decisions of an old ledger": sum.Old, "sessions at the bound on turns for decisions": sum.Bounded,
-		"retries": sum.Counted["retry.scheduled"], "retries given up": sum.Counted["retry.abandoned"], "failed compactions": sum.Counted["compaction.failed"],
-		"compactions": sum.Counted["compaction.completed"], "messages taken back": sum.Counted["message.withdrawn"], "stops": sum.Counted["turn.stop_requested"]} {
+	for name, n := range map[string]int{"kills": sum.Kills, "pauses": sum.Pauses, "outages": sum.Outages,
+		"lost races": sum.LostRaces, "orphaned sessions": sum.Orphaned, "timers": sum.Alarms,
+		"blackouts": sum.Blackouts, "stored commits whose writer gave up": sum.Doubts,
+		"decisions of people": sum.Decisions, "decisions that reached a model": sum.Heard,
+		"turns that an agent began by itself": sum.Itself, "questions outside of turns": sum.Outside,
+		"Asks that gave up":            sum.GaveUp,
+		"Asks again under the same id": sum.Again, "decisions of an old ledger": sum.Old,
+		"sessions at the bound on turns for decisions": sum.Bounded,
+		"retries": sum.Counted["retry.scheduled"], "retries given up": sum.Counted["retry.abandoned"],
+		"failed compactions":  sum.Counted["compaction.failed"],
+		"compactions":         sum.Counted["compaction.completed"],
+		"messages taken back": sum.Counted["message.withdrawn"],
+		"stops":               sum.Counted["turn.stop_requested"]} {
 		if n == 0 {
 			t.Errorf("no %s: the world is too tame", name)
 		}
@@ -98,12 +110,16 @@ const worldsPerBug = 60
 
 func TestEachPlantedBugIsFound(t *testing.T) {
 	for bug, want := range map[sim.Bug]string{
-		sim.SkipGuard: "", sim.AckBeforeStore: "V5", sim.ViewUnguarded: "V5", sim.ForgetGrace: "was declared dead", sim.EdgeTriggered: "", sim.ParkedKeepsSeq: "V5",
-		sim.RetryUnguarded: "", sim.RetryRestarts: "V7", sim.FollowUpTwice: "V11", sim.QueueAfterFailure: "V10", sim.FailureEmptyQueue: "V10",
-		sim.ResumeUncounted: "V8", sim.AlarmsForgotten: "V7",
-		sim.AnswerNotCarried: "V15", sim.AnswerAlone: "V15", sim.AdoptedTurnTaken: "V15", sim.ClaimForgotten: "", sim.FencedWake: "R6",
+		sim.SkipGuard: "", sim.AckBeforeStore: "V5", sim.ViewUnguarded: "V5", sim.ForgetGrace: "was declared dead",
+		sim.EdgeTriggered: "", sim.ParkedKeepsSeq: "V5",
+		sim.RetryUnguarded: "", sim.RetryRestarts: "V7", sim.FollowUpTwice: "V11", sim.QueueAfterFailure: "V10",
+		sim.FailureEmptyQueue: "V10",
+		sim.ResumeUncounted:   "V8", sim.AlarmsForgotten: "V7",
+		sim.AnswerNotCarried: "V15", sim.AnswerAlone: "V15", sim.AdoptedTurnTaken: "V15", sim.ClaimForgotten: "",
+		sim.FencedWake:  "R6",
 		sim.OwedDropped: "V15", sim.OwedNotRequested: "V15",
-		sim.UnattendedForgotten: "V15", sim.ContinuationsForgotten: "V14", sim.ReceiptForgotten: "V15", sim.StopReleased: "V10",
+		sim.UnattendedForgotten: "V15", sim.ContinuationsForgotten: "V14", sim.ReceiptForgotten: "V15",
+		sim.StopReleased: "V10",
 	} {
 		t.Run(fmt.Sprint(bug), func(t *testing.T) {
 			t.Parallel()

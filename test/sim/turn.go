@@ -29,8 +29,10 @@ func (w *world) policy() *events.PolicyPatch {
 
 // Kinds of failures. Some are worth another try, some are not.
 var (
-	turnFailures       = []string{"server_error", "server_error", "rate_limit", "empty_output", "stream_truncated", "authentication", "context_exceeded", "quota"}
-	compactionFailures = []string{"server_error", "server_error", "bad_summary", "model_not_found", "authentication", "context_exceeded"}
+	turnFailures = []string{"server_error", "server_error", "rate_limit", "empty_output", "stream_truncated",
+		"authentication", "context_exceeded", "quota"}
+	compactionFailures = []string{"server_error", "server_error", "bad_summary", "model_not_found", "authentication",
+		"context_exceeded"}
 )
 
 const retryAfterMaxMS = 20_000
@@ -43,8 +45,8 @@ func (w *world) failure(kinds []string) events.Failure {
 	return f
 }
 
-// Started is how the requested turn is taken: it names what the work view names, also what was decided or given up since the
-// request.
+// Started is how the requested turn is taken: it names what the work view names, also what was decided or given up
+// since the request.
 func (b Bug) Started(st *session.State) events.TurnStarted {
 	t := st.Pending.Turn
 	names := namedByRequest(t)
@@ -53,10 +55,11 @@ func (b Bug) Started(st *session.State) events.TurnStarted {
 			names = append(names, id)
 		}
 	}
-	return events.TurnStarted{Turn: t.ID, Cause: t.Cause, OfTurn: t.OfTurn, Message: t.Message, Prompt: t.Prompt, Prompts: names, Attempt: t.Attempt}
+	return events.TurnStarted{Turn: t.ID, Cause: t.Cause, OfTurn: t.OfTurn, Message: t.Message, Prompt: t.Prompt,
+		Prompts: names, Attempt: t.Attempt}
 }
 
-// takeWork takes what was asked in a session that nobody owns, in one commit; it says whether there was any.
+// takeWork takes a request in a session without an owner, in one commit. It reports whether there was one.
 func (p *process) takeWork() bool {
 	for _, r := range p.w.log.sessions {
 		d := p.w.docs[r]
@@ -92,13 +95,16 @@ func compacts(st *session.State) bool {
 func (p *process) compact(st *session.State) {
 	switch n := p.w.rng.IntN(6); {
 	case n < 2:
-		p.say(st, st.Epoch, events.CompactionCompleted{Compaction: st.Compaction.ID, UsedAfter: int64(p.w.rng.IntN(contextLimit))})
+		p.say(st, st.Epoch, events.CompactionCompleted{Compaction: st.Compaction.ID,
+			UsedAfter: int64(p.w.rng.IntN(contextLimit))})
 	case n < 4:
-		p.say(st, st.Epoch, events.CompactionFailed{Compaction: st.Compaction.ID, Error: p.w.failure(compactionFailures)})
+		p.say(st, st.Epoch, events.CompactionFailed{Compaction: st.Compaction.ID,
+			Error: p.w.failure(compactionFailures)})
 	}
 }
 
-// finish brings what this process has to an end: it takes all work, and nothing fails. It says whether there was anything.
+// finish brings what this process has to an end: it takes all work, and nothing fails. It says whether there was
+// anything.
 func (p *process) finish() bool {
 	p.settleDoubts()
 	if p.takeWork() {
@@ -168,7 +174,8 @@ func (p *process) act(st *session.State) {
 	case st.Turn == nil || st.Turn.Epoch != st.Epoch:
 		if len(p.w.services) == 0 || p.w.chance(6) { // else people send
 			m := p.w.id("m")
-			p.say(st, st.Epoch, events.MessageAccepted{Message: m, Content: json.RawMessage(`"hello"`)}, events.TurnStarted{Turn: p.w.id("t"), Cause: events.CauseMessage, Message: m})
+			p.say(st, st.Epoch, events.MessageAccepted{Message: m, Content: json.RawMessage(`"hello"`)},
+				events.TurnStarted{Turn: p.w.id("t"), Cause: events.CauseMessage, Message: m})
 		}
 	default:
 		p.inTurn(st)
@@ -178,7 +185,7 @@ func (p *process) act(st *session.State) {
 // Agents do so, one in so many acts.
 const (
 	carelessOneIn = 6  // act in a turn without having read what was decided
-	itselfOneIn   = 12 // start a turn that nobody requested
+	itselfOneIn   = 12 // start a turn without a request
 	lateOneIn     = 4  // have an Ask return after its turn has ended
 )
 
@@ -189,7 +196,8 @@ const outsideMax = 3
 func (p *process) decidesItself(st *session.State) {
 	for _, id := range st.PendingPrompts() {
 		if st.Prompts[id].Epoch == st.Epoch {
-			p.say(st, st.Epoch, events.PromptAnswered{Prompt: id, Answers: []events.Answer{{Question: "q", Text: "auto"}}, By: "policy"})
+			p.say(st, st.Epoch, events.PromptAnswered{Prompt: id,
+				Answers: []events.Answer{{Question: "q", Text: "auto"}}, By: "policy"})
 			return
 		}
 	}
@@ -214,7 +222,7 @@ func (p *process) receivesLate(st *session.State) bool {
 	return false
 }
 
-// byItself starts a turn that nobody requested and that no person's message caused.
+// byItself starts a turn without a request, and without a person's message as its cause.
 func (p *process) byItself(st *session.State) {
 	if p.say(st, st.Epoch, p.ownTurn()) {
 		p.w.report.Itself++
@@ -231,7 +239,8 @@ func (p *process) takesDecisions(st *session.State) bool {
 		q := st.Prompts[id]
 		over := q.Turn != "" && (st.Turn == nil || st.Turn.ID != q.Turn) && st.Tools[q.Call] == nil
 		absent := p.absent[decision{st.Ref(), id}] != attends
-		if q.Status == session.Awaiting || q.Epoch != st.Epoch || over || absent { // of a turn that is over nobody waits for it
+		// no Ask of a turn that is over waits for it
+		if q.Status == session.Awaiting || q.Epoch != st.Epoch || over || absent {
 			continue
 		}
 		switch p.w.log.foldOn(st); {
@@ -242,7 +251,7 @@ func (p *process) takesDecisions(st *session.State) bool {
 			return true // it waits for its next incarnation
 		}
 		if st.Prompts[id] != q {
-			return true // somebody else settled it
+			return true // another writer settled it
 		}
 		p.hand(st.Ref(), id)
 		if c := st.Tools[q.Call]; c != nil && c.Epoch == st.Epoch {
@@ -277,7 +286,8 @@ func (p *process) inTurn(st *session.State) {
 	case n == 11 && st.BlockedBy() == "" && p.w.chance(itselfOneIn):
 		p.byItself(st)
 	default:
-		p.say(st, st.Epoch, events.UsageReported{Turn: turn, Tokens: events.Tokens{Input: int64(p.w.rng.IntN(contextLimit))}})
+		p.say(st, st.Epoch, events.UsageReported{Turn: turn,
+			Tokens: events.Tokens{Input: int64(p.w.rng.IntN(contextLimit))}})
 	}
 }
 
@@ -324,7 +334,8 @@ func (p *process) delegate(st *session.State, turn string) {
 // endCall ends a call that no question waits in.
 func (p *process) endCall(st *session.State) {
 	for _, id := range sorted(st.Tools) {
-		if st.Tools[id].Epoch != st.Epoch || slices.ContainsFunc(st.PendingPrompts(), func(q string) bool { return st.Prompts[q].Call == id }) || p.unread(st, id) {
+		if st.Tools[id].Epoch != st.Epoch || slices.ContainsFunc(st.PendingPrompts(),
+			func(q string) bool { return st.Prompts[q].Call == id }) || p.unread(st, id) {
 			continue
 		}
 		if p.w.chance(3) {

@@ -14,9 +14,10 @@ import (
 // people are two, who are as good as each other.
 var people = []string{"ada", "bob"}
 
-// byPerson stores what a person's wish comes to. The service that is asked decides on the newest state, for its
+// byPerson stores the decision on a person's request. The service that is asked decides on the newest state, for its
 // compare-and-set refuses all others.
-func (s *state) byPerson(name string, w events.Writer, said func(events.Fact) bool, d session.Decision, err error) bool {
+func (s *state) byPerson(name string, w events.Writer, said func(events.Fact) bool, d session.Decision,
+	err error) bool {
 	if err != nil || len(d.Facts) == 0 {
 		return false
 	}
@@ -32,7 +33,8 @@ func (s *state) byPerson(name string, w events.Writer, said func(events.Fact) bo
 func answers(text string) []events.Answer { return []events.Answer{{Question: "q", Text: text}} }
 
 func (s *state) answer(i int) bool {
-	d, err := s.st.Answer(request.Answer{Ref: ref(), Prompt: s.cfg.Asks[i].Prompt, Answers: answers("yes"), By: people[i]}, s.source)
+	d, err := s.st.Answer(request.Answer{Ref: ref(), Prompt: s.cfg.Asks[i].Prompt, Answers: answers("yes"),
+		By: people[i]}, s.source)
 	return s.byPerson(people[i], events.WriterLedger, nil, d, err)
 }
 
@@ -70,7 +72,8 @@ func (s *state) wish(name string) bool {
 	}
 	*n++
 	w := s.cfg.Wishes[at]
-	d, err := w.Decide(s.st, sim.Ask{By: people[1], Now: s.now, Message: fmt.Sprint("m", *n), Queued: s.oldest(), Source: s.source})
+	d, err := w.Decide(s.st, sim.Ask{By: people[1], Now: s.now, Message: fmt.Sprint("m", *n), Queued: s.oldest(),
+		Source: s.source})
 	if !s.byPerson(people[1], w.Writer, w.Said, d, err) {
 		return false
 	}
@@ -116,7 +119,8 @@ func (s *state) decideBy(d *sim.Decider) bool {
 		return false
 	}
 	s.append(d.Writer, events.ServiceSource(d.Name, "x"), s.st.Epoch, s.cfg.Bug.Planted(d.Writer, s.st, x.Facts)...)
-	if again, err := d.Decide(s.st, s.input()); err != nil || len(again.Facts) > 0 && again.Facts[0].Kind() == x.Facts[0].Kind() {
+	if again, err := d.Decide(s.st, s.input()); err != nil || len(again.Facts) > 0 &&
+		again.Facts[0].Kind() == x.Facts[0].Kind() {
 		s.fail("V3: %s has decided, and decides the same again: %v (%v)", d.Name, again.Facts, err)
 	}
 	return true

@@ -46,14 +46,15 @@ func (s *state) checkDocument() {
 	}
 }
 
-// checkDecisions: a decision stands. Said again it comes to nothing, and another one is refused (V1).
+// checkDecisions: a decision stands. The same decision again changes nothing, and another one is refused (V1).
 func (s *state) checkDecisions() {
 	for i, a := range s.cfg.Asks {
 		if s.fates[i] == undecided || s.st.Closed != nil || s.awaits(i) {
 			continue
 		}
 		for _, text := range []string{"yes", "another"} {
-			d, err := s.st.Answer(request.Answer{Ref: ref(), Prompt: a.Prompt, Answers: answers(text), By: people[1-i]}, s.source)
+			d, err := s.st.Answer(request.Answer{Ref: ref(), Prompt: a.Prompt, Answers: answers(text), By: people[1-i]},
+				s.source)
 			if len(d.Facts) > 0 {
 				s.fail("V1: prompt %s is decided, and %q is taken, too: %v (%v)", a.Prompt, text, d.Facts, err)
 			}

@@ -1,27 +1,28 @@
-// Package explore looks at every interleaving of a small world, where package sim draws lots in a large one. The world has
-// two processes of one harness, two people, the services' brains and the real fold, and one session with two prompts, at
-// most one of them with a call. Everything may happen at any step, each trouble as often as [Bounds] allows:
+// Package explore tries every interleaving of a small world; package sim draws random steps in a large one. The world
+// has two processes of one harness, two people, the services' brains and the real fold, and one session with two
+// prompts, at most one of them with a call. Everything may happen at any step, each trouble as often as [Bounds]
+// allows:
 //
 //	a process is killed, suspended for longer than its lease lives, or cut off from the broker for as long; it starts,
-//	claims with or without adopting, asks, gives up, fails, compacts, and takes what it is asked to do; it starts a turn by
-//	itself, or completes one and has not read what was decided
+//	claims with or without adopting, asks, gives up, fails, compacts, and takes what it is asked to do; it starts a
+//	turn by itself, or completes one and has not read what was decided
 //	people answer, reject, send, stop, retry, also while every process is dead
-//	the reconciler, retry and compaction look at the session, or do not for as long as the exploration likes
+//	the reconciler, retry and compaction check the session, or do not for as long as the exploration likes
 //
-// The search is breadth-first, so the trace of a violation is a shortest one. The rules (package invariants: V7 to V11, V14, V15)
-// and V1, V3, V4, V5, V12 hold after each step. From some states the world is let run to rest, with everybody up, nobody
-// failing and people who answer what is open: then each decision of a person has reached a model's context (V15), and
-// nothing is stuck (V14).
+// The search is breadth-first, so the trace of a violation is a shortest one. The rules (package invariants: V7 to V11,
+// V14, V15) and V1, V3, V4, V5, V12 hold after each step. From some states the world runs to rest: all processes are
+// up, none fails, and people answer what is open: then each decision of a person has reached a model's context
+// (V15), and nothing is stuck (V14).
 //
-// Two states that differ only in names, in instants that have no effect, or in which of two processes is which, are one.
-// Of the states that are come to again some are compared with those that they are taken for: they lead to the same states.
-// What is left out is left out because it makes no other state:
+// Two states that differ only in names, in instants that have no effect, or in which of two processes is which, are
+// one. Some states that are reached again are compared with the states that they count as: they lead to the same
+// states. Steps are left out if they make no other state:
 //
 //	A service that decides on an old document is refused by the compare-and-set, so only decisions on the newest state
-//	are made; the ledger's place, and triggers that are lost, late or doubled, come to a service that looks late or twice.
+//	are made; the ledger's place, and triggers that are lost, late or doubled, make a service check late or twice.
 //	Deciding twice is V3. An acknowledgement that is lost is an append before a crash, or before an Ask is given up.
 //	A process reads the log before it appends, for its appends are refused until it has: reading is a step of its own
-//	only where somebody waits for what is in the log.
+//	only where an Ask or a turn waits for the log.
 package explore
 
 import (
@@ -43,12 +44,16 @@ type Ask struct {
 }
 
 func (a Ask) requested(turn string) events.PromptRequested {
-	return events.PromptRequested{Prompt: a.Prompt, Turn: turn, Call: a.Call, PromptKind: events.PromptQuestion, Delivery: a.Delivery, OnOwnerLoss: a.Loss,
+	return events.PromptRequested{Prompt: a.Prompt, Turn: turn, Call: a.Call, PromptKind: events.PromptQuestion,
+		Delivery: a.Delivery, OnOwnerLoss: a.Loss,
 		Questions: []events.Question{{ID: "q", Question: "?", Custom: true}}}
 }
 
 // Bounds say how often each trouble may happen in one trace.
-type Bounds struct{ Crashes, Freezes, Lapses, Starts, Failures, GaveUp, Messages, Stops, Wishes, Rejects, Itself, Careless, Policies uint8 }
+type Bounds struct {
+	Crashes, Freezes, Lapses, Starts, Failures, GaveUp, Messages, Stops, Wishes, Rejects, Itself,
+	Careless, Policies uint8
+}
 
 // Config says what to explore.
 type Config struct {
@@ -64,8 +69,9 @@ type Config struct {
 	Time      time.Duration // 0: no bound
 	StatesMax int           // 0: no bound
 	SettleIn  int           // one in so many states is let run to rest; 0: none
-	CompareIn int           // one in so many states that are come to again is compared with the one that it is taken for; 0: none
-	Only      string        // violations that do not say this are passed over; what follows them is not looked at
+	// one in so many states that are come to again is compared with the one that it is taken for; 0: none
+	CompareIn int
+	Only      string // violations that do not say this are passed over; what follows them is not looked at
 	Clock     func() time.Time
 
 	tracing bool
@@ -249,7 +255,9 @@ func (x *search) expand(at uint32) {
 			rest = n.settle()
 		}
 		found := lastOf(rest, n).found
-		if len(found) > 0 && slices.ContainsFunc(found, func(f string) bool { return strings.Contains(f, x.cfg.Only) }) {
+		if len(found) > 0 && slices.ContainsFunc(found, func(f string) bool {
+			return strings.Contains(f, x.cfg.Only)
+		}) {
 			x.report.Violated, x.report.Whole = strings.Join(found, "\n")+"\n"+x.tell(at, k, len(rest) > 0), false
 			return
 		}

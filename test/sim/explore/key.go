@@ -16,8 +16,8 @@ import (
 // keyBytes is how much of a state's hash is kept.
 const keyBytes = 16
 
-// keyer writes a state down without what makes no difference: ids that are derived are numbered as they come, places in the
-// log and incarnations by their order.
+// keyer writes a state down without what makes no difference: ids that are derived are numbered as they come, places in
+// the log and incarnations by their order.
 type keyer struct {
 	buf   []byte
 	names []string

@@ -39,7 +39,8 @@ func (s *state) thaw(p *process) bool {
 	}
 	p.stopped = false
 	p.held = s.lease(p.inc).health != live
-	s.note("process %s goes on, its lease %s", s.name(p), [...]string{"lives", "has lapsed", "is over"}[s.lease(p.inc).health])
+	s.note("process %s continues, its lease %s", s.name(p),
+		[...]string{"lives", "has lapsed", "is over"}[s.lease(p.inc).health])
 	return true
 }
 
@@ -55,7 +56,7 @@ func (s *state) lapse(p *process) bool {
 	return true
 }
 
-// expire: a lease ends that nobody renews, and the grace is over.
+// expire ends a lease that no process renews, and its grace.
 func (s *state) expire(l *lease) bool {
 	for i := range s.procs {
 		p := &s.procs[i]
@@ -71,8 +72,8 @@ func (s *state) expire(l *lease) bool {
 	return true
 }
 
-// matters says whether anything depends on a lease: the owner's, a process's, and one of a newer incarnation that may have
-// taken the owner's place.
+// matters says whether anything depends on a lease: the owner's, a process's, and one of a newer incarnation that may
+// have taken the owner's place.
 func (s *state) matters(l *lease) bool {
 	owner := s.ownerInc()
 	return l.inc == owner || l.inc == s.procs[0].inc || l.inc == s.procs[1].inc || l.inc > owner && l.health == live
@@ -89,7 +90,7 @@ func (s *state) start(p *process) bool {
 	return true
 }
 
-// adoption is what a process goes on with of what another has left.
+// adoption is the part of the items of another process that a process continues.
 type adoption uint8
 
 const (
@@ -104,14 +105,16 @@ func (s *state) claim(p *process, adopt adoption) bool {
 	if p.phase != starting || p.stopped || p.mine || !s.st.Claimable(fmt.Sprint(p.inc)) {
 		return false
 	}
-	if adopt != nothing && s.st.Turn == nil || adopt == oneOnly && (!s.awaits(0) || s.st.Prompts[s.cfg.Asks[1].Prompt] == nil) {
+	if adopt != nothing && s.st.Turn == nil || adopt == oneOnly &&
+		(!s.awaits(0) || s.st.Prompts[s.cfg.Asks[1].Prompt] == nil) {
 		return false
 	}
 	s.take(p, adopt, nil)
 	return true
 }
 
-// take appends the claim, and what is adopted with it: the turn first, then calls and open questions, as the client says it.
+// take appends the claim, and what is adopted with it: the turn first, then calls and open questions, as the client
+// says it.
 func (s *state) take(p *process, adopt adoption, work []events.Fact) {
 	var facts []events.Fact
 	if s.st.Owned && !s.st.Exclusive {
@@ -141,7 +144,8 @@ func (s *state) take(p *process, adopt adoption, work []events.Fact) {
 		}
 		q := before.Prompts[a.Prompt]
 		_, ended := before.Ended(session.EntityPrompt, a.Prompt)
-		p.todo[i] = !p.told[i] && (q != nil && (q.Turn == before.Turn.ID || q.Status != session.Awaiting)) && (q.Status == session.Awaiting || ended)
+		p.todo[i] = !p.told[i] && (q != nil && (q.Turn == before.Turn.ID || q.Status != session.Awaiting)) &&
+			(q.Status == session.Awaiting || ended)
 	}
 }
 
@@ -154,7 +158,8 @@ func (s *state) adopting(adopt adoption) []events.Fact {
 	case oneOnly:
 		return []events.Fact{s.cfg.Asks[0].requested(s.st.Prompts[s.cfg.Asks[0].Prompt].Turn)}
 	}
-	facts := []events.Fact{events.TurnStarted{Turn: t.ID, Cause: t.Cause, Synthetic: t.Synthetic, OfTurn: t.OfTurn, Message: t.Message, Attempt: t.Attempt}}
+	facts := []events.Fact{events.TurnStarted{Turn: t.ID, Cause: t.Cause, Synthetic: t.Synthetic, OfTurn: t.OfTurn,
+		Message: t.Message, Attempt: t.Attempt}}
 	for _, id := range sortedKeys(s.st.Tools) {
 		c := s.st.Tools[id]
 		if adopt == ofOwn && c.Epoch != s.st.Epoch {
@@ -171,7 +176,7 @@ func (s *state) adopting(adopt adoption) []events.Fact {
 	return facts
 }
 
-// readies says in the lease that all is claimed that this process goes on with.
+// readies sets the lease to ready: all sessions that this process continues are claimed.
 func (s *state) readies(p *process) bool {
 	if p.phase != starting || p.stopped {
 		return false
@@ -182,7 +187,8 @@ func (s *state) readies(p *process) bool {
 	return true
 }
 
-// reclaim: a process that has lost its lease has the next incarnation claim what nobody took, and goes on with all of it.
+// reclaim claims, under the next incarnation of a process that has lost its lease, the session if no other process took
+// it, and continues all of it.
 func (s *state) reclaim(p *process) bool {
 	if !p.held || p.stopped {
 		return false
@@ -214,7 +220,8 @@ func (s *state) reclaim(p *process) bool {
 	for i, a := range s.cfg.Asks {
 		q := s.st.Prompts[a.Prompt]
 		if q != nil && q.Status != session.Awaiting && q.Epoch == was.epoch && (was.told[i] || was.asking[i]) {
-			told = append(told, events.PromptDelivered{Prompt: a.Prompt}) // under a lower epoch it would be taken for lost
+			// under a lower epoch it would be taken for lost
+			told = append(told, events.PromptDelivered{Prompt: a.Prompt})
 		}
 	}
 	running := was.turn != "" && adopt == ofOwn && turn.ID == was.turn
@@ -256,7 +263,8 @@ func (s *state) awaits(i int) bool {
 	return q != nil && q.Status == session.Awaiting
 }
 
-// hear: the process has read the log to its end, judges whether the session is still its own, and then tells those who wait.
+// hear: the process has read the log to its end, judges whether the session is still its own, and then tells those who
+// wait.
 func (s *state) hear(p *process) bool {
 	if !s.news(p) && !p.asks() {
 		return false
@@ -289,7 +297,8 @@ func (s *state) hand(p *process, i int) {
 	e, _ := s.st.Ended(session.EntityPrompt, id)
 	s.note("process %s: Ask of %s returns: %s", s.name(p), id, e.Outcome)
 	if !s.owns(p) || s.lease(p.inc).health != live {
-		s.fail("R6: process %s was handed the decision about prompt %s, and the session is not its own any more", s.name(p), id)
+		s.fail("R6: process %s was handed the decision about prompt %s, and the session is not its own any more",
+			s.name(p), id)
 		return
 	}
 	if f := s.fates[i]; f == decided || f == said {
@@ -301,7 +310,8 @@ func (s *state) hand(p *process, i int) {
 // owesReceipt says whether the receipt is for Ask to say: else it is the end of the call.
 func (s *state) owesReceipt(i int) bool {
 	q := s.st.Prompts[s.cfg.Asks[i].Prompt]
-	return q != nil && q.Status != session.Awaiting && (q.Delivery != events.DeliverToolResult || s.st.Tools[q.Call] == nil)
+	return q != nil && q.Status != session.Awaiting && (q.Delivery != events.DeliverToolResult ||
+		s.st.Tools[q.Call] == nil)
 }
 
 // runs says whether a process may act in its session: it has read the log, owns the session, and its lease lives.
@@ -403,9 +413,10 @@ func (s *state) closeCall(p *process) bool {
 	return true
 }
 
-// complete ends the turn when nobody waits in it any more.
+// complete ends the turn when no Ask waits in it any more.
 func (s *state) complete(p *process) bool {
-	if !s.handles(p) || p.asks() || slices.Contains(p.todo[:], true) || s.st.Pending.Stop != nil || len(s.st.Tools) > 0 {
+	if !s.handles(p) || p.asks() || slices.Contains(p.todo[:], true) || s.st.Pending.Stop != nil ||
+		len(s.st.Tools) > 0 {
 		return false
 	}
 	s.say(p, events.TurnCompleted{Turn: p.turn, Finish: "stop"})
@@ -415,7 +426,8 @@ func (s *state) complete(p *process) bool {
 // careless completes the turn although the process has not read what was decided about a question of it.
 func (s *state) careless(p *process) bool {
 	waits := p.asks() || slices.Contains(p.todo[:], true)
-	if !s.handles(p) || !waits || s.st.BlockedBy() != "" || s.st.Pending.Stop != nil || len(s.st.Tools) > 0 || s.spent.careless >= s.cfg.Most.Careless {
+	if !s.handles(p) || !waits || s.st.BlockedBy() != "" || s.st.Pending.Stop != nil || len(s.st.Tools) > 0 ||
+		s.spent.careless >= s.cfg.Most.Careless {
 		return false
 	}
 	s.spent.careless++
@@ -448,9 +460,10 @@ func (s *state) decideItself(p *process, i int) bool {
 	return true
 }
 
-// byItself starts a turn that nobody requested.
+// byItself starts a turn without a request.
 func (s *state) byItself(p *process) bool {
-	if !s.runs(p) || s.st.Turn != nil || s.st.Pending.Stop != nil || s.compacting() || s.spent.itself >= s.cfg.Most.Itself {
+	if !s.runs(p) || s.st.Turn != nil || s.st.Pending.Stop != nil || s.compacting() ||
+		s.spent.itself >= s.cfg.Most.Itself {
 		return false
 	}
 	s.spent.itself++
@@ -470,7 +483,7 @@ func (s *state) failTurn(p *process, kind string) bool {
 	return true
 }
 
-// work takes what is asked of the harness, in its own session or in one that nobody owns, in the contract's order.
+// work takes what is asked of the harness, in its own session or in one without an owner, in the contract's order.
 func (s *state) work(p *process) bool {
 	st := s.st
 	if p.phase != ready || p.stopped || p.held || s.lease(p.inc).health != live {
@@ -492,7 +505,8 @@ func (s *state) work(p *process) bool {
 	case st.Pending.Compaction != nil && s.idleTurn():
 		s.takeWork(p, events.CompactionStarted{Compaction: st.Pending.Compaction.ID})
 		p.compact = true
-	case st.Pending.Turn != nil && st.Pending.Compaction == nil && !s.compacting() && (s.idleTurn() || st.Pending.Turn.OfTurn == st.Turn.ID):
+	case st.Pending.Turn != nil && st.Pending.Compaction == nil && !s.compacting() &&
+		(s.idleTurn() || st.Pending.Turn.OfTurn == st.Turn.ID):
 		s.takeWork(p, s.cfg.Bug.Started(st))
 		p.endHandler()
 		p.turn = s.st.Turn.ID
@@ -510,7 +524,7 @@ func (s *state) takeWork(p *process, f events.Fact) {
 	s.take(p, nothing, []events.Fact{f})
 }
 
-// idleTurn says whether nobody runs a turn.
+// idleTurn reports whether no process runs a turn.
 func (s *state) idleTurn() bool {
 	t := s.st.Turn
 	return t == nil || t.Epoch < s.st.Epoch || !s.st.Owned

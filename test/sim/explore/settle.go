@@ -5,8 +5,8 @@ import "fmt"
 // settleStepsMax is how many steps a world has for coming to rest.
 const settleStepsMax = 120
 
-// settle lets the world run to rest, and says how: everybody is up, nobody fails, and people answer what is open. The last
-// state has what was found.
+// settle runs the world to rest: all processes are up, none fails, and people answer what is open. The
+// last state has what was found.
 func (s *state) settle() []*state {
 	free := *s.cfg
 	free.Most = Bounds{Starts: 255, Wishes: 255}
@@ -33,7 +33,8 @@ func (s *state) settle() []*state {
 func (s *state) calm() bool {
 	for i := range s.procs {
 		p := &s.procs[i]
-		if s.thaw(p) || s.reclaim(p) || !s.othersUp(p) && s.start(p) || s.claim(p, everything) || s.readies(p) || s.news(p) && s.hear(p) || s.goesOn(p) {
+		if s.thaw(p) || s.reclaim(p) || !s.othersUp(p) && s.start(p) || s.claim(p, everything) || s.readies(p) ||
+			s.news(p) && s.hear(p) || s.goesOn(p) {
 			return true
 		}
 	}
@@ -59,8 +60,8 @@ func (s *state) calm() bool {
 // unheard says whether a person has decided about a prompt, and no model has heard of that.
 func (s *state) unheard(i int) bool { return s.fates[i] == decided || s.fates[i] == said }
 
-// othersUp says whether a process need not be started, for another has the session or may take it. (One that starts in an
-// exclusive harness takes the other's place.)
+// othersUp says whether a process need not be started, for another has the session or may take it. (One that starts in
+// an exclusive harness takes the other's place.)
 func (s *state) othersUp(p *process) bool {
 	for i := range s.procs {
 		if q := &s.procs[i]; q != p && q.phase != down && (s.owns(q) || s.st.Claimable(fmt.Sprint(q.inc))) {
@@ -70,7 +71,7 @@ func (s *state) othersUp(p *process) bool {
 	return false
 }
 
-// goesOn is what a process does that comes to its end without trouble.
+// goesOn runs a process to its end without trouble.
 func (s *state) goesOn(p *process) bool {
 	for i := range p.todo {
 		if p.todo[i] && s.ask(p, i) {
@@ -98,7 +99,8 @@ func (s *state) checkRest(restless bool) {
 	}
 	for i := range s.fates {
 		if s.unheard(i) {
-			s.fail("V15: a person decided about prompt %s and got 200; all is settled, no model has heard of it, and nobody overtook it", s.cfg.Asks[i].Prompt)
+			s.fail("V15: a person decided about prompt %s and got 200; all is settled, no model has heard of it, and "+
+				"no later act overtook it", s.cfg.Asks[i].Prompt)
 		}
 	}
 }

@@ -70,7 +70,10 @@ type process struct {
 }
 
 // spent is how often something has happened that a bound is set for.
-type spent struct{ crashes, freezes, lapses, starts, failures, gaveUp, messages, stops, wishes, rejects, itself, careless, policies uint8 }
+type spent struct {
+	crashes, freezes, lapses, starts, failures, gaveUp, messages, stops, wishes, rejects, itself,
+	careless, policies uint8
+}
 
 // fate is what became of a decision.
 type fate uint8
@@ -115,7 +118,8 @@ func root(cfg *Config) *state {
 	s := &state{cfg: cfg, now: time.Unix(began, 0).UTC(), st: session.New(ref()), law: invariants.New(0)}
 	p := &s.procs[0]
 	s.begin(p)
-	opened := events.SessionOpened{Incarnation: fmt.Sprint(p.inc), Policy: &events.PolicyPatch{RetryMax: events.Set(cfg.retryMax()), ResumeMax: events.Set(cfg.retryMax())}}
+	opened := events.SessionOpened{Incarnation: fmt.Sprint(p.inc),
+		Policy: &events.PolicyPatch{RetryMax: events.Set(cfg.retryMax()), ResumeMax: events.Set(cfg.retryMax())}}
 	if cfg.Pool {
 		opened.Exclusive = new(bool)
 		s.begin(&s.procs[1])
@@ -123,7 +127,8 @@ func root(cfg *Config) *state {
 	}
 	p.phase, s.leases[0].ready, p.mine, p.epoch, p.turn = ready, true, true, 1, "t1"
 	s.append(events.WriterHarness, p.source(), 1, opened)
-	s.append(events.WriterHarness, p.source(), 1, events.MessageAccepted{Message: "m0", Content: []byte(`"go"`)}, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Message: "m0"})
+	s.append(events.WriterHarness, p.source(), 1, events.MessageAccepted{Message: "m0", Content: []byte(`"go"`)},
+		events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Message: "m0"})
 	p.turn = "t1"
 	s.notes = nil
 	s.note("process 0 owns the session and runs turn t1")
@@ -182,7 +187,7 @@ func (s *state) source(seq uint64) (*events.Commit, error) {
 	return nil, fmt.Errorf("explore: no commit %d", seq)
 }
 
-// append stores one commit under the newest state, which is what the compare-and-set comes to, and holds it against the
+// append stores one commit under the newest state, as the compare-and-set requires, and checks it against the
 // rules. All facts of a writer that may say them have to count.
 func (s *state) append(w events.Writer, source string, epoch uint64, facts ...events.Fact) {
 	from := func(events.Fact) string { return source }
@@ -285,7 +290,7 @@ func (s *state) turnBegins(f events.TurnStarted) {
 	}
 }
 
-// agentEnds: a process has ended its turn by itself. What it has not read stays decided.
+// agentEnds: a process has ended its turn by itself. Decisions that it has not read stay.
 func (s *state) agentEnds() {
 	for i := range s.fates {
 		if s.fates[i] == said {
@@ -303,12 +308,14 @@ func (s *state) personActs() {
 	}
 }
 
-// view is what the reconciler knows beside the document. Leases that are over ended long ago, those that have lapsed just now.
+// view is what the reconciler knows beside the document. Leases that are over ended long ago, those that have lapsed
+// just now.
 func (s *state) view() sim.View {
 	const long = time.Hour
 	v := sim.View{Now: s.now, Start: s.now.Add(-10 * long), Renewed: s.now, Source: s.source}
 	for _, l := range s.leases {
-		seen := sim.Lease{Harness: harnessID, Incarnation: fmt.Sprint(l.inc), Ready: l.ready, Since: s.now, Renewed: s.now}
+		seen := sim.Lease{Harness: harnessID, Incarnation: fmt.Sprint(l.inc), Ready: l.ready, Since: s.now,
+			Renewed: s.now}
 		switch l.health {
 		case lapsed:
 			seen.Ended = s.now

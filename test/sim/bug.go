@@ -14,17 +14,20 @@ func (p *replica) mistake() {
 	retry := p.of.Writer == events.WriterRetry
 	switch p.w.cfg.Bug {
 	case RetryRestarts:
-		if r := p.st.Retry; retry && len(p.facts) == 0 && !p.looked[p.st.Ref()] && r.State == session.RetryScheduled && p.w.now.After(r.DueAt.Add(-time.Minute)) {
+		if r := p.st.Retry; retry && len(p.facts) == 0 && !p.looked[p.st.Ref()] && r.State == session.RetryScheduled &&
+			p.w.now.After(r.DueAt.Add(-time.Minute)) {
 			p.restart(r)
 		}
 	case FollowUpTwice:
 		p.again = p.followUpAgain()
 	case QueueAfterFailure:
 		if p.of.Writer == events.WriterCompaction && len(p.facts) == 0 && failedAlone(p.st) {
-			p.facts = []events.Fact{events.TurnRequested{Turn: p.w.id("t"), Cause: events.CauseMessage, Message: p.st.Queue[0].ID}}
+			p.facts = []events.Fact{events.TurnRequested{Turn: p.w.id("t"), Cause: events.CauseMessage,
+				Message: p.st.Queue[0].ID}}
 		}
 	case FailureEmptyQueue:
-		if l := p.st.LastCompaction; p.of.Writer == events.WriterCompaction && l != nil && l.Outcome == session.OutcomeFailed && len(p.st.Queue) > 0 {
+		if l := p.st.LastCompaction; p.of.Writer == events.WriterCompaction && l != nil &&
+			l.Outcome == session.OutcomeFailed && len(p.st.Queue) > 0 {
 			p.facts = nil
 			for _, m := range p.st.Queue {
 				p.facts = append(p.facts, events.MessageWithdrawn{Message: m.ID})
@@ -44,7 +47,8 @@ func (p *replica) mistake() {
 
 func (p *replica) restart(r session.Retry) {
 	delay := time.Second
-	p.facts = []events.Fact{events.RetryScheduled{Turn: r.Turn, Attempt: r.Attempt, DelayMS: delay.Milliseconds(), DueAt: p.w.now.Add(delay), Error: *r.Error}}
+	p.facts = []events.Fact{events.RetryScheduled{Turn: r.Turn, Attempt: r.Attempt, DelayMS: delay.Milliseconds(),
+		DueAt: p.w.now.Add(delay), Error: *r.Error}}
 	p.look = p.w.now.Add(delay)
 }
 
@@ -62,7 +66,8 @@ func (p *replica) followUpAgain() []events.Fact {
 // failedAlone: the last turn failed, nothing is under way, and people have queued something.
 func failedAlone(s *session.State) bool {
 	l := s.LastTurn
-	return l != nil && l.Outcome == session.OutcomeFailed && s.Turn == nil && s.Pending == (session.Pending{}) && len(s.Queue) > 0 && s.Retry.State != session.RetryScheduled &&
+	return l != nil && l.Outcome == session.OutcomeFailed && s.Turn == nil && s.Pending == (session.Pending{}) &&
+		len(s.Queue) > 0 && s.Retry.State != session.RetryScheduled &&
 		s.Compaction == nil && s.BlockedBy() == "" && s.Closed == nil
 }
 
@@ -168,7 +173,8 @@ func begins(c *events.Commit, turn string) bool {
 	return starts && !adopts
 }
 
-// forget takes what a turn names for delivered as soon as the turn begins, and keeps nothing of it for the next attempt.
+// forget takes what a turn names for delivered as soon as the turn begins, and keeps nothing of it for the next
+// attempt.
 func forget(s *session.State) {
 	if t := s.Turn; t != nil {
 		for _, c := range t.Prompts {
