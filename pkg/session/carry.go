@@ -195,7 +195,7 @@ func (f *fold) leaveOwed(asked uint64) {
 
 // hadByOwner reports whether the present owner gave the receipt for a decision: it has the decision, whatever becomes
 // of its turn.
-func (s *State) hadByOwner(c Carried) bool { return s.Owned && c.Had == s.Epoch }
+func (s *State) hadByOwner(c Carried) bool { return c.Had == s.Epoch }
 
 // calls reports whether a decision that no completed turn has had calls for a turn by itself. A decision from before a
 // failure that is not retried, or from before a person's stop, waits for that person.

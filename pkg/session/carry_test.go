@@ -470,8 +470,7 @@ func TestAnAnswerTakenBackLetsNothingBegin(t *testing.T) {
 func TestAnswersTakenBack(t *testing.T) {
 	f := newFeeder(t)
 	for _, id := range []string{"p1", "p2"} {
-		f.e(events.PromptRequested{Prompt: id, PromptKind: events.PromptQuestion, Delivery: events.DeliverMessage,
-			Blocking: new(bool)})
+		f.e(optional(id, "", events.DeliverMessage))
 	}
 	f.orphan()
 	f.claim()
@@ -537,8 +536,8 @@ func TestAnsweredWhileAnotherWaits(t *testing.T) {
 	}
 }
 
-// TestReceiptAfterTheTurn: the receipt for an answer comes after a person's message has requested a turn that names it.
-// If the turn that asked has completed, its agent has the answer, and no other turn is requested for it, whatever
+// TestReceiptAfterTheTurn: the receipt for an answer comes after a person's message has requested a turn that names
+// it. If the turn that asked has completed, its agent has the answer, and no other turn is requested for it, whatever
 // becomes of the message's turn. If the turn that asked has failed, its memory is gone with it.
 func TestReceiptAfterTheTurn(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -551,8 +550,7 @@ func TestReceiptAfterTheTurn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFeeder(t)
 			f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Message: "m1"})
-			f.e(events.PromptRequested{Prompt: "p1", Turn: "t1", PromptKind: events.PromptQuestion,
-				Delivery: events.DeliverCallback, Blocking: new(bool)})
+			f.e(optional("p1", "t1", events.DeliverCallback))
 			f.say(events.WriterLedger, answering("p1"))
 			f.e(c.end)
 			f.say(events.WriterCompaction, events.MessageAccepted{Message: "m2", Content: []byte(`"x"`)},

@@ -88,8 +88,10 @@ func TestContinuationsInTime(t *testing.T) {
 		asking("p1", "t1"))
 	f.say(events.WriterLedger, answering("p1"))
 	f.say(events.WriterRetry, events.TurnRequested{Turn: "r", Cause: events.CauseRetry, OfTurn: "t1"})
+	f.say(events.WriterReconciler, events.TurnRequested{Turn: "m", Cause: events.CauseMessage})
+	f.say(events.WriterLedger, events.TurnRequested{Turn: "a", Cause: events.CauseAnswer})
 	if f.s.Continuations.Count != 0 {
-		t.Errorf("a retry counts: %+v", f.s.Continuations)
+		t.Errorf("another request counts: %+v", f.s.Continuations)
 	}
 	f.say(events.WriterHarness, events.TurnCompleted{Turn: "t1"})
 	for i := range session.ContinuationsMax {
@@ -101,6 +103,9 @@ func TestContinuationsInTime(t *testing.T) {
 		request, ok := f.s.Owed()
 		if !ok {
 			t.Fatalf("no turn is requested after %+v", f.s.Continuations)
+		}
+		if _, held := f.s.OwedAndHeld(); held || f.s.Continuations.State != "" {
+			t.Errorf("held before the bound: %+v", f.s.Continuations)
 		}
 		f.say(events.WriterReconciler, request)
 	}

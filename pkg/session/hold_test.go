@@ -7,14 +7,18 @@ import (
 	"github.com/holdfast-dev/holdfast/pkg/request"
 )
 
+// optional is a question that does not block.
+func optional(prompt, turn string, delivery events.Delivery) events.Fact {
+	return events.PromptRequested{Prompt: prompt, Turn: turn, PromptKind: events.PromptQuestion, Delivery: delivery,
+		OnOwnerLoss: events.LossKeep, Blocking: new(bool)}
+}
+
 // undelivered has turn t1 ask p1, which does not block, and a person answer it. Nothing has taken the answer.
 func undelivered(t *testing.T, owed bool) *feeder {
 	t.Helper()
 	f := newFeeder(t)
 	f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Message: "m1"})
-	f.e(events.PromptRequested{Prompt: "p1", Turn: "t1", PromptKind: events.PromptQuestion,
-		Delivery:    events.DeliverCallback,
-		OnOwnerLoss: events.LossKeep, Blocking: new(bool)})
+	f.e(optional("p1", "t1", events.DeliverCallback))
 	f.say(events.WriterLedger, events.PromptAnswered{Prompt: "p1", By: "ada", Owed: owed})
 	return f
 }
@@ -112,8 +116,7 @@ func TestAnAnswerThatWaitsAsAMessage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFeeder(t)
-			f.e(events.PromptRequested{Prompt: "p1", PromptKind: events.PromptQuestion, Delivery: events.DeliverMessage,
-				Blocking: new(bool)})
+			f.e(optional("p1", "", events.DeliverMessage))
 			f.orphan()
 			f.claim()
 			f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Message: "m1"})
@@ -142,21 +145,42 @@ func TestAnAnswerThatWaitsAsAMessage(t *testing.T) {
 	}
 }
 
-// TestReceiptInAnotherTurn: an answer is taken in by a turn that did not ask. If the prompt is of an earlier turn, this
-// turn has the answer now, and nothing is left of the earlier one. A prompt outside of any turn is no turn's.
+// TestReceiptInAnotherTurn: an answer is taken in by a turn that did not ask. If the prompt is of an earlier turn, or
+// an earlier turn brought it in vain, this turn has the answer now, and nothing is left of the earlier one. Another
+// prompt outside of any turn is no turn's.
 func TestReceiptInAnotherTurn(t *testing.T) {
-	f := undelivered(t, true)
-	f.e(events.PromptRequested{Prompt: "p2", PromptKind: events.PromptQuestion, Delivery: events.DeliverCallback,
-		Blocking: new(bool)})
-	f.say(events.WriterLedger, answering("p2"))
-	f.e(events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: "authentication"}})
-	f.e(events.TurnStarted{Turn: "own", Cause: events.CauseMessage, Synthetic: true})
-	wantCarried(t, "left by the turn that asked", f.s.LastTurn.Prompts, "p1")
-	wantCarried(t, "the agent's turn", f.s.Turn.Prompts)
-	f.e(events.PromptDelivered{Prompt: "p1"})
-	f.e(events.PromptDelivered{Prompt: "p2"})
-	wantCarried(t, "left after the receipt", f.s.LastTurn.Prompts)
-	wantCarried(t, "the agent's turn after the receipt", f.s.Turn.Prompts, "p1")
+	outside := func(prompt string) events.Fact { return optional(prompt, "", events.DeliverCallback) }
+	for name, c := range map[string]struct {
+		end           events.Fact
+		left, carried []string
+	}{
+		"the turn that asked has failed": {events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: "authentication"}},
+			[]string{"p1", "p3"}, []string{"p1", "p3"}},
+		"the turn that asked has completed": {events.TurnCompleted{Turn: "t1"}, nil, []string{"p1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFeeder(t)
+			f.e(outside("p3"))
+			f.say(events.WriterLedger, answering("p3"))
+			f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Message: "m1", Prompts: []string{"p3"}})
+			f.e(optional("p1", "t1", events.DeliverCallback))
+			f.say(events.WriterLedger, answering("p1"))
+			f.e(outside("p2"))
+			f.say(events.WriterLedger, answering("p2"))
+			f.e(c.end)
+			f.e(events.TurnStarted{Turn: "own", Cause: events.CauseMessage, Synthetic: true})
+			if got := carriedIDs(f.s.LastTurn.Prompts); len(got) != len(c.left) {
+				t.Errorf("left by the turn that asked: %v, want %v", got, c.left)
+			}
+			for _, id := range []string{"p1", "p2", "p3"} {
+				if f.s.Prompts[id] != nil {
+					f.e(events.PromptDelivered{Prompt: id})
+				}
+			}
+			wantCarried(t, "left after the receipts", f.s.LastTurn.Prompts)
+			wantCarried(t, "the agent's turn after the receipts", f.s.Turn.Prompts, c.carried...)
+		})
+	}
 }
 
 // TestReceiptOfAnAnswerThatBecameAMessage: the process that asked has the answer. Its message leaves the queue, and
@@ -164,8 +188,7 @@ func TestReceiptInAnotherTurn(t *testing.T) {
 func TestReceiptOfAnAnswerThatBecameAMessage(t *testing.T) {
 	for _, own := range []bool{true, false} {
 		f := newFeeder(t)
-		f.e(events.PromptRequested{Prompt: "p1", PromptKind: events.PromptQuestion, Delivery: events.DeliverMessage,
-			Blocking: new(bool)})
+		f.e(optional("p1", "", events.DeliverMessage))
 		f.orphan()
 		d, err := f.s.Answer(request.Answer{Ref: f.s.Ref(), Prompt: "p1", By: "ada"}, f.src)
 		if err != nil {
@@ -187,11 +210,13 @@ func TestReceiptOfAnAnswerThatBecameAMessage(t *testing.T) {
 }
 
 // TestAReceiptIsRepeated: a process that claims its session again repeats the receipt for what its turn carries. It
-// keeps the answer when it starts another turn in place of that turn. A receipt that is not repeated, is repeated under
-// the same epoch, or refuses the answer, changes nothing.
+// keeps the answer when it starts another turn in place of that turn. A receipt that is not repeated, is repeated
+// under the same epoch, refuses the answer, or comes from a process that does not continue the turn, does not have
+// that effect.
 func TestAReceiptIsRepeated(t *testing.T) {
 	for name, c := range map[string]struct {
 		before, after []events.Fact // the claim
+		left          bool          // the process does not continue the turn
 		ignored       uint64
 		owed          bool
 	}{
@@ -199,6 +224,7 @@ func TestAReceiptIsRepeated(t *testing.T) {
 		"twice": {after: []events.Fact{events.PromptDelivered{Prompt: "p1"}, events.PromptDelivered{Prompt: "p1"}},
 			ignored: 1},
 		"under the same epoch": {before: []events.Fact{events.PromptDelivered{Prompt: "p1"}}, ignored: 1, owed: true},
+		"without the turn":     {after: []events.Fact{events.PromptDelivered{Prompt: "p1"}}, left: true, owed: true},
 		"not at all":           {owed: true},
 		"as a refusal": {after: []events.Fact{events.PromptDelivered{Prompt: "p1", Refused: "unknown request"}},
 			ignored: 1,
@@ -209,7 +235,9 @@ func TestAReceiptIsRepeated(t *testing.T) {
 			f.e(events.PromptDelivered{Prompt: "p1"})
 			f.say(events.WriterHarness, c.before...)
 			f.claim()
-			f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
+			if !c.left {
+				f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage})
+			}
 			clone := f.s.Clone()
 			f.say(events.WriterHarness, c.after...)
 			if clone.Turn.Prompts[0].Had != 1 {
@@ -224,13 +252,22 @@ func TestAReceiptIsRepeated(t *testing.T) {
 	}
 }
 
+// TestADecisionOfTheHarness: a process answers its own prompt by policy. The decision calls for no turn, also if its
+// turn has failed and a turn of the agent has completed. The next attempt names it.
+func TestADecisionOfTheHarness(t *testing.T) {
+	f := newFeeder(t)
+	f.e(events.TurnStarted{Turn: "t1", Cause: events.CauseMessage, Message: "m1"})
+	f.e(optional("p1", "t1", events.DeliverCallback))
+	f.e(events.PromptAnswered{Prompt: "p1", By: "policy"})
+	f.e(events.TurnFailed{Turn: "t1", Error: events.Failure{Kind: "authentication"}})
+	wantCarried(t, "the next attempt", f.s.LastTurn.Prompts, "p1")
+	f.own("own")
+	f.mustOwe("after a turn that completed", false)
+}
+
 // TestNeededRequestsStay: a process gives the receipt for an answer, or refuses it, while a turn is requested. The
 // request stays if it is for more than decisions that the process has.
 func TestNeededRequestsStay(t *testing.T) {
-	ask := func(prompt string, delivery events.Delivery) events.PromptRequested {
-		return events.PromptRequested{Prompt: prompt, PromptKind: events.PromptQuestion, Delivery: delivery,
-			Blocking: new(bool)}
-	}
 	for name, c := range map[string]struct {
 		begin   func(f *feeder)
 		receipt events.PromptDelivered
@@ -245,17 +282,20 @@ func TestNeededRequestsStay(t *testing.T) {
 			f.e(events.TurnCompleted{Turn: "t1"})
 			f.say(events.WriterReconciler, events.TurnRequested{Turn: "t2", Cause: events.CauseAnswer})
 		}, receipt: events.PromptDelivered{Prompt: "p1"}},
-		"a turn for an answer that became a message": {begin: func(f *feeder) {
-			f.e(ask("p2", events.DeliverMessage))
+		"a turn that takes a message": {begin: func(f *feeder) {
 			f.e(events.TurnCompleted{Turn: "t1"})
-			f.orphan()
-			d, err := f.s.Answer(request.Answer{Ref: f.s.Ref(), Prompt: "p2", By: "ada"}, f.src)
-			if err != nil {
-				f.t.Fatal(err)
-			}
-			f.say(events.WriterLedger, d.Facts...)
+			f.say(events.WriterCompaction, events.MessageAccepted{Message: "m2", Content: []byte(`"x"`)})
+			f.say(events.WriterReconciler, f.s.Continue("p1", "t1", "m2"))
+		}, receipt: events.PromptDelivered{Prompt: "p1"}},
+		"a turn for an answer with a late receipt": {begin: func(f *feeder) {
+			f.e(optional("p2", "", events.DeliverCallback))
+			f.e(events.PromptUnattended{Prompt: "p2"})
+			f.say(events.WriterLedger, answering("p2"))
+			f.e(events.TurnCompleted{Turn: "t1"})
+			f.say(events.WriterReconciler, f.s.Continue("p1", "t1", ""))
+			f.e(events.PromptDelivered{Prompt: "p1"})
 			f.claim()
-		}, receipt: events.PromptDelivered{Prompt: "p1", Refused: "unknown request"}},
+		}, receipt: events.PromptDelivered{Prompt: "p2"}, gone: true},
 		"a turn that continues the open one": {begin: func(f *feeder) {
 			f.say(events.WriterLedger, f.s.Continue("p1", "t1", ""))
 		}, receipt: events.PromptDelivered{Prompt: "p1"}},
@@ -266,14 +306,14 @@ func TestNeededRequestsStay(t *testing.T) {
 			f.say(events.WriterReconciler, f.s.Continue("p1", "t1", ""))
 		}, receipt: events.PromptDelivered{Prompt: "p1"}, gone: true},
 		"a turn for another answer": {begin: func(f *feeder) {
-			f.e(ask("p2", events.DeliverCallback))
+			f.e(optional("p2", "", events.DeliverCallback))
 			f.e(events.PromptUnattended{Prompt: "p2"})
 			f.say(events.WriterLedger, answering("p2"))
 			f.e(events.TurnCompleted{Turn: "t1"})
 			f.say(events.WriterReconciler, f.s.Continue("p1", "t1", ""))
 		}, receipt: events.PromptDelivered{Prompt: "p1"}},
 		"a turn for another answer from before a stop": {begin: func(f *feeder) {
-			f.e(ask("p2", events.DeliverCallback))
+			f.e(optional("p2", "", events.DeliverCallback))
 			f.e(events.PromptUnattended{Prompt: "p2"})
 			f.say(events.WriterLedger, answering("p2"))
 			f.say(events.WriterLedger, events.TurnStopRequested{Turn: "t1", Actor: events.ActorPerson, By: "ada"})
