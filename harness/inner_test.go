@@ -382,6 +382,36 @@ func TestAnOldStateRefusesNothing(t *testing.T) {
 	}
 }
 
+// TestNoReceiptWhileTheTurnRuns: an Ask has returned the answer of an open call. The end of the call is the receipt,
+// and a turn that is started again while it is open does not end.
+func TestNoReceiptWhileTheTurnRuns(t *testing.T) {
+	x := newInside(t)
+	turn := x.turn(StartOptions{ID: "t1"})
+	if _, err := turn.Tool(x.ctx, ToolOptions{ID: "c1", Name: "ask"}); err != nil {
+		t.Fatal(err)
+	}
+	answered := make(chan error, 1)
+	go func() {
+		_, err := turn.Ask(x.ctx, Prompt{ID: "p1", Call: "c1"})
+		answered <- err
+	}()
+	natstest.Until(t, "the prompt to be open", func() bool { return x.s.State().Prompts["p1"] != nil })
+	x.appendUnnudged(events.WriterLedger, events.PromptAnswered{Prompt: "p1", By: "ada", Owed: true})
+	if err := x.s.catchUp(x.ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-answered; err != nil {
+		t.Fatal(err)
+	}
+	if err := x.s.Append(x.ctx, events.TurnStarted{Turn: "t1", Cause: events.CauseMessage}); err == nil {
+		t.Error("a turn that is open is started again")
+	}
+	x.mustRelay(events.ToolStarted{Call: "c2", Turn: "t1", Name: "bash"}) // behind what was queued
+	if st := x.s.State(); st.Prompts["p1"] == nil {
+		t.Errorf("the receipt was given before the call has ended: %+v", st.Recent)
+	}
+}
+
 // TestCommitsOutOfOrder: a commit that is heard of, and is not the next one, is not folded before those in between.
 func TestCommitsOutOfOrder(t *testing.T) {
 	x := newInside(t, inPool)
