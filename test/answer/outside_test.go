@@ -130,7 +130,10 @@ func (w *world) repeats() {
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(w.had)) {
-		if w.st.Prompts[id] == nil && w.had[id] == w.st.Epoch { // a new owner may repeat it, and that counts
+		if c, carried := w.st.Carries(id); carried && c.Had < w.st.Epoch {
+			continue // the owner of a turn that carries it may give the receipt
+		}
+		if w.st.Prompts[id] == nil {
 			w.twice++
 			w.inVain(w.st.Epoch, id)
 			return

@@ -256,6 +256,9 @@ func (w *world) needless(what string, cause events.Cause, id, message string, na
 		return
 	}
 	for _, p := range named {
+		if what == "requested" && w.callOf[p] == "" && w.attended(p) {
+			continue // its asker waits for it, outside of any turn
+		}
 		if at := max(w.owed[p], w.output[p]); at > w.quietAt || p != "" && (!w.judged[p] || w.overtaken[p]) {
 			return
 		}
@@ -313,8 +316,14 @@ func (w *world) waitsElsewhere(prompt string) bool {
 	case p.Delivery == events.DeliverMessage && len(w.st.Queue) > 0:
 		return true
 	}
-	attended := !w.absent[prompt] && (p.Turn == "" || w.st.Tools[p.Call] != nil)
-	return w.st.Owned && p.Epoch == w.st.Epoch && (attended || w.st.Turn != nil && w.st.Turn.ID == p.Turn)
+	return w.attended(prompt) || w.st.Owned && p.Epoch == w.st.Epoch && w.st.Turn != nil && w.st.Turn.ID == p.Turn
+}
+
+// attended reports whether an Ask of the owner waits for a decision outside of any turn, or in a call.
+func (w *world) attended(prompt string) bool {
+	p := w.st.Prompts[prompt]
+	return p != nil && w.st.Owned && p.Epoch == w.st.Epoch && !w.absent[prompt] &&
+		(p.Turn == "" || w.st.Tools[p.Call] != nil)
 }
 
 // byCall reports whether a decision was the output of a call.

@@ -112,6 +112,8 @@ func (x *Log) needed(prompt string) bool {
 	switch {
 	case has && h.own:
 		return false
+	case owed && d.call == "" && x.left != x.c.Seq && x.attended(prompt, ""):
+		return false // its asker waits for it, outside of any turn
 	case owed:
 		return d.at > x.lastStop || x.called() > x.lastStop
 	}
