@@ -15,6 +15,9 @@ import (
 // settleRoundsMax is how many rounds the world has for coming to rest.
 const settleRoundsMax = 1500
 
+// settleCommitsMax is how many commits the world may make for that.
+const settleCommitsMax = 2000
+
 // settle ends all trouble: the broker is there, half of the processes are dead for good, the others end what they have
 // and take what they are asked, nothing fails any more, and services run until nothing is left to do.
 func (w *world) settle() {
@@ -32,8 +35,8 @@ func (w *world) settle() {
 			l.step() // it writes what it was about to write, long after
 		}
 	}
-	idle := 0
-	for round := 0; round < settleRoundsMax && idle < 3 && len(w.report.Violations) == 0; round++ {
+	idle, most := 0, len(w.log.commits)+settleCommitsMax
+	for round := 0; round < settleRoundsMax && len(w.log.commits) < most && idle < 3 && len(w.report.Violations) == 0; round++ {
 		w.pass(time.Second / 2)
 		before := len(w.log.commits)
 		for _, p := range w.procs {
@@ -171,6 +174,9 @@ func (w *world) checkLog(r events.Ref, x *invariants.Log, counted map[string]boo
 			counted[e.ID] = true
 			if !e.Derived {
 				w.report.Counted[e.Kind]++
+			}
+			if e.Kind == "message.withdrawn" && !e.Derived && before.StoppedSeq > 0 {
+				w.report.TakenBack++
 			}
 			spec := events.Lookup(e.Kind)
 			if e.Epoch != st.Epoch && e.Kind != "session.claimed" &&

@@ -12,6 +12,7 @@ const (
 	againOneIn   = 25 // call Ask again under the same id
 	deafOneIn    = 2  // sessions whose agent takes no request for decisions
 	oldOneIn     = 60 // decisions of a ledger that does not write owed
+	repeatOneIn  = 40 // store a receipt once more, or under an epoch that has ended
 )
 
 // absence is how far a process is that has given an Ask up.
@@ -81,6 +82,39 @@ func (p *process) asksAgain(st *session.State) bool {
 		return p.takesDecisions(st)
 	}
 	return false
+}
+
+// repeats stores the receipt for a decision that an agent has, once more or for one that waits under the epoch before. The
+// first changes nothing but, after a new claim, the epoch of the receipt; the second is ignored.
+func (p *process) repeats(st *session.State) bool {
+	if stale := st.Epoch > 1 && p.w.chance(2); stale {
+		for _, id := range sorted(st.Prompts) {
+			if st.Prompts[id].Status != session.Awaiting && p.receipt(st, st.Epoch-1, id) {
+				if p.w.report.Stale++; st.Prompts[id] == nil {
+					p.w.fail("V4: a receipt of epoch %d for prompt %s counts in epoch %d of %s", st.Epoch-1, id, st.Epoch, st.Ref())
+				}
+				return true
+			}
+		}
+		return false
+	}
+	for i := range st.Recent {
+		if e := &st.Recent[i]; e.Entity == session.EntityPrompt && !e.DeliveredAt.IsZero() && e.Epoch == st.Epoch && p.receipt(st, st.Epoch, e.ID) {
+			p.w.report.Twice++
+			return true
+		}
+	}
+	return false
+}
+
+// receipt stores a receipt that nothing acknowledges, if the log has nothing newer.
+func (p *process) receipt(st *session.State, epoch uint64, prompt string) bool {
+	ev := events.New(p.w.id("e"), p.source(), st.Ref(), epoch, p.w.now, events.PromptDelivered{Prompt: prompt})
+	_, ok := p.w.log.append(st.Ref(), events.WriterHarness, st.Seq, p.w.now, []events.Event{ev}, false)
+	if ok {
+		p.w.log.foldOn(st)
+	}
+	return ok
 }
 
 // again is the request of a prompt that is open, with what the document keeps of it.

@@ -146,6 +146,10 @@ type Report struct {
 	Again      int // Asks under the same id after that
 	Old        int // decisions that a ledger from before the rule has stored
 	Bounded    int // sessions at the bound on turns for decisions
+	Late       int // receipts after the turn that asked had ended
+	Twice      int // receipts that were repeated
+	Stale      int // receipts of an epoch that had ended
+	TakenBack  int // messages that a person took back while a stop held
 	LostRaces  int
 	Orphaned   int
 	Alarms     int                 // timers that went off

@@ -78,6 +78,7 @@ func TestWorldsWithoutBugsKeepEveryPromise(t *testing.T) {
 		sum.Decisions, sum.Heard, sum.Itself = sum.Decisions+r.Decisions, sum.Heard+r.Heard, sum.Itself+r.Itself
 		sum.Outside, sum.GaveUp, sum.Again = sum.Outside+r.Outside, sum.GaveUp+r.GaveUp, sum.Again+r.Again
 		sum.Old, sum.Bounded = sum.Old+r.Old, sum.Bounded+r.Bounded
+		sum.Late, sum.Twice, sum.Stale, sum.TakenBack = sum.Late+r.Late, sum.Twice+r.Twice, sum.Stale+r.Stale, sum.TakenBack+r.TakenBack
 		for kind, n := range r.Counted {
 			sum.Counted[kind] += n
 		}
@@ -94,6 +95,8 @@ func TestWorldsWithoutBugsKeepEveryPromise(t *testing.T) {
 		"Asks that gave up":            sum.GaveUp,
 		"Asks again under the same id": sum.Again, "decisions of an old ledger": sum.Old,
 		"sessions at the bound on turns for decisions": sum.Bounded,
+		"receipts after the turn that asked":           sum.Late, "repeated receipts": sum.Twice,
+		"receipts of an epoch that had ended": sum.Stale, "messages taken back after a stop": sum.TakenBack,
 		"retries": sum.Counted["retry.scheduled"], "retries given up": sum.Counted["retry.abandoned"],
 		"failed compactions":  sum.Counted["compaction.failed"],
 		"compactions":         sum.Counted["compaction.completed"],
@@ -119,7 +122,7 @@ func TestEachPlantedBugIsFound(t *testing.T) {
 		sim.FencedWake:  "R6",
 		sim.OwedDropped: "V15", sim.OwedNotRequested: "V15",
 		sim.UnattendedForgotten: "V15", sim.ContinuationsForgotten: "V14", sim.ReceiptForgotten: "V15",
-		sim.StopReleased: "V10",
+		sim.StopReleased: "V1", // V10 for the queue, V15 for decisions
 	} {
 		t.Run(fmt.Sprint(bug), func(t *testing.T) {
 			t.Parallel()

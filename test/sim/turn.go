@@ -161,6 +161,7 @@ func (p *process) act(st *session.State) {
 	case p.w.chance(againOneIn) && p.asksAgain(st):
 	case p.takesDecisions(st):
 	case p.w.chance(lateOneIn) && p.receivesLate(st):
+	case p.w.chance(repeatOneIn) && p.repeats(st):
 	case len(st.Prompts) < outsideMax && p.w.chance(outsideOneIn):
 		p.askOutside(st)
 	case st.Turn == nil && p.w.chance(itselfOneIn):
@@ -216,6 +217,7 @@ func (p *process) receivesLate(st *session.State) bool {
 			return false
 		}
 		p.hand(st.Ref(), id)
+		p.w.report.Late++
 		p.say(st, st.Epoch, events.PromptDelivered{Prompt: id})
 		return true
 	}
