@@ -206,7 +206,7 @@ func (w *world) counted(f events.Fact, of about) {
 		w.callEnds(f.Call, of)
 	case events.TurnRequested:
 		w.attempt("requested", f.Turn, w.st.Pending.Turn.Prompts)
-		w.needless("requested", f.Cause, f.Turn, f.Message, append(f.Prompts, f.Prompt))
+		w.needless("requested", f.Cause, f.Turn, f.Message, append(f.Prompts, f.Prompt), of)
 	case events.TurnStarted:
 		byPerson := !w.st.Turn.Synthetic && w.st.Turn.Message != "" && w.st.Turn.Cause == events.CauseMessage
 		if !of.adopted && (of.byPerson || byPerson) {
@@ -216,7 +216,7 @@ func (w *world) counted(f events.Fact, of about) {
 		case of.adopted:
 		case of.requested:
 			w.attempt("started", f.Turn, t.Prompts)
-			w.needless("started", t.Cause, f.Turn, t.Message, ids(t.Prompts))
+			w.needless("started", t.Cause, f.Turn, t.Message, ids(t.Prompts), of)
 		case byPerson:
 			for p, at := range w.owed { // a person continued, in a turn that the harness began without a request
 				if at <= max(t.MessageSeq, 1) && !w.waitsElsewhere(p) {
@@ -251,13 +251,17 @@ func ids(list []session.Carried) (all []string) {
 
 // needless checks a turn that only decisions call for: one of them is newer than a person's stop and has reached no
 // agent yet. A prompt that was not decided, such as one that a message took the place of, is not judged.
-func (w *world) needless(what string, cause events.Cause, id, message string, named []string) {
+func (w *world) needless(what string, cause events.Cause, id, message string, named []string, of about) {
 	if cause != events.CauseAnswer || message != "" {
 		return
 	}
 	for _, p := range named {
 		if what == "requested" && w.callOf[p] == "" && w.attended(p) {
 			continue // its asker waits for it, outside of any turn
+		}
+		if q := w.st.Prompts[p]; what == "requested" && of.by == events.WriterReconciler && w.owed[p] != 0 &&
+			w.owed[p] <= w.oldAt && w.alive() && w.st.Turn == nil && (q == nil || q.Epoch == w.st.Epoch) {
+			continue // a ledger from before the rule has stored it, or one after it
 		}
 		if at := max(w.owed[p], w.output[p]); at > w.quietAt || p != "" && (!w.judged[p] || w.overtaken[p]) {
 			return

@@ -114,10 +114,19 @@ func (x *Log) needed(prompt string) bool {
 		return false
 	case owed && d.call == "" && x.left != x.c.Seq && x.attended(prompt, ""):
 		return false // its asker waits for it, outside of any turn
+	case owed && d.at <= x.quiet && x.c.Writer == events.WriterReconciler && x.kept(prompt):
+		return false // a ledger from before the rule has stored it, or one after it
 	case owed:
 		return d.at > x.lastStop || x.called() > x.lastStop
 	}
 	return !has || !s.Owned || x.left == x.c.Seq || h.epoch != s.Epoch
+}
+
+// kept reports whether no process has left a prompt behind: recovery continues what was left, however it was decided.
+func (x *Log) kept(prompt string) bool {
+	s := x.before
+	p := s.Prompts[prompt]
+	return s.Owned && x.left != x.c.Seq && s.Turn == nil && (p == nil || p.Epoch == s.Epoch)
 }
 
 // Had are the decisions that call for no turn while this epoch lasts, sorted: what the harness stated itself, and what
