@@ -36,7 +36,10 @@ func (w *world) settle() {
 		}
 	}
 	idle, most := 0, len(w.log.commits)+settleCommitsMax
-	for round := 0; round < settleRoundsMax && len(w.log.commits) < most && idle < 3 && len(w.report.Violations) == 0; round++ {
+	for round := 0; round < settleRoundsMax && idle < 3 && len(w.report.Violations) == 0; round++ {
+		if len(w.log.commits) >= most {
+			break
+		}
 		w.pass(time.Second / 2)
 		before := len(w.log.commits)
 		for _, p := range w.procs {

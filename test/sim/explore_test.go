@@ -38,6 +38,7 @@ func worlds() map[string]explorer.Config {
 		"two questions without calls": {Asks: [2]explorer.Ask{plain("p1"), plain("p2")}},
 		"one of them in a call":       {Asks: [2]explorer.Ask{plain("p1"), call}},
 		"answers as messages":         {Asks: [2]explorer.Ask{message("p1"), message("p2")}},
+		"a deaf agent":                {Asks: [2]explorer.Ask{plain("p1"), plain("p2")}, Deaf: true},
 		"a pool":                      {Asks: [2]explorer.Ask{plain("p1"), call}, Pool: true},
 	}
 }
@@ -85,6 +86,17 @@ func TestEveryInterleaving(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestTheExplorerFindsADeafAgent: without the bound on turns for decisions, a deaf agent is asked without end.
+func TestTheExplorerFindsADeafAgent(t *testing.T) {
+	c := exploring(worlds()["a deaf agent"], sim.ContinuationsForgotten)
+	c.Depth, c.Most = 6, explorer.Bounds{Crashes: 1, Starts: 1, Careless: 1}
+	r := explorer.Run(c)
+	t.Logf("%d states: %s", r.States, r.Violated)
+	if !strings.HasPrefix(r.Violated, "V15: turn") && !strings.HasPrefix(r.Violated, "V14") {
+		t.Error("not found, or as something else than V14 or V15")
 	}
 }
 

@@ -84,14 +84,15 @@ func (p *process) asksAgain(st *session.State) bool {
 	return false
 }
 
-// repeats stores the receipt for a decision that an agent has, once more or for one that waits under the epoch before. The
-// first changes nothing but, after a new claim, the epoch of the receipt; the second is ignored.
+// repeats stores the receipt for a decision that an agent has once more, or that for one that waits under the epoch
+// before. The first changes nothing but, after a new claim, the epoch of the receipt. The second is ignored.
 func (p *process) repeats(st *session.State) bool {
 	if stale := st.Epoch > 1 && p.w.chance(2); stale {
 		for _, id := range sorted(st.Prompts) {
 			if st.Prompts[id].Status != session.Awaiting && p.receipt(st, st.Epoch-1, id) {
 				if p.w.report.Stale++; st.Prompts[id] == nil {
-					p.w.fail("V4: a receipt of epoch %d for prompt %s counts in epoch %d of %s", st.Epoch-1, id, st.Epoch, st.Ref())
+					p.w.fail("V4: a receipt of epoch %d for prompt %s counts in epoch %d of %s", st.Epoch-1, id,
+						st.Epoch, st.Ref())
 				}
 				return true
 			}
@@ -99,7 +100,9 @@ func (p *process) repeats(st *session.State) bool {
 		return false
 	}
 	for i := range st.Recent {
-		if e := &st.Recent[i]; e.Entity == session.EntityPrompt && !e.DeliveredAt.IsZero() && e.Epoch == st.Epoch && p.receipt(st, st.Epoch, e.ID) {
+		e := &st.Recent[i]
+		had := e.Entity == session.EntityPrompt && !e.DeliveredAt.IsZero() && e.Epoch == st.Epoch
+		if had && p.receipt(st, st.Epoch, e.ID) {
 			p.w.report.Twice++
 			return true
 		}

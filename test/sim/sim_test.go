@@ -78,7 +78,8 @@ func TestWorldsWithoutBugsKeepEveryPromise(t *testing.T) {
 		sum.Decisions, sum.Heard, sum.Itself = sum.Decisions+r.Decisions, sum.Heard+r.Heard, sum.Itself+r.Itself
 		sum.Outside, sum.GaveUp, sum.Again = sum.Outside+r.Outside, sum.GaveUp+r.GaveUp, sum.Again+r.Again
 		sum.Old, sum.Bounded = sum.Old+r.Old, sum.Bounded+r.Bounded
-		sum.Late, sum.Twice, sum.Stale, sum.TakenBack = sum.Late+r.Late, sum.Twice+r.Twice, sum.Stale+r.Stale, sum.TakenBack+r.TakenBack
+		sum.Late, sum.Twice, sum.Stale = sum.Late+r.Late, sum.Twice+r.Twice, sum.Stale+r.Stale
+		sum.TakenBack += r.TakenBack
 		for kind, n := range r.Counted {
 			sum.Counted[kind] += n
 		}

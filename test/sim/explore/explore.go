@@ -59,6 +59,7 @@ type Bounds struct {
 type Config struct {
 	Asks     [promptsN]Ask
 	Pool     bool // the processes are a pool's members, else one takes the other's place
+	Deaf     bool // agents begin a turn of their own for each turn that recovery requests for decisions
 	Most     Bounds
 	Bug      sim.Bug
 	Decide   sim.Decide

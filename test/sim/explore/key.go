@@ -112,6 +112,7 @@ func (k *keyer) session(st *session.State) {
 	k.text(string(st.Phase))
 	k.flags(st.Owned, st.Exclusive, st.Closed != nil, st.SupersededBy != "", st.Policy.AutoRetry, st.Usage != nil)
 	k.text(st.Left)
+	k.number(st.Continuations.Count)
 	k.place(st.HeldSeq)
 	k.place(st.StoppedSeq)
 	if t := st.Turn; t != nil {
@@ -283,6 +284,8 @@ func (k *keyer) fates(s *state) {
 		k.place(at)
 	}
 	k.place(s.law.LastStop())
+	k.number(s.law.Continued())
+	k.prompts(s.law.Unattended())
 	own, received, turns := s.law.Had(s.st.Epoch)
 	for _, ids := range [][]string{own, received, turns} {
 		k.prompts(ids)

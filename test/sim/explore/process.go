@@ -507,13 +507,22 @@ func (s *state) work(p *process) bool {
 		p.compact = true
 	case st.Pending.Turn != nil && st.Pending.Compaction == nil && !s.compacting() &&
 		(s.idleTurn() || st.Pending.Turn.OfTurn == st.Turn.ID):
-		s.takeWork(p, s.cfg.Bug.Started(st))
+		s.takeWork(p, s.started(st))
 		p.endHandler()
 		p.turn = s.st.Turn.ID
 	default:
 		return false
 	}
 	return true
+}
+
+// started is how the requested turn is taken. A deaf agent takes the requests of people, and meets those of recovery
+// for decisions with a turn of its own.
+func (s *state) started(st *session.State) events.TurnStarted {
+	if r := st.Pending.Turn; s.cfg.Deaf && r.Cause == events.CauseAnswer && r.By == "" {
+		return events.TurnStarted{Turn: fmt.Sprint("own-", r.ID), Cause: events.CauseMessage, Synthetic: true}
+	}
+	return s.cfg.Bug.Started(st)
 }
 
 func (s *state) takeWork(p *process, f events.Fact) {
